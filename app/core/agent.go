@@ -1,0 +1,51 @@
+package core
+
+// Agent is a configured agent: what it is told, which model and tools it has, and
+// how its context is kept. Agents come from YAML and never change while running.
+type Agent struct {
+	Name           string             `json:"name" yaml:"name"`
+	Description    string             `json:"description" yaml:"description"`
+	Model          string             `json:"model" yaml:"model"` // empty = default_llm
+	FallbackModels []string           `json:"fallback_models,omitempty" yaml:"fallback_models"`
+	SystemPrompt   string             `json:"system_prompt" yaml:"system_prompt"`
+	Tools          []string           `json:"tools" yaml:"tools"`
+	MaxIterations  int                `json:"max_iterations" yaml:"max_iterations"` // model calls a run; 0 = DefaultMaxIterations
+	Context        ContextSettings    `json:"context" yaml:"context"`
+	Compaction     CompactionSettings `json:"compaction" yaml:"compaction"`
+	Version        string             `json:"version" yaml:"-"` // hash of everything above
+}
+
+// DefaultMaxIterations bounds the model calls of a run when an agent does not.
+const DefaultMaxIterations = 10
+
+// ContextSettings is the part "context" of an agent's file: a preset's name and
+// the fields that override it (CONTEXT § 2). A nil field keeps the preset's value.
+type ContextSettings struct {
+	Policy                   string   `json:"policy,omitempty" yaml:"policy"` // window, budget, sliding, ratio or off; empty = window
+	AutoSummarize            *bool    `json:"auto_summarize,omitempty" yaml:"auto_summarize"`
+	UsageThreshold           *float64 `json:"usage_threshold,omitempty" yaml:"usage_threshold"` // share of the window
+	LandAt                   *float64 `json:"land_at,omitempty" yaml:"land_at"`                 // share of the trigger
+	MaxMessagesBeforeSummary *int     `json:"max_messages_before_summary,omitempty" yaml:"max_messages_before_summary"`
+	MaxTokensBeforeSummary   *int     `json:"max_tokens_before_summary,omitempty" yaml:"max_tokens_before_summary"`
+	MaxUnsummarizedMessages  *int     `json:"max_unsummarized_messages,omitempty" yaml:"max_unsummarized_messages"`
+	WindowMessages           *int     `json:"window_messages,omitempty" yaml:"window_messages"` // sliding: how many stay in full
+	MinRecentMessages        *int     `json:"min_recent_messages,omitempty" yaml:"min_recent_messages"`
+	MaxContextTokens         *int     `json:"max_context_tokens,omitempty" yaml:"max_context_tokens"`
+	TargetContextTokens      *int     `json:"target_context_tokens,omitempty" yaml:"target_context_tokens"`
+	ResponseReserve          *int     `json:"response_reserve,omitempty" yaml:"response_reserve"` // tokens
+	SummaryModel             *string  `json:"summary_model,omitempty" yaml:"summary_model"`
+	Strategy                 *string  `json:"strategy,omitempty" yaml:"strategy"` // llm, hybrid or extractive
+	MaxSummaryTokens         *int     `json:"max_summary_tokens,omitempty" yaml:"max_summary_tokens"`
+	MaxSummaryShare          *float64 `json:"max_summary_share,omitempty" yaml:"max_summary_share"` // of the available tokens
+	Timing                   *string  `json:"timing,omitempty" yaml:"timing"`                       // inline, after_run or background
+}
+
+// CompactionSettings is the part "compaction" of an agent's file: how the tool
+// loop of one run is kept small (REQUIREMENTS L). A nil field keeps the default.
+type CompactionSettings struct {
+	Enabled              *bool   `json:"enabled,omitempty" yaml:"enabled"`
+	ThresholdIterations  *int    `json:"threshold_iterations,omitempty" yaml:"threshold_iterations"`
+	KeepRecentIterations *int    `json:"keep_recent_iterations,omitempty" yaml:"keep_recent_iterations"`
+	MaxContextTokens     *int    `json:"max_context_tokens,omitempty" yaml:"max_context_tokens"`
+	SummaryModel         *string `json:"summary_model,omitempty" yaml:"summary_model"`
+}

@@ -1,0 +1,62 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Kinds of errors. A kind decides how a surface answers: API.md gives each its
+// HTTP status. Test with errors.Is(err, core.ErrNotFound).
+var (
+	ErrInvalid       = errors.New("invalid")           // the caller sent something wrong (400 or 422)
+	ErrUnauthorized  = errors.New("unauthorized")      // no valid key (401)
+	ErrForbidden     = errors.New("forbidden")         // known, but may not (403)
+	ErrNotFound      = errors.New("not found")         // does not exist, or belongs to somebody else (404)
+	ErrConflict      = errors.New("conflict")          // the state does not allow it now (409)
+	ErrTooLarge      = errors.New("too large")         // over a size limit (413)
+	ErrUnprocessable = errors.New("unprocessable")     // understood, but there is nothing to be done (422)
+	ErrRateLimited   = errors.New("rate limited")      // too much at once (429)
+	ErrContextFloor  = errors.New("context floor")     // what cannot be shrunk does not fit the model's window (422)
+	ErrUnavailable   = errors.New("unavailable")       // stopping, or a part is not reachable (503)
+	ErrModel         = errors.New("model")             // the language model failed (502)
+	ErrStale         = errors.New("stale")             // a fenced or compare-and-set write lost; reload and try again (409)
+	ErrTimeout       = errors.New("time limit passed") // a configured time limit passed (504)
+)
+
+// Error is an error whose message may be shown to the caller. Every other error
+// is internal: logged, and answered with "internal error".
+type Error struct {
+	Kind    error  // one of the Err… values above
+	Message string // a sentence that says what is wrong and what to do
+	// Code is a stable word for programs, such as "context_floor"; empty = taken from Kind.
+	Code string
+	// Fields says what is wrong with single inputs, by their path ("content", "context.policy").
+	Fields []FieldError
+	// RetryAfter tells when another try makes sense; 0 = not known.
+	RetryAfter time.Duration
+	// Err is the cause; logged, never shown.
+	Err error
+}
+
+// FieldError says what is wrong with one input.
+type FieldError struct {
+	Field  string `json:"field"`
+	Detail string `json:"detail"`
+}
+
+// Errorf returns an Error of the kind with a message that may be shown.
+func Errorf(kind error, format string, args ...any) *Error {
+	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// Unwrap returns the kind and the cause, so that errors.Is finds either.
+func (e *Error) Unwrap() []error {
+	if e.Err == nil {
+		return []error{e.Kind}
+	}
+	return []error{e.Kind, e.Err}
+}

@@ -1,0 +1,39 @@
+package core
+
+import "github.com/google/uuid"
+
+// Identifiers are UUIDv7 in their 36 character text form, so that they sort by
+// the time they were made. Each kind is its own type: a run's id cannot be
+// passed where a session's is wanted.
+type (
+	// SessionID names a session.
+	SessionID string
+	// MessageID names a message.
+	MessageID string
+	// RunID names a run.
+	RunID string
+	// SummaryID names one version of a session's summary.
+	SummaryID string
+	// MemoryID names a memory.
+	MemoryID string
+	// BlobID names a stored blob.
+	BlobID string
+)
+
+// NewID returns a new identifier of the wanted kind. Within one process later
+// calls give greater identifiers. It panics if the system's random source fails,
+// as nothing can go on without one. Safe for concurrent use.
+func NewID[T ~string]() T {
+	// google/uuid is the one dependency of this package: a clock-ordered
+	// generator that never steps back is not worth writing again.
+	return T(uuid.Must(uuid.NewV7()).String())
+}
+
+// ValidID reports whether id has the form that NewID gives.
+func ValidID[T ~string](id T) bool {
+	if len(id) != 36 {
+		return false
+	}
+	_, err := uuid.Parse(string(id))
+	return err == nil
+}

@@ -1,0 +1,37 @@
+package core
+
+import "context"
+
+// LocalOwner owns everything when no API keys are configured.
+const LocalOwner = "local"
+
+// Scope says whose rows a repository method may touch. Every method that takes
+// an id from outside takes a Scope too, so that forgetting the owner does not
+// compile.
+type Scope struct {
+	Owner string // the API key's owner; never empty
+	User  string // a user within the owner; empty = all of the owner's users
+}
+
+// Identity is who makes a request.
+type Identity struct {
+	Owner string
+	User  string // empty when the caller acts for all its users
+	Key   string // name of the API key; empty on loopback without keys
+}
+
+// Scope returns the rows that the identity may touch.
+func (id Identity) Scope() Scope { return Scope{Owner: id.Owner, User: id.User} }
+
+type identityKey struct{}
+
+// WithIdentity returns a context that carries the caller's identity.
+func WithIdentity(ctx context.Context, id Identity) context.Context {
+	return context.WithValue(ctx, identityKey{}, id)
+}
+
+// IdentityFrom returns the caller's identity, and false if there is none.
+func IdentityFrom(ctx context.Context) (Identity, bool) {
+	id, ok := ctx.Value(identityKey{}).(Identity)
+	return id, ok
+}

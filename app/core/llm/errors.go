@@ -1,0 +1,81 @@
+package llm
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// ErrorKind says what went wrong with a model call.
+type ErrorKind string
+
+// The kinds of errors.
+const (
+	KindRateLimit     ErrorKind = "rate_limit"
+	KindContextLength ErrorKind = "context_length" // the prompt and the answer do not fit the window
+	KindAuth          ErrorKind = "auth"
+	KindTimeout       ErrorKind = "timeout"
+	KindOverloaded    ErrorKind = "overloaded" // the provider is busy or broken: 5xx, 529
+	KindCanceled      ErrorKind = "canceled"   // by our own context
+	KindInvalid       ErrorKind = "invalid"    // the provider does not accept the request
+	KindNotFound      ErrorKind = "not_found"  // no such model
+	KindNetwork       ErrorKind = "network"    // the provider was not reached
+	KindTruncated     ErrorKind = "truncated"  // the stream broke off
+	KindContentFilter ErrorKind = "content_filter"
+	KindUnknown       ErrorKind = "unknown"
+)
+
+// Error is a failed model call. Message is safe to log; it may hold what the
+// provider said, so it is shown to users only by kind.
+type Error struct {
+	Kind       ErrorKind
+	Message    string
+	Provider   string
+	Status     int           // HTTP status; 0 = none
+	Code       string        // the provider's own code
+	RequestID  string        // the provider's, for its support
+	RetryAfter time.Duration // 0 = not told
+	Limit      int           // with KindContextLength: the real limit in tokens; 0 = not told
+	Requested  int           // with KindContextLength: what the provider counted; 0 = not told
+	Err        error
+}
+
+// Error says what went wrong, with the provider's words.
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s: %s: %s", e.Provider, e.Kind, e.Message)
+}
+
+// Unwrap returns the cause and the kind as core knows it.
+func (e *Error) Unwrap() []error {
+	if e.Err == nil {
+		return []error{core.ErrModel}
+	}
+	return []error{core.ErrModel, e.Err}
+}
+
+// Retryable reports whether the same request may succeed later.
+func (e *Error) Retryable() bool {
+	switch e.Kind {
+	case KindRateLimit, KindOverloaded, KindNetwork, KindTruncated, KindTimeout:
+		return true
+	default:
+		return false
+	}
+}
+
+// AsError returns the *Error in err's chain, or nil.
+func AsError(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return nil
+}
+
+// IsKind reports whether err is an *Error of the kind.
+func IsKind(err error, kind ErrorKind) bool {
+	e := AsError(err)
+	return e != nil && e.Kind == kind
+}

@@ -1,0 +1,156 @@
+package llm
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"strings"
+
+	"bobbin/app/core"
+)
+
+// Model is a language model, bound to one model name of one provider.
+type Model interface {
+	// Stream sends the request and yields what comes back, in order. The first
+	// error ends the stream and is an *Error. Without an error the last deltas
+	// carry Finish and, where the provider tells it, Usage. The caller stops a
+	// stream by leaving the loop, or by canceling ctx.
+	Stream(ctx context.Context, req Request) iter.Seq2[Delta, error]
+	// Info describes the model.
+	Info() Info
+}
+
+// Info describes a model.
+type Info struct {
+	Name      string // what agents call it
+	Provider  string // openai, gemini, ollama, demo …
+	Window    int    // context window in tokens, prompt and answer together
+	MaxOutput int    // most tokens of an answer; 0 = not known
+	// PriorFactor is how many of the provider's tokens one cl100k_base token is
+	// expected to be, before anything was measured; 0 = 1.
+	PriorFactor float64
+	// NoToolChoice: the provider has no tool choice "none"; tool turns become text (W13).
+	NoToolChoice bool
+	InputPrice   float64 // US dollars per million tokens; 0 = not known
+	OutputPrice  float64
+}
+
+// ToolChoice says whether the model may or must use tools.
+type ToolChoice string
+
+// Tool choices.
+const (
+	ToolChoiceAuto ToolChoice = ""     // the model decides
+	ToolChoiceNone ToolChoice = "none" // it must answer in text; the tool list stays, so that the prefix stays cached
+)
+
+// Request is one prompt.
+type Request struct {
+	// System are the system blocks in order; adapters without blocks join them
+	// by an empty line.
+	System          []string
+	Messages        []Message
+	Tools           []ToolSpec
+	ToolChoice      ToolChoice
+	MaxOutputTokens int      // 0 = the provider's default
+	Temperature     *float64 // nil = the provider's default
+}
+
+// Message is a message as a model sees it.
+type Message struct {
+	Role       core.Role // user, assistant or tool
+	Content    string
+	Parts      []core.Part
+	ToolCalls  []core.ToolCall
+	ToolCallID string
+	ToolName   string
+}
+
+// ToolSpec describes a tool to a model.
+type ToolSpec struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"` // JSON Schema of an object
+}
+
+// Delta is one piece of an answer. Any of its fields may be set.
+type Delta struct {
+	Text      string
+	Reasoning string
+	ToolCall  *ToolCallDelta
+	Usage     *core.Usage
+	Finish    core.FinishReason
+}
+
+// ToolCallDelta is a piece of a tool call. Pieces with the same Index belong to
+// one call: ID and Name come once, Arguments are appended.
+type ToolCallDelta struct {
+	Index     int
+	ID        string
+	Name      string
+	Arguments string
+}
+
+// Response is a whole answer.
+type Response struct {
+	Text      string
+	Reasoning string
+	ToolCalls []core.ToolCall
+	Usage     *core.Usage // nil = the provider did not say
+	Finish    core.FinishReason
+}
+
+// Collect reads a stream to its end and returns the answer. Each delta is given
+// to onDelta first, if that is not nil. On an error the Response holds what came
+// before it.
+func Collect(stream iter.Seq2[Delta, error], onDelta func(Delta)) (Response, error) {
+	var res Response
+	var text, reasoning strings.Builder
+	calls := map[int]*core.ToolCall{}
+	var order []int
+	var failure error
+	for d, err := range stream {
+		if err != nil {
+			failure = err
+			break
+		}
+		if onDelta != nil {
+			onDelta(d)
+		}
+		text.WriteString(d.Text)
+		reasoning.WriteString(d.Reasoning)
+		if d.Usage != nil {
+			res.Usage = d.Usage
+		}
+		if d.Finish != "" {
+			res.Finish = d.Finish
+		}
+		order = addToolCall(calls, order, d.ToolCall)
+	}
+	res.Text, res.Reasoning = text.String(), reasoning.String()
+	for _, i := range order {
+		res.ToolCalls = append(res.ToolCalls, *calls[i])
+	}
+	return res, failure
+}
+
+// addToolCall adds the piece to its call and returns the order of first appearance.
+func addToolCall(calls map[int]*core.ToolCall, order []int, d *ToolCallDelta) []int {
+	if d == nil {
+		return order
+	}
+	call, ok := calls[d.Index]
+	if !ok {
+		call = &core.ToolCall{}
+		calls[d.Index] = call
+		order = append(order, d.Index)
+	}
+	if d.ID != "" {
+		call.ID = d.ID
+	}
+	if d.Name != "" {
+		call.Name = d.Name
+	}
+	call.Arguments += d.Arguments
+	return order
+}

@@ -1,0 +1,173 @@
+package core
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// RunStatus is the state of a run (ENGINE, life of a run).
+type RunStatus string
+
+// The states of a run.
+const (
+	RunQueued    RunStatus = "queued"
+	RunRunning   RunStatus = "running"
+	RunWaiting   RunStatus = "waiting" // for a decision
+	RunSucceeded RunStatus = "succeeded"
+	RunFailed    RunStatus = "failed"
+	RunCanceled  RunStatus = "canceled"
+)
+
+// Ended reports whether the status is final.
+func (s RunStatus) Ended() bool {
+	return s == RunSucceeded || s == RunFailed || s == RunCanceled
+}
+
+// Multitask says what a new message does while the session's run is active.
+type Multitask string
+
+// What a new message does to an active run.
+const (
+	MultitaskEnqueue   Multitask = "enqueue" // wait for its turn; the default
+	MultitaskReject    Multitask = "reject"  // refuse with a conflict
+	MultitaskInterrupt Multitask = "interrupt"
+)
+
+// Run is one passage of a user's message through an agent's graph. A run exists
+// from the moment it is accepted; its message enters the log when it starts.
+type Run struct {
+	ID              RunID           `json:"id"`
+	SessionID       SessionID       `json:"session_id"`
+	Owner           string          `json:"-"`
+	User            string          `json:"user_id,omitempty"`
+	QueueSeq        int64           `json:"queue_seq"` // order of acceptance in the session
+	Status          RunStatus       `json:"status"`
+	Agent           string          `json:"agent"`
+	AgentVersion    string          `json:"agent_version,omitempty"`
+	Model           string          `json:"model,omitempty"` // asked for with the message; empty = the session's
+	Input           RunInput        `json:"input"`
+	UserMessageID   MessageID       `json:"user_message_id"` // assigned when the run is accepted
+	ClientMessageID string          `json:"client_message_id,omitempty"`
+	Multitask       Multitask       `json:"multitask"`
+	Attempt         int             `json:"attempt"` // fences writes: 1 for the first execution
+	LeaseOwner      string          `json:"-"`
+	LeaseUntil      *time.Time      `json:"-"`
+	CancelRequested bool            `json:"cancel_requested,omitempty"`
+	Partial         string          `json:"-"`                   // text on its way, saved now and then
+	State           json.RawMessage `json:"-"`                   // what is not in the log; at most MaxRunState bytes
+	Context         json.RawMessage `json:"context,omitempty"`   // the context report of its last model call
+	Error           *RunError       `json:"error,omitempty"`     // of a failed run
+	Usage           Usage           `json:"usage"`               // of all its model calls
+	AnswerID        MessageID       `json:"answer_id,omitempty"` // the last assistant message
+	CreatedAt       time.Time       `json:"created_at"`
+	StartedAt       *time.Time      `json:"started_at,omitempty"`
+	FinishedAt      *time.Time      `json:"finished_at,omitempty"`
+}
+
+// Scope returns the scope in which the run's own work happens.
+func (r Run) Scope() Scope { return Scope{Owner: r.Owner} }
+
+// MaxRunState bounds Run.State, in bytes.
+const MaxRunState = 4 << 10
+
+// RunInput is the message that a run answers, from acceptance until the log has it.
+type RunInput struct {
+	Content    string          `json:"content"`
+	Parts      []Part          `json:"parts,omitempty"`
+	Source     Source          `json:"source"`
+	Author     string          `json:"author,omitempty"`
+	Metadata   json.RawMessage `json:"metadata,omitempty"`
+	TokenCount int             `json:"token_count"`
+}
+
+// UserMessage returns the message that enters the log when the run starts; its
+// Seq and ParentID are still to be given.
+func (r Run) UserMessage() Message {
+	return Message{
+		ID: r.UserMessageID, SessionID: r.SessionID, Owner: r.Owner, OnPath: true,
+		Role: RoleUser, Content: r.Input.Content, Parts: r.Input.Parts, Status: MessageComplete,
+		TokenCount: r.Input.TokenCount, Source: r.Input.Source, Author: r.Input.Author,
+		RunID: r.ID, ClientMessageID: r.ClientMessageID, Metadata: r.Input.Metadata, CreatedAt: r.CreatedAt,
+	}
+}
+
+// RunError says why a run failed, in words that may be shown.
+type RunError struct {
+	Code    string `json:"code"` // a stable word: context_floor, model_auth, model_timeout, step_limit, internal …
+	Message string `json:"message"`
+}
+
+// Accepted is the answer to a message: the run is committed.
+type Accepted struct {
+	Run      Run
+	Session  Session // as it is after the commit
+	Message  Message // the user's message; Seq is 0 while the run is queued
+	Repeated bool    // the client_message_id was known: this is the run of the first time
+	Events   []Event // written with it, to be published after the commit
+}
+
+// RunWrite is everything one step of a run stores, in one transaction. A write
+// whose Attempt is not the run's current one, or whose run is no longer running,
+// is refused with ErrStale and stores nothing.
+type RunWrite struct {
+	RunID      RunID
+	SessionID  SessionID
+	Attempt    int
+	Messages   []Message       // appended in this order; one whose ID is in the log already is left as it is
+	Events     []Event         // besides the message.created of each new message
+	ModelCalls []ModelCall     // for the books
+	Usage      Usage           // added to the run's
+	State      json.RawMessage // replaces Run.State; nil = leave
+	Context    json.RawMessage // replaces Run.Context; nil = leave
+	End        *RunEnd         // ends the run with this write
+}
+
+// RunEnd is how a run ends.
+type RunEnd struct {
+	Status   RunStatus // an ended one
+	Error    *RunError // with RunFailed
+	AnswerID MessageID
+}
+
+// Written is what a RunWrite came to.
+type Written struct {
+	Messages []Message // as stored, with their Seq
+	Events   []Event   // with their numbers, to be published after the commit
+	Run      Run       // as stored
+}
+
+// ToolExecution is written before a tool starts that must not be run twice. After
+// a crash, no row means run it; a row without a result means "interrupted,
+// outcome unknown" (ENGINE).
+type ToolExecution struct {
+	RunID      RunID
+	SessionID  SessionID
+	Owner      string
+	CallID     string
+	Attempt    int
+	Tool       string
+	StartedAt  time.Time
+	FinishedAt *time.Time
+}
+
+// AcceptRun is a message that wants to be answered.
+type AcceptRun struct {
+	SessionID       SessionID
+	User            string
+	Agent           string
+	AgentVersion    string
+	Model           string
+	Input           RunInput
+	ClientMessageID string
+	Multitask       Multitask
+	Worker          string // who executes it if it can start at once
+	MaxQueued       int    // most queued runs of the session; 0 = no limit
+}
+
+// Claimed is a run that a worker may execute now.
+type Claimed struct {
+	Run     Run
+	Session Session
+	Message Message // the user's message, in the log
+	Events  []Event // written with it, to be published
+}

@@ -1,0 +1,60 @@
+package core
+
+import "time"
+
+// Usage is what a provider says a model call cost, in the provider's own tokens.
+type Usage struct {
+	InputTokens      int `json:"input_tokens"` // all of the prompt, cached parts included
+	OutputTokens     int `json:"output_tokens"`
+	ReasoningTokens  int `json:"reasoning_tokens,omitempty"` // part of OutputTokens
+	CacheReadTokens  int `json:"cache_read_tokens,omitempty"`
+	CacheWriteTokens int `json:"cache_write_tokens,omitempty"`
+}
+
+// Add returns the sum of both.
+func (u Usage) Add(v Usage) Usage {
+	u.InputTokens += v.InputTokens
+	u.OutputTokens += v.OutputTokens
+	u.ReasoningTokens += v.ReasoningTokens
+	u.CacheReadTokens += v.CacheReadTokens
+	u.CacheWriteTokens += v.CacheWriteTokens
+	return u
+}
+
+// ModelPurpose says what a model was called for.
+type ModelPurpose string
+
+// The purposes of model calls.
+const (
+	PurposeAnswer  ModelPurpose = "answer"
+	PurposeSummary ModelPurpose = "summary"
+)
+
+// ModelCall records one call of a language model, for cost and calibration.
+type ModelCall struct {
+	ID           string        `json:"id"`
+	Owner        string        `json:"-"`
+	User         string        `json:"-"`
+	SessionID    SessionID     `json:"session_id"`
+	RunID        RunID         `json:"run_id,omitempty"`
+	Agent        string        `json:"agent"`
+	Purpose      ModelPurpose  `json:"purpose"`
+	Model        string        `json:"model"`
+	Provider     string        `json:"provider"`
+	Estimated    int           `json:"estimated_tokens"` // the prompt as counted here, in cl100k_base tokens
+	Usage        Usage         `json:"usage"`
+	FinishReason FinishReason  `json:"finish_reason,omitempty"`
+	Error        string        `json:"error,omitempty"` // kind of the failure; empty = none
+	Duration     time.Duration `json:"duration_ns"`
+	CreatedAt    time.Time     `json:"created_at"`
+}
+
+// Calibration corrects local token counts for one model: what the provider
+// counts divided by what cl100k_base counts (CONTEXT § 5).
+type Calibration struct {
+	Model     string    `json:"model"`
+	Factor    float64   `json:"factor"`
+	Deviation float64   `json:"deviation"` // mean relative error of the corrected estimate, 0.02 = 2 %
+	Samples   int       `json:"samples"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
