@@ -1,0 +1,118 @@
+package core
+
+import "encoding/json"
+
+// Placement says where a message of the log is in the prompt. Every message on
+// the path has exactly one (CONTEXT § 3, invariant 2).
+type Placement string
+
+// The placements.
+const (
+	PlaceCovered   Placement = "covered"   // by the active summary
+	PlaceVerbatim  Placement = "verbatim"  // sent as it is
+	PlaceMasked    Placement = "masked"    // an old tool result, replaced by a marker
+	PlaceShortened Placement = "shortened" // its head and tail with a marker between
+	PlaceLeftOut   Placement = "left_out"  // not sent, a marker says so
+	PlaceExcluded  Placement = "excluded"  // a system row: never sent (W14)
+)
+
+// ContextReport says what the next prompt of a session will be made of. All
+// token numbers are corrected estimates of the model's own tokens.
+type ContextReport struct {
+	Model       string          `json:"model"`
+	Policy      string          `json:"policy"`
+	Window      int             `json:"window"`
+	Reserve     int             `json:"reserve"` // kept for the answer
+	Usable      int             `json:"usable"`  // window − reserve: no prompt is ever larger
+	Trigger     int             `json:"trigger"` // over it the oldest messages are summarized; 0 = this policy has no share trigger
+	Landing     int             `json:"landing"` // where a compaction brings the prompt to
+	Used        int             `json:"used"`    // the prompt that would be sent now
+	Free        int             `json:"free"`    // usable − used
+	MaxOutput   int             `json:"max_output_tokens"`
+	Sections    []ContextPart   `json:"sections"`
+	Triggers    []TriggerStatus `json:"triggers"`
+	WillTrigger bool            `json:"will_trigger"` // the next message and its answer will start a summarization
+	Coverage    Coverage        `json:"coverage"`
+	Calibration CalibrationView `json:"calibration"`
+	Breaker     string          `json:"breaker"` // closed = summarization works
+	Rungs       []string        `json:"rungs"`   // what of the ladder this prompt needs
+	Reasons     []string        `json:"reasons"` // what was decided and why, in words
+	Summaries   []Summary       `json:"summaries"`
+}
+
+// ContextPart is one section of the prompt.
+type ContextPart struct {
+	Name     string `json:"name"` // system, tools, summary, pinned, tail, run, reserve, free
+	Tokens   int    `json:"tokens"`
+	Messages int    `json:"messages,omitempty"`
+}
+
+// TriggerStatus is how near a trigger is.
+type TriggerStatus struct {
+	Name      string `json:"name"` // share, messages, tokens, unsummarized
+	Value     int    `json:"value"`
+	Threshold int    `json:"threshold"`
+	Percent   int    `json:"percent"`
+	Fires     bool   `json:"fires"`
+}
+
+// Coverage counts where the messages on the path are.
+type Coverage struct {
+	Messages   int `json:"messages"`
+	Summarized int `json:"summarized"`
+	Verbatim   int `json:"verbatim"`
+	Masked     int `json:"masked"`
+	Shortened  int `json:"shortened"`
+	LeftOut    int `json:"left_out"`
+	Excluded   int `json:"excluded"`
+	Lost       int `json:"lost"` // always 0; shown because it is computed, not promised
+}
+
+// CalibrationView says how far the numbers can be trusted.
+type CalibrationView struct {
+	Measured  bool    `json:"measured"`
+	Factor    float64 `json:"factor"`
+	Deviation float64 `json:"deviation"` // ± share, 0.05 = ± 5 %
+	Samples   int     `json:"samples"`
+}
+
+// PromptView is the exact prompt that would be sent now.
+type PromptView struct {
+	Model           string          `json:"model"`
+	Tokens          int             `json:"tokens"`
+	System          []string        `json:"system"`
+	Messages        []PromptMessage `json:"messages"`
+	Tools           []PromptTool    `json:"tools"`
+	MaxOutputTokens int             `json:"max_output_tokens"`
+}
+
+// PromptMessage is one message of a PromptView.
+type PromptMessage struct {
+	MessageID  MessageID  `json:"message_id,omitempty"`
+	Placement  Placement  `json:"placement"`
+	Role       Role       `json:"role"`
+	Content    string     `json:"content"`
+	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`
+	ToolCallID string     `json:"tool_call_id,omitempty"`
+	Tokens     int        `json:"tokens"`
+}
+
+// PromptTool is one tool definition of a PromptView.
+type PromptTool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+}
+
+// SendMessage is a user's message on its way in.
+type SendMessage struct {
+	SessionID       SessionID
+	User            string
+	Content         string
+	ClientMessageID string
+	Model           string // empty = the session's
+	Multitask       Multitask
+	Source          Source
+	Author          string
+	Metadata        json.RawMessage
+}
