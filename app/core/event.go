@@ -50,6 +50,12 @@ type Event struct {
 	Data      json.RawMessage // a JSON object of the fields that API.md lists for the type
 }
 
+// From says where in a session's events a watcher begins.
+type From struct {
+	After int64 // number of the last durable event that is known already; 0 = none, so all that are kept
+	Live  bool  // only what happens from now on; After is ignored
+}
+
 // NewEvent returns an event of now whose data is data as JSON. Data must be a
 // struct or map of plain values: it panics on what JSON cannot say.
 func NewEvent(session SessionID, run RunID, kind EventType, data any) Event {
