@@ -1,0 +1,122 @@
+package arch
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Module is the name of the Go module; imports that begin with it are our own.
+const Module = "bobbin"
+
+// File is what the rules need to know of a Go file.
+type File struct {
+	Name       string   // slash-separated path from the module's root
+	Package    string   // the name in its package clause
+	Doc        string   // the package comment; empty = none
+	Imports    []string // as written; our own packages without the module's name, "." = the root
+	Lines      int
+	Generated  bool
+	Inits      int  // functions named init
+	CallsSleep bool // calls time.Sleep
+}
+
+// Dir returns the folder of the file, "." for the module's root.
+func (f File) Dir() string { return path.Dir(f.Name) }
+
+// Test reports whether the file belongs to a test.
+func (f File) Test() bool { return strings.HasSuffix(f.Name, "_test.go") }
+
+// Load parses every Go file below root, apart from folders that the go tool
+// leaves out too: testdata, vendor, and names that begin with a dot or a line.
+func Load(root string) ([]File, error) {
+	var files []File
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && name != root && skipped(entry.Name()):
+			return filepath.SkipDir
+		case entry.IsDir() || !strings.HasSuffix(name, ".go"):
+			return nil
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return fmt.Errorf("load %s: %w", name, err)
+		}
+		file, err := loadFile(name, filepath.ToSlash(rel))
+		if err != nil {
+			return err
+		}
+		files = append(files, file)
+		return nil
+	})
+	return files, err
+}
+
+func skipped(dir string) bool {
+	return slices.Contains([]string{"testdata", "vendor", "node_modules"}, dir) || strings.HasPrefix(dir, ".") || strings.HasPrefix(dir, "_")
+}
+
+func loadFile(name, rel string) (File, error) {
+	source, err := os.ReadFile(name)
+	if err != nil {
+		return File{}, fmt.Errorf("load %s: %w", rel, err)
+	}
+	return ParseFile(rel, source)
+}
+
+// ParseFile reads one file's source; name is its path from the module's root.
+func ParseFile(name string, source []byte) (File, error) {
+	tree, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return File{}, fmt.Errorf("parse: %w", err)
+	}
+	f := File{
+		Name:      name,
+		Package:   tree.Name.Name,
+		Doc:       tree.Doc.Text(),
+		Lines:     bytes.Count(source, []byte("\n")),
+		Generated: ast.IsGenerated(tree),
+	}
+	for _, spec := range tree.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return File{}, fmt.Errorf("parse %s: import %s: %w", name, spec.Path.Value, err)
+		}
+		f.Imports = append(f.Imports, ownName(imported))
+	}
+	ast.Inspect(tree, func(n ast.Node) bool { inspect(&f, n); return true })
+	return f, nil
+}
+
+// ownName returns the path of one of our own packages from the module's root,
+// and any other import as it is.
+func ownName(imported string) string {
+	if imported == Module {
+		return "."
+	}
+	return strings.TrimPrefix(imported, Module+"/")
+}
+
+func inspect(f *File, n ast.Node) {
+	switch n := n.(type) {
+	case *ast.FuncDecl:
+		if n.Recv == nil && n.Name.Name == "init" {
+			f.Inits++
+		}
+	case *ast.SelectorExpr:
+		if x, ok := n.X.(*ast.Ident); ok && x.Name == "time" && n.Sel.Name == "Sleep" {
+			f.CallsSleep = true
+		}
+	}
+}
