@@ -94,4 +94,7 @@ type ToolCall struct {
 	// Arguments is the raw text that the model wrote, normally JSON. It is never
 	// parsed and written again: the bytes of the prompt must not change (CONTEXT § 3, 7).
 	Arguments string `json:"arguments"`
+	// Signature is what a provider wants back with the call, as it came (Gemini's
+	// thought signature). Nobody but that provider's adapter looks into it.
+	Signature string `json:"signature,omitempty"`
 }

@@ -83,12 +83,13 @@ type Delta struct {
 }
 
 // ToolCallDelta is a piece of a tool call. Pieces with the same Index belong to
-// one call: ID and Name come once, Arguments are appended.
+// one call: ID, Name and Signature come once, Arguments are appended.
 type ToolCallDelta struct {
 	Index     int
 	ID        string
 	Name      string
 	Arguments string
+	Signature string // see core.ToolCall
 }
 
 // Response is a whole answer.
@@ -150,6 +151,9 @@ func addToolCall(calls map[int]*core.ToolCall, order []int, d *ToolCallDelta) []
 	}
 	if d.Name != "" {
 		call.Name = d.Name
+	}
+	if d.Signature != "" {
+		call.Signature = d.Signature
 	}
 	call.Arguments += d.Arguments
 	return order
