@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -15,7 +16,7 @@ type ErrorKind string
 const (
 	KindRateLimit     ErrorKind = "rate_limit"
 	KindContextLength ErrorKind = "context_length" // the prompt and the answer do not fit the window
-	KindAuth          ErrorKind = "auth"
+	KindAuth          ErrorKind = "auth"           // the key is wrong, or its account may not or has no credit left
 	KindTimeout       ErrorKind = "timeout"
 	KindOverloaded    ErrorKind = "overloaded" // the provider is busy or broken: 5xx, 529
 	KindCanceled      ErrorKind = "canceled"   // by our own context
@@ -63,6 +64,19 @@ func (e *Error) Retryable() bool {
 	default:
 		return false
 	}
+}
+
+// CanceledError returns the error of a call that ended because ctx is done. It
+// wraps both ctx.Err() and context.Cause(ctx); a passed deadline of ctx is a
+// cancellation too, told apart by errors.Is(err, context.DeadlineExceeded).
+func CanceledError(ctx context.Context, provider string) *Error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if !errors.Is(cause, err) {
+		err = errors.Join(err, cause)
+	} else {
+		err = cause
+	}
+	return &Error{Kind: KindCanceled, Message: cause.Error(), Provider: provider, Err: err}
 }
 
 // AsError returns the *Error in err's chain, or nil.

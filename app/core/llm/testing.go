@@ -1,0 +1,242 @@
+package llm
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+
+	"bobbin/app/core"
+)
+
+// Step is one scripted answer. It yields Reasoning, then each string of Text,
+// then the tool calls, then Usage and the finish reason; or it ends with Err.
+type Step struct {
+	Text      []string // one delta each
+	Reasoning string
+	ToolCalls []core.ToolCall // several = parallel calls
+	Usage     *core.Usage     // nil = the provider does not say
+	Finish    core.FinishReason
+	// Err ends the answer after its deltas. An *Error comes as it is, anything
+	// else as an *Error of KindUnknown.
+	Err error
+	// Gate, if not nil, holds the answer after GateAfter deltas (0 = before
+	// anything is said, many = before its end) until it is opened or ctx is done.
+	Gate      *Gate
+	GateAfter int
+	// From computes the step from the request; the other fields are not used.
+	From func(Request) Step
+	// Repeat keeps the step as the answer to all later requests too.
+	Repeat bool
+}
+
+// Say returns a step that answers with the text, split into the given deltas.
+func Say(deltas ...string) Step { return Step{Text: deltas} }
+
+// Call returns a step that calls tools, all at once.
+func Call(calls ...core.ToolCall) Step { return Step{ToolCalls: calls} }
+
+// Fail returns a step that fails before it says anything.
+func Fail(err error) Step { return Step{Err: err} }
+
+// Gate holds a scripted answer open. It serves one answer.
+type Gate struct {
+	reached chan struct{}
+	opened  chan struct{}
+	reach   sync.Once
+	open    sync.Once
+}
+
+// NewGate returns a closed gate.
+func NewGate() *Gate {
+	return &Gate{reached: make(chan struct{}), opened: make(chan struct{})}
+}
+
+// Reached is closed when the answer waits at the gate.
+func (g *Gate) Reached() <-chan struct{} { return g.reached }
+
+// Open lets the answer go on. It may be called more than once, and early.
+func (g *Gate) Open() { g.open.Do(func() { close(g.opened) }) }
+
+// wait reports whether the gate was opened before ctx was done.
+func (g *Gate) wait(ctx context.Context) bool {
+	g.reach.Do(func() { close(g.reached) })
+	select {
+	case <-g.opened:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Script is a Model for tests that answers as scripted and keeps every request.
+type Script struct {
+	mu       sync.Mutex
+	info     Info      // guarded by mu
+	steps    []Step    // guarded by mu; what is still to be said
+	given    int       // guarded by mu; how many steps there were
+	requests []Request // guarded by mu
+}
+
+// Scripted returns a model that gives the answers one after the other: a string
+// says it, an error fails with it, a Step does what it says, and a
+// func(Request) Step is asked. It panics on anything else. A request after the
+// last answer fails with KindInvalid. Safe for concurrent use.
+func Scripted(answers ...any) *Script {
+	s := &Script{info: Info{Name: "scripted", Provider: "scripted", Window: 128_000, MaxOutput: 4_096}}
+	s.Add(answers...)
+	return s
+}
+
+// Add appends answers, as Scripted takes them.
+func (s *Script) Add(answers ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range answers {
+		s.steps = append(s.steps, toStep(a))
+	}
+	s.given += len(answers)
+}
+
+func toStep(answer any) Step {
+	switch a := answer.(type) {
+	case string:
+		return Say(a)
+	case Step:
+		return a
+	case func(Request) Step:
+		return Step{From: a}
+	case error:
+		return Fail(a)
+	default:
+		panic(fmt.Sprintf("llm.Scripted: an answer is a string, a Step, an error or a func(Request) Step, not a %T", answer))
+	}
+}
+
+// WithInfo sets what Info returns, and returns s.
+func (s *Script) WithInfo(info Info) *Script {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.info = info
+	return s
+}
+
+// Info describes the model: "scripted", window 128,000, unless WithInfo said
+// something else.
+func (s *Script) Info() Info {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.info
+}
+
+// Requests returns all requests so far, in the order in which they came.
+func (s *Script) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// Remaining returns how many answers were not asked for yet.
+func (s *Script) Remaining() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.steps)
+}
+
+// Stream gives the next answer. The answer is taken, and the request recorded,
+// when the stream is read.
+func (s *Script) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
+	return func(yield func(Delta, error) bool) {
+		step, err := s.next(req)
+		if err != nil {
+			yield(Delta{}, err)
+			return
+		}
+		if step.From != nil {
+			step = step.From(req)
+		}
+		if err := s.play(ctx, step, yield); err != nil {
+			yield(Delta{}, err)
+		}
+	}
+}
+
+// next records the request and returns the step that answers it.
+func (s *Script) next(req Request) (Step, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	req.System, req.Messages, req.Tools = slices.Clone(req.System), slices.Clone(req.Messages), slices.Clone(req.Tools)
+	s.requests = append(s.requests, req)
+	if len(s.steps) == 0 {
+		last := "nothing"
+		if n := len(req.Messages); n > 0 {
+			last = fmt.Sprintf("%s %q", req.Messages[n-1].Role, req.Messages[n-1].Content)
+		}
+		return Step{}, &Error{Kind: KindInvalid, Provider: s.info.Provider,
+			Message: fmt.Sprintf("request %d, but the script has %d answers; the last message is %s", len(s.requests), s.given, last)}
+	}
+	step := s.steps[0]
+	if !step.Repeat {
+		s.steps = s.steps[1:]
+	}
+	return step, nil
+}
+
+// play yields the step. It returns the error that ends it; nil also when the
+// caller left.
+func (s *Script) play(ctx context.Context, step Step, yield func(Delta, error) bool) error {
+	provider := s.Info().Provider
+	deltas := step.deltas()
+	for i := range len(deltas) + 1 {
+		if step.Gate != nil && i == min(step.GateAfter, len(deltas)) && !step.Gate.wait(ctx) {
+			return CanceledError(ctx, provider)
+		}
+		if ctx.Err() != nil {
+			return CanceledError(ctx, provider)
+		}
+		if i < len(deltas) && !yield(deltas[i], nil) {
+			return nil
+		}
+	}
+	if step.Err != nil {
+		return step.failure(provider)
+	}
+	yield(Delta{Usage: step.Usage, Finish: step.finish()}, nil)
+	return nil
+}
+
+// deltas returns what is said before the end.
+func (s Step) deltas() []Delta {
+	var out []Delta
+	if s.Reasoning != "" {
+		out = append(out, Delta{Reasoning: s.Reasoning})
+	}
+	for _, text := range s.Text {
+		out = append(out, Delta{Text: text})
+	}
+	for i, c := range s.ToolCalls {
+		out = append(out, Delta{ToolCall: &ToolCallDelta{
+			Index: i, ID: c.ID, Name: c.Name, Arguments: c.Arguments, Signature: c.Signature,
+		}})
+	}
+	return out
+}
+
+func (s Step) finish() core.FinishReason {
+	switch {
+	case s.Finish != "":
+		return s.Finish
+	case len(s.ToolCalls) > 0:
+		return core.FinishToolCalls
+	default:
+		return core.FinishStop
+	}
+}
+
+func (s Step) failure(provider string) error {
+	if e := AsError(s.Err); e != nil {
+		return e
+	}
+	return &Error{Kind: KindUnknown, Provider: provider, Message: s.Err.Error(), Err: s.Err}
+}
