@@ -1,0 +1,135 @@
+package contextwindow
+
+import (
+	"fmt"
+
+	"bobbin/app/core"
+)
+
+// What the fixed texts of a prompt cost at most, in cl100k_base tokens. Assemble
+// writes these texts; a test holds the numbers against them.
+const (
+	ListOverhead     = 3   // of a message list (B8)
+	maskTokens       = 64  // a masked tool result, overhead included
+	missingTokens    = 32  // the result that stands in for a missing one, overhead included
+	summaryWrap      = 96  // the words around the summary
+	pinnedWrap       = 48  // the words around the pinned messages
+	pinnedLine       = 40  // the words around one of them
+	leftOutMarker    = 128 // the block that says what is left out
+	orphanWrap       = 16  // the words before a tool result without its call
+	openingMarker    = 24  // the user's line before a conversation that an assistant began
+	shortMinimum     = 96  // a shortened message: its marker and a little of its text
+	shortPerCall     = 80  // and for each tool call that stays in it
+	worthSummarizing = 64  // less than this is not worth a summary
+)
+
+// Item is a message as the plan sees it: its size and its place, not its text.
+type Item struct {
+	ID     core.MessageID
+	Seq    int64
+	Role   core.Role
+	Tokens int      // cl100k_base, overhead and tool calls included
+	Calls  []string // ids of an assistant message's tool calls, in order
+	CallID string   // of a tool message: the call it answers
+	Pinned bool
+}
+
+// ItemOf returns the item of a message of the log.
+func ItemOf(m core.Message) Item {
+	it := Item{ID: m.ID, Seq: m.Seq, Role: m.Role, Tokens: m.TokenCount, CallID: m.ToolCallID, Pinned: m.Pinned}
+	for _, c := range m.ToolCalls {
+		it.Calls = append(it.Calls, c.ID)
+	}
+	return it
+}
+
+// minimum returns to how many cl100k_base tokens the message can be shortened.
+func (it Item) minimum() int { return min(it.Tokens, shortMinimum+shortPerCall*len(it.Calls)) }
+
+// ActiveSummary is the summary in use.
+type ActiveSummary struct {
+	Version    int
+	ThroughSeq int64 // the cursor; 0 = no summary
+	Tokens     int   // cl100k_base tokens of its text
+	Messages   int   // that it covers
+}
+
+// Input is all that a plan depends on.
+type Input struct {
+	Policy Policy
+	Model  Limits
+	Factor float64 // the model's tokens per cl100k_base token
+	Margin float64 // how far the numbers may be off, as a share; lowers the output limit only
+	Cap    int     // after the provider refused a prompt: the next must be at most so large; 0 = usable
+
+	System  int // cl100k_base tokens of the system blocks without the summary
+	Tools   int // of the tool definitions
+	Summary ActiveSummary
+	Pinned  []Item // pinned messages that the summary covers
+	History []Item // on the path, after the cursor, before the run in progress; no system rows
+	Run     []Item // the run in progress: the user's message first; empty between runs
+	State   PromptState
+
+	Force      bool // the user asked for a summary
+	NoSummary  bool // summarizing was tried already and brings nothing more
+	Summarized bool // a summary was just made: record where the prompt lands
+}
+
+// Order asks for a summary.
+type Order struct {
+	FromID     core.MessageID
+	FromSeq    int64
+	ThroughID  core.MessageID // the new cursor: the last message covered
+	ThroughSeq int64
+	Messages   int    // to be added
+	Tokens     int    // of what it replaces: those messages and the summary so far, cl100k_base
+	Limit      int    // most of the new summary, cl100k_base
+	AskFor     int    // what the prompt asks for; 0 = Limit
+	Trigger    string // what started it
+	Rung       int    // 2, or 3 when the tail is below keep-at-least
+}
+
+// Slot is a message in the prompt.
+type Slot struct {
+	Item
+	Place   core.Placement
+	Size    int  // the model's tokens in the prompt
+	Limit   int  // of a shortened message: its cl100k_base tokens
+	Note    bool // sent among the pinned notes, as its own place is left out
+	Orphan  bool // a tool result without its call: told as text
+	Missing int  // tool calls whose result is missing: Assemble stands in for them
+}
+
+// Decision is what is sent, and why.
+type Decision struct {
+	Budget     Budget
+	Total      int // the prompt, in the model's tokens
+	Sections   []core.ContextPart
+	Triggers   []core.TriggerStatus
+	Pinned     []Slot // covered or left out, sent as notes
+	History    []Slot
+	Run        []Slot
+	SummaryCut int    // the summary is shown with so many cl100k_base tokens; 0 = whole
+	Summarize  *Order // not nil: make this summary, then plan again
+	Compacted  bool   // the PromptState changed and must be stored
+	MaxOutput  int    // the request's output limit
+	Rungs      []int  // of the ladder, in the order in which they were climbed
+	Reasons    []string
+	Floor      *FloorError // not nil: nothing can be sent
+}
+
+// FloorError says that what cannot be shrunk does not fit the model's window.
+type FloorError struct {
+	Culprit string // system prompt, tools, pinned messages or message: the largest part
+	Floor   int    // tokens
+	Usable  int
+}
+
+// Error says what to do about it.
+func (e *FloorError) Error() string {
+	return fmt.Sprintf("the prompt cannot be made small enough: %d tokens cannot be shrunk, %d fit this model; the largest part is the %s: shorten it or use a model with a larger window",
+		e.Floor, e.Usable, e.Culprit)
+}
+
+// Unwrap returns core.ErrContextFloor.
+func (e *FloorError) Unwrap() error { return core.ErrContextFloor }

@@ -1,0 +1,321 @@
+package contextwindow_test
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"bobbin/app/core"
+	cw "bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
+)
+
+// The ten invariants of CONTEXT § 3, each over thousands of random conversations:
+// tools, parallel calls, huge messages, CJK, imports, pins, switches of model.
+// tests/mutants breaks the code in one way for each and expects its test to fail.
+
+// every checks all prompts of random conversations that could be sent.
+func every(t *testing.T, check func(rt *rapid.T, sh shot)) {
+	t.Helper()
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		simulate(rt, func(sh shot) {
+			if sh.d.Floor == nil {
+				check(rt, sh)
+			}
+		})
+	})
+}
+
+// rendered counts a prompt as the provider would.
+func rendered(sh shot) int {
+	n := cw.ListOverhead + sh.in.Tools
+	for _, b := range sh.prompt.System {
+		n += quarter{}.Text(b) + 1
+	}
+	for _, m := range sh.prompt.Messages {
+		n += 4 + quarter{}.Text(m.Content)
+		for _, c := range m.ToolCalls {
+			n += 8 + quarter{}.Text(c.Name) + quarter{}.Text(c.Arguments)
+		}
+	}
+	return int(math.Ceil(float64(n) * sh.in.Factor))
+}
+
+// CONTEXT § 3, invariant 1; W5, W12, R7.
+func TestInvariant1NeverLargerThanUsable(t *testing.T) {
+	every(t, func(rt *rapid.T, sh shot) {
+		if sh.d.Total > sh.d.Budget.Usable {
+			rt.Fatalf("planned %d tokens, usable are %d", sh.d.Total, sh.d.Budget.Usable)
+		}
+		if got := rendered(sh); got > sh.d.Total {
+			rt.Fatalf("the prompt has %d tokens, the plan said %d", got, sh.d.Total)
+		}
+		if sh.d.Total+sh.d.MaxOutput > sh.d.Budget.Window {
+			rt.Fatalf("prompt %d + output %d > window %d", sh.d.Total, sh.d.MaxOutput, sh.d.Budget.Window)
+		}
+	})
+}
+
+// CONTEXT § 3, invariant 2.
+func TestInvariant2EveryMessageInOnePlace(t *testing.T) {
+	every(t, func(rt *rapid.T, sh shot) {
+		places := map[core.MessageID]cw.Slot{}
+		for _, s := range append(append([]cw.Slot(nil), sh.d.History...), sh.d.Run...) {
+			if _, twice := places[s.ID]; twice {
+				rt.Fatalf("message #%d is in two places", s.Seq)
+			}
+			places[s.ID] = s
+		}
+		sent := map[core.MessageID]string{}
+		for _, m := range sh.prompt.Messages {
+			sent[m.ID] = m.Content
+		}
+		system := strings.Join(sh.prompt.System, "\n")
+		for _, m := range sh.s.log {
+			if m.Role == core.RoleSystem {
+				continue // W14
+			}
+			s, planned := places[m.ID]
+			if covered := m.Seq <= sh.in.Summary.ThroughSeq; covered == planned {
+				rt.Fatalf("message #%d: covered %v, in the plan %v", m.Seq, covered, planned)
+			} else if covered {
+				continue
+			}
+			checkPlace(rt, m, s, sent, system)
+		}
+	})
+}
+
+func checkPlace(rt *rapid.T, m core.Message, s cw.Slot, sent map[core.MessageID]string, system string) {
+	content, isSent := sent[m.ID]
+	switch {
+	case s.Note:
+		if !strings.Contains(system, m.Content) {
+			rt.Fatalf("pinned message #%d is not among the notes", m.Seq)
+		}
+	case s.Place == core.PlaceVerbatim:
+		if !isSent || content != m.Content && !(s.Orphan && strings.HasSuffix(content, m.Content)) {
+			rt.Fatalf("message #%d is called verbatim and is not", m.Seq)
+		}
+	case s.Place == core.PlaceLeftOut:
+		if isSent || !strings.Contains(system, "left out here") {
+			rt.Fatalf("message #%d is called left out: sent %v, marker %q", m.Seq, isSent, system)
+		}
+	default: // masked or shortened
+		calls := len(m.ToolCalls) > 0
+		if !isSent || !calls && !strings.Contains(content, string(m.ID)) {
+			rt.Fatalf("message #%d is called %s and has no visible marker: %q", m.Seq, s.Place, content)
+		}
+	}
+}
+
+// CONTEXT § 3, invariant 3.
+func TestInvariant3CursorOnlyForwardAndOnlyOverWhatWasRead(t *testing.T) {
+	every(t, func(rt *rapid.T, sh shot) {
+		cursor := sh.started.ThroughSeq
+		for i, o := range sh.orders {
+			if o.ThroughSeq <= cursor {
+				rt.Fatalf("the cursor went from %d to %d", cursor, o.ThroughSeq)
+			}
+			given := sh.given[i]
+			for _, m := range given {
+				if m.Seq != cursor+1 {
+					rt.Fatalf("the summarizer was not given #%d", cursor+1)
+				}
+				cursor++
+			}
+			if cursor != o.ThroughSeq {
+				rt.Fatalf("cursor %d, read up to %d", o.ThroughSeq, cursor)
+			}
+			if sh.s.runStart >= 0 && o.ThroughSeq >= sh.s.log[sh.s.runStart].Seq {
+				rt.Fatalf("the cursor passed the message of the run in progress")
+			}
+		}
+	})
+}
+
+// CONTEXT § 3, invariant 4; § 10 row 2.
+func TestInvariant4NoCallWithoutResult(t *testing.T) {
+	every(t, func(rt *rapid.T, sh shot) {
+		var open []string
+		for _, m := range sh.prompt.Messages {
+			if m.Role == core.RoleTool {
+				if len(open) == 0 || open[0] != m.ToolCallID {
+					rt.Fatalf("result of %q, the open calls are %q", m.ToolCallID, open)
+				}
+				open = open[1:]
+				continue
+			}
+			if len(open) > 0 {
+				rt.Fatalf("calls %q have no result", open)
+			}
+			for _, c := range m.ToolCalls {
+				open = append(open, c.ID)
+				if !json.Valid([]byte(c.Arguments)) {
+					rt.Fatalf("arguments are not JSON: %s", c.Arguments)
+				}
+			}
+		}
+		if len(open) > 0 {
+			rt.Fatalf("calls %q have no result", open)
+		}
+	})
+}
+
+// CONTEXT § 3, invariant 5; § 10 row 9.
+func TestInvariant5LatestUserMessage(t *testing.T) {
+	every(t, func(rt *rapid.T, sh shot) {
+		want := sh.s.log[sh.s.runStart]
+		for _, m := range sh.prompt.Messages {
+			if m.ID != want.ID {
+				continue
+			}
+			if m.Content == want.Content {
+				return
+			}
+			alone := int(math.Ceil(float64(want.TokenCount+sh.in.System+cw.ListOverhead+sh.in.Tools) * sh.in.Factor))
+			for _, s := range sh.d.Run[1:] { // the newest tool round cannot be taken from the prompt
+				alone += s.Size
+			}
+			if slack := 400 * int(sh.in.Factor+1); alone+slack < sh.d.Budget.Usable {
+				rt.Fatalf("the user's message (%d tokens) was shortened though it fits %d", want.TokenCount, sh.d.Budget.Usable)
+			}
+			return
+		}
+		rt.Fatalf("the latest user message is not in the prompt")
+	})
+}
+
+// CONTEXT § 3, invariant 6; § 10 row 1.
+func TestInvariant6LandsAndStaysQuiet(t *testing.T) {
+	every(t, func(rt *rapid.T, sh shot) {
+		if !sh.d.Compacted {
+			return
+		}
+		if sh.d.Total > sh.d.Budget.Landing && len(sh.d.Reasons) == 0 {
+			rt.Fatalf("landed at %d, above %d, and does not say why", sh.d.Total, sh.d.Budget.Landing)
+		}
+		again := sh.s.input()
+		if d, _ := cw.Plan(again); d.Compacted || d.Summarize != nil {
+			rt.Fatalf("the same plan triggers again: %v", d.Triggers)
+		}
+		room := min(sh.d.Budget.Trigger/4, sh.d.Budget.Usable-sh.d.Total) - 10
+		if tokens := int(float64(room) / sh.in.Factor); tokens > 10 && !sinceTriggers(sh.s.policy) {
+			more := cw.Item{ID: "more", Seq: 1 << 40, Role: core.RoleUser, Tokens: tokens}
+			again.Run = append(again.Run, more)
+			if d, _ := cw.Plan(again); d.Compacted || d.Summarize != nil {
+				rt.Fatalf("%d new tokens trigger again, a quarter of the trigger is %d", room, sh.d.Budget.Trigger/4)
+			}
+		}
+	})
+}
+
+// sinceTriggers reports whether the policy counts messages since the cursor.
+func sinceTriggers(p cw.Policy) bool {
+	return p.MaxMessages+p.WindowMessages+p.MaxTokens+p.MaxUnsummarized > 0
+}
+
+// CONTEXT § 3, invariant 7; R5.
+func TestInvariant7PrefixIsStable(t *testing.T) {
+	every(t, func(rt *rapid.T, sh shot) {
+		prev := sh.previous
+		if prev == nil || prev.d.Floor != nil || prev.epoch != sh.epoch {
+			return
+		}
+		if diff := cmp.Diff(prev.prompt.System, sh.prompt.System); diff != "" {
+			rt.Fatalf("the system blocks changed (-before +after):\n%s", diff)
+		}
+		before, after := marshal(prev.prompt), marshal(sh.prompt)
+		if !strings.HasPrefix(after, before) {
+			rt.Fatalf("prompt k is no prefix of prompt k+1:\n%s\n%s", before, after)
+		}
+	})
+}
+
+// marshal returns the messages as bytes, without the closing bracket.
+func marshal(p cw.Prompt) string {
+	raw, err := json.Marshal(p.LLM())
+	if err != nil {
+		panic(err)
+	}
+	return strings.TrimSuffix(string(raw), "]")
+}
+
+// CONTEXT § 3, invariant 8.
+func TestInvariant8OffNeverSummarizes(t *testing.T) {
+	every(t, func(rt *rapid.T, sh shot) {
+		if sh.s.policy.Name == "off" && len(sh.orders) > 0 {
+			rt.Fatalf("policy off summarized: %+v", sh.orders)
+		}
+		if !sh.s.policy.AutoSummarize && sh.s.policy.MaxUnsummarized == 0 && len(sh.orders) > 0 {
+			rt.Fatalf("auto_summarize false summarized: %+v", sh.orders)
+		}
+	})
+}
+
+// CONTEXT § 3, invariant 9.
+func TestInvariant9FirstMessageIsTheUsers(t *testing.T) {
+	every(t, func(rt *rapid.T, sh shot) {
+		if got := sh.prompt.Messages[0].Role; got != core.RoleUser {
+			rt.Fatalf("the first message is from %s", got)
+		}
+	})
+}
+
+// CONTEXT § 3, invariant 10; W5, W12 (short conversation).
+func TestInvariant10UnderTheTriggerNothingChanges(t *testing.T) {
+	every(t, func(rt *rapid.T, sh shot) {
+		raw, _ := json.Marshal(sh.s.state)
+		if sh.s.summary.Version > 0 || string(raw) != "{}" || len(sh.d.Rungs) > 0 {
+			return
+		}
+		for _, tr := range sh.d.Triggers {
+			if tr.Name == "share" && tr.Value > tr.Threshold {
+				rt.Fatalf("over the trigger and nothing was done: %+v", tr)
+			}
+		}
+		if diff := cmp.Diff(naive(sh.s.log), sh.prompt.LLM()); diff != "" {
+			rt.Fatalf("the prompt is not the conversation (-want +got):\n%s", diff)
+		}
+		if want := []string{sh.s.system}; !cmp.Equal(want, sh.prompt.System) {
+			rt.Fatalf("system blocks %q, want %q", sh.prompt.System, want)
+		}
+	})
+}
+
+// naive is a chat backend without context management; it knows only that calls
+// need results in order and that a user speaks first.
+func naive(log []core.Message) []llm.Message {
+	var out []llm.Message
+	results := map[string]core.Message{}
+	for _, m := range log {
+		if m.Role == core.RoleTool {
+			results[m.ToolCallID] = m
+		}
+	}
+	for _, m := range log {
+		switch {
+		case m.Role == core.RoleSystem || m.Role == core.RoleTool && m.ToolCallID != "nobody":
+			continue
+		case m.Role == core.RoleTool:
+			m = core.Message{Role: core.RoleUser, Content: "[A tool result without its call:]\n" + m.Content}
+		}
+		if len(out) == 0 && m.Role != core.RoleUser {
+			out = append(out, llm.Message{Role: core.RoleUser, Content: "[The conversation begins with the assistant.]"})
+		}
+		out = append(out, llm.Message{Role: m.Role, Content: m.Content, ToolCalls: m.ToolCalls})
+		for _, c := range m.ToolCalls {
+			r, ok := results[c.ID]
+			if !ok {
+				r.Content = "[no result: the call was interrupted]"
+			}
+			out = append(out, llm.Message{Role: core.RoleTool, Content: r.Content, ToolCallID: c.ID, ToolName: r.ToolName})
+		}
+	}
+	return out
+}

@@ -1,0 +1,239 @@
+package contextwindow
+
+import (
+	"slices"
+
+	"bobbin/app/core"
+)
+
+// minMaskGain is the part of what is needed that masking must free to be worth
+// changing the prompt's bytes (CONTEXT § 4, rung 1).
+const minMaskGain = 0.2
+
+// compact climbs the ladder of CONTEXT § 4 until the prompt is small enough.
+func (p *planner) compact(f fired) {
+	over := f.byTokens() || p.in.Summarized && p.total > p.shareThreshold()
+	if over {
+		p.maskHistory()
+		if p.total <= p.b.Landing && !f.bySince() && !p.in.Force {
+			p.settle()
+			return
+		}
+	}
+	if p.maySummarize(f) {
+		if order := p.order(f); order != nil {
+			p.d.Summarize = order
+			p.rung(order.Rung)
+			return
+		}
+	}
+	if !over && p.total <= p.limit {
+		p.settleIfChanged()
+		return
+	}
+	p.cutSummary(p.b.SummaryLimit)
+	if p.total > p.limit {
+		p.fitHistory()
+	}
+	if p.total > p.limit {
+		p.fitRun()
+	}
+	p.settle()
+}
+
+// settleIfChanged records a landing only when something was compacted: a
+// trigger that found nothing to do leaves the state as it is.
+func (p *planner) settleIfChanged() {
+	if p.in.Summarized {
+		p.settle()
+		return
+	}
+	p.reason("there is nothing to summarize yet")
+}
+
+// maskHistory is rung 1: old tool results of the history become markers, all but
+// those of the newest atom, if that frees enough to be worth it.
+func (p *planner) maskHistory() {
+	through := p.maskableThrough()
+	gain := 0
+	for _, s := range p.history {
+		if s.Role == core.RoleTool && s.Place == core.PlaceVerbatim && !s.Pinned && s.Seq <= through && s.Tokens > maskTokens {
+			gain += s.Size - p.r.of(maskTokens)
+		}
+	}
+	if gain == 0 || float64(gain) < minMaskGain*float64(p.total-p.b.Landing) {
+		return
+	}
+	p.rung(1)
+	p.reason("%d tokens of old tool results are masked", gain)
+	p.state.MaskedThrough = max(p.state.MaskedThrough, through)
+	p.place()
+}
+
+// maskableThrough returns the seq of the last message of the history before its
+// newest tool atom, or of all of it when the run in progress has one of its own.
+func (p *planner) maskableThrough() int64 {
+	if slices.ContainsFunc(p.run, func(s Slot) bool { return s.Role == core.RoleTool }) {
+		if n := len(p.history); n > 0 {
+			return p.history[n-1].Seq
+		}
+	}
+	for i := len(p.history) - 1; i >= 0; i-- {
+		if len(p.history[i].Calls) > 0 {
+			return p.history[i].Seq - 1
+		}
+	}
+	return 0
+}
+
+// maySummarize reports whether the policy lets rungs 2 and 3 be climbed.
+func (p *planner) maySummarize(f fired) bool {
+	if p.in.NoSummary {
+		return false
+	}
+	if p.in.Force || f.unsummarized {
+		return true
+	}
+	if !p.in.Policy.AutoSummarize {
+		return false
+	}
+	return f.any() || f.hard || p.in.Summarized && p.total > p.shareThreshold()
+}
+
+// order is rungs 2 and 3: which of the oldest messages the summary takes over;
+// nil when there is nothing worth it. Of several triggers the one that cuts most
+// decides.
+func (p *planner) order(f fired) *Order {
+	cut, rung := 0, 2
+	deeper := func(c, r int) {
+		if c > cut {
+			cut, rung = c, r
+		}
+	}
+	if f.messages || f.unsummarized {
+		deeper(p.cutKeeping(p.in.Policy.MinRecent), 2)
+	}
+	if f.tokens {
+		most := share(p.in.Policy.LandAt, p.in.Policy.MaxTokens)
+		deeper(p.cutWhere(func(c int) bool { return p.rawSize(c) <= most }))
+	}
+	if f.byTokens() {
+		deeper(p.cutWhere(func(c int) bool { return p.sizeAfter(c) <= p.b.Landing }))
+	}
+	if p.in.Force && cut == 0 {
+		cut = p.forcedCut()
+	}
+	if cut == 0 {
+		return nil
+	}
+	return p.orderThrough(cut, rung, f)
+}
+
+// orderThrough returns the order for the first cut messages of the history.
+func (p *planner) orderThrough(cut, rung int, f fired) *Order {
+	tokens := p.in.Summary.Tokens
+	for _, it := range p.in.History[:cut] {
+		tokens += it.Tokens
+	}
+	if tokens-p.in.Summary.Tokens < worthSummarizing && !p.in.Force {
+		return nil
+	}
+	limit := max(min(p.r.back(p.b.SummaryLimit), tokens/2), 1)
+	if rung == 3 {
+		p.reason("fewer than %d recent messages are kept: more do not fit", p.in.Policy.MinRecent)
+	}
+	first, last := p.in.History[0], p.in.History[cut-1]
+	return &Order{
+		FromID: first.ID, FromSeq: first.Seq, ThroughID: last.ID, ThroughSeq: last.Seq,
+		Messages: cut, Tokens: tokens, Limit: limit, AskFor: min(p.in.Policy.SummaryAskTokens, limit),
+		Trigger: f.name(p.in.Force), Rung: rung,
+	}
+}
+
+// cuts returns after how many messages the history may be cut: the rest begins
+// with a user's message, so no atom is split.
+func (p *planner) cuts() []int {
+	var cuts []int
+	for i, it := range p.in.History {
+		if i > 0 && it.Role == core.RoleUser {
+			cuts = append(cuts, i)
+		}
+	}
+	if n := len(p.in.History); n > 0 && len(p.in.Run) > 0 {
+		cuts = append(cuts, n)
+	}
+	return cuts
+}
+
+// cutKeeping returns the latest cut that leaves at least keep messages; 0 = none.
+func (p *planner) cutKeeping(keep int) int {
+	best := 0
+	for _, c := range p.cuts() {
+		if len(p.in.History)-c >= keep {
+			best = c
+		}
+	}
+	return best
+}
+
+// forcedCut returns the cut for a summary that the user asked for: keep the
+// policy's recent messages if that leaves anything to summarize, else the last turn.
+func (p *planner) forcedCut() int {
+	if c := p.cutKeeping(max(p.in.Policy.MinRecent, 1)); c > 0 {
+		return c
+	}
+	return p.cutKeeping(1)
+}
+
+// cutWhere returns the earliest cut that is small enough, on rung 2 with the
+// recent messages kept, else on rung 3; if none is, the latest there is.
+func (p *planner) cutWhere(small func(cut int) bool) (cut, rung int) {
+	for _, c := range p.cuts() {
+		cut = c
+		if small(c) {
+			break
+		}
+	}
+	if len(p.in.History)-cut >= p.in.Policy.MinRecent {
+		return cut, 2
+	}
+	return cut, 3
+}
+
+// rawSize returns the tokens since the cursor if the first cut messages were
+// covered.
+func (p *planner) rawSize(cut int) int {
+	size := 0
+	for _, it := range p.in.History[cut:] {
+		size += p.r.of(it.Tokens)
+	}
+	return size
+}
+
+// sizeAfter returns how large the prompt would be if the first cut messages were
+// covered by a summary of the largest size.
+func (p *planner) sizeAfter(cut int) int {
+	size := p.total - p.summarySize() + p.b.SummaryLimit + p.r.of(summaryWrap)
+	for _, s := range p.history[:cut] {
+		if s.Note {
+			continue
+		}
+		size -= s.Size
+		if s.Pinned {
+			size += p.r.of(s.Tokens+pinnedLine) + p.r.of(pinnedWrap)
+		}
+	}
+	return size
+}
+
+// cutSummary is rung 4: a summary over its share is shown without its oldest
+// content, in the prompt only.
+func (p *planner) cutSummary(most int) {
+	if p.in.Summary.Version == 0 || p.summarySize()-p.r.of(summaryWrap) <= most {
+		return
+	}
+	p.rung(4)
+	p.reason("the summary is shown with %d tokens, its share of this model's window", most)
+	p.state.SummaryCut = max(p.r.back(most), 1)
+	p.sum()
+}

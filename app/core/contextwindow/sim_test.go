@@ -1,0 +1,274 @@
+package contextwindow_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"pgregory.net/rapid"
+
+	"bobbin/app/core"
+	cw "bobbin/app/core/contextwindow"
+)
+
+// quarter is a ruler for tests: four bytes a token.
+type quarter struct{}
+
+func (quarter) Text(s string) int { return (len(s) + 3) / 4 }
+
+// sim is a conversation in which everything happens that can happen to one: it
+// keeps the log, carries out what Plan decides, and hands every prompt to check.
+type sim struct {
+	rt     *rapid.T
+	policy cw.Policy
+	model  cw.Limits
+	factor float64
+
+	log      []core.Message
+	runStart int // index of the run's user message; -1 = between runs
+	summary  cw.ActiveSummary
+	text     string
+	state    cw.PromptState
+	system   string
+	calls    int
+
+	check func(shot)
+	prev  *shot
+}
+
+// shot is one prompt with all that it was made from.
+type shot struct {
+	s        *sim
+	in       cw.Input
+	d        cw.Decision
+	prompt   cw.Prompt
+	epoch    string // changes with PromptState, summary, and model
+	started  cw.ActiveSummary
+	orders   []cw.Order
+	given    [][]core.Message // what the summarizer got for each order
+	stateIn  cw.PromptState
+	previous *shot
+}
+
+// simulate runs a random conversation and checks each prompt of it.
+func simulate(rt *rapid.T, check func(shot)) {
+	s := newSim(rt)
+	s.check = check
+	for range rapid.IntRange(3, 25).Draw(rt, "turns") {
+		switch rapid.IntRange(0, 11).Draw(rt, "action") {
+		case 0:
+			s.model = drawModel(rt)
+			s.factor = drawFactor(rt)
+		case 1:
+			s.pin()
+		case 2:
+			s.force()
+		case 3:
+			s.importTurns()
+		default:
+			s.turn()
+		}
+	}
+}
+
+func newSim(rt *rapid.T) *sim {
+	policy, err := cw.Preset(rapid.SampledFrom(cw.PresetNames()).Draw(rt, "policy"))
+	if err != nil {
+		rt.Fatal(err)
+	}
+	if rapid.IntRange(0, 4).Draw(rt, "manual") == 0 {
+		policy.AutoSummarize = false
+	}
+	if policy.MaxMessages > 0 && rapid.Bool().Draw(rt, "small N") {
+		policy.MaxMessages, policy.MaxTokens = 12, 1500
+	}
+	return &sim{
+		rt: rt, policy: policy, model: drawModel(rt), factor: drawFactor(rt), runStart: -1,
+		system: words("system", rapid.IntRange(10, 400).Draw(rt, "system")),
+	}
+}
+
+func drawModel(rt *rapid.T) cw.Limits {
+	return cw.Limits{
+		Window:    rapid.SampledFrom([]int{2048, 4096, 8192, 32768, 128000}).Draw(rt, "window"),
+		MaxOutput: rapid.SampledFrom([]int{0, 256, 4096}).Draw(rt, "max output"),
+	}
+}
+
+func drawFactor(rt *rapid.T) float64 {
+	return rapid.SampledFrom([]float64{0.7, 1, 1.1, 1.43, 2}).Draw(rt, "factor")
+}
+
+// words returns a text of about n tokens that says who wrote it.
+func words(who string, n int) string {
+	return strings.Repeat(who+" said; ", n*4/(len(who)+7)+1)[:max(n*4, 1)]
+}
+
+func (s *sim) draw(label string) string {
+	n := rapid.IntRange(1, 60).Draw(s.rt, label)
+	switch rapid.IntRange(0, 14).Draw(s.rt, label+" kind") {
+	case 0:
+		n *= 100
+	case 1:
+		return strings.Repeat("統一碼長文", n)
+	case 2:
+		n *= 15
+	default:
+	}
+	return words(label, n)
+}
+
+func (s *sim) add(m core.Message) core.Message {
+	m.Seq = int64(len(s.log) + 1)
+	m.ID = core.MessageID(fmt.Sprintf("0192f0c4-0000-7000-8000-%012d", m.Seq))
+	m.OnPath = true
+	m.TokenCount = 4 + quarter{}.Text(m.Content)
+	for _, c := range m.ToolCalls {
+		m.TokenCount += 8 + quarter{}.Text(c.Name) + quarter{}.Text(c.Arguments)
+	}
+	s.log = append(s.log, m)
+	return m
+}
+
+// turn is a user's message, tool rounds, and an answer, with a prompt before
+// every model call.
+func (s *sim) turn() {
+	s.runStart = len(s.log)
+	s.add(core.Message{Role: core.RoleUser, Content: s.draw("user")})
+	for range rapid.SampledFrom([]int{0, 0, 0, 1, 2, 6}).Draw(s.rt, "rounds") {
+		if !s.prompt() {
+			break
+		}
+		s.toolRound()
+	}
+	if s.prompt() {
+		s.add(core.Message{Role: core.RoleAssistant, Content: s.draw("answer")})
+	}
+	s.runStart = -1
+}
+
+func (s *sim) toolRound() {
+	m := core.Message{Role: core.RoleAssistant}
+	for range rapid.IntRange(1, 3).Draw(s.rt, "parallel") {
+		s.calls++
+		args := `{"b":1,  "a":"` + words("x", rapid.SampledFrom([]int{1, 5, 300}).Draw(s.rt, "args")) + `"}`
+		m.ToolCalls = append(m.ToolCalls, core.ToolCall{ID: fmt.Sprintf("call_%d", s.calls), Name: "read_file", Arguments: args})
+	}
+	s.add(m)
+	order := rapid.Permutation(m.ToolCalls).Draw(s.rt, "order")
+	for i, c := range order {
+		if i > 0 && rapid.IntRange(0, 20).Draw(s.rt, "lost") == 0 {
+			continue // an import that lacks a result
+		}
+		s.add(core.Message{Role: core.RoleTool, Content: s.draw("result"), ToolCallID: c.ID, ToolName: c.Name})
+	}
+}
+
+func (s *sim) importTurns() {
+	s.add(core.Message{Role: core.RoleAssistant, Content: s.draw("imported")})
+	if rapid.Bool().Draw(s.rt, "system row") {
+		s.add(core.Message{Role: core.RoleSystem, Content: "imported system prompt"})
+	}
+	if rapid.Bool().Draw(s.rt, "orphan") {
+		s.add(core.Message{Role: core.RoleTool, Content: s.draw("orphan"), ToolCallID: "nobody"})
+	}
+}
+
+func (s *sim) pin() {
+	if len(s.log) > 0 {
+		m := &s.log[rapid.IntRange(0, len(s.log)-1).Draw(s.rt, "pin")]
+		m.Pinned = !m.Pinned && m.TokenCount < 100
+		s.prev = nil
+	}
+}
+
+func (s *sim) force() {
+	in := s.input()
+	in.Force = true
+	if d, state := cw.Plan(in); d.Summarize != nil {
+		s.summarize(*d.Summarize)
+		s.state = state
+		in = s.input()
+		in.Summarized = true
+		_, s.state = cw.Plan(in)
+	}
+	s.prev = nil
+}
+
+// input is what the plan of the present moment depends on.
+func (s *sim) input() cw.Input {
+	in := cw.Input{
+		Policy: s.policy, Model: s.model, Factor: s.factor, System: quarter{}.Text(s.system) + 4, Tools: 50,
+		Summary: s.summary, State: s.state,
+	}
+	for i, m := range s.log {
+		switch {
+		case m.Role == core.RoleSystem:
+		case m.Seq <= s.summary.ThroughSeq:
+			if m.Pinned {
+				in.Pinned = append(in.Pinned, cw.ItemOf(m))
+			}
+		case s.runStart >= 0 && i >= s.runStart:
+			in.Run = append(in.Run, cw.ItemOf(m))
+		default:
+			in.History = append(in.History, cw.ItemOf(m))
+		}
+	}
+	return in
+}
+
+// prompt makes the prompt for the next model call, summarizing where the plan
+// says so, and checks it. It reports whether it can be sent.
+func (s *sim) prompt() bool {
+	sh := shot{s: s, started: s.summary, stateIn: s.state, previous: s.prev}
+	in := s.input()
+	var d cw.Decision
+	state := s.state
+	for range 4 {
+		d, state = cw.Plan(in)
+		if d.Summarize == nil {
+			break
+		}
+		sh.orders = append(sh.orders, *d.Summarize)
+		sh.given = append(sh.given, s.summarize(*d.Summarize))
+		s.state = state
+		in = s.input()
+		in.Summarized = true
+		in.NoSummary = len(sh.orders) >= 3
+	}
+	if d.Compacted {
+		s.state = state
+	}
+	sh.in, sh.d = in, d
+	if d.Floor == nil {
+		sh.prompt = cw.Assemble(s.parts(), d, quarter{})
+		raw, _ := json.Marshal(s.state)
+		sh.epoch = fmt.Sprintf("%s|%d|%d|%g|%v", raw, s.summary.Version, s.model.Window, s.factor, s.model.MaxOutput)
+	}
+	s.check(sh)
+	s.prev = &sh
+	return d.Floor == nil
+}
+
+func (s *sim) parts() cw.Parts {
+	parts := cw.Parts{SystemPrompt: s.system, Summary: s.text, Messages: map[core.MessageID]core.Message{}}
+	for _, m := range s.log {
+		parts.Messages[m.ID] = m
+	}
+	return parts
+}
+
+// summarize carries an order out and returns what the summarizer was given.
+func (s *sim) summarize(o cw.Order) []core.Message {
+	var given []core.Message
+	for _, m := range s.log {
+		if m.Seq > s.summary.ThroughSeq && m.Seq <= o.ThroughSeq {
+			given = append(given, m)
+		}
+	}
+	s.text = words("summary", rapid.IntRange(1, max(o.Limit-1, 1)).Draw(s.rt, "summary"))
+	s.summary = cw.ActiveSummary{
+		Version: s.summary.Version + 1, ThroughSeq: o.ThroughSeq, Tokens: quarter{}.Text(s.text), Messages: int(o.ThroughSeq),
+	}
+	return given
+}
