@@ -1,0 +1,48 @@
+# `make` or `make help` lists what there is. PKG narrows a target down:
+#   make race PKG=./app/db/...
+PKG ?= ./...
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test race lint fmt tidy check ci e2e show graph clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build bin/bobbin, one static file
+	CGO_ENABLED=0 go build -trimpath -o bin/bobbin .
+
+run: ## serve from the folder bobbin-data
+	go run . serve
+
+test: ## the tests, quickly: without the race detector
+	go test -shuffle=on $(PKG)
+
+race: ## the tests as everybody runs them: race detector, SQLite and PostgreSQL
+	scripts/test $(PKG)
+
+lint: ## golangci-lint
+	scripts/lint run $(PKG)
+
+fmt: ## format the source
+	scripts/lint fmt
+
+tidy: ## bring go.mod and go.sum in order
+	go mod tidy
+
+check: tidy fmt lint race ## before you say done: tidy, fmt, lint, race (with the end-to-end tests)
+
+ci: ## what continuous integration runs
+	.ci/run
+
+e2e: ## the end-to-end tests alone: the program over HTTP
+	scripts/test ./tests/e2e/...
+
+# Each figure that Bobbin promises has a target show-… that measures and prints it.
+show: ## list the commands that measure what Bobbin promises
+	@$(MAKE) --no-print-directory help | grep -E '^  show-' || echo "  nothing to show yet"
+
+graph: ## draw the agent's graph in Mermaid
+	@go run . graph
+
+clean: ## remove what was built
+	rm -rf bin
