@@ -2,6 +2,7 @@ package contextwindow
 
 import (
 	"fmt"
+	"slices"
 
 	"bobbin/app/core"
 )
@@ -86,6 +87,7 @@ type Order struct {
 	Limit      int    // most of the new summary, cl100k_base
 	AskFor     int    // what the prompt asks for; 0 = Limit
 	Trigger    string // what started it
+	Focus      string // what the user asked to keep above all; Plan leaves it empty
 	Rung       int    // 2, or 3 when the tail is below keep-at-least
 }
 
@@ -125,6 +127,15 @@ type FloorError struct {
 	Usable  int
 }
 
+// RungName says what a rung of the ladder does (CONTEXT § 4).
+func RungName(n int) string {
+	names := map[int]string{
+		1: "mask old tool results", 2: "summarize", 3: "summarize, keeping fewer recent messages", 4: "cut the summary",
+		5: "summarize without a model", 6: "shorten messages", 7: "leave out the oldest", 8: "refuse",
+	}
+	return names[n]
+}
+
 // Error says what to do about it.
 func (e *FloorError) Error() string {
 	return fmt.Sprintf("the prompt cannot be made small enough: %d tokens cannot be shrunk, %d fit this model; the largest part is the %s: shorten it or use a model with a larger window",
@@ -133,3 +144,22 @@ func (e *FloorError) Error() string {
 
 // Unwrap returns core.ErrContextFloor.
 func (e *FloorError) Unwrap() error { return core.ErrContextFloor }
+
+// After returns the input as it is when the order has been carried out: with a
+// summary of so many cl100k_base tokens that covers so many messages.
+func (in Input) After(o Order, tokens, covered int) Input {
+	in.Summary = ActiveSummary{Version: in.Summary.Version + 1, ThroughSeq: o.ThroughSeq, Tokens: tokens, Messages: covered}
+	in.Summarized, in.Force = true, false
+	var pinned, rest []Item
+	for _, it := range in.History {
+		switch {
+		case it.Seq > o.ThroughSeq:
+			rest = append(rest, it)
+		case it.Pinned:
+			pinned = append(pinned, it)
+		}
+	}
+	in.Pinned = append(slices.Clone(in.Pinned), pinned...)
+	in.History = rest
+	return in
+}
