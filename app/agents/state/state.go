@@ -1,0 +1,84 @@
+// Package state is what the nodes of the agent graph hand to each other.
+package state
+
+import (
+	"bobbin/app/core"
+	"bobbin/app/core/compaction"
+)
+
+// AgentState is the state of one run on its way through the graph. A node gets a
+// copy and returns the new one; slices are never changed in place. What is in the
+// message log can be rebuilt from it: every resume begins at retrieve_context.
+type AgentState struct {
+	Run     core.Run
+	Session core.Session
+	Profile compaction.Profile // the agent, its model and tools, as this run uses them
+
+	UserMessage         core.Message   // the message that the run answers; Seq is 0 until the log has it
+	ContextMessages     []core.Message // after the summary and before the user message
+	ConversationSummary string         // empty without one
+	RunMessages         []core.Message // what the run has added to the log after the user message
+
+	Usage core.Usage // of all model calls of this execution
+}
+
+// OpenCalls returns the tool calls of the newest assistant message that have no
+// result yet, in the model's order.
+func (s AgentState) OpenCalls() []core.ToolCall {
+	answered := map[string]bool{}
+	for i := len(s.RunMessages) - 1; i >= 0; i-- {
+		m := s.RunMessages[i]
+		if m.Role == core.RoleTool {
+			answered[m.ToolCallID] = true
+			continue
+		}
+		var open []core.ToolCall
+		for _, c := range m.ToolCalls {
+			if !answered[c.ID] {
+				open = append(open, c)
+			}
+		}
+		return open
+	}
+	return nil
+}
+
+// Answer returns the assistant message that ends the run, and false while there
+// is none.
+func (s AgentState) Answer() (core.Message, bool) {
+	if n := len(s.RunMessages); n > 0 {
+		last := s.RunMessages[n-1]
+		return last, last.Role == core.RoleAssistant && len(last.ToolCalls) == 0
+	}
+	return core.Message{}, false
+}
+
+// Iteration returns how many model calls the run has made (W13).
+func (s AgentState) Iteration() int {
+	n := 0
+	for _, m := range s.RunMessages {
+		if m.Role == core.RoleAssistant {
+			n++
+		}
+	}
+	return n
+}
+
+// Turn returns what the context plan of the next model call depends on.
+func (s AgentState) Turn() compaction.Turn {
+	return compaction.Turn{
+		Session: s.Session, Profile: s.Profile, RunID: s.Run.ID,
+		History: s.ContextMessages, Run: append([]core.Message{s.UserMessage}, s.RunMessages...),
+	}
+}
+
+// With returns the state with what a plan has changed: a compaction moves
+// messages from the context into the summary.
+func (s AgentState) With(t compaction.Turn) AgentState {
+	s.Session, s.ContextMessages = t.Session, t.History
+	s.ConversationSummary = ""
+	if t.Session.ConversationSummary != nil {
+		s.ConversationSummary = *t.Session.ConversationSummary
+	}
+	return s
+}

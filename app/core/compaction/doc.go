@@ -1,0 +1,19 @@
+// Package compaction keeps the prompts of a session within the model's window: it
+// carries out what contextwindow.Plan decides.
+//
+// Keeper.Fit plans, has a summary made where the plan asks for one, commits it
+// with a compare-and-set on the session row, and plans again, until the decision
+// is a prompt that fits. Keeper.Request turns that decision into what is sent.
+// Report, Prompt and Summarize answer the same questions for people.
+//
+//	Turn ─▶ Plan ─▶ fits ───────────────────────────────▶ Decision ─▶ Request
+//	          ▲  └▶ Order ─▶ summarize (no transaction) ─▶ ApplyContext
+//	          └──────────── lost the compare-and-set: reload ◀┘
+//
+// After a crash at any point the session holds either the old or the new state:
+// the summary, the cursor and the prompt state are written in one transaction.
+// Messages that are appended while a summary is being made do not make it stale.
+//
+// A Keeper is safe for concurrent use. In one process at most one summary of a
+// session is made at a time; across processes the compare-and-set lets one win.
+package compaction

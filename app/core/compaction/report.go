@@ -1,0 +1,168 @@
+package compaction
+
+import (
+	"context"
+	"fmt"
+
+	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
+)
+
+// reportedSummaries is how many of the newest versions a report shows.
+const reportedSummaries = 5
+
+// Report says what the session's next prompt is made of. It changes nothing: it
+// is the same plan that the next model call makes, between runs without the
+// message that is not written yet.
+func (k *Keeper) Report(ctx context.Context, scope core.Scope, id core.SessionID) (core.ContextReport, error) {
+	t, err := k.turn(ctx, scope, id)
+	if err != nil {
+		return core.ContextReport{}, err
+	}
+	in, err := k.input(ctx, t)
+	if err != nil {
+		return core.ContextReport{}, err
+	}
+	d, _ := contextwindow.Plan(in)
+	r := k.Describe(t, d)
+	r.WillTrigger = d.Summarize != nil || willTrigger(in, d)
+	onPath, err := k.Stores.Messages.CountOnPath(ctx, scope, id)
+	if err != nil {
+		return core.ContextReport{}, fmt.Errorf("count messages: %w", err)
+	}
+	c := &r.Coverage
+	c.Messages = onPath
+	c.Lost = onPath - c.Summarized - c.Verbatim - c.Masked - c.Shortened - c.LeftOut - c.Excluded
+	page, err := k.Stores.Summaries.List(ctx, scope, id, core.PageQuery{Limit: reportedSummaries})
+	if err != nil {
+		return core.ContextReport{}, fmt.Errorf("list summaries: %w", err)
+	}
+	r.Summaries = page.Items
+	return r, nil
+}
+
+// Describe returns the report of a decision, without what only storage knows.
+func (k *Keeper) Describe(t Turn, d contextwindow.Decision) core.ContextReport {
+	info := t.Profile.Model.Info()
+	e := k.Calibrator.Estimate(info.Name)
+	r := core.ContextReport{
+		Model: info.Name, Policy: t.Profile.Policy.Name,
+		Window: d.Budget.Window, Reserve: d.Budget.Reserve, Usable: d.Budget.Usable, Landing: d.Budget.Landing,
+		Used: d.Total, Free: max(d.Budget.Usable-d.Total, 0), MaxOutput: d.MaxOutput,
+		Sections: d.Sections, Triggers: d.Triggers, Coverage: coverage(t, d), Breaker: "closed",
+		Calibration: core.CalibrationView{Measured: e.Measured, Factor: e.Factor, Deviation: e.Deviation, Samples: e.Samples},
+		Rungs:       []string{}, Reasons: append([]string{}, d.Reasons...), Summaries: []core.Summary{},
+	}
+	if d.Budget.HasShare {
+		r.Trigger = d.Budget.Trigger
+	}
+	if r.Triggers == nil {
+		r.Triggers = []core.TriggerStatus{}
+	}
+	for _, n := range d.Rungs {
+		r.Rungs = append(r.Rungs, contextwindow.RungName(n))
+	}
+	return r
+}
+
+// coverage counts where the messages are.
+func coverage(t Turn, d contextwindow.Decision) core.Coverage {
+	c := core.Coverage{Summarized: t.Session.SummarizedCount}
+	for _, slots := range [][]contextwindow.Slot{d.History, d.Run} {
+		for _, s := range slots {
+			switch s.Place {
+			case core.PlaceMasked:
+				c.Masked++
+			case core.PlaceShortened:
+				c.Shortened++
+			case core.PlaceLeftOut:
+				c.LeftOut++
+			default:
+				c.Verbatim++
+			}
+		}
+	}
+	c.Excluded = len(t.History) + len(t.Run) - len(d.History) - len(d.Run)
+	c.Messages = c.Summarized + c.Verbatim + c.Masked + c.Shortened + c.LeftOut + c.Excluded
+	return c
+}
+
+// willTrigger reports whether one more user message and its answer would start a
+// summarization: at the present rate for tokens, by count for messages (B5).
+func willTrigger(in contextwindow.Input, d contextwindow.Decision) bool {
+	perTurn := tokensPerTurn(d)
+	for _, s := range d.Triggers {
+		switch s.Name {
+		case "messages", "unsummarized":
+			if s.Value+2 >= s.Threshold && in.Policy.AutoSummarize {
+				return true
+			}
+		case "share":
+			if s.Value+perTurn > s.Threshold {
+				return true
+			}
+		default:
+			if s.Value+perTurn >= s.Threshold && in.Policy.AutoSummarize {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// tokensPerTurn returns what a turn of the tail costs on average.
+func tokensPerTurn(d contextwindow.Decision) int {
+	turns, size := 0, 0
+	for _, s := range d.History {
+		if s.Role == core.RoleUser {
+			turns++
+		}
+		size += s.Size
+	}
+	if turns == 0 {
+		return 0
+	}
+	return size / turns
+}
+
+// Prompt returns the exact prompt that would be sent now.
+func (k *Keeper) Prompt(ctx context.Context, scope core.Scope, id core.SessionID) (core.PromptView, error) {
+	t, err := k.turn(ctx, scope, id)
+	if err != nil {
+		return core.PromptView{}, err
+	}
+	in, err := k.input(ctx, t)
+	if err != nil {
+		return core.PromptView{}, err
+	}
+	d, _ := contextwindow.Plan(in)
+	prompt, err := k.assemble(ctx, t, d)
+	if err != nil {
+		return core.PromptView{}, err
+	}
+	sizes := map[core.MessageID]int{}
+	for _, s := range append(append([]contextwindow.Slot(nil), d.History...), d.Run...) {
+		sizes[s.ID] = s.Size
+	}
+	view := core.PromptView{
+		Model: t.Profile.Model.Info().Name, Tokens: d.Total, MaxOutputTokens: d.MaxOutput,
+		System: prompt.System, Messages: []core.PromptMessage{}, Tools: promptTools(t.Profile.Tools),
+	}
+	for _, m := range prompt.Messages {
+		view.Messages = append(view.Messages, core.PromptMessage{
+			MessageID: m.ID, Placement: m.Place, Role: m.Role, Content: m.Content,
+			ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, Tokens: sizes[m.ID],
+		})
+	}
+	return view, nil
+}
+
+// promptTools returns the tool definitions as they are shown.
+func promptTools(specs []llm.ToolSpec) []core.PromptTool {
+	tools := make([]core.PromptTool, 0, len(specs))
+	for _, s := range specs {
+		tools = append(tools, core.PromptTool{Name: s.Name, Description: s.Description, Parameters: s.Parameters})
+	}
+	return tools
+}

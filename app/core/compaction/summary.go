@@ -1,0 +1,119 @@
+package compaction
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/summarize"
+)
+
+// made is a summary that was made and not yet committed.
+type made struct {
+	summary core.Summary
+	calls   []core.ModelCall
+}
+
+// make has the summary of an order made. The model is called outside of any
+// transaction. Errors: the context's own, summarize.ErrNoGain.
+func (k *Keeper) make(ctx context.Context, t Turn, o contextwindow.Order) (made, error) {
+	k.Publisher.Delta(ctx, core.NewEvent(t.Session.ID, t.RunID, core.EventContextStarted, core.ContextData{Trigger: o.Trigger}))
+	maker, err := k.summarizer(t)
+	if err != nil {
+		return made{}, err
+	}
+	req := summarize.Request{
+		Preset: t.Profile.Policy.Name, Messages: covered(t.History, o.ThroughSeq), Limit: o.Limit, AskFor: o.AskFor,
+		Replaces: o.Tokens, Focus: o.Focus, TimeLimit: k.SummaryTime,
+	}
+	if t.Session.ConversationSummary != nil {
+		req.Previous = *t.Session.ConversationSummary
+	}
+	start := time.Now()
+	res, err := maker.Summarize(ctx, req)
+	m := made{calls: k.booked(t, res.Calls)}
+	if err != nil {
+		return m, err
+	}
+	m.summary = core.Summary{
+		ID: core.NewID[core.SummaryID](), SessionID: t.Session.ID, Owner: t.Session.Owner,
+		Kind: core.SummaryRolling, State: core.SummaryActive, Content: res.Content,
+		FromID: o.FromID, FromSeq: o.FromSeq, ThroughID: o.ThroughID, ThroughSeq: o.ThroughSeq,
+		MessagesAdded: len(req.Messages), MessagesCovered: t.Session.SummarizedCount + len(req.Messages),
+		TokensBefore: o.Tokens, TokensAfter: res.Tokens, TokenCount: res.Tokens,
+		Model: res.Model, Strategy: res.Strategy, Trigger: o.Trigger, Focus: o.Focus, Note: res.Note,
+		Duration: time.Since(start).Truncate(time.Microsecond), CreatedAt: core.Now(),
+	}
+	return m, nil
+}
+
+// covered returns the messages up to the new cursor.
+func covered(history []core.Message, through int64) []core.Message {
+	n := 0
+	for n < len(history) && history[n].Seq <= through {
+		n++
+	}
+	return history[:n]
+}
+
+// booked completes the records of the summarizer's model calls.
+func (k *Keeper) booked(t Turn, calls []core.ModelCall) []core.ModelCall {
+	for i := range calls {
+		calls[i].ID = core.NewID[string]()
+		calls[i].Owner, calls[i].User = t.Session.Owner, t.Session.UserID
+		calls[i].SessionID, calls[i].RunID, calls[i].Agent = t.Session.ID, t.RunID, t.Profile.Agent.Name
+	}
+	return calls
+}
+
+// change returns what commits the summary; before and after are the sizes of the
+// prompt without and with it.
+func (m made) change(state contextwindow.PromptState, before, after int) core.ContextChange {
+	s := m.summary
+	var events []core.Event
+	if s.Note != "" {
+		events = append(events, core.NewEvent(s.SessionID, "", core.EventContextFailed, core.ContextData{Trigger: s.Trigger, Reason: s.Note}))
+	}
+	events = append(events, core.NewEvent(s.SessionID, "", core.EventContextCompleted, core.ContextData{
+		TokensBefore: before, TokensAfter: after, MessagesCovered: s.MessagesCovered, Trigger: s.Trigger,
+	}))
+	return core.ContextChange{PromptState: state.Encode(), Summary: &s, Events: events, ModelCalls: m.calls}
+}
+
+// summarizer returns what makes the summaries of the turn's policy.
+func (k *Keeper) summarizer(t Turn) (*summarize.Summarizer, error) {
+	if t.Profile.Policy.Strategy == contextwindow.StrategyExtractive {
+		return summarize.New(summarize.NewExtractive(k.Counter), k.Counter), nil
+	}
+	model, err := k.summaryModel(t.Profile)
+	if err != nil {
+		return nil, err
+	}
+	factor := k.Calibrator.Estimate(model.Info().Name).Factor
+	var strategy summarize.Strategy = summarize.NewLLM(model, k.Counter, factor)
+	if t.Profile.Policy.Strategy == contextwindow.StrategyHybrid {
+		strategy = summarize.NewHybrid(strategy, k.Counter)
+	}
+	return summarize.New(strategy, k.Counter), nil
+}
+
+// summaryModel returns the model that writes the summaries: the policy's, else
+// the provider's cheap one where the preset asks for it, else the default (W8).
+func (k *Keeper) summaryModel(p Profile) (llm.Model, error) {
+	name := p.Policy.SummaryModel
+	if name == "" && p.Policy.CheapSummaryModel {
+		if cheap := llm.CheapModel(p.Model.Info().Provider); cheap != "" {
+			if m, err := k.Models.Model(cheap); err == nil {
+				return m, nil
+			}
+		}
+	}
+	m, err := k.Models.Model(name) // empty = default_llm
+	if err != nil {
+		return nil, fmt.Errorf("summary model: %w", err)
+	}
+	return m, nil
+}
