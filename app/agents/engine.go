@@ -1,0 +1,115 @@
+package agents
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"bobbin/app/agents/graph"
+	"bobbin/app/agents/nodes"
+	"bobbin/app/agents/state"
+	"bobbin/app/core"
+	"bobbin/app/core/compaction"
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
+	"bobbin/app/tools"
+)
+
+// contextKeeper makes prompts fit (compaction.Keeper).
+type contextKeeper interface {
+	Fit(ctx context.Context, t compaction.Turn) (compaction.Turn, contextwindow.Decision, error)
+	Request(ctx context.Context, t compaction.Turn, d contextwindow.Decision) (llm.Request, error)
+	Describe(t compaction.Turn, d contextwindow.Decision) core.ContextReport
+}
+
+// sessionStore reads sessions.
+type sessionStore interface {
+	Get(ctx context.Context, scope core.Scope, id core.SessionID) (core.Session, error)
+}
+
+// messageStore reads the message log.
+type messageStore interface {
+	GetMessagesAfter(ctx context.Context, scope core.Scope, id core.SessionID, after core.MessageID) ([]core.Message, error)
+}
+
+// executionStore remembers which tools were started that must not run twice.
+type executionStore interface {
+	StartTools(ctx context.Context, run core.RunID, attempt int, starts []core.ToolExecution) error
+	ToolExecutions(ctx context.Context, run core.RunID) ([]core.ToolExecution, error)
+}
+
+// journal stores what the nodes produce and tells the watchers.
+type journal interface {
+	Append(ctx context.Context, w core.RunWrite) (core.Written, error)
+	Delta(ctx context.Context, e core.Event)
+}
+
+// counter counts the tokens of messages for the log.
+type counter interface {
+	Message(m core.Message) int
+}
+
+// calibrator learns how models count.
+type calibrator interface {
+	Observe(model string, estimated, provider int)
+	Tighten(model string, ratio float64)
+}
+
+// Options are what an Engine is made of. All are required.
+type Options struct {
+	Profiles   *Profiles
+	Keeper     contextKeeper
+	Sessions   sessionStore
+	Messages   messageStore
+	Executions executionStore
+	Journal    journal
+	Tools      *tools.Set
+	Counter    counter
+	Calibrator calibrator
+	ToolLimits nodes.ToolLimits
+	Logger     *slog.Logger
+}
+
+// Engine executes runs. Safe for concurrent use.
+type Engine struct {
+	graph   *graph.Compiled[state.AgentState]
+	journal journal
+}
+
+// NewEngine builds the graph. An error is a programmer's.
+func NewEngine(o Options) (*Engine, error) {
+	compiled, err := build(map[string]graph.NodeFunc[state.AgentState]{
+		nodes.ProcessMessage:  nodes.NewMessageProcessor(o.Sessions, o.Profiles).Run,
+		nodes.RetrieveContext: nodes.NewContextRetriever(o.Messages, o.Keeper).Run,
+		nodes.SaveUserMessage: nodes.NewUserMessageSaver(o.Journal).Run,
+		nodes.LLMNode:         nodes.NewCaller(o.Keeper, o.Journal, o.Counter, o.Calibrator, o.Logger).Run,
+		nodes.ToolNode:        nodes.NewToolRunner(o.Tools, o.Journal, o.Executions, o.Counter, o.ToolLimits, o.Logger).Run,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("agent graph: %w", err)
+	}
+	return &Engine{graph: compiled, journal: o.Journal}, nil
+}
+
+// build puts the nodes together (W1). This is the whole shape of an agent.
+func build(node map[string]graph.NodeFunc[state.AgentState]) (*graph.Compiled[state.AgentState], error) {
+	g := graph.New[state.AgentState]("agent")
+	for _, name := range []string{nodes.ProcessMessage, nodes.RetrieveContext, nodes.SaveUserMessage, nodes.LLMNode, nodes.ToolNode} {
+		g.Node(name, node[name])
+	}
+	g.Edge(graph.START, nodes.ProcessMessage)
+	g.Edge(nodes.ProcessMessage, nodes.RetrieveContext)
+	g.Edge(nodes.RetrieveContext, nodes.SaveUserMessage)
+	g.Edge(nodes.SaveUserMessage, nodes.LLMNode)
+	g.ConditionalEdge(nodes.LLMNode, afterModel, nodes.ToolNode, graph.END)
+	g.Edge(nodes.ToolNode, nodes.LLMNode)
+	return g.Compile()
+}
+
+// afterModel goes on with the tools while the model asks for some.
+func afterModel(_ context.Context, s state.AgentState) string {
+	if len(s.OpenCalls()) > 0 {
+		return nodes.ToolNode
+	}
+	return graph.END
+}

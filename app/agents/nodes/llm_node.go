@@ -1,0 +1,272 @@
+package nodes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"bobbin/app/agents/state"
+	"bobbin/app/core"
+	"bobbin/app/core/compaction"
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
+)
+
+// counter counts the tokens of messages for the log.
+type counter interface {
+	Message(m core.Message) int
+}
+
+// calibrator learns how a model counts.
+type calibrator interface {
+	// Observe takes what we counted in cl100k_base tokens and what the provider counted.
+	Observe(model string, estimated, provider int)
+	// Tighten raises the estimate for a model after it refused a prompt as too
+	// long; ratio is how far we were off, 0 = not known.
+	Tighten(model string, ratio float64)
+}
+
+// Caller is the node llm_node: it makes the prompt, calls the model, streams the
+// answer, and stores it. An answer without tool calls ends the run in the same
+// transaction.
+type Caller struct {
+	keeper     contextKeeper
+	journal    journal
+	counter    counter
+	calibrator calibrator
+	logger     *slog.Logger
+}
+
+// NewCaller returns the node.
+func NewCaller(keeper contextKeeper, journal journal, counter counter, calibrator calibrator, logger *slog.Logger) *Caller {
+	return &Caller{keeper: keeper, journal: journal, counter: counter, calibrator: calibrator, logger: logger}
+}
+
+// Run does the node's work: nothing if the log already holds the answer or tool
+// calls that wait for their results (a resumed run). Errors: *llm.Error,
+// ErrContextFloor, ErrStale.
+func (n *Caller) Run(ctx context.Context, s state.AgentState) (state.AgentState, error) {
+	if len(s.OpenCalls()) > 0 {
+		return s, nil
+	}
+	if answer, ok := s.Answer(); ok {
+		return s, n.end(ctx, s, answer)
+	}
+	call, err := n.answer(ctx, &s)
+	if err != nil {
+		return s, err
+	}
+	return n.store(ctx, s, call)
+}
+
+// end ends a resumed run whose answer was stored by an attempt that did not live
+// to say so.
+func (n *Caller) end(ctx context.Context, s state.AgentState, answer core.Message) error {
+	w := write(s)
+	w.End = &core.RunEnd{Status: core.RunSucceeded, AnswerID: answer.ID}
+	if _, err := n.journal.Append(ctx, w); err != nil {
+		return fmt.Errorf("end run: %w", err)
+	}
+	return nil
+}
+
+// call is one model call that succeeded.
+type call struct {
+	id       core.MessageID // of the message that the answer becomes
+	response llm.Response
+	records  []core.ModelCall // this one and those that failed before it
+	turn     compaction.Turn
+	decision contextwindow.Decision
+}
+
+// How often a call is tried again for reasons that llm.WithRetry cannot know.
+const (
+	maxOverflows = 2 // the provider says the prompt is too long (CONTEXT § 4)
+	maxRestarts  = 1 // the stream broke off, or the answer was empty
+)
+
+// answer calls the model until it answers, makes the prompt smaller when the
+// provider refuses it as too long, and starts over when a stream breaks off.
+func (n *Caller) answer(ctx context.Context, s *state.AgentState) (call, error) {
+	turn := s.Turn()
+	var records []core.ModelCall
+	overflows, restarts := 0, 0
+	for {
+		fitted, d, err := n.keeper.Fit(ctx, turn)
+		if err != nil {
+			return call{}, fmt.Errorf("fit context: %w", err)
+		}
+		*s = s.With(fitted)
+		turn = fitted
+		c, err := n.once(ctx, *s, turn, d)
+		records = append(records, c.records...)
+		c.records, c.turn, c.decision = records, turn, d
+		switch e := llm.AsError(err); {
+		case err == nil:
+			return c, nil
+		case e == nil:
+			return c, err
+		case e.Kind == llm.KindContextLength && overflows < maxOverflows:
+			overflows++
+			turn = n.tighten(ctx, turn, d, e)
+		case restartable(e, c) && restarts < maxRestarts:
+			restarts++
+			n.discard(ctx, *s, c, e)
+		default:
+			return c, n.failed(ctx, *s, c, e)
+		}
+	}
+}
+
+// restartable reports whether a call that had begun to answer may start over.
+func restartable(e *llm.Error, c call) bool {
+	began := c.response.Text != "" || c.response.Reasoning != "" || len(c.response.ToolCalls) > 0
+	return e.Kind == kindEmpty || began && e.Retryable()
+}
+
+// kindEmpty is our own: the model ended normally and said nothing.
+const kindEmpty llm.ErrorKind = "empty"
+
+// once sends the prompt and collects the answer.
+func (n *Caller) once(ctx context.Context, s state.AgentState, t compaction.Turn, d contextwindow.Decision) (call, error) {
+	req, err := n.keeper.Request(ctx, t, d)
+	if err != nil {
+		return call{}, fmt.Errorf("make prompt: %w", err)
+	}
+	if s.Iteration()+1 >= s.Profile.MaxIterations() && len(req.Tools) > 0 {
+		req.ToolChoice = llm.ToolChoiceNone // W13: the last word is text
+	}
+	c := call{id: core.NewID[core.MessageID]()}
+	start := time.Now()
+	stream := newStreamer(n.journal, s, c.id)
+	c.response, err = llm.Collect(s.Profile.Model.Stream(ctx, req), func(delta llm.Delta) { stream.delta(ctx, delta) })
+	if req.ToolChoice == llm.ToolChoiceNone {
+		c.response.ToolCalls = nil
+	}
+	if err == nil && c.response.Text == "" && len(c.response.ToolCalls) == 0 {
+		err = &llm.Error{Kind: kindEmpty, Provider: s.Profile.Model.Info().Provider, Message: "the model ended its answer without saying anything"}
+	}
+	c.records = []core.ModelCall{n.record(s, d, c.response, err, start)}
+	return c, err
+}
+
+// record books one call and lets the calibration learn from it.
+func (n *Caller) record(s state.AgentState, d contextwindow.Decision, res llm.Response, err error, start time.Time) core.ModelCall {
+	info := s.Profile.Model.Info()
+	m := core.ModelCall{
+		ID: core.NewID[string](), Owner: s.Run.Owner, User: s.Run.User, SessionID: s.Run.SessionID, RunID: s.Run.ID,
+		Agent: s.Run.Agent, Purpose: core.PurposeAnswer, Model: info.Name, Provider: info.Provider,
+		Estimated: d.Raw(), FinishReason: res.Finish, Duration: time.Since(start), CreatedAt: core.Now(),
+	}
+	if e := llm.AsError(err); e != nil {
+		m.Error = string(e.Kind)
+	}
+	if res.Usage != nil {
+		m.Usage = *res.Usage
+		n.calibrator.Observe(info.Name, d.Raw(), res.Usage.InputTokens)
+	}
+	return m
+}
+
+// tighten prepares the next try after the provider refused the prompt as too
+// long: a smaller prompt, judged by a stricter estimate.
+func (n *Caller) tighten(ctx context.Context, t compaction.Turn, d contextwindow.Decision, e *llm.Error) compaction.Turn {
+	name := t.Profile.Model.Info().Name
+	ratio := 0.0
+	if e.Requested > 0 && d.Raw() > 0 {
+		ratio = float64(e.Requested) / float64(d.Raw()+d.MaxOutput)
+	}
+	n.calibrator.Tighten(name, ratio)
+	if e.Limit > 0 {
+		t.Window = e.Limit
+	}
+	const oneRungLower = 0.85
+	t.Cap = int(oneRungLower * float64(d.Total))
+	n.logger.WarnContext(ctx, "prompt refused as too long", "run_id", t.RunID, "model", name,
+		"estimated", d.Total, "limit", e.Limit, "requested", e.Requested)
+	return t
+}
+
+// discard takes back what a broken stream had said.
+func (n *Caller) discard(ctx context.Context, s state.AgentState, c call, e *llm.Error) {
+	n.logger.WarnContext(ctx, "answer broke off, starting over", "run_id", s.Run.ID, "kind", e.Kind)
+	n.journal.Delta(ctx, core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventMessageDiscarded,
+		core.DiscardedData{MessageID: c.id, Reason: string(e.Kind)}))
+}
+
+// failed books the failed calls and returns the error that ends the run.
+func (n *Caller) failed(ctx context.Context, s state.AgentState, c call, e *llm.Error) error {
+	if e.Kind == llm.KindCanceled {
+		return e
+	}
+	w := write(s)
+	w.ModelCalls, w.Usage = c.records, usage(c.records)
+	if _, err := n.journal.Append(ctx, w); err != nil {
+		n.logger.WarnContext(ctx, "failed model call not booked", "run_id", s.Run.ID, "err", err)
+	}
+	return e
+}
+
+// store writes the answer; one without tool calls ends the run with it.
+func (n *Caller) store(ctx context.Context, s state.AgentState, c call) (state.AgentState, error) {
+	m := core.Message{
+		ID: c.id, SessionID: s.Run.SessionID, Owner: s.Run.Owner, OnPath: true, Role: core.RoleAssistant,
+		Content: c.response.Text, Status: core.MessageComplete, ToolCalls: uniqueIDs(c.response.ToolCalls, s.RunMessages),
+		Model: s.Profile.Model.Info().Name, FinishReason: c.response.Finish, Source: s.Run.Input.Source,
+		RunID: s.Run.ID, CreatedAt: core.Now(),
+	}
+	if c.response.Reasoning != "" {
+		m.Parts = []core.Part{{Type: "reasoning", Text: c.response.Reasoning}}
+	}
+	m.TokenCount = n.counter.Message(m)
+	w := write(s)
+	w.Messages, w.ModelCalls, w.Usage = []core.Message{m}, c.records, usage(c.records)
+	if len(m.ToolCalls) == 0 {
+		w.End = &core.RunEnd{Status: core.RunSucceeded, AnswerID: m.ID}
+	}
+	for _, tc := range m.ToolCalls {
+		w.Events = append(w.Events, core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventToolStarted,
+			core.ToolStartedData{ToolCallID: tc.ID, Name: tc.Name, Arguments: tc.Arguments}))
+	}
+	report, err := json.Marshal(n.keeper.Describe(c.turn, c.decision))
+	if err != nil {
+		return s, fmt.Errorf("context report: %w", err)
+	}
+	w.Context = report
+	written, err := n.journal.Append(ctx, w)
+	if err != nil {
+		return s, fmt.Errorf("store answer: %w", err)
+	}
+	s.RunMessages = append(s.RunMessages[:len(s.RunMessages):len(s.RunMessages)], written.Messages...)
+	s.Usage = s.Usage.Add(w.Usage)
+	return s, nil
+}
+
+// usage adds up what the calls cost.
+func usage(records []core.ModelCall) core.Usage {
+	var u core.Usage
+	for _, r := range records {
+		u = u.Add(r.Usage)
+	}
+	return u
+}
+
+// uniqueIDs gives an id to calls that have none or one that the run has used:
+// some providers number them anew in every answer, or not at all.
+func uniqueIDs(calls []core.ToolCall, before []core.Message) []core.ToolCall {
+	used := map[string]bool{"": true}
+	for _, m := range before {
+		for _, c := range m.ToolCalls {
+			used[c.ID] = true
+		}
+	}
+	for i := range calls {
+		if used[calls[i].ID] {
+			calls[i].ID = "call_" + core.NewID[string]()
+		}
+		used[calls[i].ID] = true
+	}
+	return calls
+}

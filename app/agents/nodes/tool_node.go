@@ -1,0 +1,172 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"bobbin/app/agents/state"
+	"bobbin/app/core"
+	"bobbin/app/tools"
+)
+
+// executionStore remembers which tools were started that must not run twice.
+type executionStore interface {
+	StartTools(ctx context.Context, run core.RunID, attempt int, starts []core.ToolExecution) error
+	ToolExecutions(ctx context.Context, run core.RunID) ([]core.ToolExecution, error)
+}
+
+// ToolLimits bound what a tool may take.
+type ToolLimits struct {
+	Time   time.Duration // of one call
+	Output int           // bytes of a result; a larger one is an error
+}
+
+// ToolRunner is the node tool_node: it runs the open tool calls in parallel and
+// stores their results in the order of the calls. What goes wrong with a tool is
+// its result: the model reads it and decides.
+type ToolRunner struct {
+	tools      *tools.Set
+	journal    journal
+	executions executionStore
+	counter    counter
+	limits     ToolLimits
+	logger     *slog.Logger
+}
+
+// NewToolRunner returns the node.
+func NewToolRunner(set *tools.Set, journal journal, executions executionStore, counter counter, limits ToolLimits, logger *slog.Logger) *ToolRunner {
+	return &ToolRunner{tools: set, journal: journal, executions: executions, counter: counter, limits: limits, logger: logger}
+}
+
+// result is what a call came to.
+type result struct {
+	text   string
+	status core.MessageStatus
+}
+
+// Run does the node's work. Errors: ErrStale, and the context's own when the run
+// is canceled: results that tools gave before are lost with it.
+func (n *ToolRunner) Run(ctx context.Context, s state.AgentState) (state.AgentState, error) {
+	calls := s.OpenCalls()
+	interrupted, err := n.start(ctx, s, calls)
+	if err != nil {
+		return s, err
+	}
+	results := make([]result, len(calls))
+	var wg sync.WaitGroup
+	for i, c := range calls {
+		if interrupted[c.ID] {
+			results[i] = result{"error: the call was interrupted; whether it took effect is not known", core.MessageFailed}
+			continue
+		}
+		wg.Go(func() { results[i] = n.call(ctx, s, c) })
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return s, fmt.Errorf("run tools: %w", context.Cause(ctx))
+	}
+	return n.store(ctx, s, calls, results)
+}
+
+// start notes the calls that must not run twice and returns those that an
+// attempt before this one has started: their outcome is not known.
+func (n *ToolRunner) start(ctx context.Context, s state.AgentState, calls []core.ToolCall) (map[string]bool, error) {
+	var once []core.ToolExecution
+	for _, c := range calls {
+		if t, ok := n.lookup(s, c.Name); ok && !t.Idempotent() {
+			once = append(once, core.ToolExecution{
+				RunID: s.Run.ID, SessionID: s.Run.SessionID, Owner: s.Run.Owner, CallID: c.ID,
+				Attempt: s.Run.Attempt, Tool: c.Name, StartedAt: core.Now(),
+			})
+		}
+	}
+	if len(once) == 0 {
+		return nil, nil
+	}
+	known, err := n.executions.ToolExecutions(ctx, s.Run.ID)
+	if err != nil {
+		return nil, fmt.Errorf("load tool executions: %w", err)
+	}
+	interrupted := map[string]bool{}
+	for _, e := range known {
+		interrupted[e.CallID] = true
+	}
+	var fresh []core.ToolExecution
+	for _, e := range once {
+		if !interrupted[e.CallID] {
+			fresh = append(fresh, e)
+		}
+	}
+	if err := n.executions.StartTools(ctx, s.Run.ID, s.Run.Attempt, fresh); err != nil {
+		return nil, fmt.Errorf("note tool executions: %w", err)
+	}
+	return interrupted, nil
+}
+
+// lookup finds a tool that the agent has.
+func (n *ToolRunner) lookup(s state.AgentState, name string) (tools.Tool, bool) {
+	for _, have := range s.Profile.Agent.Tools {
+		if have == name {
+			return n.tools.Lookup(name)
+		}
+	}
+	return nil, false
+}
+
+// call runs one tool within its limits.
+func (n *ToolRunner) call(ctx context.Context, s state.AgentState, c core.ToolCall) (res result) {
+	tool, ok := n.lookup(s, c.Name)
+	if !ok {
+		return result{fmt.Sprintf("error: there is no tool %q; the tools are %v", c.Name, s.Profile.Agent.Tools), core.MessageFailed}
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			n.logger.ErrorContext(ctx, "tool panicked", "tool", c.Name, "run_id", s.Run.ID, "panic", p, "stack", string(debug.Stack()))
+			res = result{"error: the tool failed", core.MessageFailed}
+		}
+	}()
+	limited, cancel := context.WithTimeout(ctx, n.limits.Time)
+	defer cancel()
+	text, err := tool.Call(limited, tools.Call{ID: c.ID, Arguments: c.Arguments, Session: s.Session})
+	switch {
+	case err != nil && errors.Is(limited.Err(), context.DeadlineExceeded):
+		return result{fmt.Sprintf("error: the tool did not answer within %s", n.limits.Time), core.MessageFailed}
+	case err != nil:
+		return result{"error: " + err.Error(), core.MessageFailed}
+	case len(text) > n.limits.Output:
+		return result{fmt.Sprintf("error: the result has %d bytes, over the limit of %d; ask for less", len(text), n.limits.Output), core.MessageFailed}
+	default:
+		return result{core.CleanText(text), core.MessageComplete}
+	}
+}
+
+// previewBytes is how much of a result its event shows.
+const previewBytes = 200
+
+// store writes all results in the order of the calls.
+func (n *ToolRunner) store(ctx context.Context, s state.AgentState, calls []core.ToolCall, results []result) (state.AgentState, error) {
+	w := write(s)
+	for i, c := range calls {
+		m := core.Message{
+			ID: core.NewID[core.MessageID](), SessionID: s.Run.SessionID, Owner: s.Run.Owner, OnPath: true,
+			Role: core.RoleTool, Content: results[i].text, Status: results[i].status, ToolCallID: c.ID, ToolName: c.Name,
+			Source: s.Run.Input.Source, RunID: s.Run.ID, CreatedAt: core.Now(),
+		}
+		m.TokenCount = n.counter.Message(m)
+		w.Messages = append(w.Messages, m)
+		w.Events = append(w.Events, core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventToolFinished, core.ToolFinishedData{
+			ToolCallID: c.ID, Status: m.Status, Preview: core.Clip(m.Content, previewBytes),
+		}))
+	}
+	written, err := n.journal.Append(ctx, w)
+	if err != nil {
+		return s, fmt.Errorf("store tool results: %w", err)
+	}
+	s.RunMessages = append(s.RunMessages[:len(s.RunMessages):len(s.RunMessages)], written.Messages...)
+	return s, nil
+}

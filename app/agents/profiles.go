@@ -1,0 +1,86 @@
+package agents
+
+import (
+	"context"
+	_ "embed" // the prompts
+	"fmt"
+	"strings"
+
+	"bobbin/app/core"
+	"bobbin/app/core/compaction"
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
+	"bobbin/app/tools"
+)
+
+//go:embed prompts/tool_usage.md
+var toolUsage string
+
+// agentSource finds configured agents (catalog.Catalog).
+type agentSource interface {
+	Get(name string) (core.Agent, error)
+}
+
+// modelSource finds language models (llm.Registry).
+type modelSource interface {
+	Model(name string) (llm.Model, error)
+}
+
+// Profiles says how the agents of sessions are set up. Safe for concurrent use.
+type Profiles struct {
+	agents agentSource
+	models modelSource
+	tools  *tools.Set
+	global contextwindow.Global
+}
+
+// NewProfiles returns Profiles. Global are the context settings of all agents.
+func NewProfiles(agents agentSource, models modelSource, set *tools.Set, global contextwindow.Global) *Profiles {
+	return &Profiles{agents: agents, models: models, tools: set, global: global}
+}
+
+// Profile resolves the session's agent with its texts, tools, policy and model:
+// the model asked for, else the session's, else the agent's, else the default.
+// Errors: ErrNotFound or ErrInvalid when the agent or the model is not configured.
+func (p *Profiles) Profile(_ context.Context, session core.Session, model string) (compaction.Profile, error) {
+	agent, err := p.agents.Get(session.Agent)
+	if err != nil {
+		return compaction.Profile{}, err
+	}
+	m, err := p.models.Model(first(model, session.Model, agent.Model))
+	if err != nil {
+		return compaction.Profile{}, err
+	}
+	policy, err := contextwindow.Resolve(p.global, agent.Context)
+	if err != nil {
+		return compaction.Profile{}, fmt.Errorf("agent %s: %w", agent.Name, err)
+	}
+	profile := compaction.Profile{
+		Agent: agent, Policy: policy, Model: m,
+		SystemPrompt: systemPrompt(agent, session), Tools: p.tools.Specs(agent.Tools),
+	}
+	if len(profile.Tools) > 0 {
+		profile.ToolUsage = strings.TrimSpace(toolUsage)
+	}
+	return profile, nil
+}
+
+// systemPrompt returns the agent's prompt with the session's own instructions.
+// Nothing in it changes from turn to turn, so that its bytes can be cached (R5).
+func systemPrompt(agent core.Agent, session core.Session) string {
+	prompt := strings.TrimSpace(agent.SystemPrompt)
+	if extra := strings.TrimSpace(session.Instructions); extra != "" {
+		prompt += "\n\nThe user's own instructions for this conversation:\n" + extra
+	}
+	return prompt
+}
+
+// first returns the first name that is not empty.
+func first(names ...string) string {
+	for _, n := range names {
+		if n != "" {
+			return n
+		}
+	}
+	return ""
+}
