@@ -16,6 +16,14 @@ type Profile struct {
 	Tools        []llm.ToolSpec
 }
 
+// MaxIterations returns how many model calls a run may make (W13).
+func (p Profile) MaxIterations() int {
+	if p.Agent.MaxIterations > 0 {
+		return p.Agent.MaxIterations
+	}
+	return core.DefaultMaxIterations
+}
+
 // Turn is what a plan depends on: the conversation and how it is to be sent.
 type Turn struct {
 	Session core.Session

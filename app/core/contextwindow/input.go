@@ -118,6 +118,16 @@ type Decision struct {
 	Rungs      []int  // of the ladder, in the order in which they were climbed
 	Reasons    []string
 	Floor      *FloorError // not nil: nothing can be sent
+	Factor     float64     // that corrected the numbers
+}
+
+// Raw returns the prompt in cl100k_base tokens, uncorrected: what a calibration
+// compares with the provider's count.
+func (d Decision) Raw() int {
+	if d.Factor <= 0 {
+		return d.Total
+	}
+	return int(float64(d.Total)/d.Factor + 0.5)
 }
 
 // FloorError says that what cannot be shrunk does not fit the model's window.

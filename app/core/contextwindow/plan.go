@@ -49,7 +49,7 @@ func newPlanner(in Input) *planner {
 		p.limit = min(p.limit, in.Cap)
 		p.b.Landing = min(p.b.Landing, share(in.Policy.LandAt, p.limit))
 	}
-	p.d.Budget = p.b
+	p.d.Budget, p.d.Factor = p.b, in.Factor
 	return p
 }
 
@@ -193,6 +193,9 @@ func (p *planner) maxOutput() int {
 	most := p.in.Model.MaxOutput
 	if most <= 0 {
 		most = p.in.Policy.ResponseReserve
+	}
+	if p.in.Cap > 0 {
+		most = min(most, p.b.Reserve) // the provider refused the sum of prompt and answer
 	}
 	left := p.b.Window - p.total - int(p.in.Margin*float64(p.total))
 	return max(min(most, left), min(most, p.b.Reserve/2), 1)
