@@ -1,0 +1,344 @@
+package events_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/events"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const session = core.SessionID("s1")
+
+var scope = core.Scope{Owner: "ann"}
+
+// memory is an event store: commit numbers an event as a transaction does.
+type memory struct {
+	mu     sync.Mutex
+	events []core.Event // guarded by mu; events[i].Seq is i+1
+	kept   int          // guarded by mu: the first that is still kept
+	reads  int          // guarded by mu
+	err    error        // guarded by mu
+}
+
+func (m *memory) commit(e core.Event) core.Event {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e.Seq = int64(len(m.events) + 1)
+	m.events = append(m.events, e)
+	return e
+}
+
+func (m *memory) After(_ context.Context, _ core.SessionID, after int64, limit int) ([]core.Event, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.reads++
+	if m.err != nil {
+		return nil, m.err
+	}
+	from := min(max(int(after), m.kept), len(m.events))
+	return slices.Clone(m.events[from:min(from+limit, len(m.events))]), nil
+}
+
+func (m *memory) Last(_ context.Context, s core.Scope, id core.SessionID) (int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s != scope || id != session {
+		return 0, core.Errorf(core.ErrNotFound, "session %s does not exist", id)
+	}
+	return int64(len(m.events)), nil
+}
+
+func (m *memory) fail(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.err = err
+}
+
+// drop forgets all events up to seq, as the retention does.
+func (m *memory) drop(seq int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.kept = seq
+}
+
+func event(kind core.EventType, data any) core.Event {
+	return core.NewEvent(session, "r1", kind, data)
+}
+
+func started() core.Event { return event(core.EventRunStarted, struct{}{}) }
+
+func created(id core.MessageID, content string) core.Event {
+	return event(core.EventMessageCreated, core.MessageData{Message: core.Message{ID: id, Content: content}})
+}
+
+func textDelta(id core.MessageID, offset int, text string) core.Event {
+	return event(core.EventMessageDelta, core.DeltaData{MessageID: id, Attempt: 1, Offset: offset, Text: text})
+}
+
+// watch pulls from a Watch. Its stop is called at the end of the test.
+type watch struct {
+	next func() (core.Event, error, bool)
+	stop func()
+}
+
+func startWatch(t *testing.T, feed *events.Feed, from core.From) *watch {
+	t.Helper()
+	next, stop := iter.Pull2(feed.Watch(t.Context(), scope, session, from))
+	t.Cleanup(stop)
+	return &watch{next: next, stop: stop}
+}
+
+// want pulls one event each and compares it.
+func (w *watch) want(t *testing.T, want ...core.Event) {
+	t.Helper()
+	for i, e := range want {
+		got, err, _ := w.next()
+		if err != nil {
+			t.Fatalf("event %d: got error %v, want %s", i, err, e.Type)
+		}
+		if e.Type == core.EventResync {
+			e.At, e.RunID = got.At, ""
+		}
+		if isText := got.Type == core.EventMessageDelta; isText {
+			e.At = got.At
+		}
+		if d := cmp.Diff(e, got); d != "" {
+			t.Fatalf("event %d (-want +got):\n%s", i, d)
+		}
+	}
+}
+
+func (w *watch) wantErr(t *testing.T, want error) {
+	t.Helper()
+	e, err, _ := w.next()
+	if !errors.Is(err, want) {
+		t.Fatalf("got event %v and error %v, want error %v", e, err, want)
+	}
+	if _, _, more := w.next(); more {
+		t.Error("got another element after the error, want none")
+	}
+}
+
+func newFeed(t *testing.T, buffer int) (*events.Feed, *memory, *events.Local) {
+	t.Helper()
+	bus, store := events.NewLocal(buffer), &memory{}
+	return events.New(bus, store, slog.New(slog.DiscardHandler)), store, bus
+}
+
+var resync = event(core.EventResync, struct{}{})
+
+func TestWatchReplaysThenFollows(t *testing.T) {
+	t.Parallel()
+	feed, store, _ := newFeed(t, 0)
+	var all []core.Event
+	for range 450 { // more than two pages
+		all = append(all, store.commit(started()))
+	}
+	w := startWatch(t, feed, core.From{After: 3})
+	w.want(t, all[3:]...)
+	live := store.commit(started())
+	feed.Publish(t.Context(), []core.Event{live})
+	w.want(t, live)
+}
+
+func TestWatchLiveSkipsThePast(t *testing.T) {
+	t.Parallel()
+	feed, store, _ := newFeed(t, 0)
+	store.commit(started())
+	synctest.Test(t, func(t *testing.T) {
+		feed.Delta(t.Context(), textDelta("m1", 0, "so far"))
+		w := startWatch(t, feed, core.From{Live: true, After: 7})
+		w.want(t, textDelta("m1", 0, "so far"))
+		live := store.commit(started())
+		feed.Publish(t.Context(), []core.Event{live})
+		w.want(t, live)
+	})
+}
+
+// ENGINE: a hole in the numbers is read from the store; late and repeated
+// messages of the bus do no harm.
+func TestWatchFillsHolesFromTheStore(t *testing.T) {
+	t.Parallel()
+	feed, store, _ := newFeed(t, 0)
+	first := store.commit(started())
+	w := startWatch(t, feed, core.From{})
+	w.want(t, first)
+	a, b, c := store.commit(started()), store.commit(started()), store.commit(started())
+	feed.Publish(t.Context(), []core.Event{c, a, b, c})
+	w.want(t, a, b, c)
+	d := store.commit(started())
+	feed.Publish(t.Context(), []core.Event{d})
+	w.want(t, d)
+}
+
+// A lost message after which nothing else comes is found by asking the store.
+func TestWatchAsksTheStoreNowAndThen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		feed, store, _ := newFeed(t, 0)
+		first := store.commit(started())
+		w := startWatch(t, feed, core.From{})
+		w.want(t, first)
+		begin := time.Now()
+		lost := store.commit(started())
+		w.want(t, lost)
+		if took := time.Since(begin); took > 16*time.Second {
+			t.Errorf("got the lost event after %v, want at most 15 s", took)
+		}
+	})
+}
+
+func TestWatchResync(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		kept  int
+		after int64
+	}{
+		{"older than the oldest kept", 3, 1},
+		{"everything after it is gone", 5, 2},
+		{"nothing known, beginning is gone", 2, 0},
+		{"greater than the newest: another database", 0, 99},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			feed, store, _ := newFeed(t, 0)
+			for range 5 {
+				store.commit(started())
+			}
+			store.drop(c.kept)
+			feed.Delta(t.Context(), textDelta("m1", 0, "so far"))
+			w := startWatch(t, feed, core.From{After: c.after})
+			w.want(t, resync, textDelta("m1", 0, "so far"))
+			live := store.commit(started())
+			feed.Publish(t.Context(), []core.Event{live})
+			w.want(t, live)
+		})
+	}
+}
+
+func TestWatchAllDroppedButNothingMissed(t *testing.T) {
+	t.Parallel()
+	feed, store, _ := newFeed(t, 0)
+	for range 5 {
+		store.commit(started())
+	}
+	store.drop(5)
+	w := startWatch(t, feed, core.From{After: 5})
+	live := store.commit(started())
+	go feed.Publish(context.Background(), []core.Event{live})
+	w.want(t, live)
+}
+
+func TestWatchErrors(t *testing.T) {
+	t.Parallel()
+	fault := errors.New("disk on fire")
+	stopped := errors.New("server stops")
+	for _, c := range []struct {
+		name string
+		do   func(store *memory, bus *events.Local, cancel context.CancelCauseFunc)
+		want error
+	}{
+		{"store", func(m *memory, _ *events.Local, _ context.CancelCauseFunc) { m.fail(fault) }, fault},
+		{"context", func(_ *memory, _ *events.Local, cancel context.CancelCauseFunc) { cancel(stopped) }, stopped},
+		{"bus closed", func(_ *memory, b *events.Local, _ context.CancelCauseFunc) { b.Close() }, events.ErrClosed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				feed, store, bus := newFeed(t, 0)
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				next, stop := iter.Pull2(feed.Watch(ctx, scope, session, core.From{}))
+				defer stop()
+				w := &watch{next: next, stop: stop}
+				first := store.commit(started())
+				w.want(t, first)
+				c.do(store, bus, cancel)
+				w.wantErr(t, c.want)
+				if n := bus.Subscribers(); n != 0 {
+					t.Errorf("got %d open subscriptions, want 0", n)
+				}
+			})
+		})
+	}
+}
+
+func TestWatchOutsideTheScope(t *testing.T) {
+	t.Parallel()
+	feed, _, bus := newFeed(t, 0)
+	for _, err := range feed.Watch(t.Context(), core.Scope{Owner: "bob"}, session, core.From{}) {
+		if !errors.Is(err, core.ErrNotFound) {
+			t.Errorf("got %v, want %v", err, core.ErrNotFound)
+		}
+	}
+	bus.Close()
+	for _, err := range feed.Watch(t.Context(), scope, session, core.From{}) {
+		if !errors.Is(err, events.ErrClosed) {
+			t.Errorf("got %v, want %v", err, events.ErrClosed)
+		}
+	}
+}
+
+func TestLeavingTheLoopFreesEverything(t *testing.T) {
+	t.Parallel()
+	feed, store, bus := newFeed(t, 0)
+	store.commit(started())
+	for _, err := range feed.Watch(t.Context(), scope, session, core.From{}) {
+		if err != nil {
+			t.Errorf("got error %v, want an event", err)
+		}
+		break
+	}
+	if n := bus.Subscribers(); n != 0 {
+		t.Errorf("got %d open subscriptions, want 0", n)
+	}
+}
+
+// ENGINE: a slow listener is dropped and comes back with its last id.
+func TestSlowReaderIsDroppedAndMissesNothing(t *testing.T) {
+	t.Parallel()
+	feed, store, _ := newFeed(t, 4)
+	first := store.commit(started())
+	w := startWatch(t, feed, core.From{})
+	w.want(t, first)
+	var all []core.Event
+	for range 20 {
+		e := store.commit(started())
+		all = append(all, e)
+		feed.Publish(t.Context(), []core.Event{e})
+	}
+	w.want(t, all[:4]...)
+	w.wantErr(t, events.ErrSlow)
+	again := startWatch(t, feed, core.From{After: all[3].Seq})
+	again.want(t, all[4:]...)
+}
+
+// A watcher that the retention overtook loads the messages anew, and with them
+// the text so far.
+func TestWatchResyncsInTheMiddle(t *testing.T) {
+	t.Parallel()
+	feed, store, _ := newFeed(t, 0)
+	first := store.commit(started())
+	w := startWatch(t, feed, core.From{})
+	feed.Delta(t.Context(), textDelta("m1", 0, "so far"))
+	w.want(t, first, textDelta("m1", 0, "so far"))
+	store.commit(started())
+	third := store.commit(started())
+	store.drop(2)
+	feed.Publish(t.Context(), []core.Event{third})
+	w.want(t, resync, textDelta("m1", 0, "so far"))
+	live := store.commit(started())
+	feed.Publish(t.Context(), []core.Event{live})
+	w.want(t, live)
+}

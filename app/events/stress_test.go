@@ -1,0 +1,168 @@
+package events_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/events"
+)
+
+// ENGINE: "No gap, no repetition. Two tabs see the same events in the same order."
+// Watchers join at random moments with random ids while a run talks and other
+// writers publish out of order, or not at all.
+func TestWatchersSeeEverythingOnceInOrder(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		noise  int  // writers that publish out of order and lose messages
+		buffer int  // of the bus
+		exact  bool // the text of a message is either missing or whole when it is finished
+	}{
+		{"one orderly writer", 0, 0, true},
+		{"many disorderly writers", 4, 0, false},
+		{"a small buffer drops readers", 4, 16, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(8) {
+				stress(t, c.noise, c.buffer, c.exact, seed)
+			}
+		})
+	}
+}
+
+func stress(t *testing.T, noise, buffer int, exact bool, seed uint64) {
+	t.Helper()
+	feed, store, _ := newFeed(t, buffer)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var writers, readers sync.WaitGroup
+	writers.Go(func() { talk(ctx, feed, store, rand.New(rand.NewPCG(seed, 1))) })
+	for i := range noise {
+		writers.Go(func() { murmur(ctx, feed, store, rand.New(rand.NewPCG(seed, uint64(i)+2))) })
+	}
+	for i := range 8 {
+		readers.Go(func() {
+			r := rand.New(rand.NewPCG(seed, uint64(i)+100))
+			if err := read(ctx, feed, store, r, exact); err != nil {
+				t.Errorf("seed %d, reader %d: %v", seed, i, err)
+			}
+		})
+	}
+	writers.Wait()
+	feed.Publish(ctx, []core.Event{store.commit(event(core.EventSessionUpdated, struct{}{}))})
+	readers.Wait()
+}
+
+// talk is a run's goroutine: texts, each followed by its message.
+func talk(ctx context.Context, feed *events.Feed, store *memory, r *rand.Rand) {
+	for i := range 60 {
+		id := core.MessageID(fmt.Sprint("m", i))
+		var content strings.Builder
+		for range r.IntN(30) {
+			piece := strings.Repeat("ä", r.IntN(5)) + fmt.Sprint(r.IntN(10))
+			feed.Delta(ctx, textDelta(id, content.Len(), piece))
+			content.WriteString(piece)
+			if r.IntN(8) == 0 {
+				runtime.Gosched()
+			}
+		}
+		feed.Publish(ctx, []core.Event{store.commit(created(id, content.String()))})
+	}
+}
+
+// murmur commits events and publishes them late, in any order; some never.
+func murmur(ctx context.Context, feed *events.Feed, store *memory, r *rand.Rand) {
+	for range 60 {
+		var batch []core.Event
+		for range 1 + r.IntN(4) {
+			batch = append(batch, store.commit(event(core.EventContextWarning, struct{}{})))
+			runtime.Gosched()
+		}
+		r.Shuffle(len(batch), func(i, j int) { batch[i], batch[j] = batch[j], batch[i] })
+		feed.Publish(ctx, batch[r.IntN(2):])
+	}
+}
+
+// read watches until the last event and checks everything it gets. A reader that
+// is dropped, or bored, comes back with its last id.
+func read(ctx context.Context, feed *events.Feed, store *memory, r *rand.Rand, exact bool) error {
+	for range r.IntN(500) {
+		runtime.Gosched()
+	}
+	last, err := store.Last(ctx, scope, session)
+	if err != nil {
+		return err
+	}
+	c := &checker{seen: r.Int64N(last + 1), exact: exact}
+	for {
+		c.texts = map[core.MessageID]string{}
+		for e, err := range feed.Watch(ctx, scope, session, core.From{After: c.seen}) {
+			if errors.Is(err, events.ErrSlow) {
+				break
+			}
+			if err == nil {
+				err = c.check(e)
+			}
+			if err != nil || e.Type == core.EventSessionUpdated {
+				return err
+			}
+			if r.IntN(400) == 0 {
+				break
+			}
+		}
+	}
+}
+
+// checker is what a reader knows.
+type checker struct {
+	seen  int64
+	exact bool
+	texts map[core.MessageID]string
+}
+
+func (c *checker) check(e core.Event) error {
+	if e.Seq > 0 {
+		if e.Seq != c.seen+1 {
+			return fmt.Errorf("got event %d after %d", e.Seq, c.seen)
+		}
+		c.seen = e.Seq
+	}
+	switch e.Type {
+	case core.EventMessageDelta:
+		return c.delta(e)
+	case core.EventMessageCreated:
+		var d core.MessageData
+		if err := json.Unmarshal(e.Data, &d); err != nil {
+			return err
+		}
+		got, want := c.texts[d.Message.ID], d.Message.Content
+		if !strings.HasPrefix(want, got) || c.exact && got != "" && got != want {
+			return fmt.Errorf("message %s: got text %q, want %q", d.Message.ID, got, want)
+		}
+		c.texts[d.Message.ID] = "finished"
+	}
+	return nil
+}
+
+func (c *checker) delta(e core.Event) error {
+	var d core.DeltaData
+	if err := json.Unmarshal(e.Data, &d); err != nil {
+		return err
+	}
+	text := c.texts[d.MessageID]
+	if d.Offset != len(text) || d.Text == "" || text == "finished" {
+		return fmt.Errorf("message %s: got %q at %d, want the offset %d", d.MessageID, d.Text, d.Offset, len(text))
+	}
+	c.texts[d.MessageID] = text + d.Text
+	return nil
+}

@@ -1,0 +1,186 @@
+package events_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"bobbin/app/core"
+)
+
+func TestWatcherInTheMiddleGetsTheTextSoFar(t *testing.T) {
+	t.Parallel()
+	feed, store, _ := newFeed(t, 0)
+	first := store.commit(started())
+	feed.Delta(t.Context(), textDelta("m1", 0, "Grüß "))
+	feed.Delta(t.Context(), textDelta("m1", 7, "Gott"))
+	w := startWatch(t, feed, core.From{})
+	w.want(t, first, textDelta("m1", 0, "Grüß Gott"))
+	feed.Delta(t.Context(), textDelta("m1", 11, "!"))
+	w.want(t, textDelta("m1", 11, "!"))
+	end := store.commit(created("m1", "Grüß Gott!"))
+	feed.Publish(t.Context(), []core.Event{end})
+	w.want(t, end)
+	late := startWatch(t, feed, core.From{After: end.Seq})
+	next := store.commit(started())
+	go feed.Publish(t.Context(), []core.Event{next})
+	late.want(t, next) // no snapshot of a finished message
+}
+
+func TestOverlappingDeltasAreTrimmed(t *testing.T) {
+	t.Parallel()
+	feed, store, _ := newFeed(t, 0)
+	w := startWatch(t, feed, core.From{})
+	first := store.commit(started())
+	feed.Publish(t.Context(), []core.Event{first})
+	w.want(t, first)
+	feed.Delta(t.Context(), textDelta("m1", 0, "abc"))
+	feed.Delta(t.Context(), textDelta("m1", 1, "bcde"))
+	feed.Delta(t.Context(), textDelta("m1", 0, "a"))
+	w.want(t, textDelta("m1", 0, "abcde"))
+}
+
+// Small pieces that wait for a slow reader come as one.
+func TestWaitingDeltasAreJoined(t *testing.T) {
+	t.Parallel()
+	feed, store, _ := newFeed(t, 0)
+	first := store.commit(started())
+	w := startWatch(t, feed, core.From{})
+	w.want(t, first)
+	for i := range 100 {
+		feed.Delta(t.Context(), textDelta("m1", i, "x"))
+	}
+	node := event(core.EventNodeFinished, core.NodeData{Node: "llm_node"})
+	feed.Delta(t.Context(), node)
+	w.want(t, textDelta("m1", 0, strings.Repeat("x", 100)), node)
+}
+
+func TestReasoningAndAnswerAreTwoTexts(t *testing.T) {
+	t.Parallel()
+	feed, store, _ := newFeed(t, 0)
+	reasoning := func(offset int, text string) core.Event {
+		e := textDelta("m1", offset, text)
+		e.Type = core.EventReasoningDelta
+		return e
+	}
+	first := store.commit(started())
+	feed.Delta(t.Context(), reasoning(0, "hm"))
+	feed.Delta(t.Context(), textDelta("m1", 0, "yes"))
+	w := startWatch(t, feed, core.From{})
+	w.want(t, first)
+	got, err, _ := w.next()
+	if err != nil || got.Type != core.EventReasoningDelta || !strings.Contains(string(got.Data), `"hm"`) {
+		t.Errorf("got %s %s and error %v, want the reasoning first", got.Type, got.Data, err)
+	}
+	w.want(t, textDelta("m1", 0, "yes"))
+}
+
+// ENGINE: an event of an older attempt is dropped.
+func TestDeltaOfALostAttemptIsDropped(t *testing.T) {
+	t.Parallel()
+	feed, store, _ := newFeed(t, 0)
+	newer := event(core.EventMessageDelta, core.DeltaData{MessageID: "m2", Attempt: 2, Text: "new"})
+	first := store.commit(started())
+	w := startWatch(t, feed, core.From{})
+	w.want(t, first)
+	feed.Delta(t.Context(), textDelta("m1", 0, "old")) // arrives after the snapshot of newer
+	feed.Delta(t.Context(), newer)
+	feed.Delta(t.Context(), textDelta("m1", 3, "er"))
+	end := store.commit(started())
+	feed.Publish(t.Context(), []core.Event{end})
+	w.want(t, newer, end)
+}
+
+// The text of a message ends with message.created, message.discarded or its run.
+func TestNothingOfAMessageComesAfterItsEnd(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		end  core.Event
+	}{
+		{"created", created("m1", "abcdef")},
+		{"discarded", event(core.EventMessageDiscarded, core.DiscardedData{MessageID: "m1"})},
+		{"run failed", event(core.EventRunFailed, struct{}{})},
+		{"run canceled", event(core.EventRunCanceled, struct{}{})},
+		{"run succeeded", event(core.EventRunSucceeded, struct{}{})},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			feed, store, _ := newFeed(t, 0)
+			first := store.commit(started())
+			w := startWatch(t, feed, core.From{})
+			w.want(t, first)
+			feed.Delta(t.Context(), textDelta("m1", 0, "abc"))
+			w.want(t, textDelta("m1", 0, "abc"))
+			end, after := store.commit(c.end), store.commit(event(core.EventSessionUpdated, struct{}{}))
+			// The end comes by the hole that after leaves, before the delta.
+			feed.Publish(t.Context(), []core.Event{after})
+			feed.Delta(t.Context(), textDelta("m1", 3, "def"))
+			feed.Publish(t.Context(), []core.Event{end})
+			last := store.commit(event(core.EventSessionUpdated, struct{}{}))
+			feed.Publish(t.Context(), []core.Event{last})
+			w.want(t, end, after, last)
+			late := startWatch(t, feed, core.From{After: last.Seq - 1})
+			late.want(t, last)
+			tail := store.commit(event(core.EventSessionUpdated, struct{}{}))
+			feed.Publish(t.Context(), []core.Event{tail})
+			late.want(t, tail)
+		})
+	}
+}
+
+// A text that cannot be continued is left to message.created.
+func TestTextWithAHoleWaitsForTheMessage(t *testing.T) {
+	t.Parallel()
+	feed, store, _ := newFeed(t, 0)
+	first := store.commit(started())
+	feed.Delta(t.Context(), textDelta("m1", 5, "late"))
+	w := startWatch(t, feed, core.From{})
+	w.want(t, first)
+	feed.Delta(t.Context(), textDelta("m1", 9, "r"))
+	end := store.commit(created("m1", "so, later"))
+	feed.Publish(t.Context(), []core.Event{end})
+	w.want(t, end)
+}
+
+func TestTooLargeTextHasNoSnapshot(t *testing.T) {
+	t.Parallel()
+	feed, store, _ := newFeed(t, 0)
+	piece := strings.Repeat("x", 1<<20)
+	for i := range 5 {
+		feed.Delta(t.Context(), textDelta("m1", i<<20, piece))
+	}
+	first := store.commit(started())
+	w := startWatch(t, feed, core.From{})
+	end := store.commit(created("m1", "whole"))
+	feed.Publish(t.Context(), []core.Event{end})
+	w.want(t, first, end)
+}
+
+func TestTextsInMemoryAreBounded(t *testing.T) {
+	t.Parallel()
+	feed, store, _ := newFeed(t, 0)
+	for i := range 3000 { // runs lost to another process leave theirs behind
+		e := textDelta("m", 0, "x")
+		e.SessionID = core.SessionID("other" + strconv.Itoa(i))
+		feed.Delta(t.Context(), e)
+	}
+	feed.Delta(t.Context(), textDelta("m1", 0, "newest"))
+	first := store.commit(started())
+	w := startWatch(t, feed, core.From{})
+	w.want(t, first, textDelta("m1", 0, "newest"))
+}
+
+func TestUnreadableDeltaIsNotPublished(t *testing.T) {
+	t.Parallel()
+	feed, store, _ := newFeed(t, 0)
+	first := store.commit(started())
+	w := startWatch(t, feed, core.From{})
+	w.want(t, first)
+	broken := textDelta("m1", 0, "x")
+	broken.Data = []byte(`[]`)
+	feed.Delta(t.Context(), broken)
+	end := store.commit(started())
+	feed.Publish(t.Context(), []core.Event{end})
+	w.want(t, end)
+}

@@ -1,0 +1,325 @@
+package events
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// joinLimit bounds the text that is joined before it is given to the reader, in bytes.
+const joinLimit = 8 << 10
+
+// errLeft: the reader left the loop.
+var errLeft = errors.New("the reader left")
+
+// Watch yields the events of a session: first the durable ones after
+// from.After (with from.Live none), then the text so far of a message on its
+// way, then everything as it happens. Durable events come in the order of their
+// numbers, each once, without a gap. The texts of a message come in the order of
+// their offsets without gap or overlap; several small ones may come as one. After
+// a message.created or message.discarded, and after the end of its run, nothing
+// more comes of that message's text.
+//
+// If the events after from.After are no longer kept, or from.After is a number
+// that the session has not reached (another database), a resync event comes in
+// place of what is missing, and then what happens from now on.
+//
+// The sequence ends only by an error, which is its last element: ErrSlow for a
+// reader that is too slow, core.ErrNotFound for a session outside the scope, the
+// cause of ctx's end, ErrClosed, or a fault of the store. It costs nothing until
+// it is ranged over, and nothing once the loop is left.
+func (f *Feed) Watch(
+	ctx context.Context, scope core.Scope, session core.SessionID, from core.From,
+) iter.Seq2[core.Event, error] {
+	return func(yield func(core.Event, error) bool) {
+		w := &watcher{
+			feed: f, scope: scope, session: session, given: map[textKey]givenText{},
+			yield: func(e core.Event) bool { return yield(e, nil) },
+		}
+		if err := w.run(ctx, from); !errors.Is(err, errLeft) {
+			yield(core.Event{}, err)
+		}
+	}
+}
+
+// watcher is the state of one Watch; its reader's goroutine owns it.
+type watcher struct {
+	feed    *Feed
+	scope   core.Scope
+	session core.SessionID
+	yield   func(core.Event) bool
+
+	seen    int64 // number of the last durable event that the reader has
+	given   map[textKey]givenText
+	writing attempt // that the reader last had text of
+	over    recent  // messages and runs whose late deltas are dropped
+	pending *delta  // text that is not given yet, to be joined with the next
+}
+
+// textKey names a text on its way.
+type textKey struct {
+	kind    core.EventType
+	message core.MessageID
+}
+
+// givenText is how much of a text the reader has.
+type givenText struct {
+	run   core.RunID
+	bytes int
+}
+
+// attempt is one execution of a run.
+type attempt struct {
+	run    core.RunID
+	number int
+}
+
+// delta is an event with its data.
+type delta struct {
+	event core.Event
+	data  core.DeltaData
+}
+
+// run does everything; it never returns nil.
+func (w *watcher) run(ctx context.Context, from core.From) error {
+	newest, err := w.feed.store.Last(ctx, w.scope, w.session)
+	if err != nil {
+		return fmt.Errorf("watch session %s: %w", w.session, err)
+	}
+	sub, err := w.feed.bus.Subscribe(subject(w.session))
+	if err != nil {
+		return fmt.Errorf("watch session %s: %w", w.session, err)
+	}
+	defer sub.Close()
+
+	w.seen = max(from.After, 0)
+	if from.Live {
+		w.seen = newest
+	}
+	if w.seen > newest {
+		if err := w.resync(newest); err != nil {
+			return err
+		}
+	}
+	if err := w.catchUp(ctx, newest); err != nil {
+		return err
+	}
+	return w.follow(ctx, sub)
+}
+
+// follow gives on what the bus brings, until an error.
+func (w *watcher) follow(ctx context.Context, sub Subscription) error {
+	poll := time.NewTimer(w.feed.poll)
+	defer poll.Stop()
+	for {
+		// Small pieces are joined as long as more is there to read: a reader that is
+		// slower than the model gets fewer and larger ones.
+		if w.pending != nil && (len(sub.C()) == 0 || len(w.pending.data.Text) >= joinLimit) {
+			if err := w.flush(); err != nil {
+				return err
+			}
+		}
+		var err error
+		select {
+		case raw, open := <-sub.C():
+			if !open {
+				return sub.Err()
+			}
+			err = w.receive(ctx, raw)
+		case <-poll.C:
+			err = w.catchUp(ctx, w.seen)
+			poll.Reset(w.feed.poll)
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// receive handles one message of the bus.
+func (w *watcher) receive(ctx context.Context, raw []byte) error {
+	e, err := decode(raw)
+	switch {
+	case err != nil:
+		return err
+	case e.Seq > w.seen+1:
+		return w.catchUp(ctx, e.Seq)
+	case e.Seq > w.seen:
+		return w.emit(e)
+	case e.Seq > 0:
+		return nil // the reader has it
+	case isText(e.Type):
+		return w.text(e)
+	default:
+		return w.emit(e)
+	}
+}
+
+// catchUp gives the durable events after w.seen from the store, and the text so
+// far. If the store has a hole, or does not have the event atLeast, a resync
+// stands for what is missing.
+func (w *watcher) catchUp(ctx context.Context, atLeast int64) error {
+	for {
+		page, err := w.feed.store.After(ctx, w.session, w.seen, pageSize)
+		if err != nil {
+			return fmt.Errorf("events of session %s after %d: %w", w.session, w.seen, err)
+		}
+		whole, err := w.emitPage(page)
+		if err != nil {
+			return err
+		}
+		if whole && len(page) == pageSize {
+			continue
+		}
+		if !whole || w.seen < atLeast {
+			return w.skip(ctx)
+		}
+		return w.snapshot()
+	}
+}
+
+// emitPage gives the events, and reports false at a hole in their numbers.
+func (w *watcher) emitPage(page []core.Event) (bool, error) {
+	for _, e := range page {
+		if e.Seq != w.seen+1 {
+			return false, nil
+		}
+		if err := w.emit(e); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// skip goes on at the newest event, as those before it are not kept.
+func (w *watcher) skip(ctx context.Context) error {
+	newest, err := w.feed.store.Last(ctx, w.scope, w.session)
+	if err != nil {
+		return fmt.Errorf("newest event of session %s: %w", w.session, err)
+	}
+	if err := w.resync(newest); err != nil {
+		return err
+	}
+	return w.snapshot()
+}
+
+// resync tells the reader to load the messages, and goes on after newest.
+func (w *watcher) resync(newest int64) error {
+	w.pending = nil
+	if err := w.emit(core.NewEvent(w.session, "", core.EventResync, struct{}{})); err != nil {
+		return err
+	}
+	w.seen = newest
+	clear(w.given)
+	return nil
+}
+
+// emit gives the event to the reader, after the text that came before it.
+func (w *watcher) emit(e core.Event) error {
+	if err := w.flush(); err != nil {
+		return err
+	}
+	if e.Seq > 0 {
+		w.seen = e.Seq
+	}
+	if message := finished(e); message != "" {
+		w.close(string(message), func(k textKey, _ givenText) bool { return k.message == message })
+	}
+	if endsRun(e.Type) {
+		w.close(string(e.RunID), func(_ textKey, g givenText) bool { return g.run == e.RunID })
+	}
+	if !w.yield(e) {
+		return errLeft
+	}
+	return nil
+}
+
+// close forgets the texts that match, and lets no more of them through.
+func (w *watcher) close(id string, match func(textKey, givenText) bool) {
+	w.over.add(id)
+	for k, g := range w.given {
+		if match(k, g) {
+			delete(w.given, k)
+		}
+	}
+}
+
+// text takes a piece of a message on its way.
+func (w *watcher) text(e core.Event) error {
+	d := delta{event: e}
+	if err := json.Unmarshal(e.Data, &d.data); err != nil {
+		return fmt.Errorf("decode delta: %w", err)
+	}
+	if d.data.Offset > w.given[keyOf(d)].bytes {
+		// A piece was lost on the way, or the text began before this watcher did.
+		if err := w.snapshot(); err != nil {
+			return err
+		}
+	}
+	return w.give(d)
+}
+
+// snapshot gives what is missing of the texts on their way in this process.
+func (w *watcher) snapshot() error {
+	for _, t := range w.feed.texts.of(w.session) {
+		data := core.DeltaData{MessageID: t.message, Attempt: t.attempt, Text: t.content}
+		e := core.Event{SessionID: w.session, RunID: t.run, Type: t.kind, At: core.Now()}
+		if err := w.give(delta{event: e, data: data}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// give takes the part of the delta that the reader does not have yet. It drops
+// what is of a finished message or a lost attempt, and what leaves a gap that
+// nobody can fill: message.created will bring the whole.
+func (w *watcher) give(d delta) error {
+	if w.over.has(string(d.data.MessageID)) || w.over.has(string(d.event.RunID)) {
+		return nil
+	}
+	if w.writing.run == d.event.RunID && d.data.Attempt < w.writing.number {
+		return nil
+	}
+	key := keyOf(d)
+	have, end := w.given[key].bytes, d.data.Offset+len(d.data.Text)
+	if d.data.Offset > have || end <= have {
+		return nil
+	}
+	d.data.Text, d.data.Offset = d.data.Text[have-d.data.Offset:], have
+	w.given[key] = givenText{run: d.event.RunID, bytes: end}
+	w.writing = attempt{run: d.event.RunID, number: d.data.Attempt}
+	if w.pending != nil && keyOf(*w.pending) == key {
+		w.pending.data.Text += d.data.Text
+		return nil
+	}
+	if err := w.flush(); err != nil {
+		return err
+	}
+	w.pending = &d
+	return nil
+}
+
+func keyOf(d delta) textKey { return textKey{kind: d.event.Type, message: d.data.MessageID} }
+
+// flush gives the pending text to the reader.
+func (w *watcher) flush() error {
+	if w.pending == nil {
+		return nil
+	}
+	d := w.pending
+	w.pending = nil
+	e := core.NewEvent(w.session, d.event.RunID, d.event.Type, d.data)
+	e.At = d.event.At
+	if !w.yield(e) {
+		return errLeft
+	}
+	return nil
+}

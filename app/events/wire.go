@@ -1,0 +1,73 @@
+package events
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// wireEvent is a core.Event as it crosses the bus.
+type wireEvent struct {
+	Session core.SessionID  `json:"s"`
+	Seq     int64           `json:"n,omitempty"`
+	Type    core.EventType  `json:"t"`
+	Run     core.RunID      `json:"r,omitempty"`
+	At      time.Time       `json:"at"`
+	Data    json.RawMessage `json:"d,omitempty"`
+}
+
+// subject is where the events of a session are published.
+func subject(session core.SessionID) string { return "session." + string(session) }
+
+func encode(e core.Event) ([]byte, error) {
+	raw, err := json.Marshal(wireEvent{
+		Session: e.SessionID, Seq: e.Seq, Type: e.Type, Run: e.RunID, At: e.At, Data: e.Data,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode event %s: %w", e.Type, err)
+	}
+	return raw, nil
+}
+
+func decode(raw []byte) (core.Event, error) {
+	var w wireEvent
+	if err := json.Unmarshal(raw, &w); err != nil {
+		return core.Event{}, fmt.Errorf("decode event: %w", err)
+	}
+	return core.Event{
+		SessionID: w.Session, Seq: w.Seq, Type: w.Type, RunID: w.Run, At: w.At, Data: w.Data,
+	}, nil
+}
+
+// isText reports whether the event is a piece of a message on its way.
+func isText(t core.EventType) bool {
+	return t == core.EventMessageDelta || t == core.EventReasoningDelta
+}
+
+// endsRun reports whether nothing of the event's run comes after it.
+func endsRun(t core.EventType) bool {
+	return t == core.EventRunSucceeded || t == core.EventRunFailed || t == core.EventRunCanceled
+}
+
+// finished returns the message whose text ends with the event; empty = none.
+func finished(e core.Event) core.MessageID {
+	switch e.Type {
+	case core.EventMessageCreated:
+		var d struct {
+			Message struct {
+				ID core.MessageID `json:"id"`
+			} `json:"message"`
+		}
+		if json.Unmarshal(e.Data, &d) == nil {
+			return d.Message.ID
+		}
+	case core.EventMessageDiscarded:
+		var d core.DiscardedData
+		if json.Unmarshal(e.Data, &d) == nil {
+			return d.MessageID
+		}
+	}
+	return ""
+}
