@@ -51,24 +51,27 @@ func (f *Feed) Publish(ctx context.Context, events []core.Event) {
 }
 
 // Delta tells the watchers of a passing event. A message.delta or
-// reasoning.delta is added to the text so far of its message; those of one
-// message are to come from one goroutine in the order of their offsets, and be
-// valid UTF-8. One of an attempt older than a known one is dropped.
+// reasoning.delta is added to the text so far of its message, and a
+// message.discarded takes that back; those of one message are to come from one
+// goroutine in the order of their offsets, and be valid UTF-8. One of an attempt
+// older than a known one is dropped.
 func (f *Feed) Delta(ctx context.Context, e core.Event) {
 	e.Seq = 0
-	if isText(e.Type) {
-		var d core.DeltaData
-		if err := json.Unmarshal(e.Data, &d); err != nil {
-			f.log.ErrorContext(ctx, "delta not readable", "session_id", e.SessionID, "err", err)
-			return
-		}
-		// Before it goes out: whoever subscribed too late for the bus must find it
-		// here. Who gets it from both cuts off the overlap.
-		if !f.texts.add(e, d) {
-			return
-		}
+	if !isText(e.Type) {
+		f.texts.finish(e)
+		f.send(ctx, e)
+		return
 	}
-	f.send(ctx, e)
+	var d core.DeltaData
+	if err := json.Unmarshal(e.Data, &d); err != nil {
+		f.log.ErrorContext(ctx, "delta not readable", "session_id", e.SessionID, "err", err)
+		return
+	}
+	// Before it goes out: whoever subscribed too late for the bus must find it
+	// here. Who gets it from both cuts off the overlap.
+	if f.texts.add(e, d) {
+		f.send(ctx, e)
+	}
 }
 
 // send puts the event on the bus.

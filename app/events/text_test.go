@@ -129,6 +129,24 @@ func TestNothingOfAMessageComesAfterItsEnd(t *testing.T) {
 	}
 }
 
+// A model call that breaks off and starts over takes back what it said, with a
+// passing event.
+func TestDiscardedInPassing(t *testing.T) {
+	t.Parallel()
+	feed, store, _ := newFeed(t, 0)
+	first := store.commit(started())
+	w := startWatch(t, feed, core.From{})
+	w.want(t, first)
+	feed.Delta(t.Context(), textDelta("m1", 0, "abc"))
+	w.want(t, textDelta("m1", 0, "abc"))
+	discarded := event(core.EventMessageDiscarded, core.DiscardedData{MessageID: "m1", Reason: "truncated"})
+	feed.Delta(t.Context(), discarded)
+	late := startWatch(t, feed, core.From{After: first.Seq})
+	feed.Delta(t.Context(), textDelta("m2", 0, "anew"))
+	w.want(t, discarded, textDelta("m2", 0, "anew"))
+	late.want(t, textDelta("m2", 0, "anew"))
+}
+
 // A text that cannot be continued is left to message.created.
 func TestTextWithAHoleWaitsForTheMessage(t *testing.T) {
 	t.Parallel()
