@@ -1,0 +1,177 @@
+package graph_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/agents/graph"
+)
+
+// trace is a state that remembers which nodes it passed.
+type trace []string
+
+// visit returns a node that adds its name to the state.
+func visit(name string) graph.NodeFunc[trace] {
+	return func(_ context.Context, s trace) (trace, error) {
+		return append(s[:len(s):len(s)], name), nil
+	}
+}
+
+// to returns a router that always answers the target.
+func to(target string) graph.Router[trace] {
+	return func(context.Context, trace) string { return target }
+}
+
+func TestCompileFaults(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		build func(g *graph.Graph[trace])
+		want  []string
+	}{
+		{"fine", func(g *graph.Graph[trace]) {
+			g.Node("a", visit("a")).Edge(graph.START, "a").Edge("a", graph.END)
+		}, nil},
+		{"empty", func(*graph.Graph[trace]) {}, []string{
+			`there are no nodes`,
+			`no edge leads out of START: say where to begin`}},
+		{"missing start", func(g *graph.Graph[trace]) {
+			g.Node("a", visit("a")).Edge("a", graph.END)
+		}, []string{`no edge leads out of START: say where to begin`}},
+		{"empty name", func(g *graph.Graph[trace]) {
+			g.Node("", visit("")).Edge(graph.START, "").Edge("", graph.END)
+		}, []string{`a node has an empty name`}},
+		{"reserved names", func(g *graph.Graph[trace]) {
+			g.Node(graph.START, visit("")).Node(graph.END, visit("")).Node("a", visit("a")).Edge(graph.START, "a").Edge("a", graph.END)
+		}, []string{
+			`the name "__start__" is reserved: it stands in edges only`,
+			`the name "__end__" is reserved: it stands in edges only`}},
+		{"bad names", func(g *graph.Graph[trace]) {
+			g.Node("a b", visit("a")).Node("end__", visit("a")).Node("1a", visit("a")).
+				Edge(graph.START, "a b").Edge("a b", "end__").Edge("end__", "1a").Edge("1a", graph.END)
+		}, []string{
+			`node "a b": a name consists of letters, digits and "_", begins with a letter, and does not end with "__"`,
+			`node "end__": a name consists of letters, digits and "_", begins with a letter, and does not end with "__"`,
+			`node "1a": a name consists of letters, digits and "_", begins with a letter, and does not end with "__"`}},
+		{"duplicate node", func(g *graph.Graph[trace]) {
+			g.Node("a", visit("a")).Node("a", visit("a")).Edge(graph.START, "a").Edge("a", graph.END)
+		}, []string{`node "a" is declared twice`}},
+		{"no function", func(g *graph.Graph[trace]) {
+			g.Node("a", nil).Edge(graph.START, "a").Edge("a", graph.END)
+		}, []string{`node "a" has no function`}},
+		{"no node", func(g *graph.Graph[trace]) {
+			g.Add("a", nil).Edge(graph.START, "a").Edge("a", graph.END)
+		}, []string{`node "a" has no function`}},
+		{"unknown target", func(g *graph.Graph[trace]) {
+			g.Node("a", visit("a")).Edge(graph.START, "a").Edge("a", "b")
+		}, []string{`an edge leads from "a" to "b", which is not a node`}},
+		{"unknown conditional target", func(g *graph.Graph[trace]) {
+			g.Node("a", visit("a")).Edge(graph.START, "a").ConditionalEdge("a", to("b"), "b", graph.END)
+		}, []string{`an edge leads from "a" to "b", which is not a node`}},
+		{"unknown source", func(g *graph.Graph[trace]) {
+			g.Node("a", visit("a")).Edge(graph.START, "a").Edge("a", graph.END).Edge("b", "a")
+		}, []string{`an edge leads out of "b", which is not a node`}},
+		{"out of END, to START", func(g *graph.Graph[trace]) {
+			g.Node("a", visit("a")).Edge(graph.START, "a").ConditionalEdge("a", to(graph.END), graph.END, graph.START).Edge(graph.END, "a")
+		}, []string{
+			`an edge leads from "a" to START: nothing comes before START`,
+			`an edge leads out of END: nothing follows END`}},
+		{"unreachable", func(g *graph.Graph[trace]) {
+			g.Node("a", visit("a")).Node("b", visit("b")).Edge(graph.START, "a").Edge("a", graph.END).Edge("b", "a")
+		}, []string{`node "b" is unreachable: no path from START leads to it`}},
+		{"dead end", func(g *graph.Graph[trace]) {
+			g.Node("a", visit("a")).Edge(graph.START, "a")
+		}, []string{`node "a" has no way to END: no edge leads out of it`}},
+		{"circle", func(g *graph.Graph[trace]) {
+			g.Node("a", visit("a")).Node("b", visit("b")).Node("c", visit("c")).
+				ConditionalEdge(graph.START, to("a"), "a", "c").Edge("a", "b").Edge("b", "a").Edge("c", graph.END)
+		}, []string{
+			`node "a" has no way to END: every path from it goes in circles`,
+			`node "b" has no way to END: every path from it goes in circles`}},
+		{"two edges", func(g *graph.Graph[trace]) {
+			g.Node("a", visit("a")).Node("b", visit("b")).Edge(graph.START, "a").Edge("a", "b").Edge("a", graph.END).Edge("b", graph.END)
+		}, []string{`"a" has 2 edges, to "b" and END: only a conditional edge chooses among targets`}},
+		{"two beginnings", func(g *graph.Graph[trace]) {
+			g.Node("a", visit("a")).Edge(graph.START, "a").Edge(graph.START, graph.END).Edge("a", graph.END)
+		}, []string{`START has 2 edges, to "a" and END: only a conditional edge chooses among targets`}},
+		{"duplicate edge", func(g *graph.Graph[trace]) {
+			g.Node("a", visit("a")).Edge(graph.START, "a").Edge("a", graph.END).Edge("a", graph.END)
+		}, []string{`the edge from "a" to END is declared twice`}},
+		{"edge and conditional edge", func(g *graph.Graph[trace]) {
+			g.Node("a", visit("a")).Edge(graph.START, "a").Edge("a", graph.END).ConditionalEdge("a", to("a"), "a")
+		}, []string{`"a" has an edge and a conditional edge: one of them says what follows`}},
+		{"two conditional edges", func(g *graph.Graph[trace]) {
+			g.Node("a", visit("a")).Edge(graph.START, "a").ConditionalEdge("a", to("a"), graph.END).ConditionalEdge("a", to("a"), "a")
+		}, []string{`"a" has 2 conditional edges: one router chooses among all targets`}},
+		{"duplicate target", func(g *graph.Graph[trace]) {
+			g.Node("a", visit("a")).Edge(graph.START, "a").ConditionalEdge("a", to(graph.END), graph.END, graph.END)
+		}, []string{`the conditional edge from "a" declares the target END twice`}},
+		{"no targets, no router", func(g *graph.Graph[trace]) {
+			g.Node("a", visit("a")).Edge(graph.START, "a").ConditionalEdge("a", nil)
+		}, []string{
+			`the conditional edge from "a" has no router`,
+			`the conditional edge from "a" declares no targets`,
+			`node "a" has no way to END: every path from it goes in circles`}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			g := graph.New[trace]("g")
+			tt.build(g)
+			_, err := g.Compile()
+			if diff := cmp.Diff(tt.want, sentences(err)); diff != "" {
+				t.Errorf("faults (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// sentences returns the joined faults without their common beginning.
+func sentences(err error) []string {
+	if err == nil {
+		return nil
+	}
+	var faults []string
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		faults = append(faults, strings.TrimPrefix(line, `graph "g": `))
+	}
+	return faults
+}
+
+func TestCompileNeedsAName(t *testing.T) {
+	t.Parallel()
+	_, err := graph.New[trace]("").Node("a", visit("a")).Edge(graph.START, "a").Edge("a", graph.END).Compile()
+	if want := `graph "": the graph has no name`; err == nil || err.Error() != want {
+		t.Errorf("got error %v, want %s", err, want)
+	}
+}
+
+// TestCompiledNeverChanges declares more after Compile, and changes the targets
+// that were handed over.
+func TestCompiledNeverChanges(t *testing.T) {
+	t.Parallel()
+	targets := []string{"b", graph.END}
+	g := graph.New[trace]("g").Node("a", visit("a")).Node("b", visit("b")).
+		Edge(graph.START, "a").ConditionalEdge("a", to("b"), targets...).Edge("b", graph.END)
+	compiled, err := g.Compile()
+	if err != nil {
+		t.Fatalf("compile: %v", err)
+	}
+	before := compiled.Mermaid()
+	targets[0] = "c"
+	g.Node("c", visit("c")).Edge("b", "c")
+	compiled.Describe().Edges[0].Target = "c"
+	if after := compiled.Mermaid(); after != before {
+		t.Errorf("got another graph after Compile:\n%s\nwant\n%s", after, before)
+	}
+	got, err := compiled.Run(t.Context(), nil)
+	if diff := cmp.Diff(trace{"a", "b"}, got); diff != "" || err != nil {
+		t.Errorf("run: error %v, state (-want +got):\n%s", err, diff)
+	}
+	if _, err := g.Compile(); err == nil {
+		t.Error("got no fault for what was declared later, want some")
+	}
+}

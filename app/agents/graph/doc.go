@@ -1,0 +1,49 @@
+// Package graph runs a state through named nodes, in LangGraph's terms: nodes,
+// edges, conditional edges, START and END.
+//
+//	g := graph.New[State]("assistant")
+//	g.Node("llm_node", callModel)
+//	g.Node("tool_node", callTools)
+//	g.Edge(graph.START, "llm_node")
+//	g.ConditionalEdge("llm_node", route, "tool_node", graph.END)
+//	g.Edge("tool_node", "llm_node")
+//	compiled, err := g.Compile()
+//	…
+//	state, err = compiled.Run(ctx, state)
+//
+// which is
+//
+//	START ──▶ llm_node ╌╌▶ END
+//	           ╎    ▲
+//	           ▼    │
+//	         tool_node
+//
+// A Graph collects declarations and is used by one goroutine. Compile checks it,
+// tells all its faults at once, and gives a Compiled, which never changes and is
+// safe for concurrent runs.
+//
+// # One run
+//
+//	              ┌──────────────────── next node ◀───────────────────┐
+//	              ▼                                                    │
+//	entry ─▶ [ canceled? limit? ] ─▶ node(ctx, state) ─▶ new state ─▶ route ─▶ END
+//	              │                    │                               │
+//	              ▼                    ▼                               ▼
+//	        CanceledError       error, PanicError,                RouteError
+//	        StepLimitError      InterruptError
+//
+// Everything happens in the goroutine that called Run: nodes, routers and the
+// observer, one after the other. What is promised:
+//
+//   - A node is entered only over a declared edge, or as the entry.
+//   - A node gets the state that the node before it returned. It must not change
+//     what its state points to, but return a new state.
+//   - On an error Run returns the last good state: what the failed node was given,
+//     never what it returned beside its error.
+//   - A canceled ctx lets no further node start. A node at work sees it through
+//     its own ctx; what it returns without an error still counts.
+//   - A panic in a node or a router becomes a PanicError; the process goes on.
+//   - An interrupt is an error too: Run again with From(the node) goes on there.
+//   - Nothing is stored: after a crash the caller decides by its own log where to
+//     enter. That is why every node may be the entry.
+package graph

@@ -1,0 +1,338 @@
+package graph_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"bobbin/app/agents/graph"
+)
+
+// loop returns START → a → b, with b going back to a or on to END as the router says.
+func loop(t *testing.T, a, b graph.NodeFunc[trace], router graph.Router[trace]) *graph.Compiled[trace] {
+	t.Helper()
+	c, err := graph.New[trace]("loop").Node("a", a).Node("b", b).
+		Edge(graph.START, "a").Edge("a", "b").ConditionalEdge("b", router, "a", graph.END).Compile()
+	if err != nil {
+		t.Fatalf("compile: %v", err)
+	}
+	return c
+}
+
+// rounds returns a router that goes round until b was passed n times.
+func rounds(n int) graph.Router[trace] {
+	return func(_ context.Context, s trace) string {
+		if len(s)/2 < n {
+			return "a"
+		}
+		return graph.END
+	}
+}
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	c := loop(t, visit("a"), visit("b"), rounds(2))
+	tests := []struct {
+		name  string
+		start trace
+		opts  []graph.Option
+		want  trace
+	}{
+		{"from START", nil, nil, trace{"a", "b", "a", "b"}},
+		{"from a node", trace{"x"}, []graph.Option{graph.From("b")}, trace{"x", "b", "a", "b"}},
+		{"from END", trace{"x"}, []graph.Option{graph.From(graph.END)}, trace{"x"}},
+		{"just enough steps", nil, []graph.Option{graph.MaxSteps(4)}, trace{"a", "b", "a", "b"}},
+		{"no limit means the default", nil, []graph.Option{graph.MaxSteps(0), graph.Observe(nil)}, trace{"a", "b", "a", "b"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := c.Run(t.Context(), tt.start, tt.opts...)
+			if err != nil {
+				t.Fatalf("run: %v", err)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("state (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRunFromUnknownNode(t *testing.T) {
+	t.Parallel()
+	got, err := loop(t, visit("a"), visit("b"), rounds(1)).Run(t.Context(), trace{"x"}, graph.From("c"))
+	if diff := cmp.Diff(&graph.EntryError{Graph: "loop", Node: "c"}, err); diff != "" {
+		t.Errorf("error (-want +got):\n%s", diff)
+	}
+	if want := `graph "loop" has no node "c" to begin at`; err == nil || err.Error() != want {
+		t.Errorf("got error %v, want %s", err, want)
+	}
+	if diff := cmp.Diff(trace{"x"}, got); diff != "" {
+		t.Errorf("state (-want +got):\n%s", diff)
+	}
+}
+
+func TestConditionalStart(t *testing.T) {
+	t.Parallel()
+	c, err := graph.New[trace]("g").Node("a", visit("a")).
+		ConditionalEdge(graph.START, func(_ context.Context, s trace) string {
+			if len(s) > 0 {
+				return graph.END
+			}
+			return "a"
+		}, "a", graph.END).Edge("a", graph.END).Compile()
+	if err != nil {
+		t.Fatalf("compile: %v", err)
+	}
+	for _, start := range []trace{nil, {"x"}} {
+		got, err := c.Run(t.Context(), start)
+		want := start
+		if start == nil {
+			want = trace{"a"}
+		}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("run from %v: error %v, state (-want +got):\n%s", start, err, diff)
+		}
+	}
+	if c.Name() != "g" {
+		t.Errorf("got name %q, want g", c.Name())
+	}
+}
+
+func TestStepLimit(t *testing.T) {
+	t.Parallel()
+	got, err := loop(t, visit("a"), visit("b"), rounds(1000)).Run(t.Context(), nil)
+	limit, ok := errors.AsType[*graph.StepLimitError](err)
+	if !ok || limit.Limit != graph.DefaultMaxSteps || limit.Node != "a" {
+		t.Fatalf("got error %v, want the default step limit before a", err)
+	}
+	if want := `the step limit of 100 was reached before node "a"`; err.Error() != want {
+		t.Errorf("got message %q, want %q", err, want)
+	}
+	if len(got) != graph.DefaultMaxSteps {
+		t.Errorf("got %d steps in the state, want %d", len(got), graph.DefaultMaxSteps)
+	}
+}
+
+func TestObserver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		slow := func(ctx context.Context, s trace) (trace, error) {
+			time.Sleep(3 * time.Second)
+			return visit("a")(ctx, s)
+		}
+		failing := func(_ context.Context, s trace) (trace, error) {
+			if len(s) > 2 {
+				return nil, io.ErrUnexpectedEOF
+			}
+			return visit("b")(t.Context(), s)
+		}
+		var got []graph.Event
+		observer := func(_ context.Context, e graph.Event) { got = append(got, e) }
+		state, err := loop(t, slow, failing, rounds(2)).Run(t.Context(), nil, graph.Observe(observer))
+		if !errors.Is(err, io.ErrUnexpectedEOF) || err.Error() != `node "b": unexpected EOF` {
+			t.Errorf("got error %v, want the node's with its name", err)
+		}
+		if diff := cmp.Diff(trace{"a", "b", "a"}, state); diff != "" {
+			t.Errorf("the last good state (-want +got):\n%s", diff)
+		}
+		want := []graph.Event{
+			{Node: "a", Step: 1}, {Node: "a", Step: 1, Finished: true, Duration: 3 * time.Second, Next: "b"},
+			{Node: "b", Step: 2}, {Node: "b", Step: 2, Finished: true, Next: "a"},
+			{Node: "a", Step: 3}, {Node: "a", Step: 3, Finished: true, Duration: 3 * time.Second, Next: "b"},
+			{Node: "b", Step: 4}, {Node: "b", Step: 4, Finished: true, Err: io.ErrUnexpectedEOF},
+		}
+		if diff := cmp.Diff(want, got, cmpopts.EquateErrors()); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestRouteError(t *testing.T) {
+	t.Parallel()
+	got, err := loop(t, visit("a"), visit("b"), to("nowhere")).Run(t.Context(), nil)
+	want := &graph.RouteError{Node: "b", Target: "nowhere", Targets: []string{"a", graph.END}}
+	if diff := cmp.Diff(want, err); diff != "" {
+		t.Fatalf("error (-want +got):\n%s", diff)
+	}
+	if want := `the router of "b" answered "nowhere", which is not among its targets: "a", END`; err.Error() != want {
+		t.Errorf("got message %q, want %q", err, want)
+	}
+	if diff := cmp.Diff(trace{"a", "b"}, got); diff != "" {
+		t.Errorf("the node itself was good: state (-want +got):\n%s", diff)
+	}
+}
+
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name     string
+		a        graph.NodeFunc[trace]
+		router   graph.Router[trace]
+		wantNode string
+		want     trace
+	}{
+		{"in a node", func(context.Context, trace) (trace, error) { panic(io.ErrClosedPipe) }, rounds(1), "a", trace{"x"}},
+		{"in a router", visit("a"), func(context.Context, trace) string { panic(io.ErrClosedPipe) }, "b", trace{"x", "a", "b"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := loop(t, tt.a, visit("b"), tt.router).Run(t.Context(), trace{"x"})
+			failure, ok := errors.AsType[*graph.PanicError](err)
+			if !ok {
+				t.Fatalf("got error %v, want a *PanicError", err)
+			}
+			if failure.Node != tt.wantNode || !errors.Is(err, io.ErrClosedPipe) {
+				t.Errorf("got panic %v in %s, want the closed pipe in %s", failure.Value, failure.Node, tt.wantNode)
+			}
+			if !strings.Contains(string(failure.Stack), "run_test.go") {
+				t.Errorf("got stack %s, want one that leads to the panic", failure.Stack)
+			}
+			if want := fmt.Sprintf("node %q panicked: %v", tt.wantNode, io.ErrClosedPipe); err.Error() != want {
+				t.Errorf("got message %q, want %q without the stack", err, want)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("the last good state (-want +got):\n%s", diff)
+			}
+		})
+	}
+	value := &graph.PanicError{Node: "a", Value: "text"}
+	if errors.Unwrap(value) != nil {
+		t.Errorf("got cause %v of a panic with a text, want nil", errors.Unwrap(value))
+	}
+}
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("the user pressed stop")
+	wait := func(ctx context.Context, _ trace) (trace, error) {
+		<-ctx.Done()
+		return nil, fmt.Errorf("model: %w", ctx.Err())
+	}
+	waitForCause := func(ctx context.Context, _ trace) (trace, error) {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
+	finish := func(ctx context.Context, s trace) (trace, error) {
+		<-ctx.Done()
+		return visit("b")(ctx, s)
+	}
+	fail := func(ctx context.Context, _ trace) (trace, error) {
+		<-ctx.Done()
+		return nil, io.ErrUnexpectedEOF
+	}
+	tests := []struct {
+		name     string
+		b        graph.NodeFunc[trace]
+		wantErr  error
+		wantText string
+		want     trace
+	}{
+		{"the node gives up", wait, cause, `canceled at node "b": the user pressed stop`, trace{"a"}},
+		{"the node tells the cause", waitForCause, cause, `canceled at node "b": the user pressed stop`, trace{"a"}},
+		{"the node finishes", finish, cause, `canceled at node "a": the user pressed stop`, trace{"a", "b"}},
+		{"the node fails otherwise", fail, io.ErrUnexpectedEOF, `node "b": unexpected EOF`, trace{"a"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				go func() {
+					time.Sleep(time.Minute) // b is at work by then
+					cancel(cause)
+				}()
+				got, err := loop(t, visit("a"), tt.b, rounds(5)).Run(ctx, nil)
+				if !errors.Is(err, tt.wantErr) || err.Error() != tt.wantText {
+					t.Errorf("got error %v, want %s", err, tt.wantText)
+				}
+				if _, ok := errors.AsType[*graph.CanceledError](err); ok && !errors.Is(err, context.Canceled) {
+					t.Errorf("got error %v, want context.Canceled in it", err)
+				}
+				if diff := cmp.Diff(tt.want, got); diff != "" {
+					t.Errorf("the last good state (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// TestCancelAtTheEnd: what is finished counts, even if nobody waits for it now.
+func TestCancelAtTheEnd(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	last := func(ctx context.Context, s trace) (trace, error) {
+		cancel()
+		return visit("b")(ctx, s)
+	}
+	got, err := loop(t, visit("a"), last, rounds(1)).Run(ctx, nil)
+	if diff := cmp.Diff(trace{"a", "b"}, got); diff != "" || err != nil {
+		t.Errorf("run: error %v, state (-want +got):\n%s", err, diff)
+	}
+}
+
+type question struct{ Text string }
+
+func TestInterruptAndResume(t *testing.T) {
+	t.Parallel()
+	answered := false
+	shared := graph.Interrupt(question{"may I?"})
+	ask := func(ctx context.Context, s trace) (trace, error) {
+		if !answered {
+			return trace{"thrown away"}, fmt.Errorf("approval: %w", shared)
+		}
+		return visit("b")(ctx, s)
+	}
+	c := loop(t, visit("a"), ask, rounds(1))
+	var last graph.Event
+	state, err := c.Run(t.Context(), trace{}, graph.Observe(func(_ context.Context, e graph.Event) { last = e }))
+	interrupt, ok := errors.AsType[*graph.InterruptError[question]](err)
+	if !ok {
+		t.Fatalf("got error %v, want an *InterruptError[question]", err)
+	}
+	if interrupt.Node != "b" || interrupt.Value.Text != "may I?" || err.Error() != `node "b" interrupted the run` {
+		t.Errorf("got %+v (%v), want the question of b", interrupt, err)
+	}
+	if last.Node != "b" || !errors.Is(last.Err, err) {
+		t.Errorf("got last event %+v, want the interrupt of b", last)
+	}
+	if diff := cmp.Diff(trace{"a"}, state); diff != "" {
+		t.Errorf("the state as the node got it (-want +got):\n%s", diff)
+	}
+	if original, ok := errors.AsType[*graph.InterruptError[question]](shared); !ok || original.Node != "" {
+		t.Errorf("got the node's own error changed to %+v, want it as it was", original)
+	}
+
+	answered = true
+	state, err = c.Run(t.Context(), state, graph.From(interrupt.Node))
+	if diff := cmp.Diff(trace{"a", "b"}, state); diff != "" || err != nil {
+		t.Errorf("resumed: error %v, state (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestConcurrentRuns(t *testing.T) {
+	t.Parallel()
+	c := loop(t, visit("a"), visit("b"), rounds(3))
+	want := trace{"a", "b", "a", "b", "a", "b"}
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			got, err := c.Run(t.Context(), nil)
+			if diff := cmp.Diff(want, got); diff != "" || err != nil {
+				t.Errorf("run: error %v, state (-want +got):\n%s", err, diff)
+			}
+			c.Mermaid()
+		})
+	}
+	all.Wait()
+}
