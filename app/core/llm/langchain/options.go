@@ -1,0 +1,171 @@
+package langchain
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+)
+
+// The providers that this package knows by name. Any other server of the OpenAI
+// dialect works too, with its BaseURL.
+const (
+	ProviderOpenAI     = "openai"
+	ProviderGemini     = "gemini"
+	ProviderOllama     = "ollama"
+	ProviderMistral    = "mistral"
+	ProviderOpenRouter = "openrouter"
+)
+
+// The time limits that a zero Timeouts means.
+const (
+	DefaultHeadersTimeout = 60 * time.Second
+	DefaultIdleTimeout    = 120 * time.Second
+)
+
+// Options say which model of which provider is called, and how.
+type Options struct {
+	Name     string // what agents call it; empty = Model
+	Model    string // what the provider calls it
+	Provider string // one of the constants above, or any word; empty = openai
+	// BaseURL is where /chat/completions is, without it: https://api.openai.com/v1.
+	// Empty = the provider's own. Every other provider needs one.
+	BaseURL string
+	APIKey  string // sent as a bearer token; empty = none is sent. Never shown in errors or when Options are printed.
+	// Info describes the model; an empty Name or Provider is taken from above.
+	Info llm.Info
+	// Transport sends the requests; nil = a transport of its own that honors the
+	// proxy variables of the environment.
+	Transport http.RoundTripper
+	Timeouts  Timeouts
+	// LegacyMaxTokens sends the output limit as max_tokens to a server under the
+	// provider "openai" that does not know max_completion_tokens. All other
+	// providers get max_tokens anyway.
+	LegacyMaxTokens bool
+	// Extra members of the request body, such as top_p, parallel_tool_calls,
+	// reasoning_effort or service_tier. What this package sets itself is refused.
+	Extra map[string]any
+}
+
+// Timeouts are our own limits; one that passes gives KindTimeout. 0 = the
+// default, negative = no limit.
+type Timeouts struct {
+	Headers time.Duration // from the request to the answer's headers
+	Idle    time.Duration // between two pieces of the answer
+}
+
+// Format keeps the key out of whatever prints Options.
+func (o Options) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "{%s model %s at %s}", o.Provider, o.Model, redacted(o.BaseURL))
+}
+
+// LogValue keeps the key out of logs.
+func (o Options) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(o)) }
+
+// dialect is how a provider differs from OpenAI.
+type dialect struct {
+	baseURL         string
+	legacyMaxTokens bool // knows max_tokens only
+	noStreamOptions bool // refuses stream_options, and tells the usage without
+	noToolChoice    bool // ignores tool_choice
+	shortCallIDs    bool // wants tool call ids of nine letters and digits
+	signatures      bool // wants the signatures of tool calls back
+}
+
+func dialectOf(provider string) dialect {
+	switch provider {
+	case ProviderOpenAI:
+		return dialect{baseURL: "https://api.openai.com/v1"}
+	case ProviderGemini:
+		return dialect{baseURL: "https://generativelanguage.googleapis.com/v1beta/openai", legacyMaxTokens: true, signatures: true}
+	case ProviderOllama:
+		return dialect{baseURL: "http://127.0.0.1:11434/v1", legacyMaxTokens: true, noToolChoice: true}
+	case ProviderMistral:
+		return dialect{baseURL: "https://api.mistral.ai/v1", legacyMaxTokens: true, noStreamOptions: true, shortCallIDs: true}
+	case ProviderOpenRouter:
+		return dialect{baseURL: "https://openrouter.ai/api/v1", legacyMaxTokens: true}
+	default:
+		return dialect{legacyMaxTokens: true}
+	}
+}
+
+// reserved are the members of a request that Extra may not set.
+func reserved() []string {
+	return []string{
+		"model", "messages", "stream", "stream_options", "tools", "tool_choice", "functions", "function_call",
+		"temperature", "max_tokens", "max_completion_tokens", "n",
+	}
+}
+
+// withDefaults returns the options filled up and checked.
+func (o Options) withDefaults() (Options, dialect, error) {
+	if o.Provider == "" {
+		o.Provider = ProviderOpenAI
+	}
+	d := dialectOf(o.Provider)
+	if o.Model == "" {
+		return o, d, core.Errorf(core.ErrInvalid, "a model of provider %s has no model name", o.Provider)
+	}
+	if o.Name == "" {
+		o.Name = o.Model
+	}
+	o.BaseURL = strings.TrimRight(o.BaseURL, "/")
+	if o.BaseURL == "" {
+		o.BaseURL = d.baseURL
+	}
+	if err := checkURL(o.Name, o.BaseURL); err != nil {
+		return o, d, err
+	}
+	for _, key := range slices.Sorted(maps.Keys(o.Extra)) {
+		if slices.Contains(reserved(), key) {
+			return o, d, core.Errorf(core.ErrInvalid, "model %s: %q cannot be set as an extra member of the request", o.Name, key)
+		}
+	}
+	if o.Info.Name == "" {
+		o.Info.Name = o.Name
+	}
+	if o.Info.Provider == "" {
+		o.Info.Provider = o.Provider
+	}
+	o.Info.NoToolChoice = o.Info.NoToolChoice || d.noToolChoice
+	o.Timeouts = o.Timeouts.withDefaults()
+	d.legacyMaxTokens = d.legacyMaxTokens || o.LegacyMaxTokens
+	return o, d, nil
+}
+
+func (t Timeouts) withDefaults() Timeouts {
+	if t.Headers == 0 {
+		t.Headers = DefaultHeadersTimeout
+	}
+	if t.Idle == 0 {
+		t.Idle = DefaultIdleTimeout
+	}
+	return t
+}
+
+func checkURL(name, base string) error {
+	if base == "" {
+		return core.Errorf(core.ErrInvalid, "model %s needs a base_url, such as http://127.0.0.1:8000/v1", name)
+	}
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return core.Errorf(core.ErrInvalid, "model %s: the base_url is not an http or https address", name)
+	}
+	return nil
+}
+
+// redacted returns the address without what may be secret in it.
+func redacted(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "?"
+	}
+	return u.Scheme + "://" + u.Host + u.Path
+}
