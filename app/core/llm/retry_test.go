@@ -161,7 +161,10 @@ func TestRetryStopsWhenTheCallerLeaves(t *testing.T) {
 	t.Parallel()
 	script := llm.Scripted(llm.Step{Repeat: true, Text: []string{"a", "b"}}).WithInfo(llm.Info{Name: "m"})
 	model := llm.WithRetry(script, llm.Backoff{})
-	for range model.Stream(t.Context(), ask("x")) {
+	for d, err := range model.Stream(t.Context(), ask("x")) {
+		if err != nil || d.Text != "a" {
+			t.Errorf("got %q, %v, want a", d.Text, err)
+		}
 		break
 	}
 	if n := len(script.Requests()); n != 1 {

@@ -372,7 +372,10 @@ func TestLeavingEndsTheRequest(t *testing.T) {
 			<-r.Context().Done()
 			close(ended)
 		})
-		for range s.model(t, langchain.Options{}).Stream(t.Context(), ask("hi")) {
+		for d, err := range s.model(t, langchain.Options{}).Stream(t.Context(), ask("hi")) {
+			if err != nil || d.Text != "a" {
+				t.Errorf("got %q, %v, want a", d.Text, err)
+			}
 			break
 		}
 		<-ended

@@ -1,0 +1,150 @@
+package llm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The models that are used when nothing is configured.
+const (
+	DefaultOpenAIModel = "gpt-4o-mini"
+	// DefaultGeminiModel is Google's name for its newest flash model: each single
+	// version is shut down after about a year.
+	DefaultGeminiModel = "gemini-flash-latest"
+)
+
+// probeTime is how long a local Ollama may take to answer at start-up.
+const probeTime = 300 * time.Millisecond
+
+// Choice is the model that is used when nobody asks for another one.
+type Choice struct {
+	Model  string // as Registry.Get takes 
+	Reason string
+}
+
+// String says which model it is and why, for the start-up line. It never holds a
+// key.
+func (c Choice) String() string { return fmt.Sprintf("model %s: %s", c.Model, c.Reason) }
+
+// Detect chooses the default model: the configured one; else OpenAI's or
+// Gemini's, where their key is in the environment; else the first model of a
+// local Ollama that can talk; else the demonstration. Env reads an environment
+// variable. Probe returns the models of the Ollama at an address, as OllamaModels
+// does; it gets 300 ms.
+func Detect(ctx context.Context, configured string, env func(string) string, probe func(ctx context.Context, url string) ([]string, error)) Choice {
+	if configured != "" {
+		return Choice{configured, "default_llm is configured"}
+	}
+	if env("OPENAI_API_KEY") != "" {
+		reason := "OPENAI_API_KEY is set"
+		if base := env("OPENAI_BASE_URL"); base != "" {
+			reason += ", at " + hostOf(base)
+		}
+		return Choice{DefaultOpenAIModel, reason}
+	}
+	if env("GEMINI_API_KEY") != "" {
+		return Choice{DefaultGeminiModel, "GEMINI_API_KEY is set"}
+	}
+	address := ollamaURL(env)
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	models, err := probe(ctx, address)
+	if i := slices.IndexFunc(models, canTalk); err == nil && i >= 0 {
+		return Choice{providerOllama + "/" + models[i], "Ollama runs at " + hostOf(address)}
+	}
+	reason := "neither OPENAI_API_KEY nor GEMINI_API_KEY is set, and no Ollama answers at " + hostOf(address)
+	if err == nil {
+		reason = "neither OPENAI_API_KEY nor GEMINI_API_KEY is set, and the Ollama at " + hostOf(address) + " has no model that can talk"
+	}
+	return Choice{providerDemo, reason}
+}
+
+// canTalk tells models that answer from those that embed or rank, by the names
+// that these have.
+func canTalk(model string) bool {
+	model = strings.ToLower(model)
+	for _, word := range []string{"embed", "minilm", "bge-", "rerank", "paraphrase-"} {
+		if strings.Contains(model, word) {
+			return false
+		}
+	}
+	return model != ""
+}
+
+// ollamaURL returns the address of Ollama without a path. OLLAMA_HOST may be a
+// host, a host with a port, or an address; where Ollama listens on all
+// interfaces it is asked on this machine.
+func ollamaURL(env func(string) string) string {
+	host := strings.TrimSpace(env("OLLAMA_HOST"))
+	scheme := "http"
+	if s, rest, ok := strings.Cut(host, "://"); ok {
+		scheme, host = s, rest
+	}
+	host, _, _ = strings.Cut(host, "/")
+	name, port, err := net.SplitHostPort(host)
+	if err != nil {
+		name, port = strings.Trim(host, "[]"), "11434"
+		if scheme == "https" {
+			port = "443"
+		}
+	}
+	if name == "" || name == "0.0.0.0" || name == "::" {
+		name = "127.0.0.1"
+	}
+	return scheme + "://" + net.JoinHostPort(name, port)
+}
+
+// hostOf returns the address without what may be secret in it.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return "an address that cannot be read"
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// OllamaModels asks the Ollama at the address (without a path) which models it
+// has, the last changed first; those that only embed are left out where Ollama
+// says so.
+func OllamaModels(ctx context.Context, address string) ([]string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/api/tags", http.NoBody)
+	if err != nil {
+		return nil, fmt.Errorf("ask ollama: %w", err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("ask ollama: %w", err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("ask ollama: %s", res.Status)
+	}
+	var tags struct {
+		Models []struct {
+			Name    string `json:"name"`
+			Details struct {
+				Family string `json:"family"`
+			} `json:"details"`
+			Capabilities []string `json:"capabilities"`
+		} `json:"models"`
+	}
+	if err := json.NewDecoder(io.LimitReader(res.Body, 4<<20)).Decode(&tags); err != nil {
+		return nil, fmt.Errorf("ask ollama: %w", err)
+	}
+	var names []string
+	for _, m := range tags.Models {
+		embeds := strings.HasSuffix(m.Details.Family, "bert") || (len(m.Capabilities) > 0 && !slices.Contains(m.Capabilities, "completion"))
+		if m.Name != "" && !embeds {
+			names = append(names, m.Name)
+		}
+	}
+	return names, nil
+}

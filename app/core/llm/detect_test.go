@@ -1,0 +1,131 @@
+package llm_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core/llm"
+)
+
+func TestDetect(t *testing.T) {
+	t.Parallel()
+	const secret = "sk-secret"
+	silent := errors.New("connection refused")
+	for name, c := range map[string]struct {
+		configured string
+		env        []string
+		models     []string
+		err        error
+		want       string // the start-up line
+	}{
+		"configured wins":  {"fast", []string{"OPENAI_API_KEY=" + secret}, []string{"x"}, nil, "model fast: default_llm is configured"},
+		"OpenAI":           {"", []string{"OPENAI_API_KEY=" + secret, "GEMINI_API_KEY=" + secret}, []string{"x"}, nil, "model gpt-4o-mini: OPENAI_API_KEY is set"},
+		"OpenAI elsewhere": {"", []string{"OPENAI_API_KEY=" + secret, "OPENAI_BASE_URL=https://u:" + secret + "@proxy.test/v1?key=" + secret}, nil, silent, "model gpt-4o-mini: OPENAI_API_KEY is set, at https://proxy.test"},
+		"OpenAI nowhere":   {"", []string{"OPENAI_API_KEY=" + secret, "OPENAI_BASE_URL=" + secret}, nil, silent, "model gpt-4o-mini: OPENAI_API_KEY is set, at an address that cannot be read"},
+		"Gemini":           {"", []string{"GEMINI_API_KEY=" + secret}, []string{"x"}, nil, "model gemini-flash-latest: GEMINI_API_KEY is set"},
+		"Ollama":           {"", nil, []string{"nomic-embed-text:latest", "llama3.2:latest", "qwen3"}, nil, "model ollama/llama3.2:latest: Ollama runs at http://127.0.0.1:11434"},
+		"Ollama elsewhere": {"", []string{"OLLAMA_HOST=gpu:1234"}, []string{"qwen3"}, nil, "model ollama/qwen3: Ollama runs at http://gpu:1234"},
+		"only embeddings":  {"", nil, []string{"nomic-embed-text", "all-minilm", "bge-m3", ""}, nil, "model demo: neither OPENAI_API_KEY nor GEMINI_API_KEY is set, and the Ollama at http://127.0.0.1:11434 has no model that can talk"},
+		"no models":        {"", nil, nil, nil, "model demo: neither OPENAI_API_KEY nor GEMINI_API_KEY is set, and the Ollama at http://127.0.0.1:11434 has no model that can talk"},
+		"nothing":          {"", nil, nil, silent, "model demo: neither OPENAI_API_KEY nor GEMINI_API_KEY is set, and no Ollama answers at http://127.0.0.1:11434"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := llm.Detect(t.Context(), c.configured, variables(c.env...), func(context.Context, string) ([]string, error) {
+				return c.models, c.err
+			})
+			if got.String() != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			if strings.Contains(got.String(), secret) {
+				t.Errorf("got %q, want it without the key", got)
+			}
+		})
+	}
+}
+
+func TestDetectWaitsNoLongerThan300Milliseconds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		got := llm.Detect(t.Context(), "", variables(), func(ctx context.Context, _ string) ([]string, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		if took := time.Since(start); took != 300*time.Millisecond || got.Model != "demo" {
+			t.Errorf("got %s after %v, want demo after 300 ms", got.Model, took)
+		}
+	})
+}
+
+func TestDetectReadsOllamaHost(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{
+		"":                       "http://127.0.0.1:11434",
+		"gpu":                    "http://gpu:11434",
+		"gpu:1":                  "http://gpu:1",
+		":1":                     "http://127.0.0.1:1",
+		"0.0.0.0":                "http://127.0.0.1:11434",
+		"0.0.0.0:1":              "http://127.0.0.1:1",
+		"[::]:1":                 "http://127.0.0.1:1",
+		"::1":                    "http://[::1]:11434",
+		"[::1]":                  "http://[::1]:11434",
+		"http://gpu:1/":          "http://gpu:1",
+		"http://gpu":             "http://gpu:11434",
+		"https://ollama.test":    "https://ollama.test:443",
+		"https://ollama.test/ol": "https://ollama.test:443",
+	} {
+		var asked string
+		llm.Detect(t.Context(), "", variables("OLLAMA_HOST="+value), func(_ context.Context, url string) ([]string, error) {
+			asked = url
+			return nil, nil
+		})
+		if asked != want {
+			t.Errorf("OLLAMA_HOST=%s: asked %s, want %s", value, asked, want)
+		}
+	}
+}
+
+func TestOllamaModels(t *testing.T) {
+	t.Parallel()
+	answer := `{"models":[
+		{"name":"nomic-embed-text:latest","details":{"family":"nomic-bert"}},
+		{"name":"my-vectors","details":{"family":"qwen3"},"capabilities":["embedding"]},
+		{"name":"llama3.2:latest","details":{"family":"llama"}},
+		{"name":"qwen3","capabilities":["completion","tools"]}, {}]}`
+	status := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/tags" {
+			t.Errorf("got a request for %s, want /api/tags", r.URL.Path)
+		}
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(answer))
+	}))
+	got, err := llm.OllamaModels(t.Context(), server.URL)
+	if diff := cmp.Diff([]string{"llama3.2:latest", "qwen3"}, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	answer = "<html>"
+	if _, err := llm.OllamaModels(t.Context(), server.URL); err == nil {
+		t.Error("no JSON: got no error")
+	}
+	status = http.StatusNotFound
+	if _, err := llm.OllamaModels(t.Context(), server.URL); err == nil {
+		t.Error("404: got no error")
+	}
+	server.Close()
+	if _, err := llm.OllamaModels(t.Context(), server.URL); err == nil {
+		t.Error("nobody there: got no error")
+	}
+	if _, err := llm.OllamaModels(t.Context(), "://"); err == nil {
+		t.Error("no address: got no error")
+	}
+}

@@ -1,0 +1,209 @@
+package llm_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+)
+
+// variables is an environment.
+func variables(pairs ...string) func(string) string {
+	env := map[string]string{}
+	for _, p := range pairs {
+		name, value, _ := strings.Cut(p, "=")
+		env[name] = value
+	}
+	return func(name string) string { return env[name] }
+}
+
+func lookup(model string) (window, maxOutput int, factor float64, known bool) {
+	switch model {
+	case "gpt-4o":
+		return 128_000, 16_384, 1, true
+	case "llama3.2":
+		return 131_072, 0, 1.1, true
+	default:
+		return 8_192, 0, 1, false
+	}
+}
+
+// openInfo opens an entry as a scripted model that keeps the entry's description.
+func openInfo(e llm.Entry) (llm.Model, error) { return llm.Scripted().WithInfo(e.Info()), nil }
+
+func newRegistry(t *testing.T, entries []llm.Entry, defaults llm.Defaults) *llm.Registry {
+	t.Helper()
+	if defaults.Env == nil {
+		defaults.Env = variables()
+	}
+	defaults.Lookup = lookup
+	r, err := llm.NewRegistry(entries, openInfo, defaults)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestRegistryResolves(t *testing.T) {
+	t.Parallel()
+	entries := []llm.Entry{
+		{Name: "fast", Provider: "openai", Model: "gpt-4o", APIKeyEnv: "MY_KEY", Window: 10_000, MaxOutput: 99, PriorFactor: 2, InputPrice: 1},
+		{Name: "box", Provider: "vllm", Model: "llama3.2", BaseURL: "http://box:8000/v1"},
+		{Name: "local", Provider: "openai", BaseURL: "http://127.0.0.1:1/v1"},
+		{Name: "gpt-4o", Provider: "openrouter", Model: "openai/gpt-4o"},
+		{Name: "bare"},
+		{Name: "wide", Provider: "ollama", Model: "llama3.2", Window: 32_768},
+	}
+	env := variables("MY_KEY=k", "OPENAI_API_KEY=k", "GEMINI_API_KEY=k", "OPENROUTER_API_KEY=k", "MISTRAL_API_KEY=k",
+		"OPENAI_BASE_URL=http://proxy/v1", "OLLAMA_HOST=gpu")
+	r := newRegistry(t, entries, llm.Defaults{Env: env})
+	for name, want := range map[string]llm.Entry{
+		"fast":                  {Name: "fast", Provider: "openai", Model: "gpt-4o", BaseURL: "http://proxy/v1", APIKeyEnv: "MY_KEY", Window: 10_000, MaxOutput: 99, PriorFactor: 2, InputPrice: 1},
+		"box":                   {Name: "box", Provider: "vllm", Model: "llama3.2", BaseURL: "http://box:8000/v1", Window: 131_072, PriorFactor: 1.1},
+		"local":                 {Name: "local", Provider: "openai", Model: "local", BaseURL: "http://127.0.0.1:1/v1", APIKeyEnv: "OPENAI_API_KEY", Window: 8_192, PriorFactor: 1},
+		"gpt-4o":                {Name: "gpt-4o", Provider: "openrouter", Model: "openai/gpt-4o", APIKeyEnv: "OPENROUTER_API_KEY", Window: 8_192, PriorFactor: 1},
+		"bare":                  {Name: "bare", Provider: "openai", Model: "bare", BaseURL: "http://proxy/v1", APIKeyEnv: "OPENAI_API_KEY", Window: 8_192, PriorFactor: 1},
+		"wide":                  {Name: "wide", Provider: "ollama", Model: "llama3.2", BaseURL: "http://gpu:11434/v1", Window: 32_768, PriorFactor: 1.1},
+		"demo":                  {Name: "demo", Provider: "demo", Model: "demo"},
+		"openai/gpt-4o":         {Name: "openai/gpt-4o", Provider: "openai", Model: "gpt-4o", BaseURL: "http://proxy/v1", APIKeyEnv: "OPENAI_API_KEY", Window: 128_000, MaxOutput: 16_384, PriorFactor: 1},
+		"gpt-5-nano":            {Name: "gpt-5-nano", Provider: "openai", Model: "gpt-5-nano", BaseURL: "http://proxy/v1", APIKeyEnv: "OPENAI_API_KEY", Window: 8_192, PriorFactor: 1},
+		"o3-mini":               {Name: "o3-mini", Provider: "openai", Model: "o3-mini", BaseURL: "http://proxy/v1", APIKeyEnv: "OPENAI_API_KEY", Window: 8_192, PriorFactor: 1},
+		"gemini-flash-latest":   {Name: "gemini-flash-latest", Provider: "gemini", Model: "gemini-flash-latest", APIKeyEnv: "GEMINI_API_KEY", Window: 8_192, PriorFactor: 1},
+		"ollama/llama3.2":       {Name: "ollama/llama3.2", Provider: "ollama", Model: "llama3.2", BaseURL: "http://gpu:11434/v1", Window: 4_096, PriorFactor: 1.1},
+		"openrouter/x-ai/grok":  {Name: "openrouter/x-ai/grok", Provider: "openrouter", Model: "x-ai/grok", APIKeyEnv: "OPENROUTER_API_KEY", Window: 8_192, PriorFactor: 1},
+		"mistral/mistral-small": {Name: "mistral/mistral-small", Provider: "mistral", Model: "mistral-small", APIKeyEnv: "MISTRAL_API_KEY", Window: 8_192, PriorFactor: 1},
+		"ft:gpt-4o:me::1":       {Name: "ft:gpt-4o:me::1", Provider: "openai", Model: "ft:gpt-4o:me::1", BaseURL: "http://proxy/v1", APIKeyEnv: "OPENAI_API_KEY", Window: 8_192, PriorFactor: 1},
+	} {
+		got, err := r.Resolve(name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	if diff := cmp.Diff([]string{"bare", "box", "fast", "gpt-4o", "local", "wide"}, r.Names()); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}
+
+func TestRegistryOllamaWindow(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]int{"": 4_096, "32768": 32_768, "999999": 131_072, "many": 4_096, "-1": 4_096} {
+		r := newRegistry(t, nil, llm.Defaults{Env: variables("OLLAMA_CONTEXT_LENGTH=" + value)})
+		got, err := r.Resolve("ollama/llama3.2")
+		if err != nil || got.Window != want {
+			t.Errorf("OLLAMA_CONTEXT_LENGTH=%s: got %d, %v, want %d", value, got.Window, err, want)
+		}
+	}
+}
+
+func TestRegistryErrorsSayWhatToDo(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t, []llm.Entry{
+		{Name: "b", Provider: "openai", APIKeyEnv: "B_KEY", BaseURL: "http://box/v1"}, {Name: "a", Provider: "vllm", BaseURL: "http://box/v1"},
+	}, llm.Defaults{})
+	for name, c := range map[string]struct {
+		kind error
+		says []string
+	}{
+		"llama":         {core.ErrNotFound, []string{`"llama"`, "a, b", "bobbin.yaml", "ollama/llama3.2", "demo"}},
+		"claude-5":      {core.ErrNotFound, []string{`"claude-5"`}},
+		"acme/x":        {core.ErrNotFound, []string{`"acme/x"`}},
+		"openai/":       {core.ErrNotFound, []string{`"openai/"`}},
+		"olmo":          {core.ErrNotFound, []string{`"olmo"`}},
+		"":              {core.ErrNotFound, []string{`""`}},
+		"gpt-4o":        {core.ErrInvalid, []string{"gpt-4o", "OPENAI_API_KEY"}},
+		"gemini-pro":    {core.ErrInvalid, []string{"GEMINI_API_KEY"}},
+		"mistral/small": {core.ErrInvalid, []string{"MISTRAL_API_KEY"}},
+		"b":             {core.ErrInvalid, []string{"B_KEY"}},
+	} {
+		_, err := r.Get(name)
+		var shown *core.Error
+		if !errors.Is(err, c.kind) || !errors.As(err, &shown) {
+			t.Errorf("%s: got %v, want a *core.Error of %v", name, err, c.kind)
+			continue
+		}
+		for _, want := range c.says {
+			if !strings.Contains(shown.Message, want) {
+				t.Errorf("%s: got %q, want it to say %s", name, shown.Message, want)
+			}
+		}
+	}
+	if _, err := newRegistry(t, nil, llm.Defaults{}).Get("x"); err == nil || !strings.Contains(err.Error(), "no models are configured") {
+		t.Errorf("got %v, want it to say that there are no models", err)
+	}
+}
+
+func TestRegistryRefusesUnclearEntries(t *testing.T) {
+	t.Parallel()
+	for name, entries := range map[string][]llm.Entry{
+		"no name":  {{Provider: "openai"}},
+		"one name": {{Name: "a"}, {Name: "a"}},
+	} {
+		if _, err := llm.NewRegistry(entries, openInfo, llm.Defaults{}); !errors.Is(err, core.ErrInvalid) {
+			t.Errorf("%s: got %v, want ErrInvalid", name, err)
+		}
+	}
+}
+
+func TestRegistryOpensOnce(t *testing.T) {
+	t.Parallel()
+	var opened atomic.Int32
+	broken := errors.New("broken")
+	fail := atomic.Bool{}
+	fail.Store(true)
+	r, err := llm.NewRegistry(nil, func(e llm.Entry) (llm.Model, error) {
+		if fail.Load() {
+			return nil, broken
+		}
+		opened.Add(1)
+		return openInfo(e)
+	}, llm.Defaults{Env: variables(), Lookup: lookup, Model: "demo"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Get(""); !errors.Is(err, broken) {
+		t.Errorf("got %v, want the error of open", err)
+	}
+	fail.Store(false) // an error is not kept
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			for _, name := range []string{"", "demo", "ollama/x"} {
+				if m, err := r.Get(name); err != nil || m == nil {
+					t.Errorf("%q: got %v, %v", name, m, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got := opened.Load(); got != 2 {
+		t.Errorf("opened %d models, want 2", got)
+	}
+}
+
+func TestRegistryDoesNotKeepModelsWithoutEnd(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t, nil, llm.Defaults{Model: "demo"})
+	first, err := r.Get("demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 300 {
+		if _, err := r.Get(fmt.Sprintf("ollama/m%d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if again, err := r.Get("demo"); err != nil || again == first {
+		t.Errorf("got the same model and %v, want it opened anew after 300 others", err)
+	}
+}
