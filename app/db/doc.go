@@ -1,0 +1,17 @@
+// Package db opens Bobbin's database, SQLite or PostgreSQL, and brings its schema
+// to the version that this program knows.
+//
+// The same code runs on both: Open picks the driver by the URL, Migrate applies
+// the numbered SQL of package migrations, and the packages below hold the rest:
+// models the rows, repositories the questions and writes, dbtest databases for
+// tests.
+//
+// What both databases promise here:
+//
+//   - A transaction that has locked a session's row is the only one that numbers
+//     messages, events and runs of that session. On PostgreSQL that is SELECT …
+//     FOR UPDATE; on SQLite every transaction takes the write lock when it begins.
+//   - Times are UTC with whole microseconds, the same before and after storing.
+//   - Leases are written and compared by the database's clock, never by ours.
+//   - No SQL value is ever logged.
+package db

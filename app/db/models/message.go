@@ -1,0 +1,72 @@
+package models
+
+import (
+	"fmt"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// Message is a row of messages.
+type Message struct {
+	ID              string `gorm:"primaryKey"`
+	SessionID       string
+	Owner           string
+	Seq             int64
+	ParentID        Ref
+	OnPath          bool
+	Role            string
+	Content         string
+	Parts           JSON
+	Status          string
+	ToolCalls       JSON
+	ToolCallID      string
+	ToolName        string
+	Model           string
+	FinishReason    string
+	TokenCount      int
+	Pinned          bool
+	Source          string
+	Author          string
+	RunID           Ref
+	ClientMessageID Ref
+	OriginID        Ref // of a fork: the message it is a copy of
+	Metadata        JSON
+	CreatedAt       time.Time `gorm:"autoCreateTime:false"`
+	DeletedAt       *time.Time
+}
+
+// TableName is the table's name.
+func (Message) TableName() string { return "messages" }
+
+// MessageFrom returns the row of a message.
+func MessageFrom(m core.Message) Message {
+	return Message{
+		ID: string(m.ID), SessionID: string(m.SessionID), Owner: m.Owner, Seq: m.Seq, ParentID: Ref(m.ParentID),
+		OnPath: m.OnPath, Role: string(m.Role), Content: m.Content, Parts: encodeList(m.Parts),
+		Status: string(m.Status), ToolCalls: encodeList(m.ToolCalls), ToolCallID: m.ToolCallID, ToolName: m.ToolName,
+		Model: m.Model, FinishReason: string(m.FinishReason), TokenCount: m.TokenCount, Pinned: m.Pinned,
+		Source: string(m.Source), Author: m.Author, RunID: Ref(m.RunID), ClientMessageID: Ref(m.ClientMessageID),
+		Metadata: jsonFrom(m.Metadata), CreatedAt: m.CreatedAt, DeletedAt: m.DeletedAt,
+	}
+}
+
+// Core returns the message of the row.
+func (r Message) Core() (core.Message, error) {
+	m := core.Message{
+		ID: core.MessageID(r.ID), SessionID: core.SessionID(r.SessionID), Owner: r.Owner, Seq: r.Seq,
+		ParentID: core.MessageID(r.ParentID), OnPath: r.OnPath, Role: core.Role(r.Role), Content: r.Content,
+		Status: core.MessageStatus(r.Status), ToolCallID: r.ToolCallID, ToolName: r.ToolName,
+		Model: r.Model, FinishReason: core.FinishReason(r.FinishReason), TokenCount: r.TokenCount, Pinned: r.Pinned,
+		Source: core.Source(r.Source), Author: r.Author, RunID: core.RunID(r.RunID),
+		ClientMessageID: string(r.ClientMessageID), Metadata: r.Metadata.raw(),
+		CreatedAt: utc(r.CreatedAt), DeletedAt: utcPtr(r.DeletedAt),
+	}
+	if err := r.Parts.decode(&m.Parts); err != nil {
+		return core.Message{}, fmt.Errorf("parts of message %s: %w", r.ID, err)
+	}
+	if err := r.ToolCalls.decode(&m.ToolCalls); err != nil {
+		return core.Message{}, fmt.Errorf("tool calls of message %s: %w", r.ID, err)
+	}
+	return m, nil
+}

@@ -1,0 +1,97 @@
+package models
+
+import (
+	"fmt"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// Run is a row of runs.
+type Run struct {
+	ID              string `gorm:"primaryKey"`
+	SessionID       string
+	Owner           string
+	UserID          string
+	QueueSeq        int64
+	Status          string
+	Agent           string
+	AgentVersion    string
+	Model           string
+	Input           JSON
+	UserMessageID   string
+	ClientMessageID Ref
+	Multitask       string
+	Attempt         int
+	LeaseOwner      string
+	LeaseUntil      *time.Time // by the database's clock
+	CancelRequested bool
+	Partial         string
+	State           JSON
+	Context         JSON
+	Error           JSON
+	Usage           `gorm:"embedded"`
+	AnswerID        Ref
+	CreatedAt       time.Time `gorm:"autoCreateTime:false"`
+	StartedAt       *time.Time
+	FinishedAt      *time.Time
+}
+
+// TableName is the table's name.
+func (Run) TableName() string { return "runs" }
+
+// RunFrom returns the row of a run.
+func RunFrom(r core.Run) Run {
+	row := Run{
+		ID: string(r.ID), SessionID: string(r.SessionID), Owner: r.Owner, UserID: r.User, QueueSeq: r.QueueSeq,
+		Status: string(r.Status), Agent: r.Agent, AgentVersion: r.AgentVersion, Model: r.Model,
+		Input: encode(r.Input), UserMessageID: string(r.UserMessageID), ClientMessageID: Ref(r.ClientMessageID),
+		Multitask: string(r.Multitask), Attempt: r.Attempt, LeaseOwner: r.LeaseOwner, LeaseUntil: r.LeaseUntil,
+		CancelRequested: r.CancelRequested, Partial: r.Partial, State: jsonFrom(r.State), Context: jsonFrom(r.Context),
+		Usage: usageFrom(r.Usage), AnswerID: Ref(r.AnswerID),
+		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
+	}
+	row.Error = RunErrorFrom(r.Error)
+	return row
+}
+
+// RunErrorFrom returns the column of a run's error.
+func RunErrorFrom(e *core.RunError) JSON {
+	if e == nil {
+		return nil
+	}
+	return encode(e)
+}
+
+// Core returns the run of the row.
+func (r Run) Core() (core.Run, error) {
+	run := core.Run{
+		ID: core.RunID(r.ID), SessionID: core.SessionID(r.SessionID), Owner: r.Owner, User: r.UserID,
+		QueueSeq: r.QueueSeq, Status: core.RunStatus(r.Status), Agent: r.Agent, AgentVersion: r.AgentVersion,
+		Model: r.Model, UserMessageID: core.MessageID(r.UserMessageID), ClientMessageID: string(r.ClientMessageID),
+		Multitask: core.Multitask(r.Multitask), Attempt: r.Attempt, LeaseOwner: r.LeaseOwner,
+		LeaseUntil: utcPtr(r.LeaseUntil), CancelRequested: r.CancelRequested, Partial: r.Partial,
+		State: r.State.raw(), Context: r.Context.raw(), Usage: r.Usage.core(), AnswerID: core.MessageID(r.AnswerID),
+		CreatedAt: utc(r.CreatedAt), StartedAt: utcPtr(r.StartedAt), FinishedAt: utcPtr(r.FinishedAt),
+	}
+	if err := r.Input.decode(&run.Input); err != nil {
+		return core.Run{}, fmt.Errorf("input of run %s: %w", r.ID, err)
+	}
+	if err := r.Error.decode(&run.Error); err != nil {
+		return core.Run{}, fmt.Errorf("error of run %s: %w", r.ID, err)
+	}
+	return run, nil
+}
+
+// Usage are the columns of a core.Usage.
+type Usage struct {
+	InputTokens      int
+	OutputTokens     int
+	ReasoningTokens  int
+	CacheReadTokens  int
+	CacheWriteTokens int
+}
+
+func usageFrom(u core.Usage) Usage { return Usage(u) }
+
+func (u Usage) core() core.Usage { return core.Usage(u) }

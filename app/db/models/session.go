@@ -1,0 +1,81 @@
+package models
+
+import (
+	"time"
+
+	"bobbin/app/core"
+)
+
+// Session is a row of sessions.
+type Session struct {
+	ID           string `gorm:"primaryKey"`
+	Owner        string
+	Agent        string
+	Model        string
+	Title        string
+	UserID       string
+	Source       string
+	Timezone     string
+	Instructions string
+	Metadata     JSON
+	MessageCount int
+	LastSeq      int64
+	LastEventSeq int64
+	LastQueueSeq int64
+	CreatedAt    time.Time `gorm:"autoCreateTime:false"`
+	UpdatedAt    time.Time `gorm:"autoUpdateTime:false"`
+	ArchivedAt   *time.Time
+
+	ConversationSummary *string
+	SummaryThroughID    Ref
+	SummaryThroughSeq   int64
+	SummaryVersion      int
+	SummaryTokens       int
+	SummarizedCount     int
+	SummaryCount        int
+	LastSummarizedAt    *time.Time
+	PromptState         JSON
+	PromptRevision      int
+}
+
+// TableName is the table's name.
+func (Session) TableName() string { return "sessions" }
+
+// SessionFrom returns the row of a session.
+func SessionFrom(s core.Session) Session {
+	row := Session{
+		ID: string(s.ID), Owner: s.Owner, Agent: s.Agent, Model: s.Model, Title: s.Title,
+		UserID: s.UserID, Source: string(s.Source), Timezone: s.Timezone, Instructions: s.Instructions,
+		Metadata: jsonFrom(s.Metadata), MessageCount: s.MessageCount,
+		LastSeq: s.LastSeq, LastEventSeq: s.LastEventSeq,
+		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, ArchivedAt: s.ArchivedAt,
+		ConversationSummary: s.ConversationSummary, SummaryThroughSeq: s.SummaryThroughSeq,
+		SummaryVersion: s.SummaryVersion, SummaryTokens: s.SummaryTokens,
+		SummarizedCount: s.SummarizedCount, SummaryCount: s.SummaryCount,
+		LastSummarizedAt: s.LastSummarizedAt, PromptState: jsonFrom(s.PromptState), PromptRevision: s.PromptRevision,
+	}
+	if s.SummaryThroughID != nil {
+		row.SummaryThroughID = Ref(*s.SummaryThroughID)
+	}
+	return row
+}
+
+// Core returns the session of the row.
+func (r Session) Core() core.Session {
+	s := core.Session{
+		ID: core.SessionID(r.ID), Owner: r.Owner, Agent: r.Agent, Model: r.Model, Title: r.Title,
+		UserID: r.UserID, Source: core.Source(r.Source), Timezone: r.Timezone, Instructions: r.Instructions,
+		Metadata: r.Metadata.raw(), MessageCount: r.MessageCount,
+		LastSeq: r.LastSeq, LastEventSeq: r.LastEventSeq,
+		CreatedAt: utc(r.CreatedAt), UpdatedAt: utc(r.UpdatedAt), ArchivedAt: utcPtr(r.ArchivedAt),
+		ConversationSummary: r.ConversationSummary, SummaryThroughSeq: r.SummaryThroughSeq,
+		SummaryVersion: r.SummaryVersion, SummaryTokens: r.SummaryTokens,
+		SummarizedCount: r.SummarizedCount, SummaryCount: r.SummaryCount,
+		LastSummarizedAt: utcPtr(r.LastSummarizedAt), PromptState: r.PromptState.raw(), PromptRevision: r.PromptRevision,
+	}
+	if r.SummaryThroughID != "" {
+		id := core.MessageID(r.SummaryThroughID)
+		s.SummaryThroughID = &id
+	}
+	return s
+}
