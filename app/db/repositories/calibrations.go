@@ -1,0 +1,51 @@
+package repositories
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"bobbin/app/core"
+	"bobbin/app/db/models"
+)
+
+// Calibrations stores how models count tokens. Safe for concurrent use.
+type Calibrations struct {
+	db *gorm.DB
+}
+
+// NewCalibrations returns the calibrations in db.
+func NewCalibrations(db *gorm.DB) *Calibrations { return &Calibrations{db: db} }
+
+// All returns every calibration, ordered by model.
+func (r *Calibrations) All(ctx context.Context) ([]core.Calibration, error) {
+	var rows []models.Calibration
+	if err := r.db.WithContext(ctx).Order("model").Find(&rows).Error; err != nil {
+		return nil, failure(err, "calibrations", "")
+	}
+	return values(rows, sure(models.Calibration.Core))
+}
+
+// Save stores the calibrations, each in place of the one of the same model. Of two
+// for one model the last counts.
+func (r *Calibrations) Save(ctx context.Context, list []core.Calibration) error {
+	byModel := map[string]models.Calibration{}
+	for _, c := range list {
+		if c.UpdatedAt.IsZero() {
+			c.UpdatedAt = core.Now()
+		}
+		byModel[c.Model] = models.CalibrationFrom(c)
+	}
+	// One order for all replicas, so that two of them cannot wait for each other.
+	rows := make([]models.Calibration, 0, len(byModel))
+	for _, model := range slices.Sorted(maps.Keys(byModel)) {
+		rows = append(rows, byModel[model])
+	}
+	err := insert(r.db.WithContext(ctx).Clauses(clause.OnConflict{
+		Columns: []clause.Column{{Name: "model"}}, UpdateAll: true,
+	}), &rows)
+	return failure(err, "calibrations", "")
+}

@@ -1,0 +1,184 @@
+package repositories_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/repositories"
+)
+
+// store is everything a test needs of one database.
+type store struct {
+	*db.DB
+	sessions     *repositories.Sessions
+	messages     *repositories.Messages
+	summaries    *repositories.Summaries
+	runs         *repositories.Runs
+	events       *repositories.Events
+	modelCalls   *repositories.ModelCalls
+	calibrations *repositories.Calibrations
+}
+
+func open(d *db.DB) *store {
+	return &store{
+		DB:           d,
+		sessions:     repositories.NewSessions(d.Gorm),
+		messages:     repositories.NewMessages(d.Gorm),
+		summaries:    repositories.NewSummaries(d.Gorm),
+		runs:         repositories.NewRuns(d.Gorm),
+		events:       repositories.NewEvents(d.Gorm),
+		modelCalls:   repositories.NewModelCalls(d.Gorm),
+		calibrations: repositories.NewCalibrations(d.Gorm),
+	}
+}
+
+// ann owns what the tests make; bob must see none of it; ann's carol has her own.
+func ann() core.Scope   { return core.Scope{Owner: "ann"} }
+func bob() core.Scope   { return core.Scope{Owner: "bob"} }
+func carol() core.Scope { return core.Scope{Owner: "ann", User: "carol"} }
+
+const worker = "worker-1"
+
+func (s *store) session(t *testing.T) core.Session {
+	t.Helper()
+	session, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "assistant", Source: core.SourceAPI})
+	if err != nil {
+		t.Fatalf("create session: %v", err)
+	}
+	return session
+}
+
+func ask(session core.SessionID, content string) core.AcceptRun {
+	return core.AcceptRun{
+		SessionID: session, Agent: "assistant", Worker: worker,
+		Input: core.RunInput{Content: content, Source: core.SourceAPI, TokenCount: 7},
+	}
+}
+
+func (s *store) accept(t *testing.T, in core.AcceptRun) core.Accepted {
+	t.Helper()
+	out, err := s.runs.Accept(t.Context(), ann(), in)
+	if err != nil {
+		t.Fatalf("accept: %v", err)
+	}
+	return out
+}
+
+func answer(content string) core.Message {
+	return core.Message{
+		ID: core.NewID[core.MessageID](), Role: core.RoleAssistant, Content: content,
+		Status: core.MessageComplete, Source: core.SourceAPI, TokenCount: 5,
+	}
+}
+
+func (s *store) write(t *testing.T, w core.RunWrite) core.Written {
+	t.Helper()
+	out, err := s.runs.Write(t.Context(), w)
+	if err != nil {
+		t.Fatalf("write: %v", err)
+	}
+	return out
+}
+
+// finish ends the run with an answer.
+func (s *store) finish(t *testing.T, run core.Run, content string) core.Written {
+	t.Helper()
+	m := answer(content)
+	return s.write(t, core.RunWrite{
+		RunID: run.ID, SessionID: run.SessionID, Attempt: run.Attempt, Messages: []core.Message{m},
+		End: &core.RunEnd{Status: core.RunSucceeded, AnswerID: m.ID},
+	})
+}
+
+// turns puts n questions with their answers into the session.
+func (s *store) turns(t *testing.T, session core.SessionID, n int) {
+	t.Helper()
+	for i := range n {
+		s.finish(t, s.accept(t, ask(session, fmt.Sprintf("question %d", i))).Run, fmt.Sprintf("answer %d", i))
+	}
+}
+
+func (s *store) log(t *testing.T, session core.SessionID) []core.Message {
+	t.Helper()
+	list, err := s.messages.GetMessagesAfter(t.Context(), ann(), session, "")
+	if err != nil {
+		t.Fatalf("read the log: %v", err)
+	}
+	return list
+}
+
+func (s *store) allEvents(t *testing.T, session core.SessionID) []core.Event {
+	t.Helper()
+	list, err := s.events.After(t.Context(), session, 0, 100_000)
+	if err != nil {
+		t.Fatalf("read the events: %v", err)
+	}
+	return list
+}
+
+// exec runs SQL that no repository would.
+func (s *store) exec(t *testing.T, stmt string, args ...any) {
+	t.Helper()
+	if err := s.Gorm.WithContext(t.Context()).Exec(stmt, args...).Error; err != nil {
+		t.Fatalf("%s: %v", stmt, err)
+	}
+}
+
+func (s *store) count(t *testing.T, query string, args ...any) int {
+	t.Helper()
+	var n int
+	if err := s.Gorm.WithContext(t.Context()).Raw(query, args...).Scan(&n).Error; err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+// expire puts the ends of all leases into the past.
+func (s *store) expire(t *testing.T) {
+	t.Helper()
+	past := "'2000-01-01 00:00:00+00:00'"
+	s.exec(t, "UPDATE runs SET lease_until = "+past+" WHERE status = 'running'")
+}
+
+func types(events []core.Event) []core.EventType {
+	list := make([]core.EventType, 0, len(events))
+	for _, e := range events {
+		list = append(list, e.Type)
+	}
+	return list
+}
+
+// gapless checks that the numbers are 1, 2, 3 …
+func gapless[T any](t *testing.T, what string, list []T, number func(T) int64) {
+	t.Helper()
+	for i, v := range list {
+		if got, want := number(v), int64(i+1); got != want {
+			t.Fatalf("%s %d of %d: got number %d, want %d", what, i, len(list), got, want)
+		}
+	}
+}
+
+func wantError(t *testing.T, what string, got, want error) {
+	t.Helper()
+	if !errors.Is(got, want) {
+		t.Errorf("%s: got error %v, want %v", what, got, want)
+	}
+}
+
+func wantNotFound(t *testing.T, what string, got error) {
+	t.Helper()
+	wantError(t, what, got, core.ErrNotFound)
+}
+
+func decode[T any](t *testing.T, e core.Event) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal(e.Data, &v); err != nil {
+		t.Fatalf("data of %s: %v", e.Type, err)
+	}
+	return v
+}
