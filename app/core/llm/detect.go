@@ -26,7 +26,7 @@ const probeTime = 300 * time.Millisecond
 
 // Choice is the model that is used when nobody asks for another one.
 type Choice struct {
-	Model  string // as Registry.Get takes 
+	Model  string // as Registry.Get takes it
 	Reason string
 }
 
