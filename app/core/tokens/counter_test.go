@@ -1,0 +1,181 @@
+package tokens_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/tokens"
+)
+
+func newCounter(tb testing.TB) *tokens.Counter {
+	tb.Helper()
+	c, err := tokens.NewCounter()
+	if err != nil {
+		tb.Fatalf("NewCounter: %v", err)
+	}
+	return c
+}
+
+// TestTextKnownCounts holds the counter against counts that OpenAI publishes
+// (cookbook, "How to count tokens with tiktoken"). W4
+func TestTextKnownCounts(t *testing.T) {
+	t.Parallel()
+	counter := newCounter(t)
+	for text, want := range map[string]int{
+		"":                             0,
+		"tiktoken is great!":           6,
+		"antidisestablishmentarianism": 6,
+		"2 + 2 = 4":                    7,
+		"お誕生日おめでとう":                    9,
+		"hello world":                  2,
+	} {
+		if got := counter.Text(text); got != want {
+			t.Errorf("Text(%q): got %d, want %d", text, got, want)
+		}
+	}
+}
+
+// TestTextSpecialTokensAreText: a text that names a special token is counted as
+// the text that it is and blocks nothing (CONTEXT § 10, 21).
+func TestTextSpecialTokensAreText(t *testing.T) {
+	t.Parallel()
+	counter := newCounter(t)
+	for _, text := range []string{"<|endoftext|>", "<|fim_prefix|>", "<|endofprompt|>", "a <|endoftext|> b"} {
+		if got := counter.Text(text); got < 5 {
+			t.Errorf("Text(%q): got %d, want the tokens of plain text, 5 or more", text, got)
+		}
+		if got, want := counter.Text(text), library(t).count(text); got != want {
+			t.Errorf("Text(%q): got %d, want %d", text, got, want)
+		}
+	}
+}
+
+// TestTextInvalidUTF8: a bad byte counts as the U+FFFD that ingestion makes of it.
+func TestTextInvalidUTF8(t *testing.T) {
+	t.Parallel()
+	counter := newCounter(t)
+	for _, text := range []string{"\xff", "a\xffb", "\xff\xfe\xfd", "ok \xe4\xb8", "\xed\xa0\x80", strings.Repeat("x\xc3", 5000)} {
+		replaced := string([]rune(text))
+		if got, want := counter.Text(text), counter.Text(replaced); got != want {
+			t.Errorf("Text(%.20q): got %d, want %d as with U+FFFD", text, got, want)
+		}
+	}
+}
+
+// TestTextCache: a repeated string has the same count, and memory is bounded
+// whatever is counted (C1, C3).
+func TestTextCache(t *testing.T) {
+	t.Parallel()
+	counter := newCounter(t)
+	for range 2 {
+		if got, want := counter.Text("the same string twice"), 4; got != want {
+			t.Fatalf("Text: got %d, want %d", got, want)
+		}
+	}
+	if got := counter.Cached(); got != 1 {
+		t.Errorf("cached after two counts of one string: got %d, want 1", got)
+	}
+	under, over := strings.Repeat("字", tokens.MaxCached-1), strings.Repeat("x", tokens.MaxCached)
+	counter.Text(under)
+	counter.Text(over)
+	if got := counter.Cached(); got != 2 {
+		t.Errorf("cached after one string under and one of 10,000 characters: got %d, want 2", got)
+	}
+	for i := range 2 * tokens.MaxEntries {
+		counter.Text(fmt.Sprint("n", i))
+	}
+	if got := counter.Cached(); got > tokens.MaxEntries || got < tokens.MaxEntries/4 {
+		t.Errorf("cached after %d strings: got %d, want at most %d and not much less", 2*tokens.MaxEntries, got, tokens.MaxEntries)
+	}
+}
+
+// TestTextCacheKeepsWhatIsUsed: what is asked for again and again stays while
+// other strings come and go.
+func TestTextCacheKeepsWhatIsUsed(t *testing.T) {
+	t.Parallel()
+	counter := newCounter(t)
+	want := counter.Text("kept all the time")
+	for i := range tokens.MaxEntries {
+		counter.Text(fmt.Sprint("n", i))
+		if got := counter.Text("kept all the time"); got != want {
+			t.Fatalf("Text after %d others: got %d, want %d", i, got, want)
+		}
+	}
+}
+
+func TestTextConcurrent(t *testing.T) {
+	t.Parallel()
+	counter := newCounter(t)
+	var group sync.WaitGroup
+	for g := range 8 {
+		group.Go(func() {
+			for i := range 200 {
+				text := strings.Repeat("word ", (g+i)%20+1)
+				if got, want := counter.Text(text), (g+i)%20+2; got != want {
+					t.Errorf("Text(%q): got %d, want %d", text, got, want)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+// B8: 4 tokens of overhead and the tool calls; a list adds 3.
+func TestMessage(t *testing.T) {
+	t.Parallel()
+	counter := newCounter(t)
+	call := core.ToolCall{ID: "call_1", Name: "calculator", Arguments: `{"expression":"6*7"}`}
+	oneCall := tokens.ToolCallOverhead + counter.Text(call.Name) + counter.Text(call.Arguments)
+	tests := []struct {
+		name string
+		msg  core.Message
+		want int
+	}{
+		{"empty", core.Message{Role: core.RoleUser}, 4},
+		{"text", core.Message{Role: core.RoleUser, Content: "hello world"}, 4 + 2},
+		{"tool calls", core.Message{Role: core.RoleAssistant, Content: "hello world", ToolCalls: []core.ToolCall{call, call}}, 4 + 2 + 2*oneCall},
+		{"tool result", core.Message{Role: core.RoleTool, Content: "42", ToolCallID: "call_1", ToolName: "calculator"}, 4 + 1},
+		{"text part is the content", core.Message{Content: "hello world", Parts: []core.Part{{Type: "text", Text: "hello world"}}}, 4 + 2},
+		{"reasoning", core.Message{Parts: []core.Part{{Type: "reasoning", Text: "hello world"}}}, 4 + 2},
+		{"image", core.Message{Parts: []core.Part{{Type: "image", BlobID: "b"}}}, 4 + tokens.ImageTokens},
+		{"file", core.Message{Parts: []core.Part{{Type: "file", Name: "hello world"}}}, 4 + 2},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := counter.Message(tt.msg); got != tt.want {
+				t.Errorf("Message: got %d, want %d", got, tt.want)
+			}
+			same := llm.Message{Role: tt.msg.Role, Content: tt.msg.Content, Parts: tt.msg.Parts, ToolCalls: tt.msg.ToolCalls}
+			if got := counter.Prompted(same); got != tt.want {
+				t.Errorf("Prompted: got %d, want %d", got, tt.want)
+			}
+		})
+	}
+	list := []core.Message{{Content: "hello world"}, {Content: "hello world"}}
+	if got, want := counter.Messages(list), 2*(4+2)+3; got != want {
+		t.Errorf("Messages: got %d, want %d", got, want)
+	}
+	if got, want := counter.Messages(nil), 3; got != want {
+		t.Errorf("Messages of nothing: got %d, want %d", got, want)
+	}
+}
+
+// W4: the tool definitions count.
+func TestTools(t *testing.T) {
+	t.Parallel()
+	counter := newCounter(t)
+	if got := counter.Tools(nil); got != 0 {
+		t.Errorf("Tools of nothing: got %d, want 0", got)
+	}
+	spec := llm.ToolSpec{Name: "calculator", Description: "hello world", Parameters: json.RawMessage(`{"type":"object"}`)}
+	want := tokens.ToolOverhead + counter.Text("calculator") + 2 + counter.Text(`{"type":"object"}`)
+	if got := counter.Tools([]llm.ToolSpec{spec, spec}); got != 2*want {
+		t.Errorf("Tools: got %d, want %d", got, 2*want)
+	}
+}

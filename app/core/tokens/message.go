@@ -1,0 +1,71 @@
+package tokens
+
+import (
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+)
+
+// What a prompt's structure costs besides its texts, in tokens. The first two are
+// OpenAI's for chat messages (B8); the others are on the safe side of what
+// providers add, and calibration corrects the rest.
+const (
+	MessageOverhead  = 4    // of each message
+	ListOverhead     = 3    // of a list of messages, once
+	ToolCallOverhead = 8    // of each tool call besides its name and arguments
+	ToolOverhead     = 8    // of each tool definition besides its texts
+	ImageTokens      = 1600 // of an image, whatever its size: the most that common providers charge
+)
+
+// Message returns what a message costs in a prompt: its text, its tool calls (name
+// and raw arguments), what its other parts hold, and the overhead (B8). It is
+// stored as core.Message.TokenCount and then only added up.
+func (c *Counter) Message(m core.Message) int {
+	return c.message(m.Content, m.Parts, m.ToolCalls)
+}
+
+// Prompted returns the same for a message as a model sees it.
+func (c *Counter) Prompted(m llm.Message) int {
+	return c.message(m.Content, m.Parts, m.ToolCalls)
+}
+
+// Messages returns what a list of messages costs, its own overhead included (B8).
+func (c *Counter) Messages(list []core.Message) int {
+	n := ListOverhead
+	for _, m := range list {
+		n += c.Message(m)
+	}
+	return n
+}
+
+// Tools returns what a list of tool definitions costs: names, descriptions and
+// JSON schemas. No tools cost nothing.
+func (c *Counter) Tools(tools []llm.ToolSpec) int {
+	n := 0
+	for _, t := range tools {
+		n += ToolOverhead + c.Text(t.Name) + c.Text(t.Description) + c.Text(string(t.Parameters))
+	}
+	return n
+}
+
+func (c *Counter) message(content string, parts []core.Part, calls []core.ToolCall) int {
+	n := MessageOverhead + c.Text(content)
+	for _, p := range parts {
+		n += c.part(p)
+	}
+	for _, call := range calls {
+		n += ToolCallOverhead + c.Text(call.Name) + c.Text(call.Arguments)
+	}
+	return n
+}
+
+// part counts what is not in the message's content already.
+func (c *Counter) part(p core.Part) int {
+	switch p.Type {
+	case "text": // is the content
+		return 0
+	case "image":
+		return ImageTokens
+	default:
+		return c.Text(p.Text) + c.Text(p.Name)
+	}
+}
