@@ -23,7 +23,7 @@ type agentSource interface {
 
 // modelSource finds language models (llm.Registry).
 type modelSource interface {
-	Model(name string) (llm.Model, error)
+	Get(name string) (llm.Model, error) // empty = default_llm
 }
 
 // Profiles says how the agents of sessions are set up. Safe for concurrent use.
@@ -47,7 +47,7 @@ func (p *Profiles) Profile(_ context.Context, session core.Session, model string
 	if err != nil {
 		return compaction.Profile{}, err
 	}
-	m, err := p.models.Model(first(model, session.Model, agent.Model))
+	m, err := p.models.Get(first(model, session.Model, agent.Model))
 	if err != nil {
 		return compaction.Profile{}, err
 	}

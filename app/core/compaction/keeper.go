@@ -58,7 +58,7 @@ type calibrator interface {
 
 // models finds language models by name.
 type models interface {
-	Model(name string) (llm.Model, error)
+	Get(name string) (llm.Model, error) // empty = default_llm
 }
 
 // profiler says how a session's agent is set up.

@@ -92,10 +92,10 @@ func (k *Keeper) summarizer(t Turn) (*summarize.Summarizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	factor := k.Calibrator.Estimate(model.Info().Name).Factor
-	var strategy summarize.Strategy = summarize.NewLLM(model, k.Counter, factor)
+	name := model.Info().Name
+	strategy := summarize.NewLLM(model, k.Counter, func() float64 { return k.Calibrator.Estimate(name).Factor })
 	if t.Profile.Policy.Strategy == contextwindow.StrategyHybrid {
-		strategy = summarize.NewHybrid(strategy, k.Counter)
+		return summarize.New(summarize.NewHybrid(strategy), k.Counter), nil
 	}
 	return summarize.New(strategy, k.Counter), nil
 }
@@ -106,12 +106,12 @@ func (k *Keeper) summaryModel(p Profile) (llm.Model, error) {
 	name := p.Policy.SummaryModel
 	if name == "" && p.Policy.CheapSummaryModel {
 		if cheap := llm.CheapModel(p.Model.Info().Provider); cheap != "" {
-			if m, err := k.Models.Model(cheap); err == nil {
+			if m, err := k.Models.Get(cheap); err == nil {
 				return m, nil
 			}
 		}
 	}
-	m, err := k.Models.Model(name) // empty = default_llm
+	m, err := k.Models.Get(name) // empty = default_llm
 	if err != nil {
 		return nil, fmt.Errorf("summary model: %w", err)
 	}

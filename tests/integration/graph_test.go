@@ -1,0 +1,441 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/agents"
+	"bobbin/app/agents/nodes"
+	"bobbin/app/core"
+	"bobbin/app/core/compaction"
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/tokens"
+	"bobbin/app/tools"
+)
+
+// world is the agent graph with mocked repositories and a scripted model.
+type world struct {
+	*repositories
+	t      *testing.T
+	engine *agents.Engine
+	keeper *compaction.Keeper
+	model  *llm.Script
+	writer *llm.Script // makes the summaries
+	agent  core.Agent
+	count  *tokens.Counter
+}
+
+// Get is catalog.Catalog.Get.
+func (a agentSource) Get(string) (core.Agent, error) { return *a.agent, nil }
+
+type agentSource struct{ agent *core.Agent }
+
+// modelSource is the registry of two models.
+type modelSource struct{ answer, summary *llm.Script }
+
+// Get returns the model by its name.
+func (m modelSource) Get(name string) (llm.Model, error) {
+	if name == "summarizer" {
+		return m.summary, nil
+	}
+	return m.answer, nil
+}
+
+func newWorld(t *testing.T, window int, answers ...any) *world {
+	t.Helper()
+	count, err := tokens.NewCounter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{
+		t: t, repositories: newRepositories("tester"), count: count,
+		model:  llm.Scripted(answers...).WithInfo(llm.Info{Name: "scripted", Provider: "scripted", Window: window, MaxOutput: window / 8}),
+		writer: llm.Scripted().WithInfo(llm.Info{Name: "summarizer", Provider: "scripted", Window: 128_000}),
+		agent:  core.Agent{Name: "tester", SystemPrompt: "You are a tester.", Tools: []string{"calculator", "boom", "fire"}, MaxIterations: 4},
+	}
+	w.build()
+	return w
+}
+
+// build puts the graph together as app.go does.
+func (w *world) build() {
+	w.t.Helper()
+	set, err := tools.NewSet(tools.NewCalculator(), boom{}, fire{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	logger := slog.New(slog.DiscardHandler)
+	calibrator := tokens.NewCalibrator(nil)
+	models := modelSource{answer: w.model, summary: w.writer}
+	profiles := agents.NewProfiles(agentSource{&w.agent}, models, set, contextwindow.Global{SummaryModel: "summarizer"})
+	w.keeper = compaction.New(compaction.Options{
+		Stores: compaction.Stores{Sessions: w.repositories, Messages: w.repositories, Summaries: w.repositories, Runs: w.repositories},
+		Models: models, Profiles: profiles, Counter: w.count, Calibrator: calibrator, Publisher: w.repositories,
+		Logger: logger, SummaryTime: 10 * time.Second,
+	})
+	w.engine, err = agents.NewEngine(agents.Options{
+		Profiles: profiles, Keeper: w.keeper, Sessions: w.repositories, Messages: w.repositories, Executions: w.repositories,
+		Journal: w.repositories, Tools: set, Counter: w.count, Calibrator: calibrator,
+		ToolLimits: nodes.ToolLimits{Time: time.Minute, Output: 1 << 20}, Logger: logger,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// boom is a tool that panics.
+type boom struct{}
+
+func (boom) Spec() llm.ToolSpec {
+	return llm.ToolSpec{Name: "boom", Description: "panics", Parameters: []byte(`{"type":"object","properties":{}}`)}
+}
+func (boom) Idempotent() bool                                 { return true }
+func (boom) Call(context.Context, tools.Call) (string, error) { panic("boom") }
+
+// fire is a tool that must not be called twice.
+type fire struct{}
+
+func (fire) Spec() llm.ToolSpec {
+	return llm.ToolSpec{Name: "fire", Description: "fires", Parameters: []byte(`{"type":"object","properties":{}}`)}
+}
+func (fire) Idempotent() bool                                 { return false }
+func (fire) Call(context.Context, tools.Call) (string, error) { return "fired", nil }
+
+// ask runs the graph for one message.
+func (w *world) ask(content string) error {
+	w.t.Helper()
+	return w.engine.Execute(w.t.Context(), w.accept(content, w.count.Message(core.Message{Role: core.RoleUser, Content: content}), true))
+}
+
+// turns puts n finished exchanges of about so many tokens each into the log.
+func (w *world) turns(n, size int) {
+	for i := range n {
+		for _, role := range []core.Role{core.RoleUser, core.RoleAssistant} {
+			m := core.Message{Role: role, Content: fmt.Sprintf("turn %d %s %s", i+1, role, strings.Repeat("word ", size/2))}
+			m.TokenCount = w.count.Message(m)
+			w.say(m)
+		}
+	}
+}
+
+func (w *world) roles() []core.Role {
+	var out []core.Role
+	for _, m := range w.log {
+		out = append(out, m.Role)
+	}
+	return out
+}
+
+func calc(id, expression string) core.ToolCall {
+	return core.ToolCall{ID: id, Name: "calculator", Arguments: fmt.Sprintf(`{"expression": %q}`, expression)}
+}
+
+// S3, W1, W12 (first message).
+func TestFirstMessage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8192, "hello back")
+	if err := w.ask("hello"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]core.Role{core.RoleUser, core.RoleAssistant}, w.roles()); diff != "" {
+		t.Errorf("log (-want +got):\n%s", diff)
+	}
+	if got := w.run.Status; got != core.RunSucceeded {
+		t.Errorf("status %s, want succeeded", got)
+	}
+	req := w.model.Requests()[0]
+	if len(req.Messages) != 1 || req.Messages[0].Content != "hello" || !strings.HasPrefix(req.System[0], "You are a tester.") {
+		t.Errorf("prompt %+v, want the system prompt and the message", req)
+	}
+	if len(w.writer.Requests()) != 0 {
+		t.Errorf("a short conversation called the summarizer")
+	}
+}
+
+// The message enters the log once, whether the claim has put it there or not.
+func TestUserMessageIsSavedOnce(t *testing.T) {
+	t.Parallel()
+	for _, saved := range []bool{true, false} {
+		w := newWorld(t, 8192, "answer")
+		run := w.accept("question", 5, saved)
+		if err := w.engine.Execute(t.Context(), run); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]core.Role{core.RoleUser, core.RoleAssistant}, w.roles()); diff != "" {
+			t.Errorf("saved before %v: log (-want +got):\n%s", saved, diff)
+		}
+	}
+}
+
+// W3: everything after the cursor, never "the last ten".
+func TestAllMessagesAfterTheCursorAreSent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 128_000, "ok")
+	w.turns(30, 20)
+	if err := w.ask("and now?"); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(w.model.Requests()[0].Messages); got != 61 {
+		t.Errorf("prompt has %d messages, want 61", got)
+	}
+}
+
+// W5, W6, W7, W10: over the threshold the oldest are summarized, the session row is
+// updated, the next request reads only newer messages, nothing is deleted.
+func TestSummarizeOverThreshold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8192, "first answer", "second answer")
+	w.writer.Add("## Goal\nTest the tester.\n## Facts\n- turn 1 happened")
+	w.turns(30, 220)
+	before := len(w.log)
+	if err := w.ask("what next?"); err != nil {
+		t.Fatal(err)
+	}
+	if w.session.SummaryVersion != 1 || w.session.ConversationSummary == nil {
+		t.Fatalf("session %+v, want a summary", w.session)
+	}
+	if len(w.log) != before+2 {
+		t.Errorf("log has %d messages, want %d: nothing is deleted", len(w.log), before+2)
+	}
+	system := w.model.Requests()[0].System
+	if len(system) != 3 || !strings.HasPrefix(system[1], "Summary of earlier conversation:") || !strings.Contains(system[1], "Test the tester") {
+		t.Errorf("system blocks %q, want prompt, summary, tool usage", system)
+	}
+	w.after = nil
+	if err := w.ask("and then?"); err != nil {
+		t.Fatal(err)
+	}
+	if len(w.after) == 0 || w.after[0] != *w.session.SummaryThroughID {
+		t.Errorf("messages were read after %v, want only after the cursor %s", w.after, *w.session.SummaryThroughID)
+	}
+	if got := len(w.writer.Requests()); got != 1 {
+		t.Errorf("%d summaries, want 1: the second turn is far from the threshold", got)
+	}
+}
+
+// W6: the summary is extended, the history is not read again.
+func TestSummaryIsExtended(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8192, "a", "b")
+	w.writer.Add("FIRST SUMMARY", "SECOND SUMMARY")
+	w.turns(30, 220)
+	if err := w.ask("one"); err != nil {
+		t.Fatal(err)
+	}
+	w.turns(20, 220)
+	if err := w.ask("two"); err != nil {
+		t.Fatal(err)
+	}
+	reqs := w.writer.Requests()
+	if len(reqs) != 2 {
+		t.Fatalf("%d summaries, want 2", len(reqs))
+	}
+	text := fmt.Sprint(reqs[1])
+	if !strings.Contains(text, "FIRST SUMMARY") || strings.Contains(text, "[1] user: turn 1 user") {
+		t.Errorf("the second summary request does not extend the first: %.500s", text)
+	}
+	if w.summaries[1].FromSeq != w.summaries[0].ThroughSeq+1 {
+		t.Errorf("second version begins at %d, the first ended at %d", w.summaries[1].FromSeq, w.summaries[0].ThroughSeq)
+	}
+}
+
+// B7, CONTEXT § 10 row 3: a summarizer that fails does not fail the conversation.
+func TestSummarizerFails(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8192, "answer")
+	boom := &llm.Error{Kind: llm.KindOverloaded, Provider: "scripted", Message: "503 SECRET WORDS"}
+	w.writer.Add(boom, boom, boom, boom)
+	w.turns(30, 220)
+	if err := w.ask("go on"); err != nil {
+		t.Fatal(err)
+	}
+	if s := w.summaries[0]; s.Strategy != "extractive" || !strings.HasPrefix(s.Note, "fallback") || strings.Contains(s.Content, "503") {
+		t.Errorf("summary %+v, want an extractive fallback without the error's text", s)
+	}
+}
+
+// W12, W13: tools in parallel, results in the order of the calls, errors as results.
+func TestToolsInParallel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8192,
+		llm.Call(calc("c1", "2+2"), calc("c2", "1/0"), core.ToolCall{ID: "c3", Name: "boom", Arguments: "{}"}, core.ToolCall{ID: "c4", Name: "nothing", Arguments: "{}"}),
+		"four")
+	if err := w.ask("compute"); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range w.log {
+		if m.Role == core.RoleTool {
+			got = append(got, m.ToolCallID+" "+string(m.Status))
+		}
+	}
+	want := []string{"c1 complete", "c2 failed", "c3 failed", "c4 failed"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
+	}
+	sent := w.model.Requests()[1].Messages
+	if sent[len(sent)-4].ToolCallID != "c1" || !strings.Contains(sent[len(sent)-4].Content, "4") {
+		t.Errorf("the model got %+v", sent)
+	}
+}
+
+// W13: at the last iteration the tools stay and the choice is "none".
+func TestForcedTextAtTheLastIteration(t *testing.T) {
+	t.Parallel()
+	again := func(req llm.Request) llm.Step {
+		if req.ToolChoice == llm.ToolChoiceNone {
+			return llm.Say("I stop here")
+		}
+		return llm.Call(calc("c1", "1+1"))
+	}
+	w := newWorld(t, 8192, llm.Step{From: again, Repeat: true})
+	if err := w.ask("loop"); err != nil {
+		t.Fatal(err)
+	}
+	reqs := w.model.Requests()
+	if len(reqs) != w.agent.MaxIterations {
+		t.Fatalf("%d model calls, want %d", len(reqs), w.agent.MaxIterations)
+	}
+	if last := reqs[len(reqs)-1]; len(last.Tools) == 0 || last.ToolChoice != llm.ToolChoiceNone {
+		t.Errorf("last request: %d tools, choice %q, want the tools and none", len(last.Tools), last.ToolChoice)
+	}
+	seen := map[string]bool{}
+	for _, m := range w.log {
+		for _, c := range m.ToolCalls {
+			if seen[c.ID] {
+				t.Errorf("call id %q is used twice", c.ID)
+			}
+			seen[c.ID] = true
+		}
+	}
+}
+
+// ENGINE, the log is the checkpoint: each row of its table, resumed.
+func TestResume(t *testing.T) {
+	t.Parallel()
+	assistant := core.Message{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{calc("c1", "1+1"), {ID: "c2", Name: "fire", Arguments: "{}"}}, Status: core.MessageComplete}
+	one := core.Message{Role: core.RoleTool, ToolCallID: "c1", ToolName: "calculator", Content: "2"}
+	two := core.Message{Role: core.RoleTool, ToolCallID: "c2", ToolName: "fire", Content: "fired"}
+	final := core.Message{Role: core.RoleAssistant, Content: "done", Status: core.MessageComplete}
+	for _, tt := range []struct {
+		name    string
+		log     []core.Message
+		started bool // fire was started by the attempt before
+		calls   int  // model calls that are still needed
+		results string
+	}{
+		{"only the question", nil, false, 1, ""},
+		{"open calls", []core.Message{assistant}, false, 1, "2 fired"},
+		{"open calls, one started before", []core.Message{assistant}, true, 1, "2 error: the call was interrupted; whether it took effect is not known"},
+		{"one result", []core.Message{assistant, one}, false, 1, "2 fired"},
+		{"all results", []core.Message{assistant, one, two}, false, 1, "2 fired"},
+		{"the answer", []core.Message{assistant, one, two, final}, false, 0, "2 fired"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 8192, "done")
+			run := w.accept("question", 5, true)
+			for _, m := range tt.log {
+				m.RunID = run.ID
+				w.append(m)
+			}
+			if tt.started {
+				w.starts = append(w.starts, core.ToolExecution{RunID: run.ID, CallID: "c2"})
+			}
+			w.run.Attempt, run.Attempt = 2, 2
+			if err := w.engine.Execute(t.Context(), run); err != nil {
+				t.Fatal(err)
+			}
+			var results []string
+			for _, m := range w.log {
+				if m.Role == core.RoleTool {
+					results = append(results, m.Content)
+				}
+			}
+			if got := strings.Join(results, " "); got != tt.results {
+				t.Errorf("results %q, want %q", got, tt.results)
+			}
+			if got := len(w.model.Requests()); got != tt.calls {
+				t.Errorf("%d model calls, want %d", got, tt.calls)
+			}
+			if last := w.log[len(w.log)-1]; last.Content != "done" || w.run.Status != core.RunSucceeded {
+				t.Errorf("ends with %q, status %s", last.Content, w.run.Status)
+			}
+		})
+	}
+}
+
+// CONTEXT § 4: "context length exceeded" is not a failure.
+func TestProviderSaysTooLong(t *testing.T) {
+	t.Parallel()
+	tooLong := &llm.Error{Kind: llm.KindContextLength, Provider: "scripted", Message: "too long", Limit: 6000}
+	w := newWorld(t, 8192, tooLong, "fits now")
+	w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+	w.turns(20, 220)
+	if err := w.ask("go"); err != nil {
+		t.Fatal(err)
+	}
+	reqs := w.model.Requests()
+	if len(reqs) != 2 {
+		t.Fatalf("%d calls, want 2", len(reqs))
+	}
+	if a, b := len(fmt.Sprint(reqs[0].Messages)), len(fmt.Sprint(reqs[1].Messages)); b >= a {
+		t.Errorf("the second prompt (%d bytes) is not smaller than the first (%d)", b, a)
+	}
+}
+
+// ENGINE, fencing: an attempt that lost its run stores nothing.
+func TestStaleAttempt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8192, "too late")
+	run := w.accept("question", 5, true)
+	w.run.Attempt = 2
+	if err := w.engine.Execute(t.Context(), run); !errors.Is(err, core.ErrStale) {
+		t.Fatalf("error %v, want ErrStale", err)
+	}
+	if len(w.log) != 1 {
+		t.Errorf("log has %d messages, want only the question", len(w.log))
+	}
+}
+
+// W12: a switch in mid-session from a 128K to an 8K model.
+func TestSwitchToSmallerModel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 128_000, "big", "small")
+	w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+	w.turns(100, 300)
+	if err := w.ask("with the large model"); err != nil {
+		t.Fatal(err)
+	}
+	w.model.WithInfo(llm.Info{Name: "scripted", Provider: "scripted", Window: 8192, MaxOutput: 1024})
+	if err := w.ask("with the small model"); err != nil {
+		t.Fatal(err)
+	}
+	big, small := w.model.Requests()[0], w.model.Requests()[1]
+	if n := w.size(big); n < 30_000 {
+		t.Fatalf("the large prompt has only %d tokens: the test proves nothing", n)
+	}
+	if n := w.size(small) + small.MaxOutputTokens; n > 8192 {
+		t.Errorf("prompt and answer have %d tokens, the window 8192", n)
+	}
+}
+
+// size counts a request as a provider would.
+func (w *world) size(req llm.Request) int {
+	n := w.count.Tools(req.Tools) + 3
+	for _, b := range req.System {
+		n += w.count.Text(b)
+	}
+	for _, m := range req.Messages {
+		n += w.count.Message(core.Message{Role: m.Role, Content: m.Content, ToolCalls: m.ToolCalls})
+	}
+	return n
+}
