@@ -1,0 +1,110 @@
+package auth
+
+import (
+	"crypto/sha256"
+	"net/http"
+	"strings"
+
+	"bobbin/app/core"
+)
+
+// Options configure an Authenticator.
+type Options struct {
+	Keys     []Key
+	Required bool // requests without a key are refused, from this machine too
+	// LocalToken lets the command line on this machine in as core.LocalOwner;
+	// empty = no such token.
+	LocalToken string
+}
+
+// Authenticator finds out who makes a request. Safe for concurrent use.
+type Authenticator struct {
+	keys     []Key
+	required bool
+	token    *Key
+}
+
+// New returns an authenticator.
+func New(opts Options) *Authenticator {
+	a := &Authenticator{keys: opts.Keys, required: opts.Required}
+	if opts.LocalToken != "" {
+		token := NewKey(core.LocalOwner, opts.LocalToken)
+		a.token = &token
+	}
+	return a
+}
+
+// Authenticate returns who makes the request. Errors are core.ErrUnauthorized
+// (a key is needed, or the one sent is not known) and core.ErrForbidden (the
+// request breaks the rules for requests without a key).
+func (a *Authenticator) Authenticate(r *http.Request) (core.Identity, error) {
+	secret, err := secretOf(r)
+	if err != nil {
+		return core.Identity{}, err
+	}
+	if secret != "" {
+		return a.bySecret(r, secret)
+	}
+	if a.required {
+		return core.Identity{}, unauthorized("send an API key, as Authorization: Bearer … or X-API-Key")
+	}
+	if err := a.checkLocal(r); err != nil {
+		return core.Identity{}, err
+	}
+	return core.Identity{Owner: core.LocalOwner}, nil
+}
+
+// secretOf returns the secret that the request carries, "" without one.
+func secretOf(r *http.Request) (string, error) {
+	header := r.Header.Get("Authorization")
+	if header == "" {
+		return strings.TrimSpace(r.Header.Get("X-API-Key")), nil
+	}
+	scheme, secret, _ := strings.Cut(header, " ")
+	secret = strings.TrimSpace(secret)
+	if !strings.EqualFold(scheme, "Bearer") || secret == "" {
+		return "", unauthorized("the Authorization header must be: Bearer, a space, and an API key")
+	}
+	return secret, nil
+}
+
+// bySecret compares with every key, so that the time it takes does not tell
+// which one was met.
+func (a *Authenticator) bySecret(r *http.Request, secret string) (core.Identity, error) {
+	sum := sha256.Sum256([]byte(secret))
+	var found *Key
+	for i := range a.keys {
+		if a.keys[i].matches(sum) {
+			found = &a.keys[i]
+		}
+	}
+	if found != nil {
+		return found.identity(), nil
+	}
+	// The token is for programs on this machine: elsewhere it is worth nothing.
+	if a.token != nil && a.token.matches(sum) && isLoopback(r.RemoteAddr) {
+		return core.Identity{Owner: core.LocalOwner}, nil
+	}
+	return core.Identity{}, unauthorized("this API key is not known")
+}
+
+// checkLocal checks the rules for a request without a key.
+func (a *Authenticator) checkLocal(r *http.Request) error {
+	switch {
+	case !isLoopback(r.RemoteAddr) && len(a.keys) > 0:
+		return unauthorized("send an API key, as Authorization: Bearer … or X-API-Key")
+	case !isLoopback(r.RemoteAddr):
+		return forbidden("no API keys are configured, so only this machine may ask; set auth.keys to let others in")
+	case !isLocalHost(r.Host):
+		return forbidden("without an API key the Host must be localhost or a loopback address")
+	case isForwarded(r.Header):
+		return forbidden("without an API key a request may not come through a proxy; set auth.keys")
+	case isForeignPage(r):
+		return forbidden("a web page of another origin may not ask without an API key")
+	default:
+		return nil
+	}
+}
+
+func unauthorized(message string) error { return core.Errorf(core.ErrUnauthorized, "%s", message) }
+func forbidden(message string) error    { return core.Errorf(core.ErrForbidden, "%s", message) }

@@ -1,0 +1,156 @@
+package auth_test
+
+import (
+	"crypto/tls"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"bobbin/app/api/auth"
+	"bobbin/app/core"
+)
+
+// ask is a request to be judged; empty fields are those of a local program.
+type ask struct {
+	method, remote, host string
+	tls                  bool
+	headers              map[string]string
+}
+
+func (a ask) request() *http.Request {
+	if a.method == "" {
+		a.method = http.MethodGet
+	}
+	r := httptest.NewRequest(a.method, "/api/v1/sessions", nil)
+	r.Host, r.RemoteAddr = "localhost:8080", "127.0.0.1:40000"
+	if a.host != "" {
+		r.Host = a.host
+	}
+	if a.remote != "" {
+		r.RemoteAddr = a.remote
+	}
+	if a.tls {
+		r.TLS = &tls.ConnectionState{}
+	}
+	for name, value := range a.headers {
+		r.Header.Set(name, value)
+	}
+	return r
+}
+
+func check(t *testing.T, a *auth.Authenticator, ask ask, want core.Identity, wantErr error) {
+	t.Helper()
+	got, err := a.Authenticate(ask.request())
+	if !errors.Is(err, wantErr) {
+		t.Fatalf("got error %v, want %v", err, wantErr)
+	}
+	if got != want {
+		t.Errorf("got identity %+v, want %+v", got, want)
+	}
+}
+
+func header(name, value string) map[string]string { return map[string]string{name: value} }
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	keys := []auth.Key{auth.NewKey("ann", "s3cret"), auth.NewKey("bob", "other"), auth.NewKey("ann", "newer")}
+	ann := core.Identity{Owner: "ann", Key: "ann"}
+	local := core.Identity{Owner: core.LocalOwner}
+	far := "203.0.113.9:4711"
+	tests := []struct {
+		name     string
+		required bool
+		ask      ask
+		want     core.Identity
+		wantErr  error
+	}{
+		{"bearer", true, ask{remote: far, host: "bobbin.example", headers: header("Authorization", "Bearer s3cret")}, ann, nil},
+		{"bearer in other letters", true, ask{headers: header("Authorization", "bearer  s3cret ")}, ann, nil},
+		{"header", true, ask{headers: header("X-API-Key", "s3cret")}, ann, nil},
+		{"second secret of one owner", true, ask{headers: header("X-API-Key", "newer")}, ann, nil},
+		{"other owner", true, ask{headers: header("X-API-Key", "other")}, core.Identity{Owner: "bob", Key: "bob"}, nil},
+		{"with a foreign origin", true, ask{headers: map[string]string{"X-API-Key": "s3cret", "Origin": "https://evil.example"}}, ann, nil},
+		{"wrong", true, ask{headers: header("X-API-Key", "s3cre")}, core.Identity{}, core.ErrUnauthorized},
+		{"wrong though keys are not required", false, ask{headers: header("X-API-Key", "nope")}, core.Identity{}, core.ErrUnauthorized},
+		{"other scheme", false, ask{headers: header("Authorization", "Basic YTpi")}, core.Identity{}, core.ErrUnauthorized},
+		{"empty bearer", false, ask{headers: header("Authorization", "Bearer ")}, core.Identity{}, core.ErrUnauthorized},
+		{"none, required, local", true, ask{}, core.Identity{}, core.ErrUnauthorized},
+		{"none, not required, local", false, ask{}, local, nil},
+		{"none, not required, from afar", false, ask{remote: far}, core.Identity{}, core.ErrUnauthorized},
+		{"local token", true, ask{host: "bobbin.example", headers: header("Authorization", "Bearer tok")}, local, nil},
+		{"local token from afar", true, ask{remote: far, headers: header("Authorization", "Bearer tok")}, core.Identity{}, core.ErrUnauthorized},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			a := auth.New(auth.Options{Keys: keys, Required: tt.required, LocalToken: "tok"})
+			check(t, a, tt.ask, tt.want, tt.wantErr)
+		})
+	}
+}
+
+// TestLoopback proves the rules for a server without keys (API, auth.*).
+func TestLoopback(t *testing.T) {
+	t.Parallel()
+	ok := map[string]ask{
+		"ipv4":                     {},
+		"ipv6":                     {remote: "[::1]:9", host: "[::1]:8080"},
+		"ipv6 without port":        {host: "[::1]"},
+		"mapped ipv4":              {remote: "[::ffff:127.0.0.1]:9"},
+		"other loopback address":   {remote: "127.8.0.1:9", host: "127.8.0.1:8080"},
+		"localhost without port":   {host: "LOCALHOST"},
+		"own page":                 {host: "localhost:8080", headers: header("Origin", "http://localhost:8080")},
+		"own page over tls":        {tls: true, headers: header("Origin", "https://localhost:8080")},
+		"own page without origin":  {headers: header("Sec-Fetch-Site", "same-origin")},
+		"typed into the browser":   {headers: header("Sec-Fetch-Site", "none")},
+		"followed a link":          {headers: map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}},
+		"post of a local program":  {method: http.MethodPost},
+		"own page by address":      {host: "127.0.0.1:1", headers: header("Origin", "http://127.0.0.1:1")},
+		"own page, capital letter": {host: "localhost:1", headers: header("Origin", "http://LocalHost:1")},
+	}
+	for name, ask := range ok {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			check(t, auth.New(auth.Options{}), ask, core.Identity{Owner: core.LocalOwner}, nil)
+		})
+	}
+	refused := map[string]ask{
+		"from afar":              {remote: "192.168.0.7:9"},
+		"no address":             {remote: "@"},
+		"foreign host":           {host: "evil.example:8080"},
+		"host like localhost":    {host: "localhost.evil.example"},
+		"address as a name":      {host: "127.0.0.1.nip.io"},
+		"any address":            {host: "0.0.0.0:8080"},
+		"bare ipv6":              {host: "::1"},
+		"bracketed name":         {host: "[localhost]"},
+		"bad port":               {host: "localhost:http"},
+		"foreign origin":         {headers: header("Origin", "https://evil.example")},
+		"other local port":       {headers: header("Origin", "http://localhost:3000")},
+		"other scheme":           {headers: header("Origin", "https://localhost:8080")},
+		"opaque origin":          {headers: header("Origin", "null")},
+		"empty origin":           {headers: header("Origin", "")},
+		"origin with user":       {headers: header("Origin", "http://x@localhost:8080")},
+		"image of a page":        {headers: map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}},
+		"form of a page":         {method: http.MethodPost, headers: map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}},
+		"page on another port":   {headers: map[string]string{"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}},
+		"through a proxy":        {headers: header("X-Forwarded-For", "203.0.113.9")},
+		"through a modern proxy": {headers: header("Forwarded", "for=203.0.113.9")},
+	}
+	for name, ask := range refused {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			check(t, auth.New(auth.Options{}), ask, core.Identity{}, core.ErrForbidden)
+		})
+	}
+}
+
+func TestNewToken(t *testing.T) {
+	t.Parallel()
+	a, b := auth.NewToken(), auth.NewToken()
+	if len(a) < 43 || a == b {
+		t.Errorf("got tokens %q and %q, want two different ones of 256 bits", a, b)
+	}
+	// Without a token configured, an empty secret must not open anything.
+	check(t, auth.New(auth.Options{Required: true}), ask{headers: header("X-API-Key", " ")}, core.Identity{}, core.ErrUnauthorized)
+}

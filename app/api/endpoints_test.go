@@ -1,0 +1,168 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/api"
+	"bobbin/app/api/apitest"
+	"bobbin/app/core"
+)
+
+// TestEndpoints asks every route what it is for. The shapes of the answers are in
+// tests/contract.
+func TestEndpoints(t *testing.T) {
+	t.Parallel()
+	local := core.Scope{Owner: core.LocalOwner}
+	title := "New"
+	tests := []struct {
+		name, method, path, body string
+		headers                  []string
+		status                   int
+		contains                 string
+		calls                    []apitest.Call // nil = not compared
+	}{
+		{"create", "POST", "/api/v1/sessions", `{"agent":"a","title":"T","user_id":"u","timezone":"UTC","instructions":"be brief","metadata":{"k":1}}`, nil, 201, `"title":"T"`,
+			[]apitest.Call{{Method: "CreateSession", Scope: local, Args: []any{core.Session{Agent: "a", Title: "T", UserID: "u", Timezone: "UTC",
+				Instructions: "be brief", Source: core.SourceAPI, Metadata: json.RawMessage(`{"k":1}`)}}}}},
+		{"create from nothing", "POST", "/api/v1/sessions", "", nil, 201, `"id"`,
+			[]apitest.Call{{Method: "CreateSession", Scope: local, Args: []any{core.Session{Source: core.SourceAPI}}}}},
+		{"create as the command line, null is nothing", "POST", "/api/v1/sessions", `{"source":"cli","title":null,"metadata":null}`, nil, 201, `"source":"cli"`, nil},
+		{"list", "GET", "/api/v1/sessions?agent=a&user_id=u&archived=true&limit=7&cursor=abc", "", nil, 200, `"next_cursor":"next"`,
+			[]apitest.Call{{Method: "Sessions.List", Scope: local, Args: []any{core.SessionQuery{
+				PageQuery: core.PageQuery{Limit: 7, Cursor: "abc"}, Agent: "a", UserID: "u", Archived: true}}}}},
+		{"get", "GET", sessionPath, "", nil, 200, `"summary_version":1`, nil},
+		{"update", "PATCH", sessionPath, `{"title":"New"}`, nil, 200, `"title":"New"`,
+			[]apitest.Call{{Method: "UpdateSession", Scope: local, Args: []any{apitest.SessionID, core.SessionPatch{Title: &title}}}}},
+		{"archive", "DELETE", sessionPath, "", nil, 204, "",
+			[]apitest.Call{{Method: "ArchiveSession", Scope: local, Args: []any{apitest.SessionID}}}},
+		{"messages", "GET", sessionPath + "/messages?before=9&after=1&limit=2&all_branches=true", "", nil, 200, `"pending":[{"id":"` + string(apitest.QueuedID),
+			[]apitest.Call{
+				{Method: "Sessions.Get", Scope: local, Args: []any{apitest.SessionID}},
+				{Method: "Runs.Pending", Scope: local, Args: []any{apitest.SessionID}},
+				{Method: "Messages.List", Scope: local, Args: []any{apitest.SessionID, core.MessageQuery{
+					PageQuery: core.PageQuery{Limit: 2}, Before: 9, After: 1, AllBranches: true}}},
+			}},
+		{"send and wait", "POST", sessionPath + "/messages",
+			`{"content":"Hello","client_message_id":"c-1","model":"m","multitask":"reject","user_id":"u","author":"Ann","source":"web","metadata":{"a":1}}`, nil, 200, `"message":{"id":"` + string(apitest.AnswerID),
+			[]apitest.Call{
+				{Method: "Send", Scope: local, Args: []any{core.SendMessage{SessionID: apitest.SessionID, User: "u", Content: "Hello", ClientMessageID: "c-1", Model: "m",
+					Multitask: core.MultitaskReject, Source: core.SourceWeb, Author: "Ann", Metadata: json.RawMessage(`{"a":1}`)}}},
+				{Method: "Wait", Scope: local, Args: []any{apitest.RunID}},
+				{Method: "Messages.Get", Scope: local, Args: []any{apitest.SessionID, apitest.AnswerID}},
+			}},
+		{"send async", "POST", sessionPath + "/messages", `{"content":"Hello"}`, []string{"Prefer: respond-async"}, 202, `{"run":{"id":"`, nil},
+		{"send async, wait a little", "POST", sessionPath + "/messages", `{"content":"Hello"}`, []string{"Prefer: respond-async, wait=5"}, 200, `"message":{"id"`, nil},
+		{"context", "GET", sessionPath + "/context", "", nil, 200, `"will_trigger":false`, nil},
+		{"prompt", "GET", sessionPath + "/context/prompt", "", nil, 200, `"placement":"verbatim"`, nil},
+		{"summarize", "POST", sessionPath + "/summarize", `{"focus":"names"}`, nil, 200, `"focus":"names"`, nil},
+		{"summarize without a body", "POST", sessionPath + "/summarize", "", nil, 200, `"version":1`,
+			[]apitest.Call{{Method: "Summarize", Scope: local, Args: []any{apitest.SessionID, ""}}}},
+		{"summaries", "GET", sessionPath + "/summaries?limit=200", "", nil, 200, `"next_cursor":null`, nil},
+		{"summary", "GET", sessionPath + "/summaries/1", "", nil, 200, `"state":"active"`, nil},
+		{"runs", "GET", sessionPath + "/runs", "", nil, 200, `"status":"queued"`, nil},
+		{"run", "GET", runPath, "", nil, 200, `"status":"running"`, nil},
+		{"cancel", "POST", runPath + "/cancel", "", nil, 202, `"cancel_requested":true`,
+			[]apitest.Call{{Method: "Cancel", Scope: local, Args: []any{apitest.RunID, false}}}},
+		{"cancel and wait", "POST", runPath + "/cancel", `{"wait":true}`, nil, 200, `"status":"canceled"`,
+			[]apitest.Call{{Method: "Cancel", Scope: local, Args: []any{apitest.RunID, true}}}},
+		{"agents", "GET", "/api/v1/agents", "", nil, 200, `{"items":[{"name":"assistant"`, nil},
+		{"agent", "GET", "/api/v1/agents/assistant", "", nil, 200, `"version":"v1"`, nil},
+		{"graph", "GET", "/api/v1/agents/assistant/graph", "", nil, 200, `"conditional":true`, nil},
+		{"graph as json", "GET", "/api/v1/agents/assistant/graph?format=json", "", nil, 200, `"nodes":[`, nil},
+		{"graph as mermaid", "GET", "/api/v1/agents/assistant/graph?format=mermaid", "", nil, 200, "graph TD", nil},
+		{"live", "GET", "/healthz", "", nil, 200, `{"status":"ok"}`, nil},
+		{"live by head", "HEAD", "/healthz", "", nil, 200, "", nil},
+		{"ready", "GET", "/readyz", "", nil, 200, `{"status":"ready","checks":{}}`, nil},
+		{"version", "GET", "/version", "", nil, 200, `"version":"1.2.3"`, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			backend := apitest.New()
+			opts, _ := options(backend)
+			w := do(api.New(opts), request(tt.method, tt.path, tt.body, tt.headers...))
+			if w.Code != tt.status {
+				t.Fatalf("got status %d, want %d; body %s", w.Code, tt.status, w.Body)
+			}
+			if !strings.Contains(w.Body.String(), tt.contains) {
+				t.Errorf("got body %s, want %s in it", w.Body, tt.contains)
+			}
+			if diff := cmp.Diff(tt.calls, backend.Calls()); tt.calls != nil && diff != "" {
+				t.Errorf("calls (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLocations(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New())
+	server := api.New(opts)
+	tests := []struct {
+		name     string
+		r        *http.Request
+		location string
+		applied  string
+	}{
+		{"session", request("POST", "/api/v1/sessions", `{}`), sessionPath, ""},
+		{"async", request("POST", sessionPath+"/messages", `{"content":"x"}`, "Prefer: respond-async"), runPath, "respond-async"},
+		{"wait", request("POST", sessionPath+"/messages", `{"content":"x"}`), runPath, ""},
+		{"stream", request("POST", sessionPath+"/messages", `{"content":"x"}`, "Accept: text/event-stream"), runPath, ""},
+		{"cancel", request("POST", runPath+"/cancel", ``), runPath, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			h := do(server, tt.r).Header()
+			if got := h.Get("Location"); got != tt.location {
+				t.Errorf("got location %q, want %q", got, tt.location)
+			}
+			if got := h.Get("Preference-Applied"); got != tt.applied {
+				t.Errorf("got preference applied %q, want %q", got, tt.applied)
+			}
+		})
+	}
+}
+
+// TestRunWithoutAnswer: a failed run is an answer like any other.
+func TestRunWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	backend := apitest.New()
+	backend.Run.Status, backend.Run.AnswerID = core.RunFailed, ""
+	backend.Run.Error = &core.RunError{Code: "model_auth", Message: "the provider refused the key"}
+	opts, _ := options(backend)
+	w := do(api.New(opts), request("POST", sessionPath+"/messages", `{"content":"x"}`))
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"message":null`) || !strings.Contains(w.Body.String(), "model_auth") {
+		t.Errorf("got %d %s, want 200 with the failed run and no message", w.Code, w.Body)
+	}
+}
+
+// TestPendingIsNotTwice: a message that enters the log between the two reads of
+// one request is shown once.
+func TestPendingIsNotTwice(t *testing.T) {
+	t.Parallel()
+	backend := apitest.New()
+	backend.Queued.UserMessageID = apitest.UserID
+	opts, _ := options(backend)
+	w := do(api.New(opts), request("GET", sessionPath+"/messages", ""))
+	if !strings.Contains(w.Body.String(), `"pending":[]`) {
+		t.Errorf("got %s, want nothing pending that is in the log", w.Body)
+	}
+}
+
+// TestEmptyLists: lists are never null.
+func TestEmptyLists(t *testing.T) {
+	t.Parallel()
+	backend := apitest.New()
+	backend.Messages = nil
+	opts, _ := options(backend)
+	w := do(api.New(opts), request("GET", sessionPath+"/messages", ""))
+	if !strings.Contains(w.Body.String(), `{"items":[],"next_cursor":null,"pending":[`) {
+		t.Errorf("got %s, want an empty list", w.Body)
+	}
+}

@@ -1,0 +1,81 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"bobbin/app/core"
+)
+
+// Context answers what the next prompt of a session is made of.
+type Context struct {
+	chat    contextService
+	streams *Streams
+}
+
+// NewContext returns the handlers of the context.
+func NewContext(s Services, streams *Streams) *Context {
+	return &Context{chat: s.Chat, streams: streams}
+}
+
+// Report answers the plan for the next turn.
+func (h *Context) Report(c *gin.Context) error {
+	id, err := idParam[core.SessionID](c, "session")
+	if err != nil {
+		return err
+	}
+	report, err := h.chat.Context(c.Request.Context(), scopeOf(c), id)
+	if err != nil {
+		return err
+	}
+	return answer(c, http.StatusOK, report)
+}
+
+// Prompt answers the exact prompt that would be sent now.
+func (h *Context) Prompt(c *gin.Context) error {
+	id, err := idParam[core.SessionID](c, "session")
+	if err != nil {
+		return err
+	}
+	prompt, err := h.chat.Prompt(c.Request.Context(), scopeOf(c), id)
+	if err != nil {
+		return err
+	}
+	return answer(c, http.StatusOK, prompt)
+}
+
+// summarize is the body of Summarize.
+type summarize struct {
+	Focus string `json:"focus"` // what the summary must keep
+}
+
+// Summarize makes a summary now and answers it.
+func (h *Context) Summarize(c *gin.Context) error {
+	id, err := idParam[core.SessionID](c, "session")
+	if err != nil {
+		return err
+	}
+	body, err := readBody[summarize](c)
+	if err != nil {
+		return err
+	}
+	scope := scopeOf(c)
+	release, err := h.streams.hold(scope.Owner)
+	if err != nil {
+		return err
+	}
+	defer release()
+	ctx, cancel := context.WithTimeout(c.Request.Context(), h.streams.limits.Wait)
+	defer cancel()
+	summary, err := h.chat.Summarize(ctx, scope, id, body.Focus)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
+		return &core.Error{Kind: core.ErrTimeout, Message: "the summary took too long; the session is as it was", Err: err}
+	}
+	if err != nil {
+		return err
+	}
+	return answer(c, http.StatusOK, summary)
+}

@@ -1,0 +1,236 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"net/http"
+	"slices"
+
+	"github.com/gin-gonic/gin"
+
+	"bobbin/app/core"
+)
+
+// Messages answers /api/v1/sessions/{id}/messages.
+type Messages struct {
+	chat     messageService
+	sessions sessionStore
+	messages messageStore
+	runs     runStore
+	streams  *Streams
+}
+
+// NewMessages returns the handlers of messages.
+func NewMessages(s Services, streams *Streams) *Messages {
+	return &Messages{chat: s.Chat, sessions: s.Sessions, messages: s.Messages, runs: s.Runs, streams: streams}
+}
+
+// messagePage is a page of messages, and those that wait for their turn.
+type messagePage struct {
+	core.Page[core.Message]
+	Pending []core.Message `json:"pending"` // accepted, not in the log yet: seq 0
+}
+
+// List answers a page of messages in the order of their seq.
+func (h *Messages) List(c *gin.Context) error {
+	q := readQuery(c, "before", "after", "all_branches", "limit", "cursor")
+	query := core.MessageQuery{PageQuery: q.page(), Before: q.number("before"), After: q.number("after"), AllBranches: q.flag("all_branches")}
+	if err := q.err(); err != nil {
+		return err
+	}
+	session, err := sessionParam(c, h.sessions)
+	if err != nil {
+		return err
+	}
+	// First those that wait, then the log: a message that moves in between is in
+	// both then, and not in neither.
+	ctx, scope := c.Request.Context(), scopeOf(c)
+	queued, err := h.runs.Pending(ctx, scope, session.ID)
+	if err != nil {
+		return err
+	}
+	page, err := h.messages.List(ctx, scope, session.ID, query)
+	if err != nil {
+		return err
+	}
+	return answer(c, http.StatusOK, messagePage{Page: listOf(page), Pending: pendingOf(queued, page.Items)})
+}
+
+// pendingOf returns the messages of the queued runs that are not in the log.
+func pendingOf(queued []core.Run, logged []core.Message) []core.Message {
+	pending := make([]core.Message, 0, len(queued))
+	for _, run := range queued {
+		inLog := slices.ContainsFunc(logged, func(m core.Message) bool { return m.ID == run.UserMessageID })
+		if !inLog {
+			pending = append(pending, run.UserMessage())
+		}
+	}
+	return pending
+}
+
+// newMessage is the body of Send.
+type newMessage struct {
+	Content         string         `json:"content"`
+	ClientMessageID string         `json:"client_message_id"`
+	Model           string         `json:"model"`
+	Multitask       core.Multitask `json:"multitask"`
+	UserID          string         `json:"user_id"`
+	Author          string         `json:"author"`
+	Source          core.Source    `json:"source"`
+	Metadata        object         `json:"metadata"`
+}
+
+// runAnswer is the answer of Send, whole or as far as it has come.
+type runAnswer struct {
+	Run     core.Run      `json:"run"`
+	Message *core.Message `json:"message"` // the answer; null = the run ended without one
+}
+
+// acceptedAnswer is the answer to a message whose run has not ended.
+type acceptedAnswer struct {
+	Run core.Run `json:"run"`
+}
+
+// Send accepts a message and runs the session's agent. It answers with the run's
+// events, or after the run's end, or at once, as the caller asks by Accept and
+// Prefer. A repeated client_message_id is answered with the run of the first time.
+func (h *Messages) Send(c *gin.Context) error {
+	message, err := readMessage(c)
+	if err != nil {
+		return err
+	}
+	prefer := readPreference(c.Request.Header)
+	switch {
+	case wantsStream(c.Request.Header):
+		return h.stream(c, message)
+	case prefer.async && prefer.wait == 0:
+		accepted, err := h.accept(c, message)
+		if err != nil {
+			return err
+		}
+		c.Header("Preference-Applied", "respond-async")
+		return answer(c, http.StatusAccepted, acceptedAnswer{Run: accepted.Run})
+	default:
+		return h.wait(c, message, prefer)
+	}
+}
+
+func readMessage(c *gin.Context) (core.SendMessage, error) {
+	id, err := idParam[core.SessionID](c, "session")
+	if err != nil {
+		return core.SendMessage{}, err
+	}
+	body, err := readBody[newMessage](c)
+	if err != nil {
+		return core.SendMessage{}, err
+	}
+	source, err := sourceOf(body.Source)
+	if err != nil {
+		return core.SendMessage{}, err
+	}
+	switch body.Multitask {
+	case "", core.MultitaskEnqueue, core.MultitaskReject, core.MultitaskInterrupt:
+	default:
+		return core.SendMessage{}, invalid([]core.FieldError{{Field: "multitask", Detail: "must be enqueue, reject or interrupt"}})
+	}
+	return core.SendMessage{
+		SessionID: id, User: body.UserID, Content: body.Content, ClientMessageID: body.ClientMessageID, Model: body.Model,
+		Multitask: body.Multitask, Source: source, Author: body.Author, Metadata: json.RawMessage(body.Metadata),
+	}, nil
+}
+
+// accept hands the message over. From then on the header says where its run is,
+// whatever becomes of the answer.
+func (h *Messages) accept(c *gin.Context, m core.SendMessage) (core.Accepted, error) {
+	accepted, err := h.chat.Send(c.Request.Context(), scopeOf(c), m)
+	if err != nil {
+		return core.Accepted{}, err
+	}
+	c.Header("Location", runPath(accepted.Run.ID))
+	return accepted, nil
+}
+
+func runPath(id core.RunID) string { return "/api/v1/runs/" + string(id) }
+
+// stream answers with the run's events from its first one on.
+func (h *Messages) stream(c *gin.Context, m core.SendMessage) error {
+	scope := scopeOf(c)
+	release, err := h.streams.hold(scope.Owner)
+	if err != nil {
+		return err
+	}
+	defer release()
+	accepted, err := h.accept(c, m)
+	if err != nil {
+		return err
+	}
+	return h.streams.run(c, func(ctx context.Context) iter.Seq2[core.Event, error] {
+		return h.chat.WatchRun(ctx, scope, accepted.Run.ID, core.From{})
+	})
+}
+
+// wait answers when the run has ended, or after the time limit with the run as
+// it is then.
+func (h *Messages) wait(c *gin.Context, m core.SendMessage, prefer preference) error {
+	scope := scopeOf(c)
+	release, err := h.streams.hold(scope.Owner)
+	if err != nil {
+		return err
+	}
+	defer release()
+	accepted, err := h.accept(c, m)
+	if err != nil {
+		return err
+	}
+	limit := h.streams.limits.Wait
+	if prefer.wait > 0 {
+		limit = min(limit, prefer.wait)
+	}
+	ctx, cancel := context.WithTimeout(c.Request.Context(), limit)
+	defer cancel()
+	run, err := h.chat.Wait(ctx, scope, accepted.Run.ID)
+	if err != nil {
+		return h.unfinished(c, accepted.Run.ID, err)
+	}
+	return h.finished(c, run)
+}
+
+// finished answers with an ended run and its answer.
+func (h *Messages) finished(c *gin.Context, run core.Run) error {
+	result := runAnswer{Run: run}
+	if run.AnswerID != "" {
+		message, err := h.messages.Get(c.Request.Context(), scopeOf(c), run.SessionID, run.AnswerID)
+		if err != nil {
+			return err
+		}
+		result.Message = &message
+	}
+	return answer(c, http.StatusOK, result)
+}
+
+// unfinished answers 202 with the run if only the waiting failed: the run is
+// accepted, and an error would make the caller send its message again.
+func (h *Messages) unfinished(c *gin.Context, id core.RunID, err error) error {
+	run, err := stillRunning(c, h.runs, id, err)
+	switch {
+	case err != nil:
+		return err
+	case run.Status.Ended():
+		return h.finished(c, run)
+	default:
+		return answer(c, http.StatusAccepted, acceptedAnswer{Run: run})
+	}
+}
+
+// stillRunning returns the run as it is after err ended the waiting for it, or
+// err if that is more than the end of the time that may be waited.
+func stillRunning(c *gin.Context, runs runStore, id core.RunID, err error) (core.Run, error) {
+	ctx := c.Request.Context()
+	harmless := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, core.ErrTimeout) || errors.Is(err, core.ErrUnavailable)
+	if !harmless || ctx.Err() != nil {
+		return core.Run{}, err
+	}
+	return runs.Get(ctx, scopeOf(c), id)
+}

@@ -1,0 +1,91 @@
+package handlers
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"bobbin/app/api/sse"
+	"bobbin/app/core"
+)
+
+// Services is what the handlers need of the other parts. All fields are
+// required, and all must be safe for concurrent use.
+type Services struct {
+	Chat      chatService
+	Sessions  sessionStore
+	Messages  messageStore
+	Runs      runStore
+	Summaries summaryStore
+	Agents    agentCatalog
+}
+
+// Limits bound the requests that are held open.
+type Limits struct {
+	Wait            time.Duration // longest time that a waiting request is held
+	Streams         int           // held requests of all callers together
+	StreamsPerOwner int           // held requests of one owner
+	Stream          sse.Options
+}
+
+// chatService is the use cases behind the API; every write goes through it.
+type chatService interface {
+	sessionService
+	messageService
+	contextService
+}
+
+type sessionService interface {
+	CreateSession(ctx context.Context, scope core.Scope, s core.Session) (core.Session, error)
+	UpdateSession(ctx context.Context, scope core.Scope, id core.SessionID, patch core.SessionPatch) (core.Session, error)
+	ArchiveSession(ctx context.Context, scope core.Scope, id core.SessionID) error
+}
+
+type messageService interface {
+	Send(ctx context.Context, scope core.Scope, m core.SendMessage) (core.Accepted, error)
+	runService
+}
+
+type runService interface {
+	Wait(ctx context.Context, scope core.Scope, id core.RunID) (core.Run, error)
+	Cancel(ctx context.Context, scope core.Scope, id core.RunID, wait bool) (core.Run, error)
+	Watch(ctx context.Context, scope core.Scope, id core.SessionID, from core.From) iter.Seq2[core.Event, error]
+	// WatchRun ends after the event that ends the run.
+	WatchRun(ctx context.Context, scope core.Scope, id core.RunID, from core.From) iter.Seq2[core.Event, error]
+}
+
+type contextService interface {
+	Context(ctx context.Context, scope core.Scope, id core.SessionID) (core.ContextReport, error)
+	Prompt(ctx context.Context, scope core.Scope, id core.SessionID) (core.PromptView, error)
+	Summarize(ctx context.Context, scope core.Scope, id core.SessionID, focus string) (core.Summary, error)
+}
+
+type sessionStore interface {
+	Get(ctx context.Context, scope core.Scope, id core.SessionID) (core.Session, error)
+	List(ctx context.Context, scope core.Scope, q core.SessionQuery) (core.Page[core.Session], error)
+}
+
+type messageStore interface {
+	Get(ctx context.Context, scope core.Scope, session core.SessionID, id core.MessageID) (core.Message, error)
+	List(ctx context.Context, scope core.Scope, session core.SessionID, q core.MessageQuery) (core.Page[core.Message], error)
+}
+
+type runStore interface {
+	Get(ctx context.Context, scope core.Scope, id core.RunID) (core.Run, error)
+	List(ctx context.Context, scope core.Scope, session core.SessionID, q core.PageQuery) (core.Page[core.Run], error)
+	Pending(ctx context.Context, scope core.Scope, session core.SessionID) ([]core.Run, error)
+}
+
+type summaryStore interface {
+	Get(ctx context.Context, scope core.Scope, session core.SessionID, version int) (core.Summary, error)
+	List(ctx context.Context, scope core.Scope, session core.SessionID, q core.PageQuery) (core.Page[core.Summary], error)
+}
+
+// agentCatalog is the configured agents. The methods with a name return
+// core.ErrNotFound for one that does not exist.
+type agentCatalog interface {
+	List() []core.Agent
+	Get(name string) (core.Agent, error)
+	Graph(name string) (core.GraphView, error)
+	Mermaid(name string) (string, error)
+}

@@ -1,0 +1,106 @@
+package api
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"bobbin/app/api/handlers"
+	"bobbin/app/api/sse"
+	"bobbin/app/core"
+)
+
+// Limits bound what one request may take. A zero field stands for its default.
+type Limits struct {
+	BodyBytes       int64         // 8 MiB; a message of 1 MiB may be six times as long in JSON
+	HeaderBytes     int           // 64 KiB
+	ReadHeader      time.Duration // for the request's header: 10 s
+	ReadBody        time.Duration // for its body: 30 s
+	Idle            time.Duration // of a connection between two requests: 2 min
+	Write           time.Duration // for one frame of a stream: 10 s
+	Heartbeat       time.Duration // of a stream: 15 s
+	Wait            time.Duration // a waiting request is held so long: 5 min
+	Streams         int           // requests that are held open, of all callers: 1,024
+	StreamsPerOwner int           // of one owner: 512
+	Grace           time.Duration // for requests in hand when the server stops: 35 s
+}
+
+// withDefaults returns the limits with no field zero.
+func (l Limits) withDefaults() Limits {
+	return Limits{
+		BodyBytes:       or(l.BodyBytes, 8<<20),
+		HeaderBytes:     or(l.HeaderBytes, 64<<10),
+		ReadHeader:      or(l.ReadHeader, 10*time.Second),
+		ReadBody:        or(l.ReadBody, 30*time.Second),
+		Idle:            or(l.Idle, 2*time.Minute),
+		Write:           or(l.Write, 10*time.Second),
+		Heartbeat:       or(l.Heartbeat, 15*time.Second),
+		Wait:            or(l.Wait, 5*time.Minute),
+		Streams:         or(l.Streams, 1024),
+		StreamsPerOwner: or(l.StreamsPerOwner, 512),
+		Grace:           or(l.Grace, 35*time.Second),
+	}
+}
+
+// or returns v if it is a limit, else the default.
+func or[T int | int64 | time.Duration](v, otherwise T) T {
+	if v > 0 {
+		return v
+	}
+	return otherwise
+}
+
+// held returns the limits of requests that are held open.
+func (l Limits) held() handlers.Limits {
+	return handlers.Limits{
+		Wait: l.Wait, Streams: l.Streams, StreamsPerOwner: l.StreamsPerOwner,
+		Stream: sse.Options{Heartbeat: l.Heartbeat, WriteTimeout: l.Write},
+	}
+}
+
+// limitBody bounds the request's body in length and time. The time limit cannot
+// be the server's: that one would go on after the body was read, and end streams.
+func (s *Server) limitBody(c *gin.Context) error {
+	r := c.Request
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil
+	}
+	if r.ContentLength > s.limits.BodyBytes {
+		return core.Errorf(core.ErrTooLarge, "the body is larger than %d bytes", s.limits.BodyBytes)
+	}
+	control := http.NewResponseController(c.Writer)
+	// Writers that know no deadlines are those of tests.
+	_ = control.SetReadDeadline(time.Now().Add(s.limits.ReadBody))
+	r.Body = &timedBody{
+		ReadCloser: http.MaxBytesReader(serverWriter(c.Writer), r.Body, s.limits.BodyBytes),
+		done:       func() { _ = control.SetReadDeadline(time.Time{}) },
+	}
+	return nil
+}
+
+// serverWriter returns the server's own writer, which MaxBytesReader tells to
+// close the connection.
+func serverWriter(w gin.ResponseWriter) http.ResponseWriter {
+	if u, ok := w.(interface{ Unwrap() http.ResponseWriter }); ok {
+		return u.Unwrap()
+	}
+	return w
+}
+
+// timedBody calls done when the body has been read.
+type timedBody struct {
+	io.ReadCloser
+	done func()
+}
+
+// Read reads on; at the end of the body its time limit ends too.
+func (b *timedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		b.done()
+	}
+	return n, err
+}

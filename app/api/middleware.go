@@ -1,0 +1,73 @@
+package api
+
+import (
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"bobbin/app/core"
+)
+
+// requestIDKey is where a request's id is kept in its gin.Context.
+const requestIDKey = "request_id"
+
+// identify gives the request its id, the caller's own if it has a sane one.
+func identify(c *gin.Context) {
+	id := c.GetHeader("X-Request-ID")
+	if !sane(id) {
+		id = core.NewID[string]()
+	}
+	c.Set(requestIDKey, id)
+	c.Header("X-Request-ID", id)
+}
+
+// sane reports whether a request id may go into our logs and headers.
+func sane(id string) bool {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-"
+	return id != "" && len(id) <= 128 && strings.Trim(id, letters) == ""
+}
+
+// requestID returns the request's id.
+func requestID(c *gin.Context) string { return c.GetString(requestIDKey) }
+
+// logAccess logs one line for a request, when it is over. Probes come every few
+// seconds, so theirs are for us only.
+func (s *Server) logAccess(c *gin.Context) {
+	start := time.Now()
+	defer func() {
+		level := slog.LevelInfo
+		if route := c.FullPath(); route == "/healthz" || route == "/readyz" {
+			level = slog.LevelDebug
+		}
+		r := c.Request
+		caller, _ := core.IdentityFrom(r.Context())
+		s.log.LogAttrs(r.Context(), level, "request",
+			slog.String("request_id", requestID(c)), slog.String("method", r.Method), slog.String("path", r.URL.Path),
+			slog.String("route", c.FullPath()), slog.Int("status", c.Writer.Status()), slog.Int("bytes", max(c.Writer.Size(), 0)),
+			slog.Duration("dur", time.Since(start)), slog.String("owner", caller.Owner), slog.String("remote", r.RemoteAddr))
+	}()
+	c.Next()
+}
+
+// secure sets the headers that keep browsers from doing more with our answers
+// than showing them to who asked.
+func secure(c *gin.Context) {
+	h := c.Writer.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+}
+
+// authenticate puts the caller's identity into the request's context.
+func (s *Server) authenticate(c *gin.Context) error {
+	caller, err := s.auth.Authenticate(c.Request)
+	if err != nil {
+		return err
+	}
+	c.Request = c.Request.WithContext(core.WithIdentity(c.Request.Context(), caller))
+	return nil
+}

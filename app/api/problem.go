@@ -1,0 +1,127 @@
+package api
+
+import (
+	"errors"
+	"math"
+	"net/http"
+	"time"
+
+	"bobbin/app/api/handlers"
+	"bobbin/app/core"
+)
+
+// problem is an error as RFC 9457 has it, with three members more.
+type problem struct {
+	Type      string            `json:"type"` // urn:bobbin:problem: and the code
+	Title     string            `json:"title"`
+	Status    int               `json:"status"`
+	Detail    string            `json:"detail"`
+	Instance  string            `json:"instance"` // path of the request
+	Code      string            `json:"code"`     // a stable word for programs
+	RequestID string            `json:"request_id"`
+	Errors    []core.FieldError `json:"errors,omitempty"`
+
+	retryAfter time.Duration
+	internal   bool // nothing of the error may be shown
+}
+
+// Codes of errors that the router finds.
+const (
+	codeMethod = "method_not_allowed"
+	codeRoute  = "no_such_route"
+)
+
+// status is how a kind or a code of errors is answered.
+type status struct {
+	number int
+	title  string
+	code   string
+}
+
+// byCode returns the answer for codes that have one of their own.
+func byCode(code string) (status, bool) {
+	s, ok := map[string]status{
+		handlers.CodeMalformed:   {http.StatusBadRequest, "Malformed body", handlers.CodeMalformed},
+		handlers.CodeMediaType:   {http.StatusUnsupportedMediaType, "Unsupported media type", handlers.CodeMediaType},
+		handlers.CodeBodyTimeout: {http.StatusRequestTimeout, "Body too slow", handlers.CodeBodyTimeout},
+		codeMethod:               {http.StatusMethodNotAllowed, "Method not allowed", codeMethod},
+	}[code]
+	return s, ok
+}
+
+// byKind returns the answer for the kind of err; false for an error that has none.
+func byKind(err error) (status, bool) {
+	kinds := []struct {
+		kind   error
+		status status
+	}{
+		{core.ErrContextFloor, status{http.StatusUnprocessableEntity, "Does not fit the context window", "context_floor"}},
+		{core.ErrInvalid, status{http.StatusUnprocessableEntity, "Invalid request", "invalid"}},
+		{core.ErrUnauthorized, status{http.StatusUnauthorized, "Unauthorized", "unauthorized"}},
+		{core.ErrForbidden, status{http.StatusForbidden, "Forbidden", "forbidden"}},
+		{core.ErrNotFound, status{http.StatusNotFound, "Not found", "not_found"}},
+		{core.ErrConflict, status{http.StatusConflict, "Conflict", "conflict"}},
+		{core.ErrStale, status{http.StatusConflict, "Changed meanwhile", "stale"}},
+		{core.ErrCanceled, status{http.StatusConflict, "Canceled", "canceled"}},
+		{core.ErrTooLarge, status{http.StatusRequestEntityTooLarge, "Too large", "too_large"}},
+		{core.ErrUnprocessable, status{http.StatusUnprocessableEntity, "Nothing to be done", "unprocessable"}},
+		{core.ErrRateLimited, status{http.StatusTooManyRequests, "Too many requests", "rate_limited"}},
+		{core.ErrUnavailable, status{http.StatusServiceUnavailable, "Unavailable", "unavailable"}},
+		{core.ErrModel, status{http.StatusBadGateway, "The language model failed", "model"}},
+		{core.ErrTimeout, status{http.StatusGatewayTimeout, "Time limit passed", "timeout"}},
+	}
+	for _, k := range kinds {
+		if errors.Is(err, k.kind) {
+			return k.status, true
+		}
+	}
+	return status{}, false
+}
+
+// problemOf returns what may be shown of err: of a core.Error its message, of an
+// error with a kind but no message the kind, of every other that it is internal.
+func problemOf(err error) problem {
+	var shown *core.Error
+	if !errors.As(err, &shown) {
+		s, known := byKind(err)
+		if !known {
+			s = status{http.StatusInternalServerError, "Internal error", "internal"}
+		}
+		return problem{Type: typeOf(s.code), Title: s.title, Status: s.number, Detail: detailOf(s), Code: s.code, internal: true}.withRetry(0)
+	}
+	s, known := byCode(shown.Code)
+	if !known {
+		s, known = byKind(shown.Kind)
+	}
+	if !known {
+		return problemOf(errors.Join(shown.Err)) // no kind: a fault of its maker
+	}
+	code := shown.Code
+	if code == "" {
+		code = s.code
+	}
+	p := problem{Type: typeOf(code), Title: s.title, Status: s.number, Detail: shown.Message, Code: code, Errors: shown.Fields}
+	return p.withRetry(shown.RetryAfter)
+}
+
+func typeOf(code string) string { return "urn:bobbin:problem:" + code }
+
+// detailOf is the detail of an error that has no message to show.
+func detailOf(s status) string {
+	if s.number == http.StatusInternalServerError {
+		return "internal error"
+	}
+	return "no more is known; the server's log has the request id"
+}
+
+// withRetry sets when to try again; who is asked to come back is always told when.
+func (p problem) withRetry(after time.Duration) problem {
+	if after <= 0 && (p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable) {
+		after = time.Second
+	}
+	p.retryAfter = after
+	return p
+}
+
+// retrySeconds is the value of the header Retry-After, 0 for none.
+func (p problem) retrySeconds() int { return int(math.Ceil(p.retryAfter.Seconds())) }

@@ -1,0 +1,54 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"bobbin/app/api/handlers"
+)
+
+// routes is every native route (API.md).
+func (s *Server) routes(r *gin.Engine, opts Options) {
+	streams := handlers.NewStreams(s.limits.held(), s.drain)
+	sessions := handlers.NewSessions(opts.Services)
+	messages := handlers.NewMessages(opts.Services, streams)
+	runs := handlers.NewRuns(opts.Services, streams)
+	context := handlers.NewContext(opts.Services, streams)
+	summaries := handlers.NewSummaries(opts.Services)
+	agents := handlers.NewAgents(opts.Services)
+	health := handlers.NewHealth(opts.Checks, opts.Build, s.drain)
+
+	probe := []string{http.MethodGet, http.MethodHead}
+	r.Match(probe, "/healthz", s.handle(health.Live))
+	r.Match(probe, "/readyz", s.handle(health.Ready))
+
+	known := r.Group("", s.handle(s.authenticate))
+	known.GET("/version", s.handle(health.Version))
+
+	v1 := known.Group("/api/v1")
+	v1.POST("/sessions", s.handle(sessions.Create))
+	v1.GET("/sessions", s.handle(sessions.List))
+	v1.GET("/sessions/:id", s.handle(sessions.Get))
+	v1.PATCH("/sessions/:id", s.handle(sessions.Update))
+	v1.DELETE("/sessions/:id", s.handle(sessions.Archive))
+	v1.GET("/sessions/:id/events", s.handle(runs.SessionEvents))
+
+	v1.POST("/sessions/:id/messages", s.handle(messages.Send))
+	v1.GET("/sessions/:id/messages", s.handle(messages.List))
+
+	v1.GET("/sessions/:id/context", s.handle(context.Report))
+	v1.GET("/sessions/:id/context/prompt", s.handle(context.Prompt))
+	v1.POST("/sessions/:id/summarize", s.handle(context.Summarize))
+	v1.GET("/sessions/:id/summaries", s.handle(summaries.List))
+	v1.GET("/sessions/:id/summaries/:version", s.handle(summaries.Get))
+
+	v1.GET("/sessions/:id/runs", s.handle(runs.List))
+	v1.GET("/runs/:id", s.handle(runs.Get))
+	v1.GET("/runs/:id/events", s.handle(runs.Events))
+	v1.POST("/runs/:id/cancel", s.handle(runs.Cancel))
+
+	v1.GET("/agents", s.handle(agents.List))
+	v1.GET("/agents/:name", s.handle(agents.Get))
+	v1.GET("/agents/:name/graph", s.handle(agents.Graph))
+}

@@ -1,0 +1,123 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"bobbin/app/api/auth"
+	"bobbin/app/api/handlers"
+	"bobbin/app/core"
+)
+
+// Options are the parts of a Server; all but Checks, Build and Limits are required.
+type Options struct {
+	Services handlers.Services
+	Auth     *auth.Authenticator
+	Checks   []handlers.Check // of readiness: database, migrations …
+	Build    handlers.Build
+	Limits   Limits
+	Logger   *slog.Logger
+}
+
+// Server is the HTTP surface. Safe for concurrent use.
+type Server struct {
+	engine *gin.Engine
+	auth   *auth.Authenticator
+	limits Limits
+	log    *slog.Logger
+	roots  []string // where the paths begin, for who is lost
+
+	drain     chan struct{} // closed when the server stops
+	stopDrain func()
+}
+
+// New returns a server that is ready to serve.
+func New(opts Options) *Server {
+	gin.SetMode(gin.ReleaseMode)
+	s := &Server{auth: opts.Auth, limits: opts.Limits.withDefaults(), log: opts.Logger, drain: make(chan struct{})}
+	s.stopDrain = sync.OnceFunc(func() { close(s.drain) })
+
+	r := gin.New()
+	r.HandleMethodNotAllowed = true
+	r.RedirectTrailingSlash = false
+	r.ForwardedByClientIP = false
+	r.Use(identify, s.logAccess, s.recoverPanics, secure, s.handle(s.limitBody))
+	r.NoRoute(s.handle(s.noRoute))
+	r.NoMethod(s.handle(s.noMethod))
+	s.routes(r, opts)
+	s.engine, s.roots = r, rootsOf(r.Routes())
+	return s
+}
+
+// rootsOf returns the beginnings of the routes, each once.
+func rootsOf(routes gin.RoutesInfo) []string {
+	var roots []string
+	for _, route := range routes {
+		segments := strings.Split(route.Path, "/") // "", "api", "v1", "sessions", …
+		roots = append(roots, strings.Join(segments[:min(4, len(segments))], "/"))
+	}
+	slices.Sort(roots)
+	return slices.Compact(roots)
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.engine.ServeHTTP(w, r) }
+
+// errStopped is why a request is cut off at the end of the grace period.
+var errStopped = core.Errorf(core.ErrUnavailable, "the server has stopped")
+
+// Serve answers requests on the listener until ctx ends, then stops as the
+// package comment says. It closes the listener. A stop in order returns nil; it
+// does not matter whether all requests were finished.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	// Requests outlive ctx by the grace period.
+	base, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cut(errStopped)
+	server := &http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: s.limits.ReadHeader,
+		IdleTimeout:       s.limits.Idle,
+		// For what no handler writes. Every handler sets a deadline of its own, and the
+		// server takes that away at the next request only if it has one itself.
+		WriteTimeout:   time.Minute,
+		MaxHeaderBytes: s.limits.HeaderBytes,
+		BaseContext:    func(net.Listener) context.Context { return base },
+		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	select {
+	case err := <-failed:
+		s.stopDrain()
+		return fmt.Errorf("serve http: %w", err)
+	case <-ctx.Done():
+	}
+	s.stop(context.WithoutCancel(ctx), server, cut)
+	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve http: %w", err)
+	}
+	return nil
+}
+
+// stop lets the requests in hand finish, and cuts off those that do not.
+func (s *Server) stop(ctx context.Context, server *http.Server, cut context.CancelCauseFunc) {
+	s.stopDrain()
+	grace, cancel := context.WithTimeout(ctx, s.limits.Grace)
+	defer cancel()
+	if err := server.Shutdown(grace); err == nil {
+		return
+	}
+	s.log.WarnContext(ctx, "requests cut off at the end of the grace period")
+	cut(errStopped)
+	_ = server.Close() // its only errors are of connections that are closed anyway
+}
