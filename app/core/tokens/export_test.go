@@ -48,3 +48,6 @@ func (c *Counter) Cached() int {
 	}
 	return n
 }
+
+// Builtin returns the built-in table.
+func Builtin() []ModelInfo { return builtin() }

@@ -1,0 +1,213 @@
+package tokens_test
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"bobbin/app/core/tokens"
+)
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// W9: the common models, by longest prefix of the normalized name.
+func TestContextLimit(t *testing.T) {
+	t.Parallel()
+	models := tokens.NewModels(quiet())
+	for name, want := range map[string]int{
+		"gemini-1.5-pro":    1_000_000,
+		"claude-3-5-sonnet": 200_000,
+		"gpt-4o":            128_000,
+		"gpt-4":             8_192,
+		"gpt-3.5-turbo":     16_385,
+		"demo":              8_192,
+
+		"openai/gpt-4o":                             128_000,
+		"models/gemini-1.5-pro":                     1_000_000,
+		"us.anthropic.claude-3-5-sonnet-20241022":   200_000,
+		"claude-3.5-sonnet":                         200_000,
+		"ft:gpt-4o:acme::abc123":                    128_000,
+		"ft:gpt-4o-mini-2024-07-18:acme/team:x:id9": 128_000,
+		"  GPT-4O ":                                 128_000,
+
+		"anthropic.claude-3-5-sonnet-20241022-v2:0":                                       200_000,
+		"eu.anthropic.claude-sonnet-4-20250514-v1:0":                                      200_000,
+		"arn:aws:bedrock:us-east-1:1:inference-profile/us.anthropic.claude-opus-4-1-v1:0": 200_000,
+		"claude-3-5-sonnet@20240620":                                                      200_000,
+		"publishers/google/models/gemini-2.5-flash-001":                                   1_048_576,
+		"openrouter/anthropic/claude-3.5-sonnet:beta":                                     200_000,
+		"us.meta.llama3-1-8b-instruct-v1:0":                                               128_000,
+		"meta-llama/Meta-Llama-3.1-8B-Instruct":                                           128_000,
+
+		"gpt-4-0613":              8_192,
+		"gpt-4-1106-preview":      128_000, // is not gpt-4.1
+		"gpt-4.1":                 1_047_576,
+		"gpt-4-1-mini":            1_047_576,
+		"gpt-4.1-mini-2025-04-14": 1_047_576,
+		"gpt-4o-2024-08-06":       128_000,
+		"gpt-4-turbo-2024-04-09":  128_000,
+		"gpt-4-32k-0613":          32_768,
+		"gpt-3.5-turbo-0125":      16_385,
+		"gpt-3.5-turbo-0613":      4_096,
+		"o1-mini":                 128_000,
+		"o3-mini-2025-01-31":      200_000,
+		"gpt-5":                   272_000,
+		"gpt-5-mini-2025-08-07":   272_000,
+		"gpt-5.5":                 922_000,
+		"claude-opus-4-20250514":  200_000,
+		"claude-opus-4.8":         1_000_000,
+		"claude-2.1":              200_000,
+		"claude-2.0":              100_000,
+		"gemini-3.1-pro-preview":  1_000_000,
+
+		"llama3":            8_192,
+		"llama3:70b":        8_192,
+		"llama3.1:8b":       128_000,
+		"llama3.2":          128_000,
+		"llama2:13b-chat":   4_096,
+		"mixtral:8x7b":      32_768,
+		"mistral-nemo":      128_000,
+		"qwen2.5:14b":       32_768,
+		"deepseek-r1:7b":    128_000,
+		"phi3:mini":         4_096,
+		"gemma3:27b":        131_072,
+		"command-r-plus":    128_000,
+		"codellama:7b-code": 16_384,
+	} {
+		if _, ok := models.Lookup(name); !ok {
+			t.Errorf("Lookup(%q): not known", name)
+		}
+		if got := models.ContextLimit(name); got != want {
+			t.Errorf("ContextLimit(%q): got %d, want %d", name, got, want)
+		}
+	}
+}
+
+// W9: a model that nobody knows has a small window and one logged warning.
+func TestGetUnknown(t *testing.T) {
+	t.Parallel()
+	var logged bytes.Buffer
+	models := tokens.NewModels(slog.New(slog.NewTextHandler(&logged, nil)))
+	for range 3 {
+		for _, name := range []string{"acme-1", "acme-2", ""} {
+			if got := models.ContextLimit(name); got != 8192 {
+				t.Errorf("ContextLimit(%q): got %d, want 8192", name, got)
+			}
+		}
+	}
+	if got, want := strings.Count(logged.String(), "level=WARN"), 3; got != want {
+		t.Errorf("warnings: got %d, want %d:\n%s", got, want, &logged)
+	}
+	if got, want := strings.Count(logged.String(), "model=acme-1 "), 1; got != want {
+		t.Errorf("warnings of acme-1: got %d, want %d", got, want)
+	}
+	if _, ok := models.Lookup("acme-1"); ok {
+		t.Error("Lookup(acme-1): got a row, want none")
+	}
+	if got := models.Factor("acme-1"); got != 1 {
+		t.Errorf("Factor(acme-1): got %g, want 1", got)
+	}
+}
+
+// The number of names that are remembered as warned of is bounded.
+func TestGetUnknownBounded(t *testing.T) {
+	t.Parallel()
+	var logged bytes.Buffer
+	models := tokens.NewModels(slog.New(slog.NewTextHandler(&logged, nil)))
+	for i := range 3000 {
+		models.Get("x" + strings.Repeat("y", i))
+	}
+	if got := strings.Count(logged.String(), "level=WARN"); got != 1000 {
+		t.Errorf("warnings for 3,000 names: got %d, want 1000", got)
+	}
+}
+
+// W9: configuration extends and overrides the table.
+func TestNewModelsExtra(t *testing.T) {
+	t.Parallel()
+	models := tokens.NewModels(quiet(),
+		tokens.ModelInfo{Name: "Acme/Acme-1.5", Window: 64_000, MaxOutput: 2_000, Factor: 1.3},
+		tokens.ModelInfo{Name: "gpt-4o", Window: 100_000},
+		tokens.ModelInfo{Name: "llama3.1:8b", Window: 4_096},
+		tokens.ModelInfo{Name: "bare"},
+	)
+	tests := []struct {
+		name string
+		want tokens.ModelInfo
+	}{
+		{"acme-1-5-turbo", tokens.ModelInfo{Name: "acme-1-5", Window: 64_000, MaxOutput: 2_000, Factor: 1.3}},
+		{"gpt-4o", tokens.ModelInfo{Name: "gpt-4o", Window: 100_000, MaxOutput: 16_384, Factor: 1}},
+		{"gpt-4o-2024-05-13", tokens.ModelInfo{Name: "gpt-4o-2024-05-13", Window: 128_000, MaxOutput: 4_096, Factor: 1}},
+		{"llama3.1", tokens.ModelInfo{Name: "llama3-1", Window: 4_096, MaxOutput: 8_192, Factor: 1.05}},
+		{"bare", tokens.ModelInfo{Name: "bare", Window: 8_192, Factor: 1}},
+	}
+	for _, tt := range tests {
+		got, ok := models.Lookup(tt.name)
+		if !ok {
+			t.Errorf("Lookup(%q): not known", tt.name)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("Lookup(%q) (-want +got):\n%s", tt.name, diff)
+		}
+	}
+	if got := tokens.NewModels(quiet()).ContextLimit("gpt-4o"); got != 128_000 {
+		t.Errorf("another table's gpt-4o: got %d, want 128000 untouched", got)
+	}
+}
+
+// Every row is in the form that lookups have, and sensible.
+func TestBuiltinRows(t *testing.T) {
+	t.Parallel()
+	models := tokens.NewModels(quiet())
+	seen := map[string]bool{}
+	for _, row := range tokens.Builtin() {
+		if got, ok := models.Lookup(row.Name); !ok || got != row {
+			t.Errorf("row %q: Lookup gives %+v", row.Name, got)
+		}
+		if seen[row.Name] {
+			t.Errorf("row %q is there twice", row.Name)
+		}
+		seen[row.Name] = true
+		if row.Window < 2048 || row.MaxOutput > row.Window || row.Factor < 0.5 || row.Factor > 4 {
+			t.Errorf("row %+v: a number is out of range", row)
+		}
+	}
+}
+
+// The longest prefix wins, and spelling does not matter.
+func TestLookupProperty(t *testing.T) {
+	t.Parallel()
+	models := tokens.NewModels(quiet())
+	rows := tokens.Builtin()
+	rapid.Check(t, func(rt *rapid.T) {
+		row := rapid.SampledFrom(rows).Draw(rt, "row")
+		name := row.Name + rapid.SampledFrom([]string{"", "-20250101", "-latest", "-2025-01-01-preview", "@001"}).Draw(rt, "suffix")
+		plain, ok := models.Lookup(name)
+		if !ok || len(plain.Name) < len(row.Name) {
+			rt.Fatalf("Lookup(%q): got %q, want %q or a longer row", name, plain.Name, row.Name)
+		}
+		spelled := rapid.SampledFrom([]string{"", "openai/", "models/", "us.anthropic.", "vendor/team/", "ft:"}).Draw(rt, "prefix") + strings.ToUpper(name)
+		if strings.HasPrefix(spelled, "ft:") {
+			spelled += ":acme::id"
+		}
+		if got, _ := models.Lookup(spelled); got != plain {
+			rt.Fatalf("Lookup(%q): got %q, want %q as for %q", spelled, got.Name, plain.Name, name)
+		}
+	})
+}
+
+func FuzzLookup(f *testing.F) {
+	f.Add("us.anthropic.claude-3.5-sonnet:0")
+	f.Add("ft:::")
+	f.Add("a/b/")
+	models := tokens.NewModels(quiet())
+	f.Fuzz(func(t *testing.T, name string) {
+		if row := models.Get(name); row.Window <= 0 || row.Factor <= 0 {
+			t.Errorf("Get(%q): got %+v, want a window and a factor", name, row)
+		}
+	})
+}
