@@ -33,7 +33,7 @@ func (d *sqliteDialector) Initialize(db *gorm.DB) error {
 		UpdateClauses: []string{"UPDATE", "SET", "FROM", "WHERE", "RETURNING"},
 		DeleteClauses: []string{"DELETE", "FROM", "WHERE", "RETURNING"},
 	})
-	db.ConnPool = d.pool
+	db.ConnPool = newGate(d.pool)
 	// FOR UPDATE: SQLite has no row locks and needs none, see sqliteParams.
 	db.ClauseBuilders["FOR"] = func(clause.Clause, clause.Builder) {}
 	db.ClauseBuilders["LIMIT"] = buildLimit

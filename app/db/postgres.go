@@ -42,7 +42,5 @@ func openPostgres(url string) (backend, error) {
 		dialector:  postgres.New(postgres.Config{Conn: pool}),
 		pool:       pool,
 		migrations: migrations.Postgres(),
-		// pgx keeps prepared statements for each connection itself.
-		prepare: false,
 	}, nil
 }

@@ -43,7 +43,6 @@ func openSQLite(path string) (backend, error) {
 		pool:       pool,
 		migrations: migrations.SQLite(),
 		lockFile:   path + ".migrate.lock",
-		prepare:    true,
 	}, nil
 }
 

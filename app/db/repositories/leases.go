@@ -101,7 +101,7 @@ func (r *Runs) lease(ctx context.Context, q leaseQuery) ([]models.Run, error) {
 		"UPDATE runs SET " + q.set + " WHERE id IN (SELECT id FROM due) RETURNING *"
 	args := slices.Concat(q.args, []any{q.limit}, q.values)
 	var rows []models.Run
-	err := r.db.WithContext(ctx).Raw(stmt, args...).Scan(&rows).Error
+	err := inTx(ctx, r.db, func(tx *gorm.DB) error { return tx.Raw(stmt, args...).Scan(&rows).Error })
 	return rows, err
 }
 
