@@ -1,0 +1,148 @@
+package demo_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/demo"
+)
+
+// summarize asks the model for a summary in the form of the summarizer's prompts.
+func summarize(t *testing.T, previous, transcript string, tokens int) string {
+	t.Helper()
+	var b strings.Builder
+	if previous != "" {
+		fmt.Fprintf(&b, "The summary so far, which you extend:\n\n<summary>\n%s\n</summary>\n\n", previous)
+	}
+	if transcript != "" {
+		fmt.Fprintf(&b, "What follows is a transcript.\n\n<transcript>\n%s\n</transcript>\n\n", transcript)
+	}
+	fmt.Fprintf(&b, "Write the summary now, at most %d tokens, in the language of the conversation.", tokens)
+	res, err := llm.Collect(demo.New(demo.WithDelay(0)).Stream(t.Context(), llm.Request{
+		System:   []string{"You summarize conversations. Your summary takes the place of the oldest messages."},
+		Messages: []llm.Message{{Role: core.RoleUser, Content: b.String()}},
+	}), nil)
+	if err != nil || res.Finish != core.FinishStop || len(res.ToolCalls) > 0 {
+		t.Fatalf("got %q, %+v, %v, want a text that ended", res.Finish, res.ToolCalls, err)
+	}
+	return res.Text
+}
+
+const transcript = `[1] user: Hi!
+[2] assistant: Hello! Tell me something.
+[3] user: I want to plan a garden. My name is Ada.
+The garden is 40 square meters.
+[4] assistant: Noted.
+[5] user: We decided to use raised beds instead of pots.
+[6] assistant calls calculator({"expression":"4*10"})
+[7] tool calculator: 40
+[8] tool search (failed): error: no network
+[9] user: The fence is done. Which trees fit?`
+
+func TestSummaryHasSections(t *testing.T) {
+	t.Parallel()
+	want := `## Goal
+- I want to plan a garden.
+
+## Facts
+- Hi!
+- My name is Ada.
+- The garden is 40 square meters.
+
+## Decisions
+- We decided to use raised beds instead of pots.
+
+## Done and open
+- calculator: 40
+- The fence is done.
+- Which trees fit?
+
+## Errors and fixes
+- search (failed): error: no network`
+	if diff := cmp.Diff(want, summarize(t, "", transcript, 500)); diff != "" {
+		t.Errorf("summary (-want +got):\n%s", diff)
+	}
+}
+
+func TestSummaryIsExtended(t *testing.T) {
+	t.Parallel()
+	first := summarize(t, "", transcript, 500)
+	got := summarize(t, first, "[10] user: I live in Graz.\n[11] user: My name is Ada.", 500)
+	for _, line := range strings.Split(first, "\n") {
+		if !strings.Contains(got, line) {
+			t.Errorf("got\n%s\nwant it to keep %q", got, line)
+		}
+	}
+	if !strings.Contains(got, "- I live in Graz.") || strings.Count(got, "My name is Ada.") != 1 {
+		t.Errorf("got\n%s\nwant the new fact, and none twice", got)
+	}
+	foreign := summarize(t, "**Ziel**\nEin Garten.\n\n## Fakten\n* Ada wohnt in Graz.", "[3] user: Ich möchte Rosen.", 500)
+	for _, want := range []string{"- Ada wohnt in Graz.", "- Ein Garten.", "- Ich möchte Rosen."} {
+		if !strings.Contains(foreign, want) {
+			t.Errorf("got\n%s\nwant %q of another writer's summary", foreign, want)
+		}
+	}
+}
+
+func TestSummaryKeepsItsLimitForManyRounds(t *testing.T) {
+	t.Parallel()
+	summary := ""
+	for round := range 30 {
+		var b strings.Builder
+		for i := range 20 {
+			fmt.Fprintf(&b, "[%d] user: Remark %d of round %d is about the weather over the sea. My item %d-%d is number %d.\n", round*20+i, i, round, round, i, i*7)
+		}
+		summary = summarize(t, summary, b.String(), 300)
+		if n := len(summary) / 4; n > 300 || summary == "" {
+			t.Fatalf("round %d: got about %d tokens, want at most 300", round, n)
+		}
+	}
+	if !strings.Contains(summary, "## Goal") || !strings.Contains(summary, "round 29") && !strings.Contains(summary, "29-19") {
+		t.Errorf("got\n%s\nwant the goal and the newest facts", summary)
+	}
+}
+
+func TestSummaryIsShortened(t *testing.T) {
+	t.Parallel()
+	long := "## Goal\n- Plan a garden.\n\n## Facts\n" + strings.Repeat("- A fact about the garden and its many plants and animals.\n", 1) +
+		"- " + strings.Repeat("long ", 100)
+	got := summarize(t, long, "", 30)
+	if len(got)/4 > 30 || !strings.Contains(got, "Plan a garden.") {
+		t.Errorf("got %q, want the goal within 30 tokens", got)
+	}
+	if tiny := summarize(t, long, "", 5); tiny == "" {
+		t.Error("a tiny limit: got nothing")
+	}
+}
+
+func TestSummaryOfNothing(t *testing.T) {
+	t.Parallel()
+	for _, empty := range []string{"", "no messages here", "[1] assistant: Hello."} {
+		if got := summarize(t, "", empty, 100); got == "" {
+			t.Errorf("%q: got nothing, want a sentence", empty)
+		}
+	}
+}
+
+func TestSummaryInItsOwnLanguage(t *testing.T) {
+	t.Parallel()
+	got := summarize(t, "", "[1] user: 私の名前は愛です。京都に住んでいます。", 100)
+	if !strings.Contains(got, "京都に住んでいます。") {
+		t.Errorf("got %q, want the user's own words", got)
+	}
+}
+
+func FuzzSummarize(f *testing.F) {
+	f.Add("## Goal\n- x", transcript, 100)
+	f.Add("", "[1] user: \n\n[2] tool x (failed): error", 1)
+	f.Fuzz(func(t *testing.T, previous, transcript string, tokens int) {
+		if summarize(t, previous, transcript, tokens) == "" && tokens > 20 {
+			t.Error("got an empty summary")
+		}
+	})
+}
