@@ -1,0 +1,3 @@
+// Package term draws what people see in a terminal: answers as they stream, with
+// their Markdown rendered, and the picture of a context window.
+package term

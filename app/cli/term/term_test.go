@@ -1,0 +1,68 @@
+package term_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"bobbin/app/cli/term"
+	"bobbin/app/core"
+)
+
+// B5: both triggers with a bar each, the last summary, what comes next.
+func TestDrawContext(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	var b strings.Builder
+	term.DrawContext(&b, core.ContextReport{
+		Model: "gpt-4o", Policy: "budget", Window: 128_000, Reserve: 4096, Usable: 123_904, Used: 20_000, WillTrigger: true,
+		Sections: []core.ContextPart{{Name: "system", Tokens: 500}, {Name: "tail", Tokens: 19_500, Messages: 28}, {Name: "free", Tokens: 103_904}},
+		Triggers: []core.TriggerStatus{
+			{Name: "messages", Value: 28, Threshold: 30, Percent: 93}, {Name: "tokens", Value: 19_500, Threshold: 128_000, Percent: 15},
+		},
+		Coverage:  core.Coverage{Messages: 53, Summarized: 25, Verbatim: 28},
+		Summaries: []core.Summary{{Version: 1, MessagesCovered: 25, TokenCount: 850, Trigger: "messages", Strategy: "llm", CreatedAt: now.Add(-5 * time.Minute)}},
+	}, now)
+	for _, want := range []string{
+		"20,000 of 123,904 tokens used (16%)", "28 of 30 (93%)", "19,500 of 128,000 (15%)", "[##################--]",
+		"summarization will trigger on the next message", "25 messages → 850 tokens", "5m ago",
+		"53 messages: 25 summarized, 28 verbatim, 0 lost",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in:\n%s", want, b.String())
+		}
+	}
+	for _, line := range strings.Split(b.String(), "\n") {
+		if strings.HasPrefix(line, "[") && len([]rune(line)) != 62 {
+			t.Errorf("the bar has %d characters, want 62: %q", len([]rune(line)), line)
+		}
+	}
+}
+
+func TestMarkdownPlainWithoutTerminal(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	m := term.NewMarkdown(&b, 0, 0)
+	m.Write("**bold** ")
+	m.Write("text")
+	m.Close()
+	if got, want := b.String(), "**bold** text\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestMarkdownReplacesWholeBlocks(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	m := term.NewMarkdown(&b, 40, 20)
+	for _, piece := range []string{"# Ti", "tle\n\n", "```go\nx := 1\n\ny := 2\n```\n", "\nlast **wo", "rd**"} {
+		m.Write(piece)
+	}
+	m.Close()
+	if got := strings.Count(b.String(), "\x1b[J"); got != 3 {
+		t.Errorf("%d blocks were replaced, want 3 (title, code, last line):\n%q", got, b.String())
+	}
+	if strings.HasSuffix(b.String(), "**") {
+		t.Errorf("the last block is not rendered: %q", b.String())
+	}
+}
