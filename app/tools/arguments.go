@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,11 +26,11 @@ func arguments[T any](raw, example string) (T, error) {
 }
 
 func decode(raw string, target any) error {
-	decoder := json.NewDecoder(bytes.NewBufferString(raw))
-	decoder.DisallowUnknownFields()
-	if raw[0] != '{' && json.Valid([]byte(raw)) {
+	if raw[0] != '{' {
 		return errors.New("the arguments are not an object")
 	}
+	decoder := json.NewDecoder(strings.NewReader(raw))
+	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(target); err != nil {
 		return explain(err)
 	}

@@ -76,6 +76,7 @@ func TestSpecs(t *testing.T) {
 	t.Parallel()
 	for name, tool := range map[string]tools.Tool{
 		"current_time": tools.NewCurrentTime(time.Now),
+		"calculator":   tools.NewCalculator(),
 	} {
 		spec := tool.Spec()
 		if spec.Name != name || spec.Description == "" {
