@@ -1,0 +1,56 @@
+package runs
+
+import (
+	"encoding/json"
+
+	"bobbin/app/core"
+)
+
+// draft is the message on its way of a run.
+type draft struct {
+	Message core.MessageID `json:"message_id"`
+	Text    string         `json:"text"`
+}
+
+// encodeDraft returns the draft as it is stored in Run.Partial.
+func encodeDraft(d draft) (string, error) {
+	raw, err := json.Marshal(d)
+	return string(raw), err
+}
+
+// decodeDraft reads what encodeDraft wrote; anything else is no draft.
+func decodeDraft(partial string) draft {
+	var d draft
+	if partial == "" || json.Unmarshal([]byte(partial), &d) != nil {
+		return draft{}
+	}
+	return d
+}
+
+// execState is what the journal knows of a run that this process executes.
+type execState struct {
+	attempt int
+	message core.MessageID // on its way; empty = none
+	text    []byte         // of the message so far
+	unsaved bool           // there is more than what was saved
+	ended   bool           // an end was written
+}
+
+// add puts a piece of the message on its way where it belongs. A piece that
+// leaves a hole is dropped: it could not be read.
+func (s *execState) add(kind core.EventType, d core.DeltaData) {
+	if d.MessageID != s.message {
+		s.message, s.text = d.MessageID, nil
+	}
+	s.unsaved = true
+	if kind == core.EventMessageDelta && d.Offset >= 0 && d.Offset <= len(s.text) {
+		s.text = append(s.text[:d.Offset], d.Text...)
+	}
+}
+
+// forget drops the message if it is the one on its way.
+func (s *execState) forget(id core.MessageID) {
+	if id == s.message {
+		s.message, s.text, s.unsaved = "", nil, false
+	}
+}

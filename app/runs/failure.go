@@ -1,0 +1,100 @@
+package runs
+
+import (
+	"context"
+	"errors"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+)
+
+// Why the work on a run was broken off, besides core.ErrCanceled.
+var (
+	errLost       = errors.New("the run belongs to another attempt")
+	errHandedBack = errors.New("the process stops: the run is handed back")
+	errRunTime    = errors.New("the run took longer than it may")
+	errPanic      = errors.New("panic") // logged with its stack where it was recovered
+	errNoEnd      = errors.New("the engine returned before the run had ended")
+)
+
+// internal is what users hear of a fault of our own.
+const internal = "Something went wrong inside the server, and nothing of it is your fault. " +
+	"Send the message again; if it happens again, give the operator the id of this run."
+
+// runError returns what users may know of the error that ended a run: a stable
+// code, and a sentence that says what to do. What a provider said, and whatever
+// else is inside, is left to the log.
+func runError(err error) core.RunError {
+	var e *core.Error
+	shown := errors.As(err, &e)
+	if shown && e.Code != "" {
+		return core.RunError{Code: e.Code, Message: e.Message}
+	}
+	if m := llm.AsError(err); m != nil {
+		return modelError(m.Kind)
+	}
+	for _, k := range kinds() {
+		if !errors.Is(err, k.kind) {
+			continue
+		}
+		if shown && errors.Is(e, k.kind) {
+			return core.RunError{Code: k.code, Message: e.Message}
+		}
+		return core.RunError{Code: k.code, Message: k.message}
+	}
+	return core.RunError{Code: "internal", Message: internal}
+}
+
+// kind is what a kind of error is called when it ends a run.
+type kind struct {
+	kind    error
+	code    string
+	message string // when the error has none that may be shown
+}
+
+func kinds() []kind {
+	return []kind{
+		{errRunTime, "run_timeout", "The answer took longer than a run may take and was stopped. Ask for less at once, or raise the time limit."},
+		{core.ErrContextFloor, "context_floor", "What must be sent does not fit the model's context window. Choose a model with a larger window, or shorten the system prompt, the tools or the message."},
+		{core.ErrModel, "model_error", "The model failed. Send the message again, or choose another model."},
+		{core.ErrTimeout, "timeout", "A time limit passed before the answer was ready. Send the message again."},
+		{context.DeadlineExceeded, "timeout", "A time limit passed before the answer was ready. Send the message again."},
+		{core.ErrRateLimited, "rate_limited", "Too much was asked for at once. Wait a moment and send the message again."},
+		{core.ErrUnavailable, "unavailable", "A part of the server cannot be reached at the moment. Send the message again later."},
+		{core.ErrTooLarge, "too_large", "Something in this conversation is larger than allowed. Shorten the message."},
+		{core.ErrNotFound, "not_found", "Something that the answer needs does not exist any more. Check the session's agent and model."},
+		{core.ErrInvalid, "invalid", "The session's settings are not valid. Check its agent and model."},
+		{core.ErrUnprocessable, "unprocessable", "The message could not be processed. Change it and send it again."},
+		{core.ErrForbidden, "forbidden", "This is not allowed."},
+	}
+}
+
+// modelError returns what users may know of a failed model call.
+func modelError(kind llm.ErrorKind) core.RunError {
+	message := "The model failed. Send the message again, or choose another model."
+	switch kind {
+	case llm.KindRateLimit:
+		message = "The model's provider accepts no more requests at the moment. Wait a minute and send the message again."
+	case llm.KindAuth:
+		message = "The model's provider did not accept the API key. Check the provider's key in the server's configuration."
+	case llm.KindTimeout:
+		message = "The model did not answer in time. Send the message again, or choose a faster model."
+	case llm.KindOverloaded:
+		message = "The model's provider is overloaded or out of order. Send the message again later, or choose another model."
+	case llm.KindContextLength:
+		message = "The provider refused the prompt as too long, and making it shorter did not help. Choose a model with a larger window, or check the configured context window of this one."
+	case llm.KindNotFound:
+		message = "The provider does not know this model. Choose another one, or check its name in the configuration."
+	case llm.KindInvalid:
+		message = "The provider did not accept the request. Choose another model, or check the model's configuration."
+	case llm.KindNetwork:
+		message = "The model's provider could not be reached. Check the network and the provider's URL, then send the message again."
+	case llm.KindTruncated:
+		message = "The model's answer broke off. Send the message again."
+	case llm.KindContentFilter:
+		message = "The provider's content filter stopped the answer. Put the message differently."
+	case llm.KindUnknown, llm.KindCanceled, "":
+		kind = "error"
+	}
+	return core.RunError{Code: "model_" + string(kind), Message: message}
+}

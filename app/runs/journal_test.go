@@ -1,0 +1,262 @@
+package runs_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/runs"
+	"bobbin/app/runs/runstest"
+)
+
+// ENGINE: runs.partial is saved every second; a short answer costs nothing.
+func TestPartialIsSavedOnceASecond(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, runstest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+			if run.Input.Content == "short" {
+				say(ctx, j, run, "m0", 0, "x")
+				return answer(ctx, j, run)
+			}
+			for i := range 250 { // 2.5 s
+				say(ctx, j, run, "m1", i, "x")
+				<-time.After(10 * time.Millisecond)
+			}
+			<-time.After(10 * time.Second)
+			return answer(ctx, j, run)
+		}).run(t)
+		synctest.Wait()
+		p.accept(t, "short")
+		run := p.accept(t, "long")
+		<-time.After(10 * time.Second)
+		got := p.db.Partials()
+		if len(got) != 3 || !strings.Contains(got[2], strings.Repeat("x", 250)) {
+			t.Errorf("got %d partials %.80q, want 3, the last with all 250 bytes", len(got), got)
+		}
+		<-time.After(10 * time.Second)
+		p.wantStatus(t, run, core.RunSucceeded)
+	})
+}
+
+// The stream of the model does not wait for the database.
+func TestDeltaNeverWaitsForTheDatabase(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, runstest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+			begin := time.Now()
+			for i := range 30 {
+				say(ctx, j, run, "m1", i, "x")
+				<-time.After(100 * time.Millisecond)
+			}
+			if took := time.Since(begin); took != 3*time.Second {
+				t.Errorf("got a stream of %v, want 3 s", took)
+			}
+			return answer(ctx, j, run)
+		}).run(t)
+		p.db.Fail(func(call string) error {
+			if call == "SavePartial" {
+				return errDown
+			}
+			return nil
+		})
+		run := p.accept(t, "hello")
+		<-time.After(5 * time.Second)
+		p.wantStatus(t, run, core.RunSucceeded)
+		if n := len(p.feed.passing); n != 30 {
+			t.Errorf("got %d deltas passed on, want 30", n)
+		}
+	})
+}
+
+// A process that died while a run was to be canceled: its restart keeps what was
+// said. Otherwise it takes that back, as the next attempt writes a new message.
+func TestTextOfALostAttempt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		cancel bool
+		stored bool // the message is in the log already
+		status core.RunStatus
+		log    []string
+		taken  bool // message.discarded comes
+	}{
+		{"goes on", false, false, core.RunSucceeded, []string{"hello", "re: hello"}, true},
+		{"was to be canceled", true, false, core.RunCanceled, []string{"hello", "Once upon"}, false},
+		{"finished message", false, true, core.RunSucceeded, []string{"hello", "Once upon", "re: hello"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			simulate(t, func(t *testing.T) {
+				db := runstest.New()
+				dead := newProcess(t, db, "w", runs.Limits{}, answer)
+				dead.dead = true
+				run := dead.accept(t, "hello")
+				store := db.RunStore()
+				if c.stored {
+					m := message(run, core.RoleAssistant, "Once upon")
+					m.ID = "m1"
+					if _, err := store.Write(t.Context(), write(run, m)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := store.SavePartial(t.Context(), run.ID, 1, `{"message_id":"m1","text":"Once upon"}`); err != nil {
+					t.Fatal(err)
+				}
+				if c.cancel {
+					if _, _, err := store.RequestCancel(t.Context(), ann, run.ID); err != nil {
+						t.Fatal(err)
+					}
+				}
+				p := newProcess(t, db, "w", runs.Limits{}, answer)
+				p.session = dead.session
+				p.run(t)
+				synctest.Wait()
+				p.wantStatus(t, run, c.status)
+				p.wantTexts(t, c.log...)
+				if got := slices.Contains(p.types(), core.EventMessageDiscarded); got != c.taken {
+					t.Errorf("got message.discarded %v, want %v", got, c.taken)
+				}
+			})
+		})
+	}
+}
+
+// The newer attempt of a run replaces the older one in the same process, and
+// begins when that has left.
+func TestNewerAttemptReplacesTheOlder(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		var left atomic.Bool
+		p := newProcess(t, runstest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+			if run.Attempt == 1 {
+				<-ctx.Done()
+				<-time.After(time.Second)
+				left.Store(true)
+				return ctx.Err()
+			}
+			if !left.Load() {
+				t.Error("got two attempts at work, want one")
+			}
+			return answer(ctx, j, run)
+		}).run(t)
+		run := p.accept(t, "hello")
+		synctest.Wait()
+		p.service.Start(run) // the same attempt: nothing
+		taken, err := p.db.RunStore().TakeOver(t.Context(), "w", true, 10)
+		if err != nil || len(taken) != 1 {
+			t.Fatalf("got %d runs and error %v, want 1", len(taken), err)
+		}
+		p.service.Start(taken[0])
+		<-time.After(2 * time.Second)
+		p.wantStatus(t, run, core.RunSucceeded)
+		p.wantTexts(t, "hello", "re: hello")
+	})
+}
+
+// A message whose commit was not acknowledged is in the log: a cancel that comes
+// then neither repeats it nor takes it back.
+func TestCancelAfterALostAcknowledgement(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		end  func(p *process, run core.Run)
+		want core.RunStatus
+	}{
+		{"canceled", func(p *process, run core.Run) { p.service.Cancel(run.ID) }, core.RunCanceled},
+		{"out of time", func(*process, core.Run) { <-time.After(time.Second) }, core.RunFailed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			simulate(t, func(t *testing.T) {
+				db := runstest.New()
+				p := newProcess(t, db, "w", runs.Limits{RunTime: time.Second}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+					say(ctx, j, run, "m1", 0, "who")
+					m := message(run, core.RoleAssistant, "whole")
+					m.ID = "m1"
+					_, err := j.Append(ctx, write(run, m))
+					return err
+				}).run(t)
+				db.FailAfter(always("Write"))
+				run := p.accept(t, "hello")
+				synctest.Wait()
+				c.end(p, run)
+				db.FailAfter(nil)
+				<-time.After(10 * time.Second)
+				if got := p.wantStatus(t, run, c.want); got.AnswerID != "m1" {
+					t.Errorf("got answer %q, want m1", got.AnswerID)
+				}
+				p.wantTexts(t, "hello", "whole")
+				if slices.Contains(p.types(), core.EventMessageDiscarded) {
+					t.Error("got message.discarded of a message that is in the log")
+				}
+			})
+		})
+	}
+}
+
+// A piece that leaves a hole in the text is not kept as if nothing were missing.
+func TestTextWithAHoleIsNotKept(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, runstest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+			say(ctx, j, run, "m1", 0, "abc")
+			say(ctx, j, run, "m2", 3, "def")
+			return hang(ctx, j, run)
+		}).run(t)
+		run := p.accept(t, "hello")
+		synctest.Wait()
+		p.service.Cancel(run.ID)
+		synctest.Wait()
+		p.wantStatus(t, run, core.RunCanceled)
+		p.wantTexts(t, "hello")
+	})
+}
+
+// Results of finished work are stored though the run is broken off meanwhile.
+func TestAppendAfterCancel(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, runstest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+			<-ctx.Done()
+			return answer(ctx, j, run)
+		}).run(t)
+		run := p.accept(t, "hello")
+		synctest.Wait()
+		p.service.Cancel(run.ID)
+		synctest.Wait()
+		p.wantStatus(t, run, core.RunSucceeded)
+		p.wantTexts(t, "hello", "re: hello")
+	})
+}
+
+// What the store refuses is not tried again, and what it cannot do is not tried
+// again once nobody waits for it.
+func TestAppendErrors(t *testing.T) {
+	t.Parallel()
+	reason := errors.New("the reason")
+	for _, c := range []struct {
+		name string
+		err  error
+		want error
+	}{
+		{"stale", core.ErrStale, core.ErrStale},
+		{"invalid", core.ErrInvalid, core.ErrInvalid},
+		{"down", errDown, errDown},
+		{"given up", errDown, reason},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			simulate(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				cancel(reason)
+				p := newProcess(t, runstest.New(), "w", runs.Limits{}, answer)
+				p.db.Fail(func(string) error { return c.err })
+				_, err := p.journal.Append(ctx, core.RunWrite{RunID: "r1"})
+				if !errors.Is(err, c.want) {
+					t.Errorf("got %v, want %v", err, c.want)
+				}
+				if n := p.db.Calls("Write"); n != 1 {
+					t.Errorf("got %d tries, want 1", n)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,204 @@
+package runs
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// runStore is what a Service needs of the runs in storage.
+type runStore interface {
+	Claim(ctx context.Context, session core.SessionID, worker string) (core.Claimed, error)
+	TakeOver(ctx context.Context, worker string, all bool, limit int) ([]core.Run, error)
+	Waiting(ctx context.Context, limit int) ([]core.SessionID, error)
+	Renew(ctx context.Context, worker string, runs []core.RunID) (lost []core.RunID, err error)
+	Release(ctx context.Context, worker string) error
+	CancelRequested(ctx context.Context, worker string) ([]core.RunID, error)
+}
+
+// messageStore reads the message log.
+type messageStore interface {
+	GetMessagesAfter(ctx context.Context, scope core.Scope, session core.SessionID, after core.MessageID) ([]core.Message, error)
+}
+
+// engine executes runs. Execute returns when the run has ended in the database,
+// or with the error that ended it; it honors the end of ctx.
+type engine interface {
+	Execute(ctx context.Context, run core.Run) error
+}
+
+// counter counts the tokens of a message for the log.
+type counter interface {
+	Message(m core.Message) int
+}
+
+// Limits bound what runs may take. Zero values mean the defaults.
+type Limits struct {
+	Concurrent int           // runs that execute at once in this process; default 256, more wait
+	RunTime    time.Duration // of one execution; default 10 min
+	Grace      time.Duration // for runs at work when the process stops; default 30 s
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.Concurrent <= 0 {
+		l.Concurrent = 256
+	}
+	if l.RunTime <= 0 {
+		l.RunTime = 10 * time.Minute
+	}
+	if l.Grace <= 0 {
+		l.Grace = 30 * time.Second
+	}
+	return l
+}
+
+// Options are what a Service is made of. All but Limits are required.
+type Options struct {
+	Store    runStore
+	Messages messageStore
+	Engine   engine
+	Journal  *Journal
+	Counter  counter
+	// Worker names this process in leases. It is the same after a restart, so that
+	// the restart takes over its own runs at once, and no other process has it.
+	Worker string
+	Limits Limits
+	Logger *slog.Logger
+}
+
+// Service executes runs. Safe for concurrent use.
+type Service struct {
+	store    runStore
+	messages messageStore
+	engine   engine
+	journal  *Journal
+	counter  counter
+	worker   string
+	limits   Limits
+	log      *slog.Logger
+
+	ready chan struct{} // closed when the runs of the process before this one are taken over
+	slots chan struct{} // one element for each run at work
+	wait  sync.WaitGroup
+
+	mu       sync.Mutex
+	stopping bool                      // guarded by mu
+	active   map[core.RunID]*execution // guarded by mu
+	early    map[core.RunID]time.Time  // guarded by mu; cancels of runs that are not active here (yet)
+}
+
+// execution is one attempt of a run in this process.
+type execution struct {
+	run    core.Run
+	halt   context.CancelCauseFunc // gives everything up, the writing of its end included
+	cancel context.CancelCauseFunc // breaks off the engine's work
+	before <-chan struct{}         // closed when an older attempt has left; nil = there is none
+	left   chan struct{}           // closed when this one has left
+	atWork bool                    // it has a slot; guarded by Service.mu
+}
+
+// New returns a Service. Nothing is executed before Run is called.
+func New(o Options) *Service {
+	limits := o.Limits.withDefaults()
+	return &Service{
+		store: o.Store, messages: o.Messages, engine: o.Engine, journal: o.Journal, counter: o.Counter,
+		worker: o.Worker, limits: limits, log: o.Logger,
+		ready: make(chan struct{}), slots: make(chan struct{}, limits.Concurrent),
+		active: map[core.RunID]*execution{}, early: map[core.RunID]time.Time{},
+	}
+}
+
+// Start executes a run that this process has claimed: its status is running and
+// its lease ours. It returns at once; the work does not depend on the caller's
+// context. When the run has ended, the session's next queued run is claimed and
+// started. An attempt that is active already is not started again; a newer one
+// replaces it. While the process stops nothing is started: the run is handed back.
+func (s *Service) Start(run core.Run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.active[run.ID]
+	if s.stopping || old != nil && old.run.Attempt >= run.Attempt {
+		return
+	}
+	// A run is detached from whoever asked for it, here and only here.
+	whole, halt := context.WithCancelCause(context.Background())
+	work, cancel := context.WithCancelCause(whole)
+	x := &execution{run: run, halt: halt, cancel: cancel, left: make(chan struct{})}
+	if old != nil {
+		old.cancel(errLost)
+		x.before = old.left
+	}
+	if _, early := s.early[run.ID]; early || run.CancelRequested {
+		cancel(core.ErrCanceled)
+		delete(s.early, run.ID)
+	}
+	s.active[run.ID] = x
+	s.wait.Go(func() {
+		defer s.leave(x)
+		s.live(whole, work, x)
+	})
+}
+
+// Cancel breaks off a run that this process executes, or is about to, and
+// reports whether it was found at work. What it said so far is kept. Cancel does
+// not wait for the run's end.
+func (s *Service) Cancel(run core.RunID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.active[run]
+	if x == nil {
+		// It may be on its way from the transaction that claimed it to Start.
+		s.early[run] = time.Now()
+		return false
+	}
+	x.cancel(core.ErrCanceled)
+	return true
+}
+
+// Active counts the runs of this process that have not ended.
+func (s *Service) Active() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.active)
+}
+
+// leave takes the execution out.
+func (s *Service) leave(x *execution) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.active[x.run.ID] == x {
+		delete(s.active, x.run.ID)
+	}
+	x.halt(nil)
+	close(x.left)
+}
+
+// lose breaks off a run that belongs to somebody else now.
+func (s *Service) lose(run core.RunID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if x := s.active[run]; x != nil {
+		x.cancel(errLost)
+	}
+}
+
+// ids returns the active runs.
+func (s *Service) ids() []core.RunID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ids := make([]core.RunID, 0, len(s.active))
+	for id := range s.active {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// isStopping reports whether nothing new may begin.
+func (s *Service) isStopping() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopping
+}

@@ -1,0 +1,321 @@
+package runs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/runs"
+	"bobbin/app/runs/runstest"
+)
+
+// ENGINE, life of a run: the end of a run claims the next, so U1 A1 U2 A2.
+func TestRunsOfASessionGoOneAfterTheOther(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, runstest.New(), "w", runs.Limits{}, answer).run(t)
+		first := p.accept(t, "one")
+		p.accept(t, "two")
+		p.accept(t, "three")
+		synctest.Wait()
+		p.wantTexts(t, "one", "re: one", "two", "re: two", "three", "re: three")
+		p.wantStatus(t, first, core.RunSucceeded)
+		if got, want := p.feed.published(), p.types(); len(got) != len(want) {
+			t.Errorf("got %d events published, want all %d", len(got), len(want))
+		}
+		if n := p.service.Active(); n != 0 {
+			t.Errorf("got %d active runs, want 0", n)
+		}
+	})
+}
+
+func TestNothingIsExecutedBeforeRun(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, runstest.New(), "w", runs.Limits{}, answer)
+		run := p.accept(t, "hello")
+		synctest.Wait()
+		p.wantStatus(t, run, core.RunRunning)
+		p.run(t)
+		synctest.Wait()
+		// The run looks like one of the process before: it is taken over.
+		if got := p.wantStatus(t, run, core.RunSucceeded); got.Attempt != 2 {
+			t.Errorf("got attempt %d, want 2", got.Attempt)
+		}
+		p.wantTexts(t, "hello", "re: hello")
+	})
+}
+
+func TestConcurrentRunsAreBounded(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		var now, most atomic.Int32
+		db := runstest.New()
+		p := newProcess(t, db, "w", runs.Limits{Concurrent: 3}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+			n := now.Add(1)
+			most.Store(max(most.Load(), n))
+			<-time.After(time.Second)
+			now.Add(-1)
+			return answer(ctx, j, run)
+		}).run(t)
+		var all []core.Run
+		for i := range 10 {
+			p.session = db.AddSession()
+			all = append(all, p.accept(t, fmt.Sprint(i)))
+		}
+		<-time.After(3500 * time.Millisecond)
+		synctest.Wait()
+		if got := most.Load(); got != 3 {
+			t.Errorf("got %d runs at once, want 3", got)
+		}
+		<-time.After(time.Second)
+		for _, run := range all {
+			p.wantStatus(t, run, core.RunSucceeded)
+		}
+	})
+}
+
+// CONVENTIONS, Errors: a panic in a run becomes a failed run.
+func TestPanicBecomesAFailedRun(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, runstest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+			if run.Input.Content == "boom" {
+				panic("secret of the house")
+			}
+			return answer(ctx, j, run)
+		}).run(t)
+		run := p.accept(t, "boom")
+		p.accept(t, "next")
+		synctest.Wait()
+		got := p.wantStatus(t, run, core.RunFailed)
+		if got.Error == nil || got.Error.Code != "internal" || strings.Contains(got.Error.Message, "secret") {
+			t.Errorf("got error %+v, want code internal and nothing from inside", got.Error)
+		}
+		p.wantTexts(t, "boom", "next", "re: next")
+		p.stop()
+		for _, want := range []string{"secret of the house", "goroutine"} {
+			if !strings.Contains(p.log.String(), want) {
+				t.Errorf("got log without %q, want the panic with its stack", want)
+			}
+		}
+	})
+}
+
+func TestErrorsOfRuns(t *testing.T) {
+	t.Parallel()
+	model := func(kind llm.ErrorKind) error {
+		return fmt.Errorf("node: %w", &llm.Error{Kind: kind, Message: "sk-secret", Provider: "openai"})
+	}
+	for _, c := range []struct {
+		name    string
+		err     error
+		code    string
+		message string // part of it
+	}{
+		{"context floor", core.Errorf(core.ErrContextFloor, "the system prompt alone is too long"), "context_floor", "system prompt alone"},
+		{"context floor without words", fmt.Errorf("x: %w", core.ErrContextFloor), "context_floor", "larger window"},
+		{"step limit", &core.Error{Kind: core.ErrUnprocessable, Code: "step_limit", Message: "too many steps"}, "step_limit", "too many steps"},
+		{"rate limit", model(llm.KindRateLimit), "model_rate_limit", "Wait"},
+		{"auth", model(llm.KindAuth), "model_auth", "key"},
+		{"timeout of the model", model(llm.KindTimeout), "model_timeout", "in time"},
+		{"overloaded", model(llm.KindOverloaded), "model_overloaded", "later"},
+		{"context length", model(llm.KindContextLength), "model_context_length", "window"},
+		{"no such model", model(llm.KindNotFound), "model_not_found", "another"},
+		{"invalid", model(llm.KindInvalid), "model_invalid", "another"},
+		{"network", model(llm.KindNetwork), "model_network", "network"},
+		{"truncated", model(llm.KindTruncated), "model_truncated", "again"},
+		{"filter", model(llm.KindContentFilter), "model_content_filter", "differently"},
+		{"unknown", model(llm.KindUnknown), "model_error", "another model"},
+		{"a new kind", model("empty"), "model_empty", "another model"},
+		{"model without more", core.ErrModel, "model_error", "another model"},
+		{"timeout", core.Errorf(core.ErrTimeout, "the summary took too long"), "timeout", "summary"},
+		{"deadline", context.DeadlineExceeded, "timeout", "time limit"},
+		{"agent is gone", core.Errorf(core.ErrNotFound, "agent bob does not exist"), "not_found", "bob"},
+		{"anything else", errors.New("pq: password wrong"), "internal", "operator"},
+		{"no end", nil, "internal", "operator"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			simulate(t, func(t *testing.T) {
+				p := newProcess(t, runstest.New(), "w", runs.Limits{}, func(context.Context, *runs.Journal, core.Run) error {
+					return c.err
+				}).run(t)
+				run := p.accept(t, "hello")
+				synctest.Wait()
+				got := p.wantStatus(t, run, core.RunFailed)
+				if got.Error == nil || got.Error.Code != c.code || !strings.Contains(got.Error.Message, c.message) {
+					t.Fatalf("got error %+v, want code %s and a message with %q", got.Error, c.code, c.message)
+				}
+				if strings.Contains(got.Error.Message, "secret") || strings.Contains(got.Error.Message, "pq:") {
+					t.Errorf("got message %q, want nothing from inside", got.Error.Message)
+				}
+			})
+		})
+	}
+}
+
+func TestRunTimeLimit(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, runstest.New(), "w", runs.Limits{}, hang).run(t)
+		begin := time.Now()
+		run := p.accept(t, "hello")
+		<-time.After(9 * time.Minute)
+		p.wantStatus(t, run, core.RunRunning)
+		<-time.After(2 * time.Minute)
+		got := p.wantStatus(t, run, core.RunFailed)
+		if got.Error == nil || got.Error.Code != "run_timeout" {
+			t.Errorf("got error %+v, want code run_timeout", got.Error)
+		}
+		if took := got.FinishedAt.Sub(begin).Round(time.Second); took != 10*time.Minute {
+			t.Errorf("got the end after %v, want 10 min", took)
+		}
+	})
+}
+
+// toolRun calls two tools, stores the first result, says half a sentence, and
+// ends with end.
+func toolRun(end execute) execute {
+	return func(ctx context.Context, j *runs.Journal, run core.Run) error {
+		call := message(run, core.RoleAssistant, "")
+		call.ToolCalls = []core.ToolCall{{ID: "c1", Name: "clock"}, {ID: "c2", Name: "mail"}, {ID: "c3", Name: "calc"}}
+		result := message(run, core.RoleTool, "noon")
+		result.ToolCallID = "c1"
+		if _, err := j.Append(ctx, write(run, call, result)); err != nil {
+			return err
+		}
+		say(ctx, j, run, "m9", 0, "half a ")
+		say(ctx, j, run, "m9", 7, "sentence")
+		return end(ctx, j, run)
+	}
+}
+
+// ENGINE: failed and canceled runs write results for their open tool calls in the
+// same transaction. CONTEXT § 3, invariant 4.
+func TestFailedRunAnswersItsOpenCalls(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, runstest.New(), "w", runs.Limits{}, toolRun(func(context.Context, *runs.Journal, core.Run) error {
+			return errors.New("disk on fire")
+		})).run(t)
+		run := p.accept(t, "hello")
+		synctest.Wait()
+		p.wantStatus(t, run, core.RunFailed)
+		<-time.After(2 * time.Second)
+		if n := p.db.Calls("SavePartial"); n != 0 {
+			t.Errorf("got %d saves of a run that has ended, want 0", n)
+		}
+		const open = "error: the call was interrupted; whether it took effect is not known"
+		p.wantTexts(t, "hello", "", "noon", open, open)
+		log := p.db.Log(p.session.ID)
+		if a, b := log[3], log[4]; a.ToolCallID != "c2" || b.ToolCallID != "c3" || a.ToolName != "mail" ||
+			a.Status != core.MessageFailed || a.TokenCount != len(open) {
+			t.Errorf("got results %+v and %+v, want them for c2 and c3, in order", a, b)
+		}
+		types := p.types()
+		if got := types[len(types)-2:]; !slices.Equal(got, []core.EventType{core.EventMessageDiscarded, core.EventRunFailed}) {
+			t.Errorf("got events %v at the end, want the text taken back and the failure", got)
+		}
+	})
+}
+
+func TestCanceledRunKeepsWhatWasSaid(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, runstest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+			if run.Input.Content == "next" {
+				return answer(ctx, j, run)
+			}
+			return toolRun(hang)(ctx, j, run)
+		}).run(t)
+		run := p.accept(t, "hello")
+		p.accept(t, "next")
+		synctest.Wait()
+		if !p.service.Cancel(run.ID) {
+			t.Error("got false from Cancel, want true")
+		}
+		p.service.Cancel(run.ID)
+		synctest.Wait()
+		got := p.wantStatus(t, run, core.RunCanceled)
+		log := p.db.Log(p.session.ID)
+		partial := log[5]
+		if partial.ID != "m9" || partial.Content != "half a sentence" || partial.Status != core.MessagePartial || got.AnswerID != "m9" {
+			t.Errorf("got %+v and answer %s, want the partial message with the id of its deltas", partial, got.AnswerID)
+		}
+		if n := p.db.Calls("Write"); n != 3 { // the calls, the end, the next answer
+			t.Errorf("got %d writes, want 3: the end is one", n)
+		}
+		if last := log[len(log)-1].Content; last != "re: next" {
+			t.Errorf("got %q last, want the next run's answer", last)
+		}
+	})
+}
+
+func TestCanceledRunThatOnlyThoughtTakesItBack(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, runstest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+			e := core.NewEvent(run.SessionID, run.ID, core.EventReasoningDelta,
+				core.DeltaData{MessageID: "m1", Attempt: run.Attempt, Text: "hm"})
+			j.Delta(ctx, e)
+			return hang(ctx, j, run)
+		}).run(t)
+		run := p.accept(t, "hello")
+		synctest.Wait()
+		p.service.Cancel(run.ID)
+		synctest.Wait()
+		p.wantStatus(t, run, core.RunCanceled)
+		p.wantTexts(t, "hello")
+		if types := p.types(); !slices.Contains(types, core.EventMessageDiscarded) {
+			t.Errorf("got events %v, want message.discarded", types)
+		}
+	})
+}
+
+// What a model call that started over had said is not kept.
+func TestDiscardedTextIsNotKept(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, runstest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+			say(ctx, j, run, "m1", 0, "wrong")
+			j.Delta(ctx, core.NewEvent(run.SessionID, run.ID, core.EventMessageDiscarded, core.DiscardedData{MessageID: "m1"}))
+			return hang(ctx, j, run)
+		}).run(t)
+		run := p.accept(t, "hello")
+		synctest.Wait()
+		p.service.Cancel(run.ID)
+		synctest.Wait()
+		p.wantTexts(t, "hello")
+	})
+}
+
+// A cancel may come between the transaction that claims a run and Start.
+func TestCancelBeforeStart(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, runstest.New(), "w", runs.Limits{}, hang).run(t)
+		a, err := p.db.RunStore().Accept(t.Context(), ann, core.AcceptRun{SessionID: p.session.ID, Worker: "w"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.service.Cancel(a.Run.ID) {
+			t.Error("got true from Cancel, want false: it is not at work yet")
+		}
+		p.service.Start(a.Run)
+		synctest.Wait()
+		p.wantStatus(t, a.Run, core.RunCanceled)
+	})
+}
+
+func TestCancelWhileWaitingForASlot(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		db := runstest.New()
+		p := newProcess(t, db, "w", runs.Limits{Concurrent: 1}, hang).run(t)
+		first := p.accept(t, "first")
+		p.session = db.AddSession()
+		second := p.accept(t, "second")
+		synctest.Wait()
+		p.service.Cancel(second.ID)
+		synctest.Wait()
+		p.wantStatus(t, second, core.RunCanceled)
+		p.wantStatus(t, first, core.RunRunning)
+	})
+}

@@ -1,0 +1,204 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// callTime bounds a single call to the store that nobody waits for.
+const callTime = 5 * time.Second
+
+// live takes one execution from its start to its end. Work is the context of the
+// engine; whole lives on after a cancel, so that the end can be written.
+func (s *Service) live(whole, work context.Context, x *execution) {
+	began := time.Now()
+	if x.before != nil { // an older attempt of the run in this process
+		select {
+		case <-x.before:
+		case <-whole.Done():
+			return
+		}
+	}
+	s.journal.begin(x.run)
+	defer s.journal.finish(x.run.ID)
+	var v verdict
+	if err := s.admit(work, x); err != nil {
+		v = verdict{err: err, cause: err}
+	} else {
+		v = s.execute(work, x)
+		<-s.slots
+	}
+	s.conclude(whole, x, v, began)
+}
+
+// admit waits until the run may begin: the runs of the process before are taken
+// over, and a slot is free. It returns the cause of ctx's end if that comes first.
+func (s *Service) admit(ctx context.Context, x *execution) error {
+	select {
+	case <-s.ready:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case s.slots <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := context.Cause(ctx); err != nil {
+		<-s.slots
+		return err
+	}
+	x.atWork = true
+	return nil
+}
+
+// verdict is what came of an execution.
+type verdict struct {
+	err   error // of the engine; nil = it says that the run has ended
+	cause error // why the work was broken off; nil = it was not
+}
+
+// execute lets the engine work, within the time limit.
+func (s *Service) execute(ctx context.Context, x *execution) verdict {
+	ctx, stop := context.WithTimeoutCause(ctx, s.limits.RunTime, errRunTime)
+	defer stop()
+	run := x.run
+	ctx = core.WithIdentity(ctx, core.Identity{Owner: run.Owner, User: run.User})
+	s.log.InfoContext(ctx, "run started", "run_id", run.ID, "session_id", run.SessionID,
+		"agent", run.Agent, "attempt", run.Attempt)
+	s.discardLost(ctx, run)
+	err := s.protect(ctx, run)
+	return verdict{err: err, cause: context.Cause(ctx)}
+}
+
+// discardLost takes back the text that an attempt before this one left behind: a
+// new attempt writes a new message.
+func (s *Service) discardLost(ctx context.Context, run core.Run) {
+	d := s.journal.draft(run.ID)
+	if d.Message == "" {
+		return
+	}
+	s.journal.drop(run.ID)
+	own, err := s.history(ctx, run)
+	if err == nil && !contains(own, d.Message) {
+		_, err = s.journal.Append(ctx, core.RunWrite{
+			RunID: run.ID, SessionID: run.SessionID, Attempt: run.Attempt,
+			Events: []core.Event{discarded(run, d.Message, "interrupted")},
+		})
+	}
+	if err == nil {
+		err = s.journal.store.SavePartial(ctx, run.ID, run.Attempt, "")
+	}
+	if err != nil {
+		s.log.WarnContext(ctx, "lost text not taken back", "run_id", run.ID, "err", err)
+	}
+}
+
+// protect calls the engine and turns a panic into an error.
+func (s *Service) protect(ctx context.Context, run core.Run) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.ErrorContext(ctx, "run panicked", "run_id", run.ID, "panic", p, "stack", string(debug.Stack()))
+			err = errPanic
+		}
+	}()
+	return s.engine.Execute(ctx, run)
+}
+
+// conclude does what an execution leaves to be done: it writes the run's end if
+// the engine did not, and goes on with the session's next run.
+func (s *Service) conclude(ctx context.Context, x *execution, v verdict, began time.Time) {
+	log := s.log.With("run_id", x.run.ID, "session_id", x.run.SessionID, "agent", x.run.Agent, "dur", time.Since(began))
+	switch {
+	case s.journal.ended(x.run.ID):
+		log.InfoContext(ctx, "run finished")
+	case errors.Is(v.cause, errHandedBack):
+		log.InfoContext(ctx, "run handed back")
+		s.keepDraft(ctx, x.run)
+		return
+	case errors.Is(v.cause, errLost), errors.Is(v.err, core.ErrStale):
+		log.WarnContext(ctx, "run lost to another attempt")
+		return
+	case errors.Is(v.cause, core.ErrCanceled):
+		if !s.end(ctx, log, x.run, core.RunEnd{Status: core.RunCanceled}) {
+			return
+		}
+	default:
+		if !s.end(ctx, log, x.run, failure(ctx, log, v)) {
+			return
+		}
+	}
+	s.next(ctx, x.run.SessionID)
+}
+
+// keepDraft saves what a run that is handed back said so far, so that its next
+// attempt can take it back.
+func (s *Service) keepDraft(ctx context.Context, run core.Run) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
+	defer cancel()
+	s.journal.saveDraft(ctx, run.ID)
+}
+
+// failure returns how a run ends that the engine could not finish.
+func failure(ctx context.Context, log *slog.Logger, v verdict) core.RunEnd {
+	err := v.err
+	switch {
+	case errors.Is(v.cause, errRunTime):
+		err = errRunTime
+	case err == nil:
+		err = errNoEnd
+	}
+	e := runError(err)
+	level := slog.LevelWarn
+	if e.Code == "internal" {
+		level = slog.LevelError
+	}
+	log.Log(ctx, level, "run failed", "code", e.Code, "err", err)
+	return core.RunEnd{Status: core.RunFailed, Error: &e}
+}
+
+// end writes the run's end, and reports false if that is not ours to do or could
+// not be done before the process had to stop.
+func (s *Service) end(ctx context.Context, log *slog.Logger, run core.Run, end core.RunEnd) bool {
+	own, err := s.history(ctx, run)
+	if err == nil {
+		_, err = s.journal.Append(ctx, s.ending(run, own, end))
+	}
+	switch {
+	case err == nil:
+		log.InfoContext(ctx, "run finished", "status", end.Status)
+		return true
+	case errors.Is(err, core.ErrStale):
+		log.WarnContext(ctx, "run lost to another attempt")
+	default:
+		log.ErrorContext(ctx, "end of run not written", "status", end.Status, "err", err)
+		s.keepDraft(ctx, run)
+	}
+	return false
+}
+
+// next claims the session's oldest queued run, if there is one, and starts it.
+// What goes wrong here the sweep makes good.
+func (s *Service) next(ctx context.Context, session core.SessionID) {
+	if s.isStopping() {
+		return
+	}
+	call, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	c, err := s.store.Claim(call, session, s.worker)
+	switch {
+	case errors.Is(err, core.ErrNotFound), errors.Is(err, core.ErrConflict):
+	case err != nil:
+		s.log.WarnContext(ctx, "next run not claimed", "session_id", session, "err", err)
+	default:
+		s.journal.feed.Publish(ctx, c.Events)
+		s.Start(c.Run) //nolint:contextcheck // a run is detached from whoever starts it
+	}
+}
