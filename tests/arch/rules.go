@@ -21,6 +21,7 @@ func parts() []part {
 		{dir: "app/db", may: []string{"app/core", "migrations"}},
 		{dir: "app/eval", may: []string{"app/core"}},
 		{dir: "app/events", may: []string{"app/core"}},
+		{dir: "app/folder", may: []string{"app/core"}},
 		{dir: "app/runs", may: []string{"app/core"}},
 		{dir: "app/slack", may: []string{"app/core"}},
 		{dir: "app/telemetry", may: []string{"app/core"}},
@@ -57,10 +58,11 @@ func inners() []inner {
 		{dir: "app/api/*", may: []string{"app/api/sse"}}, // the other dialects
 
 		{dir: "app/core"},
+		{dir: "app/core/compaction", may: []string{"app/core", "app/core/contextwindow", "app/core/llm", "app/core/summarize", "app/core/tokens"}},
 		{dir: "app/core/contextwindow", may: []string{"app/core", "app/core/llm", "app/core/tokens"}},
 		{dir: "app/core/llm/*", may: []string{"app/core", "app/core/llm", "app/core/tokens"}},
 		{dir: "app/core/logging", may: []string{"app/core", "app/core/config"}},
-		{dir: "app/core/summarize", may: []string{"app/core", "app/core/contextwindow", "app/core/llm", "app/core/tokens"}},
+		{dir: "app/core/summarize", may: []string{"app/core", "app/core/llm", "app/core/tokens"}},
 		{dir: "app/core/tokens", may: []string{"app/core", "app/core/llm"}},
 		{dir: "app/core/*", may: []string{"app/core"}},
 
