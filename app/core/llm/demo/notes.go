@@ -56,7 +56,7 @@ func (n *notes) add(section, text string) {
 }
 
 func (n *notes) addLine(section string, w weight, text string) {
-	if text == "" {
+	if text == "" || text == "…" { // a mark of somebody else's cut
 		return
 	}
 	for _, l := range n.lines {

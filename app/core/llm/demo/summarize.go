@@ -47,8 +47,8 @@ func (m *Model) summarize(req llm.Request) string {
 	return n.String()
 }
 
-// summaryLimit returns how many tokens the summary may have, a little under what
-// is asked, as others count a little differently.
+// summaryLimit returns how many tokens the summary may have: less than is asked
+// for, as the estimate counts less than a tokenizer does.
 func (m *Model) summaryLimit(req llm.Request, text string) int {
 	limit := MaxOutput
 	if all := askedSize.FindAllStringSubmatch(text, -1); len(all) > 0 {
@@ -59,7 +59,7 @@ func (m *Model) summaryLimit(req llm.Request, text string) int {
 	if req.MaxOutputTokens > 0 {
 		limit = min(limit, req.MaxOutputTokens)
 	}
-	return limit * 9 / 10
+	return limit * 3 / 4
 }
 
 // between returns what stands between the lines <tag> and </tag>; "" if they are

@@ -90,6 +90,10 @@ func TestO3ErrorEventInMidStream(t *testing.T) {
 		"vLLM":   {`{"object":"error","message":"bad","type":"BadRequestError","code":400}`, llm.KindInvalid},
 		"Gemini": {`[{"error":{"code":503,"message":"overloaded","status":"UNAVAILABLE"}}]`, llm.KindOverloaded},
 		"text":   {`{"error":"something broke"}`, llm.KindUnknown},
+		"type":   {`{"error":{"message":"too slow","type":"timeout"}}`, llm.KindTimeout},
+		"model":  {`{"error":{"message":"gone","type":"not_found_error"}}`, llm.KindNotFound},
+		"google": {`{"error":{"message":"late","status":"DEADLINE_EXCEEDED"}}`, llm.KindTimeout},
+		"wrong":  {`{"error":{"message":"bad","type":"invalid_request_error"}}`, llm.KindInvalid},
 		"finish": {`{"choices":[{"delta":{},"finish_reason":"error"}]}`, llm.KindOverloaded},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,7 +28,7 @@ func New(options Options) (*Model, error) {
 	}
 	transport := options.Transport
 	if transport == nil {
-		transport = http.DefaultTransport.(*http.Transport).Clone() // with ProxyFromEnvironment
+		transport = newTransport()
 	}
 	client := &http.Client{
 		Transport: transport,
@@ -36,6 +36,18 @@ func New(options Options) (*Model, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return &Model{options: options, dialect: d, client: client}, nil
+}
+
+// newTransport returns the standard transport, which honors the proxy variables
+// of the environment, with room for many calls at once to one host.
+func newTransport() http.RoundTripper {
+	standard, ok := http.DefaultTransport.(*http.Transport)
+	if !ok { // replaced by somebody who knows why
+		return http.DefaultTransport
+	}
+	transport := standard.Clone()
+	transport.MaxIdleConnsPerHost = 32
+	return transport
 }
 
 // Info describes the model.
