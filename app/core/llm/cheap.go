@@ -5,10 +5,10 @@ package llm
 // user of it may call.
 func CheapModel(provider string) string {
 	switch provider {
-	case "openai":
-		return "gpt-4o-mini"
-	case "gemini":
-		return "gemini-2.0-flash"
+	case providerOpenAI:
+		return DefaultOpenAIModel
+	case providerGemini:
+		return DefaultGeminiModel
 	default:
 		return ""
 	}

@@ -129,3 +129,14 @@ func TestOllamaModels(t *testing.T) {
 		t.Error("no address: got no error")
 	}
 }
+
+func TestCheapModel(t *testing.T) {
+	t.Parallel()
+	for provider, want := range map[string]string{
+		"openai": llm.DefaultOpenAIModel, "gemini": llm.DefaultGeminiModel, "ollama": "", "demo": "",
+	} {
+		if got := llm.CheapModel(provider); got != want {
+			t.Errorf("%s: got %q, want %q", provider, got, want)
+		}
+	}
+}

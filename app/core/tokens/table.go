@@ -90,6 +90,7 @@ func google() []ModelInfo {
 		{"gemini-2-5", 1_048_576, 65_536, gemini},
 		{"gemini-2-5-flash-image", 32_768, 32_768, gemini},
 		{"gemini-3", 1_000_000, 65_536, gemini},
+		{"gemini-flash", 1_000_000, 65_536, gemini}, // gemini-flash-latest, -lite-latest: names for the newest
 		{"gemini-3-pro-image", 65_536, 32_768, gemini},
 		{"gemma", 8_192, 8_192, gemma},
 		{"gemma-3", 131_072, 8_192, gemma},
