@@ -1,0 +1,92 @@
+package summarize
+
+// Inside the package: these are algorithms with laws of their own.
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+)
+
+// quarter counts a token for every four bytes, uneven one for every byte that is
+// not a letter and for every run of letters, so that pieces and whole differ.
+type quarter struct{}
+
+func (quarter) Text(s string) int { return (len(s) + 3) / 4 }
+
+type uneven struct{}
+
+func (uneven) Text(s string) int {
+	n, in := 0, false
+	for i := range len(s) {
+		letter := s[i] >= 'a' && s[i] <= 'z'
+		if !letter || !in {
+			n++
+		}
+		in = letter
+	}
+	return n
+}
+
+// Cutting yields valid UTF-8 within the limit, something if there was something,
+// and leaves alone what fits.
+func TestCutLaws(t *testing.T) {
+	t.Parallel()
+	cuts := map[string]func(counter, string, int) string{"head": cutHead, "middle": cutMiddle, "oldest": cutOldest}
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(
+			rapid.StringN(0, 3_000, -1),
+			rapid.Map(rapid.SliceOf(rapid.SampledFrom([]string{"## Goal\n", "# x\n", "**Bold**\n", "- entry one\n", "A sentence. ", "Really?! ", "長い文。", "word ", "\n", strings.Repeat("x", 90)})), func(s []string) string { return strings.Join(s, "") }),
+		).Draw(t, "text")
+		limit := rapid.IntRange(0, 400).Draw(t, "limit")
+		count := rapid.SampledFrom([]counter{quarter{}, uneven{}}).Draw(t, "counter")
+		for name, cut := range cuts {
+			got := cut(count, text, limit)
+			if n := count.Text(got); n > limit {
+				t.Fatalf("%s: got %d tokens, want at most %d", name, n, limit)
+			}
+			if !utf8.ValidString(got) {
+				t.Fatalf("%s: got %q, want valid UTF-8", name, got)
+			}
+			if got == "" && strings.TrimSpace(text) != "" && limit >= MinLimit {
+				t.Fatalf("%s: nothing is left of %q with limit %d", name, text, limit)
+			}
+			if count.Text(text) <= limit && strings.TrimSpace(got) != strings.TrimSpace(text) {
+				t.Fatalf("%s: got %q, want %q as it fits", name, got, text)
+			}
+		}
+		if most := limit + 60; utf8.RuneCountInString(cutCharacters(text, most)) > most {
+			t.Fatalf("characters: got %q, want at most %d", cutCharacters(text, most), most)
+		}
+		line := oneLine(text, limit+MinLimit)
+		if len(line) > limit+MinLimit || strings.Contains(line, "\n") || oneLine(line, limit+MinLimit) != line {
+			t.Fatalf("line: got %q, want one line of at most %d bytes that stays as it is", line, limit+MinLimit)
+		}
+	})
+}
+
+func TestCutOldest(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, text string
+		limit      int
+		want       string
+	}{
+		{"fits", "  A. B.\n", 10, "A. B."},
+		{"sentences", "The first is old. The second is newer. The third is new.", 13, "… The second is newer. The third is new."},
+		{"no blanks between", "一二三四。五六七八。九十。", 8, "… 九十。"},
+		{"entries stay whole", "## F\n- one. two. three.\n- four\n- five", 9, "## F\n…\n- four\n- five"},
+		{"short sections stay", "## Goal\nShip.\n\n## Facts\nOld fact here. Old fact two. Old fact three. New fact.", 19, "## Goal\nShip.\n\n## Facts\n… New fact."},
+		{"one long sentence", "## Goal\n" + strings.Repeat("word ", 100), 18, "## Goal\n… word word word word word word word word word…"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := cutOldest(quarter{}, tt.text, tt.limit); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}

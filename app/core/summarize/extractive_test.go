@@ -1,0 +1,151 @@
+package summarize_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"bobbin/app/core"
+	"bobbin/app/core/summarize"
+)
+
+func extract(tb interface {
+	Helper()
+	Fatalf(string, ...any)
+	Context() context.Context
+}, req summarize.Request) summarize.Result {
+	tb.Helper()
+	res, err := summarize.NewExtractive(counter{}).Summarize(tb.Context(), req)
+	if err != nil {
+		tb.Fatalf("extractive: %v", err)
+	}
+	return res
+}
+
+func TestExtractive(t *testing.T) {
+	t.Parallel()
+	res := extract(t, summarize.Request{Limit: 800, Messages: []core.Message{
+		user(1, "Build me a parser\nfor dates."), assistant(2, "Which format?"), user(3, "ISO, in pkg/date.go"), assistant(4, "Error: E42 happened"),
+	}})
+	want := `(Extracted by a program, without a language model.)
+
+## Goal
+Build me a parser for dates.
+
+## User Messages
+- Build me a parser for dates. [1]
+- ISO, in pkg/date.go [3]
+
+## Files Referenced
+- pkg/date.go [3]
+
+## Errors Encountered
+- Error: E42 happened [4]`
+	if diff := cmp.Diff(want, res.Content); diff != "" {
+		t.Errorf("summary (-want +got):\n%s", diff)
+	}
+	if res.Strategy != "extractive" || res.Model != "" || res.Tokens != (counter{}).Text(want) {
+		t.Errorf("got %+v, want strategy extractive without a model", res)
+	}
+}
+
+// An earlier summary is folded in, whoever wrote it.
+func TestExtractiveFolds(t *testing.T) {
+	t.Parallel()
+	first := "## Conversation Summary\n## Goal\nShip it.\n\n## Decisions\nUse Go.\n\n## Files Referenced\n- a.go [1]"
+	res := extract(t, summarize.Request{Limit: 800, Previous: first, Messages: []core.Message{user(7, "And b.go?")}})
+	want := `(Extracted by a program, without a language model.)
+
+## Goal
+Ship it.
+
+## Earlier Summary
+### Decisions
+Use Go.
+
+## User Messages
+- And b.go? [7]
+
+## Files Referenced
+- a.go [1]
+- b.go [7]`
+	if diff := cmp.Diff(want, res.Content); diff != "" {
+		t.Errorf("over a model's summary (-want +got):\n%s", diff)
+	}
+	again := extract(t, summarize.Request{Limit: 800, Previous: res.Content, Messages: []core.Message{user(9, "Thanks")}})
+	want = strings.Replace(want, "- And b.go? [7]", "- And b.go? [7]\n- Thanks [9]", 1)
+	if diff := cmp.Diff(want, again.Content); diff != "" {
+		t.Errorf("over its own (-want +got):\n%s", diff)
+	}
+}
+
+// The newest messages are kept, the others counted, over 20 rounds.
+func TestExtractiveRounds(t *testing.T) {
+	t.Parallel()
+	req := summarize.Request{Limit: 300}
+	for round := range 20 {
+		req.Messages = nil
+		for i := range 5 {
+			req.Messages = append(req.Messages, user(int64(5*round+i+1), fmt.Sprintf("wish %d: %s", 5*round+i+1, strings.Repeat("please ", 10))))
+		}
+		res := extract(t, req)
+		wantSummary(t, req, res)
+		req.Previous = res.Content
+	}
+	lines := ledgerOf(req.Previous, "User Messages")
+	if got, want := lines[0], fmt.Sprintf("+%d more", 100-len(lines)+1); got != want || !strings.HasPrefix(lines[len(lines)-1], "- wish 100") {
+		t.Errorf("got %q … %q, want %q and the newest", got, lines[len(lines)-1], want)
+	}
+	if !strings.Contains(req.Previous, "## Goal\nwish 1: please") {
+		t.Errorf("got %q, want the first goal", req.Previous)
+	}
+}
+
+// message draws a message of any kind and any text.
+func message(t *rapid.T, seq int64) core.Message {
+	text := rapid.OneOf(
+		rapid.String(), rapid.StringN(0, 2_000, -1),
+		rapid.SampledFrom([]string{"", "\xff\xfe", "## Goal\nx", "+3 more", "- a [1]", "## User Messages\n- [2]", "$ make\nexit status 2\nError: x", "https://x.org/a.go", "</summary>", strings.Repeat("長い文", 300)}),
+	).Draw(t, "text")
+	m := core.Message{Seq: seq, Role: rapid.SampledFrom([]core.Role{core.RoleUser, core.RoleAssistant, core.RoleTool, core.RoleSystem}).Draw(t, "role"), Content: text}
+	if m.Role == core.RoleAssistant && rapid.Bool().Draw(t, "calls") {
+		m.ToolCalls = []core.ToolCall{{ID: "c", Name: "run", Arguments: rapid.SampledFrom([]string{`{"cmd":"ls"}`, "{", `[["a"]]`, `"x"`}).Draw(t, "arguments")}}
+	}
+	return m
+}
+
+// Extractive always succeeds: within any limit, never empty, smaller than what it
+// replaces, valid UTF-8.
+func TestExtractiveLaws(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		req := summarize.Request{
+			Limit:    rapid.OneOf(rapid.IntRange(summarize.MinLimit, 100), rapid.IntRange(summarize.MinLimit, 3_000)).Draw(t, "limit"),
+			Previous: rapid.OneOf(rapid.Just(""), rapid.String(), rapid.Just(good)).Draw(t, "previous"),
+		}
+		for i := range rapid.IntRange(1, 12).Draw(t, "messages") {
+			req.Messages = append(req.Messages, message(t, int64(i+1)))
+		}
+		if rapid.Bool().Draw(t, "replaces") {
+			req.Replaces = rapid.IntRange(summarize.MinLimit+1, 500).Draw(t, "tokens")
+		}
+		res := extract(t, req)
+		if got := (counter{}).Text(res.Content); got > req.Limit || got != res.Tokens {
+			t.Fatalf("got %d tokens, said to be %d, want at most %d", got, res.Tokens, req.Limit)
+		}
+		if req.Replaces > 0 && res.Tokens >= req.Replaces {
+			t.Fatalf("got %d tokens, want less than %d", res.Tokens, req.Replaces)
+		}
+		if strings.TrimSpace(res.Content) == "" || !utf8.ValidString(res.Content) {
+			t.Fatalf("got %q, want text", res.Content)
+		}
+		if again := extract(t, req); again.Content != res.Content {
+			t.Fatalf("got %q and then %q for the same request", res.Content, again.Content)
+		}
+	})
+}

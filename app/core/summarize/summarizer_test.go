@@ -1,0 +1,312 @@
+package summarize_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/summarize"
+)
+
+func TestAccepted(t *testing.T) {
+	t.Parallel()
+	model := llm.Scripted(llm.Step{Text: []string{"  ", good}, Usage: &core.Usage{InputTokens: 900, OutputTokens: 30}})
+	req := request()
+	res := run(t, model, req)
+	wantSummary(t, req, res)
+	if res.Content != good || res.Strategy != "llm" || res.Model != "scripted" || res.Note != "" {
+		t.Errorf("got %+v, want the model's words without a note", res)
+	}
+	if len(res.Calls) != 1 {
+		t.Fatalf("got %d calls, want 1", len(res.Calls))
+	}
+	c := res.Calls[0]
+	if c.Purpose != core.PurposeSummary || c.Model != "scripted" || c.Usage.InputTokens != 900 || c.FinishReason != core.FinishStop || c.Error != "" || c.CreatedAt.IsZero() {
+		t.Errorf("got call %+v, want it recorded", c)
+	}
+	sent := model.Requests()[0]
+	exact := counter{}.Text(sent.System[0]) + counter{}.Text(lastUser(t, sent))
+	if want := exact + 4 + 4 + 3; c.Estimated != want { // a block, a message, a list (B8)
+		t.Errorf("got %d tokens estimated, want %d", c.Estimated, want)
+	}
+	if len(sent.Tools) != 0 || sent.Temperature == nil || *sent.Temperature != 0.2 || sent.MaxOutputTokens < req.Limit || sent.MaxOutputTokens > 4_096 {
+		t.Errorf("got request %+v, want no tools, temperature 0.2 and an output limit of its own", sent)
+	}
+}
+
+// What wraps a summary is taken off.
+func TestCleaned(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]string{
+		"fence": "```markdown\n" + good + "\n```", "tags": "<summary>\n" + good + "\n</summary>", "thoughts": "<think>Hm.\nWell.</think>\n" + good,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := run(t, llm.Scripted(answer), request()); got.Content != good {
+				t.Errorf("got %q, want %q", got.Content, good)
+			}
+		})
+	}
+}
+
+// Every answer that is no summary is asked for once more, with the reason, and
+// then replaced by one without a model (CONTEXT § 6; § 10 rows 3, 4, 5, 6, 7).
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	failure := &llm.Error{Kind: llm.KindOverloaded, Provider: "p", Message: "the engine is over its capacity, come back"}
+	call := core.ToolCall{ID: "c1", Name: "search", Arguments: "{}"}
+	tests := []struct {
+		name   string
+		answer any
+		reason string
+	}{
+		// row 3: an error is never stored as a summary
+		{"provider error", failure, "the model failed (overloaded)"},
+		{"other error", errors.New("boom"), "the model failed (unknown)"},
+		{"error text", "Error: 429 Too Many Requests", "the answer was an error text"},
+		{"error status", "502 Bad Gateway", "the answer was an error text"},
+		{"error object", `{"error": {"message": "overloaded", "type": "server_error"}}`, "the answer was an error text"},
+		{"error sentence", "Internal server error. Please try again later.", "the answer was an error text"},
+		{"refusal", "I'm sorry, but I can't help with that.", "the answer was an error text"},
+		// row 4: nothing is no summary
+		{"empty", "", "the answer was empty"},
+		{"blank", " \n\t ", "the answer was empty"},
+		{"reasoning only", llm.Step{Reasoning: "The user wants …"}, "the answer was reasoning only"},
+		{"thoughts only", "<think>The user wants …</think>", "the answer was reasoning only"},
+		{"thoughts without end", "<think>The user wants …", "the answer was reasoning only"},
+		// row 5: a cut-off summary is no summary
+		{"cut off", llm.Step{Text: []string{good}, Finish: core.FinishLength}, "the answer was cut off at the output limit"},
+		{"filtered", llm.Step{Text: []string{good}, Finish: core.FinishContentFilter}, "the answer did not end normally"},
+		// row 6: the summarizer neither works nor talks
+		{"tool call", llm.Step{Text: []string{good}, ToolCalls: []core.ToolCall{call}}, "the answer called a tool"},
+		{"written tool call", `<tool_call>{"name": "search", "arguments": {}}</tool_call>`, "the answer called a tool"},
+		{"tool call as JSON", `{"name": "search", "arguments": {"q": "x"}}`, "the answer called a tool"},
+		{"small talk", "Sure! How can I help you today?", "the answer went on with the conversation"},
+		{"agreement", "Understood.", "the answer went on with the conversation"},
+		{"asks back", "Of course. Please provide the transcript that you want summarized.", "the answer went on with the conversation"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			model := llm.Scripted(tt.answer, tt.answer)
+			req := request()
+			res := run(t, model, req)
+			wantSummary(t, req, res)
+			if res.Strategy != "extractive" || res.Model != "" || res.Note != "fallback: "+tt.reason {
+				t.Errorf("got strategy %q, model %q, note %q, want the fallback for %q", res.Strategy, res.Model, res.Note, tt.reason)
+			}
+			if len(res.Calls) != 2 || model.Remaining() != 0 {
+				t.Errorf("got %d calls, want 2", len(res.Calls))
+			}
+			if strings.Contains(res.Content, "capacity") || strings.Contains(res.Content, "Bad Gateway") || strings.Contains(res.Content, "sorry") {
+				t.Errorf("got %q: the error became a summary", res.Content)
+			}
+			_, isError := tt.answer.(error)
+			second := lastUser(t, model.Requests()[1])
+			if told := strings.Contains(second, "Your last answer was not used: "+tt.reason); told == isError {
+				t.Errorf("second request told the reason: %v; it says:\n%s", told, second)
+			}
+
+			// The same once, and then a summary.
+			again := run(t, llm.Scripted(tt.answer, good), req)
+			if again.Content != good || again.Note != "" || len(again.Calls) != 2 {
+				t.Errorf("got %q (%s) after %d calls, want the second answer", again.Content, again.Note, len(again.Calls))
+			}
+		})
+	}
+}
+
+// Summaries that speak of errors and quote small talk are summaries.
+func TestNotRefused(t *testing.T) {
+	t.Parallel()
+	for _, answer := range []string{
+		"Error handling was rewritten; the user wants sentinel errors.",
+		"Rate limiting was chosen: 10 requests a second. Quota questions are open.",
+		"The user greeted with “Sure, how can I help?” and wants a poem.",
+		"Okay was the user's answer to plan B; deployment is pending.",
+		"# Goal\nFix the message “Error: 404 Not Found” on the start page.",
+		"500 guests are invited; the hall is booked.",
+	} {
+		if got := run(t, llm.Scripted(answer), request()); got.Content != answer || got.Note != "" {
+			t.Errorf("got %q (%s), want %q accepted", got.Content, got.Note, answer)
+		}
+	}
+}
+
+// The provider's words, said again as an answer, are not a summary (§ 10 row 3).
+func TestRepeatedError(t *testing.T) {
+	t.Parallel()
+	failure := &llm.Error{Kind: llm.KindOverloaded, Provider: "p", Message: "the engine is over its capacity, come back"}
+	res := run(t, llm.Scripted(failure, "Sadly the engine is over its capacity, come back"), request())
+	if res.Strategy != "extractive" || res.Note != "fallback: the answer was an error text" {
+		t.Errorf("got %q (%s), want the fallback", res.Content, res.Note)
+	}
+}
+
+// Errors that the same request brings again are not tried again.
+func TestHopelessError(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []llm.ErrorKind{llm.KindAuth, llm.KindNotFound, llm.KindInvalid} {
+		res := run(t, llm.Scripted(&llm.Error{Kind: kind}), request())
+		if len(res.Calls) != 1 || res.Calls[0].Error != string(kind) || res.Note != "fallback: the model failed ("+string(kind)+")" {
+			t.Errorf("%s: got %d calls and note %q, want 1 and the kind", kind, len(res.Calls), res.Note)
+		}
+	}
+}
+
+// § 10 row 7: a summary as large as what it replaces is refused.
+func TestNotSmaller(t *testing.T) {
+	t.Parallel()
+	req := request()
+	req.Messages, req.Replaces = talk(2, 40), 100
+	big := "## Facts\n" + strings.Repeat("- A fact.\n", 45)
+	model := llm.Scripted(big, big)
+	res := run(t, model, req)
+	wantSummary(t, req, res)
+	if res.Note != "fallback: the summary was not smaller than what it replaces" || len(res.Calls) != 2 {
+		t.Errorf("got note %q after %d calls, want the fallback after 2", res.Note, len(res.Calls))
+	}
+	if !strings.Contains(lastUser(t, model.Requests()[0]), "at most 75 tokens") {
+		t.Errorf("got %q, want less asked for than is replaced", lastUser(t, model.Requests()[0]))
+	}
+}
+
+// There may be too little for any summary.
+func TestNoGain(t *testing.T) {
+	t.Parallel()
+	req := summarize.Request{Messages: []core.Message{user(1, "Hi")}, Limit: 800}
+	res, err := over(llm.Scripted(good, good)).Summarize(t.Context(), req)
+	if !errors.Is(err, summarize.ErrNoGain) || res.Content != "" || len(res.Calls) != 2 {
+		t.Errorf("got %+v, %v, want ErrNoGain and the calls", res, err)
+	}
+	for _, bad := range []summarize.Request{{Limit: 800}, {Messages: talk(3, 50)}} {
+		if _, err := over(llm.Scripted()).Summarize(t.Context(), bad); !errors.Is(err, core.ErrInvalid) {
+			t.Errorf("got %v for %d messages with limit %d, want ErrInvalid", err, len(bad.Messages), bad.Limit)
+		}
+	}
+}
+
+// Over its limit: asked once for a shorter one, then cut at a sentence.
+func TestOverLimit(t *testing.T) {
+	t.Parallel()
+	long := "## Goal\nShip it.\n\n## Facts\n" + strings.Repeat("This sentence is one of many old facts. ", 120) + "The newest fact is 4711."
+	req := request()
+	req.Limit = 200
+	res := run(t, llm.Scripted(long, good), req)
+	if res.Content != good || len(res.Calls) != 2 || res.Note != "" {
+		t.Errorf("got %q after %d calls, want the shorter one", res.Content, len(res.Calls))
+	}
+	model := llm.Scripted(long, long)
+	res = run(t, model, req)
+	wantSummary(t, req, res)
+	if len(res.Calls) != 2 || res.Strategy != "llm" || res.Note != "" {
+		t.Errorf("got %d calls, strategy %q, note %q, want 2 calls and the model's words, cut", len(res.Calls), res.Strategy, res.Note)
+	}
+	if !strings.HasPrefix(res.Content, "## Goal\nShip it.\n\n## Facts\n… This sentence") || !strings.HasSuffix(res.Content, "The newest fact is 4711.") {
+		t.Errorf("got %q, want the goal and the newest facts, whole sentences", res.Content)
+	}
+	second := lastUser(t, model.Requests()[1])
+	if !strings.Contains(second, "at most 200 tokens") || between(t, second, "summary") != long {
+		t.Errorf("got %q, want the long one to be shortened", second)
+	}
+	// What fails while shortening does not lose the summary.
+	res = run(t, llm.Scripted(long, &llm.Error{Kind: llm.KindRateLimit}), req)
+	if res.Strategy != "llm" || res.Note != "" {
+		t.Errorf("got strategy %q, note %q, want the cut summary", res.Strategy, res.Note)
+	}
+}
+
+// § 10 row 7: a summarizer that always wants to say more stays under the limit.
+func TestGrowingSummary(t *testing.T) {
+	t.Parallel()
+	grow := llm.Step{Repeat: true, From: func(req llm.Request) llm.Step {
+		_, rest, _ := strings.Cut(req.Messages[0].Content, "<summary>\n")
+		old, _, _ := strings.Cut(rest, "\n</summary>")
+		return llm.Say(old + "\n" + strings.Repeat("One more thing was said. ", 40))
+	}}
+	req := request()
+	for round := range 20 {
+		res := run(t, llm.Scripted(grow), req)
+		wantSummary(t, req, res)
+		if res.Strategy != "llm" || len(res.Calls) > 2 {
+			t.Fatalf("round %d: got strategy %q after %d calls, want the model's words after at most 2", round, res.Strategy, len(res.Calls))
+		}
+		req.Previous = res.Content
+	}
+}
+
+// § 10 row 22, C7: a passed time limit gives a summary without a model, and says so.
+func TestTimeLimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		req := request()
+		req.TimeLimit = 10 * time.Second
+		start := time.Now()
+		res := run(t, llm.Scripted(llm.Step{Gate: llm.NewGate()}), req)
+		wantSummary(t, req, res)
+		if got := time.Since(start); got != req.TimeLimit {
+			t.Errorf("took %s, want the time limit", got)
+		}
+		if res.Strategy != "extractive" || res.Note != "fallback: time limit of the summary passed (10s)" {
+			t.Errorf("got strategy %q, note %q, want the fallback and why", res.Strategy, res.Note)
+		}
+		if len(res.Calls) != 1 || res.Calls[0].Error != "canceled" || res.Calls[0].Duration != req.TimeLimit {
+			t.Errorf("got calls %+v, want the one that was given up", res.Calls)
+		}
+	})
+}
+
+// Canceled: no summary, but the calls that were paid for.
+func TestCanceled(t *testing.T) {
+	t.Parallel()
+	gate := llm.NewGate()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	gone := errors.New("the user went away")
+	go func() {
+		<-gate.Reached()
+		cancel(gone)
+	}()
+	res, err := over(llm.Scripted(llm.Step{Gate: gate})).Summarize(ctx, request())
+	if !errors.Is(err, gone) || res.Content != "" || len(res.Calls) != 1 {
+		t.Errorf("got %+v, %v, want the cause and the call", res, err)
+	}
+}
+
+// A strategy of somebody else is guarded too.
+func TestForeignStrategy(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		strategy foreign
+		note     string
+	}{
+		"too long": {foreign{content: strings.Repeat("A fact. ", 2_000)}, ""},
+		"blank":    {foreign{content: "\n"}, "fallback: the answer was empty"},
+		"fails":    {foreign{err: errors.New("broken")}, "fallback: the strategy failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			req := request()
+			res, err := summarize.New(tt.strategy, counter{}).Summarize(t.Context(), req)
+			if err != nil || res.Note != tt.note {
+				t.Fatalf("got note %q, %v, want %q", res.Note, err, tt.note)
+			}
+			wantSummary(t, req, res)
+		})
+	}
+}
+
+type foreign struct {
+	content string
+	err     error
+}
+
+func (foreign) Name() string { return "foreign" }
+
+func (f foreign) Summarize(context.Context, summarize.Request) (summarize.Result, error) {
+	return summarize.Result{Content: f.content, Strategy: "foreign"}, f.err
+}

@@ -1,0 +1,126 @@
+package summarize_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/summarize"
+	"bobbin/app/core/tokens"
+)
+
+// texts are kinds of text that make bad algorithms slow.
+func texts() map[string]string {
+	return map[string]string{
+		"letters": "a", "blanks": " ", "lines": "\n", "brackets": "[", "slashes": "/", "colons": "://", "headings": "## %d\n", "entries": "- a%d [1]\n",
+		"Chinese": "長", "paths": "a/b%d.go ", "errors": "Error: %d\n", "prompts": "$ ls %d\n", "sentences": "A b %d. ", "fences": "</transcript>",
+		"invalid": "\xff", "quotes": "\"'`", "JSON": `{"a":`, "URLs": "http://x.org/%d ", "more": "+%d more\n", "turns": "[%d] user: x\n",
+	}
+}
+
+// text returns size bytes of the kind.
+func text(unit string, size int) string {
+	var b strings.Builder
+	for i := 0; b.Len() < size; i++ {
+		if strings.Contains(unit, "%d") {
+			fmt.Fprintf(&b, unit, i)
+		} else {
+			b.WriteString(unit)
+		}
+	}
+	return b.String()
+}
+
+// heavy is a request whose every text has size bytes.
+func heavy(unit string, size int) summarize.Request {
+	s := text(unit, size)
+	call := core.ToolCall{ID: "x", Name: "run", Arguments: s}
+	return summarize.Request{Previous: "## Goal\n" + s, Limit: 800, Replaces: size,
+		Messages: []core.Message{user(1, s), assistant(2, s, call), toolResult(3, "x", s)}}
+}
+
+// metered sums up how many bytes are counted: counting is what costs.
+type metered struct{ bytes *int }
+
+func (m metered) Text(s string) int {
+	*m.bytes += len(s)
+	return counter{}.Text(s)
+}
+
+// What is counted is bounded by a multiple of the input, whatever the text: no
+// strategy counts anything again and again.
+func TestWorkIsLinear(t *testing.T) {
+	t.Parallel()
+	for name, unit := range texts() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			work := func(size int) int {
+				var n int
+				count := metered{&n}
+				model := llm.Scripted(llm.Step{Text: []string{text(unit, size/16)}, Repeat: true})
+				s := summarize.New(summarize.NewHybrid(summarize.NewLLM(model, count, nil)), count)
+				if _, err := s.Summarize(t.Context(), heavy(unit, size)); err != nil {
+					t.Fatalf("summarize: %v", err)
+				}
+				if _, err := summarize.New(summarize.NewExtractive(count), count).Summarize(t.Context(), heavy(unit, size)); err != nil {
+					t.Fatalf("extractive: %v", err)
+				}
+				return n
+			}
+			for _, size := range []int{64 << 10, 256 << 10} { // each of five texts
+				if got := work(size); got > 32*size+256<<10 {
+					t.Errorf("%d KiB: %d KiB were counted", size>>10, got>>10)
+				}
+			}
+		})
+	}
+}
+
+// § 10 row 12: BenchmarkExtractive prints what four times 1 MiB of each kind of
+// text cost with the real counter.
+func BenchmarkExtractive(b *testing.B) {
+	count, err := tokens.NewCounter()
+	if err != nil {
+		b.Fatalf("counter: %v", err)
+	}
+	for name, unit := range texts() {
+		b.Run(name, func(b *testing.B) {
+			req := heavy(unit, 1<<20)
+			b.SetBytes(4 << 20)
+			for b.Loop() {
+				if _, err := summarize.New(summarize.NewExtractive(count), count).Summarize(b.Context(), req); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// With the real counter the bounds hold too, and special tokens count as text
+// (§ 10 row 21).
+func TestRealCounter(t *testing.T) {
+	t.Parallel()
+	count, err := tokens.NewCounter()
+	if err != nil {
+		t.Fatalf("counter: %v", err)
+	}
+	long := "## Facts\n" + strings.Repeat("The port is 4711 <|endoftext|>. 長い文は読みにくい。", 200)
+	for _, limit := range []int{16, 33, 100, 500} {
+		for _, s := range []summarize.Strategy{
+			summarize.NewExtractive(count), summarize.NewLLM(llm.Scripted(long, long), count, nil), summarize.NewHybrid(summarize.NewLLM(llm.Scripted(long, long), count, nil)),
+		} {
+			req := request()
+			req.Limit = limit
+			req.Messages = append(req.Messages, user(11, "<|endoftext|> Look at a/b.go and https://x.org <|fim_middle|>"))
+			res, err := summarize.New(s, count).Summarize(t.Context(), req)
+			if err != nil {
+				t.Fatalf("%s in %d tokens: %v", s.Name(), limit, err)
+			}
+			if got := count.Text(res.Content); got > limit || got != res.Tokens || res.Content == "" || res.Strategy != s.Name() {
+				t.Errorf("%s: got %d tokens by %s (%s), want at most %d", s.Name(), got, res.Strategy, res.Note, limit)
+			}
+		}
+	}
+}
