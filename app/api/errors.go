@@ -38,15 +38,17 @@ func (s *Server) handle(h handlerFunc) gin.HandlerFunc {
 // fail answers with the problem that err is, and logs what is not the caller's
 // doing. In a stream that has begun the problem is an event.
 func (s *Server) fail(c *gin.Context, err error) {
-	ctx := c.Request.Context()
-	if ctx.Err() != nil || errors.Is(err, sse.ErrGone) {
+	ctx, p := c.Request.Context(), problemOf(err)
+	// The HTTP server also ends the context of a request whose body is too slow, but
+	// there somebody is still to be told.
+	gone := ctx.Err() != nil && p.Code != handlers.CodeBodyTimeout
+	if gone || errors.Is(err, sse.ErrGone) {
 		s.log.DebugContext(ctx, "caller went away", slog.String("request_id", requestID(c)), slog.Any("err", err))
 		if !c.Writer.Written() {
 			c.Status(statusGone)
 		}
 		return
 	}
-	p := problemOf(err)
 	s.logFault(c, p, err)
 	s.write(c, p)
 }

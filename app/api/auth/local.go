@@ -19,23 +19,28 @@ func isLoopback(remote string) bool {
 // 127.0.0.0/8 or [::1], with or without a port. Any other name may be one that
 // somebody else's DNS points here.
 func isLocalHost(host string) bool {
-	name := host
-	if h, port, err := net.SplitHostPort(host); err == nil {
-		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return false
-		}
-		name = h
-	} else {
-		name = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-		if strings.Contains(name, ":") != (name != host) {
-			return false // brackets belong to IPv6 addresses, and those need them
-		}
+	name, port, err := net.SplitHostPort(host)
+	if err != nil {
+		name, port = unbracketed(host), "0"
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return false
 	}
 	if strings.EqualFold(name, "localhost") {
 		return true
 	}
 	addr, err := netip.ParseAddr(name)
 	return err == nil && addr.Zone() == "" && addr.Unmap().IsLoopback()
+}
+
+// unbracketed returns a host without a port. Brackets belong to IPv6 addresses,
+// and those need them: what breaks that is returned as no name at all.
+func unbracketed(host string) string {
+	name := strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	if bracketed := name != host; bracketed != strings.Contains(name, ":") {
+		return ""
+	}
+	return name
 }
 
 // isForwarded reports whether a proxy sent the request for somebody else. A

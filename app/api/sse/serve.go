@@ -12,7 +12,7 @@ import (
 	"bobbin/app/core"
 )
 
-// ErrGone: the reader went away, or read too slowly and was cut off.
+// ErrGone says that the reader went away, or read too slowly and was cut off.
 var ErrGone = errors.New("the reader is gone")
 
 // Options are the times of a stream.
@@ -43,7 +43,8 @@ func Serve(ctx context.Context, w http.ResponseWriter, source Source, opts Optio
 	// The pump must not outlive the request, whatever ends the loop.
 	defer func() {
 		cancel()
-		for range items { //nolint:revive // waits until the pump has closed it
+		for range items {
+			// until the pump has closed it
 		}
 		s.extend()
 	}()

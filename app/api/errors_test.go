@@ -1,0 +1,282 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/api"
+	"bobbin/app/api/apitest"
+	"bobbin/app/api/handlers"
+	"bobbin/app/core"
+)
+
+// failing returns a hook that answers err.
+func failing(err error) apitest.Hook {
+	return func(context.Context) error { return err }
+}
+
+// TestKinds: every kind of error has its status, and what is not a core.Error
+// shows nothing of itself.
+func TestKinds(t *testing.T) {
+	t.Parallel()
+	shown := func(kind error) error { return fmt.Errorf("wrapped: %w", core.Errorf(kind, "in words")) }
+	tests := []struct {
+		err    error
+		status int
+		code   string
+		logged bool
+	}{
+		{shown(core.ErrInvalid), 422, "invalid", false},
+		{shown(core.ErrUnauthorized), 401, "unauthorized", false},
+		{shown(core.ErrForbidden), 403, "forbidden", false},
+		{shown(core.ErrNotFound), 404, "not_found", false},
+		{shown(core.ErrConflict), 409, "conflict", false},
+		{shown(core.ErrStale), 409, "stale", false},
+		{shown(core.ErrCanceled), 409, "canceled", false},
+		{shown(core.ErrTooLarge), 413, "too_large", false},
+		{shown(core.ErrUnprocessable), 422, "unprocessable", false},
+		{shown(core.ErrContextFloor), 422, "context_floor", false},
+		{shown(core.ErrRateLimited), 429, "rate_limited", false},
+		{shown(core.ErrUnavailable), 503, "unavailable", true},
+		{shown(core.ErrModel), 502, "model", true},
+		{shown(core.ErrTimeout), 504, "timeout", true},
+		{&core.Error{Kind: core.ErrInvalid, Code: "own_code", Message: "in words"}, 422, "own_code", false},
+		// The cause's kind does not count.
+		{&core.Error{Kind: core.ErrTimeout, Message: "in words", Err: fmt.Errorf("secret: %w", core.ErrInvalid)}, 504, "timeout", true},
+		{fmt.Errorf("secret: %w", core.ErrModel), 502, "model", true},
+		{fmt.Errorf("secret: %w", core.ErrNotFound), 404, "not_found", true},
+		{errors.New("secret"), 500, "internal", true},
+		{&core.Error{Kind: errors.New("of no kind"), Message: "secret"}, 500, "internal", true},
+		{&core.Error{Message: "secret", Err: core.ErrNotFound}, 404, "not_found", true},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprintf("%v %s", tt.err, tt.code), func(t *testing.T) {
+			t.Parallel()
+			backend := apitest.New()
+			backend.Hooks["Context"] = failing(tt.err)
+			opts, log := options(backend)
+			w := do(api.New(opts), request("GET", sessionPath+"/context", ""))
+			p := wantProblem(t, w, tt.status, tt.code)
+			var coreErr *core.Error
+			if errors.As(tt.err, &coreErr) && coreErr.Message == "in words" && p.Detail != "in words" {
+				t.Errorf("got detail %q, want the message", p.Detail)
+			}
+			if strings.Contains(w.Body.String(), "secret") || strings.Contains(w.Body.String(), "wrapped") {
+				t.Errorf("got body %s, which shows what is internal", w.Body)
+			}
+			lines := log.lines(t, "request failed")
+			if logged := len(lines) == 1; logged != tt.logged || len(lines) > 1 {
+				t.Errorf("got %d log lines, want logged once: %v", len(lines), tt.logged)
+			}
+			for _, line := range lines {
+				if line["request_id"] != p.RequestID || (tt.status == 500 && line["level"] != "ERROR") {
+					t.Errorf("got log line %v, want the request id %s, and level ERROR for 500", line, p.RequestID)
+				}
+			}
+			if got, want := w.Header().Get("Retry-After") != "", tt.status == 429 || tt.status == 503; got != want {
+				t.Errorf("got Retry-After %v, want %v", got, want)
+			}
+			if got, want := w.Header().Get("WWW-Authenticate") != "", tt.status == 401; got != want {
+				t.Errorf("got WWW-Authenticate %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+func TestCauseIsLogged(t *testing.T) {
+	t.Parallel()
+	backend := apitest.New()
+	backend.Hooks["Context"] = failing(&core.Error{Kind: core.ErrUnavailable, Message: "in words", RetryAfter: 1500 * time.Millisecond, Err: errors.New("the cause")})
+	opts, log := options(backend)
+	w := do(api.New(opts), request("GET", sessionPath+"/context", ""))
+	wantProblem(t, w, 503, "unavailable")
+	if got := w.Header().Get("Retry-After"); got != "2" {
+		t.Errorf("got Retry-After %q, want 2 for 1.5 s", got)
+	}
+	if lines := log.lines(t, "request failed"); len(lines) != 1 || lines[0]["err"] != "in words: the cause" {
+		t.Errorf("got log lines %v, want one with the cause", lines)
+	}
+	if strings.Contains(w.Body.String(), "the cause") {
+		t.Errorf("got body %s, want the cause kept back", w.Body)
+	}
+}
+
+// TestEveryRouteFails: no handler swallows the error of a part behind it.
+func TestEveryRouteFails(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ hook, method, path, body string }{
+		{"CreateSession", "POST", "/api/v1/sessions", "{}"},
+		{"Sessions.List", "GET", "/api/v1/sessions", ""},
+		{"Sessions.Get", "GET", sessionPath, ""},
+		{"UpdateSession", "PATCH", sessionPath, "{}"},
+		{"ArchiveSession", "DELETE", sessionPath, ""},
+		{"Sessions.Get", "GET", sessionPath + "/messages", ""},
+		{"Runs.Pending", "GET", sessionPath + "/messages", ""},
+		{"Messages.List", "GET", sessionPath + "/messages", ""},
+		{"Send", "POST", sessionPath + "/messages", `{"content":"x"}`},
+		{"Wait", "POST", sessionPath + "/messages", `{"content":"x"}`},
+		{"Messages.Get", "POST", sessionPath + "/messages", `{"content":"x"}`},
+		{"Sessions.Get", "GET", sessionPath + "/events", ""},
+		{"Context", "GET", sessionPath + "/context", ""},
+		{"Prompt", "GET", sessionPath + "/context/prompt", ""},
+		{"Summarize", "POST", sessionPath + "/summarize", ""},
+		{"Sessions.Get", "GET", sessionPath + "/summaries", ""},
+		{"Summaries.List", "GET", sessionPath + "/summaries", ""},
+		{"Sessions.Get", "GET", sessionPath + "/summaries/1", ""},
+		{"Summaries.Get", "GET", sessionPath + "/summaries/1", ""},
+		{"Sessions.Get", "GET", sessionPath + "/runs", ""},
+		{"Runs.List", "GET", sessionPath + "/runs", ""},
+		{"Runs.Get", "GET", runPath, ""},
+		{"Runs.Get", "GET", runPath + "/events", ""},
+		{"Cancel", "POST", runPath + "/cancel", ""},
+		{"Cancel", "POST", runPath + "/cancel", `{"wait":true}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.hook+" "+tt.method+" "+tt.path, func(t *testing.T) {
+			t.Parallel()
+			backend := apitest.New()
+			backend.Hooks[tt.hook] = failing(core.Errorf(core.ErrConflict, "not now"))
+			opts, _ := options(backend)
+			wantProblem(t, do(api.New(opts), request(tt.method, tt.path, tt.body)), 409, "conflict")
+		})
+	}
+}
+
+// TestNotFound: what does not exist, and what cannot exist.
+func TestNotFound(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New())
+	server := api.New(opts)
+	tests := []struct{ method, path, code, detail string }{
+		{"GET", "/api/v1/sessions/" + missing, "not_found", "session " + missing + " does not exist"},
+		{"GET", "/api/v1/sessions/7", "not_found", "session 7 does not exist"},
+		{"PATCH", "/api/v1/sessions/7", "not_found", ""},
+		{"DELETE", "/api/v1/sessions/7", "not_found", ""},
+		{"GET", "/api/v1/sessions/7/messages", "not_found", ""},
+		{"POST", "/api/v1/sessions/7/messages", "not_found", ""},
+		{"GET", "/api/v1/sessions/7/events", "not_found", ""},
+		{"GET", "/api/v1/sessions/7/context", "not_found", ""},
+		{"GET", "/api/v1/sessions/7/context/prompt", "not_found", ""},
+		{"POST", "/api/v1/sessions/7/summarize", "not_found", ""},
+		{"GET", "/api/v1/sessions/7/summaries", "not_found", ""},
+		{"GET", "/api/v1/sessions/7/runs", "not_found", ""},
+		{"GET", "/api/v1/runs/7", "not_found", "run 7 does not exist"},
+		{"GET", "/api/v1/runs/" + missing + "/events", "not_found", ""},
+		{"POST", "/api/v1/runs/7/cancel", "not_found", ""},
+		{"GET", sessionPath + "/summaries/2", "not_found", "summary version 2 does not exist"},
+		{"GET", sessionPath + "/summaries/first", "not_found", "summary version first does not exist"},
+		{"GET", sessionPath + "/summaries/0", "not_found", ""},
+		{"GET", "/api/v1/sessions/" + strings.Repeat("é", 300), "not_found", "session " + strings.Repeat("é", 32) + "… does not exist"},
+		{"GET", "/api/v1/agents/nobody", "not_found", ""},
+		{"GET", "/api/v1/agents/nobody/graph", "not_found", ""},
+		{"GET", "/api/v1/agents/nobody/graph?format=mermaid", "not_found", ""},
+		{"GET", "/", "no_such_route", "/ is no path of this server; there are /api/v1/agents, /api/v1/runs, /api/v1/sessions, /healthz, /readyz, /version"},
+		{"GET", "/api/v1/agents/", "no_such_route", "/api/v1/agents/ is no path of this server; paths do not end in a slash"},
+		{"POST", "/api/v2/sessions", "no_such_route", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.method+" "+tt.path, func(t *testing.T) {
+			t.Parallel()
+			p := wantProblem(t, do(server, request(tt.method, tt.path, "")), 404, tt.code)
+			if tt.detail != "" && p.Detail != tt.detail {
+				t.Errorf("got detail %q, want %q", p.Detail, tt.detail)
+			}
+		})
+	}
+}
+
+func TestMethodNotAllowed(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New())
+	w := do(api.New(opts), request("PUT", sessionPath, ""))
+	p := wantProblem(t, w, 405, "method_not_allowed")
+	if got := w.Header().Get("Allow"); got != "DELETE, GET, PATCH" {
+		t.Errorf("got Allow %q, want DELETE, GET, PATCH", got)
+	}
+	if want := "PUT is not possible here; there is DELETE, GET, PATCH"; p.Detail != want {
+		t.Errorf("got detail %q, want %q", p.Detail, want)
+	}
+}
+
+// TestPanic: a panic is an internal error with its stack in the log, in the
+// handler and in the goroutine that reads a stream.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	backend := apitest.New()
+	backend.Hooks["Context"] = func(context.Context) error { panic("boom") }
+	backend.Streaming = func(context.Context, core.From) iter.Seq2[core.Event, error] {
+		return func(yield func(core.Event, error) bool) {
+			yield(backend.Events[0], nil)
+			panic("boom")
+		}
+	}
+	opts, log := options(backend)
+	server := api.New(opts)
+	wantProblem(t, do(server, request("GET", sessionPath+"/context", "")), 500, "internal")
+	w := do(server, request("GET", runPath+"/events", ""))
+	if body := w.Body.String(); !strings.Contains(body, "event: run.started\n") || !strings.Contains(body, "event: error\ndata: {") {
+		t.Errorf("got stream %q, want the event and then the error", body)
+	}
+	lines := log.lines(t, "panic")
+	if len(lines) != 2 {
+		t.Fatalf("got %d log lines, want 2", len(lines))
+	}
+	for _, line := range lines {
+		if line["err"] != "boom" || !strings.Contains(line["stack"].(string), "errors_test.go") || line["request_id"] == "" {
+			t.Errorf("got log line %v, want boom, its stack and the request id", line)
+		}
+	}
+}
+
+// TestHalfAnAnswer: when an answer cannot be finished, the connection breaks.
+func TestHalfAnAnswer(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New())
+	r := request("GET", sessionPath, "")
+	defer func() {
+		if err, ok := recover().(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
+			t.Errorf("got panic %v, want http.ErrAbortHandler", err)
+		}
+	}()
+	api.New(opts).ServeHTTP(&breaking{header: http.Header{}}, r)
+	t.Error("got an answer, want a panic")
+}
+
+// breaking is a writer that panics in the middle of an answer.
+type breaking struct{ header http.Header }
+
+func (b *breaking) Header() http.Header       { return b.header }
+func (b *breaking) WriteHeader(int)           {}
+func (b *breaking) Write([]byte) (int, error) { panic("broken") }
+
+func TestReady(t *testing.T) {
+	t.Parallel()
+	opts, log := options(apitest.New())
+	opts.Checks = []handlers.Check{
+		{Name: "database", Run: func(context.Context) error { return nil }},
+		{Name: "migrations", Run: failing(errors.New("version 3 is missing"))},
+		{Name: "slow", Run: func(ctx context.Context) error {
+			if _, limited := ctx.Deadline(); !limited {
+				return nil
+			}
+			return errors.New("limited")
+		}},
+	}
+	w := do(api.New(opts), request("GET", "/readyz", "", "X-Forwarded-For: 203.0.113.9"))
+	p := wantProblem(t, w, 503, "not_ready")
+	want := []core.FieldError{{Field: "migrations", Detail: "does not work"}, {Field: "slow", Detail: "does not work"}}
+	if diff := cmp.Diff(want, p.Errors); diff != "" {
+		t.Errorf("errors (-want +got):\n%s", diff)
+	}
+	if lines := log.lines(t, "request failed"); len(lines) != 1 || !strings.Contains(lines[0]["err"].(string), "version 3") {
+		t.Errorf("got log lines %v, want one with the cause", lines)
+	}
+}

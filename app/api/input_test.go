@@ -1,0 +1,155 @@
+package api_test
+
+import (
+	"io"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/api"
+	"bobbin/app/api/apitest"
+	"bobbin/app/core"
+)
+
+// TestBodies: what is wrong with a body is said by status, field and place.
+func TestBodies(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New())
+	opts.Limits.BodyBytes = 4096
+	server := api.New(opts)
+	const messages = "/messages"
+	tests := []struct {
+		name, path, body, mediaType string
+		status                      int
+		code, detail                string
+		errors                      []core.FieldError
+	}{
+		{"no media type", messages, `{}`, "", 415, "unsupported_media_type", "", nil},
+		{"form", messages, `content=x`, "application/x-www-form-urlencoded", 415, "unsupported_media_type", "", nil},
+		{"text, as a page could post it", messages, `{"content":"x"}`, "text/plain", 415, "unsupported_media_type", "", nil},
+		{"broken media type", messages, `{}`, "application/json; =", 415, "unsupported_media_type", "", nil},
+		{"too large", messages, `{"content":"` + strings.Repeat("x", 5000) + `"}`, "application/json", 413, "too_large", "the body is larger than 4096 bytes", nil},
+		{"not JSON", messages, "{\n  \"content\": nope}", "application/json", 400, "malformed_body",
+			"the body is not JSON: line 2, column 15: invalid character 'o' in literal null (expecting 'u')", nil},
+		{"cut off", messages, `{"content":"x`, "application/json", 400, "malformed_body", "the body is not JSON: line 1, column 13: unexpected end of JSON input", nil},
+		{"two values", messages, `{"content":"x"} {}`, "application/json", 400, "malformed_body", "the body is not JSON: line 1, column 17: invalid character '{' after top-level value", nil},
+		{"list", messages, `[]`, "application/json", 400, "malformed_body", "the body must be a JSON object", nil},
+		{"null", messages, `null`, "application/json", 400, "malformed_body", "the body must be a JSON object", nil},
+		{"not UTF-8", messages, "{\"content\":\"\xff\"}", "application/json", 400, "malformed_body", "the body is not UTF-8", nil},
+		{"unknown fields, all of them", messages, `{"contents":"x","role":"user"}`, "application/json; charset=utf-8", 422, "invalid", "", []core.FieldError{
+			{Field: "contents", Detail: "is not a field here; there are content, client_message_id, model, multitask, user_id, author, source, metadata"},
+			{Field: "role", Detail: "is not a field here; there are content, client_message_id, model, multitask, user_id, author, source, metadata"}}},
+		{"other letters", "/summarize", `{"Focus":"x"}`, "application/json", 422, "invalid", "Focus is not a field here; there are focus", nil},
+		{"wrong types, all of them", messages, `{"content":7,"metadata":[1],"multitask":{}}`, "application/json", 422, "invalid",
+			"content must be a string, not number; metadata must be an object; multitask must be a string, not object", nil},
+		{"wrong multitask", messages, `{"content":"x","multitask":"later"}`, "application/json", 422, "invalid", "multitask must be enqueue, reject or interrupt", nil},
+		{"as Slack", messages, `{"content":"x","source":"slack"}`, "application/json", 422, "invalid", "source must be api, web or cli", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := request("POST", sessionPath+tt.path, tt.body, "Content-Type: "+tt.mediaType)
+			p := wantProblem(t, do(server, r), tt.status, tt.code)
+			if tt.detail != "" && p.Detail != tt.detail {
+				t.Errorf("got detail %q, want %q", p.Detail, tt.detail)
+			}
+			if diff := cmp.Diff(tt.errors, p.Errors); tt.errors != nil && diff != "" {
+				t.Errorf("errors (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestBodiesEverywhere: every route that takes a body reads it strictly, and does
+// nothing if it is wrong.
+func TestBodiesEverywhere(t *testing.T) {
+	t.Parallel()
+	for _, route := range []string{
+		"POST /api/v1/sessions", "PATCH " + sessionPath, "POST " + sessionPath + "/messages", "POST " + sessionPath + "/summarize", "POST " + runPath + "/cancel",
+	} {
+		t.Run(route, func(t *testing.T) {
+			t.Parallel()
+			backend := apitest.New()
+			opts, _ := options(backend)
+			method, path, _ := strings.Cut(route, " ")
+			p := wantProblem(t, do(api.New(opts), request(method, path, `{"surprise":1}`)), 422, "invalid")
+			if len(p.Errors) != 1 || p.Errors[0].Field != "surprise" {
+				t.Errorf("got errors %v, want one that names surprise", p.Errors)
+			}
+			if calls := backend.Calls(); len(calls) != 0 {
+				t.Errorf("got calls %v, want none", calls)
+			}
+		})
+	}
+	opts, _ := options(apitest.New())
+	wantProblem(t, do(api.New(opts), request("POST", "/api/v1/sessions", `{"source":"moon"}`)), 422, "invalid")
+}
+
+// TestChunkedBodyTooLarge: the limit holds where the length is not told.
+func TestChunkedBodyTooLarge(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New())
+	opts.Limits.BodyBytes = 100
+	r := httptest.NewRequest("POST", sessionPath+"/messages", io.MultiReader(strings.NewReader(strings.Repeat(" ", 101))))
+	r.Host, r.RemoteAddr = "localhost", "127.0.0.1:1"
+	r.Header.Set("Content-Type", "application/json")
+	wantProblem(t, do(api.New(opts), r), 413, "too_large")
+}
+
+// TestBrokenBody: a body that breaks off is no message.
+func TestBrokenBody(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New())
+	r := request("POST", sessionPath+"/messages", "{}")
+	r.Body = io.NopCloser(io.MultiReader(strings.NewReader(`{"content"`), brokenReader{}))
+	wantProblem(t, do(api.New(opts), r), 400, "malformed_body")
+}
+
+type brokenReader struct{}
+
+func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+func TestQueries(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New())
+	server := api.New(opts)
+	tests := []struct{ path, field, detail string }{
+		{"/api/v1/sessions?limit=0", "limit", "must be a whole number from 1 to 200"},
+		{"/api/v1/sessions?limit=201", "limit", "must be a whole number from 1 to 200"},
+		{"/api/v1/sessions?limit=-1", "limit", "must be a whole number from 1 to 200"},
+		{"/api/v1/sessions?limit=ten", "limit", "must be a whole number from 1 to 200"},
+		{"/api/v1/sessions?limit=1&limit=2", "limit", "is given more than once"},
+		{"/api/v1/sessions?cursor=" + strings.Repeat("x", 600), "cursor", "is not one that was given out"},
+		{"/api/v1/sessions?archived=yes", "archived", "must be true or false"},
+		{"/api/v1/sessions?q=x", "q", "is not a parameter here; there are agent, user_id, archived, limit, cursor"},
+		{"/api/v1/sessions?agent=%zz", "query", "is not a query string: it has a wrong escape or a semicolon"},
+		{sessionPath + "/messages?before=-1", "before", "must be a whole number from 0 to 9223372036854775807"},
+		{sessionPath + "/messages?after=" + missing, "after", "must be a whole number from 0 to 9223372036854775807"},
+		{sessionPath + "/messages?all_branches=1", "all_branches", "must be true or false"},
+		{sessionPath + "/runs?limit=0", "limit", "must be a whole number from 1 to 200"},
+		{sessionPath + "/summaries?limit=0", "limit", "must be a whole number from 1 to 200"},
+		{sessionPath + "/events?after=x", "after", "must be a whole number from 0 to 9223372036854775807"},
+		{sessionPath + "/events?from=1", "from", "is not a parameter here; there are after"},
+		{runPath + "/events?after=1.5", "after", "must be a whole number from 0 to 9223372036854775807"},
+		{"/api/v1/agents/assistant/graph?format=svg", "format", "must be json or mermaid"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.path[:min(60, len(tt.path))], func(t *testing.T) {
+			t.Parallel()
+			p := wantProblem(t, do(server, request("GET", tt.path, "")), 422, "invalid")
+			if diff := cmp.Diff([]core.FieldError{{Field: tt.field, Detail: tt.detail}}, p.Errors); diff != "" {
+				t.Errorf("errors (-want +got):\n%s", diff)
+			}
+		})
+	}
+	for _, path := range []string{sessionPath + "/events", runPath + "/events"} {
+		for _, id := range []string{"x", "-1", "1.5", "9223372036854775808"} {
+			p := wantProblem(t, do(server, request("GET", path, "", "Last-Event-ID: "+id)), 422, "invalid")
+			if len(p.Errors) != 1 || p.Errors[0].Field != "Last-Event-ID" {
+				t.Errorf("got errors %v for id %s, want one of Last-Event-ID", p.Errors, id)
+			}
+		}
+	}
+}

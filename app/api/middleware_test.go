@@ -1,0 +1,132 @@
+package api_test
+
+import (
+	"strings"
+	"testing"
+
+	"bobbin/app/api"
+	"bobbin/app/api/apitest"
+	"bobbin/app/api/auth"
+	"bobbin/app/core"
+)
+
+func TestRequestID(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New())
+	server := api.New(opts)
+	for _, id := range []string{"abc-1.2_3:4", strings.Repeat("x", 128)} {
+		if got := do(server, request("GET", "/healthz", "", "X-Request-ID: "+id)).Header().Get("X-Request-ID"); got != id {
+			t.Errorf("got request id %q, want the caller's %q", got, id)
+		}
+	}
+	for _, id := range []string{"", "a b", "a\"b", "é", strings.Repeat("x", 129)} {
+		if got := do(server, request("GET", "/healthz", "", "X-Request-ID: "+id)).Header().Get("X-Request-ID"); !core.ValidID(got) {
+			t.Errorf("got request id %q in place of %q, want a new one", got, id)
+		}
+	}
+}
+
+func TestSecurityHeaders(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New())
+	server := api.New(opts)
+	for _, path := range []string{"/healthz", sessionPath, "/nowhere"} {
+		h := do(server, request("GET", path, "")).Header()
+		for name, want := range map[string]string{
+			"X-Content-Type-Options":       "nosniff",
+			"Referrer-Policy":              "no-referrer",
+			"Content-Security-Policy":      "default-src 'none'; frame-ancestors 'none'",
+			"Cross-Origin-Resource-Policy": "same-origin",
+			"Cache-Control":                "no-store",
+		} {
+			if got := h.Get(name); got != want {
+				t.Errorf("%s: got %s %q, want %q", path, name, got, want)
+			}
+		}
+	}
+}
+
+// TestAuth: the identity decides whose rows are touched; probes need none.
+func TestAuth(t *testing.T) {
+	t.Parallel()
+	backend := apitest.New()
+	opts, log := options(backend)
+	opts.Auth = auth.New(auth.Options{Keys: []auth.Key{auth.NewKey("ann", "s3cret")}, Required: true, LocalToken: "tok"})
+	server := api.New(opts)
+
+	w := do(server, request("GET", sessionPath, ""))
+	wantProblem(t, w, 401, "unauthorized")
+	if got := w.Header().Get("WWW-Authenticate"); got != `Bearer realm="bobbin"` {
+		t.Errorf("got WWW-Authenticate %q, want Bearer", got)
+	}
+	wantProblem(t, do(server, request("POST", sessionPath+"/messages", `{"content":"x"}`, "X-API-Key: guess")), 401, "unauthorized")
+	wantProblem(t, do(server, request("GET", "/version", "")), 401, "unauthorized")
+	if calls := backend.Calls(); len(calls) != 0 {
+		t.Fatalf("got calls %v without a key, want none", calls)
+	}
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if w := do(server, request("GET", path, "")); w.Code != 200 {
+			t.Errorf("got %d for %s without a key, want 200", w.Code, path)
+		}
+	}
+	for header, owner := range map[string]string{"Authorization: Bearer s3cret": "ann", "X-API-Key: tok": core.LocalOwner} {
+		if w := do(server, request("GET", sessionPath, "", header)); w.Code != 200 {
+			t.Errorf("got %d with a key, want 200", w.Code)
+		}
+		calls := backend.Calls()
+		if got := calls[len(calls)-1].Scope; got != (core.Scope{Owner: owner}) {
+			t.Errorf("got scope %v, want the rows of %s", got, owner)
+		}
+	}
+	if strings.Contains(log.String(), "s3cret") || strings.Contains(log.String(), "guess") {
+		t.Error("got a key in the log, want none")
+	}
+}
+
+// TestLoopbackOnly: without keys, the rules of package auth hold for every route
+// but the probes.
+func TestLoopbackOnly(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New())
+	server := api.New(opts)
+	r := request("POST", sessionPath+"/messages", `{"content":"x"}`, "Origin: https://evil.example")
+	wantProblem(t, do(server, r), 403, "forbidden")
+	r = request("GET", "/api/v1/sessions", "")
+	r.Host = "evil.example"
+	wantProblem(t, do(server, r), 403, "forbidden")
+	r = request("GET", "/api/v1/sessions", "")
+	r.RemoteAddr = "192.168.1.7:3000"
+	wantProblem(t, do(server, r), 403, "forbidden")
+}
+
+// TestAccessLog: one line a request, with facts and without bodies.
+func TestAccessLog(t *testing.T) {
+	t.Parallel()
+	opts, log := options(apitest.New())
+	server := api.New(opts)
+	do(server, request("POST", sessionPath+"/messages?", `{"content":"very private"}`, "X-Request-ID: r-1"))
+	do(server, request("GET", "/nowhere", ""))
+	do(server, request("GET", "/healthz", ""))
+	lines := log.lines(t, "request")
+	if len(lines) != 3 {
+		t.Fatalf("got %d log lines, want 3", len(lines))
+	}
+	first := lines[0]
+	for name, want := range map[string]any{
+		"request_id": "r-1", "method": "POST", "path": sessionPath + "/messages", "route": "/api/v1/sessions/:id/messages",
+		"status": 200.0, "owner": core.LocalOwner, "level": "INFO",
+	} {
+		if first[name] != want {
+			t.Errorf("got %s %v, want %v", name, first[name], want)
+		}
+	}
+	if first["bytes"].(float64) == 0 || first["dur"].(float64) == 0 {
+		t.Errorf("got log line %v, want bytes and dur", first)
+	}
+	if lines[1]["status"] != 404.0 || lines[2]["level"] != "DEBUG" {
+		t.Errorf("got log lines %v and %v, want a 404, and the probe at DEBUG", lines[1], lines[2])
+	}
+	if strings.Contains(log.String(), "private") {
+		t.Error("got a message in the log, want none")
+	}
+}

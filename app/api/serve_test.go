@@ -1,0 +1,263 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"bobbin/app/api"
+	"bobbin/app/api/apitest"
+	"bobbin/app/core"
+)
+
+// served is a server that listens on this machine.
+type served struct {
+	url  string
+	addr string
+	stop func()
+	done chan error    // what Serve returned
+	over chan struct{} // closed when it has
+}
+
+func serve(t *testing.T, opts api.Options) *served {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("listen: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &served{url: "http://" + listener.Addr().String(), addr: listener.Addr().String(), stop: cancel, done: make(chan error, 1), over: make(chan struct{})}
+	go func() {
+		defer close(s.over)
+		s.done <- api.New(opts).Serve(ctx, listener)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-s.over
+	})
+	return s
+}
+
+// open sends a request and returns the answer, its body still to be read.
+func open(t *testing.T, method, url, body string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatalf("new request: %v", err)
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, url, err)
+	}
+	t.Cleanup(func() { response.Body.Close() })
+	return response
+}
+
+// TestStop: at the end the feeds of sessions end at once, the streams of runs with
+// their run, and only then the server.
+func TestStop(t *testing.T) {
+	t.Parallel()
+	backend := apitest.New()
+	finish := make(chan struct{})
+	backend.Streaming = func(ctx context.Context, from core.From) iter.Seq2[core.Event, error] {
+		return func(yield func(core.Event, error) bool) {
+			if from.Live {
+				<-ctx.Done()
+				return
+			}
+			if yield(backend.Events[0], nil) {
+				<-finish
+				yield(backend.Events[6], nil)
+			}
+		}
+	}
+	opts, _ := options(backend)
+	s := serve(t, opts)
+	feed := open(t, "GET", s.url+sessionPath+"/events", "")
+	run := bufio.NewReader(open(t, "POST", s.url+sessionPath+"/messages", `{"content":"x"}`).Body)
+	if line, err := run.ReadString('\n'); err != nil || line != ": connected\n" {
+		t.Fatalf("got line %q, %v, want a comment at once", line, err)
+	}
+
+	s.stop()
+	if rest, err := io.ReadAll(feed.Body); err != nil || string(rest) != ": connected\n\n" {
+		t.Errorf("got feed %q, %v, want its end in order", rest, err)
+	}
+	select {
+	case err := <-s.done:
+		t.Fatalf("got the end of the server, %v, want it to wait for the run", err)
+	default:
+	}
+	close(finish)
+	if rest, err := io.ReadAll(run); err != nil || !strings.Contains(string(rest), "event: run.succeeded") {
+		t.Errorf("got stream %q, %v, want the run's end", rest, err)
+	}
+	if err := <-s.done; err != nil {
+		t.Errorf("got %v from a stop in order, want nil", err)
+	}
+	if _, err := net.Dial("tcp", s.addr); err == nil {
+		t.Error("got a connection after the stop, want none")
+	}
+}
+
+// TestStopCutsOff: what does not end within the grace period is cut off.
+func TestStopCutsOff(t *testing.T) {
+	t.Parallel()
+	backend := apitest.New()
+	backend.Hooks["Context"] = untilCanceled
+	begun := make(chan struct{})
+	backend.Hooks["Prompt"] = func(ctx context.Context) error { close(begun); return untilCanceled(ctx) }
+	opts, log := options(backend)
+	opts.Limits.Grace = time.Millisecond
+	s := serve(t, opts)
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		response, err := http.Get(s.url + sessionPath + "/context/prompt")
+		if err == nil {
+			response.Body.Close()
+		}
+	}()
+	<-begun
+	s.stop()
+	if err := <-s.done; err != nil {
+		t.Errorf("got %v, want nil", err)
+	}
+	<-asked
+	if !strings.Contains(log.String(), "requests cut off") {
+		t.Errorf("got log %s, want a line that says so", log)
+	}
+}
+
+// TestNotReadyWhileStopping: load balancers are told before connections fail.
+func TestNotReadyWhileStopping(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("listen: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	opts, _ := options(apitest.New())
+	server := api.New(opts)
+	if w := do(server, request("GET", "/readyz", "")); w.Code != 200 {
+		t.Errorf("got %d before the stop, want 200", w.Code)
+	}
+	cancel()
+	if err := server.Serve(ctx, listener); err != nil {
+		t.Errorf("got %v, want nil", err)
+	}
+	wantProblem(t, do(server, request("GET", "/readyz", "")), 503, "unavailable")
+	if w := do(server, request("GET", "/healthz", "")); w.Code != 200 {
+		t.Errorf("got %d from /healthz while stopping, want 200", w.Code)
+	}
+}
+
+func TestServeFails(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("listen: %v", err)
+	}
+	listener.Close()
+	opts, _ := options(apitest.New())
+	if err := api.New(opts).Serve(t.Context(), listener); err == nil {
+		t.Error("got nil from a closed listener, want an error")
+	}
+}
+
+// TestSlowReader: who does not read is cut off, and the source is let go.
+func TestSlowReader(t *testing.T) {
+	t.Parallel()
+	backend := apitest.New()
+	left := make(chan struct{})
+	big, _ := json.Marshal(map[string]string{"text": strings.Repeat("x", 1<<20)})
+	backend.Streaming = func(context.Context, core.From) iter.Seq2[core.Event, error] {
+		return func(yield func(core.Event, error) bool) {
+			defer close(left)
+			for yield(core.Event{SessionID: apitest.SessionID, Type: core.EventMessageDelta, Data: big}, nil) {
+			}
+		}
+	}
+	opts, _ := options(backend)
+	opts.Limits.Write = 50 * time.Millisecond
+	s := serve(t, opts)
+	open(t, "GET", s.url+runPath+"/events", "")
+	<-left
+}
+
+// TestStreamOutlivesBodyLimit: the time limit of a body is not one of the stream
+// that answers it.
+func TestStreamOutlivesBodyLimit(t *testing.T) {
+	t.Parallel()
+	backend := apitest.New()
+	backend.Streaming = func(ctx context.Context, _ core.From) iter.Seq2[core.Event, error] {
+		return func(func(core.Event, error) bool) { <-ctx.Done() }
+	}
+	opts, _ := options(backend)
+	opts.Limits.ReadBody, opts.Limits.ReadHeader, opts.Limits.Heartbeat = 30*time.Millisecond, 30*time.Millisecond, 10*time.Millisecond
+	s := serve(t, opts)
+	reader := bufio.NewReader(open(t, "POST", s.url+sessionPath+"/messages", `{"content":"x"}`).Body)
+	for beats := 0; beats < 12; {
+		line, err := reader.ReadString('\n')
+		if err != nil {
+			t.Fatalf("got %v after %d keep-alives, want the stream to go on", err, beats)
+		}
+		if line == ": keep-alive\n" {
+			beats++
+		}
+	}
+	s.stop()
+}
+
+// TestSlowBody: who does not send is answered, and the connection closed.
+func TestSlowBody(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New())
+	opts.Limits.ReadBody = 30 * time.Millisecond
+	s := serve(t, opts)
+	conn, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatalf("dial: %v", err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST %s/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", sessionPath)
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatalf("read answer: %v", err)
+	}
+	defer response.Body.Close()
+	body, _ := io.ReadAll(response.Body)
+	if response.StatusCode != 408 || !strings.Contains(string(body), "body_timeout") {
+		t.Errorf("got %d %s, want 408 body_timeout", response.StatusCode, body)
+	}
+}
+
+// TestLargeHeader: headers are bounded.
+func TestLargeHeader(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New())
+	opts.Limits.HeaderBytes = 1024
+	s := serve(t, opts)
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/healthz", nil)
+	r.Header.Set("X-Large", strings.Repeat("x", 1<<16))
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatalf("ask: %v", err)
+	}
+	response.Body.Close()
+	if response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("got %d, want 431", response.StatusCode)
+	}
+}
