@@ -57,3 +57,140 @@ func TestAcceptStartsARunInAnIdleSession(t *testing.T) {
 		}
 	})
 }
+
+func TestAcceptQueuesBehindAnActiveRun(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		session := s.session(t)
+		first := s.accept(t, ask(session.ID, "one"))
+		second := s.accept(t, ask(session.ID, "two"))
+
+		if second.Run.Status != core.RunQueued || second.Run.Attempt != 0 || second.Run.QueueSeq != 2 || second.Run.LeaseUntil != nil {
+			t.Errorf("run: got %+v, want queued without a lease, queue_seq 2", second.Run)
+		}
+		if second.Message.Seq != 0 || second.Message.ID != second.Run.UserMessageID || second.Message.Content != "two" {
+			t.Errorf("message: got %+v, want the question, not in the log yet", second.Message)
+		}
+		if diff := cmp.Diff([]core.EventType{core.EventRunQueued}, types(second.Events)); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		if got := decode[core.MessageData](t, second.Events[0]).Message; got.ID != second.Run.UserMessageID {
+			t.Errorf("run.queued tells of message %s, want %s", got.ID, second.Run.UserMessageID)
+		}
+		if got := len(s.log(t, session.ID)); got != 1 {
+			t.Errorf("log: got %d messages, want 1: the second waits for its turn", got)
+		}
+		pending, err := s.runs.Pending(t.Context(), ann(), session.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]core.Run{second.Run}, pending); diff != "" {
+			t.Errorf("pending (-want +got):\n%s", diff)
+		}
+		active, err := s.runs.Active(t.Context(), ann(), session.ID)
+		if err != nil || active.ID != first.Run.ID {
+			t.Errorf("active: got %s, %v, want %s", active.ID, err, first.Run.ID)
+		}
+	})
+}
+
+func TestAcceptWithoutAWorkerQueues(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		in := ask(s.session(t).ID, "later")
+		in.Worker = ""
+		if got := s.accept(t, in).Run.Status; got != core.RunQueued {
+			t.Errorf("status: got %s, want queued", got)
+		}
+		// An idle session with a queue is not overtaken either.
+		if got := s.accept(t, ask(in.SessionID, "now")).Run.Status; got != core.RunQueued {
+			t.Errorf("status of the next: got %s, want queued", got)
+		}
+	})
+}
+
+func TestAcceptRepeatsTheAnswerToAKnownClientMessageID(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		session := s.session(t)
+		in := ask(session.ID, "one")
+		in.ClientMessageID = "c-1"
+		first := s.accept(t, in)
+		queued := ask(session.ID, "two")
+		queued.ClientMessageID = "c-2"
+		second := s.accept(t, queued)
+
+		for _, want := range []core.Accepted{first, second} {
+			in.ClientMessageID = want.Run.ClientMessageID
+			in.Input.Content = "something else"
+			got := s.accept(t, in)
+			if !got.Repeated || len(got.Events) != 0 {
+				t.Errorf("%s: got repeated %v with %d events, want true with none", in.ClientMessageID, got.Repeated, len(got.Events))
+			}
+			if diff := cmp.Diff(want.Run, got.Run); diff != "" {
+				t.Errorf("%s: run (-first +again):\n%s", in.ClientMessageID, diff)
+			}
+			if diff := cmp.Diff(want.Message, got.Message); diff != "" {
+				t.Errorf("%s: message (-first +again):\n%s", in.ClientMessageID, diff)
+			}
+		}
+		// The key is the session's: elsewhere it is a new message.
+		other := ask(s.session(t).ID, "one")
+		other.ClientMessageID = "c-1"
+		if got := s.accept(t, other); got.Repeated {
+			t.Error("another session: got repeated, want a new run")
+		}
+	})
+}
+
+func TestAcceptRefuses(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		busy := s.session(t).ID
+		s.accept(t, ask(busy, "one"))
+		s.accept(t, ask(busy, "two"))
+		archived := s.session(t).ID
+		if err := s.sessions.Archive(t.Context(), ann(), archived); err != nil {
+			t.Fatal(err)
+		}
+		taken := s.session(t).ID
+		s.finish(t, s.accept(t, ask(taken, "one")).Run, "two")
+		// What a plain append will leave: a message with a key and without a run.
+		s.exec(t, "UPDATE messages SET run_id = NULL, client_message_id = 'c-9' WHERE session_id = ? AND seq = 1", taken)
+
+		tests := []struct {
+			name    string
+			session core.SessionID
+			change  func(*core.AcceptRun)
+			want    error
+		}{
+			{"archived session", archived, func(*core.AcceptRun) {}, core.ErrConflict},
+			{"reject while busy", busy, func(in *core.AcceptRun) { in.Multitask = core.MultitaskReject }, core.ErrConflict},
+			{"full queue", busy, func(in *core.AcceptRun) { in.MaxQueued = 1 }, core.ErrRateLimited},
+			{"key of another message", taken, func(in *core.AcceptRun) { in.ClientMessageID = "c-9" }, core.ErrConflict},
+			{"unknown multitask", busy, func(in *core.AcceptRun) { in.Multitask = "both" }, core.ErrInvalid},
+			{"metadata that are no object", busy, func(in *core.AcceptRun) { in.Input.Metadata = []byte(`[1]`) }, core.ErrInvalid},
+			{"NUL in the text", busy, func(in *core.AcceptRun) { in.Input.Content = "a\x00b" }, core.ErrInvalid},
+			{"NUL in the key", busy, func(in *core.AcceptRun) { in.ClientMessageID = "a\x00b" }, core.ErrInvalid},
+			{"unknown session", core.NewID[core.SessionID](), func(*core.AcceptRun) {}, core.ErrNotFound},
+			{"no id at all", "nonsense", func(*core.AcceptRun) {}, core.ErrNotFound},
+		}
+		before := s.count(t, "SELECT COUNT(*) FROM runs")
+		for _, tt := range tests {
+			in := ask(tt.session, "refuse me")
+			tt.change(&in)
+			_, err := s.runs.Accept(t.Context(), ann(), in)
+			wantError(t, tt.name, err, tt.want)
+		}
+		if got := s.count(t, "SELECT COUNT(*) FROM runs"); got != before {
+			t.Errorf("runs: got %d, want still %d", got, before)
+		}
+		in := ask(busy, "three")
+		in.MaxQueued = 2
+		s.accept(t, in) // one is queued, two are allowed
+	})
+}

@@ -1,0 +1,241 @@
+package repositories_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/dbtest"
+)
+
+// race calls f n times at once and waits for all.
+func race(n int, f func(i int)) {
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for i := range n {
+		wg.Go(func() {
+			<-start
+			f(i)
+		})
+	}
+	close(start)
+	wg.Wait()
+}
+
+const racers = 16
+
+// ENGINE, life of a run: one running run per session, order of acceptance.
+func TestConcurrentAcceptsStartOneRun(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		session := s.session(t).ID
+		race(racers, func(i int) {
+			if _, err := s.runs.Accept(t.Context(), ann(), ask(session, fmt.Sprint("question ", i))); err != nil {
+				t.Errorf("accept %d: %v", i, err)
+			}
+		})
+		if got := s.count(t, "SELECT COUNT(*) FROM runs WHERE status = 'running'"); got != 1 {
+			t.Errorf("running: got %d, want exactly 1", got)
+		}
+		list, err := s.runs.List(t.Context(), ann(), session, core.PageQuery{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list.Items) != racers {
+			t.Fatalf("runs: got %d, want %d", len(list.Items), racers)
+		}
+		for i, run := range list.Items { // newest first
+			if want := int64(racers - i); run.QueueSeq != want {
+				t.Fatalf("run %d: got queue_seq %d, want %d", i, run.QueueSeq, want)
+			}
+		}
+		gapless(t, "event", s.allEvents(t, session), func(e core.Event) int64 { return e.Seq })
+
+		// All of them run in the order of acceptance, whoever claims: U1 A1 U2 A2.
+		run := s.activeRun(t, session)
+		for i := 2; ; i++ {
+			s.finish(t, run, "answer to "+run.Input.Content)
+			claimed, err := s.runs.Claim(t.Context(), session, worker)
+			if errors.Is(err, core.ErrNotFound) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if claimed.Run.QueueSeq != int64(i) {
+				t.Fatalf("claimed: got queue_seq %d, want %d", claimed.Run.QueueSeq, i)
+			}
+			run = claimed.Run
+		}
+		log := s.log(t, session)
+		gapless(t, "message", log, func(m core.Message) int64 { return m.Seq })
+		if len(log) != 2*racers {
+			t.Fatalf("log: got %d messages, want %d", len(log), 2*racers)
+		}
+		for i := 0; i < len(log); i += 2 {
+			if got, want := log[i+1].Content, "answer to "+log[i].Content; got != want {
+				t.Errorf("message %d: got %q, want %q", i+1, got, want)
+			}
+			if log[i+1].ParentID != log[i].ID || i > 0 && log[i].ParentID != log[i-1].ID {
+				t.Errorf("message %d: parents are not the messages before", i)
+			}
+		}
+	})
+}
+
+func (s *store) activeRun(t *testing.T, session core.SessionID) core.Run {
+	t.Helper()
+	run, err := s.runs.Active(t.Context(), ann(), session)
+	if err != nil {
+		t.Fatalf("active run: %v", err)
+	}
+	return run
+}
+
+func TestConcurrentRepeatsAreOneRun(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		session := s.session(t).ID
+		var mu sync.Mutex
+		ids, fresh := map[core.RunID]int{}, 0
+		race(racers, func(i int) {
+			in := ask(session, "the same")
+			in.ClientMessageID = "c-1"
+			got, err := s.runs.Accept(t.Context(), ann(), in)
+			if err != nil {
+				t.Errorf("accept %d: %v", i, err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			ids[got.Run.ID]++
+			if !got.Repeated {
+				fresh++
+			}
+		})
+		if len(ids) != 1 || fresh != 1 {
+			t.Errorf("got %d runs, %d of them new, want 1 and 1", len(ids), fresh)
+		}
+	})
+}
+
+func TestConcurrentAppendersLeaveNoGap(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		session := s.session(t).ID
+		run := s.accept(t, ask(session, "go")).Run
+		const each = 5
+		race(racers, func(i int) {
+			for k := range each {
+				_, err := s.runs.Write(t.Context(), core.RunWrite{
+					RunID: run.ID, SessionID: session, Attempt: 1,
+					Messages: []core.Message{answer(fmt.Sprint(i, k)), answer(fmt.Sprint(i, k, "b"))},
+					Usage:    core.Usage{InputTokens: 1, OutputTokens: 2},
+				})
+				if err != nil {
+					t.Errorf("write %d/%d: %v", i, k, err)
+				}
+			}
+		})
+		log := s.log(t, session)
+		if want := 1 + 2*each*racers; len(log) != want {
+			t.Fatalf("log: got %d messages, want %d", len(log), want)
+		}
+		gapless(t, "message", log, func(m core.Message) int64 { return m.Seq })
+		gapless(t, "event", s.allEvents(t, session), func(e core.Event) int64 { return e.Seq })
+		for i, m := range log[1:] {
+			if m.ParentID != log[i].ID {
+				t.Fatalf("message %d: got parent %s, want the message before, %s", i+1, m.ParentID, log[i].ID)
+			}
+		}
+		stored, err := s.runs.Get(t.Context(), ann(), run.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := (core.Usage{InputTokens: each * racers, OutputTokens: 2 * each * racers}); stored.Usage != want {
+			t.Errorf("usage: got %+v, want %+v", stored.Usage, want)
+		}
+	})
+}
+
+func TestConcurrentClaimsStartOneRun(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		session := s.session(t).ID
+		for i := range 3 {
+			in := ask(session, fmt.Sprint(i))
+			in.Worker = ""
+			s.accept(t, in)
+		}
+		var mu sync.Mutex
+		var claimed []core.Claimed
+		race(racers, func(i int) {
+			got, err := s.runs.Claim(t.Context(), session, fmt.Sprint("worker-", i))
+			if err != nil {
+				if !errors.Is(err, core.ErrNotFound) {
+					t.Errorf("claim %d: %v", i, err)
+				}
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			claimed = append(claimed, got)
+		})
+		if len(claimed) != 1 || claimed[0].Run.QueueSeq != 1 {
+			t.Errorf("claimed: got %d runs (%+v), want the first alone", len(claimed), claimed)
+		}
+	})
+}
+
+// Renewing, taking over, writing and accepting at once, in many sessions, must
+// not end in a deadlock.
+func TestEverythingAtOnce(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		var runs []core.Run
+		for range 6 {
+			runs = append(runs, s.accept(t, ask(s.session(t).ID, "go")).Run)
+		}
+		ids := make([]core.RunID, 0, len(runs))
+		for _, r := range runs {
+			ids = append(ids, r.ID)
+		}
+		check := func(what string, err error) {
+			if err != nil && !errors.Is(err, core.ErrStale) && !errors.Is(err, core.ErrNotFound) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		race(racers, func(i int) {
+			for k := range 10 {
+				run := runs[(i+k)%len(runs)]
+				switch i % 5 {
+				case 0:
+					_, err := s.runs.Renew(t.Context(), worker, ids)
+					check("renew", err)
+				case 1:
+					_, err := s.runs.TakeOver(t.Context(), worker, true, 100)
+					check("take over", err)
+				case 2:
+					_, err := s.runs.Write(t.Context(), core.RunWrite{
+						RunID: run.ID, SessionID: run.SessionID, Attempt: 1 + k, Messages: []core.Message{answer("a")}})
+					check("write", err)
+				case 3:
+					_, err := s.runs.Accept(t.Context(), ann(), ask(run.SessionID, "more"))
+					check("accept", err)
+				default:
+					_, _, err := s.runs.RequestCancel(t.Context(), ann(), run.ID)
+					check("cancel", err)
+					check("release", s.runs.Release(t.Context(), worker))
+				}
+			}
+		})
+	})
+}

@@ -1,0 +1,242 @@
+package repositories_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/dbtest"
+)
+
+func TestCreateSession(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		through := core.NewID[core.MessageID]()
+		got, err := s.sessions.Create(t.Context(), core.Session{
+			Owner: "ann", Agent: "researcher", Model: "gpt-4o", Title: "Größe 大 😀", UserID: "carol", Source: core.SourceWeb,
+			Timezone: "Europe/Vienna", Instructions: "be short", Metadata: json.RawMessage(`{"b":[1,2],"a":"\u00e9"}`),
+			// A new session is empty, whatever the caller says.
+			MessageCount: 9, LastSeq: 9, LastEventSeq: 9, SummaryVersion: 9, PromptRevision: 9, SummaryThroughID: &through,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !core.ValidID(got.ID) || got.CreatedAt.IsZero() || !got.UpdatedAt.Equal(got.CreatedAt) || got.LastSeq != 0 || got.SummaryThroughID != nil {
+			t.Errorf("created: got %+v, want id, times, and nothing in it", got)
+		}
+		if diff := cmp.Diff(got, s.sessionOf(t, got.ID), sameJSON()); diff != "" {
+			t.Errorf("session (-returned +stored):\n%s", diff)
+		}
+		again := core.Session{ID: got.ID, Owner: "bob"}
+		_, err = s.sessions.Create(t.Context(), again)
+		wantError(t, "same id", err, core.ErrConflict)
+		for name, bad := range map[string]core.Session{
+			"no owner":   {},
+			"bad id":     {Owner: "ann", ID: "s-1"},
+			"metadata":   {Owner: "ann", Metadata: json.RawMessage(`"text"`)},
+			"not JSON":   {Owner: "ann", Metadata: json.RawMessage(`{"a":`)},
+			"NUL":        {Owner: "ann", Title: "\x00"},
+			"NUL inside": {Owner: "ann", Metadata: json.RawMessage(`{"a":"\u0000"}`)},
+		} {
+			_, err := s.sessions.Create(t.Context(), bad)
+			wantError(t, name, err, core.ErrInvalid)
+		}
+	})
+}
+
+func TestUpdateSession(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		p := func(v string) *string { return &v }
+		patch := core.SessionPatch{
+			Title: p("T"), Agent: p("quick"), Model: p("m"), Timezone: p("UTC"), Instructions: p("i"), Metadata: json.RawMessage(`{"k":1}`),
+		}
+		got, events, err := s.sessions.Update(t.Context(), ann(), id, patch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Title != "T" || got.Agent != "quick" || got.Model != "m" || got.Timezone != "UTC" || got.Instructions != "i" || string(got.Metadata) != `{"k":1}` {
+			t.Errorf("session: got %+v, want all fields changed", got)
+		}
+		if diff := cmp.Diff(s.sessionOf(t, id), got, sameJSON()); diff != "" {
+			t.Errorf("session (-stored +returned):\n%s", diff)
+		}
+		if diff := cmp.Diff(s.allEvents(t, id), events); diff != "" || len(events) != 1 || events[0].Type != core.EventSessionUpdated {
+			t.Errorf("events (-stored +returned):\n%s", diff)
+		}
+		type data struct{ Session core.Session }
+		if told := decode[data](t, events[0]).Session.Title; told != "T" {
+			t.Errorf("the event tells of title %q, want T", told)
+		}
+		empty := p("")
+		got, _, err = s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Model: empty})
+		if err != nil || got.Model != "" || got.Title != "T" {
+			t.Errorf("one field emptied: got %+v, %v, want the others as they were", got, err)
+		}
+		before := s.sessionOf(t, id)
+		got, events, err = s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{})
+		if diff := cmp.Diff(before, got); err != nil || diff != "" || len(events) != 0 {
+			t.Errorf("empty patch: got %d events, %v\n%s", len(events), err, diff)
+		}
+		for name, bad := range map[string]core.SessionPatch{"NUL": {Title: p("\x00")}, "metadata": {Metadata: json.RawMessage(`[]`)}} {
+			_, _, err := s.sessions.Update(t.Context(), ann(), id, bad)
+			wantError(t, name, err, core.ErrInvalid)
+		}
+	})
+}
+
+func TestArchiveSession(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		s.turns(t, id, 1)
+		var at time.Time
+		for i := range 2 {
+			if err := s.sessions.Archive(t.Context(), ann(), id); err != nil {
+				t.Fatal(err)
+			}
+			got := s.sessionOf(t, id)
+			if got.ArchivedAt == nil || i == 1 && !got.ArchivedAt.Equal(at) {
+				t.Fatalf("archived at: got %v, want the first time for ever", got.ArchivedAt)
+			}
+			at = *got.ArchivedAt
+		}
+		if got := len(s.log(t, id)); got != 2 {
+			t.Errorf("log: got %d messages, want 2: they stay", got)
+		}
+		list := s.listSessions(t, core.SessionQuery{})
+		if len(list) != 0 {
+			t.Errorf("list: got %d sessions, want none", len(list))
+		}
+		if list := s.listSessions(t, core.SessionQuery{Archived: true}); len(list) != 1 {
+			t.Errorf("list with the archived: got %d sessions, want 1", len(list))
+		}
+	})
+}
+
+// listSessions returns all pages, checking each.
+func (s *store) listSessions(t testing.TB, q core.SessionQuery) []core.SessionID {
+	t.Helper()
+	return allPages(t, q.Limit, func(cursor string) (core.Page[core.Session], error) {
+		q.Cursor = cursor
+		return s.sessions.List(t.Context(), ann(), q)
+	}, func(v core.Session) core.SessionID { return v.ID })
+}
+
+// allPages reads a list to its end and returns the keys of its items. Every page
+// but the last must be full.
+func allPages[T any, K comparable](t testing.TB, limit int, list func(cursor string) (core.Page[T], error), key func(T) K) []K {
+	t.Helper()
+	if limit == 0 {
+		limit = core.DefaultPageLimit
+	}
+	keys := []K{}
+	for cursor := ""; ; {
+		page, err := list(cursor)
+		if err != nil {
+			t.Fatalf("list after %q: %v", cursor, err)
+		}
+		if page.Items == nil {
+			t.Fatalf("items: got nil, want an empty list at least")
+		}
+		for _, v := range page.Items {
+			keys = append(keys, key(v))
+		}
+		if page.NextCursor == nil {
+			return keys
+		}
+		if len(page.Items) != limit {
+			t.Fatalf("page: got %d items and a next page, want %d", len(page.Items), limit)
+		}
+		cursor = *page.NextCursor
+	}
+}
+
+// Pages of any size, concatenated, are the whole list in its order.
+func TestListSessionsPages(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		base := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		type entry struct {
+			id core.SessionID
+			at time.Time
+		}
+		var want []entry
+		for i := range 23 {
+			// Several share a time, whole seconds and microseconds mixed.
+			at := base.Add(time.Duration(i/3) * 333_333 * time.Microsecond)
+			got, err := s.sessions.Create(t.Context(), core.Session{
+				Owner: "ann", Agent: fmt.Sprint("agent-", i%2), UserID: fmt.Sprint("user-", i%3), CreatedAt: base, UpdatedAt: at})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, entry{got.ID, at})
+		}
+		slices.SortFunc(want, func(a, b entry) int {
+			if c := b.at.Compare(a.at); c != 0 {
+				return c
+			}
+			return -cmpStrings(a.id, b.id)
+		})
+		ids := make([]core.SessionID, 0, len(want))
+		for _, w := range want {
+			ids = append(ids, w.id)
+		}
+		for _, limit := range []int{0, 1, 2, 3, 5, 22, 23, 24} {
+			if diff := cmp.Diff(ids, s.listSessions(t, core.SessionQuery{PageQuery: core.PageQuery{Limit: limit}})); diff != "" {
+				t.Fatalf("limit %d (-want +got):\n%s", limit, diff)
+			}
+		}
+		if got := s.listSessions(t, core.SessionQuery{Agent: "agent-1", PageQuery: core.PageQuery{Limit: 4}}); len(got) != 11 {
+			t.Errorf("of agent-1: got %d sessions, want 11", len(got))
+		}
+		if got := s.listSessions(t, core.SessionQuery{UserID: "user-2"}); len(got) != 7 {
+			t.Errorf("of user-2: got %d sessions, want 7", len(got))
+		}
+		mine, err := s.sessions.List(t.Context(), core.Scope{Owner: "ann", User: "user-2"}, core.SessionQuery{})
+		if err != nil || len(mine.Items) != 7 {
+			t.Errorf("in the scope of user-2: got %d sessions, %v, want 7", len(mine.Items), err)
+		}
+		theirs, err := s.sessions.List(t.Context(), bob(), core.SessionQuery{})
+		if err != nil || len(theirs.Items) != 0 {
+			t.Errorf("of another owner: got %d sessions, %v, want none", len(theirs.Items), err)
+		}
+	})
+}
+
+func cmpStrings[T ~string](a, b T) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func TestNewestActivityComesFirst(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		a, b, c := s.session(t).ID, s.session(t).ID, s.session(t).ID
+		s.turns(t, a, 1)
+		title := "new"
+		if _, _, err := s.sessions.Update(t.Context(), ann(), b, core.SessionPatch{Title: &title}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]core.SessionID{b, a, c}, s.listSessions(t, core.SessionQuery{})); diff != "" {
+			t.Errorf("order (-want +got):\n%s", diff)
+		}
+	})
+}
