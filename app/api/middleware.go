@@ -8,6 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"bobbin/app/core"
+	"bobbin/app/core/logging"
 )
 
 // requestIDKey is where a request's id is kept in its gin.Context.
@@ -21,6 +22,8 @@ func identify(c *gin.Context) {
 	}
 	c.Set(requestIDKey, id)
 	c.Header("X-Request-ID", id)
+	// What is logged further down belongs to this request too.
+	c.Request = c.Request.WithContext(logging.With(c.Request.Context(), slog.String("request_id", id)))
 }
 
 // sane reports whether a request id may go into our logs and headers.

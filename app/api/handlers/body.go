@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"os"
@@ -88,8 +89,8 @@ func Decode(data []byte, into any) error {
 		}
 		delete(given, name)
 	}
-	for name := range given {
-		faults = append(faults, core.FieldError{Field: shorten(name), Detail: "is not a field here; there are " + strings.Join(known, ", ")})
+	for _, name := range firstOf(given) {
+		faults = append(faults, unknown(name, "field", known))
 	}
 	return invalid(faults)
 }
@@ -102,6 +103,26 @@ func setField(field reflect.Value, raw json.RawMessage) error {
 	return json.Unmarshal(raw, field.Addr().Interface())
 }
 
+// unknown is the fault of a name that is not among those that are known.
+func unknown(name, what string, known []string) core.FieldError {
+	name = shorten(name) // also for Nearest, whose time grows with its length
+	detail := fmt.Sprintf("is not a %s here", what)
+	if near := core.Nearest(name, known); near != "" {
+		detail += fmt.Sprintf(" (did you mean %s?)", near)
+	}
+	return core.FieldError{Field: name, Detail: detail + "; there are " + strings.Join(known, ", ")}
+}
+
+// maxFaults bounds how much is said about one request: a body of many megabytes
+// may hold a million faults.
+const maxFaults = 20
+
+// firstOf returns the first names in the alphabet, as many as are reported.
+func firstOf(given map[string]json.RawMessage) []string {
+	names := slices.Sorted(maps.Keys(given))
+	return names[:min(len(names), maxFaults)]
+}
+
 func malformed(format string, args ...any) error {
 	return &core.Error{Kind: core.ErrInvalid, Code: CodeMalformed, Message: fmt.Sprintf(format, args...)}
 }
@@ -112,6 +133,7 @@ func invalid(faults []core.FieldError) error {
 		return nil
 	}
 	slices.SortFunc(faults, func(a, b core.FieldError) int { return strings.Compare(a.Field, b.Field) })
+	faults = faults[:min(len(faults), maxFaults)]
 	words := make([]string, len(faults))
 	for i, f := range faults {
 		words[i] = f.Field + " " + f.Detail

@@ -3,6 +3,8 @@ package handlers_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -46,6 +48,22 @@ func TestDecodeTypes(t *testing.T) {
 	}
 	if got.Text != "a" || got.Number != -1 || got.Share != 100 || !got.Flag || got.List[0] != "x" || *got.Maybe != "b" || string(got.Raw) != "[1]" {
 		t.Errorf("got %+v, want all fields set", got)
+	}
+}
+
+// TestDecodeIsBounded: a large body with a million faults is refused in few words.
+func TestDecodeIsBounded(t *testing.T) {
+	t.Parallel()
+	var body strings.Builder
+	body.WriteString(`{"` + strings.Repeat("x", 1<<20) + `":1`)
+	for i := range 100_000 {
+		fmt.Fprintf(&body, `,"f%d":1`, i)
+	}
+	body.WriteString("}")
+	var got target
+	var shown *core.Error
+	if err := handlers.Decode([]byte(body.String()), &got); !errors.As(err, &shown) || len(shown.Fields) != 20 || len(shown.Message) > 4096 {
+		t.Errorf("got %v, want 20 faults in few words", err)
 	}
 }
 

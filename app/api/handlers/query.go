@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -52,10 +51,8 @@ func readQuery(c *gin.Context, known ...string) *query {
 	}
 	for name, given := range values {
 		switch {
-		case !slices.Contains(known, name) && len(known) == 0:
-			q.fault(shorten(name), "is not a parameter here; there are none")
 		case !slices.Contains(known, name):
-			q.fault(shorten(name), "is not a parameter here; there are %s", strings.Join(known, ", "))
+			q.faults = append(q.faults, unknown(name, "parameter", known))
 		case len(given) > 1:
 			q.fault(name, "is given more than once")
 		}
