@@ -4,9 +4,13 @@ import "math"
 
 // Limits are what a model can take, in its own tokens.
 type Limits struct {
-	Window    int // prompt and answer together
+	Window    int // prompt and answer together; 0 = not known: UnknownWindow
 	MaxOutput int // most of an answer; 0 = not known
 }
+
+// UnknownWindow is the window of a model of which none is known: small enough for
+// almost every model in use (W9).
+const UnknownWindow = 8_192
 
 // Budget is the arithmetic of CONTEXT § 1 for one policy and one model, in the
 // model's tokens.
@@ -33,6 +37,9 @@ const (
 // Budget returns the arithmetic for a model. Fixed are the tokens of the system
 // prompt and the tool definitions, on which a summary's share depends (B3).
 func (p Policy) Budget(m Limits, fixed int) Budget {
+	if m.Window <= 0 {
+		m.Window = UnknownWindow
+	}
 	b := Budget{Window: m.Window}
 	b.Reserve = min(p.ResponseReserve, m.Window/4)
 	if m.MaxOutput > 0 {
@@ -80,5 +87,11 @@ type ruler struct{ factor float64 }
 // of returns the model's tokens, rounded up.
 func (r ruler) of(tokens int) int { return int(math.Ceil(float64(tokens) * r.factor)) }
 
-// back returns the cl100k_base tokens that are at most so many of the model's.
-func (r ruler) back(tokens int) int { return int(math.Floor(float64(tokens) / r.factor)) }
+// back returns the most cl100k_base tokens that are at most so many of the model's.
+func (r ruler) back(tokens int) int {
+	n := int(math.Floor(float64(tokens) / r.factor))
+	if r.of(n) > tokens { // 70·1.1 is a little more than 77
+		n--
+	}
+	return n
+}

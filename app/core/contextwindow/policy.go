@@ -193,9 +193,9 @@ func (p Policy) Validate() error {
 			faults = append(faults, fmt.Errorf(format, args...))
 		}
 	}
-	fault(p.UsageThreshold < 0 || p.UsageThreshold > 1, "usage_threshold is %g: use a share between 0 and 1", p.UsageThreshold)
-	fault(p.LandAt <= 0 || p.LandAt >= 1, "land_at is %g: the landing must be below the trigger, use a share above 0 and below 1", p.LandAt)
-	fault(p.MaxSummaryShare < 0 || p.MaxSummaryShare > 0.5, "max_summary_share is %g: use 0 to 0.5", p.MaxSummaryShare)
+	fault(outside(p.UsageThreshold, 0, 1), "usage_threshold is %g: use a share between 0 and 1", p.UsageThreshold)
+	fault(outside(p.LandAt, 0, 1) || p.LandAt == 0 || p.LandAt == 1, "land_at is %g: the landing must be below the trigger, use a share above 0 and below 1", p.LandAt)
+	fault(outside(p.MaxSummaryShare, 0, 0.5), "max_summary_share is %g: use 0 to 0.5", p.MaxSummaryShare)
 	for name, n := range map[string]int{
 		"max_messages_before_summary": p.MaxMessages, "window_messages": p.WindowMessages, "max_tokens_before_summary": p.MaxTokens,
 		"max_unsummarized_messages": p.MaxUnsummarized, "min_recent_messages": p.MinRecent, "max_context_tokens": p.MaxContextTokens,
@@ -214,6 +214,8 @@ func (p Policy) Validate() error {
 		"target_context_tokens (%d) must be below max_context_tokens (%d)", p.TargetContextTokens, p.MaxContextTokens)
 	fault(p.MaxContextTokens > 0 && p.MaxSummaryTokens > 0 && float64(p.MaxSummaryTokens) >= p.LandAt*p.UsageThreshold*float64(p.MaxContextTokens) && p.UsageThreshold > 0,
 		"max_summary_tokens (%d) must be below the landing point of max_context_tokens (%d)", p.MaxSummaryTokens, p.MaxContextTokens)
+	fault(p.TargetContextTokens > 0 && p.MaxSummaryTokens >= p.TargetContextTokens,
+		"max_summary_tokens (%d) must be below target_context_tokens (%d), where a compaction lands", p.MaxSummaryTokens, p.TargetContextTokens)
 	fault(!slices.Contains([]string{StrategyLLM, StrategyHybrid, StrategyExtractive}, p.Strategy),
 		"strategy %q does not exist; use llm, hybrid or extractive", p.Strategy)
 	fault(!slices.Contains([]Timing{TimingInline, TimingAfterRun, TimingBackground}, p.Timing),
@@ -227,6 +229,12 @@ func (p Policy) Validate() error {
 	return e
 }
 
-// summarizes reports whether the policy ever summarizes by itself for being too
-// long, and so may use rung 2 to make a prompt fit.
-func (p Policy) summarizes() bool { return p.AutoSummarize }
+// outside reports whether x is not between low and high; no number is outside.
+func outside(x, low, high float64) bool { return !(x >= low && x <= high) }
+
+// summarizes reports whether the policy ever summarizes by itself, and so may use
+// rung 2 to make a prompt fit: one without triggers never does (CONTEXT § 3,
+// invariant 8).
+func (p Policy) summarizes() bool {
+	return p.AutoSummarize && (p.UsageThreshold > 0 || p.MaxTokens > 0 || p.messageThreshold() > 0 || p.MaxUnsummarized > 0)
+}

@@ -1,0 +1,244 @@
+package contextwindow_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	cw "bobbin/app/core/contextwindow"
+)
+
+// CONTEXT § 2: the whole table, a column a preset. W5, W8, B1–B3, R1–R3, C2.
+func TestPresetsAreTheTable(t *testing.T) {
+	t.Parallel()
+	want := []cw.Policy{
+		{
+			Name: "window", AutoSummarize: true, UsageThreshold: 0.8, LandAt: 0.625, MinRecent: 3,
+			ResponseReserve: 4096, Strategy: "hybrid", Timing: "background",
+		},
+		{
+			Name: "budget", AutoSummarize: true, UsageThreshold: 0.8, LandAt: 0.625, MinRecent: 6,
+			MaxMessages: 30, MaxTokens: 128_000, NeverBelow: 10, MaxSummaryShare: 0.3,
+			ResponseReserve: 4096, Strategy: "llm", Timing: "after_run",
+		},
+		{
+			Name: "sliding", AutoSummarize: true, UsageThreshold: 0.8, LandAt: 0.625, MinRecent: 10,
+			WindowMessages: 15, MaxUnsummarized: 50, MaxSummaryTokens: 500, SummaryAskTokens: 300,
+			ResponseReserve: 4096, Strategy: "llm", Timing: "after_run", CheapSummaryModel: true,
+		},
+		{
+			Name: "ratio", AutoSummarize: true, UsageThreshold: 0.8, LandAt: 0.625, MinRecent: 10,
+			MaxContextTokens: 180_000, TargetContextTokens: 150_000, MaxSummaryTokens: 2000,
+			ResponseReserve: 4096, Strategy: "hybrid", Timing: "inline", CheapSummaryModel: true,
+		},
+		{Name: "off", LandAt: 0.625, ResponseReserve: 4096, Strategy: "extractive", Timing: "inline"},
+	}
+	names := cw.PresetNames()
+	if len(names) != len(want) {
+		t.Fatalf("got presets %v, want %d", names, len(want))
+	}
+	for i, w := range want {
+		if diff := cmp.Diff(w, preset(t, names[i])); diff != "" {
+			t.Errorf("preset %s (-want +got):\n%s", names[i], diff)
+		}
+		if err := w.Validate(); err != nil {
+			t.Errorf("preset %s: got %v, want it to be valid", names[i], err)
+		}
+	}
+}
+
+func TestPresetDefaultAndUnknown(t *testing.T) {
+	t.Parallel()
+	if got := preset(t, "").Name; got != "window" {
+		t.Errorf("got preset %q for no name, want window", got)
+	}
+	_, err := cw.Resolve(cw.Global{}, core.ContextSettings{Policy: "infinite"})
+	if want := `context.policy "infinite" does not exist; use one of window, budget, sliding, ratio, off`; !errors.Is(err, core.ErrInvalid) || err.Error() != want {
+		t.Errorf("got %v, want ErrInvalid %q", err, want)
+	}
+}
+
+// CONTEXT § 2: preset < global setting < agent file. W8.
+func TestResolvePrecedence(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name      string
+		global    cw.Global
+		agent     core.ContextSettings
+		threshold float64
+		model     string
+	}{
+		{"preset", cw.Global{}, core.ContextSettings{}, 0.8, ""},
+		{"global over preset", cw.Global{UsageThreshold: new(0.6), SummaryModel: "big"}, core.ContextSettings{}, 0.6, "big"},
+		{
+			"agent over global", cw.Global{UsageThreshold: new(0.6), SummaryModel: "big"},
+			core.ContextSettings{UsageThreshold: new(0.7), SummaryModel: new("own")}, 0.7, "own",
+		},
+		{
+			"an agent may go back to the default model", cw.Global{SummaryModel: "big"},
+			core.ContextSettings{SummaryModel: new("")}, 0.8, "",
+		},
+		{"a global share does not switch off on", cw.Global{UsageThreshold: new(0.6)}, core.ContextSettings{Policy: "off"}, 0, ""},
+		{"an agent's zero switches the share off", cw.Global{UsageThreshold: new(0.6)}, core.ContextSettings{UsageThreshold: new(0.0)}, 0, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p, err := cw.Resolve(tt.global, tt.agent)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.UsageThreshold != tt.threshold || p.SummaryModel != tt.model {
+				t.Errorf("got %g, %q, want %g, %q", p.UsageThreshold, p.SummaryModel, tt.threshold, tt.model)
+			}
+		})
+	}
+}
+
+// B2: every field can be set per agent; each lands in its own place.
+func TestResolveOverridesEveryField(t *testing.T) {
+	t.Parallel()
+	got, err := cw.Resolve(cw.Global{}, core.ContextSettings{
+		Policy: "budget", AutoSummarize: new(false), UsageThreshold: new(0.75), LandAt: new(0.5),
+		MaxMessagesBeforeSummary: new(50), MaxTokensBeforeSummary: new(180_000), MaxUnsummarizedMessages: new(70),
+		WindowMessages: new(25), MinRecentMessages: new(8), MaxContextTokens: new(100_000), TargetContextTokens: new(40_000),
+		ResponseReserve: new(1000), SummaryModel: new("s"), Strategy: new("extractive"), MaxSummaryTokens: new(900),
+		MaxSummaryShare: new(0.2), Timing: new("inline"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := cw.Policy{
+		Name: "budget", UsageThreshold: 0.75, LandAt: 0.5, MaxMessages: 50, MaxTokens: 180_000, MaxUnsummarized: 70,
+		WindowMessages: 25, MinRecent: 8, NeverBelow: 12, MaxContextTokens: 100_000, TargetContextTokens: 40_000,
+		ResponseReserve: 1000, SummaryModel: "s", Strategy: "extractive", MaxSummaryTokens: 900, MaxSummaryShare: 0.2, Timing: "inline",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("policy (-want +got):\n%s", diff)
+	}
+}
+
+// B2, B5: "never below" follows min_recent_messages, and only where the preset has
+// it. R2: the prompt never asks for more than the limit.
+func TestResolveDependentFields(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]int{"budget": 9, "window": 0, "sliding": 0} {
+		p, err := cw.Resolve(cw.Global{}, core.ContextSettings{Policy: name, MinRecentMessages: new(5)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.NeverBelow != want {
+			t.Errorf("%s: got never below %d, want %d", name, p.NeverBelow, want)
+		}
+	}
+	p, err := cw.Resolve(cw.Global{}, core.ContextSettings{Policy: "sliding", MaxSummaryTokens: new(200)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.SummaryAskTokens != 200 {
+		t.Errorf("asks for %d, want 200", p.SummaryAskTokens)
+	}
+}
+
+// B2, B9: the samples quick and researcher behave differently in one process.
+func TestTwoAgentsDiffer(t *testing.T) {
+	t.Parallel()
+	quick, err := cw.Resolve(cw.Global{}, core.ContextSettings{Policy: "budget", MaxMessagesBeforeSummary: new(15), MaxTokensBeforeSummary: new(32_000)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	researcher, err := cw.Resolve(cw.Global{}, core.ContextSettings{Policy: "budget", MaxMessagesBeforeSummary: new(50), MaxTokensBeforeSummary: new(180_000)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := new(talk).turns(10, 100)
+	if d, _ := cw.Plan(c.between(quick, 1_000_000)); d.Summarize == nil {
+		t.Errorf("quick: got no order at 20 messages, want one")
+	}
+	if d, _ := cw.Plan(c.between(researcher, 1_000_000)); d.Summarize != nil {
+		t.Errorf("researcher: got %+v at 20 messages, want no order", d.Summarize)
+	}
+}
+
+// CONTEXT § 2: settings that contradict each other are refused, each with a
+// sentence that says why.
+func TestResolveRefusesContradictions(t *testing.T) {
+	t.Parallel()
+	nan := math.NaN()
+	tests := []struct {
+		name  string
+		agent core.ContextSettings
+		want  string
+	}{
+		{"threshold over 1", core.ContextSettings{UsageThreshold: new(1.2)}, "usage_threshold is 1.2: use a share between 0 and 1"},
+		{"threshold below 0", core.ContextSettings{UsageThreshold: new(-0.1)}, "usage_threshold is -0.1: use a share between 0 and 1"},
+		{"threshold not a number", core.ContextSettings{UsageThreshold: &nan}, "usage_threshold is NaN: use a share between 0 and 1"},
+		{"landing at the trigger", core.ContextSettings{LandAt: new(1.0)}, "land_at is 1: the landing must be below the trigger, use a share above 0 and below 1"},
+		{"landing at nothing", core.ContextSettings{LandAt: new(0.0)}, "land_at is 0: the landing must be below the trigger"},
+		{"landing not a number", core.ContextSettings{LandAt: &nan}, "land_at is NaN: the landing must be below the trigger"},
+		{"summary share", core.ContextSettings{MaxSummaryShare: new(0.6)}, "max_summary_share is 0.6: use 0 to 0.5"},
+		{"negative N", core.ContextSettings{MaxMessagesBeforeSummary: new(-1)}, "max_messages_before_summary is -1: it cannot be negative (0 switches it off)"},
+		{"negative window", core.ContextSettings{WindowMessages: new(-1)}, "window_messages is -1: it cannot be negative"},
+		{"negative K", core.ContextSettings{MaxTokensBeforeSummary: new(-1)}, "max_tokens_before_summary is -1: it cannot be negative"},
+		{"negative unsummarized", core.ContextSettings{MaxUnsummarizedMessages: new(-1)}, "max_unsummarized_messages is -1: it cannot be negative"},
+		{"negative recent", core.ContextSettings{MinRecentMessages: new(-1)}, "min_recent_messages is -1: it cannot be negative"},
+		{"negative context", core.ContextSettings{MaxContextTokens: new(-1)}, "max_context_tokens is -1: it cannot be negative"},
+		{"negative target", core.ContextSettings{TargetContextTokens: new(-1)}, "target_context_tokens is -1: it cannot be negative"},
+		{"negative summary", core.ContextSettings{MaxSummaryTokens: new(-1)}, "max_summary_tokens is -1: it cannot be negative"},
+		{"no reserve", core.ContextSettings{ResponseReserve: new(0)}, "response_reserve is 0: an answer needs at least 1 token"},
+		{
+			"N at recent", core.ContextSettings{MaxMessagesBeforeSummary: new(6), MinRecentMessages: new(6)},
+			"max_messages_before_summary (6) must be above min_recent_messages (6), or there is nothing to summarize when it fires",
+		},
+		{
+			"window below recent", core.ContextSettings{Policy: "sliding", WindowMessages: new(9)},
+			"window_messages (9) must not be below min_recent_messages (10)",
+		},
+		{
+			"unsummarized at recent", core.ContextSettings{Policy: "sliding", MaxUnsummarizedMessages: new(10)},
+			"max_unsummarized_messages (10) must be above min_recent_messages (10)",
+		},
+		{
+			"target at the maximum", core.ContextSettings{Policy: "ratio", TargetContextTokens: new(180_000)},
+			"target_context_tokens (180000) must be below max_context_tokens (180000)",
+		},
+		{
+			"summary over the landing", core.ContextSettings{Policy: "ratio", MaxSummaryTokens: new(95_000)},
+			"max_summary_tokens (95000) must be below the landing point of max_context_tokens (180000)",
+		},
+		{
+			"summary over the target", core.ContextSettings{Policy: "ratio", TargetContextTokens: new(1500)},
+			"max_summary_tokens (2000) must be below target_context_tokens (1500), where a compaction lands",
+		},
+		{"strategy", core.ContextSettings{Strategy: new("magic")}, `strategy "magic" does not exist; use llm, hybrid or extractive`},
+		{"timing", core.ContextSettings{Timing: new("never")}, `timing "never" does not exist; use inline, after_run or background`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := cw.Resolve(cw.Global{}, tt.agent)
+			if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want ErrInvalid with %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// CONTEXT § 2: all faults come at once, in a fixed order.
+func TestResolveNamesAllFaults(t *testing.T) {
+	t.Parallel()
+	bad := core.ContextSettings{Timing: new("never"), Strategy: new("magic"), LandAt: new(2.0), MinRecentMessages: new(-1), WindowMessages: new(-3)}
+	_, err := cw.Resolve(cw.Global{}, bad)
+	if err == nil || strings.Count(err.Error(), "; ") < 4 || strings.Contains(err.Error(), "\n") {
+		t.Fatalf("got %v, want five faults in one line", err)
+	}
+	for range 5 {
+		if _, again := cw.Resolve(cw.Global{}, bad); again.Error() != err.Error() {
+			t.Errorf("got %q, then %q", err, again)
+		}
+	}
+}
