@@ -2,6 +2,7 @@ package contextwindow
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -63,7 +64,7 @@ const blockOverhead = 4
 func Assemble(parts Parts, d Decision, count counter) Prompt {
 	var p Prompt
 	p.System = appendBlocks(nil, parts.SystemPrompt, summaryBlock(parts.Summary, d, count),
-		pinnedBlock(d.Pinned, parts.Messages), leftOutBlock(d), parts.ToolUsage)
+		pinnedBlock(d.Pinned, parts.Messages, count), leftOutBlock(d), parts.ToolUsage)
 	slots := append(slices.Clone(d.History), d.Run...)
 	for i := 0; i < len(slots); {
 		end := atomEnd(slots, i)
@@ -84,25 +85,29 @@ const openingText = "[The conversation begins with the assistant.]"
 // atomEnd returns where the atom that begins at i ends.
 func atomEnd(slots []Slot, i int) int {
 	end := i + 1
-	for len(slots[i].Calls) > 0 && end < len(slots) && slots[end].Role == core.RoleTool && !slots[end].Orphan {
+	for len(slots[i].Calls) > 0 && end < len(slots) && slots[end].Role == core.RoleTool {
 		end++
 	}
 	return end
 }
 
 // addAtom appends a message and, after one with tool calls, the results in the
-// order of the calls.
+// order of the calls; what answers none of them comes after.
 func (p *Prompt) addAtom(atom []Slot, messages map[core.MessageID]core.Message, count counter) {
-	head := atom[0]
+	head, rest := atom[0], slices.Clone(atom[1:])
 	p.add(head, messages[head.ID], count)
 	for _, call := range head.Calls {
-		i := slices.IndexFunc(atom, func(s Slot) bool { return s.CallID == call })
+		i := slices.IndexFunc(rest, func(s Slot) bool { return s.CallID == call && !s.Orphan })
 		switch {
-		case i > 0:
-			p.add(atom[i], messages[atom[i].ID], count)
+		case i >= 0:
+			p.add(rest[i], messages[rest[i].ID], count)
+			rest = slices.Delete(rest, i, i+1) // two calls may have one id
 		case head.Place != core.PlaceLeftOut:
 			p.Messages = append(p.Messages, missingResult(call))
 		}
+	}
+	for _, s := range rest {
+		p.add(s, messages[s.ID], count)
 	}
 }
 
@@ -116,7 +121,7 @@ func missingResult(call string) PromptMessage {
 
 // add appends the message in the form that its place asks for.
 func (p *Prompt) add(s Slot, m core.Message, count counter) {
-	if s.Place == core.PlaceLeftOut || s.Note {
+	if s.Place == core.PlaceLeftOut || s.Note || s.Role == core.RoleSystem { // W14
 		return
 	}
 	out := llm.Message{
@@ -169,19 +174,34 @@ func summaryBlock(summary string, d Decision, count counter) string {
 	if d.SummaryCut > 0 {
 		summary = summaryCut + "\n" + lastTokens(summary, d.SummaryCut, count)
 	}
-	summary = strings.ReplaceAll(summary, summaryClose, "</conversation-summary>")
-	return summaryTitle + "\n" + summaryOpen + "\n" + summary + "\n" + summaryClose + "\n" + summaryNote
+	return summaryTitle + "\n" + summaryOpen + "\n" + unfenced(summary, count) + "\n" + summaryClose + "\n" + summaryNote
+}
+
+// fences matches what begins or ends a fence, however it is written.
+var fences = regexp.MustCompile(`(?i)<(\s*/?\s*(?:conversation_summary|pinned)\b)`)
+
+// unfenced returns the text so that it cannot close the fence around it or open
+// another, in no more tokens than it has.
+func unfenced(text string, count counter) string {
+	safe := fences.ReplaceAllString(text, "[$1")
+	if safe == text {
+		return text
+	}
+	if most := count.Text(text); count.Text(safe) > most {
+		return lastTokens(safe, most, count)
+	}
+	return safe
 }
 
 // pinnedBlock returns the pinned messages whose own place is covered or left out.
-func pinnedBlock(pinned []Slot, messages map[core.MessageID]core.Message) string {
+func pinnedBlock(pinned []Slot, messages map[core.MessageID]core.Message, count counter) string {
 	if len(pinned) == 0 {
 		return ""
 	}
 	var b strings.Builder
 	b.WriteString("Messages that the user pinned, quoted from earlier in this conversation:")
 	for _, s := range pinned {
-		fmt.Fprintf(&b, "\n<pinned message=\"#%d\" from=\"%s\">\n%s\n</pinned>", s.Seq, s.Role, messages[s.ID].Content)
+		fmt.Fprintf(&b, "\n<pinned message=\"#%d\" from=\"%s\">\n%s\n</pinned>", s.Seq, s.Role, unfenced(messages[s.ID].Content, count))
 	}
 	return b.String()
 }
@@ -195,8 +215,11 @@ func leftOutBlock(d Decision) string {
 	n := 0
 	open := false
 	for _, s := range append(slices.Clone(d.History), d.Run...) {
+		if s.Note { // quoted among the pinned messages
+			continue
+		}
 		if s.Place != core.PlaceLeftOut {
-			open = open && s.Note
+			open = false
 			continue
 		}
 		n++

@@ -20,8 +20,8 @@ func shortened(m core.Message, s Slot, count counter) (string, []core.ToolCall) 
 	if s.Orphan {
 		room -= orphanWrap
 	}
-	if count.Text(m.Content) <= room {
-		return m.Content, calls
+	if len(calls) > 0 && count.Text(m.Content) <= room {
+		return m.Content, calls // without calls it is the text that is too long
 	}
 	return headTail(m.Content, room, marker(m, s), count), calls
 }
@@ -41,11 +41,16 @@ func shortenedCalls(m core.Message, s Slot, count counter) ([]core.ToolCall, int
 	used := 0
 	each := max((s.Limit-shortMinimum)/len(calls), 0)
 	for i, c := range m.ToolCalls {
-		if n := count.Text(c.Arguments); n > each/2 && n > shortPerCall/2 {
-			c.Arguments = leftOutArguments(n, m.ID)
+		base, args := callOverhead+count.Text(c.Name), count.Text(c.Arguments)
+		if base+args > max(each/2, shortPerCall) {
+			c.Arguments = leftOutArguments(args, m.ID)
+			args = count.Text(c.Arguments)
+		}
+		if base+args > max(each/2, shortPerCall) { // the tool's name is very long
+			c.Arguments, args = "{}", 1
 		}
 		calls[i] = c
-		used += callOverhead + count.Text(c.Name) + count.Text(c.Arguments)
+		used += base + args
 	}
 	return calls, used
 }
@@ -94,33 +99,32 @@ func lastTokens(text string, n int, count counter) string {
 	return nTokens(text, n, count, clipLeft)
 }
 
-// nTokens cuts text to a guess of n tokens and corrects the guess until it fits.
-// The guess starts small, so that a long text is not counted as a whole.
+// maxGuesses bounds how often a text is counted for a better cut.
+const maxGuesses = 8
+
+// nTokens guesses how much of text has n tokens until the guess is between 90 %
+// of n and n. The first guess is small, and the next ones follow the text's own
+// density, so that a long text is not counted as a whole.
 func nTokens(text string, n int, count counter, cut func(string, int) string) string {
 	if n <= 0 {
 		return ""
 	}
-	size := min(len(text), n*4)
-	out := cut(text, size)
-	for {
+	best, low, high := "", 0, len(text) // low is known to fit, more than high is not
+	size := min(high, n*4)
+	for guess := 1; low < high && (guess <= maxGuesses || best == ""); guess++ {
+		out := cut(text, size)
 		got := count.Text(out)
-		switch {
-		case got > n:
-			size = min(size*n/got, size-1)
-		case size < len(text) && got < n*9/10:
-			// More fits: grow by what this text's density says, but never back
-			// over a size that was too large.
-			grown := min(len(text), size+size*(n-got)/(2*max(got, 1))+1)
-			if bigger := cut(text, grown); count.Text(bigger) <= n {
-				out, size = bigger, grown
-				continue
-			}
-			return out
-		default:
-			return out
+		if got <= n {
+			best, low = out, size
+		} else {
+			high = size - 1
 		}
-		out = cut(text, size)
+		if low == size && got >= n*9/10 {
+			break
+		}
+		size = min(max(size*(n*19/20)/max(got, 1), low+1), high)
 	}
+	return best
 }
 
 // clip returns at most the first n bytes of s, whole characters only.
