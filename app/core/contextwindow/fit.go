@@ -18,43 +18,74 @@ const (
 // fitHistory shortens (rung 6), then leaves out (rung 7) the oldest of the
 // history until the prompt is at the landing point or the history is gone.
 func (p *planner) fitHistory() {
-	most := max(p.b.Landing/historyShare, 1)
+	most := p.r.back(max(p.b.Landing/historyShare, 1))
 	var large []Slot
 	for _, s := range p.history {
-		if s.Place == core.PlaceVerbatim && !s.Pinned && s.Size > most && s.minimum() < s.Tokens {
+		if p.saving(s, most) > 0 {
 			large = append(large, s)
 		}
 	}
 	slices.SortStableFunc(large, func(a, b Slot) int { return cmp.Compare(b.Size, a.Size) })
-	for _, s := range large {
-		if p.total <= p.b.Landing {
-			return
-		}
-		p.shorten(s.Item, max(p.r.back(most), s.minimum()))
+	size, n := p.total, 0
+	for n < len(large) && size > p.b.Landing {
+		size -= p.saving(large[n], most)
+		n++
 	}
+	p.shorten(large[:n], most)
 	p.leaveOutHistory()
 }
 
-// leaveOutHistory is rung 7 for the history: the oldest turns go.
+// leaveOutHistory is rung 7 for the history: the oldest turns go. Between runs
+// the newest turn stays if it fits.
 func (p *planner) leaveOutHistory() {
-	n := len(p.in.History)
-	if n == 0 || p.total <= p.b.Landing {
-		return
+	if p.leaveOut(p.history, 0, p.cuts()) {
+		p.reason("the oldest messages are left out of the prompt: they do not fit")
 	}
-	p.rung(7)
-	before := p.state
-	ends := append(p.cuts(), n)
+	if p.total > p.limit && len(p.run) == 0 {
+		p.leaveOut(p.history, 0, []int{len(p.history)})
+	}
+}
+
+// leaveOut leaves out the slots from the first on up to the earliest of the ends
+// that brings the prompt to the landing point; if none does, up to the one that
+// makes it smallest. It reports whether anything was left out.
+func (p *planner) leaveOut(slots []Slot, first int, ends []int) bool {
+	size := p.total
+	if !p.anyLeftOut() {
+		size += p.r.of(leftOutMarker)
+	}
+	best, least, next := first, p.total, first
 	for _, end := range ends {
-		if end == n && len(p.in.Run) == 0 && p.total <= p.limit {
-			break // between runs the newest turn stays if it fits
-		}
-		p.state = before.withLeftOut(p.in.History[0].Seq, p.in.History[end-1].Seq)
-		p.place()
-		if p.total <= p.b.Landing {
+		if least <= p.b.Landing {
 			break
 		}
+		for ; next < end; next++ {
+			size -= p.leftOutGain(slots[next])
+		}
+		if size < least {
+			best, least = end, size
+		}
 	}
-	p.reason("the oldest messages are left out of the prompt: they do not fit")
+	if best == first {
+		return false
+	}
+	p.rung(7)
+	p.state = p.state.withLeftOut(slots[first].Seq, slots[best-1].Seq)
+	p.place()
+	return true
+}
+
+// leftOutGain returns what leaving out the message frees: a pinned one moves to
+// the notes, where it costs more than in its place.
+func (p *planner) leftOutGain(s Slot) int {
+	switch {
+	case s.Place == core.PlaceLeftOut:
+		return 0
+	case s.Pinned:
+		return s.Size - p.r.of(s.Tokens+pinnedLine) - p.r.of(pinnedWrap)
+	default:
+		return s.Size
+	}
 }
 
 // fitRun makes the run in progress small: mask its old tool results, shorten its
@@ -66,7 +97,7 @@ func (p *planner) fitRun() {
 		func() { p.level(p.limit, comfortable) },
 		p.leaveOutRun,
 		func() { p.level(p.limit, 0) },
-		func() { p.cutSummary(p.r.of(lastSummary)) },
+		func() { p.cutSummary(min(p.r.of(lastSummary), p.b.SummaryLimit)) },
 		p.shortenUser,
 	}
 	for _, step := range steps {
@@ -74,9 +105,6 @@ func (p *planner) fitRun() {
 			return
 		}
 		step()
-	}
-	if p.total > p.limit {
-		p.floor()
 	}
 }
 
@@ -93,13 +121,9 @@ func (p *planner) lastAtom() int {
 
 // maskRun is rung 1 for the run in progress.
 func (p *planner) maskRun() {
-	last := p.lastAtom()
-	if last >= len(p.run) || last < 1 {
-		return
+	if last := p.lastAtom(); last < len(p.run) {
+		p.mask(p.run[last].Seq - 1)
 	}
-	p.rung(1)
-	p.state.MaskedThrough = max(p.state.MaskedThrough, p.run[last].Seq-1)
-	p.place()
 }
 
 // level is rung 6 for the run in progress: all its messages but the user's are
@@ -131,11 +155,7 @@ func (p *planner) level(target, floor int) {
 			high = mid - 1
 		}
 	}
-	for _, s := range p.run[1:] {
-		if p.saving(s, low) > 0 {
-			p.shorten(s.Item, max(low, s.minimum()))
-		}
-	}
+	p.shorten(p.run[1:], low)
 }
 
 // saving returns what shortening the message to most cl100k_base tokens frees.
@@ -146,36 +166,37 @@ func (p *planner) saving(s Slot, most int) int {
 	return max(s.Size-p.r.of(missingTokens*s.Missing)-p.r.of(max(most, s.minimum())), 0)
 }
 
-// shorten is rung 6 for one message.
-func (p *planner) shorten(it Item, tokens int) {
-	if !slices.Contains(p.d.Rungs, 6) {
-		p.rung(6)
+// shorten is rung 6: the messages are held to most cl100k_base tokens each, as far
+// as they can be.
+func (p *planner) shorten(slots []Slot, most int) {
+	short := map[core.MessageID]int{}
+	for _, s := range slots {
+		if p.saving(s, most) == 0 {
+			continue
+		}
+		short[s.ID] = max(most, s.minimum())
+		p.reason("message #%d is shortened from %d to %d tokens in the prompt", s.Seq, p.r.of(s.Tokens), p.r.of(short[s.ID]))
 	}
-	p.reason("message #%d is shortened from %d to %d tokens in the prompt", it.Seq, p.r.of(it.Tokens), p.r.of(tokens))
-	p.state = p.state.withShortened(it.ID, tokens)
+	if len(short) == 0 {
+		return
+	}
+	p.rung(6)
+	p.state = p.state.withShortened(short)
 	p.place()
 }
 
 // leaveOutRun is rung 7 for the run in progress: its oldest tool rounds go, never
 // the newest.
 func (p *planner) leaveOutRun() {
-	last := p.lastAtom()
-	if last >= len(p.run) || last < 2 {
-		return
-	}
-	p.rung(7)
-	before := p.state
-	for i := 2; i <= last; i++ {
-		if p.run[i].Role != core.RoleAssistant {
-			continue
-		}
-		p.state = before.withLeftOut(p.in.Run[1].Seq, p.in.Run[i].Seq-1)
-		p.place()
-		if p.total <= p.limit {
-			break
+	var ends []int
+	for i := 2; i <= p.lastAtom() && i < len(p.run); i++ {
+		if p.run[i].Role == core.RoleAssistant {
+			ends = append(ends, i)
 		}
 	}
-	p.reason("the oldest tool rounds of this run are left out of the prompt: they do not fit")
+	if p.leaveOut(p.run, 1, ends) {
+		p.reason("the oldest tool rounds of this run are left out of the prompt: they do not fit")
+	}
 }
 
 // shortenUser is the last of rung 6: the user's message alone exceeds the budget.
@@ -184,32 +205,27 @@ func (p *planner) shortenUser() {
 		return
 	}
 	u := p.run[0]
-	room := p.r.back(p.limit - (p.total - u.Size))
-	if room < u.minimum() {
-		room = u.minimum()
-	}
-	if room < u.Tokens {
-		p.shorten(u.Item, room)
-	}
+	p.shorten(p.run[:1], p.r.back(p.limit-(p.total-u.Size)))
 }
 
 // floor is rung 8: nothing can be sent.
 func (p *planner) floor() {
 	p.rung(8)
-	parts := []struct {
-		name   string
-		tokens int
-	}{
-		{"system prompt", p.r.of(p.in.System)}, {"tool definitions", p.r.of(p.in.Tools)},
-		{"pinned messages", p.d.Sections[3].Tokens}, {"message", p.d.Sections[4].Tokens + p.d.Sections[5].Tokens},
+	pinned, message := 0, 0
+	for _, s := range slices.Concat(p.pinned, p.history, p.run) {
+		switch {
+		case s.Place == core.PlaceLeftOut: // not there, or counted as a note
+		case s.Pinned:
+			pinned += s.Size
+		default:
+			message += s.Size
+		}
 	}
-	culprit := slices.MaxFunc(parts, func(a, b struct {
-		name   string
-		tokens int
-	},
-	) int {
-		return cmp.Compare(a.tokens, b.tokens)
-	})
-	p.d.Floor = &FloorError{Culprit: culprit.name, Floor: p.total, Usable: p.limit}
+	parts := []core.ContextPart{
+		{Name: "system prompt", Tokens: p.r.of(p.in.System)}, {Name: "tool definitions", Tokens: p.r.of(p.in.Tools)},
+		{Name: "pinned messages", Tokens: pinned}, {Name: "message", Tokens: message},
+	}
+	culprit := slices.MaxFunc(parts, func(a, b core.ContextPart) int { return cmp.Compare(a.Tokens, b.Tokens) })
+	p.d.Floor = &FloorError{Culprit: culprit.Name, Floor: p.total, Usable: p.limit}
 	p.reason("%s", p.d.Floor.Error())
 }

@@ -1,6 +1,7 @@
 package contextwindow
 
 import (
+	"math"
 	"slices"
 
 	"bobbin/app/core"
@@ -38,6 +39,10 @@ func (p *planner) compact(f fired) {
 	if p.total > p.limit {
 		p.fitRun()
 	}
+	if p.total > p.limit {
+		p.floor()
+		return
+	}
 	p.settle()
 }
 
@@ -52,13 +57,15 @@ func (p *planner) settleIfChanged() {
 }
 
 // maskHistory is rung 1: old tool results of the history become markers, all but
-// those of the newest atom, if that frees enough to be worth it.
-func (p *planner) maskHistory() {
-	through := p.maskableThrough()
+// those of the newest atom.
+func (p *planner) maskHistory() { p.mask(p.maskableThrough()) }
+
+// mask masks the tool results up to a seq, if that frees enough to be worth it.
+func (p *planner) mask(through int64) {
 	gain := 0
-	for _, s := range p.history {
-		if s.Role == core.RoleTool && s.Place == core.PlaceVerbatim && !s.Pinned && s.Seq <= through && s.Tokens > maskTokens {
-			gain += s.Size - p.r.of(maskTokens)
+	for _, s := range slices.Concat(p.history, p.run) {
+		if s.Seq <= through && s.Role == core.RoleTool {
+			gain += p.maskGain(s)
 		}
 	}
 	if gain == 0 || float64(gain) < minMaskGain*float64(p.total-p.b.Landing) {
@@ -68,6 +75,14 @@ func (p *planner) maskHistory() {
 	p.reason("%d tokens of old tool results are masked", gain)
 	p.state.MaskedThrough = max(p.state.MaskedThrough, through)
 	p.place()
+}
+
+// maskGain returns what masking the tool result frees.
+func (p *planner) maskGain(s Slot) int {
+	if s.Pinned || s.Tokens <= maskTokens || s.Place == core.PlaceMasked || s.Place == core.PlaceLeftOut {
+		return 0
+	}
+	return s.Size - p.r.of(maskTokens)
 }
 
 // maskableThrough returns the seq of the last message of the history before its
@@ -94,10 +109,7 @@ func (p *planner) maySummarize(f fired) bool {
 	if p.in.Force || f.unsummarized {
 		return true
 	}
-	if !p.in.Policy.AutoSummarize {
-		return false
-	}
-	return f.any() || f.hard || p.in.Summarized && p.total > p.shareThreshold()
+	return p.in.Policy.summarizes() && (f.any() || p.in.Summarized && p.total > p.shareThreshold())
 }
 
 // order is rungs 2 and 3: which of the oldest messages the summary takes over;
@@ -114,19 +126,28 @@ func (p *planner) order(f fired) *Order {
 		deeper(p.cutKeeping(p.in.Policy.MinRecent), 2)
 	}
 	if f.tokens {
-		most := share(p.in.Policy.LandAt, p.in.Policy.MaxTokens)
-		deeper(p.cutWhere(func(c int) bool { return p.rawSize(c) <= most }))
+		deeper(p.cutUntil(p.sinceCursor(), share(p.in.Policy.LandAt, p.in.Policy.MaxTokens), p.rawGain))
 	}
 	if f.byTokens() {
-		deeper(p.cutWhere(func(c int) bool { return p.sizeAfter(c) <= p.b.Landing }))
+		deeper(p.cutUntil(p.withSummary(), p.b.Landing, p.coveredGain))
 	}
 	if p.in.Force && cut == 0 {
 		cut = p.forcedCut()
 	}
-	if cut == 0 {
+	if cut == 0 || p.bursts(cut) {
 		return nil
 	}
 	return p.orderThrough(cut, rung, f)
+}
+
+// bursts reports whether the prompt would not fit with the first cut messages
+// covered, and not be smaller either: pinned messages cost more as notes.
+func (p *planner) bursts(cut int) bool {
+	size := p.withSummary()
+	for i := range cut {
+		size -= p.coveredGain(i)
+	}
+	return size > p.limit && size >= p.total
 }
 
 // orderThrough returns the order for the first cut messages of the history.
@@ -185,12 +206,19 @@ func (p *planner) forcedCut() int {
 	return p.cutKeeping(1)
 }
 
-// cutWhere returns the earliest cut that is small enough, on rung 2 with the
-// recent messages kept, else on rung 3; if none is, the latest there is.
-func (p *planner) cutWhere(small func(cut int) bool) (cut, rung int) {
+// cutUntil returns the earliest cut that brings size down to most, where covering
+// message i frees gain(i); if none does, the one that brings it lowest. It is on
+// rung 2 with the recent messages kept, else on rung 3.
+func (p *planner) cutUntil(size, most int, gain func(i int) int) (cut, rung int) {
+	least, next := math.MaxInt, 0
 	for _, c := range p.cuts() {
-		cut = c
-		if small(c) {
+		for ; next < c; next++ {
+			size -= gain(next)
+		}
+		if size < least {
+			cut, least = c, size
+		}
+		if size <= most {
 			break
 		}
 	}
@@ -200,35 +228,43 @@ func (p *planner) cutWhere(small func(cut int) bool) (cut, rung int) {
 	return cut, 3
 }
 
-// rawSize returns the tokens since the cursor if the first cut messages were
-// covered.
-func (p *planner) rawSize(cut int) int {
+// sinceCursor returns the tokens since the cursor.
+func (p *planner) sinceCursor() int {
 	size := 0
-	for _, it := range p.in.History[cut:] {
-		size += p.r.of(it.Tokens)
+	for i := range p.in.History {
+		size += p.rawGain(i)
 	}
 	return size
 }
 
-// sizeAfter returns how large the prompt would be if the first cut messages were
-// covered by a summary of the largest size.
-func (p *planner) sizeAfter(cut int) int {
-	size := p.total - p.summarySize() + p.b.SummaryLimit + p.r.of(summaryWrap)
-	for _, s := range p.history[:cut] {
-		if s.Note {
-			continue
-		}
-		size -= s.Size
-		if s.Pinned {
-			size += p.r.of(s.Tokens+pinnedLine) + p.r.of(pinnedWrap)
-		}
+// rawGain returns what covering message i takes from the tokens since the cursor.
+func (p *planner) rawGain(i int) int { return p.r.of(p.in.History[i].Tokens) }
+
+// withSummary returns how large the prompt is with a summary of the largest size.
+func (p *planner) withSummary() int {
+	return p.total - p.summarySize() + p.b.SummaryLimit + p.r.of(summaryWrap)
+}
+
+// coveredGain returns what covering message i frees in the prompt. A pinned one
+// stays there, as a note.
+func (p *planner) coveredGain(i int) int {
+	switch s := p.history[i]; {
+	case s.Note:
+		return 0
+	case s.Pinned:
+		return s.Size - p.r.of(s.Tokens+pinnedLine) - p.r.of(pinnedWrap)
+	default:
+		return s.Size
 	}
-	return size
 }
 
 // cutSummary is rung 4: a summary over its share is shown without its oldest
-// content, in the prompt only.
+// content, in the prompt only. What an earlier compaction cut is judged anew.
 func (p *planner) cutSummary(most int) {
+	if p.state.SummaryCut > 0 {
+		p.state.SummaryCut = 0
+		p.sum()
+	}
 	if p.in.Summary.Version == 0 || p.summarySize()-p.r.of(summaryWrap) <= most {
 		return
 	}

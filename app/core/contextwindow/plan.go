@@ -22,12 +22,13 @@ type planner struct {
 }
 
 // Plan decides what is sent. It returns the decision and the PromptState that
-// belongs to it: the one given, unless Decision.Compacted says that it changed.
+// belongs to it: the one given, unless Decision.Compacted says that it changed or
+// Decision.Summarize asks for a summary.
 //
 // When Decision.Summarize is set the caller makes that summary and plans again
-// with the shorter history, or with NoSummary if it brings nothing. When
-// Decision.Floor is set nothing can be sent. Otherwise the decision is a prompt
-// that fits.
+// with the state returned and the shorter history, or with NoSummary if it brings
+// nothing. When Decision.Floor is set nothing can be sent. Otherwise the decision
+// is a prompt that fits.
 func Plan(in Input) (Decision, PromptState) {
 	p := newPlanner(in)
 	p.place()
@@ -35,14 +36,20 @@ func Plan(in Input) (Decision, PromptState) {
 	if f.any() || in.Summarized || in.Force {
 		p.compact(f)
 	}
+	if !p.d.Compacted && p.d.Summarize == nil {
+		return p.decision(), in.State
+	}
 	return p.decision(), p.state
 }
 
 func newPlanner(in Input) *planner {
-	if in.Factor <= 0 {
+	if !(in.Factor > 0) { // NaN too
 		in.Factor = 1
 	}
-	p := &planner{in: in, r: ruler{in.Factor}, state: in.State}
+	p := &planner{in: in, r: ruler{in.Factor}, state: in.State.within(in.Model.Window)}
+	if in.Summarized {
+		p.state.SummaryCut = 0 // it was for the summary before
+	}
 	p.b = in.Policy.Budget(in.Model, p.r.of(in.System+ListOverhead)+p.r.of(in.Tools))
 	p.limit = p.b.Usable
 	if in.Cap > 0 {
@@ -213,7 +220,11 @@ func (p *planner) reason(format string, args ...any) {
 }
 
 // rung notes that a rung of the ladder was climbed.
-func (p *planner) rung(n int) { p.d.Rungs = append(p.d.Rungs, n) }
+func (p *planner) rung(n int) {
+	if !slices.Contains(p.d.Rungs, n) {
+		p.d.Rungs = append(p.d.Rungs, n)
+	}
+}
 
 // pairing finds tool results without their call, and calls without their result.
 // A result belongs to the nearest assistant message before it, with only other

@@ -56,6 +56,16 @@ func (s PromptState) Encode() []byte {
 	return raw
 }
 
+// within returns the state as it holds in a window. What was cut for a smaller
+// window is not cut in a larger one: after a switch to a larger model the whole
+// of what is not summarized is sent again (W12).
+func (s PromptState) within(window int) PromptState {
+	if s.Landed != nil && s.Landed.Window < window {
+		return PromptState{}
+	}
+	return s
+}
+
 // leftOut reports whether the message is not sent.
 func (s PromptState) leftOut(seq int64) bool {
 	return slices.ContainsFunc(s.LeftOut, func(r SeqRange) bool { return r.From <= seq && seq <= r.Through })
@@ -78,13 +88,11 @@ func (s PromptState) withLeftOut(from, through int64) PromptState {
 	return s
 }
 
-// withShortened returns the state with the message shortened to so many tokens.
-func (s PromptState) withShortened(id core.MessageID, tokens int) PromptState {
-	short := maps.Clone(s.Shortened)
-	if short == nil {
-		short = map[core.MessageID]int{}
-	}
-	short[id] = tokens
+// withShortened returns the state with these messages shortened to so many tokens.
+func (s PromptState) withShortened(more map[core.MessageID]int) PromptState {
+	short := map[core.MessageID]int{}
+	maps.Copy(short, s.Shortened)
+	maps.Copy(short, more)
 	s.Shortened = short
 	return s
 }

@@ -49,10 +49,7 @@ const resetShare = 0.25
 func (p *planner) triggers() fired {
 	pol := p.in.Policy
 	f := fired{hard: p.total > p.limit}
-	count, tokens := len(p.in.History), 0
-	for _, it := range p.in.History {
-		tokens += p.r.of(it.Tokens)
-	}
+	count, tokens := len(p.in.History), p.sinceCursor()
 	allowed := pol.AutoSummarize && count >= pol.NeverBelow
 	if p.b.HasShare {
 		threshold := p.shareThreshold()

@@ -1,0 +1,262 @@
+package contextwindow_test
+
+import (
+	"testing"
+
+	"bobbin/app/core"
+	cw "bobbin/app/core/contextwindow"
+)
+
+// W5, CONTEXT § 1: at the trigger everything is sent as it is; one token more and
+// the oldest messages are summarized. C2 for base and ratio.
+func TestShareTriggerToTheToken(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		preset string
+		window int
+		at     int
+	}{
+		{"window", 128_000, 102_400},
+		{"window", 8_192, 6_144}, // 0.8 of the window is above usable
+		{"budget", 128_000, 102_400},
+		{"sliding", 128_000, 102_400},
+		{"ratio", 1_000_000, 144_000}, // 0.8 of 180,000
+	}
+	for _, tt := range tests {
+		t.Run(tt.preset, func(t *testing.T) {
+			t.Parallel()
+			policy := preset(t, tt.preset, func(p *cw.Policy) { p.MaxTokens = 0 })
+			for over := range 2 {
+				c := new(talk).turns(3, 700)
+				rest := tt.at - testSystem - cw.ListOverhead - c.tokens()
+				c.user(rest + over)
+				in := c.during(policy, tt.window, 7)
+				d, state := cw.Plan(in)
+				if got := trigger(t, d, "share"); got.Value != tt.at+over || got.Threshold != tt.at || got.Fires != (over == 1) {
+					t.Errorf("%d over: got %+v, want %d of %d", over, got, tt.at+over, tt.at)
+				}
+				if got := d.Summarize != nil; got != (over == 1) {
+					t.Errorf("%d over: summarizes %v, reasons %q", over, got, d.Reasons)
+				}
+				if over == 0 && (d.Compacted || len(d.Rungs) > 0 || string(state.Encode()) != "{}") {
+					t.Errorf("at the trigger: got rungs %v, state %s, want nothing done", d.Rungs, state.Encode())
+				}
+			}
+		})
+	}
+}
+
+// CONTEXT § 5: the trigger uses the corrected numbers, for K too.
+func TestTriggersAreCorrected(t *testing.T) {
+	t.Parallel()
+	c := new(talk).turns(10, 1_000).user(10)
+	in := c.during(preset(t, "budget", func(p *cw.Policy) { p.MaxTokens = 30_000 }), 1_000_000, 21)
+	in.Factor = 1.499
+	if d, _ := cw.Plan(in); trigger(t, d, "tokens").Value != 29_980 || d.Summarize != nil {
+		t.Errorf("got %+v, want 29980 tokens and no order", trigger(t, d, "tokens"))
+	}
+	in.Factor = 1.5
+	if d, _ := cw.Plan(in); trigger(t, d, "tokens").Value != 30_000 || d.Summarize == nil {
+		t.Errorf("got %+v, want 30000 tokens and an order", trigger(t, d, "tokens"))
+	}
+}
+
+// B1: N messages or K tokens, whichever comes first.
+func TestBudgetTriggersOnMessagesOrTokens(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name    string
+		turns   int
+		tokens  int
+		trigger string
+		added   int // messages that the summary takes over
+	}{
+		{"28 of 30 messages", 14, 100, "", 0},
+		{"30 messages", 15, 100, "messages", 24},
+		{"K first", 6, 11_000, "tokens", 6}, // 132,000; lands at 0.625 · 128,000 = 80,000
+		{"both at once, the deeper cut", 15, 10_000, "messages", 24},
+		{"just under K", 8, 7_999, "", 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			d, _ := cw.Plan(new(talk).turns(tt.turns, tt.tokens).between(preset(t, "budget"), 1_000_000))
+			if tt.trigger == "" {
+				if d.Summarize != nil {
+					t.Fatalf("got %+v, want no order", d.Summarize)
+				}
+				return
+			}
+			if d.Summarize == nil || d.Summarize.Trigger != tt.trigger || d.Summarize.Messages != tt.added {
+				t.Fatalf("got %+v, want %q over %d messages", d.Summarize, tt.trigger, tt.added)
+			}
+		})
+	}
+}
+
+// B5: N and K never fire below min_recent_messages + 4 messages; the prompt must
+// fit all the same.
+func TestBudgetNeverBelow(t *testing.T) {
+	t.Parallel()
+	for messages, want := range map[int]bool{8: false, 10: true} {
+		c := new(talk).turns(messages/2, 20_000)
+		if d, _ := cw.Plan(c.between(preset(t, "budget"), 1_000_000)); (d.Summarize != nil) != want {
+			t.Errorf("%d messages, %d tokens: got %+v, want an order %v", messages, c.tokens(), d.Summarize, want)
+		}
+	}
+	quick := preset(t, "budget", func(p *cw.Policy) { p.MaxMessages = 8 })
+	for messages, want := range map[int]bool{8: false, 10: true} {
+		if d, _ := cw.Plan(new(talk).turns(messages/2, 100).between(quick, 1_000_000)); (d.Summarize != nil) != want {
+			t.Errorf("N 8, %d messages: got %+v, want an order %v", messages, d.Summarize, want)
+		}
+	}
+	if d, _ := cw.Plan(new(talk).turns(4, 2_000).between(preset(t, "budget"), 8_192)); d.Summarize == nil {
+		t.Error("8 messages that do not fit: got no order, want one")
+	}
+}
+
+// R1: over 15 messages the older ones are summarized and the last 10 kept.
+func TestSlidingKeepsTen(t *testing.T) {
+	t.Parallel()
+	c := new(talk).turns(7, 50).user(50)
+	if d, _ := cw.Plan(c.between(preset(t, "sliding"), 128_000)); d.Summarize != nil {
+		t.Errorf("15 messages: got %+v, want no order", d.Summarize)
+	}
+	d, _ := cw.Plan(c.answer(50).between(preset(t, "sliding"), 128_000))
+	if d.Summarize == nil {
+		t.Fatal("16 messages: got no order, want one")
+	}
+	o := *d.Summarize
+	if o.Messages != 6 || o.FromSeq != 1 || o.ThroughSeq != 6 || o.FromID != c.log[0].ID || o.ThroughID != c.log[5].ID || o.Trigger != "messages" || o.Rung != 2 {
+		t.Errorf("got %+v, want #1 to #6", o)
+	}
+	// R2: asks for 300 and is held to 500; never to more than half of what it replaces.
+	if o.Limit != 150 || o.AskFor != 150 || o.Tokens != 300 {
+		t.Errorf("got limit %d, asks for %d, replaces %d, want 150, 150, 300", o.Limit, o.AskFor, o.Tokens)
+	}
+	d, _ = cw.Plan(new(talk).turns(8, 500).between(preset(t, "sliding"), 128_000))
+	if d.Summarize == nil || d.Summarize.Limit != 500 || d.Summarize.AskFor != 300 {
+		t.Errorf("got %+v, want a limit of 500 and 300 asked for", d.Summarize)
+	}
+}
+
+// R1: the window counts what is since the cursor, and a turn is never split.
+func TestSlidingNeverSplitsATurn(t *testing.T) {
+	t.Parallel()
+	c := new(talk).turns(2, 50).user(50).round(50, 50, 50).round(50, 50, 50).answer(50).turns(2, 50)
+	in := c.between(preset(t, "sliding"), 128_000)
+	if len(in.History) != 18 {
+		t.Fatalf("got %d messages, want 18", len(in.History))
+	}
+	d, _ := cw.Plan(in)
+	if d.Summarize == nil || d.Summarize.ThroughSeq != 4 {
+		t.Errorf("got %+v, want a cut before the long turn: 14 are kept", d.Summarize)
+	}
+}
+
+// R3: 50 unsummarized messages force a summary, auto_summarize included.
+func TestUnsummarizedForces(t *testing.T) {
+	t.Parallel()
+	policy := preset(t, "sliding", manual)
+	c := new(talk).turns(24, 50).user(50)
+	if d, _ := cw.Plan(c.between(policy, 128_000)); d.Summarize != nil {
+		t.Errorf("49 messages: got %+v, want no order", d.Summarize)
+	}
+	d, _ := cw.Plan(c.answer(50).between(policy, 128_000))
+	if d.Summarize == nil || d.Summarize.Trigger != "unsummarized" || d.Summarize.Messages != 40 {
+		t.Errorf("50 messages: got %+v, want the first 40", d.Summarize)
+	}
+}
+
+// CONTEXT § 2: auto_summarize false means no automatic summary, in no preset with
+// that exception; the prompt fits by the other rungs.
+func TestManualNeverSummarizesByItself(t *testing.T) {
+	t.Parallel()
+	for _, name := range cw.PresetNames() {
+		c := new(talk).turns(20, 1_000).user(100)
+		in := c.during(preset(t, name, manual, func(p *cw.Policy) { p.MaxUnsummarized = 0 }), 8_192, 41)
+		d, _ := cw.Plan(in)
+		fits(t, c, in, d, d.Budget.Landing)
+	}
+}
+
+// CONTEXT § 3, invariant 8: a policy without triggers never summarizes, although
+// it may.
+func TestNoTriggersNoSummary(t *testing.T) {
+	t.Parallel()
+	for _, agent := range []core.ContextSettings{
+		{Policy: "off", AutoSummarize: new(true)},
+		{Policy: "window", UsageThreshold: new(0.0)},
+	} {
+		p, err := cw.Resolve(cw.Global{}, agent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := new(talk).turns(20, 1_000).user(100)
+		in := c.during(p, 8_192, 41)
+		d, _ := cw.Plan(in)
+		fits(t, c, in, d, d.Budget.Usable)
+	}
+}
+
+// CONTEXT § 2: the message triggers of budget and sliding may be joined; the lower
+// one counts.
+func TestMessageTriggersJoined(t *testing.T) {
+	t.Parallel()
+	p := preset(t, "budget", func(p *cw.Policy) { p.WindowMessages = 20 })
+	for messages, want := range map[int]bool{20: false, 22: true} {
+		d, _ := cw.Plan(new(talk).turns(messages/2, 50).between(p, 128_000))
+		if (d.Summarize != nil) != want || trigger(t, d, "messages").Threshold != 21 {
+			t.Errorf("%d messages: got %+v, want an order %v", messages, d.Summarize, want)
+		}
+	}
+}
+
+// CONTEXT § 3, invariant 6: where a compaction lands above the trigger, it does
+// not start again before ¼ of the trigger is new; at another window it may.
+func TestHysteresis(t *testing.T) {
+	t.Parallel()
+	c := new(talk).turns(1, 10).user(5_000)
+	in := c.during(preset(t, "window", func(p *cw.Policy) { p.UsageThreshold = 0.5 }), 8_192, 3)
+	d, state := cw.Plan(in)
+	if !d.Compacted || d.Total != 5_043 || d.Budget.Trigger != 4_096 || state.Landed == nil || state.Landed.Tokens != 5_043 {
+		t.Fatalf("got total %d, state %s, want a landing at 5043", d.Total, state.Encode())
+	}
+	for answer, want := range map[int]bool{1_024: false, 1_025: true} {
+		again := in
+		again.State = state
+		again.Run = append(again.Run[:1:1], cw.Item{ID: "a", Seq: 4, Role: core.RoleAssistant, Tokens: answer})
+		d, _ = cw.Plan(again)
+		if got := trigger(t, d, "share"); got.Fires != want || got.Threshold != 5_043+1_024 {
+			t.Errorf("%d new tokens: got %+v, want it to fire: %v", answer, got, want)
+		}
+	}
+	in.State, in.Model.Window = state, 8_000
+	if d, _ = cw.Plan(in); !trigger(t, d, "share").Fires {
+		t.Error("at another window: got no trigger, want one")
+	}
+}
+
+// C6, B5: /summarize keeps the recent messages if that leaves anything, else the
+// last turn; there is nothing to do for one turn, an empty log, or a second time.
+func TestForce(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		preset  string
+		turns   int
+		through int64 // 0 = no order
+	}{
+		{"window", 5, 6}, {"budget", 4, 2}, {"sliding", 3, 4}, {"off", 3, 4}, {"window", 2, 2}, {"window", 1, 0}, {"window", 0, 0},
+	}
+	for _, tt := range tests {
+		in := new(talk).turns(tt.turns, 20).between(preset(t, tt.preset), 128_000)
+		in.Force = true
+		d, _ := cw.Plan(in)
+		switch {
+		case tt.through == 0 && (d.Summarize != nil || d.Compacted || len(d.Reasons) == 0):
+			t.Errorf("%s, %d turns: got %+v, reasons %q, want no order and a reason", tt.preset, tt.turns, d.Summarize, d.Reasons)
+		case tt.through > 0 && (d.Summarize == nil || d.Summarize.ThroughSeq != tt.through || d.Summarize.Trigger != "manual"):
+			t.Errorf("%s, %d turns: got %+v, want a manual order through #%d", tt.preset, tt.turns, d.Summarize, tt.through)
+		}
+	}
+}
