@@ -73,7 +73,7 @@ func TestStop(t *testing.T) {
 	finish := make(chan struct{})
 	backend.Streaming = func(ctx context.Context, from core.From) iter.Seq2[core.Event, error] {
 		return func(yield func(core.Event, error) bool) {
-			if from.Live {
+			if from.After > 0 {
 				<-ctx.Done()
 				return
 			}

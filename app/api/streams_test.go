@@ -58,7 +58,7 @@ func TestResume(t *testing.T) {
 		headers            []string
 		want               core.From
 	}{
-		{"session", "Watch", sessionPath + "/events", nil, core.From{Live: true}},
+		{"session from now on", "Watch", sessionPath + "/events", nil, core.From{After: 4}},
 		{"session after a number", "Watch", sessionPath + "/events?after=3", nil, core.From{After: 3}},
 		{"session from the beginning", "Watch", sessionPath + "/events?after=0", nil, core.From{}},
 		{"session comes back", "Watch", sessionPath + "/events?after=3", []string{"Last-Event-ID: 7"}, core.From{After: 7}},

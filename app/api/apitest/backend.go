@@ -77,7 +77,7 @@ func New() *Backend {
 		Session: core.Session{
 			ID: SessionID, Agent: "assistant", Title: "Greetings", UserID: "u-1", Source: core.SourceAPI, Timezone: "Europe/Vienna",
 			Metadata: json.RawMessage(`{"team":"a"}`), MessageCount: 2, SummarizedCount: 1, SummaryCount: 1, ConversationSummary: &summary,
-			SummaryThroughID: &through, SummaryVersion: 1, LastSummarizedAt: &now, CreatedAt: now, UpdatedAt: now,
+			SummaryThroughID: &through, SummaryVersion: 1, LastSummarizedAt: &now, CreatedAt: now, UpdatedAt: now, LastEventSeq: 4,
 		},
 		Messages: messages(run),
 		Run:      run, Queued: queued, Accepted: running,

@@ -31,6 +31,9 @@ func NewMessages(s Services, streams *Streams) *Messages {
 type messagePage struct {
 	core.Page[core.Message]
 	Pending []core.Message `json:"pending"` // accepted, not in the log yet: seq 0
+	// LastEventID is where to begin with the session's events: what happened up to it
+	// is in this answer, so that nothing is missed between the two requests.
+	LastEventID int64 `json:"last_event_id"`
 }
 
 // List answers a page of messages in the order of their seq.
@@ -44,8 +47,8 @@ func (h *Messages) List(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	// First those that wait, then the log: a message that moves in between is in
-	// both then, and not in neither.
+	// First the session, then those that wait, then the log: what moves in between is
+	// seen twice then, and not never.
 	ctx, scope := c.Request.Context(), scopeOf(c)
 	queued, err := h.runs.Pending(ctx, scope, session.ID)
 	if err != nil {
@@ -55,7 +58,8 @@ func (h *Messages) List(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, messagePage{Page: listOf(page), Pending: pendingOf(queued, page.Items)})
+	pending := pendingOf(queued, page.Items)
+	return answer(c, http.StatusOK, messagePage{Page: listOf(page), Pending: pending, LastEventID: session.LastEventSeq})
 }
 
 // pendingOf returns the messages of the queued runs that are not in the log.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"net/http"
+	"strconv"
 
 	"github.com/gin-gonic/gin"
 
@@ -53,7 +54,7 @@ func (h *Runs) List(c *gin.Context) error {
 // SessionEvents streams everything that happens in a session, whatever caused
 // it: after the event that the caller names, else from now on.
 func (h *Runs) SessionEvents(c *gin.Context) error {
-	from, err := resumeFrom(c, core.From{Live: true})
+	after, given, err := resumeAfter(c)
 	if err != nil {
 		return err
 	}
@@ -61,21 +62,26 @@ func (h *Runs) SessionEvents(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+	if !given {
+		after = session.LastEventSeq
+	}
 	scope := scopeOf(c)
 	release, err := h.streams.hold(scope.Owner)
 	if err != nil {
 		return err
 	}
 	defer release()
+	// For who loses the connection before the first event with a number.
+	c.Header("Last-Event-ID", strconv.FormatInt(after, 10))
 	return h.streams.session(c, func(ctx context.Context) iter.Seq2[core.Event, error] {
-		return h.chat.Watch(ctx, scope, session.ID, from)
+		return h.chat.Watch(ctx, scope, session.ID, core.From{After: after})
 	})
 }
 
 // Events streams a run: after the event that the caller names, else from the
 // run's first. It ends with the run.
 func (h *Runs) Events(c *gin.Context) error {
-	from, err := resumeFrom(c, core.From{})
+	after, _, err := resumeAfter(c)
 	if err != nil {
 		return err
 	}
@@ -90,7 +96,7 @@ func (h *Runs) Events(c *gin.Context) error {
 	}
 	defer release()
 	return h.streams.run(c, func(ctx context.Context) iter.Seq2[core.Event, error] {
-		return h.chat.WatchRun(ctx, scope, run.ID, from)
+		return h.chat.WatchRun(ctx, scope, run.ID, core.From{After: after})
 	})
 }
 

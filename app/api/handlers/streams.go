@@ -86,26 +86,23 @@ func wantsStream(h http.Header) bool {
 	return false
 }
 
-// resumeFrom returns where the caller wants to begin: after the event in the
-// header Last-Event-ID, which a browser sends when it comes back, else after
-// ?after=, for those that cannot set headers, else at unset.
-func resumeFrom(c *gin.Context, unset core.From) (core.From, error) {
+// resumeAfter returns the number of the event after which the caller wants to
+// begin: that of the header Last-Event-ID, which a browser sends when it comes
+// back, else ?after=, for those that cannot set headers. Without either it is false.
+func resumeAfter(c *gin.Context) (after int64, given bool, err error) {
 	q := readQuery(c, "after")
-	after := q.number("after")
+	after = q.number("after")
 	if err := q.err(); err != nil {
-		return core.From{}, err
+		return 0, false, err
 	}
 	if text := c.GetHeader("Last-Event-ID"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 0 {
-			return core.From{}, invalid([]core.FieldError{{Field: "Last-Event-ID", Detail: "must be the id of an event, a whole number"}})
+			return 0, false, invalid([]core.FieldError{{Field: "Last-Event-ID", Detail: "must be the id of an event, a whole number"}})
 		}
-		return core.From{After: n}, nil
+		return n, true, nil
 	}
-	if q.text("after") == "" {
-		return unset, nil
-	}
-	return core.From{After: after}, nil
+	return after, q.text("after") != "", nil
 }
 
 // preference is what the header Prefer asks for (RFC 7240).
