@@ -9,7 +9,6 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/callbacks"
 	"gorm.io/gorm/clause"
-	"gorm.io/gorm/logger"
 	"gorm.io/gorm/migrator"
 	"gorm.io/gorm/schema"
 	sqlite "modernc.org/sqlite"
@@ -104,10 +103,8 @@ func (*sqliteDialector) QuoteTo(w clause.Writer, name string) {
 	_ = w.WriteByte('"')
 }
 
-// Explain returns the statement for the log.
-func (*sqliteDialector) Explain(stmt string, vars ...any) string {
-	return logger.ExplainSQL(stmt, nil, `'`, vars...)
-}
+// Explain returns the statement for the log, without its values.
+func (*sqliteDialector) Explain(stmt string, _ ...any) string { return stmt }
 
 // SavePoint begins a transaction inside a transaction.
 func (*sqliteDialector) SavePoint(tx *gorm.DB, name string) error {

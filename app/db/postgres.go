@@ -39,8 +39,16 @@ func openPostgres(url string) (backend, error) {
 	pool.SetConnMaxLifetime(postgresConnLife)
 	pool.SetConnMaxIdleTime(postgresConnIdle)
 	return backend{
-		dialector:  postgres.New(postgres.Config{Conn: pool}),
+		dialector:  postgresDialector{postgres.Dialector{Config: &postgres.Config{Conn: pool}}},
 		pool:       pool,
 		migrations: migrations.Postgres(),
 	}, nil
 }
+
+// postgresDialector is gorm's, but for what it tells the log.
+type postgresDialector struct {
+	postgres.Dialector
+}
+
+// Explain returns the statement for the log, without its values.
+func (postgresDialector) Explain(stmt string, _ ...any) string { return stmt }

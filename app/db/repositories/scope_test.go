@@ -106,7 +106,7 @@ func TestOtherOwnersSeeNothing(t *testing.T) {
 	}
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := open(d)
-		make := func() target {
+		fill := func() target {
 			session, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", UserID: "carol"})
 			if err != nil {
 				t.Fatal(err)
@@ -119,7 +119,7 @@ func TestOtherOwnersSeeNothing(t *testing.T) {
 			return target{session.ID, log[0].ID, s.accept(t, ask(session.ID, "open")).Run.ID}
 		}
 		unknown := target{core.NewID[core.SessionID](), core.NewID[core.MessageID](), core.NewID[core.RunID]()}
-		theirs := make()
+		theirs := fill()
 		for name, call := range calls {
 			for who, scope := range map[string]core.Scope{
 				"another owner": bob(), "another user": {Owner: "ann", User: "dave"}, "the user of another owner": {Owner: "bob", User: "carol"}, "nobody": {},
@@ -129,7 +129,7 @@ func TestOtherOwnersSeeNothing(t *testing.T) {
 			wantNotFound(t, name+" of nothing", call(t.Context(), s, ann(), unknown))
 			wantNotFound(t, name+" of nonsense", call(t.Context(), s, ann(), target{"1' OR", "x", "y"}))
 			for who, scope := range map[string]core.Scope{"the owner": ann(), "the user": carol()} {
-				if err := call(t.Context(), s, scope, make()); err != nil {
+				if err := call(t.Context(), s, scope, fill()); err != nil {
 					t.Errorf("%s by %s: %v", name, who, err)
 				}
 			}

@@ -1,0 +1,109 @@
+package dbtest_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"bobbin/app/db"
+	"bobbin/app/db/dbtest"
+)
+
+func TestEachGivesAnEmptyMigratedDatabase(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		v, err := d.MigrationStatus(t.Context())
+		if err != nil || v.Pending() || v.Current == 0 {
+			t.Errorf("status: got %+v, %v, want the newest version", v, err)
+		}
+		// Two databases of one test know nothing of each other.
+		other := map[string]func(testing.TB) *db.DB{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres}[d.Dialect()](t)
+		insert := "INSERT INTO model_calibrations (model, factor, deviation, samples, updated_at) VALUES ('m', 1, 0, 0, ?)"
+		if err := d.Gorm.WithContext(t.Context()).Exec(insert, d.Gorm.NowFunc()).Error; err != nil {
+			t.Fatal(err)
+		}
+		var n int
+		err = other.Gorm.WithContext(t.Context()).Raw("SELECT COUNT(*) FROM model_calibrations").Scan(&n).Error
+		if err != nil || n != 0 {
+			t.Errorf("rows in the other database: got %d, %v, want none", n, err)
+		}
+	})
+}
+
+func TestEachURLGivesAnEmptyDatabase(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		if !strings.HasPrefix(url, "sqlite://") && !strings.HasPrefix(url, "postgres://") {
+			t.Errorf("URL: got %s", url)
+		}
+		v, err := dbtest.Open(t, url).MigrationStatus(t.Context())
+		if err != nil || v.Current != 0 {
+			t.Errorf("status: got %+v, %v, want version 0", v, err)
+		}
+	})
+}
+
+const childVariable = "BOBBIN_DBTEST_CHILD"
+
+// A binary that "go test" did not start has a cluster of its own, which ends with
+// it, even when it is killed.
+func TestClusterEndsWithItsOwner(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(childVariable) != "" {
+		fmt.Println("url:", dbtest.PostgresURL(t))
+		<-t.Context().Done() // killed before
+		return
+	}
+	if os.Getenv("BOBBIN_TEST_POSTGRES_URL") != "" {
+		t.Skip("a server of its own is used")
+	}
+	dbtest.PostgresURL(t) // skips where PostgreSQL is missing
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestClusterEndsWithItsOwner$", "-test.v")
+	child.Env = append(os.Environ(), childVariable+"=1")
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	url := ""
+	for lines := bufio.NewScanner(out); url == "" && lines.Scan(); {
+		url, _ = strings.CutPrefix(lines.Text(), "url: ")
+		if url == lines.Text() {
+			url = ""
+		}
+	}
+	if err := answers(t.Context(), url); err != nil {
+		t.Fatalf("the child's server at %q: %v", url, err)
+	}
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = child.Wait() // "killed"
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for answers(ctx, url) == nil {
+		<-tick.C
+	}
+	if ctx.Err() != nil {
+		t.Error("the server still answers a minute after its owner was killed")
+	}
+}
+
+func answers(ctx context.Context, url string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	return conn.Close(ctx)
+}

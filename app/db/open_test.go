@@ -1,0 +1,196 @@
+package db_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/dbtest"
+)
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func TestOpenRefusesOtherURLs(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ url, says string }{
+		{"", "begins with nothing"},
+		{"bobbin.db", "sqlite://"},
+		{"mysql://localhost/x", "begins with mysql"},
+		{"sqlite://", "path of a file"},
+		{"sqlite://:memory:", "path of a file"},
+		{"sqlite://a.db?mode=ro", "without parameters"},
+		{"postgres://user:s3cret@localhost:notaport/x", "cannot be read"},
+		{"postgres://user:s3cret@localhost/x?sslmode=perhaps", "cannot be read"},
+	}
+	for _, tt := range tests {
+		d, err := db.Open(t.Context(), tt.url, discard())
+		if d != nil || !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%q: got %v, want an ErrInvalid that says %q", tt.url, err, tt.says)
+		}
+		for e := err; e != nil; e = errors.Unwrap(e) {
+			if strings.Contains(e.Error(), "s3cret") {
+				t.Errorf("%q: the error shows the password: %v", tt.url, e)
+			}
+		}
+	}
+}
+
+func TestOpenTellsWhatIsNotThere(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte("this is a text, long enough not to be a database header at all"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, url := range []string{
+		"sqlite://" + filepath.Join(file, "x.db"),                   // a file where a folder should be
+		"sqlite://" + file,                                          // not a database
+		"postgres://nobody@127.0.0.1:1/x?sslmode=disable",           // nobody listens
+		"postgresql://nobody@127.0.0.1:1/x?sslmode=disable&user=me", // the other spelling
+	} {
+		if d, err := db.Open(t.Context(), url, discard()); err == nil || d != nil {
+			t.Errorf("%s: got %v, want an error", url, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := db.Open(ctx, dbtest.SQLiteURL(t), discard()); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: got %v, want context.Canceled", err)
+	}
+}
+
+func TestSQLiteFileIsPrivateWhateverItsName(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "new folder", "a #1 100% größe &x=y.db")
+	d := dbtest.Open(t, "sqlite://"+path)
+	if err := d.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{path, path + "-wal", filepath.Dir(path)} {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := info.Mode().Perm() & 0o077; got != 0 {
+			t.Errorf("%s: others may %o, want nothing", name, got)
+		}
+	}
+}
+
+// S4: what both databases must do alike.
+func TestTimesAndConstraintsAreAlike(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		g := d.Gorm.WithContext(t.Context())
+		if err := d.Ping(t.Context()); err != nil {
+			t.Errorf("ping: %v", err)
+		}
+		if now := d.Gorm.NowFunc(); now.Location() != time.UTC || now.Nanosecond()%1000 != 0 {
+			t.Errorf("now: got %v, want UTC in whole microseconds", now)
+		}
+		insert := "INSERT INTO model_calibrations (model, factor, deviation, samples, updated_at) VALUES (?, 1, 0, 0, ?)"
+		// The same moment in another zone: it must be found by a question in UTC.
+		at := time.Date(2026, 3, 1, 23, 30, 0, 120_000, time.FixedZone("x", -5*3600))
+		if err := g.Exec(insert, "a", at).Error; err != nil {
+			t.Fatal(err)
+		}
+		var n int
+		for _, bound := range []time.Time{at.UTC().Add(-time.Microsecond), at.Add(-time.Hour)} {
+			if err := g.Raw("SELECT COUNT(*) FROM model_calibrations WHERE updated_at > ?", bound).Scan(&n).Error; err != nil || n != 1 {
+				t.Errorf("after %v: got %d rows, %v, want 1", bound, n, err)
+			}
+		}
+		if err := g.Exec(insert, "a", at).Error; !errors.Is(err, gorm.ErrDuplicatedKey) {
+			t.Errorf("same key: got %v, want gorm.ErrDuplicatedKey", err)
+		}
+		orphan := "INSERT INTO tool_executions (run_id, call_id, session_id, owner, attempt, tool, started_at) VALUES (?, 'c', ?, 'ann', 1, 'x', ?)"
+		id := core.NewID[string]()
+		if err := g.Exec(orphan, id, id, at).Error; !errors.Is(err, gorm.ErrForeignKeyViolated) {
+			t.Errorf("orphan: got %v, want gorm.ErrForeignKeyViolated", err)
+		}
+	})
+}
+
+func TestStatementsAreCountedAndLoggedWithoutValues(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		var out bytes.Buffer // written by this goroutine only
+		d, err := db.Open(t.Context(), url, slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = d.Close() }()
+		var got string
+		for range 3 {
+			err := d.Gorm.WithContext(t.Context()).Raw("SELECT CAST(? AS text)", "s3cret").Scan(&got).Error
+			if err != nil || got != "s3cret" {
+				t.Fatalf("select: got %q, %v", got, err)
+			}
+		}
+		if n := d.Statements(); n != 3 {
+			t.Errorf("statements: got %d, want 3", n)
+		}
+		if !strings.Contains(out.String(), "SELECT CAST(") || strings.Contains(out.String(), "s3cret") {
+			t.Errorf("log: got %s, want the statement without its value", out.String())
+		}
+	})
+}
+
+func TestSlowStatementsAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	d, err := db.Open(t.Context(), dbtest.PostgresURL(t), slog.New(slog.NewJSONHandler(&out, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	// The database waits, not the test: that is what is to be measured.
+	for _, stmt := range []string{"SELECT 1", "SELECT pg_sleep(0.25)"} {
+		if err := d.Gorm.WithContext(t.Context()).Exec(stmt).Error; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := out.String(); strings.Count(got, `"msg":"slow query"`) != 1 || !strings.Contains(got, `"level":"WARN"`) || !strings.Contains(got, "pg_sleep") {
+		t.Errorf("log: got %s, want one warning of the slow statement", got)
+	}
+}
+
+// A canceled caller leaves the line; the next one is served.
+func TestSQLiteWritersWaitInLine(t *testing.T) {
+	t.Parallel()
+	d := dbtest.SQLite(t)
+	tx := d.Gorm.WithContext(t.Context()).Begin()
+	if tx.Error != nil {
+		t.Fatal(tx.Error)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := d.Gorm.WithContext(ctx).Begin().Error; !errors.Is(err, context.Canceled) {
+		t.Errorf("begin, canceled: got %v, want context.Canceled", err)
+	}
+	write := func(ctx context.Context) error {
+		return d.Gorm.WithContext(ctx).Exec("DELETE FROM model_calibrations").Error
+	}
+	if err := write(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("write, canceled: got %v, want context.Canceled", err)
+	}
+	var n int
+	if err := d.Gorm.WithContext(t.Context()).Raw("SELECT COUNT(*) FROM sessions").Scan(&n).Error; err != nil {
+		t.Errorf("a reader beside the writer: %v", err)
+	}
+	if err := tx.Rollback().Error; err != nil {
+		t.Errorf("rollback: %v", err)
+	}
+	if err := write(t.Context()); err != nil {
+		t.Errorf("write afterwards: %v", err)
+	}
+}

@@ -1,0 +1,233 @@
+package db_test
+
+import (
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gorm.io/gorm/schema"
+
+	"bobbin/app/db"
+	"bobbin/app/db/dbtest"
+	"bobbin/app/db/models"
+)
+
+// column is a column in words that both databases share.
+type column struct {
+	Kind     string // text, json, id, integer, float, time, bool, bytes
+	Nullable bool
+}
+
+// table is a table likewise. Index definitions are texts: "unique (a, b) where …".
+type table struct {
+	Columns    map[string]column
+	PrimaryKey string
+	Indexes    []string
+	References []string
+}
+
+// readSchema returns the tables of the database, without goose's own.
+func readSchema(t *testing.T, d *db.DB) map[string]table {
+	t.Helper()
+	tables := map[string]table{}
+	for _, name := range texts(t, d, map[string]string{
+		"sqlite":   "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
+		"postgres": "SELECT tablename FROM pg_tables WHERE schemaname = 'public'",
+	}[d.Dialect()]) {
+		if name == "goose_db_version" {
+			continue
+		}
+		tables[name] = readTable(t, d, name)
+	}
+	return tables
+}
+
+func texts(t *testing.T, d *db.DB, query string, args ...any) []string {
+	t.Helper()
+	var out []string
+	if err := d.Gorm.WithContext(t.Context()).Raw(query, args...).Scan(&out).Error; err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return out
+}
+
+func readTable(t *testing.T, d *db.DB, name string) table {
+	t.Helper()
+	var rows []struct {
+		Name, Type string
+		Nullable   bool
+		Position   int // in the primary key; 0 = not in it
+	}
+	query := `SELECT c.column_name AS name, c.data_type AS type, c.is_nullable = 'YES' AS nullable, COALESCE(k.ordinal_position, 0) AS position
+		FROM information_schema.columns c
+		LEFT JOIN information_schema.key_column_usage k ON k.table_name = c.table_name AND k.column_name = c.column_name
+			AND k.constraint_name = c.table_name || '_pkey'
+		WHERE c.table_schema = 'public' AND c.table_name = ?`
+	if d.Dialect() == "sqlite" {
+		query = `SELECT name, type, "notnull" = 0 AS nullable, pk AS position FROM pragma_table_info(?)`
+	}
+	if err := d.Gorm.WithContext(t.Context()).Raw(query, name).Scan(&rows).Error; err != nil {
+		t.Fatalf("columns of %s: %v", name, err)
+	}
+	tab := table{Columns: map[string]column{}}
+	var key []string
+	sort.Slice(rows, func(i, j int) bool { return rows[i].Position < rows[j].Position })
+	for _, r := range rows {
+		tab.Columns[r.Name] = column{Kind: kind(r.Name, r.Type), Nullable: r.Nullable}
+		if r.Position > 0 {
+			key = append(key, r.Name)
+		}
+	}
+	tab.PrimaryKey = strings.Join(key, ", ")
+	tab.Indexes = readIndexes(t, d, name)
+	tab.References = readReferences(t, d, name)
+	return tab
+}
+
+// kind says what a column holds. SQLite has TEXT for what PostgreSQL has types
+// for; there the name tells.
+func kind(name, sqlType string) string {
+	switch strings.ToLower(sqlType) {
+	case "uuid", "text", "json", "jsonb":
+		return "text"
+	case "bigint", "integer":
+		return "integer"
+	case "timestamp with time zone", "datetime":
+		return "time"
+	case "boolean":
+		return "bool"
+	case "bytea", "blob":
+		return "bytes"
+	case "double precision", "real":
+		return "float"
+	}
+	return "unknown " + sqlType + " of " + name
+}
+
+func readIndexes(t *testing.T, d *db.DB, name string) []string {
+	t.Helper()
+	defs := texts(t, d, map[string]string{
+		"sqlite":   "SELECT sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = ?",
+		"postgres": "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND tablename = ? AND indexname NOT LIKE '%\\_pkey'",
+	}[d.Dialect()], name)
+	out := []string{}
+	for _, def := range defs {
+		out = append(out, plainIndex(def))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// plainIndex brings both ways to write an index into one.
+func plainIndex(def string) string {
+	def = strings.NewReplacer("public.", "", "USING btree ", "", "::text", "", "[]", "", `"`, "").Replace(def)
+	def = regexp.MustCompile(`= ANY \(\(?ARRAY\[([^\]]*)\]\)?\)`).ReplaceAllString(def, "IN ($1)")
+	head, where, found := strings.Cut(def, " WHERE ")
+	if found {
+		in := regexp.MustCompile(`IN \(([^)]*)\)`).FindString(where)
+		where = strings.ReplaceAll(where, in, "LIST")
+		where = strings.NewReplacer("(", "", ")", "").Replace(where)
+		head += " WHERE " + strings.ReplaceAll(where, "LIST", in)
+	}
+	return strings.Join(strings.Fields(head), " ")
+}
+
+func readReferences(t *testing.T, d *db.DB, name string) []string {
+	t.Helper()
+	out := texts(t, d, map[string]string{
+		"sqlite": `SELECT "from" || ' -> ' || "table" || '.' || "to" || CASE on_delete WHEN 'CASCADE' THEN ' cascade' ELSE '' END FROM pragma_foreign_key_list(?)`,
+		"postgres": `SELECT a.attname || ' -> ' || r.relname || '.' || f.attname || CASE c.confdeltype WHEN 'c' THEN ' cascade' ELSE '' END
+			FROM pg_constraint c JOIN pg_class r ON r.oid = c.confrelid
+			JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = c.conkey[1]
+			JOIN pg_attribute f ON f.attrelid = c.confrelid AND f.attnum = c.confkey[1]
+			WHERE c.contype = 'f' AND c.conrelid = CAST(? AS regclass)`,
+	}[d.Dialect()], name)
+	slices.Sort(out)
+	return out
+}
+
+func compareSchemas(t *testing.T, nameA string, a map[string]table, nameB string, b map[string]table) {
+	t.Helper()
+	if diff := cmp.Diff(a, b); diff != "" {
+		t.Errorf("schemas differ (-%s +%s):\n%s", nameA, nameB, diff)
+	}
+}
+
+func TestBothSchemasAreTheSame(t *testing.T) {
+	t.Parallel()
+	lite, postgres := readSchema(t, dbtest.SQLite(t)), readSchema(t, dbtest.Postgres(t))
+	compareSchemas(t, "sqlite", lite, "postgres", postgres)
+	// What the comparison would not miss if it were missing in both.
+	for name, want := range map[string]string{
+		"runs":              "CREATE UNIQUE INDEX runs_one_active ON runs (session_id) WHERE status IN ('running', 'waiting')",
+		"messages":          "CREATE UNIQUE INDEX messages_seq ON messages (session_id, seq)",
+		"session_summaries": "CREATE UNIQUE INDEX session_summaries_version ON session_summaries (session_id, version)",
+	} {
+		if !slices.Contains(postgres[name].Indexes, want) {
+			t.Errorf("%s: got indexes %q, want one of them to be %q", name, postgres[name].Indexes, want)
+		}
+	}
+	if refs := lite["sessions"].References; !slices.Contains(refs, "summary_through_id -> messages.id") { // W2
+		t.Errorf("sessions: got references %q, want summary_through_id -> messages.id", refs)
+	}
+	for name, tab := range lite {
+		_, owned := tab.Columns["owner"]
+		if !owned && name != "model_calibrations" { // a fact about models, nobody's
+			t.Errorf("%s has no owner", name)
+		}
+	}
+}
+
+// Every table has a row type with the same columns, of the same kind and
+// nullability.
+func TestRowsFitTheSchema(t *testing.T) {
+	t.Parallel()
+	rows := []any{
+		models.Session{}, models.Message{}, models.Run{}, models.Event{}, models.Summary{}, models.ToolExecution{},
+		models.ModelCall{}, models.Memory{}, models.Blob{}, models.IdempotencyKey{}, models.Calibration{},
+	}
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		tables := readSchema(t, d)
+		if len(tables) != len(rows) {
+			t.Errorf("tables: got %d, want %d, one for each row type", len(tables), len(rows))
+		}
+		for _, row := range rows {
+			s, err := schema.Parse(row, &sync.Map{}, d.Gorm.NamingStrategy)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := table{Columns: map[string]column{}, PrimaryKey: strings.Join(s.PrimaryFieldDBNames, ", ")}
+			for _, f := range s.Fields {
+				want.Columns[f.DBName] = fieldColumn(f)
+			}
+			got := tables[s.Table]
+			got.Indexes, got.References = nil, nil
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-row +table):\n%s", s.Table, diff)
+			}
+		}
+	})
+}
+
+// fieldColumn says what column a field needs. A pointer, a Ref and bytes may be
+// NULL; of JSON and bytes only the schema knows, so that is listed here.
+func fieldColumn(f *schema.Field) column {
+	always := []string{"runs.input", "session_events.data", "blobs.data"}
+	must := slices.Contains(always, f.Schema.Table+"."+f.DBName)
+	switch f.FieldType.String() {
+	case "models.Ref":
+		return column{Kind: "text", Nullable: true}
+	case "models.JSON":
+		return column{Kind: "text", Nullable: !must}
+	case "[]uint8":
+		return column{Kind: "bytes", Nullable: !must}
+	}
+	kinds := map[schema.DataType]string{
+		schema.String: "text", schema.Int: "integer", schema.Float: "float", schema.Time: "time", schema.Bool: "bool",
+	}
+	return column{Kind: kinds[f.GORMDataType], Nullable: strings.HasPrefix(f.FieldType.String(), "*")}
+}
