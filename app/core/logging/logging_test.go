@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bobbin/app/core/config"
 	"bobbin/app/core/logging"
 )
 
@@ -117,5 +118,17 @@ func TestWith(t *testing.T) {
 	}
 	if got := logging.From(context.Background()); got != nil {
 		t.Errorf("From of a bare context: got %v, want none", got)
+	}
+}
+
+// Every word that the settings take works here.
+func TestNewTakesWhatConfigTakes(t *testing.T) {
+	t.Parallel()
+	for _, level := range config.LogLevels() {
+		for _, format := range config.LogFormats() {
+			if _, err := logging.New(&bytes.Buffer{}, logging.Options{Level: level, Format: format}); err != nil {
+				t.Errorf("level %s, format %s: %v", level, format, err)
+			}
+		}
 	}
 }

@@ -1,0 +1,111 @@
+package config
+
+import (
+	"net"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Config is all settings. A value of Load is complete and valid: nothing in it has
+// to be checked again.
+type Config struct {
+	Addr                  string // host:port
+	Database              Database
+	DataDir               string
+	NATS                  NATS
+	AgentsDir             string
+	DefaultAgent          string
+	DefaultLLM            string  // empty = chosen at start, from the keys that are there
+	ContextUsageThreshold float64 // share of the window (W8)
+	ContextSummaryModel   string  // empty = DefaultLLM (W8)
+	Models                []Model
+	Auth                  Auth
+	Log                   Log
+	Limits                Limits
+}
+
+// Database is where everything durable is kept.
+type Database struct {
+	URL Secret // sqlite://path or postgres://user:password@host/name
+}
+
+// NATS connects replicas. Not in this version: both are empty.
+type NATS struct {
+	URL   string
+	Peers []string
+}
+
+// Auth is who may call.
+type Auth struct {
+	Keys     []APIKey
+	Required bool // requests without a key are refused, from this machine too
+}
+
+// APIKey is a key of the HTTP API. Several may have one name, so that a secret can
+// be changed without a gap.
+type APIKey struct {
+	Name   string // of the owner of what the key makes
+	Secret Secret
+}
+
+// Log is what is logged and how; the words are those of LogLevels and LogFormats.
+type Log struct {
+	Level  string
+	Format string
+}
+
+// Limits bound what a request or a run may take.
+type Limits struct {
+	MessageBytes        Bytes // of one message
+	BodyBytes           Bytes // of one HTTP request's body
+	ToolOutputBytes     Bytes // of one tool's result
+	QueuedRuns          int   // of one session
+	ConcurrentRuns      int   // of this process; more wait
+	OpenStreams         int   // requests that are held open, of all callers
+	OpenStreamsPerOwner int
+	WaitTime            time.Duration // a waiting request is held so long
+	RunTime             time.Duration // of one execution of a run
+	ToolTime            time.Duration // of one tool call
+	SummaryTime         time.Duration // of one summary's model calls (C7)
+	ShutdownGrace       time.Duration // for the work in hand when the process stops
+}
+
+// Default returns the settings of a Bobbin that nobody configured.
+func Default() Config {
+	c := Config{
+		Addr: "127.0.0.1:8080", DataDir: "./bobbin-data", AgentsDir: "agents", DefaultAgent: "assistant",
+		ContextUsageThreshold: 0.8,
+		Log:                   Log{Level: "info", Format: "auto"},
+		Limits: Limits{
+			MessageBytes: 1 << 20, BodyBytes: 8 << 20, ToolOutputBytes: 1 << 20,
+			QueuedRuns: 100, ConcurrentRuns: 256, OpenStreams: 1024, OpenStreamsPerOwner: 512,
+			WaitTime: 5 * time.Minute, RunTime: 10 * time.Minute, ToolTime: time.Minute,
+			SummaryTime: 10 * time.Second, ShutdownGrace: 30 * time.Second,
+		},
+	}
+	c.Database.URL = c.embedded()
+	return c
+}
+
+// embedded returns the URL of the database in the data folder.
+func (c Config) embedded() Secret {
+	return NewSecretURL("sqlite://" + filepath.ToSlash(filepath.Join(c.DataDir, "bobbin.db")))
+}
+
+// Loopback reports whether the listen address is reached from this machine only.
+func (c Config) Loopback() bool {
+	host, _, err := net.SplitHostPort(c.Addr)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+}
+
+// LogLevels returns the words that log.level takes.
+func LogLevels() []string { return []string{"debug", "info", "warn", "error"} }
+
+// LogFormats returns the words that log.format takes: auto is text on a terminal,
+// else json.
+func LogFormats() []string { return []string{"auto", "text", "json"} }

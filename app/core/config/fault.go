@@ -1,0 +1,57 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Fault is one thing that is wrong with the settings.
+type Fault struct {
+	Where   string // file and line, environment variable, or flag; empty = not known
+	Key     string // such as limits.run_time or models[1].provider
+	Problem string // what is wrong and what to do
+}
+
+// Error returns the fault in one line.
+func (f *Fault) Error() string {
+	text := f.Key + ": " + f.Problem
+	if f.Where != "" {
+		text = f.Where + ": " + text
+	}
+	return text
+}
+
+// faults gathers what is wrong.
+type faults []error
+
+// add notes a fault of the key.
+func (fs *faults) add(key, format string, args ...any) {
+	*fs = append(*fs, &Fault{Key: key, Problem: fmt.Sprintf(format, args...)})
+}
+
+// check notes a fault of the key unless ok.
+func (fs *faults) check(ok bool, key, format string, args ...any) {
+	if !ok {
+		fs.add(key, format, args...)
+	}
+}
+
+// faultsOf returns the faults in err: itself, or what is joined in it. An error
+// that is none becomes one of the key.
+func faultsOf(key string, err error) []*Fault {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var list []*Fault
+		for _, e := range joined.Unwrap() {
+			list = append(list, faultsOf(key, e)...)
+		}
+		return list
+	}
+	var f *Fault
+	if errors.As(err, &f) {
+		return []*Fault{f}
+	}
+	return []*Fault{{Key: key, Problem: err.Error()}}
+}

@@ -1,0 +1,176 @@
+package config_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core/config"
+)
+
+// TestLoadFaults: every fault names its place, its key, what is wrong, and what to
+// do; no fault holds a secret.
+func TestLoadFaults(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		source
+		want string // lines
+	}{
+		{"unknown key", source{file: "addr: 127.0.0.1:1\nadrr: x\n"}, "./bobbin.yaml:2: adrr: is not a known key; did you mean addr?"},
+		{"unknown key of a section", source{file: "limits:\n  run_tim: 5m\n"}, "./bobbin.yaml:2: limits.run_tim: is not a known key; did you mean limits.run_time?"},
+		{"key outside its section", source{file: "run_time: 5m\n"}, "./bobbin.yaml:1: run_time: is not a known key; did you mean limits.run_time?"},
+		{"unknown and like nothing", source{file: "hobby: red\n"}, "./bobbin.yaml:1: hobby: is not a known key; see docs/CONFIGURATION.md"},
+		{"unknown flag", source{flags: map[string]string{"run_time": "1s"}}, "--run-time: run_time: is not a known key; did you mean limits.run_time?"},
+		{"twice", source{file: "addr: 127.0.0.1:1\nlog: {level: info}\nlog.level: debug\naddr: 127.0.0.1:2\n"},
+			"./bobbin.yaml:3: log.level: is there already, in line 2\n./bobbin.yaml:4: addr: is there already, in line 1"},
+		{"section is a value", source{file: "limits: 5\n"}, "./bobbin.yaml:1: limits: is a section: write its keys below it, indented"},
+		{"value is a section", source{file: "addr:\n  port: 80\n"}, "./bobbin.yaml:1: addr: this is a section, and should be text; put it in quotes"},
+		{"value is a list", source{file: "default_llm: [a]\n"}, "./bobbin.yaml:1: default_llm: this is a list, and should be text; put it in quotes"},
+		{"types", source{file: "addr: 80\nlimits:\n  queued_runs: many\n  concurrent_runs: 1.5\n  run_time: 10\n  message_bytes: big\nauth.required: perhaps\ncontext_usage_threshold: .nan\n"},
+			`./bobbin.yaml:1: addr: "80" is not text; put it in quotes
+./bobbin.yaml:8: context_usage_threshold: "NaN" is not a number
+./bobbin.yaml:7: auth.required: "perhaps" is not true or false
+./bobbin.yaml:6: limits.message_bytes: "big" is not a size; write bytes or a unit, such as 1MiB
+./bobbin.yaml:3: limits.queued_runs: "many" is not a whole number
+./bobbin.yaml:4: limits.concurrent_runs: "1.5" is not a whole number
+./bobbin.yaml:5: limits.run_time: "10" is not a time with a unit, such as 30s or 5m`},
+		{"type of a variable", source{env: map[string]string{"BOBBIN_LIMITS_RUN_TIME": "10"}},
+			`BOBBIN_LIMITS_RUN_TIME: limits.run_time: "10" is not a time with a unit, such as 30s or 5m`},
+		{"address", source{flags: map[string]string{"addr": "8080"}}, `--addr: addr: "8080" is not host:port; write for example 127.0.0.1:8080`},
+		{"port", source{flags: map[string]string{"addr": "localhost:99999"}}, `--addr: addr: "99999" is not a port; use 0 (any that is free) to 65535`},
+		{"open to the world", source{env: map[string]string{"BOBBIN_ADDR": ":8080"}},
+			"BOBBIN_ADDR: addr: :8080 can be reached from other machines, and there are no API keys; set auth.keys (BOBBIN_AUTH_KEYS=name:secret) or listen on 127.0.0.1"},
+		{"required without keys", source{file: "auth: {required: true}"},
+			"./bobbin.yaml:1: auth.required: there are no API keys, so nobody could call; set auth.keys (BOBBIN_AUTH_KEYS=name:secret)"},
+		{"database", source{file: "database.url: mysql://root:hush@db/x"}, "./bobbin.yaml:1: database.url: it must begin with sqlite:// or postgres://, such as sqlite://bobbin-data/bobbin.db"},
+		{"database path", source{file: "database.url: sqlite://"}, "./bobbin.yaml:1: database.url: the path is missing; write for example sqlite://bobbin-data/bobbin.db"},
+		{"database password", source{file: "database.url: 'postgres://u:hu%sh@db/x'"},
+			"./bobbin.yaml:1: database.url: it cannot be read; write for example postgres://user:password@host:5432/name, special characters in the password as %40"},
+		{"nats", source{file: "nats: {url: 'nats://u:hush@n:4222', peers: [a, b]}"},
+			"./bobbin.yaml:1: nats.url: comes with a later version; remove it (one process needs none)\n./bobbin.yaml:1: nats.peers: comes with a later version; remove it (one process needs none)"},
+		{"empty folders", source{file: "data_dir: ' '\nagents_dir: ''\n"},
+			"./bobbin.yaml:1: data_dir: it is empty; name a folder, such as ./bobbin-data\n./bobbin.yaml:2: agents_dir: it is empty; name a folder, such as agents (it need not exist)"},
+		{"default agent", source{file: "default_agent: My Agent"}, `./bobbin.yaml:1: default_agent: "My Agent" is not an agent's name; use lower-case letters, digits, - and _`},
+		{"threshold", source{file: "context_usage_threshold: 80"}, "./bobbin.yaml:1: context_usage_threshold: 80 is not a share of the window; use a number above 0 and at most 1, such as 0.8"},
+		{"log", source{file: "log: {level: inof, format: xml}"},
+			"./bobbin.yaml:1: log.level: \"inof\" does not exist; did you mean info? There are debug, info, warn, error\n./bobbin.yaml:1: log.format: \"xml\" does not exist; use one of auto, text, json"},
+		{"keys", source{file: "auth:\n  keys:\n    - alice\n    - {name: bob}\n    - 7\n    - {name: 'b c', secret: hush1}\n    - 'dora:'\n    - x:hush2\n    - y:hush2\n"},
+			`./bobbin.yaml:3: auth.keys[0]: write name:secret; there is no colon
+./bobbin.yaml:4: auth.keys[1]: write name and secret, both as text in quotes, and nothing else
+./bobbin.yaml:5: auth.keys[2]: write {name: …, secret: …} or name:secret
+./bobbin.yaml:6: auth.keys[3]: the name "b c" must be 1 to 64 letters, digits, and . _ @ -
+./bobbin.yaml:7: auth.keys[4]: the secret of "dora" is missing; write name:secret
+./bobbin.yaml:9: auth.keys[6]: "y" has the same secret as "x"; every key needs its own`},
+		{"keys are no list", source{file: "auth.keys: {alice: hush}"}, "./bobbin.yaml:1: auth.keys: write a list of {name, secret}, or name:secret,name:secret"},
+		{"models", source{file: `models:
+  - name: fast
+    provder: openai
+    context_windw: 8000
+  - provider: antropic
+    context_window: 10
+    max_output_tokens: -1
+    base_url: localhost:80
+    api_key_env: sk-hush-1234
+    encoding: gpt2
+    input_price: -1
+    output_price: x
+  - {name: fast, provider: anthropic}
+  - 5
+`}, `./bobbin.yaml:4: models[0].context_windw: is not a known key; did you mean context_window?
+./bobbin.yaml:3: models[0].provder: is not a known key; did you mean provider?
+./bobbin.yaml:12: models[1].output_price: "x" is not a number
+./bobbin.yaml:14: models[3]: write keys and values, such as name: fast
+./bobbin.yaml:2: models[0].provider: it is missing; use one of openai, gemini, ollama, mistral, openrouter, demo
+./bobbin.yaml:5: models[1].name: it is missing; agents call the model by it
+./bobbin.yaml:5: models[1].provider: "antropic" does not exist; use one of openai, gemini, ollama, mistral, openrouter, demo
+./bobbin.yaml:8: models[1].base_url: this is not an address; write for example http://localhost:8000/v1
+./bobbin.yaml:9: models[1].api_key_env: this is not the name of an environment variable; write for example OPENAI_API_KEY, and put the key itself into that variable
+./bobbin.yaml:10: models[1].encoding: "gpt2" does not exist; use one of cl100k_base, o200k_base
+./bobbin.yaml:6: models[1].context_window: 10 tokens hold no conversation; use 1024 or more, or leave it out
+./bobbin.yaml:7: models[1].max_output_tokens: -1 must be between 0 and context_window
+./bobbin.yaml:11: models[1].input_price: -1 is negative
+./bobbin.yaml:13: models[2].name: "fast" is the name of models[0] too; choose another
+./bobbin.yaml:13: models[2].provider: anthropic comes with a later version; until then use provider openai with base_url https://api.anthropic.com/v1/ and api_key_env ANTHROPIC_API_KEY`},
+		{"models in a variable", source{env: map[string]string{"BOBBIN_MODELS": `[{"name": "a", "provider": "opnai"}]`}},
+			`BOBBIN_MODELS: models[0].provider: "opnai" does not exist; did you mean openai? There are openai, gemini, ollama, mistral, openrouter, demo`},
+		{"models are no list", source{env: map[string]string{"BOBBIN_MODELS": "fast"}}, "BOBBIN_MODELS: models: write a list of models, each with a name and a provider"},
+		{"models are no YAML", source{env: map[string]string{"BOBBIN_MODELS": "[{"}}, "BOBBIN_MODELS: models: write a list of models, in YAML or JSON"},
+		{"limits", source{file: "limits: {message_bytes: 2MiB, body_bytes: 1MiB, tool_output_bytes: 1, queued_runs: 0, concurrent_runs: -1, open_streams: 0, open_streams_per_owner: 0, wait_time: 1ms, run_time: -1s, tool_time: 0s, summary_time: 1ns, shutdown_grace: -1s}"},
+			`./bobbin.yaml:1: limits.tool_output_bytes: 1 is out of range; use 1KiB to 1GiB
+./bobbin.yaml:1: limits.body_bytes: 1MiB is less than limits.message_bytes (2MiB): no message of that size could be sent
+./bobbin.yaml:1: limits.queued_runs: 0 is too few; use 1 or more
+./bobbin.yaml:1: limits.concurrent_runs: -1 is too few; use 1 or more
+./bobbin.yaml:1: limits.open_streams: 0 is too few; use 1 or more
+./bobbin.yaml:1: limits.open_streams_per_owner: 0 is too few; use 1 or more
+./bobbin.yaml:1: limits.wait_time: 1ms is too short; use 100ms or more
+./bobbin.yaml:1: limits.run_time: -1s is too short; use 100ms or more
+./bobbin.yaml:1: limits.tool_time: 0s is too short; use 100ms or more
+./bobbin.yaml:1: limits.summary_time: 1ns is too short; use 100ms or more
+./bobbin.yaml:1: limits.shutdown_grace: -1s is negative; use 0s (stop at once) or more`},
+		{"not keys and values", source{file: "- addr\n"}, "./bobbin.yaml:1: expected keys and values, such as addr: 127.0.0.1:8080"},
+		{"two documents", source{file: "addr: 127.0.0.1:1\n---\naddr: 127.0.0.1:2\n"}, "./bobbin.yaml: it holds more than one document; remove the line ---"},
+		{"not YAML", source{file: "addr: [\n"}, "./bobbin.yaml: yaml: line 1: did not find expected node content"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, _, err := tt.load(t)
+			if err == nil {
+				t.Fatal("Load: got no error")
+			}
+			if diff := cmp.Diff(tt.want, err.Error()); diff != "" {
+				t.Errorf("faults (-want +got):\n%s", diff)
+			}
+			if strings.Contains(err.Error(), "hush") {
+				t.Errorf("the faults hold a secret: %v", err)
+			}
+		})
+	}
+}
+
+// Faults of all sources come at once, each a *Fault.
+func TestLoadAllFaultsAtOnce(t *testing.T) {
+	t.Parallel()
+	_, _, err := config.Load(config.Options{
+		Dir: t.TempDir(), UserDir: t.TempDir(),
+		Env:   func(name string) string { return map[string]string{"BOBBIN_LOG_LEVEL": "x", "BOBBIN_ADDR": "y"}[name] },
+		Flags: map[string]string{"limits.run_time": "z"},
+	})
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || len(joined.Unwrap()) != 3 {
+		t.Fatalf("Load: got %v, want three joined errors", err)
+	}
+	for _, e := range joined.Unwrap() {
+		var fault *config.Fault
+		if !errors.As(e, &fault) || fault.Where == "" || fault.Key == "" || fault.Problem == "" {
+			t.Errorf("got %#v, want a Fault with all its fields", e)
+		}
+	}
+}
+
+// A key without a value is as if it were not there.
+func TestLoadEmptyValues(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"# nothing\n", "addr:\nlimits:\nlog: ~\n", "null\n", "---\n"} {
+		got, _, err := source{file: file}.load(t)
+		if err != nil {
+			t.Errorf("file %q: %v", file, err)
+			continue
+		}
+		if diff := cmp.Diff(config.Default(), got); diff != "" {
+			t.Errorf("file %q (-default +got):\n%s", file, diff)
+		}
+	}
+}
+
+// Anchors and aliases work.
+func TestLoadAliases(t *testing.T) {
+	t.Parallel()
+	got, _, err := source{file: "default_llm: &m fast\ncontext_summary_model: *m\nlimits: {run_time: &t 7s, tool_time: *t}\n"}.load(t)
+	if err != nil || got.ContextSummaryModel != "fast" || got.Limits.ToolTime != got.Limits.RunTime {
+		t.Errorf("got %q and %s (%v), want fast and 7s", got.ContextSummaryModel, got.Limits.ToolTime, err)
+	}
+}

@@ -1,0 +1,196 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"bobbin/app/core"
+)
+
+// FileName is the name of the configuration file.
+const FileName = "bobbin.yaml"
+
+// findFile returns the path of the configuration file, "" if there is none. One
+// that was asked for must exist.
+func findFile(opts Options) (string, error) {
+	if opts.File != "" {
+		if _, err := os.Stat(opts.File); err != nil {
+			return "", fmt.Errorf("configuration file: %w", err)
+		}
+		return opts.File, nil
+	}
+	places := []string{filepath.Join(opts.Dir, FileName)}
+	if user := opts.userDir(); user != "" {
+		places = append(places, filepath.Join(user, "bobbin", FileName))
+	}
+	for _, path := range places {
+		_, err := os.Stat(path)
+		if err == nil {
+			return path, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("configuration file: %w", err)
+		}
+	}
+	return "", nil
+}
+
+// file is what a configuration file says.
+type file struct {
+	path   string
+	values map[string]any // raw values by key
+	lines  map[string]int // by key; also of models[1].provider and the like
+	faults faults
+}
+
+// readFile reads the file. What is wrong with its keys is in faults.
+func readFile(path string) (*file, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("configuration file: %w", err)
+	}
+	return parseFile(path, data)
+}
+
+// parseFile is readFile for a file that has been read.
+func parseFile(path string, data []byte) (*file, error) {
+	f := &file{path: path, values: map[string]any{}, lines: map[string]int{}}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var document yaml.Node
+	switch err := decoder.Decode(&document); {
+	case errors.Is(err, io.EOF):
+		return f, nil // empty, or comments only
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: it holds more than one document; remove the line ---", path)
+	}
+	if root := resolve(document.Content[0]); root.Kind != yaml.MappingNode {
+		if root.Tag == "!!null" {
+			return f, nil
+		}
+		return nil, fmt.Errorf("%s:%d: expected keys and values, such as addr: 127.0.0.1:8080", path, root.Line)
+	}
+	f.section(resolve(document.Content[0]), "")
+	return f, nil
+}
+
+// section reads the keys of a mapping; prefix ends with a dot, or is empty.
+func (f *file) section(node *yaml.Node, prefix string) {
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := prefix+node.Content[i].Value, resolve(node.Content[i+1])
+		line := node.Content[i].Line
+		if first, twice := f.lines[key]; twice {
+			f.fault(line, key, fmt.Sprintf("is there already, in line %d", first))
+			continue
+		}
+		f.lines[key] = line
+		switch {
+		case isSetting(key):
+			f.setting(key, value)
+		case isSection(key) && value.Kind == yaml.MappingNode:
+			f.section(value, key+".")
+		case isSection(key) && value.Tag == "!!null":
+		case isSection(key):
+			f.fault(line, key, "is a section: write its keys below it, indented")
+		default:
+			f.fault(line, key, unknownKey(key, settingNames()))
+		}
+	}
+}
+
+// setting takes the value of a key. No value is as if the key were not there.
+func (f *file) setting(key string, node *yaml.Node) {
+	if node.Tag == "!!null" {
+		return
+	}
+	var raw any
+	if err := node.Decode(&raw); err != nil {
+		f.fault(node.Line, key, err.Error())
+		return
+	}
+	f.values[key] = raw
+	f.index(key, node)
+}
+
+// index notes the lines of what is in a list.
+func (f *file) index(key string, node *yaml.Node) {
+	if node.Kind != yaml.SequenceNode {
+		return
+	}
+	for i, item := range node.Content {
+		at := fmt.Sprintf("%s[%d]", key, i)
+		f.lines[at] = item.Line
+		if item = resolve(item); item.Kind != yaml.MappingNode {
+			continue
+		}
+		for j := 0; j+1 < len(item.Content); j += 2 {
+			f.lines[at+"."+item.Content[j].Value] = item.Content[j].Line
+		}
+	}
+}
+
+func (f *file) fault(line int, key, problem string) {
+	f.faults = append(f.faults, &Fault{Where: fmt.Sprintf("%s:%d", f.path, line), Key: key, Problem: problem})
+}
+
+// where returns the place of the key: of the innermost part that has a line.
+func (f *file) where(key string) string {
+	for key != "" {
+		if line, ok := f.lines[key]; ok {
+			return fmt.Sprintf("%s:%d", f.path, line)
+		}
+		key = key[:max(0, strings.LastIndexAny(key, ".["))]
+	}
+	return f.path
+}
+
+// resolve returns what an alias stands for.
+func resolve(node *yaml.Node) *yaml.Node {
+	if node.Kind == yaml.AliasNode {
+		return node.Alias
+	}
+	return node
+}
+
+func settingNames() []string {
+	var names []string
+	for _, s := range settings() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+func isSetting(key string) bool { return slices.Contains(settingNames(), key) }
+
+// isSection reports whether there are keys below key.
+func isSection(key string) bool {
+	return slices.ContainsFunc(settingNames(), func(name string) bool { return strings.HasPrefix(name, key+".") })
+}
+
+// unknownKey says that there is no such key, and which was meant: one that is
+// spelled alike, or that is the same within a section.
+func unknownKey(key string, known []string) string {
+	meant := core.Nearest(key, known)
+	if meant == "" {
+		last := key[strings.LastIndexByte(key, '.')+1:]
+		i := slices.IndexFunc(known, func(name string) bool { return strings.HasSuffix(name, "."+last) || name == last })
+		if i >= 0 {
+			meant = known[i]
+		}
+	}
+	if meant == "" {
+		return "is not a known key; see docs/CONFIGURATION.md"
+	}
+	return "is not a known key; did you mean " + meant + "?"
+}

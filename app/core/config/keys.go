@@ -1,0 +1,88 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// Key is something that can be set.
+type Key struct {
+	Name    string // as in bobbin.yaml, with dots: limits.run_time
+	Default string // as config show prints it
+	Meaning string // a sentence, in Markdown
+}
+
+// Env returns the environment variable that sets the key.
+func (k Key) Env() string {
+	return "BOBBIN_" + strings.ToUpper(strings.ReplaceAll(k.Name, ".", "_"))
+}
+
+// Flag returns the command line flag that sets the key, without the dashes.
+func (k Key) Flag() string {
+	return strings.NewReplacer(".", "-", "_", "-").Replace(k.Name)
+}
+
+// Keys returns everything that can be set, in the order of the documentation.
+func Keys() []Key {
+	defaults := Default()
+	var keys []Key
+	for _, s := range settings() {
+		keys = append(keys, Key{Name: s.name, Default: s.display(&defaults), Meaning: s.meaning})
+	}
+	return keys
+}
+
+// setting is one row of the table of keys.
+type setting struct {
+	name    string
+	meaning string
+	field   func(*Config) any // pointer to the value
+	shown   string            // documented in the place of the default; empty = the default
+}
+
+// display returns the default as it is documented.
+func (s setting) display(defaults *Config) string {
+	if s.shown != "" {
+		return s.shown
+	}
+	return show(s.field(defaults))
+}
+
+// settings is the table of keys: what is not in it cannot be set, and a test holds
+// it against Config and docs/CONFIGURATION.md.
+func settings() []setting {
+	return slices.Concat([]setting{
+		{name: "addr", meaning: "listen address; another than a loopback address needs `auth.keys`", field: func(c *Config) any { return &c.Addr }},
+		{name: "database.url", shown: "sqlite://<data_dir>/bobbin.db", meaning: "`sqlite://path` or `postgres://user:password@host:5432/name`", field: func(c *Config) any { return &c.Database.URL }},
+		{name: "data_dir", meaning: "everything that Bobbin writes", field: func(c *Config) any { return &c.DataDir }},
+		{name: "nats.url", meaning: "comes with a later version; must be empty", field: func(c *Config) any { return &c.NATS.URL }},
+		{name: "nats.peers", meaning: "comes with a later version; must be empty", field: func(c *Config) any { return &c.NATS.Peers }},
+		{name: "agents_dir", meaning: "folder of `*.yaml`, one agent a file; it need not exist, the built-in agents do without", field: func(c *Config) any { return &c.AgentsDir }},
+		{name: "default_agent", meaning: "agent of sessions that name none", field: func(c *Config) any { return &c.DefaultAgent }},
+		{name: "default_llm", meaning: "model of agents that name none; empty: chosen at start from the keys that are there", field: func(c *Config) any { return &c.DefaultLLM }},
+		{name: "context_usage_threshold", meaning: "over this share of the model's window the oldest messages are summarized", field: func(c *Config) any { return &c.ContextUsageThreshold }},
+		{name: "context_summary_model", meaning: "model that writes summaries; empty: `default_llm`", field: func(c *Config) any { return &c.ContextSummaryModel }},
+		{name: "models", shown: "the built-in table", meaning: "list of models that extend or override the built-in table, see below", field: func(c *Config) any { return &c.Models }},
+		{name: "auth.keys", meaning: "API keys: a list of `{name, secret}` or of `name:secret`; without any, only this machine may call", field: func(c *Config) any { return &c.Auth.Keys }},
+		{name: "auth.required", shown: "false on a loopback address, else true", meaning: "refuse requests without a key, from this machine too", field: func(c *Config) any { return &c.Auth.Required }},
+		{name: "log.level", meaning: "`debug`, `info`, `warn` or `error`", field: func(c *Config) any { return &c.Log.Level }},
+		{name: "log.format", meaning: "`text`, `json`, or `auto`: text on a terminal, else JSON", field: func(c *Config) any { return &c.Log.Format }},
+	}, limits())
+}
+
+func limits() []setting {
+	return []setting{
+		{name: "limits.message_bytes", meaning: "largest message; a larger one is refused", field: func(c *Config) any { return &c.Limits.MessageBytes }},
+		{name: "limits.body_bytes", meaning: "largest body of a request", field: func(c *Config) any { return &c.Limits.BodyBytes }},
+		{name: "limits.tool_output_bytes", meaning: "largest result of a tool", field: func(c *Config) any { return &c.Limits.ToolOutputBytes }},
+		{name: "limits.queued_runs", meaning: "messages of one session that wait for their turn", field: func(c *Config) any { return &c.Limits.QueuedRuns }},
+		{name: "limits.concurrent_runs", meaning: "runs at once in this process; more wait", field: func(c *Config) any { return &c.Limits.ConcurrentRuns }},
+		{name: "limits.open_streams", meaning: "requests that are held open at once, of all callers", field: func(c *Config) any { return &c.Limits.OpenStreams }},
+		{name: "limits.open_streams_per_owner", meaning: "the same of one owner", field: func(c *Config) any { return &c.Limits.OpenStreamsPerOwner }},
+		{name: "limits.wait_time", meaning: "how long a request waits for its answer", field: func(c *Config) any { return &c.Limits.WaitTime }},
+		{name: "limits.run_time", meaning: "how long one run may take", field: func(c *Config) any { return &c.Limits.RunTime }},
+		{name: "limits.tool_time", meaning: "how long one tool call may take", field: func(c *Config) any { return &c.Limits.ToolTime }},
+		{name: "limits.summary_time", meaning: "how long a model may take for a summary; after it the summary is made without one", field: func(c *Config) any { return &c.Limits.SummaryTime }},
+		{name: "limits.shutdown_grace", meaning: "how long work in hand may go on when Bobbin stops", field: func(c *Config) any { return &c.Limits.ShutdownGrace }},
+	}
+}

@@ -1,0 +1,199 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"net"
+	"os"
+
+	"github.com/spf13/viper"
+)
+
+// Options say where settings come from. The zero value is what a program uses that
+// has no flags.
+type Options struct {
+	// File is the configuration file and must exist. Empty = the variable
+	// BOBBIN_CONFIG, else bobbin.yaml in Dir, else in UserDir/bobbin; it need not be
+	// there.
+	File    string
+	Dir     string                   // the working directory; empty = "."
+	UserDir string                   // the user's configuration directory; empty = os.UserConfigDir()
+	Env     func(name string) string // reads an environment variable; nil = os.Getenv. An empty variable is none
+	Flags   map[string]string        // values of the flags that were given, by key
+}
+
+// FileVariable is the environment variable that names the configuration file.
+const FileVariable = "BOBBIN_CONFIG"
+
+func (o Options) withDefaults() Options {
+	if o.Env == nil {
+		o.Env = os.Getenv
+	}
+	o.File = cmp.Or(o.File, o.Env(FileVariable))
+	o.Dir = cmp.Or(o.Dir, ".")
+	return o
+}
+
+// userDir returns the user's configuration directory; "" if there is none.
+func (o Options) userDir() string {
+	if o.UserDir != "" {
+		return o.UserDir
+	}
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "" // no HOME, as in a container: then there is no such file
+	}
+	return dir
+}
+
+// Origin says what a key is and where that comes from.
+type Origin struct {
+	Key   string
+	Value string // as people read it, secrets masked
+	From  string // default, file and line, environment variable, or flag
+}
+
+// fromDefault is the Origin.From of a key that nobody set.
+const fromDefault = "default"
+
+// Origins are the origins of all keys, in the order of Keys.
+type Origins []Origin
+
+// Of returns the origin of the key; the zero Origin if there is no such key.
+func (o Origins) Of(key string) Origin {
+	for _, origin := range o {
+		if origin.Key == key {
+			return origin
+		}
+	}
+	return Origin{}
+}
+
+// Set reports whether somebody set the key.
+func (o Origins) Set(key string) bool {
+	from := o.Of(key).From
+	return from != "" && from != fromDefault
+}
+
+// Load reads the settings. The error joins everything that is wrong, a *Fault
+// each; with it the Config must not be used, but the Origins can be shown.
+func Load(opts Options) (Config, Origins, error) {
+	opts = opts.withDefaults()
+	path, err := findFile(opts)
+	if err != nil {
+		return Config{}, nil, err
+	}
+	read := &file{}
+	if path != "" {
+		if read, err = readFile(path); err != nil {
+			return Config{}, nil, err
+		}
+	}
+	l := layers{opts: opts, file: read, values: viper.New(), from: map[string]string{}}
+	l.gather()
+	config, found := l.decode()
+	found = append(read.faults, found...)
+	config.complete(l.from)
+	unreadable := map[string]bool{} // keys that have their default now: no second fault
+	for _, f := range faultsOf("", errors.Join(found...)) {
+		unreadable[f.Key] = true
+	}
+	for _, f := range faultsOf("", config.Validate()) {
+		if !unreadable[f.Key] {
+			f.Where = l.where(f.Key)
+			found = append(found, f)
+		}
+	}
+	return config, l.origins(&config), errors.Join(found...)
+}
+
+// complete gives the keys their defaults that depend on others.
+func (c *Config) complete(from map[string]string) {
+	if from["database.url"] == "" {
+		c.Database.URL = c.embedded()
+	}
+	if from["auth.required"] == "" {
+		_, _, err := net.SplitHostPort(c.Addr) // a wrong address is a fault of its own
+		c.Auth.Required = err == nil && !c.Loopback()
+	}
+}
+
+// layers puts the sources over each other.
+type layers struct {
+	opts   Options
+	file   *file
+	values *viper.Viper      // raw values of the keys that are set anywhere
+	from   map[string]string // where a key is set; none = nowhere
+}
+
+// gather reads the sources from the weakest to the strongest; a later value takes
+// the place of an earlier one.
+func (l *layers) gather() {
+	for _, key := range Keys() {
+		if raw, ok := l.file.values[key.Name]; ok {
+			l.set(key.Name, raw, l.file.where(key.Name))
+		}
+		if raw := l.opts.Env(key.Env()); raw != "" {
+			l.set(key.Name, raw, key.Env())
+		}
+		if raw, ok := l.opts.Flags[key.Name]; ok {
+			l.set(key.Name, raw, "--"+key.Flag())
+		}
+	}
+}
+
+func (l *layers) set(key string, raw any, from string) {
+	l.values.Set(key, raw)
+	l.from[key] = from
+}
+
+// decode returns the defaults with everything that is set over them.
+func (l *layers) decode() (Config, []error) {
+	config := Default()
+	var found []error
+	for key := range l.opts.Flags {
+		if !isSetting(key) {
+			found = append(found, &Fault{Where: "--" + Key{Name: key}.Flag(), Key: key, Problem: unknownKey(key, settingNames())})
+		}
+	}
+	for _, s := range settings() {
+		if l.from[s.name] == "" {
+			continue
+		}
+		for _, f := range faultsOf(s.name, assign(s.field(&config), l.values.Get(s.name))) {
+			f.Where = l.where(f.Key)
+			found = append(found, f)
+		}
+	}
+	return config, found
+}
+
+// where returns where the key, or the key that it is part of, is set; "" if
+// nowhere.
+func (l *layers) where(key string) string {
+	for name, from := range l.from {
+		if key != name && !isPartOf(key, name) {
+			continue
+		}
+		if _, ok := l.file.values[name]; ok && from == l.file.where(name) {
+			return l.file.where(key)
+		}
+		return from
+	}
+	return ""
+}
+
+// isPartOf reports whether key is within the list of name: models[1].provider in
+// models.
+func isPartOf(key, name string) bool {
+	return len(key) > len(name) && key[:len(name)] == name && key[len(name)] == '['
+}
+
+// origins returns the origins of all keys.
+func (l *layers) origins(config *Config) Origins {
+	var list Origins
+	for _, s := range settings() {
+		list = append(list, Origin{Key: s.name, Value: show(s.field(config)), From: cmp.Or(l.from[s.name], fromDefault)})
+	}
+	return list
+}

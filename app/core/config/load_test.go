@@ -1,0 +1,286 @@
+package config_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core/config"
+)
+
+// source is where a test's settings come from: files, variables, flags.
+type source struct {
+	file  string // bobbin.yaml in the working directory; empty = none
+	user  string // bobbin.yaml in the user's configuration directory
+	env   map[string]string
+	flags map[string]string
+}
+
+// load loads from the source, in folders of its own; the working directory is
+// shown as "." in origins.
+func (s source) load(t *testing.T) (config.Config, config.Origins, error) {
+	t.Helper()
+	dir, user := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(dir, "bobbin.yaml"), s.file)
+	write(t, filepath.Join(user, "bobbin", "bobbin.yaml"), s.user)
+	got, origins, err := config.Load(config.Options{
+		Dir: dir, UserDir: user, Flags: s.flags,
+		Env: func(name string) string { return s.env[name] },
+	})
+	for i := range origins {
+		origins[i].From = strings.NewReplacer(dir, ".", user, "~").Replace(origins[i].From)
+	}
+	if err != nil {
+		err = errors.New(strings.NewReplacer(dir, ".", user, "~").Replace(err.Error()))
+	}
+	return got, origins, err
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if text == "" {
+		return
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLoadNothing(t *testing.T) {
+	t.Parallel()
+	got, origins, err := source{}.load(t)
+	if err != nil {
+		t.Fatalf("Load: %v", err)
+	}
+	if diff := cmp.Diff(config.Default(), got); diff != "" {
+		t.Errorf("settings without any source (-default +got):\n%s", diff)
+	}
+	if got, want := got.Database.URL.Reveal(), "sqlite://bobbin-data/bobbin.db"; got != want {
+		t.Errorf("database.url: got %q, want %q", got, want)
+	}
+	for _, o := range origins {
+		if o.From != "default" || origins.Set(o.Key) {
+			t.Errorf("origin of %s: got %q, want default", o.Key, o.From)
+		}
+	}
+	if err := config.Default().Validate(); err != nil {
+		t.Errorf("Default().Validate: %v", err)
+	}
+}
+
+// API, configuration contract: flag, environment, bobbin.yaml (working directory,
+// then the user's), default.
+func TestLoadPrecedence(t *testing.T) {
+	t.Parallel()
+	full := source{
+		file:  "default_llm: file\n",
+		user:  "default_llm: user\n",
+		env:   map[string]string{"BOBBIN_DEFAULT_LLM": "env"},
+		flags: map[string]string{"default_llm": "flag"},
+	}
+	steps := []struct {
+		name, want, from string
+		without          func(*source)
+	}{
+		{"flag", "flag", "--default-llm", func(*source) {}},
+		{"environment", "env", "BOBBIN_DEFAULT_LLM", func(s *source) { s.flags = nil }},
+		{"file", "file", "./bobbin.yaml:1", func(s *source) { s.flags, s.env = nil, nil }},
+		{"empty variable is none", "file", "./bobbin.yaml:1", func(s *source) { s.flags, s.env = nil, map[string]string{"BOBBIN_DEFAULT_LLM": ""} }},
+		{"user's file", "user", "~/bobbin/bobbin.yaml:1", func(s *source) { s.flags, s.env, s.file = nil, nil, "" }},
+		{"default", "", "default", func(s *source) { *s = source{} }},
+	}
+	for _, step := range steps {
+		t.Run(step.name, func(t *testing.T) {
+			t.Parallel()
+			s := full
+			step.without(&s)
+			got, origins, err := s.load(t)
+			if err != nil {
+				t.Fatalf("Load: %v", err)
+			}
+			if got.DefaultLLM != step.want || origins.Of("default_llm").From != step.from || origins.Of("default_llm").Value != step.want {
+				t.Errorf("got %q, origin %+v; want %q from %s", got.DefaultLLM, origins.Of("default_llm"), step.want, step.from)
+			}
+		})
+	}
+}
+
+func TestLoadEverything(t *testing.T) {
+	t.Parallel()
+	got, origins, err := source{file: `
+addr: 0.0.0.0:9000
+database:
+  url: postgres://bob:pa%40ss@db:5432/bobbin?sslmode=require
+data_dir: /var/lib/bobbin
+agents_dir: my-agents
+default_agent: quick
+default_llm: fast
+context_usage_threshold: 0.7
+context_summary_model: gpt-4o-mini
+models:
+  - name: fast
+    provider: openai
+    model: gpt-4o-mini
+    base_url: http://localhost:8000/v1
+    api_key_env: FAST_KEY
+    context_window: 32768
+    max_output_tokens: 4096
+    encoding: o200k_base
+    input_price: 0.15
+    output_price: 1
+  - {name: local, provider: ollama, model: "llama3.1:8b"}
+auth:
+  keys:
+    - {name: alice, secret: s3cret-a}
+    - "bob:s3cret:b"
+log: {level: debug, format: json}
+limits:
+  message_bytes: 512 KiB
+  body_bytes: 1048576
+  tool_output_bytes: 2MB
+  queued_runs: 5
+  concurrent_runs: 6
+  open_streams: 7
+  open_streams_per_owner: 3
+  wait_time: 1m30s
+  run_time: 1h
+  tool_time: 5s
+  summary_time: 500ms
+  shutdown_grace: 0s
+`}.load(t)
+	if err != nil {
+		t.Fatalf("Load: %v", err)
+	}
+	want := config.Config{
+		Addr: "0.0.0.0:9000", Database: config.Database{URL: config.NewSecretURL("postgres://bob:pa%40ss@db:5432/bobbin?sslmode=require")},
+		DataDir: "/var/lib/bobbin", AgentsDir: "my-agents", DefaultAgent: "quick", DefaultLLM: "fast",
+		ContextUsageThreshold: 0.7, ContextSummaryModel: "gpt-4o-mini",
+		Models: []config.Model{
+			{Name: "fast", Provider: "openai", Model: "gpt-4o-mini", BaseURL: "http://localhost:8000/v1", APIKeyEnv: "FAST_KEY",
+				ContextWindow: 32768, MaxOutputTokens: 4096, Encoding: "o200k_base", InputPrice: 0.15, OutputPrice: 1},
+			{Name: "local", Provider: "ollama", Model: "llama3.1:8b"},
+		},
+		Auth: config.Auth{
+			Keys:     []config.APIKey{{Name: "alice", Secret: config.NewSecret("s3cret-a")}, {Name: "bob", Secret: config.NewSecret("s3cret:b")}},
+			Required: true, // not a loopback address
+		},
+		Log: config.Log{Level: "debug", Format: "json"},
+		Limits: config.Limits{
+			MessageBytes: 512 << 10, BodyBytes: 1 << 20, ToolOutputBytes: 2_000_000,
+			QueuedRuns: 5, ConcurrentRuns: 6, OpenStreams: 7, OpenStreamsPerOwner: 3,
+			WaitTime: 90 * time.Second, RunTime: time.Hour, ToolTime: 5 * time.Second, SummaryTime: 500 * time.Millisecond,
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("settings (-want +got):\n%s", diff)
+	}
+	for key, want := range map[string]string{
+		"addr": "0.0.0.0:9000", "database.url": "postgres://bob:***@db:5432/bobbin?sslmode=require", "models": "fast,local",
+		"auth.keys": "alice:***,bob:***", "auth.required": "true", "limits.run_time": "1h", "limits.wait_time": "1m30s",
+		"limits.message_bytes": "512KiB", "limits.tool_output_bytes": "2000000", "context_usage_threshold": "0.7",
+	} {
+		if got := origins.Of(key).Value; got != want {
+			t.Errorf("origin of %s: got value %q, want %q", key, got, want)
+		}
+	}
+	if got, want := origins.Of("limits.run_time").From, "./bobbin.yaml:37"; got != want {
+		t.Errorf("origin of limits.run_time: got %q, want %q", got, want)
+	}
+	if got := want.Models[0].PriorFactor(); got != 1 {
+		t.Errorf("prior factor of a known encoding: got %g, want 1", got)
+	}
+}
+
+// Every key can be set by its variable and by its flag, dotted keys work in the
+// file too.
+func TestLoadTexts(t *testing.T) {
+	t.Parallel()
+	values := map[string]string{
+		"addr": "localhost:0", "database.url": "sqlite:///tmp/x.db", "data_dir": "d", "agents_dir": "a", "default_agent": "x", "default_llm": "m",
+		"context_usage_threshold": "0.5", "context_summary_model": "s", "models": `[{"name": "one", "provider": "demo"}]`,
+		"auth.keys": "alice:a, bob:b ,", "auth.required": "true", "log.level": "warn", "log.format": "text",
+		"limits.message_bytes": "2KiB", "limits.body_bytes": "3KiB", "limits.tool_output_bytes": "4KiB", "limits.queued_runs": "1_000",
+		"limits.concurrent_runs": "2", "limits.open_streams": "3", "limits.open_streams_per_owner": "4",
+		"limits.wait_time": "1s", "limits.run_time": "2s", "limits.tool_time": "3s", "limits.summary_time": "4s", "limits.shutdown_grace": "5s",
+	}
+	env, shown := map[string]string{}, map[string]string{}
+	var dotted strings.Builder
+	for _, key := range config.Keys() {
+		value, ok := values[key.Name]
+		if !ok {
+			if !strings.HasPrefix(key.Name, "nats.") {
+				t.Errorf("no test sets %s", key.Name)
+			}
+			continue
+		}
+		env[key.Env()] = value
+		dotted.WriteString(key.Name + ": '" + value + "'\n")
+	}
+	for name, s := range map[string]source{"env": {env: env}, "flags": {flags: values}, "dotted": {file: dotted.String()}} {
+		_, origins, err := s.load(t)
+		if err != nil {
+			t.Errorf("Load from %s: %v", name, err)
+			continue
+		}
+		for _, o := range origins {
+			if want, ok := shown[o.Key]; ok && o.Value != want {
+				t.Errorf("%s from %s: got %q, want %q as before", o.Key, name, o.Value, want)
+			}
+			shown[o.Key] = o.Value
+			if _, ok := values[o.Key]; ok != origins.Set(o.Key) {
+				t.Errorf("%s from %s: got origin %q", o.Key, name, o.From)
+			}
+		}
+	}
+	if got, want := shown["auth.keys"], "alice:***,bob:***"; got != want {
+		t.Errorf("auth.keys: got %q, want %q", got, want)
+	}
+}
+
+func TestLoadDerivedDefaults(t *testing.T) {
+	t.Parallel()
+	got, origins, err := source{flags: map[string]string{"data_dir": "/srv/b"}}.load(t)
+	if err != nil || got.Database.URL.Reveal() != "sqlite:///srv/b/bobbin.db" || origins.Of("database.url").From != "default" {
+		t.Errorf("database.url in /srv/b: got %q, origin %+v, error %v", got.Database.URL.Reveal(), origins.Of("database.url"), err)
+	}
+	for addr, want := range map[string]bool{"127.0.0.1:1": false, "[::1]:1": false, "localhost:1": false, "127.8.8.8:1": false, ":1": true, "0.0.0.0:1": true, "10.0.0.1:1": true, "example.com:1": true} {
+		got, _, err := source{flags: map[string]string{"addr": addr, "auth.keys": "a:b"}}.load(t)
+		if err != nil || got.Auth.Required != want {
+			t.Errorf("auth.required on %s: got %t (%v), want %t", addr, got.Auth.Required, err, want)
+		}
+	}
+	got, _, err = source{flags: map[string]string{"addr": ":1", "auth.keys": "a:b", "auth.required": "false"}}.load(t)
+	if err != nil || got.Auth.Required {
+		t.Errorf("auth.required set to false: got %t (%v)", got.Auth.Required, err)
+	}
+}
+
+func TestLoadFileOption(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "other.yaml")
+	write(t, path, "default_llm: other\n")
+	for name, opts := range map[string]config.Options{
+		"flag":     {File: path, Env: func(string) string { return "" }},
+		"variable": {Env: func(name string) string { return map[string]string{config.FileVariable: path}[name] }},
+	} {
+		got, _, err := config.Load(opts)
+		if err != nil || got.DefaultLLM != "other" {
+			t.Errorf("by %s: got %q (%v), want other", name, got.DefaultLLM, err)
+		}
+	}
+	_, _, err := config.Load(config.Options{File: path + ".missing", Env: func(string) string { return "" }})
+	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "other.yaml.missing") {
+		t.Errorf("a file that is not there: got %v, want one that names it", err)
+	}
+	if _, _, err := config.Load(config.Options{File: t.TempDir(), Env: func(string) string { return "" }}); err == nil {
+		t.Error("a folder as file: got no error")
+	}
+}

@@ -1,0 +1,120 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+)
+
+// hidden is what a secret prints.
+const hidden = "***"
+
+// Secret is a text that must not be seen: it prints as "***", or with that in the
+// place of its password, through fmt with every verb, encoding/json, YAML, and
+// slog, also as an unexported field. The zero value is an empty secret and prints
+// as nothing.
+type Secret struct {
+	value *string // a pointer: fmt prints unexported fields without asking them
+	shown string
+}
+
+// NewSecret returns s as a secret.
+func NewSecret(s string) Secret {
+	if s == "" {
+		return Secret{}
+	}
+	return Secret{value: &s, shown: hidden}
+}
+
+// NewSecretURL returns a URL as a secret that shows all but its passwords. What is
+// no URL shows nothing but "***".
+func NewSecretURL(s string) Secret {
+	secret := NewSecret(s)
+	if s != "" {
+		secret.shown = maskURL(s)
+	}
+	return secret
+}
+
+// maskURL returns the URL with "***" in the place of its passwords.
+func maskURL(s string) string {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme == "" || u.Opaque != "" {
+		return hidden
+	}
+	user := u.User
+	_, secret := user.Password()
+	query := u.Query()
+	for key := range query {
+		if !plainParameter(key) {
+			query.Set(key, "x")
+			secret = true
+		}
+	}
+	if !secret {
+		return s
+	}
+	masked := u.Scheme + "://"
+	if user != nil {
+		masked += url.User(user.Username()).String() + ":" + hidden + "@"
+	}
+	masked += u.Host + u.EscapedPath()
+	for i, key := range sortedKeys(query) {
+		value := hidden
+		if plainParameter(key) {
+			value = url.QueryEscape(query.Get(key))
+		}
+		masked += map[bool]string{true: "?", false: "&"}[i == 0] + url.QueryEscape(key) + "=" + value
+	}
+	return masked
+}
+
+// plainParameter reports whether the parameter of a database URL is known to be no
+// secret.
+func plainParameter(key string) bool {
+	switch key {
+	case "sslmode", "sslrootcert", "application_name", "connect_timeout", "search_path", "target_session_attrs", "timezone", "dbname", "host", "port", "user":
+		return true
+	default:
+		return false
+	}
+}
+
+// Reveal returns the secret itself.
+func (s Secret) Reveal() string {
+	if s.value == nil {
+		return ""
+	}
+	return *s.value
+}
+
+// Empty reports whether there is no secret.
+func (s Secret) Empty() bool { return s.value == nil }
+
+// Equal reports whether both are the same text.
+func (s Secret) Equal(t Secret) bool { return s.Reveal() == t.Reveal() }
+
+// String returns what may be seen.
+func (s Secret) String() string { return s.shown }
+
+// GoString returns what may be seen.
+func (s Secret) GoString() string { return fmt.Sprintf("config.Secret(%q)", s.shown) }
+
+// Format prints what may be seen, whatever the verb.
+func (s Secret) Format(f fmt.State, verb rune) {
+	text := s.shown
+	if verb == 'v' && f.Flag('#') {
+		text = s.GoString()
+	}
+	_, _ = io.WriteString(f, text) // a printer has nobody to tell
+}
+
+// MarshalText returns what may be seen; encoding/json uses it too.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.shown), nil }
+
+// MarshalYAML returns what may be seen.
+func (s Secret) MarshalYAML() (any, error) { return s.shown, nil }
+
+// LogValue returns what may be seen.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.shown) }

@@ -1,0 +1,82 @@
+package config_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"bobbin/app/core/config"
+)
+
+// TestSecretIsNeverPrinted: in no way that Go prints values.
+func TestSecretIsNeverPrinted(t *testing.T) {
+	t.Parallel()
+	secret := config.NewSecret("hush-1")
+	c := config.Default()
+	c.Auth.Keys = []config.APIKey{{Name: "alice", Secret: secret}}
+	c.Database.URL = config.NewSecretURL("postgres://bob:hush-2@db/x?password=hush-3&sslmode=disable&other=hush-4")
+	inner := struct{ unexported config.Secret }{secret}
+
+	var out bytes.Buffer
+	for _, value := range []any{secret, &secret, c, &c, inner, []config.Secret{secret}, map[string]config.Secret{"k": secret}, fmt.Errorf("wrapped: %v", secret)} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%10.3s", "%-5v"} {
+			fmt.Fprintf(&out, verb+"\n", value)
+		}
+		fmt.Fprintln(&out, value)
+		text, err := json.Marshal(value)
+		if err != nil {
+			t.Fatalf("json: %v", err)
+		}
+		out.Write(text)
+		if text, err = yaml.Marshal(value); err != nil {
+			t.Fatalf("yaml: %v", err)
+		}
+		out.Write(text)
+		for _, h := range []slog.Handler{slog.NewTextHandler(&out, nil), slog.NewJSONHandler(&out, nil)} {
+			slog.New(h).Info("value", "value", value)
+		}
+	}
+	for _, hidden := range []string{"hush", fmt.Sprintf("%x", "hush"), fmt.Sprintf("%X", "hush")} {
+		if i := strings.Index(out.String(), hidden); i >= 0 {
+			t.Errorf("%q is printed: …%s…", hidden, out.String()[max(0, i-80):min(out.Len(), i+40)])
+		}
+	}
+	if !strings.Contains(out.String(), "***") {
+		t.Error("nothing is printed in the place of the secret")
+	}
+}
+
+func TestSecret(t *testing.T) {
+	t.Parallel()
+	if s := config.NewSecret("x"); s.Reveal() != "x" || s.Empty() || s.String() != "***" || !s.Equal(config.NewSecret("x")) || s.Equal(config.NewSecret("y")) {
+		t.Errorf("secret x: got %q, empty %t", s.Reveal(), s.Empty())
+	}
+	var zero config.Secret
+	if zero.Reveal() != "" || !zero.Empty() || fmt.Sprint(zero) != "" || !zero.Equal(config.NewSecret("")) {
+		t.Errorf("no secret: got %q, empty %t, printed %q", zero.Reveal(), zero.Empty(), zero)
+	}
+	for url, want := range map[string]string{
+		"sqlite://bobbin-data/bobbin.db":                       "sqlite://bobbin-data/bobbin.db",
+		"sqlite:///var/lib/a b.db":                             "sqlite:///var/lib/a b.db",
+		"postgres://db:5432/x":                                 "postgres://db:5432/x",
+		"postgres://bob@db/x?sslmode=require":                  "postgres://bob@db/x?sslmode=require",
+		"postgres://bob:hush@db:5432/x?sslmode=require":        "postgres://bob:***@db:5432/x?sslmode=require",
+		"postgres://db/x?user=bob&password=hush":               "postgres://db/x?password=***&user=bob",
+		"postgres://bob:hush@db/x?sslpassword=hush&sslmode=no": "postgres://bob:***@db/x?sslmode=no&sslpassword=***",
+		"host=db password=hush":                                "***",
+		"postgres://bob:hu%sh@db/x":                            "***",
+		"postgres:hush":                                        "***",
+	} {
+		if got := config.NewSecretURL(url).String(); got != want {
+			t.Errorf("%s: shown as %q, want %q", url, got, want)
+		}
+		if got := config.NewSecretURL(url).Reveal(); got != url {
+			t.Errorf("%s: revealed as %q", url, got)
+		}
+	}
+}
