@@ -157,13 +157,13 @@ func (db *DB) do(ctx context.Context, call string, f func() error) error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.calls[call]++
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%s: %w", call, err)
-	}
 	if db.fault != nil {
 		if err := db.fault(call); err != nil {
 			return err
 		}
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s: %w", call, err)
 	}
 	for _, l := range db.sessions {
 		l.fresh = nil

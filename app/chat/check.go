@@ -1,0 +1,116 @@
+package chat
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// faults collects what is wrong with the inputs of one request.
+type faults []core.FieldError
+
+func (f *faults) add(field, format string, args ...any) {
+	*f = append(*f, core.FieldError{Field: field, Detail: fmt.Sprintf(format, args...)})
+}
+
+// err returns all faults as one ErrInvalid, or nil if there are none.
+func (f faults) err() error {
+	if len(f) == 0 {
+		return nil
+	}
+	details := make([]string, 0, len(f))
+	for _, fault := range f {
+		details = append(details, fault.Field+" "+fault.Detail)
+	}
+	return &core.Error{Kind: core.ErrInvalid, Message: strings.Join(details, "; "), Fields: f}
+}
+
+// text returns what is stored of a text that the caller wrote, and complains if
+// it is too long.
+func (f *faults) text(field, value string, most int) string {
+	value = core.CleanText(value)
+	if len(value) > most {
+		f.add(field, "has %d bytes, at most %d are allowed", len(value), most)
+	}
+	return value
+}
+
+// name complains about an id that cannot be stored as it is: unlike a text it
+// must not be changed.
+func (f *faults) name(field, value string, most int) {
+	f.text(field, value, most)
+	if core.CleanText(value) != value {
+		f.add(field, "must be valid UTF-8 without U+0000")
+	}
+}
+
+// metadata complains about anything but a small JSON object or nothing.
+func (f *faults) metadata(raw json.RawMessage, most int) {
+	var object map[string]json.RawMessage
+	switch {
+	case len(raw) == 0:
+	case len(raw) > most:
+		f.add("metadata", "has %d bytes, at most %d are allowed", len(raw), most)
+	case json.Unmarshal(raw, &object) != nil || object == nil:
+		f.add("metadata", "must be a JSON object")
+	}
+}
+
+// timezone complains about what is no IANA name; empty means UTC.
+func (f *faults) timezone(name string) {
+	// "Local" is what the server's own time zone is called: no IANA name.
+	if _, err := time.LoadLocation(name); err != nil || name == "Local" {
+		f.add("timezone", "%q is not a time zone; use an IANA name such as Europe/Berlin", core.Clip(name, 100))
+	}
+}
+
+// agent complains about an agent that is not configured.
+func (s *Service) checkAgent(f *faults, name string) {
+	if _, err := s.agents.Get(name); err != nil {
+		f.add("agent", "%q does not exist; the agents are %s", core.Clip(name, 100), s.agentNames())
+	}
+}
+
+// checkModel complains about a model that stands for nothing; empty is the
+// agent's.
+func (s *Service) checkModel(f *faults, name string) {
+	if name == "" {
+		return
+	}
+	if _, err := s.models.Get(name); err != nil {
+		f.add("model", "cannot be used: %s", shown(err))
+	}
+}
+
+func (s *Service) agentNames() string {
+	var names []string
+	for _, a := range s.agents.List() {
+		names = append(names, a.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// shown returns what may be shown of an error.
+func shown(err error) string {
+	var e *core.Error
+	if errors.As(err, &e) {
+		return e.Message
+	}
+	return "internal error"
+}
+
+// userOf returns the user that something belongs to: a caller who acts for one
+// user cannot act for another one.
+func userOf(scope core.Scope, named string) (string, error) {
+	if scope.User == "" {
+		return named, nil
+	}
+	if named != "" && named != scope.User {
+		return "", core.Errorf(core.ErrForbidden, "you act for the user %q and not for %q", scope.User, core.Clip(named, 100))
+	}
+	return scope.User, nil
+}

@@ -1,0 +1,170 @@
+package chat
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// acceptTime bounds the transaction that accepts a message. It is not broken off
+// when the caller goes away, so that it never remains unknown what came of it.
+const acceptTime = 15 * time.Second
+
+// Send takes a user's message in. When it returns without error the message is
+// committed and will be answered, whatever becomes of the caller: the run has
+// started, or is queued behind the session's others. A client_message_id that the
+// session knows gives the run of the first time.
+//
+// Multitask says what happens while a run is active: enqueue (also when empty)
+// waits, reject is ErrConflict, interrupt cancels the active run, whose answer so
+// far is kept. Messages that were queued before still come first.
+//
+// The content is stored as it is, but that invalid UTF-8 and U+0000 become
+// U+FFFD, which metadata.replaced_characters counts.
+//
+// Errors: ErrTooLarge for the content, ErrInvalid for what else is wrong with the
+// message, ErrUnprocessable when the session's agent or model cannot be used,
+// ErrConflict also for an archived session, ErrRateLimited when too many messages
+// wait, ErrNotFound, ErrForbidden.
+func (s *Service) Send(ctx context.Context, scope core.Scope, m core.SendMessage) (core.Accepted, error) {
+	in, err := s.checkMessage(scope, m)
+	if err != nil {
+		return core.Accepted{}, err
+	}
+	session, err := s.sessions.Get(ctx, scope, m.SessionID)
+	if err != nil {
+		return core.Accepted{}, err
+	}
+	agent, err := s.sessionAgent(session, m.Model)
+	if err != nil {
+		return core.Accepted{}, err
+	}
+	in.Agent, in.AgentVersion = agent.Name, agent.Version
+	ctx = context.WithoutCancel(ctx)
+	accepted, err := s.accept(ctx, scope, in)
+	if err != nil {
+		return core.Accepted{}, err
+	}
+	if in.Multitask == core.MultitaskInterrupt && !accepted.Repeated {
+		s.interrupt(ctx, scope, accepted.Run)
+	}
+	return accepted, nil
+}
+
+// accept commits the message and lets its run begin if it is its turn.
+func (s *Service) accept(ctx context.Context, scope core.Scope, in core.AcceptRun) (core.Accepted, error) {
+	ctx, cancel := context.WithTimeout(ctx, acceptTime)
+	defer cancel()
+	accepted, err := s.runs.Accept(ctx, scope, in)
+	if err != nil {
+		return core.Accepted{}, err
+	}
+	if accepted.Repeated {
+		return accepted, nil
+	}
+	if len(accepted.Events) > 0 {
+		s.firsts.put(accepted.Run.ID, accepted.Events[0].Seq)
+	}
+	s.feed.Publish(ctx, accepted.Events)
+	if accepted.Run.Status == core.RunRunning {
+		s.work.Start(accepted.Run)
+	}
+	return accepted, nil
+}
+
+// interrupt cancels the run that is active before the new one. The new one is
+// committed already: an interrupt that fails delays it and loses nothing.
+func (s *Service) interrupt(ctx context.Context, scope core.Scope, next core.Run) {
+	active, err := s.runs.Active(ctx, scope, next.SessionID)
+	if errors.Is(err, core.ErrNotFound) {
+		return
+	}
+	if err == nil && active.QueueSeq < next.QueueSeq {
+		_, err = s.cancel(ctx, scope, active.ID)
+	}
+	if err != nil {
+		s.log.WarnContext(ctx, "active run not interrupted", "session_id", next.SessionID, "run_id", next.ID, "err", err)
+	}
+}
+
+// checkMessage returns the message as it is to be accepted, without its agent.
+func (s *Service) checkMessage(scope core.Scope, m core.SendMessage) (core.AcceptRun, error) {
+	user, err := userOf(scope, m.User)
+	if err != nil {
+		return core.AcceptRun{}, err
+	}
+	content := core.CleanText(m.Content)
+	if size := max(len(m.Content), len(content)); size > s.limits.Message {
+		return core.AcceptRun{}, core.Errorf(core.ErrTooLarge,
+			"the message has %d bytes, at most %d are allowed: shorten it or send it in parts", size, s.limits.Message)
+	}
+	var f faults
+	if strings.TrimSpace(content) == "" {
+		f.add("content", "is empty")
+	}
+	switch m.Multitask {
+	case "", core.MultitaskEnqueue, core.MultitaskReject, core.MultitaskInterrupt:
+	default:
+		f.add("multitask", "must be enqueue, reject or interrupt")
+	}
+	f.name("client_message_id", m.ClientMessageID, s.limits.Name)
+	f.name("user_id", user, s.limits.Name)
+	f.metadata(m.Metadata, s.limits.Metadata)
+	author := f.text("author", m.Author, s.limits.Name)
+	s.checkModel(&f, m.Model)
+	if err := f.err(); err != nil {
+		return core.AcceptRun{}, err
+	}
+	metadata, err := noteReplaced(m.Metadata, replaced(m.Content, content))
+	if err != nil {
+		return core.AcceptRun{}, err
+	}
+	return core.AcceptRun{
+		SessionID: m.SessionID, User: user, Model: m.Model, ClientMessageID: m.ClientMessageID,
+		Multitask: cmp.Or(m.Multitask, core.MultitaskEnqueue), Worker: s.worker, MaxQueued: s.limits.Queued,
+		Input: core.RunInput{
+			Content: content, Source: cmp.Or(m.Source, core.SourceAPI), Author: author, Metadata: metadata,
+			TokenCount: s.counter.Message(core.Message{Role: core.RoleUser, Content: content}),
+		},
+	}, nil
+}
+
+// replaced counts the characters that cleaning put in.
+func replaced(before, after string) int {
+	return strings.Count(after, "\uFFFD") - strings.Count(before, "\uFFFD")
+}
+
+// noteReplaced adds to the metadata how many characters were replaced, if any.
+func noteReplaced(metadata json.RawMessage, n int) (json.RawMessage, error) {
+	if n == 0 {
+		return metadata, nil
+	}
+	object := map[string]json.RawMessage{}
+	if len(metadata) > 0 {
+		if err := json.Unmarshal(metadata, &object); err != nil {
+			return nil, fmt.Errorf("metadata: %w", err)
+		}
+	}
+	object["replaced_characters"] = json.RawMessage(fmt.Sprint(n))
+	return json.Marshal(object)
+}
+
+// sessionAgent returns the session's agent, whose model can be used.
+func (s *Service) sessionAgent(session core.Session, model string) (core.Agent, error) {
+	agent, err := s.agents.Get(session.Agent)
+	if err != nil {
+		return core.Agent{}, core.Errorf(core.ErrUnprocessable,
+			"the session's agent %q is not configured any more; give the session one of %s", session.Agent, s.agentNames())
+	}
+	if _, err := s.models.Get(cmp.Or(model, session.Model, agent.Model)); err != nil {
+		return core.Agent{}, &core.Error{Kind: core.ErrUnprocessable, Err: err,
+			Message: "the session's model cannot be used: " + shown(err)}
+	}
+	return agent, nil
+}

@@ -1,0 +1,293 @@
+package chat_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"bobbin/app/core"
+	"bobbin/app/runs"
+)
+
+func TestSendStartsTheRun(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, answer)
+		a := h.sendAs(t, core.SendMessage{Content: "hello", Author: "Ann", Metadata: json.RawMessage(`{"k":1}`)})
+		if a.Run.Status != core.RunRunning || a.Message.Seq != 1 || a.Repeated {
+			t.Errorf("got run %s and seq %d, want it running and in the log", a.Run.Status, a.Message.Seq)
+		}
+		in := a.Run.Input
+		if a.Run.Agent != "assistant" || a.Run.AgentVersion != "v1" || a.Run.Multitask != core.MultitaskEnqueue ||
+			in.TokenCount != 5 || in.Source != core.SourceAPI || in.Author != "Ann" || string(in.Metadata) != `{"k":1}` {
+			t.Errorf("got run %+v, want the message with agent, tokens and source", a.Run)
+		}
+		run, err := h.Wait(t.Context(), ann, a.Run.ID)
+		if err != nil || run.Status != core.RunSucceeded {
+			t.Errorf("got run %s and error %v, want it succeeded", run.Status, err)
+		}
+		h.wantTexts(t, "hello", "re: hello")
+		// W12: a plain turn is at most two writes: Accept, and the answer with the end.
+		if n := h.db.Calls("Accept") + h.db.Calls("Write"); n != 2 {
+			t.Errorf("got %d writes, want 2", n)
+		}
+	})
+}
+
+func TestSendErrors(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 201)
+	for _, c := range []struct {
+		name  string
+		m     core.SendMessage
+		kind  error
+		words string
+	}{
+		{"empty", core.SendMessage{}, core.ErrInvalid, "content is empty"},
+		{"blank", core.SendMessage{Content: " \n\t"}, core.ErrInvalid, "content is empty"},
+		{"too large", core.SendMessage{Content: strings.Repeat("x", 1<<20+1)}, core.ErrTooLarge, "at most 1048576"},
+		{"too large once it can be stored", core.SendMessage{Content: strings.Repeat("\x00", 1<<19)}, core.ErrTooLarge, "at most 1048576"},
+		{"metadata", core.SendMessage{Content: "x", Metadata: json.RawMessage(`"x"`)}, core.ErrInvalid, "object"},
+		{"long ids", core.SendMessage{Content: "x", ClientMessageID: long, User: long, Author: long}, core.ErrInvalid, "client_message_id has 201 bytes"},
+		{"id with NUL", core.SendMessage{Content: "x", ClientMessageID: "a\x00"}, core.ErrInvalid, "U+0000"},
+		{"multitask", core.SendMessage{Content: "x", Multitask: "rollback"}, core.ErrInvalid, "multitask"},
+		{"model", core.SendMessage{Content: "x", Model: "gpt-9"}, core.ErrInvalid, "gpt-9"},
+		{"session", core.SendMessage{Content: "x", SessionID: "other"}, core.ErrNotFound, "does not exist"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			simulate(t, func(t *testing.T) {
+				h := newHouse(t, 0, answer)
+				if c.m.SessionID == "" {
+					c.m.SessionID = h.session.ID
+				}
+				_, err := h.Send(t.Context(), ann, c.m)
+				wantKind(t, err, c.kind)
+				if err != nil && !strings.Contains(err.Error(), c.words) {
+					t.Errorf("got %q, want %q in it", err, c.words)
+				}
+				h.wantTexts(t)
+			})
+		})
+	}
+}
+
+func TestSendToASessionWhoseAgentCannotWork(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, agent, model, words string
+	}{
+		{"agent is gone", "retired", "", "assistant, broken"},
+		{"agent's model is gone", "broken", "", `"gone" is not known`},
+		{"session's model is gone", "assistant", "old", `"old" is not known`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			simulate(t, func(t *testing.T) {
+				h := newHouse(t, 0, answer)
+				patch := core.SessionPatch{Agent: &c.agent, Model: &c.model}
+				if _, _, err := h.db.SessionStore().Update(t.Context(), ann, h.session.ID, patch); err != nil {
+					t.Fatal(err)
+				}
+				_, err := h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "x"})
+				wantKind(t, err, core.ErrUnprocessable)
+				if err != nil && !strings.Contains(err.Error(), c.words) {
+					t.Errorf("got %q, want %q in it", err, c.words)
+				}
+				if c.agent == "broken" { // a model for this message is enough
+					h.sendAs(t, core.SendMessage{Content: "x", Model: "demo"})
+				}
+			})
+		})
+	}
+}
+
+// CONTEXT § 4, rung 0: invalid UTF-8 and NUL become U+FFFD, noted in the metadata.
+func TestSendCleansTheContent(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, content, metadata string
+		want, wantMetadata      string
+	}{
+		{"clean", "Grüß \uFFFD", ``, "Grüß \uFFFD", ``},
+		{"NUL", "a\x00b\x00", ``, "a\uFFFDb\uFFFD", `{"replaced_characters":2}`},
+		{"UTF-8", "a\xff\xfeb\uFFFD", `{"k":"v"}`, "a\uFFFDb\uFFFD", `{"k":"v","replaced_characters":1}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			simulate(t, func(t *testing.T) {
+				h := newHouse(t, 0, answer)
+				a := h.sendAs(t, core.SendMessage{Content: c.content, Metadata: json.RawMessage(c.metadata)})
+				if got := a.Message; got.Content != c.want || string(got.Metadata) != c.wantMetadata {
+					t.Errorf("got %q with metadata %s, want %q with %s", got.Content, got.Metadata, c.want, c.wantMetadata)
+				}
+			})
+		})
+	}
+}
+
+// API: a repeated client_message_id answers with the same run.
+func TestSendRepeated(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, talkUntilCanceled)
+		m := core.SendMessage{Content: "long", ClientMessageID: "c1", Multitask: core.MultitaskInterrupt}
+		first := h.sendAs(t, m)
+		synctest.Wait()
+		second := h.sendAs(t, m)
+		synctest.Wait()
+		if !second.Repeated || second.Run.ID != first.Run.ID {
+			t.Errorf("got run %s repeated %v, want the run %s of the first time", second.Run.ID, second.Repeated, first.Run.ID)
+		}
+		waiting := core.SendMessage{Content: "next", ClientMessageID: "c2"}
+		h.sendAs(t, waiting)
+		waiting.Multitask = core.MultitaskInterrupt
+		h.sendAs(t, waiting)
+		if got := h.db.Run(first.Run.ID); got.Status != core.RunRunning || got.CancelRequested {
+			t.Errorf("got the run %s, want the repeat not to interrupt it", got.Status)
+		}
+		if _, err := h.Cancel(t.Context(), ann, first.Run.ID, true); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// ENGINE, double texting: enqueue, reject, interrupt.
+func TestSendWhileARunIsActive(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		var executed []string // by one goroutine at a time
+		h := newHouse(t, 0, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+			executed = append(executed, run.Input.Content)
+			return talkUntilCanceled(ctx, j, run)
+		})
+		long := h.send(t, "long")
+		synctest.Wait()
+		queued := h.send(t, "queued")
+		synctest.Wait()
+		if queued.Run.Status != core.RunQueued || queued.Message.Seq != 0 {
+			t.Errorf("got run %s with seq %d, want it queued and not in the log", queued.Run.Status, queued.Message.Seq)
+		}
+		_, err := h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "no", Multitask: core.MultitaskReject})
+		wantKind(t, err, core.ErrConflict)
+		urgent := h.sendAs(t, core.SendMessage{Content: "urgent", Multitask: core.MultitaskInterrupt})
+		if run, err := h.Wait(t.Context(), ann, urgent.Run.ID); err != nil || run.Status != core.RunSucceeded {
+			t.Errorf("got run %s and error %v, want it succeeded", run.Status, err)
+		}
+		if got := h.db.Run(long.Run.ID); got.Status != core.RunCanceled {
+			t.Errorf("got the interrupted run %s, want it canceled", got.Status)
+		}
+		h.wantTexts(t, "long", "half a sentence", "queued", "re: queued", "urgent", "re: urgent")
+		synctest.Wait()
+		if want := []string{"long", "queued", "urgent"}; !slices.Equal(executed, want) {
+			t.Errorf("got executed %q, want %q", executed, want)
+		}
+	})
+}
+
+func TestInterruptWhenNothingIsActive(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, answer)
+		a := h.sendAs(t, core.SendMessage{Content: "hi", Multitask: core.MultitaskInterrupt})
+		if run, err := h.Wait(t.Context(), ann, a.Run.ID); err != nil || run.Status != core.RunSucceeded {
+			t.Errorf("got run %s and error %v, want it not to interrupt itself", run.Status, err)
+		}
+	})
+}
+
+// An interrupt that fails loses nothing: the message waits.
+func TestInterruptFails(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, talkUntilCanceled)
+		long := h.send(t, "long")
+		synctest.Wait()
+		h.db.Fail(func(call string) error {
+			if call == "Active" {
+				return errors.New("connection refused")
+			}
+			return nil
+		})
+		a := h.sendAs(t, core.SendMessage{Content: "urgent", Multitask: core.MultitaskInterrupt})
+		if a.Run.Status != core.RunQueued {
+			t.Errorf("got run %s, want it queued", a.Run.Status)
+		}
+		if _, err := h.Cancel(t.Context(), ann, long.Run.ID, false); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		h.wantTexts(t, "long", "half a sentence", "urgent", "re: urgent")
+	})
+}
+
+func TestTooManyQueued(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, talkUntilCanceled)
+		long := h.send(t, "long")
+		synctest.Wait()
+		for range 20 {
+			h.send(t, "more")
+		}
+		_, err := h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "too much"})
+		wantKind(t, err, core.ErrRateLimited)
+		if _, err := h.Cancel(t.Context(), ann, long.Run.ID, true); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if got := h.texts(); len(got) != 42 {
+			t.Errorf("got %d messages, want 42", len(got))
+		}
+	})
+}
+
+// ENGINE: the request only listens. One that goes away in the middle does not
+// leave a run that nobody executes.
+func TestSendWhoseCallerWentAway(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, answer)
+		ctx, cancel := context.WithCancel(t.Context())
+		h.db.Fail(func(call string) error {
+			if call == "Accept" {
+				cancel()
+			}
+			return nil
+		})
+		a, err := h.Send(ctx, ann, core.SendMessage{SessionID: h.session.ID, Content: "hello"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if got := h.db.Run(a.Run.ID); got.Status != core.RunSucceeded {
+			t.Errorf("got run %s, want it succeeded", got.Status)
+		}
+	})
+}
+
+func TestCancel(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, talkUntilCanceled)
+		long, queued := h.send(t, "long"), h.send(t, "queued")
+		synctest.Wait()
+		run, err := h.Cancel(t.Context(), ann, queued.Run.ID, true)
+		if err != nil || run.Status != core.RunCanceled {
+			t.Errorf("got run %s and error %v, want the queued one canceled at once", run.Status, err)
+		}
+		_, err = h.Cancel(t.Context(), core.Scope{Owner: "bob"}, long.Run.ID, true)
+		wantKind(t, err, core.ErrNotFound)
+		for range 2 {
+			run, err = h.Cancel(t.Context(), ann, long.Run.ID, true)
+			if err != nil || run.Status != core.RunCanceled {
+				t.Errorf("got run %s and error %v, want it canceled", run.Status, err)
+			}
+		}
+		h.wantTexts(t, "long", "half a sentence")
+		var types []core.EventType
+		for _, e := range h.db.History(h.session.ID) {
+			types = append(types, e.Type)
+		}
+		want := []core.EventType{
+			core.EventRunStarted, core.EventMessageCreated, core.EventRunQueued, core.EventRunCanceled,
+			core.EventMessageCreated, core.EventRunCanceled,
+		}
+		if !slices.Equal(types, want) {
+			t.Errorf("got events %v, want %v", types, want)
+		}
+	})
+}

@@ -1,0 +1,136 @@
+package chat
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+)
+
+// sessionStore is what the use cases need of sessions in storage.
+type sessionStore interface {
+	Create(ctx context.Context, s core.Session) (core.Session, error)
+	Get(ctx context.Context, scope core.Scope, id core.SessionID) (core.Session, error)
+	Update(ctx context.Context, scope core.Scope, id core.SessionID, p core.SessionPatch) (core.Session, []core.Event, error)
+	Archive(ctx context.Context, scope core.Scope, id core.SessionID) error
+}
+
+// runStore is what the use cases need of runs in storage.
+type runStore interface {
+	Accept(ctx context.Context, scope core.Scope, in core.AcceptRun) (core.Accepted, error)
+	RequestCancel(ctx context.Context, scope core.Scope, id core.RunID) (core.Run, []core.Event, error)
+	Get(ctx context.Context, scope core.Scope, id core.RunID) (core.Run, error)
+	Active(ctx context.Context, scope core.Scope, session core.SessionID) (core.Run, error)
+}
+
+// eventStore knows the numbers of events.
+type eventStore interface {
+	Last(ctx context.Context, scope core.Scope, session core.SessionID) (int64, error)
+	// FirstOfRun returns the number of the run's oldest event that is kept; 0 = none.
+	FirstOfRun(ctx context.Context, session core.SessionID, run core.RunID) (int64, error)
+}
+
+// eventFeed carries events to those who watch.
+type eventFeed interface {
+	Publish(ctx context.Context, events []core.Event)
+	Watch(ctx context.Context, scope core.Scope, session core.SessionID, from core.From) iter.Seq2[core.Event, error]
+}
+
+// worker executes runs in this process.
+type worker interface {
+	Start(run core.Run)
+	Cancel(run core.RunID) bool
+}
+
+// agentCatalog is the configured agents. Get returns ErrNotFound for others.
+type agentCatalog interface {
+	Get(name string) (core.Agent, error)
+	List() []core.Agent
+}
+
+// modelRegistry finds language models; an empty name is the default model.
+type modelRegistry interface {
+	Get(name string) (llm.Model, error)
+}
+
+// counter counts the tokens of a message for the log.
+type counter interface {
+	Message(m core.Message) int
+}
+
+// contextKeeper knows what a session's prompts are made of.
+type contextKeeper interface {
+	Report(ctx context.Context, scope core.Scope, id core.SessionID) (core.ContextReport, error)
+	Prompt(ctx context.Context, scope core.Scope, id core.SessionID) (core.PromptView, error)
+	Summarize(ctx context.Context, scope core.Scope, id core.SessionID, focus string) (core.Summary, error)
+}
+
+// Limits bound what callers may send. Sizes are bytes of UTF-8; zero values mean
+// the defaults.
+type Limits struct {
+	Message      int // content of a message; default 1 MiB (CONTEXT § 4, rung 0)
+	Title        int // default 500
+	Instructions int // default 16 KiB
+	Metadata     int // default 16 KiB
+	Name         int // names and ids that callers choose; default 200
+	Focus        int // of a summary; default 2,000
+	Queued       int // messages of a session that wait for their turn; default 100
+}
+
+func (l Limits) withDefaults() Limits {
+	for field, value := range map[*int]int{
+		&l.Message: 1 << 20, &l.Title: 500, &l.Instructions: 16 << 10, &l.Metadata: 16 << 10,
+		&l.Name: 200, &l.Focus: 2000, &l.Queued: 100,
+	} {
+		if *field <= 0 {
+			*field = value
+		}
+	}
+	return l
+}
+
+// Options are what a Service is made of. All but Limits are required.
+type Options struct {
+	Sessions     sessionStore
+	Runs         runStore
+	Events       eventStore
+	Feed         eventFeed
+	Work         worker
+	Agents       agentCatalog
+	Models       modelRegistry
+	Counter      counter
+	Context      contextKeeper
+	DefaultAgent string // of sessions that name none
+	Worker       string // names this process in leases, as in runs.Options
+	Limits       Limits
+	Logger       *slog.Logger
+}
+
+// Service is the use cases. Safe for concurrent use.
+type Service struct {
+	sessions     sessionStore
+	runs         runStore
+	events       eventStore
+	feed         eventFeed
+	work         worker
+	agents       agentCatalog
+	models       modelRegistry
+	counter      counter
+	keeper       contextKeeper
+	defaultAgent string
+	worker       string
+	limits       Limits
+	log          *slog.Logger
+	firsts       firsts
+}
+
+// New returns a Service.
+func New(o Options) *Service {
+	return &Service{
+		sessions: o.Sessions, runs: o.Runs, events: o.Events, feed: o.Feed, work: o.Work,
+		agents: o.Agents, models: o.Models, counter: o.Counter, keeper: o.Context,
+		defaultAgent: o.DefaultAgent, worker: o.Worker, limits: o.Limits.withDefaults(), log: o.Logger,
+	}
+}

@@ -1,0 +1,207 @@
+package chat_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/runs"
+)
+
+var wholeRun = []core.EventType{
+	core.EventRunStarted, core.EventMessageCreated, core.EventMessageCreated, core.EventRunSucceeded,
+}
+
+// durable leaves out what is passing.
+func durable(types []core.EventType) []core.EventType {
+	return slices.DeleteFunc(types, func(t core.EventType) bool { return t == core.EventMessageDelta })
+}
+
+func TestWatchRunFromItsFirstEventToItsLast(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, answer)
+		before := h.send(t, "before")
+		a := h.send(t, "hello")
+		for range 2 { // while it runs, and when it has ended
+			types, err := collect(h.WatchRun(t.Context(), ann, a.Run.ID, core.From{}))
+			want := append([]core.EventType{core.EventRunQueued}, wholeRun...)
+			if got := durable(types); err != nil || !slices.Equal(got, want) {
+				t.Errorf("got %v and error %v, want %v", got, err, want)
+			}
+		}
+		h.send(t, "after")
+		synctest.Wait()
+		types, err := collect(h.WatchRun(t.Context(), ann, before.Run.ID, core.From{}))
+		if err != nil || !slices.Equal(types, wholeRun) {
+			t.Errorf("got %v and error %v, want %v", types, err, wholeRun)
+		}
+		if n := h.db.Calls("FirstOfRun"); n != 0 {
+			t.Errorf("got %d searches for runs of this process, want 0", n)
+		}
+	})
+}
+
+// A run of the process before is found in storage.
+func TestWatchRunOfAnotherProcess(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, answer)
+		h.send(t, "before")
+		synctest.Wait()
+		a, err := h.db.RunStore().Accept(t.Context(), ann, core.AcceptRun{SessionID: h.session.ID, Worker: "w"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.work.Start(a.Run)
+		types, err := collect(h.WatchRun(t.Context(), ann, a.Run.ID, core.From{}))
+		if got := durable(types); err != nil || !slices.Equal(got, wholeRun) {
+			t.Errorf("got %v and error %v, want %v", got, err, wholeRun)
+		}
+	})
+}
+
+func TestWatchRunResumes(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, answer)
+		a := h.send(t, "hello")
+		synctest.Wait()
+		for _, c := range []struct {
+			from core.From
+			want []core.EventType
+		}{
+			{core.From{After: 1}, wholeRun[1:]},
+			{core.From{After: 3}, wholeRun[3:]},
+			{core.From{After: 4}, nil},
+			{core.From{Live: true}, nil},
+			{core.From{After: 99}, nil},
+		} {
+			types, err := collect(h.WatchRun(t.Context(), ann, a.Run.ID, c.from))
+			if err != nil || !slices.Equal(types, c.want) {
+				t.Errorf("from %+v: got %v and error %v, want %v", c.from, types, err, c.want)
+			}
+		}
+	})
+}
+
+// Nothing of the run comes after its last event, whatever else the session does.
+func TestWatchRunWhoseEndIsKnown(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, answer)
+		a := h.send(t, "hello")
+		synctest.Wait()
+		h.send(t, "after")
+		synctest.Wait()
+		types, err := collect(h.WatchRun(t.Context(), ann, a.Run.ID, core.From{After: 4}))
+		if err != nil || len(types) != 0 {
+			t.Errorf("got %v and error %v, want nothing", types, err)
+		}
+	})
+}
+
+func TestWatchRunErrors(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, talkUntilCanceled)
+		_, err := collect(h.WatchRun(t.Context(), ann, "other", core.From{}))
+		wantKind(t, err, core.ErrNotFound)
+		_, err = collect(h.Watch(t.Context(), ann, "other", core.From{}))
+		wantKind(t, err, core.ErrNotFound)
+		a := h.send(t, "long")
+		synctest.Wait()
+		fault := errors.New("disk on fire")
+		for _, call := range []string{"Runs.Get", "After", "Last"} {
+			h.db.Fail(func(c string) error {
+				if c == call {
+					return fault
+				}
+				return nil
+			})
+			_, err = collect(h.WatchRun(t.Context(), ann, a.Run.ID, core.From{}))
+			wantKind(t, err, fault)
+			_, err = h.Wait(t.Context(), ann, a.Run.ID)
+			wantKind(t, err, fault)
+		}
+		h.db.Fail(nil)
+		for e, err := range h.WatchRun(t.Context(), ann, a.Run.ID, core.From{}) {
+			if err != nil || e.Type != core.EventRunStarted {
+				t.Errorf("got %s and error %v, want run.started", e.Type, err)
+			}
+			break // leaving the loop is allowed anywhere
+		}
+		if n := h.bus.Subscribers(); n != 0 {
+			t.Errorf("got %d open subscriptions, want 0", n)
+		}
+	})
+}
+
+func TestWatchRunAfterResync(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, talkUntilCanceled)
+		long := h.send(t, "long")
+		synctest.Wait()
+		var types []core.EventType
+		for e, err := range h.WatchRun(t.Context(), ann, long.Run.ID, core.From{After: 50}) { // of another database
+			if err != nil {
+				t.Fatal(err)
+			}
+			types = append(types, e.Type)
+			if e.Type == core.EventMessageDelta {
+				if _, err := h.Cancel(t.Context(), ann, long.Run.ID, false); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		want := []core.EventType{core.EventResync, core.EventMessageDelta, core.EventMessageCreated, core.EventRunCanceled}
+		if !slices.Equal(types, want) {
+			t.Errorf("got %v, want %v", types, want)
+		}
+	})
+}
+
+func TestWaitIsOver(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, talkUntilCanceled)
+		a := h.send(t, "long")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := h.Wait(ctx, ann, a.Run.ID)
+		wantKind(t, err, context.DeadlineExceeded)
+		_, err = h.Wait(t.Context(), ann, "other")
+		wantKind(t, err, core.ErrNotFound)
+	})
+}
+
+// A waiter that is dropped as too slow looks at the row and goes on.
+func TestWaitSurvivesABusThatDropsIt(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 1, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+			for range 5 {
+				<-time.After(time.Second)
+				for i := range 100 {
+					say(ctx, j, run, core.MessageID(fmt.Sprint(run.ID, i)), 0, "x")
+				}
+			}
+			return answer(ctx, j, run)
+		})
+		a := h.send(t, "hello")
+		run, err := h.Wait(t.Context(), ann, a.Run.ID)
+		if err != nil || run.Status != core.RunSucceeded {
+			t.Errorf("got run %s and error %v, want it succeeded", run.Status, err)
+		}
+	})
+}
+
+func TestWaitOnAClosedBusEndsWithItsContext(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, talkUntilCanceled)
+		a := h.send(t, "long")
+		h.bus.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := h.Wait(ctx, ann, a.Run.ID)
+		wantKind(t, err, context.DeadlineExceeded)
+	})
+}

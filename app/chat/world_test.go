@@ -1,0 +1,210 @@
+package chat_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"bobbin/app/chat"
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/events"
+	"bobbin/app/runs"
+	"bobbin/app/runs/runstest"
+)
+
+var ann = core.Scope{Owner: "ann"}
+
+// catalog is two agents.
+type catalog struct{}
+
+func (catalog) List() []core.Agent {
+	return []core.Agent{{Name: "assistant", Version: "v1"}, {Name: "broken", Model: "gone"}}
+}
+
+func (c catalog) Get(name string) (core.Agent, error) {
+	for _, a := range c.List() {
+		if a.Name == name {
+			return a, nil
+		}
+	}
+	return core.Agent{}, core.Errorf(core.ErrNotFound, "no agent %s", name)
+}
+
+// registry knows the models "" and "demo".
+type registry struct{}
+
+func (registry) Get(name string) (llm.Model, error) {
+	if name == "" || name == "demo" {
+		return nil, nil
+	}
+	return nil, core.Errorf(core.ErrNotFound, "model %q is not known", name)
+}
+
+// counter counts bytes.
+type counter struct{}
+
+func (counter) Message(m core.Message) int { return len(m.Content) }
+
+// keeper is a contextKeeper that says what it was asked.
+type keeper struct{}
+
+func (keeper) Report(_ context.Context, s core.Scope, id core.SessionID) (core.ContextReport, error) {
+	return core.ContextReport{Model: s.Owner, Policy: string(id)}, nil
+}
+
+func (keeper) Prompt(_ context.Context, s core.Scope, id core.SessionID) (core.PromptView, error) {
+	return core.PromptView{Model: s.Owner + string(id)}, nil
+}
+
+func (keeper) Summarize(_ context.Context, _ core.Scope, _ core.SessionID, focus string) (core.Summary, error) {
+	return core.Summary{Focus: focus}, nil
+}
+
+// execute is what the engine of a test does with a run.
+type execute func(ctx context.Context, j *runs.Journal, run core.Run) error
+
+type engine struct {
+	journal *runs.Journal
+	do      execute
+}
+
+func (e engine) Execute(ctx context.Context, run core.Run) error { return e.do(ctx, e.journal, run) }
+
+// house is everything that belongs to conversations, with storage in memory.
+type house struct {
+	*chat.Service
+	db      *runstest.DB
+	bus     *events.Local
+	feed    *events.Feed
+	work    *runs.Service
+	session core.Session
+}
+
+// newHouse returns a house whose bus has the buffer (0 = normal). It runs until
+// the end of the test.
+func newHouse(t *testing.T, buffer int, do execute) *house {
+	t.Helper()
+	logger := slog.New(slog.DiscardHandler)
+	db := runstest.New()
+	h := &house{db: db, bus: events.NewLocal(buffer)}
+	h.feed = events.New(h.bus, db.EventStore(), logger)
+	journal := runs.NewJournal(db.RunStore(), h.feed, logger)
+	h.work = runs.New(runs.Options{
+		Store: db.RunStore(), Messages: db.MessageStore(), Engine: engine{journal, do}, Journal: journal,
+		Counter: counter{}, Worker: "w", Logger: logger,
+	})
+	h.Service = chat.New(chat.Options{
+		Sessions: db.SessionStore(), Runs: db.RunStore(), Events: db.EventStore(), Feed: h.feed, Work: h.work,
+		Agents: catalog{}, Models: registry{}, Counter: counter{}, Context: keeper{},
+		DefaultAgent: "assistant", Worker: "w", Limits: chat.Limits{Queued: 20}, Logger: logger,
+	})
+	h.session = db.AddSession()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- h.work.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("got error %v from Run, want nil", err)
+		}
+		for _, broken := range db.Check() {
+			t.Errorf("broken promise: %s", broken)
+		}
+	})
+	return h
+}
+
+func (h *house) send(t *testing.T, content string) core.Accepted {
+	t.Helper()
+	return h.sendAs(t, core.SendMessage{Content: content})
+}
+
+func (h *house) sendAs(t *testing.T, m core.SendMessage) core.Accepted {
+	t.Helper()
+	m.SessionID = h.session.ID
+	a, err := h.Send(t.Context(), ann, m)
+	if err != nil {
+		t.Fatalf("send %q: %v", m.Content, err)
+	}
+	return a
+}
+
+// texts returns the contents of the log.
+func (h *house) texts() []string {
+	var out []string
+	for _, m := range h.db.Log(h.session.ID) {
+		out = append(out, m.Content)
+	}
+	return out
+}
+
+func (h *house) wantTexts(t *testing.T, want ...string) {
+	t.Helper()
+	if got := h.texts(); !slices.Equal(got, want) {
+		t.Errorf("got log %q, want %q", got, want)
+	}
+}
+
+// answer streams an answer to the run's message and ends the run with it.
+func answer(ctx context.Context, j *runs.Journal, run core.Run) error {
+	m := core.Message{
+		ID: core.NewID[core.MessageID](), SessionID: run.SessionID, Owner: run.Owner, OnPath: true,
+		Role: core.RoleAssistant, Content: "re: " + run.Input.Content, Status: core.MessageComplete, RunID: run.ID,
+	}
+	for i := range m.Content {
+		say(ctx, j, run, m.ID, i, m.Content[i:i+1])
+	}
+	_, err := j.Append(ctx, core.RunWrite{
+		RunID: run.ID, SessionID: run.SessionID, Attempt: run.Attempt, Messages: []core.Message{m},
+		End: &core.RunEnd{Status: core.RunSucceeded, AnswerID: m.ID},
+	})
+	return err
+}
+
+func say(ctx context.Context, j *runs.Journal, run core.Run, id core.MessageID, offset int, text string) {
+	j.Delta(ctx, core.NewEvent(run.SessionID, run.ID, core.EventMessageDelta, core.DeltaData{
+		MessageID: id, Attempt: run.Attempt, Offset: offset, Text: text,
+	}))
+}
+
+// talkUntilCanceled answers, but a message "long" says half a sentence and waits.
+func talkUntilCanceled(ctx context.Context, j *runs.Journal, run core.Run) error {
+	if run.Input.Content != "long" {
+		return answer(ctx, j, run)
+	}
+	say(ctx, j, run, core.MessageID("half-"+run.ID), 0, "half a sentence")
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// simulate runs f with a clock of its own.
+func simulate(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, f)
+}
+
+// wantKind checks an error's kind.
+func wantKind(t *testing.T, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("got error %v, want %v", err, want)
+	}
+}
+
+// collect ranges over a sequence to its end and returns the types and the error.
+func collect(seq iter.Seq2[core.Event, error]) ([]core.EventType, error) {
+	var types []core.EventType
+	for e, err := range seq {
+		if err != nil {
+			return types, err
+		}
+		types = append(types, e.Type)
+	}
+	return types, nil
+}
