@@ -10,6 +10,8 @@ type Key struct {
 	Name    string // as in bobbin.yaml, with dots: limits.run_time
 	Default string // as config show prints it
 	Meaning string // a sentence, in Markdown
+
+	flagless bool
 }
 
 // Env returns the environment variable that sets the key.
@@ -17,8 +19,13 @@ func (k Key) Env() string {
 	return "BOBBIN_" + strings.ToUpper(strings.ReplaceAll(k.Name, ".", "_"))
 }
 
-// Flag returns the command line flag that sets the key, without the dashes.
+// Flag returns the command line flag that sets the key, without the dashes; empty
+// for keys that have none: API keys, as other users of the machine can read a
+// command line, and what is too long for one.
 func (k Key) Flag() string {
+	if k.flagless {
+		return ""
+	}
 	return strings.NewReplacer(".", "-", "_", "-").Replace(k.Name)
 }
 
@@ -27,7 +34,7 @@ func Keys() []Key {
 	defaults := Default()
 	var keys []Key
 	for _, s := range settings() {
-		keys = append(keys, Key{Name: s.name, Default: s.display(&defaults), Meaning: s.meaning})
+		keys = append(keys, Key{Name: s.name, Default: s.display(&defaults), Meaning: s.meaning, flagless: s.flagless})
 	}
 	return keys
 }
@@ -38,6 +45,8 @@ type setting struct {
 	meaning string
 	field   func(*Config) any // pointer to the value
 	shown   string            // documented in the place of the default; empty = the default
+
+	flagless bool
 }
 
 // display returns the default as it is documented.
@@ -55,15 +64,15 @@ func settings() []setting {
 		{name: "addr", meaning: "listen address; another than a loopback address needs `auth.keys`", field: func(c *Config) any { return &c.Addr }},
 		{name: "database.url", shown: "sqlite://<data_dir>/bobbin.db", meaning: "`sqlite://path` or `postgres://user:password@host:5432/name`", field: func(c *Config) any { return &c.Database.URL }},
 		{name: "data_dir", meaning: "everything that Bobbin writes", field: func(c *Config) any { return &c.DataDir }},
-		{name: "nats.url", meaning: "comes with a later version; must be empty", field: func(c *Config) any { return &c.NATS.URL }},
-		{name: "nats.peers", meaning: "comes with a later version; must be empty", field: func(c *Config) any { return &c.NATS.Peers }},
+		{name: "nats.url", flagless: true, meaning: "comes with a later version; must be empty", field: func(c *Config) any { return &c.NATS.URL }},
+		{name: "nats.peers", flagless: true, meaning: "comes with a later version; must be empty", field: func(c *Config) any { return &c.NATS.Peers }},
 		{name: "agents_dir", meaning: "folder of `*.yaml`, one agent a file; it need not exist, the built-in agents do without", field: func(c *Config) any { return &c.AgentsDir }},
 		{name: "default_agent", meaning: "agent of sessions that name none", field: func(c *Config) any { return &c.DefaultAgent }},
 		{name: "default_llm", meaning: "model of agents that name none; empty: chosen at start from the keys that are there", field: func(c *Config) any { return &c.DefaultLLM }},
 		{name: "context_usage_threshold", meaning: "over this share of the model's window the oldest messages are summarized", field: func(c *Config) any { return &c.ContextUsageThreshold }},
 		{name: "context_summary_model", meaning: "model that writes summaries; empty: `default_llm`", field: func(c *Config) any { return &c.ContextSummaryModel }},
-		{name: "models", shown: "the built-in table", meaning: "list of models that extend or override the built-in table, see below", field: func(c *Config) any { return &c.Models }},
-		{name: "auth.keys", meaning: "API keys: a list of `{name, secret}` or of `name:secret`; without any, only this machine may call", field: func(c *Config) any { return &c.Auth.Keys }},
+		{name: "models", flagless: true, shown: "the built-in table", meaning: "list of models that extend or override the built-in table, see below", field: func(c *Config) any { return &c.Models }},
+		{name: "auth.keys", flagless: true, meaning: "API keys: a list of `{name, secret}` or of `name:secret`; without any, only this machine may call", field: func(c *Config) any { return &c.Auth.Keys }},
 		{name: "auth.required", shown: "false on a loopback address, else true", meaning: "refuse requests without a key, from this machine too", field: func(c *Config) any { return &c.Auth.Required }},
 		{name: "log.level", meaning: "`debug`, `info`, `warn` or `error`", field: func(c *Config) any { return &c.Log.Level }},
 		{name: "log.format", meaning: "`text`, `json`, or `auto`: text on a terminal, else JSON", field: func(c *Config) any { return &c.Log.Format }},

@@ -52,7 +52,8 @@ Every setting has a default: nothing has to be configured. A setting is taken fr
 exist, a value of the wrong type, and settings that contradict each other are errors at start, all of them at once.
 
 Times have a unit (` + "`30s`, `5m`, `1h30m`" + `). Sizes are bytes or have a unit (` + "`512KiB`, `1MiB`, `10MB`" + `). Lists are
-YAML lists in the file and separated by commas in variables and flags (` + "`models`" + `: YAML or JSON there too).
+YAML lists in the file and separated by commas in variables (` + "`models`" + `: YAML or JSON there too). API keys have no flag:
+other users of the machine can read a command line.
 
 ## Keys
 
@@ -67,7 +68,11 @@ YAML lists in the file and separated by commas in variables and flags (` + "`mod
 		case k.Default != "":
 			value = "`" + k.Default + "`"
 		}
-		fmt.Fprintf(&b, "| `%s` | `--%s` | `%s` | %s | %s |\n", k.Name, k.Flag(), k.Env(), value, k.Meaning)
+		flag := "–"
+		if k.Flag() != "" {
+			flag = "`--" + k.Flag() + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s | %s |\n", k.Name, flag, k.Env(), value, k.Meaning)
 	}
 	b.WriteString(`
 ## An entry of models
@@ -135,7 +140,7 @@ func TestKeysCoverConfig(t *testing.T) {
 	seen := map[string]bool{}
 	for _, k := range config.Keys() {
 		for _, name := range []string{k.Name, k.Env(), "--" + k.Flag()} {
-			if seen[name] {
+			if seen[name] && name != "--" {
 				t.Errorf("%s is there twice", name)
 			}
 			seen[name] = true

@@ -136,7 +136,7 @@ func (l *layers) gather() {
 		if raw := l.opts.Env(key.Env()); raw != "" {
 			l.set(key.Name, raw, key.Env())
 		}
-		if raw, ok := l.opts.Flags[key.Name]; ok {
+		if raw, ok := l.opts.Flags[key.Name]; ok && key.Flag() != "" {
 			l.set(key.Name, raw, "--"+key.Flag())
 		}
 	}

@@ -199,8 +199,8 @@ limits:
 	}
 }
 
-// Every key can be set by its variable and by its flag, dotted keys work in the
-// file too.
+// Every key can be set by its variable, and by its flag if it has one; dotted keys
+// work in the file too.
 func TestLoadTexts(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{
@@ -211,7 +211,7 @@ func TestLoadTexts(t *testing.T) {
 		"limits.concurrent_runs": "2", "limits.open_streams": "3", "limits.open_streams_per_owner": "4",
 		"limits.wait_time": "1s", "limits.run_time": "2s", "limits.tool_time": "3s", "limits.summary_time": "4s", "limits.shutdown_grace": "5s",
 	}
-	env, shown := map[string]string{}, map[string]string{}
+	env, flags, shown := map[string]string{}, map[string]string{}, map[string]string{}
 	var dotted strings.Builder
 	for _, key := range config.Keys() {
 		value, ok := values[key.Name]
@@ -222,9 +222,12 @@ func TestLoadTexts(t *testing.T) {
 			continue
 		}
 		env[key.Env()] = value
+		if key.Flag() != "" {
+			flags[key.Name] = value
+		}
 		dotted.WriteString(key.Name + ": '" + value + "'\n")
 	}
-	for name, s := range map[string]source{"env": {env: env}, "flags": {flags: values}, "dotted": {file: dotted.String()}} {
+	for name, s := range map[string]source{"env": {env: env}, "flags": {flags: flags, env: map[string]string{"BOBBIN_AUTH_KEYS": values["auth.keys"], "BOBBIN_MODELS": values["models"]}}, "dotted": {file: dotted.String()}} {
 		_, origins, err := s.load(t)
 		if err != nil {
 			t.Errorf("Load from %s: %v", name, err)
@@ -252,12 +255,12 @@ func TestLoadDerivedDefaults(t *testing.T) {
 		t.Errorf("database.url in /srv/b: got %q, origin %+v, error %v", got.Database.URL.Reveal(), origins.Of("database.url"), err)
 	}
 	for addr, want := range map[string]bool{"127.0.0.1:1": false, "[::1]:1": false, "localhost:1": false, "127.8.8.8:1": false, ":1": true, "0.0.0.0:1": true, "10.0.0.1:1": true, "example.com:1": true} {
-		got, _, err := source{flags: map[string]string{"addr": addr, "auth.keys": "a:b"}}.load(t)
+		got, _, err := source{flags: map[string]string{"addr": addr}, env: map[string]string{"BOBBIN_AUTH_KEYS": "a:b"}}.load(t)
 		if err != nil || got.Auth.Required != want {
 			t.Errorf("auth.required on %s: got %t (%v), want %t", addr, got.Auth.Required, err, want)
 		}
 	}
-	got, _, err = source{flags: map[string]string{"addr": ":1", "auth.keys": "a:b", "auth.required": "false"}}.load(t)
+	got, _, err = source{flags: map[string]string{"addr": ":1", "auth.required": "false"}, env: map[string]string{"BOBBIN_AUTH_KEYS": "a:b"}}.load(t)
 	if err != nil || got.Auth.Required {
 		t.Errorf("auth.required set to false: got %t (%v)", got.Auth.Required, err)
 	}
