@@ -73,7 +73,7 @@ func (w *world) build() {
 		w.t.Fatal(err)
 	}
 	logger := slog.New(slog.DiscardHandler)
-	calibrator := tokens.NewCalibrator(nil)
+	calibrator := tokens.NewCalibrator(func(string) float64 { return 1 })
 	models := modelSource{answer: w.model, summary: w.writer}
 	profiles := agents.NewProfiles(agentSource{&w.agent}, models, set, contextwindow.Global{SummaryModel: "summarizer"})
 	w.keeper = compaction.New(compaction.Options{

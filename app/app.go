@@ -1,0 +1,271 @@
+// Package app puts the parts of Bobbin together: New builds them, Run serves and
+// drains. It is the only place where parts meet, and the same for the command
+// line and for the end-to-end tests.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"bobbin/app/agents"
+	"bobbin/app/agents/catalog"
+	"bobbin/app/agents/nodes"
+	"bobbin/app/api"
+	"bobbin/app/api/auth"
+	"bobbin/app/api/handlers"
+	"bobbin/app/chat"
+	"bobbin/app/core"
+	"bobbin/app/core/compaction"
+	"bobbin/app/core/config"
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/tokens"
+	"bobbin/app/db"
+	"bobbin/app/db/repositories"
+	"bobbin/app/events"
+	"bobbin/app/folder"
+	"bobbin/app/runs"
+	"bobbin/app/tools"
+)
+
+// Build is which program this is.
+type Build = handlers.Build
+
+// App is a Bobbin that was built and can be run once.
+type App struct {
+	cfg      config.Config
+	log      *slog.Logger
+	folder   *folder.Folder
+	database *db.DB
+	repos    repos
+	bus      *events.Local
+	feed     *events.Feed
+	counter  *tokens.Counter
+	ruler    *tokens.Calibrator
+	models   *llm.Registry
+	choice   llm.Choice
+	catalog  *catalog.Catalog
+	runs     *runs.Service
+	server   *api.Server
+	token    string
+}
+
+// repos are the repositories.
+type repos struct {
+	sessions     *repositories.Sessions
+	messages     *repositories.Messages
+	summaries    *repositories.Summaries
+	runs         *repositories.Runs
+	events       *repositories.Events
+	calibrations *repositories.Calibrations
+}
+
+// New builds a Bobbin: it takes the data folder, opens the database and brings its
+// schema up to date, loads the agents, and finds the default model. Close it when
+// it is not run. Errors say what to do.
+func New(ctx context.Context, cfg config.Config, build Build, logger *slog.Logger) (*App, error) {
+	a := &App{cfg: cfg, log: logger, token: auth.NewToken()}
+	if err := a.build(ctx, build); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	return a, nil
+}
+
+// build makes the parts in the order in which they need each other.
+func (a *App) build(ctx context.Context, build Build) error {
+	var err error
+	if a.folder, err = folder.Hold(a.cfg.DataDir); err != nil {
+		return err
+	}
+	if err := a.openStorage(ctx); err != nil {
+		return err
+	}
+	if a.counter, err = tokens.NewCounter(); err != nil {
+		return fmt.Errorf("token counter: %w", err)
+	}
+	if err := a.openModels(ctx); err != nil {
+		return err
+	}
+	engine, keeper, journal, err := a.buildAgents()
+	if err != nil {
+		return err
+	}
+	worker, err := a.folder.Worker()
+	if err != nil {
+		return err
+	}
+	a.runs = runs.New(runs.Options{
+		Store: a.repos.runs, Messages: a.repos.messages, Engine: engine, Journal: journal, Counter: a.counter, Worker: worker,
+		Limits: runs.Limits{Concurrent: a.cfg.Limits.ConcurrentRuns, RunTime: a.cfg.Limits.RunTime, Grace: a.cfg.Limits.ShutdownGrace},
+		Logger: a.log,
+	})
+	a.server = a.buildServer(engine, a.buildChat(keeper, worker), build)
+	return nil
+}
+
+// openStorage opens the database, the repositories, and the feed over them.
+func (a *App) openStorage(ctx context.Context) error {
+	var err error
+	if a.database, err = db.Open(ctx, a.cfg.Database.URL.Reveal(), a.log); err != nil {
+		return err
+	}
+	if err := a.database.Migrate(ctx); err != nil {
+		return err
+	}
+	g := a.database.Gorm
+	a.repos = repos{
+		sessions: repositories.NewSessions(g), messages: repositories.NewMessages(g), summaries: repositories.NewSummaries(g),
+		runs: repositories.NewRuns(g), events: repositories.NewEvents(g), calibrations: repositories.NewCalibrations(g),
+	}
+	a.bus = events.NewLocal(eventBuffer)
+	a.feed = events.New(a.bus, a.repos.events, a.log)
+	return nil
+}
+
+// eventBuffer is how many events a listener may be behind before it is dropped
+// and has to come back.
+const eventBuffer = 1024
+
+// buildAgents loads the agents and builds what executes them.
+func (a *App) buildAgents() (*agents.Engine, *compaction.Keeper, *runs.Journal, error) {
+	set, err := newTools(time.Now)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("tools: %w", err)
+	}
+	global := globalContext(a.cfg, false)
+	if a.catalog, err = loadAgents(a.cfg, set, global); err != nil {
+		return nil, nil, nil, err
+	}
+	profiles := agents.NewProfiles(a.catalog, a.models, set, global)
+	keeper := compaction.New(compaction.Options{
+		Stores: compaction.Stores{Sessions: a.repos.sessions, Messages: a.repos.messages, Summaries: a.repos.summaries, Runs: a.repos.runs},
+		Models: a.models, Profiles: profiles, Counter: a.counter, Calibrator: a.ruler, Publisher: a.feed,
+		Logger: a.log, SummaryTime: a.cfg.Limits.SummaryTime,
+	})
+	journal := runs.NewJournal(a.repos.runs, a.feed, a.log)
+	engine, err := agents.NewEngine(agents.Options{
+		Profiles: profiles, Keeper: keeper, Sessions: a.repos.sessions, Messages: a.repos.messages, Executions: a.repos.runs,
+		Journal: journal, Tools: set, Counter: a.counter, Calibrator: a.ruler, Logger: a.log,
+		ToolLimits: nodes.ToolLimits{Time: a.cfg.Limits.ToolTime, Output: int(a.cfg.Limits.ToolOutputBytes)},
+	})
+	return engine, keeper, journal, err
+}
+
+// loadAgents reads the agents' files; the context settings of each are checked as
+// they will be used.
+func loadAgents(cfg config.Config, set *tools.Set, global contextwindow.Global) (*catalog.Catalog, error) {
+	return catalog.Load(cfg.AgentsDir, catalog.Known{
+		Tools: set.Names(),
+		Validate: func(agent core.Agent) error {
+			_, err := contextwindow.Resolve(global, agent.Context)
+			return err
+		},
+	})
+}
+
+// buildChat builds the use cases.
+func (a *App) buildChat(keeper *compaction.Keeper, worker string) *chat.Service {
+	return chat.New(chat.Options{
+		Sessions: a.repos.sessions, Runs: a.repos.runs, Events: a.repos.events, Feed: a.feed, Work: a.runs,
+		Agents: a.catalog, Models: a.models, Counter: a.counter, Context: keeper,
+		DefaultAgent: a.cfg.DefaultAgent, Worker: worker, Logger: a.log,
+		Limits: chat.Limits{Message: int(a.cfg.Limits.MessageBytes), Queued: a.cfg.Limits.QueuedRuns},
+	})
+}
+
+// buildServer builds the HTTP surface.
+func (a *App) buildServer(engine *agents.Engine, service *chat.Service, build Build) *api.Server {
+	var keys []auth.Key
+	for _, k := range a.cfg.Auth.Keys {
+		keys = append(keys, auth.NewKey(k.Name, k.Secret.Reveal()))
+	}
+	l := a.cfg.Limits
+	return api.New(api.Options{
+		Services: handlers.Services{
+			Chat: service, Sessions: a.repos.sessions, Messages: a.repos.messages, Runs: a.repos.runs,
+			Summaries: a.repos.summaries, Agents: agents.NewDirectory(a.catalog, engine),
+		},
+		Auth: auth.New(auth.Options{Keys: keys, Required: a.cfg.Auth.Required, LocalToken: a.token}),
+		Checks: []handlers.Check{
+			{Name: "database", Run: a.database.Ping},
+			{Name: "migrations", Run: a.migrated},
+		},
+		Build: build,
+		Limits: api.Limits{
+			BodyBytes: int64(l.BodyBytes), Wait: l.WaitTime, Streams: l.OpenStreams, StreamsPerOwner: l.OpenStreamsPerOwner,
+			Grace: l.ShutdownGrace + answerGrace,
+		},
+		Logger: a.log,
+	})
+}
+
+// migrated checks that the schema is the one this program knows.
+func (a *App) migrated(ctx context.Context) error {
+	status, err := a.database.MigrationStatus(ctx)
+	if err != nil {
+		return err
+	}
+	if status.Pending() {
+		return errors.New("migrations are pending")
+	}
+	return nil
+}
+
+// Listen opens the configured address; an error says what to do.
+func (a *App) Listen(ctx context.Context) (net.Listener, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", a.cfg.Addr)
+	if err != nil {
+		return nil, core.Errorf(core.ErrUnavailable, "cannot listen on %s: %v; choose another address with --addr", a.cfg.Addr, err)
+	}
+	return l, nil
+}
+
+// Choice says which model is the default, and why.
+func (a *App) Choice() llm.Choice { return a.choice }
+
+// Token lets a client in as this machine's own user.
+func (a *App) Token() string { return a.token }
+
+// Statements returns how many SQL statements were executed so far.
+func (a *App) Statements() int64 { return a.database.Statements() }
+
+// Run serves on the listener until ctx ends, then stops in order: no new
+// requests, time for the work in hand, the rest handed back to be taken up after
+// the restart. It closes everything that New opened.
+func (a *App) Run(ctx context.Context, listener net.Listener) error {
+	if err := a.announce(listener); err != nil {
+		return errors.Join(err, listener.Close(), a.Close())
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return a.runs.Run(ctx) })
+	group.Go(func() error { return a.server.Serve(ctx, listener) })
+	group.Go(func() error { return a.saveCalibrations(ctx) })
+	return errors.Join(group.Wait(), a.Close())
+}
+
+// announce writes where this process can be reached into the data folder.
+func (a *App) announce(listener net.Listener) error {
+	return a.folder.Announce(folder.Server{URL: "http://" + listener.Addr().String(), PID: pid(), Token: a.token})
+}
+
+// Close lets go of what New opened. Run does it itself.
+func (a *App) Close() error {
+	var errs []error
+	if a.bus != nil {
+		a.bus.Close()
+	}
+	if a.database != nil {
+		errs = append(errs, a.database.Close())
+	}
+	if a.folder != nil {
+		errs = append(errs, a.folder.Release())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"bobbin/app"
+	"bobbin/app/client"
+	"bobbin/app/core/config"
+	"bobbin/app/folder"
+)
+
+// connection is a Bobbin to talk to.
+type connection struct {
+	client *client.Client
+	how    string // which one, for people
+}
+
+// withServer calls do with the Bobbin that runs on the data folder, or else with
+// one that lives as long as do.
+func (p *program) withServer(cmd *cobra.Command, do func(context.Context, connection) error) error {
+	cfg, origins, err := p.load(cmd)
+	if err != nil {
+		return err
+	}
+	if running, ok := folder.Running(cfg.DataDir); ok {
+		c, err := client.New(client.Options{URL: running.URL, Key: running.Token, UserAgent: "bobbin-cli"})
+		if err != nil {
+			return err
+		}
+		return do(cmd.Context(), connection{c, fmt.Sprintf("the server at %s", running.URL)})
+	}
+	return p.inProcess(cmd.Context(), cfg, origins, do)
+}
+
+// inProcess starts a Bobbin on a free port of this machine for the time of do.
+func (p *program) inProcess(ctx context.Context, cfg config.Config, origins config.Origins, do func(context.Context, connection) error) error {
+	cfg.Addr = "127.0.0.1:0"
+	logger, err := p.logger(cfg, origins, true)
+	if err != nil {
+		return err
+	}
+	a, err := app.New(ctx, cfg, build(), logger)
+	if err != nil {
+		return err
+	}
+	listener, err := a.Listen(ctx)
+	if err != nil {
+		return errors.Join(err, a.Close())
+	}
+	c, err := client.New(client.Options{URL: "http://" + listener.Addr().String(), Key: a.Token(), UserAgent: "bobbin-cli"})
+	if err != nil {
+		return errors.Join(err, listener.Close(), a.Close())
+	}
+	running, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(running, listener) }()
+	err = do(ctx, connection{c, a.Choice().String()})
+	stop()
+	return errors.Join(err, <-ended)
+}

@@ -1,0 +1,112 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/demo"
+	"bobbin/app/core/llm/langchain"
+	"bobbin/app/core/tokens"
+)
+
+// openModels builds the registry of models and finds the default one.
+func (a *App) openModels(ctx context.Context) error {
+	known := tokens.NewModels(a.log)
+	a.choice = llm.Detect(ctx, a.cfg.DefaultLLM, os.Getenv, llm.OllamaModels)
+	entries := make([]llm.Entry, 0, len(a.cfg.Models))
+	for _, m := range a.cfg.Models {
+		entries = append(entries, llm.Entry{
+			Name: m.Name, Provider: m.Provider, Model: m.Model, BaseURL: m.BaseURL, APIKeyEnv: m.APIKeyEnv,
+			Window: m.ContextWindow, MaxOutput: m.MaxOutputTokens, PriorFactor: m.PriorFactor(),
+			InputPrice: m.InputPrice, OutputPrice: m.OutputPrice,
+		})
+	}
+	var err error
+	a.models, err = llm.NewRegistry(entries, a.openModel, llm.Defaults{
+		Model: a.choice.Model, Env: os.Getenv,
+		Lookup: func(model string) (window, maxOutput int, factor float64, ok bool) {
+			info, ok := known.Lookup(model)
+			return info.Window, info.MaxOutput, info.Factor, ok
+		},
+	})
+	if err != nil {
+		return err
+	}
+	a.ruler = tokens.NewCalibrator(a.priorFactor)
+	rows, err := a.repos.calibrations.All(ctx)
+	if err != nil {
+		return fmt.Errorf("load calibrations: %w", err)
+	}
+	a.ruler.Restore(rows)
+	if _, err := a.models.Get(""); err != nil {
+		return fmt.Errorf("default model: %w", err)
+	}
+	return nil
+}
+
+// priorFactor returns what a model's counts are expected to be, before any were seen.
+func (a *App) priorFactor(model string) float64 {
+	entry, err := a.models.Resolve(model)
+	if err != nil || entry.PriorFactor <= 0 {
+		return 1
+	}
+	return entry.PriorFactor
+}
+
+// openModel opens one model of the registry, with retries around it.
+func (a *App) openModel(e llm.Entry) (llm.Model, error) {
+	if e.Provider == "demo" {
+		return demo.New(demo.WithCounter(a.counter.Text)), nil
+	}
+	m, err := langchain.New(langchain.Options{
+		Name: e.Name, Model: e.Model, Provider: e.Provider, BaseURL: e.BaseURL,
+		APIKey: os.Getenv(e.APIKeyEnv), Info: e.Info(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return llm.WithRetry(m, llm.Backoff{Logger: a.log}), nil
+}
+
+// How often what was learned about the models' counting is saved, and how long
+// the last save may take when the process stops.
+const (
+	calibrationInterval = 10 * time.Second
+	lastSaveTime        = 5 * time.Second
+	answerGrace         = 5 * time.Second // requests may end this much later than the runs they wait for
+)
+
+// saveCalibrations keeps what was learned about the models' counting. What is lost
+// in a crash is learned again in a few calls.
+func (a *App) saveCalibrations(ctx context.Context) error {
+	ticker := time.NewTicker(calibrationInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			a.saveCalibration(ctx)
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSaveTime)
+			defer cancel()
+			a.saveCalibration(last)
+			return nil
+		}
+	}
+}
+
+func (a *App) saveCalibration(ctx context.Context) {
+	rows := a.ruler.Changed()
+	if len(rows) == 0 {
+		return
+	}
+	if err := a.repos.calibrations.Save(ctx, rows); err != nil {
+		a.log.WarnContext(ctx, "calibration not saved", "err", err)
+		return
+	}
+}
+
+// pid is this process's number.
+func pid() int { return os.Getpid() }
