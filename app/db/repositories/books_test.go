@@ -47,6 +47,26 @@ func TestEvents(t *testing.T) {
 	})
 }
 
+func TestFirstEventOfARun(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		first, second := s.accept(t, ask(id, "one")).Run, s.accept(t, ask(id, "two")).Run
+		s.write(t, core.RunWrite{RunID: first.ID, SessionID: id, Attempt: 1, End: &core.RunEnd{Status: core.RunSucceeded}})
+		for run, want := range map[core.RunID]int64{first.ID: 1, second.ID: 3, core.NewID[core.RunID](): 0} {
+			got, err := s.events.FirstOfRun(t.Context(), id, run)
+			if err != nil || got != want {
+				t.Errorf("first of run: got %d, %v, want %d", got, err, want)
+			}
+		}
+		_, err := s.events.FirstOfRun(t.Context(), id, "nonsense")
+		wantNotFound(t, "first of run, no id", err)
+		_, err = s.events.FirstOfRun(t.Context(), "nonsense", first.ID)
+		wantNotFound(t, "first of run, no session", err)
+	})
+}
+
 func TestSessionUsage(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -44,6 +44,22 @@ func (r *Events) Oldest(ctx context.Context, session core.SessionID) (int64, err
 	return seq, failure(err, "events of session", session)
 }
 
+// FirstOfRun returns the number of the run's oldest event that is kept, 0 if there
+// is none. It looks through the session's events: the caller has made sure that
+// the session may be seen, and does not ask it for every turn.
+func (r *Events) FirstOfRun(ctx context.Context, session core.SessionID, run core.RunID) (int64, error) {
+	if err := known("session", session); err != nil {
+		return 0, err
+	}
+	if err := known("run", run); err != nil {
+		return 0, err
+	}
+	var seq int64
+	err := r.db.WithContext(ctx).Model(&models.Event{}).Select("COALESCE(MIN(event_seq), 0)").
+		Where("session_id = ? AND run_id = ?", session, run).Scan(&seq).Error
+	return seq, failure(err, "events of run", run)
+}
+
 // Last returns the number of the newest event, 0 if there was none yet.
 func (r *Events) Last(ctx context.Context, scope core.Scope, session core.SessionID) (int64, error) {
 	if err := known("session", session); err != nil {
