@@ -1,0 +1,156 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// maxAnswer bounds an answer that is read whole, in bytes.
+const maxAnswer = 256 << 20
+
+// Options configure a Client.
+type Options struct {
+	URL string // of the server, such as http://127.0.0.1:8080
+	Key string // API key, or the server's local token; empty = none
+	// HTTP sends the requests; nil = a client of its own. It must not have a Timeout,
+	// which would end streams: use contexts.
+	HTTP      *http.Client
+	UserAgent string        // empty = bobbin-client
+	GiveUp    time.Duration // a stream that brings nothing for so long fails; 0 = 1 min
+	Silence   time.Duration // a connection on which nothing comes is dropped; 0 = 45 s, three keep-alives
+}
+
+// Client asks one server.
+type Client struct {
+	base    *url.URL
+	key     string
+	http    *http.Client
+	agent   string
+	giveUp  time.Duration
+	silence time.Duration
+}
+
+// New returns a client. It fails if the URL is not one of HTTP.
+func New(o Options) (*Client, error) {
+	base, err := url.Parse(o.URL)
+	if err != nil {
+		return nil, fmt.Errorf("server url: %w", err)
+	}
+	if (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" {
+		return nil, fmt.Errorf("server url %q: must be http://host:port", o.URL)
+	}
+	base.Path = strings.TrimRight(base.Path, "/")
+	c := &Client{base: base, key: o.Key, http: o.HTTP, agent: o.UserAgent, giveUp: o.GiveUp, silence: o.Silence}
+	if c.http == nil {
+		c.http = &http.Client{}
+	}
+	if c.agent == "" {
+		c.agent = "bobbin-client"
+	}
+	if c.giveUp <= 0 {
+		c.giveUp = time.Minute
+	}
+	if c.silence <= 0 {
+		c.silence = 45 * time.Second
+	}
+	return c, nil
+}
+
+// request is one request before it is sent.
+type request struct {
+	method string
+	path   string // below the server's URL, escaped
+	query  url.Values
+	body   any // becomes JSON; nil = none
+	header map[string]string
+}
+
+func get(path string, query url.Values) request {
+	return request{method: http.MethodGet, path: path, query: query}
+}
+
+func post(path string, body any) request {
+	return request{method: http.MethodPost, path: path, body: body}
+}
+
+// call sends the request and reads the answer into a T.
+func call[T any](ctx context.Context, c *Client, r request) (T, error) {
+	var into T
+	response, err := c.send(ctx, r)
+	if err != nil {
+		return into, err
+	}
+	defer response.Body.Close()
+	data, err := readAnswer(response)
+	if err != nil || len(data) == 0 {
+		return into, err
+	}
+	if err := json.Unmarshal(data, &into); err != nil {
+		return into, fmt.Errorf("%s %s: answer is not what was expected: %w", r.method, r.path, err)
+	}
+	return into, nil
+}
+
+func readAnswer(response *http.Response) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	if err != nil {
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	if len(data) > maxAnswer {
+		return nil, errors.New("the answer is too large")
+	}
+	return data, nil
+}
+
+// send returns the answer to a request if it is a good one; the caller closes its
+// body. Other answers are a *ProblemError.
+func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
+	var body io.Reader
+	if r.body != nil {
+		data, err := json.Marshal(r.body)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: encode body: %w", r.method, r.path, err)
+		}
+		body = bytes.NewReader(data)
+	}
+	address := c.base.String() + r.path
+	if len(r.query) > 0 {
+		address += "?" + r.query.Encode()
+	}
+	out, err := http.NewRequestWithContext(ctx, r.method, address, body)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", r.method, r.path, err)
+	}
+	c.setHeaders(out, r)
+	response, err := c.http.Do(out)
+	if err != nil {
+		return nil, err // says method and URL itself
+	}
+	if response.StatusCode < 200 || response.StatusCode > 299 {
+		defer response.Body.Close()
+		return nil, problemOf(response)
+	}
+	return response, nil
+}
+
+func (c *Client) setHeaders(out *http.Request, r request) {
+	out.Header.Set("Accept", "application/json")
+	out.Header.Set("User-Agent", c.agent)
+	if r.body != nil {
+		out.Header.Set("Content-Type", "application/json")
+	}
+	if c.key != "" {
+		out.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	for name, value := range r.header {
+		out.Header.Set(name, value)
+	}
+}

@@ -1,0 +1,93 @@
+package client
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// maxProblem bounds an answer that is an error, in bytes.
+const maxProblem = 1 << 20
+
+// ProblemError is an error that the server answered (RFC 9457). errors.Is finds
+// it by its kind: core.ErrNotFound, core.ErrConflict …
+type ProblemError struct {
+	Type      string            `json:"type"`
+	Title     string            `json:"title"`
+	Status    int               `json:"status"`
+	Detail    string            `json:"detail"`
+	Instance  string            `json:"instance"`
+	Code      string            `json:"code"`
+	RequestID string            `json:"request_id"`
+	Errors    []core.FieldError `json:"errors"`
+	// RetryAfter is when another try makes sense; 0 = not told.
+	RetryAfter time.Duration `json:"-"`
+}
+
+// Error returns what the server says is wrong.
+func (e *ProblemError) Error() string {
+	switch {
+	case e.Detail == "" && e.Title == "":
+		return fmt.Sprintf("the server answered with status %d", e.Status)
+	case e.Status == http.StatusInternalServerError && e.RequestID != "":
+		return fmt.Sprintf("%s (request id %s)", e.Detail, e.RequestID)
+	case e.Detail == "":
+		return e.Title
+	default:
+		return e.Detail
+	}
+}
+
+// Unwrap returns the error's kind, nil if it has none.
+func (e *ProblemError) Unwrap() error {
+	byCode := map[string]error{
+		"context_floor": core.ErrContextFloor, "unprocessable": core.ErrUnprocessable,
+		"stale": core.ErrStale, "canceled": core.ErrCanceled,
+	}
+	if kind := byCode[e.Code]; kind != nil {
+		return kind
+	}
+	return map[int]error{
+		http.StatusBadRequest:            core.ErrInvalid,
+		http.StatusUnauthorized:          core.ErrUnauthorized,
+		http.StatusForbidden:             core.ErrForbidden,
+		http.StatusNotFound:              core.ErrNotFound,
+		http.StatusConflict:              core.ErrConflict,
+		http.StatusRequestEntityTooLarge: core.ErrTooLarge,
+		http.StatusUnprocessableEntity:   core.ErrInvalid,
+		http.StatusTooManyRequests:       core.ErrRateLimited,
+		http.StatusServiceUnavailable:    core.ErrUnavailable,
+		http.StatusBadGateway:            core.ErrModel,
+		http.StatusGatewayTimeout:        core.ErrTimeout,
+	}[e.Status]
+}
+
+// temporary reports whether the same request may succeed soon.
+func (e *ProblemError) temporary() bool {
+	switch e.Status {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	default:
+		return false
+	}
+}
+
+// problemOf reads an answer that is not a good one. What is no problem document
+// (a proxy's page) keeps its status only.
+func problemOf(response *http.Response) *ProblemError {
+	problem := &ProblemError{}
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxProblem))
+	if err != nil || json.Unmarshal(data, problem) != nil {
+		problem = &ProblemError{}
+	}
+	problem.Status = response.StatusCode
+	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		problem.RetryAfter = time.Duration(seconds) * time.Second
+	}
+	return problem
+}
