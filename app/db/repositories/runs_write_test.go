@@ -282,6 +282,14 @@ func TestToolExecutions(t *testing.T) {
 		result := core.Message{Role: core.RoleTool, ToolCallID: "a", Content: "sent", Source: core.SourceAPI}
 		s.write(t, core.RunWrite{RunID: run.ID, SessionID: session, Attempt: 1, Messages: []core.Message{result}})
 
+		first := s.executions(t, run.ID)["a"].FinishedAt
+		again := result
+		again.ID = core.NewID[core.MessageID]()
+		s.write(t, core.RunWrite{RunID: run.ID, SessionID: session, Attempt: 1, Messages: []core.Message{again}})
+		if e := s.executions(t, run.ID)["a"]; first == nil || !e.FinishedAt.Equal(*first) {
+			t.Errorf("finished: got %v, want the first time, %v", e.FinishedAt, first)
+		}
+
 		// A crash here: b has a row and no result, "interrupted, outcome unknown".
 		s.expire(t)
 		taken, err := s.runs.TakeOver(t.Context(), "worker-2", false, 1)
