@@ -106,6 +106,29 @@ func TestPanicBecomesAFailedRun(t *testing.T) {
 	})
 }
 
+// nodePanic is a panic that the engine recovered.
+type nodePanic struct{}
+
+func (nodePanic) Error() string      { return "node \"llm_node\" panicked" }
+func (nodePanic) StackTrace() []byte { return []byte("llm_node.go:42") }
+
+func TestPanicThatTheEngineRecovered(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, runstest.New(), "w", runs.Limits{}, func(context.Context, *runs.Journal, core.Run) error {
+			return fmt.Errorf("run: %w", nodePanic{})
+		}).run(t)
+		run := p.accept(t, "hello")
+		synctest.Wait()
+		if got := p.wantStatus(t, run, core.RunFailed); got.Error == nil || got.Error.Code != "internal" {
+			t.Errorf("got error %+v, want code internal", got.Error)
+		}
+		p.stop()
+		if !strings.Contains(p.log.String(), "llm_node.go:42") {
+			t.Error("got a log without the stack")
+		}
+	})
+}
+
 func TestErrorsOfRuns(t *testing.T) {
 	t.Parallel()
 	model := func(kind llm.ErrorKind) error {
@@ -156,6 +179,24 @@ func TestErrorsOfRuns(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The cause that an error does not show is in the log.
+func TestCauseIsLogged(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, runstest.New(), "w", runs.Limits{}, func(context.Context, *runs.Journal, core.Run) error {
+			return &core.Error{Kind: core.ErrUnavailable, Message: "a part is away", Err: errors.New("dial 10.0.0.7")}
+		}).run(t)
+		run := p.accept(t, "hello")
+		synctest.Wait()
+		if got := p.wantStatus(t, run, core.RunFailed); got.Error == nil || got.Error.Message != "a part is away" {
+			t.Errorf("got error %+v, want the words that may be shown", got.Error)
+		}
+		p.stop()
+		if !strings.Contains(p.log.String(), "dial 10.0.0.7") {
+			t.Error("got a log without the cause")
+		}
+	})
 }
 
 func TestRunTimeLimit(t *testing.T) {

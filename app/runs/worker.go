@@ -160,6 +160,14 @@ func failure(ctx context.Context, log *slog.Logger, v verdict) core.RunEnd {
 	if e.Code == "internal" {
 		level = slog.LevelError
 	}
+	var panicked interface{ StackTrace() []byte } // an engine may recover panics by itself
+	if errors.As(err, &panicked) {
+		log = log.With("stack", string(panicked.StackTrace()))
+	}
+	var kept *core.Error // keeps its cause out of its message
+	if errors.As(err, &kept) && kept.Err != nil {
+		log = log.With("cause", kept.Err)
+	}
 	log.Log(ctx, level, "run failed", "code", e.Code, "err", err)
 	return core.RunEnd{Status: core.RunFailed, Error: &e}
 }
