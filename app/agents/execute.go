@@ -2,6 +2,8 @@ package agents
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"bobbin/app/agents/graph"
@@ -25,7 +27,17 @@ func (e *Engine) Execute(ctx context.Context, run core.Run) error {
 	_, err := e.graph.Run(ctx, state.AgentState{Run: run},
 		graph.MaxSteps(mostSteps),
 		graph.Observe(func(ctx context.Context, ev graph.Event) { e.observe(ctx, run, ev) }))
-	return err
+	return explain(err)
+}
+
+// explain gives the graph's step limit words that users may see.
+func explain(err error) error {
+	var limit *graph.StepLimitError
+	if !errors.As(err, &limit) {
+		return err
+	}
+	return &core.Error{Kind: core.ErrUnprocessable, Code: "step_limit", Err: err,
+		Message: fmt.Sprintf("The answer took more than %d steps and was stopped. Ask for less at once.", limit.Limit)}
 }
 
 // observe tells the watchers where the run is.

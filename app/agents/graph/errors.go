@@ -45,6 +45,9 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("node %q panicked: %v", e.Node, e.Value)
 }
 
+// StackTrace returns the stack, for whoever logs the error without knowing graphs.
+func (e *PanicError) StackTrace() []byte { return e.Stack }
+
 // Unwrap returns the value if it is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
