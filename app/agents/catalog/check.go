@@ -1,0 +1,139 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
+)
+
+// namePattern is what agents may be called: a name is part of URLs and files.
+const namePattern = `^[a-z0-9][a-z0-9_-]{0,63}$`
+
+// maxIterations bounds max_iterations: beyond it a loop is a mistake.
+const maxIterations = 1000
+
+// check notes what is wrong with the agent, whose fields have the right types.
+func (d *document) check(agent core.Agent, known Known) {
+	switch {
+	case agent.Name == "" && !d.has("name"):
+		d.faultAt("", "name is missing; write for example name: helper")
+	case !regexp.MustCompile(namePattern).MatchString(agent.Name):
+		d.faultAt("name", "name %q is not allowed; use 1 to 64 lower-case letters, digits, - and _, with a letter or digit first", agent.Name)
+	}
+	if agent.MaxIterations < 0 || agent.MaxIterations > maxIterations {
+		d.faultAt("max_iterations", "max_iterations is %d; use 1 to %d, or 0 for the default (%d)", agent.MaxIterations, maxIterations, core.DefaultMaxIterations)
+	}
+	d.checkTools(agent.Tools, known.Tools)
+	d.checkCompaction(agent.Compaction)
+	d.checkContext(agent, known.Validate)
+}
+
+// has reports whether the field is in the file.
+func (d *document) has(path string) bool {
+	_, ok := d.places[path]
+	return ok
+}
+
+func (d *document) checkTools(tools, known []string) {
+	for i, tool := range tools {
+		at := fmt.Sprintf("tools[%d]", i)
+		switch {
+		case tool == "": // a fault already
+		case slices.Contains(tools[:i], tool):
+			d.faultAt(at, "tool %q is there twice", tool)
+		case known != nil && !slices.Contains(known, tool):
+			d.faultAt(at, "tool %q does not exist; %s", tool, suggestion(tool, known))
+		}
+	}
+}
+
+// checkCompaction checks what the loop of one run is kept small by.
+func (d *document) checkCompaction(c core.CompactionSettings) {
+	for _, n := range []struct {
+		name  string
+		value *int
+		least int
+	}{
+		{"threshold_iterations", c.ThresholdIterations, 1},
+		{"keep_recent_iterations", c.KeepRecentIterations, 0},
+		{"max_context_tokens", c.MaxContextTokens, 0},
+	} {
+		if n.value != nil && *n.value < n.least {
+			d.faultAt("compaction."+n.name, "compaction.%s is %d; use %d or more", n.name, *n.value, n.least)
+		}
+	}
+	// Only what is in the file is compared: an absent field keeps its default.
+	if c.ThresholdIterations != nil && c.KeepRecentIterations != nil && *c.KeepRecentIterations >= *c.ThresholdIterations {
+		d.faultAt("compaction.keep_recent_iterations", "compaction.keep_recent_iterations (%d) must be below threshold_iterations (%d), or there is nothing to replace",
+			*c.KeepRecentIterations, *c.ThresholdIterations)
+	}
+}
+
+// checkContext checks the words of the context settings, then whether the
+// settings go together. A file with faults already is not asked for more.
+func (d *document) checkContext(agent core.Agent, validate func(core.Agent) error) {
+	c := agent.Context
+	d.oneOf("policy", &c.Policy, contextwindow.PresetNames())
+	d.oneOf("strategy", c.Strategy, []string{contextwindow.StrategyLLM, contextwindow.StrategyHybrid, contextwindow.StrategyExtractive})
+	d.oneOf("timing", c.Timing, []string{string(contextwindow.TimingInline), string(contextwindow.TimingAfterRun), string(contextwindow.TimingBackground)})
+	if validate == nil || len(d.faults) > 0 {
+		return
+	}
+	for _, err := range single(validate(agent)) {
+		text := err.Error()
+		name, _, _ := strings.Cut(text, " ")
+		if path := "context." + name; d.has(path) {
+			d.faultAt(path, "context.%s", text)
+			continue
+		}
+		d.faultAt("context", "context: %s", strings.TrimPrefix(text, "context: "))
+	}
+}
+
+// oneOf notes a fault unless the field of context is one of the words, or not set.
+func (d *document) oneOf(name string, value *string, words []string) {
+	path := "context." + name
+	if value == nil || *value == "" && !d.has(path) || slices.Contains(words, *value) {
+		return
+	}
+	if *value == "" {
+		d.faultAt(path, "%s is empty; use one of %s", path, strings.Join(words, ", "))
+		return
+	}
+	d.faultAt(path, "%s %q does not exist; %s", path, *value, suggestion(*value, words))
+}
+
+// single returns the errors that are joined in err, or in the cause of a
+// core.Error; none for nil.
+func single(err error) []error {
+	var shown *core.Error
+	if errors.As(err, &shown) {
+		if shown.Err == nil {
+			return []error{shown}
+		}
+		err = shown.Err
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
+
+// suggestion says which of the words was meant, or which there are.
+func suggestion(word string, words []string) string {
+	if meant := core.Nearest(word, words); meant != "" {
+		return "did you mean " + meant + "?"
+	}
+	if len(words) == 0 {
+		return "there are none"
+	}
+	return "there are " + strings.Join(slices.Sorted(slices.Values(words)), ", ")
+}
