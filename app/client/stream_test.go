@@ -1,0 +1,332 @@
+package client_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/client"
+	"bobbin/app/core"
+)
+
+// connection is how a scripted server answers one request.
+type connection func(r *http.Request) (*http.Response, error)
+
+// script answers request after request, the last one again and again.
+type script struct {
+	connections []connection
+	asked       []string // method, path, Last-Event-ID
+	bodies      []string
+}
+
+func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.asked = append(s.asked, strings.TrimSpace(r.Method+" "+r.URL.Path+" "+r.Header.Get("Last-Event-ID")))
+	if r.Body != nil {
+		body, _ := io.ReadAll(r.Body)
+		s.bodies = append(s.bodies, string(body))
+	}
+	next := s.connections[0]
+	if len(s.connections) > 1 {
+		s.connections = s.connections[1:]
+	}
+	return next(r)
+}
+
+func answered(status int, mediaType, body string, headers ...string) connection {
+	return func(*http.Request) (*http.Response, error) {
+		h := http.Header{"Content-Type": {mediaType}}
+		for i := 0; i+1 < len(headers); i += 2 {
+			h.Set(headers[i], headers[i+1])
+		}
+		return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader(body))}, nil
+	}
+}
+
+// stream is a connection that brings the frames and ends in order.
+func stream(frames ...string) connection {
+	return answered(200, "text/event-stream", ": connected\n\n"+strings.Join(frames, ""), "Location", "/api/v1/runs/r1")
+}
+
+// broken is a stream that ends with err after the frames.
+func broken(err error, frames ...string) connection {
+	return func(r *http.Request) (*http.Response, error) {
+		response, _ := stream(frames...)(r)
+		response.Body = io.NopCloser(io.MultiReader(response.Body, failing{err}))
+		return response, nil
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// silent is a stream on which nothing comes any more.
+func silent(frames ...string) connection {
+	return func(r *http.Request) (*http.Response, error) {
+		response, _ := stream(frames...)(r)
+		response.Body = io.NopCloser(io.MultiReader(response.Body, hanging{r.Context()}))
+		return response, nil
+	}
+}
+
+type hanging struct{ ctx context.Context }
+
+func (h hanging) Read([]byte) (int, error) { <-h.ctx.Done(); return 0, h.ctx.Err() }
+
+func refused(err error) connection {
+	return func(*http.Request) (*http.Response, error) { return nil, err }
+}
+
+func status(code int, headers ...string) connection {
+	return answered(code, "application/problem+json", fmt.Sprintf(`{"status":%d,"detail":"status %d"}`, code, code), headers...)
+}
+
+// durable is the frame of a numbered event.
+func durable(seq int, kind core.EventType) string {
+	return fmt.Sprintf("id: %d\nevent: %s\ndata: {\"session_id\":\"s1\",\"run_id\":\"r1\",\"message_id\":\"m1\",\"message\":{\"id\":\"m1\"}}\n\n", seq, kind)
+}
+
+func text(offset int, text string) string {
+	data, _ := json.Marshal(core.DeltaData{MessageID: "m1", Attempt: 1, Offset: offset, Text: text})
+	return fmt.Sprintf("event: message.delta\ndata: %s\n\n", data)
+}
+
+func problem(code int) string {
+	return fmt.Sprintf("event: error\ndata: {\"status\":%d,\"detail\":\"status %d\"}\n\n", code, code)
+}
+
+// seen is what the reader of a stream got: "1 run.started", "message.delta 0 Hi".
+func seen(t *testing.T, events iter.Seq2[core.Event, error]) ([]string, error) {
+	t.Helper()
+	var all []string
+	for e, err := range events {
+		if err != nil {
+			return all, err
+		}
+		line := string(e.Type)
+		if e.Seq > 0 {
+			line = fmt.Sprintf("%d %s", e.Seq, e.Type)
+		}
+		if e.Type == core.EventMessageDelta {
+			var d core.DeltaData
+			if err := json.Unmarshal(e.Data, &d); err != nil {
+				t.Fatalf("delta %s: %v", e.Data, err)
+			}
+			line = fmt.Sprintf("%s %d %s", line, d.Offset, d.Text)
+		}
+		all = append(all, line)
+	}
+	return all, nil
+}
+
+var dialError = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+
+// TestStreams: every way in which connections break, and what the reader sees
+// (API: a cut-off reader comes back with Last-Event-ID; no gap, no repetition).
+func TestStreams(t *testing.T) {
+	t.Parallel()
+	send := func(c *client.Client) iter.Seq2[core.Event, error] {
+		return c.Send(context.Background(), core.SendMessage{SessionID: "s1", Content: "Hi", ClientMessageID: "c1"})
+	}
+	run := func(c *client.Client) iter.Seq2[core.Event, error] {
+		return c.WatchRun(context.Background(), "r1", core.From{})
+	}
+	live := func(c *client.Client) iter.Seq2[core.Event, error] {
+		return c.WatchSession(context.Background(), "s1", core.From{Live: true})
+	}
+	const post, events, feed = "POST /api/v1/sessions/s1/messages", "GET /api/v1/runs/r1/events", "GET /api/v1/sessions/s1/events"
+	const started, succeeded = core.EventRunStarted, core.EventRunSucceeded
+	all := []string{"1 run.started", "2 run.succeeded"}
+	tests := []struct {
+		name        string
+		open        func(*client.Client) iter.Seq2[core.Event, error]
+		connections []connection
+		want        []string
+		asked       []string
+		err         error // nil = none
+		took        time.Duration
+	}{
+		{"one connection", send, []connection{stream(durable(1, started), durable(2, succeeded), durable(3, started))}, all, []string{post}, nil, 0},
+		{"ended too soon", send, []connection{stream(durable(1, started)), stream(durable(2, succeeded))}, all, []string{post, events + " 1"}, nil, 0},
+		{"broken", send, []connection{broken(io.ErrUnexpectedEOF, durable(1, started)), stream(durable(2, succeeded))}, all, []string{post, events + " 1"}, nil, 0},
+		{"in the middle of an event", send, []connection{broken(syscall.ECONNRESET, durable(1, started), "id: 2\nevent: run.succ"), stream(durable(2, succeeded))},
+			all, []string{post, events + " 1"}, nil, 0},
+		{"repetitions are dropped", send, []connection{stream(durable(1, started)), stream(durable(1, started), durable(2, succeeded))}, all, []string{post, events + " 1"}, nil, 0},
+		{"text is said once", send, []connection{
+			stream(durable(1, started), text(0, "He"), text(2, "llo")),
+			stream(text(0, "He"), text(0, "Hello"), text(0, "Hello, wor"), text(10, "ld"), durable(2, succeeded)),
+		}, []string{"1 run.started", "message.delta 0 He", "message.delta 2 llo", "message.delta 5 , wor", "message.delta 10 ld", "2 run.succeeded"},
+			[]string{post, events + " 1"}, nil, 0},
+		{"a message after the other", run, []connection{stream(text(0, "a"), durable(1, core.EventMessageCreated), text(0, "b"), durable(2, core.EventMessageDiscarded), text(0, "c"), durable(3, succeeded))},
+			[]string{"message.delta 0 a", "1 message.created", "message.delta 0 b", "2 message.discarded", "message.delta 0 c", "3 run.succeeded"}, []string{events + " 0"}, nil, 0},
+		{"nobody there", send, []connection{refused(dialError)}, nil, []string{post}, dialError, 0},
+		{"nobody there to watch", run, []connection{refused(dialError)}, nil, []string{events + " 0"}, dialError, 0},
+		{"restarted", send, []connection{stream(durable(1, started)), refused(dialError), refused(dialError), status(503), stream(durable(2, succeeded))},
+			all, []string{post, events + " 1", events + " 1", events + " 1", events + " 1"}, nil, 0},
+		{"broken before the answer", send, []connection{refused(io.EOF), refused(dialError), stream(durable(1, started), durable(2, succeeded))}, all, []string{post, post, post}, nil, 0},
+		{"broken before the first event", send, []connection{broken(io.ErrUnexpectedEOF), stream(durable(1, started), durable(2, succeeded))}, all, []string{post, events + " 0"}, nil, 0},
+		{"refused", send, []connection{status(409)}, nil, []string{post}, core.ErrConflict, 0},
+		{"busy at first", send, []connection{status(503, "Retry-After", "9")}, nil, []string{post}, core.ErrUnavailable, 0},
+		{"busy later", send, []connection{stream(durable(1, started)), status(503, "Retry-After", "9"), stream(durable(2, succeeded))}, all, []string{post, events + " 1", events + " 1"}, nil, 9 * time.Second},
+		{"gone later", send, []connection{stream(durable(1, started)), status(404)}, all[:1], []string{post, events + " 1"}, core.ErrNotFound, 0},
+		{"too slow", send, []connection{stream(durable(1, started), problem(503)), stream(durable(2, succeeded))}, all, []string{post, events + " 1"}, nil, 0},
+		{"an error", send, []connection{stream(durable(1, started), problem(404))}, all[:1], []string{post}, core.ErrNotFound, 0},
+		{"nothing comes any more", send, []connection{silent(durable(1, started)), stream(durable(2, succeeded))}, all, []string{post, events + " 1"}, nil, 45 * time.Second},
+		{"the answer does not come", send, []connection{
+			func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() },
+			stream(durable(1, started), durable(2, succeeded)),
+		}, all, []string{post, post}, nil, 45 * time.Second},
+		{"never again", send, []connection{stream(durable(1, started)), refused(dialError)}, all[:1], nil, dialError, time.Minute},
+		{"connects, and brings nothing", live, []connection{stream()}, nil, nil, nil, time.Minute},
+		{"run had ended", run, []connection{stream(), answered(200, "application/json", `{"status":"succeeded"}`)}, nil, []string{events + " 0", "GET /api/v1/runs/r1"}, nil, 0},
+		{"run had not ended", run, []connection{stream(), answered(200, "application/json", `{"status":"running"}`), stream(durable(1, succeeded))},
+			[]string{"1 run.succeeded"}, []string{events + " 0", "GET /api/v1/runs/r1", events + " 0"}, nil, 0},
+		{"run is gone", run, []connection{stream(), status(404)}, nil, []string{events + " 0", "GET /api/v1/runs/r1"}, core.ErrNotFound, 0},
+		{"live, broken before the first event", live, []connection{
+			answered(200, "text/event-stream", ": connected\n\n", "Last-Event-ID", "7"), stream(durable(8, started)), status(404),
+		}, []string{"8 run.started"}, []string{feed, feed + " 7", feed + " 8"}, core.ErrNotFound, 0},
+		{"resync", live, []connection{stream(durable(8, started), "event: resync\ndata: {}\n\n", durable(3, started)), stream("event: resync\ndata: {}\n\n"), stream(), status(404)},
+			[]string{"8 run.started", "resync", "3 run.started", "resync"}, []string{feed, feed + " 3", feed, feed}, core.ErrNotFound, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				server := &script{connections: tt.connections}
+				c, err := client.New(client.Options{URL: "http://bobbin", HTTP: &http.Client{Transport: server}})
+				if err != nil {
+					t.Fatalf("new client: %v", err)
+				}
+				begin := time.Now()
+				got, err := seen(t, tt.open(c))
+				if diff := cmp.Diff(tt.want, got); diff != "" {
+					t.Errorf("events (-want +got):\n%s", diff)
+				}
+				if !errors.Is(err, tt.err) && (tt.err != nil || tt.took != time.Minute) {
+					t.Errorf("got error %v, want %v", err, tt.err)
+				}
+				if tt.took == time.Minute && err == nil {
+					t.Error("got no error at the end of the patience, want one")
+				}
+				if diff := cmp.Diff(tt.asked, server.asked); tt.asked != nil && diff != "" {
+					t.Errorf("requests (-want +got):\n%s", diff)
+				}
+				if took := time.Since(begin); took < tt.took || took > tt.took+10*time.Second {
+					t.Errorf("got the end after %v, want about %v", took, tt.took)
+				}
+				for _, body := range server.bodies {
+					if !strings.Contains(body, `"client_message_id":"c1"`) {
+						t.Errorf("got body %s, want the same id each time", body)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestStreamsThatCannotBeRead: what would be the same on another connection ends
+// the stream.
+func TestStreamsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]connection{
+		"no stream":        answered(200, "text/html", "<p>hello"),
+		"no media type":    answered(200, "", ""),
+		"no JSON":          stream("event: run.started\ndata: x\n\n"),
+		"an id of no kind": stream("id: x\nevent: run.started\ndata: {}\n\n"),
+		"an id of nothing": stream("id: 0\nevent: run.started\ndata: {}\n\n"),
+		"an unclear error": stream("event: error\ndata: x\n\n"),
+		"a broken text":    stream("event: message.delta\ndata: {\"offset\":\"x\"}\n\n"),
+		"a broken message": stream("id: 1\nevent: message.created\ndata: {\"message\":7}\n\n"),
+		"a broken discard": stream("id: 1\nevent: message.discarded\ndata: {\"message_id\":7}\n\n"),
+		"an event too large": func(r *http.Request) (*http.Response, error) {
+			response, _ := stream()(r)
+			response.Body = io.NopCloser(io.MultiReader(strings.NewReader("data: "), bytes.NewReader(make([]byte, 33<<20))))
+			return response, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := &script{connections: []connection{c}}
+			asked, err := client.New(client.Options{URL: "http://bobbin", HTTP: &http.Client{Transport: server}})
+			if err != nil {
+				t.Fatalf("new client: %v", err)
+			}
+			if _, err := seen(t, asked.WatchRun(t.Context(), "r1", core.From{})); err == nil {
+				t.Error("got no error, want one")
+			}
+			if len(server.asked) != 1 {
+				t.Errorf("got requests %v, want one", server.asked)
+			}
+		})
+	}
+}
+
+// TestLeaving: leaving the loop or ending the context closes the connection.
+func TestLeaving(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := &script{connections: []connection{silent(durable(1, core.EventRunStarted))}}
+		c, err := client.New(client.Options{URL: "http://bobbin", HTTP: &http.Client{Transport: server}})
+		if err != nil {
+			t.Fatalf("new client: %v", err)
+		}
+		for _, err := range c.WatchSession(t.Context(), "s1", core.From{}) {
+			if err != nil {
+				t.Fatalf("got error %v, want an event", err)
+			}
+			break
+		}
+		why := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(why) })
+		if _, err := seen(t, c.WatchSession(ctx, "s1", core.From{})); !errors.Is(err, why) {
+			t.Errorf("got %v, want the cause of the context's end", err)
+		}
+		server.connections = []connection{stream(durable(1, core.EventRunStarted)), refused(dialError)}
+		ctx, cancel = context.WithCancelCause(t.Context())
+		time.AfterFunc(10*time.Second, func() { cancel(why) })
+		if _, err := seen(t, c.WatchSession(ctx, "s1", core.From{})); !errors.Is(err, why) {
+			t.Errorf("got %v while it waits between two connections, want the cause", err)
+		}
+	})
+}
+
+// TestOtherServers: answers that are not Bobbin's are errors one can read.
+func TestOtherServers(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name       string
+		connection connection
+		want       string
+	}{
+		{"a proxy's page", answered(502, "text/html", "<h1>Bad Gateway"), "the server answered with status 502"},
+		{"half a problem", answered(404, "application/json", `{"title":"Not Found"}`), "Not Found"},
+		{"no JSON", answered(200, "text/html", "<p>hello"), "GET /api/v1/runs/r1: answer is not what was expected: invalid character '<' looking for beginning of value"},
+		{"cut off", broken(io.ErrUnexpectedEOF), "read answer: unexpected EOF"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c, err := client.New(client.Options{URL: "http://bobbin", HTTP: &http.Client{Transport: &script{connections: []connection{tt.connection}}}})
+			if err != nil {
+				t.Fatalf("new client: %v", err)
+			}
+			if _, err := c.Run(t.Context(), "r1"); err == nil || err.Error() != tt.want {
+				t.Errorf("got %v, want %s", err, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,204 @@
+// Package contract_test holds the wire shapes of the native API: every route's
+// answer, every kind of error and every event, byte by byte as clients see them.
+//
+// The golden files change with `go test ./tests/contract -update`, and a change in
+// them is a change for every client: read it in review.
+package contract_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/api"
+	"bobbin/app/api/apitest"
+	"bobbin/app/api/auth"
+	"bobbin/app/api/handlers"
+	"bobbin/app/core"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares got with the file of that name in testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".txt")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatalf("write golden file: %v", err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("read golden file: %v; make it with -update", err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+// server is the API over a backend with fixed values.
+func server(b *apitest.Backend) http.Handler {
+	return api.New(api.Options{
+		Services: handlers.Services{
+			Chat: apitest.Chat{Backend: b}, Sessions: apitest.Sessions{Backend: b}, Messages: apitest.Messages{Backend: b},
+			Runs: apitest.Runs{Backend: b}, Summaries: apitest.Summaries{Backend: b}, Agents: apitest.Agents{Backend: b},
+		},
+		Auth:   auth.New(auth.Options{}),
+		Checks: []handlers.Check{{Name: "database", Run: b.Hooks["database"]}},
+		Build:  handlers.Build{Version: "1.2.3", Commit: "abc1234", Date: "2026-01-02T03:04:05Z", Go: "go1.26"},
+		Logger: slog.New(slog.DiscardHandler),
+	})
+}
+
+// exchange sends the request and returns both sides as text.
+func exchange(t *testing.T, h http.Handler, method, path, body string, headers ...string) string {
+	t.Helper()
+	r := httptest.NewRequest(method, path, nil)
+	if body != "" {
+		r = httptest.NewRequest(method, path, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+	}
+	r.Host, r.RemoteAddr = "localhost:8080", "127.0.0.1:40000"
+	r.Header.Set("X-Request-ID", "request-1")
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		r.Header.Set(name, value)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s %s\n", method, path)
+	for _, header := range headers {
+		fmt.Fprintln(&out, header)
+	}
+	if body != "" {
+		fmt.Fprintf(&out, "\n%s\n", body)
+	}
+	fmt.Fprintf(&out, "---\n%d\n", w.Code)
+	names := make([]string, 0, len(w.Header()))
+	for name := range w.Header() {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		fmt.Fprintf(&out, "%s: %s\n", name, w.Header().Get(name))
+	}
+	out.WriteString("\n" + pretty(t, w))
+	return out.String()
+}
+
+// pretty indents JSON, and leaves everything else as it is.
+func pretty(t *testing.T, w *httptest.ResponseRecorder) string {
+	t.Helper()
+	if !strings.HasSuffix(w.Header().Get("Content-Type"), "json") {
+		return w.Body.String()
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, w.Body.Bytes(), "", "  "); err != nil {
+		t.Fatalf("answer %s is not JSON: %v", w.Body, err)
+	}
+	return out.String()
+}
+
+const (
+	session = "/api/v1/sessions/" + string(apitest.SessionID)
+	run     = "/api/v1/runs/" + string(apitest.RunID)
+)
+
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, method, path, body string
+		headers                  []string
+	}{
+		{"session_create", "POST", "/api/v1/sessions", `{"agent":"assistant","title":"Greetings","user_id":"u-1","timezone":"Europe/Vienna","metadata":{"team":"a"}}`, nil},
+		{"session_list", "GET", "/api/v1/sessions?limit=1", "", nil},
+		{"session_get", "GET", session, "", nil},
+		{"session_update", "PATCH", session, `{"title":"Farewells"}`, nil},
+		{"session_archive", "DELETE", session, "", nil},
+		{"message_list", "GET", session + "/messages", "", nil},
+		{"message_send_wait", "POST", session + "/messages", `{"content":"Hello","client_message_id":"c-1"}`, nil},
+		{"message_send_async", "POST", session + "/messages", `{"content":"Hello"}`, []string{"Prefer: respond-async"}},
+		{"message_send_stream", "POST", session + "/messages", `{"content":"Hello"}`, []string{"Accept: text/event-stream"}},
+		{"run_get", "GET", run, "", nil},
+		{"run_list", "GET", session + "/runs", "", nil},
+		{"run_events", "GET", run + "/events", "", []string{"Last-Event-ID: 3"}},
+		{"run_cancel", "POST", run + "/cancel", "", nil},
+		{"run_cancel_wait", "POST", run + "/cancel", `{"wait":true}`, nil},
+		{"context", "GET", session + "/context", "", nil},
+		{"context_prompt", "GET", session + "/context/prompt", "", nil},
+		{"summarize", "POST", session + "/summarize", `{"focus":"names"}`, nil},
+		{"summary_list", "GET", session + "/summaries", "", nil},
+		{"summary_get", "GET", session + "/summaries/1", "", nil},
+		{"agent_list", "GET", "/api/v1/agents", "", nil},
+		{"agent_get", "GET", "/api/v1/agents/assistant", "", nil},
+		{"agent_graph", "GET", "/api/v1/agents/assistant/graph", "", nil},
+		{"agent_graph_mermaid", "GET", "/api/v1/agents/assistant/graph?format=mermaid", "", nil},
+		{"healthz", "GET", "/healthz", "", nil},
+		{"readyz", "GET", "/readyz", "", nil},
+		{"version", "GET", "/version", "", nil},
+		{"problem_not_found", "GET", "/api/v1/sessions/" + apitest.MissingID, "", nil},
+		{"problem_no_such_route", "GET", "/api/v1/chats", "", nil},
+		{"problem_method", "PUT", session, "", nil},
+		{"problem_fields", "POST", session + "/messages", `{"contents":"Hello","multitask":7}`, nil},
+		{"problem_malformed", "POST", session + "/messages", `{"content":`, nil},
+		{"problem_media_type", "POST", session + "/messages", `content=Hello`, []string{"Content-Type: application/x-www-form-urlencoded"}},
+		{"problem_query", "GET", "/api/v1/sessions?limit=1000", "", nil},
+		{"problem_unauthorized", "GET", "/api/v1/sessions", "", []string{"X-API-Key: wrong"}},
+		{"problem_forbidden", "GET", "/api/v1/sessions", "", []string{"Origin: https://evil.example"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			backend := apitest.New()
+			backend.Hooks["database"] = answering(nil)
+			golden(t, tt.name, exchange(t, server(backend), tt.method, tt.path, tt.body, tt.headers...))
+		})
+	}
+}
+
+// TestFailures: errors that come from within.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	tests := map[string]error{
+		"problem_internal":      fmt.Errorf("read row: disk on fire"),
+		"problem_conflict":      core.Errorf(core.ErrConflict, "a summary is being made"),
+		"problem_rate_limited":  core.Errorf(core.ErrRateLimited, "100 messages wait in this session"),
+		"problem_context_floor": core.Errorf(core.ErrContextFloor, "the system prompt alone has 9000 tokens, the model's window 8192"),
+		"problem_in_a_stream":   core.Errorf(core.ErrUnavailable, "the server is stopping"),
+		"readyz_not_ready":      fmt.Errorf("connection refused"),
+	}
+	for name, err := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			backend := apitest.New()
+			backend.Hooks["database"], backend.Hooks["WatchRun"], backend.Hooks["Summarize"] = answering(err), answering(err), answering(err)
+			switch name {
+			case "readyz_not_ready":
+				golden(t, name, exchange(t, server(backend), "GET", "/readyz", ""))
+			case "problem_in_a_stream":
+				golden(t, name, exchange(t, server(backend), "GET", run+"/events", ""))
+			default:
+				golden(t, name, exchange(t, server(backend), "POST", session+"/summarize", ""))
+			}
+		})
+	}
+}
+
+func answering(err error) apitest.Hook {
+	return func(_ context.Context) error { return err }
+}

@@ -1,0 +1,67 @@
+package contract_test
+
+import (
+	"strings"
+	"testing"
+
+	"bobbin/app/api/apitest"
+	"bobbin/app/api/sse"
+	"bobbin/app/core"
+)
+
+// TestEvents: the data of every event (API, events).
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	b := apitest.New()
+	failed := b.Run
+	failed.Status, failed.AnswerID, failed.Error = core.RunFailed, "", &core.RunError{Code: "model_auth", Message: "the provider refused the key"}
+	canceled := b.Run
+	canceled.Status = core.RunCanceled
+	asked := b.Messages[1]
+	asked.Content, asked.FinishReason = "", core.FinishToolCalls
+	asked.ToolCalls = []core.ToolCall{{ID: "call-1", Name: "current_time", Arguments: `{"zone": "UTC"}`}}
+	result := core.Message{ID: apitest.QueuedID, SessionID: apitest.SessionID, Seq: 3, ParentID: asked.ID, OnPath: true, Role: core.RoleTool, Content: "03:04",
+		Status: core.MessageComplete, ToolCallID: "call-1", ToolName: "current_time", TokenCount: 7, Source: core.SourceAPI, RunID: apitest.RunID, CreatedAt: apitest.Time()}
+	tests := []struct {
+		kind core.EventType
+		data any
+	}{
+		{core.EventRunQueued, core.MessageData{Message: b.Queued.UserMessage()}},
+		{core.EventRunStarted, core.RunData{Run: b.Accepted}},
+		{core.EventMessageCreated, core.MessageData{Message: b.Messages[0]}},
+		{core.EventNodeStarted, core.NodeData{Node: "llm_node", Step: 4}},
+		{core.EventNodeFinished, core.NodeData{Node: "llm_node", Step: 4, MS: 12, Size: 120}},
+		{core.EventReasoningDelta, core.DeltaData{MessageID: asked.ID, Attempt: 1, Text: "Hm."}},
+		{core.EventMessageDelta, core.DeltaData{MessageID: asked.ID, Attempt: 1, Offset: 3, Text: "é\n"}},
+		{core.EventMessageCreated, core.MessageData{Message: asked}},
+		{core.EventToolStarted, core.ToolStartedData{ToolCallID: "call-1", Name: "current_time", Arguments: `{"zone": "UTC"}`}},
+		{core.EventToolFinished, core.ToolFinishedData{ToolCallID: "call-1", Status: core.MessageComplete, Preview: "03:04"}},
+		{core.EventMessageCreated, core.MessageData{Message: result}},
+		{core.EventMessageUpdated, core.MessageData{Message: b.Messages[1]}},
+		{core.EventMessageDiscarded, core.DiscardedData{MessageID: asked.ID, Reason: "attempt 1 was lost"}},
+		{core.EventContextStarted, core.ContextData{TokensBefore: 7000, Trigger: "share"}},
+		{core.EventContextCompleted, core.ContextData{TokensBefore: 7000, TokensAfter: 3000, MessagesCovered: 25, Version: 2, Trigger: "share"}},
+		{core.EventContextFailed, core.ContextData{Trigger: "share", Reason: "the summary model timed out"}},
+		{core.EventContextSkipped, core.ContextData{Trigger: "messages", Reason: "nothing to summarize"}},
+		{core.EventContextWarning, core.ContextData{TokensBefore: 6100, Reason: "85 % of the trigger"}},
+		{core.EventRunSucceeded, core.RunData{Run: b.Run}},
+		{core.EventRunFailed, core.RunData{Run: failed}},
+		{core.EventRunCanceled, core.RunData{Run: canceled}},
+		{core.EventResync, struct{}{}},
+	}
+	var out strings.Builder
+	for i, tt := range tests {
+		e := core.NewEvent(apitest.SessionID, apitest.RunID, tt.kind, tt.data)
+		e.At, e.Seq = apitest.Time(), int64(i+1)
+		switch tt.kind {
+		case core.EventNodeStarted, core.EventNodeFinished, core.EventMessageDelta, core.EventReasoningDelta, core.EventResync:
+			e.Seq = 0
+		}
+		frame, err := sse.AppendEvent(nil, e)
+		if err != nil {
+			t.Fatalf("frame of %s: %v", tt.kind, err)
+		}
+		out.Write(frame)
+	}
+	golden(t, "events", out.String())
+}
