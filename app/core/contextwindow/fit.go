@@ -92,6 +92,7 @@ func (p *planner) leftOutGain(s Slot) int {
 // messages, leave out its oldest tool rounds, then shorten the user's message.
 func (p *planner) fitRun() {
 	steps := []func(){
+		p.shareWithUser,
 		p.maskRun,
 		func() { p.level(p.b.Landing, comfortable) },
 		func() { p.level(p.limit, comfortable) },
@@ -105,6 +106,33 @@ func (p *planner) fitRun() {
 			return
 		}
 		step()
+	}
+}
+
+// wholeUser takes back what an earlier compaction of this run cut from the user's
+// message: whether it must be is judged anew (CONTEXT § 3, invariant 5).
+func (p *planner) wholeUser() {
+	if len(p.run) > 0 && p.run[0].Place == core.PlaceShortened {
+		p.state = p.state.whole(p.run[0].ID)
+		p.place()
+	}
+}
+
+// shareWithUser lets a user's message that alone exceeds the budget have half of
+// what there is, so that the tool rounds of its run have the other half.
+func (p *planner) shareWithUser() {
+	if len(p.run) < 2 {
+		return
+	}
+	fixed := 0
+	for _, i := range []int{sectionSystem, sectionTools, sectionPinned} {
+		fixed += p.d.Sections[i].Tokens
+	}
+	if p.in.Summary.Version > 0 {
+		fixed += p.r.of(lastSummary + summaryWrap)
+	}
+	if fixed+p.r.of(p.run[0].Tokens) > p.limit {
+		p.shorten(p.run[:1], p.r.back((p.b.Landing-fixed)/2))
 	}
 }
 

@@ -32,6 +32,7 @@ func (p *planner) compact(f fired) {
 		p.settleIfChanged()
 		return
 	}
+	p.wholeUser()
 	p.cutSummary(p.b.SummaryLimit)
 	if p.total > p.limit {
 		p.fitHistory()

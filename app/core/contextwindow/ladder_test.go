@@ -209,6 +209,25 @@ func TestRung6ShortensTheUsersMessage(t *testing.T) {
 	}
 }
 
+// Rung 6: a question that alone exceeds the budget leaves half of the landing point
+// to the tool rounds of its run; it is whole again as soon as it fits.
+func TestRung6SharesWithTheRounds(t *testing.T) {
+	t.Parallel()
+	c := new(talk).user(50_000).round(3_000).round(3_000)
+	in := c.during(preset(t, "window"), 8_192, 1)
+	d, state := cw.Plan(in)
+	fits(t, c, in, d, d.Budget.Usable)
+	if newest := d.Run[4].Size; d.Run[0].Size < 1_500 || newest < 1_000 {
+		t.Errorf("got %d tokens of the question and %d of the newest result, want a share for both", d.Run[0].Size, newest)
+	}
+
+	in.Run = append(c.items(1)[:1:1], c.items(4)...)
+	in.Run[0].Tokens, in.Run[2].Tokens, in.State = 4_000, 6_000, state
+	if d, _ = cw.Plan(in); !d.Compacted || d.Run[0].Place != core.PlaceVerbatim {
+		t.Errorf("a question that fits: got it %s at %d tokens, want it verbatim", d.Run[0].Place, d.Total)
+	}
+}
+
 // Rung 6: the largest messages of the history are shortened before any is left out.
 func TestRung6ShortensTheHistory(t *testing.T) {
 	t.Parallel()

@@ -110,6 +110,13 @@ func (p *planner) slot(it Item, orphan bool) Slot {
 	return s
 }
 
+// The sections of a prompt that the ladder asks for.
+const (
+	sectionSystem = 0
+	sectionTools  = 1
+	sectionPinned = 3
+)
+
 // sum adds up the prompt by section.
 func (p *planner) sum() {
 	var out [4]core.ContextPart

@@ -90,13 +90,13 @@ func newSim(rt *rapid.T) *sim {
 
 func drawModel(rt *rapid.T) cw.Limits {
 	return cw.Limits{
-		Window:    rapid.SampledFrom([]int{2048, 4096, 8192, 32768, 128000}).Draw(rt, "window"),
+		Window:    rapid.SampledFrom([]int{1024, 2048, 4096, 8192, 32768, 128000}).Draw(rt, "window"),
 		MaxOutput: rapid.SampledFrom([]int{0, 256, 4096}).Draw(rt, "max output"),
 	}
 }
 
 func drawFactor(rt *rapid.T) float64 {
-	return rapid.SampledFrom([]float64{0.7, 1, 1.1, 1.43, 2}).Draw(rt, "factor")
+	return rapid.SampledFrom([]float64{0.5, 0.7, 1, 1.1, 1.43, 2, 4}).Draw(rt, "factor")
 }
 
 // words returns a text of about n tokens that says who wrote it.

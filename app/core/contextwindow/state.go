@@ -97,6 +97,13 @@ func (s PromptState) withShortened(more map[core.MessageID]int) PromptState {
 	return s
 }
 
+// whole returns the state with the message not shortened.
+func (s PromptState) whole(id core.MessageID) PromptState {
+	s.Shortened = maps.Clone(s.Shortened)
+	delete(s.Shortened, id)
+	return s
+}
+
 // behind returns the state without what the cursor has passed; items are those
 // still in front of it.
 func (s PromptState) behind(cursor int64, items []Item) PromptState {

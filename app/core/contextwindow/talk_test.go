@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"bobbin/app/core"
 	cw "bobbin/app/core/contextwindow"
 )
@@ -168,7 +170,7 @@ func fits(t testing.TB, c *talk, in cw.Input, d cw.Decision, most int) cw.Prompt
 }
 
 // paired fails unless each call has its result, in order, and none is alone.
-func paired(t testing.TB, p cw.Prompt) {
+func paired(t rapid.TB, p cw.Prompt) {
 	t.Helper()
 	var open []string
 	for _, m := range p.Messages {
