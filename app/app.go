@@ -247,6 +247,11 @@ func (a *App) Run(ctx context.Context, listener net.Listener) error {
 	group.Go(func() error { return a.runs.Run(ctx) })
 	group.Go(func() error { return a.server.Serve(ctx, listener) })
 	group.Go(func() error { return a.saveCalibrations(ctx) })
+	group.Go(func() error {
+		// Loading the vocabulary takes a fifth of a second: not from the first message.
+		a.counter.Text("warm")
+		return nil
+	})
 	return errors.Join(group.Wait(), a.Close())
 }
 

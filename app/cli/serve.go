@@ -59,7 +59,7 @@ func (p *program) runServe(ctx context.Context, cmd *cobra.Command) error {
 func (p *program) welcome(cfg config.Config, a *app.App, addr string, took time.Duration) {
 	fmt.Fprintf(p.Out, "bobbin %s is ready after %d ms\n", build().Version, took.Milliseconds())
 	fmt.Fprintf(p.Out, "  api       http://%s\n", addr)
-	fmt.Fprintf(p.Out, "  %s\n", a.Choice())
+	fmt.Fprintf(p.Out, "  model     %s (%s)\n", a.Choice().Model, a.Choice().Reason)
 	fmt.Fprintf(p.Out, "  database  %s\n", cfg.Database.URL)
 	fmt.Fprintf(p.Out, "  agents    %s\n", a.AgentNames())
 	fmt.Fprintf(p.Out, "  try       bobbin chat     (in another terminal: go run . chat)\n\n")

@@ -62,22 +62,8 @@ func (d *sqliteDialector) Migrator(db *gorm.DB) gorm.Migrator {
 	return migrator.Migrator{Config: migrator.Config{DB: db, Dialector: d}}
 }
 
-// DataTypeOf names the column type of a field.
-func (*sqliteDialector) DataTypeOf(field *schema.Field) string {
-	switch field.DataType {
-	case schema.Bool:
-		return "BOOLEAN"
-	case schema.Int, schema.Uint:
-		return "INTEGER"
-	case schema.Float:
-		return "REAL"
-	case schema.Time:
-		return "DATETIME"
-	case schema.Bytes:
-		return "BLOB"
-	}
-	return "TEXT"
-}
+// DataTypeOf is never used either; only a Migrator would ask.
+func (*sqliteDialector) DataTypeOf(field *schema.Field) string { return string(field.DataType) }
 
 // DefaultValueOf is what stands for a column's default in an INSERT.
 func (*sqliteDialector) DefaultValueOf(*schema.Field) clause.Expression {

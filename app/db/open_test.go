@@ -194,3 +194,51 @@ func TestSQLiteWritersWaitInLine(t *testing.T) {
 		t.Errorf("write afterwards: %v", err)
 	}
 }
+
+func TestNestedTransactionsAreSavePoints(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		insert := func(tx *gorm.DB, model string) error {
+			return tx.Exec("INSERT INTO model_calibrations (model, factor, deviation, samples, updated_at) VALUES (?, 1, 0, 0, ?)", model, core.Now()).Error
+		}
+		err := d.Gorm.WithContext(t.Context()).Transaction(func(tx *gorm.DB) error {
+			if err := insert(tx, "a"); err != nil {
+				return err
+			}
+			inner := tx.Transaction(func(tx *gorm.DB) error { return errors.Join(insert(tx, "b"), insert(tx, "a")) })
+			if !errors.Is(inner, gorm.ErrDuplicatedKey) {
+				t.Errorf("inner: got %v, want gorm.ErrDuplicatedKey", inner)
+			}
+			return insert(tx, "c")
+		})
+		var names []string
+		if err := errors.Join(err, d.Gorm.WithContext(t.Context()).Raw("SELECT model FROM model_calibrations ORDER BY model").Scan(&names).Error); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(names, " "); got != "a c" {
+			t.Errorf("rows: got %q, want a c", got)
+		}
+	})
+}
+
+func TestGormsRemarksReachTheLog(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	d, err := db.Open(t.Context(), dbtest.SQLiteURL(t), slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	l := d.Gorm.Logger.LogMode(0)
+	l.Info(t.Context(), "a %d", 1)
+	l.Warn(t.Context(), "b %d", 2)
+	l.Error(t.Context(), "c %d", 3)
+	for _, want := range []string{`level=DEBUG msg="database remark" text="a 1"`, `level=WARN msg="database warning" text="b 2"`, `level=ERROR msg="database error" text="c 3"`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("log: got %s, want a line with %s", out.String(), want)
+		}
+	}
+	if pool, err := d.Gorm.DB(); err != nil || pool == nil {
+		t.Errorf("pool: got %v, %v", pool, err)
+	}
+}

@@ -15,7 +15,7 @@ func parts() []part {
 		{dir: "app/agents", may: []string{"app/core", "app/tools"}},
 		{dir: "app/api", may: []string{"app/core"}},
 		{dir: "app/chat", may: []string{"app/core"}},
-		{dir: "app/cli", may: []string{"app", "app/client", "app/core"}},
+		{dir: "app/cli", may: []string{"app", "app/client", "app/core", "app/folder"}},
 		{dir: "app/client", may: []string{"app/core"}},
 		{dir: "app/core"},
 		{dir: "app/db", may: []string{"app/core", "migrations"}},

@@ -55,7 +55,7 @@ func (v *view) onInterrupt(ctx context.Context) (stop func()) {
 			if wanted && run != "" {
 				wanted = false
 				// An error shows in the stream that goes on.
-				_, _ = v.c.Service.Cancel(ctx, run, false)
+				_, _ = v.c.Service.CancelRun(ctx, run, false)
 			}
 		}
 	}()

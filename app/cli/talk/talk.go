@@ -19,7 +19,7 @@ import (
 // service is what a conversation needs of Bobbin (client.Client).
 type service interface {
 	Send(ctx context.Context, m core.SendMessage) iter.Seq2[core.Event, error]
-	Cancel(ctx context.Context, id core.RunID, wait bool) (core.Run, error)
+	CancelRun(ctx context.Context, id core.RunID, wait bool) (core.Run, error)
 	Context(ctx context.Context, id core.SessionID) (core.ContextReport, error)
 	Summarize(ctx context.Context, id core.SessionID, focus string) (core.Summary, error)
 }

@@ -151,10 +151,13 @@ func (k *Keeper) compactFresh(ctx context.Context, t Turn, tries int) (Turn, con
 		}
 		d, state := contextwindow.Plan(in)
 		done, d, err := k.compact(ctx, fresh, plan{in, d, state})
-		if !errors.Is(err, core.ErrStale) || tries >= maxReloads {
+		if !errors.Is(err, core.ErrStale) {
 			return done, d, err
 		}
-		tries++
+		if tries++; tries > maxReloads {
+			// Not ErrStale: that would say that the run belongs to somebody else.
+			return t, d, core.Errorf(core.ErrConflict, "the session is being summarized by others again and again: try later")
+		}
 	}
 }
 
