@@ -80,7 +80,7 @@ func New(ctx context.Context, cfg config.Config, build Build, logger *slog.Logge
 // build makes the parts in the order in which they need each other.
 func (a *App) build(ctx context.Context, build Build) error {
 	var err error
-	if a.folder, err = folder.Hold(a.cfg.DataDir); err != nil {
+	if a.folder, err = folder.Hold(ctx, a.cfg.DataDir); err != nil {
 		return err
 	}
 	if err := a.openStorage(ctx); err != nil {
@@ -105,7 +105,7 @@ func (a *App) build(ctx context.Context, build Build) error {
 		Limits: runs.Limits{Concurrent: a.cfg.Limits.ConcurrentRuns, RunTime: a.cfg.Limits.RunTime, Grace: a.cfg.Limits.ShutdownGrace},
 		Logger: a.log,
 	})
-	a.server = a.buildServer(engine, a.buildChat(keeper, worker), build)
+	a.server = a.buildServer(engine, a.buildChat(keeper, worker), build) //nolint:contextcheck // requests bring their own
 	return nil
 }
 

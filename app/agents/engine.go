@@ -83,7 +83,9 @@ func NewEngine(o Options) (*Engine, error) {
 		nodes.RetrieveContext: nodes.NewContextRetriever(o.Messages, o.Keeper).Run,
 		nodes.SaveUserMessage: nodes.NewUserMessageSaver(o.Journal).Run,
 		nodes.LLMNode:         nodes.NewCaller(o.Keeper, o.Journal, o.Counter, o.Calibrator, o.Logger).Run,
-		nodes.ToolNode:        nodes.NewToolRunner(o.Tools, o.Journal, o.Executions, o.Counter, o.ToolLimits, o.Logger).Run,
+		nodes.ToolNode: nodes.NewToolRunner(nodes.ToolOptions{
+			Tools: o.Tools, Journal: o.Journal, Executions: o.Executions, Counter: o.Counter, Limits: o.ToolLimits, Logger: o.Logger,
+		}).Run,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("agent graph: %w", err)

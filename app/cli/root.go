@@ -37,7 +37,7 @@ type program struct {
 // that it has told.
 func Main(ctx context.Context, args []string, streams Streams) int {
 	p := &program{Streams: streams, flags: map[string]*string{}}
-	root := p.root()
+	root := p.root() //nolint:contextcheck // commands get theirs from ExecuteContext
 	root.SetArgs(args)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)

@@ -42,13 +42,13 @@ type Folder struct {
 
 // Hold makes the folder if it does not exist and takes it for this process.
 // ErrConflict when another process holds it; the message says which.
-func Hold(path string) (*Folder, error) {
+func Hold(ctx context.Context, path string) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
 	lock := flock.New(filepath.Join(path, lockName), flock.SetPermissions(0o600))
 	// A look by Running holds the lock for a moment: it is worth a second try.
-	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
 	ok, err := lock.TryLockContext(ctx, 50*time.Millisecond)
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {

@@ -14,18 +14,18 @@ import (
 func TestOneProcessHoldsTheFolder(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
-	f, err := folder.Hold(path)
+	f, err := folder.Hold(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = folder.Hold(path)
+	_, err = folder.Hold(t.Context(), path)
 	if !errors.Is(err, core.ErrConflict) || !strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
 		t.Errorf("second hold: %v, want a conflict that names process %d", err, os.Getpid())
 	}
 	if err := f.Release(); err != nil {
 		t.Fatal(err)
 	}
-	again, err := folder.Hold(path)
+	again, err := folder.Hold(t.Context(), path)
 	if err != nil {
 		t.Fatalf("hold after release: %v", err)
 	}
@@ -40,7 +40,7 @@ func TestRunningIsFoundOnlyWhileItRuns(t *testing.T) {
 	if _, ok := folder.Running(path); ok {
 		t.Error("found a process in an empty folder")
 	}
-	f, err := folder.Hold(path)
+	f, err := folder.Hold(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestWorkerNameStays(t *testing.T) {
 	path := t.TempDir()
 	var names [2]string
 	for i := range names {
-		f, err := folder.Hold(path)
+		f, err := folder.Hold(t.Context(), path)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,19 +29,20 @@ type ToolLimits struct {
 // ToolRunner is the node tool_node: it runs the open tool calls in parallel and
 // stores their results in the order of the calls. What goes wrong with a tool is
 // its result: the model reads it and decides.
-type ToolRunner struct {
-	tools      *tools.Set
-	journal    journal
-	executions executionStore
-	counter    counter
-	limits     ToolLimits
-	logger     *slog.Logger
+type ToolRunner struct{ ToolOptions }
+
+// ToolOptions are what a ToolRunner is made of. All are required.
+type ToolOptions struct {
+	Tools      *tools.Set
+	Journal    journal
+	Executions executionStore
+	Counter    counter
+	Limits     ToolLimits
+	Logger     *slog.Logger
 }
 
 // NewToolRunner returns the node.
-func NewToolRunner(set *tools.Set, journal journal, executions executionStore, counter counter, limits ToolLimits, logger *slog.Logger) *ToolRunner {
-	return &ToolRunner{tools: set, journal: journal, executions: executions, counter: counter, limits: limits, logger: logger}
-}
+func NewToolRunner(o ToolOptions) *ToolRunner { return &ToolRunner{o} }
 
 // result is what a call came to.
 type result struct {
@@ -88,7 +89,7 @@ func (n *ToolRunner) start(ctx context.Context, s state.AgentState, calls []core
 	if len(once) == 0 {
 		return nil, nil
 	}
-	known, err := n.executions.ToolExecutions(ctx, s.Run.ID)
+	known, err := n.Executions.ToolExecutions(ctx, s.Run.ID)
 	if err != nil {
 		return nil, fmt.Errorf("load tool executions: %w", err)
 	}
@@ -102,7 +103,7 @@ func (n *ToolRunner) start(ctx context.Context, s state.AgentState, calls []core
 			fresh = append(fresh, e)
 		}
 	}
-	if err := n.executions.StartTools(ctx, s.Run.ID, s.Run.Attempt, fresh); err != nil {
+	if err := n.Executions.StartTools(ctx, s.Run.ID, s.Run.Attempt, fresh); err != nil {
 		return nil, fmt.Errorf("note tool executions: %w", err)
 	}
 	return interrupted, nil
@@ -112,7 +113,7 @@ func (n *ToolRunner) start(ctx context.Context, s state.AgentState, calls []core
 func (n *ToolRunner) lookup(s state.AgentState, name string) (tools.Tool, bool) {
 	for _, have := range s.Profile.Agent.Tools {
 		if have == name {
-			return n.tools.Lookup(name)
+			return n.Tools.Lookup(name)
 		}
 	}
 	return nil, false
@@ -126,20 +127,20 @@ func (n *ToolRunner) call(ctx context.Context, s state.AgentState, c core.ToolCa
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			n.logger.ErrorContext(ctx, "tool panicked", "tool", c.Name, "run_id", s.Run.ID, "panic", p, "stack", string(debug.Stack()))
+			n.Logger.ErrorContext(ctx, "tool panicked", "tool", c.Name, "run_id", s.Run.ID, "panic", p, "stack", string(debug.Stack()))
 			res = result{"error: the tool failed", core.MessageFailed}
 		}
 	}()
-	limited, cancel := context.WithTimeout(ctx, n.limits.Time)
+	limited, cancel := context.WithTimeout(ctx, n.Limits.Time)
 	defer cancel()
 	text, err := tool.Call(limited, tools.Call{ID: c.ID, Arguments: c.Arguments, Session: s.Session})
 	switch {
 	case err != nil && errors.Is(limited.Err(), context.DeadlineExceeded):
-		return result{fmt.Sprintf("error: the tool did not answer within %s", n.limits.Time), core.MessageFailed}
+		return result{fmt.Sprintf("error: the tool did not answer within %s", n.Limits.Time), core.MessageFailed}
 	case err != nil:
 		return result{"error: " + err.Error(), core.MessageFailed}
-	case len(text) > n.limits.Output:
-		return result{fmt.Sprintf("error: the result has %d bytes, over the limit of %d; ask for less", len(text), n.limits.Output), core.MessageFailed}
+	case len(text) > n.Limits.Output:
+		return result{fmt.Sprintf("error: the result has %d bytes, over the limit of %d; ask for less", len(text), n.Limits.Output), core.MessageFailed}
 	default:
 		return result{core.CleanText(text), core.MessageComplete}
 	}
@@ -157,13 +158,13 @@ func (n *ToolRunner) store(ctx context.Context, s state.AgentState, calls []core
 			Role: core.RoleTool, Content: results[i].text, Status: results[i].status, ToolCallID: c.ID, ToolName: c.Name,
 			Source: s.Run.Input.Source, RunID: s.Run.ID, CreatedAt: core.Now(),
 		}
-		m.TokenCount = n.counter.Message(m)
+		m.TokenCount = n.Counter.Message(m)
 		w.Messages = append(w.Messages, m)
 		w.Events = append(w.Events, core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventToolFinished, core.ToolFinishedData{
 			ToolCallID: c.ID, Status: m.Status, Preview: core.Clip(m.Content, previewBytes),
 		}))
 	}
-	written, err := n.journal.Append(ctx, w)
+	written, err := n.Journal.Append(ctx, w)
 	if err != nil {
 		return s, fmt.Errorf("store tool results: %w", err)
 	}

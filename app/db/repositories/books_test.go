@@ -38,6 +38,18 @@ func TestEvents(t *testing.T) {
 		if err != nil || len(got) != 2 || got[0].Seq != 4 || got[1].Seq != 5 {
 			t.Errorf("after 3, two: got %+v, %v, want 4 and 5", got, err)
 		}
+		runs, err := s.runs.List(t.Context(), ann(), id, core.PageQuery{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []int64{5, 1} { // newest first
+			if got, err := s.events.FirstOfRun(t.Context(), id, runs.Items[i].ID); err != nil || got != want {
+				t.Errorf("first of run %d: got %d, %v, want %d", i, got, err, want)
+			}
+		}
+		if got, err := s.events.FirstOfRun(t.Context(), id, core.NewID[core.RunID]()); err != nil || got != 0 {
+			t.Errorf("first of an unknown run: got %d, %v, want 0", got, err)
+		}
 		s.exec(t, "DELETE FROM session_events WHERE event_seq < 4") // the retention
 		bounds(4, 8)
 		_, err = s.events.After(t.Context(), "nonsense", 0, 1)

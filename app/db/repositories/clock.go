@@ -1,6 +1,7 @@
 package repositories
 
 import (
+	"database/sql/driver"
 	"fmt"
 	"time"
 
@@ -40,3 +41,6 @@ func (c *clockTime) Scan(v any) error {
 	}
 	return fmt.Errorf("a %T is not a time", v)
 }
+
+// Value makes gorm take it for a column.
+func (c clockTime) Value() (driver.Value, error) { return c.Time, nil }

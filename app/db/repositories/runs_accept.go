@@ -76,21 +76,20 @@ type facts struct {
 }
 
 const factsSQL = `SELECT
-	(SELECT COUNT(*) FROM runs WHERE session_id = @s AND status = 'queued'),
-	(SELECT COUNT(*) FROM runs WHERE session_id = @s AND status IN ('running', 'waiting')),
-	(SELECT id FROM runs WHERE session_id = @s AND status = 'queued' ORDER BY queue_seq LIMIT 1),
-	(SELECT id FROM runs WHERE session_id = @s AND client_message_id = @c),
-	(SELECT COUNT(*) FROM messages WHERE session_id = @s AND client_message_id = @c AND run_id IS NULL),
-	(SELECT id FROM messages WHERE session_id = @s AND on_path ORDER BY seq DESC LIMIT 1),
-	%s`
+	(SELECT COUNT(*) FROM runs WHERE session_id = @s AND status = 'queued') AS queued,
+	(SELECT COUNT(*) FROM runs WHERE session_id = @s AND status IN ('running', 'waiting')) AS active,
+	(SELECT id FROM runs WHERE session_id = @s AND status = 'queued' ORDER BY queue_seq LIMIT 1) AS next_id,
+	(SELECT id FROM runs WHERE session_id = @s AND client_message_id = @c) AS repeat_id,
+	(SELECT COUNT(*) FROM messages WHERE session_id = @s AND client_message_id = @c AND run_id IS NULL) AS taken,
+	(SELECT id FROM messages WHERE session_id = @s AND on_path ORDER BY seq DESC LIMIT 1) AS parent_id,
+	%s AS now`
 
 // facts looks at the session in one statement. An empty client message id is
 // known to nobody.
 func (j *journal) facts(clientMessageID string) (facts, error) {
 	var f facts
-	row := j.tx.Raw(fmt.Sprintf(factsSQL, clockSQL(j.tx, 0)),
-		sql.Named("s", j.session.ID), sql.Named("c", models.Ref(clientMessageID))).Row()
-	err := row.Scan(&f.Queued, &f.Active, &f.NextID, &f.RepeatID, &f.Taken, &f.ParentID, &f.Now)
+	err := j.tx.Raw(fmt.Sprintf(factsSQL, clockSQL(j.tx, 0)),
+		sql.Named("s", j.session.ID), sql.Named("c", models.Ref(clientMessageID))).Scan(&f).Error
 	return f, err
 }
 
