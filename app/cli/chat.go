@@ -55,7 +55,7 @@ func (p *program) runChat(ctx context.Context, s connection, agent string, id co
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
 	if width > 0 {
-		fmt.Fprintf(p.Out, "%s · %s · /help lists the commands, Ctrl-D leaves\n", session.Agent, s.how)
+		fmt.Fprintf(p.Out, "%s\nagent %s · /help lists the commands, Ctrl-D leaves\n", s.how, session.Agent)
 	}
 	if id != "" {
 		// B6: what a resumed session remembers.
