@@ -197,6 +197,14 @@ func TestMergeProperty(t *testing.T) {
 	})
 }
 
+func TestLongestToken(t *testing.T) {
+	t.Parallel()
+	counter, _ := shared()
+	if got, want := counter.LongestToken(); got != want {
+		t.Errorf("longest token: got %d bytes, want %d", got, want)
+	}
+}
+
 // FuzzText holds the counter against both other tokenizers.
 func FuzzText(f *testing.F) {
 	for _, k := range hardTexts() {

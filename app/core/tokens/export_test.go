@@ -51,3 +51,12 @@ func (c *Counter) Cached() int {
 
 // Builtin returns the built-in table.
 func Builtin() []ModelInfo { return builtin() }
+
+// LongestToken returns the length of the longest token, and what the heap takes it
+// to be.
+func (c *Counter) LongestToken() (got, want int) {
+	for token := range c.load().ranks {
+		got = max(got, len(token))
+	}
+	return got, maxToken
+}

@@ -5,6 +5,9 @@ import "math"
 // none is the rank of a pair that is not in the vocabulary.
 const none = math.MaxUint32
 
+// maxToken is the length of the longest token of cl100k_base, in bytes.
+const maxToken = 128
+
 // link is a boundary between two parts of a piece, in a doubly linked list. rank
 // is that of the token which this part and the next would make.
 type link struct {
@@ -45,8 +48,8 @@ func mergeCount(piece string, ranks map[string]int) int {
 // merge joins the pair, unless one of its parts has been merged with another
 // since it was offered.
 func (m *merger) merge(p pair) bool {
-	i := p.at
-	if m.links[i].rank != p.rank {
+	i := p.at()
+	if m.links[i].rank != p.rank() {
 		return false
 	}
 	gone := m.links[i].next
@@ -66,14 +69,14 @@ func (m *merger) offer(i int32) {
 	rank := m.rankOf(i)
 	m.links[i].rank = rank
 	if rank != none {
-		m.heap.push(pair{rank: rank, at: i})
+		m.heap.push(newPair(rank, i))
 	}
 }
 
 // rankOf returns the rank of the token that the part at i and the next one make.
 func (m *merger) rankOf(i int32) uint32 {
 	next := m.links[i].next
-	if next < 0 || m.links[next].next < 0 {
+	if next < 0 || m.links[next].next < 0 || m.links[next].next-i > maxToken {
 		return none
 	}
 	if rank, ok := m.ranks[m.piece[i:m.links[next].next]]; ok {
@@ -82,52 +85,63 @@ func (m *merger) rankOf(i int32) uint32 {
 	return none
 }
 
-// pair is a candidate: two neighbors, the first of which begins at at.
-type pair struct {
-	rank uint32
-	at   int32
-}
+// pair is a candidate: the rank of what two neighbors make in the upper half, and
+// where the first begins in the lower. The smallest is the one to be merged: the
+// lowest rank, the leftmost of equals.
+type pair uint64
 
-// pairHeap is a binary heap, the lowest rank on top, the leftmost of equals
-// first. It is typed because container/heap allocates at every push.
+func newPair(rank uint32, at int32) pair { return pair(rank)<<32 | pair(at) }
+
+func (p pair) rank() uint32 { return uint32(p >> 32) }
+func (p pair) at() int32    { return int32(p & math.MaxUint32) }
+
+// pairHeap is a heap with the smallest pair on top. Each has four children, which
+// share a cache line: twice as fast as two, and popping is where the time goes.
 type pairHeap []pair
 
-func (h pairHeap) less(a, b int) bool {
-	return h[a].rank < h[b].rank || h[a].rank == h[b].rank && h[a].at < h[b].at
-}
+const children = 4
 
 func (h *pairHeap) push(p pair) {
 	*h = append(*h, p)
 	s := *h
-	for i := len(s) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if !s.less(i, parent) {
-			return
+	i := len(s) - 1
+	for i > 0 {
+		parent := (i - 1) / children
+		if s[parent] <= p {
+			break
 		}
-		s[i], s[parent] = s[parent], s[i]
+		s[i] = s[parent]
 		i = parent
 	}
+	s[i] = p
 }
 
 func (h *pairHeap) pop() pair {
 	s := *h
-	top := s[0]
-	last := len(s) - 1
-	s[0] = s[last]
-	s = s[:last]
+	top, moved := s[0], s[len(s)-1]
+	s = s[:len(s)-1]
 	*h = s
-	for i := 0; ; {
-		child := 2*i + 1
-		if child >= len(s) {
-			return top
-		}
-		if child+1 < len(s) && s.less(child+1, child) {
-			child++
-		}
-		if !s.less(child, i) {
-			return top
-		}
-		s[i], s[child] = s[child], s[i]
-		i = child
+	if len(s) == 0 {
+		return top
 	}
+	i := 0
+	for {
+		first := children*i + 1
+		if first >= len(s) {
+			break
+		}
+		least := first
+		for j := first + 1; j < min(first+children, len(s)); j++ {
+			if s[j] < s[least] {
+				least = j
+			}
+		}
+		if s[least] >= moved {
+			break
+		}
+		s[i] = s[least]
+		i = least
+	}
+	s[i] = moved
+	return top
 }
