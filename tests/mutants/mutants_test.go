@@ -1,0 +1,136 @@
+package mutants_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// target is the package that is broken, seen from the root of the module.
+const target = "./app/core/contextwindow"
+
+// Each invariant of CONTEXT § 3 has a mutant that its own test kills, and so has
+// each rung of the ladder (CONTEXT § 4).
+func TestMutantsAreKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the package once for each mutant")
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := append(invariants(), rungs()...)
+	sound(t, root, all)
+	killed := make([]bool, len(all))
+	t.Run("each", func(t *testing.T) {
+		for i, m := range all {
+			t.Run(m.name, func(t *testing.T) {
+				t.Parallel()
+				killed[i] = m.kill(t, root)
+			})
+		}
+	})
+	t.Log(table(all, killed))
+}
+
+// sound fails unless all tests that must kill a mutant pass without one.
+func sound(t *testing.T, root string, all []mutant) {
+	t.Helper()
+	binary := build(t, root, "")
+	var names []string
+	for _, m := range all {
+		names = append(names, m.test)
+	}
+	if out, err := run(t, root, binary, strings.Join(names, "|")); err != nil {
+		t.Fatalf("the tests fail without a mutant: %v\n%s", err, out)
+	}
+}
+
+// kill builds the package with the mutant in it and reports whether its test fails.
+func (m mutant) kill(t *testing.T, root string) bool {
+	t.Helper()
+	out, err := run(t, root, build(t, root, m.overlay(t, root)), m.test)
+	switch exit := (*exec.ExitError)(nil); {
+	case err == nil && strings.Contains(out, "no tests to run"):
+		t.Errorf("there is no test %s", m.test)
+	case err == nil:
+		t.Errorf("%s: %s lets it live", m.name, m.test)
+	case !errors.As(err, &exit):
+		t.Errorf("run %s: %v", m.test, err)
+	case !strings.Contains(out, "--- FAIL: "+m.test) && !strings.Contains(out, "panic: "):
+		t.Errorf("%s ended otherwise than by a failed test: %v\n%s", m.test, err, out)
+	default:
+		return true
+	}
+	return false
+}
+
+// overlay writes the mutated file and returns the file that tells the compiler.
+func (m mutant) overlay(t *testing.T, root string) string {
+	t.Helper()
+	path := filepath.Join(root, target, m.file)
+	source, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(source), m.old); n != 1 {
+		t.Fatalf("%s has this text %d times, want once; the code has changed, so give the mutant its new place:\n%s", m.file, n, m.old)
+	}
+	mutated := filepath.Join(t.TempDir(), m.file)
+	if err := os.WriteFile(mutated, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(map[string]map[string]string{"Replace": {path: mutated}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay := filepath.Join(t.TempDir(), "overlay.json")
+	if err := os.WriteFile(overlay, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return overlay
+}
+
+// build compiles the package's tests and returns the program; an empty overlay is
+// the package as it is. A mutant that does not compile proves nothing.
+func build(t *testing.T, root, overlay string) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "contextwindow.test")
+	args := []string{"test", "-c", "-vet=off", "-o", binary}
+	if overlay != "" {
+		args = append(args, "-overlay", overlay)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", append(args, target)...)
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("does not compile: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// run runs the tests that match and returns what they said.
+func run(t *testing.T, root, binary, tests string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), binary, "-test.run=^("+tests+")$", "-test.timeout=5m", "-rapid.nofailfile", "-rapid.shrinktime=1ms")
+	cmd.Dir = filepath.Join(root, target)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// table returns who kills what, a line a mutant.
+func table(all []mutant, killed []bool) string {
+	var b strings.Builder
+	for i, m := range all {
+		by := "LIVES, although it should be killed by " + m.test
+		if killed[i] {
+			by = m.test
+		}
+		fmt.Fprintf(&b, "\n%-56s → %s", m.name, by)
+	}
+	return b.String()
+}

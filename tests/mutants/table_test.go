@@ -1,0 +1,93 @@
+package mutants_test
+
+// mutant is one small fault.
+type mutant struct {
+	name string // what is wrong with it
+	test string // that must fail
+	file string // of the package
+	old  string // found exactly once there
+	new  string
+}
+
+// invariants are a mutant and more for each invariant of CONTEXT § 3.
+func invariants() []mutant {
+	return []mutant{
+		{
+			"1: the answer's reserve is given to the prompt", "TestInvariant1NeverLargerThanUsable", "plan.go",
+			"p.limit = p.b.Usable", "p.limit = p.b.Window",
+		},
+		{
+			"1: a masked result costs nothing", "TestInvariant1NeverLargerThanUsable", "plan.go",
+			"core.PlaceMasked, p.r.of(maskTokens)", "core.PlaceMasked, 0",
+		},
+		{
+			"2: nothing says what is left out", "TestInvariant2EveryMessageInOnePlace", "prompt.go",
+			"if n == 0 {", "if n >= 0 {",
+		},
+		{
+			"3: the cursor goes one message too far", "TestInvariant3CursorOnlyForwardAndOnlyOverWhatWasRead", "ladder.go",
+			"ThroughSeq: last.Seq,", "ThroughSeq: last.Seq + 1,",
+		},
+		{
+			"4: a result without its call is sent as one", "TestInvariant4NoCallWithoutResult", "plan.go",
+			"orphans[it.ID] = true", "orphans[it.ID] = false",
+		},
+		{
+			"4: results in the order in which they came", "TestInvariant4NoCallWithoutResult", "prompt.go",
+			"return s.CallID == call && !s.Orphan", "return !s.Orphan",
+		},
+		{
+			"5: the user's message is shortened with the others", "TestInvariant5LatestUserMessage", "fit.go",
+			"p.shorten(p.run[1:], low)", "p.shorten(p.run, low)",
+		},
+		{
+			"6: where a compaction landed is forgotten", "TestInvariant6LandsAndStaysQuiet", "trigger.go",
+			"t = max(t, l.Tokens+share(resetShare, p.b.Trigger))", "t = max(t, 0)",
+		},
+		{
+			"7: old results are masked without being decided", "TestInvariant7PrefixIsStable", "plan.go",
+			"it.Role == core.RoleTool && it.Seq <= p.state.MaskedThrough",
+			"it.Role == core.RoleTool && (it.Seq <= p.state.MaskedThrough || len(p.in.Run) > 0 && it.Seq < p.in.Run[0].Seq)",
+		},
+		{
+			"8: whether a policy summarizes is not asked", "TestInvariant8OffNeverSummarizes", "ladder.go",
+			"return p.in.Policy.summarizes() && (", "return (",
+		},
+		{
+			"9: nobody speaks before the assistant", "TestInvariant9FirstMessageIsTheUsers", "prompt.go",
+			"if len(p.Messages) > 0 && p.Messages[0].Role", "if len(p.Messages) < 0 && p.Messages[0].Role",
+		},
+		{
+			"10: the share trigger fires at half", "TestInvariant10UnderTheTriggerNothingChanges", "trigger.go",
+			"f.share = p.total > threshold", "f.share = p.total > threshold/2",
+		},
+		{
+			"10: a shortening without need", "TestInvariant10UnderTheTriggerNothingChanges", "prompt.go",
+			"Role: s.Role, Content: m.Content, Parts", "Role: s.Role, Content: clip(m.Content, 5_000), Parts",
+		},
+	}
+}
+
+// rungs are a mutant and more for each rung of the ladder that is the plan's.
+func rungs() []mutant {
+	return []mutant{
+		{"rung 1: masked for any gain", "TestRung1MasksOldToolResults", "ladder.go", "const minMaskGain = 0.2", "const minMaskGain = 0.1"},
+		{"rung 1: the newest result is masked", "TestRung1IsEnough", "ladder.go", "return p.history[i].Seq - 1", "return p.history[len(p.history)-1].Seq"},
+		{"rung 2: a turn is split", "TestSlidingNeverSplitsATurn", "ladder.go", "if i > 0 && it.Role == core.RoleUser {", "if i > 0 && it.Role != core.RoleTool {"},
+		{"rung 2: a turn fewer is kept", "TestSlidingKeepsTen", "ladder.go", "deeper(p.cutKeeping(p.in.Policy.MinRecent), 2)", "deeper(p.cutKeeping(p.in.Policy.MinRecent-2), 2)"},
+		{"rung 2: the summary's own size is forgotten", "TestRung2Summarizes", "ladder.go", "return p.total - p.summarySize() + p.b.SummaryLimit + p.r.of(summaryWrap)", "return p.total - p.summarySize()"},
+		{"rung 3: does not say that it is one", "TestRung3BelowKeepAtLeast", "ladder.go", "	if rung == 3 {", "	if rung > 3 {"},
+		{"rung 4: a summary may fill the prompt", "TestRung4CutsASummaryOverItsShare", "ladder.go", "p.cutSummary(p.b.SummaryLimit)", "p.cutSummary(p.limit)"},
+		{"rung 4: a cut outlives its summary", "TestRung4CutsASummaryOverItsShare", "plan.go", "p.state.SummaryCut = 0 // it was for the summary before", ""},
+		{"rung 6: the head of a message only", "TestRung6ShortensTheUsersMessage", "shorten.go", "const headShare = 2.0 / 3", "const headShare = 1.0"},
+		{"rung 7: the newest of the tail go too", "TestRung7LeavesOutTheOldest", "fit.go", "if least <= p.b.Landing {", "if least <= 0 {"},
+		{"rung 7: a run's rounds go one by one", "TestRung7LeavesOutOldRounds", "fit.go", "if least <= p.b.Landing {", "if least <= p.limit {"},
+		{"rung 8: a refused prompt changes the state", "TestRung8NamesTheCulprit", "ladder.go", "		p.floor()\n		return\n", "		p.floor()\n"},
+		{"B1: N + 1 messages", "TestBudgetTriggersOnMessagesOrTokens", "trigger.go", "f.messages = allowed && count >= n", "f.messages = allowed && count > n"},
+		{"B5: below min_recent_messages + 4", "TestBudgetNeverBelow", "trigger.go", "pol.AutoSummarize && count >= pol.NeverBelow", "pol.AutoSummarize"},
+		{"R3: auto_summarize stops it", "TestUnsummarizedForces", "ladder.go", "if p.in.Force || f.unsummarized {", "if p.in.Force {"},
+		{"W5: at the trigger", "TestShareTriggerToTheToken", "trigger.go", "f.share = p.total > threshold", "f.share = p.total >= threshold"},
+		{"§ 8: the fence can be closed", "TestFenceCannotBeClosedFromInside", "prompt.go", "`(?i)<(", "`<("},
+		{"§ 10 row 15: a smaller window's cuts stay", "TestRow15SwitchToASmallerWindow", "state.go", "s.Landed.Window < window", "s.Landed.Window < 0"},
+	}
+}
