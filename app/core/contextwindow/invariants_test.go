@@ -178,17 +178,43 @@ func TestInvariant5LatestUserMessage(t *testing.T) {
 			if m.Content == want.Content {
 				return
 			}
-			alone := int(math.Ceil(float64(want.TokenCount+sh.in.System+cw.ListOverhead+sh.in.Tools) * sh.in.Factor))
-			for _, s := range sh.d.Run[1:] { // the newest tool round cannot be taken from the prompt
-				alone += s.Size
-			}
-			if slack := 400 * int(sh.in.Factor+1); alone+slack < sh.d.Budget.Usable {
-				rt.Fatalf("the user's message (%d tokens) was shortened though it fits %d", want.TokenCount, sh.d.Budget.Usable)
+			if got := alone(sh, want); sh.d.Compacted && got < sh.d.Budget.Usable {
+				rt.Fatalf("the user's message (%d tokens) was shortened though all that must be with it has %d of %d", want.TokenCount, got, sh.d.Budget.Usable)
 			}
 			return
 		}
 		rt.Fatalf("the latest user message is not in the prompt")
 	})
+}
+
+// alone returns what the prompt has at most when only what cannot be taken from it
+// is there with the user's message: pinned messages and the shortest form of the
+// newest tool round, with the texts that say so.
+func alone(sh shot, user core.Message) int {
+	n := user.TokenCount + sh.in.System + cw.ListOverhead + sh.in.Tools + 300
+	last := 0
+	for i, it := range sh.in.Run {
+		if it.Role == core.RoleAssistant {
+			last = i
+		}
+	}
+	for i, s := range sh.d.Run[1:] {
+		switch {
+		case s.Pinned:
+			n += s.Tokens + 50
+		case i+1 >= last:
+			n += min(s.Tokens, 96+80*len(s.Calls)) + 32*s.Missing + 1
+		}
+	}
+	for _, s := range sh.d.Pinned {
+		n += s.Tokens + 50
+	}
+	for _, s := range sh.d.History {
+		if s.Pinned && !s.Note {
+			n += s.Tokens + 50
+		}
+	}
+	return int(math.Ceil(float64(n) * sh.in.Factor))
 }
 
 // CONTEXT § 3, invariant 6; § 10 row 1.
@@ -270,6 +296,9 @@ func TestInvariant9FirstMessageIsTheUsers(t *testing.T) {
 // CONTEXT § 3, invariant 10; W5, W12 (short conversation).
 func TestInvariant10UnderTheTriggerNothingChanges(t *testing.T) {
 	every(t, func(rt *rapid.T, sh shot) {
+		if len(sh.orders)+len(sh.d.Rungs) > 0 && fresh(sh) && under(sh) {
+			rt.Fatalf("under all triggers and compacted: orders %+v, rungs %v, %q", sh.orders, sh.d.Rungs, sh.d.Reasons)
+		}
 		raw, _ := json.Marshal(sh.s.state)
 		if sh.s.summary.Version > 0 || string(raw) != "{}" || len(sh.d.Rungs) > 0 {
 			return
@@ -286,6 +315,30 @@ func TestInvariant10UnderTheTriggerNothingChanges(t *testing.T) {
 			rt.Fatalf("system blocks %q, want %q", sh.prompt.System, want)
 		}
 	})
+}
+
+// fresh reports whether nothing had been compacted before this prompt.
+func fresh(sh shot) bool { return sh.started.Version == 0 && string(sh.stateIn.Encode()) == "{}" }
+
+// under reports whether the whole conversation is under every trigger, counted
+// without the plan's help and rather too large.
+func under(sh shot) bool {
+	p, b := sh.s.policy, sh.d.Budget
+	all, tail, count := float64(sh.in.System+cw.ListOverhead+sh.in.Tools+24), 0.0, 0
+	for i, m := range sh.s.log {
+		if m.Role == core.RoleSystem {
+			continue
+		}
+		size := float64(m.TokenCount+16+32*len(m.ToolCalls)) + 1/sh.in.Factor
+		all += size
+		if i < sh.s.runStart {
+			tail += size
+			count++
+		}
+	}
+	below := func(n, trigger int) bool { return trigger == 0 || n < trigger }
+	return int(all*sh.in.Factor)+4 <= b.Trigger && below(count, p.MaxMessages) && below(count, p.MaxUnsummarized) &&
+		(p.WindowMessages == 0 || count <= p.WindowMessages) && below(int(tail*sh.in.Factor)+1, p.MaxTokens)
 }
 
 // naive is a chat backend without context management; it knows only that calls
