@@ -26,8 +26,13 @@ func (r *Messages) Get(ctx context.Context, scope core.Scope, session core.Sessi
 	if err := known("session", session); err != nil {
 		return core.Message{}, err
 	}
+	// The session is compared here: asked for both, a planner may prefer to look
+	// through all messages of the session.
 	var row models.Message
-	err := r.db.WithContext(ctx).Scopes(within(scope, session)).Where("id = ?", id).Take(&row).Error
+	err := r.db.WithContext(ctx).Scopes(ownedBy(scope, session)).Where("id = ?", id).Take(&row).Error
+	if err == nil && row.SessionID != string(session) {
+		err = gorm.ErrRecordNotFound
+	}
 	if err != nil {
 		return core.Message{}, failure(err, "message", id)
 	}
@@ -49,7 +54,7 @@ func (r *Messages) GetMessagesAfter(ctx context.Context, scope core.Scope, sessi
 		return nil, err
 	}
 	list, err := r.conversation(ctx, scope, session, func(db *gorm.DB) *gorm.DB {
-		return db.Where("seq > (SELECT m.seq FROM messages m WHERE m.id = ? AND m.session_id = ?)", after, session)
+		return db.Where("seq > (SELECT CASE WHEN m.session_id = ? THEN m.seq END FROM messages m WHERE m.id = ?)", session, after)
 	})
 	if err == nil && len(list) == 0 {
 		_, err = r.Get(ctx, scope, session, after)

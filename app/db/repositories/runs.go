@@ -39,7 +39,7 @@ func runsOf(scope core.Scope) func(*gorm.DB) *gorm.DB {
 	return func(db *gorm.DB) *gorm.DB {
 		db = db.Where("owner = ?", scope.Owner)
 		if scope.User != "" {
-			db = db.Where("session_id IN (SELECT id FROM sessions WHERE user_id = ?)", scope.User)
+			db = db.Where("EXISTS (SELECT 1 FROM sessions WHERE sessions.id = runs.session_id AND sessions.user_id = ?)", scope.User)
 		}
 		return db
 	}

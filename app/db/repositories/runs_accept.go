@@ -198,8 +198,8 @@ func (j *journal) repeated(id models.Ref) (core.Accepted, error) {
 // inLog returns a message of the session, nil if the log does not have it.
 func (j *journal) inLog(id core.MessageID) (*core.Message, error) {
 	var rows []models.Message
-	err := j.tx.Where("session_id = ? AND id = ?", j.session.ID, id).Limit(1).Find(&rows).Error
-	if err != nil || len(rows) == 0 {
+	err := j.tx.Where("id = ?", id).Limit(1).Find(&rows).Error
+	if err != nil || len(rows) == 0 || rows[0].SessionID != j.session.ID {
 		return nil, err
 	}
 	m, err := rows[0].Core()

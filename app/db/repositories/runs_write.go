@@ -106,12 +106,12 @@ func (j *journal) fence(w core.RunWrite) (core.Run, error) {
 	}
 	var row models.Run
 	res := j.tx.Model(&row).Clauses(clause.Returning{}).
-		Where("id = ? AND session_id = ? AND attempt = ? AND status = 'running'", w.RunID, j.session.ID, w.Attempt).
+		Where("id = ? AND attempt = ? AND status = 'running'", w.RunID, w.Attempt).
 		UpdateColumns(changes)
 	if res.Error != nil {
 		return core.Run{}, res.Error
 	}
-	if res.RowsAffected == 0 {
+	if res.RowsAffected == 0 || row.SessionID != j.session.ID {
 		return core.Run{}, stale(w.RunID)
 	}
 	return row.Core()
@@ -191,7 +191,9 @@ func withIDs(messages []core.Message) []core.Message {
 }
 
 // logged returns those of the messages that the log has, and the last message on
-// the path.
+// the path. Ids alone are asked for, not the session: with both a planner may
+// prefer to look through all messages of the session, as PostgreSQL does until it
+// has statistics.
 func (j *journal) logged(messages []core.Message) (map[core.MessageID]core.Message, core.MessageID, error) {
 	ids := make([]core.MessageID, 0, len(messages))
 	for _, m := range messages {
@@ -201,8 +203,8 @@ func (j *journal) logged(messages []core.Message) (map[core.MessageID]core.Messa
 		ids = append(ids, m.ID)
 	}
 	var rows []models.Message
-	err := j.tx.Where("session_id = ? AND (id IN ? OR id = (SELECT l.id FROM messages l WHERE l.session_id = ? AND l.on_path ORDER BY l.seq DESC LIMIT 1))",
-		j.session.ID, ids, j.session.ID).Order("seq").Find(&rows).Error
+	err := j.tx.Where("id IN ? OR id = (SELECT l.id FROM messages l WHERE l.session_id = ? AND l.on_path ORDER BY l.seq DESC LIMIT 1)",
+		ids, j.session.ID).Order("seq").Find(&rows).Error
 	if err != nil {
 		return nil, "", err
 	}
@@ -212,6 +214,9 @@ func (j *journal) logged(messages []core.Message) (map[core.MessageID]core.Messa
 		m, err := row.Core()
 		if err != nil {
 			return nil, "", err
+		}
+		if row.SessionID != j.session.ID {
+			return nil, "", core.Errorf(core.ErrConflict, "message %s belongs to another session", m.ID)
 		}
 		known[m.ID] = m
 		if m.OnPath {

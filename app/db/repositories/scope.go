@@ -33,7 +33,15 @@ func visible(scope core.Scope) func(*gorm.DB) *gorm.DB {
 // one session in the scope.
 func within(scope core.Scope, id core.SessionID) func(*gorm.DB) *gorm.DB {
 	return func(db *gorm.DB) *gorm.DB {
-		db = db.Where("session_id = ? AND owner = ?", id, scope.Owner)
+		return ownedBy(scope, id)(db.Where("session_id = ?", id))
+	}
+}
+
+// ownedBy narrows a question to rows of the scope's owner, and to nothing if the
+// session is not the scope's user's.
+func ownedBy(scope core.Scope, id core.SessionID) func(*gorm.DB) *gorm.DB {
+	return func(db *gorm.DB) *gorm.DB {
+		db = db.Where("owner = ?", scope.Owner)
 		if scope.User != "" {
 			db = db.Where("EXISTS (SELECT 1 FROM sessions WHERE sessions.id = ? AND sessions.user_id = ?)", id, scope.User)
 		}

@@ -70,7 +70,7 @@ func (j *journal) activate(s core.Summary) (int, error) {
 	s = j.numbered(s, last+1)
 	if s.Kind == core.SummaryRolling {
 		err := j.tx.Model(&models.Summary{}).
-			Where("session_id = ? AND kind = ? AND state = ?", j.session.ID, core.SummaryRolling, core.SummaryActive).
+			Where("session_id = ? AND kind = 'rolling' AND state = 'active'", j.session.ID). // as the index says it
 			UpdateColumn("state", core.SummaryDropped).Error
 		if err != nil {
 			return 0, err
