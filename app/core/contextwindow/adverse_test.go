@@ -3,6 +3,7 @@ package contextwindow_test
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -75,11 +76,15 @@ func (a *adverse) drawTurn(rt *rapid.T, rounds int) {
 	}
 	a.user(size("user"))
 	for range rounds {
+		huge := rapid.SampledFrom([]int{0, 0, 0, 300, 30_000}).Draw(rt, "arguments")
 		results := make([]int, rapid.IntRange(1, 3).Draw(rt, "parallel"))
 		for i := range results {
 			results[i] = size("result")
 		}
 		a.round(results...)
+		m := &a.log[len(a.log)-len(results)-1]
+		m.ToolCalls[0].Arguments += strings.Repeat(" ", 4*huge)
+		m.TokenCount += huge
 		if rapid.IntRange(0, 20).Draw(rt, "lost") == 0 && len(results) > 1 {
 			a.log[len(a.log)-1].ToolCallID = rapid.SampledFrom([]string{"", "nobody", "call_1"}).Draw(rt, "whose")
 		}
@@ -152,6 +157,10 @@ func TestPlanSurvivesAnything(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		a := drawAdverse(rt)
 		in, d, state := a.settled(rt)
+		before := in.State.Encode()
+		if d2, state2 := cw.Plan(in); !cmp.Equal(d, d2) || !cmp.Equal(state, state2) || string(before) != string(in.State.Encode()) {
+			rt.Fatalf("the same input gives another plan, or the plan changed its input")
+		}
 		if d.Floor != nil {
 			a.checkFloor(rt, in, d)
 			return

@@ -52,31 +52,24 @@ func largeInputs(t testing.TB, n int) map[string]cw.Input {
 }
 
 // Plan runs before every model call: over 20,000 messages it takes milliseconds,
-// whatever the ladder has to do. Ten times the messages take about ten times as
-// long; a plan that goes over all of them again for each would take a hundred.
-func TestPlanIsLinear(t *testing.T) {
+// whatever the ladder has to do. The bound leaves room for a busy machine under the
+// race detector; a plan that goes over all messages for each of them took minutes.
+func TestPlanOverTwentyThousandMessages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures time")
 	}
-	small, big := largeInputs(t, 2_000), largeInputs(t, 20_000)
-	for name := range small {
-		a, b := fastest(small[name]), fastest(big[name])
-		t.Logf("%-24s 2,000 messages %8s   20,000 messages %8s", name, a, b)
-		if b > 40*a && b > 50*time.Millisecond || b > time.Second {
-			t.Errorf("%s: 2,000 messages take %s, 20,000 take %s", name, a, b)
+	for name, in := range largeInputs(t, 20_000) {
+		least := time.Hour
+		for range 3 {
+			start := time.Now()
+			cw.Plan(in)
+			least = min(least, time.Since(start))
+		}
+		t.Logf("%-24s %s", name, least)
+		if least > 2*time.Second {
+			t.Errorf("%s: took %s, want milliseconds", name, least)
 		}
 	}
-}
-
-// fastest returns the least time of a few plans.
-func fastest(in cw.Input) time.Duration {
-	least := time.Hour
-	for range 5 {
-		start := time.Now()
-		cw.Plan(in)
-		least = min(least, time.Since(start))
-	}
-	return least
 }
 
 func BenchmarkPlan(b *testing.B) {

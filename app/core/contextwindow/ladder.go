@@ -153,21 +153,21 @@ func (p *planner) bursts(cut int) bool {
 
 // orderThrough returns the order for the first cut messages of the history.
 func (p *planner) orderThrough(cut, rung int, f fired) *Order {
-	tokens := p.in.Summary.Tokens
+	added := 0
 	for _, it := range p.in.History[:cut] {
-		tokens += it.Tokens
+		added += it.Tokens
 	}
-	if tokens-p.in.Summary.Tokens < worthSummarizing && !p.in.Force {
+	if added < worthSummarizing && !p.in.Force {
 		return nil
 	}
-	limit := max(min(p.r.back(p.b.SummaryLimit), tokens/2), 1)
+	limit := max(min(p.r.back(p.b.SummaryLimit), p.in.Summary.Tokens+added/2), 1)
 	if rung == 3 {
 		p.reason("fewer than %d recent messages are kept: more do not fit", p.in.Policy.MinRecent)
 	}
 	first, last := p.in.History[0], p.in.History[cut-1]
 	return &Order{
 		FromID: first.ID, FromSeq: first.Seq, ThroughID: last.ID, ThroughSeq: last.Seq,
-		Messages: cut, Tokens: tokens, Limit: limit, AskFor: min(p.in.Policy.SummaryAskTokens, limit),
+		Messages: cut, Tokens: p.in.Summary.Tokens + added, Limit: limit, AskFor: min(p.in.Policy.SummaryAskTokens, limit),
 		Trigger: f.name(p.in.Force), Rung: rung,
 	}
 }

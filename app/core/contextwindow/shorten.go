@@ -104,7 +104,7 @@ const maxGuesses = 8
 
 // nTokens guesses how much of text has n tokens until the guess is between 90 %
 // of n and n. The first guess is small, and the next ones follow the text's own
-// density, so that a long text is not counted as a whole.
+// density, in steps, so that a long text is not counted as a whole.
 func nTokens(text string, n int, count counter, cut func(string, int) string) string {
 	if n <= 0 {
 		return ""
@@ -122,7 +122,8 @@ func nTokens(text string, n int, count counter, cut func(string, int) string) st
 		if low == size && got >= n*9/10 {
 			break
 		}
-		size = min(max(size*(n*19/20)/max(got, 1), low+1), high)
+		next := min(size*(n*19/20)/max(got, 1), 4*size) // the text may be denser further on
+		size = min(max(next, low+1), high)
 	}
 	return best
 }

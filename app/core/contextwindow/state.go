@@ -104,8 +104,8 @@ func (s PromptState) whole(id core.MessageID) PromptState {
 	return s
 }
 
-// behind returns the state without what the cursor has passed; items are those
-// still in front of it.
+// behind returns the state without what the cursor has passed or what is left out
+// anyway; items are those in front of the cursor.
 func (s PromptState) behind(cursor int64, items []Item) PromptState {
 	if s.MaskedThrough <= cursor {
 		s.MaskedThrough = 0
@@ -119,7 +119,7 @@ func (s PromptState) behind(cursor int64, items []Item) PromptState {
 	s.LeftOut = ranges
 	var short map[core.MessageID]int
 	for _, it := range items {
-		if n, ok := s.Shortened[it.ID]; ok {
+		if n, ok := s.Shortened[it.ID]; ok && !s.leftOut(it.Seq) {
 			if short == nil {
 				short = map[core.MessageID]int{}
 			}

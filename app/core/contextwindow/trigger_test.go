@@ -134,6 +134,12 @@ func TestSlidingKeepsTen(t *testing.T) {
 	if o.Limit != 150 || o.AskFor != 150 || o.Tokens != 300 {
 		t.Errorf("got limit %d, asks for %d, replaces %d, want 150, 150, 300", o.Limit, o.AskFor, o.Tokens)
 	}
+	// An old summary is not squeezed for a few new messages.
+	in := c.between(preset(t, "sliding"), 128_000)
+	in.Summary = cw.ActiveSummary{Version: 1, Tokens: 450}
+	if d, _ = cw.Plan(in); d.Summarize == nil || d.Summarize.Limit != 500 || d.Summarize.Tokens != 750 {
+		t.Errorf("got %+v, want a limit of 500 for 750 tokens", d.Summarize)
+	}
 	d, _ = cw.Plan(new(talk).turns(8, 500).between(preset(t, "sliding"), 128_000))
 	if d.Summarize == nil || d.Summarize.Limit != 500 || d.Summarize.AskFor != 300 {
 		t.Errorf("got %+v, want a limit of 500 and 300 asked for", d.Summarize)
