@@ -1,6 +1,11 @@
 package core
 
-import "github.com/google/uuid"
+import (
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/google/uuid"
+)
 
 // Identifiers are UUIDv7 in their 36 character text form, so that they sort by
 // the time they were made. Each kind is its own type: a run's id cannot be
@@ -36,4 +41,20 @@ func ValidID[T ~string](id T) bool {
 	}
 	_, err := uuid.Parse(string(id))
 	return err == nil
+}
+
+// DraftID returns the id of the message that an attempt of the run writes while
+// the log holds position messages of the run after its question. It follows from
+// these alone, so that the text of an attempt that was lost can be taken back
+// (message.discarded) by those who were told nothing else of it.
+func (r Run) DraftID(attempt, position int) MessageID {
+	sum := sha256.Sum256(fmt.Appendf(nil, "draft %s %d %d", r.ID, attempt, position))
+	var id uuid.UUID
+	copy(id[:], sum[:])
+	if run, err := uuid.Parse(string(r.ID)); err == nil {
+		copy(id[:6], run[:6]) // the time: it sorts beside its run
+	}
+	const version, variant = 0x70, 0x80 // 7 and RFC 9562, as of other ids
+	id[6], id[8] = id[6]&0x0f|version, id[8]&0x3f|variant
+	return MessageID(id.String())
 }

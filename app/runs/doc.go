@@ -30,6 +30,7 @@
 //
 // A run whose process died is executed again, by its restart at once, by others
 // when its lease has passed. The engine continues where the log ends. Text of a
-// message that was on its way is taken back with message.discarded, as far as it
-// was saved; if the run was to be canceled, it is kept as its answer.
+// message that was on its way is taken back with message.discarded, also if
+// nothing of it was saved: core.Run.DraftID tells the message's id. If the run was
+// to be canceled, what was saved is kept as its answer.
 package runs

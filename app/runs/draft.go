@@ -2,6 +2,7 @@ package runs
 
 import (
 	"encoding/json"
+	"slices"
 
 	"bobbin/app/core"
 )
@@ -34,6 +35,25 @@ type execState struct {
 	text    []byte         // of the message so far
 	unsaved bool           // there is more than what was saved
 	ended   bool           // an end was written
+	cleared bool           // the texts of the attempts before this one were taken back
+}
+
+// mostLost bounds how many lost attempts have their text taken back again: one of
+// them may have died before it could do so for those before it.
+const mostLost = 16
+
+// lostTexts returns the messages that attempts before this one may have shown a
+// part of: the one that was saved, and those that they were about to write as the
+// run's own log is now.
+func lostTexts(run core.Run, saved core.MessageID, own []core.Message) []core.MessageID {
+	var ids []core.MessageID
+	for attempt := max(1, run.Attempt-mostLost); attempt < run.Attempt; attempt++ {
+		ids = append(ids, run.DraftID(attempt, len(own)))
+	}
+	if saved != "" && !slices.Contains(ids, saved) {
+		ids = append(ids, saved)
+	}
+	return slices.DeleteFunc(ids, func(id core.MessageID) bool { return contains(own, id) })
 }
 
 // add puts a piece of the message on its way where it belongs. A piece that

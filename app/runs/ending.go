@@ -42,6 +42,13 @@ func (s *Service) ending(run core.Run, own []core.Message, end core.RunEnd) core
 		}
 	}
 	d := s.journal.draft(run.ID)
+	if !s.journal.cleared(run.ID) { // it was not executed
+		for _, id := range lostTexts(run, "", own) {
+			if id != d.Message {
+				w.Events = append(w.Events, discarded(run, id, interrupted))
+			}
+		}
+	}
 	if d.Message == "" || contains(own, d.Message) {
 		return w
 	}
@@ -103,6 +110,10 @@ func (s *Service) message(run core.Run, role core.Role, content string) core.Mes
 		Source: run.Input.Source, RunID: run.ID, CreatedAt: core.Now(),
 	}
 }
+
+// interrupted is why the text of an attempt is taken back that did not live to
+// finish it.
+const interrupted = "interrupted"
 
 // discarded takes the text of a message back.
 func discarded(run core.Run, id core.MessageID, reason string) core.Event {

@@ -145,13 +145,23 @@ func (j *Journal) draft(run core.RunID) draft {
 	return draft{Message: s.message, Text: string(s.text)}
 }
 
-// drop forgets the run's message on its way.
-func (j *Journal) drop(run core.RunID) {
+// clear forgets the text that an attempt before this one has saved: it is taken
+// back now.
+func (j *Journal) clear(run core.RunID) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if s := j.runs[run]; s != nil {
 		s.forget(s.message)
+		s.cleared = true
 	}
+}
+
+// cleared reports whether clear was called for the present attempt.
+func (j *Journal) cleared(run core.RunID) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s := j.runs[run]
+	return s != nil && s.cleared
 }
 
 // saveDrafts saves what the runs have said since the last time.

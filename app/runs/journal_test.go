@@ -116,8 +116,62 @@ func TestTextOfALostAttempt(t *testing.T) {
 				synctest.Wait()
 				p.wantStatus(t, run, c.status)
 				p.wantTexts(t, c.log...)
-				if got := slices.Contains(p.types(), core.EventMessageDiscarded); got != c.taken {
+				if got := slices.Contains(p.discarded(), "m1"); got != c.taken {
 					t.Errorf("got message.discarded %v, want %v", got, c.taken)
+				}
+			})
+		})
+	}
+}
+
+// ENGINE, "message.discarded takes back the partial text of a lost attempt": also
+// what was shown in the last moment and not saved, and by an attempt that died
+// before it could take back the text of the one before it.
+func TestUnsavedTextOfALostAttemptIsTakenBack(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name     string
+		attempts int // that are lost
+		logged   int // messages of the run in the log
+		cancel   bool
+	}{
+		{"first words", 1, 0, false},
+		{"after a tool", 1, 2, false},
+		{"died again", 3, 0, false},
+		{"was to be canceled", 1, 0, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			simulate(t, func(t *testing.T) {
+				db := runstest.New()
+				dead := newProcess(t, db, "w", runs.Limits{}, answer)
+				dead.dead = true
+				run := dead.accept(t, "hello")
+				store := db.RunStore()
+				for range c.logged {
+					if _, err := store.Write(t.Context(), write(run, message(run, core.RoleAssistant, "one moment"))); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if c.cancel {
+					if _, _, err := store.RequestCancel(t.Context(), ann, run.ID); err != nil {
+						t.Fatal(err)
+					}
+				}
+				var want []core.MessageID
+				for attempt := 1; attempt <= c.attempts; attempt++ {
+					if attempt > 1 { // its process dies before it can do anything
+						if _, err := store.TakeOver(t.Context(), "w", true, 10); err != nil {
+							t.Fatal(err)
+						}
+					}
+					want = append(want, run.DraftID(attempt, c.logged))
+				}
+				p := newProcess(t, db, "w", runs.Limits{}, answer)
+				p.session = dead.session
+				p.run(t)
+				synctest.Wait()
+				if got := p.discarded(); !slices.Equal(got, want) {
+					t.Errorf("got %v taken back, want %v", got, want)
 				}
 			})
 		})

@@ -78,22 +78,23 @@ func (s *Service) execute(ctx context.Context, x *execution) verdict {
 	return verdict{err: err, cause: context.Cause(ctx)}
 }
 
-// discardLost takes back the text that an attempt before this one left behind: a
+// discardLost takes back the texts that attempts before this one left behind: a
 // new attempt writes a new message.
 func (s *Service) discardLost(ctx context.Context, run core.Run) {
 	d := s.journal.draft(run.ID)
-	if d.Message == "" {
+	s.journal.clear(run.ID)
+	if run.Attempt == 1 && d.Message == "" {
 		return
 	}
-	s.journal.drop(run.ID)
 	own, err := s.history(ctx, run)
-	if err == nil && !contains(own, d.Message) {
-		_, err = s.journal.Append(ctx, core.RunWrite{
-			RunID: run.ID, SessionID: run.SessionID, Attempt: run.Attempt,
-			Events: []core.Event{discarded(run, d.Message, "interrupted")},
-		})
+	w := core.RunWrite{RunID: run.ID, SessionID: run.SessionID, Attempt: run.Attempt}
+	for _, id := range lostTexts(run, d.Message, own) {
+		w.Events = append(w.Events, discarded(run, id, interrupted))
 	}
-	if err == nil {
+	if err == nil && len(w.Events) > 0 {
+		_, err = s.journal.Append(ctx, w)
+	}
+	if err == nil && d.Message != "" {
 		err = s.journal.store.SavePartial(ctx, run.ID, run.Attempt, "")
 	}
 	if err != nil {

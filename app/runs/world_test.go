@@ -3,6 +3,7 @@ package runs_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"slices"
@@ -162,6 +163,18 @@ func (p *process) types() []core.EventType {
 	var out []core.EventType
 	for _, e := range p.db.History(p.session.ID) {
 		out = append(out, e.Type)
+	}
+	return out
+}
+
+// discarded returns the messages whose text was taken back.
+func (p *process) discarded() []core.MessageID {
+	var out []core.MessageID
+	for _, e := range p.db.History(p.session.ID) {
+		var d core.DiscardedData
+		if e.Type == core.EventMessageDiscarded && json.Unmarshal(e.Data, &d) == nil {
+			out = append(out, d.MessageID)
+		}
 	}
 	return out
 }

@@ -100,7 +100,7 @@ func (n *Caller) answer(ctx context.Context, s *state.AgentState) (call, error) 
 		}
 		*s = s.With(fitted)
 		turn = fitted
-		c, err := n.once(ctx, *s, turn, d)
+		c, err := n.once(ctx, *s, turn, d, draftID(*s, restarts))
 		records = append(records, c.records...)
 		c.records, c.turn, c.decision = records, turn, d
 		switch e := llm.AsError(err); {
@@ -129,8 +129,18 @@ func restartable(e *llm.Error, c call) bool {
 // kindEmpty is our own: the model ended normally and said nothing.
 const kindEmpty llm.ErrorKind = "empty"
 
-// once sends the prompt and collects the answer.
-func (n *Caller) once(ctx context.Context, s state.AgentState, t compaction.Turn, d contextwindow.Decision) (call, error) {
+// draftID returns the id of the message that the call's answer becomes. If the
+// process dies, the next attempt can tell which message was on its way; a call
+// that starts over takes its text back itself and goes on with another id.
+func draftID(s state.AgentState, restarts int) core.MessageID {
+	if restarts > 0 {
+		return core.NewID[core.MessageID]()
+	}
+	return s.Run.DraftID(s.Run.Attempt, len(s.RunMessages))
+}
+
+// once sends the prompt and collects the answer, which becomes the message id.
+func (n *Caller) once(ctx context.Context, s state.AgentState, t compaction.Turn, d contextwindow.Decision, id core.MessageID) (call, error) {
 	req, err := n.keeper.Request(ctx, t, d)
 	if err != nil {
 		return call{}, fmt.Errorf("make prompt: %w", err)
@@ -138,7 +148,7 @@ func (n *Caller) once(ctx context.Context, s state.AgentState, t compaction.Turn
 	if s.Iteration()+1 >= s.Profile.MaxIterations() && len(req.Tools) > 0 {
 		req.ToolChoice = llm.ToolChoiceNone // W13: the last word is text
 	}
-	c := call{id: core.NewID[core.MessageID]()}
+	c := call{id: id}
 	start := time.Now()
 	stream := newStreamer(n.journal, s, c.id)
 	c.response, err = llm.Collect(s.Profile.Model.Stream(ctx, req), func(delta llm.Delta) { stream.delta(ctx, delta) })
