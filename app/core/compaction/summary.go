@@ -13,6 +13,7 @@ import (
 
 // made is a summary that was made and not yet committed.
 type made struct {
+	run     core.RunID // that it is made for; empty = between runs
 	summary core.Summary
 	calls   []core.ModelCall
 }
@@ -34,7 +35,7 @@ func (k *Keeper) make(ctx context.Context, t Turn, o contextwindow.Order) (made,
 	}
 	start := time.Now()
 	res, err := maker.Summarize(ctx, req)
-	m := made{calls: k.booked(t, res.Calls)}
+	m := made{run: t.RunID, calls: k.booked(t, res.Calls)}
 	if err != nil {
 		return m, err
 	}
@@ -75,9 +76,9 @@ func (m made) change(state contextwindow.PromptState, before, after int) core.Co
 	s := m.summary
 	var events []core.Event
 	if s.Note != "" {
-		events = append(events, core.NewEvent(s.SessionID, "", core.EventContextFailed, core.ContextData{Trigger: s.Trigger, Reason: s.Note}))
+		events = append(events, core.NewEvent(s.SessionID, m.run, core.EventContextFailed, core.ContextData{Trigger: s.Trigger, Reason: s.Note}))
 	}
-	events = append(events, core.NewEvent(s.SessionID, "", core.EventContextCompleted, core.ContextData{
+	events = append(events, core.NewEvent(s.SessionID, m.run, core.EventContextCompleted, core.ContextData{
 		TokensBefore: before, TokensAfter: after, MessagesCovered: s.MessagesCovered, Trigger: s.Trigger,
 	}))
 	return core.ContextChange{PromptState: state.Encode(), Summary: &s, Events: events, ModelCalls: m.calls}

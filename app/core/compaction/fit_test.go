@@ -1,0 +1,210 @@
+package compaction_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+)
+
+// W5, W12: a short conversation is sent as it is, with no model call and no write.
+func TestFitLeavesAShortConversationAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 8192)
+	w.turns(3, 50)
+	w.ask("and now?")
+	before, _, _ := w.now()
+	turn, d := w.fit()
+	after, summaries, _ := w.now()
+	if diff := cmp.Diff(before, after); diff != "" || len(summaries) > 0 {
+		t.Errorf("session (-before +after):\n%s, %d summaries, want nothing changed", diff, len(summaries))
+	}
+	if got := len(w.request(turn, d).Messages); got != 7 {
+		t.Errorf("got %d messages in the prompt, want all 7", got)
+	}
+	if n := len(w.writer.Requests()) + len(w.passing); n != 0 {
+		t.Errorf("got %d model calls and events, want none", n)
+	}
+}
+
+// W5, W7, W10, B4, L6: what a compaction stores, books and tells.
+func TestFitSummarizesOverTheTrigger(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 8192)
+	w.writer.Add(llm.Step{Text: []string{notes}, Usage: &core.Usage{InputTokens: 5000, OutputTokens: 20}})
+	w.turns(30, 110)
+	w.ask("what next?")
+	w.mu.Lock()
+	w.log[2].Role = core.RoleSystem // W14: never sent, covered like the others
+	w.mu.Unlock()
+	log := w.log
+	before := w.report()
+
+	turn, d := w.fit()
+	session, summaries, after := w.now()
+	if diff := cmp.Diff(log, after); diff != "" {
+		t.Errorf("log (-before +after):\n%s, want it untouched", diff)
+	}
+	if len(summaries) != 1 {
+		t.Fatalf("got %d summaries, want 1", len(summaries))
+	}
+	v := summaries[0]
+	cut := int(v.ThroughSeq)
+	replaced := 0
+	for _, m := range log[:cut] {
+		if m.Role != core.RoleSystem {
+			replaced += m.TokenCount
+		}
+	}
+	want := core.Summary{
+		ID: v.ID, SessionID: session.ID, Owner: session.Owner, Version: 1, Kind: core.SummaryRolling, State: core.SummaryActive,
+		Content: v.Content, FromID: log[0].ID, FromSeq: 1, ThroughID: log[cut-1].ID, ThroughSeq: int64(cut),
+		MessagesCovered: cut, MessagesAdded: cut, TokensBefore: replaced, TokensAfter: w.count.Text(v.Content), TokenCount: w.count.Text(v.Content),
+		Model: "writer", Strategy: "hybrid", Trigger: "share", Duration: v.Duration, CreatedAt: v.CreatedAt,
+	}
+	if diff := cmp.Diff(want, v); diff != "" {
+		t.Errorf("summary (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(v.Content, "Test the tester.") || v.CreatedAt.IsZero() || v.ID == "" {
+		t.Errorf("got summary %+v, want the model's words, an id and a time", v)
+	}
+	if turn.Session.SummaryVersion != 1 || len(turn.History) != len(log)-1-cut {
+		t.Errorf("turn: version %d, %d messages, want version 1 and the %d after the cursor", turn.Session.SummaryVersion, len(turn.History), len(log)-1-cut)
+	}
+	if log[cut].Role != core.RoleUser {
+		t.Errorf("the tail begins with the %s, want the user", log[cut].Role)
+	}
+
+	// The events say what /context says, and belong to the run.
+	if diff := cmp.Diff([]core.EventType{core.EventContextStarted}, kinds(w.passing)); diff != "" {
+		t.Errorf("passing events (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(w.events, w.published); diff != "" || len(w.events) != 1 || w.events[0].Type != core.EventContextCompleted {
+		t.Fatalf("got events %v published %v, want context.completed in both", kinds(w.events), kinds(w.published))
+	}
+	told := core.ContextData{TokensBefore: before.Used, TokensAfter: d.Total, MessagesCovered: cut, Version: 1, Trigger: "share"}
+	if diff := cmp.Diff(told, data[core.ContextData](t, w.events[0])); diff != "" {
+		t.Errorf("context.completed (-want +got):\n%s", diff)
+	}
+	for _, e := range append(w.events, w.passing...) {
+		if e.RunID != turn.RunID {
+			t.Errorf("%s is of run %q, want %s: who watches the run must see it", e.Type, e.RunID, turn.RunID)
+		}
+	}
+
+	if len(w.calls) != 1 {
+		t.Fatalf("got %d booked calls, want 1", len(w.calls))
+	}
+	c := w.calls[0]
+	c.Estimated, c.Duration, c.CreatedAt = 0, 0, session.CreatedAt
+	call := core.ModelCall{
+		ID: c.ID, Owner: session.Owner, User: "ann", SessionID: session.ID, RunID: turn.RunID, Agent: "tester",
+		Purpose: core.PurposeSummary, Model: "writer", Provider: "scripted",
+		Usage: core.Usage{InputTokens: 5000, OutputTokens: 20}, FinishReason: core.FinishStop, CreatedAt: session.CreatedAt,
+	}
+	if diff := cmp.Diff(call, c); diff != "" || c.ID == "" {
+		t.Errorf("booked call (-want +got):\n%s", diff)
+	}
+}
+
+// CONTEXT § 3, invariants 3 and 6, § 10 row 7: a conversation that goes on and on.
+func TestTwentyRounds(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []string{"window", "budget", "sliding", "ratio"} {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, core.ContextSettings{Policy: policy}, 8192)
+			w.writer.Add(llm.Step{Repeat: true, From: func(req llm.Request) llm.Step {
+				return llm.Say(fmt.Sprintf("## Facts\n- round %d\n%s", len(w.writer.Requests()), strings.Repeat("- another fact\n", 100)))
+			}})
+			for i := 0; len(w.summaries) < 20; i++ {
+				if i > 2000 {
+					t.Fatalf("got %d summaries after %d turns, want 20", len(w.summaries), i)
+				}
+				w.ask(fmt.Sprintf("question %d %s", i, strings.Repeat("word ", 60)))
+				_, d := w.fit()
+				w.add(w.said(core.RoleAssistant, "answer "+strings.Repeat("word ", 60)))
+				if r := w.report(); r.Coverage.Messages != len(w.log) {
+					t.Fatalf("coverage %+v, want all %d messages", r.Coverage, len(w.log))
+				}
+				if d.Budget.SummaryLimit < w.session.SummaryTokens {
+					t.Fatalf("summary has %d tokens, limit is %d", w.session.SummaryTokens, d.Budget.SummaryLimit)
+				}
+			}
+			end := int64(0)
+			for i, v := range w.summaries {
+				if v.Version != i+1 || v.FromSeq != end+1 || v.ThroughSeq <= end || v.MessagesCovered != int(v.ThroughSeq) {
+					t.Errorf("version %d covers %d–%d, %d messages in all; the one before ended at %d", v.Version, v.FromSeq, v.ThroughSeq, v.MessagesCovered, end)
+				}
+				end = v.ThroughSeq
+			}
+			if got := len(w.writer.Requests()); got > 2*20 {
+				t.Errorf("got %d model calls for 20 summaries, want at most two each", got)
+			}
+			newest := slices.Clone(w.summaries)
+			slices.Reverse(newest)
+			if diff := cmp.Diff(newest[:5], w.report().Summaries); diff != "" {
+				t.Errorf("reported summaries (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// coarse counts short texts as large ones: no summary is smaller than what it
+// replaces.
+type coarse struct{ *world }
+
+// Text counts.
+func (c coarse) Text(s string) int {
+	if s == "" || len(s) > 2_000 || s == c.profile.SystemPrompt {
+		return c.count.Text(s)
+	}
+	return 100_000
+}
+
+// Tools counts.
+func (coarse) Tools([]llm.ToolSpec) int { return 10 }
+
+// § 10 row 7: a summary that would not be smaller is not stored; the turn goes on
+// without one, and the next one does not try again.
+func TestNoGainIsSkipped(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 200_000)
+	w.profile.ToolUsage = ""
+	w.useCounter(coarse{w})
+	w.writer.WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: 400_000, MaxOutput: 8_000})
+	w.writer.Add(always(notes))
+	w.turns(6, 600)
+	for i := range w.log {
+		w.log[i].TokenCount = 14_000
+	}
+	w.ask("go on")
+	turn, d := w.fit()
+	if turn.Session.SummaryVersion != 0 || len(w.summaries) != 0 {
+		t.Fatalf("got summaries %+v, want none stored", w.summaries)
+	}
+	if diff := cmp.Diff([]core.EventType{core.EventContextSkipped}, kinds(w.events)); diff != "" {
+		t.Fatalf("events (-want +got):\n%s", diff)
+	}
+	if got := data[core.ContextData](t, w.events[0]); got.Reason == "" || got.Trigger != "share" || w.events[0].RunID != turn.RunID {
+		t.Errorf("context.skipped %+v of run %q, want the reason, the trigger and the run", got, w.events[0].RunID)
+	}
+	if len(w.calls) == 0 || len(w.calls) != len(w.writer.Requests()) {
+		t.Errorf("got %d booked calls, want the %d that were made", len(w.calls), len(w.writer.Requests()))
+	}
+	if d.Total > d.Budget.Usable {
+		t.Errorf("got a prompt of %d tokens, usable are %d", d.Total, d.Budget.Usable)
+	}
+	made := len(w.writer.Requests())
+	w.add(w.said(core.RoleAssistant, "answer"))
+	w.ask("and on")
+	w.fit()
+	if got := len(w.writer.Requests()); got != made {
+		t.Errorf("got %d more calls for the next message, want none before new material", got-made)
+	}
+}

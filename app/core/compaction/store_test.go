@@ -1,0 +1,222 @@
+package compaction_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"bobbin/app/core"
+)
+
+// store is the repositories of a Keeper in memory, for one session. It keeps what
+// the Keeper relies on: scope, gapless seq, events numbered with what they report,
+// and the compare-and-set of ApplyContext, all or nothing.
+type store struct {
+	// before is called at each method, without the lock: it may fail the call, or
+	// do what another process does at that moment. nil = nothing.
+	before func(method string) error
+	// after is called when the method has done its work; its error hides that.
+	after func(method string) error
+
+	mu        sync.Mutex
+	session   core.Session     // guarded by mu, as all below
+	log       []core.Message   // the current branch
+	run       core.Run         // in progress; without an id there is none
+	summaries []core.Summary   // oldest version first
+	events    []core.Event     // durable
+	published []core.Event     // durable, as Publish got them
+	passing   []core.Event     // as Delta got them
+	calls     []core.ModelCall // booked
+	reads     []core.MessageID // what GetMessagesAfter was asked for
+}
+
+func newStore() *store {
+	return &store{session: core.Session{
+		ID: core.NewID[core.SessionID](), Owner: core.LocalOwner, UserID: "ann", Agent: "tester", CreatedAt: core.Now(),
+	}}
+}
+
+// at calls the hooks around do, which holds the lock.
+func (s *store) at(method string, do func() error) error {
+	if s.before != nil {
+		if err := s.before(method); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	err := do()
+	s.mu.Unlock()
+	if err == nil && s.after != nil {
+		err = s.after(method)
+	}
+	return err
+}
+
+// add appends messages to the log.
+func (s *store) add(messages ...core.Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range messages {
+		if m.ID == "" {
+			m.ID = core.NewID[core.MessageID]()
+		}
+		m.SessionID, m.Owner, m.OnPath = s.session.ID, s.session.Owner, true
+		m.Seq = int64(len(s.log) + 1)
+		s.log = append(s.log, m)
+		s.session.LastSeq, s.session.MessageCount = m.Seq, len(s.log)
+	}
+}
+
+// now returns the session, the versions of its summary and its log.
+func (s *store) now() (core.Session, []core.Summary, []core.Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.session, slices.Clone(s.summaries), slices.Clone(s.log)
+}
+
+func (s *store) knows(scope core.Scope, id core.SessionID) error {
+	if scope.Owner != s.session.Owner || id != s.session.ID {
+		return core.Errorf(core.ErrNotFound, "session %s does not exist", id)
+	}
+	return nil
+}
+
+// Get is Sessions.Get.
+func (s *store) Get(_ context.Context, scope core.Scope, id core.SessionID) (out core.Session, err error) {
+	err = s.at("Get", func() error {
+		out = s.session
+		return s.knows(scope, id)
+	})
+	return out, err
+}
+
+// ApplyContext is Sessions.ApplyContext.
+func (s *store) ApplyContext(ctx context.Context, scope core.Scope, c core.ContextChange) (out core.Session, events []core.Event, err error) {
+	err = s.at("ApplyContext", func() error {
+		if err := s.knows(scope, c.SessionID); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if c.Expect != s.session.PromptRevision {
+			return core.Errorf(core.ErrStale, "session %s was compacted by somebody else", c.SessionID)
+		}
+		s.session.PromptRevision++
+		if len(c.PromptState) > 0 {
+			s.session.PromptState = c.PromptState
+		}
+		if c.Summary != nil {
+			s.activate(*c.Summary)
+		}
+		events = s.number(c.Events)
+		s.calls = append(s.calls, c.ModelCalls...)
+		out = s.session
+		return nil
+	})
+	return out, events, err
+}
+
+// activate makes the summary the session's own. The caller holds the lock.
+func (s *store) activate(v core.Summary) {
+	v.Version = len(s.summaries) + 1
+	for i := range s.summaries {
+		s.summaries[i].State = core.SummaryDropped
+	}
+	s.summaries = append(s.summaries, v)
+	now := &s.session
+	now.ConversationSummary, now.SummaryThroughID, now.SummaryThroughSeq = &v.Content, &v.ThroughID, v.ThroughSeq
+	now.SummaryVersion, now.SummaryTokens, now.SummarizedCount = v.Version, v.TokenCount, v.MessagesCovered
+	now.SummaryCount, now.LastSummarizedAt = len(s.summaries), &v.CreatedAt
+}
+
+// number numbers events and, as the repository does, tells completed ones the
+// version. The caller holds the lock.
+func (s *store) number(events []core.Event) []core.Event {
+	var out []core.Event
+	for _, e := range events {
+		if e.Type == core.EventContextCompleted {
+			var d core.ContextData
+			if err := json.Unmarshal(e.Data, &d); err != nil {
+				panic(err)
+			}
+			d.Version = s.session.SummaryVersion
+			e = core.NewEvent(e.SessionID, e.RunID, e.Type, d)
+		}
+		e.Seq = int64(len(s.events) + 1)
+		s.events = append(s.events, e)
+		out = append(out, e)
+	}
+	return out
+}
+
+// GetMessagesAfter is Messages.GetMessagesAfter.
+func (s *store) GetMessagesAfter(_ context.Context, scope core.Scope, id core.SessionID, after core.MessageID) (out []core.Message, err error) {
+	err = s.at("GetMessagesAfter", func() error {
+		s.reads = append(s.reads, after)
+		from := slices.IndexFunc(s.log, func(m core.Message) bool { return m.ID == after }) + 1
+		out = slices.Clone(s.log[from:])
+		return s.knows(scope, id)
+	})
+	return out, err
+}
+
+// Pinned is Messages.Pinned.
+func (s *store) Pinned(_ context.Context, scope core.Scope, id core.SessionID) (out []core.Message, err error) {
+	err = s.at("Pinned", func() error {
+		for _, m := range s.log {
+			if m.Pinned {
+				out = append(out, m)
+			}
+		}
+		return s.knows(scope, id)
+	})
+	return out, err
+}
+
+// CountOnPath is Messages.CountOnPath.
+func (s *store) CountOnPath(_ context.Context, scope core.Scope, id core.SessionID) (n int, err error) {
+	err = s.at("CountOnPath", func() error {
+		n = len(s.log)
+		return s.knows(scope, id)
+	})
+	return n, err
+}
+
+// List is Summaries.List, newest first.
+func (s *store) List(_ context.Context, scope core.Scope, id core.SessionID, q core.PageQuery) (out core.Page[core.Summary], err error) {
+	err = s.at("List", func() error {
+		out.Items = slices.Clone(s.summaries)
+		slices.Reverse(out.Items)
+		out.Items = out.Items[:min(q.Limit, len(out.Items))]
+		return s.knows(scope, id)
+	})
+	return out, err
+}
+
+// Active is Runs.Active.
+func (s *store) Active(_ context.Context, scope core.Scope, id core.SessionID) (out core.Run, err error) {
+	err = s.at("Active", func() error {
+		if s.run.ID == "" {
+			return core.Errorf(core.ErrNotFound, "session %s has no active run", id)
+		}
+		out = s.run
+		return s.knows(scope, id)
+	})
+	return out, err
+}
+
+// Publish is events.Feed.Publish.
+func (s *store) Publish(_ context.Context, events []core.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.published = append(s.published, events...)
+}
+
+// Delta is events.Feed.Delta.
+func (s *store) Delta(_ context.Context, e core.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.passing = append(s.passing, e)
+}
