@@ -132,20 +132,22 @@ func TestMaxOutput(t *testing.T) {
 		output int
 		margin float64
 		user   int
+		limit  int
 		want   int
 	}{
-		{"the model's own", 1_000, 0, 100, 1_000},
-		{"what is left", 100_000, 0, 3_977, 8_192 - 4_000},
-		{"what is left, with doubt", 100_000, 0.1, 3_977, 8_192 - 4_400},
-		{"not known: the reserve", 0, 0, 100, 4_096},
-		{"more doubt than room", 100_000, 3, 3_977, 1_024},
+		{"the model's own", 1_000, 0, 100, 0, 1_000},
+		{"what is left", 100_000, 0, 3_977, 0, 8_192 - 4_000},
+		{"what is left, with doubt", 100_000, 0.1, 3_977, 0, 8_192 - 4_400},
+		{"not known: the reserve", 0, 0, 100, 0, 4_096},
+		{"more doubt than room", 100_000, 3, 3_977, 0, 1_024},
+		{"the provider refused it once", 100_000, 0, 100, 5_000, 2_048},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			c := new(talk).user(tt.user)
 			in := c.during(preset(t, "window"), 8_192, 1)
-			in.Model.MaxOutput, in.Margin = tt.output, tt.margin
+			in.Model.MaxOutput, in.Margin, in.Cap = tt.output, tt.margin, tt.limit
 			if d, _ := cw.Plan(in); d.MaxOutput != tt.want {
 				t.Errorf("prompt of %d: got %d, want %d", d.Total, d.MaxOutput, tt.want)
 			}
