@@ -89,7 +89,8 @@ func (p *planner) leftOutGain(s Slot) int {
 }
 
 // fitRun makes the run in progress small: mask its old tool results, shorten its
-// messages, leave out its oldest tool rounds, then shorten the user's message.
+// messages, leave out its oldest tool rounds, then shorten the user's message. One
+// that alone exceeds the budget is shortened first.
 func (p *planner) fitRun() {
 	steps := []func(){
 		p.shareWithUser,
