@@ -1,6 +1,7 @@
 package compaction
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -22,10 +23,7 @@ type made struct {
 // transaction. Errors: the context's own, summarize.ErrNoGain.
 func (k *Keeper) make(ctx context.Context, t Turn, o contextwindow.Order) (made, error) {
 	k.Publisher.Delta(ctx, core.NewEvent(t.Session.ID, t.RunID, core.EventContextStarted, core.ContextData{Trigger: o.Trigger}))
-	maker, err := k.summarizer(t)
-	if err != nil {
-		return made{}, err
-	}
+	maker, note := k.summarizer(ctx, t)
 	req := summarize.Request{
 		Preset: t.Profile.Policy.Name, Messages: covered(t.History, o.ThroughSeq), Limit: o.Limit, AskFor: o.AskFor,
 		Replaces: o.Tokens, Focus: o.Focus, TimeLimit: k.SummaryTime,
@@ -45,7 +43,7 @@ func (k *Keeper) make(ctx context.Context, t Turn, o contextwindow.Order) (made,
 		FromID: o.FromID, FromSeq: o.FromSeq, ThroughID: o.ThroughID, ThroughSeq: o.ThroughSeq,
 		MessagesAdded: len(req.Messages), MessagesCovered: t.Session.SummarizedCount + len(req.Messages),
 		TokensBefore: o.Tokens, TokensAfter: res.Tokens, TokenCount: res.Tokens,
-		Model: res.Model, Strategy: res.Strategy, Trigger: o.Trigger, Focus: o.Focus, Note: res.Note,
+		Model: res.Model, Strategy: res.Strategy, Trigger: o.Trigger, Focus: o.Focus, Note: cmp.Or(res.Note, note),
 		Duration: time.Since(start).Truncate(time.Microsecond), CreatedAt: core.Now(),
 	}
 	return m, nil
@@ -84,21 +82,29 @@ func (m made) change(state contextwindow.PromptState, before, after int) core.Co
 	return core.ContextChange{PromptState: state.Encode(), Summary: &s, Events: events, ModelCalls: m.calls}
 }
 
-// summarizer returns what makes the summaries of the turn's policy.
-func (k *Keeper) summarizer(t Turn) (*summarize.Summarizer, error) {
+// noModel is the note of a summary whose model could not be had. What is wrong
+// with it is the operator's business and stands in the log.
+const noModel = "fallback: the summary model cannot be used"
+
+// summarizer returns what makes the summaries of the turn's policy. A summary
+// model that cannot be used does not fail the conversation (B7): the summary is
+// made without one, and the note says so.
+func (k *Keeper) summarizer(ctx context.Context, t Turn) (s *summarize.Summarizer, note string) {
+	extractive := summarize.New(summarize.NewExtractive(k.Counter), k.Counter)
 	if t.Profile.Policy.Strategy == contextwindow.StrategyExtractive {
-		return summarize.New(summarize.NewExtractive(k.Counter), k.Counter), nil
+		return extractive, ""
 	}
 	model, err := k.summaryModel(t.Profile)
 	if err != nil {
-		return nil, err
+		k.Logger.ErrorContext(ctx, "summary model not usable", "session_id", t.Session.ID, "agent", t.Profile.Agent.Name, "err", err)
+		return extractive, noModel
 	}
 	name := model.Info().Name
 	strategy := summarize.NewLLM(model, k.Counter, func() float64 { return k.Calibrator.Estimate(name).Factor })
 	if t.Profile.Policy.Strategy == contextwindow.StrategyHybrid {
-		return summarize.New(summarize.NewHybrid(strategy), k.Counter), nil
+		return summarize.New(summarize.NewHybrid(strategy), k.Counter), ""
 	}
-	return summarize.New(strategy, k.Counter), nil
+	return summarize.New(strategy, k.Counter), ""
 }
 
 // summaryModel returns the model that writes the summaries: the policy's, else

@@ -1,0 +1,252 @@
+package compaction_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/core/compaction"
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
+)
+
+// full returns a world whose next turn must be summarized.
+func full(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, core.ContextSettings{}, 8192)
+	w.turns(30, 110)
+	w.ask("what next?")
+	return w
+}
+
+// B7, CONTEXT § 10 rows 3 to 6: whatever the summarizer does, the conversation
+// goes on with a summary that code made, and says so; nothing of the failure is
+// in it.
+func TestRow3SummarizerFails(t *testing.T) {
+	t.Parallel()
+	fails := func(kind llm.ErrorKind) llm.Step {
+		return llm.Step{Repeat: true, Err: &llm.Error{Kind: kind, Provider: "scripted", Message: "SECRET words of the provider"}}
+	}
+	for _, tt := range []struct {
+		name  string
+		step  llm.Step
+		cause string // of the note
+	}{
+		{"overloaded", fails(llm.KindOverloaded), "the model failed (overloaded)"},
+		{"auth", fails(llm.KindAuth), "the model failed (auth)"},
+		{"context length", fails(llm.KindContextLength), "the model failed (context_length)"},
+		{"row 4: empty", always(" \n"), "the answer was empty"},
+		{"row 4: reasoning only", llm.Step{Repeat: true, Reasoning: "SECRET thoughts"}, "the answer was reasoning only"},
+		{"row 5: cut off", llm.Step{Repeat: true, Text: []string{"## SECRET"}, Finish: core.FinishLength}, "the answer was cut off at the output limit"},
+		{"row 6: calls a tool", llm.Step{Repeat: true, ToolCalls: []core.ToolCall{{ID: "1", Name: "calculator", Arguments: "{}"}}}, "the answer called a tool"},
+		{"row 6: chats", always("Sure! What can I do for you? SECRET"), "the answer went on with the conversation"},
+		{"row 3: error text", always("Error: 500 SECRET internal server error"), "the answer was an error text"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := full(t)
+			w.writer.Add(tt.step)
+			turn, d := w.fit()
+			if len(w.summaries) != 1 {
+				t.Fatalf("got %d summaries, want 1", len(w.summaries))
+			}
+			v := w.summaries[0]
+			if v.Strategy != "extractive" || v.Model != "" || v.Note != "fallback: "+tt.cause {
+				t.Errorf("got strategy %q of model %q, note %q, want extractive and %q", v.Strategy, v.Model, v.Note, tt.cause)
+			}
+			if text := fmt.Sprint(v, w.events, w.request(turn, d)); strings.Contains(text, "SECRET") {
+				t.Errorf("the provider's words are in the summary, the events or the prompt:\n%.2000s", text)
+			}
+			if diff := cmp.Diff([]core.EventType{core.EventContextFailed, core.EventContextCompleted}, kinds(w.events)); diff != "" {
+				t.Fatalf("events (-want +got):\n%s", diff)
+			}
+			if got := data[core.ContextData](t, w.events[0]).Reason; got != v.Note {
+				t.Errorf("context.failed says %q, want %q", got, v.Note)
+			}
+			if len(w.calls) != len(w.writer.Requests()) || len(w.calls) == 0 {
+				t.Errorf("got %d booked calls, want the %d that were made", len(w.calls), len(w.writer.Requests()))
+			}
+		})
+	}
+}
+
+// B7: a summary model that cannot be used does not fail the conversation either.
+func TestSummaryModelMissing(t *testing.T) {
+	t.Parallel()
+	w := full(t)
+	delete(w.models, "")
+	turn, _ := w.fit()
+	if len(w.summaries) != 1 || w.summaries[0].Strategy != "extractive" || w.summaries[0].Note != "fallback: the summary model cannot be used" {
+		t.Errorf("got summaries %+v, want an extractive one that says why", w.summaries)
+	}
+	if turn.Session.SummaryVersion != 1 {
+		t.Errorf("got version %d, want 1", turn.Session.SummaryVersion)
+	}
+}
+
+// § 10 row 3: a canceled summary leaves the state as it was, and the run ends with
+// the cause of the cancel.
+func TestRow3Canceled(t *testing.T) {
+	t.Parallel()
+	w := full(t)
+	gate := llm.NewGate()
+	w.writer.Add(llm.Step{Text: []string{notes}, Gate: gate})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	go func() {
+		<-gate.Reached()
+		cancel(core.ErrCanceled)
+	}()
+	before, _, _ := w.now()
+	_, _, err := w.keeper.Fit(ctx, w.turn())
+	if !errors.Is(err, core.ErrCanceled) {
+		t.Errorf("got error %v, want the cause of the cancel", err)
+	}
+	after, summaries, _ := w.now()
+	if diff := cmp.Diff(before, after); diff != "" || len(summaries) != 0 || len(w.events) != 0 {
+		t.Errorf("session (-before +after):\n%s, %d summaries, events %v, want nothing changed", diff, len(summaries), kinds(w.events))
+	}
+	w.writer.Add(notes)
+	if turn, _ := w.fit(); turn.Session.SummaryVersion != 1 {
+		t.Errorf("after a cancel: version %d, want the next try to make version 1", turn.Session.SummaryVersion)
+	}
+}
+
+// state is what a compaction may change, as one of two values: old or new.
+func (w *world) state() string {
+	s, summaries, log := w.now()
+	content := "none"
+	if s.ConversationSummary != nil {
+		content = *s.ConversationSummary
+	}
+	return fmt.Sprint(content, s.SummaryThroughID, s.SummaryThroughSeq, s.SummaryVersion, s.SummarizedCount, s.SummaryCount,
+		s.PromptRevision, string(s.PromptState), len(summaries), len(log))
+}
+
+// § 10 row 18: a failure at any call of the store, before or after it took effect,
+// leaves the old or the new state, and the next try is as good as the first.
+func TestRow18FailureAtEachStoreCall(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("the database is gone")
+	failAt := func(w *world, n int, late bool) *int {
+		made := 0
+		hook := func(string) error {
+			if made++; made == n {
+				return broken
+			}
+			return nil
+		}
+		if w.before = hook; late {
+			w.before, w.after = nil, hook
+		}
+		return &made
+	}
+	prepared := func() *world {
+		w := full(t)
+		w.writer.Add(always(notes))
+		w.log[0].Pinned = true
+		w.fit() // a first version, so that the pinned messages are asked for
+		w.turns(30, 110)
+		w.ask("and then?")
+		return w
+	}
+	for _, late := range []bool{false, true} {
+		for n := 1; ; n++ {
+			w := prepared()
+			before := w.state()
+			made := failAt(w, n, late)
+			_, _, err := w.keeper.Fit(t.Context(), w.turn())
+			if *made < n {
+				if err != nil || n < 3 {
+					t.Fatalf("got error %v with %d calls of the store, want a whole compaction with several", err, *made)
+				}
+				break
+			}
+			if !errors.Is(err, broken) || errors.Is(err, core.ErrStale) {
+				t.Errorf("call %d, late %v: got error %v, want the store's", n, late, err)
+			}
+			old := w.state() == before
+			if now := w.session; !old && (now.SummaryVersion != 2 || len(w.summaries) != 2 || w.summaries[1].Content != *now.ConversationSummary || w.summaries[1].ThroughID != *now.SummaryThroughID) {
+				t.Errorf("call %d, late %v: neither the old nor the new state: %s", n, late, w.state())
+			}
+			if old && len(w.events)+len(w.calls) != 2 {
+				t.Errorf("call %d, late %v: events %v without what they report", n, late, kinds(w.events))
+			}
+			w.before, w.after = nil, nil
+			if turn, _ := w.fit(); turn.Session.SummaryVersion != 2 {
+				t.Errorf("call %d, late %v: version %d after the next try, want 2", n, late, turn.Session.SummaryVersion)
+			}
+			w.report()
+		}
+	}
+}
+
+// § 10 row 20, CONTEXT § 3 invariant 3: the cursor stands at the last message that
+// the summarizer was given, and it was given no more.
+func TestRow20CursorIsWhatWasRead(t *testing.T) {
+	t.Parallel()
+	for _, window := range []int{128_000, 4096} { // whole, and in several steps
+		w := full(t)
+		w.writer.WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: window, MaxOutput: 1000})
+		w.writer.Add(always("short notes"))
+		w.fit()
+		given := ""
+		for _, req := range w.writer.Requests() {
+			given += req.Messages[0].Content
+		}
+		for _, m := range w.log {
+			head := strings.SplitN(m.Content, ":", 2)[0]
+			if got, want := strings.Contains(given, fmt.Sprintf("[%d] %s: %s", m.Seq, m.Role, head)), m.Seq <= w.session.SummaryThroughSeq; got != want {
+				t.Errorf("window %d: message %d given to the summarizer: %v, behind the cursor: %v", window, m.Seq, got, want)
+			}
+		}
+	}
+}
+
+// CONTEXT § 4, rung 8: what cannot be shrunk is refused before any model call, and
+// nothing is stored; with a larger model the same turn works.
+func TestFloor(t *testing.T) {
+	t.Parallel()
+	w := full(t)
+	small := w.profile
+	w.profile.SystemPrompt = strings.Repeat("many words ", 5_000)
+	before := w.state()
+	_, _, err := w.keeper.Fit(t.Context(), w.turn())
+	var shown *core.Error
+	if !errors.Is(err, core.ErrContextFloor) || !errors.As(err, &shown) || shown.Code != "context_floor" || !strings.Contains(shown.Message, "system prompt") {
+		t.Errorf("got error %v, want context_floor that names the system prompt", err)
+	}
+	if n := len(w.model.Requests()); n != 0 || w.state() != before && w.session.SummaryVersion == 0 {
+		t.Errorf("got %d calls of the model and state %s", n, w.state())
+	}
+	w.profile = small
+	w.writer.Add(notes)
+	w.fit()
+}
+
+// A broken PromptState is an error of the store, not a panic.
+func TestPromptStateUnreadable(t *testing.T) {
+	t.Parallel()
+	w := full(t)
+	w.session.PromptState = []byte("{")
+	if _, _, err := w.keeper.Fit(t.Context(), w.turn()); err == nil {
+		t.Error("got no error for a prompt state that is no JSON")
+	}
+}
+
+// C7: a summarizer that hangs is not waited for.
+func TestSummaryTimeLimit(t *testing.T) {
+	t.Parallel()
+	w := full(t)
+	w.options.SummaryTime = 1 // ns
+	w.keeper = compaction.New(w.options)
+	w.writer.Add(llm.Step{Repeat: true, Gate: llm.NewGate(), Text: []string{notes}})
+	w.fit()
+	if v := w.summaries[0]; v.Strategy != contextwindow.StrategyExtractive || !strings.Contains(v.Note, "time limit") {
+		t.Errorf("got %q with note %q, want the extractive one after the time limit", v.Strategy, v.Note)
+	}
+}
