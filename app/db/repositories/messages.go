@@ -2,6 +2,7 @@ package repositories
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"gorm.io/gorm"
@@ -53,8 +54,11 @@ func (r *Messages) GetMessagesAfter(ctx context.Context, scope core.Scope, sessi
 	if err := known("message", after); err != nil {
 		return nil, err
 	}
+	// The upper bound is no bound. Without it PostgreSQL guesses that a third of the
+	// session comes after a message it does not know, and reads the whole table for it.
 	list, err := r.conversation(ctx, scope, session, func(db *gorm.DB) *gorm.DB {
-		return db.Where("seq > (SELECT CASE WHEN m.session_id = ? THEN m.seq END FROM messages m WHERE m.id = ?)", session, after)
+		return db.Where("seq > (SELECT CASE WHEN m.session_id = ? THEN m.seq END FROM messages m WHERE m.id = ?) AND seq <= ?",
+			session, after, int64(math.MaxInt64))
 	})
 	if err == nil && len(list) == 0 {
 		_, err = r.Get(ctx, scope, session, after)

@@ -1,0 +1,140 @@
+package repositories_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"gorm.io/gorm"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/dbtest"
+)
+
+// R7: what a turn costs does not grow with its session. No statement of a turn may
+// look through a whole table, although one session has nearly all of it and the
+// database knows that.
+func TestNoStatementOfATurnLooksThroughATable(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		session := s.session(t)
+		s.turns(t, session.ID, 300)
+		long := core.RunWrite{SessionID: session.ID, RunID: s.accept(t, ask(session.ID, "at length")).Run.ID, Attempt: 1}
+		for range 3000 {
+			long.Messages = append(long.Messages, answer("a long answer"))
+		}
+		long.End = &core.RunEnd{Status: core.RunSucceeded}
+		s.write(t, long)
+		cursor := s.log(t, session.ID)[3580]
+		s.exec(t, "ANALYZE")
+
+		seen := s.recorded(t, func() {
+			run := s.accept(t, ask(session.ID, "one more")).Run
+			if _, err := s.messages.GetMessagesAfter(t.Context(), ann(), session.ID, cursor.ID); err != nil {
+				t.Error(err)
+			}
+			if _, err := s.messages.Pinned(t.Context(), ann(), session.ID); err != nil {
+				t.Error(err)
+			}
+			if _, err := s.runs.Get(t.Context(), ann(), run.ID); err != nil {
+				t.Error(err)
+			}
+			if _, err := s.events.After(t.Context(), session.ID, 4100, 100); err != nil {
+				t.Error(err)
+			}
+			if _, err := s.events.Last(t.Context(), ann(), session.ID); err != nil {
+				t.Error(err)
+			}
+			written := s.write(t, core.RunWrite{
+				RunID: run.ID, SessionID: session.ID, Attempt: 1, Messages: []core.Message{answer("yes")},
+				ModelCalls: []core.ModelCall{{Purpose: core.PurposeAnswer, Model: "m"}},
+				End:        &core.RunEnd{Status: core.RunSucceeded},
+			})
+			if _, err := s.messages.Get(t.Context(), ann(), session.ID, written.Messages[0].ID); err != nil {
+				t.Error(err)
+			}
+		})
+		if len(seen) < 15 {
+			t.Errorf("got %d statements recorded, want those of a turn", len(seen))
+		}
+		for _, q := range seen {
+			if plan := s.plan(t, q); scans(plan) {
+				t.Errorf("looks through a table:\n%s\n%s", q.text, plan)
+			}
+		}
+	})
+}
+
+// statement is SQL with its values.
+type statement struct {
+	text   string
+	values []any
+}
+
+// recorded returns the statements that f sends.
+func (s *store) recorded(t *testing.T, f func()) []statement {
+	t.Helper()
+	var seen []statement
+	record := func(tx *gorm.DB) {
+		seen = append(seen, statement{tx.Statement.SQL.String(), append([]any(nil), tx.Statement.Vars...)})
+	}
+	c := s.Gorm.Callback()
+	for what, err := range map[string]error{
+		"query":  c.Query().After("gorm:query").Register("record", record),
+		"row":    c.Row().After("gorm:row").Register("record", record),
+		"raw":    c.Raw().After("gorm:raw").Register("record", record),
+		"create": c.Create().After("gorm:create").Register("record", record),
+		"update": c.Update().After("gorm:update").Register("record", record),
+	} {
+		if err != nil {
+			t.Fatalf("record %s: %v", what, err)
+		}
+	}
+	f()
+	return seen
+}
+
+// plan returns how the database carries the statement out.
+func (s *store) plan(t *testing.T, q statement) string {
+	t.Helper()
+	pool, err := s.Gorm.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	explain := "EXPLAIN "
+	if s.Dialect() == "sqlite" {
+		explain = "EXPLAIN QUERY PLAN "
+	}
+	rows, err := pool.QueryContext(t.Context(), explain+q.text, q.values...)
+	if err != nil {
+		t.Fatalf("explain %s: %v", q.text, err)
+	}
+	defer func() { _ = rows.Close() }()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for rows.Next() {
+		cells := make([]any, len(columns))
+		for i := range cells {
+			cells[i] = new(any)
+		}
+		if err := rows.Scan(cells...); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(&b, *cells[len(cells)-1].(*any)) // the last column is the line
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// scans reports whether the plan reads all of a table that grows with a session.
+func scans(plan string) bool {
+	return regexp.MustCompile(`(?m)Seq Scan on (messages|runs|session_events|model_calls)|^\s*SCAN (messages|m|l|runs|session_events|model_calls)\b`).MatchString(plan)
+}
