@@ -59,8 +59,10 @@ func Open(ctx context.Context, url string, logger *slog.Logger) (*DB, error) {
 		DisableAutomaticPing:   true,
 		TranslateError:         true,
 		CreateBatchSize:        insertBatch,
-		NowFunc:                core.Now,
-		Logger:                 &queryLogger{logger: logger, count: count},
+		// Columns by name, never *: a newer replica may add some while this one runs.
+		QueryFields: true,
+		NowFunc:     core.Now,
+		Logger:      &queryLogger{logger: logger, count: count},
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open database: %w", err), b.pool.Close())

@@ -239,3 +239,41 @@ func TestEverythingAtOnce(t *testing.T) {
 		})
 	})
 }
+
+// A newer replica adds columns while this one runs, whose statements are prepared.
+func TestColumnsAreAddedMeanwhile(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		work := func() {
+			t.Helper()
+			run := s.accept(t, ask(id, "one")).Run
+			s.accept(t, ask(id, "two"))
+			if _, err := s.runs.Renew(t.Context(), worker, []core.RunID{run.ID}); err != nil {
+				t.Fatalf("renew: %v", err)
+			}
+			s.finish(t, run, "answer")
+			claimed, err := s.runs.Claim(t.Context(), id, worker)
+			if err != nil {
+				t.Fatalf("claim: %v", err)
+			}
+			s.finish(t, claimed.Run, "answer")
+			log := s.log(t, id)
+			if _, _, err := s.sessions.ApplyContext(t.Context(), ann(), change(s.sessionOf(t, id), "sum", log[0], log[1])); err != nil {
+				t.Fatalf("apply context: %v", err)
+			}
+			if _, err := s.summaries.List(t.Context(), ann(), id, core.PageQuery{}); err != nil {
+				t.Fatalf("list summaries: %v", err)
+			}
+			s.allEvents(t, id)
+		}
+		for range 3 {
+			work()
+		}
+		for _, table := range []string{"sessions", "messages", "runs", "session_events", "session_summaries", "model_calls"} {
+			s.exec(t, "ALTER TABLE "+table+" ADD COLUMN from_the_future text")
+		}
+		work()
+	})
+}

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
@@ -97,12 +99,30 @@ func (r *Runs) lease(ctx context.Context, q leaseQuery) ([]models.Run, error) {
 			lock += " SKIP LOCKED"
 		}
 	}
+	var names []string
+	for _, c := range runColumns(r.db) {
+		names = append(names, c.Name)
+	}
 	stmt := "WITH due AS (SELECT id FROM runs WHERE " + q.where + " ORDER BY " + q.order + " LIMIT ?" + lock + ") " +
-		"UPDATE runs SET " + q.set + " WHERE id IN (SELECT id FROM due) RETURNING *"
+		"UPDATE runs SET " + q.set + " WHERE id IN (SELECT id FROM due) RETURNING " + strings.Join(names, ", ")
 	args := slices.Concat(q.args, []any{q.limit}, q.values)
 	var rows []models.Run
 	err := inTx(ctx, r.db, func(tx *gorm.DB) error { return tx.Raw(stmt, args...).Scan(&rows).Error })
 	return rows, err
+}
+
+// runColumns are the columns of a run by name, for RETURNING: with * PostgreSQL
+// would refuse the statement, once on each connection, after a column was added.
+func runColumns(db *gorm.DB) []clause.Column {
+	stmt := &gorm.Statement{DB: db}
+	if err := stmt.Parse(&models.Run{}); err != nil {
+		panic("repositories: " + err.Error()) // the row type is wrong
+	}
+	columns := make([]clause.Column, 0, len(stmt.Schema.DBNames))
+	for _, name := range stmt.Schema.DBNames {
+		columns = append(columns, clause.Column{Name: name})
+	}
+	return columns
 }
 
 // Waiting returns sessions that have queued runs and no active one, those that

@@ -40,7 +40,7 @@ func (r *Runs) Claim(ctx context.Context, session core.SessionID, worker string)
 // claim starts the oldest queued run.
 func (j *journal) claim(f facts, worker string) (core.Claimed, error) {
 	var row models.Run
-	err := j.tx.Model(&row).Clauses(clause.Returning{}).Where("id = ?", f.NextID).UpdateColumns(map[string]any{
+	err := j.tx.Model(&row).Clauses(clause.Returning{Columns: runColumns(j.tx)}).Where("id = ?", f.NextID).UpdateColumns(map[string]any{
 		"status":      string(core.RunRunning),
 		"attempt":     gorm.Expr("attempt + 1"),
 		"lease_owner": worker,

@@ -105,7 +105,7 @@ func (j *journal) fence(w core.RunWrite) (core.Run, error) {
 		return core.Run{}, err
 	}
 	var row models.Run
-	res := j.tx.Model(&row).Clauses(clause.Returning{}).
+	res := j.tx.Model(&row).Clauses(clause.Returning{Columns: runColumns(j.tx)}).
 		Where("id = ? AND attempt = ? AND status = 'running'", w.RunID, w.Attempt).
 		UpdateColumns(changes)
 	if res.Error != nil {
