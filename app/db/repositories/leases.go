@@ -16,7 +16,8 @@ import (
 // TakeOver leases to the worker running runs that nobody works on: those whose
 // lease is past by the database's clock and, with all, also those that are leased
 // to the worker itself, which is what a worker finds of itself after a restart.
-// Each gets its next attempt, so that writes of the former one are refused. Of
+// Each gets its next attempt, so that writes of the former one are refused; the
+// partial text of the former stays until the new one saves its own. Of
 // several replicas that take over at once each gets other runs. The oldest runs
 // come first, at most limit.
 func (r *Runs) TakeOver(ctx context.Context, worker string, all bool, limit int) ([]core.Run, error) {
