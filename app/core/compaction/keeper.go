@@ -156,7 +156,8 @@ func (k *Keeper) compactFresh(ctx context.Context, t Turn, tries int) (Turn, con
 		}
 		if tries++; tries > maxReloads {
 			// Not ErrStale: that would say that the run belongs to somebody else.
-			return t, d, core.Errorf(core.ErrConflict, "the session is being summarized by others again and again: try later")
+			return t, d, &core.Error{Kind: core.ErrConflict, Code: "context_conflict",
+				Message: "The conversation was summarized by others again and again. Send the message again later."}
 		}
 	}
 }
