@@ -26,7 +26,7 @@ type ContextReport struct {
 	Usable      int             `json:"usable"`  // window − reserve: no prompt is ever larger
 	Trigger     int             `json:"trigger"` // over it the oldest messages are summarized; 0 = this policy has no share trigger
 	Landing     int             `json:"landing"` // where a compaction brings the prompt to
-	Used        int             `json:"used"`    // the prompt that would be sent now
+	Used        int             `json:"used"`    // the prompt that would be sent now; one that is summarized first (see Reasons), before that
 	Free        int             `json:"free"`    // usable − used
 	MaxOutput   int             `json:"max_output_tokens"`
 	Sections    []ContextPart   `json:"sections"`
@@ -80,6 +80,7 @@ type CalibrationView struct {
 type PromptView struct {
 	Model           string          `json:"model"`
 	Tokens          int             `json:"tokens"`
+	Note            string          `json:"note,omitempty"` // why it will not be sent as it stands; empty = it will
 	System          []string        `json:"system"`
 	Messages        []PromptMessage `json:"messages"`
 	Tools           []PromptTool    `json:"tools"`

@@ -12,34 +12,75 @@ import (
 // reportedSummaries is how many of the newest versions a report shows.
 const reportedSummaries = 5
 
+// maxLooks bounds how often a report is begun anew because messages came while it
+// was made.
+const maxLooks = 5
+
 // Report says what the session's next prompt is made of. It changes nothing: it
 // is the same plan that the next model call makes, between runs without the
-// message that is not written yet.
+// message that is not written yet. Where that message first has others summarized
+// the report is of the prompt before, and its last reason says so.
 func (k *Keeper) Report(ctx context.Context, scope core.Scope, id core.SessionID) (core.ContextReport, error) {
-	t, err := k.turn(ctx, scope, id)
-	if err != nil {
-		return core.ContextReport{}, err
+	var r core.ContextReport
+	for range maxLooks {
+		v, err := k.look(ctx, scope, id)
+		if err != nil {
+			return core.ContextReport{}, err
+		}
+		r = k.Describe(v.turn, v.d)
+		r.WillTrigger = v.d.Summarize != nil || willTrigger(v.in, v.d)
+		if note := first(v.d); note != "" {
+			r.Reasons = append(r.Reasons, note)
+		}
+		onPath, err := k.Stores.Messages.CountOnPath(ctx, scope, id)
+		if err != nil {
+			return core.ContextReport{}, fmt.Errorf("count messages: %w", err)
+		}
+		r.Coverage.Lost, r.Coverage.Messages = onPath-r.Coverage.Messages, onPath
+		if r.Coverage.Lost == 0 {
+			break
+		}
 	}
-	in, err := k.input(ctx, t)
-	if err != nil {
-		return core.ContextReport{}, err
-	}
-	d, _ := contextwindow.Plan(in)
-	r := k.Describe(t, d)
-	r.WillTrigger = d.Summarize != nil || willTrigger(in, d)
-	onPath, err := k.Stores.Messages.CountOnPath(ctx, scope, id)
-	if err != nil {
-		return core.ContextReport{}, fmt.Errorf("count messages: %w", err)
-	}
-	c := &r.Coverage
-	c.Messages = onPath
-	c.Lost = onPath - c.Summarized - c.Verbatim - c.Masked - c.Shortened - c.LeftOut - c.Excluded
 	page, err := k.Stores.Summaries.List(ctx, scope, id, core.PageQuery{Limit: reportedSummaries})
 	if err != nil {
 		return core.ContextReport{}, fmt.Errorf("list summaries: %w", err)
 	}
 	r.Summaries = page.Items
 	return r, nil
+}
+
+// looked is a session's turn and the plan of its next prompt.
+type looked struct {
+	turn Turn
+	in   contextwindow.Input
+	d    contextwindow.Decision
+}
+
+// look plans the session's next prompt and carries nothing out.
+func (k *Keeper) look(ctx context.Context, scope core.Scope, id core.SessionID) (looked, error) {
+	t, err := k.turn(ctx, scope, id)
+	if err != nil {
+		return looked{}, err
+	}
+	in, err := k.input(ctx, t)
+	if err != nil {
+		return looked{}, err
+	}
+	d, _ := contextwindow.Plan(in)
+	return looked{t, in, d}, nil
+}
+
+// first says what happens before the prompt of the decision can be sent; empty =
+// nothing does.
+func first(d contextwindow.Decision) string {
+	if d.Summarize == nil {
+		return ""
+	}
+	what := "message"
+	if len(d.Run) > 0 {
+		what = "model call"
+	}
+	return fmt.Sprintf("the next %s first summarizes the oldest %d messages (%s)", what, d.Summarize.Messages, d.Summarize.Trigger)
 }
 
 // Describe returns the report of a decision, without what only storage knows.
@@ -92,20 +133,22 @@ func coverage(t Turn, d contextwindow.Decision) core.Coverage {
 // summarization: at the present rate for tokens, by count for messages (B5).
 func willTrigger(in contextwindow.Input, d contextwindow.Decision) bool {
 	perTurn := tokensPerTurn(d)
+	const exchange = 2 // messages
+	allowed := in.Policy.AutoSummarize && len(in.History)+exchange >= in.Policy.NeverBelow
 	for _, s := range d.Triggers {
+		will := false
 		switch s.Name {
-		case "messages", "unsummarized":
-			if s.Value+2 >= s.Threshold && in.Policy.AutoSummarize {
-				return true
-			}
 		case "share":
-			if s.Value+perTurn > s.Threshold {
-				return true
-			}
-		default:
-			if s.Value+perTurn >= s.Threshold && in.Policy.AutoSummarize {
-				return true
-			}
+			will = s.Value+perTurn > s.Threshold
+		case "unsummarized": // whatever else is set (R3)
+			will = s.Value+exchange >= s.Threshold
+		case "messages":
+			will = allowed && s.Value+exchange >= s.Threshold
+		case "tokens":
+			will = allowed && s.Value+perTurn >= s.Threshold
+		}
+		if will {
+			return true
 		}
 	}
 	return false
@@ -126,17 +169,14 @@ func tokensPerTurn(d contextwindow.Decision) int {
 	return size / turns
 }
 
-// Prompt returns the exact prompt that would be sent now.
+// Prompt returns the exact prompt that would be sent now; its note says so where
+// the next message first has others summarized.
 func (k *Keeper) Prompt(ctx context.Context, scope core.Scope, id core.SessionID) (core.PromptView, error) {
-	t, err := k.turn(ctx, scope, id)
+	v, err := k.look(ctx, scope, id)
 	if err != nil {
 		return core.PromptView{}, err
 	}
-	in, err := k.input(ctx, t)
-	if err != nil {
-		return core.PromptView{}, err
-	}
-	d, _ := contextwindow.Plan(in)
+	t, d := v.turn, v.d
 	prompt, err := k.assemble(ctx, t, d)
 	if err != nil {
 		return core.PromptView{}, err
@@ -146,7 +186,7 @@ func (k *Keeper) Prompt(ctx context.Context, scope core.Scope, id core.SessionID
 		sizes[s.ID] = s.Size
 	}
 	view := core.PromptView{
-		Model: t.Profile.Model.Info().Name, Tokens: d.Total, MaxOutputTokens: d.MaxOutput,
+		Model: t.Profile.Model.Info().Name, Tokens: d.Total, Note: first(d), MaxOutputTokens: d.MaxOutput,
 		System: prompt.System, Messages: []core.PromptMessage{}, Tools: promptTools(t.Profile.Tools),
 	}
 	for _, m := range prompt.Messages {

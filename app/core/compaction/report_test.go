@@ -1,0 +1,258 @@
+package compaction_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
+)
+
+// view is Prompt, which must succeed.
+func (w *world) view() core.PromptView {
+	w.t.Helper()
+	v, err := w.keeper.Prompt(w.t.Context(), w.scope(), w.session.ID)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return v
+}
+
+// messages returns the view's messages as they would be sent.
+func messages(v core.PromptView) []llm.Message {
+	out := []llm.Message{}
+	for _, m := range v.Messages {
+		out = append(out, llm.Message{Role: m.Role, Content: m.Content, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID})
+	}
+	return out
+}
+
+// same fails unless the report and the view say exactly what the request sends.
+func (w *world) same(r core.ContextReport, v core.PromptView, req llm.Request, d contextwindow.Decision) {
+	w.t.Helper()
+	if diff := cmp.Diff(req.Messages, messages(v)); diff != "" {
+		w.t.Errorf("messages (-sent +shown):\n%s", diff)
+	}
+	if diff := cmp.Diff(req.System, v.System); diff != "" {
+		w.t.Errorf("system blocks (-sent +shown):\n%s", diff)
+	}
+	for what, pair := range map[string][2]int{
+		"tokens": {d.Total, v.Tokens}, "used": {d.Total, r.Used}, "output limit": {req.MaxOutputTokens, v.MaxOutputTokens},
+		"reported output limit": {req.MaxOutputTokens, r.MaxOutput}, "tools": {len(req.Tools), len(v.Tools)},
+		"messages": {len(w.log), r.Coverage.Messages}, "window": {r.Window, r.Used + r.Reserve + r.Free},
+	} {
+		if pair[0] != pair[1] {
+			w.t.Errorf("%s: sent %d, shown %d", what, pair[0], pair[1])
+		}
+	}
+	sum := 0
+	for _, s := range r.Sections {
+		sum += s.Tokens
+	}
+	if sum != r.Window {
+		w.t.Errorf("the sections have %d tokens together, want the window, %d: %+v", sum, r.Window, r.Sections)
+	}
+}
+
+// What is shown in the middle of a run is what its next model call sends, byte for
+// byte and number for number: with a summary, pinned messages, tool turns, system
+// rows, and after everything was compacted.
+func TestShownIsSentInMidRun(t *testing.T) {
+	t.Parallel()
+	for _, policy := range contextwindow.PresetNames() {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, core.ContextSettings{Policy: policy}, 8192)
+			w.writer.Add(always(notes))
+			w.turns(30, 110)
+			w.log[0].Pinned, w.log[1].Role = true, core.RoleSystem
+			w.ask("compute")
+			for i := range 3 {
+				turn, d := w.fit()
+				w.same(w.report(), w.view(), w.request(turn, d), d)
+				call := w.said(core.RoleAssistant, "let me see")
+				call.RunID, call.ToolCalls = w.run.ID, []core.ToolCall{{ID: fmt.Sprint(i), Name: "calculator", Arguments: "{}"}}
+				call.TokenCount = w.count.Message(call)
+				result := w.said(core.RoleTool, strings.Repeat("result ", 2500))
+				result.RunID, result.ToolCallID = w.run.ID, fmt.Sprint(i)
+				w.add(call, result)
+			}
+			turn, d := w.fit()
+			w.same(w.report(), w.view(), w.request(turn, d), d)
+		})
+	}
+}
+
+// Between two runs the next prompt is what is shown, and then the new message.
+func TestShownIsSentBetweenRuns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 8192)
+	w.writer.Add(always(notes))
+	w.turns(30, 110)
+	w.log[0].Pinned = true
+	w.ask("one")
+	w.fit()
+	w.add(w.said(core.RoleAssistant, "two"))
+	w.run = core.Run{}
+	shown, r := w.view(), w.report()
+	w.ask("three")
+	turn, d := w.fit()
+	req := w.request(turn, d)
+	last := len(req.Messages) - 1
+	if diff := cmp.Diff(req.Messages[:last], messages(shown)); diff != "" {
+		t.Errorf("messages (-sent +shown):\n%s", diff)
+	}
+	if diff := cmp.Diff(req.System, shown.System); diff != "" {
+		t.Errorf("system (-sent +shown):\n%s", diff)
+	}
+	if got, want := d.Total-r.Used, d.Run[0].Size; got != want || shown.Tokens != r.Used {
+		t.Errorf("the new message adds %d tokens to the %d that were shown, want %d", got, r.Used, want)
+	}
+	if r.Coverage.Summarized == 0 || !strings.Contains(strings.Join(shown.System, "\n"), w.log[0].Content) {
+		t.Errorf("coverage %+v: the pinned message behind the cursor is not in the prompt", r.Coverage)
+	}
+}
+
+// A prompt that will not be sent as it stands says so: the next message first
+// summarizes. What is shown is the prompt before that.
+func TestShownBeforeASummary(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 8192)
+	w.turns(30, 115) // over usable, as after a switch to a smaller model
+	r, v := w.report(), w.view()
+	if !r.WillTrigger || r.Used != v.Tokens || r.Used <= r.Usable || r.Free != 0 {
+		t.Errorf("got used %d of %d, free %d, will trigger %v, want the prompt as it stands", r.Used, r.Usable, r.Free, r.WillTrigger)
+	}
+	w.writer.Add(notes)
+	w.ask("next")
+	w.fit()
+	// The plan did not know the new message, which may need one turn more.
+	want := fmt.Sprintf("the next message first summarizes the oldest %d messages (share)", w.summaries[0].MessagesAdded)
+	if got := strings.Join(r.Reasons, "\n"); !strings.Contains(got, want) {
+		t.Errorf("got reasons %q, want %q", got, want)
+	}
+	if v.Note != want {
+		t.Errorf("got note %q of the prompt, want %q", v.Note, want)
+	}
+	if now := w.view(); now.Note != "" {
+		t.Errorf("got note %q of a prompt that is sent as it is, want none", now.Note)
+	}
+}
+
+// The same in the middle of a run.
+func TestShownBeforeASummaryInMidRun(t *testing.T) {
+	t.Parallel()
+	w := full(t)
+	const want = "the next model call first summarizes the oldest "
+	if got := w.view().Note; !strings.HasPrefix(got, want) {
+		t.Errorf("got note %q, want %q", got, want)
+	}
+}
+
+// B5: will_trigger says that one more message and its answer reach a trigger.
+func TestWillTrigger(t *testing.T) {
+	t.Parallel()
+	off := false
+	settings := func(policy string, change func(*core.ContextSettings)) core.ContextSettings {
+		s := core.ContextSettings{Policy: policy}
+		if change != nil {
+			change(&s)
+		}
+		return s
+	}
+	for _, tt := range []struct {
+		name     string
+		settings core.ContextSettings
+		messages int
+		size     int
+		want     bool
+	}{
+		{"26 of 30", settings("budget", nil), 26, 5, false},
+		{"28 of 30", settings("budget", nil), 28, 5, true},
+		{"28 of 30, by hand only", settings("budget", func(s *core.ContextSettings) { s.AutoSummarize = &off }), 28, 5, false},
+		{"6 of 8, but never below 10", settings("budget", func(s *core.ContextSettings) { s.MaxMessagesBeforeSummary = new(8) }), 6, 5, false},
+		{"8 of 8, but never below 10", settings("budget", func(s *core.ContextSettings) { s.MaxMessagesBeforeSummary = new(8) }), 8, 5, true},
+		{"12 of more than 15", settings("sliding", nil), 12, 5, false},
+		{"14 of more than 15", settings("sliding", nil), 14, 5, true},
+		{"R3: 48 of 50, by hand only", settings("sliding", func(s *core.ContextSettings) { s.AutoSummarize = &off }), 48, 5, true},
+		{"share, far", settings("window", nil), 20, 100, false},
+		{"share, one turn away", settings("window", nil), 20, 270, true},
+		{"tokens, far", settings("budget", func(s *core.ContextSettings) { s.MaxTokensBeforeSummary = new(3_000) }), 20, 100, false},
+		{"tokens, one turn away", settings("budget", func(s *core.ContextSettings) { s.MaxTokensBeforeSummary = new(3_000) }), 20, 120, true},
+		{"off", settings("off", nil), 200, 5, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, tt.settings, 8192)
+			w.turns(tt.messages/2, tt.size)
+			r := w.report()
+			if r.WillTrigger != tt.want {
+				t.Errorf("got %v with triggers %+v, want %v", r.WillTrigger, r.Triggers, tt.want)
+			}
+			for _, s := range r.Triggers {
+				if s.Fires {
+					t.Errorf("trigger %+v fires already: the case proves nothing", s)
+				}
+			}
+			if !tt.want {
+				return
+			}
+			// And so it is: after one more exchange the next message summarizes.
+			w.writer.Add(always(notes))
+			w.turns(1, tt.size)
+			w.ask("next")
+			if w.fit(); w.session.SummaryVersion != 1 {
+				t.Errorf("one exchange later nothing was summarized")
+			}
+		})
+	}
+}
+
+// The coverage is of one moment: what is appended while it is computed is not lost.
+func TestReportWhileMessagesAreAppended(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 8192)
+	w.turns(2, 10)
+	appends := 0
+	w.before = func(method string) error {
+		if method == "CountOnPath" && appends < 2 {
+			appends++
+			w.turns(1, 10)
+		}
+		return nil
+	}
+	if r := w.report(); r.Coverage.Messages != len(w.log) || r.Coverage.Verbatim != len(w.log) {
+		t.Errorf("got coverage %+v, want all %d messages verbatim", r.Coverage, len(w.log))
+	}
+}
+
+// A report of a session that is not the caller's, or of a store that fails, is an
+// error and nothing else.
+func TestReportErrors(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 8192)
+	w.turns(2, 10)
+	eve := core.Scope{Owner: "eve"}
+	_, err := w.keeper.Report(t.Context(), eve, w.session.ID)
+	_, err2 := w.keeper.Prompt(t.Context(), eve, w.session.ID)
+	if !errors.Is(err, core.ErrNotFound) || !errors.Is(err2, core.ErrNotFound) {
+		t.Errorf("got errors %v and %v for another owner, want ErrNotFound", err, err2)
+	}
+	broken := errors.New("the database is gone")
+	for _, method := range []string{"Get", "GetMessagesAfter", "Active", "CountOnPath", "List"} {
+		w.before = func(m string) error {
+			if m == method {
+				return broken
+			}
+			return nil
+		}
+		if _, err := w.keeper.Report(t.Context(), w.scope(), w.session.ID); !errors.Is(err, broken) {
+			t.Errorf("%s fails: got error %v, want it", method, err)
+		}
+	}
+}
