@@ -3,10 +3,10 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fmt tidy check ci e2e show graph clean
+.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-switch show-concurrent graph clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/bobbin, one static file
 	CGO_ENABLED=0 go build -trimpath -o bin/bobbin .
@@ -40,6 +40,21 @@ e2e: ## the end-to-end tests alone: the program over HTTP
 # Each figure that Bobbin promises has a target show-… that measures and prints it.
 show: ## list the commands that measure what Bobbin promises
 	@$(MAKE) --no-print-directory help | grep -E '^  show-' || echo "  nothing to show yet"
+
+# measure prints what a test of tests/e2e measures.
+measure = go test ./tests/e2e -v -count=1 -run
+
+show-restart: ## 40 messages, a restart, and the session goes on: SQLite and PostgreSQL
+	$(measure) '^TestShowRestart$$'
+
+show-long: ## 2,000 turns against a window of 8,192 tokens: SQLite and PostgreSQL
+	BOBBIN_TEST_LONG=1 $(measure) '^TestShowLong$$'
+
+show-switch: ## in mid-session from a window of 128K to one of 8K, and back
+	$(measure) '^TestShowSwitch$$'
+
+show-concurrent: ## 16 requests at once on one session
+	$(measure) '^TestShowConcurrent$$'
 
 graph: ## draw the agent's graph in Mermaid
 	@go run . graph

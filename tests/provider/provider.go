@@ -29,6 +29,32 @@ type Options struct {
 	// Hold is asked before an answer is ended; the answer goes on when it
 	// returns. It gets the latest user message. nil = never held.
 	Hold func(question string)
+	// Fault is asked before a request is answered, and may answer it instead: it
+	// returns true if it has. nil = never.
+	Fault func(w http.ResponseWriter, a Asked) bool
+	// Record keeps the prompts for Prompts.
+	Record bool
+	// At is asked at each point of a request, which goes on when it returns. nil =
+	// not asked.
+	At func(p Point, a Asked)
+}
+
+// Point is how far a request has come.
+type Point string
+
+// The points of a request, in order; it passes one of the three in the middle.
+const (
+	PointPrompt  Point = "prompt"  // it was taken, nothing is answered
+	PointStream  Point = "stream"  // half of an answer is sent
+	PointTool    Point = "tool"    // a tool call is about to be sent
+	PointSummary Point = "summary" // a summary is about to be sent
+	PointEnd     Point = "end"     // everything is sent
+)
+
+// Asked is what a request asks for.
+type Asked struct {
+	Question string // the latest user message; of a summary, its material
+	Summary  bool
 }
 
 // Server is a running provider. Safe for concurrent use.
@@ -88,7 +114,8 @@ func (s *Server) Largest() int64 { return s.largest.Load() }
 // Busy returns how long it has spent on answers so far.
 func (s *Server) Busy() time.Duration { return time.Duration(s.busy.Load()) }
 
-// Prompts returns the user messages of every request for an answer, in order.
+// Prompts returns the user messages of every request for an answer, in order, if
+// Options.Record says so.
 func (s *Server) Prompts() [][]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,6 +164,14 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"error":{"message":"not JSON","type":"invalid_request_error"}}`, http.StatusBadRequest)
 		return
 	}
+	system, users := req.texts()
+	a := Asked{Summary: strings.Contains(system, "You summarize conversations")}
+	if len(users) > 0 {
+		a.Question = users[len(users)-1]
+	}
+	if s.opts.Fault != nil && s.opts.Fault(w, a) {
+		return
+	}
 	prompt := s.count(req)
 	if asked := prompt + max(req.MaxTokens, req.MaxCompletionTokens); s.opts.Window > 0 && asked > s.opts.Window {
 		s.rejected.Add(1)
@@ -147,7 +182,19 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.keepLargest(int64(prompt))
-	s.answer(w, req, prompt)
+	s.at(PointPrompt, a)
+	out := stream{w: w}
+	s.answer(&out, req, a, users)
+	out.end(prompt)
+	out.flush()
+	s.at(PointEnd, a)
+}
+
+// at tells how far a request has come.
+func (s *Server) at(p Point, a Asked) {
+	if s.opts.At != nil {
+		s.opts.At(p, a)
+	}
 }
 
 func (s *Server) keepLargest(n int64) {
@@ -183,40 +230,46 @@ func (s *Server) tokens(text string) int {
 	return len(ids)
 }
 
-// answer streams what the request's last messages ask for.
-func (s *Server) answer(w http.ResponseWriter, req request, prompt int) {
-	system, question, users := "", "", []string(nil)
-	for _, m := range req.Messages {
+// texts returns the system text and the user messages.
+func (r request) texts() (system string, users []string) {
+	for _, m := range r.Messages {
 		switch m.Role {
 		case "system":
 			system += m.text()
 		case "user":
-			question = m.text()
-			users = append(users, question)
+			users = append(users, m.text())
 		}
 	}
-	out := stream{w: w}
+	return system, users
+}
+
+// answer streams what the request's last messages ask for.
+func (s *Server) answer(out *stream, req request, a Asked, users []string) {
 	last := req.Messages[len(req.Messages)-1].Role
 	switch {
-	case strings.Contains(system, "You summarize conversations"):
+	case a.Summary:
 		s.summaries.Add(1)
-		out.text(summary(question))
-	case strings.Contains(question, "tool") && last != "tool" && len(req.Tools) > 0 && req.ToolChoice != "none":
+		s.at(PointSummary, a)
+		out.text(summary(a.Question))
+	case strings.Contains(a.Question, "tool") && last != "tool" && len(req.Tools) > 0 && req.ToolChoice != "none":
+		s.at(PointTool, a)
 		out.toolCall(fmt.Sprintf("call_%d", s.requests.Load()), "calculator", `{"expression": "6 * 7"}`)
 	default:
 		s.keepPrompt(users)
-		half := "answer to: "
-		out.text(half)
+		out.text("answer to: ")
+		out.flush()
+		s.at(PointStream, a)
 		if s.opts.Hold != nil {
-			out.flush()
-			s.opts.Hold(question)
+			s.opts.Hold(a.Question)
 		}
-		out.text(question)
+		out.text(a.Question)
 	}
-	out.end(prompt)
 }
 
 func (s *Server) keepPrompt(users []string) {
+	if !s.opts.Record {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.prompts = append(s.prompts, users)

@@ -1,0 +1,160 @@
+package e2e_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/db/dbtest"
+	"bobbin/tests/provider"
+)
+
+// longTurns is how long the long conversation is.
+const longTurns = 2000
+
+// Issue "a session", must show 2: a provider that counts with another tokenizer
+// plus 15 % and refuses what does not fit 8,192 tokens. W5, W6, W10, W12, R7;
+// CONTEXT § 3, invariants 1 and 6; ENGINE: work per turn does not grow with the
+// session. BOBBIN_TEST_LONG=1 adds PostgreSQL.
+func TestShowLong(t *testing.T) {
+	if testing.Short() {
+		t.Skip("2,000 turns take a while")
+	}
+	t.Run("sqlite", func(t *testing.T) { showLong(t, dbtest.SQLiteURL(t)) })
+	t.Run("postgres", func(t *testing.T) {
+		if os.Getenv("BOBBIN_TEST_LONG") == "" {
+			t.Skip("set BOBBIN_TEST_LONG=1, or use make show-long")
+		}
+		showLong(t, dbtest.PostgresURL(t))
+	})
+}
+
+func showLong(t *testing.T, url string) {
+	p := newProvider(t, provider.Options{Window: 8192, Overcount: 1.15})
+	h := newHouse(t, url, withModel("house", 8192, 2048, p))
+	l := &longTalk{house: h, t: t, provider: p, id: newSession(t, h.Client, core.Session{})}
+	w := newWriter(1)
+	for n := 1; n <= longTurns && !t.Failed(); n++ {
+		l.turn(n, w.turn(n))
+	}
+	l.check()
+	l.report()
+}
+
+// longTalk measures a conversation turn by turn.
+type longTalk struct {
+	*house
+	t        *testing.T
+	provider *provider.Server
+	id       core.SessionID
+
+	asked []string
+	turns []cost
+	usage core.Usage
+}
+
+// cost is what Bobbin needed for a turn.
+type cost struct {
+	tool       bool          // the turn called a tool
+	own        time.Duration // without the time in the provider's handler
+	statements int64
+}
+
+// turn says one thing and measures it.
+func (l *longTalk) turn(n int, question string) {
+	l.t.Helper()
+	busy, statements, start := l.provider.Busy(), l.app.Statements(), time.Now()
+	got := say(l.t, l.Client, core.SendMessage{SessionID: l.id, Content: question})
+	l.turns = append(l.turns, cost{
+		tool:       strings.Contains(question, "tool"),
+		own:        time.Since(start) - (l.provider.Busy() - busy),
+		statements: l.app.Statements() - statements,
+	})
+	l.asked = append(l.asked, question)
+	l.usage = l.usage.Add(got.run.Usage)
+	if want := "answer to: " + question; got.answer.Content != want {
+		l.t.Errorf("turn %d: got the answer %.80q, want %.80q", n, got.answer.Content, want)
+	}
+	want := 2
+	if strings.Contains(question, "tool") {
+		want = 4
+	}
+	if len(got.messages) != want {
+		l.t.Errorf("turn %d: got %d messages, want %d", n, len(got.messages), want)
+	}
+}
+
+// check holds the log against what was said.
+func (l *longTalk) check() {
+	l.t.Helper()
+	all := messages(l.t, l.Client, l.id)
+	var questions []string
+	for _, m := range all {
+		if m.Role == core.RoleUser {
+			questions = append(questions, m.Content)
+		}
+	}
+	if !slices.Equal(questions, l.asked) {
+		l.t.Errorf("got %d questions in the log that are not the %d asked", len(questions), len(l.asked))
+	}
+	count := kinds(all)
+	for kind, want := range map[string]int{
+		"questions": longTurns, "answers": longTurns, "tool calls": longTurns / 2, "tool results": longTurns / 2,
+	} {
+		if count[kind] != want {
+			l.t.Errorf("got %d %s in the log, want %d", count[kind], kind, want)
+		}
+	}
+	if l.provider.Largest() > 8192 {
+		l.t.Errorf("got a prompt of %d tokens, want at most 8192", l.provider.Largest())
+	}
+}
+
+// report prints the figures, and wants the number of statements to be flat.
+func (l *longTalk) report() {
+	l.t.Helper()
+	if len(l.turns) < longTurns {
+		return
+	}
+	r, s := contextOf(l.t, l.Client, l.id), session(l.t, l.Client, l.id)
+	fig := newTable("2,000 turns in one session (%s)", l.t.Name())
+	fig.row("runs succeeded", len(l.turns), "all; every question verbatim in the log, seq without a gap")
+	fig.row("messages in the log", s.MessageCount, fmt.Sprint(kinds(messages(l.t, l.Client, l.id))))
+	fig.row("requests to the provider", l.provider.Requests(), fmt.Sprintf("%d refused as too long, all recovered within their run", l.provider.Rejected()))
+	fig.row("largest prompt, as the provider counts", l.provider.Largest(), fmt.Sprintf("window 8192, usable by our estimate %d", r.Usable))
+	fig.row("summaries", s.SummaryCount, fmt.Sprintf("%d calls; %s", l.provider.Summaries(), lastSummary(r)))
+	fig.row("coverage", r.Coverage.Messages, fmt.Sprintf("%d summarized, %d verbatim, %d masked, %d lost",
+		r.Coverage.Summarized, r.Coverage.Verbatim, r.Coverage.Masked, r.Coverage.Lost))
+	fig.row("tokens", l.usage.InputTokens+l.usage.OutputTokens, fmt.Sprintf("%d in, %d out; factor %.2f ± %.1f %%",
+		l.usage.InputTokens, l.usage.OutputTokens, r.Calibration.Factor, 100*r.Calibration.Deviation))
+	fig.row("median of turns", "20–70", "1,950–2,000", "ratio")
+	for _, kind := range []string{"all", "plain", "with a tool"} {
+		early, late := median(kind, l.turns[19:70]), median(kind, l.turns[longTurns-51:])
+		fig.row("  Bobbin's own time, "+kind, early.own.Round(time.Microsecond), late.own.Round(time.Microsecond), fmt.Sprintf("%.2f", ratio(late.own, early.own)))
+		fig.row("  SQL statements, "+kind, early.statements, late.statements, fmt.Sprintf("%.2f", ratio(late.statements, early.statements)))
+		if got := ratio(late.statements, early.statements); got > 1.3 {
+			l.t.Errorf("turns, %s: got %.2f times as many statements in late ones, want at most 1.3", kind, got)
+		}
+	}
+	fig.log(l.t)
+}
+
+// median returns the medians of what the turns of a kind needed, each by itself.
+func median(kind string, turns []cost) cost {
+	var own []time.Duration
+	var statements []int64
+	for _, c := range turns {
+		if kind == "all" || c.tool == (kind == "with a tool") {
+			own, statements = append(own, c.own), append(statements, c.statements)
+		}
+	}
+	slices.Sort(own)
+	slices.Sort(statements)
+	return cost{own: own[len(own)/2], statements: statements[len(statements)/2]}
+}
+
+func ratio[T int64 | time.Duration](a, b T) float64 { return float64(a) / float64(b) }

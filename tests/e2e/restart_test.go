@@ -1,0 +1,125 @@
+package e2e_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/client"
+	"bobbin/app/core"
+	"bobbin/app/db/dbtest"
+)
+
+// Issue "a session", must show 1: the demonstration model on a configuration that
+// is otherwise the default, SQLite and PostgreSQL by database.url alone. W6, W7,
+// W10; CONTEXT § 3, invariant 2; ENGINE: seq and the log survive a restart.
+func TestShowRestart(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url)
+		id := newSession(t, h.Client, core.Session{Title: "a long talk"})
+		fig := newTable("A session across a restart (%s, demonstration model)", t.Name())
+		talk(t, h.Client, id, fig)
+
+		before, log := contextOf(t, h.Client, id), messages(t, h.Client, id)
+		summary := session(t, h.Client, id)
+		if summary.SummaryVersion == 0 {
+			t.Error("got no summary of 40 messages, want one: the test shows nothing")
+		}
+		fig.row("messages in the log", len(log), fmt.Sprint(kinds(log)))
+		fig.row("/context", fmt.Sprintf("%d of %d tokens used", before.Used, before.Usable),
+			fmt.Sprintf("sections sum to %d, prompt view the same", before.Used))
+		fig.row("coverage", fmt.Sprintf("%d messages", before.Coverage.Messages),
+			fmt.Sprintf("%d summarized, %d verbatim, %d lost", before.Coverage.Summarized, before.Coverage.Verbatim, before.Coverage.Lost))
+		fig.row("summaries", summary.SummaryCount, lastSummary(before))
+
+		h.restart()
+		after := contextOf(t, h.Client, id)
+		if diff := cmp.Diff(before, after); diff != "" {
+			t.Errorf("context after the restart (-before +after):\n%s", diff)
+		}
+		if diff := cmp.Diff(log, messages(t, h.Client, id)); diff != "" {
+			t.Errorf("log after the restart (-before +after):\n%s", diff)
+		}
+		fig.row("stopped and started", "same context, same log", fmt.Sprintf("summary version %d", summary.SummaryVersion))
+		for _, qa := range [][2]string{
+			{"What is my name?", "Ada Lovelace"}, {"What is my favorite instrument?", "harpsichord"}, {"What is 19 * 23?", "437"},
+		} {
+			got := say(t, h.Client, core.SendMessage{SessionID: id, Content: qa[0]})
+			if !strings.Contains(got.answer.Content, qa[1]) {
+				t.Errorf("%s: got %q, want %q in it", qa[0], got.answer.Content, qa[1])
+			}
+			fig.row("it goes on: "+qa[0], fmt.Sprintf("%q", got.answer.Content))
+		}
+		all := messages(t, h.Client, id) // gapless
+		contextOf(t, h.Client, id)
+		fig.row("messages then", len(all), "seq without a gap")
+		fig.log(t)
+	})
+}
+
+// talk has a conversation of 40 messages. Each stream is checked by say.
+func talk(t *testing.T, c *client.Client, id core.SessionID, fig *table) {
+	t.Helper()
+	deltas, durable, worst := 0, 0, 0.0
+	for i := range 40 {
+		got := say(t, c, core.SendMessage{SessionID: id, Content: remark(i), Source: core.SourceWeb})
+		deltas += got.deltas
+		if got.streamed == 0 {
+			t.Errorf("message %d: got no answer as deltas, want it word by word", i)
+		}
+		for _, e := range got.events {
+			if e.Seq > 0 {
+				durable++
+			}
+		}
+		if got.asked.Content != remark(i) {
+			t.Errorf("message %d: got %q in the log, want it verbatim", i, got.asked.Content)
+		}
+		if len(got.messages) == 2 { // one model call
+			worst = max(worst, miscount(t, c, got.run.ID))
+		}
+	}
+	fig.row("messages streamed", 40, fmt.Sprintf("%d deltas, %d durable events; every stream whole", deltas, durable))
+	fig.row("prompt as planned and as the model counted it", fmt.Sprintf("at most %.1f %% apart", 100*worst))
+}
+
+// miscount returns how far the planned size of a run's only prompt was from what
+// the model counted.
+func miscount(t *testing.T, c *client.Client, id core.RunID) float64 {
+	t.Helper()
+	run, err := c.Run(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := reported(t, c, id)
+	off := float64(report.Used-run.Usage.InputTokens) / float64(run.Usage.InputTokens)
+	return max(off, -off)
+}
+
+// remark is the i-th thing that the user says: facts first, then long remarks,
+// now and then something to calculate.
+func remark(i int) string {
+	switch {
+	case i == 0:
+		return "My name is Ada Lovelace. I build an engine that weaves algebraic patterns."
+	case i == 1:
+		return "My favorite instrument is the harpsichord."
+	case i%10 == 5:
+		return fmt.Sprintf("What is %d * 41?", i)
+	default:
+		return fmt.Sprintf("Report %d from the workshop. ", i) + strings.Repeat(fmt.Sprintf(
+			"The gear of column %d turned %d times before the carriage jammed, so the mechanic oiled it and wrote the reading down. ", i, 100+7*i), 6)
+	}
+}
+
+// lastSummary says what the newest summary came to.
+func lastSummary(r core.ContextReport) string {
+	if len(r.Summaries) == 0 {
+		return "none"
+	}
+	s := r.Summaries[0]
+	return fmt.Sprintf("the last: %d messages → %d tokens (%s, %s)", s.MessagesCovered, s.TokenCount, s.Strategy, s.Trigger)
+}
