@@ -245,7 +245,14 @@ func (a *App) Run(ctx context.Context, listener net.Listener) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return a.runs.Run(ctx) })
-	group.Go(func() error { return a.server.Serve(ctx, listener) })
+	group.Go(func() error {
+		select {
+		case <-a.runs.Ready():
+			return a.server.Serve(ctx, listener)
+		case <-ctx.Done():
+			return listener.Close()
+		}
+	})
 	group.Go(func() error { return a.saveCalibrations(ctx) })
 	group.Go(func() error {
 		// Loading the vocabulary takes a fifth of a second: not from the first message.

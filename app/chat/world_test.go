@@ -107,6 +107,7 @@ func newHouse(t *testing.T, buffer int, do execute) *house {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- h.work.Run(ctx) }()
+	<-h.work.Ready()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

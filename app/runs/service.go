@@ -158,6 +158,11 @@ func (s *Service) Cancel(run core.RunID) bool {
 	return true
 }
 
+// Ready is closed when Run has taken over what an earlier process of this name
+// left behind. A run that is accepted before would be taken for one of those, and
+// be given another attempt: nobody should be let in earlier.
+func (s *Service) Ready() <-chan struct{} { return s.ready }
+
 // Active counts the runs of this process that have not ended.
 func (s *Service) Active() int {
 	s.mu.Lock()

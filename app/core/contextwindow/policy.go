@@ -52,7 +52,8 @@ const (
 	defaultUsageThreshold  = 0.8
 	defaultLandAt          = 0.625
 	defaultResponseReserve = 4096
-	neverBelowMargin       = 4 // budget: never below MinRecent + 4 messages (B5)
+	neverBelowMargin       = 4   // budget: never below MinRecent + 4 messages (B5)
+	budgetAskTokens        = 700 // budget: under 500 words (B9)
 )
 
 // The strategies that a policy can name.
@@ -74,7 +75,8 @@ func presets() []Policy {
 			Name: "budget", AutoSummarize: true,
 			UsageThreshold: defaultUsageThreshold, LandAt: defaultLandAt, MinRecent: 6,
 			MaxMessages: 30, MaxTokens: 128_000, NeverBelow: 6 + neverBelowMargin, MaxSummaryShare: 0.3,
-			ResponseReserve: defaultResponseReserve, Strategy: StrategyLLM, Timing: TimingAfterRun,
+			SummaryAskTokens: budgetAskTokens,
+			ResponseReserve:  defaultResponseReserve, Strategy: StrategyLLM, Timing: TimingAfterRun,
 		},
 		{
 			Name: "sliding", AutoSummarize: true,

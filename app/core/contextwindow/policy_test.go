@@ -12,7 +12,7 @@ import (
 	cw "bobbin/app/core/contextwindow"
 )
 
-// CONTEXT § 2: the whole table, a column a preset. W5, W8, B1–B3, R1–R3, C2.
+// CONTEXT § 2: the whole table, a column a preset. W5, W8, B1–B3, B9, R1–R3, C2.
 func TestPresetsAreTheTable(t *testing.T) {
 	t.Parallel()
 	want := []cw.Policy{
@@ -22,7 +22,7 @@ func TestPresetsAreTheTable(t *testing.T) {
 		},
 		{
 			Name: "budget", AutoSummarize: true, UsageThreshold: 0.8, LandAt: 0.625, MinRecent: 6,
-			MaxMessages: 30, MaxTokens: 128_000, NeverBelow: 10, MaxSummaryShare: 0.3,
+			MaxMessages: 30, MaxTokens: 128_000, NeverBelow: 10, MaxSummaryShare: 0.3, SummaryAskTokens: 700,
 			ResponseReserve: 4096, Strategy: "llm", Timing: "after_run",
 		},
 		{
@@ -116,6 +116,7 @@ func TestResolveOverridesEveryField(t *testing.T) {
 		Name: "budget", UsageThreshold: 0.75, LandAt: 0.5, MaxMessages: 50, MaxTokens: 180_000, MaxUnsummarized: 70,
 		WindowMessages: 25, MinRecent: 8, NeverBelow: 12, MaxContextTokens: 100_000, TargetContextTokens: 40_000,
 		ResponseReserve: 1000, SummaryModel: "s", Strategy: "extractive", MaxSummaryTokens: 900, MaxSummaryShare: 0.2, Timing: "inline",
+		SummaryAskTokens: 700,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("policy (-want +got):\n%s", diff)
