@@ -1,18 +1,15 @@
 package cli
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 
-	"github.com/chzyer/readline"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"bobbin/app/cli/line"
 	"bobbin/app/cli/talk"
 	"bobbin/app/client"
 	"bobbin/app/core"
@@ -45,7 +42,7 @@ func (p *program) runChat(ctx context.Context, s connection, agent string, id co
 	if err != nil {
 		return err
 	}
-	width, height := p.terminal()
+	width, _ := p.terminal()
 	input, err := p.lines(width > 0)
 	if err != nil {
 		return err
@@ -62,7 +59,7 @@ func (p *program) runChat(ctx context.Context, s connection, agent string, id co
 		fmt.Fprintf(p.Out, "%d messages in history (%d summarized)\n", session.MessageCount, session.SummarizedCount)
 	}
 	err = talk.New(talk.Options{
-		Service: s.client, Session: session, Lines: input, Out: p.Out, Interrupts: interrupts, Width: width, Height: height,
+		Service: s.client, Session: session, Lines: input, Out: p.Out, Interrupts: interrupts, Size: p.terminal, Attended: width > 0,
 	}).Run(ctx)
 	if width > 0 {
 		fmt.Fprintf(p.Out, "to go on: bobbin chat --session %s\n", session.ID)
@@ -97,7 +94,7 @@ func (p *program) terminal() (width, height int) {
 
 // input reads lines until it is closed.
 type input interface {
-	Line() (string, error)
+	Line(ctx context.Context) (string, error)
 	Close() error
 }
 
@@ -105,43 +102,7 @@ type input interface {
 // terminal, plain otherwise.
 func (p *program) lines(terminal bool) (input, error) {
 	if !terminal || !term.IsTerminal(int(p.In.Fd())) {
-		return &plainLines{scanner: bufio.NewScanner(p.In)}, nil
+		return line.NewPlain(p.In), nil
 	}
-	r, err := readline.NewEx(&readline.Config{Prompt: "> ", Stdin: p.In, Stdout: p.Out, InterruptPrompt: "^C", EOFPrompt: ""})
-	if err != nil {
-		return nil, fmt.Errorf("open terminal: %w", err)
-	}
-	return editedLines{r}, nil
+	return line.NewEdited(p.In, p.Out, "> ")
 }
-
-// plainLines reads from a pipe or a file.
-type plainLines struct{ scanner *bufio.Scanner }
-
-// Line returns the next line.
-func (l *plainLines) Line() (string, error) {
-	if l.scanner.Scan() {
-		return l.scanner.Text(), nil
-	}
-	if err := l.scanner.Err(); err != nil {
-		return "", err
-	}
-	return "", io.EOF
-}
-
-// Close does nothing: standard input belongs to the program.
-func (l *plainLines) Close() error { return nil }
-
-// editedLines reads from a terminal.
-type editedLines struct{ r *readline.Instance }
-
-// Line returns the next line.
-func (l editedLines) Line() (string, error) {
-	line, err := l.r.Readline()
-	if errors.Is(err, readline.ErrInterrupt) {
-		return "", talk.ErrInterrupted
-	}
-	return line, err
-}
-
-// Close gives the terminal back as it was.
-func (l editedLines) Close() error { return l.r.Close() }

@@ -95,7 +95,8 @@ func (p *program) showSession(ctx context.Context, s connection, id core.Session
 		return err
 	}
 	fmt.Fprintln(p.Out)
-	term.DrawContext(p.Out, report, time.Now())
+	width, _ := p.terminal()
+	term.DrawContext(p.Out, report, time.Now(), width)
 	return nil
 }
 

@@ -4,71 +4,56 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"bobbin/app/cli/term"
 	"bobbin/app/core"
 )
 
-// answer sends a message and shows what comes of it.
+// answer sends a message and shows what comes of it. It returns the error that
+// ended the run, too.
 func (c *Conversation) answer(ctx context.Context, content string) error {
-	v := &view{c: c}
-	stop := v.onInterrupt(ctx)
-	defer stop()
-	for e, err := range c.Service.Send(ctx, core.SendMessage{SessionID: c.Session.ID, Content: content, Source: core.SourceCLI}) {
+	id, err := c.session(ctx)
+	if err != nil {
+		return err
+	}
+	width, height := c.Size()
+	v := &view{c: c, width: width, height: height, run: make(chan core.RunID, 1)}
+	watched, leave := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		v.cancelOnInterrupt(watched, leave)
+	}()
+	for e, err := range c.Service.Send(watched, core.SendMessage{SessionID: id, Content: content, Source: core.SourceCLI}) {
 		if err != nil {
-			v.close()
-			return err
+			v.failed = err
+			break
 		}
 		v.show(e)
 	}
+	leave(nil)
+	<-ended
 	v.close()
-	return nil
+	return v.failed
 }
 
 // view shows one run.
 type view struct {
-	c    *Conversation
-	run  chan core.RunID // the run's id, once it is known
-	text *term.Markdown  // the message on its way; nil = none
-	said bool            // the message was shown as it came
-}
-
-// onInterrupt cancels the run when the user presses Ctrl-C. The returned function
-// ends the watch.
-func (v *view) onInterrupt(ctx context.Context) (stop func()) {
-	v.run = make(chan core.RunID, 1)
-	done := make(chan struct{})
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		var run core.RunID
-		wanted := false
-		for {
-			select {
-			case run = <-v.run:
-			case <-v.c.Interrupts:
-				wanted = true
-			case <-done:
-				return
-			}
-			if wanted && run != "" {
-				wanted = false
-				// An error shows in the stream that goes on.
-				_, _ = v.c.Service.CancelRun(ctx, run, false)
-			}
-		}
-	}()
-	return func() { close(done); <-ended }
+	c      *Conversation
+	width  int
+	height int
+	run    chan core.RunID // the run's id, once it is known
+	known  bool            // it was told
+	text   *term.Markdown  // the message on its way; nil = none
+	said   bool            // the message was shown as it came
+	failed error           // why there is no answer
 }
 
 // show shows one event.
 func (v *view) show(e core.Event) {
-	if e.RunID != "" {
-		select {
-		case v.run <- e.RunID:
-		default:
-		}
+	if e.RunID != "" && !v.known {
+		v.run <- e.RunID
+		v.known = true
 	}
 	switch e.Type {
 	case core.EventMessageDelta:
@@ -79,18 +64,19 @@ func (v *view) show(e core.Event) {
 		v.note("the answer broke off and starts again")
 	case core.EventToolStarted:
 		d := read[core.ToolStartedData](e)
-		v.note("%s %s", d.Name, strings.Join(strings.Fields(d.Arguments), " "))
+		v.note("%s %s", d.Name, d.Arguments)
 	case core.EventToolFinished:
 		d := read[core.ToolFinishedData](e)
-		v.note("→ %s", strings.Join(strings.Fields(d.Preview), " "))
+		v.note("→ %s", d.Preview)
 	case core.EventRunQueued:
 		v.note("waiting for the answer before this one")
 	case core.EventRunCanceled:
 		v.note("stopped; what was said is kept")
 	case core.EventRunFailed:
+		v.close()
+		v.failed = core.Errorf(core.ErrModel, "the run failed")
 		if run := read[core.RunData](e).Run; run.Error != nil {
-			v.close()
-			fmt.Fprintf(v.c.Out, "! %s\n", run.Error.Message)
+			v.failed = core.Errorf(core.ErrModel, "%s", run.Error.Message)
 		}
 	default:
 		v.context(e)
@@ -105,8 +91,8 @@ func (v *view) context(e core.Event) {
 	case core.EventContextCompleted:
 		d := read[core.ContextData](e)
 		v.note("summarized: %d messages covered, prompt %d → %d tokens", d.MessagesCovered, d.TokensBefore, d.TokensAfter)
-	case core.EventContextFailed:
-		v.note("summary: %s", read[core.ContextData](e).Reason)
+	case core.EventContextFailed, core.EventContextWarning:
+		v.note("%s", read[core.ContextData](e).Reason)
 	default: // node.* and the like are for programs
 	}
 }
@@ -114,7 +100,7 @@ func (v *view) context(e core.Event) {
 // write shows text of the answer as it comes.
 func (v *view) write(text string) {
 	if v.text == nil {
-		v.text = term.NewMarkdown(v.c.Out, v.c.Width, v.c.Height)
+		v.text = term.NewMarkdown(v.c.Out, v.width, v.height)
 	}
 	v.said = true
 	v.text.Write(text)
@@ -131,21 +117,25 @@ func (v *view) created(m core.Message) {
 	}
 }
 
-// note shows a line about the run.
+// note shows a line about the run. On a terminal it goes over what was typed
+// meanwhile, such as ^C.
 func (v *view) note(format string, args ...any) {
 	v.close()
-	line := "· " + fmt.Sprintf(format, args...)
-	if v.c.Width > 0 {
-		line = core.Clip(line, v.c.Width)
+	if v.width > 0 {
+		fmt.Fprint(v.c.Out, "\r\x1b[K")
 	}
-	fmt.Fprintln(v.c.Out, line)
+	fmt.Fprintln(v.c.Out, term.Line("· "+fmt.Sprintf(format, args...), max(v.width-1, 0)))
 }
 
-// close ends the text on its way.
+// close ends the text on its way. On a terminal an empty line follows it.
 func (v *view) close() {
-	if v.text != nil {
-		v.text.Close()
-		v.text = nil
+	if v.text == nil {
+		return
+	}
+	v.text.Close()
+	v.text = nil
+	if v.width > 0 {
+		fmt.Fprintln(v.c.Out)
 	}
 }
 

@@ -12,37 +12,38 @@ import (
 	"strings"
 	"time"
 
+	"bobbin/app/cli/line"
 	"bobbin/app/cli/term"
 	"bobbin/app/core"
 )
 
 // service is what a conversation needs of Bobbin (client.Client).
 type service interface {
+	CreateSession(ctx context.Context, s core.Session) (core.Session, error)
 	Send(ctx context.Context, m core.SendMessage) iter.Seq2[core.Event, error]
 	CancelRun(ctx context.Context, id core.RunID, wait bool) (core.Run, error)
 	Context(ctx context.Context, id core.SessionID) (core.ContextReport, error)
 	Summarize(ctx context.Context, id core.SessionID, focus string) (core.Summary, error)
 }
 
-// lines reads what the user types. Line returns io.EOF at the end, and
-// ErrInterrupted when the user pressed Ctrl-C at the prompt.
+// lines reads what the user types, as package line does.
 type lines interface {
-	Line() (string, error)
+	Line(ctx context.Context) (string, error)
 }
 
-// ErrInterrupted says that the user pressed Ctrl-C instead of ending the line.
-var ErrInterrupted = errors.New("interrupted")
-
-// Options are what a Conversation is made of. All are required but Width and
-// Height, which are 0 when the output is not a terminal.
+// Options are what a Conversation is made of.
 type Options struct {
-	Service    service
-	Session    core.Session
-	Lines      lines
-	Out        io.Writer
-	Interrupts <-chan os.Signal // Ctrl-C while an answer comes
-	Width      int
-	Height     int
+	Service service
+	Session core.Session // without an ID it is made when it is first needed
+	Lines   lines
+	Out     io.Writer
+	// Interrupts tells that Ctrl-C was pressed while something was going on.
+	Interrupts <-chan os.Signal
+	// Size returns the terminal's width and height, zeros if there is none.
+	Size func() (width, height int)
+	// Attended says that a person reads along: they are told of errors and go on.
+	// Otherwise the first error ends the conversation.
+	Attended bool
 }
 
 // Conversation is one sitting. Not safe for concurrent use.
@@ -58,12 +59,13 @@ const help = `  /context             what the next prompt is made of, and how ne
   Ctrl-C               stop the answer that is coming; what was said is kept
 `
 
-// Run reads and answers until the user leaves or ctx ends.
+// Run reads and answers until the user leaves or ctx ends. The error is that of
+// the reading, or of an answer to nobody (Options.Attended).
 func (c *Conversation) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		line, err := c.Lines.Line()
+		text, err := c.Lines.Line(ctx)
 		switch {
-		case errors.Is(err, ErrInterrupted):
+		case errors.Is(err, line.ErrInterrupted):
 			fmt.Fprintln(c.Out, "(Ctrl-D or /quit leaves)")
 			continue
 		case errors.Is(err, io.EOF):
@@ -71,56 +73,133 @@ func (c *Conversation) Run(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("read line: %w", err)
 		}
-		line = strings.TrimSpace(line)
-		if line == "/quit" || line == "/exit" {
+		text = strings.TrimSpace(text)
+		if text == "/quit" || text == "/exit" {
 			return nil
 		}
-		if err := c.take(ctx, line); err != nil {
-			fmt.Fprintf(c.Out, "! %s\n", err)
+		c.forgetInterrupts()
+		if err := c.take(ctx, text); err != nil && !c.Attended {
+			return err
+		} else if err != nil && ctx.Err() == nil {
+			c.say("! ", term.Sentence(err))
 		}
 	}
 	return nil
 }
 
+// forgetInterrupts drops a Ctrl-C that came when nothing was going on any more.
+func (c *Conversation) forgetInterrupts() {
+	select {
+	case <-c.Interrupts:
+	default:
+	}
+}
+
 // take does what one line asks for.
-func (c *Conversation) take(ctx context.Context, line string) error {
-	command, rest, _ := strings.Cut(line, " ")
+func (c *Conversation) take(ctx context.Context, text string) error {
+	command, rest, _ := strings.Cut(text, " ")
 	switch {
-	case line == "":
+	case text == "":
 		return nil
 	case command == "/help":
 		fmt.Fprint(c.Out, help)
 		return nil
 	case command == "/context":
-		return c.context(ctx)
+		return c.interruptible(ctx, c.context)
 	case command == "/summarize":
-		return c.summarize(ctx, strings.TrimSpace(rest))
-	case strings.HasPrefix(command, "/") && !strings.Contains(command[1:], "/"):
-		return fmt.Errorf("there is no command %s; /help lists them", command)
+		return c.interruptible(ctx, func(ctx context.Context) error { return c.summarize(ctx, strings.TrimSpace(rest)) })
+	case isCommand(command):
+		return core.Errorf(core.ErrInvalid, "there is no command %s%s; /help lists them", command, suggestion(command))
 	default:
-		return c.answer(ctx, line)
+		return c.answer(ctx, text)
 	}
 }
 
+// isCommand reports whether a word is meant as a command: /usr/bin is not, nor is
+// a line of several that was pasted.
+func isCommand(word string) bool {
+	return len(word) > 1 && word[0] == '/' && !strings.ContainsAny(word[1:], "/\n")
+}
+
+func suggestion(command string) string {
+	if near := core.Nearest(command, []string{"/context", "/summarize", "/help", "/quit"}); near != "" {
+		return ", do you mean " + near + "?"
+	}
+	return ""
+}
+
+// session makes the session if there is none yet.
+func (c *Conversation) session(ctx context.Context) (core.SessionID, error) {
+	if c.Session.ID == "" {
+		made, err := c.Service.CreateSession(ctx, c.Session)
+		if err != nil {
+			return "", err
+		}
+		c.Session = made
+	}
+	return c.Session.ID, nil
+}
+
 func (c *Conversation) context(ctx context.Context) error {
-	report, err := c.Service.Context(ctx, c.Session.ID)
+	id, err := c.session(ctx)
 	if err != nil {
 		return err
 	}
-	term.DrawContext(c.Out, report, time.Now())
+	report, err := c.Service.Context(ctx, id)
+	if err != nil {
+		return err
+	}
+	width, _ := c.Size()
+	term.DrawContext(c.Out, report, time.Now(), width)
 	return nil
 }
 
 // summarize makes a summary now and shows that it is at work (B5).
 func (c *Conversation) summarize(ctx context.Context, focus string) error {
-	fmt.Fprintln(c.Out, "· summarizing …")
-	s, err := c.Service.Summarize(ctx, c.Session.ID, focus)
+	id, err := c.session(ctx)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.Out, "· summary v%d: %d messages → %d tokens (%s, %.1f s)\n", s.Version, s.MessagesCovered, s.TokenCount, s.Strategy, s.Duration.Seconds())
+	stop := c.progress("summarizing")
+	s, err := c.Service.Summarize(ctx, id, focus)
+	stop()
+	if err != nil {
+		return err
+	}
+	c.say("· ", fmt.Sprintf("summary v%d: %d messages → %d tokens (%s, %.1f s)", s.Version, s.MessagesCovered, s.TokenCount, s.Strategy, s.Duration.Seconds()))
 	if s.Note != "" {
-		fmt.Fprintf(c.Out, "  %s\n", s.Note)
+		c.say("  ", s.Note)
 	}
 	return nil
+}
+
+// say writes a line of the program's own, wrapped.
+func (c *Conversation) say(mark, text string) {
+	width, _ := c.Size()
+	fmt.Fprintln(c.Out, term.Wrap(mark+text, width, "  "))
+}
+
+// progress shows what goes on, and for how long, until it is stopped.
+func (c *Conversation) progress(what string) (stop func()) {
+	if width, _ := c.Size(); width == 0 {
+		fmt.Fprintf(c.Out, "· %s …\n", what)
+		return func() {}
+	}
+	began, done, ended := time.Now(), make(chan struct{}), make(chan struct{})
+	fmt.Fprintf(c.Out, "· %s …", what)
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				fmt.Fprintf(c.Out, "\r\x1b[K· %s … %.0f s", what, time.Since(began).Seconds())
+			case <-done:
+				fmt.Fprint(c.Out, "\r\x1b[K")
+				return
+			}
+		}
+	}()
+	return func() { close(done); <-ended }
 }

@@ -9,11 +9,11 @@ import (
 	"bobbin/app/core"
 )
 
-// barWidth is the width of the window's picture, in characters.
+// barWidth is the width of the window's picture, in characters, where there is room.
 const barWidth = 60
 
-// sectionMarks are how the sections look in the bar; letters, not colors alone,
-// so that it reads everywhere.
+// sectionMark is how a section looks in the bar: letters, not colors, so that it
+// reads everywhere.
 func sectionMark(name string) string {
 	marks := map[string]string{
 		"system": "S", "tools": "T", "summary": "▒", "pinned": "P", "tail": "█", "run": "R", "reserve": "·", "free": " ",
@@ -25,39 +25,80 @@ func sectionMark(name string) string {
 }
 
 // DrawContext draws a context report: the window as a bar by section, the
-// triggers, coverage and the last summaries (B5, C5).
-func DrawContext(w io.Writer, r core.ContextReport, now time.Time) {
-	fmt.Fprintf(w, "%s · policy %s · %s of %s tokens used (%d%%) · %s\n", r.Model, r.Policy,
+// triggers, coverage and the last summaries (B5, C5). Width is that of the
+// terminal, 0 if there is none.
+func DrawContext(w io.Writer, r core.ContextReport, now time.Time, width int) {
+	d := drawing{w: w, width: width, narrow: width > 0 && width < barWidth+4}
+	d.line("%s · policy %s · %s of %s tokens used (%d%%) · %s", r.Model, r.Policy,
 		thousands(r.Used), thousands(r.Usable), percent(r.Used, r.Usable), calibration(r.Calibration))
-	fmt.Fprintf(w, "[%s]\n", bar(r))
-	for _, s := range r.Sections {
+	size := barWidth
+	if d.narrow {
+		size = max(width-4, 10)
+	}
+	d.line("[%s]", bar(r, size))
+	d.sections(r.Sections)
+	d.line("")
+	d.triggers(r)
+	for _, reason := range r.Reasons {
+		d.line("  ! %s", reason)
+	}
+	d.line("  %s", coverage(r.Coverage))
+	d.summaries(r.Summaries, now)
+}
+
+// drawing is a report on its way to the screen.
+type drawing struct {
+	w      io.Writer
+	width  int
+	narrow bool
+}
+
+// line writes a line, wrapped where it is too long.
+func (d drawing) line(format string, args ...any) {
+	fmt.Fprintln(d.w, Wrap(fmt.Sprintf(format, args...), d.width, "    "))
+}
+
+func (d drawing) sections(parts []core.ContextPart) {
+	for _, s := range parts {
 		if s.Tokens == 0 && s.Name != "free" {
 			continue
 		}
-		fmt.Fprintf(w, "  %s %-8s %9s tokens", sectionMark(s.Name), s.Name, thousands(s.Tokens))
+		messages := ""
 		if s.Messages > 0 {
-			fmt.Fprintf(w, "  %s", plural(s.Messages, "message"))
+			messages = "  " + plural(s.Messages, "message")
 		}
-		fmt.Fprintln(w)
+		d.line("  %s %-8s %9s tokens%s", sectionMark(s.Name), s.Name, thousands(s.Tokens), messages)
 	}
-	fmt.Fprintln(w)
-	for _, t := range r.Triggers {
-		fmt.Fprintf(w, "  %-22s %s %s of %s (%d%%)\n", triggerTitle(t.Name), progress(t.Percent), thousands(t.Value), thousands(t.Threshold), t.Percent)
-	}
-	if r.WillTrigger {
-		fmt.Fprintln(w, "  summarization will trigger on the next message")
-	}
-	for _, reason := range r.Reasons {
-		fmt.Fprintf(w, "  ! %s\n", reason)
-	}
-	fmt.Fprintf(w, "  %s\n", coverage(r.Coverage))
-	drawSummaries(w, r.Summaries, now)
 }
 
-// drawSummaries lists the newest versions, the active one first.
-func drawSummaries(w io.Writer, list []core.Summary, now time.Time) {
+// triggers shows how near the next summary is.
+func (d drawing) triggers(r core.ContextReport) {
+	switch len(r.Triggers) {
+	case 0:
+		d.line("  no trigger: this policy makes no summaries by itself")
+	case 1:
+		d.line("  the next summary is made when this is full:")
+	default:
+		d.line("  the next summary is made when one of these is full:")
+	}
+	for _, t := range r.Triggers {
+		value := fmt.Sprintf("%s of %s (%d%%)", thousands(t.Value), thousands(t.Threshold), t.Percent)
+		if d.narrow {
+			d.line("  %s", triggerTitle(t.Name))
+			d.line("  %s %s", progress(t.Percent, 10), value)
+			continue
+		}
+		d.line("  %-22s %s %s", triggerTitle(t.Name), progress(t.Percent, 20), value)
+	}
+	if r.WillTrigger {
+		d.line("  summarization will trigger on the next message")
+	}
+}
+
+// summaries lists the newest versions, the active one first.
+func (d drawing) summaries(list []core.Summary, now time.Time) {
 	if len(list) == 0 {
-		fmt.Fprintln(w, "  no summary yet")
+		d.line("  no summary yet")
 		return
 	}
 	for i, s := range list {
@@ -65,31 +106,31 @@ func drawSummaries(w io.Writer, list []core.Summary, now time.Time) {
 		if i == 0 {
 			title = "summary"
 		}
-		fmt.Fprintf(w, "  %s v%d: %s → %s tokens, %s, %s, %s ago\n", title, s.Version,
+		d.line("  %s v%d: %s → %s tokens, %s, %s, %s ago", title, s.Version,
 			plural(s.MessagesCovered, "message"), thousands(s.TokenCount), s.Trigger, s.Strategy, ago(now.Sub(s.CreatedAt)))
 	}
 }
 
-// bar draws the window: every section gets its share, at least one character.
-func bar(r core.ContextReport) string {
+// bar draws the window in size characters: every section gets its share, at least
+// one character.
+func bar(r core.ContextReport, size int) string {
 	var b strings.Builder
-	left := barWidth
+	left := size
 	for _, s := range r.Sections {
 		if s.Name == "free" || s.Name == "reserve" || s.Tokens == 0 {
 			continue
 		}
-		n := min(max(s.Tokens*barWidth/max(r.Window, 1), 1), left)
+		n := min(max(s.Tokens*size/max(r.Window, 1), 1), left)
 		b.WriteString(strings.Repeat(sectionMark(s.Name), n))
 		left -= n
 	}
-	reserve := min(r.Reserve*barWidth/max(r.Window, 1), left)
+	reserve := min(r.Reserve*size/max(r.Window, 1), left)
 	b.WriteString(strings.Repeat(" ", left-reserve))
 	b.WriteString(strings.Repeat(sectionMark("reserve"), reserve))
 	return b.String()
 }
 
-func progress(percent int) string {
-	const width = 20
+func progress(percent, width int) string {
 	n := min(max(percent*width/100, 0), width)
 	return "[" + strings.Repeat("#", n) + strings.Repeat("-", width-n) + "]"
 }

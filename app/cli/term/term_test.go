@@ -22,7 +22,7 @@ func TestDrawContext(t *testing.T) {
 		},
 		Coverage:  core.Coverage{Messages: 53, Summarized: 25, Verbatim: 28},
 		Summaries: []core.Summary{{Version: 1, MessagesCovered: 25, TokenCount: 850, Trigger: "messages", Strategy: "llm", CreatedAt: now.Add(-5 * time.Minute)}},
-	}, now)
+	}, now, 0)
 	for _, want := range []string{
 		"20,000 of 123,904 tokens used (16%)", "28 of 30 (93%)", "19,500 of 128,000 (15%)", "[##################--]",
 		"summarization will trigger on the next message", "25 messages → 850 tokens", "5m ago",
@@ -48,21 +48,5 @@ func TestMarkdownPlainWithoutTerminal(t *testing.T) {
 	m.Close()
 	if got, want := b.String(), "**bold** text\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-func TestMarkdownReplacesWholeBlocks(t *testing.T) {
-	t.Parallel()
-	var b strings.Builder
-	m := term.NewMarkdown(&b, 40, 20)
-	for _, piece := range []string{"# Ti", "tle\n\n", "```go\nx := 1\n\ny := 2\n```\n", "\nlast **wo", "rd**"} {
-		m.Write(piece)
-	}
-	m.Close()
-	if got := strings.Count(b.String(), "\x1b[J"); got != 3 {
-		t.Errorf("%d blocks were replaced, want 3 (title, code, last line):\n%q", got, b.String())
-	}
-	if strings.HasSuffix(b.String(), "**") {
-		t.Errorf("the last block is not rendered: %q", b.String())
 	}
 }

@@ -1,0 +1,222 @@
+package term
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/mattn/go-runewidth"
+)
+
+// style is how text looks: a set of bits. There are no colors: they would depend
+// on the terminal's background.
+type style uint8
+
+const (
+	bold style = 1 << iota
+	italic
+	underline
+	strike
+)
+
+const reset = "\x1b[0m"
+
+// codes returns the sequence that turns the style on.
+func (s style) codes() string {
+	var codes []string
+	for _, c := range []struct {
+		bit  style
+		code string
+	}{{bold, "1"}, {italic, "3"}, {underline, "4"}, {strike, "9"}} {
+		if s&c.bit != 0 {
+			codes = append(codes, c.code)
+		}
+	}
+	return "\x1b[" + strings.Join(codes, ";") + "m"
+}
+
+// span is a piece of text of one style.
+type span struct {
+	text  string
+	style style
+}
+
+// frame is where text is laid out.
+type frame struct {
+	width int    // columns of a row, what stands before it included
+	first string // what stands before the first row
+	rest  string // and before the others
+	open  bool   // the text goes on: its last word may not be whole, and is left out
+}
+
+// row is one row of laid out text.
+type row struct {
+	text  string
+	width int
+}
+
+// layout returns the spans in rows. The layout of a text that goes on (open)
+// begins with the layout of its beginning.
+func layout(spans []span, f frame) string {
+	rows := layoutRows(spans, f)
+	texts := make([]string, len(rows))
+	for i, r := range rows {
+		texts[i] = r.text
+	}
+	return strings.Join(texts, "\n")
+}
+
+// layoutRows lays the spans out: words go to the next row as a whole, and are
+// broken only if they are longer than one.
+func layoutRows(spans []span, f frame) []row {
+	p := page{frame: f}
+	p.begin(f.first)
+	words := wordsOf(cellsOf(spans))
+	for i, w := range words {
+		if f.open && i == len(words)-1 && !w.space {
+			break
+		}
+		p.word(w)
+	}
+	p.end()
+	return p.rows
+}
+
+// page is a layout on its way.
+type page struct {
+	frame
+	rows   []row
+	row    strings.Builder
+	column int
+	start  int // where the row's own text begins
+	style  style
+	spaces []cell // before the next word, if that stands on the same row
+}
+
+func (p *page) begin(prefix string) {
+	p.row.Reset()
+	p.row.WriteString(prefix)
+	p.column = runewidth.StringWidth(prefix)
+	p.start, p.style, p.spaces = p.column, 0, nil
+}
+
+// end finishes the row.
+func (p *page) end() {
+	if p.style != 0 {
+		p.row.WriteString(reset)
+	}
+	p.rows = append(p.rows, row{text: p.row.String(), width: p.column})
+}
+
+func (p *page) word(w word) {
+	if w.space {
+		p.spaces = w.cells
+		return
+	}
+	if p.column > p.start && p.column+len(p.spaces)+w.width > p.frame.width {
+		p.end()
+		p.begin(p.rest)
+	}
+	for _, c := range p.spaces {
+		p.put(c)
+	}
+	p.spaces = nil
+	for _, c := range w.cells {
+		if p.column > p.start && p.column+c.width > p.frame.width {
+			p.end()
+			p.begin(p.rest)
+		}
+		p.put(c)
+	}
+}
+
+func (p *page) put(c cell) {
+	if c.style != p.style {
+		if p.style != 0 {
+			p.row.WriteString(reset)
+		}
+		if c.style != 0 {
+			p.row.WriteString(c.style.codes())
+		}
+		p.style = c.style
+	}
+	p.row.WriteString(c.text)
+	p.column += c.width
+}
+
+// cell is what a terminal shows as one character.
+type cell struct {
+	text  string
+	last  rune
+	width int
+	style style
+}
+
+// cellsOf splits spans into characters; what combines with the one before it
+// belongs to that.
+func cellsOf(spans []span) []cell {
+	var cells []cell
+	for _, s := range spans {
+		for _, r := range s.text {
+			if unicode.IsSpace(r) && r != '\u00a0' {
+				r = ' '
+			}
+			if n := len(cells); n > 0 && joins(cells[n-1], r) {
+				cells[n-1].text += string(r)
+				cells[n-1].last = r
+				continue
+			}
+			cells = append(cells, cell{text: string(r), last: r, style: s.style})
+		}
+	}
+	for i := range cells {
+		cells[i].width = runewidth.StringWidth(cells[i].text)
+	}
+	return cells
+}
+
+// joins reports whether r belongs to the character before it: accents, variation
+// selectors, joined emoji, skin tones, the second letter of a flag.
+func joins(before cell, r rune) bool {
+	const zeroWidthJoiner = '\u200d'
+	switch {
+	case before.text == " ":
+		return false
+	case r == zeroWidthJoiner, before.last == zeroWidthJoiner, unicode.In(r, unicode.Mn, unicode.Me):
+		return true
+	case r >= 0x1f3fb && r <= 0x1f3ff:
+		return true
+	default:
+		return unicode.Is(unicode.Regional_Indicator, r) && before.text == string(before.last) && unicode.Is(unicode.Regional_Indicator, before.last)
+	}
+}
+
+// word is what stands on one row as a whole, or the spaces between two of them.
+type word struct {
+	cells []cell
+	width int
+	space bool
+}
+
+func wordsOf(cells []cell) []word {
+	var words []word
+	for i, c := range cells {
+		space := c.text == " "
+		if n := len(words); n == 0 || words[n-1].space != space || !space && breaks(cells[i-1], c) {
+			words = append(words, word{space: space})
+		}
+		w := &words[len(words)-1]
+		w.cells = append(w.cells, c)
+		w.width += c.width
+	}
+	return words
+}
+
+// breaks reports whether a row may end between two characters that no space
+// parts: next to wide ones, but not before a closing sign nor after an opening one.
+func breaks(a, b cell) bool {
+	const closing, opening = "、。，．・：；！？）」』】〉》〕］｝ーぁぃぅぇぉっゃゅょァィゥェォッャュョ…)].,:;!?", "（「『【〈《〔［｛(["
+	if a.width < 2 && b.width < 2 {
+		return false
+	}
+	return !strings.Contains(closing, b.text) && !strings.Contains(opening, a.text)
+}
