@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/cli/line"
 	"bobbin/app/cli/talk"
+	draw "bobbin/app/cli/term"
 	"bobbin/app/client"
 	"bobbin/app/core"
 )
@@ -38,39 +39,58 @@ func (p *program) chat() *cobra.Command {
 }
 
 func (p *program) runChat(ctx context.Context, s connection, agent string, id core.SessionID) error {
-	session, err := p.openSession(ctx, s.client, agent, id)
+	session, err := openSession(ctx, s.client, agent, id)
 	if err != nil {
 		return err
 	}
 	width, _ := p.terminal()
-	input, err := p.lines(width > 0)
+	attended := width > 0 && term.IsTerminal(int(p.In.Fd()))
+	input, err := p.lines(attended)
 	if err != nil {
 		return err
 	}
 	defer input.Close()
 	interrupts := make(chan os.Signal, 1)
-	signal.Notify(interrupts, os.Interrupt)
-	defer signal.Stop(interrupts)
-	if width > 0 {
-		fmt.Fprintf(p.Out, "%s\nagent %s · /help lists the commands, Ctrl-D leaves\n", s.how, session.Agent)
+	if attended {
+		signal.Notify(interrupts, os.Interrupt)
+		defer signal.Stop(interrupts)
+		p.greet(s, session)
 	}
 	if id != "" {
 		// B6: what a resumed session remembers.
 		fmt.Fprintf(p.Out, "%d messages in history (%d summarized)\n", session.MessageCount, session.SummarizedCount)
 	}
-	err = talk.New(talk.Options{
-		Service: s.client, Session: session, Lines: input, Out: p.Out, Interrupts: interrupts, Size: p.terminal, Attended: width > 0,
-	}).Run(ctx)
-	if width > 0 {
-		fmt.Fprintf(p.Out, "to go on: bobbin chat --session %s\n", session.ID)
+	talked := talk.New(talk.Options{
+		Service: s.client, Session: session, Lines: input, Out: p.Out, Interrupts: interrupts, Size: p.terminal, Attended: attended,
+	})
+	err = talked.Run(ctx)
+	if attended && talked.Session.ID != "" {
+		fmt.Fprintf(p.Out, "to go on: %s chat --session %s\n", programName(), talked.Session.ID)
 	}
 	return err
 }
 
-// openSession makes a session, or finds the one to go on with.
-func (p *program) openSession(ctx context.Context, c *client.Client, agent string, id core.SessionID) (core.Session, error) {
+// greet says who is there.
+func (p *program) greet(s connection, session core.Session) {
+	width, _ := p.terminal()
+	who := s.how
+	if session.Agent != "" {
+		who += " · agent " + session.Agent
+	}
+	fmt.Fprintln(p.Out, draw.Wrap(who, width, "  "))
+	fmt.Fprintln(p.Out, draw.Wrap("/help lists the commands, Ctrl-D leaves", width, "  "))
+}
+
+// openSession finds the session to go on with. A new one is only described: it
+// is made with its first message, so that a look leaves nothing behind.
+func openSession(ctx context.Context, c *client.Client, agent string, id core.SessionID) (core.Session, error) {
 	if id == "" {
-		return c.CreateSession(ctx, core.Session{Agent: agent, Source: core.SourceCLI})
+		if agent != "" {
+			if _, err := c.Agent(ctx, agent); err != nil {
+				return core.Session{}, err
+			}
+		}
+		return core.Session{Agent: agent, Source: core.SourceCLI}, nil
 	}
 	session, err := c.Session(ctx, id)
 	if err == nil && agent != "" && agent != session.Agent {
@@ -101,7 +121,7 @@ type input interface {
 // lines returns the reader of the user's lines: with editing and history on a
 // terminal, plain otherwise.
 func (p *program) lines(terminal bool) (input, error) {
-	if !terminal || !term.IsTerminal(int(p.In.Fd())) {
+	if !terminal {
 		return line.NewPlain(p.In), nil
 	}
 	return line.NewEdited(p.In, p.Out, "> ")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/spf13/cobra"
 
@@ -27,7 +28,10 @@ func (p *program) withServer(cmd *cobra.Command, do func(context.Context, connec
 		return err
 	}
 	if running, ok := folder.Running(cfg.DataDir); ok {
-		c, err := client.New(client.Options{URL: running.URL, Key: running.Token, UserAgent: "bobbin-cli"})
+		c, err := client.New(client.Options{
+			URL: running.URL, UserAgent: "bobbin-cli",
+			HTTP: &http.Client{Transport: &announced{dir: cfg.DataDir, next: http.DefaultTransport, server: running}},
+		})
 		if err != nil {
 			return err
 		}

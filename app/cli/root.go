@@ -5,7 +5,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"bobbin/app/core"
+	"bobbin/app/cli/term"
 	"bobbin/app/core/config"
 	"bobbin/app/core/logging"
 )
@@ -42,23 +41,10 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
 	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintf(streams.Err, "bobbin: %s\n", sentence(err))
+		fmt.Fprintf(streams.Err, "bobbin: %s\n", term.Sentence(err))
 		return 1
 	}
 	return 0
-}
-
-// sentence returns an error as it is told to people.
-func sentence(err error) string {
-	var shown *core.Error
-	if errors.As(err, &shown) && len(shown.Fields) > 0 {
-		lines := []string{shown.Message}
-		for _, f := range shown.Fields {
-			lines = append(lines, fmt.Sprintf("  %s: %s", f.Field, f.Detail))
-		}
-		return strings.Join(lines, "\n")
-	}
-	return err.Error()
 }
 
 func (p *program) root() *cobra.Command {
@@ -82,7 +68,7 @@ func (p *program) addFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.file, "config", "", "configuration `file` (default bobbin.yaml here, then in the user's configuration folder)")
 	for _, k := range config.Keys() {
-		if k.Name == "models" || strings.HasPrefix(k.Name, "auth.keys") || strings.HasPrefix(k.Name, "nats.") {
+		if k.Flag() == "" {
 			continue
 		}
 		p.flags[k.Name] = flags.String(k.Flag(), "", plain(k.Meaning))

@@ -50,7 +50,7 @@ func (p *program) listSessions(ctx context.Context, s connection, q core.PageQue
 		return err
 	}
 	if len(page.Items) == 0 {
-		fmt.Fprintln(p.Out, "no sessions yet; `bobbin chat` begins one")
+		fmt.Fprintln(p.Out, "no sessions yet; this begins one: "+programName()+" chat")
 		return nil
 	}
 	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
@@ -63,7 +63,7 @@ func (p *program) listSessions(ctx context.Context, s connection, q core.PageQue
 		return err
 	}
 	if page.NextCursor != nil {
-		fmt.Fprintf(p.Out, "more: bobbin sessions list --cursor %s\n", *page.NextCursor)
+		fmt.Fprintf(p.Out, "more: %s sessions list --cursor %s\n", programName(), *page.NextCursor)
 	}
 	return nil
 }
