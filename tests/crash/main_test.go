@@ -1,0 +1,103 @@
+// Package crash_test kills a running Bobbin, a process of its own, with SIGKILL
+// and looks whether everything that was promised is there after the restart: each
+// accepted message in the log once and answered once, the old or the new summary
+// whole, numbers without gaps, and no session that stands still.
+//
+// The Bobbin is the real program, built once; its model is a provider inside the
+// test, its clients use the HTTP API. `make show-crash` runs everything in full
+// and prints the figures. Two variables of the environment change it:
+//
+//	BOBBIN_CRASH_KILLS  how often each database's Bobbin is killed at random
+//	BOBBIN_CRASH_SEED   repeats the random choices of a run (not its timing)
+package crash_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"bobbin/app/db/dbtest"
+)
+
+// workDir holds the program that the tests start.
+var workDir string
+
+func TestMain(m *testing.M) {
+	var err error
+	if workDir, err = os.MkdirTemp("", "bobbin-crash-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(workDir)
+	os.Exit(code)
+}
+
+// program builds Bobbin, with the race detector if the test has it, and returns
+// the path of the file.
+var program = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(workDir, "bobbin")
+	args := []string{"build", "-o", path}
+	if raceEnabled {
+		args = append(args, "-race")
+	}
+	build := exec.Command("go", append(args, "bobbin")...)
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// place is where a Bobbin keeps what it has.
+type place struct {
+	dataDir  string
+	database string // URL
+}
+
+// eachPlace runs test with SQLite in the data folder, and with a PostgreSQL
+// database.
+func eachPlace(t *testing.T, test func(t *testing.T, p place)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		test(t, place{dir, "sqlite://" + filepath.Join(dir, "bobbin.db")})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, place{t.TempDir(), dbtest.PostgresURL(t)})
+	})
+}
+
+// environmentInt returns the number in a variable of the environment.
+func environmentInt(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		t.Fatalf("%s is %q, want a number", name, text)
+	}
+	return n
+}
+
+// seeded returns the seed of this test's random choices, and prints it.
+func seeded(t *testing.T) uint64 {
+	t.Helper()
+	seed := environmentInt(t, "BOBBIN_CRASH_SEED", int(time.Now().UnixNano()%1_000_000))
+	t.Logf("seed: BOBBIN_CRASH_SEED=%d", seed)
+	return uint64(seed)
+}
+
+// dice returns random choices of their own for one goroutine.
+func dice(seed uint64, who int) *rand.Rand {
+	return rand.New(rand.NewPCG(seed, uint64(who)))
+}

@@ -1,0 +1,276 @@
+package crash_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/dbtest"
+	"bobbin/app/db/models"
+	"bobbin/app/db/repositories"
+	"bobbin/tests/provider"
+)
+
+// The random test.
+const (
+	sessions     = 5
+	defaultKills = 10
+	longestDelay = 150 * time.Millisecond // between what the killer waits for and the kill
+	settleTime   = 20 * time.Second       // less than a lease holds: nobody may need it to pass
+)
+
+// TestKilledAtRandomMoments: people talk in several sessions, with tools, queues,
+// interrupts and summaries, while the process is killed again and again. In the
+// end every message that was accepted is in the log once and answered once, in
+// order, summaries are whole, and all sessions go on.
+func TestKilledAtRandomMoments(t *testing.T) {
+	t.Parallel()
+	eachPlace(t, func(t *testing.T, p place) {
+		c := newChaos(t, p, seeded(t))
+		for range environmentInt(t, "BOBBIN_CRASH_KILLS", defaultKills) {
+			c.round()
+		}
+		c.settle()
+		c.verify()
+		c.leave()
+		c.verifyFeeds()
+		c.bobbin.stop(t)
+		c.report()
+	})
+}
+
+// chaos is one run of the test.
+type chaos struct {
+	t        *testing.T
+	dice     *rand.Rand
+	bobbin   *bobbin
+	provider *provider.Server
+	board    *board
+	talk     *talk
+	database *db.DB
+	sessions []core.SessionID
+	began    time.Time
+	leave    func() // ends all clients
+
+	kills   int
+	killed  time.Time     // when the process was killed last
+	aimed   map[stage]int // kills by what the killer waited for
+	met     map[stage]int // kills while a message was there
+	restart []time.Duration
+	found   findings
+}
+
+func newChaos(t *testing.T, p place, seed uint64) *chaos {
+	c := &chaos{
+		t: t, dice: dice(seed, 1_000_000), board: newBoard(), began: time.Now(),
+		aimed: map[stage]int{}, met: map[stage]int{},
+	}
+	var err error
+	c.provider, err = provider.New(provider.Options{Window: modelWindow, Overcount: 1.15, At: c.atProvider})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.provider.Close)
+	c.bobbin = newBobbin(t, p, c.provider.URL)
+	c.bobbin.start(t)
+	c.database = dbtest.Open(t, p.database)
+	api := c.bobbin.client(t)
+	c.talk = newTalk(t, api, c.board, seed)
+	ctx, cancel := context.WithCancel(t.Context())
+	c.leave = func() {
+		cancel()
+		c.talk.senders.Wait()
+		c.talk.watchers.Wait()
+	}
+	t.Cleanup(c.leave)
+	for n := range sessions {
+		s, err := api.CreateSession(ctx, core.Session{Title: fmt.Sprint("session ", n)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.sessions = append(c.sessions, s.ID)
+		c.talk.open(ctx, n, s.ID)
+	}
+	return c
+}
+
+// atProvider lets the provider take its time, so that there are moments to be
+// killed in.
+func (c *chaos) atProvider(p provider.Point, a provider.Asked) {
+	c.board.provider(p, a)
+	if p != provider.PointEnd {
+		pause(context.Background(), rand.N(25*time.Millisecond))
+	}
+}
+
+// aims returns what a killer waits for; what is there twice is chosen twice as often.
+func aims() []stage {
+	return []stage{
+		stageBoot, stageAccept, stageAccept, stageQueued, stageRun, stagePrompt, stageStream, stageStream,
+		stageTool, stageTool, stageSummary, stageSummary, stageApply, stageApply, stageCommit, stageCommit, stageIdle,
+	}
+}
+
+// round kills the process at a random moment and starts it again.
+func (c *chaos) round() {
+	aim := aims()[c.dice.IntN(len(aims()))]
+	// Most moments are soon after what was waited for: steps take a few milliseconds.
+	x := c.dice.Float64()
+	delay := time.Duration(x * x * x * float64(longestDelay))
+	if aim == stageBoot && c.kills > 0 {
+		c.kill(aim, delay)
+		c.bobbin.launch(c.t)
+		pause(c.t.Context(), delay)
+		c.kill(aim, 0)
+	} else {
+		c.kill(c.wait(aim), delay)
+	}
+	c.bobbin.start(c.t)
+	c.restart = append(c.restart, time.Since(c.killed))
+}
+
+// wait returns when a message comes to the stage, or when that takes too long; it
+// returns what it has come to. Before, two times of three, the runs that the last
+// kill cut short must go on.
+func (c *chaos) wait(aim stage) stage {
+	if c.dice.IntN(3) > 0 {
+		c.goneOn()
+	}
+	if aim == stageIdle || aim == stageBoot {
+		return stageIdle
+	}
+	often := 12
+	if aim == stageSummary || aim == stageApply {
+		often = 2
+	}
+	met := c.board.meet(aim, 1+c.dice.IntN(often))
+	limit := time.NewTimer(2 * time.Second)
+	defer limit.Stop()
+	select {
+	case <-met:
+		return aim
+	case <-limit.C:
+		return stageIdle
+	}
+}
+
+func (c *chaos) kill(aim stage, delay time.Duration) {
+	pause(c.t.Context(), delay)
+	c.killed = c.bobbin.kill()
+	c.kills++
+	c.aimed[aim]++
+	for s := range c.board.killed(c.killed) {
+		c.met[s]++
+	}
+}
+
+// goneOn waits until all runs that the last kill cut short have been heard of,
+// and no run holds a lease of the process before.
+func (c *chaos) goneOn() {
+	c.t.Helper()
+	began := time.Now()
+	for pause(c.t.Context(), 5*time.Millisecond) {
+		owed, stale := c.board.owing(), c.stale()
+		if len(owed)+len(stale) == 0 {
+			return
+		}
+		if time.Since(began) > 5*time.Second {
+			c.t.Errorf("5 s after restart %d these runs have not gone on: %v; of these the lease is of the process before: %v", c.kills, owed, stale)
+			return
+		}
+	}
+}
+
+// stale returns the runs whose lease was given by an earlier process.
+func (c *chaos) stale() []string {
+	var rows []models.Run
+	err := c.database.Gorm.WithContext(c.t.Context()).Select("id", "lease_until").Where("status = 'running'").Find(&rows).Error
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var ids []string
+	for _, r := range rows {
+		if r.LeaseUntil == nil || r.LeaseUntil.Before(c.bobbin.began.Add(repositories.Lease)) {
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids
+}
+
+// settle lets everybody finish, and waits until nothing is left to be done.
+func (c *chaos) settle() {
+	c.t.Helper()
+	c.talk.hush()
+	began, shown := time.Now(), time.Now()
+	for pause(c.t.Context(), 20*time.Millisecond) {
+		var open []models.Run
+		err := c.database.Gorm.WithContext(c.t.Context()).Where("status NOT IN ('succeeded', 'failed', 'canceled')").Find(&open).Error
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if len(open) == 0 {
+			return
+		}
+		if time.Since(shown) > 5*time.Second {
+			shown = time.Now()
+			c.t.Logf("%d runs are open %s after the last kill; the first: %s in session %s, %s, attempt %d",
+				len(open), time.Since(c.killed).Round(time.Second), open[0].ID, open[0].SessionID, open[0].Status, open[0].Attempt)
+		}
+		if time.Since(began) > settleTime {
+			c.t.Fatalf("%d runs have not ended after %s", len(open), settleTime)
+		}
+	}
+}
+
+// report prints what was seen.
+func (c *chaos) report() {
+	var out strings.Builder
+	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	line := func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
+	line("stage\tkills aimed at it\tkills that met a message there")
+	for _, s := range stages() {
+		met := fmt.Sprint(c.met[s])
+		if s == stageBoot || s == stageIdle {
+			met = ""
+		}
+		line("%s\t%d\t%s", s, c.aimed[s], met)
+	}
+	f := c.found
+	line("\nkills\t%d\tin %s", c.kills, time.Since(c.began).Round(time.Second))
+	line("messages accepted\t%d\tof %d sent; the others' senders gave up, and none of those is half there", f.accepted, len(c.talk.sent))
+	line("… answered\t%d\tcanceled by a later message %d, failed %d", f.answered, f.canceled, f.failed)
+	line("… doubled\t%d", f.doubled)
+	line("… lost\t%d", f.lost)
+	line("runs resumed\t%d\tmost attempts of a run %d", f.resumed, f.attempts)
+	line("messages in the log\t%d\tof them results of tools %d", f.messages, f.results)
+	line("events\t%d\ttexts taken back on the screen %d", f.events, f.dropped)
+	line("summaries\t%d\tby a request %d, without the model %d", f.summaries, f.asked, f.fallbacks)
+	line("provider\t%d\trequests, %d prompts refused as too long, largest %d of %d", c.provider.Requests(), c.provider.Rejected(), c.provider.Largest(), modelWindow)
+	line("harmless refusals\t%v", c.talk.refused)
+	line("kill → ready\tmedian %s\tmost %s", median(c.restart), most(c.restart))
+	line("kill → a run goes on\tmedian %s\tmost %s, of %d", median(c.board.resumed()), most(c.board.resumed()), len(c.board.resumed()))
+	_ = w.Flush()
+	c.t.Logf("%s\n%s", c.database.Dialect(), out.String())
+}
+
+func median(times []time.Duration) time.Duration {
+	if len(times) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(times))
+	return sorted[len(sorted)/2].Round(time.Millisecond)
+}
+
+func most(times []time.Duration) time.Duration {
+	if len(times) == 0 {
+		return 0
+	}
+	return slices.Max(times).Round(time.Millisecond)
+}

@@ -1,0 +1,285 @@
+package crash_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"bobbin/app/client"
+	"bobbin/app/core"
+)
+
+// sent is a message that somebody sent.
+type sent struct {
+	session core.SessionID
+	id      string // client_message_id
+	content string
+	run     core.RunID // that the sender was told; empty = it gave up before
+}
+
+// talk is people who talk with Bobbin in several sessions, through kills and
+// restarts. It remembers everything that was sent and answered.
+type talk struct {
+	t      *testing.T
+	client *client.Client
+	board  *board
+	seed   uint64
+	closed chan struct{} // no new messages
+
+	senders  sync.WaitGroup
+	watchers sync.WaitGroup
+
+	mu        sync.Mutex
+	sent      map[string]*sent                  // by client_message_id; guarded by mu
+	summaries map[core.SessionID][]core.Summary // that a request was answered with; guarded by mu
+	feeds     map[core.SessionID]*feed          // guarded by mu
+	refused   map[string]int                    // harmless refusals, by their words; guarded by mu
+}
+
+// How people talk.
+const (
+	sendersPerSession = 2
+	interruptSession  = 0 // the one in which messages interrupt each other
+)
+
+func newTalk(t *testing.T, c *client.Client, b *board, seed uint64) *talk {
+	return &talk{
+		t: t, client: c, board: b, seed: seed, closed: make(chan struct{}),
+		sent: map[string]*sent{}, summaries: map[core.SessionID][]core.Summary{},
+		feeds: map[core.SessionID]*feed{}, refused: map[string]int{},
+	}
+}
+
+// open begins a session: its watcher, its senders, and somebody who asks for
+// summaries. They go on until ctx ends or hush is called.
+func (k *talk) open(ctx context.Context, n int, id core.SessionID) {
+	f := &feed{talk: k, texts: map[core.MessageID]string{}, created: map[core.MessageID]bool{}}
+	k.feeds[id] = f
+	k.watchers.Go(func() { f.watch(ctx, id) })
+	for i := range sendersPerSession {
+		who := n*10 + i
+		k.senders.Go(func() { k.speak(ctx, id, who, dice(k.seed, who)) })
+	}
+	k.senders.Go(func() { k.summarize(ctx, id, dice(k.seed, n*10+9)) })
+}
+
+// hush lets everybody end: messages on their way are sent until they are accepted.
+func (k *talk) hush() {
+	close(k.closed)
+	k.senders.Wait()
+}
+
+func (k *talk) hushed() bool {
+	select {
+	case <-k.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// speak sends one message after the other.
+func (k *talk) speak(ctx context.Context, session core.SessionID, who int, r *rand.Rand) {
+	for n := 0; !k.hushed() && ctx.Err() == nil; n++ {
+		id := fmt.Sprintf("m%d-%d", who, n)
+		s := &sent{session: session, id: id, content: compose(id, r)}
+		m := core.SendMessage{SessionID: session, Content: s.content, ClientMessageID: id}
+		if who/10 == interruptSession && r.IntN(6) == 0 {
+			m.Multitask = core.MultitaskInterrupt
+		}
+		k.mu.Lock()
+		k.sent[id] = s
+		k.mu.Unlock()
+		k.deliver(ctx, s, m, r)
+		pause(ctx, time.Duration(r.IntN(30))*time.Millisecond)
+	}
+}
+
+// compose returns a message: its mark, and words. One in four wants a tool.
+func compose(mark string, r *rand.Rand) string {
+	words := []string{
+		"river", "stone", "lantern", "copper", "winter", "paper", "orchard", "signal", "harbor", "velvet", "number",
+		"question", "window", "ladder", "summer", "bridge", "engine", "garden", "letter", "mountain", "Übergröße", "日本語", "naïve",
+	}
+	text := []string{mark}
+	if r.IntN(4) == 0 {
+		text = append(text, "tool")
+	}
+	length := 20 + r.IntN(400)
+	if r.IntN(40) == 0 {
+		length = 1500
+	}
+	for range length {
+		text = append(text, words[r.IntN(len(words))])
+	}
+	return strings.Join(text, " ")
+}
+
+// deliver sends the message until somebody says that it is accepted. One in eight
+// senders gives up when the first try fails.
+func (k *talk) deliver(ctx context.Context, s *sent, m core.SendMessage, r *rand.Rand) {
+	surface, givesUp := r.IntN(3), r.IntN(8) == 0
+	k.board.enter(s.id, stageAccept)
+	for ctx.Err() == nil {
+		run, err := k.send(ctx, m, surface)
+		if err == nil || run != "" {
+			k.mu.Lock()
+			s.run = run
+			k.mu.Unlock()
+			return
+		}
+		k.refuse(ctx, "message "+s.id, err, core.ErrRateLimited)
+		if givesUp {
+			k.board.done(s.id)
+			return
+		}
+		pause(ctx, time.Duration(2+r.IntN(20))*time.Millisecond)
+	}
+}
+
+// send sends the message once by one of the surfaces and returns its run.
+func (k *talk) send(ctx context.Context, m core.SendMessage, surface int) (core.RunID, error) {
+	switch surface {
+	case 0:
+		run, err := k.client.SendAsync(ctx, m)
+		return run.ID, err
+	case 1:
+		a, err := k.client.SendAndWait(ctx, m)
+		if err == nil && a.Run.Status == core.RunSucceeded && (a.Message == nil || a.Message.Content != "answer to: "+m.Content) {
+			k.t.Errorf("message %s got the wrong answer: %+v", m.ClientMessageID, a.Message)
+		}
+		return a.Run.ID, err
+	default:
+		var run core.RunID
+		for e, err := range k.client.Send(ctx, m) {
+			if err != nil {
+				return run, err
+			}
+			run = e.RunID
+		}
+		return run, nil
+	}
+}
+
+// refuse sorts an error: a broken connection is what a kill does; of the server's
+// own answers only some are in order.
+func (k *talk) refuse(ctx context.Context, what string, err error, harmless ...error) {
+	var problem *client.ProblemError
+	if ctx.Err() != nil || !errors.As(err, &problem) {
+		return
+	}
+	for _, kind := range harmless {
+		if errors.Is(err, kind) {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			k.refused[kind.Error()]++
+			return
+		}
+	}
+	k.t.Errorf("%s: the server answered %d: %v", what, problem.Status, err)
+}
+
+// summarize asks for a summary now and then.
+func (k *talk) summarize(ctx context.Context, session core.SessionID, r *rand.Rand) {
+	for !k.hushed() && pause(ctx, time.Duration(500+r.IntN(2500))*time.Millisecond) {
+		s, err := k.client.Summarize(ctx, session, "")
+		if err != nil {
+			k.refuse(ctx, "summarize", err, core.ErrConflict, core.ErrUnprocessable)
+			continue
+		}
+		k.mu.Lock()
+		k.summaries[session] = append(k.summaries[session], s)
+		k.mu.Unlock()
+	}
+}
+
+// feed is what the watcher of one session was told; its goroutine owns it until
+// it has ended.
+type feed struct {
+	talk    *talk
+	seq     int64
+	last    atomic.Int64              // seq, for others
+	dropped int                       // texts that were taken back
+	texts   map[core.MessageID]string // on their way
+	created map[core.MessageID]bool
+}
+
+// watch follows the session through all kills.
+func (f *feed) watch(ctx context.Context, id core.SessionID) {
+	for ctx.Err() == nil {
+		for e, err := range f.talk.client.WatchSession(ctx, id, core.From{After: f.seq}) {
+			if err != nil {
+				f.talk.refuse(ctx, "watch", err)
+				break
+			}
+			f.event(e)
+			f.talk.board.event(e)
+		}
+		pause(ctx, time.Millisecond)
+	}
+}
+
+// event checks what can be said of one event.
+func (f *feed) event(e core.Event) {
+	t := f.talk.t
+	if e.Seq > 0 && e.Seq != f.seq+1 || e.Type == core.EventResync {
+		t.Errorf("session %s: event %s with number %d after %d", e.SessionID, e.Type, e.Seq, f.seq)
+	}
+	f.seq = max(f.seq, e.Seq)
+	f.last.Store(f.seq)
+	switch e.Type {
+	case core.EventRunQueued:
+		f.talk.board.accepted(decoded[core.MessageData](e).Message.ClientMessageID, stageQueued)
+	case core.EventRunStarted:
+		f.talk.board.accepted(decoded[core.RunData](e).Run.ClientMessageID, stageRun)
+	case core.EventMessageDelta:
+		d := decoded[core.DeltaData](e)
+		if have := len(f.texts[d.MessageID]); d.Offset != have || f.created[d.MessageID] {
+			t.Errorf("session %s: text of message %s at offset %d after %d bytes, created: %v", e.SessionID, d.MessageID, d.Offset, have, f.created[d.MessageID])
+		}
+		f.texts[d.MessageID] += d.Text
+	case core.EventMessageDiscarded:
+		id := decoded[core.DiscardedData](e).MessageID
+		if f.created[id] {
+			t.Errorf("session %s: message %s is in the log and was taken back", e.SessionID, id)
+		}
+		if _, shown := f.texts[id]; shown {
+			f.dropped++
+			delete(f.texts, id)
+		}
+	case core.EventMessageCreated:
+		f.create(decoded[core.MessageData](e).Message)
+	case core.EventRunSucceeded, core.EventRunFailed, core.EventRunCanceled:
+		f.talk.board.done(decoded[core.RunData](e).Run.ClientMessageID)
+		for id, text := range f.texts {
+			t.Errorf("session %s: the text %.40q of message %s was shown, and is neither in the log nor taken back", e.SessionID, text, id)
+			delete(f.texts, id)
+		}
+	}
+}
+
+// create checks a message that is in the log now.
+func (f *feed) create(m core.Message) {
+	// What a canceled run has said is kept as far as it was saved before a kill.
+	shown := strings.HasPrefix(m.Content, f.texts[m.ID]) || m.Status == core.MessagePartial && strings.HasPrefix(f.texts[m.ID], m.Content)
+	if f.created[m.ID] || !shown {
+		f.talk.t.Errorf("session %s: message %s (%.40q) was created again, or is not what was shown of it: %.40q",
+			m.SessionID, m.ID, m.Content, f.texts[m.ID])
+	}
+	f.created[m.ID] = true
+	delete(f.texts, m.ID)
+}
+
+// decoded returns the data of an event; what cannot be read is empty.
+func decoded[T any](e core.Event) T {
+	var data T
+	_ = json.Unmarshal(e.Data, &data) // the checks see that it is empty
+	return data
+}
