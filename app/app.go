@@ -142,6 +142,9 @@ func (a *App) buildAgents() (*agents.Engine, *compaction.Keeper, *runs.Journal, 
 	if a.catalog, err = loadAgents(a.cfg, set, global); err != nil {
 		return nil, nil, nil, err
 	}
+	if _, err := a.catalog.Get(a.cfg.DefaultAgent); err != nil {
+		return nil, nil, nil, core.Errorf(core.ErrInvalid, "default_agent: %s", err)
+	}
 	profiles := agents.NewProfiles(a.catalog, a.models, set, global)
 	keeper := compaction.New(compaction.Options{
 		Stores: compaction.Stores{Sessions: a.repos.sessions, Messages: a.repos.messages, Summaries: a.repos.summaries, Runs: a.repos.runs},

@@ -10,14 +10,14 @@ import (
 )
 
 func (p *program) config() *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Look at the settings"}
+	cmd := &cobra.Command{Use: "config", Short: "Look at the settings", Args: needsCommand, RunE: showHelp}
 	agent := ""
 	show := &cobra.Command{
 		Use:   "show",
 		Short: "Print every setting, its value and where it comes from",
 		Long: "Prints every setting, its effective value and where it comes from; secrets are masked.\n" +
 			"With --agent it prints the context settings of that agent instead.",
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if agent != "" {
 				return p.showAgent(cmd, agent)

@@ -15,7 +15,7 @@ func (p *program) graph() *cobra.Command {
 		Use:   "graph",
 		Short: "Draw the graph that agents run through",
 		Long:  "Prints the agent graph as a Mermaid drawing, or its nodes and edges as JSON.",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			engine, err := app.Graph()
 			if err != nil {

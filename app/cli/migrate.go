@@ -15,7 +15,7 @@ func (p *program) migrate() *cobra.Command {
 		Short: "Bring the database up to date",
 		Long: "Applies the migrations that the database lacks. The server does the same at its start;\n" +
 			"this command is for those who do it in a step of its own.",
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, origins, err := p.load(cmd)
 			if err != nil {

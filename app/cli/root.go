@@ -56,7 +56,9 @@ func (p *program) root() *cobra.Command {
 		Example: "  bobbin serve                 the server, on http://127.0.0.1:8080\n" +
 			"  bobbin chat                  a conversation in the terminal",
 		SilenceUsage: true, SilenceErrors: true,
+		Args: needsCommand, RunE: showHelp,
 	}
+	root.SetFlagErrorFunc(flagError)
 	p.addFlags(root)
 	root.AddCommand(p.serve(), p.chat(), p.sessions(), p.migrate(), p.graph(), p.config(), p.version())
 	return root

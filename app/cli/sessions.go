@@ -14,12 +14,12 @@ import (
 )
 
 func (p *program) sessions() *cobra.Command {
-	cmd := &cobra.Command{Use: "sessions", Short: "Look at conversations"}
+	cmd := &cobra.Command{Use: "sessions", Short: "Look at conversations", Args: needsCommand, RunE: showHelp}
 	limit, cursor := 0, ""
 	list := &cobra.Command{
 		Use:   "list",
 		Short: "List the sessions, newest activity first",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withServer(cmd, func(ctx context.Context, s connection) error {
 				return p.listSessions(ctx, s, core.PageQuery{Limit: limit, Cursor: cursor})
@@ -32,7 +32,7 @@ func (p *program) sessions() *cobra.Command {
 	show := &cobra.Command{
 		Use:   "show <id>",
 		Short: "Show a session: its summary, its newest messages and its context",
-		Args:  cobra.ExactArgs(1),
+		Args:  oneID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withServer(cmd, func(ctx context.Context, s connection) error {
 				return p.showSession(ctx, s, core.SessionID(args[0]), last)
@@ -54,10 +54,13 @@ func (p *program) listSessions(ctx context.Context, s connection, q core.PageQue
 		return nil
 	}
 	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tAGENT\tMESSAGES\tSUMMARIZED\tLAST ACTIVITY\tTITLE")
+	fmt.Fprintln(w, "ID\tAGENT\tMESSAGES\tSUMMARIZED\tLAST ACTIVITY")
 	for _, it := range page.Items {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\n", it.ID, it.Agent, it.MessageCount, it.SummarizedCount,
-			it.UpdatedAt.Local().Format(time.DateTime), oneLine(it.Title, 40))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s", it.ID, it.Agent, it.MessageCount, it.SummarizedCount, it.UpdatedAt.Local().Format(time.DateTime))
+		if it.Title != "" {
+			fmt.Fprintf(w, "\t%s", term.Line(it.Title, 40))
+		}
+		fmt.Fprintln(w)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -73,10 +76,11 @@ func (p *program) showSession(ctx context.Context, s connection, id core.Session
 	if err != nil {
 		return err
 	}
+	width, _ := p.terminal()
 	fmt.Fprintf(p.Out, "%s · agent %s · created %s\n", session.ID, session.Agent, session.CreatedAt.Local().Format(time.DateTime))
 	fmt.Fprintf(p.Out, "%d messages in history (%d summarized)\n", session.MessageCount, session.SummarizedCount)
 	if session.ConversationSummary != nil {
-		fmt.Fprintf(p.Out, "\nsummary v%d:\n%s\n", session.SummaryVersion, indent(*session.ConversationSummary))
+		fmt.Fprintf(p.Out, "\nsummary v%d:\n%s\n", session.SummaryVersion, indent(*session.ConversationSummary, width))
 	}
 	if last > 0 {
 		page, err := s.client.Messages(ctx, id, core.MessageQuery{
@@ -87,7 +91,7 @@ func (p *program) showSession(ctx context.Context, s connection, id core.Session
 		}
 		fmt.Fprintln(p.Out)
 		for _, m := range page.Items {
-			fmt.Fprintf(p.Out, "#%-5d %-9s %s\n", m.Seq, m.Role, oneLine(said(m), 100))
+			fmt.Fprintf(p.Out, "#%-5d %-9s %s\n", m.Seq, m.Role, term.Line(said(m), max(width-17, 20)))
 		}
 	}
 	report, err := s.client.Context(ctx, id)
@@ -95,7 +99,6 @@ func (p *program) showSession(ctx context.Context, s connection, id core.Session
 		return err
 	}
 	fmt.Fprintln(p.Out)
-	width, _ := p.terminal()
 	term.DrawContext(p.Out, report, time.Now(), width)
 	return nil
 }
@@ -112,15 +115,10 @@ func said(m core.Message) string {
 	return strings.Join(calls, "; ")
 }
 
-// oneLine returns a text on one line, cut where it is too long.
-func oneLine(text string, most int) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most-1]) + "…"
+// indent returns a text that stands below a title, in lines that fit.
+func indent(text string, width int) string {
+	if width > 0 {
+		width -= 2
 	}
-	return text
-}
-
-func indent(text string) string {
-	return "  " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ")
+	return "  " + strings.ReplaceAll(term.Wrap(strings.TrimSpace(text), width, ""), "\n", "\n  ")
 }

@@ -14,7 +14,7 @@ func (p *program) version() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Say which program this is",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			b := build()
 			fmt.Fprintf(p.Out, "bobbin %s", b.Version)

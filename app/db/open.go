@@ -72,7 +72,7 @@ func Open(ctx context.Context, url string, logger *slog.Logger) (*DB, error) {
 		lockFile: b.lockFile, logger: logger, statements: count,
 	}
 	if err := d.Ping(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("open database: %w", err), b.pool.Close())
+		return nil, errors.Join(unreachable(err), b.pool.Close())
 	}
 	return d, nil
 }

@@ -242,3 +242,15 @@ func TestGormsRemarksReachTheLog(t *testing.T) {
 		t.Errorf("pool: got %v, %v", pool, err)
 	}
 }
+
+// An operator reads one line, without the password and without repetitions.
+func TestOpenTellsThatPostgresIsNotThere(t *testing.T) {
+	t.Parallel()
+	_, err := db.Open(t.Context(), "postgres://user:s3cret@127.0.0.1:1/x", discard())
+	if !errors.Is(err, core.ErrUnavailable) {
+		t.Fatalf("got %v, want an ErrUnavailable", err)
+	}
+	if text := err.Error(); strings.Contains(text, "\n") || strings.Contains(text, "s3cret") || !strings.Contains(text, "127.0.0.1:1") {
+		t.Errorf("got %q, want one line with the address", text)
+	}
+}

@@ -1,9 +1,13 @@
 package db
 
 import (
+	"errors"
+	"fmt"
+	"net"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"gorm.io/driver/postgres"
 
@@ -43,6 +47,29 @@ func openPostgres(url string) (backend, error) {
 		pool:       pool,
 		migrations: migrations.Postgres(),
 	}, nil
+}
+
+// unreachable returns the error of a first connection as it is told to people:
+// pgx repeats it on a line for every address that it tried.
+func unreachable(err error) error {
+	var connect *pgconn.ConnectError
+	if !errors.As(err, &connect) {
+		return fmt.Errorf("open database: %w", err)
+	}
+	reason := err
+	var told *pgconn.PgError
+	var network *net.OpError
+	var name *net.DNSError
+	switch {
+	case errors.As(err, &told):
+		return &core.Error{Kind: core.ErrUnavailable, Err: err, Message: "PostgreSQL does not let Bobbin in: " + told.Message + "; look at database.url"}
+	case errors.As(err, &name):
+		reason = fmt.Errorf("%s: %s", name.Name, name.Err)
+	case errors.As(err, &network):
+		reason = network
+	}
+	return &core.Error{Kind: core.ErrUnavailable, Err: err,
+		Message: "PostgreSQL cannot be reached: " + reason.Error() + "; does it run, and is database.url right?"}
 }
 
 // postgresDialector is gorm's, but for what it tells the log.

@@ -52,13 +52,6 @@ type Conversation struct{ Options }
 // New returns a conversation.
 func New(o Options) *Conversation { return &Conversation{o} }
 
-const help = `  /context             what the next prompt is made of, and how near a summary is
-  /summarize [focus]   summarize the older messages now; say what to keep above all
-  /help                this list
-  /quit                leave (Ctrl-D too); the conversation is kept
-  Ctrl-C               stop the answer that is coming; what was said is kept
-`
-
 // Run reads and answers until the user leaves or ctx ends. The error is that of
 // the reading, or of an answer to nobody (Options.Attended).
 func (c *Conversation) Run(ctx context.Context) error {
@@ -102,7 +95,7 @@ func (c *Conversation) take(ctx context.Context, text string) error {
 	case text == "":
 		return nil
 	case command == "/help":
-		fmt.Fprint(c.Out, help)
+		c.help()
 		return nil
 	case command == "/context":
 		return c.interruptible(ctx, c.context)
@@ -112,6 +105,25 @@ func (c *Conversation) take(ctx context.Context, text string) error {
 		return core.Errorf(core.ErrInvalid, "there is no command %s%s; /help lists them", command, suggestion(command))
 	default:
 		return c.answer(ctx, text)
+	}
+}
+
+// help lists the commands; what they do stands below them where it is narrow.
+func (c *Conversation) help() {
+	width, _ := c.Size()
+	for _, h := range [][2]string{
+		{"/context", "what the next prompt is made of, and how near a summary is"},
+		{"/summarize [focus]", "summarize the older messages now; say what to keep above all"},
+		{"/help", "this list"},
+		{"/quit", "leave (Ctrl-D too); the conversation is kept"},
+		{"Ctrl-C", "stop the answer that is coming; what was said is kept"},
+	} {
+		if width > 0 && width < 84 {
+			fmt.Fprintf(c.Out, "  %s\n", h[0])
+			fmt.Fprintln(c.Out, term.Wrap("    "+h[1], width, "    "))
+			continue
+		}
+		fmt.Fprintf(c.Out, "  %-20s %s\n", h[0], h[1])
 	}
 }
 
