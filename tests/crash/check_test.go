@@ -18,6 +18,7 @@ type findings struct {
 	resumed, attempts                                   int
 	messages, results, events, dropped                  int
 	summaries, asked, fallbacks                         int
+	inspections, inspected, old, renewed                int
 }
 
 // record is everything that is stored of one session.
@@ -39,6 +40,8 @@ func (c *chaos) verify() {
 		v.checkOrder()
 		v.checkRuns()
 		c.checkSent(v)
+		v.checkVersions()
+		c.checkKept(v)
 		c.checkSummary(v)
 		c.checkContext(v)
 		c.nextTurn(v)
@@ -55,8 +58,7 @@ func (c *chaos) load(id core.SessionID) record {
 	}
 	var r record
 	var err error
-	r.session, err = repositories.NewSessions(g).Get(ctx, scope, id)
-	must(err)
+	r.session, r.summaries = c.summaries(g, id)
 	r.messages, err = repositories.NewMessages(g).GetMessagesAfter(ctx, scope, id, "")
 	must(err)
 	r.events, err = repositories.NewEvents(g).After(ctx, id, 0, 1_000_000)
@@ -65,10 +67,6 @@ func (c *chaos) load(id core.SessionID) record {
 		return repositories.NewRuns(g).List(ctx, scope, id, q)
 	})
 	slices.SortFunc(r.runs, func(a, b core.Run) int { return cmp.Compare(a.QueueSeq, b.QueueSeq) })
-	r.summaries = pages(t, func(q core.PageQuery) (core.Page[core.Summary], error) {
-		return repositories.NewSummaries(g).List(ctx, scope, id, q)
-	})
-	slices.Reverse(r.summaries)
 	return r
 }
 
@@ -280,61 +278,6 @@ func (c *chaos) checkSent(v *verifier) {
 		if c.talk.sent[id] == nil {
 			v.errorf("nobody sent message %q", id)
 		}
-	}
-}
-
-// checkSummary: the session's summary is the newest version, whole, and covers
-// the beginning of the log up to a message that ends a turn.
-func (c *chaos) checkSummary(v *verifier) {
-	s := v.session
-	v.found.summaries += len(v.summaries)
-	v.found.asked += len(c.talk.summaries[s.ID])
-	var through int64
-	for i, sum := range v.summaries {
-		newest := i == len(v.summaries)-1
-		if sum.Version != i+1 || (sum.State == core.SummaryActive) != newest || sum.ThroughSeq <= through || sum.Content == "" {
-			v.errorf("summary %d has version %d, is %s, and goes from %d to %d", i+1, sum.Version, sum.State, through, sum.ThroughSeq)
-		}
-		if sum.Note != "" {
-			v.found.fallbacks++
-		}
-		through = sum.ThroughSeq
-	}
-	for _, told := range c.talk.summaries[s.ID] {
-		if told.Version < 1 || told.Version > len(v.summaries) || v.summaries[told.Version-1].Content != told.Content {
-			v.errorf("a request was answered with summary %d, which is not there", told.Version)
-		}
-	}
-	if len(v.summaries) == 0 {
-		if s.SummaryVersion != 0 || s.ConversationSummary != nil || s.SummaryThroughID != nil || s.SummarizedCount != 0 {
-			v.errorf("there is no summary, but the session has version %d", s.SummaryVersion)
-		}
-		return
-	}
-	v.checkActive(v.summaries[len(v.summaries)-1])
-}
-
-// checkActive holds the session against the newest version.
-func (v *verifier) checkActive(last core.Summary) {
-	s := v.session
-	if s.ConversationSummary == nil || s.SummaryThroughID == nil || s.LastSummarizedAt == nil {
-		v.errorf("there is summary %d, but the session has none", last.Version)
-		return
-	}
-	if s.SummaryVersion != last.Version || s.SummaryCount != last.Version || *s.ConversationSummary != last.Content ||
-		*s.SummaryThroughID != last.ThroughID || s.SummaryThroughSeq != last.ThroughSeq || s.SummaryTokens != last.TokenCount {
-		v.errorf("the session has summary %d through %d, the newest version is %d through %d, or their texts differ",
-			s.SummaryVersion, s.SummaryThroughSeq, last.Version, last.ThroughSeq)
-	}
-	if n := int(last.ThroughSeq); s.SummarizedCount != n || last.MessagesCovered != n {
-		v.errorf("the summary counts %d messages, its version %d; up to seq %d there are %d", s.SummarizedCount, last.MessagesCovered, last.ThroughSeq, n)
-	}
-	if last.ThroughSeq > int64(len(v.messages)) || v.messages[last.ThroughSeq-1].ID != last.ThroughID {
-		v.errorf("the message with seq %d is not %s, through which the summary goes", last.ThroughSeq, last.ThroughID)
-		return
-	}
-	if last.ThroughSeq < int64(len(v.messages)) && v.messages[last.ThroughSeq].Role == core.RoleTool {
-		v.errorf("the summary ends at seq %d, between a tool call and its result", last.ThroughSeq)
 	}
 }
 

@@ -14,14 +14,10 @@ import (
 
 	"bobbin/app/client"
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/dbtest"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/provider"
 )
-
-// patience is how long the tests wait for something that takes no time.
-const patience = 30 * time.Second
 
 // TestKilledWhileTheProviderHoldsTheAnswer: a message is accepted, half of its
 // answer is on the screen, and the process is killed. Its restart goes on at once,
@@ -54,7 +50,6 @@ func holdAndKill(t *testing.T, p place, saved bool) {
 	t.Cleanup(open)
 	b := newBobbin(t, p, model.URL)
 	b.start(t)
-	d := dbtest.Open(t, p.database)
 	c := b.client(t)
 	session, err := c.CreateSession(t.Context(), core.Session{})
 	if err != nil {
@@ -67,32 +62,35 @@ func holdAndKill(t *testing.T, p place, saved bool) {
 	}
 	w.await(t, "half of the answer", func(f frame) bool { return f.event == core.EventMessageDelta })
 	if saved {
-		awaitPartial(t, d, run.ID)
+		awaitPartial(t, p, run.ID)
 	}
 
 	killed := b.kill()
 	open()
 	b.start(t)
 	ready := time.Since(killed)
+	if resumed, err := c.Run(t.Context(), run.ID); err != nil || resumed.Attempt != 2 {
+		t.Errorf("the first answer after the restart: got the run in attempt %d, %v, want it taken over, in attempt 2", resumed.Attempt, err)
+	}
 	first := w.await(t, "an event of the resumed run", func(f frame) bool { return f.head.RunID == run.ID && f.head.At.After(killed) })
 	w.await(t, "the end of the run", func(f frame) bool { return f.event == core.EventRunSucceeded })
 	t.Logf("kill → ready %s, kill → first event of the resumed run (%s) %s",
 		ready.Round(time.Millisecond), first.event, first.came.Sub(killed).Round(time.Millisecond))
-	if limit := 10 * time.Second; first.came.Sub(killed) > limit {
-		t.Errorf("the run went on after %s, want at once", first.came.Sub(killed))
-	}
 	again, err := c.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "Are you there?", ClientMessageID: "one"})
 	if err != nil || again.ID != run.ID {
 		t.Errorf("the same message once more: got run %s, %v, want run %s of the first time", again.ID, err, run.ID)
 	}
-	checkOneAnswer(t, d, c, run)
+	checkOneAnswer(t, p, c, run)
 	checkFrames(t, w.all())
 	b.stop(t)
 }
 
 // awaitPartial waits until the run's text so far is in the database.
-func awaitPartial(t *testing.T, d *db.DB, run core.RunID) {
+func awaitPartial(t *testing.T, p place, run core.RunID) {
 	t.Helper()
+	// It is closed before the kill: the restart must find what a dead process left.
+	d := p.open(t)
+	defer func() { _ = d.Close() }() // only read
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for pause(ctx, 20*time.Millisecond) {
@@ -108,7 +106,7 @@ func awaitPartial(t *testing.T, d *db.DB, run core.RunID) {
 }
 
 // checkOneAnswer: one question, one answer, by the second attempt.
-func checkOneAnswer(t *testing.T, d *db.DB, c *client.Client, accepted core.Run) {
+func checkOneAnswer(t *testing.T, p place, c *client.Client, accepted core.Run) {
 	t.Helper()
 	run, err := c.Run(t.Context(), accepted.ID)
 	if err != nil {
@@ -117,7 +115,7 @@ func checkOneAnswer(t *testing.T, d *db.DB, c *client.Client, accepted core.Run)
 	if run.Status != core.RunSucceeded || run.Attempt != 2 {
 		t.Errorf("run: got %s in attempt %d, want %s in attempt 2", run.Status, run.Attempt, core.RunSucceeded)
 	}
-	log, err := repositories.NewMessages(d.Gorm).GetMessagesAfter(t.Context(), core.Scope{Owner: core.LocalOwner}, run.SessionID, "")
+	log, err := repositories.NewMessages(dbtest.Open(t, p.database).Gorm).GetMessagesAfter(t.Context(), core.Scope{Owner: core.LocalOwner}, run.SessionID, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ package crash_test
 
 import (
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -22,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/db"
 	"bobbin/app/db/dbtest"
 )
 
@@ -73,6 +75,16 @@ func eachPlace(t *testing.T, test func(t *testing.T, p place)) {
 		t.Parallel()
 		test(t, place{t.TempDir(), dbtest.PostgresURL(t)})
 	})
+}
+
+// open opens the database; the caller closes it.
+func (p place) open(t *testing.T) *db.DB {
+	t.Helper()
+	d, err := db.Open(t.Context(), p.database, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 // environmentInt returns the number in a variable of the environment.

@@ -14,7 +14,6 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/dbtest"
 	"bobbin/app/db/models"
-	"bobbin/app/db/repositories"
 	"bobbin/tests/provider"
 )
 
@@ -23,7 +22,6 @@ const (
 	sessions     = 5
 	defaultKills = 10
 	longestDelay = 150 * time.Millisecond // between what the killer waits for and the kill
-	settleTime   = 20 * time.Second       // less than a lease holds: nobody may need it to pass
 )
 
 // TestKilledAtRandomMoments: people talk in several sessions, with tools, queues,
@@ -34,7 +32,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	t.Parallel()
 	eachPlace(t, func(t *testing.T, p place) {
 		c := newChaos(t, p, seeded(t))
-		for range environmentInt(t, "BOBBIN_CRASH_KILLS", defaultKills) {
+		for kills := environmentInt(t, "BOBBIN_CRASH_KILLS", defaultKills); c.kills < kills; {
 			c.round()
 		}
 		c.settle()
@@ -50,11 +48,14 @@ func TestKilledAtRandomMoments(t *testing.T) {
 type chaos struct {
 	t        *testing.T
 	dice     *rand.Rand
+	place    place
 	bobbin   *bobbin
 	provider *provider.Server
 	board    *board
 	talk     *talk
-	database *db.DB
+	database *db.DB // open from settle on
+	leases   leases
+	kept     map[core.SessionID][]string // summaries that were there after a kill
 	sessions []core.SessionID
 	began    time.Time
 	leave    func() // ends all clients
@@ -63,14 +64,15 @@ type chaos struct {
 	killed  time.Time     // when the process was killed last
 	aimed   map[stage]int // kills by what the killer waited for
 	met     map[stage]int // kills while a message was there
+	storing int           // summaries on their way into the database at the last kill
 	restart []time.Duration
 	found   findings
 }
 
 func newChaos(t *testing.T, p place, seed uint64) *chaos {
 	c := &chaos{
-		t: t, dice: dice(seed, 1_000_000), board: newBoard(), began: time.Now(),
-		aimed: map[stage]int{}, met: map[stage]int{},
+		t: t, place: p, dice: dice(seed, 1_000_000), board: newBoard(), began: time.Now(),
+		aimed: map[stage]int{}, met: map[stage]int{}, kept: map[core.SessionID][]string{},
 	}
 	var err error
 	c.provider, err = provider.New(provider.Options{Window: modelWindow, Overcount: 1.15, At: c.atProvider})
@@ -80,7 +82,6 @@ func newChaos(t *testing.T, p place, seed uint64) *chaos {
 	t.Cleanup(c.provider.Close)
 	c.bobbin = newBobbin(t, p, c.provider.URL)
 	c.bobbin.start(t)
-	c.database = dbtest.Open(t, p.database)
 	api := c.bobbin.client(t)
 	c.talk = newTalk(t, api, c.board, seed)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -126,14 +127,25 @@ func (c *chaos) round() {
 	delay := time.Duration(x * x * x * float64(longestDelay))
 	if aim == stageBoot && c.kills > 0 {
 		c.kill(aim, delay)
+		c.leases.forget()
 		c.bobbin.launch(c.t)
 		pause(c.t.Context(), delay)
 		c.kill(aim, 0)
 	} else {
 		c.kill(c.wait(aim), delay)
 	}
+	// Now and then nobody opens the database before the restart does.
+	looked := c.dice.IntN(2) > 0
+	if looked {
+		c.inspect()
+	} else {
+		c.leases.forget()
+	}
+	began := time.Now()
+	c.board.started()
 	c.bobbin.start(c.t)
-	c.restart = append(c.restart, time.Since(c.killed))
+	c.restart = append(c.restart, time.Since(began))
+	c.inspectLeases(looked)
 }
 
 // wait returns when a message comes to the stage, or when that takes too long; it
@@ -166,67 +178,47 @@ func (c *chaos) kill(aim stage, delay time.Duration) {
 	c.killed = c.bobbin.kill()
 	c.kills++
 	c.aimed[aim]++
-	for s := range c.board.killed(c.killed) {
+	met := c.board.killed(c.killed)
+	for s := range met {
 		c.met[s]++
 	}
+	c.storing = met[stageApply]
 }
 
-// goneOn waits until all runs that the last kill cut short have been heard of,
-// and no run holds a lease of the process before.
+// goneOn waits until all runs that the last kill cut short have been heard of.
 func (c *chaos) goneOn() {
 	c.t.Helper()
-	began := time.Now()
-	for pause(c.t.Context(), 5*time.Millisecond) {
-		owed, stale := c.board.owing(), c.stale()
-		if len(owed)+len(stale) == 0 {
-			return
-		}
-		if time.Since(began) > 5*time.Second {
-			c.t.Errorf("5 s after restart %d these runs have not gone on: %v; of these the lease is of the process before: %v", c.kills, owed, stale)
-			return
+	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	defer cancel()
+	for len(c.board.owing()) > 0 {
+		if !pause(ctx, 5*time.Millisecond) {
+			c.t.Fatalf("these runs have not gone on after restart %d: %v", c.kills, c.board.owing())
 		}
 	}
-}
-
-// stale returns the runs whose lease was given by an earlier process.
-func (c *chaos) stale() []string {
-	var rows []models.Run
-	err := c.database.Gorm.WithContext(c.t.Context()).Select("id", "lease_until").Where("status = 'running'").Find(&rows).Error
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	var ids []string
-	for _, r := range rows {
-		if r.LeaseUntil == nil || r.LeaseUntil.Before(c.bobbin.began.Add(repositories.Lease)) {
-			ids = append(ids, r.ID)
-		}
-	}
-	return ids
 }
 
 // settle lets everybody finish, and waits until nothing is left to be done.
 func (c *chaos) settle() {
 	c.t.Helper()
 	c.talk.hush()
-	began, shown := time.Now(), time.Now()
-	for pause(c.t.Context(), 20*time.Millisecond) {
+	c.database = dbtest.Open(c.t, c.place.database)
+	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	defer cancel()
+	for {
 		var open []models.Run
-		err := c.database.Gorm.WithContext(c.t.Context()).Where("status NOT IN ('succeeded', 'failed', 'canceled')").Find(&open).Error
+		err := c.database.Gorm.WithContext(ctx).Where("status NOT IN ('succeeded', 'failed', 'canceled')").Find(&open).Error
 		if err != nil {
 			c.t.Fatal(err)
 		}
 		if len(open) == 0 {
-			return
+			break
 		}
-		if time.Since(shown) > 5*time.Second {
-			shown = time.Now()
-			c.t.Logf("%d runs are open %s after the last kill; the first: %s in session %s, %s, attempt %d",
-				len(open), time.Since(c.killed).Round(time.Second), open[0].ID, open[0].SessionID, open[0].Status, open[0].Attempt)
-		}
-		if time.Since(began) > settleTime {
-			c.t.Fatalf("%d runs have not ended after %s", len(open), settleTime)
+		if !pause(ctx, 20*time.Millisecond) {
+			c.t.Fatalf("%d runs do not end; the first: %s in session %s, %s, attempt %d",
+				len(open), open[0].ID, open[0].SessionID, open[0].Status, open[0].Attempt)
 		}
 	}
+	c.leases.atEnd(c.t, attempts(c.t, c.database.Gorm))
 }
 
 // report prints what was seen.
@@ -252,10 +244,12 @@ func (c *chaos) report() {
 	line("messages in the log\t%d\tof them results of tools %d", f.messages, f.results)
 	line("events\t%d\ttexts taken back on the screen %d", f.events, f.dropped)
 	line("summaries\t%d\tby a request %d, without the model %d", f.summaries, f.asked, f.fallbacks)
+	line("… looked at after a kill\t%d\tall whole, after %d kills; killed while one was being stored: the old one was there %d times, the new one %d times",
+		f.inspected, f.inspections, f.old, f.renewed)
 	line("provider\t%d\trequests, %d prompts refused as too long, largest %d of %d", c.provider.Requests(), c.provider.Rejected(), c.provider.Largest(), modelWindow)
 	line("harmless refusals\t%v", c.talk.refused)
-	line("kill → ready\tmedian %s\tmost %s", median(c.restart), most(c.restart))
-	line("kill → a run goes on\tmedian %s\tmost %s, of %d", median(c.board.resumed()), most(c.board.resumed()), len(c.board.resumed()))
+	line("start → ready\tmedian %s\tmost %s", median(c.restart), most(c.restart))
+	line("start → a run goes on\tmedian %s\tmost %s, of %d", median(c.board.resumed()), most(c.board.resumed()), len(c.board.resumed()))
 	_ = w.Flush()
 	c.t.Logf("%s\n%s", c.database.Dialect(), out.String())
 }

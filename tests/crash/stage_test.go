@@ -1,7 +1,6 @@
 package crash_test
 
 import (
-	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -36,13 +35,14 @@ func stages() []stage {
 // their mark, the first word of their content. Safe for concurrent use.
 type board struct {
 	mu     sync.Mutex
-	at     map[string]stage    // by mark; guarded by mu
-	sent   time.Time           // when the provider had sent a summary last; guarded by mu
-	count  map[stage]int       // how often a stage was entered; guarded by mu
-	wanted map[stage]target    // guarded by mu
-	booked map[core.RunID]bool // runs that have begun and not ended; guarded by mu
-	owed   map[core.RunID]time.Time
-	resume []time.Duration // kill → first event of each resumed run; guarded by mu
+	at     map[string]stage         // by mark; guarded by mu
+	sent   time.Time                // when the provider had sent a summary last; guarded by mu
+	began  time.Time                // when the present process was started; guarded by mu
+	count  map[stage]int            // how often a stage was entered; guarded by mu
+	wanted map[stage]target         // guarded by mu
+	booked map[core.RunID]bool      // runs that have begun and not ended; guarded by mu
+	owed   map[core.RunID]time.Time // the kill after which no event has come; guarded by mu
+	resume []time.Duration          // start → first event of each resumed run; guarded by mu
 }
 
 // target is what a killer waits for.
@@ -137,7 +137,7 @@ func (b *board) event(e core.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if killed, ok := b.owed[e.RunID]; ok && e.At.After(killed) {
-		b.resume = append(b.resume, time.Since(killed))
+		b.resume = append(b.resume, time.Since(b.began))
 		delete(b.owed, e.RunID)
 	}
 	switch e.Type {
@@ -161,15 +161,17 @@ func (b *board) applied() {
 	}
 }
 
-// killed says that the process was killed, and returns the stages that messages
-// were at. The runs that had begun are owed an event after the restart.
-func (b *board) killed(at time.Time) map[stage]bool {
+// killed says that the process was killed, and returns how many messages (or
+// summaries) were at each stage. The runs that had begun are owed an event after the restart.
+func (b *board) killed(at time.Time) map[stage]int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	met := map[stage]bool{}
+	met := map[stage]int{}
 	for m, s := range b.at {
 		// Not every summary that the provider sends is stored: old ones do not count.
-		met[s] = met[s] || s != stageApply || at.Sub(b.sent) < 50*time.Millisecond
+		if s != stageApply || at.Sub(b.sent) < 50*time.Millisecond {
+			met[s]++
+		}
 		switch s {
 		case stageAccept, stageQueued:
 		case stageSummary, stageApply:
@@ -182,8 +184,14 @@ func (b *board) killed(at time.Time) map[stage]bool {
 		b.owed[run] = at
 	}
 	clear(b.wanted)
-	maps.DeleteFunc(met, func(_ stage, met bool) bool { return !met })
 	return met
+}
+
+// started says that the next process begins.
+func (b *board) started() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.began = time.Now()
 }
 
 // owing returns the runs that have not gone on since the last kill.
@@ -197,7 +205,7 @@ func (b *board) owing() []core.RunID {
 	return runs
 }
 
-// resumed returns the time from a kill to the first event of each resumed run.
+// resumed returns the time from the start of the process to the first event of each resumed run.
 func (b *board) resumed() []time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -206,6 +206,7 @@ type feed struct {
 	talk    *talk
 	seq     int64
 	last    atomic.Int64              // seq, for others
+	version atomic.Int64              // of the newest summary, for others
 	dropped int                       // texts that were taken back
 	texts   map[core.MessageID]string // on their way
 	created map[core.MessageID]bool
@@ -254,6 +255,8 @@ func (f *feed) event(e core.Event) {
 			f.dropped++
 			delete(f.texts, id)
 		}
+	case core.EventContextCompleted:
+		f.version.Add(1)
 	case core.EventMessageCreated:
 		f.create(decoded[core.MessageData](e).Message)
 	case core.EventRunSucceeded, core.EventRunFailed, core.EventRunCanceled:

@@ -1,0 +1,176 @@
+package crash_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/models"
+)
+
+// state is how far a run is.
+type state struct {
+	status  core.RunStatus
+	attempt int
+}
+
+// attempts returns the state of every run.
+func attempts(t *testing.T, g *gorm.DB) map[core.RunID]state {
+	t.Helper()
+	var rows []models.Run
+	if err := g.WithContext(t.Context()).Select("id", "status", "attempt").Find(&rows).Error; err != nil {
+		t.Fatal(err)
+	}
+	states := map[core.RunID]state{}
+	for _, r := range rows {
+		states[core.RunID(r.ID)] = state{core.RunStatus(r.Status), r.Attempt}
+	}
+	return states
+}
+
+// leases checks who executes what: a restart takes over every run of the process
+// before, once and before it lets anybody in; while a process lives nobody takes
+// its runs from it. So no run ever has to wait for a lease to pass.
+type leases struct {
+	cut   map[core.RunID]state // at the kill, nil = nobody looked
+	given map[core.RunID]state // when the process let people in, nil = nobody looked
+}
+
+// forget is called when a process has died and nobody looks.
+func (l *leases) forget() { l.cut, l.given = nil, nil }
+
+// atKill looks at what a killed process left behind.
+func (l *leases) atKill(t *testing.T, now map[core.RunID]state) {
+	t.Helper()
+	l.atEnd(t, now)
+	l.cut, l.given = now, nil
+}
+
+// atEnd checks that the process kept its runs as long as it lived.
+func (l *leases) atEnd(t *testing.T, now map[core.RunID]state) {
+	t.Helper()
+	if l.given == nil {
+		return
+	}
+	for id, r := range now {
+		if want := l.given[id].attempt; r.attempt < want || r.attempt > max(want, 1) {
+			t.Errorf("run %s is %s in attempt %d; it was in attempt %d, and its process was alive", id, r.status, r.attempt, want)
+		}
+	}
+}
+
+// atReady looks at the first moment in which a process lets people in.
+func (l *leases) atReady(t *testing.T, now map[core.RunID]state) {
+	t.Helper()
+	l.given = now
+	if l.cut == nil {
+		return
+	}
+	for id, r := range now {
+		before := l.cut[id]
+		want := max(before.attempt, 1) // at most: it may be queued still
+		if before.status == core.RunRunning {
+			want = before.attempt + 1
+		}
+		if r.attempt > want || r.attempt < want && r.status != core.RunQueued && r.status != core.RunCanceled {
+			t.Errorf("run %s was %q in attempt %d at the kill, and is %s in attempt %d after the restart, want attempt %d",
+				id, before.status, before.attempt, r.status, r.attempt, want)
+		}
+	}
+}
+
+// inspect looks at what the killed process left behind, while nobody can tidy up.
+func (c *chaos) inspect() {
+	c.t.Helper()
+	c.look(func(g *gorm.DB) {
+		c.leases.atKill(c.t, attempts(c.t, g))
+		renewed := 0
+		for n, id := range c.sessions {
+			v := &verifier{t: c.t, name: fmt.Sprintf("session %d (%s) after kill %d", n, id, c.kills), found: &c.found}
+			v.session, v.summaries = c.summaries(g, id)
+			v.checkVersions()
+			c.checkKept(v)
+			renewed += max(0, len(v.summaries)-int(c.talk.feeds[id].version.Load()))
+		}
+		c.found.inspections++
+		c.found.renewed += min(renewed, c.storing)
+		c.found.old += max(0, c.storing-renewed)
+	})
+}
+
+// checkKept: a version that was once there stays as it is.
+func (c *chaos) checkKept(v *verifier) {
+	kept := c.kept[v.session.ID]
+	if len(v.summaries) < len(kept) {
+		v.errorf("there were %d summaries, %d are left", len(kept), len(v.summaries))
+	}
+	for i, s := range v.summaries {
+		if i == len(kept) {
+			kept = append(kept, s.Content)
+		}
+		if s.Content != kept[i] {
+			v.errorf("summary %d was %q and is %q", i+1, kept[i], s.Content)
+		}
+	}
+	c.kept[v.session.ID] = kept
+	c.found.inspected += len(v.summaries)
+}
+
+// inspectLeases looks at who has which runs now, if it is of use.
+func (c *chaos) inspectLeases(looked bool) {
+	c.t.Helper()
+	d := c.place.open(c.t)
+	defer func() { _ = d.Close() }() // only read
+	if looked {
+		c.leases.atReady(c.t, attempts(c.t, d.Gorm))
+		return
+	}
+	c.leases.given = attempts(c.t, d.Gorm)
+}
+
+// look opens the database as the killed process left it, and closes it again: it
+// must be the restart that finds it so, log and locks included.
+func (c *chaos) look(f func(g *gorm.DB)) {
+	c.t.Helper()
+	d := c.place.open(c.t)
+	defer func() { _ = d.Close() }() // only read
+	var level sql.IsolationLevel
+	if d.Dialect() == "postgres" {
+		c.gone(d)
+		level = sql.LevelRepeatableRead
+	}
+	err := d.Gorm.WithContext(c.t.Context()).Transaction(func(g *gorm.DB) error {
+		f(g)
+		return nil
+	}, &sql.TxOptions{Isolation: level})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// gone waits until PostgreSQL has noticed that the process is dead: what it had
+// asked for last may still be done.
+func (c *chaos) gone(d *db.DB) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	defer cancel()
+	const others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+	for {
+		var n int
+		if err := d.Gorm.WithContext(ctx).Raw(others).Scan(&n).Error; err != nil {
+			c.t.Fatal(err)
+		}
+		if n == 0 {
+			return
+		}
+		if !pause(ctx, time.Millisecond) {
+			c.t.Fatalf("%d connections of the killed process are left", n)
+		}
+	}
+}

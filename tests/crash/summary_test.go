@@ -1,0 +1,87 @@
+package crash_test
+
+import (
+	"slices"
+
+	"gorm.io/gorm"
+
+	"bobbin/app/core"
+	"bobbin/app/db/repositories"
+)
+
+// summaries reads the session and its summaries, by version.
+func (c *chaos) summaries(g *gorm.DB, id core.SessionID) (core.Session, []core.Summary) {
+	c.t.Helper()
+	ctx, scope := c.t.Context(), core.Scope{Owner: core.LocalOwner}
+	session, err := repositories.NewSessions(g).Get(ctx, scope, id)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	versions := pages(c.t, func(q core.PageQuery) (core.Page[core.Summary], error) {
+		return repositories.NewSummaries(g).List(ctx, scope, id, q)
+	})
+	slices.Reverse(versions)
+	return session, versions
+}
+
+// checkVersions: each version goes on where the one before ends, the newest is the
+// active one, and the session's summary is that version, whole.
+func (v *verifier) checkVersions() {
+	var through int64
+	for i, sum := range v.summaries {
+		newest := i == len(v.summaries)-1
+		if sum.Version != i+1 || (sum.State == core.SummaryActive) != newest || sum.ThroughSeq <= through || sum.Content == "" {
+			v.errorf("summary %d has version %d, is %s, and goes from %d to %d", i+1, sum.Version, sum.State, through, sum.ThroughSeq)
+		}
+		through = sum.ThroughSeq
+	}
+	s := v.session
+	if len(v.summaries) == 0 {
+		if s.SummaryVersion != 0 || s.ConversationSummary != nil || s.SummaryThroughID != nil || s.SummarizedCount != 0 {
+			v.errorf("there is no summary, but the session has version %d", s.SummaryVersion)
+		}
+		return
+	}
+	last := v.summaries[len(v.summaries)-1]
+	if s.ConversationSummary == nil || s.SummaryThroughID == nil || s.LastSummarizedAt == nil {
+		v.errorf("there is summary %d, but the session has none", last.Version)
+		return
+	}
+	if s.SummaryVersion != last.Version || s.SummaryCount != last.Version || *s.ConversationSummary != last.Content ||
+		*s.SummaryThroughID != last.ThroughID || s.SummaryThroughSeq != last.ThroughSeq || s.SummaryTokens != last.TokenCount {
+		v.errorf("the session has summary %d through %d, the newest version is %d through %d, or their texts differ",
+			s.SummaryVersion, s.SummaryThroughSeq, last.Version, last.ThroughSeq)
+	}
+	if n := int(last.ThroughSeq); s.SummarizedCount != n || last.MessagesCovered != n {
+		v.errorf("the summary counts %d messages, its version %d; up to seq %d there are %d", s.SummarizedCount, last.MessagesCovered, last.ThroughSeq, n)
+	}
+}
+
+// checkSummary: who asked for a summary was told what is there, and the newest
+// covers the beginning of the log up to a message that ends a turn.
+func (c *chaos) checkSummary(v *verifier) {
+	asked := c.talk.summaries[v.session.ID]
+	v.found.summaries += len(v.summaries)
+	v.found.asked += len(asked)
+	for _, told := range asked {
+		if told.Version < 1 || told.Version > len(v.summaries) || v.summaries[told.Version-1].Content != told.Content {
+			v.errorf("a request was answered with summary %d, which is not there", told.Version)
+		}
+	}
+	for _, sum := range v.summaries {
+		if sum.Note != "" {
+			v.found.fallbacks++
+		}
+	}
+	if len(v.summaries) == 0 {
+		return
+	}
+	last := v.summaries[len(v.summaries)-1]
+	if last.ThroughSeq > int64(len(v.messages)) || v.messages[last.ThroughSeq-1].ID != last.ThroughID {
+		v.errorf("the message with seq %d is not %s, through which the summary goes", last.ThroughSeq, last.ThroughID)
+		return
+	}
+	if last.ThroughSeq < int64(len(v.messages)) && v.messages[last.ThroughSeq].Role == core.RoleTool {
+		v.errorf("the summary ends at seq %d, between a tool call and its result", last.ThroughSeq)
+	}
+}
