@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"bobbin/app/agents/state"
@@ -92,7 +93,7 @@ const (
 func (n *Caller) answer(ctx context.Context, s *state.AgentState) (call, error) {
 	turn := s.Turn()
 	var records []core.ModelCall
-	overflows, restarts := 0, 0
+	overflows, restarts, discards := 0, 0, 0
 	for {
 		fitted, d, err := n.keeper.Fit(ctx, turn)
 		if err != nil {
@@ -100,7 +101,7 @@ func (n *Caller) answer(ctx context.Context, s *state.AgentState) (call, error) 
 		}
 		*s = s.With(fitted)
 		turn = fitted
-		c, err := n.once(ctx, *s, turn, d, draftID(*s, restarts))
+		c, err := n.once(ctx, *s, turn, d, draftID(*s, discards))
 		records = append(records, c.records...)
 		c.records, c.turn, c.decision = records, turn, d
 		switch e := llm.AsError(err); {
@@ -113,27 +114,33 @@ func (n *Caller) answer(ctx context.Context, s *state.AgentState) (call, error) 
 			turn = n.tighten(ctx, turn, d, e)
 		case restartable(e, c) && restarts < maxRestarts:
 			restarts++
-			n.discard(ctx, *s, c, e)
+			n.logger.WarnContext(ctx, "answer broke off, starting over", "run_id", s.Run.ID, "kind", e.Kind)
 		default:
 			return c, n.failed(ctx, *s, c, e)
+		}
+		if c.began() {
+			discards++
+			n.discard(ctx, *s, c, llm.AsError(err))
 		}
 	}
 }
 
-// restartable reports whether a call that had begun to answer may start over.
+// restartable reports whether a call that failed may start over; one that failed
+// before it began was tried again by llm.WithRetry.
 func restartable(e *llm.Error, c call) bool {
-	began := c.response.Text != "" || c.response.Reasoning != "" || len(c.response.ToolCalls) > 0
-	return e.Kind == kindEmpty || began && e.Retryable()
+	return e.Kind == llm.KindEmpty || c.began() && e.Retryable()
 }
 
-// kindEmpty is our own: the model ended normally and said nothing.
-const kindEmpty llm.ErrorKind = "empty"
+// began reports whether the model had said something.
+func (c call) began() bool {
+	return c.response.Text != "" || c.response.Reasoning != "" || len(c.response.ToolCalls) > 0
+}
 
 // draftID returns the id of the message that the call's answer becomes. If the
 // process dies, the next attempt can tell which message was on its way; a call
 // that starts over takes its text back itself and goes on with another id.
-func draftID(s state.AgentState, restarts int) core.MessageID {
-	if restarts > 0 {
+func draftID(s state.AgentState, discards int) core.MessageID {
+	if discards > 0 {
 		return core.NewID[core.MessageID]()
 	}
 	return s.Run.DraftID(s.Run.Attempt, len(s.RunMessages))
@@ -151,15 +158,29 @@ func (n *Caller) once(ctx context.Context, s state.AgentState, t compaction.Turn
 	c := call{id: id}
 	start := time.Now()
 	stream := newStreamer(n.journal, s, c.id)
-	c.response, err = llm.Collect(s.Profile.Model.Stream(ctx, req), func(delta llm.Delta) { stream.delta(ctx, delta) })
+	c.response, err = llm.Collect(cleaned(s.Profile.Model.Stream(ctx, req)), func(delta llm.Delta) { stream.delta(ctx, delta) })
 	if req.ToolChoice == llm.ToolChoiceNone {
 		c.response.ToolCalls = nil
 	}
-	if err == nil && c.response.Text == "" && len(c.response.ToolCalls) == 0 {
-		err = &llm.Error{Kind: kindEmpty, Provider: s.Profile.Model.Info().Provider, Message: "the model ended its answer without saying anything"}
+	if err == nil {
+		err = silence(c.response, s.Profile.Model.Info().Provider)
 	}
 	c.records = []core.ModelCall{n.record(s, d, c.response, err, start)}
 	return c, err
+}
+
+// silence returns why an answer that ended in order is none: there is neither text
+// nor a tool call in it. Nil if it is one.
+func silence(res llm.Response, provider string) error {
+	if strings.TrimSpace(res.Text) != "" || len(res.ToolCalls) > 0 {
+		return nil
+	}
+	kind := llm.KindEmpty
+	if res.Finish == core.FinishContentFilter {
+		kind = llm.KindContentFilter
+	}
+	return &llm.Error{Kind: kind, Provider: provider,
+		Message: fmt.Sprintf("the model ended its answer (%q) without saying anything", res.Finish)}
 }
 
 // record books one call and lets the calibration learn from it.
@@ -201,7 +222,6 @@ func (n *Caller) tighten(ctx context.Context, t compaction.Turn, d contextwindow
 
 // discard takes back what a broken stream had said.
 func (n *Caller) discard(ctx context.Context, s state.AgentState, c call, e *llm.Error) {
-	n.logger.WarnContext(ctx, "answer broke off, starting over", "run_id", s.Run.ID, "kind", e.Kind)
 	n.journal.Delta(ctx, core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventMessageDiscarded,
 		core.DiscardedData{MessageID: c.id, Reason: string(e.Kind)}))
 }
@@ -223,7 +243,7 @@ func (n *Caller) failed(ctx context.Context, s state.AgentState, c call, e *llm.
 func (n *Caller) store(ctx context.Context, s state.AgentState, c call) (state.AgentState, error) {
 	m := core.Message{
 		ID: c.id, SessionID: s.Run.SessionID, Owner: s.Run.Owner, OnPath: true, Role: core.RoleAssistant,
-		Content: c.response.Text, Status: core.MessageComplete, ToolCalls: uniqueIDs(c.response.ToolCalls, s.RunMessages),
+		Content: c.response.Text, Status: core.MessageComplete, ToolCalls: sendable(c.response.ToolCalls, s.ContextMessages, s.RunMessages),
 		Model: s.Profile.Model.Info().Name, FinishReason: c.response.Finish, Source: s.Run.Input.Source,
 		RunID: s.Run.ID, CreatedAt: core.Now(),
 	}
@@ -261,22 +281,4 @@ func usage(records []core.ModelCall) core.Usage {
 		u = u.Add(r.Usage)
 	}
 	return u
-}
-
-// uniqueIDs gives an id to calls that have none or one that the run has used:
-// some providers number them anew in every answer, or not at all.
-func uniqueIDs(calls []core.ToolCall, before []core.Message) []core.ToolCall {
-	used := map[string]bool{"": true}
-	for _, m := range before {
-		for _, c := range m.ToolCalls {
-			used[c.ID] = true
-		}
-	}
-	for i := range calls {
-		if used[calls[i].ID] {
-			calls[i].ID = "call_" + core.NewID[string]()
-		}
-		used[calls[i].ID] = true
-	}
-	return calls
 }

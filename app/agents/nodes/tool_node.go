@@ -47,11 +47,11 @@ func NewToolRunner(o ToolOptions) *ToolRunner { return &ToolRunner{o} }
 // result is what a call came to.
 type result struct {
 	text   string
-	status core.MessageStatus
+	status core.MessageStatus // empty = the run was broken off before the tool had ended
 }
 
 // Run does the node's work. Errors: ErrStale, and the context's own when the run
-// is canceled: results that tools gave before are lost with it.
+// is canceled: what its tools had done before is stored all the same.
 func (n *ToolRunner) Run(ctx context.Context, s state.AgentState) (state.AgentState, error) {
 	calls := s.OpenCalls()
 	interrupted, err := n.start(ctx, s, calls)
@@ -69,9 +69,27 @@ func (n *ToolRunner) Run(ctx context.Context, s state.AgentState) (state.AgentSt
 	}
 	wg.Wait()
 	if ctx.Err() != nil {
+		n.keep(ctx, s, calls, results)
 		return s, fmt.Errorf("run tools: %w", context.Cause(ctx))
 	}
 	return n.store(ctx, s, calls, results)
+}
+
+// keep stores the results of the calls that had ended when the run was broken off.
+func (n *ToolRunner) keep(ctx context.Context, s state.AgentState, calls []core.ToolCall, results []result) {
+	var ended []core.ToolCall
+	var kept []result
+	for i, r := range results {
+		if r.status != "" {
+			ended, kept = append(ended, calls[i]), append(kept, r)
+		}
+	}
+	if len(ended) == 0 {
+		return
+	}
+	if _, err := n.store(ctx, s, ended, kept); err != nil {
+		n.Logger.WarnContext(ctx, "tool results lost", "run_id", s.Run.ID, "tools", len(ended), "err", err)
+	}
 }
 
 // start notes the calls that must not run twice and returns those that an
@@ -119,31 +137,78 @@ func (n *ToolRunner) lookup(s state.AgentState, name string) (tools.Tool, bool) 
 	return nil, false
 }
 
+// unwindTime is how long a tool has to return when its time is over. One that
+// does not is left behind: it must not hold the run, nor a cancel, for ever.
+const unwindTime = 5 * time.Second
+
 // call runs one tool within its limits.
-func (n *ToolRunner) call(ctx context.Context, s state.AgentState, c core.ToolCall) (res result) {
+func (n *ToolRunner) call(ctx context.Context, s state.AgentState, c core.ToolCall) result {
 	tool, ok := n.lookup(s, c.Name)
 	if !ok {
 		return result{fmt.Sprintf("error: there is no tool %q; the tools are %v", c.Name, s.Profile.Agent.Tools), core.MessageFailed}
 	}
+	limited, cancel := context.WithTimeout(ctx, n.Limits.Time)
+	defer cancel()
+	done := make(chan result, 1)
+	go func() {
+		text, err := n.protect(limited, s, c, tool)
+		done <- n.judge(ctx, text, err, n.overdue(limited, tool))
+	}()
+	select {
+	case r := <-done:
+		return r
+	case <-limited.Done():
+	}
+	late := time.NewTimer(unwindTime)
+	defer late.Stop()
+	select {
+	case r := <-done:
+		return r
+	case <-late.C:
+		n.Logger.ErrorContext(ctx, "tool does not stop", "tool", c.Name, "run_id", s.Run.ID)
+		return n.judge(ctx, "", limited.Err(), n.overdue(limited, tool))
+	}
+}
+
+// errToolPanic is what a tool that panicked comes to.
+var errToolPanic = errors.New("the tool failed")
+
+// protect calls the tool and turns a panic into an error.
+func (n *ToolRunner) protect(ctx context.Context, s state.AgentState, c core.ToolCall, tool tools.Tool) (text string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			n.Logger.ErrorContext(ctx, "tool panicked", "tool", c.Name, "run_id", s.Run.ID, "panic", p, "stack", string(debug.Stack()))
-			res = result{"error: the tool failed", core.MessageFailed}
+			err = errToolPanic
 		}
 	}()
-	limited, cancel := context.WithTimeout(ctx, n.Limits.Time)
-	defer cancel()
-	text, err := tool.Call(limited, tools.Call{ID: c.ID, Arguments: c.Arguments, Session: s.Session})
+	return tool.Call(ctx, tools.Call{ID: c.ID, Arguments: c.Arguments, Session: s.Session})
+}
+
+// overdue returns what is wrong with a tool whose time is over, or nil.
+func (n *ToolRunner) overdue(limited context.Context, tool tools.Tool) error {
 	switch {
-	case err != nil && errors.Is(limited.Err(), context.DeadlineExceeded):
-		return result{fmt.Sprintf("error: the tool did not answer within %s", n.Limits.Time), core.MessageFailed}
-	case err != nil:
-		return result{"error: " + err.Error(), core.MessageFailed}
-	case len(text) > n.Limits.Output:
-		return result{fmt.Sprintf("error: the result has %d bytes, over the limit of %d; ask for less", len(text), n.Limits.Output), core.MessageFailed}
+	case !errors.Is(limited.Err(), context.DeadlineExceeded):
+		return nil
+	case tool.Idempotent():
+		return fmt.Errorf("the tool did not answer within %s", n.Limits.Time)
 	default:
-		return result{core.CleanText(text), core.MessageComplete}
+		return fmt.Errorf("the tool did not answer within %s; whether it took effect is not known", n.Limits.Time)
 	}
+}
+
+// judge makes a result of what a tool answered.
+func (n *ToolRunner) judge(ctx context.Context, text string, err, overdue error) result {
+	switch {
+	case err == nil && len(text) <= n.Limits.Output:
+		return result{core.CleanText(text), core.MessageComplete}
+	case err == nil:
+		err = fmt.Errorf("the result has %d bytes, over the limit of %d; ask for less", len(text), n.Limits.Output)
+	case ctx.Err() != nil:
+		return result{} // broken off
+	case overdue != nil:
+		err = overdue
+	}
+	return result{core.CleanText(core.Clip("error: "+err.Error(), n.Limits.Output)), core.MessageFailed}
 }
 
 // previewBytes is how much of a result its event shows.

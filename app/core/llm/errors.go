@@ -25,6 +25,7 @@ const (
 	KindNetwork       ErrorKind = "network"    // the provider was not reached
 	KindTruncated     ErrorKind = "truncated"  // the stream broke off
 	KindContentFilter ErrorKind = "content_filter"
+	KindEmpty         ErrorKind = "empty" // the answer ended in order and there was nothing in it
 	KindUnknown       ErrorKind = "unknown"
 )
 

@@ -1,0 +1,280 @@
+package nodes_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+)
+
+// deltas returns the texts so far of each message, put together by the offsets;
+// it fails the test for a piece that leaves a hole.
+func deltas(t *testing.T, w *world, kind core.EventType) map[core.MessageID]string {
+	t.Helper()
+	out := map[core.MessageID]string{}
+	for _, e := range w.of(kind) {
+		d := data[core.DeltaData](t, e)
+		if d.Offset != len(out[d.MessageID]) || d.Attempt != w.run.Attempt {
+			t.Errorf("got %s of attempt %d at %d, want attempt %d at %d", kind, d.Attempt, d.Offset, w.run.Attempt, len(out[d.MessageID]))
+		}
+		out[d.MessageID] += d.Text
+	}
+	return out
+}
+
+// S1, ENGINE: what is streamed is the message that is stored, piece by piece, with
+// offsets in bytes; reasoning has offsets of its own.
+func TestDeltasAreTheMessage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8192, llm.Step{Reasoning: "hm …", Text: []string{"Grüße", ", ", "", "世界 👋", "!"}})
+	s := w.mustCall(w.begin("hello"))
+	m := w.last()
+	if diff := cmp.Diff(map[core.MessageID]string{m.ID: "Grüße, 世界 👋!"}, deltas(t, w, core.EventMessageDelta)); diff != "" {
+		t.Errorf("text (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[core.MessageID]string{m.ID: "hm …"}, deltas(t, w, core.EventReasoningDelta)); diff != "" {
+		t.Errorf("reasoning (-want +got):\n%s", diff)
+	}
+	if m.Content != "Grüße, 世界 👋!" || m.Status != core.MessageComplete || m.Model != "scripted" || m.FinishReason != core.FinishStop {
+		t.Errorf("got message %+v", m)
+	}
+	if want := w.run.DraftID(1, 0); m.ID != want {
+		t.Errorf("got id %s, want the one that the next attempt can tell: %s", m.ID, want)
+	}
+	if diff := cmp.Diff([]core.Part{{Type: "reasoning", Text: "hm …"}}, m.Parts); diff != "" {
+		t.Errorf("parts (-want +got):\n%s", diff)
+	}
+	if w.run.Status != core.RunSucceeded || w.run.AnswerID != m.ID || len(w.writes) != 1 {
+		t.Errorf("got run %s with answer %q after %d writes, want it ended by the write of its answer", w.run.Status, w.run.AnswerID, len(w.writes))
+	}
+	if _, ok := s.Answer(); !ok {
+		t.Errorf("got a state without the answer: %+v", s.RunMessages)
+	}
+}
+
+// CONTEXT § 4, rung 0: what no database takes is not stored, nor shown.
+func TestUnstorableText(t *testing.T) {
+	t.Parallel()
+	bad := "a\x00b\xffc"
+	w := newWorld(t, 8192,
+		llm.Step{Text: []string{bad}, Reasoning: bad, ToolCalls: []core.ToolCall{{ID: bad, Name: bad, Arguments: bad, Signature: bad}}},
+		llm.Step{Text: []string{bad, bad}, Finish: core.FinishReason(bad)}).with(breaks("grumble", bad))
+	s := w.mustCall(w.begin("hello"))
+	s = w.mustUse(s)
+	w.mustCall(s)
+	for _, m := range w.messages {
+		for _, text := range append([]string{m.Content, string(m.FinishReason), m.ToolCallID, m.ToolName}, all(m)...) {
+			if strings.ContainsRune(text, 0) || !utf8.ValidString(text) {
+				t.Errorf("message %d has %q, which PostgreSQL refuses", m.Seq, text)
+			}
+		}
+	}
+	if got := deltas(t, w, core.EventMessageDelta)[w.last().ID]; got != w.last().Content {
+		t.Errorf("streamed %q, stored %q", got, w.last().Content)
+	}
+}
+
+func all(m core.Message) []string {
+	var out []string
+	for _, c := range m.ToolCalls {
+		out = append(out, c.ID, c.Name, c.Arguments, c.Signature)
+	}
+	for _, p := range m.Parts {
+		out = append(out, p.Text)
+	}
+	return out
+}
+
+// A stream that breaks off after it began is taken back and started over, under
+// another id; what both calls cost is booked.
+func TestBrokenStreamStartsOver(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []llm.ErrorKind{llm.KindTruncated, llm.KindNetwork, llm.KindOverloaded, llm.KindTimeout, llm.KindRateLimit} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 8192,
+				llm.Step{Text: []string{"half of ", "an"}, Err: &llm.Error{Kind: kind, Provider: "scripted", Message: "gone"}},
+				"a whole answer")
+			w.mustCall(w.begin("hello"))
+			texts := deltas(t, w, core.EventMessageDelta)
+			discarded := w.of(core.EventMessageDiscarded)
+			if len(discarded) != 1 || len(texts) != 2 {
+				t.Fatalf("got %d discards of %d messages, want 1 of 2", len(discarded), len(texts))
+			}
+			d := data[core.DiscardedData](t, discarded[0])
+			if d.MessageID == w.last().ID || texts[d.MessageID] != "half of an" || d.Reason != string(kind) {
+				t.Errorf("got %+v discarded, want the half answer, for %s", d, kind)
+			}
+			if w.last().Content != "a whole answer" {
+				t.Errorf("got answer %q", w.last().Content)
+			}
+			var booked []string
+			for _, r := range w.records() {
+				booked = append(booked, r.Error)
+			}
+			if diff := cmp.Diff([]string{string(kind), ""}, booked); diff != "" {
+				t.Errorf("booked calls (-want +got):\n%s", diff)
+			}
+			order := w.of(core.EventMessageDelta, core.EventMessageDiscarded, core.EventMessageCreated)
+			if order[2].Type != core.EventMessageDiscarded || order[len(order)-1].Type != core.EventMessageCreated {
+				t.Errorf("got events %v, want two deltas, the discard, the new answer", order)
+			}
+		})
+	}
+}
+
+// A call starts over once. What cannot succeed, and what llm.WithRetry has tried
+// already, does not start over at all.
+func TestCallsThatFail(t *testing.T) {
+	t.Parallel()
+	fail := func(kind llm.ErrorKind, said ...string) llm.Step {
+		return llm.Step{Text: said, Err: &llm.Error{Kind: kind, Provider: "scripted", Message: "no"}, Repeat: true}
+	}
+	for name, c := range map[string]struct {
+		step  llm.Step
+		calls int
+		kind  llm.ErrorKind
+	}{
+		"breaks off twice":        {fail(llm.KindTruncated, "half"), 2, llm.KindTruncated},
+		"fails before it began":   {fail(llm.KindOverloaded), 1, llm.KindOverloaded},
+		"wrong key":               {fail(llm.KindAuth), 1, llm.KindAuth},
+		"filtered after it began": {fail(llm.KindContentFilter, "half"), 1, llm.KindContentFilter},
+		"says nothing twice":      {llm.Step{Repeat: true}, 2, llm.KindEmpty},
+		"blank twice":             {llm.Step{Text: []string{" \n"}, Repeat: true}, 2, llm.KindEmpty},
+		"only thinks":             {llm.Step{Reasoning: "hm", Repeat: true}, 2, llm.KindEmpty},
+		"thinks until the limit":  {llm.Step{Reasoning: "hm", Finish: core.FinishLength, Repeat: true}, 2, llm.KindEmpty},
+		"filtered in order":       {llm.Step{Finish: core.FinishContentFilter, Repeat: true}, 1, llm.KindContentFilter},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 8192, c.step)
+			_, err := w.call(t.Context(), w.begin("hello"))
+			if kindOf(err) != c.kind || len(w.model.Requests()) != c.calls {
+				t.Errorf("got %v after %d calls, want %s after %d", err, len(w.model.Requests()), c.kind, c.calls)
+			}
+			if got := len(w.records()); got != c.calls {
+				t.Errorf("%d calls are booked, want %d", got, c.calls)
+			}
+			if w.last().Role != core.RoleUser || w.run.Status != core.RunRunning {
+				t.Errorf("got %q in the log, run %s, want nothing stored: app/runs ends the run", w.last().Content, w.run.Status)
+			}
+		})
+	}
+}
+
+// An answer without anything in it is asked for again; if nothing was shown of it
+// there is nothing to take back.
+func TestEmptyAnswerIsRetried(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		first    llm.Step
+		discards int
+	}{
+		"nothing":       {llm.Step{Usage: &core.Usage{InputTokens: 300, OutputTokens: 1}}, 0},
+		"blanks":        {llm.Step{Text: []string{"\n"}, Usage: &core.Usage{InputTokens: 300, OutputTokens: 1}}, 1},
+		"only thoughts": {llm.Step{Reasoning: "well", Usage: &core.Usage{InputTokens: 300, OutputTokens: 1}}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 8192, c.first, "something")
+			w.mustCall(w.begin("hello"))
+			if w.last().Content != "something" {
+				t.Errorf("got answer %q", w.last().Content)
+			}
+			if got := len(w.of(core.EventMessageDiscarded)); got != c.discards {
+				t.Errorf("%d discards, want %d", got, c.discards)
+			}
+			if w.run.Usage.InputTokens != 300 {
+				t.Errorf("got usage %+v, want that of the empty answer too", w.run.Usage)
+			}
+		})
+	}
+}
+
+// C1, CONTEXT § 5: the calibration learns from calls whose provider told the
+// usage, from failed ones too, and from no others.
+func TestCalibrationLearnsFromUsageOnly(t *testing.T) {
+	t.Parallel()
+	usage := &core.Usage{InputTokens: 777}
+	w := newWorld(t, 8192,
+		llm.Step{Usage: usage}, // empty: tried again
+		"no usage",
+		llm.Step{Text: []string{"usage"}, Usage: usage})
+	w.mustCall(w.begin("one"))
+	if len(w.learned.observed) != 1 {
+		t.Fatalf("observed %v, want one call", w.learned.observed)
+	}
+	w.mustCall(w.begin("two"))
+	want := [][2]int{{w.records()[0].Estimated, 777}, {w.records()[2].Estimated, 777}}
+	if diff := cmp.Diff(want, w.learned.observed); diff != "" {
+		t.Errorf("observed (-want +got):\n%s", diff)
+	}
+	// The estimate is in cl100k_base tokens and of what was really sent (W4).
+	if got, sent := w.records()[2].Estimated, w.size(w.model.Requests()[2]); got < sent || got > sent+20 {
+		t.Errorf("estimated %d tokens, sent %d", got, sent)
+	}
+}
+
+// A run that was canceled while the model spoke ends with the cause, and says
+// nothing of it itself: app/runs keeps what was said.
+func TestCancelWhileTheModelSpeaks(t *testing.T) {
+	t.Parallel()
+	gate := llm.NewGate()
+	w := newWorld(t, 8192, llm.Step{Text: []string{"half", "an answer"}, Gate: gate, GateAfter: 1})
+	s := w.begin("hello")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	go func() {
+		<-gate.Reached()
+		cancel(core.ErrCanceled)
+	}()
+	_, err := w.call(ctx, s)
+	if !errors.Is(err, core.ErrCanceled) {
+		t.Errorf("got error %v, want ErrCanceled", err)
+	}
+	if len(w.writes) != 0 || len(w.of(core.EventMessageDiscarded)) != 0 {
+		t.Errorf("got %d writes and %v, want nothing written or taken back", len(w.writes), w.of(core.EventMessageDiscarded))
+	}
+}
+
+// ENGINE, fencing: an answer that comes too late is not stored; the error says why.
+func TestAnswerOfALostRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8192, "too late")
+	s := w.begin("hello")
+	w.run.Attempt++
+	if _, err := w.call(t.Context(), s); !errors.Is(err, core.ErrStale) {
+		t.Errorf("got error %v, want ErrStale", err)
+	}
+}
+
+// ENGINE, the log is the checkpoint: an answer that is in the log is not made
+// again, open calls wait for tool_node.
+func TestNothingIsSaidTwice(t *testing.T) {
+	t.Parallel()
+	t.Run("the answer is there", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 8192)
+		s := w.begin("hello")
+		m := w.append(core.Message{Role: core.RoleAssistant, Content: "said", RunID: s.Run.ID})
+		w.mustCall(w.resume(s.Run))
+		if w.run.Status != core.RunSucceeded || w.run.AnswerID != m.ID {
+			t.Errorf("got run %s with answer %q, want it ended with %s", w.run.Status, w.run.AnswerID, m.ID)
+		}
+	})
+	t.Run("calls are open", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 8192)
+		s := w.begin("hello")
+		w.append(core.Message{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "c1", Name: "x"}}, RunID: s.Run.ID})
+		w.mustCall(w.resume(s.Run))
+		if len(w.writes) != 0 || len(w.model.Requests()) != 0 {
+			t.Errorf("got %d writes, %d model calls, want none", len(w.writes), len(w.model.Requests()))
+		}
+	})
+}

@@ -1,0 +1,164 @@
+package nodes_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/tokens"
+)
+
+func tooLong(limit, requested int) *llm.Error {
+	return &llm.Error{Kind: llm.KindContextLength, Provider: "scripted", Message: "too long", Limit: limit, Requested: requested}
+}
+
+// CONTEXT § 4: the provider's "context length exceeded" is not a failure. The
+// prompt is planned again, strictly smaller each time, at most twice.
+func TestRefusedAsTooLong(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		refusals []any
+		turns    int
+		fails    bool
+	}{
+		"once, nothing told":       {[]any{tooLong(0, 0)}, 20, false},
+		"once, the limit told":     {[]any{tooLong(5000, 0)}, 20, false},
+		"once, both told":          {[]any{tooLong(5000, 7500)}, 20, false},
+		"twice":                    {[]any{tooLong(0, 0), tooLong(0, 0)}, 20, false},
+		"three times":              {[]any{tooLong(0, 0), tooLong(0, 0), tooLong(0, 0)}, 20, true},
+		"a limit above the window": {[]any{tooLong(1_000_000, 0)}, 20, false},
+		"a prompt of no size":      {[]any{tooLong(0, 1)}, 20, false},
+		"one turn":                 {[]any{tooLong(0, 0)}, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 8192, append(c.refusals, "fits now")...)
+			w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+			_, err := w.call(t.Context(), w.turns(c.turns, 120).begin("go"))
+			if failed := kindOf(err) == llm.KindContextLength; failed != c.fails || err != nil && !failed {
+				t.Fatalf("got error %v, want a refusal: %v", err, c.fails)
+			}
+			reqs := w.model.Requests()
+			if want := min(len(c.refusals)+1, 3); len(reqs) != want {
+				t.Fatalf("%d model calls, want %d", len(reqs), want)
+			}
+			for i := 1; i < len(reqs); i++ {
+				if a, b := w.size(reqs[i-1]), w.size(reqs[i]); b >= a {
+					t.Errorf("prompt %d has %d tokens, the refused one before %d", i+1, b, a)
+				}
+				if a, b := reqs[i-1].MaxOutputTokens, reqs[i].MaxOutputTokens; b > a {
+					t.Errorf("call %d may answer with %d tokens, the refused one before with %d", i+1, b, a)
+				}
+			}
+			if len(w.learned.tightened) != min(len(c.refusals), 2) {
+				t.Errorf("the estimate was tightened %d times", len(w.learned.tightened))
+			}
+			if got := len(w.records()); got != len(reqs) {
+				t.Errorf("%d calls are booked, want %d", got, len(reqs))
+			}
+		})
+	}
+}
+
+// CONTEXT § 4: when the provider tells its limit, prompt and answer fit it.
+func TestToldLimitIsKept(t *testing.T) {
+	t.Parallel()
+	const limit = 4000
+	w := newWorld(t, 8192, tooLong(limit, 0), "fits now")
+	w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+	w.mustCall(w.turns(20, 120).begin("go"))
+	req := w.model.Requests()[1]
+	if got := w.size(req) + req.MaxOutputTokens; got > limit {
+		t.Errorf("prompt and answer have %d tokens, the provider's limit is %d", got, limit)
+	}
+	if before := w.model.Requests()[0].MaxOutputTokens; req.MaxOutputTokens >= before {
+		t.Errorf("the answer may have %d tokens, before %d: want fewer", req.MaxOutputTokens, before)
+	}
+	if !strings.Contains(w.log.String(), "limit=4000") {
+		t.Errorf("the log does not say why: %s", w.log)
+	}
+}
+
+// CONTEXT § 5: what the provider counted teaches the estimate at once.
+func TestToldSizeTightens(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8192, tooLong(8192, 12_000), "fits now")
+	w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+	w.mustCall(w.turns(20, 120).begin("go"))
+	raw, reserve := w.records()[0].Estimated, w.model.Requests()[0].MaxOutputTokens
+	want := 12_000 / float64(raw+reserve)
+	if got := w.learned.tightened[0]; got < 0.99*want || got > 1.01*want {
+		t.Errorf("got ratio %.2f, want %.2f", got, want)
+	}
+	if got := w.learned.Estimate("scripted"); got.Factor < want || got == (tokens.Estimate{}) {
+		t.Errorf("got estimate %+v, want a factor of at least %.2f", got, want)
+	}
+}
+
+// When a refused prompt cannot be made smaller the error says what is too large.
+func TestRefusedAtTheFloor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8192, tooLong(0, 0), tooLong(0, 0), "never")
+	w.profile.SystemPrompt = strings.Repeat("rule ", 4000)
+	_, err := w.call(t.Context(), w.begin("go"))
+	if !errors.Is(err, core.ErrContextFloor) && kindOf(err) != llm.KindContextLength {
+		t.Errorf("got error %v, want a typed one", err)
+	}
+	if errors.Is(err, core.ErrContextFloor) && !strings.Contains(err.Error(), "system prompt") {
+		t.Errorf("got %v, want the culprit named", err)
+	}
+}
+
+// A refusal in the middle of an answer takes back what was said before: the next
+// answer begins at offset 0, under another id.
+func TestRefusedInMidstream(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8192, llm.Step{Text: []string{"half of an"}, Err: tooLong(0, 0)}, "whole")
+	w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+	w.mustCall(w.turns(10, 100).begin("go"))
+	texts := deltas(t, w, core.EventMessageDelta)
+	if texts[w.last().ID] != "whole" || len(texts) != 2 {
+		t.Errorf("streamed %q, want the answer apart from what was said before", texts)
+	}
+	discarded := w.of(core.EventMessageDiscarded)
+	if len(discarded) != 1 || texts[data[core.DiscardedData](t, discarded[0]).MessageID] != "half of an" {
+		t.Errorf("got discards %v, want the half answer", discarded)
+	}
+}
+
+// CONTEXT § 10 row 19, L2: a tool result of 100 K tokens inside a loop, on an 8 K
+// window. Every prompt and its answer fit; the log keeps the whole.
+func TestHugeToolResult(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&b, "line %d of it\n", i)
+	}
+	huge := b.String()
+	call := core.ToolCall{ID: "c", Name: "dump", Arguments: "{}"}
+	w := newWorld(t, 8192, llm.Call(call, call, call), llm.Call(call), "done").with(says("dump", huge))
+	w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+	if n := w.count.Text(huge); n < 100_000 {
+		t.Fatalf("the result has only %d tokens", n)
+	}
+	s := w.mustCall(w.turns(10, 100).begin("read it"))
+	for range 2 {
+		s = w.mustCall(w.mustUse(s))
+	}
+	for i, req := range w.model.Requests() {
+		if got := w.size(req) + req.MaxOutputTokens; got > 8192 {
+			t.Errorf("prompt %d and its answer have %d tokens", i+1, got)
+		}
+	}
+	for _, m := range w.messages {
+		if m.Role == core.RoleTool && m.Content != huge {
+			t.Errorf("message %d has %d bytes in the log, want all %d (W10)", m.Seq, len(m.Content), len(huge))
+		}
+	}
+	if w.last().Content != "done" {
+		t.Errorf("got answer %q", w.last().Content)
+	}
+}

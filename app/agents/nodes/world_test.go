@@ -1,0 +1,250 @@
+package nodes_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"bobbin/app/agents/nodes"
+	"bobbin/app/agents/state"
+	"bobbin/app/core"
+	"bobbin/app/core/compaction"
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/tokens"
+	"bobbin/app/tools"
+)
+
+// world is everything around the nodes: storage in memory, a scripted model, and
+// the real keeper of the context.
+type world struct {
+	*storage
+	t       *testing.T
+	model   *llm.Script
+	writer  *llm.Script // makes the summaries
+	profile compaction.Profile
+	learned *calibrator
+	count   *tokens.Counter
+	keeper  *compaction.Keeper
+	tools   *tools.Set
+	limits  nodes.ToolLimits
+	log     *bytesLog
+}
+
+// newWorld has a model of the window that gives the answers (llm.Scripted), an
+// agent with the tools, and a session of nobody's turn.
+func newWorld(t *testing.T, window int, answers ...any) *world {
+	t.Helper()
+	count, err := tokens.NewCounter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, err := contextwindow.Resolve(contextwindow.Global{}, core.ContextSettings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{
+		t: t, storage: newStorage(), count: count, log: &bytesLog{},
+		model:   llm.Scripted(answers...).WithInfo(llm.Info{Name: "scripted", Provider: "scripted", Window: window, MaxOutput: window / 8}),
+		writer:  llm.Scripted().WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: 128_000}),
+		learned: &calibrator{Calibrator: tokens.NewCalibrator(func(string) float64 { return 1 })},
+		limits:  nodes.ToolLimits{Time: time.Minute, Output: 1 << 20},
+	}
+	w.profile = compaction.Profile{
+		Agent:  core.Agent{Name: "tester", SystemPrompt: "You are a tester.", MaxIterations: 4},
+		Policy: policy, Model: w.model, SystemPrompt: "You are a tester.",
+	}
+	w.keeper = compaction.New(compaction.Options{
+		Stores: compaction.Stores{Sessions: w.storage, Messages: w.storage, Summaries: w.storage, Runs: w.storage},
+		Models: w, Profiles: w, Counter: count, Calibrator: w.learned, Publisher: w.storage,
+		Logger: w.logger(), SummaryTime: 10 * time.Second,
+	})
+	return w
+}
+
+// Get is llm.Registry.Get: all summaries come from the writer.
+func (w *world) Get(string) (llm.Model, error) { return w.writer, nil }
+
+// Profile is agents.Profiles.Profile.
+func (w *world) Profile(context.Context, core.Session, string) (compaction.Profile, error) {
+	return w.profile, nil
+}
+
+func (w *world) logger() *slog.Logger { return slog.New(slog.NewTextHandler(w.log, nil)) }
+
+// bytesLog is a log that can be read at any time.
+type bytesLog struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *bytesLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *bytesLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// with gives the agent tools.
+func (w *world) with(list ...tools.Tool) *world {
+	w.t.Helper()
+	set, err := tools.NewSet(list...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.tools, w.profile.Agent.Tools = set, set.Names()
+	w.profile.Tools, w.profile.ToolUsage = set.Specs(set.Names()), "Use tools well."
+	return w
+}
+
+// calibrator is the real one, and remembers what it was told.
+type calibrator struct {
+	*tokens.Calibrator
+	observed  [][2]int
+	tightened []float64
+}
+
+func (c *calibrator) Observe(model string, estimated, provider int) {
+	c.observed = append(c.observed, [2]int{estimated, provider})
+	c.Calibrator.Observe(model, estimated, provider)
+}
+
+func (c *calibrator) Tighten(model string, ratio float64) {
+	c.tightened = append(c.tightened, ratio)
+	c.Calibrator.Tighten(model, ratio)
+}
+
+// turns puts n finished exchanges of about so many tokens a message into the log.
+func (w *world) turns(n, size int) *world {
+	for i := range n {
+		for _, role := range []core.Role{core.RoleUser, core.RoleAssistant} {
+			m := core.Message{Role: role, Content: fmt.Sprintf("turn %d %s %s", i+1, role, strings.Repeat("word ", size))}
+			m.TokenCount = w.count.Message(m)
+			w.append(m)
+		}
+	}
+	return w
+}
+
+// begin accepts a message and takes its run as far as the model call.
+func (w *world) begin(content string) state.AgentState {
+	w.t.Helper()
+	m := core.Message{Role: core.RoleUser, Content: content}
+	run := w.accept(core.RunInput{Content: content, Source: core.SourceAPI, TokenCount: w.count.Message(m)})
+	return w.resume(run)
+}
+
+// resume takes a run through the nodes before the model call.
+func (w *world) resume(run core.Run) state.AgentState {
+	w.t.Helper()
+	s := state.AgentState{Run: run}
+	for _, node := range []func(context.Context, state.AgentState) (state.AgentState, error){
+		nodes.NewMessageProcessor(w.storage, w).Run,
+		nodes.NewContextRetriever(w.storage, w.keeper).Run,
+		nodes.NewUserMessageSaver(w.storage).Run,
+	} {
+		var err error
+		if s, err = node(w.t.Context(), s); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// call runs llm_node.
+func (w *world) call(ctx context.Context, s state.AgentState) (state.AgentState, error) {
+	return nodes.NewCaller(w.keeper, w.storage, w.count, w.learned, w.logger()).Run(ctx, s)
+}
+
+// mustCall is call that succeeds.
+func (w *world) mustCall(s state.AgentState) state.AgentState {
+	w.t.Helper()
+	s, err := w.call(w.t.Context(), s)
+	if err != nil {
+		w.t.Fatalf("got error %v from llm_node, want none", err)
+	}
+	return s
+}
+
+// use runs tool_node.
+func (w *world) use(ctx context.Context, s state.AgentState) (state.AgentState, error) {
+	return nodes.NewToolRunner(nodes.ToolOptions{
+		Tools: w.tools, Journal: w.storage, Executions: w.storage, Counter: w.count, Limits: w.limits, Logger: w.logger(),
+	}).Run(ctx, s)
+}
+
+// mustUse is use that succeeds.
+func (w *world) mustUse(s state.AgentState) state.AgentState {
+	w.t.Helper()
+	s, err := w.use(w.t.Context(), s)
+	if err != nil {
+		w.t.Fatalf("got error %v from tool_node, want none", err)
+	}
+	return s
+}
+
+// size counts a request as a provider would.
+func (w *world) size(req llm.Request) int {
+	n := w.count.Tools(req.Tools) + 3
+	for _, b := range req.System {
+		n += w.count.Text(b)
+	}
+	for _, m := range req.Messages {
+		n += w.count.Message(core.Message{Role: m.Role, Content: m.Content, ToolCalls: m.ToolCalls})
+	}
+	return n
+}
+
+// data reads the data of an event.
+func data[T any](t *testing.T, e core.Event) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal(e.Data, &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// kindOf returns the kind of a model's error.
+func kindOf(err error) llm.ErrorKind {
+	if e := llm.AsError(err); e != nil {
+		return e.Kind
+	}
+	return ""
+}
+
+// tool is a tool of a test.
+type tool struct {
+	name string
+	once bool // it must not be called twice
+	do   func(ctx context.Context, c tools.Call) (string, error)
+}
+
+func (f tool) Spec() llm.ToolSpec {
+	return llm.ToolSpec{Name: f.name, Description: "does " + f.name, Parameters: []byte(`{"type":"object","properties":{}}`)}
+}
+func (f tool) Idempotent() bool { return !f.once }
+func (f tool) Call(ctx context.Context, c tools.Call) (string, error) {
+	return f.do(ctx, c)
+}
+
+// says is a tool that always gives the same result.
+func says(name, text string) tool {
+	return tool{name: name, do: func(context.Context, tools.Call) (string, error) { return text, nil }}
+}
+
+// breaks is a tool that always fails.
+func breaks(name, text string) tool {
+	return tool{name: name, do: func(context.Context, tools.Call) (string, error) { return "", errors.New(text) }}
+}
