@@ -24,6 +24,9 @@ func renderTable(lines []string, width int) string {
 	}
 	head := cellsIn(lines[0])
 	t := table{sizes: make([]int, len(head)), aligned: cellsIn(lines[1])}
+	if len(t.aligned) != len(head) {
+		return ""
+	}
 	for i, line := range append([]string{lines[0]}, lines[2:]...) {
 		s := style(0)
 		if i == 0 {
@@ -53,6 +56,9 @@ type table struct {
 
 func (t *table) add(cells []string, s style) {
 	row := make([][]span, len(t.sizes))
+	if last := len(row) - 1; len(cells) > len(row) {
+		cells[last] = strings.Join(cells[last:], " | ") // nothing is left out
+	}
 	for i := range min(len(cells), len(row)) {
 		row[i] = spansOf(cells[i], s)
 		t.sizes[i] = max(t.sizes[i], widthOf(row[i]))
@@ -148,17 +154,21 @@ func closed(line string) string {
 func cellsIn(line string) []string {
 	line = strings.TrimPrefix(strings.TrimSpace(closed(line)), "|")
 	var cells []string
-	begin, inCode := 0, false
+	begin := 0
 	for i := 0; i < len(line); i++ {
-		switch {
-		case line[i] == '\\':
+		switch line[i] {
+		case '\\':
 			i++
-		case line[i] == '`':
-			inCode = !inCode
-		case line[i] == '|' && !inCode:
+		case '`':
+			_, n := code(line[i:], 0)
+			i += n - 1
+		case '|':
 			cells = append(cells, strings.TrimSpace(line[begin:i]))
 			begin = i + 1
 		}
+	}
+	if rest := strings.TrimSpace(line[begin:]); rest != "" {
+		cells = append(cells, rest) // its bar is text
 	}
 	return cells
 }

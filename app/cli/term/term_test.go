@@ -50,3 +50,29 @@ func TestMarkdownPlainWithoutTerminal(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// On a narrow terminal nothing is wider than it, and every number is there.
+func TestDrawContextNarrow(t *testing.T) {
+	t.Parallel()
+	r := core.ContextReport{
+		Model: "gpt-4o", Policy: "window", Window: 128_000, Reserve: 4096, Usable: 123_904, Used: 90_000, WillTrigger: true,
+		Sections:  []core.ContextPart{{Name: "summary", Tokens: 900}, {Name: "tail", Tokens: 89_100, Messages: 128}, {Name: "new"}},
+		Triggers:  []core.TriggerStatus{{Name: "share", Value: 90_000, Threshold: 102_400, Percent: 87}},
+		Reasons:   []string{"what will happen, in a sentence that takes more than one line"},
+		Coverage:  core.Coverage{Messages: 200, Summarized: 72, Verbatim: 100, Masked: 20, Shortened: 5, LeftOut: 3},
+		Summaries: []core.Summary{{Version: 2, MessagesCovered: 72}, {Version: 1, MessagesCovered: 1}},
+	}
+	for _, width := range []int{20, 40, 63} {
+		s := newScreen(t, width)
+		term.DrawContext(s, r, time.Now(), width)
+		if n := s.widest(); n >= width {
+			t.Errorf("width %d: a row has %d columns:\n%s", width, n, s.text())
+		}
+		flat := strings.Join(strings.Fields(s.text()), " ")
+		for _, want := range []string{"90,000 of 102,400", "(87%)", "3 left out", "128 messages", "earlier v1: 1 message →"} {
+			if !strings.Contains(flat, want) {
+				t.Errorf("width %d: no %q in:\n%s", width, want, s.text())
+			}
+		}
+	}
+}
