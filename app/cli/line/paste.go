@@ -91,7 +91,8 @@ func (p *pastes) finish() bool {
 }
 
 // partial returns how many bytes at the end may be the beginning of pasteBegin. A
-// lone escape is a key.
+// lone escape is a key, which must not wait for the next one: terminals send the
+// sequence in one piece.
 func partial(b []byte) int {
 	for n := len(pasteBegin) - 1; n > 1; n-- {
 		if bytes.HasSuffix(b, []byte(pasteBegin[:n])) {
