@@ -1,0 +1,317 @@
+package nodes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/agents/state"
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/tools"
+)
+
+// call is a call of the tool.
+func call(id, name string) core.ToolCall { return core.ToolCall{ID: id, Name: name, Arguments: "{}"} }
+
+// asking is a state whose model has asked for the calls.
+func (w *world) asking(calls ...core.ToolCall) state.AgentState {
+	w.t.Helper()
+	w.model.Add(llm.Call(calls...))
+	return w.mustCall(w.begin("go"))
+}
+
+// results returns "id status content" of the tool messages of the log, in order.
+func (w *world) results() []string {
+	var out []string
+	for _, m := range w.messages {
+		if m.Role == core.RoleTool {
+			out = append(out, fmt.Sprintf("%s %s %s", m.ToolCallID, m.Status, m.Content))
+		}
+	}
+	return out
+}
+
+// W13, CONTEXT § 3 invariant 4: tools run in parallel; their results are stored in
+// the order of the calls, whichever ends first.
+func TestResultsInTheOrderOfTheCalls(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8192)
+	turn := []chan struct{}{make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})}
+	close(turn[3])
+	step := func(i int) tools.Tool { // each waits for the one after it
+		return tool{name: fmt.Sprint("step", i), do: func(ctx context.Context, _ tools.Call) (string, error) {
+			select {
+			case <-turn[i+1]:
+			case <-ctx.Done():
+				return "", ctx.Err()
+			}
+			close(turn[i])
+			return fmt.Sprint("result ", i), nil
+		}}
+	}
+	w.with(step(0), step(1), step(2))
+	w.mustUse(w.asking(call("a", "step0"), call("b", "step1"), call("c", "step2")))
+	want := []string{"a complete result 0", "b complete result 1", "c complete result 2"}
+	if diff := cmp.Diff(want, w.results()); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
+	}
+	if len(w.writes) != 2 {
+		t.Errorf("%d writes, want one for the calls and one for all results", len(w.writes))
+	}
+}
+
+// What goes wrong with a tool is its result: the model reads it and decides.
+func TestToolsThatFail(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8192).with(
+		breaks("broken", "the disk is full"),
+		tool{name: "panics", do: func(context.Context, tools.Call) (string, error) { panic("SECRET") }},
+		says("large", strings.Repeat("x", 101)),
+		says("just", strings.Repeat("y", 100)),
+		breaks("rants", strings.Repeat("z", 1000)),
+		says("hidden", "nobody may call me"),
+		says("silent", ""),
+	)
+	w.limits.Output = 100
+	w.profile.Agent.Tools = slices.DeleteFunc(w.profile.Agent.Tools, func(n string) bool { return n == "hidden" })
+	s := w.asking(call("1", "broken"), call("2", "panics"), call("3", "large"), call("4", "just"), call("5", "rants"),
+		call("6", "hidden"), call("7", "nothing"), call("8", ""), call("9", "functions.silent"), call("10", "silent"))
+	s = w.mustUse(s)
+	list := "the tools are [broken just large panics rants silent]"
+	want := []string{
+		"1 failed error: the disk is full",
+		"2 failed error: the tool failed",
+		"3 failed error: the result has 101 bytes, over the limit of 100; ask for less",
+		"4 complete " + strings.Repeat("y", 100),
+		"5 failed error: " + strings.Repeat("z", 93),
+		`6 failed error: there is no tool "hidden"; ` + list,
+		`7 failed error: there is no tool "nothing"; ` + list,
+		`8 failed error: there is no tool "unnamed"; ` + list,
+		`9 failed error: there is no tool "functions_silent"; ` + list,
+		"10 complete ",
+	}
+	if diff := cmp.Diff(want, w.results()); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(w.log.String(), "SECRET") || !strings.Contains(w.log.String(), "goroutine") {
+		t.Errorf("the log does not show the panic with its stack: %s", w.log)
+	}
+	if len(s.OpenCalls()) != 0 {
+		t.Errorf("calls %v are still open", s.OpenCalls())
+	}
+}
+
+// B8: the tokens of a result are counted when it is stored.
+func TestResultsAreCounted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8192).with(says("count", strings.Repeat("word ", 50)))
+	w.mustUse(w.asking(call("1", "count")))
+	for _, m := range w.messages[1:] {
+		if want := w.count.Message(m); m.TokenCount != want || want < 5 {
+			t.Errorf("%s message has %d tokens, want %d", m.Role, m.TokenCount, want)
+		}
+	}
+}
+
+// A tool has so much time; one that does not stop then is left behind. Either way
+// the others' results are stored.
+func TestToolTimeLimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 8192)
+		free := make(chan struct{})
+		defer close(free)
+		polite := func(ctx context.Context, _ tools.Call) (string, error) {
+			<-ctx.Done()
+			return "", fmt.Errorf("fetch: %w", ctx.Err())
+		}
+		w.with(
+			tool{name: "polite", do: polite}, tool{name: "order", once: true, do: polite},
+			tool{name: "late", do: func(ctx context.Context, _ tools.Call) (string, error) {
+				<-ctx.Done()
+				return "just in time", nil
+			}},
+			tool{name: "deaf", do: func(context.Context, tools.Call) (string, error) { <-free; return "too late", nil }},
+			says("quick", "done"),
+		)
+		s := w.asking(call("1", "polite"), call("2", "order"), call("3", "late"), call("4", "deaf"), call("5", "quick"))
+		start := time.Now()
+		w.mustUse(s)
+		if took := time.Since(start); took < time.Minute || took > 2*time.Minute {
+			t.Errorf("took %v, want the limit of a minute and a little more", took)
+		}
+		want := []string{
+			"1 failed error: the tool did not answer within 1m0s",
+			"2 failed error: the tool did not answer within 1m0s; whether it took effect is not known",
+			"3 complete just in time",
+			"4 failed error: the tool did not answer within 1m0s",
+			"5 complete done",
+		}
+		if diff := cmp.Diff(want, w.results()); diff != "" {
+			t.Errorf("results (-want +got):\n%s", diff)
+		}
+		if !strings.Contains(w.log.String(), "tool does not stop") {
+			t.Errorf("the log does not name the tool that was left behind: %s", w.log)
+		}
+	})
+}
+
+// CONVENTIONS: the results of finished work are still stored when a run is
+// canceled or handed back; the other calls stay open.
+func TestCancelKeepsFinishedResults(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 8192)
+		free := make(chan struct{})
+		defer close(free)
+		w.with(
+			tool{name: "polite", do: func(ctx context.Context, _ tools.Call) (string, error) { <-ctx.Done(); return "", ctx.Err() }},
+			tool{name: "deaf", do: func(context.Context, tools.Call) (string, error) { <-free; return "", nil }},
+			tool{name: "order", once: true, do: func(context.Context, tools.Call) (string, error) { return "ordered", nil }},
+			breaks("broken", "no such thing"),
+		)
+		s := w.asking(call("1", "polite"), call("2", "deaf"), call("3", "order"), call("4", "broken"))
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(core.ErrCanceled) })
+		start := time.Now()
+		_, err := w.use(ctx, s)
+		if !errors.Is(err, core.ErrCanceled) || time.Since(start) > 10*time.Second {
+			t.Errorf("got error %v after %v, want ErrCanceled within seconds", err, time.Since(start))
+		}
+		want := []string{"3 complete ordered", "4 failed error: no such thing"}
+		if diff := cmp.Diff(want, w.results()); diff != "" {
+			t.Errorf("results (-want +got):\n%s", diff)
+		}
+		var open []string
+		for _, c := range w.resume(s.Run).OpenCalls() {
+			open = append(open, c.ID)
+		}
+		if diff := cmp.Diff([]string{"1", "2"}, open); diff != "" {
+			t.Errorf("calls that wait for the next attempt (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A canceled run whose tools had not ended stores nothing; one that belongs to
+// somebody else cannot.
+func TestCancelWithNothingToKeep(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8192).with(
+		tool{name: "polite", do: func(ctx context.Context, _ tools.Call) (string, error) { <-ctx.Done(); return "", ctx.Err() }},
+		says("quick", "done"))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(core.ErrCanceled)
+	s := w.asking(call("1", "polite"))
+	if _, err := w.use(ctx, s); !errors.Is(err, core.ErrCanceled) || len(w.results()) != 0 {
+		t.Errorf("got error %v, results %q, want ErrCanceled and none", err, w.results())
+	}
+	w.messages = w.messages[:0]
+	s = w.asking(call("2", "quick"))
+	w.run.Attempt++
+	if _, err := w.use(ctx, s); !errors.Is(err, core.ErrCanceled) || len(w.results()) != 0 {
+		t.Errorf("lost run: got error %v, results %q, want ErrCanceled and none", err, w.results())
+	}
+	if !strings.Contains(w.log.String(), "tool results lost") {
+		t.Errorf("the log does not say that results are lost: %s", w.log)
+	}
+}
+
+// ENGINE: a tool that must not run twice is noted before it starts. After a crash,
+// no row means run it; a row without a result means that it may have run.
+func TestToolsThatMustNotRunTwice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8192)
+	var ordered, read atomic.Int32
+	var noted int
+	w.with(
+		tool{name: "order", once: true, do: func(context.Context, tools.Call) (string, error) {
+			noted = len(w.starts)
+			return fmt.Sprint("order ", ordered.Add(1)), nil
+		}},
+		tool{name: "read", do: func(context.Context, tools.Call) (string, error) { read.Add(1); return "text", nil }},
+	)
+	s := w.asking(call("1", "order"), call("2", "read"))
+
+	// The process dies after the tools were started and before their results are stored.
+	crash := errors.New("crash")
+	w.fault = func(op string) error {
+		if op == "Append" {
+			return crash
+		}
+		return nil
+	}
+	if _, err := w.use(t.Context(), s); !errors.Is(err, crash) {
+		t.Fatalf("got error %v, want the crash", err)
+	}
+	if noted != 1 || len(w.starts) != 1 || w.starts[0].CallID != "1" || w.starts[0].Tool != "order" || w.starts[0].Attempt != 1 {
+		t.Errorf("got %d rows when the tool ran, then %+v, want the one of order", noted, w.starts)
+	}
+
+	w.fault = nil
+	w.run.Attempt++
+	w.mustUse(w.resume(w.run))
+	want := []string{"1 failed error: the call was interrupted; whether it took effect is not known", "2 complete text"}
+	if diff := cmp.Diff(want, w.results()); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
+	}
+	if ordered.Load() != 1 || read.Load() != 2 {
+		t.Errorf("order ran %d times, read %d times, want once and twice", ordered.Load(), read.Load())
+	}
+}
+
+// A tool whose row cannot be written does not start.
+func TestNoRowNoTool(t *testing.T) {
+	t.Parallel()
+	for _, op := range []string{"StartTools", "ToolExecutions"} {
+		var ran atomic.Int32
+		w := newWorld(t, 8192).with(tool{name: "order", once: true, do: func(context.Context, tools.Call) (string, error) {
+			ran.Add(1)
+			return "", nil
+		}})
+		s := w.asking(call("1", "order"))
+		w.fault = func(have string) error {
+			if have == op {
+				return core.ErrStale
+			}
+			return nil
+		}
+		if _, err := w.use(t.Context(), s); !errors.Is(err, core.ErrStale) || ran.Load() != 0 {
+			t.Errorf("%s: got error %v, the tool ran %d times, want ErrStale and not at all", op, err, ran.Load())
+		}
+	}
+}
+
+// A call gets its raw arguments, its id and the session; a model that writes
+// broken JSON learns it from the result and may try again.
+func TestArgumentsAreGivenAsWritten(t *testing.T) {
+	t.Parallel()
+	const raw = "{\"expression\": \"2+2\", \n"
+	var got tools.Call
+	w := newWorld(t, 8192).with(tools.NewCalculator(), tool{name: "keep", do: func(_ context.Context, c tools.Call) (string, error) {
+		got = c
+		return "ok", nil
+	}})
+	s := w.mustUse(w.asking(
+		core.ToolCall{ID: "1", Name: "calculator", Arguments: raw}, core.ToolCall{ID: "2", Name: "keep", Arguments: raw}))
+	if got.ID != "2" || got.Arguments != raw || got.Session.ID != w.session.ID {
+		t.Errorf("got %+v, want the call as the model wrote it", got)
+	}
+	if want := "1 failed error: the arguments are not valid JSON: they break off"; !strings.HasPrefix(w.results()[0], want) {
+		t.Errorf("got %q, want %q …", w.results()[0], want)
+	}
+	w.model.Add("I give up")
+	w.mustCall(s)
+	sent := w.model.Requests()[1].Messages
+	if got := sent[1].ToolCalls[0].Arguments; got != raw {
+		t.Errorf("the model reads %q as its arguments, want %q (CONTEXT § 3, 7)", got, raw)
+	}
+}
