@@ -93,6 +93,8 @@ func modelError(kind llm.ErrorKind) core.RunError {
 		message = "The model's answer broke off. Send the message again."
 	case llm.KindContentFilter:
 		message = "The provider's content filter stopped the answer. Put the message differently."
+	case llm.KindEmpty:
+		message = "The model ended its answer without saying anything. Send the message again, or choose another model."
 	case llm.KindUnknown, llm.KindCanceled, "":
 		kind = "error"
 	}

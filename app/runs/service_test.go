@@ -153,6 +153,7 @@ func TestErrorsOfRuns(t *testing.T) {
 		{"network", model(llm.KindNetwork), "model_network", "network"},
 		{"truncated", model(llm.KindTruncated), "model_truncated", "again"},
 		{"filter", model(llm.KindContentFilter), "model_content_filter", "differently"},
+		{"empty", model(llm.KindEmpty), "model_empty", "without saying anything"},
 		{"unknown", model(llm.KindUnknown), "model_error", "another model"},
 		{"a new kind", model("empty"), "model_empty", "another model"},
 		{"model without more", core.ErrModel, "model_error", "another model"},
