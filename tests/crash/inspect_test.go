@@ -96,10 +96,14 @@ func (c *chaos) inspect() {
 			v.session, v.summaries = c.summaries(g, id)
 			v.checkVersions()
 			c.checkKept(v)
-			renewed += max(0, len(v.summaries)-int(c.talk.feeds[id].version.Load()))
+			heard := int(c.talk.feeds[id].version.Load())
+			if heard > len(v.summaries) {
+				v.errorf("its watcher was told of %d summaries, %d are there", heard, len(v.summaries))
+			}
+			renewed += max(0, len(v.summaries)-heard)
 		}
 		c.found.inspections++
-		c.found.renewed += min(renewed, c.storing)
+		c.found.renewed += c.fresh + min(renewed, c.storing)
 		c.found.old += max(0, c.storing-renewed)
 	})
 }

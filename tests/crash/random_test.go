@@ -64,7 +64,8 @@ type chaos struct {
 	killed  time.Time     // when the process was killed last
 	aimed   map[stage]int // kills by what the killer waited for
 	met     map[stage]int // kills while a message was there
-	storing int           // summaries on their way into the database at the last kill
+	storing int           // summaries sent just before the last kill, of which nobody had heard
+	fresh   int           // and those of which somebody had
 	restart []time.Duration
 	found   findings
 }
@@ -125,6 +126,9 @@ func (c *chaos) round() {
 	// Most moments are soon after what was waited for: steps take a few milliseconds.
 	x := c.dice.Float64()
 	delay := time.Duration(x * x * x * float64(longestDelay))
+	if aim == stageApply {
+		delay = time.Duration(x * float64(justNow))
+	}
 	if aim == stageBoot && c.kills > 0 {
 		c.kill(aim, delay)
 		c.leases.forget()
@@ -182,7 +186,7 @@ func (c *chaos) kill(aim stage, delay time.Duration) {
 	for s := range met {
 		c.met[s]++
 	}
-	c.storing = met[stageApply]
+	c.storing, c.fresh = met[stageApply], c.board.fresh(c.killed)
 }
 
 // goneOn waits until all runs that the last kill cut short have been heard of.
@@ -244,11 +248,12 @@ func (c *chaos) report() {
 	line("messages in the log\t%d\tof them results of tools %d", f.messages, f.results)
 	line("events\t%d\ttexts taken back on the screen %d", f.events, f.dropped)
 	line("summaries\t%d\tby a request %d, without the model %d", f.summaries, f.asked, f.fallbacks)
-	line("… looked at after a kill\t%d\tall whole, after %d kills; killed while one was being stored: the old one was there %d times, the new one %d times",
-		f.inspected, f.inspections, f.old, f.renewed)
+	line("… looked at after a kill\t%d\tall whole, after %d kills; killed less than %s after one was sent: the old one was there %d times, the new one %d times",
+		f.inspected, f.inspections, justNow, f.old, f.renewed)
 	line("provider\t%d\trequests, %d prompts refused as too long, largest %d of %d", c.provider.Requests(), c.provider.Rejected(), c.provider.Largest(), modelWindow)
 	line("harmless refusals\t%v", c.talk.refused)
 	line("start → ready\tmedian %s\tmost %s", median(c.restart), most(c.restart))
+	line("summary sent → stored\tmedian %s\tmost %s, of %d", median(c.board.stored), most(c.board.stored), len(c.board.stored))
 	line("start → a run goes on\tmedian %s\tmost %s, of %d", median(c.board.resumed()), most(c.board.resumed()), len(c.board.resumed()))
 	_ = w.Flush()
 	c.t.Logf("%s\n%s", c.database.Dialect(), out.String())

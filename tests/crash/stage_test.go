@@ -26,6 +26,10 @@ const (
 	stageCommit  stage = "commit"  // the provider has sent all, nobody has heard of the end
 )
 
+// justNow is how long a summary that was sent is taken to be on its way: it takes
+// about 30 ms to store one, and not every one is.
+const justNow = 60 * time.Millisecond
+
 // stages returns the stages in the order in which the report shows them.
 func stages() []stage {
 	return []stage{stageBoot, stageAccept, stageQueued, stageRun, stagePrompt, stageStream, stageTool, stageSummary, stageApply, stageCommit, stageIdle}
@@ -36,7 +40,9 @@ func stages() []stage {
 type board struct {
 	mu     sync.Mutex
 	at     map[string]stage         // by mark; guarded by mu
-	sent   time.Time                // when the provider had sent a summary last; guarded by mu
+	sent   map[string]time.Time     // when the provider had sent a summary, by mark; guarded by mu
+	stored []time.Duration          // from then until somebody heard that it is stored; guarded by mu
+	heard  []time.Time              // when the provider had sent those that were heard to be stored; guarded by mu
 	began  time.Time                // when the present process was started; guarded by mu
 	count  map[stage]int            // how often a stage was entered; guarded by mu
 	wanted map[stage]target         // guarded by mu
@@ -53,7 +59,7 @@ type target struct {
 
 func newBoard() *board {
 	return &board{
-		at: map[string]stage{}, count: map[stage]int{}, wanted: map[stage]target{},
+		at: map[string]stage{}, sent: map[string]time.Time{}, count: map[stage]int{}, wanted: map[stage]target{},
 		booked: map[core.RunID]bool{}, owed: map[core.RunID]time.Time{},
 	}
 }
@@ -70,7 +76,7 @@ func (b *board) enter(mark string, s stage) {
 	defer b.mu.Unlock()
 	b.at[mark] = s
 	if s == stageApply {
-		b.sent = time.Now()
+		b.sent[mark] = time.Now()
 	}
 	b.count[s]++
 	if w, ok := b.wanted[s]; ok && b.count[s] >= w.count {
@@ -151,13 +157,20 @@ func (b *board) event(e core.Event) {
 	}
 }
 
-// applied says that a summary was heard of, whichever it is. The caller holds b.mu.
+// applied says that a summary was heard of: the one that was sent last. The caller
+// holds b.mu.
 func (b *board) applied() {
-	for m, s := range b.at {
-		if s == stageApply {
-			delete(b.at, m)
-			return
+	var newest string
+	for m, at := range b.sent {
+		if b.at[m] == stageApply && at.After(b.sent[newest]) {
+			newest = m
 		}
+	}
+	if newest != "" {
+		b.stored = append(b.stored, time.Since(b.sent[newest]))
+		b.heard = append(b.heard, b.sent[newest])
+		delete(b.at, newest)
+		delete(b.sent, newest)
 	}
 }
 
@@ -169,13 +182,14 @@ func (b *board) killed(at time.Time) map[stage]int {
 	met := map[stage]int{}
 	for m, s := range b.at {
 		// Not every summary that the provider sends is stored: old ones do not count.
-		if s != stageApply || at.Sub(b.sent) < 50*time.Millisecond {
+		if s != stageApply || at.Sub(b.sent[m]) < justNow {
 			met[s]++
 		}
 		switch s {
 		case stageAccept, stageQueued:
 		case stageSummary, stageApply:
 			delete(b.at, m)
+			delete(b.sent, m)
 		default:
 			b.at[m] = stageRun
 		}
@@ -185,6 +199,20 @@ func (b *board) killed(at time.Time) map[stage]int {
 	}
 	clear(b.wanted)
 	return met
+}
+
+// fresh returns how many summaries that were sent just before the kill were heard
+// to be stored, too.
+func (b *board) fresh(killed time.Time) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, sent := range b.heard {
+		if killed.Sub(sent) < justNow {
+			n++
+		}
+	}
+	b.heard = nil
+	return n
 }
 
 // started says that the next process begins.
