@@ -4,6 +4,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"bobbin/tests/provider"
 )
 
 // gate holds the answers to questions with the word "hold" in them open: half of
@@ -14,11 +16,13 @@ type gate struct {
 	opened  chan struct{}
 }
 
-func newGate(t testing.TB) *gate {
+// newHolding starts a provider that holds its answers, and returns its gate too.
+func newHolding(t testing.TB) (*provider.Server, *gate) {
 	g := &gate{arrived: make(chan string, 100), opened: make(chan struct{})}
 	g.open = sync.OnceFunc(func() { close(g.opened) })
-	t.Cleanup(g.open) // the provider's handlers must end before it stops
-	return g
+	p := newProvider(t, provider.Options{Window: 8192, Hold: g.hold})
+	t.Cleanup(g.open) // before the provider is stopped: its handlers must end
+	return p, g
 }
 
 // hold is provider.Options.Hold.
