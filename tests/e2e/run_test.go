@@ -194,4 +194,3 @@ func tee(stream func(func(core.Event, error) bool), of core.EventType, first cha
 		}
 	}
 }
-
