@@ -62,6 +62,7 @@ func (v *view) show(e core.Event) {
 		v.created(read[core.MessageData](e).Message)
 	case core.EventMessageDiscarded:
 		v.note("the answer broke off and starts again")
+		v.said = false
 	case core.EventToolStarted:
 		d := read[core.ToolStartedData](e)
 		v.note("%s %s", d.Name, d.Arguments)
@@ -99,6 +100,9 @@ func (v *view) context(e core.Event) {
 
 // write shows text of the answer as it comes.
 func (v *view) write(text string) {
+	if text == "" {
+		return
+	}
 	if v.text == nil {
 		v.text = term.NewMarkdown(v.c.Out, v.width, v.height)
 	}

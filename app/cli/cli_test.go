@@ -1,0 +1,231 @@
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"bobbin/app/cli"
+)
+
+// run calls the program with something on its standard input.
+func run(t *testing.T, input string, args ...string) (code int, out, errs string) {
+	t.Helper()
+	in, keys, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	go func() {
+		_, _ = io.WriteString(keys, input) // who does not read it does not need it
+		_ = keys.Close()
+	}()
+	var o, e strings.Builder
+	code = cli.Main(t.Context(), args, cli.Streams{In: in, Out: &o, Err: &e})
+	return code, o.String(), e.String()
+}
+
+// folder returns the flags of a Bobbin in a folder of its own that needs nothing.
+func folder(t *testing.T) []string {
+	t.Helper()
+	dir := t.TempDir()
+	empty := filepath.Join(dir, "bobbin.yaml")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"--config", empty, "--data-dir", filepath.Join(dir, "data"), "--agents-dir", filepath.Join(dir, "agents"), "--default-llm", "demo"}
+}
+
+// What somebody mistyped is told in one line, with what was meant.
+func TestMistakes(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ args, says string }{
+		{"srve", "there is no command bobbin srve, do you mean bobbin serve?"},
+		{"xyzzy", "there is no command bobbin xyzzy; see bobbin --help"},
+		{"sessions lst", "do you mean bobbin sessions list?"},
+		{"sessions show", "which session? bobbin sessions show <id>"},
+		{"config shw", "do you mean bobbin config show?"},
+		{"serve --adr x", "there is no flag --adr, do you mean --addr?"},
+		{"serve --zzzzzzzzz", "there is no flag --zzzzzzzzz; see bobbin serve --help"},
+		{"chat -x", "there is no flag -x"},
+		{"serve now", `bobbin serve takes flags only, not "now"`},
+		{"chat a b", `too many words, from "b" on; it is: bobbin chat [agent]`},
+		{"sessions list --limit many", `--limit: "many" is not a whole number`},
+		{"version --addr", "flag needs an argument: --addr"},
+		{"serve --addr nonsense", "is not host:port"},
+		{"serve --nats-url x", "there is no flag --nats-url"},
+		{"serve --auth-keys x", "there is no flag --auth-keys"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.args, func(t *testing.T) {
+			t.Parallel()
+			code, out, errs := run(t, "", strings.Fields(tt.args)...)
+			if code != 1 || out != "" || !strings.HasPrefix(errs, "bobbin: ") || !strings.Contains(errs, tt.says) || strings.Count(errs, "\n") != 1 {
+				t.Errorf("got %d, %q, %q; want 1 and one line that says %q", code, out, errs, tt.says)
+			}
+		})
+	}
+}
+
+func TestCommandsThatNeedNoServer(t *testing.T) {
+	t.Parallel()
+	flags := folder(t)
+	tests := []struct{ args, says string }{
+		{"", "Available Commands:"},
+		{"sessions", "Available Commands:"},
+		{"version", "bobbin dev"},
+		{"graph", "llm_node -.-> tool_node"},
+		{"graph --json", `"nodes": [`},
+		{"config show", "default_llm                    demo"},
+		{"config show --agent quick", "max_messages_before_summary  15"},
+		{"migrate", "version 2, newest 2"},
+		{"migrate --status", "version 2, newest 2"},
+	}
+	for _, tt := range tests {
+		code, out, errs := run(t, "", append(strings.Fields(tt.args), flags...)...)
+		if code != 0 || errs != "" || !strings.Contains(out, tt.says) {
+			t.Errorf("%q: got %d, %q, %q; want %q", tt.args, code, out, errs, tt.says)
+		}
+	}
+}
+
+// A conversation from a pipe, and what other commands show of it afterwards.
+func TestChat(t *testing.T) {
+	t.Parallel()
+	flags := folder(t)
+	do := func(wantCode int, input string, args ...string) (out, errs string) {
+		t.Helper()
+		code, out, errs := run(t, input, append(args, flags...)...)
+		if code != wantCode {
+			t.Fatalf("%q: got %d, %q, %q; want %d", args, code, out, errs, wantCode)
+		}
+		return out, errs
+	}
+	if out, _ := do(0, "", "sessions", "list"); !strings.HasPrefix(out, "no sessions yet") {
+		t.Errorf("list of nothing: %q", out)
+	}
+	if out, _ := do(0, "/help\n", "chat"); !strings.Contains(out, "/summarize [focus]") {
+		t.Errorf("help: %q", out)
+	}
+	if out, _ := do(0, "my name is Ada\n/context\n", "chat", "quick"); !strings.Contains(out, "2 messages: 0 summarized") {
+		t.Errorf("chat: %q", out)
+	}
+	list, _ := do(0, "", "sessions", "list")
+	id := regexp.MustCompile(`(?m)^\S{36}`).FindString(list)
+	if id == "" || strings.Count(list, "\n") != 2 {
+		t.Fatalf("list: %q, want one session: a look at the commands makes none", list)
+	}
+	// B6: what a resumed session remembers.
+	if out, _ := do(0, "what is my name?", "chat", "--session", id); !strings.HasPrefix(out, "2 messages in history (0 summarized)\n") || !strings.Contains(out, "Ada") {
+		t.Errorf("resumed: %q", out)
+	}
+	if out, _ := do(0, "", "sessions", "show", id); !strings.Contains(out, "4 messages in history (0 summarized)") || !strings.Contains(out, "#1     user      my name is Ada") {
+		t.Errorf("show: %q", out)
+	}
+	for _, tt := range []struct {
+		says string
+		args []string
+	}{
+		{`agent "nosuch" does not exist; there are`, []string{"chat", "nosuch"}},
+		{"session 123 does not exist", []string{"chat", "--session", "123"}},
+		{"belongs to the agent quick, not to assistant", []string{"chat", "assistant", "--session", id}},
+		{"session 123 does not exist", []string{"sessions", "show", "123"}},
+		{"limit must be a whole number from 1 to 200", []string{"sessions", "list", "--limit", "-3"}},
+		{"there is no command /nosuch", []string{"chat"}},
+		{"default_agent: agent \"nosuch\" does not exist", []string{"chat", "--default-agent", "nosuch"}},
+	} {
+		if _, errs := do(1, "/nosuch\n", tt.args...); !strings.Contains(errs, tt.says) || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%q: got %q, want %q", tt.args, errs, tt.says)
+		}
+	}
+}
+
+// lines is what a server says; address waits for where it can be reached.
+type lines struct{ found chan string }
+
+func (l lines) Write(p []byte) (int, error) {
+	if url := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(string(p)); url != "" {
+		l.found <- url
+	}
+	return len(p), nil
+}
+
+// serve runs a server until stop is called.
+func serve(t *testing.T, flags []string) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	out, ended := lines{make(chan string, 1)}, make(chan int, 1)
+	var errs strings.Builder
+	go func() {
+		ended <- cli.Main(ctx, append([]string{"serve", "--addr", "127.0.0.1:0", "--log-level", "error"}, flags...), cli.Streams{In: os.Stdin, Out: out, Err: &errs})
+	}()
+	select {
+	case <-out.found:
+	case code := <-ended:
+		t.Fatalf("server ended with %d: %s", code, errs.String())
+	}
+	return func() {
+		cancel()
+		if code := <-ended; code != 0 {
+			t.Errorf("server ended with %d: %s", code, errs.String())
+		}
+	}
+}
+
+// A chat goes on with the next process, which has another token and, here, another
+// address; without one it says what is missing.
+func TestChatOutlivesItsServer(t *testing.T) {
+	t.Parallel()
+	for _, again := range []bool{true, false} {
+		t.Run(fmt.Sprintf("started again %t", again), func(t *testing.T) {
+			t.Parallel()
+			flags := folder(t)
+			stop := serve(t, flags)
+			in, keys, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer in.Close()
+			answers, errs := &waiting{seen: make(chan struct{}, 1)}, &strings.Builder{}
+			ended := make(chan int, 1)
+			go func() {
+				ended <- cli.Main(t.Context(), append([]string{"chat"}, flags...), cli.Streams{In: in, Out: answers, Err: errs})
+			}()
+			fmt.Fprintln(keys, "my name is Ada")
+			<-answers.seen
+			stop()
+			if again {
+				defer serve(t, flags)()
+			}
+			fmt.Fprintln(keys, "what is my name?")
+			_ = keys.Close() // the end of the conversation
+			code := <-ended
+			if again && (code != 0 || !strings.Contains(answers.b.String(), "Your name is Ada")) {
+				t.Errorf("got %d, %q, %q; want an answer of the new process", code, answers.b.String(), errs)
+			}
+			if !again && (code != 1 || !strings.Contains(errs.String(), "has stopped; begin it again with: ")) {
+				t.Errorf("got %d, %q; want to be told that the server has stopped", code, errs)
+			}
+		})
+	}
+}
+
+// waiting says when something was written.
+type waiting struct {
+	b    strings.Builder
+	seen chan struct{}
+}
+
+func (w *waiting) Write(p []byte) (int, error) {
+	n, err := w.b.Write(p)
+	select {
+	case w.seen <- struct{}{}:
+	default:
+	}
+	return n, err
+}
