@@ -177,6 +177,11 @@ func replan(in contextwindow.Input) plan {
 
 // compact carries decisions out until one needs nothing more.
 func (k *Keeper) compact(ctx context.Context, t Turn, p plan) (Turn, contextwindow.Decision, error) {
+	if p.d.Summarize != nil {
+		if d, ok := hopeless(p.in); ok {
+			return t, d, floorError(d)
+		}
+	}
 	for round := 1; p.d.Summarize != nil; round++ {
 		var err error
 		if t, p, err = k.round(ctx, t, p, round); err != nil {

@@ -19,6 +19,19 @@ type made struct {
 	calls   []core.ModelCall
 }
 
+// notices are the most tokens that the prompt without a summary spends on saying
+// what is left out, and the one with a summary does not.
+const notices = 256
+
+// hopeless reports whether no summary can make the prompt fit, and returns the
+// decision that says so: nothing is sent then, to the summarizer neither
+// (CONTEXT § 4, rung 8).
+func hopeless(in contextwindow.Input) (contextwindow.Decision, bool) {
+	in.NoSummary = true
+	d, _ := contextwindow.Plan(in)
+	return d, d.Floor != nil && float64(d.Floor.Floor-d.Floor.Usable) > notices*d.Factor
+}
+
 // make has the summary of an order made. The model is called outside of any
 // transaction. Errors: the context's own, summarize.ErrNoGain.
 func (k *Keeper) make(ctx context.Context, t Turn, o contextwindow.Order) (made, error) {

@@ -129,10 +129,10 @@ func (s *Summarizer) within(ctx context.Context, req Request) (Result, error) {
 	return res, err
 }
 
-// check is the last gate, whatever the strategy: within the limit, and smaller
-// than what it replaces.
+// check is the last gate, whatever the strategy: text that every database takes,
+// within the limit, and smaller than what it replaces.
 func (s *Summarizer) check(res Result, req Request) (Result, error) {
-	res.Content = cutOldest(s.count, res.Content, req.Limit)
+	res.Content = cutOldest(s.count, core.CleanText(res.Content), req.Limit)
 	res.Tokens = s.count.Text(res.Content)
 	if res.Content == "" {
 		return res, errEmpty
