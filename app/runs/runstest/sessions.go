@@ -2,6 +2,7 @@ package runstest
 
 import (
 	"context"
+	"slices"
 
 	"bobbin/app/core"
 )
@@ -88,6 +89,10 @@ func (s Messages) GetMessagesAfter(ctx context.Context, scope core.Scope, sessio
 		l, err := s.db.visible(scope, session)
 		if err != nil {
 			return err
+		}
+		if after == "" {
+			out = slices.Clone(l.messages)
+			return nil
 		}
 		for i, m := range l.messages {
 			if m.ID == after {

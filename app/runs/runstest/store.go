@@ -28,11 +28,13 @@ type DB struct {
 
 // log is a session with what belongs to it.
 type log struct {
-	session  core.Session
-	queueSeq int64
-	messages []core.Message
-	events   []core.Event
-	fresh    []core.Event // of the present call
+	session   core.Session
+	queueSeq  int64
+	messages  []core.Message
+	summaries []core.Summary
+	starts    []core.ToolExecution
+	events    []core.Event
+	fresh     []core.Event // of the present call
 }
 
 // New returns an empty DB.
@@ -215,6 +217,16 @@ func (l *log) emit(e core.Event) {
 	e.SessionID, e.Seq = l.session.ID, l.session.LastEventSeq
 	l.events = append(l.events, e)
 	l.fresh = append(l.fresh, e)
+}
+
+// Say puts finished messages into the log of a session, as earlier turns would have.
+func (db *DB) Say(id core.SessionID, messages ...core.Message) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for _, m := range messages {
+		m.ID, m.SessionID, m.Owner, m.OnPath = core.NewID[core.MessageID](), id, "ann", true
+		db.sessions[id].add(m)
+	}
 }
 
 // add appends a message, unless it is there, and returns it as stored.

@@ -1,0 +1,220 @@
+package integration_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bobbin/app/agents"
+	"bobbin/app/agents/nodes"
+	"bobbin/app/core"
+	"bobbin/app/core/compaction"
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/tokens"
+	"bobbin/app/runs"
+	"bobbin/app/runs/runstest"
+	"bobbin/app/tools"
+)
+
+// house is one process: the graph, and what keeps its runs alive, with storage in
+// memory. Several may share one storage.
+type house struct {
+	*settings
+	t       *testing.T
+	db      *runstest.DB
+	service *runs.Service
+	worker  string
+	session core.Session
+	stop    func() // stops the process and waits; may be called more than once
+}
+
+// settings are the agents and models, which an operator may change.
+type settings struct {
+	mu     sync.Mutex
+	agents map[string]core.Agent // guarded by mu
+	models map[string]llm.Model  // guarded by mu; "" is the default, "writer" makes the summaries
+	tools  []tools.Tool
+}
+
+// newSettings has the agent "assistant" with the tools, and a model of the window
+// that gives the answers.
+func newSettings(window int, model *llm.Script, list ...tools.Tool) *settings {
+	model.WithInfo(llm.Info{Name: "scripted", Provider: "scripted", Window: window, MaxOutput: window / 8})
+	s := &settings{tools: list, agents: map[string]core.Agent{}, models: map[string]llm.Model{
+		"": model, "writer": llm.Scripted(llm.Step{Text: []string{"short summary"}, Repeat: true}),
+	}}
+	agent := core.Agent{Name: "assistant", SystemPrompt: "You are helpful.", MaxIterations: 4}
+	for _, tool := range list {
+		agent.Tools = append(agent.Tools, tool.Spec().Name)
+	}
+	s.agents["assistant"] = agent
+	return s
+}
+
+// catalog is settings as catalog.Catalog.
+type catalog struct{ *settings }
+
+func (s catalog) Get(name string) (core.Agent, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a, ok := s.agents[name]; ok {
+		return a, nil
+	}
+	return core.Agent{}, core.Errorf(core.ErrNotFound, "agent %q does not exist", name)
+}
+
+// registry is settings as llm.Registry.
+type registry struct{ *settings }
+
+func (s registry) Get(name string) (llm.Model, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m, ok := s.models[name]; ok {
+		return m, nil
+	}
+	return nil, core.Errorf(core.ErrNotFound, "model %q is not configured", name)
+}
+
+// change changes the settings.
+func (s *settings) change(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// silent is a feed that nobody watches.
+type silent struct{}
+
+func (silent) Publish(context.Context, []core.Event) {}
+func (silent) Delta(context.Context, core.Event)     {}
+
+// newHouse starts a process. Call it in a synctest bubble.
+func newHouse(t *testing.T, db *runstest.DB, worker string, s *settings) *house {
+	t.Helper()
+	count, err := tokens.NewCounter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := tools.NewSet(s.tools...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	logger := slog.New(slog.DiscardHandler)
+	calibrator := tokens.NewCalibrator(func(string) float64 { return 1 })
+	profiles := agents.NewProfiles(catalog{s}, registry{s}, set, contextwindow.Global{SummaryModel: "writer"})
+	journal := runs.NewJournal(db.RunStore(), silent{}, logger)
+	keeper := compaction.New(compaction.Options{
+		Stores: compaction.Stores{Sessions: db.SessionStore(), Messages: db.MessageStore(), Summaries: db.SummaryStore(), Runs: db.RunStore()},
+		Models: registry{s}, Profiles: profiles, Counter: count, Calibrator: calibrator, Publisher: silent{},
+		Logger: logger, SummaryTime: 10 * time.Second,
+	})
+	engine, err := agents.NewEngine(agents.Options{
+		Profiles: profiles, Keeper: keeper, Sessions: db.SessionStore(), Messages: db.MessageStore(), Executions: db.RunStore(),
+		Journal: journal, Tools: set, Counter: count, Calibrator: calibrator,
+		ToolLimits: nodes.ToolLimits{Time: time.Minute, Output: 1 << 20}, Logger: logger,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &house{settings: s, t: t, db: db, worker: worker, service: runs.New(runs.Options{
+		Store: db.RunStore(), Messages: db.MessageStore(), Engine: engine, Journal: journal, Counter: count,
+		Worker: worker, Limits: runs.Limits{Grace: 5 * time.Second}, Logger: logger,
+	})}
+	h.session = db.AddSession()
+	h.open()
+	return h
+}
+
+// open lets the process run until stop, or the end of the test.
+func (h *house) open() {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := h.service.Run(ctx); err != nil {
+			h.t.Errorf("got error %v from Run, want nil", err)
+		}
+	}()
+	h.stop = func() {
+		cancel()
+		<-done
+	}
+	h.t.Cleanup(func() {
+		h.stop()
+		for _, broken := range h.db.Check() {
+			h.t.Errorf("broken promise: %s", broken)
+		}
+	})
+	synctest.Wait() // it has taken over what there was
+}
+
+// send accepts a message; empty model = the session's.
+func (h *house) send(content, model string) core.Run {
+	h.t.Helper()
+	a, err := h.db.RunStore().Accept(h.t.Context(), core.Scope{Owner: "ann"}, core.AcceptRun{
+		SessionID: h.session.ID, Agent: "assistant", Model: model, Worker: h.worker,
+		Input: core.RunInput{Content: content, Source: core.SourceWeb, TokenCount: 4 + len(content)/4},
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if a.Run.Status == core.RunRunning {
+		h.service.Start(a.Run)
+	}
+	return a.Run
+}
+
+// cancel does what chat does with a cancel.
+func (h *house) cancel(run core.Run) {
+	h.t.Helper()
+	if _, _, err := h.db.RunStore().RequestCancel(h.t.Context(), core.Scope{Owner: "ann"}, run.ID); err != nil {
+		h.t.Fatal(err)
+	}
+	h.service.Cancel(run.ID)
+	synctest.Wait()
+}
+
+// want checks how a run ended; code is that of its error.
+func (h *house) want(run core.Run, status core.RunStatus, code string) core.Run {
+	h.t.Helper()
+	got := h.db.Run(run.ID)
+	have := ""
+	if got.Error != nil {
+		have = got.Error.Code
+	}
+	if got.Status != status || have != code {
+		h.t.Errorf("got run %.20q %s with error %+v, want %s %q", run.Input.Content, got.Status, got.Error, status, code)
+	}
+	return got
+}
+
+// log returns "role content" of the session's messages, the content cut.
+func (h *house) log() []string {
+	var out []string
+	for _, m := range h.db.Log(h.session.ID) {
+		out = append(out, string(m.Role)+" "+core.Clip(m.Content, 20))
+	}
+	return out
+}
+
+// turns puts n finished exchanges of about so many tokens a message into the log.
+func (h *house) turns(n, size int) {
+	for range n {
+		text := strings.TrimSpace(strings.Repeat("word ", size))
+		h.db.Say(h.session.ID,
+			core.Message{Role: core.RoleUser, Content: text, TokenCount: size + 4},
+			core.Message{Role: core.RoleAssistant, Content: text, TokenCount: size + 4})
+	}
+}
+
+// simulate runs f with a clock of its own.
+func simulate(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, f)
+}
