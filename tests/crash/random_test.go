@@ -34,6 +34,9 @@ func TestKilledAtRandomMoments(t *testing.T) {
 		c := newChaos(t, p, seeded(t))
 		for kills := environmentInt(t, "BOBBIN_CRASH_KILLS", defaultKills); c.kills < kills; {
 			c.round()
+			if t.Failed() {
+				t.FailNow() // more kills would only bury the first fault
+			}
 		}
 		c.settle()
 		c.verify()
