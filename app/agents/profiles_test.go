@@ -1,0 +1,198 @@
+package agents_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/agents"
+	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
+	"bobbin/app/tools"
+)
+
+// catalog is catalog.Catalog.
+type catalog map[string]core.Agent
+
+func (c catalog) Get(name string) (core.Agent, error) {
+	if a, ok := c[name]; ok {
+		return a, nil
+	}
+	return core.Agent{}, core.Errorf(core.ErrNotFound, "agent %q does not exist", name)
+}
+
+func (c catalog) List() []core.Agent { return nil }
+
+// registry is llm.Registry; every model is called as it was asked for.
+type registry struct{}
+
+func (registry) Get(name string) (llm.Model, error) {
+	if name == "gone" {
+		return nil, core.Errorf(core.ErrNotFound, "model %q is not configured", name)
+	}
+	return llm.Scripted().WithInfo(llm.Info{Name: name, Window: 8192}), nil
+}
+
+func newProfiles(t *testing.T, c catalog, global contextwindow.Global) *agents.Profiles {
+	t.Helper()
+	set, err := tools.NewSet(tools.NewCalculator(), tools.NewCurrentTime(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return agents.NewProfiles(c, registry{}, set, global)
+}
+
+// B2: N, K, min_recent_messages, response_reserve and auto_summarize are per agent;
+// two agents with different values behave differently in one process.
+func TestTwoAgentsWithDifferentBudgets(t *testing.T) {
+	t.Parallel()
+	yes, no := true, false
+	p := newProfiles(t, catalog{
+		"quick":   {Name: "quick", Context: core.ContextSettings{Policy: "budget", MaxMessagesBeforeSummary: new(15), MaxTokensBeforeSummary: new(32_000), MinRecentMessages: new(4), ResponseReserve: new(1000), AutoSummarize: &no}},
+		"patient": {Name: "patient", Context: core.ContextSettings{Policy: "budget", MaxMessagesBeforeSummary: new(50), MaxTokensBeforeSummary: new(180_000), MinRecentMessages: new(8), ResponseReserve: new(2000), AutoSummarize: &yes}},
+	}, contextwindow.Global{})
+	type values struct {
+		Messages, Tokens, Recent, Reserve int
+		Auto                              bool
+	}
+	for name, want := range map[string]values{"quick": {15, 32_000, 4, 1000, false}, "patient": {50, 180_000, 8, 2000, true}} {
+		got, err := p.Profile(t.Context(), core.Session{Agent: name}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		pol := got.Policy
+		have := values{pol.MaxMessages, pol.MaxTokens, pol.MinRecent, pol.ResponseReserve, pol.AutoSummarize}
+		if diff := cmp.Diff(want, have); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// W8: the global settings hold for agents that do not say otherwise; contradictions
+// are refused with the agent's name.
+func TestGlobalSettings(t *testing.T) {
+	t.Parallel()
+	own := 0.6
+	p := newProfiles(t, catalog{
+		"plain":  {Name: "plain"},
+		"own":    {Name: "own", Context: core.ContextSettings{UsageThreshold: &own, SummaryModel: new("mine")}},
+		"broken": {Name: "broken", Context: core.ContextSettings{Policy: "no such thing"}},
+	}, contextwindow.Global{UsageThreshold: new(0.7), SummaryModel: "ours"})
+	for name, want := range map[string]struct {
+		share float64
+		model string
+	}{"plain": {0.7, "ours"}, "own": {0.6, "mine"}} {
+		got, err := p.Profile(t.Context(), core.Session{Agent: name}, "")
+		if err != nil || got.Policy.UsageThreshold != want.share || got.Policy.SummaryModel != want.model {
+			t.Errorf("%s: got %v, %q, error %v, want %v", name, got.Policy.UsageThreshold, got.Policy.SummaryModel, err, want)
+		}
+	}
+	if _, err := p.Profile(t.Context(), core.Session{Agent: "broken"}, ""); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), "broken") {
+		t.Errorf("got error %v, want ErrInvalid that names the agent", err)
+	}
+}
+
+// The model asked for with the message comes before the session's, the agent's and
+// the default.
+func TestWhichModelAnswers(t *testing.T) {
+	t.Parallel()
+	p := newProfiles(t, catalog{"a": {Name: "a", Model: "agent's"}, "b": {Name: "b"}}, contextwindow.Global{})
+	for _, c := range []struct{ agent, session, asked, want string }{
+		{"a", "session's", "asked for", "asked for"},
+		{"a", "session's", "", "session's"},
+		{"a", "", "", "agent's"},
+		{"b", "", "", ""},
+	} {
+		got, err := p.Profile(t.Context(), core.Session{Agent: c.agent, Model: c.session}, c.asked)
+		if err != nil || got.Model.Info().Name != c.want {
+			t.Errorf("%+v: got model %q, error %v", c, got.Model.Info().Name, err)
+		}
+	}
+	for _, s := range []core.Session{{Agent: "nobody"}, {Agent: "b", Model: "gone"}} {
+		if _, err := p.Profile(t.Context(), s, ""); !errors.Is(err, core.ErrNotFound) {
+			t.Errorf("%+v: got error %v, want ErrNotFound", s, err)
+		}
+	}
+}
+
+// R5: the system prompt and the tools are the same bytes on every turn; tools are
+// sorted, and their instructions come only with them (W7).
+func TestStablePrefix(t *testing.T) {
+	t.Parallel()
+	p := newProfiles(t, catalog{
+		"tools": {Name: "tools", SystemPrompt: "\nBe brief.\n", Tools: []string{"current_time", "calculator"}},
+		"plain": {Name: "plain", SystemPrompt: "Be brief."},
+	}, contextwindow.Global{})
+	session := core.Session{Agent: "tools", Instructions: " Speak German. "}
+	first, err := p.Profile(t.Context(), session, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "Be brief.\n\nThe user's own instructions for this conversation:\nSpeak German."; first.SystemPrompt != want {
+		t.Errorf("got system prompt %q, want %q", first.SystemPrompt, want)
+	}
+	if len(first.Tools) != 2 || first.Tools[0].Name != "calculator" || first.ToolUsage == "" {
+		t.Errorf("got tools %v with instructions %q", first.Tools, first.ToolUsage)
+	}
+	session.MessageCount, session.Title = 100, "other"
+	again, err := p.Profile(t.Context(), session, "")
+	if err != nil || again.SystemPrompt != first.SystemPrompt || again.ToolUsage != first.ToolUsage || cmp.Diff(first.Tools, again.Tools) != "" {
+		t.Errorf("a later turn has another prefix, error %v", err)
+	}
+	plain, err := p.Profile(t.Context(), core.Session{Agent: "plain"}, "")
+	if err != nil || plain.ToolUsage != "" || len(plain.Tools) != 0 || plain.SystemPrompt != "Be brief." {
+		t.Errorf("got %+v, error %v, want no word of tools", plain, err)
+	}
+}
+
+// W1: the graph has these nodes and edges, and no memory node.
+func TestGraph(t *testing.T) {
+	t.Parallel()
+	engine, err := agents.Blank()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := agents.NewDirectory(catalog{"a": {Name: "a"}}, engine)
+	view, err := d.Graph("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := json.Marshal(view.Edges)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, edge := range []string{
+		`"source":"__start__","target":"process_message"`, `"source":"process_message","target":"retrieve_context"`,
+		`"source":"retrieve_context","target":"save_user_message"`, `"source":"save_user_message","target":"llm_node"`,
+		`"source":"llm_node","target":"tool_node","conditional":true`, `"source":"llm_node","target":"__end__","conditional":true`,
+		`"source":"tool_node","target":"llm_node"`,
+	} {
+		if !strings.Contains(string(got), edge) {
+			t.Errorf("got edges %s, want %s", got, edge)
+		}
+	}
+	if len(view.Edges) != 7 {
+		t.Errorf("got %d edges, want 7", len(view.Edges))
+	}
+	for _, n := range view.Nodes {
+		if strings.Contains(n.ID, "memor") {
+			t.Errorf("got a node %s", n.ID)
+		}
+	}
+	drawing, err := d.Mermaid("a")
+	if err != nil || !strings.Contains(drawing, "llm_node") {
+		t.Errorf("got drawing %q, error %v", drawing, err)
+	}
+	for _, call := range []func() error{
+		func() error { _, err := d.Graph("b"); return err },
+		func() error { _, err := d.Mermaid("b"); return err },
+	} {
+		if err := call(); !errors.Is(err, core.ErrNotFound) {
+			t.Errorf("got error %v, want ErrNotFound", err)
+		}
+	}
+}
