@@ -91,7 +91,7 @@ func (v *view) context(e core.Event) {
 		v.note("summarizing earlier messages …")
 	case core.EventContextCompleted:
 		d := read[core.ContextData](e)
-		v.note("summarized: %d messages covered, prompt %d → %d tokens", d.MessagesCovered, d.TokensBefore, d.TokensAfter)
+		v.note("summarized: %d messages covered, prompt %s → %s tokens", d.MessagesCovered, term.Number(d.TokensBefore), term.Number(d.TokensAfter))
 	case core.EventContextFailed, core.EventContextWarning:
 		v.note("%s", read[core.ContextData](e).Reason)
 	default: // node.* and the like are for programs

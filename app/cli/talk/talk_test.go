@@ -40,9 +40,9 @@ func TestAnswers(t *testing.T) {
 			"Hel\n! no credit\n"},
 		{"summarized", []core.Event{
 			event(t, core.EventContextStarted, core.ContextData{}),
-			event(t, core.EventContextCompleted, core.ContextData{MessagesCovered: 9, TokensBefore: 900, TokensAfter: 90}),
+			event(t, core.EventContextCompleted, core.ContextData{MessagesCovered: 9, TokensBefore: 9000, TokensAfter: 90}),
 			event(t, core.EventContextWarning, core.ContextData{Reason: "almost full"}), created,
-		}, "· summarizing earlier messages …\n· summarized: 9 messages covered, prompt 900 → 90 tokens\n· almost full\nHello there\n"},
+		}, "· summarizing earlier messages …\n· summarized: 9 messages covered, prompt 9,000 → 90 tokens\n· almost full\nHello there\n"},
 		{"unreadable", []core.Event{{Type: core.EventMessageDelta, Data: []byte("{")}, created}, "Hello there\n"},
 	}
 	for _, tt := range tests {

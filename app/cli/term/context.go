@@ -30,7 +30,7 @@ func sectionMark(name string) string {
 func DrawContext(w io.Writer, r core.ContextReport, now time.Time, width int) {
 	d := drawing{w: w, width: width, narrow: width > 0 && width < barWidth+4}
 	d.line("%s · policy %s · %s of %s tokens used (%d%%) · %s", r.Model, r.Policy,
-		thousands(r.Used), thousands(r.Usable), percent(r.Used, r.Usable), calibration(r.Calibration))
+		Number(r.Used), Number(r.Usable), percent(r.Used, r.Usable), calibration(r.Calibration))
 	size := barWidth
 	if d.narrow {
 		size = max(width-4, 10)
@@ -67,7 +67,7 @@ func (d drawing) sections(parts []core.ContextPart) {
 		if s.Messages > 0 {
 			messages = "  " + plural(s.Messages, "message")
 		}
-		d.line("  %s %-8s %9s tokens%s", sectionMark(s.Name), s.Name, thousands(s.Tokens), messages)
+		d.line("  %s %-8s %9s tokens%s", sectionMark(s.Name), s.Name, Number(s.Tokens), messages)
 	}
 }
 
@@ -82,7 +82,7 @@ func (d drawing) triggers(r core.ContextReport) {
 		d.line("  the next summary is made when one of these is full:")
 	}
 	for _, t := range r.Triggers {
-		value := fmt.Sprintf("%s of %s (%d%%)", thousands(t.Value), thousands(t.Threshold), t.Percent)
+		value := fmt.Sprintf("%s of %s (%d%%)", Number(t.Value), Number(t.Threshold), t.Percent)
 		if d.narrow {
 			d.line("  %s", triggerTitle(t.Name))
 			d.line("  %s %s", progress(t.Percent, 10), value)
@@ -107,7 +107,7 @@ func (d drawing) summaries(list []core.Summary, now time.Time) {
 			title = "summary"
 		}
 		d.line("  %s v%d: %s → %s tokens, %s, %s, %s ago", title, s.Version,
-			plural(s.MessagesCovered, "message"), thousands(s.TokenCount), s.Trigger, s.Strategy, ago(now.Sub(s.CreatedAt)))
+			plural(s.MessagesCovered, "message"), Number(s.TokenCount), s.Trigger, s.Strategy, ago(now.Sub(s.CreatedAt)))
 	}
 }
 
@@ -166,8 +166,8 @@ func coverage(c core.Coverage) string {
 	return fmt.Sprintf("%s: %s, %d lost", plural(c.Messages, "message"), strings.Join(parts, ", "), c.Lost)
 }
 
-// thousands writes a number with commas.
-func thousands(n int) string {
+// Number writes a number with commas.
+func Number(n int) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]
@@ -187,7 +187,7 @@ func plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return thousands(n) + " " + noun + "s"
+	return Number(n) + " " + noun + "s"
 }
 
 // ago writes a duration as people say it.
