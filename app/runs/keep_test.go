@@ -47,6 +47,32 @@ func TestRestartTakesOver(t *testing.T) {
 	})
 }
 
+// Nobody is let in before the runs of the process before are taken over: a run that
+// is accepted earlier would be taken for one of them.
+func TestReadyWhenTakenOver(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		db := runstest.New()
+		db.Fail(always("TakeOver"))
+		p := newProcess(t, db, "w", runs.Limits{}, answer).run(t)
+		ready := func() bool {
+			select {
+			case <-p.service.Ready():
+				return true
+			default:
+				return false
+			}
+		}
+		if ready() {
+			t.Error("got ready while the database was away, want not")
+		}
+		db.Fail(nil)
+		<-p.service.Ready()
+		if got := db.Calls("TakeOver"); got < 2 {
+			t.Errorf("got ready after %d tries to take over, want a second one", got)
+		}
+	})
+}
+
 // ENGINE: the runs of a killed replica are taken over within 35 s.
 func TestLapsedLeaseIsTakenOver(t *testing.T) {
 	simulate(t, func(t *testing.T) {
