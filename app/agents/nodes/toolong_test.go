@@ -82,6 +82,30 @@ func TestToldLimitIsKept(t *testing.T) {
 	}
 }
 
+// CONTEXT § 4: a limit that the provider told once holds for the rest of the run.
+func TestToldLimitHoldsForTheRun(t *testing.T) {
+	t.Parallel()
+	const limit = 3000
+	refused := 0
+	var w *world
+	w = newWorld(t, 32_000, llm.Step{Repeat: true, From: func(req llm.Request) llm.Step {
+		switch {
+		case w.size(req)+req.MaxOutputTokens > limit:
+			refused++
+			return llm.Fail(tooLong(limit, 0))
+		case req.ToolChoice == llm.ToolChoiceNone:
+			return llm.Say("done")
+		default:
+			return llm.Call(call("c", "look"))
+		}
+	}}).with(says("look", strings.Repeat("word ", 800)))
+	w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+	w.loop(w.turns(20, 120).begin("go"))
+	if refused != 1 {
+		t.Errorf("%d prompts were refused, want only the first", refused)
+	}
+}
+
 // CONTEXT § 5: what the provider counted teaches the estimate at once.
 func TestToldSizeTightens(t *testing.T) {
 	t.Parallel()
@@ -139,7 +163,7 @@ func TestHugeToolResult(t *testing.T) {
 	}
 	huge := b.String()
 	call := core.ToolCall{ID: "c", Name: "dump", Arguments: "{}"}
-	w := newWorld(t, 8192, llm.Call(call, call, call), llm.Call(call), "done").with(says("dump", huge))
+	w := newWorld(t, 8192, llm.Call(call), llm.Call(call), "done").with(says("dump", huge))
 	w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
 	if n := w.count.Text(huge); n < 100_000 {
 		t.Fatalf("the result has only %d tokens", n)

@@ -19,7 +19,8 @@ type AgentState struct {
 	ConversationSummary string         // empty without one
 	RunMessages         []core.Message // what the run has added to the log after the user message
 
-	Usage core.Usage // of all model calls of this execution
+	Window int        // the model's real window, once the provider told it; 0 = as the model table says
+	Usage  core.Usage // of all model calls of this execution
 }
 
 // OpenCalls returns the tool calls of the newest assistant message that have no
@@ -69,13 +70,14 @@ func (s AgentState) Turn() compaction.Turn {
 	return compaction.Turn{
 		Session: s.Session, Profile: s.Profile, RunID: s.Run.ID,
 		History: s.ContextMessages, Run: append([]core.Message{s.UserMessage}, s.RunMessages...),
+		Window: s.Window,
 	}
 }
 
 // With returns the state with what a plan has changed: a compaction moves
 // messages from the context into the summary.
 func (s AgentState) With(t compaction.Turn) AgentState {
-	s.Session, s.ContextMessages = t.Session, t.History
+	s.Session, s.ContextMessages, s.Window = t.Session, t.History, t.Window
 	s.ConversationSummary = ""
 	if t.Session.ConversationSummary != nil {
 		s.ConversationSummary = *t.Session.ConversationSummary
