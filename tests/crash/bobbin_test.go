@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -53,7 +54,7 @@ func newBobbin(t *testing.T, p place, url string) *bobbin {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
+	dir := tempDir(t)
 	b := &bobbin{
 		program: file, place: p, config: filepath.Join(dir, "bobbin.yaml"), log: filepath.Join(dir, "log"),
 		up: make(chan struct{}),
@@ -89,10 +90,15 @@ func (b *bobbin) launch(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	pid := filepath.Join(pidDir(), strconv.Itoa(cmd.Process.Pid))
+	if err := os.WriteFile(pid, nil, 0o600); err != nil {
+		t.Error(err)
+	}
 	exited := make(chan struct{})
 	b.cmd, b.exited = cmd, exited
 	go func() {
 		_ = cmd.Wait() // how it ended is in cmd.ProcessState
+		_ = os.Remove(pid)
 		close(exited)
 	}()
 }
