@@ -230,6 +230,39 @@ func TestSummaryThatCannotBeStored(t *testing.T) {
 	})
 }
 
+// ENGINE, durable events: in the order in which things happened, for a run that
+// succeeds, one that fails in mid-sentence, and one that is queued behind them.
+func TestEventsOfRuns(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		gate := llm.NewGate()
+		model := llm.Scripted(
+			llm.Step{ToolCalls: []core.ToolCall{{ID: "1", Name: "fire", Arguments: "{}"}}, Gate: gate}, "done",
+			llm.Step{Text: []string{"half"}, Err: &llm.Error{Kind: llm.KindContentFilter, Provider: "scripted", Message: "no"}})
+		h := newHouse(t, runstest.New(), "w", newSettings(8192, model, fire{}))
+		first, second := h.send("one", ""), h.send("two", "")
+		gate.Open()
+		synctest.Wait()
+		h.want(first, core.RunSucceeded, "")
+		h.want(second, core.RunFailed, "model_content_filter")
+		got := map[core.RunID][]core.EventType{}
+		for _, e := range h.db.History(h.session.ID) {
+			got[e.RunID] = append(got[e.RunID], e.Type)
+		}
+		want := map[core.RunID][]core.EventType{
+			first.ID: {
+				core.EventRunStarted, core.EventMessageCreated, core.EventMessageCreated, core.EventToolStarted,
+				core.EventMessageCreated, core.EventToolFinished, core.EventMessageCreated, core.EventRunSucceeded,
+			},
+			second.ID: {
+				core.EventRunQueued, core.EventRunStarted, core.EventMessageCreated, core.EventMessageDiscarded, core.EventRunFailed,
+			},
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // load returns the session as it is stored.
 func (h *house) load() core.Session {
 	h.t.Helper()
