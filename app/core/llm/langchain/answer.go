@@ -1,22 +1,15 @@
 package langchain
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/exchange"
 )
-
-// errLeft says that the caller does not want more of the answer.
-var errLeft = errors.New("the caller left")
-
-// errTruncated says that the answer ended without saying so.
-var errTruncated = errors.New("it ended without a finish reason")
 
 // answer reads one answer and hands it on piece by piece.
 type answer struct {
@@ -31,84 +24,43 @@ type answer struct {
 
 // read reads the answer to its end, streamed or not.
 func (a *answer) read(body io.Reader) error {
-	r := bufio.NewReaderSize(body, 4<<10)
-	first, err := firstByte(r)
-	if err != nil {
-		return err
-	}
-	switch first {
-	case '{', '[':
-		err = a.readWhole(r)
-	case '<':
-		return a.refusal([]byte("a web page came instead of an answer: is the base_url right?"))
-	default:
-		err = a.readStream(r)
-	}
+	err := exchange.Reader{Whole: a.take, Stream: a.readStream, Page: func() error {
+		return a.refusal([]byte(exchange.WebPage))
+	}}.Read(body)
 	if err != nil {
 		return err
 	}
 	return a.end()
 }
 
-// firstByte returns the first byte that is not blank, without taking it.
-func firstByte(r *bufio.Reader) (byte, error) {
-	for range maxLine {
-		b, err := r.ReadByte()
-		if errors.Is(err, io.EOF) {
-			return 0, errTruncated
-		}
-		if err != nil {
-			return 0, err
-		}
-		// Blank, or of a byte order mark.
-		if strings.IndexByte(" \t\r\n\xEF\xBB\xBF", b) < 0 {
-			return b, r.UnreadByte()
-		}
-	}
-	return 0, &sizeError{"the blank beginning of the answer", maxLine}
-}
-
-// readWhole reads the answer of a server that did not stream.
-func (a *answer) readWhole(r io.Reader) error {
-	text, err := io.ReadAll(io.LimitReader(r, maxAnswer+1))
-	if err != nil {
-		return err
-	}
-	if len(text) > maxAnswer {
-		return &sizeError{"the answer", maxAnswer}
-	}
-	return a.take(text)
-}
-
 // readStream reads server-sent events. Once the finish reason is there, nothing
 // can be lost any more: a stream that breaks off then is a whole answer.
-func (a *answer) readStream(r io.Reader) error {
-	events := newEventReader(r)
+func (a *answer) readStream(events *exchange.Events) error {
 	for {
-		e, err := events.next()
+		e, err := events.Next()
 		if err != nil && a.finish != "" && !isSize(err) {
 			return nil
 		}
 		if errors.Is(err, io.EOF) {
-			return errTruncated
+			return exchange.ErrTruncated
 		}
 		if err != nil {
 			return err
 		}
-		if isDone(e.data) {
+		if exchange.IsDone(e.Data) {
 			return a.done()
 		}
-		if e.name == "error" {
-			return a.refusal(e.data)
+		if e.Name == "error" {
+			return a.refusal(e.Data)
 		}
-		if err := a.take(e.data); err != nil {
+		if err := a.take(e.Data); err != nil {
 			return err
 		}
 	}
 }
 
 func isSize(err error) bool {
-	var e *sizeError
+	var e *exchange.SizeError
 	return errors.As(err, &e)
 }
 
@@ -119,7 +71,7 @@ func (a *answer) done() error {
 		return nil
 	}
 	if !a.said {
-		return errTruncated
+		return exchange.ErrTruncated
 	}
 	a.finish = "stop"
 	return nil
@@ -139,7 +91,7 @@ func (a *answer) take(data []byte) error {
 	}
 	c, err := parseChunk(data)
 	if err != nil {
-		return fmt.Errorf("%w in the middle of an event", errTruncated)
+		return fmt.Errorf("%w in the middle of an event", exchange.ErrTruncated)
 	}
 	if failure := c.failure(data); failure != nil {
 		return a.refusal(failure)
@@ -196,7 +148,7 @@ func (a *answer) piece(p *piece, whole bool) error {
 	if d.Text != "" || d.Reasoning != "" {
 		a.said = true
 		if !a.emit(d) {
-			return errLeft
+			return exchange.ErrLeft
 		}
 	}
 	for i := range p.ToolCalls {
@@ -209,7 +161,7 @@ func (a *answer) piece(p *piece, whole bool) error {
 		}
 		a.said = true
 		if !a.emit(llm.Delta{ToolCall: call}) {
-			return errLeft
+			return exchange.ErrLeft
 		}
 	}
 	return nil
@@ -218,15 +170,15 @@ func (a *answer) piece(p *piece, whole bool) error {
 // end hands on what is known at the end only.
 func (a *answer) end() error {
 	if a.finish == "" {
-		return errTruncated
+		return exchange.ErrTruncated
 	}
 	for _, call := range a.calls.unnamed() {
 		if !a.emit(llm.Delta{ToolCall: call}) {
-			return errLeft
+			return exchange.ErrLeft
 		}
 	}
 	if !a.emit(llm.Delta{Usage: a.usage, Finish: finishReason(a.finish, len(a.calls.slots) > 0)}) {
-		return errLeft
+		return exchange.ErrLeft
 	}
 	return nil
 }

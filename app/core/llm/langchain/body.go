@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"bobbin/app/core/llm/exchange"
 )
 
 // object is a JSON object whose members keep their order and their bytes.
@@ -91,7 +93,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 }
 
 // edit turns the body that langchaingo built into the one that is sent.
-func (x *exchange) edit(built []byte) ([]byte, error) {
+func (x *conversation) edit(built []byte) ([]byte, error) {
 	body, err := parseObject(built)
 	if err != nil {
 		return nil, err
@@ -137,7 +139,7 @@ const foreignSignature = "skip_thought_signature_validator"
 
 // addSignatures gives the tool calls back the signatures with which they came.
 // Gemini 3 and later refuse a turn whose first call has none.
-func (x *exchange) addSignatures(body *object) error {
+func (x *conversation) addSignatures(body *object) error {
 	signatures := x.signatures()
 	if len(signatures) == 0 {
 		return nil
@@ -157,7 +159,7 @@ func (x *exchange) addSignatures(body *object) error {
 }
 
 // signatures returns the signature of each tool call that has one, by its id.
-func (x *exchange) signatures() map[string]string {
+func (x *conversation) signatures() map[string]string {
 	out := map[string]string{}
 	for _, turn := range x.req.Messages {
 		signed := false
@@ -187,7 +189,7 @@ func signMessage(raw json.RawMessage, signatures map[string]string) (json.RawMes
 		return nil, err
 	}
 	var calls []object
-	for _, text := range elements(message.get("tool_calls")) {
+	for _, text := range exchange.Elements(message.get("tool_calls")) {
 		call, err := parseObject(text)
 		if err != nil {
 			return nil, err
@@ -211,13 +213,4 @@ func signMessage(raw json.RawMessage, signatures map[string]string) (json.RawMes
 		return nil, err
 	}
 	return message.MarshalJSON()
-}
-
-// elements returns the elements of a JSON array; nil if it is none.
-func elements(raw json.RawMessage) []json.RawMessage {
-	var out []json.RawMessage
-	if len(raw) == 0 || json.Unmarshal(raw, &out) != nil {
-		return nil
-	}
-	return out
 }

@@ -1,12 +1,11 @@
 package langchain
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"strings"
 
 	"bobbin/app/core"
+	"bobbin/app/core/llm/exchange"
 )
 
 // chunk is one event of a stream, or the whole answer of a server that does not
@@ -60,14 +59,14 @@ type content struct {
 // UnmarshalJSON reads a string, a list of parts, or null.
 func (c *content) UnmarshalJSON(raw []byte) error {
 	if raw[0] != '[' {
-		return ignoreType(json.Unmarshal(raw, &c.text))
+		return exchange.IgnoreType(json.Unmarshal(raw, &c.text))
 	}
 	var parts []struct {
 		Type     string  `json:"type"`
 		Text     string  `json:"text"`
 		Thinking content `json:"thinking"`
 	}
-	if err := ignoreType(json.Unmarshal(raw, &parts)); err != nil {
+	if err := exchange.IgnoreType(json.Unmarshal(raw, &parts)); err != nil {
 		return err
 	}
 	for _, p := range parts {
@@ -122,36 +121,21 @@ func (u *usage) tokens() *core.Usage {
 // parseChunk reads one event. Members of an unexpected type are left empty.
 func parseChunk(data []byte) (chunk, error) {
 	var c chunk
-	err := ignoreType(json.Unmarshal(data, &c))
+	err := exchange.IgnoreType(json.Unmarshal(data, &c))
 	return c, err
 }
 
 // failure returns the error that the event reports, as JSON; nil if it does not.
 func (c chunk) failure(data []byte) []byte {
-	if present(c.Error) || c.Object == "error" {
+	if exchange.Present(c.Error) || c.Object == "error" {
 		return data
 	}
 	for _, one := range c.Choices {
-		if present(one.Error) {
+		if exchange.Present(one.Error) {
 			return []byte(`{"error":` + string(one.Error) + `}`)
 		}
 	}
 	return nil
-}
-
-func present(raw json.RawMessage) bool {
-	text := bytes.TrimSpace(raw)
-	return len(text) > 0 && string(text) != "null" && string(text) != "{}" && string(text) != `""`
-}
-
-// ignoreType lets a member of the wrong type pass: it is left empty and the rest
-// is read.
-func ignoreType(err error) error {
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
-		return nil
-	}
-	return err
 }
 
 // finishReason returns the provider's word in ours, where ours means the same.

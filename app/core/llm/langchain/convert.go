@@ -42,7 +42,7 @@ func (m *Model) messages(req llm.Request) ([]llms.MessageContent, error) {
 			}})
 		case core.RoleSystem: // kept in the log, never sent (W14)
 		default:
-			return nil, m.invalid(fmt.Errorf("message %d has the role %q", i, turn.Role))
+			return nil, m.peer.Invalid(fmt.Errorf("message %d has the role %q", i, turn.Role))
 		}
 	}
 	return out, nil

@@ -2,7 +2,7 @@
 // Gemini's OpenAI endpoint, Ollama, vLLM, llama.cpp, Mistral, OpenRouter. It is
 // the only importer of langchaingo.
 //
-// langchaingo v0.1.14 builds the request. From there on an exchange, which
+// langchaingo v0.1.14 builds the request. From there on a conversation, which
 // stands in for its HTTP client, does the rest: it edits the JSON body, sends
 // it, turns refusals into *llm.Error, reads the stream itself and hands each
 // delta to the caller. langchaingo sees an empty answer. No goroutine is

@@ -4,19 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
-	"net/http"
 
 	"github.com/tmc/langchaingo/llms"
 	"github.com/tmc/langchaingo/llms/openai"
 
 	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/exchange"
 )
 
 // Model is one model of one provider of the OpenAI dialect.
 type Model struct {
 	options Options
 	dialect dialect
-	client  *http.Client
+	peer    *exchange.Peer
 }
 
 // New returns the model that the options describe. Nothing is sent before the
@@ -26,28 +26,10 @@ func New(options Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := options.Transport
-	if transport == nil {
-		transport = newTransport()
-	}
-	client := &http.Client{
-		Transport: transport,
-		// A redirect would take the key to another host, and a POST becomes a GET.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	return &Model{options: options, dialect: d, client: client}, nil
-}
-
-// newTransport returns the standard transport, which honors the proxy variables
-// of the environment, with room for many calls at once to one host.
-func newTransport() http.RoundTripper {
-	standard, ok := http.DefaultTransport.(*http.Transport)
-	if !ok { // replaced by somebody who knows why
-		return http.DefaultTransport
-	}
-	transport := standard.Clone()
-	transport.MaxIdleConnsPerHost = 32
-	return transport
+	return &Model{options: options, dialect: d, peer: &exchange.Peer{
+		Provider: options.Provider, BaseURL: options.BaseURL, Key: options.APIKey, Timeouts: options.Timeouts,
+		Client: exchange.NewClient(options.Transport),
+	}}, nil
 }
 
 // Info describes the model.
@@ -59,16 +41,16 @@ func (m *Model) Info() llm.Info { return m.options.Info }
 // deadline), KindTimeout when one of our own limits passed.
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
-		x := &exchange{model: m, req: req, yield: yield}
+		x := &conversation{model: m, req: req, yield: yield}
 		if err := m.run(ctx, x); err != nil && !x.left {
 			yield(llm.Delta{}, err)
 		}
 	}
 }
 
-// run lets langchaingo build the request; the exchange, as its HTTP client,
+// run lets langchaingo build the request; the conversation, as its HTTP client,
 // does everything from there on and keeps the outcome.
-func (m *Model) run(ctx context.Context, x *exchange) error {
+func (m *Model) run(ctx context.Context, x *conversation) error {
 	if ctx.Err() != nil {
 		return llm.CanceledError(ctx, m.options.Provider)
 	}
@@ -79,7 +61,7 @@ func (m *Model) run(ctx context.Context, x *exchange) error {
 	chat, err := openai.New(
 		openai.WithHTTPClient(x),
 		openai.WithBaseURL(m.options.BaseURL),
-		// The exchange puts the real ones in. Were langchaingo to know the model it
+		// The conversation puts the real ones in. Were langchaingo to know the model it
 		// would change the request by its name (O13, O20), and whatever it knows of
 		// the key could show up in its errors.
 		openai.WithModel(placeholder),
@@ -88,11 +70,11 @@ func (m *Model) run(ctx context.Context, x *exchange) error {
 		openai.WithOrganization(""),
 	)
 	if err != nil {
-		return m.invalid(err)
+		return m.peer.Invalid(err)
 	}
 	_, err = chat.GenerateContent(ctx, messages, m.callOptions(x.req)...)
 	if !x.sent {
-		return m.invalid(err)
+		return m.peer.Invalid(err)
 	}
 	if x.err != nil { // not err: langchaingo flattens errors (O12)
 		return x.err
@@ -140,9 +122,4 @@ func (m *Model) tools(req llm.Request) []llms.Tool {
 // asText reports whether tool turns have to become text (W13).
 func (m *Model) asText(req llm.Request) bool {
 	return m.options.Info.NoToolChoice && req.ToolChoice == llm.ToolChoiceNone
-}
-
-// invalid is the error of a request that could not even be built.
-func (m *Model) invalid(err error) *llm.Error {
-	return &llm.Error{Kind: llm.KindInvalid, Provider: m.options.Provider, Message: "the request cannot be built: " + err.Error(), Err: err}
 }

@@ -5,13 +5,12 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/exchange"
 )
 
 // The providers that this package knows by name. Any other server of the OpenAI
@@ -26,8 +25,8 @@ const (
 
 // The time limits that a zero Timeouts means.
 const (
-	DefaultHeadersTimeout = 60 * time.Second
-	DefaultIdleTimeout    = 120 * time.Second
+	DefaultHeadersTimeout = exchange.DefaultHeadersTimeout
+	DefaultIdleTimeout    = exchange.DefaultIdleTimeout
 )
 
 // Options say which model of which provider is called, and how.
@@ -54,16 +53,12 @@ type Options struct {
 	Extra map[string]any
 }
 
-// Timeouts are our own limits; one that passes gives KindTimeout. 0 = the
-// default, negative = no limit.
-type Timeouts struct {
-	Headers time.Duration // from the request to the answer's headers
-	Idle    time.Duration // between two pieces of the answer
-}
+// Timeouts are our own limits; one that passes gives KindTimeout.
+type Timeouts = exchange.Timeouts
 
 // Format keeps the key out of whatever prints Options.
 func (o Options) Format(f fmt.State, _ rune) {
-	fmt.Fprintf(f, "{%s model %s at %s}", o.Provider, o.Model, redacted(o.BaseURL))
+	fmt.Fprintf(f, "{%s model %s at %s}", o.Provider, o.Model, exchange.Redacted(o.BaseURL))
 }
 
 // LogValue keeps the key out of logs.
@@ -120,7 +115,7 @@ func (o Options) withDefaults() (Options, dialect, error) {
 	if o.BaseURL == "" {
 		o.BaseURL = d.baseURL
 	}
-	if err := checkURL(o.Name, o.BaseURL); err != nil {
+	if err := exchange.CheckURL(o.Name, o.BaseURL); err != nil {
 		return o, d, err
 	}
 	for _, key := range slices.Sorted(maps.Keys(o.Extra)) {
@@ -135,37 +130,7 @@ func (o Options) withDefaults() (Options, dialect, error) {
 		o.Info.Provider = o.Provider
 	}
 	o.Info.NoToolChoice = o.Info.NoToolChoice || d.noToolChoice
-	o.Timeouts = o.Timeouts.withDefaults()
+	o.Timeouts = o.Timeouts.WithDefaults()
 	d.legacyMaxTokens = d.legacyMaxTokens || o.LegacyMaxTokens
 	return o, d, nil
-}
-
-func (t Timeouts) withDefaults() Timeouts {
-	if t.Headers == 0 {
-		t.Headers = DefaultHeadersTimeout
-	}
-	if t.Idle == 0 {
-		t.Idle = DefaultIdleTimeout
-	}
-	return t
-}
-
-func checkURL(name, base string) error {
-	if base == "" {
-		return core.Errorf(core.ErrInvalid, "model %s needs a base_url, such as http://127.0.0.1:8000/v1", name)
-	}
-	u, err := url.Parse(base)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return core.Errorf(core.ErrInvalid, "model %s: the base_url is not an http or https address", name)
-	}
-	return nil
-}
-
-// redacted returns the address without what may be secret in it.
-func redacted(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return "?"
-	}
-	return u.Scheme + "://" + u.Host + u.Path
 }

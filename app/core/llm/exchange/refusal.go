@@ -1,8 +1,9 @@
-package langchain
+package exchange
 
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -27,9 +28,9 @@ type report struct {
 	retryAfter time.Duration
 }
 
-// refusal returns the error that an answer reports: by its HTTP status, or (with
+// Refusal returns the error that an answer reports: by its HTTP status, or (with
 // status 0) by an event within a stream.
-func (m *Model) refusal(status int, header http.Header, body []byte) *llm.Error {
+func (p *Peer) Refusal(status int, header http.Header, body []byte) *llm.Error {
 	r := parseReport(body)
 	r.status = status
 	if code := r.numericCode(); status == 0 && code >= 400 && code <= 599 {
@@ -41,10 +42,10 @@ func (m *Model) refusal(status int, header http.Header, body []byte) *llm.Error 
 	e := &llm.Error{
 		Kind:       r.kind(),
 		Message:    r.message,
-		Provider:   m.options.Provider,
+		Provider:   p.Provider,
 		Status:     r.status,
-		Code:       shorten(m.scrub(r.code())),
-		RequestID:  shorten(m.scrub(requestID(header))),
+		Code:       shorten(p.Scrub(r.code())),
+		RequestID:  shorten(p.Scrub(requestID(header))),
 		RetryAfter: r.retryAfter,
 	}
 	if e.Kind == llm.KindContextLength {
@@ -53,7 +54,7 @@ func (m *Model) refusal(status int, header http.Header, body []byte) *llm.Error 
 	if e.Message == "" {
 		e.Message = strings.TrimSpace(fmt.Sprintf("status %d %s", r.status, http.StatusText(r.status)))
 	}
-	e.Message = shorten(m.scrub(e.Message))
+	e.Message = shorten(p.Scrub(e.Message))
 	return e
 }
 
@@ -107,20 +108,20 @@ type metadata struct {
 // the message.
 func parseReport(body []byte) report {
 	body = bytes.TrimSpace(body)
-	if list := elements(body); len(list) > 0 {
+	if list := Elements(body); len(list) > 0 {
 		body = list[0] // Gemini
 	}
 	if len(body) == 0 || body[0] != '{' {
 		return report{message: plain(body)}
 	}
 	var outer reported
-	if err := ignoreType(json.Unmarshal(body, &outer)); err != nil {
+	if err := IgnoreType(json.Unmarshal(body, &outer)); err != nil {
 		return report{message: plain(body)}
 	}
 	r := outer.report()
 	if inner := bytes.TrimSpace(outer.Error); len(inner) > 0 && inner[0] == '{' {
 		var e reported
-		if ignoreType(json.Unmarshal(inner, &e)) == nil {
+		if IgnoreType(json.Unmarshal(inner, &e)) == nil {
 			r = e.report()
 		}
 	} else if text := text(outer.Error); text != "" {
@@ -155,7 +156,7 @@ func (o reported) report() report {
 	if o.Metadata == nil {
 		return r
 	}
-	if present(o.Metadata.Reasons) {
+	if Present(o.Metadata.Reasons) {
 		r.words = append([]string{"moderation"}, r.words...)
 	}
 	if raw := text(o.Metadata.Raw); raw != "" {
@@ -183,10 +184,35 @@ func (r *report) addUpstream(raw string) {
 	r.limit, r.requested = u.limit, u.requested
 }
 
+// Elements returns the elements of a JSON array; nil if it is none.
+func Elements(raw json.RawMessage) []json.RawMessage {
+	var out []json.RawMessage
+	if len(raw) == 0 || json.Unmarshal(raw, &out) != nil {
+		return nil
+	}
+	return out
+}
+
+// Present reports whether there is anything in the JSON.
+func Present(raw json.RawMessage) bool {
+	text := bytes.TrimSpace(raw)
+	return len(text) > 0 && string(text) != "null" && string(text) != "{}" && string(text) != `""`
+}
+
+// IgnoreType lets a member of the wrong type pass: it is left empty and the rest
+// is read.
+func IgnoreType(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return nil
+	}
+	return err
+}
+
 // text returns a JSON string's text, and other JSON as it is written; "" for
 // null and nothing.
 func text(raw json.RawMessage) string {
-	if !present(raw) {
+	if !Present(raw) {
 		return ""
 	}
 	var s string

@@ -1,4 +1,4 @@
-package langchain
+package exchange
 
 import (
 	"net/http"
@@ -19,6 +19,9 @@ func (r *report) kind() llm.ErrorKind {
 		if k, ok := kindOfWord(w); ok {
 			return k
 		}
+	}
+	if k, ok := kindOfSentence(r.message); ok && r.status < 500 {
+		return k
 	}
 	if k, ok := kindOfStatus(r.status); ok {
 		return k
@@ -65,7 +68,7 @@ func kindOfWord(word string) (llm.ErrorKind, bool) {
 	case "rate_limit_exceeded", "rate_limit_error", "too_many_requests", "RESOURCE_EXHAUSTED":
 		return llm.KindRateLimit, true
 	case "insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "account_deactivated",
-		"invalid_api_key", "API_KEY_INVALID", "UNAUTHENTICATED", "PERMISSION_DENIED", "authentication_error",
+		"invalid_api_key", "API_KEY_INVALID", "UNAUTHENTICATED", "PERMISSION_DENIED", "authentication_error", "permission_error", "billing_error",
 		"unsupported_country_region_territory":
 		// A quota that is used up is reported as 429, but waiting does not help.
 		return llm.KindAuth, true
@@ -77,6 +80,18 @@ func kindOfWord(word string) (llm.ErrorKind, bool) {
 		return llm.KindOverloaded, true
 	case "DEADLINE_EXCEEDED":
 		return llm.KindTimeout, true
+	}
+	return "", false
+}
+
+// kindOfSentence knows what Anthropic says with a status and a type that say
+// something else. The sentences are compared from their beginning.
+func kindOfSentence(sentence string) (llm.ErrorKind, bool) {
+	switch {
+	case strings.HasPrefix(sentence, "Your credit balance is too low to access the Anthropic API"):
+		return llm.KindAuth, true
+	case strings.HasPrefix(sentence, "Output blocked by content filtering policy"):
+		return llm.KindContentFilter, true
 	}
 	return "", false
 }
@@ -109,7 +124,7 @@ func kindOfType(word string) (llm.ErrorKind, bool) {
 	switch strings.ToLower(word) {
 	case "server_error", "internal_error", "internal_server_error", "internalservererror", "service_unavailable", "api_error":
 		return llm.KindOverloaded, true
-	case "invalid_request_error", "badrequesterror", "invalid_argument":
+	case "invalid_request_error", "badrequesterror", "invalid_argument", "request_too_large":
 		return llm.KindInvalid, true
 	case "timeout", "timeout_error", "request_timeout":
 		return llm.KindTimeout, true

@@ -1,4 +1,4 @@
-package langchain
+package exchange
 
 import (
 	"net/http"

@@ -1,4 +1,4 @@
-package langchain
+package exchange
 
 import (
 	"bufio"
@@ -11,82 +11,85 @@ import (
 
 // Bounds on what a provider may send, in bytes.
 const (
-	maxLine   = 8 << 20  // one line of the answer
-	maxAnswer = 64 << 20 // the whole answer
+	MaxLine   = 8 << 20  // one line of the answer
+	MaxAnswer = 64 << 20 // the whole answer
 )
 
-// sizeError says that a provider sent more than anybody can want.
-type sizeError struct {
+// SizeError says that a provider sent more than anybody can want.
+type SizeError struct {
 	what  string
 	limit int
 }
 
-func (e *sizeError) Error() string {
+func (e *SizeError) Error() string {
 	return fmt.Sprintf("%s is larger than %d MiB", e.what, e.limit>>20)
 }
 
-// event is one server-sent event.
-type event struct {
-	name string // empty = message
-	data []byte
+// Event is one server-sent event.
+type Event struct {
+	Name string // empty = message
+	Data []byte
 }
 
-// eventReader reads server-sent events. Comments, ids and retry times are
+// Events reads server-sent events. Comments, ids and retry times are
 // skipped. It forgives what servers do wrong: a last event without the empty
 // line after it, several data lines that are events of their own, llama.cpp's
 // field "error".
-type eventReader struct {
+type Events struct {
 	lines   *bufio.Reader
 	read    int    // bytes so far
 	pending []byte // a line that belongs to the next event
 	atEnd   bool
 }
 
-func newEventReader(r io.Reader) *eventReader {
-	return &eventReader{lines: bufio.NewReaderSize(r, 32<<10)}
+// NewEvents returns a reader of the events of r.
+func NewEvents(r io.Reader) *Events {
+	return &Events{lines: bufio.NewReaderSize(r, 32<<10)}
 }
 
-// next returns the next event that has data; io.EOF after the last.
-func (r *eventReader) next() (event, error) {
-	var e event
+// Next returns the next event that has data; io.EOF after the last.
+func (r *Events) Next() (Event, error) {
+	var e Event
 	for {
 		line, err := r.line()
 		if err != nil {
-			if errors.Is(err, io.EOF) && len(e.data) > 0 {
+			if errors.Is(err, io.EOF) && len(e.Data) > 0 {
 				return e, nil
 			}
-			return event{}, err
+			return Event{}, err
 		}
 		if len(line) == 0 {
-			if len(e.data) > 0 {
+			if len(e.Data) > 0 {
 				return e, nil
 			}
-			e = event{}
+			e = Event{}
 			continue
 		}
 		field, value, _ := bytes.Cut(line, []byte(":"))
 		value = bytes.TrimPrefix(value, []byte(" "))
 		switch string(field) {
 		case "event":
-			e.name = string(value)
+			e.Name = string(value)
 		case "data", "error":
-			if len(e.data) > 0 && complete(e.data) {
+			if len(e.Data) > 0 && complete(e.Data) {
 				r.pending = line
 				return e, nil
 			}
 			if string(field) == "error" {
-				e.name = "error"
+				e.Name = "error"
 			}
-			e.data = appendLine(e.data, value)
+			e.Data = appendLine(e.Data, value)
 		}
 	}
 }
 
 // complete reports whether the data is an event already, so that what follows on
 // the next line is another.
-func complete(data []byte) bool { return isDone(data) || json.Valid(data) }
+func complete(data []byte) bool { return IsDone(data) || json.Valid(data) }
 
-func isDone(data []byte) bool { return string(bytes.TrimSpace(data)) == "[DONE]" }
+// IsDone reports whether the data is [DONE], with which servers of the OpenAI
+// dialect end.
+func IsDone(data []byte) bool { return string(bytes.TrimSpace(data)) == "[DONE]" }
 
 func appendLine(data, line []byte) []byte {
 	if len(data) > 0 {
@@ -96,7 +99,7 @@ func appendLine(data, line []byte) []byte {
 }
 
 // line returns the next line without its end. The slice stays as it is.
-func (r *eventReader) line() ([]byte, error) {
+func (r *Events) line() ([]byte, error) {
 	if r.pending != nil {
 		line := r.pending
 		r.pending = nil
@@ -110,11 +113,11 @@ func (r *eventReader) line() ([]byte, error) {
 		part, err := r.lines.ReadSlice('\n')
 		line = append(line, part...)
 		r.read += len(part)
-		if len(line) > maxLine {
-			return nil, &sizeError{"a line of the answer", maxLine}
+		if len(line) > MaxLine {
+			return nil, &SizeError{"a line of the answer", MaxLine}
 		}
-		if r.read > maxAnswer {
-			return nil, &sizeError{"the answer", maxAnswer}
+		if r.read > MaxAnswer {
+			return nil, &SizeError{"the answer", MaxAnswer}
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
