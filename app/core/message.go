@@ -85,6 +85,8 @@ type Part struct {
 	MediaType string `json:"media_type,omitempty"`
 	Name      string `json:"name,omitempty"`
 	Signature string `json:"signature,omitempty"` // of a provider's reasoning, sent back as it came
+	Origin    string `json:"origin,omitempty"`    // of reasoning with a signature: provider/model, which alone gets it back
+	Offset    int    `json:"offset,omitempty"`    // of reasoning: how many bytes of the content come before it
 }
 
 // ToolCall is a model's wish to use a tool.

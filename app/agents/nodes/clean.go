@@ -24,6 +24,11 @@ func cleaned(stream iter.Seq2[llm.Delta, error]) iter.Seq2[llm.Delta, error] {
 func clean(d llm.Delta) llm.Delta {
 	d.Text, d.Reasoning = core.CleanText(d.Text), core.CleanText(d.Reasoning)
 	d.Finish = core.FinishReason(core.CleanText(string(d.Finish)))
+	if d.Part != nil {
+		p := *d.Part
+		p.Text, p.Signature = core.CleanText(p.Text), core.CleanText(p.Signature)
+		d.Part = &p
+	}
 	if d.ToolCall != nil {
 		c := *d.ToolCall
 		c.ID, c.Name = core.CleanText(c.ID), core.CleanText(c.Name)

@@ -133,7 +133,7 @@ func restartable(e *llm.Error, c call) bool {
 
 // began reports whether the model had said something.
 func (c call) began() bool {
-	return c.response.Text != "" || c.response.Reasoning != "" || len(c.response.ToolCalls) > 0
+	return c.response.Text != "" || c.response.Reasoning != "" || len(c.response.Parts) > 0 || len(c.response.ToolCalls) > 0
 }
 
 // draftID returns the id of the message that the call's answer becomes. If the
@@ -247,7 +247,8 @@ func (n *Caller) store(ctx context.Context, s state.AgentState, c call) (state.A
 		Model: s.Profile.Model.Info().Name, FinishReason: c.response.Finish, Source: s.Run.Input.Source,
 		RunID: s.Run.ID, CreatedAt: core.Now(),
 	}
-	if c.response.Reasoning != "" {
+	m.Parts = c.response.Parts
+	if len(m.Parts) == 0 && c.response.Reasoning != "" {
 		m.Parts = []core.Part{{Type: "reasoning", Text: c.response.Reasoning}}
 	}
 	m.TokenCount = n.counter.Message(m)

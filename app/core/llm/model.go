@@ -77,9 +77,12 @@ type ToolSpec struct {
 type Delta struct {
 	Text      string
 	Reasoning string
-	ToolCall  *ToolCallDelta
-	Usage     *core.Usage
-	Finish    core.FinishReason
+	// Part is a block of reasoning that is complete and goes back to the provider
+	// as it came; its text was said before, piece by piece, as Reasoning.
+	Part     *core.Part
+	ToolCall *ToolCallDelta
+	Usage    *core.Usage
+	Finish   core.FinishReason
 }
 
 // ToolCallDelta is a piece of a tool call. Pieces with the same Index belong to
@@ -96,6 +99,7 @@ type ToolCallDelta struct {
 type Response struct {
 	Text      string
 	Reasoning string
+	Parts     []core.Part // blocks of reasoning that go back as they came; none from most providers
 	ToolCalls []core.ToolCall
 	Usage     *core.Usage // nil = the provider did not say
 	Finish    core.FinishReason
@@ -120,6 +124,11 @@ func Collect(stream iter.Seq2[Delta, error], onDelta func(Delta)) (Response, err
 		}
 		text.WriteString(d.Text)
 		reasoning.WriteString(d.Reasoning)
+		if d.Part != nil {
+			part := *d.Part
+			part.Offset = text.Len()
+			res.Parts = append(res.Parts, part)
+		}
 		if d.Usage != nil {
 			res.Usage = d.Usage
 		}

@@ -18,6 +18,7 @@ func TestCollectPutsInterleavedPiecesTogether(t *testing.T) {
 		{ToolCall: &llm.ToolCallDelta{Index: 1, ID: "b", Name: "two", Arguments: `{"y"`}},
 		{ToolCall: &llm.ToolCallDelta{Index: 0, ID: "a", Name: "one"}},
 		{ToolCall: &llm.ToolCallDelta{Index: 1, Arguments: `:2}`, Signature: "s"}},
+		{Part: &core.Part{Type: "reasoning", Text: "r", Signature: "s"}},
 		{ToolCall: &llm.ToolCallDelta{Index: 0, Arguments: "{}"}},
 		{Text: "b", Usage: &core.Usage{InputTokens: 1}, Finish: core.FinishToolCalls},
 	}
@@ -34,7 +35,7 @@ func TestCollectPutsInterleavedPiecesTogether(t *testing.T) {
 		t.Errorf("got %v after %d deltas, want boom after %d", err, seen, len(pieces))
 	}
 	want := llm.Response{
-		Text: "ab", Reasoning: "r", Usage: &core.Usage{InputTokens: 1}, Finish: core.FinishToolCalls,
+		Text: "ab", Reasoning: "r", Parts: []core.Part{{Type: "reasoning", Text: "r", Signature: "s", Offset: 1}}, Usage: &core.Usage{InputTokens: 1}, Finish: core.FinishToolCalls,
 		ToolCalls: []core.ToolCall{
 			{ID: "b", Name: "two", Arguments: `{"y":2}`, Signature: "s"},
 			{ID: "a", Name: "one", Arguments: "{}"},

@@ -10,11 +10,12 @@ import (
 	"bobbin/app/core"
 )
 
-// Step is one scripted answer. It yields Reasoning, then each string of Text,
-// then the tool calls, then Usage and the finish reason; or it ends with Err.
+// Step is one scripted answer. It yields Reasoning, its Parts, then each string
+// of Text, then the tool calls, then Usage and the finish reason; or it ends with Err.
 type Step struct {
 	Text      []string // one delta each
 	Reasoning string
+	Parts     []core.Part     // blocks of reasoning that go back, after Reasoning
 	ToolCalls []core.ToolCall // several = parallel calls
 	Usage     *core.Usage     // nil = the provider does not say
 	Finish    core.FinishReason
@@ -211,6 +212,9 @@ func (s Step) deltas() []Delta {
 	var out []Delta
 	if s.Reasoning != "" {
 		out = append(out, Delta{Reasoning: s.Reasoning})
+	}
+	for _, p := range s.Parts {
+		out = append(out, Delta{Part: &p})
 	}
 	for _, text := range s.Text {
 		out = append(out, Delta{Text: text})

@@ -141,7 +141,14 @@ func TestMessage(t *testing.T) {
 		{"tool calls", core.Message{Role: core.RoleAssistant, Content: "hello world", ToolCalls: []core.ToolCall{call, call}}, 4 + 2 + 2*oneCall},
 		{"tool result", core.Message{Role: core.RoleTool, Content: "42", ToolCallID: "call_1", ToolName: "calculator"}, 4 + 1},
 		{"text part is the content", core.Message{Content: "hello world", Parts: []core.Part{{Type: "text", Text: "hello world"}}}, 4 + 2},
-		{"reasoning", core.Message{Parts: []core.Part{{Type: "reasoning", Text: "hello world"}}}, 4 + 2},
+		{"reasoning that is not sent back", core.Message{Parts: []core.Part{{Type: "reasoning", Text: "hello world", Signature: "s"}}}, 4},
+		{"reasoning without a signature", core.Message{Parts: []core.Part{{Type: "reasoning", Text: "hello world"}}, ToolCalls: []core.ToolCall{call}}, 4 + oneCall},
+		{"reasoning that is sent back", core.Message{
+			Parts: []core.Part{{Type: "reasoning", Text: "hello world", Signature: "s"}}, ToolCalls: []core.ToolCall{call},
+		}, 4 + 2 + oneCall},
+		{"reasoning that is hidden in its signature", core.Message{
+			Parts: []core.Part{{Type: "reasoning", Signature: strings.Repeat("s", 1600)}}, ToolCalls: []core.ToolCall{call},
+		}, 4 + 300 + oneCall},
 		{"image", core.Message{Parts: []core.Part{{Type: "image", BlobID: "b"}}}, 4 + tokens.ImageTokens},
 		{"file", core.Message{Parts: []core.Part{{Type: "file", Name: "hello world"}}}, 4 + 2},
 	}

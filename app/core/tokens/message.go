@@ -50,6 +50,9 @@ func (c *Counter) Tools(tools []llm.ToolSpec) int {
 func (c *Counter) message(content string, parts []core.Part, calls []core.ToolCall) int {
 	n := MessageOverhead + c.Text(content)
 	for _, p := range parts {
+		if p.Type == "reasoning" && len(calls) == 0 {
+			continue // goes back with tool calls only
+		}
 		n += c.part(p)
 	}
 	for _, call := range calls {
@@ -65,7 +68,22 @@ func (c *Counter) part(p core.Part) int {
 		return 0
 	case "image":
 		return ImageTokens
+	case "reasoning":
+		return c.reasoning(p)
 	default:
 		return c.Text(p.Text) + c.Text(p.Name)
 	}
+}
+
+// signatureBytes is how many bytes of a signature stand for one token of the
+// thoughts that are encrypted in it: base64 of about four bytes a token. What is
+// shown of the thoughts may be a summary of them, or nothing.
+const signatureBytes = 16.0 / 3
+
+// reasoning counts thoughts that are sent back, which only signed ones are.
+func (c *Counter) reasoning(p core.Part) int {
+	if p.Signature == "" {
+		return 0
+	}
+	return max(c.Text(p.Text), int(float64(len(p.Signature))/signatureBytes))
 }

@@ -1,0 +1,103 @@
+package llm
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"bobbin/app/core"
+)
+
+// EmptyText stands for a message without anything in it, which several providers
+// refuse.
+const EmptyText = "[empty]"
+
+// Arguments returns a call's arguments as they are sent: as the model wrote them;
+// only nothing at all becomes an empty object, which every provider takes.
+func Arguments(c core.ToolCall) string {
+	if c.Arguments == "" {
+		return "{}"
+	}
+	return c.Arguments
+}
+
+// PlainText returns the message as text. Images and files are named; their content
+// is not sent. Reasoning is not sent back.
+func PlainText(turn Message) string {
+	pieces := nonEmpty([]string{turn.Content})
+	for _, p := range turn.Parts {
+		switch p.Type {
+		case "text":
+			pieces = append(pieces, nonEmpty([]string{p.Text})...)
+		case "image", "file":
+			pieces = append(pieces, describe(p))
+		}
+	}
+	if len(pieces) == 0 {
+		return EmptyText
+	}
+	return strings.Join(pieces, "\n")
+}
+
+func describe(p core.Part) string {
+	name := p.Name
+	if name == "" {
+		name = p.MediaType
+	}
+	if name == "" {
+		return "[" + p.Type + "]"
+	}
+	return "[" + p.Type + ": " + name + "]"
+}
+
+// ToolTurnsAsText rewrites tool calls and their results as text, for a provider
+// that cannot be told to leave tools alone. The results of one turn become one
+// message of the user, joined with a user's message that follows, so that user
+// and assistant go on alternating.
+func ToolTurnsAsText(turns []Message) []Message {
+	out := make([]Message, 0, len(turns))
+	open := false // the last message of out ends with a result
+	for _, turn := range turns {
+		result := turn.Role == core.RoleTool
+		switch turn.Role {
+		case core.RoleTool:
+			turn = Message{Role: core.RoleUser, Content: fmt.Sprintf("[result of %s]\n%s", turn.ToolName, turn.Content)}
+		case core.RoleAssistant:
+			turn = callsAsText(turn)
+		}
+		if open && turn.Role == core.RoleUser {
+			out[len(out)-1].Content += "\n\n" + PlainText(turn)
+		} else {
+			out = append(out, turn)
+		}
+		open = result
+	}
+	return out
+}
+
+func callsAsText(turn Message) Message {
+	pieces := nonEmpty([]string{turn.Content})
+	for _, c := range turn.ToolCalls {
+		pieces = append(pieces, fmt.Sprintf("[called %s with %s]", c.Name, Arguments(c)))
+	}
+	turn.Content, turn.ToolCalls = strings.Join(pieces, "\n"), nil
+	return turn
+}
+
+// HashID returns n ≤ 40 letters and digits that stand for the id.
+func HashID(id string, n int) string {
+	sum := sha256.Sum256([]byte(id))
+	text := base64.StdEncoding.EncodeToString(sum[:])
+	return strings.NewReplacer("+", "p", "/", "s", "=", "e").Replace(text)[:n]
+}
+
+func nonEmpty(texts []string) []string {
+	out := make([]string, 0, len(texts))
+	for _, t := range texts {
+		if t != "" {
+			out = append(out, t)
+		}
+	}
+	return out
+}
