@@ -130,6 +130,32 @@ func TestAgentIsRemoved(t *testing.T) {
 	})
 }
 
+// A run is done by the agent that it was accepted for, which its row and the books
+// name, also when the session was given another one while it waited.
+func TestAgentIsChangedWhileRunsWait(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		gate := llm.NewGate()
+		model := llm.Scripted(llm.Step{Text: []string{"one"}, Gate: gate}, "two", "three")
+		s := newSettings(8192, model)
+		other := s.agents["assistant"]
+		other.Name, other.SystemPrompt = "other", "You are the other one."
+		s.agents["other"] = other
+		h := newHouse(t, runstest.New(), "w", s)
+		h.send("one", "")
+		h.send("two", "")
+		<-gate.Reached()
+		h.patch(core.SessionPatch{Agent: new("other")})
+		h.send("three", "")
+		gate.Open()
+		synctest.Wait()
+		for i, r := range model.Requests() {
+			if got, want := strings.Contains(r.System[0], "the other one"), i == 2; got != want {
+				t.Errorf("call %d: got the other agent's prompt %v, want %v", i+1, got, want)
+			}
+		}
+	})
+}
+
 // A session whose model is not configured fails in words, until it has another one.
 func TestModelIsUnknown(t *testing.T) {
 	simulate(t, func(t *testing.T) {

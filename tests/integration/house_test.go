@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"strings"
@@ -156,8 +157,12 @@ func (h *house) open() {
 // send accepts a message; empty model = the session's.
 func (h *house) send(content, model string) core.Run {
 	h.t.Helper()
+	session, err := h.db.SessionStore().Get(h.t.Context(), core.Scope{Owner: "ann"}, h.session.ID)
+	if err != nil {
+		h.t.Fatal(err)
+	}
 	a, err := h.db.RunStore().Accept(h.t.Context(), core.Scope{Owner: "ann"}, core.AcceptRun{
-		SessionID: h.session.ID, Agent: "assistant", Model: model, Worker: h.worker,
+		SessionID: h.session.ID, Agent: cmp.Or(session.Agent, "assistant"), Model: model, Worker: h.worker,
 		Input: core.RunInput{Content: content, Source: core.SourceWeb, TokenCount: 4 + len(content)/4},
 	})
 	if err != nil {

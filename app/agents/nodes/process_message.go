@@ -38,7 +38,11 @@ func (n *MessageProcessor) Run(ctx context.Context, s state.AgentState) (state.A
 	if err != nil {
 		return s, fmt.Errorf("load session: %w", err)
 	}
-	s.Profile, err = n.profiles.Profile(ctx, session, s.Run.Model)
+	accepted := session
+	if s.Run.Agent != "" { // the session's may have been changed while the run was queued
+		accepted.Agent = s.Run.Agent
+	}
+	s.Profile, err = n.profiles.Profile(ctx, accepted, s.Run.Model)
 	if err != nil {
 		return s, fmt.Errorf("set up agent: %w", err)
 	}
