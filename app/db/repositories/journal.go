@@ -45,6 +45,15 @@ func (j *journal) touch() {
 // them of parent, and an event for each. What a message lacks, its session and
 // the run give.
 func (j *journal) add(messages []core.Message, parent core.MessageID, run core.RunID) ([]core.Message, error) {
+	stored, err := j.put(messages, parent, run)
+	for _, m := range stored {
+		j.emit(core.NewEvent(m.SessionID, m.RunID, core.EventMessageCreated, core.MessageData{Message: m}))
+	}
+	return stored, err
+}
+
+// put is add without the events.
+func (j *journal) put(messages []core.Message, parent core.MessageID, run core.RunID) ([]core.Message, error) {
 	if len(messages) == 0 {
 		return nil, nil
 	}
@@ -59,7 +68,6 @@ func (j *journal) add(messages []core.Message, parent core.MessageID, run core.R
 		parent = m.ID
 		rows = append(rows, models.MessageFrom(m))
 		stored = append(stored, m)
-		j.emit(core.NewEvent(m.SessionID, m.RunID, core.EventMessageCreated, core.MessageData{Message: m}))
 	}
 	if err := insert(j.tx, &rows); err != nil {
 		return nil, failure(err, "message", stored[0].ID)
