@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/anthropic"
 	"bobbin/app/core/llm/demo"
 	"bobbin/app/core/llm/langchain"
 	"bobbin/app/core/tokens"
@@ -21,7 +22,7 @@ func (a *App) openModels(ctx context.Context) error {
 		entries = append(entries, llm.Entry{
 			Name: m.Name, Provider: m.Provider, Model: m.Model, BaseURL: m.BaseURL, APIKeyEnv: m.APIKeyEnv,
 			Window: m.ContextWindow, MaxOutput: m.MaxOutputTokens, PriorFactor: m.PriorFactor(),
-			InputPrice: m.InputPrice, OutputPrice: m.OutputPrice,
+			InputPrice: m.InputPrice, OutputPrice: m.OutputPrice, Thinking: m.ThinkingBudget,
 		})
 	}
 	var err error
@@ -61,14 +62,23 @@ func (a *App) openModel(e llm.Entry) (llm.Model, error) {
 	if e.Provider == "demo" {
 		return demo.New(demo.WithCounter(a.counter.Text)), nil
 	}
-	m, err := langchain.New(langchain.Options{
-		Name: e.Name, Model: e.Model, Provider: e.Provider, BaseURL: e.BaseURL,
-		APIKey: os.Getenv(e.APIKeyEnv), Info: e.Info(),
-	})
+	m, err := openProvider(e, os.Getenv(e.APIKeyEnv))
 	if err != nil {
 		return nil, err
 	}
 	return llm.WithRetry(m, llm.Backoff{Logger: a.log}), nil
+}
+
+// openProvider opens a model behind HTTP.
+func openProvider(e llm.Entry, key string) (llm.Model, error) {
+	if e.Provider == anthropic.Provider {
+		return anthropic.New(anthropic.Options{
+			Name: e.Name, Model: e.Model, BaseURL: e.BaseURL, APIKey: key, Info: e.Info(), Thinking: e.Thinking,
+		})
+	}
+	return langchain.New(langchain.Options{
+		Name: e.Name, Model: e.Model, Provider: e.Provider, BaseURL: e.BaseURL, APIKey: key, Info: e.Info(),
+	})
 }
 
 // How often what was learned about the models' counting is saved, and how long

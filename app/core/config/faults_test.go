@@ -77,15 +77,15 @@ func TestLoadFaults(t *testing.T) {
     encoding: gpt2
     input_price: -1
     output_price: x
-  - {name: fast, provider: anthropic}
+  - {name: fast, provider: anthropic, thinking_budget: 1000}
   - 5
 `}, `./bobbin.yaml:4: models[0].context_windw: is not a known key; did you mean context_window?
 ./bobbin.yaml:3: models[0].provder: is not a known key; did you mean provider?
 ./bobbin.yaml:12: models[1].output_price: "x" is not a number
 ./bobbin.yaml:14: models[3]: write keys and values, such as name: fast
-./bobbin.yaml:2: models[0].provider: it is missing; use one of openai, gemini, ollama, mistral, openrouter, demo
+./bobbin.yaml:2: models[0].provider: it is missing; use one of openai, anthropic, gemini, ollama, mistral, openrouter, demo
 ./bobbin.yaml:5: models[1].name: it is missing; agents call the model by it
-./bobbin.yaml:5: models[1].provider: "antropic" does not exist; use one of openai, gemini, ollama, mistral, openrouter, demo
+./bobbin.yaml:5: models[1].provider: "antropic" does not exist; did you mean anthropic? There are openai, anthropic, gemini, ollama, mistral, openrouter, demo
 ./bobbin.yaml:8: models[1].base_url: this is not an address; write for example http://localhost:8000/v1
 ./bobbin.yaml:9: models[1].api_key_env: this is not the name of an environment variable; write for example OPENAI_API_KEY, and put the key itself into that variable
 ./bobbin.yaml:10: models[1].encoding: "gpt2" does not exist; use one of cl100k_base, o200k_base
@@ -93,9 +93,15 @@ func TestLoadFaults(t *testing.T) {
 ./bobbin.yaml:7: models[1].max_output_tokens: -1 must be between 0 and context_window
 ./bobbin.yaml:11: models[1].input_price: -1 is negative
 ./bobbin.yaml:13: models[2].name: "fast" is the name of models[0] too; choose another
-./bobbin.yaml:13: models[2].provider: anthropic comes with a later version; until then use provider openai with base_url https://api.anthropic.com/v1/ and api_key_env ANTHROPIC_API_KEY`},
+./bobbin.yaml:13: models[2].thinking_budget: 1000 tokens are too few; use 1024 or more, or leave it out`},
+		{"thinking", source{file: `models:
+  - {name: a, provider: anthropic, thinking_budget: 1024, max_output_tokens: 2048}
+  - {name: b, provider: anthropic, thinking_budget: 1025, max_output_tokens: 2048}
+  - {name: c, provider: openai, thinking_budget: 4096}
+`}, `./bobbin.yaml:3: models[1].thinking_budget: 1025 leaves too little of max_output_tokens (2048) for the answer; use 1024 less than that, at most
+./bobbin.yaml:4: models[2].thinking_budget: only models of provider anthropic have one; remove it`},
 		{"models in a variable", source{env: map[string]string{"BOBBIN_MODELS": `[{"name": "a", "provider": "opnai"}]`}},
-			`BOBBIN_MODELS: models[0].provider: "opnai" does not exist; did you mean openai? There are openai, gemini, ollama, mistral, openrouter, demo`},
+			`BOBBIN_MODELS: models[0].provider: "opnai" does not exist; did you mean openai? There are openai, anthropic, gemini, ollama, mistral, openrouter, demo`},
 		{"models are no list", source{env: map[string]string{"BOBBIN_MODELS": "fast"}}, "BOBBIN_MODELS: models: write a list of models, each with a name and a provider"},
 		{"models are no YAML", source{env: map[string]string{"BOBBIN_MODELS": "[{"}}, "BOBBIN_MODELS: models: write a list of models, in YAML or JSON"},
 		{"limits", source{file: "limits: {message_bytes: 2MiB, body_bytes: 1MiB, tool_output_bytes: 1, queued_runs: 0, concurrent_runs: -1, open_streams: 0, open_streams_per_owner: 0, wait_time: 1ms, run_time: -1s, tool_time: 0s, summary_time: 1ns, shutdown_grace: -1s}"},

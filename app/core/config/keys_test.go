@@ -89,8 +89,8 @@ leaves out is as it would be for the provider's model of that name.
 	b.WriteString("\n## Example\n\n```yaml\n" + example + "```\n\n" + `## Keys of providers
 
 They are not settings of Bobbin but of the providers, and are read from the variables that their own tools use:
-` + "`OPENAI_API_KEY`, `OPENAI_BASE_URL`, `GEMINI_API_KEY`, `OLLAMA_HOST`" + `. Without any of them and without a local Ollama the offline
-demonstration model answers.
+` + "`OPENAI_API_KEY`, `OPENAI_BASE_URL`, `ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL`, `GEMINI_API_KEY`, `OLLAMA_HOST`" + `. Without any
+of them and without a local Ollama the offline demonstration model answers.
 `)
 	return b.String()
 }

@@ -12,6 +12,7 @@ type Model struct {
 	Encoding        string  // one of Encodings; empty = by the model's name
 	InputPrice      float64 // US dollars per million tokens; 0 = not known
 	OutputPrice     float64
+	ThinkingBudget  int // tokens, for provider anthropic; 0 = no thinking
 }
 
 // PriorFactor returns how many of the model's tokens one cl100k_base token is
@@ -26,7 +27,7 @@ func (m Model) PriorFactor() float64 {
 // Providers returns the words that a model's provider takes. Any other server of
 // OpenAI's dialect is "openai" with a base_url.
 func Providers() []string {
-	return []string{"openai", "gemini", "ollama", "mistral", "openrouter", "demo"}
+	return []string{"openai", "anthropic", "gemini", "ollama", "mistral", "openrouter", "demo"}
 }
 
 // Encodings returns the words that a model's encoding takes.
@@ -52,7 +53,7 @@ type modelField struct {
 func modelFields() []modelField {
 	return []modelField{
 		{"name", "what agents call it", func(m *Model) any { return &m.Name }},
-		{"provider", "`openai` (and every server of its dialect, with `base_url`), `gemini`, `ollama`, `mistral`, `openrouter`, `demo`", func(m *Model) any { return &m.Provider }},
+		{"provider", "`openai` (and every server of its dialect, with `base_url`), `anthropic`, `gemini`, `ollama`, `mistral`, `openrouter`, `demo`", func(m *Model) any { return &m.Provider }},
 		{"model", "what the provider calls it; empty: `name`", func(m *Model) any { return &m.Model }},
 		{"base_url", "where the provider is; empty: its own address", func(m *Model) any { return &m.BaseURL }},
 		{"api_key_env", "the **name** of the environment variable that holds the key; empty: the provider's usual one", func(m *Model) any { return &m.APIKeyEnv }},
@@ -61,5 +62,6 @@ func modelFields() []modelField {
 		{"encoding", "`cl100k_base` or `o200k_base`: counts need no correction until they are measured; empty: by the model's name", func(m *Model) any { return &m.Encoding }},
 		{"input_price", "US dollars per million tokens", func(m *Model) any { return &m.InputPrice }},
 		{"output_price", "US dollars per million tokens", func(m *Model) any { return &m.OutputPrice }},
+		{"thinking_budget", "`anthropic` only: tokens that the model may think before it answers, 1024 or more, part of the answer's; from Claude 4.6 on it decides itself how many, and any number turns thinking on; empty: no thinking", func(m *Model) any { return &m.ThinkingBudget }},
 	}
 }

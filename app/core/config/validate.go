@@ -74,12 +74,9 @@ func validateModels(models []Model, found *faults) {
 
 func (m Model) validate(at string, found *faults) {
 	found.check(strings.TrimSpace(m.Name) != "", at+"name", "it is missing; agents call the model by it")
-	switch {
-	case m.Provider == "":
+	if m.Provider == "" {
 		found.add(at+"provider", "it is missing; use one of %s", strings.Join(Providers(), ", "))
-	case m.Provider == "anthropic":
-		found.add(at+"provider", "anthropic comes with a later version; until then use provider openai with base_url https://api.anthropic.com/v1/ and api_key_env ANTHROPIC_API_KEY")
-	default:
+	} else {
 		oneOf(found, at+"provider", m.Provider, Providers())
 	}
 	if m.BaseURL != "" {
@@ -95,8 +92,23 @@ func (m Model) validate(at string, found *faults) {
 	found.check(m.ContextWindow == 0 || m.ContextWindow >= 1024, at+"context_window", "%d tokens hold no conversation; use 1024 or more, or leave it out", m.ContextWindow)
 	found.check(m.MaxOutputTokens >= 0 && (m.ContextWindow <= 0 || m.MaxOutputTokens <= m.ContextWindow), at+"max_output_tokens",
 		"%d must be between 0 and context_window", m.MaxOutputTokens)
+	m.validateThinking(at, found)
 	found.check(m.InputPrice >= 0, at+"input_price", "%g is negative", m.InputPrice)
 	found.check(m.OutputPrice >= 0, at+"output_price", "%g is negative", m.OutputPrice)
+}
+
+// leastThinking is the smallest budget for thinking that Anthropic takes, in
+// tokens; as much is kept for the answer.
+const leastThinking = 1024
+
+func (m Model) validateThinking(at string, found *faults) {
+	if m.ThinkingBudget == 0 {
+		return
+	}
+	found.check(m.Provider == "anthropic" || m.Provider == "", at+"thinking_budget", "only models of provider anthropic have one; remove it")
+	found.check(m.ThinkingBudget >= leastThinking, at+"thinking_budget", "%d tokens are too few; use %d or more, or leave it out", m.ThinkingBudget, leastThinking)
+	found.check(m.MaxOutputTokens == 0 || m.ThinkingBudget <= m.MaxOutputTokens-leastThinking, at+"thinking_budget",
+		"%d leaves too little of max_output_tokens (%d) for the answer; use %d less than that, at most", m.ThinkingBudget, m.MaxOutputTokens, leastThinking)
 }
 
 // validateAuth checks the keys, and that nobody is let in who should not be.

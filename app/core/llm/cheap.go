@@ -7,6 +7,8 @@ func CheapModel(provider string) string {
 	switch provider {
 	case providerOpenAI:
 		return DefaultOpenAIModel
+	case providerAnthropic:
+		return DefaultAnthropicModel
 	case providerGemini:
 		return DefaultGeminiModel
 	default:

@@ -15,7 +15,8 @@ import (
 
 // The models that are used when nothing is configured.
 const (
-	DefaultOpenAIModel = "gpt-4o-mini"
+	DefaultOpenAIModel    = "gpt-4o-mini"
+	DefaultAnthropicModel = "claude-haiku-5-5"
 	// DefaultGeminiModel is Google's name for its newest flash model: each single
 	// version is shut down after about a year.
 	DefaultGeminiModel = "gemini-flash-latest"
@@ -34,24 +35,28 @@ type Choice struct {
 // key.
 func (c Choice) String() string { return fmt.Sprintf("model %s: %s", c.Model, c.Reason) }
 
-// Detect chooses the default model: the configured one; else OpenAI's or
-// Gemini's, where their key is in the environment; else the first model of a
-// local Ollama that can talk; else the demonstration. Env reads an environment
+// Detect chooses the default model: the configured one; else OpenAI's,
+// Anthropic's or Gemini's, the first whose key is in the environment; else the
+// first model of a local Ollama that can talk; else the demonstration. Env reads an environment
 // variable. Probe returns the models of the Ollama at an address, as OllamaModels
 // does; it gets 300 ms.
 func Detect(ctx context.Context, configured string, env func(string) string, probe func(ctx context.Context, url string) ([]string, error)) Choice {
 	if configured != "" {
 		return Choice{configured, "default_llm is configured"}
 	}
-	if env("OPENAI_API_KEY") != "" {
-		reason := "OPENAI_API_KEY is set"
-		if base := env("OPENAI_BASE_URL"); base != "" {
+	for _, p := range []struct{ model, key, base string }{
+		{DefaultOpenAIModel, "OPENAI_API_KEY", "OPENAI_BASE_URL"},
+		{DefaultAnthropicModel, "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"},
+		{DefaultGeminiModel, "GEMINI_API_KEY", ""},
+	} {
+		if env(p.key) == "" {
+			continue
+		}
+		reason := p.key + " is set"
+		if base := env(p.base); p.base != "" && base != "" {
 			reason += ", at " + hostOf(base)
 		}
-		return Choice{DefaultOpenAIModel, reason}
-	}
-	if env("GEMINI_API_KEY") != "" {
-		return Choice{DefaultGeminiModel, "GEMINI_API_KEY is set"}
+		return Choice{p.model, reason}
 	}
 	address := ollamaURL(env)
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
@@ -60,11 +65,11 @@ func Detect(ctx context.Context, configured string, env func(string) string, pro
 	if i := slices.IndexFunc(models, canTalk); err == nil && i >= 0 {
 		return Choice{providerOllama + "/" + models[i], "Ollama runs at " + hostOf(address)}
 	}
-	reason := "neither OPENAI_API_KEY nor GEMINI_API_KEY is set, and no Ollama answers at " + hostOf(address)
+	reason := "no Ollama answers at " + hostOf(address)
 	if err == nil {
-		reason = "neither OPENAI_API_KEY nor GEMINI_API_KEY is set, and the Ollama at " + hostOf(address) + " has no model that can talk"
+		reason = "the Ollama at " + hostOf(address) + " has no model that can talk"
 	}
-	return Choice{providerDemo, reason}
+	return Choice{providerDemo, "none of OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY is set, and " + reason}
 }
 
 // canTalk tells models that answer from those that embed or rank, by the names

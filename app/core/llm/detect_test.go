@@ -30,12 +30,15 @@ func TestDetect(t *testing.T) {
 		"OpenAI":           {"", []string{"OPENAI_API_KEY=" + secret, "GEMINI_API_KEY=" + secret}, []string{"x"}, nil, "model gpt-4o-mini: OPENAI_API_KEY is set"},
 		"OpenAI elsewhere": {"", []string{"OPENAI_API_KEY=" + secret, "OPENAI_BASE_URL=https://u:" + secret + "@proxy.test/v1?key=" + secret}, nil, silent, "model gpt-4o-mini: OPENAI_API_KEY is set, at https://proxy.test"},
 		"OpenAI nowhere":   {"", []string{"OPENAI_API_KEY=" + secret, "OPENAI_BASE_URL=" + secret}, nil, silent, "model gpt-4o-mini: OPENAI_API_KEY is set, at an address that cannot be read"},
+		"Anthropic":        {"", []string{"ANTHROPIC_API_KEY=" + secret, "GEMINI_API_KEY=" + secret}, []string{"x"}, nil, "model claude-haiku-5-5: ANTHROPIC_API_KEY is set"},
+		"OpenAI first":     {"", []string{"ANTHROPIC_API_KEY=" + secret, "OPENAI_API_KEY=" + secret}, nil, silent, "model gpt-4o-mini: OPENAI_API_KEY is set"},
+		"Anthropic proxy":  {"", []string{"ANTHROPIC_API_KEY=" + secret, "ANTHROPIC_BASE_URL=https://u:" + secret + "@proxy.test"}, nil, silent, "model claude-haiku-5-5: ANTHROPIC_API_KEY is set, at https://proxy.test"},
 		"Gemini":           {"", []string{"GEMINI_API_KEY=" + secret}, []string{"x"}, nil, "model gemini-flash-latest: GEMINI_API_KEY is set"},
 		"Ollama":           {"", nil, []string{"nomic-embed-text:latest", "llama3.2:latest", "qwen3"}, nil, "model ollama/llama3.2:latest: Ollama runs at http://127.0.0.1:11434"},
 		"Ollama elsewhere": {"", []string{"OLLAMA_HOST=gpu:1234"}, []string{"qwen3"}, nil, "model ollama/qwen3: Ollama runs at http://gpu:1234"},
-		"only embeddings":  {"", nil, []string{"nomic-embed-text", "all-minilm", "bge-m3", ""}, nil, "model demo: neither OPENAI_API_KEY nor GEMINI_API_KEY is set, and the Ollama at http://127.0.0.1:11434 has no model that can talk"},
-		"no models":        {"", nil, nil, nil, "model demo: neither OPENAI_API_KEY nor GEMINI_API_KEY is set, and the Ollama at http://127.0.0.1:11434 has no model that can talk"},
-		"nothing":          {"", nil, nil, silent, "model demo: neither OPENAI_API_KEY nor GEMINI_API_KEY is set, and no Ollama answers at http://127.0.0.1:11434"},
+		"only embeddings":  {"", nil, []string{"nomic-embed-text", "all-minilm", "bge-m3", ""}, nil, "model demo: none of OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY is set, and the Ollama at http://127.0.0.1:11434 has no model that can talk"},
+		"no models":        {"", nil, nil, nil, "model demo: none of OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY is set, and the Ollama at http://127.0.0.1:11434 has no model that can talk"},
+		"nothing":          {"", nil, nil, silent, "model demo: none of OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY is set, and no Ollama answers at http://127.0.0.1:11434"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -133,7 +136,7 @@ func TestOllamaModels(t *testing.T) {
 func TestCheapModel(t *testing.T) {
 	t.Parallel()
 	for provider, want := range map[string]string{
-		"openai": llm.DefaultOpenAIModel, "gemini": llm.DefaultGeminiModel, "ollama": "", "demo": "",
+		"openai": llm.DefaultOpenAIModel, "anthropic": llm.DefaultAnthropicModel, "gemini": llm.DefaultGeminiModel, "ollama": "", "demo": "",
 	} {
 		if got := llm.CheapModel(provider); got != want {
 			t.Errorf("%s: got %q, want %q", provider, got, want)

@@ -9,6 +9,7 @@ import (
 // The providers that a name can be resolved to without a configured entry.
 const (
 	providerOpenAI     = "openai"
+	providerAnthropic  = "anthropic"
 	providerGemini     = "gemini"
 	providerOllama     = "ollama"
 	providerMistral    = "mistral"
@@ -20,7 +21,7 @@ const (
 // that was inferred from a name.
 type Entry struct {
 	Name        string  // what agents call it
-	Provider    string  // openai, gemini, ollama, mistral, openrouter, demo, or any server of the OpenAI dialect
+	Provider    string  // openai, anthropic, gemini, ollama, mistral, openrouter, demo, or any server of the OpenAI dialect
 	Model       string  // what the provider calls it; empty = Name
 	BaseURL     string  // empty = the provider's own
 	APIKeyEnv   string  // the environment variable that holds the key; empty = the provider's usual one, if it has any
@@ -29,6 +30,7 @@ type Entry struct {
 	PriorFactor float64 // see Info; 0 = by the model's name
 	InputPrice  float64 // US dollars per million tokens; 0 = not known
 	OutputPrice float64
+	Thinking    int // budget for thinking in tokens, for anthropic; 0 = off
 }
 
 // Info returns the entry as a model describes itself.
@@ -45,6 +47,8 @@ func keyVariable(provider string) string {
 	switch provider {
 	case providerOpenAI:
 		return "OPENAI_API_KEY"
+	case providerAnthropic:
+		return "ANTHROPIC_API_KEY"
 	case providerGemini:
 		return "GEMINI_API_KEY"
 	case providerMistral:
@@ -64,7 +68,7 @@ func infer(name string) (Entry, bool) {
 	}
 	if provider, model, ok := strings.Cut(name, "/"); ok && model != "" {
 		switch provider {
-		case providerOpenAI, providerGemini, providerOllama, providerMistral, providerOpenRouter:
+		case providerOpenAI, providerAnthropic, providerGemini, providerOllama, providerMistral, providerOpenRouter:
 			return Entry{Name: name, Provider: provider, Model: model}, true
 		}
 	}
@@ -80,6 +84,8 @@ func providerOf(model string) string {
 	switch {
 	case strings.HasPrefix(model, "gpt-"), strings.HasPrefix(model, "chatgpt-"), isOSeries(model):
 		return providerOpenAI
+	case strings.HasPrefix(model, "claude-"):
+		return providerAnthropic
 	case strings.HasPrefix(model, "gemini-"), strings.HasPrefix(model, "models/gemini-"):
 		return providerGemini
 	default:
@@ -116,6 +122,8 @@ func (e Entry) withEnvironment(env func(string) string) (Entry, error) {
 		switch e.Provider {
 		case providerOpenAI:
 			e.BaseURL = env("OPENAI_BASE_URL")
+		case providerAnthropic:
+			e.BaseURL = env("ANTHROPIC_BASE_URL")
 		case providerOllama:
 			e.BaseURL = ollamaURL(env) + "/v1"
 		}

@@ -23,7 +23,7 @@ type Model interface {
 // Info describes a model.
 type Info struct {
 	Name      string // what agents call it
-	Provider  string // openai, gemini, ollama, demo …
+	Provider  string // openai, anthropic, gemini, ollama, demo …
 	Window    int    // context window in tokens, prompt and answer together
 	MaxOutput int    // most tokens of an answer; 0 = not known
 	// PriorFactor is how many of the provider's tokens one cl100k_base token is

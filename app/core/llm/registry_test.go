@@ -59,10 +59,11 @@ func TestRegistryResolves(t *testing.T) {
 		{Name: "local", Provider: "openai", BaseURL: "http://127.0.0.1:1/v1"},
 		{Name: "gpt-4o", Provider: "openrouter", Model: "openai/gpt-4o"},
 		{Name: "bare"},
+		{Name: "thinker", Provider: "anthropic", Model: "claude-x", Thinking: 2_048},
 		{Name: "wide", Provider: "ollama", Model: "llama3.2", Window: 32_768},
 	}
 	env := variables("MY_KEY=k", "OPENAI_API_KEY=k", "GEMINI_API_KEY=k", "OPENROUTER_API_KEY=k", "MISTRAL_API_KEY=k",
-		"OPENAI_BASE_URL=http://proxy/v1", "OLLAMA_HOST=gpu")
+		"OPENAI_BASE_URL=http://proxy/v1", "OLLAMA_HOST=gpu", "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL=http://claude")
 	r := newRegistry(t, entries, llm.Defaults{Env: env})
 	for name, want := range map[string]llm.Entry{
 		"fast":                  {Name: "fast", Provider: "openai", Model: "gpt-4o", BaseURL: "http://proxy/v1", APIKeyEnv: "MY_KEY", Window: 10_000, MaxOutput: 99, PriorFactor: 2, InputPrice: 1},
@@ -79,6 +80,9 @@ func TestRegistryResolves(t *testing.T) {
 		"ollama/llama3.2":       {Name: "ollama/llama3.2", Provider: "ollama", Model: "llama3.2", BaseURL: "http://gpu:11434/v1", Window: 4_096, PriorFactor: 1.1},
 		"openrouter/x-ai/grok":  {Name: "openrouter/x-ai/grok", Provider: "openrouter", Model: "x-ai/grok", APIKeyEnv: "OPENROUTER_API_KEY", Window: 8_192, PriorFactor: 1},
 		"mistral/mistral-small": {Name: "mistral/mistral-small", Provider: "mistral", Model: "mistral-small", APIKeyEnv: "MISTRAL_API_KEY", Window: 8_192, PriorFactor: 1},
+		"thinker":               {Name: "thinker", Provider: "anthropic", Model: "claude-x", BaseURL: "http://claude", APIKeyEnv: "ANTHROPIC_API_KEY", Window: 8_192, PriorFactor: 1, Thinking: 2_048},
+		"anthropic/claude-x":    {Name: "anthropic/claude-x", Provider: "anthropic", Model: "claude-x", BaseURL: "http://claude", APIKeyEnv: "ANTHROPIC_API_KEY", Window: 8_192, PriorFactor: 1},
+		"claude-opus-5":         {Name: "claude-opus-5", Provider: "anthropic", Model: "claude-opus-5", BaseURL: "http://claude", APIKeyEnv: "ANTHROPIC_API_KEY", Window: 8_192, PriorFactor: 1},
 		"ft:gpt-4o:me::1":       {Name: "ft:gpt-4o:me::1", Provider: "openai", Model: "ft:gpt-4o:me::1", BaseURL: "http://proxy/v1", APIKeyEnv: "OPENAI_API_KEY", Window: 8_192, PriorFactor: 1},
 	} {
 		got, err := r.Resolve(name)
@@ -90,7 +94,7 @@ func TestRegistryResolves(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	if diff := cmp.Diff([]string{"bare", "box", "fast", "gpt-4o", "local", "wide"}, r.Names()); diff != "" {
+	if diff := cmp.Diff([]string{"bare", "box", "fast", "gpt-4o", "local", "thinker", "wide"}, r.Names()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }
@@ -116,7 +120,7 @@ func TestRegistryErrorsSayWhatToDo(t *testing.T) {
 		says []string
 	}{
 		"llama":         {core.ErrNotFound, []string{`"llama"`, "a, b", "bobbin.yaml", "ollama/llama3.2", "demo"}},
-		"claude-5":      {core.ErrNotFound, []string{`"claude-5"`}},
+		"claude-5":      {core.ErrInvalid, []string{"claude-5", "ANTHROPIC_API_KEY"}},
 		"acme/x":        {core.ErrNotFound, []string{`"acme/x"`}},
 		"openai/":       {core.ErrNotFound, []string{`"openai/"`}},
 		"olmo":          {core.ErrNotFound, []string{`"olmo"`}},

@@ -76,6 +76,7 @@ func anthropic() []ModelInfo {
 		{"claude-sonnet-5", 1_000_000, 128_000, since},
 		{"claude-haiku-5", 1_000_000, 128_000, since},
 		{"claude-fable-5", 1_000_000, 128_000, since},
+		{"claude-mythos-5", 1_000_000, 128_000, since},
 	}
 }
 

@@ -1,0 +1,271 @@
+package anthropic
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/exchange"
+)
+
+// answer reads one answer and hands it on piece by piece.
+type answer struct {
+	origin  string                           // of the signatures in it
+	emit    func(llm.Delta) bool             // false = no more
+	refusal func(reported []byte) *llm.Error // makes the error that the answer reports
+
+	blocks map[int64]*block
+	calls  int // so far
+	usage  tally
+	stop   sdk.StopReason
+	ended  bool // message_stop came
+}
+
+// block is a content block on its way.
+type block struct {
+	kind      string
+	call      int    // of a tool call: its place among the calls
+	input     []byte // of a tool call: what came with its start
+	streamed  bool   // of a tool call: arguments came after its start
+	thinking  []byte
+	signature string
+}
+
+// read reads the answer to its end, streamed or not.
+func (a *answer) read(body io.Reader) error {
+	a.blocks = map[int64]*block{}
+	err := exchange.Reader{Whole: a.whole, Stream: a.stream, Page: func() error {
+		return a.refusal([]byte(exchange.WebPage))
+	}}.Read(body)
+	if err != nil {
+		return err
+	}
+	return a.say(llm.Delta{Usage: a.usage.tokens(), Finish: finishReason(a.stop, a.calls > 0)})
+}
+
+// stream reads server-sent events up to message_stop, without which the answer was
+// cut off.
+func (a *answer) stream(events *exchange.Events) error {
+	for !a.ended {
+		e, err := events.Next()
+		if errors.Is(err, io.EOF) {
+			return exchange.ErrTruncated
+		}
+		if err != nil {
+			return err
+		}
+		if e.Name == "error" {
+			return a.refusal(e.Data)
+		}
+		if err := a.take(e.Data); err != nil {
+			return err
+		}
+	}
+	if a.stop == "" {
+		return exchange.ErrTruncated
+	}
+	return nil
+}
+
+// take handles one event. What is not of the protocol is a server's sign of life.
+func (a *answer) take(data []byte) error {
+	data = bytes.TrimSpace(data)
+	if len(data) == 0 || data[0] != '{' {
+		return nil
+	}
+	var e sdk.MessageStreamEventUnion
+	if err := json.Unmarshal(data, &e); err != nil {
+		return fmt.Errorf("%w in the middle of an event", exchange.ErrTruncated)
+	}
+	switch e.Type {
+	case "error":
+		return a.refusal(data)
+	case "message_start":
+		a.usage.add(sdk.MessageDeltaUsage{
+			InputTokens: e.Message.Usage.InputTokens, OutputTokens: e.Message.Usage.OutputTokens,
+			CacheReadInputTokens: e.Message.Usage.CacheReadInputTokens, CacheCreationInputTokens: e.Message.Usage.CacheCreationInputTokens,
+		})
+	case "content_block_start":
+		return a.open(e)
+	case "content_block_delta":
+		return a.piece(e)
+	case "content_block_stop":
+		return a.close(e.Index)
+	case "message_delta":
+		a.usage.add(e.Usage)
+		if e.Delta.StopReason != "" {
+			a.stop = e.Delta.StopReason
+		}
+	case "message_stop":
+		a.ended = true
+	}
+	return nil
+}
+
+// open begins a block.
+func (a *answer) open(e sdk.MessageStreamEventUnion) error {
+	start := e.ContentBlock
+	b := &block{kind: start.Type, thinking: []byte(start.Thinking), signature: start.Signature}
+	a.blocks[e.Index] = b
+	switch start.Type {
+	case "text":
+		return a.say(llm.Delta{Text: start.Text})
+	case "thinking":
+		return a.say(llm.Delta{Reasoning: start.Thinking})
+	case "redacted_thinking":
+		b.signature = start.Data
+	case "tool_use":
+		b.call, b.input = a.calls, []byte(start.JSON.Input.Raw())
+		a.calls++
+		return a.say(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: b.call, ID: start.ID, Name: start.Name}})
+	}
+	return nil
+}
+
+// piece goes on with a block. One whose beginning did not come is of its piece's
+// kind.
+func (a *answer) piece(e sdk.MessageStreamEventUnion) error {
+	b := a.blocks[e.Index]
+	if b == nil {
+		b = &block{}
+		a.blocks[e.Index] = b
+	}
+	switch d := e.Delta; d.Type {
+	case "text_delta":
+		return a.say(llm.Delta{Text: d.Text})
+	case "thinking_delta":
+		b.thinking = append(b.thinking, d.Thinking...)
+		return a.say(llm.Delta{Reasoning: d.Thinking})
+	case "signature_delta":
+		b.signature += d.Signature
+	case "input_json_delta":
+		if b.kind != "tool_use" || d.PartialJSON == "" {
+			return nil
+		}
+		b.streamed = true
+		return a.say(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: b.call, Arguments: d.PartialJSON}})
+	}
+	return nil
+}
+
+// close ends a block. Its thoughts go into the log as one part.
+func (a *answer) close(index int64) error {
+	b := a.blocks[index]
+	if b == nil {
+		return nil
+	}
+	delete(a.blocks, index)
+	switch b.kind {
+	case "tool_use":
+		if b.streamed || len(b.input) == 0 || string(b.input) == "{}" || string(b.input) == "null" {
+			return nil
+		}
+		return a.say(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: b.call, Arguments: string(b.input)}})
+	case "thinking":
+		return a.part(core.Part{Text: string(b.thinking), Signature: b.signature})
+	case "redacted_thinking":
+		return a.part(core.Part{Name: redacted, Signature: b.signature})
+	}
+	return nil
+}
+
+// part hands a block of thoughts on.
+func (a *answer) part(p core.Part) error {
+	if p.Text == "" && p.Signature == "" {
+		return nil
+	}
+	p.Type = "reasoning"
+	if p.Signature != "" {
+		p.Origin = a.origin
+	}
+	return a.say(llm.Delta{Part: &p})
+}
+
+// say hands on what says something.
+func (a *answer) say(d llm.Delta) error {
+	if d == (llm.Delta{}) || a.emit(d) {
+		return nil
+	}
+	return exchange.ErrLeft
+}
+
+// whole takes the answer of a server that did not stream, as the events that it
+// would have been.
+func (a *answer) whole(text []byte) error {
+	var message struct {
+		Type    string            `json:"type"`
+		Content []json.RawMessage `json:"content"`
+		Stop    sdk.StopReason    `json:"stop_reason"`
+		Usage   json.RawMessage   `json:"usage"`
+	}
+	if err := json.Unmarshal(text, &message); err != nil || message.Type != "message" {
+		return a.refusal(text)
+	}
+	a.stop = message.Stop
+	if len(message.Usage) > 0 {
+		if err := a.take([]byte(`{"type":"message_delta","delta":{},"usage":` + string(message.Usage) + `}`)); err != nil {
+			return err
+		}
+	}
+	for i, raw := range message.Content {
+		start := fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":%s}`, i, raw)
+		if err := a.take([]byte(start)); err != nil {
+			return err
+		}
+		if err := a.close(int64(i)); err != nil {
+			return err
+		}
+	}
+	if a.stop == "" {
+		return exchange.ErrTruncated
+	}
+	return nil
+}
+
+// tally is the usage so far: what comes later counts for what came before, and
+// what is left out leaves it.
+type tally struct{ input, read, write, output, reasoning int64 }
+
+func (t *tally) add(u sdk.MessageDeltaUsage) {
+	t.input, t.output = max(t.input, u.InputTokens), max(t.output, u.OutputTokens)
+	t.read, t.write = max(t.read, u.CacheReadInputTokens), max(t.write, u.CacheCreationInputTokens)
+	t.reasoning = max(t.reasoning, u.OutputTokensDetails.ThinkingTokens)
+}
+
+// tokens returns the usage in our words; nil if it says nothing. The API counts
+// what came from the cache, and what went into it, beside the input.
+func (t tally) tokens() *core.Usage {
+	input := t.input + t.read + t.write
+	if input <= 0 && t.output <= 0 {
+		return nil
+	}
+	return &core.Usage{
+		InputTokens: int(input), OutputTokens: int(t.output), ReasoningTokens: int(t.reasoning),
+		CacheReadTokens: int(t.read), CacheWriteTokens: int(t.write),
+	}
+}
+
+// finishReason returns the provider's word in ours, where ours means the same.
+func finishReason(word sdk.StopReason, called bool) core.FinishReason {
+	switch word {
+	case sdk.StopReasonEndTurn, sdk.StopReasonStopSequence:
+		if called { // proxies of other models
+			return core.FinishToolCalls
+		}
+		return core.FinishStop
+	case sdk.StopReasonMaxTokens, sdk.StopReasonModelContextWindowExceeded:
+		return core.FinishLength
+	case sdk.StopReasonToolUse:
+		return core.FinishToolCalls
+	case sdk.StopReasonRefusal:
+		return core.FinishContentFilter
+	default:
+		return core.FinishReason(word)
+	}
+}

@@ -1,0 +1,62 @@
+package anthropic
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// rawArguments are the arguments of tool calls as the models wrote them, in the
+// order in which they stand in the request. The SDK would write them anew, and the
+// bytes of a prompt must not change (CONTEXT § 3, invariant 7); it gets marks to
+// write instead.
+type rawArguments []string
+
+// marked matches nothing that a request can hold: the SDK escapes U+0001, and a
+// quote within a text.
+const marked = `"input":"\u0001arguments %d"`
+
+// add keeps the arguments and returns the mark that stands for them.
+func (r *rawArguments) add(arguments string) string {
+	*r = append(*r, object(arguments))
+	return fmt.Sprintf("\x01arguments %d", len(*r)-1)
+}
+
+// into returns the request's body with the arguments for the marks. A mark that a
+// text of the request would imitate is not one: each is looked for once, after the
+// one before it.
+func (r rawArguments) into(body []byte) []byte {
+	if len(r) == 0 {
+		return body
+	}
+	var out bytes.Buffer
+	for i, arguments := range r {
+		before, after, found := bytes.Cut(body, fmt.Appendf(nil, marked, i))
+		if !found {
+			break
+		}
+		out.Write(before)
+		out.WriteString(`"input":`)
+		out.WriteString(arguments)
+		body = after
+	}
+	out.Write(body)
+	return out.Bytes()
+}
+
+// object returns the arguments as a JSON object: as they are, if they are one.
+func object(arguments string) string {
+	text := strings.TrimSpace(arguments)
+	switch {
+	case text == "":
+		return "{}"
+	case strings.HasPrefix(text, "{") && json.Valid([]byte(text)):
+		return arguments
+	}
+	wrapped, err := json.Marshal(map[string]string{"unreadable_arguments": arguments})
+	if err != nil { // a map of strings can always be written
+		return "{}"
+	}
+	return string(wrapped)
+}

@@ -1,0 +1,43 @@
+// Package anthropic speaks to Claude over Anthropic's Messages API. It is the only
+// importer of Anthropic's SDK.
+//
+// The SDK builds the request and decodes the events. Between the two a
+// conversation, which stands in for the SDK's HTTP client, sends the request,
+// turns refusals into *llm.Error, reads the stream and hands each delta to the
+// caller, the same way as the adapter of the OpenAI dialect (package exchange).
+// The SDK neither repeats a call (llm.WithRetry does) nor reads the environment.
+// No goroutine is started; a loop over Stream that ends has ended its request.
+//
+// # What a request becomes
+//
+//   - The system blocks stay blocks. Messages of one role that follow each other
+//     become one; the results of a turn's tool calls come first in it, in the order
+//     of the calls.
+//   - The arguments of a call are sent as the model wrote them, byte for byte. Text
+//     that is no JSON object, which the API refuses, is wrapped into one.
+//   - Without a tool list the API refuses tool turns: they are sent as text then.
+//   - At most four cache breakpoints: the last tool, the system prompt, the block
+//     after it (the summary, if there is one), and the end of a conversation of
+//     more than one message. A prompt that grows at its end is read from the cache
+//     up to where it grew; a summary's request, which nobody sends again, is not
+//     written to it.
+//
+// # Thinking
+//
+// It is off unless Options.Thinking is set. Up to Claude 4.5 that is the budget;
+// it is kept 1,024 tokens below the output limit, and where that leaves less than
+// the 1,024 that the API wants, the call is made without. From Claude 4.6 on the
+// model decides itself how much it thinks, and any number turns it on. A request
+// with a temperature is made without thinking: they exclude each other.
+//
+// Blocks of thinking come as llm.Delta.Part with their signature, and go back
+// unchanged, in their place, with the message's tool calls; those of other
+// messages are not needed and not sent. A signature holds for the model that made
+// it: what another model signed is dropped. Where the tool calls of the turn at
+// hand came without thinking of this model, a model with a budget is asked without
+// thinking, as the API wants it.
+//
+// # Known limits
+//
+// Images and files are named in the text; their content is not sent yet.
+package anthropic

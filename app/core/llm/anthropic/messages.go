@@ -1,0 +1,141 @@
+package anthropic
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+)
+
+// builder puts the messages of a request together.
+type builder struct {
+	model    *Model
+	messages []sdk.MessageParam
+	raw      rawArguments
+}
+
+// addAll appends the messages; those of one role that follow each other become
+// one.
+func (b *builder) addAll(turns []llm.Message) error {
+	for i := 0; i < len(turns); i++ {
+		switch turn := turns[i]; turn.Role {
+		case core.RoleUser:
+			b.add(sdk.MessageParamRoleUser, textBlock(llm.PlainText(turn)))
+		case core.RoleAssistant:
+			b.add(sdk.MessageParamRoleAssistant, b.assistant(turn)...)
+			end := i + 1
+			for end < len(turns) && turns[end].Role == core.RoleTool {
+				end++
+			}
+			b.results(turns[i+1:end], turn.ToolCalls)
+			i = end - 1
+		case core.RoleTool:
+			b.results(turns[i:i+1], nil)
+		case core.RoleSystem: // kept in the log, never sent (W14)
+		default:
+			return fmt.Errorf("message %d has the role %q", i, turn.Role)
+		}
+	}
+	return nil
+}
+
+// add appends the blocks to the last message if that has the role too.
+func (b *builder) add(role sdk.MessageParamRole, blocks ...sdk.ContentBlockParamUnion) {
+	if n := len(b.messages); n > 0 && b.messages[n-1].Role == role {
+		b.messages[n-1].Content = append(b.messages[n-1].Content, blocks...)
+		return
+	}
+	b.messages = append(b.messages, sdk.MessageParam{Role: role, Content: blocks})
+}
+
+// assistant returns an assistant's message: its thoughts, each in its place in the
+// text, and all its tool calls.
+func (b *builder) assistant(turn llm.Message) []sdk.ContentBlockParamUnion {
+	var out []sdk.ContentBlockParamUnion
+	said := func(text string) {
+		if !blank(text) {
+			out = append(out, sdk.NewTextBlock(text))
+		}
+	}
+	text, at := llm.PlainText(turn), 0
+	if text == llm.EmptyText {
+		text = ""
+	}
+	for _, p := range b.model.thoughts(turn) {
+		if p.Offset > at && p.Offset <= len(text) && (p.Offset == len(text) || utf8.RuneStart(text[p.Offset])) {
+			said(text[at:p.Offset])
+			at = p.Offset
+		}
+		out = append(out, thought(p))
+	}
+	said(text[at:])
+	for _, c := range turn.ToolCalls {
+		out = append(out, sdk.NewToolUseBlock(callID(c.ID), b.raw.add(c.Arguments), c.Name))
+	}
+	if len(out) == 0 {
+		out = append(out, sdk.NewTextBlock(llm.EmptyText))
+	}
+	return out
+}
+
+// redacted is the name of a part whose signature is all there is: thoughts that
+// the provider does not show.
+const redacted = "redacted"
+
+func thought(p core.Part) sdk.ContentBlockParamUnion {
+	if p.Name == redacted {
+		return sdk.NewRedactedThinkingBlock(p.Signature)
+	}
+	return sdk.NewThinkingBlock(p.Signature, p.Text)
+}
+
+// results appends the results of the calls, in the order of the calls; what
+// answers none of them comes after.
+func (b *builder) results(turns []llm.Message, calls []core.ToolCall) {
+	place := func(turn llm.Message) int {
+		i := slices.IndexFunc(calls, func(c core.ToolCall) bool { return c.ID == turn.ToolCallID })
+		if i < 0 {
+			return len(calls)
+		}
+		return i
+	}
+	turns = slices.Clone(turns)
+	slices.SortStableFunc(turns, func(x, y llm.Message) int { return place(x) - place(y) })
+	for _, turn := range turns {
+		result := &sdk.ToolResultBlockParam{ToolUseID: callID(turn.ToolCallID)}
+		if text := llm.PlainText(turn); !blank(text) && text != llm.EmptyText {
+			result.Content = []sdk.ToolResultBlockParamContentUnion{{OfText: &sdk.TextBlockParam{Text: text}}}
+		}
+		b.add(sdk.MessageParamRoleUser, sdk.ContentBlockParamUnion{OfToolResult: result})
+	}
+}
+
+// textBlock returns a block with the text; the API refuses blank ones.
+func textBlock(text string) sdk.ContentBlockParamUnion {
+	if blank(text) {
+		text = llm.EmptyText
+	}
+	return sdk.NewTextBlock(text)
+}
+
+func blank(text string) bool { return strings.TrimSpace(text) == "" }
+
+// takenID is what the API takes as the id of a tool call.
+var takenID = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// callID returns the id of a tool call as the API takes it: the same for the call
+// and its result, and unchanged where possible. A session that came from another
+// provider has ids of that one's form.
+func callID(id string) string {
+	if takenID.MatchString(id) {
+		return id
+	}
+	const hashed = 40
+	return llm.HashID(id, hashed)
+}

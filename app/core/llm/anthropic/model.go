@@ -1,0 +1,84 @@
+package anthropic
+
+import (
+	"context"
+	"iter"
+	"net/http"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/exchange"
+)
+
+// Model is one model of Anthropic.
+type Model struct {
+	options Options
+	claude  generation
+	peer    *exchange.Peer
+	client  sdk.Client
+}
+
+// New returns the model that the options describe. Nothing is sent before the
+// first Stream. Options that cannot work are refused with core.ErrInvalid.
+func New(options Options) (*Model, error) {
+	options, err := options.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{options: options, claude: generationOf(options.Model), peer: &exchange.Peer{
+		Provider: Provider, BaseURL: options.BaseURL, Key: options.APIKey, Timeouts: options.Timeouts,
+		Client: exchange.NewClient(options.Transport),
+	}}
+	settings := []option.RequestOption{
+		// Else keys, tokens, headers and files of this machine would be sent anywhere.
+		option.WithoutEnvironmentDefaults(),
+		option.WithBaseURL(options.BaseURL),
+		option.WithMaxRetries(0), // llm.WithRetry does it
+	}
+	if options.APIKey != "" {
+		settings = append(settings, option.WithAPIKey(options.APIKey))
+	}
+	m.client = sdk.NewClient(settings...)
+	return m, nil
+}
+
+// Info describes the model.
+func (m *Model) Info() llm.Info { return m.options.Info }
+
+// Stream sends the request and yields the answer as it arrives. Everything
+// happens on the caller's goroutine; when Stream's loop has ended, the request
+// has too. Errors are *llm.Error: KindCanceled when ctx ended it (also by its
+// deadline), KindTimeout when one of our own limits passed.
+func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		x := &conversation{model: m, yield: yield}
+		if err := m.run(ctx, x, req); err != nil && !x.left {
+			yield(llm.Delta{}, err)
+		}
+	}
+}
+
+// run lets the SDK build the request; the conversation, as its HTTP client, does
+// everything from there on and keeps the outcome.
+func (m *Model) run(ctx context.Context, x *conversation, req llm.Request) error {
+	if ctx.Err() != nil {
+		return llm.CanceledError(ctx, Provider)
+	}
+	params, raw, err := m.params(req)
+	if err != nil {
+		return m.peer.Invalid(err)
+	}
+	x.raw = raw
+	var response *http.Response
+	// Post, not Messages.NewStreaming: that writes warnings to the terminal.
+	err = m.client.Post(ctx, "v1/messages", params, &response, option.WithJSONSet("stream", true), option.WithHTTPClient(x))
+	if !x.sent {
+		return m.peer.Invalid(err)
+	}
+	if x.err != nil { // not err: the SDK flattens those of the context
+		return x.err
+	}
+	return nil
+}
