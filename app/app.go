@@ -60,6 +60,7 @@ type App struct {
 type repos struct {
 	sessions     *repositories.Sessions
 	messages     *repositories.Messages
+	branches     *repositories.Branches
 	summaries    *repositories.Summaries
 	runs         *repositories.Runs
 	events       *repositories.Events
@@ -120,7 +121,7 @@ func (a *App) openStorage(ctx context.Context) error {
 	}
 	g := a.database.Gorm
 	a.repos = repos{
-		sessions: repositories.NewSessions(g), messages: repositories.NewMessages(g), summaries: repositories.NewSummaries(g),
+		sessions: repositories.NewSessions(g), messages: repositories.NewMessages(g), branches: repositories.NewBranches(g), summaries: repositories.NewSummaries(g),
 		runs: repositories.NewRuns(g), events: repositories.NewEvents(g), calibrations: repositories.NewCalibrations(g),
 	}
 	a.bus = events.NewLocal(eventBuffer)
@@ -175,7 +176,7 @@ func loadAgents(cfg config.Config, set *tools.Set, global contextwindow.Global) 
 // buildChat builds the use cases.
 func (a *App) buildChat(keeper *compaction.Keeper, worker string) *chat.Service {
 	return chat.New(chat.Options{
-		Sessions: a.repos.sessions, Runs: a.repos.runs, Events: a.repos.events, Feed: a.feed, Work: a.runs,
+		Sessions: a.repos.sessions, Messages: a.repos.messages, Branches: a.repos.branches, Runs: a.repos.runs, Events: a.repos.events, Feed: a.feed, Work: a.runs,
 		Agents: a.catalog, Models: a.models, Counter: a.counter, Context: keeper,
 		DefaultAgent: a.cfg.DefaultAgent, Worker: worker, Logger: a.log,
 		Limits: chat.Limits{Message: int(a.cfg.Limits.MessageBytes), Queued: a.cfg.Limits.QueuedRuns},

@@ -60,6 +60,26 @@ func (f *faults) metadata(raw json.RawMessage, most int) {
 	}
 }
 
+// multitask returns what the message does while a run is active, and complains
+// about words that mean nothing. A branch cannot begin behind others that wait.
+func (f *faults) multitask(m core.Multitask, branch bool) core.Multitask {
+	switch m {
+	case core.MultitaskReject, core.MultitaskInterrupt:
+		return m
+	case "", core.MultitaskEnqueue:
+		if !branch {
+			return core.MultitaskEnqueue
+		}
+		if m == "" {
+			return core.MultitaskReject
+		}
+		f.add("multitask", "must be reject or interrupt: a branch cannot wait behind other messages")
+	default:
+		f.add("multitask", "must be enqueue, reject or interrupt")
+	}
+	return m
+}
+
 // timezone complains about what is no IANA name; empty means UTC.
 func (f *faults) timezone(name string) {
 	// "Local" is what the server's own time zone is called: no IANA name.

@@ -25,6 +25,10 @@ const acceptTime = 15 * time.Second
 // waits, reject is ErrConflict, interrupt cancels the active run, whose answer so
 // far is kept. Messages that were queued before still come first.
 //
+// A message that edits another one stands beside it on a branch of its own, which
+// becomes the current path; the old one stays. It cannot wait behind others: while
+// there is a run it is ErrConflict, unless it interrupts the only one.
+//
 // The content is stored as it is, but that invalid UTF-8 and U+0000 become
 // U+FFFD, which metadata.replaced_characters counts.
 //
@@ -37,11 +41,16 @@ func (s *Service) Send(ctx context.Context, scope core.Scope, m core.SendMessage
 	if err != nil {
 		return core.Accepted{}, err
 	}
-	session, err := s.sessions.Get(ctx, scope, m.SessionID)
+	return s.begin(ctx, scope, in)
+}
+
+// begin accepts a run for the session's agent.
+func (s *Service) begin(ctx context.Context, scope core.Scope, in core.AcceptRun) (core.Accepted, error) {
+	session, err := s.sessions.Get(ctx, scope, in.SessionID)
 	if err != nil {
 		return core.Accepted{}, err
 	}
-	agent, err := s.sessionAgent(session, m.Model)
+	agent, err := s.sessionAgent(session, in.Model)
 	if err != nil {
 		return core.Accepted{}, err
 	}
@@ -108,11 +117,7 @@ func (s *Service) checkMessage(scope core.Scope, m core.SendMessage) (core.Accep
 	if strings.TrimSpace(content) == "" {
 		f.add("content", "is empty")
 	}
-	switch m.Multitask {
-	case "", core.MultitaskEnqueue, core.MultitaskReject, core.MultitaskInterrupt:
-	default:
-		f.add("multitask", "must be enqueue, reject or interrupt")
-	}
+	multitask := f.multitask(m.Multitask, m.Edits != "")
 	f.name("client_message_id", m.ClientMessageID, s.limits.Name)
 	f.name("user_id", user, s.limits.Name)
 	f.metadata(m.Metadata, s.limits.Metadata)
@@ -127,9 +132,9 @@ func (s *Service) checkMessage(scope core.Scope, m core.SendMessage) (core.Accep
 	}
 	return core.AcceptRun{
 		SessionID: m.SessionID, User: user, Model: m.Model, ClientMessageID: m.ClientMessageID,
-		Multitask: cmp.Or(m.Multitask, core.MultitaskEnqueue), Worker: s.worker, MaxQueued: s.limits.Queued,
+		Multitask: multitask, Worker: s.worker, MaxQueued: s.limits.Queued,
 		Input: core.RunInput{
-			Content: content, Source: cmp.Or(m.Source, core.SourceAPI), Author: author, Metadata: metadata,
+			Content: content, Source: cmp.Or(m.Source, core.SourceAPI), Author: author, Metadata: metadata, Edits: m.Edits,
 			TokenCount: s.counter.Message(core.Message{Role: core.RoleUser, Content: content}),
 		},
 	}, nil

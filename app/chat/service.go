@@ -25,6 +25,19 @@ type runStore interface {
 	Active(ctx context.Context, scope core.Scope, session core.SessionID) (core.Run, error)
 }
 
+// branchStore is what the use cases need of branches in storage.
+type branchStore interface {
+	Select(ctx context.Context, scope core.Scope, session core.SessionID, id core.MessageID) (core.Session, []core.Event, error)
+	Pin(ctx context.Context, scope core.Scope, session core.SessionID, id core.MessageID, pinned bool) (core.Message, []core.Event, error)
+	Delete(ctx context.Context, scope core.Scope, session core.SessionID, id core.MessageID) ([]core.Event, error)
+	Fork(ctx context.Context, scope core.Scope, in core.ForkSession) (core.Session, error)
+}
+
+// messageStore reads the log.
+type messageStore interface {
+	Get(ctx context.Context, scope core.Scope, session core.SessionID, id core.MessageID) (core.Message, error)
+}
+
 // eventStore knows the numbers of events.
 type eventStore interface {
 	Last(ctx context.Context, scope core.Scope, session core.SessionID) (int64, error)
@@ -65,6 +78,8 @@ type contextKeeper interface {
 	Report(ctx context.Context, scope core.Scope, id core.SessionID) (core.ContextReport, error)
 	Prompt(ctx context.Context, scope core.Scope, id core.SessionID) (core.PromptView, error)
 	Summarize(ctx context.Context, scope core.Scope, id core.SessionID, focus string) (core.Summary, error)
+	// CheckPin returns ErrContextFloor if prompts had no room left with the message pinned.
+	CheckPin(ctx context.Context, scope core.Scope, id core.SessionID, m core.Message) error
 }
 
 // Limits bound what callers may send. Sizes are bytes of UTF-8; zero values mean
@@ -94,6 +109,8 @@ func (l Limits) withDefaults() Limits {
 // Options are what a Service is made of. All but Limits are required.
 type Options struct {
 	Sessions     sessionStore
+	Messages     messageStore
+	Branches     branchStore
 	Runs         runStore
 	Events       eventStore
 	Feed         eventFeed
@@ -111,6 +128,8 @@ type Options struct {
 // Service is the use cases. Safe for concurrent use.
 type Service struct {
 	sessions     sessionStore
+	messages     messageStore
+	branches     branchStore
 	runs         runStore
 	events       eventStore
 	feed         eventFeed
@@ -129,7 +148,7 @@ type Service struct {
 // New returns a Service.
 func New(o Options) *Service {
 	return &Service{
-		sessions: o.Sessions, runs: o.Runs, events: o.Events, feed: o.Feed, work: o.Work,
+		sessions: o.Sessions, messages: o.Messages, branches: o.Branches, runs: o.Runs, events: o.Events, feed: o.Feed, work: o.Work,
 		agents: o.Agents, models: o.Models, counter: o.Counter, keeper: o.Context,
 		defaultAgent: o.DefaultAgent, worker: o.Worker, limits: o.Limits.withDefaults(), log: o.Logger,
 	}

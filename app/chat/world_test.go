@@ -65,6 +65,13 @@ func (keeper) Summarize(_ context.Context, _ core.Scope, _ core.SessionID, focus
 	return core.Summary{Focus: focus}, nil
 }
 
+func (keeper) CheckPin(_ context.Context, _ core.Scope, _ core.SessionID, m core.Message) error {
+	if len(m.Content) > 100 {
+		return core.Errorf(core.ErrContextFloor, "no room")
+	}
+	return nil
+}
+
 // execute is what the engine of a test does with a run.
 type execute func(ctx context.Context, j *runs.Journal, run core.Run) error
 

@@ -56,7 +56,8 @@ type TriggerStatus struct {
 	Fires     bool   `json:"fires"`
 }
 
-// Coverage counts where the messages on the path are.
+// Coverage counts where the messages of the log are. Excluded are those on other
+// branches, those that were deleted, and the system's.
 type Coverage struct {
 	Messages   int `json:"messages"`
 	Summarized int `json:"summarized"`
@@ -109,6 +110,7 @@ type PromptTool struct {
 type SendMessage struct {
 	SessionID       SessionID
 	User            string
+	Edits           MessageID // the user's message that this one is a new version of; empty = none
 	Content         string
 	ClientMessageID string
 	Model           string // empty = the session's

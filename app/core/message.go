@@ -49,7 +49,8 @@ const (
 )
 
 // Message is one entry of a session's log. Its content is never changed and its
-// row never deleted by context management (W10); only OnPath and DeletedAt move.
+// row never deleted by context management (W10); only OnPath and Pinned move, until
+// the user deletes it.
 type Message struct {
 	ID              MessageID       `json:"id"`
 	SessionID       SessionID       `json:"session_id"`
@@ -74,7 +75,8 @@ type Message struct {
 	ClientMessageID string          `json:"client_message_id,omitempty"`
 	Metadata        json.RawMessage `json:"metadata,omitempty"` // a JSON object
 	CreatedAt       time.Time       `json:"created_at"`
-	DeletedAt       *time.Time      `json:"deleted_at,omitempty"` // a user's own deletion
+	DeletedAt       *time.Time      `json:"deleted_at,omitempty"` // a user's own deletion: nothing of the content is left
+	Branch          *Branch         `json:"branch,omitempty"`     // in lists, of a message that has siblings
 }
 
 // Part is a piece of a message that is not its plain text.

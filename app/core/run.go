@@ -78,6 +78,12 @@ type RunInput struct {
 	Author     string          `json:"author,omitempty"`
 	Metadata   json.RawMessage `json:"metadata,omitempty"`
 	TokenCount int             `json:"token_count"`
+	// Edits is the user's message that this one is a new version of: it stands beside
+	// that one, on a branch of its own. Empty = it goes on where the path ends.
+	Edits MessageID `json:"edits,omitempty"`
+	// Regenerate says that the run answers a message that the log has already, on a
+	// branch of its own: UserMessageID names it, and there is no content here.
+	Regenerate bool `json:"regenerate,omitempty"`
 }
 
 // UserMessage returns the message that enters the log when the run starts; its
@@ -158,6 +164,7 @@ type AcceptRun struct {
 	AgentVersion    string
 	Model           string
 	Input           RunInput
+	Answers         MessageID // with Input.Regenerate: the question, or any message of its turn
 	ClientMessageID string
 	Multitask       Multitask
 	Worker          string // who executes it if it can start at once

@@ -19,6 +19,7 @@ const (
 	SummaryPrepared SummaryState = "prepared" // changes no prompt yet
 	SummaryActive   SummaryState = "active"
 	SummaryDropped  SummaryState = "dropped"
+	SummaryErased   SummaryState = "erased" // a message that it covered was deleted: its content is gone
 )
 
 // Summary is one version of a session's summary. Versions are append-only.

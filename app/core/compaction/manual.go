@@ -84,7 +84,7 @@ func (k *Keeper) turn(ctx context.Context, scope core.Scope, id core.SessionID) 
 		return Turn{}, fmt.Errorf("find the run in progress: %w", err)
 	}
 	for i, m := range t.History {
-		if m.RunID == run.ID {
+		if m.ID == run.UserMessageID || m.RunID == run.ID { // a question that is answered anew is of an earlier run
 			t.RunID, t.Run, t.History = run.ID, t.History[i:], t.History[:i]
 			break
 		}

@@ -36,8 +36,10 @@ func (k *Keeper) Report(ctx context.Context, scope core.Scope, id core.SessionID
 		if err != nil {
 			return core.ContextReport{}, fmt.Errorf("count messages: %w", err)
 		}
-		r.Coverage.Lost, r.Coverage.Messages = onPath-r.Coverage.Messages, onPath
-		if r.Coverage.Lost == 0 {
+		r.Coverage.Lost = onPath - r.Coverage.Messages
+		whole := v.turn.wholeLog()
+		r.Coverage.Messages, r.Coverage.Excluded = whole, r.Coverage.Excluded+whole-onPath
+		if r.Coverage.Lost == 0 && whole >= onPath {
 			break
 		}
 	}
@@ -105,6 +107,17 @@ func (k *Keeper) Describe(t Turn, d contextwindow.Decision) core.ContextReport {
 		r.Rungs = append(r.Rungs, contextwindow.RungName(n))
 	}
 	return r
+}
+
+// wholeLog returns how many messages the log has, on all branches: seq has no gaps.
+func (t Turn) wholeLog() int {
+	last := t.Session.LastSeq
+	for _, list := range [][]core.Message{t.History, t.Run} {
+		if n := len(list); n > 0 {
+			last = max(last, list[n-1].Seq) // it may be younger than the session row
+		}
+	}
+	return int(last)
 }
 
 // coverage counts where the messages are.

@@ -81,6 +81,18 @@ func (p Policy) summaryLimit(window, available, landing int) int {
 // share returns the part of n, rounded towards less.
 func share(part float64, n int) int { return int(math.Floor(part * float64(n))) }
 
+// PinnedFloor returns what cannot be shrunk of a prompt in which these messages are
+// pinned, and the most that it may be, so that a compaction can land: both in the
+// model's tokens.
+func PinnedFloor(in Input, pinned []Item) (floor, room int) {
+	r := ruler{in.Factor}
+	floor = r.of(in.System+ListOverhead) + r.of(in.Tools) + r.of(pinnedWrap)
+	for _, it := range pinned {
+		floor += r.of(it.Tokens + pinnedLine)
+	}
+	return floor, in.Policy.Budget(in.Model, r.of(in.System+ListOverhead)+r.of(in.Tools)).Landing
+}
+
 // ruler turns cl100k_base tokens into the model's.
 type ruler struct{ factor float64 }
 

@@ -115,7 +115,8 @@ const (
 )
 
 // List returns a page of the log, without what was deleted, in ascending order of
-// seq. The pages go forward from After, or from the beginning; with Before they go
+// seq; those that have siblings say so in Branch. The pages go forward from After,
+// or from the beginning; with Before they go
 // backward: the first page is the newest part before it, the next one lies before
 // that. A cursor goes on in its own direction.
 func (r *Messages) List(ctx context.Context, scope core.Scope, session core.SessionID, q core.MessageQuery) (core.Page[core.Message], error) {
@@ -158,6 +159,9 @@ func (r *Messages) List(ctx context.Context, scope core.Scope, session core.Sess
 	})
 	if direction == messagesBackward {
 		slices.Reverse(p.Items)
+	}
+	if err == nil {
+		err = failure(r.withBranches(db, session, p.Items), "session", session)
 	}
 	return p, err
 }

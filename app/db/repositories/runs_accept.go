@@ -1,6 +1,7 @@
 package repositories
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -21,7 +22,9 @@ import (
 // first time and changes nothing. The errors besides ErrNotFound: ErrConflict for
 // an archived session, for multitask "reject" while there is another run, and for
 // a client_message_id that belongs to a message without a run; ErrRateLimited for
-// a full queue.
+// a full queue. For a run on a branch of its own (Input.Edits, Answers) it is also
+// ErrConflict while there is another run, unless it interrupts the only one, and
+// ErrUnprocessable for a message that cannot be edited or answered.
 func (r *Runs) Accept(ctx context.Context, scope core.Scope, in core.AcceptRun) (core.Accepted, error) {
 	if err := checkAccept(in); err != nil {
 		return core.Accepted{}, err
@@ -41,6 +44,9 @@ func (r *Runs) Accept(ctx context.Context, scope core.Scope, in core.AcceptRun) 
 			return err
 		}
 		if err := f.admit(j.session, in); err != nil {
+			return err
+		}
+		if in, err = j.resolve(in); err != nil {
 			return err
 		}
 		out, err = j.accept(f, in)
@@ -107,6 +113,8 @@ func (f facts) admit(s models.Session, in core.AcceptRun) error {
 		return core.Errorf(core.ErrConflict, "session %s is archived and takes no messages", s.ID)
 	case f.Taken > 0:
 		return core.Errorf(core.ErrConflict, "client_message_id %s belongs to another message of the session", in.ClientMessageID)
+	case branches(in) && busy && (in.Multitask != core.MultitaskInterrupt || f.Queued > 0):
+		return busyError(s.ID)
 	case busy && in.Multitask == core.MultitaskReject:
 		return core.Errorf(core.ErrConflict, "session %s is busy with another message", s.ID)
 	case busy && in.MaxQueued > 0 && f.Queued >= in.MaxQueued:
@@ -130,10 +138,17 @@ func (j *journal) accept(f facts, in core.AcceptRun) (core.Accepted, error) {
 	}
 	j.changes["last_queue_seq"] = j.session.LastQueueSeq
 	j.touch()
-	message := run.UserMessage()
+	message, inLog := run.UserMessage(), (*core.Message)(nil)
+	if run.Input.Regenerate {
+		var err error
+		if inLog, err = j.inLog(run.UserMessageID); err != nil {
+			return core.Accepted{}, err
+		}
+		message = *inLog
+	}
 	if starts {
 		var err error
-		if message, err = j.start(run, f, nil); err != nil {
+		if message, err = j.start(run, f, inLog); err != nil {
 			return core.Accepted{}, err
 		}
 	} else {
@@ -155,19 +170,24 @@ func (j *journal) newRun(in core.AcceptRun) core.Run {
 		ID: core.NewID[core.RunID](), SessionID: in.SessionID, Owner: j.session.Owner, User: in.User,
 		QueueSeq: j.session.LastQueueSeq, Status: core.RunQueued,
 		Agent: in.Agent, AgentVersion: in.AgentVersion, Model: in.Model, Input: in.Input,
-		UserMessageID: core.NewID[core.MessageID](), ClientMessageID: in.ClientMessageID,
+		UserMessageID: cmp.Or(in.Answers, core.NewID[core.MessageID]()), ClientMessageID: in.ClientMessageID,
 		Multitask: in.Multitask, CreatedAt: core.Now(),
 	}
 }
 
-// start tells that the run began and puts its message into the log, unless it is
-// there already.
+// start tells that the run began, makes its branch the current one, and puts its
+// message into the log, unless it is there already.
 func (j *journal) start(run core.Run, f facts, inLog *core.Message) (core.Message, error) {
 	j.emit(core.NewEvent(run.SessionID, run.ID, core.EventRunStarted, core.RunData{Run: run}))
+	parent, err := j.branch(run, core.MessageID(f.ParentID))
+	if err != nil {
+		return core.Message{}, err
+	}
 	if inLog != nil {
+		inLog.OnPath = true
 		return *inLog, nil
 	}
-	stored, err := j.add([]core.Message{run.UserMessage()}, core.MessageID(f.ParentID), run.ID)
+	stored, err := j.add([]core.Message{run.UserMessage()}, parent, run.ID)
 	if err != nil {
 		return core.Message{}, err
 	}

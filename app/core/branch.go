@@ -1,0 +1,40 @@
+package core
+
+// Branch says which of the messages after the same parent a message is.
+type Branch struct {
+	Index    int       `json:"index"` // 1, 2, 3 … in the order in which they were written
+	Count    int       `json:"count"`
+	Previous MessageID `json:"previous,omitempty"`
+	Next     MessageID `json:"next,omitempty"`
+}
+
+// PathChange says how the current path of a session changed: up to AfterID it is
+// as before, from there on it is another branch.
+type PathChange struct {
+	AfterID MessageID `json:"after_id"` // the last message that both have; empty = they have none
+	LeafID  MessageID `json:"leaf_id"`  // the last one of the new path; empty = it is still to be written
+}
+
+// SessionData is the data of session.updated.
+type SessionData struct {
+	Session Session     `json:"session"`
+	Path    *PathChange `json:"path,omitempty"` // nil = the current path is as before
+}
+
+// Regenerate asks for a new answer to a message that the log has already.
+type Regenerate struct {
+	SessionID       SessionID
+	MessageID       MessageID // the answer that is not wanted, or its question
+	User            string
+	ClientMessageID string
+	Model           string // empty = the session's
+	Multitask       Multitask
+	Source          Source
+}
+
+// ForkSession asks for a copy of a session.
+type ForkSession struct {
+	SessionID SessionID
+	MessageID MessageID // the last one that is copied; empty = all on the current path
+	Title     string    // of the copy
+}
