@@ -9,6 +9,7 @@ type Agent struct {
 	FallbackModels []string           `json:"fallback_models,omitempty" yaml:"fallback_models"`
 	SystemPrompt   string             `json:"system_prompt" yaml:"system_prompt"`
 	Tools          []string           `json:"tools" yaml:"tools"`
+	ToolSettings   ToolSettings       `json:"tool_settings,omitempty" yaml:"tool_settings"`
 	MaxIterations  int                `json:"max_iterations" yaml:"max_iterations"` // model calls a run; 0 = DefaultMaxIterations
 	Context        ContextSettings    `json:"context" yaml:"context"`
 	Compaction     CompactionSettings `json:"compaction" yaml:"compaction"`
@@ -49,3 +50,20 @@ type CompactionSettings struct {
 	MaxContextTokens     *int    `json:"max_context_tokens,omitempty" yaml:"max_context_tokens"`
 	SummaryModel         *string `json:"summary_model,omitempty" yaml:"summary_model"`
 }
+
+// ToolSettings is the part "tool_settings" of an agent's file: settings of its tools,
+// by their names.
+type ToolSettings map[string]ToolSetting
+
+// ToolSetting says how an agent uses one tool. A field that is not set keeps what
+// holds for all agents. The first two are for every tool, the others for those
+// that say so (tools.Configurable).
+type ToolSetting struct {
+	Timeout        Duration `json:"timeout,omitempty" yaml:"timeout"`                   // of one call
+	MaxOutputBytes int      `json:"max_output_bytes,omitempty" yaml:"max_output_bytes"` // of a result that prompts show whole
+	AllowHosts     []string `json:"allow_hosts,omitempty" yaml:"allow_hosts"`           // that fetch_url may ask; empty = all
+	MaxBytes       int      `json:"max_bytes,omitempty" yaml:"max_bytes"`               // that fetch_url reads of a page
+}
+
+// MaxToolResult bounds the result of a tool, in bytes. What is larger is an error.
+const MaxToolResult = 8 << 20

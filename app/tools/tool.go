@@ -28,4 +28,13 @@ type Call struct {
 	ID        string
 	Arguments string       // raw JSON as the model wrote it, possibly malformed
 	Session   core.Session // in which the call happens
+	Settings  core.ToolSetting
+}
+
+// Configurable is a Tool that has settings of its own in agents' files, besides
+// timeout and max_output_bytes, which all have.
+type Configurable interface {
+	Tool
+	// Settings returns the names of the fields of core.ToolSetting that it reads.
+	Settings() []string
 }

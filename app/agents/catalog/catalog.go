@@ -27,6 +27,11 @@ const maxFile = 1 << 20
 type Known struct {
 	// Tools are the names of the tools that exist; nil = names are not checked.
 	Tools []string
+	// Settings are the fields of tool_settings that a tool has besides those of all
+	// tools, by the tool's name; nil = they are not checked.
+	Settings map[string][]string
+	// Off are tools that exist and are switched off, each with what switches it on.
+	Off map[string]string
 	// Validate finds settings that contradict each other, such as those of context;
 	// nil = none do. Its error is reported with the line of the field that it
 	// begins with, else that of context.

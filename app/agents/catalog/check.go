@@ -28,7 +28,8 @@ func (d *document) check(agent core.Agent, known Known) {
 	if agent.MaxIterations < 0 || agent.MaxIterations > maxIterations {
 		d.faultAt("max_iterations", "max_iterations is %d; use 1 to %d, or 0 for the default (%d)", agent.MaxIterations, maxIterations, core.DefaultMaxIterations)
 	}
-	d.checkTools(agent.Tools, known.Tools)
+	d.checkTools(agent.Tools, known)
+	d.checkToolSettings(agent, known)
 	d.checkCompaction(agent.Compaction)
 	d.checkContext(agent, known.Validate)
 }
@@ -39,15 +40,17 @@ func (d *document) has(path string) bool {
 	return ok
 }
 
-func (d *document) checkTools(tools, known []string) {
+func (d *document) checkTools(tools []string, known Known) {
 	for i, tool := range tools {
 		at := fmt.Sprintf("tools[%d]", i)
 		switch {
 		case tool == "": // a fault already
 		case slices.Contains(tools[:i], tool):
 			d.faultAt(at, "tool %q is there twice", tool)
-		case known != nil && !slices.Contains(known, tool):
-			d.faultAt(at, "tool %q does not exist; %s", tool, suggestion(tool, known))
+		case known.Off[tool] != "":
+			d.faultAt(at, "tool %q is switched off; %s", tool, known.Off[tool])
+		case known.Tools != nil && !slices.Contains(known.Tools, tool):
+			d.faultAt(at, "tool %q does not exist; %s", tool, suggestion(tool, known.Tools))
 		}
 	}
 }

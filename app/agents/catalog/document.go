@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"encoding"
 	"errors"
 	"fmt"
 	"io"
@@ -123,10 +124,33 @@ func (d *document) value(node *yaml.Node, into reflect.Value, path string) {
 		}
 	case reflect.Struct:
 		d.structure(node, into, path+".")
+	case reflect.Map:
+		d.sections(node, into, path)
 	case reflect.Slice:
 		d.list(node, into, path)
 	default:
 		d.scalar(node, into, path)
+	}
+}
+
+// sections reads a mapping from names to sections.
+func (d *document) sections(node *yaml.Node, into reflect.Value, path string) {
+	if node.Kind != yaml.MappingNode {
+		d.fault(node, "%s is a section: write its fields below it, indented", path)
+		return
+	}
+	into.Set(reflect.MakeMap(into.Type()))
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := node.Content[i], resolve(node.Content[i+1])
+		at := path + "." + key.Value
+		if first, twice := d.places[at]; twice {
+			d.fault(key, "%s is there already, in line %d", at, first.Line)
+			continue
+		}
+		d.places[at] = key
+		entry := reflect.New(into.Type().Elem()).Elem()
+		d.value(value, entry, at)
+		into.SetMapIndex(reflect.ValueOf(key.Value), entry)
 	}
 }
 
@@ -158,6 +182,14 @@ func (d *document) scalar(node *yaml.Node, into reflect.Value, path string) {
 	}
 	var wanted string
 	var ok bool
+	text, isText := into.Addr().Interface().(encoding.TextUnmarshaler)
+	if isText { // its own type says what it takes
+		if node.Tag != "!!str" || text.UnmarshalText([]byte(node.Value)) != nil {
+			into.SetZero()
+			d.fault(node, "%s: %q is not a time with a unit, such as 30s", path, core.Clip(node.Value, 60))
+		}
+		return
+	}
 	switch into.Kind() {
 	case reflect.String:
 		wanted, ok = "text; put it in quotes", node.Tag == "!!str"

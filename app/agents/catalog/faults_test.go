@@ -22,8 +22,8 @@ func TestLoadFaults(t *testing.T) {
 		{"unknown and like nothing", "name: a\ncompaction: {x: 1}\n",
 			"2:14: compaction.x is not a known field; there are enabled, keep_recent_iterations, max_context_tokens, summary_model, threshold_iterations"},
 		{"version cannot be set", "name: a\nversion: x\n",
-			"2:1: version is not a known field; there are compaction, context, description, fallback_models, max_iterations, model, name, system_prompt, tools"},
-		{"merge key", "name: a\n<<: {model: x}\n", "2:1: << is not a known field; there are compaction, context, description, fallback_models, max_iterations, model, name, system_prompt, tools"},
+			"2:1: version is not a known field; there are compaction, context, description, fallback_models, max_iterations, model, name, system_prompt, tool_settings, tools"},
+		{"merge key", "name: a\n<<: {model: x}\n", "2:1: << is not a known field; there are compaction, context, description, fallback_models, max_iterations, model, name, system_prompt, tool_settings, tools"},
 		{"twice", "name: a\nmodel: x\nmodel: y\n", "3:1: model is there already, in line 2"},
 		{"types", "name: 7\nsystem_prompt: [x]\ntools: calculator\nmax_iterations: many\ncontext: budget\ncompaction:\n  enabled: perhaps\n  threshold_iterations: 1.5\n",
 			`1:7: name: "7" is not text; put it in quotes

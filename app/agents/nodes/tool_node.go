@@ -24,6 +24,18 @@ type executionStore interface {
 type ToolLimits struct {
 	Time   time.Duration // of one call
 	Output int           // bytes of a result; a larger one is an error
+	Shown  int           // bytes of a result that prompts show; of a larger one an excerpt; 0 = all
+}
+
+// with returns the limits as an agent's settings of a tool change them.
+func (l ToolLimits) with(s core.ToolSetting) ToolLimits {
+	if s.Timeout > 0 {
+		l.Time = time.Duration(s.Timeout)
+	}
+	if s.MaxOutputBytes > 0 {
+		l.Shown = s.MaxOutputBytes
+	}
+	return l
 }
 
 // ToolRunner is the node tool_node: it runs the open tool calls in parallel and
@@ -147,12 +159,13 @@ func (n *ToolRunner) call(ctx context.Context, s state.AgentState, c core.ToolCa
 	if !ok {
 		return result{fmt.Sprintf("error: there is no tool %q; the tools are %v", c.Name, s.Profile.Agent.Tools), core.MessageFailed}
 	}
-	limited, cancel := context.WithTimeout(ctx, n.Limits.Time)
+	limits := n.Limits.with(s.Profile.Agent.ToolSettings[c.Name])
+	limited, cancel := context.WithTimeout(ctx, limits.Time)
 	defer cancel()
 	done := make(chan result, 1)
 	go func() {
 		text, err := n.protect(limited, s, c, tool)
-		done <- n.judge(ctx, text, err, n.overdue(limited, tool))
+		done <- n.judge(ctx, text, err, overdue(limited, tool, limits.Time))
 	}()
 	select {
 	case r := <-done:
@@ -166,7 +179,7 @@ func (n *ToolRunner) call(ctx context.Context, s state.AgentState, c core.ToolCa
 		return r
 	case <-late.C:
 		n.Logger.ErrorContext(ctx, "tool does not stop", "tool", c.Name, "run_id", s.Run.ID)
-		return n.judge(ctx, "", limited.Err(), n.overdue(limited, tool))
+		return n.judge(ctx, "", limited.Err(), overdue(limited, tool, limits.Time))
 	}
 }
 
@@ -181,18 +194,18 @@ func (n *ToolRunner) protect(ctx context.Context, s state.AgentState, c core.Too
 			err = errToolPanic
 		}
 	}()
-	return tool.Call(ctx, tools.Call{ID: c.ID, Arguments: c.Arguments, Session: s.Session})
+	return tool.Call(ctx, tools.Call{ID: c.ID, Arguments: c.Arguments, Session: s.Session, Settings: s.Profile.Agent.ToolSettings[c.Name]})
 }
 
 // overdue returns what is wrong with a tool whose time is over, or nil.
-func (n *ToolRunner) overdue(limited context.Context, tool tools.Tool) error {
+func overdue(limited context.Context, tool tools.Tool, limit time.Duration) error {
 	switch {
 	case !errors.Is(limited.Err(), context.DeadlineExceeded):
 		return nil
 	case tool.Idempotent():
-		return fmt.Errorf("the tool did not answer within %s", n.Limits.Time)
+		return fmt.Errorf("the tool did not answer within %s", limit)
 	default:
-		return fmt.Errorf("the tool did not answer within %s; whether it took effect is not known", n.Limits.Time)
+		return fmt.Errorf("the tool did not answer within %s; whether it took effect is not known", limit)
 	}
 }
 
@@ -223,7 +236,8 @@ func (n *ToolRunner) store(ctx context.Context, s state.AgentState, calls []core
 			Role: core.RoleTool, Content: results[i].text, Status: results[i].status, ToolCallID: c.ID, ToolName: c.Name,
 			Source: s.Run.Input.Source, RunID: s.Run.ID, CreatedAt: core.Now(),
 		}
-		m.TokenCount = n.Counter.Message(m)
+		m = core.WithExcerpt(m, n.Limits.with(s.Profile.Agent.ToolSettings[c.Name]).Shown)
+		m.TokenCount = n.count(m)
 		w.Messages = append(w.Messages, m)
 		w.Events = append(w.Events, core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventToolFinished, core.ToolFinishedData{
 			ToolCallID: c.ID, Status: m.Status, Preview: core.Clip(m.Content, previewBytes),
@@ -235,4 +249,10 @@ func (n *ToolRunner) store(ctx context.Context, s state.AgentState, calls []core
 	}
 	s.RunMessages = append(s.RunMessages[:len(s.RunMessages):len(s.RunMessages)], written.Messages...)
 	return s, nil
+}
+
+// count counts a result as prompts show it.
+func (n *ToolRunner) count(m core.Message) int {
+	m.Content = m.Shown(true)
+	return n.Counter.Message(m)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"time"
 
 	"bobbin/app/core"
@@ -351,6 +352,7 @@ func margin(e tokens.Estimate) float64 {
 func (k *Keeper) parts(t Turn, pinned []core.Message) contextwindow.Parts {
 	parts := contextwindow.Parts{
 		SystemPrompt: t.Profile.SystemPrompt, ToolUsage: t.Profile.ToolUsage, Messages: t.messages(pinned),
+		ReadsResults: slices.Contains(t.Profile.Agent.Tools, core.ToolReadResult),
 	}
 	if t.Session.ConversationSummary != nil {
 		parts.Summary = *t.Session.ConversationSummary

@@ -1,0 +1,73 @@
+package fetch
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+)
+
+// errNotPublic says that an address is not one of the public internet.
+var errNotPublic = errors.New("the address is not public")
+
+// Public returns an error unless the address is one of the public internet: for
+// this machine, private networks, link-local ones (where clouds have their
+// metadata), carriers' own, multicast, documentation, whatever is reserved, and
+// for IPv6 forms of all these (IPv4-mapped, NAT64, 6to4, Teredo).
+func Public(addr netip.Addr) error {
+	if addr.Zone() != "" {
+		return errNotPublic
+	}
+	addr = addr.Unmap()
+	if v4, ok := nat64(addr); ok {
+		addr = v4
+	}
+	refused := contains(refusedV4(), addr)
+	if addr.Is6() {
+		refused = !globalV6().Contains(addr) || contains(refusedV6(), addr)
+	}
+	if !addr.IsValid() || refused {
+		return errNotPublic
+	}
+	return nil
+}
+
+func contains(prefixes []netip.Prefix, addr netip.Addr) bool {
+	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
+// nat64 returns the IPv4 address that a gateway would connect to for an address of
+// the well-known prefix (RFC 6052). With DNS64 all of the web has such ones.
+func nat64(addr netip.Addr) (netip.Addr, bool) {
+	if !netip.MustParsePrefix("64:ff9b::/96").Contains(addr) {
+		return netip.Addr{}, false
+	}
+	b := addr.As16()
+	return netip.AddrFrom4([4]byte(b[12:])), true
+}
+
+// refusedV4 is the IANA registry of special-purpose IPv4 addresses, but for those
+// that are globally reachable, and the one public address at which a cloud serves
+// its machines.
+func refusedV4() []netip.Prefix {
+	return prefixes("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
+		"192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24",
+		"203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+		"168.63.129.16/32", // Azure's wire server
+	)
+}
+
+// globalV6 is all of IPv6 that is given out.
+func globalV6() netip.Prefix { return netip.MustParsePrefix("2000::/3") }
+
+// refusedV6 is what is special in globalV6.
+func refusedV6() []netip.Prefix {
+	return prefixes("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
+}
+
+func prefixes(texts ...string) []netip.Prefix {
+	list := make([]netip.Prefix, 0, len(texts))
+	for _, t := range texts {
+		list = append(list, netip.MustParsePrefix(t))
+	}
+	return list
+}

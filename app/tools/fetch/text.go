@@ -1,0 +1,100 @@
+package fetch
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/html/charset"
+
+	"bobbin/app/core"
+)
+
+// mediaType returns the type without its parameters, in lower case.
+func mediaType(contentType string) string {
+	kind, _, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		kind, _, _ = strings.Cut(contentType, ";")
+	}
+	return core.CleanText(core.Clip(strings.ToLower(strings.TrimSpace(kind)), 100))
+}
+
+// readable reports whether there is text in what has this type.
+func readable(kind string) bool {
+	switch {
+	case strings.HasPrefix(kind, "text/"), strings.HasSuffix(kind, "+json"), strings.HasSuffix(kind, "+xml"):
+		return true
+	case kind == "application/json", kind == "application/xml", kind == "application/x-ndjson":
+		return true
+	default:
+		return false
+	}
+}
+
+func unreadable(kind string) error {
+	return fmt.Errorf("the page is %q, which is no text; HTML, other text, JSON and XML can be read", kind)
+}
+
+func isHTML(kind string) bool { return kind == "text/html" || kind == "application/xhtml+xml" }
+
+// decoded returns the body as UTF-8: by what the server, a byte order mark or the
+// page itself says; what says nothing and is valid UTF-8 is that.
+func decoded(body []byte, contentType string) string {
+	const sniffed = 1024
+	encoding, name, certain := charset.DetermineEncoding(body[:min(len(body), sniffed)], contentType)
+	if name == "utf-8" || !certain && validPrefix(body) {
+		return core.CleanText(string(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))))
+	}
+	text, err := encoding.NewDecoder().Bytes(body)
+	if err != nil {
+		text = body
+	}
+	return core.CleanText(string(text))
+}
+
+// validPrefix reports whether the text is valid UTF-8, but for a character that
+// was cut through at the end.
+func validPrefix(body []byte) bool {
+	for i := 0; i < utf8.UTFMax && i < len(body); i++ {
+		if utf8.Valid(body[:len(body)-i]) {
+			return true
+		}
+	}
+	return len(body) == 0
+}
+
+// maxTitle bounds a title, in bytes.
+const maxTitle = 300
+
+// fill puts the text in, in at most that many bytes.
+func (p Page) fill(text string, base *url.URL, most int) Page {
+	switch {
+	case isHTML(p.MediaType):
+		d := readHTML(text, base, most)
+		p.Title, p.Text = d.title, d.text()
+		p.Cut = p.Cut || d.full
+	case p.MediaType == "application/json" || strings.HasSuffix(p.MediaType, "+json"):
+		p.Text = indented(text, most)
+	default:
+		p.Text = strings.TrimSpace(text)
+	}
+	if len(p.Text) > most {
+		p.Text, p.Cut = core.Clip(p.Text, most), true
+	}
+	p.Title = core.Clip(strings.Join(strings.Fields(p.Title), " "), maxTitle)
+	return p
+}
+
+// indented returns JSON in lines, if that does not make it too long.
+func indented(text string, most int) string {
+	text = strings.TrimSpace(text)
+	var out bytes.Buffer
+	if len(text) > most/4 || json.Indent(&out, []byte(text), "", " ") != nil || out.Len() > most {
+		return text
+	}
+	return out.String()
+}
