@@ -24,6 +24,7 @@ import (
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/config"
 	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/embed"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
 	"bobbin/app/db"
@@ -53,6 +54,7 @@ type App struct {
 	catalog  *catalog.Catalog
 	runs     *runs.Service
 	server   *api.Server
+	embedder embed.Embedder // of memories
 	token    string
 }
 
@@ -65,6 +67,7 @@ type repos struct {
 	runs         *repositories.Runs
 	events       *repositories.Events
 	calibrations *repositories.Calibrations
+	memories     *repositories.Memories
 }
 
 // New builds a Bobbin: it takes the data folder, opens the database and brings its
@@ -91,6 +94,9 @@ func (a *App) build(ctx context.Context, build Build) error {
 		return fmt.Errorf("token counter: %w", err)
 	}
 	if err := a.openModels(ctx); err != nil {
+		return err
+	}
+	if a.embedder, err = a.openEmbedder(); err != nil {
 		return err
 	}
 	engine, keeper, journal, err := a.buildAgents()
@@ -123,6 +129,7 @@ func (a *App) openStorage(ctx context.Context) error {
 	a.repos = repos{
 		sessions: repositories.NewSessions(g), messages: repositories.NewMessages(g), branches: repositories.NewBranches(g), summaries: repositories.NewSummaries(g),
 		runs: repositories.NewRuns(g), events: repositories.NewEvents(g), calibrations: repositories.NewCalibrations(g),
+		memories: repositories.NewMemories(g),
 	}
 	a.bus = events.NewLocal(eventBuffer)
 	a.feed = events.New(a.bus, a.repos.events, a.log)
@@ -194,6 +201,7 @@ func (a *App) buildServer(engine *agents.Engine, service *chat.Service, build Bu
 		Services: handlers.Services{
 			Chat: service, Sessions: a.repos.sessions, Messages: a.repos.messages, Runs: a.repos.runs,
 			Summaries: a.repos.summaries, Agents: agents.NewDirectory(a.catalog, engine),
+			Memories: a.buildMemories(),
 		},
 		Auth: auth.New(auth.Options{Keys: keys, Required: a.cfg.Auth.Required, LocalToken: a.token}),
 		Checks: []handlers.Check{

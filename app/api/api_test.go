@@ -58,6 +58,7 @@ func options(b *apitest.Backend) (api.Options, *log) {
 		Services: handlers.Services{
 			Chat: apitest.Chat{Backend: b}, Sessions: apitest.Sessions{Backend: b}, Messages: apitest.Messages{Backend: b},
 			Runs: apitest.Runs{Backend: b}, Summaries: apitest.Summaries{Backend: b}, Agents: apitest.Agents{Backend: b},
+			Memories: apitest.Memories{Backend: b},
 		},
 		Auth:   auth.New(auth.Options{}),
 		Build:  handlers.Build{Version: "1.2.3", Commit: "abc", Date: "2026-01-02", Go: "go1.26"},
@@ -126,5 +127,6 @@ func wantProblem(t *testing.T, w *httptest.ResponseRecorder, status int, code st
 const (
 	sessionPath = "/api/v1/sessions/" + string(apitest.SessionID)
 	runPath     = "/api/v1/runs/" + string(apitest.RunID)
+	memoryPath  = "/api/v1/memories/" + string(apitest.MemoryID)
 	missing     = apitest.MissingID
 )

@@ -18,6 +18,7 @@ import (
 func TestEndpoints(t *testing.T) {
 	t.Parallel()
 	local := core.Scope{Owner: core.LocalOwner}
+	user := core.Scope{Owner: core.LocalOwner, User: "u"}
 	title := "New"
 	tests := []struct {
 		name, method, path, body string
@@ -75,6 +76,20 @@ func TestEndpoints(t *testing.T) {
 		{"graph", "GET", "/api/v1/agents/assistant/graph", "", nil, 200, `"conditional":true`, nil},
 		{"graph as json", "GET", "/api/v1/agents/assistant/graph?format=json", "", nil, 200, `"nodes":[`, nil},
 		{"graph as mermaid", "GET", "/api/v1/agents/assistant/graph?format=mermaid", "", nil, 200, "graph TD", nil},
+		{"create memory", "POST", "/api/v1/memories", `{"user_id":"u","content":"c","metadata":{"k":1}}`, nil, 201, `"content":"c"`,
+			[]apitest.Call{{Method: "Memories.Create", Scope: user, Args: []any{core.Memory{Content: "c", Metadata: json.RawMessage(`{"k":1}`)}}}}},
+		{"memories", "GET", "/api/v1/memories?user_id=u&limit=7&cursor=abc", "", nil, 200, `"items":[{"id":"`,
+			[]apitest.Call{{Method: "Memories.List", Scope: user, Args: []any{core.PageQuery{Limit: 7, Cursor: "abc"}}}}},
+		{"memory", "GET", memoryPath + "?user_id=u", "", nil, 200, `"stale":false`,
+			[]apitest.Call{{Method: "Memories.Get", Scope: user, Args: []any{apitest.MemoryID}}}},
+		{"update memory", "PUT", memoryPath, `{"content":"d"}`, nil, 200, `"notice":"`,
+			[]apitest.Call{{Method: "Memories.Update", Scope: local, Args: []any{core.Memory{ID: apitest.MemoryID, Content: "d"}}}}},
+		{"delete memory", "DELETE", memoryPath + "?user_id=u", "", nil, 204, "",
+			[]apitest.Call{{Method: "Memories.Delete", Scope: user, Args: []any{apitest.MemoryID}}}},
+		{"search memories", "POST", "/api/v1/memories/search", `{"query":"q","user_id":"u","limit":3,"min_score":0.5}`, nil, 200, `"matches":"words"`,
+			[]apitest.Call{{Method: "Memories.Search", Scope: user, Args: []any{core.MemorySearch{Query: "q", Limit: 3, MinScore: new(float32(0.5))}}}}},
+		{"reindex", "POST", "/api/v1/memories/reindex", `{"all_owners":true,"cursor":"abc","limit":9}`, nil, 200, `"embedded":63`,
+			[]apitest.Call{{Method: "Memories.Reindex", Scope: local, Args: []any{core.Reindex{AllOwners: true, Cursor: "abc", Limit: 9}}}}},
 		{"live", "GET", "/healthz", "", nil, 200, `{"status":"ok"}`, nil},
 		{"live by head", "HEAD", "/healthz", "", nil, 200, "", nil},
 		{"ready", "GET", "/readyz", "", nil, 200, `{"status":"ready","checks":{}}`, nil},

@@ -68,6 +68,7 @@ func TestBodiesEverywhere(t *testing.T) {
 	t.Parallel()
 	for _, route := range []string{
 		"POST /api/v1/sessions", "PATCH " + sessionPath, "POST " + sessionPath + "/messages", "POST " + sessionPath + "/summarize", "POST " + runPath + "/cancel",
+		"POST /api/v1/memories", "PUT " + memoryPath, "POST /api/v1/memories/search", "POST /api/v1/memories/reindex",
 	} {
 		t.Run(route, func(t *testing.T) {
 			t.Parallel()

@@ -17,6 +17,7 @@ func (s *Server) routes(r *gin.Engine, opts Options) {
 	context := handlers.NewContext(opts.Services, streams)
 	summaries := handlers.NewSummaries(opts.Services)
 	agents := handlers.NewAgents(opts.Services)
+	memories := handlers.NewMemories(opts.Services)
 	health := handlers.NewHealth(opts.Checks, opts.Build, s.drain)
 
 	probe := []string{http.MethodGet, http.MethodHead}
@@ -47,6 +48,14 @@ func (s *Server) routes(r *gin.Engine, opts Options) {
 	v1.GET("/runs/:id", s.handle(runs.Get))
 	v1.GET("/runs/:id/events", s.handle(runs.Events))
 	v1.POST("/runs/:id/cancel", s.handle(runs.Cancel))
+
+	v1.POST("/memories", s.handle(memories.Create))
+	v1.GET("/memories", s.handle(memories.List))
+	v1.POST("/memories/search", s.handle(memories.Search))
+	v1.POST("/memories/reindex", s.handle(memories.Reindex))
+	v1.GET("/memories/:id", s.handle(memories.Get))
+	v1.PUT("/memories/:id", s.handle(memories.Update))
+	v1.DELETE("/memories/:id", s.handle(memories.Delete))
 
 	v1.GET("/agents", s.handle(agents.List))
 	v1.GET("/agents/:name", s.handle(agents.Get))

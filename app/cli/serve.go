@@ -62,5 +62,6 @@ func (p *program) welcome(cfg config.Config, a *app.App, addr string, took time.
 	fmt.Fprintf(p.Out, "  model     %s (%s)\n", a.Choice().Model, a.Choice().Reason)
 	fmt.Fprintf(p.Out, "  database  %s\n", cfg.Database.URL)
 	fmt.Fprintf(p.Out, "  agents    %s\n", a.AgentNames())
+	fmt.Fprintf(p.Out, "  memories  %s\n", a.Embedding())
 	fmt.Fprintf(p.Out, "  try       %s chat     (in another terminal)\n\n", programName())
 }

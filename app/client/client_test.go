@@ -24,6 +24,7 @@ func dial(t *testing.T, b *apitest.Backend, key string) *client.Client {
 		Services: handlers.Services{
 			Chat: apitest.Chat{Backend: b}, Sessions: apitest.Sessions{Backend: b}, Messages: apitest.Messages{Backend: b},
 			Runs: apitest.Runs{Backend: b}, Summaries: apitest.Summaries{Backend: b}, Agents: apitest.Agents{Backend: b},
+			Memories: apitest.Memories{Backend: b},
 		},
 		Auth:   auth.New(auth.Options{Keys: []auth.Key{auth.NewKey("ann", "s3cret")}, Required: true}),
 		Build:  handlers.Build{Version: "1.2.3"},

@@ -14,7 +14,105 @@ type Memory struct {
 	Content        string          `json:"content"`
 	Metadata       json.RawMessage `json:"metadata,omitempty"`
 	Embedding      []float32       `json:"-"`
-	EmbeddingModel string          `json:"embedding_model,omitempty"`
-	CreatedAt      time.Time       `json:"created_at"`
-	UpdatedAt      time.Time       `json:"updated_at"`
+	EmbeddingModel string          `json:"embedding_model"` // that made Embedding; empty = it has none
+	Dimension      int             `json:"dimension"`       // of Embedding; 0 = it has none
+	// Stale: search does not find it, as it was not embedded by the model in use.
+	Stale     bool      `json:"stale"`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+
+	Revision int64 `json:"-"` // number of its last write among the owner's memories
+}
+
+// SavedMemory is a memory that was just written.
+type SavedMemory struct {
+	Memory
+	// Notice says why search does not find it yet; empty = it does.
+	Notice string `json:"notice,omitempty"`
+}
+
+// VectorSpace names the vectors that can be compared with each other. Without a
+// model there are none.
+type VectorSpace struct {
+	Model     string
+	Dimension int // 0 = any: the model has not said yet
+}
+
+// MemorySearch asks for the memories that are nearest to a text.
+type MemorySearch struct {
+	Query    string
+	Limit    int      // 1 to MaxMemoryMatches; 0 = DefaultMemoryMatches
+	MinScore *float32 // -1 to 1; nil = no bound
+}
+
+// How many memories a search may answer.
+const (
+	DefaultMemoryMatches = 10
+	MaxMemoryMatches     = 100
+)
+
+// MemoryMatch is a memory that a search found.
+type MemoryMatch struct {
+	Memory Memory  `json:"memory"`
+	Score  float32 `json:"score"` // cosine, -1 to 1
+}
+
+// MemoryMatches is what a search found, the best first, of equals the newest.
+type MemoryMatches struct {
+	Items          []MemoryMatch `json:"items"` // never nil
+	EmbeddingModel string        `json:"embedding_model"`
+	Matches        string        `json:"matches"` // MatchesWords or MatchesMeaning
+	Searched       int           `json:"searched"`
+	Stale          int           `json:"stale"` // the caller's memories that were not searched: reindex them
+}
+
+// What an embedding model brings near to each other.
+const (
+	MatchesWords   = "words"   // texts of the same words
+	MatchesMeaning = "meaning" // texts of the same meaning
+)
+
+// MemoryVector is what a search compares of a memory.
+type MemoryVector struct {
+	ID     MemoryID
+	UserID string
+	Vector []float32 // nil = it has none in the space that was asked for
+}
+
+// VectorQuery asks for the next vectors of a scope, in the order of user and id.
+type VectorQuery struct {
+	Space VectorSpace
+	After MemoryVector // the last one of the batch before; the zero value = from the beginning
+	Limit int
+}
+
+// MemoryChanges is what happened to an owner's memories since a revision.
+type MemoryChanges struct {
+	Revision int64 // of the newest write that is certainly in here
+	// Reload: too much has happened to be told one by one.
+	Reload  bool
+	Changed []MemoryVector
+	Gone    []MemoryID
+}
+
+// Reindex asks to embed stale memories anew, one batch of them.
+type Reindex struct {
+	AllOwners bool   // of every owner, for the operator; else those of the scope
+	Cursor    string // NextCursor of the batch before; empty = the first batch
+	Limit     int    // 1 to MaxReindexBatch; 0 = DefaultReindexBatch
+}
+
+// How many memories one call of reindex takes.
+const (
+	DefaultReindexBatch = 64
+	MaxReindexBatch     = 256
+)
+
+// Reindexed is what became of one batch.
+type Reindexed struct {
+	Embedded       int     `json:"embedded"`
+	Failed         int     `json:"failed"`    // the model does not take them; they stay stale
+	Remaining      int     `json:"remaining"` // stale ones, those that failed included
+	NextCursor     *string `json:"next_cursor"`
+	EmbeddingModel string  `json:"embedding_model"`
 }

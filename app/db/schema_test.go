@@ -188,7 +188,7 @@ func TestRowsFitTheSchema(t *testing.T) {
 	t.Parallel()
 	rows := []any{
 		models.Session{}, models.Message{}, models.Run{}, models.Event{}, models.Summary{}, models.ToolExecution{},
-		models.ModelCall{}, models.Memory{}, models.Blob{}, models.IdempotencyKey{}, models.Calibration{},
+		models.ModelCall{}, models.Memory{}, models.Blob{}, models.IdempotencyKey{}, models.Calibration{}, models.MemoryRevision{}, models.MemoryDeletion{},
 	}
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		tables := readSchema(t, d)

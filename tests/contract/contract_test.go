@@ -55,6 +55,7 @@ func server(b *apitest.Backend) http.Handler {
 		Services: handlers.Services{
 			Chat: apitest.Chat{Backend: b}, Sessions: apitest.Sessions{Backend: b}, Messages: apitest.Messages{Backend: b},
 			Runs: apitest.Runs{Backend: b}, Summaries: apitest.Summaries{Backend: b}, Agents: apitest.Agents{Backend: b},
+			Memories: apitest.Memories{Backend: b},
 		},
 		Auth:   auth.New(auth.Options{}),
 		Checks: []handlers.Check{{Name: "database", Run: b.Hooks["database"]}},
@@ -116,6 +117,7 @@ func pretty(t *testing.T, w *httptest.ResponseRecorder) string {
 
 const (
 	session = "/api/v1/sessions/" + string(apitest.SessionID)
+	memory  = "/api/v1/memories/" + string(apitest.MemoryID)
 	run     = "/api/v1/runs/" + string(apitest.RunID)
 )
 
@@ -148,6 +150,13 @@ func TestAnswers(t *testing.T) {
 		{"agent_get", "GET", "/api/v1/agents/assistant", "", nil},
 		{"agent_graph", "GET", "/api/v1/agents/assistant/graph", "", nil},
 		{"agent_graph_mermaid", "GET", "/api/v1/agents/assistant/graph?format=mermaid", "", nil},
+		{"memory_create", "POST", "/api/v1/memories", `{"user_id":"u-1","content":"The inspection is on Friday.","metadata":{"source":"mail"}}`, nil},
+		{"memory_list", "GET", "/api/v1/memories?user_id=u-1", "", nil},
+		{"memory_get", "GET", memory, "", nil},
+		{"memory_update", "PUT", memory, `{"content":"The inspection is on Monday."}`, nil},
+		{"memory_delete", "DELETE", memory + "?user_id=u-1", "", nil},
+		{"memory_search", "POST", "/api/v1/memories/search", `{"query":"When is the inspection?","user_id":"u-1","limit":3,"min_score":0.1}`, nil},
+		{"memory_reindex", "POST", "/api/v1/memories/reindex", `{"limit":64}`, nil},
 		{"healthz", "GET", "/healthz", "", nil},
 		{"readyz", "GET", "/readyz", "", nil},
 		{"version", "GET", "/version", "", nil},

@@ -18,6 +18,7 @@ const (
 	QueuedID  = core.MessageID("01920000-0000-7000-8000-000000000013")
 	RunID     = core.RunID("01920000-0000-7000-8000-000000000021")
 	NextRunID = core.RunID("01920000-0000-7000-8000-000000000022")
+	MemoryID  = core.MemoryID("01920000-0000-7000-8000-000000000041")
 	SummaryID = core.SummaryID("01920000-0000-7000-8000-000000000031")
 	MissingID = "01920000-0000-7000-8000-00000000dead"
 )
@@ -46,6 +47,7 @@ type Backend struct {
 	Report    core.ContextReport
 	Prompt    core.PromptView
 	Agent     core.Agent
+	Memory    core.Memory
 	Graph     core.GraphView
 	Events    []core.Event // of Run
 	Accepted  core.Run     // what Send answers
@@ -86,7 +88,7 @@ func New() *Backend {
 			FromID: UserID, ThroughID: UserID, FromSeq: 1, ThroughSeq: 1, MessagesCovered: 1, MessagesAdded: 1,
 			TokensBefore: 5, TokensAfter: 4, TokenCount: 4, Model: "demo", Strategy: "llm", Trigger: "manual", Duration: 1500000, CreatedAt: now,
 		},
-		Report: report(), Prompt: prompt(), Agent: agent(), Graph: graph(),
+		Report: report(), Prompt: prompt(), Agent: agent(), Graph: graph(), Memory: memory(),
 		Events: events(run), Hooks: map[string]Hook{},
 	}
 }

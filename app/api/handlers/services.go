@@ -18,6 +18,7 @@ type Services struct {
 	Runs      runStore
 	Summaries summaryStore
 	Agents    agentCatalog
+	Memories  memoryService
 }
 
 // Limits bound the requests that are held open.
@@ -79,6 +80,17 @@ type runStore interface {
 type summaryStore interface {
 	Get(ctx context.Context, scope core.Scope, session core.SessionID, version int) (core.Summary, error)
 	List(ctx context.Context, scope core.Scope, session core.SessionID, q core.PageQuery) (core.Page[core.Summary], error)
+}
+
+// memoryService is the use cases of memories.
+type memoryService interface {
+	Create(ctx context.Context, scope core.Scope, m core.Memory) (core.SavedMemory, error)
+	Get(ctx context.Context, scope core.Scope, id core.MemoryID) (core.Memory, error)
+	List(ctx context.Context, scope core.Scope, q core.PageQuery) (core.Page[core.Memory], error)
+	Update(ctx context.Context, scope core.Scope, m core.Memory) (core.SavedMemory, error)
+	Delete(ctx context.Context, scope core.Scope, id core.MemoryID) error
+	Search(ctx context.Context, scope core.Scope, q core.MemorySearch) (core.MemoryMatches, error)
+	Reindex(ctx context.Context, scope core.Scope, r core.Reindex) (core.Reindexed, error)
 }
 
 // agentCatalog is the configured agents. The methods with a name return

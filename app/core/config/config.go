@@ -19,6 +19,7 @@ type Config struct {
 	DefaultLLM            string  // empty = chosen at start, from the keys that are there
 	ContextUsageThreshold float64 // share of the window (W8)
 	ContextSummaryModel   string  // empty = DefaultLLM (W8)
+	EmbeddingModel        string  // of memories; empty = without a model, by words
 	Models                []Model
 	Auth                  Auth
 	Log                   Log
@@ -60,6 +61,7 @@ type Limits struct {
 	MessageBytes        Bytes // of one message
 	BodyBytes           Bytes // of one HTTP request's body
 	ToolOutputBytes     Bytes // of one tool's result
+	MemoryIndexBytes    Bytes // of the vectors of memories that are kept in memory
 	QueuedRuns          int   // of one session
 	ConcurrentRuns      int   // of this process; more wait
 	OpenStreams         int   // requests that are held open, of all callers
@@ -78,7 +80,7 @@ func Default() Config {
 		ContextUsageThreshold: 0.8,
 		Log:                   Log{Level: "info", Format: "auto"},
 		Limits: Limits{
-			MessageBytes: 1 << 20, BodyBytes: 8 << 20, ToolOutputBytes: 1 << 20,
+			MessageBytes: 1 << 20, BodyBytes: 8 << 20, ToolOutputBytes: 1 << 20, MemoryIndexBytes: 256 << 20,
 			QueuedRuns: 100, ConcurrentRuns: 256, OpenStreams: 1024, OpenStreamsPerOwner: 512,
 			WaitTime: 5 * time.Minute, RunTime: 10 * time.Minute, ToolTime: time.Minute,
 			SummaryTime: 10 * time.Second, ShutdownGrace: 30 * time.Second,

@@ -125,6 +125,7 @@ default_agent: quick
 default_llm: fast
 context_usage_threshold: 0.7
 context_summary_model: gpt-4o-mini
+embedding_model: ollama:nomic-embed-text
 models:
   - name: fast
     provider: openai
@@ -146,6 +147,7 @@ limits:
   message_bytes: 512 KiB
   body_bytes: 1048576
   tool_output_bytes: 2MB
+  memory_index_bytes: 64MiB
   queued_runs: 5
   concurrent_runs: 6
   open_streams: 7
@@ -163,6 +165,7 @@ limits:
 		Addr: "0.0.0.0:9000", Database: config.Database{URL: config.NewSecretURL("postgres://bob:pa%40ss@db:5432/bobbin?sslmode=require")},
 		DataDir: "/var/lib/bobbin", AgentsDir: "my-agents", DefaultAgent: "quick", DefaultLLM: "fast",
 		ContextUsageThreshold: 0.7, ContextSummaryModel: "gpt-4o-mini",
+		EmbeddingModel: "ollama:nomic-embed-text",
 		Models: []config.Model{
 			{Name: "fast", Provider: "openai", Model: "gpt-4o-mini", BaseURL: "http://localhost:8000/v1", APIKeyEnv: "FAST_KEY",
 				ContextWindow: 32768, MaxOutputTokens: 4096, Encoding: "o200k_base", InputPrice: 0.15, OutputPrice: 1},
@@ -174,7 +177,7 @@ limits:
 		},
 		Log: config.Log{Level: "debug", Format: "json"},
 		Limits: config.Limits{
-			MessageBytes: 512 << 10, BodyBytes: 1 << 20, ToolOutputBytes: 2_000_000,
+			MessageBytes: 512 << 10, BodyBytes: 1 << 20, ToolOutputBytes: 2_000_000, MemoryIndexBytes: 64 << 20,
 			QueuedRuns: 5, ConcurrentRuns: 6, OpenStreams: 7, OpenStreamsPerOwner: 3,
 			WaitTime: 90 * time.Second, RunTime: time.Hour, ToolTime: 5 * time.Second, SummaryTime: 500 * time.Millisecond,
 		},
@@ -191,7 +194,7 @@ limits:
 			t.Errorf("origin of %s: got value %q, want %q", key, got, want)
 		}
 	}
-	if got, want := origins.Of("limits.run_time").From, "./bobbin.yaml:37"; got != want {
+	if got, want := origins.Of("limits.run_time").From, "./bobbin.yaml:39"; got != want {
 		t.Errorf("origin of limits.run_time: got %q, want %q", got, want)
 	}
 	if got := want.Models[0].PriorFactor(); got != 1 {
@@ -205,9 +208,9 @@ func TestLoadTexts(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{
 		"addr": "localhost:0", "database.url": "sqlite:///tmp/x.db", "data_dir": "d", "agents_dir": "a", "default_agent": "x", "default_llm": "m",
-		"context_usage_threshold": "0.5", "context_summary_model": "s", "models": `[{"name": "one", "provider": "demo"}]`,
+		"context_usage_threshold": "0.5", "context_summary_model": "s", "embedding_model": "openai:e", "models": `[{"name": "one", "provider": "demo"}]`,
 		"auth.keys": "alice:a, bob:b ,", "auth.required": "true", "log.level": "warn", "log.format": "text",
-		"limits.message_bytes": "2KiB", "limits.body_bytes": "3KiB", "limits.tool_output_bytes": "4KiB", "limits.queued_runs": "1_000",
+		"limits.message_bytes": "2KiB", "limits.body_bytes": "3KiB", "limits.tool_output_bytes": "4KiB", "limits.memory_index_bytes": "5KiB", "limits.queued_runs": "1_000",
 		"limits.concurrent_runs": "2", "limits.open_streams": "3", "limits.open_streams_per_owner": "4",
 		"limits.wait_time": "1s", "limits.run_time": "2s", "limits.tool_time": "3s", "limits.summary_time": "4s", "limits.shutdown_grace": "5s",
 	}

@@ -143,6 +143,7 @@ func (l Limits) validate(found *faults) {
 		value Bytes
 	}{
 		{"message_bytes", l.MessageBytes}, {"body_bytes", l.BodyBytes}, {"tool_output_bytes", l.ToolOutputBytes},
+		{"memory_index_bytes", l.MemoryIndexBytes},
 	} {
 		found.check(size.value >= 1024 && size.value <= 1<<30, "limits."+size.key, "%s is out of range; use 1KiB to 1GiB", size.value)
 	}

@@ -18,6 +18,8 @@ type Memory struct {
 	Metadata       JSON
 	Embedding      []byte // float32, little endian; NULL = none
 	EmbeddingModel string
+	Dimension      int
+	Revision       int64
 	CreatedAt      time.Time `gorm:"autoCreateTime:false"`
 	UpdatedAt      time.Time `gorm:"autoUpdateTime:false"`
 }
@@ -27,27 +29,69 @@ func (Memory) TableName() string { return "memories" }
 
 // MemoryFrom returns the row of a memory.
 func MemoryFrom(m core.Memory) Memory {
-	row := Memory{
+	return Memory{
 		ID: string(m.ID), Owner: m.Owner, UserID: m.UserID, Content: m.Content, Metadata: jsonFrom(m.Metadata),
-		EmbeddingModel: m.EmbeddingModel, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
+		Embedding: Vector(m.Embedding), EmbeddingModel: m.EmbeddingModel, Dimension: len(m.Embedding),
+		Revision: m.Revision, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
 	}
-	for _, f := range m.Embedding {
-		row.Embedding = binary.LittleEndian.AppendUint32(row.Embedding, math.Float32bits(f))
-	}
-	return row
 }
 
 // Core returns the memory of the row.
 func (r Memory) Core() (core.Memory, error) {
 	m := core.Memory{
 		ID: core.MemoryID(r.ID), Owner: r.Owner, UserID: r.UserID, Content: r.Content, Metadata: r.Metadata.raw(),
-		EmbeddingModel: r.EmbeddingModel, CreatedAt: utc(r.CreatedAt), UpdatedAt: utc(r.UpdatedAt),
+		EmbeddingModel: r.EmbeddingModel, Dimension: r.Dimension, Revision: r.Revision,
+		CreatedAt: utc(r.CreatedAt), UpdatedAt: utc(r.UpdatedAt),
 	}
-	if len(r.Embedding)%4 != 0 {
-		return core.Memory{}, fmt.Errorf("embedding of memory %s: %d bytes are not whole numbers", r.ID, len(r.Embedding))
-	}
-	for b := r.Embedding; len(b) > 0; b = b[4:] {
-		m.Embedding = append(m.Embedding, math.Float32frombits(binary.LittleEndian.Uint32(b)))
+	var err error
+	if m.Embedding, err = ParseVector(r.Embedding); err != nil {
+		return core.Memory{}, fmt.Errorf("embedding of memory %s: %w", r.ID, err)
 	}
 	return m, nil
 }
+
+// Vector returns a vector as it is stored; nil for none.
+func Vector(v []float32) []byte {
+	if len(v) == 0 {
+		return nil
+	}
+	out := make([]byte, 0, 4*len(v))
+	for _, f := range v {
+		out = binary.LittleEndian.AppendUint32(out, math.Float32bits(f))
+	}
+	return out
+}
+
+// ParseVector reads a stored vector; nil for none.
+func ParseVector(b []byte) ([]float32, error) {
+	if len(b) == 0 {
+		return nil, nil
+	}
+	if len(b)%4 != 0 {
+		return nil, fmt.Errorf("%d bytes are not whole numbers", len(b))
+	}
+	v := make([]float32, len(b)/4)
+	for i := range v {
+		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return v, nil
+}
+
+// MemoryRevision is a row of memory_revisions.
+type MemoryRevision struct {
+	Owner    string `gorm:"primaryKey"`
+	Revision int64
+}
+
+// TableName is the table's name.
+func (MemoryRevision) TableName() string { return "memory_revisions" }
+
+// MemoryDeletion is a row of memory_deletions.
+type MemoryDeletion struct {
+	Owner    string `gorm:"primaryKey"`
+	MemoryID string `gorm:"primaryKey"`
+	Revision int64
+}
+
+// TableName is the table's name.
+func (MemoryDeletion) TableName() string { return "memory_deletions" }

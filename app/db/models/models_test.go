@@ -20,7 +20,7 @@ func TestMemoryKeepsItsEmbedding(t *testing.T) {
 		now := core.Now()
 		for _, want := range []core.Memory{
 			{ID: core.NewID[core.MemoryID](), Owner: "ann", Content: "likes tea", Embedding: []float32{0, -1.5, 3.4028235e38, 1e-45},
-				EmbeddingModel: "e", Metadata: json.RawMessage(`{}`), CreatedAt: now, UpdatedAt: now},
+				EmbeddingModel: "e", Dimension: 4, Revision: 3, Metadata: json.RawMessage(`{}`), CreatedAt: now, UpdatedAt: now},
 			{ID: core.NewID[core.MemoryID](), Owner: "ann", Content: "no embedding", CreatedAt: now, UpdatedAt: now},
 		} {
 			row := models.MemoryFrom(want)
