@@ -33,10 +33,16 @@ func (s *Server) routes(r *gin.Engine, opts Options) {
 	v1.GET("/sessions/:id", s.handle(sessions.Get))
 	v1.PATCH("/sessions/:id", s.handle(sessions.Update))
 	v1.DELETE("/sessions/:id", s.handle(sessions.Archive))
+	v1.POST("/sessions/:id/fork", s.handle(sessions.Fork))
 	v1.GET("/sessions/:id/events", s.handle(runs.SessionEvents))
 
 	v1.POST("/sessions/:id/messages", s.handle(messages.Send))
 	v1.GET("/sessions/:id/messages", s.handle(messages.List))
+	v1.PATCH("/sessions/:id/messages/:mid", s.handle(messages.Edit))
+	v1.DELETE("/sessions/:id/messages/:mid", s.handle(messages.Delete))
+	v1.POST("/sessions/:id/messages/:mid/regenerate", s.handle(messages.Regenerate))
+	v1.POST("/sessions/:id/messages/:mid/select", s.handle(messages.Select))
+	v1.PUT("/sessions/:id/messages/:mid/pin", s.handle(messages.Pin))
 
 	v1.GET("/sessions/:id/context", s.handle(context.Report))
 	v1.GET("/sessions/:id/context/prompt", s.handle(context.Prompt))

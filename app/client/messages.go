@@ -53,12 +53,17 @@ type newMessage struct {
 }
 
 func messageRequest(m core.SendMessage) request {
-	return post(sessionPath(m.SessionID, "/messages"), newMessage{
+	r := post(sessionPath(m.SessionID, "/messages"), newMessage{
 		m.Content, m.ClientMessageID, m.Model, m.Multitask, m.User, m.Author, m.Source, m.Metadata,
 	})
+	if m.Edits != "" {
+		r.method, r.path = http.MethodPatch, messagePath(m.SessionID, m.Edits, "")
+	}
+	return r
 }
 
-// Send sends a message and yields the events of its run, to the one that ends it.
+// Send sends a message, or a new version of one that it edits, and yields the
+// events of its run, to the one that ends it.
 // It mends broken connections, so that the message is accepted once and every
 // event comes once; a ClientMessageID is made up if there is none. Leaving the
 // loop does not stop the run: CancelRun does. The first error ends the sequence.
@@ -66,6 +71,12 @@ func (c *Client) Send(ctx context.Context, m core.SendMessage) iter.Seq2[core.Ev
 	if m.ClientMessageID == "" {
 		m.ClientMessageID = core.NewID[string]()
 	}
+	return c.runStream(ctx, messageRequest(m))
+}
+
+// runStream sends a request that begins a run and yields its events. The request
+// has a client_message_id, so that it may be sent again.
+func (c *Client) runStream(ctx context.Context, r request) iter.Seq2[core.Event, error] {
 	return func(yield func(core.Event, error) bool) {
 		var run core.RunID
 		s := stream{client: c, last: endsRun}
@@ -73,7 +84,6 @@ func (c *Client) Send(ctx context.Context, m core.SendMessage) iter.Seq2[core.Ev
 			if run != "" {
 				return c.openEvents(ctx, runPath(run, "/events"), after)
 			}
-			r := messageRequest(m)
 			r.header = map[string]string{"Accept": "text/event-stream"}
 			response, err := c.send(ctx, r)
 			if err != nil {

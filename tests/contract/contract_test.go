@@ -117,6 +117,7 @@ func pretty(t *testing.T, w *httptest.ResponseRecorder) string {
 
 const (
 	session = "/api/v1/sessions/" + string(apitest.SessionID)
+	message = session + "/messages/" + string(apitest.UserID)
 	memory  = "/api/v1/memories/" + string(apitest.MemoryID)
 	run     = "/api/v1/runs/" + string(apitest.RunID)
 )
@@ -136,6 +137,14 @@ func TestAnswers(t *testing.T) {
 		{"message_send_wait", "POST", session + "/messages", `{"content":"Hello","client_message_id":"c-1"}`, nil},
 		{"message_send_async", "POST", session + "/messages", `{"content":"Hello"}`, []string{"Prefer: respond-async"}},
 		{"message_send_stream", "POST", session + "/messages", `{"content":"Hello"}`, []string{"Accept: text/event-stream"}},
+		{"message_edit", "PATCH", message, `{"content":"Hello!","client_message_id":"c-3"}`, []string{"Prefer: respond-async"}},
+		{"message_regenerate", "POST", message + "/regenerate", `{"model":"demo"}`, []string{"Prefer: respond-async"}},
+		{"message_select", "POST", message + "/select", "", nil},
+		{"message_delete", "DELETE", message, "", nil},
+		{"message_pin", "PUT", message + "/pin", `{"pinned":true}`, nil},
+		{"session_fork", "POST", session + "/fork", `{"message_id":"` + string(apitest.AnswerID) + `"}`, nil},
+		{"problem_pin", "PUT", message + "/pin", `{}`, nil},
+		{"problem_no_message", "PATCH", session + "/messages/x", `{"content":"Hello!"}`, nil},
 		{"run_get", "GET", run, "", nil},
 		{"run_list", "GET", session + "/runs", "", nil},
 		{"run_events", "GET", run + "/events", "", []string{"Last-Event-ID: 3"}},

@@ -66,7 +66,7 @@ func (h *Messages) List(c *gin.Context) error {
 func pendingOf(queued []core.Run, logged []core.Message) []core.Message {
 	pending := make([]core.Message, 0, len(queued))
 	for _, run := range queued {
-		inLog := slices.ContainsFunc(logged, func(m core.Message) bool { return m.ID == run.UserMessageID })
+		inLog := run.Input.Regenerate || slices.ContainsFunc(logged, func(m core.Message) bool { return m.ID == run.UserMessageID })
 		if !inLog {
 			pending = append(pending, run.UserMessage())
 		}
@@ -105,19 +105,31 @@ func (h *Messages) Send(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+	return h.run(c, h.sending(message))
+}
+
+// order has the agent run, and returns when that is accepted.
+type order func(ctx context.Context, scope core.Scope) (core.Accepted, error)
+
+func (h *Messages) sending(m core.SendMessage) order {
+	return func(ctx context.Context, scope core.Scope) (core.Accepted, error) { return h.chat.Send(ctx, scope, m) }
+}
+
+// run carries the order out and answers as the caller asks by Accept and Prefer.
+func (h *Messages) run(c *gin.Context, order order) error {
 	prefer := readPreference(c.Request.Header)
 	switch {
 	case wantsStream(c.Request.Header):
-		return h.stream(c, message)
+		return h.stream(c, order)
 	case prefer.async && prefer.wait == 0:
-		accepted, err := h.accept(c, message)
+		accepted, err := h.accept(c, order)
 		if err != nil {
 			return err
 		}
 		c.Header("Preference-Applied", "respond-async")
 		return answer(c, http.StatusAccepted, acceptedAnswer{Run: accepted.Run})
 	default:
-		return h.wait(c, message, prefer)
+		return h.wait(c, order, prefer)
 	}
 }
 
@@ -134,10 +146,8 @@ func readMessage(c *gin.Context) (core.SendMessage, error) {
 	if err != nil {
 		return core.SendMessage{}, err
 	}
-	switch body.Multitask {
-	case "", core.MultitaskEnqueue, core.MultitaskReject, core.MultitaskInterrupt:
-	default:
-		return core.SendMessage{}, invalid([]core.FieldError{{Field: "multitask", Detail: "must be enqueue, reject or interrupt"}})
+	if err := checkMultitask(body.Multitask); err != nil {
+		return core.SendMessage{}, err
 	}
 	return core.SendMessage{
 		SessionID: id, User: body.UserID, Content: body.Content, ClientMessageID: body.ClientMessageID, Model: body.Model,
@@ -145,10 +155,19 @@ func readMessage(c *gin.Context) (core.SendMessage, error) {
 	}, nil
 }
 
-// accept hands the message over. From then on the header says where its run is,
+func checkMultitask(m core.Multitask) error {
+	switch m {
+	case "", core.MultitaskEnqueue, core.MultitaskReject, core.MultitaskInterrupt:
+		return nil
+	default:
+		return invalid([]core.FieldError{{Field: "multitask", Detail: "must be enqueue, reject or interrupt"}})
+	}
+}
+
+// accept hands the order over. From then on the header says where its run is,
 // whatever becomes of the answer.
-func (h *Messages) accept(c *gin.Context, m core.SendMessage) (core.Accepted, error) {
-	accepted, err := h.chat.Send(c.Request.Context(), scopeOf(c), m)
+func (h *Messages) accept(c *gin.Context, order order) (core.Accepted, error) {
+	accepted, err := order(c.Request.Context(), scopeOf(c))
 	if err != nil {
 		return core.Accepted{}, err
 	}
@@ -159,14 +178,14 @@ func (h *Messages) accept(c *gin.Context, m core.SendMessage) (core.Accepted, er
 func runPath(id core.RunID) string { return "/api/v1/runs/" + string(id) }
 
 // stream answers with the run's events from its first one on.
-func (h *Messages) stream(c *gin.Context, m core.SendMessage) error {
+func (h *Messages) stream(c *gin.Context, order order) error {
 	scope := scopeOf(c)
 	release, err := h.streams.hold(scope.Owner)
 	if err != nil {
 		return err
 	}
 	defer release()
-	accepted, err := h.accept(c, m)
+	accepted, err := h.accept(c, order)
 	if err != nil {
 		return err
 	}
@@ -177,14 +196,14 @@ func (h *Messages) stream(c *gin.Context, m core.SendMessage) error {
 
 // wait answers when the run has ended, or after the time limit with the run as
 // it is then.
-func (h *Messages) wait(c *gin.Context, m core.SendMessage, prefer preference) error {
+func (h *Messages) wait(c *gin.Context, order order, prefer preference) error {
 	scope := scopeOf(c)
 	release, err := h.streams.hold(scope.Owner)
 	if err != nil {
 		return err
 	}
 	defer release()
-	accepted, err := h.accept(c, m)
+	accepted, err := h.accept(c, order)
 	if err != nil {
 		return err
 	}

@@ -40,11 +40,20 @@ type sessionService interface {
 	CreateSession(ctx context.Context, scope core.Scope, s core.Session) (core.Session, error)
 	UpdateSession(ctx context.Context, scope core.Scope, id core.SessionID, patch core.SessionPatch) (core.Session, error)
 	ArchiveSession(ctx context.Context, scope core.Scope, id core.SessionID) error
+	Fork(ctx context.Context, scope core.Scope, in core.ForkSession) (core.Session, error)
 }
 
 type messageService interface {
 	Send(ctx context.Context, scope core.Scope, m core.SendMessage) (core.Accepted, error)
+	branchService
 	runService
+}
+
+type branchService interface {
+	Regenerate(ctx context.Context, scope core.Scope, r core.Regenerate) (core.Accepted, error)
+	Select(ctx context.Context, scope core.Scope, session core.SessionID, id core.MessageID) (core.Session, error)
+	DeleteMessage(ctx context.Context, scope core.Scope, session core.SessionID, id core.MessageID) error
+	Pin(ctx context.Context, scope core.Scope, session core.SessionID, id core.MessageID, pinned bool) (core.Message, error)
 }
 
 type runService interface {
