@@ -21,12 +21,15 @@ type Parts struct {
 	ToolUsage    string // instructions for the use of tools, after the summary (W7); empty = none
 	Summary      string // the active one; empty = none
 	Messages     map[core.MessageID]core.Message
+	ReadsResults bool // the agent can read tool results of which only an excerpt is shown
 }
 
 // Prompt is what is sent, message by message with its origin.
 type Prompt struct {
 	System   []string
 	Messages []PromptMessage
+
+	readsResults bool // see Parts
 }
 
 // PromptMessage is a message of a prompt and where it comes from.
@@ -62,7 +65,7 @@ const blockOverhead = 4
 // messages. The same decision and parts give the same bytes. Parts.Messages must
 // hold every message that the decision sends.
 func Assemble(parts Parts, d Decision, count counter) Prompt {
-	var p Prompt
+	p := Prompt{readsResults: parts.ReadsResults}
 	p.System = appendBlocks(nil, parts.SystemPrompt, summaryBlock(parts.Summary, d, count),
 		pinnedBlock(d.Pinned, parts.Messages, count), leftOutBlock(d), parts.ToolUsage)
 	slots := append(slices.Clone(d.History), d.Run...)
@@ -125,7 +128,7 @@ func (p *Prompt) add(s Slot, m core.Message, count counter) {
 		return
 	}
 	out := llm.Message{
-		Role: s.Role, Content: m.Content, Parts: m.Parts, ToolCalls: m.ToolCalls,
+		Role: s.Role, Content: m.Shown(p.readsResults), Parts: m.Parts, ToolCalls: m.ToolCalls,
 		ToolCallID: m.ToolCallID, ToolName: m.ToolName,
 	}
 	switch s.Place {
