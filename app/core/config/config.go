@@ -21,6 +21,8 @@ type Config struct {
 	ContextSummaryModel   string  // empty = DefaultLLM (W8)
 	EmbeddingModel        string  // of memories; empty = without a model, by words
 	Models                []Model
+	Titles                bool // sessions without a title get one after their first answer
+	Tools                 Tools
 	Auth                  Auth
 	Log                   Log
 	Limits                Limits
@@ -41,6 +43,28 @@ type NATS struct {
 type Auth struct {
 	Keys     []APIKey
 	Required bool // requests without a key are refused, from this machine too
+	Limits   []SpendLimit
+}
+
+// SpendLimit bounds what the models may cost that are called for one key, each day
+// of UTC.
+type SpendLimit struct {
+	Key          string  // name of an API key; "local" = this machine's own user
+	USDPerDay    float64 // US dollars; 0 = no limit
+	TokensPerDay int     // prompts and answers together; 0 = no limit
+}
+
+// Tools are settings of tools for all agents.
+type Tools struct {
+	FetchURL FetchURL
+}
+
+// FetchURL is the tool fetch_url.
+type FetchURL struct {
+	Enabled bool
+	Ports   []string // that it may connect to
+	Time    time.Duration
+	Bytes   Bytes // that it reads of a page
 }
 
 // APIKey is a key of the HTTP API. Several may have one name, so that a secret can
@@ -61,6 +85,7 @@ type Limits struct {
 	MessageBytes        Bytes // of one message
 	BodyBytes           Bytes // of one HTTP request's body
 	ToolOutputBytes     Bytes // of one tool's result
+	ToolShownBytes      Bytes // of one tool's result in prompts
 	MemoryIndexBytes    Bytes // of the vectors of memories that are kept in memory
 	QueuedRuns          int   // of one session
 	ConcurrentRuns      int   // of this process; more wait
@@ -77,10 +102,11 @@ type Limits struct {
 func Default() Config {
 	c := Config{
 		Addr: "127.0.0.1:8080", DataDir: "./bobbin-data", AgentsDir: "agents", DefaultAgent: "assistant",
-		ContextUsageThreshold: 0.8,
-		Log:                   Log{Level: "info", Format: "auto"},
+		ContextUsageThreshold: 0.8, Titles: true,
+		Tools: Tools{FetchURL: FetchURL{Ports: []string{"80", "443"}, Time: 20 * time.Second, Bytes: 2 << 20}},
+		Log:   Log{Level: "info", Format: "auto"},
 		Limits: Limits{
-			MessageBytes: 1 << 20, BodyBytes: 8 << 20, ToolOutputBytes: 1 << 20, MemoryIndexBytes: 256 << 20,
+			MessageBytes: 1 << 20, BodyBytes: 8 << 20, ToolOutputBytes: 4 << 20, ToolShownBytes: 64 << 10, MemoryIndexBytes: 256 << 20,
 			QueuedRuns: 100, ConcurrentRuns: 256, OpenStreams: 1024, OpenStreamsPerOwner: 512,
 			WaitTime: 5 * time.Minute, RunTime: 10 * time.Minute, ToolTime: time.Minute,
 			SummaryTime: 10 * time.Second, ShutdownGrace: 30 * time.Second,

@@ -91,7 +91,7 @@ func TestLoadFaults(t *testing.T) {
 ./bobbin.yaml:10: models[1].encoding: "gpt2" does not exist; use one of cl100k_base, o200k_base
 ./bobbin.yaml:6: models[1].context_window: 10 tokens hold no conversation; use 1024 or more, or leave it out
 ./bobbin.yaml:7: models[1].max_output_tokens: -1 must be between 0 and context_window
-./bobbin.yaml:11: models[1].input_price: -1 is negative
+./bobbin.yaml:11: models[1].input_price: -1 is out of range; use US dollars per million tokens, 0 (not known) to 1000000
 ./bobbin.yaml:13: models[2].name: "fast" is the name of models[0] too; choose another
 ./bobbin.yaml:13: models[2].thinking_budget: 1000 tokens are too few; use 1024 or more, or leave it out`},
 		{"thinking", source{file: `models:
@@ -104,8 +104,21 @@ func TestLoadFaults(t *testing.T) {
 			`BOBBIN_MODELS: models[0].provider: "opnai" does not exist; did you mean openai? There are openai, anthropic, gemini, ollama, mistral, openrouter, demo`},
 		{"models are no list", source{env: map[string]string{"BOBBIN_MODELS": "fast"}}, "BOBBIN_MODELS: models: write a list of models, each with a name and a provider"},
 		{"models are no YAML", source{env: map[string]string{"BOBBIN_MODELS": "[{"}}, "BOBBIN_MODELS: models: write a list of models, in YAML or JSON"},
+		{"spend limits", source{file: "auth:\n  keys: [\"alice:s\"]\n  limits:\n    - {key: local, tokens_per_day: x}\n    - {key: alice, token_per_day: 1}\n    - 5\n"},
+			`./bobbin.yaml:4: auth.limits[0].tokens_per_day: "x" is not a whole number
+./bobbin.yaml:5: auth.limits[1].token_per_day: is not a known key; did you mean tokens_per_day?
+./bobbin.yaml:6: auth.limits[2]: write keys and values, such as key: alice`},
+		{"spend limits that limit nothing", source{file: "auth:\n  keys: [\"alice:s\"]\n  limits:\n    - {key: bob, usd_per_day: -1}\n    - {key: alice}\n    - {key: alice, tokens_per_day: 1}\n"},
+			`./bobbin.yaml:4: auth.limits[0].key: "bob" is not the name of a key in auth.keys; write one of those, or local for this machine's own user
+./bobbin.yaml:4: auth.limits[0].usd_per_day: -1 is out of range; use 0 (no limit) to 1000000000
+./bobbin.yaml:5: auth.limits[1]: it limits nothing; set usd_per_day or tokens_per_day
+./bobbin.yaml:6: auth.limits[2].key: "alice" has a limit in auth.limits[1] already`},
+		{"fetch_url", source{file: "tools: {fetch_url: {ports: [http], time: 1ms, bytes: 1GiB}}"},
+			`./bobbin.yaml:1: tools.fetch_url.ports: "http" is not a port; use 1 to 65535, such as 443
+./bobbin.yaml:1: tools.fetch_url.time: 1ms is out of range; use 100ms to 10m
+./bobbin.yaml:1: tools.fetch_url.bytes: 1GiB is out of range; use 1KiB to 8MiB`},
 		{"limits", source{file: "limits: {message_bytes: 2MiB, body_bytes: 1MiB, tool_output_bytes: 1, queued_runs: 0, concurrent_runs: -1, open_streams: 0, open_streams_per_owner: 0, wait_time: 1ms, run_time: -1s, tool_time: 0s, summary_time: 1ns, shutdown_grace: -1s}"},
-			`./bobbin.yaml:1: limits.tool_output_bytes: 1 is out of range; use 1KiB to 1GiB
+			`./bobbin.yaml:1: limits.tool_output_bytes: 1 is out of range; use 1KiB to 8MiB
 ./bobbin.yaml:1: limits.body_bytes: 1MiB is less than limits.message_bytes (2MiB): no message of that size could be sent
 ./bobbin.yaml:1: limits.queued_runs: 0 is too few; use 1 or more
 ./bobbin.yaml:1: limits.concurrent_runs: -1 is too few; use 1 or more

@@ -86,6 +86,19 @@ leaves out is as it would be for the provider's model of that name.
 	for _, k := range config.ModelKeys() {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", k.Name, k.Meaning)
 	}
+	b.WriteString(`
+Costs are counted with the prices that are written here; none are built in, as providers change theirs. Calls of models
+without prices are counted without costs, and ` + "`bobbin usage`" + ` says how many there were. Without prices of its own the cached part
+of a prompt is counted at ` + "`input_price`" + `: that is too much for reads, and may be too little for writes.
+
+## An entry of auth.limits
+
+` + "`key`" + ` is the name of an API key, or ` + "`local`" + ` for this machine's own user where no key is used; ` + "`usd_per_day`" + ` and ` + "`tokens_per_day`" + `
+bound what is called for it between two midnights of UTC, summaries and titles included; 0 or nothing = no limit.
+A message that comes after it is reached is refused until midnight, and a run at work ends before its next model call. Calls that
+are under way finish, so that the limit may be passed by what was under way at that moment: one call for each of the runs at work
+(` + "`limits.concurrent_runs`" + `). ` + "`usd_per_day`" + ` sees only calls of models that have prices.
+`)
 	b.WriteString("\n## Example\n\n```yaml\n" + example + "```\n\n" + `## Keys of providers
 
 They are not settings of Bobbin but of the providers, and are read from the variables that their own tools use:
@@ -114,6 +127,8 @@ models:
 auth:
   keys:
     - {name: alice, secret: "a long random text"}
+  limits:
+    - {key: alice, usd_per_day: 5, tokens_per_day: 2000000}
 log:
   level: info
 limits:

@@ -137,16 +137,25 @@ models:
     encoding: o200k_base
     input_price: 0.15
     output_price: 1
+    cache_read_price: 0.015
+    cache_write_price: 0.2
   - {name: local, provider: ollama, model: "llama3.1:8b"}
 auth:
   keys:
     - {name: alice, secret: s3cret-a}
     - "bob:s3cret:b"
+  limits:
+    - {key: alice, usd_per_day: 2.5, tokens_per_day: 1000000}
+    - {key: local, tokens_per_day: 5}
+titles: false
+tools:
+  fetch_url: {enabled: true, ports: ["443", "8443"], time: 5s, bytes: 1MiB}
 log: {level: debug, format: json}
 limits:
   message_bytes: 512 KiB
   body_bytes: 1048576
   tool_output_bytes: 2MB
+  tool_shown_bytes: 32KiB
   memory_index_bytes: 64MiB
   queued_runs: 5
   concurrent_runs: 6
@@ -168,16 +177,18 @@ limits:
 		EmbeddingModel: "ollama:nomic-embed-text",
 		Models: []config.Model{
 			{Name: "fast", Provider: "openai", Model: "gpt-4o-mini", BaseURL: "http://localhost:8000/v1", APIKeyEnv: "FAST_KEY",
-				ContextWindow: 32768, MaxOutputTokens: 4096, Encoding: "o200k_base", InputPrice: 0.15, OutputPrice: 1},
+				ContextWindow: 32768, MaxOutputTokens: 4096, Encoding: "o200k_base", InputPrice: 0.15, OutputPrice: 1, CacheReadPrice: 0.015, CacheWritePrice: 0.2},
 			{Name: "local", Provider: "ollama", Model: "llama3.1:8b"},
 		},
 		Auth: config.Auth{
 			Keys:     []config.APIKey{{Name: "alice", Secret: config.NewSecret("s3cret-a")}, {Name: "bob", Secret: config.NewSecret("s3cret:b")}},
 			Required: true, // not a loopback address
+			Limits:   []config.SpendLimit{{Key: "alice", USDPerDay: 2.5, TokensPerDay: 1_000_000}, {Key: "local", TokensPerDay: 5}},
 		},
+		Tools: config.Tools{FetchURL: config.FetchURL{Enabled: true, Ports: []string{"443", "8443"}, Time: 5 * time.Second, Bytes: 1 << 20}},
 		Log: config.Log{Level: "debug", Format: "json"},
 		Limits: config.Limits{
-			MessageBytes: 512 << 10, BodyBytes: 1 << 20, ToolOutputBytes: 2_000_000, MemoryIndexBytes: 64 << 20,
+			MessageBytes: 512 << 10, BodyBytes: 1 << 20, ToolOutputBytes: 2_000_000, ToolShownBytes: 32 << 10, MemoryIndexBytes: 64 << 20,
 			QueuedRuns: 5, ConcurrentRuns: 6, OpenStreams: 7, OpenStreamsPerOwner: 3,
 			WaitTime: 90 * time.Second, RunTime: time.Hour, ToolTime: 5 * time.Second, SummaryTime: 500 * time.Millisecond,
 		},
@@ -187,14 +198,14 @@ limits:
 	}
 	for key, want := range map[string]string{
 		"addr": "0.0.0.0:9000", "database.url": "postgres://bob:***@db:5432/bobbin?sslmode=require", "models": "fast,local",
-		"auth.keys": "alice:***,bob:***", "auth.required": "true", "limits.run_time": "1h", "limits.wait_time": "1m30s",
+		"auth.keys": "alice:***,bob:***", "auth.limits": "alice: $2.5 1000000 tokens a day, local: 5 tokens a day", "auth.required": "true", "limits.run_time": "1h", "limits.wait_time": "1m30s",
 		"limits.message_bytes": "512KiB", "limits.tool_output_bytes": "2000000", "context_usage_threshold": "0.7",
 	} {
 		if got := origins.Of(key).Value; got != want {
 			t.Errorf("origin of %s: got value %q, want %q", key, got, want)
 		}
 	}
-	if got, want := origins.Of("limits.run_time").From, "./bobbin.yaml:39"; got != want {
+	if got, want := origins.Of("limits.run_time").From, "./bobbin.yaml:48"; got != want {
 		t.Errorf("origin of limits.run_time: got %q, want %q", got, want)
 	}
 	if got := want.Models[0].PriorFactor(); got != 1 {
@@ -209,7 +220,9 @@ func TestLoadTexts(t *testing.T) {
 	values := map[string]string{
 		"addr": "localhost:0", "database.url": "sqlite:///tmp/x.db", "data_dir": "d", "agents_dir": "a", "default_agent": "x", "default_llm": "m",
 		"context_usage_threshold": "0.5", "context_summary_model": "s", "embedding_model": "openai:e", "models": `[{"name": "one", "provider": "demo"}]`,
-		"auth.keys": "alice:a, bob:b ,", "auth.required": "true", "log.level": "warn", "log.format": "text",
+		"auth.keys": "alice:a, bob:b ,", "auth.limits": `[{"key": "bob", "usd_per_day": 1}]`,
+		"titles": "false", "tools.fetch_url.enabled": "true", "tools.fetch_url.ports": "443,8080", "tools.fetch_url.time": "2s", "tools.fetch_url.bytes": "3KiB",
+		"limits.tool_shown_bytes": "2KiB", "auth.required": "true", "log.level": "warn", "log.format": "text",
 		"limits.message_bytes": "2KiB", "limits.body_bytes": "3KiB", "limits.tool_output_bytes": "4KiB", "limits.memory_index_bytes": "5KiB", "limits.queued_runs": "1_000",
 		"limits.concurrent_runs": "2", "limits.open_streams": "3", "limits.open_streams_per_owner": "4",
 		"limits.wait_time": "1s", "limits.run_time": "2s", "limits.tool_time": "3s", "limits.summary_time": "4s", "limits.shutdown_grace": "5s",
@@ -230,7 +243,7 @@ func TestLoadTexts(t *testing.T) {
 		}
 		dotted.WriteString(key.Name + ": '" + value + "'\n")
 	}
-	for name, s := range map[string]source{"env": {env: env}, "flags": {flags: flags, env: map[string]string{"BOBBIN_AUTH_KEYS": values["auth.keys"], "BOBBIN_MODELS": values["models"]}}, "dotted": {file: dotted.String()}} {
+	for name, s := range map[string]source{"env": {env: env}, "flags": {flags: flags, env: map[string]string{"BOBBIN_AUTH_KEYS": values["auth.keys"], "BOBBIN_MODELS": values["models"], "BOBBIN_AUTH_LIMITS": values["auth.limits"]}}, "dotted": {file: dotted.String()}} {
 		_, origins, err := s.load(t)
 		if err != nil {
 			t.Errorf("Load from %s: %v", name, err)

@@ -12,7 +12,9 @@ type Model struct {
 	Encoding        string  // one of Encodings; empty = by the model's name
 	InputPrice      float64 // US dollars per million tokens; 0 = not known
 	OutputPrice     float64
-	ThinkingBudget  int // tokens, for provider anthropic; 0 = no thinking
+	CacheReadPrice  float64 // of the part of a prompt that the provider had cached; 0 = InputPrice
+	CacheWritePrice float64 // of the part that it put into its cache; 0 = InputPrice
+	ThinkingBudget  int     // tokens, for provider anthropic; 0 = no thinking
 }
 
 // PriorFactor returns how many of the model's tokens one cl100k_base token is
@@ -62,6 +64,8 @@ func modelFields() []modelField {
 		{"encoding", "`cl100k_base` or `o200k_base`: counts need no correction until they are measured; empty: by the model's name", func(m *Model) any { return &m.Encoding }},
 		{"input_price", "US dollars per million tokens", func(m *Model) any { return &m.InputPrice }},
 		{"output_price", "US dollars per million tokens", func(m *Model) any { return &m.OutputPrice }},
+		{"cache_read_price", "US dollars per million tokens that the provider had cached; empty: `input_price`", func(m *Model) any { return &m.CacheReadPrice }},
+		{"cache_write_price", "US dollars per million tokens that it puts into its cache; empty: `input_price`", func(m *Model) any { return &m.CacheWritePrice }},
 		{"thinking_budget", "`anthropic` only: tokens that the model may think before it answers, 1024 or more, part of the answer's; from Claude 4.6 on it decides itself how many, and any number turns thinking on; empty: no thinking", func(m *Model) any { return &m.ThinkingBudget }},
 	}
 }

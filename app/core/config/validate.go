@@ -25,6 +25,8 @@ func (c Config) Validate() error {
 		"%g is not a share of the window; use a number above 0 and at most 1, such as 0.8", c.ContextUsageThreshold)
 	validateModels(c.Models, &found)
 	c.validateAuth(&found)
+	c.validateSpendLimits(&found)
+	c.Tools.FetchURL.validate(&found)
 	oneOf(&found, "log.level", c.Log.Level, LogLevels())
 	oneOf(&found, "log.format", c.Log.Format, LogFormats())
 	c.Limits.validate(&found)
@@ -93,8 +95,7 @@ func (m Model) validate(at string, found *faults) {
 	found.check(m.MaxOutputTokens >= 0 && (m.ContextWindow <= 0 || m.MaxOutputTokens <= m.ContextWindow), at+"max_output_tokens",
 		"%d must be between 0 and context_window", m.MaxOutputTokens)
 	m.validateThinking(at, found)
-	found.check(m.InputPrice >= 0, at+"input_price", "%g is negative", m.InputPrice)
-	found.check(m.OutputPrice >= 0, at+"output_price", "%g is negative", m.OutputPrice)
+	m.validatePrices(at, found)
 }
 
 // leastThinking is the smallest budget for thinking that Anthropic takes, in
@@ -142,11 +143,11 @@ func (l Limits) validate(found *faults) {
 		key   string
 		value Bytes
 	}{
-		{"message_bytes", l.MessageBytes}, {"body_bytes", l.BodyBytes}, {"tool_output_bytes", l.ToolOutputBytes},
-		{"memory_index_bytes", l.MemoryIndexBytes},
+		{"message_bytes", l.MessageBytes}, {"body_bytes", l.BodyBytes}, {"memory_index_bytes", l.MemoryIndexBytes},
 	} {
 		found.check(size.value >= 1024 && size.value <= 1<<30, "limits."+size.key, "%s is out of range; use 1KiB to 1GiB", size.value)
 	}
+	l.validateTools(found)
 	found.check(l.BodyBytes >= l.MessageBytes, "limits.body_bytes", "%s is less than limits.message_bytes (%s): no message of that size could be sent", l.BodyBytes, l.MessageBytes)
 	for _, count := range []struct {
 		key   string

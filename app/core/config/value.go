@@ -84,6 +84,8 @@ func assign(field, raw any) error {
 		return assignKeys(p, raw)
 	case *[]Model:
 		return assignModels(p, raw)
+	case *[]SpendLimit:
+		return assignSpendLimits(p, raw)
 	default:
 		panic(fmt.Sprintf("config: no setting has the type %T", field))
 	}
@@ -211,6 +213,8 @@ func show(field any) string {
 		return showKeys(*p)
 	case *[]Model:
 		return showModels(*p)
+	case *[]SpendLimit:
+		return showSpendLimits(*p)
 	case *string:
 		return *p
 	case *bool:

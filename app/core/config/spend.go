@@ -1,0 +1,129 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"bobbin/app/core"
+)
+
+// assignSpendLimits reads auth.limits: a list of entries, or a text that holds one
+// in YAML or JSON.
+func assignSpendLimits(field *[]SpendLimit, raw any) error {
+	if s, ok := raw.(string); ok {
+		raw = nil
+		if err := yaml.Unmarshal([]byte(s), &raw); err != nil {
+			return errors.New("write a list of limits, in YAML or JSON")
+		}
+	}
+	items, ok := raw.([]any)
+	if !ok {
+		return errors.New("write a list of limits, each {key, usd_per_day, tokens_per_day}")
+	}
+	var found faults
+	var limits []SpendLimit
+	for i, item := range items {
+		at := fmt.Sprintf("auth.limits[%d]", i)
+		entry, ok := item.(map[string]any)
+		if !ok {
+			found.add(at, "write keys and values, such as key: alice")
+			continue
+		}
+		limits = append(limits, oneSpendLimit(at, entry, &found))
+	}
+	if len(found) == 0 {
+		*field = limits
+	}
+	return errors.Join(found...)
+}
+
+// oneSpendLimit reads an entry of auth.limits; at is its key.
+func oneSpendLimit(at string, entry map[string]any, found *faults) SpendLimit {
+	var limit SpendLimit
+	fields := map[string]any{"key": &limit.Key, "usd_per_day": &limit.USDPerDay, "tokens_per_day": &limit.TokensPerDay}
+	for _, name := range sortedKeys(entry) {
+		field, known := fields[name]
+		switch {
+		case !known:
+			found.add(at+"."+name, "%s", unknownKey(name, sortedKeys(fields)))
+		case entry[name] != nil:
+			if err := assign(field, entry[name]); err != nil {
+				found.add(at+"."+name, "%s", err)
+			}
+		}
+	}
+	return limit
+}
+
+func showSpendLimits(limits []SpendLimit) string {
+	var list []string
+	for _, l := range limits {
+		text := l.Key + ":"
+		if l.USDPerDay > 0 {
+			text += fmt.Sprintf(" $%g", l.USDPerDay)
+		}
+		if l.TokensPerDay > 0 {
+			text += fmt.Sprintf(" %d tokens", l.TokensPerDay)
+		}
+		list = append(list, text+" a day")
+	}
+	return strings.Join(list, ", ")
+}
+
+// validateSpendLimits checks that each limit is of a key and limits something.
+func (c Config) validateSpendLimits(found *faults) {
+	seen := map[string]int{}
+	for i, l := range c.Auth.Limits {
+		at := fmt.Sprintf("auth.limits[%d]", i)
+		known := l.Key == core.LocalOwner || slices.ContainsFunc(c.Auth.Keys, func(k APIKey) bool { return k.Name == l.Key })
+		found.check(known, at+".key", "%q is not the name of a key in auth.keys; write one of those, or %s for this machine's own user", l.Key, core.LocalOwner)
+		if first, twice := seen[l.Key]; twice {
+			found.add(at+".key", "%q has a limit in auth.limits[%d] already", l.Key, first)
+		}
+		seen[l.Key] = i
+		found.check(l.USDPerDay >= 0 && l.USDPerDay <= maxUSD, at+".usd_per_day", "%g is out of range; use 0 (no limit) to %d", l.USDPerDay, maxUSD)
+		found.check(l.TokensPerDay >= 0, at+".tokens_per_day", "%d is negative; use 0 (no limit) or more", l.TokensPerDay)
+		found.check(l.USDPerDay != 0 || l.TokensPerDay != 0, at, "it limits nothing; set usd_per_day or tokens_per_day")
+	}
+}
+
+// maxUSD bounds a limit, so that it can be counted in millionths.
+const maxUSD = 1_000_000_000
+
+// maxPrice bounds a price, in US dollars per million tokens.
+const maxPrice = 1_000_000
+
+func (m Model) validatePrices(at string, found *faults) {
+	for _, price := range []struct {
+		key   string
+		value float64
+	}{
+		{"input_price", m.InputPrice}, {"output_price", m.OutputPrice},
+		{"cache_read_price", m.CacheReadPrice}, {"cache_write_price", m.CacheWritePrice},
+	} {
+		ok := price.value >= 0 && price.value <= maxPrice && !math.IsNaN(price.value)
+		found.check(ok, at+price.key, "%g is out of range; use US dollars per million tokens, 0 (not known) to %d", price.value, maxPrice)
+	}
+}
+
+func (f FetchURL) validate(found *faults) {
+	for _, port := range f.Ports {
+		n, err := strconv.Atoi(port)
+		found.check(err == nil && n >= 1 && n <= 65535, "tools.fetch_url.ports", "%q is not a port; use 1 to 65535, such as 443", port)
+	}
+	found.check(len(f.Ports) > 0, "tools.fetch_url.ports", "it is empty; write the ports that may be connected to, such as 80,443")
+	found.check(f.Time >= 100*time.Millisecond && f.Time <= 10*time.Minute, "tools.fetch_url.time", "%s is out of range; use 100ms to 10m", f.Time)
+	found.check(f.Bytes >= 1024 && f.Bytes <= core.MaxToolResult, "tools.fetch_url.bytes", "%s is out of range; use 1KiB to 8MiB", f.Bytes)
+}
+
+func (l Limits) validateTools(found *faults) {
+	found.check(l.ToolOutputBytes >= 1024 && l.ToolOutputBytes <= core.MaxToolResult, "limits.tool_output_bytes", "%s is out of range; use 1KiB to 8MiB", l.ToolOutputBytes)
+	found.check(l.ToolShownBytes >= 1024 && l.ToolShownBytes <= core.MaxToolResult, "limits.tool_shown_bytes", "%s is out of range; use 1KiB to 8MiB", l.ToolShownBytes)
+}
