@@ -53,6 +53,7 @@ type SessionQuery struct {
 	PageQuery
 	Agent    string // empty = any
 	UserID   string // empty = any within the scope
+	Text     string // what is looked for in titles and messages (core/searchtext); empty = all
 	Archived bool   // also the archived ones
 }
 

@@ -155,8 +155,8 @@ func TestStatementsStayConstant(t *testing.T) {
 		}
 		for i := range 40 {
 			accept, write := turn(i)
-			if accept != 6 || write != 7 {
-				t.Fatalf("turn %d: got %d statements to accept and %d to write, want 6 and 7", i, accept, write)
+			if accept != 7 || write != 8 {
+				t.Fatalf("turn %d: got %d statements to accept and %d to write, want 7 and 8", i, accept, write)
 			}
 		}
 		before := s.Statements()

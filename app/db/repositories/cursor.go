@@ -12,6 +12,7 @@ type position struct {
 	List string `json:"l"`           // of which list
 	N    int64  `json:"n"`           // a number, or microseconds since 1970
 	ID   string `json:"i,omitempty"` // where N alone is not unique
+	M    int64  `json:"m,omitempty"` // likewise, a number
 }
 
 func (p position) cursor() *string {

@@ -128,6 +128,9 @@ func (j *journal) eraseMessages(ids []models.Ref) ([]core.Message, error) {
 		"content": "", "parts": nil, "tool_calls": nil, "tool_call_id": "", "tool_name": "", "author": "",
 		"metadata": nil, "token_count": 0, "pinned": false, "deleted_at": gorm.Expr("COALESCE(deleted_at, ?)", core.Now()),
 	}).Error
+	if err == nil {
+		err = j.tx.Where("message_id IN ?", ids).Delete(&models.SearchEntry{}).Error
+	}
 	if err != nil {
 		return nil, err
 	}

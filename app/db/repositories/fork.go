@@ -72,6 +72,9 @@ func (j *journal) forked(title string) (*journal, error) {
 		CreatedAt: now, UpdatedAt: now,
 	}
 	err := insert(j.tx, &row)
+	if err == nil {
+		err = index(j.tx, []entry{titleEntry(row)})
+	}
 	return &journal{tx: j.tx, session: row, changes: map[string]any{}}, err
 }
 
@@ -115,7 +118,10 @@ func (j *journal) copyLog(leaf models.Ref) error {
 		sql.Named("leaf", leaf), sql.Named("new", j.session.ID), sql.Named("prefix", core.NewID[string]()[:idPrefix]))
 	j.session.LastSeq, j.session.MessageCount = res.RowsAffected, int(res.RowsAffected)
 	j.changes["last_seq"], j.changes["message_count"] = j.session.LastSeq, j.session.MessageCount
-	return res.Error
+	if res.Error != nil {
+		return res.Error
+	}
+	return j.indexLog()
 }
 
 // idPrefix is how much of a UUID comes before its last group: the time and random

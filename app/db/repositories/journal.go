@@ -72,6 +72,9 @@ func (j *journal) put(messages []core.Message, parent core.MessageID, run core.R
 	if err := insert(j.tx, &rows); err != nil {
 		return nil, failure(err, "message", stored[0].ID)
 	}
+	if err := j.indexMessages(stored); err != nil {
+		return nil, failure(err, "message", stored[0].ID)
+	}
 	j.changes["last_seq"] = j.session.LastSeq
 	j.changes["message_count"] = j.session.MessageCount
 	j.touch()
@@ -130,6 +133,7 @@ func (j *journal) book(calls []core.ModelCall, run core.RunID) error {
 }
 
 // close writes the events and the session's changed columns: one statement each.
+// A new title is brought into the search index.
 func (j *journal) close() error {
 	rows := make([]models.Event, 0, len(j.events))
 	for _, e := range j.events {
@@ -137,6 +141,11 @@ func (j *journal) close() error {
 	}
 	if err := insert(j.tx, &rows); err != nil {
 		return failure(err, "session", j.session.ID)
+	}
+	if _, renamed := j.changes["title"]; renamed {
+		if err := j.indexTitle(); err != nil {
+			return failure(err, "session", j.session.ID)
+		}
 	}
 	changes := maps.Clone(j.changes)
 	if len(j.events) > 0 {

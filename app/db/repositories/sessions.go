@@ -48,10 +48,23 @@ func (r *Sessions) Create(ctx context.Context, s core.Session) (core.Session, er
 		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
 	}
 	row := models.SessionFrom(s)
-	if err := insert(r.db.WithContext(ctx), &row); err != nil {
+	if err := r.create(ctx, row); err != nil {
 		return core.Session{}, failure(err, "session", s.ID)
 	}
 	return s, nil
+}
+
+// create writes a session; its title, if it has one, can be searched.
+func (r *Sessions) create(ctx context.Context, row models.Session) error {
+	if row.Title == "" {
+		return insert(r.db.WithContext(ctx), &row)
+	}
+	return inTx(ctx, r.db, func(tx *gorm.DB) error {
+		if err := insert(tx, &row); err != nil {
+			return err
+		}
+		return index(tx, []entry{titleEntry(row)})
+	})
 }
 
 // checkMetadata returns ErrInvalid for metadata that are not a JSON object.
@@ -77,7 +90,8 @@ func (r *Sessions) Get(ctx context.Context, scope core.Scope, id core.SessionID)
 	return row.Core(), nil
 }
 
-// List returns the sessions in the scope, the newest activity first.
+// List returns the sessions in the scope, the newest activity first. ErrInvalid is
+// a cursor of another list, and a text that cannot be looked for.
 func (r *Sessions) List(ctx context.Context, scope core.Scope, q core.SessionQuery) (core.Page[core.Session], error) {
 	none := core.Page[core.Session]{}
 	limit, err := pageLimit(q.Limit)
@@ -97,6 +111,13 @@ func (r *Sessions) List(ctx context.Context, scope core.Scope, q core.SessionQue
 	}
 	if q.UserID != "" {
 		db = db.Where("user_id = ?", q.UserID)
+	}
+	if q.Text != "" {
+		with, err := holding(scope, q.Text)
+		if err != nil {
+			return none, err
+		}
+		db = db.Scopes(with)
 	}
 	if !q.Archived {
 		db = db.Where("archived_at IS NULL")
@@ -125,18 +146,13 @@ func (r *Sessions) Update(ctx context.Context, scope core.Scope, id core.Session
 			return nil
 		}
 		j.touch()
-		j.emit(core.NewEvent(id, "", core.EventSessionUpdated, sessionData{Session: j.session.Core()}))
+		j.emit(core.NewEvent(id, "", core.EventSessionUpdated, core.SessionData{Session: j.session.Core()}))
 		return j.close()
 	})
 	if err != nil {
 		return core.Session{}, nil, failure(err, "session", id)
 	}
 	return j.session.Core(), j.events, nil
-}
-
-// sessionData is the data of session.updated.
-type sessionData struct {
-	Session core.Session `json:"session"`
 }
 
 // patch puts the fields of p into the session and reports whether there were any.

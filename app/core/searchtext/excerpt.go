@@ -1,0 +1,147 @@
+package searchtext
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// reach is how far an end of an excerpt moves to come to the end of a word, in
+// characters.
+const reach = 20
+
+// Excerpt returns about size characters of the text around the spans that Find
+// returned, where most terms of the query are near each other, and where in the
+// excerpt the spans are. White space is one blank each; … stands for what is left
+// out. Without spans it is the beginning of the text.
+func Excerpt(text string, spans []Span, size int) (string, []Span) {
+	start, end := window(text, spans, size)
+	e := excerpt{}
+	if start > 0 {
+		e.b.WriteString("…")
+	}
+	inside := 0
+	for _, s := range spans {
+		if s.Start < start || s.Start >= end {
+			continue
+		}
+		e.write(text[max(start, inside):s.Start])
+		from := e.b.Len()
+		inside = min(s.End, end)
+		e.write(text[s.Start:inside])
+		e.spans = append(e.spans, Span{Start: from, End: e.b.Len()})
+	}
+	e.write(text[max(start, inside):end])
+	out := strings.TrimRight(e.b.String(), " ")
+	if end < len(text) {
+		out += "…"
+	}
+	return out, e.spans
+}
+
+// excerpt is one on its way.
+type excerpt struct {
+	b     strings.Builder
+	blank bool // the last thing written
+	spans []Span
+}
+
+func (e *excerpt) write(text string) {
+	for _, r := range text {
+		switch {
+		case unicode.IsSpace(r):
+			if !e.blank && e.b.Len() > 0 {
+				e.b.WriteByte(' ')
+			}
+			e.blank = true
+		case unicode.IsControl(r):
+		default:
+			e.b.WriteRune(r)
+			e.blank = false
+		}
+	}
+}
+
+// window returns which piece of the text is shown.
+func window(text string, spans []Span, size int) (start, end int) {
+	first, last := densest(text, spans, size)
+	if len(spans) > 0 {
+		used := utf8.RuneCountInString(text[spans[first].Start:spans[last].End])
+		start = back(text, spans[first].Start, max(0, size-used)/3)
+		start = wordStart(text, start, spans[first].Start)
+	}
+	end = forward(text, start, size)
+	if len(spans) > 0 {
+		end = max(end, forward(text, spans[first].Start, min(size, utf8.RuneCountInString(text[spans[first].Start:spans[first].End]))))
+	}
+	return start, wordEnd(text, spans, start, end)
+}
+
+// densest returns the first and the last span of a piece of size characters in
+// which most different terms are, and of such the most spans.
+func densest(text string, spans []Span, size int) (first, last int) {
+	best, bestTerms := 0, 0
+	for i := range spans {
+		terms, limit := map[int]bool{}, spans[i].Start+size // in bytes: near enough
+		j := i
+		for ; j < len(spans) && j < i+64 && (j == i || spans[j].End <= limit); j++ {
+			terms[spans[j].term] = true
+		}
+		if len(terms) > bestTerms || len(terms) == bestTerms && j-i > best {
+			first, last, best, bestTerms = i, j-1, j-i, len(terms)
+		}
+		if i > 1000 {
+			break // the text is full of it
+		}
+	}
+	return first, last
+}
+
+// back returns where n characters before at begin.
+func back(text string, at, n int) int {
+	for ; n > 0 && at > 0; n-- {
+		_, size := utf8.DecodeLastRuneInString(text[:at])
+		at -= size
+	}
+	return at
+}
+
+// forward returns where n characters from at on end.
+func forward(text string, at, n int) int {
+	for ; n > 0 && at < len(text); n-- {
+		_, size := utf8.DecodeRuneInString(text[at:])
+		at += size
+	}
+	return at
+}
+
+// wordStart moves the start behind the next blank, if there is one near before the
+// limit.
+func wordStart(text string, start, limit int) int {
+	if start == 0 {
+		return 0
+	}
+	near := min(forward(text, start, reach), limit)
+	if i := strings.IndexFunc(text[start:near], unicode.IsSpace); i >= 0 {
+		return forward(text, start+i, 1)
+	}
+	return start
+}
+
+// wordEnd moves the end before the last blank, if there is one near behind the
+// last span.
+func wordEnd(text string, spans []Span, start, end int) int {
+	if end == len(text) {
+		return end
+	}
+	near := max(back(text, end, reach), start)
+	for _, s := range spans {
+		if s.Start < end {
+			near = max(near, min(s.End, end))
+		}
+	}
+	if i := strings.LastIndexFunc(text[near:end], unicode.IsSpace); i >= 0 {
+		return near + i
+	}
+	return end
+}

@@ -1,0 +1,279 @@
+package searchtext
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"bobbin/app/core"
+)
+
+const (
+	// Limit is how much of a text counts, in bytes.
+	Limit = 256 << 10
+	// maxWord is how much of a word counts, in bytes: a line of base64 is one word.
+	maxWord = 128
+	// maxHumps is the longest word whose humps are looked at, in bytes.
+	maxHumps = 64
+)
+
+// kind is what a rune, and so a word, is made of.
+type kind uint8
+
+const (
+	separator kind = iota
+	spaced         // letters and digits of scripts that put spaces between words
+	unspaced       // characters of those that do not
+	symbol         // a word of its own
+	mark           // belongs to what it follows
+)
+
+// token is a word, or a part of one. Its text is valid until the next.
+type token struct {
+	text       []byte
+	start, end int // in the scanned text, in bytes
+	kind       kind
+	run        int  // counts the runs of one kind
+	part       bool // of a word: without a place of its own
+}
+
+// place is where a byte of a word comes from.
+type place struct{ at, source int }
+
+// scanner cuts a text into tokens and gives them to emit.
+type scanner struct {
+	emit func(token)
+
+	kind       kind // of the run; separator = none
+	run        int
+	word       []byte // folded
+	start, end int    // of the word in the text
+	humps      []place
+	before     [2]rune // the runes before, as they were written; 0 = none
+
+	length int    // characters in an unspaced run so far
+	pair   []byte // the character before and this one
+	cut    int    // where this one begins in pair
+	second int    // where this one begins in the text
+}
+
+// scan calls emit for every token of the text, in order.
+func scan(text string, emit func(token)) {
+	s := scanner{emit: emit}
+	text = core.Clip(text, Limit)
+	for i := 0; i < len(text); {
+		unit, size := unitAt(text[i:])
+		for _, r := range unit {
+			s.take(r, i, i+size)
+		}
+		i += size
+	}
+	s.flush()
+}
+
+// unitAt returns the beginning of the text that can be normalized by itself, in
+// normal form, and its size in the text.
+func unitAt(text string) (string, int) {
+	if text[0] < utf8.RuneSelf && (len(text) == 1 || text[1] < utf8.RuneSelf) {
+		return text[:1], 1
+	}
+	r, size := utf8.DecodeRuneInString(text)
+	if plainHan(r) {
+		if next, _ := utf8.DecodeRuneInString(text[size:]); size == len(text) || plainHan(next) || next < utf8.RuneSelf {
+			return text[:size], size
+		}
+	}
+	if n := norm.NFKC.NextBoundaryInString(text, true); n > 0 {
+		size = n
+	}
+	return norm.NFKC.String(text[:size]), size
+}
+
+// plainHan reports whether r is of the block whose characters stand as they are in
+// every normal form.
+func plainHan(r rune) bool { return r >= 0x4E00 && r <= 0x9FFF }
+
+// kindOf returns what r is.
+func kindOf(r rune) kind {
+	switch {
+	case r < utf8.RuneSelf:
+		if 'a' <= r && r <= 'z' || '0' <= r && r <= '9' || 'A' <= r && r <= 'Z' {
+			return spaced
+		}
+		return separator
+	case plainHan(r):
+		return unspaced
+	case r == utf8.RuneError:
+		return separator
+	case !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r):
+		if unicode.Is(unicode.So, r) {
+			return symbol
+		}
+		return separator
+	case r == 'ー' || unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul,
+		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar):
+		return unspaced
+	case unicode.IsMark(r):
+		return mark
+	}
+	return spaced
+}
+
+// take adds a rune that comes from text[start:end].
+func (s *scanner) take(r rune, start, end int) {
+	k := kindOf(r)
+	if k == mark {
+		if s.kind == spaced {
+			s.letter(r, start, end)
+		}
+		return
+	}
+	if k != s.kind || k == symbol {
+		s.flush()
+		if k == separator {
+			return
+		}
+		s.kind, s.start, s.run = k, start, s.run+1
+	}
+	if k == unspaced {
+		s.character(r, start, end)
+		return
+	}
+	s.letter(r, start, end)
+}
+
+// letter adds a rune to a word.
+func (s *scanner) letter(r rune, start, end int) {
+	if s.end < start || s.end == 0 {
+		s.end = start
+	}
+	switch before, last := s.before[0], s.before[1]; {
+	case last == 0 || unicode.IsMark(r):
+	case unicode.IsUpper(r) && !unicode.IsUpper(last):
+		s.humps = append(s.humps, place{len(s.word), start})
+	case unicode.IsLower(r) && unicode.IsUpper(last) && unicode.IsUpper(before):
+		// The last of several capitals begins the next hump: HTTP|Server.
+		_, size := utf8.DecodeLastRune(s.word)
+		s.humps = append(s.humps, place{len(s.word) - size, s.end - utf8.RuneLen(last)})
+	}
+	s.word = fold(s.word, r)
+	s.before[0], s.before[1] = s.before[1], r
+	s.end = end
+}
+
+// fold appends r in lower case.
+func fold(to []byte, r rune) []byte {
+	switch {
+	case 'A' <= r && r <= 'Z':
+		return append(to, byte(r)+'a'-'A')
+	case r < utf8.RuneSelf:
+		return append(to, byte(r))
+	case r == 'ß' || r == 'ẞ':
+		return append(to, "ss"...)
+	case r == 'ς':
+		r = 'σ' // at the end of a word
+	}
+	return utf8.AppendRune(to, unicode.ToLower(r))
+}
+
+// character adds a character to an unspaced run: it makes a word with the one
+// before it, and is a part by itself.
+func (s *scanner) character(r rune, start, end int) {
+	if s.length > 0 {
+		s.pair = append(s.pair[:0], s.pair[s.cut:]...)
+	}
+	first := s.second
+	s.cut, s.second = len(s.pair), start
+	s.pair = utf8.AppendRune(s.pair, unicode.ToLower(r))
+	s.length++
+	if s.length == 2 {
+		s.emit(token{text: s.pair[:s.cut], start: first, end: s.end, kind: unspaced, run: s.run, part: true})
+	}
+	if s.length > 1 {
+		s.emit(token{text: s.pair, start: first, end: end, kind: unspaced, run: s.run})
+		s.emit(token{text: s.pair[s.cut:], start: start, end: end, kind: unspaced, run: s.run, part: true})
+	}
+	s.end = end
+}
+
+// flush ends the run.
+func (s *scanner) flush() {
+	switch {
+	case s.kind == unspaced && s.length == 1:
+		s.emit(token{text: s.pair, start: s.second, end: s.end, kind: unspaced, run: s.run})
+	case s.kind == spaced || s.kind == symbol:
+		s.emit(token{text: clip(s.word), start: s.start, end: s.end, kind: s.kind, run: s.run})
+		s.emitHumps()
+	}
+	s.kind, s.word, s.humps, s.before, s.end = separator, s.word[:0], s.humps[:0], [2]rune{}, 0
+	s.length, s.pair, s.cut = 0, s.pair[:0], 0
+}
+
+func (s *scanner) emitHumps() {
+	if len(s.humps) == 0 || len(s.word) > maxHumps {
+		return
+	}
+	from := place{0, s.start}
+	for _, to := range append(s.humps, place{len(s.word), s.end}) {
+		if to.at > from.at && to.source > from.source {
+			s.emit(token{text: s.word[from.at:to.at], start: from.source, end: to.source, kind: spaced, run: s.run, part: true})
+		}
+		from = to
+	}
+}
+
+// clip returns as much of a word as counts.
+func clip(word []byte) []byte {
+	if len(word) <= maxWord {
+		return word
+	}
+	n := maxWord
+	for n > 0 && !utf8.RuneStart(word[n]) {
+		n--
+	}
+	return word[:n]
+}
+
+// Document is what is kept of a text.
+type Document struct {
+	// Words are the words in order.
+	Words []string
+	// Parts are parts of them that are no words of the text, each once.
+	Parts []string
+}
+
+// Text returns the words of a text. They are made of letters, digits, marks and
+// symbols only, and have at most 128 bytes each.
+func Text(text string) Document {
+	var d Document
+	known := map[string]string{}
+	intern := func(b []byte) string {
+		if s, ok := known[string(b)]; ok {
+			return s
+		}
+		s := strings.Clone(string(b))
+		known[s] = s
+		return s
+	}
+	words, parts := map[string]bool{}, map[string]bool{}
+	var order []string
+	scan(text, func(t token) {
+		w := intern(t.text)
+		switch {
+		case !t.part:
+			d.Words = append(d.Words, w)
+			words[w] = true
+		case !parts[w]:
+			parts[w] = true
+			order = append(order, w)
+		}
+	})
+	for _, p := range order {
+		if !words[p] {
+			d.Parts = append(d.Parts, p)
+		}
+	}
+	return d
+}

@@ -1,0 +1,187 @@
+package repositories_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/core/searchtext"
+	"bobbin/app/db"
+	"bobbin/app/db/dbtest"
+	"bobbin/app/db/repositories"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// most is how many hits of a query are compared.
+const most = 400
+
+// Issue "the whole service", item 3: both databases find the same, which is what
+// searchtext says of each message, newest first.
+func TestSearchFindsTheSame(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		texts := s.fill(t, 3000)
+		for _, text := range corpusQueries() {
+			got := s.found(t, text)
+			if diff := cmp.Diff(expected(t, texts, text), keysOf(got)); diff != "" {
+				t.Errorf("%s (-searchtext +database):\n%s", text, diff)
+			}
+		}
+		s.goldenSearch(t, "search_3000")
+	})
+}
+
+// Issue, must show: 100,000 messages, answers in less than 50 ms on both
+// databases, with the same golden results. `make show-search` sets
+// BOBBIN_TEST_SEARCH=100000.
+func TestShowSearch(t *testing.T) {
+	if os.Getenv("BOBBIN_TEST_SEARCH") == "" {
+		t.Skip("set BOBBIN_TEST_SEARCH=100000, or use make show-search")
+	}
+	for name, openDB := range map[string]func(testing.TB) *db.DB{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			s := open(openDB(t))
+			began := time.Now()
+			s.fill(t, 100_000)
+			took := time.Since(began)
+			s.exec(t, "ANALYZE")
+			s.goldenSearch(t, "search_100000")
+			t.Logf("%s: 100,000 messages stored in %s\n%s", name, took.Round(time.Second), s.measure(t))
+		})
+	}
+}
+
+// measure asks every question 21 times for its first page and returns a table.
+func (s *store) measure(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "query\thits of the page\tp50\tp95")
+	var all []time.Duration
+	for _, text := range corpusQueries() {
+		var times []time.Duration
+		hits := 0
+		for range 21 {
+			began := time.Now()
+			hits = len(s.search(t, ann(), core.SearchQuery{Text: text}).Items)
+			times = append(times, time.Since(began))
+		}
+		slices.Sort(times)
+		p50, p95 := times[10], times[19]
+		all = append(all, times...)
+		fmt.Fprintf(w, "%s\t%d\t%.1f ms\t%.1f ms\n", text, hits, ms(p50), ms(p95))
+		if p95 > 50*time.Millisecond {
+			t.Errorf("%s: got %s at the 95th percentile, want less than 50 ms", text, p95)
+		}
+	}
+	slices.Sort(all)
+	fmt.Fprintf(w, "all\t\t%.1f ms\t%.1f ms\n", ms(all[len(all)/2]), ms(all[len(all)*95/100]))
+	if err := w.Flush(); err != nil {
+		t.Error(err)
+	}
+	return b.String()
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func (s *store) search(t testing.TB, scope core.Scope, q core.SearchQuery) core.SearchPage {
+	t.Helper()
+	page, err := repositories.NewSearch(s.Gorm).Messages(t.Context(), scope, q)
+	if err != nil {
+		t.Fatalf("search %q: %v", q.Text, err)
+	}
+	return page
+}
+
+// found returns the newest hits of ann's, page by page.
+func (s *store) found(t testing.TB, text string) []core.SearchHit {
+	t.Helper()
+	var hits []core.SearchHit
+	q := core.SearchQuery{Text: text, PageQuery: core.PageQuery{Limit: 37}}
+	for len(hits) < most {
+		page := s.search(t, ann(), q)
+		hits = append(hits, page.Items...)
+		if page.NextCursor == nil {
+			break
+		}
+		q.Cursor = *page.NextCursor
+	}
+	return hits[:min(len(hits), most)]
+}
+
+func keysOf(hits []core.SearchHit) []string {
+	keys := []string{}
+	for _, h := range hits {
+		keys = append(keys, h.SessionTitle+"#"+fmt.Sprint(h.Seq))
+	}
+	return keys
+}
+
+// expected returns the keys that searchtext finds, newest first.
+func expected(t *testing.T, texts map[string]string, query string) []string {
+	t.Helper()
+	q, err := searchtext.Parse(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := []string{}
+	for i := len(texts) - 1; i >= 0 && len(keys) < most; i-- {
+		key := corpusKey(i/corpusSession, i%corpusSession+1)
+		if _, ok := q.Find(texts[key]); ok {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// goldenSearch compares what is found with the file of that name, which is the
+// same for both databases.
+func (s *store) goldenSearch(t *testing.T, name string) {
+	t.Helper()
+	var b strings.Builder
+	for _, text := range corpusQueries() {
+		hits := s.found(t, text)
+		count := fmt.Sprint(len(hits))
+		if len(hits) == most {
+			count = "many"
+		}
+		fmt.Fprintf(&b, "%s\n  %s: %s\n", text, count, strings.Join(keysOf(hits[:min(len(hits), 12)]), " "))
+		if len(hits) > 0 {
+			fmt.Fprintf(&b, "  %s\n", marked(hits[0]))
+		}
+	}
+	file := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v; make it with -update", err)
+	}
+	if diff := cmp.Diff(string(want), b.String()); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+// marked returns the excerpt with its highlights in brackets.
+func marked(h core.SearchHit) string {
+	out, last := "", 0
+	for _, m := range h.Highlights {
+		out += h.Excerpt[last:m.Start] + "[" + h.Excerpt[m.Start:m.End] + "]"
+		last = m.End
+	}
+	return out + h.Excerpt[last:]
+}
