@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-switch show-concurrent show-crash graph clean
+.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-switch show-concurrent show-crash show-adapters graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ show-concurrent: ## 16 requests at once on one session
 
 show-crash: ## 200 kills with SIGKILL at random moments: SQLite and PostgreSQL
 	BOBBIN_CRASH_KILLS=200 go test ./tests/crash -v -count=1 -timeout=30m
+
+show-adapters: ## the same scenarios with every adapter of models: scenario × adapter
+	go test ./tests/adapters -v -count=1 -run '^TestShowAdapters$$'
 
 graph: ## draw the agent's graph in Mermaid
 	@go run . graph

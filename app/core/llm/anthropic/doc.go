@@ -33,8 +33,8 @@
 // Blocks of thinking come as llm.Delta.Part with their signature, and go back
 // unchanged, in their place, with the message's tool calls; those of other
 // messages are not needed and not sent. A signature holds for the model that made
-// it: what another model signed is dropped. Where the tool calls of the turn at
-// hand came without thinking of this model, a model with a budget is asked without
+// it: what another model signed is dropped. Where the last answer is tool calls
+// that came without thinking of this model, a model with a budget is asked without
 // thinking, as the API wants it.
 //
 // # Known limits

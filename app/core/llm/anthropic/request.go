@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"encoding/json"
+	"slices"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
@@ -30,7 +31,7 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, rawArguments, err
 		Model: m.options.Model, MaxTokens: int64(m.maxTokens(req)), Messages: b.messages,
 		System: systemBlocks(req.System), Tools: toolParams(req.Tools),
 	}
-	p.Thinking = m.thinking(req, int(p.MaxTokens))
+	p.Thinking = m.thinking(req, turns, int(p.MaxTokens))
 	if t := req.Temperature; t != nil && !m.claude.fixedSampling() {
 		p.Temperature = param.NewOpt(*t)
 	}
@@ -53,7 +54,7 @@ func (m *Model) maxTokens(req llm.Request) int {
 
 // thinking returns how the model is to think; nothing = as it does by itself,
 // which up to Claude 4.5 is not at all.
-func (m *Model) thinking(req llm.Request, maxTokens int) sdk.ThinkingConfigParamUnion {
+func (m *Model) thinking(req llm.Request, turns []llm.Message, maxTokens int) sdk.ThinkingConfigParamUnion {
 	var out sdk.ThinkingConfigParamUnion
 	if m.options.Thinking == 0 || req.Temperature != nil {
 		return out
@@ -63,22 +64,18 @@ func (m *Model) thinking(req llm.Request, maxTokens int) sdk.ThinkingConfigParam
 		return out
 	}
 	budget := min(m.options.Thinking, maxTokens-minThinking)
-	if budget < minThinking || m.thoughtless(req.Messages) {
+	if budget < minThinking || m.thoughtless(turns) {
 		return out
 	}
 	return sdk.ThinkingConfigParamOfEnabled(int64(budget))
 }
 
-// thoughtless reports whether the turn at hand has tool calls that came without
+// thoughtless reports whether the last answer is tool calls that came without
 // thinking of this model. The API refuses to think on from there.
 func (m *Model) thoughtless(turns []llm.Message) bool {
-	for i := len(turns) - 1; i >= 0; i-- {
-		switch turn := turns[i]; turn.Role {
-		case core.RoleTool:
-		case core.RoleAssistant:
+	for _, turn := range slices.Backward(turns) {
+		if turn.Role == core.RoleAssistant {
 			return len(turn.ToolCalls) > 0 && len(m.thoughts(turn)) == 0
-		default:
-			return false
 		}
 	}
 	return false
@@ -112,7 +109,7 @@ func systemBlocks(texts []string) []sdk.TextBlockParam {
 }
 
 func toolParams(tools []llm.ToolSpec) []sdk.ToolUnionParam {
-	out := make([]sdk.ToolUnionParam, 0, len(tools))
+	var out []sdk.ToolUnionParam
 	for _, t := range tools {
 		schema := t.Parameters
 		if len(schema) == 0 {

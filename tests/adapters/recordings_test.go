@@ -1,0 +1,143 @@
+package adapters_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+)
+
+var update = flag.Bool("update", false, "record the requests of the adapters anew")
+
+// recorded are the requests whose bodies are kept in testdata, byte for byte.
+func recorded() map[string]llm.Request {
+	user := func(s string) llm.Message { return llm.Message{Role: core.RoleUser, Content: s} }
+	calc := llm.ToolSpec{Name: "calculator", Description: "Works out an expression.", Parameters: json.RawMessage(`{"type":"object","properties":{"expression":{"type":"string"}},"required":["expression"],"additionalProperties":false}`)}
+	clock := llm.ToolSpec{Name: "current_time", Description: "Says what time it is."}
+	zero := 0.0
+	turn := []llm.Message{
+		user("What is 1+1, and what time is it?"),
+		{Role: core.RoleAssistant, Content: "Let me see.", ToolCalls: []core.ToolCall{
+			{ID: "call_1", Name: "calculator", Arguments: `{ "expression" : "1+1",  "big": 12345678901234567890 }`},
+			{ID: "call.2/β", Name: "current_time"},
+		}},
+		{Role: core.RoleTool, ToolCallID: "call_1", ToolName: "calculator", Content: "2"},
+		{Role: core.RoleTool, ToolCallID: "call.2/β", ToolName: "current_time", Content: ""},
+	}
+	thinking := []llm.Message{
+		user("Think."),
+		{Role: core.RoleAssistant, Content: "First. Then.", Parts: []core.Part{
+			{Type: "reasoning", Text: "a thought", Signature: "c2ln", Origin: "anthropic/claude-sonnet-4-5"},
+			{Type: "reasoning", Name: "redacted", Signature: "aGlkZGVu", Origin: "anthropic/claude-sonnet-4-5", Offset: 6},
+		}, ToolCalls: []core.ToolCall{{ID: "call_1", Name: "current_time", Arguments: "{}"}}},
+		{Role: core.RoleTool, ToolCallID: "call_1", ToolName: "current_time", Content: "noon"},
+	}
+	system := []string{"You are kind.", "Summary of earlier conversation: …", "Use the tools."}
+	tools := []llm.ToolSpec{calc, clock}
+	return map[string]llm.Request{
+		"hello":     {Messages: []llm.Message{user("Hello!")}},
+		"tools":     {System: system, Tools: tools, Messages: turn, MaxOutputTokens: 4_096},
+		"last-word": {System: system[:1], Tools: tools, ToolChoice: llm.ToolChoiceNone, Messages: append(turn[:4:4], user("And in words?")), MaxOutputTokens: 4_096},
+		"no-tools":  {System: system[:1], Messages: append(turn[:4:4], user("And in words?"))},
+		"thinking":  {System: system, Tools: tools, Messages: thinking, MaxOutputTokens: 8_192},
+		"summary":   {System: []string{"Summarize."}, Messages: []llm.Message{user("user: Hello!\nassistant: Hi.")}, MaxOutputTokens: 1_500, Temperature: &zero},
+		"unicode":   {Messages: []llm.Message{user("Grüße 世界 👋 <b>&\u2028 \"quoted\" \\ back"), {Role: core.RoleAssistant, Content: ""}, user(" \n"), user("Still there?")}},
+	}
+}
+
+// TestRecordings: the same prompt is the same bytes on the wire (CONTEXT § 3,
+// invariant 7). Run with -update to record anew.
+func TestRecordings(t *testing.T) {
+	t.Parallel()
+	for _, d := range dialects() {
+		for name, req := range recorded() {
+			t.Run(d.name+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				server, stop := start(t, d, play(text("ok"), end(core.FinishStop)))
+				defer stop()
+				model := server.model(t, settings{thinking: 4_096})
+				for range 2 {
+					if _, err := llm.Collect(model.Stream(t.Context(), req), nil); err != nil {
+						t.Fatalf("call: %v", err)
+					}
+				}
+				got := server.received()
+				if !bytes.Equal(got[0].body, got[1].body) {
+					t.Errorf("got two bodies of one request:\n%s\n%s", got[0].body, got[1].body)
+				}
+				compare(t, filepath.Join("testdata", "requests", name+"."+d.name+".json"), append(got[0].body, '\n'))
+			})
+		}
+	}
+}
+
+func compare(t *testing.T, file string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("no recording; run: go test ./tests/adapters -run TestRecordings -update (%v)", err)
+	}
+	if !bytes.Equal(want, got) {
+		t.Errorf("%s: got\n%s\nwant\n%s", file, got, want)
+	}
+}
+
+// TestPrefixGrowsAtItsEnd: a conversation that goes on changes nothing of what was
+// sent before but the mark at its end, so that the provider's cache holds
+// (REQUIREMENTS R5).
+func TestPrefixGrowsAtItsEnd(t *testing.T) {
+	t.Parallel()
+	for _, d := range dialects() {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			server, stop := start(t, d, play(text("ok"), end(core.FinishStop)))
+			defer stop()
+			model := server.model(t, settings{})
+			req := recorded()["tools"]
+			for _, more := range [][]llm.Message{nil, {{Role: core.RoleAssistant, Content: "2."}, {Role: core.RoleUser, Content: "Thanks."}}} {
+				req.Messages = append(req.Messages[:len(req.Messages):len(req.Messages)], more...)
+				if _, err := llm.Collect(model.Stream(t.Context(), req), nil); err != nil {
+					t.Fatalf("call: %v", err)
+				}
+			}
+			got := server.received()
+			mark := []byte(`"cache_control":{"type":"ephemeral"},`)
+			for _, part := range []string{"system", "tools"} {
+				if before, after := member(t, got[0].body, part), member(t, got[1].body, part); !bytes.Equal(before, after) {
+					t.Errorf("%s: got %s, want %s as before", part, after, before)
+				}
+			}
+			before := bytes.ReplaceAll(member(t, got[0].body, "messages"), mark, nil)
+			after := bytes.ReplaceAll(member(t, got[1].body, "messages"), mark, nil)
+			if !bytes.HasPrefix(after, bytes.TrimSuffix(before, []byte("]"))) {
+				t.Errorf("got\n%s\nwant it to begin with\n%s", after, before)
+			}
+			if n := bytes.Count(got[1].body, []byte(`"cache_control"`)); d.name == "anthropic" && n != 4 {
+				t.Errorf("got %d cache breakpoints, want 4", n)
+			}
+		})
+	}
+}
+
+// member returns a member of a JSON object as it was written.
+func member(t *testing.T, body []byte, name string) []byte {
+	t.Helper()
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(body, &object); err != nil {
+		t.Fatal(err)
+	}
+	return object[name]
+}

@@ -1,0 +1,156 @@
+package adapters_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+)
+
+// sent looks into the request that the provider got.
+func sent(check func(d dialect, body map[string]any) string) func(context.Context, *testing.T, *caller) outcome {
+	return func(ctx context.Context, _ *testing.T, c *caller) outcome {
+		o := c.call(ctx, nil)
+		var body map[string]any
+		if err := json.Unmarshal(c.server.received()[0].body, &body); err != nil {
+			o.Note = "the request is no JSON: " + err.Error()
+			return o
+		}
+		o.Note = check(c.server.dialect, body)
+		return o
+	}
+}
+
+var answered = outcome{Text: "ok", Finish: core.FinishStop}
+
+func requests() []scenario {
+	ok := play(text("ok"), stop)
+	user := func(s string) llm.Message { return llm.Message{Role: core.RoleUser, Content: s} }
+	tools := []llm.ToolSpec{{Name: "f", Description: "does f"}}
+	return []scenario{
+		{name: "tool_choice none", req: llm.Request{Tools: tools, ToolChoice: llm.ToolChoiceNone, Messages: []llm.Message{user("hi")}}, scene: ok,
+			drive: sent(func(d dialect, body map[string]any) string {
+				want := map[string]string{"langchain": `"none"`, "anthropic": `{"type":"none"}`}[d.name]
+				if got := toJSON(body["tool_choice"]); got != want || len(body["tools"].([]any)) != 1 {
+					return "got " + got + " with tools " + toJSON(body["tools"]) + ", want " + want + " and the tools as ever"
+				}
+				return ""
+			}), want: answered},
+		{name: "the system prompt in its place only", req: llm.Request{System: []string{"Be kind.", "", "Summary."}, Messages: []llm.Message{
+			{Role: core.RoleSystem, Content: "of the log"}, user("hi"),
+		}}, scene: ok, drive: sent(func(d dialect, body map[string]any) string {
+			messages := toJSON(body["messages"])
+			want := `[{"content":"Be kind.\n\nSummary.","role":"system"},{"content":"hi","role":"user"}]`
+			if d.name == "anthropic" {
+				want = `[{"content":[{"text":"hi","type":"text"}],"role":"user"}]`
+				if got := texts(body["system"]); got != "Be kind.|Summary." {
+					return "got the system blocks " + got
+				}
+			}
+			if messages != want {
+				return "got " + messages + ", want " + want
+			}
+			return ""
+		}), want: answered},
+		{name: "results in the order of the calls, roles that alternate", req: llm.Request{Tools: tools, Messages: []llm.Message{
+			user("one"), user("two"),
+			{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "a", Name: "f", Arguments: "{}"}, {ID: "b", Name: "f", Arguments: "{}"}}},
+			{Role: core.RoleTool, ToolCallID: "a", ToolName: "f", Content: "first"},
+			{Role: core.RoleTool, ToolCallID: "b", ToolName: "f", Content: "second"},
+			user("and?"),
+		}}, scene: ok, drive: sent(func(d dialect, body map[string]any) string {
+			raw := toJSON(body["messages"])
+			if first, second := strings.Index(raw, "first"), strings.Index(raw, "second"); first < 0 || second < first {
+				return "got " + raw
+			}
+			if d.name == "anthropic" {
+				if roles := roles(body["messages"]); roles != "user assistant user" {
+					return "got the roles " + roles
+				}
+			}
+			return ""
+		}), want: answered},
+		{name: "no tools: tool turns become text or stay", req: llm.Request{Messages: []llm.Message{
+			user("hi"), {Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "a", Name: "f", Arguments: "{}"}}},
+			{Role: core.RoleTool, ToolCallID: "a", ToolName: "f", Content: "result of f"}, user("and?"),
+		}}, scene: ok, drive: sent(func(d dialect, body map[string]any) string {
+			if raw := toJSON(body["messages"]); !strings.Contains(raw, "result of f") || d.name == "anthropic" && strings.Contains(raw, "tool_use") {
+				return "got " + raw
+			}
+			return ""
+		}), want: answered},
+		{name: "the key in its header only", req: llm.Request{Messages: []llm.Message{user("hi")}}, scene: ok,
+			drive: func(ctx context.Context, _ *testing.T, c *caller) outcome {
+				o := c.call(ctx, nil)
+				r := c.server.received()[0]
+				header := map[string]string{"langchain": r.header.Get("Authorization"), "anthropic": r.header.Get("X-Api-Key")}[c.server.dialect.name]
+				path := map[string]string{"langchain": "/v1/chat/completions", "anthropic": "/v1/messages"}[c.server.dialect.name]
+				if strings.TrimPrefix(header, "Bearer ") != key || strings.Contains(string(r.body), key) || r.path != path {
+					o.Note = fmt.Sprintf("got the key in %q, path %s, body %s", header, r.path, r.body)
+				}
+				return o
+			}, want: answered},
+		{name: "50 calls at once", req: llm.Request{Messages: []llm.Message{user("hi")}}, scene: func(s *stage) {
+			question := between(string(s.body), "question ", ".")
+			s.say(text("answer "), text(question), begin(0, "id"+question, "f"), args(0, `{"n":`), args(0, question+"}"), end(core.FinishToolCalls))
+		}, drive: fifty, want: outcome{Requests: 50}},
+		{name: "a connection is used again", req: llm.Request{Messages: []llm.Message{user("hi")}}, scene: ok,
+			drive: func(ctx context.Context, _ *testing.T, c *caller) outcome {
+				for range 3 {
+					c.call(ctx, nil)
+				}
+				return c.call(ctx, nil)
+			}, want: outcome{Text: "ok", Finish: core.FinishStop, Requests: 4}},
+	}
+}
+
+// fifty makes 50 calls at once; each must get its own answer.
+func fifty(ctx context.Context, _ *testing.T, c *caller) outcome {
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	var o outcome
+	for i := range 50 {
+		group.Go(func() {
+			req := llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: fmt.Sprintf("question %d.", i)}}}
+			got := seen(llm.Collect(c.model.Stream(ctx, req), nil))
+			want := outcome{Text: fmt.Sprintf("answer %d", i), Calls: fmt.Sprintf(`id%d f {"n":%d}`, i, i), Finish: core.FinishToolCalls}
+			if got != want {
+				mu.Lock()
+				defer mu.Unlock()
+				o.Note += fmt.Sprintf("call %d: got %+v\n", i, got)
+			}
+		})
+	}
+	group.Wait()
+	return o
+}
+
+// between returns what stands between two texts.
+func between(s, from, to string) string {
+	_, s, _ = strings.Cut(s, from)
+	s, _, _ = strings.Cut(s, to)
+	return s
+}
+
+// texts joins the texts of blocks.
+func texts(blocks any) string {
+	var out []string
+	for _, b := range blocks.([]any) {
+		out = append(out, fmt.Sprint(b.(map[string]any)["text"]))
+	}
+	return strings.Join(out, "|")
+}
+
+// roles joins the roles of messages.
+func roles(messages any) string {
+	var out []string
+	for _, m := range messages.([]any) {
+		out = append(out, fmt.Sprint(m.(map[string]any)["role"]))
+	}
+	return strings.Join(out, " ")
+}
