@@ -83,12 +83,16 @@ type Message struct {
 type Part struct {
 	Type      string `json:"type"` // text, image, file or reasoning
 	Text      string `json:"text,omitempty"`
-	BlobID    BlobID `json:"blob_id,omitempty"`
+	BlobID    BlobID `json:"blob_id,omitempty"` // of an image or a file: where its content is
 	MediaType string `json:"media_type,omitempty"`
 	Name      string `json:"name,omitempty"`
-	Signature string `json:"signature,omitempty"` // of a provider's reasoning, sent back as it came
-	Origin    string `json:"origin,omitempty"`    // of reasoning with a signature: provider/model, which alone gets it back
-	Offset    int    `json:"offset,omitempty"`    // of reasoning: how many bytes of the content come before it
+	Size      int64  `json:"size,omitempty"`  // bytes of the content
+	Width     int    `json:"width,omitempty"` // of an image, in pixels
+	Height    int    `json:"height,omitempty"`
+	Tokens    int    `json:"token_count,omitempty"` // of an image or a file, whatever the model; part of the message's
+	Signature string `json:"signature,omitempty"`   // of a provider's reasoning, sent back as it came
+	Origin    string `json:"origin,omitempty"`      // of reasoning with a signature: provider/model, which alone gets it back
+	Offset    int    `json:"offset,omitempty"`      // of reasoning: how many bytes of the content come before it
 }
 
 // ToolCall is a model's wish to use a tool.

@@ -149,8 +149,9 @@ func readReferences(t *testing.T, d *db.DB, name string) []string {
 		"sqlite": `SELECT "from" || ' -> ' || "table" || '.' || "to" || CASE on_delete WHEN 'CASCADE' THEN ' cascade' ELSE '' END FROM pragma_foreign_key_list(?)`,
 		"postgres": `SELECT a.attname || ' -> ' || r.relname || '.' || f.attname || CASE c.confdeltype WHEN 'c' THEN ' cascade' ELSE '' END
 			FROM pg_constraint c JOIN pg_class r ON r.oid = c.confrelid
-			JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = c.conkey[1]
-			JOIN pg_attribute f ON f.attrelid = c.confrelid AND f.attnum = c.confkey[1]
+			CROSS JOIN LATERAL unnest(c.conkey, c.confkey) AS k (here, there)
+			JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.here
+			JOIN pg_attribute f ON f.attrelid = c.confrelid AND f.attnum = k.there
 			WHERE c.contype = 'f' AND c.conrelid = CAST(? AS regclass)`,
 	}[d.Dialect()], name)
 	slices.Sort(out)
@@ -196,7 +197,7 @@ func TestRowsFitTheSchema(t *testing.T) {
 	rows := []any{
 		models.Session{}, models.Message{}, models.Run{}, models.Event{}, models.Summary{}, models.ToolExecution{},
 		models.SearchEntry{}, models.SearchFill{},
-		models.ModelCall{}, models.Memory{}, models.Blob{}, models.IdempotencyKey{}, models.Calibration{}, models.MemoryRevision{}, models.MemoryDeletion{},
+		models.ModelCall{}, models.Memory{}, models.Blob{}, models.BlobContent{}, models.BlobReference{}, models.IdempotencyKey{}, models.Calibration{}, models.MemoryRevision{}, models.MemoryDeletion{},
 	}
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		tables := readSchema(t, d)
@@ -224,7 +225,7 @@ func TestRowsFitTheSchema(t *testing.T) {
 // fieldColumn says what column a field needs. A pointer, a Ref and bytes may be
 // NULL; of JSON and bytes only the schema knows, so that is listed here.
 func fieldColumn(f *schema.Field) column {
-	always := []string{"runs.input", "session_events.data", "blobs.data"}
+	always := []string{"runs.input", "session_events.data", "blob_contents.data"}
 	must := slices.Contains(always, f.Schema.Table+"."+f.DBName)
 	switch f.FieldType.String() {
 	case "models.Ref":

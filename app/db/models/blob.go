@@ -1,19 +1,68 @@
 package models
 
-import "time"
+import (
+	"time"
 
-// Blob is a row of blobs: an image or a file that a message refers to.
-type Blob struct {
-	ID        string `gorm:"primaryKey"`
-	Owner     string
-	SessionID Ref
-	MediaType string
-	Name      string
-	Size      int64  // bytes
-	Sha256    string // of Data, in hex
-	Data      []byte
+	"bobbin/app/core"
+)
+
+// BlobContent is a row of blob_contents: the bytes of uploads, once for each owner.
+type BlobContent struct {
+	Owner     string    `gorm:"primaryKey"`
+	Sha256    string    `gorm:"primaryKey"` // of Data, in hex
+	Size      int64     // bytes
 	CreatedAt time.Time `gorm:"autoCreateTime:false"`
+	Data      []byte
+}
+
+// TableName is the table's name.
+func (BlobContent) TableName() string { return "blob_contents" }
+
+// Blob is a row of blobs: an image or a file that messages can refer to. Its
+// content is the BlobContent of the same owner and hash.
+type Blob struct {
+	ID         string `gorm:"primaryKey"`
+	Owner      string
+	UserID     string
+	SessionID  Ref
+	Sha256     string
+	MediaType  string
+	Name       string
+	Size       int64 // bytes
+	Width      int
+	Height     int
+	TokenCount int
+	CreatedAt  time.Time `gorm:"autoCreateTime:false"`
+	UploadedAt time.Time
 }
 
 // TableName is the table's name.
 func (Blob) TableName() string { return "blobs" }
+
+// BlobFrom returns the row of a blob that is uploaded now.
+func BlobFrom(b core.Blob) Blob {
+	return Blob{
+		ID: string(b.ID), Owner: b.Owner, UserID: b.UserID, SessionID: Ref(b.SessionID), Sha256: b.SHA256, MediaType: b.MediaType,
+		Name: b.Name, Size: b.Size, Width: b.Width, Height: b.Height, TokenCount: b.Tokens, CreatedAt: b.CreatedAt, UploadedAt: b.CreatedAt,
+	}
+}
+
+// Core returns the blob of the row.
+func (r Blob) Core() (core.Blob, error) {
+	return core.Blob{
+		ID: core.BlobID(r.ID), Owner: r.Owner, UserID: r.UserID, SessionID: core.SessionID(r.SessionID), SHA256: r.Sha256, MediaType: r.MediaType,
+		Name: r.Name, Size: r.Size, Width: r.Width, Height: r.Height, Tokens: r.TokenCount, CreatedAt: utc(r.CreatedAt),
+	}, nil
+}
+
+// BlobReference is a row of blob_references: a message that has the blob among its
+// parts. The message may not be in the log yet.
+type BlobReference struct {
+	MessageID string `gorm:"primaryKey"`
+	BlobID    string `gorm:"primaryKey"`
+	SessionID string
+	Owner     string
+}
+
+// TableName is the table's name.
+func (BlobReference) TableName() string { return "blob_references" }

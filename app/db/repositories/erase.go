@@ -131,6 +131,9 @@ func (j *journal) eraseMessages(ids []models.Ref) ([]core.Message, error) {
 	if err == nil {
 		err = j.tx.Where("message_id IN ?", ids).Delete(&models.SearchEntry{}).Error
 	}
+	if err == nil {
+		err = j.unrefer(ids)
+	}
 	if err != nil {
 		return nil, err
 	}

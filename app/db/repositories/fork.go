@@ -121,6 +121,9 @@ func (j *journal) copyLog(leaf models.Ref) error {
 	if res.Error != nil {
 		return res.Error
 	}
+	if err := j.copyReferences(); err != nil {
+		return err
+	}
 	return j.indexLog()
 }
 

@@ -21,6 +21,7 @@ type store struct {
 	events       *repositories.Events
 	modelCalls   *repositories.ModelCalls
 	calibrations *repositories.Calibrations
+	blobs        *repositories.Blobs
 }
 
 func open(d *db.DB) *store {
@@ -33,6 +34,7 @@ func open(d *db.DB) *store {
 		events:       repositories.NewEvents(d.Gorm),
 		modelCalls:   repositories.NewModelCalls(d.Gorm),
 		calibrations: repositories.NewCalibrations(d.Gorm),
+		blobs:        repositories.NewBlobs(d.Gorm),
 	}
 }
 

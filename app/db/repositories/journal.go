@@ -66,6 +66,9 @@ func (j *journal) put(messages []core.Message, parent core.MessageID, run core.R
 		m.SessionID, m.Owner = core.SessionID(j.session.ID), j.session.Owner
 		m.Seq, m.ParentID, m.OnPath = j.session.LastSeq, parent, true
 		parent = m.ID
+		if err := j.refer(m); err != nil {
+			return nil, failure(err, "message", m.ID)
+		}
 		rows = append(rows, models.MessageFrom(m))
 		stored = append(stored, m)
 	}

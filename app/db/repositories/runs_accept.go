@@ -136,6 +136,9 @@ func (j *journal) accept(f facts, in core.AcceptRun) (core.Accepted, error) {
 	if err := insert(j.tx, &row); err != nil {
 		return core.Accepted{}, failure(err, "run", run.ID)
 	}
+	if err := j.refer(run.UserMessage()); err != nil {
+		return core.Accepted{}, err
+	}
 	j.changes["last_queue_seq"] = j.session.LastQueueSeq
 	j.touch()
 	message, inLog := run.UserMessage(), (*core.Message)(nil)

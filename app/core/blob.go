@@ -1,0 +1,93 @@
+package core
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The types of parts.
+const (
+	PartText      = "text"
+	PartImage     = "image"
+	PartFile      = "file"
+	PartReasoning = "reasoning"
+)
+
+// Blob is an image or a file that was uploaded. Its content never changes.
+type Blob struct {
+	ID        BlobID    `json:"id"`
+	Owner     string    `json:"-"`
+	UserID    string    `json:"user_id,omitempty"`
+	SessionID SessionID `json:"session_id,omitempty"` // for which it was uploaded; empty = none, or several
+	MediaType string    `json:"media_type"`           // what the content is, not what was claimed
+	Name      string    `json:"name"`                 // cleaned: no path, nothing that cannot be shown
+	Size      int64     `json:"size"`                 // bytes
+	SHA256    string    `json:"sha256"`               // of the content, in hex
+	Width     int       `json:"width,omitempty"`      // of an image, in pixels
+	Height    int       `json:"height,omitempty"`
+	Tokens    int       `json:"-"` // cl100k_base tokens of a text file's text, as far as it is sent; else 0
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// Image reports whether the blob is an image.
+func (b Blob) Image() bool { return strings.HasPrefix(b.MediaType, "image/") }
+
+// Part returns the part of a message that the blob is; its tokens are still to be
+// counted.
+func (b Blob) Part() Part {
+	p := Part{Type: PartFile, BlobID: b.ID, MediaType: b.MediaType, Name: b.Name, Size: b.Size, Width: b.Width, Height: b.Height}
+	if b.Image() {
+		p.Type = PartImage
+	}
+	return p
+}
+
+// Upload is a file on its way in.
+type Upload struct {
+	SessionID SessionID // the session that it is for; empty = none yet
+	User      string    // the user that it belongs to; empty = the session's
+	Name      string    // as the caller calls it
+	Data      []byte
+}
+
+// SweptBlobs says what a sweep removed.
+type SweptBlobs struct {
+	Blobs int
+	Bytes int64 // of content that nobody else had
+}
+
+// Attached reports whether the part is an image or a file.
+func (p Part) Attached() bool { return p.Type == PartImage || p.Type == PartFile }
+
+// Describe returns in a few words what an image or a file is, such as
+// image "cat.png", image/png, 640×480, 82 KB.
+func (p Part) Describe() string {
+	words := []string{p.Type}
+	if p.Name != "" {
+		words[0] += fmt.Sprintf(" %q", p.Name)
+	}
+	if p.MediaType != "" {
+		words = append(words, p.MediaType)
+	}
+	if p.Width > 0 && p.Height > 0 {
+		words = append(words, fmt.Sprintf("%d×%d", p.Width, p.Height))
+	}
+	if p.Size > 0 {
+		words = append(words, ByteSize(p.Size))
+	}
+	return strings.Join(words, ", ")
+}
+
+// ByteSize returns a number of bytes as people write it: 82 KB, 1.4 MB.
+func ByteSize(n int64) string {
+	const kilo = 1000
+	switch {
+	case n < kilo:
+		return fmt.Sprintf("%d bytes", n)
+	case n < kilo*kilo:
+		return fmt.Sprintf("%d KB", (n+kilo/2)/kilo)
+	default:
+		return fmt.Sprintf("%.1f MB", float64(n)/(kilo*kilo))
+	}
+}

@@ -1,0 +1,230 @@
+package repositories_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/dbtest"
+	"bobbin/app/db/repositories"
+)
+
+const quota = 1 << 20
+
+// upload puts a text into ann's blobs, or into those of one of her users.
+func (s *store) upload(t *testing.T, user, name, content string) core.Blob {
+	t.Helper()
+	b, err := s.blobs.Put(t.Context(), blobOf(user, name, content), []byte(content), quota)
+	if err != nil {
+		t.Fatalf("put %s: %v", name, err)
+	}
+	return b
+}
+
+func blobOf(user, name, content string) core.Blob {
+	sum := sha256.Sum256([]byte(content))
+	return core.Blob{
+		Owner: "ann", UserID: user, MediaType: "text/plain", Name: name, Size: int64(len(content)),
+		SHA256: hex.EncodeToString(sum[:]), Tokens: 3,
+	}
+}
+
+// sweep removes what nothing refers to, however young.
+func (s *store) sweep(t *testing.T) core.SweptBlobs {
+	t.Helper()
+	swept, err := s.blobs.Sweep(t.Context(), time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatalf("sweep: %v", err)
+	}
+	return swept
+}
+
+// Item 6: by hash. One content for each owner, however often, under whatever name
+// and by whichever of the owner's users it comes.
+func TestBlobsAreStoredOnce(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		first := s.upload(t, "", "a.txt", "content")
+		same, other, carols := s.upload(t, "", "a.txt", "content"), s.upload(t, "", "b.txt", "content"), s.upload(t, "carol", "a.txt", "content")
+		if diff := cmp.Diff(first, same); diff != "" {
+			t.Errorf("the same again (-first +again):\n%s", diff)
+		}
+		if other.ID == first.ID || other.Name != "b.txt" || carols.ID == first.ID {
+			t.Errorf("got %+v and %+v, want blobs of their own", other, carols)
+		}
+		theirs := blobOf("", "a.txt", "content")
+		theirs.Owner = "bob"
+		if _, err := s.blobs.Put(t.Context(), theirs, []byte("content"), quota); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.count(t, "SELECT COUNT(*) FROM blob_contents WHERE owner = 'ann'"); n != 1 {
+			t.Errorf("ann has %d contents, want 1", n)
+		}
+		got, data, err := s.blobs.Open(t.Context(), ann(), other.ID)
+		if diff := cmp.Diff(other, got); err != nil || diff != "" || string(data) != "content" {
+			t.Errorf("open: %q, %v (-want +got):\n%s", data, err, diff)
+		}
+		if swept := s.sweep(t); swept.Blobs != 4 || swept.Bytes != 2*int64(len("content")) {
+			t.Errorf("swept %+v, want all four, and two contents", swept)
+		}
+	})
+}
+
+// REQUIREMENTS: every row has an owner.
+func TestBlobsBelongToTheirOwner(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		anns, carols := s.upload(t, "", "a.txt", "content"), s.upload(t, "carol", "c.txt", "content")
+		for what, c := range map[string]struct {
+			scope core.Scope
+			id    core.BlobID
+		}{
+			"another owner's": {bob(), anns.ID}, "not the user's": {carol(), anns.ID}, "none": {ann(), core.NewID[core.BlobID]()}, "no id": {ann(), "x"},
+		} {
+			_, err := s.blobs.Get(t.Context(), c.scope, c.id)
+			wantNotFound(t, what, err)
+			_, _, err = s.blobs.Open(t.Context(), c.scope, c.id)
+			wantNotFound(t, what, err)
+			if got, err := s.blobs.Contents(t.Context(), c.scope, []core.BlobID{c.id}); err != nil || len(got) != 0 {
+				t.Errorf("%s: got %d contents and %v, want none", what, len(got), err)
+			}
+		}
+		got, err := s.blobs.Contents(t.Context(), carol(), []core.BlobID{carols.ID, "x"})
+		if err != nil || string(got[carols.ID]) != "content" {
+			t.Errorf("contents: got %q and %v", got, err)
+		}
+		// What another owner has cannot be referred to.
+		in := ask(s.session(t).ID, "look")
+		in.Input.Parts = []core.Part{{Type: core.PartFile, BlobID: core.NewID[core.BlobID]()}}
+		_, err = s.runs.Accept(t.Context(), ann(), in)
+		wantNotFound(t, "accept", err)
+	})
+}
+
+// What a message refers to stays: in the log, and while the message waits for its
+// turn. With its session it goes.
+func TestReferredBlobsStay(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		session := s.session(t)
+		logged, queued, orphan := s.upload(t, "", "l.txt", "logged"), s.upload(t, "", "q.txt", "queued"), s.upload(t, "", "o.txt", "orphan")
+		in := ask(session.ID, "look")
+		in.Input.Parts = []core.Part{logged.Part(), logged.Part()}
+		first := s.accept(t, in)
+		in.Input.Parts = []core.Part{queued.Part()}
+		s.accept(t, in)
+		if swept := s.sweep(t); swept.Blobs != 1 || swept.Bytes != int64(len("orphan")) {
+			t.Errorf("swept %+v, want the orphan", swept)
+		}
+		_, err := s.blobs.Get(t.Context(), ann(), orphan.ID)
+		wantNotFound(t, "orphan", err)
+		s.finish(t, first.Run, "seen")
+		if _, err := s.runs.Claim(t.Context(), session.ID, worker); err != nil {
+			t.Fatal(err)
+		}
+		if list := s.log(t, session.ID); list[2].Parts[0].BlobID != queued.ID || s.sweep(t).Blobs != 0 {
+			t.Errorf("got %+v, want the part of the queued message", list[2].Parts)
+		}
+		s.exec(t, "DELETE FROM sessions WHERE id = ?", session.ID)
+		if swept := s.sweep(t); swept.Blobs != 2 || s.count(t, "SELECT COUNT(*) FROM blob_contents") != 0 {
+			t.Errorf("after the purge: swept %+v, want the other two", swept)
+		}
+	})
+}
+
+// A sweep leaves what is young; another upload of the same makes it young again.
+func TestSweepLeavesTheYoung(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		old, again := s.upload(t, "", "old.txt", "old"), s.upload(t, "", "again.txt", "again")
+		s.exec(t, "UPDATE blobs SET uploaded_at = '2000-01-01 00:00:00+00:00'")
+		s.upload(t, "", "again.txt", "again")
+		swept, err := s.blobs.Sweep(t.Context(), time.Now().Add(-24*time.Hour))
+		if err != nil || swept.Blobs != 1 {
+			t.Errorf("swept %+v and %v, want one", swept, err)
+		}
+		_, err = s.blobs.Get(t.Context(), ann(), old.ID)
+		wantNotFound(t, "the old one", err)
+		if _, err := s.blobs.Get(t.Context(), ann(), again.ID); err != nil {
+			t.Errorf("uploaded again: %v", err)
+		}
+	})
+}
+
+// The owner's total holds, also when all come at once, and for many names of one
+// content too.
+func TestBlobQuota(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		const size, room = 100 << 10, 3*(100<<10) + 3*1024
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		taken := 0
+		for i := range 12 {
+			wg.Go(func() {
+				content := strings.Repeat(string(rune('a'+i)), size)
+				_, err := s.blobs.Put(t.Context(), blobOf("", "x.txt", content), []byte(content), room)
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil {
+					taken++
+					return
+				}
+				wantError(t, "over the quota", err, core.ErrTooLarge)
+			})
+		}
+		wg.Wait()
+		if taken != 3 {
+			t.Errorf("%d were taken, want 3", taken)
+		}
+		_, err := s.blobs.Put(t.Context(), blobOf("", "another name", "aaa"), []byte("aaa"), room)
+		wantError(t, "another entry", err, core.ErrTooLarge)
+	})
+}
+
+// A deleted message takes its files along, unless another one has them, such as
+// its copy in a fork.
+func TestDeletedMessagesDropTheirBlobs(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		session := s.session(t).ID
+		shared, alone := s.upload(t, "", "s.txt", "shared"), s.upload(t, "", "a.txt", "alone")
+		for i, parts := range [][]core.Part{{shared.Part(), alone.Part()}, {shared.Part()}} {
+			in := ask(session, "look")
+			in.Input.Parts = parts
+			s.finish(t, s.accept(t, in).Run, "answer")
+			if i == 1 {
+				fork, err := repositories.NewBranches(s.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: session})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n := s.count(t, "SELECT COUNT(*) FROM blob_references WHERE session_id = ?", fork.ID); n != 3 {
+					t.Errorf("the fork has %d references, want 3", n)
+				}
+				s.exec(t, "DELETE FROM blob_references WHERE session_id = ? AND blob_id = ?", fork.ID, alone.ID)
+			}
+		}
+		log := s.log(t, session)
+		for i, delete := range []core.MessageID{log[0].ID, log[2].ID} {
+			if _, err := repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), session, delete); err != nil {
+				t.Fatal(err)
+			}
+			if n := s.count(t, "SELECT COUNT(*) FROM blob_contents"); n != 1 {
+				t.Errorf("after deletion %d: %d contents are left, want the fork's", i, n)
+			}
+		}
+	})
+}
