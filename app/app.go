@@ -23,7 +23,6 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/config"
-	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/embed"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
@@ -32,7 +31,6 @@ import (
 	"bobbin/app/events"
 	"bobbin/app/folder"
 	"bobbin/app/runs"
-	"bobbin/app/tools"
 )
 
 // Build is which program this is.
@@ -142,7 +140,7 @@ const eventBuffer = 1024
 
 // buildAgents loads the agents and builds what executes them.
 func (a *App) buildAgents() (*agents.Engine, *compaction.Keeper, *runs.Journal, error) {
-	set, err := newTools(time.Now)
+	set, err := newTools(a.cfg, time.Now, a.repos.messages)
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("tools: %w", err)
 	}
@@ -163,21 +161,9 @@ func (a *App) buildAgents() (*agents.Engine, *compaction.Keeper, *runs.Journal, 
 	engine, err := agents.NewEngine(agents.Options{
 		Profiles: profiles, Keeper: keeper, Sessions: a.repos.sessions, Messages: a.repos.messages, Executions: a.repos.runs,
 		Journal: journal, Tools: set, Counter: a.counter, Calibrator: a.ruler, Logger: a.log,
-		ToolLimits: nodes.ToolLimits{Time: a.cfg.Limits.ToolTime, Output: int(a.cfg.Limits.ToolOutputBytes)},
+		ToolLimits: nodes.ToolLimits{Time: a.cfg.Limits.ToolTime, Output: int(a.cfg.Limits.ToolOutputBytes), Shown: int(a.cfg.Limits.ToolShownBytes)},
 	})
 	return engine, keeper, journal, err
-}
-
-// loadAgents reads the agents' files; the context settings of each are checked as
-// they will be used.
-func loadAgents(cfg config.Config, set *tools.Set, global contextwindow.Global) (*catalog.Catalog, error) {
-	return catalog.Load(cfg.AgentsDir, catalog.Known{
-		Tools: set.Names(),
-		Validate: func(agent core.Agent) error {
-			_, err := contextwindow.Resolve(global, agent.Context)
-			return err
-		},
-	})
 }
 
 // buildChat builds the use cases.

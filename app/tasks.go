@@ -11,7 +11,6 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/db"
-	"bobbin/app/tools"
 )
 
 // What the command line does without a whole Bobbin.
@@ -37,7 +36,7 @@ func Migrate(ctx context.Context, cfg config.Config, logger *slog.Logger, apply 
 
 // AgentContext returns the context settings of an agent, each with its origin.
 func AgentContext(cfg config.Config, thresholdSet bool, name string) ([]contextwindow.Field, error) {
-	set, err := newTools(time.Now)
+	set, err := newTools(cfg, time.Now, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -51,11 +50,6 @@ func AgentContext(cfg config.Config, thresholdSet bool, name string) ([]contextw
 		return nil, err
 	}
 	return contextwindow.Explain(global, agent.Context)
-}
-
-// newTools returns the built-in tools.
-func newTools(now func() time.Time) (*tools.Set, error) {
-	return tools.NewSet(tools.NewCurrentTime(now), tools.NewCalculator())
 }
 
 // globalContext returns the context settings of all agents. The threshold counts

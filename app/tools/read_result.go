@@ -51,9 +51,9 @@ func (*ReadResult) Idempotent() bool { return true }
 // are in the result. Only tool results of the call's own session can be read.
 func (r *ReadResult) Call(ctx context.Context, call Call) (string, error) {
 	args, err := arguments[struct {
-		MessageID core.MessageID `json:"message_id"`
-		Offset    int            `json:"offset"`
-		Length    int            `json:"length"`
+		MessageID string `json:"message_id"`
+		Offset    int    `json:"offset"`
+		Length    int    `json:"length"`
 	}](call.Arguments, `{"message_id": "01890a5d-ac96-774b-bcce-b302099a8057", "offset": 8000}`)
 	switch {
 	case err != nil:
@@ -63,9 +63,9 @@ func (r *ReadResult) Call(ctx context.Context, call Call) (string, error) {
 	case args.Length < 0 || args.Length > mostRead:
 		return "", fmt.Errorf("the length must be 1 to %d", mostRead)
 	}
-	m, err := r.messages.Get(ctx, core.Scope{Owner: call.Session.Owner}, call.Session.ID, args.MessageID)
+	m, err := r.messages.Get(ctx, core.Scope{Owner: call.Session.Owner}, call.Session.ID, core.MessageID(args.MessageID))
 	if errors.Is(err, core.ErrNotFound) || err == nil && (m.Role != core.RoleTool || m.DeletedAt != nil) {
-		return "", fmt.Errorf("this conversation has no tool result with the id %q", core.Clip(string(args.MessageID), 100))
+		return "", fmt.Errorf("this conversation has no tool result with the id %q", core.Clip(args.MessageID, 100))
 	}
 	if err != nil {
 		return "", errors.New("the result cannot be read at the moment")

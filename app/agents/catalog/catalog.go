@@ -32,6 +32,8 @@ type Known struct {
 	Settings map[string][]string
 	// Off are tools that exist and are switched off, each with what switches it on.
 	Off map[string]string
+	// Model says what is wrong with a model's name; nil = names are not checked.
+	Model func(name string) error
 	// Validate finds settings that contradict each other, such as those of context;
 	// nil = none do. Its error is reported with the line of the field that it
 	// begins with, else that of context.

@@ -28,6 +28,7 @@ func (d *document) check(agent core.Agent, known Known) {
 	if agent.MaxIterations < 0 || agent.MaxIterations > maxIterations {
 		d.faultAt("max_iterations", "max_iterations is %d; use 1 to %d, or 0 for the default (%d)", agent.MaxIterations, maxIterations, core.DefaultMaxIterations)
 	}
+	d.checkFallbacks(agent, known.Model)
 	d.checkTools(agent.Tools, known)
 	d.checkToolSettings(agent, known)
 	d.checkCompaction(agent.Compaction)
@@ -38,6 +39,24 @@ func (d *document) check(agent core.Agent, known Known) {
 func (d *document) has(path string) bool {
 	_, ok := d.places[path]
 	return ok
+}
+
+// checkFallbacks checks the models that take the place of the agent's own.
+func (d *document) checkFallbacks(agent core.Agent, check func(string) error) {
+	for i, name := range agent.FallbackModels {
+		at := fmt.Sprintf("fallback_models[%d]", i)
+		switch {
+		case name == "": // a fault already
+		case name == agent.Model:
+			d.faultAt(at, "fallback model %q is the model itself; name another, or none", name)
+		case slices.Contains(agent.FallbackModels[:i], name):
+			d.faultAt(at, "fallback model %q is there twice", name)
+		case check != nil:
+			if err := check(name); err != nil {
+				d.faultAt(at, "fallback %s", err)
+			}
+		}
+	}
 }
 
 func (d *document) checkTools(tools []string, known Known) {

@@ -149,7 +149,9 @@ func (d *document) sections(node *yaml.Node, into reflect.Value, path string) {
 		}
 		d.places[at] = key
 		entry := reflect.New(into.Type().Elem()).Elem()
-		d.value(value, entry, at)
+		if value.Tag != "!!null" {
+			d.structure(value, entry, at+".")
+		}
 		into.SetMapIndex(reflect.ValueOf(key.Value), entry)
 	}
 }

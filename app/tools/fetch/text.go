@@ -59,12 +59,12 @@ func decoded(body []byte, contentType string) string {
 // validPrefix reports whether the text is valid UTF-8, but for a character that
 // was cut through at the end.
 func validPrefix(body []byte) bool {
-	for i := 0; i < utf8.UTFMax && i < len(body); i++ {
-		if utf8.Valid(body[:len(body)-i]) {
-			return true
+	for i := 1; i < utf8.UTFMax && i < len(body); i++ {
+		if last := body[len(body)-i:]; utf8.RuneStart(last[0]) && !utf8.FullRune(last) {
+			return utf8.Valid(body[:len(body)-i])
 		}
 	}
-	return len(body) == 0
+	return utf8.Valid(body)
 }
 
 // maxTitle bounds a title, in bytes.

@@ -1,0 +1,91 @@
+package nodes_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/tools"
+)
+
+// CONTEXT § 4, rung 0: a result over its limit is stored whole, and the prompt gets
+// head, tail and a pointer, counted as it is sent and the same in every later prompt
+// (§ 3, invariant 7), also when the limit is another one by then.
+func TestLargeResultsAreStoredWhole(t *testing.T) {
+	t.Parallel()
+	large := "BEGIN " + strings.Repeat("0123456789 ", 20_000) + " END"
+	w := newWorld(t, 128_000).with(says("read_all", large), says(core.ToolReadResult, ""))
+	w.limits.Shown = 3000
+	w.profile.Agent.ToolSettings = core.ToolSettings{"read_all": {MaxOutputBytes: 6000}}
+	w.model.Add(llm.Call(call("1", "read_all")), "ok", "again")
+	s := w.mustCall(w.begin("go"))
+	s = w.mustUse(s)
+	m := w.last()
+	if m.Content != large || m.Status != core.MessageComplete || m.TokenCount > 6000 {
+		t.Fatalf("got %d bytes with %d tokens, want all %d, counted as they are shown", len(m.Content), m.TokenCount, len(large))
+	}
+	w.mustCall(s)
+	w.profile.Agent.ToolSettings, w.limits.Shown = nil, 0 // changed meanwhile
+	w.mustCall(w.begin("and now?"))
+	requests := w.model.Requests()
+	first, second := requests[1].Messages[2].Content, requests[2].Messages[2].Content
+	pointer := fmt.Sprintf(`the whole result is message %s; read_result {"message_id": "%s", "offset": 4000} reads on …]`, m.ID, m.ID)
+	if !strings.HasPrefix(first, "BEGIN 0123") || !strings.HasSuffix(first, "END") || !strings.Contains(first, pointer) || len(first) > 6300 {
+		t.Errorf("got %d bytes %.80q … %q in the prompt, want head, tail and %q", len(first), first, first[max(0, len(first)-80):], pointer)
+	}
+	if first != second {
+		t.Error("a later prompt shows other bytes")
+	}
+	if got, want := m.TokenCount, w.count.Message(core.Message{Role: core.RoleTool, Content: first, ToolCallID: m.ToolCallID, ToolName: m.ToolName}); got != want {
+		t.Errorf("counted %d tokens, want the %d that are sent", got, want)
+	}
+}
+
+// Over the hard limit a result is an error, and nothing of it is kept.
+func TestResultsOverTheHardLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8192).with(says("large", strings.Repeat("x", 5001)))
+	w.limits.Output, w.limits.Shown = 5000, 100
+	w.mustUse(w.asking(call("1", "large")))
+	if got, want := w.results()[0], "1 failed error: the result has 5001 bytes, over the limit of 5000; ask for less"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// The settings of the agent reach the tool, and its time limit holds instead of the
+// general one.
+func TestToolSettingsOfTheAgent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var seen core.ToolSetting
+		w := newWorld(t, 8192).with(
+			tool{name: "slow", do: func(ctx context.Context, c tools.Call) (string, error) {
+				seen = c.Settings
+				<-ctx.Done()
+				return "", ctx.Err()
+			}},
+			tool{name: "slower", do: func(ctx context.Context, _ tools.Call) (string, error) {
+				<-ctx.Done()
+				return "", ctx.Err()
+			}})
+		w.profile.Agent.ToolSettings = core.ToolSettings{"slow": {Timeout: core.Duration(3 * time.Second), AllowHosts: []string{"a"}}}
+		s := w.asking(call("1", "slow"), call("2", "slower"))
+		start := time.Now()
+		w.mustUse(s)
+		if got := time.Since(start); got != time.Minute {
+			t.Errorf("took %s, want the general limit of the other", got)
+		}
+		if got := w.results(); len(got) != 2 || !strings.Contains(got[0], "within 3s") || !strings.Contains(got[1], "within 1m0s") {
+			t.Errorf("got %q", got)
+		}
+		if raw, err := json.Marshal(seen); err != nil || string(raw) != `{"timeout":"3s","allow_hosts":["a"]}` {
+			t.Errorf("the tool got settings %s, error %v", raw, err)
+		}
+	})
+}
