@@ -145,7 +145,7 @@ func (a *App) buildAgents() (*agents.Engine, *compaction.Keeper, *runs.Journal, 
 		return nil, nil, nil, fmt.Errorf("tools: %w", err)
 	}
 	global := globalContext(a.cfg, false)
-	if a.catalog, err = loadAgents(a.cfg, set, global); err != nil {
+	if a.catalog, err = loadAgents(a.cfg, set, global, a.models); err != nil {
 		return nil, nil, nil, err
 	}
 	if _, err := a.catalog.Get(a.cfg.DefaultAgent); err != nil {
