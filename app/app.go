@@ -65,6 +65,7 @@ type repos struct {
 	runs         *repositories.Runs
 	events       *repositories.Events
 	calibrations *repositories.Calibrations
+	keys         *repositories.IdempotencyKeys
 	memories     *repositories.Memories
 }
 
@@ -127,6 +128,7 @@ func (a *App) openStorage(ctx context.Context) error {
 	a.repos = repos{
 		sessions: repositories.NewSessions(g), messages: repositories.NewMessages(g), branches: repositories.NewBranches(g), summaries: repositories.NewSummaries(g),
 		runs: repositories.NewRuns(g), events: repositories.NewEvents(g), calibrations: repositories.NewCalibrations(g),
+		keys:     repositories.NewIdempotencyKeys(g),
 		memories: repositories.NewMemories(g),
 	}
 	a.bus = events.NewLocal(eventBuffer)
@@ -145,7 +147,7 @@ func (a *App) buildAgents() (*agents.Engine, *compaction.Keeper, *runs.Journal, 
 		return nil, nil, nil, fmt.Errorf("tools: %w", err)
 	}
 	global := globalContext(a.cfg, false)
-	if a.catalog, err = loadAgents(a.cfg, set, global, a.models); err != nil {
+	if a.catalog, err = loadAgents(a.cfg, set, global); err != nil {
 		return nil, nil, nil, err
 	}
 	if _, err := a.catalog.Get(a.cfg.DefaultAgent); err != nil {
@@ -187,8 +189,9 @@ func (a *App) buildServer(engine *agents.Engine, service *chat.Service, build Bu
 		Services: handlers.Services{
 			Chat: service, Sessions: a.repos.sessions, Messages: a.repos.messages, Runs: a.repos.runs,
 			Summaries: a.repos.summaries, Agents: agents.NewDirectory(a.catalog, engine),
-			Memories: a.buildMemories(),
+			Memories: a.buildMemories(), Transfer: a.buildTransfer(),
 		},
+		Keys: a.repos.keys,
 		Auth: auth.New(auth.Options{Keys: keys, Required: a.cfg.Auth.Required, LocalToken: a.token}),
 		Checks: []handlers.Check{
 			{Name: "database", Run: a.database.Ping},
@@ -196,7 +199,7 @@ func (a *App) buildServer(engine *agents.Engine, service *chat.Service, build Bu
 		},
 		Build: build,
 		Limits: api.Limits{
-			BodyBytes: int64(l.BodyBytes), Wait: l.WaitTime, Streams: l.OpenStreams, StreamsPerOwner: l.OpenStreamsPerOwner,
+			BodyBytes: int64(l.BodyBytes), ImportBytes: int64(l.ImportBytes), Wait: l.WaitTime, Streams: l.OpenStreams, StreamsPerOwner: l.OpenStreamsPerOwner,
 			Grace: l.ShutdownGrace + answerGrace,
 		},
 		Logger: a.log,
@@ -253,6 +256,7 @@ func (a *App) Run(ctx context.Context, listener net.Listener) error {
 	})
 	group.Go(func() error { return a.saveCalibrations(ctx) })
 	group.Go(func() error {
+	group.Go(func() error { return a.sweepKeys(ctx) })
 		// Loading the vocabulary takes a fifth of a second: not from the first message.
 		a.counter.Text("warm")
 		return nil

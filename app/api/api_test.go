@@ -58,8 +58,10 @@ func options(b *apitest.Backend) (api.Options, *log) {
 		Services: handlers.Services{
 			Chat: apitest.Chat{Backend: b}, Sessions: apitest.Sessions{Backend: b}, Messages: apitest.Messages{Backend: b},
 			Runs: apitest.Runs{Backend: b}, Summaries: apitest.Summaries{Backend: b}, Agents: apitest.Agents{Backend: b},
+			Transfer: apitest.Transfer{Backend: b},
 			Memories: apitest.Memories{Backend: b},
 		},
+		Keys:   &apitest.Keys{},
 		Auth:   auth.New(auth.Options{}),
 		Build:  handlers.Build{Version: "1.2.3", Commit: "abc", Date: "2026-01-02", Go: "go1.26"},
 		Logger: slog.New(slog.NewJSONHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug})),

@@ -16,6 +16,7 @@ import (
 // Limits bound what one request may take. A zero field stands for its default.
 type Limits struct {
 	BodyBytes       int64         // 8 MiB; a message of 1 MiB may be six times as long in JSON
+	ImportBytes     int64         // of a history's body: 64 MiB
 	HeaderBytes     int           // 64 KiB
 	ReadHeader      time.Duration // for the request's header: 10 s
 	ReadBody        time.Duration // for its body: 30 s
@@ -32,6 +33,7 @@ type Limits struct {
 func (l Limits) withDefaults() Limits {
 	return Limits{
 		BodyBytes:       or(l.BodyBytes, 8<<20),
+		ImportBytes:     or(l.ImportBytes, 64<<20),
 		HeaderBytes:     or(l.HeaderBytes, 64<<10),
 		ReadHeader:      or(l.ReadHeader, 10*time.Second),
 		ReadBody:        or(l.ReadBody, 30*time.Second),
@@ -61,6 +63,18 @@ func (l Limits) held() handlers.Limits {
 	}
 }
 
+// slowestUpload is how fast a long body must come at least, in bytes a second.
+const slowestUpload = 256 << 10
+
+// body returns how long the body of a request to the route may be, and take.
+func (l Limits) body(route string) (bytes int64, within time.Duration) {
+	if route != importRoute {
+		return l.BodyBytes, l.ReadBody
+	}
+	most := max(l.BodyBytes, l.ImportBytes)
+	return most, l.ReadBody + time.Duration(most/slowestUpload)*time.Second
+}
+
 // limitBody bounds the request's body in length and time. The time limit cannot
 // be the server's: that one would go on after the body was read, and end streams.
 func (s *Server) limitBody(c *gin.Context) error {
@@ -68,14 +82,15 @@ func (s *Server) limitBody(c *gin.Context) error {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
-	if r.ContentLength > s.limits.BodyBytes {
-		return core.Errorf(core.ErrTooLarge, "the body is larger than %d bytes", s.limits.BodyBytes)
+	most, within := s.limits.body(c.FullPath())
+	if r.ContentLength > most {
+		return core.Errorf(core.ErrTooLarge, "the body is larger than %d bytes", most)
 	}
 	control := http.NewResponseController(c.Writer)
 	// Writers that know no deadlines are those of tests.
-	_ = control.SetReadDeadline(time.Now().Add(s.limits.ReadBody))
+	_ = control.SetReadDeadline(time.Now().Add(within))
 	r.Body = &timedBody{
-		ReadCloser: http.MaxBytesReader(serverWriter(c.Writer), r.Body, s.limits.BodyBytes),
+		ReadCloser: http.MaxBytesReader(serverWriter(c.Writer), r.Body, most),
 		done:       func() { _ = control.SetReadDeadline(time.Time{}) },
 	}
 	return nil

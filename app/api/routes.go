@@ -8,6 +8,13 @@ import (
 	"bobbin/app/api/handlers"
 )
 
+// Routes that other parts of the server know by their name.
+const (
+	messagesRoute = "/api/v1/sessions/:id/messages"
+	messageRoute  = messagesRoute + "/:mid"
+	importRoute   = messagesRoute + "/import"
+)
+
 // routes is every native route (API.md).
 func (s *Server) routes(r *gin.Engine, opts Options) {
 	streams := handlers.NewStreams(s.limits.held(), s.drain)
@@ -16,6 +23,7 @@ func (s *Server) routes(r *gin.Engine, opts Options) {
 	runs := handlers.NewRuns(opts.Services, streams)
 	context := handlers.NewContext(opts.Services, streams)
 	summaries := handlers.NewSummaries(opts.Services)
+	transfer := handlers.NewTransfer(opts.Services)
 	agents := handlers.NewAgents(opts.Services)
 	memories := handlers.NewMemories(opts.Services)
 	health := handlers.NewHealth(opts.Checks, opts.Build, s.drain)
@@ -24,7 +32,7 @@ func (s *Server) routes(r *gin.Engine, opts Options) {
 	r.Match(probe, "/healthz", s.handle(health.Live))
 	r.Match(probe, "/readyz", s.handle(health.Ready))
 
-	known := r.Group("", s.handle(s.authenticate))
+	known := r.Group("", s.handle(s.authenticate), s.handle(s.once))
 	known.GET("/version", s.handle(health.Version))
 
 	v1 := known.Group("/api/v1")
@@ -43,8 +51,11 @@ func (s *Server) routes(r *gin.Engine, opts Options) {
 	v1.POST("/sessions/:id/messages/:mid/regenerate", s.handle(messages.Regenerate))
 	v1.POST("/sessions/:id/messages/:mid/select", s.handle(messages.Select))
 	v1.PUT("/sessions/:id/messages/:mid/pin", s.handle(messages.Pin))
+	v1.GET("/sessions/:id/export", s.handle(transfer.Export))
+
 
 	v1.GET("/sessions/:id/context", s.handle(context.Report))
+	v1.POST("/sessions/:id/messages/import", s.handle(transfer.Import))
 	v1.GET("/sessions/:id/context/prompt", s.handle(context.Prompt))
 	v1.POST("/sessions/:id/summarize", s.handle(context.Summarize))
 	v1.GET("/sessions/:id/summaries", s.handle(summaries.List))

@@ -22,6 +22,7 @@ import (
 // Options are the parts of a Server; all but Checks, Build and Limits are required.
 type Options struct {
 	Services handlers.Services
+	Keys     keyStore // of requests that may come again; nil = Idempotency-Key is for messages only
 	Auth     *auth.Authenticator
 	Checks   []handlers.Check // of readiness: database, migrations …
 	Build    handlers.Build
@@ -34,6 +35,7 @@ type Server struct {
 	engine *gin.Engine
 	auth   *auth.Authenticator
 	limits Limits
+	keys   keyStore
 	log    *slog.Logger
 	roots  []string // where the paths begin, for who is lost
 

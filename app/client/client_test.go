@@ -24,8 +24,10 @@ func dial(t *testing.T, b *apitest.Backend, key string) *client.Client {
 		Services: handlers.Services{
 			Chat: apitest.Chat{Backend: b}, Sessions: apitest.Sessions{Backend: b}, Messages: apitest.Messages{Backend: b},
 			Runs: apitest.Runs{Backend: b}, Summaries: apitest.Summaries{Backend: b}, Agents: apitest.Agents{Backend: b},
+			Transfer: apitest.Transfer{Backend: b},
 			Memories: apitest.Memories{Backend: b},
 		},
+		Keys:   &apitest.Keys{},
 		Auth:   auth.New(auth.Options{Keys: []auth.Key{auth.NewKey("ann", "s3cret")}, Required: true}),
 		Build:  handlers.Build{Version: "1.2.3"},
 		Logger: slog.New(slog.DiscardHandler),

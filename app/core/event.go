@@ -20,6 +20,7 @@ const (
 	EventMessageCreated   EventType = "message.created"
 	EventMessageUpdated   EventType = "message.updated"
 	EventMessageDiscarded EventType = "message.discarded"
+	EventMessagesImported EventType = "messages.imported" // in place of a message.created for each of many
 	EventToolStarted      EventType = "tool.started"
 	EventToolFinished     EventType = "tool.finished"
 	EventContextStarted   EventType = "context.started"

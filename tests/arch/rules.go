@@ -28,6 +28,7 @@ func parts() []part {
 		{dir: "app/telemetry", may: []string{"app/core"}},
 		{dir: "app/tools", may: []string{"app/core"}},
 		{dir: "app/web", may: []string{"app/core"}},
+		{dir: "app/transfer", may: []string{"app/core"}},
 		{dir: "app/webhooks", may: []string{"app/core"}},
 		{dir: "migrations"},
 		{dir: "tests", may: []string{anything}},

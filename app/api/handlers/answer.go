@@ -47,7 +47,12 @@ func begin(c *gin.Context, status, bytes int) {
 
 // noContent answers with status 204.
 func noContent(c *gin.Context) error {
-	begin(c, http.StatusNoContent, 0)
-	c.Writer.WriteHeaderNow()
+	WriteNothing(c, http.StatusNoContent)
 	return nil
+}
+
+// WriteNothing answers with a status and no body.
+func WriteNothing(c *gin.Context, status int) {
+	begin(c, status, 0)
+	c.Writer.WriteHeaderNow()
 }

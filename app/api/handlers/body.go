@@ -46,14 +46,9 @@ func readBody[T any](c *gin.Context) (T, error) {
 // types than JSON to us without asking.
 func rawBody(r *http.Request) ([]byte, error) {
 	data, err := io.ReadAll(r.Body)
-	var tooLarge *http.MaxBytesError
 	switch {
-	case errors.As(err, &tooLarge):
-		return nil, core.Errorf(core.ErrTooLarge, "the body is larger than %d bytes", tooLarge.Limit)
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, &core.Error{Kind: core.ErrInvalid, Code: CodeBodyTimeout, Message: "the body came too slowly"}
 	case err != nil:
-		return nil, &core.Error{Kind: core.ErrInvalid, Code: CodeMalformed, Message: "the body broke off", Err: err}
+		return nil, BodyFault(err)
 	case len(data) == 0:
 		return nil, nil
 	}
@@ -62,6 +57,19 @@ func rawBody(r *http.Request) ([]byte, error) {
 		return nil, &core.Error{Kind: core.ErrInvalid, Code: CodeMediaType, Message: "the body must be JSON, with Content-Type: application/json"}
 	}
 	return data, nil
+}
+
+// BodyFault says in core's words why a body could not be read.
+func BodyFault(err error) error {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return core.Errorf(core.ErrTooLarge, "the body is larger than %d bytes", tooLarge.Limit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &core.Error{Kind: core.ErrInvalid, Code: CodeBodyTimeout, Message: "the body came too slowly"}
+	default:
+		return &core.Error{Kind: core.ErrInvalid, Code: CodeMalformed, Message: "the body broke off", Err: err}
+	}
 }
 
 // Decode reads a JSON object into the struct that into points to, as strictly as

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -44,6 +45,10 @@ func (h *Messages) Regenerate(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+	key, err := IdempotencyKey(c.Request)
+	if err != nil {
+		return err
+	}
 	source, err := sourceOf(body.Source)
 	if err != nil {
 		return err
@@ -53,7 +58,7 @@ func (h *Messages) Regenerate(c *gin.Context) error {
 	}
 	return h.run(c, func(ctx context.Context, scope core.Scope) (core.Accepted, error) {
 		return h.chat.Regenerate(ctx, scope, core.Regenerate{
-			SessionID: session, MessageID: id, User: body.UserID, ClientMessageID: body.ClientMessageID,
+			SessionID: session, MessageID: id, User: body.UserID, ClientMessageID: cmp.Or(body.ClientMessageID, key),
 			Model: body.Model, Multitask: body.Multitask, Source: source,
 		})
 	})

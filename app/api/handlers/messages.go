@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -16,6 +17,7 @@ import (
 // Messages answers /api/v1/sessions/{id}/messages.
 type Messages struct {
 	chat     messageService
+	transfer transferService
 	sessions sessionStore
 	messages messageStore
 	runs     runStore
@@ -24,7 +26,7 @@ type Messages struct {
 
 // NewMessages returns the handlers of messages.
 func NewMessages(s Services, streams *Streams) *Messages {
-	return &Messages{chat: s.Chat, sessions: s.Sessions, messages: s.Messages, runs: s.Runs, streams: streams}
+	return &Messages{chat: s.Chat, transfer: s.Transfer, sessions: s.Sessions, messages: s.Messages, runs: s.Runs, streams: streams}
 }
 
 // messagePage is a page of messages, and those that wait for their turn.
@@ -84,6 +86,13 @@ type newMessage struct {
 	Author          string         `json:"author"`
 	Source          core.Source    `json:"source"`
 	Metadata        object         `json:"metadata"`
+
+	Run        *bool           `json:"run"` // false = it is put into the log and not answered
+	Role       core.Role       `json:"role"`
+	ToolCalls  []core.ToolCall `json:"tool_calls"`
+	ToolCallID string          `json:"tool_call_id"`
+	ToolName   string          `json:"tool_name"`
+	CreatedAt  *time.Time      `json:"created_at"`
 }
 
 // runAnswer is the answer of Send, whole or as far as it has come.
@@ -100,8 +109,20 @@ type acceptedAnswer struct {
 // Send accepts a message and runs the session's agent. It answers with the run's
 // events, or after the run's end, or at once, as the caller asks by Accept and
 // Prefer. A repeated client_message_id is answered with the run of the first time.
+// A message with run: false is put into the log and nothing runs.
 func (h *Messages) Send(c *gin.Context) error {
-	message, err := readMessage(c)
+	id, err := idParam[core.SessionID](c, "session")
+	if err != nil {
+		return err
+	}
+	body, err := readNewMessage(c)
+	if err != nil {
+		return err
+	}
+	if !body.runs() {
+		return h.append(c, id, body)
+	}
+	message, err := body.message(id)
 	if err != nil {
 		return err
 	}
@@ -133,15 +154,8 @@ func (h *Messages) run(c *gin.Context, order order) error {
 	}
 }
 
-func readMessage(c *gin.Context) (core.SendMessage, error) {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return core.SendMessage{}, err
-	}
-	body, err := readBody[newMessage](c)
-	if err != nil {
-		return core.SendMessage{}, err
-	}
+// message returns the message that is to be answered.
+func (body newMessage) message(id core.SessionID) (core.SendMessage, error) {
 	source, err := sourceOf(body.Source)
 	if err != nil {
 		return core.SendMessage{}, err

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"io"
 	"iter"
 	"time"
 
@@ -19,6 +20,7 @@ type Services struct {
 	Summaries summaryStore
 	Agents    agentCatalog
 	Memories  memoryService
+	Transfer  transferService
 }
 
 // Limits bound the requests that are held open.
@@ -68,6 +70,13 @@ type contextService interface {
 	Context(ctx context.Context, scope core.Scope, id core.SessionID) (core.ContextReport, error)
 	Prompt(ctx context.Context, scope core.Scope, id core.SessionID) (core.PromptView, error)
 	Summarize(ctx context.Context, scope core.Scope, id core.SessionID, focus string) (core.Summary, error)
+}
+
+// transferService brings messages in without running an agent, and sessions out.
+type transferService interface {
+	Append(ctx context.Context, scope core.Scope, id core.SessionID, m core.Message) (stored core.Message, repeated bool, err error)
+	Import(ctx context.Context, scope core.Scope, in core.ImportMessages) (core.Imported, error)
+	Export(ctx context.Context, scope core.Scope, session core.Session, format core.ExportFormat, w io.Writer) error
 }
 
 type sessionStore interface {

@@ -84,6 +84,8 @@ type Log struct {
 type Limits struct {
 	MessageBytes        Bytes // of one message
 	BodyBytes           Bytes // of one HTTP request's body
+	ImportBytes         Bytes // of one history that is imported
+	ImportMessages      int   // of one history
 	ToolOutputBytes     Bytes // of one tool's result
 	ToolShownBytes      Bytes // of one tool's result in prompts
 	MemoryIndexBytes    Bytes // of the vectors of memories that are kept in memory
@@ -106,7 +108,7 @@ func Default() Config {
 		Tools: Tools{FetchURL: FetchURL{Ports: []string{"80", "443"}, Time: 20 * time.Second, Bytes: 2 << 20}},
 		Log:   Log{Level: "info", Format: "auto"},
 		Limits: Limits{
-			MessageBytes: 1 << 20, BodyBytes: 8 << 20, ToolOutputBytes: 4 << 20, ToolShownBytes: 64 << 10, MemoryIndexBytes: 256 << 20,
+			MessageBytes: 1 << 20, BodyBytes: 8 << 20, ImportBytes: 64 << 20, ImportMessages: 50_000, ToolOutputBytes: 4 << 20, ToolShownBytes: 64 << 10, MemoryIndexBytes: 256 << 20,
 			QueuedRuns: 100, ConcurrentRuns: 256, OpenStreams: 1024, OpenStreamsPerOwner: 512,
 			WaitTime: 5 * time.Minute, RunTime: 10 * time.Minute, ToolTime: time.Minute,
 			SummaryTime: 10 * time.Second, ShutdownGrace: 30 * time.Second,

@@ -117,10 +117,12 @@ func TestLoadFaults(t *testing.T) {
 			`./bobbin.yaml:1: tools.fetch_url.ports: "http" is not a port; use 1 to 65535, such as 443
 ./bobbin.yaml:1: tools.fetch_url.time: 1ms is out of range; use 100ms to 10m
 ./bobbin.yaml:1: tools.fetch_url.bytes: 1GiB is out of range; use 1KiB to 8MiB`},
-		{"limits", source{file: "limits: {message_bytes: 2MiB, body_bytes: 1MiB, tool_output_bytes: 1, queued_runs: 0, concurrent_runs: -1, open_streams: 0, open_streams_per_owner: 0, wait_time: 1ms, run_time: -1s, tool_time: 0s, summary_time: 1ns, shutdown_grace: -1s}"},
-			`./bobbin.yaml:1: limits.tool_output_bytes: 1 is out of range; use 1KiB to 8MiB
+		{"limits", source{file: "limits: {message_bytes: 2MiB, body_bytes: 1MiB, import_bytes: 1, import_messages: 0, tool_output_bytes: 1, queued_runs: 0, concurrent_runs: -1, open_streams: 0, open_streams_per_owner: 0, wait_time: 1ms, run_time: -1s, tool_time: 0s, summary_time: 1ns, shutdown_grace: -1s}"},
+			`./bobbin.yaml:1: limits.import_bytes: 1 is out of range; use 1KiB to 1GiB
+./bobbin.yaml:1: limits.tool_output_bytes: 1 is out of range; use 1KiB to 8MiB
 ./bobbin.yaml:1: limits.body_bytes: 1MiB is less than limits.message_bytes (2MiB): no message of that size could be sent
 ./bobbin.yaml:1: limits.queued_runs: 0 is too few; use 1 or more
+./bobbin.yaml:1: limits.import_messages: 0 is too few; use 1 or more
 ./bobbin.yaml:1: limits.concurrent_runs: -1 is too few; use 1 or more
 ./bobbin.yaml:1: limits.open_streams: 0 is too few; use 1 or more
 ./bobbin.yaml:1: limits.open_streams_per_owner: 0 is too few; use 1 or more

@@ -90,6 +90,8 @@ func limits() []setting {
 	return []setting{
 		{name: "limits.message_bytes", meaning: "largest message; a larger one is refused", field: func(c *Config) any { return &c.Limits.MessageBytes }},
 		{name: "limits.body_bytes", meaning: "largest body of a request", field: func(c *Config) any { return &c.Limits.BodyBytes }},
+		{name: "limits.import_bytes", meaning: "largest history that is imported at once", field: func(c *Config) any { return &c.Limits.ImportBytes }},
+		{name: "limits.import_messages", meaning: "messages of one such history", field: func(c *Config) any { return &c.Limits.ImportMessages }},
 		{name: "limits.tool_output_bytes", meaning: "largest result of a tool, at most 8MiB; a larger one is an error", field: func(c *Config) any { return &c.Limits.ToolOutputBytes }},
 		{name: "limits.tool_shown_bytes", meaning: "how much of a tool's result prompts show; a larger one is kept whole and shown by its beginning and its end", field: func(c *Config) any { return &c.Limits.ToolShownBytes }},
 		{name: "limits.memory_index_bytes", meaning: "vectors of memories that are kept in memory, of all owners; beyond it the rows are scanned, which is slower", field: func(c *Config) any { return &c.Limits.MemoryIndexBytes }},

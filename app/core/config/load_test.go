@@ -154,6 +154,8 @@ log: {level: debug, format: json}
 limits:
   message_bytes: 512 KiB
   body_bytes: 1048576
+  import_bytes: 32MiB
+  import_messages: 1000
   tool_output_bytes: 2MB
   tool_shown_bytes: 32KiB
   memory_index_bytes: 64MiB
@@ -188,7 +190,7 @@ limits:
 		Tools: config.Tools{FetchURL: config.FetchURL{Enabled: true, Ports: []string{"443", "8443"}, Time: 5 * time.Second, Bytes: 1 << 20}},
 		Log: config.Log{Level: "debug", Format: "json"},
 		Limits: config.Limits{
-			MessageBytes: 512 << 10, BodyBytes: 1 << 20, ToolOutputBytes: 2_000_000, ToolShownBytes: 32 << 10, MemoryIndexBytes: 64 << 20,
+			MessageBytes: 512 << 10, BodyBytes: 1 << 20, ImportBytes: 32 << 20, ImportMessages: 1000, ToolOutputBytes: 2_000_000, ToolShownBytes: 32 << 10, MemoryIndexBytes: 64 << 20,
 			QueuedRuns: 5, ConcurrentRuns: 6, OpenStreams: 7, OpenStreamsPerOwner: 3,
 			WaitTime: 90 * time.Second, RunTime: time.Hour, ToolTime: 5 * time.Second, SummaryTime: 500 * time.Millisecond,
 		},
@@ -205,7 +207,7 @@ limits:
 			t.Errorf("origin of %s: got value %q, want %q", key, got, want)
 		}
 	}
-	if got, want := origins.Of("limits.run_time").From, "./bobbin.yaml:48"; got != want {
+	if got, want := origins.Of("limits.run_time").From, "./bobbin.yaml:50"; got != want {
 		t.Errorf("origin of limits.run_time: got %q, want %q", got, want)
 	}
 	if got := want.Models[0].PriorFactor(); got != 1 {
@@ -223,7 +225,7 @@ func TestLoadTexts(t *testing.T) {
 		"auth.keys": "alice:a, bob:b ,", "auth.limits": `[{"key": "bob", "usd_per_day": 1}]`,
 		"titles": "false", "tools.fetch_url.enabled": "true", "tools.fetch_url.ports": "443,8080", "tools.fetch_url.time": "2s", "tools.fetch_url.bytes": "3KiB",
 		"limits.tool_shown_bytes": "2KiB", "auth.required": "true", "log.level": "warn", "log.format": "text",
-		"limits.message_bytes": "2KiB", "limits.body_bytes": "3KiB", "limits.tool_output_bytes": "4KiB", "limits.memory_index_bytes": "5KiB", "limits.queued_runs": "1_000",
+		"limits.message_bytes": "2KiB", "limits.body_bytes": "3KiB", "limits.import_bytes": "6KiB", "limits.import_messages": "77", "limits.tool_output_bytes": "4KiB", "limits.memory_index_bytes": "5KiB", "limits.queued_runs": "1_000",
 		"limits.concurrent_runs": "2", "limits.open_streams": "3", "limits.open_streams_per_owner": "4",
 		"limits.wait_time": "1s", "limits.run_time": "2s", "limits.tool_time": "3s", "limits.summary_time": "4s", "limits.shutdown_grace": "5s",
 	}

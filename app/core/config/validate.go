@@ -143,7 +143,7 @@ func (l Limits) validate(found *faults) {
 		key   string
 		value Bytes
 	}{
-		{"message_bytes", l.MessageBytes}, {"body_bytes", l.BodyBytes}, {"memory_index_bytes", l.MemoryIndexBytes},
+		{"message_bytes", l.MessageBytes}, {"body_bytes", l.BodyBytes}, {"import_bytes", l.ImportBytes}, {"memory_index_bytes", l.MemoryIndexBytes},
 	} {
 		found.check(size.value >= 1024 && size.value <= 1<<30, "limits."+size.key, "%s is out of range; use 1KiB to 1GiB", size.value)
 	}
@@ -153,7 +153,7 @@ func (l Limits) validate(found *faults) {
 		key   string
 		value int
 	}{
-		{"queued_runs", l.QueuedRuns}, {"concurrent_runs", l.ConcurrentRuns},
+		{"queued_runs", l.QueuedRuns}, {"import_messages", l.ImportMessages}, {"concurrent_runs", l.ConcurrentRuns},
 		{"open_streams", l.OpenStreams}, {"open_streams_per_owner", l.OpenStreamsPerOwner},
 	} {
 		found.check(count.value >= 1, "limits."+count.key, "%d is too few; use 1 or more", count.value)

@@ -14,15 +14,15 @@ const Lease = 30 * time.Second
 // isPostgres tells which of the two databases it is.
 func isPostgres(db *gorm.DB) bool { return db.Name() == "postgres" }
 
-// clockSQL is the expression of the database's time, plus some whole seconds. On
-// SQLite it has the form in which times are stored, so that text compares as
-// time does.
+// clockSQL is the expression of the database's time, plus some whole seconds;
+// a negative number takes them off. On SQLite it has the form in which times are
+// stored, so that text compares as time does.
 func clockSQL(db *gorm.DB, plus time.Duration) string {
 	seconds := int(plus / time.Second)
 	if isPostgres(db) {
 		return fmt.Sprintf("(clock_timestamp() + interval '%d seconds')", seconds)
 	}
-	return fmt.Sprintf("strftime('%%Y-%%m-%%d %%H:%%M:%%f+00:00', 'now', '+%d seconds')", seconds)
+	return fmt.Sprintf("strftime('%%Y-%%m-%%d %%H:%%M:%%f+00:00', 'now', '%+d seconds')", seconds)
 }
 
 // clockTime is the result of clockSQL as a time.

@@ -1,0 +1,92 @@
+package core
+
+import (
+	"io"
+	"time"
+)
+
+// AppendMessages puts messages that nobody is to answer at the end of a session's
+// current path, all of them or none.
+type AppendMessages struct {
+	SessionID SessionID
+	Messages  []Message
+	Import    bool // one event for all of them where there are many
+}
+
+// Appended is what an AppendMessages came to.
+type Appended struct {
+	Session  Session   // as it is after the commit
+	Messages []Message // as stored; of an import only those that have an event each
+	FirstSeq int64
+	LastSeq  int64
+	Repeated bool    // the client_message_id was known: this is the message of the first time
+	Events   []Event // with their numbers, to be published after the commit
+}
+
+// ImportFormat says how a history is written.
+type ImportFormat string
+
+// The formats of histories.
+const (
+	ImportLines ImportFormat = "jsonl" // a JSON object a line
+	ImportJSON  ImportFormat = "json"  // a list of messages, or an export
+)
+
+// ImportMessages is the history of another system on its way in.
+type ImportMessages struct {
+	SessionID SessionID
+	Body      io.Reader
+	Format    ImportFormat
+	Source    Source // of messages that name none
+}
+
+// Imported is what an import came to.
+type Imported struct {
+	Imported int   `json:"imported"`  // messages
+	FirstSeq int64 `json:"first_seq"` // 0 = there were none
+	LastSeq  int64 `json:"last_seq"`
+	Tokens   int   `json:"tokens"` // cl100k_base tokens of the messages
+	// Skipped are messages of an export that no conversation goes through any more:
+	// those of other branches, and deleted ones.
+	Skipped int `json:"skipped"`
+	// LeftOut are images and files that were not taken along; the messages say so.
+	LeftOut int `json:"left_out"`
+}
+
+// ImportedData is the data of messages.imported.
+type ImportedData struct {
+	Imported int   `json:"imported"`
+	FirstSeq int64 `json:"first_seq"`
+	LastSeq  int64 `json:"last_seq"`
+}
+
+// ExportFormat says how a session is written out.
+type ExportFormat string
+
+// The formats of exports.
+const (
+	ExportJSON     ExportFormat = "json"     // the session, its messages and its summaries
+	ExportLines    ExportFormat = "jsonl"    // its messages, one a line
+	ExportMarkdown ExportFormat = "markdown" // to be read
+)
+
+// KeyedRequest is a request that carries an idempotency key.
+type KeyedRequest struct {
+	Owner  string
+	Key    string
+	Target string        // method, path and query
+	Token  string        // of this execution: only it may finish or release the key
+	Keep   time.Duration // how long the key is known
+	Work   time.Duration // how long the request may be worked on; after it another may take the key over
+}
+
+// KeyedAnswer is what is known of an earlier request with the same key.
+type KeyedAnswer struct {
+	Target      string
+	RequestHash string // of the body
+	Status      int    // 0 = it is still being worked on
+	ContentType string
+	Location    string
+	Body        []byte
+	Kept        bool // false = it was answered, but the answer was not kept
+}

@@ -1,0 +1,154 @@
+package repositories_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/dbtest"
+	"bobbin/app/db/repositories"
+)
+
+func keyed(owner, key string) core.KeyedRequest {
+	return core.KeyedRequest{
+		Owner: owner, Key: key, Target: "POST /api/v1/sessions", Token: core.NewID[string](), Keep: time.Hour, Work: time.Minute,
+	}
+}
+
+// API.md: the same key is done once, and answered the same way for as long as it is kept.
+func TestIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, keys := open(d), repositories.NewIdempotencyKeys(d.Gorm)
+		begin := func(in core.KeyedRequest) *core.KeyedAnswer {
+			t.Helper()
+			known, err := keys.Begin(t.Context(), in)
+			if err != nil {
+				t.Fatalf("begin: %v", err)
+			}
+			return known
+		}
+		first := keyed("ann", "k")
+		if known := begin(first); known != nil {
+			t.Fatalf("got %+v for a free key, want nil", known)
+		}
+		if known := begin(keyed("ann", "k")); known == nil || known.Status != 0 {
+			t.Fatalf("got %+v while the first is at work, want that said", known)
+		}
+		if known := begin(keyed("bob", "k")); known != nil {
+			t.Errorf("got %+v for another owner's key, want nil", known)
+		}
+		answer := core.KeyedAnswer{RequestHash: "h", Status: 201, ContentType: "application/json", Location: "/x", Body: []byte("{}\x00"), Kept: true}
+		if err := keys.Finish(t.Context(), first, answer); err != nil {
+			t.Fatal(err)
+		}
+		answer.Target = first.Target
+		if diff := cmp.Diff(&answer, begin(keyed("ann", "k"))); diff != "" {
+			t.Errorf("kept answer (-want +got):\n%s", diff)
+		}
+		// What the first one does later changes nothing.
+		if err := keys.Release(t.Context(), first); err != nil {
+			t.Fatal(err)
+		}
+		if known := begin(keyed("ann", "k")); known == nil {
+			t.Error("got a free key after a late release, want it kept")
+		}
+		s.exec(t, "UPDATE idempotency_keys SET expires_at = '2000-01-01 00:00:00+00:00' WHERE owner = 'ann'")
+		if known := begin(keyed("ann", "k")); known != nil {
+			t.Errorf("got %+v for an expired key, want nil", known)
+		}
+	})
+}
+
+func TestIdempotencyKeyRelease(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, keys := open(d), repositories.NewIdempotencyKeys(d.Gorm)
+		dead, next := keyed("ann", "k"), keyed("ann", "k")
+		for _, in := range []core.KeyedRequest{dead, next} {
+			known, err := keys.Begin(t.Context(), in)
+			if err != nil || known != nil {
+				t.Fatalf("got %+v, %v, want the key", known, err)
+			}
+			if in == dead { // its process was killed long ago
+				s.exec(t, "UPDATE idempotency_keys SET created_at = '2000-01-01 00:00:00+00:00'")
+			}
+		}
+		if err := keys.Finish(t.Context(), dead, core.KeyedAnswer{Status: 200, Kept: true}); err != nil {
+			t.Fatal(err)
+		}
+		if err := keys.Finish(t.Context(), next, core.KeyedAnswer{Status: 204, RequestHash: "h"}); err != nil {
+			t.Fatal(err)
+		}
+		known, err := keys.Begin(t.Context(), keyed("ann", "k"))
+		if err != nil || known == nil || known.Status != 204 || known.Kept {
+			t.Errorf("got %+v, %v, want the answer of the one that took over, without a body", known, err)
+		}
+		other := keyed("ann", "other")
+		for range 2 { // free again after each release
+			if known, err := keys.Begin(t.Context(), other); err != nil || known != nil {
+				t.Fatalf("got %+v, %v, want the key", known, err)
+			}
+			if err := keys.Release(t.Context(), other); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err = keys.Begin(t.Context(), keyed("ann", "\x00"))
+		wantError(t, "a key that cannot be stored", err, core.ErrInvalid)
+	})
+}
+
+// Of many that come at once one gets the key, also one that must be taken over.
+func TestIdempotencyKeyConcurrently(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, keys := open(d), repositories.NewIdempotencyKeys(d.Gorm)
+		for round := range 2 {
+			var got atomic.Int32
+			var wg sync.WaitGroup
+			for range 16 {
+				wg.Go(func() {
+					known, err := keys.Begin(t.Context(), keyed("ann", "k"))
+					if err != nil {
+						t.Errorf("begin: %v", err)
+					}
+					if known == nil {
+						got.Add(1)
+					}
+				})
+			}
+			wg.Wait()
+			if got.Load() != 1 {
+				t.Errorf("round %d: %d got the key, want 1", round, got.Load())
+			}
+			s.exec(t, "UPDATE idempotency_keys SET created_at = '2000-01-01 00:00:00+00:00'")
+		}
+	})
+}
+
+func TestIdempotencyKeySweep(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, keys := open(d), repositories.NewIdempotencyKeys(d.Gorm)
+		for i := range 5 {
+			if _, err := keys.Begin(t.Context(), keyed("ann", fmt.Sprint("k", i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.exec(t, "UPDATE idempotency_keys SET expires_at = '2000-01-01 00:00:00+00:00' WHERE key <> 'k0'")
+		for _, want := range []int{3, 1, 0} {
+			if n, err := keys.Sweep(t.Context(), 3); err != nil || n != want {
+				t.Errorf("got %d swept, %v, want %d", n, err, want)
+			}
+		}
+		if n := s.count(t, "SELECT COUNT(*) FROM idempotency_keys"); n != 1 {
+			t.Errorf("got %d keys left, want the one that is valid", n)
+		}
+	})
+}

@@ -1,0 +1,202 @@
+package repositories_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/dbtest"
+)
+
+func said(role core.Role, content string) core.Message {
+	return core.Message{Role: role, Content: content, Source: core.SourceAPI, TokenCount: 5}
+}
+
+func (s *store) append(t *testing.T, session core.SessionID, imported bool, list ...core.Message) core.Appended {
+	t.Helper()
+	out, err := s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: session, Messages: list, Import: imported})
+	if err != nil {
+		t.Fatalf("append: %v", err)
+	}
+	return out
+}
+
+// A message that nobody answers is in the log at once, where the path ends.
+func TestAppendPutsAMessageIntoTheLog(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		session := s.session(t)
+		s.turns(t, session.ID, 1)
+		m := said(core.RoleUser, "seeded")
+		m.ClientMessageID = "c-9"
+		got := s.append(t, session.ID, false, m)
+		log := s.log(t, session.ID)
+		if diff := cmp.Diff(got.Messages, log[2:]); diff != "" {
+			t.Errorf("log (-returned +stored):\n%s", diff)
+		}
+		if log[2].Seq != 3 || log[2].ParentID != log[1].ID || log[2].Status != core.MessageComplete || log[2].RunID != "" {
+			t.Errorf("got %+v, want seq 3 after the answer, complete, without a run", log[2])
+		}
+		if diff := cmp.Diff([]core.EventType{core.EventMessageCreated}, types(got.Events)); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		gapless(t, "events", s.allEvents(t, session.ID), func(e core.Event) int64 { return e.Seq })
+
+		again := s.append(t, session.ID, false, m)
+		if !again.Repeated || again.Messages[0].ID != got.Messages[0].ID || len(s.log(t, session.ID)) != 3 {
+			t.Errorf("got %+v, want the message of the first time and nothing new", again)
+		}
+		// What comes after is a turn like any other.
+		next := s.accept(t, ask(session.ID, "and now?"))
+		if next.Message.Seq != 4 || next.Message.ParentID != log[2].ID {
+			t.Errorf("got %+v, want the next question after the seeded message", next.Message)
+		}
+	})
+}
+
+// Many messages come in as one transaction with one event.
+func TestAppendManyIsOneEvent(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		for _, n := range []int{0, 1, 100, 101, 1234} {
+			session := s.session(t)
+			var list []core.Message
+			for i := range n {
+				list = append(list, said(core.RoleUser, fmt.Sprint("message ", i)))
+			}
+			got := s.append(t, session.ID, true, list...)
+			log := s.log(t, session.ID)
+			gapless(t, "messages", log, func(m core.Message) int64 { return m.Seq })
+			if len(log) != n || got.Session.MessageCount != n || got.LastSeq != int64(n) || got.FirstSeq != 1 {
+				t.Errorf("%d messages: got %d in the log, %d counted, seq %d to %d", n, len(log), got.Session.MessageCount, got.FirstSeq, got.LastSeq)
+			}
+			for i, m := range log {
+				if want := fmt.Sprint("message ", i); m.Content != want || i > 0 && m.ParentID != log[i-1].ID {
+					t.Fatalf("message %d: got %q after %s, want %q after the one before", i, m.Content, m.ParentID, want)
+				}
+			}
+			want := n
+			if n > 100 {
+				want = 1
+				data := decode[core.ImportedData](t, got.Events[0])
+				if data != (core.ImportedData{Imported: n, FirstSeq: 1, LastSeq: int64(n)}) || got.Events[0].Type != core.EventMessagesImported {
+					t.Errorf("got event %s %+v, want one messages.imported for all", got.Events[0].Type, data)
+				}
+			}
+			if len(got.Events) != want {
+				t.Errorf("%d messages: got %d events, want %d", n, len(got.Events), want)
+			}
+		}
+	})
+}
+
+func TestAppendIsRefused(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		try := func(scope core.Scope, session core.SessionID, imported bool, list ...core.Message) error {
+			_, err := s.messages.Append(t.Context(), scope, core.AppendMessages{SessionID: session, Messages: list, Import: imported})
+			return err
+		}
+		session := s.session(t)
+		hello := said(core.RoleUser, "hello")
+		wantNotFound(t, "another's session", try(bob(), session.ID, false, hello))
+		wantNotFound(t, "another user's session", try(carol(), session.ID, false, hello))
+		wantNotFound(t, "no session", try(ann(), "nonsense", false, hello))
+
+		in := ask(session.ID, "q")
+		in.ClientMessageID = "run-1"
+		running := s.accept(t, in)
+		wantError(t, "while a run is active", try(ann(), session.ID, false, hello), core.ErrConflict)
+		wantError(t, "import while a run is active", try(ann(), session.ID, true, hello), core.ErrConflict)
+		s.finish(t, running.Run, "a")
+
+		named := hello
+		named.ClientMessageID = "run-1"
+		wantError(t, "the id of a message that was answered", try(ann(), session.ID, false, named), core.ErrConflict)
+		wantError(t, "import of a known id", try(ann(), session.ID, true, hello, named), core.ErrConflict)
+		named.ClientMessageID = "\x00"
+		wantError(t, "an id that cannot be stored", try(ann(), session.ID, false, named), core.ErrInvalid)
+
+		broken := said(core.RoleUser, "nul \x00")
+		wantError(t, "all or nothing", try(ann(), session.ID, true, hello, broken), core.ErrInvalid)
+		if n := len(s.log(t, session.ID)); n != 2 {
+			t.Errorf("got %d messages in the log, want only the turn", n)
+		}
+		if err := s.sessions.Archive(t.Context(), ann(), session.ID); err != nil {
+			t.Fatal(err)
+		}
+		wantError(t, "archived", try(ann(), session.ID, false, hello), core.ErrConflict)
+	})
+}
+
+// A tool's message must answer a call of the assistant's last message.
+func TestAppendToolResults(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		session := s.session(t)
+		result := func(id string) core.Message {
+			m := said(core.RoleTool, "result of "+id)
+			m.ToolCallID = id
+			return m
+		}
+		refused := func(what, id string) {
+			t.Helper()
+			_, err := s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: session.ID, Messages: []core.Message{result(id)}})
+			wantError(t, what, err, core.ErrUnprocessable)
+		}
+		refused("in an empty session", "a")
+		calls := said(core.RoleAssistant, "")
+		calls.ToolCalls = []core.ToolCall{{ID: "a", Name: "x", Arguments: "{}"}, {ID: "b", Name: "y", Arguments: "{}"}}
+		s.append(t, session.ID, false, said(core.RoleUser, "q"))
+		s.append(t, session.ID, false, calls)
+		refused("an id that no call has", "c")
+		s.append(t, session.ID, false, result("b"))
+		refused("a second result", "b")
+		s.append(t, session.ID, false, said(core.RoleSystem, "a note in between"))
+		s.append(t, session.ID, false, result("a"))
+		s.append(t, session.ID, false, said(core.RoleUser, "next"))
+		refused("behind another message", "a")
+		if n := len(s.log(t, session.ID)); n != 6 {
+			t.Errorf("got %d messages, want 6", n)
+		}
+	})
+}
+
+// Who appends at once gets numbers without a gap and each a parent of its own.
+func TestAppendConcurrently(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		session := s.session(t)
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				for k := range 5 {
+					m := said(core.RoleUser, "x")
+					m.ClientMessageID = fmt.Sprintf("c-%d", (i/2)*5+k) // each one comes twice
+					if _, err := s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: session.ID, Messages: []core.Message{m}}); err != nil {
+						t.Errorf("append: %v", err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		log := s.log(t, session.ID)
+		gapless(t, "messages", log, func(m core.Message) int64 { return m.Seq })
+		parents := map[core.MessageID]bool{}
+		for _, m := range log {
+			parents[m.ParentID] = true
+		}
+		if len(log) != 20 || len(parents) != 20 {
+			t.Errorf("got %d messages with %d parents, want 20 of each", len(log), len(parents))
+		}
+	})
+}

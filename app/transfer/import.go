@@ -1,0 +1,166 @@
+package transfer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// maxFaults bounds how many faults of a history are named.
+const maxFaults = 20
+
+// Import reads a history and puts it at the end of the session, the whole of it or
+// nothing. A summary is not made now but before the next answer, if it is needed.
+//
+// Errors: ErrInvalid names the lines that are wrong, up to 20; ErrTooLarge;
+// ErrConflict for a session that is answering a message or archived, and for a
+// client_message_id that it knows: a history with ids cannot come in twice;
+// ErrRateLimited when as many imports as may be are at work; ErrNotFound. What the
+// body's reader returns is returned.
+func (s *Service) Import(ctx context.Context, scope core.Scope, in core.ImportMessages) (core.Imported, error) {
+	session, err := s.sessions.Get(ctx, scope, in.SessionID)
+	if err != nil {
+		return core.Imported{}, err
+	}
+	if session.ArchivedAt != nil {
+		return core.Imported{}, core.Errorf(core.ErrConflict, "session %s is archived and takes no messages", session.ID)
+	}
+	select {
+	case s.imports <- struct{}{}:
+		defer func() { <-s.imports }()
+	default:
+		return core.Imported{}, &core.Error{Kind: core.ErrRateLimited, RetryAfter: 5 * time.Second,
+			Message: "as many imports as may be are at work; try again in a moment"}
+	}
+	h, err := s.read(ctx, in)
+	if err != nil {
+		return core.Imported{}, err
+	}
+	out := core.Imported{Imported: len(h.messages), Tokens: h.tokens, Skipped: h.skipped, LeftOut: h.leftOut}
+	if len(h.messages) == 0 {
+		return out, nil
+	}
+	stored, err := s.store(ctx, scope, core.AppendMessages{SessionID: in.SessionID, Messages: h.messages, Import: true}, importTime)
+	if err != nil {
+		return core.Imported{}, err
+	}
+	out.FirstSeq, out.LastSeq = stored.FirstSeq, stored.LastSeq
+	return out, nil
+}
+
+// history is what was read of a history.
+type history struct {
+	messages []core.Message
+	tokens   int
+	skipped  int
+	leftOut  int
+	order    order
+	faults   []core.FieldError
+	lines    int // that are wrong
+}
+
+// read reads and checks all of it.
+func (s *Service) read(ctx context.Context, in core.ImportMessages) (*history, error) {
+	h := &history{}
+	for e, err := range s.limits.entries(in.Body, in.Format) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := s.take(h, e, in.Source); err != nil {
+			h.fault(e.name, err)
+		}
+		if h.lines >= maxFaults {
+			break
+		}
+		if len(h.messages) > s.limits.Messages {
+			return nil, core.Errorf(core.ErrTooLarge, "the history has more than %d messages: import it in parts, cut between two questions", s.limits.Messages)
+		}
+	}
+	if err := h.err(); err != nil {
+		return nil, err
+	}
+	return h, s.count(ctx, h)
+}
+
+// take reads one message; an error says what is wrong with it.
+func (s *Service) take(h *history, e entry, source core.Source) error {
+	if e.err != nil {
+		h.order.lost()
+		return e.err
+	}
+	t, err := readMessage(e.raw)
+	if err != nil {
+		h.order.lost()
+		return err
+	}
+	if t.skip {
+		h.skipped++
+		return nil
+	}
+	m := t.message
+	m.Source = cmp.Or(m.Source, source, core.SourceAPI)
+	m, faults := s.limits.check(m)
+	m, err = h.order.next(m)
+	if len(faults) > 0 {
+		err = fieldsError(faults[:min(len(faults), 3)])
+	}
+	if err != nil {
+		return err
+	}
+	h.leftOut += t.leftOut
+	h.messages = append(h.messages, m)
+	return nil
+}
+
+// count counts the tokens.
+func (s *Service) count(ctx context.Context, h *history) error {
+	for i := range h.messages {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		h.messages[i].TokenCount = s.counter.Message(h.messages[i])
+		h.tokens += h.messages[i].TokenCount
+	}
+	return nil
+}
+
+func (h *history) fault(where string, err error) {
+	var shown *core.Error
+	detail := "cannot be read"
+	if errors.As(err, &shown) {
+		detail = shown.Message
+	}
+	h.lines++
+	h.faults = append(h.faults, core.FieldError{Field: where, Detail: detail})
+}
+
+// shownFaults is how many faults stand in the sentence; Fields has them all.
+const shownFaults = 3
+
+// err returns the faults as one error, nil if there are none.
+func (h *history) err() error {
+	if h.lines == 0 {
+		return nil
+	}
+	var words []string
+	for _, f := range h.faults[:min(len(h.faults), shownFaults)] {
+		words = append(words, f.Field+" "+f.Detail)
+	}
+	if len(h.faults) > shownFaults {
+		words = append(words, "…")
+	}
+	several := ""
+	if h.lines >= maxFaults {
+		several = fmt.Sprintf(" (the first %d faults are named)", maxFaults)
+	}
+	return &core.Error{Kind: core.ErrInvalid, Fields: h.faults,
+		Message: "nothing was imported" + several + ": " + strings.Join(words, "; ")}
+}

@@ -1,0 +1,267 @@
+package transfer
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"bobbin/app/core"
+)
+
+// taken is a message as it was read.
+type taken struct {
+	message core.Message
+	skip    bool // no conversation goes through it any more
+	leftOut int  // images and files that were not taken along
+}
+
+// fields are the members of a JSON object.
+type fields map[string]json.RawMessage
+
+// readMessage reads one message in the shape that it has. Members that it does not
+// know are not taken along; a wrong type of one that it knows is an error that may
+// be shown.
+func readMessage(raw []byte) (taken, error) {
+	if !utf8.Valid(raw) {
+		return taken{}, core.Errorf(core.ErrInvalid, "is not UTF-8")
+	}
+	var f fields
+	if err := json.Unmarshal(raw, &f); err != nil || f == nil {
+		return taken{}, core.Errorf(core.ErrInvalid, "is not a JSON object")
+	}
+	r := reader{fields: f}
+	var out taken
+	switch {
+	case f.has("lc") || r.text("type") == "constructor":
+		out = r.langchainConstructor()
+	case f.has("type") && !f.has("role") && (f.has("data") || f.has("content")):
+		out = r.langchainDict()
+	case f.has("role"):
+		out = r.message()
+	default:
+		return taken{}, core.Errorf(core.ErrInvalid,
+			`has no role: a message is {"role", "content", …} as Bobbin and OpenAI write it, or {"type", "data"} as LangChain does`)
+	}
+	if len(r.wrong) > 0 {
+		return taken{}, core.Errorf(core.ErrInvalid, "%s", strings.Join(r.wrong[:min(len(r.wrong), 3)], "; "))
+	}
+	return out, nil
+}
+
+func (f fields) has(name string) bool {
+	raw, ok := f[name]
+	return ok && !bytes.Equal(bytes.TrimSpace(raw), []byte("null"))
+}
+
+// reader reads the members of one message and notes what is wrong with them.
+type reader struct {
+	fields fields
+	wrong  []string
+}
+
+func (r *reader) fault(format string, args ...any) {
+	r.wrong = append(r.wrong, fmt.Sprintf(format, args...))
+}
+
+// into reads a member; nothing and null leave the value as it is.
+func (r *reader) into(name string, value any, want string) {
+	if r.fields.has(name) && json.Unmarshal(r.fields[name], value) != nil {
+		r.fault("%s must be %s", name, want)
+	}
+}
+
+// text returns a member that is a text.
+func (r *reader) text(name string) string {
+	var s string
+	r.into(name, &s, "a text")
+	return s
+}
+
+// of returns a reader of a member that is an object; its faults stay with r.
+func (r *reader) of(name string) fields {
+	var f fields
+	r.into(name, &f, "an object")
+	return f
+}
+
+// message reads Bobbin's and OpenAI's shapes: they differ in their tool calls, and
+// in what only Bobbin has.
+func (r *reader) message() taken {
+	out := taken{message: core.Message{
+		Role: roleOf(r.text("role")), ToolCallID: r.text("tool_call_id"), ToolName: r.text("tool_name"),
+		Status: core.MessageStatus(r.text("status")), Model: r.text("model"), FinishReason: core.FinishReason(r.text("finish_reason")),
+		Source: core.Source(r.text("source")), Author: r.text("author"), ClientMessageID: r.text("client_message_id"),
+	}}
+	m := &out.message
+	if r.fields.has("function_call") || m.Role == "function" {
+		r.fault("the form with function_call is too old; write tool_calls and tool messages")
+	}
+	if name := r.text("name"); name != "" && m.Role == core.RoleTool && m.ToolName == "" {
+		m.ToolName = name
+	} else if m.Author == "" && m.Role != core.RoleTool {
+		m.Author = name
+	}
+	m.ToolCalls = r.calls()
+	r.content(&out, len(m.ToolCalls) > 0)
+	r.parts(&out)
+	r.into("pinned", &m.Pinned, "true or false")
+	r.into("created_at", &m.CreatedAt, "a time such as 2026-01-02T03:04:05Z")
+	if r.fields.has("metadata") {
+		m.Metadata = json.RawMessage(bytes.TrimSpace(r.fields["metadata"]))
+	}
+	onPath, deleted := true, (*time.Time)(nil)
+	r.into("on_path", &onPath, "true or false")
+	r.into("deleted_at", &deleted, "a time")
+	out.skip = !onPath || deleted != nil
+	return out
+}
+
+// roleOf returns the role of OpenAI's name for it.
+func roleOf(name string) core.Role {
+	if name == "developer" {
+		return core.RoleSystem
+	}
+	return core.Role(name)
+}
+
+// parts reads what Bobbin has besides the text.
+func (r *reader) parts(out *taken) {
+	var parts []core.Part
+	r.into("parts", &parts, "a list of objects")
+	for _, p := range parts {
+		switch p.Type {
+		case "text", "reasoning":
+			out.message.Parts = append(out.message.Parts, core.Part{Type: p.Type, Text: p.Text, Signature: p.Signature})
+		default:
+			out.leave(strings.TrimSpace(p.Type + " " + p.Name))
+		}
+	}
+}
+
+// leave says in the message that something of it was not taken along.
+func (t *taken) leave(what string) {
+	t.leftOut++
+	t.add("[" + core.Clip(what, 200) + ": not imported]")
+}
+
+// add adds a piece to the text.
+func (t *taken) add(text string) {
+	if t.message.Content != "" && text != "" {
+		t.message.Content += "\n"
+	}
+	t.message.Content += text
+}
+
+// content reads a text, or the list of pieces that OpenAI, Anthropic and LangChain
+// write; called says that the message has its tool calls already.
+func (r *reader) content(out *taken, called bool) {
+	raw := bytes.TrimSpace(r.fields["content"])
+	switch {
+	case !r.fields.has("content"):
+	case raw[0] != '[':
+		out.message.Content = r.text("content")
+	default:
+		var pieces []json.RawMessage
+		r.into("content", &pieces, "a text or a list")
+		for i, piece := range pieces {
+			if err := out.piece(piece, called); err != nil {
+				r.fault("content[%d] %s", i, err)
+			}
+		}
+	}
+}
+
+// piece is one piece of a content list, of all providers together.
+type piece struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	Refusal   string          `json:"refusal"`
+	Thinking  string          `json:"thinking"`
+	Reasoning string          `json:"reasoning"`
+	Signature string          `json:"signature"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+}
+
+func (t *taken) piece(raw json.RawMessage, called bool) error {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		t.add(text)
+		return nil
+	}
+	var p piece
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return core.Errorf(core.ErrInvalid, "is neither a text nor an object with a type")
+	}
+	switch p.Type {
+	case "text", "input_text", "output_text":
+		t.add(p.Text)
+	case "refusal":
+		t.add(p.Refusal)
+	case "thinking", "reasoning":
+		t.message.Parts = append(t.message.Parts, core.Part{Type: "reasoning", Text: p.Thinking + p.Reasoning, Signature: p.Signature})
+	case "tool_use", "tool_call":
+		if !called { // else it is there a second time
+			t.message.ToolCalls = append(t.message.ToolCalls, core.ToolCall{ID: p.ID, Name: p.Name, Arguments: rawText(p.Input)})
+		}
+	case "":
+		return core.Errorf(core.ErrInvalid, "has no type")
+	default:
+		t.leave(p.Type)
+	}
+	return nil
+}
+
+// rawText returns arguments as they were written: the text of a JSON text, and the
+// bytes of everything else.
+func rawText(raw json.RawMessage) string {
+	var text string
+	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
+		return "{}"
+	}
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	return string(raw)
+}
+
+// call is a tool call in Bobbin's, OpenAI's and LangChain's shapes.
+type call struct {
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+	Args      json.RawMessage `json:"args"`
+	Signature string          `json:"signature"`
+	Function  *struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	} `json:"function"`
+}
+
+// calls reads the tool calls; arguments keep the bytes they have.
+func (r *reader) calls() []core.ToolCall {
+	var list []call
+	r.into("tool_calls", &list, "a list of calls with id, name and arguments")
+	return callsOf(list)
+}
+
+func callsOf(list []call) []core.ToolCall {
+	var out []core.ToolCall
+	for _, c := range list {
+		made := core.ToolCall{ID: c.ID, Name: c.Name, Signature: c.Signature}
+		switch {
+		case c.Function != nil:
+			made.Name, made.Arguments = c.Function.Name, rawText(c.Function.Arguments)
+		case c.Args != nil:
+			made.Arguments = rawText(c.Args)
+		default:
+			made.Arguments = rawText(c.Arguments)
+		}
+		out = append(out, made)
+	}
+	return out
+}
