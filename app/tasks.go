@@ -41,7 +41,7 @@ func AgentContext(cfg config.Config, thresholdSet bool, name string) ([]contextw
 		return nil, err
 	}
 	global := globalContext(cfg, thresholdSet)
-	catalog, err := loadAgents(cfg, set, global)
+	catalog, err := loadAgents(cfg, set, global, nil)
 	if err != nil {
 		return nil, err
 	}

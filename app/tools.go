@@ -9,6 +9,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
 	"bobbin/app/tools"
 	"bobbin/app/tools/fetch"
 )
@@ -39,14 +40,20 @@ func newFetcher(cfg config.FetchURL) *fetch.Fetcher {
 }
 
 // loadAgents reads the agents' files; the context settings of each are checked as
-// they will be used.
-func loadAgents(cfg config.Config, set *tools.Set, global contextwindow.Global) (*catalog.Catalog, error) {
+// they will be used, and their models where there are models to check them against.
+func loadAgents(cfg config.Config, set *tools.Set, global contextwindow.Global, models *llm.Registry) (*catalog.Catalog, error) {
 	known := catalog.Known{
 		Tools: set.Names(), Settings: map[string][]string{}, Off: map[string]string{},
 		Validate: func(agent core.Agent) error {
 			_, err := contextwindow.Resolve(global, agent.Context)
 			return err
 		},
+	}
+	if models != nil {
+		known.Model = func(name string) error {
+			_, err := models.Resolve(name)
+			return err
+		}
 	}
 	for _, name := range set.Names() {
 		if tool, ok := set.Lookup(name); ok {

@@ -56,13 +56,25 @@ func (p *Profiles) Profile(_ context.Context, session core.Session, model string
 		return compaction.Profile{}, fmt.Errorf("agent %s: %w", agent.Name, err)
 	}
 	profile := compaction.Profile{
-		Agent: agent, Policy: policy, Model: m,
+		Agent: agent, Policy: policy, Model: m, Fallbacks: p.fallbacks(agent, m),
 		SystemPrompt: systemPrompt(agent, session), Tools: p.tools.Specs(agent.Tools),
 	}
 	if len(profile.Tools) > 0 {
 		profile.ToolUsage = strings.TrimSpace(toolUsage)
 	}
 	return profile, nil
+}
+
+// fallbacks returns the agent's fallback models besides the model itself. Those
+// that cannot be used were refused when the agents were loaded.
+func (p *Profiles) fallbacks(agent core.Agent, model llm.Model) []llm.Model {
+	var out []llm.Model
+	for _, name := range agent.FallbackModels {
+		if m, err := p.models.Get(name); err == nil && m.Info().Name != model.Info().Name {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 // systemPrompt returns the agent's prompt with the session's own instructions.

@@ -55,11 +55,13 @@ func (n *Caller) Run(ctx context.Context, s state.AgentState) (state.AgentState,
 	if answer, ok := s.Answer(); ok {
 		return s, n.end(ctx, s, answer)
 	}
+	own := s.Profile.Model
 	call, err := n.answer(ctx, &s)
-	if err != nil {
-		return s, err
+	if err == nil {
+		s, err = n.store(ctx, s, call)
 	}
-	return n.store(ctx, s, call)
+	s.Profile.Model = own // a fallback is for one call
+	return s, err
 }
 
 // end ends a resumed run whose answer was stored by an attempt that did not live
@@ -89,40 +91,65 @@ const (
 )
 
 // answer calls the model until it answers, makes the prompt smaller when the
-// provider refuses it as too long, and starts over when a stream breaks off.
+// provider refuses it as too long, starts over when a stream breaks off, and goes
+// on with the agent's fallback models when the model cannot be had.
 func (n *Caller) answer(ctx context.Context, s *state.AgentState) (call, error) {
-	turn := s.Turn()
-	var records []core.ModelCall
-	overflows, restarts, discards := 0, 0, 0
+	t := &tries{turn: s.Turn(), spare: s.Profile.Fallbacks}
 	for {
-		fitted, d, err := n.keeper.Fit(ctx, turn)
-		if err != nil {
-			return call{}, fmt.Errorf("fit context: %w", err)
-		}
-		*s = s.With(fitted)
-		turn = fitted
-		c, err := n.once(ctx, *s, turn, d, draftID(*s, discards))
-		records = append(records, c.records...)
-		c.records, c.turn, c.decision = records, turn, d
-		switch e := llm.AsError(err); {
-		case err == nil:
+		c, err := n.try(ctx, s, t)
+		if err == nil {
 			return c, nil
-		case e == nil:
-			return c, err
-		case e.Kind == llm.KindContextLength && overflows < maxOverflows:
-			overflows++
-			turn = n.tighten(ctx, turn, d, e)
-		case restartable(e, c) && restarts < maxRestarts:
-			restarts++
-			n.logger.WarnContext(ctx, "answer broke off, starting over", "run_id", s.Run.ID, "kind", e.Kind)
-		default:
-			return c, n.failed(ctx, *s, c, e)
 		}
-		if c.began() {
-			discards++
-			n.discard(ctx, *s, c, llm.AsError(err))
+		e := llm.AsError(err)
+		if e == nil {
+			e = t.tooSmall(err)
+		}
+		if e == nil {
+			return c, err
+		}
+		if err := n.again(ctx, s, t, c, e); err != nil {
+			return c, err
 		}
 	}
+}
+
+// try plans the prompt and calls the model once.
+func (n *Caller) try(ctx context.Context, s *state.AgentState, t *tries) (call, error) {
+	fitted, d, err := n.keeper.Fit(ctx, t.turn)
+	if err != nil {
+		return call{}, fmt.Errorf("fit context: %w", err)
+	}
+	*s = s.With(fitted)
+	t.turn = fitted
+	c, err := n.once(ctx, *s, t.turn, d, draftID(*s, t.discards))
+	t.books = append(t.books, c.records...)
+	c.records, c.turn, c.decision = t.books, t.turn, d
+	return c, err
+}
+
+// again prepares the next try after one that failed. Its error is that of the
+// call: there is no other try.
+func (n *Caller) again(ctx context.Context, s *state.AgentState, t *tries, c call, e *llm.Error) error {
+	switch {
+	case e.Kind == llm.KindContextLength && t.overflows < maxOverflows:
+		t.overflows++
+		t.turn = n.tighten(ctx, t.turn, c.decision, e)
+	case restartable(e, c) && t.restarts < maxRestarts:
+		t.restarts++
+		n.logger.WarnContext(ctx, "answer broke off, starting over", "run_id", s.Run.ID, "kind", e.Kind)
+	case replaceable(e) && len(t.spare) > 0:
+		if err := n.fallBack(ctx, s, t, e); err != nil {
+			return err
+		}
+	default:
+		c.records = t.books
+		return n.failed(ctx, *s, c, e)
+	}
+	if c.began() {
+		t.discards++
+		n.discard(ctx, *s, c, e)
+	}
+	return nil
 }
 
 // restartable reports whether a call that failed may start over; one that failed

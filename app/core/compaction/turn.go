@@ -11,8 +11,9 @@ type Profile struct {
 	Agent        core.Agent
 	Policy       contextwindow.Policy
 	Model        llm.Model
-	SystemPrompt string // the agent's, with the session's instructions
-	ToolUsage    string // instructions for the use of tools; empty without tools
+	Fallbacks    []llm.Model // answer in this order when Model cannot be had
+	SystemPrompt string      // the agent's, with the session's instructions
+	ToolUsage    string      // instructions for the use of tools; empty without tools
 	Tools        []llm.ToolSpec
 }
 
