@@ -1,0 +1,278 @@
+// Package branches_test takes sessions through random sequences of everything that
+// can happen to a log: messages, edits, new answers, selected branches, deletions,
+// pins, forks and summaries, before and after the cursor, with runs that fail, are
+// interrupted or lose their process. After each step it looks whether all is there
+// and all prompts are right.
+//
+// Storage, agents and the keeper of prompts are the real ones; the model and the
+// summarizer are scripted. `make show-branches` runs it in full and prints the
+// figures. Two variables of the environment change it:
+//
+//	BOBBIN_BRANCHES_SEQUENCES  how many sequences there are on SQLite
+//	BOBBIN_BRANCHES_SEED       repeats the random choices of the first sequence
+package branches_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"bobbin/app/agents"
+	"bobbin/app/agents/nodes"
+	"bobbin/app/chat"
+	"bobbin/app/core"
+	"bobbin/app/core/compaction"
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/tokens"
+	"bobbin/app/db"
+	"bobbin/app/db/models"
+	"bobbin/app/db/repositories"
+	"bobbin/app/runs"
+	"bobbin/app/tools"
+)
+
+const (
+	owner  = "ann"
+	worker = "w"
+	window = 3000 // tokens of the model: small, so that much happens in it
+)
+
+// mark is what every text holds once, so that it can be found again anywhere.
+var mark = regexp.MustCompile(`\bqx\d+z`)
+
+// world is one database with everything above it, but without goroutines: a run is
+// executed when the test says so.
+type world struct {
+	t        *testing.T
+	db       *db.DB
+	rand     *rand.Rand
+	sessions *repositories.Sessions
+	runs     *repositories.Runs
+	branches *repositories.Branches
+	keeper   *compaction.Keeper
+	engine   *agents.Engine
+	chat     *chat.Service
+	counter  *tokens.Counter
+	started  []core.Run // by the use cases, not executed yet
+
+	mu       sync.Mutex         // for rand and marks while tools are at work
+	marks    int                // given out so far
+	moods    []string           // what the model does next; empty = it answers
+	die      context.CancelFunc // ends the process of the run at work
+	asked    *talk              // whose run is at work
+	agents   map[string]core.Agent
+	talks    []*talk
+	deadline int // summaries that fail from now on
+	figures  *figures
+	trace    []string // the steps of this sequence
+}
+
+// newWorld returns a world over the database.
+func newWorld(t *testing.T, d *db.DB, f *figures) *world {
+	t.Helper()
+	counter, err := tokens.NewCounter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{
+		t: t, db: d, counter: counter, figures: f,
+		sessions: repositories.NewSessions(d.Gorm), runs: repositories.NewRuns(d.Gorm), branches: repositories.NewBranches(d.Gorm),
+	}
+	set, err := tools.NewSet(lookup{w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.agents = policies(set.Names())
+	logger, messages := slog.New(slog.DiscardHandler), repositories.NewMessages(d.Gorm)
+	calibrator := tokens.NewCalibrator(func(string) float64 { return 1 })
+	profiles := agents.NewProfiles(w, registry{w}, set, contextwindow.Global{SummaryModel: "writer"})
+	w.keeper = compaction.New(compaction.Options{
+		Stores: compaction.Stores{Sessions: w.sessions, Messages: messages, Summaries: repositories.NewSummaries(d.Gorm), Runs: w.runs},
+		Models: registry{w}, Profiles: profiles, Counter: counter, Calibrator: fixed{}, Publisher: silent{},
+		Logger: logger, SummaryTime: 10 * time.Second,
+	})
+	w.engine, err = agents.NewEngine(agents.Options{
+		Profiles: profiles, Keeper: w.keeper, Sessions: w.sessions, Messages: messages, Executions: w.runs,
+		Journal: runs.NewJournal(w.runs, silent{}, logger), Tools: set, Counter: counter, Calibrator: calibrator,
+		ToolLimits: nodes.ToolLimits{Time: time.Minute, Output: 1 << 20}, Logger: logger,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.chat = chat.New(chat.Options{
+		Sessions: w.sessions, Messages: messages, Branches: w.branches, Runs: w.runs, Events: repositories.NewEvents(d.Gorm),
+		Feed: silent{}, Work: w, Agents: w, Models: registry{w}, Counter: counter, Context: w.keeper,
+		DefaultAgent: "window", Worker: worker, Logger: logger,
+	})
+	return w
+}
+
+// policies are agents that summarize for different reasons.
+func policies(tools []string) map[string]core.Agent {
+	off, llmOnly, few, fewer := false, "llm", 8, 3
+	all := map[string]core.Agent{
+		"window":  {Context: core.ContextSettings{Strategy: &llmOnly}},
+		"hybrid":  {Context: core.ContextSettings{Policy: "window"}},
+		"sliding": {Context: core.ContextSettings{Policy: "sliding", WindowMessages: &few, MinRecentMessages: &fewer, MaxMessagesBeforeSummary: new(int)}},
+		"manual":  {Context: core.ContextSettings{AutoSummarize: &off, Strategy: &llmOnly}},
+	}
+	for name, a := range all {
+		a.Name, a.SystemPrompt, a.Tools, a.MaxIterations = name, "You are helpful.", tools, 4
+		all[name] = a
+	}
+	return all
+}
+
+// Get and List are the agents.
+func (w *world) Get(name string) (core.Agent, error) {
+	if a, ok := w.agents[name]; ok {
+		return a, nil
+	}
+	return core.Agent{}, core.Errorf(core.ErrNotFound, "agent %q does not exist", name)
+}
+
+// List returns no agents: nobody asks.
+func (w *world) List() []core.Agent { return nil }
+
+// Start notes a run that may be executed.
+func (w *world) Start(run core.Run) { w.started = append(w.started, run) }
+
+// Cancel finds no run at work: they are executed one after the other.
+func (w *world) Cancel(core.RunID) bool { return false }
+
+// silent is a feed that nobody watches.
+type silent struct{}
+
+func (silent) Publish(context.Context, []core.Event) {}
+func (silent) Delta(context.Context, core.Event)     {}
+func (silent) Watch(context.Context, core.Scope, core.SessionID, core.From) iter.Seq2[core.Event, error] {
+	return nil
+}
+
+// fixed is a calibration that stays.
+type fixed struct{}
+
+func (fixed) Estimate(string) tokens.Estimate { return tokens.Estimate{Factor: 1, Measured: true} }
+
+// registry is the models: "writer" makes the summaries, all others answer.
+type registry struct{ w *world }
+
+func (r registry) Get(name string) (llm.Model, error) {
+	if name == "writer" {
+		return llm.Scripted(llm.Step{Repeat: true, From: r.w.write}).WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: 100_000, MaxOutput: 8000}), nil
+	}
+	return llm.Scripted(llm.Step{Repeat: true, From: r.w.answer}).WithInfo(llm.Info{Name: "model", Provider: "scripted", Window: window, MaxOutput: 500}), nil
+}
+
+// write makes a summary: the marks of all that it read, in order.
+func (w *world) write(req llm.Request) llm.Step {
+	if w.deadline > 0 {
+		w.deadline--
+		return llm.Fail(errors.New("no summary today"))
+	}
+	var seen []string
+	for _, m := range req.Messages {
+		for _, found := range mark.FindAllString(m.Content, -1) {
+			if !slices.Contains(seen, found) {
+				seen = append(seen, found)
+			}
+		}
+	}
+	return llm.Say(strings.Join(seen, " "))
+}
+
+// answer does what the mood says, after a look at the prompt.
+func (w *world) answer(req llm.Request) llm.Step {
+	w.checkRequest(req)
+	mood := ""
+	if len(w.moods) > 0 {
+		mood, w.moods = w.moods[0], w.moods[1:]
+	}
+	switch mood {
+	case "tools":
+		var calls []core.ToolCall
+		for range 1 + w.rand.IntN(2) {
+			calls = append(calls, core.ToolCall{ID: core.NewID[string](), Name: "lookup", Arguments: fmt.Sprintf(`{"q": %q}`, w.text(10))})
+		}
+		return llm.Call(calls...)
+	case "fail":
+		return llm.Fail(&llm.Error{Kind: llm.KindAuth, Provider: "scripted", Message: "no"})
+	case "die":
+		w.die()
+		return llm.Fail(&llm.Error{Kind: llm.KindCanceled, Provider: "scripted", Message: "killed", Err: context.Canceled})
+	}
+	return llm.Say(w.text(20 + w.rand.IntN(150)))
+}
+
+// lookup is a tool that finds something.
+type lookup struct{ w *world }
+
+func (lookup) Spec() llm.ToolSpec {
+	return llm.ToolSpec{Name: "lookup", Description: "Looks something up.", Parameters: []byte(`{"type":"object"}`)}
+}
+func (l lookup) Idempotent() bool { return true }
+func (l lookup) Call(context.Context, tools.Call) (string, error) {
+	return "found " + l.w.text(60), nil
+}
+
+// text returns about n tokens with a new mark in front.
+func (w *world) text(n int) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.marks++
+	words := []string{"pump", "valve", "order", "night", "shift", "report", "sensor", "seal", "paper", "visit"}
+	var b strings.Builder
+	fmt.Fprintf(&b, "qx%dz", w.marks)
+	for range n {
+		b.WriteString(" " + words[w.rand.IntN(len(words))])
+	}
+	return b.String()
+}
+
+// talk is a session as the test knows it.
+type talk struct {
+	id       core.SessionID
+	known    map[core.MessageID]models.Message // every row ever seen, as it was first
+	deleted  map[core.MessageID]bool
+	pinned   map[core.MessageID]bool // when it was last looked at
+	path     []core.MessageID        // as it must be
+	question core.MessageID          // of the run at work
+	revision int
+	through  int64 // the cursor after the step before
+	partial  bool  // a summary was made without the model: it says less
+}
+
+// rows returns the log as it is stored, and the marks of each message.
+func (w *world) rows(id core.SessionID) []models.Message {
+	w.t.Helper()
+	var rows []models.Message
+	if err := w.db.Gorm.WithContext(w.t.Context()).Where("session_id = ?", id).Order("seq").Find(&rows).Error; err != nil {
+		w.t.Fatal(err)
+	}
+	return rows
+}
+
+// session returns the session as it is stored.
+func (w *world) session(id core.SessionID) core.Session {
+	w.t.Helper()
+	s, err := w.sessions.Get(w.t.Context(), core.Scope{Owner: owner}, id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+// marksOf returns the marks in a message.
+func marksOf(m models.Message) []string {
+	return mark.FindAllString(m.Content+" "+string(m.ToolCalls), -1)
+}
