@@ -67,6 +67,7 @@ type repos struct {
 	calibrations *repositories.Calibrations
 	keys         *repositories.IdempotencyKeys
 	memories     *repositories.Memories
+	search       *repositories.Search
 }
 
 // New builds a Bobbin: it takes the data folder, opens the database and brings its
@@ -129,7 +130,7 @@ func (a *App) openStorage(ctx context.Context) error {
 		sessions: repositories.NewSessions(g), messages: repositories.NewMessages(g), branches: repositories.NewBranches(g), summaries: repositories.NewSummaries(g),
 		runs: repositories.NewRuns(g), events: repositories.NewEvents(g), calibrations: repositories.NewCalibrations(g),
 		keys:     repositories.NewIdempotencyKeys(g),
-		memories: repositories.NewMemories(g),
+		memories: repositories.NewMemories(g), search: repositories.NewSearch(g),
 	}
 	a.bus = events.NewLocal(eventBuffer)
 	a.feed = events.New(a.bus, a.repos.events, a.log)
@@ -142,7 +143,7 @@ const eventBuffer = 1024
 
 // buildAgents loads the agents and builds what executes them.
 func (a *App) buildAgents() (*agents.Engine, *compaction.Keeper, *runs.Journal, error) {
-	set, err := newTools(a.cfg, time.Now, a.repos.messages)
+	set, err := newTools(a.cfg, time.Now, a.repos.messages, a.repos.search)
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("tools: %w", err)
 	}
@@ -189,7 +190,7 @@ func (a *App) buildServer(engine *agents.Engine, service *chat.Service, build Bu
 		Services: handlers.Services{
 			Chat: service, Sessions: a.repos.sessions, Messages: a.repos.messages, Runs: a.repos.runs,
 			Summaries: a.repos.summaries, Agents: agents.NewDirectory(a.catalog, engine),
-			Memories: a.buildMemories(), Transfer: a.buildTransfer(),
+			Memories: a.buildMemories(), Search: a.repos.search, Transfer: a.buildTransfer(),
 		},
 		Keys: a.repos.keys,
 		Auth: auth.New(auth.Options{Keys: keys, Required: a.cfg.Auth.Required, LocalToken: a.token}),
@@ -255,6 +256,7 @@ func (a *App) Run(ctx context.Context, listener net.Listener) error {
 		}
 	})
 	group.Go(func() error { return a.saveCalibrations(ctx) })
+	group.Go(func() error { return a.fillSearch(ctx) })
 	group.Go(func() error {
 	group.Go(func() error { return a.sweepKeys(ctx) })
 		// Loading the vocabulary takes a fifth of a second: not from the first message.

@@ -36,7 +36,7 @@ func Migrate(ctx context.Context, cfg config.Config, logger *slog.Logger, apply 
 
 // AgentContext returns the context settings of an agent, each with its origin.
 func AgentContext(cfg config.Config, thresholdSet bool, name string) ([]contextwindow.Field, error) {
-	set, err := newTools(cfg, time.Now, nil)
+	set, err := newTools(cfg, time.Now, nil, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -19,9 +19,14 @@ type toolMessages interface {
 	Get(ctx context.Context, scope core.Scope, session core.SessionID, id core.MessageID) (core.Message, error)
 }
 
+// toolSearch finds messages as tools do; nil where no tool is called.
+type toolSearch interface {
+	Messages(ctx context.Context, scope core.Scope, q core.SearchQuery) (core.SearchPage, error)
+}
+
 // newTools returns the built-in tools that are switched on.
-func newTools(cfg config.Config, now func() time.Time, messages toolMessages) (*tools.Set, error) {
-	list := []tools.Tool{tools.NewCurrentTime(now), tools.NewCalculator(), tools.NewReadResult(messages)}
+func newTools(cfg config.Config, now func() time.Time, messages toolMessages, search toolSearch) (*tools.Set, error) {
+	list := []tools.Tool{tools.NewCurrentTime(now), tools.NewCalculator(), tools.NewReadResult(messages), tools.NewSearchHistory(search)}
 	if cfg.Tools.FetchURL.Enabled {
 		list = append(list, tools.NewFetchURL(newFetcher(cfg.Tools.FetchURL)))
 	}

@@ -124,7 +124,7 @@ func TestQueries(t *testing.T) {
 		{"/api/v1/sessions?limit=1&limit=2", "limit", "is given more than once"},
 		{"/api/v1/sessions?cursor=" + strings.Repeat("x", 600), "cursor", "is not one that was given out"},
 		{"/api/v1/sessions?archived=yes", "archived", "must be true or false"},
-		{"/api/v1/sessions?q=x", "q", "is not a parameter here; there are agent, user_id, archived, limit, cursor"},
+		{"/api/v1/sessions?xyz=x", "xyz", "is not a parameter here; there are agent, user_id, q, archived, limit, cursor"},
 		{"/api/v1/sessions?agent=%zz", "query", "is not a query string: it has a wrong escape or a semicolon"},
 		{sessionPath + "/messages?before=-1", "before", "must be a whole number from 0 to 9223372036854775807"},
 		{sessionPath + "/messages?after=" + missing, "after", "must be a whole number from 0 to 9223372036854775807"},

@@ -26,6 +26,7 @@ func (s *Server) routes(r *gin.Engine, opts Options) {
 	transfer := handlers.NewTransfer(opts.Services)
 	agents := handlers.NewAgents(opts.Services)
 	memories := handlers.NewMemories(opts.Services)
+	search := handlers.NewSearch(opts.Services)
 	health := handlers.NewHealth(opts.Checks, opts.Build, s.drain)
 
 	probe := []string{http.MethodGet, http.MethodHead}
@@ -65,6 +66,8 @@ func (s *Server) routes(r *gin.Engine, opts Options) {
 	v1.GET("/runs/:id", s.handle(runs.Get))
 	v1.GET("/runs/:id/events", s.handle(runs.Events))
 	v1.POST("/runs/:id/cancel", s.handle(runs.Cancel))
+
+	v1.GET("/search", s.handle(search.Messages))
 
 	v1.POST("/memories", s.handle(memories.Create))
 	v1.GET("/memories", s.handle(memories.List))

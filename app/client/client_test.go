@@ -25,7 +25,7 @@ func dial(t *testing.T, b *apitest.Backend, key string) *client.Client {
 			Chat: apitest.Chat{Backend: b}, Sessions: apitest.Sessions{Backend: b}, Messages: apitest.Messages{Backend: b},
 			Runs: apitest.Runs{Backend: b}, Summaries: apitest.Summaries{Backend: b}, Agents: apitest.Agents{Backend: b},
 			Transfer: apitest.Transfer{Backend: b},
-			Memories: apitest.Memories{Backend: b},
+			Memories: apitest.Memories{Backend: b}, Search: apitest.Search{Backend: b},
 		},
 		Keys:   &apitest.Keys{},
 		Auth:   auth.New(auth.Options{Keys: []auth.Key{auth.NewKey("ann", "s3cret")}, Required: true}),
@@ -65,9 +65,15 @@ func TestRoundTrips(t *testing.T) {
 		{"session", func(ctx context.Context, c *client.Client) (any, error) { return c.Session(ctx, apitest.SessionID) },
 			func(b *apitest.Backend) any { s := b.Session; s.LastEventSeq = 0; return s }, "Sessions.Get", []any{apitest.SessionID}},
 		{"sessions", func(ctx context.Context, c *client.Client) (any, error) {
-			p, err := c.Sessions(ctx, core.SessionQuery{PageQuery: page, Agent: "a", UserID: "u", Archived: true})
+			p, err := c.Sessions(ctx, core.SessionQuery{PageQuery: page, Agent: "a", UserID: "u", Text: "x y", Archived: true})
 			return *p.NextCursor, err
-		}, func(*apitest.Backend) any { return "next" }, "Sessions.List", []any{core.SessionQuery{PageQuery: page, Agent: "a", UserID: "u", Archived: true}}},
+		}, func(*apitest.Backend) any { return "next" }, "Sessions.List", []any{core.SessionQuery{PageQuery: page, Agent: "a", UserID: "u", Text: "x y", Archived: true}}},
+		{"search", func(ctx context.Context, c *client.Client) (any, error) {
+			p, err := c.Search(ctx, core.SearchQuery{PageQuery: page, Text: "a b", SessionID: apitest.SessionID, UserID: "u", Role: core.RoleUser,
+				After: apitest.Time(), Before: apitest.Time(), AllBranches: true})
+			return p.Items[0].Excerpt, err
+		}, func(*apitest.Backend) any { return "Hi <there>" }, "Search.Messages", []any{core.SearchQuery{PageQuery: page, Text: "a b",
+			SessionID: apitest.SessionID, UserID: "u", Role: core.RoleUser, After: apitest.Time(), Before: apitest.Time(), AllBranches: true}}},
 		{"update session", func(ctx context.Context, c *client.Client) (any, error) {
 			s, err := c.UpdateSession(ctx, apitest.SessionID, core.SessionPatch{Title: &title, Metadata: []byte(`{}`)})
 			return s.Title, err

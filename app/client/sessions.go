@@ -58,7 +58,7 @@ func (c *Client) Sessions(ctx context.Context, q core.SessionQuery) (core.Page[c
 	if q.Archived {
 		archived = "true"
 	}
-	return call[core.Page[core.Session]](ctx, c, get("/api/v1/sessions", pageQuery(q.PageQuery, "agent", q.Agent, "user_id", q.UserID, "archived", archived)))
+	return call[core.Page[core.Session]](ctx, c, get("/api/v1/sessions", pageQuery(q.PageQuery, "agent", q.Agent, "user_id", q.UserID, "q", q.Text, "archived", archived)))
 }
 
 // UpdateSession changes what is not nil.

@@ -2,9 +2,9 @@ package core
 
 import "time"
 
-// SearchHistoryTool is the tool by which an agent searches its session. What it
+// ToolSearchHistory is the name of the tool by which an agent searches its session. What it
 // found is not searched again: quotations of the log would find themselves.
-const SearchHistoryTool = "search_history"
+const ToolSearchHistory = "search_history"
 
 // SearchQuery asks for messages with certain words, newest first.
 type SearchQuery struct {

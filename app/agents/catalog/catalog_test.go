@@ -17,7 +17,7 @@ import (
 // known is what files may refer to in the tests: as in app.go.
 func known() catalog.Known {
 	return catalog.Known{
-		Tools: []string{"calculator", "current_time", "read_result"},
+		Tools: []string{"calculator", "current_time", "read_result", "search_history"},
 		Validate: func(agent core.Agent) error {
 			_, err := contextwindow.Resolve(contextwindow.Global{}, agent.Context)
 			return err

@@ -47,7 +47,7 @@ func TestLoadFaults(t *testing.T) {
 		{"no name", "description: x\n", " name is missing; write for example name: helper"},
 		{"bad name", "name: My Agent\n", `1:1: name "My Agent" is not allowed; use 1 to 64 lower-case letters, digits, - and _, with a letter or digit first`},
 		{"tool", "name: a\ntools:\n  - calculatr\n  - shell\n",
-			"3:5: tool \"calculatr\" does not exist; did you mean calculator?\n4:5: tool \"shell\" does not exist; there are calculator, current_time, read_result"},
+			"3:5: tool \"calculatr\" does not exist; did you mean calculator?\n4:5: tool \"shell\" does not exist; there are calculator, current_time, read_result, search_history"},
 		{"iterations", "name: a\nmax_iterations: -1\n", "2:1: max_iterations is -1; use 1 to 1000, or 0 for the default (10)"},
 		{"words", "name: a\ncontext:\n  policy: slidding\n  strategy: best\n  timing: ''\n",
 			`3:3: context.policy "slidding" does not exist; did you mean sliding?

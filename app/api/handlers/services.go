@@ -20,6 +20,7 @@ type Services struct {
 	Summaries summaryStore
 	Agents    agentCatalog
 	Memories  memoryService
+	Search    searchStore
 	Transfer  transferService
 }
 
@@ -87,6 +88,11 @@ type sessionStore interface {
 type messageStore interface {
 	Get(ctx context.Context, scope core.Scope, session core.SessionID, id core.MessageID) (core.Message, error)
 	List(ctx context.Context, scope core.Scope, session core.SessionID, q core.MessageQuery) (core.Page[core.Message], error)
+}
+
+// searchStore finds messages by their words.
+type searchStore interface {
+	Messages(ctx context.Context, scope core.Scope, q core.SearchQuery) (core.SearchPage, error)
 }
 
 type runStore interface {

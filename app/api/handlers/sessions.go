@@ -55,8 +55,8 @@ func (h *Sessions) Create(c *gin.Context) error {
 
 // List answers a page of sessions, newest activity first.
 func (h *Sessions) List(c *gin.Context) error {
-	q := readQuery(c, "agent", "user_id", "archived", "limit", "cursor")
-	query := core.SessionQuery{PageQuery: q.page(), Agent: q.text("agent"), UserID: q.text("user_id"), Archived: q.flag("archived")}
+	q := readQuery(c, "agent", "user_id", "q", "archived", "limit", "cursor")
+	query := core.SessionQuery{PageQuery: q.page(), Agent: q.text("agent"), UserID: q.text("user_id"), Text: q.text("q"), Archived: q.flag("archived")}
 	if err := q.err(); err != nil {
 		return err
 	}

@@ -118,8 +118,8 @@ func forward(text string, at, n int) int {
 // wordStart moves the start behind the next blank, if there is one near before the
 // limit.
 func wordStart(text string, start, limit int) int {
-	if start == 0 {
-		return 0
+	if before, _ := utf8.DecodeLastRuneInString(text[:start]); start == 0 || unicode.IsSpace(before) {
+		return start
 	}
 	near := min(forward(text, start, reach), limit)
 	if i := strings.IndexFunc(text[start:near], unicode.IsSpace); i >= 0 {
@@ -131,7 +131,7 @@ func wordStart(text string, start, limit int) int {
 // wordEnd moves the end before the last blank, if there is one near behind the
 // last span.
 func wordEnd(text string, spans []Span, start, end int) int {
-	if end == len(text) {
+	if next, _ := utf8.DecodeRuneInString(text[end:]); end == len(text) || unicode.IsSpace(next) {
 		return end
 	}
 	near := max(back(text, end, reach), start)

@@ -130,9 +130,10 @@ func (p *parser) chunk(text string, not bool) {
 		if k.part {
 			return
 		}
-		joined := k.kind == last.kind && (k.kind == spaced && !strings.ContainsAny(text[last.end:k.start], ",;，；、") ||
-			k.kind == unspaced && k.run == last.run)
-		if !joined {
+		// ½ gives two words of one place.
+		between := text[min(last.end, k.start):k.start]
+		joined := k.kind == spaced && !strings.ContainsAny(between, ",;，；、") || k.kind == unspaced && k.run == last.run
+		if k.kind != last.kind || !joined {
 			p.add(t)
 			t.Words = nil
 		}

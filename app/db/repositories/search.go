@@ -19,8 +19,8 @@ type Search struct {
 // NewSearch returns the search in db.
 func NewSearch(db *gorm.DB) *Search { return &Search{db: db} }
 
-// maxLooked bounds how many messages a page looks at that turn out not to have a
-// phrase that it asks for. More are for the next page.
+// maxLooked bounds how many messages a page looks at that turn out not to be on the
+// path, or not to have a phrase that it asks for. More are for the next page.
 const maxLooked = 1000
 
 // Messages returns a page of the messages that the query finds, newest first;
@@ -70,6 +70,7 @@ func (r *Search) Indexing(ctx context.Context) (bool, error) {
 type found struct {
 	N         int64
 	EntryAt   time.Time
+	Allowed   bool
 	ID        string
 	SessionID string
 	Title     string
@@ -129,9 +130,12 @@ func (f found) position(db *gorm.DB) position {
 	return position{List: "search", N: f.N}
 }
 
-// hit returns what is told of a row, and false if it does not have what is looked
-// for after all.
+// hit returns what is told of a row, and false if it may not be told, or does not
+// have what is looked for after all.
 func (s *searching) hit(f found) (core.SearchHit, bool, error) {
+	if !f.Allowed {
+		return core.SearchHit{}, false, nil
+	}
 	m, err := models.Message{ID: f.ID, Content: f.Content, ToolCalls: f.ToolCalls, ToolName: f.ToolName}.Core()
 	if err != nil {
 		return core.SearchHit{}, false, err
@@ -188,7 +192,7 @@ func (s *searching) candidates(n int) ([]found, error) {
 	return s.candidatesSQLite(n)
 }
 
-// foundColumns are the columns of found, but for the first two. No more of a
+// foundColumns are the columns of found, but for the first three. No more of a
 // message is read than is searched.
 const foundColumns = `m.id, m.session_id, s.title, m.seq, m.role, substr(m.content, 1, 262144) AS content, m.tool_calls, m.tool_name, m.created_at`
 

@@ -38,12 +38,12 @@ func titleEntry(s models.Session) entry {
 // searchable returns the text of a message in which words are looked for: what was
 // said, and what tools were asked.
 func searchable(m core.Message) string {
-	if m.ToolName == core.SearchHistoryTool {
+	if m.ToolName == core.ToolSearchHistory {
 		return ""
 	}
 	text := m.Content
 	for _, c := range m.ToolCalls {
-		if c.Name == core.SearchHistoryTool {
+		if c.Name == core.ToolSearchHistory {
 			continue
 		}
 		if text != "" {

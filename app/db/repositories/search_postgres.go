@@ -164,18 +164,19 @@ func (s *searching) selectPostgres(n int, newest bool) ([]found, error) {
 	if !s.q.Before.IsZero() {
 		where, args = where+" AND e.created_at < ?", append(args, s.q.Before.UTC())
 	}
-	allowed, more := s.allowed()
-	entries := "SELECT e.n, e.created_at, e.message_id FROM search_entries e WHERE " + where + " AND " + match
-	args = append(args, matched...)
+	// Only as many as are needed are joined with their messages.
+	const newestLast = " ORDER BY e.created_at DESC, e.n DESC LIMIT ?"
+	from := "search_entries e WHERE " + where + " AND " + match
 	if newest {
-		entries = "SELECT e.n, e.created_at, e.message_id FROM (SELECT * FROM search_entries e WHERE " + where +
-			" ORDER BY e.created_at DESC, e.n DESC LIMIT ?) e WHERE " + match
-		args = append(args[:len(args)-len(matched)], append([]any{newestFirst}, matched...)...)
+		from = "(SELECT * FROM search_entries e WHERE " + where + newestLast + ") e WHERE " + match
+		args = append(args, newestFirst)
 	}
-	sql := "WITH e AS MATERIALIZED (" + entries + ") SELECT e.n, e.created_at AS entry_at, " + foundColumns +
-		" FROM e JOIN messages m ON m.id = e.message_id JOIN sessions s ON s.id = m.session_id WHERE " + allowed +
-		" ORDER BY e.created_at DESC, e.n DESC LIMIT ?"
+	allowed, more := s.allowed()
+	args = slices.Concat(args, matched, []any{n}, more)
+	sql := "WITH e AS MATERIALIZED (SELECT e.n, e.created_at, e.message_id FROM " + from + newestLast + `)
+		SELECT e.n, e.created_at AS entry_at, (` + allowed + ") AS allowed, " + foundColumns + `
+		FROM e JOIN messages m ON m.id = e.message_id JOIN sessions s ON s.id = m.session_id ORDER BY e.created_at DESC, e.n DESC`
 	var rows []found
-	err := s.db.Raw(sql, append(append(args, more...), n)...).Scan(&rows).Error
+	err := s.db.Raw(sql, args...).Scan(&rows).Error
 	return rows, err
 }

@@ -75,7 +75,7 @@ func sqliteMatch(q searchtext.Query, scope []string) string {
 // candidatesSQLite goes through the index from its end. CROSS JOIN keeps SQLite to
 // the order in which the tables are named.
 func (s *searching) candidatesSQLite(n int) ([]found, error) {
-	sql := `SELECT e.n, e.created_at AS entry_at, ` + foundColumns + `
+	sql := `SELECT e.n, e.created_at AS entry_at, true AS allowed, ` + foundColumns + `
 		FROM search_words CROSS JOIN search_entries e CROSS JOIN messages m CROSS JOIN sessions s
 		WHERE search_words MATCH ? AND e.n = search_words.rowid AND m.id = e.message_id AND s.id = m.session_id AND `
 	args := []any{sqliteMatch(s.query, s.scopeWords())}

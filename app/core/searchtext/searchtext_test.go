@@ -1,0 +1,334 @@
+package searchtext_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/core/searchtext"
+)
+
+func TestText(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, text, words, parts string }{
+		{"nothing", "", "", ""},
+		{"punctuation", "… - !?*()", "", ""},
+		{"words", "The Pump, in hall-3.", "the pump in hall 3", ""},
+		{"German", "Die STRASSE heißt Größe", "die strasse heisst grösse", ""},
+		{"decomposed", "cafe\u0301 Gro\u0308ße", "café grösse", ""},
+		{"Greek", "ΟΔΟΣ οδός", "οδοσ οδόσ", ""},
+		{"compatibility forms", "ｆｕｌｌ ﬁne ①②", "full fine 12", ""},
+		{"snake case", "snake_case ERR_CONN_RESET", "snake case err conn reset", ""},
+		{"paths", "app/db/models.go:12", "app db models go 12", ""},
+		{"camel case", "getUserById", "getuserbyid", "get user by id"},
+		{"capitals", "parseHTTPHeader HTTPServer userID", "parsehttpheader httpserver userid", "parse http header server user id"},
+		{"no humps", "HTTP Hello iOS", "http hello ios", "i os"},
+		{"digits", "E11000 utf8Text v2", "e11000 utf8text v2", "utf8 text"},
+		{"humps that are words", "user getUser", "user getuser", "get"},
+		{"Chinese", "水泵压力。", "水泵 泵压 压力", "水 泵 压 力"},
+		{"one character", "A 水 b", "a 水 b", ""},
+		{"Chinese in English", "iPhone手机ok", "iphone 手机 ok", "i phone 手 机"},
+		{"two runs", "水泵，压力", "水泵 压力", "水 泵 压 力"},
+		{"Japanese", "ポンプ室", "ポン ンプ プ室", "ポ ン プ 室"},
+		{"half width", "ﾎﾟﾝﾌﾟ", "ポン ンプ", "ポ ン プ"},
+		{"Korean", "한국어", "한국 국어", "한 국 어"},
+		{"Thai", "น้ำ", "น้ ้ํ ํา", "น ้ ํ า"},
+		{"symbols", "ok🎉✅done", "ok 🎉 ✅ done", ""},
+		{"invalid", "a\xffb", "a b", ""},
+		{"marks alone", "\u0301 \u0301a", "a", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := searchtext.Text(tt.text)
+			want := searchtext.Document{Words: strings.Fields(tt.words), Parts: strings.Fields(tt.parts)}
+			if diff := cmp.Diff(want, got, equateEmpty); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+var equateEmpty = cmp.Transformer("words", func(list []string) string { return strings.Join(list, " ") })
+
+// A text is searched up to 256 KiB, and a word up to 128 bytes.
+func TestTextIsBounded(t *testing.T) {
+	t.Parallel()
+	d := searchtext.Text(strings.Repeat("a", 1000) + " é" + strings.Repeat("é", 500) + strings.Repeat(" b", 1<<20))
+	if len(d.Words[0]) != 128 || len(d.Words[1]) != 128 || len(d.Words) > searchtext.Limit/2 {
+		t.Errorf("got words of %d and %d bytes and %d words, want 128, 128 and at most %d", len(d.Words[0]), len(d.Words[1]), len(d.Words), searchtext.Limit/2)
+	}
+	text := strings.Repeat("x", searchtext.Limit-1) + "水泵 needle"
+	if _, found := parse(t, "needle").Find(text); found {
+		t.Error("a word behind the limit was found")
+	}
+}
+
+func parse(t *testing.T, text string) searchtext.Query {
+	t.Helper()
+	q, err := searchtext.Parse(text)
+	if err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
+	return q
+}
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	word := func(words string) searchtext.Term { return searchtext.Term{Words: strings.Fields(words)} }
+	not := func(words string) searchtext.Term { return searchtext.Term{Words: strings.Fields(words), Not: true} }
+	prefix := func(words string) searchtext.Term {
+		return searchtext.Term{Words: strings.Fields(words), Prefix: true}
+	}
+	tests := []struct {
+		text string
+		want []searchtext.Term
+	}{
+		{"Pump valve", []searchtext.Term{word("pump"), word("valve")}},
+		{"pump PUMP", []searchtext.Term{word("pump")}},
+		{`"The pump" valve`, []searchtext.Term{word("the pump"), word("valve")}},
+		{`„die Pumpe“ «la pompe» 「水泵」`, []searchtext.Term{word("die pumpe"), word("la pompe"), word("水泵")}},
+		{`"never closed`, []searchtext.Term{word("never closed")}},
+		{`a"b c"d`, []searchtext.Term{word("a"), word("b c"), word("d")}},
+		{"pump -valve", []searchtext.Term{word("pump"), not("valve")}},
+		{`pump -"old valve"`, []searchtext.Term{word("pump"), not("old valve")}},
+		{"well-known --addr a - b", []searchtext.Term{word("well known"), word("addr"), word("a"), word("b")}},
+		{"pum*", []searchtext.Term{prefix("pum")}},
+		{"app/db/mod*", []searchtext.Term{prefix("app db mod")}},
+		{"p* x pu*p 泵*", []searchtext.Term{word("p"), word("x"), word("pu p"), word("泵")}},
+		{"ERR_CONN_RESET", []searchtext.Term{word("err conn reset")}},
+		{"getUserById", []searchtext.Term{word("getuserbyid")}},
+		{"foo,bar;baz", []searchtext.Term{word("foo"), word("bar"), word("baz")}},
+		{"水泵压力", []searchtext.Term{word("水泵 泵压 压力")}},
+		{"水泵，压力", []searchtext.Term{word("水泵"), word("压力")}},
+		{"iPhone手", []searchtext.Term{word("iphone"), word("手")}},
+		{"🎉🎉 ok", []searchtext.Term{word("🎉"), word("ok")}},
+		{`NOT a AND b OR ( c ) NEAR/2 ^d`, []searchtext.Term{word("not"), word("a"), word("and"), word("b"), word("or"), word("c"), word("near 2"), word("d")}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.text, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tt.want, parse(t, tt.text).Terms); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, text, says string }{
+		{"nothing", "", "write at least one letter"},
+		{"blanks", " \t\n", "write at least one letter"},
+		{"punctuation", `"..." -- !? ** ()`, "write at least one letter"},
+		{"only negatives", `-pump -"the valve"`, "add a word to look for"},
+		{"too long", strings.Repeat("a", 501), "at most 500 bytes"},
+		{"too many words", strings.Repeat("a b c d e f g h i j ", 3) + "k l m n o p q r s t u v w x y z 1 2 3 4 5 6 7 8 9 0 " + strings.Repeat("水", 50), "at most 64 words"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := searchtext.Parse(tt.text)
+			var told *core.Error
+			if !errors.Is(err, core.ErrInvalid) || !errors.As(err, &told) || !strings.Contains(told.Message, tt.says) || len(told.Fields) != 1 {
+				t.Errorf("got %v, want core.ErrInvalid that says %q", err, tt.says)
+			}
+		})
+	}
+}
+
+func TestFind(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ query, text, want string }{
+		{"pump", "The pump and the PUMP", "The [pump] and the [PUMP]"},
+		{"pump valve", "The valve of the pump", "The [valve] of the [pump]"},
+		{"pump hall", "The pump", ""},
+		{`"the pump"`, "pump the pump", "pump [the pump]"},
+		{`"the pump"`, "the old pump", ""},
+		{"pump -hall", "pump in the hall", ""},
+		{"pump -hall", "pump in the yard", "[pump] in the yard"},
+		{`pump -"the hall"`, "pump, the yard, a hall", "[pump], the yard, a hall"},
+		{"pum*", "Pumps, pumping; lamp", "[Pumps], [pumping]; lamp"},
+		{`"duplicate key"`, "duplicate-key", "[duplicate-key]"},
+		{"user", "getUserById(userID)", "get[User]ById([user]ID)"},
+		{"getuserbyid", "x.getUserById()", "x.[getUserById]()"},
+		{"http", "parseHTTPHeader", "parse[HTTP]Header"},
+		{"conn_reset", "ERR_CONN_RESET", "ERR_[CONN_RESET]"},
+		{"models.go", "see app/db/models.go:1", "see app/db/[models.go]:1"},
+		{"泵", "水泵压力", "水[泵]压力"},
+		{"水泵压力", "新的水泵压力异常", "新的[水泵压力]异常"},
+		{"水压", "水泵压力", ""},
+		{"strasse", "Die Straße", "Die [Straße]"},
+		{"café", "cafe\u0301!", "[cafe\u0301]!"},
+		{"full", "ｆｕｌｌ", "[ｆｕｌｌ]"},
+		{"ポンプ", "ﾎﾟﾝﾌﾟ室", "[ﾎﾟﾝﾌﾟ]室"},
+		{"aa a", "aa", ""},
+		{`"get user"`, "getUser", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.query+" in "+tt.text, func(t *testing.T) {
+			t.Parallel()
+			spans, found := parse(t, tt.query).Find(tt.text)
+			if found != (tt.want != "") {
+				t.Fatalf("got found %t, want %q", found, tt.want)
+			}
+			if got := mark(tt.text, spans); found && got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// mark puts the spans into brackets.
+func mark(text string, spans []searchtext.Span) string {
+	out, last := "", 0
+	for _, s := range spans {
+		out += text[last:s.Start] + "[" + text[s.Start:s.End] + "]"
+		last = s.End
+	}
+	return out + text[last:]
+}
+
+func TestExcerpt(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, query, text string
+		size              int
+		want              string
+	}{
+		{"whole", "pump", "The\n\npump \t works", 100, "The [pump] works"},
+		{"middle", "needle", strings.Repeat("hay ", 50) + "needle " + strings.Repeat("straw ", 50), 30, "…hay hay [needle] straw straw…"},
+		{"where most is", "a b", "a " + strings.Repeat("x ", 100) + "b a " + strings.Repeat("y ", 100), 20, "…x x [b] [a] y y y y y y…"},
+		{"unspaced", "压力", strings.Repeat("水", 60) + "压力" + strings.Repeat("泵", 60), 12, "…水水水[压力]泵泵泵泵泵泵泵…"},
+		{"longer than the excerpt", `"a b c d e f"`, "x a b c d e f", 5, "…[a b c]…"},
+		{"controls", "pump", "\x1b[1m pump\u0007", 50, "[1m [pump]"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			spans, found := parse(t, tt.query).Find(tt.text)
+			if !found {
+				t.Fatal("not found")
+			}
+			excerpt, at := searchtext.Excerpt(tt.text, spans, tt.size)
+			if got := mark(excerpt, at); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+	if got, _ := searchtext.Excerpt("all of it is said", nil, 9); got != "all of it…" {
+		t.Errorf("without spans: got %q", got)
+	}
+}
+
+// FuzzFind: whatever is written, what is looked for can be written into any query
+// language in quotes, a text without operators finds itself, and Find agrees with
+// what Text keeps.
+func FuzzFind(f *testing.F) {
+	for _, seed := range []string{"pump", `"a b" -c d*`, "水泵 iPhone手", "a\u0301 \u1100\u1161", "½①ﷺ", "İstanbul ǅ", "\xff\x00'\"\\", "getUserById", "ﾊﾞ ゔ ｶﾞ"} {
+		f.Add(seed, seed)
+		f.Add(seed, "the "+seed+" and")
+	}
+	f.Fuzz(func(t *testing.T, query, text string) {
+		q, err := searchtext.Parse(query)
+		if err != nil {
+			if !errors.Is(err, core.ErrInvalid) {
+				t.Fatal(err)
+			}
+			return
+		}
+		for _, term := range q.Terms {
+			for _, w := range term.Words {
+				if w == "" || strings.ContainsFunc(w, unquotable) || !utf8.ValidString(w) {
+					t.Errorf("got the word %q", w)
+				}
+			}
+		}
+		spans, found := q.Find(text)
+		if want := brute(q, searchtext.Text(text)); found != want {
+			t.Errorf("%+v in %q: got %t, want %t", q, text, found, want)
+		}
+		last := 0
+		for _, s := range spans {
+			if s.Start < last || s.End <= s.Start || s.End > len(text) {
+				t.Errorf("got the spans %v of %d bytes", spans, len(text))
+			}
+			last = s.End
+		}
+		excerpt, at := searchtext.Excerpt(text, spans, 20)
+		for _, s := range at {
+			if s.Start < 0 || s.End > len(excerpt) || s.End < s.Start {
+				t.Errorf("got the spans %v of %q", at, excerpt)
+			}
+		}
+		if _, itself := q.Find(query); !itself && !strings.Contains(query, "-") {
+			t.Errorf("%q does not find itself", query)
+		}
+	})
+}
+
+func unquotable(r rune) bool {
+	return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r) && !unicode.Is(unicode.So, r)
+}
+
+// brute is what Find promises, said another way.
+func brute(q searchtext.Query, d searchtext.Document) bool {
+	for _, term := range q.Terms {
+		fits := func(i int, w string) bool {
+			return w == term.Words[i] || term.Prefix && i == len(term.Words)-1 && strings.HasPrefix(w, term.Words[i])
+		}
+		found := false
+		for i := range d.Words {
+			all := i+len(term.Words) <= len(d.Words)
+			for k := 0; all && k < len(term.Words); k++ {
+				all = fits(k, d.Words[i+k])
+			}
+			found = found || all
+		}
+		for _, p := range d.Parts {
+			found = found || len(term.Words) == 1 && fits(0, p)
+		}
+		if found == term.Not {
+			return false
+		}
+	}
+	return true
+}
+
+// The largest message costs milliseconds, not seconds, whatever is in it.
+func TestLargeTexts(t *testing.T) {
+	t.Parallel()
+	for name, piece := range map[string]string{
+		"English": "The pump in hall three reported it. ", "Chinese": "三号车间的水泵报告了压力异常。", "marks": "a\u0301\u0302\u0303",
+		"one word": "a", "humps": "aB", "Korean": "한국어", "spaces": " ", "invalid": "\xff", "jamo": "\u1100\u1161\u11a8",
+	} {
+		text := strings.Repeat(piece, searchtext.Limit/len(piece))
+		began := time.Now()
+		searchtext.Text(text)
+		spans, _ := parse(t, "pump 水泵 a").Find(text)
+		searchtext.Excerpt(text, spans, 200)
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("%s: took %s", name, took)
+		}
+	}
+}
+
+func BenchmarkText(b *testing.B) {
+	for name, piece := range map[string]string{
+		"english": "The pump in hall three reported the pressure of valve 77. ", "chinese": "三号车间的水泵报告了压力异常。", "code": "getUserById(user_id=77) // app/db/models.go\n",
+	} {
+		b.Run(name, func(b *testing.B) {
+			text := strings.Repeat(piece, 4000/len(piece))
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				searchtext.Text(text)
+			}
+		})
+	}
+}

@@ -1,0 +1,113 @@
+package e2e_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/db/dbtest"
+)
+
+// hitsOf searches and returns what was found as "title: excerpt".
+func hitsOf(t *testing.T, h *house, q core.SearchQuery) []string {
+	t.Helper()
+	page, err := h.Search(t.Context(), q)
+	if err != nil {
+		t.Fatalf("search %q: %v", q.Text, err)
+	}
+	hits := []string{}
+	for _, it := range page.Items {
+		hits = append(hits, it.SessionTitle+": "+it.Excerpt)
+	}
+	return hits
+}
+
+// Issue "the whole service", item 3: what was said can be found at once, by those
+// who may, newest first; and sessions by their titles and messages.
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url)
+		pumps := newSession(t, h.Client, core.Session{Title: "Pumps", UserID: "ann"})
+		trips := newSession(t, h.Client, core.Session{Title: "水泵 Reise", UserID: "bob"})
+		say(t, h.Client, core.SendMessage{SessionID: pumps, Content: "The pump of hall three lost ERR_CONN_RESET"})
+		say(t, h.Client, core.SendMessage{SessionID: trips, Content: "Our pump is in 三号车间的水泵房"})
+
+		user := core.RoleUser
+		for _, tt := range []struct {
+			name string
+			q    core.SearchQuery
+			want []string
+		}{
+			{"newest first", core.SearchQuery{Text: "pump", Role: user}, []string{"水泵 Reise: Our pump is in 三号车间的水泵房", "Pumps: The pump of hall three lost ERR_CONN_RESET"}},
+			{"a session", core.SearchQuery{Text: "pump", Role: user, SessionID: pumps}, []string{"Pumps: The pump of hall three lost ERR_CONN_RESET"}},
+			{"a user", core.SearchQuery{Text: "pump", Role: user, UserID: "bob"}, []string{"水泵 Reise: Our pump is in 三号车间的水泵房"}},
+			{"Chinese", core.SearchQuery{Text: "水泵房", Role: user}, []string{"水泵 Reise: Our pump is in 三号车间的水泵房"}},
+			{"part of a name", core.SearchQuery{Text: "conn_reset", Role: user}, []string{"Pumps: The pump of hall three lost ERR_CONN_RESET"}},
+			{"a title is no message", core.SearchQuery{Text: "Reise"}, []string{}},
+		} {
+			if diff := cmp.Diff(tt.want, hitsOf(t, h, tt.q)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+			}
+		}
+		_, err := h.Search(t.Context(), core.SearchQuery{Text: "-pump"})
+		wantProblem(t, err, core.ErrInvalid, 422, "add a word to look for")
+		_, err = h.Search(t.Context(), core.SearchQuery{Text: "pump", SessionID: core.NewID[core.SessionID]()})
+		wantProblem(t, err, core.ErrNotFound, 404, "does not exist")
+
+		for text, want := range map[string]string{"reise": "水泵 Reise", "hall": "Pumps", "pump": "水泵 Reise, Pumps", "nowhere": ""} {
+			page, err := h.Sessions(t.Context(), core.SessionQuery{Text: text})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var titles []string
+			for _, s := range page.Items {
+				titles = append(titles, s.Title)
+			}
+			if got := strings.Join(titles, ", "); got != want {
+				t.Errorf("sessions with %q: got %q, want %q", text, got, want)
+			}
+		}
+		title := "Ventile"
+		if _, err := h.UpdateSession(t.Context(), pumps, core.SessionPatch{Title: &title}); err != nil {
+			t.Fatal(err)
+		}
+		if page, err := h.Sessions(t.Context(), core.SessionQuery{Text: "ventile"}); err != nil || len(page.Items) != 1 {
+			t.Errorf("the new title: got %d sessions and %v, want 1", len(page.Items), err)
+		}
+	})
+}
+
+// Another owner finds nothing of it.
+func TestSearchOfOwners(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, dbtest.SQLiteURL(t), func(c *config.Config) {
+		c.Auth.Keys = []config.APIKey{{Name: "ann", Secret: config.NewSecret("ann's long secret")}, {Name: "bob", Secret: config.NewSecret("bob's long secret")}}
+		c.Auth.Required = true
+	})
+	ann, bob := h.client("ann's long secret"), h.client("bob's long secret")
+	id := newSession(t, ann, core.Session{Title: "secret"})
+	say(t, ann, core.SendMessage{SessionID: id, Content: "a secret word"})
+	for _, c := range []struct {
+		who  string
+		hits int
+	}{{"ann", 1}, {"bob", 0}} {
+		client := ann
+		if c.who == "bob" {
+			client = bob
+		}
+		page, err := client.Search(t.Context(), core.SearchQuery{Text: "secret", Role: core.RoleUser})
+		if err != nil || len(page.Items) != c.hits {
+			t.Errorf("%s: got %d hits and %v, want %d", c.who, len(page.Items), err, c.hits)
+		}
+		sessions, err := client.Sessions(t.Context(), core.SessionQuery{Text: "secret"})
+		if err != nil || len(sessions.Items) != c.hits {
+			t.Errorf("%s: got %d sessions and %v, want %d", c.who, len(sessions.Items), err, c.hits)
+		}
+	}
+	_, err := bob.Search(t.Context(), core.SearchQuery{Text: "secret", SessionID: id})
+	wantProblem(t, err, core.ErrNotFound, 404, "does not exist")
+}
