@@ -3,6 +3,7 @@ package repositories
 import (
 	"context"
 	"database/sql"
+	"encoding/hex"
 	"math"
 
 	"gorm.io/gorm"
@@ -12,11 +13,13 @@ import (
 )
 
 // Delete is a user's own deletion of a message: its row stays in its place, and
-// nothing of its content is left in it, in the run that answered it, in events, or
-// in any version of a summary that covered it; the session falls back to the newest
-// version that ends before it. An assistant's message with tool calls and the
-// results of these go together, whichever of them is named. Copies in forks stay.
-// Deleting again changes nothing. ErrConflict while the session has a run.
+// nothing of its content is left in it, in the run that answered it, in events, in
+// the search index, in answers kept for requests that come again, or in any version
+// of a summary that covered it; the session falls back to the newest version that
+// ends before it. Its files go, too, if no other message has them. An assistant's
+// message with tool calls and the results of these go together, whichever of them is
+// named. Copies in forks stay. Deleting again changes nothing. ErrConflict while the
+// session has a run.
 func (r *Branches) Delete(ctx context.Context, scope core.Scope, session core.SessionID, id core.MessageID) ([]core.Event, error) {
 	if err := known("message", id); err != nil {
 		return nil, err
@@ -64,6 +67,9 @@ func (j *journal) erase(m core.Message) error {
 		return err
 	}
 	if err := j.eraseInputs(ids); err != nil {
+		return err
+	}
+	if err := j.eraseAnswers(ids); err != nil {
 		return err
 	}
 	if err := j.eraseEvents(e); err != nil {
@@ -190,6 +196,24 @@ func (j *journal) eraseInputs(ids []models.Ref) error {
 		run.Input = emptied(run.Input)
 		input := models.RunFrom(run).Input
 		if err := j.tx.Model(&models.Run{}).Where("id = ?", row.ID).UpdateColumn("input", input).Error; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eraseAnswers drops answers that are kept for requests that come again and have
+// one of the messages in them.
+func (j *journal) eraseAnswers(ids []models.Ref) error {
+	text := "lower(hex(body))"
+	if isPostgres(j.tx) {
+		text = "encode(body, 'hex')"
+	}
+	for _, id := range ids {
+		err := j.tx.Model(&models.IdempotencyKey{}).
+			Where("owner = ? AND "+text+" LIKE ?", j.session.Owner, "%"+hex.EncodeToString([]byte(id))+"%").
+			UpdateColumn("body", nil).Error
+		if err != nil {
 			return err
 		}
 	}
