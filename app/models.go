@@ -22,7 +22,8 @@ func (a *App) openModels(ctx context.Context) error {
 		entries = append(entries, llm.Entry{
 			Name: m.Name, Provider: m.Provider, Model: m.Model, BaseURL: m.BaseURL, APIKeyEnv: m.APIKeyEnv,
 			Window: m.ContextWindow, MaxOutput: m.MaxOutputTokens, PriorFactor: m.PriorFactor(),
-			InputPrice: m.InputPrice, OutputPrice: m.OutputPrice, Thinking: m.ThinkingBudget,
+			InputPrice: m.InputPrice, OutputPrice: m.OutputPrice, CacheReadPrice: m.CacheReadPrice, CacheWritePrice: m.CacheWritePrice,
+			Thinking: m.ThinkingBudget,
 		})
 	}
 	var err error

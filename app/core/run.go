@@ -169,6 +169,7 @@ type AcceptRun struct {
 	Multitask       Multitask
 	Worker          string // who executes it if it can start at once
 	MaxQueued       int    // most queued runs of the session; 0 = no limit
+	Refuse          error  // why nothing new may be accepted; a repeat is answered all the same
 }
 
 // Claimed is a run that a worker may execute now.

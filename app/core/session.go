@@ -30,6 +30,7 @@ type Session struct {
 
 	// What follows is Bobbin's own book-keeping.
 
+	TitledAt          *time.Time      `json:"-"` // when the title was made or set; nil = never
 	SummaryThroughSeq int64           `json:"-"` // seq of SummaryThroughID; 0 = none
 	SummaryTokens     int             `json:"-"` // cl100k_base tokens of ConversationSummary
 	PromptState       json.RawMessage `json:"-"` // contextwindow.PromptState; nil = nothing was decided yet

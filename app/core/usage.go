@@ -28,6 +28,7 @@ type ModelPurpose string
 const (
 	PurposeAnswer  ModelPurpose = "answer"
 	PurposeSummary ModelPurpose = "summary"
+	PurposeTitle   ModelPurpose = "title"
 )
 
 // ModelCall records one call of a language model, for cost and calibration.
@@ -43,6 +44,7 @@ type ModelCall struct {
 	Provider     string        `json:"provider"`
 	Estimated    int           `json:"estimated_tokens"` // the prompt as counted here, in cl100k_base tokens
 	Usage        Usage         `json:"usage"`
+	Cost         *int64        `json:"cost_micro_usd,omitempty"` // millionths of a US dollar; nil = the price or the usage is not known
 	FinishReason FinishReason  `json:"finish_reason,omitempty"`
 	Error        string        `json:"error,omitempty"` // kind of the failure; empty = none
 	Duration     time.Duration `json:"duration_ns"`

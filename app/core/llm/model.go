@@ -33,6 +33,9 @@ type Info struct {
 	NoToolChoice bool
 	InputPrice   float64 // US dollars per million tokens; 0 = not known
 	OutputPrice  float64
+	// Of the parts of a prompt that the provider's cache held, or took; 0 = as InputPrice.
+	CacheReadPrice  float64
+	CacheWritePrice float64
 }
 
 // ToolChoice says whether the model may or must use tools.

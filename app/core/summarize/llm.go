@@ -145,7 +145,7 @@ func (j *job) send(ctx context.Context, text string) (llm.Response, error) {
 		FinishReason: res.Finish, Error: errorKind(err), Duration: time.Since(start), CreatedAt: core.Now(),
 	}
 	if res.Usage != nil {
-		call.Usage = *res.Usage
+		call.Usage, call.Cost = *res.Usage, info.Cost(*res.Usage)
 	}
 	j.calls = append(j.calls, call)
 	if err != nil {

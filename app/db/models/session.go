@@ -25,6 +25,7 @@ type Session struct {
 	CreatedAt    time.Time `gorm:"autoCreateTime:false"`
 	UpdatedAt    time.Time `gorm:"autoUpdateTime:false"`
 	ArchivedAt   *time.Time
+	TitledAt     *time.Time
 
 	ConversationSummary *string
 	SummaryThroughID    Ref
@@ -48,7 +49,7 @@ func SessionFrom(s core.Session) Session {
 		UserID: s.UserID, Source: string(s.Source), Timezone: s.Timezone, Instructions: s.Instructions,
 		Metadata: jsonFrom(s.Metadata), MessageCount: s.MessageCount,
 		LastSeq: s.LastSeq, LastEventSeq: s.LastEventSeq,
-		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, ArchivedAt: s.ArchivedAt,
+		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, ArchivedAt: s.ArchivedAt, TitledAt: s.TitledAt,
 		ConversationSummary: s.ConversationSummary, SummaryThroughSeq: s.SummaryThroughSeq,
 		SummaryVersion: s.SummaryVersion, SummaryTokens: s.SummaryTokens,
 		SummarizedCount: s.SummarizedCount, SummaryCount: s.SummaryCount,
@@ -67,7 +68,7 @@ func (r Session) Core() core.Session {
 		UserID: r.UserID, Source: core.Source(r.Source), Timezone: r.Timezone, Instructions: r.Instructions,
 		Metadata: r.Metadata.raw(), MessageCount: r.MessageCount,
 		LastSeq: r.LastSeq, LastEventSeq: r.LastEventSeq,
-		CreatedAt: utc(r.CreatedAt), UpdatedAt: utc(r.UpdatedAt), ArchivedAt: utcPtr(r.ArchivedAt),
+		CreatedAt: utc(r.CreatedAt), UpdatedAt: utc(r.UpdatedAt), ArchivedAt: utcPtr(r.ArchivedAt), TitledAt: utcPtr(r.TitledAt),
 		ConversationSummary: r.ConversationSummary, SummaryThroughSeq: r.SummaryThroughSeq,
 		SummaryVersion: r.SummaryVersion, SummaryTokens: r.SummaryTokens,
 		SummarizedCount: r.SummarizedCount, SummaryCount: r.SummaryCount,

@@ -13,6 +13,7 @@ type position struct {
 	N    int64  `json:"n"`           // a number, or microseconds since 1970
 	ID   string `json:"i,omitempty"` // where N alone is not unique
 	M    int64  `json:"m,omitempty"` // likewise, a number
+	Key  string `json:"k,omitempty"` // a name, where the order is that of names
 }
 
 func (p position) cursor() *string {

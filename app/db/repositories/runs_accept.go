@@ -43,6 +43,9 @@ func (r *Runs) Accept(ctx context.Context, scope core.Scope, in core.AcceptRun) 
 			out, err = j.repeated(f.RepeatID)
 			return err
 		}
+		if in.Refuse != nil {
+			return in.Refuse
+		}
 		if err := f.admit(j.session, in); err != nil {
 			return err
 		}

@@ -163,6 +163,10 @@ func patch(j *journal, p core.SessionPatch) bool {
 		}
 	}
 	set("title", &j.session.Title, p.Title)
+	if p.Title != nil { // none is made for it any more
+		now := core.Now()
+		j.session.TitledAt, j.changes["titled_at"] = &now, now
+	}
 	set("agent", &j.session.Agent, p.Agent)
 	set("model", &j.session.Model, p.Model)
 	set("timezone", &j.session.Timezone, p.Timezone)

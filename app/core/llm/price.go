@@ -1,0 +1,30 @@
+package llm
+
+import (
+	"math"
+
+	"bobbin/app/core"
+)
+
+// Cost returns what the usage costs with the model's prices, in millionths of a US
+// dollar; nil if no price is known. What the demonstration and models of a local
+// Ollama say costs nothing. A cache price that is not known is the input price:
+// that is too much for what was read from a cache, and may be too little for what
+// was written to it.
+func (i Info) Cost(u core.Usage) *int64 {
+	free := i.Provider == providerDemo || i.Provider == providerOllama
+	if i.InputPrice == 0 && i.OutputPrice == 0 && !free {
+		return nil
+	}
+	price := func(p float64) float64 {
+		if p == 0 {
+			return i.InputPrice
+		}
+		return p
+	}
+	plain := max(u.InputTokens-u.CacheReadTokens-u.CacheWriteTokens, 0)
+	// US dollars per million tokens are millionths of a dollar per token.
+	cost := int64(math.Round(float64(plain)*i.InputPrice + float64(u.OutputTokens)*i.OutputPrice +
+		float64(u.CacheReadTokens)*price(i.CacheReadPrice) + float64(u.CacheWriteTokens)*price(i.CacheWritePrice)))
+	return &cost
+}

@@ -1,0 +1,84 @@
+package core
+
+import (
+	"fmt"
+	"time"
+)
+
+// UsageGroup is by what usage is added up.
+type UsageGroup string
+
+// The groups.
+const (
+	UsageBySession UsageGroup = "session"
+	UsageByUser    UsageGroup = "user"
+	UsageByAgent   UsageGroup = "agent"
+	UsageByModel   UsageGroup = "model"
+	UsageByDay     UsageGroup = "day" // of UTC
+)
+
+// UsageGroups returns all groups.
+func UsageGroups() []UsageGroup {
+	return []UsageGroup{UsageBySession, UsageByUser, UsageByAgent, UsageByModel, UsageByDay}
+}
+
+// UsageTotal is what model calls came to, answers, summaries and titles alike.
+type UsageTotal struct {
+	Calls            int64 `json:"calls"`
+	InputTokens      int64 `json:"input_tokens"` // all of the prompts, cached parts included
+	OutputTokens     int64 `json:"output_tokens"`
+	ReasoningTokens  int64 `json:"reasoning_tokens"` // part of OutputTokens
+	CacheReadTokens  int64 `json:"cache_read_tokens"`
+	CacheWriteTokens int64 `json:"cache_write_tokens"`
+	CostMicroUSD     int64 `json:"cost_micro_usd"` // millionths of a US dollar, of the calls whose price is known
+	UnpricedCalls    int64 `json:"unpriced_calls"` // calls whose price, or whose tokens, are not known
+}
+
+// UsageQuery asks for the usage of an owner.
+type UsageQuery struct {
+	PageQuery
+	GroupBy UsageGroup
+	From    time.Time // of the first call
+	To      time.Time // calls before it
+}
+
+// UsageRow is the usage of one group.
+type UsageRow struct {
+	Key string `json:"key"` // a session's id, a user's id, the name of an agent or a model, or a day as 2026-01-31
+	UsageTotal
+}
+
+// UsageReport is a page of groups, days and sessions newest first, others by their
+// names, with the total of all pages.
+type UsageReport struct {
+	GroupBy    UsageGroup `json:"group_by"`
+	From       time.Time  `json:"from"`
+	To         time.Time  `json:"to"`
+	Total      UsageTotal `json:"total"`
+	Items      []UsageRow `json:"items"` // never nil
+	NextCursor *string    `json:"next_cursor"`
+}
+
+// SessionDetail is a session with what it came to.
+type SessionDetail struct {
+	Session
+	Usage UsageTotal `json:"usage"`
+}
+
+// Spent is what an owner's model calls came to in a span of time.
+type Spent struct {
+	Tokens   int64 // prompts and answers; where the provider did not tell, as estimated
+	MicroUSD int64 // of the calls whose price is known
+}
+
+// ErrSpendLimit returns the refusal of work that would pass a spend limit. Reset is
+// when the limit begins anew.
+func ErrSpendLimit(what string, now, reset time.Time) *Error {
+	return &Error{
+		Kind: ErrRateLimited, Code: CodeSpendLimit, RetryAfter: reset.Sub(now),
+		Message: fmt.Sprintf("the limit of %s a day is reached; it begins anew at %s, or the operator raises it (auth.limits)", what, reset.Format(time.RFC3339)),
+	}
+}
+
+// CodeSpendLimit is the code of ErrSpendLimit.
+const CodeSpendLimit = "spend_limit"

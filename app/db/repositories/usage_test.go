@@ -1,0 +1,212 @@
+package repositories_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/dbtest"
+)
+
+// day is a time of a day in January 2026, in another zone than UTC.
+func day(n, hour int) time.Time {
+	return time.Date(2026, 1, n, hour, 30, 0, 0, time.UTC).In(time.FixedZone("", 5*3600))
+}
+
+// book books calls on the owner's sessions: two of them, one of carol's.
+func (s *store) bookUsage(t *testing.T) (first, second core.SessionID) {
+	t.Helper()
+	make := func(user string) (core.SessionID, func(...core.ModelCall)) {
+		session, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", UserID: user, Agent: "assistant"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := s.accept(t, ask(session.ID, "go")).Run
+		return session.ID, func(calls ...core.ModelCall) {
+			s.write(t, core.RunWrite{RunID: run.ID, SessionID: session.ID, Attempt: 1, ModelCalls: calls})
+		}
+	}
+	first, one := make("")
+	second, two := make("carol")
+	one(
+		core.ModelCall{Purpose: core.PurposeAnswer, Agent: "a", Model: "big", Usage: core.Usage{InputTokens: 100, OutputTokens: 10}, Cost: new(int64(7)), CreatedAt: day(1, 23)},
+		core.ModelCall{Purpose: core.PurposeSummary, Agent: "a", Model: "small", Usage: core.Usage{InputTokens: 50, CacheReadTokens: 5}, CreatedAt: day(2, 0)},
+		core.ModelCall{Purpose: core.PurposeAnswer, Agent: "a", Model: "big", Error: "overloaded", Estimated: 99, CreatedAt: day(2, 1)},
+	)
+	two(
+		core.ModelCall{Purpose: core.PurposeTitle, Agent: "b", Model: "small", Usage: core.Usage{InputTokens: 3, OutputTokens: 1}, Cost: new(int64(2)), CreatedAt: day(2, 5)},
+		core.ModelCall{Purpose: core.PurposeAnswer, Agent: "b", Model: "mute", Estimated: 40, CreatedAt: day(3, 0)},
+	)
+	return first, second
+}
+
+func january() core.UsageQuery { return core.UsageQuery{From: day(1, 0), To: day(31, 0)} }
+
+// Usage and cost per session, user, agent, model and day, the same on both databases.
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		first, second := s.bookUsage(t)
+		for by, want := range map[core.UsageGroup][]string{
+			core.UsageBySession: {string(second) + " 2 3+1 $2 1", string(first) + " 3 150+10 $7 1"},
+			core.UsageByUser:    {" 3 150+10 $7 1", "carol 2 3+1 $2 1"},
+			core.UsageByAgent:   {"a 3 150+10 $7 1", "b 2 3+1 $2 1"},
+			core.UsageByModel:   {"big 2 100+10 $7 0", "mute 1 0+0 $0 1", "small 2 53+1 $2 1"},
+			core.UsageByDay:     {"2026-01-03 1 0+0 $0 1", "2026-01-02 3 53+1 $2 1", "2026-01-01 1 100+10 $7 0"},
+		} {
+			for _, limit := range []int{0, 1, 2} {
+				var got []string
+				q := january()
+				q.GroupBy, q.Limit = by, limit
+				for {
+					report, err := s.modelCalls.Usage(t.Context(), ann(), q)
+					if err != nil {
+						t.Fatalf("by %s: %v", by, err)
+					}
+					wantTotal := core.UsageTotal{Calls: 5, InputTokens: 153, OutputTokens: 11, CacheReadTokens: 5, CostMicroUSD: 9, UnpricedCalls: 2}
+					if report.Total != wantTotal || report.GroupBy != by {
+						t.Errorf("by %s: got total %+v, want %+v", by, report.Total, wantTotal)
+					}
+					for _, r := range report.Items {
+						got = append(got, fmt.Sprintf("%s %d %d+%d $%d %d", r.Key, r.Calls, r.InputTokens, r.OutputTokens, r.CostMicroUSD, r.UnpricedCalls))
+					}
+					if report.NextCursor == nil {
+						break
+					}
+					q.Cursor = *report.NextCursor
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("by %s, %d a page (-want +got):\n%s", by, limit, diff)
+				}
+			}
+		}
+		total, err := s.modelCalls.SessionTotal(t.Context(), ann(), second)
+		if want := (core.UsageTotal{Calls: 2, InputTokens: 3, OutputTokens: 1, CostMicroUSD: 2, UnpricedCalls: 1}); err != nil || total != want {
+			t.Errorf("session: got %+v, error %v, want %+v", total, err, want)
+		}
+	})
+}
+
+// Usage is the owner's, and where the scope has a user, the user's.
+func TestUsageOfOthers(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		first, _ := s.bookUsage(t)
+		q := january()
+		q.GroupBy = core.UsageByModel
+		for name, c := range map[string]struct {
+			scope core.Scope
+			calls int64
+		}{"bob": {bob(), 0}, "carol": {carol(), 2}, "ann": {ann(), 5}} {
+			report, err := s.modelCalls.Usage(t.Context(), c.scope, q)
+			if err != nil || report.Total.Calls != c.calls || report.Items == nil {
+				t.Errorf("%s: got %+v, error %v, want %d calls", name, report, err, c.calls)
+			}
+		}
+		for _, scope := range []core.Scope{bob(), carol()} {
+			_, err := s.modelCalls.SessionTotal(t.Context(), scope, first)
+			wantNotFound(t, "total of another's session", err)
+		}
+		_, err := s.modelCalls.SessionTotal(t.Context(), ann(), "nonsense")
+		wantNotFound(t, "total, no id", err)
+		q.Cursor = "x"
+		_, err = s.modelCalls.Usage(t.Context(), ann(), q)
+		wantError(t, "cursor", err, core.ErrInvalid)
+		q.Cursor, q.Limit = "", 1000
+		_, err = s.modelCalls.Usage(t.Context(), ann(), q)
+		wantError(t, "limit", err, core.ErrInvalid)
+	})
+}
+
+// Spend limits count what is known, and where the provider did not tell, as it was
+// estimated.
+func TestSpent(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		s.bookUsage(t)
+		for since, want := range map[time.Time]core.Spent{
+			day(1, 0): {Tokens: 110 + 50 + 4 + 40, MicroUSD: 9},
+			day(2, 0): {Tokens: 50 + 4 + 40, MicroUSD: 2},
+			day(3, 1): {},
+		} {
+			got, err := s.modelCalls.Spent(t.Context(), "ann", since)
+			if err != nil || got != want {
+				t.Errorf("since %s: got %+v, error %v, want %+v", since.UTC(), got, err, want)
+			}
+		}
+		if got, err := s.modelCalls.Spent(t.Context(), "bob", day(1, 0)); err != nil || got != (core.Spent{}) {
+			t.Errorf("bob: got %+v, error %v, want nothing", got, err)
+		}
+	})
+}
+
+// A refusal keeps new messages out; one that was accepted before gets its run.
+func TestRefusedUnlessRepeated(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		in := ask(id, "go")
+		in.ClientMessageID = "c-1"
+		run := s.accept(t, in).Run
+		in.Refuse = core.ErrSpendLimit("$1", day(1, 0), day(2, 0))
+		if got := s.accept(t, in); !got.Repeated || got.Run.ID != run.ID {
+			t.Errorf("got %+v, want the run of the first time", got)
+		}
+		in.ClientMessageID = "c-2"
+		_, err := s.runs.Accept(t.Context(), ann(), in)
+		wantError(t, "refused", err, core.ErrRateLimited)
+		if n := s.count(t, "SELECT COUNT(*) FROM runs"); n != 1 {
+			t.Errorf("got %d runs, want 1", n)
+		}
+	})
+}
+
+// A session is given a title once, and never over what its user decided.
+func TestGiveTitle(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		calls := []core.ModelCall{{Purpose: core.PurposeTitle, Model: "m"}}
+		fresh := s.session(t)
+		events, err := s.sessions.GiveTitle(t.Context(), ann(), fresh.ID, "Bees", calls)
+		if err != nil || len(events) != 1 || events[0].Type != core.EventSessionUpdated || events[0].Seq != 1 {
+			t.Fatalf("got events %+v, error %v, want session.updated", events, err)
+		}
+		got := s.sessionOf(t, fresh.ID)
+		if got.Title != "Bees" || got.TitledAt == nil || !got.UpdatedAt.Equal(fresh.UpdatedAt) {
+			t.Errorf("got %+v, want the title, and no later activity", got)
+		}
+		for what, title := range map[string]*string{"has one": nil, "set": new("Mine"), "set to nothing": new("")} {
+			session := fresh
+			if title != nil {
+				session = s.session(t)
+				if _, _, err := s.sessions.Update(t.Context(), ann(), session.ID, core.SessionPatch{Title: title}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := s.sessionOf(t, session.ID).Title
+			events, err := s.sessions.GiveTitle(t.Context(), ann(), session.ID, "Wasps", calls)
+			if got := s.sessionOf(t, session.ID).Title; err != nil || len(events) != 0 || got != want {
+				t.Errorf("%s: got title %q, events %v, error %v, want %q as before", what, got, events, err, want)
+			}
+		}
+		if n := s.count(t, "SELECT COUNT(*) FROM model_calls WHERE purpose = 'title'"); n != 4 {
+			t.Errorf("%d calls are booked, want all 4", n)
+		}
+		_, err = s.sessions.GiveTitle(t.Context(), bob(), fresh.ID, "x", nil)
+		wantNotFound(t, "another's session", err)
+		race(racers, func(i int) {
+			if _, err := s.sessions.GiveTitle(t.Context(), ann(), fresh.ID, fmt.Sprint(i), nil); err != nil {
+				t.Errorf("title %d: %v", i, err)
+			}
+		})
+	})
+}
