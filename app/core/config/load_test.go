@@ -188,7 +188,7 @@ limits:
 			Limits:   []config.SpendLimit{{Key: "alice", USDPerDay: 2.5, TokensPerDay: 1_000_000}, {Key: "local", TokensPerDay: 5}},
 		},
 		Tools: config.Tools{FetchURL: config.FetchURL{Enabled: true, Ports: []string{"443", "8443"}, Time: 5 * time.Second, Bytes: 1 << 20}},
-		Log: config.Log{Level: "debug", Format: "json"},
+		Log:   config.Log{Level: "debug", Format: "json"},
 		Limits: config.Limits{
 			MessageBytes: 512 << 10, BodyBytes: 1 << 20, ImportBytes: 32 << 20, ImportMessages: 1000, ToolOutputBytes: 2_000_000, ToolShownBytes: 32 << 10, MemoryIndexBytes: 64 << 20,
 			QueuedRuns: 5, ConcurrentRuns: 6, OpenStreams: 7, OpenStreamsPerOwner: 3,

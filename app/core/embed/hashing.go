@@ -110,7 +110,7 @@ func (f features) word(w []rune) {
 	for size := 3; size <= 4; size++ {
 		n := len(edged) - size + 1
 		for i := range n {
-			f.add("p "+string(edged[i:i+size]), 0.6/math.Sqrt(float64(n)))
+			f.add("p "+string(edged[i:i+size]), 1/math.Sqrt(float64(n)))
 		}
 	}
 }

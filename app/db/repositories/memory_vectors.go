@@ -31,11 +31,18 @@ func (r *Memories) Count(ctx context.Context, scope core.Scope, space core.Vecto
 // more.
 func (r *Memories) Vectors(ctx context.Context, scope core.Scope, q core.VectorQuery) ([]core.MemoryVector, error) {
 	db := r.db.WithContext(ctx).Select("id, user_id, embedding, embedding_model, dimension").Scopes(visible(scope), in(q.Space))
-	if q.After.ID != "" {
+	order := "user_id, id"
+	switch {
+	case scope.User != "":
+		order = "id"
+		if q.After.ID != "" {
+			db = db.Where("id > ?", q.After.ID)
+		}
+	case q.After.ID != "":
 		db = db.Where("(user_id, id) > (?, ?)", q.After.UserID, q.After.ID)
 	}
 	var rows []models.Memory
-	if err := db.Order("user_id, id").Limit(q.Limit).Find(&rows).Error; err != nil {
+	if err := db.Order(order).Limit(q.Limit).Find(&rows).Error; err != nil {
 		return nil, failure(err, "memories of", scope.Owner)
 	}
 	return values(rows, vectorIn(q.Space))

@@ -1,0 +1,210 @@
+package repositories_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/dbtest"
+	"bobbin/app/db/repositories"
+)
+
+// space is where the tests' vectors lie.
+func space() core.VectorSpace { return core.VectorSpace{Model: "m-1", Dimension: 2} }
+
+// keep stores a memory of a user of ann's, with a vector in space.
+func keep(t *testing.T, r *repositories.Memories, user, content string) core.Memory {
+	t.Helper()
+	m, err := r.Create(t.Context(), core.Memory{Owner: "ann", UserID: user, Content: content, Embedding: []float32{1, 0}, EmbeddingModel: "m-1"})
+	if err != nil {
+		t.Fatalf("create: %v", err)
+	}
+	return m
+}
+
+// W11: create, get, list, update, delete.
+func TestMemories(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := repositories.NewMemories(d.Gorm)
+		made := keep(t, r, "carol", "likes tea")
+		if !core.ValidID(made.ID) || made.Revision != 1 || made.Dimension != 2 || made.CreatedAt.IsZero() {
+			t.Errorf("got %+v, want an id, a revision, a dimension and times", made)
+		}
+		want := made
+		want.Embedding = nil
+		got, err := r.Get(t.Context(), carol(), made.ID)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("get: error %v (-want +got):\n%s", err, diff)
+		}
+
+		// The same content keeps its vector, another one does not.
+		for _, step := range []struct {
+			in    core.Memory
+			model string
+		}{
+			{core.Memory{Content: "likes tea", Metadata: json.RawMessage(`{"a": 1}`)}, "m-1"},
+			{core.Memory{Content: "likes milk"}, ""},
+			{core.Memory{Content: "likes milk", Embedding: []float32{0, 1}, EmbeddingModel: "m-2"}, "m-2"},
+			{core.Memory{Content: "likes juice", Embedding: []float32{0, 1}, EmbeddingModel: "m-1"}, "m-1"},
+		} {
+			step.in.ID = made.ID
+			got, err := r.Update(t.Context(), ann(), step.in)
+			if err != nil || got.EmbeddingModel != step.model || got.Content != step.in.Content || got.UserID != "carol" || got.UpdatedAt.Before(made.UpdatedAt) {
+				t.Errorf("update to %q: got %+v, error %v; want the model %q", step.in.Content, got, err, step.model)
+			}
+			stored, err := r.Get(t.Context(), ann(), made.ID)
+			if diff := cmp.Diff(got, stored, cmp.Comparer(equalJSON)); err != nil || diff != "" {
+				t.Errorf("after the update: error %v (-returned +stored):\n%s", err, diff)
+			}
+		}
+
+		if err := r.Delete(t.Context(), carol(), made.ID); err != nil {
+			t.Errorf("delete: %v", err)
+		}
+		wantNotFound(t, "delete again", r.Delete(t.Context(), ann(), made.ID))
+		_, err = r.Get(t.Context(), ann(), made.ID)
+		wantNotFound(t, "get after delete", err)
+		_, err = r.Create(t.Context(), core.Memory{Content: "nobody's"})
+		wantError(t, "create without an owner", err, core.ErrInvalid)
+		_, err = r.Create(t.Context(), core.Memory{Owner: "ann", Content: "a\x00b"})
+		wantError(t, "create what cannot be stored", err, core.ErrInvalid)
+		_, err = r.Create(t.Context(), core.Memory{Owner: "ann", Content: "x", Metadata: json.RawMessage(`[1]`)})
+		wantError(t, "create with metadata that are no object", err, core.ErrInvalid)
+	})
+}
+
+func equalJSON(a, b json.RawMessage) bool {
+	var x, y any
+	return string(a) == string(b) || json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && cmp.Equal(x, y)
+}
+
+// Another owner's memory, and another user's, does not exist.
+func TestOthersMemoriesDoNotExist(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := repositories.NewMemories(d.Gorm)
+		m := keep(t, r, "carol", "a secret")
+		for who, scope := range map[string]core.Scope{
+			"another owner": bob(), "another user": {Owner: "ann", User: "dave"}, "the user of another owner": {Owner: "bob", User: "carol"}, "nobody": {},
+		} {
+			_, err := r.Get(t.Context(), scope, m.ID)
+			wantNotFound(t, "get by "+who, err)
+			_, err = r.Update(t.Context(), scope, core.Memory{ID: m.ID, Content: "mine"})
+			wantNotFound(t, "update by "+who, err)
+			wantNotFound(t, "delete by "+who, r.Delete(t.Context(), scope, m.ID))
+			found, err := r.Found(t.Context(), scope, []core.MemoryID{m.ID})
+			if err != nil || len(found) != 0 {
+				t.Errorf("found by %s: got %v, error %v, want none", who, found, err)
+			}
+			page, err := r.List(t.Context(), scope, core.PageQuery{})
+			if err != nil || len(page.Items) != 0 {
+				t.Errorf("list by %s: got %v, error %v, want none", who, page.Items, err)
+			}
+			vectors, err := r.Vectors(t.Context(), scope, core.VectorQuery{Space: space(), Limit: 10})
+			if err != nil || len(vectors) != 0 {
+				t.Errorf("vectors by %s: got %v, error %v, want none", who, vectors, err)
+			}
+			for what, count := range map[string]func(context.Context, core.Scope, core.VectorSpace) (int, error){"count": r.Count, "count stale": r.CountStale} {
+				if n, err := count(t.Context(), scope, core.VectorSpace{Model: "m-1", Dimension: 2}); n != 0 || err != nil {
+					t.Errorf("%s by %s: got %d, error %v, want 0", what, who, n, err)
+				}
+			}
+		}
+		for _, id := range []core.MemoryID{"", "x", core.NewID[core.MemoryID]()} {
+			_, err := r.Get(t.Context(), ann(), id)
+			wantNotFound(t, "get "+string(id), err)
+			_, err = r.Update(t.Context(), ann(), core.Memory{ID: id, Content: "x"})
+			wantNotFound(t, "update "+string(id), err)
+			wantNotFound(t, "delete "+string(id), r.Delete(t.Context(), ann(), id))
+		}
+		if got, err := r.Get(t.Context(), ann(), m.ID); err != nil || got.Content != "a secret" || got.Revision != 1 {
+			t.Errorf("afterwards: got %+v, error %v, want it untouched", got, err)
+		}
+	})
+}
+
+// Pages neither repeat nor omit, also where times are equal and rows are written in
+// between.
+func TestMemoryPages(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := repositories.NewMemories(d.Gorm)
+		at := core.Now().Add(-time.Hour)
+		var want []core.MemoryID
+		for i := range 25 {
+			m, err := r.Create(t.Context(), core.Memory{Owner: "ann", UserID: "carol", Content: fmt.Sprint(i), CreatedAt: at.Add(time.Duration(i/10) * time.Second)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want = append([]core.MemoryID{m.ID}, want...)
+		}
+		var got []core.MemoryID
+		q := core.PageQuery{Limit: 7}
+		for {
+			page, err := r.List(t.Context(), carol(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range page.Items {
+				got = append(got, m.ID)
+			}
+			if page.NextCursor == nil {
+				break
+			}
+			q.Cursor = *page.NextCursor
+			keep(t, r, "carol", "newer than the first page")
+			if _, err := r.Update(t.Context(), ann(), core.Memory{ID: got[0], Content: "changed"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("ids (-want +got):\n%s", diff)
+		}
+		_, err := r.List(t.Context(), ann(), core.PageQuery{Cursor: "nonsense"})
+		wantError(t, "a bad cursor", err, core.ErrInvalid)
+		_, err = r.List(t.Context(), ann(), core.PageQuery{Limit: 201})
+		wantError(t, "a bad limit", err, core.ErrInvalid)
+	})
+}
+
+// Many writers at once: one owner's revisions are 1, 2, 3 … and nothing deadlocks.
+func TestMemoryRevisionsHaveNoGap(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := repositories.NewMemories(d.Gorm)
+		const writers, each = 8, 6
+		var wg sync.WaitGroup
+		for w := range writers {
+			wg.Go(func() {
+				for i := range each {
+					m, err := r.Create(t.Context(), core.Memory{Owner: "ann", Content: "x"})
+					if err == nil && i%3 == 1 {
+						_, err = r.Update(t.Context(), ann(), core.Memory{ID: m.ID, Content: "y"})
+					}
+					if err == nil && i%3 == 2 {
+						err = r.Delete(t.Context(), ann(), m.ID)
+					}
+					if err != nil {
+						t.Errorf("writer %d: %v", w, err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		changes, err := r.Changes(t.Context(), "ann", 0, space())
+		if want := int64(writers * (each + each/3*2)); err != nil || changes.Revision != want {
+			t.Errorf("got revision %d, error %v, want %d", changes.Revision, err, want)
+		}
+		if got, want := len(changes.Changed), writers*each/3*2; got != want || len(changes.Gone) != writers*each/3 {
+			t.Errorf("got %d memories and %d deleted, want %d and %d", got, len(changes.Gone), want, writers*each/3)
+		}
+	})
+}

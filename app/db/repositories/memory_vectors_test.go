@@ -1,0 +1,233 @@
+package repositories_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/dbtest"
+	"bobbin/app/db/repositories"
+)
+
+// Who knows a revision learns what happened since, and no more.
+func TestMemoryChanges(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := repositories.NewMemories(d.Gorm)
+		if got, err := r.Changes(t.Context(), "ann", 0, space()); err != nil || got.Revision != 0 || got.Reload || len(got.Changed) != 0 {
+			t.Errorf("of nothing: got %+v, error %v", got, err)
+		}
+		a, b := keep(t, r, "carol", "a"), keep(t, r, "dave", "b")
+		got, err := r.Changes(t.Context(), "ann", 1, space())
+		want := core.MemoryChanges{Revision: 2, Changed: []core.MemoryVector{{ID: b.ID, UserID: "dave", Vector: []float32{1, 0}}}}
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
+			t.Errorf("after revision 1: error %v (-want +got):\n%s", err, diff)
+		}
+		// One that lost its vector is told as one without, one that is gone as gone.
+		if _, err := r.Update(t.Context(), ann(), core.Memory{ID: a.ID, Content: "another"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Delete(t.Context(), ann(), b.ID); err != nil {
+			t.Fatal(err)
+		}
+		got, err = r.Changes(t.Context(), "ann", 2, space())
+		want = core.MemoryChanges{Revision: 4, Changed: []core.MemoryVector{{ID: a.ID, UserID: "carol"}}, Gone: []core.MemoryID{b.ID}}
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
+			t.Errorf("after revision 2: error %v (-want +got):\n%s", err, diff)
+		}
+		if got, err := r.Changes(t.Context(), "ann", 4, space()); err != nil || got.Reload || len(got.Changed)+len(got.Gone) != 0 {
+			t.Errorf("after the newest: got %+v, error %v, want nothing", got, err)
+		}
+		// A revision that this database does not have (it was restored) or does not
+		// remember.
+		open(d).exec(t, "UPDATE memory_revisions SET revision = 20000")
+		for _, after := range []int64{3, 20_001} {
+			if got, err := r.Changes(t.Context(), "ann", after, space()); err != nil || !got.Reload {
+				t.Errorf("after %d of 20000: got %+v, error %v, want all to be read anew", after, got, err)
+			}
+		}
+		c := keep(t, r, "carol", "c")
+		if err := r.Delete(t.Context(), ann(), c.ID); err != nil {
+			t.Fatal(err)
+		}
+		if n := open(d).count(t, "SELECT COUNT(*) FROM memory_deletions"); n != 1 {
+			t.Errorf("got %d deletions remembered, want only the new one", n)
+		}
+	})
+}
+
+// Only vectors of the space are read, in batches that neither repeat nor omit.
+func TestVectorsOfASpace(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := repositories.NewMemories(d.Gorm)
+		want := map[core.MemoryID]bool{}
+		for i := range 10 {
+			want[keep(t, r, []string{"", "carol", "dave"}[i%3], "x").ID] = true
+		}
+		for _, m := range []core.Memory{
+			{}, {Embedding: []float32{1, 0}, EmbeddingModel: "m-0"}, {Embedding: []float32{1, 0}, EmbeddingModel: "m-2"}, {Embedding: []float32{1, 0, 0}, EmbeddingModel: "m-1"},
+		} {
+			m.Owner, m.Content = "ann", "stale"
+			if _, err := r.Create(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		q, got := core.VectorQuery{Space: space(), Limit: 3}, map[core.MemoryID]bool{}
+		for {
+			batch, err := r.Vectors(t.Context(), ann(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range batch {
+				if got[v.ID] || len(v.Vector) != 2 {
+					t.Errorf("got %+v, want each once with its vector", v)
+				}
+				got[v.ID] = true
+			}
+			if len(batch) < 3 {
+				break
+			}
+			q.After = batch[2]
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("vectors (-want +got):\n%s", diff)
+		}
+		for what, pair := range map[string][2]int{
+			"count":                        {number(t)(r.Count(t.Context(), ann(), space())), 10},
+			"count of carol":               {number(t)(r.Count(t.Context(), carol(), space())), 3},
+			"stale":                        {number(t)(r.CountStale(t.Context(), ann(), space())), 4},
+			"stale, dimension not known":   {number(t)(r.CountStale(t.Context(), ann(), core.VectorSpace{Model: "m-1"})), 3},
+			"stale of carol":               {number(t)(r.CountStale(t.Context(), carol(), space())), 0},
+			"stale of carol, by another":   {number(t)(r.CountStale(t.Context(), carol(), core.VectorSpace{Model: "m-9"})), 3},
+			"stale of all":                 {number(t)(r.CountAllStale(t.Context(), space())), 4},
+			"stale of all, no dimension":   {number(t)(r.CountAllStale(t.Context(), core.VectorSpace{Model: "m-1"})), 3},
+			"stale of one who has nothing": {number(t)(r.CountStale(t.Context(), bob(), space())), 0},
+		} {
+			if pair[0] != pair[1] {
+				t.Errorf("%s: got %d, want %d", what, pair[0], pair[1])
+			}
+		}
+	})
+}
+
+func number(t *testing.T) func(int, error) int {
+	t.Helper()
+	return func(n int, err error) int {
+		if err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+}
+
+// Stale memories come in pages; a vector is stored only if its memory is still as it
+// was read.
+func TestSetVectors(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := repositories.NewMemories(d.Gorm)
+		for _, owner := range []string{"ann", "bob", "ann", "ann", "bob"} {
+			if _, err := r.Create(t.Context(), core.Memory{Owner: owner, Content: "x"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var all []core.Memory
+		q := core.PageQuery{Limit: 2}
+		for {
+			page, err := r.Stale(t.Context(), core.Scope{}, space(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, page.Items...)
+			if page.NextCursor == nil {
+				break
+			}
+			q.Cursor = *page.NextCursor
+		}
+		if len(all) != 5 {
+			t.Fatalf("got %d stale memories, want 5", len(all))
+		}
+		if page, err := r.Stale(t.Context(), bob(), space(), core.PageQuery{Limit: 9}); err != nil || len(page.Items) != 2 {
+			t.Errorf("stale of bob: got %d, error %v, want 2", len(page.Items), err)
+		}
+		_, err := r.Stale(t.Context(), bob(), space(), core.PageQuery{Limit: 9, Cursor: "x"})
+		wantError(t, "a bad cursor", err, core.ErrInvalid)
+
+		changed, gone := all[0], all[2]
+		if _, err := r.Update(t.Context(), ann(), core.Memory{ID: changed.ID, Content: "newer"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Delete(t.Context(), ann(), gone.ID); err != nil {
+			t.Fatal(err)
+		}
+		for i := range all {
+			all[i].Embedding, all[i].EmbeddingModel = []float32{0, 1}, "m-1"
+		}
+		if n, err := r.SetVectors(t.Context(), all); err != nil || n != 3 {
+			t.Errorf("got %d stored, error %v, want 3: one was changed and one deleted", n, err)
+		}
+		if n := number(t)(r.CountAllStale(t.Context(), space())); n != 1 {
+			t.Errorf("got %d stale afterwards, want the one that was changed", n)
+		}
+		got, err := r.Get(t.Context(), ann(), changed.ID)
+		if err != nil || got.Content != "newer" || got.EmbeddingModel != "" {
+			t.Errorf("the changed one: got %+v, error %v", got, err)
+		}
+		if v, err := r.Vectors(t.Context(), bob(), core.VectorQuery{Space: space(), Limit: 9}); err != nil || len(v) != 2 || v[0].Vector[1] != 1 {
+			t.Errorf("vectors of bob: got %v, error %v", v, err)
+		}
+		if n, err := r.SetVectors(t.Context(), nil); n != 0 || err != nil {
+			t.Errorf("of none: got %d, error %v", n, err)
+		}
+	})
+}
+
+// No question that a search or a page asks looks through the table.
+func TestNoQuestionAboutMemoriesScans(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, r := open(d), repositories.NewMemories(d.Gorm)
+		first := keep(t, r, "carol", "x")
+		s.exec(t, `INSERT INTO memory_revisions (owner, revision) VALUES ('bob', 4000), ('eve', 4000)`)
+		uuid := "printf('01920000-0000-7000-8000-%012x', n)"
+		series := "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 4000)"
+		if d.Dialect() == "postgres" {
+			uuid = "CAST('01920000-0000-7000-8000-' || lpad(to_hex(n), 12, '0') AS uuid)"
+		}
+		s.exec(t, `INSERT INTO memories (id, owner, user_id, content, embedding_model, dimension, revision, created_at, updated_at) `+series+`
+			SELECT `+uuid+`, CASE WHEN n % 2 = 0 THEN 'bob' ELSE 'eve' END, 'u' || (n % 50), 'c', 'm-1', 2, n, '2026-01-01 00:00:00+00:00', '2026-01-01 00:00:00+00:00' FROM s`)
+		s.exec(t, "ANALYZE")
+		eve := core.Scope{Owner: "eve"}
+		seen := s.recorded(t, func() {
+			_, err := r.List(t.Context(), eve, core.PageQuery{Limit: 10})
+			fail(t, err)
+			_, err = r.List(t.Context(), core.Scope{Owner: "eve", User: "u7"}, core.PageQuery{Limit: 10})
+			fail(t, err)
+			_, err = r.CountStale(t.Context(), eve, space())
+			fail(t, err)
+			_, err = r.Changes(t.Context(), "eve", 3990, space())
+			fail(t, err)
+			_, err = r.Vectors(t.Context(), core.Scope{Owner: "eve", User: "u7"}, core.VectorQuery{Space: space(), Limit: 10, After: core.MemoryVector{ID: first.ID, UserID: "u7"}})
+			fail(t, err)
+			_, err = r.Found(t.Context(), ann(), []core.MemoryID{first.ID})
+			fail(t, err)
+		})
+		for _, q := range seen {
+			if plan := s.plan(t, q); strings.Contains(plan, "Seq Scan on memories") || strings.Contains(plan, "SCAN memories") || strings.Contains(plan, "Sort") || strings.Contains(plan, "TEMP B-TREE") {
+				t.Errorf("looks through a table or sorts it:\n%s\n%s", q.text, plan)
+			}
+		}
+	})
+}
+
+func fail(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,259 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"bobbin/app/client"
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/db/dbtest"
+	"bobbin/tests/provider"
+)
+
+// twoOwners gives a house the owners alice and bob.
+func twoOwners(c *config.Config) {
+	c.Auth.Keys = []config.APIKey{
+		{Name: "alice", Secret: config.NewSecret("alice's secret")}, {Name: "bob", Secret: config.NewSecret("bob's secret")},
+	}
+}
+
+// remember stores a memory.
+func remember(t *testing.T, c *client.Client, user, content string) core.SavedMemory {
+	t.Helper()
+	m, err := c.CreateMemory(t.Context(), core.Memory{UserID: user, Content: content})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// W11: create, get, list, update, delete and search, each for the caller's own
+// memories and, where a request names a user, for that user's alone.
+func TestMemoryEndpoints(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url, twoOwners)
+		alice, bob := h.client("alice's secret"), h.client("bob's secret")
+		pump := remember(t, alice, "carol", "The inspection of the pump is on Friday.")
+		remember(t, alice, "dave", "The pump was painted green.")
+		remember(t, alice, "", "The supplier is in Graz.")
+		remember(t, bob, "carol", "Bob's pump is red.")
+		if pump.Notice != "" || pump.Stale || pump.EmbeddingModel != "hashing-384-v1" || pump.Dimension != 384 {
+			t.Errorf("created: got %+v, want it embedded offline", pump)
+		}
+		for _, tt := range []struct {
+			name, user string
+			c          *client.Client
+			want       int // memories
+		}{{"all of alice's", "", alice, 3}, {"alice's carol", "carol", alice, 1}, {"alice's erin", "erin", alice, 0}, {"bob", "", bob, 1}, {"bob's carol", "carol", bob, 1}} {
+			page, err := tt.c.Memories(t.Context(), tt.user, core.PageQuery{})
+			found, err2 := tt.c.SearchMemories(t.Context(), tt.user, core.MemorySearch{Query: "inspection of the pump"})
+			if errors.Join(err, err2) != nil || len(page.Items) != tt.want || len(found.Items) != tt.want || found.Searched != tt.want || found.Stale != 0 || found.Matches != "words" {
+				t.Errorf("%s: got %d listed and %+v found, error %v; want %d", tt.name, len(page.Items), found, errors.Join(err, err2), tt.want)
+			}
+		}
+		found, err := alice.SearchMemories(t.Context(), "", core.MemorySearch{Query: "When is the inspection?", Limit: 1})
+		if err != nil || len(found.Items) != 1 || found.Items[0].Memory.ID != pump.ID || found.Items[0].Score <= 0 {
+			t.Errorf("search: got %+v, error %v, want the inspection", found, err)
+		}
+		strangers(t, pump.ID, map[string]*client.Client{"bob": bob, "this machine's own user": h.client(h.app.Token())})
+
+		changed, err := alice.UpdateMemory(t.Context(), "carol", core.Memory{ID: pump.ID, Content: "The valve is new.", Metadata: json.RawMessage(`{"from":"mail"}`)})
+		if err != nil || changed.Content != "The valve is new." || changed.UserID != "carol" || changed.Stale || !changed.UpdatedAt.After(changed.CreatedAt) {
+			t.Errorf("update: got %+v, error %v", changed, err)
+		}
+		found, err = alice.SearchMemories(t.Context(), "carol", core.MemorySearch{Query: "valve"})
+		if err != nil || len(found.Items) != 1 || string(found.Items[0].Memory.Metadata) == "" {
+			t.Errorf("search after the update: got %+v, error %v", found, err)
+		}
+		h.restart()
+		alice = h.client("alice's secret")
+		if err := alice.DeleteMemory(t.Context(), "carol", pump.ID); err != nil {
+			t.Errorf("delete: %v", err)
+		}
+		found, err = alice.SearchMemories(t.Context(), "", core.MemorySearch{Query: "valve"})
+		if err != nil || found.Searched != 2 {
+			t.Errorf("search after the deletion: got %+v, error %v, want 2 searched", found, err)
+		}
+		if _, err := alice.Memory(t.Context(), "", pump.ID); !errors.Is(err, core.ErrNotFound) {
+			t.Errorf("get after the deletion: got error %v, want not found", err)
+		}
+	})
+}
+
+// strangers asks for a memory of alice's carol in every way that others could.
+func strangers(t *testing.T, id core.MemoryID, others map[string]*client.Client) {
+	t.Helper()
+	for who, c := range others {
+		for _, user := range []string{"", "carol"} {
+			_, get := c.Memory(t.Context(), user, id)
+			_, put := c.UpdateMemory(t.Context(), user, core.Memory{ID: id, Content: "mine"})
+			for what, err := range map[string]error{"get": get, "put": put, "delete": c.DeleteMemory(t.Context(), user, id)} {
+				if !errors.Is(err, core.ErrNotFound) {
+					t.Errorf("%s by %s as %q: got error %v, want not found", what, who, user, err)
+				}
+			}
+		}
+	}
+}
+
+// W1, W11: nothing of a memory is in what a model is sent, not even when the talk is
+// about it.
+func TestMemoriesStayOutOfPrompts(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		p := newProvider(t, provider.Options{})
+		wire := newWire(t, p.URL)
+		h := newHouse(t, url, func(c *config.Config) {
+			c.Models = []config.Model{{Name: "m", Provider: "openai", BaseURL: wire.url, ContextWindow: 8192, MaxOutputTokens: 512}}
+			c.DefaultLLM = "m"
+		})
+		const secret = "Xylophone-7731"
+		m := remember(t, h.Client, "carol", "The password of the pump is "+secret+".")
+		id := newSession(t, h.Client, core.Session{UserID: "carol"})
+		for i, question := range []string{"What is the password of the pump?", "/remember the pump", "Use a tool to check the number.", "What do you remember of the pump?"} {
+			say(t, h.Client, core.SendMessage{SessionID: id, User: "carol", Content: question, ClientMessageID: fmt.Sprint(i)})
+		}
+		if found, err := h.SearchMemories(t.Context(), "carol", core.MemorySearch{Query: "password of the pump"}); err != nil || len(found.Items) != 1 {
+			t.Errorf("search: got %+v, error %v, want the memory", found, err)
+		}
+		sent := wire.sent()
+		if len(sent) < 5 {
+			t.Fatalf("got %d requests to the model, want one for each turn and the tool", len(sent))
+		}
+		view, err := h.Prompt(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown, err := json.Marshal(view)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range append(sent, string(shown)) {
+			if strings.Contains(text, secret) || strings.Contains(text, string(m.ID)) {
+				t.Errorf("a prompt holds the memory: %s", text)
+			}
+		}
+	})
+}
+
+// Memories by the model of a provider: found by its vectors, stale when another
+// model is set, searchable again after a reindex while the server serves.
+func TestMemoriesByAProvider(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		wire := newWire(t, "")
+		h := newHouse(t, url, twoOwners)
+		alice := h.client("alice's secret")
+		for i := range 10 {
+			remember(t, alice, "carol", fmt.Sprintf("automobile %d", i))
+		}
+		h.cfg.Models = []config.Model{{Name: "house", Provider: "openai", Model: "toy", BaseURL: wire.url}}
+		h.cfg.EmbeddingModel = "house"
+		h.restart()
+		alice, operator := h.client("alice's secret"), h.client(h.app.Token())
+		remember(t, alice, "carol", "green tea")
+		found, err := alice.SearchMemories(t.Context(), "", core.MemorySearch{Query: "car"})
+		if err != nil || found.Searched != 1 || found.Stale != 10 || found.Matches != "meaning" || found.EmbeddingModel != "openai:toy" {
+			t.Errorf("before the reindex: got %+v, error %v, want 10 stale", found, err)
+		}
+		if _, err := alice.ReindexMemories(t.Context(), core.Reindex{AllOwners: true}); !errors.Is(err, core.ErrForbidden) {
+			t.Errorf("all owners' by a key: got error %v, want forbidden", err)
+		}
+		done, err := operator.ReindexMemories(t.Context(), core.Reindex{AllOwners: true, Limit: 6})
+		if err != nil || done.Embedded != 6 || done.Remaining != 4 || done.NextCursor == nil {
+			t.Fatalf("first batch: got %+v, error %v, want 6 embedded", done, err)
+		}
+		done, err = operator.ReindexMemories(t.Context(), core.Reindex{AllOwners: true, Cursor: *done.NextCursor})
+		if err != nil || done.Embedded != 4 || done.Remaining != 0 || done.NextCursor != nil {
+			t.Errorf("second batch: got %+v, error %v, want the other 4", done, err)
+		}
+		found, err = alice.SearchMemories(t.Context(), "", core.MemorySearch{Query: "car", Limit: 10})
+		if err != nil || found.Stale != 0 || found.Searched != 11 || len(found.Items) != 10 || !strings.HasPrefix(found.Items[9].Memory.Content, "automobile") {
+			t.Errorf("after the reindex: got %+v, error %v, want the automobiles", found, err)
+		}
+		wire.down.Store("yes", true)
+		if m := remember(t, alice, "carol", "stored all the same"); m.Notice == "" || !m.Stale {
+			t.Errorf("with the provider down: got %+v, want a notice", m)
+		}
+		if _, err := alice.SearchMemories(t.Context(), "", core.MemorySearch{Query: "car"}); !errors.Is(err, core.ErrModel) {
+			t.Errorf("with the provider down: got error %v, want 502", err)
+		}
+	})
+}
+
+// wire stands before a provider and keeps what is sent to it. It makes embeddings
+// itself: of cars, of tea, of everything else.
+type wire struct {
+	url  string
+	down sync.Map // anything in it: embeddings are refused
+
+	mu     sync.Mutex
+	bodies []string // guarded by mu
+}
+
+func newWire(t *testing.T, behind string) *wire {
+	t.Helper()
+	w := &wire{}
+	mux := http.NewServeMux()
+	if behind != "" {
+		to, err := url.Parse(strings.TrimSuffix(behind, "/v1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mux.Handle("/", httputil.NewSingleHostReverseProxy(to))
+	}
+	mux.HandleFunc("POST /v1/embeddings", w.embed)
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Errorf("read request: %v", err)
+		}
+		w.mu.Lock()
+		w.bodies = append(w.bodies, string(body))
+		w.mu.Unlock()
+		r.Body = io.NopCloser(strings.NewReader(string(body)))
+		mux.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(server.Close)
+	w.url = server.URL + "/v1"
+	return w
+}
+
+func (w *wire) sent() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string(nil), w.bodies...)
+}
+
+func (w *wire) embed(rw http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Input []string `json:"input"`
+	}
+	if _, down := w.down.Load("yes"); down || json.NewDecoder(r.Body).Decode(&body) != nil {
+		http.Error(rw, `{"error":{"message":"no"}}`, http.StatusUnauthorized)
+		return
+	}
+	var data []string
+	for i, text := range body.Input {
+		v := "[0.1,0.1,1]"
+		switch {
+		case strings.Contains(text, "automobile"), strings.Contains(text, "car"):
+			v = "[2,0.1,0]"
+		case strings.Contains(text, "tea"):
+			v = "[0,3,0.1]"
+		}
+		data = append([]string{fmt.Sprintf(`{"embedding":%s,"index":%d}`, v, i)}, data...)
+	}
+	fmt.Fprintf(rw, `{"data":[%s]}`, strings.Join(data, ","))
+}

@@ -1,0 +1,402 @@
+package memories_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/core/embed"
+	"bobbin/app/core/llm"
+	"bobbin/app/db"
+	"bobbin/app/db/dbtest"
+	"bobbin/app/db/repositories"
+	"bobbin/app/memories"
+)
+
+// embedder is one whose answers a test chooses.
+type embedder struct {
+	embed.Hashing
+	name  string
+	calls atomic.Int64
+	fails atomic.Pointer[error]                           // nil = it works
+	takes func(text string) error                         // nil = everything
+	waits func(ctx context.Context, texts []string) error // nil = not
+}
+
+func (e *embedder) Model() string { return e.name }
+
+func (e *embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	e.calls.Add(1)
+	if e.waits != nil {
+		if err := e.waits(ctx, texts); err != nil {
+			return nil, err
+		}
+	}
+	if err := e.fails.Load(); err != nil {
+		return nil, *err
+	}
+	for _, text := range texts {
+		if e.takes != nil {
+			if err := e.takes(text); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return e.Hashing.Embed(ctx, texts)
+}
+
+func (e *embedder) fail(err error) {
+	if e.fails.Store(&err); err == nil {
+		e.fails.Store(nil)
+	}
+}
+
+func ann() core.Scope { return core.Scope{Owner: "ann"} }
+
+// replicas returns n processes over one database, each with its own index, and the
+// last one without.
+func replicas(d *db.DB, e embed.Embedder, n int, bytes int64) []*memories.Service {
+	var out []*memories.Service
+	for i := range n {
+		if i == n-1 {
+			bytes = -1
+		}
+		out = append(out, memories.New(memories.Options{Store: repositories.NewMemories(d.Gorm), Embedder: e, IndexBytes: bytes}))
+	}
+	return out
+}
+
+func words(r *rand.Rand) string {
+	all := []string{"pump", "valve", "supplier", "invoice", "inspection", "Friday", "coolant", "水泵", "检查", "tea", "milk", "address", "Graz", "sensor"}
+	var b strings.Builder
+	for range 1 + r.IntN(5) {
+		b.WriteString(all[r.IntN(len(all))] + " ")
+	}
+	return b.String()
+}
+
+// W11: whatever is written by whichever replica, each of them finds the same, in the
+// same order, as a comparison with every memory does. The index of the first two is
+// large enough, that of the third is not, the last has none.
+func TestMemorySearchIsExact(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		e := &embedder{name: "e-1"}
+		all := replicas(d, e, 3, 64<<20)
+		all = append(all, memories.New(memories.Options{Store: repositories.NewMemories(d.Gorm), Embedder: e, IndexBytes: 1 << 20}))
+		r := rand.New(rand.NewPCG(5, 5))
+		kept := map[core.MemoryID]core.Memory{} // of ann
+		users := []string{"", "carol", "dave"}
+		anyOne := func() core.MemoryID {
+			ids := slices.Sorted(func(yield func(core.MemoryID) bool) {
+				for id := range kept {
+					if !yield(id) {
+						return
+					}
+				}
+			})
+			return ids[r.IntN(len(ids))]
+		}
+		for step := range 300 {
+			s := all[r.IntN(len(all))]
+			switch op := r.IntN(10); {
+			case op < 4 || len(kept) == 0:
+				scope := core.Scope{Owner: []string{"ann", "ann", "ann", "bob"}[r.IntN(4)], User: users[r.IntN(3)]}
+				m, err := s.Create(t.Context(), scope, core.Memory{Content: words(r)})
+				must(t, err)
+				if scope.Owner == "ann" {
+					kept[m.ID] = m.Memory
+				}
+			case op < 6:
+				m, err := s.Update(t.Context(), ann(), core.Memory{ID: anyOne(), Content: words(r)})
+				must(t, err)
+				kept[m.ID] = m.Memory
+			case op < 7:
+				id := anyOne()
+				must(t, s.Delete(t.Context(), ann(), id))
+				delete(kept, id)
+			default:
+				scope := core.Scope{Owner: "ann", User: users[r.IntN(3)]}
+				query, limit := words(r), 1+r.IntN(20)
+				want := nearestOf(t, kept, scope, query, limit)
+				for i, s := range all {
+					got, err := s.Search(t.Context(), scope, core.MemorySearch{Query: query, Limit: limit})
+					must(t, err)
+					if diff := cmp.Diff(want, got.Items); diff != "" {
+						t.Fatalf("step %d, replica %d, %q of %q (-want +got):\n%s", step, i, query, scope.User, diff)
+					}
+				}
+			}
+		}
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// nearestOf compares with every memory.
+func nearestOf(t *testing.T, kept map[core.MemoryID]core.Memory, scope core.Scope, query string, limit int) []core.MemoryMatch {
+	t.Helper()
+	texts, list := []string{query}, []core.Memory{}
+	for _, m := range kept {
+		if scope.User == "" || m.UserID == scope.User {
+			texts, list = append(texts, m.Content), append(list, m)
+		}
+	}
+	vectors, err := embed.Hashing{}.Embed(t.Context(), texts)
+	must(t, err)
+	out := make([]core.MemoryMatch, 0, len(list))
+	for i, m := range list {
+		v, err := embed.Unit(vectors[i+1], 0) // as the service makes sure of it
+		must(t, err)
+		q, err := embed.Unit(vectors[0], 0)
+		must(t, err)
+		m.Owner = "ann"
+		out = append(out, core.MemoryMatch{Memory: m, Score: min(embed.Dot(q, v), 1)})
+	}
+	slices.SortFunc(out, func(a, b core.MemoryMatch) int {
+		switch {
+		case a.Score != b.Score && a.Score > b.Score:
+			return -1
+		case a.Score != b.Score:
+			return 1
+		default:
+			return strings.Compare(string(b.Memory.ID), string(a.Memory.ID))
+		}
+	})
+	return out[:min(limit, len(out))]
+}
+
+// A memory whose text cannot be embedded is stored, says so, and is found after it
+// was reindexed; nothing is lost when the embedder fails in the middle.
+func TestMemoriesOutliveTheirEmbedder(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		e := &embedder{name: "e-1"}
+		s := replicas(d, e, 2, 1<<20)[0]
+		first, err := s.Create(t.Context(), ann(), core.Memory{Content: "the pump"})
+		must(t, err)
+		if first.Notice != "" || first.Stale || first.EmbeddingModel != "e-1" || first.Dimension != 384 {
+			t.Errorf("got %+v, want it embedded", first)
+		}
+		e.fail(&llm.Error{Kind: llm.KindOverloaded, Message: "secret words of the provider"})
+		second, err := s.Create(t.Context(), ann(), core.Memory{Content: "the pump is new"})
+		must(t, err)
+		if !strings.Contains(second.Notice, "overloaded") || strings.Contains(second.Notice, "secret") || !second.Stale || second.EmbeddingModel != "" {
+			t.Errorf("got %+v, want it stale with a notice", second)
+		}
+		changed, err := s.Update(t.Context(), ann(), core.Memory{ID: first.ID, Content: "the old pump"})
+		must(t, err)
+		if changed.Notice == "" || !changed.Stale || changed.Content != "the old pump" {
+			t.Errorf("got %+v, want it changed and stale", changed)
+		}
+		if _, err := s.Search(t.Context(), ann(), core.MemorySearch{Query: "pump"}); !errors.Is(err, core.ErrModel) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("search: got error %v, want one of the model", err)
+		}
+		if _, err := s.Reindex(t.Context(), ann(), core.Reindex{}); !errors.Is(err, core.ErrModel) {
+			t.Errorf("reindex: got error %v, want one of the model", err)
+		}
+		e.fail(nil)
+		got, err := s.Search(t.Context(), ann(), core.MemorySearch{Query: "pump"})
+		must(t, err)
+		if len(got.Items) != 0 || got.Stale != 2 || got.Searched != 0 || got.EmbeddingModel != "e-1" {
+			t.Errorf("before reindex: got %+v, want 2 stale", got)
+		}
+		done, err := s.Reindex(t.Context(), ann(), core.Reindex{})
+		must(t, err)
+		if diff := cmp.Diff(core.Reindexed{Embedded: 2, EmbeddingModel: "e-1"}, done); diff != "" {
+			t.Errorf("reindex (-want +got):\n%s", diff)
+		}
+		got, err = s.Search(t.Context(), ann(), core.MemorySearch{Query: "old pump"})
+		must(t, err)
+		if len(got.Items) != 2 || got.Stale != 0 || got.Items[0].Memory.ID != first.ID || got.Searched != 2 {
+			t.Errorf("after reindex: got %+v, want both", got)
+		}
+		calls := e.calls.Load()
+		same, err := s.Update(t.Context(), ann(), core.Memory{ID: first.ID, Content: "the old pump", Metadata: []byte(`{"a":1}`)})
+		must(t, err)
+		if same.Stale || e.calls.Load() != calls || string(same.Metadata) == "" {
+			t.Errorf("the same content: got %+v after %d more calls, want it not embedded anew", same, e.calls.Load()-calls)
+		}
+	})
+}
+
+// Another embedding model makes every memory stale; reindex goes through all of
+// them in batches, beside writers, and passes over what the model refuses.
+func TestReindex(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		before := replicas(d, &embedder{name: "e-1"}, 2, 1<<20)[0]
+		var refused core.MemoryID
+		for i := range 50 {
+			owner := core.Scope{Owner: []string{"ann", "bob"}[i%2]}
+			content := fmt.Sprintf("pump %d", i)
+			if i == 20 {
+				content = "far too long"
+			}
+			m, err := before.Create(t.Context(), owner, core.Memory{Content: content})
+			must(t, err)
+			if i == 20 {
+				refused = m.ID
+			}
+		}
+		e := &embedder{name: "e-2", takes: func(text string) error {
+			if text == "far too long" {
+				return &llm.Error{Kind: llm.KindContextLength}
+			}
+			return nil
+		}}
+		s := replicas(d, e, 2, 1<<20)[0]
+		got, err := s.Search(t.Context(), ann(), core.MemorySearch{Query: "pump"})
+		must(t, err)
+		if len(got.Items) != 0 || got.Stale != 25 {
+			t.Errorf("with another model: got %d items, %d stale; want none of 25", len(got.Items), got.Stale)
+		}
+		m, err := s.Get(t.Context(), ann(), refused)
+		if err != nil || !m.Stale {
+			t.Errorf("get: got %+v, error %v, want it stale", m, err)
+		}
+		// Only ann's own.
+		done, err := s.Reindex(t.Context(), ann(), core.Reindex{Limit: 5})
+		must(t, err)
+		if done.Embedded != 5 || done.Remaining != 20 || done.NextCursor == nil {
+			t.Errorf("a batch of ann's: got %+v, want 5 embedded and 20 left", done)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() { // somebody who goes on writing
+			for i := range 20 {
+				if _, err := s.Create(t.Context(), ann(), core.Memory{Content: fmt.Sprintf("valve %d", i)}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		embedded, failed, q := 0, 0, core.Reindex{AllOwners: true, Limit: 7}
+		for {
+			done, err := s.Reindex(t.Context(), ann(), q)
+			must(t, err)
+			embedded, failed = embedded+done.Embedded, failed+done.Failed
+			if done.NextCursor == nil {
+				break
+			}
+			q.Cursor = *done.NextCursor
+		}
+		wg.Wait()
+		if embedded != 44 || failed != 1 {
+			t.Errorf("got %d embedded and %d refused, want 44 and 1", embedded, failed)
+		}
+		for owner, want := range map[string]int{"ann": 1, "bob": 0} {
+			got, err := s.Search(t.Context(), core.Scope{Owner: owner}, core.MemorySearch{Query: "pump"})
+			must(t, err)
+			if got.Stale != want || got.Searched != 25-want+map[string]int{"ann": 20}[owner] {
+				t.Errorf("%s: got %d searched and %d stale, want %d stale", owner, got.Searched, got.Stale, want)
+			}
+		}
+		for _, limit := range []int{-1, 257} {
+			if _, err := s.Reindex(t.Context(), ann(), core.Reindex{Limit: limit}); !errors.Is(err, core.ErrInvalid) {
+				t.Errorf("limit %d: got error %v, want it refused", limit, err)
+			}
+		}
+	})
+}
+
+// Many owners share a small bound: their indexes come and go, and what is found
+// stays right. A memory that is searched while others write is found or not, and
+// nothing breaks.
+func TestMemoryIndexesShareTheirBound(t *testing.T) {
+	t.Parallel()
+	d := dbtest.SQLite(t)
+	// One block of 1,024 vectors is 1.5 MiB: two owners fit.
+	s := replicas(d, &embedder{name: "e-1"}, 2, 4<<20)[0]
+	var wg sync.WaitGroup
+	for w := range 6 {
+		scope := core.Scope{Owner: fmt.Sprintf("owner-%d", w)}
+		wg.Go(func() {
+			for i := range 20 {
+				m, err := s.Create(t.Context(), scope, core.Memory{Content: fmt.Sprintf("pump %d of %d", i, w)})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				got, err := s.Search(t.Context(), scope, core.MemorySearch{Query: m.Content, Limit: 1})
+				if err != nil || got.Searched != i+1 || len(got.Items) != 1 || got.Items[0].Memory.ID != m.ID {
+					t.Errorf("owner %d: got %+v, error %v, want what was just written", w, got, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// What callers send is bounded, and said by field.
+func TestMemoryInputs(t *testing.T) {
+	t.Parallel()
+	s := replicas(dbtest.SQLite(t), embed.Hashing{}, 1, 0)[0]
+	for name, in := range map[string]core.Memory{
+		"content is empty": {Content: " \n"}, "content has 32769 bytes": {Content: strings.Repeat("x", 32<<10+1)},
+		"metadata must be a JSON object": {Content: "x", Metadata: []byte(`[]`)}, "metadata has": {Content: "x", Metadata: []byte(`{"a":"` + strings.Repeat("x", 16<<10) + `"}`)},
+	} {
+		_, err := s.Create(t.Context(), ann(), in)
+		if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), name) {
+			t.Errorf("create: got error %v, want %q", err, name)
+		}
+		if _, err := s.Update(t.Context(), ann(), in); !errors.Is(err, core.ErrInvalid) {
+			t.Errorf("update: got error %v, want %q", err, name)
+		}
+	}
+	low, high := float32(-1.1), float32(1.1)
+	for name, q := range map[string]core.MemorySearch{
+		"query is empty": {}, "query has": {Query: strings.Repeat("x", 9<<10)}, "limit": {Query: "x", Limit: 101},
+		"min_score": {Query: "x", MinScore: &low}, "min_score must be": {Query: "x", MinScore: &high},
+	} {
+		if _, err := s.Search(t.Context(), ann(), q); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), name) {
+			t.Errorf("search: got error %v, want %q", err, name)
+		}
+	}
+	m, err := s.Create(t.Context(), ann(), core.Memory{Content: "a\x00b\xff"})
+	if err != nil || m.Content != "a\uFFFDb\uFFFD" {
+		t.Errorf("got %q, error %v, want what can be stored", m.Content, err)
+	}
+	half := float32(0.5)
+	got, err := s.Search(t.Context(), ann(), core.MemorySearch{Query: "nothing of it", MinScore: &half})
+	if err != nil || got.Items == nil || len(got.Items) != 0 || got.Searched != 1 {
+		t.Errorf("got %+v, error %v, want an empty list", got, err)
+	}
+}
+
+// An embedder that hangs is not waited for longer than its time; who leaves leaves
+// nothing behind.
+func TestMemoryOfAnEmbedderThatHangs(t *testing.T) {
+	t.Parallel()
+	e := &embedder{name: "e-1", waits: func(ctx context.Context, _ []string) error {
+		<-ctx.Done()
+		return llm.CanceledError(ctx, "e")
+	}}
+	s := memories.New(memories.Options{Store: repositories.NewMemories(dbtest.SQLite(t).Gorm), Embedder: e, EmbedTime: 20 * time.Millisecond})
+	m, err := s.Create(t.Context(), ann(), core.Memory{Content: "x"})
+	if err != nil || !strings.Contains(m.Notice, "in time") {
+		t.Errorf("got %+v, error %v, want it stored without a vector", m, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	e.waits = func(context.Context, []string) error { cancel(); return ctx.Err() }
+	if _, err := s.Create(ctx, ann(), core.Memory{Content: "y"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got error %v, want it canceled", err)
+	}
+	page, err := s.List(t.Context(), ann(), core.PageQuery{})
+	if err != nil || len(page.Items) != 1 {
+		t.Errorf("got %d memories, error %v, want the first alone", len(page.Items), err)
+	}
+}
