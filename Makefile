@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-switch show-concurrent show-memories show-crash show-branches show-adapters graph clean
+.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-switch show-concurrent show-memories show-crash show-purge show-branches show-adapters graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ show-adapters: ## the same scenarios with every adapter of models: scenario × a
 
 show-branches: ## 500 random sequences of edits, new answers, branches, deletions …: SQLite and PostgreSQL
 	BOBBIN_BRANCHES_SEQUENCES=500 go test ./tests/branches -v -count=1 -timeout=30m -run '^TestShowBranches$$'
+
+show-purge: ## a user is purged and no byte of the user is left in the files: SQLite and PostgreSQL
+	$(measure) '^TestShowPurge$$'
 
 graph: ## draw the agent's graph in Mermaid
 	@go run . graph

@@ -198,6 +198,7 @@ func (a *App) buildServer(engine *agents.Engine, service *chat.Service, build Bu
 			{Name: "database", Run: a.database.Ping},
 			{Name: "migrations", Run: a.migrated},
 		},
+		Purge: a.buildPurge(service),
 		Build: build,
 		Limits: api.Limits{
 			BodyBytes: int64(l.BodyBytes), ImportBytes: int64(l.ImportBytes), Wait: l.WaitTime, Streams: l.OpenStreams, StreamsPerOwner: l.OpenStreamsPerOwner,

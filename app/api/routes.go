@@ -36,6 +36,13 @@ func (s *Server) routes(r *gin.Engine, opts Options) {
 	known := r.Group("", s.handle(s.authenticate), s.handle(s.once))
 	known.GET("/version", s.handle(health.Version))
 
+	if opts.Purge != nil {
+		purge := handlers.NewPurge(opts.Purge)
+		operator := r.Group("/internal/v1", s.handle(s.authenticate), s.handle(handlers.Operator))
+		operator.POST("/purge/sessions", s.handle(purge.Sessions))
+		operator.POST("/purge/users", s.handle(purge.User))
+	}
+
 	v1 := known.Group("/api/v1")
 	v1.POST("/sessions", s.handle(sessions.Create))
 	v1.GET("/sessions", s.handle(sessions.List))

@@ -28,6 +28,7 @@ type Options struct {
 	Build    handlers.Build
 	Limits   Limits
 	Logger   *slog.Logger
+	Purge    handlers.PurgeService // for the command line; nil = it cannot be asked for
 }
 
 // Server is the HTTP surface. Safe for concurrent use.

@@ -1,0 +1,105 @@
+package core
+
+import "time"
+
+// PurgeSessions selects sessions that are removed for good, with everything that
+// belongs to them. Only an operator may ask for it.
+type PurgeSessions struct {
+	IDs            []SessionID `json:"ids,omitempty"`
+	ArchivedBefore *time.Time  `json:"archived_before,omitempty"` // besides the IDs: what was archived before this time
+	Owner          string      `json:"owner,omitempty"`           // only this owner's; empty = anybody's
+	PurgeOptions
+}
+
+// PurgeUser names a user of whom nothing is to be left.
+type PurgeUser struct {
+	Owner string `json:"owner"`
+	User  string `json:"user_id"`
+	PurgeOptions
+}
+
+// PurgeOptions say how a purge is done.
+type PurgeOptions struct {
+	DryRun  bool `json:"dry_run,omitempty"` // only count what would be removed
+	Force   bool `json:"force,omitempty"`   // cancel runs that have not ended; without it they are a conflict
+	Compact bool `json:"compact,omitempty"` // also take the removed bytes out of the database's files
+}
+
+// PurgeReport is what a purge came to. A proof follows it: Left of each table is
+// counted anew after everything was removed.
+type PurgeReport struct {
+	Sessions []SessionID `json:"sessions"`          // removed, or to be removed
+	DryRun   bool        `json:"dry_run,omitempty"` // nothing was done
+	// Unfinished are runs that have not ended yet; of a dry run only.
+	Unfinished []RunID       `json:"unfinished,omitempty"`
+	Tables     []PurgedTable `json:"tables"`
+	Compacted  bool          `json:"compacted"` // the removed bytes are out of the database's files
+	Notes      []string      `json:"notes"`     // what an operator should know, such as where bytes stay
+}
+
+// PurgedTable is what a purge did to one table.
+type PurgedTable struct {
+	Table   string `json:"table"`
+	Removed int64  `json:"removed"` // rows
+	Emptied int64  `json:"emptied"` // rows that stay, without anything of the user in them
+	Left    int64  `json:"left"`    // rows in which something is left: 0, unless something came meanwhile
+}
+
+// Left returns how many rows have something left in them.
+func (r PurgeReport) Left() int64 {
+	var n int64
+	for _, t := range r.Tables {
+		n += t.Left
+	}
+	return n
+}
+
+// Purged counts what was removed and emptied, by table.
+type Purged struct {
+	Removed map[string]int64
+	Emptied map[string]int64
+	Events  []Event // of sessions that stay, to be published
+}
+
+// Add adds the counts and events of another one.
+func (p *Purged) Add(q Purged) {
+	for table, n := range q.Removed {
+		p.Remove(table, n)
+	}
+	for table, n := range q.Emptied {
+		p.Empty(table, n)
+	}
+	p.Events = append(p.Events, q.Events...)
+}
+
+// Remove counts rows that were removed.
+func (p *Purged) Remove(table string, n int64) {
+	if p.Removed == nil {
+		p.Removed = map[string]int64{}
+	}
+	p.Removed[table] += n
+}
+
+// Empty counts rows that were emptied.
+func (p *Purged) Empty(table string, n int64) {
+	if p.Emptied == nil {
+		p.Emptied = map[string]int64{}
+	}
+	p.Emptied[table] += n
+}
+
+// UnfinishedRun is a run that stands in the way of a purge.
+type UnfinishedRun struct {
+	ID        RunID
+	SessionID SessionID
+	Owner     string
+	Leased    bool // somebody works on it, by the database's clock
+}
+
+// PurgeMarks are what tells that an answer which was kept for a repeated request
+// belongs to what is purged.
+type PurgeMarks struct {
+	Owner string          // only this owner's; empty = anybody's
+	IDs   map[string]bool // of sessions and memories
+	User  string          // a user of the owner's; empty = none
+}

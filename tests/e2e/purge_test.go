@@ -1,0 +1,321 @@
+package e2e_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/client"
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/db"
+	"bobbin/app/db/dbtest"
+	"bobbin/tests/provider"
+)
+
+// marks are texts that occur nowhere else, one for each place where a user's text
+// can be.
+type marks struct {
+	places []string
+	by     map[string]string
+}
+
+// in returns the mark of a place. It is one word in every language, and its ending
+// alone is told apart, too: an index may keep beginnings only once.
+func (m *marks) in(place string) string {
+	if m.by == nil {
+		m.by = map[string]string{}
+	}
+	if m.by[place] == "" {
+		var b [12]byte
+		_, _ = rand.Read(b[:])
+		m.places = append(m.places, place)
+		m.by[place] = "zq" + hex.EncodeToString(b[:])
+	}
+	return m.by[place]
+}
+
+// found returns the places whose marks are in one of the files.
+func (m *marks) found(t *testing.T, folders []string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, folder := range folders {
+		err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			data = bytes.ToLower(data)
+			for place, mark := range m.by {
+				if bytes.Contains(data, []byte(mark[len(mark)/2:])) {
+					found[place] = path
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return found
+}
+
+// purging is a house with a user who is to go, one who stays, and a session that
+// both wrote in.
+type purging struct {
+	*house
+	database *db.DB
+	folders  []string // where the files are
+	north    *client.Client
+	user     string
+	marks    marks
+	own      core.Session // the user's
+	bobs     core.Session
+	shared   core.Session // Bob's, in which the user wrote
+}
+
+const bobsWord = "hedgehog"
+
+func newPurging(t *testing.T, url string) *purging {
+	t.Helper()
+	model := newProvider(t, provider.Options{})
+	h := newHouse(t, url, withModel("echo", 8192, 1024, model), func(c *config.Config) {
+		c.Auth.Keys = []config.APIKey{{Name: "north", Secret: config.NewSecret("n")}, {Name: "south", Secret: config.NewSecret("s")}}
+	})
+	p := &purging{house: h, database: dbtest.Open(t, url), north: h.client("n"), folders: []string{h.cfg.DataDir}}
+	p.user = p.marks.in("user_id")
+	if path, ok := strings.CutPrefix(url, "sqlite://"); ok {
+		p.folders = append(p.folders, filepath.Dir(path))
+	} else {
+		var dir, oid string
+		p.row(&dir, "SELECT current_setting('data_directory')")
+		p.row(&oid, "SELECT oid::text FROM pg_database WHERE datname = current_database()")
+		p.folders = append(p.folders, filepath.Join(dir, "base", oid))
+	}
+	p.fill()
+	p.plant()
+	return p
+}
+
+func (p *purging) row(into any, query string, args ...any) {
+	p.t.Helper()
+	if err := p.database.Gorm.WithContext(p.t.Context()).Raw(query, args...).Row().Scan(into); err != nil {
+		p.t.Fatalf("%s: %v", query, err)
+	}
+}
+
+func (p *purging) exec(stmt string, args ...any) {
+	p.t.Helper()
+	res := p.database.Gorm.WithContext(p.t.Context()).Exec(stmt, args...)
+	if res.Error != nil {
+		p.t.Fatalf("%s: %v", stmt, res.Error)
+	}
+}
+
+// must is what a call returned that must not fail.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func object(key, value string) json.RawMessage {
+	return json.RawMessage(fmt.Sprintf(`{%q: %q}`, key, value))
+}
+
+// fill makes what can be made over HTTP.
+func (p *purging) fill() {
+	t, m := p.t, &p.marks
+	t.Helper()
+	p.own = must(p.north.CreateSession(t.Context(), core.Session{UserID: p.user, Title: "about " + m.in("title"), Instructions: m.in("instructions"), Metadata: object("k", m.in("session metadata"))}))(t)
+	p.bobs = must(p.north.CreateSession(t.Context(), core.Session{UserID: "bob", Title: "Bob's " + bobsWord}))(t)
+	p.shared = must(p.north.CreateSession(t.Context(), core.Session{UserID: "bob", Title: "the team"}))(t)
+	// Incompressible, so that it is found where PostgreSQL keeps what is long.
+	noise := make([]byte, 20_000)
+	_, _ = rand.Read(noise)
+	for _, send := range []core.SendMessage{
+		{SessionID: p.own.ID, Content: "my secret is " + m.in("message"), User: p.user, Author: m.in("author"), Metadata: object("k", m.in("message metadata")), ClientMessageID: m.in("client_message_id")},
+		{SessionID: p.own.ID, Content: "a tool for " + m.in("tool question"), User: p.user},
+		{SessionID: p.own.ID, Content: m.in("long message") + hex.EncodeToString(noise), User: p.user},
+		{SessionID: p.own.ID, Content: "one more, to be summarized", User: p.user},
+		{SessionID: p.bobs.ID, Content: "Bob likes the " + bobsWord, User: "bob"},
+		{SessionID: p.shared.ID, Content: "Bob asks the team", User: "bob", Author: "bob"},
+		{SessionID: p.shared.ID, Content: "I answer " + m.in("message in a shared session"), User: p.user, Author: m.in("author in a shared session"), Metadata: object("k", m.in("metadata in a shared session")), ClientMessageID: m.in("client_message_id in a shared session")},
+		{SessionID: p.shared.ID, Content: "a tool " + m.in("tool question in a shared session"), User: p.user},
+		{SessionID: p.shared.ID, Content: "Bob closes", User: "bob", Author: "bob"},
+	} {
+		answer := must(p.north.SendAndWait(t.Context(), send))(t)
+		if answer.Run.Status != core.RunSucceeded {
+			t.Fatalf("run: %+v", answer.Run)
+		}
+	}
+	must(p.north.CreateMemory(t.Context(), core.Memory{UserID: p.user, Content: "remembers " + m.in("memory"), Metadata: object("k", m.in("memory metadata"))}))(t)
+	must(p.north.CreateMemory(t.Context(), core.Memory{UserID: "bob", Content: "Bob remembers the " + bobsWord}))(t)
+	title := "later " + m.in("title in an event")
+	must(p.north.UpdateSession(t.Context(), p.own.ID, core.SessionPatch{Title: &title}))(t)
+}
+
+// plant puts marks where only accidents put texts.
+func (p *purging) plant() {
+	m, own := &p.marks, p.own.ID
+	quoted := func(place string) string { return fmt.Sprintf("%q", m.in(place)) }
+	p.exec("UPDATE sessions SET conversation_summary = ?, summary_version = 1, summary_count = 1 WHERE id = ?", "They spoke of "+m.in("summary of the session"), own)
+	p.exec("INSERT INTO session_summaries (id, session_id, owner, version, kind, state, content, focus, note, created_at) VALUES (?, ?, 'north', 99, 'rolling', 'dropped', ?, ?, ?, ?)",
+		core.NewID[string](), own, m.in("summary"), m.in("focus"), m.in("note"), core.Now())
+	p.exec("UPDATE sessions SET prompt_state = ? WHERE id = ?", `{"x": `+quoted("prompt state")+`}`, own)
+	p.exec("UPDATE messages SET tool_calls = ?, parts = ?, tool_name = ? WHERE session_id = ? AND seq = 2",
+		`[{"id": "c", "name": "x", "arguments": `+quoted("tool arguments")+`}]`, `[{"type": "text", "text": `+quoted("parts")+`}]`, m.in("tool name"), own)
+	p.exec("UPDATE runs SET partial = ?, error = ?, state = ?, context = ? WHERE session_id = ?",
+		m.in("partial"), `{"code": "model_error", "message": `+quoted("run error")+`}`, `{"x": `+quoted("run state")+`}`, `{"x": `+quoted("run context")+`}`, own)
+	p.exec("UPDATE runs SET partial = ?, error = ?, state = ?, context = ? WHERE session_id = ? AND user_id = ?",
+		m.in("partial, shared"), `{"code": "model_error", "message": `+quoted("run error, shared")+`}`, `{"x": `+quoted("run state, shared")+`}`, `{"x": `+quoted("run context, shared")+`}`, p.shared.ID, p.user)
+	p.blob("blob", p.user, own)
+	p.blob("blob in a shared session", p.user, p.shared.ID)
+	p.blob("", "bob", p.bobs.ID)
+	p.exec("INSERT INTO idempotency_keys (owner, key, target, request_hash, status, body, created_at, expires_at) VALUES ('north', ?, ?, 'h', 200, ?, ?, ?)",
+		m.in("idempotency key"), "POST /api/v1/sessions/"+string(own)+"/messages", []byte(`{"message": `+quoted("idempotency answer")+`}`), core.Now(), core.Now())
+	p.exec("INSERT INTO idempotency_keys (owner, key, target, request_hash, status, body, created_at, expires_at) VALUES ('north', 'by user', 'POST /api/v1/memories', 'h', 201, ?, ?, ?)",
+		[]byte(`{"user_id":"`+p.user+`","content": `+quoted("idempotency answer by user")+`}`), core.Now(), core.Now())
+	p.exec("INSERT INTO idempotency_keys (owner, key, target, request_hash, status, body, created_at, expires_at) VALUES ('north', 'bobs', ?, 'h', 200, ?, ?, ?)",
+		"POST /api/v1/sessions/"+string(p.bobs.ID)+"/messages", []byte(`{"user_id":"bob"}`), core.Now(), core.Now())
+	// What the planner of PostgreSQL keeps samples of, and what makes SQLite's pages move.
+	if p.database.Dialect() == "postgres" {
+		p.exec("ANALYZE")
+		p.exec("CHECKPOINT")
+	}
+}
+
+// blob stores a file with a mark and refers to it from the session's newest message
+// of the user.
+func (p *purging) blob(place, user string, session core.SessionID) {
+	p.t.Helper()
+	name, data := "hedgehog.txt", "a picture of a "+bobsWord
+	if place != "" {
+		name, data = p.marks.in(place+" name"), "the file: "+p.marks.in(place)
+	}
+	id, hash := core.NewID[string](), fmt.Sprintf("%x", sha256.Sum256([]byte(data)))
+	p.exec("INSERT INTO blob_contents (owner, sha256, size, created_at, data) VALUES ('north', ?, ?, ?, ?)", hash, len(data), core.Now(), []byte(data))
+	p.exec("INSERT INTO blobs (id, owner, user_id, session_id, sha256, media_type, name, size, created_at, uploaded_at) VALUES (?, 'north', ?, ?, ?, 'text/plain', ?, ?, ?, ?)",
+		id, user, session, hash, name, len(data), core.Now(), core.Now())
+	var message string
+	p.row(&message, "SELECT user_message_id FROM runs WHERE session_id = ? AND user_id = ? ORDER BY queue_seq DESC LIMIT 1", session, user)
+	p.exec("INSERT INTO blob_references (message_id, blob_id, session_id, owner) VALUES (?, ?, ?, 'north')", message, id, session)
+}
+
+// rest is everything of Bob's that must not change.
+func (p *purging) rest() map[string]string {
+	t := p.t
+	t.Helper()
+	out := map[string]string{}
+	add := func(name string, v any, err error) {
+		raw, encodeErr := json.MarshalIndent(v, "", " ")
+		if err = errors.Join(err, encodeErr); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		out[name] = string(raw)
+	}
+	session, err := p.north.Session(t.Context(), p.bobs.ID)
+	add("session", session, err)
+	messages, err := p.north.Messages(t.Context(), p.bobs.ID, core.MessageQuery{})
+	add("messages", messages, err)
+	runs, err := p.north.Runs(t.Context(), p.bobs.ID, core.PageQuery{})
+	add("runs", runs, err)
+	memories, err := p.north.Memories(t.Context(), "bob", core.PageQuery{})
+	add("memories", memories, err)
+	for _, q := range []string{
+		"SELECT COUNT(*) FROM session_events WHERE session_id = @bobs", "SELECT COUNT(*) FROM search_entries WHERE session_id = @bobs",
+		"SELECT COUNT(*) FROM model_calls WHERE session_id = @bobs AND user_id = 'bob'", "SELECT COUNT(*) FROM idempotency_keys WHERE key = 'bobs'",
+		"SELECT COUNT(*) FROM blobs WHERE user_id = 'bob'", "SELECT COUNT(*) FROM blob_references WHERE session_id = @bobs",
+		"SELECT COUNT(*) FROM messages WHERE session_id = @shared", "SELECT COUNT(*) FROM runs WHERE session_id = @shared",
+		"SELECT COUNT(*) FROM model_calls WHERE owner = 'north'", "SELECT SUM(output_tokens) FROM model_calls WHERE owner = 'north'",
+	} {
+		var n int64
+		p.row(&n, strings.NewReplacer("@bobs", "'"+string(p.bobs.ID)+"'", "@shared", "'"+string(p.shared.ID)+"'").Replace(q))
+		out[q] = fmt.Sprint(n)
+	}
+	return out
+}
+
+// checkShared looks at what is left in the session of both.
+func (p *purging) checkShared(t *testing.T) {
+	t.Helper()
+	page := must(p.north.Messages(t.Context(), p.shared.ID, core.MessageQuery{}))(t)
+	var bobs []string
+	for _, m := range page.Items {
+		if m.DeletedAt == nil {
+			bobs = append(bobs, m.Content)
+		} else if m.Content != "" || m.Author != "" || len(m.Metadata) > 0 || m.ClientMessageID != "" || len(m.ToolCalls) > 0 {
+			t.Errorf("message %d is not empty: %+v", m.Seq, m)
+		}
+	}
+	want := []string{"Bob asks the team", "answer to: Bob asks the team", "Bob closes", "answer to: Bob closes"}
+	if diff := cmp.Diff(want, bobs); diff != "" {
+		t.Errorf("what Bob wrote, and the answers to it (-want +got):\n%s", diff)
+	}
+	answer := must(p.north.SendAndWait(t.Context(), core.SendMessage{SessionID: p.shared.ID, Content: "and on", User: "bob"}))(t)
+	if answer.Run.Status != core.RunSucceeded {
+		t.Errorf("the session cannot go on: %+v", answer.Run)
+	}
+}
+
+// Issue 3, must show: `users purge` leaves no byte of the user in either database or
+// in blobs, and all of the others.
+func TestShowPurge(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		for _, how := range []struct {
+			name  string
+			purge func(p *purging) core.PurgeReport
+		}{
+			{"by the server that holds the folder", func(p *purging) core.PurgeReport {
+				return must(p.client(p.app.Token()).PurgeUser(t.Context(), core.PurgeUser{Owner: "north", User: p.user, PurgeOptions: core.PurgeOptions{Compact: true}}))(t)
+			}},
+		} {
+			p := newPurging(t, url)
+			before := p.marks.found(t, p.folders)
+			for _, place := range p.marks.places {
+				if before[place] == "" && !strings.HasPrefix(place, "word of") {
+					t.Errorf("the mark of %q is in no file before the purge: the search cannot find it", place)
+				}
+			}
+			others := p.rest()
+			report := how.purge(p)
+			table := newTable("%s, purged %s", p.database.Dialect(), how.name)
+			table.row("table", "rows removed", "rows emptied", "rows left")
+			for _, line := range report.Tables {
+				table.row(line.Table, line.Removed, line.Emptied, line.Left)
+			}
+			after := p.marks.found(t, p.folders)
+			table.row("marks in the files", len(before), "", len(after))
+			table.log(t)
+			for place, path := range after {
+				t.Errorf("%s is still in %s", place, path)
+			}
+			if report.Left() != 0 || !report.Compacted || len(report.Sessions) != 1 {
+				t.Errorf("report: %+v", report)
+			}
+			if diff := cmp.Diff(others, p.rest()); diff != "" {
+				t.Errorf("what others have (-before +after):\n%s", diff)
+			}
+			p.checkShared(t)
+		}
+	})
+}
