@@ -55,7 +55,12 @@ type calibrator interface {
 	Tighten(model string, ratio float64)
 }
 
-// Options are what an Engine is made of. All are required.
+// budget knows what may still be spent.
+type budget interface {
+	Check(ctx context.Context, owner string) error
+}
+
+// Options are what an Engine is made of. All but Budget are required.
 type Options struct {
 	Profiles   *Profiles
 	Keeper     contextKeeper
@@ -67,6 +72,7 @@ type Options struct {
 	Counter    counter
 	Calibrator calibrator
 	ToolLimits nodes.ToolLimits
+	Budget     budget // nil = no limits
 	Logger     *slog.Logger
 }
 
@@ -82,7 +88,7 @@ func NewEngine(o Options) (*Engine, error) {
 		nodes.ProcessMessage:  nodes.NewMessageProcessor(o.Sessions, o.Profiles).Run,
 		nodes.RetrieveContext: nodes.NewContextRetriever(o.Messages, o.Keeper).Run,
 		nodes.SaveUserMessage: nodes.NewUserMessageSaver(o.Journal).Run,
-		nodes.LLMNode:         nodes.NewCaller(o.Keeper, o.Journal, o.Counter, o.Calibrator, o.Logger).Run,
+		nodes.LLMNode:         nodes.NewCaller(o.Keeper, o.Journal, o.Counter, o.Calibrator, o.Logger).Within(o.Budget).Run,
 		nodes.ToolNode: nodes.NewToolRunner(nodes.ToolOptions{
 			Tools: o.Tools, Journal: o.Journal, Executions: o.Executions, Counter: o.Counter, Limits: o.ToolLimits, Logger: o.Logger,
 		}).Run,

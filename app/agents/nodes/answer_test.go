@@ -237,8 +237,11 @@ func TestCancelWhileTheModelSpeaks(t *testing.T) {
 	if !errors.Is(err, core.ErrCanceled) {
 		t.Errorf("got error %v, want ErrCanceled", err)
 	}
-	if len(w.writes) != 0 || len(w.of(core.EventMessageDiscarded)) != 0 {
-		t.Errorf("got %d writes and %v, want nothing written or taken back", len(w.writes), w.of(core.EventMessageDiscarded))
+	if len(w.writes) != 1 || len(w.writes[0].Messages) != 0 || w.writes[0].End != nil || len(w.of(core.EventMessageDiscarded)) != 0 {
+		t.Errorf("got writes %+v and %v, want only the books written, and nothing taken back", w.writes, w.of(core.EventMessageDiscarded))
+	}
+	if records := w.records(); len(records) != 1 || records[0].Error != string(llm.KindCanceled) || records[0].Estimated == 0 {
+		t.Errorf("got %+v in the books, want the call that was canceled", records)
 	}
 }
 

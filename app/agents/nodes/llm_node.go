@@ -38,6 +38,7 @@ type Caller struct {
 	counter    counter
 	calibrator calibrator
 	logger     *slog.Logger
+	budget     budget // nil = no limits
 }
 
 // NewCaller returns the node.
@@ -121,6 +122,9 @@ func (n *Caller) try(ctx context.Context, s *state.AgentState, t *tries) (call, 
 	}
 	*s = s.With(fitted)
 	t.turn = fitted
+	if err := n.allowed(ctx, *s, t); err != nil {
+		return call{}, err
+	}
 	c, err := n.once(ctx, *s, t.turn, d, draftID(*s, t.discards))
 	t.books = append(t.books, c.records...)
 	c.records, c.turn, c.decision = t.books, t.turn, d
@@ -222,7 +226,7 @@ func (n *Caller) record(s state.AgentState, d contextwindow.Decision, res llm.Re
 		m.Error = string(e.Kind)
 	}
 	if res.Usage != nil {
-		m.Usage = *res.Usage
+		m.Usage, m.Cost = *res.Usage, info.Cost(*res.Usage)
 		n.calibrator.Observe(info.Name, d.Raw(), res.Usage.InputTokens)
 	}
 	return m
@@ -251,19 +255,6 @@ func (n *Caller) tighten(ctx context.Context, t compaction.Turn, d contextwindow
 func (n *Caller) discard(ctx context.Context, s state.AgentState, c call, e *llm.Error) {
 	n.journal.Delta(ctx, core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventMessageDiscarded,
 		core.DiscardedData{MessageID: c.id, Reason: string(e.Kind)}))
-}
-
-// failed books the failed calls and returns the error that ends the run.
-func (n *Caller) failed(ctx context.Context, s state.AgentState, c call, e *llm.Error) error {
-	if e.Kind == llm.KindCanceled {
-		return e
-	}
-	w := write(s)
-	w.ModelCalls, w.Usage = c.records, usage(c.records)
-	if _, err := n.journal.Append(ctx, w); err != nil {
-		n.logger.WarnContext(ctx, "failed model call not booked", "run_id", s.Run.ID, "err", err)
-	}
-	return e
 }
 
 // store writes the answer; one without tool calls ends the run with it.
@@ -300,13 +291,4 @@ func (n *Caller) store(ctx context.Context, s state.AgentState, c call) (state.A
 	s.RunMessages = append(s.RunMessages[:len(s.RunMessages):len(s.RunMessages)], written.Messages...)
 	s.Usage = s.Usage.Add(w.Usage)
 	return s, nil
-}
-
-// usage adds up what the calls cost.
-func usage(records []core.ModelCall) core.Usage {
-	var u core.Usage
-	for _, r := range records {
-		u = u.Add(r.Usage)
-	}
-	return u
 }

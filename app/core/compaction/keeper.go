@@ -76,7 +76,13 @@ type Stores struct {
 	Runs      runStore
 }
 
-// Options are what a Keeper is made of. All are required.
+// budget knows what may still be spent.
+type budget interface {
+	// Check returns core.ErrSpendLimit when the owner may call no model now.
+	Check(ctx context.Context, owner string) error
+}
+
+// Options are what a Keeper is made of. All but Budget are required.
 type Options struct {
 	Stores     Stores
 	Models     models
@@ -88,6 +94,7 @@ type Options struct {
 	// SummaryTime bounds the model calls of one summary; after it the summary is
 	// made without a model (C7).
 	SummaryTime time.Duration
+	Budget      budget // nil = no limits
 }
 
 // Keeper keeps the prompts of sessions within their models' windows.

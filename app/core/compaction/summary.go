@@ -99,6 +99,9 @@ func (m made) change(state contextwindow.PromptState, before, after int) core.Co
 // with it is the operator's business and stands in the log.
 const noModel = "fallback: the summary model cannot be used"
 
+// noBudget is the note of a summary for which no model may be called today.
+const noBudget = "fallback: the spend limit of the day is reached"
+
 // summarizer returns what makes the summaries of the turn's policy. A summary
 // model that cannot be used does not fail the conversation (B7): the summary is
 // made without one, and the note says so.
@@ -106,6 +109,12 @@ func (k *Keeper) summarizer(ctx context.Context, t Turn) (s *summarize.Summarize
 	extractive := summarize.New(summarize.NewExtractive(k.Counter), k.Counter)
 	if t.Profile.Policy.Strategy == contextwindow.StrategyExtractive {
 		return extractive, ""
+	}
+	if k.Budget != nil {
+		if err := k.Budget.Check(ctx, t.Session.Owner); err != nil {
+			k.Logger.WarnContext(ctx, "summary without a model", "session_id", t.Session.ID, "err", err)
+			return extractive, noBudget
+		}
 	}
 	model, err := k.summaryModel(t.Profile)
 	if err != nil {

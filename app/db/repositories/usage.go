@@ -11,7 +11,7 @@ import (
 )
 
 // totalSQL adds model calls up. A call that failed before it said anything has no
-// price to be missed.
+// price to be missed; one that was canceled while the model spoke has one.
 const totalSQL = `COUNT(*) AS calls,
 	CAST(COALESCE(SUM(input_tokens), 0) AS bigint) AS input_tokens,
 	CAST(COALESCE(SUM(output_tokens), 0) AS bigint) AS output_tokens,
@@ -19,7 +19,7 @@ const totalSQL = `COUNT(*) AS calls,
 	CAST(COALESCE(SUM(cache_read_tokens), 0) AS bigint) AS cache_read_tokens,
 	CAST(COALESCE(SUM(cache_write_tokens), 0) AS bigint) AS cache_write_tokens,
 	CAST(COALESCE(SUM(cost_micro_usd), 0) AS bigint) AS cost_micro_usd,
-	CAST(COALESCE(SUM(CASE WHEN cost_micro_usd IS NULL AND (error = '' OR input_tokens > 0) THEN 1 ELSE 0 END), 0) AS bigint) AS unpriced_calls`
+	CAST(COALESCE(SUM(CASE WHEN cost_micro_usd IS NULL AND (error IN ('', 'canceled') OR input_tokens > 0) THEN 1 ELSE 0 END), 0) AS bigint) AS unpriced_calls`
 
 // total is a row of totalSQL.
 type total struct {
@@ -132,7 +132,7 @@ func groupSQL(db *gorm.DB, by core.UsageGroup) (key, order, beyond string) {
 func (r *ModelCalls) Spent(ctx context.Context, owner string, since time.Time) (core.Spent, error) {
 	var sum struct{ Tokens, Micro int64 }
 	err := r.db.WithContext(ctx).Model(&models.ModelCall{}).Where("owner = ? AND created_at >= ?", owner, since.UTC()).Select(
-		`CAST(COALESCE(SUM(CASE WHEN input_tokens + output_tokens > 0 THEN input_tokens + output_tokens WHEN error = '' THEN estimated_tokens ELSE 0 END), 0) AS bigint) AS tokens,
+		`CAST(COALESCE(SUM(CASE WHEN input_tokens + output_tokens > 0 THEN input_tokens + output_tokens WHEN error IN ('', 'canceled') THEN estimated_tokens ELSE 0 END), 0) AS bigint) AS tokens,
 		CAST(COALESCE(SUM(cost_micro_usd), 0) AS bigint) AS micro`).Scan(&sum).Error
 	return core.Spent{Tokens: sum.Tokens, MicroUSD: sum.Micro}, failure(err, "usage of", owner)
 }
