@@ -108,7 +108,7 @@ func (s *stage) say(pieces ...piece) {
 
 // raw sends text as it is.
 func (s *stage) raw(text string) {
-	fmt.Fprint(s.w, text) //nolint:errcheck // the caller may have gone away
+	fmt.Fprint(s.w, text) // the caller may have gone away
 	s.w.(http.Flusher).Flush()
 }
 
@@ -131,7 +131,7 @@ func (s *stage) refuse(status int, word, sentence string, header ...string) {
 	s.w.Header().Set("Content-Type", "application/json")
 	s.w.Header().Set("Request-Id", "req-1")
 	s.w.WriteHeader(status)
-	fmt.Fprint(s.w, s.dialect.failure(word, sentence)) //nolint:errcheck // as above
+	fmt.Fprint(s.w, s.dialect.failure(word, sentence))
 }
 
 // pipes is a listener on connections in memory.

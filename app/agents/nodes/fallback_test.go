@@ -1,0 +1,252 @@
+package nodes_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/agents/state"
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+)
+
+// named returns a scripted model.
+func named(name string, window int, answers ...any) *llm.Script {
+	return llm.Scripted(answers...).WithInfo(llm.Info{Name: name, Provider: "other", Window: window, MaxOutput: window / 8})
+}
+
+// down is a failure of the kind before anything was said, whatever is asked.
+func down(kind llm.ErrorKind) llm.Step {
+	return llm.Step{Repeat: true, Err: &llm.Error{Kind: kind, Provider: "scripted", Message: "the provider's own words"}}
+}
+
+// fallingBackTo gives the agent fallback models.
+func (w *world) fallingBackTo(models ...llm.Model) *world {
+	w.profile.Fallbacks = models
+	return w
+}
+
+// booked writes the books short: model, what went wrong.
+func booked(w *world) []string {
+	var out []string
+	for _, r := range w.records() {
+		out = append(out, strings.TrimSpace(r.Model+" "+r.Error))
+	}
+	return out
+}
+
+// A model that cannot be had is replaced for the call; the books, the message and
+// the watchers are told the truth.
+func TestFallbackAnswersWhenTheModelCannotBeHad(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []llm.ErrorKind{
+		llm.KindOverloaded, llm.KindRateLimit, llm.KindTimeout, llm.KindNetwork, llm.KindTruncated, llm.KindAuth, llm.KindNotFound,
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			second := named("second", 8192, llm.Step{Text: []string{"from the second"}, Usage: &core.Usage{InputTokens: 40, OutputTokens: 4}})
+			w := newWorld(t, 8192, down(kind)).fallingBackTo(second, named("third", 8192))
+			s := w.mustCall(w.begin("hello"))
+			m := w.last()
+			if m.Content != "from the second" || m.Model != "second" || w.run.Status != core.RunSucceeded {
+				t.Errorf("got %q of %s, run %s, want the second model's answer", m.Content, m.Model, w.run.Status)
+			}
+			if diff := cmp.Diff([]string{"scripted " + string(kind), "second"}, booked(w)); diff != "" {
+				t.Errorf("books (-want +got):\n%s", diff)
+			}
+			warnings := w.of(core.EventContextWarning)
+			if len(warnings) != 1 {
+				t.Fatalf("got %d warnings, want 1", len(warnings))
+			}
+			d := data[core.ContextData](t, warnings[0])
+			if want := "The model scripted cannot answer (" + string(kind) + "); second takes its place for this answer."; d.Reason != want || d.Trigger != "fallback" {
+				t.Errorf("got the warning %+v, want %q", d, want)
+			}
+			if s.Profile.Model != llm.Model(w.model) {
+				t.Errorf("got the model %s for the next call, want the agent's own", s.Profile.Model.Info().Name)
+			}
+			if w.run.Usage.InputTokens != 40 || s.Usage.InputTokens != 40 {
+				t.Errorf("got usage %+v and %+v, want the second model's", w.run.Usage, s.Usage)
+			}
+			if len(w.of(core.EventMessageDiscarded)) != 0 {
+				t.Error("got a discard, want none: nothing was shown")
+			}
+		})
+	}
+}
+
+// What no other model can do better is not tried with another.
+func TestNoFallbackForWhatIsTheRequestsFault(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []llm.ErrorKind{
+		llm.KindInvalid, llm.KindContentFilter, llm.KindContextLength, llm.KindCanceled, llm.KindEmpty, llm.KindUnknown,
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			second := named("second", 8192, "never")
+			w := newWorld(t, 8192, down(kind)).fallingBackTo(second)
+			_, err := w.call(t.Context(), w.begin("hello"))
+			// A prompt that is refused as too long is made smaller, here to its floor.
+			fits := kindOf(err) == kind || kind == llm.KindContextLength && errors.Is(err, core.ErrContextFloor)
+			if !fits || len(second.Requests()) != 0 {
+				t.Errorf("got %v after %d calls of the fallback, want %s after none", err, len(second.Requests()), kind)
+			}
+		})
+	}
+}
+
+// A stream that breaks off starts over with the same model first; what was shown
+// is taken back each time.
+func TestFallbackAfterDiscarding(t *testing.T) {
+	t.Parallel()
+	half := llm.Step{Text: []string{"half"}, Repeat: true, Err: &llm.Error{Kind: llm.KindTruncated, Provider: "scripted", Message: "gone"}}
+	w := newWorld(t, 8192, half).fallingBackTo(named("second", 8192, "whole"))
+	w.mustCall(w.begin("hello"))
+	if w.last().Content != "whole" || len(w.of(core.EventMessageDiscarded)) != 2 {
+		t.Errorf("got %q after %d discards, want the whole after two", w.last().Content, len(w.of(core.EventMessageDiscarded)))
+	}
+	if diff := cmp.Diff([]string{"scripted truncated", "scripted truncated", "second"}, booked(w)); diff != "" {
+		t.Errorf("books (-want +got):\n%s", diff)
+	}
+	texts := deltas(t, w, core.EventMessageDelta)
+	if len(texts) != 3 || texts[w.last().ID] != "whole" {
+		t.Errorf("got the texts %v, want three messages of their own", texts)
+	}
+}
+
+// The fallback's prompt is planned for its own window, which may be a small one
+// (W12), and may be refused and made smaller as any other.
+func TestFallbackIsPlannedAnew(t *testing.T) {
+	t.Parallel()
+	tooLong := &llm.Error{Kind: llm.KindContextLength, Provider: "other", Message: "too long", Limit: 6_000}
+	small := named("small", 8192, llm.Fail(tooLong), "short of breath")
+	w := newWorld(t, 128_000, down(llm.KindOverloaded)).turns(40, 200).fallingBackTo(small)
+	for range 20 {
+		w.writer.Add("## Facts\nThere were many turns.")
+	}
+	w.mustCall(w.begin("hello"))
+	own := w.size(w.model.Requests()[0])
+	if own < 10_000 {
+		t.Fatalf("got a prompt of %d tokens for the large model, want one that the small one cannot take", own)
+	}
+	for i, limit := range []int{8192, 6_000} {
+		if got := w.size(small.Requests()[i]); got > limit {
+			t.Errorf("prompt %d: got %d tokens for the small model, want at most %d", i+1, got, limit)
+		}
+	}
+	if w.last().Model != "small" || len(w.learned.tightened) != 1 {
+		t.Errorf("got the answer of %s, %d estimates tightened", w.last().Model, len(w.learned.tightened))
+	}
+}
+
+// If all fail it is the last one's error that ends the call, and all are booked.
+func TestFallbacksThatFailToo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8192, down(llm.KindOverloaded)).fallingBackTo(named("second", 8192, down(llm.KindAuth)), named("third", 8192, down(llm.KindTimeout)))
+	_, err := w.call(t.Context(), w.begin("hello"))
+	if kindOf(err) != llm.KindTimeout {
+		t.Errorf("got %v, want the error of the last", err)
+	}
+	if diff := cmp.Diff([]string{"scripted overloaded", "second auth", "third timeout"}, booked(w)); diff != "" {
+		t.Errorf("books (-want +got):\n%s", diff)
+	}
+	if len(w.of(core.EventContextWarning)) != 2 || w.last().Role != core.RoleUser {
+		t.Errorf("got %d warnings, want 2, and no answer", len(w.of(core.EventContextWarning)))
+	}
+}
+
+// A fallback whose window cannot hold even the message is passed over; without
+// another it is the model's own error that counts, not the fallback's size.
+func TestFallbackThatIsTooSmall(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("word ", 3_000)
+	tiny := named("tiny", 1024)
+	w := newWorld(t, 128_000, down(llm.KindOverloaded)).fallingBackTo(tiny, named("third", 128_000, "fits"))
+	w.profile.SystemPrompt = long
+	w.mustCall(w.begin("hello"))
+	if w.last().Content != "fits" || len(tiny.Requests()) != 0 {
+		t.Errorf("got %q after %d calls of the tiny model", w.last().Content, len(tiny.Requests()))
+	}
+	if diff := cmp.Diff([]string{"scripted overloaded", "third"}, booked(w)); diff != "" {
+		t.Errorf("books (-want +got):\n%s", diff)
+	}
+
+	w = newWorld(t, 128_000, down(llm.KindOverloaded)).fallingBackTo(tiny)
+	w.profile.SystemPrompt = long
+	if _, err := w.call(t.Context(), w.begin("hello")); kindOf(err) != llm.KindOverloaded {
+		t.Errorf("got %v, want the model's own error", err)
+	}
+}
+
+// A fallback is for one call: the next one of the run asks the agent's own model.
+func TestFallbackIsForOneCall(t *testing.T) {
+	t.Parallel()
+	second := named("second", 8192, llm.Call(core.ToolCall{ID: "a", Name: "look", Arguments: "{}"}))
+	w := newWorld(t, 8192, llm.Fail(&llm.Error{Kind: llm.KindRateLimit, Provider: "scripted", Message: "slow down"}), "done").
+		with(says("look", "seen")).fallingBackTo(second)
+	s := w.mustCall(w.begin("hello"))
+	s = w.mustUse(s)
+	s = w.mustCall(s)
+	var models []string
+	for _, m := range s.RunMessages {
+		if m.Role == core.RoleAssistant {
+			models = append(models, m.Model)
+		}
+	}
+	if diff := cmp.Diff([]string{"second", "scripted"}, models); diff != "" {
+		t.Errorf("models of the answers (-want +got):\n%s", diff)
+	}
+}
+
+// A run that somebody else has taken over does not go on with another model.
+func TestFallbackStopsWhenItCannotBeBooked(t *testing.T) {
+	t.Parallel()
+	second := named("second", 8192, "never")
+	w := newWorld(t, 8192, down(llm.KindOverloaded)).fallingBackTo(second)
+	s := w.begin("hello")
+	w.fault = func(op string) error {
+		if op == "Append" {
+			return core.Errorf(core.ErrStale, "taken over")
+		}
+		return nil
+	}
+	if _, err := w.call(t.Context(), s); !errors.Is(err, core.ErrStale) || len(second.Requests()) != 0 {
+		t.Errorf("got %v after %d calls of the fallback, want ErrStale after none", err, len(second.Requests()))
+	}
+}
+
+// Signed reasoning goes through the log and back to the model with the results of
+// its tool calls, byte for byte, and is counted.
+func TestReasoningGoesBackWithToolResults(t *testing.T) {
+	t.Parallel()
+	parts := []core.Part{
+		{Type: "reasoning", Text: "I must look.", Signature: strings.Repeat("s", 1_600), Origin: "anthropic/claude-x"},
+		{Type: "reasoning", Name: "redacted", Signature: "hidden", Origin: "anthropic/claude-x"},
+	}
+	look := []core.ToolCall{{ID: "a", Name: "look", Arguments: `{ "x": 1.0 }`}}
+	w := newWorld(t, 8192, llm.Step{Reasoning: "I must look.", Parts: parts, Text: []string{"Wait."}, ToolCalls: look}, "done").with(says("look", "seen"))
+	s := w.mustCall(w.begin("hello"))
+	asking := w.last()
+	if diff := cmp.Diff(parts, asking.Parts); diff != "" {
+		t.Errorf("parts in the log (-want +got):\n%s", diff)
+	}
+	if plain := w.count.Message(core.Message{Content: asking.Content, ToolCalls: look}); asking.TokenCount < plain+300 {
+		t.Errorf("got %d tokens, want the %d without reasoning and 300 more", asking.TokenCount, plain)
+	}
+	// Another process goes on: it has nothing but the log.
+	s = w.mustUse(s)
+	w.mustCall(w.resumed(s))
+	back := w.model.Requests()[1].Messages
+	got := back[len(back)-2]
+	if diff := cmp.Diff(llm.Message{Role: core.RoleAssistant, Content: "Wait.", Parts: parts, ToolCalls: look}, got); diff != "" {
+		t.Errorf("message sent back (-want +got):\n%s", diff)
+	}
+}
+
+// resumed rebuilds the state of a run from the log.
+func (w *world) resumed(s state.AgentState) state.AgentState {
+	w.t.Helper()
+	return w.resume(s.Run)
+}
