@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bobbin/app/agents"
+	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/db"
@@ -60,6 +61,19 @@ func globalContext(cfg config.Config, thresholdSet bool) contextwindow.Global {
 		g.UsageThreshold = &cfg.ContextUsageThreshold
 	}
 	return g
+}
+
+// Agents returns the agents that are configured.
+func Agents(cfg config.Config) ([]core.Agent, error) {
+	set, err := newTools(cfg, time.Now, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	catalog, err := loadAgents(cfg, set, globalContext(cfg, false), nil)
+	if err != nil {
+		return nil, err
+	}
+	return catalog.List(), nil
 }
 
 // AgentNames returns the names of the agents, for the start-up lines.

@@ -28,16 +28,22 @@ func (p *program) withServer(cmd *cobra.Command, do func(context.Context, connec
 		return err
 	}
 	if running, ok := folder.Running(cfg.DataDir); ok {
-		c, err := client.New(client.Options{
-			URL: running.URL, UserAgent: "bobbin-cli",
-			HTTP: &http.Client{Transport: &announced{dir: cfg.DataDir, next: http.DefaultTransport, server: running}},
-		})
+		s, err := reach(cfg.DataDir, running)
 		if err != nil {
 			return err
 		}
-		return do(cmd.Context(), connection{c, fmt.Sprintf("the server at %s", running.URL)})
+		return do(cmd.Context(), s)
 	}
 	return p.inProcess(cmd.Context(), cfg, origins, do)
+}
+
+// reach returns a connection to the server that holds the folder.
+func reach(dir string, running folder.Server) (connection, error) {
+	c, err := client.New(client.Options{
+		URL: running.URL, UserAgent: "bobbin-cli",
+		HTTP: &http.Client{Transport: &announced{dir: dir, next: http.DefaultTransport, server: running}},
+	})
+	return connection{c, fmt.Sprintf("the server at %s", running.URL)}, err
 }
 
 // inProcess starts a Bobbin on a free port of this machine for the time of do.

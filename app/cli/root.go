@@ -5,15 +5,14 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"bobbin/app/cli/term"
 	"bobbin/app/core/config"
 	"bobbin/app/core/logging"
 )
@@ -30,6 +29,7 @@ type program struct {
 	Streams
 	file  string // --config
 	flags map[string]*string
+	json  bool // --json: see withJSON
 }
 
 // Main runs the command line and returns the exit code: 0, or 1 after an error
@@ -41,7 +41,7 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
 	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintf(streams.Err, "bobbin: %s\n", term.Sentence(err))
+		p.tell(err, slices.Contains(args, "--json"))
 		return 1
 	}
 	return 0
@@ -60,7 +60,9 @@ func (p *program) root() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(flagError)
 	p.addFlags(root)
-	root.AddCommand(p.serve(), p.chat(), p.sessions(), p.memories(), p.search(), p.migrate(), p.graph(), p.config(), p.version())
+	root.AddCommand(p.users())
+	defer p.completeFlags(root)
+	root.AddCommand(p.serve(), p.chat(), p.sessions(), p.memories(), p.search(), p.importHistory(), p.migrate(), p.graph(), p.config(), p.version())
 	return root
 }
 

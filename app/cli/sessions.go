@@ -15,6 +15,7 @@ import (
 
 func (p *program) sessions() *cobra.Command {
 	cmd := &cobra.Command{Use: "sessions", Short: "Look at conversations", Args: needsCommand, RunE: showHelp}
+	cmd.AddCommand(p.purgeSessions())
 	limit, cursor := 0, ""
 	list := &cobra.Command{
 		Use:   "list",
@@ -32,7 +33,7 @@ func (p *program) sessions() *cobra.Command {
 	show := &cobra.Command{
 		Use:   "show <id>",
 		Short: "Show a session: its summary, its newest messages and its context",
-		Args:  oneID,
+		Args:  oneID, ValidArgsFunction: p.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withServer(cmd, func(ctx context.Context, s connection) error {
 				return p.showSession(ctx, s, core.SessionID(args[0]), last)
