@@ -148,7 +148,7 @@ func (a *App) buildAgents() (*agents.Engine, *compaction.Keeper, *runs.Journal, 
 		return nil, nil, nil, fmt.Errorf("tools: %w", err)
 	}
 	global := globalContext(a.cfg, false)
-	if a.catalog, err = loadAgents(a.cfg, set, global); err != nil {
+	if a.catalog, err = loadAgents(a.cfg, set, global, a.models); err != nil {
 		return nil, nil, nil, err
 	}
 	if _, err := a.catalog.Get(a.cfg.DefaultAgent); err != nil {
@@ -258,8 +258,8 @@ func (a *App) Run(ctx context.Context, listener net.Listener) error {
 	})
 	group.Go(func() error { return a.saveCalibrations(ctx) })
 	group.Go(func() error { return a.fillSearch(ctx) })
-	group.Go(func() error {
 	group.Go(func() error { return a.sweepKeys(ctx) })
+	group.Go(func() error {
 		// Loading the vocabulary takes a fifth of a second: not from the first message.
 		a.counter.Text("warm")
 		return nil

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"bobbin/app/core"
-	"bobbin/app/core/embed"
 )
 
 // loadBatch is how many vectors are read at once.
@@ -215,18 +214,4 @@ func (x *indexes) shrink(keep *entry) {
 		delete(x.known, e.owner)
 		x.total -= e.bytes
 	}
-}
-
-// scan searches the rows themselves.
-func scan(ctx context.Context, store vectors, scope core.Scope, space core.VectorSpace, query []float32, best *nearest) error {
-	return each(ctx, store, scope, space, func(v core.MemoryVector) error {
-		if !embed.Sound(v.Vector, space.Dimension) {
-			return nil
-		}
-		best.searched++
-		if score := embed.Dot(query, v.Vector); score >= best.least {
-			best.add(v.ID, score)
-		}
-		return nil
-	})
 }

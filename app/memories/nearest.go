@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"bobbin/app/core"
+	"bobbin/app/core/embed"
 )
 
 // hit is a memory that a search found.
@@ -51,6 +52,18 @@ func (n *nearest) add(id core.MemoryID, score float32) {
 	n.hits = slices.Insert(n.hits, at, h)
 	if len(n.hits) == n.limit {
 		n.least = n.hits[n.limit-1].score // of its equals the newest still gets in
+	}
+}
+
+// compare adds the memory of a row if it is near enough. One whose vector is spoiled
+// is not compared.
+func (n *nearest) compare(query []float32, v core.MemoryVector) {
+	if !embed.Sound(v.Vector, len(query)) {
+		return
+	}
+	n.searched++
+	if score := embed.Dot(query, v.Vector); score >= n.least {
+		n.add(v.ID, score)
 	}
 }
 

@@ -25,7 +25,10 @@ func (s *Service) Search(ctx context.Context, scope core.Scope, in core.MemorySe
 	best := newNearest(in.Limit, *in.MinScore)
 	held, err := s.indexes.with(ctx, scope.Owner, space, func(x *index) { searchIndex(x, list[0], scope.User, best) })
 	if err == nil && !held {
-		err = scan(ctx, s.store, scope, space, list[0], best)
+		err = each(ctx, s.store, scope, space, func(v core.MemoryVector) error {
+			best.compare(list[0], v)
+			return nil
+		})
 	}
 	if err != nil {
 		return core.MemoryMatches{}, err
