@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-switch show-concurrent show-memories show-crash show-purge show-branches show-adapters graph clean
+.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-switch show-concurrent show-memories show-search show-crash show-purge show-branches show-adapters graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ show-concurrent: ## 16 requests at once on one session
 show-memories: ## the best 10 of 100,000 memories, in memory and by a scan: SQLite and PostgreSQL
 	BOBBIN_TEST_LONG=1 go test ./tests/memories -v -count=1 -timeout=10m -run '^TestShowMemories$$'
 	go test ./app/memories -run '^$$' -bench Nearest -cpu 1,2
+
+show-search: ## 100,000 messages, 57 searches, the same results: SQLite and PostgreSQL
+	BOBBIN_TEST_SEARCH=100000 go test ./app/db/repositories -v -count=1 -timeout=20m -run '^TestShowSearch$$'
 
 show-crash: ## 200 kills with SIGKILL at random moments: SQLite and PostgreSQL
 	BOBBIN_CRASH_KILLS=200 go test ./tests/crash -v -count=1 -timeout=30m

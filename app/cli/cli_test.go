@@ -53,6 +53,7 @@ func TestMistakes(t *testing.T) {
 		{"serve --adr x", "there is no flag --adr, do you mean --addr?"},
 		{"serve --zzzzzzzzz", "there is no flag --zzzzzzzzz; see bobbin serve --help"},
 		{"chat -x", "there is no flag -x"},
+		{"search", "what to look for? bobbin search <words>"},
 		{"serve now", `bobbin serve takes flags only, not "now"`},
 		{"chat a b", `too many words, from "b" on; it is: bobbin chat [agent]`},
 		{"sessions list --limit many", `--limit: "many" is not a whole number`},
@@ -114,6 +115,15 @@ func TestChat(t *testing.T) {
 	}
 	if out, _ := do(0, "my name is Ada\n/context\n", "chat", "quick"); !strings.Contains(out, "2 messages: 0 summarized") {
 		t.Errorf("chat: %q", out)
+	}
+	if out, _ := do(0, "", "search", "ADA", "--role", "user"); !strings.Contains(out, "#1  user") || !strings.Contains(out, "\n  my name is [Ada]\n") {
+		t.Errorf("search: %q", out)
+	}
+	if out, _ := do(0, "", "search", "nowhere"); out != "nothing found\n" {
+		t.Errorf("search for nothing: %q", out)
+	}
+	if _, errs := do(1, "", "search", "..."); !strings.Contains(errs, "there is no word to look for") {
+		t.Errorf("search without a word: %q", errs)
 	}
 	list, _ := do(0, "", "sessions", "list")
 	id := regexp.MustCompile(`(?m)^\S{36}`).FindString(list)

@@ -134,22 +134,31 @@ func matchPostgres(q searchtext.Query, scope []string) (string, []any) {
 		[]any{must, exactly, "'" + wordInexact + "'"}
 }
 
-// newestFirst is how many of the newest entries are looked at before the index is
-// asked: it knows no order, so that of a word that is everywhere it would give
-// everything, to be sorted.
-const newestFirst = 1000
+// How many of the newest entries are looked at before the index is asked: it knows
+// no order, so that of a word that is everywhere it would give everything, to be
+// sorted. More are looked at if the newest promise that the page will be full.
+const (
+	newestFirst = 1000
+	newestMore  = 12_000
+	promising   = 8 // this part of a page
+)
 
 // candidatesPostgres looks at the newest entries, and asks the index if these were
 // not enough.
 func (s *searching) candidatesPostgres(n int) ([]found, error) {
-	rows, err := s.selectPostgres(n, true)
+	rows, err := s.selectPostgres(n, newestFirst)
+	if err == nil && len(rows) < n && len(rows)*promising >= n {
+		rows, err = s.selectPostgres(n, newestMore)
+	}
 	if err != nil || len(rows) == n {
 		return rows, err
 	}
-	return s.selectPostgres(n, false)
+	return s.selectPostgres(n, 0)
 }
 
-func (s *searching) selectPostgres(n int, newest bool) ([]found, error) {
+// selectPostgres returns the next n entries that the query finds, among the newest
+// ones only unless that is 0.
+func (s *searching) selectPostgres(n, newest int) ([]found, error) {
 	match, matched := matchPostgres(s.query, s.scopeWords())
 	where, args := "e.message_id IS NOT NULL AND e.owner = ?", []any{s.scope.Owner}
 	if s.q.SessionID != "" {
@@ -164,16 +173,17 @@ func (s *searching) selectPostgres(n int, newest bool) ([]found, error) {
 	if !s.q.Before.IsZero() {
 		where, args = where+" AND e.created_at < ?", append(args, s.q.Before.UTC())
 	}
-	// Only as many as are needed are joined with their messages.
-	const newestLast = " ORDER BY e.created_at DESC, e.n DESC LIMIT ?"
+	// Only as many as are needed are joined with their messages, and of the newest
+	// no more are looked at than are needed.
+	const newestLast = " ORDER BY e.created_at DESC, e.n DESC LIMIT "
 	from := "search_entries e WHERE " + where + " AND " + match
-	if newest {
-		from = "(SELECT * FROM search_entries e WHERE " + where + newestLast + ") e WHERE " + match
-		args = append(args, newestFirst)
+	if newest > 0 {
+		// A number, no parameter: a plan for any number would sort all entries.
+		from = "(SELECT * FROM search_entries e WHERE " + where + newestLast + strconv.Itoa(newest) + ") e WHERE " + match
 	}
 	allowed, more := s.allowed()
 	args = slices.Concat(args, matched, []any{n}, more)
-	sql := "WITH e AS MATERIALIZED (SELECT e.n, e.created_at, e.message_id FROM " + from + newestLast + `)
+	sql := "WITH e AS MATERIALIZED (SELECT e.n, e.created_at, e.message_id FROM " + from + newestLast + `?)
 		SELECT e.n, e.created_at AS entry_at, (` + allowed + ") AS allowed, " + foundColumns + `
 		FROM e JOIN messages m ON m.id = e.message_id JOIN sessions s ON s.id = m.session_id ORDER BY e.created_at DESC, e.n DESC`
 	var rows []found
