@@ -57,8 +57,12 @@ func (s *Server) once(c *gin.Context) error {
 		return err
 	}
 	caller, _ := core.IdentityFrom(c.Request.Context())
+	target := method + " " + c.Request.URL.RequestURI()
+	if caller.User != "" {
+		target += " for " + caller.User // another user's answer is nobody else's
+	}
 	in := core.KeyedRequest{
-		Owner: caller.Owner, Key: key, Target: c.Request.Method + " " + c.Request.URL.RequestURI(),
+		Owner: caller.Owner, Key: key, Target: target,
 		Token: core.NewID[string](), Keep: keyLife, Work: max(keyWork, s.limits.Wait+time.Minute),
 	}
 	known, err := s.keys.Begin(c.Request.Context(), in)

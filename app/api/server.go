@@ -19,7 +19,7 @@ import (
 	"bobbin/app/core"
 )
 
-// Options are the parts of a Server; all but Checks, Build and Limits are required.
+// Options are the parts of a Server; all but Keys, Checks, Build and Limits are required.
 type Options struct {
 	Services handlers.Services
 	Keys     keyStore // of requests that may come again; nil = Idempotency-Key is for messages only
@@ -35,8 +35,8 @@ type Options struct {
 type Server struct {
 	engine *gin.Engine
 	auth   *auth.Authenticator
-	limits Limits
 	keys   keyStore
+	limits Limits
 	log    *slog.Logger
 	roots  []string // where the paths begin, for who is lost
 
@@ -47,7 +47,7 @@ type Server struct {
 // New returns a server that is ready to serve.
 func New(opts Options) *Server {
 	gin.SetMode(gin.ReleaseMode)
-	s := &Server{auth: opts.Auth, limits: opts.Limits.withDefaults(), log: opts.Logger, drain: make(chan struct{})}
+	s := &Server{auth: opts.Auth, keys: opts.Keys, limits: opts.Limits.withDefaults(), log: opts.Logger, drain: make(chan struct{})}
 	s.stopDrain = sync.OnceFunc(func() { close(s.drain) })
 
 	r := gin.New()

@@ -41,7 +41,7 @@ func (p *program) sessions() *cobra.Command {
 		},
 	}
 	show.Flags().IntVar(&last, "last", 10, "how many of the newest messages")
-	cmd.AddCommand(list, show)
+	cmd.AddCommand(list, show, p.exportSession())
 	return cmd
 }
 

@@ -69,7 +69,7 @@ type request struct {
 	method string
 	path   string // below the server's URL, escaped
 	query  url.Values
-	body   any // becomes JSON; nil = none
+	body   any // becomes JSON, or is sent as it is if it is an io.Reader; nil = none
 	header map[string]string
 }
 
@@ -114,8 +114,12 @@ func readAnswer(response *http.Response) ([]byte, error) {
 // body. Other answers are a *ProblemError.
 func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	var body io.Reader
-	if r.body != nil {
-		data, err := json.Marshal(r.body)
+	switch given := r.body.(type) {
+	case nil:
+	case io.Reader:
+		body = given
+	default:
+		data, err := json.Marshal(given)
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: encode body: %w", r.method, r.path, err)
 		}
@@ -128,6 +132,9 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	out, err := http.NewRequestWithContext(ctx, r.method, address, body)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", r.method, r.path, err)
+	}
+	if given, ok := r.body.(interface{ Again() io.Reader }); ok {
+		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(given.Again()), nil }
 	}
 	c.setHeaders(out, r)
 	response, err := c.http.Do(out)

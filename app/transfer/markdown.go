@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"fmt"
+	"html"
 	"regexp"
 	"strings"
 	"unicode"
@@ -63,7 +64,8 @@ func (w *markdown) line(text string) { fmt.Fprintf(w.out, "\n%s\n", text) }
 // folded writes a text that is shown when it is asked for.
 func (w *markdown) folded(title, text string) {
 	fence := fenceFor(text)
-	fmt.Fprintf(w.out, "\n<details><summary>%s</summary>\n\n%s\n%s\n%s\n\n</details>\n", inline(title), fence, strings.TrimRight(text, "\n"), fence)
+	title = html.EscapeString(strings.Join(strings.Fields(title), " ")) // no Markdown between these tags
+	fmt.Fprintf(w.out, "\n<details><summary>%s</summary>\n\n%s\n%s\n%s\n\n</details>\n", title, fence, strings.TrimRight(text, "\n"), fence)
 }
 
 // speaker returns who says a message.

@@ -149,6 +149,12 @@ func TestAnswers(t *testing.T) {
 		{"session_fork", "POST", session + "/fork", `{"message_id":"` + string(apitest.AnswerID) + `"}`, nil},
 		{"problem_pin", "PUT", message + "/pin", `{}`, nil},
 		{"problem_no_message", "PATCH", session + "/messages/x", `{"content":"Hello!"}`, nil},
+		{"message_append", "POST", session + "/messages", `{"run":false,"role":"tool","content":"391","tool_call_id":"call-1","tool_name":"calculator","created_at":"2025-12-31T23:59:59Z"}`, nil},
+		{"message_append_again", "POST", session + "/messages", `{"run":false,"content":"Hello","client_message_id":"known"}`, nil},
+		{"message_import", "POST", session + "/messages/import", `{"role":"user","content":"Hi"}` + "\n" + `{"role":"assistant","content":"Hello"}`, []string{"Content-Type: application/jsonl"}},
+		{"session_export", "GET", session + "/export", "", nil},
+		{"session_export_jsonl", "GET", session + "/export?format=jsonl", "", nil},
+		{"session_export_markdown", "GET", session + "/export?format=markdown", "", nil},
 		{"run_get", "GET", run, "", nil},
 		{"run_list", "GET", session + "/runs", "", nil},
 		{"run_events", "GET", run + "/events", "", []string{"Last-Event-ID: 3"}},
@@ -191,6 +197,25 @@ func TestAnswers(t *testing.T) {
 			golden(t, tt.name, exchange(t, server(backend), tt.method, tt.path, tt.body, tt.headers...))
 		})
 	}
+}
+
+// TestIdempotency: the first answer, the same again, and what another request with
+// the same key is told.
+func TestIdempotency(t *testing.T) {
+	t.Parallel()
+	backend := apitest.New()
+	backend.Hooks["database"] = answering(nil)
+	h := server(backend)
+	const key = "Idempotency-Key: order-66"
+	exchange(t, h, "POST", "/api/v1/sessions", `{"title":"Greetings"}`, key)
+	golden(t, "session_create_again", exchange(t, h, "POST", "/api/v1/sessions", `{"title":"Greetings"}`, key))
+	golden(t, "problem_key_reused", exchange(t, h, "POST", "/api/v1/sessions", `{"title":"Farewells"}`, key))
+	backend.Hooks["Summarize"] = func(context.Context) error {
+		golden(t, "problem_in_progress", exchange(t, h, "POST", session+"/summarize", "", "Idempotency-Key: slow"))
+		return nil
+	}
+	exchange(t, h, "POST", session+"/summarize", "", "Idempotency-Key: slow")
+	golden(t, "problem_key", exchange(t, h, "POST", "/api/v1/sessions", `{}`, "Idempotency-Key: "+strings.Repeat("k", 201)))
 }
 
 // TestFailures: errors that come from within.

@@ -37,6 +37,7 @@ func TestEvents(t *testing.T) {
 		{core.EventToolStarted, core.ToolStartedData{ToolCallID: "call-1", Name: "current_time", Arguments: `{"zone": "UTC"}`}},
 		{core.EventToolFinished, core.ToolFinishedData{ToolCallID: "call-1", Status: core.MessageComplete, Preview: "03:04"}},
 		{core.EventMessageCreated, core.MessageData{Message: result}},
+		{core.EventMessagesImported, core.ImportedData{Imported: 1234, FirstSeq: 4, LastSeq: 1237}},
 		{core.EventMessageUpdated, core.MessageData{Message: b.Messages[1]}},
 		{core.EventMessageDiscarded, core.DiscardedData{MessageID: asked.ID, Reason: "attempt 1 was lost"}},
 		{core.EventContextStarted, core.ContextData{TokensBefore: 7000, Trigger: "share"}},
