@@ -9,6 +9,8 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/db/dbtest"
+	"bobbin/app/db/repositories"
+	"bobbin/app/tools"
 )
 
 // hitsOf searches and returns what was found as "title: excerpt".
@@ -110,4 +112,71 @@ func TestSearchOfOwners(t *testing.T) {
 	}
 	_, err := bob.Search(t.Context(), core.SearchQuery{Text: "secret", SessionID: id})
 	wantProblem(t, err, core.ErrNotFound, 404, "does not exist")
+}
+
+// CONTEXT § 9: an agent finds and quotes what was said in its session, also what
+// only the summary stands for, and nothing of other sessions.
+func TestSearchHistory(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url)
+		id, other := newSession(t, h.Client, core.Session{Agent: "researcher"}), newSession(t, h.Client, core.Session{})
+		first := say(t, h.Client, core.SendMessage{SessionID: id, Content: "The invoice is 4711-B, please remember it"}).asked
+		say(t, h.Client, core.SendMessage{SessionID: other, Content: "Another invoice is 4712-C"})
+		for range 12 {
+			say(t, h.Client, core.SendMessage{SessionID: id, Content: "And how are you today?"})
+		}
+		if _, err := h.Summarize(t.Context(), id, ""); err != nil {
+			t.Fatal(err)
+		}
+		if s := session(t, h.Client, id); s.SummarizedCount == 0 {
+			t.Fatal("nothing was summarized")
+		}
+		tool := tools.NewSearchHistory(repositories.NewSearch(dbtest.Open(t, url).Gorm))
+		got, err := tool.Call(t.Context(), tools.Call{
+			Arguments: `{"query": "invoice", "role": "user"}`, Session: core.Session{ID: id, Owner: core.LocalOwner, Timezone: "Europe/Vienna"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "[message " + string(first.ID) + ", #1, user, "
+		if !strings.Contains(got, want) || !strings.Contains(got, "4711-B") || strings.Contains(got, "4712") {
+			t.Errorf("got %q, want the one message of the session, with %q", got, want)
+		}
+	})
+}
+
+// Messages that an older version stored become searchable while Bobbin runs.
+func TestSearchOfOldMessages(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		old := dbtest.Open(t, url)
+		if err := old.MigrateTo(t.Context(), 2); err != nil {
+			t.Fatal(err)
+		}
+		id, now := core.NewID[core.SessionID](), core.Now()
+		g := old.Gorm.WithContext(t.Context())
+		err := g.Exec("INSERT INTO sessions (id, owner, title, last_seq, message_count, created_at, updated_at) VALUES (?, 'local', 'Old pumps', 300, 300, ?, ?)", id, now, now).Error
+		for i := 0; err == nil && i < 300; i++ {
+			err = g.Exec("INSERT INTO messages (id, session_id, owner, seq, role, content, status, created_at) VALUES (?, ?, 'local', ?, 'user', 'an old pump', 'complete', ?)",
+				core.NewID[core.MessageID](), id, i+1, now).Error
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := newHouse(t, url)
+		for {
+			page, err := h.Search(t.Context(), core.SearchQuery{Text: "pump", PageQuery: core.PageQuery{Limit: 200}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if page.Indexing {
+				continue // the test's time limit ends it
+			}
+			if len(page.Items) != 200 || page.Items[0].Seq != 300 || page.NextCursor == nil {
+				t.Errorf("got %d hits, the first #%d, want the newest 200", len(page.Items), page.Items[0].Seq)
+			}
+			break
+		}
+	})
 }
