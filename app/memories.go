@@ -23,7 +23,7 @@ func (a *App) openEmbedder() (embed.Embedder, error) {
 	if name == "" || name == embed.HashingModel {
 		return embed.Hashing{}, nil
 	}
-	entry, err := a.models.Resolve(a.embeddingName(name))
+	entry, err := a.models.Locate(a.embeddingName(name))
 	if err != nil {
 		return nil, core.Errorf(core.ErrInvalid, "embedding_model: %s", err)
 	}

@@ -91,6 +91,15 @@ func (r *Registry) Get(name string) (Model, error) {
 // Resolve returns the entry that a name stands for, filled in, without opening
 // it. Errors are those of Get.
 func (r *Registry) Resolve(name string) (Entry, error) {
+	entry, err := r.Locate(name)
+	if err != nil {
+		return Entry{}, err
+	}
+	return r.sized(entry), nil
+}
+
+// Locate is Resolve without the sizes, which models that only embed do not have.
+func (r *Registry) Locate(name string) (Entry, error) {
 	entry, ok := r.entries[name]
 	if !ok {
 		entry, ok = infer(name)
@@ -98,11 +107,7 @@ func (r *Registry) Resolve(name string) (Entry, error) {
 	if !ok {
 		return Entry{}, r.unknown(name)
 	}
-	entry, err := entry.withEnvironment(r.defaults.Env)
-	if err != nil {
-		return Entry{}, err
-	}
-	return r.sized(entry), nil
+	return entry.withEnvironment(r.defaults.Env)
 }
 
 // Names returns the configured names, sorted.
