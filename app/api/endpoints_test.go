@@ -13,6 +13,9 @@ import (
 	"bobbin/app/core"
 )
 
+// messagePath is where a message of the backend is.
+const messagePath = sessionPath + "/messages/" + string(apitest.UserID)
+
 // TestEndpoints asks every route what it is for. The shapes of the answers are in
 // tests/contract.
 func TestEndpoints(t *testing.T) {
@@ -58,6 +61,32 @@ func TestEndpoints(t *testing.T) {
 			}},
 		{"send async", "POST", sessionPath + "/messages", `{"content":"Hello"}`, []string{"Prefer: respond-async"}, 202, `{"run":{"id":"`, nil},
 		{"send async, wait a little", "POST", sessionPath + "/messages", `{"content":"Hello"}`, []string{"Prefer: respond-async, wait=5"}, 200, `"message":{"id"`, nil},
+		{"edit", "PATCH", messagePath, `{"content":"Hello!","multitask":"interrupt"}`, nil, 200, `"message":{"id":"` + string(apitest.AnswerID),
+			[]apitest.Call{
+				{Method: "Send", Scope: local, Args: []any{core.SendMessage{SessionID: apitest.SessionID, Edits: apitest.UserID, Content: "Hello!",
+					Multitask: core.MultitaskInterrupt, Source: core.SourceAPI}}},
+				{Method: "Wait", Scope: local, Args: []any{apitest.RunID}},
+				{Method: "Messages.Get", Scope: local, Args: []any{apitest.SessionID, apitest.AnswerID}},
+			}},
+		{"regenerate", "POST", messagePath + "/regenerate", `{"client_message_id":"c","model":"m","multitask":"reject","user_id":"u","source":"web"}`,
+			[]string{"Prefer: respond-async"}, 202, `"regenerate":true`,
+			[]apitest.Call{{Method: "Regenerate", Scope: local, Args: []any{core.Regenerate{SessionID: apitest.SessionID, MessageID: apitest.UserID,
+				User: "u", ClientMessageID: "c", Model: "m", Multitask: core.MultitaskReject, Source: core.SourceWeb}}}}},
+		{"regenerate as a stream", "POST", messagePath + "/regenerate", "", []string{"Accept: text/event-stream"}, 200, "event: run.succeeded", nil},
+		{"regenerate, wrong source", "POST", messagePath + "/regenerate", `{"source":"slack"}`, nil, 422, `"source"`, nil},
+		{"regenerate, wrong multitask", "POST", messagePath + "/regenerate", `{"multitask":"now"}`, nil, 422, `"multitask"`, nil},
+		{"regenerate, wrong field", "POST", messagePath + "/regenerate", `{"content":"x"}`, nil, 422, "is not a field here", nil},
+		{"select", "POST", messagePath + "/select", "", nil, 200, `"summary_version":1`,
+			[]apitest.Call{{Method: "Select", Scope: local, Args: []any{apitest.SessionID, apitest.UserID}}}},
+		{"select, wrong field", "POST", messagePath + "/select", `{"x":1}`, nil, 422, "is not a field here", nil},
+		{"pin", "PUT", messagePath + "/pin", `{"pinned":false}`, nil, 200, `"pinned":false`,
+			[]apitest.Call{{Method: "Pin", Scope: local, Args: []any{apitest.SessionID, apitest.UserID, false}}}},
+		{"delete a message", "DELETE", messagePath, "", nil, 204, "",
+			[]apitest.Call{{Method: "DeleteMessage", Scope: local, Args: []any{apitest.SessionID, apitest.UserID}}}},
+		{"fork", "POST", sessionPath + "/fork", "", nil, 201, `(fork)`,
+			[]apitest.Call{{Method: "Fork", Scope: local, Args: []any{core.ForkSession{SessionID: apitest.SessionID}}}}},
+		{"fork at nothing", "POST", sessionPath + "/fork", `{"message_id":"x"}`, nil, 404, "message x does not exist", nil},
+		{"no such message", "DELETE", sessionPath + "/messages/x", "", nil, 404, "message x does not exist", nil},
 		{"context", "GET", sessionPath + "/context", "", nil, 200, `"will_trigger":false`, nil},
 		{"prompt", "GET", sessionPath + "/context/prompt", "", nil, 200, `"placement":"verbatim"`, nil},
 		{"summarize", "POST", sessionPath + "/summarize", `{"focus":"names"}`, nil, 200, `"focus":"names"`, nil},

@@ -90,6 +90,8 @@ type house struct {
 	feed    *events.Feed
 	work    *runs.Service
 	session core.Session
+
+	branches *branches
 }
 
 // newHouse returns a house whose bus has the buffer (0 = normal). It runs until
@@ -98,7 +100,7 @@ func newHouse(t *testing.T, buffer int, do execute) *house {
 	t.Helper()
 	logger := slog.New(slog.DiscardHandler)
 	db := runstest.New()
-	h := &house{db: db, bus: events.NewLocal(buffer)}
+	h := &house{db: db, bus: events.NewLocal(buffer), branches: &branches{}}
 	h.feed = events.New(h.bus, db.EventStore(), logger)
 	journal := runs.NewJournal(db.RunStore(), h.feed, logger)
 	h.work = runs.New(runs.Options{
@@ -106,7 +108,7 @@ func newHouse(t *testing.T, buffer int, do execute) *house {
 		Counter: counter{}, Worker: "w", Logger: logger,
 	})
 	h.Service = chat.New(chat.Options{
-		Sessions: db.SessionStore(), Runs: db.RunStore(), Events: db.EventStore(), Feed: h.feed, Work: h.work,
+		Sessions: db.SessionStore(), Messages: h.branches, Branches: h.branches, Runs: db.RunStore(), Events: db.EventStore(), Feed: h.feed, Work: h.work,
 		Agents: catalog{}, Models: registry{}, Counter: counter{}, Context: keeper{},
 		DefaultAgent: "assistant", Worker: "w", Limits: chat.Limits{Queued: 20}, Logger: logger,
 	})

@@ -1,0 +1,128 @@
+package chat_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"bobbin/app/core"
+)
+
+// branches is branches in storage that say what they were asked.
+type branches struct {
+	message core.Message // what Get of messages answers
+	forked  core.ForkSession
+	pinned  bool
+}
+
+func (b *branches) Select(context.Context, core.Scope, core.SessionID, core.MessageID) (core.Session, []core.Event, error) {
+	return core.Session{Title: "selected"}, nil, nil
+}
+
+func (b *branches) Pin(_ context.Context, _ core.Scope, _ core.SessionID, id core.MessageID, pinned bool) (core.Message, []core.Event, error) {
+	b.pinned = pinned
+	return core.Message{ID: id, Pinned: pinned}, nil, nil
+}
+
+func (b *branches) Delete(_ context.Context, _ core.Scope, _ core.SessionID, id core.MessageID) ([]core.Event, error) {
+	if id == "busy" {
+		return nil, core.Errorf(core.ErrConflict, "busy")
+	}
+	return nil, nil
+}
+
+func (b *branches) Fork(_ context.Context, _ core.Scope, in core.ForkSession) (core.Session, error) {
+	b.forked = in
+	return core.Session{Title: in.Title}, nil
+}
+
+func (b *branches) Get(context.Context, core.Scope, core.SessionID, core.MessageID) (core.Message, error) {
+	return b.message, nil
+}
+
+// A branch cannot wait behind other messages: reject is the default, and enqueue
+// is refused.
+func TestBranchMultitask(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, talkUntilCanceled)
+		edit := func(how core.Multitask) (core.Accepted, error) {
+			return h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "new", Edits: "m", Multitask: how})
+		}
+		regenerate := func(how core.Multitask) (core.Accepted, error) {
+			return h.Regenerate(t.Context(), ann, core.Regenerate{SessionID: h.session.ID, MessageID: "m", Multitask: how})
+		}
+		for name, begin := range map[string]func(core.Multitask) (core.Accepted, error){"edit": edit, "regenerate": regenerate} {
+			_, err := begin(core.MultitaskEnqueue)
+			wantKind(t, err, core.ErrInvalid)
+			_, err = begin("later")
+			wantKind(t, err, core.ErrInvalid)
+			first := h.send(t, "long")
+			_, err = begin("")
+			wantKind(t, err, core.ErrConflict)
+			a, err := begin(core.MultitaskInterrupt)
+			if err != nil || a.Run.Multitask != core.MultitaskInterrupt {
+				t.Fatalf("%s: got %+v and %v, want it accepted", name, a.Run, err)
+			}
+			for _, id := range []core.RunID{first.Run.ID, a.Run.ID} {
+				if _, err := h.Wait(t.Context(), ann, id); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		}
+	})
+}
+
+// The inputs of a new answer are checked like those of a message.
+func TestRegenerateChecks(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, answer)
+		for _, r := range []core.Regenerate{
+			{Model: "hal"}, {ClientMessageID: strings.Repeat("x", 201)}, {User: strings.Repeat("u", 201)},
+		} {
+			r.SessionID, r.MessageID = h.session.ID, "m"
+			_, err := h.Regenerate(t.Context(), ann, r)
+			wantKind(t, err, core.ErrInvalid)
+		}
+		_, err := h.Regenerate(t.Context(), core.Scope{Owner: "ann", User: "carol"}, core.Regenerate{SessionID: h.session.ID, User: "dora"})
+		wantKind(t, err, core.ErrForbidden)
+		_, err = h.Regenerate(t.Context(), ann, core.Regenerate{SessionID: core.NewID[core.SessionID]()})
+		wantKind(t, err, core.ErrNotFound)
+	})
+}
+
+// A pin must leave room, a fork's title stays within its limit.
+func TestPinAndFork(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, answer)
+		id := h.session.ID
+		h.branches.message = core.Message{Content: strings.Repeat("x", 101)}
+		_, err := h.Pin(t.Context(), ann, id, "m", true)
+		wantKind(t, err, core.ErrContextFloor)
+		for _, fits := range []core.Message{{Content: "x"}, {Content: strings.Repeat("x", 101), Pinned: true}} {
+			h.branches.message = fits
+			if m, err := h.Pin(t.Context(), ann, id, "m", true); err != nil || !m.Pinned || !h.branches.pinned {
+				t.Errorf("pin %+v: got %+v and %v, want it pinned", fits, m, err)
+			}
+		}
+		if m, err := h.Pin(t.Context(), ann, id, "m", false); err != nil || m.Pinned {
+			t.Errorf("unpin: got %+v and %v", m, err)
+		}
+		wantKind(t, h.DeleteMessage(t.Context(), ann, id, "busy"), core.ErrConflict)
+		if err := h.DeleteMessage(t.Context(), ann, id, "m"); err != nil {
+			t.Errorf("delete: %v", err)
+		}
+		if s, err := h.Select(t.Context(), ann, id, "m"); err != nil || s.Title != "selected" {
+			t.Errorf("select: got %q and %v", s.Title, err)
+		}
+		for title, want := range map[string]string{"": "", "a talk": "a talk (fork)", strings.Repeat("ä", 250): strings.Repeat("ä", 246) + " (fork)"} {
+			if _, err := h.UpdateSession(t.Context(), ann, id, core.SessionPatch{Title: &title}); err != nil {
+				t.Fatal(err)
+			}
+			if s, err := h.Fork(t.Context(), ann, core.ForkSession{SessionID: id}); err != nil || s.Title != want {
+				t.Errorf("fork of %.20q: got %q and %v, want %q", title, s.Title, err, want)
+			}
+		}
+		_, err = h.Fork(t.Context(), ann, core.ForkSession{SessionID: core.NewID[core.SessionID]()})
+		wantKind(t, err, core.ErrNotFound)
+	})
+}
