@@ -44,6 +44,7 @@ func (p *program) importHistory() *cobra.Command {
 			})
 		},
 	}
+	p.withJSON(cmd)
 	flags := cmd.Flags()
 	flags.StringVar((*string)(&into.ID), "session", "", "the session of this `id`, in place of a new one")
 	flags.StringVar(&into.Title, "title", "", "of the new session; the name of the file without it")
@@ -136,6 +137,12 @@ func (p *program) bringIn(ctx context.Context, s connection, h historyFile, into
 		}
 		return err
 	}
+	if p.json {
+		return p.printJSON(struct {
+			SessionID core.SessionID `json:"session_id"`
+			core.Imported
+		}{into.ID, done})
+	}
 	p.tellImported(into.ID, done)
 	return nil
 }
@@ -163,7 +170,7 @@ func (p *program) tellImported(id core.SessionID, done core.Imported) {
 
 // progress returns what shows on a terminal how far it is; nothing elsewhere.
 func (p *program) progress() func(text string) {
-	if width, _ := p.terminal(); width == 0 {
+	if width, _ := p.terminal(); width == 0 || p.json {
 		return func(string) {}
 	}
 	return func(text string) { fmt.Fprintf(p.Err, "\r\x1b[K%s", text) }
