@@ -31,6 +31,8 @@ import (
 	"bobbin/app/events"
 	"bobbin/app/folder"
 	"bobbin/app/runs"
+	"bobbin/app/spend"
+	"bobbin/app/titles"
 )
 
 // Build is which program this is.
@@ -51,6 +53,8 @@ type App struct {
 	choice   llm.Choice
 	catalog  *catalog.Catalog
 	runs     *runs.Service
+	budget   *spend.Limiter
+	titles   *titles.Titler // nil = sessions are not given titles
 	server   *api.Server
 	embedder embed.Embedder // of memories
 	token    string
@@ -65,6 +69,7 @@ type repos struct {
 	runs         *repositories.Runs
 	events       *repositories.Events
 	calibrations *repositories.Calibrations
+	modelCalls   *repositories.ModelCalls
 	keys         *repositories.IdempotencyKeys
 	memories     *repositories.Memories
 	search       *repositories.Search
@@ -99,6 +104,7 @@ func (a *App) build(ctx context.Context, build Build) error {
 	if a.embedder, err = a.openEmbedder(); err != nil {
 		return err
 	}
+	a.budget = a.newLimiter(ctx)
 	engine, keeper, journal, err := a.buildAgents()
 	if err != nil {
 		return err
@@ -110,7 +116,7 @@ func (a *App) build(ctx context.Context, build Build) error {
 	a.runs = runs.New(runs.Options{
 		Store: a.repos.runs, Messages: a.repos.messages, Engine: engine, Journal: journal, Counter: a.counter, Worker: worker,
 		Limits: runs.Limits{Concurrent: a.cfg.Limits.ConcurrentRuns, RunTime: a.cfg.Limits.RunTime, Grace: a.cfg.Limits.ShutdownGrace},
-		Logger: a.log,
+		Logger: a.log, Answered: a.answered(),
 	})
 	a.server = a.buildServer(engine, a.buildChat(keeper, worker), build) //nolint:contextcheck // requests bring their own
 	return nil
@@ -129,8 +135,9 @@ func (a *App) openStorage(ctx context.Context) error {
 	a.repos = repos{
 		sessions: repositories.NewSessions(g), messages: repositories.NewMessages(g), branches: repositories.NewBranches(g), summaries: repositories.NewSummaries(g),
 		runs: repositories.NewRuns(g), events: repositories.NewEvents(g), calibrations: repositories.NewCalibrations(g),
-		keys:     repositories.NewIdempotencyKeys(g),
-		memories: repositories.NewMemories(g), search: repositories.NewSearch(g),
+		modelCalls: repositories.NewModelCalls(g),
+		keys:       repositories.NewIdempotencyKeys(g),
+		memories:   repositories.NewMemories(g), search: repositories.NewSearch(g),
 	}
 	a.bus = events.NewLocal(eventBuffer)
 	a.feed = events.New(a.bus, a.repos.events, a.log)
@@ -158,13 +165,15 @@ func (a *App) buildAgents() (*agents.Engine, *compaction.Keeper, *runs.Journal, 
 	keeper := compaction.New(compaction.Options{
 		Stores: compaction.Stores{Sessions: a.repos.sessions, Messages: a.repos.messages, Summaries: a.repos.summaries, Runs: a.repos.runs},
 		Models: a.models, Profiles: profiles, Counter: a.counter, Calibrator: a.ruler, Publisher: a.feed,
-		Logger: a.log, SummaryTime: a.cfg.Limits.SummaryTime,
+		Logger: a.log, SummaryTime: a.cfg.Limits.SummaryTime, Budget: a.budget,
 	})
+	a.titles = a.newTitler(profiles)
 	journal := runs.NewJournal(a.repos.runs, a.feed, a.log)
 	engine, err := agents.NewEngine(agents.Options{
 		Profiles: profiles, Keeper: keeper, Sessions: a.repos.sessions, Messages: a.repos.messages, Executions: a.repos.runs,
 		Journal: journal, Tools: set, Counter: a.counter, Calibrator: a.ruler, Logger: a.log,
 		ToolLimits: nodes.ToolLimits{Time: a.cfg.Limits.ToolTime, Output: int(a.cfg.Limits.ToolOutputBytes), Shown: int(a.cfg.Limits.ToolShownBytes)},
+		Budget:     a.budget,
 	})
 	return engine, keeper, journal, err
 }
@@ -175,6 +184,7 @@ func (a *App) buildChat(keeper *compaction.Keeper, worker string) *chat.Service 
 		Sessions: a.repos.sessions, Messages: a.repos.messages, Branches: a.repos.branches, Runs: a.repos.runs, Events: a.repos.events, Feed: a.feed, Work: a.runs,
 		Agents: a.catalog, Models: a.models, Counter: a.counter, Context: keeper,
 		DefaultAgent: a.cfg.DefaultAgent, Worker: worker, Logger: a.log,
+		Budget: a.budget,
 		Limits: chat.Limits{Message: int(a.cfg.Limits.MessageBytes), Queued: a.cfg.Limits.QueuedRuns},
 	})
 }
@@ -190,7 +200,7 @@ func (a *App) buildServer(engine *agents.Engine, service *chat.Service, build Bu
 		Services: handlers.Services{
 			Chat: service, Sessions: a.repos.sessions, Messages: a.repos.messages, Runs: a.repos.runs,
 			Summaries: a.repos.summaries, Agents: agents.NewDirectory(a.catalog, engine),
-			Memories: a.buildMemories(), Search: a.repos.search, Transfer: a.buildTransfer(),
+			Memories: a.buildMemories(), Search: a.repos.search, Transfer: a.buildTransfer(), Usage: a.repos.modelCalls,
 		},
 		Keys: a.repos.keys,
 		Auth: auth.New(auth.Options{Keys: keys, Required: a.cfg.Auth.Required, LocalToken: a.token}),
@@ -256,6 +266,7 @@ func (a *App) Run(ctx context.Context, listener net.Listener) error {
 			return listener.Close()
 		}
 	})
+	group.Go(func() error { return a.runTitles(ctx) })
 	group.Go(func() error { return a.saveCalibrations(ctx) })
 	group.Go(func() error { return a.fillSearch(ctx) })
 	group.Go(func() error { return a.sweepKeys(ctx) })

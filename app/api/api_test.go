@@ -59,7 +59,7 @@ func options(b *apitest.Backend) (api.Options, *log) {
 			Chat: apitest.Chat{Backend: b}, Sessions: apitest.Sessions{Backend: b}, Messages: apitest.Messages{Backend: b},
 			Runs: apitest.Runs{Backend: b}, Summaries: apitest.Summaries{Backend: b}, Agents: apitest.Agents{Backend: b},
 			Transfer: apitest.Transfer{Backend: b},
-			Memories: apitest.Memories{Backend: b}, Search: apitest.Search{Backend: b},
+			Memories: apitest.Memories{Backend: b}, Usage: apitest.Usage{Backend: b}, Search: apitest.Search{Backend: b},
 		},
 		Keys:   &apitest.Keys{},
 		Auth:   auth.New(auth.Options{}),

@@ -27,6 +27,7 @@ func (s *Server) routes(r *gin.Engine, opts Options) {
 	agents := handlers.NewAgents(opts.Services)
 	memories := handlers.NewMemories(opts.Services)
 	search := handlers.NewSearch(opts.Services)
+	usage := handlers.NewUsage(opts.Services)
 	health := handlers.NewHealth(opts.Checks, opts.Build, s.drain)
 
 	probe := []string{http.MethodGet, http.MethodHead}
@@ -83,6 +84,8 @@ func (s *Server) routes(r *gin.Engine, opts Options) {
 	v1.GET("/memories/:id", s.handle(memories.Get))
 	v1.PUT("/memories/:id", s.handle(memories.Update))
 	v1.DELETE("/memories/:id", s.handle(memories.Delete))
+
+	v1.GET("/usage", s.handle(usage.Get))
 
 	v1.GET("/agents", s.handle(agents.List))
 	v1.GET("/agents/:name", s.handle(agents.Get))

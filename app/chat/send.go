@@ -35,7 +35,7 @@ const acceptTime = 15 * time.Second
 // Errors: ErrTooLarge for the content, ErrInvalid for what else is wrong with the
 // message, ErrUnprocessable when the session's agent or model cannot be used,
 // ErrConflict also for an archived session, ErrRateLimited when too many messages
-// wait, ErrNotFound, ErrForbidden.
+// wait and when the day's spend limit is reached, ErrNotFound, ErrForbidden.
 func (s *Service) Send(ctx context.Context, scope core.Scope, m core.SendMessage) (core.Accepted, error) {
 	in, err := s.checkMessage(scope, m)
 	if err != nil {
@@ -70,6 +70,9 @@ func (s *Service) begin(ctx context.Context, scope core.Scope, in core.AcceptRun
 func (s *Service) accept(ctx context.Context, scope core.Scope, in core.AcceptRun) (core.Accepted, error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptTime)
 	defer cancel()
+	if s.budget != nil {
+		in.Refuse = s.budget.Check(ctx, scope.Owner)
+	}
 	accepted, err := s.runs.Accept(ctx, scope, in)
 	if err != nil {
 		return core.Accepted{}, err

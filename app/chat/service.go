@@ -82,6 +82,12 @@ type contextKeeper interface {
 	CheckPin(ctx context.Context, scope core.Scope, id core.SessionID, m core.Message) error
 }
 
+// budget knows what may still be spent.
+type budget interface {
+	// Check returns core.ErrSpendLimit when no model may be called for the owner now.
+	Check(ctx context.Context, owner string) error
+}
+
 // Limits bound what callers may send. Sizes are bytes of UTF-8; zero values mean
 // the defaults.
 type Limits struct {
@@ -106,7 +112,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Options are what a Service is made of. All but Limits are required.
+// Options are what a Service is made of. All but Limits and Budget are required.
 type Options struct {
 	Sessions     sessionStore
 	Messages     messageStore
@@ -121,6 +127,7 @@ type Options struct {
 	Context      contextKeeper
 	DefaultAgent string // of sessions that name none
 	Worker       string // names this process in leases, as in runs.Options
+	Budget       budget // nil = no limits
 	Limits       Limits
 	Logger       *slog.Logger
 }
@@ -142,6 +149,7 @@ type Service struct {
 	worker       string
 	limits       Limits
 	log          *slog.Logger
+	budget       budget
 	firsts       firsts
 }
 
@@ -151,5 +159,6 @@ func New(o Options) *Service {
 		sessions: o.Sessions, messages: o.Messages, branches: o.Branches, runs: o.Runs, events: o.Events, feed: o.Feed, work: o.Work,
 		agents: o.Agents, models: o.Models, counter: o.Counter, keeper: o.Context,
 		defaultAgent: o.DefaultAgent, worker: o.Worker, limits: o.Limits.withDefaults(), log: o.Logger,
+		budget: o.Budget,
 	}
 }

@@ -55,7 +55,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Options are what a Service is made of. All but Limits are required.
+// Options are what a Service is made of. All but Limits and Answered are required.
 type Options struct {
 	Store    runStore
 	Messages messageStore
@@ -67,6 +67,9 @@ type Options struct {
 	Worker string
 	Limits Limits
 	Logger *slog.Logger
+	// Answered is told of each run that ended with an answer, before the session's
+	// next one begins; it must not wait for anything. Nil = nobody is.
+	Answered func(core.Run)
 }
 
 // Service executes runs. Safe for concurrent use.
@@ -79,6 +82,7 @@ type Service struct {
 	worker   string
 	limits   Limits
 	log      *slog.Logger
+	answered func(core.Run)
 
 	ready chan struct{} // closed when the runs of the process before this one are taken over
 	slots chan struct{} // one element for each run at work
@@ -105,7 +109,7 @@ func New(o Options) *Service {
 	limits := o.Limits.withDefaults()
 	return &Service{
 		store: o.Store, messages: o.Messages, engine: o.Engine, journal: o.Journal, counter: o.Counter,
-		worker: o.Worker, limits: limits, log: o.Logger,
+		worker: o.Worker, limits: limits, log: o.Logger, answered: o.Answered,
 		ready: make(chan struct{}), slots: make(chan struct{}, limits.Concurrent),
 		active: map[core.RunID]*execution{}, early: map[core.RunID]time.Time{},
 	}

@@ -120,6 +120,9 @@ func (s *Service) conclude(ctx context.Context, x *execution, v verdict, began t
 	switch {
 	case s.journal.ended(x.run.ID):
 		log.InfoContext(ctx, "run finished")
+		if s.answered != nil {
+			s.answered(x.run)
+		}
 	case errors.Is(v.cause, errHandedBack):
 		log.InfoContext(ctx, "run handed back")
 		s.keepDraft(ctx, x.run)

@@ -22,6 +22,7 @@ type Services struct {
 	Memories  memoryService
 	Search    searchStore
 	Transfer  transferService
+	Usage     usageStore
 }
 
 // Limits bound the requests that are held open.
@@ -115,6 +116,11 @@ type memoryService interface {
 	Delete(ctx context.Context, scope core.Scope, id core.MemoryID) error
 	Search(ctx context.Context, scope core.Scope, q core.MemorySearch) (core.MemoryMatches, error)
 	Reindex(ctx context.Context, scope core.Scope, r core.Reindex) (core.Reindexed, error)
+}
+
+type usageStore interface {
+	SessionTotal(ctx context.Context, scope core.Scope, session core.SessionID) (core.UsageTotal, error)
+	Usage(ctx context.Context, scope core.Scope, q core.UsageQuery) (core.UsageReport, error)
 }
 
 // agentCatalog is the configured agents. The methods with a name return

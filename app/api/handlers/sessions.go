@@ -13,11 +13,12 @@ import (
 type Sessions struct {
 	chat  sessionService
 	store sessionStore
+	usage usageStore
 }
 
 // NewSessions returns the handlers of sessions.
 func NewSessions(s Services) *Sessions {
-	return &Sessions{chat: s.Chat, store: s.Sessions}
+	return &Sessions{chat: s.Chat, store: s.Sessions, usage: s.Usage}
 }
 
 // newSession is the body of Create.
@@ -67,13 +68,17 @@ func (h *Sessions) List(c *gin.Context) error {
 	return answer(c, http.StatusOK, listOf(page))
 }
 
-// Get answers one session.
+// Get answers one session with its usage.
 func (h *Sessions) Get(c *gin.Context) error {
 	session, err := sessionParam(c, h.store)
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, session)
+	usage, err := h.usage.SessionTotal(c.Request.Context(), scopeOf(c), session.ID)
+	if err != nil {
+		return err
+	}
+	return answer(c, http.StatusOK, core.SessionDetail{Session: session, Usage: usage})
 }
 
 // sessionPatch is the body of Update.

@@ -76,12 +76,6 @@ type Stores struct {
 	Runs      runStore
 }
 
-// budget knows what may still be spent.
-type budget interface {
-	// Check returns core.ErrSpendLimit when the owner may call no model now.
-	Check(ctx context.Context, owner string) error
-}
-
 // Options are what a Keeper is made of. All but Budget are required.
 type Options struct {
 	Stores     Stores

@@ -12,6 +12,12 @@ import (
 	"bobbin/app/core/summarize"
 )
 
+// budget knows what may still be spent.
+type budget interface {
+	// Check returns core.ErrSpendLimit when the owner may call no model now.
+	Check(ctx context.Context, owner string) error
+}
+
 // made is a summary that was made and not yet committed.
 type made struct {
 	run     core.RunID // that it is made for; empty = between runs

@@ -110,6 +110,26 @@ func (r *Registry) Locate(name string) (Entry, error) {
 	return entry.withEnvironment(r.defaults.Env)
 }
 
+// Cheap returns the small model of the provider of the named one (CheapModel), and
+// false if there is none that can be used. It is at the same address: what is said
+// to a server of one's own goes to no other.
+func (r *Registry) Cheap(name string) (Model, bool) {
+	if name == "" {
+		name = r.defaults.Model
+	}
+	own, err := r.Resolve(name)
+	if err != nil {
+		return nil, false
+	}
+	small := CheapModel(own.Provider)
+	other, err := r.Resolve(small)
+	if small == "" || err != nil || other.Provider != own.Provider || other.BaseURL != own.BaseURL || other.APIKeyEnv != own.APIKeyEnv {
+		return nil, false
+	}
+	m, err := r.Get(small)
+	return m, err == nil
+}
+
 // Names returns the configured names, sorted.
 func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.entries)) }
 

@@ -369,7 +369,9 @@ func TestAnswersThatAreNoPage(t *testing.T) {
 		err.Error() != "the page of a.example cannot be read: the connection failed" {
 		t.Errorf("nobody listens: got error %v", err)
 	}
-	o.Lookup = func(context.Context, string) ([]netip.Addr, error) { return nil, errors.New("no such host in corp.internal") }
+	o.Lookup = func(context.Context, string) ([]netip.Addr, error) {
+		return nil, errors.New("no such host in corp.internal")
+	}
 	if _, err := fetch.New(o).Get(t.Context(), fetch.Request{URL: fmt.Sprintf("http://a.example:%d/", closed)}); err == nil ||
 		strings.Contains(err.Error(), "internal") || !strings.Contains(err.Error(), "does not exist, or is not public") {
 		t.Errorf("no such name: got error %v", err)

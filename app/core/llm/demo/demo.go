@@ -94,6 +94,9 @@ func (m *Model) answer(req llm.Request) reply {
 	if isSummarizer(req) {
 		return reply{text: m.summarize(req)}
 	}
+	if isTitler(req) {
+		return reply{text: title(req)}
+	}
 	return converse(newTalk(req))
 }
 
