@@ -216,23 +216,3 @@ func (s *searching) allowed() (string, []any) {
 	}
 	return sql, args
 }
-
-// holding narrows a question about sessions of the scope to those whose title the
-// text finds, or one of whose messages.
-func holding(scope core.Scope, text string) (func(*gorm.DB) *gorm.DB, error) {
-	query, err := searchtext.Parse(text)
-	if err != nil {
-		return nil, err
-	}
-	words := ownerWords(scope)
-	return func(db *gorm.DB) *gorm.DB {
-		if isPostgres(db) {
-			sql, args := matchPostgres(query, words)
-			return db.Where(`id IN (SELECT e.session_id FROM search_entries e LEFT JOIN messages m ON m.id = e.message_id
-				WHERE e.owner = ? AND `+sql+` AND (m.id IS NULL OR m.on_path AND m.deleted_at IS NULL))`, append([]any{scope.Owner}, args...)...)
-		}
-		return db.Where(`id IN (SELECT e.session_id FROM search_words CROSS JOIN search_entries e LEFT JOIN messages m ON m.id = e.message_id
-			WHERE search_words MATCH ? AND e.n = search_words.rowid AND e.owner = ? AND (m.id IS NULL OR m.on_path AND m.deleted_at IS NULL))`,
-			sqliteMatch(query, words), scope.Owner)
-	}, nil
-}

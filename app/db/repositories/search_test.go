@@ -37,6 +37,9 @@ func TestSearchFindsTheSame(t *testing.T) {
 			if diff := cmp.Diff(expected(t, texts, text), keysOf(got)); diff != "" {
 				t.Errorf("%s (-searchtext +database):\n%s", text, diff)
 			}
+			if diff := cmp.Diff(expectedSessions(t, texts, text), s.sessionPages(t, text)); diff != "" {
+				t.Errorf("sessions with %s (-searchtext +database):\n%s", text, diff)
+			}
 		}
 		s.goldenSearch(t, "search_3000")
 	})
@@ -149,6 +152,47 @@ func expected(t *testing.T, texts map[string]string, query string) []string {
 		}
 	}
 	return keys
+}
+
+// expectedSessions returns the titles of the sessions in which searchtext finds
+// something, the newest first.
+func expectedSessions(t *testing.T, texts map[string]string, query string) []string {
+	t.Helper()
+	q, err := searchtext.Parse(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	titles := []string{}
+	for session := len(texts)/corpusSession - 1; session >= 0; session-- {
+		_, found := q.Find(fmt.Sprint(session))
+		for seq := 1; seq <= corpusSession && !found; seq++ {
+			_, found = q.Find(texts[corpusKey(session, seq)])
+		}
+		if found {
+			titles = append(titles, fmt.Sprint(session))
+		}
+	}
+	return titles
+}
+
+// sessionPages returns the titles of ann's sessions with the text, page by page.
+func (s *store) sessionPages(t *testing.T, text string) []string {
+	t.Helper()
+	titles := []string{}
+	q := core.SessionQuery{Text: text, PageQuery: core.PageQuery{Limit: 3}}
+	for {
+		page, err := s.sessions.List(t.Context(), ann(), q)
+		if err != nil {
+			t.Fatalf("sessions with %q: %v", text, err)
+		}
+		for _, it := range page.Items {
+			titles = append(titles, it.Title)
+		}
+		if page.NextCursor == nil {
+			return titles
+		}
+		q.Cursor = *page.NextCursor
+	}
 }
 
 // goldenSearch compares what is found with the file of that name, which is the

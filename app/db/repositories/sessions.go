@@ -90,6 +90,9 @@ func (r *Sessions) Get(ctx context.Context, scope core.Scope, id core.SessionID)
 	return row.Core(), nil
 }
 
+// newestActivity is the order of lists of sessions.
+const newestActivity = "updated_at DESC, id DESC"
+
 // List returns the sessions in the scope, the newest activity first. ErrInvalid is
 // a cursor of another list, and a text that cannot be looked for.
 func (r *Sessions) List(ctx context.Context, scope core.Scope, q core.SessionQuery) (core.Page[core.Session], error) {
@@ -112,18 +115,16 @@ func (r *Sessions) List(ctx context.Context, scope core.Scope, q core.SessionQue
 	if q.UserID != "" {
 		db = db.Where("user_id = ?", q.UserID)
 	}
-	if q.Text != "" {
-		with, err := holding(scope, q.Text)
-		if err != nil {
-			return none, err
-		}
-		db = db.Scopes(with)
-	}
 	if !q.Archived {
 		db = db.Where("archived_at IS NULL")
 	}
 	var rows []models.Session
-	if err := db.Order("updated_at DESC, id DESC").Limit(limit + 1).Find(&rows).Error; err != nil {
+	if q.Text == "" {
+		err = db.Order(newestActivity).Limit(limit + 1).Find(&rows).Error
+	} else {
+		rows, err = sessionsWith(db, scope, q.Text, limit+1)
+	}
+	if err != nil {
 		return none, failure(err, "sessions of", scope.Owner)
 	}
 	return page(rows, limit, sure(models.Session.Core), func(s models.Session) position {
