@@ -193,7 +193,9 @@ func (a *App) buildChat(keeper *compaction.Keeper, worker string) *chat.Service 
 func (a *App) buildServer(engine *agents.Engine, service *chat.Service, build Build) *api.Server {
 	var keys []auth.Key
 	for _, k := range a.cfg.Auth.Keys {
-		keys = append(keys, auth.NewKey(k.Name, k.Secret.Reveal()))
+		if sum, ok := k.Sum(); ok {
+			keys = append(keys, auth.HashedKey(k.Name, sum))
+		}
 	}
 	l := a.cfg.Limits
 	return api.New(api.Options{

@@ -13,8 +13,25 @@ import (
 	"bobbin/app/core/tokens"
 )
 
-// openModels builds the registry of models and finds the default one.
+// openModels builds the registry of models, finds the default one, and remembers
+// what was learned about their counting.
 func (a *App) openModels(ctx context.Context) error {
+	if err := a.openRegistry(ctx); err != nil {
+		return err
+	}
+	rows, err := a.repos.calibrations.All(ctx)
+	if err != nil {
+		return fmt.Errorf("load calibrations: %w", err)
+	}
+	a.ruler.Restore(rows)
+	if _, err := a.models.Get(""); err != nil {
+		return fmt.Errorf("default model: %w", err)
+	}
+	return nil
+}
+
+// openRegistry builds the registry of models; it needs no database.
+func (a *App) openRegistry(ctx context.Context) error {
 	known := tokens.NewModels(a.log)
 	a.choice = llm.Detect(ctx, a.cfg.DefaultLLM, os.Getenv, llm.OllamaModels)
 	entries := make([]llm.Entry, 0, len(a.cfg.Models))
@@ -38,14 +55,6 @@ func (a *App) openModels(ctx context.Context) error {
 		return err
 	}
 	a.ruler = tokens.NewCalibrator(a.priorFactor)
-	rows, err := a.repos.calibrations.All(ctx)
-	if err != nil {
-		return fmt.Errorf("load calibrations: %w", err)
-	}
-	a.ruler.Restore(rows)
-	if _, err := a.models.Get(""); err != nil {
-		return fmt.Errorf("default model: %w", err)
-	}
 	return nil
 }
 

@@ -284,4 +284,3 @@ func (p *program) reportPurge(r core.PurgeReport) error {
 	}
 	return nil
 }
-

@@ -60,7 +60,7 @@ func (p *program) root() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(flagError)
 	p.addFlags(root)
-	root.AddCommand(p.users())
+	root.AddCommand(p.users(), p.keys(), p.tokens())
 	defer p.completeFlags(root)
 	root.AddCommand(p.serve(), p.chat(), p.sessions(), p.memories(), p.search(), p.importHistory(), p.migrate(), p.graph(), p.config(), p.version())
 	return root

@@ -82,3 +82,17 @@ func unknownFlag(cmd *cobra.Command, name string) error {
 	}
 	return core.Errorf(core.ErrInvalid, "there is no flag --%s; see %s --help", name, cmd.CommandPath())
 }
+
+// oneWord wants one argument; ask says what is missing.
+func oneWord(ask string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return core.Errorf(core.ErrInvalid, "%s: %s", ask, cmd.UseLine())
+		case len(args) > 1:
+			return core.Errorf(core.ErrInvalid, "too many words, from %q on; it is: %s", args[1], cmd.UseLine())
+		default:
+			return nil
+		}
+	}
+}

@@ -1,8 +1,10 @@
 package auth_test
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -78,7 +80,7 @@ func TestKeys(t *testing.T) {
 		{"none, required, local", true, ask{}, core.Identity{}, core.ErrUnauthorized},
 		{"none, not required, local", false, ask{}, local, nil},
 		{"none, not required, from afar", false, ask{remote: far}, core.Identity{}, core.ErrUnauthorized},
-		{"local token", true, ask{host: "bobbin.example", headers: header("Authorization", "Bearer tok")}, local, nil},
+		{"local token", true, ask{host: "bobbin.example", headers: header("Authorization", "Bearer tok")}, core.Identity{Owner: core.LocalOwner, Operator: true}, nil},
 		{"local token from afar", true, ask{remote: far, headers: header("Authorization", "Bearer tok")}, core.Identity{}, core.ErrUnauthorized},
 	}
 	for _, tt := range tests {
@@ -153,4 +155,14 @@ func TestNewToken(t *testing.T) {
 	}
 	// Without a token configured, an empty secret must not open anything.
 	check(t, auth.New(auth.Options{Required: true}), ask{headers: header("X-API-Key", " ")}, core.Identity{}, core.ErrUnauthorized)
+}
+
+// A key whose secret is known by its hash only lets the secret in, and not the hash.
+func TestHashedKey(t *testing.T) {
+	t.Parallel()
+	sum := sha256.Sum256([]byte("s3cret"))
+	a := auth.New(auth.Options{Keys: []auth.Key{auth.HashedKey("web", sum)}, Required: true})
+	check(t, a, ask{headers: header("X-API-Key", "s3cret")}, core.Identity{Owner: "web", Key: "web"}, nil)
+	check(t, a, ask{headers: header("X-API-Key", fmt.Sprintf("sha256:%x", sum))}, core.Identity{}, core.ErrUnauthorized)
+	check(t, a, ask{headers: header("X-API-Key", fmt.Sprintf("%x", sum))}, core.Identity{}, core.ErrUnauthorized)
 }

@@ -23,6 +23,9 @@ func NewKey(name, secret string) Key {
 	return Key{name: name, sum: sha256.Sum256([]byte(secret))}
 }
 
+// HashedKey returns the key of the owner name whose secret has that SHA-256 sum.
+func HashedKey(name string, sum [sha256.Size]byte) Key { return Key{name: name, sum: sum} }
+
 // NewToken returns a random token for Options.LocalToken. It panics if the
 // system's random source fails.
 func NewToken() string {

@@ -71,7 +71,7 @@ type FetchURL struct {
 // be changed without a gap.
 type APIKey struct {
 	Name   string // of the owner of what the key makes
-	Secret Secret
+	Secret Secret // itself, or HashPrefix and its SHA-256 in hex
 }
 
 // Log is what is logged and how; the words are those of LogLevels and LogFormats.

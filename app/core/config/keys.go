@@ -78,7 +78,7 @@ func settings() []setting {
 		{name: "tools.fetch_url.ports", meaning: "ports that `fetch_url` may connect to", field: func(c *Config) any { return &c.Tools.FetchURL.Ports }},
 		{name: "tools.fetch_url.time", meaning: "how long `fetch_url` may take for one page", field: func(c *Config) any { return &c.Tools.FetchURL.Time }},
 		{name: "tools.fetch_url.bytes", meaning: "how much `fetch_url` reads of one page", field: func(c *Config) any { return &c.Tools.FetchURL.Bytes }},
-		{name: "auth.keys", flagless: true, meaning: "API keys: a list of `{name, secret}` or of `name:secret`; without any, only this machine may call", field: func(c *Config) any { return &c.Auth.Keys }},
+		{name: "auth.keys", flagless: true, meaning: "API keys: a list of `{name, secret}` or of `name:secret`, the secret itself or `sha256:` and its hash (`bobbin keys new`); without any, only this machine may call", field: func(c *Config) any { return &c.Auth.Keys }},
 		{name: "auth.required", shown: "false on a loopback address, else true", meaning: "refuse requests without a key, from this machine too", field: func(c *Config) any { return &c.Auth.Required }},
 		{name: "auth.limits", flagless: true, meaning: "what models may cost each day of UTC: a list of `{key, usd_per_day, tokens_per_day}`, see below", field: func(c *Config) any { return &c.Auth.Limits }},
 		{name: "log.level", meaning: "`debug`, `info`, `warn` or `error`", field: func(c *Config) any { return &c.Log.Level }},

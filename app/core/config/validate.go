@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
@@ -114,7 +115,7 @@ func (m Model) validateThinking(at string, found *faults) {
 
 // validateAuth checks the keys, and that nobody is let in who should not be.
 func (c Config) validateAuth(found *faults) {
-	owners := map[string]string{}
+	owners := map[[sha256.Size]byte]string{}
 	for i, k := range c.Auth.Keys {
 		at := fmt.Sprintf("auth.keys[%d]", i)
 		found.check(isKeyName(k.Name), at, "the name %q must be 1 to 64 letters, digits, and . _ @ -", k.Name)
@@ -122,10 +123,12 @@ func (c Config) validateAuth(found *faults) {
 			found.add(at, "the secret of %q is missing; write name:secret", k.Name)
 			continue
 		}
-		if owner, twice := owners[k.Secret.Reveal()]; twice {
+		sum, ok := k.Sum()
+		found.check(ok, at, "the hash of %q is not one: sha256: and 64 hexadecimal digits; bobbin keys new makes it", k.Name)
+		if owner, twice := owners[sum]; twice && ok {
 			found.add(at, "%q has the same secret as %q; every key needs its own", k.Name, owner)
 		}
-		owners[k.Secret.Reveal()] = k.Name
+		owners[sum] = k.Name
 	}
 	if len(c.Auth.Keys) > 0 {
 		return
