@@ -359,3 +359,51 @@ func TestEnvironmentIsNotRead(t *testing.T) {
 		}
 	}
 }
+
+// A signature that does not hold any more must not end the conversation.
+func TestThoughtsThatAreRefusedAreLeftOut(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		sentence string
+		origin   string
+		requests int
+		kind     llm.ErrorKind
+	}{
+		"a signature":           {"messages.1.content.0: Invalid `signature` in `thinking` block", "anthropic/claude-sonnet-4-5", 2, ""},
+		"something else":        {"messages.1: no such field", "anthropic/claude-sonnet-4-5", 1, llm.KindInvalid},
+		"there are no thoughts": {"`thinking` is not for you", "anthropic/another", 1, llm.KindInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var bodies []string
+			web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				raw, err := io.ReadAll(r.Body)
+				if err != nil {
+					t.Error(err)
+				}
+				bodies = append(bodies, string(raw))
+				if len(bodies) == 1 {
+					w.WriteHeader(400)
+					fmt.Fprintf(w, `{"type":"error","error":{"type":"invalid_request_error","message":%q}}`, c.sentence)
+					return
+				}
+				fmt.Fprint(w, fine)
+			}))
+			defer web.Close()
+			req := ask("hi")
+			req.Tools = []llm.ToolSpec{{Name: "f"}}
+			req.Messages = append(req.Messages,
+				llm.Message{Role: core.RoleAssistant, Parts: []core.Part{{Type: "reasoning", Text: "hm", Signature: "old", Origin: c.origin}},
+					ToolCalls: []core.ToolCall{{ID: "a", Name: "f"}}},
+				llm.Message{Role: core.RoleTool, ToolCallID: "a", Content: "1"})
+			m := open(t, anthropic.Options{BaseURL: web.URL, Thinking: 2_048, Info: llm.Info{MaxOutput: 8_192}})
+			res, err := call(t, m, req)
+			if len(bodies) != c.requests || c.kind == "" && (err != nil || res.Text != "ok") || c.kind != "" && !llm.IsKind(err, c.kind) {
+				t.Fatalf("got %q, %v after %d requests, want %q after %d", res.Text, err, len(bodies), c.kind, c.requests)
+			}
+			if last := bodies[len(bodies)-1]; c.requests == 2 && (strings.Contains(last, "old") || strings.Contains(last, "thinking")) {
+				t.Errorf("got %s, want no thoughts", last)
+			}
+		})
+	}
+}

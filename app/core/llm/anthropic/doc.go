@@ -35,7 +35,8 @@
 // messages are not needed and not sent. A signature holds for the model that made
 // it: what another model signed is dropped. Where the last answer is tool calls
 // that came without thinking of this model, a model with a budget is asked without
-// thinking, as the API wants it.
+// thinking, as the API wants it. Thoughts that the API refuses, such as those of a
+// name that stands for another model since, are left out in a second request.
 //
 // # Known limits
 //

@@ -54,7 +54,12 @@ func (m *Model) Info() llm.Info { return m.options.Info }
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
 		x := &conversation{model: m, yield: yield}
-		if err := m.run(ctx, x, req); err != nil && !x.left {
+		err := m.run(ctx, x, req)
+		if m.refusedThoughts(req, err) {
+			x = &conversation{model: m, yield: yield}
+			err = m.run(ctx, x, withoutThoughts(req))
+		}
+		if err != nil && !x.left {
 			yield(llm.Delta{}, err)
 		}
 	}

@@ -2,7 +2,9 @@ package anthropic
 
 import (
 	"encoding/json"
+	"net/http"
 	"slices"
+	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
@@ -96,6 +98,25 @@ func (m *Model) thoughts(turn llm.Message) []core.Part {
 		}
 	}
 	return out
+}
+
+// refusedThoughts reports whether the request was refused for the thoughts in it.
+// Such a conversation could never go on.
+func (m *Model) refusedThoughts(req llm.Request, err error) bool {
+	e := llm.AsError(err)
+	if e == nil || e.Kind != llm.KindInvalid || e.Status != http.StatusBadRequest || !strings.Contains(e.Message, "thinking") {
+		return false
+	}
+	return slices.ContainsFunc(req.Messages, func(turn llm.Message) bool { return len(m.thoughts(turn)) > 0 })
+}
+
+// withoutThoughts returns the request without any.
+func withoutThoughts(req llm.Request) llm.Request {
+	req.Messages = slices.Clone(req.Messages)
+	for i, turn := range req.Messages {
+		req.Messages[i].Parts = slices.DeleteFunc(slices.Clone(turn.Parts), func(p core.Part) bool { return p.Type == "reasoning" })
+	}
+	return req
 }
 
 func systemBlocks(texts []string) []sdk.TextBlockParam {
