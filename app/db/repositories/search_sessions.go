@@ -1,6 +1,8 @@
 package repositories
 
 import (
+	"strconv"
+
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
@@ -56,16 +58,15 @@ func sessionsWith(list *gorm.DB, scope core.Scope, text string, n int) ([]models
 	return rows, err
 }
 
-// common reports whether a good part of all entries has what is looked for.
+// common reports whether a good part of the newest entries has what is looked for.
 func (h holding) common() (bool, error) {
-	sql, args, least := `SELECT COUNT(*) FROM (SELECT 1 FROM search_words WHERE `+h.match+` LIMIT ?) e`, append(h.args[:len(h.args):len(h.args)], commonAtAll), commonAtAll
-	if isPostgres(h.db) {
-		sql = `SELECT COUNT(*) FROM (SELECT words FROM search_entries WHERE owner = ? ORDER BY created_at DESC, n DESC LIMIT ?) e WHERE ` + h.match
-		args, least = append([]any{h.owner, newestFirst}, h.args...), commonNewest
+	if !isPostgres(h.db) {
+		return false, nil
 	}
 	var found int
-	err := h.db.Raw(sql, args...).Scan(&found).Error
-	return found >= least, err
+	err := h.db.Raw(`SELECT COUNT(*) FROM (SELECT words FROM search_entries WHERE owner = ? ORDER BY created_at DESC, n DESC LIMIT `+
+		strconv.Itoa(newestFirst)+`) e WHERE `+h.match, append([]any{h.owner}, h.args...)...).Scan(&found).Error
+	return found >= commonNewest, err
 }
 
 // shown is the condition for entries e of messages m that may be found.
@@ -80,13 +81,9 @@ func (h holding) atOnce(list *gorm.DB) *gorm.DB {
 	return list.Where("id IN (SELECT e.session_id FROM "+from+h.match+" AND e.owner = ?"+shown+")", append(h.args[:len(h.args):len(h.args)], h.owner)...)
 }
 
-// oneByOne narrows a list to the sessions that have an entry of their own.
+// oneByOne narrows a list on PostgreSQL to the sessions that have an entry of their
+// own. IS TRUE keeps the planner from asking the index of all words for each.
 func (h holding) oneByOne(list *gorm.DB) *gorm.DB {
-	if isPostgres(list) {
-		// IS TRUE keeps the planner from asking the index of all words for each session.
-		return list.Where("(SELECT true FROM search_entries e LEFT JOIN messages m ON m.id = e.message_id WHERE e.session_id = sessions.id AND ("+
-			h.match+") IS TRUE"+shown+" LIMIT 1)", h.args...)
-	}
-	return list.Where(`(SELECT true FROM search_words CROSS JOIN search_entries e LEFT JOIN messages m ON m.id = e.message_id
-		WHERE search_words MATCH 'scope : "`+wordSession+`' || replace(sessions.id, '-', '') || '" AND (' || ? || ')' AND e.n = search_words.rowid`+shown+" LIMIT 1)", h.args...)
+	return list.Where("(SELECT true FROM search_entries e LEFT JOIN messages m ON m.id = e.message_id WHERE e.session_id = sessions.id AND ("+
+		h.match+") IS TRUE"+shown+" LIMIT 1)", h.args...)
 }
