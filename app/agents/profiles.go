@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed" // the prompts
 	"fmt"
+	"regexp"
 	"strings"
 
 	"bobbin/app/core"
@@ -77,15 +78,23 @@ func (p *Profiles) fallbacks(agent core.Agent, model llm.Model) []llm.Model {
 	return out
 }
 
-// systemPrompt returns the agent's prompt with the session's own instructions.
-// Nothing in it changes from turn to turn, so that its bytes can be cached (R5).
+// systemPrompt returns the agent's prompt with the session's time zone and
+// instructions: these are the user's wishes, fenced and below what the agent is
+// told. Nothing in it changes from turn to turn, so that its bytes can be cached (R5).
 func systemPrompt(agent core.Agent, session core.Session) string {
 	prompt := strings.TrimSpace(agent.SystemPrompt)
-	if extra := strings.TrimSpace(session.Instructions); extra != "" {
-		prompt += "\n\nThe user's own instructions for this conversation:\n" + extra
+	if session.Timezone != "" {
+		prompt += "\n\nThe user's time zone is " + session.Timezone + "."
 	}
-	return prompt
+	if wishes := strings.TrimSpace(session.Instructions); wishes != "" {
+		prompt += "\n\nThe user's own wishes for this conversation; follow them where they do not contradict what is said above:\n" +
+			"<user_instructions>\n" + wishFence.ReplaceAllString(wishes, "[$1") + "\n</user_instructions>"
+	}
+	return strings.TrimSpace(prompt)
 }
+
+// wishFence matches what begins or ends the fence, however it is written.
+var wishFence = regexp.MustCompile(`(?i)<(\s*/?\s*user_instructions\b)`)
 
 // first returns the first name that is not empty.
 func first(names ...string) string {

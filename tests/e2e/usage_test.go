@@ -1,0 +1,231 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"bobbin/app/client"
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/db/dbtest"
+	"bobbin/tests/provider"
+)
+
+// withTitles gives sessions titles.
+func withTitles(c *config.Config) { c.Titles = true }
+
+// titled reports whether the event tells a title.
+func titled(t testing.TB, e core.Event) (string, bool) {
+	t.Helper()
+	if e.Type != core.EventSessionUpdated {
+		return "", false
+	}
+	title := data[core.SessionData](t, e).Session.Title
+	return title, title != ""
+}
+
+// A session without a title gets one after its first answer, once, and never over
+// one that its user chose.
+func TestTitles(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url, withTitles)
+		id := newSession(t, h.Client, core.Session{})
+		feed := follow(t.Context(), t, h.Client, id)
+		say(t, h.Client, core.SendMessage{SessionID: id, Content: "How do bees find their way back home?"})
+		e := until(t, feed, "title", func(e core.Event) bool { _, ok := titled(t, e); return ok })
+		if got, _ := titled(t, e); got != "How do bees find their way" || session(t, h.Client, id).Title != got {
+			t.Errorf("got title %q, and %q in the session", got, session(t, h.Client, id).Title)
+		}
+		if got := usageOf(t, h.Client, id); got.Calls != 2 || got.OutputTokens == 0 || got.UnpricedCalls != 0 {
+			t.Errorf("got usage %+v, want that of the answer and of the title, which cost nothing", got)
+		}
+		// A title of the user's own, and one that the user took away.
+		for _, title := range []string{"Mine", ""} {
+			own := newSession(t, h.Client, core.Session{})
+			if _, err := h.UpdateSession(t.Context(), own, core.SessionPatch{Title: &title}); err != nil {
+				t.Fatal(err)
+			}
+			say(t, h.Client, core.SendMessage{SessionID: own, Content: "one"})
+			say(t, h.Client, core.SendMessage{SessionID: own, Content: "two"})
+			h.restart() // waits for what is on its way
+			if got := session(t, h.Client, own).Title; got != title {
+				t.Errorf("got title %q, want the user's own %q", got, title)
+			}
+			if got := usageOf(t, h.Client, own); got.Calls != 2 {
+				t.Errorf("got %d model calls, want two answers and no title", got.Calls)
+			}
+		}
+	})
+}
+
+// usageOf returns the usage of a session.
+func usageOf(t testing.TB, c *client.Client, id core.SessionID) core.UsageTotal {
+	t.Helper()
+	detail, err := c.SessionDetail(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return detail.Usage
+}
+
+// rows returns the keys and the calls of a usage.
+func rows(t testing.TB, c *client.Client, by core.UsageGroup) []string {
+	t.Helper()
+	report, err := c.Usage(t.Context(), core.UsageQuery{GroupBy: by})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for _, r := range report.Items {
+		list = append(list, fmt.Sprintf("%s %d", r.Key, r.Calls))
+	}
+	return list
+}
+
+// Usage and cost per session, user, agent, model and day, the caller's own; every
+// run says by which version of its agent it was done.
+func TestUsageAndCost(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		p := newProvider(t, provider.Options{})
+		h := newHouse(t, url, withModel("house", 32_000, 2048, p), twoOwners, func(c *config.Config) {
+			c.Models[0].InputPrice, c.Models[0].OutputPrice = 2, 8
+		})
+		alice, bob := h.client("alice's secret"), h.client("bob's secret")
+		first := newSession(t, alice, core.Session{UserID: "u1"})
+		second := newSession(t, alice, core.Session{UserID: "u2", Agent: "quick"})
+		got := say(t, alice, core.SendMessage{SessionID: first, Content: "use the tool"})
+		say(t, alice, core.SendMessage{SessionID: second, Content: "hello"})
+		agent, err := alice.Agent(t.Context(), "assistant")
+		if err != nil || len(agent.Version) != 12 || got.run.AgentVersion != agent.Version {
+			t.Errorf("got run of version %q, want %q, error %v", got.run.AgentVersion, agent.Version, err)
+		}
+		total := usageOf(t, alice, first)
+		if want := 2*total.InputTokens + 8*total.OutputTokens; total.Calls != 2 || total.CostMicroUSD != want || want == 0 || total.UnpricedCalls != 0 {
+			t.Errorf("got %+v, want two calls for %d", total, want)
+		}
+		if u := got.run.Usage; int64(u.InputTokens) != total.InputTokens || int64(u.OutputTokens) != total.OutputTokens {
+			t.Errorf("got %+v in the run, %+v in the books", u, total)
+		}
+		today := time.Now().UTC().Format(time.DateOnly)
+		for by, want := range map[core.UsageGroup][]string{
+			core.UsageBySession: {string(second) + " 1", string(first) + " 2"},
+			core.UsageByUser:    {"u1 2", "u2 1"},
+			core.UsageByAgent:   {"assistant 2", "quick 1"},
+			core.UsageByModel:   {"house 3"},
+			core.UsageByDay:     {today + " 3"},
+		} {
+			if got := rows(t, alice, by); !slices.Equal(got, want) && by != core.UsageByDay {
+				t.Errorf("by %s: got %q, want %q", by, got, want)
+			}
+			if got := rows(t, bob, by); len(got) != 0 {
+				t.Errorf("bob sees %q by %s", got, by)
+			}
+		}
+		_, err = bob.SessionDetail(t.Context(), first)
+		wantProblem(t, err, core.ErrNotFound, http.StatusNotFound, "does not exist")
+		_, err = alice.Usage(t.Context(), core.UsageQuery{GroupBy: "hour"})
+		wantProblem(t, err, core.ErrInvalid, http.StatusUnprocessableEntity, "group_by")
+	})
+}
+
+// Spend limits are per key and day: over one, messages are refused until midnight,
+// and a run at work ends before its next model call; others go on.
+func TestSpendLimits(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		p := newProvider(t, provider.Options{})
+		h := newHouse(t, url, withModel("house", 32_000, 2048, p), twoOwners, func(c *config.Config) {
+			c.Models[0].InputPrice, c.Models[0].OutputPrice = 2, 8
+			c.Auth.Limits = []config.SpendLimit{{Key: "alice", TokensPerDay: 10}, {Key: "bob", USDPerDay: 1000}}
+		})
+		alice, bob := h.client("alice's secret"), h.client("bob's secret")
+		id := newSession(t, alice, core.Session{})
+		got := listen(t, alice.Send(t.Context(), core.SendMessage{SessionID: id, Content: "use the tool", ClientMessageID: "c-1"}))
+		if got.run.Status != core.RunFailed || got.run.Error == nil || got.run.Error.Code != core.CodeSpendLimit ||
+			!strings.Contains(got.run.Error.Message, "the limit of 10 tokens a day is reached") {
+			t.Errorf("got run %s, error %+v, want it ended by the limit before its second call", got.run.Status, got.run.Error)
+		}
+		if k := kinds(messages(t, alice, id)); k["tool results"] != 1 {
+			t.Errorf("got messages %v, want the tool's result kept", k)
+		}
+		_, err := alice.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "more"})
+		wantProblem(t, err, core.ErrRateLimited, http.StatusTooManyRequests, "it begins anew at ")
+		var problem *client.ProblemError
+		if !errors.As(err, &problem) || problem.Code != core.CodeSpendLimit || problem.RetryAfter <= 0 || problem.RetryAfter > 24*time.Hour {
+			t.Errorf("got %+v, want when to come back", problem)
+		}
+		// What was accepted before is answered with its run.
+		again, err := alice.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "use the tool", ClientMessageID: "c-1"})
+		if err != nil || again.ID != got.run.ID {
+			t.Errorf("got run %q, error %v, want that of the first time", again.ID, err)
+		}
+		if n := p.Requests(); n != 1 {
+			t.Errorf("%d requests to the provider, want 1", n)
+		}
+		say(t, bob, core.SendMessage{SessionID: newSession(t, bob, core.Session{}), Content: "hello"})
+	})
+}
+
+// An answer that is canceled while the model speaks counts too: who cancels each
+// answer does not pass the limit.
+func TestCanceledAnswersCount(t *testing.T) {
+	t.Parallel()
+	p, _ := newHolding(t)
+	h := newHouse(t, dbtest.SQLiteURL(t), withModel("house", 32_000, 2048, p), func(c *config.Config) {
+		c.Auth.Limits = []config.SpendLimit{{Key: core.LocalOwner, TokensPerDay: 10}}
+	})
+	id := newSession(t, h.Client, core.Session{})
+	heard := make(chan core.Event, 1)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		listen(t, tee(h.Send(t.Context(), core.SendMessage{SessionID: id, Content: "hold this answer: " + strings.Repeat("word ", 20)}), core.EventMessageDelta, heard))
+	}()
+	if _, err := h.CancelRun(t.Context(), (<-heard).RunID, true); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	_, err := h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "more"})
+	wantProblem(t, err, core.ErrRateLimited, http.StatusTooManyRequests, "the limit of 10 tokens")
+}
+
+// A session's time zone and instructions are what its user wishes: in the prompt
+// below what the agent is told, counted, and the same bytes on every turn.
+func TestInstructionsAndTimezone(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, dbtest.SQLiteURL(t))
+	id := newSession(t, h.Client, core.Session{Instructions: "Speak like a pirate.", Timezone: "Europe/Vienna"})
+	before := contextOf(t, h.Client, id)
+	prompt := func() string {
+		view, err := h.Prompt(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return view.System[0]
+	}
+	first := prompt()
+	if !strings.Contains(first, "The user's time zone is Europe/Vienna.") || !strings.HasSuffix(first, "<user_instructions>\nSpeak like a pirate.\n</user_instructions>") {
+		t.Errorf("got the prompt %q", first)
+	}
+	say(t, h.Client, core.SendMessage{SessionID: id, Content: "hello"})
+	if got := prompt(); got != first {
+		t.Errorf("got %q on the second turn, want the same bytes", got)
+	}
+	long := strings.Repeat("Speak slowly. ", 200)
+	if _, err := h.UpdateSession(t.Context(), id, core.SessionPatch{Instructions: &long, Timezone: new("UTC")}); err != nil {
+		t.Fatal(err)
+	}
+	if after := contextOf(t, h.Client, id); sections(after, "system") < sections(before, "system")+500 {
+		t.Errorf("got %d tokens of system texts after %d, want the instructions counted", sections(after, "system"), sections(before, "system"))
+	}
+	_, err := h.UpdateSession(context.WithoutCancel(t.Context()), id, core.SessionPatch{Timezone: new("Mars/Base")})
+	wantProblem(t, err, core.ErrInvalid, http.StatusUnprocessableEntity, "Europe/Berlin")
+}
