@@ -19,6 +19,7 @@ import (
 	"bobbin/app/api"
 	"bobbin/app/api/auth"
 	"bobbin/app/api/handlers"
+	"bobbin/app/blobs"
 	"bobbin/app/chat"
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
@@ -52,6 +53,7 @@ type App struct {
 	models   *llm.Registry
 	choice   llm.Choice
 	catalog  *catalog.Catalog
+	files    *blobs.Service
 	runs     *runs.Service
 	budget   *spend.Limiter
 	titles   *titles.Titler // nil = sessions are not given titles
@@ -73,6 +75,7 @@ type repos struct {
 	keys         *repositories.IdempotencyKeys
 	memories     *repositories.Memories
 	search       *repositories.Search
+	blobs        *repositories.Blobs
 }
 
 // New builds a Bobbin: it takes the data folder, opens the database and brings its
@@ -113,6 +116,7 @@ func (a *App) build(ctx context.Context, build Build) error {
 	if err != nil {
 		return err
 	}
+	a.files = a.buildFiles()
 	a.runs = runs.New(runs.Options{
 		Store: a.repos.runs, Messages: a.repos.messages, Engine: engine, Journal: journal, Counter: a.counter, Worker: worker,
 		Limits: runs.Limits{Concurrent: a.cfg.Limits.ConcurrentRuns, RunTime: a.cfg.Limits.RunTime, Grace: a.cfg.Limits.ShutdownGrace},
@@ -139,6 +143,7 @@ func (a *App) openStorage(ctx context.Context) error {
 		keys:       repositories.NewIdempotencyKeys(g),
 		memories:   repositories.NewMemories(g), search: repositories.NewSearch(g),
 	}
+	a.repos.blobs = repositories.NewBlobs(g)
 	a.bus = events.NewLocal(eventBuffer)
 	a.feed = events.New(a.bus, a.repos.events, a.log)
 	return nil
@@ -163,7 +168,7 @@ func (a *App) buildAgents() (*agents.Engine, *compaction.Keeper, *runs.Journal, 
 	}
 	profiles := agents.NewProfiles(a.catalog, a.models, set, global)
 	keeper := compaction.New(compaction.Options{
-		Stores: compaction.Stores{Sessions: a.repos.sessions, Messages: a.repos.messages, Summaries: a.repos.summaries, Runs: a.repos.runs},
+		Stores: compaction.Stores{Sessions: a.repos.sessions, Messages: a.repos.messages, Summaries: a.repos.summaries, Runs: a.repos.runs, Blobs: a.repos.blobs},
 		Models: a.models, Profiles: profiles, Counter: a.counter, Calibrator: a.ruler, Publisher: a.feed,
 		Logger: a.log, SummaryTime: a.cfg.Limits.SummaryTime, Budget: a.budget,
 	})
@@ -182,7 +187,7 @@ func (a *App) buildAgents() (*agents.Engine, *compaction.Keeper, *runs.Journal, 
 func (a *App) buildChat(keeper *compaction.Keeper, worker string) *chat.Service {
 	return chat.New(chat.Options{
 		Sessions: a.repos.sessions, Messages: a.repos.messages, Branches: a.repos.branches, Runs: a.repos.runs, Events: a.repos.events, Feed: a.feed, Work: a.runs,
-		Agents: a.catalog, Models: a.models, Counter: a.counter, Context: keeper,
+		Agents: a.catalog, Models: a.models, Counter: a.counter, Files: a.files, Context: keeper,
 		DefaultAgent: a.cfg.DefaultAgent, Worker: worker, Logger: a.log,
 		Budget: a.budget,
 		Limits: chat.Limits{Message: int(a.cfg.Limits.MessageBytes), Queued: a.cfg.Limits.QueuedRuns},
@@ -201,6 +206,7 @@ func (a *App) buildServer(engine *agents.Engine, service *chat.Service, build Bu
 	return api.New(api.Options{
 		Services: handlers.Services{
 			Chat: service, Sessions: a.repos.sessions, Messages: a.repos.messages, Runs: a.repos.runs,
+			Files: a.files, Blobs: a.repos.blobs,
 			Summaries: a.repos.summaries, Agents: agents.NewDirectory(a.catalog, engine),
 			Memories: a.buildMemories(), Search: a.repos.search, Transfer: a.buildTransfer(), Usage: a.repos.modelCalls,
 		},
@@ -213,7 +219,7 @@ func (a *App) buildServer(engine *agents.Engine, service *chat.Service, build Bu
 		Purge: a.buildPurge(service),
 		Build: build,
 		Limits: api.Limits{
-			BodyBytes: int64(l.BodyBytes), ImportBytes: int64(l.ImportBytes), Wait: l.WaitTime, Streams: l.OpenStreams, StreamsPerOwner: l.OpenStreamsPerOwner,
+			BodyBytes: int64(l.BodyBytes), ImportBytes: int64(l.ImportBytes), FileBytes: int64(a.cfg.Files.Bytes), FilesPerMessage: a.cfg.Files.PerMessage, Wait: l.WaitTime, Streams: l.OpenStreams, StreamsPerOwner: l.OpenStreamsPerOwner,
 			Grace: l.ShutdownGrace + answerGrace,
 		},
 		Logger: a.log,
@@ -270,6 +276,7 @@ func (a *App) Run(ctx context.Context, listener net.Listener) error {
 	})
 	group.Go(func() error { return a.runTitles(ctx) })
 	group.Go(func() error { return a.saveCalibrations(ctx) })
+	group.Go(func() error { return a.files.Run(ctx) })
 	group.Go(func() error { return a.fillSearch(ctx) })
 	group.Go(func() error { return a.sweepKeys(ctx) })
 	group.Go(func() error {

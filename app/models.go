@@ -40,7 +40,7 @@ func (a *App) openRegistry(ctx context.Context) error {
 			Name: m.Name, Provider: m.Provider, Model: m.Model, BaseURL: m.BaseURL, APIKeyEnv: m.APIKeyEnv,
 			Window: m.ContextWindow, MaxOutput: m.MaxOutputTokens, PriorFactor: m.PriorFactor(),
 			InputPrice: m.InputPrice, OutputPrice: m.OutputPrice, CacheReadPrice: m.CacheReadPrice, CacheWritePrice: m.CacheWritePrice,
-			Thinking: m.ThinkingBudget,
+			Thinking: m.ThinkingBudget, Images: m.Images,
 		})
 	}
 	var err error
@@ -50,6 +50,7 @@ func (a *App) openRegistry(ctx context.Context) error {
 			info, ok := known.Lookup(model)
 			return info.Window, info.MaxOutput, info.Factor, ok
 		},
+		Images: tokens.SeesImages,
 	})
 	if err != nil {
 		return err

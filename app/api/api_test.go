@@ -60,6 +60,7 @@ func options(b *apitest.Backend) (api.Options, *log) {
 			Runs: apitest.Runs{Backend: b}, Summaries: apitest.Summaries{Backend: b}, Agents: apitest.Agents{Backend: b},
 			Transfer: apitest.Transfer{Backend: b},
 			Memories: apitest.Memories{Backend: b}, Usage: apitest.Usage{Backend: b}, Search: apitest.Search{Backend: b},
+			Files: apitest.Files{Backend: b}, Blobs: apitest.Files{Backend: b},
 		},
 		Keys:   &apitest.Keys{},
 		Auth:   auth.New(auth.Options{}),

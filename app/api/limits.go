@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -17,6 +18,8 @@ import (
 type Limits struct {
 	BodyBytes       int64         // 8 MiB; a message of 1 MiB may be six times as long in JSON
 	ImportBytes     int64         // of a history's body: 64 MiB
+	FileBytes       int64         // of a file: 20 MiB
+	FilesPerMessage int           // 8
 	HeaderBytes     int           // 64 KiB
 	ReadHeader      time.Duration // for the request's header: 10 s
 	ReadBody        time.Duration // for its body: 30 s
@@ -34,6 +37,8 @@ func (l Limits) withDefaults() Limits {
 	return Limits{
 		BodyBytes:       or(l.BodyBytes, 8<<20),
 		ImportBytes:     or(l.ImportBytes, 64<<20),
+		FileBytes:       or(l.FileBytes, 20<<20),
+		FilesPerMessage: or(l.FilesPerMessage, 8),
 		HeaderBytes:     or(l.HeaderBytes, 64<<10),
 		ReadHeader:      or(l.ReadHeader, 10*time.Second),
 		ReadBody:        or(l.ReadBody, 30*time.Second),
@@ -66,12 +71,23 @@ func (l Limits) held() handlers.Limits {
 // slowestUpload is how fast a long body must come at least, in bytes a second.
 const slowestUpload = 256 << 10
 
-// body returns how long the body of a request to the route may be, and take.
-func (l Limits) body(route string) (bytes int64, within time.Duration) {
-	if route != importRoute {
-		return l.BodyBytes, l.ReadBody
+// formBytes is what a form may have besides its files and its message.
+const formBytes = 64 << 10
+
+// body returns how long the body of a request to the route may be, and take. A form
+// may have files.
+func (l Limits) body(route string, form bool) (bytes int64, within time.Duration) {
+	most := l.BodyBytes
+	switch {
+	case route == importRoute:
+		most = max(most, l.ImportBytes)
+	case route == blobsRoute:
+		most = l.FileBytes + formBytes
+	case form && (route == messagesRoute || route == messageRoute):
+		most += int64(l.FilesPerMessage)*l.FileBytes + formBytes
+	default:
+		return most, l.ReadBody
 	}
-	most := max(l.BodyBytes, l.ImportBytes)
 	return most, l.ReadBody + time.Duration(most/slowestUpload)*time.Second
 }
 
@@ -82,7 +98,7 @@ func (s *Server) limitBody(c *gin.Context) error {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
-	most, within := s.limits.body(c.FullPath())
+	most, within := s.limits.body(c.FullPath(), strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/form-data"))
 	if r.ContentLength > most {
 		return core.Errorf(core.ErrTooLarge, "the body is larger than %d bytes", most)
 	}

@@ -13,13 +13,15 @@ const (
 	messagesRoute = "/api/v1/sessions/:id/messages"
 	messageRoute  = messagesRoute + "/:mid"
 	importRoute   = messagesRoute + "/import"
+	blobsRoute    = "/api/v1/blobs"
 )
 
 // routes is every native route (API.md).
 func (s *Server) routes(r *gin.Engine, opts Options) {
 	streams := handlers.NewStreams(s.limits.held(), s.drain)
 	sessions := handlers.NewSessions(opts.Services)
-	messages := handlers.NewMessages(opts.Services, streams)
+	files := handlers.NewFiles(opts.Services)
+	messages := handlers.NewMessages(opts.Services, files, streams)
 	runs := handlers.NewRuns(opts.Services, streams)
 	context := handlers.NewContext(opts.Services, streams)
 	summaries := handlers.NewSummaries(opts.Services)
@@ -74,6 +76,9 @@ func (s *Server) routes(r *gin.Engine, opts Options) {
 	v1.GET("/runs/:id", s.handle(runs.Get))
 	v1.GET("/runs/:id/events", s.handle(runs.Events))
 	v1.POST("/runs/:id/cancel", s.handle(runs.Cancel))
+
+	v1.POST("/blobs", s.handle(files.Upload))
+	v1.GET("/blobs/:id", s.handle(files.Get))
 
 	v1.GET("/search", s.handle(search.Messages))
 

@@ -41,6 +41,10 @@ func (s *Service) Send(ctx context.Context, scope core.Scope, m core.SendMessage
 	if err != nil {
 		return core.Accepted{}, err
 	}
+	if in.Input.Parts, err = s.attach(ctx, scope, m); err != nil {
+		return core.Accepted{}, err
+	}
+	in.Input.TokenCount = s.counter.Message(core.Message{Role: core.RoleUser, Content: in.Input.Content, Parts: in.Input.Parts})
 	return s.begin(ctx, scope, in)
 }
 
@@ -117,7 +121,7 @@ func (s *Service) checkMessage(scope core.Scope, m core.SendMessage) (core.Accep
 			"the message has %d bytes, at most %d are allowed: shorten it or send it in parts", size, s.limits.Message)
 	}
 	var f faults
-	if strings.TrimSpace(content) == "" {
+	if strings.TrimSpace(content) == "" && len(m.Parts) == 0 {
 		f.add("content", "is empty")
 	}
 	multitask := f.multitask(m.Multitask, m.Edits != "")
@@ -138,7 +142,6 @@ func (s *Service) checkMessage(scope core.Scope, m core.SendMessage) (core.Accep
 		Multitask: multitask, Worker: s.worker, MaxQueued: s.limits.Queued,
 		Input: core.RunInput{
 			Content: content, Source: cmp.Or(m.Source, core.SourceAPI), Author: author, Metadata: metadata, Edits: m.Edits,
-			TokenCount: s.counter.Message(core.Message{Role: core.RoleUser, Content: content}),
 		},
 	}, nil
 }

@@ -73,6 +73,12 @@ type counter interface {
 	Message(m core.Message) int
 }
 
+// fileAttacher knows the images and files that were uploaded.
+type fileAttacher interface {
+	// Attach returns the parts of a message as they are stored.
+	Attach(ctx context.Context, scope core.Scope, asked []core.Part) ([]core.Part, error)
+}
+
 // contextKeeper knows what a session's prompts are made of.
 type contextKeeper interface {
 	Report(ctx context.Context, scope core.Scope, id core.SessionID) (core.ContextReport, error)
@@ -124,6 +130,7 @@ type Options struct {
 	Agents       agentCatalog
 	Models       modelRegistry
 	Counter      counter
+	Files        fileAttacher
 	Context      contextKeeper
 	DefaultAgent string // of sessions that name none
 	Worker       string // names this process in leases, as in runs.Options
@@ -144,6 +151,7 @@ type Service struct {
 	agents       agentCatalog
 	models       modelRegistry
 	counter      counter
+	files        fileAttacher
 	keeper       contextKeeper
 	defaultAgent string
 	worker       string
@@ -157,7 +165,7 @@ type Service struct {
 func New(o Options) *Service {
 	return &Service{
 		sessions: o.Sessions, messages: o.Messages, branches: o.Branches, runs: o.Runs, events: o.Events, feed: o.Feed, work: o.Work,
-		agents: o.Agents, models: o.Models, counter: o.Counter, keeper: o.Context,
+		agents: o.Agents, models: o.Models, counter: o.Counter, files: o.Files, keeper: o.Context,
 		defaultAgent: o.DefaultAgent, worker: o.Worker, limits: o.Limits.withDefaults(), log: o.Logger,
 		budget: o.Budget,
 	}

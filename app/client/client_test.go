@@ -26,6 +26,7 @@ func dial(t *testing.T, b *apitest.Backend, key string) *client.Client {
 			Runs: apitest.Runs{Backend: b}, Summaries: apitest.Summaries{Backend: b}, Agents: apitest.Agents{Backend: b},
 			Transfer: apitest.Transfer{Backend: b},
 			Memories: apitest.Memories{Backend: b}, Search: apitest.Search{Backend: b},
+			Files: apitest.Files{Backend: b}, Blobs: apitest.Files{Backend: b},
 		},
 		Keys:   &apitest.Keys{},
 		Auth:   auth.New(auth.Options{Keys: []auth.Key{auth.NewKey("ann", "s3cret")}, Required: true}),

@@ -50,11 +50,13 @@ type newMessage struct {
 	Author          string          `json:"author,omitempty"`
 	Source          core.Source     `json:"source,omitempty"`
 	Metadata        json.RawMessage `json:"metadata,omitempty"`
+	Parts           *[]blobPart     `json:"parts,omitempty"` // an empty list says that there are none
 }
 
 func messageRequest(m core.SendMessage) request {
 	r := post(sessionPath(m.SessionID, "/messages"), newMessage{
 		m.Content, m.ClientMessageID, m.Model, m.Multitask, m.User, m.Author, m.Source, m.Metadata,
+		blobParts(m.Parts),
 	})
 	if m.Edits != "" {
 		r.method, r.path = http.MethodPatch, messagePath(m.SessionID, m.Edits, "")

@@ -97,6 +97,7 @@ type PromptMessage struct {
 	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`
 	Tokens     int        `json:"tokens"`
+	Images     []Part     `json:"images,omitempty"` // sent with it; what is not sent is described in the content
 }
 
 // PromptTool is one tool definition of a PromptView.
@@ -118,4 +119,5 @@ type SendMessage struct {
 	Source          Source
 	Author          string
 	Metadata        json.RawMessage
+	Parts           []Part // images and files, by their BlobID; Name replaces that of the blob
 }

@@ -14,6 +14,7 @@ func parts() []part {
 		{dir: "app", may: []string{anything}},
 		{dir: "app/agents", may: []string{"app/core", "app/tools"}},
 		{dir: "app/api", may: []string{"app/core"}},
+		{dir: "app/blobs", may: []string{"app/core"}},
 		{dir: "app/chat", may: []string{"app/core"}},
 		{dir: "app/cli", may: []string{"app", "app/client", "app/core", "app/folder", "app/purge"}},
 		{dir: "app/client", may: []string{"app/core"}},
@@ -63,8 +64,8 @@ func inners() []inner {
 		{dir: "app/api/*", may: []string{"app/api/sse"}}, // the other dialects
 
 		{dir: "app/core"},
-		{dir: "app/core/compaction", may: []string{"app/core", "app/core/contextwindow", "app/core/llm", "app/core/summarize", "app/core/tokens"}},
-		{dir: "app/core/contextwindow", may: []string{"app/core", "app/core/llm", "app/core/tokens"}},
+		{dir: "app/core/compaction", may: []string{"app/core", "app/core/attach", "app/core/contextwindow", "app/core/llm", "app/core/summarize", "app/core/tokens"}},
+		{dir: "app/core/contextwindow", may: []string{"app/core", "app/core/attach", "app/core/llm", "app/core/tokens"}},
 		{dir: "app/core/llm/exchange", may: []string{"app/core", "app/core/llm"}},
 		{dir: "app/core/llm/*", may: []string{"app/core", "app/core/embed", "app/core/llm", "app/core/llm/exchange", "app/core/tokens"}},
 		{dir: "app/core/logging", may: []string{"app/core", "app/core/config"}},

@@ -57,6 +57,7 @@ func server(b *apitest.Backend) http.Handler {
 			Runs: apitest.Runs{Backend: b}, Summaries: apitest.Summaries{Backend: b}, Agents: apitest.Agents{Backend: b},
 			Transfer: apitest.Transfer{Backend: b},
 			Memories: apitest.Memories{Backend: b}, Usage: apitest.Usage{Backend: b}, Search: apitest.Search{Backend: b},
+			Files: apitest.Files{Backend: b}, Blobs: apitest.Files{Backend: b},
 		},
 		Keys:   &apitest.Keys{},
 		Auth:   auth.New(auth.Options{}),
@@ -124,6 +125,17 @@ const (
 	run     = "/api/v1/runs/" + string(apitest.RunID)
 )
 
+// formType is the media type of a form.
+const formType = "Content-Type: multipart/form-data; boundary=x"
+
+// form is a form with one field and a file.
+func form(field, value string) string {
+	return strings.Join([]string{
+		"--x", `Content-Disposition: form-data; name="` + field + `"`, "", value,
+		"--x", `Content-Disposition: form-data; name="file"; filename="numbers.csv"`, "Content-Type: text/html", "", apitest.Content + "--x--", "",
+	}, "\r\n")
+}
+
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -155,6 +167,10 @@ func TestAnswers(t *testing.T) {
 		{"session_export", "GET", session + "/export", "", nil},
 		{"session_export_jsonl", "GET", session + "/export?format=jsonl", "", nil},
 		{"session_export_markdown", "GET", session + "/export?format=markdown", "", nil},
+		{"message_send_form", "POST", session + "/messages", form("message", `{"content":"Hello"}`), []string{formType, "Prefer: respond-async"}},
+		{"blob_upload", "POST", "/api/v1/blobs", form("session_id", string(apitest.SessionID)), []string{formType}},
+		{"blob_get", "GET", "/api/v1/blobs/" + string(apitest.BlobID), "", nil},
+		{"blob_get_again", "GET", "/api/v1/blobs/" + string(apitest.BlobID), "", []string{`If-None-Match: "` + apitest.ContentHash + `"`}},
 		{"run_get", "GET", run, "", nil},
 		{"run_list", "GET", session + "/runs", "", nil},
 		{"run_events", "GET", run + "/events", "", []string{"Last-Event-ID: 3"}},

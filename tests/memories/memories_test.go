@@ -107,7 +107,7 @@ func TestMemorySearchIsExact(t *testing.T) {
 			})
 			return ids[r.IntN(len(ids))]
 		}
-		for step := range 200 {
+		for step := range 300 {
 			s := all[r.IntN(len(all))]
 			switch op := r.IntN(10); {
 			case op < 4 || len(kept) == 0:

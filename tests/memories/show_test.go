@@ -19,10 +19,10 @@ import (
 )
 
 // W11: what a search costs, with the index and by scanning the rows. 100,000
-// memories with BOBBIN_TEST_LONG (make show-memories), else 1,500. It fails only on
+// memories with BOBBIN_TEST_LONG (make show-memories), else 3,000. It fails only on
 // times that no machine should need.
 func TestShowMemories(t *testing.T) {
-	rows := 1_500
+	rows := 3_000
 	if os.Getenv("BOBBIN_TEST_LONG") != "" {
 		rows = 100_000
 	}

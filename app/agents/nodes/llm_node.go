@@ -227,7 +227,9 @@ func (n *Caller) record(s state.AgentState, d contextwindow.Decision, res llm.Re
 	}
 	if res.Usage != nil {
 		m.Usage, m.Cost = *res.Usage, info.Cost(*res.Usage)
-		n.calibrator.Observe(info.Name, d.Raw(), res.Usage.InputTokens)
+		if d.Comparable() {
+			n.calibrator.Observe(info.Name, d.Raw(), res.Usage.InputTokens)
+		}
 	}
 	return m
 }

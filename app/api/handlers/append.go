@@ -33,6 +33,7 @@ func (m newMessage) fit() error {
 	only(m.Model != "", "model", "true")
 	only(m.Multitask != "", "multitask", "true")
 	only(m.UserID != "", "user_id", "true")
+	only(len(m.Parts) > 0, "parts", "true")
 	return invalid(faults)
 }
 
@@ -93,12 +94,12 @@ func IdempotencyKey(r *http.Request) (string, error) {
 }
 
 // readMessage reads a message that is to be answered.
-func readMessage(c *gin.Context) (core.SendMessage, error) {
+func (h *Messages) readMessage(c *gin.Context) (core.SendMessage, error) {
 	id, err := idParam[core.SessionID](c, "session")
 	if err != nil {
 		return core.SendMessage{}, err
 	}
-	body, err := readNewMessage(c)
+	body, err := h.readNewMessage(c, id)
 	if err != nil {
 		return core.SendMessage{}, err
 	}
@@ -108,10 +109,14 @@ func readMessage(c *gin.Context) (core.SendMessage, error) {
 	return body.message(id)
 }
 
-// readNewMessage reads the body of a message. An idempotency key is its
-// client_message_id if it has none.
-func readNewMessage(c *gin.Context) (newMessage, error) {
-	body, err := readBody[newMessage](c)
+// readNewMessage reads the body of a message, JSON or a form with files. An
+// idempotency key is its client_message_id if it has none.
+func (h *Messages) readNewMessage(c *gin.Context, session core.SessionID) (newMessage, error) {
+	read := readBody[newMessage]
+	if isForm(c.Request) {
+		read = func(c *gin.Context) (newMessage, error) { return h.files.message(c, session) }
+	}
+	body, err := read(c)
 	if err != nil {
 		return body, err
 	}

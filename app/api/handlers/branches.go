@@ -17,7 +17,7 @@ func (h *Messages) Edit(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	message, err := readMessage(c)
+	message, err := h.readMessage(c)
 	if err != nil {
 		return err
 	}

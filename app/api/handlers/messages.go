@@ -18,6 +18,7 @@ import (
 type Messages struct {
 	chat     messageService
 	transfer transferService
+	files    *Files
 	sessions sessionStore
 	messages messageStore
 	runs     runStore
@@ -25,8 +26,8 @@ type Messages struct {
 }
 
 // NewMessages returns the handlers of messages.
-func NewMessages(s Services, streams *Streams) *Messages {
-	return &Messages{chat: s.Chat, transfer: s.Transfer, sessions: s.Sessions, messages: s.Messages, runs: s.Runs, streams: streams}
+func NewMessages(s Services, files *Files, streams *Streams) *Messages {
+	return &Messages{chat: s.Chat, transfer: s.Transfer, files: files, sessions: s.Sessions, messages: s.Messages, runs: s.Runs, streams: streams}
 }
 
 // messagePage is a page of messages, and those that wait for their turn.
@@ -86,6 +87,7 @@ type newMessage struct {
 	Author          string         `json:"author"`
 	Source          core.Source    `json:"source"`
 	Metadata        object         `json:"metadata"`
+	Parts           []filePart     `json:"parts"`
 
 	Run        *bool           `json:"run"` // false = it is put into the log and not answered
 	Role       core.Role       `json:"role"`
@@ -115,7 +117,7 @@ func (h *Messages) Send(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	body, err := readNewMessage(c)
+	body, err := h.readNewMessage(c, id)
 	if err != nil {
 		return err
 	}
@@ -166,6 +168,7 @@ func (body newMessage) message(id core.SessionID) (core.SendMessage, error) {
 	return core.SendMessage{
 		SessionID: id, User: body.UserID, Content: body.Content, ClientMessageID: body.ClientMessageID, Model: body.Model,
 		Multitask: body.Multitask, Source: source, Author: body.Author, Metadata: json.RawMessage(body.Metadata),
+		Parts: partsOf(body.Parts),
 	}, nil
 }
 

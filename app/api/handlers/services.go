@@ -23,6 +23,8 @@ type Services struct {
 	Search    searchStore
 	Transfer  transferService
 	Usage     usageStore
+	Files     fileService
+	Blobs     blobStore
 }
 
 // Limits bound the requests that are held open.

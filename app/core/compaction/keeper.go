@@ -74,6 +74,7 @@ type Stores struct {
 	Messages  messageStore
 	Summaries summaryStore
 	Runs      runStore
+	Blobs     blobStore // nil = images and files are only described
 }
 
 // Options are what a Keeper is made of. All but Budget are required.
@@ -353,7 +354,7 @@ func margin(e tokens.Estimate) float64 {
 func (k *Keeper) parts(t Turn, pinned []core.Message) contextwindow.Parts {
 	parts := contextwindow.Parts{
 		SystemPrompt: t.Profile.SystemPrompt, ToolUsage: t.Profile.ToolUsage, Messages: t.messages(pinned),
-		ReadsResults: slices.Contains(t.Profile.Agent.Tools, core.ToolReadResult),
+		Model: t.Profile.Model.Info(), ReadsResults: slices.Contains(t.Profile.Agent.Tools, core.ToolReadResult),
 	}
 	if t.Session.ConversationSummary != nil {
 		parts.Summary = *t.Session.ConversationSummary
@@ -370,17 +371,6 @@ func (k *Keeper) Request(ctx context.Context, t Turn, d contextwindow.Decision) 
 	return llm.Request{
 		System: prompt.System, Messages: prompt.LLM(), Tools: t.Profile.Tools, MaxOutputTokens: d.MaxOutput,
 	}, nil
-}
-
-func (k *Keeper) assemble(ctx context.Context, t Turn, d contextwindow.Decision) (contextwindow.Prompt, error) {
-	var pinned []core.Message
-	if len(d.Pinned) > 0 {
-		var err error
-		if pinned, err = k.pinned(ctx, t); err != nil {
-			return contextwindow.Prompt{}, err
-		}
-	}
-	return contextwindow.Assemble(k.parts(t, pinned), d, k.Counter), nil
 }
 
 // floorError returns the decision's refusal as an error that may be shown.

@@ -205,10 +205,19 @@ func (k *Keeper) Prompt(ctx context.Context, scope core.Scope, id core.SessionID
 	for _, m := range prompt.Messages {
 		view.Messages = append(view.Messages, core.PromptMessage{
 			MessageID: m.ID, Placement: m.Place, Role: m.Role, Content: m.Content,
-			ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, Tokens: sizes[m.ID],
+			ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, Tokens: sizes[m.ID], Images: imagesOf(m),
 		})
 	}
 	return view, nil
+}
+
+// imagesOf returns the images that go with a message, without their bytes.
+func imagesOf(m contextwindow.PromptMessage) []core.Part {
+	var parts []core.Part
+	for _, image := range m.Images {
+		parts = append(parts, image.Part)
+	}
+	return parts
 }
 
 // promptTools returns the tool definitions as they are shown.

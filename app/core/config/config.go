@@ -25,6 +25,7 @@ type Config struct {
 	Tools                 Tools
 	Auth                  Auth
 	Log                   Log
+	Files                 Files
 	Limits                Limits
 }
 
@@ -107,6 +108,7 @@ func Default() Config {
 		ContextUsageThreshold: 0.8, Titles: true,
 		Tools: Tools{FetchURL: FetchURL{Ports: []string{"80", "443"}, Time: 20 * time.Second, Bytes: 2 << 20}},
 		Log:   Log{Level: "info", Format: "auto"},
+		Files: defaultFiles(),
 		Limits: Limits{
 			MessageBytes: 1 << 20, BodyBytes: 8 << 20, ImportBytes: 64 << 20, ImportMessages: 50_000, ToolOutputBytes: 4 << 20, ToolShownBytes: 64 << 10, MemoryIndexBytes: 256 << 20,
 			QueuedRuns: 100, ConcurrentRuns: 256, OpenStreams: 1024, OpenStreamsPerOwner: 512,

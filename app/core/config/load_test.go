@@ -139,6 +139,7 @@ models:
     output_price: 1
     cache_read_price: 0.015
     cache_write_price: 0.2
+    images: false
   - {name: local, provider: ollama, model: "llama3.1:8b"}
 auth:
   keys:
@@ -151,6 +152,7 @@ titles: false
 tools:
   fetch_url: {enabled: true, ports: ["443", "8443"], time: 5s, bytes: 1MiB}
 log: {level: debug, format: json}
+files: {bytes: 2MiB, per_message: 3, total_bytes: 4MiB, types: [image/png, "text/*"]}
 limits:
   message_bytes: 512 KiB
   body_bytes: 1048576
@@ -179,7 +181,7 @@ limits:
 		EmbeddingModel: "ollama:nomic-embed-text",
 		Models: []config.Model{
 			{Name: "fast", Provider: "openai", Model: "gpt-4o-mini", BaseURL: "http://localhost:8000/v1", APIKeyEnv: "FAST_KEY",
-				ContextWindow: 32768, MaxOutputTokens: 4096, Encoding: "o200k_base", InputPrice: 0.15, OutputPrice: 1, CacheReadPrice: 0.015, CacheWritePrice: 0.2},
+				ContextWindow: 32768, MaxOutputTokens: 4096, Encoding: "o200k_base", InputPrice: 0.15, OutputPrice: 1, CacheReadPrice: 0.015, CacheWritePrice: 0.2, Images: new(bool)},
 			{Name: "local", Provider: "ollama", Model: "llama3.1:8b"},
 		},
 		Auth: config.Auth{
@@ -189,6 +191,7 @@ limits:
 		},
 		Tools: config.Tools{FetchURL: config.FetchURL{Enabled: true, Ports: []string{"443", "8443"}, Time: 5 * time.Second, Bytes: 1 << 20}},
 		Log:   config.Log{Level: "debug", Format: "json"},
+		Files: config.Files{Bytes: 2 << 20, PerMessage: 3, TotalBytes: 4 << 20, Types: []string{"image/png", "text/*"}},
 		Limits: config.Limits{
 			MessageBytes: 512 << 10, BodyBytes: 1 << 20, ImportBytes: 32 << 20, ImportMessages: 1000, ToolOutputBytes: 2_000_000, ToolShownBytes: 32 << 10, MemoryIndexBytes: 64 << 20,
 			QueuedRuns: 5, ConcurrentRuns: 6, OpenStreams: 7, OpenStreamsPerOwner: 3,
@@ -207,7 +210,7 @@ limits:
 			t.Errorf("origin of %s: got value %q, want %q", key, got, want)
 		}
 	}
-	if got, want := origins.Of("limits.run_time").From, "./bobbin.yaml:50"; got != want {
+	if got, want := origins.Of("limits.run_time").From, "./bobbin.yaml:52"; got != want {
 		t.Errorf("origin of limits.run_time: got %q, want %q", got, want)
 	}
 	if got := want.Models[0].PriorFactor(); got != 1 {
@@ -225,6 +228,7 @@ func TestLoadTexts(t *testing.T) {
 		"auth.keys": "alice:a, bob:b ,", "auth.limits": `[{"key": "bob", "usd_per_day": 1}]`,
 		"titles": "false", "tools.fetch_url.enabled": "true", "tools.fetch_url.ports": "443,8080", "tools.fetch_url.time": "2s", "tools.fetch_url.bytes": "3KiB",
 		"limits.tool_shown_bytes": "2KiB", "auth.required": "true", "log.level": "warn", "log.format": "text",
+		"files.bytes": "2KiB", "files.per_message": "3", "files.total_bytes": "4KiB", "files.types": "image/png,text/*",
 		"limits.message_bytes": "2KiB", "limits.body_bytes": "3KiB", "limits.import_bytes": "6KiB", "limits.import_messages": "77", "limits.tool_output_bytes": "4KiB", "limits.memory_index_bytes": "5KiB", "limits.queued_runs": "1_000",
 		"limits.concurrent_runs": "2", "limits.open_streams": "3", "limits.open_streams_per_owner": "4",
 		"limits.wait_time": "1s", "limits.run_time": "2s", "limits.tool_time": "3s", "limits.summary_time": "4s", "limits.shutdown_grace": "5s",

@@ -15,6 +15,7 @@ type Model struct {
 	CacheReadPrice  float64 // of the part of a prompt that the provider had cached; 0 = InputPrice
 	CacheWritePrice float64 // of the part that it put into its cache; 0 = InputPrice
 	ThinkingBudget  int     // tokens, for provider anthropic; 0 = no thinking
+	Images          *bool   // whether it sees images; nil = by the model's name
 }
 
 // PriorFactor returns how many of the model's tokens one cl100k_base token is
@@ -67,5 +68,6 @@ func modelFields() []modelField {
 		{"cache_read_price", "US dollars per million tokens that the provider had cached; empty: `input_price`", func(m *Model) any { return &m.CacheReadPrice }},
 		{"cache_write_price", "US dollars per million tokens that it puts into its cache; empty: `input_price`", func(m *Model) any { return &m.CacheWritePrice }},
 		{"thinking_budget", "`anthropic` only: tokens that the model may think before it answers, 1024 or more, part of the answer's; from Claude 4.6 on it decides itself how many, and any number turns thinking on; empty: no thinking", func(m *Model) any { return &m.ThinkingBudget }},
+		{"images", "`true` or `false`: whether it sees images; to one that does not they are described; empty: by the model's name", func(m *Model) any { return &m.Images }},
 	}
 }

@@ -63,6 +63,13 @@ func assign(field, raw any) error {
 		return take(p, raw, "text; put it in quotes", asText)
 	case *bool:
 		return take(p, raw, "true or false", asBool)
+	case **bool:
+		var set bool
+		if err := take(&set, raw, "true or false", asBool); err != nil {
+			return err
+		}
+		*p = &set
+		return nil
 	case *int:
 		return take(p, raw, "a whole number", asInt)
 	case *float64:

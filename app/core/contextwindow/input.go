@@ -33,11 +33,13 @@ type Item struct {
 	Calls  []string // ids of an assistant message's tool calls, in order
 	CallID string   // of a tool message: the call it answers
 	Pinned bool
+	Images bool // it has images
 }
 
 // ItemOf returns the item of a message of the log.
 func ItemOf(m core.Message) Item {
 	it := Item{ID: m.ID, Seq: m.Seq, Role: m.Role, Tokens: m.TokenCount, CallID: m.ToolCallID, Pinned: m.Pinned}
+	it.Images = slices.ContainsFunc(m.Parts, func(p core.Part) bool { return p.Type == core.PartImage })
 	for _, c := range m.ToolCalls {
 		it.Calls = append(it.Calls, c.ID)
 	}

@@ -21,15 +21,22 @@ type Parts struct {
 	ToolUsage    string // instructions for the use of tools, after the summary (W7); empty = none
 	Summary      string // the active one; empty = none
 	Messages     map[core.MessageID]core.Message
-	ReadsResults bool // the agent can read tool results of which only an excerpt is shown
+	ReadsResults bool                   // the agent can read tool results of which only an excerpt is shown
+	Model        llm.Info               // what it can be sent of images
+	Blobs        map[core.BlobID][]byte // of the images and files that Attached names; what is missing is described
 }
 
 // Prompt is what is sent, message by message with its origin.
 type Prompt struct {
 	System   []string
 	Messages []PromptMessage
+}
 
+// assembly is a Prompt in the making.
+type assembly struct {
+	Prompt
 	readsResults bool // see Parts
+	files        attachments
 }
 
 // PromptMessage is a message of a prompt and where it comes from.
@@ -65,9 +72,9 @@ const blockOverhead = 4
 // messages. The same decision and parts give the same bytes. Parts.Messages must
 // hold every message that the decision sends.
 func Assemble(parts Parts, d Decision, count counter) Prompt {
-	p := Prompt{readsResults: parts.ReadsResults}
+	p := assembly{readsResults: parts.ReadsResults, files: attachments{parts.Model, parts.Blobs, shownImages(parts, d)}}
 	p.System = appendBlocks(nil, parts.SystemPrompt, summaryBlock(parts.Summary, d, count),
-		pinnedBlock(d.Pinned, parts.Messages, count), leftOutBlock(d), parts.ToolUsage)
+		pinnedBlock(d.Pinned, p.files.told(parts.Messages, d.Pinned), count), leftOutBlock(d), parts.ToolUsage)
 	slots := append(slices.Clone(d.History), d.Run...)
 	for i := 0; i < len(slots); {
 		end := atomEnd(slots, i)
@@ -78,7 +85,7 @@ func Assemble(parts Parts, d Decision, count counter) Prompt {
 		opening := PromptMessage{Message: llm.Message{Role: core.RoleUser, Content: openingText}, Place: core.PlaceVerbatim}
 		p.Messages = slices.Insert(p.Messages, 0, opening)
 	}
-	return p
+	return p.Prompt
 }
 
 // openingText stands before a conversation that an assistant began: providers
@@ -96,7 +103,7 @@ func atomEnd(slots []Slot, i int) int {
 
 // addAtom appends a message and, after one with tool calls, the results in the
 // order of the calls; what answers none of them comes after.
-func (p *Prompt) addAtom(atom []Slot, messages map[core.MessageID]core.Message, count counter) {
+func (p *assembly) addAtom(atom []Slot, messages map[core.MessageID]core.Message, count counter) {
 	head, rest := atom[0], slices.Clone(atom[1:])
 	p.add(head, messages[head.ID], count)
 	for _, call := range head.Calls {
@@ -123,13 +130,17 @@ func missingResult(call string) PromptMessage {
 }
 
 // add appends the message in the form that its place asks for.
-func (p *Prompt) add(s Slot, m core.Message, count counter) {
+func (p *assembly) add(s Slot, m core.Message, count counter) {
 	if s.Place == core.PlaceLeftOut || s.Note || s.Role == core.RoleSystem { // W14
 		return
 	}
 	out := llm.Message{
 		Role: s.Role, Content: m.Shown(p.readsResults), Parts: m.Parts, ToolCalls: m.ToolCalls,
 		ToolCallID: m.ToolCallID, ToolName: m.ToolName,
+	}
+	if hasFiles(m) {
+		m.Content, out.Images = p.files.tell(m, s.Place == core.PlaceVerbatim)
+		out.Content, out.Parts = m.Content, withoutFiles(m.Parts)
 	}
 	switch s.Place {
 	case core.PlaceMasked:

@@ -20,8 +20,8 @@ func shortened(m core.Message, s Slot, count counter) (string, []core.ToolCall) 
 	if s.Orphan {
 		room -= orphanWrap
 	}
-	if len(calls) > 0 && count.Text(m.Content) <= room {
-		return m.Content, calls // without calls it is the text that is too long
+	if (len(calls) > 0 || hasFiles(m)) && count.Text(m.Content) <= room {
+		return m.Content, calls // without calls and images it is the text that is too long
 	}
 	return headTail(m.Content, room, marker(m, s), count), calls
 }

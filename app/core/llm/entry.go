@@ -32,7 +32,8 @@ type Entry struct {
 	OutputPrice     float64
 	CacheReadPrice  float64 // see Info
 	CacheWritePrice float64
-	Thinking        int // budget for thinking in tokens, for anthropic; 0 = off
+	Images          *bool // it sees images; nil = by the model's name
+	Thinking        int   // budget for thinking in tokens, for anthropic; 0 = off
 }
 
 // Info returns the entry as a model describes itself.
@@ -41,6 +42,7 @@ func (e Entry) Info() Info {
 		Name: e.Name, Provider: e.Provider, Window: e.Window, MaxOutput: e.MaxOutput,
 		PriorFactor: e.PriorFactor, InputPrice: e.InputPrice, OutputPrice: e.OutputPrice,
 		CacheReadPrice: e.CacheReadPrice, CacheWritePrice: e.CacheWritePrice,
+		Images: e.Images != nil && *e.Images,
 	}
 }
 

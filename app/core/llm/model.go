@@ -29,6 +29,7 @@ type Info struct {
 	// PriorFactor is how many of the provider's tokens one cl100k_base token is
 	// expected to be, before anything was measured; 0 = 1.
 	PriorFactor float64
+	Images      bool // it sees images; to others they are described
 	// NoToolChoice: the provider has no tool choice "none"; tool turns become text (W13).
 	NoToolChoice bool
 	InputPrice   float64 // US dollars per million tokens; 0 = not known
@@ -63,10 +64,17 @@ type Request struct {
 type Message struct {
 	Role       core.Role // user, assistant or tool
 	Content    string
-	Parts      []core.Part
+	Parts      []core.Part // reasoning, and text that is not the Content; Images has the images
+	Images     []Image     // of a user's message, after its Content; only a model that sees images gets any
 	ToolCalls  []core.ToolCall
 	ToolCallID string
 	ToolName   string
+}
+
+// Image is an image that a model gets to see.
+type Image struct {
+	core.Part
+	Data []byte // never changed
 }
 
 // ToolSpec describes a tool to a model.

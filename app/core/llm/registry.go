@@ -20,6 +20,8 @@ type Defaults struct {
 	// and the longest answer in tokens, and the prior factor (see Info). It must
 	// not be nil, and gives something careful for a name that is not known.
 	Lookup func(model string) (window, maxOutput int, factor float64, known bool)
+	// Images says by the same name whether a model sees images; nil = none does.
+	Images func(model string) bool
 }
 
 // DefaultOllamaWindow is the context length with which Ollama runs a model on
@@ -150,6 +152,10 @@ func (r *Registry) sized(e Entry) Entry {
 	}
 	if e.PriorFactor == 0 {
 		e.PriorFactor = factor
+	}
+	if e.Images == nil && r.defaults.Images != nil {
+		sees := r.defaults.Images(e.Model)
+		e.Images = &sees
 	}
 	return e
 }

@@ -31,24 +31,13 @@ func PlainText(turn Message) string {
 		case "text":
 			pieces = append(pieces, nonEmpty([]string{p.Text})...)
 		case "image", "file":
-			pieces = append(pieces, describe(p))
+			pieces = append(pieces, "["+p.Describe()+"]")
 		}
 	}
 	if len(pieces) == 0 {
 		return EmptyText
 	}
 	return strings.Join(pieces, "\n")
-}
-
-func describe(p core.Part) string {
-	name := p.Name
-	if name == "" {
-		name = p.MediaType
-	}
-	if name == "" {
-		return "[" + p.Type + "]"
-	}
-	return "[" + p.Type + ": " + name + "]"
 }
 
 // ToolTurnsAsText rewrites tool calls and their results as text, for a provider
@@ -68,6 +57,7 @@ func ToolTurnsAsText(turns []Message) []Message {
 		}
 		if open && turn.Role == core.RoleUser {
 			out[len(out)-1].Content += "\n\n" + PlainText(turn)
+			out[len(out)-1].Images = append(out[len(out)-1].Images, turn.Images...)
 		} else {
 			out = append(out, turn)
 		}

@@ -75,7 +75,7 @@ func spoken(m core.Message) string {
 				said += "\n" + p.Text
 			}
 		default:
-			said += fmt.Sprintf(" [%s %s]", p.Type, p.Name)
+			said += " [" + p.Describe() + "]"
 		}
 	}
 	return strings.TrimSpace(said)

@@ -46,7 +46,7 @@ func TestTranscript(t *testing.T) {
 [3] assistant calls read({"path":"b.go"})
 [5] tool shell: package a
 [6] tool shell (failed): no such file
-[7] user: Look [image cat.png]
+[7] user: Look [image "cat.png"]
 [8] user: in parts
 [abcdef12] user: no seq`
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -13,7 +13,7 @@ const (
 	ListOverhead     = 3    // of a list of messages, once
 	ToolCallOverhead = 8    // of each tool call besides its name and arguments
 	ToolOverhead     = 8    // of each tool definition besides its texts
-	ImageTokens      = 1600 // of an image, whatever its size: the most that common providers charge
+	ImageTokens      = 1600 // of an image whose size is not known: the most that common providers charge
 )
 
 // Message returns what a message costs in a prompt: its text, its tool calls (name
@@ -25,7 +25,11 @@ func (c *Counter) Message(m core.Message) int {
 
 // Prompted returns the same for a message as a model sees it.
 func (c *Counter) Prompted(m llm.Message) int {
-	return c.message(m.Content, m.Parts, m.ToolCalls)
+	n := c.message(m.Content, m.Parts, m.ToolCalls)
+	for _, image := range m.Images {
+		n += c.part(image.Part)
+	}
+	return n
 }
 
 // Messages returns what a list of messages costs, its own overhead included (B8).
@@ -66,10 +70,22 @@ func (c *Counter) part(p core.Part) int {
 	switch p.Type {
 	case "text": // is the content
 		return 0
-	case "image":
-		return ImageTokens
+	case core.PartImage, core.PartFile:
+		return c.attachment(p)
 	case "reasoning":
 		return c.reasoning(p)
+	default:
+		return c.Text(p.Text) + c.Text(p.Name)
+	}
+}
+
+// attachment returns what was counted for an image or a file when its message came.
+func (c *Counter) attachment(p core.Part) int {
+	switch {
+	case p.Tokens > 0:
+		return p.Tokens
+	case p.Type == core.PartImage:
+		return ImageTokens
 	default:
 		return c.Text(p.Text) + c.Text(p.Name)
 	}

@@ -40,5 +40,5 @@
 //
 // # Known limits
 //
-// Images and files are named in the text; their content is not sent yet.
+// Images go before the text of their message, as Anthropic advises.
 package anthropic

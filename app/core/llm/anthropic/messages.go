@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"encoding/base64"
 	"fmt"
 	"regexp"
 	"slices"
@@ -26,7 +27,7 @@ func (b *builder) addAll(turns []llm.Message) error {
 	for i := 0; i < len(turns); i++ {
 		switch turn := turns[i]; turn.Role {
 		case core.RoleUser:
-			b.add(sdk.MessageParamRoleUser, textBlock(llm.PlainText(turn)))
+			b.add(sdk.MessageParamRoleUser, user(turn)...)
 		case core.RoleAssistant:
 			b.add(sdk.MessageParamRoleAssistant, b.assistant(turn)...)
 			end := i + 1
@@ -43,6 +44,18 @@ func (b *builder) addAll(turns []llm.Message) error {
 		}
 	}
 	return nil
+}
+
+// user returns a user's message: its images, which Claude wants first, and its text.
+func user(turn llm.Message) []sdk.ContentBlockParamUnion {
+	var out []sdk.ContentBlockParamUnion
+	for _, image := range turn.Images {
+		out = append(out, sdk.NewImageBlockBase64(image.MediaType, base64.StdEncoding.EncodeToString(image.Data)))
+	}
+	if text := llm.PlainText(turn); len(out) == 0 || !blank(text) && text != llm.EmptyText {
+		out = append(out, textBlock(text))
+	}
+	return out
 }
 
 // add appends the blocks to the last message if that has the role too.

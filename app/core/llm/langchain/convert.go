@@ -1,6 +1,7 @@
 package langchain
 
 import (
+	"encoding/base64"
 	"fmt"
 	"regexp"
 	"strings"
@@ -27,7 +28,7 @@ func (m *Model) messages(req llm.Request) ([]llms.MessageContent, error) {
 	for i, turn := range turns {
 		switch turn.Role {
 		case core.RoleUser:
-			out = append(out, llms.TextParts(llms.ChatMessageTypeHuman, llm.PlainText(turn)))
+			out = append(out, user(turn))
 		case core.RoleAssistant:
 			out = append(out, m.assistant(turn))
 		case core.RoleTool:
@@ -40,6 +41,18 @@ func (m *Model) messages(req llm.Request) ([]llms.MessageContent, error) {
 		}
 	}
 	return out, nil
+}
+
+// user returns a user's message: its text, then its images as data URLs (O15).
+func user(turn llm.Message) llms.MessageContent {
+	out := llms.MessageContent{Role: llms.ChatMessageTypeHuman}
+	if text := llm.PlainText(turn); text != llm.EmptyText || len(turn.Images) == 0 {
+		out.Parts = append(out.Parts, llms.TextContent{Text: text})
+	}
+	for _, image := range turn.Images {
+		out.Parts = append(out.Parts, llms.ImageURLPart("data:"+image.MediaType+";base64,"+base64.StdEncoding.EncodeToString(image.Data)))
+	}
+	return out
 }
 
 // assistant returns an assistant's message: its text and all its tool calls.

@@ -27,7 +27,7 @@
 //	O12  errors of the network and the context were lost     kept and wrapped
 //	O13  temperature 0 was always sent                       only what was asked for; never to o1…, gpt-5
 //	O14  top_p, parallel_tool_calls, … were never sent       Options.Extra
-//	O15  images were sent in a form that is refused          named in the text; part 2 sends them
+//	O15  images were sent in a form that is refused          sent as data URLs
 //	O18  answer headers were lost                            the request id is in the error
 //	O19  OpenRouter's field reasoning was ignored            read, as reasoning_content is
 //	O20  o1 and o3: the system prompt became the user's      langchaingo is not told the model's name
@@ -56,7 +56,6 @@
 //
 // # Known limits
 //
-// The id and the model of an answer are not kept (O18). Images and files are not
-// sent yet. Azure's own dialect is not supported; its OpenAI-compatible v1
-// endpoint is.
+// The id and the model of an answer are not kept (O18). Azure's own dialect is not
+// supported; its OpenAI-compatible v1 endpoint is.
 package langchain

@@ -90,7 +90,7 @@ func TestO14ExtraMembers(t *testing.T) {
 	}
 }
 
-func TestO15ImagesAreNamed(t *testing.T) {
+func TestO15Images(t *testing.T) {
 	t.Parallel()
 	broken := []llms.MessageContent{{Role: llms.ChatMessageTypeHuman, Parts: []llms.ContentPart{
 		llms.TextPart("look"), llms.BinaryPart("image/png", []byte("png")),
@@ -98,18 +98,26 @@ func TestO15ImagesAreNamed(t *testing.T) {
 	if got, _ := json.Marshal(plainSent(t, "gpt-4o", broken)["messages"]); !bytes.Contains(got, []byte(`"type":"binary"`)) {
 		t.Errorf("plain: got %s, want the fault: the type binary, which OpenAI refuses", got)
 	}
-	got := sent(t, langchain.Options{}, llm.Request{Messages: []llm.Message{{
-		Role: core.RoleUser, Content: "look", Parts: []core.Part{
-			{Type: "image", BlobID: "b1", MediaType: "image/png", Name: "cat.png"},
+	url := func(data string) map[string]any {
+		return map[string]any{"type": "image_url", "image_url": map[string]any{"url": "data:image/png;base64," + data}}
+	}
+	image := func(data string) llm.Image {
+		return llm.Image{Part: core.Part{Type: "image", MediaType: "image/png"}, Data: []byte(data)}
+	}
+	got := sent(t, langchain.Options{}, llm.Request{Messages: []llm.Message{
+		{Role: core.RoleUser, Content: "look", Images: []llm.Image{image("one"), image("two")}, Parts: []core.Part{
 			{Type: "file", MediaType: "application/pdf"},
-			{Type: "image"},
 			{Type: "text", Text: "and tell me"},
 			{Type: "reasoning", Text: "never sent"},
-		},
-	}}})
-	want := []any{map[string]any{
-		"role": "user", "content": "look\n[image: cat.png]\n[file: application/pdf]\n[image]\nand tell me",
-	}}
+		}},
+		{Role: core.RoleUser, Images: []llm.Image{image("three")}},
+	}})
+	want := []any{
+		map[string]any{"role": "user", "content": []any{
+			map[string]any{"type": "text", "text": "look\n[file, application/pdf]\nand tell me"}, url("b25l"), url("dHdv"),
+		}},
+		map[string]any{"role": "user", "content": []any{url("dGhyZWU=")}},
+	}
 	if diff := cmp.Diff(want, got["messages"]); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
 	}
