@@ -50,9 +50,13 @@ func (r *Search) Messages(ctx context.Context, scope core.Scope, q core.SearchQu
 	if err != nil {
 		return none, err
 	}
-	s := searching{db: r.db.WithContext(ctx), scope: scope, q: q, query: query, from: from, more: more}
 	page := core.SearchPage{}
-	if page.Page, err = s.page(limit); err != nil {
+	err = withoutJIT(r.db.WithContext(ctx), func(db *gorm.DB) (err error) {
+		s := searching{db: db, scope: scope, q: q, query: query, from: from, more: more}
+		page.Page, err = s.page(limit)
+		return err
+	})
+	if err != nil {
 		return none, failure(err, "search of", scope.Owner)
 	}
 	page.Indexing, err = r.Indexing(ctx)

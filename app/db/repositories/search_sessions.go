@@ -35,12 +35,21 @@ func sessionsWith(list *gorm.DB, scope core.Scope, text string, n int) ([]models
 		return nil, err
 	}
 	list = list.Model(&models.Session{}).Session(&gorm.Session{})
-	h := holding{db: list.Session(&gorm.Session{NewDB: true}), owner: scope.Owner}
+	h := holding{owner: scope.Owner, match: "search_words MATCH ?", args: []any{sqliteMatch(query, ownerWords(scope))}}
 	if isPostgres(list) {
 		h.match, h.args = matchPostgres(query, ownerWords(scope))
-	} else {
-		h.match, h.args = "search_words MATCH ?", []any{sqliteMatch(query, ownerWords(scope))}
 	}
+	var rows []models.Session
+	err = withoutJIT(list.Session(&gorm.Session{NewDB: true}), func(db *gorm.DB) (err error) {
+		h.db = db
+		rows, err = h.first(n, list)
+		return err
+	})
+	return rows, err
+}
+
+// first is sessionsWith.
+func (h holding) first(n int, list *gorm.DB) ([]models.Session, error) {
 	common, err := h.common()
 	if err != nil {
 		return nil, err
@@ -54,7 +63,7 @@ func sessionsWith(list *gorm.DB, scope core.Scope, text string, n int) ([]models
 		}
 	}
 	rows = nil
-	err = list.Scopes(h.atOnce).Order(newestActivity).Limit(n).Find(&rows).Error
+	err = h.db.Table("(?) AS sessions", list).Scopes(h.atOnce).Order(newestActivity).Limit(n).Find(&rows).Error
 	return rows, err
 }
 
