@@ -40,7 +40,7 @@ type Limits struct {
 	Output   int   // text of any other message, and the arguments of its tool calls; default 1 MiB
 	Line     int   // of an import; default 8 MiB
 	Import   int64 // all of an import; default 64 MiB
-	Messages int   // of an import; default 50,000
+	Messages int   // of an import; default 100,000
 	Metadata int   // default 16 KiB
 	Name     int   // names and ids that callers choose; default 200
 	Imports  int   // at once in this process; default 2
@@ -48,7 +48,7 @@ type Limits struct {
 
 func (l Limits) withDefaults() Limits {
 	for field, value := range map[*int]int{
-		&l.Message: 1 << 20, &l.Output: 1 << 20, &l.Line: 8 << 20, &l.Messages: 50_000,
+		&l.Message: 1 << 20, &l.Output: 1 << 20, &l.Line: 8 << 20, &l.Messages: 100_000,
 		&l.Metadata: 16 << 10, &l.Name: 200, &l.Imports: 2,
 	} {
 		if *field <= 0 {

@@ -2,6 +2,7 @@ package transfer_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -152,7 +153,7 @@ func wantFault(t *testing.T, w *world, err error, says string) {
 	case len(w.log) > 0 || len(w.told) > 0:
 		t.Errorf("got %d messages and %d events, want nothing", len(w.log), len(w.told))
 	}
-	if !asError(err, &shown) || shown.Kind != core.ErrInvalid {
+	if !asError(err, &shown) || !errors.Is(err, core.ErrInvalid) {
 		t.Errorf("got %#v, want ErrInvalid", err)
 	}
 }

@@ -74,10 +74,15 @@ type faultReader struct{ io.Reader }
 // Read is part of io.Reader.
 func (r faultReader) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		err = BodyFault(err)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case err == nil || errors.Is(err, io.EOF):
+		return n, err
+	case errors.As(err, &tooLarge):
+		return n, core.Errorf(core.ErrTooLarge, "the history is larger than %d bytes: import it in parts, cut between two questions", tooLarge.Limit)
+	default:
+		return n, BodyFault(err)
 	}
-	return n, err
 }
 
 // exportType is how a format is sent.

@@ -1,0 +1,89 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const foreign = `{"role":"user","content":"my name is Ada"}
+{"type":"ai","data":{"content":"","tool_calls":[{"id":"c1","name":"calculator","args":{"expression": "1+1"}}]}}
+{"role":"tool","tool_call_id":"c1","content":"2"}
+{"lc":1,"type":"constructor","id":["AIMessage"],"kwargs":{"content":"Hello Ada."}}
+`
+
+// A conversation of another system comes in, goes on, goes out, and comes in again.
+func TestImportAndExport(t *testing.T) {
+	t.Parallel()
+	flags := folder(t)
+	dir := t.TempDir()
+	do := func(wantCode int, input string, args ...string) (out, errs string) {
+		t.Helper()
+		code, out, errs := run(t, input, append(args, flags...)...)
+		if code != wantCode {
+			t.Fatalf("%q: got %d, %q, %q; want %d", args, code, out, errs, wantCode)
+		}
+		return out, errs
+	}
+	file := filepath.Join(dir, "old chat.jsonl")
+	if err := os.WriteFile(file, []byte(foreign), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, errs := do(0, "", "import", file)
+	id := regexp.MustCompile(`into session (\S{36})`).FindStringSubmatch(out)
+	if id == nil || !strings.HasPrefix(out, "imported 4 messages (") || errs != "" {
+		t.Fatalf("import: %q, %q", out, errs)
+	}
+	if out, _ := do(0, "", "sessions", "list"); !strings.Contains(out, "old chat") {
+		t.Errorf("list: %q, want the name of the file as the title", out)
+	}
+	if out, _ := do(0, "what is my name?", "chat", "--session", id[1]); !strings.Contains(out, "Ada") {
+		t.Errorf("chat: %q, want what was imported to be known", out)
+	}
+	copied := filepath.Join(dir, "copy.json")
+	if out, errs := do(0, "", "sessions", "export", id[1], "-o", copied); out != "" || !strings.Contains(errs, "bytes in "+copied) {
+		t.Errorf("export: %q, %q", out, errs)
+	}
+	data, err := os.ReadFile(copied)
+	if err != nil || !strings.Contains(string(data), `"arguments":"{\"expression\": \"1+1\"}"`) {
+		t.Errorf("got %s, %v, want the call's arguments as they were", data, err)
+	}
+	if out, _ := do(0, "", "import", copied, "--title", "Again"); !strings.HasPrefix(out, "imported 6 messages") {
+		t.Errorf("import of the export: %q", out)
+	}
+	lines, _ := do(0, "", "sessions", "export", id[1], "--format", "jsonl")
+	if out, _ := do(0, lines, "import", "-", "--json"); !strings.Contains(out, `"imported": 6`) {
+		t.Errorf("import of lines: %q", out)
+	}
+	if out, _ := do(0, "", "sessions", "export", id[1], "--format", "markdown"); !strings.Contains(out, "# old chat") || !strings.Contains(out, "Hello Ada.") {
+		t.Errorf("markdown: %q", out)
+	}
+	if out, _ := do(0, foreign, "import", "-", "--session", id[1]); !strings.Contains(out, "into session "+id[1]) {
+		t.Errorf("into an old session: %q", out)
+	}
+
+	for _, tt := range []struct{ says, input, args string }{
+		{"which file? bobbin import <file|->", "", "import"},
+		{"no such file", "", "import /no/such/file"},
+		{"session 123 does not exist", foreign, "import - --session 123"},
+		{"nothing was imported\n  line 1: is not a JSON object\n  line 2: content is empty", "x\n{\"role\":\"user\"}", "import -"},
+		{"none of the others can be", foreign, "import - --session x --title y"},
+		{"which session?", "", "sessions export"},
+		{"session 123 does not exist", "", "sessions export 123"},
+		{"format must be json, jsonl or markdown", "", "sessions export " + id[1] + " --format pdf"},
+		{"no such file", "", "sessions export " + id[1] + " -o /no/such/folder/x"},
+	} {
+		if _, errs := do(1, tt.input, strings.Fields(tt.args)...); !strings.Contains(errs, tt.says) {
+			t.Errorf("%q: got %q, want %q", tt.args, errs, tt.says)
+		}
+	}
+	// What cannot be imported leaves no session behind, nor half a file.
+	if out, _ := do(0, "", "sessions", "list"); strings.Count(out, "\n") != 4 {
+		t.Errorf("list: %q, want the three sessions", out)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
+		t.Errorf("got %v, %v, want the two files", left, err)
+	}
+}

@@ -1,0 +1,133 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/db/dbtest"
+)
+
+// posted is the answer to a POST.
+type posted struct {
+	status   int
+	replayed bool
+	id       string // of what was made
+	code     string // of a problem
+	location string
+}
+
+// postOnce sends a POST with an idempotency key, and sends it again as long as the
+// first one is being worked on. Several may call it at once.
+func (h *house) postOnce(secret, path, key, body string) (posted, error) {
+	for {
+		p, err := h.post(secret, path, key, body)
+		if err != nil || p.code != "request_in_progress" {
+			return p, err
+		}
+	}
+}
+
+func (h *house) post(secret, path, key, body string) (posted, error) {
+	r, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.url+"/api/v1"+path, strings.NewReader(body))
+	if err != nil {
+		return posted{}, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Idempotency-Key", key)
+	if secret != "" {
+		r.Header.Set("X-API-Key", secret)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return posted{}, err
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		return posted{}, err
+	}
+	var answer struct {
+		ID   string
+		Code string
+		Run  core.Run
+	}
+	if err := json.Unmarshal(data, &answer); err != nil {
+		return posted{}, fmt.Errorf("answer %s: %w", data, err)
+	}
+	return posted{response.StatusCode, response.Header.Get("Idempotency-Replayed") == "true", answer.ID + string(answer.Run.ID), answer.Code, response.Header.Get("Location")}, nil
+}
+
+// API.md: a POST with an Idempotency-Key is done once, whoever sends it how often
+// and at once, also over a restart; two owners may use the same key.
+func TestIdempotencyKeys(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url, func(c *config.Config) {
+			c.Auth.Keys = []config.APIKey{{Name: "ann", Secret: config.NewSecret("ann-s3cret-0123456789")}, {Name: "bob", Secret: config.NewSecret("bob-s3cret-0123456789")}}
+			c.Auth.Required = true
+		})
+		const ann, bob = "ann-s3cret-0123456789", "bob-s3cret-0123456789"
+		post := func(secret, path, key, body string) posted {
+			t.Helper()
+			p, err := h.postOnce(secret, path, key, body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
+		}
+		const path, body = "/sessions", `{"title":"once"}`
+		var wg sync.WaitGroup
+		got := make([]posted, 16)
+		for i := range got {
+			wg.Go(func() {
+				var err error
+				if got[i], err = h.postOnce(ann, path, "k", body); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		first := 0
+		for _, p := range got {
+			if !p.replayed {
+				first++
+			}
+			if p.status != 201 || p.id != got[0].id || p.location != "/api/v1/sessions/"+p.id {
+				t.Errorf("got %+v, want the session %s", p, got[0].id)
+			}
+		}
+		if page, err := h.client(ann).Sessions(t.Context(), core.SessionQuery{}); err != nil || len(page.Items) != 1 || first != 1 {
+			t.Errorf("got %d sessions by %d requests, %v, want one", len(page.Items), first, err)
+		}
+		if p := post(bob, path, "k", `{"title":"bob's"}`); p.status != 201 || p.replayed || p.id == got[0].id {
+			t.Errorf("got %+v for bob, want a session of his own", p)
+		}
+		h.restart()
+		if p := post(ann, path, "k", body); p.status != 201 || !p.replayed || p.id != got[0].id || p.location != got[0].location {
+			t.Errorf("got %+v after a restart, want the first answer", p)
+		}
+		for _, other := range []posted{post(ann, path, "k", `{"title":"twice"}`), post(ann, "/sessions/"+got[0].id+"/fork", "k", body)} {
+			if other.status != 422 || other.code != "idempotency_key_reused" {
+				t.Errorf("got %+v for another request, want 422", other)
+			}
+		}
+		// For messages it is the client_message_id: the same run answers.
+		messages := "/sessions/" + got[0].id + "/messages"
+		one, two := post(ann, messages, "m", `{"content":"hello"}`), post(ann, messages, "m", `{"content":"hello"}`)
+		if one.status != 200 || two.status != 200 || one.id == "" || one.id != two.id {
+			t.Errorf("got %+v and %+v, want the same run", one, two)
+		}
+		imported := post(ann, messages+"/import", "i", `[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]`)
+		again := post(ann, messages+"/import", "i", `[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]`)
+		if log := wholeLog(t, h.client(ann), core.SessionID(got[0].id)); imported.status != 200 || !again.replayed || len(log) != 4 {
+			t.Errorf("got %+v, then %+v, and %d messages, want the history once", imported, again, len(log))
+		}
+	})
+}
