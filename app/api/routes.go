@@ -55,18 +55,18 @@ func (s *Server) routes(r *gin.Engine, opts Options) {
 	v1.POST("/sessions/:id/fork", s.handle(sessions.Fork))
 	v1.GET("/sessions/:id/events", s.handle(runs.SessionEvents))
 
+	v1.GET("/sessions/:id/export", s.handle(transfer.Export))
+
 	v1.POST("/sessions/:id/messages", s.handle(messages.Send))
 	v1.GET("/sessions/:id/messages", s.handle(messages.List))
+	v1.POST("/sessions/:id/messages/import", s.handle(transfer.Import))
 	v1.PATCH("/sessions/:id/messages/:mid", s.handle(messages.Edit))
 	v1.DELETE("/sessions/:id/messages/:mid", s.handle(messages.Delete))
 	v1.POST("/sessions/:id/messages/:mid/regenerate", s.handle(messages.Regenerate))
 	v1.POST("/sessions/:id/messages/:mid/select", s.handle(messages.Select))
 	v1.PUT("/sessions/:id/messages/:mid/pin", s.handle(messages.Pin))
-	v1.GET("/sessions/:id/export", s.handle(transfer.Export))
-
 
 	v1.GET("/sessions/:id/context", s.handle(context.Report))
-	v1.POST("/sessions/:id/messages/import", s.handle(transfer.Import))
 	v1.GET("/sessions/:id/context/prompt", s.handle(context.Prompt))
 	v1.POST("/sessions/:id/summarize", s.handle(context.Summarize))
 	v1.GET("/sessions/:id/summaries", s.handle(summaries.List))
