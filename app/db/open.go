@@ -71,7 +71,7 @@ func Open(ctx context.Context, url string, logger *slog.Logger) (*DB, error) {
 		Gorm: g, url: url, pool: b.pool, migrations: b.migrations,
 		lockFile: b.lockFile, logger: logger, statements: count,
 	}
-	if err := d.Ping(ctx); err != nil {
+	if err := connect(ctx, b.pool); err != nil {
 		return nil, errors.Join(unreachable(err), b.pool.Close())
 	}
 	return d, nil

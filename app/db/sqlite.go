@@ -1,14 +1,18 @@
 package db
 
 import (
+	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
-	_ "modernc.org/sqlite" // registers the driver "sqlite"
+	"modernc.org/sqlite" // registers the driver "sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"bobbin/app/core"
 	"bobbin/migrations"
@@ -49,6 +53,31 @@ func openSQLite(path string) (backend, error) {
 // sqliteDSN returns the driver's name for the file at path, whatever is in it.
 func sqliteDSN(path string) string {
 	return "file:" + (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath() + "?" + sqliteParams
+}
+
+// How long to try to connect, and how often.
+const (
+	connectTime  = 10 * time.Second
+	connectPause = 20 * time.Millisecond
+)
+
+// connect makes the first connection. SQLite's is tried again while the file is
+// locked: several processes that start at once on a new file each switch it to
+// WAL, and on a machine under load one was seen to wait longer than busy_timeout.
+func connect(ctx context.Context, pool *sql.DB) error {
+	limit, cancel := context.WithTimeout(ctx, connectTime)
+	defer cancel()
+	for {
+		err := pool.PingContext(ctx)
+		if lite, ok := errors.AsType[*sqlite.Error](err); !ok || lite.Code()&0xff != sqlite3.SQLITE_BUSY {
+			return err
+		}
+		select {
+		case <-time.After(connectPause):
+		case <-limit.Done():
+			return err
+		}
+	}
 }
 
 // makeFile creates the file if it is missing, so that what SQLite puts beside it
