@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 
@@ -22,6 +23,7 @@ type answer struct {
 
 	blocks map[int64]*block
 	calls  int // so far
+	ids    map[string]bool
 	usage  tally
 	stop   sdk.StopReason
 	ended  bool // message_stop came
@@ -39,7 +41,7 @@ type block struct {
 
 // read reads the answer to its end, streamed or not.
 func (a *answer) read(body io.Reader) error {
-	a.blocks = map[int64]*block{}
+	a.blocks, a.ids = map[int64]*block{}, map[string]bool{}
 	err := exchange.Reader{Whole: a.whole, Stream: a.stream, Page: func() error {
 		return a.refusal([]byte(exchange.WebPage))
 	}}.Read(body)
@@ -123,9 +125,19 @@ func (a *answer) open(e sdk.MessageStreamEventUnion) error {
 	case "tool_use":
 		b.call, b.input = a.calls, []byte(start.JSON.Input.Raw())
 		a.calls++
-		return a.say(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: b.call, ID: start.ID, Name: start.Name}})
+		return a.say(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: b.call, ID: a.id(start.ID), Name: start.Name}})
 	}
 	return nil
+}
+
+// id returns the id of a call: the provider's, or one of ours where that is missing
+// or another call's, so that its result can name it.
+func (a *answer) id(given string) string {
+	if given == "" || a.ids[given] {
+		given = "call_" + strings.ReplaceAll(string(core.NewID[core.MessageID]()), "-", "")
+	}
+	a.ids[given] = true
+	return given
 }
 
 // piece goes on with a block. One whose beginning did not come is of its piece's
