@@ -25,7 +25,7 @@ func (a *App) newLimiter(ctx context.Context) *spend.Limiter {
 // warnUnpriced tells an operator who limits dollars without prices.
 func (a *App) warnUnpriced(ctx context.Context, l config.SpendLimit) {
 	m, err := a.models.Get("")
-	if l.USDPerDay > 0 && err == nil && m.Info().Cost(core.Usage{}) == nil {
+	if l.USDPerDay > 0 && err == nil && m.Info().Cost(&core.Usage{}) == nil {
 		a.log.WarnContext(ctx, "usd_per_day does not see calls of models without prices; write input_price and output_price in models, or limit tokens_per_day",
 			"key", l.Key, "model", m.Info().Name)
 	}

@@ -93,11 +93,11 @@ func (t *Titler) ask(ctx context.Context, model llm.Model, m material) (llm.Resp
 	call := core.ModelCall{
 		ID: core.NewID[string](), Owner: m.session.Owner, User: m.session.UserID, SessionID: m.session.ID, RunID: m.run.ID,
 		Agent: m.run.Agent, Purpose: core.PurposeTitle, Model: info.Name, Provider: info.Provider,
-		Estimated: t.Counter.Text(systemPrompt) + t.Counter.Text(text), FinishReason: res.Finish,
+		Estimated: t.Counter.Text(systemPrompt) + t.Counter.Text(text), Cost: info.Cost(res.Usage), FinishReason: res.Finish,
 		Duration: time.Since(start), CreatedAt: core.Now(),
 	}
 	if res.Usage != nil {
-		call.Usage, call.Cost = *res.Usage, info.Cost(*res.Usage)
+		call.Usage = *res.Usage
 	}
 	if err != nil {
 		call.Error = string(llm.KindUnknown)

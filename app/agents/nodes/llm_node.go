@@ -220,13 +220,13 @@ func (n *Caller) record(s state.AgentState, d contextwindow.Decision, res llm.Re
 	m := core.ModelCall{
 		ID: core.NewID[string](), Owner: s.Run.Owner, User: s.Run.User, SessionID: s.Run.SessionID, RunID: s.Run.ID,
 		Agent: s.Run.Agent, Purpose: core.PurposeAnswer, Model: info.Name, Provider: info.Provider,
-		Estimated: d.Raw(), FinishReason: res.Finish, Duration: time.Since(start), CreatedAt: core.Now(),
+		Estimated: d.Raw(), Cost: info.Cost(res.Usage), FinishReason: res.Finish, Duration: time.Since(start), CreatedAt: core.Now(),
 	}
 	if e := llm.AsError(err); e != nil {
 		m.Error = string(e.Kind)
 	}
 	if res.Usage != nil {
-		m.Usage, m.Cost = *res.Usage, info.Cost(*res.Usage)
+		m.Usage = *res.Usage
 		if d.Comparable() {
 			n.calibrator.Observe(info.Name, d.Raw(), res.Usage.InputTokens)
 		}

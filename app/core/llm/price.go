@@ -7,15 +7,21 @@ import (
 )
 
 // Cost returns what the usage costs with the model's prices, in millionths of a US
-// dollar; nil if no price is known. What the demonstration and models of a local
+// dollar; nil if no price is known, or no usage. What the demonstration and models of a local
 // Ollama say costs nothing. A cache price that is not known is the input price:
 // that is too much for what was read from a cache, and may be too little for what
 // was written to it.
-func (i Info) Cost(u core.Usage) *int64 {
-	free := i.Provider == providerDemo || i.Provider == providerOllama
-	if i.InputPrice == 0 && i.OutputPrice == 0 && !free {
+func (i Info) Cost(usage *core.Usage) *int64 {
+	if i.InputPrice == 0 && i.OutputPrice == 0 {
+		if i.Provider == providerDemo || i.Provider == providerOllama {
+			return new(int64)
+		}
 		return nil
 	}
+	if usage == nil {
+		return nil
+	}
+	u := *usage
 	price := func(p float64) float64 {
 		if p == 0 {
 			return i.InputPrice

@@ -142,10 +142,10 @@ func (j *job) send(ctx context.Context, text string) (llm.Response, error) {
 	call := core.ModelCall{
 		Purpose: core.PurposeSummary, Model: info.Name, Provider: info.Provider,
 		Estimated:    j.count.Text(j.system) + j.count.Text(text) + promptOverhead,
-		FinishReason: res.Finish, Error: errorKind(err), Duration: time.Since(start), CreatedAt: core.Now(),
+		Cost: info.Cost(res.Usage), FinishReason: res.Finish, Error: errorKind(err), Duration: time.Since(start), CreatedAt: core.Now(),
 	}
 	if res.Usage != nil {
-		call.Usage, call.Cost = *res.Usage, info.Cost(*res.Usage)
+		call.Usage = *res.Usage
 	}
 	j.calls = append(j.calls, call)
 	if err != nil {

@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"bobbin/app/cli/term"
+	"bobbin/app/core"
+)
+
+// usageFlags are what `bobbin usage` is asked for.
+type usageFlags struct {
+	by, from, to string
+}
+
+func (p *program) usage() *cobra.Command {
+	var f usageFlags
+	cmd := &cobra.Command{
+		Use:   "usage",
+		Short: "Show what the models were used for and what it cost",
+		Example: "  bobbin usage                       each day of the last 30\n" +
+			"  bobbin usage --by model --from 2026-01-01",
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			q, err := f.query()
+			if err != nil {
+				return err
+			}
+			return p.withServer(cmd, func(ctx context.Context, s connection) error { return p.showUsage(ctx, s, q) })
+		},
+	}
+	cmd.Flags().StringVar(&f.by, "by", string(core.UsageByDay), "session, user, agent, model or day")
+	cmd.Flags().StringVar(&f.from, "from", "", "first `day`, of UTC (default 30 days ago)")
+	cmd.Flags().StringVar(&f.to, "to", "", "last `day`, of UTC (default today)")
+	p.withJSON(cmd)
+	return cmd
+}
+
+// query returns what the flags ask for.
+func (f usageFlags) query() (core.UsageQuery, error) {
+	q := core.UsageQuery{GroupBy: core.UsageGroup(f.by), PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}
+	if !slices.Contains(core.UsageGroups(), q.GroupBy) {
+		return q, core.Errorf(core.ErrInvalid, "--by: %q is none of session, user, agent, model, day", f.by)
+	}
+	for _, d := range []struct {
+		flag, text string
+		into       *time.Time
+		plus       int // days
+	}{{"from", f.from, &q.From, 0}, {"to", f.to, &q.To, 1}} {
+		if d.text == "" {
+			continue
+		}
+		at, err := time.Parse(time.DateOnly, d.text)
+		if err != nil {
+			return q, core.Errorf(core.ErrInvalid, "--%s: %q is not a day such as 2026-01-31", d.flag, d.text)
+		}
+		*d.into = at.AddDate(0, 0, d.plus)
+	}
+	return q, nil
+}
+
+// allUsage returns all pages as one.
+func allUsage(ctx context.Context, s connection, q core.UsageQuery) (core.UsageReport, error) {
+	report, err := s.client.Usage(ctx, q)
+	for err == nil && report.NextCursor != nil {
+		q.Cursor, q.From, q.To = *report.NextCursor, report.From, report.To
+		var page core.UsageReport
+		page, err = s.client.Usage(ctx, q)
+		report.Items, report.NextCursor = append(report.Items, page.Items...), page.NextCursor
+	}
+	return report, err
+}
+
+// showUsage prints a table: all groups, and their total.
+func (p *program) showUsage(ctx context.Context, s connection, q core.UsageQuery) error {
+	report, err := allUsage(ctx, s, q)
+	if err != nil {
+		return err
+	}
+	if p.json {
+		return p.printJSON(report)
+	}
+	rows := report.Items
+	last := report.To.Add(-time.Nanosecond).Format(time.DateOnly)
+	if len(rows) == 0 {
+		fmt.Fprintf(p.Out, "no model was called from %s to %s\n", report.From.Format(time.DateOnly), last)
+		return nil
+	}
+	if q.GroupBy != core.UsageByDay { // the dearest first
+		slices.SortStableFunc(rows, func(a, b core.UsageRow) int {
+			return cmp.Or(cmp.Compare(b.CostMicroUSD, a.CostMicroUSD), cmp.Compare(b.InputTokens+b.OutputTokens, a.InputTokens+a.OutputTokens))
+		})
+	}
+	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "%s\tCALLS\tINPUT\tCACHED\tOUTPUT\tCOST\t\n", strings.ToUpper(string(q.GroupBy)))
+	for _, r := range rows {
+		fmt.Fprintf(w, "%s\t%s\n", cmp.Or(term.Line(r.Key, 40), "–"), figures(r.UsageTotal))
+	}
+	fmt.Fprintf(w, "total\t%s\n", figures(report.Total))
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(p.Out, "from %s to %s (UTC)\n", report.From.Format(time.DateOnly), last)
+	if n := report.Total.UnpricedCalls; n > 0 {
+		fmt.Fprintf(p.Out, "%d calls are not in the cost: prices of their models are not known; write input_price and output_price in models\n", n)
+	}
+	return nil
+}
+
+// figures returns the cells of a row.
+func figures(u core.UsageTotal) string {
+	cost := fmt.Sprintf("$%.4f", float64(u.CostMicroUSD)/1e6)
+	switch {
+	case u.UnpricedCalls == u.Calls:
+		cost = "–"
+	case u.UnpricedCalls > 0:
+		cost = "≥ " + cost
+	}
+	return fmt.Sprintf("%d\t%d\t%d\t%d\t%s\t", u.Calls, u.InputTokens, u.CacheReadTokens, u.OutputTokens, cost)
+}
