@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -242,6 +243,7 @@ func TestFailures(t *testing.T) {
 		"problem_internal":      fmt.Errorf("read row: disk on fire"),
 		"problem_conflict":      core.Errorf(core.ErrConflict, "a summary is being made"),
 		"problem_rate_limited":  core.Errorf(core.ErrRateLimited, "100 messages wait in this session"),
+		"problem_spend_limit":   core.ErrSpendLimit("5 US dollars", time.Date(2026, 1, 2, 23, 0, 0, 0, time.UTC), time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC)),
 		"problem_context_floor": core.Errorf(core.ErrContextFloor, "the system prompt alone has 9000 tokens, the model's window 8192"),
 		"problem_in_a_stream":   core.Errorf(core.ErrUnavailable, "the server is stopping"),
 		"readyz_not_ready":      fmt.Errorf("connection refused"),
