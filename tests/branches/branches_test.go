@@ -68,8 +68,10 @@ func (w *world) sequence(seed uint64) {
 		if i >= early {
 			name = w.step()
 		} else {
+			before := w.session(w.talks[0].id)
 			w.mood()
 			w.send(w.talks[0])
+			w.figures.step(name, before, w.session(w.talks[0].id))
 		}
 		for _, k := range w.talks {
 			w.check(k, name)

@@ -42,7 +42,7 @@ func (r *Branches) Select(ctx context.Context, scope core.Scope, session core.Se
 			return err
 		}
 		var leaf models.Ref
-		if err := j.tx.Raw(leafSQL, sql.Named("m", m.ID)).Scan(&leaf).Error; err != nil {
+		if err := j.tree().Raw(leafSQL, sql.Named("m", m.ID)).Scan(&leaf).Error; err != nil {
 			return err
 		}
 		return j.turnTo(change{leaf: core.MessageID(leaf), before: math.MaxInt64, why: "select"})

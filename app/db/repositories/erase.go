@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"math"
+	"slices"
 
 	"gorm.io/gorm"
 
@@ -103,7 +104,7 @@ SELECT id FROM down ORDER BY seq`
 // in the order of their seq.
 func (j *journal) atom(id core.MessageID) ([]models.Ref, error) {
 	var ids []models.Ref
-	err := j.tx.Raw(atomSQL, sql.Named("m", id)).Scan(&ids).Error
+	err := j.tree().Raw(atomSQL, sql.Named("m", id)).Scan(&ids).Error
 	return ids, err
 }
 
@@ -151,31 +152,37 @@ func (j *journal) eraseMessages(ids []models.Ref) ([]core.Message, error) {
 }
 
 // A summary covers what lies on the way to its last message.
-const coveringSQL = `WITH RECURSIVE down (id) AS (
+const belowSQL = `WITH RECURSIVE down (id) AS (
 	SELECT id FROM messages WHERE id = @m
 	UNION ALL
 	SELECT m.id FROM messages m JOIN down ON m.parent_id = down.id)
-SELECT id, version FROM session_summaries
-WHERE session_id = @s AND through_seq >= @seq AND (kind = 'rolling' OR from_seq <= @seq) AND through_id IN (SELECT id FROM down)`
+SELECT id FROM down`
 
 // eraseSummaries leaves nothing of the content of summaries that covered the
 // message, and returns their versions.
 func (j *journal) eraseSummaries(m core.Message) (map[int]bool, error) {
 	versions := map[int]bool{}
 	var rows []models.Summary
-	later := j.tx.Model(&models.Summary{}).Select("id").Where("session_id = ? AND through_seq >= ?", j.session.ID, m.Seq).Limit(1)
-	if err := later.Find(&rows).Error; err != nil || len(rows) == 0 {
-		return versions, err
-	}
-	rows = nil
-	err := j.tx.Raw(coveringSQL, sql.Named("m", m.ID), sql.Named("s", j.session.ID), sql.Named("seq", m.Seq)).Scan(&rows).Error
+	err := j.tx.Where("session_id = ? AND through_seq >= ? AND (kind = 'rolling' OR from_seq <= ?)", j.session.ID, m.Seq, m.Seq).Find(&rows).Error
 	if err != nil || len(rows) == 0 {
 		return versions, err
 	}
+	var below []models.Ref
+	if err := j.tree().Raw(belowSQL, sql.Named("m", m.ID)).Scan(&below).Error; err != nil {
+		return versions, err
+	}
+	covered := map[models.Ref]bool{}
+	for _, id := range below {
+		covered[id] = true
+	}
+	rows = slices.DeleteFunc(rows, func(s models.Summary) bool { return !covered[s.ThroughID] })
 	ids := make([]string, 0, len(rows))
 	for _, s := range rows {
 		ids = append(ids, s.ID)
 		versions[s.Version] = true
+	}
+	if len(ids) == 0 {
+		return versions, nil
 	}
 	return versions, j.tx.Model(&models.Summary{}).Where("id IN ?", ids).UpdateColumns(map[string]any{
 		"content": "", "focus": "", "token_count": 0, "state": core.SummaryErased, "note": "a message that it covered was deleted",

@@ -113,7 +113,7 @@ func (j *journal) copyLog(leaf models.Ref) error {
 		}
 		values = append(values, value)
 	}
-	res := j.tx.Exec("INSERT INTO messages ("+strings.Join(stmt.Schema.DBNames, ", ")+") "+wayCTE+"SELECT "+strings.Join(values, ", ")+
+	res := j.tree().Exec("INSERT INTO messages ("+strings.Join(stmt.Schema.DBNames, ", ")+") "+wayCTE+"SELECT "+strings.Join(values, ", ")+
 		" FROM (SELECT m.*, ROW_NUMBER() OVER (ORDER BY m.seq) AS n FROM messages m JOIN up ON m.id = up.id WHERE m.deleted_at IS NULL) c",
 		sql.Named("leaf", leaf), sql.Named("new", j.session.ID), sql.Named("prefix", core.NewID[string]()[:idPrefix]))
 	j.session.LastSeq, j.session.MessageCount = res.RowsAffected, int(res.RowsAffected)
@@ -142,7 +142,7 @@ func (j *journal) copySummary(source *journal, leaf models.Ref) error {
 		return nil
 	}
 	var rows []models.Summary
-	err := j.tx.Raw(forkSummarySQL, sql.Named("leaf", leaf), sql.Named("s", source.session.ID)).Scan(&rows).Error
+	err := j.tree().Raw(forkSummarySQL, sql.Named("leaf", leaf), sql.Named("s", source.session.ID)).Scan(&rows).Error
 	if err != nil || len(rows) == 0 {
 		return err
 	}

@@ -24,6 +24,17 @@ type node struct {
 	OnPath bool
 }
 
+// tree returns the transaction for questions that walk the tree, from row to row by
+// an index. PostgreSQL cannot know how long a walk is: it may take it for short and
+// read the whole table at each step.
+func (j *journal) tree() *gorm.DB {
+	if isPostgres(j.tx) {
+		const byIndex = "SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_seqscan', 'off', true)"
+		j.tx.Exec(byIndex) // when it fails the transaction is broken, and the question fails, too
+	}
+	return j.tx
+}
+
 // branches reports whether the run begins elsewhere than where the path ends.
 func branches(in core.AcceptRun) bool { return in.Input.Edits != "" || in.Answers != "" }
 
@@ -80,7 +91,7 @@ SELECT id FROM up WHERE role = 'user' AND deleted_at IS NULL`
 // question returns the user's message of the turn that m belongs to.
 func (j *journal) question(m core.Message) (core.MessageID, error) {
 	var ids []models.Ref
-	if err := j.tx.Raw(questionSQL, sql.Named("m", m.ID)).Scan(&ids).Error; err != nil {
+	if err := j.tree().Raw(questionSQL, sql.Named("m", m.ID)).Scan(&ids).Error; err != nil {
 		return "", err
 	}
 	if len(ids) == 0 {
@@ -136,7 +147,7 @@ SELECT id, seq, on_path FROM up ORDER BY seq`
 func (j *journal) turnTo(c change) error {
 	var way []node // the last message that both paths have, then those that the new one alone has
 	if c.leaf != "" {
-		if err := j.tx.Raw(branchSQL, sql.Named("leaf", c.leaf)).Scan(&way).Error; err != nil {
+		if err := j.tree().Raw(branchSQL, sql.Named("leaf", c.leaf)).Scan(&way).Error; err != nil {
 			return err
 		}
 	}
