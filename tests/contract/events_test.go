@@ -49,6 +49,7 @@ func TestEvents(t *testing.T) {
 		{core.EventRunFailed, core.RunData{Run: failed}},
 		{core.EventRunCanceled, core.RunData{Run: canceled}},
 		{core.EventResync, struct{}{}},
+		{core.EventSessionUpdated, core.SessionData{Session: b.Session, Path: &core.PathChange{AfterID: apitest.UserID, LeafID: apitest.AnswerID}}},
 	}
 	var out strings.Builder
 	for i, tt := range tests {
