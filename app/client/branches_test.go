@@ -1,0 +1,93 @@
+package client_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/api/apitest"
+	"bobbin/app/client"
+	"bobbin/app/core"
+)
+
+// TestBranchRoundTrips: what is asked of a log's branches arrives at the services.
+func TestBranchRoundTrips(t *testing.T) {
+	t.Parallel()
+	id, mid := apitest.SessionID, apitest.UserID
+	edit := core.SendMessage{SessionID: id, Edits: mid, Content: "Hi!", ClientMessageID: "c", Multitask: core.MultitaskInterrupt, Source: core.SourceCLI}
+	again := core.Regenerate{
+		SessionID: id, MessageID: mid, User: "u", ClientMessageID: "c", Model: "m", Multitask: core.MultitaskReject, Source: core.SourceWeb,
+	}
+	last := func(c *client.Client, r core.Regenerate) (core.EventType, error) {
+		var kind core.EventType
+		for e, err := range c.Regenerate(context.Background(), r) {
+			if err != nil {
+				return kind, err
+			}
+			kind = e.Type
+		}
+		return kind, nil
+	}
+	tests := map[string]struct {
+		ask  func(c *client.Client) (any, error)
+		want func(b *apitest.Backend) any
+		call apitest.Call
+	}{
+		"edit": {
+			func(c *client.Client) (any, error) { return c.SendAsync(t.Context(), edit) },
+			func(b *apitest.Backend) any { return b.Accepted }, apitest.Call{Method: "Send", Args: []any{edit}},
+		},
+		"regenerate": {
+			func(c *client.Client) (any, error) { return c.RegenerateAndWait(t.Context(), again) },
+			func(b *apitest.Backend) any { return client.Answer{Run: b.Run, Message: &b.Messages[1]} }, apitest.Call{Method: "Regenerate", Args: []any{again}},
+		},
+		"regenerate as a stream": {
+			func(c *client.Client) (any, error) { return last(c, again) },
+			func(*apitest.Backend) any { return core.EventRunSucceeded }, apitest.Call{Method: "Regenerate", Args: []any{again}},
+		},
+		"select": {
+			func(c *client.Client) (any, error) {
+				s, err := c.SelectMessage(t.Context(), id, mid)
+				return s.ID, err
+			},
+			func(*apitest.Backend) any { return id }, apitest.Call{Method: "Select", Args: []any{id, mid}},
+		},
+		"pin": {
+			func(c *client.Client) (any, error) {
+				m, err := c.PinMessage(t.Context(), id, mid, true)
+				return m.Pinned, err
+			},
+			func(*apitest.Backend) any { return true }, apitest.Call{Method: "Pin", Args: []any{id, mid, true}},
+		},
+		"delete": {
+			func(c *client.Client) (any, error) { return nil, c.DeleteMessage(t.Context(), id, mid) },
+			func(*apitest.Backend) any { return nil }, apitest.Call{Method: "DeleteMessage", Args: []any{id, mid}},
+		},
+		"fork": {
+			func(c *client.Client) (any, error) {
+				s, err := c.ForkSession(t.Context(), id, mid)
+				return s.Title, err
+			},
+			func(b *apitest.Backend) any { return b.Session.Title + " (fork)" },
+			apitest.Call{Method: "Fork", Args: []any{core.ForkSession{SessionID: id, MessageID: mid}}},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			backend := apitest.New()
+			got, err := tt.ask(dial(t, backend, "s3cret"))
+			if err != nil {
+				t.Fatalf("got error %v, want none", err)
+			}
+			if diff := cmp.Diff(tt.want(backend), got); diff != "" {
+				t.Errorf("answer (-want +got):\n%s", diff)
+			}
+			call := backend.Calls()[0]
+			if call.Scope.Owner != "ann" || call.Method != tt.call.Method || !cmp.Equal(call.Args, tt.call.Args) {
+				t.Errorf("got call %+v, want %+v of ann", call, tt.call)
+			}
+		})
+	}
+}
