@@ -59,8 +59,9 @@ func (p *program) root() *cobra.Command {
 		Args: needsCommand, RunE: showHelp,
 	}
 	root.SetFlagErrorFunc(flagError)
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { p.help(cmd) })
 	p.addFlags(root)
-	root.AddCommand(p.users(), p.keys(), p.tokens())
+	root.AddCommand(p.users(), p.keys(), p.tokens(), p.doctor())
 	defer p.completeFlags(root)
 	root.AddCommand(p.serve(), p.chat(), p.sessions(), p.usage(), p.memories(), p.search(), p.importHistory(), p.migrate(), p.graph(), p.config(), p.version())
 	return root

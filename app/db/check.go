@@ -1,0 +1,41 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Health is what can be known of a database by looking.
+type Health struct {
+	Version string        // of the database program
+	Skew    time.Duration // its clock minus ours
+	Damage  string        // what SQLite's quick check found; empty = nothing
+}
+
+// Inspect looks at the database. It changes nothing; on a large SQLite file it takes
+// a while, until ctx ends.
+func (d *DB) Inspect(ctx context.Context) (Health, error) {
+	var h Health
+	if d.Dialect() == "sqlite" {
+		if err := d.pool.QueryRowContext(ctx, "SELECT 'SQLite ' || sqlite_version()").Scan(&h.Version); err != nil {
+			return h, fmt.Errorf("inspect database: %w", err)
+		}
+		var found string
+		if err := d.pool.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&found); err != nil {
+			return h, fmt.Errorf("check database: %w", err)
+		}
+		if found != "ok" {
+			h.Damage = found
+		}
+		return h, nil
+	}
+	var now time.Time
+	before := time.Now()
+	err := d.pool.QueryRowContext(ctx, "SELECT 'PostgreSQL ' || current_setting('server_version'), clock_timestamp()").Scan(&h.Version, &now)
+	if err != nil {
+		return h, fmt.Errorf("inspect database: %w", err)
+	}
+	h.Skew = now.Sub(before.Add(time.Since(before) / 2))
+	return h, nil
+}

@@ -1,0 +1,15 @@
+//go:build linux || darwin || freebsd
+
+package folder
+
+import "syscall"
+
+// Free returns how many bytes this user can still write where path is; false if
+// that cannot be known.
+func Free(path string) (uint64, bool) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(path, &s); err != nil {
+		return 0, false
+	}
+	return uint64(s.Bavail) * uint64(s.Bsize), true //nolint:gosec,unconvert // both are positive, and of other types elsewhere
+}
