@@ -13,9 +13,10 @@ import (
 
 // taken is a message as it was read.
 type taken struct {
-	message core.Message
-	skip    bool // no conversation goes through it any more
-	leftOut int  // images and files that were not taken along
+	message core.Message // without its text
+	texts   []string     // the pieces of its text
+	skip    bool         // no conversation goes through it any more
+	leftOut int          // images and files that were not taken along
 }
 
 // fields are the members of a JSON object.
@@ -27,6 +28,9 @@ type fields map[string]json.RawMessage
 func readMessage(raw []byte) (taken, error) {
 	if !utf8.Valid(raw) {
 		return taken{}, core.Errorf(core.ErrInvalid, "is not UTF-8")
+	}
+	if values(raw) > maxValues {
+		return taken{}, core.Errorf(core.ErrInvalid, "has more than %d values", maxValues)
 	}
 	var f fields
 	if err := json.Unmarshal(raw, &f); err != nil || f == nil {
@@ -45,16 +49,41 @@ func readMessage(raw []byte) (taken, error) {
 		return taken{}, core.Errorf(core.ErrInvalid,
 			`has no role: a message is {"role", "content", …} as Bobbin and OpenAI write it, or {"type", "data"} as LangChain does`)
 	}
+	out.message.Content = strings.Join(out.texts, "\n")
 	if len(r.wrong) > 0 {
-		return taken{}, core.Errorf(core.ErrInvalid, "%s", strings.Join(r.wrong[:min(len(r.wrong), 3)], "; "))
+		return taken{}, core.Errorf(core.ErrInvalid, "%s", strings.Join(r.wrong, "; "))
 	}
 	return out, nil
+}
+
+// maxValues bounds the values of one message: read, each takes far more memory than
+// the two bytes it may have in JSON.
+const maxValues = 100_000
+
+// values returns how many values a JSON text has at most: one more than there are
+// commas outside of texts.
+func values(raw []byte) int {
+	n, text := 1, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case text && c == '\\':
+			i++ // the escaped character
+		case c == '"':
+			text = !text
+		case c == ',' && !text:
+			n++
+		}
+	}
+	return n
 }
 
 func (f fields) has(name string) bool {
 	raw, ok := f[name]
 	return ok && !bytes.Equal(bytes.TrimSpace(raw), []byte("null"))
 }
+
+// maxWrong bounds how much is said about one message.
+const maxWrong = 3
 
 // reader reads the members of one message and notes what is wrong with them.
 type reader struct {
@@ -63,7 +92,9 @@ type reader struct {
 }
 
 func (r *reader) fault(format string, args ...any) {
-	r.wrong = append(r.wrong, fmt.Sprintf(format, args...))
+	if len(r.wrong) < maxWrong {
+		r.wrong = append(r.wrong, fmt.Sprintf(format, args...))
+	}
 }
 
 // into reads a member; nothing and null leave the value as it is.
@@ -149,10 +180,9 @@ func (t *taken) leave(what string) {
 
 // add adds a piece to the text.
 func (t *taken) add(text string) {
-	if t.message.Content != "" && text != "" {
-		t.message.Content += "\n"
+	if text != "" {
+		t.texts = append(t.texts, text)
 	}
-	t.message.Content += text
 }
 
 // content reads a text, or the list of pieces that OpenAI, Anthropic and LangChain
@@ -162,7 +192,7 @@ func (r *reader) content(out *taken, called bool) {
 	switch {
 	case !r.fields.has("content"):
 	case raw[0] != '[':
-		out.message.Content = r.text("content")
+		out.add(r.text("content"))
 	default:
 		var pieces []json.RawMessage
 		r.into("content", &pieces, "a text or a list")

@@ -126,6 +126,8 @@ func TestFaults(t *testing.T) {
 		{"a very long line", `{"role":"user","content":"` + strings.Repeat("x", 8<<20) + `"}`, "is longer than 8388608 bytes"},
 		{"a long name", `{"role":"user","content":"x","author":"` + strings.Repeat("x", 201) + `"}`, "author has 201 bytes"},
 		{"many calls", `{"role":"assistant","tool_calls":[` + strings.Repeat(`{"id":"a","name":"b"},`, 128) + `{"id":"a","name":"b"}]}`, "tool_calls are 129, at most 128"},
+		{"very many values", `{"role":"user","content":["` + strings.Repeat(`a","`, 100_000) + `"]}`, "has more than 100000 values"},
+		{"many faults", `{"role":"user","content":[` + strings.Repeat(`7,`, 90_000) + `7]}`, "content[2] is neither a text nor an object with a type"},
 		{"the old form", `{"role":"assistant","content":null,"function_call":{"name":"x","arguments":"{}"}}`, "function_call is too old"},
 		{"langchain of another kind", `{"type":"remove","data":{"id":"x"}}`, `type "remove" is not a message`},
 		{"langchain without a class", `{"lc":1,"type":"constructor","id":[],"kwargs":{}}`, "id must be the path"},
