@@ -55,17 +55,11 @@ func (l *log) lines(t *testing.T, msg string) []map[string]any {
 func options(b *apitest.Backend) (api.Options, *log) {
 	lines := &log{}
 	return api.Options{
-		Services: handlers.Services{
-			Chat: apitest.Chat{Backend: b}, Sessions: apitest.Sessions{Backend: b}, Messages: apitest.Messages{Backend: b},
-			Runs: apitest.Runs{Backend: b}, Summaries: apitest.Summaries{Backend: b}, Agents: apitest.Agents{Backend: b},
-			Transfer: apitest.Transfer{Backend: b},
-			Memories: apitest.Memories{Backend: b}, Usage: apitest.Usage{Backend: b}, Search: apitest.Search{Backend: b},
-			Files: apitest.Files{Backend: b}, Blobs: apitest.Files{Backend: b},
-		},
-		Keys:   &apitest.Keys{},
-		Auth:   auth.New(auth.Options{}),
-		Build:  handlers.Build{Version: "1.2.3", Commit: "abc", Date: "2026-01-02", Go: "go1.26"},
-		Logger: slog.New(slog.NewJSONHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Services: b.Services(),
+		Keys:     &apitest.Keys{},
+		Auth:     auth.New(auth.Options{}),
+		Build:    handlers.Build{Version: "1.2.3", Commit: "abc", Date: "2026-01-02", Go: "go1.26"},
+		Logger:   slog.New(slog.NewJSONHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}, lines
 }
 

@@ -21,17 +21,11 @@ import (
 func dial(t *testing.T, b *apitest.Backend, key string) *client.Client {
 	t.Helper()
 	server := httptest.NewServer(api.New(api.Options{
-		Services: handlers.Services{
-			Chat: apitest.Chat{Backend: b}, Sessions: apitest.Sessions{Backend: b}, Messages: apitest.Messages{Backend: b},
-			Runs: apitest.Runs{Backend: b}, Summaries: apitest.Summaries{Backend: b}, Agents: apitest.Agents{Backend: b},
-			Transfer: apitest.Transfer{Backend: b},
-			Memories: apitest.Memories{Backend: b}, Search: apitest.Search{Backend: b},
-			Files: apitest.Files{Backend: b}, Blobs: apitest.Files{Backend: b},
-		},
-		Keys:   &apitest.Keys{},
-		Auth:   auth.New(auth.Options{Keys: []auth.Key{auth.NewKey("ann", "s3cret")}, Required: true}),
-		Build:  handlers.Build{Version: "1.2.3"},
-		Logger: slog.New(slog.DiscardHandler),
+		Services: b.Services(),
+		Keys:     &apitest.Keys{},
+		Auth:     auth.New(auth.Options{Keys: []auth.Key{auth.NewKey("ann", "s3cret")}, Required: true}),
+		Build:    handlers.Build{Version: "1.2.3"},
+		Logger:   slog.New(slog.DiscardHandler),
 	}))
 	t.Cleanup(server.Close)
 	c, err := client.New(client.Options{URL: server.URL + "/", Key: key, HTTP: server.Client()})

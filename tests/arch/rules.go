@@ -57,6 +57,7 @@ func inners() []inner {
 		{dir: "app/agents/prompts"},
 		{dir: "app/agents/state"},
 
+		{dir: "app/api/apitest", may: []string{"app/api/handlers", "app/api/sse"}},
 		{dir: "app/api/auth"},
 		{dir: "app/api/handlers", may: []string{"app/api/sse"}},
 		{dir: "app/api/openapi"},

@@ -53,18 +53,12 @@ func golden(t *testing.T, name, got string) {
 // server is the API over a backend with fixed values.
 func server(b *apitest.Backend) http.Handler {
 	return api.New(api.Options{
-		Services: handlers.Services{
-			Chat: apitest.Chat{Backend: b}, Sessions: apitest.Sessions{Backend: b}, Messages: apitest.Messages{Backend: b},
-			Runs: apitest.Runs{Backend: b}, Summaries: apitest.Summaries{Backend: b}, Agents: apitest.Agents{Backend: b},
-			Transfer: apitest.Transfer{Backend: b},
-			Memories: apitest.Memories{Backend: b}, Usage: apitest.Usage{Backend: b}, Search: apitest.Search{Backend: b},
-			Files: apitest.Files{Backend: b}, Blobs: apitest.Files{Backend: b},
-		},
-		Keys:   &apitest.Keys{},
-		Auth:   auth.New(auth.Options{}),
-		Checks: []handlers.Check{{Name: "database", Run: b.Hooks["database"]}},
-		Build:  handlers.Build{Version: "1.2.3", Commit: "abc1234", Date: "2026-01-02T03:04:05Z", Go: "go1.26"},
-		Logger: slog.New(slog.DiscardHandler),
+		Services: b.Services(),
+		Keys:     &apitest.Keys{},
+		Auth:     auth.New(auth.Options{}),
+		Checks:   []handlers.Check{{Name: "database", Run: b.Hooks["database"]}},
+		Build:    handlers.Build{Version: "1.2.3", Commit: "abc1234", Date: "2026-01-02T03:04:05Z", Go: "go1.26"},
+		Logger:   slog.New(slog.DiscardHandler),
 	})
 }
 
