@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -10,26 +9,23 @@ import (
 )
 
 func (p *program) graph() *cobra.Command {
-	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "graph",
 		Short: "Draw the graph that agents run through",
-		Long:  "Prints the agent graph as a Mermaid drawing, or its nodes and edges as JSON.",
-		Args:  noArguments,
+		Long:  "Prints the agent graph as a Mermaid drawing, or its nodes and edges as JSON.", Example: "  bobbin graph > graph.mmd",
+		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			engine, err := app.Graph()
 			if err != nil {
 				return err
 			}
-			if !asJSON {
-				fmt.Fprint(p.Out, engine.Mermaid())
-				return nil
+			if p.json {
+				return p.printJSON(engine.Shape())
 			}
-			enc := json.NewEncoder(p.Out)
-			enc.SetIndent("", "  ")
-			return enc.Encode(engine.Shape())
+			fmt.Fprint(p.Out, engine.Mermaid())
+			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "nodes and edges as JSON")
+	p.withJSON(cmd)
 	return cmd
 }

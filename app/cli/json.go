@@ -26,6 +26,14 @@ func (p *program) withJSON(cmds ...*cobra.Command) {
 // printJSON prints a document as every command with --json does.
 func (p *program) printJSON(v any) error { return writeJSON(p.Out, v) }
 
+// aside is where a command with --json says what is not its document.
+func (p *program) aside() io.Writer {
+	if p.json {
+		return io.Discard
+	}
+	return p.Out
+}
+
 func writeJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")

@@ -20,7 +20,9 @@ func (p *program) memories() *cobra.Command {
 		Long: "Facts that were asked to be kept. They live beside the conversations: no agent reads them.",
 		Args: needsCommand, RunE: showHelp,
 	}
-	cmd.AddCommand(p.listMemories(), p.addMemory(), p.searchMemories(), p.deleteMemory(), p.reindexMemories())
+	list, add, search, reindex := p.listMemories(), p.addMemory(), p.searchMemories(), p.reindexMemories()
+	p.withJSON(list, add, search, reindex)
+	cmd.AddCommand(list, add, search, p.deleteMemory(), reindex)
 	return cmd
 }
 
@@ -40,6 +42,9 @@ func (p *program) listMemories() *cobra.Command {
 			page, err := s.client.Memories(ctx, *user, q)
 			if err != nil {
 				return err
+			}
+			if p.json {
+				return p.printJSON(page)
 			}
 			if len(page.Items) == 0 {
 				fmt.Fprintf(p.Out, "no memories yet; this keeps one: %s memories add \"the inspection is on Friday\"\n", programName())
@@ -89,6 +94,9 @@ func (p *program) addMemory() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if p.json {
+				return p.printJSON(saved)
+			}
 			fmt.Fprintln(p.Out, saved.ID)
 			if saved.Notice != "" {
 				fmt.Fprintln(p.Err, saved.Notice)
@@ -122,6 +130,9 @@ func (p *program) searchMemories() *cobra.Command {
 }
 
 func (p *program) showMatches(found core.MemoryMatches) error {
+	if p.json {
+		return p.printJSON(found)
+	}
 	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
 	for _, it := range found.Items {
 		fmt.Fprintf(w, "%.3f\t%s\t%s\n", it.Score, it.Memory.ID, term.Line(it.Memory.Content, 80))
@@ -173,17 +184,21 @@ func (p *program) reindexAll(ctx context.Context, s connection, q core.Reindex) 
 	for {
 		done, err := s.client.ReindexMemories(ctx, q)
 		if err != nil {
-			if embedded > 0 {
+			if embedded > 0 && !p.json {
 				fmt.Fprintf(p.Out, "%d embedded so far; begin again to go on\n", embedded)
 			}
 			return err
 		}
 		embedded, failed = embedded+done.Embedded, failed+done.Failed
+		if done.NextCursor == nil && p.json {
+			done.Embedded, done.Failed = embedded, failed
+			return p.printJSON(done)
+		}
 		if done.NextCursor == nil {
 			fmt.Fprintf(p.Out, "%d embedded by %s, %d refused by it, %d stale\n", embedded, done.EmbeddingModel, failed, done.Remaining)
 			return nil
 		}
-		fmt.Fprintf(p.Out, "%d embedded, %d to go\n", embedded, max(done.Remaining-failed, 0))
+		fmt.Fprintf(p.aside(), "%d embedded, %d to go\n", embedded, max(done.Remaining-failed, 0))
 		q.Cursor = *done.NextCursor
 	}
 }

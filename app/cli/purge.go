@@ -113,6 +113,7 @@ func (p *program) purgeSessions() *cobra.Command {
 		},
 	}
 	f.addTo(cmd)
+	p.withJSON(cmd)
 	cmd.Flags().StringVar(&before, "archived-before", "", "also all sessions that were archived before this `date`")
 	cmd.Flags().StringVar(&owner, "owner", "", "only sessions of this owner (the name of an API key)")
 	return cmd
@@ -142,6 +143,7 @@ func (p *program) users() *cobra.Command {
 		},
 	}
 	f.addTo(purge)
+	p.withJSON(purge)
 	purge.Flags().StringVar(&owner, "owner", owner, "whose user it is (the name of an API key)")
 	cmd.AddCommand(purge)
 	return cmd

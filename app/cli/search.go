@@ -27,6 +27,7 @@ func (p *program) search() *cobra.Command {
 			return p.withServer(cmd, func(ctx context.Context, s connection) error { return p.searchMessages(ctx, s, q) })
 		},
 	}
+	p.withJSON(cmd)
 	flags := cmd.Flags()
 	flags.StringVar((*string)(&q.SessionID), "session", "", "only in the session of this `id`")
 	flags.StringVar(&q.UserID, "user", "", "only in sessions of this `user`")
@@ -52,6 +53,9 @@ func (p *program) searchMessages(ctx context.Context, s connection, q core.Searc
 	}
 	if page.Indexing {
 		fmt.Fprintln(p.Err, "older messages are still being made searchable: some may be missing")
+	}
+	if p.json {
+		return p.printJSON(page)
 	}
 	if len(page.Items) == 0 {
 		fmt.Fprintln(p.Out, "nothing found")

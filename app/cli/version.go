@@ -11,12 +11,16 @@ import (
 )
 
 func (p *program) version() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Say which program this is",
-		Args:  noArguments,
+	cmd := &cobra.Command{
+		Use:     "version",
+		Short:   "Say which program this is",
+		Example: "  bobbin version --json",
+		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			b := build()
+			if p.json {
+				return p.printJSON(b)
+			}
 			fmt.Fprintf(p.Out, "bobbin %s", b.Version)
 			if b.Commit != "" {
 				fmt.Fprintf(p.Out, " (%s, %s)", b.Commit, b.Date)
@@ -25,6 +29,8 @@ func (p *program) version() *cobra.Command {
 			return nil
 		},
 	}
+	p.withJSON(cmd)
+	return cmd
 }
 
 // build reads what the Go tool has noted about this program.
