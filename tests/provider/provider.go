@@ -73,6 +73,7 @@ type Server struct {
 	largest   atomic.Int64
 
 	mu      sync.Mutex
+	images  [][]string // the addresses of the images of each, likewise; guarded by mu
 	prompts [][]string // the contents of each answer request's messages, in order; guarded by mu
 }
 
@@ -122,6 +123,14 @@ func (s *Server) Prompts() [][]string {
 	return append([][]string(nil), s.prompts...)
 }
 
+// Images returns the addresses of the images in every request for an answer, in
+// order, if Options.Record says so.
+func (s *Server) Images() [][]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([][]string(nil), s.images...)
+}
+
 type request struct {
 	Messages            []message       `json:"messages"`
 	Tools               json.RawMessage `json:"tools"`
@@ -154,6 +163,28 @@ func (m message) text() string {
 	}
 	return s
 }
+
+// images returns the addresses of the message's images.
+func (m message) images() []string {
+	var parts []struct {
+		ImageURL struct {
+			URL string `json:"url"`
+		} `json:"image_url"`
+	}
+	if json.Unmarshal(m.Content, &parts) != nil {
+		return nil
+	}
+	var urls []string
+	for _, p := range parts {
+		if p.ImageURL.URL != "" {
+			urls = append(urls, p.ImageURL.URL)
+		}
+	}
+	return urls
+}
+
+// imageTokens is what an image costs here: OpenAI's price of 1,024 × 1,024 pixels.
+const imageTokens = 765
 
 func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
@@ -210,7 +241,7 @@ func (s *Server) keepLargest(n int64) {
 func (s *Server) count(req request) int {
 	n := s.tokens(string(req.Tools))
 	for _, m := range req.Messages {
-		n += 4 + s.tokens(m.text()) + s.tokens(string(m.ToolCalls))
+		n += 4 + s.tokens(m.text()) + s.tokens(string(m.ToolCalls)) + imageTokens*len(m.images())
 	}
 	return int(math.Ceil(float64(n) * s.opts.Overcount))
 }
@@ -255,7 +286,7 @@ func (s *Server) answer(out *stream, req request, a Asked, users []string) {
 		s.at(PointTool, a)
 		out.toolCall(fmt.Sprintf("call_%d", s.requests.Load()), "calculator", `{"expression": "6 * 7"}`)
 	default:
-		s.keepPrompt(users)
+		s.keepPrompt(req, users)
 		out.text("answer to: ")
 		out.flush()
 		s.at(PointStream, a)
@@ -266,13 +297,17 @@ func (s *Server) answer(out *stream, req request, a Asked, users []string) {
 	}
 }
 
-func (s *Server) keepPrompt(users []string) {
+func (s *Server) keepPrompt(req request, users []string) {
 	if !s.opts.Record {
 		return
 	}
+	var images []string
+	for _, m := range req.Messages {
+		images = append(images, m.images()...)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.prompts = append(s.prompts, users)
+	s.prompts, s.images = append(s.prompts, users), append(s.images, images)
 }
 
 // summary is the summary of a transcript: short, and different each time.

@@ -1,0 +1,260 @@
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"mime/multipart"
+	"net/http"
+	"strings"
+	"testing"
+
+	"bobbin/app/client"
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/db/dbtest"
+	"bobbin/tests/provider"
+)
+
+// picture is a PNG of that size.
+func picture(t testing.TB, width, height int) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := png.Encode(&out, image.NewGray(image.Rect(0, 0, width, height))); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// upload stores a file and returns the part that a message refers to it by.
+func upload(t testing.TB, c *client.Client, name string, data []byte) core.Part {
+	t.Helper()
+	b, err := c.UploadBlob(t.Context(), core.Upload{Name: name, Data: data})
+	if err != nil {
+		t.Fatalf("upload %s: %v", name, err)
+	}
+	return b.Part()
+}
+
+// seeing makes the first model one that sees images, or none that does.
+func seeing(images bool) setting {
+	return func(c *config.Config) { c.Models[0].Images = &images }
+}
+
+// Issue 3, item 6: an image goes to a model that takes it, byte for byte, again in
+// later prompts, and is described to one that does not; a text file goes as text.
+func TestFilesInMessages(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		p := newProvider(t, provider.Options{Window: 16_384, Record: true})
+		h := newHouse(t, url, withModel("sees", 16_384, 2048, p), withModel("blind", 16_384, 2048, p), seeing(true))
+		id := newSession(t, h.Client, core.Session{})
+		cat := picture(t, 640, 480)
+		parts := []core.Part{
+			upload(t, h.Client, "../../cat.png", cat), upload(t, h.Client, "data.csv", []byte("pump,pressure\n7,3.5\n")),
+			upload(t, h.Client, "paper.pdf", []byte("%PDF-1.7\n%binary")),
+		}
+		asked := say(t, h.Client, core.SendMessage{SessionID: id, Content: "look", Parts: parts}).asked
+		got := asked.Parts[0]
+		if got.Name != "cat.png" || got.MediaType != "image/png" || got.Width != 640 || got.Height != 480 || got.Size != int64(len(cat)) || got.Tokens == 0 {
+			t.Errorf("got the part %+v, want all that is known of the image", got)
+		}
+		if sum := got.Tokens + asked.Parts[1].Tokens + asked.Parts[2].Tokens; asked.TokenCount <= sum {
+			t.Errorf("got %d tokens for the message and %d for its parts", asked.TokenCount, sum)
+		}
+		say(t, h.Client, core.SendMessage{SessionID: id, Content: "and again"})
+		want := "data:image/png;base64," + base64.StdEncoding.EncodeToString(cat)
+		for i, images := range p.Images() {
+			if len(images) != 1 || images[0] != want {
+				t.Errorf("request %d: got %d images, want the one", i, len(images))
+			}
+		}
+		prompts := p.Prompts()
+		if prompts[0][0] != prompts[1][0] { // CONTEXT § 3, invariant 7
+			t.Errorf("the first message was sent as %q, then as %q", prompts[0][0], prompts[1][0])
+		}
+		for _, words := range []string{"look\n[file \"data.csv\", text/csv, 20 bytes", "<attached_file>\npump,pressure\n7,3.5\n\n</attached_file>", "[file \"paper.pdf\", application/pdf, 16 bytes: its content cannot be shown to a model]"} {
+			if !strings.Contains(prompts[0][0], words) {
+				t.Errorf("got the prompt %q, want %q in it", prompts[0][0], words)
+			}
+		}
+		say(t, h.Client, core.SendMessage{SessionID: id, Content: "and you?", Model: "blind"})
+		last := len(p.Prompts()) - 1
+		described := fmt.Sprintf("[image \"cat.png\", image/png, 640×480, %s: this model cannot see images]", core.ByteSize(int64(len(cat))))
+		if len(p.Images()[last]) != 0 || !strings.Contains(p.Prompts()[last][0], described) {
+			t.Errorf("got %d images and %q, want none and %q", len(p.Images()[last]), p.Prompts()[last][0], described)
+		}
+		view, err := h.Prompt(t.Context(), id)
+		if err != nil || len(view.Messages[0].Images) != 1 || view.Messages[0].Images[0].BlobID != got.BlobID {
+			t.Errorf("got the prompt view %+v and %v, want the image in it", view.Messages[0], err)
+		}
+		contextOf(t, h.Client, id)
+		if data, err := h.Blob(t.Context(), got.BlobID); err != nil || !bytes.Equal(data, cat) {
+			t.Errorf("got %d bytes back and %v, want the %d of the image", len(data), err, len(cat))
+		}
+	})
+}
+
+// A large text file on a window of 8K, and more images than fit: every prompt fits,
+// and the provider never refuses one.
+func TestFilesFitTheWindow(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t, provider.Options{Window: 8192, Record: true, Overcount: 1.15})
+	h := newHouse(t, dbtest.SQLiteURL(t), withModel("house", 8192, 2048, p), seeing(true))
+	id := newSession(t, h.Client, core.Session{})
+	text := []byte("THE BEGINNING " + strings.Repeat("the pump of hall three reported its pressure ", 20_000) + "THE END")
+	large := upload(t, h.Client, "log.txt", text)
+	got := say(t, h.Client, core.SendMessage{SessionID: id, Content: "What does it say?", Parts: []core.Part{large}})
+	prompt := p.Prompts()[0][0]
+	if !strings.HasPrefix(prompt, "What does it say?") || !strings.Contains(prompt, "THE BEGINNING") || !strings.Contains(prompt, string(got.asked.ID)) {
+		t.Errorf("got the prompt %.300q …, want the question, the file's beginning and a marker", prompt)
+	}
+	var parts []core.Part
+	for i := range 8 {
+		parts = append(parts, upload(t, h.Client, fmt.Sprintf("%d.png", i), picture(t, 1500+i, 1500)))
+	}
+	say(t, h.Client, core.SendMessage{SessionID: id, Content: "and these?", Parts: parts})
+	prompts := p.Prompts()
+	last := prompts[len(prompts)-1]
+	if q := last[len(last)-1]; !strings.HasPrefix(q, "and these?") || !strings.Contains(q, "left out here to save space") {
+		t.Errorf("got %q, want the question and the images described", q)
+	}
+	for i := range 6 {
+		one := upload(t, h.Client, "one.png", picture(t, 900+i, 900))
+		say(t, h.Client, core.SendMessage{SessionID: id, Content: fmt.Sprint("one more ", i), Parts: []core.Part{one}})
+		if images := p.Images(); len(images[len(images)-1]) == 0 {
+			t.Errorf("turn %d: the new image was not sent", i)
+		}
+	}
+	if p.Rejected() != 0 {
+		t.Errorf("%d prompts were refused as too long, want none", p.Rejected())
+	}
+	contextOf(t, h.Client, id)
+}
+
+// Two owners, and what is refused: nothing of it is stored.
+func TestRefusedFiles(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		p := newProvider(t, provider.Options{Window: 8192})
+		h := newHouse(t, url, withModel("house", 8192, 2048, p), func(c *config.Config) {
+			c.Auth.Keys = []config.APIKey{
+				{Name: "ann", Secret: config.NewSecret("secret-of-ann-1234")}, {Name: "bob", Secret: config.NewSecret("secret-of-bob-1234")},
+			}
+			c.Files.Bytes, c.Files.TotalBytes, c.Files.PerMessage = 4096, 16<<10, 2
+		})
+		ann, bob := h.client("secret-of-ann-1234"), h.client("secret-of-bob-1234")
+		id := newSession(t, ann, core.Session{})
+		part := upload(t, ann, "a.txt", []byte("ann's own"))
+		for what, err := range map[string]error{
+			"read":           func() error { _, err := bob.Blob(t.Context(), part.BlobID); return err }(),
+			"another's part": send(t, bob, newSession(t, bob, core.Session{}), part),
+			"no part":        send(t, ann, id, core.Part{Type: core.PartFile, BlobID: core.NewID[core.BlobID]()}),
+			"no session": func() error {
+				_, err := bob.UploadBlob(t.Context(), core.Upload{SessionID: id, Name: "b.txt", Data: []byte("b")})
+				return err
+			}(),
+		} {
+			if !errors.Is(err, core.ErrNotFound) {
+				t.Errorf("%s: got %v, want not found", what, err)
+			}
+		}
+		for _, c := range []struct {
+			name   string
+			data   []byte
+			status int
+			words  string
+		}{
+			{"empty", nil, 422, "empty"},
+			{"over the limit", bytes.Repeat([]byte("x"), 5000), 413, "too large"},
+			{"html.png", []byte("\x89PNG\r\n\x1a\nnone"), 422, "is none"},
+			{"zip.txt", []byte("PK\x03\x04 and so on"), 422, "application/zip"},
+			{"latin.txt", []byte("caf\xe9 au lait, s'il vous pla\xeet"), 422, "UTF-8"},
+		} {
+			_, err := ann.UploadBlob(t.Context(), core.Upload{Name: c.name, Data: c.data})
+			var problem *client.ProblemError
+			if !errors.As(err, &problem) || problem.Status != c.status || !strings.Contains(err.Error(), c.words) {
+				t.Errorf("%s: got %v, want %d with %q", c.name, err, c.status, c.words)
+			}
+		}
+		wantProblem(t, send(t, ann, id, part, part, part), core.ErrInvalid, 422, "at most 2")
+		wantProblem(t, send(t, ann, id, core.Part{Type: core.PartImage, BlobID: part.BlobID}), core.ErrInvalid, 422, "parts[0].type is image")
+		for i := range 4 {
+			if _, err := ann.UploadBlob(t.Context(), core.Upload{Name: "full.txt", Data: bytes.Repeat([]byte{byte('a' + i)}, 4000)}); err != nil && i < 2 {
+				t.Errorf("file %d: %v", i, err)
+			} else if i == 3 {
+				wantProblem(t, err, core.ErrTooLarge, 413, "your files take")
+			}
+		}
+		if _, err := bob.UploadBlob(t.Context(), core.Upload{Name: "b.txt", Data: []byte("bob's")}); err != nil {
+			t.Errorf("ann's files are counted as bob's: %v", err)
+		}
+	})
+}
+
+// send sends a message with parts and returns what is wrong with it.
+func send(t testing.TB, c *client.Client, id core.SessionID, parts ...core.Part) error {
+	t.Helper()
+	_, err := c.SendAndWait(t.Context(), core.SendMessage{SessionID: id, Content: "look", Parts: parts})
+	return err
+}
+
+// A message and its files in one form; a new version of it keeps them; the deletion
+// takes them.
+func TestMessageAsAForm(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		p := newProvider(t, provider.Options{Window: 8192, Record: true})
+		h := newHouse(t, url, withModel("house", 8192, 2048, p), seeing(true))
+		id := newSession(t, h.Client, core.Session{})
+		var body bytes.Buffer
+		form := multipart.NewWriter(&body)
+		for name, data := range map[string][]byte{"one.png": picture(t, 10, 10), "<script>.html": []byte("<html><script>alert(1)</script>")} {
+			w, err := form.CreateFormFile("file", name)
+			if err == nil {
+				_, err = w.Write(data)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(form.WriteField("message", `{"content": "both"}`), form.Close()); err != nil {
+			t.Fatal(err)
+		}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.url+"/api/v1/sessions/"+string(id)+"/messages", &body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", form.FormDataContentType())
+		response, err := http.DefaultClient.Do(r)
+		if err != nil || response.StatusCode != http.StatusOK {
+			t.Fatalf("got %v and %v, want 200", response, err)
+		}
+		response.Body.Close()
+		asked := messages(t, h.Client, id)[0]
+		if len(asked.Parts) != 2 {
+			t.Fatalf("got the parts %+v, want both", asked.Parts)
+		}
+		for _, part := range asked.Parts {
+			if strings.Contains(part.Name, "<") || part.MediaType != "image/png" && part.MediaType != "text/plain" {
+				t.Errorf("got the part %+v, want a clean name and no markup", part)
+			}
+		}
+		edited := say(t, h.Client, core.SendMessage{SessionID: id, Edits: asked.ID, Content: "both, again"}).asked
+		none := say(t, h.Client, core.SendMessage{SessionID: id, Edits: asked.ID, Content: "without", Parts: []core.Part{}}).asked
+		if len(edited.Parts) != 2 || len(none.Parts) != 0 {
+			t.Errorf("edited: got %d and %d parts, want 2 and none", len(edited.Parts), len(none.Parts))
+		}
+		for _, m := range []core.MessageID{asked.ID, edited.ID} {
+			if err := h.DeleteMessage(t.Context(), id, m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := h.Blob(t.Context(), asked.Parts[0].BlobID); !errors.Is(err, core.ErrNotFound) {
+			t.Errorf("after the deletion: got %v, want not found", err)
+		}
+	})
+}
