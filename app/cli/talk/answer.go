@@ -24,12 +24,17 @@ func (c *Conversation) answer(ctx context.Context, content string) error {
 		defer close(ended)
 		v.cancelOnInterrupt(watched, leave)
 	}()
-	for e, err := range c.Service.Send(watched, core.SendMessage{SessionID: id, Content: content, Source: core.SourceCLI}) {
+	for e, err := range c.Service.Send(watched, core.SendMessage{
+		SessionID: id, Content: content, Source: core.SourceCLI, Parts: c.attached,
+	}) {
 		if err != nil {
 			v.failed = err
 			break
 		}
 		v.show(e)
+	}
+	if v.known { // accepted
+		c.attached = nil
 	}
 	leave(nil)
 	<-ended

@@ -39,7 +39,11 @@ func (f *fake) CreateSession(_ context.Context, s core.Session) (core.Session, e
 }
 
 func (f *fake) Send(ctx context.Context, m core.SendMessage) iter.Seq2[core.Event, error] {
-	f.note("send " + string(m.SessionID) + " " + m.Content)
+	files := ""
+	for _, p := range m.Parts {
+		files += " +" + string(p.BlobID) + " " + p.Name
+	}
+	f.note("send " + string(m.SessionID) + " " + m.Content + files)
 	return func(yield func(core.Event, error) bool) { f.send(ctx, yield) }
 }
 
@@ -51,6 +55,14 @@ func (f *fake) CancelRun(ctx context.Context, id core.RunID, _ bool) (core.Run, 
 func (f *fake) Context(_ context.Context, id core.SessionID) (core.ContextReport, error) {
 	f.note("context " + string(id))
 	return f.report, nil
+}
+
+func (f *fake) UploadBlob(_ context.Context, u core.Upload) (core.Blob, error) {
+	f.note("upload " + u.Name + " " + string(u.Data))
+	if len(u.Data) == 0 {
+		return core.Blob{}, core.Errorf(core.ErrInvalid, "the file cannot be taken: it is empty")
+	}
+	return core.Blob{ID: "blob", Name: "first.txt", MediaType: "text/plain", Size: int64(len(u.Data))}, nil
 }
 
 func (f *fake) Summarize(ctx context.Context, id core.SessionID, focus string) (core.Summary, error) {

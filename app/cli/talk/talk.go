@@ -24,6 +24,7 @@ type service interface {
 	CancelRun(ctx context.Context, id core.RunID, wait bool) (core.Run, error)
 	Context(ctx context.Context, id core.SessionID) (core.ContextReport, error)
 	Summarize(ctx context.Context, id core.SessionID, focus string) (core.Summary, error)
+	UploadBlob(ctx context.Context, u core.Upload) (core.Blob, error)
 }
 
 // lines reads what the user types, as package line does.
@@ -47,10 +48,13 @@ type Options struct {
 }
 
 // Conversation is one sitting. Not safe for concurrent use.
-type Conversation struct{ Options }
+type Conversation struct {
+	Options
+	attached []core.Part // go with the next message
+}
 
 // New returns a conversation.
-func New(o Options) *Conversation { return &Conversation{o} }
+func New(o Options) *Conversation { return &Conversation{Options: o} }
 
 // Run reads and answers until the user leaves or ctx ends. The error is that of
 // the reading, or of an answer to nobody (Options.Attended).
@@ -101,6 +105,8 @@ func (c *Conversation) take(ctx context.Context, text string) error {
 		return c.interruptible(ctx, c.context)
 	case command == "/summarize":
 		return c.interruptible(ctx, func(ctx context.Context) error { return c.summarize(ctx, strings.TrimSpace(rest)) })
+	case command == "/attach":
+		return c.interruptible(ctx, func(ctx context.Context) error { return c.attach(ctx, strings.TrimSpace(rest)) })
 	case isCommand(command):
 		return core.Errorf(core.ErrInvalid, "there is no command %s%s; /help lists them", command, suggestion(command))
 	default:
@@ -114,6 +120,7 @@ func (c *Conversation) help() {
 	for _, h := range [][2]string{
 		{"/context", "what the next prompt is made of, and how near a summary is"},
 		{"/summarize [focus]", "summarize the older messages now; say what to keep above all"},
+		{"/attach <path>", "send an image or a file with the next message"},
 		{"/help", "this list"},
 		{"/quit", "leave (Ctrl-D too); the conversation is kept"},
 		{"Ctrl-C", "stop the answer that is coming; what was said is kept"},
@@ -134,7 +141,7 @@ func isCommand(word string) bool {
 }
 
 func suggestion(command string) string {
-	if near := core.Nearest(command, []string{"/context", "/summarize", "/help", "/quit"}); near != "" {
+	if near := core.Nearest(command, []string{"/attach", "/context", "/summarize", "/help", "/quit"}); near != "" {
 		return ", do you mean " + near + "?"
 	}
 	return ""

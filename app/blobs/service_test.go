@@ -1,0 +1,150 @@
+package blobs_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bobbin/app/blobs"
+	"bobbin/app/core"
+	"bobbin/app/core/attach"
+)
+
+// memory is a store that keeps nothing but what was asked of it last.
+type memory struct {
+	blob  core.Blob
+	quota int64
+	fail  error
+
+	mu     sync.Mutex
+	sweeps []time.Time // guarded by mu
+}
+
+func (m *memory) Put(_ context.Context, b core.Blob, _ []byte, quota int64) (core.Blob, error) {
+	b.ID = "b"
+	m.blob, m.quota = b, quota
+	return b, m.fail
+}
+
+func (m *memory) Get(_ context.Context, _ core.Scope, id core.BlobID) (core.Blob, error) {
+	if id != "b" {
+		return core.Blob{}, core.Errorf(core.ErrNotFound, "blob %s does not exist", id)
+	}
+	return m.blob, nil
+}
+
+func (m *memory) Sweep(_ context.Context, before time.Time) (core.SweptBlobs, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sweeps = append(m.sweeps, before)
+	return core.SweptBlobs{Blobs: 1}, m.fail
+}
+
+// sessions has the session "s", of the user carol.
+type sessions struct{}
+
+func (sessions) Get(_ context.Context, _ core.Scope, id core.SessionID) (core.Session, error) {
+	if id != "s" {
+		return core.Session{}, core.Errorf(core.ErrNotFound, "session %s does not exist", id)
+	}
+	return core.Session{ID: id, UserID: "carol"}, nil
+}
+
+type words struct{}
+
+func (words) Text(s string) int { return len(strings.Fields(s)) }
+
+func service(m *memory) *blobs.Service {
+	return blobs.New(blobs.Options{Store: m, Sessions: sessions{}, Counter: words{}, Logger: slog.New(slog.DiscardHandler), Limits: blobs.Limits{
+		Bytes: 100, PerMessage: 2, Total: 1000, Types: []string{"text/*"},
+	}})
+}
+
+func TestUpload(t *testing.T) {
+	t.Parallel()
+	ann := core.Scope{Owner: "ann"}
+	for name, c := range map[string]struct {
+		scope core.Scope
+		in    core.Upload
+		want  core.Blob
+		kind  error
+	}{
+		"text": {ann, core.Upload{Name: "../a.txt", Data: []byte("two words")}, core.Blob{Owner: "ann", Name: "a.txt", MediaType: "text/plain", Size: 9, Tokens: 2}, nil},
+		"of the session's user": {ann, core.Upload{Name: "a.csv", Data: []byte("a"), SessionID: "s"},
+			core.Blob{Owner: "ann", UserID: "carol", SessionID: "s", Name: "a.csv", MediaType: "text/csv", Size: 1, Tokens: 1}, nil},
+		"of the caller's user": {core.Scope{Owner: "ann", User: "dan"}, core.Upload{Name: "a", Data: []byte("a")},
+			core.Blob{Owner: "ann", UserID: "dan", Name: "a", MediaType: "text/plain", Size: 1, Tokens: 1}, nil},
+		"of another user": {core.Scope{Owner: "ann", User: "dan"}, core.Upload{Name: "a", Data: []byte("a"), User: "carol"}, core.Blob{}, core.ErrForbidden},
+		"a wrong user":    {ann, core.Upload{Name: "a", Data: []byte("a"), User: "a\x00"}, core.Blob{}, core.ErrInvalid},
+		"no such session": {ann, core.Upload{Name: "a", Data: []byte("a"), SessionID: "x"}, core.Blob{}, core.ErrNotFound},
+		"too large":       {ann, core.Upload{Name: "a", Data: make([]byte, 101)}, core.Blob{}, core.ErrTooLarge},
+		"not taken":       {ann, core.Upload{Name: "a", Data: []byte("%PDF-1.4")}, core.Blob{}, core.ErrInvalid},
+		"empty":           {ann, core.Upload{Name: "a"}, core.Blob{}, core.ErrInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := &memory{}
+			got, err := service(m).Upload(t.Context(), c.scope, c.in)
+			if c.kind != nil {
+				if !errors.Is(err, c.kind) || m.quota != 0 {
+					t.Errorf("got %v, stored %+v; want %v and nothing stored", err, m.blob, c.kind)
+				}
+				return
+			}
+			hash := got.SHA256
+			got.ID, got.SHA256 = "", ""
+			if err != nil || got != c.want || len(hash) != 64 || m.quota != 1000 {
+				t.Errorf("got %+v and %v, want %+v", got, err, c.want)
+			}
+		})
+	}
+}
+
+func TestAttach(t *testing.T) {
+	t.Parallel()
+	m := &memory{blob: core.Blob{ID: "b", MediaType: "text/plain", Name: "a.txt", Size: 9, Tokens: 100}}
+	s := service(m)
+	for name, c := range map[string]struct {
+		asked []core.Part
+		kind  error
+		words string
+	}{
+		"too many":       {make([]core.Part, 3), core.ErrInvalid, "parts has 3 files"},
+		"no blob":        {[]core.Part{{Type: "file"}}, core.ErrInvalid, "parts[0].blob_id is missing"},
+		"another's blob": {[]core.Part{{BlobID: "b"}, {BlobID: "c"}}, core.ErrNotFound, "blob c"},
+		"text":           {[]core.Part{{Type: "text", BlobID: "b"}}, core.ErrInvalid, "must be image or file"},
+		"no image":       {[]core.Part{{Type: "image", BlobID: "b"}}, core.ErrInvalid, "the blob is text/plain"},
+	} {
+		if _, err := s.Attach(t.Context(), core.Scope{Owner: "ann"}, c.asked); !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.words) {
+			t.Errorf("%s: got %v, want %v with %q", name, err, c.kind, c.words)
+		}
+	}
+	got, err := s.Attach(t.Context(), core.Scope{Owner: "ann"}, []core.Part{{BlobID: "b", Name: "x/new.txt", Text: "never kept", Tokens: 1}})
+	want := core.Part{Type: "file", BlobID: "b", MediaType: "text/plain", Name: "new.txt", Size: 9}
+	want.Tokens = attach.Tokens(want, 100, words{}.Text)
+	if err != nil || len(got) != 1 || got[0] != want || want.Tokens < 100 {
+		t.Errorf("got %+v and %v, want %+v", got, err, want)
+	}
+}
+
+// What no message came to refer to goes after a day, also when a sweep failed once.
+func TestRunSweeps(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{fail: errors.New("down")}
+		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Minute)
+		defer cancel()
+		begin := time.Now()
+		if err := service(m).Run(ctx); err != nil {
+			t.Error(err)
+		}
+		if len(m.sweeps) != 3 || !m.sweeps[2].Equal(begin.Add(2*time.Hour-24*time.Hour)) {
+			t.Errorf("swept before %v, want three times, an hour between, a day back", m.sweeps)
+		}
+	})
+}
