@@ -13,9 +13,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"bobbin/app/cli"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
@@ -194,8 +196,8 @@ func (p *purging) plant() {
 		m.in("idempotency key"), "POST /api/v1/sessions/"+string(own)+"/messages", []byte(`{"message": `+quoted("idempotency answer")+`}`), core.Now(), core.Now())
 	p.exec("INSERT INTO idempotency_keys (owner, key, target, request_hash, status, body, created_at, expires_at) VALUES ('north', 'by user', 'POST /api/v1/memories', 'h', 201, ?, ?, ?)",
 		[]byte(`{"user_id":"`+p.user+`","content": `+quoted("idempotency answer by user")+`}`), core.Now(), core.Now())
-	p.exec("INSERT INTO idempotency_keys (owner, key, target, request_hash, status, body, created_at, expires_at) VALUES ('north', 'bobs', ?, 'h', 200, ?, ?, ?)",
-		"POST /api/v1/sessions/"+string(p.bobs.ID)+"/messages", []byte(`{"user_id":"bob"}`), core.Now(), core.Now())
+	p.exec("INSERT INTO idempotency_keys (owner, key, target, request_hash, status, body, created_at, expires_at) VALUES ('north', ?, ?, 'h', 200, ?, ?, ?)",
+		"bobs "+string(p.bobs.ID), "POST /api/v1/sessions/"+string(p.bobs.ID)+"/messages", []byte(`{"user_id":"bob"}`), core.Now(), core.Now().Add(time.Hour))
 	// What the planner of PostgreSQL keeps samples of, and what makes SQLite's pages move.
 	if p.database.Dialect() == "postgres" {
 		p.exec("ANALYZE")
@@ -207,7 +209,7 @@ func (p *purging) plant() {
 // of the user.
 func (p *purging) blob(place, user string, session core.SessionID) {
 	p.t.Helper()
-	name, data := "hedgehog.txt", "a picture of a "+bobsWord
+	name, data := "hedgehog.txt", "a picture of a "+bobsWord+" for "+string(session)
 	if place != "" {
 		name, data = p.marks.in(place+" name"), "the file: "+p.marks.in(place)
 	}
@@ -242,7 +244,7 @@ func (p *purging) rest() map[string]string {
 	add("memories", memories, err)
 	for _, q := range []string{
 		"SELECT COUNT(*) FROM session_events WHERE session_id = @bobs", "SELECT COUNT(*) FROM search_entries WHERE session_id = @bobs",
-		"SELECT COUNT(*) FROM model_calls WHERE session_id = @bobs AND user_id = 'bob'", "SELECT COUNT(*) FROM idempotency_keys WHERE key = 'bobs'",
+		"SELECT COUNT(*) FROM model_calls WHERE session_id = @bobs AND user_id = 'bob'", "SELECT COUNT(*) FROM idempotency_keys WHERE key = 'bobs ' || @bobs",
 		"SELECT COUNT(*) FROM blobs WHERE user_id = 'bob'", "SELECT COUNT(*) FROM blob_references WHERE session_id = @bobs",
 		"SELECT COUNT(*) FROM messages WHERE session_id = @shared", "SELECT COUNT(*) FROM runs WHERE session_id = @shared",
 		"SELECT COUNT(*) FROM model_calls WHERE owner = 'north'", "SELECT SUM(output_tokens) FROM model_calls WHERE owner = 'north'",
@@ -252,6 +254,30 @@ func (p *purging) rest() map[string]string {
 		out[q] = fmt.Sprint(n)
 	}
 	return out
+}
+
+// byCommand purges the user by the command line, while no server runs.
+func (p *purging) byCommand(t *testing.T) core.PurgeReport {
+	t.Helper()
+	p.stop()
+	defer func() {
+		p.start()
+		p.north = p.client("n")
+	}()
+	empty := filepath.Join(t.TempDir(), "bobbin.yaml")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	code := cli.Main(t.Context(), []string{
+		"users", "purge", p.user, "--owner", "north", "--yes", "--json",
+		"--config", empty, "--data-dir", p.cfg.DataDir, "--database-url", p.cfg.Database.URL.Reveal(),
+	}, cli.Streams{In: os.Stdin, Out: &out, Err: &errs})
+	var report core.PurgeReport
+	if err := json.Unmarshal(out.Bytes(), &report); code != 0 || err != nil {
+		t.Fatalf("users purge: %d, %s, %v: %s", code, errs.String(), err, out.String())
+	}
+	return report
 }
 
 // checkShared looks at what is left in the session of both.
@@ -288,6 +314,7 @@ func TestShowPurge(t *testing.T) {
 			{"by the server that holds the folder", func(p *purging) core.PurgeReport {
 				return must(p.client(p.app.Token()).PurgeUser(t.Context(), core.PurgeUser{Owner: "north", User: p.user, PurgeOptions: core.PurgeOptions{Compact: true}}))(t)
 			}},
+			{"by the command line, without a server", func(p *purging) core.PurgeReport { return p.byCommand(t) }},
 		} {
 			p := newPurging(t, url)
 			before := p.marks.found(t, p.folders)
@@ -316,6 +343,68 @@ func TestShowPurge(t *testing.T) {
 				t.Errorf("what others have (-before +after):\n%s", diff)
 			}
 			p.checkShared(t)
+		}
+	})
+}
+
+// No API key can purge: only who can read the data folder.
+func TestPurgeIsForOperators(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, dbtest.SQLiteURL(t), func(c *config.Config) {
+		c.Auth.Keys = []config.APIKey{{Name: "north", Secret: config.NewSecret("n")}, {Name: core.LocalOwner, Secret: config.NewSecret("l")}}
+	})
+	session := must(h.client("n").CreateSession(t.Context(), core.Session{UserID: "ann"}))(t)
+	for _, key := range []string{"n", "l", ""} {
+		if _, err := h.client(key).PurgeUser(t.Context(), core.PurgeUser{Owner: "north", User: "ann"}); !errors.Is(err, core.ErrForbidden) {
+			t.Errorf("users purge with the key %q: %v, want it refused", key, err)
+		}
+		if _, err := h.client(key).PurgeSessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{session.ID}}); !errors.Is(err, core.ErrForbidden) {
+			t.Errorf("sessions purge with the key %q: %v, want it refused", key, err)
+		}
+	}
+	operator := h.client(h.app.Token())
+	if report := must(operator.PurgeSessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{session.ID}, PurgeOptions: core.PurgeOptions{DryRun: true}}))(t); !report.DryRun || len(report.Sessions) != 1 {
+		t.Errorf("dry run: %+v", report)
+	}
+	must(h.client("n").Session(t.Context(), session.ID))(t) // still there
+	if report := must(operator.PurgeSessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{session.ID}}))(t); report.Left() != 0 || report.Compacted {
+		t.Errorf("without compaction: %+v", report)
+	}
+	if _, err := h.client("n").Session(t.Context(), session.ID); !errors.Is(err, core.ErrNotFound) {
+		t.Errorf("after the purge: %v", err)
+	}
+	if _, err := operator.PurgeSessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{session.ID}}); !errors.Is(err, core.ErrNotFound) {
+		t.Errorf("purge again: %v", err)
+	}
+	if _, err := operator.PurgeSessions(t.Context(), core.PurgeSessions{}); !errors.Is(err, core.ErrInvalid) {
+		t.Errorf("purge of nothing: %v", err)
+	}
+}
+
+// A run in the way is a conflict; with force it is canceled and waited for.
+func TestPurgeCancelsRuns(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		asked := make(chan struct{}, 1)
+		never := make(chan struct{})
+		defer close(never)
+		model := newProvider(t, provider.Options{Hold: func(string) {
+			asked <- struct{}{}
+			<-never
+		}})
+		h := newHouse(t, url, withModel("slow", 8192, 1024, model))
+		session := must(h.CreateSession(t.Context(), core.Session{UserID: "ann"}))(t)
+		must(h.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "take your time"}))(t)
+		must(h.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "and then"}))(t)
+		<-asked
+		operator := h.client(h.app.Token())
+		if _, err := operator.PurgeUser(t.Context(), core.PurgeUser{Owner: core.LocalOwner, User: "ann"}); !errors.Is(err, core.ErrConflict) {
+			t.Errorf("while a run works: %v, want a conflict", err)
+		}
+		in := core.PurgeUser{Owner: core.LocalOwner, User: "ann", PurgeOptions: core.PurgeOptions{Force: true, Compact: true}}
+		report := must(operator.PurgeUser(t.Context(), in))(t)
+		if report.Left() != 0 || len(report.Sessions) != 1 {
+			t.Errorf("forced: %+v", report)
 		}
 	})
 }
