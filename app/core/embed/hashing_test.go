@@ -30,7 +30,7 @@ func TestHashingFindsWords(t *testing.T) {
 		{"words", "when is the inspection?", "The inspection is on Friday.", "My favorite tea is green tea."},
 		{"upper case", "INSPECTION", "the inspection", "the invitation"},
 		{"another form", "inspecting pumps", "the pump was inspected", "the cat was fed"},
-		{"misspelled", "inspektion of the suplier", "The supplier's inspection is on Friday.", "The cat sleeps."},
+		{"misspelled", "inspektsion of the suppplier", "The supplier's inspection is on Friday.", "The cat sleeps."},
 		{"common words do not count", "what is the address of the supplier", "supplier address", "what is the name of the cat"},
 		{"German", "Wann ist die Prüfung der Pumpe?", "Die Pumpenprüfung ist am Freitag.", "Grüner Tee schmeckt mir."},
 		{"Chinese", "水泵什么时候检查", "三号车间的水泵星期五检查", "我喜欢绿茶"},

@@ -141,8 +141,8 @@ func (j *job) send(ctx context.Context, text string) (llm.Response, error) {
 	}), nil)
 	call := core.ModelCall{
 		Purpose: core.PurposeSummary, Model: info.Name, Provider: info.Provider,
-		Estimated:    j.count.Text(j.system) + j.count.Text(text) + promptOverhead,
-		Cost: info.Cost(res.Usage), FinishReason: res.Finish, Error: errorKind(err), Duration: time.Since(start), CreatedAt: core.Now(),
+		Estimated: j.count.Text(j.system) + j.count.Text(text) + promptOverhead,
+		Cost:      info.Cost(res.Usage), FinishReason: res.Finish, Error: errorKind(err), Duration: time.Since(start), CreatedAt: core.Now(),
 	}
 	if res.Usage != nil {
 		call.Usage = *res.Usage

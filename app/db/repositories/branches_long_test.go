@@ -2,8 +2,9 @@ package repositories_test
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
 	"testing"
-	"time"
 
 	"bobbin/app/core"
 	"bobbin/app/db"
@@ -11,40 +12,54 @@ import (
 	"bobbin/app/db/repositories"
 )
 
-// A change of the path takes time that grows with its length, and not faster: also
-// where the database knows nothing of the table yet.
+// A change of the path takes time that grows with its length, and not faster, also
+// where the database knows nothing of the table yet: each step up or down the tree
+// goes by an index to the message it wants.
 func TestLongBranches(t *testing.T) {
 	t.Parallel()
+	const n = 1000
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := open(d)
 		branches := repositories.NewBranches(d.Gorm)
 		id := s.session(t).ID
-		n := 4000
-		if d.Gorm.Name() == "sqlite" { // inside this process, and slow under the race detector
-			n = 1000
-		}
 		s.filled(t, id, n)
 		log := s.log(t, id)
 		s.summarize(t, id, log[n/2+1])
-		for _, step := range []struct {
-			name string
-			do   func() error
-		}{
-			{"edit", func() error { s.edit(t, id, log[2].ID, "edited"); return nil }},
-			{"select", func() error { _, _, err := branches.Select(t.Context(), ann(), id, log[2].ID); return err }},
-			{"fork", func() error { _, err := branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: id}); return err }},
-			{"delete", func() error { _, err := branches.Delete(t.Context(), ann(), id, log[4].ID); return err }},
-			{"regenerate", func() error { s.again(t, id, log[n-1].ID); return nil }},
-		} {
-			began := time.Now()
-			if err := step.do(); err != nil {
-				t.Fatalf("%s: %v", step.name, err)
+		must := func(err error) {
+			if err != nil {
+				t.Error(err)
 			}
-			took := time.Since(began)
-			t.Logf("%s among %d messages: %s", step.name, n, took.Round(time.Millisecond))
-			if took > tooLong && step.name != "fork" { // which also makes the copies searchable
-				t.Errorf("%s among %d messages took %s, want less than %s", step.name, n, took, tooLong)
+		}
+		seen := s.recorded(t, func() {
+			s.edit(t, id, log[2].ID, "edited")
+			_, _, err := branches.Select(t.Context(), ann(), id, log[2].ID)
+			must(err)
+			_, err = branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: id})
+			must(err)
+			_, err = branches.Delete(t.Context(), ann(), id, log[4].ID)
+			must(err)
+			s.again(t, id, log[n-1].ID)
+		})
+		walks := 0
+		var settings []statement // of the transaction
+		for _, q := range seen {
+			switch {
+			case strings.Contains(q.text, "FOR UPDATE"): // its first statement
+				settings = nil
+			case strings.Contains(q.text, "set_config"):
+				settings = append(settings, q)
 			}
+			if !strings.Contains(q.text, "RECURSIVE") {
+				continue
+			}
+			walks++
+			plan := s.plan(t, q, settings...)
+			if scans(plan) || !byTheTree.MatchString(plan) {
+				t.Errorf("does not walk by an index:\n%s\n%s", q.text, plan)
+			}
+		}
+		if walks < 4 {
+			t.Errorf("got %d walks through the tree, want one a change at least", walks)
 		}
 		if got := len(s.log(t, id)); got != n-1 {
 			t.Errorf("got a path of %d messages, want %d", got, n-1)
@@ -52,9 +67,8 @@ func TestLongBranches(t *testing.T) {
 	})
 }
 
-// tooLong is far more than it takes, and less than a walk that reads the whole table
-// at each step.
-const tooLong = 5 * time.Second
+// byTheTree are the indexes that lead from a message to its parent and its children.
+var byTheTree = regexp.MustCompile(`messages_pkey|messages_parent|sqlite_autoindex_messages_1`)
 
 // filled imports messages, questions and answers.
 func (s *store) filled(t *testing.T, id core.SessionID, n int) {

@@ -97,18 +97,29 @@ func (s *store) recorded(t *testing.T, f func()) []statement {
 	return seen
 }
 
-// plan returns how the database carries the statement out.
-func (s *store) plan(t *testing.T, q statement) string {
+// plan returns how the database carries the statement out, after those that came
+// before it in its transaction.
+func (s *store) plan(t *testing.T, q statement, before ...statement) string {
 	t.Helper()
 	pool, err := s.Gorm.DB()
 	if err != nil {
 		t.Fatal(err)
 	}
+	tx, err := pool.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	for _, b := range before {
+		if _, err := tx.ExecContext(t.Context(), b.text, b.values...); err != nil {
+			t.Fatalf("%s: %v", b.text, err)
+		}
+	}
 	explain := "EXPLAIN "
 	if s.Dialect() == "sqlite" {
 		explain = "EXPLAIN QUERY PLAN "
 	}
-	rows, err := pool.QueryContext(t.Context(), explain+q.text, q.values...)
+	rows, err := tx.QueryContext(t.Context(), explain+q.text, q.values...)
 	if err != nil {
 		t.Fatalf("explain %s: %v", q.text, err)
 	}

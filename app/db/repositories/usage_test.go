@@ -20,7 +20,7 @@ func day(n, hour int) time.Time {
 // book books calls on the owner's sessions: two of them, one of carol's.
 func (s *store) bookUsage(t *testing.T) (first, second core.SessionID) {
 	t.Helper()
-	make := func(user string) (core.SessionID, func(...core.ModelCall)) {
+	opened := func(user string) (core.SessionID, func(...core.ModelCall)) {
 		session, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", UserID: user, Agent: "assistant"})
 		if err != nil {
 			t.Fatal(err)
@@ -30,8 +30,8 @@ func (s *store) bookUsage(t *testing.T) (first, second core.SessionID) {
 			s.write(t, core.RunWrite{RunID: run.ID, SessionID: session.ID, Attempt: 1, ModelCalls: calls})
 		}
 	}
-	first, one := make("")
-	second, two := make("carol")
+	first, one := opened("")
+	second, two := opened("carol")
 	one(
 		core.ModelCall{Purpose: core.PurposeAnswer, Agent: "a", Model: "big", Usage: core.Usage{InputTokens: 100, OutputTokens: 10}, Cost: new(int64(7)), CreatedAt: day(1, 23)},
 		core.ModelCall{Purpose: core.PurposeSummary, Agent: "a", Model: "small", Usage: core.Usage{InputTokens: 50, CacheReadTokens: 5}, CreatedAt: day(2, 0)},
