@@ -23,7 +23,7 @@ func (p *program) exportSession() *cobra.Command {
 		Long: "Writes a whole session: json (the session, its messages and its summaries) and jsonl\n" +
 			"(its messages, one a line) can be imported again; markdown is to be read.",
 		Example: "  bobbin sessions export 0192… -o conversation.json\n  bobbin sessions export 0192… --format markdown | less",
-		Args:    oneID,
+		Args:    oneID, ValidArgsFunction: p.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withServer(cmd, func(ctx context.Context, s connection) error {
 				write := func(w io.Writer) error {

@@ -65,3 +65,130 @@ func TestDoctorOfWrongSettings(t *testing.T) {
 		t.Errorf("got %d, %q, %q", code, out, errs)
 	}
 }
+
+// With --json everything that lists or reports is one document, errors too.
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	flags := append(folder(t), "--addr", "127.0.0.1:0")
+	if code, _, errs := run(t, "my name is Ada", append([]string{"chat"}, flags...)...); code != 0 {
+		t.Fatal(errs)
+	}
+	do := func(args ...string) map[string]any {
+		t.Helper()
+		code, out, errs := run(t, "", append(append(args, "--json"), flags...)...)
+		if code != 0 || errs != "" {
+			t.Fatalf("%q: got %d, %q, %q", args, code, out, errs)
+		}
+		return fields(t, out)
+	}
+	items, _ := do("sessions", "list")["items"].([]any)
+	if len(items) != 1 {
+		t.Fatalf("sessions list: %v", items)
+	}
+	first, _ := items[0].(map[string]any)
+	id, _ := first["id"].(string)
+	for _, tt := range []struct{ args, field string }{
+		{"sessions show " + id, "messages"},
+		{"sessions fork " + id, "message_count"},
+		{"sessions purge " + id + " --dry-run", "tables"},
+		{"search Ada", "items"},
+		{"memories list", "items"},
+		{"memories add remember this", "id"},
+		{"memories search remember", "items"},
+		{"memories reindex", "embedded"},
+		{"usage", "items"},
+		{"config show", "items"},
+		{"config show --agent quick", "items"},
+		{"version", "version"},
+		{"migrate --status", "newest"},
+		{"graph", "nodes"},
+		{"tokens some words", "token_count"},
+		{"keys list", "items"},
+		{"keys new web", "setting"},
+		{"doctor", "checks"},
+	} {
+		if got := do(strings.Fields(tt.args)...); got[tt.field] == nil {
+			t.Errorf("%s --json has no field %s: %v", tt.args, tt.field, got)
+		}
+	}
+	for args, code := range map[string]string{"sessions show 123": "not_found", "sessions shw": "invalid", "sessions list --limit many": "invalid", "tokens": "", "keys check": "unauthorized"} {
+		exit, out, errs := run(t, "x", append(append(strings.Fields(args), "--json"), flags...)...)
+		if code == "" {
+			if exit != 0 || fields(t, out)["token_count"] != 1.0 {
+				t.Errorf("%s from the standard input: %d, %q, %q", args, exit, out, errs)
+			}
+			continue
+		}
+		if got := fields(t, errs); exit != 1 || out != "" || got["code"] != code || got["detail"] == "" || got["type"] != "urn:bobbin:problem:"+code {
+			t.Errorf("%s --json: got %d, %q, %v, want a problem with the code %s", args, exit, out, got, code)
+		}
+	}
+	if gone := do("sessions", "purge", id, "--yes"); gone["compacted"] != true {
+		t.Errorf("purge: %v", gone)
+	}
+}
+
+// A purge is not done without a yes, and says what it would do and what it did.
+func TestPurgeAsks(t *testing.T) {
+	t.Parallel()
+	flags := folder(t)
+	if code, _, errs := run(t, "my name is Ada", append([]string{"chat"}, flags...)...); code != 0 {
+		t.Fatal(errs)
+	}
+	_, list, _ := run(t, "", append([]string{"sessions", "list"}, flags...)...)
+	id := strings.Fields(strings.Split(list, "\n")[1])[0]
+	for _, tt := range []struct {
+		code int
+		args string
+		says string
+	}{
+		{1, "sessions purge", "which sessions?"},
+		{1, "sessions purge x", "session x does not exist"},
+		{1, "sessions purge --archived-before yesterday", `"yesterday" is not a date`},
+		{0, "sessions purge --archived-before 2000-01-01", "there is nothing to remove"},
+		{1, "sessions purge " + id, "say --yes, or look with --dry-run"},
+		{0, "sessions purge --dry-run " + id, "TO REMOVE"},
+		{1, "users purge", "which user?"},
+		{0, "users purge nobody", "there is nothing to remove"},
+		{0, "sessions purge --no-compact -y " + id, "a purge with compaction takes them out"},
+		{1, "sessions show " + id, "does not exist"},
+	} {
+		code, out, errs := run(t, "", append(strings.Fields(tt.args), flags...)...)
+		if code != tt.code || !strings.Contains(out+errs, tt.says) {
+			t.Errorf("%s: got %d, %q, %q; want %d and %q", tt.args, code, out, errs, tt.code, tt.says)
+		}
+	}
+}
+
+// Shells complete the ids of a running server's sessions and the names of agents.
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	flags := folder(t)
+	complete := func(args ...string) string {
+		t.Helper()
+		_, out, _ := run(t, "", append(append([]string{"__complete"}, flags...), args...)...)
+		return out
+	}
+	if out := complete("sessions", "show", ""); !strings.HasPrefix(out, ":") {
+		t.Errorf("without a server: %q", out)
+	}
+	if out := complete("chat", "qu"); !strings.HasPrefix(out, "quick\t") {
+		t.Errorf("agents: %q", out)
+	}
+	defer serve(t, flags)()
+	if code, _, errs := run(t, "hello", append([]string{"chat"}, flags...)...); code != 0 {
+		t.Fatal(errs)
+	}
+	_, list, _ := run(t, "", append([]string{"sessions", "list"}, flags...)...)
+	id := strings.Fields(strings.Split(list, "\n")[1])[0]
+	for _, args := range [][]string{{"sessions", "show", id[:5]}, {"chat", "--session", ""}, {"sessions", "purge", ""}, {"sessions", "purge", "x", id[:3]}, {"search", "--session", ""}, {"sessions", "export", ""}} {
+		if out := complete(args...); !strings.HasPrefix(out, id) {
+			t.Errorf("complete %q: %q, want %s", args, out, id)
+		}
+	}
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		if code, out, _ := run(t, "", "completion", shell); code != 0 || !strings.Contains(out, "__complete") {
+			t.Errorf("completion %s: %d, %.80q", shell, code, out)
+		}
+	}
+}
