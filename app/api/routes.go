@@ -6,6 +6,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"bobbin/app/api/handlers"
+	"bobbin/app/api/openapi"
 )
 
 // Routes that other parts of the server know by their name.
@@ -16,28 +17,15 @@ const (
 	blobsRoute    = "/api/v1/blobs"
 )
 
-// routes is every native route (API.md).
+// routes is every native route (API.md); app/api/openapi describes them.
 func (s *Server) routes(r *gin.Engine, opts Options) {
-	streams := handlers.NewStreams(s.limits.held(), s.drain)
-	sessions := handlers.NewSessions(opts.Services)
-	files := handlers.NewFiles(opts.Services)
-	messages := handlers.NewMessages(opts.Services, files, streams)
-	runs := handlers.NewRuns(opts.Services, streams)
-	context := handlers.NewContext(opts.Services, streams)
-	summaries := handlers.NewSummaries(opts.Services)
-	transfer := handlers.NewTransfer(opts.Services)
-	agents := handlers.NewAgents(opts.Services)
-	memories := handlers.NewMemories(opts.Services)
-	search := handlers.NewSearch(opts.Services)
-	usage := handlers.NewUsage(opts.Services)
 	health := handlers.NewHealth(opts.Checks, opts.Build, s.drain)
-
 	probe := []string{http.MethodGet, http.MethodHead}
 	r.Match(probe, "/healthz", s.handle(health.Live))
 	r.Match(probe, "/readyz", s.handle(health.Ready))
 
-	known := r.Group("", s.handle(s.authenticate), s.handle(s.once))
-	known.GET("/version", s.handle(health.Version))
+	document := handlers.NewDocs(mustDocument())
+	r.GET("/openapi.json", s.handle(document.OpenAPI))
 
 	if opts.Purge != nil {
 		purge := handlers.NewPurge(opts.Purge)
@@ -46,7 +34,24 @@ func (s *Server) routes(r *gin.Engine, opts Options) {
 		operator.POST("/purge/users", s.handle(purge.User))
 	}
 
+	known := r.Group("", s.handle(s.authenticate), s.handle(s.once))
+	known.GET("/version", s.handle(health.Version))
 	v1 := known.Group("/api/v1")
+	s.conversations(v1, opts.Services)
+	s.everythingElse(v1, opts.Services)
+}
+
+// conversations is the routes of sessions and of what is in them.
+func (s *Server) conversations(v1 *gin.RouterGroup, services handlers.Services) {
+	streams := handlers.NewStreams(s.limits.held(), s.drain)
+	files := handlers.NewFiles(services)
+	sessions := handlers.NewSessions(services)
+	messages := handlers.NewMessages(services, files, streams)
+	runs := handlers.NewRuns(services, streams)
+	context := handlers.NewContext(services, streams)
+	summaries := handlers.NewSummaries(services)
+	transfer := handlers.NewTransfer(services)
+
 	v1.POST("/sessions", s.handle(sessions.Create))
 	v1.GET("/sessions", s.handle(sessions.List))
 	v1.GET("/sessions/:id", s.handle(sessions.Get))
@@ -54,7 +59,6 @@ func (s *Server) routes(r *gin.Engine, opts Options) {
 	v1.DELETE("/sessions/:id", s.handle(sessions.Archive))
 	v1.POST("/sessions/:id/fork", s.handle(sessions.Fork))
 	v1.GET("/sessions/:id/events", s.handle(runs.SessionEvents))
-
 	v1.GET("/sessions/:id/export", s.handle(transfer.Export))
 
 	v1.POST("/sessions/:id/messages", s.handle(messages.Send))
@@ -79,6 +83,14 @@ func (s *Server) routes(r *gin.Engine, opts Options) {
 
 	v1.POST("/blobs", s.handle(files.Upload))
 	v1.GET("/blobs/:id", s.handle(files.Get))
+}
+
+// everythingElse is the routes of what is beside the sessions.
+func (s *Server) everythingElse(v1 *gin.RouterGroup, services handlers.Services) {
+	search := handlers.NewSearch(services)
+	memories := handlers.NewMemories(services)
+	usage := handlers.NewUsage(services)
+	agents := handlers.NewAgents(services)
 
 	v1.GET("/search", s.handle(search.Messages))
 
@@ -95,4 +107,14 @@ func (s *Server) routes(r *gin.Engine, opts Options) {
 	v1.GET("/agents", s.handle(agents.List))
 	v1.GET("/agents/:name", s.handle(agents.Get))
 	v1.GET("/agents/:name/graph", s.handle(agents.Graph))
+}
+
+// mustDocument returns the document of the API. It is part of the program: a fault in
+// it is one of who wrote it.
+func mustDocument() *openapi.Document {
+	document, err := openapi.New()
+	if err != nil {
+		panic("api: " + err.Error())
+	}
+	return document
 }

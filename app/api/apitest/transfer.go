@@ -1,6 +1,7 @@
 package apitest
 
 import (
+	"cmp"
 	"context"
 	"io"
 
@@ -17,7 +18,7 @@ func (x Transfer) Append(ctx context.Context, scope core.Scope, id core.SessionI
 		return core.Message{}, false, err
 	}
 	m.ID, m.SessionID, m.Seq, m.ParentID, m.OnPath, m.Status = QueuedID, id, 3, AnswerID, true, core.MessageComplete
-	m.CreatedAt = Time()
+	m.Role, m.CreatedAt = cmp.Or(m.Role, core.RoleUser), Time()
 	return m, m.ClientMessageID == "known", nil
 }
 
