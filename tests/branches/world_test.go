@@ -174,6 +174,9 @@ func (r registry) Get(name string) (llm.Model, error) {
 	return llm.Scripted(llm.Step{Repeat: true, From: r.w.answer}).WithInfo(llm.Info{Name: "model", Provider: "scripted", Window: window, MaxOutput: 500}), nil
 }
 
+// Cheap says that there is none.
+func (registry) Cheap(string) (llm.Model, bool) { return nil, false }
+
 // write makes a summary: the marks of all that it read, in order.
 func (w *world) write(req llm.Request) llm.Step {
 	if w.deadline > 0 {

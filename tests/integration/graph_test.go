@@ -49,6 +49,9 @@ func (m modelSource) Get(name string) (llm.Model, error) {
 	return m.answer, nil
 }
 
+// Cheap says that there is none.
+func (modelSource) Cheap(string) (llm.Model, bool) { return nil, false }
+
 func newWorld(t *testing.T, window int, answers ...any) *world {
 	t.Helper()
 	count, err := tokens.NewCounter()

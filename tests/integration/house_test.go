@@ -81,6 +81,9 @@ func (s registry) Get(name string) (llm.Model, error) {
 	return nil, core.Errorf(core.ErrNotFound, "model %q is not configured", name)
 }
 
+// Cheap says that there is none.
+func (registry) Cheap(string) (llm.Model, bool) { return nil, false }
+
 // change changes the settings.
 func (s *settings) change(f func()) {
 	s.mu.Lock()

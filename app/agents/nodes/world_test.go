@@ -71,6 +71,9 @@ func newWorld(t *testing.T, window int, answers ...any) *world {
 // Get is llm.Registry.Get: all summaries come from the writer.
 func (w *world) Get(string) (llm.Model, error) { return w.writer, nil }
 
+// Cheap says that there is none.
+func (*world) Cheap(string) (llm.Model, bool) { return nil, false }
+
 // Profile is agents.Profiles.Profile.
 func (w *world) Profile(context.Context, core.Session, string) (compaction.Profile, error) {
 	return w.profile, nil

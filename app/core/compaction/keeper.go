@@ -60,6 +60,8 @@ type calibrator interface {
 // models finds language models by name.
 type models interface {
 	Get(name string) (llm.Model, error) // empty = default_llm
+	// Cheap returns the small model of the same provider at the same address.
+	Cheap(name string) (llm.Model, bool)
 }
 
 // profiler says how a session's agent is set up.

@@ -20,25 +20,23 @@ func script(name, provider string) *llm.Script {
 // model that answers.
 func TestSummaryModelPrecedence(t *testing.T) {
 	t.Parallel()
-	const cheap = llm.DefaultOpenAIModel
+	const cheap = "small"
 	for _, tt := range []struct {
-		name     string
-		policy   string
-		agent    *string
-		global   string
-		provider string // of the model that answers
-		missing  string // a model that cannot be used
-		want     string
+		name   string
+		policy string
+		agent  *string
+		global string
+		cheap  string // of the model that answers; empty = it has none
+		want   string
 	}{
-		{"agent over all", "sliding", new("own"), "global", "openai", "", "own"},
-		{"global", "sliding", nil, "global", "openai", "", "global"},
-		{"default_llm", "window", nil, "", "openai", "", "default"},
-		{"default_llm", "budget", nil, "", "openai", "", "default"},
-		{"cheap", "sliding", nil, "", "openai", "", cheap},
-		{"cheap", "ratio", nil, "", "openai", "", cheap},
-		{"no cheap one", "ratio", nil, "", "ollama", "", "default"},
-		{"cheap one without a key", "ratio", nil, "", "openai", cheap, "default"},
-		{"agent's empty name over the global one", "window", new(""), "global", "openai", "", "default"},
+		{"agent over all", "sliding", new("own"), "global", cheap, "own"},
+		{"global", "sliding", nil, "global", cheap, "global"},
+		{"default_llm", "window", nil, "", cheap, "default"},
+		{"default_llm", "budget", nil, "", cheap, "default"},
+		{"cheap", "sliding", nil, "", cheap, cheap},
+		{"cheap", "ratio", nil, "", cheap, cheap},
+		{"no cheap one", "ratio", nil, "", "", "default"},
+		{"agent's empty name over the global one", "window", new(""), "global", cheap, "default"},
 	} {
 		t.Run(tt.policy+" "+tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -49,13 +47,13 @@ func TestSummaryModelPrecedence(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.profile.Policy = policy
-			w.model.WithInfo(llm.Info{Name: "answerer", Provider: tt.provider, Window: 8192, MaxOutput: 1024})
+			w.model.WithInfo(llm.Info{Name: "answerer", Provider: "scripted", Window: 8192, MaxOutput: 1024})
 			w.models[""] = script("default", "scripted")
-			for _, name := range []string{"own", "global", cheap} {
+			for _, name := range []string{"own", "global"} {
 				w.models[name] = script(name, "scripted")
 			}
-			if tt.missing != "" {
-				delete(w.models, tt.missing)
+			if tt.cheap != "" {
+				w.models[cheapOf("answerer")] = script(tt.cheap, "scripted")
 			}
 			w.turns(30, 110)
 			w.ask("next")

@@ -137,13 +137,12 @@ func (k *Keeper) summarizer(ctx context.Context, t Turn) (s *summarize.Summarize
 
 // summaryModel returns the model that writes the summaries: the policy's, else
 // the provider's cheap one where the preset asks for it, else the default (W8).
+// What is said to a server of one's own is not summarized elsewhere.
 func (k *Keeper) summaryModel(p Profile) (llm.Model, error) {
 	name := p.Policy.SummaryModel
 	if name == "" && p.Policy.CheapSummaryModel {
-		if cheap := llm.CheapModel(p.Model.Info().Provider); cheap != "" {
-			if m, err := k.Models.Get(cheap); err == nil {
-				return m, nil
-			}
+		if m, ok := k.Models.Cheap(p.Model.Info().Name); ok {
+			return m, nil
 		}
 	}
 	m, err := k.Models.Get(name) // empty = default_llm

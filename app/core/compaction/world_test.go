@@ -41,6 +41,15 @@ func (m modelsByName) Get(name string) (llm.Model, error) {
 	return nil, core.Errorf(core.ErrNotFound, "model %q is not known", name)
 }
 
+// cheapOf is the key of a model's cheap one.
+func cheapOf(name string) string { return "cheap one of " + name }
+
+// Cheap returns the cheap model of the model of the name.
+func (m modelsByName) Cheap(name string) (llm.Model, bool) {
+	cheap, ok := m[cheapOf(name)]
+	return cheap, ok
+}
+
 // Profile is the one that the world has.
 func (w *world) Profile(context.Context, core.Session, string) (compaction.Profile, error) {
 	return w.profile, nil

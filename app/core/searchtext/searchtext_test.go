@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -301,7 +300,8 @@ func brute(q searchtext.Query, d searchtext.Document) bool {
 	return true
 }
 
-// The largest message costs milliseconds, not seconds, whatever is in it.
+// The largest message costs milliseconds, whatever is in it (BenchmarkText); what is
+// found in it stays within it.
 func TestLargeTexts(t *testing.T) {
 	t.Parallel()
 	for name, piece := range map[string]string{
@@ -309,12 +309,11 @@ func TestLargeTexts(t *testing.T) {
 		"one word": "a", "humps": "aB", "Korean": "한국어", "spaces": " ", "invalid": "\xff", "jamo": "\u1100\u1161\u11a8",
 	} {
 		text := strings.Repeat(piece, searchtext.Limit/len(piece))
-		began := time.Now()
 		searchtext.Text(text)
 		spans, _ := parse(t, "pump 水泵 a").Find(text)
-		searchtext.Excerpt(text, spans, 200)
-		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("%s: took %s", name, took)
+		got, _ := searchtext.Excerpt(text, spans, 200)
+		if !utf8.ValidString(got) || utf8.RuneCountInString(got) > 250 {
+			t.Errorf("%s: got an excerpt of %d letters", name, utf8.RuneCountInString(got))
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -144,11 +143,7 @@ func FuzzEvaluate(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, expression string) {
-		begin := time.Now()
 		got, err := calc.Evaluate(expression)
-		if took := time.Since(begin); took > 5*time.Second {
-			t.Fatalf("%q took %v, want at once", expression, took)
-		}
 		if err != nil {
 			if got != "" || err.Error() == "" {
 				t.Fatalf("%q: got %q, error %v, want an error alone, in words", expression, got, err)

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -115,13 +114,9 @@ func TestAdversePages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			start := time.Now()
 			got := page(t, "text/html; charset=utf-8", body)
 			if len(got.Text) > most || !utf8.ValidString(got.Text) || len(got.Title) > 300 {
 				t.Errorf("got %d bytes, valid %v, title of %d", len(got.Text), utf8.ValidString(got.Text), len(got.Title))
-			}
-			if took := time.Since(start); took > 20*time.Second {
-				t.Errorf("took %s", took)
 			}
 		})
 	}
