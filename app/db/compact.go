@@ -103,8 +103,12 @@ func (d *DB) compactPostgres(ctx context.Context, tables []string) ([]string, er
 		return nil, err
 	}
 	for _, table := range tables {
-		if _, err := conn.ExecContext(ctx, "VACUUM (FULL, ANALYZE) "+table); err != nil {
+		anew, err := rewrite(ctx, conn, table)
+		if err != nil {
 			return nil, fmt.Errorf("write the table %s anew: %w", table, err)
+		}
+		if !anew {
+			return nil, core.Errorf(core.ErrForbidden, "the database's user may not write the table %s anew, so removed bytes are still in the files; everything is removed from the tables. As the owner of the tables: VACUUM FULL", table)
 		}
 	}
 	for _, table := range tables {
@@ -114,7 +118,7 @@ func (d *DB) compactPostgres(ctx context.Context, tables []string) ([]string, er
 	}
 	var notes []string
 	// The planner keeps samples of columns, as text.
-	if _, err := conn.ExecContext(ctx, "VACUUM FULL pg_statistic"); err != nil {
+	if anew, err := rewrite(ctx, conn, "pg_statistic"); err != nil || !anew {
 		notes = append(notes, "the planner's samples (pg_statistic) could not be written anew and may hold removed texts; as a superuser: VACUUM FULL pg_statistic")
 	}
 	if _, err := conn.ExecContext(ctx, "CHECKPOINT"); err != nil {
@@ -123,6 +127,21 @@ func (d *DB) compactPostgres(ctx context.Context, tables []string) ([]string, er
 	return append(notes,
 		"PostgreSQL's write-ahead log (pg_wal), its archive, replicas, and backups hold what they held until they are recycled",
 	), nil
+}
+
+// rewrite writes a table anew, and its samples. False: this user may not, of which
+// PostgreSQL only warns.
+func rewrite(ctx context.Context, conn *sql.Conn, table string) (bool, error) {
+	var before, after int64
+	file := "SELECT pg_relation_filenode('" + table + "')"
+	if err := conn.QueryRowContext(ctx, file).Scan(&before); err != nil {
+		return false, err
+	}
+	if _, err := conn.ExecContext(ctx, "VACUUM (FULL, ANALYZE) "+table); err != nil {
+		return false, err
+	}
+	err := conn.QueryRowContext(ctx, file).Scan(&after)
+	return before != after, err
 }
 
 // sampled are the columns of an empty table whose samples hold texts. ANALYZE makes
@@ -147,11 +166,18 @@ func forgetSamples(ctx context.Context, conn *sql.Conn, table string) error {
 	return nil
 }
 
+// older counts what keeps deleted rows in a table that is written anew: states that
+// somebody in this database still sees, and transactions in any database that began
+// before $1, since whoever looks while they go on sees a state as old as they are.
+const older = `SELECT (SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+		AND age(backend_xmin) > age(CAST(CAST($1 AS xid8) AS xid)))
+	+ CASE WHEN pg_snapshot_xmin(pg_current_snapshot()) < CAST($1 AS xid8) THEN 1 ELSE 0 END`
+
 // awaitSnapshots waits for transactions that began before now: they can still see
 // what was deleted, so VACUUM would keep it.
 func awaitSnapshots(ctx context.Context, conn *sql.Conn) error {
 	var now string
-	if err := conn.QueryRowContext(ctx, "SELECT CAST(pg_current_xact_id() AS xid)::text").Scan(&now); err != nil {
+	if err := conn.QueryRowContext(ctx, "SELECT CAST(pg_current_xact_id() AS text)").Scan(&now); err != nil {
 		return fmt.Errorf("compact database: %w", err)
 	}
 	tick := time.NewTicker(compactPoll)
@@ -159,20 +185,19 @@ func awaitSnapshots(ctx context.Context, conn *sql.Conn) error {
 	limit := time.NewTimer(compactWait)
 	defer limit.Stop()
 	for {
-		var older int
-		err := conn.QueryRowContext(ctx, `SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
-			AND (age(backend_xmin) > age(CAST($1 AS xid)) OR age(backend_xid) > age(CAST($1 AS xid)))`, now).Scan(&older)
+		var open int
+		err := conn.QueryRowContext(ctx, older, now).Scan(&open)
 		if err != nil {
 			return fmt.Errorf("compact database: %w", err)
 		}
-		if older == 0 {
+		if open == 0 {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-limit.C:
-			return core.Errorf(core.ErrUnavailable, "%d transactions that began earlier are still open (pg_stat_activity), so removed rows would stay in the files; everything is removed from the tables, do it again to take them out", older)
+			return core.Errorf(core.ErrUnavailable, "transactions that began earlier are still open (pg_stat_activity), so removed rows would stay in the files; everything is removed from the tables, do it again to take them out")
 		case <-tick.C:
 		}
 	}
