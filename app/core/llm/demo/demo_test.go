@@ -109,6 +109,16 @@ func TestConversation(t *testing.T) {
 	c.want("Bye!", "Goodbye, Ada Lovelace!")
 }
 
+// The size of an image is no task: 640×480 is not calculated.
+func TestImagesAreNoTask(t *testing.T) {
+	t.Parallel()
+	c := newChat(t)
+	res := c.ask("What is this?\n[image \"cat.png\", image/png, 640×480, 82 KB: this model cannot see images]")
+	if strings.Contains(res.Text, "480") || len(res.ToolCalls) > 0 {
+		t.Errorf("got %q and %v, want nothing calculated", res.Text, res.ToolCalls)
+	}
+}
+
 func TestAnswersFromTheSummary(t *testing.T) {
 	t.Parallel()
 	summary := "Summary of earlier conversation:\n<conversation_summary>\n## Facts\n- My name is Grace.\n- The deadline is the 4th of May.\n" +

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"regexp"
 	"strings"
 
 	"bobbin/app/core"
@@ -16,6 +17,10 @@ type talk struct {
 	answers int      // how many answers are in the prompt
 }
 
+// described matches the line that stands for an image, whose size is no task for the
+// calculator.
+var described = regexp.MustCompile(`(?m)^\[(?:image|file) "[^\n]*\]$`)
+
 // newTalk reads the request.
 func newTalk(req llm.Request) talk {
 	t := talk{req: req, summary: summaryLines(req.System)}
@@ -25,7 +30,7 @@ func newTalk(req llm.Request) talk {
 			if t.last != "" {
 				t.earlier = append(t.earlier, t.last)
 			}
-			t.last = strings.TrimSpace(m.Content)
+			t.last = strings.TrimSpace(described.ReplaceAllString(m.Content, ""))
 		case core.RoleAssistant:
 			if m.Content != "" {
 				t.answers++
