@@ -186,7 +186,7 @@ func (s Schema) checkJSON(body []byte) error {
 		return fmt.Errorf("body: %w: %.200s", err, body)
 	}
 	if err := s.Check(value); err != nil {
-		return fmt.Errorf("body: %s\n%.1500s", explain(err), body)
+		return fmt.Errorf("body: %s\n%.400s", explain(err), body)
 	}
 	return nil
 }

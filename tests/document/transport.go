@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -49,7 +50,8 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	op := t.document.Find(r.Method, r.URL.EscapedPath())
 	if op == nil {
-		if answer.StatusCode < 300 {
+		internal := strings.HasPrefix(r.URL.Path, "/internal/") // for the command line alone
+		if answer.StatusCode < 300 && !internal {
 			t.report("%s %s: is not in the document", r.Method, r.URL.Path)
 		}
 		return answer, nil

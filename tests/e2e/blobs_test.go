@@ -229,7 +229,7 @@ func TestMessageAsAForm(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Header.Set("Content-Type", form.FormDataContentType())
-		response, err := http.DefaultClient.Do(r)
+		response, err := h.http.Do(r)
 		if err != nil || response.StatusCode != http.StatusOK {
 			t.Fatalf("got %v and %v, want 200", response, err)
 		}

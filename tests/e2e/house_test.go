@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"bobbin/app/api/handlers"
 	"bobbin/app/client"
 	"bobbin/app/core/config"
+	"bobbin/tests/document"
 	"bobbin/tests/provider"
 )
 
@@ -26,6 +28,7 @@ type house struct {
 	*client.Client // of the present start; without a key
 
 	t    testing.TB
+	http *http.Client // holds all that is sent and answered against the OpenAPI document
 	cfg  config.Config
 	app  *app.App
 	url  string
@@ -50,7 +53,7 @@ func newHouse(t testing.TB, url string, settings ...setting) *house {
 	for _, set := range settings {
 		set(&cfg)
 	}
-	h := &house{t: t, cfg: cfg, log: &tail{}, stop: func() {}}
+	h := &house{t: t, http: checkedHTTP(t), cfg: cfg, log: &tail{}, stop: func() {}}
 	t.Cleanup(func() {
 		h.stop()
 		if t.Failed() {
@@ -98,11 +101,22 @@ func (h *house) restart() {
 // client returns a client with a key of its own; empty = none.
 func (h *house) client(key string) *client.Client {
 	h.t.Helper()
-	c, err := client.New(client.Options{URL: h.url, Key: key})
+	c, err := client.New(client.Options{URL: h.url, Key: key, HTTP: h.http})
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	return c
+}
+
+// checkedHTTP returns a client that fails the test over a request or an answer, an event
+// of a stream included, that is not in the OpenAPI document (issue 3, 8).
+func checkedHTTP(t testing.TB) *http.Client {
+	t.Helper()
+	d, err := document.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &http.Client{Transport: document.NewTransport(t, d, http.DefaultTransport)}
 }
 
 // newProvider starts a fake provider and stops it after the test.

@@ -44,7 +44,7 @@ func (h *house) post(secret, path, key, body string) (posted, error) {
 	if secret != "" {
 		r.Header.Set("X-API-Key", secret)
 	}
-	response, err := http.DefaultClient.Do(r)
+	response, err := h.http.Do(r)
 	if err != nil {
 		return posted{}, err
 	}
