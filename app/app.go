@@ -238,12 +238,17 @@ func (a *App) migrated(ctx context.Context) error {
 	return nil
 }
 
-// Listen opens the configured address; an error says what to do.
+// Listen opens the configured address and writes it into the data folder; an error
+// says what to do.
 func (a *App) Listen(ctx context.Context) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", a.cfg.Addr)
 	if err != nil {
 		return nil, core.Errorf(core.ErrUnavailable, "cannot listen on %s: %v; choose another address with --addr", a.cfg.Addr, err)
+	}
+	// Before anybody is told that it is ready: the folder must say where.
+	if err := a.announce(l); err != nil {
+		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }

@@ -121,7 +121,7 @@ func (d *doctor) settings() {
 		from = file
 		d.secrets(file)
 	}
-	d.ok("configuration", "%s, %d settings besides the defaults", from, set)
+	d.ok("configuration", "%s, %d besides the defaults", from, set)
 	plain := 0
 	for _, k := range d.Config.Auth.Keys {
 		if !k.Hashed() {

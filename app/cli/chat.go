@@ -23,7 +23,8 @@ func (p *program) chat() *cobra.Command {
 		Short: "Talk to an agent in the terminal",
 		Long: "Talks to an agent. It uses the Bobbin that runs on the data folder, or works by itself\n" +
 			"when none runs. Conversations are kept; --session goes on with one.",
-		Args: atMost(1), ValidArgsFunction: p.completeAgents,
+		Example: "  bobbin chat\n  bobbin chat researcher\n  bobbin chat --session 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243",
+		Args:    atMost(1), ValidArgsFunction: p.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			agent := ""
 			if len(args) > 0 {

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"bobbin/app"
 	"bobbin/app/client"
+	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/folder"
 )
@@ -34,7 +36,47 @@ func (p *program) withServer(cmd *cobra.Command, do func(context.Context, connec
 		}
 		return do(cmd.Context(), s)
 	}
-	return p.inProcess(cmd.Context(), cfg, origins, do)
+	begun := false
+	err = p.inProcess(cmd.Context(), cfg, origins, func(ctx context.Context, s connection) error {
+		begun = true
+		return do(ctx, s)
+	})
+	if begun || !errors.Is(err, core.ErrConflict) {
+		return err
+	}
+	// Somebody holds the folder who cannot be reached yet: a server that starts.
+	running, ok := awaitServer(cmd.Context(), cfg.DataDir)
+	if !ok {
+		return err
+	}
+	s, err := reach(cfg.DataDir, running)
+	if err != nil {
+		return err
+	}
+	return do(cmd.Context(), s)
+}
+
+// startTime is how long a server may take from holding its folder to being there.
+const startTime = 3 * time.Second
+
+// awaitServer waits for the server that holds the folder to say where it is.
+func awaitServer(ctx context.Context, dir string) (folder.Server, bool) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.NewTimer(startTime)
+	defer limit.Stop()
+	for {
+		if running, ok := folder.Running(dir); ok {
+			return running, true
+		}
+		select {
+		case <-ctx.Done():
+			return folder.Server{}, false
+		case <-limit.C:
+			return folder.Server{}, false
+		case <-tick.C:
+		}
+	}
 }
 
 // reach returns a connection to the server that holds the folder.

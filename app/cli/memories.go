@@ -33,7 +33,7 @@ func userFlag(cmd *cobra.Command) *string {
 
 func (p *program) listMemories() *cobra.Command {
 	var q core.PageQuery
-	cmd := &cobra.Command{Use: "list", Short: "List the memories, the newest first", Args: noArguments}
+	cmd := &cobra.Command{Use: "list", Short: "List the memories, the newest first", Example: "  bobbin memories list --user ann", Args: noArguments}
 	user := userFlag(cmd)
 	cmd.Flags().IntVar(&q.Limit, "limit", core.DefaultPageLimit, "how many")
 	cmd.Flags().StringVar(&q.Cursor, "cursor", "", "go on after an earlier list")
@@ -77,7 +77,7 @@ func stale(m core.Memory) string {
 
 func (p *program) addMemory() *cobra.Command {
 	metadata := ""
-	cmd := &cobra.Command{Use: "add <text>", Short: "Keep a memory", Args: someWords("what is to be kept?")}
+	cmd := &cobra.Command{Use: "add <text>", Short: "Keep a memory", Example: "  bobbin memories add \"the inspection is on Friday\" --user ann", Args: someWords("what is to be kept?")}
 	user := userFlag(cmd)
 	cmd.Flags().Lookup("user").Usage = "whose it is"
 	cmd.Flags().StringVar(&metadata, "metadata", "", "a JSON object to keep with it")
@@ -109,7 +109,7 @@ func (p *program) addMemory() *cobra.Command {
 
 func (p *program) searchMemories() *cobra.Command {
 	limit, least := 0, float32(0)
-	cmd := &cobra.Command{Use: "search <text>", Short: "Find the memories that are nearest to a text", Args: someWords("what is to be found?")}
+	cmd := &cobra.Command{Use: "search <text>", Short: "Find the memories that are nearest to a text", Example: "  bobbin memories search inspection --limit 3", Args: someWords("what is to be found?")}
 	user := userFlag(cmd)
 	cmd.Flags().IntVar(&limit, "limit", core.DefaultMemoryMatches, "how many")
 	cmd.Flags().Float32Var(&least, "min-score", 0, "only those at least so near: -1 to 1")
@@ -148,7 +148,7 @@ func (p *program) showMatches(found core.MemoryMatches) error {
 }
 
 func (p *program) deleteMemory() *cobra.Command {
-	cmd := &cobra.Command{Use: "delete <id>", Short: "Remove a memory for good", Args: cobra.ArbitraryArgs}
+	cmd := &cobra.Command{Use: "delete <id>", Short: "Remove a memory for good", Example: "  bobbin memories delete 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243", Args: cobra.ArbitraryArgs}
 	user := userFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
@@ -164,7 +164,7 @@ func (p *program) deleteMemory() *cobra.Command {
 func (p *program) reindexMemories() *cobra.Command {
 	batch := 0
 	cmd := &cobra.Command{
-		Use: "reindex", Short: "Make stale memories searchable by the embedding model in use",
+		Use: "reindex", Short: "Make stale memories searchable by the embedding model in use", Example: "  bobbin memories reindex",
 		Long: "Embeds the memories of all owners that another embedding model embedded, or none. It goes through the\n" +
 			"server if one runs, which serves meanwhile. It may be broken off and begun again: it goes on where it stopped.",
 		Args: noArguments,

@@ -228,7 +228,7 @@ func question(r core.PurgeReport, user string) string {
 		text = fmt.Sprintf("everything of the user %s (%s, %s, %s)", draw.Clean(user), count(int64(len(r.Sessions)), "session"),
 			count(counts["messages"], "message"), strings.Replace(count(counts["memories"], "memory"), "memorys", "memories", 1))
 	}
-	return "Remove " + text + " for good? Nothing brings it back. [y/N] "
+	return "Remove " + text + " for good? Nothing brings it back. [y/N]"
 }
 
 // count returns a number with its noun.
@@ -241,10 +241,11 @@ func count(n int64, noun string) string {
 
 // confirm asks on the terminal; anything but yes is an error.
 func (p *program) confirm(ctx context.Context, question string) error {
-	if width, _ := p.terminal(); width == 0 || !term.IsTerminal(int(p.In.Fd())) {
+	width, _ := p.terminal()
+	if width == 0 || !term.IsTerminal(int(p.In.Fd())) {
 		return core.Errorf(core.ErrInvalid, "this cannot be undone, and there is no terminal to ask on: say --yes, or look with --dry-run")
 	}
-	fmt.Fprint(p.Out, question)
+	fmt.Fprint(p.Out, draw.Wrap(question, width, "")+" ")
 	said, err := line.NewPlain(p.In).Line(ctx)
 	if answer := strings.ToLower(strings.TrimSpace(said)); err == nil && (answer == "y" || answer == "yes") {
 		return nil

@@ -19,7 +19,8 @@ func (p *program) serve() *cobra.Command {
 		Short: "Run the server",
 		Long: "Runs the server until Ctrl-C or SIGTERM. Without any settings it keeps everything in\n" +
 			"./bobbin-data and listens on http://127.0.0.1:8080 for this machine only.",
-		Args: noArguments,
+		Example: "  bobbin serve\n  bobbin serve --addr 127.0.0.1:9000 --data-dir /var/lib/bobbin",
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 			defer stop()
