@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-switch show-concurrent show-memories show-search show-crash show-purge show-branches show-adapters graph clean
+.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-switch show-concurrent show-memories show-search show-crash show-purge show-branches show-adapters show-fuzz show-owners graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +71,12 @@ show-adapters: ## the same scenarios with every adapter of models: scenario × a
 
 show-branches: ## 500 random sequences of edits, new answers, branches, deletions …: SQLite and PostgreSQL
 	BOBBIN_BRANCHES_SEQUENCES=500 go test ./tests/branches -v -count=1 -timeout=30m -run '^TestShowBranches$$'
+
+show-fuzz: ## 24,000 requests generated from the OpenAPI document: SQLite, and 6,000 on PostgreSQL
+	BOBBIN_FUZZ_REQUESTS=24000 go test ./tests/openapi -v -count=1 -timeout=10m -run '^TestShowFuzz$$'
+
+show-owners: ## two owners, every operation and every kind of id: 404 everywhere
+	go test ./tests/openapi -v -count=1 -timeout=5m -run '^TestShowOwners$$'
 
 show-purge: ## a user is purged and no byte of the user is left in the files: SQLite and PostgreSQL
 	$(measure) '^TestShowPurge$$'

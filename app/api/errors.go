@@ -35,6 +35,16 @@ func (s *Server) handle(h handlerFunc) gin.HandlerFunc {
 	}
 }
 
+// plain makes a gin handler of one that takes no query.
+func (s *Server) plain(h handlerFunc) gin.HandlerFunc {
+	return s.handle(func(c *gin.Context) error {
+		if err := handlers.NoQuery(c); err != nil {
+			return err
+		}
+		return h(c)
+	})
+}
+
 // fail answers with the problem that err is, and logs what is not the caller's
 // doing. In a stream that has begun the problem is an event.
 func (s *Server) fail(c *gin.Context, err error) {

@@ -126,6 +126,24 @@ func TestExportNames(t *testing.T) {
 	}
 }
 
+// A file without anything in it is still a file.
+func TestExportOfNothing(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New())
+	opts.Services.Transfer = silent{}
+	w := do(api.New(opts), request("GET", sessionPath+"/export?format=jsonl", ""))
+	if w.Code != 200 || w.Header().Get("Content-Type") != "application/jsonl" || w.Header().Get("Content-Disposition") == "" || w.Body.Len() != 0 {
+		t.Errorf("got %d, %v, %q, want an empty file", w.Code, w.Header(), w.Body)
+	}
+}
+
+// silent exports nothing.
+type silent struct{ apitest.Transfer }
+
+func (silent) Export(context.Context, core.Scope, core.Session, core.ExportFormat, io.Writer) error {
+	return nil
+}
+
 func TestExportErrors(t *testing.T) {
 	t.Parallel()
 	backend := apitest.New()

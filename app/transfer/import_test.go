@@ -67,6 +67,8 @@ func TestImportOfBrokenJSON(t *testing.T) {
 	t.Parallel()
 	for text, says := range map[string]string{
 		`7`:                               "neither a list of messages nor an export",
+		`-1e400`:                          "neither a list of messages nor an export",
+		`{"messages":1e400}`:              "messages must be a list",
 		`{"session":{}}`:                  "neither a list of messages nor an export",
 		`[{"role":"user","content":"x"}`:  "is not JSON: at byte",
 		`[{"role":"user" "content":"x"}]`: "in or after message 1",

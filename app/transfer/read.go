@@ -98,6 +98,7 @@ func readLine(in *bufio.Reader, most int) (line []byte, tooLong bool, err error)
 func (l Limits) list(r io.Reader) iter.Seq2[entry, error] {
 	return func(yield func(entry, error) bool) {
 		d := &listReader{in: json.NewDecoder(skipBOM(r)), most: l.Line, yield: yield}
+		d.in.UseNumber() // a number that no float64 holds is no error of ours
 		if err := d.all(); err != nil && !errors.Is(err, errLeft) {
 			yield(entry{}, err)
 		}

@@ -118,6 +118,9 @@ func unknown(name, what string, known []string) core.FieldError {
 	if near := core.Nearest(name, known); near != "" {
 		detail += fmt.Sprintf(" (did you mean %s?)", near)
 	}
+	if len(known) == 0 {
+		return core.FieldError{Field: name, Detail: detail + "; there are none"}
+	}
 	return core.FieldError{Field: name, Detail: detail + "; there are " + strings.Join(known, ", ")}
 }
 

@@ -97,9 +97,6 @@ func (h *Files) Upload(c *gin.Context) error {
 // Get answers the content of a blob, to be saved and not to be shown: nothing in it
 // runs in our name.
 func (h *Files) Get(c *gin.Context) error {
-	if err := readQuery(c).err(); err != nil {
-		return err
-	}
 	id, err := idParam[core.BlobID](c, "blob")
 	if err != nil {
 		return err

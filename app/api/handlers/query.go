@@ -60,6 +60,9 @@ func readQuery(c *gin.Context, known ...string) *query {
 	return q
 }
 
+// NoQuery refuses every parameter, for requests that take none.
+func NoQuery(c *gin.Context) error { return readQuery(c).err() }
+
 func (q *query) fault(name, format string, args ...any) {
 	q.faults = append(q.faults, core.FieldError{Field: name, Detail: fmt.Sprintf(format, args...)})
 }

@@ -121,7 +121,11 @@ func (h *Transfer) Export(c *gin.Context) error {
 		header.Set("Content-Type", kind.media)
 		header.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", fileName(session)+"."+kind.extension))
 	}}
-	return h.transfer.Export(c.Request.Context(), scopeOf(c), session, format, out)
+	if err := h.transfer.Export(c.Request.Context(), scopeOf(c), session, format, out); err != nil {
+		return err
+	}
+	out.begin() // there may have been nothing to write
+	return nil
 }
 
 // fileWriter begins the answer with the first bytes and gives the reader time for
@@ -134,15 +138,21 @@ type fileWriter struct {
 
 // Write is part of io.Writer.
 func (w *fileWriter) Write(p []byte) (int, error) {
-	if !w.begun {
-		w.begun = true
-		w.header(w.c.Writer.Header())
-		w.c.Status(http.StatusOK)
-	}
+	w.begin()
 	limit := writeTimeout + time.Duration(len(p)/slowest)*time.Second
 	// Writers that know no deadlines are those of tests.
 	_ = http.NewResponseController(w.c.Writer).SetWriteDeadline(time.Now().Add(limit))
 	return w.c.Writer.Write(p)
+}
+
+// begin sets the header of the answer, once.
+func (w *fileWriter) begin() {
+	if w.begun {
+		return
+	}
+	w.begun = true
+	w.header(w.c.Writer.Header())
+	w.c.Status(http.StatusOK)
 }
 
 // fileName returns a name for the session that every file system takes: letters

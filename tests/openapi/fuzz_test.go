@@ -1,0 +1,315 @@
+package openapi_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"bobbin/app/db/dbtest"
+	"bobbin/tests/document"
+)
+
+// number returns the setting of the environment, or what holds without.
+func number(name string, otherwise int) int {
+	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+		return n
+	}
+	return otherwise
+}
+
+// TestShowFuzz: thousands of requests made from the document, valid, nearly valid and
+// wild, by two owners at once: no 500, no answer that the document does not have, no
+// hang, no leak of what is internal or another owner's, no goroutine left, and the
+// server works afterwards (issue 3, must show). BOBBIN_FUZZ_REQUESTS and
+// BOBBIN_FUZZ_SEED change it.
+func TestShowFuzz(t *testing.T) {
+	seed := uint64(number("BOBBIN_FUZZ_SEED", 1))
+	total := number("BOBBIN_FUZZ_REQUESTS", 1500)
+	// One after the other: goroutines are counted.
+	for name, url := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLiteURL, "postgres": dbtest.PostgresURL} {
+		t.Run(name, func(t *testing.T) {
+			requests := total
+			if name == "postgres" {
+				requests = total / 4
+			}
+			showFuzz(t, url(t), seed, requests)
+		})
+	}
+}
+
+func showFuzz(t *testing.T, url string, seed uint64, requests int) {
+	t.Helper()
+	f := newFuzz(t, url)
+	before := runtime.NumGoroutine()
+	start := time.Now()
+	f.run(seed, requests)
+	took := time.Since(start)
+	f.healthy()
+	after := settled(before)
+	if after > before+4 {
+		stacks := make([]byte, 1<<20)
+		t.Errorf("got %d goroutines, want about %d as before:\n%.6000s", after, before, stacks[:runtime.Stack(stacks, true)])
+	}
+	t.Logf("\nseed %d, %d requests in %s: %s\n  faults: %d   goroutines before and after: %d, %d\n%s",
+		seed, requests, took.Round(time.Millisecond), strings.SplitN(url, ":", 2)[0], f.faults, before, after, f.table())
+}
+
+// fuzz is one run of the fuzzer.
+type fuzz struct {
+	t       *testing.T
+	w       *world
+	owners  []*owner
+	cursors *pool
+
+	mu       sync.Mutex
+	statuses map[wildness]map[int]int // guarded by mu
+	faults   int                      // guarded by mu
+}
+
+func newFuzz(t *testing.T, url string) *fuzz {
+	w := newWorld(t, url)
+	f := &fuzz{t: t, w: w, cursors: newPool(), statuses: map[wildness]map[int]int{valid: {}, nearly: {}, wild: {}}}
+	f.owners = []*owner{w.settle("ada"), w.settle("bob")}
+	for _, o := range f.owners {
+		for _, list := range []string{"/api/v1/sessions", "/api/v1/sessions/" + o.ids.pick("session", 0) + "/messages", "/api/v1/sessions/" + o.ids.pick("session", 0) + "/runs"} {
+			if next, ok := w.must(o, "GET", list+"?limit=1", nil)["next_cursor"].(string); ok {
+				f.cursors.add("cursor", next)
+			}
+		}
+	}
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	return f
+}
+
+// run sends the requests, some at a time.
+func (f *fuzz) run(seed uint64, requests int) {
+	const workers = 8
+	var all sync.WaitGroup
+	for i := range workers {
+		g := &generator{Rand: rand.New(rand.NewPCG(seed, uint64(i))), doc: f.w.doc, me: f.owners[i%2], other: f.owners[1-i%2], cursors: f.cursors}
+		all.Go(func() {
+			line := wire{host: f.w.host}
+			defer line.close()
+			for range requests / workers {
+				f.one(g, &line)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// one sends one request and looks at its answer.
+func (f *fuzz) one(g *generator, line *wire) {
+	a := g.next()
+	chunked := g.chance(15)
+	got, err := line.send(a, chunked)
+	f.count(a.wild, got.status)
+	if err != nil {
+		f.fault(a, got, "no answer came: %v", err)
+		return
+	}
+	f.judge(g, a, got)
+	f.learn(g, got)
+}
+
+func (f *fuzz) count(w wildness, status int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.statuses[w][status]++
+}
+
+func (f *fuzz) fault(a asked, got reply, format string, args ...any) {
+	f.mu.Lock()
+	f.faults++
+	many := f.faults > 15
+	f.mu.Unlock()
+	if many {
+		return
+	}
+	f.t.Errorf("%s\n  %s %.300s?%.300s\n  %.300q\n  body %.300q\n  answer %d %.600q", fmt.Sprintf(format, args...),
+		a.method, a.path, a.query, a.headers[1:], a.body, got.status, got.body)
+}
+
+// judge says what is wrong with an answer.
+func (f *fuzz) judge(g *generator, a asked, got reply) {
+	switch {
+	case got.status == 0 || got.status == 499: // the caller had gone, or is none of HTTP
+		if a.wild != wild {
+			f.fault(a, got, "the connection was closed")
+		}
+		return
+	case got.status == http.StatusInternalServerError:
+		f.fault(a, got, "an internal error")
+		return
+	case below(got) && a.wild != valid:
+		return
+	}
+	if word := f.leaks(g, got.body); word != "" {
+		f.fault(a, got, "the answer shows %q", word)
+	}
+	if a.foreign && got.status < 300 {
+		f.fault(a, got, "the other owner's id was taken")
+	}
+	path := a.path
+	if decoded, err := unescapePath(path); err == nil {
+		path = decoded
+	}
+	op := f.w.doc.Find(a.method, path)
+	if op == nil {
+		if got.status != http.StatusNotFound && got.status != http.StatusMethodNotAllowed && got.status != http.StatusRequestEntityTooLarge {
+			f.fault(a, got, "nothing is there in the document")
+		}
+		return
+	}
+	if err := op.CheckAnswer(got.status, got.header, got.body); err != nil && !got.stream {
+		f.fault(a, got, "the answer is not in the document: %v", err)
+	}
+	if got.stream {
+		f.frames(op, a, got)
+	}
+	f.accepted(op, a, got)
+}
+
+// accepted looks at what was taken though the document refuses it.
+func (f *fuzz) accepted(op *document.Operation, a asked, got reply) {
+	probe := len(op.Answers) > 0 && !strings.HasPrefix(op.Path, "/api/") // takes whatever a probe adds
+	if got.status > 299 || a.cut || probe {
+		return
+	}
+	r, err := http.NewRequest(a.method, "http://x/?"+a.query, nil)
+	if err != nil {
+		return
+	}
+	for _, h := range a.headers {
+		name, value, _ := strings.Cut(h, ": ")
+		if name == "Content-Type" && r.Header.Get(name) == "" {
+			r.Header.Set(name, value)
+		}
+	}
+	if replayed := got.header.Get("Idempotency-Replayed") != ""; replayed {
+		return
+	}
+	if err := op.CheckRequest(r, a.body); err != nil {
+		f.fault(a, got, "the document refuses what was taken: %v", err)
+	}
+}
+
+func (f *fuzz) frames(op *document.Operation, a asked, got reply) {
+	for frame := range bytes.SplitSeq(got.body, []byte("\n\n")) {
+		name, data, ok := document.Frame(frame)
+		if !ok {
+			continue
+		}
+		if err := op.Answers[got.status].CheckEvent(name, data); err != nil {
+			f.fault(a, got, "%v", err)
+		}
+	}
+}
+
+// below reports whether the answer is of the HTTP server itself, to what is no HTTP.
+func below(got reply) bool {
+	plain := strings.HasPrefix(got.header.Get("Content-Type"), "text/plain") || len(got.body) == 0
+	switch got.status {
+	case http.StatusBadRequest, http.StatusExpectationFailed, http.StatusRequestHeaderFieldsTooLarge, http.StatusNotImplemented:
+		return plain
+	}
+	return false
+}
+
+// leaks returns what an answer shows that is nobody's business.
+func (f *fuzz) leaks(g *generator, body []byte) string {
+	text := string(body)
+	for _, word := range []string{"SQLSTATE", "sqlite", "SQL logic", "gorm", "goroutine ", ".go:", "runtime error", "constraint failed", "SELECT ", "INSERT ", f.w.dir, "/work/", "postgres://", g.other.marker, g.other.key, g.me.key} {
+		if strings.Contains(text, word) {
+			return word
+		}
+	}
+	return ""
+}
+
+// learn keeps the ids and cursors of an answer for later requests.
+func (f *fuzz) learn(g *generator, got reply) {
+	if got.status > 299 || got.stream {
+		return
+	}
+	var read struct {
+		ID         string  `json:"id"`
+		NextCursor *string `json:"next_cursor"`
+		Run        struct {
+			ID            string `json:"id"`
+			UserMessageID string `json:"user_message_id"`
+			AnswerID      string `json:"answer_id"`
+		} `json:"run"`
+	}
+	if json.Unmarshal(got.body, &read) != nil {
+		return
+	}
+	if read.NextCursor != nil {
+		f.cursors.add("cursor", *read.NextCursor)
+	}
+	parts := strings.Split(got.header.Get("Location"), "/")
+	if kind, ok := map[string]string{"sessions": "session", "memories": "memory", "blobs": "blob"}[parts[max(0, len(parts)-2)]]; ok && read.ID != "" {
+		g.me.ids.add(kind, read.ID)
+	}
+	for kind, id := range map[string]string{"run": read.Run.ID, "message": read.Run.UserMessageID} {
+		if id != "" {
+			g.me.ids.add(kind, id)
+		}
+	}
+	if read.Run.AnswerID != "" {
+		g.me.ids.add("message", read.Run.AnswerID)
+	}
+}
+
+// healthy checks that the server still works, for both owners.
+func (f *fuzz) healthy() {
+	for _, o := range f.owners {
+		session := f.w.must(o, "POST", "/api/v1/sessions", nil)["id"].(string)
+		said := f.w.must(o, "POST", "/api/v1/sessions/"+session+"/messages", map[string]any{"content": "still there?"})
+		if message, ok := said["message"].(map[string]any); !ok || !strings.Contains(message["content"].(string), "still there?") {
+			f.t.Errorf("got %v, want an answer", said)
+		}
+	}
+	f.w.must(f.owners[0], "GET", "/readyz", nil)
+	if text := f.w.log.String(); strings.Contains(text, "panic") || strings.Contains(text, "level=ERROR") {
+		f.t.Errorf("the log has errors:\n%.3000s", text)
+	}
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+}
+
+// settled waits until there are as few goroutines as before, or not any fewer.
+func settled(before int) int {
+	deadline := time.Now().Add(15 * time.Second)
+	for {
+		now := runtime.NumGoroutine()
+		if now <= before+4 || time.Now().After(deadline) {
+			return now
+		}
+		runtime.GC()
+		<-time.After(50 * time.Millisecond)
+	}
+}
+
+// table returns how many answers of each status there were.
+func (f *fuzz) table() string {
+	var b strings.Builder
+	for _, w := range []wildness{valid, nearly, wild} {
+		classes := map[int]int{}
+		all := 0
+		for status, n := range f.statuses[w] {
+			classes[status/100] += n
+			all += n
+		}
+		fmt.Fprintf(&b, "  %-7s %6d: 2xx %d, 3xx %d, 4xx %d, 5xx %d, closed %d\n", []string{"valid", "nearly", "wild"}[w], all, classes[2], classes[3], classes[4], classes[5], classes[0])
+	}
+	return b.String()
+}

@@ -1,0 +1,331 @@
+package openapi_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"slices"
+	"strings"
+
+	"bobbin/tests/document"
+)
+
+// wildness says how far a generated request is from what the document asks for.
+type wildness int
+
+const (
+	valid  wildness = iota // as the document says
+	nearly                 // but for one thing
+	wild
+)
+
+// generator makes requests from the document. What it makes follows from its numbers
+// and the ids that there are.
+type generator struct {
+	*rand.Rand
+	doc     *document.Document
+	me      *owner
+	other   *owner
+	cursors *pool // of all lists and owners
+}
+
+// asked is a generated request.
+type asked struct {
+	op      *document.Operation
+	method  string
+	path    string // escaped
+	query   string
+	headers []string
+	body    []byte
+	cut     bool // the body breaks off
+	foreign bool // the path names what belongs to the other owner
+	wild    wildness
+}
+
+func (g *generator) oneOf(from ...string) string { return from[g.IntN(len(from))] }
+func (g *generator) chance(percent int) bool     { return g.IntN(100) < percent }
+
+// next makes a request.
+func (g *generator) next() asked {
+	op := g.doc.Operations[g.IntN(len(g.doc.Operations))]
+	a := asked{op: op, method: op.Method, wild: []wildness{valid, valid, nearly, nearly, wild}[g.IntN(5)]}
+	a.path, a.foreign = g.path(op, a.wild)
+	a.query = g.query(op, a.wild)
+	a.headers = []string{"Authorization: Bearer " + g.me.key}
+	g.header(&a)
+	if op.Body != nil && g.chance(90) {
+		g.fillBody(&a)
+	}
+	if a.wild == wild {
+		g.spoil(&a)
+	}
+	return a
+}
+
+func (g *generator) path(op *document.Operation, w wildness) (path string, foreign bool) {
+	path = op.Path
+	for _, p := range op.Params {
+		if p.In != "path" {
+			continue
+		}
+		value, theirs := g.pathValue(op, p, w)
+		foreign = foreign || theirs
+		path = strings.Replace(path, "{"+p.Name+"}", value, 1)
+	}
+	return path, foreign
+}
+
+func (g *generator) pathValue(op *document.Operation, p document.Param, w wildness) (value string, foreign bool) {
+	kind := kindOf(op.Path, p.Name)
+	if w != valid && g.chance(25) {
+		return g.oneOf("x", "%00", "%ff%fe", "..%2f..%2fetc%2fpasswd", strings.Repeat("9", 3000), "-1", "0", "1e9", "9223372036854775808", "null", "%20", "a;b",
+			"01a1fd1b-c2ab-74fe-af4a-73c58ae3b243", "01A1FD1B-C2AB-74FE-AF4A-73C58AE3B243", url.PathEscape("日本"), "{id}", "*"), false
+	}
+	switch {
+	case kind != "" && g.chance(12):
+		if id := g.other.ids.pick(kind, g.IntN(pooled)); id != "" {
+			return id, true
+		}
+	case kind == "" && p.Name == "version":
+		return g.oneOf("1", "2", "3"), false
+	case kind == "" && p.Name == "name":
+		return g.oneOf("assistant", "assistant", "nobody"), false
+	case kind == "":
+		return url.PathEscape(fmt.Sprint(g.value(p.Schema.Raw, "", 0))), false
+	}
+	if id := g.me.ids.pick(kind, g.IntN(pooled)); id != "" {
+		return id, false
+	}
+	return "x", false
+}
+
+func (g *generator) query(op *document.Operation, w wildness) string {
+	var pairs []string
+	for _, p := range op.Params {
+		if p.In != "query" || !p.Required && g.chance(60) {
+			continue
+		}
+		value := fmt.Sprint(g.value(p.Schema.Raw, p.Name, 0))
+		if w != valid && g.chance(40) {
+			value = g.nasty()
+		}
+		pairs = append(pairs, p.Name+"="+url.QueryEscape(value))
+	}
+	if w == wild && g.chance(30) {
+		pairs = append(pairs, g.oneOf("limti=5", "limit=5&limit=6", "a=%zz", "q=%00", "cursor=%ff", ";", "&&=&", "user_id="+strings.Repeat("u", 5000), "limit=5%00", "%00=%00"))
+	}
+	return strings.Join(pairs, "&")
+}
+
+func (g *generator) header(a *asked) {
+	for _, p := range a.op.Params {
+		if p.In != "header" || g.chance(70) {
+			continue
+		}
+		value := map[string]string{
+			"Prefer": g.oneOf("respond-async", "wait=1", "wait=0", "wait=-1, respond-async", "handling=lenient"), "Last-Event-ID": g.oneOf("0", "1", "3", "99999"),
+			"Idempotency-Key": fmt.Sprintf("key-%d", g.IntN(400)), "If-None-Match": g.oneOf(`"x"`, "*", `W/"y"`), "Range": g.oneOf("bytes=0-3", "bytes=5-", "bytes=900-", "bytes=-2", "lines=1"),
+		}[p.Name]
+		if a.wild != valid && g.chance(40) {
+			value = g.oneOf("-1", "1e9", strings.Repeat("k", 300), "ünïcode", "9223372036854775808", " ", "a\tb", "bytes=9-1")
+		}
+		a.headers = append(a.headers, p.Name+": "+value)
+	}
+	if len(a.op.Answers[200].Events) > 0 && len(a.op.Answers[200].Body) > 1 {
+		switch g.IntN(6) {
+		case 0:
+			a.headers = append(a.headers, "Accept: text/event-stream")
+		case 1, 2, 3:
+			a.headers = append(a.headers, "Prefer: respond-async")
+		}
+	}
+}
+
+// fillBody makes a body of one of the media types.
+func (g *generator) fillBody(a *asked) {
+	types := make([]string, 0, len(a.op.Body))
+	for media := range a.op.Body {
+		types = append(types, media)
+	}
+	slices.Sort(types)
+	media := g.oneOf(types...)
+	value := g.value(a.op.Body[media].Raw, "", 0)
+	switch media {
+	case "application/json":
+		if a.wild != valid {
+			value = g.mutate(value)
+		}
+		data, err := json.Marshal(value)
+		if err != nil {
+			panic(err) // values are plain
+		}
+		a.body = data
+	case "multipart/form-data":
+		a.body, media = g.form(value.(map[string]any), a.wild)
+	default:
+		a.body = g.lines(a.wild)
+	}
+	a.headers = append(a.headers, "Content-Type: "+media)
+	if a.wild != valid && g.chance(30) {
+		a.body = g.damage(a.body)
+	}
+}
+
+func (g *generator) form(fields map[string]any, w wildness) ([]byte, string) {
+	var b strings.Builder
+	for _, name := range []string{"message", "session_id", "user_id", "file"} {
+		value, ok := fields[name]
+		if !ok {
+			continue
+		}
+		text := fmt.Sprint(value)
+		extra := ""
+		switch name {
+		case "message":
+			text = `{"content":"with a file"}`
+		case "session_id":
+			text = g.me.ids.pick("session", g.IntN(pooled))
+		case "file":
+			text, extra = g.oneOf("plain text", "a,b\n1,2\n", "\x89PNG\r\n\x1a\n broken", "%PDF-1.4 x", "<html>", "", "\x00\x01\x02"), `; filename="`+g.oneOf("a.txt", "b.csv", "../../c", "d\x00e", "ü.png")+`"`
+		}
+		if w != valid && g.chance(20) {
+			text = g.nasty()
+		}
+		fmt.Fprintf(&b, "--bound\r\nContent-Disposition: form-data; name=%q%s\r\n\r\n%s\r\n", name, extra, text)
+	}
+	b.WriteString("--bound--\r\n")
+	return []byte(b.String()), g.oneOf("multipart/form-data; boundary=bound", "multipart/form-data; boundary=bound", "multipart/form-data; boundary=bound", "multipart/form-data", "multipart/form-data; boundary=other")
+}
+
+func (g *generator) lines(w wildness) []byte {
+	var b strings.Builder
+	for range g.IntN(4) {
+		line := g.oneOf(`{"role":"user","content":"Hello"}`, `{"role":"assistant","content":"Hi"}`, `{"type":"human","data":{"content":"yo"}}`,
+			`{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}`, "")
+		if w != valid && g.chance(30) {
+			line = g.oneOf(`{"role":"robot"}`, "{", `{"role":7}`, "null", `{"role":"tool","tool_call_id":"nope","content":""}`, strings.Repeat("[", 20000), `{"role":"user","content":"`+"\x00"+`"}`, "\xff")
+		}
+		b.WriteString(line + "\n")
+	}
+	return []byte(b.String())
+}
+
+// value makes a value that the schema takes.
+func (g *generator) value(schema map[string]any, name string, depth int) any {
+	schema = g.doc.Resolve(schema)
+	if v, ok := g.known(name); ok {
+		return v
+	}
+	if v, ok := schema["const"]; ok {
+		return v
+	}
+	if list, ok := schema["enum"].([]any); ok {
+		return list[g.IntN(len(list))]
+	}
+	if list, ok := schema["anyOf"].([]any); ok {
+		return g.value(list[g.IntN(len(list))].(map[string]any), name, depth+1)
+	}
+	switch schema["type"] {
+	case "object":
+		return g.object(schema, depth)
+	case "array":
+		items, _ := schema["items"].(map[string]any)
+		list := []any{}
+		for range g.IntN(3) {
+			if depth < 5 && schema["maxItems"] != json.Number("0") {
+				list = append(list, g.value(items, "", depth+1))
+			}
+		}
+		return list
+	case "integer":
+		return g.integer(schema)
+	case "number":
+		return g.Float64()*2 - 1
+	case "boolean":
+		return g.chance(50)
+	default:
+		return g.text(schema)
+	}
+}
+
+// known returns values of members that mean something.
+func (g *generator) known(name string) (any, bool) {
+	switch name {
+	case "blob_id":
+		return g.me.ids.pick("blob", g.IntN(pooled)), true
+	case "message_id":
+		return g.me.ids.pick("message", g.IntN(pooled)), true
+	case "session_id":
+		return g.me.ids.pick("session", g.IntN(pooled)), true
+	case "timezone":
+		return g.oneOf("", "Europe/Vienna", "UTC", "Mars/Base"), true
+	case "agent":
+		return g.oneOf("", "assistant"), true
+	case "model":
+		return g.oneOf("", "", "house"), true
+	case "run":
+		return g.chance(70), true
+	case "cursor":
+		return g.cursors.pick("cursor", g.IntN(pooled)), true
+	case "from", "to":
+		return g.oneOf("2026-01-01", "2026-12-01T00:00:00Z"), true
+	}
+	return nil, false
+}
+
+func (g *generator) object(schema map[string]any, depth int) map[string]any {
+	out := map[string]any{}
+	properties, _ := schema["properties"].(map[string]any)
+	names := make([]string, 0, len(properties))
+	for name := range properties {
+		names = append(names, name)
+	}
+	slices.Sort(names) // the numbers decide, not the map
+	required, _ := schema["required"].([]any)
+	for _, name := range names {
+		if name == "content" || slices.Contains(required, any(name)) || g.chance(25) {
+			out[name] = g.value(properties[name].(map[string]any), name, depth+1)
+		}
+	}
+	if properties == nil && g.chance(50) {
+		out["note"] = "free"
+	}
+	return out
+}
+
+func (g *generator) integer(schema map[string]any) any {
+	low, high := int64(0), int64(1000)
+	if n, ok := schema["minimum"].(json.Number); ok {
+		low, _ = n.Int64()
+	}
+	if n, ok := schema["maximum"].(json.Number); ok {
+		high, _ = n.Int64()
+	}
+	switch g.IntN(6) {
+	case 0:
+		return low
+	case 1:
+		return high
+	default:
+		return low + g.Int64N(min(high-low, 40)+1)
+	}
+}
+
+func (g *generator) text(schema map[string]any) string {
+	switch schema["format"] {
+	case "date-time":
+		return g.oneOf("2026-01-02T03:04:05Z", "2025-06-01T12:00:00.5+02:00")
+	case "uuid":
+		return "01a1fd1b-c2ab-74fe-af4a-73c58ae3b243"
+	}
+	return g.oneOf("Hello there", "pump", "tool 17 * 23", "日本語のテキスト", "Grüße", "a", "two words", "e\u0301", "👩‍👩‍👧", "\u202eabc", "code: ERR_CONN_RESET")
+}
+
+// nasty returns a text that nobody should send.
+func (g *generator) nasty() string {
+	return g.oneOf("", "\x00", "a\x00b", "\xff\xfe", "'", `" OR ""="`, "'; --", "%s%n", "${jndi:x}", "../../x", strings.Repeat("x", 600), strings.Repeat("語", 9000), "-1", "0", "201",
+		"1e309", "99999999999999999999", "NaN", "true", "null", "{}", "[]", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "2026-13-45", "10000-01-01T00:00:00Z", "*", "-", `"`, "a*", `"open`, "\u2028",
+		base64.RawURLEncoding.EncodeToString([]byte(strings.Repeat("z", g.IntN(40)))), g.cursors.pick("cursor", g.IntN(pooled)))
+}

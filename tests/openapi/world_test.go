@@ -1,0 +1,256 @@
+package openapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime/multipart"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"bobbin/app"
+	"bobbin/app/api/handlers"
+	"bobbin/app/core/config"
+	"bobbin/tests/document"
+	"bobbin/tests/provider"
+)
+
+// world is a Bobbin with two owners, served on a loopback port.
+type world struct {
+	t    testing.TB
+	doc  *document.Document
+	host string // of the server, with its port
+	url  string
+	dir  string // its data folder
+	log  *warnings
+}
+
+// owner is who has a key, and what is theirs.
+type owner struct {
+	name   string
+	key    string
+	marker string // is in everything that is the owner's
+	ids    *pool
+}
+
+// newWorld serves a Bobbin on the database at url.
+func newWorld(t testing.TB, url string) *world {
+	t.Helper()
+	model, err := provider.New(provider.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(model.Close)
+	cfg := config.Default()
+	cfg.Addr, cfg.DataDir = "127.0.0.1:0", t.TempDir()
+	cfg.AgentsDir = filepath.Join(cfg.DataDir, "agents")
+	cfg.Database.URL = config.NewSecretURL(url)
+	cfg.Models = []config.Model{{Name: "house", Provider: "openai", BaseURL: model.URL, ContextWindow: 32_000, MaxOutputTokens: 1000}}
+	cfg.DefaultLLM, cfg.Titles = "house", false
+	cfg.Auth.Keys = []config.APIKey{{Name: "ada", Secret: config.NewSecret("ada-secret-ada-secret")}, {Name: "bob", Secret: config.NewSecret("bob-secret-bob-secret")}}
+	cfg.Limits.WaitTime, cfg.Limits.ShutdownGrace = 5*time.Second, time.Second
+	w := &world{t: t, doc: load(t), dir: cfg.DataDir, log: &warnings{}}
+	ctx, cancel := context.WithCancel(context.Background())
+	built, err := app.New(ctx, cfg, handlers.Build{Version: "test"}, slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelError})))
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Addr)
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- built.Run(ctx, listener) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("stop: %v", err)
+		}
+		if t.Failed() {
+			t.Logf("errors in the log:\n%.4000s", w.log)
+		}
+	})
+	w.host = listener.Addr().String()
+	w.url = "http://" + w.host
+	return w
+}
+
+// warnings keeps what a server complains about. Safe for concurrent use.
+type warnings struct {
+	mu  sync.Mutex
+	out bytes.Buffer // guarded by mu
+}
+
+// Write is part of io.Writer.
+func (w *warnings) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.out.Write(p)
+}
+
+// String returns what was kept.
+func (w *warnings) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.out.String()
+}
+
+// do sends a request of the owner and returns status and body; both are held against
+// the document.
+func (w *world) do(o *owner, method, path string, body any, headers ...string) (int, []byte) {
+	w.t.Helper()
+	var sent io.Reader
+	media := "application/json"
+	switch given := body.(type) {
+	case nil:
+	case form:
+		sent, media = bytes.NewReader(given.body), given.media
+	case string:
+		sent = strings.NewReader(given)
+	default:
+		data, err := json.Marshal(given)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		sent = bytes.NewReader(data)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, w.url+path, sent)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if sent != nil {
+		r.Header.Set("Content-Type", media)
+	}
+	r.Header.Set("Authorization", "Bearer "+o.key)
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Set(name, value)
+	}
+	checked := http.Client{Transport: document.NewTransport(w.t, w.doc, http.DefaultTransport)}
+	answer, err := checked.Do(r)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	data, err := io.ReadAll(answer.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return answer.StatusCode, data
+}
+
+// must sends a request that has to be answered well, and reads the answer.
+func (w *world) must(o *owner, method, path string, body any, headers ...string) map[string]any {
+	w.t.Helper()
+	status, data := w.do(o, method, path, body, headers...)
+	if status > 299 {
+		w.t.Fatalf("%s %s: got %d %s", method, path, status, data)
+	}
+	var out map[string]any
+	if len(data) > 0 && json.Unmarshal(data, &out) != nil {
+		return map[string]any{"text": string(data)}
+	}
+	return out
+}
+
+// form is a body of multipart/form-data.
+type form struct {
+	body  []byte
+	media string
+}
+
+func fileForm(t testing.TB, name, content string) form {
+	t.Helper()
+	var body bytes.Buffer
+	m := multipart.NewWriter(&body)
+	part, err := m.CreateFormFile("file", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(part, content); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return form{body.Bytes(), m.FormDataContentType()}
+}
+
+// settle makes an owner with a session in which something was said and summarized, a
+// branch, a memory and a file.
+func (w *world) settle(name string) *owner {
+	w.t.Helper()
+	o := &owner{name: name, key: name + "-secret-" + name + "-secret", marker: "belongs2" + name, ids: newPool()}
+	session := w.must(o, "POST", "/api/v1/sessions", map[string]any{"title": o.marker, "user_id": "u-" + o.marker})["id"].(string)
+	o.ids.add("session", session)
+	at := "/api/v1/sessions/" + session
+	for i := range 4 {
+		said := w.must(o, "POST", at+"/messages", map[string]any{"content": fmt.Sprintf("%s asks %d %s", o.marker, i, strings.Repeat("and more words ", 40))})
+		run := said["run"].(map[string]any)
+		o.ids.add("run", run["id"].(string))
+		o.ids.add("message", run["user_message_id"].(string))
+	}
+	w.must(o, "POST", at+"/summarize", nil)
+	o.ids.add("memory", w.must(o, "POST", "/api/v1/memories", map[string]any{"content": o.marker + " remembers"})["id"].(string))
+	o.ids.add("blob", w.must(o, "POST", "/api/v1/blobs", fileForm(w.t, "note.txt", o.marker+" wrote this down"))["id"].(string))
+	return o
+}
+
+// pool is ids by their kind, the newest of them. Safe for concurrent use.
+type pool struct {
+	mu  sync.Mutex
+	ids map[string][]string // guarded by mu
+}
+
+func newPool() *pool { return &pool{ids: map[string][]string{}} }
+
+const pooled = 24 // of each kind
+
+func (p *pool) add(kind, id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ids := append(p.ids[kind], id)
+	p.ids[kind] = ids[max(0, len(ids)-pooled):]
+}
+
+// pick returns the nth id of the kind, "" if there is none.
+func (p *pool) pick(kind string, n int) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.ids[kind]) == 0 {
+		return ""
+	}
+	return p.ids[kind][n%len(p.ids[kind])]
+}
+
+// kindOf returns what kind of id a parameter of a path takes, "" for one that takes
+// none of an owner's.
+func kindOf(path, param string) string {
+	switch {
+	case param == "mid":
+		return "message"
+	case param != "id":
+		return ""
+	case strings.HasPrefix(path, "/api/v1/sessions/"):
+		return "session"
+	case strings.HasPrefix(path, "/api/v1/runs/"):
+		return "run"
+	case strings.HasPrefix(path, "/api/v1/memories/"):
+		return "memory"
+	case strings.HasPrefix(path, "/api/v1/blobs/"):
+		return "blob"
+	}
+	return ""
+}
