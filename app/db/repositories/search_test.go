@@ -31,7 +31,7 @@ func TestSearchFindsTheSame(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := open(d)
-		texts := s.fill(t, 3000)
+		texts := s.fill(t, 800)
 		for _, text := range corpusQueries() {
 			got := s.found(t, text)
 			if diff := cmp.Diff(expected(t, texts, text), keysOf(got)); diff != "" {
@@ -41,7 +41,7 @@ func TestSearchFindsTheSame(t *testing.T) {
 				t.Errorf("sessions with %s (-searchtext +database):\n%s", text, diff)
 			}
 		}
-		s.goldenSearch(t, "search_3000")
+		s.goldenSearch(t, "search_800")
 	})
 }
 
