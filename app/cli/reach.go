@@ -23,7 +23,8 @@ type announced struct {
 }
 
 // RoundTrip is part of http.RoundTripper. A request that the server did not get
-// or did not let in is sent once more if the folder announces another one.
+// or did not let in is sent once more if the folder announces another one; one
+// that is just being started is waited for.
 func (a *announced) RoundTrip(r *http.Request) (*http.Response, error) {
 	known := a.known()
 	response, err := a.send(r, known)
@@ -31,6 +32,9 @@ func (a *announced) RoundTrip(r *http.Request) (*http.Response, error) {
 		return response, err
 	}
 	fresh, running := folder.Running(a.dir)
+	if err != nil && !running {
+		fresh, running = awaitServer(r.Context(), a.dir)
+	}
 	switch {
 	case running && fresh != known:
 		if response != nil {
