@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -80,4 +81,43 @@ func TestOpenAPI(t *testing.T) {
 	if w.Code != http.StatusOK {
 		t.Errorf("got %d for who has another one, want 200", w.Code)
 	}
+}
+
+// TestDocsPage: the page has every operation, every link leads somewhere, and nothing
+// comes from elsewhere or runs inline, so that its policy holds.
+func TestDocsPage(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New())
+	server := api.New(opts)
+	w := do(server, request("GET", "/docs", ""))
+	page := w.Body.String()
+	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "text/html; charset=utf-8" || !strings.HasPrefix(w.Header().Get("Content-Security-Policy"), "default-src 'self'") {
+		t.Fatalf("got %d %v, want the page with its policy", w.Code, w.Header())
+	}
+	for _, operation := range documented(t) {
+		method, path, _ := strings.Cut(operation, " ")
+		if !strings.Contains(page, ">"+method+"</b> <code>"+path+"</code>") {
+			t.Errorf("the page has no %s", operation)
+		}
+	}
+	for _, link := range regexp.MustCompile(`href="#([^"]+)"`).FindAllStringSubmatch(page, -1) {
+		if !strings.Contains(page, ` id="`+link[1]+`"`) {
+			t.Errorf("a link leads to #%s, which is not there", link[1])
+		}
+	}
+	for _, foreign := range []string{`src="http`, `href="http`, `src="//`, "<script>", "<style", " style=", " onclick=", "ZgotmplZ", "&lt;nil&gt;", "map["} {
+		if strings.Contains(page, foreign) {
+			t.Errorf("the page has %s", foreign)
+		}
+	}
+	for path, media := range map[string]string{"/docs/docs.css": "text/css; charset=utf-8", "/docs/docs.js": "text/javascript; charset=utf-8"} {
+		w := do(server, request("GET", path, ""))
+		if w.Code != http.StatusOK || w.Header().Get("Content-Type") != media || w.Body.Len() < 100 || strings.Contains(w.Body.String(), "http") {
+			t.Errorf("%s: got %d %s %.60s, want a file of ours", path, w.Code, w.Header().Get("Content-Type"), w.Body)
+		}
+	}
+	if w := do(server, request("GET", "/docs", "", "If-None-Match: "+w.Header().Get("ETag"))); w.Code != http.StatusNotModified {
+		t.Errorf("got %d for who has it, want 304", w.Code)
+	}
+	wantProblem(t, do(server, request("GET", "/docs/secret.txt", "")), 404, "not_found")
 }

@@ -26,6 +26,8 @@ func (s *Server) routes(r *gin.Engine, opts Options) {
 
 	document := handlers.NewDocs(mustDocument())
 	r.GET("/openapi.json", s.handle(document.OpenAPI))
+	r.GET("/docs", s.handle(document.Page))
+	r.GET("/docs/:file", s.handle(document.File))
 
 	if opts.Purge != nil {
 		purge := handlers.NewPurge(opts.Purge)

@@ -5,11 +5,15 @@ import (
 	"strings"
 
 	"github.com/gin-gonic/gin"
+
+	"bobbin/app/core"
 )
 
 // apiDocument describes the API.
 type apiDocument interface {
 	JSON() []byte
+	// File returns a part of the page for people; the page itself has the name "".
+	File(name string) (mediaType string, body []byte, ok bool)
 	ETag() string
 }
 
@@ -27,6 +31,28 @@ func (h *Docs) OpenAPI(c *gin.Context) error {
 		return nil
 	}
 	Write(c, http.StatusOK, "application/json", h.document.JSON())
+	return nil
+}
+
+// Page answers the document as a page for people.
+func (h *Docs) Page(c *gin.Context) error { return h.file(c, "") }
+
+// File answers what the page is made of.
+func (h *Docs) File(c *gin.Context) error { return h.file(c, c.Param("file")) }
+
+// pagePolicy lets the page load what is ours, and nothing else.
+const pagePolicy = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+func (h *Docs) file(c *gin.Context, name string) error {
+	media, body, ok := h.document.File(name)
+	if !ok {
+		return core.Errorf(core.ErrNotFound, "the page has no file %s", shorten(name))
+	}
+	c.Header("Content-Security-Policy", pagePolicy)
+	if h.known(c) {
+		return nil
+	}
+	Write(c, http.StatusOK, media, body)
 	return nil
 }
 

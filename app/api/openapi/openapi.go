@@ -20,8 +20,15 @@ const anchors = "x-responses"
 // Document is the description of the API. It is never changed; safe for concurrent
 // use.
 type Document struct {
-	json []byte
-	etag string
+	json  []byte
+	files map[string]file
+	etag  string
+}
+
+// file is a part of the page for people.
+type file struct {
+	MediaType string
+	Body      []byte
 }
 
 // New reads the embedded document. An error is a fault of who wrote it.
@@ -30,16 +37,38 @@ func New() (*Document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("openapi document: %w", err)
 	}
-	data, err := json.Marshal(tree.without(anchors))
+	tree = tree.without(anchors)
+	data, err := json.Marshal(tree)
 	if err != nil {
 		return nil, fmt.Errorf("openapi document: %w", err)
 	}
-	sum := sha256.Sum256(data)
-	return &Document{json: append(data, '\n'), etag: `"` + hex.EncodeToString(sum[:16]) + `"`}, nil
+	shown, err := render(tree)
+	if err != nil {
+		return nil, fmt.Errorf("openapi page: %w", err)
+	}
+	sum := sha256.New()
+	for _, part := range [][]byte{data, shown, styleSource, scriptSource} {
+		sum.Write(part)
+	}
+	return &Document{
+		json: append(data, '\n'), etag: `"` + hex.EncodeToString(sum.Sum(nil)[:16]) + `"`,
+		files: map[string]file{
+			"":         {"text/html; charset=utf-8", shown},
+			"docs.css": {"text/css; charset=utf-8", styleSource},
+			"docs.js":  {"text/javascript; charset=utf-8", scriptSource},
+		},
+	}, nil
 }
 
 // JSON returns the document; the caller does not change it.
 func (d *Document) JSON() []byte { return d.json }
 
-// ETag returns what is the same as long as the document is.
+// File returns a part of the page, false if there is none of that name; the page
+// itself has the name "".
+func (d *Document) File(name string) (mediaType string, body []byte, ok bool) {
+	f, ok := d.files[name]
+	return f.MediaType, f.Body, ok
+}
+
+// ETag returns what is the same as long as the document and the page are.
 func (d *Document) ETag() string { return d.etag }

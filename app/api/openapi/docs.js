@@ -1,0 +1,34 @@
+// The page works without this: it only adds a filter and buttons that copy.
+"use strict";
+
+const filter = document.getElementById("filter");
+filter.hidden = false;
+filter.addEventListener("input", () => {
+  const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+  for (const section of document.querySelectorAll("nav section")) {
+    let shown = 0;
+    for (const item of section.querySelectorAll("li")) {
+      const text = (item.textContent + " " + item.firstElementChild.title).toLowerCase();
+      item.hidden = !words.every((word) => text.includes(word));
+      shown += item.hidden ? 0 : 1;
+    }
+    section.hidden = shown === 0;
+  }
+});
+
+for (const block of document.querySelectorAll(".copy")) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = "Copy";
+  button.addEventListener("click", async () => {
+    let said = "Copied";
+    try {
+      await navigator.clipboard.writeText(block.querySelector("code").textContent);
+    } catch {
+      said = "Select and copy it yourself";
+    }
+    button.textContent = said;
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  });
+  block.append(button);
+}
