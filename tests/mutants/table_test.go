@@ -63,7 +63,7 @@ func invariants() []mutant {
 		},
 		{
 			"10: a shortening without need", "TestInvariant10UnderTheTriggerNothingChanges", "prompt.go",
-			"Role: s.Role, Content: m.Content, Parts", "Role: s.Role, Content: clip(m.Content, 5_000), Parts",
+			"Content: m.Shown(p.readsResults), Parts", "Content: clip(m.Shown(p.readsResults), 5_000), Parts",
 		},
 	}
 }
