@@ -2,12 +2,14 @@ package openapi_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,15 +37,8 @@ func TestShowFuzz(t *testing.T) {
 	seed := uint64(number("BOBBIN_FUZZ_SEED", 1))
 	total := number("BOBBIN_FUZZ_REQUESTS", 1500)
 	// One after the other: goroutines are counted.
-	for name, url := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLiteURL, "postgres": dbtest.PostgresURL} {
-		t.Run(name, func(t *testing.T) {
-			requests := total
-			if name == "postgres" {
-				requests = total / 4
-			}
-			showFuzz(t, url(t), seed, requests)
-		})
-	}
+	t.Run("sqlite", func(t *testing.T) { showFuzz(t, dbtest.SQLiteURL(t), seed, total) })
+	t.Run("postgres", func(t *testing.T) { showFuzz(t, dbtest.PostgresURL(t), seed, total/4) })
 }
 
 func showFuzz(t *testing.T, url string, seed uint64, requests int) {
@@ -54,13 +49,14 @@ func showFuzz(t *testing.T, url string, seed uint64, requests int) {
 	f.run(seed, requests)
 	took := time.Since(start)
 	f.healthy()
+	least := f.reached(requests)
 	after := settled(before)
 	if after > before+4 {
 		stacks := make([]byte, 1<<20)
 		t.Errorf("got %d goroutines, want about %d as before:\n%.6000s", after, before, stacks[:runtime.Stack(stacks, true)])
 	}
-	t.Logf("\nseed %d, %d requests in %s: %s\n  faults: %d   goroutines before and after: %d, %d\n%s",
-		seed, requests, took.Round(time.Millisecond), strings.SplitN(url, ":", 2)[0], f.faults, before, after, f.table())
+	t.Logf("\nseed %d, %d requests in %s: %s\n  faults: %d   goroutines before and after: %d, %d   slowest answer: %s\n  done least:%s\n%s",
+		seed, requests, took.Round(time.Millisecond), strings.SplitN(url, ":", 2)[0], f.faults, before, after, f.slowest.Round(time.Millisecond), least, f.table())
 }
 
 // fuzz is one run of the fuzzer.
@@ -72,12 +68,14 @@ type fuzz struct {
 
 	mu       sync.Mutex
 	statuses map[wildness]map[int]int // guarded by mu
+	done     map[string]int           // good answers by operation; guarded by mu
+	slowest  time.Duration            // guarded by mu
 	faults   int                      // guarded by mu
 }
 
 func newFuzz(t *testing.T, url string) *fuzz {
 	w := newWorld(t, url)
-	f := &fuzz{t: t, w: w, cursors: newPool(), statuses: map[wildness]map[int]int{valid: {}, nearly: {}, wild: {}}}
+	f := &fuzz{t: t, w: w, cursors: newPool(), done: map[string]int{}, statuses: map[wildness]map[int]int{valid: {}, nearly: {}, wild: {}}}
 	f.owners = []*owner{w.settle("ada"), w.settle("bob")}
 	for _, o := range f.owners {
 		for _, list := range []string{"/api/v1/sessions", "/api/v1/sessions/" + o.ids.pick("session", 0) + "/messages", "/api/v1/sessions/" + o.ids.pick("session", 0) + "/runs"} {
@@ -111,8 +109,9 @@ func (f *fuzz) run(seed uint64, requests int) {
 func (f *fuzz) one(g *generator, line *wire) {
 	a := g.next()
 	chunked := g.chance(15)
+	start := time.Now()
 	got, err := line.send(a, chunked)
-	f.count(a.wild, got.status)
+	f.count(a, got, time.Since(start))
 	if err != nil {
 		f.fault(a, got, "no answer came: %v", err)
 		return
@@ -121,10 +120,35 @@ func (f *fuzz) one(g *generator, line *wire) {
 	f.learn(g, got)
 }
 
-func (f *fuzz) count(w wildness, status int) {
+func (f *fuzz) count(a asked, got reply, took time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.statuses[w][status]++
+	f.statuses[a.wild][got.status]++
+	f.slowest = max(f.slowest, took)
+	if a.op != nil && got.status > 0 && got.status < 300 {
+		f.done[a.op.ID]++
+	}
+}
+
+// enough is how many requests reach every operation for certain.
+const enough = 5000
+
+// reached fails the test if an operation was never done, and returns those that were
+// done least: what is always refused is not tested.
+func (f *fuzz) reached(requests int) string {
+	var ids []string
+	for _, op := range f.w.doc.Operations {
+		ids = append(ids, op.ID)
+		if f.done[op.ID] == 0 && requests >= enough {
+			f.t.Errorf("%s was never answered well", op.ID)
+		}
+	}
+	slices.SortStableFunc(ids, func(a, b string) int { return f.done[a] - f.done[b] })
+	least := ""
+	for _, id := range ids[:4] {
+		least += fmt.Sprintf("  %s %d", id, f.done[id])
+	}
+	return least
 }
 
 func (f *fuzz) fault(a asked, got reply, format string, args ...any) {
@@ -246,6 +270,7 @@ func (f *fuzz) learn(g *generator, got reply) {
 		NextCursor *string `json:"next_cursor"`
 		Run        struct {
 			ID            string `json:"id"`
+			SessionID     string `json:"session_id"`
 			UserMessageID string `json:"user_message_id"`
 			AnswerID      string `json:"answer_id"`
 		} `json:"run"`
@@ -265,8 +290,10 @@ func (f *fuzz) learn(g *generator, got reply) {
 			g.me.ids.add(kind, id)
 		}
 	}
-	if read.Run.AnswerID != "" {
-		g.me.ids.add("message", read.Run.AnswerID)
+	if id := cmp.Or(read.Run.AnswerID, read.Run.UserMessageID); id != "" {
+		g.me.ids.add("message", id)
+		g.me.ids.add("session/message", read.Run.SessionID+"/"+id)
+		g.me.ids.add("session/message", read.Run.SessionID+"/"+read.Run.UserMessageID)
 	}
 }
 

@@ -49,7 +49,7 @@ func (g *generator) chance(percent int) bool     { return g.IntN(100) < percent 
 
 // next makes a request.
 func (g *generator) next() asked {
-	op := g.doc.Operations[g.IntN(len(g.doc.Operations))]
+	op := g.operation()
 	a := asked{op: op, method: op.Method, wild: []wildness{valid, valid, nearly, nearly, wild}[g.IntN(5)]}
 	a.path, a.foreign = g.path(op, a.wild)
 	a.query = g.query(op, a.wild)
@@ -64,10 +64,28 @@ func (g *generator) next() asked {
 	return a
 }
 
+// operation picks one: those that make something more often than those that end it.
+func (g *generator) operation() *document.Operation {
+	for {
+		op := g.doc.Operations[g.IntN(len(g.doc.Operations))]
+		often := map[string]int{"POST": 100, "PATCH": 100, "DELETE": 20}[op.Method]
+		if often == 0 {
+			often = 60
+		}
+		if g.chance(often) {
+			return op
+		}
+	}
+}
+
 func (g *generator) path(op *document.Operation, w wildness) (path string, foreign bool) {
 	path = op.Path
+	if pair := g.me.ids.pick("session/message", g.IntN(pooled)); strings.Contains(path, "{mid}") && pair != "" && g.chance(75) {
+		session, message, _ := strings.Cut(pair, "/")
+		path = strings.NewReplacer("{id}", session, "{mid}", message).Replace(path)
+	}
 	for _, p := range op.Params {
-		if p.In != "path" {
+		if p.In != "path" || !strings.Contains(path, "{"+p.Name+"}") {
 			continue
 		}
 		value, theirs := g.pathValue(op, p, w)
@@ -152,6 +170,9 @@ func (g *generator) fillBody(a *asked) {
 	slices.Sort(types)
 	media := g.oneOf(types...)
 	value := g.value(a.op.Body[media].Raw, "", 0)
+	if o, ok := value.(map[string]any); ok && media == "application/json" && (a.op.ID == "sendMessage" || a.op.ID == "editMessage") {
+		value = g.coherent(o)
+	}
 	switch media {
 	case "application/json":
 		if a.wild != valid {
@@ -171,6 +192,27 @@ func (g *generator) fillBody(a *asked) {
 	if a.wild != valid && g.chance(30) {
 		a.body = g.damage(a.body)
 	}
+}
+
+// coherent takes out of a message what does not go together, most of the time.
+func (g *generator) coherent(o map[string]any) map[string]any {
+	if g.chance(15) {
+		return o
+	}
+	drop := []string{"role", "tool_calls", "tool_call_id", "tool_name", "created_at"}
+	if o["run"] == false {
+		drop = []string{"model", "multitask", "user_id", "tool_call_id", "tool_calls", "parts"}
+	}
+	for _, name := range drop {
+		delete(o, name)
+	}
+	if o["role"] == "tool" || g.chance(50) {
+		delete(o, "role")
+	}
+	if o["source"] == "slack" {
+		o["source"] = "api"
+	}
+	return o
 }
 
 func (g *generator) form(fields map[string]any, w wildness) ([]byte, string) {
@@ -253,12 +295,12 @@ func (g *generator) value(schema map[string]any, name string, depth int) any {
 // known returns values of members that mean something.
 func (g *generator) known(name string) (any, bool) {
 	switch name {
-	case "blob_id":
-		return g.me.ids.pick("blob", g.IntN(pooled)), true
-	case "message_id":
-		return g.me.ids.pick("message", g.IntN(pooled)), true
-	case "session_id":
-		return g.me.ids.pick("session", g.IntN(pooled)), true
+	case "blob_id", "message_id", "session_id":
+		whose := g.me
+		if g.chance(10) {
+			whose = g.other
+		}
+		return whose.ids.pick(strings.TrimSuffix(name, "_id"), g.IntN(pooled)), true
 	case "timezone":
 		return g.oneOf("", "Europe/Vienna", "UTC", "Mars/Base"), true
 	case "agent":

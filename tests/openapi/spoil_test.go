@@ -59,6 +59,9 @@ func (g *generator) damage(body []byte) []byte {
 		return body
 	}
 	at := g.IntN(len(body))
+	if g.chance(2) {
+		return []byte(`{"content":"` + strings.Repeat("9", 9<<20) + `"}`)
+	}
 	switch g.IntN(8) {
 	case 0:
 		return body[:at]

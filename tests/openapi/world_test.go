@@ -201,6 +201,7 @@ func (w *world) settle(name string) *owner {
 		run := said["run"].(map[string]any)
 		o.ids.add("run", run["id"].(string))
 		o.ids.add("message", run["user_message_id"].(string))
+		o.ids.add("session/message", session+"/"+run["user_message_id"].(string))
 	}
 	w.must(o, "POST", at+"/summarize", nil)
 	o.ids.add("memory", w.must(o, "POST", "/api/v1/memories", map[string]any{"content": o.marker + " remembers"})["id"].(string))
