@@ -131,7 +131,7 @@ func (f *fuzz) count(a asked, got reply, took time.Duration) {
 }
 
 // enough is how many requests reach every operation for certain.
-const enough = 5000
+const enough = 20_000
 
 // reached fails the test if an operation was never done, and returns those that were
 // done least: what is always refused is not tested.
