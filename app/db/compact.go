@@ -116,8 +116,12 @@ func (d *DB) compactPostgres(ctx context.Context, tables []string) ([]string, er
 			return nil, fmt.Errorf("forget the samples of %s: %w", table, err)
 		}
 	}
+	// The planner keeps samples of columns, as text. Those of before were replaced
+	// just now: who began earlier still sees them.
+	if err := awaitSnapshots(ctx, conn); err != nil {
+		return nil, err
+	}
 	var notes []string
-	// The planner keeps samples of columns, as text.
 	if anew, err := rewrite(ctx, conn, "pg_statistic"); err != nil || !anew {
 		notes = append(notes, "the planner's samples (pg_statistic) could not be written anew and may hold removed texts; as a superuser: VACUUM FULL pg_statistic")
 	}
