@@ -51,6 +51,10 @@ func (r *Search) Messages(ctx context.Context, scope core.Scope, q core.SearchQu
 		return none, err
 	}
 	page := core.SearchPage{}
+	// Before it is looked: what is indexed in between may be found or not.
+	if page.Indexing, err = r.Indexing(ctx); err != nil {
+		return none, err
+	}
 	err = withoutJIT(r.db.WithContext(ctx), func(db *gorm.DB) (err error) {
 		s := searching{db: db, scope: scope, q: q, query: query, from: from, more: more}
 		page.Page, err = s.page(limit)
@@ -59,8 +63,7 @@ func (r *Search) Messages(ctx context.Context, scope core.Scope, q core.SearchQu
 	if err != nil {
 		return none, failure(err, "search of", scope.Owner)
 	}
-	page.Indexing, err = r.Indexing(ctx)
-	return page, err
+	return page, nil
 }
 
 // Indexing reports whether messages of an older version are still being indexed.
