@@ -40,11 +40,19 @@ func New(w io.Writer, opts Options) (*slog.Logger, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings := &slog.HandlerOptions{Level: level}
+	settings := &slog.HandlerOptions{Level: level, ReplaceAttr: readable}
 	if text {
 		return slog.New(handler{slog.NewTextHandler(w, settings)}), nil
 	}
 	return slog.New(handler{slog.NewJSONHandler(w, settings)}), nil
+}
+
+// readable gives durations a unit: JSON would have them as bare nanoseconds.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 // levelOf returns the level of the name; none is info.

@@ -97,7 +97,7 @@ func TestWith(t *testing.T) {
 	got := logged(t, logging.Options{}, func(log *slog.Logger) {
 		log.InfoContext(t.Context(), "none")
 		log.InfoContext(outer, "outer")
-		log.InfoContext(inner, "inner", "dur", 3)
+		log.InfoContext(inner, "inner", "dur", 3*time.Millisecond)
 		log.InfoContext(inner, "own", "run_id", "z")
 		log.With("part", "api").InfoContext(inner, "derived")
 		log.WithGroup("g").InfoContext(inner, "grouped")
@@ -105,7 +105,7 @@ func TestWith(t *testing.T) {
 	want := []map[string]any{
 		{"level": "INFO", "msg": "none"},
 		{"level": "INFO", "msg": "outer", "request_id": "r1", "run_id": "x"},
-		{"level": "INFO", "msg": "inner", "request_id": "r1", "run_id": "y", "dur": 3.0},
+		{"level": "INFO", "msg": "inner", "request_id": "r1", "run_id": "y", "dur": "3ms"},
 		{"level": "INFO", "msg": "own", "request_id": "r1", "run_id": "z"},
 		{"level": "INFO", "msg": "derived", "request_id": "r1", "run_id": "y", "part": "api"},
 		{"level": "INFO", "msg": "grouped", "g": map[string]any{"request_id": "r1", "run_id": "y"}},
