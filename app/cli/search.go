@@ -58,7 +58,7 @@ func (p *program) searchMessages(ctx context.Context, s connection, q core.Searc
 		return p.printJSON(page)
 	}
 	if len(page.Items) == 0 {
-		fmt.Fprintln(p.Out, "nothing found")
+		fmt.Fprintln(p.Out, "nothing found; words are found whole, and by their beginning with a star: pump*")
 		return nil
 	}
 	width, _ := p.terminal()
