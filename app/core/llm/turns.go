@@ -3,6 +3,7 @@ package llm
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -13,13 +14,22 @@ import (
 // refuse.
 const EmptyText = "[empty]"
 
-// Arguments returns a call's arguments as they are sent: as the model wrote them;
-// only nothing at all becomes an empty object, which every provider takes.
+// Arguments returns a call's arguments as they are sent: as the model wrote them,
+// if that is a JSON object. Some providers refuse every later prompt otherwise:
+// nothing becomes an empty object, anything else is put into one.
 func Arguments(c core.ToolCall) string {
-	if c.Arguments == "" {
+	text := strings.TrimSpace(c.Arguments)
+	switch {
+	case text == "":
+		return "{}"
+	case strings.HasPrefix(text, "{") && json.Valid([]byte(text)):
+		return c.Arguments
+	}
+	wrapped, err := json.Marshal(map[string]string{"unreadable_arguments": c.Arguments})
+	if err != nil { // a map of strings can always be written
 		return "{}"
 	}
-	return c.Arguments
+	return string(wrapped)
 }
 
 // PlainText returns the message as text. Images and files are named; their content

@@ -2,9 +2,10 @@ package anthropic
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"strings"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
 )
 
 // rawArguments are the arguments of tool calls as the models wrote them, in the
@@ -17,9 +18,9 @@ type rawArguments []string
 // quote within a text.
 const marked = `"input":"\u0001arguments %d"`
 
-// add keeps the arguments and returns the mark that stands for them.
-func (r *rawArguments) add(arguments string) string {
-	*r = append(*r, object(arguments))
+// add keeps the call's arguments and returns the mark that stands for them.
+func (r *rawArguments) add(c core.ToolCall) string {
+	*r = append(*r, llm.Arguments(c))
 	return fmt.Sprintf("\x01arguments %d", len(*r)-1)
 }
 
@@ -43,20 +44,4 @@ func (r rawArguments) into(body []byte) []byte {
 	}
 	out.Write(body)
 	return out.Bytes()
-}
-
-// object returns the arguments as a JSON object: as they are, if they are one.
-func object(arguments string) string {
-	text := strings.TrimSpace(arguments)
-	switch {
-	case text == "":
-		return "{}"
-	case strings.HasPrefix(text, "{") && json.Valid([]byte(text)):
-		return arguments
-	}
-	wrapped, err := json.Marshal(map[string]string{"unreadable_arguments": arguments})
-	if err != nil { // a map of strings can always be written
-		return "{}"
-	}
-	return string(wrapped)
 }

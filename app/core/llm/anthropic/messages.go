@@ -89,7 +89,7 @@ func (b *builder) assistant(turn llm.Message) []sdk.ContentBlockParamUnion {
 	}
 	said(text[at:])
 	for _, c := range turn.ToolCalls {
-		out = append(out, sdk.NewToolUseBlock(callID(c.ID), b.raw.add(c.Arguments), c.Name))
+		out = append(out, sdk.NewToolUseBlock(callID(c.ID), b.raw.add(c), c.Name))
 	}
 	if len(out) == 0 {
 		out = append(out, sdk.NewTextBlock(llm.EmptyText))

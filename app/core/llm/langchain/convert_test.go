@@ -56,7 +56,7 @@ func TestMessagesAreConverted(t *testing.T) {
 			}},
 			map[string]any{"role": "tool", "tool_call_id": "a", "content": "two"},
 			map[string]any{"role": "tool", "tool_call_id": "b", "content": ""},
-			map[string]any{"role": "assistant", "content": "", "tool_calls": []any{toolCall("c", "clock", "not JSON <&>")}},
+			map[string]any{"role": "assistant", "content": "", "tool_calls": []any{toolCall("c", "clock", `{"unreadable_arguments":"not JSON \u003c\u0026\u003e"}`)}},
 			map[string]any{"role": "tool", "tool_call_id": "c", "content": "noon"},
 			map[string]any{"role": "user", "content": "Well?"},
 			map[string]any{"role": "assistant", "content": "It is 2."},
@@ -131,7 +131,7 @@ func TestToolTurnsBecomeText(t *testing.T) {
 		map[string]any{"role": "user", "content": "What is 1+1, and 2+2?"},
 		map[string]any{"role": "assistant", "content": "I will calculate.\n[called calculator with {\"x\": 1}]\n[called calculator with {}]"},
 		map[string]any{"role": "user", "content": "[result of calculator]\ntwo\n\n[result of calculator]\n"},
-		map[string]any{"role": "assistant", "content": "[called clock with not JSON <&>]"},
+		map[string]any{"role": "assistant", "content": "[called clock with {\"unreadable_arguments\":\"not JSON \\u003c\\u0026\\u003e\"}]"},
 		map[string]any{"role": "user", "content": "[result of clock]\nnoon\n\nWell?"},
 		map[string]any{"role": "assistant", "content": "It is 2."},
 	}
