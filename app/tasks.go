@@ -35,7 +35,8 @@ func Migrate(ctx context.Context, cfg config.Config, logger *slog.Logger, apply 
 	return database.MigrationStatus(ctx)
 }
 
-// AgentContext returns the context settings of an agent, each with its origin.
+// AgentContext returns the context and compaction settings of an agent, each with its
+// origin.
 func AgentContext(cfg config.Config, thresholdSet bool, name string) ([]contextwindow.Field, error) {
 	set, err := newTools(cfg, time.Now, nil, nil)
 	if err != nil {
@@ -50,7 +51,12 @@ func AgentContext(cfg config.Config, thresholdSet bool, name string) ([]contextw
 	if err != nil {
 		return nil, err
 	}
-	return contextwindow.Explain(global, agent.Context)
+	fields, err := contextwindow.Explain(global, agent.Context)
+	if err != nil {
+		return nil, err
+	}
+	loop, err := contextwindow.ExplainLoop(agent.Context.Policy, agent.Compaction)
+	return append(fields, loop...), err
 }
 
 // globalContext returns the context settings of all agents. The threshold counts

@@ -56,8 +56,12 @@ func (p *Profiles) Profile(_ context.Context, session core.Session, model string
 	if err != nil {
 		return compaction.Profile{}, fmt.Errorf("agent %s: %w", agent.Name, err)
 	}
+	loop, err := contextwindow.ResolveLoop(policy.Name, agent.Compaction)
+	if err != nil {
+		return compaction.Profile{}, fmt.Errorf("agent %s: %w", agent.Name, err)
+	}
 	profile := compaction.Profile{
-		Agent: agent, Policy: policy, Model: m, Fallbacks: p.fallbacks(agent, m),
+		Agent: agent, Policy: policy, Loop: loop, Model: m, Fallbacks: p.fallbacks(agent, m),
 		SystemPrompt: systemPrompt(agent, session), Tools: p.tools.Specs(agent.Tools),
 	}
 	if len(profile.Tools) > 0 {

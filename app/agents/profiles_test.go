@@ -197,3 +197,31 @@ func TestGraph(t *testing.T) {
 		}
 	}
 }
+
+// L1: how tool loops are compacted is per agent, and contradictions are refused with
+// the agent's name.
+func TestProfileHasTheLoopOfItsAgent(t *testing.T) {
+	t.Parallel()
+	p := newProfiles(t, catalog{
+		"plain": {Name: "plain"},
+		"long":  {Name: "long", Compaction: core.CompactionSettings{ThresholdIterations: new(20), KeepRecentIterations: new(5)}},
+		"off":   {Name: "off", Context: core.ContextSettings{Policy: "off"}},
+		"odd":   {Name: "odd", Compaction: core.CompactionSettings{KeepRecentIterations: new(20)}},
+	}, contextwindow.Global{})
+	for name, want := range map[string]contextwindow.Loop{
+		"plain": {Enabled: true, Threshold: 8, KeepRecent: 3, MaxContextTokens: 80_000},
+		"long":  {Enabled: true, Threshold: 20, KeepRecent: 5, MaxContextTokens: 80_000},
+		"off":   {Threshold: 8, KeepRecent: 3, MaxContextTokens: 80_000},
+	} {
+		got, err := p.Profile(t.Context(), core.Session{Agent: name}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got.Loop); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	if _, err := p.Profile(t.Context(), core.Session{Agent: "odd"}, ""); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), "agent odd: ") {
+		t.Errorf("got %v, want ErrInvalid that names the agent", err)
+	}
+}

@@ -83,7 +83,8 @@ func TestCommandsThatNeedNoServer(t *testing.T) {
 		{"graph", "llm_node -.-> tool_node"},
 		{"graph --json", `"nodes": [`},
 		{"config show", "default_llm                    demo"},
-		{"config show --agent quick", "max_messages_before_summary  15"},
+		{"config show --agent quick", "max_messages_before_summary        15"},
+		{"config show --agent quick", "compaction.threshold_iterations    8"}, // L1
 		{"migrate", ", newest "},
 		{"migrate --status", ", newest "},
 	}

@@ -20,7 +20,7 @@ func (p *program) config() *cobra.Command {
 		Use:   "show",
 		Short: "Print every setting, its value and where it comes from",
 		Long: "Prints every setting, its effective value and where it comes from; secrets are masked.\n" +
-			"With --agent it prints the context settings of that agent instead.",
+			"With --agent it prints the context and compaction settings of that agent instead.",
 		Example: "  bobbin config show\n  bobbin config show --agent assistant",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -42,7 +42,7 @@ func (p *program) config() *cobra.Command {
 		},
 	}
 	p.withJSON(show)
-	show.Flags().StringVar(&agent, "agent", "", "the context settings of this agent")
+	show.Flags().StringVar(&agent, "agent", "", "the context and compaction settings of this agent")
 	cmd.AddCommand(show)
 	return cmd
 }

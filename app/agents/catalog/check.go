@@ -31,7 +31,7 @@ func (d *document) check(agent core.Agent, known Known) {
 	d.checkFallbacks(agent, known.Model)
 	d.checkTools(agent.Tools, known)
 	d.checkToolSettings(agent, known)
-	d.checkCompaction(agent.Compaction)
+	d.checkCompaction(agent, known.Model)
 	d.checkContext(agent, known.Validate)
 }
 
@@ -74,25 +74,18 @@ func (d *document) checkTools(tools []string, known Known) {
 	}
 }
 
-// checkCompaction checks what the loop of one run is kept small by.
-func (d *document) checkCompaction(c core.CompactionSettings) {
-	for _, n := range []struct {
-		name  string
-		value *int
-		least int
-	}{
-		{"threshold_iterations", c.ThresholdIterations, 1},
-		{"keep_recent_iterations", c.KeepRecentIterations, 0},
-		{"max_context_tokens", c.MaxContextTokens, 0},
-	} {
-		if n.value != nil && *n.value < n.least {
-			d.faultAt("compaction."+n.name, "compaction.%s is %d; use %d or more", n.name, *n.value, n.least)
-		}
+// checkCompaction checks what the loop of one run is kept small by, as it will be
+// used: defaults with what the file says.
+func (d *document) checkCompaction(agent core.Agent, model func(string) error) {
+	_, err := contextwindow.ResolveLoop(agent.Context.Policy, agent.Compaction)
+	for _, fault := range single(err) {
+		name, _, _ := strings.Cut(fault.Error(), " ")
+		d.faultAt("compaction."+name, "compaction.%s", fault)
 	}
-	// Only what is in the file is compared: an absent field keeps its default.
-	if c.ThresholdIterations != nil && c.KeepRecentIterations != nil && *c.KeepRecentIterations >= *c.ThresholdIterations {
-		d.faultAt("compaction.keep_recent_iterations", "compaction.keep_recent_iterations (%d) must be below threshold_iterations (%d), or there is nothing to replace",
-			*c.KeepRecentIterations, *c.ThresholdIterations)
+	if name := agent.Compaction.SummaryModel; name != nil && *name != "" && model != nil {
+		if err := model(*name); err != nil {
+			d.faultAt("compaction.summary_model", "compaction.summary_model: %s", err)
+		}
 	}
 }
 

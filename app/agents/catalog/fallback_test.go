@@ -12,8 +12,8 @@ import (
 	"bobbin/app/core"
 )
 
-// Fallback models that cannot be used are refused when the agents are loaded, with
-// file, line and column.
+// Fallback models, and models that compact tool loops, that cannot be used are refused
+// when the agents are loaded, with file, line and column.
 func TestFallbackModelsAreChecked(t *testing.T) {
 	t.Parallel()
 	known := catalog.Known{Model: func(name string) error {
@@ -29,6 +29,9 @@ func TestFallbackModelsAreChecked(t *testing.T) {
 		"twice":      {"fallback_models: [gpt-5, gpt-5]", `a.yaml:3:26: fallback model "gpt-5" is there twice`},
 		"the itself": {"fallback_models: [gpt-4o]", `a.yaml:3:19: fallback model "gpt-4o" is the model itself; name another, or none`},
 		"empty":      {"fallback_models: ['']", `a.yaml:3:19: fallback_models[0] is empty; remove it`},
+		"of loops":   {"compaction: {summary_model: gpt-5}", ""}, // L1
+		"no loops":   {"compaction: {summary_model: clod}", `a.yaml:3:14: compaction.summary_model: model "clod" is not known: use gpt-4o`},
+		"as others":  {"compaction: {summary_model: ''}", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

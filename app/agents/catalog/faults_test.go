@@ -59,9 +59,11 @@ func TestLoadFaults(t *testing.T) {
 		{"contradiction with the preset", "name: a\ncontext:\n  policy: ratio\n  max_context_tokens: 100000\n",
 			"2:1: context: target_context_tokens (150000) must be below max_context_tokens (100000)"},
 		{"compaction", "name: a\ncompaction: {threshold_iterations: 0, keep_recent_iterations: -1, max_context_tokens: -5}\n",
-			`2:14: compaction.threshold_iterations is 0; use 1 or more
-2:39: compaction.keep_recent_iterations is -1; use 0 or more
-2:67: compaction.max_context_tokens is -5; use 0 or more`},
+			`2:14: compaction.threshold_iterations is 0: use 1 or more
+2:39: compaction.keep_recent_iterations is -1: use 1 or more, as the model has not seen the newest results yet
+2:67: compaction.max_context_tokens is -5: it cannot be negative (0 switches it off)`},
+		{"compaction of nothing by a default", "name: a\ncompaction: {threshold_iterations: 2}\n",
+			"2:1: compaction.keep_recent_iterations (3) must be below threshold_iterations (2), or there is nothing to replace"},
 		{"compaction keeps too much", "name: a\ncompaction:\n  threshold_iterations: 3\n  keep_recent_iterations: 3\n",
 			"4:3: compaction.keep_recent_iterations (3) must be below threshold_iterations (3), or there is nothing to replace"},
 		{"empty", "# nothing\n", " the file is empty; write at least a name"},

@@ -10,6 +10,7 @@ import (
 type Profile struct {
 	Agent        core.Agent
 	Policy       contextwindow.Policy
+	Loop         contextwindow.Loop // of one run; the zero value compacts nothing
 	Model        llm.Model
 	Fallbacks    []llm.Model // answer in this order when Model cannot be had
 	SystemPrompt string      // the agent's, with the session's instructions

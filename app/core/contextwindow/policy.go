@@ -91,7 +91,7 @@ func presets() []Policy {
 			ResponseReserve: defaultResponseReserve, Strategy: StrategyHybrid, Timing: TimingInline, CheapSummaryModel: true,
 		},
 		{
-			Name: "off", LandAt: defaultLandAt, ResponseReserve: defaultResponseReserve,
+			Name: presetOff, LandAt: defaultLandAt, ResponseReserve: defaultResponseReserve,
 			Strategy: StrategyExtractive, Timing: TimingInline,
 		},
 	}
@@ -99,6 +99,9 @@ func presets() []Policy {
 
 // DefaultPolicy is the preset of agents that name none.
 const DefaultPolicy = "window"
+
+// presetOff is the preset that makes no summaries.
+const presetOff = "off"
 
 // Preset returns the named row of the table; an empty name is DefaultPolicy. An
 // unknown name is an ErrInvalid that lists the known ones.
