@@ -33,6 +33,7 @@ import (
 	"bobbin/app/folder"
 	"bobbin/app/runs"
 	"bobbin/app/spend"
+	"bobbin/app/telemetry"
 	"bobbin/app/titles"
 )
 
@@ -56,6 +57,7 @@ type App struct {
 	files    *blobs.Service
 	runs     *runs.Service
 	budget   *spend.Limiter
+	metrics  *telemetry.Metrics
 	titles   *titles.Titler // nil = sessions are not given titles
 	server   *api.Server
 	embedder embed.Embedder // of memories
@@ -98,6 +100,7 @@ func (a *App) build(ctx context.Context, build Build) error {
 	if err := a.openStorage(ctx); err != nil {
 		return err
 	}
+	a.metrics = a.newMetrics(build)
 	if a.counter, err = tokens.NewCounter(); err != nil {
 		return fmt.Errorf("token counter: %w", err)
 	}
@@ -216,7 +219,8 @@ func (a *App) buildServer(engine *agents.Engine, service *chat.Service, build Bu
 			{Name: "database", Run: a.database.Ping},
 			{Name: "migrations", Run: a.migrated},
 		},
-		Purge: a.buildPurge(service),
+		Purge:   a.buildPurge(service),
+		Metrics: handlers.MetricsOptions{Exposition: a.metrics, Open: a.cfg.Metrics.Open, Keys: a.cfg.Metrics.Keys}, Observer: a.metrics,
 		Build: build,
 		Limits: api.Limits{
 			BodyBytes: int64(l.BodyBytes), ImportBytes: int64(l.ImportBytes), FileBytes: int64(a.cfg.Files.Bytes), FilesPerMessage: a.cfg.Files.PerMessage, Wait: l.WaitTime, Streams: l.OpenStreams, StreamsPerOwner: l.OpenStreamsPerOwner,

@@ -57,6 +57,7 @@ func options(b *apitest.Backend) (api.Options, *log) {
 	return api.Options{
 		Services: b.Services(),
 		Keys:     &apitest.Keys{},
+		Metrics:  handlers.MetricsOptions{Exposition: apitest.Metrics{}},
 		Auth:     auth.New(auth.Options{}),
 		Build:    handlers.Build{Version: "1.2.3", Commit: "abc", Date: "2026-01-02", Go: "go1.26"},
 		Logger:   slog.New(slog.NewJSONHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug})),

@@ -123,6 +123,7 @@ func TestEndpoints(t *testing.T) {
 		{"live by head", "HEAD", "/healthz", "", nil, 200, "", nil},
 		{"ready", "GET", "/readyz", "", nil, 200, `{"status":"ready","checks":{}}`, nil},
 		{"version", "GET", "/version", "", nil, 200, `"version":"1.2.3"`, nil},
+		{"metrics", "GET", "/metrics", "", nil, 200, "\nbobbin_runs_active 1\n", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -178,7 +178,7 @@ func TestNotFound(t *testing.T) {
 		{"GET", "/api/v1/agents/nobody", "not_found", ""},
 		{"GET", "/api/v1/agents/nobody/graph", "not_found", ""},
 		{"GET", "/api/v1/agents/nobody/graph?format=mermaid", "not_found", ""},
-		{"GET", "/", "no_such_route", "/ is no path of this server; there are /api/v1/agents, /api/v1/blobs, /api/v1/memories, /api/v1/runs, /api/v1/search, /api/v1/sessions, /api/v1/usage, /docs, /docs/:file, /healthz, /openapi.json, /readyz, /version"},
+		{"GET", "/", "no_such_route", "/ is no path of this server; there are /api/v1/agents, /api/v1/blobs, /api/v1/memories, /api/v1/runs, /api/v1/search, /api/v1/sessions, /api/v1/usage, /docs, /docs/:file, /healthz, /metrics, /openapi.json, /readyz, /version"},
 		{"GET", "/api/v1/agents/", "no_such_route", "/api/v1/agents/ is no path of this server; paths do not end in a slash"},
 		{"POST", "/api/v2/sessions", "no_such_route", ""},
 	}

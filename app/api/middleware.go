@@ -1,7 +1,9 @@
 package api
 
 import (
+	"context"
 	"log/slog"
+	"net/http"
 	"strings"
 	"time"
 
@@ -35,13 +37,36 @@ func sane(id string) bool {
 // requestID returns the request's id.
 func requestID(c *gin.Context) string { return c.GetString(requestIDKey) }
 
+// observer is told of every request (telemetry.Metrics).
+type observer interface {
+	// Request is told of a request that begins. Route is a template, empty for a path
+	// that nothing is at. The request goes on with the context returned; ended is
+	// called once, with the status of the answer and whether it was an event stream.
+	Request(ctx context.Context, method, route string, header http.Header) (_ context.Context, ended func(status int, stream bool))
+}
+
+// observe tells the observer of the request.
+func (s *Server) observe(c *gin.Context) {
+	if s.watch == nil {
+		return
+	}
+	r := c.Request
+	ctx, ended := s.watch.Request(r.Context(), r.Method, c.FullPath(), r.Header)
+	c.Request = r.WithContext(ctx)
+	defer func() {
+		ended(c.Writer.Status(), strings.HasPrefix(c.Writer.Header().Get("Content-Type"), "text/event-stream"))
+	}()
+	c.Next()
+}
+
 // logAccess logs one line for a request, when it is over. Probes come every few
 // seconds, so theirs are for us only.
 func (s *Server) logAccess(c *gin.Context) {
 	start := time.Now()
 	defer func() {
 		level := slog.LevelInfo
-		if route := c.FullPath(); route == "/healthz" || route == "/readyz" {
+		switch c.FullPath() {
+		case "/healthz", "/readyz", metricsRoute:
 			level = slog.LevelDebug
 		}
 		r := c.Request

@@ -15,6 +15,7 @@ const (
 	messageRoute  = messagesRoute + "/:mid"
 	importRoute   = messagesRoute + "/import"
 	blobsRoute    = "/api/v1/blobs"
+	metricsRoute  = "/metrics"
 )
 
 // routes is every native route (API.md); app/api/openapi describes them.
@@ -23,6 +24,15 @@ func (s *Server) routes(r *gin.Engine, opts Options) {
 	probe := []string{http.MethodGet, http.MethodHead}
 	r.Match(probe, "/healthz", s.handle(health.Live))
 	r.Match(probe, "/readyz", s.handle(health.Ready))
+
+	if opts.Metrics.Exposition != nil {
+		metrics := handlers.NewMetrics(opts.Metrics)
+		var guards []gin.HandlerFunc
+		if !opts.Metrics.Open {
+			guards = []gin.HandlerFunc{s.handle(s.authenticate), s.handle(metrics.Allowed)}
+		}
+		r.Group("", guards...).GET(metricsRoute, s.plain(metrics.Get))
+	}
 
 	document := handlers.NewDocs(mustDocument())
 	r.GET("/openapi.json", s.handle(document.OpenAPI))

@@ -19,7 +19,7 @@ import (
 	"bobbin/app/core"
 )
 
-// Options are the parts of a Server; all but Keys, Checks, Build and Limits are required.
+// Options are the parts of a Server; Services, Auth and Logger are required.
 type Options struct {
 	Services handlers.Services
 	Keys     keyStore // of requests that may come again; nil = Idempotency-Key is for messages only
@@ -28,7 +28,9 @@ type Options struct {
 	Build    handlers.Build
 	Limits   Limits
 	Logger   *slog.Logger
-	Purge    handlers.PurgeService // for the command line; nil = it cannot be asked for
+	Purge    handlers.PurgeService   // for the command line; nil = it cannot be asked for
+	Metrics  handlers.MetricsOptions // without an Exposition there is no route /metrics
+	Observer observer                // is told of every request; nil = nobody is
 }
 
 // Server is the HTTP surface. Safe for concurrent use.
@@ -37,6 +39,7 @@ type Server struct {
 	auth   *auth.Authenticator
 	keys   keyStore
 	limits Limits
+	watch  observer
 	log    *slog.Logger
 	roots  []string // where the paths begin, for who is lost
 
@@ -47,14 +50,14 @@ type Server struct {
 // New returns a server that is ready to serve.
 func New(opts Options) *Server {
 	gin.SetMode(gin.ReleaseMode)
-	s := &Server{auth: opts.Auth, keys: opts.Keys, limits: opts.Limits.withDefaults(), log: opts.Logger, drain: make(chan struct{})}
+	s := &Server{auth: opts.Auth, keys: opts.Keys, limits: opts.Limits.withDefaults(), watch: opts.Observer, log: opts.Logger, drain: make(chan struct{})}
 	s.stopDrain = sync.OnceFunc(func() { close(s.drain) })
 
 	r := gin.New()
 	r.HandleMethodNotAllowed = true
 	r.RedirectTrailingSlash = false
 	r.ForwardedByClientIP = false
-	r.Use(identify, s.logAccess, s.recoverPanics, secure, s.handle(s.limitBody))
+	r.Use(identify, s.observe, s.logAccess, s.recoverPanics, secure, s.handle(s.limitBody))
 	r.NoRoute(s.handle(s.noRoute))
 	r.NoMethod(s.handle(s.noMethod))
 	s.routes(r, opts)

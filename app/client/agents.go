@@ -47,3 +47,15 @@ type Version struct {
 func (c *Client) Version(ctx context.Context) (Version, error) {
 	return call[Version](ctx, c, get("/version", nil))
 }
+
+// Metrics returns the server's metrics in Prometheus' text format. The key must be
+// one that may read them.
+func (c *Client) Metrics(ctx context.Context) (string, error) {
+	response, err := c.send(ctx, get("/metrics", nil))
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := readAnswer(response)
+	return string(text), err
+}

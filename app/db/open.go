@@ -95,6 +95,9 @@ func newBackend(url string) (backend, error) {
 // Ping reports whether the database answers.
 func (d *DB) Ping(ctx context.Context) error { return d.pool.PingContext(ctx) }
 
+// Pool is the connection pool, to be looked at.
+func (d *DB) Pool() *sql.DB { return d.pool }
+
 // Close closes all connections. Transactions still open are rolled back.
 func (d *DB) Close() error { return d.pool.Close() }
 

@@ -98,6 +98,7 @@ func libraries() []library {
 		{prefix: "github.com/pkoukk/tiktoken-go", owner: "app/core/tokens"},
 		{prefix: "github.com/pkoukk/tiktoken-go-loader", owner: "app/core/tokens"},
 		{prefix: "github.com/pressly/goose", owner: "app/db"},
+		{prefix: "github.com/prometheus", owner: "app/telemetry"},
 		{prefix: "github.com/slack-go/slack", owner: "app/slack"},
 		{prefix: "github.com/spf13/cobra", owner: "app/cli"},
 		{prefix: "github.com/spf13/viper", owner: "app/core/config"},

@@ -55,6 +55,7 @@ func server(b *apitest.Backend) http.Handler {
 	return api.New(api.Options{
 		Services: b.Services(),
 		Keys:     &apitest.Keys{},
+		Metrics:  handlers.MetricsOptions{Exposition: apitest.Metrics{}},
 		Auth:     auth.New(auth.Options{}),
 		Checks:   []handlers.Check{{Name: "database", Run: b.Hooks["database"]}},
 		Build:    handlers.Build{Version: "1.2.3", Commit: "abc1234", Date: "2026-01-02T03:04:05Z", Go: "go1.26"},
@@ -191,6 +192,7 @@ func TestAnswers(t *testing.T) {
 		{"healthz", "GET", "/healthz", "", nil},
 		{"readyz", "GET", "/readyz", "", nil},
 		{"version", "GET", "/version", "", nil},
+		{"metrics", "GET", "/metrics", "", nil},
 		{"problem_not_found", "GET", "/api/v1/sessions/" + apitest.MissingID, "", nil},
 		{"problem_no_such_route", "GET", "/api/v1/chats", "", nil},
 		{"problem_method", "PUT", session, "", nil},

@@ -25,6 +25,7 @@ type Config struct {
 	Tools                 Tools
 	Auth                  Auth
 	Log                   Log
+	Metrics               Metrics
 	Files                 Files
 	Limits                Limits
 }

@@ -64,6 +64,8 @@ func TestLoadFaults(t *testing.T) {
 ./bobbin.yaml:6: auth.keys[3]: the name "b c" must be 1 to 64 letters, digits, and . _ @ -
 ./bobbin.yaml:7: auth.keys[4]: the secret of "dora" is missing; write name:secret
 ./bobbin.yaml:9: auth.keys[6]: "y" has the same secret as "x"; every key needs its own`},
+		{"metrics for an unknown key", source{file: "metrics: {keys: [alice, prometheus]}\nauth.keys: ['alice:hush']\n"},
+			`./bobbin.yaml:1: metrics.keys: there is no API key "prometheus"; name one of auth.keys`},
 		{"keys are no list", source{file: "auth.keys: {alice: hush}"}, "./bobbin.yaml:1: auth.keys: write a list of {name, secret}, or name:secret,name:secret"},
 		{"models", source{file: `models:
   - name: fast

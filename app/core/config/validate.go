@@ -30,6 +30,7 @@ func (c Config) Validate() error {
 	c.Tools.FetchURL.validate(&found)
 	oneOf(&found, "log.level", c.Log.Level, LogLevels())
 	oneOf(&found, "log.format", c.Log.Format, LogFormats())
+	c.validateMetrics(&found)
 	c.Files.validate(&found)
 	c.Limits.validate(&found)
 	return errors.Join(found...)
