@@ -24,6 +24,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/config"
+	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/embed"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
@@ -35,6 +36,7 @@ import (
 	"bobbin/app/spend"
 	"bobbin/app/telemetry"
 	"bobbin/app/titles"
+	"bobbin/app/tools"
 )
 
 // Build is which program this is.
@@ -49,7 +51,7 @@ type App struct {
 	repos    repos
 	bus      *events.Local
 	feed     *events.Feed
-	counter  *tokens.Counter
+	counter  counter
 	ruler    *tokens.Calibrator
 	models   *llm.Registry
 	choice   llm.Choice
@@ -62,6 +64,13 @@ type App struct {
 	server   *api.Server
 	embedder embed.Embedder // of memories
 	token    string
+}
+
+// counter counts tokens in cl100k_base, for all parts (tokens.Counter).
+type counter interface {
+	Text(s string) int
+	Message(m core.Message) int
+	Tools(list []llm.ToolSpec) int
 }
 
 // repos are the repositories.
@@ -120,11 +129,7 @@ func (a *App) build(ctx context.Context, build Build) error {
 		return err
 	}
 	a.files = a.buildFiles()
-	a.runs = runs.New(runs.Options{
-		Store: a.repos.runs, Messages: a.repos.messages, Engine: engine, Journal: journal, Counter: a.counter, Worker: worker,
-		Limits: runs.Limits{Concurrent: a.cfg.Limits.ConcurrentRuns, RunTime: a.cfg.Limits.RunTime, Grace: a.cfg.Limits.ShutdownGrace},
-		Logger: a.log, Answered: a.answered(),
-	})
+	a.runs = a.buildRuns(engine, journal, worker)
 	a.server = a.buildServer(engine, a.buildChat(keeper, worker), build) //nolint:contextcheck // requests bring their own
 	return nil
 }
@@ -169,6 +174,11 @@ func (a *App) buildAgents() (*agents.Engine, *compaction.Keeper, *runs.Journal, 
 	if _, err := a.catalog.Get(a.cfg.DefaultAgent); err != nil {
 		return nil, nil, nil, core.Errorf(core.ErrInvalid, "default_agent: %s", err)
 	}
+	return a.buildEngine(set, global)
+}
+
+// buildEngine builds what executes the agents of the catalog with these tools.
+func (a *App) buildEngine(set *tools.Set, global contextwindow.Global) (*agents.Engine, *compaction.Keeper, *runs.Journal, error) {
 	profiles := agents.NewProfiles(a.catalog, a.models, set, global)
 	keeper := compaction.New(compaction.Options{
 		Stores: compaction.Stores{Sessions: a.repos.sessions, Messages: a.repos.messages, Summaries: a.repos.summaries, Runs: a.repos.runs, Blobs: a.repos.blobs},
@@ -184,6 +194,15 @@ func (a *App) buildAgents() (*agents.Engine, *compaction.Keeper, *runs.Journal, 
 		Budget:     a.budget,
 	})
 	return engine, keeper, journal, err
+}
+
+// buildRuns builds what brings runs to their ends.
+func (a *App) buildRuns(engine *agents.Engine, journal *runs.Journal, worker string) *runs.Service {
+	return runs.New(runs.Options{
+		Store: a.repos.runs, Messages: a.repos.messages, Engine: engine, Journal: journal, Counter: a.counter, Worker: worker,
+		Limits: runs.Limits{Concurrent: a.cfg.Limits.ConcurrentRuns, RunTime: a.cfg.Limits.RunTime, Grace: a.cfg.Limits.ShutdownGrace},
+		Logger: a.log, Answered: a.answered(),
+	})
 }
 
 // buildChat builds the use cases.

@@ -39,7 +39,7 @@ func (s *Service) Import(ctx context.Context, scope core.Scope, in core.ImportMe
 	}
 	h, err := s.read(ctx, in)
 	if err != nil {
-		return core.Imported{}, err
+		return core.Imported{}, because("nothing was imported", err)
 	}
 	out := core.Imported{Imported: len(h.messages), Tokens: h.tokens, Skipped: h.skipped, LeftOut: h.leftOut}
 	if len(h.messages) == 0 {
@@ -52,6 +52,35 @@ func (s *Service) Import(ctx context.Context, scope core.Scope, in core.ImportMe
 	out.FirstSeq, out.LastSeq = stored.FirstSeq, stored.LastSeq
 	return out, nil
 }
+
+// Read returns the messages of a history as Import would store them, and stores
+// nothing: only the Body, the Format and the Source of in are used. Errors are those
+// of Import that are about the body.
+func (s *Service) Read(ctx context.Context, in core.ImportMessages) ([]core.Message, core.Imported, error) {
+	h, err := s.read(ctx, in)
+	if err != nil {
+		return nil, core.Imported{}, because("the history cannot be used", err)
+	}
+	return h.messages, core.Imported{Imported: len(h.messages), Tokens: h.tokens, Skipped: h.skipped, LeftOut: h.leftOut}, nil
+}
+
+// because returns the faults of a history with what they are the reason of.
+func because(what string, err error) error {
+	var found *faultsError
+	if !errors.As(err, &found) {
+		return err
+	}
+	return &core.Error{Kind: core.ErrInvalid, Fields: found.fields, Message: what + found.text}
+}
+
+// faultsError is what is wrong with the lines of a history.
+type faultsError struct {
+	fields []core.FieldError
+	text   string // of the first ones
+}
+
+// Error names the first faults.
+func (e *faultsError) Error() string { return e.text }
 
 // history is what was read of a history.
 type history struct {
@@ -161,6 +190,5 @@ func (h *history) err() error {
 	if h.lines >= maxFaults {
 		several = fmt.Sprintf(" (the first %d faults are named)", maxFaults)
 	}
-	return &core.Error{Kind: core.ErrInvalid, Fields: h.faults,
-		Message: "nothing was imported" + several + ": " + strings.Join(words, "; ")}
+	return &faultsError{h.faults, several + ": " + strings.Join(words, "; ")}
 }

@@ -74,6 +74,21 @@ func Load(dir string, known Known) (*Catalog, error) {
 	return c, nil
 }
 
+// Of returns the catalog of these agents. Their names must differ.
+func Of(agents ...core.Agent) *Catalog {
+	c := &Catalog{agents: map[string]core.Agent{}}
+	for _, agent := range agents {
+		c.agents[agent.Name] = agent
+	}
+	return c
+}
+
+// LoadFile reads one agent's file, wherever it is. The error joins everything that
+// is wrong with it, a *Fault each.
+func LoadFile(path string, known Known) (core.Agent, error) {
+	return loadFile(os.DirFS(filepath.Dir(path)), filepath.Base(path), path, known)
+}
+
 // Get returns the agent of the name; ErrNotFound if there is none. Its slices and
 // pointers must not be changed.
 func (c *Catalog) Get(name string) (core.Agent, error) {

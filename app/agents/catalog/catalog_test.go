@@ -266,3 +266,32 @@ func TestLoadUnknownTools(t *testing.T) {
 		t.Errorf("Load without any tool: got %v, want a fault of the built-in agents", err)
 	}
 }
+
+// One file is read wherever it is, and its faults name it; nothing else of its
+// folder is looked at.
+func TestLoadFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	write("broken.yaml", "name: [")
+	agent, err := catalog.LoadFile(write("mine.yml", "name: mine\ntools: [calculator]\n"), known())
+	if err != nil || agent.Name != "mine" || len(agent.Version) != 12 {
+		t.Errorf("got %+v, %v, want the agent with its version", agent, err)
+	}
+	bad := write("bad.yaml", "name: bad\ntools: [hammer]\n")
+	if _, err := catalog.LoadFile(bad, known()); err == nil || !strings.Contains(err.Error(), bad+":2:") {
+		t.Errorf("got %v, want a fault in line 2 of %s", err, bad)
+	}
+	if _, err := catalog.LoadFile(filepath.Join(dir, "none.yaml"), known()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v, want that there is no such file", err)
+	}
+	if got, err := catalog.Of(agent).Get("mine"); err != nil || got.Version != agent.Version {
+		t.Errorf("got %+v, %v of a catalog of one, want the agent", got, err)
+	}
+}
