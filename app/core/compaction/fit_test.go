@@ -188,7 +188,7 @@ func TestNoGainIsSkipped(t *testing.T) {
 	if turn.Session.SummaryVersion != 0 || len(w.summaries) != 0 {
 		t.Fatalf("got summaries %+v, want none stored", w.summaries)
 	}
-	if diff := cmp.Diff([]core.EventType{core.EventContextSkipped}, kinds(w.events)); diff != "" {
+	if diff := cmp.Diff([]core.EventType{core.EventContextSkipped, core.EventContextWarning}, kinds(w.events)); diff != "" {
 		t.Fatalf("events (-want +got):\n%s", diff)
 	}
 	if got := data[core.ContextData](t, w.events[0]); got.Reason == "" || got.Trigger != "share" || w.events[0].RunID != turn.RunID {

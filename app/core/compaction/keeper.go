@@ -79,7 +79,7 @@ type Stores struct {
 	Blobs     blobStore // nil = images and files are only described
 }
 
-// Options are what a Keeper is made of. All but Budget are required.
+// Options are what a Keeper is made of. All but Budget and Observer are required.
 type Options struct {
 	Stores     Stores
 	Models     models
@@ -91,7 +91,8 @@ type Options struct {
 	// SummaryTime bounds the model calls of one summary; after it the summary is
 	// made without a model (C7).
 	SummaryTime time.Duration
-	Budget      budget // nil = no limits
+	Budget      budget   // nil = no limits
+	Observer    observer // nil = nobody is told
 }
 
 // Keeper keeps the prompts of sessions within their models' windows.
@@ -102,6 +103,9 @@ type Keeper struct {
 
 // New returns a Keeper.
 func New(o Options) *Keeper {
+	if o.Observer == nil {
+		o.Observer = silent{}
+	}
 	return &Keeper{Options: o, flights: newFlights()}
 }
 
@@ -112,13 +116,8 @@ const maxRounds = 3
 // maxReloads bounds how often a lost compare-and-set is tried again.
 const maxReloads = 5
 
-// Fit plans the turn's prompt and compacts until it fits. It returns the turn as
-// it is then (a summary moves messages out of History) and the decision.
-//
-// Errors: ErrContextFloor when what cannot be shrunk does not fit; the context's
-// own error when ctx ends; storage errors. A summarizer that fails is no error:
-// a summary without a model takes its place (B7).
-func (k *Keeper) Fit(ctx context.Context, t Turn) (Turn, contextwindow.Decision, error) {
+// fit does the work of Fit.
+func (k *Keeper) fit(ctx context.Context, t Turn) (Turn, contextwindow.Decision, error) {
 	in, err := k.input(ctx, t)
 	if err != nil {
 		return t, contextwindow.Decision{}, err
@@ -226,12 +225,11 @@ func (k *Keeper) round(ctx context.Context, t Turn, p plan, round int) (Turn, pl
 	in := p.in.After(*p.d.Summarize, made.summary.TokenCount, made.summary.MessagesCovered)
 	in.State, in.NoSummary = p.state, round >= maxRounds
 	next := replan(in)
-	if err := k.apply(ctx, &t, made.change(next.state, p.d.Total, next.d.Total)); err != nil {
+	err = k.apply(ctx, &t, made.change(next.state, p.d.Total, next.d.Total))
+	k.committed(ctx, Commit{Turn: t, Summary: made.summary, Before: p.d, After: next.d, Err: err})
+	if err != nil {
 		return t, p, fmt.Errorf("commit the summary: %w", err)
 	}
-	k.Logger.InfoContext(ctx, "context summarized", "session_id", t.Session.ID, "version", t.Session.SummaryVersion,
-		"trigger", made.summary.Trigger, "strategy", made.summary.Strategy, "messages", made.summary.MessagesAdded,
-		"tokens_before", p.d.Total, "tokens_after", next.d.Total, "dur", made.summary.Duration, "note", made.summary.Note)
 	t.History = after(t.History, made.summary.ThroughSeq)
 	return t, next, nil
 }

@@ -51,6 +51,7 @@ func (k *Keeper) commitManual(ctx context.Context, t Turn, p plan) (core.Summary
 	in.State, in.NoSummary = p.state, true
 	next := replan(in)
 	err = k.apply(ctx, &t, m.change(next.state, p.d.Total, next.d.Total))
+	k.committed(ctx, Commit{Turn: t, Summary: m.summary, Before: p.d, After: next.d, Err: err})
 	if errors.Is(err, core.ErrStale) {
 		return core.Summary{}, core.Errorf(core.ErrConflict, "the session was summarized meanwhile: look at its newest summary and try again if you still want to")
 	}

@@ -23,6 +23,7 @@ type made struct {
 	run     core.RunID // that it is made for; empty = between runs
 	summary core.Summary
 	calls   []core.ModelCall
+	cause   string // why summary has a note, in a word; empty = see causeOf
 }
 
 // notices are the most tokens that the prompt without a summary spends on saying
@@ -41,6 +42,14 @@ func hopeless(in contextwindow.Input) (contextwindow.Decision, bool) {
 // make has the summary of an order made. The model is called outside of any
 // transaction. Errors: the context's own, summarize.ErrNoGain.
 func (k *Keeper) make(ctx context.Context, t Turn, o contextwindow.Order) (made, error) {
+	watched, ended := k.Observer.Summarizing(ctx, t, o)
+	m, err := k.write(watched, t, o)
+	ended(m.outcome(ctx, err))
+	return m, err
+}
+
+// write does the work of make.
+func (k *Keeper) write(ctx context.Context, t Turn, o contextwindow.Order) (made, error) {
 	k.Publisher.Delta(ctx, core.NewEvent(t.Session.ID, t.RunID, core.EventContextStarted, core.ContextData{Trigger: o.Trigger}))
 	maker, note := k.summarizer(ctx, t)
 	req := summarize.Request{
@@ -52,7 +61,7 @@ func (k *Keeper) make(ctx context.Context, t Turn, o contextwindow.Order) (made,
 	}
 	start := time.Now()
 	res, err := maker.Summarize(ctx, req)
-	m := made{run: t.RunID, calls: k.booked(t, res.Calls)}
+	m := made{run: t.RunID, calls: k.booked(t, res.Calls), cause: res.Cause}
 	if err != nil {
 		return m, err
 	}

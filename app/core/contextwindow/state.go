@@ -20,6 +20,7 @@ type PromptState struct {
 	Shortened     map[core.MessageID]int `json:"shortened,omitempty"`      // to how many cl100k_base tokens
 	SummaryCut    int                    `json:"summary_cut,omitempty"`    // the summary is shown with so many cl100k_base tokens; 0 = whole
 	Landed        *Landing               `json:"landed,omitempty"`         // where the last compaction brought the prompt to
+	Warned        bool                   `json:"warned,omitempty"`         // since then it was said that the prompt is near the limit
 }
 
 // SeqRange is a range of seq, both ends included.

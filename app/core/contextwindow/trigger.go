@@ -106,7 +106,7 @@ func (p *planner) status(name string, value, threshold int, fires bool) {
 
 // settle records where a compaction landed.
 func (p *planner) settle() {
-	p.d.Compacted = true
+	p.d.Compacted, p.state.Warned = true, false
 	seq := p.in.Summary.ThroughSeq
 	p.state = p.state.behind(seq, append(slices.Clone(p.in.History), p.in.Run...))
 	for _, slots := range [][]Slot{p.history, p.run} {

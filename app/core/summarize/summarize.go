@@ -55,6 +55,11 @@ type Result struct {
 	Strategy string // the one that made Content: extractive after a fallback
 	Model    string // empty = made without a model
 	Note     string // why it is not what was asked for, such as "fallback: …"; empty = it is
+	// Cause is the reason of Note in one of a few words: time_limit, strategy, model_
+	// and an llm.ErrorKind, or why the answer was refused (empty, reasoning_only,
+	// cut_off, tool_call, error_text, small_talk, not_smaller, refused). Empty without
+	// a Note.
+	Cause string
 	// Calls are the model calls, refused and failed ones too. Purpose, Model,
 	// Provider, Estimated, Usage, FinishReason, Error, Duration and CreatedAt are
 	// set; ids and owner are the caller's to fill in.
@@ -155,7 +160,7 @@ func (s *Summarizer) fallback(ctx context.Context, req Request, calls []core.Mod
 		return Result{Calls: calls}, fmt.Errorf("summarize: %w", ErrNoGain)
 	}
 	res.Calls = calls
-	res.Note = "fallback: " + reason(cause)
+	res.Note, res.Cause = "fallback: "+reason(cause), causeOf(cause)
 	return res, nil
 }
 

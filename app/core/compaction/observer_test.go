@@ -1,0 +1,265 @@
+package compaction_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/core/compaction"
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
+)
+
+// watcher writes down what a Keeper tells, a line each.
+type watcher struct {
+	mu    sync.Mutex
+	lines []string // guarded by mu
+}
+
+func (w *watcher) note(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lines = append(w.lines, fmt.Sprintf(format, args...))
+}
+
+func (w *watcher) Fitted(_ context.Context, t compaction.Turn, d contextwindow.Decision, err error) {
+	w.note("fitted %s: fits %t, rungs %v, floor %t", t.Profile.Model.Info().Name, err == nil && d.Total <= d.Budget.Usable, d.Rungs, errors.Is(err, core.ErrContextFloor))
+}
+
+func (w *watcher) Warned(context.Context, compaction.Turn, contextwindow.Decision) { w.note("warned") }
+
+func (w *watcher) Summarizing(ctx context.Context, _ compaction.Turn, o contextwindow.Order) (context.Context, func(compaction.Made)) {
+	w.note("summarizing by %s on rung %d", o.Trigger, o.Rung)
+	return ctx, func(m compaction.Made) {
+		w.note("ended: %s %s, %s, error %t", m.Outcome, m.Cause, m.Summary.Strategy, m.Err != nil)
+	}
+}
+
+func (w *watcher) Committed(_ context.Context, c compaction.Commit) {
+	w.note("committed version %d: smaller %t, stale %t", c.Turn.Session.SummaryVersion, c.After.Total < c.Before.Total, errors.Is(c.Err, core.ErrStale))
+}
+
+// told returns what was told since the last call.
+func (w *watcher) told() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	defer func() { w.lines = nil }()
+	return strings.Join(w.lines, "\n")
+}
+
+// watched gives the world's Keeper a watcher.
+func (w *world) watched() *watcher {
+	watch := &watcher{}
+	w.options.Observer = watch
+	w.keeper = compaction.New(w.options)
+	return watch
+}
+
+// R6: the observer hears of every prompt and of every summary, whatever becomes of it.
+func TestObserver(t *testing.T) {
+	t.Parallel()
+	const fits = "fitted answerer: fits true, rungs [], floor false"
+	begins := "summarizing by share on rung 2\n"
+	for _, tt := range []struct {
+		name string
+		step llm.Step
+		want string
+	}{
+		{"made", always(notes), begins + "ended: made , hybrid, error false\ncommitted version 1: smaller true, stale false\n" + fits},
+		{"overloaded", llm.Step{Repeat: true, Err: &llm.Error{Kind: llm.KindOverloaded}},
+			begins + "ended: fallback model_overloaded, extractive, error false\ncommitted version 1: smaller true, stale false\n" + fits},
+		{"empty", always(""), begins + "ended: fallback empty, extractive, error false\ncommitted version 1: smaller true, stale false\n" + fits},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := full(t)
+			watch := w.watched()
+			w.writer.Add(tt.step)
+			w.fit()
+			if diff := cmp.Diff(tt.want, watch.told()); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+			w.fit()
+			if got := watch.told(); got != fits {
+				t.Errorf("the next prompt: got %q, want %q", got, fits)
+			}
+		})
+	}
+}
+
+// A lost compare-and-set, a canceled summary, one by hand, and a prompt that cannot
+// be made to fit are told too.
+func TestObserverOfWhatFails(t *testing.T) {
+	t.Parallel()
+	t.Run("lost", func(t *testing.T) {
+		t.Parallel()
+		w := full(t)
+		watch := w.watched()
+		w.writer.Add(llm.Step{From: func(llm.Request) llm.Step {
+			w.another(50, "THEIRS")
+			return llm.Say(notes)
+		}})
+		w.fit()
+		want := "summarizing by share on rung 2\nended: made , hybrid, error false\ncommitted version 0: smaller true, stale true\nfitted answerer: fits true, rungs [], floor false"
+		if diff := cmp.Diff(want, watch.told()); diff != "" {
+			t.Errorf("told (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("canceled", func(t *testing.T) {
+		t.Parallel()
+		w := full(t)
+		watch := w.watched()
+		ctx, cancel := context.WithCancel(t.Context())
+		w.writer.Add(llm.Step{From: func(llm.Request) llm.Step {
+			cancel()
+			return llm.Fail(context.Canceled)
+		}})
+		if _, _, err := w.keeper.Fit(ctx, w.turn()); !errors.Is(err, context.Canceled) {
+			t.Fatalf("got %v, want it canceled", err)
+		}
+		const want = "summarizing by share on rung 2\nended: canceled , , error true\nfitted answerer: fits false"
+		if got := watch.told(); !strings.HasPrefix(got, want) {
+			t.Errorf("got %q, want it to begin with %q", got, want)
+		}
+	})
+	t.Run("by hand", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, core.ContextSettings{}, 8192)
+		watch := w.watched()
+		w.turns(8, 50)
+		w.writer.Add(always(notes))
+		if _, err := w.keeper.Summarize(t.Context(), w.scope(), w.session.ID, ""); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff("summarizing by manual on rung 2\nended: made , hybrid, error false\ncommitted version 1: smaller true, stale false", watch.told()); diff != "" {
+			t.Errorf("told (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("floor", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, core.ContextSettings{}, 2048)
+		watch := w.watched()
+		w.profile.SystemPrompt = strings.Repeat("word ", 3000)
+		w.ask("hello")
+		if _, _, err := w.keeper.Fit(t.Context(), w.turn()); !errors.Is(err, core.ErrContextFloor) {
+			t.Fatalf("got %v, want the floor", err)
+		}
+		if got := watch.told(); !strings.HasPrefix(got, "fitted answerer: fits false, rungs [") || !strings.HasSuffix(got, "8], floor true") {
+			t.Errorf("got %q, want the floor told", got)
+		}
+	})
+}
+
+// R6: where nothing is summarized by size, a warning is raised when the prompt nears
+// the limit: once, across a restart too, and again after a summary by hand.
+func TestWarnsOnceInACycle(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{AutoSummarize: new(bool)}, 8192)
+	watch := w.watched()
+	var log strings.Builder
+	w.options.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	w.keeper = compaction.New(w.options)
+	warnings := func() (n int) {
+		for _, e := range w.events {
+			if e.Type == core.EventContextWarning {
+				n++
+			}
+		}
+		return n
+	}
+	grow := func() {
+		w.t.Helper()
+		for range 100 {
+			w.turns(1, 100)
+			w.ask("go on")
+			if _, d := w.fit(); d.Total*10 > d.Budget.Usable*9 {
+				return
+			}
+			if strings.Contains(watch.told(), "warned") {
+				w.t.Fatal("warned before the limit is near")
+			}
+		}
+		w.t.Fatal("the prompt never came near its limit")
+	}
+	grow()
+	if got := watch.told(); !strings.Contains(got, "warned\nfitted") {
+		t.Errorf("got %q, want a warning", got)
+	}
+	first := w.events[len(w.events)-1]
+	got := data[core.ContextData](t, first)
+	if first.Type != core.EventContextWarning || first.RunID != w.run.ID || got.Trigger != "near_limit" || got.TokensBefore == 0 || !strings.Contains(got.Reason, "summarize it") {
+		t.Errorf("got %s %+v, want the warning of the run with what to do", first.Type, got)
+	}
+	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), `msg="context near its limit"`) {
+		t.Errorf("got the log %q, want the warning", log.String())
+	}
+	w.fit()
+	w.keeper = compaction.New(w.options) // a restart
+	w.fit()
+	if got := warnings(); got != 1 {
+		t.Errorf("got %d warnings in one cycle, want 1", got)
+	}
+	w.mu.Lock()
+	w.run = core.Run{}
+	w.mu.Unlock()
+	w.writer.Add(always(notes))
+	if _, err := w.keeper.Summarize(t.Context(), w.scope(), w.session.ID, ""); err != nil {
+		t.Fatal(err)
+	}
+	grow()
+	if got := warnings(); got != 2 {
+		t.Errorf("got %d warnings in two cycles, want 2", got)
+	}
+}
+
+// On a small window the trigger is at the limit: there a prompt is often near it,
+// which is no news, as a summary comes next.
+func TestDoesNotWarnBeforeASummary(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 8192)
+	watch := w.watched()
+	w.writer.Add(always(notes))
+	near := false
+	for range 60 {
+		w.turns(1, 100)
+		w.ask("go on")
+		_, d := w.fit()
+		near = near || d.Total*10 > d.Budget.Usable*9
+	}
+	if got := watch.told(); strings.Contains(got, "warned") || !near || !strings.Contains(got, "committed version 2") {
+		t.Errorf("near %t, told %q, want prompts near the limit, summaries, and no warning", near, got)
+	}
+}
+
+// A warning that cannot be stored is nobody's failure, and is told by the next prompt.
+func TestWarningNotStored(t *testing.T) {
+	t.Parallel()
+	for _, failure := range []error{errors.New("disk full"), core.Errorf(core.ErrStale, "changed meanwhile")} {
+		w := newWorld(t, core.ContextSettings{AutoSummarize: new(bool)}, 8192)
+		watch := w.watched()
+		w.turns(25, 105)
+		w.ask("go on")
+		w.before = func(method string) error {
+			if method == "ApplyContext" {
+				return failure
+			}
+			return nil
+		}
+		_, d := w.fit()
+		if got := watch.told(); d.Total*10 <= d.Budget.Usable*9 || strings.Contains(got, "warned") {
+			t.Fatalf("%v: told %q at %d of %d tokens, want no warning near the limit", failure, got, d.Total, d.Budget.Usable)
+		}
+		w.before = nil
+		w.fit()
+		if got := watch.told(); !strings.Contains(got, "warned") {
+			t.Errorf("%v: told %q by the next prompt, want the warning", failure, got)
+		}
+	}
+}
