@@ -17,7 +17,8 @@ const (
 )
 
 // ContextReport says what the next prompt of a session will be made of. All
-// token numbers are corrected estimates of the model's own tokens.
+// token numbers are corrected estimates of the model's own tokens; those of Used and
+// of the sections are counts of the very texts that are sent.
 type ContextReport struct {
 	Model       string          `json:"model"`
 	Policy      string          `json:"policy"`
@@ -26,7 +27,8 @@ type ContextReport struct {
 	Usable      int             `json:"usable"`  // window − reserve: no prompt is ever larger
 	Trigger     int             `json:"trigger"` // over it the oldest messages are summarized; 0 = this policy has no share trigger
 	Landing     int             `json:"landing"` // where a compaction brings the prompt to
-	Used        int             `json:"used"`    // the prompt that would be sent now; one that is summarized first (see Reasons), before that
+	Used        int             `json:"used"`    // the prompt that would be sent now, as it is; one that is summarized first (see Reasons), before that
+	Planned     int             `json:"planned"` // the same with markers and the words around a summary at their largest: what triggers and usable are held against
 	Free        int             `json:"free"`    // usable − used
 	MaxOutput   int             `json:"max_output_tokens"`
 	Sections    []ContextPart   `json:"sections"`

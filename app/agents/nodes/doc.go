@@ -42,8 +42,8 @@ type journal interface {
 // contextKeeper makes prompts fit (compaction.Keeper).
 type contextKeeper interface {
 	Fit(ctx context.Context, t compaction.Turn) (compaction.Turn, contextwindow.Decision, error)
-	Request(ctx context.Context, t compaction.Turn, d contextwindow.Decision) (llm.Request, error)
-	Describe(t compaction.Turn, d contextwindow.Decision) core.ContextReport
+	Request(ctx context.Context, t compaction.Turn, d contextwindow.Decision) (llm.Request, contextwindow.Sent, error)
+	Describe(t compaction.Turn, d contextwindow.Decision, sent contextwindow.Sent) core.ContextReport
 }
 
 // write returns an empty write of the state's run.

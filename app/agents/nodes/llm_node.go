@@ -83,6 +83,7 @@ type call struct {
 	records  []core.ModelCall // this one and those that failed before it
 	turn     compaction.Turn
 	decision contextwindow.Decision
+	sent     contextwindow.Sent
 }
 
 // How often a call is tried again for reasons that llm.WithRetry cannot know.
@@ -137,7 +138,7 @@ func (n *Caller) again(ctx context.Context, s *state.AgentState, t *tries, c cal
 	switch {
 	case e.Kind == llm.KindContextLength && t.overflows < maxOverflows:
 		t.overflows++
-		t.turn = n.tighten(ctx, t.turn, c.decision, e)
+		t.turn = n.tighten(ctx, t.turn, c, e)
 	case restartable(e, c) && t.restarts < maxRestarts:
 		t.restarts++
 		n.logger.WarnContext(ctx, "answer broke off, starting over", "run_id", s.Run.ID, "kind", e.Kind)
@@ -179,14 +180,17 @@ func draftID(s state.AgentState, discards int) core.MessageID {
 
 // once sends the prompt and collects the answer, which becomes the message id.
 func (n *Caller) once(ctx context.Context, s state.AgentState, t compaction.Turn, d contextwindow.Decision, id core.MessageID) (call, error) {
-	req, err := n.keeper.Request(ctx, t, d)
+	req, sent, err := n.keeper.Request(ctx, t, d)
 	if err != nil {
 		return call{}, fmt.Errorf("make prompt: %w", err)
 	}
 	if s.Iteration()+1 >= s.Profile.MaxIterations() && len(req.Tools) > 0 {
 		req.ToolChoice = llm.ToolChoiceNone // W13: the last word is text
+		if s.Profile.Model.Info().NoToolChoice {
+			sent = sent.AsText()
+		}
 	}
-	c := call{id: id}
+	c := call{id: id, sent: sent}
 	start := time.Now()
 	stream := newStreamer(n.journal, s, c.id)
 	c.response, err = llm.Collect(cleaned(s.Profile.Model.Stream(ctx, req)), func(delta llm.Delta) { stream.delta(ctx, delta) })
@@ -196,7 +200,7 @@ func (n *Caller) once(ctx context.Context, s state.AgentState, t compaction.Turn
 	if err == nil {
 		err = silence(c.response, s.Profile.Model.Info().Provider)
 	}
-	c.records = []core.ModelCall{n.record(s, d, c.response, err, start)}
+	c.records = []core.ModelCall{n.record(s, sent, c.response, err, start)}
 	return c, err
 }
 
@@ -215,20 +219,20 @@ func silence(res llm.Response, provider string) error {
 }
 
 // record books one call and lets the calibration learn from it.
-func (n *Caller) record(s state.AgentState, d contextwindow.Decision, res llm.Response, err error, start time.Time) core.ModelCall {
+func (n *Caller) record(s state.AgentState, sent contextwindow.Sent, res llm.Response, err error, start time.Time) core.ModelCall {
 	info := s.Profile.Model.Info()
 	m := core.ModelCall{
 		ID: core.NewID[string](), Owner: s.Run.Owner, User: s.Run.User, SessionID: s.Run.SessionID, RunID: s.Run.ID,
 		Agent: s.Run.Agent, Purpose: core.PurposeAnswer, Model: info.Name, Provider: info.Provider,
-		Estimated: d.Raw(), Cost: info.Cost(res.Usage), FinishReason: res.Finish, Duration: time.Since(start), CreatedAt: core.Now(),
+		Estimated: sent.Total(), Cost: info.Cost(res.Usage), FinishReason: res.Finish, Duration: time.Since(start), CreatedAt: core.Now(),
 	}
 	if e := llm.AsError(err); e != nil {
 		m.Error = string(e.Kind)
 	}
 	if res.Usage != nil {
 		m.Usage = *res.Usage
-		if d.Comparable() {
-			n.calibrator.Observe(info.Name, d.Raw(), res.Usage.InputTokens)
+		if sent.Comparable() {
+			n.calibrator.Observe(info.Name, sent.Total(), res.Usage.InputTokens)
 		}
 	}
 	return m
@@ -236,11 +240,11 @@ func (n *Caller) record(s state.AgentState, d contextwindow.Decision, res llm.Re
 
 // tighten prepares the next try after the provider refused the prompt as too
 // long: a smaller prompt, judged by a stricter estimate.
-func (n *Caller) tighten(ctx context.Context, t compaction.Turn, d contextwindow.Decision, e *llm.Error) compaction.Turn {
-	name := t.Profile.Model.Info().Name
+func (n *Caller) tighten(ctx context.Context, t compaction.Turn, c call, e *llm.Error) compaction.Turn {
+	name, d := t.Profile.Model.Info().Name, c.decision
 	ratio := 0.0
-	if e.Requested > 0 && d.Raw() > 0 {
-		ratio = float64(e.Requested) / float64(d.Raw()+d.MaxOutput)
+	if e.Requested > 0 {
+		ratio = float64(e.Requested) / float64(c.sent.Total()+d.MaxOutput)
 	}
 	n.calibrator.Tighten(name, ratio)
 	if e.Limit > 0 {
@@ -281,7 +285,7 @@ func (n *Caller) store(ctx context.Context, s state.AgentState, c call) (state.A
 		w.Events = append(w.Events, core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventToolStarted,
 			core.ToolStartedData{ToolCallID: tc.ID, Name: tc.Name, Arguments: tc.Arguments}))
 	}
-	report, err := json.Marshal(n.keeper.Describe(c.turn, c.decision))
+	report, err := json.Marshal(n.keeper.Describe(c.turn, c.decision, c.sent))
 	if err != nil {
 		return s, fmt.Errorf("context report: %w", err)
 	}

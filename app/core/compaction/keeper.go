@@ -225,7 +225,11 @@ func (k *Keeper) round(ctx context.Context, t Turn, p plan, round int) (Turn, pl
 	in := p.in.After(*p.d.Summarize, made.summary.TokenCount, made.summary.MessagesCovered)
 	in.State, in.NoSummary = p.state, round >= maxRounds
 	next := replan(in)
-	err = k.apply(ctx, &t, made.change(next.state, p.d.Total, next.d.Total))
+	before, shown, err := k.sizes(ctx, t, p, made, next)
+	if err != nil {
+		return t, p, err
+	}
+	err = k.apply(ctx, &t, made.change(next.state, before, shown))
 	k.committed(ctx, Commit{Turn: t, Summary: made.summary, Before: p.d, After: next.d, Err: err})
 	if err != nil {
 		return t, p, fmt.Errorf("commit the summary: %w", err)
@@ -301,10 +305,11 @@ func (k *Keeper) input(ctx context.Context, t Turn) (contextwindow.Input, error)
 	estimate := k.Calibrator.Estimate(info.Name)
 	in := contextwindow.Input{
 		Policy: t.Profile.Policy, Factor: estimate.Factor, Margin: margin(estimate), Cap: t.Cap,
-		Model:  contextwindow.Limits{Window: info.Window, MaxOutput: info.MaxOutput},
-		System: contextwindow.SystemTokens(k.parts(t, nil), k.Counter), Tools: k.Counter.Tools(t.Profile.Tools),
+		Model:   contextwindow.Limits{Window: info.Window, MaxOutput: info.MaxOutput},
 		History: items(t.History), Run: items(t.Run), State: state,
 	}
+	parts := k.parts(t, nil)
+	in.System, in.Tools = contextwindow.SystemTokens(parts, k.Counter), parts.Tools
 	if t.Window > 0 {
 		in.Model.Window = min(in.Model.Window, t.Window)
 	}
@@ -354,7 +359,8 @@ func margin(e tokens.Estimate) float64 {
 func (k *Keeper) parts(t Turn, pinned []core.Message) contextwindow.Parts {
 	parts := contextwindow.Parts{
 		SystemPrompt: t.Profile.SystemPrompt, ToolUsage: t.Profile.ToolUsage, Messages: t.messages(pinned),
-		Model: t.Profile.Model.Info(), ReadsResults: slices.Contains(t.Profile.Agent.Tools, core.ToolReadResult),
+		Tools: k.Counter.Tools(t.Profile.Tools), Model: t.Profile.Model.Info(),
+		ReadsResults: slices.Contains(t.Profile.Agent.Tools, core.ToolReadResult),
 	}
 	if t.Session.ConversationSummary != nil {
 		parts.Summary = *t.Session.ConversationSummary
@@ -362,15 +368,15 @@ func (k *Keeper) parts(t Turn, pinned []core.Message) contextwindow.Parts {
 	return parts
 }
 
-// Request returns what is sent for a decision of Fit.
-func (k *Keeper) Request(ctx context.Context, t Turn, d contextwindow.Decision) (llm.Request, error) {
+// Request returns what is sent for a decision of Fit, and what that has.
+func (k *Keeper) Request(ctx context.Context, t Turn, d contextwindow.Decision) (llm.Request, contextwindow.Sent, error) {
 	prompt, err := k.assemble(ctx, t, d)
 	if err != nil {
-		return llm.Request{}, err
+		return llm.Request{}, contextwindow.Sent{}, err
 	}
 	return llm.Request{
 		System: prompt.System, Messages: prompt.LLM(), Tools: t.Profile.Tools, MaxOutputTokens: d.MaxOutput,
-	}, nil
+	}, prompt.Sent, nil
 }
 
 // floorError returns the decision's refusal as an error that may be shown.

@@ -50,7 +50,11 @@ func (k *Keeper) commitManual(ctx context.Context, t Turn, p plan) (core.Summary
 	in := p.in.After(*p.d.Summarize, m.summary.TokenCount, m.summary.MessagesCovered)
 	in.State, in.NoSummary = p.state, true
 	next := replan(in)
-	err = k.apply(ctx, &t, m.change(next.state, p.d.Total, next.d.Total))
+	before, shown, err := k.sizes(ctx, t, p, m, next)
+	if err != nil {
+		return core.Summary{}, err
+	}
+	err = k.apply(ctx, &t, m.change(next.state, before, shown))
 	k.committed(ctx, Commit{Turn: t, Summary: m.summary, Before: p.d, After: next.d, Err: err})
 	if errors.Is(err, core.ErrStale) {
 		return core.Summary{}, core.Errorf(core.ErrConflict, "the session was summarized meanwhile: look at its newest summary and try again if you still want to")

@@ -27,7 +27,7 @@ func (k *Keeper) Report(ctx context.Context, scope core.Scope, id core.SessionID
 		if err != nil {
 			return core.ContextReport{}, err
 		}
-		r = k.Describe(v.turn, v.d)
+		r = k.Describe(v.turn, v.d, v.prompt.Sent)
 		r.WillTrigger = v.d.Summarize != nil || willTrigger(v.in, v.d)
 		if note := first(v.d); note != "" {
 			r.Reasons = append(r.Reasons, note)
@@ -51,11 +51,12 @@ func (k *Keeper) Report(ctx context.Context, scope core.Scope, id core.SessionID
 	return r, nil
 }
 
-// looked is a session's turn and the plan of its next prompt.
+// looked is a session's turn, the plan of its next prompt, and that prompt.
 type looked struct {
-	turn Turn
-	in   contextwindow.Input
-	d    contextwindow.Decision
+	turn   Turn
+	in     contextwindow.Input
+	d      contextwindow.Decision
+	prompt contextwindow.Prompt
 }
 
 // look plans the session's next prompt and carries nothing out.
@@ -69,7 +70,8 @@ func (k *Keeper) look(ctx context.Context, scope core.Scope, id core.SessionID) 
 		return looked{}, err
 	}
 	d, _ := contextwindow.Plan(in)
-	return looked{t, in, d}, nil
+	prompt, err := k.assemble(ctx, t, d)
+	return looked{t, in, d, prompt}, err
 }
 
 // first says what happens before the prompt of the decision can be sent; empty =
@@ -85,15 +87,16 @@ func first(d contextwindow.Decision) string {
 	return fmt.Sprintf("the next %s first summarizes the oldest %d messages (%s)", what, d.Summarize.Messages, d.Summarize.Trigger)
 }
 
-// Describe returns the report of a decision, without what only storage knows.
-func (k *Keeper) Describe(t Turn, d contextwindow.Decision) core.ContextReport {
+// Describe returns the report of a decision and of the prompt that it came to, without
+// what only storage knows.
+func (k *Keeper) Describe(t Turn, d contextwindow.Decision, sent contextwindow.Sent) core.ContextReport {
 	info := t.Profile.Model.Info()
 	e := k.Calibrator.Estimate(info.Name)
 	r := core.ContextReport{
 		Model: info.Name, Policy: t.Profile.Policy.Name,
 		Window: d.Budget.Window, Reserve: d.Budget.Reserve, Usable: d.Budget.Usable, Landing: d.Budget.Landing,
-		Used: d.Total, Free: max(d.Budget.Usable-d.Total, 0), MaxOutput: d.MaxOutput,
-		Sections: d.Sections, Triggers: d.Triggers, Coverage: coverage(t, d), Breaker: "closed",
+		Used: sent.Used(d), Planned: d.Total, Free: max(d.Budget.Usable-sent.Used(d), 0), MaxOutput: d.MaxOutput,
+		Sections: sent.Sections(d), Triggers: d.Triggers, Coverage: coverage(t, d), Breaker: "closed",
 		Calibration: core.CalibrationView{Measured: e.Measured, Factor: e.Factor, Deviation: e.Deviation, Samples: e.Samples},
 		Rungs:       []string{}, Reasons: append([]string{}, d.Reasons...), Summaries: []core.Summary{},
 	}
@@ -189,23 +192,14 @@ func (k *Keeper) Prompt(ctx context.Context, scope core.Scope, id core.SessionID
 	if err != nil {
 		return core.PromptView{}, err
 	}
-	t, d := v.turn, v.d
-	prompt, err := k.assemble(ctx, t, d)
-	if err != nil {
-		return core.PromptView{}, err
-	}
-	sizes := map[core.MessageID]int{}
-	for _, s := range append(append([]contextwindow.Slot(nil), d.History...), d.Run...) {
-		sizes[s.ID] = s.Size
-	}
 	view := core.PromptView{
-		Model: t.Profile.Model.Info().Name, Tokens: d.Total, Note: first(d), MaxOutputTokens: d.MaxOutput,
-		System: prompt.System, Messages: []core.PromptMessage{}, Tools: promptTools(t.Profile.Tools),
+		Model: v.turn.Profile.Model.Info().Name, Tokens: v.prompt.Sent.Used(v.d), Note: first(v.d), MaxOutputTokens: v.d.MaxOutput,
+		System: v.prompt.System, Messages: []core.PromptMessage{}, Tools: promptTools(v.turn.Profile.Tools),
 	}
-	for _, m := range prompt.Messages {
+	for _, m := range v.prompt.Messages {
 		view.Messages = append(view.Messages, core.PromptMessage{
 			MessageID: m.ID, Placement: m.Place, Role: m.Role, Content: m.Content,
-			ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, Tokens: sizes[m.ID], Images: imagesOf(m),
+			ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, Tokens: v.d.Shown(m.Tokens), Images: imagesOf(m),
 		})
 	}
 	return view, nil

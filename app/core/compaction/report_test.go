@@ -41,8 +41,12 @@ func (w *world) same(r core.ContextReport, v core.PromptView, req llm.Request, d
 	if diff := cmp.Diff(req.System, v.System); diff != "" {
 		w.t.Errorf("system blocks (-sent +shown):\n%s", diff)
 	}
+	messages, tokens := 0, w.size(req)
+	for _, m := range v.Messages {
+		messages += m.Tokens
+	}
 	for what, pair := range map[string][2]int{
-		"tokens": {d.Total, v.Tokens}, "used": {d.Total, r.Used}, "output limit": {req.MaxOutputTokens, v.MaxOutputTokens},
+		"planned": {d.Total, r.Planned}, "tokens": {r.Used, v.Tokens}, "output limit": {req.MaxOutputTokens, v.MaxOutputTokens},
 		"reported output limit": {req.MaxOutputTokens, r.MaxOutput}, "tools": {len(req.Tools), len(v.Tools)},
 		"messages": {len(w.log), r.Coverage.Messages}, "window": {r.Window, r.Used + r.Reserve + r.Free},
 	} {
@@ -54,10 +58,18 @@ func (w *world) same(r core.ContextReport, v core.PromptView, req llm.Request, d
 	for _, s := range r.Sections {
 		sum += s.Tokens
 	}
+	if rounding := abs(r.Used - d.Shown(tokens)); rounding > len(r.Sections)/2 || r.Used > r.Planned {
+		w.t.Errorf("used %d of %d planned, sent are %d", r.Used, r.Planned, d.Shown(tokens))
+	}
+	if rounding := abs(messages - r.Sections[4].Tokens - r.Sections[5].Tokens); rounding > len(v.Messages) {
+		w.t.Errorf("the messages have %d tokens, the sections %+v", messages, r.Sections)
+	}
 	if sum != r.Window {
 		w.t.Errorf("the sections have %d tokens together, want the window, %d: %+v", sum, r.Window, r.Sections)
 	}
 }
+
+func abs(n int) int { return max(n, -n) }
 
 // What is shown in the middle of a run is what its next model call sends, byte for
 // byte and number for number: with a summary, pinned messages, tool turns, system
@@ -110,8 +122,8 @@ func TestShownIsSentBetweenRuns(t *testing.T) {
 	if diff := cmp.Diff(req.System, shown.System); diff != "" {
 		t.Errorf("system (-sent +shown):\n%s", diff)
 	}
-	if got, want := d.Total-r.Used, d.Run[0].Size; got != want || shown.Tokens != r.Used {
-		t.Errorf("the new message adds %d tokens to the %d that were shown, want %d", got, r.Used, want)
+	if got, want := d.Total-r.Planned, d.Run[0].Size; got != want || shown.Tokens != r.Used {
+		t.Errorf("the new message adds %d tokens to the %d that were planned, want %d", got, r.Planned, want)
 	}
 	if r.Coverage.Summarized == 0 || !strings.Contains(strings.Join(shown.System, "\n"), w.log[0].Content) {
 		t.Errorf("coverage %+v: the pinned message behind the cursor is not in the prompt", r.Coverage)

@@ -96,6 +96,19 @@ func (k *Keeper) booked(t Turn, calls []core.ModelCall) []core.ModelCall {
 	return calls
 }
 
+// sizes returns what the prompt has as it is sent, without the summary and with it, in
+// the model's tokens: what /context says before and after.
+func (k *Keeper) sizes(ctx context.Context, t Turn, p plan, m made, next plan) (before, with int, err error) {
+	old, err := k.assemble(ctx, t, p.d)
+	if err != nil {
+		return 0, 0, err
+	}
+	t.Session.ConversationSummary, t.Session.SummaryThroughSeq = &m.summary.Content, m.summary.ThroughSeq
+	t.History = after(t.History, m.summary.ThroughSeq)
+	prompt, err := k.assemble(ctx, t, next.d)
+	return old.Sent.Used(p.d), prompt.Sent.Used(next.d), err
+}
+
 // change returns what commits the summary; before and after are the sizes of the
 // prompt without and with it.
 func (m made) change(state contextwindow.PromptState, before, after int) core.ContextChange {

@@ -150,11 +150,24 @@ func (w *world) fit() (compaction.Turn, contextwindow.Decision) {
 // request is Request, which must succeed.
 func (w *world) request(turn compaction.Turn, d contextwindow.Decision) llm.Request {
 	w.t.Helper()
-	req, err := w.keeper.Request(w.t.Context(), turn, d)
+	req, sent, err := w.keeper.Request(w.t.Context(), turn, d)
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	if got := w.size(req); got != sent.Total() || d.Shown(got) > d.Total {
+		w.t.Errorf("the request has %d tokens, counted are %d, planned %d", got, sent.Total(), d.Total)
+	}
 	return req
+}
+
+// size counts a request as it goes over the wire: the system blocks joined into one
+// message, and each message, tool call and tool with its overhead (B8).
+func (w *world) size(req llm.Request) int {
+	n := tokens.ListOverhead + tokens.MessageOverhead + w.count.Text(strings.Join(req.System, "\n\n")) + w.count.Tools(req.Tools)
+	for _, m := range req.Messages {
+		n += w.count.Prompted(m)
+	}
+	return n
 }
 
 // report is Report, which must succeed and lose nothing.

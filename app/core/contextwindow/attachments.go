@@ -145,11 +145,3 @@ func (a attachments) told(messages map[core.MessageID]core.Message, slots []Slot
 func withoutFiles(parts []core.Part) []core.Part {
 	return slices.DeleteFunc(slices.Clone(parts), core.Part.Attached)
 }
-
-// Comparable reports whether a provider's count of the prompt says something about
-// ours: images cost what each provider likes, and nothing where they are described.
-func (d Decision) Comparable() bool {
-	return !slices.ContainsFunc(slices.Concat(d.Pinned, d.History, d.Run), func(s Slot) bool {
-		return s.Images && s.Place == core.PlaceVerbatim
-	})
-}

@@ -133,16 +133,3 @@ func TestPinnedFilesAreTold(t *testing.T) {
 		t.Errorf("got the blobs %v, want b0", ids)
 	}
 }
-
-// CONTEXT § 5: a provider's count of images says nothing about our count of text.
-func TestImagesDoNotCalibrate(t *testing.T) {
-	t.Parallel()
-	_, d := pictures(1)
-	if d.Comparable() {
-		t.Error("a prompt with an image is comparable")
-	}
-	d.History[0].Place = core.PlaceShortened
-	if !d.Comparable() {
-		t.Error("a prompt in which the image is described is not comparable")
-	}
-}

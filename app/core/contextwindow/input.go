@@ -123,15 +123,6 @@ type Decision struct {
 	Factor     float64     // that corrected the numbers
 }
 
-// Raw returns the prompt in cl100k_base tokens, uncorrected: what a calibration
-// compares with the provider's count.
-func (d Decision) Raw() int {
-	if d.Factor <= 0 {
-		return d.Total
-	}
-	return int(float64(d.Total)/d.Factor + 0.5)
-}
-
 // FloorError says that what cannot be shrunk does not fit the model's window.
 type FloorError struct {
 	Culprit string // system prompt, tools, pinned messages or message: the largest part

@@ -8,6 +8,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/app/core/tokens"
 )
 
 // counter counts cl100k_base tokens.
@@ -22,6 +23,7 @@ type Parts struct {
 	Summary      string // the active one; empty = none
 	Messages     map[core.MessageID]core.Message
 	ReadsResults bool                   // the agent can read tool results of which only an excerpt is shown
+	Tools        int                    // cl100k_base tokens of the tool definitions
 	Model        llm.Info               // what it can be sent of images
 	Blobs        map[core.BlobID][]byte // of the images and files that Attached names; what is missing is described
 }
@@ -30,11 +32,13 @@ type Parts struct {
 type Prompt struct {
 	System   []string
 	Messages []PromptMessage
+	Sent     Sent // what it has
 }
 
 // assembly is a Prompt in the making.
 type assembly struct {
 	Prompt
+	count        counter
 	readsResults bool // see Parts
 	files        attachments
 }
@@ -42,8 +46,9 @@ type assembly struct {
 // PromptMessage is a message of a prompt and where it comes from.
 type PromptMessage struct {
 	llm.Message
-	ID    core.MessageID // empty = written by Assemble
-	Place core.Placement
+	ID     core.MessageID // empty = written by Assemble
+	Place  core.Placement
+	Tokens int // cl100k_base, as it is sent
 }
 
 // LLM returns the messages as a model takes them.
@@ -72,20 +77,42 @@ const blockOverhead = 4
 // messages. The same decision and parts give the same bytes. Parts.Messages must
 // hold every message that the decision sends.
 func Assemble(parts Parts, d Decision, count counter) Prompt {
-	p := assembly{readsResults: parts.ReadsResults, files: attachments{parts.Model, parts.Blobs, shownImages(parts, d)}}
-	p.System = appendBlocks(nil, parts.SystemPrompt, summaryBlock(parts.Summary, d, count),
-		pinnedBlock(d.Pinned, p.files.told(parts.Messages, d.Pinned), count), leftOutBlock(d), parts.ToolUsage)
-	slots := append(slices.Clone(d.History), d.Run...)
-	for i := 0; i < len(slots); {
-		end := atomEnd(slots, i)
-		p.addAtom(slots[i:end], parts.Messages, count)
-		i = end
-	}
+	p := assembly{count: count, readsResults: parts.ReadsResults, files: attachments{parts.Model, parts.Blobs, shownImages(parts, d)}}
+	sent := &p.Sent
+	sent.System, sent.Tools = ListOverhead, parts.Tools
+	p.block(&sent.System, parts.SystemPrompt)
+	p.block(&sent.Summary, summaryBlock(parts.Summary, d, count))
+	p.block(&sent.Pinned, pinnedBlock(d.Pinned, p.files.told(parts.Messages, d.Pinned), count))
+	p.block(&sent.System, leftOutBlock(d))
+	p.block(&sent.System, parts.ToolUsage)
+	p.addAll(d.History, parts.Messages, &sent.Tail)
+	p.addAll(d.Run, parts.Messages, &sent.Run)
 	if len(p.Messages) > 0 && p.Messages[0].Role != core.RoleUser {
-		opening := PromptMessage{Message: llm.Message{Role: core.RoleUser, Content: openingText}, Place: core.PlaceVerbatim}
+		opening := p.written(llm.Message{Role: core.RoleUser, Content: openingText})
+		sent.Tail += opening.Tokens
 		p.Messages = slices.Insert(p.Messages, 0, opening)
 	}
 	return p.Prompt
+}
+
+// addAll appends the messages of a section, atom by atom: a run begins with a user's
+// message, so no atom is in two.
+func (p *assembly) addAll(slots []Slot, messages map[core.MessageID]core.Message, section *int) {
+	from := len(p.Messages)
+	for i := 0; i < len(slots); {
+		end := atomEnd(slots, i)
+		p.addAtom(slots[i:end], messages)
+		i = end
+	}
+	for _, m := range p.Messages[from:] {
+		*section += m.Tokens
+		p.Sent.Images += imageTokens(m.Images)
+	}
+}
+
+// written is a message that is not in the log.
+func (p *assembly) written(m llm.Message) PromptMessage {
+	return PromptMessage{Message: m, Place: core.PlaceVerbatim, Tokens: tokens.Prompted(p.count.Text, m)}
 }
 
 // openingText stands before a conversation that an assistant began: providers
@@ -103,34 +130,31 @@ func atomEnd(slots []Slot, i int) int {
 
 // addAtom appends a message and, after one with tool calls, the results in the
 // order of the calls; what answers none of them comes after.
-func (p *assembly) addAtom(atom []Slot, messages map[core.MessageID]core.Message, count counter) {
+func (p *assembly) addAtom(atom []Slot, messages map[core.MessageID]core.Message) {
 	head, rest := atom[0], slices.Clone(atom[1:])
-	p.add(head, messages[head.ID], count)
+	p.add(head, messages[head.ID])
 	for _, call := range head.Calls {
 		i := slices.IndexFunc(rest, func(s Slot) bool { return s.CallID == call && !s.Orphan })
 		switch {
 		case i >= 0:
-			p.add(rest[i], messages[rest[i].ID], count)
+			p.add(rest[i], messages[rest[i].ID])
 			rest = slices.Delete(rest, i, i+1) // two calls may have one id
 		case head.Place != core.PlaceLeftOut:
-			p.Messages = append(p.Messages, missingResult(call))
+			p.Messages = append(p.Messages, p.written(missingResult(call)))
 		}
 	}
 	for _, s := range rest {
-		p.add(s, messages[s.ID], count)
+		p.add(s, messages[s.ID])
 	}
 }
 
 // missingResult stands in for a result that a call never got.
-func missingResult(call string) PromptMessage {
-	return PromptMessage{
-		Message: llm.Message{Role: core.RoleTool, ToolCallID: call, Content: "[no result: the call was interrupted]"},
-		Place:   core.PlaceVerbatim,
-	}
+func missingResult(call string) llm.Message {
+	return llm.Message{Role: core.RoleTool, ToolCallID: call, Content: "[no result: the call was interrupted]"}
 }
 
 // add appends the message in the form that its place asks for.
-func (p *assembly) add(s Slot, m core.Message, count counter) {
+func (p *assembly) add(s Slot, m core.Message) {
 	if s.Place == core.PlaceLeftOut || s.Note || s.Role == core.RoleSystem { // W14
 		return
 	}
@@ -146,7 +170,7 @@ func (p *assembly) add(s Slot, m core.Message, count counter) {
 	case core.PlaceMasked:
 		out.Content, out.Parts = fmt.Sprintf("[tool result masked: %d tokens, kept in the conversation as message %s]", s.Tokens, s.ID), nil
 	case core.PlaceShortened:
-		out.Content, out.ToolCalls = shortened(m, s, count)
+		out.Content, out.ToolCalls = shortened(m, s, p.count)
 		out.Parts = nil
 	default:
 	}
@@ -154,21 +178,11 @@ func (p *assembly) add(s Slot, m core.Message, count counter) {
 		// Providers refuse a result without its call: it is told as text.
 		out = llm.Message{Role: core.RoleUser, Content: orphanText + out.Content}
 	}
-	p.Messages = append(p.Messages, PromptMessage{Message: out, ID: s.ID, Place: s.Place})
+	p.Messages = append(p.Messages, PromptMessage{Message: out, ID: s.ID, Place: s.Place, Tokens: p.size(s, m, out)})
 }
 
 // orphanText introduces a tool result whose call is not in the conversation.
 const orphanText = "[A tool result without its call:]\n"
-
-// appendBlocks appends the blocks that are not empty.
-func appendBlocks(blocks []string, more ...string) []string {
-	for _, b := range more {
-		if b != "" {
-			blocks = append(blocks, b)
-		}
-	}
-	return blocks
-}
 
 // The fence around a summary. The summary is made from what users and tools
 // wrote: it must not speak with the system prompt's authority (CONTEXT § 8).

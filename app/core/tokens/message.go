@@ -20,14 +20,18 @@ const (
 // and raw arguments), what its other parts hold, and the overhead (B8). It is
 // stored as core.Message.TokenCount and then only added up.
 func (c *Counter) Message(m core.Message) int {
-	return c.message(m.Content, m.Parts, m.ToolCalls)
+	return ruler(c.Text).message(m.Content, m.Parts, m.ToolCalls)
 }
 
 // Prompted returns the same for a message as a model sees it.
-func (c *Counter) Prompted(m llm.Message) int {
-	n := c.message(m.Content, m.Parts, m.ToolCalls)
+func (c *Counter) Prompted(m llm.Message) int { return Prompted(c.Text, m) }
+
+// Prompted returns what a message costs as a model sees it, by the rules of Message;
+// text counts a text.
+func Prompted(text func(string) int, m llm.Message) int {
+	n := ruler(text).message(m.Content, m.Parts, m.ToolCalls)
 	for _, image := range m.Images {
-		n += c.part(image.Part)
+		n += ruler(text).part(image.Part)
 	}
 	return n
 }
@@ -51,44 +55,53 @@ func (c *Counter) Tools(tools []llm.ToolSpec) int {
 	return n
 }
 
-func (c *Counter) message(content string, parts []core.Part, calls []core.ToolCall) int {
-	n := MessageOverhead + c.Text(content)
+// ruler counts a text; its methods count what has texts in it.
+type ruler func(text string) int
+
+func (r ruler) message(content string, parts []core.Part, calls []core.ToolCall) int {
+	n := MessageOverhead + r(content)
 	for _, p := range parts {
 		if p.Type == "reasoning" && len(calls) == 0 {
 			continue // goes back with tool calls only
 		}
-		n += c.part(p)
+		n += r.part(p)
 	}
 	for _, call := range calls {
-		n += ToolCallOverhead + c.Text(call.Name) + c.Text(call.Arguments)
+		n += ToolCallOverhead + r(call.Name) + r(call.Arguments)
 	}
 	return n
 }
 
 // part counts what is not in the message's content already.
-func (c *Counter) part(p core.Part) int {
+func (r ruler) part(p core.Part) int {
 	switch p.Type {
 	case "text": // is the content
 		return 0
-	case core.PartImage, core.PartFile:
-		return c.attachment(p)
+	case core.PartImage:
+		return Image(p)
+	case core.PartFile:
+		return r.file(p)
 	case "reasoning":
-		return c.reasoning(p)
+		return r.reasoning(p)
 	default:
-		return c.Text(p.Text) + c.Text(p.Name)
+		return r(p.Text) + r(p.Name)
 	}
 }
 
-// attachment returns what was counted for an image or a file when its message came.
-func (c *Counter) attachment(p core.Part) int {
-	switch {
-	case p.Tokens > 0:
+// Image returns what was counted for an image when its message came.
+func Image(p core.Part) int {
+	if p.Tokens > 0 {
 		return p.Tokens
-	case p.Type == core.PartImage:
-		return ImageTokens
-	default:
-		return c.Text(p.Text) + c.Text(p.Name)
 	}
+	return ImageTokens
+}
+
+// file returns what was counted for a file when its message came.
+func (r ruler) file(p core.Part) int {
+	if p.Tokens > 0 {
+		return p.Tokens
+	}
+	return r(p.Text) + r(p.Name)
 }
 
 // signatureBytes is how many bytes of a signature stand for one token of the
@@ -97,9 +110,9 @@ func (c *Counter) attachment(p core.Part) int {
 const signatureBytes = 16.0 / 3
 
 // reasoning counts thoughts that are sent back, which only signed ones are.
-func (c *Counter) reasoning(p core.Part) int {
+func (r ruler) reasoning(p core.Part) int {
 	if p.Signature == "" {
 		return 0
 	}
-	return max(c.Text(p.Text), int(float64(len(p.Signature))/signatureBytes))
+	return max(r(p.Text), int(float64(len(p.Signature))/signatureBytes))
 }

@@ -9,6 +9,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/app/core/tokens"
 )
 
 const (
@@ -131,15 +132,17 @@ func (m *Model) limit(text string, tokens int) (string, bool) {
 	return text[:kept], true
 }
 
-// usage counts what went in and out.
+// usage counts what went in and out, by the rules of package tokens.
 func (m *Model) usage(req llm.Request, text string, calls []core.ToolCall) core.Usage {
-	const overhead = 4 // of a message
-	in := m.count(strings.Join(req.System, "\n\n"))
+	in := tokens.ListOverhead
+	if len(req.System) > 0 {
+		in += tokens.MessageOverhead + m.count(strings.Join(req.System, "\n\n"))
+	}
 	for _, msg := range req.Messages {
-		in += m.count(msg.Content) + m.countCalls(msg.ToolCalls) + overhead
+		in += tokens.Prompted(m.count, msg)
 	}
 	for _, t := range req.Tools {
-		in += m.count(t.Name) + m.count(t.Description) + m.count(string(t.Parameters))
+		in += tokens.ToolOverhead + m.count(t.Name) + m.count(t.Description) + m.count(string(t.Parameters))
 	}
 	return core.Usage{InputTokens: in, OutputTokens: m.count(text) + m.countCalls(calls)}
 }

@@ -352,3 +352,22 @@ func TestInfo(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// The model counts prompts by the rules of package tokens, so that what is learned of
+// its counting is a factor of 1.
+func TestUsageByTheRules(t *testing.T) {
+	t.Parallel()
+	four := func(text string) int { return (len(text) + 3) / 4 }
+	req := llm.Request{
+		System:   []string{"Be kind.", "Be brief."}, // 19 bytes joined
+		Messages: []llm.Message{{Role: core.RoleUser, Content: "Hello there!"}, {Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "1", Name: "calc", Arguments: `{"a":12}`}}}},
+		Tools:    []llm.ToolSpec{{Name: "calc", Description: "calculates", Parameters: []byte(`{"type":"object"}`)}},
+	}
+	res, err := llm.Collect(demo.New(demo.WithDelay(0), demo.WithCounter(four)).Stream(t.Context(), req), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := res.Usage.InputTokens, 3+(4+5)+(4+3)+(4+8+1+2)+(8+1+3+5); got != want {
+		t.Errorf("got %d tokens, want %d", got, want)
+	}
+}

@@ -1,0 +1,163 @@
+package contextwindow_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"bobbin/app/core"
+	cw "bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
+)
+
+// CONTEXT § 5, § 9: what is shown is what is sent, and no section of it is more than
+// was planned: over thousands of conversations, whatever the ladder did to them.
+func TestSentIsWithinThePlan(t *testing.T) {
+	every(t, func(rt *rapid.T, sh shot) {
+		d, sent := sh.d, sh.prompt.Sent
+		if sent.Tools == 0 { // the simulation has no definitions, only their size
+			sent.Tools = sh.in.Tools
+		}
+		shown := sent.Sections(d)
+		for i, s := range shown[:6] {
+			if planned := d.Sections[i]; s.Name != planned.Name || s.Tokens > planned.Tokens || s.Messages != planned.Messages {
+				rt.Fatalf("section %+v is shown, planned is %+v", s, planned)
+			}
+		}
+		used, messages := 0, 0
+		for _, s := range shown[:6] {
+			used += s.Tokens
+		}
+		for _, m := range sh.prompt.Messages {
+			messages += m.Tokens
+		}
+		if used != sent.Used(d) || used > d.Total || messages != sent.Tail+sent.Run {
+			rt.Fatalf("the sections have %d tokens, used are %d, planned %d; the messages have %d of %d", used, sent.Used(d), d.Total, messages, sent.Tail+sent.Run)
+		}
+		if free := shown[7].Tokens; shown[6].Tokens+free+used != d.Budget.Window {
+			rt.Fatalf("used %d, reserve %d and free %d are not the window, %d", used, shown[6].Tokens, free, d.Budget.Window)
+		}
+		size := 0
+		for _, m := range sh.prompt.Messages {
+			size += 4 + quarter{}.Text(m.Content)
+			for _, c := range m.ToolCalls {
+				size += 8 + quarter{}.Text(c.Name) + quarter{}.Text(c.Arguments)
+			}
+		}
+		if size != messages {
+			rt.Fatalf("the messages have %d tokens, counted are %d", size, messages)
+		}
+	})
+}
+
+// sentOf returns what a prompt of one message has, with and without thoughts and files.
+func sentOf(t *testing.T, change func(*core.Message, *cw.Parts)) cw.Sent {
+	t.Helper()
+	c := new(talk).user(20).round(20).answer(20).user(20)
+	parts := c.parts()
+	m := parts.Messages[c.log[1].ID]
+	change(&m, &parts)
+	parts.Messages[m.ID], c.log[1] = m, m
+	d, _ := cw.Plan(c.during(preset(t, "off"), 8_192, 5))
+	return cw.Assemble(parts, d, quarter{}).Sent
+}
+
+// Signed thoughts cost what they have where they go back, and nothing at another
+// provider, which does not get them.
+func TestSentThoughts(t *testing.T) {
+	t.Parallel()
+	plain := sentOf(t, func(*core.Message, *cw.Parts) {}).Tail
+	for provider, want := range map[string]int{"anthropic": plain + 30, "openai": plain} {
+		got := sentOf(t, func(m *core.Message, parts *cw.Parts) {
+			m.Parts = []core.Part{{Type: "reasoning", Text: strings.Repeat("hm. ", 30), Signature: "sig", Origin: "anthropic/claude"}}
+			m.TokenCount += 30
+			parts.Model = llm.Info{Provider: provider}
+		}).Tail
+		if got != want {
+			t.Errorf("%s: got %d tokens, want %d", provider, got, want)
+		}
+	}
+}
+
+// A tool result of which an excerpt is shown costs what the excerpt does, with and
+// without the hint how to read on.
+func TestSentExcerpt(t *testing.T) {
+	t.Parallel()
+	for _, readable := range []bool{true, false} {
+		c := new(talk).user(20).round(2000)
+		m := core.WithExcerpt(core.Message{ID: c.log[2].ID, Seq: 3, Role: core.RoleTool, Content: c.log[2].Content, ToolCallID: c.log[2].ToolCallID}, 400)
+		m.TokenCount = 4 + quarter{}.Text(m.Shown(true))
+		c.log[2] = m
+		parts := c.parts()
+		parts.ReadsResults = readable
+		d, _ := cw.Plan(c.during(preset(t, "off"), 8_192, 1))
+		p := cw.Assemble(parts, d, quarter{})
+		want := 4 + quarter{}.Text(m.Shown(readable))
+		if got := p.Messages[2].Tokens; got != want {
+			t.Errorf("readable %v: got %d tokens, want %d", readable, got, want)
+		}
+	}
+}
+
+// CONTEXT § 5: images that are a small part of a prompt do not keep its count from
+// teaching anything; more of them do, unless they are only described.
+func TestSentImages(t *testing.T) {
+	t.Parallel()
+	parts, d := pictures(1)
+	for _, c := range []struct {
+		name string
+		text int // tokens of the message besides
+		want bool
+	}{{"most of it is an image", 100, false}, {"hardly any of it is", 10_000, true}} {
+		m := parts.Messages["m0"]
+		m.Content = strings.Repeat("word", c.text)
+		parts.Messages["m0"] = m
+		sent := cw.Assemble(parts, d, quarter{}).Sent
+		if got := sent.Comparable(); got != c.want || sent.Images == 0 {
+			t.Errorf("%s: comparable %v with %d tokens of images in %d, want %v", c.name, got, sent.Images, sent.Total(), c.want)
+		}
+	}
+	m := parts.Messages["m0"]
+	m.Content = "look"
+	parts.Messages["m0"] = m
+	parts.Model.Images = false // described instead
+	if sent := cw.Assemble(parts, d, quarter{}).Sent; !sent.Comparable() || sent.Images != 0 || sent.Tail > 60 {
+		t.Errorf("described: got %+v, want the words alone", sent)
+	}
+}
+
+// A file of a megabyte is not counted anew for each prompt.
+func TestSentCountsLargeFilesOnce(t *testing.T) {
+	t.Parallel()
+	parts, d := pictures(1)
+	setPart(&parts, func(x *core.Part) { x.Type, x.MediaType, x.Name = core.PartFile, "text/plain", "a.txt" })
+	parts.Blobs["b0"] = []byte(strings.Repeat("line\n", 200_000))
+	d.History[0].Tokens = 250_123
+	parts.SystemPrompt = "You are a reader."
+	seen := &recorder{}
+	if got := cw.Assemble(parts, d, seen).Sent.Tail; got != 250_123 {
+		t.Errorf("got %d tokens, want those that were counted when the file came", got)
+	}
+	if longest := slices.Max(seen.sizes); longest > 100_000 {
+		t.Errorf("a text of %d bytes was counted", longest)
+	}
+}
+
+// recorder is quarter, and remembers how long the texts were.
+type recorder struct{ sizes []int }
+
+func (r *recorder) Text(s string) int {
+	r.sizes = append(r.sizes, len(s))
+	return quarter{}.Text(s)
+}
+
+// An adapter that cannot forbid tools tells their turns as text, without the tools.
+func TestSentAsText(t *testing.T) {
+	t.Parallel()
+	sent := cw.Sent{System: 10, Tools: 50, Run: 20}
+	if got := sent.AsText(); got.Total() != 30 || got.Comparable() || !sent.Comparable() {
+		t.Errorf("got %+v, comparable %v: want no tools, and nothing that teaches", got, got.Comparable())
+	}
+}
