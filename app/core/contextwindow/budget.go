@@ -65,7 +65,7 @@ func (p Policy) Budget(m Limits, fixed int) Budget {
 
 // summaryLimit returns the most tokens of a summary.
 func (p Policy) summaryLimit(window, available, landing int) int {
-	limit := min(max(share(summaryWindowShare, window), minSummaryLimit), maxSummaryLimit)
+	limit := summarySize(window)
 	switch {
 	case p.MaxSummaryTokens > 0:
 		limit = p.MaxSummaryTokens
@@ -76,6 +76,11 @@ func (p Policy) summaryLimit(window, available, landing int) int {
 		limit = min(limit, share(p.MaxSummaryShare, max(available, 0)))
 	}
 	return max(min(limit, share(summaryLandingShare, landing)), 1)
+}
+
+// summarySize returns the most tokens of a summary where nothing else bounds it.
+func summarySize(window int) int {
+	return min(max(share(summaryWindowShare, window), minSummaryLimit), maxSummaryLimit)
 }
 
 // share returns the part of n, rounded towards less.

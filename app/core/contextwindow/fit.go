@@ -81,6 +81,8 @@ func (p *planner) leftOutGain(s Slot) int {
 	switch {
 	case s.Place == core.PlaceLeftOut:
 		return 0
+	case s.Place == core.PlaceCovered:
+		return s.Size
 	case s.Pinned:
 		return s.Size - p.r.of(s.Tokens+pinnedLine) - p.r.of(pinnedWrap)
 	default:
@@ -98,6 +100,7 @@ func (p *planner) fitRun() {
 		func() { p.level(p.b.Landing, comfortable) },
 		func() { p.level(p.limit, comfortable) },
 		p.leaveOutRun,
+		p.leaveOutHistory, // the words that say so are there now
 		func() { p.level(p.limit, 0) },
 		func() { p.cutSummary(min(p.r.of(lastSummary), p.b.SummaryLimit)) },
 		p.shortenUser,
@@ -219,7 +222,8 @@ func (p *planner) shorten(slots []Slot, most int) {
 func (p *planner) leaveOutRun() {
 	var ends []int
 	for i := 2; i <= p.lastAtom() && i < len(p.run); i++ {
-		if p.run[i].Role == core.RoleAssistant {
+		inside := p.run[i].Loop != "" && p.run[i].Loop == p.run[i-1].Loop // notes go as a whole
+		if p.run[i].Role == core.RoleAssistant && !inside {
 			ends = append(ends, i)
 		}
 	}

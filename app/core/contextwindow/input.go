@@ -18,6 +18,7 @@ const (
 	pinnedLine       = 40  // the words around one of them
 	leftOutMarker    = 128 // the block that says what is left out
 	orphanWrap       = 16  // the words before a tool result without its call
+	loopWrap         = 96  // the words around the notes on a tool loop, overhead included
 	openingMarker    = 24  // the user's line before a conversation that an assistant began
 	shortMinimum     = 96  // a shortened message: its marker and a little of its text
 	shortPerCall     = 80  // and for each tool call that stays in it
@@ -60,6 +61,7 @@ type ActiveSummary struct {
 // Input is all that a plan depends on.
 type Input struct {
 	Policy Policy
+	Loop   Loop
 	Model  Limits
 	Factor float64 // the model's tokens per cl100k_base token
 	Margin float64 // how far the numbers may be off, as a share; lowers the output limit only
@@ -75,16 +77,20 @@ type Input struct {
 
 	Force      bool // the user asked for a summary
 	NoSummary  bool // summarizing was tried already and brings nothing more
+	NoLoop     bool // the same of notes on the tool loop
 	Summarized bool // a summary was just made: record where the prompt lands
 }
 
-// Order asks for a summary.
+// Order asks for a summary: of the history, which moves the cursor, or of kind run,
+// which replaces the older part of a tool loop in the prompt.
 type Order struct {
+	Kind       core.SummaryKind
+	SummaryID  core.SummaryID // of notes, given by whoever carries the order out; Plan leaves it empty
 	FromID     core.MessageID
 	FromSeq    int64
 	ThroughID  core.MessageID // the new cursor: the last message covered
 	ThroughSeq int64
-	Messages   int    // to be added
+	Messages   int    // to be added; of kind run all of the range, those of the notes so far included
 	Tokens     int    // of what it replaces: those messages and the summary so far, cl100k_base
 	Limit      int    // most of the new summary, cl100k_base
 	AskFor     int    // what the prompt asks for; 0 = Limit
@@ -97,11 +103,12 @@ type Order struct {
 type Slot struct {
 	Item
 	Place   core.Placement
-	Size    int  // the model's tokens in the prompt
-	Limit   int  // of a shortened message: its cl100k_base tokens
-	Note    bool // sent among the pinned notes, as its own place is left out
-	Orphan  bool // a tool result without its call: told as text
-	Missing int  // tool calls whose result is missing: Assemble stands in for them
+	Size    int            // the model's tokens in the prompt
+	Limit   int            // of a shortened message: its cl100k_base tokens; of the first that notes stand for: those of the notes
+	Note    bool           // sent among the pinned notes, as its own place is left out or covered
+	Loop    core.SummaryID // not empty: these notes stand for it, unless it is left out
+	Orphan  bool           // a tool result without its call: told as text
+	Missing int            // tool calls whose result is missing: Assemble stands in for them
 }
 
 // Decision is what is sent, and why.
@@ -113,11 +120,12 @@ type Decision struct {
 	Pinned     []Slot // covered or left out, sent as notes
 	History    []Slot
 	Run        []Slot
-	SummaryCut int    // the summary is shown with so many cl100k_base tokens; 0 = whole
-	Summarize  *Order // not nil: make this summary, then plan again
-	Compacted  bool   // the PromptState changed and must be stored
-	MaxOutput  int    // the request's output limit
-	Rungs      []int  // of the ladder, in the order in which they were climbed
+	Loops      []LoopRange // of History and Run, in order
+	SummaryCut int         // the summary is shown with so many cl100k_base tokens; 0 = whole
+	Summarize  *Order      // not nil: make this summary, then plan again
+	Compacted  bool        // the PromptState changed and must be stored
+	MaxOutput  int         // the request's output limit
+	Rungs      []int       // of the ladder, in the order in which they were climbed
 	Reasons    []string
 	Floor      *FloorError // not nil: nothing can be sent
 	Factor     float64     // that corrected the numbers
@@ -151,6 +159,11 @@ func (e *FloorError) Unwrap() error { return core.ErrContextFloor }
 // After returns the input as it is when the order has been carried out: with a
 // summary of so many cl100k_base tokens that covers so many messages.
 func (in Input) After(o Order, tokens, covered int) Input {
+	if o.Kind == core.SummaryRun {
+		in.State = in.State.withLoop(LoopRange{ID: o.SummaryID, From: o.FromSeq, Through: o.ThroughSeq, Tokens: tokens})
+		return in
+	}
+	in.State.Loops = in.State.loopsBehind(o.ThroughSeq)
 	in.Summary = ActiveSummary{Version: in.Summary.Version + 1, ThroughSeq: o.ThroughSeq, Tokens: tokens, Messages: covered}
 	in.Summarized, in.Force = true, false
 	var pinned, rest []Item

@@ -23,8 +23,13 @@ func (p *planner) compact(f fired) {
 	}
 	if p.maySummarize(f) {
 		if order := p.order(f); order != nil {
-			p.d.Summarize = order
-			p.rung(order.Rung)
+			p.ask(order)
+			return
+		}
+	}
+	if over {
+		if order := p.loopOrder(triggerLoopTokens); order != nil {
+			p.ask(order)
 			return
 		}
 	}
@@ -45,6 +50,12 @@ func (p *planner) compact(f fired) {
 		return
 	}
 	p.settle()
+}
+
+// ask ends the plan with an order.
+func (p *planner) ask(o *Order) {
+	p.d.Summarize = o
+	p.rung(o.Rung)
 }
 
 // settleIfChanged records a landing only when something was compacted: a
@@ -80,7 +91,7 @@ func (p *planner) mask(through int64) {
 
 // maskGain returns what masking the tool result frees.
 func (p *planner) maskGain(s Slot) int {
-	if s.Pinned || s.Tokens <= maskTokens || s.Place == core.PlaceMasked || s.Place == core.PlaceLeftOut {
+	if s.Pinned || s.Tokens <= maskTokens || s.Place == core.PlaceMasked || s.Place == core.PlaceLeftOut || s.Place == core.PlaceCovered {
 		return 0
 	}
 	return s.Size - p.r.of(maskTokens)
@@ -144,29 +155,35 @@ func (p *planner) order(f fired) *Order {
 // bursts reports whether the prompt would not fit with the first cut messages
 // covered, and not be smaller either: pinned messages cost more as notes.
 func (p *planner) bursts(cut int) bool {
-	size := p.withSummary()
+	_, limit := p.takeOver(cut)
+	size := p.total - p.summarySize() + p.r.of(limit+summaryWrap)
 	for i := range cut {
 		size -= p.coveredGain(i)
 	}
 	return size > p.limit && size >= p.total
 }
 
+// takeOver returns how many cl100k_base tokens a summary of the first cut messages
+// would take over, and how many it may have.
+func (p *planner) takeOver(cut int) (added, limit int) {
+	for _, s := range p.history[:cut] {
+		added += s.weight()
+	}
+	return added, max(min(p.r.back(p.b.SummaryLimit), p.in.Summary.Tokens+added/2), 1)
+}
+
 // orderThrough returns the order for the first cut messages of the history.
 func (p *planner) orderThrough(cut, rung int, f fired) *Order {
-	added := 0
-	for _, it := range p.in.History[:cut] {
-		added += it.Tokens
-	}
+	added, limit := p.takeOver(cut)
 	if added < worthSummarizing && !p.in.Force {
 		return nil
 	}
-	limit := max(min(p.r.back(p.b.SummaryLimit), p.in.Summary.Tokens+added/2), 1)
 	if rung == 3 {
 		p.reason("fewer than %d recent messages are kept: more do not fit", p.in.Policy.MinRecent)
 	}
 	first, last := p.in.History[0], p.in.History[cut-1]
 	return &Order{
-		FromID: first.ID, FromSeq: first.Seq, ThroughID: last.ID, ThroughSeq: last.Seq,
+		Kind: core.SummaryRolling, FromID: first.ID, FromSeq: first.Seq, ThroughID: last.ID, ThroughSeq: last.Seq,
 		Messages: cut, Tokens: p.in.Summary.Tokens + added, Limit: limit, AskFor: min(p.in.Policy.SummaryAskTokens, limit),
 		Trigger: f.name(p.in.Force), Rung: rung,
 	}
@@ -239,7 +256,7 @@ func (p *planner) sinceCursor() int {
 }
 
 // rawGain returns what covering message i takes from the tokens since the cursor.
-func (p *planner) rawGain(i int) int { return p.r.of(p.in.History[i].Tokens) }
+func (p *planner) rawGain(i int) int { return p.r.of(p.history[i].weight()) }
 
 // withSummary returns how large the prompt is with a summary of the largest size.
 func (p *planner) withSummary() int {
@@ -250,6 +267,8 @@ func (p *planner) withSummary() int {
 // stays there, as a note.
 func (p *planner) coveredGain(i int) int {
 	switch s := p.history[i]; {
+	case s.Place == core.PlaceCovered:
+		return s.Size
 	case s.Note:
 		return 0
 	case s.Pinned:

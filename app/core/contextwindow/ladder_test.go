@@ -100,7 +100,7 @@ func TestRung2Summarizes(t *testing.T) {
 	}
 	// 23 + 800 + 96 + 300 leave 2,621 for the tail: 8 messages, 12 are covered.
 	want := cw.Order{
-		FromID: c.log[0].ID, FromSeq: 1, ThroughID: c.log[11].ID, ThroughSeq: 12,
+		Kind: core.SummaryRolling, FromID: c.log[0].ID, FromSeq: 1, ThroughID: c.log[11].ID, ThroughSeq: 12,
 		Messages: 12, Tokens: 12*300 + 500, Limit: 800, Trigger: "share", Rung: 2,
 	}
 	if diff := cmp.Diff(want, *d.Summarize); diff != "" {

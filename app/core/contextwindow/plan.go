@@ -33,7 +33,9 @@ func Plan(in Input) (Decision, PromptState) {
 	p := newPlanner(in)
 	p.place()
 	f := p.triggers()
-	if f.any() || in.Summarized || in.Force {
+	if order := p.loopFirst(f); order != nil {
+		p.ask(order)
+	} else if f.any() || in.Summarized || in.Force {
 		p.compact(f)
 	}
 	if !p.d.Compacted && p.d.Summarize == nil {
@@ -77,10 +79,13 @@ func (p *planner) place() {
 			s.Missing = missing[it.ID]
 			s.Size += p.r.of(missingTokens * s.Missing)
 		}
+		slots[i] = s
+	}
+	p.loopSlots(slots)
+	for _, s := range slots {
 		if s.Note {
 			p.note(s)
 		}
-		slots[i] = s
 	}
 	p.history, p.run = slots[:len(p.in.History)], slots[len(p.in.History):]
 	p.sum()
@@ -88,7 +93,7 @@ func (p *planner) place() {
 
 // note puts a pinned message among the notes.
 func (p *planner) note(s Slot) {
-	s.Note, s.Place, s.Size = true, core.PlaceVerbatim, p.r.of(s.Tokens+pinnedLine)
+	s.Note, s.Loop, s.Place, s.Size = true, "", core.PlaceVerbatim, p.r.of(s.Tokens+pinnedLine)
 	p.pinned = append(p.pinned, s)
 }
 
@@ -122,7 +127,8 @@ func (p *planner) sum() {
 	var out [4]core.ContextPart
 	for i, slots := range [][]Slot{p.pinned, p.history, p.run} {
 		for _, s := range slots {
-			if s.Note && i > 0 || s.Place == core.PlaceLeftOut {
+			told := s.Place != core.PlaceCovered || s.Limit > 0 // of those that notes stand for, the first
+			if s.Note && i > 0 && s.Place != core.PlaceCovered || s.Place == core.PlaceLeftOut || !told {
 				continue
 			}
 			out[i].Tokens += s.Size
@@ -180,7 +186,7 @@ func (p *planner) opensWithAssistant() bool {
 	for _, slots := range [][]Slot{p.history, p.run} {
 		for _, s := range slots {
 			if s.Place != core.PlaceLeftOut {
-				return s.Role != core.RoleUser && !s.Orphan
+				return s.Role != core.RoleUser && !s.Orphan && s.Place != core.PlaceCovered
 			}
 		}
 	}
@@ -192,6 +198,11 @@ func (p *planner) decision() Decision {
 	d := p.d
 	d.Total, d.Pinned, d.History, d.Run = p.total, p.pinned, p.history, p.run
 	d.SummaryCut = p.state.SummaryCut
+	var covered int
+	if d.Loops, covered = p.loops(); covered > 0 {
+		p.reason("%d messages of tool loops are told by notes", covered)
+		d.Reasons = p.d.Reasons
+	}
 	if d.SummaryCut >= p.in.Summary.Tokens {
 		d.SummaryCut = 0
 	}

@@ -22,10 +22,11 @@ type Parts struct {
 	ToolUsage    string // instructions for the use of tools, after the summary (W7); empty = none
 	Summary      string // the active one; empty = none
 	Messages     map[core.MessageID]core.Message
-	ReadsResults bool                   // the agent can read tool results of which only an excerpt is shown
-	Tools        int                    // cl100k_base tokens of the tool definitions
-	Model        llm.Info               // what it can be sent of images
-	Blobs        map[core.BlobID][]byte // of the images and files that Attached names; what is missing is described
+	Loops        map[core.SummaryID]string // the notes that a decision names
+	ReadsResults bool                      // the agent can read tool results of which only an excerpt is shown
+	Tools        int                       // cl100k_base tokens of the tool definitions
+	Model        llm.Info                  // what it can be sent of images
+	Blobs        map[core.BlobID][]byte    // of the images and files that Attached names; what is missing is described
 }
 
 // Prompt is what is sent, message by message with its origin.
@@ -40,6 +41,7 @@ type assembly struct {
 	Prompt
 	count        counter
 	readsResults bool // see Parts
+	notes        loopNotes
 	files        attachments
 }
 
@@ -47,6 +49,7 @@ type assembly struct {
 type PromptMessage struct {
 	llm.Message
 	ID     core.MessageID // empty = written by Assemble
+	Loop   core.SummaryID // of notes: the summary that they are
 	Place  core.Placement
 	Tokens int // cl100k_base, as it is sent
 }
@@ -77,7 +80,10 @@ const blockOverhead = 4
 // messages. The same decision and parts give the same bytes. Parts.Messages must
 // hold every message that the decision sends.
 func Assemble(parts Parts, d Decision, count counter) Prompt {
-	p := assembly{count: count, readsResults: parts.ReadsResults, files: attachments{parts.Model, parts.Blobs, shownImages(parts, d)}}
+	p := assembly{
+		count: count, readsResults: parts.ReadsResults, notes: loopNotes{ranges: d.Loops, texts: parts.Loops},
+		files: attachments{parts.Model, parts.Blobs, shownImages(parts, d)},
+	}
 	sent := &p.Sent
 	sent.System, sent.Tools = ListOverhead, parts.Tools
 	p.block(&sent.System, parts.SystemPrompt)
@@ -132,6 +138,10 @@ func atomEnd(slots []Slot, i int) int {
 // order of the calls; what answers none of them comes after.
 func (p *assembly) addAtom(atom []Slot, messages map[core.MessageID]core.Message) {
 	head, rest := atom[0], slices.Clone(atom[1:])
+	if head.Place == core.PlaceCovered {
+		p.addNotes(head.Loop)
+		return
+	}
 	p.add(head, messages[head.ID])
 	for _, call := range head.Calls {
 		i := slices.IndexFunc(rest, func(s Slot) bool { return s.CallID == call && !s.Orphan })
@@ -206,7 +216,7 @@ func summaryBlock(summary string, d Decision, count counter) string {
 }
 
 // fences matches what begins or ends a fence, however it is written.
-var fences = regexp.MustCompile(`(?i)<(\s*/?\s*(?:conversation_summary|pinned)\b)`)
+var fences = regexp.MustCompile(`(?i)<(\s*/?\s*(?:conversation_summary|pinned|work_notes)\b)`)
 
 // unfenced returns the text so that it cannot close the fence around it or open
 // another, in no more tokens than it has.

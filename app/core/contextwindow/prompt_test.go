@@ -289,6 +289,7 @@ func TestPromptStateRoundTrip(t *testing.T) {
 	want := cw.PromptState{
 		MaskedThrough: 7, LeftOut: []cw.SeqRange{{From: 1, Through: 4}}, Shortened: map[core.MessageID]int{"a": 96},
 		SummaryCut: 12, Landed: &cw.Landing{Tokens: 9, Seq: 8, Window: 8_192},
+		Loops: []cw.LoopRange{{ID: "n", From: 3, Through: 9, Tokens: 40}},
 	}
 	got, err := cw.DecodeState(want.Encode())
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {

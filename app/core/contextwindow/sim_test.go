@@ -21,6 +21,7 @@ func (quarter) Text(s string) int { return (len(s) + 3) / 4 }
 type sim struct {
 	rt     *rapid.T
 	policy cw.Policy
+	loop   cw.Loop
 	model  cw.Limits
 	factor float64
 
@@ -28,6 +29,7 @@ type sim struct {
 	runStart int // index of the run's user message; -1 = between runs
 	summary  cw.ActiveSummary
 	text     string
+	notes    map[core.SummaryID]string
 	state    cw.PromptState
 	system   string
 	calls    int
@@ -46,6 +48,8 @@ type shot struct {
 	started  cw.ActiveSummary
 	orders   []cw.Order
 	given    [][]core.Message // what the summarizer got for each order
+	loops    []cw.Order       // of tool loops
+	noGain   bool             // one of those brought nothing
 	stateIn  cw.PromptState
 	previous *shot
 }
@@ -83,7 +87,7 @@ func newSim(rt *rapid.T) *sim {
 		policy.MaxMessages, policy.MaxTokens = 12, 1500
 	}
 	return &sim{
-		rt: rt, policy: policy, model: drawModel(rt), factor: drawFactor(rt), runStart: -1,
+		rt: rt, policy: policy, loop: drawLoop(rt), notes: map[core.SummaryID]string{}, model: drawModel(rt), factor: drawFactor(rt), runStart: -1,
 		system: words("system", rapid.IntRange(10, 400).Draw(rt, "system")),
 	}
 }
@@ -97,6 +101,17 @@ func drawModel(rt *rapid.T) cw.Limits {
 
 func drawFactor(rt *rapid.T) float64 {
 	return rapid.SampledFrom([]float64{0.5, 0.7, 1, 1.1, 1.43, 2, 4}).Draw(rt, "factor")
+}
+
+// drawLoop returns limits of tool loops that are reached in a few rounds.
+func drawLoop(rt *rapid.T) cw.Loop {
+	if rapid.IntRange(0, 3).Draw(rt, "no loop") == 0 {
+		return cw.Loop{}
+	}
+	l := cw.Loop{Enabled: true, KeepRecent: rapid.IntRange(1, 3).Draw(rt, "keep recent")}
+	l.Threshold = l.KeepRecent + rapid.IntRange(1, 5).Draw(rt, "threshold")
+	l.MaxContextTokens = rapid.SampledFrom([]int{0, 500, 2000, 80_000}).Draw(rt, "loop tokens")
+	return l
 }
 
 // words returns a text of about n tokens that says who wrote it.
@@ -135,7 +150,7 @@ func (s *sim) add(m core.Message) core.Message {
 func (s *sim) turn() {
 	s.runStart = len(s.log)
 	s.add(core.Message{Role: core.RoleUser, Content: s.draw("user")})
-	for range rapid.SampledFrom([]int{0, 0, 0, 1, 2, 6}).Draw(s.rt, "rounds") {
+	for range rapid.SampledFrom([]int{0, 0, 0, 1, 2, 6, 14}).Draw(s.rt, "rounds") {
 		if !s.prompt() {
 			break
 		}
@@ -198,7 +213,7 @@ func (s *sim) force() {
 // input is what the plan of the present moment depends on.
 func (s *sim) input() cw.Input {
 	in := cw.Input{
-		Policy: s.policy, Model: s.model, Factor: s.factor, System: quarter{}.Text(s.system) + 4, Tools: 50,
+		Policy: s.policy, Loop: s.loop, Model: s.model, Factor: s.factor, System: quarter{}.Text(s.system) + 4, Tools: 50,
 		Summary: s.summary, State: s.state,
 	}
 	for i, m := range s.log {
@@ -224,17 +239,21 @@ func (s *sim) prompt() bool {
 	in := s.input()
 	var d cw.Decision
 	state := s.state
-	for range 4 {
+	for range 6 {
 		d, state = cw.Plan(in)
 		if d.Summarize == nil {
 			break
+		}
+		if d.Summarize.Kind == core.SummaryRun {
+			in = s.compactLoop(in, state, &sh, *d.Summarize)
+			continue
 		}
 		sh.orders = append(sh.orders, *d.Summarize)
 		sh.given = append(sh.given, s.summarize(*d.Summarize))
 		s.state = state
 		in = s.input()
 		in.Summarized = true
-		in.NoSummary = len(sh.orders) >= 3
+		in.NoSummary, in.NoLoop = len(sh.orders) >= 3, sh.noGain
 	}
 	if d.Compacted {
 		s.state = state
@@ -251,7 +270,7 @@ func (s *sim) prompt() bool {
 }
 
 func (s *sim) parts() cw.Parts {
-	parts := cw.Parts{SystemPrompt: s.system, Summary: s.text, Messages: map[core.MessageID]core.Message{}}
+	parts := cw.Parts{SystemPrompt: s.system, Summary: s.text, Loops: s.notes, Messages: map[core.MessageID]core.Message{}}
 	for _, m := range s.log {
 		parts.Messages[m.ID] = m
 	}
@@ -271,4 +290,20 @@ func (s *sim) summarize(o cw.Order) []core.Message {
 		Version: s.summary.Version + 1, ThroughSeq: o.ThroughSeq, Tokens: quarter{}.Text(s.text), Messages: int(o.ThroughSeq),
 	}
 	return given
+}
+
+// compactLoop carries an order for a tool loop out, unless it brings nothing.
+func (s *sim) compactLoop(in cw.Input, state cw.PromptState, sh *shot, o cw.Order) cw.Input {
+	in.State = state
+	if rapid.IntRange(0, 15).Draw(s.rt, "no gain") == 0 {
+		in.NoLoop, sh.noGain = true, true
+		return in
+	}
+	s.calls++
+	o.SummaryID = core.SummaryID(fmt.Sprintf("notes-%d", s.calls))
+	s.notes[o.SummaryID] = words(string(o.SummaryID), rapid.IntRange(1, max(o.Limit-1, 1)).Draw(s.rt, "notes"))
+	sh.loops = append(sh.loops, o)
+	in = in.After(o, quarter{}.Text(s.notes[o.SummaryID]), o.Messages)
+	s.state = in.State
+	return in
 }

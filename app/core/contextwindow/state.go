@@ -21,6 +21,7 @@ type PromptState struct {
 	SummaryCut    int                    `json:"summary_cut,omitempty"`    // the summary is shown with so many cl100k_base tokens; 0 = whole
 	Landed        *Landing               `json:"landed,omitempty"`         // where the last compaction brought the prompt to
 	Warned        bool                   `json:"warned,omitempty"`         // since then it was said that the prompt is near the limit
+	Loops         []LoopRange            `json:"loops,omitempty"`          // where notes stand for the older part of a run's tool loop
 }
 
 // SeqRange is a range of seq, both ends included.
@@ -59,10 +60,10 @@ func (s PromptState) Encode() []byte {
 
 // within returns the state as it holds in a window. What was cut for a smaller
 // window is not cut in a larger one: after a switch to a larger model the whole
-// of what is not summarized is sent again (W12).
+// of what is not summarized is sent again (W12). Notes are summaries and stay.
 func (s PromptState) within(window int) PromptState {
 	if s.Landed != nil && s.Landed.Window < window {
-		return PromptState{}
+		return PromptState{Loops: s.Loops}
 	}
 	return s
 }
@@ -117,10 +118,10 @@ func (s PromptState) behind(cursor int64, items []Item) PromptState {
 			ranges = append(ranges, SeqRange{max(r.From, cursor+1), r.Through})
 		}
 	}
-	s.LeftOut = ranges
+	s.LeftOut, s.Loops = ranges, s.loopsBehind(cursor)
 	var short map[core.MessageID]int
 	for _, it := range items {
-		if n, ok := s.Shortened[it.ID]; ok && !s.leftOut(it.Seq) {
+		if n, ok := s.Shortened[it.ID]; ok && !s.leftOut(it.Seq) && s.loop(it) == nil {
 			if short == nil {
 				short = map[core.MessageID]int{}
 			}

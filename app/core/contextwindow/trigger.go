@@ -8,13 +8,15 @@ import (
 
 // fired says which triggers are over.
 type fired struct {
-	share        bool // too many tokens in the prompt
-	messages     bool // too many messages since the cursor
-	tokens       bool // too many tokens since the cursor
-	unsummarized bool // too many unsummarized messages, whatever else is set
-	hard         bool // the prompt does not fit
+	share        bool   // too many tokens in the prompt
+	messages     bool   // too many messages since the cursor
+	tokens       bool   // too many tokens since the cursor
+	unsummarized bool   // too many unsummarized messages, whatever else is set
+	hard         bool   // the prompt does not fit
+	loop         string // the tool loop is too long, by its own limits: which; empty = it is not
 }
 
+// any reports whether the prompt as a whole or the history is too large.
 func (f fired) any() bool { return f.hard || f.share || f.bySince() }
 
 // bySince reports whether there is too much since the cursor.
@@ -68,6 +70,7 @@ func (p *planner) triggers() fired {
 		f.unsummarized = count >= pol.MaxUnsummarized
 		p.status("unsummarized", count, pol.MaxUnsummarized, f.unsummarized)
 	}
+	f.loop = p.loopTrigger()
 	return f
 }
 
