@@ -1,6 +1,6 @@
 // Package provider is a language model for tests behind real HTTP: it speaks the
-// OpenAI dialect, counts with a tokenizer that is not Bobbin's, and refuses what
-// does not fit its window, as real providers do.
+// dialects of OpenAI and of Anthropic, counts with a tokenizer that is not Bobbin's,
+// refuses what does not fit its window, and caches prompts, as real providers do.
 //
 // What it answers follows from the request alone: "answer to: " and the latest
 // user message. A user message with the word "tool" in it makes it call the
@@ -9,30 +9,31 @@
 package provider
 
 import (
-	"encoding/json"
 	"fmt"
-	"math"
+	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/tiktoken-go/tokenizer"
 )
 
 // Options change the provider.
 type Options struct {
 	Window    int     // prompt and max_tokens together; 0 = no limit
 	Overcount float64 // its counts are those of o200k_base times this; 0 = 1
+	// Count counts a prompt instead; nil = as Overcount says.
+	Count func(r Received) int
+	// Cache reports what of a prompt it has seen before, as the provider whose
+	// dialect it is does. Without it nothing is ever cached.
+	Cache bool
 	// Hold is asked before an answer is ended; the answer goes on when it
 	// returns. It gets the latest user message. nil = never held.
 	Hold func(question string)
 	// Fault is asked before a request is answered, and may answer it instead: it
 	// returns true if it has. nil = never.
 	Fault func(w http.ResponseWriter, a Asked) bool
-	// Record keeps the prompts for Prompts.
+	// Record keeps the prompts for Prompts, Images and Received.
 	Record bool
 	// At is asked at each point of a request, which goes on when it returns. nil =
 	// not asked.
@@ -61,10 +62,9 @@ type Asked struct {
 type Server struct {
 	URL string // base URL with /v1
 
-	opts   Options
-	http   *httptest.Server
-	codec  tokenizer.Codec
-	counts sync.Map // content → tokens
+	opts  Options
+	http  *httptest.Server
+	o200k func(string) int
 
 	requests  atomic.Int64
 	rejected  atomic.Int64
@@ -72,23 +72,24 @@ type Server struct {
 	busy      atomic.Int64 // nanoseconds inside the handler
 	largest   atomic.Int64
 
-	mu      sync.Mutex
-	images  [][]string // the addresses of the images of each, likewise; guarded by mu
-	prompts [][]string // the contents of each answer request's messages, in order; guarded by mu
+	mu       sync.Mutex
+	received []Received // requests for answers; guarded by mu
+	cache    caches     // guarded by mu
 }
 
 // New starts a provider; Close stops it.
 func New(opts Options) (*Server, error) {
-	codec, err := tokenizer.Get(tokenizer.O200kBase)
+	o200k, err := O200k()
 	if err != nil {
-		return nil, fmt.Errorf("second tokenizer: %w", err)
+		return nil, err
 	}
 	if opts.Overcount == 0 {
 		opts.Overcount = 1
 	}
-	s := &Server{opts: opts, codec: codec}
+	s := &Server{opts: opts, o200k: o200k}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/chat/completions", s.complete)
+	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, openAI{}) })
+	mux.HandleFunc("POST /v1/messages", func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, anthropic{}) })
 	s.http = httptest.NewServer(mux)
 	s.URL = s.http.URL + "/v1"
 	return s, nil
@@ -115,110 +116,107 @@ func (s *Server) Largest() int64 { return s.largest.Load() }
 // Busy returns how long it has spent on answers so far.
 func (s *Server) Busy() time.Duration { return time.Duration(s.busy.Load()) }
 
-// Prompts returns the user messages of every request for an answer, in order, if
-// Options.Record says so.
-func (s *Server) Prompts() [][]string {
+// Received returns the requests for answers, in order, if Options.Record says so.
+func (s *Server) Received() []Received {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([][]string(nil), s.prompts...)
+	return append([]Received(nil), s.received...)
 }
 
-// Images returns the addresses of the images in every request for an answer, in
+// Prompts returns the user messages of every request for an answer that was given, in
 // order, if Options.Record says so.
-func (s *Server) Images() [][]string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([][]string(nil), s.images...)
-}
-
-type request struct {
-	Messages            []message       `json:"messages"`
-	Tools               json.RawMessage `json:"tools"`
-	ToolChoice          any             `json:"tool_choice"`
-	MaxTokens           int             `json:"max_tokens"`
-	MaxCompletionTokens int             `json:"max_completion_tokens"`
-	Stream              bool            `json:"stream"`
-}
-
-type message struct {
-	Role      string          `json:"role"`
-	Content   json.RawMessage `json:"content"`
-	ToolCalls json.RawMessage `json:"tool_calls,omitempty"`
-}
-
-// text returns the message's text, whatever form its content has.
-func (m message) text() string {
-	var s string
-	if json.Unmarshal(m.Content, &s) == nil {
-		return s
-	}
-	var parts []struct {
-		Text string `json:"text"`
-	}
-	if json.Unmarshal(m.Content, &parts) != nil {
-		return string(m.Content)
-	}
-	for _, p := range parts {
-		s += p.Text
-	}
-	return s
-}
-
-// images returns the addresses of the message's images.
-func (m message) images() []string {
-	var parts []struct {
-		ImageURL struct {
-			URL string `json:"url"`
-		} `json:"image_url"`
-	}
-	if json.Unmarshal(m.Content, &parts) != nil {
-		return nil
-	}
-	var urls []string
-	for _, p := range parts {
-		if p.ImageURL.URL != "" {
-			urls = append(urls, p.ImageURL.URL)
+func (s *Server) Prompts() [][]string {
+	var out [][]string
+	for _, r := range s.Received() {
+		if r.Answered {
+			out = append(out, r.users())
 		}
 	}
-	return urls
+	return out
 }
 
-// imageTokens is what an image costs here: OpenAI's price of 1,024 × 1,024 pixels.
-const imageTokens = 765
+// Images returns the addresses of the images in every request for an answer that was
+// given, in order, if Options.Record says so.
+func (s *Server) Images() [][]string {
+	var out [][]string
+	for _, r := range s.Received() {
+		if !r.Answered {
+			continue
+		}
+		var images []string
+		for _, m := range r.Messages {
+			images = append(images, m.Images...)
+		}
+		out = append(out, images)
+	}
+	return out
+}
 
-func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
+// dialect is how a provider is spoken to.
+type dialect interface {
+	// take takes a request apart.
+	take(body []byte) (Received, error)
+	// refuse says that a prompt and its answer are too long.
+	refuse(w http.ResponseWriter, limit, prompt, output int)
+	// answer begins an answer to a prompt of that size.
+	answer(w http.ResponseWriter, prompt int, c cached) answer
+	// cached is what of the prompt was seen before; the server's mu is held.
+	cached(c *caches, r Received) cached
+}
+
+// answer writes an answer piece by piece.
+type answer interface {
+	text(text string)
+	toolCall(id, name, arguments string)
+	end()
+}
+
+// serve answers a request.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, d dialect) {
 	start := time.Now()
 	defer func() { s.busy.Add(int64(time.Since(start))) }()
 	s.requests.Add(1)
-	var req request
-	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the caller went away
+	}
+	req, err := d.take(body)
+	if err != nil {
 		http.Error(w, `{"error":{"message":"not JSON","type":"invalid_request_error"}}`, http.StatusBadRequest)
 		return
 	}
-	system, users := req.texts()
-	a := Asked{Summary: strings.Contains(system, "You summarize conversations")}
-	if len(users) > 0 {
-		a.Question = users[len(users)-1]
-	}
+	a := req.asked()
 	if s.opts.Fault != nil && s.opts.Fault(w, a) {
 		return
 	}
-	prompt := s.count(req)
-	if asked := prompt + max(req.MaxTokens, req.MaxCompletionTokens); s.opts.Window > 0 && asked > s.opts.Window {
+	req.Tokens = s.count(req)
+	if s.opts.Window > 0 && req.Tokens+req.MaxOutput > s.opts.Window {
 		s.rejected.Add(1)
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusBadRequest)
-		fmt.Fprintf(w, `{"error":{"message":"This model's maximum context length is %d tokens. However, you requested %d tokens (%d in the messages, %d in the completion). Please reduce the length of the messages or completion.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`,
-			s.opts.Window, asked, prompt, asked-prompt)
+		d.refuse(w, s.opts.Window, req.Tokens, req.MaxOutput)
 		return
 	}
-	s.keepLargest(int64(prompt))
+	s.keepLargest(int64(req.Tokens))
 	s.at(PointPrompt, a)
-	out := stream{w: w}
-	s.answer(&out, req, a, users)
-	out.end(prompt)
-	out.flush()
+	out := d.answer(w, req.Tokens, s.keep(&req, a, d))
+	s.answer(out, w, req, a)
+	out.end()
+	flush(w)
 	s.at(PointEnd, a)
+}
+
+// keep records the request, and returns what of it was seen before.
+func (s *Server) keep(r *Received, a Asked, d dialect) cached {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var c cached
+	if s.opts.Cache {
+		c = d.cached(&s.cache, *r)
+	}
+	r.CacheRead, r.CacheWrite, r.Answered = c.read, c.write, !r.callsTool(a)
+	if s.opts.Record && !a.Summary {
+		s.received = append(s.received, *r)
+	}
+	return c
 }
 
 // at tells how far a request has come.
@@ -237,58 +235,19 @@ func (s *Server) keepLargest(n int64) {
 	}
 }
 
-// count returns the prompt's size in the provider's own tokens.
-func (s *Server) count(req request) int {
-	n := s.tokens(string(req.Tools))
-	for _, m := range req.Messages {
-		n += 4 + s.tokens(m.text()) + s.tokens(string(m.ToolCalls)) + imageTokens*len(m.images())
-	}
-	return int(math.Ceil(float64(n) * s.opts.Overcount))
-}
-
-func (s *Server) tokens(text string) int {
-	if text == "" {
-		return 0
-	}
-	if n, ok := s.counts.Load(text); ok {
-		return n.(int) //nolint:forcetypeassert // only ints are stored
-	}
-	ids, _, err := s.codec.Encode(text)
-	if err != nil {
-		return len(text) / 3
-	}
-	s.counts.Store(text, len(ids))
-	return len(ids)
-}
-
-// texts returns the system text and the user messages.
-func (r request) texts() (system string, users []string) {
-	for _, m := range r.Messages {
-		switch m.Role {
-		case "system":
-			system += m.text()
-		case "user":
-			users = append(users, m.text())
-		}
-	}
-	return system, users
-}
-
 // answer streams what the request's last messages ask for.
-func (s *Server) answer(out *stream, req request, a Asked, users []string) {
-	last := req.Messages[len(req.Messages)-1].Role
+func (s *Server) answer(out answer, w http.ResponseWriter, req Received, a Asked) {
 	switch {
 	case a.Summary:
 		s.summaries.Add(1)
 		s.at(PointSummary, a)
 		out.text(summary(a.Question))
-	case strings.Contains(a.Question, "tool") && last != "tool" && len(req.Tools) > 0 && req.ToolChoice != "none":
+	case req.callsTool(a):
 		s.at(PointTool, a)
 		out.toolCall(fmt.Sprintf("call_%d", s.requests.Load()), "calculator", `{"expression": "6 * 7"}`)
 	default:
-		s.keepPrompt(req, users)
 		out.text("answer to: ")
-		out.flush()
+		flush(w)
 		s.at(PointStream, a)
 		if s.opts.Hold != nil {
 			s.opts.Hold(a.Question)
@@ -297,72 +256,13 @@ func (s *Server) answer(out *stream, req request, a Asked, users []string) {
 	}
 }
 
-func (s *Server) keepPrompt(req request, users []string) {
-	if !s.opts.Record {
-		return
-	}
-	var images []string
-	for _, m := range req.Messages {
-		images = append(images, m.images()...)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.prompts, s.images = append(s.prompts, users), append(s.images, images)
-}
-
 // summary is the summary of a transcript: short, and different each time.
 func summary(request string) string {
 	return fmt.Sprintf("## Goal\nTest the long conversation.\n\n## Facts\n- The notes were made from %d characters.\n- Turns were answered in order.", len(request))
 }
 
-// stream writes chunks as the OpenAI API does.
-type stream struct {
-	w      http.ResponseWriter
-	began  bool
-	finish string
-	output int
-}
-
-func (s *stream) chunk(delta string, finish string) {
-	if !s.began {
-		s.w.Header().Set("Content-Type", "text/event-stream")
-		s.began = true
-	}
-	f := "null"
-	if finish != "" {
-		f = `"` + finish + `"`
-	}
-	fmt.Fprintf(s.w, "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":%s,\"finish_reason\":%s}]}\n\n", delta, f)
-}
-
-func (s *stream) text(text string) {
-	raw, err := json.Marshal(text)
-	if err != nil {
-		return
-	}
-	s.finish = "stop"
-	s.output += len(text) / 4
-	s.chunk(`{"content":`+string(raw)+`}`, "")
-}
-
-func (s *stream) toolCall(id, name, args string) {
-	raw, err := json.Marshal(args)
-	if err != nil {
-		return
-	}
-	s.finish = "tool_calls"
-	s.output += 20
-	s.chunk(fmt.Sprintf(`{"tool_calls":[{"index":0,"id":%q,"type":"function","function":{"name":%q,"arguments":%s}}]}`, id, name, raw), "")
-}
-
-func (s *stream) flush() {
-	if f, ok := s.w.(http.Flusher); ok {
+func flush(w http.ResponseWriter) {
+	if f, ok := w.(http.Flusher); ok {
 		f.Flush()
 	}
-}
-
-func (s *stream) end(prompt int) {
-	s.chunk("{}", s.finish)
-	fmt.Fprintf(s.w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":%d,\"total_tokens\":%d}}\n\ndata: [DONE]\n\n",
-		prompt, s.output, prompt+s.output)
 }

@@ -196,10 +196,11 @@ func (k *Keeper) Prompt(ctx context.Context, scope core.Scope, id core.SessionID
 		Model: v.turn.Profile.Model.Info().Name, Tokens: v.prompt.Sent.Used(v.d), Note: first(v.d), MaxOutputTokens: v.d.MaxOutput,
 		System: v.prompt.System, Messages: []core.PromptMessage{}, Tools: promptTools(v.turn.Profile.Tools),
 	}
-	for _, m := range v.prompt.Messages {
+	sizes := v.prompt.Shown(v.d)
+	for i, m := range v.prompt.Messages {
 		view.Messages = append(view.Messages, core.PromptMessage{
 			MessageID: m.ID, Placement: m.Place, Role: m.Role, Content: m.Content,
-			ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, Tokens: v.d.Shown(m.Tokens), Images: imagesOf(m),
+			ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, Tokens: sizes[i], Images: imagesOf(m),
 		})
 	}
 	return view, nil

@@ -74,6 +74,21 @@ func (s Sent) Used(d Decision) int {
 // Shown returns so many cl100k_base tokens in the model's, rounded to the nearest.
 func (d Decision) Shown(raw int) int { return int(math.Round(d.Factor * float64(raw))) }
 
+// Shown returns what each message has, in the model's tokens; those of the tail and
+// those of the run add up to their sections.
+func (p Prompt) Shown(d Decision) []int {
+	out := make([]int, len(p.Messages))
+	raw, tail := 0, p.Sent.Tail
+	for i, m := range p.Messages {
+		if raw == tail { // the run begins
+			raw, tail = 0, -1
+		}
+		out[i] = d.Shown(raw+m.Tokens) - d.Shown(raw)
+		raw += m.Tokens
+	}
+	return out
+}
+
 // separator is what adapters put between system blocks where they join them.
 const separator = "\n\n"
 

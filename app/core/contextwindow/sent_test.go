@@ -33,6 +33,13 @@ func TestSentIsWithinThePlan(t *testing.T) {
 		for _, m := range sh.prompt.Messages {
 			messages += m.Tokens
 		}
+		parts := 0
+		for _, n := range sh.prompt.Shown(d) {
+			parts += n
+		}
+		if parts != shown[4].Tokens+shown[5].Tokens {
+			rt.Fatalf("the messages have %d tokens together, tail and run %+v", parts, shown[4:6])
+		}
 		if used != sent.Used(d) || used > d.Total || messages != sent.Tail+sent.Run {
 			rt.Fatalf("the sections have %d tokens, used are %d, planned %d; the messages have %d of %d", used, sent.Used(d), d.Total, messages, sent.Tail+sent.Run)
 		}

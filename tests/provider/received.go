@@ -1,0 +1,70 @@
+package provider
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Received is a request as it came over the wire, taken apart.
+type Received struct {
+	Body       []byte
+	System     []string // the system's text, block by block where the dialect has blocks
+	Messages   []Message
+	Tools      []Tool
+	RawTools   json.RawMessage
+	ToolChoice string // "none", "auto" …; empty = not said
+	MaxOutput  int
+
+	Tokens     int  // of the prompt, as the provider counts
+	CacheRead  int  // of these, what its cache held
+	CacheWrite int  // and what it took
+	Answered   bool // by a text; otherwise by a tool call
+}
+
+// Message is a message of a request.
+type Message struct {
+	Role     string // user, assistant or tool
+	Text     string
+	Calls    []Call
+	RawCalls json.RawMessage
+	Images   []string // their addresses
+	Raw      json.RawMessage
+}
+
+// Call is a tool call of a message.
+type Call struct{ ID, Name, Arguments string }
+
+// Tool is a tool definition.
+type Tool struct {
+	Name, Description string
+	Parameters        json.RawMessage
+}
+
+// asked returns what the request asks for.
+func (r Received) asked() Asked {
+	a := Asked{Summary: strings.Contains(strings.Join(r.System, ""), "You summarize conversations")}
+	if users := r.users(); len(users) > 0 {
+		a.Question = users[len(users)-1]
+	}
+	return a
+}
+
+// callsTool reports whether the request is answered by a tool call.
+func (r Received) callsTool(a Asked) bool {
+	last := ""
+	if n := len(r.Messages); n > 0 {
+		last = r.Messages[n-1].Role
+	}
+	return !a.Summary && strings.Contains(a.Question, "tool") && last != "tool" && len(r.Tools) > 0 && r.ToolChoice != "none"
+}
+
+// users returns the texts of the user messages.
+func (r Received) users() []string {
+	var out []string
+	for _, m := range r.Messages {
+		if m.Role == "user" {
+			out = append(out, m.Text)
+		}
+	}
+	return out
+}
