@@ -21,69 +21,73 @@ type document struct {
 	title string
 
 	out    strings.Builder
-	breaks int  // lines to be broken before the next text: 0, 1 or 2
-	space  bool // a blank to be written before the next text
-	marker bool // what was written last is # or -, whose text follows in its line
-	verse  int  // depth of elements whose blanks count
-	skip   atom.Atom
-	depth  int      // of elements called skip
+	breaks int      // lines to be broken before the next text: 0, 1 or 2
+	space  bool     // a blank to be written before the next text
+	marker bool     // what was written last is # or -, whose text follows in its line
+	verse  int      // depth of elements whose blanks count
+	based  bool     // the page said what its addresses begin with
 	links  []string // addresses of the links that are open
+
+	at  nesting
+	hid bool // text was left out that readers do not see
 }
 
-// readHTML reads a page; most bounds its text, in bytes.
-func readHTML(page string, base *url.URL, most int) *document {
+// readHTML reads a page; most bounds its text, in bytes. In XML an element may end
+// where it begins.
+func readHTML(page string, base *url.URL, most int, xml bool) *document {
 	d := &document{base: base, most: most}
 	z := html.NewTokenizer(strings.NewReader(page))
 	inTitle := false
 	for !d.full {
-		switch z.Next() {
+		switch kind := z.Next(); kind {
 		case html.ErrorToken:
 			return d
 		case html.TextToken:
-			switch {
-			case d.skip != 0:
-			case inTitle:
-				d.title += string(z.Text())
-			default:
-				d.say(string(z.Text()))
-			}
-		case html.StartTagToken:
+			d.read(string(z.Text()), inTitle)
+		case html.StartTagToken, html.SelfClosingTagToken:
 			t := z.Token()
-			if inTitle = t.DataAtom == atom.Title && d.title == "" && d.skip == 0; !inTitle {
+			if kind == html.SelfClosingTagToken && (xml || t.DataAtom == atom.Svg || t.DataAtom == atom.Math || d.drawing()) {
+				z.NextIsNotRawText()
+				d.single(t)
+				continue
+			}
+			if inTitle = t.DataAtom == atom.Title && d.title == "" && !d.at.hidden; !inTitle {
 				d.open(t)
 			}
-		case html.SelfClosingTagToken:
-			d.single(z.Token())
 		case html.EndTagToken:
 			inTitle = false
-			d.close(z.Token().DataAtom)
+			d.close(z.Token())
 		case html.CommentToken, html.DoctypeToken:
 		}
 	}
 	return d
 }
 
-// text returns what was read so far.
-func (d *document) text() string { return strings.TrimSpace(d.out.String()) }
-
-// skipped are the elements of which nothing is shown.
-func skipped(a atom.Atom) bool {
-	switch a {
-	case atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Svg, atom.Iframe, atom.Object, atom.Select, atom.Title:
-		return true
+// read takes a text of the page.
+func (d *document) read(text string, inTitle bool) {
+	switch {
+	case d.at.hidden:
+		d.hid = d.hid || !skipped(d.at.root) && strings.TrimSpace(text) != ""
+	case inTitle:
+		d.title += text
 	default:
-		return false
+		d.say(text)
 	}
 }
 
+// drawing reports whether this is within a drawing, which is XML.
+func (d *document) drawing() bool { return d.at.hidden && d.at.root == atom.Svg }
+
+// text returns what was read so far.
+func (d *document) text() string { return strings.TrimSpace(d.out.String()) }
+
 func (d *document) open(t html.Token) {
+	was := d.at.hidden
+	d.at.begin(t)
 	switch {
-	case d.skip != 0:
-		if t.DataAtom == d.skip {
-			d.depth++
-		}
-	case skipped(t.DataAtom):
-		d.skip, d.depth = t.DataAtom, 1
+	case d.at.hidden && !was && special(t.DataAtom) && !skipped(t.DataAtom):
+		d.breakLine(1)
+	case d.at.hidden:
 	case t.DataAtom == atom.A:
 		d.openLink(attribute(t, "href"))
 	default:
@@ -93,10 +97,12 @@ func (d *document) open(t html.Token) {
 
 // single is what an element without content, or the beginning of another one, does.
 func (d *document) single(t html.Token) {
-	if d.skip != 0 {
+	if d.at.hidden || unshown(t) && isVoid(t.DataAtom) {
 		return
 	}
 	switch t.DataAtom {
+	case atom.Base:
+		d.setBase(attribute(t, "href"))
 	case atom.Br:
 		d.breakLine(1)
 	case atom.Hr:
@@ -130,15 +136,11 @@ func (d *document) beginBlock(a atom.Atom) {
 	}
 }
 
-func (d *document) close(a atom.Atom) {
-	if d.skip != 0 {
-		if a == d.skip {
-			if d.depth--; d.depth == 0 {
-				d.skip = 0
-			}
-		}
+func (d *document) close(t html.Token) {
+	if !d.at.end(t) {
 		return
 	}
+	a := t.DataAtom
 	switch {
 	case a == atom.A:
 		d.closeLink()
@@ -178,6 +180,13 @@ func attribute(t html.Token, name string) string {
 		}
 	}
 	return ""
+}
+
+// setBase takes what the page says that its addresses begin with, once.
+func (d *document) setBase(href string) {
+	if to, err := d.base.Parse(strings.TrimSpace(href)); err == nil && href != "" && !d.based && len(to.String()) <= maxURL {
+		d.base, d.based = to, true
+	}
 }
 
 // maxOpenLinks bounds links within links, which no proper page has.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"mime"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -28,7 +29,8 @@ func readable(kind string) bool {
 	switch {
 	case strings.HasPrefix(kind, "text/"), strings.HasSuffix(kind, "+json"), strings.HasSuffix(kind, "+xml"):
 		return true
-	case kind == "application/json", kind == "application/xml", kind == "application/x-ndjson":
+	case slices.Contains([]string{"application/json", "application/xml", "application/x-ndjson", "application/yaml", "application/x-yaml",
+		"application/toml", "application/javascript"}, kind):
 		return true
 	default:
 		return false
@@ -74,19 +76,32 @@ const maxTitle = 300
 func (p Page) fill(text string, base *url.URL, most int) Page {
 	switch {
 	case isHTML(p.MediaType):
-		d := readHTML(text, base, most)
-		p.Title, p.Text = d.title, d.text()
+		d := readHTML(text, base, most, p.MediaType == "application/xhtml+xml")
+		p.Title, p.Text, p.Hid = d.title, d.text(), d.hid
 		p.Cut = p.Cut || d.full
 	case p.MediaType == "application/json" || strings.HasSuffix(p.MediaType, "+json"):
 		p.Text = indented(text, most)
 	default:
 		p.Text = strings.TrimSpace(text)
 	}
+	p.Title, p.Text = visible(p.Title), visible(p.Text)
 	if len(p.Text) > most {
 		p.Text, p.Cut = core.Clip(p.Text, most), true
 	}
 	p.Title = core.Clip(strings.Join(strings.Fields(p.Title), " "), maxTitle)
 	return p
+}
+
+// visible returns the text without tag characters: nobody sees them, and models
+// read them as letters.
+func visible(text string) string {
+	const first, last = '\U000E0000', '\U000E007F'
+	return strings.Map(func(r rune) rune {
+		if first <= r && r <= last {
+			return -1
+		}
+		return r
+	}, text)
 }
 
 // indented returns JSON in lines, if that does not make it too long.
