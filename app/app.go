@@ -44,26 +44,28 @@ type Build = handlers.Build
 
 // App is a Bobbin that was built and can be run once.
 type App struct {
-	cfg      config.Config
-	log      *slog.Logger
-	folder   *folder.Folder
-	database *db.DB
-	repos    repos
-	bus      *events.Local
-	feed     *events.Feed
-	counter  counter
-	ruler    *tokens.Calibrator
-	models   *llm.Registry
-	choice   llm.Choice
-	catalog  *catalog.Catalog
-	files    *blobs.Service
-	runs     *runs.Service
-	budget   *spend.Limiter
-	metrics  *telemetry.Metrics
-	titles   *titles.Titler // nil = sessions are not given titles
-	server   *api.Server
-	embedder embed.Embedder // of memories
-	token    string
+	cfg       config.Config
+	log       *slog.Logger
+	folder    *folder.Folder
+	database  *db.DB
+	repos     repos
+	bus       *events.Local
+	feed      *events.Feed
+	counter   counter
+	ruler     *tokens.Calibrator
+	models    *llm.Registry
+	choice    llm.Choice
+	catalog   *catalog.Catalog
+	files     *blobs.Service
+	runs      *runs.Service
+	budget    *spend.Limiter
+	telemetry *telemetry.Telemetry
+	toolset   *tools.Set
+	named     map[string]bool // models that the configuration names
+	titles    *titles.Titler  // nil = sessions are not given titles
+	server    *api.Server
+	embedder  embed.Embedder // of memories
+	token     string
 }
 
 // counter counts tokens in cl100k_base, for all parts (tokens.Counter).
@@ -109,7 +111,7 @@ func (a *App) build(ctx context.Context, build Build) error {
 	if err := a.openStorage(ctx); err != nil {
 		return err
 	}
-	a.metrics = a.newMetrics(build)
+	a.telemetry = a.newTelemetry(build)
 	if a.counter, err = tokens.NewCounter(); err != nil {
 		return fmt.Errorf("token counter: %w", err)
 	}
@@ -179,11 +181,15 @@ func (a *App) buildAgents() (*agents.Engine, *compaction.Keeper, *runs.Journal, 
 
 // buildEngine builds what executes the agents of the catalog with these tools.
 func (a *App) buildEngine(set *tools.Set, global contextwindow.Global) (*agents.Engine, *compaction.Keeper, *runs.Journal, error) {
+	if a.telemetry == nil { // an engine without a server: nobody reads what it counts
+		a.telemetry = telemetry.New(telemetry.Options{})
+	}
+	a.toolset, a.named = set, a.namedModels()
 	profiles := agents.NewProfiles(a.catalog, a.models, set, global)
 	keeper := compaction.New(compaction.Options{
 		Stores: compaction.Stores{Sessions: a.repos.sessions, Messages: a.repos.messages, Summaries: a.repos.summaries, Runs: a.repos.runs, Blobs: a.repos.blobs},
 		Models: a.models, Profiles: profiles, Counter: a.counter, Calibrator: a.ruler, Publisher: a.feed,
-		Logger: a.log, SummaryTime: a.cfg.Limits.SummaryTime, Budget: a.budget,
+		Logger: a.log, SummaryTime: a.cfg.Limits.SummaryTime, Budget: a.budget, Observer: a.telemetry,
 	})
 	a.titles = a.newTitler(profiles)
 	journal := runs.NewJournal(a.repos.runs, a.feed, a.log)
@@ -191,7 +197,7 @@ func (a *App) buildEngine(set *tools.Set, global contextwindow.Global) (*agents.
 		Profiles: profiles, Keeper: keeper, Sessions: a.repos.sessions, Messages: a.repos.messages, Executions: a.repos.runs,
 		Journal: journal, Tools: set, Counter: a.counter, Calibrator: a.ruler, Logger: a.log,
 		ToolLimits: nodes.ToolLimits{Time: a.cfg.Limits.ToolTime, Output: int(a.cfg.Limits.ToolOutputBytes), Shown: int(a.cfg.Limits.ToolShownBytes)},
-		Budget:     a.budget,
+		Budget:     a.budget, Observer: a.telemetry,
 	})
 	return engine, keeper, journal, err
 }
@@ -201,7 +207,7 @@ func (a *App) buildRuns(engine *agents.Engine, journal *runs.Journal, worker str
 	return runs.New(runs.Options{
 		Store: a.repos.runs, Messages: a.repos.messages, Engine: engine, Journal: journal, Counter: a.counter, Worker: worker,
 		Limits: runs.Limits{Concurrent: a.cfg.Limits.ConcurrentRuns, RunTime: a.cfg.Limits.RunTime, Grace: a.cfg.Limits.ShutdownGrace},
-		Logger: a.log, Answered: a.answered(),
+		Logger: a.log, Answered: a.answered(), Observer: a.telemetry,
 	})
 }
 
@@ -239,7 +245,7 @@ func (a *App) buildServer(engine *agents.Engine, service *chat.Service, build Bu
 			{Name: "migrations", Run: a.migrated},
 		},
 		Purge:   a.buildPurge(service),
-		Metrics: handlers.MetricsOptions{Exposition: a.metrics, Open: a.cfg.Metrics.Open, Keys: a.cfg.Metrics.Keys}, Observer: a.metrics,
+		Metrics: handlers.MetricsOptions{Exposition: a.telemetry, Open: a.cfg.Metrics.Open, Keys: a.cfg.Metrics.Keys}, Observer: a.telemetry,
 		Build: build,
 		Limits: api.Limits{
 			BodyBytes: int64(l.BodyBytes), ImportBytes: int64(l.ImportBytes), FileBytes: int64(a.cfg.Files.Bytes), FilesPerMessage: a.cfg.Files.PerMessage, Wait: l.WaitTime, Streams: l.OpenStreams, StreamsPerOwner: l.OpenStreamsPerOwner,

@@ -1,11 +1,85 @@
 package app
 
-import "bobbin/app/telemetry"
+import (
+	"bobbin/app/core/llm"
+	"bobbin/app/core/tokens"
+	"bobbin/app/telemetry"
+)
 
-// newMetrics returns what counts everything that this Bobbin does.
-func (a *App) newMetrics(build Build) *telemetry.Metrics {
+// newTelemetry returns what counts everything that this Bobbin does.
+func (a *App) newTelemetry(build Build) *telemetry.Telemetry {
+	known := tokens.NewModels(a.log)
 	return telemetry.New(telemetry.Options{
 		Build:    telemetry.Build{Version: build.Version, Commit: build.Commit, Go: build.Go},
 		Database: a.database.Pool(),
+		Labels: telemetry.Labels{
+			Model: func(name string) string { return a.modelLabel(known, name) },
+			Agent: a.agentLabel,
+			Tool:  a.toolLabel,
+		},
+		Queued:       a.repos.runs.CountQueued,
+		Calibrations: func() map[string]tokens.Estimate { return a.ruler.Estimates() },
 	})
+}
+
+// otherLabel is the label of what the configuration does not name.
+const otherLabel = "other"
+
+// modelLabel returns a model's name in metrics. A message may name any model that its
+// provider may have, so only those that the configuration names have their own; others
+// share that of their row in the built-in table, with a star: gpt-4o*.
+func (a *App) modelLabel(known *tokens.Models, name string) string {
+	if a.named[name] {
+		return name
+	}
+	if row, ok := known.Lookup(name); ok {
+		return row.Name + "*"
+	}
+	return otherLabel
+}
+
+// agentLabel returns an agent's name in metrics. A session may have an agent that is
+// not configured any more.
+func (a *App) agentLabel(name string) string {
+	if _, err := a.catalog.Get(name); err != nil {
+		return otherLabel
+	}
+	return name
+}
+
+// toolLabel returns a tool's name in metrics: a model may call what it likes.
+func (a *App) toolLabel(name string) string {
+	if _, ok := a.toolset.Lookup(name); !ok {
+		return otherLabel
+	}
+	return name
+}
+
+// namedModels returns the names of the models that the configuration names, or that
+// stand for a provider's cheap one.
+func (a *App) namedModels() map[string]bool {
+	named := map[string]bool{a.choice.Model: true, a.cfg.ContextSummaryModel: true}
+	for _, name := range a.models.Names() {
+		named[name] = true
+	}
+	add := func(setting *string) {
+		if setting != nil {
+			named[*setting] = true
+		}
+	}
+	for _, agent := range a.catalog.List() {
+		named[agent.Model] = true
+		for _, name := range agent.FallbackModels {
+			named[name] = true
+		}
+		add(agent.Context.SummaryModel)
+		add(agent.Compaction.SummaryModel)
+	}
+	for name := range named {
+		if entry, err := a.models.Resolve(name); err == nil {
+			named[llm.CheapModel(entry.Provider)] = true
+		}
+	}
+	delete(named, "")
+	return named
 }

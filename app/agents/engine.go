@@ -60,7 +60,17 @@ type budget interface {
 	Check(ctx context.Context, owner string) error
 }
 
-// Options are what an Engine is made of. All but Budget are required.
+// observer is told what runs do (telemetry). It must not wait for anything.
+type observer interface {
+	// Node is told of a node that begins, which goes on with the context returned;
+	// ended is called once.
+	Node(ctx context.Context, name string) (_ context.Context, ended func(error))
+	// Tool is told of a tool call that begins, which goes on with the context returned;
+	// ended is called once, with what became of it. The name is the model's.
+	Tool(ctx context.Context, name, callID string) (_ context.Context, ended func(outcome string))
+}
+
+// Options are what an Engine is made of. All but Budget and Observer are required.
 type Options struct {
 	Profiles   *Profiles
 	Keeper     contextKeeper
@@ -72,7 +82,8 @@ type Options struct {
 	Counter    counter
 	Calibrator calibrator
 	ToolLimits nodes.ToolLimits
-	Budget     budget // nil = no limits
+	Budget     budget   // nil = no limits
+	Observer   observer // nil = nobody is told
 	Logger     *slog.Logger
 }
 
@@ -84,19 +95,36 @@ type Engine struct {
 
 // NewEngine builds the graph. An error is a programmer's.
 func NewEngine(o Options) (*Engine, error) {
-	compiled, err := build(map[string]graph.NodeFunc[state.AgentState]{
+	compiled, err := build(observed(o.Observer, map[string]graph.NodeFunc[state.AgentState]{
 		nodes.ProcessMessage:  nodes.NewMessageProcessor(o.Sessions, o.Profiles).Run,
 		nodes.RetrieveContext: nodes.NewContextRetriever(o.Messages, o.Keeper).Run,
 		nodes.SaveUserMessage: nodes.NewUserMessageSaver(o.Journal).Run,
 		nodes.LLMNode:         nodes.NewCaller(o.Keeper, o.Journal, o.Counter, o.Calibrator, o.Logger).Within(o.Budget).Run,
 		nodes.ToolNode: nodes.NewToolRunner(nodes.ToolOptions{
 			Tools: o.Tools, Journal: o.Journal, Executions: o.Executions, Counter: o.Counter, Limits: o.ToolLimits, Logger: o.Logger,
+			Observer: o.Observer,
 		}).Run,
-	})
+	}))
 	if err != nil {
 		return nil, fmt.Errorf("agent graph: %w", err)
 	}
 	return &Engine{graph: compiled, journal: o.Journal}, nil
+}
+
+// observed returns the nodes with the observer told of each.
+func observed(o observer, node map[string]graph.NodeFunc[state.AgentState]) map[string]graph.NodeFunc[state.AgentState] {
+	if o == nil {
+		return node
+	}
+	for name, run := range node {
+		node[name] = func(ctx context.Context, s state.AgentState) (state.AgentState, error) {
+			ctx, ended := o.Node(ctx, name)
+			out, err := run(ctx, s)
+			ended(err)
+			return out, err
+		}
+	}
+	return node
 }
 
 // build puts the nodes together (W1). This is the whole shape of an agent.

@@ -104,7 +104,7 @@ func (s *Server) write(c *gin.Context, p problem) {
 		handlers.Write(c, p.Status, "application/problem+json", append(body, '\n'))
 	case h.Get("Content-Type") == "text/event-stream":
 		// Nobody is left to be told if this fails too.
-		_ = sse.Fail(c.Writer, body, s.limits.held().Stream)
+		_ = sse.Fail(c.Writer, body, s.held().Stream)
 	default:
 		// Half an answer is out. Only a broken connection says that it is not whole.
 		panic(http.ErrAbortHandler)

@@ -61,10 +61,11 @@ func or[T int | int64 | time.Duration](v, otherwise T) T {
 }
 
 // held returns the limits of requests that are held open.
-func (l Limits) held() handlers.Limits {
+func (s *Server) held() handlers.Limits {
+	l := s.limits
 	return handlers.Limits{
 		Wait: l.Wait, Streams: l.Streams, StreamsPerOwner: l.StreamsPerOwner,
-		Stream: sse.Options{Heartbeat: l.Heartbeat, WriteTimeout: l.Write},
+		Stream: sse.Options{Heartbeat: l.Heartbeat, WriteTimeout: l.Write, Observer: s.watch},
 	}
 }
 

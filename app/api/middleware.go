@@ -37,12 +37,15 @@ func sane(id string) bool {
 // requestID returns the request's id.
 func requestID(c *gin.Context) string { return c.GetString(requestIDKey) }
 
-// observer is told of every request (telemetry.Metrics).
+// observer is told of every request (telemetry).
 type observer interface {
 	// Request is told of a request that begins. Route is a template, empty for a path
 	// that nothing is at. The request goes on with the context returned; ended is
 	// called once, with the status of the answer and whether it was an event stream.
 	Request(ctx context.Context, method, route string, header http.Header) (_ context.Context, ended func(status int, stream bool))
+	// Stream is told of an event stream that is opened; ended is called once, with what
+	// became of it: ended, gone, slow or failed.
+	Stream() (ended func(outcome string))
 }
 
 // observe tells the observer of the request.

@@ -55,7 +55,7 @@ func (s *Server) routes(r *gin.Engine, opts Options) {
 
 // conversations is the routes of sessions and of what is in them.
 func (s *Server) conversations(v1 *gin.RouterGroup, services handlers.Services) {
-	streams := handlers.NewStreams(s.limits.held(), s.drain)
+	streams := handlers.NewStreams(s.held(), s.drain)
 	files := handlers.NewFiles(services)
 	sessions := handlers.NewSessions(services)
 	messages := handlers.NewMessages(services, files, streams)

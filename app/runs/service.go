@@ -55,7 +55,22 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Options are what a Service is made of. All but Limits and Answered are required.
+// observer is told of executions (telemetry). It must not wait for anything.
+type observer interface {
+	// Run is told of an execution that begins, which goes on with the context returned.
+	// ended is called once, with what became of it, and the code of a failed run's error.
+	Run(ctx context.Context, run core.Run) (_ context.Context, ended func(status, code string))
+}
+
+// silent is the observer of a Service that has none.
+type silent struct{}
+
+func (silent) Run(ctx context.Context, _ core.Run) (context.Context, func(status, code string)) {
+	return ctx, func(string, string) {}
+}
+
+// Options are what a Service is made of. All but Limits, Answered and Observer are
+// required.
 type Options struct {
 	Store    runStore
 	Messages messageStore
@@ -70,6 +85,7 @@ type Options struct {
 	// Answered is told of each run that ended with an answer, before the session's
 	// next one begins; it must not wait for anything. Nil = nobody is.
 	Answered func(core.Run)
+	Observer observer // nil = nobody is told
 }
 
 // Service executes runs. Safe for concurrent use.
@@ -83,6 +99,7 @@ type Service struct {
 	limits   Limits
 	log      *slog.Logger
 	answered func(core.Run)
+	observer observer
 
 	ready chan struct{} // closed when the runs of the process before this one are taken over
 	slots chan struct{} // one element for each run at work
@@ -107,9 +124,12 @@ type execution struct {
 // New returns a Service. Nothing is executed before Run is called.
 func New(o Options) *Service {
 	limits := o.Limits.withDefaults()
+	if o.Observer == nil {
+		o.Observer = silent{}
+	}
 	return &Service{
 		store: o.Store, messages: o.Messages, engine: o.Engine, journal: o.Journal, counter: o.Counter,
-		worker: o.Worker, limits: limits, log: o.Logger, answered: o.Answered,
+		worker: o.Worker, limits: limits, log: o.Logger, answered: o.Answered, observer: o.Observer,
 		ready: make(chan struct{}), slots: make(chan struct{}, limits.Concurrent),
 		active: map[core.RunID]*execution{}, early: map[core.RunID]time.Time{},
 	}

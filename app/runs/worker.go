@@ -26,6 +26,7 @@ func (s *Service) live(whole, work context.Context, x *execution) {
 	}
 	s.journal.begin(x.run)
 	defer s.journal.finish(x.run.ID)
+	work, observed := s.observer.Run(work, x.run)
 	var v verdict
 	if err := s.admit(work, x); err != nil {
 		v = verdict{err: err, cause: err}
@@ -33,7 +34,11 @@ func (s *Service) live(whole, work context.Context, x *execution) {
 		v = s.execute(work, x)
 		<-s.slots
 	}
-	s.conclude(whole, x, v, began)
+	c := s.conclude(whole, x, v, began)
+	observed(c.status, c.code)
+	if c.ended {
+		s.next(whole, x.run.SessionID)
+	}
 }
 
 // admit waits until the run may begin: the runs of the process before are taken
@@ -113,9 +118,22 @@ func (s *Service) protect(ctx context.Context, run core.Run) (err error) {
 	return s.engine.Execute(ctx, run)
 }
 
+// conclusion is what became of an execution.
+type conclusion struct {
+	status string // of the run, or one of the words below
+	code   string // of the error of a failed run
+	ended  bool   // the run has ended: it is the turn of the session's next one
+}
+
+// What becomes of executions whose runs have not ended, besides a run's own status.
+const (
+	statusHandedBack = "handed_back" // another execution goes on
+	statusLost       = "lost"        // another execution has taken over
+)
+
 // conclude does what an execution leaves to be done: it writes the run's end if
-// the engine did not, and goes on with the session's next run.
-func (s *Service) conclude(ctx context.Context, x *execution, v verdict, began time.Time) {
+// the engine did not.
+func (s *Service) conclude(ctx context.Context, x *execution, v verdict, began time.Time) conclusion {
 	log := s.log.With("run_id", x.run.ID, "session_id", x.run.SessionID, "agent", x.run.Agent, "dur", time.Since(began))
 	switch {
 	case s.journal.ended(x.run.ID):
@@ -123,23 +141,19 @@ func (s *Service) conclude(ctx context.Context, x *execution, v verdict, began t
 		if s.answered != nil {
 			s.answered(x.run)
 		}
+		return conclusion{status: string(core.RunSucceeded), ended: true}
 	case errors.Is(v.cause, errHandedBack):
 		log.InfoContext(ctx, "run handed back")
 		s.keepDraft(ctx, x.run)
-		return
+		return conclusion{status: statusHandedBack}
 	case errors.Is(v.cause, errLost), errors.Is(v.err, core.ErrStale):
 		log.WarnContext(ctx, "run lost to another attempt")
-		return
+		return conclusion{status: statusLost}
 	case errors.Is(v.cause, core.ErrCanceled):
-		if !s.end(ctx, log, x.run, core.RunEnd{Status: core.RunCanceled}) {
-			return
-		}
+		return s.end(ctx, log, x.run, core.RunEnd{Status: core.RunCanceled})
 	default:
-		if !s.end(ctx, log, x.run, failure(ctx, log, v)) {
-			return
-		}
+		return s.end(ctx, log, x.run, failure(ctx, log, v))
 	}
-	s.next(ctx, x.run.SessionID)
 }
 
 // keepDraft saves what a run that is handed back said so far, so that its next
@@ -176,9 +190,9 @@ func failure(ctx context.Context, log *slog.Logger, v verdict) core.RunEnd {
 	return core.RunEnd{Status: core.RunFailed, Error: &e}
 }
 
-// end writes the run's end, and reports false if that is not ours to do or could
-// not be done before the process had to stop.
-func (s *Service) end(ctx context.Context, log *slog.Logger, run core.Run, end core.RunEnd) bool {
+// end writes the run's end, unless that is not ours to do or cannot be done before
+// the process has to stop.
+func (s *Service) end(ctx context.Context, log *slog.Logger, run core.Run, end core.RunEnd) conclusion {
 	own, err := s.history(ctx, run)
 	if err == nil {
 		_, err = s.journal.Append(ctx, s.ending(run, own, end))
@@ -186,14 +200,19 @@ func (s *Service) end(ctx context.Context, log *slog.Logger, run core.Run, end c
 	switch {
 	case err == nil:
 		log.InfoContext(ctx, "run finished", "status", end.Status)
-		return true
+		c := conclusion{status: string(end.Status), ended: true}
+		if end.Error != nil {
+			c.code = end.Error.Code
+		}
+		return c
 	case errors.Is(err, core.ErrStale):
 		log.WarnContext(ctx, "run lost to another attempt")
+		return conclusion{status: statusLost}
 	default:
 		log.ErrorContext(ctx, "end of run not written", "status", end.Status, "err", err)
 		s.keepDraft(ctx, run)
+		return conclusion{status: statusHandedBack}
 	}
-	return false
 }
 
 // next claims the session's oldest queued run, if there is one, and starts it.

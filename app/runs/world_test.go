@@ -64,6 +64,7 @@ type process struct {
 	service *runs.Service
 	session core.Session
 	worker  string
+	watch   *watch
 	dead    bool          // killed after the commit of what it accepts
 	log     *bytes.Buffer // to be read when the process has stopped
 	stop    func()        // stops it and waits; may be called more than once
@@ -80,12 +81,12 @@ func (e engine) Execute(ctx context.Context, run core.Run) error { return e.do(c
 // newProcess returns a process that does not run yet.
 func newProcess(t *testing.T, db *runstest.DB, worker string, limits runs.Limits, do execute) *process {
 	t.Helper()
-	p := &process{db: db, feed: &recorder{}, worker: worker, log: &bytes.Buffer{}, stop: func() {}}
+	p := &process{db: db, feed: &recorder{}, worker: worker, watch: &watch{}, log: &bytes.Buffer{}, stop: func() {}}
 	logger := slog.New(slog.NewTextHandler(p.log, nil))
 	p.journal = runs.NewJournal(db.RunStore(), p.feed, logger)
 	p.service = runs.New(runs.Options{
 		Store: db.RunStore(), Messages: db.MessageStore(), Engine: engine{p.journal, do}, Journal: p.journal,
-		Counter: counter{}, Worker: worker, Limits: limits, Logger: logger,
+		Counter: counter{}, Worker: worker, Limits: limits, Logger: logger, Observer: p.watch,
 	})
 	p.session = db.AddSession()
 	t.Cleanup(func() {

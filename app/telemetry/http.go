@@ -9,35 +9,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// unmatched is the route of requests for paths that nothing is at, and other the
-// label of what is not one of a known few.
-const (
-	unmatched = "unmatched"
-	other     = "other"
-)
+// unmatched is the route of requests for paths that nothing is at.
+const unmatched = "unmatched"
 
 // httpMetrics are the figures of HTTP.
 type httpMetrics struct {
-	inFlight prometheus.Gauge
+	inFlight *prometheus.GaugeVec
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 }
 
 func newHTTPMetrics() httpMetrics {
 	return httpMetrics{
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
-			Namespace: namespace, Subsystem: "http", Name: "requests_in_flight",
-			Help: "Requests that are being answered, open event streams included.",
-		}),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: namespace, Subsystem: "http", Name: "requests_total",
-			Help: "Requests that were answered, by route template, method and class of status.",
-		}, []string{"route", "method", "status"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: namespace, Subsystem: "http", Name: "request_duration_seconds",
-			Help:    "Time to answer a request, event streams left out.",
-			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
-		}, []string{"route", "method"}),
+		inFlight: gauge("http_requests_in_flight", "Requests that are being answered, open event streams included."),
+		requests: counter("http_requests_total", "Requests that were answered, by route template, method and class of status.", "route", "method", "status"),
+		duration: histogram("http_request_duration_seconds", "Time to answer a request, event streams left out.", requestBuckets(), "route", "method"),
 	}
 }
 
@@ -49,18 +35,19 @@ func (m httpMetrics) all() []prometheus.Collector {
 // calls ended once, with the status of the answer and whether it was an event
 // stream. Route is a template such as /api/v1/sessions/:id, empty for a path that
 // nothing is at.
-func (m *Metrics) Request(ctx context.Context, method, route string, _ http.Header) (context.Context, func(status int, stream bool)) {
+func (t *Telemetry) Request(ctx context.Context, method, route string, _ http.Header) (context.Context, func(status int, stream bool)) {
 	start := time.Now()
 	method = knownMethod(method)
 	if route == "" {
 		route = unmatched
 	}
-	m.http.inFlight.Inc()
+	inFlight := t.http.inFlight.WithLabelValues()
+	inFlight.Inc()
 	return ctx, func(status int, stream bool) {
-		m.http.inFlight.Dec()
-		m.http.requests.WithLabelValues(route, method, statusClass(status)).Inc()
+		inFlight.Dec()
+		t.http.requests.WithLabelValues(route, method, statusClass(status)).Inc()
 		if !stream {
-			m.http.duration.WithLabelValues(route, method).Observe(time.Since(start).Seconds())
+			t.http.duration.WithLabelValues(route, method).Observe(time.Since(start).Seconds())
 		}
 	}
 }
@@ -80,5 +67,39 @@ func knownMethod(method string) string {
 		return method
 	default:
 		return other
+	}
+}
+
+// streamMetrics are the figures of event streams.
+type streamMetrics struct {
+	open     *prometheus.GaugeVec
+	ended    *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+}
+
+func newStreamMetrics() streamMetrics {
+	return streamMetrics{
+		open: gauge("sse_streams_open", "Event streams that are open."),
+		ended: counter("sse_streams_total", "Event streams that have ended, by outcome: ended, gone (the reader went away), "+
+			"slow (the reader did not keep up and was dropped), failed.", "outcome"),
+		duration: histogram("sse_stream_duration_seconds", "How long event streams were open.", modelBuckets()),
+	}
+}
+
+func (m streamMetrics) all() []prometheus.Collector {
+	m.open.WithLabelValues() // 0 from the start
+	return []prometheus.Collector{m.open, m.ended, m.duration}
+}
+
+// Stream counts an event stream that is opened. The caller calls ended once, with
+// what became of it: ended, gone, slow or failed.
+func (t *Telemetry) Stream() (ended func(outcome string)) {
+	start := time.Now()
+	open := t.streams.open.WithLabelValues()
+	open.Inc()
+	return func(outcome string) {
+		open.Dec()
+		t.streams.ended.WithLabelValues(outcome).Inc()
+		t.streams.duration.WithLabelValues().Observe(time.Since(start).Seconds())
 	}
 }

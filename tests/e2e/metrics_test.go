@@ -2,9 +2,12 @@ package e2e_test
 
 import (
 	"errors"
+	"fmt"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -14,6 +17,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/db/dbtest"
+	"bobbin/tests/provider"
 )
 
 // exposition is what a server exposes, by the name of the metric.
@@ -59,6 +63,22 @@ func labeled(m *dto.Metric, labels []string) bool {
 		}
 	}
 	return true
+}
+
+// eventually scrapes until the metric's series with the labels add up to want: what
+// ends after an answer is counted a moment later.
+func eventually(t testing.TB, c *client.Client, want float64, name string, labels ...string) exposition {
+	t.Helper()
+	limit := time.Now().Add(30 * time.Second)
+	for {
+		m := scrape(t, c)
+		switch {
+		case m.sum(name, labels...) == want:
+			return m
+		case time.Now().After(limit):
+			t.Fatalf("%s%v: got %v, want %v", name, labels, m.sum(name, labels...), want)
+		}
+	}
 }
 
 // want fails the test unless the metric's series with the labels add up to want.
@@ -141,5 +161,100 @@ func TestMetricsAccess(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// R6: what a conversation does is counted: prompts and their windows, summaries with
+// what they saved, model calls with tokens and cost, tools, runs, and what the
+// calibration learned. Nobody's ids, names or words are in it.
+func TestMetricsOfAConversation(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		p := newProvider(t, provider.Options{Window: 8192, Overcount: 1.15})
+		h := newHouse(t, url, withModel("house", 8192, 1024, p), func(c *config.Config) { c.Models[0].InputPrice = 2 })
+		id := newSession(t, h.Client, core.Session{UserID: "user-4711"})
+		turns := 0
+		for ; p.Summaries() == 0 && turns < 60; turns++ {
+			question := fmt.Sprintf("question %d: %s", turns, strings.Repeat("SECRETWORD of the pumps in hall three ", 20))
+			if turns == 2 {
+				question = "use the tool"
+			}
+			say(t, h.Client, core.SendMessage{SessionID: id, Content: question})
+		}
+		calls, model, agent := float64(p.Requests()), "model=house", "agent=assistant"
+		m := eventually(t, h.Client, float64(turns), "bobbin_runs_finished_total", agent, "status=succeeded")
+		m.want(t, float64(turns), "bobbin_runs_started_total", agent)
+		m.want(t, 0, "bobbin_runs_active")
+		m.want(t, 0, "bobbin_runs_queued")
+		m.want(t, float64(turns), "bobbin_run_duration_seconds", agent)
+		m.want(t, float64(turns+1), "bobbin_node_duration_seconds", "node=llm_node")
+
+		m.want(t, calls, "bobbin_model_calls_total", model)
+		m.want(t, calls, "bobbin_model_call_duration_seconds", model)
+		m.want(t, calls, "bobbin_model_time_to_first_token_seconds", model)
+		m.want(t, 0, "bobbin_model_errors_total")
+		usage := usageOf(t, h.Client, id)
+		m.want(t, float64(usage.InputTokens), "bobbin_model_input_tokens_total", model)
+		m.want(t, float64(usage.OutputTokens), "bobbin_model_output_tokens_total", model)
+		if got, books := m.sum("bobbin_model_cost_usd_total", model), float64(usage.CostMicroUSD)/1e6; got <= 0 || math.Abs(got-books) > 1e-9 {
+			t.Errorf("got a cost of %v, the books say %v", got, books)
+		}
+
+		m.want(t, 1, "bobbin_tool_calls_total", "tool=calculator", "outcome=ok")
+		m.want(t, 1, "bobbin_summaries_total", "trigger=share", "strategy=hybrid", "outcome=made")
+		m.want(t, 1, "bobbin_summary_commits_total", "outcome=stored")
+		m.want(t, 1, "bobbin_summary_duration_seconds", "outcome=made")
+		m.want(t, 1, "bobbin_context_rungs_total", "rung=summarize")
+		m.want(t, 0, "bobbin_context_warnings_total")
+		m.want(t, 8192, "bobbin_context_window_tokens", model)
+		m.want(t, 8192-1024, "bobbin_context_usable_tokens", model)
+		for _, name := range []string{
+			"bobbin_summary_saved_tokens_total", "bobbin_context_prompt_tokens", "bobbin_context_usage_ratio", "bobbin_context_window_messages", "bobbin_context_summary_tokens",
+		} {
+			if m.sum(name, model) <= 0 {
+				t.Errorf("%s is not counted", name)
+			}
+		}
+		if factor := m.sum("bobbin_calibration_factor", model); factor < 1 || factor > 1.4 || m.sum("bobbin_calibration_samples", model) < 5 {
+			t.Errorf("got the factor %v, want about what the provider counts more", factor)
+		}
+		text, err := h.Metrics(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, secret := range []string{string(id), "user-4711", "SECRETWORD", "owner="} {
+			if strings.Contains(text, secret) {
+				t.Errorf("the metrics hold %q", secret)
+			}
+		}
+	})
+}
+
+// What goes wrong is counted by its kind.
+func TestMetricsOfFailures(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t, provider.Options{Fault: func(w http.ResponseWriter, a provider.Asked) bool {
+		if strings.Contains(a.Question, "refuse") {
+			w.WriteHeader(http.StatusUnauthorized)
+			return true
+		}
+		return false
+	}})
+	h := newHouse(t, dbtest.SQLiteURL(t), withModel("house", 32_000, 2048, p))
+	id := newSession(t, h.Client, core.Session{})
+	if got := listen(t, h.Send(t.Context(), core.SendMessage{SessionID: id, Content: "refuse this"})); got.run.Status != core.RunFailed {
+		t.Errorf("got the run %s, want it failed", got.run.Status)
+	}
+	m := eventually(t, h.Client, 1, "bobbin_runs_finished_total", "status=failed")
+	m.want(t, 1, "bobbin_run_failures_total", "code=model_auth")
+	m.want(t, 1, "bobbin_model_errors_total", "model=house", "kind=auth")
+	m.want(t, 1, "bobbin_model_calls_total")
+	m = eventually(t, h.Client, 1, "bobbin_sse_streams_total", "outcome=ended") // of the message
+	m.want(t, 0, "bobbin_sse_streams_open")
+	// A model that nobody has is refused before it can become a label.
+	_, err := h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "x", Model: "made-up-model"})
+	wantProblem(t, err, core.ErrInvalid, http.StatusUnprocessableEntity, "made-up-model")
+	if text, err := h.Metrics(t.Context()); err != nil || strings.Contains(text, "made-up-model") {
+		t.Errorf("the metrics hold a model that somebody made up, or cannot be read: %v", err)
 	}
 }

@@ -43,7 +43,7 @@ func (l ToolLimits) with(s core.ToolSetting) ToolLimits {
 // its result: the model reads it and decides.
 type ToolRunner struct{ ToolOptions }
 
-// ToolOptions are what a ToolRunner is made of. All are required.
+// ToolOptions are what a ToolRunner is made of. All but Observer are required.
 type ToolOptions struct {
 	Tools      *tools.Set
 	Journal    journal
@@ -51,6 +51,7 @@ type ToolOptions struct {
 	Counter    counter
 	Limits     ToolLimits
 	Logger     *slog.Logger
+	Observer   toolObserver // nil = nobody is told
 }
 
 // NewToolRunner returns the node.
@@ -58,8 +59,9 @@ func NewToolRunner(o ToolOptions) *ToolRunner { return &ToolRunner{o} }
 
 // result is what a call came to.
 type result struct {
-	text   string
-	status core.MessageStatus // empty = the run was broken off before the tool had ended
+	text    string
+	status  core.MessageStatus // empty = the run was broken off before the tool had ended
+	outcome string             // for the observer
 }
 
 // Run does the node's work. Errors: ErrStale, and the context's own when the run
@@ -74,10 +76,10 @@ func (n *ToolRunner) Run(ctx context.Context, s state.AgentState) (state.AgentSt
 	var wg sync.WaitGroup
 	for i, c := range calls {
 		if interrupted[c.ID] {
-			results[i] = result{"error: the call was interrupted; whether it took effect is not known", core.MessageFailed}
+			results[i] = n.interrupted(ctx, c)
 			continue
 		}
-		wg.Go(func() { results[i] = n.call(ctx, s, c) })
+		wg.Go(func() { results[i] = n.observed(ctx, s, c) })
 	}
 	wg.Wait()
 	if ctx.Err() != nil {
@@ -157,7 +159,7 @@ const unwindTime = 5 * time.Second
 func (n *ToolRunner) call(ctx context.Context, s state.AgentState, c core.ToolCall) result {
 	tool, ok := n.lookup(s, c.Name)
 	if !ok {
-		return result{fmt.Sprintf("error: there is no tool %q; the tools are %v", c.Name, s.Profile.Agent.Tools), core.MessageFailed}
+		return result{fmt.Sprintf("error: there is no tool %q; the tools are %v", c.Name, s.Profile.Agent.Tools), core.MessageFailed, outcomeUnknown}
 	}
 	limits := n.Limits.with(s.Profile.Agent.ToolSettings[c.Name])
 	limited, cancel := context.WithTimeout(ctx, limits.Time)
@@ -211,17 +213,20 @@ func overdue(limited context.Context, tool tools.Tool, limit time.Duration) erro
 
 // judge makes a result of what a tool answered.
 func (n *ToolRunner) judge(ctx context.Context, text string, err, overdue error) result {
+	outcome := outcomeFailed
 	switch {
 	case err == nil && len(text) <= n.Limits.Output:
-		return result{core.CleanText(text), core.MessageComplete}
+		return result{core.CleanText(text), core.MessageComplete, outcomeOK}
 	case err == nil:
-		err = fmt.Errorf("the result has %d bytes, over the limit of %d; ask for less", len(text), n.Limits.Output)
+		outcome, err = outcomeTooLarge, fmt.Errorf("the result has %d bytes, over the limit of %d; ask for less", len(text), n.Limits.Output)
 	case ctx.Err() != nil:
-		return result{} // broken off
+		return result{outcome: outcomeCanceled} // broken off
 	case overdue != nil:
-		err = overdue
+		outcome, err = outcomeTimeout, overdue
+	case errors.Is(err, errToolPanic):
+		outcome = outcomePanicked
 	}
-	return result{core.CleanText(core.Clip("error: "+err.Error(), n.Limits.Output)), core.MessageFailed}
+	return result{core.CleanText(core.Clip("error: "+err.Error(), n.Limits.Output)), core.MessageFailed, outcome}
 }
 
 // previewBytes is how much of a result its event shows.

@@ -35,6 +35,7 @@ type world struct {
 	tools   *tools.Set
 	limits  nodes.ToolLimits
 	log     *bytesLog
+	watch   *toolWatch // nil = nobody is told of tool calls
 }
 
 // newWorld has a model of the window that gives the answers (llm.Scripted), an
@@ -182,9 +183,13 @@ func (w *world) mustCall(s state.AgentState) state.AgentState {
 
 // use runs tool_node.
 func (w *world) use(ctx context.Context, s state.AgentState) (state.AgentState, error) {
-	return nodes.NewToolRunner(nodes.ToolOptions{
+	o := nodes.ToolOptions{
 		Tools: w.tools, Journal: w.storage, Executions: w.storage, Counter: w.count, Limits: w.limits, Logger: w.logger(),
-	}).Run(ctx, s)
+	}
+	if w.watch != nil {
+		o.Observer = w.watch
+	}
+	return nodes.NewToolRunner(o).Run(ctx, s)
 }
 
 // mustUse is use that succeeds.

@@ -9,7 +9,7 @@ import (
 	"bobbin/app/core"
 )
 
-// exposition is the metrics of the process (telemetry.Metrics).
+// exposition is the metrics of the process (telemetry.Telemetry).
 type exposition interface {
 	// Expose returns all metrics in a text format, and its media type.
 	Expose() (mediaType string, body []byte, err error)

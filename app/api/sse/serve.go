@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"os"
 	"runtime/debug"
 	"time"
 
@@ -20,7 +21,41 @@ type Options struct {
 	Heartbeat    time.Duration   // a comment line this often; 0 = 15 s
 	WriteTimeout time.Duration   // a reader who takes longer for one frame is cut off; 0 = 10 s
 	Stop         <-chan struct{} // ends the stream when it is closed; nil = never
+	Observer     observer        // is told of the stream; nil = nobody is
 }
+
+// observer is told of every stream (telemetry).
+type observer interface {
+	// Stream is told of a stream that is opened; ended is called once, with one of the
+	// outcomes.
+	Stream() (ended func(outcome string))
+}
+
+// What became of a stream, for the observer.
+const (
+	outcomeEnded  = "ended"  // the events ended, or the server stops
+	outcomeGone   = "gone"   // the reader went away
+	outcomeSlow   = "slow"   // the reader did not keep up and was cut off
+	outcomeFailed = "failed" // there was an error, which the reader was told
+)
+
+// outcome returns what became of a stream that ended with err.
+func outcome(ctx context.Context, err error) string {
+	var shown *core.Error
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &shown) && shown.Code == codeSlow:
+		return outcomeSlow
+	case errors.Is(err, ErrGone), ctx.Err() != nil:
+		return outcomeGone
+	case err != nil:
+		return outcomeFailed
+	default:
+		return outcomeEnded
+	}
+}
+
+// codeSlow is the code of the feed's error for a reader who does not keep up.
+const codeSlow = "slow_reader"
 
 // Source returns the events to serve. The sequence ends when ctx does.
 type Source func(ctx context.Context) iter.Seq2[core.Event, error]
@@ -32,14 +67,18 @@ const retry = "retry: 1000\n"
 // Serve answers with status 200 and the events of source, until they end (nil),
 // the first error among them (returned as it is; the stream is still open for
 // Fail), ctx ends or opts.Stop is closed (nil), or the reader is gone (ErrGone).
-func Serve(ctx context.Context, w http.ResponseWriter, source Source, opts Options) error {
+func Serve(ctx context.Context, w http.ResponseWriter, source Source, opts Options) (err error) {
+	if opts.Observer != nil {
+		ended := opts.Observer.Stream()
+		defer func() { ended(outcome(ctx, err)) }()
+	}
 	s := newStream(w, opts)
 	if err := s.open(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	reading, cancel := context.WithCancel(ctx)
 	items := make(chan item)
-	go pump(ctx, source, items)
+	go pump(reading, source, items)
 	// The pump must not outlive the request, whatever ends the loop.
 	defer func() {
 		cancel()
@@ -48,7 +87,7 @@ func Serve(ctx context.Context, w http.ResponseWriter, source Source, opts Optio
 		}
 		s.extend()
 	}()
-	return s.copy(ctx, items, opts)
+	return s.copy(reading, items, opts)
 }
 
 // Fail ends a stream that Serve has begun by an error event; problem is its data

@@ -124,6 +124,17 @@ func (c *Calibrator) Estimate(model string) Estimate {
 	return c.estimate(m)
 }
 
+// Estimates returns the estimate of every model that something is known of.
+func (c *Calibrator) Estimates() map[string]Estimate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make(map[string]Estimate, len(c.models))
+	for name, m := range c.models {
+		all[name] = c.estimate(m)
+	}
+	return all
+}
+
 // Restore takes over what was saved before, such as at start-up; models that have
 // been observed since keep what they have. Factors out of range are clamped.
 func (c *Calibrator) Restore(rows []core.Calibration) {

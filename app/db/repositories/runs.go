@@ -94,6 +94,13 @@ func (r *Runs) Pending(ctx context.Context, scope core.Scope, session core.Sessi
 	return values(rows, models.Run.Core)
 }
 
+// CountQueued counts the queued runs of all sessions.
+func (r *Runs) CountQueued(ctx context.Context) (int, error) {
+	var n int64
+	err := r.db.WithContext(ctx).Model(&models.Run{}).Where("status = 'queued'").Count(&n).Error
+	return int(n), err
+}
+
 // Active returns the run of a session that is running or waiting.
 func (r *Runs) Active(ctx context.Context, scope core.Scope, session core.SessionID) (core.Run, error) {
 	if err := known("session", session); err != nil {

@@ -1,0 +1,71 @@
+package sse_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"bobbin/app/api/sse"
+	"bobbin/app/core"
+)
+
+// outcomes is an observer that remembers.
+type outcomes struct{ list []string }
+
+func (o *outcomes) Stream() func(outcome string) {
+	o.list = append(o.list, "opened")
+	return func(outcome string) { o.list = append(o.list, outcome) }
+}
+
+// The observer hears how every stream ended; a reader who does not keep up is told
+// from one who went away.
+func TestObserver(t *testing.T) {
+	t.Parallel()
+	failing := func(err error) sse.Source {
+		return func(context.Context) iter.Seq2[core.Event, error] {
+			return func(yield func(core.Event, error) bool) { yield(core.Event{}, err) }
+		}
+	}
+	closed := make(chan core.Event)
+	close(closed)
+	stop := make(chan struct{})
+	close(stop)
+	for _, tt := range []struct {
+		name   string
+		source sse.Source
+		broken error // of the connection
+		gone   bool  // the request's context ends
+		stop   chan struct{}
+		want   string
+	}{
+		{"the events end", from(closed), nil, false, nil, "ended"},
+		{"the server stops", from(make(chan core.Event)), nil, false, stop, "ended"},
+		{"an error", failing(errors.New("no database")), nil, false, nil, "failed"},
+		{"dropped by the feed", failing(fmt.Errorf("watch: %w", &core.Error{Kind: core.ErrUnavailable, Code: "slow_reader"})), nil, false, nil, "slow"},
+		{"a write takes too long", from(closed), fmt.Errorf("write tcp: %w", os.ErrDeadlineExceeded), false, nil, "slow"},
+		{"the connection breaks", from(closed), errors.New("broken pipe"), false, nil, "gone"},
+		{"the reader leaves", from(make(chan core.Event)), nil, true, nil, "gone"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w, told := newWriter(), &outcomes{}
+				w.fail = tt.broken
+				ctx, cancel := context.WithCancel(t.Context())
+				if tt.gone {
+					cancel()
+				}
+				defer cancel()
+				_ = sse.Serve(ctx, w, tt.source, sse.Options{Observer: told, Stop: tt.stop})
+				if !slices.Equal(told.list, []string{"opened", tt.want}) {
+					t.Errorf("told %q, want %q", told.list, tt.want)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,91 @@
+package telemetry
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"bobbin/app/core"
+)
+
+// runMetrics are the figures of runs.
+type runMetrics struct {
+	started  *prometheus.CounterVec
+	finished *prometheus.CounterVec
+	failures *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	active   *prometheus.GaugeVec
+	nodes    *prometheus.HistogramVec
+}
+
+func newRunMetrics() runMetrics {
+	return runMetrics{
+		started: counter("runs_started_total", "Executions of runs that were begun; one that is taken over begins again.", "agent"),
+		finished: counter("runs_finished_total", "Executions of runs that have ended, by status: succeeded, failed, canceled, handed_back (the process "+
+			"stops, another execution goes on), lost (to another process).", "agent", "status"),
+		failures: counter("run_failures_total", "Runs that failed, by the code of their error.", "code"),
+		duration: histogram("run_duration_seconds", "Time of an execution, the wait for a slot included.", modelBuckets(), "agent", "status"),
+		active:   gauge("runs_active", "Executions of runs in this process that have not ended."),
+		nodes:    histogram("node_duration_seconds", "Time in a node of the agent graph.", modelBuckets(), "node"),
+	}
+}
+
+func (m runMetrics) all() []prometheus.Collector {
+	m.active.WithLabelValues() // 0 from the start
+	return []prometheus.Collector{m.started, m.finished, m.failures, m.duration, m.active, m.nodes}
+}
+
+// Run counts an execution of a run that begins. The caller goes on with the
+// context, and calls ended once, with the run's status or another word for what
+// became of the execution, and the code of the error that ended it.
+func (t *Telemetry) Run(ctx context.Context, run core.Run) (context.Context, func(status, code string)) {
+	start := time.Now()
+	agent := t.labels.agent(run.Agent)
+	active := t.runs.active.WithLabelValues()
+	t.runs.started.WithLabelValues(agent).Inc()
+	active.Inc()
+	return ctx, func(status, code string) {
+		active.Dec()
+		t.runs.finished.WithLabelValues(agent, status).Inc()
+		t.runs.duration.WithLabelValues(agent, status).Observe(time.Since(start).Seconds())
+		if code != "" {
+			t.runs.failures.WithLabelValues(code).Inc()
+		}
+	}
+}
+
+// Node counts a node of the graph that begins. The caller goes on with the context,
+// and calls ended once.
+func (t *Telemetry) Node(ctx context.Context, name string) (context.Context, func(error)) {
+	start := time.Now()
+	return ctx, func(error) {
+		t.runs.nodes.WithLabelValues(name).Observe(time.Since(start).Seconds())
+	}
+}
+
+// queueTime bounds the question how many runs are queued.
+const queueTime = 2 * time.Second
+
+// queueLength asks the database at each scrape; it shows nothing when that fails.
+type queueLength struct {
+	count func(ctx context.Context) (int, error)
+	desc  *prometheus.Desc
+}
+
+func queued(count func(ctx context.Context) (int, error)) prometheus.Collector {
+	return &queueLength{count: count, desc: prometheus.NewDesc(namespace+"_runs_queued",
+		"Runs that wait for the run before them in their session, in the whole database.", nil, nil)}
+}
+
+// Describe says what there is.
+func (q *queueLength) Describe(ch chan<- *prometheus.Desc) { ch <- q.desc }
+
+// Collect counts.
+func (q *queueLength) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), queueTime)
+	defer cancel()
+	if n, err := q.count(ctx); err == nil {
+		ch <- prometheus.MustNewConstMetric(q.desc, prometheus.GaugeValue, float64(n))
+	}
+}

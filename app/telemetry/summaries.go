@@ -1,0 +1,74 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"bobbin/app/core"
+	"bobbin/app/core/compaction"
+	"bobbin/app/core/contextwindow"
+)
+
+// summaryMetrics are the figures of summaries (R6).
+type summaryMetrics struct {
+	made      *prometheus.CounterVec
+	duration  *prometheus.HistogramVec
+	tokens    *prometheus.HistogramVec
+	fallbacks *prometheus.CounterVec
+	commits   *prometheus.CounterVec
+	saved     *prometheus.CounterVec
+}
+
+func newSummaryMetrics() summaryMetrics {
+	return summaryMetrics{
+		made: counter("summaries_total", "Summaries that were begun, by what started them, by strategy, and by outcome: made, fallback (made without "+
+			"the model), skipped (would not have been smaller), canceled, failed.", "trigger", "strategy", "outcome"),
+		duration:  histogram("summary_duration_seconds", "Time to make a summary, its model calls included.", modelBuckets(), "strategy", "outcome"),
+		tokens:    histogram("summary_tokens", "Size of summaries when they are made, in cl100k_base tokens.", tokenBuckets(), "strategy"),
+		fallbacks: counter("summary_fallbacks_total", "Summaries that were made without the model that was to make them, by cause.", "cause"),
+		commits:   counter("summary_commits_total", "Summaries on their way into the database: stored, stale (the session was changed meanwhile), failed.", "outcome"),
+		saved:     counter("summary_saved_tokens_total", "Tokens by which stored summaries made the prompt smaller, in the model's tokens.", "model"),
+	}
+}
+
+func (m summaryMetrics) all() []prometheus.Collector {
+	return []prometheus.Collector{m.made, m.duration, m.tokens, m.fallbacks, m.commits, m.saved}
+}
+
+// Summarizing counts a summary that is begun, and what came of it.
+func (t *Telemetry) Summarizing(ctx context.Context, turn compaction.Turn, o contextwindow.Order) (context.Context, func(compaction.Made)) {
+	start := time.Now()
+	strategy := turn.Profile.Policy.Strategy
+	t.context.rungs.WithLabelValues(rungLabel(o.Rung)).Inc()
+	return ctx, func(m compaction.Made) {
+		t.summaries.made.WithLabelValues(o.Trigger, strategy, string(m.Outcome)).Inc()
+		t.summaries.duration.WithLabelValues(strategy, string(m.Outcome)).Observe(time.Since(start).Seconds())
+		switch m.Outcome {
+		case compaction.OutcomeFallback:
+			t.summaries.fallbacks.WithLabelValues(m.Cause).Inc()
+			t.context.rungs.WithLabelValues(rungLabel(rungWithoutModel)).Inc()
+			t.summaries.tokens.WithLabelValues(strategy).Observe(float64(m.Summary.TokenCount))
+		case compaction.OutcomeMade:
+			t.summaries.tokens.WithLabelValues(strategy).Observe(float64(m.Summary.TokenCount))
+		}
+	}
+}
+
+// Committed counts a summary that was stored, or could not be.
+func (t *Telemetry) Committed(_ context.Context, c compaction.Commit) {
+	switch {
+	case errors.Is(c.Err, core.ErrStale):
+		t.summaries.commits.WithLabelValues("stale").Inc()
+		return
+	case c.Err != nil:
+		t.summaries.commits.WithLabelValues("failed").Inc()
+		return
+	}
+	t.summaries.commits.WithLabelValues("stored").Inc()
+	if saved := c.Before.Total - c.After.Total; saved > 0 {
+		t.summaries.saved.WithLabelValues(t.labels.model(c.Turn.Profile.Model.Info().Name)).Add(float64(saved))
+	}
+}

@@ -1,0 +1,37 @@
+package telemetry
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// toolMetrics are the figures of tool calls.
+type toolMetrics struct {
+	calls    *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+}
+
+func newToolMetrics() toolMetrics {
+	return toolMetrics{
+		calls: counter("tool_calls_total", "Tool calls that have ended, by outcome: ok, failed, timeout, panicked, too_large, canceled, unknown (the agent "+
+			"has no such tool), interrupted (by a crash).", "tool", "outcome"),
+		duration: histogram("tool_call_duration_seconds", "Time of a tool call.", toolBuckets(), "tool"),
+	}
+}
+
+func (m toolMetrics) all() []prometheus.Collector {
+	return []prometheus.Collector{m.calls, m.duration}
+}
+
+// Tool counts a tool call that begins. The caller goes on with the context, and
+// calls ended once, with what became of it. The name may be the model's invention.
+func (t *Telemetry) Tool(ctx context.Context, name, _ string) (context.Context, func(outcome string)) {
+	start := time.Now()
+	tool := t.labels.tool(name)
+	return ctx, func(outcome string) {
+		t.tools.calls.WithLabelValues(tool, outcome).Inc()
+		t.tools.duration.WithLabelValues(tool).Observe(time.Since(start).Seconds())
+	}
+}

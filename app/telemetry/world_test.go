@@ -1,0 +1,140 @@
+package telemetry_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"bobbin/app/core"
+	"bobbin/app/core/compaction"
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/tokens"
+	"bobbin/app/telemetry"
+)
+
+// plain are labels that are the names themselves, but for one that is not known.
+func plain() telemetry.Labels {
+	name := func(s string) string {
+		if strings.HasPrefix(s, "made up") {
+			return "other"
+		}
+		return s
+	}
+	return telemetry.Labels{Model: name, Agent: name, Tool: name}
+}
+
+// newTelemetry returns a Telemetry with plain labels.
+func newTelemetry(t testing.TB) *telemetry.Telemetry {
+	t.Helper()
+	return telemetry.New(telemetry.Options{
+		Labels: plain(), Build: telemetry.Build{Version: "1", Commit: "c", Go: "go1"},
+		Queued: func(context.Context) (int, error) { return 3, nil },
+		Calibrations: func() map[string]tokens.Estimate {
+			return map[string]tokens.Estimate{"m": {Factor: 1.25, Deviation: 0.02, Samples: 9}}
+		},
+	})
+}
+
+// exposed returns the lines of the exposition that begin with the name.
+func exposed(t testing.TB, tel *telemetry.Telemetry, name string) string {
+	t.Helper()
+	_, body, err := tel.Expose()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for line := range strings.Lines(string(body)) {
+		if strings.HasPrefix(line, name) {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// families returns what is exposed, as Prometheus' own parser reads it.
+func families(t testing.TB, tel *telemetry.Telemetry) map[string]*dto.MetricFamily {
+	t.Helper()
+	mediaType, body, err := tel.Expose()
+	if err != nil || !strings.HasPrefix(mediaType, "text/plain; version=0.0.4") {
+		t.Fatalf("got %q, error %v, want Prometheus' text format", mediaType, err)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	all, err := parser.TextToMetricFamilies(strings.NewReader(string(body)))
+	if err != nil {
+		t.Fatalf("the exposition cannot be read: %v", err)
+	}
+	return all
+}
+
+// turn is a turn with a model of the name.
+func turn(name string) compaction.Turn {
+	return compaction.Turn{Profile: compaction.Profile{
+		Policy: contextwindow.Policy{Strategy: "hybrid"},
+		Model:  llm.Scripted().WithInfo(llm.Info{Name: name, Window: 8192}),
+	}}
+}
+
+// prompt is a decision for a prompt of that size in a window of 8,192.
+func prompt(total int, rungs ...int) contextwindow.Decision {
+	return contextwindow.Decision{
+		Total: total, Rungs: rungs, Budget: contextwindow.Budget{Window: 8192, Usable: 6144},
+		Sections: []core.ContextPart{{Name: "system", Tokens: 100}, {Name: "summary", Tokens: 700}},
+		Pinned:   []contextwindow.Slot{{}},
+		History:  []contextwindow.Slot{{Place: core.PlaceLeftOut}, {Place: core.PlaceMasked}, {Place: core.PlaceVerbatim}},
+		Run:      []contextwindow.Slot{{Place: core.PlaceVerbatim}},
+	}
+}
+
+// everything does each thing that is counted once, so that every metric has a series.
+func everything(t testing.TB, tel *telemetry.Telemetry) {
+	t.Helper()
+	ctx := context.Background()
+	_, answered := tel.Request(ctx, "GET", "/healthz", nil)
+	answered(200, false)
+	tel.Stream()("ended")
+	tel.Fitted(ctx, turn("m"), prompt(3000, 1), nil)
+	tel.Warned(ctx, turn("m"), prompt(6000))
+	_, made := tel.Summarizing(ctx, turn("m"), contextwindow.Order{Trigger: "share", Rung: 2})
+	made(compaction.Made{Outcome: compaction.OutcomeFallback, Cause: "empty", Summary: core.Summary{TokenCount: 300}})
+	tel.Committed(ctx, compaction.Commit{Turn: turn("m"), Before: prompt(6000), After: prompt(3000)})
+	call(t, tel, llm.Step{Text: []string{"hi"}, Usage: &core.Usage{InputTokens: 10, OutputTokens: 2, ReasoningTokens: 1, CacheReadTokens: 4, CacheWriteTokens: 2}})
+	call(t, tel, llm.Fail(&llm.Error{Kind: llm.KindAuth}))
+	_, ended := tel.Run(ctx, core.Run{Agent: "assistant"})
+	ended("failed", "model_auth")
+	_, left := tel.Node(ctx, "llm_node")
+	left(nil)
+	_, done := tel.Tool(ctx, "calculator", "1")
+	done("ok")
+}
+
+// priced is a model that costs 2 dollars for a million tokens of a prompt, and 8 for
+// those of an answer.
+func priced() llm.Info {
+	return llm.Info{Name: "m", Provider: "openai", Window: 8192, InputPrice: 2, OutputPrice: 8}
+}
+
+// call calls a model that does the step.
+func call(t testing.TB, tel *telemetry.Telemetry, step llm.Step) {
+	t.Helper()
+	m := tel.Model(llm.Scripted(step).WithInfo(priced()))
+	if m.Info() != priced() {
+		t.Errorf("got info %+v, want the model's", m.Info())
+	}
+	_, err := llm.Collect(m.Stream(context.Background(), llm.Request{}), nil)
+	if (err != nil) != (step.Err != nil) {
+		t.Errorf("got error %v, want that of the model: %v", err, step.Err)
+	}
+}
+
+// want compares lines of the exposition.
+func want(t testing.TB, tel *telemetry.Telemetry, name string, lines ...string) {
+	t.Helper()
+	if got := exposed(t, tel, name); got != strings.Join(lines, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", got, strings.Join(lines, "\n"))
+	}
+}
