@@ -20,6 +20,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/llm"
+	"bobbin/app/core/redact"
 )
 
 // sessionStore reads sessions and gives them titles.
@@ -178,6 +179,7 @@ func (t *Titler) material(ctx context.Context, run core.Run) (material, bool, er
 			m.answer = message.Content
 		}
 	}
+	m.question, m.answer = redact.Text(m.question), redact.Text(m.answer) // a title is seen by more than the conversation
 	return m, true, nil
 }
 

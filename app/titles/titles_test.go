@@ -207,6 +207,25 @@ func TestTitleWithoutAModel(t *testing.T) {
 	}
 }
 
+// Titles are seen in lists by more than the conversation is: no secret of the question,
+// the answer or the model's own words gets into one (CONTEXT § 10, row 23).
+func TestTitlesHoldNoSecrets(t *testing.T) {
+	t.Parallel()
+	const key = "sk" + "-proj-Zk3xQ9vT2mB7nL4pR8sW1yC6dF5gH0jK"
+	for name, answer := range map[string]any{"of the model": key + " and the rest", "without a model": errors.New("down")} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(answer)
+			w.answer = "Use " + key
+			if got := w.title(t, run("Is "+key+" mine?")); strings.Contains(got, key[:12]) || !strings.Contains(got, "[redacted: api key]") {
+				t.Errorf("%s: got the title %q, want no key in it", name, got)
+			}
+			if sent := w.Requests()[0].Messages[0].Content; strings.Contains(sent, key) {
+				t.Errorf("%s: got %q, want no key in the request", name, sent)
+			}
+		})
+	}
+}
+
 // A title on its way when the process stops is written with what is there: no
 // goroutine is left, and nothing begins any more.
 func TestStop(t *testing.T) {

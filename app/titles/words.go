@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/app/core/redact"
 )
 
 // Bounds of a title and of what it is made of.
@@ -44,7 +45,7 @@ func (t *Titler) title(ctx context.Context, m material) (string, []core.ModelCal
 		t.Logger.InfoContext(ctx, "title without a model", "session_id", m.session.ID, "err", err)
 		return plain, []core.ModelCall{call}
 	}
-	title := cleaned(res.Text)
+	title := cleaned(redact.Text(res.Text))
 	if res.Finish == core.FinishLength { // the last word may be half of one
 		title = title[:max(strings.LastIndexByte(title, ' '), 0)]
 	}

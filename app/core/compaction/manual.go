@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"bobbin/app/core"
+	"bobbin/app/core/redact"
 	"bobbin/app/core/summarize"
 )
 
@@ -34,7 +35,7 @@ func (k *Keeper) Summarize(ctx context.Context, scope core.Scope, id core.Sessio
 	if p.d.Summarize == nil {
 		return core.Summary{}, core.Errorf(core.ErrUnprocessable, "there is nothing to summarize: the conversation has fewer than two finished turns since the last summary")
 	}
-	p.d.Summarize.Focus = focus
+	p.d.Summarize.Focus = redact.Text(focus) // it is stored with the summary
 	return k.commitManual(ctx, t, p)
 }
 

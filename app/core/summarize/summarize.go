@@ -107,6 +107,7 @@ func (s *Summarizer) Summarize(ctx context.Context, req Request) (Result, error)
 	if req.Replaces <= 0 {
 		req.Replaces = s.size(req)
 	}
+	req = redacted(req)
 	res, err := s.within(ctx, req)
 	if ctx.Err() != nil {
 		return Result{Calls: res.Calls}, fmt.Errorf("summarize: %w", context.Cause(ctx))
@@ -135,9 +136,9 @@ func (s *Summarizer) within(ctx context.Context, req Request) (Result, error) {
 }
 
 // check is the last gate, whatever the strategy: text that every database takes,
-// within the limit, and smaller than what it replaces.
+// without secrets, within the limit, and smaller than what it replaces.
 func (s *Summarizer) check(res Result, req Request) (Result, error) {
-	res.Content = cutOldest(s.count, core.CleanText(res.Content), req.Limit)
+	res.Content = cutOldest(s.count, clean(res.Content), req.Limit)
 	res.Tokens = s.count.Text(res.Content)
 	if res.Content == "" {
 		return res, errEmpty
