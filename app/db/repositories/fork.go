@@ -38,6 +38,9 @@ func (r *Branches) Fork(ctx context.Context, scope core.Scope, in core.ForkSessi
 		if err := fork.copySummary(source, leaf); err != nil {
 			return err
 		}
+		if err := fork.copyLoops(source, leaf); err != nil {
+			return err
+		}
 		out = fork.session.Core()
 		return fork.close()
 	})
@@ -146,18 +149,15 @@ func (j *journal) copySummary(source *journal, leaf models.Ref) error {
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	s := rows[0].Core()
+	s := repeatedOf(rows[0], source)
 	var ends []models.Message // the first copy, and that of the last message covered
 	err = j.tx.Select("id, seq").Where("session_id = ? AND (seq = 1 OR origin_id = ?)", j.session.ID, s.ThroughID).Order("seq").Find(&ends).Error
 	if err != nil || len(ends) == 0 {
 		return err
 	}
 	first, last := ends[0], ends[len(ends)-1]
-	s.ID, s.CreatedAt = "", core.Now()
 	s.FromID, s.FromSeq, s.ThroughID, s.ThroughSeq = core.MessageID(first.ID), first.Seq, core.MessageID(last.ID), last.Seq
 	s.MessagesCovered, s.MessagesAdded = int(last.Seq), int(last.Seq)
-	s.TokensBefore, s.TokensAfter, s.Duration = s.TokenCount, s.TokenCount, 0
-	s.Trigger, s.Note = "fork", fmt.Sprintf("repeats version %d of session %s", s.Version, source.session.ID)
 	_, err = j.activate(s)
 	return err
 }

@@ -196,8 +196,16 @@ ORDER BY s.through_seq DESC, s.version DESC LIMIT 1`
 // fallBack gives the session the newest version of its summary that ends on the
 // current path, before the given seq: the one it has, an older one that is
 // repeated as a new version, or none (CONTEXT § 7). The prompt state begins anew,
-// and whatever is being summarized meanwhile is stale.
+// with the notes on tool loops that are valid there, and whatever is being summarized
+// meanwhile is stale.
 func (j *journal) fallBack(before int64, why string) error {
+	if err := j.fallBackTo(before, why); err != nil {
+		return err
+	}
+	return j.resumeLoops(before)
+}
+
+func (j *journal) fallBackTo(before int64, why string) error {
 	j.revise(nil)
 	j.session.PromptState = nil
 	j.changes["prompt_state"] = nil

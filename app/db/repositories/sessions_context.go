@@ -77,6 +77,9 @@ func (j *journal) activate(s core.Summary) (int, error) {
 		}
 		j.adopt(s)
 	}
+	if err := j.dropLoops(s); err != nil {
+		return 0, err
+	}
 	row := models.SummaryFrom(s)
 	if err := insert(j.tx, &row); err != nil {
 		return 0, failure(err, "summary", s.ID)
