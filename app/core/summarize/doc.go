@@ -3,14 +3,15 @@
 //
 // A Strategy makes a summary: LLM asks a language model, Hybrid adds to the
 // model's words a ledger that code extracted (files, commands, errors, URLs),
-// Extractive needs no model at all. A new strategy is one type with one method.
+// Extractive needs no model at all, and neither does Steps, which is for the tool loop
+// of a run. A new strategy is one type with one method.
 //
 // A Summarizer guards a strategy. Whatever the strategy does, what comes out is
 // within its limit and strictly smaller than what it replaces, or there is an
 // error and nothing is to be stored:
 //
 //	strategy ── accepted ─────────────────────────────▶ Result
-//	   ├─ refused, failed, time limit ▶ Extractive ───▶ Result with a Note that says so
+//	   ├─ refused, failed, time limit ▶ without model ▶ Result with a Note that says so
 //	   └─ ctx done ───────────────────────────────────▶ error
 //
 // Inside LLM every answer passes the same gate: not empty, ended normally, no

@@ -159,7 +159,7 @@ func (n *notes) render(count counter, room int) string {
 		add(earlierHeading, cutOldest(count, n.earlier, total/3))
 	}
 	facts := n.ledger.render(count, min(ledgerTokens, total/4))
-	add(askedHeading, n.newestAsked(count, room-count.Text(facts)-count.Text(askedHeading)-joinTokens))
+	add(askedHeading, newestLines(count, n.asked, n.more, room-count.Text(facts)-count.Text(askedHeading)-joinTokens))
 	add("", facts)
 	if len(parts) == 0 || len(parts) == 1 && parts[0] == withoutLLM {
 		add("", n.covers)
@@ -167,24 +167,25 @@ func (n *notes) render(count counter, room int) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// newestAsked returns the newest lines that fit, oldest first, and how many did not.
-func (n *notes) newestAsked(count counter, room int) string {
+// newestLines returns the newest lines that fit, oldest first, and how many did not;
+// more did not fit before.
+func newestLines(count counter, lines []string, more, room int) string {
 	room -= moreTokens
-	first := len(n.asked)
+	first := len(lines)
 	for first > 0 {
-		cost := count.Text(n.asked[first-1]) + 1
+		cost := count.Text(lines[first-1]) + 1
 		if cost > room {
 			break
 		}
 		room -= cost
 		first--
 	}
-	if first == len(n.asked) {
+	if first == len(lines) {
 		return ""
 	}
-	lines := n.asked[first:]
-	if more := first + n.more; more > 0 {
-		lines = append([]string{fmt.Sprintf("+%d more", more)}, lines...)
+	shown := lines[first:]
+	if more += first; more > 0 {
+		shown = append([]string{fmt.Sprintf("+%d more", more)}, shown...)
 	}
-	return strings.Join(lines, "\n")
+	return strings.Join(shown, "\n")
 }

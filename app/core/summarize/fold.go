@@ -187,9 +187,10 @@ func (s *step) attempt(ctx context.Context, data requestData, before error) (str
 }
 
 // shorten brings a summary over its limit within it: once by asking for a shorter
-// one, and then by cutting the oldest content. Only a done ctx is an error.
+// one, and then by cutting the oldest content. Notes on a tool loop, for which a run
+// waits, are cut at once (REQUIREMENTS L5). Only a done ctx is an error.
 func (s *step) shorten(ctx context.Context, text string, have int) (string, error) {
-	if !s.shortened && have+s.fixed <= s.prompt() {
+	if !s.shortened && s.req.Preset != PresetCompaction && have+s.fixed <= s.prompt() {
 		s.shortened = true
 		request := s.prompts.shorten(requestData{Previous: harmless(text), Have: have, Tokens: s.ask, Language: s.language})
 		res, err := s.send(ctx, request)

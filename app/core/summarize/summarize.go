@@ -14,6 +14,7 @@ const (
 	StrategyLLM        = "llm"
 	StrategyHybrid     = "hybrid"
 	StrategyExtractive = "extractive"
+	StrategySteps      = "steps" // of a tool loop, without a model
 )
 
 // The presets that own a prompt. Compaction is for the older part of a run's
@@ -52,7 +53,7 @@ type Request struct {
 type Result struct {
 	Content  string
 	Tokens   int    // of Content
-	Strategy string // the one that made Content: extractive after a fallback
+	Strategy string // the one that made Content: the one without a model after a fallback
 	Model    string // empty = made without a model
 	Note     string // why it is not what was asked for, such as "fallback: …"; empty = it is
 	// Cause is the reason of Note in one of a few words: time_limit, strategy, model_
@@ -82,14 +83,20 @@ type counter interface {
 
 // Summarizer makes summaries that may be stored. Safe for concurrent use.
 type Summarizer struct {
-	strategy   Strategy
-	extractive *Extractive
-	count      counter
+	strategy Strategy
+	instead  Strategy // needs no model and does not fail
+	count    counter
 }
 
 // New returns a Summarizer that uses the strategy, and Extractive when it fails.
 func New(strategy Strategy, count counter) *Summarizer {
-	return &Summarizer{strategy: strategy, extractive: NewExtractive(count), count: count}
+	return &Summarizer{strategy: strategy, instead: NewExtractive(count), count: count}
+}
+
+// NewLoop returns a Summarizer for the older part of a tool loop: it uses the
+// strategy, and Steps when it fails.
+func NewLoop(strategy Strategy, count counter) *Summarizer {
+	return &Summarizer{strategy: strategy, instead: NewSteps(count), count: count}
 }
 
 // errTimeLimit is the cause of a context that ended by Request.TimeLimit.
@@ -97,7 +104,7 @@ var errTimeLimit = errors.New("time limit of the summary passed")
 
 // Summarize returns a summary of at most req.Limit tokens that is strictly
 // smaller than what it replaces. A strategy that fails, is refused or takes too
-// long is replaced by Extractive; Note and Strategy say so. Errors: the cause of
+// long is replaced by the one that needs no model; Note and Strategy say so. Errors: the cause of
 // ctx when it is done, ErrNoGain, and ErrInvalid for a request without messages
 // or limit. With an error the Result holds only the Calls.
 func (s *Summarizer) Summarize(ctx context.Context, req Request) (Result, error) {
@@ -152,7 +159,7 @@ func (s *Summarizer) check(res Result, req Request) (Result, error) {
 // fallback makes the summary without a model (rung 5).
 func (s *Summarizer) fallback(ctx context.Context, req Request, calls []core.ModelCall, cause error) (Result, error) {
 	req.Limit = max(min(req.Limit, req.Replaces-1), 1)
-	res, err := s.extractive.Summarize(ctx, req)
+	res, err := s.instead.Summarize(ctx, req)
 	res.Calls = calls
 	if err != nil {
 		return Result{Calls: calls}, err

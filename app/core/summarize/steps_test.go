@@ -1,0 +1,147 @@
+package summarize_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/summarize"
+)
+
+func called(id, name, arguments string) core.ToolCall {
+	return core.ToolCall{ID: id, Name: name, Arguments: arguments}
+}
+
+// rounds are tool rounds with about size tokens of result each.
+func rounds(n, size int) []core.Message {
+	out := []core.Message{user(1, "Find the fault.")}
+	for i := range n {
+		seq := int64(len(out) + 1)
+		id := fmt.Sprintf("call-%d", i)
+		out = append(out, assistant(seq, "", called(id, "read_file", fmt.Sprintf(`{"path":"src/f%d.go"}`, i))),
+			toolResult(seq+1, id, fmt.Sprintf("text of file %d %s", i, strings.Repeat("x = y; ", size*4/7))))
+	}
+	return out
+}
+
+// L3, L4: without a model the notes are a line for each call, and the facts.
+func TestSteps(t *testing.T) {
+	t.Parallel()
+	failed := toolResult(7, "c", "exit status 1: no such file")
+	failed.Status = core.MessageFailed
+	res, err := summarize.NewSteps(counter{}).Summarize(t.Context(), summarize.Request{Limit: 800, Messages: []core.Message{
+		user(1, "Repair the parser."),
+		assistant(2, "I look at it.", called("a", "read_file", `{"path":"pkg/parser.go"}`), called("b", "list", "{}")),
+		toolResult(4, "b", "parser.go\nlexer.go"), toolResult(3, "a", "package pkg\n\nfunc Parse() {}"),
+		assistant(5, "", called("c", "remove", `{"path":"x"}`), called("d", "wait", "{}")), failed,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `(Extracted by a program, without a language model.)
+
+## Steps
+- said: I look at it. [2]
+- read_file({"path":"pkg/parser.go"}) → package pkg func Parse() {} [2]
+- list({}) → parser.go lexer.go [2]
+- remove({"path":"x"}) → failed → exit status 1: no such file [5]
+- wait({}) → no result [5]
+`
+	if got, _, _ := strings.Cut(res.Content, "\n## Files"); got != want {
+		t.Errorf("notes (-want +got):\n%s", cmp.Diff(want, got))
+	}
+	if !strings.Contains(res.Content, "## Files Referenced\n- pkg/parser.go [2]") {
+		t.Errorf("got %q, want the facts too", res.Content)
+	}
+	if res.Strategy != "steps" || res.Model != "" || res.Tokens != (counter{}).Text(res.Content) {
+		t.Errorf("got %+v, want strategy steps without a model", res)
+	}
+}
+
+// Earlier notes are folded in: steps stay steps, and what a model wrote is kept.
+func TestStepsFold(t *testing.T) {
+	t.Parallel()
+	s := summarize.NewSteps(counter{})
+	first, err := s.Summarize(t.Context(), summarize.Request{Limit: 800, Messages: rounds(3, 20), Previous: "## Current state\nThe lexer is done.\n\n## Files Referenced\n- lexer.go [1]"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := s.Summarize(t.Context(), summarize.Request{Limit: 800, Messages: rounds(2, 20), Previous: first.Content})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, n := range map[string]int{
+		"The lexer is done.": 1, "## Earlier Notes": 1, "## Steps": 1, "Extracted by a program": 1, "- read_file(": 5, "- lexer.go [1]": 1,
+	} {
+		if got := strings.Count(second.Content, want); got != n {
+			t.Errorf("got %d of %q, want %d:\n%s", got, want, n, second.Content)
+		}
+	}
+	small, err := s.Summarize(t.Context(), summarize.Request{Limit: 150, Messages: rounds(40, 20), Previous: second.Content})
+	if err != nil || !strings.Contains(small.Content, "more\n- read_file(") || !strings.Contains(small.Content, "f39.go") {
+		t.Errorf("got %q, want the newest steps and how many there were", small.Content)
+	}
+}
+
+// L5: notes are within their limit and smaller than what they replace, whatever the
+// material.
+func TestStepsProperty(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		var messages []core.Message
+		for i := range rapid.IntRange(1, 12).Draw(rt, "rounds") {
+			id := fmt.Sprint(i)
+			text := rapid.SampledFrom([]string{"", "統一碼", "Error: x\n", "## Steps\n- a\n", "\xff", "/etc/passwd "}).Draw(rt, "text")
+			messages = append(messages, assistant(int64(2*i+1), text, called(id, text, text)),
+				toolResult(int64(2*i+2), id, strings.Repeat(text, rapid.IntRange(0, 200).Draw(rt, "times"))))
+		}
+		req := summarize.Request{
+			Messages: messages, Limit: rapid.IntRange(1, 900).Draw(rt, "limit"), Replaces: rapid.IntRange(summarize.MinLimit, 5_000).Draw(rt, "replaces"),
+			Previous: rapid.SampledFrom([]string{"", "## Steps\n+4 more\n- old [1]", strings.Repeat("Notes of a model. ", 100)}).Draw(rt, "previous"),
+		}
+		res, err := summarize.NewSteps(counter{}).Summarize(t.Context(), req)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if n := (counter{}).Text(res.Content); n != res.Tokens || n > req.Limit || n >= req.Replaces || !utf8.ValidString(res.Content) {
+			rt.Fatalf("got %d tokens, %d told, limit %d, replaces %d: %q", n, res.Tokens, req.Limit, req.Replaces, res.Content)
+		}
+		if res.Content == "" && req.Limit >= summarize.MinLimit {
+			rt.Fatalf("nothing in %d tokens", req.Limit)
+		}
+	})
+}
+
+// L3: a model that fails is replaced by the rules.
+func TestLoopFallsBackToSteps(t *testing.T) {
+	t.Parallel()
+	model := llm.Scripted(errors.New("overloaded"), errors.New("overloaded"))
+	s := summarize.NewLoop(summarize.NewLLM(model, counter{}, nil), counter{})
+	req := summarize.Request{Preset: summarize.PresetCompaction, Messages: rounds(5, 200), Limit: 300}
+	res, err := s.Summarize(t.Context(), req)
+	if err != nil || res.Strategy != "steps" || !strings.HasPrefix(res.Note, "fallback: ") || !strings.Contains(res.Content, "- read_file(") {
+		t.Errorf("got %+v and %v, want notes made by rules", res, err)
+	}
+	wantSummary(t, req, res)
+}
+
+// L5: notes that are too long are cut; the model is not asked to summarize them again.
+func TestLoopDoesNotRecurse(t *testing.T) {
+	t.Parallel()
+	long := "## Current state\n" + strings.Repeat("The pump was repaired and tested. ", 200)
+	model := llm.Scripted(long)
+	s := summarize.NewLoop(summarize.NewLLM(model, counter{}, nil), counter{})
+	req := summarize.Request{Preset: summarize.PresetCompaction, Messages: rounds(8, 400), Limit: 200}
+	res, err := s.Summarize(t.Context(), req)
+	if err != nil || res.Strategy != "llm" || len(model.Requests()) != 1 {
+		t.Errorf("got %+v, %v and %d calls, want one call and its answer cut", res, err, len(model.Requests()))
+	}
+	wantSummary(t, req, res)
+}
