@@ -47,6 +47,7 @@ type Summary struct {
 	Note            string        `json:"note,omitempty"`  // why it is not what was asked for, such as "fallback: …"
 	Duration        time.Duration `json:"duration_ns"`
 	CreatedAt       time.Time     `json:"created_at"`
+	ActivatedAt     *time.Time    `json:"activated_at,omitempty"` // when it came into use; nil = it never was
 }
 
 // ContextChange is what a compaction wants to store, all in one compare-and-set:
@@ -55,7 +56,49 @@ type ContextChange struct {
 	SessionID   SessionID
 	Expect      int      // PromptRevision the plan was made from
 	PromptState []byte   // the new contextwindow.PromptState as JSON
-	Summary     *Summary // the new active version; nil = only the prompt state changes
+	Summary     *Summary // the new version, active or, if its State says so, prepared; nil = none
+	Activate    int      // version of the prepared summary that comes into use; 0 = none
 	Events      []Event  // context.*, written with it
 	ModelCalls  []ModelCall
+	Failure     string // why the summary model failed, which counts; empty = it did not, or was not asked
+}
+
+// SummaryWork is what goes on with a session's summaries beside the one in use.
+type SummaryWork struct {
+	Revision int             // the session's PromptRevision
+	Prepared PreparedSummary // version 0 = none
+	Busy     bool            // somebody, in any process, is making a summary
+	Breaker  Breaker
+}
+
+// PreparedSummary is a summary that is ready and changes no prompt yet. It extends
+// the one in use and ends on the current path.
+type PreparedSummary struct {
+	Version    int
+	ThroughSeq int64
+	Tokens     int // cl100k_base
+	Messages   int // covered, from the beginning of the session
+}
+
+// Breaker keeps a summary model that fails again and again from being asked. It
+// closes by itself: after Until the model is tried once more.
+type Breaker struct {
+	Failures int        // in a row
+	Reason   string     // of the last one, in words that may be shown
+	Until    *time.Time // open until then; nil = closed
+}
+
+// The breaker opens at so many failures in a row, for so long.
+const (
+	BreakerFailures = 3
+	BreakerTime     = 5 * time.Minute
+)
+
+// SummaryFailure is a summary that was tried and not made: nothing of the session's
+// context changes.
+type SummaryFailure struct {
+	SessionID  SessionID
+	Reason     string // why the model failed, which counts; empty = it is not to blame
+	Events     []Event
+	ModelCalls []ModelCall
 }

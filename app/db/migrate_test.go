@@ -207,3 +207,39 @@ func TestSummariesAreAddedToOldSessions(t *testing.T) {
 		}
 	})
 }
+
+// Summaries of before were all in use, and are still fallen back to; those that never
+// were go with the columns that say so.
+func TestSummariesOfBeforeWereInUse(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		d := dbtest.Open(t, url)
+		if err := d.MigrateTo(t.Context(), 8); err != nil {
+			t.Fatal(err)
+		}
+		session := core.NewID[core.SessionID]()
+		g := d.Gorm.WithContext(t.Context())
+		insert := func(statement string, args ...any) {
+			if err := g.Exec(statement, args...).Error; err != nil {
+				t.Fatal(err)
+			}
+		}
+		const summary = "INSERT INTO session_summaries (id, session_id, owner, version, kind, state, content, created_at) VALUES (?, ?, 'ann', ?, 'rolling', ?, 'sum', ?)"
+		insert("INSERT INTO sessions (id, owner, created_at, updated_at) VALUES (?, 'ann', ?, ?)", session, core.Now(), core.Now())
+		insert(summary, core.NewID[core.SummaryID](), session, 1, "active", core.Now())
+		migrate(t, d)
+		summaries := repositories.NewSummaries(d.Gorm)
+		old, err := summaries.Get(t.Context(), core.Scope{Owner: "ann"}, session, 1)
+		if err != nil || old.ActivatedAt == nil || !old.ActivatedAt.Equal(old.CreatedAt) {
+			t.Errorf("got %+v, %v, want it in use since it was made", old, err)
+		}
+		insert(summary, core.NewID[core.SummaryID](), session, 2, "prepared", core.Now())
+		if err := d.MigrateTo(t.Context(), 8); err != nil {
+			t.Fatal(err)
+		}
+		var versions []int
+		if err := g.Raw("SELECT version FROM session_summaries").Scan(&versions).Error; err != nil || len(versions) != 1 || versions[0] != 1 {
+			t.Errorf("versions after going down: got %v, %v, want the one that was in use", versions, err)
+		}
+	})
+}

@@ -50,13 +50,22 @@ func ItemOf(m core.Message) Item {
 // minimum returns to how many cl100k_base tokens the message can be shortened.
 func (it Item) minimum() int { return min(it.Tokens, shortMinimum+shortPerCall*len(it.Calls)) }
 
-// ActiveSummary is the summary in use.
+// ActiveSummary is the summary in use, or one that is ready to be.
 type ActiveSummary struct {
-	Version    int
+	Version    int   // 0 = no summary
 	ThroughSeq int64 // the cursor; 0 = no summary
 	Tokens     int   // cl100k_base tokens of its text
 	Messages   int   // that it covers
 }
+
+// Moment is when a plan is made.
+type Moment int
+
+// The moments.
+const (
+	BeforeCall Moment = iota // a prompt is about to be sent, and somebody waits for it
+	AfterRun                 // nobody waits: what is to be summarized now or ahead?
+)
 
 // Input is all that a plan depends on.
 type Input struct {
@@ -74,6 +83,11 @@ type Input struct {
 	History []Item // on the path, after the cursor, before the run in progress; no system rows
 	Run     []Item // the run in progress: the user's message first; empty between runs
 	State   PromptState
+
+	Moment   Moment
+	Prepared ActiveSummary // is ready, extends Summary and changes no prompt yet; version 0 = none
+	Busy     bool          // a summary of this session is being made right now, by somebody else
+	Resting  bool          // the summary model failed too often: it is not asked for a while
 
 	Force      bool // the user asked for a summary
 	NoSummary  bool // summarizing was tried already and brings nothing more
@@ -97,6 +111,12 @@ type Order struct {
 	Trigger    string // what started it
 	Focus      string // what the user asked to keep above all; Plan leaves it empty
 	Rung       int    // 2, or 3 when the tail is below keep-at-least
+}
+
+// Activation asks for the prepared summary to be put to use. No model is called.
+type Activation struct {
+	Version int
+	Trigger string // that was crossed
 }
 
 // Slot is a message in the prompt.
@@ -123,6 +143,8 @@ type Decision struct {
 	Loops      []LoopRange // of History and Run, in order
 	SummaryCut int         // the summary is shown with so many cl100k_base tokens; 0 = whole
 	Summarize  *Order      // not nil: make this summary, then plan again
+	Activate   *Activation // not nil: put the prepared summary to use, then plan again
+	Prepare    *Order      // not nil: make this summary ahead; it changes no prompt
 	Compacted  bool        // the PromptState changed and must be stored
 	MaxOutput  int         // the request's output limit
 	Rungs      []int       // of the ladder, in the order in which they were climbed
@@ -163,13 +185,21 @@ func (in Input) After(o Order, tokens, covered int) Input {
 		in.State = in.State.withLoop(LoopRange{ID: o.SummaryID, From: o.FromSeq, Through: o.ThroughSeq, Tokens: tokens})
 		return in
 	}
-	in.State.Loops = in.State.loopsBehind(o.ThroughSeq)
-	in.Summary = ActiveSummary{Version: in.Summary.Version + 1, ThroughSeq: o.ThroughSeq, Tokens: tokens, Messages: covered}
+	return in.using(ActiveSummary{Version: in.Summary.Version + 1, ThroughSeq: o.ThroughSeq, Tokens: tokens, Messages: covered})
+}
+
+// Activated returns the input as it is when the prepared summary is in use.
+func (in Input) Activated() Input { return in.using(in.Prepared) }
+
+// using returns the input as it is right after the summary has come into use.
+func (in Input) using(s ActiveSummary) Input {
+	in.State.Loops = in.State.loopsBehind(s.ThroughSeq)
+	in.Summary, in.Prepared = s, ActiveSummary{}
 	in.Summarized, in.Force = true, false
 	var pinned, rest []Item
 	for _, it := range in.History {
 		switch {
-		case it.Seq > o.ThroughSeq:
+		case it.Seq > s.ThroughSeq:
 			rest = append(rest, it)
 		case it.Pinned:
 			pinned = append(pinned, it)

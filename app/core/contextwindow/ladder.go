@@ -17,15 +17,16 @@ func (p *planner) compact(f fired) {
 	if over {
 		p.maskHistory()
 		if p.total <= p.b.Landing && !f.bySince() && !p.in.Force {
-			p.settle()
+			p.settleIfSent()
 			return
 		}
 	}
-	if p.maySummarize(f) {
-		if order := p.order(f); order != nil {
-			p.ask(order)
-			return
-		}
+	if p.maySummarize(f) && p.arrange(f) {
+		return
+	}
+	if !p.sends() {
+		p.begin()
+		return
 	}
 	if over {
 		if order := p.loopOrder(triggerLoopTokens); order != nil {
@@ -56,6 +57,16 @@ func (p *planner) compact(f fired) {
 func (p *planner) ask(o *Order) {
 	p.d.Summarize = o
 	p.rung(o.Rung)
+}
+
+// settleIfSent records a landing, if a prompt is about to be sent: otherwise the
+// next one is made small enough when it is.
+func (p *planner) settleIfSent() {
+	if !p.sends() {
+		p.begin()
+		return
+	}
+	p.settle()
 }
 
 // settleIfChanged records a landing only when something was compacted: a
@@ -130,6 +141,9 @@ func (p *planner) maySummarize(f fired) bool {
 func (p *planner) order(f fired) *Order {
 	cut, rung := 0, 2
 	deeper := func(c, r int) {
+		if r == 3 && p.ahead.early { // more will have been said when it is used
+			c, r = p.cutKeeping(p.in.Policy.MinRecent), 2
+		}
 		if c > cut {
 			cut, rung = c, r
 		}
@@ -138,7 +152,7 @@ func (p *planner) order(f fired) *Order {
 		deeper(p.cutKeeping(p.in.Policy.MinRecent), 2)
 	}
 	if f.tokens {
-		deeper(p.cutUntil(p.sinceCursor(), share(p.in.Policy.LandAt, p.in.Policy.MaxTokens), p.rawGain))
+		deeper(p.cutUntil(p.sinceCursor()+p.ahead.since, share(p.in.Policy.LandAt, p.in.Policy.MaxTokens), p.rawGain))
 	}
 	if f.byTokens() {
 		deeper(p.cutUntil(p.withSummary(), p.b.Landing, p.coveredGain))

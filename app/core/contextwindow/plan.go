@@ -19,6 +19,7 @@ type planner struct {
 	run     []Slot
 	pinned  []Slot
 	total   int
+	ahead   growth // until the trigger, of a plan for what is prepared; zero = none
 }
 
 // Plan decides what is sent. It returns the decision and the PromptState that
@@ -26,9 +27,11 @@ type planner struct {
 // Decision.Summarize asks for a summary.
 //
 // When Decision.Summarize is set the caller makes that summary and plans again
-// with the state returned and the shorter history, or with NoSummary if it brings
-// nothing. When Decision.Floor is set nothing can be sent. Otherwise the decision
-// is a prompt that fits.
+// with the state returned and the shorter history (Input.After), or with NoSummary
+// if it brings nothing. When Decision.Activate is set the caller puts the prepared
+// summary to use and plans again likewise (Input.Activated). When Decision.Floor is
+// set nothing can be sent. Otherwise the decision is a prompt that fits;
+// Decision.Prepare says what is best summarized ahead, beside it.
 func Plan(in Input) (Decision, PromptState) {
 	p := newPlanner(in)
 	p.place()
@@ -37,8 +40,10 @@ func Plan(in Input) (Decision, PromptState) {
 		p.ask(order)
 	} else if f.any() || in.Summarized || in.Force {
 		p.compact(f)
+	} else {
+		p.prepare()
 	}
-	if !p.d.Compacted && p.d.Summarize == nil {
+	if !p.d.Compacted && p.d.Summarize == nil && p.d.Activate == nil {
 		return p.decision(), in.State
 	}
 	return p.decision(), p.state
@@ -48,10 +53,10 @@ func newPlanner(in Input) *planner {
 	if !(in.Factor > 0) { // NaN too
 		in.Factor = 1
 	}
-	p := &planner{in: in, r: ruler{in.Factor}, state: in.State.within(in.Model.Window)}
-	if in.Summarized {
-		p.state.SummaryCut = 0 // it was for the summary before
+	if in.Moment == AfterRun {
+		in.NoLoop = true // the loop of a run that goes on is its own business
 	}
+	p := &planner{in: in, r: ruler{in.Factor}, state: in.stateNow()}
 	p.b = in.Policy.Budget(in.Model, p.r.of(in.System+ListOverhead)+p.r.of(in.Tools))
 	p.limit = p.b.Usable
 	if in.Cap > 0 {
@@ -60,6 +65,15 @@ func newPlanner(in Input) *planner {
 	}
 	p.d.Budget, p.d.Factor = p.b, in.Factor
 	return p
+}
+
+// stateNow returns the state that the plan begins with.
+func (in Input) stateNow() PromptState {
+	s := in.State.within(in.Model.Window)
+	if in.Summarized {
+		s.SummaryCut = 0 // it was for the summary before
+	}
+	return s
 }
 
 // place gives every message its place and size under the present state and adds
@@ -152,7 +166,7 @@ func (p *planner) sum() {
 		{Name: "tail", Tokens: out[1].Tokens, Messages: out[1].Messages},
 		{Name: "run", Tokens: out[2].Tokens, Messages: out[2].Messages},
 	}
-	p.total = 0
+	p.total = p.ahead.prompt
 	for _, s := range p.d.Sections {
 		p.total += s.Tokens
 	}

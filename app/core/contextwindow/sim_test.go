@@ -34,6 +34,10 @@ type sim struct {
 	system   string
 	calls    int
 
+	prepared made // is ready; version 0 = none
+	job      *job // a summary that is being made beside the conversation
+	resting  bool
+
 	check func(shot)
 	prev  *shot
 }
@@ -46,7 +50,9 @@ type shot struct {
 	prompt   cw.Prompt
 	epoch    string // changes with PromptState, summary, and model
 	started  cw.ActiveSummary
-	orders   []cw.Order
+	before   cw.Input // that the first plan was made from
+	first    cw.Decision
+	orders   []cw.Order       // carried out for this prompt, the activation of a prepared one included
 	given    [][]core.Message // what the summarizer got for each order
 	loops    []cw.Order       // of tool loops
 	noGain   bool             // one of those brought nothing
@@ -69,8 +75,12 @@ func simulate(rt *rapid.T, check func(shot)) {
 			s.force()
 		case 3:
 			s.importTurns()
+			s.beside()
+		case 4:
+			s.resting = !s.resting && rapid.Bool().Draw(rt, "resting")
 		default:
 			s.turn()
+			s.beside()
 		}
 	}
 }
@@ -83,6 +93,7 @@ func newSim(rt *rapid.T) *sim {
 	if rapid.IntRange(0, 4).Draw(rt, "manual") == 0 {
 		policy.AutoSummarize = false
 	}
+	policy.Timing = rapid.SampledFrom([]cw.Timing{policy.Timing, cw.TimingInline, cw.TimingAfterRun, cw.TimingBackground}).Draw(rt, "timing")
 	if policy.MaxMessages > 0 && rapid.Bool().Draw(rt, "small N") {
 		policy.MaxMessages, policy.MaxTokens = 12, 1500
 	}
@@ -202,6 +213,7 @@ func (s *sim) force() {
 	in.Force = true
 	if d, state := cw.Plan(in); d.Summarize != nil {
 		s.summarize(*d.Summarize)
+		s.prepared = made{}
 		s.state = state
 		in = s.input()
 		in.Summarized = true
@@ -214,7 +226,7 @@ func (s *sim) force() {
 func (s *sim) input() cw.Input {
 	in := cw.Input{
 		Policy: s.policy, Loop: s.loop, Model: s.model, Factor: s.factor, System: quarter{}.Text(s.system) + 4, Tools: 50,
-		Summary: s.summary, State: s.state,
+		Summary: s.summary, State: s.state, Prepared: s.prepared.ActiveSummary, Busy: s.job != nil, Resting: s.resting,
 	}
 	for i, m := range s.log {
 		switch {
@@ -235,28 +247,42 @@ func (s *sim) input() cw.Input {
 // prompt makes the prompt for the next model call, summarizing where the plan
 // says so, and checks it. It reports whether it can be sent.
 func (s *sim) prompt() bool {
+	s.wait()
 	sh := shot{s: s, started: s.summary, stateIn: s.state, previous: s.prev}
 	in := s.input()
-	var d cw.Decision
-	state := s.state
-	for range 6 {
-		d, state = cw.Plan(in)
-		if d.Summarize == nil {
+	sh.before = in
+	d, state := cw.Plan(in)
+	sh.first = d
+	for range 8 {
+		switch {
+		case d.Activate != nil:
+			sh.orders = append(sh.orders, s.prepared.order)
+			sh.given = append(sh.given, s.prepared.given)
+			s.activate()
+		case d.Summarize != nil && d.Summarize.Kind == core.SummaryRun:
+			in = s.compactLoop(in, state, &sh, *d.Summarize)
+			d, state = cw.Plan(in)
+			continue
+		case d.Summarize != nil:
+			sh.orders = append(sh.orders, *d.Summarize)
+			sh.given = append(sh.given, s.summarize(*d.Summarize))
+			s.prepared = made{}
+		default:
+		}
+		if d.Activate == nil && d.Summarize == nil {
 			break
 		}
-		if d.Summarize.Kind == core.SummaryRun {
-			in = s.compactLoop(in, state, &sh, *d.Summarize)
-			continue
-		}
-		sh.orders = append(sh.orders, *d.Summarize)
-		sh.given = append(sh.given, s.summarize(*d.Summarize))
 		s.state = state
 		in = s.input()
 		in.Summarized = true
 		in.NoSummary, in.NoLoop = len(sh.orders) >= 3, sh.noGain
+		d, state = cw.Plan(in)
 	}
 	if d.Compacted {
 		s.state = state
+	}
+	if d.Prepare != nil {
+		s.begin(*d.Prepare, true)
 	}
 	sh.in, sh.d = in, d
 	if d.Floor == nil {
@@ -279,12 +305,7 @@ func (s *sim) parts() cw.Parts {
 
 // summarize carries an order out and returns what the summarizer was given.
 func (s *sim) summarize(o cw.Order) []core.Message {
-	var given []core.Message
-	for _, m := range s.log {
-		if m.Seq > s.summary.ThroughSeq && m.Seq <= o.ThroughSeq {
-			given = append(given, m)
-		}
-	}
+	given := s.given(o)
 	s.text = words("summary", rapid.IntRange(1, max(o.Limit-1, 1)).Draw(s.rt, "summary"))
 	s.summary = cw.ActiveSummary{
 		Version: s.summary.Version + 1, ThroughSeq: o.ThroughSeq, Tokens: quarter{}.Text(s.text), Messages: int(o.ThroughSeq),
@@ -306,4 +327,15 @@ func (s *sim) compactLoop(in cw.Input, state cw.PromptState, sh *shot, o cw.Orde
 	in = in.After(o, quarter{}.Text(s.notes[o.SummaryID]), o.Messages)
 	s.state = in.State
 	return in
+}
+
+// given returns what the summarizer is given for the order.
+func (s *sim) given(o cw.Order) []core.Message {
+	var given []core.Message
+	for _, m := range s.log {
+		if m.Seq > s.summary.ThroughSeq && m.Seq <= o.ThroughSeq {
+			given = append(given, m)
+		}
+	}
+	return given
 }

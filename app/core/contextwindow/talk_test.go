@@ -130,6 +130,14 @@ func preset(t testing.TB, name string, change ...func(*cw.Policy)) cw.Policy {
 // manual switches automatic summaries off.
 func manual(p *cw.Policy) { p.AutoSummarize = false }
 
+// timed sets when summaries are made.
+func timed(timing cw.Timing) func(*cw.Policy) {
+	return func(p *cw.Policy) { p.Timing = timing }
+}
+
+// inline lets summaries be made before the call that needs them.
+func inline(p *cw.Policy) { p.Timing = cw.TimingInline }
+
 // places returns how many slots are in each place.
 func places(slots ...[]cw.Slot) map[core.Placement]int {
 	n := map[core.Placement]int{}

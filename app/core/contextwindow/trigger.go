@@ -111,7 +111,7 @@ func (p *planner) status(name string, value, threshold int, fires bool) {
 func (p *planner) settle() {
 	p.d.Compacted, p.state.Warned = true, false
 	seq := p.in.Summary.ThroughSeq
-	p.state = p.state.behind(seq, append(slices.Clone(p.in.History), p.in.Run...))
+	p.clean()
 	for _, slots := range [][]Slot{p.history, p.run} {
 		if n := len(slots); n > 0 {
 			seq = slots[n-1].Seq
@@ -121,4 +121,9 @@ func (p *planner) settle() {
 	if p.total > p.b.Landing {
 		p.reason("landed at %d tokens, above the landing point of %d: what is left cannot be summarized", p.total, p.b.Landing)
 	}
+}
+
+// clean takes out of the state what is behind the cursor.
+func (p *planner) clean() {
+	p.state = p.state.behind(p.in.Summary.ThroughSeq, append(slices.Clone(p.in.History), p.in.Run...))
 }

@@ -25,7 +25,7 @@ func TestShareTriggerToTheToken(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.preset, func(t *testing.T) {
 			t.Parallel()
-			policy := preset(t, tt.preset, func(p *cw.Policy) { p.MaxTokens = 0 })
+			policy := preset(t, tt.preset, inline, func(p *cw.Policy) { p.MaxTokens = 0 })
 			for over := range 2 {
 				c := new(talk).turns(3, 700)
 				rest := tt.at - testSystem - cw.ListOverhead - c.tokens()

@@ -37,6 +37,12 @@ type Session struct {
 	LastSummarizedAt    *time.Time
 	PromptState         JSON
 	PromptRevision      int
+
+	SummaryLeaseOwner   string // who is making a summary; Sessions.LeaseSummary
+	SummaryLeaseUntil   *time.Time
+	SummaryFailures     int // of the summary model, in a row
+	SummaryFailure      string
+	SummaryBreakerUntil *time.Time
 }
 
 // TableName is the table's name.

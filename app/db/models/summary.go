@@ -31,6 +31,7 @@ type Summary struct {
 	Note            string
 	DurationNs      int64
 	CreatedAt       time.Time `gorm:"autoCreateTime:false"`
+	ActivatedAt     *time.Time
 }
 
 // TableName is the table's name.
@@ -45,7 +46,7 @@ func SummaryFrom(s core.Summary) Summary {
 		MessagesCovered: s.MessagesCovered, MessagesAdded: s.MessagesAdded,
 		TokensBefore: s.TokensBefore, TokensAfter: s.TokensAfter, TokenCount: s.TokenCount,
 		Model: s.Model, Strategy: s.Strategy, Trigger: s.Trigger, Focus: s.Focus, Note: s.Note,
-		DurationNs: int64(s.Duration), CreatedAt: s.CreatedAt,
+		DurationNs: int64(s.Duration), CreatedAt: s.CreatedAt, ActivatedAt: s.ActivatedAt,
 	}
 }
 
@@ -58,6 +59,6 @@ func (r Summary) Core() core.Summary {
 		MessagesCovered: r.MessagesCovered, MessagesAdded: r.MessagesAdded,
 		TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, TokenCount: r.TokenCount,
 		Model: r.Model, Strategy: r.Strategy, Trigger: r.Trigger, Focus: r.Focus, Note: r.Note,
-		Duration: time.Duration(r.DurationNs), CreatedAt: utc(r.CreatedAt),
+		Duration: time.Duration(r.DurationNs), CreatedAt: utc(r.CreatedAt), ActivatedAt: utcPtr(r.ActivatedAt),
 	}
 }

@@ -135,7 +135,7 @@ func (j *journal) copyLog(leaf models.Ref) error {
 const idPrefix = len("00000000-0000-7000-8000-")
 
 const forkSummarySQL = wayCTE + `SELECT * FROM session_summaries
-WHERE session_id = @s AND kind = 'rolling' AND state IN ('active', 'dropped') AND through_id IN (SELECT id FROM up)
+WHERE session_id = @s AND kind = 'rolling' AND state IN ('active', 'dropped') AND activated_at IS NOT NULL AND through_id IN (SELECT id FROM up)
 ORDER BY through_seq DESC, version DESC LIMIT 1`
 
 // copySummary gives the copy the newest summary of the source that ends on the way

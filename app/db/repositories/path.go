@@ -170,6 +170,9 @@ func (j *journal) turnTo(c change) error {
 		}
 	}
 	other := off.RowsAffected > 0 || len(way) > 0
+	if err := j.dropPreparedFrom(c.before); err != nil {
+		return err
+	}
 	if !other && j.session.SummaryThroughSeq < c.before {
 		return nil
 	}
@@ -190,7 +193,7 @@ func (j *journal) turnTo(c change) error {
 const maxIDs = 1000
 
 const validSQL = `SELECT s.* FROM session_summaries s JOIN messages m ON m.id = s.through_id
-WHERE s.session_id = @s AND s.kind = 'rolling' AND s.state IN ('active', 'dropped') AND m.on_path AND m.seq < @before
+WHERE s.session_id = @s AND s.kind = 'rolling' AND s.state IN ('active', 'dropped') AND s.activated_at IS NOT NULL AND m.on_path AND m.seq < @before
 ORDER BY s.through_seq DESC, s.version DESC LIMIT 1`
 
 // fallBack gives the session the newest version of its summary that ends on the
@@ -232,6 +235,9 @@ func (j *journal) forget() error {
 	row := &j.session
 	if row.SummaryVersion == 0 {
 		return nil
+	}
+	if err := j.dropPrepared(); err != nil { // it extends what is forgotten
+		return err
 	}
 	row.ConversationSummary, row.SummaryThroughID, row.SummaryThroughSeq = nil, "", 0
 	row.SummaryVersion, row.SummaryTokens, row.SummarizedCount, row.LastSummarizedAt = 0, 0, 0, nil

@@ -91,7 +91,7 @@ func TestApplyContext(t *testing.T) {
 		active, err := s.summaries.Get(t.Context(), ann(), id, 2)
 		want := *change(got, "second", log[2], log[3]).Summary
 		want.ID, want.SessionID, want.Owner, want.Version, want.CreatedAt = active.ID, id, "ann", 2, active.CreatedAt
-		want.Kind, want.State = core.SummaryRolling, core.SummaryActive
+		want.Kind, want.State, want.ActivatedAt = core.SummaryRolling, core.SummaryActive, second.LastSummarizedAt
 		if diff := cmp.Diff(want, active); err != nil || diff != "" {
 			t.Errorf("version 2 (-want +got): %v\n%s", err, diff)
 		}

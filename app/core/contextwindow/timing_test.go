@@ -1,0 +1,228 @@
+package contextwindow_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"bobbin/app/core"
+	cw "bobbin/app/core/contextwindow"
+)
+
+// crossed reports whether a trigger is crossed in the decision.
+func crossed(d cw.Decision) bool {
+	return d.Total > d.Budget.Usable || slices.ContainsFunc(d.Triggers, func(s core.TriggerStatus) bool { return s.Fires })
+}
+
+// W5, CONTEXT § 8: a prepared summary, or one that is being made, changes no prompt
+// under the triggers, and none is put to use there.
+func TestNothingIsSummarizedEarly(t *testing.T) {
+	every(t, func(rt *rapid.T, sh shot) {
+		without := sh.before
+		without.Prepared, without.Busy, without.Resting = cw.ActiveSummary{}, false, false
+		plain, _ := cw.Plan(without)
+		if crossed(plain) || len(plain.Rungs) > 0 {
+			return
+		}
+		if len(sh.orders) > 0 || sh.first.Compacted {
+			rt.Fatalf("no trigger is crossed (%+v) and the prompt changed: %+v", plain.Triggers, sh.orders)
+		}
+		plain.Prepare, plain.Reasons = sh.first.Prepare, sh.first.Reasons
+		if diff := cmp.Diff(plain, sh.first); diff != "" {
+			rt.Fatalf("what is prepared changed the prompt (-without +with):\n%s", diff)
+		}
+	})
+}
+
+// CONTEXT § 2, § 8: nobody waits for a summary of a prompt that fits, but inline, and
+// before a run whose predecessor's summary failed (R4).
+func TestNobodyWaitsForWhatFits(t *testing.T) {
+	every(t, func(rt *rapid.T, sh shot) {
+		in, d := sh.before, sh.first
+		if d.Summarize == nil || d.Summarize.Kind == core.SummaryRun || d.Total > d.Budget.Usable || slices.Contains(d.Rungs, 1) {
+			return
+		}
+		since := slices.ContainsFunc(d.Triggers, func(s core.TriggerStatus) bool {
+			return s.Fires && slices.Contains([]string{"messages", "tokens", "unsummarized"}, s.Name)
+		})
+		late := in.Policy.Timing == cw.TimingAfterRun && since && len(in.Run) == 1 && !in.Busy
+		if in.Resting || in.Policy.Timing != cw.TimingInline && !late {
+			rt.Fatalf("%s, resting %v, busy %v: %d of %d tokens, and a summary is waited for", in.Policy.Timing, in.Resting, in.Busy, d.Total, d.Budget.Usable)
+		}
+	})
+}
+
+// CONTEXT § 2, § 8: what is ordered ahead extends the summary in use, stays in front
+// of the run, keeps the recent messages, and is not ordered while one is being made.
+func TestWhatIsPrepared(t *testing.T) {
+	every(t, func(rt *rapid.T, sh shot) {
+		o := sh.d.Prepare
+		if o == nil {
+			return
+		}
+		in := sh.in
+		if in.Policy.Timing != cw.TimingBackground || in.Busy || in.Resting || sh.d.Summarize != nil || sh.d.Activate != nil {
+			rt.Fatalf("ordered ahead with timing %s, busy %v, resting %v: %+v", in.Policy.Timing, in.Busy, in.Resting, o)
+		}
+		if o.ThroughSeq <= in.Summary.ThroughSeq || len(in.Run) > 0 && o.ThroughSeq >= in.Run[0].Seq {
+			rt.Fatalf("the order ends at %d, the summary at %d", o.ThroughSeq, in.Summary.ThroughSeq)
+		}
+		if left := len(in.History) - o.Messages; !crossed(sh.d) && left < in.Policy.MinRecent {
+			rt.Fatalf("%d messages would be left, %d are kept", left, in.Policy.MinRecent)
+		}
+	})
+}
+
+// A prompt is smaller with the prepared summary, or it is not put to use.
+func TestActivationMakesThePromptSmaller(t *testing.T) {
+	every(t, func(rt *rapid.T, sh shot) {
+		if sh.first.Activate != nil && sh.d.Total >= sh.first.Total {
+			rt.Fatalf("%d tokens before, %d after", sh.first.Total, sh.d.Total)
+		}
+	})
+}
+
+// window is the policy window at 128,000 tokens: usable 123,904, trigger 102,400,
+// landing 64,000, prepared from 89,600 on.
+func background(t *testing.T, change ...func(*cw.Policy)) cw.Policy {
+	return preset(t, "window", append([]func(*cw.Policy){timed(cw.TimingBackground)}, change...)...)
+}
+
+// sized is a conversation with a prompt of exactly so many tokens: turns of 2,000
+// tokens, and a run that has just begun.
+func sized(p cw.Policy, tokens int) cw.Input {
+	c := new(talk).turns((tokens-3_000)/2_000, 1_000)
+	c.user(tokens - testSystem - cw.ListOverhead - c.tokens())
+	return c.during(p, 128_000, int64(len(c.log)))
+}
+
+// CONTEXT § 8: prepared over max(0.85 · trigger, landing + ¼ trigger), to the token,
+// and the prompt stays as it is.
+func TestPreparedNearTheTrigger(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		policy cw.Policy
+		at     int
+	}{
+		{"landing + a quarter", background(t), 89_600},
+		{"0.85 of the trigger", background(t, func(p *cw.Policy) { p.LandAt = 0.5 }), 87_040},
+		{"not over the trigger", background(t, func(p *cw.Policy) { p.LandAt = 0.9 }), 102_400},
+	} {
+		for over := range 2 {
+			in := sized(tt.policy, tt.at+over)
+			d, state := cw.Plan(in)
+			if got := d.Prepare != nil; got != (over == 1) {
+				t.Errorf("%s, %d over: prepares %v", tt.name, over, got)
+			}
+			if d.Summarize != nil || d.Compacted || string(state.Encode()) != "{}" || d.Total != tt.at+over {
+				t.Errorf("%s, %d over: got %d tokens, rungs %v, state %s, want the prompt as it was", tt.name, over, d.Total, d.Rungs, state.Encode())
+			}
+		}
+	}
+}
+
+// What is prepared is what an inline summary would cover when the trigger is
+// crossed: the prompt lands at the landing point then, not above it.
+func TestPreparedLandsWhenTheTriggerIsCrossed(t *testing.T) {
+	t.Parallel()
+	p := background(t)
+	d, _ := cw.Plan(sized(p, 90_000))
+	if d.Prepare == nil {
+		t.Fatal("nothing is prepared")
+	}
+	in := sized(p, 103_000)
+	in.Prepared = cw.ActiveSummary{Version: 1, ThroughSeq: d.Prepare.ThroughSeq, Tokens: d.Prepare.Limit, Messages: d.Prepare.Messages}
+	d, state := cw.Plan(in)
+	if d.Activate == nil || d.Activate.Version != 1 || d.Activate.Trigger != "share" || d.Summarize != nil {
+		t.Fatalf("got %+v and order %+v, want the prepared summary put to use", d.Activate, d.Summarize)
+	}
+	in = in.Activated()
+	in.State = state
+	d, state = cw.Plan(in)
+	if d.Summarize != nil || d.Prepare != nil || !d.Compacted || d.Total > d.Budget.Landing+1_000 || d.Total < d.Budget.Landing-4_000 {
+		t.Errorf("landed at %d, want about %d; order %+v, ahead %+v", d.Total, d.Budget.Landing, d.Summarize, d.Prepare)
+	}
+	if state.Landed == nil || state.Landed.Tokens != d.Total {
+		t.Errorf("got state %s, want where it landed", state.Encode())
+	}
+}
+
+// A prepared summary that would make the prompt larger, with pinned messages that it
+// covers, is not put to use.
+func TestActivationThatBringsNothing(t *testing.T) {
+	t.Parallel()
+	c := new(talk).turns(2, 60).turns(52, 1_000).pin(1, 2, 3, 4)
+	in := c.during(background(t), 128_000, int64(len(c.log)-1))
+	in.Prepared = cw.ActiveSummary{Version: 1, ThroughSeq: 4, Tokens: 50, Messages: 4}
+	if d, _ := cw.Plan(in); !crossed(d) || d.Activate != nil || d.Prepare == nil {
+		t.Errorf("got %+v and order %+v, want another one prepared", d.Activate, d.Prepare)
+	}
+}
+
+// CONTEXT § 8: one is enough, until it would cover a quarter of the trigger less
+// than a new one (after a switch to a larger model, say).
+func TestPreparedAgain(t *testing.T) {
+	t.Parallel()
+	for through, again := range map[int64]bool{10: true, 20: false} {
+		in := sized(background(t), 95_000)
+		in.Prepared = cw.ActiveSummary{Version: 1, ThroughSeq: through, Tokens: 500, Messages: int(through)}
+		if d, _ := cw.Plan(in); (d.Prepare != nil) != again {
+			t.Errorf("prepared through %d: prepares again %v, want %v", through, d.Prepare != nil, again)
+		}
+	}
+}
+
+// Count triggers have their point at 85 %, too (B1, R1, R3).
+func TestPreparedNearCountTriggers(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		policy cw.Policy
+		turns  int
+		want   string
+		keeps  int
+	}{
+		{"24 of 30", preset(t, "budget", timed(cw.TimingBackground)), 12, "", 0},
+		{"26 of 30", preset(t, "budget", timed(cw.TimingBackground)), 13, "messages", 6},
+		{"12 of more than 15", preset(t, "sliding", timed(cw.TimingBackground)), 6, "", 0},
+		{"14 of more than 15", preset(t, "sliding", timed(cw.TimingBackground)), 7, "messages", 10},
+		{"42 of 50, whatever is set", preset(t, "sliding", timed(cw.TimingBackground), manual), 21, "", 0},
+		{"44 of 50, whatever is set", preset(t, "sliding", timed(cw.TimingBackground), manual), 22, "unsummarized", 10},
+	}
+	for _, tt := range tests {
+		c := new(talk).turns(tt.turns, 100).user(10)
+		d, _ := cw.Plan(c.during(tt.policy, 128_000, int64(len(c.log))))
+		if tt.want == "" {
+			if d.Prepare != nil {
+				t.Errorf("%s: got %+v, want nothing prepared", tt.name, d.Prepare)
+			}
+			continue
+		}
+		if d.Prepare == nil || d.Prepare.Trigger != tt.want || 2*tt.turns-d.Prepare.Messages != tt.keeps || d.Summarize != nil {
+			t.Errorf("%s: got %+v, want one for %q that keeps %d messages", tt.name, d.Prepare, tt.want, tt.keeps)
+		}
+	}
+	c := new(talk).turns(60, 1_000).user(10)
+	k := preset(t, "budget", timed(cw.TimingBackground), func(p *cw.Policy) { p.MaxMessages, p.MaxTokens = 0, 128_000 })
+	in := c.during(k, 1_000_000, int64(len(c.log)))
+	if d, _ := cw.Plan(in); d.Prepare == nil || d.Prepare.Trigger != "tokens" || 128_000-1_000*d.Prepare.Messages > 80_000 {
+		t.Errorf("120,000 of 128,000 tokens: got %+v, want one that lands at 80,000 when K is reached", d.Prepare)
+	}
+}
+
+// Where old tool results can be masked instead, no summary is prepared.
+func TestNothingPreparedWhereMaskingSuffices(t *testing.T) {
+	t.Parallel()
+	c := new(talk).turns(8, 2_000)
+	for range 3 {
+		c.user(100).round(20_000).answer(100)
+	}
+	c.user(100)
+	in := c.during(background(t), 128_000, int64(len(c.log)))
+	if d, _ := cw.Plan(in); d.Total < 89_600 || d.Total > 102_400 || d.Prepare != nil {
+		t.Errorf("got %d tokens and %+v, want nothing prepared", d.Total, d.Prepare)
+	}
+}
