@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -15,7 +16,7 @@ import (
 const target = "./app/core/contextwindow"
 
 // Each invariant of CONTEXT § 3 has a mutant that its own test kills, and so has
-// each rung of the ladder (CONTEXT § 4).
+// each rung of the ladder (CONTEXT § 4) and each timing (§ 8).
 func TestMutantsAreKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the package once for each mutant")
@@ -24,7 +25,7 @@ func TestMutantsAreKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := append(invariants(), rungs()...)
+	all := slices.Concat(invariants(), rungs(), timings())
 	sound(t, root, all)
 	killed := make([]bool, len(all))
 	t.Run("each", func(t *testing.T) {

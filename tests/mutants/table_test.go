@@ -78,7 +78,7 @@ func rungs() []mutant {
 		{"rung 2: the summary's own size is forgotten", "TestRung2Summarizes", "ladder.go", "return p.total - p.summarySize() + p.b.SummaryLimit + p.r.of(summaryWrap)", "return p.total - p.summarySize()"},
 		{"rung 3: does not say that it is one", "TestRung3BelowKeepAtLeast", "ladder.go", "	if rung == 3 {", "	if rung > 3 {"},
 		{"rung 4: a summary may fill the prompt", "TestRung4CutsASummaryOverItsShare", "ladder.go", "p.cutSummary(p.b.SummaryLimit)", "p.cutSummary(p.limit)"},
-		{"rung 4: a cut outlives its summary", "TestRung4CutsASummaryOverItsShare", "plan.go", "p.state.SummaryCut = 0 // it was for the summary before", ""},
+		{"rung 4: a cut outlives its summary", "TestRung4CutsASummaryOverItsShare", "plan.go", "s.SummaryCut = 0 // it was for the summary before", ""},
 		{"rung 6: the head of a message only", "TestRung6ShortensTheUsersMessage", "shorten.go", "const headShare = 2.0 / 3", "const headShare = 1.0"},
 		{"rung 7: the newest of the tail go too", "TestRung7LeavesOutTheOldest", "fit.go", "if least <= p.b.Landing {", "if least <= 0 {"},
 		{"rung 7: a run's rounds go one by one", "TestRung7LeavesOutOldRounds", "fit.go", "if least <= p.b.Landing {", "if least <= p.limit {"},
@@ -95,5 +95,20 @@ func rungs() []mutant {
 		{"W5: at the trigger", "TestShareTriggerToTheToken", "trigger.go", "f.share = p.total > threshold", "f.share = p.total >= threshold"},
 		{"§ 8: the fence can be closed", "TestFenceCannotBeClosedFromInside", "prompt.go", "`(?i)<(", "`<("},
 		{"§ 10 row 15: a smaller window's cuts stay", "TestRow15SwitchToASmallerWindow", "state.go", "s.Landed.Window < window", "s.Landed.Window < 0"},
+	}
+}
+
+// timings are mutants of when summaries are made.
+func timings() []mutant {
+	return []mutant{
+		{"W5: summarized near the trigger", "TestNothingIsSummarizedEarly", "timing.go", "		p.d.Prepare = order\n	}\n}", "		p.d.Summarize = order\n	}\n}"},
+		{"§ 8: prepared at the trigger only", "TestPreparedNearTheTrigger", "timing.go", "point := max(share(nearShare, t), ", "point := max(t, "},
+		{"§ 8: what is prepared is for the present prompt", "TestPreparedLandsWhenTheTriggerIsCrossed", "timing.go", "q.ahead.prompt = max(p.shareThreshold()-p.total, 0)", "q.ahead.prompt = 0"},
+		{"§ 8: fewer than keep-at-least are left ahead", "TestWhatIsPrepared", "ladder.go", "if r == 3 && p.ahead.early {", "if r == 3 && !p.ahead.early {"},
+		{"§ 8: a prompt that fits waits", "TestNobodyWaitsForWhatFits", "timing.go", "return timing != TimingBackground", "return true"},
+		{"§ 8: a second one while one is made", "TestTimings", "timing.go", "	case p.in.Busy:\n		p.reason", "	case false:\n		p.reason"},
+		{"§ 8: an activation that brings nothing", "TestActivationMakesThePromptSmaller", "timing.go", "return size < p.total", "return size > 0"},
+		{"R4: a run waits in its middle", "TestAfterRunCatchesUp", "timing.go", "f.bySince() && len(p.in.Run) <= 1", "f.bySince()"},
+		{"§ 10 row 24: a model that rests is asked", "TestTimings", "timing.go", "	case p.in.Resting:\n		return false", "	case p.in.Resting:\n		return true"},
 	}
 }

@@ -87,7 +87,7 @@ func New() *Backend {
 		Summary: core.Summary{
 			ID: SummaryID, SessionID: SessionID, Version: 1, Kind: core.SummaryRolling, State: core.SummaryActive, Content: summary,
 			FromID: UserID, ThroughID: UserID, FromSeq: 1, ThroughSeq: 1, MessagesCovered: 1, MessagesAdded: 1,
-			TokensBefore: 5, TokensAfter: 4, TokenCount: 4, Model: "demo", Strategy: "llm", Trigger: "manual", Duration: 1500000, CreatedAt: now,
+			TokensBefore: 5, TokensAfter: 4, TokenCount: 4, Model: "demo", Strategy: "llm", Trigger: "manual", Duration: 1500000, CreatedAt: now, ActivatedAt: &now,
 		},
 		Report: report(), Prompt: prompt(), Agent: agent(), Graph: graph(), Memory: memory(),
 		Events: events(run), Hooks: map[string]Hook{},

@@ -174,7 +174,7 @@ func (coarse) Tools([]llm.ToolSpec) int { return 10 }
 // without one, and the next one does not try again.
 func TestNoGainIsSkipped(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, core.ContextSettings{}, 200_000)
+	w := newWorld(t, core.ContextSettings{Timing: new("inline")}, 200_000)
 	w.profile.ToolUsage = ""
 	w.useCounter(coarse{w})
 	w.writer.WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: 400_000, MaxOutput: 8_000})

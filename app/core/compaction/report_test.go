@@ -171,7 +171,7 @@ func TestWillTrigger(t *testing.T) {
 	t.Parallel()
 	off := false
 	settings := func(policy string, change func(*core.ContextSettings)) core.ContextSettings {
-		s := core.ContextSettings{Policy: policy}
+		s := core.ContextSettings{Policy: policy, Timing: new("inline")}
 		if change != nil {
 			change(&s)
 		}
