@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-switch show-concurrent show-memories show-search show-crash show-purge show-branches show-adapters show-fuzz show-owners graph clean
+.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-switch show-truth show-calibration show-counting show-concurrent show-memories show-search show-crash show-purge show-branches show-adapters show-fuzz show-owners graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,15 @@ show-long: ## 2,000 turns against a window of 8,192 tokens: SQLite and PostgreSQ
 
 show-switch: ## in mid-session from a window of 128K to one of 8K, and back
 	$(measure) '^TestShowSwitch$$'
+
+show-truth: ## the numbers of /context and what the provider received, section by section
+	$(measure) '^TestShowTruth$$'
+
+show-calibration: ## how far our number is from the provider's, for providers that count in other ways
+	$(measure) '^TestShowCalibration$$'
+
+show-counting: ## 1 MiB of each kind of text: seconds of one core, and how far the count is off
+	go test ./app/core/tokens -run '^$$' -bench MiB -benchtime 1x
 
 show-concurrent: ## 16 requests at once on one session
 	$(measure) '^TestShowConcurrent$$'

@@ -53,7 +53,7 @@ func CountTokens(ctx context.Context, cfg config.Config, logger *slog.Logger, mo
 	out := TokenCount{
 		Bytes: len(text), Characters: utf8.RuneCountInString(text), TokenCount: a.counter.Text(text), Model: name, Window: window,
 	}
-	estimate := a.ruler.Estimate(name)
+	estimate := a.ruler.Estimate(name, "")
 	out.Estimate = estimate.Apply(out.TokenCount)
 	c := &out.Calibration
 	c.Measured, c.Factor, c.Deviation, c.Samples = estimate.Measured, estimate.Factor, estimate.Deviation, estimate.Samples

@@ -51,8 +51,8 @@ type counter interface {
 
 // calibrator learns how models count.
 type calibrator interface {
-	Observe(model string, estimated, provider int)
-	Tighten(model string, ratio float64)
+	Observe(model string, session core.SessionID, estimated, provider int)
+	Tighten(model string, session core.SessionID, ratio float64)
 }
 
 // budget knows what may still be spent.

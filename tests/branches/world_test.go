@@ -162,7 +162,10 @@ func (silent) Watch(context.Context, core.Scope, core.SessionID, core.From) iter
 // fixed is a calibration that stays.
 type fixed struct{}
 
-func (fixed) Estimate(string) tokens.Estimate { return tokens.Estimate{Factor: 1, Measured: true} }
+func (fixed) Estimate(string, core.SessionID) tokens.Estimate {
+	return tokens.Estimate{Factor: 1, Measured: true}
+}
+func (fixed) Observe(string, core.SessionID, int, int) {}
 
 // registry is the models: "writer" makes the summaries, all others answer.
 type registry struct{ w *world }

@@ -23,10 +23,10 @@ type counter interface {
 // calibrator learns how a model counts.
 type calibrator interface {
 	// Observe takes what we counted in cl100k_base tokens and what the provider counted.
-	Observe(model string, estimated, provider int)
+	Observe(model string, session core.SessionID, estimated, provider int)
 	// Tighten raises the estimate for a model after it refused a prompt as too
 	// long; ratio is how far we were off, 0 = not known.
-	Tighten(model string, ratio float64)
+	Tighten(model string, session core.SessionID, ratio float64)
 }
 
 // Caller is the node llm_node: it makes the prompt, calls the model, streams the
@@ -232,7 +232,7 @@ func (n *Caller) record(s state.AgentState, sent contextwindow.Sent, res llm.Res
 	if res.Usage != nil {
 		m.Usage = *res.Usage
 		if sent.Comparable() {
-			n.calibrator.Observe(info.Name, sent.Total(), res.Usage.InputTokens)
+			n.calibrator.Observe(info.Name, s.Session.ID, sent.Total(), res.Usage.InputTokens)
 		}
 	}
 	return m
@@ -246,7 +246,7 @@ func (n *Caller) tighten(ctx context.Context, t compaction.Turn, c call, e *llm.
 	if e.Requested > 0 {
 		ratio = float64(e.Requested) / float64(c.sent.Total()+d.MaxOutput)
 	}
-	n.calibrator.Tighten(name, ratio)
+	n.calibrator.Tighten(name, t.Session.ID, ratio)
 	if e.Limit > 0 {
 		t.Window = e.Limit
 	}

@@ -117,7 +117,7 @@ func TestToldSizeTightens(t *testing.T) {
 	if got := w.learned.tightened[0]; got < 0.99*want || got > 1.01*want {
 		t.Errorf("got ratio %.2f, want %.2f", got, want)
 	}
-	if got := w.learned.Estimate("scripted"); got.Factor < want || got == (tokens.Estimate{}) {
+	if got := w.learned.Estimate("scripted", ""); got.Factor < want || got == (tokens.Estimate{}) {
 		t.Errorf("got estimate %+v, want a factor of at least %.2f", got, want)
 	}
 }

@@ -119,14 +119,14 @@ type calibrator struct {
 	tightened []float64
 }
 
-func (c *calibrator) Observe(model string, estimated, provider int) {
+func (c *calibrator) Observe(model string, session core.SessionID, estimated, provider int) {
 	c.observed = append(c.observed, [2]int{estimated, provider})
-	c.Calibrator.Observe(model, estimated, provider)
+	c.Calibrator.Observe(model, session, estimated, provider)
 }
 
-func (c *calibrator) Tighten(model string, ratio float64) {
+func (c *calibrator) Tighten(model string, session core.SessionID, ratio float64) {
 	c.tightened = append(c.tightened, ratio)
-	c.Calibrator.Tighten(model, ratio)
+	c.Calibrator.Tighten(model, session, ratio)
 }
 
 // turns puts n finished exchanges of about so many tokens a message into the log.

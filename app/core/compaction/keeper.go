@@ -52,9 +52,11 @@ type counter interface {
 	Tools(tools []llm.ToolSpec) int
 }
 
-// calibrator knows how a model's own counts differ from ours.
+// calibrator knows how a model's own counts differ from ours, in a conversation.
 type calibrator interface {
-	Estimate(model string) tokens.Estimate
+	Estimate(model string, session core.SessionID) tokens.Estimate
+	// Observe takes what we counted in cl100k_base tokens and what the provider counted.
+	Observe(model string, session core.SessionID, estimated, provider int)
 }
 
 // models finds language models by name.
@@ -302,7 +304,7 @@ func (k *Keeper) input(ctx context.Context, t Turn) (contextwindow.Input, error)
 		return contextwindow.Input{}, err
 	}
 	info := t.Profile.Model.Info()
-	estimate := k.Calibrator.Estimate(info.Name)
+	estimate := k.Calibrator.Estimate(info.Name, t.Session.ID)
 	in := contextwindow.Input{
 		Policy: t.Profile.Policy, Factor: estimate.Factor, Margin: margin(estimate), Cap: t.Cap,
 		Model:   contextwindow.Limits{Window: info.Window, MaxOutput: info.MaxOutput},

@@ -91,7 +91,7 @@ func first(d contextwindow.Decision) string {
 // what only storage knows.
 func (k *Keeper) Describe(t Turn, d contextwindow.Decision, sent contextwindow.Sent) core.ContextReport {
 	info := t.Profile.Model.Info()
-	e := k.Calibrator.Estimate(info.Name)
+	e := k.Calibrator.Estimate(info.Name, t.Session.ID)
 	r := core.ContextReport{
 		Model: info.Name, Policy: t.Profile.Policy.Name,
 		Window: d.Budget.Window, Reserve: d.Budget.Reserve, Usable: d.Budget.Usable, Landing: d.Budget.Landing,

@@ -268,3 +268,42 @@ func TestReportErrors(t *testing.T) {
 		}
 	}
 }
+
+// CONTEXT § 10 row 11: one ruler. For a model that counts 1.4 times what we do, the
+// trigger, the cut, the check and what is shown are all in its tokens.
+func TestRow11OneRuler(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{Timing: new("inline")}, 8192)
+	for range 10 {
+		w.ruler.Observe("answerer", "", 10_000, 14_000)
+	}
+	w.writer.Add(always(notes))
+	theirs := func(req llm.Request) int { return int(1.4*float64(w.size(req)) + 0.5) }
+	fired := 0
+	for range 80 {
+		w.turns(1, 60)
+		w.ask("go on")
+		before := w.report()
+		version := w.session.SummaryVersion
+		turn, d := w.fit()
+		req := w.request(turn, d)
+		r := w.report()
+		if miss := abs(r.Used - theirs(req)); miss > len(r.Sections)/2 {
+			t.Errorf("shown are %d tokens, the model counts %d", r.Used, theirs(req))
+		}
+		if theirs(req)+d.MaxOutput > r.Window || r.Triggers[0].Value != r.Planned {
+			t.Errorf("prompt %d and answer %d in a window of %d; the trigger is held against %d of %d", theirs(req), d.MaxOutput, r.Window, r.Triggers[0].Value, r.Planned)
+		}
+		if w.session.SummaryVersion > version {
+			fired++
+			if before.Planned <= before.Trigger || r.Planned > r.Landing {
+				t.Errorf("summarized at %d of %d, landed at %d of %d", before.Planned, before.Trigger, r.Planned, r.Landing)
+			}
+		} else if before.Planned > before.Trigger {
+			t.Errorf("not summarized at %d tokens, over the trigger of %d", before.Planned, before.Trigger)
+		}
+	}
+	if fired < 2 {
+		t.Errorf("summarized %d times: the test proves nothing", fired)
+	}
+}

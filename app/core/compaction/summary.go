@@ -86,12 +86,14 @@ func covered(history []core.Message, through int64) []core.Message {
 	return history[:n]
 }
 
-// booked completes the records of the summarizer's model calls.
+// booked completes the records of the summarizer's model calls, and lets the
+// calibration learn from them.
 func (k *Keeper) booked(t Turn, calls []core.ModelCall) []core.ModelCall {
 	for i := range calls {
 		calls[i].ID = core.NewID[string]()
 		calls[i].Owner, calls[i].User = t.Session.Owner, t.Session.UserID
 		calls[i].SessionID, calls[i].RunID, calls[i].Agent = t.Session.ID, t.RunID, t.Profile.Agent.Name
+		k.Calibrator.Observe(calls[i].Model, t.Session.ID, calls[i].Estimated, calls[i].Usage.InputTokens)
 	}
 	return calls
 }
@@ -150,7 +152,7 @@ func (k *Keeper) summarizer(ctx context.Context, t Turn) (s *summarize.Summarize
 		return extractive, noModel
 	}
 	name := model.Info().Name
-	strategy := summarize.NewLLM(model, k.Counter, func() float64 { return k.Calibrator.Estimate(name).Factor })
+	strategy := summarize.NewLLM(model, k.Counter, func() float64 { return k.Calibrator.Estimate(name, t.Session.ID).Factor })
 	if t.Profile.Policy.Strategy == contextwindow.StrategyHybrid {
 		return summarize.New(summarize.NewHybrid(strategy), k.Counter), ""
 	}

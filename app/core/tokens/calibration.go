@@ -15,6 +15,9 @@ const (
 	calibrationRate = 0.2 // of the exponential mean
 	minFactor       = 0.5
 	maxFactor       = 4
+	// sessionRate is that of a conversation's own mean: its next prompt is hardly
+	// another one than its last.
+	sessionRate = 0.5
 	// MeasuredAfter calls the estimate rests on what was measured.
 	MeasuredAfter = 5
 	// unmeasured is what the prior factor is multiplied by until then.
@@ -37,7 +40,7 @@ const (
 type Estimate struct {
 	Factor    float64
 	Measured  bool    // rests on at least MeasuredAfter calls
-	Deviation float64 // mean relative error of the corrected count, 0.02 = ± 2 %
+	Deviation float64 // mean relative error of the corrected counts, each against the call after it; 0.02 = ± 2 %
 	Samples   int     // calls that it rests on
 }
 
@@ -47,15 +50,19 @@ func (e Estimate) Apply(tokens int) int {
 }
 
 // Calibrator corrects our counts by what providers report, a factor a model
-// (CONTEXT § 5). Safe for concurrent use.
+// (CONTEXT § 5). A model does not count all texts alike: by the same rule it also
+// keeps a factor for each conversation, which takes the model's place where there is
+// one, so that one in Chinese and one in English do not spoil each other's counts.
+// These are kept in memory only. Safe for concurrent use.
 type Calibrator struct {
 	prior func(model string) float64
 
-	mu     sync.Mutex
-	models map[string]*measured // guarded by mu
+	mu       sync.Mutex
+	models   map[string]*measured // guarded by mu
+	sessions generations          // guarded by mu
 }
 
-// measured is what is known of one model.
+// measured is what is known of one model, or of one model in one conversation.
 type measured struct {
 	core.Calibration
 	tightened bool // the factor began with a refusal: a first small ratio must not undo it
@@ -73,8 +80,9 @@ func NewCalibrator(prior func(model string) float64) *Calibrator {
 // tokens, and what the provider counted (input, cache reads and writes together).
 // The factor is the exponential mean of the ratios with a rate of 0.2; the first
 // five count alike, so that it does not depend on a wrong prior. Prompts under 200
-// tokens and numbers that make no sense are left out.
-func (c *Calibrator) Observe(model string, estimated, provider int) {
+// tokens and numbers that make no sense are left out. Session is the conversation
+// whose prompt it was; empty = none.
+func (c *Calibrator) Observe(model string, session core.SessionID, estimated, provider int) {
 	if estimated < minObserved || provider <= 0 {
 		return
 	}
@@ -82,46 +90,85 @@ func (c *Calibrator) Observe(model string, estimated, provider int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.of(model)
-	expected := c.estimate(m).Factor
-	m.Samples++
-	rate := calibrationRate
-	if !m.tightened {
-		rate = max(rate, 1/float64(m.Samples))
-	}
-	m.Factor += rate * (ratio - m.Factor)
-	miss := math.Abs(expected-ratio) / ratio
-	m.Deviation += max(calibrationRate, 1/float64(m.Samples)) * (miss - m.Deviation)
+	m.observe(ratio, max(calibrationRate, 1/float64(m.Samples+1)))
 	m.touch()
+	if session != "" {
+		c.sessions.of(key{model, session}).observe(ratio, sessionRate)
+	}
+}
+
+// observe takes a ratio into the mean; the Calibrator's mu is held.
+func (m *measured) observe(ratio, rate float64) {
+	before := m.Factor
+	m.Samples++
+	switch {
+	case m.tightened:
+		rate = calibrationRate
+	case m.Samples == 1:
+		rate = 1
+	}
+	m.Factor += rate * (ratio - before)
+	if n := m.Samples - 1; n > 0 { // the first call corrects, and is not corrected
+		miss := math.Abs(before-ratio) / ratio
+		m.Deviation += max(calibrationRate, 1/float64(n)) * (miss - m.Deviation)
+	}
 }
 
 // Tighten raises the model's factor after the provider refused a prompt as too
 // long: at least to atLeast, the ratio of what the provider counted to what we
 // did; if that is not known (0) or not above the present factor, by 15 %. Never
-// above 4. Later observations bring it down again, slowly.
-func (c *Calibrator) Tighten(model string, atLeast float64) {
+// above 4. Later observations bring it down again, slowly. Session is as in Observe.
+func (c *Calibrator) Tighten(model string, session core.SessionID, atLeast float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m := c.of(model)
-	now := c.estimate(m).Factor
+	now := c.estimate(model, session).Factor
 	if atLeast <= now || math.IsNaN(atLeast) {
 		atLeast = now * tightenStep
 	}
-	m.Factor = clamp(atLeast)
-	m.tightened = true
+	m := c.of(model)
+	m.tighten(atLeast)
 	m.touch()
+	if session != "" {
+		c.sessions.of(key{model, session}).tighten(atLeast)
+	}
 }
 
-// Estimate returns how the model's counts relate to ours. Until five calls were
-// measured it is the prior factor × 1.1, or what was measured or tightened so far
-// if that is more.
-func (c *Calibrator) Estimate(model string) Estimate {
+// tighten raises the factor; the Calibrator's mu is held.
+func (m *measured) tighten(factor float64) {
+	m.Factor = max(m.Factor, clamp(factor))
+	m.tightened = true
+}
+
+// Estimate returns how the model's counts relate to ours, in a conversation if one is
+// named. Until five calls were measured it is the prior factor × 1.1, or what was
+// measured or tightened so far if that is more.
+func (c *Calibrator) Estimate(model string, session core.SessionID) Estimate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m, ok := c.models[model]
-	if !ok {
-		m = &measured{Calibration: core.Calibration{Model: model}}
+	return c.estimate(model, session)
+}
+
+// estimate is Estimate; c.mu is held.
+func (c *Calibrator) estimate(model string, session core.SessionID) Estimate {
+	m := c.models[model]
+	if m == nil {
+		m = &measured{}
 	}
-	return c.estimate(m)
+	if m.Samples < MeasuredAfter {
+		prior := c.prior(model)
+		if prior <= 0 {
+			prior = 1
+		}
+		return Estimate{Factor: max(clamp(prior*unmeasured), m.Factor), Deviation: priorDeviation, Samples: m.Samples}
+	}
+	e := Estimate{Factor: m.Factor, Measured: true, Deviation: m.Deviation, Samples: m.Samples}
+	if own := c.sessions.get(key{model, session}); own != nil {
+		e.Factor = own.Factor
+		if own.Samples > 1 { // one call says nothing about how far the next is off
+			e.Deviation = own.Deviation
+		}
+	}
+	return e
 }
 
 // Estimates returns the estimate of every model that something is known of.
@@ -129,8 +176,8 @@ func (c *Calibrator) Estimates() map[string]Estimate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := make(map[string]Estimate, len(c.models))
-	for name, m := range c.models {
-		all[name] = c.estimate(m)
+	for name := range c.models {
+		all[name] = c.estimate(name, "")
 	}
 	return all
 }
@@ -174,18 +221,6 @@ func (c *Calibrator) of(model string) *measured {
 		c.models[model] = m
 	}
 	return m
-}
-
-// estimate returns what m amounts to; c.mu is held.
-func (c *Calibrator) estimate(m *measured) Estimate {
-	if m.Samples >= MeasuredAfter {
-		return Estimate{Factor: m.Factor, Measured: true, Deviation: m.Deviation, Samples: m.Samples}
-	}
-	prior := c.prior(m.Model)
-	if prior <= 0 {
-		prior = 1
-	}
-	return Estimate{Factor: max(clamp(prior*unmeasured), m.Factor), Deviation: priorDeviation, Samples: m.Samples}
 }
 
 // touch notes that the entry has changed; the Calibrator's mu is held.

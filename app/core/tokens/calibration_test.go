@@ -15,17 +15,17 @@ import (
 
 func prior(factor float64) func(string) float64 { return func(string) float64 { return factor } }
 
-// CONTEXT § 5, § 10, 11: within 10 calls the estimate is within 5 %, whatever the
+// CONTEXT § 5, § 10 row 11: within 10 calls the estimate is within 5 %, whatever the
 // prior was, and the deviation says so.
-func TestCalibratorConverges(t *testing.T) {
+func TestRow11CalibrationConverges(t *testing.T) {
 	t.Parallel()
 	for _, before := range []float64{0.5, 1, 1.55} {
 		for _, real := range []float64{0.6, 0.95, 1.15, 1.4, 3.5} {
 			c := tokens.NewCalibrator(prior(before))
 			for range 10 {
-				c.Observe("m", 10_000, int(10_000*real))
+				c.Observe("m", "", 10_000, int(10_000*real))
 			}
-			got := c.Estimate("m")
+			got := c.Estimate("m", "")
 			if math.Abs(got.Factor-real)/real > 0.05 {
 				t.Errorf("prior %g, provider × %g: factor %g after 10 calls, want ± 5 %%", before, real, got.Factor)
 			}
@@ -41,16 +41,16 @@ func TestCalibratorUnmeasured(t *testing.T) {
 	t.Parallel()
 	c := tokens.NewCalibrator(prior(1.2))
 	for i := range 5 {
-		got := c.Estimate("m")
+		got := c.Estimate("m", "")
 		if want := 1.2 * 1.1; math.Abs(got.Factor-want) > 1e-9 || got.Measured || got.Samples != i || got.Deviation != 0.15 {
 			t.Errorf("after %d calls: got %+v, want factor %g, not measured, ± 15 %%", i, got, want)
 		}
-		c.Observe("m", 1000, 1000)
+		c.Observe("m", "", 1000, 1000)
 	}
-	if got := c.Estimate("m"); !got.Measured || math.Abs(got.Factor-1) > 1e-9 {
+	if got := c.Estimate("m", ""); !got.Measured || math.Abs(got.Factor-1) > 1e-9 {
 		t.Errorf("after 5 calls: got %+v, want factor 1, measured", got)
 	}
-	if got := tokens.NewCalibrator(prior(0)).Estimate("m").Factor; math.Abs(got-1.1) > 1e-9 {
+	if got := tokens.NewCalibrator(prior(0)).Estimate("m", "").Factor; math.Abs(got-1.1) > 1e-9 {
 		t.Errorf("without a prior: got factor %g, want 1.1", got)
 	}
 }
@@ -60,8 +60,8 @@ func TestCalibratorUnmeasured(t *testing.T) {
 func TestCalibratorBelievesMoreAtOnce(t *testing.T) {
 	t.Parallel()
 	c := tokens.NewCalibrator(prior(1))
-	c.Observe("m", 1000, 1500)
-	if got := c.Estimate("m"); got.Factor != 1.5 || got.Measured {
+	c.Observe("m", "", 1000, 1500)
+	if got := c.Estimate("m", ""); got.Factor != 1.5 || got.Measured {
 		t.Errorf("after one call at 1.5: got %+v, want factor 1.5, not measured", got)
 	}
 }
@@ -73,9 +73,9 @@ func TestCalibratorNoise(t *testing.T) {
 		for range 40 {
 			estimated := rapid.IntRange(200, 200_000).Draw(rt, "estimated")
 			noise := rapid.Float64Range(-0.04, 0.04).Draw(rt, "noise")
-			c.Observe("m", estimated, int(math.Round(float64(estimated)*1.3*(1+noise))))
+			c.Observe("m", "", estimated, int(math.Round(float64(estimated)*1.3*(1+noise))))
 		}
-		got := c.Estimate("m")
+		got := c.Estimate("m", "")
 		if math.Abs(got.Factor-1.3)/1.3 > 0.05 {
 			rt.Fatalf("factor with ± 4 %% noise: got %g, want 1.3 ± 5 %%", got.Factor)
 		}
@@ -91,13 +91,13 @@ func TestCalibratorIgnores(t *testing.T) {
 	t.Parallel()
 	c := tokens.NewCalibrator(prior(1))
 	for range 20 {
-		c.Observe("m", 50, 130)
-		c.Observe("m", 199, 800)
-		c.Observe("m", 5000, 0)
-		c.Observe("m", 5000, -1)
-		c.Observe("m", 0, 10)
+		c.Observe("m", "", 50, 130)
+		c.Observe("m", "", 199, 800)
+		c.Observe("m", "", 5000, 0)
+		c.Observe("m", "", 5000, -1)
+		c.Observe("m", "", 0, 10)
 	}
-	if got := c.Estimate("m"); got.Samples != 0 || math.Abs(got.Factor-1.1) > 1e-9 {
+	if got := c.Estimate("m", ""); got.Samples != 0 || math.Abs(got.Factor-1.1) > 1e-9 {
 		t.Errorf("after calls that teach nothing: got %+v, want nothing learned", got)
 	}
 	if rows := c.Changed(); len(rows) != 0 {
@@ -113,13 +113,13 @@ func TestCalibratorClamps(t *testing.T) {
 		for range rapid.IntRange(0, 20).Draw(rt, "calls") {
 			switch rapid.IntRange(0, 2).Draw(rt, "what") {
 			case 0:
-				c.Observe("m", rapid.Int().Draw(rt, "estimated"), rapid.Int().Draw(rt, "provider"))
+				c.Observe("m", "", rapid.Int().Draw(rt, "estimated"), rapid.Int().Draw(rt, "provider"))
 			case 1:
-				c.Tighten("m", rapid.Float64().Draw(rt, "ratio"))
+				c.Tighten("m", "", rapid.Float64().Draw(rt, "ratio"))
 			case 2:
-				c.Tighten("m", rapid.SampledFrom([]float64{0, math.NaN(), math.Inf(1), math.Inf(-1)}).Draw(rt, "odd"))
+				c.Tighten("m", "", rapid.SampledFrom([]float64{0, math.NaN(), math.Inf(1), math.Inf(-1)}).Draw(rt, "odd"))
 			}
-			if got := c.Estimate("m").Factor; !(got >= 0.5 && got <= 4) {
+			if got := c.Estimate("m", "").Factor; !(got >= 0.5 && got <= 4) {
 				rt.Fatalf("factor: got %g, want 0.5 to 4", got)
 			}
 		}
@@ -130,29 +130,29 @@ func TestCalibratorClamps(t *testing.T) {
 func TestCalibratorTighten(t *testing.T) {
 	t.Parallel()
 	c := tokens.NewCalibrator(prior(1))
-	c.Tighten("m", 1.6)
-	if got := c.Estimate("m").Factor; got != 1.6 {
+	c.Tighten("m", "", 1.6)
+	if got := c.Estimate("m", "").Factor; got != 1.6 {
 		t.Errorf("told 1.6: got factor %g", got)
 	}
-	c.Tighten("m", 1.2) // refused though we counted more than told
-	if got, want := c.Estimate("m").Factor, 1.6*1.15; math.Abs(got-want) > 1e-9 {
+	c.Tighten("m", "", 1.2) // refused though we counted more than told
+	if got, want := c.Estimate("m", "").Factor, 1.6*1.15; math.Abs(got-want) > 1e-9 {
 		t.Errorf("told 1.2 at 1.6: got factor %g, want %g", got, want)
 	}
-	c.Tighten("m", 0)
-	if got, want := c.Estimate("m").Factor, 1.6*1.15*1.15; math.Abs(got-want) > 1e-9 {
+	c.Tighten("m", "", 0)
+	if got, want := c.Estimate("m", "").Factor, 1.6*1.15*1.15; math.Abs(got-want) > 1e-9 {
 		t.Errorf("told nothing: got factor %g, want %g", got, want)
 	}
-	c.Observe("m", 10_000, 10_000)
-	if got := c.Estimate("m").Factor; got < 1.8 {
+	c.Observe("m", "", 10_000, 10_000)
+	if got := c.Estimate("m", "").Factor; got < 1.8 {
 		t.Errorf("one small ratio after a refusal: got factor %g, want it to come down slowly", got)
 	}
 	for range 30 {
-		c.Observe("m", 10_000, 10_000)
+		c.Observe("m", "", 10_000, 10_000)
 	}
-	if got := c.Estimate("m").Factor; math.Abs(got-1) > 0.05 {
+	if got := c.Estimate("m", "").Factor; math.Abs(got-1) > 0.05 {
 		t.Errorf("30 calls at 1: got factor %g, want 1", got)
 	}
-	if got := c.Estimate("other").Factor; math.Abs(got-1.1) > 1e-9 {
+	if got := c.Estimate("other", "").Factor; math.Abs(got-1.1) > 1e-9 {
 		t.Errorf("another model: got factor %g, want 1.1 untouched", got)
 	}
 }
@@ -161,8 +161,8 @@ func TestCalibratorSavesAndRestores(t *testing.T) {
 	t.Parallel()
 	c := tokens.NewCalibrator(prior(1))
 	for range 6 {
-		c.Observe("b", 1000, 1400)
-		c.Observe("a", 1000, 900)
+		c.Observe("b", "", 1000, 1400)
+		c.Observe("a", "", 1000, 900)
 	}
 	rows := c.Changed()
 	if len(rows) != 2 || rows[0].Model != "a" || rows[1].Model != "b" || rows[0].UpdatedAt.IsZero() {
@@ -171,7 +171,7 @@ func TestCalibratorSavesAndRestores(t *testing.T) {
 	if again := c.Changed(); len(again) != 0 {
 		t.Errorf("Changed again: got %+v, want none", again)
 	}
-	c.Observe("b", 1000, 1400)
+	c.Observe("b", "", 1000, 1400)
 	if again := c.Changed(); len(again) != 1 || again[0].Model != "b" || again[0].Samples != 7 {
 		t.Errorf("Changed after b was observed: got %+v, want b alone", again)
 	}
@@ -180,22 +180,22 @@ func TestCalibratorSavesAndRestores(t *testing.T) {
 	restored.Restore(append(rows, core.Calibration{Model: "broken", Factor: math.NaN(), Samples: 9}, core.Calibration{Model: "far", Factor: 99, Samples: 9}))
 	for _, model := range []string{"a", "b"} {
 		want := tokens.Estimate{Factor: map[string]float64{"a": 0.9, "b": 1.4}[model], Measured: true, Samples: 6}
-		got := restored.Estimate(model)
+		got := restored.Estimate(model, "")
 		if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9), cmpopts.IgnoreFields(tokens.Estimate{}, "Deviation")); diff != "" {
 			t.Errorf("restored %s (-want +got):\n%s", model, diff)
 		}
 	}
-	if got := restored.Estimate("far").Factor; got != 4 {
+	if got := restored.Estimate("far", "").Factor; got != 4 {
 		t.Errorf("restored factor 99: got %g, want 4", got)
 	}
-	if got := restored.Estimate("broken"); got.Samples != 0 {
+	if got := restored.Estimate("broken", ""); got.Samples != 0 {
 		t.Errorf("restored NaN: got %+v, want it left out", got)
 	}
 	if rows := restored.Changed(); len(rows) != 0 {
 		t.Errorf("Changed after Restore: got %+v, want none", rows)
 	}
 	c.Restore([]core.Calibration{{Model: "b", Factor: 3, Samples: 100}})
-	if got := c.Estimate("b").Samples; got != 7 {
+	if got := c.Estimate("b", "").Samples; got != 7 {
 		t.Errorf("Restore over a model that was observed: got %d samples, want its own 7", got)
 	}
 }
@@ -204,11 +204,11 @@ func TestCalibratorSavesAndRestores(t *testing.T) {
 func TestCalibratorRestoresRefusal(t *testing.T) {
 	t.Parallel()
 	c := tokens.NewCalibrator(prior(1))
-	c.Tighten("m", 2)
+	c.Tighten("m", "", 2)
 	restored := tokens.NewCalibrator(prior(1))
 	restored.Restore(c.Changed())
-	restored.Observe("m", 1000, 1000)
-	if got := restored.Estimate("m").Factor; math.Abs(got-1.8) > 1e-9 {
+	restored.Observe("m", "", 1000, 1000)
+	if got := restored.Estimate("m", "").Factor; math.Abs(got-1.8) > 1e-9 {
 		t.Errorf("refused at 2, restarted, one call at 1: got factor %g, want 1.8", got)
 	}
 }
@@ -227,14 +227,14 @@ func TestCalibratorConcurrent(t *testing.T) {
 	for range 8 {
 		group.Go(func() {
 			for range 100 {
-				c.Observe("m", 1000, 1200)
-				c.Estimate("m")
+				c.Observe("m", "", 1000, 1200)
+				c.Estimate("m", "")
 				c.Changed()
 			}
 		})
 	}
 	group.Wait()
-	if got := c.Estimate("m").Samples; got != 800 {
+	if got := c.Estimate("m", "").Samples; got != 800 {
 		t.Errorf("samples of 8 × 100 calls: got %d, want 800", got)
 	}
 }

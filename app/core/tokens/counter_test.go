@@ -2,7 +2,9 @@ package tokens_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -40,9 +42,9 @@ func TestTextKnownCounts(t *testing.T) {
 	}
 }
 
-// TestTextSpecialTokensAreText: a text that names a special token is counted as
-// the text that it is and blocks nothing (CONTEXT § 10, 21).
-func TestTextSpecialTokensAreText(t *testing.T) {
+// TestRow21SpecialTokensAreText: a text that names a special token is counted as
+// the text that it is and blocks nothing (CONTEXT § 10 row 21).
+func TestRow21SpecialTokensAreText(t *testing.T) {
 	t.Parallel()
 	counter := newCounter(t)
 	for _, text := range []string{"<|endoftext|>", "<|fim_prefix|>", "<|endofprompt|>", "a <|endoftext|> b"} {
@@ -53,6 +55,26 @@ func TestTextSpecialTokensAreText(t *testing.T) {
 			t.Errorf("Text(%q): got %d, want %d", text, got, want)
 		}
 	}
+}
+
+// TestRow21VocabularyIsInTheProgram: nothing is loaded from the network, not at the
+// first count either (CONTEXT § 10 row 21). It runs before the parallel tests.
+func TestRow21VocabularyIsInTheProgram(t *testing.T) {
+	before := http.DefaultTransport
+	defer func() { http.DefaultTransport = before }()
+	http.DefaultTransport = refusing{t}
+	t.Setenv("TIKTOKEN_CACHE_DIR", t.TempDir()) // where the library would find a download
+	if got, want := newCounter(t).Text("the first count of this process"), 6; got != want {
+		t.Errorf("got %d tokens, want %d", got, want)
+	}
+}
+
+// refusing is a network that must not be used.
+type refusing struct{ t *testing.T }
+
+func (r refusing) RoundTrip(req *http.Request) (*http.Response, error) {
+	r.t.Errorf("%s was asked for", req.URL)
+	return nil, errors.New("no network")
 }
 
 // TestTextInvalidUTF8: a bad byte counts as the U+FFFD that ingestion makes of it.

@@ -61,9 +61,9 @@ func second(tb testing.TB, c *codec.Codec, text string) (int, bool) {
 	return n, true
 }
 
-// TestTextExactOnHardTexts: runs without a break are not only fast, their count is
-// exact: 0 % off where CONTEXT § 5 allows 1 %.
-func TestTextExactOnHardTexts(t *testing.T) {
+// TestRow12HardTextsAreExact: runs without a break are not only fast, their count is
+// exact: 0 % off where CONTEXT § 5 allows 1 % (§ 10 row 12).
+func TestRow12HardTextsAreExact(t *testing.T) {
 	t.Parallel()
 	counter, codec := shared()
 	ref := library(t)
@@ -138,9 +138,9 @@ func TestTextWithinOnePercentProperty(t *testing.T) {
 	})
 }
 
-// TestSplitBoundsWork guards linearity by what reaches tiktoken-go: nothing that is
-// longer than the bounds, whatever the text (CONTEXT § 5, § 10, 12).
-func TestSplitBoundsWork(t *testing.T) {
+// TestRow12WorkIsBounded guards linearity by what reaches tiktoken-go: nothing that is
+// longer than the bounds, whatever the text (CONTEXT § 5, § 10 row 12).
+func TestRow12WorkIsBounded(t *testing.T) {
 	t.Parallel()
 	counter, _ := shared()
 	for _, k := range hardTexts() {

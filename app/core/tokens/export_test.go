@@ -60,3 +60,10 @@ func (c *Counter) LongestToken() (got, want int) {
 	}
 	return got, maxToken
 }
+
+// Sessions returns of how many conversations something is kept.
+func Sessions(c *Calibrator) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.sessions.young) + len(c.sessions.old)
+}

@@ -1,0 +1,122 @@
+package e2e_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/db/dbtest"
+	"bobbin/tests/provider"
+)
+
+// ruler is how a provider counts, and the conversations that are held with it.
+type ruler struct {
+	name  string
+	count func(provider.Received) int
+	talks []func(w *writer, n int) string // one conversation each, in turn
+}
+
+func inEnglish(w *writer, n int) string { return w.sentences(1 + n%5) }
+func inChinese(w *writer, n int) string { return w.chinese(3 + n%5) }
+
+func rulers(t *testing.T) []ruler {
+	t.Helper()
+	ours, err := provider.Cl100k()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o200k, err := provider.O200k()
+	if err != nil {
+		t.Fatal(err)
+	}
+	scripted := provider.ByScript(ours, 0.6)
+	byBook := func(r provider.Received) int { return provider.ByTheBook(r, ours) }
+	byScript := func(r provider.Received) int { return provider.ByTheBook(r, scripted) }
+	times := func(factor float64) func(provider.Received) int {
+		return func(r provider.Received) int { return int(math.Ceil(factor * float64(byBook(r)))) }
+	}
+	type talks = []func(*writer, int) string
+	return []ruler{
+		{"as we do", byBook, talks{inEnglish}},
+		{"1.4 × ours", times(1.4), talks{inEnglish}},
+		{"0.8 × ours", times(0.8), talks{inEnglish}},
+		{"7 more a message", func(r provider.Received) int { return byBook(r) + 7*len(r.Messages) }, talks{inEnglish}},
+		{"350 more with tools", func(r provider.Received) int { return byBook(r) + 350*min(len(r.Tools), 1) }, talks{inEnglish}},
+		{"Chinese 0.6 ×, in Chinese", byScript, talks{inChinese}},
+		{"the same, in both, in turn", byScript, talks{inChinese, inEnglish}},
+		{"o200k_base, roles and raw tools", func(r provider.Received) int {
+			n := 3 + o200k(r.System[0]) + o200k(string(r.RawTools))
+			for _, m := range r.Messages {
+				n += 3 + o200k(m.Role) + o200k(m.Text) + o200k(string(m.RawCalls))
+			}
+			return n
+		}, talks{func(w *writer, n int) string { return w.turn(n + 1) }}},
+	}
+}
+
+// measuredCalls is how many calls of each conversation are compared.
+const measuredCalls = 40
+
+// C1, CONTEXT § 5, § 10 row 11: whatever the provider counts, the number that is shown
+// before a call is within 5 % of the provider's after ten calls.
+func TestShowCalibration(t *testing.T) {
+	t.Parallel()
+	fig := newTable("How far our number is from the provider's, at most, by the calls of a conversation")
+	fig.row("the provider counts", "1–5", "6–10", "11–20", "21–40", "factor", "shown ±")
+	for i, r := range rulers(t) {
+		p := newProvider(t, provider.Options{Count: r.count, Record: true})
+		h := newHouse(t, dbtest.SQLiteURL(t), withModel("house", 64_000, 2048, p))
+		misses, last := talkTo(t, h, p, r, uint64(i))
+		fig.row(r.name, worst(misses, 0, 5), worst(misses, 5, 10), worst(misses, 10, 20), worst(misses, 20, measuredCalls),
+			fmt.Sprintf("%.3f", last.Factor), fmt.Sprintf("%.1f %%", 100*last.Deviation))
+		for n, miss := range misses {
+			if call := n / len(r.talks); call >= 10 && math.Abs(miss) > 0.05 {
+				t.Errorf("%s: call %d is off by %.1f %%", r.name, call+1, 100*miss)
+			}
+		}
+		if !last.Measured || math.Abs(last.Deviation) > 0.05 {
+			t.Errorf("%s: got %+v, want it measured, within 5 %%", r.name, last)
+		}
+	}
+	fig.log(t)
+}
+
+// talkTo holds the conversations, and returns how far the number before each call was
+// off, in the order of the calls.
+func talkTo(t *testing.T, h *house, p *provider.Server, r ruler, seed uint64) ([]float64, core.CalibrationView) {
+	t.Helper()
+	var ids []core.SessionID
+	for range r.talks {
+		ids = append(ids, newSession(t, h.Client, core.Session{}))
+	}
+	w := newWriter(seed)
+	var misses []float64
+	var last core.CalibrationView
+	for n := 0; len(misses) < measuredCalls*len(r.talks); n++ {
+		for i, talk := range r.talks {
+			question := talk(w, n)
+			if n%3 == 2 {
+				question += " Use a tool."
+			}
+			got := say(t, h.Client, core.SendMessage{SessionID: ids[i], Content: question})
+			report := reported(t, h.Client, got.run.ID) // of the run's last call
+			all := p.Received()
+			counted := all[len(all)-1].Tokens
+			misses, last = append(misses, float64(report.Used-counted)/float64(counted)), report.Calibration
+		}
+	}
+	return misses, last
+}
+
+// worst returns the largest miss of these calls of all conversations.
+func worst(misses []float64, from, to int) string {
+	talks := len(misses) / measuredCalls
+	most := 0.0
+	for _, miss := range misses[from*talks : to*talks] {
+		if math.Abs(miss) > math.Abs(most) {
+			most = miss
+		}
+	}
+	return fmt.Sprintf("%+.1f %%", 100*most)
+}
