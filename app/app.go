@@ -57,6 +57,7 @@ type App struct {
 	choice    llm.Choice
 	catalog   *catalog.Catalog
 	files     *blobs.Service
+	control   *compaction.Control
 	runs      *runs.Service
 	budget    *spend.Limiter
 	telemetry *telemetry.Telemetry
@@ -191,6 +192,9 @@ func (a *App) buildEngine(set *tools.Set, global contextwindow.Global) (*agents.
 		Models: a.models, Profiles: profiles, Counter: a.counter, Calibrator: a.ruler, Publisher: a.feed,
 		Logger: a.log, SummaryTime: a.cfg.Limits.SummaryTime, Budget: a.budget, Observer: a.telemetry,
 	})
+	a.control = compaction.NewControl(keeper, compaction.ControlStores{
+		Messages: a.repos.messages, Summaries: a.repos.summaries, Sessions: a.repos.sessions, Policies: profiles,
+	})
 	a.titles = a.newTitler(profiles)
 	journal := runs.NewJournal(a.repos.runs, a.feed, a.log)
 	engine, err := agents.NewEngine(agents.Options{
@@ -215,7 +219,7 @@ func (a *App) buildRuns(engine *agents.Engine, journal *runs.Journal, worker str
 func (a *App) buildChat(keeper *compaction.Keeper, worker string) *chat.Service {
 	return chat.New(chat.Options{
 		Sessions: a.repos.sessions, Messages: a.repos.messages, Branches: a.repos.branches, Runs: a.repos.runs, Events: a.repos.events, Feed: a.feed, Work: a.runs,
-		Agents: a.catalog, Models: a.models, Counter: a.counter, Files: a.files, Context: keeper,
+		Agents: a.catalog, Models: a.models, Counter: a.counter, Files: a.files, Context: keeper, Control: a.control,
 		DefaultAgent: a.cfg.DefaultAgent, Worker: worker, Logger: a.log,
 		Budget: a.budget,
 		Limits: chat.Limits{Message: int(a.cfg.Limits.MessageBytes), Queued: a.cfg.Limits.QueuedRuns},

@@ -70,6 +70,12 @@ func (p *Profiles) Profile(_ context.Context, session core.Session, model string
 	return profile, nil
 }
 
+// Preset returns the policy of that name with the settings that all agents share, and
+// nothing of an agent's own. ErrInvalid for names that are no preset.
+func (p *Profiles) Preset(name string) (contextwindow.Policy, error) {
+	return contextwindow.Resolve(p.global, core.ContextSettings{Policy: name})
+}
+
 // fallbacks returns the agent's fallback models besides the model itself. Those
 // that cannot be used were refused when the agents were loaded.
 func (p *Profiles) fallbacks(agent core.Agent, model llm.Model) []llm.Model {

@@ -2,8 +2,12 @@ package chat
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
 	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
 )
 
 // Context says what the session's next prompt will be made of, and how near a
@@ -28,4 +32,66 @@ func (s *Service) Summarize(ctx context.Context, scope core.Scope, id core.Sessi
 		return core.Summary{}, err
 	}
 	return s.keeper.Summarize(ctx, scope, id, focus)
+}
+
+// Where says where a message of the session is in its next prompt, and why.
+func (s *Service) Where(ctx context.Context, scope core.Scope, id core.SessionID, message core.MessageID) (core.MessageWhere, error) {
+	return s.control.Where(ctx, scope, id, message)
+}
+
+// DryRun plans the session's next prompt under other conditions. It changes nothing.
+// Errors: ErrInvalid for a model or a policy that does not exist, ErrTooLarge for a
+// text that is longer than a message may be, ErrNotFound.
+func (s *Service) DryRun(ctx context.Context, scope core.Scope, id core.SessionID, ask core.DryRun) (core.ContextPlan, error) {
+	content, err := s.bounded("message", ask.Content)
+	if err != nil {
+		return core.ContextPlan{}, err
+	}
+	var f faults
+	s.checkModel(&f, ask.Model)
+	f.policy(ask.Policy)
+	if err := f.err(); err != nil {
+		return core.ContextPlan{}, err
+	}
+	ask.Content, ask.Tokens = content, s.counter.Message(core.Message{Role: core.RoleUser, Content: content})
+	return s.control.DryRun(ctx, scope, id, ask)
+}
+
+// policy complains about a preset that does not exist; empty is the agent's policy.
+func (f *faults) policy(name string) {
+	known := contextwindow.PresetNames()
+	if name == "" || slices.Contains(known, name) {
+		return
+	}
+	name = core.Clip(name, 100)
+	near := ""
+	if n := core.Nearest(name, known); n != "" {
+		near = fmt.Sprintf(" (did you mean %s?)", n)
+	}
+	f.add("policy", "%q does not exist%s; the policies are %s", name, near, strings.Join(known, ", "))
+}
+
+// EditSummary replaces the words of the session's summary and returns the new
+// version. Errors: ErrInvalid for a text that is empty or too long, ErrUnprocessable
+// when there is no summary, ErrConflict when another version is in use, ErrNotFound.
+func (s *Service) EditSummary(ctx context.Context, scope core.Scope, id core.SessionID, edit core.SummaryEdit) (core.Summary, error) {
+	content, err := s.bounded("summary", edit.Content)
+	if err != nil {
+		return core.Summary{}, err
+	}
+	edit.Content = content
+	return s.control.Edit(ctx, scope, id, edit)
+}
+
+// RestoreSummary makes an earlier version of the session's summary the one in use;
+// 0 is none. It returns the session. Errors: ErrUnprocessable for a version that
+// cannot come back, ErrConflict when something else changed meanwhile, ErrNotFound.
+func (s *Service) RestoreSummary(ctx context.Context, scope core.Scope, id core.SessionID, version int) (core.Session, error) {
+	return s.control.Restore(ctx, scope, id, version)
+}
+
+// DiffSummary compares a version of the session's summary with another one; against 0
+// is nothing, below 0 the version before.
+func (s *Service) DiffSummary(ctx context.Context, scope core.Scope, id core.SessionID, version, against int) (core.SummaryDiff, error) {
+	return s.control.Diff(ctx, scope, id, version, against)
 }

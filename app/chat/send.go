@@ -115,10 +115,9 @@ func (s *Service) checkMessage(scope core.Scope, m core.SendMessage) (core.Accep
 	if err != nil {
 		return core.AcceptRun{}, err
 	}
-	content := core.CleanText(m.Content)
-	if size := max(len(m.Content), len(content)); size > s.limits.Message {
-		return core.AcceptRun{}, core.Errorf(core.ErrTooLarge,
-			"the message has %d bytes, at most %d are allowed: shorten it or send it in parts", size, s.limits.Message)
+	content, err := s.bounded("message", m.Content)
+	if err != nil {
+		return core.AcceptRun{}, err
 	}
 	var f faults
 	if strings.TrimSpace(content) == "" && len(m.Parts) == 0 {
@@ -144,6 +143,17 @@ func (s *Service) checkMessage(scope core.Scope, m core.SendMessage) (core.Accep
 			Content: content, Source: cmp.Or(m.Source, core.SourceAPI), Author: author, Metadata: metadata, Edits: m.Edits,
 		},
 	}, nil
+}
+
+// bounded returns a text as it is stored; ErrTooLarge for one that is longer than a
+// message may be.
+func (s *Service) bounded(what, text string) (string, error) {
+	clean := core.CleanText(text)
+	if size := max(len(text), len(clean)); size > s.limits.Message {
+		return "", core.Errorf(core.ErrTooLarge,
+			"the %s has %d bytes, at most %d are allowed: shorten it or send it in parts", what, size, s.limits.Message)
+	}
+	return clean, nil
 }
 
 // replaced counts the characters that cleaning put in.

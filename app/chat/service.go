@@ -88,6 +88,16 @@ type contextKeeper interface {
 	CheckPin(ctx context.Context, scope core.Scope, id core.SessionID, m core.Message) error
 }
 
+// contextControl answers what people ask of a session's context and changes its
+// summary as they wish.
+type contextControl interface {
+	Where(ctx context.Context, scope core.Scope, id core.SessionID, message core.MessageID) (core.MessageWhere, error)
+	DryRun(ctx context.Context, scope core.Scope, id core.SessionID, ask core.DryRun) (core.ContextPlan, error)
+	Edit(ctx context.Context, scope core.Scope, id core.SessionID, edit core.SummaryEdit) (core.Summary, error)
+	Restore(ctx context.Context, scope core.Scope, id core.SessionID, version int) (core.Session, error)
+	Diff(ctx context.Context, scope core.Scope, id core.SessionID, version, against int) (core.SummaryDiff, error)
+}
+
 // budget knows what may still be spent.
 type budget interface {
 	// Check returns core.ErrSpendLimit when no model may be called for the owner now.
@@ -132,6 +142,7 @@ type Options struct {
 	Counter      counter
 	Files        fileAttacher
 	Context      contextKeeper
+	Control      contextControl
 	DefaultAgent string // of sessions that name none
 	Worker       string // names this process in leases, as in runs.Options
 	Budget       budget // nil = no limits
@@ -153,6 +164,7 @@ type Service struct {
 	counter      counter
 	files        fileAttacher
 	keeper       contextKeeper
+	control      contextControl
 	defaultAgent string
 	worker       string
 	limits       Limits
@@ -165,7 +177,7 @@ type Service struct {
 func New(o Options) *Service {
 	return &Service{
 		sessions: o.Sessions, messages: o.Messages, branches: o.Branches, runs: o.Runs, events: o.Events, feed: o.Feed, work: o.Work,
-		agents: o.Agents, models: o.Models, counter: o.Counter, files: o.Files, keeper: o.Context,
+		agents: o.Agents, models: o.Models, counter: o.Counter, files: o.Files, keeper: o.Context, control: o.Control,
 		defaultAgent: o.DefaultAgent, worker: o.Worker, limits: o.Limits.withDefaults(), log: o.Logger,
 		budget: o.Budget,
 	}

@@ -72,6 +72,29 @@ func (keeper) CheckPin(_ context.Context, _ core.Scope, _ core.SessionID, m core
 	return nil
 }
 
+// control is a contextControl that says what it was asked.
+type control struct{}
+
+func (control) Where(_ context.Context, s core.Scope, id core.SessionID, m core.MessageID) (core.MessageWhere, error) {
+	return core.MessageWhere{MessageID: m, Reason: s.Owner + string(id)}, nil
+}
+
+func (control) DryRun(_ context.Context, _ core.Scope, _ core.SessionID, ask core.DryRun) (core.ContextPlan, error) {
+	return core.ContextPlan{Tokens: ask.Tokens, Context: core.ContextReport{Model: ask.Model, Policy: ask.Policy, Reasons: []string{ask.Content}}}, nil
+}
+
+func (control) Edit(_ context.Context, _ core.Scope, _ core.SessionID, edit core.SummaryEdit) (core.Summary, error) {
+	return core.Summary{Content: edit.Content, Version: edit.Version}, nil
+}
+
+func (control) Restore(_ context.Context, _ core.Scope, id core.SessionID, version int) (core.Session, error) {
+	return core.Session{ID: id, SummaryVersion: version}, nil
+}
+
+func (control) Diff(_ context.Context, _ core.Scope, _ core.SessionID, version, against int) (core.SummaryDiff, error) {
+	return core.SummaryDiff{Version: version, Against: against}, nil
+}
+
 // execute is what the engine of a test does with a run.
 type execute func(ctx context.Context, j *runs.Journal, run core.Run) error
 
@@ -109,7 +132,7 @@ func newHouse(t *testing.T, buffer int, do execute) *house {
 	})
 	h.Service = chat.New(chat.Options{
 		Sessions: db.SessionStore(), Messages: h.branches, Branches: h.branches, Runs: db.RunStore(), Events: db.EventStore(), Feed: h.feed, Work: h.work,
-		Agents: catalog{}, Models: registry{}, Counter: counter{}, Context: keeper{},
+		Agents: catalog{}, Models: registry{}, Counter: counter{}, Context: keeper{}, Control: control{},
 		DefaultAgent: "assistant", Worker: "w", Limits: chat.Limits{Queued: 20}, Logger: logger,
 	})
 	h.session = db.AddSession()

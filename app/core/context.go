@@ -34,6 +34,7 @@ type ContextReport struct {
 	Sections    []ContextPart   `json:"sections"`
 	Triggers    []TriggerStatus `json:"triggers"`
 	WillTrigger bool            `json:"will_trigger"` // the next message and its answer will start a summarization
+	TurnsLeft   *int            `json:"turns_left"`   // that fit at the present rate before a summarization, or before the window is full; nil = not known
 	Coverage    Coverage        `json:"coverage"`
 	Calibration CalibrationView `json:"calibration"`
 	Breaker     string          `json:"breaker"` // closed = summarization works

@@ -20,6 +20,7 @@ const (
 	SummaryActive   SummaryState = "active"
 	SummaryDropped  SummaryState = "dropped"
 	SummaryErased   SummaryState = "erased" // a message that it covered was deleted: its content is gone
+	SummaryUndone   SummaryState = "undone" // taken back by the user: it can be restored, but does not come back by itself
 )
 
 // Summary is one version of a session's summary. Versions are append-only.
@@ -102,3 +103,55 @@ type SummaryFailure struct {
 	Events     []Event
 	ModelCalls []ModelCall
 }
+
+// Triggers of versions that people make. Those that a plan makes are named by what
+// fired, those that come with another branch by what changed the path.
+const (
+	TriggerManualEdit = "manual_edit" // written by the user
+	TriggerRestore    = "restore"     // repeats an earlier version
+)
+
+// StrategyEdited is the strategy of summaries whose words are the user's.
+const StrategyEdited = "edited"
+
+// SummaryEdit replaces the words of the active summary.
+type SummaryEdit struct {
+	Content string
+	Version int // the one that was edited; 0 = whichever is active
+}
+
+// SummaryRestore makes an earlier version the active one, all in one
+// compare-and-set: it is refused with ErrStale when the session's PromptRevision is
+// not Expect.
+type SummaryRestore struct {
+	SessionID   SessionID
+	Expect      int
+	Version     int    // 0 = no summary at all
+	PromptState []byte // as in ContextChange
+	Events      []Event
+}
+
+// SummaryDiff is how one version of a summary became another one.
+type SummaryDiff struct {
+	Version int      `json:"version"`
+	Against int      `json:"against"` // 0 = nothing
+	Added   int      `json:"added"`   // pieces, as in Ops
+	Removed int      `json:"removed"`
+	Equal   int      `json:"equal"`
+	Ops     []DiffOp `json:"ops"`
+}
+
+// DiffOp is neighboring pieces of text that one version, the other or both have. A
+// piece is a sentence or a line, with the space behind it: equal and added ones
+// together are the text of the version, equal and removed ones that of the other.
+type DiffOp struct {
+	Op     string   `json:"op"` // equal, added or removed
+	Pieces []string `json:"pieces"`
+}
+
+// What a DiffOp does.
+const (
+	DiffEqual   = "equal"
+	DiffAdded   = "added"
+	DiffRemoved = "removed"
+)

@@ -89,6 +89,7 @@ type library struct {
 func libraries() []library {
 	return []library{
 		{prefix: "github.com/anthropics/anthropic-sdk-go", owner: "app/core/llm/anthropic"},
+		{prefix: "github.com/aymanbagabas/go-udiff", owner: "app/core/compaction"},
 		{prefix: "github.com/gin-contrib", owner: "app/api"},
 		{prefix: "github.com/gin-gonic/gin", owner: "app/api"},
 		{prefix: "github.com/google/uuid", owner: "app/core"},

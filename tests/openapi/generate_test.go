@@ -107,7 +107,7 @@ func (g *generator) pathValue(op *document.Operation, p document.Param, w wildne
 			return id, true
 		}
 	case kind == "" && p.Name == "version":
-		return g.oneOf("1", "2", "3"), false
+		return g.oneOf("0", "1", "2", "3"), false
 	case kind == "" && p.Name == "name":
 		return g.oneOf("assistant", "assistant", "nobody"), false
 	case kind == "":

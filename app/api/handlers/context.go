@@ -47,6 +47,43 @@ func (h *Context) Prompt(c *gin.Context) error {
 	return answer(c, http.StatusOK, prompt)
 }
 
+// Where answers where a message is in the next prompt, and why.
+func (h *Context) Where(c *gin.Context) error {
+	session, id, err := messageOf(c)
+	if err != nil {
+		return err
+	}
+	where, err := h.chat.Where(c.Request.Context(), scopeOf(c), session, id)
+	if err != nil {
+		return err
+	}
+	return answer(c, http.StatusOK, where)
+}
+
+// dryRun is the body of Plan.
+type dryRun struct {
+	Model   string `json:"model"`
+	Policy  string `json:"policy"`
+	Content string `json:"content"`
+}
+
+// Plan answers what the next prompt would be like under other conditions.
+func (h *Context) Plan(c *gin.Context) error {
+	id, err := idParam[core.SessionID](c, "session")
+	if err != nil {
+		return err
+	}
+	body, err := readBody[dryRun](c)
+	if err != nil {
+		return err
+	}
+	plan, err := h.chat.DryRun(c.Request.Context(), scopeOf(c), id, core.DryRun{Model: body.Model, Policy: body.Policy, Content: body.Content})
+	if err != nil {
+		return err
+	}
+	return answer(c, http.StatusOK, plan)
+}
+
 // summarize is the body of Summarize.
 type summarize struct {
 	Focus string `json:"focus"` // what the summary must keep

@@ -74,6 +74,17 @@ type contextService interface {
 	Context(ctx context.Context, scope core.Scope, id core.SessionID) (core.ContextReport, error)
 	Prompt(ctx context.Context, scope core.Scope, id core.SessionID) (core.PromptView, error)
 	Summarize(ctx context.Context, scope core.Scope, id core.SessionID, focus string) (core.Summary, error)
+	Where(ctx context.Context, scope core.Scope, id core.SessionID, message core.MessageID) (core.MessageWhere, error)
+	DryRun(ctx context.Context, scope core.Scope, id core.SessionID, ask core.DryRun) (core.ContextPlan, error)
+	summaryService
+}
+
+// summaryService changes and compares versions of summaries.
+type summaryService interface {
+	EditSummary(ctx context.Context, scope core.Scope, id core.SessionID, edit core.SummaryEdit) (core.Summary, error)
+	RestoreSummary(ctx context.Context, scope core.Scope, id core.SessionID, version int) (core.Session, error)
+	// DiffSummary compares with the version before when against is below 0.
+	DiffSummary(ctx context.Context, scope core.Scope, id core.SessionID, version, against int) (core.SummaryDiff, error)
 }
 
 // transferService brings messages in without running an agent, and sessions out.

@@ -4,7 +4,8 @@
 // Keeper.Fit plans, has a summary made where the plan asks for one, commits it
 // with a compare-and-set on the session row, and plans again, until the decision
 // is a prompt that fits. Keeper.Request turns that decision into what is sent.
-// Report, Prompt and Summarize answer the same questions for people.
+// Report, Prompt and Summarize answer the same questions for people; a Control says
+// where a message is, plans for other conditions, and edits and restores summaries.
 //
 //	Turn ─▶ Plan ─▶ fits ───────────────────────────────▶ Decision ─▶ Request
 //	          ▲  └▶ Order ─▶ summarize (no transaction) ─▶ ApplyContext

@@ -70,11 +70,16 @@ func (k *Keeper) commitManual(ctx context.Context, t Turn, p plan) (core.Summary
 // turn loads what the next prompt of a session depends on. The run in progress,
 // if there is one, is kept apart: the cursor never passes its message.
 func (k *Keeper) turn(ctx context.Context, scope core.Scope, id core.SessionID) (Turn, error) {
+	return k.turnAs(ctx, scope, id, "")
+}
+
+// turnAs is turn with another model than the session's, unless it is empty.
+func (k *Keeper) turnAs(ctx context.Context, scope core.Scope, id core.SessionID, model string) (Turn, error) {
 	session, err := k.Stores.Sessions.Get(ctx, scope, id)
 	if err != nil {
 		return Turn{}, err
 	}
-	profile, err := k.Profiles.Profile(ctx, session, "")
+	profile, err := k.Profiles.Profile(ctx, session, model)
 	if err != nil {
 		return Turn{}, err
 	}

@@ -27,28 +27,47 @@ func (k *Keeper) Report(ctx context.Context, scope core.Scope, id core.SessionID
 		if err != nil {
 			return core.ContextReport{}, err
 		}
-		r = k.Describe(v.turn, v.d, v.prompt.Sent)
-		r.WillTrigger = v.d.Summarize != nil || willTrigger(v.in, v.d)
-		if note := first(v.d); note != "" {
-			r.Reasons = append(r.Reasons, note)
+		var whole bool
+		if r, whole, err = k.fullReport(ctx, scope, v, 0); err != nil {
+			return core.ContextReport{}, err
 		}
-		onPath, err := k.Stores.Messages.CountOnPath(ctx, scope, id)
-		if err != nil {
-			return core.ContextReport{}, fmt.Errorf("count messages: %w", err)
-		}
-		r.Coverage.Lost = onPath - r.Coverage.Messages
-		whole := v.turn.wholeLog()
-		r.Coverage.Messages, r.Coverage.Excluded = whole, r.Coverage.Excluded+whole-onPath
-		if r.Coverage.Lost == 0 && whole >= onPath {
+		if whole {
 			break
 		}
 	}
+	var err error
+	r.Summaries, err = k.newest(ctx, scope, id)
+	return r, err
+}
+
+// fullReport is Describe with what only storage knows, but for the summaries. More is
+// how many messages at the turn's end are not in the log. Whole is false if messages
+// came since the turn was loaded.
+func (k *Keeper) fullReport(ctx context.Context, scope core.Scope, v looked, more int) (r core.ContextReport, whole bool, err error) {
+	r = k.Describe(v.turn, v.d, v.prompt.Sent)
+	r.TurnsLeft = turnsLeft(v.in, v.d)
+	r.WillTrigger = v.d.Summarize != nil || willTrigger(v.in, v.d)
+	if note := first(v.d); note != "" {
+		r.Reasons = append(r.Reasons, note)
+	}
+	onPath, err := k.Stores.Messages.CountOnPath(ctx, scope, v.turn.Session.ID)
+	if err != nil {
+		return core.ContextReport{}, false, fmt.Errorf("count messages: %w", err)
+	}
+	onPath += more
+	r.Coverage.Lost = onPath - r.Coverage.Messages
+	log := v.turn.wholeLog()
+	r.Coverage.Messages, r.Coverage.Excluded = log, r.Coverage.Excluded+log-onPath
+	return r, r.Coverage.Lost == 0 && log >= onPath, nil
+}
+
+// newest returns the newest versions of the summary.
+func (k *Keeper) newest(ctx context.Context, scope core.Scope, id core.SessionID) ([]core.Summary, error) {
 	page, err := k.Stores.Summaries.List(ctx, scope, id, core.PageQuery{Limit: reportedSummaries})
 	if err != nil {
-		return core.ContextReport{}, fmt.Errorf("list summaries: %w", err)
+		return nil, fmt.Errorf("list summaries: %w", err)
 	}
-	r.Summaries = page.Items
-	return r, nil
+	return page.Items, nil
 }
 
 // looked is a session's turn, the plan of its next prompt, and that prompt.
@@ -65,6 +84,11 @@ func (k *Keeper) look(ctx context.Context, scope core.Scope, id core.SessionID) 
 	if err != nil {
 		return looked{}, err
 	}
+	return k.lookAt(ctx, t)
+}
+
+// lookAt is look for a turn that may be another than the session's.
+func (k *Keeper) lookAt(ctx context.Context, t Turn) (looked, error) {
 	in, err := k.input(ctx, t)
 	if err != nil {
 		return looked{}, err
@@ -73,6 +97,9 @@ func (k *Keeper) look(ctx context.Context, scope core.Scope, id core.SessionID) 
 	prompt, err := k.assemble(ctx, t, d)
 	return looked{t, in, d, prompt}, err
 }
+
+// used returns the prompt in the model's tokens.
+func (v looked) used() int { return v.prompt.Sent.Used(v.d) }
 
 // first says what happens before the prompt of the decision can be sent; empty =
 // nothing does.

@@ -22,6 +22,7 @@ type store struct {
 	mu        sync.Mutex
 	session   core.Session     // guarded by mu, as all below
 	log       []core.Message   // the current branch
+	aside     []core.Message   // deleted, or on another branch
 	run       core.Run         // in progress; without an id there is none
 	summaries []core.Summary   // oldest version first
 	events    []core.Event     // durable

@@ -50,9 +50,15 @@ func (m modelsByName) Cheap(name string) (llm.Model, bool) {
 	return cheap, ok
 }
 
-// Profile is the one that the world has.
-func (w *world) Profile(context.Context, core.Session, string) (compaction.Profile, error) {
-	return w.profile, nil
+// Profile is the one that the world has, with another model if one is named.
+func (w *world) Profile(_ context.Context, _ core.Session, model string) (compaction.Profile, error) {
+	p := w.profile
+	if model == "" {
+		return p, nil
+	}
+	var err error
+	p.Model, err = w.models.Get(model)
+	return p, err
 }
 
 // toolSpecs is a calculator's definition, so that tools count.

@@ -222,12 +222,17 @@ func (j *journal) fallBackTo(before int64, why string) error {
 	case valid[0].Version == j.session.SummaryVersion:
 		return nil
 	}
-	s := valid[0].Core()
+	_, err = j.activate(repeated(valid[0], why))
+	return err
+}
+
+// repeated returns the version as one that is still to be stored (CONTEXT § 7).
+func repeated(row models.Summary, why string) core.Summary {
+	s := row.Core()
 	s.ID, s.CreatedAt = "", core.Now()
 	s.MessagesAdded, s.TokensBefore, s.TokensAfter, s.Duration = 0, s.TokenCount, s.TokenCount, 0
 	s.Trigger, s.Note = why, fmt.Sprintf("repeats version %d", s.Version)
-	_, err = j.activate(s)
-	return err
+	return s
 }
 
 // forget leaves the session without a summary; its versions stay.

@@ -1,0 +1,70 @@
+package compaction
+
+import (
+	"context"
+	"errors"
+	"regexp"
+
+	"github.com/aymanbagabas/go-udiff/lcs"
+
+	"bobbin/app/core"
+)
+
+// Diff compares a version of the summary with another one; against 0 is nothing,
+// below 0 the version before. Errors: ErrNotFound, ErrUnprocessable for a version
+// whose words are gone.
+func (c *Control) Diff(ctx context.Context, scope core.Scope, id core.SessionID, version, against int) (core.SummaryDiff, error) {
+	after, err := c.readable(ctx, scope, id, version)
+	if err != nil {
+		return core.SummaryDiff{}, err
+	}
+	var before core.Summary
+	switch {
+	case against > 0:
+		before, err = c.readable(ctx, scope, id, against)
+	case against < 0:
+		before, err = c.stores.Summaries.Before(ctx, scope, id, version)
+		if errors.Is(err, core.ErrNotFound) { // the first one
+			before, err = core.Summary{}, nil
+		}
+	}
+	if err != nil {
+		return core.SummaryDiff{}, err
+	}
+	d := diffOf(before.Content, after.Content)
+	d.Version, d.Against = version, before.Version
+	return d, nil
+}
+
+// readable returns a version with its words.
+func (c *Control) readable(ctx context.Context, scope core.Scope, id core.SessionID, version int) (core.Summary, error) {
+	s, err := c.stores.Summaries.Get(ctx, scope, id, version)
+	if err == nil && s.State == core.SummaryErased {
+		err = core.Errorf(core.ErrUnprocessable, "version %d is gone: a message that it covered was deleted", version)
+	}
+	return s, err
+}
+
+// piece is a line, or a sentence and the space behind it.
+var piece = regexp.MustCompile(`(?s).+?(?:\n+|[.!?…]["')\]]*[ \t]+|[。！？]+|$)`)
+
+// diffOf compares two texts piece by piece.
+func diffOf(before, after string) core.SummaryDiff {
+	a, b := piece.FindAllString(before, -1), piece.FindAllString(after, -1)
+	d := core.SummaryDiff{Ops: []core.DiffOp{}}
+	add := func(op string, pieces []string) {
+		if len(pieces) > 0 {
+			d.Ops = append(d.Ops, core.DiffOp{Op: op, Pieces: pieces})
+		}
+	}
+	at := 0
+	for _, e := range lcs.DiffLines(a, b) {
+		add(core.DiffEqual, a[at:e.Start])
+		add(core.DiffRemoved, a[e.Start:e.End])
+		add(core.DiffAdded, b[e.ReplStart:e.ReplEnd])
+		d.Equal, d.Removed, d.Added, at = d.Equal+e.Start-at, d.Removed+e.End-e.Start, d.Added+e.ReplEnd-e.ReplStart, e.End
+	}
+	add(core.DiffEqual, a[at:])
+	d.Equal += len(a) - at
+	return d
+}

@@ -1,0 +1,282 @@
+package compaction_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"bobbin/app/core"
+)
+
+// edit is Edit.
+func (w *world) edit(content string, version int) (core.Summary, error) {
+	return w.control().Edit(w.t.Context(), w.scope(), w.session.ID, core.SummaryEdit{Content: content, Version: version})
+}
+
+// CONTEXT § 9: an edited summary is a new version with the same cursor, counted, in
+// the prompt at once, and watchers are told.
+func TestEditSummary(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 128_000)
+	w.turns(6, 50)
+	w.another(4, "The dog is called Rex.")
+	used := w.report().Used
+	got, err := w.edit("  The dog is called Bello. \x00\n", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "The dog is called Bello. \uFFFD"
+	was := w.summaries[0]
+	was.Version, was.State, was.Content, was.TokenCount, was.TokensAfter = 2, core.SummaryActive, want, w.count.Text(want), w.count.Text(want)
+	was.TokensBefore, was.Strategy, was.Trigger, was.Note = w.summaries[0].TokenCount, "edited", "manual_edit", "edited from version 1"
+	for name, s := range map[string]core.Summary{"returned": got, "stored": w.summaries[1]} {
+		if diff := cmp.Diff(was, s, cmpopts.IgnoreFields(core.Summary{}, "ID", "CreatedAt", "SessionID")); diff != "" || s.ID == was.ID {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	told := data[core.ContextData](t, w.published[0])
+	r := w.report()
+	if told.Version != 2 || told.TokensBefore != used || told.TokensAfter != r.Used || told.Trigger != "manual_edit" {
+		t.Errorf("context.completed says %+v, /context %d tokens, before %d", told, r.Used, used)
+	}
+	if system := strings.Join(w.view().System, "\n"); !strings.Contains(system, want) || strings.Contains(system, "Rex") || r.Coverage.Summarized != 4 {
+		t.Errorf("got the prompt %q, want the words of the user", system)
+	}
+	before := w.state()
+	if again, err := w.edit(want, 2); err != nil || again.Version != 2 || w.state() != before {
+		t.Errorf("the same words: got version %d and %v, state %s, want nothing done", again.Version, err, w.state())
+	}
+}
+
+// A cut that was made in the old words says nothing of the new ones.
+func TestEditSummaryThatWasCut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 128_000)
+	w.turns(6, 50)
+	w.another(4, strings.Repeat("Rex is a dog. ", 100))
+	w.session.PromptState = []byte(`{"masked_through":5,"summary_cut":7}`)
+	if _, err := w.edit("Bello is a dog, and it is his birthday today.", 0); err != nil {
+		t.Fatal(err)
+	}
+	if system := strings.Join(w.view().System, "\n"); !strings.Contains(system, "Bello is a dog, and it is his birthday") {
+		t.Errorf("got the prompt %q, want all of it", system)
+	}
+	if state := string(w.session.PromptState); state != `{"masked_through":5}` {
+		t.Errorf("got state %s, want the rest of it as it was", state)
+	}
+}
+
+// What cannot be stored is refused in words, and nothing is changed.
+func TestEditSummaryRefused(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		content string
+		version int
+		without bool // there is no summary
+		kind    error
+		says    string
+	}{
+		"no summary":    {"words", 0, true, core.ErrUnprocessable, "summarize"},
+		"empty":         {" \n", 0, false, core.ErrInvalid, "is empty"},
+		"too long":      {strings.Repeat("word ", 800), 0, false, core.ErrInvalid, "leave 727"},
+		"older version": {"words", 1, false, core.ErrConflict, "version 2"},
+		"no version":    {"words", 9, false, core.ErrConflict, "version 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, core.ContextSettings{}, 8192)
+			w.turns(6, 50)
+			if !tt.without {
+				w.another(2, "first")
+				w.another(4, "second")
+			}
+			before := w.state()
+			_, err := w.edit(tt.content, tt.version)
+			if !errors.Is(err, tt.kind) || !strings.Contains(fmt.Sprint(err), tt.says) {
+				t.Errorf("got %v, want %v that says %q", err, tt.kind, tt.says)
+			}
+			if w.state() != before || len(w.published) > 0 {
+				t.Errorf("got state %s, before %s", w.state(), before)
+			}
+		})
+	}
+}
+
+// A summary longer than the policy allows may be edited as long as it does not grow.
+func TestEditLongSummary(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 8192)
+	w.turns(6, 50)
+	w.another(4, strings.Repeat("word ", 1000))
+	if _, err := w.edit(strings.Repeat("ward ", 990), 0); err != nil {
+		t.Errorf("got %v, want no more than before accepted", err)
+	}
+	if _, err := w.edit(strings.Repeat("word ", 1100), 0); !errors.Is(err, core.ErrInvalid) {
+		t.Errorf("got %v, want more than before refused", err)
+	}
+}
+
+// Whoever comes second is told; the first one's words stay.
+func TestEditRestoreConflict(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*world) error{
+		"edit": func(w *world) error { _, err := w.edit("mine", 0); return err },
+		"restore": func(w *world) error {
+			_, err := w.control().Restore(w.t.Context(), w.scope(), w.session.ID, 0)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, core.ContextSettings{}, 8192)
+			w.turns(6, 50)
+			w.another(2, "first")
+			w.before = func(method string) error {
+				if method == "ApplyContext" || method == "RestoreSummary" {
+					w.another(4, "theirs")
+				}
+				return nil
+			}
+			if err := change(w); !errors.Is(err, core.ErrConflict) {
+				t.Errorf("got %v, want ErrConflict", err)
+			}
+			if w.session.SummaryVersion != 2 || *w.session.ConversationSummary != "theirs" {
+				t.Errorf("got version %d, %q", w.session.SummaryVersion, *w.session.ConversationSummary)
+			}
+		})
+	}
+}
+
+// Stores that fail change nothing.
+func TestEditRestoreErrors(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 8192)
+	w.turns(6, 50)
+	w.another(2, "first")
+	w.another(4, "second")
+	broken := errors.New("the database is gone")
+	for _, method := range []string{"Get", "Summaries.Get", "ApplyContext", "RestoreSummary", "GetMessagesAfter"} {
+		w.before = func(m string) error {
+			if m == method {
+				return broken
+			}
+			return nil
+		}
+		before := w.state()
+		_, err := w.edit("mine", 0)
+		_, err2 := w.control().Restore(t.Context(), w.scope(), w.session.ID, 1)
+		if edits, restores := method != "RestoreSummary", method != "ApplyContext"; errors.Is(err, broken) != edits || errors.Is(err2, broken) != restores {
+			t.Errorf("%s fails: got %v and %v", method, err, err2)
+		}
+		if !errors.Is(err, broken) || !errors.Is(err2, broken) { // one of them went through
+			w = newWorld(t, core.ContextSettings{}, 8192)
+			w.turns(6, 50)
+			w.another(2, "first")
+			w.another(4, "second")
+			continue
+		}
+		if w.state() != before {
+			t.Errorf("%s fails: got state %s, before %s", method, w.state(), before)
+		}
+	}
+}
+
+// restore is Restore, which must succeed.
+func (w *world) restore(version int) {
+	w.t.Helper()
+	got, err := w.control().Restore(w.t.Context(), w.scope(), w.session.ID, version)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if diff := cmp.Diff(w.session, got); diff != "" {
+		w.t.Errorf("session (-stored +returned):\n%s", diff)
+	}
+}
+
+// CONTEXT § 7, undo: the cursor goes back, what is behind it is sent word for word
+// again, as if nothing had been masked or left out, and an undo is undone.
+func TestRestore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 128_000)
+	w.turns(8, 50)
+	w.another(4, "first")
+	w.another(10, "second")
+	w.session.PromptState = []byte(`{"masked_through":9,"left_out":[{"from":11,"through":12}]}`)
+	used := w.report().Used
+	for _, step := range []struct{ version, covered, active int }{{1, 4, 3}, {0, 0, 0}, {2, 10, 4}} {
+		w.published = nil
+		w.restore(step.version)
+		r := w.report()
+		told := data[core.ContextData](t, w.published[0])
+		if r.Coverage.Summarized != step.covered || r.Coverage.Verbatim != 16-step.covered || w.session.SummaryVersion != step.active {
+			t.Errorf("restore %d: got %+v, version %d, want %d covered and the rest verbatim", step.version, r.Coverage, w.session.SummaryVersion, step.covered)
+		}
+		if told.TokensBefore != used || told.TokensAfter != r.Used || told.Trigger != "restore" || told.MessagesCovered != step.covered || told.Version != step.active {
+			t.Errorf("restore %d: context.completed says %+v, /context %d tokens, before %d", step.version, told, r.Used, used)
+		}
+		used = r.Used
+		before := w.state()
+		if w.restore(w.session.SummaryVersion); w.state() != before {
+			t.Errorf("restoring the version in use: got %s, want nothing done", w.state())
+		}
+	}
+}
+
+// An undo holds: the share trigger waits for new material, as after a compaction; the
+// report says when it fires.
+func TestRestoreHolds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{Timing: new("inline")}, 32_000)
+	w.writer.Add(always(notes))
+	w.turns(60, 187)
+	w.ask("one")
+	w.fit()
+	w.run = core.Run{}
+	w.add(w.said(core.RoleAssistant, "two"))
+	if w.session.SummaryVersion != 1 {
+		t.Fatal("nothing was summarized: the case proves nothing")
+	}
+	w.restore(0)
+	r := w.report()
+	if r.Used <= r.Trigger || r.Used > r.Usable || r.WillTrigger || r.Triggers[0].Threshold <= r.Used {
+		t.Errorf("got %d tokens over the trigger of %d, threshold %+v, will trigger %v", r.Used, r.Trigger, r.Triggers, r.WillTrigger)
+	}
+	w.ask("three")
+	if w.fit(); w.session.SummaryVersion != 0 {
+		t.Error("the next message has summarized again at once")
+	}
+	w.run = core.Run{}
+	for turns := 0; !w.report().WillTrigger; turns++ {
+		if w.turns(1, 300); turns > 20 {
+			t.Fatal("the trigger never fires again")
+		}
+	}
+	w.turns(1, 300)
+	w.ask("four")
+	if w.fit(); w.session.SummaryVersion == 0 {
+		t.Error("nothing is summarized although the report said so")
+	}
+}
+
+// The cursor never passes the message that the run in progress answers.
+func TestRestoreInMidRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 128_000)
+	w.turns(4, 50)
+	w.ask("one")
+	w.another(4, "first")
+	w.another(9, "through the question")
+	w.another(6, "third")
+	before := w.state()
+	if _, err := w.control().Restore(t.Context(), w.scope(), w.session.ID, 2); !errors.Is(err, core.ErrConflict) || w.state() != before {
+		t.Errorf("got %v, want ErrConflict and nothing done", err)
+	}
+	w.restore(1)
+	if got := w.where(w.log[8].ID); got.Placement != core.PlaceVerbatim || w.session.SummaryThroughSeq != 4 {
+		t.Errorf("got %+v, want the question in the prompt", got)
+	}
+}
