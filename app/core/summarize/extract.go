@@ -1,11 +1,9 @@
 package summarize
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -16,8 +14,10 @@ import (
 const (
 	lineBytes    = 16_000 // of a line
 	perMessage   = 40     // entries of a kind from one message
+	perResult    = 12     // and from a tool's result, which may be a long listing
 	jsonDepth    = 6      // of a tool call's arguments and of a result
 	commandBytes = 2_000
+	ownFrames    = 2 // of a stack trace whose files are taken; those below are mostly of libraries
 )
 
 // extract adds to the ledger what the messages name: file paths, commands with
@@ -47,11 +47,14 @@ type scan struct {
 	*ledger
 	ref     string
 	tool    bool       // a tool's result: more of it is machine output
+	call    bool       // a call's arguments: what they say did not happen yet
 	taken   [kinds]int // entries so far
 	command string     // the last one, whose exit code may follow
 	block   string     // language of the code block that the line is in
 	inBlock bool
 	prompts bool   // the block shows prompts: its other lines are output
+	traced  bool   // a Python traceback goes on
+	frames  int    // frames of a trace one after the other
 	last    string // a line equal to the one before says nothing
 }
 
@@ -66,7 +69,12 @@ func (s *scan) take(k kind, text string) {
 
 // full reports whether the message gave enough of the kind. It is asked before
 // any dear test, so that a huge message costs little more than its reading.
-func (s *scan) full(k kind) bool { return s.taken[k] >= perMessage }
+func (s *scan) full(k kind) bool {
+	if s.tool {
+		return s.taken[k] >= perResult
+	}
+	return s.taken[k] >= perMessage
+}
 
 // content reads what the message says. A tool's result is often JSON.
 func (s *scan) content(m core.Message) {
@@ -98,42 +106,15 @@ func (s *scan) text(text string) {
 		}
 		s.commandLine(line)
 		s.exitCode(line)
-		if !s.full(problems) && isErrorLine(line, s.tool) {
-			s.take(problems, line)
+		s.problem(line)
+		if strings.HasPrefix(strings.TrimSpace(line), "at ") {
+			s.frames++
+		} else {
+			s.frames = 0
 		}
-		s.names(line)
-	}
-}
-
-// commandLine takes a shell prompt's command, or a line of a shell's code block.
-func (s *scan) commandLine(line string) {
-	if s.full(commands) {
-		s.command = ""
-		return
-	}
-	trimmed := strings.TrimSpace(line)
-	if m := promptLine.FindStringSubmatch(trimmed); m != nil {
-		s.prompts = s.inBlock
-		s.run(cmp.Or(m[1], m[2]))
-		return
-	}
-	if s.inBlock && !s.prompts && isShell(s.block) && !strings.HasPrefix(trimmed, "#") && shellCommand.MatchString(trimmed) {
-		s.run(trimmed)
-	}
-}
-
-func (s *scan) run(command string) {
-	s.command = oneLine(command, entryBytes)
-	s.take(commands, command)
-}
-
-// exitCode adds the code to the command that came last.
-func (s *scan) exitCode(line string) {
-	if s.command == "" {
-		return
-	}
-	if m := exitCode.FindStringSubmatch(line); m != nil {
-		s.add(commands, s.command, "exit "+m[1], s.ref)
+		if s.frames <= ownFrames {
+			s.names(line)
+		}
 	}
 }
 
@@ -141,6 +122,7 @@ func (s *scan) exitCode(line string) {
 // that is not JSON is read as text.
 func (s *scan) arguments(raw string) string {
 	var value any
+	s.call = true
 	if json.Unmarshal([]byte(raw), &value) != nil {
 		s.text(raw)
 		return ""
@@ -158,21 +140,31 @@ func (s *scan) value(name string, value any, depth int) {
 	case string:
 		s.named(name, v)
 	case float64:
-		if s.command != "" && isExitCodeName(name) {
-			s.add(commands, s.command, fmt.Sprintf("exit %d", int64(v)), s.ref)
-		}
+		s.number(name, v)
 	case []any:
-		if isCommandName(name) {
-			s.named(name, joinWords(v))
-			return
-		}
 		for _, item := range v {
 			s.value(name, item, depth+1)
 		}
 	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			s.value(key, v[key], depth+1)
+		if command := commandOf(v); command != "" && s.call {
+			s.run(head(command, commandBytes))
+			s.names(head(command, lineBytes))
 		}
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if !s.call || !isCommandName(key) {
+				s.value(key, v[key], depth+1)
+			}
+		}
+	}
+}
+
+// number reads a number that stands under a name.
+func (s *scan) number(name string, value float64) {
+	switch {
+	case s.command != "" && isExitCodeName(name):
+		s.add(commands, s.command, fmt.Sprintf("exit %d", int64(value)), s.ref)
+	case s.tool && (name == "status" || name == "status_code" || name == "statusCode") && value >= 400 && value < 600:
+		s.take(problems, fmt.Sprintf("status %d", int64(value)))
 	}
 }
 
@@ -180,70 +172,25 @@ func (s *scan) value(name string, value any, depth int) {
 func (s *scan) named(name, value string) {
 	switch {
 	case strings.TrimSpace(value) == "":
-	case !s.tool && isCommandName(name):
-		s.run(head(value, commandBytes))
-		s.names(head(value, lineBytes))
+	case s.call && isContentName(name): // what is to be written is not what happened
 	case s.tool && isErrorName(name):
 		s.take(problems, value)
 		s.names(head(value, lineBytes))
-	case len(value) < nameBytes && !strings.Contains(value, "\n") && windowsPath.MatchString(value):
-		s.take(files, value) // blanks are part of it
+	case len(value) < nameBytes && !strings.Contains(value, "\n") && (windowsPath.MatchString(value) || isPathName(name) && mayBePath(value)):
+		s.take(files, tidy(value)) // blanks are part of it
 	default:
 		s.text(value)
 	}
 }
 
 func isErrorName(name string) bool {
-	switch strings.ToLower(name) {
-	case "error", "err", "exception":
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]string{"error", "err", "exception"}, strings.ToLower(name))
 }
 
-func isExitCodeName(name string) bool {
-	switch strings.ToLower(name) {
-	case "exit_code", "exitcode", "exit_status", "returncode", "return_code":
-		return true
-	default:
-		return false
-	}
+func isContentName(name string) bool {
+	return slices.Contains([]string{"content", "contents", "file_text", "old_string", "new_string", "old_str", "new_str", "replacement"}, strings.ToLower(name))
 }
 
-func isCommandName(name string) bool {
-	switch strings.ToLower(name) {
-	case "command", "cmd", "commands", "shell_command", "bash":
-		return true
-	default:
-		return false
-	}
+func isPathName(name string) bool {
+	return slices.Contains([]string{"path", "file", "filename", "file_name", "file_path", "filepath", "target_file", "notebook_path", "cwd", "dir", "directory", "folder", "root"}, strings.ToLower(name))
 }
-
-func joinWords(list []any) string {
-	var words []string
-	for _, item := range list {
-		if w, ok := item.(string); ok {
-			words = append(words, w)
-		}
-	}
-	return strings.Join(words, " ")
-}
-
-func isShell(language string) bool {
-	switch language {
-	case "sh", "bash", "shell", "zsh", "fish", "powershell", "ps1", "bat", "cmd":
-		return true
-	default:
-		return false
-	}
-}
-
-var (
-	// promptLine is "$ make", "user@host:~/dir$ make" or "PS C:\> make"; a price is not.
-	promptLine = regexp.MustCompile(`^(?:(?:\([\w.-]+\) )?(?:[\w.-]+@[\w.-]+[^$#%]{0,80})?\$ ([A-Za-z_./~]\S*(?: .*)?)|PS [^>]{0,80}> ([A-Za-z_./~]\S*(?: .*)?))$`)
-	// shellCommand leaves out closing words and output that looks like none.
-	shellCommand = regexp.MustCompile(`^(?:[A-Za-z_][\w.-]*|[.~]{0,2}/\S+)(?: .*)?$`)
-	exitCode     = regexp.MustCompile(`(?i)\b(?:exit[ _-]?(?:code|status)|exited(?: with)?(?: (?:code|status))?|return ?code)"?\s*[:=]?\s*(-?\d{1,10})\b`)
-	windowsPath  = regexp.MustCompile(`^(?:[A-Za-z]:[\\/]|\\\\)[^<>|*?"]+$`)
-)

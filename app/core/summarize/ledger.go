@@ -61,12 +61,13 @@ func (e entry) line() string {
 // last. What does not fit is counted.
 type ledger struct {
 	entries [kinds]map[string]entry
-	more    [kinds]int // entries that earlier summaries could not show
+	bases   map[string]bool // the last parts of the paths among the files
+	more    [kinds]int      // entries that earlier summaries could not show
 	clock   int
 }
 
 func newLedger() *ledger {
-	l := &ledger{}
+	l := &ledger{bases: map[string]bool{}}
 	for k := range kinds {
 		l.entries[k] = map[string]entry{}
 	}
@@ -80,12 +81,27 @@ func (l *ledger) add(k kind, text, note, ref string) {
 	if text == "" {
 		return
 	}
+	if k == files && !l.fresh(text) {
+		return
+	}
 	known := l.entries[k][text]
 	l.clock++
 	l.entries[k][text] = entry{text: text, note: cmp.Or(note, known.note), ref: cmp.Or(ref, known.ref), at: l.clock}
 	if len(l.entries[k]) > 2*ledgerEntries {
 		l.forget(k)
 	}
+}
+
+// fresh reports whether a file is to be recorded: the bare name of one whose path is
+// known says nothing new. A path takes the place of the bare name.
+func (l *ledger) fresh(path string) bool {
+	n := strings.LastIndexAny(path, `/\`)
+	if n < 0 {
+		return !l.bases[path]
+	}
+	l.bases[path[n+1:]] = true
+	delete(l.entries[files], path[n+1:])
+	return true
 }
 
 // forget drops the older half of a kind. It runs once in ledgerEntries additions,

@@ -63,7 +63,7 @@ func TestExtraction(t *testing.T) {
 			toolResult(2, "a", "vet: bad\nexit status 1"), toolResult(3, "b", `{"stdout":"ok","exit_code":0}`),
 		}, "Commands Executed", []string{"- go vet ./... → exit 1 [2]", "- git push → exit 0 [3]"}},
 		{"errors in output", []core.Message{toolResult(1, "x", "ok\npanic: runtime error: index out of range\n\tat foo(bar)\n0 errors\nerror TS2304: Cannot find name\nCannot open: ENOENT\nTraceback (most recent call last):\nValueError: bad\nerr := f()\nfatal things happen")}, "Errors Encountered",
-			[]string{"- panic: runtime error: index out of range [1]", "- error TS2304: Cannot find name [1]", "- Cannot open: ENOENT [1]", "- Traceback (most recent call last): [1]", "- ValueError: bad [1]", "- fatal things happen [1]"}},
+			[]string{"- panic: runtime error: index out of range [1]", "- error TS2304: Cannot find name [1]", "- Cannot open: ENOENT [1]", "- ValueError: bad [1]", "- fatal things happen [1]"}},
 		{"errors in prose", []core.Message{user(1, "How do I handle an error or exception? It says\nError: no such table\nand E0308 too.\nThere is no error: it works")}, "Errors Encountered",
 			[]string{"- Error: no such table [1]", "- and E0308 too. [1]"}},
 		{"errors in JSON", []core.Message{toolResult(1, "x", `{"error":"quota used up","detail":{"items":[1,null,"x"]}}`), toolResult(2, "x", `{"error":null}`)}, "Errors Encountered",

@@ -12,34 +12,142 @@ const nameBytes = 300 // of a path; a longer word is none
 // names takes the file paths and URLs of a line. It goes word by word, so that
 // the expressions below only ever see short text.
 func (s *scan) names(line string) {
-	if s.full(files) && s.full(urls) || !strings.ContainsAny(line, `./\:`) {
+	if s.full(files) && s.full(urls) || !strings.ContainsAny(line, `./\:`) && !strings.Contains(line, "file") {
 		return
 	}
-	for _, w := range strings.FieldsFunc(line, endsName) {
-		if i := strings.Index(w, "://"); i > 0 {
-			s.url(w, i)
+	line = withoutMarks(s.quoted(line))
+	words := strings.FieldsFunc(line, endsName)
+	requested := false // the word before is a request's method
+	for i, w := range words {
+		if at := strings.Index(w, "://"); at > 0 {
+			s.url(w, at)
 			continue
 		}
-		if !s.full(files) && strings.ContainsAny(w, `./\`) {
+		if i+1 < len(words) && isBroken(w, words[i+1]) {
+			words[i+1] = w + " " + words[i+1]
+			continue
+		}
+		if strings.HasPrefix(w, "www.") && strings.Count(w, ".") > 1 {
+			s.take(urls, strings.TrimRight(w, ".,;:!?)"))
+			continue
+		}
+		if !requested && !s.full(files) {
 			s.paths(w)
 		}
+		requested = isMethod(w)
+	}
+}
+
+// withoutMarks takes off what git puts before the paths in a difference, and joins
+// Windows' own folders whose names have blanks.
+func withoutMarks(line string) string {
+	for _, mark := range []string{"--- a/", "+++ b/"} {
+		if rest, ok := strings.CutPrefix(line, mark); ok {
+			return rest
+		}
+	}
+	if rest, ok := strings.CutPrefix(line, "diff --git a/"); ok {
+		return head(rest, strings.IndexByte(rest+" ", ' '))
+	}
+	if strings.Contains(line, `:\Program Files`) {
+		line = strings.NewReplacer(`:\Program Files (x86)\`, `:\`+programFiles86, `:\Program Files\`, `:\`+programFiles).Replace(line)
+	}
+	return line
+}
+
+// isBroken reports whether a path of Windows goes on behind the blank after it:
+// D:\My Files\a.txt.
+func isBroken(w, next string) bool {
+	return windowsPath.MatchString(w) && !strings.HasSuffix(w, `\`) && !fileName.MatchString(w[strings.LastIndexByte(w, '\\')+1:]) &&
+		strings.IndexByte(next, '\\') > 0 && next[0] != '.' && !windowsPath.MatchString(next) && !strings.ContainsAny(w[len(w)-1:], ".,;:!?)")
+}
+
+// Stand-ins for names with blanks, while a line is split at its blanks.
+const (
+	programFiles   = "\x01"
+	programFiles86 = "\x02"
+)
+
+// quoted takes the paths with blanks that stand in quotes, and returns the line
+// without them.
+func (s *scan) quoted(line string) string {
+	if !strings.ContainsAny(line, "\"'`") || !strings.ContainsAny(line, `/\`) {
+		return line
+	}
+	for _, quote := range []string{`"`, "'", "`"} {
+		parts := strings.Split(line, quote)
+		for i := 1; i+1 < len(parts); i += 2 {
+			p := parts[i]
+			if !strings.Contains(p, " ") || len(p) > nameBytes || s.full(files) || !isSpacedPath(p) {
+				continue
+			}
+			s.take(files, unescape(p))
+			parts[i] = ""
+		}
+		line = strings.Join(parts, quote)
+	}
+	return line
+}
+
+// isSpacedPath tells a path with blanks in it from a command or a sentence with a
+// path: its last word has no separator, and only one of the others begins a path.
+func isSpacedPath(p string) bool {
+	if windowsPath.MatchString(p) && !strings.Contains(p[2:], `:\`) {
+		return true
+	}
+	last := p[strings.LastIndexByte(p, ' ')+1:]
+	m := fileName.FindStringSubmatch(strings.TrimLeft(last, "("))
+	if m == nil && !strings.HasPrefix(last, "(") || strings.ContainsAny(last, `/\`) || !strings.Contains(p, "/") {
+		return false
+	}
+	ext := strings.ToLower(last[strings.LastIndexByte(last, '.')+1:])
+	for w := range strings.FieldsSeq(p[1:]) {
+		if strings.ContainsAny(w[:1], "-/~<>|$") {
+			return false
+		}
+	}
+	return isFileExtension(ext) && !strings.ContainsAny(p, "<>|;=:")
+}
+
+// isMethod reports whether a word says that the next one is the path of a request.
+func isMethod(w string) bool {
+	switch w {
+	case "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS":
+		return true
+	default:
+		return false
 	}
 }
 
 // paths takes the file paths of a word.
 func (s *scan) paths(word string) {
-	for _, p := range strings.FieldsFunc(word, endsPath) {
-		if p = trimPath(p); isPath(p) {
-			s.take(files, unescape(p))
+	if !strings.ContainsAny(word, `./\`) && !isKnownFile(trimPath(word)) {
+		return
+	}
+	ends := endsPath
+	if strings.HasPrefix(word, `\\`) {
+		ends = func(r rune) bool { return r != '$' && endsPath(r) } // a share
+	}
+	for i := 0; i < len(word); {
+		n := strings.IndexFunc(word[i:], ends)
+		if n < 0 {
+			n = len(word) - i
 		}
+		p := trimPath(word[i : i+n])
+		called := i+n < len(word) && word[i+n] == '('
+		if isPath(p) && (!called || strings.ContainsAny(p, `/\`)) && (!s.tool || !isLibrary(p)) {
+			s.take(files, tidy(p))
+		}
+		_, size := utf8.DecodeRuneInString(word[i+n:])
+		i += n + max(size, 1)
 	}
 }
 
 func endsName(r rune) bool {
-	return unicode.IsSpace(r) || strings.ContainsRune("\"'`<>|“”‘’«»。，、；", r)
+	return unicode.IsSpace(r) || strings.ContainsRune("\"'`<>|“”‘’«»„。，、；：！？「」『』（）【】《》", r)
 }
 
-func endsPath(r rune) bool { return strings.ContainsRune("()[]{},;=*!?&^$#%", r) }
+func endsPath(r rune) bool { return strings.ContainsRune("()[]{},;=!?&^$#%", r) }
 
 // url takes the URL whose "://" is at i in w.
 func (s *scan) url(w string, i int) {
@@ -66,16 +174,27 @@ func isSchemeByte(b byte) bool {
 }
 
 var (
-	position     = regexp.MustCompile(`:\d+(?::\d+)?:?$`) // main.go:12:5
+	position     = regexp.MustCompile(`:\d+(?::\d+)?(?::in)?:?$`) // main.go:12:5
 	unixPath     = regexp.MustCompile(`^(?:~|\.{1,2})?(?:/[^/\\:]+)+/?$`)
-	relativePath = regexp.MustCompile(`^(?:[^/\\:]+[/\\])+[^/\\:]+\.[A-Za-z][A-Za-z0-9_]{0,9}$`)
-	fileName     = regexp.MustCompile(`^[\p{L}\p{N}_.@+-]*[\p{L}\p{N}_]\.([A-Za-z][A-Za-z0-9]{0,9})$`)
+	relativePath = regexp.MustCompile(`^(?:[^/\\:]+[/\\])+[^/\\:]*\.([A-Za-z][A-Za-z0-9_]{0,9})$`)
+	fileName     = regexp.MustCompile(`^[\p{L}\p{N}_.@+()-]*[\p{L}\p{N}_)]\.([A-Za-z][A-Za-z0-9]{0,9})$`)
+	windowsPath  = regexp.MustCompile(`^(?:[A-Za-z]:[\\/]|\\\\)[^<>|*?"]+$`)
 )
 
-// trimPath takes off what a sentence or a compiler puts around a path.
+// trimPath takes off what a sentence, an emphasis or a compiler puts around a path.
 func trimPath(w string) string {
-	w = position.ReplaceAllString(strings.TrimRight(w, ".,;:!?"), "")
+	w = position.ReplaceAllString(strings.TrimRight(strings.Trim(w, "*_"), ".,;:!?*"), "")
 	return strings.TrimRight(strings.TrimLeft(w, "+:"), ".,;:")
+}
+
+// tidy returns the path as it is shown: without the doubled backslashes of JSON, and
+// without a separator at its end.
+func tidy(path string) string {
+	path = unescape(strings.NewReplacer(programFiles86, `Program Files (x86)\`, programFiles, `Program Files\`).Replace(path))
+	if len(path) > 3 {
+		path = strings.TrimRight(path, `/\`)
+	}
+	return path
 }
 
 // unescape undoes the doubled backslashes of a Windows path that stood in JSON.
@@ -86,10 +205,15 @@ func unescape(path string) string {
 	return path
 }
 
+// mayBePath reports whether a text that is called a path looks like one.
+func mayBePath(text string) bool {
+	return len(text) > 1 && !strings.Contains(text, "://") && strings.ContainsAny(text, `./\`) && strings.Trim(text, `./\`) != ""
+}
+
 // isPath reports whether the word is a path: absolute, relative to a folder with
 // an extension, or a bare file name with a known extension.
 func isPath(w string) bool {
-	if len(w) < 3 || len(w) > nameBytes || !utf8.ValidString(w) {
+	if len(w) < 3 || len(w) > nameBytes || !utf8.ValidString(w) || strings.Count(w, "*") > 4 {
 		return false
 	}
 	switch {
@@ -98,10 +222,9 @@ func isPath(w string) bool {
 	case unixPath.MatchString(w):
 		return isUnixPath(w)
 	case strings.ContainsAny(w, `/\`):
-		return relativePath.MatchString(w) && !strings.HasPrefix(w, "//")
+		return isRelativePath(w)
 	}
-	m := fileName.FindStringSubmatch(w)
-	return m != nil && isFileExtension(strings.ToLower(m[1])) && !isProduct(strings.ToLower(w))
+	return isFileName(w)
 }
 
 // isUnixPath tells a path from a word with a slash before it: /help is a command.
@@ -111,57 +234,4 @@ func isUnixPath(w string) bool {
 	}
 	return strings.Count(strings.TrimRight(w, "/"), "/") > 1 || strings.Contains(w, ".") ||
 		w == "/etc" || w == "/tmp" || w == "/var" || w == "/usr" || w == "/home" || w == "/opt"
-}
-
-func isFileExtension(ext string) bool {
-	const known = " go mod sum py pyi ipynb js mjs cjs ts tsx jsx vue svelte java kt kts scala groovy gradle rb rs c h cc cpp cxx hpp cs fs php" +
-		" swift mm sh bash zsh fish ps1 bat cmd sql md rst txt tex adoc json jsonl json5 yaml yml toml ini cfg conf env properties xml xsd html htm css" +
-		" scss sass less csv tsv parquet log lock proto graphql tf tfvars hcl nix lua pl jl ex exs erl hs clj dart zig asm diff patch" +
-		" pdf doc docx odt xls xlsx ods ppt pptx png jpg jpeg gif svg webp ico mp3 mp4 wav zip tar gz tgz bz2 xz zst 7z jar war whl deb rpm exe dll so" +
-		" db sqlite sqlite3 pem crt tmpl tpl j2 wasm bin dat bak "
-	return strings.Contains(known, " "+ext+" ")
-}
-
-// isProduct reports whether the name is a library's or a variable's, not a file's.
-func isProduct(name string) bool {
-	switch name {
-	case "node.js", "vue.js", "next.js", "nuxt.js", "react.js", "express.js", "three.js", "d3.js", "ember.js", "backbone.js", "chart.js", "p5.js", "nest.js", "process.env":
-		return true
-	default:
-		return false
-	}
-}
-
-var (
-	// machineError is an error as programs write it, wherever it stands.
-	machineError = regexp.MustCompile(`(?i:\b(?:error|err|exception|fatal|panic|failure)s?(?:\[\w+\])?\s*[:#=(]|\berror (?:code )?[A-Z]{0,4}\d` +
-		`|\btraceback \(most recent|\bcore dumped\b|\bsegmentation fault\b)|\b[A-Z]\w*(?:Error|Exception)\b|\bE\d{3,5}\b|\bERR_[A-Z_]+\b` +
-		`|\bE(?:NOENT|ACCES|PERM|EXIST|CONNREFUSED|CONNRESET|CONNABORTED|TIMEDOUT|ADDRINUSE|PIPE|NOTFOUND|AI_AGAIN|ISDIR|NOTDIR|NOTEMPTY|MFILE|NOSPC|INVAL|BUSY|AGAIN|HOSTUNREACH|NOMEM|IO|LIFECYCLE|RESOLVE|INTEGRITY)\b`)
-	// spokenError is a word that means one in a tool's output.
-	spokenError = regexp.MustCompile(`(?i)\b(?:error|exception|panic|traceback|fatal)\b`)
-	// noError is a line that says that there is none, a line of source code, or a
-	// frame of a trace.
-	noError = regexp.MustCompile(`(?i)\b(?:no|0|zero|without(?: any)?) (?:error|exception)s?\b` +
-		`|"?\b(?:error|err|exception)s?"?\s*[:=]+\s*(?:null|nil|none|0|false|""|\[\]|\{\})(?:\W|$)|\berr\s*[:!]?=|^\s*at \S+\(` +
-		`|(?-i:^\s*(?:except|raise|throw|catch|class|import|from|return|def|func|case|if|type|var|const|\})[\s(])`)
-)
-
-// isErrorLine reports whether the line is an error. People speak of errors too:
-// outside of tool results it must look like a program's.
-func isErrorLine(line string, tool bool) bool {
-	line = head(line, 400)
-	if !mayBeError(line) || noError.MatchString(line) {
-		return false
-	}
-	return machineError.MatchString(line) || tool && spokenError.MatchString(line)
-}
-
-// mayBeError is a cheap test that most lines fail.
-func mayBeError(line string) bool {
-	for _, part := range []string{"rr", "RR", "xc", "XC", "ani", "ANI", "ata", "ATA", "race", "RACE", "ailure", "E", "ault", "ump"} {
-		if strings.Contains(line, part) {
-			return true
-		}
-	}
-	return false
 }
