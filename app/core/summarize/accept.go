@@ -25,6 +25,7 @@ const (
 	errErrorText     = rejection("the answer was an error text")
 	errSmallTalk     = rejection("the answer went on with the conversation")
 	errNotSmaller    = rejection("the summary was not smaller than what it replaces")
+	errEcho          = rejection("the answer repeated the transcript")
 )
 
 // accept returns the text of the answer if it may be a summary, else why not.
@@ -165,6 +166,38 @@ func isSmallTalk(text string) bool {
 		return false
 	}
 	return onlyAgreement.MatchString(text) || smallTalkOpen.MatchString(text) && offerText.MatchString(text)
+}
+
+// What makes an answer a repetition of the transcript.
+const (
+	echoedTurns = 3  // so many of its messages, as they stand there
+	echoedLine  = 40 // bytes of a line that is no coincidence
+)
+
+// echoes reports whether the answer repeats the transcript instead of summing it up:
+// its fence, several of its messages, or hardly anything but its lines. Single lines
+// may be quoted, and those of an earlier summary are carried forward.
+func echoes(text, transcript string) bool {
+	if strings.Contains(text, "<transcript>") || strings.Contains(text, "</transcript>") {
+		return true
+	}
+	lines := map[string]bool{}
+	for line := range strings.Lines(transcript) {
+		lines[strings.TrimSpace(line)] = true
+	}
+	turns, echoed := 0, 0
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); !lines[line] {
+			continue
+		}
+		if turnLine.MatchString(line) {
+			turns++
+		}
+		if len(line) >= echoedLine {
+			echoed += len(line)
+		}
+	}
+	return turns >= echoedTurns || len(text) > maxSmallTalk && 10*echoed > 8*len(text) && 2*echoed > len(transcript)
 }
 
 // reason says in public words why a strategy was given up. A provider's own

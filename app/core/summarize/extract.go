@@ -47,6 +47,7 @@ type scan struct {
 	*ledger
 	ref     string
 	tool    bool       // a tool's result: more of it is machine output
+	brief   bool       // only files are taken, no folders
 	call    bool       // a call's arguments: what they say did not happen yet
 	taken   [kinds]int // entries so far
 	command string     // the last one, whose exit code may follow
@@ -148,7 +149,9 @@ func (s *scan) value(name string, value any, depth int) {
 	case map[string]any:
 		if command := commandOf(v); command != "" && s.call {
 			s.run(head(command, commandBytes))
+			s.brief = true // the folders are in the command
 			s.names(head(command, lineBytes))
+			s.brief = false
 		}
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			if !s.call || !isCommandName(key) {

@@ -158,7 +158,7 @@ func (n *notes) render(count counter, room int) string {
 	if total > 4*MinLimit {
 		add(earlierHeading, cutOldest(count, n.earlier, total/3))
 	}
-	facts := n.ledger.render(count, min(ledgerTokens, total/4))
+	facts := n.ledger.render(count, ledgerRoom(total))
 	add(askedHeading, newestLines(count, n.asked, n.more, room-count.Text(facts)-count.Text(askedHeading)-joinTokens))
 	add("", facts)
 	if len(parts) == 0 || len(parts) == 1 && parts[0] == withoutLLM {

@@ -175,6 +175,9 @@ func (s *step) attempt(ctx context.Context, data requestData, before error) (str
 	if err != nil {
 		return "", err
 	}
+	if echoes(text, data.Transcript) {
+		return "", errEcho
+	}
 	if n := s.count.Text(text); n > s.limit {
 		if text, err = s.shorten(ctx, text, n); err != nil {
 			return "", err

@@ -26,13 +26,14 @@ const summaryHeading = "## Conversation Summary"
 const joinTokens = 8 // of the heading and of the lines between the parts
 
 // Summarize asks the model for its part and appends the ledger, which has at most
-// ledgerTokens and a third of the limit. Errors are those of LLM.
+// ledgerTokens, two fifths of the limit and half of what is replaced: that holds the
+// ledger before, so that a small round does not shrink it. Errors are those of LLM.
 func (h *Hybrid) Summarize(ctx context.Context, req Request) (Result, error) {
 	previous, l := splitLedger(req.Previous)
 	l.extract(req.Messages)
-	budget := min(ledgerTokens, req.Limit/3)
+	budget := ledgerRoom(req.Limit)
 	if req.Replaces > 0 {
-		budget = min(budget, req.Replaces/4)
+		budget = min(budget, req.Replaces/2)
 	}
 	facts := l.render(h.count, budget)
 	size := h.count.Text(facts) + joinTokens

@@ -38,6 +38,10 @@ const (
 	moreTokens = 8
 )
 
+// ledgerRoom returns the tokens that the ledger may have in a summary of at most limit.
+// All strategies give it the same, so that none throws away what another kept.
+func ledgerRoom(limit int) int { return min(ledgerTokens, limit*2/5) }
+
 // entry is one fact and the message that spoke of it last.
 type entry struct {
 	text string

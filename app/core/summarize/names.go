@@ -135,7 +135,8 @@ func (s *scan) paths(word string) {
 		}
 		p := trimPath(word[i : i+n])
 		called := i+n < len(word) && word[i+n] == '('
-		if isPath(p) && (!called || strings.ContainsAny(p, `/\`)) && (!s.tool || !isLibrary(p)) {
+		folder := !strings.Contains(strings.TrimLeft(p, "."), ".")
+		if (!s.brief || !folder) && isPath(p) && (!called || strings.ContainsAny(p, `/\`)) && (!s.tool || !isLibrary(p)) {
 			s.take(files, tidy(p))
 		}
 		_, size := utf8.DecodeRuneInString(word[i+n:])

@@ -160,7 +160,7 @@ func (n *steps) render(count counter, room int) string {
 	if total > 4*MinLimit {
 		add(earlierNotesHeading, cutOldest(count, n.earlier, total/3))
 	}
-	facts := n.ledger.render(count, min(ledgerTokens, total/4))
+	facts := n.ledger.render(count, ledgerRoom(total))
 	add(stepsHeading, newestLines(count, n.lines, n.more, room-count.Text(facts)-count.Text(stepsHeading)-joinTokens))
 	add("", facts)
 	if len(parts) == 0 || len(parts) == 1 && parts[0] == withoutLLM {
