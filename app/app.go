@@ -63,6 +63,7 @@ type App struct {
 	telemetry *telemetry.Telemetry
 	toolset   *tools.Set
 	named     map[string]bool // models that the configuration names
+	flush     func()          // sends the last traces
 	titles    *titles.Titler  // nil = sessions are not given titles
 	server    *api.Server
 	embedder  embed.Embedder // of memories
@@ -112,7 +113,9 @@ func (a *App) build(ctx context.Context, build Build) error {
 	if err := a.openStorage(ctx); err != nil {
 		return err
 	}
-	a.telemetry = a.newTelemetry(build)
+	if a.telemetry, err = a.newTelemetry(ctx, build); err != nil {
+		return err
+	}
 	if a.counter, err = tokens.NewCounter(); err != nil {
 		return fmt.Errorf("token counter: %w", err)
 	}
@@ -221,7 +224,7 @@ func (a *App) buildChat(keeper *compaction.Keeper, worker string) *chat.Service 
 		Sessions: a.repos.sessions, Messages: a.repos.messages, Branches: a.repos.branches, Runs: a.repos.runs, Events: a.repos.events, Feed: a.feed, Work: a.runs,
 		Agents: a.catalog, Models: a.models, Counter: a.counter, Files: a.files, Context: keeper, Control: a.control,
 		DefaultAgent: a.cfg.DefaultAgent, Worker: worker, Logger: a.log,
-		Budget: a.budget,
+		Budget: a.budget, Observer: a.telemetry,
 		Limits: chat.Limits{Message: int(a.cfg.Limits.MessageBytes), Queued: a.cfg.Limits.QueuedRuns},
 	})
 }
@@ -335,6 +338,9 @@ func (a *App) Close() error {
 	var errs []error
 	if a.bus != nil {
 		a.bus.Close()
+	}
+	if a.flush != nil {
+		a.flush()
 	}
 	if a.database != nil {
 		errs = append(errs, a.database.Close())

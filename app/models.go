@@ -71,21 +71,21 @@ func (a *App) priorFactor(model string) float64 {
 // openModel opens one model of the registry, with retries around it.
 func (a *App) openModel(e llm.Entry) (llm.Model, error) {
 	if e.Provider == "demo" {
-		return a.measured(demo.New(demo.WithCounter(a.counter.Text))), nil
+		return a.measured(demo.New(demo.WithCounter(a.counter.Text)), e), nil
 	}
 	m, err := openProvider(e, os.Getenv(e.APIKeyEnv))
 	if err != nil {
 		return nil, err
 	}
-	return llm.WithRetry(a.measured(m), llm.Backoff{Logger: a.log}), nil
+	return llm.WithRetry(a.measured(m, e), llm.Backoff{Logger: a.log}), nil
 }
 
 // measured returns the model with its calls counted, where there is somebody to count.
-func (a *App) measured(m llm.Model) llm.Model {
+func (a *App) measured(m llm.Model, e llm.Entry) llm.Model {
 	if a.telemetry == nil {
 		return m
 	}
-	return a.telemetry.Model(m)
+	return a.telemetry.Model(m, e.Model)
 }
 
 // openProvider opens a model behind HTTP.

@@ -1,15 +1,20 @@
 package app
 
 import (
+	"context"
+	"os"
+	"time"
+
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
 	"bobbin/app/telemetry"
 )
 
-// newTelemetry returns what counts everything that this Bobbin does.
-func (a *App) newTelemetry(build Build) *telemetry.Telemetry {
+// newTelemetry returns what counts everything that this Bobbin does, and sends traces
+// of it where that is asked for.
+func (a *App) newTelemetry(ctx context.Context, build Build) (*telemetry.Telemetry, error) {
 	known := tokens.NewModels(a.log)
-	return telemetry.New(telemetry.Options{
+	t := telemetry.New(telemetry.Options{
 		Build:    telemetry.Build{Version: build.Version, Commit: build.Commit, Go: build.Go},
 		Database: a.database.Pool(),
 		Labels: telemetry.Labels{
@@ -20,6 +25,32 @@ func (a *App) newTelemetry(build Build) *telemetry.Telemetry {
 		Queued:       a.repos.runs.CountQueued,
 		Calibrations: func() map[string]tokens.Estimate { return a.ruler.Estimates() },
 	})
+	a.flush = a.sender(ctx, t)
+	endpoint := a.cfg.Telemetry.OTLPEndpoint
+	if !telemetry.TracesWanted(endpoint, os.Getenv) {
+		return t, nil
+	}
+	return t, t.Trace(ctx, telemetry.TraceOptions{Endpoint: endpoint, Env: os.Getenv, Version: build.Version, Logger: a.log})
+}
+
+// Bounds of the time to send the last traces: the grace period, within these. A
+// receiver that is gone does not hold the process up.
+const (
+	leastSendTime = time.Second
+	mostSendTime  = 5 * time.Second
+)
+
+// sender returns what sends the last traces. What cannot be sent is no failure of the
+// stop.
+func (a *App) sender(ctx context.Context, t *telemetry.Telemetry) func() {
+	within := min(max(a.cfg.Limits.ShutdownGrace, leastSendTime), mostSendTime)
+	return func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+		defer cancel()
+		if err := t.Close(ctx); err != nil {
+			a.log.WarnContext(ctx, "last traces not sent", "err", err)
+		}
+	}
 }
 
 // otherLabel is the label of what the configuration does not name.

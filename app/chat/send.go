@@ -87,6 +87,9 @@ func (s *Service) accept(ctx context.Context, scope core.Scope, in core.AcceptRu
 	if len(accepted.Events) > 0 {
 		s.firsts.put(accepted.Run.ID, accepted.Events[0].Seq)
 	}
+	if s.observer != nil {
+		s.observer.Accepted(ctx, accepted.Run)
+	}
 	s.feed.Publish(ctx, accepted.Events)
 	if accepted.Run.Status == core.RunRunning {
 		s.work.Start(accepted.Run)

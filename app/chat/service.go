@@ -104,6 +104,13 @@ type budget interface {
 	Check(ctx context.Context, owner string) error
 }
 
+// observer is told of runs that were accepted (telemetry).
+type observer interface {
+	// Accepted is told of a run in the context of the request that asked for it, before
+	// this process starts it.
+	Accepted(ctx context.Context, run core.Run)
+}
+
 // Limits bound what callers may send. Sizes are bytes of UTF-8; zero values mean
 // the defaults.
 type Limits struct {
@@ -128,7 +135,8 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Options are what a Service is made of. All but Limits and Budget are required.
+// Options are what a Service is made of. All but Limits, Budget and Observer are
+// required.
 type Options struct {
 	Sessions     sessionStore
 	Messages     messageStore
@@ -143,9 +151,10 @@ type Options struct {
 	Files        fileAttacher
 	Context      contextKeeper
 	Control      contextControl
-	DefaultAgent string // of sessions that name none
-	Worker       string // names this process in leases, as in runs.Options
-	Budget       budget // nil = no limits
+	DefaultAgent string   // of sessions that name none
+	Worker       string   // names this process in leases, as in runs.Options
+	Budget       budget   // nil = no limits
+	Observer     observer // nil = nobody is told
 	Limits       Limits
 	Logger       *slog.Logger
 }
@@ -170,6 +179,7 @@ type Service struct {
 	limits       Limits
 	log          *slog.Logger
 	budget       budget
+	observer     observer
 	firsts       firsts
 }
 
@@ -179,6 +189,6 @@ func New(o Options) *Service {
 		sessions: o.Sessions, messages: o.Messages, branches: o.Branches, runs: o.Runs, events: o.Events, feed: o.Feed, work: o.Work,
 		agents: o.Agents, models: o.Models, counter: o.Counter, files: o.Files, keeper: o.Context, control: o.Control,
 		defaultAgent: o.DefaultAgent, worker: o.Worker, limits: o.Limits.withDefaults(), log: o.Logger,
-		budget: o.Budget,
+		budget: o.Budget, observer: o.Observer,
 	}
 }

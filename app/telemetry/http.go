@@ -2,11 +2,18 @@ package telemetry
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"bobbin/app/core/logging"
 )
 
 // unmatched is the route of requests for paths that nothing is at.
@@ -35,21 +42,54 @@ func (m httpMetrics) all() []prometheus.Collector {
 // calls ended once, with the status of the answer and whether it was an event
 // stream. Route is a template such as /api/v1/sessions/:id, empty for a path that
 // nothing is at.
-func (t *Telemetry) Request(ctx context.Context, method, route string, _ http.Header) (context.Context, func(status int, stream bool)) {
+func (t *Telemetry) Request(ctx context.Context, method, route string, header http.Header) (context.Context, func(status int, stream bool)) {
 	start := time.Now()
 	method = knownMethod(method)
 	if route == "" {
 		route = unmatched
 	}
+	ctx, span := t.requestSpan(ctx, method, route, header)
 	inFlight := t.http.inFlight.WithLabelValues()
 	inFlight.Inc()
 	return ctx, func(status int, stream bool) {
+		endRequest(span, status)
 		inFlight.Dec()
 		t.http.requests.WithLabelValues(route, method, statusClass(status)).Inc()
 		if !stream {
 			t.http.duration.WithLabelValues(route, method).Observe(time.Since(start).Seconds())
 		}
 	}
+}
+
+// requestSpan starts the span of a request. Probes come every few seconds and have
+// none.
+func (t *Telemetry) requestSpan(ctx context.Context, method, route string, header http.Header) (context.Context, trace.Span) {
+	if t.tracer == nil || route == "/healthz" || route == "/readyz" || route == "/metrics" {
+		return ctx, noop.Span{}
+	}
+	ctx, span := t.tracer.Start(parent(ctx, propagation.HeaderCarrier(header)), method+" "+route, trace.WithSpanKind(trace.SpanKindServer),
+		trace.WithAttributes(semconv.HTTPRequestMethodKey.String(method), semconv.HTTPRoute(route)))
+	return withTraceID(ctx, span), span
+}
+
+// endRequest ends the span of a request. What the caller did wrong is no failure of
+// the server.
+func endRequest(span trace.Span, status int) {
+	if span.IsRecording() {
+		span.SetAttributes(semconv.HTTPResponseStatusCode(status))
+		if status >= http.StatusInternalServerError {
+			fail(span, strconv.Itoa(status))
+		}
+	}
+	span.End()
+}
+
+// withTraceID has log records carry the id of the trace.
+func withTraceID(ctx context.Context, span trace.Span) context.Context {
+	if id := span.SpanContext().TraceID(); id.IsValid() {
+		return logging.With(ctx, slog.String("trace_id", id.String()))
+	}
+	return ctx
 }
 
 // statusClass returns 2xx, 4xx …

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	"go.opentelemetry.io/otel/trace"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
@@ -45,14 +48,17 @@ func (m modelMetrics) all() []prometheus.Collector {
 	return []prometheus.Collector{m.calls, m.errors, m.duration, m.first, m.input, m.output, m.reasoning, m.cacheRead, m.cacheWrite, m.cost}
 }
 
-// Model returns the model with its calls counted. Put it under llm.WithRetry, so
-// that every try counts.
-func (t *Telemetry) Model(m llm.Model) llm.Model { return &model{telemetry: t, under: m} }
+// Model returns the model with its calls counted. Name is what its provider calls it.
+// Put it under llm.WithRetry, so that every try counts.
+func (t *Telemetry) Model(m llm.Model, name string) llm.Model {
+	return &model{telemetry: t, under: m, name: name}
+}
 
 // model is a model whose calls are counted.
 type model struct {
 	telemetry *Telemetry
 	under     llm.Model
+	name      string // what the provider calls it
 }
 
 // Info describes the model underneath.
@@ -61,7 +67,7 @@ func (m *model) Info() llm.Info { return m.under.Info() }
 // Stream is the model's Stream.
 func (m *model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
-		c := m.telemetry.beginCall(m.under.Info())
+		ctx, c := m.begin(ctx, req)
 		defer c.end()
 		for d, err := range m.under.Stream(ctx, req) {
 			c.delta(d, err)
@@ -79,19 +85,36 @@ func (m *model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 // modelCall is one call on its way.
 type modelCall struct {
 	telemetry *Telemetry
+	span      trace.Span
 	info      llm.Info
 	label     string
 	start     time.Time
 	first     time.Duration // to the first delta that says something; 0 = none yet
 	usage     *core.Usage
 	finish    core.FinishReason
-	answered  bool // there was text or a tool call
-	left      bool // who reads the answer has left
+	model     string // that answered, as the provider says
+	answered  bool   // there was text or a tool call
+	left      bool   // who reads the answer has left
 	err       error
 }
 
-func (t *Telemetry) beginCall(info llm.Info) *modelCall {
-	return &modelCall{telemetry: t, info: info, label: t.labels.model(info.Name), start: time.Now()}
+// begin counts a call that begins.
+func (m *model) begin(ctx context.Context, req llm.Request) (context.Context, *modelCall) {
+	info := m.under.Info()
+	ctx, span := m.telemetry.begin(ctx, "chat "+m.name, func() []trace.SpanStartOption {
+		attributes := []attribute.KeyValue{
+			semconv.GenAIOperationNameChat, providerName(info.Provider), semconv.GenAIRequestModel(m.name), semconv.GenAIRequestStream(true),
+			attribute.String("bobbin.model", info.Name),
+		}
+		if req.MaxOutputTokens > 0 {
+			attributes = append(attributes, semconv.GenAIRequestMaxTokens(req.MaxOutputTokens))
+		}
+		if req.Temperature != nil {
+			attributes = append(attributes, semconv.GenAIRequestTemperature(*req.Temperature))
+		}
+		return []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attributes...)}
+	})
+	return ctx, &modelCall{telemetry: m.telemetry, span: span, info: info, label: m.telemetry.labels.model(info.Name), start: time.Now()}
 }
 
 // delta takes note of a piece of the answer.
@@ -108,12 +131,16 @@ func (c *modelCall) delta(d llm.Delta, err error) {
 		c.usage = d.Usage
 	}
 	if d.Finish != "" {
-		c.finish = d.Finish
+		c.finish, c.model = d.Finish, d.Model
 	}
 }
 
-// end counts the call.
+// end ends the call's span and counts it.
 func (c *modelCall) end() {
+	if c.span.IsRecording() {
+		c.describe()
+	}
+	c.span.End()
 	m := c.telemetry.models
 	m.calls.WithLabelValues(c.label).Inc()
 	if kind := c.kind(); kind != "" {
@@ -133,6 +160,27 @@ func (c *modelCall) end() {
 	add(m.cacheWrite, c.label, c.usage.CacheWriteTokens)
 	if cost := c.info.Cost(c.usage); cost != nil && *cost > 0 {
 		m.cost.WithLabelValues(c.label).Add(float64(*cost) / 1e6)
+	}
+}
+
+// describe says in the span what came of the call. Nothing of what was said is in it.
+func (c *modelCall) describe() {
+	if kind := c.kind(); kind != "" {
+		fail(c.span, string(kind))
+	}
+	if c.first > 0 {
+		c.span.SetAttributes(semconv.GenAIResponseTimeToFirstChunk(c.first.Seconds()))
+	}
+	if c.finish != "" {
+		c.span.SetAttributes(semconv.GenAIResponseFinishReasons(string(c.finish)))
+	}
+	if c.model != "" {
+		c.span.SetAttributes(semconv.GenAIResponseModel(c.model))
+	}
+	if u := c.usage; u != nil {
+		c.span.SetAttributes(semconv.GenAIUsageInputTokens(u.InputTokens), semconv.GenAIUsageOutputTokens(u.OutputTokens),
+			semconv.GenAIUsageReasoningOutputTokens(u.ReasoningTokens),
+			semconv.GenAIUsageCacheReadInputTokens(u.CacheReadTokens), semconv.GenAIUsageCacheCreationInputTokens(u.CacheWriteTokens))
 	}
 }
 

@@ -69,7 +69,7 @@ func TestModelErrors(t *testing.T) {
 func TestModelCallLeft(t *testing.T) {
 	t.Parallel()
 	tel := newTelemetry(t)
-	m := tel.Model(llm.Scripted(llm.Say("one", "two", "three")).WithInfo(priced()))
+	m := tel.Model(llm.Scripted(llm.Say("one", "two", "three")).WithInfo(priced()), "provider-m")
 	for d, err := range m.Stream(t.Context(), llm.Request{}) {
 		if d.Text != "one" || err != nil {
 			t.Fatalf("got %q, %v after the loop was left", d.Text, err)

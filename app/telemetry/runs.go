@@ -5,6 +5,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"bobbin/app/core"
 )
@@ -45,7 +49,9 @@ func (t *Telemetry) Run(ctx context.Context, run core.Run) (context.Context, fun
 	active := t.runs.active.WithLabelValues()
 	t.runs.started.WithLabelValues(agent).Inc()
 	active.Inc()
+	ctx, span := t.runSpan(ctx, run)
 	return ctx, func(status, code string) {
+		t.endRun(span, run.ID, status, code)
 		active.Dec()
 		t.runs.finished.WithLabelValues(agent, status).Inc()
 		t.runs.duration.WithLabelValues(agent, status).Observe(time.Since(start).Seconds())
@@ -55,11 +61,45 @@ func (t *Telemetry) Run(ctx context.Context, run core.Run) (context.Context, fun
 	}
 }
 
+// runSpan starts the span of an execution. It is the root of a trace of its own,
+// linked to the request.
+func (t *Telemetry) runSpan(ctx context.Context, run core.Run) (context.Context, trace.Span) {
+	if t.tracer == nil {
+		return ctx, noop.Span{}
+	}
+	ctx, span := t.tracer.Start(ctx, "invoke_agent "+run.Agent, trace.WithNewRoot(), trace.WithAttributes(
+		semconv.GenAIOperationNameInvokeAgent, semconv.GenAIAgentName(run.Agent), semconv.GenAIAgentVersion(run.AgentVersion),
+		semconv.GenAIConversationID(string(run.SessionID)),
+		attribute.String("bobbin.run.id", string(run.ID)), attribute.Int("bobbin.run.attempt", run.Attempt)))
+	t.links.began(run.ID, span)
+	return withTraceID(ctx, span), span
+}
+
+// endRun ends the span of an execution.
+func (t *Telemetry) endRun(span trace.Span, run core.RunID, status, code string) {
+	if t.tracer == nil {
+		return
+	}
+	span.SetAttributes(attribute.String("bobbin.run.status", status))
+	if code != "" {
+		fail(span, code)
+	}
+	span.End()
+	t.links.ended(run)
+}
+
 // Node counts a node of the graph that begins. The caller goes on with the context,
 // and calls ended once.
 func (t *Telemetry) Node(ctx context.Context, name string) (context.Context, func(error)) {
 	start := time.Now()
-	return ctx, func(error) {
+	ctx, span := t.begin(ctx, "node "+name, func() []trace.SpanStartOption {
+		return []trace.SpanStartOption{trace.WithAttributes(attribute.String("bobbin.node", name))}
+	})
+	return ctx, func(err error) {
+		if err != nil {
+			fail(span, errorType(err))
+		}
+		span.End()
 		t.runs.nodes.WithLabelValues(name).Observe(time.Since(start).Seconds())
 	}
 }

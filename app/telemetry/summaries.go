@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	"go.opentelemetry.io/otel/trace"
 
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
@@ -43,7 +46,9 @@ func (t *Telemetry) Summarizing(ctx context.Context, turn compaction.Turn, o con
 	start := time.Now()
 	strategy := turn.Profile.Policy.Strategy
 	t.context.rungs.WithLabelValues(rungLabel(o.Rung)).Inc()
+	ctx, span := t.begin(ctx, "summarize", func() []trace.SpanStartOption { return summaryAttributes(turn, o) })
 	return ctx, func(m compaction.Made) {
+		endSummary(span, m)
 		t.summaries.made.WithLabelValues(o.Trigger, strategy, string(m.Outcome)).Inc()
 		t.summaries.duration.WithLabelValues(strategy, string(m.Outcome)).Observe(time.Since(start).Seconds())
 		switch m.Outcome {
@@ -55,6 +60,31 @@ func (t *Telemetry) Summarizing(ctx context.Context, turn compaction.Turn, o con
 			t.summaries.tokens.WithLabelValues(strategy).Observe(float64(m.Summary.TokenCount))
 		}
 	}
+}
+
+// summaryAttributes are what is known of a summary when it is begun.
+func summaryAttributes(turn compaction.Turn, o contextwindow.Order) []trace.SpanStartOption {
+	return []trace.SpanStartOption{trace.WithAttributes(
+		semconv.GenAIConversationID(string(turn.Session.ID)),
+		attribute.String("bobbin.summary.trigger", o.Trigger), attribute.String("bobbin.summary.strategy", turn.Profile.Policy.Strategy),
+		attribute.Int("bobbin.summary.messages", o.Messages), attribute.Int("bobbin.summary.tokens_before", o.Tokens),
+	)}
+}
+
+// endSummary ends the span of a summary.
+func endSummary(span trace.Span, m compaction.Made) {
+	if span.IsRecording() {
+		span.SetAttributes(attribute.String("bobbin.summary.outcome", string(m.Outcome)))
+		if m.Cause != "" {
+			span.SetAttributes(attribute.String("bobbin.summary.cause", m.Cause))
+		}
+		if m.Err != nil {
+			fail(span, errorType(m.Err))
+		} else {
+			span.SetAttributes(attribute.Int("bobbin.summary.tokens_after", m.Summary.TokenCount))
+		}
+	}
+	span.End()
 }
 
 // Committed counts a summary that was stored, or could not be.

@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/common/expfmt"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
 
 	"bobbin/app/core/tokens"
 )
@@ -31,7 +33,8 @@ type Options struct {
 	Calibrations func() map[string]tokens.Estimate
 }
 
-// Telemetry counts what one Bobbin does. Safe for concurrent use.
+// Telemetry counts what one Bobbin does, and makes spans of it if Trace was called.
+// Safe for concurrent use.
 type Telemetry struct {
 	registry  *prometheus.Registry
 	labels    Labels
@@ -42,6 +45,10 @@ type Telemetry struct {
 	models    modelMetrics
 	runs      runMetrics
 	tools     toolMetrics
+
+	provider *sdktrace.TracerProvider // nil = no spans are made
+	tracer   trace.Tracer             // nil likewise
+	links    *links
 }
 
 // New returns a Telemetry with a registry of its own.
@@ -49,7 +56,7 @@ func New(o Options) *Telemetry {
 	t := &Telemetry{
 		registry: prometheus.NewRegistry(), labels: o.Labels,
 		http: newHTTPMetrics(), streams: newStreamMetrics(), context: newContextMetrics(), summaries: newSummaryMetrics(),
-		models: newModelMetrics(), runs: newRunMetrics(), tools: newToolMetrics(),
+		models: newModelMetrics(), runs: newRunMetrics(), tools: newToolMetrics(), links: newLinks(),
 	}
 	t.registry.MustRegister(
 		collectors.NewGoCollector(),

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // toolMetrics are the figures of tool calls.
@@ -27,10 +29,18 @@ func (m toolMetrics) all() []prometheus.Collector {
 
 // Tool counts a tool call that begins. The caller goes on with the context, and
 // calls ended once, with what became of it. The name may be the model's invention.
-func (t *Telemetry) Tool(ctx context.Context, name, _ string) (context.Context, func(outcome string)) {
+func (t *Telemetry) Tool(ctx context.Context, name, callID string) (context.Context, func(outcome string)) {
 	start := time.Now()
 	tool := t.labels.tool(name)
+	ctx, span := t.begin(ctx, "execute_tool "+tool, func() []trace.SpanStartOption {
+		return []trace.SpanStartOption{trace.WithAttributes(semconv.GenAIOperationNameExecuteTool,
+			semconv.GenAIToolName(tool), semconv.GenAIToolCallID(callID), semconv.GenAIToolType("function"))}
+	})
 	return ctx, func(outcome string) {
+		if outcome != "ok" {
+			fail(span, outcome)
+		}
+		span.End()
 		t.tools.calls.WithLabelValues(tool, outcome).Inc()
 		t.tools.duration.WithLabelValues(tool).Observe(time.Since(start).Seconds())
 	}

@@ -121,7 +121,7 @@ func priced() llm.Info {
 // call calls a model that does the step.
 func call(t testing.TB, tel *telemetry.Telemetry, step llm.Step) {
 	t.Helper()
-	m := tel.Model(llm.Scripted(step).WithInfo(priced()))
+	m := tel.Model(llm.Scripted(step).WithInfo(priced()), "provider-m")
 	if m.Info() != priced() {
 		t.Errorf("got info %+v, want the model's", m.Info())
 	}

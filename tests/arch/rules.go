@@ -104,6 +104,7 @@ func libraries() []library {
 		{prefix: "github.com/spf13/cobra", owner: "app/cli"},
 		{prefix: "github.com/spf13/viper", owner: "app/core/config"},
 		{prefix: "github.com/tmc/langchaingo", owner: "app/core/llm/langchain"},
+		{prefix: "go.opentelemetry.io", owner: "app/telemetry"},
 		{prefix: "gorm.io", owner: "app/db"},
 		{prefix: "modernc.org/sqlite", owner: "app/db"},
 	}

@@ -26,6 +26,7 @@ type Config struct {
 	Auth                  Auth
 	Log                   Log
 	Metrics               Metrics
+	Telemetry             Telemetry
 	Files                 Files
 	Limits                Limits
 }

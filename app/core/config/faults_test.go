@@ -66,6 +66,8 @@ func TestLoadFaults(t *testing.T) {
 ./bobbin.yaml:9: auth.keys[6]: "y" has the same secret as "x"; every key needs its own`},
 		{"metrics for an unknown key", source{file: "metrics: {keys: [alice, prometheus]}\nauth.keys: ['alice:hush']\n"},
 			`./bobbin.yaml:1: metrics.keys: there is no API key "prometheus"; name one of auth.keys`},
+		{"traces to nowhere", source{file: "telemetry.otlp_endpoint: collector:4318"},
+			`./bobbin.yaml:1: telemetry.otlp_endpoint: this is not an address; write for example http://localhost:4318`},
 		{"keys are no list", source{file: "auth.keys: {alice: hush}"}, "./bobbin.yaml:1: auth.keys: write a list of {name, secret}, or name:secret,name:secret"},
 		{"models", source{file: `models:
   - name: fast

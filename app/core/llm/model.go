@@ -94,6 +94,7 @@ type Delta struct {
 	ToolCall *ToolCallDelta
 	Usage    *core.Usage
 	Finish   core.FinishReason
+	Model    string // with Finish: what the provider says has answered; empty = it does not say
 }
 
 // ToolCallDelta is a piece of a tool call. Pieces with the same Index belong to

@@ -19,6 +19,7 @@ type Step struct {
 	ToolCalls []core.ToolCall // several = parallel calls
 	Usage     *core.Usage     // nil = the provider does not say
 	Finish    core.FinishReason
+	Model     string // that answers; empty = the provider does not say
 	// Err ends the answer after its deltas. An *Error comes as it is, anything
 	// else as an *Error of KindUnknown.
 	Err error
@@ -203,7 +204,7 @@ func (s *Script) play(ctx context.Context, step Step, yield func(Delta, error) b
 	if step.Err != nil {
 		return step.failure(provider)
 	}
-	yield(Delta{Usage: step.Usage, Finish: step.finish()}, nil)
+	yield(Delta{Usage: step.Usage, Finish: step.finish(), Model: step.Model}, nil)
 	return nil
 }
 

@@ -25,6 +25,7 @@ type answer struct {
 	calls  int // so far
 	ids    map[string]bool
 	usage  tally
+	model  string // that answered, as the provider says
 	stop   sdk.StopReason
 	ended  bool // message_stop came
 }
@@ -48,7 +49,7 @@ func (a *answer) read(body io.Reader) error {
 	if err != nil {
 		return err
 	}
-	return a.say(llm.Delta{Usage: a.usage.tokens(), Finish: finishReason(a.stop, a.calls > 0)})
+	return a.say(llm.Delta{Usage: a.usage.tokens(), Finish: finishReason(a.stop, a.calls > 0), Model: a.model})
 }
 
 // stream reads server-sent events up to message_stop, without which the answer was
@@ -89,6 +90,7 @@ func (a *answer) take(data []byte) error {
 	case "error":
 		return a.refusal(data)
 	case "message_start":
+		a.model = string(e.Message.Model)
 		a.usage.add(sdk.MessageDeltaUsage{
 			InputTokens: e.Message.Usage.InputTokens, OutputTokens: e.Message.Usage.OutputTokens,
 			CacheReadInputTokens: e.Message.Usage.CacheReadInputTokens, CacheCreationInputTokens: e.Message.Usage.CacheCreationInputTokens,
@@ -212,6 +214,7 @@ func (a *answer) say(d llm.Delta) error {
 func (a *answer) whole(text []byte) error {
 	var message struct {
 		Type    string            `json:"type"`
+		Model   string            `json:"model"`
 		Content []json.RawMessage `json:"content"`
 		Stop    sdk.StopReason    `json:"stop_reason"`
 		Usage   json.RawMessage   `json:"usage"`
@@ -219,7 +222,7 @@ func (a *answer) whole(text []byte) error {
 	if err := json.Unmarshal(text, &message); err != nil || message.Type != "message" {
 		return a.refusal(text)
 	}
-	a.stop = message.Stop
+	a.stop, a.model = message.Stop, message.Model
 	if len(message.Usage) > 0 {
 		if err := a.take([]byte(`{"type":"message_delta","delta":{},"usage":` + string(message.Usage) + `}`)); err != nil {
 			return err

@@ -18,6 +18,7 @@ type answer struct {
 
 	calls  calls
 	usage  *core.Usage
+	model  string // that answered, as the provider says
 	finish string // the provider's word, as it came
 	said   bool   // there was text, reasoning or a tool call
 }
@@ -99,6 +100,9 @@ func (a *answer) take(data []byte) error {
 	if u := c.Usage.tokens(); u != nil {
 		a.usage = u
 	}
+	if c.Model != "" {
+		a.model = c.Model
+	}
 	for _, one := range c.Choices {
 		if one.Index != 0 && len(c.Choices) > 1 { // we never ask for several (O17)
 			continue
@@ -177,7 +181,7 @@ func (a *answer) end() error {
 			return exchange.ErrLeft
 		}
 	}
-	if !a.emit(llm.Delta{Usage: a.usage, Finish: finishReason(a.finish, len(a.calls.slots) > 0)}) {
+	if !a.emit(llm.Delta{Usage: a.usage, Finish: finishReason(a.finish, len(a.calls.slots) > 0), Model: a.model}) {
 		return exchange.ErrLeft
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 // stream.
 type chunk struct {
 	Object  string          `json:"object"`
+	Model   string          `json:"model"`
 	Choices []choice        `json:"choices"`
 	Usage   *usage          `json:"usage"`
 	Error   json.RawMessage `json:"error"`

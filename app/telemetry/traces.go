@@ -1,0 +1,123 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+)
+
+// TraceOptions say where traces go.
+type TraceOptions struct {
+	// Endpoint is the base URL of the receiver, such as http://localhost:4318, to which
+	// /v1/traces is added. Empty = as the variables of OpenTelemetry say it.
+	Endpoint string
+	Env      func(string) string // reads an environment variable
+	Version  string              // of this program
+	Logger   *slog.Logger        // hears of a receiver that cannot be reached
+}
+
+// TracesWanted reports whether traces are to be sent: there is an endpoint, by the
+// setting or by OpenTelemetry's own variables, and they do not switch it off.
+func TracesWanted(endpoint string, env func(string) string) bool {
+	if env("OTEL_SDK_DISABLED") == "true" || env("OTEL_TRACES_EXPORTER") == "none" {
+		return false
+	}
+	return endpoint != "" || env("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
+}
+
+// Trace has spans made and sent from now on, by OTLP over HTTP. Call it before
+// anything is observed, and Close when everything is. OpenTelemetry's variables hold
+// for what the options leave open (headers, sampler, resource …). No receiver need be
+// there.
+func (t *Telemetry) Trace(ctx context.Context, o TraceOptions) error {
+	if protocol := firstOf(o.Env("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), o.Env("OTEL_EXPORTER_OTLP_PROTOCOL")); protocol == "grpc" {
+		o.Logger.WarnContext(ctx, "traces are sent as http/protobuf: OTLP over gRPC is not spoken", "protocol", protocol)
+	}
+	var options []otlptracehttp.Option
+	if o.Endpoint != "" {
+		u, err := url.Parse(o.Endpoint)
+		if err != nil {
+			return fmt.Errorf("endpoint of traces: %w", err)
+		}
+		options = append(options, otlptracehttp.WithEndpointURL(u.JoinPath("v1", "traces").String()))
+	}
+	exporter, err := otlptracehttp.New(ctx, options...)
+	if err != nil {
+		return fmt.Errorf("exporter of traces: %w", err)
+	}
+	about, err := resource.New(ctx,
+		resource.WithTelemetrySDK(),
+		resource.WithAttributes(semconv.ServiceName("bobbin"), semconv.ServiceVersion(o.Version)),
+		resource.WithFromEnv()) // the last word
+	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
+		return fmt.Errorf("resource of traces: %w", err)
+	}
+	t.provider = sdktrace.NewTracerProvider(
+		sdktrace.WithBatcher(&reporter{SpanExporter: exporter, log: o.Logger}), sdktrace.WithResource(about))
+	t.tracer = t.provider.Tracer("bobbin", trace.WithInstrumentationVersion(o.Version), trace.WithSchemaURL(semconv.SchemaURL))
+	return nil
+}
+
+// firstOf returns the first text that is not empty.
+func firstOf(texts ...string) string {
+	for _, text := range texts {
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// Close sends what is still to be sent, until ctx ends.
+func (t *Telemetry) Close(ctx context.Context) error {
+	if t.provider == nil {
+		return nil
+	}
+	if err := t.provider.Shutdown(ctx); err != nil {
+		return fmt.Errorf("send the last traces: %w", err)
+	}
+	return nil
+}
+
+// reporter is an exporter whose failures are logged, once until it works again.
+type reporter struct {
+	sdktrace.SpanExporter
+	log    *slog.Logger
+	failed atomic.Bool
+}
+
+// ExportSpans sends spans. Those that cannot be sent are lost.
+func (r *reporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	err := r.SpanExporter.ExportSpans(ctx, spans)
+	switch was := r.failed.Swap(err != nil); {
+	case err != nil && !was:
+		r.log.WarnContext(ctx, "traces not sent, and lost until it works again", "spans", len(spans), "err", err)
+	case err == nil && was:
+		r.log.InfoContext(ctx, "traces are sent again")
+	}
+	return nil // OpenTelemetry would write it to standard error
+}
+
+// begin starts a span, if spans are made.
+func (t *Telemetry) begin(ctx context.Context, name string, options func() []trace.SpanStartOption) (context.Context, trace.Span) {
+	if t.tracer == nil {
+		return ctx, noop.Span{}
+	}
+	return t.tracer.Start(ctx, name, options()...)
+}
+
+// parent returns the context with the caller's own trace, of the header traceparent.
+func parent(ctx context.Context, header propagation.TextMapCarrier) context.Context {
+	return propagation.TraceContext{}.Extract(ctx, header)
+}

@@ -1,0 +1,172 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/db/dbtest"
+	"bobbin/tests/collector"
+	"bobbin/tests/provider"
+)
+
+// newCollector starts a receiver of traces and stops it after the test.
+func newCollector(t testing.TB) *collector.Server {
+	t.Helper()
+	c := collector.New()
+	t.Cleanup(c.Close)
+	return c
+}
+
+// withTraces sends traces to the collector.
+func withTraces(c *collector.Server) setting {
+	return func(cfg *config.Config) { cfg.Telemetry.OTLPEndpoint = c.URL }
+}
+
+// forest is spans by their ids, and by their names.
+type forest struct {
+	byID  map[string]collector.Span
+	named map[string][]collector.Span
+}
+
+func newForest(spans []collector.Span) forest {
+	f := forest{byID: map[string]collector.Span{}, named: map[string][]collector.Span{}}
+	for _, s := range spans {
+		f.byID[s.ID] = s
+		f.named[s.Name] = append(f.named[s.Name], s)
+	}
+	return f
+}
+
+// under returns the names of the spans above the span, the nearest first.
+func (f forest) under(s collector.Span) (names []string) {
+	for s.Parent != "" {
+		s = f.byID[s.Parent]
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// Traces of a conversation: the request, the run that it is linked to, its nodes, the
+// model calls with the attributes of the conventions, the tool, the summary. They are
+// all sent before the process has stopped, and nothing of what was said is in them.
+func TestTracesOfAConversation(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		to := newCollector(t)
+		p := newProvider(t, provider.Options{Window: 8192, Overcount: 1.15})
+		h := newHouse(t, url, withModel("house", 8192, 1024, p), withTraces(to), func(c *config.Config) { c.Models[0].Model = "provider-house" })
+		id := newSession(t, h.Client, core.Session{UserID: "user-4711"})
+		say(t, h.Client, core.SendMessage{SessionID: id, Content: "use the tool with SECRETWORD"})
+		turns := 1
+		for ; p.Summaries() == 0 && turns < 60; turns++ {
+			say(t, h.Client, core.SendMessage{SessionID: id, Content: fmt.Sprintf("question %d: %s", turns, strings.Repeat("SECRETWORD of the pumps in hall three ", 20))})
+		}
+		h.stop()
+		f := newForest(to.Spans())
+
+		requests, runs, chats := f.named["POST /api/v1/sessions/:id/messages"], f.named["invoke_agent assistant"], f.named["chat provider-house"]
+		if len(requests) != turns || len(runs) != turns || int64(len(chats)) != p.Requests() {
+			t.Fatalf("got %d requests, %d runs and %d model calls, want %d, %d and %d", len(requests), len(runs), len(chats), turns, turns, p.Requests())
+		}
+		for i, run := range runs {
+			if run.Parent != "" || len(run.Links) != 1 || f.byID[run.Links[0]].Name != "POST /api/v1/sessions/:id/messages" || run.TraceID == f.byID[run.Links[0]].TraceID {
+				t.Errorf("run %d %+v: want a trace of its own that is linked to its request", i, run)
+			}
+			if run.Attributes["gen_ai.conversation.id"] != string(id) || run.Attributes["bobbin.run.status"] != "succeeded" {
+				t.Errorf("run %d: got %v", i, run.Attributes)
+			}
+		}
+		checkCalls(t, f, chats)
+		tool, summary := f.named["execute_tool calculator"], f.named["summarize"]
+		if len(tool) != 1 || !slices.Equal(f.under(tool[0]), []string{"node tool_node", "invoke_agent assistant"}) || tool[0].Attributes["gen_ai.tool.name"] != "calculator" {
+			t.Errorf("got the tool calls %+v, want one below its node", tool)
+		}
+		if len(summary) != 1 || summary[0].Attributes["bobbin.summary.outcome"] != "made" || summary[0].Attributes["bobbin.summary.trigger"] != "share" {
+			t.Errorf("got the summaries %+v, want one", summary)
+		}
+		for _, secret := range []string{"SECRETWORD", "answer to", "6 * 7", "You are", "user-4711", "Test the long conversation"} {
+			if strings.Contains(to.Text(), secret) {
+				t.Errorf("the spans hold %q", secret)
+			}
+		}
+	})
+}
+
+// checkCalls checks the spans of model calls, and where they are.
+func checkCalls(t *testing.T, f forest, chats []collector.Span) {
+	t.Helper()
+	places := map[string]int{}
+	for _, c := range chats {
+		above := f.under(c)
+		places[above[0]]++
+		if above[len(above)-1] != "invoke_agent assistant" || c.Kind != "CLIENT" || c.Failed {
+			t.Errorf("got a model call below %q: %+v", above, c)
+		}
+		for name, want := range map[string]any{
+			"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "provider-house", "bobbin.model": "house",
+		} {
+			if c.Attributes[name] != want {
+				t.Errorf("%s: got %v, want %v", name, c.Attributes[name], want)
+			}
+		}
+		for _, name := range []string{"gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", "gen_ai.request.max_tokens"} {
+			if n, ok := c.Attributes[name].(int64); !ok || n <= 0 {
+				t.Errorf("%s: got %v", name, c.Attributes[name])
+			}
+		}
+		reasons, _ := c.Attributes["gen_ai.response.finish_reasons"].([]any)
+		if len(reasons) != 1 || reasons[0] != "stop" && reasons[0] != "tool_calls" {
+			t.Errorf("got the finish reasons %v", reasons)
+		}
+	}
+	if places["summarize"] != 1 || places["node llm_node"] != len(chats)-1 {
+		t.Errorf("got model calls below %v, want one below the summary and the others below llm_node", places)
+	}
+}
+
+// A model that fails and is tried again makes a span for each try; a receiver that is
+// not there fails nothing and does not hold up the stop.
+func TestTracesOfFailures(t *testing.T) {
+	t.Parallel()
+	to := newCollector(t)
+	p := newProvider(t, provider.Options{Fault: func(w http.ResponseWriter, a provider.Asked) bool {
+		if strings.Contains(a.Question, "refuse") {
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprint(w, `{"error":{"message":"SECRETWORD is no key"}}`)
+			return true
+		}
+		return false
+	}})
+	h := newHouse(t, dbtest.SQLiteURL(t), withModel("house", 32_000, 2048, p), withTraces(to))
+	id := newSession(t, h.Client, core.Session{})
+	if got := listen(t, h.Send(t.Context(), core.SendMessage{SessionID: id, Content: "refuse this"})); got.run.Status != core.RunFailed {
+		t.Errorf("got the run %s, want it failed", got.run.Status)
+	}
+	h.stop()
+	f := newForest(to.Spans())
+	run, node, chat := f.named["invoke_agent assistant"], f.named["node llm_node"], f.named["chat house"]
+	if len(run) != 1 || len(node) != 1 || len(chat) != 1 {
+		t.Fatalf("got %d runs, %d nodes and %d calls, want one of each", len(run), len(node), len(chat))
+	}
+	for _, tt := range []struct {
+		span collector.Span
+		kind string
+	}{{run[0], "model_auth"}, {node[0], "model_auth"}, {chat[0], "auth"}} {
+		if !tt.span.Failed || tt.span.Attributes["error.type"] != tt.kind {
+			t.Errorf("%s: got failed %t, %v, want %s", tt.span.Name, tt.span.Failed, tt.span.Attributes, tt.kind)
+		}
+	}
+	if strings.Contains(to.Text(), "SECRETWORD") {
+		t.Error("the spans hold what the provider said")
+	}
+
+	to.Close()
+	h.start()
+	say(t, h.Client, core.SendMessage{SessionID: newSession(t, h.Client, core.Session{}), Content: "hello"})
+	h.stop()
+}
