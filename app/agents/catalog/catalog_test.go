@@ -262,7 +262,7 @@ func TestLoadUnknownTools(t *testing.T) {
 		t.Errorf("Load: %v", err)
 	}
 	_, err := catalog.Load(dir, catalog.Known{Tools: []string{}})
-	if err == nil || !strings.Contains(err.Error(), "built-in agents: builtin/assistant.yaml:13:9: tool \"calculator\" does not exist; there are none") {
+	if err == nil || !strings.Contains(err.Error(), "built-in agents: builtin/assistant.yaml:14:9: tool \"calculator\" does not exist; there are none") {
 		t.Errorf("Load without any tool: got %v, want a fault of the built-in agents", err)
 	}
 }
