@@ -190,11 +190,13 @@ func (a *App) buildEngine(set *tools.Set, global contextwindow.Global) (*agents.
 	}
 	a.toolset, a.named = set, a.namedModels()
 	profiles := agents.NewProfiles(a.catalog, a.models, set, global)
-	keeper := compaction.New(compaction.Options{
+	options := compaction.Options{
 		Stores: compaction.Stores{Sessions: a.repos.sessions, Messages: a.repos.messages, Summaries: a.repos.summaries, Runs: a.repos.runs, Blobs: a.repos.blobs},
 		Models: a.models, Profiles: profiles, Counter: a.counter, Calibrator: a.ruler, Publisher: a.feed,
 		Logger: a.log, SummaryTime: a.cfg.Limits.SummaryTime, Budget: a.budget, Observer: a.telemetry,
-	})
+	}
+	options.Compactor = compaction.NewModelCompactor(options)
+	keeper := compaction.New(options)
 	a.control = compaction.NewControl(keeper, compaction.ControlStores{
 		Messages: a.repos.messages, Summaries: a.repos.summaries, Sessions: a.repos.sessions, Policies: profiles,
 	})

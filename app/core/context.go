@@ -8,7 +8,7 @@ type Placement string
 
 // The placements.
 const (
-	PlaceCovered   Placement = "covered"   // by the active summary
+	PlaceCovered   Placement = "covered"   // by the active summary, or by notes on a tool loop
 	PlaceVerbatim  Placement = "verbatim"  // sent as it is
 	PlaceMasked    Placement = "masked"    // an old tool result, replaced by a marker
 	PlaceShortened Placement = "shortened" // its head and tail with a marker between
@@ -64,6 +64,7 @@ type TriggerStatus struct {
 type Coverage struct {
 	Messages   int `json:"messages"`
 	Summarized int `json:"summarized"`
+	Compacted  int `json:"compacted"` // told by notes on a tool loop
 	Verbatim   int `json:"verbatim"`
 	Masked     int `json:"masked"`
 	Shortened  int `json:"shortened"`
@@ -93,14 +94,17 @@ type PromptView struct {
 
 // PromptMessage is one message of a PromptView.
 type PromptMessage struct {
-	MessageID  MessageID  `json:"message_id,omitempty"`
-	Placement  Placement  `json:"placement"`
-	Role       Role       `json:"role"`
-	Content    string     `json:"content"`
-	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`
-	ToolCallID string     `json:"tool_call_id,omitempty"`
-	Tokens     int        `json:"tokens"`
-	Images     []Part     `json:"images,omitempty"` // sent with it; what is not sent is described in the content
+	MessageID MessageID `json:"message_id,omitempty"`
+	// SummaryVersion is that of notes on a tool loop, whose placement is covered: they
+	// stand here for the messages.
+	SummaryVersion int        `json:"summary_version,omitempty"`
+	Placement      Placement  `json:"placement"`
+	Role           Role       `json:"role"`
+	Content        string     `json:"content"`
+	ToolCalls      []ToolCall `json:"tool_calls,omitempty"`
+	ToolCallID     string     `json:"tool_call_id,omitempty"`
+	Tokens         int        `json:"tokens"`
+	Images         []Part     `json:"images,omitempty"` // sent with it; what is not sent is described in the content
 }
 
 // PromptTool is one tool definition of a PromptView.

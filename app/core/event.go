@@ -115,12 +115,15 @@ type ToolFinishedData struct {
 
 // ContextData is the data of the context.* events; what does not apply is left out.
 type ContextData struct {
-	TokensBefore    int    `json:"tokens_before,omitempty"`
-	TokensAfter     int    `json:"tokens_after,omitempty"`
-	MessagesCovered int    `json:"messages_covered,omitempty"`
-	Version         int    `json:"version,omitempty"`
-	Trigger         string `json:"trigger,omitempty"`
-	Reason          string `json:"reason,omitempty"`
+	Kind            SummaryKind `json:"kind,omitempty"` // of the summary
+	TokensBefore    int         `json:"tokens_before,omitempty"`
+	TokensAfter     int         `json:"tokens_after,omitempty"`
+	MessagesBefore  int         `json:"messages_before,omitempty"` // in the prompt
+	MessagesAfter   int         `json:"messages_after,omitempty"`
+	MessagesCovered int         `json:"messages_covered,omitempty"`
+	Version         int         `json:"version,omitempty"`
+	Trigger         string      `json:"trigger,omitempty"`
+	Reason          string      `json:"reason,omitempty"`
 }
 
 // Now returns the present time as Bobbin stores it: UTC, whole microseconds, so

@@ -90,6 +90,8 @@ func (r *repositories) ApplyContext(_ context.Context, _ core.Scope, c core.Cont
 	if s := c.Summary; s != nil {
 		s.Version = len(r.summaries) + 1
 		r.summaries = append(r.summaries, *s)
+	}
+	if s := c.Summary; s != nil && s.Kind == core.SummaryRolling {
 		at := core.Now()
 		r.session.ConversationSummary, r.session.SummaryThroughID = &s.Content, &s.ThroughID
 		r.session.SummaryThroughSeq, r.session.SummaryTokens = s.ThroughSeq, s.TokenCount
@@ -135,6 +137,13 @@ func (r *repositories) List(context.Context, core.Scope, core.SessionID, core.Pa
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return core.Page[core.Summary]{Items: slices.Clone(r.summaries)}, nil
+}
+
+// Find is Summaries.Find.
+func (r *repositories) Find(_ context.Context, _ core.Scope, _ core.SessionID, ids []core.SummaryID) ([]core.Summary, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(r.summaries), func(s core.Summary) bool { return !slices.Contains(ids, s.ID) }), nil
 }
 
 // Active is Runs.Active.

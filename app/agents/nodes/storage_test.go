@@ -81,6 +81,8 @@ func (s *storage) ApplyContext(_ context.Context, _ core.Scope, c core.ContextCh
 	if sum := c.Summary; sum != nil {
 		sum.Version = len(s.summaries) + 1
 		s.summaries = append(s.summaries, *sum)
+	}
+	if sum := c.Summary; sum != nil && sum.Kind == core.SummaryRolling {
 		s.session.ConversationSummary, s.session.SummaryThroughID = &sum.Content, &sum.ThroughID
 		s.session.SummaryThroughSeq, s.session.SummaryTokens = sum.ThroughSeq, sum.TokenCount
 		s.session.SummaryVersion, s.session.SummarizedCount = sum.Version, sum.MessagesCovered
@@ -113,6 +115,13 @@ func (s *storage) CountOnPath(context.Context, core.Scope, core.SessionID) (int,
 // List is Summaries.List.
 func (s *storage) List(context.Context, core.Scope, core.SessionID, core.PageQuery) (core.Page[core.Summary], error) {
 	return core.Page[core.Summary]{Items: s.summaries}, nil
+}
+
+// Find is Summaries.Find.
+func (s *storage) Find(_ context.Context, _ core.Scope, _ core.SessionID, ids []core.SummaryID) ([]core.Summary, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(s.summaries), func(n core.Summary) bool { return !slices.Contains(ids, n.ID) }), nil
 }
 
 // Active is Runs.Active.

@@ -14,10 +14,11 @@ type AgentState struct {
 	Session core.Session
 	Profile compaction.Profile // the agent, its model and tools, as this run uses them
 
-	UserMessage         core.Message   // the message that the run answers; Seq is 0 until the log has it
-	ContextMessages     []core.Message // after the summary and before the user message
-	ConversationSummary string         // empty without one
-	RunMessages         []core.Message // what the run has added to the log after the user message
+	UserMessage         core.Message                    // the message that the run answers; Seq is 0 until the log has it
+	ContextMessages     []core.Message                  // after the summary and before the user message
+	ConversationSummary string                          // empty without one
+	LoopNotes           map[core.SummaryID]core.Summary // on tool loops, as far as they were loaded
+	RunMessages         []core.Message                  // what the run has added to the log after the user message
 
 	Window int        // the model's real window, once the provider told it; 0 = as the model table says
 	Usage  core.Usage // of all model calls of this execution
@@ -70,14 +71,14 @@ func (s AgentState) Turn() compaction.Turn {
 	return compaction.Turn{
 		Session: s.Session, Profile: s.Profile, RunID: s.Run.ID,
 		History: s.ContextMessages, Run: append([]core.Message{s.UserMessage}, s.RunMessages...),
-		Window: s.Window,
+		Window: s.Window, Notes: s.LoopNotes,
 	}
 }
 
 // With returns the state with what a plan has changed: a compaction moves
 // messages from the context into the summary.
 func (s AgentState) With(t compaction.Turn) AgentState {
-	s.Session, s.ContextMessages, s.Window = t.Session, t.History, t.Window
+	s.Session, s.ContextMessages, s.Window, s.LoopNotes = t.Session, t.History, t.Window, t.Notes
 	s.ConversationSummary = ""
 	if t.Session.ConversationSummary != nil {
 		s.ConversationSummary = *t.Session.ConversationSummary

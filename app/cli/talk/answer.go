@@ -93,9 +93,18 @@ func (v *view) show(e core.Event) {
 func (v *view) context(e core.Event) {
 	switch e.Type {
 	case core.EventContextStarted:
+		if read[core.ContextData](e).Kind == core.SummaryRun {
+			v.note("making notes on the work so far …")
+			return
+		}
 		v.note("summarizing earlier messages …")
 	case core.EventContextCompleted:
 		d := read[core.ContextData](e)
+		if d.Kind == core.SummaryRun { // L6
+			v.note("notes in place of %d messages of tools: prompt %d → %d messages, %s → %s tokens",
+				d.MessagesCovered, d.MessagesBefore, d.MessagesAfter, term.Number(d.TokensBefore), term.Number(d.TokensAfter))
+			return
+		}
 		v.note("summarized: %d messages covered, prompt %s → %s tokens", d.MessagesCovered, term.Number(d.TokensBefore), term.Number(d.TokensAfter))
 	case core.EventContextFailed, core.EventContextWarning:
 		v.note("%s", read[core.ContextData](e).Reason)

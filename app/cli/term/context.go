@@ -139,6 +139,7 @@ func triggerTitle(name string) string {
 	titles := map[string]string{
 		"share": "tokens in the prompt", "messages": "messages since summary",
 		"tokens": "tokens since summary", "unsummarized": "messages, hard limit",
+		"iterations": "tool rounds since notes", "loop_tokens": "tokens in the prompt, tool loop",
 	}
 	if t, ok := titles[name]; ok {
 		return t
@@ -158,7 +159,7 @@ func coverage(c core.Coverage) string {
 	for _, p := range []struct {
 		n    int
 		name string
-	}{{c.Masked, "masked"}, {c.Shortened, "shortened"}, {c.LeftOut, "left out"}, {c.Excluded, "excluded"}} {
+	}{{c.Compacted, "in notes"}, {c.Masked, "masked"}, {c.Shortened, "shortened"}, {c.LeftOut, "left out"}, {c.Excluded, "excluded"}} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.name))
 		}

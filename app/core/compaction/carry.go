@@ -117,6 +117,9 @@ func (k *Keeper) apply(ctx context.Context, t *Turn, change core.ContextChange) 
 
 // round makes one summary, commits it, and plans again.
 func (k *Keeper) round(ctx context.Context, t Turn, p plan, round int) (Turn, plan, error) {
+	if p.d.Summarize.Kind == core.SummaryRun {
+		return k.compactLoop(ctx, t, p)
+	}
 	made, err := k.make(ctx, t, *p.d.Summarize)
 	if errors.Is(err, summarize.ErrNoGain) {
 		return k.skipped(ctx, t, p, made)
@@ -124,8 +127,10 @@ func (k *Keeper) round(ctx context.Context, t Turn, p plan, round int) (Turn, pl
 	if err != nil {
 		return t, p, err
 	}
-	in := p.in.After(*p.d.Summarize, made.summary.TokenCount, made.summary.MessagesCovered)
-	in.State, in.NoSummary = p.state, round >= maxRounds
+	in := p.in
+	in.State = p.state
+	in = in.After(*p.d.Summarize, made.summary.TokenCount, made.summary.MessagesCovered)
+	in.NoSummary = round >= maxRounds
 	next := replan(in)
 	before, shown, err := k.sizes(ctx, t, p, made, next)
 	if err != nil {
@@ -144,7 +149,7 @@ func (k *Keeper) round(ctx context.Context, t Turn, p plan, round int) (Turn, pl
 func (k *Keeper) skipped(ctx context.Context, t Turn, p plan, made made) (Turn, plan, error) {
 	change := core.ContextChange{PromptState: t.Session.PromptState, ModelCalls: made.calls, Events: []core.Event{
 		core.NewEvent(t.Session.ID, t.RunID, core.EventContextSkipped, core.ContextData{
-			Trigger: p.d.Summarize.Trigger, Reason: summarize.ErrNoGain.Error(),
+			Kind: p.d.Summarize.Kind, Trigger: p.d.Summarize.Trigger, Reason: summarize.ErrNoGain.Error(),
 		}),
 	}}
 	if err := k.apply(ctx, &t, change); err != nil {

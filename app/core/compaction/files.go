@@ -14,8 +14,8 @@ type blobStore interface {
 	Contents(ctx context.Context, scope core.Scope, ids []core.BlobID) (map[core.BlobID][]byte, error)
 }
 
-// assemble puts the prompt of a decision together, with the pinned messages and the
-// files that it needs from storage.
+// assemble puts the prompt of a decision together, with the pinned messages, the notes
+// and the files that it needs from storage.
 func (k *Keeper) assemble(ctx context.Context, t Turn, d contextwindow.Decision) (contextwindow.Prompt, error) {
 	var pinned []core.Message
 	if len(d.Pinned) > 0 {
@@ -25,6 +25,11 @@ func (k *Keeper) assemble(ctx context.Context, t Turn, d contextwindow.Decision)
 		}
 	}
 	parts := k.parts(t, pinned)
+	notes, err := k.notes(ctx, t, d.Loops)
+	if err != nil {
+		return contextwindow.Prompt{}, err
+	}
+	parts.Loops = texts(notes)
 	if ids := contextwindow.Attached(parts, d); len(ids) > 0 && k.Stores.Blobs != nil {
 		var err error
 		if parts.Blobs, err = k.Stores.Blobs.Contents(ctx, scopeOf(t), ids); err != nil {

@@ -22,6 +22,7 @@ func (k *Keeper) Fit(ctx context.Context, t Turn) (Turn, contextwindow.Decision,
 	t, d, err := k.fit(ctx, t)
 	if err == nil {
 		t = k.warn(ctx, t, d)
+		t.Notes, err = k.notes(ctx, t, d.Loops)
 	}
 	k.Observer.Fitted(ctx, t, d, err)
 	return t, d, err

@@ -87,7 +87,7 @@ func TestFitSummarizesOverTheTrigger(t *testing.T) {
 	if diff := cmp.Diff(w.events, w.published); diff != "" || len(w.events) != 1 || w.events[0].Type != core.EventContextCompleted {
 		t.Fatalf("got events %v published %v, want context.completed in both", kinds(w.events), kinds(w.published))
 	}
-	told := core.ContextData{TokensBefore: before.Used, TokensAfter: w.report().Used, MessagesCovered: cut, Version: 1, Trigger: "share"}
+	told := core.ContextData{Kind: core.SummaryRolling, TokensBefore: before.Used, TokensAfter: w.report().Used, MessagesCovered: cut, Version: 1, Trigger: "share"}
 	if diff := cmp.Diff(told, data[core.ContextData](t, w.events[0])); diff != "" {
 		t.Errorf("context.completed (-want +got):\n%s", diff)
 	}

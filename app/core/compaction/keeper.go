@@ -26,6 +26,8 @@ type messageStore interface {
 // summaryStore lists the versions of summaries.
 type summaryStore interface {
 	List(ctx context.Context, scope core.Scope, id core.SessionID, q core.PageQuery) (core.Page[core.Summary], error)
+	// Find returns what is there of these versions.
+	Find(ctx context.Context, scope core.Scope, id core.SessionID, ids []core.SummaryID) ([]core.Summary, error)
 }
 
 // runStore finds the run in progress.
@@ -74,7 +76,7 @@ type Stores struct {
 	Blobs     blobStore // nil = images and files are only described
 }
 
-// Options are what a Keeper is made of. All but Budget and Observer are required.
+// Options are what a Keeper is made of. All but Compactor, Budget and Observer are required.
 type Options struct {
 	Stores     Stores
 	Models     models
@@ -86,8 +88,9 @@ type Options struct {
 	// SummaryTime bounds the model calls of one summary; after it the summary is
 	// made without a model (C7).
 	SummaryTime time.Duration
-	Budget      budget   // nil = no limits
-	Observer    observer // nil = nobody is told
+	Compactor   Compactor // of tool loops; nil = they are not compacted (L3)
+	Budget      budget    // nil = no limits
+	Observer    observer  // nil = nobody is told
 }
 
 // Keeper keeps the prompts of sessions within their models' windows.

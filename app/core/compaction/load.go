@@ -55,6 +55,9 @@ func (k *Keeper) input(ctx context.Context, t Turn) (contextwindow.Input, error)
 		Model:   contextwindow.Limits{Window: info.Window, MaxOutput: info.MaxOutput},
 		History: items(t.History), Run: items(t.Run), State: state,
 	}
+	if k.Compactor != nil {
+		in.Loop = t.Profile.Loop
+	}
 	parts := k.parts(t, nil)
 	in.System, in.Tools = contextwindow.SystemTokens(parts, k.Counter), parts.Tools
 	if t.Window > 0 {

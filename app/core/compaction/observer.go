@@ -95,6 +95,13 @@ func (k *Keeper) committed(ctx context.Context, c Commit) {
 	if c.Err != nil {
 		return
 	}
+	if c.Summary.Kind == core.SummaryRun { // L6
+		k.Logger.InfoContext(ctx, "tool loop compacted", "session_id", c.Turn.Session.ID, "run_id", c.Turn.RunID, "trigger", c.Summary.Trigger,
+			"strategy", c.Summary.Strategy, "covered", c.Summary.MessagesCovered, "summary_tokens", c.Summary.TokenCount,
+			"messages_before", c.Before.Messages(), "messages_after", c.After.Messages(), "tokens_before", c.Before.Total, "tokens_after", c.After.Total,
+			"usable", c.After.Budget.Usable, "window", c.After.Budget.Window, "dur", c.Summary.Duration, "note", c.Summary.Note)
+		return
+	}
 	k.Logger.InfoContext(ctx, "context summarized", "session_id", c.Turn.Session.ID, "version", c.Turn.Session.SummaryVersion,
 		"trigger", c.Summary.Trigger, "strategy", c.Summary.Strategy, "messages", c.Summary.MessagesAdded,
 		"summary_tokens", c.Summary.TokenCount, "tail_messages", len(c.After.History),

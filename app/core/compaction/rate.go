@@ -29,6 +29,8 @@ func turnsLeft(in contextwindow.Input, d contextwindow.Decision) *int {
 	for _, s := range d.Triggers {
 		n := s.Threshold - s.Value
 		switch s.Name {
+		case "iterations", "loop_tokens": // of the run in progress
+			continue
 		case "share": // fires over it
 			n /= tokens
 		case "unsummarized":

@@ -94,6 +94,9 @@ func (k *Keeper) lookAt(ctx context.Context, t Turn) (looked, error) {
 		return looked{}, err
 	}
 	d, _ := contextwindow.Plan(in)
+	if t.Notes, err = k.notes(ctx, t, d.Loops); err != nil {
+		return looked{}, err
+	}
 	prompt, err := k.assemble(ctx, t, d)
 	return looked{t, in, d, prompt}, err
 }
@@ -110,6 +113,9 @@ func first(d contextwindow.Decision) string {
 	what := "message"
 	if len(d.Run) > 0 {
 		what = "model call"
+	}
+	if d.Summarize.Kind == core.SummaryRun {
+		return fmt.Sprintf("the next %s first replaces the oldest %d messages of the tool loop by notes (%s)", what, d.Summarize.Messages, d.Summarize.Trigger)
 	}
 	return fmt.Sprintf("the next %s first summarizes the oldest %d messages (%s)", what, d.Summarize.Messages, d.Summarize.Trigger)
 }
@@ -156,6 +162,8 @@ func coverage(t Turn, d contextwindow.Decision) core.Coverage {
 	for _, slots := range [][]contextwindow.Slot{d.History, d.Run} {
 		for _, s := range slots {
 			switch s.Place {
+			case core.PlaceCovered:
+				c.Compacted++
 			case core.PlaceMasked:
 				c.Masked++
 			case core.PlaceShortened:
@@ -168,7 +176,7 @@ func coverage(t Turn, d contextwindow.Decision) core.Coverage {
 		}
 	}
 	c.Excluded = len(t.History) + len(t.Run) - len(d.History) - len(d.Run)
-	c.Messages = c.Summarized + c.Verbatim + c.Masked + c.Shortened + c.LeftOut + c.Excluded
+	c.Messages = c.Summarized + c.Compacted + c.Verbatim + c.Masked + c.Shortened + c.LeftOut + c.Excluded
 	return c
 }
 
@@ -226,7 +234,7 @@ func (k *Keeper) Prompt(ctx context.Context, scope core.Scope, id core.SessionID
 	sizes := v.prompt.Shown(v.d)
 	for i, m := range v.prompt.Messages {
 		view.Messages = append(view.Messages, core.PromptMessage{
-			MessageID: m.ID, Placement: m.Place, Role: m.Role, Content: m.Content,
+			MessageID: m.ID, SummaryVersion: v.turn.Notes[m.Loop].Version, Placement: m.Place, Role: m.Role, Content: m.Content,
 			ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, Tokens: sizes[i], Images: imagesOf(m),
 		})
 	}

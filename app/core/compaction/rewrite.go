@@ -49,7 +49,7 @@ func (c *Control) Edit(ctx context.Context, scope core.Scope, id core.SessionID,
 	}
 	change := core.ContextChange{PromptState: state.Encode(), Summary: &s, Events: []core.Event{
 		core.NewEvent(id, "", core.EventContextCompleted, core.ContextData{
-			TokensBefore: v.used(), TokensAfter: after.used(), MessagesCovered: s.MessagesCovered, Trigger: s.Trigger, Reason: s.Note,
+			Kind: s.Kind, TokensBefore: v.used(), TokensAfter: after.used(), MessagesCovered: s.MessagesCovered, Trigger: s.Trigger, Reason: s.Note,
 		}),
 	}}
 	if err := k.apply(ctx, &v.turn, change); err != nil {
@@ -123,7 +123,7 @@ func (c *Control) Restore(ctx context.Context, scope core.Scope, id core.Session
 	session, events, err := c.stores.Sessions.RestoreSummary(ctx, scope, core.SummaryRestore{
 		SessionID: id, Expect: v.turn.Session.PromptRevision, Version: version, PromptState: after.in.State.Encode(),
 		Events: []core.Event{core.NewEvent(id, "", core.EventContextCompleted, core.ContextData{
-			TokensBefore: v.used(), TokensAfter: after.used(), MessagesCovered: to.MessagesCovered,
+			Kind: core.SummaryRolling, TokensBefore: v.used(), TokensAfter: after.used(), MessagesCovered: to.MessagesCovered,
 			Trigger: core.TriggerRestore, Reason: restoredReason(version),
 		})},
 	})

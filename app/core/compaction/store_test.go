@@ -119,17 +119,25 @@ func (s *store) ApplyContext(ctx context.Context, scope core.Scope, c core.Conte
 	return out, events, err
 }
 
-// activate makes the summary the session's own. The caller holds the lock.
+// activate stores the summary; a rolling one becomes the session's own. Those that it
+// takes over are dropped. The caller holds the lock.
 func (s *store) activate(v core.Summary) {
 	v.Version = len(s.summaries) + 1
-	for i := range s.summaries {
-		s.summaries[i].State = core.SummaryDropped
+	for i, old := range s.summaries {
+		passed := old.Kind == core.SummaryRun && old.ThroughSeq <= v.ThroughSeq && (v.Kind == core.SummaryRolling || old.FromSeq >= v.FromSeq)
+		if passed || old.Kind == v.Kind && v.Kind == core.SummaryRolling {
+			s.summaries[i].State = core.SummaryDropped
+		}
 	}
 	s.summaries = append(s.summaries, v)
 	now := &s.session
+	now.SummaryCount = len(s.summaries)
+	if v.Kind == core.SummaryRun {
+		return
+	}
 	now.ConversationSummary, now.SummaryThroughID, now.SummaryThroughSeq = &v.Content, &v.ThroughID, v.ThroughSeq
 	now.SummaryVersion, now.SummaryTokens, now.SummarizedCount = v.Version, v.TokenCount, v.MessagesCovered
-	now.SummaryCount, now.LastSummarizedAt = len(s.summaries), &v.CreatedAt
+	now.LastSummarizedAt = &v.CreatedAt
 }
 
 // number numbers events and, as the repository does, tells completed ones the
@@ -143,6 +151,9 @@ func (s *store) number(events []core.Event) []core.Event {
 				panic(err)
 			}
 			d.Version = s.session.SummaryVersion
+			if d.Kind == core.SummaryRun {
+				d.Version = len(s.summaries)
+			}
 			e = core.NewEvent(e.SessionID, e.RunID, e.Type, d)
 		}
 		e.Seq = int64(len(s.events) + 1)
@@ -191,6 +202,19 @@ func (s *store) List(_ context.Context, scope core.Scope, id core.SessionID, q c
 		out.Items = slices.Clone(s.summaries)
 		slices.Reverse(out.Items)
 		out.Items = out.Items[:min(q.Limit, len(out.Items))]
+		return s.knows(scope, id)
+	})
+	return out, err
+}
+
+// Find is Summaries.Find.
+func (s *store) Find(_ context.Context, scope core.Scope, id core.SessionID, ids []core.SummaryID) (out []core.Summary, err error) {
+	err = s.at("Find", func() error {
+		for _, v := range s.summaries {
+			if slices.Contains(ids, v.ID) {
+				out = append(out, v)
+			}
+		}
 		return s.knows(scope, id)
 	})
 	return out, err

@@ -34,7 +34,7 @@ const notices = 256
 // decision that says so: nothing is sent then, to the summarizer neither
 // (CONTEXT § 4, rung 8).
 func hopeless(in contextwindow.Input) (contextwindow.Decision, bool) {
-	in.NoSummary = true
+	in.NoSummary, in.NoLoop = true, true
 	d, _ := contextwindow.Plan(in)
 	return d, d.Floor != nil && float64(d.Floor.Floor-d.Floor.Usable) > notices*d.Factor
 }
@@ -50,7 +50,7 @@ func (k *Keeper) make(ctx context.Context, t Turn, o contextwindow.Order) (made,
 
 // write does the work of make.
 func (k *Keeper) write(ctx context.Context, t Turn, o contextwindow.Order) (made, error) {
-	k.Publisher.Delta(ctx, core.NewEvent(t.Session.ID, t.RunID, core.EventContextStarted, core.ContextData{Trigger: o.Trigger}))
+	k.Publisher.Delta(ctx, core.NewEvent(t.Session.ID, t.RunID, core.EventContextStarted, core.ContextData{Kind: o.Kind, Trigger: o.Trigger}))
 	maker, note := k.summarizer(ctx, t)
 	req := summarize.Request{
 		Preset: t.Profile.Policy.Name, Messages: covered(t.History, o.ThroughSeq), Limit: o.Limit, AskFor: o.AskFor,
@@ -117,10 +117,10 @@ func (m made) change(state contextwindow.PromptState, before, after int) core.Co
 	s := m.summary
 	var events []core.Event
 	if s.Note != "" {
-		events = append(events, core.NewEvent(s.SessionID, m.run, core.EventContextFailed, core.ContextData{Trigger: s.Trigger, Reason: s.Note}))
+		events = append(events, core.NewEvent(s.SessionID, m.run, core.EventContextFailed, core.ContextData{Kind: s.Kind, Trigger: s.Trigger, Reason: s.Note}))
 	}
 	events = append(events, core.NewEvent(s.SessionID, m.run, core.EventContextCompleted, core.ContextData{
-		TokensBefore: before, TokensAfter: after, MessagesCovered: s.MessagesCovered, Trigger: s.Trigger,
+		TokensBefore: before, TokensAfter: after, MessagesCovered: s.MessagesCovered, Kind: s.Kind, Trigger: s.Trigger,
 	}))
 	return core.ContextChange{PromptState: state.Encode(), Summary: &s, Events: events, ModelCalls: m.calls}
 }
@@ -140,16 +140,12 @@ func (k *Keeper) summarizer(ctx context.Context, t Turn) (s *summarize.Summarize
 	if t.Profile.Policy.Strategy == contextwindow.StrategyExtractive {
 		return extractive, ""
 	}
-	if k.Budget != nil {
-		if err := k.Budget.Check(ctx, t.Session.Owner); err != nil {
-			k.Logger.WarnContext(ctx, "summary without a model", "session_id", t.Session.ID, "err", err)
-			return extractive, noBudget
-		}
+	if note := k.broke(ctx, t); note != "" {
+		return extractive, note
 	}
 	model, err := k.summaryModel(t.Profile)
 	if err != nil {
-		k.Logger.ErrorContext(ctx, "summary model not usable", "session_id", t.Session.ID, "agent", t.Profile.Agent.Name, "err", err)
-		return extractive, noModel
+		return extractive, k.unusable(ctx, t, err)
 	}
 	name := model.Info().Name
 	strategy := summarize.NewLLM(model, k.Counter, func() float64 { return k.Calibrator.Estimate(name, t.Session.ID).Factor })
@@ -159,17 +155,37 @@ func (k *Keeper) summarizer(ctx context.Context, t Turn) (s *summarize.Summarize
 	return summarize.New(strategy, k.Counter), ""
 }
 
+// broke returns the note of a summary for which no model may be called now; empty if
+// one may.
+func (o Options) broke(ctx context.Context, t Turn) string {
+	if o.Budget == nil {
+		return ""
+	}
+	err := o.Budget.Check(ctx, t.Session.Owner)
+	if err == nil {
+		return ""
+	}
+	o.Logger.WarnContext(ctx, "summary without a model", "session_id", t.Session.ID, "err", err)
+	return noBudget
+}
+
+// unusable returns the note of a summary whose model cannot be had.
+func (o Options) unusable(ctx context.Context, t Turn, err error) string {
+	o.Logger.ErrorContext(ctx, "summary model not usable", "session_id", t.Session.ID, "agent", t.Profile.Agent.Name, "err", err)
+	return noModel
+}
+
 // summaryModel returns the model that writes the summaries: the policy's, else
 // the provider's cheap one where the preset asks for it, else the default (W8).
 // What is said to a server of one's own is not summarized elsewhere.
-func (k *Keeper) summaryModel(p Profile) (llm.Model, error) {
+func (o Options) summaryModel(p Profile) (llm.Model, error) {
 	name := p.Policy.SummaryModel
 	if name == "" && p.Policy.CheapSummaryModel {
-		if m, ok := k.Models.Cheap(p.Model.Info().Name); ok {
+		if m, ok := o.Models.Cheap(p.Model.Info().Name); ok {
 			return m, nil
 		}
 	}
-	m, err := k.Models.Get(name) // empty = default_llm
+	m, err := o.Models.Get(name) // empty = default_llm
 	if err != nil {
 		return nil, fmt.Errorf("summary model: %w", err)
 	}

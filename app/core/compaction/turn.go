@@ -34,6 +34,8 @@ type Turn struct {
 	History []core.Message // on the path after the cursor, before the run in progress; system rows included
 	Run     []core.Message // the run in progress, the user's message first; empty between runs
 
+	Notes map[core.SummaryID]core.Summary // on tool loops, as far as they were loaded; never changed in place
+
 	// After the provider refused a prompt as too long:
 	Cap    int // the next must be at most so large, in the model's tokens; 0 = no cap
 	Window int // the real window, if the provider told it; 0 = as the model table says

@@ -26,7 +26,7 @@ func (c *Control) Where(ctx context.Context, scope core.Scope, id core.SessionID
 		if !ok { // it came, or its branch did, after the look
 			continue
 		}
-		if w.SummaryVersion > 0 {
+		if w.SummaryVersion > 0 && w.Reason == "" {
 			if w.FirstVersion, err = c.stores.Summaries.FirstCovering(ctx, scope, id, m.Seq); err != nil {
 				return core.MessageWhere{}, fmt.Errorf("first version that covers a message: %w", err)
 			}
@@ -60,6 +60,9 @@ func (v looked) where(m core.Message) (core.MessageWhere, bool) {
 	}
 	w.Placement, w.PromptTokens = slots[i].Place, v.tokens(m.ID)
 	w.Reason = v.reason(slots[i], w)
+	if w.Placement == core.PlaceCovered {
+		w.SummaryVersion = v.turn.Notes[slots[i].Loop].Version
+	}
 	return w, true
 }
 
@@ -103,6 +106,8 @@ func (v looked) note(m core.Message) string {
 		return "Nothing can be sent at present: " + d.Floor.Error() + "."
 	case d.Activate != nil && m.Seq > v.in.Summary.ThroughSeq && m.Seq <= v.in.Prepared.ThroughSeq:
 		return fmt.Sprintf("Before the next prompt is sent, version %d of the summary comes into use, which is ready and covers it (%s).", d.Activate.Version, d.Activate.Trigger)
+	case o != nil && o.Kind == core.SummaryRun && m.Seq >= o.FromSeq && m.Seq <= o.ThroughSeq:
+		return fmt.Sprintf("Before the next model call, notes replace the oldest %d messages of the run's tool calls (%s), and this is one of them.", o.Messages, o.Trigger)
 	case o != nil && m.Seq >= o.FromSeq && m.Seq <= o.ThroughSeq:
 		return fmt.Sprintf("Before the next prompt is sent, the oldest %d messages are summarized (%s), and this is one of them.", o.Messages, o.Trigger)
 	default:
@@ -126,7 +131,7 @@ func coveredReason(w core.MessageWhere) string {
 func (v looked) reason(s contextwindow.Slot, w core.MessageWhere) string {
 	switch {
 	case s.Place == core.PlaceCovered:
-		return "Notes on the older part of its run's tool calls stand in the prompt in its place."
+		return fmt.Sprintf("Notes on the older part of its run's tool calls, version %d of the summaries, stand in the prompt in its place.", v.turn.Notes[s.Loop].Version)
 	case s.Place == core.PlaceMasked:
 		return fmt.Sprintf("It is an old tool result: a marker of %d tokens stands for its %d.", w.PromptTokens, w.WholeTokens)
 	case s.Place == core.PlaceShortened:

@@ -111,8 +111,12 @@ func TestLoopRows(t *testing.T) {
 			t.Errorf("got %+v and %v, want the first notes, dropped", stored, err)
 		}
 		for name, look := range map[string]func() ([]core.Summary, error){
-			"bob":     func() ([]core.Summary, error) { return s.summaries.Find(t.Context(), bob(), id, []core.SummaryID{first.ID}) },
-			"session": func() ([]core.Summary, error) { return s.summaries.Find(t.Context(), ann(), s.session(t).ID, []core.SummaryID{first.ID}) },
+			"bob": func() ([]core.Summary, error) {
+				return s.summaries.Find(t.Context(), bob(), id, []core.SummaryID{first.ID})
+			},
+			"session": func() ([]core.Summary, error) {
+				return s.summaries.Find(t.Context(), ann(), s.session(t).ID, []core.SummaryID{first.ID})
+			},
 			"nothing": func() ([]core.Summary, error) { return s.summaries.Find(t.Context(), ann(), id, nil) },
 		} {
 			if found, err := look(); err != nil || len(found) > 0 {

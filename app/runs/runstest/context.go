@@ -35,10 +35,13 @@ func (s Sessions) ApplyContext(ctx context.Context, scope core.Scope, c core.Con
 	return out, events, err
 }
 
-// adopt makes the summary the session's own.
+// adopt stores the summary; a rolling one becomes the session's own.
 func (l *log) adopt(s core.Summary) {
 	s.Version = len(l.summaries) + 1
 	l.summaries = append(l.summaries, s)
+	if s.Kind == core.SummaryRun {
+		return
+	}
 	l.session.ConversationSummary, l.session.SummaryThroughID, l.session.SummaryThroughSeq = &s.Content, &s.ThroughID, s.ThroughSeq
 	l.session.SummaryVersion, l.session.SummaryTokens, l.session.SummarizedCount = s.Version, s.TokenCount, s.MessagesCovered
 	l.session.SummaryCount, l.session.LastSummarizedAt = s.Version, &s.CreatedAt
@@ -61,6 +64,19 @@ type Summaries struct{ db *DB }
 
 // SummaryStore returns the summaries in db.
 func (db *DB) SummaryStore() Summaries { return Summaries{db} }
+
+// Find returns what is there of these versions.
+func (s Summaries) Find(ctx context.Context, scope core.Scope, session core.SessionID, ids []core.SummaryID) ([]core.Summary, error) {
+	var out []core.Summary
+	err := s.db.do(ctx, "Summaries.Find", func() error {
+		l, err := s.db.visible(scope, session)
+		if err == nil {
+			out = slices.DeleteFunc(slices.Clone(l.summaries), func(v core.Summary) bool { return !slices.Contains(ids, v.ID) })
+		}
+		return err
+	})
+	return out, err
+}
 
 // List returns all versions, the newest first.
 func (s Summaries) List(ctx context.Context, scope core.Scope, session core.SessionID, _ core.PageQuery) (core.Page[core.Summary], error) {

@@ -1,0 +1,281 @@
+package compaction_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/core/compaction"
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/summarize"
+)
+
+// looping returns a world whose agent compacts its tool loops with the rules of L1.
+func looping(t *testing.T, settings core.CompactionSettings, window int) *world {
+	t.Helper()
+	w := newWorld(t, core.ContextSettings{Strategy: new("llm")}, window)
+	loop, err := contextwindow.ResolveLoop("", settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.profile.Loop = loop
+	w.options.Compactor = compaction.NewModelCompactor(w.options)
+	w.keeper = compaction.New(w.options)
+	return w
+}
+
+// use puts a tool round into the log of the run in progress, whose results have about
+// so many tokens each.
+func (w *world) use(sizes ...int) {
+	w.t.Helper()
+	_, _, log := w.now()
+	call := core.Message{Role: core.RoleAssistant, Status: core.MessageComplete, RunID: w.run.ID}
+	for i := range sizes {
+		call.ToolCalls = append(call.ToolCalls, core.ToolCall{
+			ID: fmt.Sprintf("call-%d-%d", len(log), i), Name: "read_file", Arguments: fmt.Sprintf(`{"path":"src/file%d.go"}`, len(log)),
+		})
+	}
+	call.TokenCount = w.count.Message(call)
+	w.add(call)
+	for i, size := range sizes {
+		m := w.said(core.RoleTool, fmt.Sprintf("result %d of #%d: ", i, len(log)+1)+strings.Repeat("text ", size))
+		m.RunID, m.ToolCallID, m.ToolName = w.run.ID, call.ToolCalls[i].ID, "read_file"
+		w.add(m)
+	}
+}
+
+// loopNotes is an answer that may be stored as notes.
+const loopNotes = "## Current state\nThe files were read."
+
+// L2, L3, L4, L6: after the eighth round a model writes notes on the older ones, which
+// stand in the prompt from then on; it is stored and told with what it did.
+func TestLoopIsCompacted(t *testing.T) {
+	t.Parallel()
+	w := looping(t, core.CompactionSettings{}, 128_000)
+	w.writer = llm.Scripted(loopNotes, "## Current state\nMore files were read.").WithInfo(w.writer.Info())
+	w.models[""] = w.writer
+	w.turns(1, 20)
+	w.ask("Read all files.")
+	for range 7 {
+		w.use(300)
+	}
+	if _, d := w.fit(); len(d.Loops) > 0 || len(w.writer.Requests()) > 0 {
+		t.Fatalf("got notes %+v after seven rounds, want none", d.Loops)
+	}
+	w.use(300)
+	before := w.report()
+	turn, d := w.fit()
+	req := w.request(turn, d)
+	if n := len(req.Messages); n != 2+1+1+6 || req.Messages[3].Role != core.RoleUser || !strings.Contains(req.Messages[3].Content, "The files were read.") {
+		t.Errorf("got %d messages, the fourth %+v, want notes behind the question", n, req.Messages[3])
+	}
+	if w.session.SummaryVersion != 0 || len(w.summaries) != 1 {
+		t.Fatalf("got %d summaries, version %d of the session's, want notes alone", len(w.summaries), w.session.SummaryVersion)
+	}
+	got := w.summaries[0]
+	want := core.Summary{
+		ID: got.ID, SessionID: w.session.ID, Owner: w.session.Owner, Version: 1, Kind: core.SummaryRun, State: core.SummaryActive, Content: loopNotes,
+		FromID: w.log[3].ID, ThroughID: w.log[12].ID, FromSeq: 4, ThroughSeq: 13, MessagesCovered: 10, MessagesAdded: 10,
+		TokensBefore: got.TokensBefore, TokensAfter: w.count.Text(loopNotes), TokenCount: w.count.Text(loopNotes), Model: "writer", Strategy: "llm", Trigger: "iterations",
+		Duration: got.Duration, CreatedAt: got.CreatedAt,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+	after := w.report()
+	told := core.ContextData{
+		Kind: core.SummaryRun, Trigger: "iterations", MessagesBefore: 2 + 1 + 16, MessagesAfter: 10, MessagesCovered: 10, Version: 1,
+		TokensBefore: before.Used, TokensAfter: after.Used,
+	}
+	if diff := cmp.Diff(told, data[core.ContextData](t, w.events[0])); diff != "" || w.events[0].Type != core.EventContextCompleted || len(w.published) != 1 {
+		t.Errorf("%s %v (-want +got):\n%s", w.events[0].Type, kinds(w.published), diff)
+	}
+	if c := after.Coverage; c.Compacted != 10 || c.Verbatim != 9 || c.Messages != 19 {
+		t.Errorf("coverage %+v, want 10 in notes and 9 as they are", c)
+	}
+	w.checkCompactor(w.writer.Requests()[0])
+
+	for range 8 { // the next at 16: it extends the notes with what they have not read
+		w.use(300)
+	}
+	w.fit()
+	second := w.summaries[1]
+	if second.FromSeq != 4 || second.ThroughSeq != 29 || second.MessagesCovered != 26 || second.MessagesAdded != 16 || w.summaries[0].State != core.SummaryDropped {
+		t.Errorf("got %+v, the first is %s", second, w.summaries[0].State)
+	}
+	material := w.writer.Requests()[1].Messages[0].Content
+	for text, in := range map[string]bool{"The files were read.": true, "result 0 of #12:": false, "result 0 of #14:": true, "[13] tool": false, "Read all files.": true} {
+		if strings.Contains(material, text) != in {
+			t.Errorf("the material of the second has %q: %v, want %v", text, !in, in)
+		}
+	}
+}
+
+// checkCompactor looks at what the model was sent. L4, L5.
+func (w *world) checkCompactor(req llm.Request) {
+	w.t.Helper()
+	if len(req.Tools) != 0 || len(req.Messages) != 1 {
+		w.t.Errorf("got %d tools and %d messages, want one message", len(req.Tools), len(req.Messages))
+	}
+	for _, want := range []string{"files that were read or modified", "Leave out: raw file contents"} {
+		if !strings.Contains(req.System[0], want) {
+			w.t.Errorf("the compactor is not told %q", want)
+		}
+	}
+}
+
+// L1: the model that writes the notes is compaction.summary_model, else the agent's
+// summary model, else rules make them: where no model can be had, and for agents that
+// summarize without one.
+func TestLoopModel(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name               string
+		loop               string
+		policy             core.ContextSettings
+		want, strategy     string
+		note               string
+		broke, unavailable bool
+	}{
+		{name: "its own", loop: "small", policy: core.ContextSettings{SummaryModel: new("big")}, want: "small", strategy: "llm"},
+		{name: "the agent's summary model", policy: core.ContextSettings{SummaryModel: new("big")}, want: "big", strategy: "llm"},
+		{name: "the default", want: "writer", strategy: "llm"},
+		{name: "gone", loop: "nobody", strategy: "steps", note: "fallback: the summary model cannot be used"},
+		{name: "no money", broke: true, strategy: "steps", note: "fallback: the spend limit of the day is reached"},
+		{name: "an agent without one", policy: core.ContextSettings{Strategy: new("extractive")}, strategy: "steps"},
+		{name: "an agent without one, but for loops", loop: "small", policy: core.ContextSettings{Strategy: new("extractive")}, want: "small", strategy: "llm"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := looping(t, core.CompactionSettings{SummaryModel: &tt.loop}, 128_000)
+			for _, name := range []string{"small", "big", "writer"} {
+				w.models[name] = llm.Scripted(loopNotes).WithInfo(llm.Info{Name: name, Provider: "scripted", Window: 32_000})
+			}
+			w.models[""] = w.models["writer"]
+			policy, err := contextwindow.Resolve(contextwindow.Global{}, tt.policy)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.profile.Policy = policy
+			if tt.broke {
+				w.options.Budget = poor{}
+				w.options.Compactor = compaction.NewModelCompactor(w.options)
+				w.keeper = compaction.New(w.options)
+			}
+			w.ask("Read all files.")
+			for range 8 {
+				w.use(200)
+			}
+			w.fit()
+			got := w.summaries[0]
+			if got.Model != tt.want || got.Strategy != tt.strategy || got.Note != tt.note {
+				t.Errorf("got model %q, strategy %q, note %q; want %q, %q, %q", got.Model, got.Strategy, got.Note, tt.want, tt.strategy, tt.note)
+			}
+		})
+	}
+}
+
+// poor may spend nothing.
+type poor struct{}
+
+func (poor) Check(context.Context, string) error {
+	return errors.New("nothing left")
+}
+
+// L3: without a Compactor, or where the agent's file says so, loops are as they were.
+func TestLoopWithoutCompactor(t *testing.T) {
+	t.Parallel()
+	var prompts []string
+	for _, off := range []func(w *world){
+		func(w *world) { w.profile.Loop = contextwindow.Loop{} },
+		func(w *world) { w.profile.Loop.Enabled = false },
+		func(w *world) { w.options.Compactor = nil; w.keeper = compaction.New(w.options) },
+	} {
+		w := looping(t, core.CompactionSettings{}, 128_000)
+		off(w)
+		w.ask("Read all files.")
+		for range 30 {
+			w.use(200)
+		}
+		turn, d := w.fit()
+		prompts = append(prompts, fmt.Sprintf("%+v", w.request(turn, d).Messages))
+		if len(w.summaries)+len(w.events) > 0 {
+			t.Errorf("got %d summaries and %d events, want none", len(w.summaries), len(w.events))
+		}
+	}
+	if prompts[0] != prompts[1] || prompts[0] != prompts[2] {
+		t.Error("the prompts differ")
+	}
+}
+
+// broken is a Compactor that does what it likes.
+type broken func(summarize.Request) (summarize.Result, error)
+
+func (b broken) Compact(_ context.Context, _ compaction.Turn, req summarize.Request) (summarize.Result, error) {
+	return b(req)
+}
+
+// L3: whatever a Compactor does, the run goes on; watchers hear of it.
+func TestLoopFailureDoesNotFailTheRun(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		compactor broken
+		event     core.EventType
+	}{
+		"error": {func(summarize.Request) (summarize.Result, error) {
+			return summarize.Result{}, errors.New("secret detail")
+		}, core.EventContextFailed},
+		"no gain": {func(summarize.Request) (summarize.Result, error) { return summarize.Result{}, summarize.ErrNoGain }, core.EventContextSkipped},
+		"empty":   {func(summarize.Request) (summarize.Result, error) { return summarize.Result{}, nil }, core.EventContextFailed},
+		"too long": {func(r summarize.Request) (summarize.Result, error) {
+			return summarize.Result{Content: strings.Repeat("word ", 2*r.Limit)}, nil
+		}, core.EventContextFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := looping(t, core.CompactionSettings{}, 128_000)
+			w.options.Compactor = tt.compactor
+			w.keeper = compaction.New(w.options)
+			w.ask("Read all files.")
+			for range 8 {
+				w.use(200)
+			}
+			turn, d := w.fit()
+			if n := len(w.request(turn, d).Messages); n != 17 || len(w.summaries) != 0 {
+				t.Errorf("got %d messages and %d summaries, want the loop as it is", n, len(w.summaries))
+			}
+			told := data[core.ContextData](t, w.events[0])
+			if w.events[0].Type != tt.event || told.Kind != core.SummaryRun || told.Reason == "" || strings.Contains(told.Reason, "secret") {
+				t.Errorf("got %s %+v, want %s with a reason for everybody", w.events[0].Type, told, tt.event)
+			}
+		})
+	}
+}
+
+// L3: the model has 10 seconds; then rules make the notes.
+func TestLoopTimeLimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := looping(t, core.CompactionSettings{}, 128_000)
+		gate := llm.NewGate()
+		w.models[""] = llm.Scripted(llm.Step{Text: []string{loopNotes}, Gate: gate}).WithInfo(w.writer.Info())
+		w.ask("Read all files.")
+		for range 8 {
+			w.use(200)
+		}
+		start := time.Now()
+		w.fit()
+		if got := w.summaries[0]; got.Strategy != "steps" || !strings.Contains(got.Note, "time limit") || time.Since(start) != 10*time.Second {
+			t.Errorf("got %s notes (%s) after %s", got.Strategy, got.Note, time.Since(start))
+		}
+	})
+}
