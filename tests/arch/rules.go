@@ -66,11 +66,11 @@ func inners() []inner {
 
 		{dir: "app/core"},
 		{dir: "app/core/compaction", may: []string{"app/core", "app/core/attach", "app/core/contextwindow", "app/core/llm", "app/core/redact", "app/core/summarize", "app/core/tokens"}},
-		{dir: "app/core/contextwindow", may: []string{"app/core", "app/core/attach", "app/core/llm", "app/core/tokens"}},
+		{dir: "app/core/contextwindow", may: []string{"app/core", "app/core/attach", "app/core/cut", "app/core/llm", "app/core/tokens"}},
 		{dir: "app/core/llm/exchange", may: []string{"app/core", "app/core/llm"}},
 		{dir: "app/core/llm/*", may: []string{"app/core", "app/core/embed", "app/core/llm", "app/core/llm/exchange", "app/core/tokens"}},
 		{dir: "app/core/logging", may: []string{"app/core", "app/core/config"}},
-		{dir: "app/core/summarize", may: []string{"app/core", "app/core/llm", "app/core/redact", "app/core/tokens"}},
+		{dir: "app/core/summarize", may: []string{"app/core", "app/core/cut", "app/core/llm", "app/core/redact", "app/core/tokens"}},
 		{dir: "app/core/tokens", may: []string{"app/core", "app/core/llm"}},
 		{dir: "app/core/*", may: []string{"app/core"}},
 

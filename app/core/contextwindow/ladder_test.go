@@ -139,7 +139,7 @@ func TestRung3DownToTheRun(t *testing.T) {
 }
 
 // Rung 4: after a switch to a smaller model an old summary over its share is cut in
-// the prompt, at its beginning; a new summary and a larger model bring it back. R2.
+// the prompt, at a sentence, its oldest content first; a new summary and a larger model bring it back. R2.
 func TestRung4CutsASummaryOverItsShare(t *testing.T) {
 	t.Parallel()
 	c := new(talk).user(4_600)
@@ -151,10 +151,11 @@ func TestRung4CutsASummaryOverItsShare(t *testing.T) {
 		t.Fatalf("got a cut at %d, rungs %v, want 800, 4", d.SummaryCut, d.Rungs)
 	}
 	parts := c.parts()
-	parts.Summary = "FIRST" + strings.Repeat("note ", 1_596) + " LAST"
+	parts.Summary = "## Goal\nShip it.\n\n## Facts\nFIRST comes this. " + strings.Repeat("Then that was so. ", 430) + "LAST comes this."
 	p := cw.Assemble(parts, d, quarter{})
-	if s := p.System[1]; strings.Contains(s, "FIRST") || !strings.Contains(s, "LAST") || !strings.Contains(s, "oldest part of these notes is left out") {
-		t.Errorf("got %.120q…, want the oldest content cut, visibly", s)
+	if s := p.System[1]; strings.Contains(s, "FIRST") || !strings.Contains(s, "\n## Goal\nShip it.\n\n## Facts\n… Then that was so. Then") || !strings.Contains(s, "so. LAST comes this.\n") ||
+		!strings.Contains(s, "oldest part of these notes is left out") {
+		t.Errorf("got %.120q…, want the oldest sentences cut, visibly, and the goal kept", s)
 	}
 	if got := (quarter{}).Text(p.System[1]); got > 800+96 {
 		t.Errorf("the block has %d tokens, want at most 896", got)

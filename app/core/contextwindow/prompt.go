@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"bobbin/app/core"
+	"bobbin/app/core/cut"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
 )
@@ -210,13 +211,13 @@ func summaryBlock(summary string, d Decision, count counter) string {
 		return ""
 	}
 	if d.SummaryCut > 0 {
-		summary = summaryCut + "\n" + lastTokens(summary, d.SummaryCut, count)
+		summary = summaryCut + "\n" + cut.Oldest(count, summary, d.SummaryCut)
 	}
 	return summaryTitle + "\n" + summaryOpen + "\n" + unfenced(summary, count) + "\n" + summaryClose + "\n" + summaryNote
 }
 
 // fences matches what begins or ends a fence, however it is written.
-var fences = regexp.MustCompile(`(?i)<(\s*/?\s*(?:conversation_summary|pinned|work_notes)\b)`)
+var fences = regexp.MustCompile(`(?i)[<＜]([\s\p{Cf}]*[/／]?[\s\p{Cf}]*(?:conversation_summary|pinned|work_notes)\b)`)
 
 // unfenced returns the text so that it cannot close the fence around it or open
 // another, in no more tokens than it has.

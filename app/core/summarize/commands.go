@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"bobbin/app/core/cut"
 )
 
 // commandLine takes a shell prompt's command, or a line of a shell's code block.
@@ -25,7 +27,7 @@ func (s *scan) commandLine(line string) {
 }
 
 func (s *scan) run(command string) {
-	s.command = oneLine(command, entryBytes)
+	s.command = cut.Line(command, entryBytes)
 	s.take(commands, command)
 }
 

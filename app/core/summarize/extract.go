@@ -95,7 +95,7 @@ func (s *scan) content(m core.Message) {
 func (s *scan) text(text string) {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	for line := range strings.Lines(text) {
-		line = strings.TrimRight(head(line, lineBytes), "\r\n")
+		line = strings.TrimRight(core.Clip(line, lineBytes), "\r\n")
 		if line == "" || line == s.last {
 			continue
 		}
@@ -148,9 +148,9 @@ func (s *scan) value(name string, value any, depth int) {
 		}
 	case map[string]any:
 		if command := commandOf(v); command != "" && s.call {
-			s.run(head(command, commandBytes))
+			s.run(core.Clip(command, commandBytes))
 			s.brief = true // the folders are in the command
-			s.names(head(command, lineBytes))
+			s.names(core.Clip(command, lineBytes))
 			s.brief = false
 		}
 		for _, key := range slices.Sorted(maps.Keys(v)) {
@@ -178,7 +178,7 @@ func (s *scan) named(name, value string) {
 	case s.call && isContentName(name): // what is to be written is not what happened
 	case s.tool && isErrorName(name):
 		s.take(problems, value)
-		s.names(head(value, lineBytes))
+		s.names(core.Clip(value, lineBytes))
 	case len(value) < nameBytes && !strings.Contains(value, "\n") && (windowsPath.MatchString(value) || isPathName(name) && mayBePath(value)):
 		s.take(files, tidy(value)) // blanks are part of it
 	default:

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"bobbin/app/core"
+	"bobbin/app/core/cut"
 )
 
 // Extractive is the strategy without a model (rung 5 of the ladder): the first
@@ -65,7 +66,7 @@ func (e *Extractive) read(previous string) *notes {
 	rest, l := splitLedger(strings.ToValidUTF8(previous, "\uFFFD"))
 	n := &notes{ledger: l}
 	var goal, earlier strings.Builder
-	heading, ours := "", []string{withoutLLM, goalHeading, askedHeading, earlierHeading, summaryHeading, ellipsis}
+	heading, ours := "", []string{withoutLLM, goalHeading, askedHeading, earlierHeading, summaryHeading, cut.Ellipsis}
 	for line := range strings.Lines(rest) {
 		bare := strings.TrimSpace(line)
 		if strings.HasPrefix(bare, "## ") {
@@ -100,7 +101,7 @@ func (n *notes) readAsked(line string) bool {
 		return true
 	}
 	if strings.HasPrefix(line, "- ") {
-		n.asked = append(n.asked, oneLine(line, 2*askedBytes))
+		n.asked = append(n.asked, cut.Line(line, 2*askedBytes))
 		return true
 	}
 	return false
@@ -116,9 +117,9 @@ func (n *notes) gather(messages []core.Message) {
 		}
 		text = strings.ToValidUTF8(text, "\uFFFD")
 		if n.goal == "" {
-			n.goal = oneLine(text, goalBytes)
+			n.goal = cut.Line(text, goalBytes)
 		}
-		n.asked = append(n.asked, fmt.Sprintf("- %s [%s]", oneLine(text, askedBytes), ref(m)))
+		n.asked = append(n.asked, fmt.Sprintf("- %s [%s]", cut.Line(text, askedBytes), ref(m)))
 	}
 	if over := len(n.asked) - askedLines; over > 0 {
 		n.asked, n.more = n.asked[over:], n.more+over
@@ -137,7 +138,7 @@ func (n *notes) write(count counter, limit int) string {
 		}
 	}
 	// Hardly any room, or hardly anything to say: one line.
-	return cutHead(count, cmp.Or(n.goal, n.earlier, n.ledger.render(count, limit), n.covers), limit)
+	return cut.Head(count, cmp.Or(n.goal, n.earlier, n.ledger.render(count, limit), n.covers), limit)
 }
 
 // render writes all parts; they have about room tokens together.
@@ -154,9 +155,9 @@ func (n *notes) render(count counter, room int) string {
 	if total > 8*MinLimit {
 		add("", withoutLLM)
 	}
-	add(goalHeading, cutHead(count, n.goal, total/4))
+	add(goalHeading, cut.Head(count, n.goal, total/4))
 	if total > 4*MinLimit {
-		add(earlierHeading, cutOldest(count, n.earlier, total/3))
+		add(earlierHeading, cut.Oldest(count, n.earlier, total/3))
 	}
 	facts := n.ledger.render(count, ledgerRoom(total))
 	add(askedHeading, newestLines(count, n.asked, n.more, room-count.Text(facts)-count.Text(askedHeading)-joinTokens))

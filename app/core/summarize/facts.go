@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"bobbin/app/core"
+	"bobbin/app/core/cut"
 )
 
 // The kinds of facts.
@@ -34,7 +35,7 @@ func Facts(messages []core.Message) []Fact {
 	var found []mention
 	for k := range kinds {
 		for _, e := range l.entries[k] {
-			if !strings.HasSuffix(e.text, ellipsis) {
+			if !strings.HasSuffix(e.text, cut.Ellipsis) {
 				found = append(found, mention{Fact{k.fact(), e.text}, e.at})
 			}
 		}

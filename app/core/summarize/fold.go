@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"bobbin/app/core/llm"
+
+	"bobbin/app/core/cut"
 )
 
 const (
@@ -53,7 +55,7 @@ func (j *job) fold(ctx context.Context) error {
 func (j *job) makeRoom() int {
 	free := j.prompt() - j.fixed
 	if j.count.Text(j.summary) > free/2 {
-		j.summary = cutOldest(j.count, j.summary, max(free/2, 0))
+		j.summary = cut.Oldest(j.count, j.summary, max(free/2, 0))
 	}
 	return free - min(max(j.count.Text(j.summary), j.limit), free/2)
 }
@@ -85,7 +87,7 @@ func (j *job) squeeze(pieces []piece, room, most int) bool {
 	}
 	for i, p := range pieces {
 		if p.tokens > each {
-			text := cutMiddle(j.count, p.text, each-1)
+			text := cut.Middle(j.count, p.text, each-1)
 			pieces[i] = piece{text: text, tokens: j.count.Text(text) + 1}
 		}
 	}
@@ -96,7 +98,7 @@ func (j *job) squeeze(pieces []piece, room, most int) bool {
 // many pieces it holds. One piece that is larger than room is cut in the middle.
 func take(count counter, pieces []piece, room int) (text string, tokens, n int) {
 	if pieces[0].tokens > room {
-		text = cutMiddle(count, pieces[0].text, room-1)
+		text = cut.Middle(count, pieces[0].text, room-1)
 		return text, count.Text(text), 1
 	}
 	var b strings.Builder
@@ -204,5 +206,5 @@ func (s *step) shorten(ctx context.Context, text string, have int) (string, erro
 			text = shorter
 		}
 	}
-	return cutOldest(s.count, text, s.limit), nil
+	return cut.Oldest(s.count, text, s.limit), nil
 }

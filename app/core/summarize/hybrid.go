@@ -3,6 +3,8 @@ package summarize
 import (
 	"context"
 	"strings"
+
+	"bobbin/app/core/cut"
 )
 
 // Hybrid is the strategy that lets a model write and code keep the facts: under
@@ -67,7 +69,7 @@ func withoutHeading(summary string) string {
 // together count more than each alone.
 func (h *Hybrid) join(words, facts string, limit int) string {
 	for room := limit - h.count.Text(facts); ; room -= max(limit/16, joinTokens) {
-		parts := []string{summaryHeading, cutOldest(h.count, words, max(room, 0))}
+		parts := []string{summaryHeading, cut.Oldest(h.count, words, max(room, 0))}
 		if facts != "" {
 			parts = append(parts, "\n"+facts)
 		}

@@ -24,7 +24,7 @@ func sample(messages []core.Message, role core.Role) string {
 	var b strings.Builder
 	for i := len(messages) - 1; i >= 0 && b.Len() < languageSample; i-- {
 		if messages[i].Role == role {
-			b.WriteString(prose(head(messages[i].Content, languageSample/4)) + "\n")
+			b.WriteString(prose(core.Clip(messages[i].Content, languageSample/4)) + "\n")
 		}
 	}
 	return strings.ToValidUTF8(b.String(), "")

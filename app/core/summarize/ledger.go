@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"bobbin/app/core/cut"
 )
 
 // kind is a section of the ledger.
@@ -81,7 +83,7 @@ func newLedger() *ledger {
 // add records a mention. A known fact moves to the end and keeps its note unless
 // there is a new one.
 func (l *ledger) add(k kind, text, note, ref string) {
-	text = oneLine(text, entryBytes)
+	text = cut.Line(text, entryBytes)
 	if text == "" {
 		return
 	}
@@ -205,16 +207,29 @@ var (
 	moreLine  = regexp.MustCompile(`^\+(\d{1,9}) more$`)
 )
 
+// disowned returns what a model wrote so that none of it is taken for a ledger: nobody
+// checked it.
+func disowned(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "## ") && ledgerKind(strings.TrimSpace(line)) != kinds {
+			line = "#" + line
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
 // splitLedger takes a ledger out of a summary: it returns what else the summary
-// says, and the entries of all its ledger sections. Entries without a reference,
-// as a model may have written them, are taken too.
+// says, and the entries of all its ledger sections, of those that a model wrote in
+// the place of code, too.
 func splitLedger(summary string) (rest string, l *ledger) {
 	l = newLedger()
 	var b strings.Builder
 	current := kinds // not in a ledger section
 	for line := range strings.Lines(summary) {
 		bare := strings.TrimSpace(line)
-		if isHeading(bare) {
+		if cut.IsHeading(bare) && !strings.HasPrefix(bare, "### ") {
 			current = ledgerKind(bare)
 		}
 		if current == kinds {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bobbin/app/core"
+	"bobbin/app/core/cut"
 	"bobbin/app/core/llm"
 )
 
@@ -47,7 +48,10 @@ func (l *LLM) Name() string { return StrategyLLM }
 // Summarize asks the model for a summary, in several steps when the material does
 // not fit its window. Errors are of the model, or say why its answers were refused.
 func (l *LLM) Summarize(ctx context.Context, req Request) (Result, error) {
-	return l.summarize(ctx, req, false)
+	res, err := l.summarize(ctx, req, false)
+	res.Content = disowned(res.Content)
+	res.Tokens = l.count.Text(res.Content)
+	return res, err
 }
 
 // summarize is Summarize; with ledger the model is told that code appends lists.
@@ -85,7 +89,7 @@ func (l *LLM) newJob(req Request, ledger bool) *job {
 	if j.window <= 0 {
 		j.window = defaultWindow
 	}
-	j.req.Focus = harmless(oneLine(req.Focus, 1_000))
+	j.req.Focus = harmless(cut.Line(req.Focus, 1_000))
 	j.measure()
 	j.system = l.prompts.system(req.Preset, systemData{Tokens: cmp.Or(req.AskFor, req.Limit), Ledger: ledger})
 	frame := l.prompts.request(requestData{Previous: "-", Focus: j.req.Focus, Language: j.language,

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"bobbin/app/core"
 )
 
 const nameBytes = 300 // of a path; a longer word is none
@@ -47,7 +49,7 @@ func withoutMarks(line string) string {
 		}
 	}
 	if rest, ok := strings.CutPrefix(line, "diff --git a/"); ok {
-		return head(rest, strings.IndexByte(rest+" ", ' '))
+		return core.Clip(rest, strings.IndexByte(rest+" ", ' '))
 	}
 	if strings.Contains(line, `:\Program Files`) {
 		line = strings.NewReplacer(`:\Program Files (x86)\`, `:\`+programFiles86, `:\Program Files\`, `:\`+programFiles).Replace(line)

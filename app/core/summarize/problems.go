@@ -3,6 +3,9 @@ package summarize
 import (
 	"regexp"
 	"strings"
+
+	"bobbin/app/core"
+	"bobbin/app/core/cut"
 )
 
 var (
@@ -30,7 +33,7 @@ var (
 // isProblem reports whether the line states an error. People speak of errors, too:
 // outside of tool results it must look like a program's.
 func isProblem(line string, tool bool) bool {
-	line = head(line, 400)
+	line = core.Clip(line, 400)
 	if !mayBeError(line) || noProblem.MatchString(line) || ruled(line) {
 		return false
 	}
@@ -63,7 +66,7 @@ func (s *scan) problem(line string) {
 			s.take(problems, line)
 		}
 	case mayBeError(line):
-		for _, sentence := range sentences(line) {
+		for _, sentence := range cut.Sentences(line) {
 			if isProblem(sentence, false) {
 				s.take(problems, sentence)
 			}

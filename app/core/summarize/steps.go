@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"bobbin/app/core"
+	"bobbin/app/core/cut"
 )
 
 // Steps is the strategy for a tool loop without a model (REQUIREMENTS L3): a line for
@@ -60,7 +61,7 @@ func readSteps(previous string) *steps {
 	rest, l := splitLedger(strings.ToValidUTF8(previous, "\uFFFD"))
 	n := &steps{ledger: l}
 	var earlier strings.Builder
-	heading, ours := "", []string{withoutLLM, stepsHeading, earlierNotesHeading, ellipsis}
+	heading, ours := "", []string{withoutLLM, stepsHeading, earlierNotesHeading, cut.Ellipsis}
 	for line := range strings.Lines(rest) {
 		bare := strings.TrimSpace(line)
 		if strings.HasPrefix(bare, "## ") {
@@ -89,7 +90,7 @@ func (n *steps) gather(messages []core.Message) {
 			continue
 		}
 		if text := spoken(m); text != "" {
-			n.add("said: "+oneLine(text, resultBytes), m)
+			n.add("said: "+cut.Line(text, resultBytes), m)
 		}
 		end := i + 1
 		for end < len(messages) && messages[end].Role == core.RoleTool {
@@ -113,7 +114,7 @@ func (n *steps) add(line string, m core.Message) {
 
 // stepLine says what a call did, in one line.
 func stepLine(c core.ToolCall, results []core.Message) string {
-	line := fmt.Sprintf("%s(%s)", word(c.Name), oneLine(c.Arguments, argumentBytes))
+	line := fmt.Sprintf("%s(%s)", word(c.Name), cut.Line(c.Arguments, argumentBytes))
 	i := slices.IndexFunc(results, func(m core.Message) bool { return m.ToolCallID == c.ID })
 	if i < 0 {
 		return line + " → no result"
@@ -122,7 +123,7 @@ func stepLine(c core.ToolCall, results []core.Message) string {
 	if m.Status == core.MessageFailed {
 		line += " → failed"
 	}
-	if text := oneLine(spoken(m), resultBytes); text != "" {
+	if text := cut.Line(spoken(m), resultBytes); text != "" {
 		line += " → " + text
 	}
 	return line
@@ -140,7 +141,7 @@ func (n *steps) write(count counter, limit int) string {
 	if len(n.lines) > 0 {
 		last = n.lines[len(n.lines)-1]
 	}
-	return cutHead(count, cmp.Or(last, n.earlier, n.ledger.render(count, limit), n.covers), limit)
+	return cut.Head(count, cmp.Or(last, n.earlier, n.ledger.render(count, limit), n.covers), limit)
 }
 
 // render writes all parts; they have about room tokens together.
@@ -158,7 +159,7 @@ func (n *steps) render(count counter, room int) string {
 		add("", withoutLLM)
 	}
 	if total > 4*MinLimit {
-		add(earlierNotesHeading, cutOldest(count, n.earlier, total/3))
+		add(earlierNotesHeading, cut.Oldest(count, n.earlier, total/3))
 	}
 	facts := n.ledger.render(count, ledgerRoom(total))
 	add(stepsHeading, newestLines(count, n.lines, n.more, room-count.Text(facts)-count.Text(stepsHeading)-joinTokens))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bobbin/app/core"
+	"bobbin/app/core/cut"
 )
 
 // The names of the strategies, as policies and stored summaries say them.
@@ -29,7 +30,7 @@ const (
 
 // MinLimit is the smallest limit at which every summary says at least something.
 // Under it the result is still within its limit, but may be a mere fragment.
-const MinLimit = 16
+const MinLimit = cut.Least
 
 // ErrNoGain says that no summary can be smaller than what it would replace:
 // there is too little to summarize. Nothing is to be stored.
@@ -145,7 +146,7 @@ func (s *Summarizer) within(ctx context.Context, req Request) (Result, error) {
 // check is the last gate, whatever the strategy: text that every database takes,
 // without secrets, within the limit, and smaller than what it replaces.
 func (s *Summarizer) check(res Result, req Request) (Result, error) {
-	res.Content = cutOldest(s.count, clean(res.Content), req.Limit)
+	res.Content = cut.Oldest(s.count, clean(res.Content), req.Limit)
 	res.Tokens = s.count.Text(res.Content)
 	if res.Content == "" {
 		return res, errEmpty

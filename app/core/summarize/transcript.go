@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"bobbin/app/core"
+	"bobbin/app/core/cut"
 )
 
 // How much of a message the summarizer sees, in characters.
@@ -49,7 +50,7 @@ func render(m core.Message, resultLimit int) string {
 	case core.RoleSystem:
 		return ""
 	case core.RoleTool:
-		text := harmless(cutCharacters(m.Content, resultLimit))
+		text := harmless(cut.Characters(m.Content, resultLimit))
 		lines = append(lines, fmt.Sprintf("[%s] tool %s%s: %s", ref(m), word(m.ToolName), failed(m), text))
 	default:
 		if text := spoken(m); text != "" {
@@ -57,7 +58,7 @@ func render(m core.Message, resultLimit int) string {
 		}
 	}
 	for _, c := range m.ToolCalls {
-		arguments := harmless(cutCharacters(c.Arguments, argumentCharacters))
+		arguments := harmless(cut.Characters(c.Arguments, argumentCharacters))
 		lines = append(lines, fmt.Sprintf("[%s] %s calls %s(%s)", ref(m), m.Role, word(c.Name), arguments))
 	}
 	return strings.Join(lines, "\n")
@@ -105,7 +106,7 @@ func word(name string) string {
 			return '_'
 		}
 		return r
-	}, head(strings.ToValidUTF8(name, "_"), 64))
+	}, core.Clip(strings.ToValidUTF8(name, "_"), 64))
 	if name == "" {
 		return "?"
 	}
@@ -113,20 +114,23 @@ func word(name string) string {
 }
 
 var (
-	fence    = regexp.MustCompile(`(?i)<(\s*/?\s*(?:transcript|summary)\b)`)
-	turnLine = regexp.MustCompile(`(?m)^\[([0-9a-f]{1,20})\] (user|assistant|tool)\b`)
+	// fence is one of our own tags, however it is written.
+	fence = regexp.MustCompile(`(?i)[<＜]([\s\p{Cf}]*[/／]?[\s\p{Cf}]*(?:transcript|summary)\b)`)
+	// turnLine is a line that looks like the beginning of a message, or of what a chat
+	// template begins one with.
+	turnLine = regexp.MustCompile(`(?mi)(^|[\r\v\f\x{85}\x{2028}\x{2029}])([ \t]*)\[[ \t]*([0-9a-f]{1,20})[ \t]*\][ \t]*(user|assistant|tool|system)\b`)
 )
 
 // harmless makes data unable to leave its fence: our own tags lose their bracket,
-// and so does a line that looks like the beginning of another message. The number
-// of characters stays. Special tokens of models are text like any other and stay.
+// and so does a line that looks like the beginning of another message. Special tokens
+// of models are text like any other and stay.
 func harmless(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	if strings.Contains(text, "<") {
+	if strings.ContainsAny(text, "<＜") {
 		text = fence.ReplaceAllString(text, "‹$1")
 	}
 	if strings.Contains(text, "[") {
-		text = turnLine.ReplaceAllString(text, "($1) $2")
+		text = turnLine.ReplaceAllString(text, "$1$2($3) $4")
 	}
 	return text
 }

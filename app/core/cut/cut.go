@@ -1,14 +1,26 @@
-package summarize
+// Package cut shortens texts to a number of tokens, and leaves of them what says most:
+// the beginning, both ends, or of a summary its newest content.
+package cut
 
 import (
 	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"bobbin/app/core"
 )
 
-// ellipsis marks where something was cut.
-const ellipsis = "…"
+// Least is the smallest limit at which something is left of every text.
+const Least = 16
+
+// counter counts tokens.
+type counter interface {
+	Text(s string) int
+}
+
+// Ellipsis marks where something was cut.
+const Ellipsis = "…"
 
 const (
 	// bytesPerToken bounds how much text a cut of so many tokens may keep. Longer
@@ -19,10 +31,10 @@ const (
 	longestToken = 128
 )
 
-// cutHead returns text with at most limit tokens: its beginning, cut after a word
-// where that costs little, with an ellipsis. Text within the limit comes back as
+// Head returns text with at most limit tokens: its beginning, cut after a word
+// where that costs little, with an Ellipsis. Text within the limit comes back as
 // it is. The result is valid UTF-8 if text is.
-func cutHead(count counter, text string, limit int) string {
+func Head(count counter, text string, limit int) string {
 	if len(text) <= limit*longestToken && count.Text(text) <= limit {
 		return text
 	}
@@ -30,14 +42,14 @@ func cutHead(count counter, text string, limit int) string {
 		if n == 0 {
 			return ""
 		}
-		return wordEnd(head(text, n)) + ellipsis
+		return wordEnd(core.Clip(text, n)) + Ellipsis
 	})
 }
 
-// cutMiddle returns text with at most limit tokens: two thirds of them its
+// Middle returns text with at most limit tokens: two thirds of them its
 // beginning, one third its end, and between them a mark that says how much is
 // missing. Text within the limit comes back as it is.
-func cutMiddle(count counter, text string, limit int) string {
+func Middle(count counter, text string, limit int) string {
 	if len(text) <= limit*longestToken && count.Text(text) <= limit {
 		return text
 	}
@@ -45,11 +57,11 @@ func cutMiddle(count counter, text string, limit int) string {
 		if n == 0 {
 			return ""
 		}
-		front, back := head(text, n-n/3), tail(text, n/3)
+		front, back := core.Clip(text, n-n/3), tail(text, n/3)
 		return front + missing(len(text)-len(front)-len(back), "bytes") + back
 	})
 	if out == "" { // the mark alone was too much
-		return cutHead(count, text, limit)
+		return Head(count, text, limit)
 	}
 	return out
 }
@@ -72,9 +84,9 @@ func fit(count counter, limit, size int, build func(size int) string) string {
 	return ""
 }
 
-// cutCharacters returns text with at most most characters, mark included: its
+// Characters returns text with at most most characters, mark included: its
 // beginning and its end. It is for text that is too much whatever its tokens.
-func cutCharacters(text string, most int) string {
+func Characters(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
@@ -110,17 +122,6 @@ func runesFromEnd(s string, n int) string {
 	return s[i:]
 }
 
-// head returns the first n bytes of text, or a little less so that no rune is cut.
-func head(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n]
-}
-
 // tail returns the last n bytes of text, or a little less so that no rune is cut.
 func tail(text string, n int) string {
 	if len(text) <= n {
@@ -141,13 +142,13 @@ func wordEnd(text string) string {
 	return text
 }
 
-// oneLine returns the beginning of text on one line, of at most most bytes. What
+// Line returns the beginning of text on one line, of at most most bytes. What
 // it returned once it returns again as it is.
-func oneLine(text string, most int) string {
-	short := head(text, 2*most)
+func Line(text string, most int) string {
+	short := core.Clip(text, 2*most)
 	line := strings.Join(strings.Fields(short), " ")
 	if len(line) <= most && len(short) == len(text) {
 		return line
 	}
-	return wordEnd(head(line, most-len(ellipsis))) + ellipsis
+	return wordEnd(core.Clip(line, most-len(Ellipsis))) + Ellipsis
 }

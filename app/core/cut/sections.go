@@ -1,4 +1,4 @@
-package summarize
+package cut
 
 import (
 	"slices"
@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// cutOldest returns text with at most limit tokens. What goes is the oldest
-// content: the beginning of the longest sections, in whole sentences or list
+// Oldest returns text with at most limit tokens. What goes is the oldest
+// content: the beginning of the longest sections, in whole Sentences or list
 // entries, so that short sections stay whole. Text within the limit comes back
 // without the blanks around it. The result is valid UTF-8; it is not empty when
-// text is not and limit is at least MinLimit.
-func cutOldest(count counter, text string, limit int) string {
+// text is not and limit is at least Least.
+func Oldest(count counter, text string, limit int) string {
 	text = strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))
 	if count.Text(text) <= limit {
 		return text
@@ -25,7 +25,7 @@ func cutOldest(count counter, text string, limit int) string {
 			return out
 		}
 	}
-	return cutHead(count, text, limit)
+	return Head(count, text, limit)
 }
 
 // section is a heading and what stands under it, oldest first.
@@ -47,13 +47,13 @@ func splitSections(count counter, text string) []*section {
 	current := &section{}
 	sections := []*section{current}
 	for line := range strings.Lines(text) {
-		if isHeading(line) {
+		if IsHeading(line) {
 			current = &section{heading: strings.TrimSpace(line)}
 			current.cost = count.Text(current.heading) + 2
 			sections = append(sections, current)
 			continue
 		}
-		for _, s := range sentences(line) {
+		for _, s := range Sentences(line) {
 			u := unit{text: s, tokens: count.Text(s)}
 			current.units = append(current.units, u)
 			current.tokens += u.tokens
@@ -62,8 +62,8 @@ func splitSections(count counter, text string) []*section {
 	return sections
 }
 
-// isHeading reports whether the line is a Markdown heading, or all bold.
-func isHeading(line string) bool {
+// IsHeading reports whether the line is a Markdown heading, or all bold.
+func IsHeading(line string) bool {
 	line = strings.TrimSpace(line)
 	if rest := strings.TrimLeft(line, "#"); rest != line {
 		return strings.HasPrefix(rest, " ") && len(line)-len(rest) <= 6
@@ -84,9 +84,9 @@ func isListEntry(line string) bool {
 	return rest != line && (strings.HasPrefix(rest, ". ") || strings.HasPrefix(rest, ") "))
 }
 
-// sentences splits a line after each end of a sentence; its line break belongs
+// Sentences splits a line after each end of a sentence; its line break belongs
 // to the last one. An entry of a list stays whole.
-func sentences(line string) []string {
+func Sentences(line string) []string {
 	if isListEntry(line) {
 		return []string{line}
 	}
@@ -184,7 +184,7 @@ func (s *section) shrink(count counter, most int) {
 		return
 	}
 	if room := most - s.cost; room >= leastFragment {
-		text := cutHead(count, s.units[0].text, room)
+		text := Head(count, s.units[0].text, room)
 		s.units = []unit{{text: text, tokens: count.Text(text)}}
 		s.tokens = s.units[0].tokens
 		return
@@ -217,7 +217,7 @@ func (s *section) body() string {
 	}
 	var b strings.Builder
 	if s.cut {
-		b.WriteString(ellipsis)
+		b.WriteString(Ellipsis)
 		if isListEntry(s.units[0].text) {
 			b.WriteString("\n")
 		} else {

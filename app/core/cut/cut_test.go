@@ -1,4 +1,4 @@
-package summarize
+package cut
 
 // Inside the package: these are algorithms with laws of their own.
 
@@ -34,7 +34,7 @@ func (uneven) Text(s string) int {
 // and leaves alone what fits.
 func TestCutLaws(t *testing.T) {
 	t.Parallel()
-	cuts := map[string]func(counter, string, int) string{"head": cutHead, "middle": cutMiddle, "oldest": cutOldest}
+	cuts := map[string]func(counter, string, int) string{"head": Head, "middle": Middle, "oldest": Oldest}
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(
 			rapid.StringN(0, 3_000, -1),
@@ -50,19 +50,19 @@ func TestCutLaws(t *testing.T) {
 			if !utf8.ValidString(got) {
 				t.Fatalf("%s: got %q, want valid UTF-8", name, got)
 			}
-			if got == "" && strings.TrimSpace(text) != "" && limit >= MinLimit {
+			if got == "" && strings.TrimSpace(text) != "" && limit >= Least {
 				t.Fatalf("%s: nothing is left of %q with limit %d", name, text, limit)
 			}
 			if count.Text(text) <= limit && strings.TrimSpace(got) != strings.TrimSpace(text) {
 				t.Fatalf("%s: got %q, want %q as it fits", name, got, text)
 			}
 		}
-		if most := limit + 60; utf8.RuneCountInString(cutCharacters(text, most)) > most {
-			t.Fatalf("characters: got %q, want at most %d", cutCharacters(text, most), most)
+		if most := limit + 60; utf8.RuneCountInString(Characters(text, most)) > most {
+			t.Fatalf("characters: got %q, want at most %d", Characters(text, most), most)
 		}
-		line := oneLine(text, limit+MinLimit)
-		if len(line) > limit+MinLimit || strings.Contains(line, "\n") || oneLine(line, limit+MinLimit) != line {
-			t.Fatalf("line: got %q, want one line of at most %d bytes that stays as it is", line, limit+MinLimit)
+		line := Line(text, limit+Least)
+		if len(line) > limit+Least || strings.Contains(line, "\n") || Line(line, limit+Least) != line {
+			t.Fatalf("line: got %q, want one line of at most %d bytes that stays as it is", line, limit+Least)
 		}
 	})
 }
@@ -75,7 +75,7 @@ func TestCutOldest(t *testing.T) {
 		want       string
 	}{
 		{"fits", "  A. B.\n", 10, "A. B."},
-		{"sentences", "The first is old. The second is newer. The third is new.", 13, "… The second is newer. The third is new."},
+		{"Sentences", "The first is old. The second is newer. The third is new.", 13, "… The second is newer. The third is new."},
 		{"no blanks between", "一二三四。五六七八。九十。", 8, "… 九十。"},
 		{"entries stay whole", "## F\n- one. two. three.\n- four\n- five", 9, "## F\n…\n- four\n- five"},
 		{"short sections stay", "## Goal\nShip.\n\n## Facts\nOld fact here. Old fact two. Old fact three. New fact.", 19, "## Goal\nShip.\n\n## Facts\n… New fact."},
@@ -84,7 +84,7 @@ func TestCutOldest(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got := cutOldest(quarter{}, tt.text, tt.limit); got != tt.want {
+			if got := Oldest(quarter{}, tt.text, tt.limit); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
