@@ -68,10 +68,9 @@ func requests() []scenario {
 			if first, second := strings.Index(raw, "first"), strings.Index(raw, "second"); first < 0 || second < first {
 				return "got " + raw
 			}
-			if d.name == "anthropic" {
-				if roles := roles(body["messages"]); roles != "user assistant user" {
-					return "got the roles " + roles
-				}
+			want := map[string]string{"anthropic": "user assistant user", "langchain": "user assistant tool tool user"}[d.name]
+			if roles := roles(body["messages"]); roles != want || !strings.Contains(raw, "one") || !strings.Contains(raw, "two") { // L5
+				return "got the roles " + roles + " in " + raw
 			}
 			return ""
 		}), want: answered},

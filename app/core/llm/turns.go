@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"bobbin/app/core"
@@ -72,6 +73,30 @@ func ToolTurnsAsText(turns []Message) []Message {
 			out = append(out, turn)
 		}
 		open = result
+	}
+	return out
+}
+
+// UsersJoined makes one of messages of the user that follow each other, such as a
+// question and the notes on the work that it began, for a provider that wants user and
+// assistant to alternate.
+func UsersJoined(turns []Message) []Message {
+	out := make([]Message, 0, len(turns))
+	for _, turn := range turns {
+		n := len(out)
+		if n == 0 || turn.Role != core.RoleUser || out[n-1].Role != core.RoleUser {
+			out = append(out, turn)
+			continue
+		}
+		var texts []string
+		for _, one := range []Message{out[n-1], turn} {
+			if text := PlainText(one); text != EmptyText {
+				texts = append(texts, text)
+			}
+		}
+		out[n-1] = Message{
+			Role: core.RoleUser, Content: strings.Join(texts, "\n\n"), Images: slices.Concat(out[n-1].Images, turn.Images),
+		}
 	}
 	return out
 }

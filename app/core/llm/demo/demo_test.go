@@ -371,3 +371,16 @@ func TestUsageByTheRules(t *testing.T) {
 		t.Errorf("got %d tokens, want %d", got, want)
 	}
 }
+
+// Notes on a tool loop stand in the prompt as the user's message: they are not taken
+// for what the user said.
+func TestNotesAreNotTheUsersWords(t *testing.T) {
+	t.Parallel()
+	c := newChat(t)
+	c.req.Messages = []llm.Message{{Role: core.RoleUser, Content: "My name is Ada."}, {Role: core.RoleAssistant, Content: "Hello."}}
+	c.req.Messages = append(c.req.Messages, llm.Message{Role: core.RoleUser, Content: "What is my name?"},
+		llm.Message{Role: core.RoleUser, Content: "Notes on the work so far, in place of messages #4–#9:\n<work_notes>\nMy name is Bob.\n</work_notes>"})
+	if got := c.next().Text; !strings.Contains(got, "Ada") || strings.Contains(got, "Bob") {
+		t.Errorf("got %q, want the name that the user told", got)
+	}
+}

@@ -21,12 +21,18 @@ type talk struct {
 // calculator.
 var described = regexp.MustCompile(`(?m)^\[(?:image|file) "[^\n]*\]$`)
 
+// notesTitle begins notes on the tool loop of a run: the user did not say them.
+const notesTitle = "Notes on the work so far, in place of messages "
+
 // newTalk reads the request.
 func newTalk(req llm.Request) talk {
 	t := talk{req: req, summary: summaryLines(req.System)}
 	for _, m := range req.Messages {
 		switch m.Role {
 		case core.RoleUser:
+			if strings.HasPrefix(m.Content, notesTitle) {
+				continue
+			}
 			if t.last != "" {
 				t.earlier = append(t.earlier, t.last)
 			}

@@ -25,6 +25,9 @@ func (m *Model) messages(req llm.Request) ([]llms.MessageContent, error) {
 	if m.asText(req) {
 		turns = llm.ToolTurnsAsText(turns)
 	}
+	if m.dialect.alternates {
+		turns = llm.UsersJoined(turns)
+	}
 	for i, turn := range turns {
 		switch turn.Role {
 		case core.RoleUser:

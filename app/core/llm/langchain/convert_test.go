@@ -3,6 +3,8 @@ package langchain_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -241,5 +243,64 @@ func TestRequestThatCannotBeBuilt(t *testing.T) {
 	}
 	if _, err := collect(t, s.model(t, langchain.Options{Extra: map[string]any{"x": make(chan int)}}), ask("hi")); !llm.IsKind(err, llm.KindInvalid) {
 		t.Errorf("extra without JSON: got %v, want KindInvalid", err)
+	}
+}
+
+// L5: notes on a tool loop follow the question. A server of one's own, whose template
+// may want user and assistant to alternate, gets them as one message; OpenAI as they are.
+func TestUsersInARow(t *testing.T) {
+	t.Parallel()
+	req := llm.Request{Messages: []llm.Message{
+		{Role: core.RoleUser, Content: "What is it?", Images: []llm.Image{{Part: core.Part{MediaType: "image/png"}, Data: []byte("x")}}},
+		{Role: core.RoleUser, Content: "Notes on the work so far."}, {Role: core.RoleUser},
+		{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "a", Name: "f", Arguments: "{}"}}},
+		{Role: core.RoleTool, ToolCallID: "a", Content: "found"}, {Role: core.RoleUser, Content: "Well?"},
+	}}
+	for name, c := range map[string]struct {
+		options langchain.Options
+		want    string
+	}{
+		"a server of one's own":          {langchain.Options{BaseURL: baseURL}, "user assistant tool user"},
+		"OpenAI":                         {langchain.Options{}, "user user user assistant tool user"},
+		"Gemini":                         {langchain.Options{Provider: langchain.ProviderGemini}, "user user user assistant tool user"},
+		"Ollama, which joins them":       {langchain.Options{Provider: langchain.ProviderOllama}, "user user user assistant tool user"},
+		"Mistral":                        {langchain.Options{Provider: langchain.ProviderMistral}, "user assistant tool user"},
+		"OpenRouter":                     {langchain.Options{Provider: langchain.ProviderOpenRouter}, "user assistant tool user"},
+		"a provider that nobody has met": {langchain.Options{Provider: "house", BaseURL: baseURL}, "user assistant tool user"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var body struct {
+				Messages []struct {
+					Role    string
+					Content any
+				}
+			}
+			c.options.Model = "m"
+			c.options.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
+				if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+					t.Error(err)
+				}
+				return nil, errors.New("enough")
+			})
+			m, err := langchain.New(c.options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := llm.Collect(m.Stream(t.Context(), req), nil); err == nil {
+				t.Fatal("got an answer")
+			}
+			var roles []string
+			for _, m := range body.Messages {
+				roles = append(roles, m.Role)
+			}
+			if got := strings.Join(roles, " "); got != c.want {
+				t.Errorf("got the roles %s, want %s", got, c.want)
+			}
+			text, _ := json.Marshal(body.Messages[0].Content)
+			if joined := strings.Contains(string(text), `"What is it?\n\nNotes on the work so far."`); joined != !strings.HasPrefix(c.want, "user user") || !strings.Contains(string(text), "image") {
+				t.Errorf("got %s", text)
+			}
+		})
 	}
 }

@@ -110,12 +110,14 @@ func TestO15Images(t *testing.T) {
 			{Type: "text", Text: "and tell me"},
 			{Type: "reasoning", Text: "never sent"},
 		}},
+		{Role: core.RoleAssistant, Content: "one and two"},
 		{Role: core.RoleUser, Images: []llm.Image{image("three")}},
 	}})
 	want := []any{
 		map[string]any{"role": "user", "content": []any{
 			map[string]any{"type": "text", "text": "look\n[file, application/pdf]\nand tell me"}, url("b25l"), url("dHdv"),
 		}},
+		map[string]any{"role": "assistant", "content": "one and two"},
 		map[string]any{"role": "user", "content": []any{url("dGhyZWU=")}},
 	}
 	if diff := cmp.Diff(want, got["messages"]); diff != "" {

@@ -72,6 +72,7 @@ type dialect struct {
 	noToolChoice    bool // ignores tool_choice
 	shortCallIDs    bool // wants tool call ids of nine letters and digits
 	signatures      bool // wants the signatures of tool calls back
+	alternates      bool // refuses two messages of the user in a row, or may do so
 }
 
 func dialectOf(provider string) dialect {
@@ -83,11 +84,11 @@ func dialectOf(provider string) dialect {
 	case ProviderOllama:
 		return dialect{baseURL: "http://127.0.0.1:11434/v1", legacyMaxTokens: true, noToolChoice: true}
 	case ProviderMistral:
-		return dialect{baseURL: "https://api.mistral.ai/v1", legacyMaxTokens: true, noStreamOptions: true, shortCallIDs: true}
+		return dialect{baseURL: "https://api.mistral.ai/v1", legacyMaxTokens: true, noStreamOptions: true, shortCallIDs: true, alternates: true}
 	case ProviderOpenRouter:
-		return dialect{baseURL: "https://openrouter.ai/api/v1", legacyMaxTokens: true}
+		return dialect{baseURL: "https://openrouter.ai/api/v1", legacyMaxTokens: true, alternates: true}
 	default:
-		return dialect{legacyMaxTokens: true}
+		return dialect{legacyMaxTokens: true, alternates: true}
 	}
 }
 
@@ -115,6 +116,7 @@ func (o Options) withDefaults() (Options, dialect, error) {
 	if o.BaseURL == "" {
 		o.BaseURL = d.baseURL
 	}
+	d.alternates = d.alternates || o.BaseURL != d.baseURL // templates of many open models do
 	if err := exchange.CheckURL(o.Name, o.BaseURL); err != nil {
 		return o, d, err
 	}
