@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/app/telemetry"
 	"bobbin/tests/collector"
@@ -24,6 +25,7 @@ func turnOf(tel *telemetry.Telemetry, model llm.Model) {
 		left(nil)
 	}
 	tel.Fitted(ctx, turn("m"), prompt(3000), nil)
+	tel.Sending(ctx, turn("m"), prompt(3000), contextwindow.Sent{System: 3000})
 	_, _ = llm.Collect(model.Stream(ctx, llm.Request{}), nil)
 	_, done := tel.Tool(ctx, "calculator", "1")
 	done("ok")

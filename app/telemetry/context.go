@@ -24,7 +24,7 @@ type contextMetrics struct {
 
 func newContextMetrics() contextMetrics {
 	return contextMetrics{
-		prompt:   histogram("context_prompt_tokens", "Size of prompts as planned, in the model's tokens.", tokenBuckets(), "model"),
+		prompt:   histogram("context_prompt_tokens", "Size of prompts as they are sent, estimated, in the model's tokens.", tokenBuckets(), "model"),
 		share:    histogram("context_usage_ratio", "Part of the usable window that prompts take.", shareBuckets(), "model"),
 		summary:  histogram("context_summary_tokens", "Size of the summary in prompts that have one, in the model's tokens.", tokenBuckets(), "model"),
 		messages: histogram("context_window_messages", "Messages in prompts, besides those that the summary covers.", messageBuckets(), "model"),
@@ -55,31 +55,32 @@ func rungLabel(rung int) string {
 	return names[rung]
 }
 
-// Fitted counts a prompt that is to be sent, or cannot be.
-func (t *Telemetry) Fitted(_ context.Context, turn compaction.Turn, d contextwindow.Decision, err error) {
+// Fitted counts the measures that were taken to make a prompt fit.
+func (t *Telemetry) Fitted(_ context.Context, _ compaction.Turn, d contextwindow.Decision, _ error) {
 	for _, rung := range d.Rungs {
 		if rung != rungSummarize && rung != rungDeeper { // those are counted when they are climbed
 			t.context.rungs.WithLabelValues(rungLabel(rung)).Inc()
 		}
 	}
-	if err != nil || d.Budget.Usable <= 0 {
-		return
-	}
-	model := t.labels.model(turn.Profile.Model.Info().Name)
-	t.context.prompt.WithLabelValues(model).Observe(float64(d.Total))
-	t.context.share.WithLabelValues(model).Observe(float64(d.Total) / float64(d.Budget.Usable))
-	t.context.messages.WithLabelValues(model).Observe(float64(sent(d)))
+}
+
+// Sending counts a prompt on its way to a model.
+func (t *Telemetry) Sending(_ context.Context, turn compaction.Turn, d contextwindow.Decision, sent contextwindow.Sent) {
+	model, used := t.labels.model(turn.Profile.Model.Info().Name), float64(sent.Used(d))
+	t.context.prompt.WithLabelValues(model).Observe(used)
+	t.context.messages.WithLabelValues(model).Observe(float64(messages(d)))
 	t.context.window.WithLabelValues(model).Set(float64(d.Budget.Window))
 	t.context.usable.WithLabelValues(model).Set(float64(d.Budget.Usable))
-	for _, s := range d.Sections {
-		if s.Name == "summary" && s.Tokens > 0 {
-			t.context.summary.WithLabelValues(model).Observe(float64(s.Tokens))
-		}
+	if d.Budget.Usable > 0 {
+		t.context.share.WithLabelValues(model).Observe(used / float64(d.Budget.Usable))
+	}
+	if sent.Summary > 0 {
+		t.context.summary.WithLabelValues(model).Observe(float64(d.Shown(sent.Summary)))
 	}
 }
 
-// sent counts the messages of a prompt.
-func sent(d contextwindow.Decision) int {
+// messages counts the messages of a prompt.
+func messages(d contextwindow.Decision) int {
 	n := len(d.Pinned)
 	for _, slots := range [][]contextwindow.Slot{d.History, d.Run} {
 		for _, s := range slots {

@@ -91,6 +91,12 @@ func TestDocumentation(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s %v", m[1], m[2], labels))
 	}
 	slices.Sort(got)
+	known := series(t)
+	for _, name := range metricName.FindAllString(string(text), -1) { // of examples too
+		if _, ok := known[name]; !ok && !slices.Contains(tel.Described(), name) && name != "go_version" && !strings.HasSuffix(name, "_") { // that is a label
+			t.Errorf("the document names %s, which is not there", name)
+		}
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("exposed (-) and documented (+):\n%s", diff)
 	}

@@ -52,11 +52,12 @@ func (t *Telemetry) Request(ctx context.Context, method, route string, header ht
 	inFlight := t.http.inFlight.WithLabelValues()
 	inFlight.Inc()
 	return ctx, func(status int, stream bool) {
+		took := time.Since(start)
 		endRequest(span, status)
 		inFlight.Dec()
 		t.http.requests.WithLabelValues(route, method, statusClass(status)).Inc()
 		if !stream {
-			t.http.duration.WithLabelValues(route, method).Observe(time.Since(start).Seconds())
+			t.http.duration.WithLabelValues(route, method).Observe(took.Seconds())
 		}
 	}
 }

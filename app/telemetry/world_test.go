@@ -31,13 +31,18 @@ func plain() telemetry.Labels {
 // newTelemetry returns a Telemetry with plain labels.
 func newTelemetry(t testing.TB) *telemetry.Telemetry {
 	t.Helper()
-	return telemetry.New(telemetry.Options{
+	return telemetry.New(options())
+}
+
+// options are those of a Telemetry that has everything but a database.
+func options() telemetry.Options {
+	return telemetry.Options{
 		Labels: plain(), Build: telemetry.Build{Version: "1", Commit: "c", Go: "go1"},
 		Queued: func(context.Context) (int, error) { return 3, nil },
 		Calibrations: func() map[string]tokens.Estimate {
 			return map[string]tokens.Estimate{"m": {Factor: 1.25, Deviation: 0.02, Samples: 9}}
 		},
-	})
+	}
 }
 
 // exposed returns the lines of the exposition that begin with the name.
@@ -82,11 +87,10 @@ func turn(name string) compaction.Turn {
 // prompt is a decision for a prompt of that size in a window of 8,192.
 func prompt(total int, rungs ...int) contextwindow.Decision {
 	return contextwindow.Decision{
-		Total: total, Rungs: rungs, Budget: contextwindow.Budget{Window: 8192, Usable: 6144},
-		Sections: []core.ContextPart{{Name: "system", Tokens: 100}, {Name: "summary", Tokens: 700}},
-		Pinned:   []contextwindow.Slot{{}},
-		History:  []contextwindow.Slot{{Place: core.PlaceLeftOut}, {Place: core.PlaceMasked}, {Place: core.PlaceVerbatim}},
-		Run:      []contextwindow.Slot{{Place: core.PlaceVerbatim}},
+		Total: total, Rungs: rungs, Factor: 1, Budget: contextwindow.Budget{Window: 8192, Usable: 6144},
+		Pinned:  []contextwindow.Slot{{}},
+		History: []contextwindow.Slot{{Place: core.PlaceLeftOut}, {Place: core.PlaceMasked}, {Place: core.PlaceVerbatim}},
+		Run:     []contextwindow.Slot{{Place: core.PlaceVerbatim}},
 	}
 }
 
@@ -98,6 +102,7 @@ func everything(t testing.TB, tel *telemetry.Telemetry) {
 	answered(200, false)
 	tel.Stream()("ended")
 	tel.Fitted(ctx, turn("m"), prompt(3000, 1), nil)
+	tel.Sending(ctx, turn("m"), prompt(3000), contextwindow.Sent{System: 2300, Summary: 700})
 	tel.Warned(ctx, turn("m"), prompt(6000))
 	_, made := tel.Summarizing(ctx, turn("m"), contextwindow.Order{Trigger: "share", Rung: 2})
 	made(compaction.Made{Outcome: compaction.OutcomeFallback, Cause: "empty", Summary: core.Summary{TokenCount: 300}})

@@ -208,6 +208,7 @@ func TestMetricsOfAConversation(t *testing.T) {
 		m.want(t, 0, "bobbin_context_warnings_total")
 		m.want(t, 8192, "bobbin_context_window_tokens", model)
 		m.want(t, 8192-1024, "bobbin_context_usable_tokens", model)
+		m.want(t, float64(turns+1), "bobbin_context_prompt_tokens", model) // the tool's turn has two
 		for _, name := range []string{
 			"bobbin_summary_saved_tokens_total", "bobbin_context_prompt_tokens", "bobbin_context_usage_ratio", "bobbin_context_window_messages", "bobbin_context_summary_tokens",
 		} {

@@ -13,9 +13,10 @@ import (
 // observer is told what becomes of prompts and summaries (telemetry). It must not
 // wait for anything.
 type observer interface {
-	// Fitted is told of every prompt that is to be sent, and of those that cannot be:
-	// err is what Fit returns.
+	// Fitted is told what Fit returns: the measures that were taken are in d.Rungs.
 	Fitted(ctx context.Context, t Turn, d contextwindow.Decision, err error)
+	// Sending is told of every prompt that is made to be sent.
+	Sending(ctx context.Context, t Turn, d contextwindow.Decision, sent contextwindow.Sent)
 	// Warned is told of a prompt that is near the limit, once in a compaction cycle.
 	Warned(ctx context.Context, t Turn, d contextwindow.Decision)
 	// Summarizing is told that a summary is begun. It is made with the context
@@ -58,8 +59,10 @@ type Commit struct {
 type silent struct{}
 
 func (silent) Fitted(context.Context, Turn, contextwindow.Decision, error) {}
-func (silent) Warned(context.Context, Turn, contextwindow.Decision)        {}
-func (silent) Committed(context.Context, Commit)                           {}
+func (silent) Sending(context.Context, Turn, contextwindow.Decision, contextwindow.Sent) {
+}
+func (silent) Warned(context.Context, Turn, contextwindow.Decision) {}
+func (silent) Committed(context.Context, Commit)                    {}
 
 func (silent) Summarizing(ctx context.Context, _ Turn, _ contextwindow.Order) (context.Context, func(Made)) {
 	return ctx, func(Made) {}

@@ -33,6 +33,10 @@ func (w *watcher) Fitted(_ context.Context, t compaction.Turn, d contextwindow.D
 	w.note("fitted %s: fits %t, rungs %v, floor %t", t.Profile.Model.Info().Name, err == nil && d.Total <= d.Budget.Usable, d.Rungs, errors.Is(err, core.ErrContextFloor))
 }
 
+func (w *watcher) Sending(_ context.Context, _ compaction.Turn, d contextwindow.Decision, sent contextwindow.Sent) {
+	w.note("sending: not empty %t, fits %t", sent.Total() > 0, sent.Used(d) <= d.Total)
+}
+
 func (w *watcher) Warned(context.Context, compaction.Turn, contextwindow.Decision) { w.note("warned") }
 
 func (w *watcher) Summarizing(ctx context.Context, _ compaction.Turn, o contextwindow.Order) (context.Context, func(compaction.Made)) {
@@ -86,9 +90,9 @@ func TestObserver(t *testing.T) {
 			if diff := cmp.Diff(tt.want, watch.told()); diff != "" {
 				t.Errorf("told (-want +got):\n%s", diff)
 			}
-			w.fit()
-			if got := watch.told(); got != fits {
-				t.Errorf("the next prompt: got %q, want %q", got, fits)
+			w.request(w.fit())
+			if got, want := watch.told(), fits+"\nsending: not empty true, fits true"; got != want {
+				t.Errorf("the next prompt: got %q, want %q", got, want)
 			}
 		})
 	}

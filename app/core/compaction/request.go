@@ -28,6 +28,7 @@ func (k *Keeper) Request(ctx context.Context, t Turn, d contextwindow.Decision) 
 	if err != nil {
 		return llm.Request{}, contextwindow.Sent{}, err
 	}
+	k.Observer.Sending(ctx, t, d, prompt.Sent)
 	return llm.Request{
 		System: prompt.System, Messages: prompt.LLM(), Tools: t.Profile.Tools, MaxOutputTokens: d.MaxOutput,
 	}, prompt.Sent, nil

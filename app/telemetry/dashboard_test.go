@@ -1,0 +1,204 @@
+package telemetry_test
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"bobbin/app/db/dbtest"
+	"bobbin/app/telemetry"
+)
+
+// panel is what of a panel of a dashboard is looked at.
+type panel struct {
+	ID      int
+	Type    string
+	Title   string
+	GridPos struct{ H, W, X, Y int }
+	Targets []struct{ Expr, LegendFormat string }
+}
+
+// dashboard is docs/grafana/bobbin.json.
+type dashboard struct {
+	Title      string
+	Panels     []panel
+	Templating struct {
+		List []struct {
+			Name       string
+			Definition string
+		}
+	}
+}
+
+func readDashboard(t *testing.T) dashboard {
+	t.Helper()
+	raw, err := os.ReadFile("../../docs/grafana/bobbin.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d dashboard
+	if err := json.Unmarshal(raw, &d); err != nil {
+		t.Fatalf("the dashboard is no JSON: %v", err)
+	}
+	return d
+}
+
+// What an expression of PromQL is made of, as far as names go.
+var (
+	metricName = regexp.MustCompile(`\b(?:bobbin|go|process)_[a-z0-9_]+\b`)
+	selector   = regexp.MustCompile(`((?:bobbin|go|process)_[a-z0-9_]+)\{([^}]*)\}`)
+	matcher    = regexp.MustCompile(`([a-z_]+)\s*(?:=~|!~|!=|=)\s*"[^"]*"`)
+	grouping   = regexp.MustCompile(`\bby\s*\(([^)]*)\)`)
+	legendName = regexp.MustCompile(`\{\{([a-z_]+)\}\}`)
+)
+
+// scraped are the labels that Prometheus itself adds, and le that of buckets.
+func scraped() []string { return []string{"job", "instance", "le"} }
+
+// TestDashboard: every metric that the dashboard asks for is exposed, by a name that a
+// scrape really has, with the labels that it is selected, grouped and named by; and
+// every metric of our own is on it.
+func TestDashboard(t *testing.T) {
+	t.Parallel()
+	d := readDashboard(t)
+	labels := series(t)
+	used := map[string]bool{}
+	for _, p := range d.Panels {
+		for _, target := range p.Targets {
+			names := metricName.FindAllString(target.Expr, -1)
+			if len(names) == 0 || strings.Count(target.Expr, "(") != strings.Count(target.Expr, ")") {
+				t.Errorf("%s: %q asks for nothing, or is not whole", p.Title, target.Expr)
+			}
+			for _, name := range names {
+				used[family(name)] = true
+				if _, ok := labels[name]; !ok {
+					t.Errorf("%s: %s is not exposed", p.Title, name)
+				}
+			}
+			checkLabels(t, p.Title, target.Expr, target.LegendFormat, labels)
+		}
+	}
+	for _, v := range d.Templating.List {
+		for _, name := range metricName.FindAllString(v.Definition, -1) {
+			if _, ok := labels[name]; !ok {
+				t.Errorf("variable %s: %s is not exposed", v.Name, name)
+			}
+		}
+	}
+	for _, name := range newTelemetry(t).Described() {
+		if strings.HasPrefix(name, "bobbin_") && !used[name] && name != "bobbin_calibration_samples" {
+			t.Errorf("%s is on no panel", name)
+		}
+	}
+}
+
+// checkLabels checks the labels that an expression and its legend use.
+func checkLabels(t *testing.T, title, expr, legend string, labels map[string][]string) {
+	t.Helper()
+	var all []string // of the metrics in the expression
+	for _, name := range metricName.FindAllString(expr, -1) {
+		all = append(all, labels[name]...)
+	}
+	all = append(all, scraped()...)
+	for _, s := range selector.FindAllStringSubmatch(expr, -1) {
+		for _, m := range matcher.FindAllStringSubmatch(s[2], -1) {
+			if !slices.Contains(append(slices.Clone(labels[s[1]]), scraped()...), m[1]) {
+				t.Errorf("%s: %s has no label %s", title, s[1], m[1])
+			}
+		}
+	}
+	var grouped []string
+	for _, g := range grouping.FindAllStringSubmatch(expr, -1) {
+		for name := range strings.SplitSeq(g[1], ",") {
+			grouped = append(grouped, strings.TrimSpace(name))
+		}
+	}
+	for _, name := range grouped {
+		if !slices.Contains(all, name) {
+			t.Errorf("%s: %q groups by %s, which none of its metrics has", title, expr, name)
+		}
+	}
+	for _, l := range legendName.FindAllStringSubmatch(legend, -1) {
+		if kept := len(grouped) == 0 && !strings.Contains(expr, "sum(") || slices.Contains(grouped, l[1]); !kept {
+			t.Errorf("%s: the legend %q names %s, which %q does not keep", title, legend, l[1], expr)
+		}
+	}
+}
+
+// family returns the name of the metric whose series has the name.
+func family(name string) string {
+	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+		if base, ok := strings.CutSuffix(name, suffix); ok {
+			return base
+		}
+	}
+	return name
+}
+
+// series returns the names that a scrape of everything has, with their labels.
+func series(t *testing.T) map[string][]string {
+	t.Helper()
+	o := options()
+	o.Database = dbtest.SQLite(t).Pool()
+	tel := telemetry.New(o)
+	everything(t, tel)
+	_, body, err := tel.Expose()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string][]string{}
+	for line := range strings.Lines(string(body)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, rest, labeled := strings.Cut(line, "{")
+		if !labeled {
+			name, _, _ = strings.Cut(line, " ")
+		}
+		out[name] = []string{}
+		if inside, _, ok := strings.Cut(rest, "}"); ok {
+			for _, m := range matcher.FindAllStringSubmatch(inside, -1) {
+				out[name] = append(out[name], m[1])
+			}
+		}
+	}
+	return out
+}
+
+// TestDashboardLayout: the rows that there are to be, ids that are one panel's, and no
+// panel on another.
+func TestDashboardLayout(t *testing.T) {
+	t.Parallel()
+	d := readDashboard(t)
+	var rows []string
+	ids, taken := map[int]bool{}, map[[2]int]string{}
+	for _, p := range d.Panels {
+		if ids[p.ID] || p.Title == "" {
+			t.Errorf("panel %d %q: the id is taken, or it has no title", p.ID, p.Title)
+		}
+		ids[p.ID] = true
+		if p.Type == "row" {
+			rows = append(rows, p.Title)
+		} else if len(p.Targets) == 0 {
+			t.Errorf("%s asks for nothing", p.Title)
+		}
+		if p.GridPos.X+p.GridPos.W > 24 {
+			t.Errorf("%s is over the edge", p.Title)
+		}
+		for x := range p.GridPos.W {
+			for y := range p.GridPos.H {
+				at := [2]int{p.GridPos.X + x, p.GridPos.Y + y}
+				if other := taken[at]; other != "" {
+					t.Fatalf("%s is on %s", p.Title, other)
+				}
+				taken[at] = p.Title
+			}
+		}
+	}
+	if want := []string{"Conversations", "Context", "Models", "Tools", "HTTP", "Process"}; !slices.Equal(rows, want) || d.Title != "Bobbin" {
+		t.Errorf("got the rows %q, want %q", rows, want)
+	}
+}
