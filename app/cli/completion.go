@@ -11,6 +11,7 @@ import (
 	"bobbin/app"
 	"bobbin/app/cli/term"
 	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
 	"bobbin/app/folder"
 )
 
@@ -101,6 +102,7 @@ func (p *program) completeFlags(root *cobra.Command) {
 	each = func(cmd *cobra.Command) {
 		offer(cmd, "session", session)
 		offer(cmd, "agent", agent)
+		offer(cmd, "policy", words(contextwindow.PresetNames()...))
 		offer(cmd, "role", words("user", "assistant", "tool", "system"))
 		for _, c := range cmd.Commands() {
 			each(c)

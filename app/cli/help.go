@@ -78,7 +78,7 @@ func flagUsages(flags *pflag.FlagSet, width int) string {
 
 // usageLine is how a command is called.
 func usageLine(cmd *cobra.Command) string {
-	if cmd.HasAvailableSubCommands() {
+	if cmd.HasAvailableSubCommands() && !strings.Contains(cmd.Use, "<") { // others do something by themselves
 		return cmd.CommandPath() + " <command>"
 	}
 	return cmd.UseLine()

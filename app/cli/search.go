@@ -70,21 +70,10 @@ func (p *program) searchMessages(ctx context.Context, s connection, q core.Searc
 		if h.SessionTitle != "" {
 			fmt.Fprintf(p.Out, "  %s", term.Line(h.SessionTitle, 40))
 		}
-		fmt.Fprintf(p.Out, "\n%s\n", indent(emphasized(h), width))
+		fmt.Fprintf(p.Out, "\n%s\n", indent(term.Found(h), width))
 	}
 	if page.NextCursor != nil {
 		fmt.Fprintf(p.Out, "\nmore: the same command with --cursor %s\n", *page.NextCursor)
 	}
 	return nil
-}
-
-// emphasized returns the excerpt with what was found in brackets.
-func emphasized(h core.SearchHit) string {
-	var b strings.Builder
-	last := 0
-	for _, m := range h.Highlights {
-		b.WriteString(h.Excerpt[last:m.Start] + "[" + h.Excerpt[m.Start:m.End] + "]")
-		last = m.End
-	}
-	return b.String() + h.Excerpt[last:]
 }

@@ -36,6 +36,21 @@ func oneID(cmd *cobra.Command, args []string) error {
 	return core.Errorf(core.ErrInvalid, "which session? %s; %s sessions list shows the ids", cmd.UseLine(), programName())
 }
 
+// idAnd wants a session's id and, if needed, one more word.
+func idAnd(more string, needed bool) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return oneID(cmd, args)
+		case len(args) > 2:
+			return atMost(2)(cmd, args)
+		case len(args) == 1 && needed:
+			return core.Errorf(core.ErrInvalid, "which %s? %s", more, cmd.UseLine())
+		}
+		return nil
+	}
+}
+
 // needsCommand refuses what is no command of a group of them.
 func needsCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {

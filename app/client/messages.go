@@ -119,3 +119,16 @@ func (c *Client) SendAsync(ctx context.Context, m core.SendMessage) (core.Run, e
 	answer, err := call[Answer](ctx, c, r)
 	return answer.Run, err
 }
+
+// MessageNumber returns the message with the seq, on whatever branch. The error is
+// core.ErrNotFound if there is none, or it was deleted.
+func (c *Client) MessageNumber(ctx context.Context, id core.SessionID, seq int64) (core.Message, error) {
+	page, err := c.Messages(ctx, id, core.MessageQuery{After: seq - 1, AllBranches: true, PageQuery: core.PageQuery{Limit: 1}})
+	if err != nil {
+		return core.Message{}, err
+	}
+	if len(page.Items) == 0 || page.Items[0].Seq != seq {
+		return core.Message{}, core.Errorf(core.ErrNotFound, "there is no message #%d, or it was deleted", seq)
+	}
+	return page.Items[0], nil
+}

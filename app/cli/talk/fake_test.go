@@ -3,6 +3,7 @@ package talk_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"iter"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"bobbin/app/cli/line"
 	"bobbin/app/cli/talk"
+	"bobbin/app/client"
 	"bobbin/app/core"
 )
 
@@ -21,6 +23,7 @@ type fake struct {
 	cancel  func(ctx context.Context) error
 	report  core.ContextReport
 	summary func(ctx context.Context, focus string) (core.Summary, error)
+	version int // of the summary in use
 
 	mu    sync.Mutex
 	calls []string // guarded by mu
@@ -68,6 +71,66 @@ func (f *fake) UploadBlob(_ context.Context, u core.Upload) (core.Blob, error) {
 func (f *fake) Summarize(ctx context.Context, id core.SessionID, focus string) (core.Summary, error) {
 	f.note("summarize " + string(id) + " " + focus)
 	return f.summary(ctx, focus)
+}
+
+// The versions that a fake has: the second one is in use.
+func (f *fake) Session(_ context.Context, id core.SessionID) (core.Session, error) {
+	f.note("session " + string(id))
+	return core.Session{ID: id, SummaryVersion: f.version}, nil
+}
+
+func (f *fake) Summaries(context.Context, core.SessionID, core.PageQuery) (core.Page[core.Summary], error) {
+	next := "more"
+	return core.Page[core.Summary]{NextCursor: &next, Items: []core.Summary{
+		{Version: 2, State: core.SummaryActive, MessagesCovered: 8, TokenCount: 90}, {Version: 1, State: core.SummaryUndone, MessagesCovered: 4, TokenCount: 50},
+	}}, nil
+}
+
+func (f *fake) Summary(_ context.Context, _ core.SessionID, version int) (core.Summary, error) {
+	if version > 2 {
+		return core.Summary{}, core.Errorf(core.ErrNotFound, "there is no version %d", version)
+	}
+	return core.Summary{Version: version, State: core.SummaryActive, MessagesCovered: 4 * version, ThroughSeq: 7, TokenCount: 90, Focus: "names", Content: "## Facts\n- Rex is a dog."}, nil
+}
+
+func (f *fake) DiffSummary(_ context.Context, _ core.SessionID, version, against int) (core.SummaryDiff, error) {
+	f.note(fmt.Sprint("diff ", version, " ", against))
+	return core.SummaryDiff{Version: version, Against: 1, Added: 1, Removed: 1, Equal: 2, Ops: []core.DiffOp{
+		{Op: core.DiffEqual, Pieces: []string{"## Facts\n"}}, {Op: core.DiffRemoved, Pieces: []string{"- Rex barks.\n"}}, {Op: core.DiffAdded, Pieces: []string{"- Rex sleeps.\n"}},
+	}}, nil
+}
+
+func (f *fake) RestoreSummary(_ context.Context, id core.SessionID, version int) (core.Session, error) {
+	f.note(fmt.Sprint("restore ", version))
+	return core.Session{ID: id, SummaryVersion: min(version, 1) * 3, SummarizedCount: 4 * version, MessageCount: 12}, nil
+}
+
+func (f *fake) UndoSummary(ctx context.Context, id core.SessionID) (client.Undone, error) {
+	s, err := f.RestoreSummary(ctx, id, f.version-1)
+	return client.Undone{Session: s, From: f.version, To: f.version - 1}, err
+}
+
+func (f *fake) Where(_ context.Context, _ core.SessionID, id core.MessageID) (core.MessageWhere, error) {
+	f.note("where " + string(id))
+	return core.MessageWhere{MessageID: id, Seq: 12, Role: core.RoleUser, Placement: core.PlaceCovered, Reason: "It is covered.", Note: "Not for long.", Pinned: true, TokenCount: 1000, WholeTokens: 1100, Model: "m"}, nil
+}
+
+func (f *fake) Search(_ context.Context, q core.SearchQuery) (core.SearchPage, error) {
+	f.note("search " + string(q.SessionID) + " " + q.Text)
+	var page core.SearchPage
+	if q.Text == "dog" {
+		next := "more"
+		page.NextCursor = &next
+		page.Items = []core.SearchHit{{MessageID: "m12", Excerpt: "my dog is", Highlights: []core.Highlight{{Start: 3, End: 6}}}}
+	}
+	return page, nil
+}
+
+func (f *fake) MessageNumber(_ context.Context, _ core.SessionID, seq int64) (core.Message, error) {
+	if seq > 12 {
+		return core.Message{}, core.Errorf(core.ErrNotFound, "there is no message #%d", seq)
+	}
+	return core.Message{ID: core.MessageID(fmt.Sprint("m", seq)), Content: "my dog"}, nil
 }
 
 // typed is what the user types; "^C" stands for the key.

@@ -25,6 +25,8 @@ type service interface {
 	Context(ctx context.Context, id core.SessionID) (core.ContextReport, error)
 	Summarize(ctx context.Context, id core.SessionID, focus string) (core.Summary, error)
 	UploadBlob(ctx context.Context, u core.Upload) (core.Blob, error)
+	summaries
+	sight
 }
 
 // lines reads what the user types, as package line does.
@@ -90,61 +92,6 @@ func (c *Conversation) forgetInterrupts() {
 	case <-c.Interrupts:
 	default:
 	}
-}
-
-// take does what one line asks for.
-func (c *Conversation) take(ctx context.Context, text string) error {
-	command, rest, _ := strings.Cut(text, " ")
-	switch {
-	case text == "":
-		return nil
-	case command == "/help":
-		c.help()
-		return nil
-	case command == "/context":
-		return c.interruptible(ctx, c.context)
-	case command == "/summarize":
-		return c.interruptible(ctx, func(ctx context.Context) error { return c.summarize(ctx, strings.TrimSpace(rest)) })
-	case command == "/attach":
-		return c.interruptible(ctx, func(ctx context.Context) error { return c.attach(ctx, strings.TrimSpace(rest)) })
-	case isCommand(command):
-		return core.Errorf(core.ErrInvalid, "there is no command %s%s; /help lists them", command, suggestion(command))
-	default:
-		return c.answer(ctx, text)
-	}
-}
-
-// help lists the commands; what they do stands below them where it is narrow.
-func (c *Conversation) help() {
-	width, _ := c.Size()
-	for _, h := range [][2]string{
-		{"/context", "what the next prompt is made of, and how near a summary is"},
-		{"/summarize [focus]", "summarize the older messages now; say what to keep above all"},
-		{"/attach <path>", "send an image or a file with the next message"},
-		{"/help", "this list"},
-		{"/quit", "leave (Ctrl-D too); the conversation is kept"},
-		{"Ctrl-C", "stop the answer that is coming; what was said is kept"},
-	} {
-		if width > 0 && width < 84 {
-			fmt.Fprintf(c.Out, "  %s\n", h[0])
-			fmt.Fprintln(c.Out, term.Wrap("    "+h[1], width, "    "))
-			continue
-		}
-		fmt.Fprintf(c.Out, "  %-20s %s\n", h[0], h[1])
-	}
-}
-
-// isCommand reports whether a word is meant as a command: /usr/bin is not, nor is
-// a line of several that was pasted.
-func isCommand(word string) bool {
-	return len(word) > 1 && word[0] == '/' && !strings.ContainsAny(word[1:], "/\n")
-}
-
-func suggestion(command string) string {
-	if near := core.Nearest(command, []string{"/attach", "/context", "/summarize", "/help", "/quit"}); near != "" {
-		return ", do you mean " + near + "?"
-	}
-	return ""
 }
 
 // session makes the session if there is none yet.

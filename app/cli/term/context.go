@@ -43,6 +43,7 @@ func DrawContext(w io.Writer, r core.ContextReport, now time.Time, width int) {
 		d.line("  ! %s", reason)
 	}
 	d.line("  %s", coverage(r.Coverage))
+	d.breaker(r.Breaker)
 	d.summaries(r.Summaries, now)
 }
 
@@ -67,7 +68,11 @@ func (d drawing) sections(parts []core.ContextPart) {
 		if s.Messages > 0 {
 			messages = "  " + plural(s.Messages, "message")
 		}
-		d.line("  %s %-8s %9s tokens%s", sectionMark(s.Name), s.Name, Number(s.Tokens), messages)
+		form := "  %s %-8s %9s tokens%s"
+		if d.narrow {
+			form = "  %s %-7s %7s tokens%s"
+		}
+		d.line(form, sectionMark(s.Name), s.Name, Number(s.Tokens), messages)
 	}
 }
 
@@ -90,25 +95,68 @@ func (d drawing) triggers(r core.ContextReport) {
 		}
 		d.line("  %-22s %s %s", triggerTitle(t.Name), progress(t.Percent, 20), value)
 	}
-	if r.WillTrigger {
+	switch what := "until then"; {
+	case r.WillTrigger:
 		d.line("  summarization will trigger on the next message")
+	case r.TurnsLeft != nil:
+		if len(r.Triggers) == 0 {
+			what = "until the window is full"
+		}
+		d.line("  about %s %s, at the present rate", plural(*r.TurnsLeft, "more turn"), what)
 	}
 }
 
-// summaries lists the newest versions, the active one first.
+// breaker says whether the summary model is asked.
+func (d drawing) breaker(state string) {
+	switch state {
+	case "":
+	case "closed":
+		d.line("  breaker closed: summaries are made when they are due")
+	default:
+		d.line("  ! breaker %s: making summaries failed again and again, and rests for a while", state)
+	}
+}
+
+// summaries lists the newest versions.
 func (d drawing) summaries(list []core.Summary, now time.Time) {
 	if len(list) == 0 {
 		d.line("  no summary yet")
 		return
 	}
-	for i, s := range list {
-		title := "earlier"
-		if i == 0 {
-			title = "summary"
-		}
-		d.line("  %s v%d: %s → %s tokens, %s, %s, %s ago", title, s.Version,
-			plural(s.MessagesCovered, "message"), Number(s.TokenCount), s.Trigger, s.Strategy, ago(now.Sub(s.CreatedAt)))
+	for _, s := range list {
+		d.line("  %s", version(s, now))
 	}
+}
+
+// version says of a version what it covers, what it made of that, why and when.
+func version(s core.Summary, now time.Time) string {
+	title, ok := map[core.SummaryState]string{
+		core.SummaryActive: "summary", core.SummaryPrepared: "ready", core.SummaryErased: "erased", core.SummaryUndone: "undone",
+	}[s.State]
+	if !ok {
+		title = "earlier"
+	}
+	messages, before := s.MessagesCovered, ""
+	if s.Kind == core.SummaryRun {
+		title, messages = title+", of a run's tools,", s.MessagesAdded
+	}
+	if s.TokensBefore > 0 && s.TokensBefore != s.TokenCount {
+		before = fmt.Sprintf(" (%s before)", Number(s.TokensBefore))
+	}
+	text := fmt.Sprintf("%s v%d: %s → %s tokens%s", title, s.Version, plural(messages, "message"), Number(s.TokenCount), before)
+	when := ""
+	if !s.CreatedAt.IsZero() {
+		when = ago(now.Sub(s.CreatedAt)) + " ago"
+	}
+	for _, word := range []string{s.Trigger, s.Strategy, when} {
+		if word != "" {
+			text += ", " + word
+		}
+	}
+	if s.Note != "" {
+		text += " (" + s.Note + ")"
+	}
+	return text
 }
 
 // bar draws the window in size characters: every section gets its share, at least
@@ -148,10 +196,11 @@ func triggerTitle(name string) string {
 }
 
 func calibration(c core.CalibrationView) string {
+	how := "estimated"
 	if c.Measured {
-		return fmt.Sprintf("measured ± %.0f%%", c.Deviation*100)
+		how = "measured"
 	}
-	return "estimated"
+	return fmt.Sprintf("%s ± %.0f%%", how, c.Deviation*100)
 }
 
 func coverage(c core.Coverage) string {

@@ -46,7 +46,7 @@ func (c *Control) readable(ctx context.Context, scope core.Scope, id core.Sessio
 }
 
 // piece is a line, or a sentence and the space behind it.
-var piece = regexp.MustCompile(`(?s).+?(?:\n+|[.!?…]["')\]]*[ \t]+|[。！？]+|$)`)
+var piece = regexp.MustCompile(`\n|[^\n]+?(?:\n|[.!?…]["')\]]*[ \t]+|[。！？]+|$)`)
 
 // diffOf compares two texts piece by piece.
 func diffOf(before, after string) core.SummaryDiff {

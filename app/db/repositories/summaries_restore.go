@@ -94,7 +94,7 @@ func (r *Sessions) RestoreSummary(ctx context.Context, scope core.Scope, in core
 // the new version.
 func (j *journal) restore(version int) (int, error) {
 	if version == 0 {
-		err := j.undo(0)
+		err := j.undo(models.Summary{})
 		if err == nil {
 			err = j.dropPrepared() // it extends the summary that goes
 		}
@@ -107,20 +107,22 @@ func (j *journal) restore(version int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := j.undo(row.ThroughSeq); err != nil {
+	if err := j.undo(row); err != nil {
 		return 0, err
 	}
 	return j.activate(repeated(row, core.TriggerRestore))
 }
 
 const undoSQL = `UPDATE session_summaries SET state = 'undone'
-WHERE session_id = @s AND kind = 'rolling' AND state IN ('active', 'dropped') AND activated_at IS NOT NULL AND through_seq > @through
+WHERE session_id = @s AND kind = 'rolling' AND state IN ('active', 'dropped') AND activated_at IS NOT NULL
+AND (through_seq > @through OR through_seq = @through AND version > @version)
 AND EXISTS (SELECT 1 FROM messages m WHERE m.id = through_id AND m.on_path)`
 
-// undo takes back the versions on the path that end behind the seq: the newest that
-// ends before a change of the path is else the one that comes back.
-func (j *journal) undo(through int64) error {
-	return j.tx.Exec(undoSQL, sql.Named("s", j.session.ID), sql.Named("through", through)).Error
+// undo takes back the versions on the path that end behind the given one, or end with
+// it and are newer: the newest that ends before a change of the path is else the one
+// that comes back.
+func (j *journal) undo(to models.Summary) error {
+	return j.tx.Exec(undoSQL, sql.Named("s", j.session.ID), sql.Named("through", to.ThroughSeq), sql.Named("version", to.Version)).Error
 }
 
 // Before returns the newest version of the conversation's summary before the given

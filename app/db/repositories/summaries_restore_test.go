@@ -103,6 +103,25 @@ func TestRestoredStays(t *testing.T) {
 	})
 }
 
+// An edit that is taken back is, too, although it ends where the version before does.
+func TestRestoreBeforeAnEdit(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		s.turns(t, id, 3)
+		log := s.log(t, id)
+		s.summarize(t, id, log[1])
+		s.summarize(t, id, log[1])
+		s.restore(t, id, 1)
+		for version, want := range map[int]core.SummaryState{1: core.SummaryDropped, 2: core.SummaryUndone, 3: core.SummaryActive} {
+			if got := s.summary(t, id, version).State; got != want {
+				t.Errorf("version %d: got it %s, want %s", version, got, want)
+			}
+		}
+	})
+}
+
 // Notes on a tool loop that the summary had passed are in use again.
 func TestRestoreNotes(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,140 @@
+package term_test
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"bobbin/app/cli/term"
+	"bobbin/app/core"
+)
+
+// flat is what a drawing says, on one line.
+func flat(s *screen) string { return strings.Join(strings.Fields(s.text()), " ") }
+
+// drawn draws at several widths, wants nothing to be wider than the terminal, and
+// everything to be said at each of them.
+func drawn(t *testing.T, draw func(w io.Writer, width int), says ...string) {
+	t.Helper()
+	for _, width := range []int{40, 80, 120} {
+		s := newScreen(t, width)
+		draw(s, width)
+		if n := s.widest(); n >= width {
+			t.Errorf("width %d: a row has %d columns:\n%s", width, n, s.text())
+		}
+		for _, want := range says {
+			if !strings.Contains(flat(s), want) {
+				t.Errorf("width %d: no %q in\n%s", width, want, s.text())
+			}
+		}
+	}
+}
+
+// report is a context near its trigger.
+func report() core.ContextReport {
+	turns := 3
+	return core.ContextReport{
+		Model: "gpt-4o", Policy: "budget", Window: 128_000, Reserve: 4096, Usable: 123_904, Used: 90_000, TurnsLeft: &turns, Breaker: "open",
+		Sections: []core.ContextPart{{Name: "summary", Tokens: 900}, {Name: "tail", Tokens: 89_100, Messages: 24}},
+		Triggers: []core.TriggerStatus{{Name: "messages", Value: 24, Threshold: 30, Percent: 80}, {Name: "tokens", Value: 89_100, Threshold: 128_000, Percent: 69}},
+		Coverage: core.Coverage{Messages: 49, Summarized: 25, Verbatim: 24}, Calibration: core.CalibrationView{Deviation: 0.1},
+	}
+}
+
+// B5: the last summaries with before and after, why and when, whatever became of them;
+// turns left, how far the numbers can be trusted, and the breaker.
+func TestDrawContextWhole(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	r := report()
+	r.Summaries = []core.Summary{
+		{Version: 5, State: core.SummaryPrepared, MessagesCovered: 40, TokenCount: 900, Trigger: "tokens", Strategy: "llm"},
+		{Version: 4, State: core.SummaryActive, MessagesCovered: 25, TokensBefore: 6200, TokenCount: 850, Trigger: "messages", Strategy: "llm", CreatedAt: now.Add(-3 * time.Hour)},
+		{Version: 3, State: core.SummaryUndone, MessagesCovered: 30, TokenCount: 800, Note: "repeats version 1"},
+		{Version: 2, Kind: core.SummaryRun, State: core.SummaryDropped, MessagesAdded: 12, TokenCount: 300},
+		{Version: 1, State: core.SummaryErased},
+	}
+	says := []string{
+		"estimated ± 10%", "24 of 30 (80%)", "89,100 of 128,000 (69%)", "about 3 more turns until then, at the present rate", "! breaker open",
+		"ready v5: 40 messages → 900 tokens, tokens, llm", "summary v4: 25 messages → 850 tokens (6,200 before), messages, llm, 3h ago",
+		"undone v3: 30 messages → 800 tokens (repeats version 1)", "earlier, of a run's tools, v2: 12 messages → 300 tokens", "erased v1",
+	}
+	drawn(t, func(w io.Writer, width int) { term.DrawContext(w, r, now, width) }, says...)
+	r.Triggers, r.Breaker = nil, "closed"
+	drawn(t, func(w io.Writer, width int) { term.DrawContext(w, r, now, width) }, "about 3 more turns until the window is full", "breaker closed")
+	r.WillTrigger = true
+	drawn(t, func(w io.Writer, width int) { term.DrawContext(w, r, now, width) }, "summarization will trigger on the next message")
+}
+
+// A dry run says first whether it fits and what would be summarized.
+func TestDrawPlan(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	plan := core.ContextPlan{Fits: true, Tokens: 3712, Context: report(), Activate: 5, Summarize: &core.PlannedSummary{
+		When: core.WhenNow, FromSeq: 25, ThroughSeq: 58, Messages: 34, Tokens: 5120, MaxTokens: 727, Trigger: "share",
+	}}
+	draw := func(w io.Writer, width int) { term.DrawPlan(w, plan, now, width) }
+	drawn(t, draw, "it fits, after a summary: then the prompt has at most 3,712 tokens", "version 5 of the summary, which is ready, comes into use first",
+		"summarized first: 34 messages (#25 to #58), 5,120 → at most 727 tokens, because of share", "gpt-4o · policy budget")
+	for when, want := range map[string]string{
+		core.WhenBackground: "summarized in the background: 34", core.WhenAfterRun: "summarized after the answer: 34", core.WhenAhead: "summarized ahead, in use when a trigger fires: 34",
+	} {
+		plan.Summarize.When = when
+		drawn(t, draw, "it fits: the prompt has 3,712 tokens", want)
+	}
+	plan.Summarize, plan.Floor = nil, &core.ContextFloor{Detail: "the prompt cannot be made small enough"}
+	drawn(t, draw, "it does not fit: the prompt cannot be made small enough")
+}
+
+// A prompt is drawn whole, with what is not the message's own text.
+func TestDrawPrompt(t *testing.T) {
+	t.Parallel()
+	p := core.PromptView{
+		Model: "gpt-4o", Tokens: 1234, MaxOutputTokens: 4096, Note: "the next message first summarizes the oldest 9 messages", System: []string{"You are helpful."},
+		Messages: []core.PromptMessage{
+			{Role: core.RoleUser, Content: "What is this? " + strings.Repeat("many words ", 30), Tokens: 80, Placement: core.PlaceShortened, Images: []core.Part{{MediaType: "image/png", Name: "cat.png"}}},
+			{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{Name: "look", Arguments: `{"at":"it"}`}}, Placement: core.PlaceVerbatim},
+		},
+		Tools: []core.PromptTool{{Name: "look"}, {Name: "listen"}},
+	}
+	drawn(t, func(w io.Writer, width int) { term.DrawPrompt(w, p, width) }, "gpt-4o · 1,234 tokens · answers of at most 4,096", "! the next message first",
+		"── system You are helpful.", "── user · 80 tokens · shortened What is this?", "[image/png cat.png]", `→ look {"at":"it"}`, "── tools look, listen")
+}
+
+// Where a message is, for each place that there is.
+func TestDrawWhere(t *testing.T) {
+	t.Parallel()
+	for place, name := range map[core.Placement]string{
+		core.PlaceCovered: "summarized, pinned", core.PlaceVerbatim: "in the prompt, word for word, pinned", core.PlaceMasked: "masked, pinned", core.PlaceShortened: "shortened, pinned",
+		core.PlaceLeftOut: "left out, pinned", core.PlaceExcluded: "not sent, pinned", "elsewhere": "elsewhere, pinned",
+	} {
+		where := core.MessageWhere{
+			Seq: 12, Role: core.RoleTool, Placement: place, Pinned: true, Reason: "It is an old tool result: a marker of 30 tokens stands for its 1,200.", Note: "Soon it is not.",
+			TokenCount: 1100, WholeTokens: 1200, PromptTokens: 30, Model: "gpt-4o",
+		}
+		drawn(t, func(w io.Writer, width int) { term.DrawWhere(w, where, "a\x1b[2J line\nand another", width) },
+			"#12 tool: "+name+" a[2J line and another It is an old tool result", "Soon it is not.", "1,100 tokens in the log (1,200 for gpt-4o), 30 in the prompt")
+	}
+}
+
+// A diff shows what changed with a little around it; long parts that stay are counted.
+func TestDrawDiff(t *testing.T) {
+	t.Parallel()
+	var same []string
+	for range 9 {
+		same = append(same, "the same\n")
+	}
+	d := core.SummaryDiff{Version: 3, Against: 2, Added: 1, Removed: 1, Equal: 18, Ops: []core.DiffOp{
+		{Op: core.DiffEqual, Pieces: same}, {Op: core.DiffRemoved, Pieces: []string{"It rains.\n", "\n"}},
+		{Op: core.DiffAdded, Pieces: []string{"It snows, " + strings.Repeat("and it goes on and on ", 8)}}, {Op: core.DiffEqual, Pieces: same},
+	}}
+	drawn(t, func(w io.Writer, width int) { term.DrawDiff(w, d, width) }, "version 3 against version 2: 1 new, 1 gone, 18 as before",
+		"… 7 lines as before the same the same - It rains. + It snows,", "the same the same … 7 lines as before")
+	var b strings.Builder
+	d.Against, d.Ops = 0, d.Ops[2:3]
+	term.DrawDiff(&b, d, 0)
+	if got := b.String(); !strings.HasPrefix(got, "version 3 against nothing: 1 new, 1 gone, 18 as before\n+ It snows, and") || strings.Count(got, "\n") != 2 {
+		t.Errorf("got %q", got)
+	}
+}
