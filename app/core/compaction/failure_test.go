@@ -239,7 +239,7 @@ func TestPromptStateUnreadable(t *testing.T) {
 }
 
 // C7: a summarizer that hangs is not waited for.
-func TestSummaryTimeLimit(t *testing.T) {
+func TestRow22SummaryTimeLimit(t *testing.T) {
 	t.Parallel()
 	w := full(t)
 	w.options.SummaryTime = 1 // ns

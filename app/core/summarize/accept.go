@@ -28,9 +28,9 @@ const (
 	errEcho          = rejection("the answer repeated the transcript")
 )
 
-// accept returns the text of the answer if it may be a summary, else why not.
-// Its size is not judged here.
-func accept(res llm.Response, failure error) (string, error) {
+// accept returns the text of the answer if it may be a summary of the transcript, else
+// why not. Its size is not judged here.
+func accept(res llm.Response, failure error, transcript string) (string, error) {
 	switch {
 	case len(res.ToolCalls) > 0 || res.Finish == core.FinishToolCalls:
 		return "", errToolCall
@@ -49,6 +49,8 @@ func accept(res llm.Response, failure error) (string, error) {
 		return "", errToolCall
 	case isErrorText(text, failure):
 		return "", errErrorText
+	case echoes(text, transcript):
+		return "", errEcho
 	case isSmallTalk(text):
 		return "", errSmallTalk
 	}
@@ -123,7 +125,7 @@ const (
 )
 
 var (
-	toolCallText = regexp.MustCompile(`(?i)^\s*(?:<\|?\s*(?:tool_call|function_call|tool_use|invoke)` +
+	toolCallText = regexp.MustCompile(`(?i)^\s*(?:<\|?\s*(?:tool_call|function_call|tool_use|invoke|function=|python_tag)|\[TOOL_CALLS\]` +
 		`|\{\s*"(?:name|tool|function)"\s*:\s*"[^"]*"\s*,\s*"(?:arguments|parameters|input)"\s*:)`)
 	errorText = regexp.MustCompile(`(?i)^(?:` +
 		`(?:an? )?(?:unexpected |internal |api |server |http |fatal )*(?:error|exception)\s*(?:[:(\[]|code\b|occurred|calling|while|generating|\d{3})` +
@@ -134,6 +136,10 @@ var (
 		`|insufficient_quota|(?:failed to|could not) (?:generate|summarize|create|complete)|no (?:summary|response) (?:was )?(?:available|generated))`)
 	errorObject   = regexp.MustCompile(`(?i)^\{\s*"(?:error|errors|detail|message|code|status|type)"\s*:`)
 	refusalText   = regexp.MustCompile(`(?i)^(?:i['’]m sorry|i am sorry|sorry|i apologi[sz]e|unfortunately|as an ai)\b.{0,120}\b(?:can['’]?not|can['’]t|unable|not able|won['’]t)\b`)
+	refusalAbroad = regexp.MustCompile(`(?i)^(?:es tut mir leid|tut mir leid|entschuldigung|lo siento|je suis désolée?|désolée?|mi dispiace|desculpe|извините|простите|к сожалению)[ ,.!].{0,160}(?:nicht|no puedo|ne peux|non posso|não posso|не могу)` +
+		`|^(?:抱歉|对不起|很抱歉|申し訳|すみません|죄송).{0,60}(?:无法|不能|できません|できない|없습니다)`)
+	smallTalkAbroad = regexp.MustCompile(`(?i)^(?:¡?claro|¡?hola|gerne|klar|natürlich|hallo|guten tag|bien sûr|bonjour|certo|ciao|claro que sim|olá|конечно|привет|здравствуйте)[ ,.!].{0,200}` +
+		`(?:wie kann ich (?:dir|ihnen|euch)|womit kann ich|en qué puedo|comment puis-je|come posso|como posso|чем (?:я )?могу)|^(?:好的|当然|你好|您好|もちろん|はい|こんにちは|네|물론).{0,60}(?:有什么可以|需要什么|帮您|帮你|お手伝い|ご用件|도와)`)
 	smallTalkOpen = regexp.MustCompile(`(?i)^(?:sure|of course|certainly|absolutely|okay|ok|got it|understood|great|hello|hi|hey|thanks|thank you|happy to help|i['’]d be happy|i['’]m happy|how (?:can|may) i)\b`)
 	offerText     = regexp.MustCompile(`(?i)\b(?:how (?:can|may|else can) i (?:help|assist)|what (?:would|do) you (?:like|want|need)|(?:is there )?anything else` +
 		`|let me know (?:if|what|how)|feel free to|please (?:provide|share|send|paste|tell me)|what can i (?:do|help))\b`)
@@ -157,21 +163,25 @@ func isErrorText(text string, failure error) bool {
 	if errorObject.MatchString(text) && strings.HasSuffix(text, "}") {
 		return true
 	}
-	return errorText.MatchString(text) || refusalText.MatchString(text)
+	return errorText.MatchString(text) || refusalText.MatchString(text) || refusalAbroad.MatchString(text)
 }
 
-// isSmallTalk reports whether the text answers the user instead of summing up.
+// isSmallTalk reports whether the text answers the user instead of summing up, or goes
+// on with the transcript.
 func isSmallTalk(text string) bool {
+	if at := turnLine.FindStringIndex(text); at != nil && at[0] == 0 {
+		return true
+	}
 	if len(text) > maxSmallTalk || strings.Contains(text, "\n#") || strings.HasPrefix(text, "#") {
 		return false
 	}
-	return onlyAgreement.MatchString(text) || smallTalkOpen.MatchString(text) && offerText.MatchString(text)
+	return onlyAgreement.MatchString(text) || smallTalkAbroad.MatchString(text) || smallTalkOpen.MatchString(text) && offerText.MatchString(text)
 }
 
 // What makes an answer a repetition of the transcript.
 const (
 	echoedTurns = 3  // so many of its messages, as they stand there
-	echoedLine  = 40 // bytes of a line that is no coincidence
+	echoedLine  = 24 // bytes of a line that is no coincidence
 )
 
 // echoes reports whether the answer repeats the transcript instead of summing it up:

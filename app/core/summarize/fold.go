@@ -173,12 +173,9 @@ func (s *step) attempt(ctx context.Context, data requestData, before error) (str
 	if err != nil {
 		return "", err
 	}
-	text, err := accept(res, before)
+	text, err := accept(res, before, data.Transcript)
 	if err != nil {
 		return "", err
-	}
-	if echoes(text, data.Transcript) {
-		return "", errEcho
 	}
 	if n := s.count.Text(text); n > s.limit {
 		if text, err = s.shorten(ctx, text, n); err != nil {
@@ -202,7 +199,7 @@ func (s *step) shorten(ctx context.Context, text string, have int) (string, erro
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
 		}
-		if shorter, refused := accept(res, err); err == nil && refused == nil && len(shorter) < len(text) {
+		if shorter, refused := accept(res, err, ""); err == nil && refused == nil && len(shorter) < len(text) {
 			text = shorter
 		}
 	}

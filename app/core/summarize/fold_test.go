@@ -37,7 +37,7 @@ func fits(t *testing.T, model *llm.Script, factor float64) {
 
 // § 10 row 13: material over the summarizer's own window is folded in chunks,
 // and every message reaches it once.
-func TestChunkedFold(t *testing.T) {
+func TestRow13MaterialOverItsWindowIsFolded(t *testing.T) {
 	t.Parallel()
 	const factor = 1.3
 	model := small(4_096, numbered())
@@ -137,7 +137,7 @@ func TestLargePrevious(t *testing.T) {
 }
 
 // A wrong idea of the window is corrected by what the provider says, at most twice.
-func TestContextLength(t *testing.T) {
+func TestRow13WindowIsCorrectedByTheProvider(t *testing.T) {
 	t.Parallel()
 	told := &llm.Error{Kind: llm.KindContextLength, Limit: 4_096}
 	model := llm.Scripted(told, numbered()).WithInfo(llm.Info{Name: "liar", Window: 32_000})

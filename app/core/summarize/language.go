@@ -1,42 +1,79 @@
 package summarize
 
 import (
+	"cmp"
 	"strings"
 	"unicode"
 
 	"bobbin/app/core"
 )
 
-// languageSample is how much text is looked at, in bytes; a guess needs no more.
-const languageSample = 16 << 10
+// How much text is looked at, in bytes: of everything, and of one message, which says
+// first what it is about and quotes afterwards.
+const (
+	languageSample = 16 << 10
+	languageHead   = 400
+)
 
 // language names the language of the conversation where it is sure, else it is
-// empty. What users say counts; if that says nothing, everything said.
-func language(messages []core.Message) string {
-	if name := guess(sample(messages, core.RoleUser)); name != "" {
+// empty. What users say counts; if that says nothing, the summary before, which was
+// in the conversation's language, and then what the assistant says.
+func language(messages []core.Message, previous string) string {
+	if name := languageOf(messages, core.RoleUser); name != "" {
 		return name
 	}
-	return guess(sample(messages, core.RoleAssistant))
+	words, _ := splitLedger(core.Clip(previous, languageSample))
+	if name := guess(prose(words)); name != "" {
+		return name
+	}
+	return languageOf(messages, core.RoleAssistant)
 }
 
-// sample collects the newest text of a role, without code blocks.
-func sample(messages []core.Message, role core.Role) string {
-	var b strings.Builder
-	for i := len(messages) - 1; i >= 0 && b.Len() < languageSample; i-- {
-		if messages[i].Role == role {
-			b.WriteString(prose(core.Clip(messages[i].Content, languageSample/4)) + "\n")
+// languageOf names the language of most messages of a role; of those that are sure, or
+// else of all together. The newest wins a draw.
+func languageOf(messages []core.Message, role core.Role) string {
+	var all strings.Builder
+	votes, best := map[string]int{}, ""
+	for i := len(messages) - 1; i >= 0 && all.Len() < languageSample; i-- {
+		if messages[i].Role != role {
+			continue
+		}
+		text := strings.ToValidUTF8(prose(core.Clip(messages[i].Content, languageSample)), "")
+		text = core.Clip(text, languageHead)
+		first, _, _ := strings.Cut(text, "\n") // what follows may be quoted
+		all.WriteString(text + "\n")
+		if name := cmp.Or(guess(first), guess(text)); name != "" {
+			if votes[name]++; best == "" || votes[name] > votes[best] {
+				best = name
+			}
 		}
 	}
-	return strings.ToValidUTF8(b.String(), "")
+	return cmp.Or(best, guess(all.String()))
 }
 
-// prose drops fenced code.
+// prose drops code: in fences, in backquotes, and words that look like it. Lines stay.
 func prose(text string) string {
-	if !strings.Contains(text, "```") {
+	var b strings.Builder
+	for line := range strings.Lines(outside(outside(text, "```"), "`")) {
+		for w := range strings.FieldsSeq(line) {
+			if !strings.ContainsAny(w, `/\_=(){}<>[]@#$|;`) {
+				b.WriteString(w + " ")
+			}
+		}
+		if strings.HasSuffix(line, "\n") {
+			b.WriteString("\n")
+		}
+	}
+	return b.String()
+}
+
+// outside drops what stands between two marks.
+func outside(text, mark string) string {
+	if !strings.Contains(text, mark) {
 		return text
 	}
 	var b strings.Builder
-	for i, part := range strings.Split(text, "```") {
+	for i, part := range strings.Split(text, mark) {
 		if i%2 == 0 {
 			b.WriteString(part)
 		}
@@ -67,12 +104,24 @@ func guess(text string) string {
 		return guessByWords(text)
 	case "Cyrillic":
 		return guessCyrillic(text)
-	case "Devanagari", "Arabic":
+	case "Arabic":
+		return guessArabic(text)
+	case "Devanagari":
+		if strings.Contains(text, "है") || strings.Contains(text, "हैं") {
+			return "Hindi"
+		}
 		return "" // shared by several languages
 	default:
 		return best
 	}
 }
+
+// weightHan and weightSyllable are how many letters a character counts that is a word, or
+// a syllable of one: names of programs and the like stand between them in Latin letters.
+const (
+	weightHan      = 3
+	weightSyllable = 2
+)
 
 // countScripts counts letters by the language that owns their script, or by the
 // script where several share it.
@@ -87,11 +136,14 @@ func countScripts(text string) (letters int, scripts map[string]int) {
 		case r < 0x250:
 			scripts["Latin"]++
 		case unicode.Is(unicode.Han, r):
-			scripts["Chinese"]++
+			scripts["Chinese"] += weightHan
+			letters += weightHan - 1
 		case unicode.In(r, unicode.Hiragana, unicode.Katakana):
-			scripts["Japanese"]++
+			scripts["Japanese"] += weightSyllable
+			letters += weightSyllable - 1
 		case unicode.Is(unicode.Hangul, r):
-			scripts["Korean"]++
+			scripts["Korean"] += weightSyllable
+			letters += weightSyllable - 1
 		case unicode.Is(unicode.Cyrillic, r):
 			scripts["Cyrillic"]++
 		case unicode.Is(unicode.Greek, r):
@@ -109,15 +161,38 @@ func countScripts(text string) (letters int, scripts map[string]int) {
 	return letters, scripts
 }
 
-// guessCyrillic tells Russian from Ukrainian by letters that only one has.
+// guessCyrillic tells Russian from Ukrainian by letters that only one has, else by its
+// commonest words.
 func guessCyrillic(text string) string {
-	russian := strings.Count(text, "ы") + strings.Count(text, "э")
-	ukrainian := strings.Count(text, "і") + strings.Count(text, "ї") + strings.Count(text, "є")
+	ukrainian := strings.ContainsAny(text, "іїєґІЇЄҐ")
+	russian := strings.ContainsAny(text, "ыэёЫЭЁ")
+	if !russian && !ukrainian {
+		for w := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) }) {
+			switch w {
+			case "что", "это", "как", "пожалуйста", "почему", "нужно", "для", "или", "нет", "если", "мне":
+				russian = true
+			}
+		}
+	}
 	switch {
-	case russian > 0 && ukrainian == 0:
+	case russian && !ukrainian:
 		return "Russian"
-	case ukrainian > 0 && russian == 0:
+	case ukrainian && !russian:
 		return "Ukrainian"
+	default:
+		return ""
+	}
+}
+
+// guessArabic tells the languages of Arabic script by letters that not all have.
+func guessArabic(text string) string {
+	switch {
+	case strings.ContainsAny(text, "ٹڈڑںےھ"):
+		return "Urdu"
+	case strings.ContainsAny(text, "پچژگ"):
+		return "Persian"
+	case strings.ContainsAny(text, "ةىيكأإ"):
+		return "Arabic"
 	default:
 		return ""
 	}

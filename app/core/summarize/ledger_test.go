@@ -119,7 +119,7 @@ func TestHybridMerge(t *testing.T) {
 
 // § 10 row 8: 60 planted facts after 20 rounds are in the ledger, or counted in
 // "+12 more"; the ledger stays within its own 600 tokens, whatever the model forgets.
-func TestFactsSurvive(t *testing.T) {
+func TestRow8FactsSurvive(t *testing.T) {
 	t.Parallel()
 	req := summarize.Request{Limit: 2_000, Replaces: 10_000}
 	for round := range 20 {

@@ -85,7 +85,7 @@ type job struct {
 
 func (l *LLM) newJob(req Request, ledger bool) *job {
 	info := l.model.Info()
-	j := &job{LLM: l, req: req, language: language(req.Messages), window: info.Window, scale: l.currentFactor(info), summary: req.Previous}
+	j := &job{LLM: l, req: req, language: language(req.Messages, req.Previous), window: info.Window, scale: l.currentFactor(info), summary: req.Previous}
 	if j.window <= 0 {
 		j.window = defaultWindow
 	}

@@ -54,100 +54,6 @@ func TestCleaned(t *testing.T) {
 	}
 }
 
-// Every answer that is no summary is asked for once more, with the reason, and
-// then replaced by one without a model (CONTEXT § 6; § 10 rows 3, 4, 5, 6, 7).
-func TestRefused(t *testing.T) {
-	t.Parallel()
-	failure := &llm.Error{Kind: llm.KindOverloaded, Provider: "p", Message: "the engine is over its capacity, come back"}
-	call := core.ToolCall{ID: "c1", Name: "search", Arguments: "{}"}
-	tests := []struct {
-		name   string
-		answer any
-		reason string
-	}{
-		// row 3: an error is never stored as a summary
-		{"provider error", failure, "the model failed (overloaded)"},
-		{"other error", errors.New("boom"), "the model failed (unknown)"},
-		{"error text", "Error: 429 Too Many Requests", "the answer was an error text"},
-		{"error status", "502 Bad Gateway", "the answer was an error text"},
-		{"error object", `{"error": {"message": "overloaded", "type": "server_error"}}`, "the answer was an error text"},
-		{"error sentence", "Internal server error. Please try again later.", "the answer was an error text"},
-		{"refusal", "I'm sorry, but I can't help with that.", "the answer was an error text"},
-		// row 4: nothing is no summary
-		{"empty", "", "the answer was empty"},
-		{"blank", " \n\t ", "the answer was empty"},
-		{"reasoning only", llm.Step{Reasoning: "The user wants …"}, "the answer was reasoning only"},
-		{"thoughts only", "<think>The user wants …</think>", "the answer was reasoning only"},
-		{"thoughts without end", "<think>The user wants …", "the answer was reasoning only"},
-		// row 5: a cut-off summary is no summary
-		{"cut off", llm.Step{Text: []string{good}, Finish: core.FinishLength}, "the answer was cut off at the output limit"},
-		{"filtered", llm.Step{Text: []string{good}, Finish: core.FinishContentFilter}, "the answer did not end normally"},
-		// row 6: the summarizer neither works nor talks
-		{"tool call", llm.Step{Text: []string{good}, ToolCalls: []core.ToolCall{call}}, "the answer called a tool"},
-		{"written tool call", `<tool_call>{"name": "search", "arguments": {}}</tool_call>`, "the answer called a tool"},
-		{"tool call as JSON", `{"name": "search", "arguments": {"q": "x"}}`, "the answer called a tool"},
-		{"small talk", "Sure! How can I help you today?", "the answer went on with the conversation"},
-		{"agreement", "Understood.", "the answer went on with the conversation"},
-		{"asks back", "Of course. Please provide the transcript that you want summarized.", "the answer went on with the conversation"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			model := llm.Scripted(tt.answer, tt.answer)
-			req := request()
-			res := run(t, model, req)
-			wantSummary(t, req, res)
-			if res.Strategy != "extractive" || res.Model != "" || res.Note != "fallback: "+tt.reason {
-				t.Errorf("got strategy %q, model %q, note %q, want the fallback for %q", res.Strategy, res.Model, res.Note, tt.reason)
-			}
-			if len(res.Calls) != 2 || model.Remaining() != 0 {
-				t.Errorf("got %d calls, want 2", len(res.Calls))
-			}
-			if strings.Contains(res.Content, "capacity") || strings.Contains(res.Content, "Bad Gateway") || strings.Contains(res.Content, "sorry") {
-				t.Errorf("got %q: the error became a summary", res.Content)
-			}
-			_, isError := tt.answer.(error)
-			second := lastUser(t, model.Requests()[1])
-			if told := strings.Contains(second, "Your last answer was not used: "+tt.reason); told == isError {
-				t.Errorf("second request told the reason: %v; it says:\n%s", told, second)
-			}
-
-			// The same once, and then a summary.
-			again := run(t, llm.Scripted(tt.answer, good), req)
-			if again.Content != good || again.Note != "" || len(again.Calls) != 2 {
-				t.Errorf("got %q (%s) after %d calls, want the second answer", again.Content, again.Note, len(again.Calls))
-			}
-		})
-	}
-}
-
-// Summaries that speak of errors and quote small talk are summaries.
-func TestNotRefused(t *testing.T) {
-	t.Parallel()
-	for _, answer := range []string{
-		"Error handling was rewritten; the user wants sentinel errors.",
-		"Rate limiting was chosen: 10 requests a second. Quota questions are open.",
-		"The user greeted with “Sure, how can I help?” and wants a poem.",
-		"Okay was the user's answer to plan B; deployment is pending.",
-		"# Goal\nFix the message “Error: 404 Not Found” on the start page.",
-		"500 guests are invited; the hall is booked.",
-	} {
-		if got := run(t, llm.Scripted(answer), request()); got.Content != answer || got.Note != "" {
-			t.Errorf("got %q (%s), want %q accepted", got.Content, got.Note, answer)
-		}
-	}
-}
-
-// The provider's words, said again as an answer, are not a summary (§ 10 row 3).
-func TestRepeatedError(t *testing.T) {
-	t.Parallel()
-	failure := &llm.Error{Kind: llm.KindOverloaded, Provider: "p", Message: "the engine is over its capacity, come back"}
-	res := run(t, llm.Scripted(failure, "Sadly the engine is over its capacity, come back"), request())
-	if res.Strategy != "extractive" || res.Note != "fallback: the answer was an error text" {
-		t.Errorf("got %q (%s), want the fallback", res.Content, res.Note)
-	}
-}
-
 // Errors that the same request brings again are not tried again.
 func TestHopelessError(t *testing.T) {
 	t.Parallel()
@@ -160,7 +66,7 @@ func TestHopelessError(t *testing.T) {
 }
 
 // § 10 row 7: a summary as large as what it replaces is refused.
-func TestNotSmaller(t *testing.T) {
+func TestRow7LargerThanItsMaterialIsRefused(t *testing.T) {
 	t.Parallel()
 	req := request()
 	req.Messages, req.Replaces = talk(2, 40), 100
@@ -222,7 +128,7 @@ func TestOverLimit(t *testing.T) {
 }
 
 // § 10 row 7: a summarizer that always wants to say more stays under the limit.
-func TestGrowingSummary(t *testing.T) {
+func TestRow7TwentyRoundsStayUnderTheLimit(t *testing.T) {
 	t.Parallel()
 	grow := llm.Step{Repeat: true, From: func(req llm.Request) llm.Step {
 		_, rest, _ := strings.Cut(req.Messages[0].Content, "<summary>\n")
@@ -241,7 +147,7 @@ func TestGrowingSummary(t *testing.T) {
 }
 
 // § 10 row 22, C7: a passed time limit gives a summary without a model, and says so.
-func TestTimeLimit(t *testing.T) {
+func TestRow22TimeLimitIsVisible(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		req := request()

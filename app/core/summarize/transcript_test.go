@@ -73,7 +73,7 @@ func TestToolResultCut(t *testing.T) {
 }
 
 // § 10 row 21: text that looks like a model's special tokens is text.
-func TestSpecialTokens(t *testing.T) {
+func TestRow21SpecialTokensAreText(t *testing.T) {
 	t.Parallel()
 	const special = "<|endoftext|> <|im_start|>system <|fim_prefix|> <s> [INST]"
 	req := request()
@@ -134,8 +134,30 @@ func TestRow23DataStaysInItsFence(t *testing.T) {
 	}
 }
 
+// § 10 row 10: what users say counts, not what tools and assistants say in English; where
+// users say nothing, a summary goes on in the language of the one before.
+func TestRow10LanguageIsKept(t *testing.T) {
+	t.Parallel()
+	german := "Bitte prüfe, warum der Dienst nicht startet und was wir ändern müssen."
+	english := "The service is not able to start, and this is what you should do with the port of it."
+	req := request()
+	req.Messages = []core.Message{user(1, german), assistant(2, english), toolResult(3, "x", english), assistant(4, english), user(5, "ok")}
+	if text, _ := shown(t, req); !strings.Contains(text, "in German, the language of the conversation") {
+		t.Error("the assistant's English made the summary English")
+	}
+	req.Previous = "## Ziel\nDer Dienst soll wieder starten, und wir wissen noch nicht, warum er es nicht tut.\n\n## Files Referenced\n- the/and/that/this/is/what.go [1]"
+	req.Messages = []core.Message{user(6, "ok"), assistant(7, english), user(8, "weiter")}
+	if text, _ := shown(t, req); !strings.Contains(text, "in German, the language of the conversation") {
+		t.Error("the language of the summary before was not kept")
+	}
+	req.Messages = append(req.Messages, user(9, "Let us go on in English, please: what is it that this service does with the port?"))
+	if text, _ := shown(t, req); !strings.Contains(text, "in English, the language of the conversation") {
+		t.Error("the user's new language was not taken")
+	}
+}
+
 // § 10 row 10: the request names the language of the conversation where that is sure.
-func TestLanguage(t *testing.T) {
+func TestRow10LanguageIsNamed(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, text, want string }{
 		{"English", "Can you tell me what is wrong with the build? It was green and now it is not.", "English"},
@@ -153,7 +175,17 @@ func TestLanguage(t *testing.T) {
 		{"Hebrew", "תגיד לי בבקשה מה הבעיה עם השרת", "Hebrew"},
 		{"Greek", "Πες μου σε παρακαλώ τι πρόβλημα έχει ο διακομιστής", "Greek"},
 		{"Thai", "ช่วยบอกหน่อยว่าเซิร์ฟเวอร์มีปัญหาอะไร", "Thai"},
-		{"shared script", "من فضلك أخبرني ما هي مشكلة الخادم", ""},
+		{"Arabic", "من فضلك أخبرني ما هي مشكلة الخادم", "Arabic"},
+		{"Persian", "لطفاً بگو مشکل سرور چیست", "Persian"},
+		{"Hindi", "कृपया बताओ कि सर्वर में क्या समस्या है", "Hindi"},
+		{"shared script", "कृपया सांग सर्व्हरमध्ये काय अडचण", ""},
+		{"Russian, in few letters", "Почему не работает сервер? Покажи журнал, пожалуйста.", "Russian"},
+		{"German about a log", "Warum bricht der Import ab und was kann ich tun?\n" + strings.Repeat("2025-12-04 10:00:01 ERROR worker-3: the connection to the database was refused, retrying in 5 seconds\n", 40), "German"},
+		{"Chinese about code", "请用 PostgreSQL 的 EXPLAIN ANALYZE 看一下 orders 表，为什么 SELECT 这么慢？", "Chinese"},
+		{"Japanese about code", "Docker Compose で PostgreSQL と Redis を起動すると connection refused になります。", "Japanese"},
+		{"Arabic about code", "لماذا يفشل الأمر go test في GitHub Actions؟ أريد إصلاح الخطأ في ملف main.go", "Arabic"},
+		{"Russian about code", "Почему go test ./... падает с ошибкой в пакете internal/db? Это было и вчера.", "Russian"},
+		{"English in backquotes only", "`the and that have with this` ok", ""},
 		{"too short", "ok", ""},
 		{"numbers", "1 2 3 4 5 6 7 8 9", ""},
 		{"code only", "```go\nfunc main() { the and this }\n```", ""},

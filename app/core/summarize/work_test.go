@@ -49,9 +49,9 @@ func (m metered) Text(s string) int {
 	return counter{}.Text(s)
 }
 
-// What is counted is bounded by a multiple of the input, whatever the text: no
+// § 10 row 12: what is counted is bounded by a multiple of the input, whatever the text: no
 // strategy counts anything again and again.
-func TestWorkIsLinear(t *testing.T) {
+func TestRow12WorkIsLinear(t *testing.T) {
 	t.Parallel()
 	for name, unit := range texts() {
 		t.Run(name, func(t *testing.T) {
