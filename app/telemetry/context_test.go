@@ -55,12 +55,15 @@ func TestSummaries(t *testing.T) {
 	}
 	var lines []string
 	for _, outcome := range []string{"canceled", "failed", "fallback", "made", "skipped"} {
-		lines = append(lines, fmt.Sprintf(`bobbin_summaries_total{outcome=%q,strategy="hybrid",trigger="share"} 1`, outcome))
+		lines = append(lines, fmt.Sprintf(`bobbin_summaries_total{kind="rolling",outcome=%q,strategy="hybrid",trigger="share"} 1`, outcome))
 	}
 	want(t, tel, "bobbin_summaries_total", lines...)
+	_, ended := tel.Summarizing(t.Context(), turn("m"), contextwindow.Order{Kind: core.SummaryRun, Trigger: "iterations", Rung: 2})
+	ended(compaction.Made{Outcome: compaction.OutcomeSkipped})
+	want(t, tel, `bobbin_summaries_total{kind="run"`, `bobbin_summaries_total{kind="run",outcome="skipped",strategy="hybrid",trigger="iterations"} 1`)
 	want(t, tel, "bobbin_summary_fallbacks_total", `bobbin_summary_fallbacks_total{cause="time_limit"} 1`)
 	want(t, tel, "bobbin_summary_tokens_sum", `bobbin_summary_tokens_sum{strategy="hybrid"} 600`)
-	want(t, tel, "bobbin_context_rungs_total", `bobbin_context_rungs_total{rung="summarize_deeper"} 5`, `bobbin_context_rungs_total{rung="without_model"} 1`)
+	want(t, tel, "bobbin_context_rungs_total", `bobbin_context_rungs_total{rung="summarize"} 1`, `bobbin_context_rungs_total{rung="summarize_deeper"} 5`, `bobbin_context_rungs_total{rung="without_model"} 1`)
 	want(t, tel, `bobbin_summary_duration_seconds_count{outcome="made"`, `bobbin_summary_duration_seconds_count{outcome="made",strategy="hybrid"} 1`)
 
 	for _, c := range []compaction.Commit{

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -27,8 +28,8 @@ type summaryMetrics struct {
 
 func newSummaryMetrics() summaryMetrics {
 	return summaryMetrics{
-		made: counter("summaries_total", "Summaries that were begun, by what started them, by strategy, and by outcome: made, fallback (made without "+
-			"the model), skipped (would not have been smaller), canceled, failed.", "trigger", "strategy", "outcome"),
+		made: counter("summaries_total", "Summaries that were begun, by kind (rolling, or run: notes on the older part of a tool loop), by what started them, by strategy, and by outcome: made, fallback (made without "+
+			"the model), skipped (would not have been smaller), canceled, failed.", "kind", "trigger", "strategy", "outcome"),
 		duration:  histogram("summary_duration_seconds", "Time to make a summary, its model calls included.", modelBuckets(), "strategy", "outcome"),
 		tokens:    histogram("summary_tokens", "Size of summaries when they are made, in cl100k_base tokens.", tokenBuckets(), "strategy"),
 		fallbacks: counter("summary_fallbacks_total", "Summaries that were made without the model that was to make them, by cause.", "cause"),
@@ -44,12 +45,12 @@ func (m summaryMetrics) all() []prometheus.Collector {
 // Summarizing counts a summary that is begun, and what came of it.
 func (t *Telemetry) Summarizing(ctx context.Context, turn compaction.Turn, o contextwindow.Order) (context.Context, func(compaction.Made)) {
 	start := time.Now()
-	strategy := turn.Profile.Policy.Strategy
+	strategy, kind := turn.Profile.Policy.Strategy, string(cmp.Or(o.Kind, core.SummaryRolling))
 	t.context.rungs.WithLabelValues(rungLabel(o.Rung)).Inc()
 	ctx, span := t.begin(ctx, "summarize", func() []trace.SpanStartOption { return summaryAttributes(turn, o) })
 	return ctx, func(m compaction.Made) {
 		endSummary(span, m)
-		t.summaries.made.WithLabelValues(o.Trigger, strategy, string(m.Outcome)).Inc()
+		t.summaries.made.WithLabelValues(kind, o.Trigger, strategy, string(m.Outcome)).Inc()
 		t.summaries.duration.WithLabelValues(strategy, string(m.Outcome)).Observe(time.Since(start).Seconds())
 		switch m.Outcome {
 		case compaction.OutcomeFallback:
@@ -66,6 +67,7 @@ func (t *Telemetry) Summarizing(ctx context.Context, turn compaction.Turn, o con
 func summaryAttributes(turn compaction.Turn, o contextwindow.Order) []trace.SpanStartOption {
 	return []trace.SpanStartOption{trace.WithAttributes(
 		semconv.GenAIConversationID(string(turn.Session.ID)),
+		attribute.String("bobbin.summary.kind", string(cmp.Or(o.Kind, core.SummaryRolling))),
 		attribute.String("bobbin.summary.trigger", o.Trigger), attribute.String("bobbin.summary.strategy", turn.Profile.Policy.Strategy),
 		attribute.Int("bobbin.summary.messages", o.Messages), attribute.Int("bobbin.summary.tokens_before", o.Tokens),
 	)}
