@@ -233,5 +233,5 @@ func shown(view core.PromptView) int {
 }
 
 func parts(c core.Coverage) int {
-	return c.Summarized + c.Verbatim + c.Masked + c.Shortened + c.LeftOut + c.Excluded
+	return c.Summarized + c.Compacted + c.Verbatim + c.Masked + c.Shortened + c.LeftOut + c.Excluded
 }

@@ -127,6 +127,7 @@ type openAIStream struct {
 	began  bool
 	finish string
 	output int
+	calls  int // so far
 }
 
 func (s *openAIStream) chunk(delta string, finish string) {
@@ -150,7 +151,8 @@ func (s *openAIStream) text(text string) {
 func (s *openAIStream) toolCall(id, name, args string) {
 	s.finish = "tool_calls"
 	s.output += 20
-	s.chunk(fmt.Sprintf(`{"tool_calls":[{"index":0,"id":%q,"type":"function","function":{"name":%q,"arguments":%s}}]}`, id, name, quoted(args)), "")
+	s.chunk(fmt.Sprintf(`{"tool_calls":[{"index":%d,"id":%q,"type":"function","function":{"name":%q,"arguments":%s}}]}`, s.calls, id, name, quoted(args)), "")
+	s.calls++
 }
 
 func (s *openAIStream) end() {

@@ -33,6 +33,9 @@ type Options struct {
 	// Fault is asked before a request is answered, and may answer it instead: it
 	// returns true if it has. nil = never.
 	Fault func(w http.ResponseWriter, a Asked) bool
+	// Calls decides which tools a request that may call some is answered by; none = by
+	// a text. nil = the calculator, as the question says.
+	Calls func(r Received) []Call
 	// Record keeps the prompts for Prompts, Images and Received.
 	Record bool
 	// At is asked at each point of a request, which goes on when it returns. nil =
@@ -195,6 +198,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, d dialect) {
 		d.refuse(w, s.opts.Window, req.Tokens, req.MaxOutput)
 		return
 	}
+	req.calls = s.calls(req, a)
 	s.keepLargest(int64(req.Tokens))
 	s.at(PointPrompt, a)
 	out := d.answer(w, req.Tokens, s.keep(&req, a, d))
@@ -202,6 +206,20 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, d dialect) {
 	out.end()
 	flush(w)
 	s.at(PointEnd, a)
+}
+
+// calls returns the tool calls that the request is answered by.
+func (s *Server) calls(r Received, a Asked) []Call {
+	switch {
+	case a.Summary || len(r.Tools) == 0 || r.ToolChoice == "none":
+		return nil
+	case s.opts.Calls != nil:
+		return s.opts.Calls(r)
+	case r.callsTool(a):
+		return []Call{{ID: fmt.Sprintf("call_%d", s.requests.Load()), Name: "calculator", Arguments: `{"expression": "6 * 7"}`}}
+	default:
+		return nil
+	}
 }
 
 // keep records the request, and returns what of it was seen before.
@@ -212,7 +230,7 @@ func (s *Server) keep(r *Received, a Asked, d dialect) cached {
 	if s.opts.Cache {
 		c = d.cached(&s.cache, *r)
 	}
-	r.CacheRead, r.CacheWrite, r.Answered = c.read, c.write, !r.callsTool(a)
+	r.CacheRead, r.CacheWrite, r.Answered = c.read, c.write, len(r.calls) == 0
 	if s.opts.Record && !a.Summary {
 		s.received = append(s.received, *r)
 	}
@@ -242,9 +260,11 @@ func (s *Server) answer(out answer, w http.ResponseWriter, req Received, a Asked
 		s.summaries.Add(1)
 		s.at(PointSummary, a)
 		out.text(summary(a.Question))
-	case req.callsTool(a):
+	case len(req.calls) > 0:
 		s.at(PointTool, a)
-		out.toolCall(fmt.Sprintf("call_%d", s.requests.Load()), "calculator", `{"expression": "6 * 7"}`)
+		for _, c := range req.calls {
+			out.toolCall(c.ID, c.Name, c.Arguments)
+		}
 	default:
 		out.text("answer to: ")
 		flush(w)

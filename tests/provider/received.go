@@ -19,6 +19,7 @@ type Received struct {
 	CacheRead  int  // of these, what its cache held
 	CacheWrite int  // and what it took
 	Answered   bool // by a text; otherwise by a tool call
+	calls      []Call
 }
 
 // Message is a message of a request.
@@ -49,13 +50,13 @@ func (r Received) asked() Asked {
 	return a
 }
 
-// callsTool reports whether the request is answered by a tool call.
+// callsTool reports whether the question asks for a tool that was not called yet.
 func (r Received) callsTool(a Asked) bool {
 	last := ""
 	if n := len(r.Messages); n > 0 {
 		last = r.Messages[n-1].Role
 	}
-	return !a.Summary && strings.Contains(a.Question, "tool") && last != "tool" && len(r.Tools) > 0 && r.ToolChoice != "none"
+	return strings.Contains(a.Question, "tool") && last != "tool"
 }
 
 // users returns the texts of the user messages.

@@ -61,11 +61,13 @@ func newWorld(t *testing.T, window int, answers ...any) *world {
 		Agent:  core.Agent{Name: "tester", SystemPrompt: "You are a tester.", MaxIterations: 4},
 		Policy: policy, Model: w.model, SystemPrompt: "You are a tester.",
 	}
-	w.keeper = compaction.New(compaction.Options{
+	options := compaction.Options{
 		Stores: compaction.Stores{Sessions: w.storage, Messages: w.storage, Summaries: w.storage, Runs: w.storage},
 		Models: w, Profiles: w, Counter: count, Calibrator: w.learned, Publisher: w.storage,
 		Logger: w.logger(), SummaryTime: 10 * time.Second,
-	})
+	}
+	options.Compactor = compaction.NewModelCompactor(options) // for agents with a loop in their profile
+	w.keeper = compaction.New(options)
 	return w
 }
 
