@@ -104,6 +104,9 @@ func (w *world) checkSummary(k *talk, s core.Session, step string) {
 		if strings.HasPrefix(v.Note, "fallback") {
 			k.partial = true
 		}
+		if v.Kind == "run" {
+			continue
+		}
 		if v.State == "active" {
 			active++
 			if v.Version != s.SummaryVersion || s.ConversationSummary == nil || *s.ConversationSummary != v.Content {
@@ -111,6 +114,7 @@ func (w *world) checkSummary(k *talk, s core.Session, step string) {
 			}
 		}
 	}
+	w.checkLoops(k, s, versions)
 	if active != min(s.SummaryVersion, 1) {
 		w.fault("got %d active versions, the session has version %d", active, s.SummaryVersion)
 	}
@@ -147,6 +151,54 @@ func (w *world) checkSummary(k *talk, s core.Session, step string) {
 	}
 }
 
+// checkLoops wants the notes in use to be those that the prompt state names, on messages
+// of the path behind the cursor that are all there, and to say nothing else than those
+// and the question before them. CONTEXT § 2, § 7.
+func (w *world) checkLoops(k *talk, s core.Session, versions []models.Summary) {
+	w.t.Helper()
+	state, err := contextwindow.DecodeState(s.PromptState)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	active := 0
+	for _, v := range versions {
+		if v.Kind != "run" || v.State != "active" {
+			continue
+		}
+		active++
+		if !slices.ContainsFunc(state.Loops, func(r contextwindow.LoopRange) bool {
+			return string(r.ID) == v.ID && r.From == v.FromSeq && r.Through == v.ThroughSeq && r.Tokens == v.TokenCount
+		}) {
+			w.fault("notes on #%d to #%d are active and not in the prompt state %+v", v.FromSeq, v.ThroughSeq, state.Loops)
+		}
+		covered, may := 0, map[string]bool{}
+		for _, id := range k.path {
+			m := k.known[id]
+			inside := v.FromSeq <= m.Seq && m.Seq <= v.ThroughSeq
+			if k.deleted[id] || !inside && m.ID != string(k.known[core.MessageID(v.FromID)].ParentID) {
+				continue
+			}
+			if inside {
+				covered++
+			}
+			for _, found := range marksOf(m) {
+				may[found] = true
+			}
+		}
+		if covered != int(v.ThroughSeq-v.FromSeq+1) || v.FromSeq <= s.SummaryThroughSeq {
+			w.fault("notes on #%d to #%d: %d of these messages are on the path, the cursor is #%d", v.FromSeq, v.ThroughSeq, covered, s.SummaryThroughSeq)
+		}
+		for _, found := range mark.FindAllString(v.Content, -1) {
+			if !may[found] {
+				w.fault("the notes on #%d to #%d say %s, which is not of them", v.FromSeq, v.ThroughSeq, found)
+			}
+		}
+	}
+	if active != len(state.Loops) {
+		w.fault("%d notes are active, the prompt state names %d", active, len(state.Loops))
+	}
+}
+
 // checkPlan wants every message of the path in one place of the next prompt, and
 // nothing else in it. CONTEXT § 3, invariants 1, 2, 4, 9.
 func (w *world) checkPlan(k *talk, s core.Session) {
@@ -168,7 +220,7 @@ func (w *world) checkPlan(k *talk, s core.Session) {
 			alive--
 		}
 	}
-	if sum := c.Summarized + c.Verbatim + c.Masked + c.Shortened + c.LeftOut; c.Lost != 0 || sum != alive || c.Excluded != len(k.known)-alive || c.Messages != len(k.known) {
+	if sum := c.Summarized + c.Compacted + c.Verbatim + c.Masked + c.Shortened + c.LeftOut; c.Lost != 0 || sum != alive || c.Excluded != len(k.known)-alive || c.Messages != len(k.known) {
 		w.fault("coverage %+v of %d messages, %d in the conversation", c, len(k.known), alive)
 	}
 	w.checkPrompt(k, request(view))
@@ -194,8 +246,8 @@ func (w *world) checkPlan(k *talk, s core.Session) {
 			w.fault("message #%d is %s, and nothing says so", m.Seq, got.Placement)
 		}
 	}
-	if notShown != c.LeftOut {
-		w.fault("%d messages are not shown, %d are called left out", notShown, c.LeftOut)
+	if notShown != c.LeftOut+c.Compacted {
+		w.fault("%d messages are not shown, %d are called left out and %d told by notes", notShown, c.LeftOut, c.Compacted)
 	}
 	if report.WillTrigger || report.Used <= report.Usable {
 		return
@@ -238,7 +290,7 @@ func (w *world) checkRequest(req llm.Request) {
 	question := k.known[k.question]
 	latest := ""
 	for _, m := range req.Messages {
-		if m.Role == core.RoleUser {
+		if m.Role == core.RoleUser && !strings.HasPrefix(m.Content, contextwindow.NotesTitle) {
 			latest = m.Content
 		}
 	}
@@ -344,7 +396,7 @@ type figures struct {
 	sequences, steps, prompts, crashes, floors, refused, violations int
 	kinds                                                           map[string]int
 	before, after                                                   map[string]int // steps at or before the cursor, and after it
-	summaries, repeated, forgotten                                  int
+	summaries, repeated, forgotten, notes                           int
 }
 
 func newFigures() *figures {
@@ -386,6 +438,7 @@ func (f *figures) String() string {
 	fmt.Fprintf(&b, "  prompts     %d sent and checked\n  crashes     %d runs taken over\n", f.prompts, f.crashes)
 	fmt.Fprintf(&b, "  refused     %d pins for want of room, %d runs by the floor\n", f.refused, f.floors)
 	fmt.Fprintf(&b, "  summaries   %d made by steps, %d repeated after a fall-back, %d times none was left\n", f.summaries, f.repeated, f.forgotten)
+	fmt.Fprintf(&b, "  notes       %d on tool loops\n", f.notes)
 	fmt.Fprintf(&b, "  violations  %d\n", f.violations)
 	return b.String()
 }

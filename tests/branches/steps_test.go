@@ -55,6 +55,9 @@ func (w *world) step() string {
 // mood decides what the model does in the next run.
 func (w *world) mood() {
 	w.moods = nil
+	if w.rand.IntN(4) == 0 { // a long loop, which is compacted
+		w.moods = slices.Repeat([]string{"tools"}, 2+w.rand.IntN(5))
+	}
 	for range w.rand.IntN(3) {
 		w.moods = append(w.moods, []string{"tools", "tools", "", "die", "fail"}[w.rand.IntN(5)])
 	}

@@ -96,11 +96,13 @@ func newWorld(t *testing.T, d *db.DB, f *figures) *world {
 	logger, messages := slog.New(slog.DiscardHandler), repositories.NewMessages(d.Gorm)
 	calibrator := tokens.NewCalibrator(func(string) float64 { return 1 })
 	profiles := agents.NewProfiles(w, registry{w}, set, contextwindow.Global{SummaryModel: "writer"})
-	w.keeper = compaction.New(compaction.Options{
+	options := compaction.Options{
 		Stores: compaction.Stores{Sessions: w.sessions, Messages: messages, Summaries: repositories.NewSummaries(d.Gorm), Runs: w.runs},
 		Models: registry{w}, Profiles: profiles, Counter: counter, Calibrator: fixed{}, Publisher: silent{},
 		Logger: logger, SummaryTime: 10 * time.Second,
-	})
+	}
+	options.Compactor = compaction.NewModelCompactor(options)
+	w.keeper = compaction.New(options)
 	w.engine, err = agents.NewEngine(agents.Options{
 		Profiles: profiles, Keeper: w.keeper, Sessions: w.sessions, Messages: messages, Executions: w.runs,
 		Journal: runs.NewJournal(w.runs, silent{}, logger), Tools: set, Counter: counter, Calibrator: calibrator,
@@ -120,6 +122,7 @@ func newWorld(t *testing.T, d *db.DB, f *figures) *world {
 // policies are agents that summarize for different reasons.
 func policies(tools []string) map[string]core.Agent {
 	off, llmOnly, few, fewer := false, "llm", 8, 3
+	loops := core.CompactionSettings{ThresholdIterations: new(2), KeepRecentIterations: new(1), MaxContextTokens: new(2_000)}
 	all := map[string]core.Agent{
 		"window":  {Context: core.ContextSettings{Strategy: &llmOnly}},
 		"hybrid":  {Context: core.ContextSettings{Policy: "window"}},
@@ -127,7 +130,7 @@ func policies(tools []string) map[string]core.Agent {
 		"manual":  {Context: core.ContextSettings{AutoSummarize: &off, Strategy: &llmOnly}},
 	}
 	for name, a := range all {
-		a.Name, a.SystemPrompt, a.Tools, a.MaxIterations = name, "You are helpful.", tools, 4
+		a.Name, a.SystemPrompt, a.Tools, a.MaxIterations, a.Compaction = name, "You are helpful.", tools, 8, loops
 		all[name] = a
 	}
 	return all
@@ -228,7 +231,14 @@ func (lookup) Spec() llm.ToolSpec {
 }
 func (l lookup) Idempotent() bool { return true }
 func (l lookup) Call(context.Context, tools.Call) (string, error) {
-	return "found " + l.w.text(60), nil
+	return "found " + l.w.text(60+l.w.choice(100)), nil
+}
+
+// choice returns a number below n; tools ask for one while they are at work.
+func (w *world) choice(n int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rand.IntN(n)
 }
 
 // text returns about n tokens with a new mark in front.

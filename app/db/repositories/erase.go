@@ -160,11 +160,12 @@ SELECT id FROM down`
 
 // eraseSummaries leaves nothing of the content of summaries that covered the
 // message, and returns their versions. Notes on a tool loop are made with the question
-// in view, which stands right before the loop.
+// in view, which is the parent of the first message of the loop.
 func (j *journal) eraseSummaries(m core.Message) (map[int]bool, error) {
 	versions := map[int]bool{}
 	var rows []models.Summary
-	err := j.tx.Where("session_id = ? AND through_seq >= ? AND (kind = 'rolling' OR from_seq <= ?)", j.session.ID, m.Seq, m.Seq+1).Find(&rows).Error
+	err := j.tx.Where("session_id = ? AND through_seq >= ? AND (kind = 'rolling' OR from_seq <= ? OR from_id IN (SELECT id FROM messages WHERE parent_id = ?))",
+		j.session.ID, m.Seq, m.Seq, m.ID).Find(&rows).Error
 	if err != nil || len(rows) == 0 {
 		return versions, err
 	}

@@ -224,6 +224,36 @@ func TestDeletingTakesNotes(t *testing.T) {
 	})
 }
 
+// The question of a loop is not always the message before it: one that is answered anew
+// stands further up. Its deletion takes the notes all the same.
+func TestDeletingAQuestionThatWasAnsweredAnew(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		s.turns(t, id, 1)
+		question := s.log(t, id)[0]
+		in := ask(id, "")
+		in.Answers = question.ID
+		a := s.accept(t, in)
+		call := answer("")
+		call.ToolCalls = []core.ToolCall{{ID: "call-1", Name: "read", Arguments: "{}"}}
+		result := core.Message{ID: core.NewID[core.MessageID](), Role: core.RoleTool, Content: "text", ToolCallID: "call-1", ToolName: "read", TokenCount: 4}
+		s.write(t, core.RunWrite{RunID: a.Run.ID, SessionID: id, Attempt: 1, Messages: []core.Message{call, result}})
+		s.finish(t, a.Run, "done")
+		log := s.log(t, id) // #1, #3, #4, #5
+		s.note(t, id, log[1], log[2])
+		s.wantLoops(t, "before", id, "notes 3–4")
+		if _, err := repositories.NewBranches(d.Gorm).Delete(t.Context(), ann(), id, question.ID); err != nil {
+			t.Fatal(err)
+		}
+		s.wantLoops(t, "after", id)
+		if n := s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE session_id = ? AND content <> ''", id); n != 0 {
+			t.Errorf("%d notes still say something", n)
+		}
+	})
+}
+
 // A fork has the notes of its source, for the copies of their messages.
 func TestForkCopiesNotes(t *testing.T) {
 	t.Parallel()
