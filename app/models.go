@@ -47,10 +47,11 @@ func (a *App) openRegistry(ctx context.Context) error {
 	a.models, err = llm.NewRegistry(entries, a.openModel, llm.Defaults{
 		Model: a.choice.Model, Env: os.Getenv,
 		Lookup: func(model string) (window, maxOutput int, factor float64, ok bool) {
-			info, ok := known.Lookup(model)
+			info, ok := known.Assume(model)
 			return info.Window, info.MaxOutput, info.Factor, ok
 		},
-		Images: tokens.SeesImages,
+		Unknown: func(model string) { known.Get(model) }, // warns, once (W9)
+		Images:  tokens.SeesImages,
 	})
 	if err != nil {
 		return err

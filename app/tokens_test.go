@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"bytes"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -35,5 +36,33 @@ func TestCountTokens(t *testing.T) {
 	}
 	if _, err := os.Stat(cfg.DataDir); !os.IsNotExist(err) {
 		t.Errorf("the data folder was made: %v", err)
+	}
+}
+
+// W9: a model that nobody knows has a window of 8,192 and is warned of once; at Ollama
+// it has that with which Ollama runs models. A configured window is no news.
+func TestUnknownModels(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		model    config.Model
+		window   int
+		warnings int
+	}{
+		{config.Model{Name: "mystery", Provider: "openai", BaseURL: "http://127.0.0.1:1/v1"}, 8192, 1},
+		{config.Model{Name: "mystery", Provider: "ollama", BaseURL: "http://127.0.0.1:1/v1"}, 4096, 1},
+		{config.Model{Name: "mystery", Provider: "openai", BaseURL: "http://127.0.0.1:1/v1", ContextWindow: 50_000}, 50_000, 0},
+		{config.Model{Name: "mystery", Model: "gpt-4o", Provider: "openai", BaseURL: "http://127.0.0.1:1/v1"}, 128_000, 0},
+	} {
+		cfg := config.Default()
+		cfg.DefaultLLM, cfg.DataDir, cfg.Models = "demo", t.TempDir(), []config.Model{tt.model}
+		cfg.Database.URL = config.NewSecretURL("sqlite://" + filepath.Join(cfg.DataDir, "bobbin.db"))
+		var log bytes.Buffer
+		n, err := app.CountTokens(t.Context(), cfg, slog.New(slog.NewTextHandler(&log, nil)), "mystery", "hello")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(log.String(), "model is not known"); n.Window != tt.window || got != tt.warnings {
+			t.Errorf("%+v: got a window of %d and %d warnings, want %d and %d:\n%s", tt.model, n.Window, got, tt.window, tt.warnings, &log)
+		}
 	}
 }

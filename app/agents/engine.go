@@ -53,6 +53,8 @@ type counter interface {
 type calibrator interface {
 	Observe(model string, session core.SessionID, estimated, provider int)
 	Tighten(model string, session core.SessionID, ratio float64)
+	Told(model string, window int)
+	Fitted(model string, total int)
 }
 
 // budget knows what may still be spent.

@@ -23,13 +23,14 @@ type ContextReport struct {
 	Model       string          `json:"model"`
 	Policy      string          `json:"policy"`
 	Window      int             `json:"window"`
-	Reserve     int             `json:"reserve"` // kept for the answer
-	Usable      int             `json:"usable"`  // window − reserve: no prompt is ever larger
-	Trigger     int             `json:"trigger"` // over it the oldest messages are summarized; 0 = this policy has no share trigger
-	Landing     int             `json:"landing"` // where a compaction brings the prompt to
-	Used        int             `json:"used"`    // the prompt that would be sent now, as it is; one that is summarized first (see Reasons), before that
-	Planned     int             `json:"planned"` // the same with markers and the words around a summary at their largest: what triggers and usable are held against
-	Free        int             `json:"free"`    // usable − used
+	WindowFrom  string          `json:"window_source"` // configuration, model (by its name), default (it is not known) or provider (it refused a prompt and said so)
+	Reserve     int             `json:"reserve"`       // kept for the answer
+	Usable      int             `json:"usable"`        // window − reserve: no prompt is ever larger
+	Trigger     int             `json:"trigger"`       // over it the oldest messages are summarized; 0 = this policy has no share trigger
+	Landing     int             `json:"landing"`       // where a compaction brings the prompt to
+	Used        int             `json:"used"`          // the prompt that would be sent now, as it is; one that is summarized first (see Reasons), before that
+	Planned     int             `json:"planned"`       // the same with markers and the words around a summary at their largest: what triggers and usable are held against
+	Free        int             `json:"free"`          // usable − used
 	MaxOutput   int             `json:"max_output_tokens"`
 	Sections    []ContextPart   `json:"sections"`
 	Triggers    []TriggerStatus `json:"triggers"`
@@ -37,9 +38,10 @@ type ContextReport struct {
 	TurnsLeft   *int            `json:"turns_left"`   // that fit at the present rate before a summarization, or before the window is full; nil = not known
 	Coverage    Coverage        `json:"coverage"`
 	Calibration CalibrationView `json:"calibration"`
-	Breaker     string          `json:"breaker"` // closed = summarization works
-	Rungs       []string        `json:"rungs"`   // what of the ladder this prompt needs
-	Reasons     []string        `json:"reasons"` // what was decided and why, in words
+	Breaker     string          `json:"breaker"`             // closed = summarization works
+	Overflows   int             `json:"overflows,omitempty"` // of a run: prompts that the provider refused as too long
+	Rungs       []string        `json:"rungs"`               // what of the ladder this prompt needs; of a run, all that its prompts needed
+	Reasons     []string        `json:"reasons"`             // what was decided and why, in words
 	Summaries   []Summary       `json:"summaries"`
 }
 

@@ -52,11 +52,14 @@ type ModelCall struct {
 }
 
 // Calibration corrects local token counts for one model: what the provider
-// counts divided by what cl100k_base counts (CONTEXT § 5).
+// counts divided by what cl100k_base counts (CONTEXT § 5). It also keeps the window
+// that the provider told when it refused a prompt.
 type Calibration struct {
-	Model     string    `json:"model"`
-	Factor    float64   `json:"factor"`
-	Deviation float64   `json:"deviation"` // mean relative error of the corrected estimate, 0.02 = 2 %
-	Samples   int       `json:"samples"`
-	UpdatedAt time.Time `json:"updated_at"`
+	Model     string     `json:"model"`
+	Factor    float64    `json:"factor"`
+	Deviation float64    `json:"deviation"` // mean relative error of the corrected estimate, 0.02 = 2 %
+	Samples   int        `json:"samples"`
+	Window    int        `json:"window,omitempty"`    // in the model's tokens; 0 = none was told
+	WindowAt  *time.Time `json:"window_at,omitempty"` // when it was told
+	UpdatedAt time.Time  `json:"updated_at"`
 }

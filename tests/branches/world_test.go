@@ -169,6 +169,7 @@ func (fixed) Estimate(string, core.SessionID) tokens.Estimate {
 	return tokens.Estimate{Factor: 1, Measured: true}
 }
 func (fixed) Observe(string, core.SessionID, int, int) {}
+func (fixed) Window(string) int                        { return 0 }
 
 // registry is the models: "writer" makes the summaries, all others answer.
 type registry struct{ w *world }

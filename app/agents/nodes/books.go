@@ -29,7 +29,7 @@ func (n *Caller) allowed(ctx context.Context, s state.AgentState, t *tries) erro
 	}
 	err := n.budget.Check(ctx, s.Run.Owner)
 	if err != nil && len(t.books) > 0 {
-		n.book(ctx, s, t.books)
+		n.book(ctx, s, t.last)
 	}
 	return err
 }
@@ -40,14 +40,29 @@ func (n *Caller) failed(ctx context.Context, s state.AgentState, c call, e *llm.
 	if e.Kind == llm.KindCanceled && (!c.began() || !errors.Is(context.Cause(ctx), core.ErrCanceled)) {
 		return e
 	}
-	n.book(ctx, s, c.records)
+	n.book(ctx, s, c)
 	return e
 }
 
-// book writes calls into the books that no other write of the run takes along.
-func (n *Caller) book(ctx context.Context, s state.AgentState, records []core.ModelCall) {
+// gaveUp books the calls before an error that is not a model's: such as that nothing
+// can be sent any more after a prompt was refused.
+func (n *Caller) gaveUp(ctx context.Context, s state.AgentState, t *tries, err error) error {
+	if len(t.books) > 0 && errors.Is(err, core.ErrContextFloor) {
+		n.book(ctx, s, t.last)
+	}
+	return err
+}
+
+// book writes the calls so far into the books, which no other write of the run takes
+// along, with the report of the last prompt.
+func (n *Caller) book(ctx context.Context, s state.AgentState, c call) {
 	w := write(s)
-	w.ModelCalls, w.Usage = records, usage(records)
+	w.ModelCalls, w.Usage = c.records, usage(c.records)
+	if c.turn.Profile.Model != nil { // nil = no prompt was made
+		if report, err := n.report(s, c); err == nil {
+			w.Context = report
+		}
+	}
 	if _, err := n.journal.Append(ctx, w); err != nil {
 		n.logger.WarnContext(ctx, "model call not booked", "run_id", s.Run.ID, "err", err)
 	}

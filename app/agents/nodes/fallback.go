@@ -17,6 +17,7 @@ type tries struct {
 	spare  []llm.Model      // fallbacks that were not tried yet
 	books  []core.ModelCall // calls that are not booked yet
 	failed *llm.Error       // why there was a fallback; nil = there was none
+	last   call             // that was made; its decision is empty before the first
 
 	overflows, restarts int // of the present model
 	discards            int

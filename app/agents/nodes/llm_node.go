@@ -2,7 +2,6 @@ package nodes
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -27,6 +26,10 @@ type calibrator interface {
 	// Tighten raises the estimate for a model after it refused a prompt as too
 	// long; ratio is how far we were off, 0 = not known.
 	Tighten(model string, session core.SessionID, ratio float64)
+	// Told takes over the window that the provider told when it refused a prompt.
+	Told(model string, window int)
+	// Fitted learns that a prompt and its answer of so many tokens fit.
+	Fitted(model string, total int)
 }
 
 // Caller is the node llm_node: it makes the prompt, calls the model, streams the
@@ -107,7 +110,7 @@ func (n *Caller) answer(ctx context.Context, s *state.AgentState) (call, error) 
 			e = t.tooSmall(err)
 		}
 		if e == nil {
-			return c, err
+			return c, n.gaveUp(ctx, *s, t, err)
 		}
 		if err := n.again(ctx, s, t, c, e); err != nil {
 			return c, err
@@ -121,7 +124,7 @@ func (n *Caller) try(ctx context.Context, s *state.AgentState, t *tries) (call, 
 	if err != nil {
 		return call{}, fmt.Errorf("fit context: %w", err)
 	}
-	*s = s.With(fitted)
+	*s = s.Fitted(fitted, d)
 	t.turn = fitted
 	if err := n.allowed(ctx, *s, t); err != nil {
 		return call{}, err
@@ -129,6 +132,7 @@ func (n *Caller) try(ctx context.Context, s *state.AgentState, t *tries) (call, 
 	c, err := n.once(ctx, *s, t.turn, d, draftID(*s, t.discards))
 	t.books = append(t.books, c.records...)
 	c.records, c.turn, c.decision = t.books, t.turn, d
+	t.last = c
 	return c, err
 }
 
@@ -137,8 +141,9 @@ func (n *Caller) try(ctx context.Context, s *state.AgentState, t *tries) (call, 
 func (n *Caller) again(ctx context.Context, s *state.AgentState, t *tries, c call, e *llm.Error) error {
 	switch {
 	case e.Kind == llm.KindContextLength && t.overflows < maxOverflows:
-		t.overflows++
-		t.turn = n.tighten(ctx, t.turn, c, e)
+		if err := n.refused(ctx, s, t, c, e); err != nil {
+			return err
+		}
 	case restartable(e, c) && t.restarts < maxRestarts:
 		t.restarts++
 		n.logger.WarnContext(ctx, "answer broke off, starting over", "run_id", s.Run.ID, "kind", e.Kind)
@@ -147,6 +152,9 @@ func (n *Caller) again(ctx context.Context, s *state.AgentState, t *tries, c cal
 			return err
 		}
 	default:
+		if e.Kind == llm.KindContextLength {
+			s.Measures = s.Measures.Refused(refusal(c, e))
+		}
 		c.records = t.books
 		return n.failed(ctx, *s, c, e)
 	}
@@ -231,30 +239,12 @@ func (n *Caller) record(s state.AgentState, sent contextwindow.Sent, res llm.Res
 	}
 	if res.Usage != nil {
 		m.Usage = *res.Usage
+		n.calibrator.Fitted(info.Name, res.Usage.InputTokens+res.Usage.OutputTokens)
 		if sent.Comparable() {
 			n.calibrator.Observe(info.Name, s.Session.ID, sent.Total(), res.Usage.InputTokens)
 		}
 	}
 	return m
-}
-
-// tighten prepares the next try after the provider refused the prompt as too
-// long: a smaller prompt, judged by a stricter estimate.
-func (n *Caller) tighten(ctx context.Context, t compaction.Turn, c call, e *llm.Error) compaction.Turn {
-	name, d := t.Profile.Model.Info().Name, c.decision
-	ratio := 0.0
-	if e.Requested > 0 {
-		ratio = float64(e.Requested) / float64(c.sent.Total()+d.MaxOutput)
-	}
-	n.calibrator.Tighten(name, t.Session.ID, ratio)
-	if e.Limit > 0 {
-		t.Window = e.Limit
-	}
-	const oneRungLower = 0.85
-	t.Cap = int(oneRungLower * float64(d.Total))
-	n.logger.WarnContext(ctx, "prompt refused as too long", "run_id", t.RunID, "model", name,
-		"estimated", d.Total, "limit", e.Limit, "requested", e.Requested)
-	return t
 }
 
 // discard takes back what a broken stream had said.
@@ -264,7 +254,7 @@ func (n *Caller) discard(ctx context.Context, s state.AgentState, c call, e *llm
 }
 
 // store writes the answer; one without tool calls ends the run with it.
-func (n *Caller) store(ctx context.Context, s state.AgentState, c call) (state.AgentState, error) {
+func (n *Caller) store(ctx context.Context, s state.AgentState, c call) (_ state.AgentState, err error) {
 	m := core.Message{
 		ID: c.id, SessionID: s.Run.SessionID, Owner: s.Run.Owner, OnPath: true, Role: core.RoleAssistant,
 		Content: c.response.Text, Status: core.MessageComplete, ToolCalls: sendable(c.response.ToolCalls, s.ContextMessages, s.RunMessages),
@@ -285,11 +275,9 @@ func (n *Caller) store(ctx context.Context, s state.AgentState, c call) (state.A
 		w.Events = append(w.Events, core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventToolStarted,
 			core.ToolStartedData{ToolCallID: tc.ID, Name: tc.Name, Arguments: tc.Arguments}))
 	}
-	report, err := json.Marshal(n.keeper.Describe(c.turn, c.decision, c.sent))
-	if err != nil {
-		return s, fmt.Errorf("context report: %w", err)
+	if w.Context, err = n.report(s, c); err != nil {
+		return s, err
 	}
-	w.Context = report
 	written, err := n.journal.Append(ctx, w)
 	if err != nil {
 		return s, fmt.Errorf("store answer: %w", err)

@@ -48,5 +48,6 @@ func (n *MessageProcessor) Run(ctx context.Context, s state.AgentState) (state.A
 	}
 	s.Session = session
 	s.UserMessage = s.Run.UserMessage()
+	s.Measures = state.Measured(s.Run)
 	return s, nil
 }

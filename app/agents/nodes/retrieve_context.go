@@ -39,11 +39,11 @@ func (n *ContextRetriever) Run(ctx context.Context, s state.AgentState) (state.A
 		return s, fmt.Errorf("load messages: %w", err)
 	}
 	s = split(s, all)
-	turn, _, err := n.keeper.Fit(ctx, s.Turn())
+	turn, d, err := n.keeper.Fit(ctx, s.Turn())
 	if err != nil {
 		return s, fmt.Errorf("fit context: %w", err)
 	}
-	return s.With(turn), nil
+	return s.Fitted(turn, d), nil
 }
 
 // split tells the conversation before the run from what the run has said so far:

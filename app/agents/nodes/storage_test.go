@@ -166,6 +166,9 @@ func (s *storage) Append(_ context.Context, w core.RunWrite) (core.Written, erro
 	}
 	s.events = append(s.events, w.Events...)
 	s.run.Usage = s.run.Usage.Add(w.Usage)
+	if w.Context != nil {
+		s.run.Context = w.Context
+	}
 	if w.End != nil {
 		s.run.Status, s.run.AnswerID = w.End.Status, w.End.AnswerID
 	}

@@ -1,8 +1,10 @@
 package nodes_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -184,5 +186,60 @@ func TestHugeToolResult(t *testing.T) {
 	}
 	if w.last().Content != "done" {
 		t.Errorf("got answer %q", w.last().Content)
+	}
+}
+
+// CONTEXT § 4: where the window turns out to be smaller and the provider's count is
+// ours, the estimate was right: the window is learned, for the model, and not the count.
+func TestSmallerWindowIsNoMiscount(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		told    func(raw, output int) *llm.Error
+		tighten bool
+	}{
+		"as we count": {func(raw, _ int) *llm.Error {
+			return &llm.Error{Kind: llm.KindContextLength, Limit: 4000, Prompt: raw, Requested: raw}
+		}, false},
+		"with the answer":   {func(raw, out int) *llm.Error { return tooLong(4000, raw+out) }, false},
+		"more than we do":   {func(raw, out int) *llm.Error { return tooLong(4000, 2*(raw+out)) }, true},
+		"nothing counted":   {func(int, int) *llm.Error { return tooLong(4000, 0) }, true},
+		"the window we had": {func(raw, out int) *llm.Error { return tooLong(8192, raw+out) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var w *world
+			w = newWorld(t, 8192, func(req llm.Request) llm.Step { return llm.Fail(c.told(w.size(req), req.MaxOutputTokens)) }, "fits now")
+			w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+			w.mustCall(w.turns(20, 120).begin("go"))
+			if got := len(w.learned.tightened) > 0; got != c.tighten {
+				t.Errorf("the estimate was tightened: %v, want %v", got, c.tighten)
+			}
+			want := 4000
+			if name == "the window we had" {
+				want = 0
+			}
+			if got := w.learned.Window("scripted"); got != want {
+				t.Errorf("got the window %d for the model, want %d", got, want)
+			}
+		})
+	}
+}
+
+// What was refused stands in the run's report, also of a run that is taken over.
+func TestOverflowsAreCountedOverAResume(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8192, tooLong(0, 0), llm.Call(call("1", "look")), tooLong(0, 0), "done").with(says("look", "nothing"))
+	w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+	s := w.mustUse(w.mustCall(w.turns(20, 120).begin("go")))
+	if s.Run.Context != nil {
+		t.Fatal("the state holds the report: the test proves nothing")
+	}
+	w.mustCall(w.resume(w.run))
+	var r core.ContextReport
+	if err := json.Unmarshal(w.run.Context, &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Overflows != 2 || len(r.Reasons) < 2 || !slices.Contains(r.Rungs, "summarize") {
+		t.Errorf("got %d overflows, rungs %q, reasons %q: want those of both attempts", r.Overflows, r.Rungs, r.Reasons)
 	}
 }

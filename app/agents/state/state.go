@@ -20,8 +20,9 @@ type AgentState struct {
 	LoopNotes           map[core.SummaryID]core.Summary // on tool loops, as far as they were loaded
 	RunMessages         []core.Message                  // what the run has added to the log after the user message
 
-	Window int        // the model's real window, once the provider told it; 0 = as the model table says
-	Usage  core.Usage // of all model calls of this execution
+	Window   int        // the model's real window, once the provider told it; 0 = as the model table says
+	Measures Measures   // what made the run's prompts fit
+	Usage    core.Usage // of all model calls of this execution
 }
 
 // OpenCalls returns the tool calls of the newest assistant message that have no

@@ -43,7 +43,7 @@ func report() core.ContextReport {
 	turns := 50
 	return core.ContextReport{
 		TurnsLeft: &turns,
-		Model:     "demo", Policy: "window", Window: 8192, Reserve: 1024, Usable: 7168, Trigger: 6553, Landing: 4096, Used: 120, Planned: 130, Free: 7048, MaxOutput: 1024,
+		Model:     "demo", Policy: "window", Window: 8192, WindowFrom: "model", Reserve: 1024, Usable: 7168, Trigger: 6553, Landing: 4096, Used: 120, Planned: 130, Free: 7048, MaxOutput: 1024,
 		Sections:    []core.ContextPart{{Name: "system", Tokens: 100}, {Name: "tail", Tokens: 20, Messages: 2}},
 		Triggers:    []core.TriggerStatus{{Name: "share", Value: 120, Threshold: 6553, Percent: 1}},
 		Coverage:    core.Coverage{Messages: 2, Summarized: 1, Verbatim: 1},

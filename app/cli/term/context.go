@@ -31,6 +31,9 @@ func DrawContext(w io.Writer, r core.ContextReport, now time.Time, width int) {
 	d := drawing{w: w, width: width, narrow: width > 0 && width < barWidth+4}
 	d.line("%s · policy %s · %s of %s tokens used (%d%%) · %s", r.Model, r.Policy,
 		Number(r.Used), Number(r.Usable), percent(r.Used, r.Usable), calibration(r.Calibration))
+	if note := windowNote(r); note != "" {
+		d.line("%s", note)
+	}
 	size := barWidth
 	if d.narrow {
 		size = max(width-4, 10)
@@ -201,6 +204,18 @@ func calibration(c core.CalibrationView) string {
 		how = "measured"
 	}
 	return fmt.Sprintf("%s ± %.0f%%", how, c.Deviation*100)
+}
+
+// windowNote says where the window comes from, if that is news.
+func windowNote(r core.ContextReport) string {
+	switch r.WindowFrom {
+	case "provider":
+		return fmt.Sprintf("window %s, as the provider said (context_window in models sets another)", Number(r.Window))
+	case "default":
+		return fmt.Sprintf("window %s, assumed: the model is not known (context_window in models sets it)", Number(r.Window))
+	default:
+		return ""
+	}
 }
 
 func coverage(c core.Coverage) string {

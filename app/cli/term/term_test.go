@@ -76,3 +76,22 @@ func TestDrawContextNarrow(t *testing.T) {
 		}
 	}
 }
+
+// CONTEXT § 5, W9: where the window comes from is shown where it is news.
+func TestDrawWindow(t *testing.T) {
+	t.Parallel()
+	for from, want := range map[string]string{
+		"provider": "window 8,192, as the provider said (context_window in models sets another)\n",
+		"default":  "window 8,192, assumed: the model is not known (context_window in models sets it)\n",
+		"model":    "", "configuration": "",
+	} {
+		var b strings.Builder
+		term.DrawContext(&b, core.ContextReport{Model: "m", Policy: "window", Window: 8192, WindowFrom: from, Calibration: core.CalibrationView{Deviation: 0.15}}, time.Now(), 0)
+		if got := b.String(); want != "" && !strings.Contains(got, want) || want == "" && strings.Contains(got, "window 8,192") {
+			t.Errorf("%s: got\n%s\nwant %q", from, got, want)
+		}
+		if !strings.Contains(b.String(), "estimated ± 15%") {
+			t.Errorf("%s: the report does not say how far the estimate may be off:\n%s", from, b.String())
+		}
+	}
+}

@@ -52,6 +52,9 @@ type calibrator interface {
 	Estimate(model string, session core.SessionID) tokens.Estimate
 	// Observe takes what we counted in cl100k_base tokens and what the provider counted.
 	Observe(model string, session core.SessionID, estimated, provider int)
+	// Window returns the window that the model's provider told when it refused a
+	// prompt; 0 = none.
+	Window(model string) int
 }
 
 // models finds language models by name.

@@ -49,10 +49,11 @@ func (k *Keeper) input(ctx context.Context, t Turn) (contextwindow.Input, error)
 		return contextwindow.Input{}, err
 	}
 	info := t.Profile.Model.Info()
+	window, _ := k.window(t)
 	estimate := k.Calibrator.Estimate(info.Name, t.Session.ID)
 	in := contextwindow.Input{
-		Policy: t.Profile.Policy, Factor: estimate.Factor, Margin: margin(estimate), Cap: t.Cap,
-		Model:   contextwindow.Limits{Window: info.Window, MaxOutput: info.MaxOutput},
+		Policy: t.Profile.Policy, Factor: estimate.Factor, Margin: margin(estimate), Cap: estimate.Apply(t.Cap),
+		Model:   contextwindow.Limits{Window: window, MaxOutput: info.MaxOutput},
 		History: items(t.History), Run: items(t.Run), State: state,
 	}
 	if k.Compactor != nil {
@@ -60,9 +61,6 @@ func (k *Keeper) input(ctx context.Context, t Turn) (contextwindow.Input, error)
 	}
 	parts := k.parts(t, nil)
 	in.System, in.Tools = contextwindow.SystemTokens(parts, k.Counter), parts.Tools
-	if t.Window > 0 {
-		in.Model.Window = min(in.Model.Window, t.Window)
-	}
 	if s := t.Session; s.SummaryVersion > 0 && s.ConversationSummary != nil {
 		in.Summary = contextwindow.ActiveSummary{
 			Version: s.SummaryVersion, ThroughSeq: s.SummaryThroughSeq, Tokens: s.SummaryTokens, Messages: s.SummarizedCount,

@@ -125,9 +125,10 @@ func first(d contextwindow.Decision) string {
 func (k *Keeper) Describe(t Turn, d contextwindow.Decision, sent contextwindow.Sent) core.ContextReport {
 	info := t.Profile.Model.Info()
 	e := k.Calibrator.Estimate(info.Name, t.Session.ID)
+	_, from := k.window(t)
 	r := core.ContextReport{
 		Model: info.Name, Policy: t.Profile.Policy.Name,
-		Window: d.Budget.Window, Reserve: d.Budget.Reserve, Usable: d.Budget.Usable, Landing: d.Budget.Landing,
+		Window: d.Budget.Window, WindowFrom: string(from), Reserve: d.Budget.Reserve, Usable: d.Budget.Usable, Landing: d.Budget.Landing,
 		Used: sent.Used(d), Planned: d.Total, Free: max(d.Budget.Usable-sent.Used(d), 0), MaxOutput: d.MaxOutput,
 		Sections: sent.Sections(d), Triggers: d.Triggers, Coverage: coverage(t, d), Breaker: "closed",
 		Calibration: core.CalibrationView{Measured: e.Measured, Factor: e.Factor, Deviation: e.Deviation, Samples: e.Samples},

@@ -148,6 +148,13 @@ func (k *Keeper) summarizer(ctx context.Context, t Turn) (s *summarize.Summarize
 		return extractive, k.unusable(ctx, t, err)
 	}
 	name := model.Info().Name
+	writing := Turn{Profile: Profile{Model: model}}
+	if name == t.Profile.Model.Info().Name {
+		writing.Window = t.Window
+	}
+	if window, from := k.window(writing); from == llm.WindowTold {
+		model = narrowed{model, window}
+	}
 	strategy := summarize.NewLLM(model, k.Counter, func() float64 { return k.Calibrator.Estimate(name, t.Session.ID).Factor })
 	if t.Profile.Policy.Strategy == contextwindow.StrategyHybrid {
 		return summarize.New(summarize.NewHybrid(strategy), k.Counter), ""

@@ -37,7 +37,7 @@ type Turn struct {
 	Notes map[core.SummaryID]core.Summary // on tool loops, as far as they were loaded; never changed in place
 
 	// After the provider refused a prompt as too long:
-	Cap    int // the next must be at most so large, in the model's tokens; 0 = no cap
+	Cap    int // the next must be at most so large, in cl100k_base tokens, as the estimate has changed; 0 = no cap
 	Window int // the real window, if the provider told it; 0 = as the model table says
 }
 

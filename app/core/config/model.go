@@ -60,7 +60,7 @@ func modelFields() []modelField {
 		{"model", "what the provider calls it; empty: `name`", func(m *Model) any { return &m.Model }},
 		{"base_url", "where the provider is; empty: its own address", func(m *Model) any { return &m.BaseURL }},
 		{"api_key_env", "the **name** of the environment variable that holds the key; empty: the provider's usual one", func(m *Model) any { return &m.APIKeyEnv }},
-		{"context_window", "tokens, prompt and answer together; empty: by the model's name", func(m *Model) any { return &m.ContextWindow }},
+		{"context_window", "tokens, prompt and answer together; holds against what the provider says when it refuses a prompt; empty: by the model's name", func(m *Model) any { return &m.ContextWindow }},
 		{"max_output_tokens", "most tokens of an answer; empty: by the model's name", func(m *Model) any { return &m.MaxOutputTokens }},
 		{"encoding", "`cl100k_base` or `o200k_base`: counts need no correction until they are measured; empty: by the model's name", func(m *Model) any { return &m.Encoding }},
 		{"input_price", "US dollars per million tokens", func(m *Model) any { return &m.InputPrice }},

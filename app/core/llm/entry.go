@@ -20,12 +20,13 @@ const (
 // Entry is a model that the registry can open: one of the configuration, or one
 // that was inferred from a name.
 type Entry struct {
-	Name            string  // what agents call it
-	Provider        string  // openai, anthropic, gemini, ollama, mistral, openrouter, demo, or any server of the OpenAI dialect
-	Model           string  // what the provider calls it; empty = Name
-	BaseURL         string  // empty = the provider's own
-	APIKeyEnv       string  // the environment variable that holds the key; empty = the provider's usual one, if it has any
-	Window          int     // context window in tokens; 0 = by the model's name
+	Name            string // what agents call it
+	Provider        string // openai, anthropic, gemini, ollama, mistral, openrouter, demo, or any server of the OpenAI dialect
+	Model           string // what the provider calls it; empty = Name
+	BaseURL         string // empty = the provider's own
+	APIKeyEnv       string // the environment variable that holds the key; empty = the provider's usual one, if it has any
+	Window          int    // context window in tokens; 0 = by the model's name
+	WindowFrom      WindowSource
 	MaxOutput       int     // most tokens of an answer; 0 = by the model's name
 	PriorFactor     float64 // see Info; 0 = by the model's name
 	InputPrice      float64 // US dollars per million tokens; 0 = not known
@@ -39,7 +40,7 @@ type Entry struct {
 // Info returns the entry as a model describes itself.
 func (e Entry) Info() Info {
 	return Info{
-		Name: e.Name, Provider: e.Provider, Window: e.Window, MaxOutput: e.MaxOutput,
+		Name: e.Name, Provider: e.Provider, Window: e.Window, WindowFrom: e.WindowFrom, MaxOutput: e.MaxOutput,
 		PriorFactor: e.PriorFactor, InputPrice: e.InputPrice, OutputPrice: e.OutputPrice,
 		CacheReadPrice: e.CacheReadPrice, CacheWritePrice: e.CacheWritePrice,
 		Images: e.Images != nil && *e.Images,

@@ -40,7 +40,8 @@ type Error struct {
 	RequestID  string        // the provider's, for its support
 	RetryAfter time.Duration // 0 = not told
 	Limit      int           // with KindContextLength: the real limit in tokens; 0 = not told
-	Requested  int           // with KindContextLength: what the provider counted; 0 = not told
+	Requested  int           // with KindContextLength: what the provider counted, the wanted answer included where it counts that in; 0 = not told
+	Prompt     int           // with KindContextLength: of Requested, the prompt alone; 0 = not told
 	Err        error
 }
 

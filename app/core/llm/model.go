@@ -22,10 +22,12 @@ type Model interface {
 
 // Info describes a model.
 type Info struct {
-	Name      string // what agents call it
-	Provider  string // openai, anthropic, gemini, ollama, demo …
-	Window    int    // context window in tokens, prompt and answer together
-	MaxOutput int    // most tokens of an answer; 0 = not known
+	Name     string // what agents call it
+	Provider string // openai, anthropic, gemini, ollama, demo …
+	Window   int    // context window in tokens, prompt and answer together
+	// WindowFrom says who says so; empty = WindowKnown.
+	WindowFrom WindowSource
+	MaxOutput  int // most tokens of an answer; 0 = not known
 	// PriorFactor is how many of the provider's tokens one cl100k_base token is
 	// expected to be, before anything was measured; 0 = 1.
 	PriorFactor float64
@@ -38,6 +40,17 @@ type Info struct {
 	CacheReadPrice  float64
 	CacheWritePrice float64
 }
+
+// WindowSource says where a window comes from.
+type WindowSource string
+
+// The sources of windows.
+const (
+	WindowConfigured WindowSource = "configuration" // holds against what the provider says
+	WindowKnown      WindowSource = "model"         // by the model's name
+	WindowAssumed    WindowSource = "default"       // the model is not known
+	WindowTold       WindowSource = "provider"      // it refused a prompt and said so
+)
 
 // ToolChoice says whether the model may or must use tools.
 type ToolChoice string

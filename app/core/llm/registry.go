@@ -20,6 +20,8 @@ type Defaults struct {
 	// and the longest answer in tokens, and the prior factor (see Info). It must
 	// not be nil, and gives something careful for a name that is not known.
 	Lookup func(model string) (window, maxOutput int, factor float64, known bool)
+	// Unknown is told of a model whose window had to be assumed; nil = nobody is.
+	Unknown func(model string)
 	// Images says by the same name whether a model sees images; nil = none does.
 	Images func(model string) bool
 }
@@ -140,12 +142,20 @@ func (r *Registry) sized(e Entry) Entry {
 	if e.Provider == providerDemo {
 		return e // it knows itself
 	}
-	window, maxOutput, factor, _ := r.defaults.Lookup(e.Model)
+	window, maxOutput, factor, known := r.defaults.Lookup(e.Model)
 	if e.Provider == providerOllama {
 		window = min(window, r.ollamaWindow())
 	}
-	if e.Window == 0 {
-		e.Window = window
+	switch {
+	case e.Window > 0:
+		e.WindowFrom = WindowConfigured
+	case known:
+		e.Window, e.WindowFrom = window, WindowKnown
+	default:
+		e.Window, e.WindowFrom = window, WindowAssumed
+		if r.defaults.Unknown != nil {
+			r.defaults.Unknown(e.Model)
+		}
 	}
 	if e.MaxOutput == 0 {
 		e.MaxOutput = maxOutput

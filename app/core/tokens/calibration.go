@@ -188,11 +188,15 @@ func (c *Calibrator) Restore(rows []core.Calibration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, row := range rows {
-		if _, ok := c.models[row.Model]; ok || row.Factor <= 0 || math.IsNaN(row.Factor) {
+		if _, ok := c.models[row.Model]; ok {
 			continue
 		}
-		row.Factor = clamp(row.Factor)
-		c.models[row.Model] = &measured{Calibration: row, tightened: row.Samples == 0}
+		if row.Factor > 0 { // no number is not
+			row.Factor = clamp(row.Factor)
+		} else {
+			row.Factor, row.Deviation, row.Samples = 0, 0, 0
+		}
+		c.models[row.Model] = &measured{Calibration: row, tightened: row.Samples == 0 && row.Factor > 0}
 	}
 }
 

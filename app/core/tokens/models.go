@@ -40,7 +40,8 @@ func NewModels(logger *slog.Logger, extra ...ModelInfo) *Models {
 	byLength(m.rows)
 	rows := slices.Clone(m.rows)
 	for _, e := range extra {
-		e = e.over(m.orDefault(e.Name))
+		base, _ := m.Assume(e.Name)
+		e = e.over(base)
 		rows = slices.DeleteFunc(rows, func(r ModelInfo) bool { return r.Name == e.Name })
 		rows = append(rows, e)
 	}
@@ -95,7 +96,8 @@ func (m *Models) Get(name string) ModelInfo {
 		m.logger.Warn("model is not known, its window is taken to be small; set context_window under models",
 			"model", name, "window", DefaultWindow)
 	}
-	return m.orDefault(name)
+	row, _ = m.Assume(name)
+	return row
 }
 
 // ContextLimit returns the model's context window in tokens: get_context_limit of
@@ -103,14 +105,17 @@ func (m *Models) Get(name string) ModelInfo {
 func (m *Models) ContextLimit(name string) int { return m.Get(name).Window }
 
 // Factor returns the model's prior factor; 1 for one that is not known.
-func (m *Models) Factor(name string) float64 { return m.orDefault(name).Factor }
+func (m *Models) Factor(name string) float64 {
+	row, _ := m.Assume(name)
+	return row.Factor
+}
 
-// orDefault is Get without the warning.
-func (m *Models) orDefault(name string) ModelInfo {
+// Assume is Get without the warning; false = the model is not known.
+func (m *Models) Assume(name string) (ModelInfo, bool) {
 	if row, ok := m.Lookup(name); ok {
-		return row
+		return row, true
 	}
-	return ModelInfo{Name: normalize(name), Window: DefaultWindow, Factor: 1}
+	return ModelInfo{Name: normalize(name), Window: DefaultWindow, Factor: 1}, false
 }
 
 // warn reports whether the name has not been warned of yet.

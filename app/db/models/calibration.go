@@ -12,7 +12,9 @@ type Calibration struct {
 	Factor    float64
 	Deviation float64
 	Samples   int
-	UpdatedAt time.Time `gorm:"autoUpdateTime:false"`
+	Window    int        `gorm:"column:told_window"`
+	WindowAt  *time.Time `gorm:"column:told_at"`
+	UpdatedAt time.Time  `gorm:"autoUpdateTime:false"`
 }
 
 // TableName is the table's name.
@@ -23,6 +25,6 @@ func CalibrationFrom(c core.Calibration) Calibration { return Calibration(c) }
 
 // Core returns the calibration of the row.
 func (r Calibration) Core() core.Calibration {
-	r.UpdatedAt = utc(r.UpdatedAt)
+	r.UpdatedAt, r.WindowAt = utc(r.UpdatedAt), utcPtr(r.WindowAt)
 	return core.Calibration(r)
 }

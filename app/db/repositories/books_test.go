@@ -112,7 +112,7 @@ func TestCalibrations(t *testing.T) {
 		a := core.Calibration{Model: "a", Factor: 1.17, Deviation: 0.02, Samples: 7, UpdatedAt: at}
 		b := core.Calibration{Model: "b", Factor: 0.9, UpdatedAt: at}
 		newer := a
-		newer.Factor, newer.Samples = 1.2, 8
+		newer.Factor, newer.Samples, newer.Window, newer.WindowAt = 1.2, 8, 8192, &at
 		for _, list := range [][]core.Calibration{nil, {b, a}, {newer}, {b, a, newer}} {
 			if err := s.calibrations.Save(t.Context(), list); err != nil {
 				t.Fatal(err)

@@ -43,12 +43,12 @@ func (r *report) tooLong() bool {
 	default:
 		return false
 	}
-	said, limit, requested := readTooLong(r.message, r.status)
-	if limit > 0 {
-		r.limit = limit
+	told, said := readTooLong(r.message, r.status)
+	if told.limit > 0 {
+		r.limit = told.limit
 	}
-	if requested > 0 {
-		r.requested = requested
+	if told.requested > 0 {
+		r.requested, r.prompt = told.requested, told.prompt
 	}
 	if said {
 		return true

@@ -25,6 +25,7 @@ type report struct {
 	words      []string
 	limit      int // tokens; 0 = not told
 	requested  int
+	prompt     int
 	retryAfter time.Duration
 }
 
@@ -49,7 +50,7 @@ func (p *Peer) Refusal(status int, header http.Header, body []byte) *llm.Error {
 		RetryAfter: r.retryAfter,
 	}
 	if e.Kind == llm.KindContextLength {
-		e.Limit, e.Requested = r.limit, r.requested
+		e.Limit, e.Requested, e.Prompt = r.limit, r.requested, r.prompt
 	}
 	if e.Message == "" {
 		e.Message = strings.TrimSpace(fmt.Sprintf("status %d %s", r.status, http.StatusText(r.status)))
@@ -136,7 +137,7 @@ func parseReport(body []byte) report {
 
 // report puts one object's members together.
 func (o reported) report() report {
-	r := report{message: text(o.Message), limit: max(o.Context, 0), requested: max(o.PromptTokens, 0)}
+	r := report{message: text(o.Message), limit: max(o.Context, 0), requested: max(o.PromptTokens, 0), prompt: max(o.PromptTokens, 0)}
 	if r.message == "" {
 		r.message = text(o.Detail)
 	}
@@ -181,7 +182,7 @@ func (r *report) addUpstream(raw string) {
 	}
 	r.message = u.message
 	r.words = append(u.words, r.words...)
-	r.limit, r.requested = u.limit, u.requested
+	r.limit, r.requested, r.prompt = u.limit, u.requested, u.prompt
 }
 
 // Elements returns the elements of a JSON array; nil if it is none.

@@ -142,7 +142,24 @@ func TestContextLengthWordings(t *testing.T) {
 			if e.Kind != llm.KindContextLength || e.Limit != c.limit || e.Requested != c.requested {
 				t.Errorf("got %s, limit %d, requested %d, want context_length, %d, %d", e.Kind, e.Limit, e.Requested, c.limit, c.requested)
 			}
+			want := c.requested // most tell of the prompt alone
+			if n, ok := promptsTold()[name]; ok {
+				want = n
+			}
+			if e.Prompt != want {
+				t.Errorf("got a prompt of %d tokens, want %d", e.Prompt, want)
+			}
 		})
+	}
+}
+
+// promptsTold are the prompts of the wordings that count the answer in, or do not say
+// whether they do.
+func promptsTold() map[string]int {
+	return map[string]int{
+		"OpenAI minute": 0, "Groq minute": 0, "SGLang total": 0,
+		"vLLM": 4000, "vLLM output and input": 8129, "vLLM passed": 31745, "vLLM max_tokens": 1000,
+		"vLLM behind LiteLLM": 65537, "OpenRouter": 26255, "Anthropic total": 190000,
 	}
 }
 
