@@ -13,8 +13,9 @@ type MessageWhere struct {
 	WholeTokens  int       `json:"whole_tokens"`  // that it would have in the prompt as it is, in the model's own
 	PromptTokens int       `json:"prompt_tokens"` // that it has in the prompt; 0 = it is not sent
 	Model        string    `json:"model"`         // of the prompt
-	// SummaryVersion is the active summary that covers the message, FirstVersion the
-	// one that covered it first; 0 = none does.
+	// SummaryVersion is the version in use that covers the message, of the conversation
+	// or of a run (notes); FirstVersion that of the conversation that covered it first.
+	// 0 = none does.
 	SummaryVersion int `json:"summary_version,omitempty"`
 	FirstVersion   int `json:"first_version,omitempty"`
 }

@@ -36,6 +36,8 @@ type versionStore interface {
 	Before(ctx context.Context, scope core.Scope, id core.SessionID, version int) (core.Summary, error)
 	// Restorable is Get with the reason why the version cannot be restored.
 	Restorable(ctx context.Context, scope core.Scope, id core.SessionID, version int) (core.Summary, error)
+	// Loops returns the notes on tool loops that are in use once the cursor is there.
+	Loops(ctx context.Context, scope core.Scope, id core.SessionID, after int64) ([]core.Summary, error)
 	// FirstCovering returns the first version that covered a seq of the path; 0 = none.
 	FirstCovering(ctx context.Context, scope core.Scope, id core.SessionID, seq int64) (int, error)
 }

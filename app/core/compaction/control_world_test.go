@@ -69,10 +69,23 @@ func (v versions) Restorable(ctx context.Context, scope core.Scope, id core.Sess
 	return v.Get(ctx, scope, id, version)
 }
 
+// Loops is Summaries.Loops, for a store in which notes do not overlap.
+func (v versions) Loops(_ context.Context, scope core.Scope, id core.SessionID, after int64) (out []core.Summary, err error) {
+	err = v.at("Loops", func() error {
+		for _, s := range v.summaries {
+			if s.Kind == core.SummaryRun && s.FromSeq > after {
+				out = append(out, s)
+			}
+		}
+		return v.knows(scope, id)
+	})
+	return out, err
+}
+
 // FirstCovering is Summaries.FirstCovering.
 func (v versions) FirstCovering(_ context.Context, scope core.Scope, id core.SessionID, seq int64) (version int, err error) {
 	err = v.at("FirstCovering", func() error {
-		i := slices.IndexFunc(v.summaries, func(s core.Summary) bool { return s.ThroughSeq >= seq })
+		i := slices.IndexFunc(v.summaries, func(s core.Summary) bool { return s.Kind != core.SummaryRun && s.ThroughSeq >= seq })
 		version = i + 1
 		return v.knows(scope, id)
 	})

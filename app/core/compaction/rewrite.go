@@ -116,7 +116,7 @@ func (c *Control) Restore(ctx context.Context, scope core.Scope, id core.Session
 	if run := v.turn.Run; len(run) > 0 && to.ThroughSeq >= run[0].Seq {
 		return core.Session{}, core.Errorf(core.ErrConflict, "the run in progress answers message #%d, which version %d covers: wait for its end", run[0].Seq, version)
 	}
-	after, err := k.resumed(ctx, v.turn, to)
+	after, err := c.resumed(ctx, scope, v.turn, to)
 	if err != nil {
 		return core.Session{}, err
 	}
@@ -142,23 +142,28 @@ func restoredReason(version int) string {
 	return fmt.Sprintf("repeats version %d", version)
 }
 
-// resumed looks at the turn with the summary as it was; the zero one is none.
-func (k *Keeper) resumed(ctx context.Context, t Turn, to core.Summary) (looked, error) {
-	state, err := contextwindow.DecodeState(t.Session.PromptState)
+// resumed looks at the turn with the summary as it was; the zero one is none. Notes on
+// tool loops that the cursor had passed are in use again.
+func (c *Control) resumed(ctx context.Context, scope core.Scope, t Turn, to core.Summary) (looked, error) {
+	loops, err := c.stores.Summaries.Loops(ctx, scope, t.Session.ID, to.ThroughSeq)
 	if err != nil {
-		return looked{}, err
+		return looked{}, fmt.Errorf("notes on tool loops: %w", err)
 	}
-	t = t.with(to, state)
-	messages, err := k.Stores.Messages.GetMessagesAfter(ctx, scopeOf(t), t.Session.ID, to.ThroughID)
+	messages, err := c.keeper.Stores.Messages.GetMessagesAfter(ctx, scope, t.Session.ID, to.ThroughID)
 	if err != nil {
 		return looked{}, fmt.Errorf("load the messages behind the cursor: %w", err)
 	}
+	state := contextwindow.PromptState{}
+	for _, n := range loops {
+		state.Loops = append(state.Loops, contextwindow.LoopRange{ID: n.ID, From: n.FromSeq, Through: n.ThroughSeq, Tokens: n.TokenCount})
+	}
+	t = t.with(to, state).noting(loops...)
 	t.History = BeforeRun(messages, t.Run)
-	in, err := k.input(ctx, t)
+	in, err := c.keeper.input(ctx, t)
 	if err != nil {
 		return looked{}, err
 	}
-	return k.lookAt(ctx, t.with(to, contextwindow.Resumed(in)))
+	return c.keeper.lookAt(ctx, t.with(to, contextwindow.Resumed(in)))
 }
 
 // with returns the turn with another summary and state; the zero summary is none.

@@ -262,6 +262,39 @@ func TestRestoreHolds(t *testing.T) {
 	}
 }
 
+// L2, undo: notes on a tool loop that the summary had passed stand for it again.
+func TestRestoreNotes(t *testing.T) {
+	t.Parallel()
+	w := looping(t, core.CompactionSettings{}, 128_000)
+	w.writer.Add(always(loopNotes))
+	w.turns(2, 20)
+	w.another(2, "first")
+	w.ask("Read all files.")
+	for range 8 {
+		w.use(300)
+	}
+	w.fit()
+	w.add(w.said(core.RoleAssistant, "done"))
+	w.run = core.Run{}
+	got := w.where(w.log[5].ID)
+	if got.Placement != core.PlaceCovered || got.SummaryVersion != 2 || got.FirstVersion != 0 || !strings.Contains(got.Reason, "Notes on") || got.PromptTokens != 0 {
+		t.Errorf("got %+v, want it in the notes of version 2", got)
+	}
+	noted := w.report()
+	w.turns(1, 20)
+	w.another(22, "all of it")
+	if got := w.where(w.log[5].ID); got.SummaryVersion != 3 || got.FirstVersion != 3 || noted.Coverage.Compacted != 10 {
+		t.Errorf("got %+v, want it in the summary; %+v before", got, noted.Coverage)
+	}
+	w.restore(1)
+	if r := w.report(); r.Coverage.Compacted != 10 || r.Coverage.Lost != 0 {
+		t.Errorf("got %+v, want the notes in use again", r.Coverage)
+	}
+	if told := data[core.ContextData](t, w.published[len(w.published)-1]); told.TokensAfter != w.report().Used {
+		t.Errorf("context.completed says %+v, /context %d", told, w.report().Used)
+	}
+}
+
 // The cursor never passes the message that the run in progress answers.
 func TestRestoreInMidRun(t *testing.T) {
 	t.Parallel()

@@ -58,7 +58,7 @@ func (v looked) where(m core.Message) (core.MessageWhere, bool) {
 	if i < 0 {
 		return w, false
 	}
-	w.Placement, w.PromptTokens = slots[i].Place, v.tokens(m.ID)
+	w.Placement, w.PromptTokens, w.SummaryVersion = slots[i].Place, v.tokens(m.ID), v.turn.Notes[slots[i].Loop].Version
 	w.Reason = v.reason(slots[i], w)
 	if w.Placement == core.PlaceCovered {
 		w.SummaryVersion = v.turn.Notes[slots[i].Loop].Version
