@@ -49,6 +49,14 @@ type SessionPatch struct {
 	Metadata     json.RawMessage
 }
 
+// NewTitle is a title that was made for a session.
+type NewTitle struct {
+	SessionID SessionID
+	Title     string
+	Of        []MessageID // the question that it was made of, and the answer if there is one
+	Calls     []ModelCall // that it took, for the books
+}
+
 // SessionQuery selects sessions, newest activity first.
 type SessionQuery struct {
 	PageQuery

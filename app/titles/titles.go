@@ -26,7 +26,7 @@ import (
 // sessionStore reads sessions and gives them titles.
 type sessionStore interface {
 	Get(ctx context.Context, scope core.Scope, id core.SessionID) (core.Session, error)
-	GiveTitle(ctx context.Context, scope core.Scope, id core.SessionID, title string, calls []core.ModelCall) ([]core.Event, error)
+	GiveTitle(ctx context.Context, scope core.Scope, t core.NewTitle) ([]core.Event, error)
 }
 
 // messageStore reads the message log.
@@ -78,7 +78,6 @@ const (
 	modelTime = 10 * time.Second // of a model call
 	storeTime = 5 * time.Second  // of reading, and of writing
 	maxBusy   = 64               // titles at once; what comes then waits for the session's next answer
-	maxKnown  = 10_000           // sessions that are remembered to need none
 )
 
 // Titler makes titles. Safe for concurrent use.
@@ -91,13 +90,12 @@ type Titler struct {
 	mu       sync.Mutex
 	stopping bool                    // guarded by mu
 	busy     map[core.SessionID]bool // guarded by mu
-	known    map[core.SessionID]bool // guarded by mu; sessions that need no title
 }
 
 // New returns a Titler. It works until Run's context ends.
 func New(o Options) *Titler {
 	work, stop := context.WithCancel(context.Background())
-	return &Titler{Options: o, work: work, stop: stop, busy: map[core.SessionID]bool{}, known: map[core.SessionID]bool{}}
+	return &Titler{Options: o, work: work, stop: stop, busy: map[core.SessionID]bool{}}
 }
 
 // Answered takes note of a run that ended with an answer. It returns at once; the
@@ -105,21 +103,15 @@ func New(o Options) *Titler {
 func (t *Titler) Answered(run core.Run) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.stopping || t.busy[run.SessionID] || t.known[run.SessionID] || len(t.busy) >= maxBusy {
+	if t.stopping || t.busy[run.SessionID] || len(t.busy) >= maxBusy {
 		return
 	}
 	t.busy[run.SessionID] = true
 	t.wait.Go(func() {
-		done := t.give(t.work, run)
+		t.give(t.work, run)
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		delete(t.busy, run.SessionID)
-		if len(t.known) >= maxKnown {
-			clear(t.known)
-		}
-		if done {
-			t.known[run.SessionID] = true
-		}
 	})
 }
 
@@ -135,20 +127,21 @@ func (t *Titler) Run(ctx context.Context) error {
 	return nil
 }
 
-// give gives the run's session a title, and reports whether it needs none any more.
-func (t *Titler) give(ctx context.Context, run core.Run) bool {
+// give gives the run's session a title if it needs one: it has none yet, or the
+// message that it was made of was deleted.
+func (t *Titler) give(ctx context.Context, run core.Run) {
 	m, needed, err := t.material(ctx, run)
 	if err == nil && !needed {
-		return true
+		return
 	}
 	if err == nil {
-		title, calls := t.title(ctx, m)
-		err = t.store(ctx, m.session, title, calls)
+		made := core.NewTitle{SessionID: run.SessionID, Of: m.messages}
+		made.Title, made.Calls = t.title(ctx, m)
+		err = t.store(ctx, m.session, made)
 	}
 	if err != nil && !errors.Is(err, core.ErrNotFound) {
 		t.Logger.WarnContext(ctx, "session not given a title", "session_id", run.SessionID, "run_id", run.ID, "err", err)
 	}
-	return err == nil
 }
 
 // material is what a title is made of.
@@ -156,6 +149,7 @@ type material struct {
 	run              core.Run
 	session          core.Session
 	question, answer string
+	messages         []core.MessageID // that these are
 }
 
 // material reads what a title is made of; false = the session needs none.
@@ -173,10 +167,10 @@ func (t *Titler) material(ctx context.Context, run core.Run) (material, bool, er
 	if err != nil {
 		return material{}, false, err
 	}
-	m := material{run: run, session: session, question: run.Input.Content}
+	m := material{run: run, session: session, question: run.Input.Content, messages: []core.MessageID{run.UserMessageID}}
 	for _, message := range after {
 		if message.RunID == run.ID && message.Role == core.RoleAssistant && message.Content != "" {
-			m.answer = message.Content
+			m.answer, m.messages = message.Content, []core.MessageID{run.UserMessageID, message.ID}
 		}
 	}
 	m.question, m.answer = redact.Text(m.question), redact.Text(m.answer) // a title is seen by more than the conversation
@@ -184,10 +178,10 @@ func (t *Titler) material(ctx context.Context, run core.Run) (material, bool, er
 }
 
 // store writes the title, also when the process is about to stop.
-func (t *Titler) store(ctx context.Context, session core.Session, title string, calls []core.ModelCall) error {
+func (t *Titler) store(ctx context.Context, session core.Session, made core.NewTitle) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
-	events, err := t.Sessions.GiveTitle(ctx, core.Scope{Owner: session.Owner}, session.ID, title, calls)
+	events, err := t.Sessions.GiveTitle(ctx, core.Scope{Owner: session.Owner}, made)
 	if err != nil {
 		return fmt.Errorf("store title: %w", err)
 	}

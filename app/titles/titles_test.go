@@ -28,6 +28,7 @@ type world struct {
 	session   core.Session
 	answer    string
 	calls     []core.ModelCall
+	of        []core.MessageID // what the last title was made of
 	published []core.Event
 	asked     []string // models by name
 	fails     error    // of the storage
@@ -53,22 +54,22 @@ func (w *world) Get(_ context.Context, scope core.Scope, _ core.SessionID) (core
 	return w.session, w.fails
 }
 
-func (w *world) GiveTitle(ctx context.Context, _ core.Scope, id core.SessionID, title string, calls []core.ModelCall) ([]core.Event, error) {
+func (w *world) GiveTitle(ctx context.Context, _ core.Scope, made core.NewTitle) ([]core.Event, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	w.calls = append(w.calls, calls...)
+	w.calls, w.of = append(w.calls, made.Calls...), made.Of
 	if w.session.Title != "" {
 		return nil, nil
 	}
-	w.session.Title = title
-	return []core.Event{core.NewEvent(id, "", core.EventSessionUpdated, core.SessionData{Session: w.session})}, nil
+	w.session.Title = made.Title
+	return []core.Event{core.NewEvent(made.SessionID, "", core.EventSessionUpdated, core.SessionData{Session: w.session})}, nil
 }
 
 func (w *world) GetMessagesAfter(context.Context, core.Scope, core.SessionID, core.MessageID) ([]core.Message, error) {
-	return []core.Message{{RunID: "r1", Role: core.RoleAssistant, Content: w.answer}, {RunID: "other", Role: core.RoleAssistant, Content: "not this"}}, w.fails
+	return []core.Message{{ID: "a1", RunID: "r1", Role: core.RoleAssistant, Content: w.answer}, {RunID: "other", Role: core.RoleAssistant, Content: "not this"}}, w.fails
 }
 
 func (w *world) Profile(_ context.Context, s core.Session, model string) (compaction.Profile, error) {
@@ -104,7 +105,7 @@ func (w *world) Publish(_ context.Context, events []core.Event) {
 
 // run is an answered run of the session.
 func run(question string) core.Run {
-	return core.Run{ID: "r1", SessionID: "s1", Owner: "ann", Agent: "a", Model: "asked", Input: core.RunInput{Content: question}}
+	return core.Run{ID: "r1", UserMessageID: "q1", SessionID: "s1", Owner: "ann", Agent: "a", Model: "asked", Input: core.RunInput{Content: question}}
 }
 
 // title lets the titler work until it is done.
@@ -151,6 +152,9 @@ func TestTitleOfTheModel(t *testing.T) {
 		if c := w.calls; len(c) != 1 || c[0].Purpose != core.PurposeTitle || c[0].Owner != "ann" || c[0].User != "carol" || c[0].RunID != "r1" ||
 			c[0].Usage.InputTokens != 90 || c[0].Cost == nil || *c[0].Cost != 100 || c[0].Estimated == 0 {
 			t.Errorf("got %+v in the books", c)
+		}
+		if len(w.of) != 2 || w.of[0] != "q1" || w.of[1] != "a1" {
+			t.Errorf("made of the messages %v", w.of)
 		}
 		if strings.Join(w.asked, ", ") != "answered by asked, cheap of m" {
 			t.Errorf("asked for models %q", w.asked)
@@ -265,6 +269,21 @@ func TestTimeLimit(t *testing.T) {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("run: %v", err)
+		}
+	})
+}
+
+// A session whose title was taken away, as its message was deleted, gets another one
+// after its next answer.
+func TestTitleAfterADeletion(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld("Bees", "Wasps")
+		w.titler.Answered(run("x"))
+		synctest.Wait()
+		w.session.Title = ""
+		if got := w.title(t, run("y")); got != "Wasps" {
+			t.Errorf("got %q, want the second title", got)
 		}
 	})
 }

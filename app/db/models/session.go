@@ -27,6 +27,9 @@ type Session struct {
 	ArchivedAt   *time.Time
 	TitledAt     *time.Time
 
+	TitleMessageID Ref  // the question of which the last title was made that was not set
+	TitleMade      bool // Title is that one
+
 	ConversationSummary *string
 	SummaryThroughID    Ref
 	SummaryThroughSeq   int64

@@ -1,9 +1,11 @@
 package repositories
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/hex"
+	"maps"
 	"math"
 	"slices"
 
@@ -15,9 +17,10 @@ import (
 
 // Delete is a user's own deletion of a message: its row stays in its place, and
 // nothing of its content is left in it, in the run that answered it, in events, in
-// the search index, in answers kept for requests that come again, or in any version
-// of a summary that covered it; the session falls back to the newest version that
-// ends before it. Its files go, too, if no other message has them. An assistant's
+// the search index, in answers kept for requests that come again, in the title that
+// was made of it, or in any version of a summary that covered it; the session falls
+// back to the newest version that ends before it. Its files go, too, if no other
+// message has them. An assistant's
 // message with tool calls and the results of these go together, whichever of them is
 // named. Copies in forks stay. Deleting again changes nothing. ErrConflict while the
 // session has a run.
@@ -51,26 +54,29 @@ func (r *Branches) Delete(ctx context.Context, scope core.Scope, session core.Se
 	return j.events, nil
 }
 
-// erase deletes the message with the others of its atom.
-func (j *journal) erase(m core.Message) error {
-	ids, err := j.atom(m.ID)
-	if err != nil {
+// erase deletes the messages with the others of their atoms.
+func (j *journal) erase(messages ...core.Message) error {
+	ids, err := j.atoms(messages)
+	if err != nil || len(ids) == 0 {
 		return err
 	}
-	var e erased
+	e := erased{}
 	if e.calls, err = j.callsOf(ids); err != nil {
 		return err
 	}
 	if e.messages, err = j.eraseMessages(ids); err != nil {
 		return err
 	}
-	if e.versions, err = j.eraseSummaries(e.messages[0]); err != nil {
+	if e.versions, err = j.eraseSummaries(e.messages); err != nil {
 		return err
 	}
 	if err := j.eraseInputs(ids); err != nil {
 		return err
 	}
-	if err := j.eraseAnswers(ids); err != nil {
+	if e.title, err = j.eraseTitle(ids); err != nil {
+		return err
+	}
+	if err := j.eraseAnswers(ids, e.title != nil); err != nil {
 		return err
 	}
 	if err := j.eraseEvents(e); err != nil {
@@ -108,125 +114,159 @@ func (j *journal) atom(id core.MessageID) ([]models.Ref, error) {
 	return ids, err
 }
 
+// atoms returns the messages that belong inseparably to some, these included.
+func (j *journal) atoms(messages []core.Message) ([]models.Ref, error) {
+	var all []models.Ref
+	seen := map[models.Ref]bool{}
+	for _, m := range messages {
+		ids := []models.Ref{models.Ref(m.ID)}
+		if m.Role == core.RoleAssistant || m.Role == core.RoleTool {
+			var err error
+			if ids, err = j.atom(m.ID); err != nil {
+				return nil, err
+			}
+		}
+		for _, id := range ids {
+			if !seen[id] {
+				seen[id] = true
+				all = append(all, id)
+			}
+		}
+	}
+	return all, nil
+}
+
 // callsOf returns the ids of the tool calls in the messages.
 func (j *journal) callsOf(ids []models.Ref) (map[string]bool, error) {
-	var rows []models.Message
-	if err := j.tx.Where("id IN ?", ids).Find(&rows).Error; err != nil {
-		return nil, err
-	}
 	calls := map[string]bool{}
-	for _, row := range rows {
-		m, err := row.Core()
-		if err != nil {
+	for part := range slices.Chunk(ids, maxIDs) {
+		var rows []models.Message
+		if err := j.tx.Select("id, tool_calls").Where("id IN ?", part).Find(&rows).Error; err != nil {
 			return nil, err
 		}
-		for _, c := range m.ToolCalls {
-			calls[c.ID] = true
+		for _, row := range rows {
+			m, err := row.Core()
+			if err != nil {
+				return nil, err
+			}
+			for _, c := range m.ToolCalls {
+				calls[c.ID] = true
+			}
 		}
 	}
 	return calls, nil
 }
 
 // eraseMessages marks the messages as deleted, leaves nothing of their content, and
-// returns them as they are then.
+// returns them as they are then, in the order of their seq.
 func (j *journal) eraseMessages(ids []models.Ref) ([]core.Message, error) {
-	rows := j.tx.Model(&models.Message{}).Where("id IN ?", ids)
-	err := rows.UpdateColumns(map[string]any{
-		"content": "", "parts": nil, "tool_calls": nil, "tool_call_id": "", "tool_name": "", "author": "",
-		"metadata": nil, "token_count": 0, "pinned": false, "deleted_at": gorm.Expr("COALESCE(deleted_at, ?)", core.Now()),
-	}).Error
-	if err == nil {
-		err = j.tx.Where("message_id IN ?", ids).Delete(&models.SearchEntry{}).Error
+	var all []core.Message
+	for part := range slices.Chunk(ids, maxIDs) {
+		err := j.tx.Model(&models.Message{}).Where("id IN ?", part).UpdateColumns(map[string]any{
+			"content": "", "parts": nil, "tool_calls": nil, "tool_call_id": "", "tool_name": "", "author": "",
+			"metadata": nil, "token_count": 0, "pinned": false, "deleted_at": gorm.Expr("COALESCE(deleted_at, ?)", core.Now()),
+		}).Error
+		if err == nil {
+			err = j.tx.Where("message_id IN ?", part).Delete(&models.SearchEntry{}).Error
+		}
+		if err == nil {
+			err = j.unrefer(part)
+		}
+		if err != nil {
+			return nil, err
+		}
+		var rows []models.Message
+		if err := j.tx.Where("id IN ?", part).Find(&rows).Error; err != nil {
+			return nil, err
+		}
+		gone, err := values(rows, models.Message.Core)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, gone...)
 	}
-	if err == nil {
-		err = j.unrefer(ids)
-	}
-	if err != nil {
-		return nil, err
-	}
-	var gone []models.Message
-	if err := j.tx.Where("id IN ?", ids).Order("seq").Find(&gone).Error; err != nil {
-		return nil, err
-	}
-	return values(gone, models.Message.Core)
-}
-
-// A summary covers what lies on the way to its last message.
-const belowSQL = `WITH RECURSIVE down (id) AS (
-	SELECT id FROM messages WHERE id = @m
-	UNION ALL
-	SELECT m.id FROM messages m JOIN down ON m.parent_id = down.id)
-SELECT id FROM down`
-
-// eraseSummaries leaves nothing of the content of summaries that covered the
-// message, and returns their versions. Notes on a tool loop are made with the question
-// in view, which is the parent of the first message of the loop.
-func (j *journal) eraseSummaries(m core.Message) (map[int]bool, error) {
-	versions := map[int]bool{}
-	var rows []models.Summary
-	err := j.tx.Where("session_id = ? AND through_seq >= ? AND (kind = 'rolling' OR from_seq <= ? OR from_id IN (SELECT id FROM messages WHERE parent_id = ?))",
-		j.session.ID, m.Seq, m.Seq, m.ID).Find(&rows).Error
-	if err != nil || len(rows) == 0 {
-		return versions, err
-	}
-	var below []models.Ref
-	if err := j.tree().Raw(belowSQL, sql.Named("m", m.ID)).Scan(&below).Error; err != nil {
-		return versions, err
-	}
-	covered := map[models.Ref]bool{}
-	for _, id := range below {
-		covered[id] = true
-	}
-	rows = slices.DeleteFunc(rows, func(s models.Summary) bool { return !covered[s.ThroughID] })
-	ids := make([]string, 0, len(rows))
-	for _, s := range rows {
-		ids = append(ids, s.ID)
-		versions[s.Version] = true
-	}
-	if len(ids) == 0 {
-		return versions, nil
-	}
-	return versions, j.tx.Model(&models.Summary{}).Where("id IN ?", ids).UpdateColumns(map[string]any{
-		"content": "", "focus": "", "token_count": 0, "state": core.SummaryErased, "note": "a message that it covered was deleted",
-	}).Error
+	slices.SortFunc(all, func(a, b core.Message) int { return cmp.Compare(a.Seq, b.Seq) })
+	return all, nil
 }
 
 // eraseInputs empties the inputs of the runs that answered the messages.
 func (j *journal) eraseInputs(ids []models.Ref) error {
-	var rows []models.Run
-	if err := j.tx.Where("session_id = ? AND user_message_id IN ?", j.session.ID, ids).Find(&rows).Error; err != nil {
-		return err
-	}
-	for _, row := range rows {
-		run, err := row.Core()
-		if err != nil {
+	for part := range slices.Chunk(ids, maxIDs) {
+		var rows []models.Run
+		if err := j.tx.Where("session_id = ? AND user_message_id IN ?", j.session.ID, part).Find(&rows).Error; err != nil {
 			return err
 		}
-		run.Input = emptied(run.Input)
-		input := models.RunFrom(run).Input
-		if err := j.tx.Model(&models.Run{}).Where("id = ?", row.ID).UpdateColumn("input", input).Error; err != nil {
-			return err
+		for _, row := range rows {
+			run, err := row.Core()
+			if err != nil {
+				return err
+			}
+			run.Input = emptied(run.Input)
+			input := models.RunFrom(run).Input
+			if err := j.tx.Model(&models.Run{}).Where("id = ?", row.ID).UpdateColumn("input", input).Error; err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
+// few is up to how many messages the database is asked for each by its id; for more
+// of them all is read.
+const few = 16
+
 // eraseAnswers drops answers that are kept for requests that come again and have
-// one of the messages in them.
-func (j *journal) eraseAnswers(ids []models.Ref) error {
+// one of the messages in them, or with session the session.
+func (j *journal) eraseAnswers(ids []models.Ref, session bool) error {
+	gone := make(map[string]bool, len(ids)+1)
+	for _, id := range ids {
+		gone[string(id)] = true
+	}
+	if session {
+		gone[j.session.ID] = true
+	}
+	kept := j.tx.Where("owner = ? AND body IS NOT NULL", j.session.Owner)
+	if len(gone) <= few {
+		kept = kept.Where(j.mention(slices.Collect(maps.Keys(gone))))
+	}
+	last := ""
+	for {
+		var rows []models.IdempotencyKey
+		if err := kept.Session(&gorm.Session{}).Where("key > ?", last).Order("key").Limit(answersPage).Find(&rows).Error; err != nil {
+			return err
+		}
+		for _, row := range rows {
+			last = row.Key
+			if !mentions(row.Body, gone) {
+				continue
+			}
+			err := j.tx.Model(&models.IdempotencyKey{}).Where("owner = ? AND key = ?", row.Owner, row.Key).UpdateColumn("body", nil).Error
+			if err != nil {
+				return err
+			}
+		}
+		if len(rows) < answersPage {
+			return nil
+		}
+	}
+}
+
+// mention is the condition that one of the ids is in the body of an answer.
+func (j *journal) mention(ids []string) *gorm.DB {
 	text := "lower(hex(body))"
 	if isPostgres(j.tx) {
 		text = "encode(body, 'hex')"
 	}
+	where := j.tx.Where("false")
 	for _, id := range ids {
-		err := j.tx.Model(&models.IdempotencyKey{}).
-			Where("owner = ? AND "+text+" LIKE ?", j.session.Owner, "%"+hex.EncodeToString([]byte(id))+"%").
-			UpdateColumn("body", nil).Error
-		if err != nil {
-			return err
-		}
+		where = where.Or(text+" LIKE ?", "%"+hex.EncodeToString([]byte(id))+"%")
 	}
-	return nil
+	return where
+}
+
+// mentions reports whether one of the ids is in the text.
+func mentions(text []byte, ids map[string]bool) bool {
+	return slices.ContainsFunc(anyID.FindAll(text, -1), func(id []byte) bool { return ids[string(id)] })
 }
 
 // emptied returns an input without its content.

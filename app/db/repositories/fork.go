@@ -41,6 +41,9 @@ func (r *Branches) Fork(ctx context.Context, scope core.Scope, in core.ForkSessi
 		if err := fork.copyLoops(source, leaf); err != nil {
 			return err
 		}
+		if err := fork.copyTitleMark(source); err != nil {
+			return err
+		}
 		out = fork.session.Core()
 		return fork.close()
 	})
@@ -160,4 +163,19 @@ func (j *journal) copySummary(source *journal, leaf models.Ref) error {
 	s.MessagesCovered, s.MessagesAdded = int(last.Seq), int(last.Seq)
 	_, err = j.activate(s)
 	return err
+}
+
+// copyTitleMark notes which copy the title was made of, so that it goes with it.
+func (j *journal) copyTitleMark(source *journal) error {
+	if source.session.TitleMessageID == "" || !source.session.TitleMade {
+		return nil
+	}
+	var ids []models.Ref
+	err := j.tx.Model(&models.Message{}).Where("session_id = ? AND origin_id = ?", j.session.ID, source.session.TitleMessageID).Pluck("id", &ids).Error
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	j.session.TitleMessageID, j.session.TitleMade = ids[0], true
+	j.changes["title_message_id"], j.changes["title_made"] = ids[0], true
+	return nil
 }

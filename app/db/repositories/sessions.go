@@ -167,6 +167,7 @@ func patch(j *journal, p core.SessionPatch) bool {
 	if p.Title != nil { // none is made for it any more
 		now := core.Now()
 		j.session.TitledAt, j.changes["titled_at"] = &now, now
+		j.session.TitleMade, j.changes["title_made"] = false, false
 	}
 	set("agent", &j.session.Agent, p.Agent)
 	set("model", &j.session.Model, p.Model)

@@ -176,7 +176,7 @@ func TestGiveTitle(t *testing.T) {
 		s := open(d)
 		calls := []core.ModelCall{{Purpose: core.PurposeTitle, Model: "m"}}
 		fresh := s.session(t)
-		events, err := s.sessions.GiveTitle(t.Context(), ann(), fresh.ID, "Bees", calls)
+		events, err := s.sessions.GiveTitle(t.Context(), ann(), core.NewTitle{SessionID: fresh.ID, Title: "Bees", Calls: calls})
 		if err != nil || len(events) != 1 || events[0].Type != core.EventSessionUpdated || events[0].Seq != 1 {
 			t.Fatalf("got events %+v, error %v, want session.updated", events, err)
 		}
@@ -193,7 +193,7 @@ func TestGiveTitle(t *testing.T) {
 				}
 			}
 			want := s.sessionOf(t, session.ID).Title
-			events, err := s.sessions.GiveTitle(t.Context(), ann(), session.ID, "Wasps", calls)
+			events, err := s.sessions.GiveTitle(t.Context(), ann(), core.NewTitle{SessionID: session.ID, Title: "Wasps", Calls: calls})
 			if got := s.sessionOf(t, session.ID).Title; err != nil || len(events) != 0 || got != want {
 				t.Errorf("%s: got title %q, events %v, error %v, want %q as before", what, got, events, err, want)
 			}
@@ -201,10 +201,10 @@ func TestGiveTitle(t *testing.T) {
 		if n := s.count(t, "SELECT COUNT(*) FROM model_calls WHERE purpose = 'title'"); n != 4 {
 			t.Errorf("%d calls are booked, want all 4", n)
 		}
-		_, err = s.sessions.GiveTitle(t.Context(), bob(), fresh.ID, "x", nil)
+		_, err = s.sessions.GiveTitle(t.Context(), bob(), core.NewTitle{SessionID: fresh.ID, Title: "x"})
 		wantNotFound(t, "another's session", err)
 		race(racers, func(i int) {
-			if _, err := s.sessions.GiveTitle(t.Context(), ann(), fresh.ID, fmt.Sprint(i), nil); err != nil {
+			if _, err := s.sessions.GiveTitle(t.Context(), ann(), core.NewTitle{SessionID: fresh.ID, Title: fmt.Sprint(i)}); err != nil {
 				t.Errorf("title %d: %v", i, err)
 			}
 		})
