@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -77,9 +78,9 @@ func (f *purging) options(dry bool) core.PurgeOptions {
 
 func (p *program) purgeSessions() *cobra.Command {
 	var f purging
-	before, owner := "", ""
+	before, owner, onlyFiles := "", "", false
 	cmd := &cobra.Command{
-		Use:   "purge <id>… | --archived-before <date>",
+		Use:   "purge <id>… | --archived-before <date> | --compact-only",
 		Short: "Remove sessions for good, with everything that belongs to them",
 		Long: "Removes sessions with their messages, runs, events, summaries, files and search entries,\n" +
 			"and takes the bytes out of the database's files. Nothing brings them back. The books stay,\n" +
@@ -101,6 +102,12 @@ func (p *program) purgeSessions() *cobra.Command {
 				}
 				in.ArchivedBefore = &t
 			}
+			if onlyFiles {
+				if len(args) > 0 || before != "" || f.dryRun || f.noCompact {
+					return core.Errorf(core.ErrInvalid, "--compact-only stands alone: it removes nothing, but takes out of the files what was removed before")
+				}
+				return p.withPurger(cmd, p.compactOnly)
+			}
 			if len(args) == 0 && before == "" {
 				return core.Errorf(core.ErrInvalid, "which sessions? name their ids, or --archived-before 2026-01-31; %s sessions list shows the ids", programName())
 			}
@@ -116,7 +123,30 @@ func (p *program) purgeSessions() *cobra.Command {
 	p.withJSON(cmd)
 	cmd.Flags().StringVar(&before, "archived-before", "", "also all sessions that were archived before this `date`")
 	cmd.Flags().StringVar(&owner, "owner", "", "only sessions of this owner (the name of an API key)")
+	cmd.Flags().BoolVar(&onlyFiles, "compact-only", false, "remove nothing, but take the bytes of earlier purges out of the database's files")
 	return cmd
+}
+
+// compactOnly takes what was removed before out of the database's files.
+func (p *program) compactOnly(ctx context.Context, s purger) error {
+	report, err := s.PurgeSessions(ctx, core.PurgeSessions{PurgeOptions: core.PurgeOptions{Compact: true}})
+	if err != nil {
+		return err
+	}
+	if p.json {
+		err = p.printJSON(report)
+	} else {
+		p.printNotes(report)
+	}
+	return errors.Join(err, notCompacted(report))
+}
+
+// notCompacted returns an error if the bytes were to leave the files and did not.
+func notCompacted(r core.PurgeReport) error {
+	if r.Compacted {
+		return nil
+	}
+	return core.Errorf(core.ErrUnavailable, "the rows are removed, their bytes are still in the database's files; %s sessions purge --compact-only takes them out", programName())
 }
 
 func (p *program) users() *cobra.Command {
@@ -197,7 +227,10 @@ func (p *program) runPurge(ctx context.Context, f purging, user string, do func(
 	if n := report.Left(); n > 0 {
 		return core.Errorf(core.ErrConflict, "%d rows are left: somebody wrote meanwhile; do it again", n)
 	}
-	return nil
+	if f.noCompact {
+		return nil
+	}
+	return notCompacted(report)
 }
 
 func rowsOf(r core.PurgeReport) int64 {
@@ -274,6 +307,12 @@ func (p *program) reportPurge(r core.PurgeReport) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	p.printNotes(r)
+	return nil
+}
+
+// printNotes prints what an operator should know.
+func (p *program) printNotes(r core.PurgeReport) {
 	width, _ := p.terminal()
 	var said []string
 	switch {
@@ -285,5 +324,4 @@ func (p *program) reportPurge(r core.PurgeReport) error {
 	for _, note := range append(said, r.Notes...) {
 		fmt.Fprintln(p.Out, draw.Wrap("- "+note, width, "  "))
 	}
-	return nil
 }

@@ -96,10 +96,20 @@ type UnfinishedRun struct {
 	Leased    bool // somebody works on it, by the database's clock
 }
 
+// Unended says which runs that have not ended are not in the way of a purge.
+type Unended int
+
+// From the strictest on.
+const (
+	RefuseUnended Unended = iota // each of them is
+	AllowUnleased                // those that nobody works on, by the database's clock, are not
+	AllowUnended                 // none is: nobody else works on runs
+)
+
 // PurgeMarks are what tells that an answer which was kept for a repeated request
 // belongs to what is purged.
 type PurgeMarks struct {
 	Owner string          // only this owner's; empty = anybody's
-	IDs   map[string]bool // of sessions and memories
+	IDs   map[string]bool // of sessions, memories and blobs
 	User  string          // a user of the owner's; empty = none
 }

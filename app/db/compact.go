@@ -87,7 +87,7 @@ func emptyLog(ctx context.Context, conn *sql.Conn) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-limit.C:
-			return core.Errorf(core.ErrUnavailable, "another program reads the database, so removed bytes are still in its write-ahead log; everything is removed from the tables, do it again to take them out")
+			return core.Errorf(core.ErrUnavailable, "another program reads the database, so removed bytes are still in its write-ahead log; everything is removed from the tables; compact it again later")
 		case <-tick.C:
 		}
 	}
@@ -201,7 +201,7 @@ func awaitSnapshots(ctx context.Context, conn *sql.Conn) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-limit.C:
-			return core.Errorf(core.ErrUnavailable, "transactions that began earlier are still open (pg_stat_activity), so removed rows would stay in the files; everything is removed from the tables, do it again to take them out")
+			return core.Errorf(core.ErrUnavailable, "transactions that began earlier are still open (pg_stat_activity), so removed rows would stay in the files; everything is removed from the tables; compact it again later")
 		case <-tick.C:
 		}
 	}

@@ -55,7 +55,8 @@ func (m *memory) Last(_ context.Context, s core.Scope, id core.SessionID) (int64
 	if s != scope || id != session {
 		return 0, core.Errorf(core.ErrNotFound, "session %s does not exist", id)
 	}
-	return int64(len(m.events)), nil
+	m.reads++
+	return int64(len(m.events)), m.err
 }
 
 func (m *memory) fail(err error) {
@@ -268,6 +269,33 @@ func TestWatchErrors(t *testing.T) {
 				w.wantErr(t, c.want)
 				if n := bus.Subscribers(); n != 0 {
 					t.Errorf("got %d open subscriptions, want 0", n)
+				}
+			})
+		})
+	}
+}
+
+// Who watches a session that is removed learns it at once where that is told, else
+// when the store is asked.
+func TestWatchEndsWithItsSession(t *testing.T) {
+	t.Parallel()
+	for name, told := range map[string]bool{"told": true, "by itself": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				feed, store, _ := newFeed(t, 0)
+				next, stop := iter.Pull2(feed.Watch(t.Context(), scope, session, core.From{}))
+				defer stop()
+				w := &watch{next: next, stop: stop}
+				w.want(t, store.commit(started()))
+				begin := time.Now()
+				store.fail(core.Errorf(core.ErrNotFound, "session %s does not exist", session))
+				if told {
+					feed.Publish(t.Context(), []core.Event{resync})
+				}
+				w.wantErr(t, core.ErrNotFound)
+				if waited := time.Since(begin); told && waited > 0 {
+					t.Errorf("it took %s", waited)
 				}
 			})
 		})

@@ -30,8 +30,9 @@ var errLeft = errors.New("the reader left")
 // place of what is missing, and then what happens from now on.
 //
 // The sequence ends only by an error, which is its last element: ErrSlow for a
-// reader that is too slow, core.ErrNotFound for a session outside the scope, the
-// cause of ctx's end, ErrClosed, or a fault of the store. It costs nothing until
+// reader that is too slow, core.ErrNotFound for a session outside the scope or one
+// that was removed meanwhile, the cause of ctx's end, ErrClosed, or a fault of the
+// store. It costs nothing until
 // it is ranged over, and nothing once the loop is left.
 func (f *Feed) Watch(
 	ctx context.Context, scope core.Scope, session core.SessionID, from core.From,
@@ -132,7 +133,7 @@ func (w *watcher) follow(ctx context.Context, sub Subscription) error {
 			}
 			err = w.receive(ctx, raw)
 		case <-poll.C:
-			err = w.catchUp(ctx, w.seen)
+			err = w.look(ctx)
 			poll.Reset(w.feed.poll)
 		case <-ctx.Done():
 			err = context.Cause(ctx)
@@ -140,6 +141,21 @@ func (w *watcher) follow(ctx context.Context, sub Subscription) error {
 		if err != nil {
 			return err
 		}
+	}
+}
+
+// look asks the store for what the bus lost, and whether the session is still there.
+func (w *watcher) look(ctx context.Context) error {
+	newest, err := w.feed.store.Last(ctx, w.scope, w.session)
+	switch {
+	case err != nil:
+		return fmt.Errorf("newest event of session %s: %w", w.session, err)
+	case newest < w.seen: // another database
+		return w.skip(ctx)
+	case newest > w.seen:
+		return w.catchUp(ctx, newest)
+	default:
+		return w.snapshot()
 	}
 }
 
@@ -155,6 +171,8 @@ func (w *watcher) receive(ctx context.Context, raw []byte) error {
 		return w.emit(e)
 	case e.Seq > 0:
 		return nil // the reader has it
+	case e.Type == core.EventResync: // something happened to the session as a whole
+		return w.skip(ctx)
 	case isText(e.Type):
 		return w.text(e)
 	default:

@@ -2,6 +2,8 @@ package purge
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -22,13 +24,15 @@ type finder interface {
 	OfUser(ctx context.Context, owner, user string) ([]core.SessionID, error)
 	Shared(ctx context.Context, owner, user string) ([]core.SessionID, error)
 	Memories(ctx context.Context, owner, user string) ([]core.MemoryID, error)
+	// Blobs returns the files of the sessions, and of the user if one is named.
+	Blobs(ctx context.Context, ids []core.SessionID, owner, user string) ([]core.BlobID, error)
 	Unfinished(ctx context.Context, ids []core.SessionID) ([]core.UnfinishedRun, error)
 }
 
 // remover removes it. With force a run that has not ended is no conflict.
 type remover interface {
 	Session(ctx context.Context, id core.SessionID, force bool) (core.Purged, error)
-	FromShared(ctx context.Context, owner, user string, id core.SessionID, force bool) (core.Purged, error)
+	FromShared(ctx context.Context, owner, user string, id core.SessionID, unended core.Unended) (core.Purged, error)
 	User(ctx context.Context, owner, user string) (core.Purged, error)
 	Answers(ctx context.Context, m core.PurgeMarks, dry bool) (int64, error)
 }
@@ -86,30 +90,50 @@ func New(o Options) *Service {
 
 // Sessions removes sessions with everything that belongs to them. ErrNotFound for
 // an id that does not exist, before anything is removed; ErrConflict while a run of
-// one of them has not ended, unless it is to be canceled (Force).
+// one of them has not ended, unless it is to be canceled (Force). Where none is named,
+// and Compact is set, only the bytes of earlier purges are taken out of the files.
 func (s *Service) Sessions(ctx context.Context, in core.PurgeSessions) (core.PurgeReport, error) {
 	ids, err := s.selected(ctx, in)
 	if err != nil {
 		return core.PurgeReport{}, err
 	}
 	marks := core.PurgeMarks{Owner: in.Owner, IDs: marksOf(ids)}
+	if err := s.markBlobs(ctx, &marks, ids, "", ""); err != nil {
+		return core.PurgeReport{}, err
+	}
+	count := func(ctx context.Context) (core.Purged, error) { return s.Store.CountSessions(ctx, ids) }
 	if in.DryRun {
-		return s.foresee(ctx, ids, ids, marks, s.countSessions(ids))
+		return s.foresee(ctx, ids, ids, marks, count)
 	}
 	if err := s.clear(ctx, ids, in.Force); err != nil {
 		return core.PurgeReport{}, err
 	}
 	gone, err := s.removeSessions(ctx, ids, marks, in.Force)
 	if err != nil {
-		return core.PurgeReport{}, err
+		return core.PurgeReport{}, cutOff(err, gone)
 	}
 	s.Logger.InfoContext(ctx, "sessions purged", "sessions", len(ids))
-	return s.prove(ctx, proof{ids: ids, gone: gone, marks: marks, compact: in.Compact, count: s.countSessions(ids)})
+	return s.prove(ctx, proof{ids: ids, gone: gone, marks: marks, compact: in.Compact, count: count})
+}
+
+// cutOff says how far a purge came that failed. It is simply to be done again.
+func cutOff(err error, gone core.Purged) error {
+	kind := core.ErrUnavailable
+	var known *core.Error
+	if errors.As(err, &known) {
+		kind = known.Kind
+	}
+	n := gone.Removed["sessions"]
+	if n == 0 && gone.Emptied["messages"] == 0 {
+		return err
+	}
+	return &core.Error{Kind: kind, Err: err, Message: fmt.Sprintf(
+		"%v. Before that %d sessions were removed and %d messages emptied; their bytes may still be in the files. Do it again to go on", err, n, gone.Emptied["messages"])}
 }
 
 // selected returns the sessions that are meant, each once.
 func (s *Service) selected(ctx context.Context, in core.PurgeSessions) ([]core.SessionID, error) {
-	if len(in.IDs) == 0 && in.ArchivedBefore == nil {
+	if len(in.IDs) == 0 && in.ArchivedBefore == nil && (!in.Compact || in.DryRun) {
 		return nil, core.Errorf(core.ErrInvalid, "name the sessions by their ids, or the time before which they were archived")
 	}
 	if err := s.Store.Exist(ctx, in.Owner, in.IDs); err != nil {
@@ -123,7 +147,12 @@ func (s *Service) selected(ctx context.Context, in core.PurgeSessions) ([]core.S
 		}
 		all = append(all[:len(all):len(all)], archived...)
 	}
-	seen := map[core.SessionID]bool{}
+	return once(all), nil
+}
+
+// once returns the ids, each once.
+func once(all []core.SessionID) []core.SessionID {
+	seen := make(map[core.SessionID]bool, len(all))
 	ids := make([]core.SessionID, 0, len(all))
 	for _, id := range all {
 		if !seen[id] {
@@ -131,7 +160,7 @@ func (s *Service) selected(ctx context.Context, in core.PurgeSessions) ([]core.S
 			ids = append(ids, id)
 		}
 	}
-	return ids, nil
+	return ids
 }
 
 // removeSessions removes the sessions and the answers that tell of them.
@@ -143,6 +172,8 @@ func (s *Service) removeSessions(ctx context.Context, ids []core.SessionID, mark
 			return gone, err
 		}
 		gone.Add(one)
+		// Whoever watches it, or waits for one of its runs, sees that it is gone.
+		s.Publisher.Publish(ctx, []core.Event{core.NewEvent(id, "", core.EventResync, struct{}{})})
 	}
 	// Last: a request that was being answered has stored its answer by now, as its
 	// session is gone.
@@ -151,76 +182,14 @@ func (s *Service) removeSessions(ctx context.Context, ids []core.SessionID, mark
 	return gone, err
 }
 
-// User removes everything of a user. ErrInvalid without a name, ErrConflict while a
-// run in one of the user's sessions has not ended, unless it is to be canceled. A
-// user of whom there is nothing is no error: the report says so.
-func (s *Service) User(ctx context.Context, in core.PurgeUser) (core.PurgeReport, error) {
-	if in.Owner == "" || in.User == "" {
-		return core.PurgeReport{}, core.Errorf(core.ErrInvalid, "name the owner and the user")
-	}
-	u, err := s.traces(ctx, in)
-	if err != nil {
-		return core.PurgeReport{}, err
-	}
-	if in.DryRun {
-		return s.foresee(ctx, u.ids, append(u.ids, u.shared...), u.marks, s.countUser(u.ids, in))
-	}
-	if err := s.clear(ctx, append(u.ids, u.shared...), in.Force); err != nil {
-		return core.PurgeReport{}, err
-	}
-	gone, err := s.removeUser(ctx, in, u)
-	if err != nil {
-		return core.PurgeReport{}, err
-	}
-	// No name in the log: it would be the last trace.
-	s.Logger.InfoContext(ctx, "user purged", "sessions", len(u.ids))
-	return s.prove(ctx, proof{ids: u.ids, gone: gone, marks: u.marks, compact: in.Compact, count: s.countUser(u.ids, in)})
-}
-
-// traces is where there is something of a user.
-type traces struct {
-	ids    []core.SessionID // the user's own
-	shared []core.SessionID // of others, in which the user wrote
-	marks  core.PurgeMarks
-}
-
-func (s *Service) traces(ctx context.Context, in core.PurgeUser) (traces, error) {
-	ids, err := s.Store.OfUser(ctx, in.Owner, in.User)
-	if err != nil {
-		return traces{}, err
-	}
-	shared, err := s.Store.Shared(ctx, in.Owner, in.User)
-	if err != nil {
-		return traces{}, err
-	}
-	memories, err := s.Store.Memories(ctx, in.Owner, in.User)
-	if err != nil {
-		return traces{}, err
-	}
-	marks := core.PurgeMarks{Owner: in.Owner, User: in.User, IDs: marksOf(ids)}
-	for _, id := range memories {
+// markBlobs adds the files of the sessions and of the user to the marks: an answer to
+// an upload has nothing but a file's id and its name.
+func (s *Service) markBlobs(ctx context.Context, marks *core.PurgeMarks, ids []core.SessionID, owner, user string) error {
+	blobs, err := s.Store.Blobs(ctx, ids, owner, user)
+	for _, id := range blobs {
 		marks.IDs[string(id)] = true
 	}
-	return traces{ids: ids, shared: shared, marks: marks}, nil
-}
-
-func (s *Service) removeUser(ctx context.Context, in core.PurgeUser, u traces) (core.Purged, error) {
-	gone, err := s.removeSessions(ctx, u.ids, u.marks, in.Force)
-	if err != nil {
-		return gone, err
-	}
-	for _, id := range u.shared {
-		one, err := s.Store.FromShared(ctx, in.Owner, in.User, id, in.Force)
-		if err != nil && !isNotFound(err) {
-			return gone, err
-		}
-		s.Publisher.Publish(ctx, one.Events)
-		one.Events = nil
-		gone.Add(one)
-	}
-	rest, err := s.Store.User(ctx, in.Owner, in.User)
-	gone.Add(rest)
-	return gone, err
+	return err
 }
 
 func marksOf(ids []core.SessionID) map[string]bool {

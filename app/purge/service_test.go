@@ -28,6 +28,12 @@ type fake struct {
 	fails    error
 	compact  int
 	events   int
+	unended  core.Unended
+	stale    int              // how often a session was forked meanwhile
+	comes    []core.SessionID // sessions of the user that come while the first is removed
+	breaks   core.SessionID   // whose removal fails
+	torn     error            // of the compaction
+	memories int
 }
 
 func (f *fake) Exist(context.Context, string, []core.SessionID) error { return f.fails }
@@ -35,26 +41,42 @@ func (f *fake) Archived(context.Context, string, time.Time) ([]core.SessionID, e
 	return []core.SessionID{"a", "old"}, nil
 }
 func (f *fake) OfUser(context.Context, string, string) ([]core.SessionID, error) {
+	if len(f.removed) > 0 {
+		come := f.comes
+		f.comes = nil
+		return come, nil
+	}
 	return []core.SessionID{"own"}, nil
+}
+func (f *fake) Blobs(context.Context, []core.SessionID, string, string) ([]core.BlobID, error) {
+	return nil, nil
 }
 func (f *fake) Shared(context.Context, string, string) ([]core.SessionID, error) {
 	return f.shared, nil
 }
 func (f *fake) Memories(context.Context, string, string) ([]core.MemoryID, error) {
-	return []core.MemoryID{"m"}, nil
+	return make([]core.MemoryID, f.memories), nil
 }
 func (f *fake) Unfinished(context.Context, []core.SessionID) ([]core.UnfinishedRun, error) {
 	return f.runs, nil
 }
 func (f *fake) Session(_ context.Context, id core.SessionID, _ bool) (core.Purged, error) {
+	if id == f.breaks {
+		return core.Purged{}, errors.New("disk on fire")
+	}
 	f.removed = append(f.removed, id)
 	if id == "gone" {
 		return core.Purged{}, core.Errorf(core.ErrNotFound, "it is gone")
 	}
 	return core.Purged{Removed: map[string]int64{"sessions": 1, "messages": 2}}, nil
 }
-func (f *fake) FromShared(_ context.Context, _, _ string, id core.SessionID, _ bool) (core.Purged, error) {
-	f.emptied = append(f.emptied, id)
+func (f *fake) FromShared(_ context.Context, _, _ string, id core.SessionID, unended core.Unended) (core.Purged, error) {
+	f.emptied, f.unended = append(f.emptied, id), unended
+	if f.stale > 0 {
+		f.stale--
+		return core.Purged{}, core.Errorf(core.ErrStale, "it was forked")
+	}
+	f.shared = nil
 	return core.Purged{Emptied: map[string]int64{"messages": 3}, Events: make([]core.Event, 2)}, nil
 }
 func (f *fake) User(_ context.Context, _, user string) (core.Purged, error) {
@@ -77,7 +99,7 @@ func (f *fake) Cancel(_ context.Context, _ core.Scope, id core.RunID) error {
 }
 func (f *fake) Compact(context.Context, []string) ([]string, error) {
 	f.compact++
-	return []string{"a note"}, nil
+	return []string{"a note"}, f.torn
 }
 func (f *fake) Publish(_ context.Context, events []core.Event) { f.events += len(events) }
 
@@ -146,7 +168,8 @@ func TestUser(t *testing.T) {
 	if err != nil || got.Tables[1] != (core.PurgedTable{Table: "messages", Removed: 2, Emptied: 3}) || got.Tables[2].Removed != 1 {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if len(f.removed) != 1 || len(f.emptied) != 1 || len(f.users) != 1 || f.events != 2 {
+	if len(f.removed) != 1 || len(f.emptied) != 1 || len(f.users) != 1 || f.events != 3 { // one of them of the session that is gone
+
 		t.Errorf("removed %v, emptied %v, users %v, %d events told", f.removed, f.emptied, f.users, f.events)
 	}
 	for _, in := range []core.PurgeUser{{Owner: "o"}, {User: "u"}} {
@@ -180,4 +203,52 @@ func TestForce(t *testing.T) {
 			t.Errorf("alone: %v, canceled %v", err, f.canceled)
 		}
 	})
+}
+
+// Who writes while a user is purged is followed, and a session that was forked
+// meanwhile is looked at again.
+func TestUserWhoGoesOn(t *testing.T) {
+	t.Parallel()
+	f := &fake{shared: []core.SessionID{"team"}, comes: []core.SessionID{"new"}, stale: 2}
+	got, err := service(f, false).User(t.Context(), core.PurgeUser{Owner: "o", User: "u", PurgeOptions: core.PurgeOptions{Force: true}})
+	if err != nil || len(f.removed) != 2 || len(f.emptied) != 3 || f.unended != core.AllowUnleased {
+		t.Errorf("removed %v, emptied %v with %v, error %v", f.removed, f.emptied, f.unended, err)
+	}
+	if diff := cmp.Diff([]core.SessionID{"own", "new"}, got.Sessions); diff != "" {
+		t.Errorf("report (-want +got):\n%s", diff)
+	}
+	f = &fake{shared: []core.SessionID{"team"}, stale: 100}
+	if _, err := service(f, true).User(t.Context(), core.PurgeUser{Owner: "o", User: "u", PurgeOptions: core.PurgeOptions{Force: true}}); err != nil || len(f.emptied) > 10 || f.unended != core.AllowUnended {
+		t.Errorf("one that never ends: tried %d times with %v, error %v", len(f.emptied), f.unended, err)
+	}
+}
+
+// A purge that fails in its middle says how far it came.
+func TestCutOff(t *testing.T) {
+	t.Parallel()
+	f := &fake{breaks: "b"}
+	_, err := service(f, false).Sessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{"a", "b", "c"}})
+	if !errors.Is(err, core.ErrUnavailable) || !strings.Contains(err.Error(), "disk on fire. Before that 1 sessions were removed") {
+		t.Errorf("got %v, want how far it came", err)
+	}
+	f = &fake{breaks: "a"}
+	if _, err := service(f, false).Sessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{"a"}}); err == nil || err.Error() != "disk on fire" {
+		t.Errorf("at its beginning: got %v", err)
+	}
+}
+
+// What was removed is reported also if its bytes could not be taken out of the
+// files, which can be done later.
+func TestCompactionFails(t *testing.T) {
+	t.Parallel()
+	f := &fake{torn: errors.New("no room")}
+	in := core.PurgeSessions{IDs: []core.SessionID{"a"}, PurgeOptions: core.PurgeOptions{Compact: true}}
+	got, err := service(f, false).Sessions(t.Context(), in)
+	if err != nil || got.Compacted || got.Tables[0].Removed != 1 || len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "no room") {
+		t.Errorf("got %+v, error %v", got, err)
+	}
+	f.torn, in.IDs = nil, nil
+	if got, err = service(f, false).Sessions(t.Context(), in); err != nil || !got.Compacted || len(got.Sessions) != 0 || f.compact != 2 {
+		t.Errorf("only the files: got %+v, error %v", got, err)
+	}
 }

@@ -98,19 +98,24 @@ func newPurging(t *testing.T, url string) *purging {
 	h := newHouse(t, url, withModel("echo", 8192, 1024, model), func(c *config.Config) {
 		c.Auth.Keys = []config.APIKey{{Name: "north", Secret: config.NewSecret("n")}, {Name: "south", Secret: config.NewSecret("s")}}
 	})
-	p := &purging{house: h, database: dbtest.Open(t, url), north: h.client("n"), folders: []string{h.cfg.DataDir}}
+	p := &purging{house: h, database: dbtest.Open(t, url), north: h.client("n")}
 	p.user = p.marks.in("user_id")
-	if path, ok := strings.CutPrefix(url, "sqlite://"); ok {
-		p.folders = append(p.folders, filepath.Dir(path))
-	} else {
-		var dir, oid string
-		p.row(&dir, "SELECT current_setting('data_directory')")
-		p.row(&oid, "SELECT oid::text FROM pg_database WHERE datname = current_database()")
-		p.folders = append(p.folders, filepath.Join(dir, "base", oid))
-	}
+	p.folders = []string{h.cfg.DataDir, p.tables(url)}
 	p.fill()
 	p.plant()
 	return p
+}
+
+// tables returns the folder of the database's files.
+func (p *purging) tables(url string) string {
+	p.t.Helper()
+	if path, ok := strings.CutPrefix(url, "sqlite://"); ok {
+		return filepath.Dir(path)
+	}
+	var dir, oid string
+	p.row(&dir, "SELECT current_setting('data_directory')")
+	p.row(&oid, "SELECT oid::text FROM pg_database WHERE datname = current_database()")
+	return filepath.Join(dir, "base", oid)
 }
 
 func (p *purging) row(into any, query string, args ...any) {

@@ -38,9 +38,7 @@ func (j *journal) eraseEvents(e erased) error {
 			if !ok {
 				continue
 			}
-			err := j.tx.Model(&models.Event{}).Where("session_id = ? AND event_seq = ?", row.SessionID, row.EventSeq).
-				UpdateColumn("data", models.JSON(data)).Error
-			if err != nil {
+			if err := j.rewrite(row, data); err != nil {
 				return err
 			}
 		}
@@ -48,6 +46,12 @@ func (j *journal) eraseEvents(e erased) error {
 			return nil
 		}
 	}
+}
+
+// rewrite gives an event other data.
+func (j *journal) rewrite(row models.Event, data json.RawMessage) error {
+	return j.tx.Model(&models.Event{}).Where("session_id = ? AND event_seq = ?", row.SessionID, row.EventSeq).
+		UpdateColumn("data", models.JSON(data)).Error
 }
 
 // where narrows a question about events to those in which something of it may be.

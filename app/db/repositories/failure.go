@@ -57,6 +57,16 @@ func isBusy(err error) bool {
 	return errors.As(err, &lite) && lite.Code()&0xff == sqlite3.SQLITE_BUSY
 }
 
+// isCollision reports whether a transaction failed because of another one, so that
+// it may be done again.
+func isCollision(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == deadlock || errors.Is(err, gorm.ErrForeignKeyViolated) || isBusy(err)
+}
+
+// deadlock is PostgreSQL's code for transactions that wait for each other.
+const deadlock = "40P01"
+
 // inTx runs fn in a transaction that is committed when fn returns nil.
 func inTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error) error {
 	return db.WithContext(ctx).Transaction(fn)

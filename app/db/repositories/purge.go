@@ -116,7 +116,8 @@ func (r *Purges) Unfinished(ctx context.Context, ids []core.SessionID) ([]core.U
 // force says that nobody works on that any more.
 func (r *Purges) Session(ctx context.Context, id core.SessionID, force bool) (core.Purged, error) {
 	var gone core.Purged
-	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
+	err := r.try(ctx, func(tx *gorm.DB) error {
+		gone = core.Purged{}
 		j, err := lockSession(tx, id)
 		if err != nil {
 			return err
@@ -191,4 +192,18 @@ func countRows(db *gorm.DB, table, where string, args ...any) (int64, error) {
 	var n int64
 	err := db.Table(table).Where(where, args...).Count(&n).Error
 	return n, failure(err, "rows of", table)
+}
+
+// purgeTries is how often a transaction is begun that somebody else's stands against.
+const purgeTries = 5
+
+// try does fn in a transaction, again if another one was in the way: a message that
+// came to refer to a file which was about to go, or each waits for the other.
+func (r *Purges) try(ctx context.Context, fn func(tx *gorm.DB) error) (err error) {
+	for range purgeTries {
+		if err = inTx(ctx, r.db, fn); err == nil || !isCollision(err) {
+			return err
+		}
+	}
+	return err
 }

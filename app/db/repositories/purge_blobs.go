@@ -1,11 +1,36 @@
 package repositories
 
 import (
+	"context"
+	"slices"
+
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
 )
+
+// Blobs returns the files that messages of the sessions refer to or that were
+// uploaded for one of them, and those of the user if one is named.
+func (r *Purges) Blobs(ctx context.Context, ids []core.SessionID, owner, user string) ([]core.BlobID, error) {
+	var all []core.BlobID
+	db := r.db.WithContext(ctx)
+	if user != "" {
+		if err := db.Model(&models.Blob{}).Where("owner = ? AND user_id = ?", owner, user).Pluck("id", &all).Error; err != nil {
+			return nil, failure(err, "files of user", user)
+		}
+	}
+	for part := range slices.Chunk(ids, purgeChunk) {
+		var some []core.BlobID
+		err := db.Raw("SELECT blob_id FROM blob_references WHERE session_id IN @s UNION SELECT id FROM blobs WHERE session_id IN @s",
+			map[string]any{"s": part}).Scan(&some).Error
+		if err != nil {
+			return nil, failure(err, "files of session", part[0])
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
 
 // purgeBlobs removes the blobs that the session's messages refer to, or that were
 // uploaded for it, unless another session refers to them: those stay, and belong to
