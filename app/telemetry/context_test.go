@@ -71,11 +71,12 @@ func TestSummaries(t *testing.T) {
 		{Before: prompt(3000), After: prompt(3100)}, // by hand, of a short history
 		{Before: prompt(6000), After: prompt(2500), Err: fmt.Errorf("commit: %w", core.ErrStale)},
 		{Before: prompt(6000), After: prompt(2500), Err: errors.New("disk full")},
+		{Before: prompt(6000), After: prompt(2500), Summary: core.Summary{State: core.SummaryPrepared}}, // saves nothing yet
 	} {
 		c.Turn = turn("m")
 		tel.Committed(t.Context(), c)
 	}
-	want(t, tel, "bobbin_summary_commits_total", `bobbin_summary_commits_total{outcome="failed"} 1`,
+	want(t, tel, "bobbin_summary_commits_total", `bobbin_summary_commits_total{outcome="failed"} 1`, `bobbin_summary_commits_total{outcome="prepared"} 1`,
 		`bobbin_summary_commits_total{outcome="stale"} 1`, `bobbin_summary_commits_total{outcome="stored"} 2`)
 	want(t, tel, "bobbin_summary_saved_tokens_total", `bobbin_summary_saved_tokens_total{model="m"} 3500`)
 }

@@ -33,7 +33,7 @@ func newSummaryMetrics() summaryMetrics {
 		duration:  histogram("summary_duration_seconds", "Time to make a summary, its model calls included.", modelBuckets(), "strategy", "outcome"),
 		tokens:    histogram("summary_tokens", "Size of summaries when they are made, in cl100k_base tokens.", tokenBuckets(), "strategy"),
 		fallbacks: counter("summary_fallbacks_total", "Summaries that were made without the model that was to make them, by cause.", "cause"),
-		commits:   counter("summary_commits_total", "Summaries on their way into the database: stored, stale (the session was changed meanwhile), failed.", "outcome"),
+		commits:   counter("summary_commits_total", "Summaries on their way into the database: stored and in use, prepared (not in use yet), stale (the session was changed meanwhile), failed.", "outcome"),
 		saved:     counter("summary_saved_tokens_total", "Tokens by which stored summaries made the prompt smaller, in the model's tokens.", "model"),
 	}
 }
@@ -97,6 +97,10 @@ func (t *Telemetry) Committed(_ context.Context, c compaction.Commit) {
 		return
 	case c.Err != nil:
 		t.summaries.commits.WithLabelValues("failed").Inc()
+		return
+	}
+	if c.Summary.State == core.SummaryPrepared {
+		t.summaries.commits.WithLabelValues("prepared").Inc()
 		return
 	}
 	t.summaries.commits.WithLabelValues("stored").Inc()

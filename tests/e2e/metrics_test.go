@@ -174,15 +174,16 @@ func TestMetricsOfAConversation(t *testing.T) {
 		h := newHouse(t, url, withModel("house", 8192, 1024, p), func(c *config.Config) { c.Models[0].InputPrice = 2 })
 		id := newSession(t, h.Client, core.Session{UserID: "user-4711"})
 		turns := 0
-		for ; p.Summaries() == 0 && turns < 60; turns++ {
+		for ; session(t, h.Client, id).SummaryVersion == 0 && turns < 60; turns++ {
 			question := fmt.Sprintf("question %d: %s", turns, strings.Repeat("SECRETWORD of the pumps in hall three ", 20))
 			if turns == 2 {
 				question = "use the tool"
 			}
 			say(t, h.Client, core.SendMessage{SessionID: id, Content: question})
 		}
-		calls, model, agent := float64(p.Requests()), "model=house", "agent=assistant"
+		model, agent := "model=house", "agent=assistant"
 		m := eventually(t, h.Client, float64(turns), "bobbin_runs_finished_total", agent, "status=succeeded")
+		calls := float64(p.Requests())
 		m.want(t, float64(turns), "bobbin_runs_started_total", agent)
 		m.want(t, 0, "bobbin_runs_active")
 		m.want(t, 0, "bobbin_runs_queued")
@@ -201,10 +202,11 @@ func TestMetricsOfAConversation(t *testing.T) {
 		}
 
 		m.want(t, 1, "bobbin_tool_calls_total", "tool=calculator", "outcome=ok")
-		m.want(t, 1, "bobbin_summaries_total", "trigger=share", "strategy=hybrid", "outcome=made")
+		made := float64(p.Summaries())
+		m.want(t, made, "bobbin_summaries_total", "kind=rolling", "strategy=hybrid", "outcome=made")
 		m.want(t, 1, "bobbin_summary_commits_total", "outcome=stored")
-		m.want(t, 1, "bobbin_summary_duration_seconds", "outcome=made")
-		m.want(t, 1, "bobbin_context_rungs_total", "rung=summarize")
+		m.want(t, made, "bobbin_summary_duration_seconds", "outcome=made")
+		m.want(t, made, "bobbin_context_rungs_total", "rung=summarize")
 		m.want(t, 0, "bobbin_context_warnings_total")
 		m.want(t, 8192, "bobbin_context_window_tokens", model)
 		m.want(t, 8192-1024, "bobbin_context_usable_tokens", model)

@@ -63,7 +63,7 @@ func TestTracesOfAConversation(t *testing.T) {
 		id := newSession(t, h.Client, core.Session{UserID: "user-4711"})
 		say(t, h.Client, core.SendMessage{SessionID: id, Content: "use the tool with SECRETWORD"})
 		turns := 1
-		for ; p.Summaries() == 0 && turns < 60; turns++ {
+		for ; session(t, h.Client, id).SummaryVersion == 0 && turns < 60; turns++ {
 			say(t, h.Client, core.SendMessage{SessionID: id, Content: fmt.Sprintf("question %d: %s", turns, strings.Repeat("SECRETWORD of the pumps in hall three ", 20))})
 		}
 		h.stop()
@@ -86,8 +86,8 @@ func TestTracesOfAConversation(t *testing.T) {
 		if len(tool) != 1 || !slices.Equal(f.under(tool[0]), []string{"node tool_node", "invoke_agent assistant"}) || tool[0].Attributes["gen_ai.tool.name"] != "calculator" {
 			t.Errorf("got the tool calls %+v, want one below its node", tool)
 		}
-		if len(summary) != 1 || summary[0].Attributes["bobbin.summary.outcome"] != "made" || summary[0].Attributes["bobbin.summary.trigger"] != "share" {
-			t.Errorf("got the summaries %+v, want one", summary)
+		if len(summary) == 0 || int64(len(summary)) != p.Summaries() || summary[0].Attributes["bobbin.summary.outcome"] != "made" || summary[0].Attributes["bobbin.summary.kind"] != "rolling" {
+			t.Errorf("got the summaries %+v, want the %d that were asked for", summary, p.Summaries())
 		}
 		for _, secret := range []string{"SECRETWORD", "answer to", "6 * 7", "You are", "user-4711", "Test the long conversation"} {
 			if strings.Contains(to.Text(), secret) {
@@ -104,7 +104,7 @@ func checkCalls(t *testing.T, f forest, chats []collector.Span) {
 	for _, c := range chats {
 		above := f.under(c)
 		places[above[0]]++
-		if above[len(above)-1] != "invoke_agent assistant" || c.Kind != "CLIENT" || c.Failed {
+		if above[0] != "summarize" && above[len(above)-1] != "invoke_agent assistant" || c.Kind != "CLIENT" || c.Failed {
 			t.Errorf("got a model call below %q: %+v", above, c)
 		}
 		for name, want := range map[string]any{
@@ -124,8 +124,8 @@ func checkCalls(t *testing.T, f forest, chats []collector.Span) {
 			t.Errorf("got the finish reasons %v", reasons)
 		}
 	}
-	if places["summarize"] != 1 || places["node llm_node"] != len(chats)-1 {
-		t.Errorf("got model calls below %v, want one below the summary and the others below llm_node", places)
+	if n := len(f.named["summarize"]); places["summarize"] != n || places["node llm_node"] != len(chats)-n {
+		t.Errorf("got model calls below %v, want one below each summary and the others below llm_node", places)
 	}
 }
 
