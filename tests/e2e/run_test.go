@@ -157,7 +157,7 @@ func TestProviderRefuses(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p := newProvider(t, provider.Options{Window: 8192, Fault: func(w http.ResponseWriter, a provider.Asked) bool {
-				if !strings.Contains(a.Question, "refuse") {
+				if !strings.HasSuffix(a.Question, "refuse me") {
 					return false
 				}
 				w.WriteHeader(c.status)

@@ -93,7 +93,7 @@ func rungs() []mutant {
 		{"L5: the fence of notes can be closed", "TestLoopNotesInThePrompt", "loopnotes.go", "unfenced(text, p.count)", "text"},
 		{"1: notes cost nothing", "TestInvariant1NeverLargerThanUsable", "loop.go", "s.Size = p.r.of(limit)", "s.Size = 0"},
 		{"W5: at the trigger", "TestShareTriggerToTheToken", "trigger.go", "f.share = p.total > threshold", "f.share = p.total >= threshold"},
-		{"§ 8: the fence can be closed", "TestFenceCannotBeClosedFromInside", "prompt.go", "`(?i)<(", "`<("},
+		{"§ 8: the fence can be closed", "TestFenceCannotBeClosedFromInside", "prompt.go", "`(?i)[<＜](", "`[<＜]("},
 		{"§ 10 row 15: a smaller window's cuts stay", "TestRow15SwitchToASmallerWindow", "state.go", "s.Landed.Window < window", "s.Landed.Window < 0"},
 	}
 }

@@ -20,7 +20,8 @@ type Defaults struct {
 	// and the longest answer in tokens, and the prior factor (see Info). It must
 	// not be nil, and gives something careful for a name that is not known.
 	Lookup func(model string) (window, maxOutput int, factor float64, known bool)
-	// Unknown is told of a model whose window had to be assumed; nil = nobody is.
+	// Unknown is told of a model that is opened and whose window had to be assumed; nil =
+	// nobody is.
 	Unknown func(model string)
 	// Images says by the same name whether a model sees images; nil = none does.
 	Images func(model string) bool
@@ -89,6 +90,9 @@ func (r *Registry) Get(name string) (Model, error) {
 		clear(r.models) // whoever uses one goes on using it
 	}
 	r.models[name] = m
+	if entry.WindowFrom == WindowAssumed && r.defaults.Unknown != nil {
+		r.defaults.Unknown(entry.Model)
+	}
 	return m, nil
 }
 
@@ -153,9 +157,6 @@ func (r *Registry) sized(e Entry) Entry {
 		e.Window, e.WindowFrom = window, WindowKnown
 	default:
 		e.Window, e.WindowFrom = window, WindowAssumed
-		if r.defaults.Unknown != nil {
-			r.defaults.Unknown(e.Model)
-		}
 	}
 	if e.MaxOutput == 0 {
 		e.MaxOutput = maxOutput
