@@ -43,6 +43,12 @@ func TestAnswers(t *testing.T) {
 			event(t, core.EventContextCompleted, core.ContextData{MessagesCovered: 9, TokensBefore: 9000, TokensAfter: 90}),
 			event(t, core.EventContextWarning, core.ContextData{Reason: "almost full"}), created,
 		}, "· summarizing earlier messages …\n· summarized: 9 messages covered, prompt 9,000 → 90 tokens\n· almost full\nHello there\n"},
+		{"tool loop", []core.Event{ // L6
+			event(t, core.EventContextStarted, core.ContextData{Kind: core.SummaryRun}),
+			event(t, core.EventContextCompleted, core.ContextData{
+				Kind: core.SummaryRun, MessagesCovered: 10, MessagesBefore: 19, MessagesAfter: 10, TokensBefore: 61_000, TokensAfter: 24_500,
+			}), created,
+		}, "· making notes on the work so far …\n· notes in place of 10 messages of tools: prompt 19 → 10 messages, 61,000 → 24,500 tokens\nHello there\n"},
 		{"unreadable", []core.Event{{Type: core.EventMessageDelta, Data: []byte("{")}, created}, "Hello there\n"},
 	}
 	for _, tt := range tests {

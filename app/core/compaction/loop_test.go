@@ -279,3 +279,50 @@ func TestLoopTimeLimit(t *testing.T) {
 		}
 	})
 }
+
+// A session without notes costs no question more, one with notes one question a run.
+func TestLoopAsksStorageOnlyForNotes(t *testing.T) {
+	t.Parallel()
+	w := looping(t, core.CompactionSettings{}, 128_000)
+	w.models[""] = llm.Scripted(loopNotes).WithInfo(w.writer.Info())
+	found := 0
+	w.before = func(method string) error {
+		if method == "Find" {
+			found++
+		}
+		return nil
+	}
+	w.turns(3, 20)
+	w.ask("Read all files.")
+	for range 8 {
+		turn, d := w.fit()
+		w.request(turn, d)
+		w.use(200)
+	}
+	turn, d := w.fit()
+	w.request(turn, d)
+	if found != 0 || len(w.summaries) != 1 {
+		t.Errorf("asked for notes %d times until there were %d, want never", found, len(w.summaries))
+	}
+	w.ask("And now?")
+	for range 3 { // the turn goes on as the nodes hand it on
+		next := w.turn()
+		next.Notes = turn.Notes
+		turn, d = func() (compaction.Turn, contextwindow.Decision) {
+			turn, d, err := w.keeper.Fit(t.Context(), next)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return turn, d
+		}()
+		w.request(turn, d)
+	}
+	if found != 0 || len(d.Loops) != 1 {
+		t.Errorf("asked for known notes %d times, want never", found)
+	}
+	turn, d = w.fit() // another process
+	w.request(turn, d)
+	if found != 1 {
+		t.Errorf("asked for notes %d times, want once", found)
+	}
+}
