@@ -35,8 +35,24 @@ type requestData struct {
 	Part       int
 	Parts      int
 	Tokens     int    // what is asked for
+	Length     string // the same in words
 	Have       int    // shorten.md: tokens of what is too long
 	Rejected   string // why the last answer was not used
+}
+
+// lengthOf says a number of tokens in what a model can count better: words, or in
+// languages without blanks characters.
+func lengthOf(tokens int, language string) string {
+	unit := "words"
+	switch language {
+	case "Chinese", "Japanese", "Thai":
+		unit = "characters"
+	}
+	n := tokens * 7 / 10
+	if n > 100 {
+		n -= n % 10
+	}
+	return fmt.Sprintf("%d %s", max(n, 1), unit)
 }
 
 // system renders the file of the preset.
@@ -51,9 +67,15 @@ func (p prompts) system(preset string, data systemData) string {
 	return p.render(name, data)
 }
 
-func (p prompts) request(data requestData) string { return p.render("request.md", data) }
+func (p prompts) request(data requestData) string {
+	data.Length = lengthOf(data.Tokens, data.Language)
+	return p.render("request.md", data)
+}
 
-func (p prompts) shorten(data requestData) string { return p.render("shorten.md", data) }
+func (p prompts) shorten(data requestData) string {
+	data.Length = lengthOf(data.Tokens, data.Language)
+	return p.render("shorten.md", data)
+}
 
 // render fills a file. The files know no data but the structs above, which the
 // tests of every file prove; so a failure is a programmer's.
