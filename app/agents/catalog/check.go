@@ -9,6 +9,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/summarize"
 )
 
 // namePattern is what agents may be called: a name is part of URLs and files.
@@ -94,7 +95,7 @@ func (d *document) checkCompaction(agent core.Agent, model func(string) error) {
 func (d *document) checkContext(agent core.Agent, validate func(core.Agent) error) {
 	c := agent.Context
 	d.oneOf("policy", &c.Policy, contextwindow.PresetNames())
-	d.oneOf("strategy", c.Strategy, []string{contextwindow.StrategyLLM, contextwindow.StrategyHybrid, contextwindow.StrategyExtractive})
+	d.oneOf("strategy", c.Strategy, summarize.Names())
 	d.oneOf("timing", c.Timing, []string{string(contextwindow.TimingInline), string(contextwindow.TimingAfterRun), string(contextwindow.TimingBackground)})
 	if validate == nil || len(d.faults) > 0 {
 		return

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 
-	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
 )
@@ -62,7 +61,7 @@ func (c *ModelCompactor) Compact(ctx context.Context, t Turn, req summarize.Requ
 // reason unless that is what the agent's file says.
 func (c *ModelCompactor) model(ctx context.Context, t Turn) (m llm.Model, note string) {
 	name := t.Profile.Loop.SummaryModel
-	if name == "" && t.Profile.Policy.Strategy == contextwindow.StrategyExtractive {
+	if kind, ok := summarize.KindOf(t.Profile.Policy.Strategy); ok && !kind.Model && name == "" {
 		return nil, ""
 	}
 	if note := c.options.broke(ctx, t); note != "" {

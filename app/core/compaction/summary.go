@@ -132,34 +132,32 @@ const noModel = "fallback: the summary model cannot be used"
 // noBudget is the note of a summary for which no model may be called today.
 const noBudget = "fallback: the spend limit of the day is reached"
 
+// noStrategy is the note of a summary whose strategy does not exist.
+const noStrategy = "fallback: the strategy does not exist"
+
 // summarizer returns what makes the summaries of the turn's policy. A summary
 // model that cannot be used does not fail the conversation (B7): the summary is
 // made without one, and the note says so.
 func (k *Keeper) summarizer(ctx context.Context, t Turn) (s *summarize.Summarizer, note string) {
 	extractive := summarize.New(summarize.NewExtractive(k.Counter), k.Counter)
-	if t.Profile.Policy.Strategy == contextwindow.StrategyExtractive {
-		return extractive, ""
+	kind, ok := summarize.KindOf(t.Profile.Policy.Strategy)
+	if !ok {
+		k.Logger.ErrorContext(ctx, "summary without its strategy", "session_id", t.Session.ID, "agent", t.Profile.Agent.Name, "strategy", t.Profile.Policy.Strategy)
+		return extractive, noStrategy
 	}
-	if note := k.broke(ctx, t); note != "" {
-		return extractive, note
+	material := summarize.Material{Count: k.Counter}
+	if kind.Model {
+		if note := k.broke(ctx, t); note != "" {
+			return extractive, note
+		}
+		model, err := k.summaryModel(t.Profile)
+		if err != nil {
+			return extractive, k.unusable(ctx, t, err)
+		}
+		name := model.Info().Name
+		material.Model, material.Factor = k.narrowed(t, model), func() float64 { return k.Calibrator.Estimate(name, t.Session.ID).Factor }
 	}
-	model, err := k.summaryModel(t.Profile)
-	if err != nil {
-		return extractive, k.unusable(ctx, t, err)
-	}
-	name := model.Info().Name
-	writing := Turn{Profile: Profile{Model: model}}
-	if name == t.Profile.Model.Info().Name {
-		writing.Window = t.Window
-	}
-	if window, from := k.window(writing); from == llm.WindowTold {
-		model = narrowed{model, window}
-	}
-	strategy := summarize.NewLLM(model, k.Counter, func() float64 { return k.Calibrator.Estimate(name, t.Session.ID).Factor })
-	if t.Profile.Policy.Strategy == contextwindow.StrategyHybrid {
-		return summarize.New(summarize.NewHybrid(strategy), k.Counter), ""
-	}
-	return summarize.New(strategy, k.Counter), ""
+	return summarize.New(kind.New(material), k.Counter), ""
 }
 
 // broke returns the note of a summary for which no model may be called now; empty if

@@ -34,14 +34,28 @@ func least(a, b int) int {
 	return a
 }
 
-// narrowed is a model of which a smaller window is known than it says itself.
-type narrowed struct {
+// narrowed returns the model that writes a summary of the turn, with the window that
+// its provider told when that is smaller than what it says itself.
+func (k *Keeper) narrowed(t Turn, model llm.Model) llm.Model {
+	writing := Turn{Profile: Profile{Model: model}}
+	if model.Info().Name == t.Profile.Model.Info().Name {
+		writing.Window = t.Window
+	}
+	window, from := k.window(writing)
+	if from != llm.WindowTold {
+		return model
+	}
+	return windowed{model, window}
+}
+
+// windowed is a model with another window than it says itself.
+type windowed struct {
 	llm.Model
 	window int
 }
 
 // Info describes the model.
-func (m narrowed) Info() llm.Info {
+func (m windowed) Info() llm.Info {
 	info := m.Model.Info()
 	info.Window = m.window
 	return info

@@ -41,7 +41,7 @@ type Policy struct {
 	MaxSummaryTokens  int     // summary limit; 0 = by share or window
 	MaxSummaryShare   float64 // summary limit as a share of the available tokens
 	SummaryAskTokens  int     // what the prompt asks for; 0 = the limit
-	Strategy          string  // llm, hybrid or extractive
+	Strategy          string  // its name, as summarize.Kinds has it
 	Timing            Timing
 	SummaryModel      string // empty = see CheapSummaryModel
 	CheapSummaryModel bool   // with no summary model set: the provider's cheap model, else default_llm
@@ -56,7 +56,8 @@ const (
 	budgetAskTokens        = 700 // budget: under 500 words (B9)
 )
 
-// The strategies that a policy can name.
+// The strategies that the presets name. All that there are, and whether a name is one of
+// them, package summarize knows.
 const (
 	StrategyLLM        = "llm"
 	StrategyHybrid     = "hybrid"
@@ -221,8 +222,7 @@ func (p Policy) Validate() error {
 		"max_summary_tokens (%d) must be below the landing point of max_context_tokens (%d)", p.MaxSummaryTokens, p.MaxContextTokens)
 	fault(p.TargetContextTokens > 0 && p.MaxSummaryTokens >= p.TargetContextTokens,
 		"max_summary_tokens (%d) must be below target_context_tokens (%d), where a compaction lands", p.MaxSummaryTokens, p.TargetContextTokens)
-	fault(!slices.Contains([]string{StrategyLLM, StrategyHybrid, StrategyExtractive}, p.Strategy),
-		"strategy %q does not exist; use llm, hybrid or extractive", p.Strategy)
+	fault(p.Strategy == "", "strategy is empty: a summary needs one")
 	fault(!slices.Contains([]Timing{TimingInline, TimingAfterRun, TimingBackground}, p.Timing),
 		"timing %q does not exist; use inline, after_run or background", p.Timing)
 	if len(faults) == 0 {

@@ -215,7 +215,7 @@ func TestResolveRefusesContradictions(t *testing.T) {
 			"summary over the target", core.ContextSettings{Policy: "ratio", TargetContextTokens: new(1500)},
 			"max_summary_tokens (2000) must be below target_context_tokens (1500), where a compaction lands",
 		},
-		{"strategy", core.ContextSettings{Strategy: new("magic")}, `strategy "magic" does not exist; use llm, hybrid or extractive`},
+		{"strategy", core.ContextSettings{Strategy: new("")}, `strategy is empty`},
 		{"timing", core.ContextSettings{Timing: new("never")}, `timing "never" does not exist; use inline, after_run or background`},
 	}
 	for _, tt := range tests {
@@ -232,7 +232,7 @@ func TestResolveRefusesContradictions(t *testing.T) {
 // CONTEXT § 2: all faults come at once, in a fixed order.
 func TestResolveNamesAllFaults(t *testing.T) {
 	t.Parallel()
-	bad := core.ContextSettings{Timing: new("never"), Strategy: new("magic"), LandAt: new(2.0), MinRecentMessages: new(-1), WindowMessages: new(-3)}
+	bad := core.ContextSettings{Timing: new("never"), Strategy: new(""), LandAt: new(2.0), MinRecentMessages: new(-1), WindowMessages: new(-3)}
 	_, err := cw.Resolve(cw.Global{}, bad)
 	if err == nil || strings.Count(err.Error(), "; ") < 4 || strings.Contains(err.Error(), "\n") {
 		t.Fatalf("got %v, want five faults in one line", err)

@@ -1,0 +1,64 @@
+package summarize_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/summarize"
+)
+
+// C3: every strategy of the table is what it is called, and makes summaries; the presets
+// name none that is not there.
+func TestKinds(t *testing.T) {
+	t.Parallel()
+	for _, kind := range summarize.Kinds() {
+		material := summarize.Material{Count: counter{}}
+		if kind.Model {
+			material.Model = llm.Scripted(good)
+		}
+		strategy := kind.New(material)
+		req := request()
+		res, err := summarize.New(strategy, counter{}).Summarize(t.Context(), req)
+		if err != nil || strategy.Name() != kind.Name || res.Strategy != kind.Name || (res.Model != "") != kind.Model {
+			t.Errorf("%s: got a summary by %q of model %q, %v", kind.Name, res.Strategy, res.Model, err)
+		}
+		wantSummary(t, req, res)
+	}
+	for _, name := range contextwindow.PresetNames() {
+		p, err := contextwindow.Preset(name)
+		if err != nil || !slices.Contains(summarize.Names(), p.Strategy) {
+			t.Errorf("%s: got the strategy %q, %v, want one of %q", name, p.Strategy, err, summarize.Names())
+		}
+	}
+	if _, ok := summarize.KindOf("magic"); ok {
+		t.Error("got a strategy that is not there")
+	}
+}
+
+// The code in docs/STRATEGIES.md is that of the example, which is compiled and run; and
+// the strategies that it names are all that there are.
+func TestStrategiesAreDocumented(t *testing.T) {
+	t.Parallel()
+	read := func(file string) string {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	doc, example := read("../../../docs/STRATEGIES.md"), read("example_test.go")
+	_, code, _ := strings.Cut(example, "is in docs/STRATEGIES.md.\n\n")
+	code, _, ok := strings.Cut(code, "\n// End of what is in docs")
+	if !ok || !strings.Contains(doc, "```go\n"+code+"```\n") {
+		t.Errorf("docs/STRATEGIES.md does not have the example's code:\n%s", code)
+	}
+	for _, name := range summarize.Names() {
+		if !strings.Contains(doc, "| `"+name+"` |") {
+			t.Errorf("docs/STRATEGIES.md says nothing of %s", name)
+		}
+	}
+}
