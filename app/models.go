@@ -50,7 +50,7 @@ func (a *App) openRegistry(ctx context.Context) error {
 			info, ok := known.Assume(model)
 			return info.Window, info.MaxOutput, info.Factor, ok
 		},
-		Unknown: func(model string) { known.Get(model) }, // warns, once (W9)
+		Unknown: known.Warn,
 		Images:  tokens.SeesImages,
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -61,7 +62,8 @@ func TestUnknownModels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Count(log.String(), "model is not known"); n.Window != tt.window || got != tt.warnings {
+		warning := fmt.Sprintf(`its window is taken to be small; set context_window under models" model=mystery window=%d`, tt.window)
+		if got := strings.Count(log.String(), warning); n.Window != tt.window || got != tt.warnings || strings.Count(log.String(), "level=WARN") != got {
 			t.Errorf("%+v: got a window of %d and %d warnings, want %d and %d:\n%s", tt.model, n.Window, got, tt.window, tt.warnings, &log)
 		}
 	}

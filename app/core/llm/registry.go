@@ -20,9 +20,9 @@ type Defaults struct {
 	// and the longest answer in tokens, and the prior factor (see Info). It must
 	// not be nil, and gives something careful for a name that is not known.
 	Lookup func(model string) (window, maxOutput int, factor float64, known bool)
-	// Unknown is told of a model that is opened and whose window had to be assumed; nil =
-	// nobody is.
-	Unknown func(model string)
+	// Unknown is told of a model that is opened and whose window had to be assumed, and
+	// of that window; nil = nobody is.
+	Unknown func(model string, window int)
 	// Images says by the same name whether a model sees images; nil = none does.
 	Images func(model string) bool
 }
@@ -91,7 +91,7 @@ func (r *Registry) Get(name string) (Model, error) {
 	}
 	r.models[name] = m
 	if entry.WindowFrom == WindowAssumed && r.defaults.Unknown != nil {
-		r.defaults.Unknown(entry.Model)
+		r.defaults.Unknown(entry.Model, entry.Window)
 	}
 	return m, nil
 }

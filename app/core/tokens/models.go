@@ -92,12 +92,18 @@ func (m *Models) Get(name string) ModelInfo {
 	if ok {
 		return row
 	}
-	if m.warn(name) {
-		m.logger.Warn("model is not known, its window is taken to be small; set context_window under models",
-			"model", name, "window", DefaultWindow)
-	}
 	row, _ = m.Assume(name)
+	m.Warn(name, row.Window)
 	return row
+}
+
+// Warn logs once that nobody knows the model, which window it is taken to have, and
+// what to set (W9).
+func (m *Models) Warn(name string, window int) {
+	if m.first(name) {
+		m.logger.Warn("model is not known, its window is taken to be small; set context_window under models",
+			"model", name, "window", window)
+	}
 }
 
 // ContextLimit returns the model's context window in tokens: get_context_limit of
@@ -118,8 +124,8 @@ func (m *Models) Assume(name string) (ModelInfo, bool) {
 	return ModelInfo{Name: normalize(name), Window: DefaultWindow, Factor: 1}, false
 }
 
-// warn reports whether the name has not been warned of yet.
-func (m *Models) warn(name string) bool {
+// first reports whether the name has not been warned of yet.
+func (m *Models) first(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, ok := m.warned[name]; ok || len(m.warned) >= maxWarned {
