@@ -57,7 +57,7 @@ type Run struct {
 	State           json.RawMessage `json:"-"`                   // what is not in the log; at most MaxRunState bytes
 	Context         json.RawMessage `json:"context,omitempty"`   // the context report of its last model call
 	Error           *RunError       `json:"error,omitempty"`     // of a failed run
-	Usage           Usage           `json:"usage"`               // of all its model calls
+	Usage           Usage           `json:"usage"`               // of the model calls for its answer; summaries are in the books
 	AnswerID        MessageID       `json:"answer_id,omitempty"` // the last assistant message
 	CreatedAt       time.Time       `json:"created_at"`
 	StartedAt       *time.Time      `json:"started_at,omitempty"`

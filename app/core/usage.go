@@ -1,6 +1,10 @@
 package core
 
-import "time"
+import (
+	"encoding/json"
+	"math"
+	"time"
+)
 
 // Usage is what a provider says a model call cost, in the provider's own tokens.
 type Usage struct {
@@ -19,6 +23,25 @@ func (u Usage) Add(v Usage) Usage {
 	u.CacheReadTokens += v.CacheReadTokens
 	u.CacheWriteTokens += v.CacheWriteTokens
 	return u
+}
+
+// CacheShare returns what of the prompts the provider had in its cache, from 0 to 1, in
+// ten-thousandths.
+func (u Usage) CacheShare() float64 {
+	if u.InputTokens <= 0 {
+		return 0
+	}
+	return math.Round(1e4*float64(u.CacheReadTokens)/float64(u.InputTokens)) / 1e4
+}
+
+// MarshalJSON writes the share beside the numbers, so that nobody divides by the wrong
+// one: providers differ in whether their input includes what was cached.
+func (u Usage) MarshalJSON() ([]byte, error) {
+	type plain Usage
+	return json.Marshal(struct {
+		plain
+		CacheShare float64 `json:"cache_share,omitempty"`
+	}{plain(u), u.CacheShare()})
 }
 
 // ModelPurpose says what a model was called for.
