@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-loop show-switch show-rounds show-truth show-calibration show-counting show-concurrent show-memories show-search show-crash show-purge show-branches show-adapters show-fuzz show-owners graph clean
+.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-loop show-switch show-rounds show-truth show-calibration show-cache show-counting show-concurrent show-memories show-search show-crash show-purge show-branches show-adapters show-fuzz show-owners graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ show-truth: ## the numbers of /context and what the provider received, section b
 
 show-calibration: ## how far our number is from the provider's, for providers that count in other ways
 	$(measure) '^TestShowCalibration$$'
+
+show-cache: ## 200 turns with providers that cache as OpenAI and Anthropic do: what of the prompts was in it
+	$(measure) '^TestShowCache$$'
 
 show-counting: ## 1 MiB of each kind of text: seconds of one core, and how far the count is off
 	go test ./app/core/tokens -run '^$$' -bench MiB -benchtime 1x

@@ -9,18 +9,12 @@ import (
 
 // caches is what was seen of prompts, by the rules of each dialect.
 type caches struct {
-	prompts  [][]piece             // OpenAI: the prompts so far
+	prompts  [][]Piece             // OpenAI: the prompts so far
 	prefixes map[[32]byte]struct{} // Anthropic: what ended at a breakpoint
 }
 
 // cached is what of a prompt the cache held, and what it took, in tokens.
 type cached struct{ read, write int }
-
-// piece is a part of a prompt that is cached whole or compared byte by byte.
-type piece struct {
-	text string
-	mark bool // it ends with a breakpoint
-}
 
 // What OpenAI documents of its cache: prompts of 1,024 tokens and more, in steps of 128.
 const (
@@ -28,25 +22,29 @@ const (
 	cacheStep   = 128
 )
 
-// cached is the longest beginning that any earlier prompt had too: tools, then the
-// messages.
-func (openAI) cached(c *caches, r Received) cached {
-	pieces := []piece{{text: string(r.RawTools)}}
+// piecesOf returns the tools, then the messages.
+func (openAI) piecesOf(r Received) ([]Piece, error) {
+	pieces := []Piece{{Text: string(r.RawTools)}}
 	var raw struct {
 		Messages []json.RawMessage `json:"messages"`
 	}
-	if json.Unmarshal(r.Body, &raw) != nil {
-		return cached{}
+	if err := json.Unmarshal(r.Body, &raw); err != nil {
+		return nil, err
 	}
 	for _, m := range raw.Messages {
-		pieces = append(pieces, piece{text: string(m)})
+		pieces = append(pieces, Piece{Text: string(m)})
 	}
+	return pieces, nil
+}
+
+// cached is the longest beginning that any earlier prompt had too.
+func (openAI) cached(c *caches, r Received) cached {
 	longest := 0
 	for _, before := range c.prompts {
-		longest = max(longest, common(before, pieces))
+		longest = max(longest, common(before, r.Pieces))
 	}
-	c.prompts = append(c.prompts, pieces)
-	n := r.Tokens * longest / sizeOf(pieces)
+	c.prompts = append(c.prompts, r.Pieces)
+	n := r.Tokens * longest / sizeOf(r.Pieces)
 	if n < leastCached {
 		return cached{}
 	}
@@ -54,10 +52,10 @@ func (openAI) cached(c *caches, r Received) cached {
 }
 
 // common returns how many bytes both begin with.
-func common(a, b []piece) int {
+func common(a, b []Piece) int {
 	n := 0
 	for i := range min(len(a), len(b)) {
-		x, y := a[i].text, b[i].text
+		x, y := a[i].Text, b[i].Text
 		if x == y {
 			n += len(x)
 			continue
@@ -71,10 +69,10 @@ func common(a, b []piece) int {
 	return n
 }
 
-func sizeOf(pieces []piece) int {
+func sizeOf(pieces []Piece) int {
 	n := 1 // never 0
 	for _, p := range pieces {
-		n += len(p.text)
+		n += len(p.Text)
 	}
 	return n
 }
@@ -89,10 +87,7 @@ var breakpoint = regexp.MustCompile(`,?"cache_control":\{"type":"ephemeral"\}`)
 // cached is the longest prefix that ends at or shortly before a breakpoint and ended
 // at one before. What follows up to the last breakpoint is written.
 func (anthropic) cached(c *caches, r Received) cached {
-	pieces, err := blocksOf(r.Body)
-	if err != nil {
-		return cached{}
-	}
+	pieces := r.Pieces
 	if c.prefixes == nil {
 		c.prefixes = map[[32]byte]struct{}{}
 	}
@@ -101,7 +96,7 @@ func (anthropic) cached(c *caches, r Received) cached {
 	tokens := func(i int) int { return r.Tokens * ends[i] / total }
 	read, written := 0, 0
 	for i, p := range pieces {
-		if !p.mark {
+		if !p.Mark {
 			continue
 		}
 		for j := i; j >= 0 && j > i-lookback; j-- {
@@ -115,7 +110,7 @@ func (anthropic) cached(c *caches, r Received) cached {
 		}
 	}
 	for i, p := range pieces {
-		if p.mark && tokens(i) >= leastCached {
+		if p.Mark && tokens(i) >= leastCached {
 			c.prefixes[sums[i]] = struct{}{}
 		}
 	}
@@ -123,19 +118,19 @@ func (anthropic) cached(c *caches, r Received) cached {
 }
 
 // prefixes returns the digest and the size of each beginning of the pieces.
-func prefixes(pieces []piece) (sums [][32]byte, ends []int) {
+func prefixes(pieces []Piece) (sums [][32]byte, ends []int) {
 	hash, n := sha256.New(), 0
 	for _, p := range pieces {
-		hash.Write([]byte(p.text)) // a digest cannot fail to be written
-		n += len(p.text)
+		hash.Write([]byte(p.Text)) // a digest cannot fail to be written
+		n += len(p.Text)
 		sums, ends = append(sums, [32]byte(hash.Sum(nil))), append(ends, n)
 	}
 	return sums, ends
 }
 
-// blocksOf returns the blocks of a request in the order in which they are cached:
-// tools, system, messages. Another choice of tools is another beginning of the messages.
-func blocksOf(body []byte) ([]piece, error) {
+// piecesOf returns the blocks of a request: tools, system, messages. Another choice of
+// tools is another beginning of the messages.
+func (anthropic) piecesOf(r Received) ([]Piece, error) {
 	var req struct {
 		Tools      []json.RawMessage `json:"tools"`
 		System     []json.RawMessage `json:"system"`
@@ -145,13 +140,13 @@ func blocksOf(body []byte) ([]piece, error) {
 			Content []json.RawMessage `json:"content"`
 		} `json:"messages"`
 	}
-	if err := json.Unmarshal(body, &req); err != nil {
+	if err := json.Unmarshal(r.Body, &req); err != nil {
 		return nil, err
 	}
-	var out []piece
+	var out []Piece
 	add := func(before string, raw json.RawMessage) {
 		text := breakpoint.ReplaceAll(raw, nil)
-		out = append(out, piece{text: before + string(text), mark: !bytes.Equal(text, raw)})
+		out = append(out, Piece{Text: before + string(text), Mark: !bytes.Equal(text, raw)})
 	}
 	for _, list := range [][]json.RawMessage{req.Tools, req.System} {
 		for _, raw := range list {

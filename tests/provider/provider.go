@@ -163,6 +163,8 @@ type dialect interface {
 	refuse(w http.ResponseWriter, limit, prompt, output int)
 	// answer begins an answer to a prompt of that size.
 	answer(w http.ResponseWriter, prompt int, c cached) answer
+	// piecesOf returns what of a request a cache compares.
+	piecesOf(r Received) ([]Piece, error)
 	// cached is what of the prompt was seen before; the server's mu is held.
 	cached(c *caches, r Received) cached
 }
@@ -184,6 +186,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, d dialect) {
 		return // the caller went away
 	}
 	req, err := d.take(body)
+	if err == nil {
+		req.Pieces, err = d.piecesOf(req)
+	}
 	if err != nil {
 		http.Error(w, `{"error":{"message":"not JSON","type":"invalid_request_error"}}`, http.StatusBadRequest)
 		return

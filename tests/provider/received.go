@@ -15,6 +15,10 @@ type Received struct {
 	ToolChoice string // "none", "auto" …; empty = not said
 	MaxOutput  int
 
+	// Pieces are what a cache compares, in its order: tools, then system and messages,
+	// without what only marks them.
+	Pieces []Piece
+
 	Tokens     int  // of the prompt, as the provider counts
 	CacheRead  int  // of these, what its cache held
 	CacheWrite int  // and what it took
@@ -30,6 +34,12 @@ type Message struct {
 	RawCalls json.RawMessage
 	Images   []string // their addresses
 	Raw      json.RawMessage
+}
+
+// Piece is a part of a prompt as a cache sees it.
+type Piece struct {
+	Text string
+	Mark bool // it ends with a breakpoint (Anthropic)
 }
 
 // Call is a tool call of a message.

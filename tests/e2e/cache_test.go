@@ -1,0 +1,121 @@
+package e2e_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/db/dbtest"
+	"bobbin/tests/provider"
+)
+
+// cachedTurns is how long the conversation is whose prompts a provider caches.
+const cachedTurns = 200
+
+// R5; CONTEXT § 3, invariant 7: the bytes of a prompt begin those of the next one until
+// a compaction, tools and system first, so that a provider's cache holds all but what
+// is new. The fake provider caches by the rules that OpenAI and Anthropic publish. What
+// it held is told of each run, in the books and in the metrics.
+func TestShowCache(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("400 turns take a while")
+	}
+	ours, err := provider.Cl100k()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fig := newTable("%d turns, every second with a tool, window 16,384", cachedTurns)
+	fig.row("", "prompts", "tokens sent", "from the cache", "into the cache", "share", "shares of 100 prompts", "summaries", "other beginnings")
+	for _, dialect := range []string{"openai", "anthropic"} {
+		p := newProvider(t, provider.Options{
+			Record: true, Cache: true, Count: func(r provider.Received) int { return provider.ByTheBook(r, ours) },
+		})
+		h := newHouse(t, dbtest.SQLiteURL(t), withKnownModel(p, dialect, 16_384))
+		id, breaks := cachedTalk(t, h, p)
+		all, s := p.Received(), session(t, h.Client, id)
+		read, written, tokens := cacheOf(all)
+		fig.row(dialect, len(all), tokens, read, written, percentOf(read, tokens), shares(all), s.SummaryCount, breaks)
+		if float64(read) < 0.8*float64(tokens) || s.SummaryCount == 0 {
+			t.Errorf("%s: %d of %d tokens from the cache with %d summaries, want 80 %%", dialect, read, tokens, s.SummaryCount)
+		}
+		books, m := usageOf(t, h.Client, id), scrape(t, h.Client)
+		if books.CacheReadTokens < int64(read) || books.InputTokens <= int64(tokens) {
+			t.Errorf("%s: got the books %+v, want the answers' %d of %d tokens in them, and the summaries'", dialect, books, read, tokens)
+		}
+		m.want(t, float64(books.InputTokens), "bobbin_model_input_tokens_total", "model=house")
+		m.want(t, float64(books.CacheReadTokens), "bobbin_model_cache_read_tokens_total", "model=house")
+		m.want(t, float64(books.CacheWriteTokens), "bobbin_model_cache_write_tokens_total", "model=house")
+	}
+	fig.log(t)
+}
+
+// cachedTalk holds a conversation and holds what each run says of the cache against
+// what the provider says. It returns how many prompts did not begin with all of the one
+// before: only a compaction may lead to one.
+func cachedTalk(t *testing.T, h *house, p *provider.Server) (id core.SessionID, breaks int) {
+	t.Helper()
+	id = newSession(t, h.Client, core.Session{Timezone: "Europe/Vienna", Instructions: "Be brief."})
+	w, version := newWriter(5), 0
+	for n := range cachedTurns {
+		before := len(p.Received())
+		got := say(t, h.Client, core.SendMessage{SessionID: id, Content: w.turn(n + 1)})
+		all := p.Received()
+		read, written, tokens := cacheOf(all[before:])
+		if u := got.run.Usage; u.CacheReadTokens != read || u.CacheWriteTokens != written || u.InputTokens != tokens {
+			t.Errorf("turn %d: got the usage %+v, the provider says %d tokens, %d read, %d written", n+1, u, tokens, read, written)
+		}
+		broken, now := brokenPrefixes(all, before), session(t, h.Client, id).SummaryVersion
+		if r := reported(t, h.Client, got.run.ID); len(broken) > 0 && len(r.Rungs) == 0 && now == version {
+			t.Errorf("turn %d: the prompt does not go on where the last one ended: %s", n+1, broken[0])
+		}
+		breaks, version = breaks+len(broken), now
+	}
+	return id, breaks
+}
+
+// brokenPrefixes returns what is wrong with the requests from the given one on: each is
+// to begin with all of the one before it.
+func brokenPrefixes(all []provider.Received, from int) []string {
+	var out []string
+	for i := max(from, 1); i < len(all); i++ {
+		a, b := texts(all[i-1]), texts(all[i])
+		for j := range a {
+			if j >= len(b) || a[j] != b[j] {
+				out = append(out, fmt.Sprintf("piece %d of %d was %.120q, is %.120q", j, len(a), a[j], slices.Concat(b, []string{"nothing"})[min(j, len(b))]))
+				break
+			}
+		}
+	}
+	return out
+}
+
+func texts(r provider.Received) []string {
+	var out []string
+	for _, p := range r.Pieces {
+		out = append(out, p.Text)
+	}
+	return out
+}
+
+// cacheOf adds up what the provider's cache held of the prompts.
+func cacheOf(all []provider.Received) (read, written, tokens int) {
+	for _, r := range all {
+		read, written, tokens = read+r.CacheRead, written+r.CacheWrite, tokens+r.Tokens
+	}
+	return read, written, tokens
+}
+
+// shares returns what the cache held of each hundred prompts.
+func shares(all []provider.Received) string {
+	var out []string
+	for part := range slices.Chunk(all, 100) {
+		read, _, tokens := cacheOf(part)
+		out = append(out, percentOf(read, tokens))
+	}
+	return strings.Join(out, " ")
+}
+
+func percentOf(n, of int) string { return fmt.Sprintf("%.0f %%", 100*float64(n)/float64(max(of, 1))) }
