@@ -1,6 +1,9 @@
 package core
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Placement says where a message of the log is in the prompt. Every message on
 // the path has exactly one (CONTEXT § 3, invariant 2).
@@ -38,10 +41,14 @@ type ContextReport struct {
 	TurnsLeft   *int            `json:"turns_left"`   // that fit at the present rate before a summarization, or before the window is full; nil = not known
 	Coverage    Coverage        `json:"coverage"`
 	Calibration CalibrationView `json:"calibration"`
-	Breaker     string          `json:"breaker"`             // closed = summarization works
-	Overflows   int             `json:"overflows,omitempty"` // of a run: prompts that the provider refused as too long
-	Rungs       []string        `json:"rungs"`               // what of the ladder this prompt needs; of a run, all that its prompts needed
-	Reasons     []string        `json:"reasons"`             // what was decided and why, in words
+	Breaker     string          `json:"breaker"`                  // closed; open = the summary model failed too often and is not asked for a while
+	OpenUntil   *time.Time      `json:"breaker_until,omitempty"`  // then it is tried again
+	Failure     string          `json:"breaker_reason,omitempty"` // the last failure, also while the breaker is closed
+	Summarizing bool            `json:"summarizing"`              // a summary is being made right now
+	Prepared    *Summary        `json:"prepared,omitempty"`       // is ready, and changes no prompt before a trigger is crossed
+	Overflows   int             `json:"overflows,omitempty"`      // of a run: prompts that the provider refused as too long
+	Rungs       []string        `json:"rungs"`                    // what of the ladder this prompt needs; of a run, all that its prompts needed
+	Reasons     []string        `json:"reasons"`                  // what was decided and why, in words
 	Summaries   []Summary       `json:"summaries"`
 }
 

@@ -124,6 +124,7 @@ type ContextData struct {
 	Version         int         `json:"version,omitempty"`
 	Trigger         string      `json:"trigger,omitempty"`
 	Reason          string      `json:"reason,omitempty"`
+	Ahead           bool        `json:"ahead,omitempty"` // of a summary that is prepared: nobody waits for it
 }
 
 // Now returns the present time as Bobbin stores it: UTC, whole microseconds, so

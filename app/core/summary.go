@@ -75,6 +75,7 @@ type SummaryWork struct {
 // PreparedSummary is a summary that is ready and changes no prompt yet. It extends
 // the one in use and ends on the current path.
 type PreparedSummary struct {
+	ID         SummaryID
 	Version    int
 	ThroughSeq int64
 	Tokens     int // cl100k_base

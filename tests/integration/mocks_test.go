@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"bobbin/app/core"
 )
@@ -110,6 +111,29 @@ func (r *repositories) number(events []core.Event) []core.Event {
 	}
 	return r.events[len(r.events)-len(events):]
 }
+
+// SummaryWork is Sessions.SummaryWork: nobody else makes summaries here.
+func (r *repositories) SummaryWork(context.Context, core.Scope, core.SessionID) (core.SummaryWork, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return core.SummaryWork{Revision: r.session.PromptRevision}, nil
+}
+
+// SummaryFailed is Sessions.SummaryFailed.
+func (r *repositories) SummaryFailed(_ context.Context, _ core.Scope, f core.SummaryFailure) ([]core.Event, error) {
+	return f.Events, nil
+}
+
+// LeaseSummary is Sessions.LeaseSummary: it is always free.
+func (r *repositories) LeaseSummary(context.Context, core.Scope, core.SessionID, string, time.Duration) (bool, error) {
+	return true, nil
+}
+
+// FreeSummary is Sessions.FreeSummary.
+func (r *repositories) FreeSummary(context.Context, core.SessionID, string) error { return nil }
+
+// FreeSummaries is Sessions.FreeSummaries.
+func (r *repositories) FreeSummaries(context.Context, string) error { return nil }
 
 // GetMessagesAfter is Messages.GetMessagesAfter.
 func (r *repositories) GetMessagesAfter(_ context.Context, _ core.Scope, _ core.SessionID, after core.MessageID) ([]core.Message, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"bobbin/app/core"
 )
@@ -89,6 +90,29 @@ func (s *storage) ApplyContext(_ context.Context, _ core.Scope, c core.ContextCh
 	}
 	return s.session, c.Events, nil
 }
+
+// SummaryWork is Sessions.SummaryWork: nobody else makes summaries here.
+func (s *storage) SummaryWork(context.Context, core.Scope, core.SessionID) (core.SummaryWork, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return core.SummaryWork{Revision: s.session.PromptRevision}, nil
+}
+
+// SummaryFailed is Sessions.SummaryFailed.
+func (s *storage) SummaryFailed(_ context.Context, _ core.Scope, f core.SummaryFailure) ([]core.Event, error) {
+	return f.Events, nil
+}
+
+// LeaseSummary is Sessions.LeaseSummary: it is always free.
+func (s *storage) LeaseSummary(context.Context, core.Scope, core.SessionID, string, time.Duration) (bool, error) {
+	return true, nil
+}
+
+// FreeSummary is Sessions.FreeSummary.
+func (s *storage) FreeSummary(context.Context, core.SessionID, string) error { return nil }
+
+// FreeSummaries is Sessions.FreeSummaries.
+func (s *storage) FreeSummaries(context.Context, string) error { return nil }
 
 // GetMessagesAfter is Messages.GetMessagesAfter.
 func (s *storage) GetMessagesAfter(_ context.Context, _ core.Scope, _ core.SessionID, after core.MessageID) ([]core.Message, error) {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
@@ -188,6 +189,29 @@ type many map[core.SessionID]*store
 // Get is Sessions.Get.
 func (m many) Get(ctx context.Context, scope core.Scope, id core.SessionID) (core.Session, error) {
 	return m[id].Get(ctx, scope, id)
+}
+
+// SummaryWork is Sessions.SummaryWork.
+func (m many) SummaryWork(ctx context.Context, scope core.Scope, id core.SessionID) (core.SummaryWork, error) {
+	return m[id].SummaryWork(ctx, scope, id)
+}
+
+// LeaseSummary is Sessions.LeaseSummary.
+func (m many) LeaseSummary(ctx context.Context, scope core.Scope, id core.SessionID, holder string, d time.Duration) (bool, error) {
+	return m[id].LeaseSummary(ctx, scope, id, holder, d)
+}
+
+// FreeSummary is Sessions.FreeSummary.
+func (m many) FreeSummary(ctx context.Context, id core.SessionID, holder string) error {
+	return m[id].FreeSummary(ctx, id, holder)
+}
+
+// FreeSummaries is Sessions.FreeSummaries, which Fit does not call.
+func (many) FreeSummaries(context.Context, string) error { panic("not expected") }
+
+// SummaryFailed is Sessions.SummaryFailed.
+func (m many) SummaryFailed(ctx context.Context, scope core.Scope, f core.SummaryFailure) ([]core.Event, error) {
+	return m[f.SessionID].SummaryFailed(ctx, scope, f)
 }
 
 // ApplyContext is Sessions.ApplyContext.

@@ -18,6 +18,9 @@ func (c *Control) DryRun(ctx context.Context, scope core.Scope, id core.SessionI
 	if err != nil {
 		return core.ContextPlan{}, err
 	}
+	if t, err = c.keeper.atWork(ctx, t); err != nil {
+		return core.ContextPlan{}, err
+	}
 	if ask.Policy != "" {
 		if t.Profile.Policy, err = c.stores.Policies.Preset(ask.Policy); err != nil {
 			return core.ContextPlan{}, err
@@ -35,7 +38,7 @@ func (c *Control) DryRun(ctx context.Context, scope core.Scope, id core.SessionI
 	if err != nil {
 		return core.ContextPlan{}, err
 	}
-	if report.Summaries, err = c.keeper.newest(ctx, scope, id); err != nil {
+	if err = c.keeper.addSummaries(ctx, scope, id, &report); err != nil {
 		return core.ContextPlan{}, err
 	}
 	last, order, activated := outlook(v.in)

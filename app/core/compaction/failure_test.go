@@ -134,7 +134,10 @@ func TestRow18FailureAtEachStoreCall(t *testing.T) {
 	broken := errors.New("the database is gone")
 	failAt := func(w *world, n int, late bool) *int {
 		made := 0
-		hook := func(string) error {
+		hook := func(method string) error {
+			if method == "FreeSummary" { // the lease ends by itself: TestLeaseNotGivenBack
+				return nil
+			}
 			if made++; made == n {
 				return broken
 			}

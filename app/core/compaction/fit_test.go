@@ -67,6 +67,7 @@ func TestFitSummarizesOverTheTrigger(t *testing.T) {
 		MessagesCovered: cut, MessagesAdded: cut, TokensBefore: replaced, TokensAfter: w.count.Text(v.Content), TokenCount: w.count.Text(v.Content),
 		Model: "writer", Strategy: "hybrid", Trigger: "share", Duration: v.Duration, CreatedAt: v.CreatedAt,
 	}
+	want.ActivatedAt = v.ActivatedAt
 	if diff := cmp.Diff(want, v); diff != "" {
 		t.Errorf("summary (-want +got):\n%s", diff)
 	}

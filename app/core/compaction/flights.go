@@ -7,7 +7,7 @@ import (
 	"bobbin/app/core"
 )
 
-// flights lets one compaction of a session go on at a time.
+// flights lets one summary of a session be made at a time in this process.
 type flights struct {
 	mu   sync.Mutex
 	busy map[core.SessionID]*flight // guarded by mu
@@ -23,20 +23,16 @@ func newFlights() *flights {
 	return &flights{busy: map[core.SessionID]*flight{}}
 }
 
-// acquire waits until no other compaction of the session goes on, or ctx ends.
-// The caller must call release once. Waited says that another one went on, so
-// that what the caller knows of the session is old.
-func (f *flights) acquire(ctx context.Context, id core.SessionID) (release func(), waited bool, err error) {
-	if release, ok := f.tryAcquire(id); ok {
-		return release, false, nil
-	}
+// acquire waits until no other summary of the session is made, or ctx ends: its
+// cause is the error. The caller must call release once.
+func (f *flights) acquire(ctx context.Context, id core.SessionID) (release func(), err error) {
 	fl := f.join(id)
 	select {
 	case <-fl.slot:
-		return func() { fl.slot <- struct{}{}; f.leave(id, fl) }, true, nil
+		return func() { fl.slot <- struct{}{}; f.leave(id, fl) }, nil
 	case <-ctx.Done():
 		f.leave(id, fl)
-		return nil, false, context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 }
 
@@ -50,6 +46,13 @@ func (f *flights) tryAcquire(id core.SessionID) (release func(), ok bool) {
 		f.leave(id, fl)
 		return nil, false
 	}
+}
+
+// has reports whether a summary of the session is made in this process, or waited for.
+func (f *flights) has(id core.SessionID) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.busy[id] != nil
 }
 
 func (f *flights) join(id core.SessionID) *flight {

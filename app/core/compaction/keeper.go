@@ -14,6 +14,11 @@ import (
 type sessionStore interface {
 	Get(ctx context.Context, scope core.Scope, id core.SessionID) (core.Session, error)
 	ApplyContext(ctx context.Context, scope core.Scope, change core.ContextChange) (core.Session, []core.Event, error)
+	SummaryWork(ctx context.Context, scope core.Scope, id core.SessionID) (core.SummaryWork, error)
+	SummaryFailed(ctx context.Context, scope core.Scope, f core.SummaryFailure) ([]core.Event, error)
+	LeaseSummary(ctx context.Context, scope core.Scope, id core.SessionID, holder string, d time.Duration) (bool, error)
+	FreeSummary(ctx context.Context, id core.SessionID, holder string) error
+	FreeSummaries(ctx context.Context, prefix string) error
 }
 
 // messageStore is what a Keeper needs of the message log.
@@ -23,7 +28,7 @@ type messageStore interface {
 	CountOnPath(ctx context.Context, scope core.Scope, id core.SessionID) (int, error)
 }
 
-// summaryStore lists the versions of summaries.
+// summaryStore reads the versions of summaries.
 type summaryStore interface {
 	List(ctx context.Context, scope core.Scope, id core.SessionID, q core.PageQuery) (core.Page[core.Summary], error)
 	// Find returns what is there of these versions.
@@ -91,15 +96,22 @@ type Options struct {
 	// SummaryTime bounds the model calls of one summary; after it the summary is
 	// made without a model (C7).
 	SummaryTime time.Duration
-	Compactor   Compactor // of tool loops; nil = they are not compacted (L3)
-	Budget      budget    // nil = no limits
-	Observer    observer  // nil = nobody is told
+	// BackgroundTime bounds those of one that nobody waits for; after it there is none.
+	BackgroundTime time.Duration
+	Grace          time.Duration // for summaries in the background when Run ends
+	// Worker names this process in leases, the same after a restart; empty = the leases
+	// of a process that died end by their time alone.
+	Worker    string
+	Compactor Compactor // of tool loops; nil = they are not compacted (L3)
+	Budget    budget    // nil = no limits
+	Observer  observer  // nil = nobody is told
 }
 
 // Keeper keeps the prompts of sessions within their models' windows.
 type Keeper struct {
 	Options
 	flights *flights
+	jobs    *jobs
 }
 
 // New returns a Keeper.
@@ -107,5 +119,5 @@ func New(o Options) *Keeper {
 	if o.Observer == nil {
 		o.Observer = silent{}
 	}
-	return &Keeper{Options: o, flights: newFlights()}
+	return &Keeper{Options: o, flights: newFlights(), jobs: newJobs()}
 }

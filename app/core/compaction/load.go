@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -9,6 +10,42 @@ import (
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/tokens"
 )
+
+// turn loads what the next prompt of a session depends on. The run in progress,
+// if there is one, is kept apart: the cursor never passes its message.
+func (k *Keeper) turn(ctx context.Context, scope core.Scope, id core.SessionID) (Turn, error) {
+	return k.turnAs(ctx, scope, id, "")
+}
+
+// turnAs is turn with another model than the session's, unless it is empty.
+func (k *Keeper) turnAs(ctx context.Context, scope core.Scope, id core.SessionID, model string) (Turn, error) {
+	session, err := k.Stores.Sessions.Get(ctx, scope, id)
+	if err != nil {
+		return Turn{}, err
+	}
+	profile, err := k.Profiles.Profile(ctx, session, model)
+	if err != nil {
+		return Turn{}, err
+	}
+	t, err := k.reload(ctx, Turn{Session: session, Profile: profile})
+	if err != nil {
+		return Turn{}, err
+	}
+	run, err := k.Stores.Runs.Active(ctx, scope, id)
+	if errors.Is(err, core.ErrNotFound) {
+		return t, nil
+	}
+	if err != nil {
+		return Turn{}, fmt.Errorf("find the run in progress: %w", err)
+	}
+	for i, m := range t.History {
+		if m.ID == run.UserMessageID || m.RunID == run.ID { // a question that is answered anew is of an earlier run
+			t.RunID, t.Run, t.History = run.ID, t.History[i:], t.History[:i]
+			break
+		}
+	}
+	return t, nil
+}
 
 // reload reads the session and its messages again after somebody else changed them.
 func (k *Keeper) reload(ctx context.Context, t Turn) (Turn, error) {

@@ -86,10 +86,16 @@ func (m made) outcome(ctx context.Context, err error) Made {
 
 // causeOf returns the word for a note of the Keeper's own.
 func causeOf(note string) string {
-	if note == noBudget {
+	switch note {
+	case noBudget:
 		return "no_budget"
+	case noTime:
+		return "busy"
+	case noTrust:
+		return "breaker"
+	default:
+		return "no_model"
 	}
-	return "no_model"
 }
 
 // committed logs a summary that was stored (R6) and tells the observer.

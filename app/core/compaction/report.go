@@ -35,8 +35,7 @@ func (k *Keeper) Report(ctx context.Context, scope core.Scope, id core.SessionID
 			break
 		}
 	}
-	var err error
-	r.Summaries, err = k.newest(ctx, scope, id)
+	err := k.addSummaries(ctx, scope, id, &r)
 	return r, err
 }
 
@@ -46,7 +45,7 @@ func (k *Keeper) Report(ctx context.Context, scope core.Scope, id core.SessionID
 func (k *Keeper) fullReport(ctx context.Context, scope core.Scope, v looked, more int) (r core.ContextReport, whole bool, err error) {
 	r = k.Describe(v.turn, v.d, v.prompt.Sent)
 	r.TurnsLeft = turnsLeft(v.in, v.d)
-	r.WillTrigger = v.d.Summarize != nil || willTrigger(v.in, v.d)
+	r.WillTrigger = v.d.Summarize != nil || v.d.Activate != nil || willTrigger(v.in, v.d)
 	if note := first(v.d); note != "" {
 		r.Reasons = append(r.Reasons, note)
 	}
@@ -61,13 +60,22 @@ func (k *Keeper) fullReport(ctx context.Context, scope core.Scope, v looked, mor
 	return r, r.Coverage.Lost == 0 && log >= onPath, nil
 }
 
-// newest returns the newest versions of the summary.
-func (k *Keeper) newest(ctx context.Context, scope core.Scope, id core.SessionID) ([]core.Summary, error) {
-	page, err := k.Stores.Summaries.List(ctx, scope, id, core.PageQuery{Limit: reportedSummaries})
+// addSummaries puts the newest versions that came into use into the report, and the
+// one that is prepared.
+func (k *Keeper) addSummaries(ctx context.Context, scope core.Scope, id core.SessionID, r *core.ContextReport) error {
+	page, err := k.Stores.Summaries.List(ctx, scope, id, core.PageQuery{Limit: 2 * reportedSummaries})
 	if err != nil {
-		return nil, fmt.Errorf("list summaries: %w", err)
+		return fmt.Errorf("list summaries: %w", err)
 	}
-	return page.Items, nil
+	for _, s := range page.Items {
+		switch {
+		case s.State == core.SummaryPrepared:
+			r.Prepared = &s
+		case s.ActivatedAt != nil && len(r.Summaries) < reportedSummaries:
+			r.Summaries = append(r.Summaries, s)
+		}
+	}
+	return nil
 }
 
 // looked is a session's turn, the plan of its next prompt, and that prompt.
@@ -84,6 +92,9 @@ func (k *Keeper) look(ctx context.Context, scope core.Scope, id core.SessionID) 
 	if err != nil {
 		return looked{}, err
 	}
+	if t, err = k.atWork(ctx, t); err != nil {
+		return looked{}, err
+	}
 	return k.lookAt(ctx, t)
 }
 
@@ -93,6 +104,7 @@ func (k *Keeper) lookAt(ctx context.Context, t Turn) (looked, error) {
 	if err != nil {
 		return looked{}, err
 	}
+	in = k.seen(in, t, &effort{})
 	d, _ := contextwindow.Plan(in)
 	if t.Notes, err = k.notes(ctx, t, d.Loops); err != nil {
 		return looked{}, err
@@ -107,14 +119,16 @@ func (v looked) used() int { return v.prompt.Sent.Used(v.d) }
 // first says what happens before the prompt of the decision can be sent; empty =
 // nothing does.
 func first(d contextwindow.Decision) string {
-	if d.Summarize == nil {
-		return ""
-	}
 	what := "message"
 	if len(d.Run) > 0 {
 		what = "model call"
 	}
-	if d.Summarize.Kind == core.SummaryRun {
+	switch {
+	case d.Activate != nil:
+		return fmt.Sprintf("the next %s first puts summary %d to use, which was prepared (%s)", what, d.Activate.Version, d.Activate.Trigger)
+	case d.Summarize == nil:
+		return ""
+	case d.Summarize.Kind == core.SummaryRun:
 		return fmt.Sprintf("the next %s first replaces the oldest %d messages of the tool loop by notes (%s)", what, d.Summarize.Messages, d.Summarize.Trigger)
 	}
 	return fmt.Sprintf("the next %s first summarizes the oldest %d messages (%s)", what, d.Summarize.Messages, d.Summarize.Trigger)
@@ -131,11 +145,15 @@ func (k *Keeper) Describe(t Turn, d contextwindow.Decision, sent contextwindow.S
 		Window: d.Budget.Window, WindowFrom: string(from), Reserve: d.Budget.Reserve, Usable: d.Budget.Usable, Landing: d.Budget.Landing,
 		Used: sent.Used(d), Planned: d.Total, Free: max(d.Budget.Usable-sent.Used(d), 0), MaxOutput: d.MaxOutput,
 		Sections: sent.Sections(d), Triggers: d.Triggers, Coverage: coverage(t, d), Breaker: "closed",
+		OpenUntil: t.Work.Breaker.Until, Failure: t.Work.Breaker.Reason, Summarizing: t.Work.Busy,
 		Calibration: core.CalibrationView{Measured: e.Measured, Factor: e.Factor, Deviation: e.Deviation, Samples: e.Samples},
 		Rungs:       []string{}, Reasons: append([]string{}, d.Reasons...), Summaries: []core.Summary{},
 	}
 	if d.Budget.HasShare {
 		r.Trigger = d.Budget.Trigger
+	}
+	if t.Work.Breaker.Until != nil {
+		r.Breaker = "open"
 	}
 	if r.Triggers == nil {
 		r.Triggers = []core.TriggerStatus{}

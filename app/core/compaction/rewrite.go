@@ -169,6 +169,7 @@ func (c *Control) resumed(ctx context.Context, scope core.Scope, t Turn, to core
 // with returns the turn with another summary and state; the zero summary is none.
 func (t Turn) with(s core.Summary, state contextwindow.PromptState) Turn {
 	session := &t.Session
+	t.Work.Prepared = core.PreparedSummary{} // it extends the one that was in use
 	session.ConversationSummary, session.SummaryThroughID, session.SummaryThroughSeq = nil, nil, s.ThroughSeq
 	session.SummaryVersion, session.SummaryTokens, session.SummarizedCount = s.Version, s.TokenCount, s.MessagesCovered
 	if s.ThroughSeq > 0 {

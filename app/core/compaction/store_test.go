@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+	"time"
 
 	"bobbin/app/core"
 )
@@ -30,6 +31,15 @@ type store struct {
 	passing   []core.Event     // as Delta got them
 	calls     []core.ModelCall // booked
 	reads     []core.MessageID // what GetMessagesAfter was asked for
+	lease     lease
+	breaker   core.Breaker
+	waited    int // leases that were refused
+}
+
+// lease is who makes a summary.
+type lease struct {
+	holder string
+	until  time.Time
 }
 
 func newStore() *store {
@@ -104,12 +114,8 @@ func (s *store) ApplyContext(ctx context.Context, scope core.Scope, c core.Conte
 		if c.Expect != s.session.PromptRevision {
 			return core.Errorf(core.ErrStale, "session %s was compacted by somebody else", c.SessionID)
 		}
-		s.session.PromptRevision++
-		if len(c.PromptState) > 0 {
-			s.session.PromptState = c.PromptState
-		}
-		if c.Summary != nil {
-			s.activate(*c.Summary)
+		if err := s.take(c); err != nil {
+			return err
 		}
 		events = s.number(c.Events)
 		s.calls = append(s.calls, c.ModelCalls...)
@@ -119,25 +125,60 @@ func (s *store) ApplyContext(ctx context.Context, scope core.Scope, c core.Conte
 	return out, events, err
 }
 
-// activate stores the summary; a rolling one becomes the session's own. Those that it
+// take does what the change says. The caller holds the lock.
+func (s *store) take(c core.ContextChange) error {
+	if c.Summary != nil && c.Summary.State == core.SummaryPrepared {
+		for i := range s.summaries {
+			if s.summaries[i].State == core.SummaryPrepared {
+				s.summaries[i].State = core.SummaryDropped
+			}
+		}
+		c.Summary.Version = len(s.summaries) + 1
+		s.summaries = append(s.summaries, *c.Summary)
+		s.judge(c)
+		return nil
+	}
+	if c.Activate > 0 && (c.Activate > len(s.summaries) || s.summaries[c.Activate-1].State != core.SummaryPrepared) {
+		return core.Errorf(core.ErrStale, "summary %d is not prepared", c.Activate)
+	}
+	s.session.PromptRevision++
+	if len(c.PromptState) > 0 {
+		s.session.PromptState = c.PromptState
+	}
+	switch {
+	case c.Activate > 0:
+		s.activate(s.summaries[c.Activate-1])
+	case c.Summary != nil:
+		s.activate(*c.Summary)
+	}
+	s.judge(c)
+	return nil
+}
+
+// activate makes the summary one in use, a rolling one the session's own. Those that it
 // takes over are dropped. The caller holds the lock.
 func (s *store) activate(v core.Summary) {
-	v.Version = len(s.summaries) + 1
+	at := core.Now()
 	for i, old := range s.summaries {
 		passed := old.Kind == core.SummaryRun && old.ThroughSeq <= v.ThroughSeq && (v.Kind == core.SummaryRolling || old.FromSeq >= v.FromSeq)
 		if passed || old.Kind == v.Kind && v.Kind == core.SummaryRolling {
 			s.summaries[i].State = core.SummaryDropped
 		}
 	}
-	s.summaries = append(s.summaries, v)
+	v.State, v.ActivatedAt = core.SummaryActive, &at
+	if v.Version == 0 {
+		v.Version = len(s.summaries) + 1
+		s.summaries = append(s.summaries, v)
+	}
+	s.summaries[v.Version-1] = v
 	now := &s.session
-	now.SummaryCount = len(s.summaries)
+	now.SummaryCount++
 	if v.Kind == core.SummaryRun {
 		return
 	}
 	now.ConversationSummary, now.SummaryThroughID, now.SummaryThroughSeq = &v.Content, &v.ThroughID, v.ThroughSeq
 	now.SummaryVersion, now.SummaryTokens, now.SummarizedCount = v.Version, v.TokenCount, v.MessagesCovered
-	now.LastSummarizedAt = &v.CreatedAt
+	now.LastSummarizedAt = v.ActivatedAt
 }
 
 // number numbers events and, as the repository does, tells completed ones the

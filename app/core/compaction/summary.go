@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"bobbin/app/core"
@@ -18,12 +19,36 @@ type budget interface {
 	Check(ctx context.Context, owner string) error
 }
 
+// manner is how a summary is made.
+type manner struct {
+	limit time.Duration // of the model calls
+	note  string        // why no model is asked; empty = one is
+	ahead bool          // it is to be prepared
+}
+
+// manner returns how the summaries of an effort are made.
+func (k *Keeper) manner(t Turn, e *effort) manner {
+	switch {
+	case e.background:
+		return manner{limit: k.BackgroundTime}
+	case e.late:
+		return manner{note: noTime}
+	case t.Work.Breaker.Until != nil:
+		return manner{note: noTrust}
+	default:
+		return manner{limit: k.SummaryTime}
+	}
+}
+
 // made is a summary that was made and not yet committed.
 type made struct {
+	order   contextwindow.Order
 	run     core.RunID // that it is made for; empty = between runs
 	summary core.Summary
 	calls   []core.ModelCall
 	cause   string // why summary has a note, in a word; empty = see causeOf
+	failure string // why the model failed; empty = it did not, or was not asked
+	ahead   bool
 }
 
 // notices are the most tokens that the prompt without a summary spends on saying
@@ -40,28 +65,33 @@ func hopeless(in contextwindow.Input) (contextwindow.Decision, bool) {
 }
 
 // make has the summary of an order made. The model is called outside of any
-// transaction. Errors: the context's own, summarize.ErrNoGain.
-func (k *Keeper) make(ctx context.Context, t Turn, o contextwindow.Order) (made, error) {
+// transaction. Errors: the context's own, summarize.ErrNoGain, and summarize.ErrFailed
+// for a strict order.
+func (k *Keeper) make(ctx context.Context, t Turn, o contextwindow.Order, how manner) (made, error) {
 	watched, ended := k.Observer.Summarizing(ctx, t, o)
-	m, err := k.write(watched, t, o)
+	m, err := k.write(watched, t, o, how)
 	ended(m.outcome(ctx, err))
 	return m, err
 }
 
 // write does the work of make.
-func (k *Keeper) write(ctx context.Context, t Turn, o contextwindow.Order) (made, error) {
-	k.Publisher.Delta(ctx, core.NewEvent(t.Session.ID, t.RunID, core.EventContextStarted, core.ContextData{Kind: o.Kind, Trigger: o.Trigger}))
-	maker, note := k.summarizer(ctx, t)
+func (k *Keeper) write(ctx context.Context, t Turn, o contextwindow.Order, how manner) (made, error) {
+	maker, note := k.summarizer(ctx, t, how)
+	m := made{order: o, run: t.RunID, ahead: how.ahead, failure: blamed(note)}
+	if note != "" && o.Strict {
+		return m, fmt.Errorf("%w: %s", summarize.ErrFailed, note)
+	}
+	k.Publisher.Delta(ctx, core.NewEvent(t.Session.ID, t.RunID, core.EventContextStarted, core.ContextData{Kind: o.Kind, Trigger: o.Trigger, Ahead: how.ahead}))
 	req := summarize.Request{
 		Preset: t.Profile.Policy.Name, Messages: covered(t.History, o.ThroughSeq), Limit: o.Limit, AskFor: o.AskFor,
-		Replaces: o.Tokens, Focus: o.Focus, TimeLimit: k.SummaryTime,
+		Replaces: o.Tokens, Focus: o.Focus, TimeLimit: how.limit, Strict: o.Strict && t.Profile.Policy.Strategy != contextwindow.StrategyExtractive,
 	}
 	if t.Session.ConversationSummary != nil {
 		req.Previous = *t.Session.ConversationSummary
 	}
 	start := time.Now()
 	res, err := maker.Summarize(ctx, req)
-	m := made{run: t.RunID, calls: k.booked(t, res.Calls), cause: res.Cause}
+	m.calls, m.cause, m.failure = k.booked(t, res.Calls), res.Cause, cmp.Or(m.failure, strings.TrimPrefix(res.Note, fallback))
 	if err != nil {
 		return m, err
 	}
@@ -100,13 +130,13 @@ func (k *Keeper) booked(t Turn, calls []core.ModelCall) []core.ModelCall {
 
 // sizes returns what the prompt has as it is sent, without the summary and with it, in
 // the model's tokens: what /context says before and after.
-func (k *Keeper) sizes(ctx context.Context, t Turn, p plan, m made, next plan) (before, with int, err error) {
+func (k *Keeper) sizes(ctx context.Context, t Turn, p plan, s core.Summary, next plan) (before, with int, err error) {
 	old, err := k.assemble(ctx, t, p.d)
 	if err != nil {
 		return 0, 0, err
 	}
-	t.Session.ConversationSummary, t.Session.SummaryThroughSeq = &m.summary.Content, m.summary.ThroughSeq
-	t.History = after(t.History, m.summary.ThroughSeq)
+	t.Session.ConversationSummary, t.Session.SummaryThroughSeq = &s.Content, s.ThroughSeq
+	t.History = after(t.History, s.ThroughSeq)
 	prompt, err := k.assemble(ctx, t, next.d)
 	return old.Sent.Used(p.d), prompt.Sent.Used(next.d), err
 }
@@ -122,23 +152,36 @@ func (m made) change(state contextwindow.PromptState, before, after int) core.Co
 	events = append(events, core.NewEvent(s.SessionID, m.run, core.EventContextCompleted, core.ContextData{
 		TokensBefore: before, TokensAfter: after, MessagesCovered: s.MessagesCovered, Kind: s.Kind, Trigger: s.Trigger,
 	}))
-	return core.ContextChange{PromptState: state.Encode(), Summary: &s, Events: events, ModelCalls: m.calls}
+	return core.ContextChange{PromptState: state.Encode(), Summary: &s, Events: events, ModelCalls: m.calls, Failure: m.failure}
 }
 
-// noModel is the note of a summary whose model could not be had. What is wrong
-// with it is the operator's business and stands in the log.
-const noModel = "fallback: the summary model cannot be used"
+// fallback begins the notes of summaries that were made without their model.
+const fallback = "fallback: "
 
-// noBudget is the note of a summary for which no model may be called today.
-const noBudget = "fallback: the spend limit of the day is reached"
+// Why no model was asked. What is wrong with one that cannot be used is the operator's
+// business and stands in the log.
+const (
+	noModel  = fallback + "the summary model cannot be used"
+	noBudget = fallback + "the spend limit of the day is reached"
+	noTime   = fallback + "another summary of the session takes too long"
+	noTrust  = fallback + "the summary model failed too often and is not asked for a while"
 
-// noStrategy is the note of a summary whose strategy does not exist.
-const noStrategy = "fallback: the strategy does not exist"
+	noStrategy = fallback + "the strategy does not exist"
+)
+
+// blamed returns the note of a summary that had no model as a failure that counts;
+// empty where another summary may well have its model.
+func blamed(note string) string {
+	if note != noModel && note != noStrategy {
+		return ""
+	}
+	return strings.TrimPrefix(note, fallback)
+}
 
 // summarizer returns what makes the summaries of the turn's policy. A summary
 // model that cannot be used does not fail the conversation (B7): the summary is
 // made without one, and the note says so.
-func (k *Keeper) summarizer(ctx context.Context, t Turn) (s *summarize.Summarizer, note string) {
+func (k *Keeper) summarizer(ctx context.Context, t Turn, how manner) (s *summarize.Summarizer, note string) {
 	extractive := summarize.New(summarize.NewExtractive(k.Counter), k.Counter)
 	kind, ok := summarize.KindOf(t.Profile.Policy.Strategy)
 	if !ok {
@@ -147,6 +190,9 @@ func (k *Keeper) summarizer(ctx context.Context, t Turn) (s *summarize.Summarize
 	}
 	material := summarize.Material{Count: k.Counter}
 	if kind.Model {
+		if how.note != "" {
+			return extractive, how.note
+		}
 		if note := k.broke(ctx, t); note != "" {
 			return extractive, note
 		}

@@ -30,9 +30,10 @@ func (p Profile) MaxIterations() int {
 type Turn struct {
 	Session core.Session
 	Profile Profile
-	RunID   core.RunID     // for the books; empty between runs
-	History []core.Message // on the path after the cursor, before the run in progress; system rows included
-	Run     []core.Message // the run in progress, the user's message first; empty between runs
+	RunID   core.RunID       // for the books; empty between runs
+	History []core.Message   // on the path after the cursor, before the run in progress; system rows included
+	Run     []core.Message   // the run in progress, the user's message first; empty between runs
+	Work    core.SummaryWork // beside the summary in use, when it was last looked at
 
 	Notes map[core.SummaryID]core.Summary // on tool loops, as far as they were loaded; never changed in place
 

@@ -111,6 +111,7 @@ type Order struct {
 	Trigger    string // what started it
 	Focus      string // what the user asked to keep above all; Plan leaves it empty
 	Rung       int    // 2, or 3 when the tail is below keep-at-least
+	Strict     bool   // only a model's summary is of use: the prompt fits without one, or nobody waits for it
 }
 
 // Activation asks for the prepared summary to be put to use. No model is called.

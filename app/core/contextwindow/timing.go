@@ -32,6 +32,7 @@ func (p *planner) arrange(f fired) bool {
 	if order == nil {
 		return false
 	}
+	order.Strict = p.strict(f)
 	if !p.now(f) {
 		p.leave(order)
 		return true
@@ -65,6 +66,11 @@ func (p *planner) now(f fired) bool {
 	}
 }
 
+// strict reports whether no summary is better than one without a model.
+func (p *planner) strict(f fired) bool {
+	return !p.in.Force && (p.in.Moment == AfterRun || p.in.Policy.Timing != TimingInline && !f.hard)
+}
+
 // leave leaves the prompt as it is: the summary is made beside it, or later.
 func (p *planner) leave(order *Order) {
 	p.begin()
@@ -74,6 +80,7 @@ func (p *planner) leave(order *Order) {
 	case p.in.Busy:
 		p.reason("the oldest messages are being summarized in the background")
 	case p.in.Policy.Timing == TimingBackground:
+		order.Strict = true
 		p.d.Prepare = order
 		p.reason("the oldest messages are to be summarized in the background")
 	default:
@@ -148,6 +155,7 @@ func (p *planner) prepare() {
 		}
 	}
 	if order := q.order(near); order != nil && q.betterThanPrepared(*order) {
+		order.Strict = true
 		p.d.Prepare = order
 	}
 }

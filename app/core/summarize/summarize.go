@@ -36,6 +36,10 @@ const MinLimit = cut.Least
 // there is too little to summarize. Nothing is to be stored.
 var ErrNoGain = errors.New("a summary would not be smaller than what it replaces")
 
+// ErrFailed says that the strategy failed and that Request.Strict wants nothing else.
+// The Note and the Cause of the Result say why. Nothing is to be stored.
+var ErrFailed = errors.New("the summary was not made")
+
 // Request is one summary to be made. Token counts are cl100k_base.
 type Request struct {
 	Preset   string         // whose prompt is used; empty or unknown = window
@@ -48,6 +52,7 @@ type Request struct {
 	// TimeLimit bounds all model calls together; after it the summary is made
 	// without a model. 0 = only ctx bounds them.
 	TimeLimit time.Duration
+	Strict    bool // a strategy that fails is not replaced by one that needs no model
 }
 
 // Result is a finished summary.
@@ -105,9 +110,10 @@ var errTimeLimit = errors.New("time limit of the summary passed")
 
 // Summarize returns a summary of at most req.Limit tokens that is strictly
 // smaller than what it replaces. A strategy that fails, is refused or takes too
-// long is replaced by the one that needs no model; Note and Strategy say so. Errors: the cause of
-// ctx when it is done, ErrNoGain, and ErrInvalid for a request without messages
-// or limit. With an error the Result holds only the Calls.
+// long is replaced by the one that needs no model, unless the request is strict; Note
+// and Strategy say so. Errors: the cause of ctx when it is done, ErrNoGain, ErrFailed,
+// and ErrInvalid for a request without messages or limit. With an error the Result
+// holds only the Calls and, with ErrFailed, Note and Cause.
 func (s *Summarizer) Summarize(ctx context.Context, req Request) (Result, error) {
 	if len(req.Messages) == 0 || req.Limit < 1 {
 		return Result{}, core.Errorf(core.ErrInvalid, "a summary needs messages and a limit")
@@ -125,6 +131,9 @@ func (s *Summarizer) Summarize(ctx context.Context, req Request) (Result, error)
 	}
 	if err == nil {
 		return res, nil
+	}
+	if req.Strict {
+		return Result{Calls: res.Calls, Note: reason(err), Cause: causeOf(err)}, fmt.Errorf("%w: %s", ErrFailed, reason(err))
 	}
 	return s.fallback(ctx, req, res.Calls, err)
 }

@@ -35,6 +35,18 @@ func TestOtherOwnersSeeNothing(t *testing.T) {
 			_, _, err := s.sessions.ApplyContext(ctx, sc, core.ContextChange{SessionID: at.session, Expect: 1, PromptState: []byte(`{}`)})
 			return err
 		},
+		"sessions.SummaryWork": func(ctx context.Context, s *store, sc core.Scope, at target) error {
+			_, err := s.sessions.SummaryWork(ctx, sc, at.session)
+			return err
+		},
+		"sessions.SummaryFailed": func(ctx context.Context, s *store, sc core.Scope, at target) error {
+			_, err := s.sessions.SummaryFailed(ctx, sc, core.SummaryFailure{SessionID: at.session, Reason: "none"})
+			return err
+		},
+		"sessions.LeaseSummary": func(ctx context.Context, s *store, sc core.Scope, at target) error {
+			_, err := s.sessions.LeaseSummary(ctx, sc, at.session, "w", 0)
+			return err
+		},
 		"messages.Get": func(ctx context.Context, s *store, sc core.Scope, at target) error {
 			_, err := s.messages.Get(ctx, sc, at.session, at.message)
 			return err

@@ -65,7 +65,8 @@ func TestPreparedSummary(t *testing.T) {
 		}
 		s.ahead(t, id, log[5]) // in the place of the one before
 		s.turns(t, id, 1)      // § 10 row 25: what is appended does not matter
-		if want := (core.PreparedSummary{Version: 3, ThroughSeq: 6, Tokens: 3, Messages: 6}); s.work(t, id).Prepared != want {
+		want := core.PreparedSummary{ID: s.work(t, id).Prepared.ID, Version: 3, ThroughSeq: 6, Tokens: 3, Messages: 6}
+		if got := s.work(t, id).Prepared; got != want || got.ID == "" {
 			t.Errorf("got %+v, want %+v", s.work(t, id).Prepared, want)
 		}
 		s.wantSummary(t, id, 2, 1)

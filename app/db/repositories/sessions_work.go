@@ -20,6 +20,7 @@ func (r *Sessions) SummaryWork(ctx context.Context, scope core.Scope, id core.Se
 		SummaryFailure                  string
 		Busy, Open                      bool
 		SummaryBreakerUntil             *time.Time
+		ID                              models.Ref
 		Version, TokenCount             int
 		MessagesCovered                 int
 		ThroughSeq                      int64
@@ -29,7 +30,7 @@ func (r *Sessions) SummaryWork(ctx context.Context, scope core.Scope, id core.Se
 		Joins("LEFT JOIN session_summaries p ON p.session_id = s.id AND p.kind = 'rolling' AND p.state = 'prepared'").
 		Select("s.prompt_revision, s.summary_failures, s.summary_failure, s.summary_breaker_until, " +
 			"COALESCE(s.summary_lease_until > " + now + ", false) AS busy, COALESCE(s.summary_breaker_until > " + now + ", false) AS open, " +
-			"COALESCE(p.version, 0) AS version, COALESCE(p.through_seq, 0) AS through_seq, " +
+			"p.id, COALESCE(p.version, 0) AS version, COALESCE(p.through_seq, 0) AS through_seq, " +
 			"COALESCE(p.token_count, 0) AS token_count, COALESCE(p.messages_covered, 0) AS messages_covered").
 		Take(&row).Error
 	if err != nil {
@@ -37,7 +38,7 @@ func (r *Sessions) SummaryWork(ctx context.Context, scope core.Scope, id core.Se
 	}
 	w := core.SummaryWork{
 		Revision: row.PromptRevision, Busy: row.Busy,
-		Prepared: core.PreparedSummary{Version: row.Version, ThroughSeq: row.ThroughSeq, Tokens: row.TokenCount, Messages: row.MessagesCovered},
+		Prepared: core.PreparedSummary{ID: core.SummaryID(row.ID), Version: row.Version, ThroughSeq: row.ThroughSeq, Tokens: row.TokenCount, Messages: row.MessagesCovered},
 		Breaker:  core.Breaker{Failures: row.SummaryFailures, Reason: row.SummaryFailure},
 	}
 	if row.Open && row.SummaryBreakerUntil != nil {

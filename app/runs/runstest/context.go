@@ -19,12 +19,8 @@ func (s Sessions) ApplyContext(ctx context.Context, scope core.Scope, c core.Con
 		if c.Expect != l.session.PromptRevision {
 			return core.Errorf(core.ErrStale, "session %s was compacted by somebody else", c.SessionID)
 		}
-		l.session.PromptRevision++
-		if len(c.PromptState) > 0 {
-			l.session.PromptState = c.PromptState
-		}
-		if c.Summary != nil {
-			l.adopt(*c.Summary)
+		if err := l.take(c); err != nil {
+			return err
 		}
 		for _, e := range c.Events {
 			l.emit(e)
@@ -35,13 +31,42 @@ func (s Sessions) ApplyContext(ctx context.Context, scope core.Scope, c core.Con
 	return out, events, err
 }
 
-// adopt stores the summary; a rolling one becomes the session's own.
+// take does what the change says of the session's summary.
+func (l *log) take(c core.ContextChange) error {
+	if c.Summary != nil && c.Summary.State == core.SummaryPrepared {
+		s := *c.Summary
+		s.Version = len(l.summaries) + 1
+		l.summaries = append(l.summaries, s)
+		l.prepared = s.Version
+		return nil
+	}
+	if c.Activate > 0 && c.Activate != l.prepared {
+		return core.Errorf(core.ErrStale, "summary %d is not prepared", c.Activate)
+	}
+	l.session.PromptRevision++
+	if len(c.PromptState) > 0 {
+		l.session.PromptState = c.PromptState
+	}
+	switch {
+	case c.Activate > 0:
+		l.adopt(l.summaries[c.Activate-1])
+	case c.Summary != nil:
+		l.adopt(*c.Summary)
+	}
+	return nil
+}
+
+// adopt stores the summary, unless it was prepared; a rolling one becomes the
+// session's own.
 func (l *log) adopt(s core.Summary) {
-	s.Version = len(l.summaries) + 1
-	l.summaries = append(l.summaries, s)
+	if s.Version == 0 {
+		s.Version = len(l.summaries) + 1
+		l.summaries = append(l.summaries, s)
+	}
 	if s.Kind == core.SummaryRun {
 		return
 	}
+	l.prepared = 0
 	l.session.ConversationSummary, l.session.SummaryThroughID, l.session.SummaryThroughSeq = &s.Content, &s.ThroughID, s.ThroughSeq
 	l.session.SummaryVersion, l.session.SummaryTokens, l.session.SummarizedCount = s.Version, s.TokenCount, s.MessagesCovered
 	l.session.SummaryCount, l.session.LastSummarizedAt = s.Version, &s.CreatedAt

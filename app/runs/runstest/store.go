@@ -28,13 +28,15 @@ type DB struct {
 
 // log is a session with what belongs to it.
 type log struct {
-	session   core.Session
-	queueSeq  int64
-	messages  []core.Message
-	summaries []core.Summary
-	starts    []core.ToolExecution
-	events    []core.Event
-	fresh     []core.Event // of the present call
+	prepared   int    // version of the prepared summary; 0 = none
+	summarizer string // who makes a summary
+	session    core.Session
+	queueSeq   int64
+	messages   []core.Message
+	summaries  []core.Summary
+	starts     []core.ToolExecution
+	events     []core.Event
+	fresh      []core.Event // of the present call
 }
 
 // New returns an empty DB.
