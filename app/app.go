@@ -59,6 +59,8 @@ type App struct {
 	files     *blobs.Service
 	control   *compaction.Control
 	runs      *runs.Service
+	keeper    *compaction.Keeper
+	worker    string // names this process in leases
 	budget    *spend.Limiter
 	telemetry *telemetry.Telemetry
 	toolset   *tools.Set
@@ -126,17 +128,16 @@ func (a *App) build(ctx context.Context, build Build) error {
 		return err
 	}
 	a.budget = a.newLimiter(ctx)
+	if a.worker, err = a.folder.Worker(); err != nil {
+		return err
+	}
 	engine, keeper, journal, err := a.buildAgents()
 	if err != nil {
 		return err
 	}
-	worker, err := a.folder.Worker()
-	if err != nil {
-		return err
-	}
 	a.files = a.buildFiles()
-	a.runs = a.buildRuns(engine, journal, worker)
-	a.server = a.buildServer(engine, a.buildChat(keeper, worker), build) //nolint:contextcheck // requests bring their own
+	a.runs = a.buildRuns(engine, journal)
+	a.server = a.buildServer(engine, a.buildChat(keeper), build) //nolint:contextcheck // requests bring their own
 	return nil
 }
 
@@ -193,11 +194,12 @@ func (a *App) buildEngine(set *tools.Set, global contextwindow.Global) (*agents.
 	options := compaction.Options{
 		Stores: compaction.Stores{Sessions: a.repos.sessions, Messages: a.repos.messages, Summaries: a.repos.summaries, Runs: a.repos.runs, Blobs: a.repos.blobs},
 		Models: a.models, Profiles: profiles, Counter: a.counter, Calibrator: a.ruler, Publisher: a.feed,
-		Logger: a.log, SummaryTime: a.cfg.Limits.SummaryTime, Budget: a.budget, Observer: a.telemetry,
+		Logger: a.log, SummaryTime: a.cfg.Limits.SummaryTime, BackgroundTime: a.cfg.Limits.BackgroundSummaryTime, Grace: a.cfg.Limits.ShutdownGrace,
+		Worker: a.worker, Budget: a.budget, Observer: a.telemetry,
 	}
 	options.Compactor = compaction.NewModelCompactor(options)
 	keeper := compaction.New(options)
-	a.control = compaction.NewControl(keeper, compaction.ControlStores{
+	a.keeper, a.control = keeper, compaction.NewControl(keeper, compaction.ControlStores{
 		Messages: a.repos.messages, Summaries: a.repos.summaries, Sessions: a.repos.sessions, Policies: profiles,
 	})
 	a.titles = a.newTitler(profiles)
@@ -212,20 +214,21 @@ func (a *App) buildEngine(set *tools.Set, global contextwindow.Global) (*agents.
 }
 
 // buildRuns builds what brings runs to their ends.
-func (a *App) buildRuns(engine *agents.Engine, journal *runs.Journal, worker string) *runs.Service {
+func (a *App) buildRuns(engine *agents.Engine, journal *runs.Journal) *runs.Service {
 	return runs.New(runs.Options{
-		Store: a.repos.runs, Messages: a.repos.messages, Engine: engine, Journal: journal, Counter: a.counter, Worker: worker,
+		Store: a.repos.runs, Messages: a.repos.messages, Engine: engine, Journal: journal, Counter: a.counter, Worker: a.worker,
 		Limits: runs.Limits{Concurrent: a.cfg.Limits.ConcurrentRuns, RunTime: a.cfg.Limits.RunTime, Grace: a.cfg.Limits.ShutdownGrace},
 		Logger: a.log, Answered: a.answered(), Observer: a.telemetry,
+		Ended: func(run core.Run) { a.keeper.Soon(run.Scope(), run.SessionID) },
 	})
 }
 
 // buildChat builds the use cases.
-func (a *App) buildChat(keeper *compaction.Keeper, worker string) *chat.Service {
+func (a *App) buildChat(keeper *compaction.Keeper) *chat.Service {
 	return chat.New(chat.Options{
 		Sessions: a.repos.sessions, Messages: a.repos.messages, Branches: a.repos.branches, Runs: a.repos.runs, Events: a.repos.events, Feed: a.feed, Work: a.runs,
 		Agents: a.catalog, Models: a.models, Counter: a.counter, Files: a.files, Context: keeper, Control: a.control,
-		DefaultAgent: a.cfg.DefaultAgent, Worker: worker, Logger: a.log,
+		DefaultAgent: a.cfg.DefaultAgent, Worker: a.worker, Logger: a.log,
 		Budget: a.budget, Observer: a.telemetry,
 		Limits: chat.Limits{Message: int(a.cfg.Limits.MessageBytes), Queued: a.cfg.Limits.QueuedRuns},
 	})
@@ -318,6 +321,7 @@ func (a *App) Run(ctx context.Context, listener net.Listener) error {
 		}
 	})
 	group.Go(func() error { return a.runTitles(ctx) })
+	group.Go(func() error { return a.keeper.Run(ctx) })
 	group.Go(func() error { return a.saveCalibrations(ctx) })
 	group.Go(func() error { return a.files.Run(ctx) })
 	group.Go(func() error { return a.fillSearch(ctx) })

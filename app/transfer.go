@@ -13,7 +13,7 @@ func (a *App) buildTransfer() *transfer.Service {
 	// A byte may be six in JSON: whatever is exported can be imported.
 	line := 6*int(max(l.MessageBytes, l.ToolOutputBytes)) + 1<<20
 	return transfer.New(transfer.Options{
-		Sessions: a.repos.sessions, Messages: a.repos.messages, Summaries: a.repos.summaries, Feed: a.feed, Counter: a.counter,
+		Sessions: a.repos.sessions, Messages: a.repos.messages, Summaries: a.repos.summaries, Feed: a.feed, Counter: a.counter, Added: a.keeper.Soon,
 		Limits: transfer.Limits{
 			Message: int(l.MessageBytes), Output: int(l.ToolOutputBytes), Line: line,
 			Import: int64(l.ImportBytes), Messages: l.ImportMessages,

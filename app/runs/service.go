@@ -69,8 +69,8 @@ func (silent) Run(ctx context.Context, _ core.Run) (context.Context, func(status
 	return ctx, func(string, string) {}
 }
 
-// Options are what a Service is made of. All but Limits, Answered and Observer are
-// required.
+// Options are what a Service is made of. All but Limits, Answered, Ended and Observer
+// are required.
 type Options struct {
 	Store    runStore
 	Messages messageStore
@@ -85,6 +85,8 @@ type Options struct {
 	// Answered is told of each run that ended with an answer, before the session's
 	// next one begins; it must not wait for anything. Nil = nobody is.
 	Answered func(core.Run)
+	// Ended is told likewise of each run that ended in any way. Nil = nobody is.
+	Ended    func(core.Run)
 	Observer observer // nil = nobody is told
 }
 
@@ -99,6 +101,7 @@ type Service struct {
 	limits   Limits
 	log      *slog.Logger
 	answered func(core.Run)
+	ended    func(core.Run)
 	observer observer
 
 	ready chan struct{} // closed when the runs of the process before this one are taken over
@@ -129,7 +132,7 @@ func New(o Options) *Service {
 	}
 	return &Service{
 		store: o.Store, messages: o.Messages, engine: o.Engine, journal: o.Journal, counter: o.Counter,
-		worker: o.Worker, limits: limits, log: o.Logger, answered: o.Answered, observer: o.Observer,
+		worker: o.Worker, limits: limits, log: o.Logger, answered: o.Answered, ended: o.Ended, observer: o.Observer,
 		ready: make(chan struct{}), slots: make(chan struct{}, limits.Concurrent),
 		active: map[core.RunID]*execution{}, early: map[core.RunID]time.Time{},
 	}

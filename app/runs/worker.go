@@ -37,6 +37,9 @@ func (s *Service) live(whole, work context.Context, x *execution) {
 	c := s.conclude(whole, x, v, began)
 	observed(c.status, c.code)
 	if c.ended {
+		if s.ended != nil {
+			s.ended(x.run)
+		}
 		s.next(whole, x.run.SessionID)
 	}
 }

@@ -61,14 +61,17 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Options are what a Service is made of. All but Limits are required.
+// Options are what a Service is made of. All but Added and Limits are required.
 type Options struct {
 	Sessions  sessionStore
 	Messages  messageStore
 	Summaries summaryStore
 	Feed      publisher
 	Counter   counter
-	Limits    Limits
+	// Added is told of sessions that have new messages; it must not wait for anything.
+	// Nil = nobody is.
+	Added  func(scope core.Scope, session core.SessionID)
+	Limits Limits
 }
 
 // Service is the use cases. Safe for concurrent use.
@@ -78,6 +81,7 @@ type Service struct {
 	summaries summaryStore
 	feed      publisher
 	counter   counter
+	added     func(scope core.Scope, session core.SessionID)
 	limits    Limits
 	imports   chan struct{} // a place for each import at once
 }
@@ -87,7 +91,7 @@ func New(o Options) *Service {
 	limits := o.Limits.withDefaults()
 	return &Service{
 		sessions: o.Sessions, messages: o.Messages, summaries: o.Summaries, feed: o.Feed, counter: o.Counter,
-		limits: limits, imports: make(chan struct{}, limits.Imports),
+		added: o.Added, limits: limits, imports: make(chan struct{}, limits.Imports),
 	}
 }
 
@@ -107,5 +111,8 @@ func (s *Service) store(ctx context.Context, scope core.Scope, in core.AppendMes
 		return core.Appended{}, err
 	}
 	s.feed.Publish(ctx, out.Events)
+	if s.added != nil && !out.Repeated {
+		s.added(scope, in.SessionID)
+	}
 	return out, nil
 }

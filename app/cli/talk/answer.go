@@ -91,6 +91,9 @@ func (v *view) show(e core.Event) {
 
 // context shows what context management does.
 func (v *view) context(e core.Event) {
+	if read[core.ContextData](e).Ahead { // nobody waits for it
+		return
+	}
 	switch e.Type {
 	case core.EventContextStarted:
 		if read[core.ContextData](e).Kind == core.SummaryRun {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/summarize"
 )
 
@@ -105,8 +106,11 @@ func (k *Keeper) do(ctx context.Context, n job) {
 // wanted, where somebody else makes one, and where one failed that can be done without.
 // Errors: those of the session and of storage; the cause of ctx when it is done.
 func (k *Keeper) Advance(ctx context.Context, scope core.Scope, id core.SessionID) error {
-	t, err := k.turn(ctx, scope, id)
-	if err != nil {
+	t, err := k.profiled(ctx, scope, id, "")
+	if err != nil || t.Profile.Policy.Timing == contextwindow.TimingInline {
+		return err
+	}
+	if t, err = k.loaded(ctx, scope, t); err != nil {
 		return err
 	}
 	e := &effort{background: true}

@@ -14,7 +14,10 @@ import (
 // no error here. Errors: ErrNotFound, ErrInvalid for a model or a policy that does
 // not exist.
 func (c *Control) DryRun(ctx context.Context, scope core.Scope, id core.SessionID, ask core.DryRun) (core.ContextPlan, error) {
-	t, err := c.keeper.turnAs(ctx, scope, id, ask.Model)
+	t, err := c.keeper.profiled(ctx, scope, id, ask.Model)
+	if err == nil {
+		t, err = c.keeper.loaded(ctx, scope, t)
+	}
 	if err != nil {
 		return core.ContextPlan{}, err
 	}

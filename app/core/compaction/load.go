@@ -14,24 +14,31 @@ import (
 // turn loads what the next prompt of a session depends on. The run in progress,
 // if there is one, is kept apart: the cursor never passes its message.
 func (k *Keeper) turn(ctx context.Context, scope core.Scope, id core.SessionID) (Turn, error) {
-	return k.turnAs(ctx, scope, id, "")
+	t, err := k.profiled(ctx, scope, id, "")
+	if err != nil {
+		return Turn{}, err
+	}
+	return k.loaded(ctx, scope, t)
 }
 
-// turnAs is turn with another model than the session's, unless it is empty.
-func (k *Keeper) turnAs(ctx context.Context, scope core.Scope, id core.SessionID, model string) (Turn, error) {
+// profiled loads a turn without its messages. Model is used instead of the session's,
+// unless it is empty.
+func (k *Keeper) profiled(ctx context.Context, scope core.Scope, id core.SessionID, model string) (Turn, error) {
 	session, err := k.Stores.Sessions.Get(ctx, scope, id)
 	if err != nil {
 		return Turn{}, err
 	}
 	profile, err := k.Profiles.Profile(ctx, session, model)
+	return Turn{Session: session, Profile: profile}, err
+}
+
+// loaded loads the messages of a turn.
+func (k *Keeper) loaded(ctx context.Context, scope core.Scope, t Turn) (Turn, error) {
+	t, err := k.reload(ctx, t)
 	if err != nil {
 		return Turn{}, err
 	}
-	t, err := k.reload(ctx, Turn{Session: session, Profile: profile})
-	if err != nil {
-		return Turn{}, err
-	}
-	run, err := k.Stores.Runs.Active(ctx, scope, id)
+	run, err := k.Stores.Runs.Active(ctx, scope, t.Session.ID)
 	if errors.Is(err, core.ErrNotFound) {
 		return t, nil
 	}

@@ -91,7 +91,7 @@ func newWorld(t *testing.T, settings core.ContextSettings, window int) *world {
 	w.options = compaction.Options{
 		Stores: compaction.Stores{Sessions: w.store, Messages: w.store, Summaries: w.store, Runs: w.store},
 		Models: w.models, Profiles: w, Counter: count, Calibrator: w.ruler, Publisher: w.store,
-		Logger: slog.New(slog.DiscardHandler), SummaryTime: 10 * time.Second,
+		Logger: slog.New(slog.DiscardHandler), SummaryTime: 10 * time.Second, BackgroundTime: time.Minute, Grace: 30 * time.Second, Worker: "w",
 	}
 	w.keeper = compaction.New(w.options)
 	return w

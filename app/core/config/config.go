@@ -100,7 +100,9 @@ type Limits struct {
 	RunTime             time.Duration // of one execution of a run
 	ToolTime            time.Duration // of one tool call
 	SummaryTime         time.Duration // of one summary's model calls (C7)
-	ShutdownGrace       time.Duration // for the work in hand when the process stops
+
+	BackgroundSummaryTime time.Duration // the same of a summary that nobody waits for
+	ShutdownGrace         time.Duration // for the work in hand when the process stops
 }
 
 // Default returns the settings of a Bobbin that nobody configured.
@@ -115,7 +117,7 @@ func Default() Config {
 			MessageBytes: 1 << 20, BodyBytes: 8 << 20, ImportBytes: 64 << 20, ImportMessages: 100_000, ToolOutputBytes: 4 << 20, ToolShownBytes: 64 << 10, MemoryIndexBytes: 256 << 20,
 			QueuedRuns: 100, ConcurrentRuns: 256, OpenStreams: 1024, OpenStreamsPerOwner: 512,
 			WaitTime: 5 * time.Minute, RunTime: 10 * time.Minute, ToolTime: time.Minute,
-			SummaryTime: 10 * time.Second, ShutdownGrace: 30 * time.Second,
+			SummaryTime: 10 * time.Second, BackgroundSummaryTime: time.Minute, ShutdownGrace: 30 * time.Second,
 		},
 	}
 	c.Database.URL = c.embedded()

@@ -103,6 +103,7 @@ func limits() []setting {
 		{name: "limits.run_time", meaning: "how long one run may take", field: func(c *Config) any { return &c.Limits.RunTime }},
 		{name: "limits.tool_time", meaning: "how long one tool call may take", field: func(c *Config) any { return &c.Limits.ToolTime }},
 		{name: "limits.summary_time", meaning: "how long a model may take for a summary; after it the summary is made without one", field: func(c *Config) any { return &c.Limits.SummaryTime }},
+		{name: "limits.background_summary_time", meaning: "the same for a summary that nobody waits for; after it there is none, and it is tried again later", field: func(c *Config) any { return &c.Limits.BackgroundSummaryTime }},
 		{name: "limits.shutdown_grace", meaning: "how long work in hand may go on when Bobbin stops", field: func(c *Config) any { return &c.Limits.ShutdownGrace }},
 	}
 }

@@ -168,6 +168,7 @@ func (l Limits) validate(found *faults) {
 		value time.Duration
 	}{
 		{"wait_time", l.WaitTime}, {"run_time", l.RunTime}, {"tool_time", l.ToolTime}, {"summary_time", l.SummaryTime},
+		{"background_summary_time", l.BackgroundSummaryTime},
 	} {
 		found.check(limit.value >= 100*time.Millisecond, "limits."+limit.key, "%s is too short; use 100ms or more", limit.value)
 	}

@@ -1,0 +1,203 @@
+package compaction_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/compaction"
+	"bobbin/app/core/llm"
+)
+
+// CONTEXT § 10 row 16, across processes: two Keepers over one store, 16 at once: one call
+// of the summarizer, one version, and everybody goes on with it.
+func TestRow16OneSummaryAtATimeInTwoProcesses(t *testing.T) {
+	t.Parallel()
+	w := full(t)
+	synctest.Test(t, func(t *testing.T) {
+		gate := llm.NewGate()
+		w.writer.Add(llm.Step{Text: []string{notes}, Gate: gate})
+		turn := w.turn()
+		second := w.options
+		second.Worker = "another"
+		keepers := []*compaction.Keeper{compaction.New(w.options), compaction.New(second)}
+		var versions [16]int
+		var wg sync.WaitGroup
+		for i := range versions {
+			wg.Go(func() {
+				got, d, err := keepers[i%2].Fit(t.Context(), turn)
+				if err != nil || d.Summarize != nil {
+					t.Errorf("goroutine %d: error %v, decision %+v, want a prompt that fits", i, err, d)
+				}
+				versions[i] = got.Session.SummaryVersion
+			})
+		}
+		<-time.After(3 * time.Second)
+		synctest.Wait()
+		if got := len(w.writer.Requests()); got != 1 || w.waited == 0 {
+			t.Errorf("got %d calls and %d refused leases, want one call that the other process waits for", got, w.waited)
+		}
+		gate.Open()
+		wg.Wait()
+		if slices.Max(versions[:]) != 1 || slices.Min(versions[:]) != 1 || len(w.summaries) != 1 || len(w.writer.Requests()) != 1 {
+			t.Errorf("got versions %v, %d summaries, %d calls, want one of each", versions, len(w.summaries), len(w.writer.Requests()))
+		}
+		if w.lease.holder != "" {
+			t.Errorf("the lease is still held by %q", w.lease.holder)
+		}
+	})
+}
+
+// The lease of a process that died ends by itself; that of this process's former life is
+// given back when it starts.
+func TestLeaseOfTheDead(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		holder string
+		left   time.Duration
+		run    bool
+		want   time.Duration // that a prompt which does not fit waits
+		note   string
+	}{
+		{"it ends while somebody waits", "other/1", 4 * time.Second, false, 4 * time.Second, ""},
+		{"it does not end in time", "other/1", time.Minute, false, 10 * time.Second, "fallback: another summary of the session takes too long"},
+		{"another process starts", "other/1", time.Minute, true, 10 * time.Second, "fallback: another summary of the session takes too long"},
+		{"it was ours", "w/1", time.Minute, true, 0, ""},
+	} {
+		w := full(t)
+		w.writer.Add(notes)
+		run := func() {
+			begun := time.Now()
+			w.fit()
+			if got := time.Since(begun); got < tt.want || got > tt.want+time.Second {
+				t.Errorf("%s: waited %s, want %s", tt.name, got, tt.want)
+			}
+		}
+		begin := func() { w.lease = lease{tt.holder, time.Now().Add(tt.left)} }
+		if tt.run {
+			w.before = func(method string) error {
+				if method == "FreeSummaries" {
+					w.mu.Lock()
+					begin()
+					w.mu.Unlock()
+				}
+				return nil
+			}
+			w.bubble(run)
+		} else {
+			synctest.Test(t, func(t *testing.T) {
+				w.t = t
+				begin()
+				run()
+			})
+		}
+		if len(w.summaries) != 1 || w.summaries[0].Note != tt.note {
+			t.Errorf("%s: got %+v, want one with note %q", tt.name, w.summaries, tt.note)
+		}
+	}
+}
+
+// A lease that cannot be given back costs nothing but time for the next one.
+func TestLeaseNotGivenBack(t *testing.T) {
+	t.Parallel()
+	w := full(t)
+	w.writer.Add(notes)
+	w.before = func(method string) error {
+		if method == "FreeSummary" {
+			return errors.New("the database is gone")
+		}
+		return nil
+	}
+	if turn, _ := w.fit(); turn.Session.SummaryVersion != 1 || w.lease.holder == "" {
+		t.Errorf("got version %d, lease %+v, want a summary and a lease that is left", turn.Session.SummaryVersion, w.lease)
+	}
+	if w.lease.until.Before(time.Now().Add(w.options.BackgroundTime)) {
+		t.Errorf("the lease ends at %s, before a summary could be made", w.lease.until)
+	}
+}
+
+// CONTEXT § 10 row 24: three failures in a row open the breaker; nobody is asked then, a
+// prompt that does not fit is made to by rung 5, and after its time the breaker closes by
+// itself.
+func TestRow24BreakerOpensAndCloses(t *testing.T) {
+	t.Parallel()
+	w := grown(t, at("window", "background"), over)
+	works := false
+	w.writer.Add(llm.Step{Repeat: true, From: func(llm.Request) llm.Step {
+		if works {
+			return llm.Say(notes)
+		}
+		return llm.Step{Err: &llm.Error{Kind: llm.KindOverloaded, Provider: "scripted", Message: "no"}}
+	}})
+	w.bubble(func() {
+		look := func() int {
+			before := len(w.writer.Requests())
+			w.keeper.Soon(w.scope(), w.session.ID)
+			synctest.Wait()
+			<-time.After(time.Minute) // the model is asked again after a pause
+			synctest.Wait()
+			return len(w.writer.Requests()) - before
+		}
+		for i := range core.BreakerFailures {
+			if r := w.report(); r.Breaker != "closed" || r.OpenUntil != nil {
+				t.Errorf("after %d failures: breaker %q", i, r.Breaker)
+			}
+			if look() == 0 {
+				t.Errorf("failure %d: the model was not asked", i+1)
+			}
+		}
+		r := w.report()
+		if r.Breaker != "open" || r.OpenUntil == nil || !strings.Contains(r.Failure, "overloaded") || !slices.ContainsFunc(r.Reasons, func(s string) bool { return strings.Contains(s, "rest for a while") }) {
+			t.Errorf("got breaker %q until %v because of %q, reasons %q", r.Breaker, r.OpenUntil, r.Failure, r.Reasons)
+		}
+		if n := look(); n != 0 {
+			t.Errorf("got %d calls with the breaker open", n)
+		}
+		before := len(w.writer.Requests())
+		if turn, d := w.fit(); turn.Session.SummaryVersion != 0 || d.Total < over {
+			t.Errorf("got version %d, %d tokens, want the prompt as it is", turn.Session.SummaryVersion, d.Total)
+		}
+		w.grow(burst)
+		turn, d := w.fit()
+		if _, summaries, _ := w.now(); turn.Session.SummaryVersion != 1 || d.Total > d.Budget.Usable || summaries[0].Model != "" || !strings.Contains(summaries[0].Note, "failed too often") {
+			t.Errorf("got %+v, want a summary without a model that says why", summaries)
+		}
+		if len(w.writer.Requests()) != before {
+			t.Error("the model was asked with the breaker open")
+		}
+
+		w.grow(over)
+		<-time.After(core.BreakerTime)
+		if n := look(); n == 0 {
+			t.Error("the breaker has not let one try through after its time")
+		}
+		if r := w.report(); r.Breaker != "open" {
+			t.Errorf("got breaker %q after the one try failed, want it open again", r.Breaker)
+		}
+		<-time.After(core.BreakerTime)
+		works = true
+		look()
+		if r := w.report(); r.Breaker != "closed" || r.Failure != "" || r.Prepared == nil && r.Coverage.Summarized < 100 {
+			t.Errorf("got breaker %q, failure %q, prepared %v, want a success to close it", r.Breaker, r.Failure, r.Prepared)
+		}
+	})
+}
+
+// By hand the model is asked though the breaker is open: somebody wants to know.
+func TestManualSummaryWithTheBreakerOpen(t *testing.T) {
+	t.Parallel()
+	w := grown(t, at("window", "background"), near)
+	until := time.Now().Add(time.Minute)
+	w.breaker = core.Breaker{Failures: 3, Reason: "the model failed (auth)", Until: &until}
+	w.writer.Add(notes)
+	v, err := w.keeper.Summarize(t.Context(), w.scope(), w.session.ID, "")
+	if err != nil || v.Model != "writer" || w.breaker.Failures != 0 {
+		t.Errorf("got %+v, %v, breaker %+v, want the model's, and the breaker closed", v, err, w.breaker)
+	}
+}
