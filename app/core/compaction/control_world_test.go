@@ -106,7 +106,7 @@ func (s *store) RestoreSummary(_ context.Context, scope core.Scope, in core.Summ
 		now := &s.session
 		if in.Version > 0 {
 			repeated := s.summaries[in.Version-1]
-			repeated.State, repeated.Trigger, repeated.CreatedAt = core.SummaryActive, core.TriggerRestore, core.Now()
+			repeated.Version, repeated.State, repeated.Trigger, repeated.CreatedAt = 0, core.SummaryActive, core.TriggerRestore, core.Now()
 			s.activate(repeated)
 		} else {
 			now.ConversationSummary, now.SummaryThroughID, now.SummaryThroughSeq = nil, nil, 0

@@ -85,7 +85,7 @@ func TestLoopIsCompacted(t *testing.T) {
 		ID: got.ID, SessionID: w.session.ID, Owner: w.session.Owner, Version: 1, Kind: core.SummaryRun, State: core.SummaryActive, Content: loopNotes,
 		FromID: w.log[3].ID, ThroughID: w.log[12].ID, FromSeq: 4, ThroughSeq: 13, MessagesCovered: 10, MessagesAdded: 10,
 		TokensBefore: got.TokensBefore, TokensAfter: w.count.Text(loopNotes), TokenCount: w.count.Text(loopNotes), Model: "writer", Strategy: "llm", Trigger: "iterations",
-		Duration: got.Duration, CreatedAt: got.CreatedAt,
+		Duration: got.Duration, CreatedAt: got.CreatedAt, ActivatedAt: got.ActivatedAt,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
