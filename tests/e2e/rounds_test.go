@@ -62,7 +62,7 @@ func showRounds(t *testing.T, url string, policy roundPolicy) {
 	r := &manyRounds{t: t, policy: policy, looked: map[string]bool{}}
 	p := newProvider(t, provider.Options{Fault: r.answer})
 	r.house = newHouse(t, url, withModel("house", 131_072, 2048, p), withAgent("keeper", fmt.Sprintf(
-		"name: keeper\nsystem_prompt: You keep notes.\ntools: [search_history]\ncontext:\n  policy: %s\n  auto_summarize: false\n", policy.name)))
+		"name: keeper\nsystem_prompt: You keep notes.\ntools: [search_history]\ncontext:\n  policy: %s\n  auto_summarize: false\n  timing: inline\n", policy.name)))
 	r.id = newSession(t, r.Client, core.Session{Agent: "keeper"})
 	for n := range roundCount {
 		r.round(n)
