@@ -63,7 +63,7 @@ show-calibration: ## how far our number is from the provider's, for providers th
 	$(measure) '^TestShowCalibration$$'
 
 show-cache: ## 200 turns with providers that cache as OpenAI and Anthropic do: what of the prompts was in it
-	$(measure) '^TestShowCache$$'
+	BOBBIN_TEST_LONG=1 $(measure) '^TestShowCache$$'
 
 show-counting: ## 1 MiB of each kind of text: seconds of one core, and how far the count is off
 	go test ./app/core/tokens -run '^$$' -bench MiB -benchtime 1x
