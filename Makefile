@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-loop show-switch show-rounds show-truth show-calibration show-cache show-counting show-concurrent show-memories show-search show-crash show-purge show-branches show-adapters show-fuzz show-owners graph clean
+.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-counting show-concurrent show-memories show-search show-crash show-purge show-branches show-adapters show-fuzz show-owners graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ show-long: ## 2,000 turns against a window of 8,192 tokens: SQLite and PostgreSQ
 
 show-loop: ## 60 rounds of tools with large results: prompt by prompt, with and without compaction
 	$(measure) '^TestShowLoop$$'
+
+show-sliding: ## 1,000 turns under the policy sliding: how large the prompts are
+	$(measure) '^TestShowSliding$$'
 
 show-switch: ## in mid-session from a window of 128K to one of 8K, and back
 	$(measure) '^TestShowSwitch$$'
