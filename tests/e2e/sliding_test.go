@@ -34,9 +34,15 @@ func TestShowSliding(t *testing.T) {
 	h := newHouse(t, dbtest.SQLiteURL(t), withModel("house", 128_000, 4096, p), withAgent("talker",
 		"name: talker\nsystem_prompt: You answer.\ncontext:\n  policy: sliding\n  summary_model: house\n"))
 	id := newSession(t, h.Client, core.Session{Agent: "talker"})
+	feed := follow(t.Context(), t, h.Client, id)
 	var prompts, summaries []int
 	for n := range slidingTurns {
 		got := say(t, h.Client, core.SendMessage{SessionID: id, Content: fmt.Sprintf("Turn %d. %s", n, said.sentences(4+said.rand.IntN(3)))})
+		if s := session(t, h.Client, id); s.MessageCount-s.SummarizedCount > 15 { // the user reads the answer meanwhile
+			until(t, feed, "summary after the run", func(e core.Event) bool {
+				return e.Type == core.EventContextCompleted && data[core.ContextData](t, e).Version > s.SummaryVersion
+			})
+		}
 		r := contextOf(t, h.Client, id)
 		prompts = append(prompts, got.run.Usage.InputTokens)
 		for _, made := range r.Summaries[:min(1, len(r.Summaries))] {
