@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-counting show-concurrent show-memories show-search show-crash show-purge show-branches show-adapters show-fuzz show-owners graph clean
+.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-counting show-concurrent show-memories show-search show-crash show-purge show-branches show-adapters show-fuzz show-owners show-eval pictures samples graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -98,6 +98,16 @@ show-fuzz: ## 24,000 requests generated from the OpenAPI document: SQLite, and 6
 
 show-owners: ## two owners, every operation and every kind of id: 404 everywhere
 	go test ./tests/openapi -v -count=1 -timeout=5m -run '^TestShowOwners$$'
+
+show-eval: ## every policy over the four sample conversations: prompts, summaries, caches, facts
+	go test ./tests/eval -v -count=1 -timeout=20m -run '^TestShowEval$$'
+
+pictures: ## draw the pictures of the documentation anew, and the golden files with them
+	go test ./tests/eval -count=1 -timeout=20m -run '^TestShowEval$$' -update
+	go test ./tests/eval -count=1 -run '^TestDocumentation$$' -update
+
+samples: ## write the sample conversations anew
+	go test ./app/eval/samples -count=1 -update
 
 show-purge: ## a user is purged and no byte of the user is left in the files: SQLite and PostgreSQL
 	$(measure) '^TestShowPurge$$'

@@ -49,6 +49,7 @@ type App struct {
 	folder    *folder.Folder
 	database  *db.DB
 	repos     repos
+	messages  messageLog
 	bus       *events.Local
 	feed      *events.Feed
 	counter   counter
@@ -77,6 +78,13 @@ type counter interface {
 	Text(s string) int
 	Message(m core.Message) int
 	Tools(list []llm.ToolSpec) int
+}
+
+// messageLog is the message log as the engine reads it (repositories.Messages).
+type messageLog interface {
+	GetMessagesAfter(ctx context.Context, scope core.Scope, id core.SessionID, after core.MessageID) ([]core.Message, error)
+	Pinned(ctx context.Context, scope core.Scope, id core.SessionID) ([]core.Message, error)
+	CountOnPath(ctx context.Context, scope core.Scope, id core.SessionID) (int, error)
 }
 
 // repos are the repositories.
@@ -159,6 +167,7 @@ func (a *App) openStorage(ctx context.Context) error {
 		memories:   repositories.NewMemories(g), search: repositories.NewSearch(g),
 	}
 	a.repos.blobs = repositories.NewBlobs(g)
+	a.messages = a.repos.messages
 	a.bus = events.NewLocal(eventBuffer)
 	a.feed = events.New(a.bus, a.repos.events, a.log)
 	return nil
@@ -192,7 +201,7 @@ func (a *App) buildEngine(set *tools.Set, global contextwindow.Global) (*agents.
 	a.toolset, a.named = set, a.namedModels()
 	profiles := agents.NewProfiles(a.catalog, a.models, set, global)
 	options := compaction.Options{
-		Stores: compaction.Stores{Sessions: a.repos.sessions, Messages: a.repos.messages, Summaries: a.repos.summaries, Runs: a.repos.runs, Blobs: a.repos.blobs},
+		Stores: compaction.Stores{Sessions: a.repos.sessions, Messages: a.messages, Summaries: a.repos.summaries, Runs: a.repos.runs, Blobs: a.repos.blobs},
 		Models: a.models, Profiles: profiles, Counter: a.counter, Calibrator: a.ruler, Publisher: a.feed,
 		Logger: a.log, SummaryTime: a.cfg.Limits.SummaryTime, BackgroundTime: a.cfg.Limits.BackgroundSummaryTime, Grace: a.cfg.Limits.ShutdownGrace,
 		Worker: a.worker, Budget: a.budget, Observer: a.telemetry,
@@ -205,7 +214,7 @@ func (a *App) buildEngine(set *tools.Set, global contextwindow.Global) (*agents.
 	a.titles = a.newTitler(profiles)
 	journal := runs.NewJournal(a.repos.runs, a.feed, a.log)
 	engine, err := agents.NewEngine(agents.Options{
-		Profiles: profiles, Keeper: keeper, Sessions: a.repos.sessions, Messages: a.repos.messages, Executions: a.repos.runs,
+		Profiles: profiles, Keeper: keeper, Sessions: a.repos.sessions, Messages: a.messages, Executions: a.repos.runs,
 		Journal: journal, Tools: set, Counter: a.counter, Calibrator: a.ruler, Logger: a.log,
 		ToolLimits: nodes.ToolLimits{Time: a.cfg.Limits.ToolTime, Output: int(a.cfg.Limits.ToolOutputBytes), Shown: int(a.cfg.Limits.ToolShownBytes)},
 		Budget:     a.budget, Observer: a.telemetry,

@@ -1,0 +1,192 @@
+package eval
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"bobbin/app/core"
+)
+
+// Conversation is a recorded conversation as it is replayed.
+type Conversation struct {
+	System  string         // its own system prompt, the system messages at its beginning; empty = none
+	Opening []core.Message // before the first question: nobody asked for them
+	Turns   []Turn
+	Tools   []string // the names of the tools that were called, in the order of their first call
+	// StandIns counts what is said in the replay although the file has it not: the
+	// result of a call without one, the last word of a turn that has none.
+	StandIns int
+}
+
+// Turn is a user's message with everything up to the next one.
+type Turn struct {
+	Question core.Message
+	Steps    []Step         // the model calls that answered it, the last without tool calls; none = nobody answered
+	Rest     []core.Message // what came after the answer without a question: stored as it is
+}
+
+// Step is one answer of the model, with the results of its tool calls.
+type Step struct {
+	Answer  core.Message
+	Results []core.Message // in the order of the calls
+}
+
+// What stands in for what a file does not have.
+const (
+	noResult = "[no result was recorded]"
+	noAnswer = "[no answer was recorded]"
+)
+
+// Split returns the messages as turns. System messages behind the first other one
+// are passed over, as prompts never hold them (W14). The messages must be in an order
+// that providers take: every result behind its call.
+func Split(messages []core.Message) Conversation {
+	s := splitter{ids: map[string]int{}, tools: map[string]bool{}}
+	var system []string
+	for i := 0; i < len(messages); {
+		switch m := messages[i]; m.Role {
+		case core.RoleSystem:
+			if len(s.Turns) == 0 && len(s.Opening) == 0 {
+				system = append(system, strings.TrimSpace(m.Content))
+			}
+			i++
+		case core.RoleUser:
+			s.close()
+			s.Turns = append(s.Turns, Turn{Question: m})
+			s.open = true
+			i++
+		default:
+			end := i + 1
+			for end < len(messages) && (messages[end].Role == core.RoleTool || messages[end].Role == core.RoleSystem) {
+				end++
+			}
+			s.answer(m, messages[i+1:end])
+			i = end
+		}
+	}
+	s.close()
+	s.System = strings.TrimSpace(strings.Join(system, "\n\n"))
+	return s.Conversation
+}
+
+// splitter makes a Conversation.
+type splitter struct {
+	Conversation
+	open  bool           // the last turn waits for an answer
+	ids   map[string]int // of tool calls so far
+	tools map[string]bool
+}
+
+// answer takes an assistant's message and what tools said to it.
+func (s *splitter) answer(m core.Message, results []core.Message) {
+	step := s.step(m, results)
+	switch {
+	case s.open && speaks(m):
+		turn := &s.Turns[len(s.Turns)-1]
+		turn.Steps = append(turn.Steps, step)
+		s.open = len(m.ToolCalls) > 0
+	case len(s.Turns) == 0:
+		s.Opening = append(append(s.Opening, step.Answer), step.Results...)
+	default:
+		turn := &s.Turns[len(s.Turns)-1]
+		turn.Rest = append(append(turn.Rest, step.Answer), step.Results...)
+		s.open = false
+	}
+}
+
+// speaks reports whether a model can have ended a call with the message.
+func speaks(m core.Message) bool {
+	return m.Role == core.RoleAssistant && (len(m.ToolCalls) > 0 || strings.TrimSpace(m.Content) != "")
+}
+
+// close ends the last turn: one whose loop was broken off is given a last word.
+func (s *splitter) close() {
+	if !s.open {
+		return
+	}
+	s.open = false
+	if turn := &s.Turns[len(s.Turns)-1]; len(turn.Steps) > 0 {
+		turn.Steps = append(turn.Steps, Step{Answer: core.Message{Role: core.RoleAssistant, Content: noAnswer}})
+		s.StandIns++
+	}
+}
+
+// step puts the results into the order of the calls, and gives every call an id that
+// no other of the conversation has, as the log does.
+func (s *splitter) step(m core.Message, results []core.Message) Step {
+	step := Step{Answer: m}
+	step.Answer.ToolCalls = make([]core.ToolCall, 0, len(m.ToolCalls))
+	taken := make([]bool, len(results))
+	for _, c := range m.ToolCalls {
+		old := c.ID
+		c.ID, c.Name = s.unique(old), toolName(c.Name)
+		if !s.tools[c.Name] {
+			s.tools[c.Name] = true
+			s.Tools = append(s.Tools, c.Name)
+		}
+		result := core.Message{Role: core.RoleTool, Content: noResult, ToolName: c.Name}
+		at := answerTo(old, results, taken)
+		if at >= 0 {
+			taken[at], result = true, results[at]
+		} else {
+			s.StandIns++
+		}
+		result.ToolCallID = c.ID
+		step.Answer.ToolCalls = append(step.Answer.ToolCalls, c)
+		step.Results = append(step.Results, result)
+	}
+	return step
+}
+
+// answerTo returns where the first result of the call is that is not taken; -1 =
+// there is none.
+func answerTo(call string, results []core.Message, taken []bool) int {
+	for i, r := range results {
+		if r.Role == core.RoleTool && r.ToolCallID == call && !taken[i] {
+			return i
+		}
+	}
+	return -1
+}
+
+// unique returns the id, with a number behind it if there was one of that name.
+func (s *splitter) unique(id string) string {
+	s.ids[id]++
+	for n := s.ids[id]; n > 1; n++ {
+		other := fmt.Sprintf("%s_%d", id, n)
+		if s.ids[other] == 0 {
+			s.ids[other]++
+			return other
+		}
+	}
+	return id
+}
+
+// unfit matches what providers do not take in the name of a function.
+var unfit = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+
+// toolName returns the name as the log has it.
+func toolName(name string) string { return core.Clip(unfit.ReplaceAllString(name, "_"), 64) }
+
+// Messages returns all messages of the replay, in order.
+func (c Conversation) Messages() []core.Message {
+	all := append([]core.Message(nil), c.Opening...)
+	for _, t := range c.Turns {
+		all = append(all, t.Question)
+		for _, s := range t.Steps {
+			all = append(append(all, s.Answer), s.Results...)
+		}
+		all = append(all, t.Rest...)
+	}
+	return all
+}
+
+// Iterations returns the most model calls of a turn.
+func (c Conversation) Iterations() int {
+	most := 0
+	for _, t := range c.Turns {
+		most = max(most, len(t.Steps))
+	}
+	return most
+}

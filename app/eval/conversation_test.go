@@ -1,0 +1,102 @@
+package eval_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/eval"
+)
+
+func user(text string) core.Message { return core.Message{Role: core.RoleUser, Content: text} }
+
+func says(text string, calls ...core.ToolCall) core.Message {
+	return core.Message{Role: core.RoleAssistant, Content: text, ToolCalls: calls}
+}
+
+func result(id, text string) core.Message {
+	return core.Message{Role: core.RoleTool, ToolCallID: id, Content: text}
+}
+
+func system(text string) core.Message { return core.Message{Role: core.RoleSystem, Content: text} }
+
+func call(id, name string) core.ToolCall { return core.ToolCall{ID: id, Name: name, Arguments: "{}"} }
+
+// outline writes a conversation in short: q = question, a = answer, c = answer with
+// calls, t = result, r = the rest.
+func outline(c eval.Conversation) string {
+	var b strings.Builder
+	if c.System != "" {
+		fmt.Fprintf(&b, "[%s] ", c.System)
+	}
+	for _, m := range c.Opening {
+		fmt.Fprintf(&b, "o:%s ", m.Content)
+	}
+	for _, t := range c.Turns {
+		fmt.Fprintf(&b, "q:%s ", t.Question.Content)
+		for _, s := range t.Steps {
+			fmt.Fprintf(&b, "a:%s ", s.Answer.Content)
+			for i, r := range s.Results {
+				fmt.Fprintf(&b, "%s(%s)=%s ", s.Answer.ToolCalls[i].Name, r.ToolCallID, r.Content)
+			}
+		}
+		for _, m := range t.Rest {
+			fmt.Fprintf(&b, "r:%s ", m.Content)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func TestSplit(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name     string
+		messages []core.Message
+		want     string
+		standIns int
+	}{
+		{"nothing", nil, "", 0},
+		{"talk", []core.Message{user("1"), says("one"), user("2"), says("two")}, "q:1 a:one q:2 a:two", 0},
+		{"system", []core.Message{system(" be "), system("kind"), user("1"), system("late"), says("one")}, "[be\n\nkind] q:1 a:one", 0},
+		{"nobody asked", []core.Message{says("hello"), user("1"), says("one")}, "o:hello q:1 a:one", 0},
+		{"nobody answered", []core.Message{user("1"), user("2"), says("two"), user("3")}, "q:1 q:2 a:two q:3", 0},
+		{"two answers", []core.Message{user("1"), says("one"), says("more"), says("and", call("x", "f")), result("x", "y")}, "q:1 a:one r:more r:and r:y", 0},
+		{"loop", []core.Message{user("1"), says("", call("x", "f"), call("y", "g")), result("y", "Y"), result("x", "X"), says("one")},
+			"q:1 a: f(x)=X g(y)=Y a:one", 0},
+		{"a system row between", []core.Message{user("1"), says("", call("x", "f")), system("s"), result("x", "X"), says("one")}, "q:1 a: f(x)=X a:one", 0},
+		{"no result", []core.Message{user("1"), says("", call("x", "f")), says("one")}, "q:1 a: f(x)=[no result was recorded] a:one", 1},
+		{"broken off", []core.Message{user("1"), says("", call("x", "f")), result("x", "X"), user("2"), says("two")}, "q:1 a: f(x)=X a:[no answer was recorded] q:2 a:two", 1},
+		{"broken off at the end", []core.Message{user("1"), says("", call("x", "f"))}, "q:1 a: f(x)=[no result was recorded] a:[no answer was recorded]", 2},
+		{"ids come again", []core.Message{user("1"), says("", call("x", "f"), call("x", "f")), result("x", "X"), result("x", "Y"), says("one"),
+			user("2"), says("", call("x", "f"), call("x_2", "f")), result("x_2", "B"), result("x", "A"), says("two")},
+			"q:1 a: f(x)=X f(x_2)=Y a:one q:2 a: f(x_3)=A f(x_2_2)=B a:two", 0},
+		{"names of tools", []core.Message{user("1"), says("", call("x", "my tool.v2")), result("x", "X"), says("one")}, "q:1 a: my_tool_v2(x)=X a:one", 0},
+		{"thoughts alone", []core.Message{user("1"), {Role: core.RoleAssistant, Parts: []core.Part{{Type: "reasoning", Text: "hm"}}}, user("2"), says("two")}, "q:1 r: q:2 a:two", 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := eval.Split(tt.messages)
+			if diff := cmp.Diff(tt.want, outline(got)); diff != "" || got.StandIns != tt.standIns {
+				t.Errorf("got %d stand-ins, want %d; outline (-want +got):\n%s", got.StandIns, tt.standIns, diff)
+			}
+		})
+	}
+}
+
+// All that is not the system's is replayed, and with it only what stands in.
+func TestMessages(t *testing.T) {
+	t.Parallel()
+	c := eval.Split([]core.Message{system("s"), says("o"), user("1"), says("", call("x", "f")), says("one"), says("rest"), user("2")})
+	var got []string
+	for _, m := range c.Messages() {
+		got = append(got, string(m.Role)+" "+m.Content)
+	}
+	want := []string{"assistant o", "user 1", "assistant ", "tool [no result was recorded]", "assistant one", "assistant rest", "user 2"}
+	if diff := cmp.Diff(want, got); diff != "" || c.Iterations() != 2 {
+		t.Errorf("got %d iterations, want 2; messages (-want +got):\n%s", c.Iterations(), diff)
+	}
+}

@@ -1,0 +1,243 @@
+package eval
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"bobbin/app/core"
+	"bobbin/app/core/summarize"
+)
+
+// Fact is something that was said and should not be lost.
+type Fact struct {
+	Kind string `json:"kind"` // path, command, error, url, name, or fact for any other
+	Text string `json:"text"` // as it was said; case and blanks do not count
+}
+
+// FactKinds are the kinds of facts, in the order in which they are shown.
+func FactKinds() []string {
+	return []string{summarize.FactPath, summarize.FactCommand, summarize.FactError, summarize.FactURL, factName, factOther}
+}
+
+const (
+	factName  = "name"
+	factOther = "fact"
+)
+
+// Where the facts of a report come from.
+const (
+	FactsOfFile   = "file"   // planted: the conversation's own metadata name them
+	FactsGiven    = "given"  // a list beside the conversation
+	FactsOfLedger = "ledger" // found by the code that keeps the ledger
+)
+
+// Bounds of facts. Each is looked for in the last prompt and by search_history.
+const (
+	maxFacts    = 500
+	maxFactText = 500 // bytes
+	maxFactFile = 1 << 20
+)
+
+// UnmarshalJSON reads {"kind": …, "text": …}, or a text alone.
+func (f *Fact) UnmarshalJSON(raw []byte) error {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		*f = parseFact(text)
+		return nil
+	}
+	type plain Fact
+	var p plain
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return fmt.Errorf(`a fact is a text, or {"kind": "path", "text": "go.mod"}`)
+	}
+	*f = Fact(p)
+	if f.Kind == "" {
+		f.Kind = factOther
+	}
+	return nil
+}
+
+// parseFact reads a line such as "path: go.mod"; without a kind it is any fact.
+func parseFact(line string) Fact {
+	if kind, text, ok := strings.Cut(line, ":"); ok && slices.Contains(FactKinds(), strings.TrimSpace(kind)) {
+		return Fact{strings.TrimSpace(kind), strings.TrimSpace(text)}
+	}
+	return Fact{factOther, strings.TrimSpace(line)}
+}
+
+// PlantedFacts returns the facts that the metadata of messages name, each of which
+// its own message must say, and those that the document itself lists: the member
+// "facts" of an export, or "facts" of its "metadata".
+func PlantedFacts(document []byte, messages []core.Message) ([]Fact, error) {
+	var facts []Fact
+	for i, m := range messages {
+		if !bytes.Contains(m.Metadata, []byte(`"facts"`)) {
+			continue
+		}
+		var meta struct {
+			Facts []Fact `json:"facts"`
+		}
+		if err := json.Unmarshal(m.Metadata, &meta); err != nil {
+			return nil, core.Errorf(core.ErrInvalid, "message %d: metadata.facts: %v", i+1, err)
+		}
+		said := newText(said(m.Content, m.ToolCalls))
+		for n, f := range meta.Facts {
+			if err := f.check(); err != nil {
+				return nil, core.Errorf(core.ErrInvalid, "message %d: metadata.facts[%d] %v", i+1, n, err)
+			}
+			if !said.has(f) || m.Role == core.RoleSystem {
+				return nil, core.Errorf(core.ErrInvalid, "message %d does not say its metadata.facts[%d]: %q", i+1, n, f.Text)
+			}
+		}
+		facts = append(facts, meta.Facts...)
+	}
+	listed, err := documentFacts(document)
+	if err != nil {
+		return nil, err
+	}
+	return distinct(append(facts, listed...)), nil
+}
+
+// documentFacts returns the facts that stand beside the messages of an export.
+func documentFacts(document []byte) ([]Fact, error) {
+	if !bytes.HasPrefix(bytes.TrimSpace(document), []byte("{")) || !bytes.Contains(document, []byte(`"facts"`)) {
+		return nil, nil
+	}
+	var doc struct {
+		Messages json.RawMessage `json:"messages"`
+		Facts    []Fact          `json:"facts"`
+		Metadata struct {
+			Facts []Fact `json:"facts"`
+		} `json:"metadata"`
+	}
+	if !json.Valid(document) { // JSON lines
+		return nil, nil
+	}
+	if err := json.Unmarshal(document, &doc); err != nil {
+		return nil, core.Errorf(core.ErrInvalid, "facts of the file: %v", err)
+	}
+	if doc.Messages == nil { // one message alone: its metadata were read
+		return nil, nil
+	}
+	facts := append(doc.Facts, doc.Metadata.Facts...)
+	for n, f := range facts {
+		if err := f.check(); err != nil {
+			return nil, core.Errorf(core.ErrInvalid, "fact %d of the file %v", n+1, err)
+		}
+	}
+	return facts, nil
+}
+
+// ReadFacts reads a list of facts: a JSON list, or one fact a line, with or without
+// its kind ("path: go.mod"). Blank lines and those that begin with # do not count.
+func ReadFacts(r io.Reader) ([]Fact, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxFactFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxFactFile {
+		return nil, core.Errorf(core.ErrTooLarge, "the list of facts is larger than %d bytes", maxFactFile)
+	}
+	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
+	var facts []Fact
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("[")) {
+		if err := json.Unmarshal(data, &facts); err != nil {
+			return nil, core.Errorf(core.ErrInvalid, "the list of facts: %v", err)
+		}
+		for n, f := range facts {
+			if err := f.check(); err != nil {
+				return nil, core.Errorf(core.ErrInvalid, "fact %d %v", n+1, err)
+			}
+		}
+		return distinct(facts), nil
+	}
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, maxFactFile+1)
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		f := parseFact(line)
+		if err := f.check(); err != nil {
+			return nil, core.Errorf(core.ErrInvalid, "line %d of the list of facts %v", n, err)
+		}
+		facts = append(facts, f)
+	}
+	return distinct(facts), lines.Err()
+}
+
+// check returns what is wrong with the fact.
+func (f Fact) check() error {
+	switch {
+	case !slices.Contains(FactKinds(), f.Kind):
+		return fmt.Errorf("is of no known kind: %q; use one of %s", core.Clip(f.Kind, 40), strings.Join(FactKinds(), ", "))
+	case plain(f.Text) == "":
+		return fmt.Errorf("is empty")
+	case len(f.Text) > maxFactText:
+		return fmt.Errorf("has %d bytes; at most %d are allowed", len(f.Text), maxFactText)
+	}
+	return nil
+}
+
+// LedgerFacts returns what the ledger's own code finds in the messages; of very many
+// an even choice.
+func LedgerFacts(messages []core.Message) []Fact {
+	all := newText("")
+	for _, m := range messages {
+		if m.Role != core.RoleSystem {
+			all.add(said(m.Content, m.ToolCalls))
+		}
+	}
+	var facts []Fact
+	for _, found := range summarize.Facts(messages) {
+		if f := (Fact{found.Kind, found.Text}); f.check() == nil && all.has(f) {
+			facts = append(facts, f)
+		}
+	}
+	facts = distinct(facts)
+	if len(facts) <= maxFacts {
+		return facts
+	}
+	chosen := make([]Fact, maxFacts)
+	for i := range chosen {
+		chosen[i] = facts[i*len(facts)/maxFacts]
+	}
+	return chosen
+}
+
+// CheckFacts returns an error unless every fact is said in the messages, and there
+// are not too many.
+func CheckFacts(facts []Fact, messages []core.Message) error {
+	if len(facts) > maxFacts {
+		return core.Errorf(core.ErrInvalid, "there are %d facts; at most %d can be looked for", len(facts), maxFacts)
+	}
+	all := newText("")
+	for _, m := range messages {
+		if m.Role != core.RoleSystem {
+			all.add(said(m.Content, m.ToolCalls))
+		}
+	}
+	for _, f := range facts {
+		if !all.has(f) {
+			return core.Errorf(core.ErrInvalid, "no message of the conversation says the fact %q (%s)", f.Text, f.Kind)
+		}
+	}
+	return nil
+}
+
+// distinct returns the facts, each text once.
+func distinct(facts []Fact) []Fact {
+	known := map[string]bool{}
+	return slices.DeleteFunc(facts, func(f Fact) bool {
+		key := plain(f.Text)
+		again := known[key]
+		known[key] = true
+		return again
+	})
+}

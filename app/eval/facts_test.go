@@ -1,0 +1,133 @@
+package eval_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/eval"
+)
+
+// planting returns the message with facts in its metadata.
+func planting(m core.Message, facts string) core.Message {
+	m.Metadata = json.RawMessage(`{"facts":` + facts + `}`)
+	return m
+}
+
+func TestReadFacts(t *testing.T) {
+	t.Parallel()
+	three := []eval.Fact{{Kind: "path", Text: "go.mod"}, {Kind: "fact", Text: "note: this"}, {Kind: "name", Text: "Ann"}}
+	tests := []struct {
+		name, text string
+		want       []eval.Fact
+		fault      string
+	}{
+		{"lines", "\uFEFFpath: go.mod\n\n# no\nnote: this\n name:Ann \npath: GO.MOD\n", three, ""},
+		{"list", `[{"kind":"path","text":"go.mod"}, "note: this", "name: Ann"]`, three, ""},
+		{"nothing", " \n", nil, ""},
+		{"empty fact", "path:\n", nil, "line 1 of the list of facts is empty"},
+		{"long", "x\n" + strings.Repeat("y", 501), nil, "line 2 of the list of facts has 501 bytes; at most 500 are allowed"},
+		{"unknown kind", `["x", {"kind":"color","text":"red"}]`, nil, `fact 2 is of no known kind: "color"; use one of path, command`},
+		{"no list", `[`, nil, "the list of facts: unexpected end"},
+		{"number", `[7]`, nil, `a fact is a text, or {"kind"`},
+		{"large", strings.Repeat("x", 1<<20+1), nil, "larger than 1048576 bytes"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := eval.ReadFacts(strings.NewReader(tt.text))
+			if tt.fault != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.fault) {
+					t.Errorf("got %v, want an error that says %q", err, tt.fault)
+				}
+				return
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
+				t.Errorf("%v; facts (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func TestPlantedFacts(t *testing.T) {
+	t.Parallel()
+	said := []core.Message{
+		planting(user("My name is Ann\n Lee"), `["name: Ann Lee"]`),
+		planting(says("", core.ToolCall{ID: "c", Name: "run", Arguments: `{"command":"grep \"x\" a.go"}`}), `[{"kind":"command","text":"grep \"x\" a.go"}]`),
+		planting(user("again: ann lee"), `["name: ann lee"]`),
+	}
+	got, err := eval.PlantedFacts(nil, said)
+	want := []eval.Fact{{Kind: "name", Text: "Ann Lee"}, {Kind: "command", Text: `grep "x" a.go`}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v; facts (-want +got):\n%s", err, diff)
+	}
+	for _, document := range []string{`{"messages":[],"facts":["of the file"]}`, `{"metadata":{"facts":["of the file"]},"messages":[]}`} {
+		if got, err := eval.PlantedFacts([]byte(document), nil); err != nil || len(got) != 1 || got[0].Text != "of the file" {
+			t.Errorf("%s: got %v, %v, want its fact", document, got, err)
+		}
+	}
+	for _, document := range []string{`{"role":"user","facts":["x"]}`, `{"role":"user"}` + "\n" + `{"facts":["x"]}`, `[{"facts":["x"]}]`} {
+		if got, err := eval.PlantedFacts([]byte(document), nil); err != nil || len(got) != 0 {
+			t.Errorf("%s: got %v, %v, want none: it is no export", document, got, err)
+		}
+	}
+}
+
+// What is wrong with planted facts is said with the message that plants them.
+func TestPlantedFaults(t *testing.T) {
+	t.Parallel()
+	for facts, want := range map[string]string{
+		`["something else"]`: `message 2 does not say its metadata.facts[0]: "something else"`,
+		`7`:                  "message 2: metadata.facts: json",
+		`[""]`:               "message 2: metadata.facts[0] is empty",
+	} {
+		_, err := eval.PlantedFacts(nil, []core.Message{user("1"), planting(says("one"), facts)})
+		if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", facts, err, want)
+		}
+	}
+	_, err := eval.PlantedFacts([]byte(`{"messages":[],"facts":[{"kind":"color","text":"x"}]}`), nil)
+	if err == nil || !strings.Contains(err.Error(), "fact 1 of the file is of no known kind") {
+		t.Errorf("got %v, want the fault of the file", err)
+	}
+	if _, err = eval.PlantedFacts([]byte(`{"messages":[],"facts":7}`), nil); !errors.Is(err, core.ErrInvalid) {
+		t.Errorf("got %v, want the fault of the file", err)
+	}
+}
+
+func TestCheckFacts(t *testing.T) {
+	t.Parallel()
+	said := []core.Message{system("secret"), user("I like\tred  apples")}
+	if err := eval.CheckFacts([]eval.Fact{{Kind: "fact", Text: "like Red apples"}}, said); err != nil {
+		t.Errorf("got %v, want that blanks and case do not count", err)
+	}
+	for _, text := range []string{"pears", "secret"} {
+		if err := eval.CheckFacts([]eval.Fact{{Kind: "fact", Text: text}}, said); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), text) {
+			t.Errorf("got %v of %s, want that no message says it", err, text)
+		}
+	}
+	if err := eval.CheckFacts(make([]eval.Fact, 501), said); !errors.Is(err, core.ErrInvalid) {
+		t.Errorf("got %v of 501 facts, want too many", err)
+	}
+}
+
+// The ledger's facts stand in the conversation, and are at most 500, from all of it.
+func TestLedgerFacts(t *testing.T) {
+	t.Parallel()
+	var said []core.Message
+	for i := range 2000 {
+		said = append(said, user(fmt.Sprintf("look at pkg%d/file%d.go", i, i)))
+	}
+	got := eval.LedgerFacts(said)
+	if len(got) != 500 || eval.CheckFacts(got, said) != nil {
+		t.Fatalf("got %d facts, %v, want 500 that are said", len(got), eval.CheckFacts(got, said))
+	}
+	if last := got[499].Text; !strings.HasPrefix(last, "pkg199") {
+		t.Errorf("got %s as the last, want one of the end", last)
+	}
+}

@@ -1,0 +1,143 @@
+package eval
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/tokens"
+)
+
+// counter counts cl100k_base tokens (tokens.Counter).
+type counter interface {
+	Text(s string) int
+	Message(m core.Message) int
+	Tools(list []llm.ToolSpec) int
+}
+
+// Prompt is the size of one prompt. Tokens are the model's.
+type Prompt struct {
+	Tokens       int `json:"tokens"`
+	Bytes        int `json:"bytes"`         // of its texts: tools, system blocks, messages
+	CachedTokens int `json:"cached_tokens"` // of the beginning that it has in common with the prompt before
+	CachedBytes  int `json:"cached_bytes"`
+	Everything   int `json:"everything"` // tokens of the prompt that holds everything said so far
+}
+
+// meter measures the prompts of one conversation, one after the other.
+type meter struct {
+	count  counter
+	factor float64 // the model's tokens for one of cl100k_base
+	before []block
+	known  map[string]int // tokens of blocks
+}
+
+// block is a piece of a prompt, in the order in which providers cache: the tools,
+// the system blocks, the messages.
+type block struct {
+	text   string
+	tokens int // cl100k_base
+}
+
+// maxKnown bounds the counts that a meter remembers.
+const maxKnown = 20_000
+
+func newMeter(count counter, factor float64) *meter {
+	if !(factor > 0) {
+		factor = 1
+	}
+	return &meter{count: count, factor: factor, known: map[string]int{}}
+}
+
+// own returns the model's tokens, rounded up.
+func (m *meter) own(tokens int) int { return int(math.Ceil(float64(tokens) * m.factor)) }
+
+// measure returns the size of the next prompt, without Everything; fixed is what of
+// it is not the conversation: tools, system blocks and the list itself, in
+// cl100k_base tokens.
+func (m *meter) measure(req llm.Request) (p Prompt, fixed int) {
+	blocks, fixed := m.blocks(req)
+	total, cached, same := 0, 0.0, true
+	for i, b := range blocks {
+		total += b.tokens
+		p.Bytes += len(b.text)
+		if !same || i >= len(m.before) {
+			continue
+		}
+		n := common(b.text, m.before[i].text)
+		same = n == len(b.text) && n == len(m.before[i].text)
+		p.CachedBytes += n
+		if len(b.text) > 0 {
+			cached += float64(b.tokens) * float64(n) / float64(len(b.text))
+		}
+	}
+	m.before = blocks
+	p.Tokens = m.own(total + tokens.ListOverhead)
+	p.CachedTokens = min(int(cached*m.factor), p.Tokens)
+	return p, fixed
+}
+
+// common returns how many bytes both begin with.
+func common(a, b string) int {
+	if a == b {
+		return len(a)
+	}
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// blocks returns the pieces of a prompt.
+func (m *meter) blocks(req llm.Request) (blocks []block, fixed int) {
+	if len(req.Tools) > 0 {
+		raw, err := json.Marshal(req.Tools)
+		if err != nil {
+			raw = nil // a schema that is no JSON: its tokens count all the same
+		}
+		blocks = append(blocks, block{string(raw), m.count.Tools(req.Tools)})
+	}
+	for _, text := range req.System {
+		blocks = append(blocks, m.block("system\n"+text, func() int { return m.count.Text(text) + tokens.MessageOverhead }))
+	}
+	fixed = tokens.ListOverhead
+	for _, b := range blocks {
+		fixed += b.tokens
+	}
+	for _, msg := range req.Messages {
+		blocks = append(blocks, m.block(rendered(msg), func() int {
+			return m.count.Message(core.Message{Content: msg.Content, Parts: msg.Parts, ToolCalls: msg.ToolCalls})
+		}))
+	}
+	return blocks, fixed
+}
+
+// block returns a piece, counted once.
+func (m *meter) block(text string, count func() int) block {
+	n, ok := m.known[text]
+	if !ok {
+		if len(m.known) >= maxKnown {
+			clear(m.known)
+		}
+		n = count()
+		m.known[text] = n
+	}
+	return block{text, n}
+}
+
+// rendered returns the message as one text.
+func rendered(m llm.Message) string {
+	var b strings.Builder
+	b.WriteString(string(m.Role) + " " + m.ToolCallID + "\n")
+	for _, p := range m.Parts {
+		b.WriteString(p.Text + p.Signature + "\n")
+	}
+	b.WriteString(m.Content)
+	for _, c := range m.ToolCalls {
+		b.WriteString("\n" + c.ID + " " + c.Name + " " + c.Arguments)
+	}
+	return b.String()
+}

@@ -1,0 +1,198 @@
+package eval
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"bobbin/app/core"
+)
+
+// Bobbin is the program that a conversation is replayed in, with one session. What
+// it returns is committed, and nothing of it is at work any more.
+type Bobbin interface {
+	// Send says the user's message and returns the run that answered it when it has
+	// ended, in whatever way, and when the work behind it has, too.
+	Send(ctx context.Context, message core.Message) (core.Run, error)
+	// Append stores messages that nobody answers.
+	Append(ctx context.Context, messages []core.Message) error
+	// Events returns what happened in the session since the last call.
+	Events(ctx context.Context) ([]core.Event, error)
+	// Report says what the next prompt would be made of.
+	Report(ctx context.Context) (core.ContextReport, error)
+	// Summaries counts the versions of the session's summary.
+	Summaries(ctx context.Context) (int, error)
+	// Search is what the tool search_history answers to the query; false = the agent
+	// does not have that tool.
+	Search(ctx context.Context, query string) (string, bool, error)
+}
+
+// Replayed is one conversation to be replayed in one Bobbin.
+type Replayed struct {
+	Policy       string
+	Conversation Conversation
+	Facts        []Fact
+	Bobbin       Bobbin
+	Player       *Player
+	Summarizer   string
+	Spent        func() Expense // what the summaries cost so far
+	Progress     func(turns int)
+}
+
+// Replay says the whole conversation and measures. A run that failed ends it, and is
+// in the result. An error is one of the Bobbin, or the end of ctx.
+func Replay(ctx context.Context, r Replayed) (Result, error) {
+	out := Result{Policy: r.Policy, Summarizer: Summarizer{Name: r.Summarizer}, Turns: []Turned{}}
+	out.Facts.Planted = len(r.Facts)
+	if err := r.append(ctx, r.Conversation.Opening); err != nil {
+		return out, err
+	}
+	for i, t := range r.Conversation.Turns {
+		turned, failed, err := r.turn(ctx, t)
+		if err != nil {
+			return out, fmt.Errorf("turn %d: %w", i+1, err)
+		}
+		turned.Turn = i + 1
+		out.Turns = append(out.Turns, turned)
+		if failed != nil {
+			out.Failed = &Failure{Turn: i + 1, RunError: *failed}
+			break
+		}
+		r.Progress(i + 1)
+	}
+	return r.conclude(ctx, out)
+}
+
+// append stores messages without a run.
+func (r Replayed) append(ctx context.Context, messages []core.Message) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	r.Player.hear(messages...)
+	return r.Bobbin.Append(ctx, messages)
+}
+
+// turn says one question; failed is why its run did not end well.
+func (r Replayed) turn(ctx context.Context, t Turn) (turned Turned, failed *core.RunError, err error) {
+	turned = Turned{Prompts: []Prompt{}, Compactions: []Compaction{}}
+	if len(t.Steps) == 0 {
+		err = r.append(ctx, append([]core.Message{t.Question}, t.Rest...))
+		return turned, nil, err
+	}
+	r.Player.hear(t.Question)
+	r.Player.load(t.Steps)
+	run, err := r.Bobbin.Send(ctx, t.Question)
+	if err != nil {
+		return turned, nil, err
+	}
+	prompts, left := r.Player.unload()
+	turned.Prompts = append(turned.Prompts, prompts...)
+	if run.Status == core.RunSucceeded && left > 0 {
+		return turned, nil, fmt.Errorf("%d recorded answers were not asked for", left)
+	}
+	if run.Status != core.RunSucceeded {
+		if failed = run.Error; failed == nil {
+			failed = &core.RunError{Code: string(run.Status), Message: "The run ended without an answer."}
+		}
+		return turned, failed, r.events(ctx, &turned)
+	}
+	var report core.ContextReport
+	if err := json.Unmarshal(run.Context, &report); err != nil {
+		return turned, nil, fmt.Errorf("context report of the run: %w", err)
+	}
+	turned.Rungs = report.Rungs
+	if err := r.append(ctx, t.Rest); err != nil {
+		return turned, nil, err
+	}
+	return turned, nil, r.events(ctx, &turned)
+}
+
+// events notes what context management told of the turn.
+func (r Replayed) events(ctx context.Context, turned *Turned) error {
+	events, err := r.Bobbin.Events(ctx)
+	for _, e := range events {
+		if !strings.HasPrefix(string(e.Type), "context.") {
+			continue
+		}
+		c := Compaction{Event: string(e.Type)}
+		if err := json.Unmarshal(e.Data, &c.ContextData); err != nil {
+			return fmt.Errorf("event %s: %w", e.Type, err)
+		}
+		turned.Compactions = append(turned.Compactions, c)
+	}
+	return err
+}
+
+// conclude adds up, and looks for the facts.
+func (r Replayed) conclude(ctx context.Context, out Result) (Result, error) {
+	report, err := r.Bobbin.Report(ctx)
+	if err != nil {
+		return out, err
+	}
+	out.Budget = Budget{Window: report.Window, Reserve: report.Reserve, Usable: report.Usable, Trigger: report.Trigger, Landing: report.Landing}
+	out.Coverage = report.Coverage
+	if out.Summaries, err = r.Bobbin.Summaries(ctx); err != nil {
+		return out, err
+	}
+	out.Summarizer.Expense = r.Spent()
+	out.add()
+	return out, r.place(ctx, &out.Facts)
+}
+
+// place looks where each fact is at the end: in the last prompt that was sent, there
+// in its summary, only behind search_history, or nowhere.
+func (r Replayed) place(ctx context.Context, f *Found) error {
+	last := r.Player.last()
+	summary, prompt := newText(""), newText("")
+	for _, block := range last.System {
+		if strings.Contains(block, "<conversation_summary>") {
+			summary.add(block)
+		}
+	}
+	for _, m := range last.Messages {
+		prompt.add(said(m.Content, m.ToolCalls))
+	}
+	f.Lost = []Fact{}
+	for _, fact := range r.Facts {
+		switch {
+		case prompt.has(fact):
+			f.Prompt++
+			continue
+		case summary.has(fact):
+			f.Summary++
+			continue
+		}
+		found, err := r.searched(ctx, fact)
+		if err != nil {
+			return err
+		}
+		if found {
+			f.Search++
+		} else {
+			f.Lost = append(f.Lost, fact)
+		}
+	}
+	f.Kept = f.Prompt + f.Summary + f.Search
+	return nil
+}
+
+// searched reports whether search_history quotes the fact: asked for its exact
+// words, else for its words.
+func (r Replayed) searched(ctx context.Context, f Fact) (bool, error) {
+	exact := strings.ReplaceAll(f.Text, `"`, " ")
+	words := strings.Fields(exact)
+	for i, w := range words {
+		words[i] = strings.TrimLeft(w, "-") // else it must not be there
+	}
+	for _, query := range []string{`"` + exact + `"`, strings.Join(words, " ")} {
+		answer, able, err := r.Bobbin.Search(ctx, query)
+		if err != nil || !able {
+			return false, err
+		}
+		if newText(said(answer, nil)).has(f) {
+			return true, nil
+		}
+	}
+	return false, nil
+}

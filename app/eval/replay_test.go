@@ -1,0 +1,190 @@
+package eval_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/eval"
+)
+
+// stub is a Bobbin that sends everything and remembers everything.
+type stub struct {
+	player  *eval.Player
+	log     []core.Message
+	events  []core.Event
+	fail    map[string]*core.RunError // by what is said
+	broken  error                     // of Append and Events
+	report  string                    // of a run; empty = an empty one
+	unable  bool                      // there is no search
+	lazy    bool                      // it asks the model once only
+	queries []string
+}
+
+func (s *stub) Send(ctx context.Context, m core.Message) (core.Run, error) {
+	s.log = append(s.log, m)
+	if e, ok := s.fail[m.Content]; ok {
+		return core.Run{Status: core.RunFailed, Error: e}, nil
+	}
+	for {
+		req := llm.Request{System: []string{"<conversation_summary> the blue house"}}
+		for _, m := range s.log {
+			req.Messages = append(req.Messages, llm.Message{Role: m.Role, Content: m.Content})
+		}
+		res, err := llm.Collect(s.player.Stream(ctx, req), nil)
+		if err != nil {
+			return core.Run{}, err
+		}
+		s.log = append(s.log, core.Message{Role: core.RoleAssistant, Content: res.Text})
+		for _, c := range res.ToolCalls {
+			s.log = append(s.log, core.Message{Role: core.RoleTool, Content: "result of " + c.ID})
+		}
+		if len(res.ToolCalls) == 0 || s.lazy {
+			break
+		}
+	}
+	if strings.Contains(m.Content, "long") {
+		data, _ := json.Marshal(core.ContextData{Trigger: "share", TokensBefore: 9, TokensAfter: 4})
+		s.events = append(s.events, core.Event{Type: core.EventContextCompleted, Data: data}, core.Event{Type: core.EventRunSucceeded})
+	}
+	report := s.report
+	if report == "" {
+		report = `{"rungs":["summarize"]}`
+	}
+	return core.Run{Status: core.RunSucceeded, Context: json.RawMessage(report)}, nil
+}
+
+func (s *stub) Append(_ context.Context, messages []core.Message) error {
+	s.log = append(s.log, messages...)
+	return s.broken
+}
+
+func (s *stub) Events(context.Context) ([]core.Event, error) {
+	events := s.events
+	s.events = nil
+	return events, s.broken
+}
+
+func (s *stub) Report(context.Context) (core.ContextReport, error) {
+	return core.ContextReport{Window: 100, Reserve: 20, Usable: 80, Trigger: 70, Landing: 40, Coverage: core.Coverage{Messages: len(s.log)}}, s.broken
+}
+
+func (s *stub) Summaries(context.Context) (int, error) { return 3, nil }
+
+func (s *stub) Search(_ context.Context, query string) (string, bool, error) {
+	s.queries = append(s.queries, query)
+	if strings.Contains(query, "lost") {
+		return "Nothing.", !s.unable, nil
+	}
+	if strings.Contains(query, "rm") {
+		return `found: rm -rf "x"`, !s.unable, nil
+	}
+	return "found: " + strings.Trim(query, `"`), !s.unable, nil
+}
+
+// sizes counts letters.
+type sizes struct{}
+
+func (sizes) Text(s string) int          { return len(s) }
+func (sizes) Message(m core.Message) int { return 4 + len(m.Content) }
+func (sizes) Tools([]llm.ToolSpec) int   { return 0 }
+
+// replay replays the messages in the stub.
+func replay(t *testing.T, s *stub, facts []eval.Fact, messages ...core.Message) (eval.Result, error) {
+	t.Helper()
+	s.player = eval.NewPlayer(llm.Info{Name: "m", PriorFactor: 1}, sizes{})
+	return eval.Replay(t.Context(), eval.Replayed{
+		Policy: "window", Conversation: eval.Split(messages), Facts: facts, Bobbin: s, Player: s.player,
+		Summarizer: "scripted", Spent: func() eval.Expense { return eval.Expense{Calls: 2, InputTokens: 7} }, Progress: func(int) {},
+	})
+}
+
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	s := &stub{}
+	facts := []eval.Fact{{Kind: "fact", Text: "hello there"}, {Kind: "fact", Text: "the Blue house"}, {Kind: "command", Text: `rm -rf "x"`}, {Kind: "fact", Text: "lost thing"}}
+	got, err := replay(t, s, facts, says("hello there"), user("1"), says("", call("a", "f")), result("a", "A"), says("one"), says("rest"), user("nobody"), user("long"), says("two"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Prompts != 3 || len(got.Turns) != 3 || got.Largest != got.Turns[2].Prompts[0].Tokens || got.LargestTurn != 3 || got.Last != got.Largest {
+		t.Errorf("got %+v, want three prompts, the last the largest", got)
+	}
+	if got.Tokens != got.Turns[0].Prompts[0].Tokens+got.Turns[0].Prompts[1].Tokens+got.Turns[2].Prompts[0].Tokens {
+		t.Errorf("got %d tokens sent, want the sum of the prompts", got.Tokens)
+	}
+	if first := got.Turns[0].Prompts[0]; first.Everything != first.Tokens {
+		t.Errorf("got %+v, want that the first prompt is everything", first)
+	}
+	want := eval.Found{Planted: 4, Kept: 3, Prompt: 1, Summary: 1, Search: 1, Lost: facts[3:]}
+	if diff := cmp.Diff(want, got.Facts); diff != "" {
+		t.Errorf("facts (-want +got):\n%s", diff)
+	}
+	if !slices.Contains(s.queries, `"rm -rf  x "`) || !slices.Contains(s.queries, "lost thing") {
+		t.Errorf("got queries %q, want the exact words first and then the words", s.queries)
+	}
+	compactions := []eval.Compaction{{Event: "context.completed", ContextData: core.ContextData{Trigger: "share", TokensBefore: 9, TokensAfter: 4}}}
+	if diff := cmp.Diff(compactions, got.Turns[2].Compactions); diff != "" || !got.Turns[2].Summarized() || got.Turns[0].Summarized() {
+		t.Errorf("compactions (-want +got):\n%s", diff)
+	}
+	if got.Summaries != 3 || got.Summarizer != (eval.Summarizer{Name: "scripted", Expense: eval.Expense{Calls: 2, InputTokens: 7}}) || got.Budget != (eval.Budget{Window: 100, Reserve: 20, Usable: 80, Trigger: 70, Landing: 40}) {
+		t.Errorf("got %+v, want what the Bobbin says", got)
+	}
+	if n := len(s.log); n != 9 || got.Coverage.Messages != n {
+		t.Errorf("got %d messages in the log, %d covered, want 9", n, got.Coverage.Messages)
+	}
+}
+
+// A run that fails ends the conversation; what was measured stays.
+func TestReplayFails(t *testing.T) {
+	t.Parallel()
+	for name, e := range map[string]*core.RunError{"told": {Code: "context_floor", Message: "too large"}, "canceled": nil} {
+		s := &stub{fail: map[string]*core.RunError{"2": e}}
+		got, err := replay(t, s, nil, user("1"), says("one"), user("2"), says("two"), user("3"), says("three"))
+		if err != nil || got.Failed == nil || got.Failed.Turn != 2 || got.Failed.Code == "" || got.Failed.Message == "" || got.Prompts != 1 || len(got.Turns) != 2 {
+			t.Errorf("%s: got %+v, %v, want a failure in turn 2", name, got, err)
+		}
+	}
+}
+
+func TestReplayErrors(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("disk full")
+	tests := []struct {
+		name     string
+		stub     *stub
+		messages []core.Message
+		want     string
+	}{
+		{"opening", &stub{broken: broken}, []core.Message{says("hello"), user("1")}, "disk full"},
+		{"unanswered", &stub{broken: broken}, []core.Message{user("1")}, "turn 1: disk full"},
+		{"events", &stub{broken: broken}, []core.Message{user("1"), says("one")}, "turn 1: disk full"},
+		{"rest", &stub{broken: broken}, []core.Message{user("1"), says("one"), says("rest")}, "turn 1: disk full"},
+		{"report of the run", &stub{report: "{"}, []core.Message{user("1"), says("one")}, "turn 1: context report of the run"},
+		{"answers left", &stub{lazy: true}, []core.Message{user("1"), says("", call("a", "f")), says("one")}, "turn 1: 1 recorded answers were not asked for"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := replay(t, tt.stub, nil, tt.messages...); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// An agent without search_history cannot find what it does not see.
+func TestReplayWithoutSearch(t *testing.T) {
+	t.Parallel()
+	got, err := replay(t, &stub{unable: true}, []eval.Fact{{Kind: "fact", Text: "elsewhere"}}, user("1"), says("one"))
+	if err != nil || got.Facts.Kept != 0 || len(got.Facts.Lost) != 1 {
+		t.Errorf("got %+v, %v, want it lost", got.Facts, err)
+	}
+}

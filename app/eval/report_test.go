@@ -1,0 +1,139 @@
+package eval_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/eval"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+// report is a small report of two policies, of which the second fails.
+func report() eval.Report {
+	prompts := func(sizes ...int) []eval.Prompt {
+		var list []eval.Prompt
+		for i, n := range sizes {
+			list = append(list, eval.Prompt{Tokens: n, Bytes: 4 * n, CachedTokens: n / 2, CachedBytes: 2 * n, Everything: 600 * (i + 1)})
+		}
+		return list
+	}
+	done := []eval.Compaction{{Event: "context.completed", ContextData: core.ContextData{Trigger: "share", TokensBefore: 1800, TokensAfter: 900, MessagesCovered: 12}}}
+	failed := []eval.Compaction{{Event: "context.failed", ContextData: core.ContextData{Reason: "fallback: timeout"}}}
+	budget := eval.Budget{Window: 2000, Reserve: 500, Usable: 1500, Trigger: 1400, Landing: 875}
+	window := eval.Result{
+		Policy: "window", Budget: budget, Prompts: 3, Largest: 1300, LargestTurn: 1, Last: 900, Tokens: 2800, CachedTokens: 1400, CacheShare: 0.5,
+		Summaries: 1, Summarizer: eval.Summarizer{Name: "scripted", Expense: eval.Expense{Calls: 1, InputTokens: 700, OutputTokens: 100}},
+		Facts:    eval.Found{Planted: 3, Kept: 2, Prompt: 1, Summary: 1, Lost: []eval.Fact{{Kind: "path", Text: "go.mod"}}},
+		Coverage: core.Coverage{Messages: 20, Summarized: 12, Verbatim: 8},
+		Turns: []eval.Turned{
+			{Turn: 1, Prompts: prompts(600, 1300), Compactions: []eval.Compaction{}},
+			{Turn: 2, Prompts: []eval.Prompt{}, Compactions: []eval.Compaction{}},
+			{Turn: 3, Prompts: []eval.Prompt{{Tokens: 900, Bytes: 3600, CachedTokens: 100, Everything: 1800}}, Compactions: append(failed, done...), Rungs: []string{"summarize"}},
+		},
+	}
+	off := eval.Result{
+		Policy: "off", Budget: eval.Budget{Window: 2000, Reserve: 500, Usable: 1500, Landing: 900}, Prompts: 2, Largest: 1300, LargestTurn: 1, Last: 1300, Tokens: 1900,
+		Facts:  eval.Found{Planted: 3, Kept: 3, Prompt: 2, Search: 1, Lost: []eval.Fact{}},
+		Failed: &eval.Failure{Turn: 3, RunError: core.RunError{Code: "context_floor", Message: "It does not fit."}},
+		Turns:  []eval.Turned{{Turn: 1, Prompts: prompts(600, 1300), Compactions: []eval.Compaction{}}},
+	}
+	r := eval.Report{
+		Source: "talk.jsonl", Messages: 20, Turns: 3, Tokens: 12345, Model: "gpt-4o-mini", Window: 2000, FactsFrom: eval.FactsOfFile,
+		Notices: []string{"1 of something"}, Policies: []eval.Result{window, off},
+	}
+	r.Complete()
+	return r
+}
+
+func TestTable(t *testing.T) {
+	t.Parallel()
+	var several, single bytes.Buffer
+	r := report()
+	if err := r.WriteTable(&several); err != nil || !r.Failed() {
+		t.Fatalf("got %v, failed %v, want a failed report", err, r.Failed())
+	}
+	golden(t, "several.txt", several.Bytes())
+	r.Policies, r.FactsFrom = r.Policies[:1], eval.FactsOfLedger
+	if err := r.WriteTable(&single); err != nil || r.Failed() {
+		t.Fatalf("got %v, failed %v, want a report that went well", err, r.Failed())
+	}
+	golden(t, "single.txt", single.Bytes())
+}
+
+// The document of --json, as docs/CLI.md tells it.
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	raw, err := json.MarshalIndent(report(), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "report.json", append(raw, '\n'))
+}
+
+// A sum over what sending everything would be.
+func TestEverything(t *testing.T) {
+	t.Parallel()
+	got, want := report().Everything, eval.Everything{Prompts: 3, Largest: 1800, Tokens: 3600, CachedTokens: 1800, CacheShare: 0.5, TooLargeFrom: 3}
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// The picture has a line and the marks of each policy, and the limits that hold for
+// all; where a conversation is small in its window it shows the conversation.
+func TestSVG(t *testing.T) {
+	t.Parallel()
+	r := report()
+	svg := string(r.SVG())
+	for _, want := range []string{"talk.jsonl: prompt size, turn by turn", ">window<", ">off<", ">sending everything<", ">usable 1,500<", ">trigger 1,400<", ">landing 875<", "<circle"} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("want %q in the picture", want)
+		}
+	}
+	for i := range r.Policies {
+		b := &r.Policies[i].Budget
+		b.Usable, b.Trigger = 90_000, 90_000
+	}
+	if svg := string(r.SVG()); strings.Contains(svg, "usable") || !strings.Contains(svg, ">1K<") {
+		t.Errorf("want a small conversation without the limits far above it")
+	}
+	r = report()
+	r.Policies[1].Budget.Trigger = 1000
+	if svg := string(r.SVG()); strings.Contains(svg, "trigger") {
+		t.Errorf("want no trigger where the policies have several")
+	}
+	r.Policies = r.Policies[:1]
+	r.Policies[0].Budget.Trigger = 1500
+	if svg := string(r.SVG()); !strings.Contains(svg, ">usable = trigger 1,500<") {
+		t.Errorf("want one line for two limits that are the same")
+	}
+	if svg := string(eval.Report{Source: "x"}.SVG()); !strings.HasPrefix(svg, "<svg") {
+		t.Errorf("got %q of nothing, want an empty picture", svg)
+	}
+}

@@ -1,0 +1,83 @@
+package eval_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"bobbin/app"
+)
+
+// docs is the folder of the documentation.
+var docs = filepath.Join("..", "..", "docs")
+
+// The table in docs/EVALUATION.md is the one of the sample.
+func TestDocumentation(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(docs, "EVALUATION.md")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := os.ReadFile(filepath.Join("testdata", "coding.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)```text\n.*?```")
+	if len(block.FindAll(text, -1)) != 1 {
+		t.Fatalf("%s: want one block of text, which is the table", file)
+	}
+	golden(t, file, block.ReplaceAllLiteral(text, []byte("```text\n"+string(table)+"```")), refreshPictures)
+	for _, s := range app.EvaluationSamples() {
+		if !strings.Contains(string(text), "| `"+s.Name+"` |") || !strings.Contains(string(text), "(images/eval-"+s.Name+".svg)") {
+			t.Errorf("%s: want a row and the picture of the sample %s", file, s.Name)
+		}
+	}
+}
+
+// Every field of --json is in docs/CLI.md.
+func TestFieldsAreDocumented(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(docs, "CLI.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(evaluate(t, sample(t, "incident", "window")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report any
+	if err := json.Unmarshal(raw, &report); err != nil {
+		t.Fatal(err)
+	}
+	names := fields(report)
+	if len(names) < 40 {
+		t.Fatalf("got %d fields, want all of the report: %v", len(names), names)
+	}
+	for _, name := range names {
+		if !regexp.MustCompile("`" + name + "(\\[\\])?`").Match(text) {
+			t.Errorf("docs/CLI.md does not tell of the field %s of --json", name)
+		}
+	}
+}
+
+// fields returns the names of all members of a JSON value, each once, sorted.
+func fields(v any) []string {
+	var names []string
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			names = append(names, fields(item)...)
+		}
+	case map[string]any:
+		for name, value := range v {
+			names = append(append(names, name), fields(value)...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,121 @@
+package eval_test
+
+import (
+	"bytes"
+	"flag"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app"
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/eval"
+)
+
+var update = flag.Bool("update", false, "write the golden files and the pictures anew")
+
+// golden compares with a stored file.
+func golden(t *testing.T, file string, got []byte, refresh string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil { //nolint:gosec // part of the source
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v; make it with: %s", err, refresh)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		if len(diff) > 4000 {
+			diff = diff[:4000] + "…"
+		}
+		t.Errorf("%s is stale: if the change is wanted, write it anew with: %s\n(-want +got):\n%s", file, refresh, diff)
+	}
+}
+
+// settings are those of a new user.
+func settings() config.Config { return config.Default() }
+
+// quiet is a logger of what somebody should act on.
+func quiet() *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+}
+
+// evaluate replays.
+func evaluate(t *testing.T, e app.Evaluation) eval.Report {
+	t.Helper()
+	report, err := app.Evaluate(t.Context(), settings(), quiet(), e)
+	if err != nil {
+		t.Fatalf("evaluate %s: %v", e.Source, err)
+	}
+	return report
+}
+
+// sample is the evaluation of a sample as the command makes it.
+func sample(t *testing.T, name string, policies ...string) app.Evaluation {
+	t.Helper()
+	s, data, err := app.EvaluationSample(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return app.Evaluation{Source: s.Name, Data: data, Format: core.ImportLines, Window: s.Window, Policies: policies}
+}
+
+const (
+	refreshGolden   = "go test ./tests/eval -update"
+	refreshPictures = "make pictures"
+)
+
+// TestShowEval replays each sample under each policy: the table is golden, the laws
+// hold, and the pictures of the documentation show just that. make show-eval prints
+// the tables.
+func TestShowEval(t *testing.T) {
+	t.Parallel()
+	for _, s := range app.EvaluationSamples() {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			report := evaluate(t, sample(t, s.Name, app.EvaluationPolicies()...))
+			laws(t, report)
+			var table bytes.Buffer
+			if err := report.WriteTable(&table); err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%s\n\n%s", s.About, table.String())
+			golden(t, filepath.Join("testdata", s.Name+".txt"), table.Bytes(), refreshGolden)
+			golden(t, picture(s.Name), report.SVG(), refreshPictures)
+			for _, p := range report.Policies {
+				alone := report
+				alone.Policies = []eval.Result{p}
+				if s.Name == "coding" && p.Policy == "window" {
+					golden(t, picture(s.Name+"-window"), alone.SVG(), refreshPictures)
+				}
+				if p.Facts.Planted == 0 || len(p.Facts.Lost) > 0 || p.Failed != nil {
+					t.Errorf("%s: got facts %+v, failed %+v; want all facts kept and the conversation to go on", p.Policy, p.Facts, p.Failed)
+				}
+			}
+			if report.FactsFrom != eval.FactsOfFile || report.Everything.TooLargeFrom == 0 {
+				t.Errorf("got facts from %s, too large from turn %d; want planted ones, and more than fits", report.FactsFrom, report.Everything.TooLargeFrom)
+			}
+		})
+	}
+}
+
+// picture is where a picture of the documentation is.
+func picture(name string) string {
+	return filepath.Join("..", "..", "docs", "images", "eval-"+name+".svg")
+}
+
+// The same conversation, policy and settings give the same report: ids and clocks
+// leave no trace in it.
+func TestSameAgain(t *testing.T) {
+	t.Parallel()
+	first, second := evaluate(t, sample(t, "incident", "window", "sliding")), evaluate(t, sample(t, "incident", "window", "sliding"))
+	if diff := cmp.Diff(first, second); diff != "" {
+		t.Errorf("second replay (-first +second):\n%s", diff)
+	}
+}
