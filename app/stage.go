@@ -153,6 +153,7 @@ func (st *stage) Send(ctx context.Context, m core.Message) (core.Run, error) {
 
 // Append stores messages that nobody answers.
 func (st *stage) Append(ctx context.Context, messages []core.Message) error {
+	messages = slices.Clone(messages) // other replays have them, too
 	for i := range messages {
 		messages[i].TokenCount = st.counter.Message(messages[i])
 	}
