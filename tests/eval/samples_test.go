@@ -2,7 +2,6 @@ package eval_test
 
 import (
 	"bytes"
-	"flag"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -15,28 +14,6 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/app/eval"
 )
-
-var update = flag.Bool("update", false, "write the golden files and the pictures anew")
-
-// golden compares with a stored file.
-func golden(t *testing.T, file string, got []byte, refresh string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil { //nolint:gosec // part of the source
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v; make it with: %s", err, refresh)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		if len(diff) > 4000 {
-			diff = diff[:4000] + "…"
-		}
-		t.Errorf("%s is stale: if the change is wanted, write it anew with: %s\n(-want +got):\n%s", file, refresh, diff)
-	}
-}
 
 // settings are those of a new user.
 func settings() config.Config { return config.Default() }
@@ -66,13 +43,8 @@ func sample(t *testing.T, name string, policies ...string) app.Evaluation {
 	return app.Evaluation{Source: s.Name, Data: data, Format: core.ImportLines, Window: s.Window, Policies: policies}
 }
 
-const (
-	refreshGolden   = "go test ./tests/eval -update"
-	refreshPictures = "make pictures"
-)
-
 // TestShowEval replays each sample under each policy: the table is golden, the laws
-// hold, and the pictures of the documentation show just that. make show-eval prints
+// hold, and the pictures of the documentation show that. make show-eval prints
 // the tables.
 func TestShowEval(t *testing.T) {
 	t.Parallel()
