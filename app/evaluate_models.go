@@ -49,7 +49,7 @@ func (v *evaluator) setSummarizer(ctx context.Context) error {
 	case SummarizerExtractive:
 		return nil
 	case SummarizerScripted:
-		v.cfg.Limits.SummaryTime = time.Hour // by no clock, so that each replay is the same
+		v.cfg.Limits.SummaryTime, v.cfg.Limits.BackgroundSummaryTime = time.Hour, time.Hour // by no clock, so that each replay is the same
 		v.sums = scripted{demo.New(demo.WithDelay(0), demo.WithCounter(v.count.Text)), v.info.Window}
 		return nil
 	}

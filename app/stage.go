@@ -14,7 +14,6 @@ import (
 	"bobbin/app/agents/catalog"
 	"bobbin/app/chat"
 	"bobbin/app/core"
-	"bobbin/app/core/compaction"
 	"bobbin/app/core/config"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
@@ -161,6 +160,16 @@ func (st *stage) Append(ctx context.Context, messages []core.Message) error {
 	return err
 }
 
+// Settle makes the summaries that a server makes in the background, and waits for
+// them: nobody else does here, so that it is the same in each replay.
+func (st *stage) Settle(ctx context.Context) error {
+	err := st.keeper.Advance(ctx, st.scope(), st.session.ID)
+	if errors.Is(err, core.ErrContextFloor) {
+		return nil // the next run says so, too
+	}
+	return err
+}
+
 // eventPage is how many events are read at once.
 const eventPage = 500
 
@@ -185,10 +194,10 @@ func (st *stage) Report(ctx context.Context) (core.ContextReport, error) {
 	return st.keeper.Report(ctx, st.scope(), st.session.ID)
 }
 
-// Summaries counts the versions of the session's summary.
+// Summaries counts the summaries that came into use.
 func (st *stage) Summaries(ctx context.Context) (int, error) {
 	session, err := st.repos.sessions.Get(ctx, st.scope(), st.session.ID)
-	return session.SummaryVersion, err
+	return session.SummaryCount, err
 }
 
 // Search is what search_history answers to the query.

@@ -45,6 +45,7 @@ func (r Report) SVG() []byte {
 // line returns the line of a policy, marked where a summary came into use.
 func (r Result) line() chart.Line {
 	l := chart.Line{Name: r.Policy}
+	fresh := false // a summary that no prompt has yet
 	for _, t := range r.Turns {
 		broken, least := -1, 1.0
 		for i, p := range t.Prompts {
@@ -53,9 +54,18 @@ func (r Result) line() chart.Line {
 				broken, least = i, kept
 			}
 		}
-		if t.Summarized() && broken >= 0 { // a new summary is where the prompt begins anew
+		in, after := t.Summarized()
+		if len(t.Prompts) == 0 {
+			fresh = fresh || after
+			continue
+		}
+		if fresh {
+			l.Marks = append(l.Marks, t.point(0, t.Prompts[0].Tokens))
+		}
+		if in && broken >= 0 && (broken > 0 || !fresh) { // a new summary is where the prompt begins anew
 			l.Marks = append(l.Marks, t.point(broken, t.Prompts[broken].Tokens))
 		}
+		fresh = after
 	}
 	return l
 }

@@ -13,15 +13,18 @@ import (
 // it returns is committed, and nothing of it is at work any more.
 type Bobbin interface {
 	// Send says the user's message and returns the run that answered it when it has
-	// ended, in whatever way, and when the work behind it has, too.
+	// ended, in whatever way.
 	Send(ctx context.Context, message core.Message) (core.Run, error)
 	// Append stores messages that nobody answers.
 	Append(ctx context.Context, messages []core.Message) error
+	// Settle does what is to be done between two messages, such as summaries that
+	// nobody waits for, and returns when it is done.
+	Settle(ctx context.Context) error
 	// Events returns what happened in the session since the last call.
 	Events(ctx context.Context) ([]core.Event, error)
 	// Report says what the next prompt would be made of.
 	Report(ctx context.Context) (core.ContextReport, error)
-	// Summaries counts the versions of the session's summary.
+	// Summaries counts the summaries that came into use.
 	Summaries(ctx context.Context) (int, error)
 	// Search is what the tool search_history answers to the query; false = the agent
 	// does not have that tool.
@@ -77,8 +80,10 @@ func (r Replayed) append(ctx context.Context, messages []core.Message) error {
 func (r Replayed) turn(ctx context.Context, t Turn) (turned Turned, failed *core.RunError, err error) {
 	turned = Turned{Prompts: []Prompt{}, Compactions: []Compaction{}}
 	if len(t.Steps) == 0 {
-		err = r.append(ctx, append([]core.Message{t.Question}, t.Rest...))
-		return turned, nil, err
+		if err = r.append(ctx, append([]core.Message{t.Question}, t.Rest...)); err != nil {
+			return turned, nil, err
+		}
+		return turned, nil, r.settle(ctx, &turned)
 	}
 	r.Player.hear(t.Question)
 	r.Player.load(t.Steps)
@@ -95,7 +100,7 @@ func (r Replayed) turn(ctx context.Context, t Turn) (turned Turned, failed *core
 		if failed = run.Error; failed == nil {
 			failed = &core.RunError{Code: string(run.Status), Message: "The run ended without an answer."}
 		}
-		return turned, failed, r.events(ctx, &turned)
+		return turned, failed, r.events(ctx, &turned, false)
 	}
 	var report core.ContextReport
 	if err := json.Unmarshal(run.Context, &report); err != nil {
@@ -105,17 +110,28 @@ func (r Replayed) turn(ctx context.Context, t Turn) (turned Turned, failed *core
 	if err := r.append(ctx, t.Rest); err != nil {
 		return turned, nil, err
 	}
-	return turned, nil, r.events(ctx, &turned)
+	return turned, nil, r.settle(ctx, &turned)
 }
 
-// events notes what context management told of the turn.
-func (r Replayed) events(ctx context.Context, turned *Turned) error {
+// settle ends a turn: what was not done in it is done before the next one.
+func (r Replayed) settle(ctx context.Context, turned *Turned) error {
+	if err := r.events(ctx, turned, false); err != nil {
+		return err
+	}
+	if err := r.Bobbin.Settle(ctx); err != nil {
+		return fmt.Errorf("between two turns: %w", err)
+	}
+	return r.events(ctx, turned, true)
+}
+
+// events notes what context management told of the turn, or after it.
+func (r Replayed) events(ctx context.Context, turned *Turned, after bool) error {
 	events, err := r.Bobbin.Events(ctx)
 	for _, e := range events {
 		if !strings.HasPrefix(string(e.Type), "context.") {
 			continue
 		}
-		c := Compaction{Event: string(e.Type)}
+		c := Compaction{Event: string(e.Type), After: after}
 		if err := json.Unmarshal(e.Data, &c.ContextData); err != nil {
 			return fmt.Errorf("event %s: %w", e.Type, err)
 		}

@@ -17,15 +17,16 @@ import (
 
 // stub is a Bobbin that sends everything and remembers everything.
 type stub struct {
-	player  *eval.Player
-	log     []core.Message
-	events  []core.Event
-	fail    map[string]*core.RunError // by what is said
-	broken  error                     // of Append and Events
-	report  string                    // of a run; empty = an empty one
-	unable  bool                      // there is no search
-	lazy    bool                      // it asks the model once only
-	queries []string
+	player    *eval.Player
+	log       []core.Message
+	events    []core.Event
+	fail      map[string]*core.RunError // by what is said
+	broken    error                     // of Append and Events
+	unsettled error                     // of Settle
+	report    string                    // of a run; empty = an empty one
+	unable    bool                      // there is no search
+	lazy      bool                      // it asks the model once only
+	queries   []string
 }
 
 func (s *stub) Send(ctx context.Context, m core.Message) (core.Run, error) {
@@ -64,6 +65,14 @@ func (s *stub) Send(ctx context.Context, m core.Message) (core.Run, error) {
 func (s *stub) Append(_ context.Context, messages []core.Message) error {
 	s.log = append(s.log, messages...)
 	return s.broken
+}
+
+func (s *stub) Settle(context.Context) error {
+	if n := len(s.log); n > 0 && strings.Contains(s.log[n-1].Content, "later") {
+		data, _ := json.Marshal(core.ContextData{Trigger: "messages", TokensBefore: 8, TokensAfter: 5})
+		s.events = append(s.events, core.Event{Type: core.EventContextCompleted, Data: data})
+	}
+	return s.unsettled
 }
 
 func (s *stub) Events(context.Context) ([]core.Event, error) {
@@ -110,7 +119,7 @@ func TestReplay(t *testing.T) {
 	t.Parallel()
 	s := &stub{}
 	facts := []eval.Fact{{Kind: "fact", Text: "hello there"}, {Kind: "fact", Text: "the Blue house"}, {Kind: "command", Text: `rm -rf "x"`}, {Kind: "fact", Text: "lost thing"}}
-	got, err := replay(t, s, facts, says("hello there"), user("1"), says("", call("a", "f")), result("a", "A"), says("one"), says("rest"), user("nobody"), user("long"), says("two"))
+	got, err := replay(t, s, facts, says("hello there"), user("1"), says("", call("a", "f")), result("a", "A"), says("one"), says("later"), user("nobody"), user("long"), says("two"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,8 +140,17 @@ func TestReplay(t *testing.T) {
 		t.Errorf("got queries %q, want the exact words first and then the words", s.queries)
 	}
 	compactions := []eval.Compaction{{Event: "context.completed", ContextData: core.ContextData{Trigger: "share", TokensBefore: 9, TokensAfter: 4}}}
-	if diff := cmp.Diff(compactions, got.Turns[2].Compactions); diff != "" || !got.Turns[2].Summarized() || got.Turns[0].Summarized() {
+	if diff := cmp.Diff(compactions, got.Turns[2].Compactions); diff != "" {
 		t.Errorf("compactions (-want +got):\n%s", diff)
+	}
+	compactions = []eval.Compaction{{Event: "context.completed", After: true, ContextData: core.ContextData{Trigger: "messages", TokensBefore: 8, TokensAfter: 5}}}
+	if diff := cmp.Diff(compactions, got.Turns[0].Compactions); diff != "" {
+		t.Errorf("compactions after a turn (-want +got):\n%s", diff)
+	}
+	for i, want := range [][2]bool{{false, true}, {}, {true, false}} {
+		if in, after := got.Turns[i].Summarized(); in != want[0] || after != want[1] {
+			t.Errorf("turn %d: got a summary in it: %v, after it: %v; want %v", i+1, in, after, want)
+		}
 	}
 	if got.Summaries != 3 || got.Summarizer != (eval.Summarizer{Name: "scripted", Expense: eval.Expense{Calls: 2, InputTokens: 7}}) || got.Budget != (eval.Budget{Window: 100, Reserve: 20, Usable: 80, Trigger: 70, Landing: 40}) {
 		t.Errorf("got %+v, want what the Bobbin says", got)
@@ -166,6 +184,8 @@ func TestReplayErrors(t *testing.T) {
 		{"opening", &stub{broken: broken}, []core.Message{says("hello"), user("1")}, "disk full"},
 		{"unanswered", &stub{broken: broken}, []core.Message{user("1")}, "turn 1: disk full"},
 		{"events", &stub{broken: broken}, []core.Message{user("1"), says("one")}, "turn 1: disk full"},
+		{"between turns", &stub{unsettled: broken}, []core.Message{user("1"), says("one")}, "turn 1: between two turns: disk full"},
+		{"between questions", &stub{unsettled: broken}, []core.Message{user("1"), user("2")}, "turn 1: between two turns: disk full"},
 		{"rest", &stub{broken: broken}, []core.Message{user("1"), says("one"), says("rest")}, "turn 1: disk full"},
 		{"report of the run", &stub{report: "{"}, []core.Message{user("1"), says("one")}, "turn 1: context report of the run"},
 		{"answers left", &stub{lazy: true}, []core.Message{user("1"), says("", call("a", "f")), says("one")}, "turn 1: 1 recorded answers were not asked for"},

@@ -94,12 +94,18 @@ type Turned struct {
 // Compaction is one event of context management.
 type Compaction struct {
 	Event string `json:"event"`
+	After bool   `json:"after_turn"` // when the answer had been given: the next turn has what came of it
 	core.ContextData
 }
 
-// Summarized reports whether a summary came into use in the turn.
-func (t Turned) Summarized() bool {
-	return slices.ContainsFunc(t.Compactions, func(c Compaction) bool { return c.Event == string(core.EventContextCompleted) })
+// Summarized reports whether a summary came into use in the turn, or after it.
+func (t Turned) Summarized() (in, after bool) {
+	for _, c := range t.Compactions {
+		if c.Event == string(core.EventContextCompleted) {
+			in, after = in || !c.After, after || c.After
+		}
+	}
+	return in, after
 }
 
 // Largest returns the largest prompt of the turn; 0 = there was none.

@@ -6,6 +6,8 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -105,6 +107,9 @@ func TestEverything(t *testing.T) {
 	}
 }
 
+// circles returns the marks of a picture, with the one of its legend.
+func circles(svg []byte) []string { return regexp.MustCompile(`<circle[^>]*>`).FindAllString(string(svg), -1) }
+
 // The picture has a line and the marks of each policy, and the limits that hold for
 // all; where a conversation is small in its window it shows the conversation.
 func TestSVG(t *testing.T) {
@@ -122,6 +127,14 @@ func TestSVG(t *testing.T) {
 	}
 	if svg := string(r.SVG()); strings.Contains(svg, "usable") || !strings.Contains(svg, ">1K<") {
 		t.Errorf("want a small conversation without the limits far above it")
+	}
+	r = report()
+	r.Policies = r.Policies[:1]
+	before := circles(r.SVG())
+	turns := r.Policies[0].Turns
+	turns[2].Compactions, turns[0].Compactions = nil, []eval.Compaction{{Event: "context.completed", After: true}}
+	if after := circles(r.SVG()); len(before) != 2 || !slices.Equal(before, after) {
+		t.Errorf("got the marks %v, want %v: a summary made between turns is first in the next prompt", after, before)
 	}
 	r = report()
 	r.Policies[1].Budget.Trigger = 1000

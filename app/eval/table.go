@@ -159,7 +159,11 @@ func (c Compaction) words() string {
 	if c.Reason != "" {
 		parts = append(parts, c.Reason)
 	}
-	return strings.TrimPrefix(c.Event, "context.") + " (" + strings.Join(parts, ", ") + ")"
+	event := strings.TrimPrefix(c.Event, "context.")
+	if c.After {
+		event += " after the answer"
+	}
+	return event + " (" + strings.Join(parts, ", ") + ")"
 }
 
 // more says how much is not shown.
