@@ -2,7 +2,7 @@
 // anybody: by their users, and by texts that they read.
 //
 // What may be reached is decided when the connection is made, on the address that
-// it goes to (Public): a name that resolves to something else the second time, or
+// it goes to (core/netguard): a name that resolves to something else the second time, or
 // a redirect, comes to the same check. A fetch is bounded in time, in bytes (of the
 // page, and of what comes over the connection for it), in redirects and in what it
 // makes of the page; when its time is over its connections are closed. It sends no

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/net/idna"
 
 	"bobbin/app/core"
+	"bobbin/app/core/netguard"
 )
 
 // exchange is one fetch, redirects included, with the bounds that it has.
@@ -164,7 +165,7 @@ func (x *exchange) explain(ctx context.Context, target *url.URL, err error) erro
 	switch {
 	case errors.As(err, &said):
 		return said
-	case errors.Is(err, errNotPublic):
+	case errors.Is(err, netguard.ErrNotPublic), errors.Is(err, netguard.ErrNoHost):
 		return unreachable(host)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Errorf("the page was not there after %s", x.Time)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"bobbin/app/core"
+	"bobbin/app/core/netguard"
 )
 
 // The bounds of a fetch that are not settings.
@@ -33,7 +33,7 @@ type Options struct {
 	Roots *x509.CertPool
 	// Lookup resolves host names; nil = the system's resolver.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
-	// Allow decides about each address that is connected to; nil = Public.
+	// Allow decides about each address that is connected to; nil = netguard.Public.
 	Allow func(netip.Addr) error
 }
 
@@ -50,13 +50,8 @@ func (o Options) withDefaults() Options {
 	if o.UserAgent == "" {
 		o.UserAgent = "Bobbin"
 	}
-	if o.Lookup == nil {
-		o.Lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
-			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-		}
-	}
 	if o.Allow == nil {
-		o.Allow = Public
+		o.Allow = netguard.Public
 	}
 	return o
 }

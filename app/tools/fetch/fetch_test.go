@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/core/netguard"
 	"bobbin/app/tools/fetch"
 )
 
@@ -74,28 +75,6 @@ func evil() []string {
 		"64:ff9b::127.0.0.1", "64:ff9b::10.0.0.1", "64:ff9b::169.254.169.254", "64:ff9b::a9fe:a9fe", "64:ff9b:1::1",
 		"fe80::1", "fe80::1%eth0", "fec0::1", "fc00::1", "fd00::1", "fd00:ec2::254", "ff02::1", "ff0e::1",
 		"2001:db8::1", "2002:7f00:1::1", "2002:a00:1::", "2001::1", "2001:0:4136:e378:8000:63bf:3fff:fdd2", "2001:10::1", "3fff::1", "100::1", "5f00::1",
-	}
-}
-
-// The production default refuses this machine, private networks, clouds' metadata
-// and their like, in all the forms in which they can be written.
-func TestPublic(t *testing.T) {
-	t.Parallel()
-	for _, address := range evil() {
-		if fetch.Public(netip.MustParseAddr(address)) == nil {
-			t.Errorf("%s is taken for public", address)
-		}
-	}
-	if fetch.Public(netip.Addr{}) == nil {
-		t.Error("no address is taken for public")
-	}
-	for _, address := range []string{
-		"1.1.1.1", "8.8.8.8", "93.184.216.34", "100.63.255.255", "100.128.0.1", "172.32.0.1", "192.167.1.1", "223.255.255.255",
-		"::ffff:8.8.8.8", "64:ff9b::8.8.8.8", "2606:4700:4700::1111", "2a00:1450:4001:800::200e", "2400:cb00::1",
-	} {
-		if err := fetch.Public(netip.MustParseAddr(address)); err != nil {
-			t.Errorf("%s: got %v, want that it is public", address, err)
-		}
 	}
 }
 
@@ -220,7 +199,7 @@ func TestRedirects(t *testing.T) {
 		if a == netip.MustParseAddr("127.0.0.1") {
 			return nil
 		}
-		return fetch.Public(a)
+		return netguard.Public(a)
 	}
 	f := fetch.New(o)
 	get := func(to string, hosts ...string) (fetch.Page, error) {

@@ -1,4 +1,4 @@
-package fetch
+package netguard
 
 import (
 	"errors"
@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// errNotPublic says that an address is not one of the public internet.
-var errNotPublic = errors.New("the address is not public")
+// ErrNotPublic says that an address is not one of the public internet.
+var ErrNotPublic = errors.New("the address is not public")
 
 // Public returns an error unless the address is one of the public internet: for
 // this machine, private networks, link-local ones (where clouds have their
@@ -15,7 +15,7 @@ var errNotPublic = errors.New("the address is not public")
 // for IPv6 forms of all these (IPv4-mapped, NAT64, 6to4, Teredo).
 func Public(addr netip.Addr) error {
 	if addr.Zone() != "" {
-		return errNotPublic
+		return ErrNotPublic
 	}
 	addr = addr.Unmap()
 	if v4, ok := nat64(addr); ok {
@@ -26,7 +26,7 @@ func Public(addr netip.Addr) error {
 		refused = !globalV6().Contains(addr) || contains(refusedV6(), addr)
 	}
 	if !addr.IsValid() || refused {
-		return errNotPublic
+		return ErrNotPublic
 	}
 	return nil
 }
