@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-counting show-concurrent show-memories show-search show-crash show-purge show-branches show-adapters show-fuzz show-owners show-eval pictures samples graph clean
+.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-counting show-concurrent show-background show-memories show-search show-crash show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-eval pictures samples graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ show-rounds: ## 20 rounds with a bad summarizer: 60 planted facts in the ledger 
 show-concurrent: ## 16 requests at once on one session
 	$(measure) '^TestShowConcurrent$$'
 
+show-background: ## 300 turns beside a summarizer that takes 3 seconds: what a turn waits for: SQLite and PostgreSQL
+	BOBBIN_TEST_LONG=1 $(measure) '^TestShowBackground$$'
+
 show-memories: ## the best 10 of 100,000 memories, in memory and by a scan: SQLite and PostgreSQL
 	BOBBIN_TEST_LONG=1 go test ./tests/memories -v -count=1 -timeout=10m -run '^TestShowMemories$$'
 	go test ./app/memories -run '^$$' -bench Nearest -cpu 1,2
@@ -92,6 +95,9 @@ show-adapters: ## the same scenarios with every adapter of models: scenario × a
 
 show-branches: ## 500 random sequences of edits, new answers, branches, deletions …: SQLite and PostgreSQL
 	BOBBIN_BRANCHES_SEQUENCES=500 go test ./tests/branches -v -count=1 -timeout=30m -run '^TestShowBranches$$'
+
+show-interleave: ## 500 conversations beside two summarizers, call by call at random, with crashes: SQLite and PostgreSQL
+	BOBBIN_INTERLEAVE_SEEDS=500 go test ./tests/branches -v -count=1 -timeout=30m -run '^TestShowInterleave$$'
 
 show-fuzz: ## 24,000 requests generated from the OpenAPI document: SQLite, and 6,000 on PostgreSQL
 	BOBBIN_FUZZ_REQUESTS=24000 go test ./tests/openapi -v -count=1 -timeout=10m -run '^TestShowFuzz$$'

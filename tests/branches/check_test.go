@@ -263,8 +263,8 @@ func request(view core.PromptView) llm.Request {
 	return req
 }
 
-// checkRequest looks at a prompt that is sent. CONTEXT § 3, invariants 1 and 5.
-func (w *world) checkRequest(req llm.Request) {
+// checkRequest looks at a prompt that is sent, and may be so large. CONTEXT § 3, invariants 1 and 5.
+func (w *world) checkRequest(req llm.Request, usable int) {
 	w.t.Helper()
 	w.figures.prompts++
 	k := w.asked
@@ -277,6 +277,9 @@ func (w *world) checkRequest(req llm.Request) {
 		}
 	}
 	w.checkPrompt(k, req)
+	if w.others != nil {
+		w.checkOnce(k, req)
+	}
 	size := contextwindow.ListOverhead + w.counter.Tools(req.Tools)
 	for _, b := range req.System {
 		size += w.counter.Text(b) + 4
@@ -284,7 +287,7 @@ func (w *world) checkRequest(req llm.Request) {
 	for _, m := range req.Messages {
 		size += w.counter.Message(core.Message{Role: m.Role, Content: m.Content, ToolCalls: m.ToolCalls})
 	}
-	if usable := window - 500; size > usable {
+	if size > usable {
 		w.fault("a prompt of %d tokens was sent, usable are %d", size, usable)
 	}
 	question := k.known[k.question]
@@ -397,6 +400,7 @@ type figures struct {
 	kinds                                                           map[string]int
 	before, after                                                   map[string]int // steps at or before the cursor, and after it
 	summaries, repeated, forgotten, notes                           int
+	points, deaths, partial                                         int // of interleaved ones: see schedule, checkOnce
 }
 
 func newFigures() *figures {

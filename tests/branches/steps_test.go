@@ -109,6 +109,7 @@ func (w *world) drive(k *talk) {
 			break
 		}
 		w.figures.crashes++
+		w.others.reborn()
 		runs, err := w.runs.TakeOver(w.t.Context(), worker, true, 10)
 		if err != nil || len(runs) != 1 || runs[0].Attempt != run.Attempt+1 {
 			w.t.Fatalf("take over: got %+v and %v, want the run\n%v", runs, err, w.trace)

@@ -6,13 +6,17 @@
 //
 // Storage, agents and the keeper of prompts are the real ones; the model and the
 // summarizer are scripted. `make show-branches` runs it in full and prints the
-// figures. Two variables of the environment change it:
+// figures. So does `make show-interleave` for conversations beside which two other
+// processes make summaries, call by call in a random order. Variables of the environment
+// change them:
 //
 //	BOBBIN_BRANCHES_SEQUENCES  how many sequences there are on SQLite
 //	BOBBIN_BRANCHES_SEED       repeats the random choices of the first sequence
+//	BOBBIN_INTERLEAVE_SEEDS, BOBBIN_INTERLEAVE_SEED  the same of the interleaved ones
 package branches_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,8 +61,11 @@ type world struct {
 	db       *db.DB
 	rand     *rand.Rand
 	sessions *repositories.Sessions
+	messages *repositories.Messages
+	tools    *tools.Set
 	runs     *repositories.Runs
 	branches *repositories.Branches
+	options  compaction.Options
 	keeper   *compaction.Keeper
 	engine   *agents.Engine
 	chat     *chat.Service
@@ -74,7 +81,8 @@ type world struct {
 	talks    []*talk
 	deadline int // summaries that fail from now on
 	figures  *figures
-	trace    []string // the steps of this sequence
+	trace    []string  // the steps of this sequence
+	others   *schedule // what goes on beside the steps; nil = nothing does
 }
 
 // newWorld returns a world over the database.
@@ -86,37 +94,42 @@ func newWorld(t *testing.T, d *db.DB, f *figures) *world {
 	}
 	w := &world{
 		t: t, db: d, counter: counter, figures: f,
-		sessions: repositories.NewSessions(d.Gorm), runs: repositories.NewRuns(d.Gorm), branches: repositories.NewBranches(d.Gorm),
+		sessions: repositories.NewSessions(d.Gorm), messages: repositories.NewMessages(d.Gorm), runs: repositories.NewRuns(d.Gorm), branches: repositories.NewBranches(d.Gorm),
 	}
-	set, err := tools.NewSet(lookup{w})
-	if err != nil {
+	if w.tools, err = tools.NewSet(lookup{w}); err != nil {
 		t.Fatal(err)
 	}
-	w.agents = policies(set.Names())
-	logger, messages := slog.New(slog.DiscardHandler), repositories.NewMessages(d.Gorm)
-	calibrator := tokens.NewCalibrator(func(string) float64 { return 1 })
-	profiles := agents.NewProfiles(w, registry{w}, set, contextwindow.Global{SummaryModel: "writer"})
-	options := compaction.Options{
-		Stores: compaction.Stores{Sessions: w.sessions, Messages: messages, Summaries: repositories.NewSummaries(d.Gorm), Runs: w.runs},
-		Models: registry{w}, Profiles: profiles, Counter: counter, Calibrator: fixed{}, Publisher: silent{},
-		Logger: logger, SummaryTime: 10 * time.Second,
+	w.agents = policies(w.tools.Names())
+	w.options = compaction.Options{
+		Stores: compaction.Stores{Sessions: w.sessions, Messages: w.messages, Summaries: repositories.NewSummaries(d.Gorm), Runs: w.runs},
+		Models: registry{w}, Profiles: agents.NewProfiles(w, registry{w}, w.tools, contextwindow.Global{SummaryModel: "writer"}),
+		Counter: counter, Calibrator: fixed{}, Publisher: silent{}, Logger: slog.New(slog.DiscardHandler),
+		SummaryTime: 10 * time.Second, BackgroundTime: time.Minute, Grace: time.Second,
 	}
-	options.Compactor = compaction.NewModelCompactor(options)
-	w.keeper = compaction.New(options)
+	w.options.Compactor = compaction.NewModelCompactor(w.options)
+	w.keeper = compaction.New(w.options)
+	w.join(w.keeper)
+	return w
+}
+
+// join builds what uses the keeper.
+func (w *world) join(keeper *compaction.Keeper) {
+	w.t.Helper()
+	var err error
 	w.engine, err = agents.NewEngine(agents.Options{
-		Profiles: profiles, Keeper: w.keeper, Sessions: w.sessions, Messages: messages, Executions: w.runs,
-		Journal: runs.NewJournal(w.runs, silent{}, logger), Tools: set, Counter: counter, Calibrator: calibrator,
-		ToolLimits: nodes.ToolLimits{Time: time.Minute, Output: 1 << 20}, Logger: logger,
+		Profiles: w.options.Profiles.(*agents.Profiles), Keeper: keeper, Sessions: w.sessions, Messages: w.messages, Executions: w.runs,
+		Journal: runs.NewJournal(w.runs, silent{}, w.options.Logger), Tools: w.tools, Counter: w.counter,
+		Calibrator: tokens.NewCalibrator(func(string) float64 { return 1 }),
+		ToolLimits: nodes.ToolLimits{Time: time.Minute, Output: 1 << 20}, Logger: w.options.Logger,
 	})
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	w.chat = chat.New(chat.Options{
-		Sessions: w.sessions, Messages: messages, Branches: w.branches, Runs: w.runs, Events: repositories.NewEvents(d.Gorm),
-		Feed: silent{}, Work: w, Agents: w, Models: registry{w}, Counter: counter, Context: w.keeper,
-		DefaultAgent: "window", Worker: worker, Logger: logger,
+		Sessions: w.sessions, Messages: w.messages, Branches: w.branches, Runs: w.runs, Events: repositories.NewEvents(w.db.Gorm),
+		Feed: silent{}, Work: w, Agents: w, Models: registry{w}, Counter: w.counter, Context: keeper,
+		DefaultAgent: "window", Worker: worker, Logger: w.options.Logger,
 	})
-	return w
 }
 
 // policies are agents that summarize for different reasons.
@@ -171,14 +184,20 @@ func (fixed) Estimate(string, core.SessionID) tokens.Estimate {
 func (fixed) Observe(string, core.SessionID, int, int) {}
 func (fixed) Window(string) int                        { return 0 }
 
-// registry is the models: "writer" makes the summaries, all others answer.
+// registry is the models: "writer" makes the summaries, all others answer. The one
+// called "large" has twice the window.
 type registry struct{ w *world }
 
 func (r registry) Get(name string) (llm.Model, error) {
 	if name == "writer" {
 		return llm.Scripted(llm.Step{Repeat: true, From: r.w.write}).WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: 100_000, MaxOutput: 8000}), nil
 	}
-	return llm.Scripted(llm.Step{Repeat: true, From: r.w.answer}).WithInfo(llm.Info{Name: "model", Provider: "scripted", Window: window, MaxOutput: 500}), nil
+	size := window
+	if name == "large" {
+		size *= 2
+	}
+	answer := func(req llm.Request) llm.Step { return r.w.answer(req, size-500) }
+	return llm.Scripted(llm.Step{Repeat: true, From: answer}).WithInfo(llm.Info{Name: cmp.Or(name, "model"), Provider: "scripted", Window: size, MaxOutput: 500}), nil
 }
 
 // Cheap says that there is none.
@@ -186,6 +205,9 @@ func (registry) Cheap(string) (llm.Model, bool) { return nil, false }
 
 // write makes a summary: the marks of all that it read, in order.
 func (w *world) write(req llm.Request) llm.Step {
+	if err := w.others.point(); err != nil {
+		return llm.Fail(err)
+	}
 	if w.deadline > 0 {
 		w.deadline--
 		return llm.Fail(errors.New("no summary today"))
@@ -202,8 +224,11 @@ func (w *world) write(req llm.Request) llm.Step {
 }
 
 // answer does what the mood says, after a look at the prompt.
-func (w *world) answer(req llm.Request) llm.Step {
-	w.checkRequest(req)
+func (w *world) answer(req llm.Request, usable int) llm.Step {
+	w.checkRequest(req, usable)
+	if err := w.others.point(); err != nil {
+		return llm.Fail(err)
+	}
 	mood := ""
 	if len(w.moods) > 0 {
 		mood, w.moods = w.moods[0], w.moods[1:]

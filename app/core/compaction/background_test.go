@@ -36,6 +36,7 @@ func at(policy, timing string) core.ContextSettings {
 func grown(t *testing.T, settings core.ContextSettings, tokens int) *world {
 	t.Helper()
 	w := newWorld(t, settings, 8192)
+	w.turns(tokens/110, 40) // most of it, without a look each
 	w.grow(tokens)
 	return w
 }

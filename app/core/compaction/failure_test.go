@@ -127,27 +127,32 @@ func (w *world) state() string {
 		s.PromptRevision, string(s.PromptState), len(summaries), len(log))
 }
 
+// errBroken is what a store says that fails.
+var errBroken = errors.New("the database is gone")
+
+// failAt has the n-th call of the store fail, before or after it took effect. It
+// returns how many there were.
+func (w *world) failAt(n int, late bool) *int {
+	made := 0
+	hook := func(method string) error {
+		if method == "FreeSummary" { // the lease ends by itself: TestLeaseNotGivenBack
+			return nil
+		}
+		if made++; made == n {
+			return errBroken
+		}
+		return nil
+	}
+	if w.before = hook; late {
+		w.before, w.after = nil, hook
+	}
+	return &made
+}
+
 // § 10 row 18: a failure at any call of the store, before or after it took effect,
 // leaves the old or the new state, and the next try is as good as the first.
 func TestRow18FailureAtEachStoreCall(t *testing.T) {
 	t.Parallel()
-	broken := errors.New("the database is gone")
-	failAt := func(w *world, n int, late bool) *int {
-		made := 0
-		hook := func(method string) error {
-			if method == "FreeSummary" { // the lease ends by itself: TestLeaseNotGivenBack
-				return nil
-			}
-			if made++; made == n {
-				return broken
-			}
-			return nil
-		}
-		if w.before = hook; late {
-			w.before, w.after = nil, hook
-		}
-		return &made
-	}
 	prepared := func() *world {
 		w := full(t)
 		w.writer.Add(always(notes))
@@ -161,7 +166,7 @@ func TestRow18FailureAtEachStoreCall(t *testing.T) {
 		for n := 1; ; n++ {
 			w := prepared()
 			before := w.state()
-			made := failAt(w, n, late)
+			made := w.failAt(n, late)
 			_, _, err := w.keeper.Fit(t.Context(), w.turn())
 			if *made < n {
 				if err != nil || n < 3 {
@@ -169,7 +174,7 @@ func TestRow18FailureAtEachStoreCall(t *testing.T) {
 				}
 				break
 			}
-			if !errors.Is(err, broken) || errors.Is(err, core.ErrStale) {
+			if !errors.Is(err, errBroken) || errors.Is(err, core.ErrStale) {
 				t.Errorf("call %d, late %v: got error %v, want the store's", n, late, err)
 			}
 			old := w.state() == before

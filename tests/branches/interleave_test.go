@@ -1,0 +1,308 @@
+package branches_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/compaction"
+	"bobbin/app/core/llm"
+	"bobbin/app/db"
+	"bobbin/app/db/dbtest"
+	"bobbin/app/db/models"
+	"bobbin/app/transfer"
+)
+
+// usualSeeds is how many seeds a normal run of the tests has; PostgreSQL gets the same
+// part of them as of the other sequences.
+const usualSeeds = 10
+
+// Issue "the whole service", must show: a conversation with edits, new answers,
+// deletions, appended messages, other models and crashes, and beside it two processes
+// that make summaries. They go on call by call, in an order that the seed chooses. Every
+// message reaches the model exactly once, verbatim or covered; the cursor never passes
+// what was read. CONTEXT § 3, invariants 2 and 3; § 10, rows 16, 17, 18, 20 and 25.
+func TestShowInterleave(t *testing.T) {
+	t.Parallel()
+	seeds, first := setting("BOBBIN_INTERLEAVE_SEEDS", usualSeeds), setting("BOBBIN_INTERLEAVE_SEED", 1)
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		n := seeds
+		if d.Gorm.Name() == "postgres" {
+			n = max(1, n/postgresShare)
+		}
+		w := newWorld(t, d, newFigures())
+		w.options.SummaryTime = 300 * time.Millisecond
+		w.agents = timings()
+		for i := range n {
+			w.interleaved(uint64(first + i))
+			if w.figures.violations > 10 {
+				break
+			}
+		}
+		w.reportInterleaved()
+	})
+}
+
+// timings are agents that summarize at different times.
+func timings() map[string]core.Agent {
+	llmOnly, few, fewer := "llm", 8, 3
+	all := map[string]core.Agent{}
+	for _, timing := range []string{"inline", "after_run", "background"} {
+		all[timing] = core.Agent{Context: core.ContextSettings{Policy: "window", Strategy: &llmOnly, Timing: &timing}}
+		all["few "+timing] = core.Agent{Context: core.ContextSettings{
+			Policy: "sliding", WindowMessages: &few, MinRecentMessages: &fewer, MaxMessagesBeforeSummary: new(int), Timing: &timing,
+		}}
+	}
+	for name, a := range all {
+		a.Name, a.SystemPrompt, a.MaxIterations = name, "You are helpful.", 4
+		all[name] = a
+	}
+	return all
+}
+
+// interleaved has a new conversation with two summarizers beside it.
+func (w *world) interleaved(seed uint64) {
+	w.t.Helper()
+	w.rand = rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // choices of a test
+	w.trace = []string{fmt.Sprint("seed ", seed)}
+	names := []string{"background", "background", "few background", "after_run", "few after_run", "inline"}
+	made, err := w.chat.CreateSession(w.t.Context(), scope, core.Session{Agent: names[w.rand.IntN(len(names))], Title: "a talk"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	k := newTalk(made.ID)
+	w.talks = []*talk{k}
+	w.figures.sequences++
+	s := &schedule{rand: rand.New(rand.NewPCG(seed, 2))} //nolint:gosec // choices of a test
+	talker := &actor{name: "talker", weight: 1, act: func(*actor) { w.converse(k) }}
+	talker.die = func() bool {
+		if w.asked != nil && w.die != nil {
+			w.die()
+		}
+		return w.asked != nil
+	}
+	s.actors = []*actor{talker, w.summarizer(s, "one", k, talker), w.summarizer(s, "two", k, talker)}
+	w.others = s
+	talker.born = func() { w.join(w.process(talker)) }
+	talker.born()
+	s.run()
+	w.others = nil
+	w.figures.deaths += s.deaths
+	w.figures.points += s.points
+}
+
+// process returns the keeper of an actor's process. Those that die leave their leases
+// behind; mostly the next process of the name gives them back.
+func (w *world) process(a *actor) *compaction.Keeper {
+	w.t.Helper()
+	if w.rand.IntN(10) > 0 {
+		if err := w.sessions.FreeSummaries(w.t.Context(), a.name+"/"); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	o := w.options
+	o.Worker, o.Stores = a.name, pointed{w.others, o.Stores}.stores()
+	return compaction.New(o)
+}
+
+// summarizer makes summaries until the conversation is over.
+func (w *world) summarizer(s *schedule, name string, k *talk, talker *actor) *actor {
+	var keeper *compaction.Keeper
+	var cancel context.CancelFunc
+	a := &actor{name: name, weight: 2}
+	a.born = func() {
+		a.ctx, cancel = context.WithCancel(w.t.Context())
+		keeper = w.process(a)
+	}
+	a.die = func() bool {
+		if cancel != nil {
+			cancel()
+		}
+		return cancel != nil
+	}
+	a.act = func(*actor) {
+		for a.born(); !talker.done; {
+			var err error
+			if w.rand.IntN(8) == 0 {
+				_, err = keeper.Summarize(a.ctx, scope, k.id, "")
+			} else {
+				err = keeper.Advance(a.ctx, scope, k.id)
+			}
+			for _, allowed := range []error{errDied, context.Canceled, core.ErrConflict, core.ErrStale, core.ErrUnprocessable} {
+				if errors.Is(err, allowed) {
+					err = nil
+				}
+			}
+			if err != nil {
+				w.fault("summarizer %s: %v", name, err)
+			}
+			s.reborn()
+			if s.point() != nil {
+				s.reborn()
+			}
+		}
+		cancel()
+	}
+	return a
+}
+
+// converse takes the conversation through some steps and checks after each.
+func (w *world) converse(k *talk) {
+	w.t.Helper()
+	steps := []string{"send", "send", "send", "send", "send", "edit", "regenerate", "select", "delete", "append", "append", "model"}
+	early, violations := 8+w.rand.IntN(10), w.figures.violations
+	for i := range early + 12 + w.rand.IntN(16) {
+		name := "send"
+		if i >= early {
+			name = steps[w.rand.IntN(len(steps))]
+		}
+		w.trace = append(w.trace, name)
+		if w.moods = nil; w.rand.IntN(12) == 0 {
+			w.moods = []string{"die"}
+		}
+		before := w.session(k.id)
+		w.interleavedStep(k, name)
+		w.figures.step(name, before, w.session(k.id))
+		w.check(k, name)
+		w.checkPrepared(k)
+		if w.figures.violations > violations {
+			return
+		}
+	}
+}
+
+func (w *world) interleavedStep(k *talk, name string) {
+	w.t.Helper()
+	switch name {
+	case "send":
+		w.send(k)
+	case "edit":
+		w.edit(k, "")
+	case "regenerate":
+		w.regenerate(k, "")
+	case "select":
+		w.choose(k)
+	case "delete":
+		w.delete(k)
+	case "append":
+		w.append(k)
+	case "model":
+		model := []string{"model", "large"}[w.rand.IntN(2)]
+		if _, err := w.chat.UpdateSession(w.t.Context(), scope, k.id, core.SessionPatch{Model: &model}); err != nil {
+			w.t.Errorf("model: %v\n%v", err, w.trace)
+		}
+	}
+}
+
+// append puts a question and its answer at the end without a run.
+func (w *world) append(k *talk) {
+	w.t.Helper()
+	in := transfer.New(transfer.Options{Sessions: w.sessions, Messages: w.messages, Feed: silent{}, Counter: w.counter})
+	for _, role := range []core.Role{core.RoleUser, core.RoleAssistant} {
+		if _, _, err := in.Append(w.t.Context(), scope, k.id, core.Message{Role: role, Content: w.text(10 + w.rand.IntN(80))}); err != nil {
+			w.t.Errorf("append: %v\n%v", err, w.trace)
+		}
+		w.extend(k)
+	}
+}
+
+// checkOnce wants every message of the conversation in the prompt exactly once, in its
+// place or in the summary. A summary that was made without the model does not name all
+// that it covers.
+func (w *world) checkOnce(k *talk, req llm.Request) {
+	w.t.Helper()
+	times, quoted := map[string]int{}, map[string]int{}
+	for _, m := range req.Messages {
+		for _, found := range mark.FindAllString(m.Content, -1) {
+			times[found]++
+		}
+	}
+	for _, found := range mark.FindAllString(strings.Join(req.System, "\n"), -1) {
+		quoted[found]++
+	}
+	var less int
+	err := w.db.Gorm.WithContext(w.t.Context()).Raw("SELECT COUNT(*) FROM session_summaries WHERE session_id = ? AND note LIKE '%fallback%'", k.id).Scan(&less).Error
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if less > 0 {
+		w.figures.partial++
+	}
+	for _, id := range k.path {
+		m := k.known[id]
+		if k.deleted[id] {
+			continue
+		}
+		for _, found := range marksOf(m) {
+			verbatim, covered := times[found], quoted[found]
+			if less > 0 {
+				covered = min(covered, 1) // as the goal, and as what was asked
+			}
+			if n := verbatim + covered; n > 1 || n == 0 && less == 0 {
+				w.fault("message #%d is %d times in the prompt and %d times in its summary", m.Seq, verbatim, covered)
+			}
+		}
+	}
+}
+
+// checkPrepared wants the summary that is prepared to say what it covers, all of it and
+// nothing else, and to end on the path, behind the one in use.
+func (w *world) checkPrepared(k *talk) {
+	w.t.Helper()
+	var ready []models.Summary
+	if err := w.db.Gorm.WithContext(w.t.Context()).Where("session_id = ? AND state = 'prepared'", k.id).Find(&ready).Error; err != nil {
+		w.t.Fatal(err)
+	}
+	if len(ready) == 0 {
+		return
+	}
+	v, s := ready[0], w.session(k.id)
+	if len(ready) > 1 || v.ThroughSeq <= s.SummaryThroughSeq || !slices.Contains(k.path, core.MessageID(v.ThroughID)) {
+		w.fault("got %d prepared, up to #%d, want one that ends on the path behind #%d", len(ready), v.ThroughSeq, s.SummaryThroughSeq)
+	}
+	said, covered := mark.FindAllString(v.Content, -1), 0
+	for _, id := range k.path {
+		m := k.known[id]
+		if k.deleted[id] {
+			continue
+		}
+		inside := m.Seq <= v.ThroughSeq
+		if inside {
+			covered++
+		}
+		for _, found := range marksOf(m) {
+			if has := slices.Contains(said, found); has != inside && (has || !k.partial) {
+				w.fault("message #%d: prepared up to #%d, says it: %v", m.Seq, v.ThroughSeq, has)
+			}
+		}
+	}
+	if covered != v.MessagesCovered {
+		w.fault("prepared for %d messages, %d are on the path up to #%d", v.MessagesCovered, covered, v.ThroughSeq)
+	}
+}
+
+// reportInterleaved prints the figures, and wants each kind of thing to have happened.
+func (w *world) reportInterleaved() {
+	w.t.Helper()
+	var made struct{ All, Used, Ahead, Fallbacks int }
+	err := w.db.Gorm.WithContext(w.t.Context()).Raw("SELECT COUNT(*) AS \"all\", COUNT(activated_at) AS used, " +
+		"SUM(CASE WHEN state = 'prepared' OR (activated_at IS NULL) THEN 1 ELSE 0 END) AS ahead, " +
+		"SUM(CASE WHEN note LIKE 'fallback%' THEN 1 ELSE 0 END) AS fallbacks FROM session_summaries").Scan(&made).Error
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	f := w.figures
+	if made.Used == 0 || f.deaths == 0 || f.crashes == 0 || f.prompts == 0 {
+		w.t.Errorf("got %d summaries, %d deaths, %d crashes, %d prompts: the test shows nothing", made.Used, f.deaths, f.crashes, f.prompts)
+	}
+	w.t.Logf("A conversation and two summarizers (%s)\n  seeds       %d\n  steps       %d %v\n  points      %d at which another went on\n  crashes     %d processes died, %d runs taken over\n"+
+		"  prompts     %d sent and checked, %d of them after a summary without the model\n"+
+		"  summaries   %d rows, %d came into use, %d prepared and not used, %d without the model\n  violations  %d",
+		w.t.Name(), f.sequences, f.steps, f.kinds, f.points, f.deaths, f.crashes, f.prompts, f.partial, made.All, made.Used, made.Ahead, made.Fallbacks, f.violations)
+}

@@ -1,0 +1,201 @@
+package branches_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/compaction"
+)
+
+// schedule lets actors go on one at a time, from one point to the next: the calls of
+// the store, before and after, and those of models. Which one goes on is a choice of
+// the seed, and so is whether it dies there. A nil schedule has no points.
+type schedule struct {
+	rand    *rand.Rand
+	actors  []*actor
+	now     *actor      // that goes on; nil = none
+	arrived chan *actor // that came to a point, or to its end
+	deaths  int
+	points  int
+}
+
+// actor is a process of its own.
+type actor struct {
+	name   string
+	weight int             // how often it goes on
+	resume chan struct{}   // it may
+	done   bool            // nothing more comes
+	dead   bool            // what it does has no effect any more, until it is reborn
+	die    func() bool     // kills it; false = not now
+	born   func()          // starts its process again
+	act    func(s *actor)  // what it does
+	ctx    context.Context // of the process
+}
+
+// errDied is what the store tells the dead.
+var errDied = errors.New("the process is dead")
+
+// deathRate is how many points there are for each death.
+const deathRate = 60
+
+// point lets another actor go on, and comes back when this one may. An error says that
+// the process died meanwhile.
+func (s *schedule) point() error {
+	if s == nil || s.now == nil {
+		return nil
+	}
+	a := s.now
+	s.arrived <- a
+	<-a.resume
+	if a.dead {
+		return errDied
+	}
+	return nil
+}
+
+// reborn starts the process of the actor at work again, if it died.
+func (s *schedule) reborn() {
+	if s != nil && s.now != nil && s.now.dead {
+		s.now.dead = false
+		s.now.born()
+	}
+}
+
+// run lets the actors act until all have come to their ends.
+func (s *schedule) run() {
+	s.arrived = make(chan *actor)
+	for _, a := range s.actors {
+		a.resume = make(chan struct{})
+		go func() {
+			<-a.resume
+			a.act(a)
+			a.done = true
+			s.arrived <- a
+		}()
+	}
+	for len(s.actors) > 0 {
+		a := s.choose()
+		s.points++
+		if !a.dead && s.rand.IntN(deathRate) == 0 && a.die() {
+			a.dead = true
+			s.deaths++
+		}
+		s.now = a
+		a.resume <- struct{}{}
+		if <-s.arrived; a.done {
+			s.actors = slices.DeleteFunc(s.actors, func(b *actor) bool { return b == a })
+		}
+		s.now = nil
+	}
+}
+
+// choose returns who goes on.
+func (s *schedule) choose() *actor {
+	sum := 0
+	for _, a := range s.actors {
+		sum += a.weight
+	}
+	n := s.rand.IntN(sum)
+	for _, a := range s.actors {
+		if n -= a.weight; n < 0 {
+			return a
+		}
+	}
+	panic("no actor was chosen")
+}
+
+// through does what a call of the store does, between two points.
+func through[T any](s *schedule, do func() (T, error)) (T, error) {
+	var none T
+	if err := s.point(); err != nil {
+		return none, err
+	}
+	v, err := do()
+	if died := s.point(); died != nil {
+		return none, died
+	}
+	return v, err
+}
+
+// pointed is the stores of a Keeper with a point before and after each call.
+type pointed struct {
+	schedule *schedule
+	compaction.Stores
+}
+
+// stores returns them as a Keeper takes them.
+func (p pointed) stores() compaction.Stores {
+	out := p.Stores
+	out.Sessions, out.Messages, out.Summaries, out.Runs = pointedSessions{p}, pointedMessages{p}, pointedSummaries{p}, pointedRuns{p}
+	return out
+}
+
+type pointedSessions struct{ p pointed }
+
+func (s pointedSessions) Get(ctx context.Context, scope core.Scope, id core.SessionID) (core.Session, error) {
+	return through(s.p.schedule, func() (core.Session, error) { return s.p.Sessions.Get(ctx, scope, id) })
+}
+
+func (s pointedSessions) ApplyContext(ctx context.Context, scope core.Scope, c core.ContextChange) (out core.Session, events []core.Event, err error) {
+	out, err = through(s.p.schedule, func() (core.Session, error) {
+		session, written, err := s.p.Sessions.ApplyContext(ctx, scope, c)
+		events = written
+		return session, err
+	})
+	return out, events, err
+}
+
+func (s pointedSessions) SummaryWork(ctx context.Context, scope core.Scope, id core.SessionID) (core.SummaryWork, error) {
+	return through(s.p.schedule, func() (core.SummaryWork, error) { return s.p.Sessions.SummaryWork(ctx, scope, id) })
+}
+
+func (s pointedSessions) SummaryFailed(ctx context.Context, scope core.Scope, f core.SummaryFailure) ([]core.Event, error) {
+	return through(s.p.schedule, func() ([]core.Event, error) { return s.p.Sessions.SummaryFailed(ctx, scope, f) })
+}
+
+func (s pointedSessions) LeaseSummary(ctx context.Context, scope core.Scope, id core.SessionID, holder string, d time.Duration) (bool, error) {
+	return through(s.p.schedule, func() (bool, error) { return s.p.Sessions.LeaseSummary(ctx, scope, id, holder, d) })
+}
+
+func (s pointedSessions) FreeSummary(ctx context.Context, id core.SessionID, holder string) error {
+	_, err := through(s.p.schedule, func() (struct{}, error) { return struct{}{}, s.p.Sessions.FreeSummary(ctx, id, holder) })
+	return err
+}
+
+func (s pointedSessions) FreeSummaries(ctx context.Context, prefix string) error {
+	return s.p.Sessions.FreeSummaries(ctx, prefix)
+}
+
+type pointedMessages struct{ p pointed }
+
+func (m pointedMessages) GetMessagesAfter(ctx context.Context, scope core.Scope, id core.SessionID, after core.MessageID) ([]core.Message, error) {
+	return through(m.p.schedule, func() ([]core.Message, error) { return m.p.Messages.GetMessagesAfter(ctx, scope, id, after) })
+}
+
+func (m pointedMessages) Pinned(ctx context.Context, scope core.Scope, id core.SessionID) ([]core.Message, error) {
+	return through(m.p.schedule, func() ([]core.Message, error) { return m.p.Messages.Pinned(ctx, scope, id) })
+}
+
+func (m pointedMessages) CountOnPath(ctx context.Context, scope core.Scope, id core.SessionID) (int, error) {
+	return m.p.Messages.CountOnPath(ctx, scope, id)
+}
+
+type pointedSummaries struct{ p pointed }
+
+func (m pointedSummaries) List(ctx context.Context, scope core.Scope, id core.SessionID, q core.PageQuery) (core.Page[core.Summary], error) {
+	return m.p.Summaries.List(ctx, scope, id, q)
+}
+
+func (m pointedSummaries) Find(ctx context.Context, scope core.Scope, id core.SessionID, ids []core.SummaryID) ([]core.Summary, error) {
+	return through(m.p.schedule, func() ([]core.Summary, error) { return m.p.Summaries.Find(ctx, scope, id, ids) })
+}
+
+type pointedRuns struct{ p pointed }
+
+func (r pointedRuns) Active(ctx context.Context, scope core.Scope, id core.SessionID) (core.Run, error) {
+	return through(r.p.schedule, func() (core.Run, error) { return r.p.Runs.Active(ctx, scope, id) })
+}
