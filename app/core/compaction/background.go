@@ -165,8 +165,9 @@ func (k *Keeper) prepare(ctx context.Context, t Turn, p plan, e *effort) (Turn, 
 	}
 	e.rounds++
 	m.summary.State = core.SummaryPrepared
-	t, _, err = k.store(ctx, t, p, m, e, func(_ Turn, p plan) (plan, core.ContextChange, error) {
+	m.into = func(_ Turn, p plan) (plan, core.ContextChange, error) {
 		return p, core.ContextChange{Summary: &m.summary, ModelCalls: m.calls}, nil
-	})
+	}
+	t, _, err = k.store(ctx, t, p, m, e)
 	return t, err
 }

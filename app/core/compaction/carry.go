@@ -210,7 +210,7 @@ func (k *Keeper) round(ctx context.Context, t Turn, p plan, e *effort) (Turn, pl
 
 // commit stores the summary as the one in use and plans again.
 func (k *Keeper) commit(ctx context.Context, t Turn, p plan, m made, e *effort) (Turn, plan, error) {
-	return k.store(ctx, t, p, m, e, func(t Turn, p plan) (plan, core.ContextChange, error) {
+	m.into = func(t Turn, p plan) (plan, core.ContextChange, error) {
 		in := p.in
 		in.State = p.state
 		in = in.After(m.order, m.summary.TokenCount, m.summary.MessagesCovered)
@@ -218,7 +218,8 @@ func (k *Keeper) commit(ctx context.Context, t Turn, p plan, m made, e *effort) 
 		next := replan(in)
 		before, after, err := k.sizes(ctx, t, p, m.summary, next)
 		return next, m.change(next.state, before, after), err
-	})
+	}
+	return k.store(ctx, t, p, m, e)
 }
 
 // skipped goes on without a summary: none would be smaller than what it replaces.

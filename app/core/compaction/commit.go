@@ -9,14 +9,12 @@ import (
 	"bobbin/app/core"
 )
 
-// store commits what was made. The change is made for the turn and the plan; it is
-// made anew, without another model call, when the session was changed meanwhile by
-// something that the summary does not depend on. ErrStale: it does.
-func (k *Keeper) store(ctx context.Context, t Turn, p plan, m made, e *effort,
-	change func(t Turn, p plan) (plan, core.ContextChange, error),
-) (Turn, plan, error) {
+// store commits what was made, as m.into says. The change is made anew, without another
+// model call, when the session was changed meanwhile by something that the summary does
+// not depend on. ErrStale: it does.
+func (k *Keeper) store(ctx context.Context, t Turn, p plan, m made, e *effort) (Turn, plan, error) {
 	for {
-		next, c, err := change(t, p)
+		next, c, err := m.into(t, p)
 		if err != nil {
 			return t, p, err
 		}

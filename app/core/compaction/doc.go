@@ -15,6 +15,15 @@
 // the summary, the cursor and the prompt state are written in one transaction.
 // Messages that are appended while a summary is being made do not make it stale.
 //
-// A Keeper is safe for concurrent use. In one process at most one summary of a
-// session is made at a time; across processes the compare-and-set lets one win.
+// Beside runs, Keeper.Advance makes what the policy's timing wants: Soon queues a
+// session, Run's workers look at it. A summary that is prepared changes no prompt until
+// the plan activates it:
+//
+//	Prepare ─▶ prepared ─▶ Activate ─▶ active ─▶ dropped
+//	              └─ another summary, or a change of what it covers ─▶ dropped
+//
+// A Keeper is safe for concurrent use. At most one summary of a session is made at a
+// time: in one process by its flights, across processes by a lease on the session row;
+// notes on the tool loop are the business of the run alone. Run owns the goroutines: its
+// workers, which have the grace period when it ends.
 package compaction

@@ -48,13 +48,6 @@ func (f *flights) tryAcquire(id core.SessionID) (release func(), ok bool) {
 	}
 }
 
-// has reports whether a summary of the session is made in this process, or waited for.
-func (f *flights) has(id core.SessionID) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.busy[id] != nil
-}
-
 func (f *flights) join(id core.SessionID) *flight {
 	f.mu.Lock()
 	defer f.mu.Unlock()

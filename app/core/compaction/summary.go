@@ -49,6 +49,9 @@ type made struct {
 	cause   string // why summary has a note, in a word; empty = see causeOf
 	failure string // why the model failed; empty = it did not, or was not asked
 	ahead   bool
+	// into returns what storing it changes in the session as the turn has it, and the
+	// plan after that.
+	into func(t Turn, p plan) (plan, core.ContextChange, error)
 }
 
 // notices are the most tokens that the prompt without a summary spends on saying
