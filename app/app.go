@@ -32,6 +32,8 @@ import (
 	"bobbin/app/db/repositories"
 	"bobbin/app/events"
 	"bobbin/app/folder"
+	"bobbin/app/purge"
+	"bobbin/app/retention"
 	"bobbin/app/runs"
 	"bobbin/app/spend"
 	"bobbin/app/telemetry"
@@ -61,6 +63,7 @@ type App struct {
 	control   *compaction.Control
 	runs      *runs.Service
 	keeper    *compaction.Keeper
+	retention *retention.Worker
 	worker    string // names this process in leases
 	budget    *spend.Limiter
 	telemetry *telemetry.Telemetry
@@ -145,7 +148,10 @@ func (a *App) build(ctx context.Context, build Build) error {
 	}
 	a.files = a.buildFiles()
 	a.runs = a.buildRuns(engine, journal)
-	a.server = a.buildServer(engine, a.buildChat(keeper), build) //nolint:contextcheck // requests bring their own
+	service := a.buildChat(keeper) //nolint:contextcheck // requests bring their own
+	purges := a.buildPurge(service)
+	a.retention = a.buildRetention(purges)
+	a.server = a.buildServer(engine, service, purges, build) //nolint:contextcheck // likewise
 	return nil
 }
 
@@ -244,7 +250,7 @@ func (a *App) buildChat(keeper *compaction.Keeper) *chat.Service {
 }
 
 // buildServer builds the HTTP surface.
-func (a *App) buildServer(engine *agents.Engine, service *chat.Service, build Build) *api.Server {
+func (a *App) buildServer(engine *agents.Engine, service *chat.Service, purges *purge.Service, build Build) *api.Server {
 	var keys []auth.Key
 	for _, k := range a.cfg.Auth.Keys {
 		if sum, ok := k.Sum(); ok {
@@ -265,7 +271,7 @@ func (a *App) buildServer(engine *agents.Engine, service *chat.Service, build Bu
 			{Name: "database", Run: a.database.Ping},
 			{Name: "migrations", Run: a.migrated},
 		},
-		Purge:   a.buildPurge(service),
+		Purge:   purges,
 		Metrics: handlers.MetricsOptions{Exposition: a.telemetry, Open: a.cfg.Metrics.Open, Keys: a.cfg.Metrics.Keys}, Observer: a.telemetry,
 		Build: build,
 		Limits: api.Limits{
@@ -335,6 +341,7 @@ func (a *App) Run(ctx context.Context, listener net.Listener) error {
 	group.Go(func() error { return a.files.Run(ctx) })
 	group.Go(func() error { return a.fillSearch(ctx) })
 	group.Go(func() error { return a.sweepKeys(ctx) })
+	group.Go(func() error { return a.retention.Run(ctx) })
 	group.Go(func() error {
 		// Loading the vocabulary takes a fifth of a second: not from the first message.
 		a.counter.Text("warm")

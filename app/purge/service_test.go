@@ -64,6 +64,9 @@ func (f *fake) Session(_ context.Context, id core.SessionID, _ bool) (core.Purge
 	if id == f.breaks {
 		return core.Purged{}, errors.New("disk on fire")
 	}
+	if id == "busy" {
+		return core.Purged{}, core.Errorf(core.ErrConflict, "a run works in it")
+	}
 	f.removed = append(f.removed, id)
 	if id == "gone" {
 		return core.Purged{}, core.Errorf(core.ErrNotFound, "it is gone")

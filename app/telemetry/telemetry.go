@@ -45,6 +45,7 @@ type Telemetry struct {
 	models    modelMetrics
 	runs      runMetrics
 	tools     toolMetrics
+	retention retentionMetrics
 
 	provider *sdktrace.TracerProvider // nil = no spans are made
 	tracer   trace.Tracer             // nil likewise
@@ -56,7 +57,7 @@ func New(o Options) *Telemetry {
 	t := &Telemetry{
 		registry: prometheus.NewRegistry(), labels: o.Labels,
 		http: newHTTPMetrics(), streams: newStreamMetrics(), context: newContextMetrics(), summaries: newSummaryMetrics(),
-		models: newModelMetrics(), runs: newRunMetrics(), tools: newToolMetrics(), links: newLinks(),
+		models: newModelMetrics(), runs: newRunMetrics(), tools: newToolMetrics(), retention: newRetentionMetrics(), links: newLinks(),
 	}
 	t.registry.MustRegister(
 		collectors.NewGoCollector(),
@@ -73,7 +74,7 @@ func New(o Options) *Telemetry {
 		t.registry.MustRegister(newCalibrations(o.Calibrations, o.Labels))
 	}
 	for _, group := range [][]prometheus.Collector{
-		t.http.all(), t.streams.all(), t.context.all(), t.summaries.all(), t.models.all(), t.runs.all(), t.tools.all(),
+		t.http.all(), t.streams.all(), t.context.all(), t.summaries.all(), t.models.all(), t.runs.all(), t.tools.all(), t.retention.all(),
 	} {
 		t.registry.MustRegister(group...)
 	}

@@ -115,6 +115,7 @@ func everything(t testing.TB, tel *telemetry.Telemetry) {
 	left(nil)
 	_, done := tel.Tool(ctx, "calculator", "1")
 	done("ok")
+	tel.Retained(9, 2, nil)
 }
 
 // priced is a model that costs 2 dollars for a million tokens of a prompt, and 8 for

@@ -25,6 +25,7 @@ func parts() []part {
 		{dir: "app/folder", may: []string{"app/core"}},
 		{dir: "app/memories", may: []string{"app/core"}},
 		{dir: "app/purge", may: []string{"app/core"}},
+		{dir: "app/retention", may: []string{"app/core"}},
 		{dir: "app/runs", may: []string{"app/core"}},
 		{dir: "app/slack", may: []string{"app/core"}},
 		{dir: "app/spend", may: []string{"app/core"}},

@@ -29,6 +29,8 @@ func TestLoadFaults(t *testing.T) {
 		{"section is a value", source{file: "limits: 5\n"}, "./bobbin.yaml:1: limits: is a section: write its keys below it, indented"},
 		{"value is a section", source{file: "addr:\n  port: 80\n"}, "./bobbin.yaml:1: addr: this is a section, and should be text; put it in quotes"},
 		{"value is a list", source{file: "default_llm: [a]\n"}, "./bobbin.yaml:1: default_llm: this is a list, and should be text; put it in quotes"},
+		{"retention", source{file: "retention: {events: 5m, archived_sessions: -1h}"},
+			"./bobbin.yaml:1: retention.events: 5m0s is too short; use 1h or more, or 0s (for ever)\n./bobbin.yaml:1: retention.archived_sessions: -1h0m0s is too short; use 1h or more, or 0s (for ever)"},
 		{"types", source{file: "addr: 80\nlimits:\n  queued_runs: many\n  concurrent_runs: 1.5\n  run_time: 10\n  message_bytes: big\nauth.required: perhaps\ncontext_usage_threshold: .nan\n"},
 			`./bobbin.yaml:1: addr: "80" is not text; put it in quotes
 ./bobbin.yaml:8: context_usage_threshold: "NaN" is not a number

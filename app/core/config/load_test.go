@@ -173,6 +173,7 @@ limits:
   summary_time: 500ms
   background_summary_time: 20s
   shutdown_grace: 0s
+retention: {events: 48h, archived_sessions: 2160h}
 `}.load(t)
 	if err != nil {
 		t.Fatalf("Load: %v", err)
@@ -200,6 +201,7 @@ limits:
 			QueuedRuns: 5, ConcurrentRuns: 6, OpenStreams: 7, OpenStreamsPerOwner: 3,
 			WaitTime: 90 * time.Second, RunTime: time.Hour, ToolTime: 5 * time.Second, SummaryTime: 500 * time.Millisecond, BackgroundSummaryTime: 20 * time.Second,
 		},
+		Retention: config.Retention{Events: 48 * time.Hour, ArchivedSessions: 2160 * time.Hour},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
@@ -236,6 +238,7 @@ func TestLoadTexts(t *testing.T) {
 		"limits.message_bytes": "2KiB", "limits.body_bytes": "3KiB", "limits.import_bytes": "6KiB", "limits.import_messages": "77", "limits.tool_output_bytes": "4KiB", "limits.memory_index_bytes": "5KiB", "limits.queued_runs": "1_000",
 		"limits.concurrent_runs": "2", "limits.open_streams": "3", "limits.open_streams_per_owner": "4",
 		"limits.wait_time": "1s", "limits.run_time": "2s", "limits.tool_time": "3s", "limits.summary_time": "4s", "limits.background_summary_time": "6s", "limits.shutdown_grace": "5s",
+		"retention.events": "0s", "retention.archived_sessions": "24h",
 	}
 	env, flags, shown := map[string]string{}, map[string]string{}, map[string]string{}
 	var dotted strings.Builder

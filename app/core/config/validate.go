@@ -33,6 +33,7 @@ func (c Config) Validate() error {
 	c.validateMetrics(&found)
 	c.Files.validate(&found)
 	c.Limits.validate(&found)
+	c.Retention.validate(&found)
 	return errors.Join(found...)
 }
 

@@ -1,0 +1,135 @@
+package repositories_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/dbtest"
+	"bobbin/app/db/repositories"
+)
+
+const month = 30 * 24 * time.Hour
+
+// sweep removes all old events, limit at a time, and returns how many.
+func sweep(t *testing.T, r *repositories.Retention, limit int) int {
+	t.Helper()
+	removed := 0
+	var place core.EventPlace
+	for range 1000 {
+		step, err := r.SweepEvents(t.Context(), month, place, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		removed += int(step.Removed)
+		if step.Done {
+			return removed
+		}
+		place = step.Next
+	}
+	t.Fatal("the sweep does not come to an end")
+	return 0
+}
+
+// seqs returns the numbers of the events that are kept.
+func (s *store) seqs(t *testing.T, id core.SessionID) []int64 {
+	t.Helper()
+	var list []int64
+	for _, e := range s.allEvents(t, id) {
+		list = append(list, e.Seq)
+	}
+	return list
+}
+
+// Old events go, whatever the size of a step; the newest of a session stays, and its
+// numbers go on.
+func TestSweepEvents(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, r := open(d), repositories.NewRetention(d.Gorm)
+		for _, limit := range []int{1, 3, 500} {
+			old, mixed, fresh := s.session(t), s.session(t), s.session(t)
+			for _, session := range []core.Session{old, mixed, fresh} {
+				s.turns(t, session.ID, 2)
+			}
+			all := s.seqs(t, old.ID)
+			last := all[len(all)-1]
+			s.exec(t, "UPDATE session_events SET at = '2020-01-01 00:00:00.5+00:00' WHERE session_id = ?", old.ID)
+			s.exec(t, "UPDATE session_events SET at = '2020-01-01 00:00:00+00:00' WHERE session_id = ? AND event_seq < 3", mixed.ID)
+			if got := sweep(t, r, limit); got != len(all)-1+2 {
+				t.Errorf("steps of %d: got %d removed, want %d of one session and 2 of the other", limit, got, len(all)-1)
+			}
+			if got := s.seqs(t, old.ID); len(got) != 1 || got[0] != last {
+				t.Errorf("kept of the old session: %v, want its last one, %d", got, last)
+			}
+			if got := s.seqs(t, mixed.ID); got[0] != 3 || len(got) != len(all)-2 {
+				t.Errorf("kept of the session with two old events: %v", got)
+			}
+			if got := s.seqs(t, fresh.ID); len(got) != len(all) {
+				t.Errorf("kept of the fresh session: %v", got)
+			}
+			s.turns(t, old.ID, 1)
+			if got := s.seqs(t, old.ID); got[1] != last+1 {
+				t.Errorf("the numbers do not go on: %v after %d", got, last)
+			}
+			if got := len(s.log(t, old.ID)); got != 6 {
+				t.Errorf("got %d messages, want all 6", got)
+			}
+			s.exec(t, "DELETE FROM session_events WHERE session_id IN (?, ?, ?)", old.ID, mixed.ID, fresh.ID)
+		}
+	})
+}
+
+// Several processes sweep at once, while a session goes on: each old event goes once.
+func TestSweepEventsTogether(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, r := open(d), repositories.NewRetention(d.Gorm)
+		want := 0
+		for range 4 {
+			id := s.session(t).ID
+			s.turns(t, id, 5)
+			want += len(s.seqs(t, id)) - 1
+			s.exec(t, "UPDATE session_events SET at = '2020-01-01 00:00:00+00:00' WHERE session_id = ?", id)
+		}
+		busy := s.session(t).ID
+		var sweepers sync.WaitGroup
+		for range 4 {
+			sweepers.Go(func() { sweep(t, r, 7) })
+		}
+		s.turns(t, busy, 5)
+		sweepers.Wait()
+		sweep(t, r, 500) // what one of them passed by, as another held it and gave up
+		if left := s.count(t, "SELECT COUNT(*) FROM session_events WHERE session_id <> ?", busy); left != 4 {
+			t.Errorf("%d events are left, want the last one of each of 4 sessions (of %d)", left, want+4)
+		}
+		if got := s.seqs(t, busy); got[0] != 1 || got[len(got)-1] != int64(len(got)) {
+			t.Errorf("the session at work has %v", got)
+		}
+	})
+}
+
+func TestArchivedSessions(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, r := open(d), repositories.NewRetention(d.Gorm)
+		older, old, fresh, working := s.session(t), s.session(t), s.session(t), s.session(t)
+		s.session(t) // not archived
+		s.accept(t, ask(working.ID, "work"))
+		for _, session := range []core.Session{older, old, fresh, working} {
+			if err := s.sessions.Archive(t.Context(), ann(), session.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.exec(t, "UPDATE sessions SET archived_at = '2020-01-01 00:00:00+00:00' WHERE id IN (?, ?)", older.ID, working.ID)
+		s.exec(t, "UPDATE sessions SET archived_at = '2020-02-01 00:00:00+00:00' WHERE id = ?", old.ID)
+		for limit, want := range map[int][]core.SessionID{1: {older.ID}, 10: {older.ID, old.ID}} {
+			got, err := r.ArchivedSessions(t.Context(), month, limit)
+			if err != nil || len(got) != len(want) || got[0] != want[0] || got[len(got)-1] != want[len(want)-1] {
+				t.Errorf("up to %d: got %v, %v, want %v", limit, got, err, want)
+			}
+		}
+	})
+}
