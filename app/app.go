@@ -148,10 +148,10 @@ func (a *App) build(ctx context.Context, build Build) error {
 	}
 	a.files = a.buildFiles()
 	a.runs = a.buildRuns(engine, journal)
-	service := a.buildChat(keeper) //nolint:contextcheck // requests bring their own
+	service := a.buildChat(keeper)
 	purges := a.buildPurge(service)
 	a.retention = a.buildRetention(purges)
-	a.server = a.buildServer(engine, service, purges, build) //nolint:contextcheck // likewise
+	a.server = a.buildServer(engine, service, purges, build) //nolint:contextcheck // requests bring their own
 	return nil
 }
 
