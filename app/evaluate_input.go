@@ -37,19 +37,22 @@ func (v *evaluator) read(ctx context.Context) ([]core.Message, error) {
 	for _, m := range all {
 		v.report.Tokens += v.count.Message(m)
 	}
-	v.note(about.Skipped, "%d messages of other branches, or deleted ones, are not replayed")
-	v.note(about.LeftOut, "%d images or files are not in the file; their messages say so")
-	v.note(v.talk.StandIns, "%d tool results or answers are not in the file; a word stands in for each")
+	v.note(about.Skipped, "one message of another branch, or a deleted one, is not replayed", "%d messages of other branches, or deleted ones, are not replayed")
+	v.note(about.LeftOut, "one image or other file is not there; its message says so", "%d images or other files are not there; their messages say so")
+	v.note(v.talk.StandIns, "one tool result or answer is not there; a word stands in for it", "%d tool results or answers are not there; a word stands in for each")
 	return messages, nil
 }
 
 // maxReplayedSteps is the most model calls of a turn: what an agent can be given.
 const maxReplayedSteps = 999
 
-// note adds a notice about some of something.
-func (v *evaluator) note(n int, format string) {
-	if n > 0 {
-		v.report.Notices = append(v.report.Notices, fmt.Sprintf(format, n))
+// note adds a notice about one or several of something.
+func (v *evaluator) note(n int, one, several string) {
+	switch {
+	case n == 1:
+		v.report.Notices = append(v.report.Notices, one)
+	case n > 1:
+		v.report.Notices = append(v.report.Notices, fmt.Sprintf(several, n))
 	}
 }
 

@@ -18,7 +18,7 @@ func (r Report) SVG() []byte {
 	first := r.Policies[0]
 	c := chart.Chart{
 		Title:    fmt.Sprintf("%s: prompt size, turn by turn", r.Source),
-		Subtitle: fmt.Sprintf("%s messages in %s turns, %s tokens, in the window of %s (%s)", number(r.Messages), number(r.Turns), number(r.Tokens), r.Model, number(r.Window)),
+		Subtitle: fmt.Sprintf("%s in %s, %s, in the window of %s (%s)", many(r.Messages, "message"), many(r.Turns, "turn"), many(r.Tokens, "token"), r.Model, number(r.Window)),
 		XLabel:   "turn", YLabel: "tokens of a prompt", Marks: "summaries",
 	}
 	all := chart.Line{Name: "sending everything", Faint: true}
@@ -44,7 +44,7 @@ func (r Report) SVG() []byte {
 
 // line returns the line of a policy, marked where a summary came into use.
 func (r Result) line() chart.Line {
-	l := chart.Line{Name: r.Policy}
+	l := chart.Line{Name: r.Policy, Marked: r.Summaries}
 	fresh := false // a summary that no prompt has yet
 	for _, t := range r.Turns {
 		broken, least := -1, 1.0

@@ -88,6 +88,42 @@ func TestTable(t *testing.T) {
 	golden(t, "single.txt", single.Bytes())
 }
 
+// A conversation that needs no policy is told to need none.
+func TestTableOfLittle(t *testing.T) {
+	t.Parallel()
+	little := func() eval.Report {
+		r := report()
+		r.Messages, r.Turns, r.Tokens, r.Everything, r.Policies = 1, 1, 1, eval.Everything{Prompts: 1}, r.Policies[:1]
+		p := &r.Policies[0]
+		p.Turns, p.Coverage = p.Turns[:1], core.Coverage{Messages: 1, Verbatim: 1}
+		return r
+	}
+	for name, tt := range map[string]struct {
+		change func(*eval.Report)
+		idle   bool
+	}{
+		"little":  {func(*eval.Report) {}, true},
+		"large":   {func(r *eval.Report) { r.Everything.TooLargeFrom = 1 }, false},
+		"masked":  {func(r *eval.Report) { r.Policies[0].Coverage = core.Coverage{Messages: 1, Masked: 1} }, false},
+		"rungs":   {func(r *eval.Report) { r.Policies[0].Turns[0].Rungs = []string{"mask"} }, false},
+		"failed":  {func(r *eval.Report) { r.Policies[0].Failed = &eval.Failure{Turn: 1} }, false},
+		"one out": {func(r *eval.Report) { r.Policies[0].Coverage = core.Coverage{Messages: 2, Verbatim: 1, Excluded: 1} }, true},
+	} {
+		r := little()
+		tt.change(&r)
+		var table strings.Builder
+		if err := r.WriteTable(&table); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(table.String(), "a smaller --window"); got != tt.idle {
+			t.Errorf("%s: got the note: %v, want %v, in\n%s", name, got, tt.idle, table.String())
+		}
+		if !strings.HasPrefix(table.String(), "talk.jsonl: 1 message in 1 turn, 1 token\n") {
+			t.Errorf("%s: want one of each in\n%s", name, table.String())
+		}
+	}
+}
+
 // The document of --json, as docs/CLI.md tells it.
 func TestJSON(t *testing.T) {
 	t.Parallel()
@@ -108,7 +144,9 @@ func TestEverything(t *testing.T) {
 }
 
 // circles returns the marks of a picture, with the one of its legend.
-func circles(svg []byte) []string { return regexp.MustCompile(`<circle[^>]*>`).FindAllString(string(svg), -1) }
+func circles(svg []byte) []string {
+	return regexp.MustCompile(`<circle[^>]*>`).FindAllString(string(svg), -1)
+}
 
 // The picture has a line and the marks of each policy, and the limits that hold for
 // all; where a conversation is small in its window it shows the conversation.
@@ -116,7 +154,7 @@ func TestSVG(t *testing.T) {
 	t.Parallel()
 	r := report()
 	svg := string(r.SVG())
-	for _, want := range []string{"talk.jsonl: prompt size, turn by turn", ">window<", ">off<", ">sending everything<", ">usable 1,500<", ">trigger 1,400<", ">landing 875<", "<circle"} {
+	for _, want := range []string{"talk.jsonl: prompt size, turn by turn", ">window<", ">off<", ">sending everything<", ">usable 1,500<", ">trigger 1,400<", ">landing 875<", ">summaries<", ">window: 1<"} {
 		if !strings.Contains(svg, want) {
 			t.Errorf("want %q in the picture", want)
 		}

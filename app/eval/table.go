@@ -13,14 +13,14 @@ import (
 // policy; of one policy alone also what its compactions did.
 func (r Report) WriteTable(w io.Writer) error {
 	b := &strings.Builder{}
-	fmt.Fprintf(b, "%s: %s messages in %s turns, %s tokens\n", r.Source, number(r.Messages), number(r.Turns), number(r.Tokens))
+	fmt.Fprintf(b, "%s: %s in %s, %s\n", r.Source, many(r.Messages, "message"), many(r.Turns, "turn"), many(r.Tokens, "token"))
 	fmt.Fprintf(b, "model %s, window %s", r.Model, number(r.Window))
 	if len(r.Policies) > 0 {
 		fmt.Fprintf(b, ", usable %s", number(r.Policies[0].Budget.Usable))
 	}
 	e := r.Everything
-	fmt.Fprintf(b, "\nsending everything: %s tokens in %s prompts, the largest %s, %s of them cacheable; ",
-		number(e.Tokens), number(e.Prompts), number(e.Largest), percent(e.CacheShare))
+	fmt.Fprintf(b, "\nsending everything: %s in %s, the largest %s, %s of them cacheable; ",
+		many(e.Tokens, "token"), many(e.Prompts, "prompt"), number(e.Largest), percent(e.CacheShare))
 	if e.TooLargeFrom > 0 {
 		fmt.Fprintf(b, "does not fit from turn %s on\n\n", number(e.TooLargeFrom))
 	} else {
@@ -123,8 +123,19 @@ func (r Report) remarks(w io.Writer) error {
 	for _, n := range r.Notices {
 		fmt.Fprintf(b, "note: %s\n", n)
 	}
+	if r.idle() {
+		b.WriteString("note: the conversation fits as it is, so that no policy has anything to do; a smaller --window shows what they would\n")
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// idle reports whether every policy sent everything.
+func (r Report) idle() bool {
+	return r.Everything.TooLargeFrom == 0 && !slices.ContainsFunc(r.Policies, func(p Result) bool {
+		return p.Failed != nil || p.Coverage.Verbatim != p.Coverage.Messages-p.Coverage.Excluded ||
+			slices.ContainsFunc(p.Turns, func(t Turned) bool { return len(t.Compactions)+len(t.Rungs) > 0 })
+	})
 }
 
 // compactions writes what the compactions did, one a line.
@@ -154,7 +165,7 @@ func (c Compaction) words() string {
 		parts = append(parts, number(c.TokensBefore)+" → "+number(c.TokensAfter)+" tokens")
 	}
 	if c.MessagesCovered > 0 {
-		parts = append(parts, "the summary covers "+number(c.MessagesCovered)+" messages")
+		parts = append(parts, "the summary covers "+many(c.MessagesCovered, "message"))
 	}
 	if c.Reason != "" {
 		parts = append(parts, c.Reason)
@@ -183,6 +194,14 @@ func number(n int) string {
 	}
 	slices.Reverse(parts)
 	return strings.Join(append([]string{digits}, parts...), ",")
+}
+
+// many writes a number of things.
+func many(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return number(n) + " " + thing
 }
 
 // percent writes a share.

@@ -144,7 +144,7 @@ func random(r *rand.Rand) []line {
 // whoever summarizes and however a model counts.
 func TestLaws(t *testing.T) {
 	t.Parallel()
-	const conversations = 6
+	const conversations = 4
 	for seed := range uint64(conversations) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()

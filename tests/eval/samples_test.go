@@ -70,10 +70,35 @@ func TestShowEval(t *testing.T) {
 					t.Errorf("%s: got facts %+v, failed %+v; want all facts kept and the conversation to go on", p.Policy, p.Facts, p.Failed)
 				}
 			}
+			if s.Name == "chat" {
+				timings(t, report)
+			}
 			if report.FactsFrom != eval.FactsOfFile || report.Everything.TooLargeFrom == 0 {
 				t.Errorf("got facts from %s, too large from turn %d; want planted ones, and more than fits", report.FactsFrom, report.Everything.TooLargeFrom)
 			}
 		})
+	}
+}
+
+// timings: in a replay, too, each policy summarizes when it says it does.
+func timings(t *testing.T, r eval.Report) {
+	t.Helper()
+	want := map[string]bool{"budget": true, "sliding": true, "ratio": false} // after the answer
+	for _, p := range r.Policies {
+		after, ok := want[p.Policy]
+		if !ok {
+			continue
+		}
+		if p.Summaries == 0 {
+			t.Errorf("%s: got no summary, want some", p.Policy)
+		}
+		for _, turn := range p.Turns {
+			for _, c := range turn.Compactions {
+				if c.After != after {
+					t.Errorf("%s, turn %d: got %+v, want after the answer: %v", p.Policy, turn.Turn, c, after)
+				}
+			}
+		}
 	}
 }
 

@@ -30,6 +30,7 @@ type Line struct {
 	Name   string
 	Points []Point // X must not fall
 	Marks  []Point // places of note on the line
+	Marked int     // what is told as their number, where one may stand for several; 0 = the marks
 	Faint  bool    // stands behind the others, dotted
 }
 
@@ -134,7 +135,7 @@ func (p *picture) fit() {
 	if most = ceiling(most); p.Top > 0 {
 		most = p.Top
 	}
-	p.rows = marked > 1
+	p.rows = marked > 0 && !p.single()
 	p.x = scale{first, last, left, left + plotWidth}
 	p.y = scale{0, most, top + plotHeight, top}
 }

@@ -53,6 +53,7 @@ func line(name string, values ...float64) chart.Line {
 func small() chart.Chart {
 	one, two := line("one", 100, 900, 400), line("two", 50, 60, 70)
 	one.Marks, two.Marks = one.Points[2:], two.Points[1:]
+	two.Marked = 5
 	all := line("all", 100, 1500, 9000)
 	all.Faint = true
 	return chart.Chart{

@@ -207,7 +207,7 @@ func (p *picture) marks() {
 			p.add(`<circle cx="%s" cy="%s" r="4" class="f%d halo" stroke-width="1.5"/>`+"\n", px(x), px(p.y.at(math.Min(at.Y, p.y.to))), hue%hues)
 		}
 		if p.rows && len(l.Marks) > 0 {
-			p.text(left+plotWidth+8, p.y.at(0)+rowGap+float64(row*rowHeight)+15, "start", "soft", fmt.Sprintf("%s: %d", l.Name, len(l.Marks)))
+			p.text(left+plotWidth+8, p.y.at(0)+rowGap+float64(row*rowHeight)+15, "start", "soft", fmt.Sprintf("%s: %d", l.Name, max(l.Marked, len(l.Marks))))
 			row++
 		}
 		hue++
