@@ -25,9 +25,6 @@ type LoopRange struct {
 	Tokens  int            `json:"tokens"` // cl100k_base, of the notes
 }
 
-// messages returns how many messages the notes stand for: a run's have no gaps.
-func (r LoopRange) messages() int { return int(r.Through - r.From + 1) }
-
 // The triggers of a loop's compaction.
 const (
 	triggerIterations = "iterations"

@@ -42,7 +42,7 @@ func TestTimings(t *testing.T) {
 		name                          string
 		change                        []func(*cw.Input)
 		tokens                        int
-		inline, after_run, background string
+		inline, afterRun, background string
 	}{
 		{"under", nil, under, "sends", "sends", "sends"},
 		{"under, one is ready", []func(*cw.Input){ready}, under, "sends", "sends", "sends"},
@@ -71,7 +71,7 @@ func TestTimings(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			for timing, want := range map[cw.Timing]string{
-				cw.TimingInline: tt.inline, cw.TimingAfterRun: tt.after_run, cw.TimingBackground: tt.background,
+				cw.TimingInline: tt.inline, cw.TimingAfterRun: tt.afterRun, cw.TimingBackground: tt.background,
 			} {
 				in := sized(preset(t, "window", timed(timing)), tt.tokens)
 				for _, change := range tt.change {
