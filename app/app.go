@@ -73,6 +73,7 @@ type App struct {
 	titles    *titles.Titler  // nil = sessions are not given titles
 	server    *api.Server
 	embedder  embed.Embedder // of memories
+	apiKeys   *auth.Stored   // of the database
 	token     string
 }
 
@@ -251,12 +252,6 @@ func (a *App) buildChat(keeper *compaction.Keeper) *chat.Service {
 
 // buildServer builds the HTTP surface.
 func (a *App) buildServer(engine *agents.Engine, service *chat.Service, purges *purge.Service, build Build) *api.Server {
-	var keys []auth.Key
-	for _, k := range a.cfg.Auth.Keys {
-		if sum, ok := k.Sum(); ok {
-			keys = append(keys, auth.HashedKey(k.Name, sum))
-		}
-	}
 	l := a.cfg.Limits
 	return api.New(api.Options{
 		Services: handlers.Services{
@@ -266,13 +261,13 @@ func (a *App) buildServer(engine *agents.Engine, service *chat.Service, purges *
 			Memories: a.buildMemories(), Search: a.repos.search, Transfer: a.buildTransfer(), Usage: a.repos.modelCalls,
 		},
 		Keys: a.repos.keys,
-		Auth: auth.New(auth.Options{Keys: keys, Required: a.cfg.Auth.Required, LocalToken: a.token}),
+		Auth: a.buildAuth(),
 		Checks: []handlers.Check{
 			{Name: "database", Run: a.database.Ping},
 			{Name: "migrations", Run: a.migrated},
 		},
 		Purge:   purges,
-		Metrics: handlers.MetricsOptions{Exposition: a.telemetry, Open: a.cfg.Metrics.Open, Keys: a.cfg.Metrics.Keys}, Observer: a.telemetry,
+		Metrics: handlers.MetricsOptions{Exposition: a.telemetry, Open: a.cfg.Metrics.Open}, Observer: a.telemetry,
 		Build: build,
 		Limits: api.Limits{
 			BodyBytes: int64(l.BodyBytes), ImportBytes: int64(l.ImportBytes), FileBytes: int64(a.cfg.Files.Bytes), FilesPerMessage: a.cfg.Files.PerMessage, Wait: l.WaitTime, Streams: l.OpenStreams, StreamsPerOwner: l.OpenStreamsPerOwner,
@@ -297,6 +292,9 @@ func (a *App) migrated(ctx context.Context) error {
 // Listen opens the configured address and writes it into the data folder; an error
 // says what to do.
 func (a *App) Listen(ctx context.Context) (net.Listener, error) {
+	if err := a.checkReach(ctx); err != nil {
+		return nil, err
+	}
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", a.cfg.Addr)
 	if err != nil {
@@ -342,6 +340,7 @@ func (a *App) Run(ctx context.Context, listener net.Listener) error {
 	group.Go(func() error { return a.fillSearch(ctx) })
 	group.Go(func() error { return a.sweepKeys(ctx) })
 	group.Go(func() error { return a.retention.Run(ctx) })
+	group.Go(func() error { return a.apiKeys.Run(ctx) })
 	group.Go(func() error {
 		// Loading the vocabulary takes a fifth of a second: not from the first message.
 		a.counter.Text("warm")

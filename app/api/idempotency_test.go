@@ -247,7 +247,7 @@ func TestIdempotencyKeyOfTwoOwners(t *testing.T) {
 	t.Parallel()
 	backend := apitest.New()
 	opts, _ := options(backend)
-	opts.Auth = auth.New(auth.Options{Keys: []auth.Key{auth.NewKey("ann", "a"), auth.NewKey("bob", "b")}, Required: true})
+	opts.Auth = auth.New(auth.Options{Keys: []auth.Key{auth.NewKey("ann", "a", core.ReadWrite), auth.NewKey("bob", "b", core.ReadWrite)}, Required: true})
 	server := api.New(opts)
 	for _, secret := range []string{"a", "b", "a"} {
 		if w := do(server, request("POST", "/api/v1/sessions", `{}`, withKey, "X-API-Key: "+secret)); w.Code != http.StatusCreated {

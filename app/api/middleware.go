@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -101,4 +102,30 @@ func (s *Server) authenticate(c *gin.Context) error {
 	}
 	c.Request = c.Request.WithContext(core.WithIdentity(c.Request.Context(), caller))
 	return nil
+}
+
+// codeScope tells that a key is good, but not for this.
+const codeScope = "missing_scope"
+
+// needs refuses callers who may not do what is wanted, before anything is done.
+func (s *Server) needs(want core.Rights) gin.HandlerFunc {
+	return s.handle(func(c *gin.Context) error {
+		caller, _ := core.IdentityFrom(c.Request.Context())
+		if caller.Rights.Has(want) {
+			return nil
+		}
+		message := fmt.Sprintf("this needs the scope %s, and the key has %s; the operator makes another with: bobbin keys create <name> --scopes …", want, orNone(caller.Rights.String()))
+		if want == core.CanMetrics {
+			message = "this key may not read the metrics, which are of all owners: it lacks the scope metrics; the operator can make one with it, add the name of a configured key to metrics.keys, or set metrics.open"
+		}
+		return &core.Error{Kind: core.ErrForbidden, Code: codeScope, Message: message}
+	})
+}
+
+// orNone says that there is nothing where there is nothing.
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
 }

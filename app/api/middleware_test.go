@@ -51,7 +51,7 @@ func TestAuth(t *testing.T) {
 	t.Parallel()
 	backend := apitest.New()
 	opts, log := options(backend)
-	opts.Auth = auth.New(auth.Options{Keys: []auth.Key{auth.NewKey("ann", "s3cret")}, Required: true, LocalToken: "tok"})
+	opts.Auth = auth.New(auth.Options{Keys: []auth.Key{auth.NewKey("ann", "s3cret", core.ReadWrite)}, Required: true, LocalToken: "tok"})
 	server := api.New(opts)
 
 	w := do(server, request("GET", sessionPath, ""))

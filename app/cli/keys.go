@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -16,21 +15,21 @@ import (
 
 func (p *program) keys() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "keys", Short: "Make and look at API keys",
-		Long: "A key's name is an owner: callers with the key see what was made with keys of that name. Keys are\n" +
-			"settings (auth.keys), so that a new one counts from the next start on.",
+		Use: "keys", Short: "Make, list and revoke API keys",
+		Long: "A key acts for an owner: callers with the key see what was made with keys of that owner. Keys are in\n" +
+			"the database (create, revoke), where they count at once, or in the configuration (auth.keys).",
 		Args: needsCommand, RunE: showHelp,
 	}
-	create := &cobra.Command{
-		Use: "new <name>", Short: "Make a key and say how to set it",
+	setting := &cobra.Command{
+		Use: "new <name>", Short: "Make a key for the configuration, and say how to set it",
 		Long: "Makes a random secret and prints it once. The setting holds its hash only, so that who reads the\n" +
-			"configuration cannot use it. Nothing is stored.",
+			"configuration cannot use it. Nothing is stored: the key counts from the next start on.",
 		Example: "  bobbin keys new web",
 		Args:    oneWord("which name? It is the owner of what the key makes"),
 		RunE:    func(_ *cobra.Command, args []string) error { return p.newKey(args[0]) },
 	}
 	list := &cobra.Command{
-		Use: "list", Short: "List the configured keys, without their secrets",
+		Use: "list", Short: "List the keys, without their secrets",
 		Example: "  bobbin keys list --json",
 		Args:    noArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.listKeys(cmd) },
@@ -43,14 +42,15 @@ func (p *program) keys() *cobra.Command {
 		Args:    atMost(1),
 		RunE:    p.checkKey,
 	}
-	p.withJSON(create, list, check)
-	cmd.AddCommand(create, list, check)
+	p.withJSON(setting, list, check)
+	cmd.AddCommand(p.createKey(), list, p.revokeKey(), check, setting)
 	return cmd
 }
 
-// keyView is a key as it may be seen.
+// keyView is a key of the configuration as it may be seen.
 type keyView struct {
 	Name   string `json:"name"`
+	Owner  string `json:"owner"`
 	SHA256 string `json:"sha256"` // its first digits, enough to tell keys apart
 	Stored string `json:"stored"` // hash, or plain
 	From   string `json:"from"`
@@ -60,7 +60,7 @@ const shownDigits = 12
 
 func viewOf(k config.APIKey, from string) keyView {
 	sum, _ := k.Sum() // settings that were loaded are sound
-	v := keyView{Name: k.Name, SHA256: hex.EncodeToString(sum[:])[:shownDigits], Stored: "plain", From: from}
+	v := keyView{Name: k.Name, Owner: k.Name, SHA256: hex.EncodeToString(sum[:])[:shownDigits], Stored: "plain", From: from}
 	if k.Hashed() {
 		v.Stored = "hash"
 	}
@@ -87,30 +87,6 @@ func (p *program) newKey(name string) error {
 	return nil
 }
 
-func (p *program) listKeys(cmd *cobra.Command) error {
-	cfg, origins, err := p.load(cmd)
-	if err != nil {
-		return err
-	}
-	views := make([]keyView, 0, len(cfg.Auth.Keys))
-	for _, k := range cfg.Auth.Keys {
-		views = append(views, viewOf(k, origins.Of("auth.keys").From))
-	}
-	if p.json {
-		return p.printJSON(core.Page[keyView]{Items: views})
-	}
-	if len(views) == 0 {
-		fmt.Fprintf(p.Out, "no keys: only this machine may call. This makes one: %s keys new <name>\n", programName())
-		return nil
-	}
-	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tSHA-256\tSTORED AS\tFROM")
-	for _, v := range views {
-		fmt.Fprintf(w, "%s\t%s…\t%s\t%s\n", v.Name, v.SHA256, v.Stored, v.From)
-	}
-	return w.Flush()
-}
-
 func (p *program) checkKey(cmd *cobra.Command, args []string) error {
 	cfg, origins, err := p.load(cmd)
 	if err != nil {
@@ -133,7 +109,7 @@ func (p *program) checkKey(cmd *cobra.Command, args []string) error {
 		fmt.Fprintf(p.Out, "this is a key of %s\n", k.Name)
 		return nil
 	}
-	return core.Errorf(core.ErrUnauthorized, "this is none of the configured keys (SHA-256 %s…)", hex.EncodeToString(sum[:])[:shownDigits])
+	return p.checkStored(cmd, strings.TrimSpace(secret))
 }
 
 // maxSecret bounds what is read as a secret, in bytes.

@@ -105,6 +105,9 @@ func TestJSON(t *testing.T) {
 		{"tokens some words", "token_count"},
 		{"keys list", "items"},
 		{"keys new web", "setting"},
+		{"keys create web --scopes read --expires 90d", "secret"},
+		{"keys revoke web", "revoked_at"},
+		{"audit", "items"},
 		{"doctor", "checks"},
 	} {
 		if got := do(strings.Fields(tt.args)...); got[tt.field] == nil {
@@ -190,5 +193,15 @@ func TestCompletion(t *testing.T) {
 		if code, out, _ := run(t, "", "completion", shell); code != 0 || !strings.Contains(out, "__complete") {
 			t.Errorf("completion %s: %d, %.80q", shell, code, out)
 		}
+	}
+}
+
+// Who opens a server to other machines without a key in sight is told so, and how to
+// make one.
+func TestServeNeedsKeys(t *testing.T) {
+	t.Parallel()
+	code, _, errs := run(t, "", append([]string{"serve", "--addr", "0.0.0.0:0"}, folder(t)...)...)
+	if code != 1 || !strings.Contains(errs, "0.0.0.0:0 can be reached from other machines, and there are no API keys; make one with: bobbin keys create") {
+		t.Errorf("got %d, %q, want that nobody could call", code, errs)
 	}
 }

@@ -23,6 +23,10 @@ type (
 	MemoryID string
 	// BlobID names a stored blob.
 	BlobID string
+	// KeyID names an API key of the database.
+	KeyID string
+	// AuditID names an entry of the audit log.
+	AuditID string
 )
 
 // NewID returns a new identifier of the wanted kind. Within one process later

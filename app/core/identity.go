@@ -18,6 +18,9 @@ type Identity struct {
 	Owner string
 	User  string // empty when the caller acts for all its users
 	Key   string // name of the API key; empty on loopback without keys
+	KeyID KeyID  // of the API key, if it is one of the database
+	// Rights is what the caller may do; they say nothing of whose things.
+	Rights Rights
 	// Operator is true for the command line that reads the data folder of this
 	// process: it may do what no API key can, such as purge.
 	Operator bool

@@ -196,7 +196,7 @@ func TestRowsFitTheSchema(t *testing.T) {
 	t.Parallel()
 	rows := []any{
 		models.Session{}, models.Message{}, models.Run{}, models.Event{}, models.Summary{}, models.ToolExecution{},
-		models.SearchEntry{}, models.SearchFill{},
+		models.SearchEntry{}, models.SearchFill{}, models.APIKey{}, models.AuditEntry{},
 		models.ModelCall{}, models.Memory{}, models.Blob{}, models.BlobContent{}, models.BlobReference{}, models.IdempotencyKey{}, models.Calibration{}, models.MemoryRevision{}, models.MemoryDeletion{},
 	}
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -12,11 +12,12 @@ func parts() []part {
 	return []part{
 		{dir: ".", may: []string{"app/cli"}},
 		{dir: "app", may: []string{anything}},
+		{dir: "app/admin", may: []string{"app/core"}},
 		{dir: "app/agents", may: []string{"app/core", "app/tools"}},
 		{dir: "app/api", may: []string{"app/core"}},
 		{dir: "app/blobs", may: []string{"app/core"}},
 		{dir: "app/chat", may: []string{"app/core"}},
-		{dir: "app/cli", may: []string{"app", "app/client", "app/core", "app/folder", "app/purge"}},
+		{dir: "app/cli", may: []string{"app", "app/admin", "app/client", "app/core", "app/folder", "app/purge"}},
 		{dir: "app/client", may: []string{"app/core"}},
 		{dir: "app/core"},
 		{dir: "app/db", may: []string{"app/core", "migrations"}},

@@ -68,7 +68,11 @@ func newHouse(t testing.TB, url string, settings ...setting) *house {
 func (h *house) start() {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	logger := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	level := slog.LevelWarn
+	if h.cfg.Log.Level == "debug" {
+		level, h.log.most = slog.LevelDebug, 100_000
+	}
+	logger := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: level}))
 	built, err := app.New(ctx, h.cfg, handlers.Build{Version: "test"}, logger)
 	if err != nil {
 		cancel()
@@ -149,6 +153,7 @@ func withGrace(d time.Duration) setting {
 type tail struct {
 	mu    sync.Mutex
 	lines [][]byte // guarded by mu
+	most  int      // lines that are kept; 0 = tailLines
 }
 
 const tailLines = 60
@@ -158,7 +163,7 @@ func (t *tail) Write(line []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lines = append(t.lines, bytes.Clone(line))
-	if len(t.lines) > tailLines {
+	if len(t.lines) > max(t.most, tailLines) {
 		t.lines = t.lines[1:]
 	}
 	return len(line), nil

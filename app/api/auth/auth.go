@@ -10,8 +10,9 @@ import (
 
 // Options configure an Authenticator.
 type Options struct {
-	Keys     []Key
-	Required bool // requests without a key are refused, from this machine too
+	Keys     []Key   // of the configuration
+	Stored   *Stored // those of the database; nil = there are none
+	Required bool    // requests without a key are refused, from this machine too
 	// LocalToken lets the command line on this machine in as core.LocalOwner;
 	// empty = no such token.
 	LocalToken string
@@ -20,15 +21,16 @@ type Options struct {
 // Authenticator finds out who makes a request. Safe for concurrent use.
 type Authenticator struct {
 	keys     []Key
+	stored   *Stored
 	required bool
 	token    *Key
 }
 
 // New returns an authenticator.
 func New(opts Options) *Authenticator {
-	a := &Authenticator{keys: opts.Keys, required: opts.Required}
+	a := &Authenticator{keys: opts.Keys, stored: opts.Stored, required: opts.Required}
 	if opts.LocalToken != "" {
-		token := NewKey(core.LocalOwner, opts.LocalToken)
+		token := NewKey(core.LocalOwner, opts.LocalToken, core.Everything)
 		a.token = &token
 	}
 	return a
@@ -51,7 +53,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (core.Identity, error) {
 	if err := a.checkLocal(r); err != nil {
 		return core.Identity{}, err
 	}
-	return core.Identity{Owner: core.LocalOwner}, nil
+	return core.Identity{Owner: core.LocalOwner, Rights: core.Everything}, nil
 }
 
 // secretOf returns the secret that the request carries, "" without one.
@@ -83,28 +85,38 @@ func (a *Authenticator) bySecret(r *http.Request, secret string) (core.Identity,
 	}
 	// The token is for programs on this machine: elsewhere it is worth nothing.
 	if a.token != nil && a.token.matches(sum) && isLoopback(r.RemoteAddr) {
-		return core.Identity{Owner: core.LocalOwner, Operator: true}, nil
+		return core.Identity{Owner: core.LocalOwner, Operator: true, Rights: core.Everything}, nil
 	}
-	return core.Identity{}, unauthorized("this API key is not known")
+	if a.stored == nil {
+		return core.Identity{}, unknown()
+	}
+	key, err := a.stored.find(r.Context(), secret)
+	if err != nil {
+		return core.Identity{}, err
+	}
+	return core.Identity{Owner: key.Owner, Key: key.Name, KeyID: key.ID, Rights: key.Rights}, nil
 }
 
 // checkLocal checks the rules for a request without a key.
 func (a *Authenticator) checkLocal(r *http.Request) error {
 	switch {
-	case !isLoopback(r.RemoteAddr) && len(a.keys) > 0:
+	case !isLoopback(r.RemoteAddr) && (len(a.keys) > 0 || a.stored != nil):
 		return unauthorized("send an API key, as Authorization: Bearer … or X-API-Key")
 	case !isLoopback(r.RemoteAddr):
 		return forbidden("no API keys are configured, so only this machine may ask; set auth.keys to let others in")
 	case !isLocalHost(r.Host):
 		return forbidden("without an API key the Host must be localhost or a loopback address")
 	case isForwarded(r.Header):
-		return forbidden("without an API key a request may not come through a proxy; set auth.keys")
+		return forbidden("without an API key a request may not come through a proxy; make one with: bobbin keys create <name>")
 	case isForeignPage(r):
 		return forbidden("a web page of another origin may not ask without an API key")
 	default:
 		return nil
 	}
 }
+
+// unknown is the error for a secret that opens nothing. It holds nothing of it.
+func unknown() error { return unauthorized("this API key is not known") }
 
 func unauthorized(message string) error { return core.Errorf(core.ErrUnauthorized, "%s", message) }
 func forbidden(message string) error    { return core.Errorf(core.ErrForbidden, "%s", message) }

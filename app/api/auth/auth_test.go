@@ -56,9 +56,9 @@ func header(name, value string) map[string]string { return map[string]string{nam
 
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	keys := []auth.Key{auth.NewKey("ann", "s3cret"), auth.NewKey("bob", "other"), auth.NewKey("ann", "newer")}
-	ann := core.Identity{Owner: "ann", Key: "ann"}
-	local := core.Identity{Owner: core.LocalOwner}
+	keys := []auth.Key{auth.NewKey("ann", "s3cret", core.ReadWrite), auth.NewKey("bob", "other", core.CanRead), auth.NewKey("ann", "newer", core.ReadWrite)}
+	ann := core.Identity{Owner: "ann", Key: "ann", Rights: core.ReadWrite}
+	local := core.Identity{Owner: core.LocalOwner, Rights: core.Everything}
 	far := "203.0.113.9:4711"
 	tests := []struct {
 		name     string
@@ -71,7 +71,7 @@ func TestKeys(t *testing.T) {
 		{"bearer in other letters", true, ask{headers: header("Authorization", "bearer  s3cret ")}, ann, nil},
 		{"header", true, ask{headers: header("X-API-Key", "s3cret")}, ann, nil},
 		{"second secret of one owner", true, ask{headers: header("X-API-Key", "newer")}, ann, nil},
-		{"other owner", true, ask{headers: header("X-API-Key", "other")}, core.Identity{Owner: "bob", Key: "bob"}, nil},
+		{"other owner", true, ask{headers: header("X-API-Key", "other")}, core.Identity{Owner: "bob", Key: "bob", Rights: core.CanRead}, nil},
 		{"with a foreign origin", true, ask{headers: map[string]string{"X-API-Key": "s3cret", "Origin": "https://evil.example"}}, ann, nil},
 		{"wrong", true, ask{headers: header("X-API-Key", "s3cre")}, core.Identity{}, core.ErrUnauthorized},
 		{"wrong though keys are not required", false, ask{headers: header("X-API-Key", "nope")}, core.Identity{}, core.ErrUnauthorized},
@@ -80,7 +80,7 @@ func TestKeys(t *testing.T) {
 		{"none, required, local", true, ask{}, core.Identity{}, core.ErrUnauthorized},
 		{"none, not required, local", false, ask{}, local, nil},
 		{"none, not required, from afar", false, ask{remote: far}, core.Identity{}, core.ErrUnauthorized},
-		{"local token", true, ask{host: "bobbin.example", headers: header("Authorization", "Bearer tok")}, core.Identity{Owner: core.LocalOwner, Operator: true}, nil},
+		{"local token", true, ask{host: "bobbin.example", headers: header("Authorization", "Bearer tok")}, core.Identity{Owner: core.LocalOwner, Operator: true, Rights: core.Everything}, nil},
 		{"local token from afar", true, ask{remote: far, headers: header("Authorization", "Bearer tok")}, core.Identity{}, core.ErrUnauthorized},
 	}
 	for _, tt := range tests {
@@ -114,7 +114,7 @@ func TestLoopback(t *testing.T) {
 	for name, ask := range ok {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			check(t, auth.New(auth.Options{}), ask, core.Identity{Owner: core.LocalOwner}, nil)
+			check(t, auth.New(auth.Options{}), ask, core.Identity{Owner: core.LocalOwner, Rights: core.Everything}, nil)
 		})
 	}
 	refused := map[string]ask{
@@ -161,8 +161,8 @@ func TestNewToken(t *testing.T) {
 func TestHashedKey(t *testing.T) {
 	t.Parallel()
 	sum := sha256.Sum256([]byte("s3cret"))
-	a := auth.New(auth.Options{Keys: []auth.Key{auth.HashedKey("web", sum)}, Required: true})
-	check(t, a, ask{headers: header("X-API-Key", "s3cret")}, core.Identity{Owner: "web", Key: "web"}, nil)
+	a := auth.New(auth.Options{Keys: []auth.Key{auth.HashedKey("web", sum, core.ReadWrite)}, Required: true})
+	check(t, a, ask{headers: header("X-API-Key", "s3cret")}, core.Identity{Owner: "web", Key: "web", Rights: core.ReadWrite}, nil)
 	check(t, a, ask{headers: header("X-API-Key", fmt.Sprintf("sha256:%x", sum))}, core.Identity{}, core.ErrUnauthorized)
 	check(t, a, ask{headers: header("X-API-Key", fmt.Sprintf("%x", sum))}, core.Identity{}, core.ErrUnauthorized)
 }

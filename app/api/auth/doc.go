@@ -8,5 +8,10 @@
 // through a proxy. A token that the server makes at each start lets the command
 // line on the same machine in as "local", also where keys are required.
 //
-// Secrets are kept as SHA-256 sums only, and compared in constant time.
+// Keys are in the configuration, or in the database (Stored): those have rights of
+// their own, may expire, and can be revoked, which counts within two seconds.
+//
+// Secrets are kept as SHA-256 sums only. Those of the configuration are compared in
+// constant time; those of the database are looked up by the sum, of which nothing can be
+// guessed step by step.
 package auth

@@ -43,10 +43,6 @@ func TestLoadFaults(t *testing.T) {
 			`BOBBIN_LIMITS_RUN_TIME: limits.run_time: "10" is not a time with a unit, such as 30s or 5m`},
 		{"address", source{flags: map[string]string{"addr": "8080"}}, `--addr: addr: "8080" is not host:port; write for example 127.0.0.1:8080`},
 		{"port", source{flags: map[string]string{"addr": "localhost:99999"}}, `--addr: addr: "99999" is not a port; use 0 (any that is free) to 65535`},
-		{"open to the world", source{env: map[string]string{"BOBBIN_ADDR": ":8080"}},
-			"BOBBIN_ADDR: addr: :8080 can be reached from other machines, and there are no API keys; set auth.keys (BOBBIN_AUTH_KEYS=name:secret) or listen on 127.0.0.1"},
-		{"required without keys", source{file: "auth: {required: true}"},
-			"./bobbin.yaml:1: auth.required: there are no API keys, so nobody could call; set auth.keys (BOBBIN_AUTH_KEYS=name:secret)"},
 		{"database", source{file: "database.url: mysql://root:hush@db/x"}, "./bobbin.yaml:1: database.url: it must begin with sqlite:// or postgres://, such as sqlite://bobbin-data/bobbin.db"},
 		{"database path", source{file: "database.url: sqlite://"}, "./bobbin.yaml:1: database.url: the path is missing; write for example sqlite://bobbin-data/bobbin.db"},
 		{"database password", source{file: "database.url: 'postgres://u:hu%sh@db/x'"},
@@ -114,8 +110,8 @@ func TestLoadFaults(t *testing.T) {
 			`./bobbin.yaml:4: auth.limits[0].tokens_per_day: "x" is not a whole number
 ./bobbin.yaml:5: auth.limits[1].token_per_day: is not a known key; did you mean tokens_per_day?
 ./bobbin.yaml:6: auth.limits[2]: write keys and values, such as key: alice`},
-		{"spend limits that limit nothing", source{file: "auth:\n  keys: [\"alice:s\"]\n  limits:\n    - {key: bob, usd_per_day: -1}\n    - {key: alice}\n    - {key: alice, tokens_per_day: 1}\n"},
-			`./bobbin.yaml:4: auth.limits[0].key: "bob" is not the name of a key in auth.keys; write one of those, or local for this machine's own user
+		{"spend limits that limit nothing", source{file: "auth:\n  keys: [\"alice:s\"]\n  limits:\n    - {key: b b, usd_per_day: -1}\n    - {key: alice}\n    - {key: alice, tokens_per_day: 1}\n"},
+			`./bobbin.yaml:4: auth.limits[0].key: "b b" is not the name of an owner; write the name of a key, or local for this machine's own user
 ./bobbin.yaml:4: auth.limits[0].usd_per_day: -1 is out of range; use 0 (no limit) to 1000000000
 ./bobbin.yaml:5: auth.limits[1]: it limits nothing; set usd_per_day or tokens_per_day
 ./bobbin.yaml:6: auth.limits[2].key: "alice" has a limit in auth.limits[1] already`},

@@ -1,11 +1,11 @@
 package config
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"strings"
+
+	"bobbin/app/core"
 )
 
 // HashPrefix begins a secret that is told by its hash only, so that the file need
@@ -31,11 +31,8 @@ func firstBytes(s string, n int) string { return s[:min(n, len(s))] }
 // NewAPIKey returns a key with a fresh random secret of 256 bits, and the secret.
 // It panics if the system's random source fails.
 func NewAPIKey(name string) (key APIKey, secret string) {
-	var b [32]byte
-	_, _ = rand.Read(b[:]) // never fails: it ends the program instead
-	secret = "bob_" + base64.RawURLEncoding.EncodeToString(b[:])
-	sum := sha256.Sum256([]byte(secret))
-	return APIKey{Name: name, Secret: NewSecret(HashPrefix + hex.EncodeToString(sum[:]))}, secret
+	secret = core.NewSecret()
+	return APIKey{Name: name, Secret: NewSecret(HashPrefix + core.SecretHash(secret))}, secret
 }
 
 // ValidKeyName reports whether s can be the name of an API key: 1 to 64 letters,

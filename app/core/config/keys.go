@@ -61,7 +61,7 @@ func (s setting) display(defaults *Config) string {
 // it against Config and docs/CONFIGURATION.md.
 func settings() []setting {
 	return slices.Concat([]setting{
-		{name: "addr", meaning: "listen address; another than a loopback address needs `auth.keys`", field: func(c *Config) any { return &c.Addr }},
+		{name: "addr", meaning: "listen address; another than a loopback address needs an API key (`bobbin keys create`, or `auth.keys`)", field: func(c *Config) any { return &c.Addr }},
 		{name: "database.url", shown: "sqlite://<data_dir>/bobbin.db", meaning: "`sqlite://path` or `postgres://user:password@host:5432/name`", field: func(c *Config) any { return &c.Database.URL }},
 		{name: "data_dir", meaning: "everything that Bobbin writes", field: func(c *Config) any { return &c.DataDir }},
 		{name: "nats.url", flagless: true, meaning: "comes with a later version; must be empty", field: func(c *Config) any { return &c.NATS.URL }},
@@ -78,7 +78,7 @@ func settings() []setting {
 		{name: "tools.fetch_url.ports", meaning: "ports that `fetch_url` may connect to", field: func(c *Config) any { return &c.Tools.FetchURL.Ports }},
 		{name: "tools.fetch_url.time", meaning: "how long `fetch_url` may take for one page", field: func(c *Config) any { return &c.Tools.FetchURL.Time }},
 		{name: "tools.fetch_url.bytes", meaning: "how much `fetch_url` reads of one page", field: func(c *Config) any { return &c.Tools.FetchURL.Bytes }},
-		{name: "auth.keys", flagless: true, meaning: "API keys: a list of `{name, secret}` or of `name:secret`, the secret itself or `sha256:` and its hash (`bobbin keys new`); without any, only this machine may call", field: func(c *Config) any { return &c.Auth.Keys }},
+		{name: "auth.keys", flagless: true, meaning: "API keys: a list of `{name, secret}` or of `name:secret`, the secret itself or `sha256:` and its hash (`bobbin keys new`). They count beside those of the database (`bobbin keys create`), with all scopes but `metrics`; without any of both only this machine may call", field: func(c *Config) any { return &c.Auth.Keys }},
 		{name: "auth.required", shown: "false on a loopback address, else true", meaning: "refuse requests without a key, from this machine too", field: func(c *Config) any { return &c.Auth.Required }},
 		{name: "auth.limits", flagless: true, meaning: "what models may cost each day of UTC: a list of `{key, usd_per_day, tokens_per_day}`, see below", field: func(c *Config) any { return &c.Auth.Limits }},
 		{name: "log.level", meaning: "`debug`, `info`, `warn` or `error`", field: func(c *Config) any { return &c.Log.Level }},

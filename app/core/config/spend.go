@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -77,13 +76,13 @@ func showSpendLimits(limits []SpendLimit) string {
 	return strings.Join(list, ", ")
 }
 
-// validateSpendLimits checks that each limit is of a key and limits something.
+// validateSpendLimits checks that each limit is of an owner and limits something. Keys
+// in the database have owners that nobody knows here.
 func (c Config) validateSpendLimits(found *faults) {
 	seen := map[string]int{}
 	for i, l := range c.Auth.Limits {
 		at := fmt.Sprintf("auth.limits[%d]", i)
-		known := l.Key == core.LocalOwner || slices.ContainsFunc(c.Auth.Keys, func(k APIKey) bool { return k.Name == l.Key })
-		found.check(known, at+".key", "%q is not the name of a key in auth.keys; write one of those, or %s for this machine's own user", l.Key, core.LocalOwner)
+		found.check(isKeyName(l.Key), at+".key", "%q is not the name of an owner; write the name of a key, or %s for this machine's own user", l.Key, core.LocalOwner)
 		if first, twice := seen[l.Key]; twice {
 			found.add(at+".key", "%q has a limit in auth.limits[%d] already", l.Key, first)
 		}

@@ -116,7 +116,8 @@ func (m Model) validateThinking(at string, found *faults) {
 		"%d leaves too little of max_output_tokens (%d) for the answer; use %d less than that, at most", m.ThinkingBudget, m.MaxOutputTokens, leastThinking)
 }
 
-// validateAuth checks the keys, and that nobody is let in who should not be.
+// validateAuth checks the keys. Whether there are any for a server that other machines
+// reach is seen when it starts: keys may be in the database.
 func (c Config) validateAuth(found *faults) {
 	owners := map[[sha256.Size]byte]string{}
 	for i, k := range c.Auth.Keys {
@@ -133,15 +134,6 @@ func (c Config) validateAuth(found *faults) {
 		}
 		owners[sum] = k.Name
 	}
-	if len(c.Auth.Keys) > 0 {
-		return
-	}
-	// A wrong address is reported as such.
-	if _, _, err := net.SplitHostPort(c.Addr); err == nil && !c.Loopback() {
-		found.add("addr", "%s can be reached from other machines, and there are no API keys; set auth.keys (BOBBIN_AUTH_KEYS=name:secret) or listen on 127.0.0.1", c.Addr)
-		return
-	}
-	found.check(!c.Auth.Required, "auth.required", "there are no API keys, so nobody could call; set auth.keys (BOBBIN_AUTH_KEYS=name:secret)")
 }
 
 func (l Limits) validate(found *faults) {

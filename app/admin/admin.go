@@ -1,0 +1,146 @@
+// Package admin is what an operator does to who may call: keys of the API, made and
+// revoked, each with its entry in the audit log.
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// keyStore holds the keys (repositories.APIKeys).
+type keyStore interface {
+	Create(ctx context.Context, key core.APIKey, hash string, entry core.AuditEntry) error
+	ByHash(ctx context.Context, hash string) (core.APIKey, error)
+	List(ctx context.Context) ([]core.APIKey, error)
+	Revoke(ctx context.Context, id core.KeyID, entry core.AuditEntry) error
+}
+
+// auditStore holds the audit log (repositories.Audit).
+type auditStore interface {
+	List(ctx context.Context, q core.PageQuery) (core.Page[core.AuditEntry], error)
+}
+
+// Service looks after keys. Safe for concurrent use.
+type Service struct {
+	keys  keyStore
+	audit auditStore
+}
+
+// New returns a service over the stores.
+func New(keys keyStore, audit auditStore) *Service { return &Service{keys: keys, audit: audit} }
+
+// NewKey is what a key is to be.
+type NewKey struct {
+	Name    string        // 1 to 64 letters, digits, and . _ @ -
+	Owner   string        // likewise; empty = the name
+	Rights  core.Rights   // zero = core.ReadWrite
+	Expires time.Duration // from now on; 0 = never
+	Actor   string        // who makes it
+}
+
+// names are the names that keys and owners may have.
+var names = regexp.MustCompile(`^[A-Za-z0-9._@-]{1,64}$`)
+
+// CreateKey makes a key and returns it with its secret, which nobody can see again.
+func (s *Service) CreateKey(ctx context.Context, in NewKey) (key core.APIKey, secret string, err error) {
+	if in.Owner == "" {
+		in.Owner = in.Name
+	}
+	for what, name := range map[string]string{"name": in.Name, "owner": in.Owner} {
+		if !names.MatchString(name) {
+			return core.APIKey{}, "", core.Errorf(core.ErrInvalid, "the %s %.80q must be 1 to 64 letters, digits, and . _ @ -", what, name)
+		}
+	}
+	if in.Expires < 0 {
+		return core.APIKey{}, "", core.Errorf(core.ErrInvalid, "the key would have expired before it is made; use a time such as 720h")
+	}
+	key = core.APIKey{ID: core.NewID[core.KeyID](), Name: in.Name, Owner: in.Owner, Rights: in.Rights, CreatedAt: core.Now()}
+	if key.Rights == 0 {
+		key.Rights = core.ReadWrite
+	}
+	if in.Expires > 0 {
+		at := key.CreatedAt.Add(in.Expires)
+		key.ExpiresAt = &at
+	}
+	secret = core.NewSecret()
+	details, err := json.Marshal(map[string]any{"name": key.Name, "scopes": key.Rights, "expires_at": key.ExpiresAt})
+	if err != nil {
+		return core.APIKey{}, "", fmt.Errorf("audit entry: %w", err)
+	}
+	entry := entryOf(in.Actor, core.AuditKeyCreated, key, details)
+	if err := s.keys.Create(ctx, key, core.SecretHash(secret), entry); err != nil {
+		return core.APIKey{}, "", err
+	}
+	return key, secret, nil
+}
+
+// entryOf returns the entry that tells what was done to a key.
+func entryOf(actor, action string, key core.APIKey, details json.RawMessage) core.AuditEntry {
+	return core.AuditEntry{
+		ID: core.NewID[core.AuditID](), CreatedAt: core.Now(), Actor: actor, Action: action,
+		Owner: key.Owner, Target: "key " + string(key.ID), Details: details,
+	}
+}
+
+// Keys returns all keys, the oldest first.
+func (s *Service) Keys(ctx context.Context) ([]core.APIKey, error) { return s.keys.List(ctx) }
+
+// KeyOf returns the key of a secret, ErrNotFound when there is none.
+func (s *Service) KeyOf(ctx context.Context, secret string) (core.APIKey, error) {
+	return s.keys.ByHash(ctx, core.SecretHash(secret))
+}
+
+// RevokeKey makes a key open nothing any more, and returns it. It is named by its id, or
+// by its name, if only one valid key has that: ErrConflict otherwise. A key that was
+// revoked before stays as it was.
+func (s *Service) RevokeKey(ctx context.Context, which, actor string) (core.APIKey, error) {
+	key, err := s.find(ctx, which)
+	if err != nil || key.RevokedAt != nil {
+		return key, err
+	}
+	details, err := json.Marshal(map[string]any{"name": key.Name})
+	if err != nil {
+		return core.APIKey{}, fmt.Errorf("audit entry: %w", err)
+	}
+	entry := entryOf(actor, core.AuditKeyRevoked, key, details)
+	if err := s.keys.Revoke(ctx, key.ID, entry); err != nil {
+		return core.APIKey{}, err
+	}
+	key.RevokedAt = &entry.CreatedAt
+	return key, nil
+}
+
+// find returns the key with that id, or the only valid one with that name.
+func (s *Service) find(ctx context.Context, which string) (core.APIKey, error) {
+	keys, err := s.keys.List(ctx)
+	if err != nil {
+		return core.APIKey{}, err
+	}
+	var named []core.APIKey
+	for _, k := range keys {
+		switch {
+		case string(k.ID) == which:
+			return k, nil
+		case k.Name == which && k.RevokedAt == nil:
+			named = append(named, k)
+		}
+	}
+	switch len(named) {
+	case 1:
+		return named[0], nil
+	case 0:
+		return core.APIKey{}, core.Errorf(core.ErrNotFound, "there is no key %.80q in the database; bobbin keys list shows them", which)
+	default:
+		return core.APIKey{}, core.Errorf(core.ErrConflict, "%d keys have the name %s; name the one by its id, which bobbin keys list shows", len(named), which)
+	}
+}
+
+// Audit returns a page of the audit log, the newest entries first.
+func (s *Service) Audit(ctx context.Context, q core.PageQuery) (core.Page[core.AuditEntry], error) {
+	return s.audit.List(ctx, q)
+}

@@ -1,0 +1,150 @@
+package auth_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bobbin/app/api/auth"
+	"bobbin/app/core"
+)
+
+// shelf is keys in memory.
+type shelf struct {
+	mu    sync.Mutex
+	keys  map[string]core.APIKey // by hash
+	used  map[core.KeyID]time.Time
+	asked int
+	fails error
+}
+
+func (s *shelf) ByHash(_ context.Context, hash string) (core.APIKey, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked++
+	if s.fails != nil {
+		return core.APIKey{}, s.fails
+	}
+	k, ok := s.keys[hash]
+	if !ok {
+		return k, core.Errorf(core.ErrNotFound, "no")
+	}
+	return k, nil
+}
+
+func (s *shelf) Used(_ context.Context, at map[core.KeyID]time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, when := range at {
+		s.used[id] = when
+	}
+	return s.fails
+}
+
+func (s *shelf) set(secret string, change func(*core.APIKey)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.keys[core.SecretHash(secret)]
+	change(&k)
+	s.keys[core.SecretHash(secret)] = k
+}
+
+func newShelf(secret string) *shelf {
+	key := core.APIKey{ID: "k1", Name: "web", Owner: "shop", Rights: core.CanRead}
+	return &shelf{keys: map[string]core.APIKey{core.SecretHash(secret): key}, used: map[core.KeyID]time.Time{}}
+}
+
+// A key of the database opens what its scopes say, as its owner; a revoked one is
+// refused after auth.Remembered at the latest, an expired one at once (issue 5, 4).
+func TestStoredKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		secret := core.NewSecret()
+		s := newShelf(secret)
+		a := auth.New(auth.Options{Stored: auth.NewStored(s, slog.New(slog.DiscardHandler)), Required: true})
+		with := ask{remote: "203.0.113.9:4711", headers: header("X-API-Key", secret)}
+		who := core.Identity{Owner: "shop", Key: "web", KeyID: "k1", Rights: core.CanRead}
+		for range 5 {
+			check(t, a, with, who, nil)
+		}
+		if s.asked != 1 {
+			t.Errorf("got %d questions of the database for five requests, want 1", s.asked)
+		}
+		now := time.Now()
+		s.set(secret, func(k *core.APIKey) { k.RevokedAt = &now })
+		time.Sleep(auth.Remembered)
+		check(t, a, with, core.Identity{}, core.ErrUnauthorized)
+		soon := time.Now().Add(auth.Remembered + time.Second)
+		s.set(secret, func(k *core.APIKey) { k.RevokedAt, k.ExpiresAt = nil, &soon })
+		time.Sleep(auth.Remembered)
+		check(t, a, with, who, nil) // remembered now
+		time.Sleep(time.Second)
+		check(t, a, with, core.Identity{}, core.ErrUnauthorized)
+	})
+}
+
+// What is no key of ours is not looked for, guesses are not kept, and a database that
+// does not answer opens nothing.
+func TestStoredGuesses(t *testing.T) {
+	t.Parallel()
+	s := newShelf(core.NewSecret())
+	a := auth.New(auth.Options{Stored: auth.NewStored(s, slog.New(slog.DiscardHandler)), Required: true})
+	check(t, a, ask{headers: header("X-API-Key", "sk-something-else")}, core.Identity{}, core.ErrUnauthorized)
+	if s.asked != 0 {
+		t.Errorf("got %d questions for what is no key of ours, want none", s.asked)
+	}
+	for range 3 {
+		check(t, a, ask{headers: header("X-API-Key", "bob_guess")}, core.Identity{}, core.ErrUnauthorized)
+	}
+	if s.asked != 3 {
+		t.Errorf("got %d questions for three guesses, want 3: a key that is made now must count now", s.asked)
+	}
+	s.fails = core.Errorf(core.ErrUnavailable, "the database is busy")
+	_, err := a.Authenticate(ask{headers: header("X-API-Key", "bob_guess")}.request())
+	if !errors.Is(err, core.ErrUnavailable) || strings.Contains(fmt.Sprint(err), "guess") {
+		t.Errorf("got %v from a database that does not answer, want that, without the secret", err)
+	}
+}
+
+// The time of the last use is stored now and then, and at the end.
+func TestStoredUse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		secret := core.NewSecret()
+		s := newShelf(secret)
+		stored := auth.NewStored(s, slog.New(slog.DiscardHandler))
+		a := auth.New(auth.Options{Stored: stored, Required: true})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- stored.Run(ctx) }()
+		use := func() time.Time {
+			t.Helper()
+			if _, err := a.Authenticate(ask{headers: header("X-API-Key", secret)}.request()); err != nil {
+				t.Fatal(err)
+			}
+			return time.Now()
+		}
+		first := use()
+		time.Sleep(11 * time.Second)
+		if got := s.used["k1"]; !got.Equal(first) {
+			t.Errorf("got last use %v, want %v", got, first)
+		}
+		use() // within a minute of it: not worth a write
+		time.Sleep(11 * time.Second)
+		if got := s.used["k1"]; !got.Equal(first) {
+			t.Errorf("got last use %v, want it unchanged", got)
+		}
+		time.Sleep(time.Minute)
+		last := use()
+		cancel()
+		if err := <-ended; err != nil || !s.used["k1"].Equal(last) {
+			t.Errorf("got %v and last use %v at the end, want %v", err, s.used["k1"], last)
+		}
+	})
+}

@@ -1,0 +1,94 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"testing"
+	"time"
+
+	"bobbin/app"
+	"bobbin/app/admin"
+	"bobbin/app/client"
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/db/dbtest"
+)
+
+// operate does what an operator's command does beside the running server.
+func (h *house) operate(do func(*admin.Service) error) {
+	h.t.Helper()
+	if err := app.Admin(h.t.Context(), h.cfg, slog.New(slog.DiscardHandler), do); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// newKey makes a key in the database.
+func (h *house) newKey(in admin.NewKey) (key core.APIKey, secret string) {
+	h.t.Helper()
+	h.operate(func(s *admin.Service) (err error) {
+		key, secret, err = s.CreateKey(h.t.Context(), in)
+		return err
+	})
+	return key, secret
+}
+
+// wantRefused checks that an error is a problem of the status and code.
+func wantRefused(t testing.TB, err error, status int, code string) {
+	t.Helper()
+	var told *client.ProblemError
+	if !errors.As(err, &told) || told.Status != status || told.Code != code {
+		t.Errorf("got %v, want %d %s", err, status, code)
+	}
+}
+
+// A key of the database counts on the running server at once, for its owner and its
+// scopes, also beside configured ones; a revoked one is refused within seconds, without
+// a restart (issue 5, 4).
+func TestStoredKeys(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url, func(c *config.Config) {
+			c.Auth.Required = true
+			c.Auth.Keys = []config.APIKey{{Name: "shop", Secret: config.NewSecret("configured-secret")}}
+		})
+		_, err := h.client("bob_none").CreateSession(t.Context(), core.Session{})
+		wantRefused(t, err, http.StatusUnauthorized, "unauthorized")
+
+		full, secret := h.newKey(admin.NewKey{Name: "web", Owner: "shop"})
+		_, reading := h.newKey(admin.NewKey{Name: "report", Owner: "shop", Rights: core.CanRead})
+		_, other := h.newKey(admin.NewKey{Name: "other"})
+		web, report := h.client(secret), h.client(reading)
+		id := newSession(t, web, core.Session{})
+		say(t, web, core.SendMessage{SessionID: id, Content: "hello"})
+		for _, c := range []*client.Client{report, h.client("configured-secret")} {
+			if got := session(t, c, id); got.ID != id {
+				t.Errorf("got session %v with another key of the owner, want it", got.ID)
+			}
+		}
+		_, err = h.client(other).Session(t.Context(), id)
+		wantRefused(t, err, http.StatusNotFound, "not_found")
+		_, err = report.CreateSession(t.Context(), core.Session{})
+		wantRefused(t, err, http.StatusForbidden, "missing_scope")
+
+		h.operate(func(s *admin.Service) error {
+			_, err := s.RevokeKey(t.Context(), string(full.ID), "cli:test")
+			return err
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		for err = nil; err == nil; {
+			_, err = web.Session(ctx, id)
+		}
+		wantRefused(t, err, http.StatusUnauthorized, "unauthorized")
+		h.restart()
+		h.operate(func(s *admin.Service) error {
+			keys, err := s.Keys(t.Context())
+			if err != nil || len(keys) != 3 || keys[0].LastUsedAt == nil || keys[1].LastUsedAt == nil {
+				t.Errorf("got keys %+v, %v, want when they were used", keys, err)
+			}
+			return err
+		})
+	})
+}

@@ -1,0 +1,109 @@
+package e2e_test
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"bobbin/app/admin"
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/db/dbtest"
+	"bobbin/tests/provider"
+)
+
+// TestSecretsStayAway: no log line, event, error or file has a secret that was used: of
+// the database's keys, the configuration's, a wrong one, and the provider's (issue 5, 4).
+func TestSecretsStayAway(t *testing.T) {
+	t.Setenv("HOUSE_KEY", "sk-provider-secret-0123456789")
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		p := newProvider(t, provider.Options{})
+		h := newHouse(t, url, withModel("house", 8192, 500, p), func(c *config.Config) {
+			c.Models[0].APIKeyEnv, c.Log.Level = "HOUSE_KEY", "debug"
+			c.Auth.Keys = []config.APIKey{{Name: "web", Secret: config.NewSecret("configured-secret-456")}}
+		})
+		_, secret := h.newKey(admin.NewKey{Name: "web"})
+		secrets := []string{"configured-secret-456", secret, "bob_wrong-secret-789", "sk-provider-secret-0123456789"}
+		var said strings.Builder
+		id := newSession(t, h.client(secret), core.Session{})
+		for _, s := range secrets {
+			answered := func(err error) { fmt.Fprintln(&said, err) }
+			c := h.client(s)
+			_, err := c.Session(t.Context(), id)
+			answered(err)
+			_, err = c.Session(t.Context(), core.NewID[core.SessionID]())
+			answered(err)
+		}
+		c := h.client(secret)
+		say(t, c, core.SendMessage{SessionID: id, Content: "hello"})
+		for e := range follow(t.Context(), t, c, id) {
+			fmt.Fprintf(&said, "%s\n", e.Data)
+			if e.Type == core.EventRunSucceeded {
+				break
+			}
+		}
+		h.operate(func(s *admin.Service) error {
+			page, err := s.Audit(t.Context(), core.PageQuery{})
+			fmt.Fprintf(&said, "%+v\n", page)
+			return err
+		})
+		h.stop()
+		for where, text := range map[string]string{"answers and events": said.String(), "the log": h.log.String(), "the database": everythingStored(t, h, url)} {
+			for _, s := range secrets {
+				if strings.Contains(text, s) {
+					t.Errorf("%s: the secret %.12s… is in it", where, s)
+				}
+			}
+		}
+		if !strings.Contains(everythingStored(t, h, url), core.SecretHash(secret)) || !strings.Contains(h.log.String(), "level=DEBUG") {
+			t.Error("the hash of the key is not in the database, or the log has no details: are they read at all?")
+		}
+	})
+}
+
+// everythingStored returns everything that is in the data folder and, where it is another place,
+// in the tables of the database that a secret could be in.
+func everythingStored(t testing.TB, h *house, url string) string {
+	t.Helper()
+	var all strings.Builder
+	dir := h.cfg.DataDir
+	if path, ok := strings.CutPrefix(url, "sqlite://"); ok {
+		dir = filepath.Dir(path)
+	} else {
+		dump(t, url, &all)
+	}
+	for _, root := range []string{dir, h.cfg.DataDir} {
+		err := filepath.Walk(root, func(path string, info os.FileInfo, err error) error {
+			if err != nil || info.IsDir() {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			all.Write(data)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all.String()
+}
+
+// dump writes every row of every table of a PostgreSQL.
+func dump(t testing.TB, url string, to io.Writer) {
+	t.Helper()
+	d := dbtest.Open(t, url)
+	var tables []string
+	if err := d.Gorm.Raw("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").Scan(&tables).Error; err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range tables {
+		var rows []string
+		if err := d.Gorm.Raw("SELECT CAST(t AS text) FROM " + table + " t").Scan(&rows).Error; err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(to, rows)
+	}
+}
