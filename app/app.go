@@ -52,7 +52,7 @@ type App struct {
 	database  *db.DB
 	repos     repos
 	messages  messageLog
-	bus       *events.Local
+	bus       bus
 	feed      *events.Feed
 	counter   counter
 	ruler     *tokens.Calibrator
@@ -140,7 +140,7 @@ func (a *App) build(ctx context.Context, build Build) error {
 		return err
 	}
 	a.budget = a.newLimiter(ctx)
-	if a.worker, err = a.folder.Worker(); err != nil {
+	if a.worker, err = a.workerName(); err != nil {
 		return err
 	}
 	engine, keeper, journal, err := a.buildAgents()
@@ -175,14 +175,8 @@ func (a *App) openStorage(ctx context.Context) error {
 	}
 	a.repos.blobs = repositories.NewBlobs(g)
 	a.messages = a.repos.messages
-	a.bus = events.NewLocal(eventBuffer)
-	a.feed = events.New(a.bus, a.repos.events, a.log)
-	return nil
+	return a.openFeed(ctx)
 }
-
-// eventBuffer is how many events a listener may be behind before it is dropped
-// and has to come back.
-const eventBuffer = 1024
 
 // buildAgents loads the agents and builds what executes them.
 func (a *App) buildAgents() (*agents.Engine, *compaction.Keeper, *runs.Journal, error) {
@@ -260,12 +254,9 @@ func (a *App) buildServer(engine *agents.Engine, service *chat.Service, purges *
 			Summaries: a.repos.summaries, Agents: agents.NewDirectory(a.catalog, engine),
 			Memories: a.buildMemories(), Search: a.repos.search, Transfer: a.buildTransfer(), Usage: a.repos.modelCalls,
 		},
-		Keys: a.repos.keys,
-		Auth: a.buildAuth(),
-		Checks: []handlers.Check{
-			{Name: "database", Run: a.database.Ping},
-			{Name: "migrations", Run: a.migrated},
-		},
+		Keys:    a.repos.keys,
+		Auth:    a.buildAuth(),
+		Checks:  a.checks(),
 		Purge:   purges,
 		Metrics: handlers.MetricsOptions{Exposition: a.telemetry, Open: a.cfg.Metrics.Open}, Observer: a.telemetry,
 		Build: build,
@@ -275,18 +266,6 @@ func (a *App) buildServer(engine *agents.Engine, service *chat.Service, purges *
 		},
 		Logger: a.log,
 	})
-}
-
-// migrated checks that the schema is the one this program knows.
-func (a *App) migrated(ctx context.Context) error {
-	status, err := a.database.MigrationStatus(ctx)
-	if err != nil {
-		return err
-	}
-	if status.Pending() {
-		return errors.New("migrations are pending")
-	}
-	return nil
 }
 
 // Listen opens the configured address and writes it into the data folder; an error

@@ -26,7 +26,8 @@ type Bus interface {
 
 // Subscription is one listener of a subject.
 type Subscription interface {
-	// C delivers what is published. It is closed when the subscription has ended,
+	// C delivers what is published; an empty message says that some may have been
+	// lost. It is closed when the subscription has ended,
 	// by Close or by the bus; what came before can still be read.
 	C() <-chan []byte
 	// Err says why C was closed: ErrSlow or ErrClosed; nil while it is open and

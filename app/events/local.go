@@ -1,6 +1,10 @@
 package events
 
-import "sync"
+import (
+	"maps"
+	"slices"
+	"sync"
+)
 
 // defaultBuffer is how many messages a subscriber of Local may be behind. A
 // burst of a fast model is some hundred deltas.
@@ -56,6 +60,16 @@ func (l *Local) Subscribe(subject string) (Subscription, error) {
 	}
 	l.subs[subject][s] = struct{}{}
 	return s, nil
+}
+
+// interrupt tells all subscribers by an empty message that some may have been lost.
+func (l *Local) interrupt() {
+	l.mu.Lock()
+	subjects := slices.Collect(maps.Keys(l.subs))
+	l.mu.Unlock()
+	for _, subject := range subjects {
+		_ = l.Publish(subject, nil) // it fails only after Close
+	}
 }
 
 // Close ends all subscriptions with ErrClosed, so that readers do not hold up

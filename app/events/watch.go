@@ -161,6 +161,9 @@ func (w *watcher) look(ctx context.Context) error {
 
 // receive handles one message of the bus.
 func (w *watcher) receive(ctx context.Context, raw []byte) error {
+	if len(raw) == 0 {
+		return w.look(ctx)
+	}
 	e, err := decode(raw)
 	switch {
 	case err != nil:

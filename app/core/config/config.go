@@ -14,6 +14,7 @@ type Config struct {
 	Database              Database
 	DataDir               string
 	NATS                  NATS
+	Replica               Replica
 	AgentsDir             string
 	DefaultAgent          string
 	DefaultLLM            string  // empty = chosen at start, from the keys that are there
@@ -35,12 +36,6 @@ type Config struct {
 // Database is where everything durable is kept.
 type Database struct {
 	URL Secret // sqlite://path or postgres://user:password@host/name
-}
-
-// NATS connects replicas. Not in this version: both are empty.
-type NATS struct {
-	URL   string
-	Peers []string
 }
 
 // Auth is who may call.

@@ -47,8 +47,24 @@ func TestLoadFaults(t *testing.T) {
 		{"database path", source{file: "database.url: sqlite://"}, "./bobbin.yaml:1: database.url: the path is missing; write for example sqlite://bobbin-data/bobbin.db"},
 		{"database password", source{file: "database.url: 'postgres://u:hu%sh@db/x'"},
 			"./bobbin.yaml:1: database.url: it cannot be read; write for example postgres://user:password@host:5432/name, special characters in the password as %40"},
-		{"nats", source{file: "nats: {url: 'nats://u:hush@n:4222', peers: [a, b]}"},
-			"./bobbin.yaml:1: nats.url: comes with a later version; remove it (one process needs none)\n./bobbin.yaml:1: nats.peers: comes with a later version; remove it (one process needs none)"},
+		{"nats", source{file: "nats: {url: 'nats://u:hush@n:4222,nats://u:hu%sh@n', peers: [a, b], secret: hush, tls_key: k}"},
+			`./bobbin.yaml:1: nats.url: it is for several processes, and SQLite has one; set database.url to a PostgreSQL, or remove it
+./bobbin.yaml:1: nats.url: this is not an address; write for example nats://user:password@host:4222, special characters in the password as %40
+./bobbin.yaml:1: nats.peers: it is for the replicas' own cluster; set nats.cluster_addr (host:port), or remove it
+./bobbin.yaml:1: nats.secret: it is for the replicas' own cluster; set nats.cluster_addr (host:port), or remove it
+nats.tls_cert: certificate and key belong together; set nats.tls_cert and nats.tls_key, or none`},
+		{"the replicas' own cluster", source{file: "database.url: postgres://h/x\nreplica.name: a b\nnats: {url: 'nats://n:4222', cluster_addr: h, peers: [':1', 'a:0', 'b:1'], secret: hush, tls_ca: ca.pem}"},
+			`./bobbin.yaml:2: replica.name: "a b" must be 1 to 64 letters, digits, and . _ @ -
+./bobbin.yaml:3: nats.cluster_addr: nats.url is set as well; choose one of them
+./bobbin.yaml:3: nats.cluster_addr: "h" is not host:port; write for example 0.0.0.0:6222
+./bobbin.yaml:3: nats.peers: ":1" is not host:port; write for example bobbin-1:6222
+./bobbin.yaml:3: nats.peers: "a:0" is not host:port; write for example bobbin-1:6222
+./bobbin.yaml:3: nats.secret: it keeps others out of the cluster and must have 16 characters or more; openssl rand -hex 32 makes one
+./bobbin.yaml:3: nats.tls_ca: replicas show certificates to each other; set nats.tls_ca, nats.tls_cert and nats.tls_key`},
+		{"certificates for nothing", source{file: "nats.tls_ca: ca.pem"},
+			"./bobbin.yaml:1: nats.tls_ca: there is no NATS to talk to; set nats.url or nats.cluster_addr, or remove it"},
+		{"a cluster on one file", source{file: "nats: {cluster_addr: 'h:1', secret: hush-hush-hush-hush}"},
+			"./bobbin.yaml:1: nats.cluster_addr: it is for several processes, and SQLite has one; set database.url to a PostgreSQL, or remove it"},
 		{"empty folders", source{file: "data_dir: ' '\nagents_dir: ''\n"},
 			"./bobbin.yaml:1: data_dir: it is empty; name a folder, such as ./bobbin-data\n./bobbin.yaml:2: agents_dir: it is empty; name a folder, such as agents (it need not exist)"},
 		{"default agent", source{file: "default_agent: My Agent"}, `./bobbin.yaml:1: default_agent: "My Agent" is not an agent's name; use lower-case letters, digits, - and _`},

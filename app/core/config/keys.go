@@ -64,8 +64,6 @@ func settings() []setting {
 		{name: "addr", meaning: "listen address; another than a loopback address needs an API key (`bobbin keys create`, or `auth.keys`)", field: func(c *Config) any { return &c.Addr }},
 		{name: "database.url", shown: "sqlite://<data_dir>/bobbin.db", meaning: "`sqlite://path` or `postgres://user:password@host:5432/name`", field: func(c *Config) any { return &c.Database.URL }},
 		{name: "data_dir", meaning: "everything that Bobbin writes", field: func(c *Config) any { return &c.DataDir }},
-		{name: "nats.url", flagless: true, meaning: "comes with a later version; must be empty", field: func(c *Config) any { return &c.NATS.URL }},
-		{name: "nats.peers", flagless: true, meaning: "comes with a later version; must be empty", field: func(c *Config) any { return &c.NATS.Peers }},
 		{name: "agents_dir", meaning: "folder of `*.yaml`, one agent a file; it need not exist, the built-in agents do without", field: func(c *Config) any { return &c.AgentsDir }},
 		{name: "default_agent", meaning: "agent of sessions that name none", field: func(c *Config) any { return &c.DefaultAgent }},
 		{name: "default_llm", meaning: "model of agents that name none; empty: chosen at start from the keys that are there", field: func(c *Config) any { return &c.DefaultLLM }},
@@ -83,7 +81,7 @@ func settings() []setting {
 		{name: "auth.limits", flagless: true, meaning: "what models may cost each day of UTC: a list of `{key, usd_per_day, tokens_per_day}`, see below", field: func(c *Config) any { return &c.Auth.Limits }},
 		{name: "log.level", meaning: "`debug`, `info`, `warn` or `error`", field: func(c *Config) any { return &c.Log.Level }},
 		{name: "log.format", meaning: "`text`, `json`, or `auto`: text on a terminal, else JSON", field: func(c *Config) any { return &c.Log.Format }},
-	}, metrics(), files(), limits(), retention())
+	}, replicas(), metrics(), files(), limits(), retention())
 }
 
 func limits() []setting {

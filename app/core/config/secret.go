@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net/url"
+	"strings"
 )
 
 // hidden is what a secret prints.
@@ -40,11 +41,17 @@ func NewSecretURL(s string) Secret {
 // maskURL returns the URL with "***" in the place of its passwords.
 func maskURL(s string) string {
 	u, err := url.Parse(s)
+	if first, rest, several := strings.Cut(s, ","); several && err == nil && isNATS(u.Scheme) {
+		return maskURL(first) + "," + maskURL(rest)
+	}
 	if err != nil || u.Scheme == "" || u.Opaque != "" {
 		return hidden
 	}
 	user := u.User
 	_, secret := user.Password()
+	if user != nil && !secret && isNATS(u.Scheme) { // the name alone is a token
+		return u.Scheme + "://" + hidden + "@" + u.Host
+	}
 	query := u.Query()
 	for key := range query {
 		if !plainParameter(key) {

@@ -69,6 +69,10 @@ func TestSecret(t *testing.T) {
 		"postgres://db/x?user=bob&password=hush":               "postgres://db/x?password=***&user=bob",
 		"postgres://bob:hush@db/x?sslpassword=hush&sslmode=no": "postgres://bob:***@db/x?sslmode=no&sslpassword=***",
 		"host=db password=hush":                                "***",
+		"nats://hush@n:4222":                                   "nats://***@n:4222",
+		"tls://bob:hush@n:4222":                                "tls://bob:***@n:4222",
+		"nats://bob:hush@n:4222,nats://hush@m:4222":            "nats://bob:***@n:4222,nats://***@m:4222",
+		"nats://n:4222":                                        "nats://n:4222",
 		"postgres://bob:hu%sh@db/x":                            "***",
 		"postgres:hush":                                        "***",
 	} {

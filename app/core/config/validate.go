@@ -21,6 +21,7 @@ func (c Config) Validate() error {
 	var found faults
 	c.validateAddr(&found)
 	c.validateStorage(&found)
+	c.validateReplicas(&found)
 	found.check(isName(c.DefaultAgent), "default_agent", "%q is not an agent's name; use lower-case letters, digits, - and _", c.DefaultAgent)
 	found.check(c.ContextUsageThreshold > 0 && c.ContextUsageThreshold <= 1, "context_usage_threshold",
 		"%g is not a share of the window; use a number above 0 and at most 1, such as 0.8", c.ContextUsageThreshold)
@@ -60,9 +61,6 @@ func (c Config) validateStorage(found *faults) {
 	default:
 		found.add("database.url", "it must begin with sqlite:// or postgres://, such as sqlite://bobbin-data/bobbin.db")
 	}
-	const later = "comes with a later version; remove it (one process needs none)"
-	found.check(c.NATS.URL == "", "nats.url", later)
-	found.check(len(c.NATS.Peers) == 0, "nats.peers", later)
 }
 
 // validateModels checks the entries of models, each under its key.

@@ -1,0 +1,271 @@
+package events_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/events"
+)
+
+// patience is how long a test waits for what should come at once.
+const patience = 20 * time.Second
+
+// closer is a bus that can be closed.
+type closer interface {
+	events.Bus
+	Close()
+}
+
+// buses are the kinds of bus: each returns one for publishers and one for
+// subscribers, whose buffers hold so many messages.
+func buses() map[string]func(t *testing.T, buffer int) (publish, listen closer) {
+	return map[string]func(t *testing.T, buffer int) (closer, closer){
+		"local": func(_ *testing.T, buffer int) (closer, closer) {
+			b := events.NewLocal(buffer)
+			return b, b
+		},
+		"nats, one replica": func(t *testing.T, buffer int) (closer, closer) {
+			b := replica(t, buffer)
+			return b, b
+		},
+		"nats, two replicas": func(t *testing.T, buffer int) (closer, closer) {
+			a := replica(t, buffer)
+			return a, replica(t, buffer, a.ClusterAddr())
+		},
+		"nats, a cluster of others": func(t *testing.T, buffer int) (closer, closer) {
+			url := startNATS(t, "hush")
+			return dial(t, url, buffer), dial(t, url, buffer)
+		},
+	}
+}
+
+// replica starts a bus with a server of its own that knows the peers.
+func replica(t testing.TB, buffer int, peers ...string) *events.NATS {
+	t.Helper()
+	return open(t, events.NATSOptions{Buffer: buffer, Cluster: &events.NATSCluster{Addr: "127.0.0.1:0", Peers: peers, Secret: "hush-hush-hush-hush"}})
+}
+
+func open(t testing.TB, o events.NATSOptions) *events.NATS {
+	t.Helper()
+	o.Logger = slog.New(slog.DiscardHandler)
+	b, err := events.NewNATS(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	return b
+}
+
+// listener subscribes, and returns when what is published arrives.
+func listener(t *testing.T, publish, listen events.Bus, subject string) events.Subscription {
+	t.Helper()
+	s, err := listen.Subscribe(subject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	connect(t, publish, listen, subject)
+	return s
+}
+
+// connect returns when what one bus publishes reaches the other.
+func connect(t testing.TB, publish, listen events.Bus, subject string) {
+	t.Helper()
+	probe, err := listen.Subscribe(subject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer probe.Close()
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	late := time.After(patience)
+	for {
+		if err := publish.Publish(subject, []byte("probe")); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-probe.C():
+			return
+		case <-again.C:
+		case <-late:
+			t.Fatal("nothing arrives")
+		}
+	}
+}
+
+// drain reads what was published before.
+func drain(t *testing.T, publish events.Bus, subject string, subscriptions ...events.Subscription) {
+	t.Helper()
+	mark := core.NewID[string]()
+	if err := publish.Publish(subject, []byte(mark)); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range subscriptions {
+		for receive(t, s) != mark {
+		}
+	}
+}
+
+// receive returns the next message that is not empty: a bus may say at any time that
+// something may be lost.
+func receive(t *testing.T, s events.Subscription) string {
+	t.Helper()
+	for {
+		if raw := receiveAny(t, s); raw != "" {
+			return raw
+		}
+	}
+}
+
+// receiveAny returns the next message.
+func receiveAny(t *testing.T, s events.Subscription) string {
+	t.Helper()
+	select {
+	case raw, open := <-s.C():
+		if !open {
+			t.Fatalf("the subscription has ended: %v", s.Err())
+		}
+		return string(raw)
+	case <-time.After(patience):
+		t.Fatal("no message came")
+		return ""
+	}
+}
+
+// onBuses runs a test on every kind of bus.
+func onBuses(t *testing.T, buffer int, f func(t *testing.T, publish, listen closer)) {
+	t.Helper()
+	t.Parallel()
+	for name, make := range buses() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			publish, listen := make(t, buffer)
+			f(t, publish, listen)
+		})
+	}
+}
+
+// TestBusDeliversInOrder: all that one publisher says about a subject, to every
+// subscriber of it, and nothing else.
+func TestBusDeliversInOrder(t *testing.T) {
+	onBuses(t, 0, func(t *testing.T, publish, listen closer) {
+		first, second := listener(t, publish, listen, "session.a"), listener(t, publish, listen, "session.a")
+		other := listener(t, publish, listen, "session.b")
+		drain(t, publish, "session.a", first, second)
+		for i := range 300 {
+			if err := publish.Publish("session.a", fmt.Append(nil, i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		drain(t, publish, "session.b", other) // nothing of a came before
+		for i := range 300 {
+			for _, s := range []events.Subscription{first, second} {
+				if got, want := receive(t, s), fmt.Sprint(i); got != want {
+					t.Fatalf("got message %q, want %q", got, want)
+				}
+			}
+		}
+	})
+}
+
+// TestBusDropsTheSlow: who does not read is dropped, the others go on.
+func TestBusDropsTheSlow(t *testing.T) {
+	const buffer = 64
+	onBuses(t, buffer, func(t *testing.T, publish, listen closer) {
+		slow, quick := listener(t, publish, listen, "session.a"), listener(t, publish, listen, "session.a")
+		drain(t, publish, "session.a", slow, quick)
+		for i := range buffer + 1 {
+			if err := publish.Publish("session.a", fmt.Append(nil, i)); err != nil {
+				t.Fatal(err)
+			}
+			for receive(t, quick) != fmt.Sprint(i) {
+			}
+		}
+		for i := range buffer {
+			if got := receive(t, slow); got != fmt.Sprint(i) {
+				t.Fatalf("got %q, want %d: what came before can be read", got, i)
+			}
+		}
+		if _, open := <-slow.C(); open || !errors.Is(slow.Err(), events.ErrSlow) {
+			t.Errorf("got open %v and error %v, want the slow one dropped", open, slow.Err())
+		}
+		if quick.Err() != nil {
+			t.Errorf("got error %v, want the quick one to go on", quick.Err())
+		}
+	})
+}
+
+// TestBusCloses: a subscription that is closed gets nothing more, and a closed bus
+// ends all of them.
+func TestBusCloses(t *testing.T) {
+	onBuses(t, 0, func(t *testing.T, publish, listen closer) {
+		gone, stays := listener(t, publish, listen, "session.a"), listener(t, publish, listen, "session.a")
+		gone.Close()
+		gone.Close()
+		drain(t, publish, "session.a", stays)
+		for raw := range gone.C() {
+			if len(raw) > 0 && string(raw) != "probe" {
+				t.Errorf("got %q after Close", raw)
+			}
+		}
+		if gone.Err() != nil {
+			t.Errorf("got error %v after Close, want none", gone.Err())
+		}
+		listen.Close()
+		listen.Close()
+		for range stays.C() {
+		}
+		if !errors.Is(stays.Err(), events.ErrClosed) {
+			t.Errorf("got error %v, want %v", stays.Err(), events.ErrClosed)
+		}
+		if err := listen.Publish("session.a", []byte("x")); !errors.Is(err, events.ErrClosed) {
+			t.Errorf("publish: %v, want %v", err, events.ErrClosed)
+		}
+		if _, err := listen.Subscribe("session.a"); !errors.Is(err, events.ErrClosed) {
+			t.Errorf("subscribe: %v, want %v", err, events.ErrClosed)
+		}
+		gone.Close()
+		stays.Close()
+	})
+}
+
+// TestBusManyAtOnce: publishers and subscribers that come and go.
+func TestBusManyAtOnce(t *testing.T) {
+	onBuses(t, 4096, func(t *testing.T, publish, listen closer) {
+		s := listener(t, publish, listen, "session.a")
+		drain(t, publish, "session.a", s)
+		var all sync.WaitGroup
+		for p := range 4 {
+			all.Go(func() {
+				for i := range 100 {
+					if err := publish.Publish("session.a", fmt.Appendf(nil, "%d %d", p, i)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+			all.Go(func() {
+				for range 10 {
+					if short, err := listen.Subscribe("session.a"); err != nil {
+						t.Error(err)
+					} else {
+						short.Close()
+					}
+				}
+			})
+		}
+		var next [4]int
+		for range 400 {
+			var p, i int
+			if _, err := fmt.Sscan(receive(t, s), &p, &i); err != nil || i != next[p] {
+				t.Fatalf("got message %d of publisher %d (%v), want %d", i, p, err, next[p])
+			}
+			next[p]++
+		}
+		all.Wait()
+	})
+}

@@ -1,0 +1,211 @@
+package events_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"bobbin/app/core"
+	"bobbin/app/events"
+)
+
+// startNATS starts a server that others operate and returns its URL, with the token.
+func startNATS(t testing.TB, token string) string {
+	t.Helper()
+	s := serveNATS(t, server.RANDOM_PORT, token)
+	return "nats://" + token + "@" + s.Addr().String()
+}
+
+func serveNATS(t testing.TB, port int, token string) *server.Server {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, Authorization: token, NoLog: true, NoSigs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(patience) {
+		t.Fatal("the server does not start")
+	}
+	return s
+}
+
+func dial(t testing.TB, url string, buffer int) *events.NATS {
+	t.Helper()
+	return open(t, events.NATSOptions{URL: url, Buffer: buffer})
+}
+
+// TestNATSComesBack: while the cluster is away this process goes on by itself; when it
+// is back, subscribers are told that they may have missed something.
+func TestNATSComesBack(t *testing.T) {
+	t.Parallel()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := free.Addr().(*net.TCPAddr).Port
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	bus := dial(t, "nats://hush@"+free.Addr().String(), 0) // nobody is there yet
+	if err := bus.Check(t.Context()); err == nil {
+		t.Error("got no error, want to hear that the cluster cannot be reached")
+	}
+	s, err := bus.Subscribe("session.a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := bus.Publish("session.a", []byte("alone")); err != nil {
+		t.Error(err)
+	}
+	if got := receive(t, s); got != "alone" {
+		t.Errorf("got %q in the same process, want it delivered", got)
+	}
+	serveNATS(t, port, "hush")
+	if got := receiveAny(t, s); got != "" {
+		t.Errorf("got %q, want the empty message that says that some may be lost", got)
+	}
+	if err := bus.Check(t.Context()); err != nil {
+		t.Errorf("check: %v", err)
+	}
+	connect(t, dial(t, "nats://hush@"+free.Addr().String(), 0), bus, "session.a")
+}
+
+// TestClusterKeepsOthersOut: without the secret nothing is heard.
+func TestClusterKeepsOthersOut(t *testing.T) {
+	t.Parallel()
+	a := replica(t, 0)
+	stranger := open(t, events.NATSOptions{Cluster: &events.NATSCluster{Addr: "127.0.0.1:0", Peers: []string{a.ClusterAddr()}, Secret: "another-secret-here"}})
+	b := replica(t, 0, a.ClusterAddr())
+	connect(t, a, b, "session.a")
+	heard, err := stranger.Subscribe("session.a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The stranger came before b, which has heard a by now.
+	for range 20 {
+		connect(t, a, b, "session.a")
+	}
+	if len(heard.C()) > 0 {
+		t.Errorf("got %q without the secret", <-heard.C())
+	}
+}
+
+// TestClusterTLS: with certificates on both sides the replicas hear each other; one
+// without does not get in.
+func TestClusterTLS(t *testing.T) {
+	t.Parallel()
+	files := certificates(t)
+	cluster := func(peers ...string) *events.NATSCluster {
+		return &events.NATSCluster{Addr: "127.0.0.1:0", Peers: peers, Secret: "hush-hush-hush-hush"}
+	}
+	a := open(t, events.NATSOptions{Cluster: cluster(), TLS: files})
+	plain := open(t, events.NATSOptions{Cluster: cluster(a.ClusterAddr())})
+	b := open(t, events.NATSOptions{Cluster: cluster(a.ClusterAddr()), TLS: files})
+	heard, err := plain.Subscribe("session.a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	connect(t, a, b, "session.a")
+	connect(t, b, a, "session.a")
+	if len(heard.C()) > 0 {
+		t.Errorf("got %q without a certificate", <-heard.C())
+	}
+}
+
+// TestNATSFaults: errors say which setting to change.
+func TestNATSFaults(t *testing.T) {
+	t.Parallel()
+	a := replica(t, 0)
+	none := filepath.Join(t.TempDir(), "none.pem")
+	empty := filepath.Join(t.TempDir(), "empty.pem")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		options events.NATSOptions
+		want    error
+	}{
+		"the address is taken": {events.NATSOptions{Cluster: &events.NATSCluster{Addr: a.ClusterAddr(), Secret: "s"}}, core.ErrUnavailable},
+		"no authority":         {events.NATSOptions{URL: "nats://127.0.0.1:1", TLS: events.TLSFiles{CA: none}}, core.ErrInvalid},
+		"an empty authority":   {events.NATSOptions{URL: "nats://127.0.0.1:1", TLS: events.TLSFiles{CA: empty}}, core.ErrInvalid},
+		"no certificate":       {events.NATSOptions{URL: "nats://127.0.0.1:1", TLS: events.TLSFiles{Cert: none, Key: none}}, core.ErrInvalid},
+	} {
+		test.options.Logger = slog.New(slog.DiscardHandler)
+		b, err := events.NewNATS(test.options)
+		if !errors.Is(err, test.want) {
+			t.Errorf("%s: got error %v, want %v", name, err, test.want)
+		}
+		if b != nil {
+			b.Close()
+		}
+	}
+	if err := a.Publish("session.a", make([]byte, 2<<20)); err == nil {
+		t.Error("got no error for a message that no server takes")
+	}
+}
+
+// certificates returns files of a certificate for 127.0.0.1 that is its own authority.
+func certificates(t *testing.T) events.TLSFiles {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, &template, &template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := events.TLSFiles{Cert: filepath.Join(t.TempDir(), "cert.pem"), Key: filepath.Join(t.TempDir(), "key.pem")}
+	files.CA = files.Cert
+	for name, block := range map[string]*pem.Block{files.Cert: {Type: "CERTIFICATE", Bytes: cert}, files.Key: {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
+}
+
+// BenchmarkBus is the way of one message from a publisher to a subscriber.
+func BenchmarkBus(b *testing.B) {
+	for name, bus := range map[string]closer{"local": events.NewLocal(0), "nats in process": replica(b, 0)} {
+		b.Run(name, func(b *testing.B) {
+			s, err := bus.Subscribe("session.a")
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if err := bus.Publish("session.a", []byte("a small piece of text")); err != nil {
+					b.Fatal(err)
+				}
+				<-s.C()
+			}
+		})
+	}
+}

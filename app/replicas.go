@@ -1,0 +1,86 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"bobbin/app/api/handlers"
+	"bobbin/app/core/config"
+	"bobbin/app/events"
+)
+
+// What joins this process to others on the same database.
+
+// eventBuffer is how many events a listener may be behind before it is dropped
+// and has to come back.
+const eventBuffer = 1024
+
+// bus carries events, in this process or between several.
+type bus interface {
+	events.Bus
+	Close()
+}
+
+// openFeed opens the bus and the feed over it.
+func (a *App) openFeed(ctx context.Context) error {
+	n := a.cfg.NATS
+	if !n.Shared() {
+		a.bus = events.NewLocal(eventBuffer)
+		a.feed = events.New(a.bus, a.repos.events, a.log)
+		return nil
+	}
+	joined, err := events.NewNATS(natsOptions(n, a.log))
+	if err != nil {
+		return err
+	}
+	a.bus = joined
+	a.feed = events.New(a.bus, a.repos.events, a.log)
+	a.log.InfoContext(ctx, "joined by nats", "own", n.Own(), "listens", joined.ClusterAddr(), "peers", n.Peers, "tls", n.TLSCert != "")
+	return nil
+}
+
+// natsOptions returns the settings as the bus takes them.
+func natsOptions(n config.NATS, logger *slog.Logger) events.NATSOptions {
+	o := events.NATSOptions{
+		URL: n.URL.Reveal(), Buffer: eventBuffer, Logger: logger,
+		TLS: events.TLSFiles{CA: n.TLSCA, Cert: n.TLSCert, Key: n.TLSKey},
+	}
+	if n.Own() {
+		o.Cluster = &events.NATSCluster{Addr: n.ClusterAddr, Peers: n.Peers, Secret: n.Secret.Reveal()}
+	}
+	return o
+}
+
+// workerName returns what this process is called in leases: the same after a restart,
+// and no other process has it.
+func (a *App) workerName() (string, error) {
+	if name := a.cfg.Replica.Name; name != "" {
+		return name, nil
+	}
+	return a.folder.Worker()
+}
+
+// checks are what must be right for this process to be ready.
+func (a *App) checks() []handlers.Check {
+	checks := []handlers.Check{
+		{Name: "database", Run: a.database.Ping},
+		{Name: "migrations", Run: a.migrated},
+	}
+	if joined, ok := a.bus.(interface{ Check(context.Context) error }); ok {
+		checks = append(checks, handlers.Check{Name: "nats", Run: joined.Check})
+	}
+	return checks
+}
+
+// migrated checks that the schema is the one this program knows.
+func (a *App) migrated(ctx context.Context) error {
+	status, err := a.database.MigrationStatus(ctx)
+	if err != nil {
+		return err
+	}
+	if status.Pending() {
+		return errors.New("migrations are pending")
+	}
+	return nil
+}
