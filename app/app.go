@@ -262,7 +262,8 @@ func (a *App) buildServer(engine *agents.Engine, service *chat.Service, purges *
 		Build: build,
 		Limits: api.Limits{
 			BodyBytes: int64(l.BodyBytes), ImportBytes: int64(l.ImportBytes), FileBytes: int64(a.cfg.Files.Bytes), FilesPerMessage: a.cfg.Files.PerMessage, Wait: l.WaitTime, Streams: l.OpenStreams, StreamsPerOwner: l.OpenStreamsPerOwner,
-			Grace: l.ShutdownGrace + answerGrace,
+			PerSecond: l.RequestsPerSecond,
+			Grace:     l.ShutdownGrace + answerGrace,
 		},
 		Logger: a.log,
 	})

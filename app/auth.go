@@ -28,7 +28,7 @@ func (a *App) buildAuth() *auth.Authenticator {
 		}
 	}
 	a.apiKeys = auth.NewStored(repositories.NewAPIKeys(a.database.Gorm), a.log)
-	return auth.New(auth.Options{Keys: keys, Stored: a.apiKeys, Required: a.cfg.Auth.Required, LocalToken: a.token})
+	return auth.New(auth.Options{Keys: keys, Stored: a.apiKeys, Required: a.cfg.Auth.Required, LocalToken: a.token, GuessesPerMinute: a.cfg.Limits.GuessesPerMinute})
 }
 
 // checkReach refuses an address that other machines reach while there is no key: nobody

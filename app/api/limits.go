@@ -30,6 +30,7 @@ type Limits struct {
 	Streams         int           // requests that are held open, of all callers: 1,024
 	StreamsPerOwner int           // of one owner: 512
 	Grace           time.Duration // for requests in hand when the server stops: 35 s
+	PerSecond       int           // requests of one key, ten times as many at once; here 0 is no limit
 }
 
 // withDefaults returns the limits with no field zero.
@@ -49,6 +50,7 @@ func (l Limits) withDefaults() Limits {
 		Streams:         or(l.Streams, 1024),
 		StreamsPerOwner: or(l.StreamsPerOwner, 512),
 		Grace:           or(l.Grace, 35*time.Second),
+		PerSecond:       l.PerSecond,
 	}
 }
 

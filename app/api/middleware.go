@@ -94,11 +94,19 @@ func secure(c *gin.Context) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// authenticate puts the caller's identity into the request's context.
+// authenticate puts the caller's identity into the request's context, and holds up who
+// asks too often.
 func (s *Server) authenticate(c *gin.Context) error {
 	caller, err := s.auth.Authenticate(c.Request)
 	if err != nil {
 		return err
+	}
+	if caller.Key != "" {
+		bucket := strings.Join([]string{caller.Owner, caller.Key, string(caller.KeyID), caller.User}, "\x00")
+		if wait := s.rates.Take(bucket); wait > 0 {
+			return &core.Error{Kind: core.ErrRateLimited, RetryAfter: max(wait, time.Second),
+				Message: fmt.Sprintf("more than %d requests a second came with this key; wait, then go on more slowly (the operator can raise limits.requests_per_second)", s.limits.PerSecond)}
+		}
 	}
 	c.Request = c.Request.WithContext(core.WithIdentity(c.Request.Context(), caller))
 	return nil

@@ -16,6 +16,7 @@ import (
 
 	"bobbin/app/api/auth"
 	"bobbin/app/api/handlers"
+	"bobbin/app/api/rate"
 	"bobbin/app/core"
 )
 
@@ -39,6 +40,7 @@ type Server struct {
 	auth   *auth.Authenticator
 	keys   keyStore
 	limits Limits
+	rates  *rate.Buckets // of keys and users
 	watch  observer
 	log    *slog.Logger
 	roots  []string // where the paths begin, for who is lost
@@ -51,6 +53,7 @@ type Server struct {
 func New(opts Options) *Server {
 	gin.SetMode(gin.ReleaseMode)
 	s := &Server{auth: opts.Auth, keys: opts.Keys, limits: opts.Limits.withDefaults(), watch: opts.Observer, log: opts.Logger, drain: make(chan struct{})}
+	s.rates = rate.New(float64(s.limits.PerSecond), 10*s.limits.PerSecond)
 	s.stopDrain = sync.OnceFunc(func() { close(s.drain) })
 
 	r := gin.New()

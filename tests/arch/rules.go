@@ -60,7 +60,8 @@ func inners() []inner {
 		{dir: "app/agents/state"},
 
 		{dir: "app/api/apitest", may: []string{"app/api/handlers", "app/api/sse"}},
-		{dir: "app/api/auth"},
+		{dir: "app/api/auth", may: []string{"app/api/rate"}},
+		{dir: "app/api/rate"},
 		{dir: "app/api/handlers", may: []string{"app/api/sse"}},
 		{dir: "app/api/openapi"},
 		{dir: "app/api/sse"},

@@ -50,7 +50,7 @@ func TestStoredKeys(t *testing.T) {
 	t.Parallel()
 	dbtest.EachURL(t, func(t *testing.T, url string) {
 		h := newHouse(t, url, func(c *config.Config) {
-			c.Auth.Required = true
+			c.Auth.Required, c.Limits.RequestsPerSecond = true, 0
 			c.Auth.Keys = []config.APIKey{{Name: "shop", Secret: config.NewSecret("configured-secret")}}
 		})
 		_, err := h.client("bob_none").CreateSession(t.Context(), core.Session{})

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"crypto/sha256"
+	"errors"
 	"net/http"
 	"strings"
 
@@ -16,6 +17,9 @@ type Options struct {
 	// LocalToken lets the command line on this machine in as core.LocalOwner;
 	// empty = no such token.
 	LocalToken string
+	// GuessesPerMinute bounds the requests without a good key from one address; 0 = no
+	// limit.
+	GuessesPerMinute int
 }
 
 // Authenticator finds out who makes a request. Safe for concurrent use.
@@ -24,11 +28,12 @@ type Authenticator struct {
 	stored   *Stored
 	required bool
 	token    *Key
+	guesses  *guesses
 }
 
 // New returns an authenticator.
 func New(opts Options) *Authenticator {
-	a := &Authenticator{keys: opts.Keys, stored: opts.Stored, required: opts.Required}
+	a := &Authenticator{keys: opts.Keys, stored: opts.Stored, required: opts.Required, guesses: newGuesses(opts.GuessesPerMinute)}
 	if opts.LocalToken != "" {
 		token := NewKey(core.LocalOwner, opts.LocalToken, core.Everything)
 		a.token = &token
@@ -37,23 +42,31 @@ func New(opts Options) *Authenticator {
 }
 
 // Authenticate returns who makes the request. Errors are core.ErrUnauthorized
-// (a key is needed, or the one sent is not known) and core.ErrForbidden (the
-// request breaks the rules for requests without a key).
+// (a key is needed, or the one sent is not known), core.ErrForbidden (the request breaks
+// the rules for requests without a key) and core.ErrRateLimited (too many requests
+// without a good key came from the address).
 func (a *Authenticator) Authenticate(r *http.Request) (core.Identity, error) {
 	secret, err := secretOf(r)
-	if err != nil {
-		return core.Identity{}, err
+	if err == nil && secret == "" && !a.required && a.checkLocal(r) == nil {
+		return core.Identity{Owner: core.LocalOwner, Rights: core.Everything}, nil
 	}
-	if secret != "" {
-		return a.bySecret(r, secret)
+	if held := a.guesses.check(r, secret); held != nil {
+		return core.Identity{}, held
 	}
-	if a.required {
-		return core.Identity{}, unauthorized("send an API key, as Authorization: Bearer … or X-API-Key")
+	var who core.Identity
+	switch {
+	case err != nil:
+	case secret != "":
+		who, err = a.bySecret(r, secret)
+	case a.required:
+		err = unauthorized("send an API key, as Authorization: Bearer … or X-API-Key")
+	default:
+		err = a.checkLocal(r)
 	}
-	if err := a.checkLocal(r); err != nil {
-		return core.Identity{}, err
+	if err == nil || errors.Is(err, core.ErrUnauthorized) || errors.Is(err, core.ErrForbidden) {
+		a.guesses.result(r, secret, err == nil)
 	}
-	return core.Identity{Owner: core.LocalOwner, Rights: core.Everything}, nil
+	return who, err
 }
 
 // secretOf returns the secret that the request carries, "" without one.

@@ -92,6 +92,8 @@ type Limits struct {
 	ConcurrentRuns      int   // of this process; more wait
 	OpenStreams         int   // requests that are held open, of all callers
 	OpenStreamsPerOwner int
+	RequestsPerSecond   int           // of one key, for long; ten times as many at once; 0 = no limit
+	GuessesPerMinute    int           // requests without a valid key from one address; 0 = no limit
 	WaitTime            time.Duration // a waiting request is held so long
 	RunTime             time.Duration // of one execution of a run
 	ToolTime            time.Duration // of one tool call
@@ -111,7 +113,7 @@ func Default() Config {
 		Files: defaultFiles(), Retention: Retention{Events: 720 * time.Hour},
 		Limits: Limits{
 			MessageBytes: 1 << 20, BodyBytes: 8 << 20, ImportBytes: 64 << 20, ImportMessages: 100_000, ToolOutputBytes: 4 << 20, ToolShownBytes: 64 << 10, MemoryIndexBytes: 256 << 20,
-			QueuedRuns: 100, ConcurrentRuns: 256, OpenStreams: 1024, OpenStreamsPerOwner: 512,
+			QueuedRuns: 100, ConcurrentRuns: 256, OpenStreams: 1024, OpenStreamsPerOwner: 512, RequestsPerSecond: 100, GuessesPerMinute: 60,
 			WaitTime: 5 * time.Minute, RunTime: 10 * time.Minute, ToolTime: time.Minute,
 			SummaryTime: 10 * time.Second, BackgroundSummaryTime: time.Minute, ShutdownGrace: 30 * time.Second,
 		},

@@ -97,6 +97,8 @@ func limits() []setting {
 		{name: "limits.concurrent_runs", meaning: "runs at once in this process; more wait", field: func(c *Config) any { return &c.Limits.ConcurrentRuns }},
 		{name: "limits.open_streams", meaning: "requests that are held open at once, of all callers", field: func(c *Config) any { return &c.Limits.OpenStreams }},
 		{name: "limits.open_streams_per_owner", meaning: "the same of one owner", field: func(c *Config) any { return &c.Limits.OpenStreamsPerOwner }},
+		{name: "limits.requests_per_second", meaning: "requests of one key (and of one user) each second, ten times as many at once; 0: no limit. This machine's own user has none", field: func(c *Config) any { return &c.Limits.RequestsPerSecond }},
+		{name: "limits.guesses_per_minute", meaning: "requests without a valid key from one address (IPv6: /64) each minute; who was let in before is not held up; 0: no limit", field: func(c *Config) any { return &c.Limits.GuessesPerMinute }},
 		{name: "limits.wait_time", meaning: "how long a request waits for its answer", field: func(c *Config) any { return &c.Limits.WaitTime }},
 		{name: "limits.run_time", meaning: "how long one run may take", field: func(c *Config) any { return &c.Limits.RunTime }},
 		{name: "limits.tool_time", meaning: "how long one tool call may take", field: func(c *Config) any { return &c.Limits.ToolTime }},

@@ -167,6 +167,8 @@ limits:
   concurrent_runs: 6
   open_streams: 7
   open_streams_per_owner: 3
+  requests_per_second: 20
+  guesses_per_minute: 0
   wait_time: 1m30s
   run_time: 1h
   tool_time: 5s
@@ -198,7 +200,7 @@ retention: {events: 48h, archived_sessions: 2160h}
 		Files: config.Files{Bytes: 2 << 20, PerMessage: 3, TotalBytes: 4 << 20, Types: []string{"image/png", "text/*"}},
 		Limits: config.Limits{
 			MessageBytes: 512 << 10, BodyBytes: 1 << 20, ImportBytes: 32 << 20, ImportMessages: 1000, ToolOutputBytes: 2_000_000, ToolShownBytes: 32 << 10, MemoryIndexBytes: 64 << 20,
-			QueuedRuns: 5, ConcurrentRuns: 6, OpenStreams: 7, OpenStreamsPerOwner: 3,
+			QueuedRuns: 5, ConcurrentRuns: 6, OpenStreams: 7, OpenStreamsPerOwner: 3, RequestsPerSecond: 20,
 			WaitTime: 90 * time.Second, RunTime: time.Hour, ToolTime: 5 * time.Second, SummaryTime: 500 * time.Millisecond, BackgroundSummaryTime: 20 * time.Second,
 		},
 		Retention: config.Retention{Events: 48 * time.Hour, ArchivedSessions: 2160 * time.Hour},
@@ -215,7 +217,7 @@ retention: {events: 48h, archived_sessions: 2160h}
 			t.Errorf("origin of %s: got value %q, want %q", key, got, want)
 		}
 	}
-	if got, want := origins.Of("limits.run_time").From, "./bobbin.yaml:54"; got != want {
+	if got, want := origins.Of("limits.run_time").From, "./bobbin.yaml:56"; got != want {
 		t.Errorf("origin of limits.run_time: got %q, want %q", got, want)
 	}
 	if got := want.Models[0].PriorFactor(); got != 1 {
@@ -236,7 +238,7 @@ func TestLoadTexts(t *testing.T) {
 		"metrics.open": "true", "metrics.keys": "alice,bob", "telemetry.otlp_endpoint": "https://x:1",
 		"files.bytes": "2KiB", "files.per_message": "3", "files.total_bytes": "4KiB", "files.types": "image/png,text/*",
 		"limits.message_bytes": "2KiB", "limits.body_bytes": "3KiB", "limits.import_bytes": "6KiB", "limits.import_messages": "77", "limits.tool_output_bytes": "4KiB", "limits.memory_index_bytes": "5KiB", "limits.queued_runs": "1_000",
-		"limits.concurrent_runs": "2", "limits.open_streams": "3", "limits.open_streams_per_owner": "4",
+		"limits.concurrent_runs": "2", "limits.open_streams": "3", "limits.open_streams_per_owner": "4", "limits.requests_per_second": "0", "limits.guesses_per_minute": "9",
 		"limits.wait_time": "1s", "limits.run_time": "2s", "limits.tool_time": "3s", "limits.summary_time": "4s", "limits.background_summary_time": "6s", "limits.shutdown_grace": "5s",
 		"retention.events": "0s", "retention.archived_sessions": "24h",
 	}

@@ -154,6 +154,8 @@ func (l Limits) validate(found *faults) {
 	} {
 		found.check(count.value >= 1, "limits."+count.key, "%d is too few; use 1 or more", count.value)
 	}
+	found.check(l.RequestsPerSecond >= 0, "limits.requests_per_second", "%d is negative; use 0 (no limit) or more", l.RequestsPerSecond)
+	found.check(l.GuessesPerMinute >= 0, "limits.guesses_per_minute", "%d is negative; use 0 (no limit) or more", l.GuessesPerMinute)
 	for _, limit := range []struct {
 		key   string
 		value time.Duration
