@@ -46,7 +46,13 @@ func DrawContext(w io.Writer, r core.ContextReport, now time.Time, width int) {
 		d.line("  ! %s", reason)
 	}
 	d.line("  %s", coverage(r.Coverage))
-	d.breaker(r.Breaker)
+	d.breaker(r, now)
+	if r.Summarizing {
+		d.line("  a summary is being made")
+	}
+	if r.Prepared != nil {
+		d.line("  %s", version(*r.Prepared, now))
+	}
 	d.summaries(r.Summaries, now)
 }
 
@@ -110,13 +116,22 @@ func (d drawing) triggers(r core.ContextReport) {
 }
 
 // breaker says whether the summary model is asked.
-func (d drawing) breaker(state string) {
-	switch state {
-	case "":
-	case "closed":
-		d.line("  breaker closed: summaries are made when they are due")
+func (d drawing) breaker(r core.ContextReport, now time.Time) {
+	rests := "for a while"
+	if r.OpenUntil != nil {
+		rests = fmt.Sprintf("for another %s", max(r.OpenUntil.Sub(now).Round(time.Second), 0))
+	}
+	switch {
+	case r.Breaker == "":
+	case r.Breaker != "closed":
+		d.line("  ! breaker %s: making summaries failed again and again, and rests %s", r.Breaker, rests)
+	case r.Failure != "":
+		d.line("  breaker closed: summaries are made when they are due, though the last one failed")
 	default:
-		d.line("  ! breaker %s: making summaries failed again and again, and rests for a while", state)
+		d.line("  breaker closed: summaries are made when they are due")
+	}
+	if r.Failure != "" {
+		d.line("    %s", r.Failure)
 	}
 }
 

@@ -48,8 +48,10 @@ func TestDrawContextWhole(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	r := report()
+	until := now.Add(90 * time.Second)
+	r.OpenUntil, r.Failure, r.Summarizing = &until, "the model failed (auth)", true
+	r.Prepared = &core.Summary{Version: 5, State: core.SummaryPrepared, MessagesCovered: 40, TokenCount: 900, Trigger: "tokens", Strategy: "llm"}
 	r.Summaries = []core.Summary{
-		{Version: 5, State: core.SummaryPrepared, MessagesCovered: 40, TokenCount: 900, Trigger: "tokens", Strategy: "llm"},
 		{Version: 4, State: core.SummaryActive, MessagesCovered: 25, TokensBefore: 6200, TokenCount: 850, Trigger: "messages", Strategy: "llm", CreatedAt: now.Add(-3 * time.Hour)},
 		{Version: 3, State: core.SummaryUndone, MessagesCovered: 30, TokenCount: 800, Note: "repeats version 1"},
 		{Version: 2, Kind: core.SummaryRun, State: core.SummaryDropped, MessagesAdded: 12, TokenCount: 300},
@@ -57,11 +59,14 @@ func TestDrawContextWhole(t *testing.T) {
 	}
 	says := []string{
 		"estimated ± 10%", "24 of 30 (80%)", "89,100 of 128,000 (69%)", "about 3 more turns until then, at the present rate", "! breaker open",
+		"and rests for another 1m30s", "the model failed (auth)", "a summary is being made",
 		"ready v5: 40 messages → 900 tokens, tokens, llm", "summary v4: 25 messages → 850 tokens (6,200 before), messages, llm, 3h ago",
 		"undone v3: 30 messages → 800 tokens (repeats version 1)", "earlier, of a run's tools, v2: 12 messages → 300 tokens", "erased v1",
 	}
 	drawn(t, func(w io.Writer, width int) { term.DrawContext(w, r, now, width) }, says...)
 	r.Triggers, r.Breaker = nil, "closed"
+	drawn(t, func(w io.Writer, width int) { term.DrawContext(w, r, now, width) }, "though the last one failed")
+	r.Failure = ""
 	drawn(t, func(w io.Writer, width int) { term.DrawContext(w, r, now, width) }, "about 3 more turns until the window is full", "breaker closed")
 	r.WillTrigger = true
 	drawn(t, func(w io.Writer, width int) { term.DrawContext(w, r, now, width) }, "summarization will trigger on the next message")
