@@ -26,7 +26,7 @@ type pace struct {
 // hurried has a summarizer that is finished only when the conversation has gone on;
 // leisurely is a conversation as people have them, if they type fast.
 var (
-	hurried   = pace{turns: 90, window: 16_384, sentences: 10, turnsBeside: 3}
+	hurried   = pace{turns: 130, window: 32_768, sentences: 14, turnsBeside: 3}
 	leisurely = pace{turns: 300, window: 131_072, sentences: 36, answer: 200 * time.Millisecond, write: 3 * time.Second}
 )
 
@@ -195,6 +195,9 @@ func (b *beside) report(with, without talkBeside) {
 		p50, p99, most := percentiles(r.took)
 		fig.row("  "+r.name, p50.Round(time.Microsecond), p99.Round(time.Microsecond), most.Round(time.Microsecond))
 	}
+	a50, a99, aMost := percentiles(with.own)
+	b50, b99, bMost := percentiles(without.own)
+	fig.row("  added, percentile by percentile", (a50 - b50).Round(time.Microsecond), (a99 - b99).Round(time.Microsecond), (aMost - bMost).Round(time.Microsecond))
 	fig.log(b.t)
 }
 
