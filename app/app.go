@@ -62,6 +62,7 @@ type App struct {
 	files     *blobs.Service
 	control   *compaction.Control
 	runs      *runs.Service
+	drained   chan struct{} // closed when runs has ended
 	keeper    *compaction.Keeper
 	retention *retention.Worker
 	worker    string // names this process in leases
@@ -111,7 +112,7 @@ type repos struct {
 // schema up to date, loads the agents, and finds the default model. Close it when
 // it is not run. Errors say what to do.
 func New(ctx context.Context, cfg config.Config, build Build, logger *slog.Logger) (*App, error) {
-	a := &App{cfg: cfg, log: logger, token: auth.NewToken()}
+	a := &App{cfg: cfg, log: logger, token: auth.NewToken(), drained: make(chan struct{})}
 	if err := a.build(ctx, build); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
@@ -259,7 +260,7 @@ func (a *App) buildServer(engine *agents.Engine, service *chat.Service, purges *
 		Checks:  a.checks(),
 		Purge:   purges,
 		Metrics: handlers.MetricsOptions{Exposition: a.telemetry, Open: a.cfg.Metrics.Open}, Observer: a.telemetry,
-		Build: build,
+		Build: build, Ready: a.runs.Ready(), Work: a.drained,
 		Limits: api.Limits{
 			BodyBytes: int64(l.BodyBytes), ImportBytes: int64(l.ImportBytes), FileBytes: int64(a.cfg.Files.Bytes), FilesPerMessage: a.cfg.Files.PerMessage, Wait: l.WaitTime, Streams: l.OpenStreams, StreamsPerOwner: l.OpenStreamsPerOwner,
 			PerSecond: l.RequestsPerSecond,
@@ -304,15 +305,11 @@ func (a *App) Run(ctx context.Context, listener net.Listener) error {
 		return errors.Join(err, listener.Close(), a.Close())
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return a.runs.Run(ctx) })
 	group.Go(func() error {
-		select {
-		case <-a.runs.Ready():
-			return a.server.Serve(ctx, listener)
-		case <-ctx.Done():
-			return listener.Close()
-		}
+		defer close(a.drained)
+		return a.runs.Run(ctx)
 	})
+	group.Go(func() error { return a.server.Serve(ctx, listener) }) // lets nobody in before runs are taken over
 	group.Go(func() error { return a.runTitles(ctx) })
 	group.Go(func() error { return a.keeper.Run(ctx) })
 	group.Go(func() error { return a.saveCalibrations(ctx) })

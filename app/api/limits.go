@@ -26,6 +26,7 @@ type Limits struct {
 	Idle            time.Duration // of a connection between two requests: 2 min
 	Write           time.Duration // for one frame of a stream: 10 s
 	Heartbeat       time.Duration // of a stream: 15 s
+	Start           time.Duration // a request waits so long for the start to be over: 10 s
 	Wait            time.Duration // a waiting request is held so long: 5 min
 	Streams         int           // requests that are held open, of all callers: 1,024
 	StreamsPerOwner int           // of one owner: 512
@@ -46,6 +47,7 @@ func (l Limits) withDefaults() Limits {
 		Idle:            or(l.Idle, 2*time.Minute),
 		Write:           or(l.Write, 10*time.Second),
 		Heartbeat:       or(l.Heartbeat, 15*time.Second),
+		Start:           or(l.Start, 10*time.Second),
 		Wait:            or(l.Wait, 5*time.Minute),
 		Streams:         or(l.Streams, 1024),
 		StreamsPerOwner: or(l.StreamsPerOwner, 512),

@@ -21,7 +21,11 @@ const (
 
 // routes is every native route (API.md); app/api/openapi describes them.
 func (s *Server) routes(r *gin.Engine, opts Options) {
-	health := handlers.NewHealth(opts.Checks, opts.Build, s.drain)
+	checks := opts.Checks
+	if opts.Ready != nil {
+		checks = append([]handlers.Check{{Name: "runs", Run: s.isReady}}, checks...)
+	}
+	health := handlers.NewHealth(checks, opts.Build, s.drain)
 	probe := []string{http.MethodGet, http.MethodHead}
 	r.Match(probe, "/healthz", s.handle(health.Live))
 	r.Match(probe, "/readyz", s.handle(health.Ready))

@@ -32,6 +32,8 @@ type Options struct {
 	Purge    handlers.PurgeService   // for the command line; nil = it cannot be asked for
 	Metrics  handlers.MetricsOptions // without an Exposition there is no route /metrics
 	Observer observer                // is told of every request; nil = nobody is
+	Ready    <-chan struct{}         // closed when requests may be let in; nil = at once
+	Work     <-chan struct{}         // closed when work that outlives requests has ended: a stop waits for it, too; nil = there is none
 }
 
 // Server is the HTTP surface. Safe for concurrent use.
@@ -45,6 +47,9 @@ type Server struct {
 	log    *slog.Logger
 	roots  []string // where the paths begin, for who is lost
 
+	ready     <-chan struct{} // closed when requests may be let in
+	work      <-chan struct{} // closed when there is none beside the requests
+	guests    *guests
 	drain     chan struct{} // closed when the server stops
 	stopDrain func()
 }
@@ -52,7 +57,7 @@ type Server struct {
 // New returns a server that is ready to serve.
 func New(opts Options) *Server {
 	gin.SetMode(gin.ReleaseMode)
-	s := &Server{auth: opts.Auth, keys: opts.Keys, limits: opts.Limits.withDefaults(), watch: opts.Observer, log: opts.Logger, drain: make(chan struct{})}
+	s := &Server{auth: opts.Auth, keys: opts.Keys, limits: opts.Limits.withDefaults(), watch: opts.Observer, log: opts.Logger, ready: orClosed(opts.Ready), work: orClosed(opts.Work), guests: newGuests(), drain: make(chan struct{})}
 	s.rates = rate.New(float64(s.limits.PerSecond), 10*s.limits.PerSecond)
 	s.stopDrain = sync.OnceFunc(func() { close(s.drain) })
 
@@ -60,12 +65,22 @@ func New(opts Options) *Server {
 	r.HandleMethodNotAllowed = true
 	r.RedirectTrailingSlash = false
 	r.ForwardedByClientIP = false
-	r.Use(identify, s.observe, s.logAccess, s.recoverPanics, secure, s.handle(s.limitBody))
+	r.Use(identify, s.observe, s.logAccess, s.recoverPanics, secure, s.handle(s.admit), s.handle(s.limitBody))
 	r.NoRoute(s.handle(s.noRoute))
 	r.NoMethod(s.handle(s.noMethod))
 	s.routes(r, opts)
 	s.engine, s.roots = r, rootsOf(r.Routes())
 	return s
+}
+
+// orClosed returns the channel, or one that is closed in the place of none.
+func orClosed(c <-chan struct{}) <-chan struct{} {
+	if c != nil {
+		return c
+	}
+	closed := make(chan struct{})
+	close(closed)
+	return closed
 }
 
 // rootsOf returns the beginnings of the routes, each once.
@@ -118,11 +133,18 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// stop lets the requests in hand finish, and cuts off those that do not.
+// stop lets the requests in hand finish, and cuts off those that do not. Who comes
+// meanwhile is told to come again: a connection that is refused tells less.
 func (s *Server) stop(ctx context.Context, server *http.Server, cut context.CancelCauseFunc) {
 	s.stopDrain()
 	grace, cancel := context.WithTimeout(ctx, s.limits.Grace)
 	defer cancel()
+	for _, over := range []<-chan struct{}{s.guests.shut(), s.work} {
+		select {
+		case <-over:
+		case <-grace.Done():
+		}
+	}
 	if err := server.Shutdown(grace); err == nil {
 		return
 	}

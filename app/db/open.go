@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"strings"
 	"sync/atomic"
 
@@ -92,8 +93,16 @@ func newBackend(url string) (backend, error) {
 		"the database URL must begin with sqlite:// or postgres://, and begins with %s; for example sqlite://bobbin-data/bobbin.db", scheme)
 }
 
-// Ping reports whether the database answers.
-func (d *DB) Ping(ctx context.Context) error { return d.pool.PingContext(ctx) }
+// Ping reports whether the database answers, and is where it was: a file that was
+// removed would go on taking what is lost with it.
+func (d *DB) Ping(ctx context.Context) error {
+	if d.lockFile != "" {
+		if _, err := os.Stat(strings.TrimSuffix(d.lockFile, lockSuffix)); err != nil {
+			return fmt.Errorf("database file: %w", err)
+		}
+	}
+	return d.pool.PingContext(ctx)
+}
 
 // Pool is the connection pool, to be looked at.
 func (d *DB) Pool() *sql.DB { return d.pool }

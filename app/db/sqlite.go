@@ -18,6 +18,9 @@ import (
 	"bobbin/migrations"
 )
 
+// lockSuffix ends the name of the lock of migrations, beside the database file.
+const lockSuffix = ".migrate.lock"
+
 // sqliteMaxConns is enough for readers beside the one writer that SQLite allows.
 const sqliteMaxConns = 8
 
@@ -46,7 +49,7 @@ func openSQLite(path string) (backend, error) {
 		dialector:  &sqliteDialector{pool: pool},
 		pool:       pool,
 		migrations: migrations.SQLite(),
-		lockFile:   path + ".migrate.lock",
+		lockFile:   path + lockSuffix,
 	}, nil
 }
 

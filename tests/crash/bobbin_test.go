@@ -104,13 +104,13 @@ func (b *bobbin) launch(t *testing.T) {
 }
 
 // ready waits until the process has announced where it can be reached, lets the
-// clients go there, and waits for an answer.
+// clients go there, and waits for an answer to what is not let in before the start is over.
 func (b *bobbin) ready(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	b.announced(ctx, t)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+b.addr+"/healthz", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+b.addr+"/version", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"bobbin/app/db/repositories"
 )
 
-// summaries reads the session and its summaries, by version.
+// summaries reads the session and its summaries that were in use, by version.
 func (c *chaos) summaries(g *gorm.DB, id core.SessionID) (core.Session, []core.Summary) {
 	c.t.Helper()
 	ctx, scope := c.t.Context(), core.Scope{Owner: core.LocalOwner}
@@ -21,6 +21,8 @@ func (c *chaos) summaries(g *gorm.DB, id core.SessionID) (core.Session, []core.S
 		return repositories.NewSummaries(g).List(ctx, scope, id, q)
 	})
 	slices.Reverse(versions)
+	// One that is prepared is in no prompt yet.
+	versions = slices.DeleteFunc(versions, func(s core.Summary) bool { return s.State == core.SummaryPrepared })
 	return session, versions
 }
 

@@ -1,0 +1,165 @@
+package crash_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/tests/provider"
+)
+
+// TestStoppedWithARunAtWork: after SIGTERM the run goes on within the grace period, and
+// whoever reads its stream gets it to its end; who comes anew is told to come again.
+func TestStoppedWithARunAtWork(t *testing.T) {
+	t.Parallel()
+	eachPlace(t, func(t *testing.T, p place) {
+		g := newGrace(t, p, "30s")
+		w := watchRaw(t, g.bobbin, g.session)
+		stream := g.ask(t, "/api/v1/sessions/"+string(g.session)+"/messages", `{"content":"Are you there?"}`)
+		w.await(t, "half of the answer", func(f frame) bool { return f.event == core.EventMessageDelta })
+		g.terminate(t)
+		g.refused(t)
+		g.release()
+		rest, err := io.ReadAll(stream.Body)
+		if err != nil || !strings.Contains(string(rest), "event: run.succeeded") {
+			t.Errorf("the stream after SIGTERM: %v\n%s\nwant it to its end", err, rest)
+		}
+		g.ended(t)
+	})
+}
+
+// TestHandedBack: a run that is longer than the grace period is handed back, and the
+// next start finishes it. Whoever watches sees one question and one answer.
+func TestHandedBack(t *testing.T) {
+	t.Parallel()
+	eachPlace(t, func(t *testing.T, p place) {
+		g := newGrace(t, p, "100ms")
+		w := watchRaw(t, g.bobbin, g.session)
+		c := g.client(t)
+		run, err := c.SendAsync(t.Context(), core.SendMessage{SessionID: g.session, Content: "Are you there?"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.await(t, "half of the answer", func(f frame) bool { return f.event == core.EventMessageDelta })
+		g.terminate(t)
+		g.ended(t)
+		g.release()
+		g.start(t)
+		w.await(t, "the end of the run", func(f frame) bool { return f.event == core.EventRunSucceeded })
+		checkOneAnswer(t, p, c, run)
+		checkFrames(t, w.all())
+		g.stop(t)
+	})
+}
+
+// grace is a Bobbin whose provider holds the answer until release.
+type grace struct {
+	*bobbin
+	session core.SessionID
+	release func()
+}
+
+func newGrace(t *testing.T, p place, period string) *grace {
+	t.Helper()
+	hold := make(chan struct{})
+	release := sync.OnceFunc(func() { close(hold) })
+	model, err := provider.New(provider.Options{Window: modelWindow, Hold: func(string) { <-hold }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(model.Close)
+	t.Cleanup(release)
+	b := newBobbin(t, p, model.URL)
+	file, err := os.OpenFile(b.config, os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = file.WriteString("limits: {shutdown_grace: " + period + "}\n")
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.start(t)
+	session, err := b.client(t).CreateSession(t.Context(), core.Session{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &grace{bobbin: b, session: session.ID, release: release}
+}
+
+// ask sends a request over a connection of its own.
+func (g *grace) ask(t *testing.T, path, body string) *http.Response {
+	t.Helper()
+	method := http.MethodGet
+	if body != "" {
+		method = http.MethodPost
+	}
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+g.addr+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set("Content-Type", "application/json")
+	res, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	t.Cleanup(func() { _ = res.Body.Close() })
+	return res
+}
+
+// terminate sends SIGTERM to a process that is ready.
+func (g *grace) terminate(t *testing.T) {
+	t.Helper()
+	if res := g.ask(t, "/readyz", ""); res.StatusCode != http.StatusOK {
+		t.Errorf("before SIGTERM /readyz answers %s", res.Status)
+	}
+	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// refused waits until the server is not ready, and looks how it refuses.
+func (g *grace) refused(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for g.ask(t, "/readyz", "").StatusCode == http.StatusOK {
+		if ctx.Err() != nil {
+			t.Fatalf("still ready %s after SIGTERM", patience)
+		}
+	}
+	if res := g.ask(t, "/healthz", ""); res.StatusCode != http.StatusOK {
+		t.Errorf("while it stops /healthz answers %s, want 200: it lives", res.Status)
+	}
+	for _, request := range [][2]string{{"/api/v1/sessions/" + string(g.session) + "/messages", `{"content":"And now?"}`}, {"/api/v1/sessions", ""}} {
+		res := g.ask(t, request[0], request[1])
+		body, _ := bufio.NewReader(res.Body).ReadString('\n')
+		if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" {
+			t.Errorf("while it stops %s answers %s, Retry-After %q: %s", request[0], res.Status, res.Header.Get("Retry-After"), body)
+		}
+	}
+}
+
+// ended waits until the process has ended in order.
+func (g *grace) ended(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	select {
+	case <-g.exited:
+		if code := g.cmd.ProcessState.ExitCode(); code != 0 {
+			t.Errorf("exit code after SIGTERM: got %d, want 0", code)
+		}
+	case <-ctx.Done():
+		t.Fatalf("not stopped %s after SIGTERM", patience)
+	}
+	g.kill()
+}

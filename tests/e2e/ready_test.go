@@ -1,0 +1,122 @@
+package e2e_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"bobbin/app/core"
+	"bobbin/app/db/dbtest"
+)
+
+// A database that is gone makes the server unready, and one that is back ready again;
+// meanwhile the process lives. (Issue 5, 5)
+func TestReadyWithoutDatabase(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url)
+		id := newSession(t, h.Client, core.Session{})
+		h.becomes(t, http.StatusOK, `"database":"ok"`)
+		back := takeAway(t, url)
+		h.becomes(t, http.StatusServiceUnavailable, `"field":"database"`)
+		if status, _ := h.probe(t, "/healthz"); status != http.StatusOK {
+			t.Errorf("/healthz answers %d without the database, want 200: a restart would not help", status)
+		}
+		back()
+		h.becomes(t, http.StatusOK, `"runs":"ok"`)
+		answered := func() bool { // connections that were cut are found out one by one
+			a, err := h.SendAndWait(t.Context(), core.SendMessage{SessionID: id, Content: "Are you back?"})
+			return err == nil && a.Run.Status == core.RunSucceeded
+		}
+		for limit := time.Now().Add(30 * time.Second); !answered(); {
+			if time.Now().After(limit) {
+				t.Fatal("no answer with the database back")
+			}
+		}
+	})
+}
+
+// takeAway makes the database unreachable, until back is called.
+func takeAway(t *testing.T, url string) (back func()) {
+	t.Helper()
+	if path, ok := strings.CutPrefix(url, "sqlite://"); ok {
+		if err := os.Rename(path, path+".away"); err != nil {
+			t.Fatal(err)
+		}
+		return func() {
+			if err := os.Rename(path+".away", path); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	server, name := serverOf(t, url)
+	do := func(stmts ...string) {
+		t.Helper()
+		conn, err := pgx.Connect(t.Context(), server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+		for _, stmt := range stmts {
+			if _, err := conn.Exec(t.Context(), stmt); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	do("ALTER DATABASE "+name+" ALLOW_CONNECTIONS false", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+name+"'")
+	return func() { do("ALTER DATABASE " + name + " ALLOW_CONNECTIONS true") }
+}
+
+// serverOf returns the address of the server's own database, and the name of the one
+// at raw.
+func serverOf(t *testing.T, raw string) (server, name string) {
+	t.Helper()
+	u, err := url.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name = strings.TrimPrefix(u.Path, "/")
+	u.Path = "/postgres"
+	return u.String(), name
+}
+
+// probe asks as a load balancer does.
+func (h *house) probe(t *testing.T, path string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := h.http.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(body)
+}
+
+// becomes waits until the readiness has the status, with the words in the answer.
+func (h *house) becomes(t *testing.T, want int, words string) {
+	t.Helper()
+	limit := time.Now().Add(30 * time.Second)
+	for {
+		status, body := h.probe(t, "/readyz")
+		if status == want && strings.Contains(body, words) {
+			return
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("/readyz answers %d %s, want %d and %s", status, body, want, words)
+		}
+	}
+}
