@@ -260,7 +260,7 @@ func (a *App) buildServer(engine *agents.Engine, service *chat.Service, purges *
 		Checks:  a.checks(),
 		Purge:   purges,
 		Metrics: handlers.MetricsOptions{Exposition: a.telemetry, Open: a.cfg.Metrics.Open}, Observer: a.telemetry,
-		Build: build, Ready: a.runs.Ready(), Work: a.drained,
+		Build: build, Origins: a.cfg.Server.CORSOrigins, Ready: a.runs.Ready(), Work: a.drained,
 		Limits: api.Limits{
 			BodyBytes: int64(l.BodyBytes), ImportBytes: int64(l.ImportBytes), FileBytes: int64(a.cfg.Files.Bytes), FilesPerMessage: a.cfg.Files.PerMessage, Wait: l.WaitTime, Streams: l.OpenStreams, StreamsPerOwner: l.OpenStreamsPerOwner,
 			PerSecond: l.RequestsPerSecond,

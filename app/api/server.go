@@ -28,6 +28,7 @@ type Options struct {
 	Checks   []handlers.Check // of readiness: database, migrations …
 	Build    handlers.Build
 	Limits   Limits
+	Origins  []string // whose pages may read answers (CORS)
 	Logger   *slog.Logger
 	Purge    handlers.PurgeService   // for the command line; nil = it cannot be asked for
 	Metrics  handlers.MetricsOptions // without an Exposition there is no route /metrics
@@ -38,14 +39,15 @@ type Options struct {
 
 // Server is the HTTP surface. Safe for concurrent use.
 type Server struct {
-	engine *gin.Engine
-	auth   *auth.Authenticator
-	keys   keyStore
-	limits Limits
-	rates  *rate.Buckets // of keys and users
-	watch  observer
-	log    *slog.Logger
-	roots  []string // where the paths begin, for who is lost
+	engine  *gin.Engine
+	auth    *auth.Authenticator
+	keys    keyStore
+	limits  Limits
+	rates   *rate.Buckets // of keys and users
+	watch   observer
+	log     *slog.Logger
+	origins []string
+	roots   []string // where the paths begin, for who is lost
 
 	ready     <-chan struct{} // closed when requests may be let in
 	work      <-chan struct{} // closed when there is none beside the requests
@@ -57,7 +59,7 @@ type Server struct {
 // New returns a server that is ready to serve.
 func New(opts Options) *Server {
 	gin.SetMode(gin.ReleaseMode)
-	s := &Server{auth: opts.Auth, keys: opts.Keys, limits: opts.Limits.withDefaults(), watch: opts.Observer, log: opts.Logger, ready: orClosed(opts.Ready), work: orClosed(opts.Work), guests: newGuests(), drain: make(chan struct{})}
+	s := &Server{auth: opts.Auth, origins: opts.Origins, keys: opts.Keys, limits: opts.Limits.withDefaults(), watch: opts.Observer, log: opts.Logger, ready: orClosed(opts.Ready), work: orClosed(opts.Work), guests: newGuests(), drain: make(chan struct{})}
 	s.rates = rate.New(float64(s.limits.PerSecond), 10*s.limits.PerSecond)
 	s.stopDrain = sync.OnceFunc(func() { close(s.drain) })
 
@@ -65,7 +67,7 @@ func New(opts Options) *Server {
 	r.HandleMethodNotAllowed = true
 	r.RedirectTrailingSlash = false
 	r.ForwardedByClientIP = false
-	r.Use(identify, s.observe, s.logAccess, s.recoverPanics, secure, s.handle(s.admit), s.handle(s.limitBody))
+	r.Use(identify, s.observe, s.logAccess, s.recoverPanics, secure, s.cors, s.handle(s.admit), s.handle(s.limitBody))
 	r.NoRoute(s.handle(s.noRoute))
 	r.NoMethod(s.handle(s.noMethod))
 	s.routes(r, opts)

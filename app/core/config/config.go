@@ -25,6 +25,7 @@ type Config struct {
 	Titles                bool // sessions without a title get one after their first answer
 	Tools                 Tools
 	Auth                  Auth
+	Server                Server
 	Log                   Log
 	Metrics               Metrics
 	Telemetry             Telemetry

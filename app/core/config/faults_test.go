@@ -80,6 +80,8 @@ nats.tls_cert: certificate and key belong together; set nats.tls_cert and nats.t
 ./bobbin.yaml:9: auth.keys[6]: "y" has the same secret as "x"; every key needs its own`},
 		{"metrics for an unknown key", source{file: "metrics: {keys: [alice, prometheus]}\nauth.keys: ['alice:hush']\n"},
 			`./bobbin.yaml:1: metrics.keys: there is no API key "prometheus"; name one of auth.keys`},
+		{"origins", source{file: "server.cors_origins: ['*', 'https://Chat.example', 'https://chat.example/', 'null', 'https://*.example']"},
+			strings.TrimSuffix(originFault("*")+originFault("https://Chat.example")+originFault("https://chat.example/")+originFault("null")+originFault("https://*.example"), "\n")},
 		{"traces to nowhere", source{file: "telemetry.otlp_endpoint: collector:4318"},
 			`./bobbin.yaml:1: telemetry.otlp_endpoint: this is not an address; write for example http://localhost:4318`},
 		{"keys are no list", source{file: "auth.keys: {alice: hush}"}, "./bobbin.yaml:1: auth.keys: write a list of {name, secret}, or name:secret,name:secret"},
@@ -213,4 +215,9 @@ func TestLoadAliases(t *testing.T) {
 	if err != nil || got.ContextSummaryModel != "fast" || got.Limits.ToolTime != got.Limits.RunTime {
 		t.Errorf("got %q and %s (%v), want fast and 7s", got.ContextSummaryModel, got.Limits.ToolTime, err)
 	}
+}
+
+// originFault is what is said of a wrong origin.
+func originFault(origin string) string {
+	return `./bobbin.yaml:1: server.cors_origins: "` + origin + `" is not an origin; write scheme, host and port as a browser does, in small letters and without a path, such as https://chat.example` + "\n"
 }

@@ -27,6 +27,7 @@ func (c Config) Validate() error {
 		"%g is not a share of the window; use a number above 0 and at most 1, such as 0.8", c.ContextUsageThreshold)
 	validateModels(c.Models, &found)
 	c.validateAuth(&found)
+	c.Server.validate(&found)
 	c.validateSpendLimits(&found)
 	c.Tools.FetchURL.validate(&found)
 	oneOf(&found, "log.level", c.Log.Level, LogLevels())
