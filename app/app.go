@@ -216,10 +216,11 @@ func (a *App) buildEngine(set *tools.Set, global contextwindow.Global) (*agents.
 	a.titles = a.newTitler(profiles)
 	journal := runs.NewJournal(a.repos.runs, a.feed, a.log)
 	engine, err := agents.NewEngine(agents.Options{
-		Profiles: profiles, Keeper: keeper, Sessions: a.repos.sessions, Messages: a.messages, Executions: a.repos.runs,
+		Profiles: profiles, Keeper: keeper, Sessions: a.repos.sessions, Messages: a.messages, Executions: a.repos.runs, Approvals: a.repos.runs,
 		Journal: journal, Tools: set, Counter: a.counter, Calibrator: a.ruler, Logger: a.log,
-		ToolLimits: nodes.ToolLimits{Time: a.cfg.Limits.ToolTime, Output: int(a.cfg.Limits.ToolOutputBytes), Shown: int(a.cfg.Limits.ToolShownBytes)},
-		Budget:     a.budget, Observer: a.telemetry,
+		ToolLimits:   nodes.ToolLimits{Time: a.cfg.Limits.ToolTime, Output: int(a.cfg.Limits.ToolOutputBytes), Shown: int(a.cfg.Limits.ToolShownBytes)},
+		ApprovalTime: a.cfg.Limits.ApprovalTime,
+		Budget:       a.budget, Observer: a.telemetry,
 	})
 	return engine, keeper, journal, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"bobbin/app/agents/graph"
 	"bobbin/app/agents/nodes"
@@ -36,6 +37,12 @@ type messageStore interface {
 type executionStore interface {
 	StartTools(ctx context.Context, run core.RunID, attempt int, starts []core.ToolExecution) error
 	ToolExecutions(ctx context.Context, run core.RunID) ([]core.ToolExecution, error)
+}
+
+// approvalStore knows what people have said of tool calls.
+type approvalStore interface {
+	Approvals(ctx context.Context, run core.RunID) ([]core.Approval, error)
+	Allowed(ctx context.Context, session core.SessionID, tools []string) (map[string]bool, error)
 }
 
 // journal stores what the nodes produce and tells the watchers.
@@ -79,20 +86,24 @@ type Options struct {
 	Sessions   sessionStore
 	Messages   messageStore
 	Executions executionStore
+	Approvals  approvalStore
 	Journal    journal
 	Tools      *tools.Set
 	Counter    counter
 	Calibrator calibrator
 	ToolLimits nodes.ToolLimits
-	Budget     budget   // nil = no limits
-	Observer   observer // nil = nobody is told
-	Logger     *slog.Logger
+	// ApprovalTime is how long a run waits for a person; 0 = until there is an answer.
+	ApprovalTime time.Duration
+	Budget       budget   // nil = no limits
+	Observer     observer // nil = nobody is told
+	Logger       *slog.Logger
 }
 
 // Engine executes runs. Safe for concurrent use.
 type Engine struct {
-	graph   *graph.Compiled[state.AgentState]
-	journal journal
+	graph        *graph.Compiled[state.AgentState]
+	journal      journal
+	approvalTime time.Duration
 }
 
 // NewEngine builds the graph. An error is a programmer's.
@@ -103,14 +114,14 @@ func NewEngine(o Options) (*Engine, error) {
 		nodes.SaveUserMessage: nodes.NewUserMessageSaver(o.Journal).Run,
 		nodes.LLMNode:         nodes.NewCaller(o.Keeper, o.Journal, o.Counter, o.Calibrator, o.Logger).Within(o.Budget).Run,
 		nodes.ToolNode: nodes.NewToolRunner(nodes.ToolOptions{
-			Tools: o.Tools, Journal: o.Journal, Executions: o.Executions, Counter: o.Counter, Limits: o.ToolLimits, Logger: o.Logger,
+			Tools: o.Tools, Journal: o.Journal, Executions: o.Executions, Approvals: o.Approvals, Counter: o.Counter, Limits: o.ToolLimits, Logger: o.Logger,
 			Observer: o.Observer,
 		}).Run,
 	}))
 	if err != nil {
 		return nil, fmt.Errorf("agent graph: %w", err)
 	}
-	return &Engine{graph: compiled, journal: o.Journal}, nil
+	return &Engine{graph: compiled, journal: o.Journal, approvalTime: o.ApprovalTime}, nil
 }
 
 // observed returns the nodes with the observer told of each.
@@ -122,6 +133,10 @@ func observed(o observer, node map[string]graph.NodeFunc[state.AgentState]) map[
 		node[name] = func(ctx context.Context, s state.AgentState) (state.AgentState, error) {
 			ctx, ended := o.Node(ctx, name)
 			out, err := run(ctx, s)
+			if _, waits := asked(err); waits {
+				ended(nil)
+				return out, err
+			}
 			ended(err)
 			return out, err
 		}

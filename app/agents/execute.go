@@ -19,15 +19,39 @@ const stepsBesides = 8
 // mostSteps bounds the steps of any run, whatever its agent's file says.
 const mostSteps = 2*1000 + stepsBesides
 
-// Execute takes the run through the graph and returns when it has ended in the
-// database, or with the error that ended it: then the caller writes the end. It
+// Execute takes the run through the graph and returns when it has ended, or waits for
+// a decision, in the database, or with the error that ended it: then the caller writes the end. It
 // may be called for a run that another attempt has begun: what the log holds is
 // not done again.
 func (e *Engine) Execute(ctx context.Context, run core.Run) error {
 	_, err := e.graph.Run(ctx, state.AgentState{Run: run},
 		graph.MaxSteps(mostSteps),
 		graph.Observe(func(ctx context.Context, ev graph.Event) { e.observe(ctx, run, ev) }))
+	if questions, waits := asked(err); waits {
+		return e.wait(ctx, run, questions)
+	}
 	return explain(err)
+}
+
+// asked returns what a run that was interrupted asks for.
+func asked(err error) ([]core.Approval, bool) {
+	interrupt, ok := errors.AsType[*graph.InterruptError[[]core.Approval]](err)
+	if !ok {
+		return nil, false
+	}
+	return interrupt.Value, true
+}
+
+// wait lets the run wait for the answers.
+func (e *Engine) wait(ctx context.Context, run core.Run, questions []core.Approval) error {
+	_, err := e.journal.Append(ctx, core.RunWrite{
+		RunID: run.ID, SessionID: run.SessionID, Attempt: run.Attempt,
+		Wait: &core.RunWait{Approvals: questions, Expiry: e.approvalTime},
+	})
+	if err != nil {
+		return fmt.Errorf("wait for approval: %w", err)
+	}
+	return nil
 }
 
 // explain gives the graph's step limit words that users may see.

@@ -104,6 +104,7 @@ func (s *Server) conversations(read, write *gin.RouterGroup, services handlers.S
 	read.GET("/runs/:id", s.plain(runs.Get))
 	read.GET("/runs/:id/events", s.handle(runs.Events))
 	write.POST("/runs/:id/cancel", s.plain(runs.Cancel))
+	write.POST("/runs/:id/approvals/:approval", s.plain(runs.Decide))
 
 	write.POST("/blobs", s.plain(files.Upload))
 	read.GET("/blobs/:id", s.plain(files.Get))

@@ -24,7 +24,10 @@ func (s *Service) cancel(ctx context.Context, scope core.Scope, id core.RunID) (
 		return core.Run{}, err
 	}
 	s.feed.Publish(context.WithoutCancel(ctx), events)
-	if !run.Status.Ended() {
+	switch {
+	case run.Suspended(): // it waited for a decision: nobody is at work on it
+		s.resume(ctx, run.SessionID)
+	case !run.Status.Ended():
 		s.work.Cancel(id) // another process sees the request by its heartbeat
 	}
 	return run, nil

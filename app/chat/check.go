@@ -60,15 +60,15 @@ func (f *faults) metadata(raw json.RawMessage, most int) {
 	}
 }
 
-// multitask returns what the message does while a run is active, and complains
-// about words that mean nothing. A branch cannot begin behind others that wait.
+// multitask returns what the message does while a run is active, empty if nothing is
+// said of that, and complains about words that mean nothing. A branch cannot begin behind others that wait.
 func (f *faults) multitask(m core.Multitask, branch bool) core.Multitask {
 	switch m {
 	case core.MultitaskReject, core.MultitaskInterrupt:
 		return m
 	case "", core.MultitaskEnqueue:
 		if !branch {
-			return core.MultitaskEnqueue
+			return m
 		}
 		if m == "" {
 			return core.MultitaskReject

@@ -23,7 +23,9 @@ const acceptTime = 15 * time.Second
 //
 // Multitask says what happens while a run is active: enqueue (also when empty)
 // waits, reject is ErrConflict, interrupt cancels the active run, whose answer so
-// far is kept. Messages that were queued before still come first.
+// far is kept. Messages that were queued before still come first. A run that waits
+// for a person's decision is not waited for when it is empty: it ends, its tool call
+// not approved, and the message is answered.
 //
 // A message that edits another one stands beside it on a branch of its own, which
 // becomes the current path; the old one stays. It cannot wait behind others: while
@@ -93,6 +95,9 @@ func (s *Service) accept(ctx context.Context, scope core.Scope, in core.AcceptRu
 	s.feed.Publish(ctx, accepted.Events)
 	if accepted.Run.Status == core.RunRunning {
 		s.work.Start(accepted.Run)
+	}
+	if accepted.Instead {
+		s.resume(ctx, accepted.Run.SessionID)
 	}
 	return accepted, nil
 }

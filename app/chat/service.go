@@ -21,6 +21,8 @@ type sessionStore interface {
 type runStore interface {
 	Accept(ctx context.Context, scope core.Scope, in core.AcceptRun) (core.Accepted, error)
 	RequestCancel(ctx context.Context, scope core.Scope, id core.RunID) (core.Run, []core.Event, error)
+	Decide(ctx context.Context, scope core.Scope, run core.RunID, id core.ApprovalID, d core.ApprovalDecision) (core.Decided, error)
+	Claim(ctx context.Context, session core.SessionID, worker string) (core.Claimed, error)
 	Get(ctx context.Context, scope core.Scope, id core.RunID) (core.Run, error)
 	Active(ctx context.Context, scope core.Scope, session core.SessionID) (core.Run, error)
 }
@@ -120,13 +122,14 @@ type Limits struct {
 	Metadata     int // default 16 KiB
 	Name         int // names and ids that callers choose; default 200
 	Focus        int // of a summary; default 2,000
+	Comment      int // on a decision; default 2,000
 	Queued       int // messages of a session that wait for their turn; default 100
 }
 
 func (l Limits) withDefaults() Limits {
 	for field, value := range map[*int]int{
 		&l.Message: 1 << 20, &l.Title: 500, &l.Instructions: 16 << 10, &l.Metadata: 16 << 10,
-		&l.Name: 200, &l.Focus: 2000, &l.Queued: 100,
+		&l.Name: 200, &l.Focus: 2000, &l.Comment: 2000, &l.Queued: 100,
 	} {
 		if *field <= 0 {
 			*field = value

@@ -108,8 +108,8 @@ func (s *Service) beforeRun(ctx context.Context, run core.Run) (int64, error) {
 // rewatch is the pause before a watch that was dropped begins again.
 const rewatch = 100 * time.Millisecond
 
-// Wait returns the run when it has ended, in whatever way. It returns earlier
-// only with an error: the cause of ctx's end, ErrNotFound, or a fault of storage.
+// Wait returns the run when it has ended, in whatever way, or waits for a person's
+// decision. It returns earlier only with an error: the cause of ctx's end, ErrNotFound, or a fault of storage.
 func (s *Service) Wait(ctx context.Context, scope core.Scope, id core.RunID) (core.Run, error) {
 	for {
 		watch := s.untilEnd(ctx, scope, id)
@@ -121,7 +121,7 @@ func (s *Service) Wait(ctx context.Context, scope core.Scope, id core.RunID) (co
 		}
 		// The events only say when to look: the row is the truth.
 		run, err := s.runs.Get(ctx, scope, id)
-		if err != nil || run.Status.Ended() {
+		if err != nil || run.Status.Ended() || run.Status == core.RunWaiting {
 			return run, err
 		}
 		select {
@@ -131,10 +131,18 @@ func (s *Service) Wait(ctx context.Context, scope core.Scope, id core.RunID) (co
 	}
 }
 
-// untilEnd returns nil when the run has ended, or why it could not see that.
+// untilEnd returns nil when the run has ended or waits for a decision, or why it
+// could not see that.
 func (s *Service) untilEnd(ctx context.Context, scope core.Scope, id core.RunID) error {
-	for _, err := range s.WatchRun(ctx, scope, id, core.From{}) {
+	for e, err := range s.WatchRun(ctx, scope, id, core.From{}) {
 		if err != nil {
+			return err
+		}
+		if e.Type != core.EventRunWaiting {
+			continue
+		}
+		// It may have gone on long since.
+		if run, err := s.runs.Get(ctx, scope, id); err != nil || run.Status == core.RunWaiting {
 			return err
 		}
 	}

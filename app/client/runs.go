@@ -30,6 +30,16 @@ func (c *Client) CancelRun(ctx context.Context, id core.RunID, wait bool) (core.
 	return call[core.Run](ctx, c, post(runPath(id, "/cancel"), map[string]bool{"wait": wait}))
 }
 
+// Decide answers the question of a run whether a tool may start. The error is
+// core.ErrConflict if it was answered otherwise, or needs no answer any more.
+func (c *Client) Decide(ctx context.Context, run core.RunID, id core.ApprovalID, d core.ApprovalDecision) (core.Approval, error) {
+	word := "deny"
+	if d.Approve {
+		word = "approve"
+	}
+	return call[core.Approval](ctx, c, post(runPath(run, "/approvals/"+url.PathEscape(string(id))), map[string]string{"decision": word, "comment": d.Comment}))
+}
+
 // WatchRun yields the events of a run after from.After, to the one that ends it.
 // It mends broken connections. The first error ends the sequence; a run that had
 // ended before from.After yields nothing.

@@ -56,13 +56,14 @@ type CompactionSettings struct {
 type ToolSettings map[string]ToolSetting
 
 // ToolSetting says how an agent uses one tool. A field that is not set keeps what
-// holds for all agents. The first two are for every tool, the others for those
+// holds for all agents. The first three are for every tool, the others for those
 // that say so (tools.Configurable).
 type ToolSetting struct {
-	Timeout        Duration `json:"timeout,omitempty" yaml:"timeout"`                   // of one call
-	MaxOutputBytes int      `json:"max_output_bytes,omitempty" yaml:"max_output_bytes"` // of a result that prompts show whole
-	AllowHosts     []string `json:"allow_hosts,omitempty" yaml:"allow_hosts"`           // that fetch_url may ask; empty = all
-	MaxBytes       int      `json:"max_bytes,omitempty" yaml:"max_bytes"`               // that fetch_url reads of a page
+	Approval       ApprovalMode `json:"approval,omitempty" yaml:"approval"`                 // whether a person must agree to a call; empty = none must
+	Timeout        Duration     `json:"timeout,omitempty" yaml:"timeout"`                   // of one call
+	MaxOutputBytes int          `json:"max_output_bytes,omitempty" yaml:"max_output_bytes"` // of a result that prompts show whole
+	AllowHosts     []string     `json:"allow_hosts,omitempty" yaml:"allow_hosts"`           // that fetch_url may ask; empty = all
+	MaxBytes       int          `json:"max_bytes,omitempty" yaml:"max_bytes"`               // that fetch_url reads of a page
 }
 
 // MaxToolResult bounds the result of a tool, in bytes. What is larger is an error.

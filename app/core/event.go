@@ -11,24 +11,26 @@ type EventType string
 // Durable events: written in the same transaction as what they report, and
 // numbered in their session. A feed replays them after Last-Event-ID.
 const (
-	EventRunQueued        EventType = "run.queued"
-	EventRunStarted       EventType = "run.started"
-	EventRunWaiting       EventType = "run.waiting"
-	EventRunSucceeded     EventType = "run.succeeded"
-	EventRunFailed        EventType = "run.failed"
-	EventRunCanceled      EventType = "run.canceled"
-	EventMessageCreated   EventType = "message.created"
-	EventMessageUpdated   EventType = "message.updated"
-	EventMessageDiscarded EventType = "message.discarded"
-	EventMessagesImported EventType = "messages.imported" // in place of a message.created for each of many
-	EventToolStarted      EventType = "tool.started"
-	EventToolFinished     EventType = "tool.finished"
-	EventContextStarted   EventType = "context.started"
-	EventContextCompleted EventType = "context.completed"
-	EventContextFailed    EventType = "context.failed"
-	EventContextSkipped   EventType = "context.skipped"
-	EventContextWarning   EventType = "context.warning"
-	EventSessionUpdated   EventType = "session.updated"
+	EventRunQueued         EventType = "run.queued"
+	EventRunStarted        EventType = "run.started"
+	EventRunWaiting        EventType = "run.waiting"
+	EventRunSucceeded      EventType = "run.succeeded"
+	EventRunFailed         EventType = "run.failed"
+	EventRunCanceled       EventType = "run.canceled"
+	EventMessageCreated    EventType = "message.created"
+	EventMessageUpdated    EventType = "message.updated"
+	EventMessageDiscarded  EventType = "message.discarded"
+	EventMessagesImported  EventType = "messages.imported" // in place of a message.created for each of many
+	EventToolStarted       EventType = "tool.started"
+	EventToolFinished      EventType = "tool.finished"
+	EventApprovalRequested EventType = "approval.requested"
+	EventApprovalDecided   EventType = "approval.decided"
+	EventContextStarted    EventType = "context.started"
+	EventContextCompleted  EventType = "context.completed"
+	EventContextFailed     EventType = "context.failed"
+	EventContextSkipped    EventType = "context.skipped"
+	EventContextWarning    EventType = "context.warning"
+	EventSessionUpdated    EventType = "session.updated"
 )
 
 // Passing events: not stored and without a number. What they carry is in a
@@ -72,7 +74,7 @@ type MessageData struct {
 	Message Message `json:"message"`
 }
 
-// RunData is the data of run.started, run.succeeded, run.failed and run.canceled.
+// RunData is the data of run.started, run.waiting, run.succeeded, run.failed and run.canceled.
 type RunData struct {
 	Run Run `json:"run"`
 }
@@ -111,6 +113,11 @@ type ToolFinishedData struct {
 	ToolCallID string        `json:"tool_call_id"`
 	Status     MessageStatus `json:"status"`
 	Preview    string        `json:"preview"` // the beginning of the result
+}
+
+// ApprovalData is the data of approval.requested and approval.decided.
+type ApprovalData struct {
+	Approval Approval `json:"approval"`
 }
 
 // ContextData is the data of the context.* events; what does not apply is left out.

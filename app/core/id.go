@@ -27,6 +27,8 @@ type (
 	KeyID string
 	// AuditID names an entry of the audit log.
 	AuditID string
+	// ApprovalID names a question whether a tool may start.
+	ApprovalID string
 )
 
 // NewID returns a new identifier of the wanted kind. Within one process later

@@ -62,7 +62,13 @@ type Run struct {
 	CreatedAt       time.Time       `json:"created_at"`
 	StartedAt       *time.Time      `json:"started_at,omitempty"`
 	FinishedAt      *time.Time      `json:"finished_at,omitempty"`
+	Resumed         bool            `json:"-"`                   // just claimed after a decision: the attempts before left no text behind
+	Approvals       []Approval      `json:"approvals,omitempty"` // that a waiting run waits for; not in lists and events
 }
+
+// Suspended reports whether the run was begun, had to wait for a decision, and is
+// to go on: a queued run like others, but with messages in the log.
+func (r Run) Suspended() bool { return r.Status == RunQueued && r.Attempt > 0 }
 
 // Scope returns the scope in which the run's own work happens.
 func (r Run) Scope() Scope { return Scope{Owner: r.Owner} }
@@ -109,6 +115,7 @@ type Accepted struct {
 	Session  Session // as it is after the commit
 	Message  Message // the user's message; Seq is 0 while the run is queued
 	Repeated bool    // the client_message_id was known: this is the run of the first time
+	Instead  bool    // it closed what the session's run waited for: that run is to be claimed and ends
 	Events   []Event // written with it, to be published after the commit
 }
 
@@ -125,7 +132,15 @@ type RunWrite struct {
 	Usage      Usage           // added to the run's
 	State      json.RawMessage // replaces Run.State; nil = leave
 	Context    json.RawMessage // replaces Run.Context; nil = leave
+	Wait       *RunWait        // lets the run wait with this write, not together with End
 	End        *RunEnd         // ends the run with this write
+}
+
+// RunWait is what a run waits for. A run that is to be canceled does not wait: such a
+// write is refused with ErrCanceled.
+type RunWait struct {
+	Approvals []Approval    // at least one; one whose call was asked for already stays as it is
+	Expiry    time.Duration // after it nobody's answer counts any more; 0 = never
 }
 
 // RunEnd is how a run ends.

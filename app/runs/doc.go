@@ -2,8 +2,13 @@
 // can, and finds those that were left behind.
 //
 //	queued ──claim──▶ running ──▶ succeeded   (the engine writes it, with the answer)
-//	   │                │  └────▶ failed      (Service writes it, with the reason)
+//	   │   ▲            │ │ └────▶ failed     (Service writes it, with the reason)
+//	   │   └─ waiting ◀─┘ │                   (the engine writes it: a person must approve a tool)
 //	   └──cancel──▶ canceled ◀──┘             (Service writes it, with what was said so far)
+//
+// A waiting run has no lease and no goroutine. A decision, also that nobody decided in
+// time (the sweep), queues it again, and so does a cancel: whoever claims it goes on
+// with it, or writes its end.
 //
 // The runs row is the truth: its lease says who executes, its attempt fences
 // every write. A lease or attempt that was lost means that somebody else
@@ -14,7 +19,8 @@
 //
 // Service.Run is one blocking call with three clocks: a heartbeat renews the
 // leases and looks for cancels that came in elsewhere (10 s), a sweep takes over
-// runs whose lease has passed and claims for sessions that wait (5 s), and what
+// runs whose lease has passed, closes questions that are too old, and claims for
+// sessions that wait (5 s), and what
 // runs have said so far is saved (1 s). Each run has one goroutine, started by
 // Start and waited for by Run; it alone calls the engine and writes the run's
 // end. Journal is called from the goroutines of runs and has none of its own.

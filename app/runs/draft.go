@@ -35,6 +35,7 @@ type execState struct {
 	text    []byte         // of the message so far
 	unsaved bool           // there is more than what was saved
 	ended   bool           // an end was written
+	waits   bool           // it was written that the run waits
 	cleared bool           // the texts of the attempts before this one were taken back
 }
 
@@ -47,7 +48,7 @@ const mostLost = 16
 // run's own log is now.
 func lostTexts(run core.Run, saved core.MessageID, own []core.Message) []core.MessageID {
 	var ids []core.MessageID
-	for attempt := max(1, run.Attempt-mostLost); attempt < run.Attempt; attempt++ {
+	for attempt := max(1, run.Attempt-mostLost); attempt < run.Attempt && !run.Resumed; attempt++ {
 		ids = append(ids, run.DraftID(attempt, len(own)))
 	}
 	if saved != "" && !slices.Contains(ids, saved) {

@@ -30,12 +30,26 @@ func (s *Service) history(ctx context.Context, run core.Run) ([]core.Message, er
 	return own, err
 }
 
+// asked reads what was decided of the run's open tool calls, and tries again until
+// ctx ends.
+func (s *Service) asked(ctx context.Context, run core.Run, own []core.Message) ([]core.Approval, error) {
+	if len(openCalls(own)) == 0 {
+		return nil, nil
+	}
+	var all []core.Approval
+	err := s.journal.persist(ctx, "read approvals", func(ctx context.Context) (err error) {
+		all, err = s.store.Approvals(ctx, run.ID)
+		return err
+	})
+	return all, err
+}
+
 // ending returns the write that ends a run which the engine did not end: results
 // for its open tool calls, and what becomes of the message on its way. After a
 // cancel its text is kept as a partial message; after a failure it is taken back.
-func (s *Service) ending(run core.Run, own []core.Message, end core.RunEnd) core.RunWrite {
+func (s *Service) ending(run core.Run, own []core.Message, asked []core.Approval, end core.RunEnd) core.RunWrite {
 	w := core.RunWrite{RunID: run.ID, SessionID: run.SessionID, Attempt: run.Attempt, End: &end}
-	s.closeCalls(&w, run, own)
+	s.closeCalls(&w, run, openCalls(own), asked)
 	for _, m := range own {
 		if m.Role == core.RoleAssistant {
 			end.AnswerID = m.ID
@@ -62,10 +76,14 @@ func (s *Service) ending(run core.Run, own []core.Message, end core.RunEnd) core
 }
 
 // closeCalls answers the tool calls that have no result: a prompt with an open
-// call would be refused by providers (CONTEXT § 3, invariant 4).
-func (s *Service) closeCalls(w *core.RunWrite, run core.Run, own []core.Message) {
-	for _, c := range openCalls(own) {
+// call would be refused by providers (CONTEXT § 3, invariant 4). One that was not
+// approved has never begun.
+func (s *Service) closeCalls(w *core.RunWrite, run core.Run, open []core.ToolCall, asked []core.Approval) {
+	for _, c := range open {
 		m := s.message(run, core.RoleTool, openCall)
+		if a, found := core.ApprovalOf(asked, open, c); found && a.Status != core.ApprovalApproved {
+			m.Content = a.Refusal()
+		}
 		m.ID, m.Status = core.NewID[core.MessageID](), core.MessageFailed
 		m.ToolCallID, m.ToolName = c.ID, c.Name
 		m.TokenCount = s.counter.Message(m)

@@ -50,7 +50,8 @@ func NewJournal(store writer, feed feed, logger *slog.Logger) *Journal {
 // Append stores the write and publishes its events. A result must not get lost,
 // so it is written even if ctx has ended meanwhile, and while the database
 // cannot be reached it is tried again until ctx ends. Errors: ErrStale when
-// somebody else owns the run or it has ended; whatever else the store refuses it for.
+// somebody else owns the run or it has ended; ErrCanceled when it should wait and is
+// to be canceled; whatever else the store refuses it for.
 func (j *Journal) Append(ctx context.Context, w core.RunWrite) (core.Written, error) {
 	var written core.Written
 	err := j.persist(ctx, "write run", func(ctx context.Context) error {
@@ -107,7 +108,7 @@ func (j *Journal) note(w core.RunWrite) {
 	for _, m := range w.Messages {
 		s.forget(m.ID)
 	}
-	s.ended = s.ended || w.End != nil
+	s.ended, s.waits = s.ended || w.End != nil, s.waits || w.Wait != nil
 }
 
 // begin starts to remember the run, with the text that an attempt before this
@@ -132,6 +133,14 @@ func (j *Journal) ended(run core.RunID) bool {
 	defer j.mu.Unlock()
 	s := j.runs[run]
 	return s != nil && s.ended
+}
+
+// waits reports whether the present attempt has written that the run waits.
+func (j *Journal) waits(run core.RunID) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s := j.runs[run]
+	return s != nil && s.waits
 }
 
 // draft returns the run's message on its way; an empty one = none.
@@ -225,7 +234,7 @@ func (j *Journal) persist(ctx context.Context, what string, write func(context.C
 
 // refused reports whether another try would get the same answer.
 func refused(err error) bool {
-	for _, kind := range []error{core.ErrStale, core.ErrNotFound, core.ErrConflict, core.ErrInvalid} {
+	for _, kind := range []error{core.ErrStale, core.ErrNotFound, core.ErrConflict, core.ErrInvalid, core.ErrCanceled} {
 		if errors.Is(err, kind) {
 			return true
 		}

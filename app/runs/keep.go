@@ -67,6 +67,7 @@ func (s *Service) resume(ctx context.Context) bool {
 		runs, err := s.store.TakeOver(ctx, s.worker, true, resumeLimit)
 		if err == nil {
 			s.startAll(ctx, runs)
+			s.expire(ctx)
 			s.claimWaiting(ctx)
 			return true
 		}
@@ -131,7 +132,8 @@ func (s *Service) forgetEarly(before time.Time) {
 	}
 }
 
-// sweep takes over runs whose lease has passed and claims for sessions that wait.
+// sweep takes over runs whose lease has passed, lets go on those that wait for a
+// decision too long, and claims for sessions that wait.
 // The leases are renewed first: a process that was suspended, or could not reach
 // the database for a while, must not take over its own runs.
 func (s *Service) sweep(ctx context.Context) {
@@ -146,7 +148,19 @@ func (s *Service) sweep(ctx context.Context) {
 		return
 	}
 	s.startAll(ctx, runs)
+	s.expire(ctx)
 	s.claimWaiting(ctx)
+}
+
+// expire closes the questions that nobody answered in time; their runs are queued.
+func (s *Service) expire(ctx context.Context) {
+	call, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	events, err := s.store.ExpireApprovals(call, sweepLimit)
+	if err != nil {
+		s.log.WarnContext(ctx, "approvals not expired", "err", err)
+	}
+	s.journal.feed.Publish(ctx, events)
 }
 
 // startAll starts runs that were taken over.

@@ -17,6 +17,8 @@ type runStore interface {
 	Renew(ctx context.Context, worker string, runs []core.RunID) (lost []core.RunID, err error)
 	Release(ctx context.Context, worker string) error
 	CancelRequested(ctx context.Context, worker string) ([]core.RunID, error)
+	Approvals(ctx context.Context, run core.RunID) ([]core.Approval, error)
+	ExpireApprovals(ctx context.Context, limit int) ([]core.Event, error)
 }
 
 // messageStore reads the message log.
@@ -24,8 +26,8 @@ type messageStore interface {
 	GetMessagesAfter(ctx context.Context, scope core.Scope, session core.SessionID, after core.MessageID) ([]core.Message, error)
 }
 
-// engine executes runs. Execute returns when the run has ended in the database,
-// or with the error that ended it; it honors the end of ctx.
+// engine executes runs. Execute returns when the run has ended, or waits for a
+// decision, in the database, or with the error that ended it; it honors the end of ctx.
 type engine interface {
 	Execute(ctx context.Context, run core.Run) error
 }

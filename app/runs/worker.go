@@ -91,7 +91,7 @@ func (s *Service) execute(ctx context.Context, x *execution) verdict {
 func (s *Service) discardLost(ctx context.Context, run core.Run) {
 	d := s.journal.draft(run.ID)
 	s.journal.clear(run.ID)
-	if run.Attempt == 1 && d.Message == "" {
+	if (run.Attempt == 1 || run.Resumed) && d.Message == "" {
 		return
 	}
 	own, err := s.history(ctx, run)
@@ -145,6 +145,9 @@ func (s *Service) conclude(ctx context.Context, x *execution, v verdict, began t
 			s.answered(x.run)
 		}
 		return conclusion{status: string(core.RunSucceeded), ended: true}
+	case s.journal.waits(x.run.ID):
+		log.InfoContext(ctx, "run waits for a decision")
+		return conclusion{status: string(core.RunWaiting)}
 	case errors.Is(v.cause, errHandedBack):
 		log.InfoContext(ctx, "run handed back")
 		s.keepDraft(ctx, x.run)
@@ -152,7 +155,7 @@ func (s *Service) conclude(ctx context.Context, x *execution, v verdict, began t
 	case errors.Is(v.cause, errLost), errors.Is(v.err, core.ErrStale):
 		log.WarnContext(ctx, "run lost to another attempt")
 		return conclusion{status: statusLost}
-	case errors.Is(v.cause, core.ErrCanceled):
+	case errors.Is(v.cause, core.ErrCanceled), errors.Is(v.err, core.ErrCanceled):
 		return s.end(ctx, log, x.run, core.RunEnd{Status: core.RunCanceled})
 	default:
 		return s.end(ctx, log, x.run, failure(ctx, log, v))
@@ -197,8 +200,12 @@ func failure(ctx context.Context, log *slog.Logger, v verdict) core.RunEnd {
 // the process has to stop.
 func (s *Service) end(ctx context.Context, log *slog.Logger, run core.Run, end core.RunEnd) conclusion {
 	own, err := s.history(ctx, run)
+	var asked []core.Approval
 	if err == nil {
-		_, err = s.journal.Append(ctx, s.ending(run, own, end))
+		asked, err = s.asked(ctx, run, own)
+	}
+	if err == nil {
+		_, err = s.journal.Append(ctx, s.ending(run, own, asked, end))
 	}
 	switch {
 	case err == nil:

@@ -27,7 +27,7 @@ func newRunMetrics() runMetrics {
 	return runMetrics{
 		started: counter("runs_started_total", "Executions of runs that were begun; one that is taken over begins again.", "agent"),
 		finished: counter("runs_finished_total", "Executions of runs that have ended, by status: succeeded, failed, canceled, handed_back (the process "+
-			"stops, another execution goes on), lost (to another process).", "agent", "status"),
+			"stops, another execution goes on), lost (to another process), waiting (for a person; the run goes on later).", "agent", "status"),
 		failures: counter("run_failures_total", "Runs that failed, by the code of their error.", "code"),
 		duration: histogram("run_duration_seconds", "Time of an execution, the wait for a slot included.", modelBuckets(), "agent", "status"),
 		active:   gauge("runs_active", "Executions of runs in this process that have not ended."),

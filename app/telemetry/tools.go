@@ -18,7 +18,7 @@ type toolMetrics struct {
 func newToolMetrics() toolMetrics {
 	return toolMetrics{
 		calls: counter("tool_calls_total", "Tool calls that have ended, by outcome: ok, failed, timeout, panicked, too_large, canceled, unknown (the agent "+
-			"has no such tool), interrupted (by a crash).", "tool", "outcome"),
+			"has no such tool), denied (by a person), interrupted (by a crash).", "tool", "outcome"),
 		duration: histogram("tool_call_duration_seconds", "Time of a tool call.", toolBuckets(), "tool"),
 	}
 }

@@ -171,6 +171,7 @@ func TestAnswers(t *testing.T) {
 		{"run_list", "GET", session + "/runs", "", nil},
 		{"run_events", "GET", run + "/events", "", []string{"Last-Event-ID: 3"}},
 		{"run_cancel", "POST", run + "/cancel", "", nil},
+		{"run_approval", "POST", run + "/approvals/" + string(apitest.ApprovalID), `{"decision":"deny","comment":"Too much."}`, nil},
 		{"run_cancel_wait", "POST", run + "/cancel", `{"wait":true}`, nil},
 		{"context", "GET", session + "/context", "", nil},
 		{"context_prompt", "GET", session + "/context/prompt", "", nil},

@@ -15,6 +15,10 @@ func TestEvents(t *testing.T) {
 	b := apitest.New()
 	failed := b.Run
 	failed.Status, failed.AnswerID, failed.Error = core.RunFailed, "", &core.RunError{Code: "model_auth", Message: "the provider refused the key"}
+	waiting := b.Accepted
+	waiting.Status = core.RunWaiting
+	denied, at := apitest.Approval(), apitest.Time()
+	denied.Status, denied.Comment, denied.DecidedBy, denied.DecidedAt = core.ApprovalDenied, "Too much.", "local", &at
 	canceled := b.Run
 	canceled.Status = core.RunCanceled
 	asked := b.Messages[1]
@@ -36,6 +40,9 @@ func TestEvents(t *testing.T) {
 		{core.EventMessageCreated, core.MessageData{Message: asked}},
 		{core.EventToolStarted, core.ToolStartedData{ToolCallID: "call-1", Name: "current_time", Arguments: `{"zone": "UTC"}`}},
 		{core.EventToolFinished, core.ToolFinishedData{ToolCallID: "call-1", Status: core.MessageComplete, Preview: "03:04"}},
+		{core.EventApprovalRequested, core.ApprovalData{Approval: apitest.Approval()}},
+		{core.EventRunWaiting, core.RunData{Run: waiting}},
+		{core.EventApprovalDecided, core.ApprovalData{Approval: denied}},
 		{core.EventMessageCreated, core.MessageData{Message: result}},
 		{core.EventMessagesImported, core.ImportedData{Imported: 1234, FirstSeq: 4, LastSeq: 1237}},
 		{core.EventMessageUpdated, core.MessageData{Message: b.Messages[1]}},

@@ -10,7 +10,7 @@ import (
 )
 
 // commonSettings are the fields of tool_settings that every tool has.
-func commonSettings() []string { return []string{"timeout", "max_output_bytes"} }
+func commonSettings() []string { return []string{"approval", "timeout", "max_output_bytes"} }
 
 // ownSettings are those that a tool must say that it has.
 func ownSettings() []string { return []string{"allow_hosts", "max_bytes"} }
@@ -48,6 +48,9 @@ func (d *document) checkToolSetting(at, tool string, s core.ToolSetting, known K
 			has := append(commonSettings(), known.Settings[tool]...)
 			d.faultAt(path, "%s: %s has no such setting; %s", path, tool, suggestion(field, has))
 		}
+	}
+	if path := at + ".approval"; d.has(path) && s.Approval != core.ApprovalAlways && s.Approval != core.ApprovalFirst {
+		d.faultAt(path, "%s is %q; use always (a person must agree to every call) or first (until one was approved in the session)", path, core.Clip(string(s.Approval), 100))
 	}
 	limit := time.Duration(s.Timeout)
 	if path := at + ".timeout"; d.has(path) && (limit < leastToolTime || limit > mostToolTime) {

@@ -27,7 +27,7 @@ func TestToolSettings(t *testing.T) {
 tools: [calculator, fetch_url, current_time]
 tool_settings:
   fetch_url: {allow_hosts: [example.com, "*.example.org"], max_bytes: 65536, timeout: 5s, max_output_bytes: 4096}
-  calculator: {timeout: 250ms}
+  calculator: {timeout: 250ms, approval: first}
   current_time:
 `
 	agent, err := catalog.Parse("a.yaml", file, withTools("fetch_url"))
@@ -39,7 +39,7 @@ tool_settings:
 			Timeout: core.Duration(5 * time.Second), MaxOutputBytes: 4096,
 			AllowHosts: []string{"example.com", "*.example.org"}, MaxBytes: 65536,
 		},
-		"calculator":   {Timeout: core.Duration(250 * time.Millisecond)},
+		"calculator":   {Timeout: core.Duration(250 * time.Millisecond), Approval: core.ApprovalFirst},
 		"current_time": {},
 	}
 	if diff := cmp.Diff(want, agent.ToolSettings); diff != "" {
@@ -62,7 +62,7 @@ func TestToolSettingFaults(t *testing.T) {
 		"off and not listed": {begin + "  shell: {}\n", "4:3: tool_settings.shell: the agent does not have the tool; add it to tools"},
 		"unknown field":      {begin + "  fetch_url: {allow_host: [x]}\n", "4:15: tool_settings.fetch_url.allow_host is not a known field; did you mean allow_hosts?"},
 		"another tool's field": {begin + "  calculator:\n    timeout: 1s\n    allow_hosts: [x]\n",
-			"6:5: tool_settings.calculator.allow_hosts: calculator has no such setting; there are max_output_bytes, timeout"},
+			"6:5: tool_settings.calculator.allow_hosts: calculator has no such setting; there are approval, max_output_bytes, timeout"},
 		"types": {begin + "  fetch_url: {timeout: 5, max_bytes: many, allow_hosts: x}\n  calculator: 5s\n",
 			`4:24: tool_settings.fetch_url.timeout: "5" is not a time with a unit, such as 30s
 4:38: tool_settings.fetch_url.max_bytes: "many" is not a whole number
@@ -76,6 +76,7 @@ func TestToolSettingFaults(t *testing.T) {
 4:49: tool_settings.fetch_url.max_bytes is 999999999; use 1024 to 8388608
 4:71: tool_settings.fetch_url.allow_hosts: "https://x" is not the name of a host; write example.com, or *.example.com for all below it
 4:71: tool_settings.fetch_url.allow_hosts: "*" is not the name of a host; write example.com, or *.example.com for all below it`},
+		"no mode":    {begin + "  calculator: {approval: sometimes}\n", `4:16: tool_settings.calculator.approval is "sometimes"; use always (a person must agree to every call) or first (until one was approved in the session)`},
 		"twice":      {begin + "  calculator: {}\n  calculator: {}\n", "5:3: tool_settings.calculator is there already, in line 4"},
 		"no section": {"name: a\ntool_settings: [calculator]\n", "2:16: tool_settings is a section: write its fields below it, indented"},
 		"of no tool": {"name: a\ntool_settings: {x: {}}\n", `2:17: tool_settings.x: tool "x" does not exist; there are none`},

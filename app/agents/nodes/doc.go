@@ -9,7 +9,8 @@
 // The message log is the checkpoint: a node writes what it produced before it
 // returns, and every execution of a run, also one after a crash, passes through
 // all nodes. llm_node and tool_node do only what the log does not hold yet, so
-// that nothing is said or done twice.
+// that nothing is said or done twice. For calls that a person must approve tool_node
+// interrupts the graph; the execution after the decision comes by it again.
 package nodes
 
 import (

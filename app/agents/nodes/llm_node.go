@@ -272,8 +272,9 @@ func (n *Caller) store(ctx context.Context, s state.AgentState, c call) (_ state
 		w.End = &core.RunEnd{Status: core.RunSucceeded, AnswerID: m.ID}
 	}
 	for _, tc := range m.ToolCalls {
-		w.Events = append(w.Events, core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventToolStarted,
-			core.ToolStartedData{ToolCallID: tc.ID, Name: tc.Name, Arguments: tc.Arguments}))
+		if approvalMode(s, tc.Name) == "" { // else tool_node tells it, when it knows
+			w.Events = append(w.Events, toolStarted(s, tc))
+		}
 	}
 	if w.Context, err = n.report(s, c); err != nil {
 		return s, err

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"bobbin/app/agents/graph"
 	"bobbin/app/agents/state"
 	"bobbin/app/core"
 	"bobbin/app/tools"
@@ -40,7 +41,8 @@ func (l ToolLimits) with(s core.ToolSetting) ToolLimits {
 
 // ToolRunner is the node tool_node: it runs the open tool calls in parallel and
 // stores their results in the order of the calls. What goes wrong with a tool is
-// its result: the model reads it and decides.
+// its result: the model reads it and decides. Calls that a person must approve do not
+// start before that: the node interrupts the graph for them.
 type ToolRunner struct{ ToolOptions }
 
 // ToolOptions are what a ToolRunner is made of. All but Observer are required.
@@ -48,6 +50,7 @@ type ToolOptions struct {
 	Tools      *tools.Set
 	Journal    journal
 	Executions executionStore
+	Approvals  approvalStore
 	Counter    counter
 	Limits     ToolLimits
 	Logger     *slog.Logger
@@ -65,16 +68,37 @@ type result struct {
 }
 
 // Run does the node's work. Errors: ErrStale, and the context's own when the run
-// is canceled: what its tools had done before is stored all the same.
+// is canceled: what its tools had done before is stored all the same. The interrupt
+// of a run that must wait is a graph.InterruptError[[]core.Approval]; the results of
+// the calls that need not are stored then.
 func (n *ToolRunner) Run(ctx context.Context, s state.AgentState) (state.AgentState, error) {
-	calls := s.OpenCalls()
-	interrupted, err := n.start(ctx, s, calls)
+	g, err := n.admit(ctx, s, s.OpenCalls())
+	if err != nil {
+		return s, err
+	}
+	if len(g.through) > 0 {
+		s, err = n.run(ctx, s, g)
+	}
+	if err == nil && len(g.asked) > 0 {
+		err = graph.Interrupt(g.asked)
+	}
+	return s, err
+}
+
+// run gives the calls that go through their results.
+func (n *ToolRunner) run(ctx context.Context, s state.AgentState, g gate) (state.AgentState, error) {
+	calls := g.through
+	interrupted, err := n.start(ctx, s, g)
 	if err != nil {
 		return s, err
 	}
 	results := make([]result, len(calls))
 	var wg sync.WaitGroup
 	for i, c := range calls {
+		if a, refused := g.refused[c.ID]; refused {
+			results[i] = n.denied(ctx, c, a)
+			continue
+		}
 		if interrupted[c.ID] {
 			results[i] = n.interrupted(ctx, c)
 			continue
@@ -108,9 +132,15 @@ func (n *ToolRunner) keep(ctx context.Context, s state.AgentState, calls []core.
 
 // start notes the calls that must not run twice and returns those that an
 // attempt before this one has started: their outcome is not known.
-func (n *ToolRunner) start(ctx context.Context, s state.AgentState, calls []core.ToolCall) (map[string]bool, error) {
+func (n *ToolRunner) start(ctx context.Context, s state.AgentState, g gate) (map[string]bool, error) {
+	if err := n.tellStarted(ctx, s, g); err != nil {
+		return nil, err
+	}
 	var once []core.ToolExecution
-	for _, c := range calls {
+	for _, c := range g.through {
+		if _, refused := g.refused[c.ID]; refused {
+			continue
+		}
 		if t, ok := n.lookup(s, c.Name); ok && !t.Idempotent() {
 			once = append(once, core.ToolExecution{
 				RunID: s.Run.ID, SessionID: s.Run.SessionID, Owner: s.Run.Owner, CallID: c.ID,

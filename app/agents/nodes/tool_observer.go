@@ -23,6 +23,7 @@ const (
 	outcomeTooLarge    = "too_large"
 	outcomeCanceled    = "canceled"
 	outcomeUnknown     = "unknown"     // the agent has no such tool
+	outcomeDenied      = "denied"      // a person did not approve it
 	outcomeInterrupted = "interrupted" // by a crash: an execution before this one had started it
 )
 

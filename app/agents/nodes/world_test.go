@@ -36,6 +36,7 @@ type world struct {
 	limits  nodes.ToolLimits
 	log     *bytesLog
 	watch   *toolWatch // nil = nobody is told of tool calls
+	said    *said      // nil = no tool needs an approval
 }
 
 // newWorld has a model of the window that gives the answers (llm.Scripted), an
@@ -187,6 +188,9 @@ func (w *world) mustCall(s state.AgentState) state.AgentState {
 func (w *world) use(ctx context.Context, s state.AgentState) (state.AgentState, error) {
 	o := nodes.ToolOptions{
 		Tools: w.tools, Journal: w.storage, Executions: w.storage, Counter: w.count, Limits: w.limits, Logger: w.logger(),
+	}
+	if w.said != nil {
+		o.Approvals = w.said
 	}
 	if w.watch != nil {
 		o.Observer = w.watch

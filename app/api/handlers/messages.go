@@ -211,8 +211,8 @@ func (h *Messages) stream(c *gin.Context, order order) error {
 	})
 }
 
-// wait answers when the run has ended, or after the time limit with the run as
-// it is then.
+// wait answers when the run has ended or waits for a decision, or after the time limit
+// with the run as it is then.
 func (h *Messages) wait(c *gin.Context, order order, prefer preference) error {
 	scope := scopeOf(c)
 	release, err := h.streams.hold(scope.Owner)
@@ -233,6 +233,9 @@ func (h *Messages) wait(c *gin.Context, order order, prefer preference) error {
 	run, err := h.chat.Wait(ctx, scope, accepted.Run.ID)
 	if err != nil {
 		return h.unfinished(c, accepted.Run.ID, err)
+	}
+	if !run.Status.Ended() { // it waits for a decision
+		return answer(c, http.StatusAccepted, acceptedAnswer{Run: run})
 	}
 	return h.finished(c, run)
 }

@@ -63,8 +63,10 @@ type branchService interface {
 }
 
 type runService interface {
+	// Wait returns when the run has ended, or waits for a person's decision.
 	Wait(ctx context.Context, scope core.Scope, id core.RunID) (core.Run, error)
 	Cancel(ctx context.Context, scope core.Scope, id core.RunID, wait bool) (core.Run, error)
+	Decide(ctx context.Context, scope core.Scope, run core.RunID, id core.ApprovalID, d core.ApprovalDecision) (core.Approval, error)
 	Watch(ctx context.Context, scope core.Scope, id core.SessionID, from core.From) iter.Seq2[core.Event, error]
 	// WatchRun ends after the event that ends the run.
 	WatchRun(ctx context.Context, scope core.Scope, id core.RunID, from core.From) iter.Seq2[core.Event, error]

@@ -98,6 +98,7 @@ type Limits struct {
 	WaitTime            time.Duration // a waiting request is held so long
 	RunTime             time.Duration // of one execution of a run
 	ToolTime            time.Duration // of one tool call
+	ApprovalTime        time.Duration // a run waits so long for a person's decision; 0 = until there is one
 	SummaryTime         time.Duration // of one summary's model calls (C7)
 
 	BackgroundSummaryTime time.Duration // the same of a summary that nobody waits for
@@ -115,7 +116,7 @@ func Default() Config {
 		Limits: Limits{
 			MessageBytes: 1 << 20, BodyBytes: 8 << 20, ImportBytes: 64 << 20, ImportMessages: 100_000, ToolOutputBytes: 4 << 20, ToolShownBytes: 64 << 10, MemoryIndexBytes: 256 << 20,
 			QueuedRuns: 100, ConcurrentRuns: 256, OpenStreams: 1024, OpenStreamsPerOwner: 512, RequestsPerSecond: 100, GuessesPerMinute: 60,
-			WaitTime: 5 * time.Minute, RunTime: 10 * time.Minute, ToolTime: time.Minute,
+			WaitTime: 5 * time.Minute, RunTime: 10 * time.Minute, ToolTime: time.Minute, ApprovalTime: 24 * time.Hour,
 			SummaryTime: 10 * time.Second, BackgroundSummaryTime: time.Minute, ShutdownGrace: 30 * time.Second,
 		},
 	}

@@ -137,7 +137,7 @@ nats.tls_cert: certificate and key belong together; set nats.tls_cert and nats.t
 			`./bobbin.yaml:1: tools.fetch_url.ports: "http" is not a port; use 1 to 65535, such as 443
 ./bobbin.yaml:1: tools.fetch_url.time: 1ms is out of range; use 100ms to 10m
 ./bobbin.yaml:1: tools.fetch_url.bytes: 1GiB is out of range; use 1KiB to 8MiB`},
-		{"limits", source{file: "limits: {message_bytes: 2MiB, body_bytes: 1MiB, import_bytes: 1, import_messages: 0, tool_output_bytes: 1, queued_runs: 0, concurrent_runs: -1, open_streams: 0, open_streams_per_owner: 0, wait_time: 1ms, run_time: -1s, tool_time: 0s, summary_time: 1ns, background_summary_time: 0s, shutdown_grace: -1s}"},
+		{"limits", source{file: "limits: {message_bytes: 2MiB, body_bytes: 1MiB, import_bytes: 1, import_messages: 0, tool_output_bytes: 1, queued_runs: 0, concurrent_runs: -1, open_streams: 0, open_streams_per_owner: 0, wait_time: 1ms, run_time: -1s, tool_time: 0s, summary_time: 1ns, background_summary_time: 0s, approval_time: 1ms, shutdown_grace: -1s}"},
 			`./bobbin.yaml:1: limits.import_bytes: 1 is out of range; use 1KiB to 1GiB
 ./bobbin.yaml:1: limits.tool_output_bytes: 1 is out of range; use 1KiB to 8MiB
 ./bobbin.yaml:1: limits.body_bytes: 1MiB is less than limits.message_bytes (2MiB): no message of that size could be sent
@@ -151,6 +151,7 @@ nats.tls_cert: certificate and key belong together; set nats.tls_cert and nats.t
 ./bobbin.yaml:1: limits.tool_time: 0s is too short; use 100ms or more
 ./bobbin.yaml:1: limits.summary_time: 1ns is too short; use 100ms or more
 ./bobbin.yaml:1: limits.background_summary_time: 0s is too short; use 100ms or more
+./bobbin.yaml:1: limits.approval_time: 1ms is too short; use 1s or more, or 0s (no limit)
 ./bobbin.yaml:1: limits.shutdown_grace: -1s is negative; use 0s (stop at once) or more`},
 		{"not keys and values", source{file: "- addr\n"}, "./bobbin.yaml:1: expected keys and values, such as addr: 127.0.0.1:8080"},
 		{"two documents", source{file: "addr: 127.0.0.1:1\n---\naddr: 127.0.0.1:2\n"}, "./bobbin.yaml: it holds more than one document; remove the line ---"},

@@ -102,6 +102,7 @@ func limits() []setting {
 		{name: "limits.wait_time", meaning: "how long a request waits for its answer", field: func(c *Config) any { return &c.Limits.WaitTime }},
 		{name: "limits.run_time", meaning: "how long one run may take", field: func(c *Config) any { return &c.Limits.RunTime }},
 		{name: "limits.tool_time", meaning: "how long one tool call may take", field: func(c *Config) any { return &c.Limits.ToolTime }},
+		{name: "limits.approval_time", meaning: "how long a run waits for the approval of a tool call; after it the call counts as not approved. 0s: until somebody answers", field: func(c *Config) any { return &c.Limits.ApprovalTime }},
 		{name: "limits.summary_time", meaning: "how long a model may take for a summary; after it the summary is made without one", field: func(c *Config) any { return &c.Limits.SummaryTime }},
 		{name: "limits.background_summary_time", meaning: "the same for a summary that nobody waits for; after it there is none, and it is tried again later", field: func(c *Config) any { return &c.Limits.BackgroundSummaryTime }},
 		{name: "limits.shutdown_grace", meaning: "how long work in hand may go on when Bobbin stops", field: func(c *Config) any { return &c.Limits.ShutdownGrace }},

@@ -173,6 +173,7 @@ limits:
   wait_time: 1m30s
   run_time: 1h
   tool_time: 5s
+  approval_time: 2h
   summary_time: 500ms
   background_summary_time: 20s
   shutdown_grace: 0s
@@ -202,7 +203,7 @@ retention: {events: 48h, archived_sessions: 2160h}
 		Limits: config.Limits{
 			MessageBytes: 512 << 10, BodyBytes: 1 << 20, ImportBytes: 32 << 20, ImportMessages: 1000, ToolOutputBytes: 2_000_000, ToolShownBytes: 32 << 10, MemoryIndexBytes: 64 << 20,
 			QueuedRuns: 5, ConcurrentRuns: 6, OpenStreams: 7, OpenStreamsPerOwner: 3, RequestsPerSecond: 20,
-			WaitTime: 90 * time.Second, RunTime: time.Hour, ToolTime: 5 * time.Second, SummaryTime: 500 * time.Millisecond, BackgroundSummaryTime: 20 * time.Second,
+			WaitTime: 90 * time.Second, RunTime: time.Hour, ToolTime: 5 * time.Second, ApprovalTime: 2 * time.Hour, SummaryTime: 500 * time.Millisecond, BackgroundSummaryTime: 20 * time.Second,
 		},
 		Retention: config.Retention{Events: 48 * time.Hour, ArchivedSessions: 2160 * time.Hour},
 	}
@@ -241,7 +242,7 @@ func TestLoadTexts(t *testing.T) {
 		"files.bytes": "2KiB", "files.per_message": "3", "files.total_bytes": "4KiB", "files.types": "image/png,text/*",
 		"limits.message_bytes": "2KiB", "limits.body_bytes": "3KiB", "limits.import_bytes": "6KiB", "limits.import_messages": "77", "limits.tool_output_bytes": "4KiB", "limits.memory_index_bytes": "5KiB", "limits.queued_runs": "1_000",
 		"limits.concurrent_runs": "2", "limits.open_streams": "3", "limits.open_streams_per_owner": "4", "limits.requests_per_second": "0", "limits.guesses_per_minute": "9",
-		"limits.wait_time": "1s", "limits.run_time": "2s", "limits.tool_time": "3s", "limits.summary_time": "4s", "limits.background_summary_time": "6s", "limits.shutdown_grace": "5s",
+		"limits.wait_time": "1s", "limits.run_time": "2s", "limits.tool_time": "3s", "limits.approval_time": "7s", "limits.summary_time": "4s", "limits.background_summary_time": "6s", "limits.shutdown_grace": "5s",
 		"retention.events": "0s", "retention.archived_sessions": "24h",
 	}
 	env, flags, shown := map[string]string{}, map[string]string{}, map[string]string{}

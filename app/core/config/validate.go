@@ -166,6 +166,7 @@ func (l Limits) validate(found *faults) {
 	} {
 		found.check(limit.value >= 100*time.Millisecond, "limits."+limit.key, "%s is too short; use 100ms or more", limit.value)
 	}
+	found.check(l.ApprovalTime == 0 || l.ApprovalTime >= time.Second, "limits.approval_time", "%s is too short; use 1s or more, or 0s (no limit)", l.ApprovalTime)
 	found.check(l.ShutdownGrace >= 0, "limits.shutdown_grace", "%s is negative; use 0s (stop at once) or more", l.ShutdownGrace)
 }
 

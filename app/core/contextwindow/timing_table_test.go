@@ -39,9 +39,9 @@ func TestTimings(t *testing.T) {
 	}
 	const under, near, over, burst = 80_000, 95_000, 110_000, 130_000
 	tests := []struct {
-		name                          string
-		change                        []func(*cw.Input)
-		tokens                        int
+		name                         string
+		change                       []func(*cw.Input)
+		tokens                       int
 		inline, afterRun, background string
 	}{
 		{"under", nil, under, "sends", "sends", "sends"},

@@ -76,7 +76,11 @@ func (j *journal) erase(messages ...core.Message) error {
 	if e.title, err = j.eraseTitle(ids); err != nil {
 		return err
 	}
-	if err := j.eraseAnswers(ids, e.title != nil); err != nil {
+	asked, err := j.eraseApprovals(e.calls)
+	if err != nil {
+		return err
+	}
+	if err := j.eraseAnswers(append(ids, asked...), e.title != nil); err != nil {
 		return err
 	}
 	if err := j.eraseEvents(e); err != nil {

@@ -58,12 +58,12 @@ func (j *journal) rewrite(row models.Event, data json.RawMessage) error {
 func (e erased) where(tx *gorm.DB) *gorm.DB {
 	which := tx.Where("type = 'session.updated' AND ?", len(e.versions) > 0 || e.title != nil)
 	if len(e.messages) > few {
-		return which.Or("type LIKE 'run.%' OR type LIKE 'message.%' OR type LIKE 'tool.%'")
+		return which.Or("type LIKE 'run.%' OR type LIKE 'message.%' OR type LIKE 'tool.%' OR type LIKE 'approval.%'")
 	}
 	for _, m := range e.messages {
 		which = which.Or("CAST(data AS text) LIKE ?", "%"+string(m.ID)+"%")
 		if m.RunID != "" && len(e.calls) > 0 {
-			which = which.Or("type IN ('tool.started', 'tool.finished') AND run_id = ?", m.RunID)
+			which = which.Or("type IN ('tool.started', 'tool.finished', 'approval.requested', 'approval.decided') AND run_id = ?", m.RunID)
 		}
 	}
 	return which
@@ -104,6 +104,11 @@ func (e erased) redacted(event core.Event, gone map[core.MessageID]*core.Message
 		return changed(event, func(d *core.ToolFinishedData) bool {
 			d.Preview = ""
 			return e.calls[d.ToolCallID]
+		})
+	case core.EventApprovalRequested, core.EventApprovalDecided:
+		return changed(event, func(d *core.ApprovalData) bool {
+			d.Approval.Arguments, d.Approval.Comment = "", ""
+			return e.calls[d.Approval.ToolCallID]
 		})
 	case core.EventSessionUpdated:
 		return changed(event, func(d *core.SessionData) bool {

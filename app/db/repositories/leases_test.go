@@ -313,8 +313,8 @@ func TestRequestCancel(t *testing.T) {
 			t.Errorf("of another worker: got %v, %v, want none", asked, err)
 		}
 		s.exec(t, "UPDATE runs SET status = 'waiting', cancel_requested = false WHERE id = ?", running.ID)
-		if run, _ := cancel(running.ID); run.Status != core.RunWaiting || !run.CancelRequested {
-			t.Errorf("waiting: got %+v, want it marked", run)
+		if run, _ := cancel(running.ID); !run.Suspended() || !run.CancelRequested {
+			t.Errorf("waiting: got %+v, want it marked and queued, to end", run)
 		}
 		s.exec(t, "UPDATE runs SET status = 'running' WHERE id = ?", running.ID)
 		s.write(t, core.RunWrite{RunID: running.ID, SessionID: session, Attempt: 1, End: &core.RunEnd{Status: core.RunCanceled}})

@@ -13,8 +13,8 @@ import (
 // concurrent use, by any number of replicas.
 //
 // The methods are in files by the part of a run's life: this one reads, then
-// runs_accept.go, runs_claim.go, leases.go, runs_write.go, runs_cancel.go and
-// tool_executions.go.
+// runs_accept.go, runs_claim.go, leases.go, runs_write.go, approvals.go,
+// runs_cancel.go and tool_executions.go.
 type Runs struct {
 	db *gorm.DB
 }
@@ -22,7 +22,7 @@ type Runs struct {
 // NewRuns returns the runs in db.
 func NewRuns(db *gorm.DB) *Runs { return &Runs{db: db} }
 
-// Get returns the run.
+// Get returns the run; a waiting one with what it waits for.
 func (r *Runs) Get(ctx context.Context, scope core.Scope, id core.RunID) (core.Run, error) {
 	if err := known("run", id); err != nil {
 		return core.Run{}, err
@@ -31,7 +31,11 @@ func (r *Runs) Get(ctx context.Context, scope core.Scope, id core.RunID) (core.R
 	if err := r.db.WithContext(ctx).Scopes(runsOf(scope)).Where("id = ?", id).Take(&row).Error; err != nil {
 		return core.Run{}, failure(err, "run", id)
 	}
-	return row.Core()
+	run, err := row.Core()
+	if err == nil && run.Status == core.RunWaiting {
+		run.Approvals, err = approvals(r.db.WithContext(ctx).Where("run_id = ? AND status = 'open'", id))
+	}
+	return run, err
 }
 
 // runsOf narrows a question about runs to those whose session is in the scope.

@@ -18,6 +18,9 @@ import (
 // run to do before; otherwise, and without a worker, it is queued and its message
 // enters the log when it starts (ENGINE, "Accepted").
 //
+// A run of the session that waits for a decision does so no longer, unless the message
+// says what it does meanwhile: it is to end (core.Accepted.Instead).
+//
 // A client_message_id that the session knows already answers with its run of the
 // first time and changes nothing. The errors besides ErrNotFound: ErrConflict for
 // an archived session, for multitask "reject" while there is another run, and for
@@ -78,6 +81,7 @@ type facts struct {
 	Queued   int        // runs
 	Active   int        // runs: 0 or 1
 	NextID   models.Ref // the oldest queued run
+	WaitID   models.Ref // the run that waits for a decision
 	RepeatID models.Ref // the run with the client_message_id asked for
 	Taken    int        // messages with that client_message_id and without a run
 	ParentID models.Ref // the last message on the path
@@ -88,6 +92,7 @@ const factsSQL = `SELECT
 	(SELECT COUNT(*) FROM runs WHERE session_id = @s AND status = 'queued') AS queued,
 	(SELECT COUNT(*) FROM runs WHERE session_id = @s AND status IN ('running', 'waiting')) AS active,
 	(SELECT id FROM runs WHERE session_id = @s AND status = 'queued' ORDER BY queue_seq LIMIT 1) AS next_id,
+	(SELECT id FROM runs WHERE session_id = @s AND status IN ('running', 'waiting') AND status = 'waiting') AS wait_id,
 	(SELECT id FROM runs WHERE session_id = @s AND client_message_id = @c) AS repeat_id,
 	(SELECT COUNT(*) FROM messages WHERE session_id = @s AND client_message_id = @c AND run_id IS NULL) AS taken,
 	(SELECT id FROM messages WHERE session_id = @s AND on_path ORDER BY seq DESC LIMIT 1) AS parent_id,
@@ -142,6 +147,12 @@ func (j *journal) accept(f facts, in core.AcceptRun) (core.Accepted, error) {
 	if err := j.refer(run.UserMessage()); err != nil {
 		return core.Accepted{}, err
 	}
+	instead := f.WaitID != "" && in.Multitask == ""
+	if instead {
+		if err := j.closeOpen(core.RunID(f.WaitID), core.ApprovalInstead); err != nil {
+			return core.Accepted{}, err
+		}
+	}
 	j.changes["last_queue_seq"] = j.session.LastQueueSeq
 	j.touch()
 	message, inLog := run.UserMessage(), (*core.Message)(nil)
@@ -163,7 +174,7 @@ func (j *journal) accept(f facts, in core.AcceptRun) (core.Accepted, error) {
 	if err := j.close(); err != nil {
 		return core.Accepted{}, err
 	}
-	return core.Accepted{Run: run, Session: j.session.Core(), Message: message, Events: j.events}, nil
+	return core.Accepted{Run: run, Session: j.session.Core(), Message: message, Events: j.events, Instead: instead}, nil
 }
 
 // newRun returns the queued run of an accepted message, next in the queue.

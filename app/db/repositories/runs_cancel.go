@@ -9,9 +9,10 @@ import (
 	"bobbin/app/db/models"
 )
 
-// RequestCancel cancels a queued run at once, marks a running or waiting one for
-// whoever works on it, and leaves one that has ended as it is. It returns the run
-// as it is then, and may be called any number of times.
+// RequestCancel cancels a queued run at once, marks a running one for whoever works
+// on it, and leaves one that has ended as it is. A waiting one is marked and queued:
+// whoever claims it writes its end (core.Run.Suspended). It returns the run as it is
+// then, and may be called any number of times.
 func (r *Runs) RequestCancel(ctx context.Context, scope core.Scope, id core.RunID) (core.Run, []core.Event, error) {
 	seen, err := r.Get(ctx, scope, id)
 	if err != nil {
@@ -49,7 +50,12 @@ func (j *journal) cancel(id core.RunID) (core.Run, error) {
 	}
 	changes := map[string]any{}
 	switch status := core.RunStatus(row.Status); {
-	case status == core.RunQueued:
+	case status == core.RunWaiting:
+		if err := j.closeOpen(id, core.ApprovalCanceled); err != nil {
+			return core.Run{}, err
+		}
+		return j.run(id)
+	case status == core.RunQueued && row.Attempt == 0:
 		now := core.Now()
 		row.Status, row.FinishedAt = string(core.RunCanceled), &now
 		changes["status"], changes["finished_at"] = row.Status, now

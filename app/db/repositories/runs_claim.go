@@ -54,6 +54,7 @@ func (j *journal) claim(f facts, worker string) (core.Claimed, error) {
 	if err != nil {
 		return core.Claimed{}, err
 	}
+	run.Resumed = run.Attempt > 1
 	// It is there when the run was started before and had to wait for a decision.
 	inLog, err := j.inLog(run.UserMessageID)
 	if err != nil {

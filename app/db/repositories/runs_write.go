@@ -13,11 +13,11 @@ import (
 // Write stores one step of a run: messages, events, model calls, and how the run
 // stands. It is refused with core.ErrStale, and stores nothing, unless w.Attempt is
 // the run's current one and the run is running. The events are numbered in this
-// order: message.created of each new message, then w.Events, then the event of the
-// run's end.
+// order: message.created of each new message, then w.Events, then approval.requested
+// of each new question, then the event of the run's end or of its waiting.
 //
 // A tool message also finishes the execution of the call that it answers. Storing
-// messages or ending the run clears its partial text: it is in the log now.
+// messages, waiting, or ending the run clears its partial text: it is in the log now.
 func (r *Runs) Write(ctx context.Context, w core.RunWrite) (core.Written, error) {
 	if err := checkWrite(w); err != nil {
 		return core.Written{}, err
@@ -52,6 +52,8 @@ func checkWrite(w core.RunWrite) error {
 		return core.Errorf(core.ErrInvalid, "the state of run %s has %d bytes, at most %d are kept", w.RunID, len(w.State), core.MaxRunState)
 	case w.End != nil && !w.End.Status.Ended():
 		return core.Errorf(core.ErrInvalid, "run %s cannot end as %q", w.RunID, w.End.Status)
+	case w.Wait != nil && (w.End != nil || len(w.Wait.Approvals) == 0):
+		return core.Errorf(core.ErrInvalid, "run %s cannot wait for nothing, nor end while it waits", w.RunID)
 	}
 	return nil
 }
@@ -61,6 +63,9 @@ func (j *journal) write(w core.RunWrite) (core.Written, error) {
 	run, err := j.fence(w)
 	if err != nil {
 		return core.Written{}, err
+	}
+	if w.Wait != nil && run.CancelRequested {
+		return core.Written{}, core.Errorf(core.ErrCanceled, "run %s is to be canceled", w.RunID)
 	}
 	stored, err := j.addNew(w.Messages, run.ID)
 	if err != nil {
@@ -77,6 +82,12 @@ func (j *journal) write(w core.RunWrite) (core.Written, error) {
 			e.RunID = run.ID
 		}
 		j.emit(e)
+	}
+	if w.Wait != nil {
+		if err := j.wait(run, *w.Wait); err != nil {
+			return core.Written{}, err
+		}
+		j.touch()
 	}
 	if w.End != nil {
 		j.emit(core.NewEvent(run.SessionID, run.ID, endEvent(w.End.Status), core.RunData{Run: run}))
@@ -133,8 +144,12 @@ func runChanges(w core.RunWrite) map[string]any {
 	if w.Context != nil {
 		changes["context"] = models.JSON(w.Context)
 	}
-	if len(w.Messages) > 0 || w.End != nil {
+	if len(w.Messages) > 0 || w.Wait != nil || w.End != nil {
 		changes["partial"] = ""
+	}
+	if w.Wait != nil {
+		changes["status"] = string(core.RunWaiting)
+		changes["lease_owner"], changes["lease_until"] = "", nil
 	}
 	if w.End != nil {
 		changes["status"] = string(w.End.Status)

@@ -1,6 +1,7 @@
 package runstest
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -43,6 +44,12 @@ func (s Runs) Accept(ctx context.Context, scope core.Scope, in core.AcceptRun) (
 			return core.Errorf(core.ErrRateLimited, "full")
 		}
 		out = s.accept(l, in, queued+active == 0)
+		for _, r := range s.db.of(in.SessionID) {
+			if r.Status == core.RunWaiting && in.Multitask == "" {
+				s.closeOpen(l, r, core.ApprovalInstead)
+				out.Instead, out.Events = true, l.fresh
+			}
+		}
 		return nil
 	})
 	return out, err
@@ -50,6 +57,7 @@ func (s Runs) Accept(ctx context.Context, scope core.Scope, in core.AcceptRun) (
 
 func (s Runs) accept(l *log, in core.AcceptRun, starts bool) core.Accepted {
 	l.queueSeq++
+	in.Multitask = cmp.Or(in.Multitask, core.MultitaskEnqueue)
 	r := &core.Run{
 		ID: core.NewID[core.RunID](), SessionID: in.SessionID, Owner: l.session.Owner, User: in.User, QueueSeq: l.queueSeq,
 		Status: core.RunQueued, Agent: in.Agent, AgentVersion: in.AgentVersion, Model: in.Model, Input: in.Input,
@@ -71,6 +79,11 @@ func (s Runs) start(l *log, r *core.Run, worker string) core.Message {
 	r.Status, r.StartedAt = core.RunRunning, &now
 	s.lease(r, worker)
 	l.emit(core.NewEvent(r.SessionID, r.ID, core.EventRunStarted, core.RunData{Run: *r}))
+	for _, m := range l.messages {
+		if m.ID == r.UserMessageID { // it waited for a decision
+			return m
+		}
+	}
 	return l.add(r.UserMessage())
 }
 
@@ -98,7 +111,9 @@ func (s Runs) Claim(ctx context.Context, session core.SessionID, worker string) 
 			return core.Errorf(core.ErrNotFound, "nothing to start")
 		}
 		message := s.start(l, next, worker)
-		out = core.Claimed{Run: *next, Session: l.session, Message: message, Events: l.fresh}
+		resumed := *next
+		resumed.Resumed = next.Attempt > 1
+		out = core.Claimed{Run: resumed, Session: l.session, Message: message, Events: l.fresh}
 		return nil
 	})
 	return out, err
@@ -188,6 +203,9 @@ func (s Runs) Write(ctx context.Context, w core.RunWrite) (core.Written, error) 
 		if r == nil || r.Attempt != w.Attempt || r.Status != core.RunRunning {
 			return core.Errorf(core.ErrStale, "run %s is not this worker's any more", w.RunID)
 		}
+		if w.Wait != nil && r.CancelRequested {
+			return core.Errorf(core.ErrCanceled, "run %s is to be canceled", w.RunID)
+		}
 		l := s.db.sessions[r.SessionID]
 		for _, m := range w.Messages {
 			out.Messages = append(out.Messages, l.add(m))
@@ -199,6 +217,9 @@ func (s Runs) Write(ctx context.Context, w core.RunWrite) (core.Written, error) 
 			r.Partial = ""
 		}
 		r.Usage = r.Usage.Add(w.Usage)
+		if w.Wait != nil {
+			s.wait(l, r, *w.Wait)
+		}
 		if w.End != nil {
 			s.end(l, r, *w.End)
 		}
@@ -240,7 +261,9 @@ func (s Runs) RequestCancel(ctx context.Context, scope core.Scope, id core.RunID
 		}
 		l := s.db.sessions[r.SessionID]
 		switch {
-		case r.Status == core.RunQueued:
+		case r.Status == core.RunWaiting:
+			s.closeOpen(l, r, core.ApprovalCanceled)
+		case r.Status == core.RunQueued && r.Attempt == 0:
 			s.end(l, r, core.RunEnd{Status: core.RunCanceled})
 		case !r.Status.Ended():
 			r.CancelRequested = true

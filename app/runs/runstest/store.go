@@ -16,14 +16,15 @@ const lease = 30 * time.Second
 
 // DB is storage in memory. Safe for concurrent use.
 type DB struct {
-	mu       sync.Mutex
-	sessions map[core.SessionID]*log
-	runs     map[core.RunID]*core.Run
-	partials []string
-	calls    map[string]int
-	fault    func(call string) error
-	after    func(call string) error
-	broken   []string
+	mu        sync.Mutex
+	sessions  map[core.SessionID]*log
+	runs      map[core.RunID]*core.Run
+	approvals map[core.RunID][]core.Approval
+	partials  []string
+	calls     map[string]int
+	fault     func(call string) error
+	after     func(call string) error
+	broken    []string
 }
 
 // log is a session with what belongs to it.
@@ -41,7 +42,7 @@ type log struct {
 
 // New returns an empty DB.
 func New() *DB {
-	return &DB{sessions: map[core.SessionID]*log{}, runs: map[core.RunID]*core.Run{}, calls: map[string]int{}}
+	return &DB{sessions: map[core.SessionID]*log{}, runs: map[core.RunID]*core.Run{}, approvals: map[core.RunID][]core.Approval{}, calls: map[string]int{}}
 }
 
 // Fail lets f decide, by the name of a call such as "Write", whether the call

@@ -1,0 +1,143 @@
+package nodes_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/agents/graph"
+	"bobbin/app/agents/state"
+	"bobbin/app/core"
+	"bobbin/app/tools"
+)
+
+// said is what people have said of tool calls.
+type said struct {
+	asked   []core.Approval
+	allowed map[string]bool
+	err     error
+	asks    int // how often it was looked at
+}
+
+func (s *said) Approvals(context.Context, core.RunID) ([]core.Approval, error) {
+	s.asks++
+	return s.asked, s.err
+}
+
+func (s *said) Allowed(context.Context, core.SessionID, []string) (map[string]bool, error) {
+	return s.allowed, s.err
+}
+
+// careful lets people approve the calls of the tools.
+func (w *world) careful(modes map[string]core.ApprovalMode) *world {
+	w.said = &said{}
+	w.profile.Agent.ToolSettings = core.ToolSettings{}
+	for tool, mode := range modes {
+		w.profile.Agent.ToolSettings[tool] = core.ToolSetting{Approval: mode}
+	}
+	return w
+}
+
+// held runs tool_node and returns the calls that it asks for.
+func (w *world) held(s state.AgentState) []string {
+	w.t.Helper()
+	_, err := w.use(w.t.Context(), s)
+	interrupt, ok := errors.AsType[*graph.InterruptError[[]core.Approval]](err)
+	if !ok {
+		w.t.Fatalf("got error %v, want an interrupt", err)
+	}
+	var ids []string
+	for _, a := range interrupt.Value {
+		ids = append(ids, a.ToolCallID)
+		if a.Status != core.ApprovalOpen || a.Tool == "" || a.Arguments != "{}" || a.Mode == "" {
+			w.t.Errorf("got the question %+v", a)
+		}
+	}
+	return ids
+}
+
+// started returns the calls of which it was told that they start.
+func (w *world) started() []string {
+	var ids []string
+	for _, e := range w.of(core.EventToolStarted) {
+		ids = append(ids, data[core.ToolStartedData](w.t, e).ToolCallID)
+	}
+	return ids
+}
+
+// Issue 5, 3: calls that a person must approve are held back, each of a tool that is
+// always asked for and one of a tool that is asked for once; the others run.
+func TestCallsAreHeldBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8192).with(says("pay", "paid"), says("look", "seen"), says("free", "done"))
+	w.careful(map[string]core.ApprovalMode{"pay": core.ApprovalAlways, "look": core.ApprovalFirst})
+	s := w.asking(call("a", "pay"), call("b", "look"), call("c", "free"), call("d", "look"), call("e", "pay"))
+	if diff := cmp.Diff([]string{"a", "b", "e"}, w.held(s)); diff != "" {
+		t.Errorf("asked for (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"c complete done"}, w.results()); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"c"}, w.started()); diff != "" {
+		t.Errorf("started (-want +got):\n%s", diff)
+	}
+	none := newWorld(t, 8192).with(says("free", "done")).careful(nil)
+	if none.mustUse(none.asking(call("a", "free"))); none.said.asks != 0 {
+		t.Error("it looked for approvals that no tool needs")
+	}
+}
+
+// Issue 5, 3: after the decisions what was approved runs, and the model reads of the
+// others why not. What is still open is asked for again.
+func TestDecidedCalls(t *testing.T) {
+	t.Parallel()
+	ran := 0
+	w := newWorld(t, 8192).with(
+		tool{name: "pay", once: true, do: func(context.Context, tools.Call) (string, error) { ran++; return "paid", nil }},
+		says("look", "seen"), says("read", "read"),
+	)
+	w.careful(map[string]core.ApprovalMode{"pay": core.ApprovalAlways, "look": core.ApprovalFirst, "read": core.ApprovalFirst, "unknown": core.ApprovalAlways})
+	s := w.asking(call("a", "pay"), call("b", "pay"), call("c", "look"), call("d", "look"), call("e", "read"), call("f", "pay"), call("g", "unknown"))
+	w.said.allowed = map[string]bool{"read": true}
+	decided := func(id, tool string, mode core.ApprovalMode, status core.ApprovalStatus, comment string) core.Approval {
+		return core.Approval{ToolCallID: id, Tool: tool, Arguments: "{}", Mode: mode, Status: status, Comment: comment}
+	}
+	w.said.asked = []core.Approval{
+		decided("a", "pay", core.ApprovalAlways, core.ApprovalApproved, "fine"),
+		decided("b", "pay", core.ApprovalAlways, core.ApprovalDenied, "too much"),
+		decided("c", "look", core.ApprovalFirst, core.ApprovalExpired, core.ApprovalTooLate),
+		decided("f", "pay", core.ApprovalAlways, core.ApprovalOpen, ""),
+		decided("old", "read", core.ApprovalFirst, core.ApprovalDenied, "of a message before"),
+	}
+	if diff := cmp.Diff([]string{"f"}, w.held(s)); diff != "" {
+		t.Errorf("asked for (-want +got):\n%s", diff)
+	}
+	want := []string{
+		"a complete paid", "b failed not approved: too much", "c failed not approved: nobody answered in time",
+		"d failed not approved: nobody answered in time", "e complete read",
+		`g failed error: there is no tool "unknown"; the tools are [look pay read]`,
+	}
+	if diff := cmp.Diff(want, w.results()); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
+	}
+	if got := w.started(); !slices.Contains(got, "a") || !slices.Contains(got, "e") || slices.Contains(got, "b") {
+		t.Errorf("got the calls %v as started, want those that were approved", got)
+	}
+	if ran != 1 || len(w.starts) != 1 || w.starts[0].CallID != "a" {
+		t.Errorf("paid %d times, noted %+v, want the approved call once", ran, w.starts)
+	}
+}
+
+// Nothing starts while it is not known what may.
+func TestApprovalsAreNotReadable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8192).with(says("pay", "paid"), says("free", "done"))
+	w.careful(map[string]core.ApprovalMode{"pay": core.ApprovalFirst})
+	w.said.err = errors.New("away")
+	if _, err := w.use(t.Context(), w.asking(call("a", "pay"), call("b", "free"))); !errors.Is(err, w.said.err) || len(w.results()) != 0 {
+		t.Errorf("got %v and %v, want the error and no result", err, w.results())
+	}
+}

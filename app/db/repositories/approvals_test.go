@@ -1,0 +1,295 @@
+package repositories_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/dbtest"
+	"bobbin/app/db/repositories"
+)
+
+// waits lets a run of a fresh session ask for its tool calls, named tool:mode, and
+// wait for the answers.
+func (s *store) waits(t *testing.T, session core.SessionID, expiry time.Duration, tools ...string) core.Run {
+	t.Helper()
+	run := s.accept(t, ask(session, "do it")).Run
+	m := answer("")
+	wait := &core.RunWait{Expiry: expiry}
+	for i, tool := range tools {
+		name, mode, _ := strings.Cut(tool, ":")
+		call := core.ToolCall{ID: fmt.Sprint("call-", i), Name: name, Arguments: `{"n": "Rosebud"}`}
+		m.ToolCalls = append(m.ToolCalls, call)
+		wait.Approvals = append(wait.Approvals, core.Approval{ToolCallID: call.ID, Tool: name, Arguments: call.Arguments, Mode: core.ApprovalMode(mode)})
+	}
+	w := core.RunWrite{RunID: run.ID, SessionID: session, Attempt: run.Attempt, Messages: []core.Message{m}}
+	s.write(t, w)
+	w.Messages, w.Wait = nil, wait
+	s.write(t, w)
+	return s.run(t, run.ID)
+}
+
+func (s *store) run(t *testing.T, id core.RunID) core.Run {
+	t.Helper()
+	run, err := s.runs.Get(t.Context(), ann(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+func (s *store) claim(t *testing.T, session core.SessionID) core.Claimed {
+	t.Helper()
+	c, err := s.runs.Claim(t.Context(), session, worker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Issue 5, 3: a run that waits has no lease, is nobody's to take over, keeps its
+// session, and tells in events and in its row what it waits for.
+func TestRunWaits(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		session := s.session(t).ID
+		run := s.waits(t, session, time.Hour, "pay:always", "look:first")
+		if run.Status != core.RunWaiting || run.LeaseOwner != "" || run.LeaseUntil != nil || run.Attempt != 1 || len(run.Approvals) != 2 {
+			t.Fatalf("got %+v, want it waiting for two answers without a lease", run)
+		}
+		a := run.Approvals[0]
+		want := core.Approval{ID: a.ID, RunID: run.ID, SessionID: session, ToolCallID: "call-0", Tool: "pay", Arguments: `{"n": "Rosebud"}`, Mode: core.ApprovalAlways, Status: core.ApprovalOpen}
+		if diff := cmp.Diff(want, a, cmpopts.IgnoreFields(core.Approval{}, "RequestedAt", "ExpiresAt")); diff != "" || a.ExpiresAt == nil || !core.ValidID(a.ID) {
+			t.Errorf("question (-want +got):\n%s", diff)
+		}
+		events := s.allEvents(t, session)
+		if diff := cmp.Diff([]core.EventType{core.EventApprovalRequested, core.EventApprovalRequested, core.EventRunWaiting}, types(events[len(events)-3:])); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		if runs, err := s.runs.TakeOver(t.Context(), worker, true, 10); err != nil || len(runs) != 0 {
+			t.Errorf("taken over: %v, %v, want nothing", runs, err)
+		}
+		_, err := s.runs.Claim(t.Context(), session, worker)
+		wantNotFound(t, "claim in a session that waits", err)
+		late := core.RunWrite{RunID: run.ID, SessionID: session, Attempt: 1, Messages: []core.Message{answer("late")}}
+		if _, err := s.runs.Write(t.Context(), late); !errors.Is(err, core.ErrStale) {
+			t.Errorf("a write of the attempt that waits: got %v, want it stale", err)
+		}
+		for name, w := range map[string]core.RunWait{"nothing": {}, "an end": {Approvals: []core.Approval{{}}}} {
+			in := core.RunWrite{RunID: run.ID, SessionID: session, Attempt: 1, Wait: &w}
+			if name == "an end" {
+				in.End = &core.RunEnd{Status: core.RunSucceeded}
+			}
+			if _, err := s.runs.Write(t.Context(), in); !errors.Is(err, core.ErrInvalid) {
+				t.Errorf("to wait with %s: got %v, want it refused", name, err)
+			}
+		}
+	})
+}
+
+// Issue 5, 3: the first answer counts, and the last one lets the run go on, before
+// what was queued meanwhile.
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		session := s.session(t).ID
+		run := s.waits(t, session, 0, "pay:always", "look:first")
+		later := ask(session, "later")
+		later.Multitask = core.MultitaskEnqueue
+		queued := s.accept(t, later)
+		if queued.Instead || queued.Run.Status != core.RunQueued || s.run(t, run.ID).Status != core.RunWaiting {
+			t.Errorf("enqueue: got %+v, want it queued behind the run that waits", queued)
+		}
+		pay, look := run.Approvals[0].ID, run.Approvals[1].ID
+		no, yes := core.ApprovalDecision{Comment: "too much", By: "ann"}, core.ApprovalDecision{Approve: true, By: "ann"}
+		got, err := s.runs.Decide(t.Context(), ann(), run.ID, pay, no)
+		if err != nil || got.Approval.Status != core.ApprovalDenied || got.Approval.DecidedAt == nil || got.Run.Status != core.RunWaiting {
+			t.Fatalf("got %+v, %v, want one denied and the run still waiting", got, err)
+		}
+		if again, err := s.runs.Decide(t.Context(), ann(), run.ID, pay, core.ApprovalDecision{By: "bob"}); err != nil || len(again.Events) != 0 || !cmp.Equal(again.Approval.Comment, "too much") {
+			t.Errorf("the same again: got %+v, %v, want the first answer", again, err)
+		}
+		if _, err := s.runs.Decide(t.Context(), ann(), run.ID, pay, yes); !errors.Is(err, core.ErrConflict) || !strings.Contains(err.Error(), "denied by ann") || !strings.Contains(err.Error(), "too much") {
+			t.Errorf("the other answer: got %v, want a conflict that says who decided what", err)
+		}
+		if got, err = s.runs.Decide(t.Context(), ann(), run.ID, look, yes); err != nil || !got.Run.Suspended() {
+			t.Errorf("got %+v, %v, want the run queued again", got, err)
+		}
+		if diff := cmp.Diff([]core.EventType{core.EventApprovalDecided}, types(got.Events)); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		if c := s.claim(t, session); c.Run.ID != run.ID || c.Run.Attempt != 2 || c.Message.ID != run.UserMessageID {
+			t.Errorf("claimed %+v, want the run that waited", c.Run)
+		}
+		all, err := s.runs.Approvals(t.Context(), run.ID)
+		if err != nil || len(all) != 2 || all[0].Status != core.ApprovalDenied || all[1].Status != core.ApprovalApproved {
+			t.Errorf("got %+v, %v", all, err)
+		}
+		_, err = s.runs.Decide(t.Context(), bob(), run.ID, pay, yes)
+		wantNotFound(t, "somebody else's", err)
+		_, err = s.runs.Decide(t.Context(), ann(), queued.Run.ID, pay, yes)
+		wantNotFound(t, "of another run", err)
+		_, err = s.runs.Decide(t.Context(), ann(), run.ID, "x", yes)
+		wantNotFound(t, "an id that is none", err)
+	})
+}
+
+// Issue 5, 3: a tool that is asked for once is remembered in its session when one call
+// was approved, and only then.
+func TestAllowed(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		session := s.session(t).ID
+		run := s.waits(t, session, 0, "pay:always", "look:first", "read:first")
+		for i, a := range run.Approvals {
+			if _, err := s.runs.Decide(t.Context(), ann(), run.ID, a.ID, core.ApprovalDecision{Approve: i < 2}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tools := []string{"pay", "look", "read"}
+		got, err := s.runs.Allowed(t.Context(), session, tools)
+		if diff := cmp.Diff(map[string]bool{"look": true}, got); err != nil || diff != "" {
+			t.Errorf("%v (-want +got):\n%s", err, diff)
+		}
+		if got, err = s.runs.Allowed(t.Context(), s.session(t).ID, tools); err != nil || len(got) != 0 {
+			t.Errorf("another session: got %v, %v, want none", got, err)
+		}
+	})
+}
+
+// Issue 5, 3: a cancel, and a message that says nothing of waiting, close the questions
+// and queue the run to end.
+func TestQuestionsAreClosed(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		for why, do := range map[string]func(core.Run){
+			core.ApprovalCanceled: func(run core.Run) {
+				got, events, err := s.runs.RequestCancel(t.Context(), ann(), run.ID)
+				if err != nil || !got.Suspended() || len(events) != 1 {
+					t.Errorf("cancel: got %+v, %d events, %v", got, len(events), err)
+				}
+				if got, events, err = s.runs.RequestCancel(t.Context(), ann(), run.ID); err != nil || !got.Suspended() || len(events) != 0 {
+					t.Errorf("cancel again: got %+v, %d events, %v", got, len(events), err)
+				}
+			},
+			core.ApprovalInstead: func(run core.Run) {
+				reject := ask(run.SessionID, "no")
+				reject.Multitask = core.MultitaskReject
+				if _, err := s.runs.Accept(t.Context(), ann(), reject); !errors.Is(err, core.ErrConflict) {
+					t.Errorf("reject: got %v, want a conflict", err)
+				}
+				if got := s.accept(t, ask(run.SessionID, "instead")); !got.Instead || got.Run.Status != core.RunQueued || got.Run.Multitask != core.MultitaskEnqueue {
+					t.Errorf("got %+v, want it queued behind the run that is to end", got)
+				}
+			},
+		} {
+			session := s.session(t).ID
+			run := s.waits(t, session, 0, "pay:always")
+			do(run)
+			all, err := s.runs.Approvals(t.Context(), run.ID)
+			if err != nil || all[0].Status != core.ApprovalClosed || all[0].Comment != why {
+				t.Errorf("got %+v, %v, want it closed: %s", all, err, why)
+			}
+			if c := s.claim(t, session); c.Run.ID != run.ID || !c.Run.CancelRequested {
+				t.Errorf("%s: claimed %+v, want the run, to be canceled", why, c.Run)
+			}
+		}
+		session := s.session(t).ID
+		run := s.accept(t, ask(session, "cancel me")).Run
+		if _, _, err := s.runs.RequestCancel(t.Context(), ann(), run.ID); err != nil {
+			t.Fatal(err)
+		}
+		w := core.RunWrite{RunID: run.ID, SessionID: session, Attempt: 1, Wait: &core.RunWait{Approvals: []core.Approval{{ToolCallID: "x"}}}}
+		if _, err := s.runs.Write(t.Context(), w); !errors.Is(err, core.ErrCanceled) || s.run(t, run.ID).Status != core.RunRunning {
+			t.Errorf("a run that is to be canceled waits: got %v, want it refused", err)
+		}
+	})
+}
+
+// Issue 5, 3: what nobody answered in time is closed by one of any number of sweeps.
+func TestExpireApprovals(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		late, open, never := s.waits(t, s.session(t).ID, time.Hour, "pay:always", "look:first"), s.waits(t, s.session(t).ID, time.Hour, "pay:always"), s.waits(t, s.session(t).ID, 0, "pay:always")
+		s.exec(t, "UPDATE approvals SET expires_at = '2000-01-01 00:00:00+00:00' WHERE run_id = ?", late.ID)
+		var wg sync.WaitGroup
+		told := make([]int, 4)
+		for i := range told {
+			wg.Go(func() {
+				events, err := s.runs.ExpireApprovals(t.Context(), 10)
+				if err != nil {
+					t.Error(err)
+				}
+				told[i] = len(events)
+			})
+		}
+		wg.Wait()
+		if sum := told[0] + told[1] + told[2] + told[3]; sum != 2 {
+			t.Errorf("%d questions expired, want 2, each once", sum)
+		}
+		all, err := s.runs.Approvals(t.Context(), late.ID)
+		if err != nil || all[1].Status != core.ApprovalExpired || all[1].Refusal() != "not approved: nobody answered in time" {
+			t.Errorf("got %+v, %v", all, err)
+		}
+		if got := s.run(t, late.ID); !got.Suspended() || got.CancelRequested {
+			t.Errorf("got %+v, want it to go on", got)
+		}
+		if s.run(t, open.ID).Status != core.RunWaiting || s.run(t, never.ID).Status != core.RunWaiting {
+			t.Error("runs whose time has not come do not wait any more")
+		}
+	})
+}
+
+// Issue 5, 3: of two answers at once one counts.
+func TestTwoDecisionsAtOnce(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		run := s.waits(t, s.session(t).ID, 0, "pay:always")
+		var wg sync.WaitGroup
+		errs := make([]error, 2)
+		for i := range errs {
+			wg.Go(func() {
+				_, errs[i] = s.runs.Decide(t.Context(), ann(), run.ID, run.Approvals[0].ID, core.ApprovalDecision{Approve: i == 0})
+			})
+		}
+		wg.Wait()
+		if (errs[0] == nil) == (errs[1] == nil) || !errors.Is(errors.Join(errs...), core.ErrConflict) {
+			t.Errorf("got %v, want one to win and a conflict", errs)
+		}
+	})
+}
+
+// A deleted message leaves nothing in the questions for its tool calls.
+func TestDeleteErasesApprovals(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		session := s.session(t).ID
+		run := s.waits(t, session, 0, "pay:always")
+		if _, err := s.runs.Decide(t.Context(), ann(), run.ID, run.Approvals[0].ID, core.ApprovalDecision{Comment: "no Rosebud"}); err != nil {
+			t.Fatal(err)
+		}
+		s.finish(t, s.claim(t, session).Run, "done")
+		log := s.log(t, session)
+		if _, err := repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), session, log[1].ID); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.count(t, "SELECT (SELECT COUNT(*) FROM approvals WHERE arguments LIKE '%Rosebud%' OR comment LIKE '%Rosebud%') + (SELECT COUNT(*) FROM session_events WHERE CAST(data AS text) LIKE '%Rosebud%')"); n != 0 {
+			t.Errorf("%d rows still have what was deleted", n)
+		}
+	})
+}

@@ -1,0 +1,113 @@
+package runs_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/runs"
+	"bobbin/app/runs/runstest"
+)
+
+// waiter is an engine whose run calls two tools, the first of which needs an approval
+// within the time; once that is decided it answers.
+func waiter(expiry time.Duration) execute {
+	return func(ctx context.Context, j *runs.Journal, run core.Run) error {
+		w := core.RunWrite{RunID: run.ID, SessionID: run.SessionID, Attempt: run.Attempt}
+		if run.Attempt == 1 {
+			calls := []core.ToolCall{{ID: "c1", Name: "pay"}, {ID: "c2", Name: "mail"}}
+			w.Messages = []core.Message{{ID: core.NewID[core.MessageID](), Role: core.RoleAssistant, ToolCalls: calls, RunID: run.ID}}
+			w.Wait = &core.RunWait{Expiry: expiry, Approvals: []core.Approval{{ToolCallID: "c1", Tool: "pay", Mode: core.ApprovalAlways}}}
+			_, err := j.Append(ctx, w)
+			return err
+		}
+		for _, id := range []string{"c1", "c2"} {
+			w.Messages = append(w.Messages, core.Message{ID: core.NewID[core.MessageID](), Role: core.RoleTool, ToolCallID: id, Content: id, RunID: run.ID})
+		}
+		w.End = &core.RunEnd{Status: core.RunSucceeded}
+		_, err := j.Append(ctx, w)
+		return err
+	}
+}
+
+// Issue 5, 3: a run that waits is at work nowhere; a sweep lets it go on when nobody
+// answered in time, and then the session's next.
+func TestWaitingRunExpires(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, runstest.New(), "w", runs.Limits{}, waiter(time.Minute)).run(t)
+		run := p.accept(t, "pay")
+		synctest.Wait()
+		p.wantStatus(t, run, core.RunWaiting)
+		if n := p.service.Active(); n != 0 {
+			t.Errorf("%d runs are at work, want none", n)
+		}
+		<-time.After(59 * time.Second)
+		p.wantStatus(t, run, core.RunWaiting)
+		<-time.After(7 * time.Second)
+		p.wantStatus(t, run, core.RunSucceeded)
+		if asked, err := p.db.RunStore().Approvals(t.Context(), run.ID); err != nil || asked[0].Status != core.ApprovalExpired {
+			t.Errorf("got %+v, %v, want it expired", asked, err)
+		}
+	})
+}
+
+// Issue 5, 3: a waiting run that is canceled gets results for its open calls: of the one
+// that was not approved that it never began.
+func TestWaitingRunIsCanceled(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, runstest.New(), "w", runs.Limits{}, waiter(0)).run(t)
+		run := p.accept(t, "pay")
+		synctest.Wait()
+		got, _, err := p.db.RunStore().RequestCancel(t.Context(), ann, run.ID)
+		if err != nil || !got.Suspended() {
+			t.Fatalf("got %+v, %v", got, err)
+		}
+		<-time.After(6 * time.Second) // the sweep finds it
+		p.wantStatus(t, run, core.RunCanceled)
+		p.wantTexts(t, "pay", "", "not approved: the run was canceled", "error: the call was interrupted; whether it took effect is not known")
+	})
+}
+
+// A run that was canceled elsewhere, which nobody here has seen yet, does not wait.
+func TestCanceledRunDoesNotWait(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		db := runstest.New()
+		var p *process
+		p = newProcess(t, db, "w", runs.Limits{}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+			if _, _, err := db.RunStore().RequestCancel(ctx, ann, run.ID); err != nil {
+				return err
+			}
+			return waiter(0)(ctx, j, run)
+		}).run(t)
+		run := p.accept(t, "pay")
+		synctest.Wait()
+		p.wantStatus(t, run, core.RunCanceled)
+	})
+}
+
+// Approvals that cannot be read delay the end of a run, and are not lost.
+func TestEndWaitsForApprovals(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		db := runstest.New()
+		p := newProcess(t, db, "w", runs.Limits{}, toolRun(func(context.Context, *runs.Journal, core.Run) error {
+			return errors.New("disk on fire")
+		})).run(t)
+		failed := 0
+		db.Fail(func(call string) error {
+			if call != "Approvals" || failed == 2 {
+				return nil
+			}
+			failed++
+			return errors.New("away")
+		})
+		run := p.accept(t, "hello")
+		<-time.After(time.Second)
+		p.wantStatus(t, run, core.RunFailed)
+		if failed != 2 {
+			t.Errorf("read %d times in vain, want 2", failed)
+		}
+	})
+}
