@@ -75,8 +75,7 @@ func TestWaitingRunIsCanceled(t *testing.T) {
 func TestCanceledRunDoesNotWait(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		db := runstest.New()
-		var p *process
-		p = newProcess(t, db, "w", runs.Limits{}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+		p := newProcess(t, db, "w", runs.Limits{}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
 			if _, _, err := db.RunStore().RequestCancel(ctx, ann, run.ID); err != nil {
 				return err
 			}
