@@ -102,8 +102,8 @@ show-interleave: ## 500 conversations beside two summarizers, call by call at ra
 show-fuzz: ## 24,000 requests generated from the OpenAPI document: SQLite, and 6,000 on PostgreSQL
 	BOBBIN_FUZZ_REQUESTS=24000 go test ./tests/openapi -v -count=1 -timeout=10m -run '^TestShowFuzz$$'
 
-show-owners: ## two owners, every operation and every kind of id: 404 everywhere
-	go test ./tests/openapi -v -count=1 -timeout=5m -run '^TestShowOwners$$'
+show-owners: ## two owners, every operation and every kind of id: 404 everywhere; every scope: 403 without it
+	go test ./tests/openapi -v -count=1 -timeout=5m -run '^TestShow(Owners|Scopes)$$'
 
 show-eval: ## every policy over the four sample conversations: prompts, summaries, caches, facts
 	go test ./tests/eval -v -count=1 -timeout=20m -run '^TestShowEval$$'

@@ -19,7 +19,7 @@ import (
 func (a *App) buildPurge(service *chat.Service) *purge.Service {
 	return purge.New(purge.Options{
 		Store: repositories.NewPurges(a.database.Gorm), Runs: cancelHere{service}, Files: a.database, Publisher: a.feed,
-		Tables: repositories.PurgedTables(), Logger: a.log,
+		Tables: repositories.PurgedTables(), Logger: a.log, Audit: repositories.NewAudit(a.database.Gorm),
 	})
 }
 
@@ -67,6 +67,7 @@ func Purge(ctx context.Context, cfg config.Config, logger *slog.Logger, do func(
 	return do(purge.New(purge.Options{
 		Store: repositories.NewPurges(database.Gorm), Runs: cancelThere{repositories.NewRuns(database.Gorm)},
 		Files: database, Publisher: nobody{}, Tables: repositories.PurgedTables(), Logger: logger,
+		Audit: repositories.NewAudit(database.Gorm),
 		// Who holds the folder of a SQLite file is the only one who works on its runs.
 		Alone: strings.HasPrefix(cfg.Database.URL.Reveal(), "sqlite://"),
 	}))

@@ -59,12 +59,18 @@ type publisher interface {
 	Publish(ctx context.Context, events []core.Event)
 }
 
+// auditor keeps what operators did.
+type auditor interface {
+	Add(ctx context.Context, entry core.AuditEntry) error
+}
+
 // Options are what a Service is made of. All but CancelTime and Alone are required.
 type Options struct {
 	Store     store
 	Runs      canceler
 	Files     files
 	Publisher publisher
+	Audit     auditor
 	Tables    []string // in which something can have been removed
 	Logger    *slog.Logger
 	// Alone says that no other process works on runs of this database: what is not
@@ -109,6 +115,9 @@ func (s *Service) Sessions(ctx context.Context, in core.PurgeSessions) (core.Pur
 		return core.PurgeReport{}, err
 	}
 	gone, err := s.removeSessions(ctx, ids, marks, in.Force)
+	if len(ids) > 0 {
+		s.note(ctx, core.AuditSessionsPurged, in.Owner, fmt.Sprintf("sessions: %d", len(ids)), gone, err)
+	}
 	if err != nil {
 		return core.PurgeReport{}, cutOff(err, gone)
 	}

@@ -34,6 +34,12 @@ type fake struct {
 	breaks   core.SessionID   // whose removal fails
 	torn     error            // of the compaction
 	memories int
+	noted    []core.AuditEntry
+}
+
+func (f *fake) Add(_ context.Context, e core.AuditEntry) error {
+	f.noted = append(f.noted, e)
+	return f.fails
 }
 
 func (f *fake) Exist(context.Context, string, []core.SessionID) error { return f.fails }
@@ -108,7 +114,7 @@ func (f *fake) Publish(_ context.Context, events []core.Event) { f.events += len
 
 func service(f *fake, alone bool) *purge.Service {
 	return purge.New(purge.Options{
-		Store: f, Runs: f, Files: f, Publisher: f, Tables: []string{"sessions", "messages", "memories"}, Alone: alone, Logger: slog.New(slog.DiscardHandler),
+		Store: f, Runs: f, Files: f, Publisher: f, Tables: []string{"sessions", "messages", "memories"}, Alone: alone, Audit: f, Logger: slog.New(slog.DiscardHandler),
 	})
 }
 
