@@ -32,6 +32,11 @@ func (c *Conversation) answer(ctx context.Context, content string) error {
 			break
 		}
 		v.show(e)
+		if e.Type == core.EventRunWaiting {
+			if v.failed = v.answerQuestions(watched); v.failed != nil {
+				break
+			}
+		}
 	}
 	if v.known { // accepted
 		c.attached = nil
@@ -51,6 +56,7 @@ type view struct {
 	known  bool            // it was told
 	text   *term.Markdown  // the message on its way; nil = none
 	said   bool            // the message was shown as it came
+	asked  []core.Approval // what the run waits for
 	failed error           // why there is no answer
 }
 
@@ -74,6 +80,8 @@ func (v *view) show(e core.Event) {
 	case core.EventToolFinished:
 		d := read[core.ToolFinishedData](e)
 		v.note("→ %s", d.Preview)
+	case core.EventApprovalRequested, core.EventApprovalDecided:
+		v.question(e)
 	case core.EventRunQueued:
 		v.note("waiting for the answer before this one")
 	case core.EventRunCanceled:

@@ -55,6 +55,17 @@ func (f *fake) CancelRun(ctx context.Context, id core.RunID, _ bool) (core.Run, 
 	return core.Run{}, f.cancel(ctx)
 }
 
+func (f *fake) Decide(_ context.Context, run core.RunID, id core.ApprovalID, d core.ApprovalDecision) (core.Approval, error) {
+	f.note(fmt.Sprintf("decide %s %s %t %s", run, id, d.Approve, d.Comment))
+	if id == "taken" {
+		return core.Approval{}, core.Errorf(core.ErrConflict, "it was denied by bob")
+	}
+	if id == "broken" {
+		return core.Approval{}, core.Errorf(core.ErrUnavailable, "the server is away")
+	}
+	return core.Approval{}, nil
+}
+
 func (f *fake) Context(_ context.Context, id core.SessionID) (core.ContextReport, error) {
 	f.note("context " + string(id))
 	return f.report, nil

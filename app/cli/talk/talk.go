@@ -22,6 +22,7 @@ type service interface {
 	CreateSession(ctx context.Context, s core.Session) (core.Session, error)
 	Send(ctx context.Context, m core.SendMessage) iter.Seq2[core.Event, error]
 	CancelRun(ctx context.Context, id core.RunID, wait bool) (core.Run, error)
+	Decide(ctx context.Context, run core.RunID, id core.ApprovalID, d core.ApprovalDecision) (core.Approval, error)
 	Context(ctx context.Context, id core.SessionID) (core.ContextReport, error)
 	Summarize(ctx context.Context, id core.SessionID, focus string) (core.Summary, error)
 	UploadBlob(ctx context.Context, u core.Upload) (core.Blob, error)
