@@ -30,6 +30,7 @@ import (
 	"bobbin/app/core/tokens"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
+	"bobbin/app/deliveries"
 	"bobbin/app/events"
 	"bobbin/app/folder"
 	"bobbin/app/purge"
@@ -62,6 +63,7 @@ type App struct {
 	files     *blobs.Service
 	control   *compaction.Control
 	runs      *runs.Service
+	outbox    *deliveries.Service
 	drained   chan struct{} // closed when runs has ended
 	keeper    *compaction.Keeper
 	retention *retention.Worker
@@ -106,6 +108,7 @@ type repos struct {
 	memories     *repositories.Memories
 	search       *repositories.Search
 	blobs        *repositories.Blobs
+	deliveries   *repositories.Deliveries
 }
 
 // New builds a Bobbin: it takes the data folder, opens the database and brings its
@@ -149,6 +152,7 @@ func (a *App) build(ctx context.Context, build Build) error {
 		return err
 	}
 	a.files = a.buildFiles()
+	a.outbox = a.buildDeliveries()
 	a.runs = a.buildRuns(engine, journal)
 	service := a.buildChat(keeper)
 	purges := a.buildPurge(service)
@@ -174,7 +178,7 @@ func (a *App) openStorage(ctx context.Context) error {
 		keys:       repositories.NewIdempotencyKeys(g),
 		memories:   repositories.NewMemories(g), search: repositories.NewSearch(g),
 	}
-	a.repos.blobs = repositories.NewBlobs(g)
+	a.repos.blobs, a.repos.deliveries = repositories.NewBlobs(g), repositories.NewDeliveries(g)
 	a.messages = a.repos.messages
 	return a.openFeed(ctx)
 }
@@ -231,7 +235,10 @@ func (a *App) buildRuns(engine *agents.Engine, journal *runs.Journal) *runs.Serv
 		Store: a.repos.runs, Messages: a.repos.messages, Engine: engine, Journal: journal, Counter: a.counter, Worker: a.worker,
 		Limits: runs.Limits{Concurrent: a.cfg.Limits.ConcurrentRuns, RunTime: a.cfg.Limits.RunTime, Grace: a.cfg.Limits.ShutdownGrace},
 		Logger: a.log, Answered: a.answered(), Observer: a.telemetry,
-		Ended: func(run core.Run) { a.keeper.Soon(run.Scope(), run.SessionID) },
+		Ended: func(run core.Run) {
+			a.outbox.Wake()
+			a.keeper.Soon(run.Scope(), run.SessionID)
+		},
 	})
 }
 
@@ -241,7 +248,7 @@ func (a *App) buildChat(keeper *compaction.Keeper) *chat.Service {
 		Sessions: a.repos.sessions, Messages: a.repos.messages, Branches: a.repos.branches, Runs: a.repos.runs, Events: a.repos.events, Feed: a.feed, Work: a.runs,
 		Agents: a.catalog, Models: a.models, Counter: a.counter, Files: a.files, Context: keeper, Control: a.control,
 		DefaultAgent: a.cfg.DefaultAgent, Worker: a.worker, Logger: a.log,
-		Budget: a.budget, Observer: a.telemetry,
+		Budget: a.budget, Observer: a.telemetry, PrivateWebhooks: a.cfg.Webhooks.AllowPrivate,
 		Limits: chat.Limits{Message: int(a.cfg.Limits.MessageBytes), Queued: a.cfg.Limits.QueuedRuns},
 	})
 }
@@ -255,6 +262,7 @@ func (a *App) buildServer(engine *agents.Engine, service *chat.Service, purges *
 			Files: a.files, Blobs: a.repos.blobs,
 			Summaries: a.repos.summaries, Agents: agents.NewDirectory(a.catalog, engine),
 			Memories: a.buildMemories(), Search: a.repos.search, Transfer: a.buildTransfer(), Usage: a.repos.modelCalls,
+			Deliveries: a.outbox,
 		},
 		Keys:    a.repos.keys,
 		Auth:    a.buildAuth(),
@@ -311,6 +319,7 @@ func (a *App) Run(ctx context.Context, listener net.Listener) error {
 		return a.runs.Run(ctx)
 	})
 	group.Go(func() error { return a.server.Serve(ctx, listener) }) // lets nobody in before runs are taken over
+	group.Go(func() error { return a.outbox.Run(ctx) })
 	group.Go(func() error { return a.runTitles(ctx) })
 	group.Go(func() error { return a.keeper.Run(ctx) })
 	group.Go(func() error { return a.saveCalibrations(ctx) })

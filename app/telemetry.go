@@ -23,6 +23,7 @@ func (a *App) newTelemetry(ctx context.Context, build Build) (*telemetry.Telemet
 			Tool:  a.toolLabel,
 		},
 		Queued:       a.repos.runs.CountQueued,
+		Undelivered:  a.repos.deliveries.Stats,
 		Calibrations: func() map[string]tokens.Estimate { return a.ruler.Estimates() },
 	})
 	a.flush = a.sender(ctx, t)

@@ -39,12 +39,13 @@ func TestBodies(t *testing.T) {
 		{"null", messages, `null`, "application/json", 400, "malformed_body", "the body must be a JSON object", nil},
 		{"not UTF-8", messages, "{\"content\":\"\xff\"}", "application/json", 400, "malformed_body", "the body is not UTF-8", nil},
 		{"unknown fields, all of them", messages, `{"contents":"x","xyzzy":"user"}`, "application/json; charset=utf-8", 422, "invalid", "", []core.FieldError{
-			{Field: "contents", Detail: "is not a field here (did you mean content?); there are content, client_message_id, model, multitask, user_id, author, source, metadata, parts, run, role, tool_calls, tool_call_id, tool_name, created_at"},
-			{Field: "xyzzy", Detail: "is not a field here; there are content, client_message_id, model, multitask, user_id, author, source, metadata, parts, run, role, tool_calls, tool_call_id, tool_name, created_at"}}},
+			{Field: "contents", Detail: "is not a field here (did you mean content?); there are content, client_message_id, model, multitask, user_id, author, source, metadata, parts, webhook, run, role, tool_calls, tool_call_id, tool_name, created_at"},
+			{Field: "xyzzy", Detail: "is not a field here; there are content, client_message_id, model, multitask, user_id, author, source, metadata, parts, webhook, run, role, tool_calls, tool_call_id, tool_name, created_at"}}},
 		{"other letters", "/summarize", `{"Focus":"x"}`, "application/json", 422, "invalid", "Focus is not a field here (did you mean focus?); there are focus", nil},
 		{"wrong types, all of them", messages, `{"content":7,"metadata":[1],"multitask":{}}`, "application/json", 422, "invalid",
 			"content must be a string, not number; metadata must be an object; multitask must be a string, not object", nil},
 		{"wrong multitask", messages, `{"content":"x","multitask":"later"}`, "application/json", 422, "invalid", "multitask must be enqueue, reject or interrupt", nil},
+		{"no webhook", messages, `{"content":"x","webhook":{"url":"https://a.example","secrets":"whsec_hush"}}`, "application/json", 422, "invalid", "webhook must be an object with url and secret, both text", nil},
 		{"as Slack", messages, `{"content":"x","source":"slack"}`, "application/json", 422, "invalid", "source must be api, web or cli", nil},
 	}
 	for _, tt := range tests {

@@ -70,6 +70,7 @@ func (s *Server) conversations(read, write *gin.RouterGroup, services handlers.S
 	context := handlers.NewContext(services, streams)
 	summaries := handlers.NewSummaries(services)
 	transfer := handlers.NewTransfer(services)
+	deliveries := handlers.NewDeliveries(services)
 
 	write.POST("/sessions", s.plain(sessions.Create))
 	read.GET("/sessions", s.handle(sessions.List))
@@ -105,6 +106,8 @@ func (s *Server) conversations(read, write *gin.RouterGroup, services handlers.S
 	read.GET("/runs/:id/events", s.handle(runs.Events))
 	write.POST("/runs/:id/cancel", s.plain(runs.Cancel))
 	write.POST("/runs/:id/approvals/:approval", s.plain(runs.Decide))
+	read.GET("/runs/:id/deliveries", s.plain(deliveries.List))
+	write.POST("/runs/:id/deliveries/:did/retry", s.plain(deliveries.Retry))
 
 	write.POST("/blobs", s.plain(files.Upload))
 	read.GET("/blobs/:id", s.plain(files.Get))

@@ -137,6 +137,7 @@ func (s *Service) checkMessage(scope core.Scope, m core.SendMessage) (core.Accep
 	f.metadata(m.Metadata, s.limits.Metadata)
 	author := f.text("author", m.Author, s.limits.Name)
 	s.checkModel(&f, m.Model)
+	f.webhook(m.Webhook, s.private)
 	if err := f.err(); err != nil {
 		return core.AcceptRun{}, err
 	}
@@ -146,7 +147,7 @@ func (s *Service) checkMessage(scope core.Scope, m core.SendMessage) (core.Accep
 	}
 	return core.AcceptRun{
 		SessionID: m.SessionID, User: user, Model: m.Model, ClientMessageID: m.ClientMessageID,
-		Multitask: multitask, Worker: s.worker, MaxQueued: s.limits.Queued,
+		Multitask: multitask, Worker: s.worker, MaxQueued: s.limits.Queued, Webhook: m.Webhook,
 		Input: core.RunInput{
 			Content: content, Source: cmp.Or(m.Source, core.SourceAPI), Author: author, Metadata: metadata, Edits: m.Edits,
 		},

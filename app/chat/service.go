@@ -158,8 +158,10 @@ type Options struct {
 	Worker       string   // names this process in leases, as in runs.Options
 	Budget       budget   // nil = no limits
 	Observer     observer // nil = nobody is told
-	Limits       Limits
-	Logger       *slog.Logger
+	// PrivateWebhooks allows webhooks whose address is not of the public internet.
+	PrivateWebhooks bool
+	Limits          Limits
+	Logger          *slog.Logger
 }
 
 // Service is the use cases. Safe for concurrent use.
@@ -184,6 +186,7 @@ type Service struct {
 	budget       budget
 	observer     observer
 	firsts       firsts
+	private      bool // webhooks may go to private addresses
 }
 
 // New returns a Service.
@@ -192,6 +195,6 @@ func New(o Options) *Service {
 		sessions: o.Sessions, messages: o.Messages, branches: o.Branches, runs: o.Runs, events: o.Events, feed: o.Feed, work: o.Work,
 		agents: o.Agents, models: o.Models, counter: o.Counter, files: o.Files, keeper: o.Context, control: o.Control,
 		defaultAgent: o.DefaultAgent, worker: o.Worker, limits: o.Limits.withDefaults(), log: o.Logger,
-		budget: o.Budget, observer: o.Observer,
+		budget: o.Budget, observer: o.Observer, private: o.PrivateWebhooks,
 	}
 }

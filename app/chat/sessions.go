@@ -8,7 +8,7 @@ import (
 
 // CreateSession makes a new, empty session of the scope's owner from the fields
 // that callers choose: agent (empty = the default agent), model, title, user,
-// source (empty = api), time zone, instructions and metadata. All others are
+// source (empty = api), time zone, instructions, metadata and webhook. All others are
 // ignored. ErrInvalid says what is wrong with which field, and names the agents
 // that exist; ErrForbidden is for another user than the caller's own.
 func (s *Service) CreateSession(ctx context.Context, scope core.Scope, in core.Session) (core.Session, error) {
@@ -18,7 +18,7 @@ func (s *Service) CreateSession(ctx context.Context, scope core.Scope, in core.S
 	}
 	session := core.Session{
 		Owner: scope.Owner, Agent: in.Agent, Model: in.Model, UserID: user, Source: in.Source,
-		Timezone: in.Timezone, Metadata: in.Metadata,
+		Timezone: in.Timezone, Metadata: in.Metadata, Webhook: in.Webhook,
 	}
 	if session.Agent == "" {
 		session.Agent = s.defaultAgent
@@ -34,6 +34,7 @@ func (s *Service) CreateSession(ctx context.Context, scope core.Scope, in core.S
 	f.timezone(session.Timezone)
 	s.checkAgent(&f, session.Agent)
 	s.checkModel(&f, session.Model)
+	f.webhook(in.Webhook, s.private)
 	if err := f.err(); err != nil {
 		return core.Session{}, err
 	}
@@ -78,6 +79,9 @@ func (s *Service) checkPatch(p core.SessionPatch) (core.SessionPatch, error) {
 		f.timezone(*p.Timezone)
 	}
 	f.metadata(p.Metadata, s.limits.Metadata)
+	if p.Webhook != nil && *p.Webhook != (core.Webhook{}) { // that is none any more
+		f.webhook(p.Webhook, s.private)
+	}
 	return p, f.err()
 }
 

@@ -51,12 +51,13 @@ type newMessage struct {
 	Source          core.Source     `json:"source,omitempty"`
 	Metadata        json.RawMessage `json:"metadata,omitempty"`
 	Parts           *[]blobPart     `json:"parts,omitempty"` // an empty list says that there are none
+	Webhook         *webhook        `json:"webhook,omitempty"`
 }
 
 func messageRequest(m core.SendMessage) request {
 	r := post(sessionPath(m.SessionID, "/messages"), newMessage{
 		m.Content, m.ClientMessageID, m.Model, m.Multitask, m.User, m.Author, m.Source, m.Metadata,
-		blobParts(m.Parts),
+		blobParts(m.Parts), webhookOf(m.Webhook),
 	})
 	if m.Edits != "" {
 		r.method, r.path = http.MethodPatch, messagePath(m.SessionID, m.Edits, "")

@@ -33,7 +33,7 @@ func pageQuery(p core.PageQuery, others ...string) url.Values {
 }
 
 // CreateSession makes a session of the fields that a caller may choose: Agent,
-// Model, Title, UserID, Source, Timezone, Instructions, Metadata.
+// Model, Title, UserID, Source, Timezone, Instructions, Metadata, Webhook.
 func (c *Client) CreateSession(ctx context.Context, s core.Session) (core.Session, error) {
 	return call[core.Session](ctx, c, post("/api/v1/sessions", struct {
 		Agent        string          `json:"agent,omitempty"`
@@ -44,7 +44,8 @@ func (c *Client) CreateSession(ctx context.Context, s core.Session) (core.Sessio
 		Instructions string          `json:"instructions,omitempty"`
 		Source       core.Source     `json:"source,omitempty"`
 		Metadata     json.RawMessage `json:"metadata,omitempty"`
-	}{s.Agent, s.Model, s.Title, s.UserID, s.Timezone, s.Instructions, s.Source, s.Metadata}))
+		Webhook      *webhook        `json:"webhook,omitempty"`
+	}{s.Agent, s.Model, s.Title, s.UserID, s.Timezone, s.Instructions, s.Source, s.Metadata, webhookOf(s.Webhook)}))
 }
 
 // Session returns one session.
@@ -70,7 +71,8 @@ func (c *Client) UpdateSession(ctx context.Context, id core.SessionID, p core.Se
 		Timezone     *string         `json:"timezone,omitempty"`
 		Instructions *string         `json:"instructions,omitempty"`
 		Metadata     json.RawMessage `json:"metadata,omitempty"`
-	}{p.Title, p.Agent, p.Model, p.Timezone, p.Instructions, p.Metadata})
+		Webhook      *webhook        `json:"webhook,omitempty"`
+	}{p.Title, p.Agent, p.Model, p.Timezone, p.Instructions, p.Metadata, webhookOf(p.Webhook)})
 	r.method = http.MethodPatch
 	return call[core.Session](ctx, c, r)
 }

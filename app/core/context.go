@@ -135,5 +135,6 @@ type SendMessage struct {
 	Source          Source
 	Author          string
 	Metadata        json.RawMessage
-	Parts           []Part // images and files, by their BlobID; Name replaces that of the blob
+	Parts           []Part   // images and files, by their BlobID; Name replaces that of the blob
+	Webhook         *Webhook // where the run's end is told; nil = where the session says
 }

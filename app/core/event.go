@@ -31,6 +31,7 @@ const (
 	EventContextSkipped    EventType = "context.skipped"
 	EventContextWarning    EventType = "context.warning"
 	EventSessionUpdated    EventType = "session.updated"
+	EventDeliveryUpdated   EventType = "delivery.updated" // it arrived, or is not tried any more, or again
 )
 
 // Passing events: not stored and without a number. What they carry is in a

@@ -59,6 +59,7 @@ type Run struct {
 	Error           *RunError       `json:"error,omitempty"`     // of a failed run
 	Usage           Usage           `json:"usage"`               // of the model calls for its answer; summaries are in the books
 	AnswerID        MessageID       `json:"answer_id,omitempty"` // the last assistant message
+	Webhook         *Webhook        `json:"webhook,omitempty"`   // where its end is told; nil = where the session says
 	CreatedAt       time.Time       `json:"created_at"`
 	StartedAt       *time.Time      `json:"started_at,omitempty"`
 	FinishedAt      *time.Time      `json:"finished_at,omitempty"`
@@ -182,9 +183,10 @@ type AcceptRun struct {
 	Answers         MessageID // with Input.Regenerate: the question, or any message of its turn
 	ClientMessageID string
 	Multitask       Multitask
-	Worker          string // who executes it if it can start at once
-	MaxQueued       int    // most queued runs of the session; 0 = no limit
-	Refuse          error  // why nothing new may be accepted; a repeat is answered all the same
+	Webhook         *Webhook // nil = the session's
+	Worker          string   // who executes it if it can start at once
+	MaxQueued       int      // most queued runs of the session; 0 = no limit
+	Refuse          error    // why nothing new may be accepted; a repeat is answered all the same
 }
 
 // Claimed is a run that a worker may execute now.

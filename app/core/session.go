@@ -17,6 +17,7 @@ type Session struct {
 	Timezone            string          `json:"timezone"`     // IANA name; empty = UTC
 	Instructions        string          `json:"instructions"` // the user's own, added to the system prompt
 	Metadata            json.RawMessage `json:"metadata,omitempty"`
+	Webhook             *Webhook        `json:"webhook,omitempty"` // where the ends of its runs are told; nil = nowhere
 	MessageCount        int             `json:"message_count"`
 	SummarizedCount     int             `json:"summarized_count"` // messages that the active summary covers
 	SummaryCount        int             `json:"summary_count"`    // summaries made so far
@@ -47,6 +48,7 @@ type SessionPatch struct {
 	Timezone     *string
 	Instructions *string
 	Metadata     json.RawMessage
+	Webhook      *Webhook // without an address: none any more
 }
 
 // NewTitle is a title that was made for a session.

@@ -195,7 +195,7 @@ func TestBothSchemasAreTheSame(t *testing.T) {
 func TestRowsFitTheSchema(t *testing.T) {
 	t.Parallel()
 	rows := []any{
-		models.Session{}, models.Message{}, models.Run{}, models.Event{}, models.Summary{}, models.ToolExecution{}, models.Approval{},
+		models.Session{}, models.Message{}, models.Run{}, models.Event{}, models.Summary{}, models.ToolExecution{}, models.Approval{}, models.Delivery{},
 		models.SearchEntry{}, models.SearchFill{}, models.APIKey{}, models.AuditEntry{},
 		models.ModelCall{}, models.Memory{}, models.Blob{}, models.BlobContent{}, models.BlobReference{}, models.IdempotencyKey{}, models.Calibration{}, models.MemoryRevision{}, models.MemoryDeletion{},
 	}

@@ -12,6 +12,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"bobbin/app/core"
 	"bobbin/app/core/tokens"
 )
 
@@ -29,6 +30,8 @@ type Options struct {
 	Labels   Labels
 	// Queued counts the runs that wait for their turn, in the database.
 	Queued func(ctx context.Context) (int, error)
+	// Undelivered counts the deliveries that are still tried, likewise.
+	Undelivered func(ctx context.Context) (core.DeliveryStats, error)
 	// Calibrations returns how the models count, by their names.
 	Calibrations func() map[string]tokens.Estimate
 }
@@ -36,16 +39,17 @@ type Options struct {
 // Telemetry counts what one Bobbin does, and makes spans of it if Trace was called.
 // Safe for concurrent use.
 type Telemetry struct {
-	registry  *prometheus.Registry
-	labels    Labels
-	http      httpMetrics
-	streams   streamMetrics
-	context   contextMetrics
-	summaries summaryMetrics
-	models    modelMetrics
-	runs      runMetrics
-	tools     toolMetrics
-	retention retentionMetrics
+	registry   *prometheus.Registry
+	labels     Labels
+	http       httpMetrics
+	streams    streamMetrics
+	context    contextMetrics
+	summaries  summaryMetrics
+	models     modelMetrics
+	runs       runMetrics
+	tools      toolMetrics
+	deliveries *prometheus.CounterVec
+	retention  retentionMetrics
 
 	provider *sdktrace.TracerProvider // nil = no spans are made
 	tracer   trace.Tracer             // nil likewise
@@ -57,7 +61,7 @@ func New(o Options) *Telemetry {
 	t := &Telemetry{
 		registry: prometheus.NewRegistry(), labels: o.Labels,
 		http: newHTTPMetrics(), streams: newStreamMetrics(), context: newContextMetrics(), summaries: newSummaryMetrics(),
-		models: newModelMetrics(), runs: newRunMetrics(), tools: newToolMetrics(), retention: newRetentionMetrics(), links: newLinks(),
+		models: newModelMetrics(), runs: newRunMetrics(), tools: newToolMetrics(), deliveries: newDeliveryTries(), retention: newRetentionMetrics(), links: newLinks(),
 	}
 	t.registry.MustRegister(
 		collectors.NewGoCollector(),
@@ -70,11 +74,14 @@ func New(o Options) *Telemetry {
 	if o.Queued != nil {
 		t.registry.MustRegister(queued(o.Queued))
 	}
+	if o.Undelivered != nil {
+		t.registry.MustRegister(undelivered(o.Undelivered))
+	}
 	if o.Calibrations != nil {
 		t.registry.MustRegister(newCalibrations(o.Calibrations, o.Labels))
 	}
 	for _, group := range [][]prometheus.Collector{
-		t.http.all(), t.streams.all(), t.context.all(), t.summaries.all(), t.models.all(), t.runs.all(), t.tools.all(), t.retention.all(),
+		t.http.all(), t.streams.all(), t.context.all(), t.summaries.all(), t.models.all(), t.runs.all(), t.tools.all(), {t.deliveries}, t.retention.all(),
 	} {
 		t.registry.MustRegister(group...)
 	}

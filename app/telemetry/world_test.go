@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -39,6 +40,9 @@ func options() telemetry.Options {
 	return telemetry.Options{
 		Labels: plain(), Build: telemetry.Build{Version: "1", Commit: "c", Go: "go1"},
 		Queued: func(context.Context) (int, error) { return 3, nil },
+		Undelivered: func(context.Context) (core.DeliveryStats, error) {
+			return core.DeliveryStats{Waiting: 2, Oldest: time.Minute}, nil
+		},
 		Calibrations: func() map[string]tokens.Estimate {
 			return map[string]tokens.Estimate{"m": {Factor: 1.25, Deviation: 0.02, Samples: 9}}
 		},
@@ -116,6 +120,7 @@ func everything(t testing.TB, tel *telemetry.Telemetry) {
 	_, done := tel.Tool(ctx, "calculator", "1")
 	done("ok")
 	tel.Retained(9, 2, nil)
+	tel.Delivery(core.DeliveryWebhook, core.DeliveryDelivered)
 }
 
 // priced is a model that costs 2 dollars for a million tokens of a prompt, and 8 for

@@ -21,6 +21,7 @@ func parts() []part {
 		{dir: "app/client", may: []string{"app/core"}},
 		{dir: "app/core"},
 		{dir: "app/db", may: []string{"app/core", "migrations"}},
+		{dir: "app/deliveries", may: []string{"app/core"}},
 		{dir: "app/eval", may: []string{"app/core"}},
 		{dir: "app/events", may: []string{"app/core"}},
 		{dir: "app/folder", may: []string{"app/core"}},

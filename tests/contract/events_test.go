@@ -56,6 +56,7 @@ func TestEvents(t *testing.T) {
 		{core.EventRunSucceeded, core.RunData{Run: b.Run}},
 		{core.EventRunFailed, core.RunData{Run: failed}},
 		{core.EventRunCanceled, core.RunData{Run: canceled}},
+		{core.EventDeliveryUpdated, core.DeliveryData{DeliveryID: apitest.DeliveryID, Kind: core.DeliveryWebhook, Event: core.EventRunSucceeded, State: core.DeliveryFailed, Attempt: 8, Error: "the receiver did not answer in time"}},
 		{core.EventResync, struct{}{}},
 		{core.EventSessionUpdated, core.SessionData{Session: b.Session, Path: &core.PathChange{AfterID: apitest.UserID, LeafID: apitest.AnswerID}}},
 	}

@@ -34,6 +34,7 @@ func (m newMessage) fit() error {
 	only(m.Multitask != "", "multitask", "true")
 	only(m.UserID != "", "user_id", "true")
 	only(len(m.Parts) > 0, "parts", "true")
+	only(m.Webhook != nil, "webhook", "true")
 	return invalid(faults)
 }
 

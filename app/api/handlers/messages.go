@@ -88,6 +88,7 @@ type newMessage struct {
 	Source          core.Source    `json:"source"`
 	Metadata        object         `json:"metadata"`
 	Parts           []filePart     `json:"parts"`
+	Webhook         *webhook       `json:"webhook"`
 
 	Run        *bool           `json:"run"` // false = it is put into the log and not answered
 	Role       core.Role       `json:"role"`
@@ -168,7 +169,7 @@ func (body newMessage) message(id core.SessionID) (core.SendMessage, error) {
 	return core.SendMessage{
 		SessionID: id, User: body.UserID, Content: body.Content, ClientMessageID: body.ClientMessageID, Model: body.Model,
 		Multitask: body.Multitask, Source: source, Author: body.Author, Metadata: json.RawMessage(body.Metadata),
-		Parts: partsOf(body.Parts),
+		Parts: partsOf(body.Parts), Webhook: body.Webhook.core(),
 	}, nil
 }
 

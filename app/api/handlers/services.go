@@ -13,18 +13,19 @@ import (
 // Services is what the handlers need of the other parts. All fields are
 // required, and all must be safe for concurrent use.
 type Services struct {
-	Chat      chatService
-	Sessions  sessionStore
-	Messages  messageStore
-	Runs      runStore
-	Summaries summaryStore
-	Agents    agentCatalog
-	Memories  memoryService
-	Search    searchStore
-	Transfer  transferService
-	Usage     usageStore
-	Files     fileService
-	Blobs     blobStore
+	Chat       chatService
+	Sessions   sessionStore
+	Messages   messageStore
+	Runs       runStore
+	Summaries  summaryStore
+	Agents     agentCatalog
+	Memories   memoryService
+	Search     searchStore
+	Transfer   transferService
+	Usage      usageStore
+	Files      fileService
+	Blobs      blobStore
+	Deliveries deliveryService
 }
 
 // Limits bound the requests that are held open.
@@ -131,6 +132,12 @@ type memoryService interface {
 	Delete(ctx context.Context, scope core.Scope, id core.MemoryID) error
 	Search(ctx context.Context, scope core.Scope, q core.MemorySearch) (core.MemoryMatches, error)
 	Reindex(ctx context.Context, scope core.Scope, r core.Reindex) (core.Reindexed, error)
+}
+
+// deliveryService knows what was sent to webhooks, and sends it again.
+type deliveryService interface {
+	List(ctx context.Context, scope core.Scope, run core.RunID) ([]core.Delivery, error)
+	Retry(ctx context.Context, scope core.Scope, run core.RunID, id core.DeliveryID) (core.Delivery, error)
 }
 
 type usageStore interface {

@@ -31,6 +31,7 @@ type newSession struct {
 	Instructions string      `json:"instructions"`
 	Source       core.Source `json:"source"`
 	Metadata     object      `json:"metadata"`
+	Webhook      *webhook    `json:"webhook"`
 }
 
 // Create makes a session: 201.
@@ -45,7 +46,7 @@ func (h *Sessions) Create(c *gin.Context) error {
 	}
 	session, err := h.chat.CreateSession(c.Request.Context(), scopeOf(c), core.Session{
 		Agent: body.Agent, Model: body.Model, Title: body.Title, UserID: body.UserID, Timezone: body.Timezone,
-		Instructions: body.Instructions, Source: source, Metadata: json.RawMessage(body.Metadata),
+		Instructions: body.Instructions, Source: source, Metadata: json.RawMessage(body.Metadata), Webhook: body.Webhook.core(),
 	})
 	if err != nil {
 		return err
@@ -83,12 +84,13 @@ func (h *Sessions) Get(c *gin.Context) error {
 
 // sessionPatch is the body of Update.
 type sessionPatch struct {
-	Title        *string `json:"title"`
-	Agent        *string `json:"agent"`
-	Model        *string `json:"model"`
-	Timezone     *string `json:"timezone"`
-	Instructions *string `json:"instructions"`
-	Metadata     object  `json:"metadata"`
+	Title        *string  `json:"title"`
+	Agent        *string  `json:"agent"`
+	Model        *string  `json:"model"`
+	Timezone     *string  `json:"timezone"`
+	Instructions *string  `json:"instructions"`
+	Metadata     object   `json:"metadata"`
+	Webhook      *webhook `json:"webhook"`
 }
 
 // Update changes the fields that the body names and answers the session.
@@ -103,7 +105,7 @@ func (h *Sessions) Update(c *gin.Context) error {
 	}
 	session, err := h.chat.UpdateSession(c.Request.Context(), scopeOf(c), id, core.SessionPatch{
 		Title: body.Title, Agent: body.Agent, Model: body.Model, Timezone: body.Timezone,
-		Instructions: body.Instructions, Metadata: json.RawMessage(body.Metadata),
+		Instructions: body.Instructions, Metadata: json.RawMessage(body.Metadata), Webhook: body.Webhook.core(),
 	})
 	if err != nil {
 		return err

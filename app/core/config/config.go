@@ -30,6 +30,7 @@ type Config struct {
 	Metrics               Metrics
 	Telemetry             Telemetry
 	Files                 Files
+	Webhooks              Webhooks
 	Limits                Limits
 	Retention             Retention
 }
@@ -112,7 +113,7 @@ func Default() Config {
 		ContextUsageThreshold: 0.8, Titles: true,
 		Tools: Tools{FetchURL: FetchURL{Ports: []string{"80", "443"}, Time: 20 * time.Second, Bytes: 2 << 20}},
 		Log:   Log{Level: "info", Format: "auto"},
-		Files: defaultFiles(), Retention: Retention{Events: 720 * time.Hour},
+		Files: defaultFiles(), Webhooks: defaultWebhooks(), Retention: Retention{Events: 720 * time.Hour},
 		Limits: Limits{
 			MessageBytes: 1 << 20, BodyBytes: 8 << 20, ImportBytes: 64 << 20, ImportMessages: 100_000, ToolOutputBytes: 4 << 20, ToolShownBytes: 64 << 10, MemoryIndexBytes: 256 << 20,
 			QueuedRuns: 100, ConcurrentRuns: 256, OpenStreams: 1024, OpenStreamsPerOwner: 512, RequestsPerSecond: 100, GuessesPerMinute: 60,

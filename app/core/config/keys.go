@@ -81,7 +81,7 @@ func settings() []setting {
 		{name: "auth.limits", flagless: true, meaning: "what models may cost each day of UTC: a list of `{key, usd_per_day, tokens_per_day}`, see below", field: func(c *Config) any { return &c.Auth.Limits }},
 		{name: "log.level", meaning: "`debug`, `info`, `warn` or `error`", field: func(c *Config) any { return &c.Log.Level }},
 		{name: "log.format", meaning: "`text`, `json`, or `auto`: text on a terminal, else JSON", field: func(c *Config) any { return &c.Log.Format }},
-	}, replicas(), server(), metrics(), files(), limits(), retention())
+	}, replicas(), server(), metrics(), files(), webhooks(), limits(), retention())
 }
 
 func limits() []setting {

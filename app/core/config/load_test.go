@@ -178,6 +178,7 @@ limits:
   background_summary_time: 20s
   shutdown_grace: 0s
 retention: {events: 48h, archived_sessions: 2160h}
+webhooks: {secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, allow_private: true, time: 5s, concurrent: 4}
 `}.load(t)
 	if err != nil {
 		t.Fatalf("Load: %v", err)
@@ -205,6 +206,7 @@ retention: {events: 48h, archived_sessions: 2160h}
 			QueuedRuns: 5, ConcurrentRuns: 6, OpenStreams: 7, OpenStreamsPerOwner: 3, RequestsPerSecond: 20,
 			WaitTime: 90 * time.Second, RunTime: time.Hour, ToolTime: 5 * time.Second, ApprovalTime: 2 * time.Hour, SummaryTime: 500 * time.Millisecond, BackgroundSummaryTime: 20 * time.Second,
 		},
+		Webhooks:  config.Webhooks{Secret: config.NewSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), AllowPrivate: true, Time: 5 * time.Second, Concurrent: 4},
 		Retention: config.Retention{Events: 48 * time.Hour, ArchivedSessions: 2160 * time.Hour},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -212,7 +214,7 @@ retention: {events: 48h, archived_sessions: 2160h}
 	}
 	for key, want := range map[string]string{
 		"addr": "0.0.0.0:9000", "database.url": "postgres://bob:***@db:5432/bobbin?sslmode=require", "models": "fast,local",
-		"auth.keys": "alice:***,bob:***", "auth.limits": "alice: $2.5 1000000 tokens a day, local: 5 tokens a day", "auth.required": "true", "limits.run_time": "1h", "limits.wait_time": "1m30s",
+		"auth.keys": "alice:***,bob:***", "webhooks.secret": "***", "auth.limits": "alice: $2.5 1000000 tokens a day, local: 5 tokens a day", "auth.required": "true", "limits.run_time": "1h", "limits.wait_time": "1m30s",
 		"limits.message_bytes": "512KiB", "limits.tool_output_bytes": "2000000", "context_usage_threshold": "0.7",
 	} {
 		if got := origins.Of(key).Value; got != want {
@@ -243,6 +245,7 @@ func TestLoadTexts(t *testing.T) {
 		"limits.message_bytes": "2KiB", "limits.body_bytes": "3KiB", "limits.import_bytes": "6KiB", "limits.import_messages": "77", "limits.tool_output_bytes": "4KiB", "limits.memory_index_bytes": "5KiB", "limits.queued_runs": "1_000",
 		"limits.concurrent_runs": "2", "limits.open_streams": "3", "limits.open_streams_per_owner": "4", "limits.requests_per_second": "0", "limits.guesses_per_minute": "9",
 		"limits.wait_time": "1s", "limits.run_time": "2s", "limits.tool_time": "3s", "limits.approval_time": "7s", "limits.summary_time": "4s", "limits.background_summary_time": "6s", "limits.shutdown_grace": "5s",
+		"webhooks.secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "webhooks.allow_private": "true", "webhooks.time": "7s", "webhooks.concurrent": "8",
 		"retention.events": "0s", "retention.archived_sessions": "24h",
 	}
 	env, flags, shown := map[string]string{}, map[string]string{}, map[string]string{}
@@ -261,7 +264,7 @@ func TestLoadTexts(t *testing.T) {
 		}
 		dotted.WriteString(key.Name + ": '" + value + "'\n")
 	}
-	for name, s := range map[string]source{"env": {env: env}, "flags": {flags: flags, env: map[string]string{"BOBBIN_AUTH_KEYS": values["auth.keys"], "BOBBIN_MODELS": values["models"], "BOBBIN_AUTH_LIMITS": values["auth.limits"], "BOBBIN_NATS_SECRET": values["nats.secret"]}}, "dotted": {file: dotted.String()}} {
+	for name, s := range map[string]source{"env": {env: env}, "flags": {flags: flags, env: map[string]string{"BOBBIN_AUTH_KEYS": values["auth.keys"], "BOBBIN_MODELS": values["models"], "BOBBIN_AUTH_LIMITS": values["auth.limits"], "BOBBIN_NATS_SECRET": values["nats.secret"], "BOBBIN_WEBHOOKS_SECRET": values["webhooks.secret"]}}, "dotted": {file: dotted.String()}} {
 		_, origins, err := s.load(t)
 		if err != nil {
 			t.Errorf("Load from %s: %v", name, err)

@@ -34,6 +34,7 @@ func (c Config) Validate() error {
 	oneOf(&found, "log.format", c.Log.Format, LogFormats())
 	c.validateMetrics(&found)
 	c.Files.validate(&found)
+	c.Webhooks.validate(&found)
 	c.Limits.validate(&found)
 	c.Retention.validate(&found)
 	return errors.Join(found...)

@@ -32,6 +32,7 @@ type Run struct {
 	Error           JSON
 	Usage           `gorm:"embedded"`
 	AnswerID        Ref
+	Webhook         Webhook   `gorm:"embedded;embeddedPrefix:webhook_"`
 	CreatedAt       time.Time `gorm:"autoCreateTime:false"`
 	StartedAt       *time.Time
 	FinishedAt      *time.Time
@@ -48,7 +49,7 @@ func RunFrom(r core.Run) Run {
 		Input: encode(r.Input), UserMessageID: string(r.UserMessageID), ClientMessageID: Ref(r.ClientMessageID),
 		Multitask: string(r.Multitask), Attempt: r.Attempt, LeaseOwner: r.LeaseOwner, LeaseUntil: r.LeaseUntil,
 		CancelRequested: r.CancelRequested, Partial: r.Partial, State: jsonFrom(r.State), Context: jsonFrom(r.Context),
-		Usage: usageFrom(r.Usage), AnswerID: Ref(r.AnswerID),
+		Usage: usageFrom(r.Usage), AnswerID: Ref(r.AnswerID), Webhook: WebhookFrom(r.Webhook),
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
 	}
 	row.Error = RunErrorFrom(r.Error)
@@ -71,7 +72,7 @@ func (r Run) Core() (core.Run, error) {
 		Model: r.Model, UserMessageID: core.MessageID(r.UserMessageID), ClientMessageID: string(r.ClientMessageID),
 		Multitask: core.Multitask(r.Multitask), Attempt: r.Attempt, LeaseOwner: r.LeaseOwner,
 		LeaseUntil: utcPtr(r.LeaseUntil), CancelRequested: r.CancelRequested, Partial: r.Partial,
-		State: r.State.raw(), Context: r.Context.raw(), Usage: r.Usage.core(), AnswerID: core.MessageID(r.AnswerID),
+		State: r.State.raw(), Context: r.Context.raw(), Usage: r.Usage.core(), AnswerID: core.MessageID(r.AnswerID), Webhook: r.Webhook.Core(),
 		CreatedAt: utc(r.CreatedAt), StartedAt: utcPtr(r.StartedAt), FinishedAt: utcPtr(r.FinishedAt),
 	}
 	if err := r.Input.decode(&run.Input); err != nil {

@@ -41,6 +41,8 @@ type Session struct {
 	PromptState         JSON
 	PromptRevision      int
 
+	Webhook Webhook `gorm:"embedded;embeddedPrefix:webhook_"`
+
 	SummaryLeaseOwner   string // who is making a summary; Sessions.LeaseSummary
 	SummaryLeaseUntil   *time.Time
 	SummaryFailures     int // of the summary model, in a row
@@ -63,6 +65,7 @@ func SessionFrom(s core.Session) Session {
 		SummaryVersion: s.SummaryVersion, SummaryTokens: s.SummaryTokens,
 		SummarizedCount: s.SummarizedCount, SummaryCount: s.SummaryCount,
 		LastSummarizedAt: s.LastSummarizedAt, PromptState: jsonFrom(s.PromptState), PromptRevision: s.PromptRevision,
+		Webhook: WebhookFrom(s.Webhook),
 	}
 	if s.SummaryThroughID != nil {
 		row.SummaryThroughID = Ref(*s.SummaryThroughID)
@@ -82,6 +85,7 @@ func (r Session) Core() core.Session {
 		SummaryVersion: r.SummaryVersion, SummaryTokens: r.SummaryTokens,
 		SummarizedCount: r.SummarizedCount, SummaryCount: r.SummaryCount,
 		LastSummarizedAt: utcPtr(r.LastSummarizedAt), PromptState: r.PromptState.raw(), PromptRevision: r.PromptRevision,
+		Webhook: r.Webhook.Core(),
 	}
 	if r.SummaryThroughID != "" {
 		id := core.MessageID(r.SummaryThroughID)

@@ -204,7 +204,9 @@ func (j *journal) wait(run core.Run, w core.RunWait) error {
 		rows = append(rows, models.ApprovalFrom(run.Owner, a))
 		j.emit(core.NewEvent(run.SessionID, run.ID, core.EventApprovalRequested, core.ApprovalData{Approval: a}))
 	}
-	j.emit(core.NewEvent(run.SessionID, run.ID, core.EventRunWaiting, core.RunData{Run: run}))
+	if err := j.report(run, core.EventRunWaiting); err != nil {
+		return err
+	}
 	if err := insert(j.tx, &rows); err != nil {
 		return err
 	}

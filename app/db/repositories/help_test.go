@@ -22,6 +22,7 @@ type store struct {
 	modelCalls   *repositories.ModelCalls
 	calibrations *repositories.Calibrations
 	blobs        *repositories.Blobs
+	deliveries   *repositories.Deliveries
 }
 
 func open(d *db.DB) *store {
@@ -35,6 +36,7 @@ func open(d *db.DB) *store {
 		modelCalls:   repositories.NewModelCalls(d.Gorm),
 		calibrations: repositories.NewCalibrations(d.Gorm),
 		blobs:        repositories.NewBlobs(d.Gorm),
+		deliveries:   repositories.NewDeliveries(d.Gorm),
 	}
 }
 

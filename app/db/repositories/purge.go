@@ -27,7 +27,7 @@ func NewPurges(db *gorm.DB) *Purges { return &Purges{db: db} }
 // sessionTables hold rows of one session each, in the order in which they can be
 // deleted. search_entries takes the words of its index with it.
 func sessionTables() []string {
-	return []string{"search_entries", "tool_executions", "approvals", "session_events", "session_summaries", "messages", "runs"}
+	return []string{"search_entries", "tool_executions", "approvals", "session_events", "session_summaries", "messages", "deliveries", "runs"}
 }
 
 // otherTables are treated one by one: purge_user.go, purge_blobs.go,

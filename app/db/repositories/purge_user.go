@@ -148,9 +148,17 @@ func (j *journal) emptyRuns(owner, user string, gone *core.Purged) error {
 		err = j.tx.Model(&models.Run{}).Where("id = ?", row.ID).UpdateColumns(map[string]any{
 			"user_id": "", "input": empty.Input, "client_message_id": nil, "partial": "", "state": nil, "context": nil, "error": empty.Error,
 			"status": empty.Status, "finished_at": empty.FinishedAt, "lease_owner": "", "lease_until": nil,
+			"webhook_url": "", "webhook_secret": "",
 		}).Error
 		if err != nil {
 			return err
+		}
+		told := j.tx.Where("run_id = ?", row.ID).Delete(&models.Delivery{})
+		if told.Error != nil {
+			return told.Error
+		}
+		if told.RowsAffected > 0 {
+			gone.Remove("deliveries", told.RowsAffected)
 		}
 		mine[run.ID] = true
 		if canceled {
@@ -165,7 +173,7 @@ func (j *journal) emptyRuns(owner, user string, gone *core.Purged) error {
 
 // nobodys returns the run without anything of who wrote it.
 func nobodys(r core.Run) core.Run {
-	r.User, r.ClientMessageID, r.Partial, r.State, r.Context = "", "", "", nil, nil
+	r.User, r.ClientMessageID, r.Partial, r.State, r.Context, r.Webhook = "", "", "", nil, nil, nil
 	r.Input = emptied(r.Input)
 	if r.Error != nil {
 		r.Error = &core.RunError{Code: r.Error.Code, Message: "removed with the user"}

@@ -188,7 +188,7 @@ func (j *journal) newRun(in core.AcceptRun) core.Run {
 		QueueSeq: j.session.LastQueueSeq, Status: core.RunQueued,
 		Agent: in.Agent, AgentVersion: in.AgentVersion, Model: in.Model, Input: in.Input,
 		UserMessageID: cmp.Or(in.Answers, core.NewID[core.MessageID]()), ClientMessageID: in.ClientMessageID,
-		Multitask: in.Multitask, CreatedAt: core.Now(),
+		Multitask: in.Multitask, Webhook: in.Webhook, CreatedAt: core.Now(),
 	}
 }
 

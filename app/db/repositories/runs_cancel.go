@@ -70,7 +70,7 @@ func (j *journal) cancel(id core.RunID) (core.Run, error) {
 	}
 	run, err := row.Core()
 	if err == nil && changes["status"] != nil {
-		j.emit(core.NewEvent(run.SessionID, run.ID, core.EventRunCanceled, core.RunData{Run: run}))
+		err = j.report(run, core.EventRunCanceled)
 	}
 	return run, err
 }

@@ -90,7 +90,9 @@ func (j *journal) write(w core.RunWrite) (core.Written, error) {
 		j.touch()
 	}
 	if w.End != nil {
-		j.emit(core.NewEvent(run.SessionID, run.ID, endEvent(w.End.Status), core.RunData{Run: run}))
+		if err := j.report(run, endEvent(w.End.Status)); err != nil {
+			return core.Written{}, err
+		}
 		j.touch()
 	}
 	if err := j.close(); err != nil {

@@ -44,7 +44,7 @@ func (r *Sessions) Create(ctx context.Context, s core.Session) (core.Session, er
 	}
 	s = core.Session{
 		ID: s.ID, Owner: s.Owner, Agent: s.Agent, Model: s.Model, Title: s.Title, UserID: s.UserID,
-		Source: s.Source, Timezone: s.Timezone, Instructions: s.Instructions, Metadata: s.Metadata,
+		Source: s.Source, Timezone: s.Timezone, Instructions: s.Instructions, Metadata: s.Metadata, Webhook: s.Webhook,
 		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
 	}
 	row := models.SessionFrom(s)
@@ -176,6 +176,10 @@ func patch(j *journal, p core.SessionPatch) bool {
 	if len(p.Metadata) > 0 {
 		j.session.Metadata = models.JSON(p.Metadata)
 		j.changes["metadata"] = j.session.Metadata
+	}
+	if p.Webhook != nil {
+		j.session.Webhook = models.WebhookFrom(p.Webhook)
+		j.changes["webhook_url"], j.changes["webhook_secret"] = j.session.Webhook.URL, j.session.Webhook.Secret
 	}
 	return len(j.changes) > 0
 }

@@ -1,0 +1,80 @@
+package handlers
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"bobbin/app/core"
+)
+
+// webhook is where a caller wants to be told.
+type webhook struct {
+	URL    string `json:"url"`
+	Secret string `json:"secret"`
+}
+
+// UnmarshalJSON refuses what has other fields. Its error shows nothing of the value,
+// which holds a secret.
+func (w *webhook) UnmarshalJSON(data []byte) error {
+	type plain webhook
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if len(data) == 0 || data[0] != '{' || dec.Decode((*plain)(w)) != nil {
+		return errors.New("must be an object with url and secret, both text")
+	}
+	return nil
+}
+
+// core returns the webhook as the use cases take it; nil stays nil.
+func (w *webhook) core() *core.Webhook {
+	if w == nil {
+		return nil
+	}
+	return &core.Webhook{URL: core.Target(w.URL), Secret: w.Secret}
+}
+
+// Deliveries answers /api/v1/runs/{id}/deliveries.
+type Deliveries struct {
+	deliveries deliveryService
+}
+
+// NewDeliveries returns the handlers of deliveries.
+func NewDeliveries(s Services) *Deliveries { return &Deliveries{deliveries: s.Deliveries} }
+
+// List answers the deliveries of a run, the oldest first. There are few: all are on
+// one page.
+func (h *Deliveries) List(c *gin.Context) error {
+	run, err := idParam[core.RunID](c, "run")
+	if err != nil {
+		return err
+	}
+	list, err := h.deliveries.List(c.Request.Context(), scopeOf(c), run)
+	if err != nil {
+		return err
+	}
+	return answer(c, http.StatusOK, listOf(core.Page[core.Delivery]{Items: list}))
+}
+
+// Retry has a delivery made again: 202 with the delivery.
+func (h *Deliveries) Retry(c *gin.Context) error {
+	run, err := idParam[core.RunID](c, "run")
+	if err != nil {
+		return err
+	}
+	if _, err := readBody[struct{}](c); err != nil {
+		return err
+	}
+	id := core.DeliveryID(c.Param("did"))
+	if !core.ValidID(id) {
+		return core.Errorf(core.ErrNotFound, "delivery %s does not exist", shorten(string(id)))
+	}
+	d, err := h.deliveries.Retry(c.Request.Context(), scopeOf(c), run, id)
+	if err != nil {
+		return err
+	}
+	return answer(c, http.StatusAccepted, d)
+}

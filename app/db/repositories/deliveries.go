@@ -1,0 +1,192 @@
+package repositories
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"bobbin/app/core"
+	"bobbin/app/db/models"
+)
+
+// Deliveries stores what has to reach somebody outside. They are written with what
+// they report (journal.report). Safe for concurrent use, by any number of replicas.
+type Deliveries struct {
+	db *gorm.DB
+}
+
+// NewDeliveries returns the deliveries in db.
+func NewDeliveries(db *gorm.DB) *Deliveries { return &Deliveries{db: db} }
+
+// Claim leases deliveries that are due to the worker, the oldest first, at most
+// limit, for so long by the database's clock. Each gets its next attempt, so that
+// what is still stored of the former one is refused. Of several replicas that claim
+// at once each gets other ones.
+func (r *Deliveries) Claim(ctx context.Context, worker string, lease time.Duration, limit int) ([]core.Delivery, error) {
+	now, lock := clockSQL(r.db, 0), ""
+	if isPostgres(r.db) {
+		lock = " FOR UPDATE SKIP LOCKED"
+	}
+	var names []string
+	for _, c := range deliveryColumns(r.db) {
+		names = append(names, c.Name)
+	}
+	stmt := "WITH due AS (SELECT id FROM deliveries WHERE state = 'pending' AND (next_at IS NULL OR next_at <= " + now + ")" +
+		" AND (lease_until IS NULL OR lease_until <= " + now + ") ORDER BY created_at, id LIMIT ?" + lock + ") " +
+		"UPDATE deliveries SET attempt = attempt + 1, tries = tries + 1, lease_owner = ?, lease_until = " + clockSQL(r.db, lease) +
+		" WHERE id IN (SELECT id FROM due) RETURNING " + strings.Join(names, ", ")
+	var rows []models.Delivery
+	err := inTx(ctx, r.db, func(tx *gorm.DB) error { return tx.Raw(stmt, limit, worker).Scan(&rows).Error })
+	if err != nil {
+		return nil, failure(err, "deliveries for worker", worker)
+	}
+	return values(rows, sure(models.Delivery.Core))
+}
+
+// deliveryColumns are the columns of a delivery by name: see runColumns.
+func deliveryColumns(db *gorm.DB) []clause.Column {
+	stmt := &gorm.Statement{DB: db}
+	if err := stmt.Parse(&models.Delivery{}); err != nil {
+		panic("repositories: " + err.Error()) // the row type is wrong
+	}
+	columns := make([]clause.Column, 0, len(stmt.Schema.DBNames))
+	for _, name := range stmt.Schema.DBNames {
+		columns = append(columns, clause.Column{Name: name})
+	}
+	return columns
+}
+
+// Release ends the leases of the worker: those of a process that has died and is
+// started again, or that stops.
+func (r *Deliveries) Release(ctx context.Context, worker string) error {
+	err := r.db.WithContext(ctx).Model(&models.Delivery{}).
+		Where("state = 'pending' AND lease_owner = ?", worker).
+		UpdateColumns(map[string]any{"lease_owner": "", "lease_until": nil}).Error
+	return failure(err, "deliveries of worker", worker)
+}
+
+// Settle stores what came of a try, and returns the event that tells of its end.
+// It is refused with core.ErrStale for an attempt that is over.
+func (r *Deliveries) Settle(ctx context.Context, s core.Settlement) ([]core.Event, error) {
+	changes, err := checked(settled(r.db, s))
+	if err != nil {
+		return nil, err
+	}
+	return r.change(ctx, s.ID, func(tx *gorm.DB) *gorm.DB {
+		return tx.Where("attempt = ? AND state = 'pending'", s.Attempt)
+	}, changes)
+}
+
+// settled are the columns that a settlement sets.
+func settled(db *gorm.DB, s core.Settlement) map[string]any {
+	changes := map[string]any{"state": string(s.State), "error": s.Error, "lease_owner": "", "lease_until": nil, "next_at": nil}
+	if s.State == core.DeliveryPending {
+		changes["next_at"] = gorm.Expr(clockSQL(db, s.Wait))
+	} else {
+		changes["finished_at"] = core.Now()
+	}
+	return changes
+}
+
+// change changes a delivery that fits the condition, and tells the session's feed
+// unless it merely waits for its next try. ErrStale for one that does not fit.
+func (r *Deliveries) change(ctx context.Context, id core.DeliveryID, fits func(*gorm.DB) *gorm.DB, changes map[string]any) ([]core.Event, error) {
+	var seen models.Delivery
+	if err := r.db.WithContext(ctx).Select("session_id").Where("id = ?", id).Take(&seen).Error; err != nil {
+		return nil, failure(err, "delivery", id)
+	}
+	var j *journal
+	err := inTx(ctx, r.db, func(tx *gorm.DB) (err error) {
+		if j, err = lockSession(tx, core.SessionID(seen.SessionID)); err != nil {
+			return err
+		}
+		var row models.Delivery
+		res := tx.Model(&row).Clauses(clause.Returning{Columns: deliveryColumns(tx)}).
+			Where("id = ?", id).Scopes(fits).UpdateColumns(changes)
+		if res.Error != nil {
+			return res.Error
+		}
+		if res.RowsAffected == 0 {
+			return core.Errorf(core.ErrStale, "delivery %s is at work, or settled by another one", id)
+		}
+		if row.State != string(core.DeliveryPending) || row.NextAt == nil {
+			j.emit(row.Core().Updated())
+		}
+		return j.close()
+	})
+	if err != nil {
+		return nil, failure(err, "delivery", id)
+	}
+	return j.events, nil
+}
+
+// Retry makes a delivery due at once, with all its tries before it, whatever became
+// of it. ErrConflict while a process is at it.
+func (r *Deliveries) Retry(ctx context.Context, scope core.Scope, run core.RunID, id core.DeliveryID) (core.Delivery, []core.Event, error) {
+	if _, err := r.get(ctx, scope, run, id); err != nil {
+		return core.Delivery{}, nil, err
+	}
+	events, err := r.change(ctx, id, func(tx *gorm.DB) *gorm.DB {
+		return tx.Where("lease_until IS NULL OR lease_until <= " + clockSQL(tx, 0))
+	}, map[string]any{
+		"state": string(core.DeliveryPending), "tries": 0, "since": core.Now(), "next_at": nil, "finished_at": nil, "error": "",
+	})
+	if errors.Is(err, core.ErrStale) {
+		err = core.Errorf(core.ErrConflict, "delivery %s is being delivered; look at it in a moment", id)
+	}
+	if err != nil {
+		return core.Delivery{}, nil, err
+	}
+	d, err := r.get(ctx, scope, run, id)
+	return d, events, err
+}
+
+// get returns a delivery of the run.
+func (r *Deliveries) get(ctx context.Context, scope core.Scope, run core.RunID, id core.DeliveryID) (core.Delivery, error) {
+	all, err := r.List(ctx, scope, run)
+	if err != nil {
+		return core.Delivery{}, err
+	}
+	for _, d := range all {
+		if d.ID == id {
+			return d, nil
+		}
+	}
+	return core.Delivery{}, notFound("delivery", id)
+}
+
+// List returns the deliveries of a run in the order in which they were made.
+func (r *Deliveries) List(ctx context.Context, scope core.Scope, run core.RunID) ([]core.Delivery, error) {
+	if _, err := NewRuns(r.db).Get(ctx, scope, run); err != nil {
+		return nil, err
+	}
+	var rows []models.Delivery
+	err := r.db.WithContext(ctx).Where("run_id = ?", run).Order("created_at, id").Find(&rows).Error
+	if err != nil {
+		return nil, failure(err, "run", run)
+	}
+	return values(rows, sure(models.Delivery.Core))
+}
+
+// Stats counts what waits to be delivered.
+func (r *Deliveries) Stats(ctx context.Context) (core.DeliveryStats, error) {
+	var row struct {
+		N      int
+		Oldest *clockTime
+		Now    clockTime
+	}
+	err := r.db.WithContext(ctx).Raw("SELECT COUNT(*) AS n, MIN(created_at) AS oldest, " + clockSQL(r.db, 0) +
+		" AS now FROM deliveries WHERE state = 'pending'").Scan(&row).Error
+	if err != nil {
+		return core.DeliveryStats{}, failure(err, "deliveries", "that wait")
+	}
+	stats := core.DeliveryStats{Waiting: row.N}
+	if row.Oldest != nil {
+		stats.Oldest = max(row.Now.Sub(row.Oldest.Time), 0)
+	}
+	return stats, nil
+}

@@ -1,0 +1,235 @@
+package repositories_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/dbtest"
+)
+
+func hook(path string) *core.Webhook {
+	return &core.Webhook{URL: core.Target("https://a.example/" + path + "?token=t"), Secret: "whsec_" + path}
+}
+
+// told accepts a run with a webhook of its own in a new session, and ends it.
+func (s *store) told(t *testing.T) core.Run {
+	t.Helper()
+	in := ask(s.session(t).ID, "one")
+	in.Webhook = hook("run")
+	return s.finish(t, s.accept(t, in).Run, "answer").Run
+}
+
+// due claims all that is due.
+func (s *store) due(t *testing.T, worker string) []core.Delivery {
+	t.Helper()
+	list, err := s.deliveries.Claim(t.Context(), worker, time.Minute, 100)
+	if err != nil {
+		t.Fatalf("claim: %v", err)
+	}
+	return list
+}
+
+func (s *store) deliveriesOf(t *testing.T, run core.RunID) []core.Delivery {
+	t.Helper()
+	list, err := s.deliveries.List(t.Context(), ann(), run)
+	if err != nil {
+		t.Fatalf("list: %v", err)
+	}
+	return list
+}
+
+// The end of a run is told to the run's webhook, else to the session's, else to
+// nobody; it is there with the end, however the run ends.
+func TestEndsOfRunsAreDeliveries(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		session, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "assistant", Webhook: hook("session")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := ask(session.ID, "one")
+		in.Webhook = hook("run")
+		own := s.accept(t, in).Run
+		queued := s.accept(t, ask(session.ID, "two")).Run
+		if _, _, err := s.runs.RequestCancel(t.Context(), ann(), queued.ID); err != nil {
+			t.Fatal(err)
+		}
+		s.finish(t, own, "answer")
+		s.turns(t, s.session(t).ID, 1)
+		due := s.due(t, worker)
+		if len(due) != 2 {
+			t.Fatalf("due: got %+v, want 2 deliveries", due)
+		}
+		for _, want := range []struct {
+			run   core.RunID
+			event core.EventType
+			hook  *core.Webhook
+		}{{own.ID, core.EventRunSucceeded, hook("run")}, {queued.ID, core.EventRunCanceled, hook("session")}} {
+			list := s.deliveriesOf(t, want.run)
+			if len(list) != 1 {
+				t.Fatalf("deliveries of run %s: got %d, want 1", want.run, len(list))
+			}
+			got := list[0]
+			if got.Event != want.event || got.Target != want.hook.URL || got.Secret != want.hook.Secret || got.State != core.DeliveryPending || got.Attempt != 1 || got.LeaseOwner != worker {
+				t.Errorf("delivery: got %+v, want %s to %+v", got, want.event, want.hook)
+			}
+		}
+		for _, e := range s.allEvents(t, session.ID) {
+			if strings.Contains(string(e.Data), "whsec_") || strings.Contains(string(e.Data), "token=") {
+				t.Errorf("the event %s has a secret: %s", e.Type, e.Data)
+			}
+		}
+	})
+}
+
+// A session's webhook can be set and taken away.
+func TestWebhookOfASession(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		session := s.session(t).ID
+		for _, want := range []*core.Webhook{hook("a"), hook("b"), nil} {
+			patch := &core.Webhook{}
+			if want != nil {
+				patch = want
+			}
+			if _, _, err := s.sessions.Update(t.Context(), ann(), session, core.SessionPatch{Webhook: patch}); err != nil {
+				t.Fatal(err)
+			}
+			got := s.sessionOf(t, session)
+			if diff := cmp.Diff(want, got.Webhook); diff != "" {
+				t.Errorf("webhook (-want +got):\n%s", diff)
+			}
+		}
+	})
+}
+
+func TestSettle(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		run := s.told(t)
+		settle := func(c core.Delivery, state core.DeliveryState, wait time.Duration) ([]core.Event, error) {
+			return s.deliveries.Settle(t.Context(), core.Settlement{ID: c.ID, Attempt: c.Attempt, State: state, Wait: wait, Error: "no"})
+		}
+		first := s.due(t, worker)[0]
+		if again := s.due(t, "worker-2"); len(again) != 0 {
+			t.Errorf("a leased delivery was claimed again: %+v", again)
+		}
+		if events, err := settle(first, core.DeliveryPending, time.Hour); err != nil || len(events) != 0 {
+			t.Fatalf("wait for the next try: %v, %d events", err, len(events))
+		}
+		if early := s.due(t, worker); len(early) != 0 {
+			t.Errorf("claimed before its time: %+v", early)
+		}
+		if got := s.deliveriesOf(t, run.ID)[0]; got.NextAt == nil || got.Error != "no" || got.LeaseUntil != nil {
+			t.Errorf("waiting: got %+v", got)
+		}
+		s.exec(t, "UPDATE deliveries SET next_at = '2000-01-01 00:00:00+00:00'")
+		second := s.due(t, worker)[0]
+		if second.ID != first.ID || second.Attempt != 2 || second.Tries != 2 {
+			t.Errorf("second try: got %+v", second)
+		}
+		_, err := settle(first, core.DeliveryDelivered, 0)
+		wantError(t, "settle an older attempt", err, core.ErrStale)
+		events, err := settle(second, core.DeliveryFailed, 0)
+		if err != nil || len(events) != 1 || decode[core.DeliveryData](t, events[0]).State != core.DeliveryFailed {
+			t.Errorf("failed: %v, events %+v", err, events)
+		}
+		_, err = settle(second, core.DeliveryDelivered, 0)
+		wantError(t, "settle again", err, core.ErrStale)
+		_, err = settle(core.Delivery{ID: core.NewID[core.DeliveryID]()}, core.DeliveryFailed, 0)
+		wantNotFound(t, "settle nothing", err)
+		if got := s.deliveriesOf(t, run.ID)[0]; got.State != core.DeliveryFailed || got.FinishedAt == nil {
+			t.Errorf("in the end: got %+v", got)
+		}
+	})
+}
+
+func TestRetryADelivery(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		run := s.told(t)
+		c := s.due(t, worker)[0]
+		_, _, err := s.deliveries.Retry(t.Context(), ann(), run.ID, c.ID)
+		wantError(t, "retry at work", err, core.ErrConflict)
+		if _, err := s.deliveries.Settle(t.Context(), core.Settlement{ID: c.ID, Attempt: 1, State: core.DeliveryFailed}); err != nil {
+			t.Fatal(err)
+		}
+		for _, scope := range []core.Scope{bob(), carol()} {
+			_, _, err = s.deliveries.Retry(t.Context(), scope, run.ID, c.ID)
+			wantNotFound(t, "retry of another's", err)
+			_, err = s.deliveries.List(t.Context(), scope, run.ID)
+			wantNotFound(t, "list of another's", err)
+		}
+		_, _, err = s.deliveries.Retry(t.Context(), ann(), run.ID, core.NewID[core.DeliveryID]())
+		wantNotFound(t, "retry of nothing", err)
+		got, events, err := s.deliveries.Retry(t.Context(), ann(), run.ID, c.ID)
+		if err != nil || got.State != core.DeliveryPending || got.Tries != 0 || got.FinishedAt != nil || len(events) != 1 {
+			t.Errorf("retry: got %+v, %d events, %v", got, len(events), err)
+		}
+		if again := s.due(t, worker); len(again) != 1 || again[0].ID != c.ID || again[0].Attempt != 2 || again[0].Tries != 1 {
+			t.Errorf("after it: got %+v", again)
+		}
+	})
+}
+
+// Two processes that claim at once share what is due; what one that died had is
+// claimed when its lease is past, or at once when it is started again.
+func TestClaimDeliveries(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		const n = 20
+		for range n {
+			s.told(t)
+		}
+		var mu sync.Mutex
+		seen := map[core.DeliveryID]int{}
+		var wait sync.WaitGroup
+		for _, worker := range []string{"worker-1", "worker-2"} {
+			wait.Go(func() {
+				for {
+					list, err := s.deliveries.Claim(t.Context(), worker, time.Minute, 3)
+					if err != nil {
+						t.Errorf("claim: %v", err)
+					}
+					if len(list) == 0 {
+						return
+					}
+					mu.Lock()
+					for _, c := range list {
+						seen[c.ID]++
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		wait.Wait()
+		for id, times := range seen {
+			if times != 1 {
+				t.Errorf("delivery %s was claimed %d times", id, times)
+			}
+		}
+		stats, err := s.deliveries.Stats(t.Context())
+		if err != nil || stats.Waiting != n || stats.Oldest < 0 {
+			t.Errorf("stats: %+v, %v", stats, err)
+		}
+		s.exec(t, "UPDATE deliveries SET lease_until = '2000-01-01 00:00:00+00:00' WHERE lease_owner = 'worker-1'")
+		past := len(s.due(t, "worker-3"))
+		if err := s.deliveries.Release(t.Context(), "worker-2"); err != nil {
+			t.Fatal(err)
+		}
+		if freed := len(s.due(t, "worker-3")); past+freed != n {
+			t.Errorf("taken over: got %d, want all of %d", past+freed, n)
+		}
+	})
+}

@@ -1,0 +1,118 @@
+package deliveries
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// The clocks of the work. A lease outlives the longest try.
+const (
+	sweepEvery = 5 * time.Second // also finds what other processes have written
+	sendTime   = time.Minute     // of one try; senders have shorter limits of their own
+	leaseTime  = 2 * time.Minute
+	storeTime  = 10 * time.Second // of one call of the database
+)
+
+// When a delivery is tried again, and when it is given up: after both bounds.
+const (
+	firstWait   = time.Second
+	longestWait = time.Hour
+	longestAsk  = 3 * time.Hour // that a receiver may ask for by Retry-After
+	leastTries  = 8
+	leastTime   = 24 * time.Hour
+)
+
+// store keeps the deliveries.
+type store interface {
+	Claim(ctx context.Context, worker string, lease time.Duration, limit int) ([]core.Delivery, error)
+	Settle(ctx context.Context, s core.Settlement) ([]core.Event, error)
+	Release(ctx context.Context, worker string) error
+	List(ctx context.Context, scope core.Scope, run core.RunID) ([]core.Delivery, error)
+	Retry(ctx context.Context, scope core.Scope, run core.RunID, id core.DeliveryID) (core.Delivery, []core.Event, error)
+}
+
+// sender brings deliveries of one kind to their receivers. Its errors are
+// core.DeliveryError, or internal.
+type sender interface {
+	Send(ctx context.Context, d core.Delivery) error
+}
+
+// publisher tells watchers what was committed.
+type publisher interface {
+	Publish(ctx context.Context, events []core.Event)
+}
+
+// observer is told what came of each try.
+type observer interface {
+	Delivery(kind core.DeliveryKind, state core.DeliveryState)
+}
+
+// Options are what a Service is made of. All are required but Observer.
+type Options struct {
+	Store      store
+	Webhooks   sender
+	Feed       publisher
+	Worker     string // names this process in leases; the same after a restart
+	Concurrent int    // deliveries at once in this process
+	Grace      time.Duration
+	Logger     *slog.Logger
+	Observer   observer
+}
+
+// Service delivers. Safe for concurrent use.
+type Service struct {
+	Options
+
+	senders map[core.DeliveryKind]sender
+	wake    chan struct{} // holds one: something may be due
+	slots   chan struct{} // one element for each delivery at work
+}
+
+// New returns a Service. Nothing is delivered before Run is called.
+func New(o Options) *Service {
+	return &Service{
+		Options: o, senders: map[core.DeliveryKind]sender{core.DeliveryWebhook: o.Webhooks},
+		wake: make(chan struct{}, 1), slots: make(chan struct{}, o.Concurrent),
+	}
+}
+
+// Wake has the service look at once for what is due. It returns at once; without it
+// the sweep finds the same a little later.
+func (s *Service) Wake() {
+	select {
+	case s.wake <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// List returns the deliveries of a run in the order in which they were made.
+func (s *Service) List(ctx context.Context, scope core.Scope, run core.RunID) ([]core.Delivery, error) {
+	return s.Store.List(ctx, scope, run)
+}
+
+// Retry has a delivery made again at once, with all its tries before it, whatever
+// became of it. ErrConflict while it is being delivered.
+func (s *Service) Retry(ctx context.Context, scope core.Scope, run core.RunID, id core.DeliveryID) (core.Delivery, error) {
+	d, events, err := s.Store.Retry(ctx, scope, run, id)
+	if err != nil {
+		return core.Delivery{}, err
+	}
+	s.Feed.Publish(context.WithoutCancel(ctx), events)
+	s.Wake()
+	return d, nil
+}
+
+// backoff is the time from a failed try to the next: four times as long after each,
+// a part of it by chance, so that those which failed together do not come together.
+func backoff(tries int) time.Duration {
+	wait := longestWait
+	if shift := 2 * (tries - 1); shift < 12 { // 4^6 s are more than an hour
+		wait = firstWait << shift
+	}
+	wait = wait/2 + rand.N(wait/2+1) //nolint:gosec // no secret
+	return max(wait.Round(time.Second), firstWait)
+}

@@ -1,0 +1,299 @@
+package deliveries_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/deliveries"
+)
+
+// shelf keeps deliveries in memory, as the database does, by the clock of the test.
+type shelf struct {
+	mu       sync.Mutex
+	rows     map[core.DeliveryID]*core.Delivery
+	released int
+	broken   error // answer of Settle, once
+}
+
+func newShelf(n int) *shelf {
+	s := &shelf{rows: map[core.DeliveryID]*core.Delivery{}}
+	for range n {
+		id := core.NewID[core.DeliveryID]()
+		s.rows[id] = &core.Delivery{ID: id, Kind: core.DeliveryWebhook, State: core.DeliveryPending, Since: time.Now(), CreatedAt: time.Now()}
+	}
+	return s
+}
+
+func past(t *time.Time) bool { return t == nil || !t.After(time.Now()) }
+
+func (s *shelf) Claim(_ context.Context, worker string, lease time.Duration, limit int) ([]core.Delivery, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []core.Delivery
+	for _, d := range s.rows {
+		if len(list) < limit && d.State == core.DeliveryPending && past(d.NextAt) && past(d.LeaseUntil) {
+			until := time.Now().Add(lease)
+			d.Attempt, d.Tries, d.LeaseOwner, d.LeaseUntil = d.Attempt+1, d.Tries+1, worker, &until
+			list = append(list, *d)
+		}
+	}
+	return list, nil
+}
+
+func (s *shelf) Settle(_ context.Context, r core.Settlement) ([]core.Event, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.rows[r.ID]
+	if err := s.broken; err != nil {
+		s.broken = nil
+		return nil, err
+	}
+	if d.Attempt != r.Attempt || d.State != core.DeliveryPending {
+		return nil, core.ErrStale
+	}
+	d.State, d.Error, d.LeaseOwner, d.LeaseUntil, d.NextAt = r.State, r.Error, "", nil, nil
+	if r.State == core.DeliveryPending {
+		next := time.Now().Add(r.Wait)
+		d.NextAt = &next
+		return nil, nil
+	}
+	return []core.Event{d.Updated()}, nil
+}
+
+func (s *shelf) Release(_ context.Context, worker string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.rows {
+		if d.LeaseOwner == worker {
+			d.LeaseOwner, d.LeaseUntil = "", nil
+			s.released++
+		}
+	}
+	return nil
+}
+
+func (s *shelf) List(context.Context, core.Scope, core.RunID) ([]core.Delivery, error) {
+	return s.all(), nil
+}
+
+func (s *shelf) Retry(_ context.Context, _ core.Scope, _ core.RunID, id core.DeliveryID) (core.Delivery, []core.Event, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.rows[id]
+	if d == nil {
+		return core.Delivery{}, nil, core.ErrNotFound
+	}
+	d.State, d.Tries, d.Since, d.NextAt = core.DeliveryPending, 0, time.Now(), nil
+	return *d, []core.Event{d.Updated()}, nil
+}
+
+func (s *shelf) all() []core.Delivery {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []core.Delivery
+	for _, d := range s.rows {
+		list = append(list, *d)
+	}
+	return list
+}
+
+// sending is a sender, and a feed, that note what they were given.
+type sending struct {
+	answer func(ctx context.Context, d core.Delivery) error
+
+	mu     sync.Mutex
+	at     []time.Time
+	events []core.Event
+	states []core.DeliveryState
+	busy   int
+	most   int // at once
+}
+
+func (s *sending) Send(ctx context.Context, d core.Delivery) error {
+	s.mu.Lock()
+	s.at = append(s.at, time.Now())
+	s.busy++
+	s.most = max(s.most, s.busy)
+	s.mu.Unlock()
+	err := s.answer(ctx, d)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy--
+	return err
+}
+
+func (s *sending) Publish(_ context.Context, events []core.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events = append(s.events, events...)
+}
+
+func (s *sending) Delivery(_ core.DeliveryKind, state core.DeliveryState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.states = append(s.states, state)
+}
+
+func (s *sending) times() []time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.at)
+}
+
+func start(t *testing.T, rows *shelf, s *sending) (service *deliveries.Service, stop func()) {
+	t.Helper()
+	service = deliveries.New(deliveries.Options{
+		Store: rows, Webhooks: s, Feed: s, Worker: "w", Concurrent: 3, Grace: time.Minute, Logger: slog.New(slog.DiscardHandler), Observer: s,
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- service.Run(ctx) }()
+	return service, func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("run: %v", err)
+		}
+	}
+}
+
+func failing(e *core.DeliveryError) *sending {
+	return &sending{answer: func(context.Context, core.Delivery) error { return e }}
+}
+
+// What waits is delivered, at most so many at once, and each is told of.
+func TestDelivers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rows := newShelf(10)
+		s := &sending{answer: func(context.Context, core.Delivery) error {
+			<-time.After(time.Second)
+			return nil
+		}}
+		_, stop := start(t, rows, s)
+		<-time.After(time.Minute)
+		stop()
+		for _, d := range rows.all() {
+			if d.State != core.DeliveryDelivered || d.Attempt != 1 {
+				t.Errorf("got %+v, want it delivered at once", d)
+			}
+		}
+		if s.most != 3 || len(s.events) != 10 || len(s.states) != 10 {
+			t.Errorf("got %d at once, %d events, %d counted; want 3, 10, 10", s.most, len(s.events), len(s.states))
+		}
+	})
+}
+
+// A receiver that never answers well is asked over a day and eight times at least,
+// less and less often, and then given up.
+func TestBackoff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rows, s := newShelf(1), failing(&core.DeliveryError{Reason: "no"})
+		_, stop := start(t, rows, s)
+		<-time.After(72 * time.Hour)
+		stop()
+		at := s.times()
+		if d := rows.all()[0]; d.State != core.DeliveryFailed || d.Error != "no" || len(at) < 24 {
+			t.Fatalf("got %+v after %d tries, want it given up after a day", d, len(at))
+		}
+		if first, whole := at[1].Sub(at[0]), at[len(at)-1].Sub(at[0]); first > 10*time.Second || whole < 22*time.Hour || whole > 24*time.Hour {
+			t.Errorf("the first wait is %s, all of them %s", first, whole)
+		}
+		for i := 1; i < len(at); i++ {
+			if wait := at[i].Sub(at[i-1]); wait < time.Second || wait > time.Hour+10*time.Second {
+				t.Errorf("wait %d is %s", i, wait)
+			}
+		}
+	})
+}
+
+// A receiver decides when it wants to be asked again, or that it does not; a person
+// may ask again after that.
+func TestReceiverDecides(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rows, s := newShelf(1), failing(&core.DeliveryError{Reason: "later", RetryAfter: 2 * time.Hour})
+		service, stop := start(t, rows, s)
+		defer stop()
+		<-time.After(3 * time.Hour)
+		if at := s.times(); len(at) != 2 || at[1].Sub(at[0]) < 2*time.Hour {
+			t.Errorf("asked at %v, want twice, two hours apart", at)
+		}
+		gone := failing(&core.DeliveryError{Reason: "gone", Final: true})
+		s.answer = gone.answer
+		<-time.After(48 * time.Hour)
+		d := rows.all()[0]
+		if d.State != core.DeliveryFailed || d.Attempt != 3 {
+			t.Errorf("got %+v, want it given up at the third try", d)
+		}
+		s.answer = func(context.Context, core.Delivery) error { return nil }
+		if _, err := service.Retry(t.Context(), core.Scope{}, "", d.ID); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Second)
+		if list, err := service.List(t.Context(), core.Scope{}, ""); err != nil || list[0].State != core.DeliveryDelivered {
+			t.Errorf("asked again: %+v, %v", list, err)
+		}
+		if _, err := service.Retry(t.Context(), core.Scope{}, "", "none"); !errors.Is(err, core.ErrNotFound) {
+			t.Errorf("retry of nothing: %v", err)
+		}
+	})
+}
+
+// What a process sent without storing it is sent again, as the same delivery; a
+// fault of ours is no end of it either.
+func TestSentAndNotStored(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rows, s := newShelf(1), &sending{answer: func(context.Context, core.Delivery) error { return nil }}
+		rows.broken = errors.New("the database is gone")
+		_, stop := start(t, rows, s)
+		<-time.After(time.Second)
+		stop() // hands the lease back
+		s.answer = func(_ context.Context, d core.Delivery) error {
+			if d.Attempt == 2 {
+				return errors.New("a fault")
+			}
+			return nil
+		}
+		_, stop = start(t, rows, s)
+		<-time.After(time.Minute)
+		stop()
+		if d := rows.all()[0]; d.State != core.DeliveryDelivered || d.Attempt != 3 || rows.released != 1 || len(s.events) != 1 || !slices.Equal(s.states, []core.DeliveryState{core.DeliveryPending, core.DeliveryDelivered}) {
+			t.Errorf("got %+v, %d released, %d events, counted %v", d, rows.released, len(s.events), s.states)
+		}
+	})
+}
+
+// A stop waits for what is at work, and hands back what does not end; an unknown
+// kind is kept for a version that knows it.
+func TestStop(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rows := newShelf(2)
+		rows.rows[rows.all()[0].ID].Kind = "pigeon"
+		s := &sending{answer: func(ctx context.Context, _ core.Delivery) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}}
+		_, stop := start(t, rows, s)
+		<-time.After(10 * time.Second)
+		began := time.Now()
+		stop()
+		if waited := time.Since(began); waited > time.Minute {
+			t.Errorf("the stop took %s", waited)
+		}
+		for _, d := range rows.all() {
+			if d.State != core.DeliveryPending || d.LeaseOwner != "" {
+				t.Errorf("got %+v, want it handed back", d)
+			}
+		}
+	})
+}

@@ -1,0 +1,128 @@
+package deliveries
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// Run delivers until ctx ends. Then nothing new begins, what is at work gets the
+// grace period, and what is not finished is handed back. It returns nil when all
+// that is done. Call it once.
+func (s *Service) Run(ctx context.Context) error {
+	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	s.release(work) // of an earlier process of this name
+	var sending sync.WaitGroup
+	sweep := time.NewTicker(sweepEvery)
+	defer sweep.Stop()
+	for ctx.Err() == nil {
+		for _, d := range s.claim(ctx) {
+			s.slots <- struct{}{} // claim leaves room for all
+			sending.Go(func() {
+				s.deliver(work, d)
+				<-s.slots
+				s.Wake() // there may be more than there were slots
+			})
+		}
+		select {
+		case <-ctx.Done():
+		case <-s.wake:
+		case <-sweep.C:
+		}
+	}
+	s.drain(&sending, stop)
+	s.release(context.WithoutCancel(ctx))
+	return nil
+}
+
+// drain waits for what is at work, and breaks it off after the grace period.
+func (s *Service) drain(sending *sync.WaitGroup, stop context.CancelFunc) {
+	patience := time.AfterFunc(s.Grace, stop)
+	defer patience.Stop()
+	sending.Wait()
+}
+
+func (s *Service) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	if err := s.Store.Release(ctx, s.Worker); err != nil {
+		s.Logger.WarnContext(ctx, "deliveries not released", "err", err)
+	}
+}
+
+// claim takes as many deliveries that are due as there are free slots.
+func (s *Service) claim(ctx context.Context) []core.Delivery {
+	free := cap(s.slots) - len(s.slots)
+	if free == 0 {
+		return nil
+	}
+	call, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	list, err := s.Store.Claim(call, s.Worker, leaseTime, free)
+	if err != nil && ctx.Err() == nil {
+		s.Logger.WarnContext(ctx, "deliveries not claimed", "err", err)
+	}
+	return list
+}
+
+// deliver tries a delivery and stores what came of it. One that was broken off,
+// because the process stops, is left to be handed back.
+func (s *Service) deliver(work context.Context, d core.Delivery) {
+	ctx, cancel := context.WithTimeout(work, sendTime)
+	err := s.send(ctx, d)
+	cancel()
+	if err != nil && work.Err() != nil {
+		return
+	}
+	settled := s.judge(d, err)
+	ctx, cancel = context.WithTimeout(context.WithoutCancel(work), storeTime)
+	defer cancel()
+	events, err := s.Store.Settle(ctx, settled)
+	if err != nil {
+		s.Logger.WarnContext(ctx, "delivery not settled", "delivery_id", d.ID, "run_id", d.RunID, "err", err)
+		return
+	}
+	if s.Observer != nil {
+		s.Observer.Delivery(d.Kind, settled.State)
+	}
+	s.Feed.Publish(ctx, events)
+	if settled.State == core.DeliveryFailed {
+		s.Logger.WarnContext(ctx, "delivery given up", "delivery_id", d.ID, "run_id", d.RunID, "kind", d.Kind, "attempt", d.Attempt, "reason", settled.Error)
+	}
+	if settled.State == core.DeliveryPending && settled.Wait < sweepEvery {
+		time.AfterFunc(settled.Wait, s.Wake)
+	}
+}
+
+func (s *Service) send(ctx context.Context, d core.Delivery) error {
+	sender, ok := s.senders[d.Kind]
+	if !ok { // of a newer version of Bobbin, which tries it too
+		return &core.DeliveryError{Reason: "this version of Bobbin does not know the kind " + string(d.Kind)}
+	}
+	return sender.Send(ctx, d)
+}
+
+// judge says what becomes of a delivery after a try.
+func (s *Service) judge(d core.Delivery, err error) core.Settlement {
+	settled := core.Settlement{ID: d.ID, Attempt: d.Attempt, State: core.DeliveryDelivered}
+	if err == nil {
+		return settled
+	}
+	var failed *core.DeliveryError
+	if !errors.As(err, &failed) {
+		s.Logger.Error("delivery not tried", "delivery_id", d.ID, "run_id", d.RunID, "err", err)
+		failed = &core.DeliveryError{Reason: "internal error"}
+	}
+	settled.Error = failed.Reason
+	settled.Wait = max(backoff(d.Tries), min(failed.RetryAfter, longestAsk).Round(time.Second))
+	settled.State = core.DeliveryPending
+	late := d.Tries >= leastTries && time.Since(d.Since)+settled.Wait > leastTime
+	if failed.Final || late {
+		settled.State = core.DeliveryFailed
+	}
+	return settled
+}

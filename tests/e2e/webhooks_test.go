@@ -1,0 +1,151 @@
+package e2e_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"bobbin/app/client"
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/db/dbtest"
+)
+
+// hookKey signs the webhooks of these tests.
+const hookKey = "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+// hooked is what a receiver of webhooks was told once.
+type hooked struct {
+	id, signature, wanted string // wanted is the signature by the words of Standard Webhooks
+	kind                  core.EventType
+	run                   core.Run
+	answer                string
+}
+
+// hookServer is a program that is told how runs end. It answers with the codes in
+// turn, then with 200; the code 0 is no answer until the sender goes away.
+func hookServer(t *testing.T, codes ...int) (url string, told <-chan hooked) {
+	t.Helper()
+	seen, next := make(chan hooked, 100), make(chan int, len(codes))
+	for _, c := range codes {
+		next <- c
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		var report struct {
+			Type core.EventType
+			Data struct {
+				Run     core.Run
+				Message *core.Message
+			}
+		}
+		if err != nil || json.Unmarshal(body, &report) != nil || strings.Contains(string(body), hookKey) || strings.Contains(string(body), "hush") {
+			t.Errorf("body: %v, %s", err, body)
+		}
+		key, _ := base64.StdEncoding.DecodeString(hookKey)
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(r.Header.Get("webhook-id") + "." + r.Header.Get("webhook-timestamp") + "." + string(body)))
+		got := hooked{
+			id: r.Header.Get("webhook-id"), signature: r.Header.Get("webhook-signature"), kind: report.Type, run: report.Data.Run,
+			wanted: "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)),
+		}
+		if report.Data.Message != nil {
+			got.answer = report.Data.Message.Content
+		}
+		seen <- got
+		select {
+		case code := <-next:
+			if code == 0 {
+				<-r.Context().Done()
+				return
+			}
+			w.WriteHeader(code)
+		default:
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL + "/hook?token=hush", seen
+}
+
+func withWebhooks(c *config.Config) { c.Webhooks.AllowPrivate = true }
+
+// delivered waits until a delivery of the session has come to its end, and returns
+// those of the run.
+func delivered(t *testing.T, c *client.Client, session core.SessionID, run core.RunID) []core.Delivery {
+	t.Helper()
+	for e, err := range c.WatchSession(t.Context(), session, core.From{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Type == core.EventDeliveryUpdated && e.RunID == run && data[core.DeliveryData](t, e).State != core.DeliveryPending {
+			break
+		}
+	}
+	list, err := c.Deliveries(t.Context(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// A session's webhook is told of an answer, signed, and again with the same id until
+// the receiver takes it; a message's webhook takes its place; a person may ask again.
+func TestShowWebhooks(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url, withWebhooks)
+		at, told := hookServer(t, http.StatusInternalServerError)
+		id := newSession(t, h.Client, core.Session{Webhook: &core.Webhook{URL: core.Target(at), Secret: "whsec_" + hookKey}})
+		asked := say(t, h.Client, core.SendMessage{SessionID: id, Content: "What is 17 * 23?"})
+		first, second := <-told, <-told
+		for _, got := range []hooked{first, second} {
+			if got.id != first.id || got.signature != got.wanted || got.kind != core.EventRunSucceeded || got.run.ID != asked.run.ID || got.answer != asked.answer.Content {
+				t.Errorf("told: %+v, want the answer %q of run %s", got, asked.answer.Content, asked.run.ID)
+			}
+		}
+		list := delivered(t, h.Client, id, asked.run.ID)
+		if len(list) != 1 || list[0].State != core.DeliveryDelivered || list[0].Attempt != 2 || string(list[0].ID) != first.id || strings.Contains(string(list[0].Target), "hush") {
+			t.Errorf("deliveries: %+v, want one, delivered at the second try", list)
+		}
+		if _, err := h.RetryDelivery(t.Context(), asked.run.ID, list[0].ID); err != nil {
+			t.Error(err)
+		}
+		if again := <-told; again.id != first.id {
+			t.Errorf("asked again: got id %s, want %s", again.id, first.id)
+		}
+		elsewhere, others := hookServer(t)
+		own := say(t, h.Client, core.SendMessage{SessionID: id, Content: "And 19 * 23?", Webhook: &core.Webhook{URL: core.Target(elsewhere)}})
+		if got := <-others; got.run.ID != own.run.ID || got.signature != "" {
+			t.Errorf("the message's own: %+v, want run %s, not signed", got, own.run.ID)
+		}
+		if len(told) != 0 {
+			t.Error("the session's webhook was told, too")
+		}
+	})
+}
+
+// A process that goes away while it delivers loses nothing: its restart delivers.
+func TestWebhookAfterARestart(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		h := newHouse(t, url, withWebhooks, withGrace(0))
+		at, told := hookServer(t, 0)
+		id := newSession(t, h.Client, core.Session{Webhook: &core.Webhook{URL: core.Target(at), Secret: "whsec_" + hookKey}})
+		asked := say(t, h.Client, core.SendMessage{SessionID: id, Content: "What is 17 * 23?"})
+		first := <-told
+		h.restart()
+		if second := <-told; second.id != first.id || second.run.ID != asked.run.ID {
+			t.Errorf("after the restart: %+v, want %s again", second, first.id)
+		}
+		list := delivered(t, h.Client, id, asked.run.ID)
+		if len(list) != 1 || list[0].State != core.DeliveryDelivered {
+			t.Errorf("deliveries: %+v, want one, delivered", list)
+		}
+	})
+}
