@@ -47,6 +47,13 @@ func (s *shelf) Used(_ context.Context, at map[core.KeyID]time.Time) error {
 	return s.fails
 }
 
+// usedAt returns when the key was used last, as far as that is stored.
+func (s *shelf) usedAt(id core.KeyID) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used[id]
+}
+
 func (s *shelf) set(secret string, change func(*core.APIKey)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,19 +139,19 @@ func TestStoredUse(t *testing.T) {
 		}
 		first := use()
 		time.Sleep(11 * time.Second)
-		if got := s.used["k1"]; !got.Equal(first) {
+		if got := s.usedAt("k1"); !got.Equal(first) {
 			t.Errorf("got last use %v, want %v", got, first)
 		}
 		use() // within a minute of it: not worth a write
 		time.Sleep(11 * time.Second)
-		if got := s.used["k1"]; !got.Equal(first) {
+		if got := s.usedAt("k1"); !got.Equal(first) {
 			t.Errorf("got last use %v, want it unchanged", got)
 		}
 		time.Sleep(time.Minute)
 		last := use()
 		cancel()
-		if err := <-ended; err != nil || !s.used["k1"].Equal(last) {
-			t.Errorf("got %v and last use %v at the end, want %v", err, s.used["k1"], last)
+		if err := <-ended; err != nil || !s.usedAt("k1").Equal(last) {
+			t.Errorf("got %v and last use %v at the end, want %v", err, s.usedAt("k1"), last)
 		}
 	})
 }
