@@ -1,0 +1,116 @@
+package deploy_test
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// compose is what of docker-compose.yaml is looked at.
+type compose struct {
+	Services map[string]struct {
+		Environment map[string]string
+		Grace       time.Duration `yaml:"stop_grace_period"`
+		Volumes     []string
+		ReadOnly    bool `yaml:"read_only"`
+		Build       struct{ Context, Dockerfile string }
+	}
+	Volumes map[string]any
+}
+
+// image returns the variables that the image sets.
+func image(t *testing.T) map[string]string {
+	t.Helper()
+	env := map[string]string{}
+	for _, line := range lines(read(t, "Dockerfile")) {
+		if rest, ok := strings.CutPrefix(line, "ENV "); ok {
+			for pair := range strings.FieldsSeq(rest) {
+				name, value, _ := strings.Cut(pair, "=")
+				env[name] = value
+			}
+		}
+	}
+	return env
+}
+
+// TestDockerfile: a static program without root and shell, built by the Go of go.mod.
+func TestDockerfile(t *testing.T) {
+	t.Parallel()
+	text := strings.Join(lines(read(t, "Dockerfile")), "\n")
+	mod, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(mod)[1]
+	for _, want := range []string{
+		"FROM golang:" + string(version) + " AS build", "CGO_ENABLED=0 go build", "FROM gcr.io/distroless/static-debian12:nonroot", "USER nonroot",
+		`ENTRYPOINT ["/usr/local/bin/bobbin"]`, `CMD ["serve"]`, "--chown=nonroot:nonroot /out/data /data",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the Dockerfile lacks %q", want)
+		}
+	}
+	env := image(t)
+	env["BOBBIN_AUTH_KEYS"] = "web:secret"
+	cfg := loaded(t, "Dockerfile", env, nil)
+	if cfg.DataDir != "/data" || !strings.Contains(text, "VOLUME "+cfg.DataDir) || !strings.HasSuffix(cfg.Addr, ":8080") || !strings.Contains(text, "EXPOSE 8080") {
+		t.Errorf("the image keeps its data in %s and listens on %s; want both to be told", cfg.DataDir, cfg.Addr)
+	}
+}
+
+// TestCompose: three replicas with settings that go together, each with a name and a
+// folder of its own, on one database.
+func TestCompose(t *testing.T) {
+	t.Parallel()
+	c := documents[compose](t, "docker-compose.yaml")[0]
+	names, folders, databases := []string{}, map[string]bool{}, map[string]bool{}
+	for name, s := range c.Services {
+		if !strings.HasPrefix(name, "bobbin-") {
+			continue
+		}
+		env := image(t)
+		maps.Copy(env, s.Environment)
+		cfg := loaded(t, name, env, nil)
+		enough(t, name, s.Grace, cfg.Limits.ShutdownGrace)
+		names = append(names, name)
+		databases[cfg.Database.URL.Reveal()] = true
+		if cfg.Replica.Name != name || !slices.Contains(cfg.NATS.Peers, name+":6222") || cfg.NATS.ClusterAddr != "0.0.0.0:6222" {
+			t.Errorf("%s: the others do not reach it: it is %q, and looks for %v", name, cfg.Replica.Name, cfg.NATS.Peers)
+		}
+		volume, path, _ := strings.Cut(s.Volumes[0], ":")
+		if _, ok := c.Volumes[volume]; !ok || folders[volume] || path != cfg.DataDir {
+			t.Errorf("%s: its data is in %v, want a volume of its own at %s", name, s.Volumes, cfg.DataDir)
+		}
+		folders[volume] = true
+		if _, err := os.Stat("../../" + s.Build.Dockerfile); err != nil || s.Build.Context != ".." || !s.ReadOnly {
+			t.Errorf("%s: build %+v, read only %v", name, s.Build, s.ReadOnly)
+		}
+	}
+	if len(names) != 3 || len(databases) != 1 {
+		t.Errorf("got the replicas %v on %d databases, want three on one", names, len(databases))
+	}
+	proxy(t, names)
+}
+
+// proxy checks that the proxy has all replicas, and does not hold streams back.
+func proxy(t *testing.T, replicas []string) {
+	t.Helper()
+	text := strings.Join(lines(read(t, "Caddyfile")), "\n")
+	for _, want := range []string{"flush_interval -1", "health_uri /readyz"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the Caddyfile lacks %q", want)
+		}
+	}
+	for _, name := range replicas {
+		if !strings.Contains(text, name+":8080") {
+			t.Errorf("the proxy does not know %s", name)
+		}
+	}
+	if strings.Count(text, "{") != strings.Count(text, "}") {
+		t.Error("the Caddyfile is not whole")
+	}
+}

@@ -1,0 +1,163 @@
+package deploy_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"time"
+)
+
+// object is what of Kubernetes' objects is looked at.
+type object struct {
+	Kind       string
+	Metadata   struct{ Name string }
+	StringData map[string]string `yaml:"stringData"`
+	Spec       struct {
+		Replicas       int
+		ServiceName    string         `yaml:"serviceName"`
+		MaxUnavailable int            `yaml:"maxUnavailable"`
+		Selector       map[string]any // of a service: the labels; else matchLabels
+		Ports          []struct {
+			TargetPort string `yaml:"targetPort"`
+		}
+		Template struct {
+			Metadata struct{ Labels map[string]string }
+			Spec     struct {
+				Grace      int `yaml:"terminationGracePeriodSeconds"`
+				Containers []container
+				Volumes    []struct{ Name string }
+			}
+		}
+	}
+}
+
+type container struct {
+	Args  []string
+	Ports []struct {
+		Name string
+		Port int `yaml:"containerPort"`
+	}
+	Env []struct {
+		Name, Value string
+		From        struct {
+			Secret struct{ Name, Key string } `yaml:"secretKeyRef"`
+			Field  struct {
+				Path string `yaml:"fieldPath"`
+			} `yaml:"fieldRef"`
+		} `yaml:"valueFrom"`
+	}
+	Lifecycle struct {
+		PreStop struct {
+			Sleep struct{ Seconds int }
+		} `yaml:"preStop"`
+	}
+	Startup   probe `yaml:"startupProbe"`
+	Liveness  probe `yaml:"livenessProbe"`
+	Readiness probe `yaml:"readinessProbe"`
+	Mounts    []struct {
+		Name string
+		Path string `yaml:"mountPath"`
+	} `yaml:"volumeMounts"`
+}
+
+type probe struct {
+	Get     struct{ Path, Port string } `yaml:"httpGet"`
+	Timeout int                         `yaml:"timeoutSeconds"`
+}
+
+// one returns the object of the kind and name.
+func one(t *testing.T, all []object, kind, name string) object {
+	t.Helper()
+	for _, o := range all {
+		if o.Kind == kind && o.Metadata.Name == name {
+			return o
+		}
+	}
+	t.Fatalf("there is no %s %s", kind, name)
+	return object{}
+}
+
+// environment returns the variables of a pod with the name, secrets filled in.
+func environment(t *testing.T, c container, pod string, secret object) map[string]string {
+	t.Helper()
+	env := image(t)
+	for _, e := range c.Env {
+		switch {
+		case e.From.Secret.Key != "":
+			value, ok := secret.StringData[e.From.Secret.Key]
+			if !ok || e.From.Secret.Name != secret.Metadata.Name {
+				t.Errorf("%s: there is no secret %s/%s", e.Name, e.From.Secret.Name, e.From.Secret.Key)
+			}
+			env[e.Name] = value
+		case e.From.Field.Path == "metadata.name":
+			env[e.Name] = pod
+		default:
+			env[e.Name] = e.Value
+		}
+	}
+	return env
+}
+
+// TestKubernetes: each pod starts with its settings, is found by the others, probed where
+// there is an answer, and not killed before it has stopped.
+func TestKubernetes(t *testing.T) {
+	t.Parallel()
+	all := documents[object](t, "kubernetes.yaml")
+	set, secret := one(t, all, "StatefulSet", "bobbin"), one(t, all, "Secret", "bobbin")
+	pod := set.Spec.Template.Spec
+	c := pod.Containers[0]
+	names := map[string]bool{}
+	for n := range set.Spec.Replicas {
+		name := "bobbin-" + string(rune('0'+n))
+		cfg := loaded(t, name, environment(t, c, name, secret), nil)
+		enough(t, name, time.Duration(pod.Grace-c.Lifecycle.PreStop.Sleep.Seconds)*time.Second, cfg.Limits.ShutdownGrace)
+		names[cfg.Replica.Name] = true
+		if want := name + "." + set.Spec.ServiceName + ":6222"; !strings.Contains(strings.Join(cfg.NATS.Peers, ","), want) {
+			t.Errorf("the others do not look for %s, but for %v", want, cfg.NATS.Peers)
+		}
+		if c.Mounts[0].Path != cfg.DataDir || c.Mounts[0].Name != pod.Volumes[0].Name || !strings.HasSuffix(cfg.Addr, ":8080") {
+			t.Errorf("%s writes to %s and listens on %s; mounted is %+v", name, cfg.DataDir, cfg.Addr, c.Mounts)
+		}
+	}
+	if len(names) != 3 || c.Args[0] != "serve" {
+		t.Errorf("got %d names of replicas and %v, want 3 that serve", len(names), c.Args)
+	}
+	for path, p := range map[string][]probe{"/healthz": {c.Startup, c.Liveness}, "/readyz": {c.Readiness}} {
+		for _, p := range p {
+			if p.Get.Path != path || p.Get.Port != "http" || p.Timeout < 5 {
+				t.Errorf("got the probe %+v, want %s on http, with 5 s", p, path)
+			}
+		}
+	}
+}
+
+// TestKubernetesSelectors: services and the budget mean the pods, and ports that they have.
+func TestKubernetesSelectors(t *testing.T) {
+	t.Parallel()
+	all := documents[object](t, "kubernetes.yaml")
+	set := one(t, all, "StatefulSet", "bobbin")
+	labels := map[string]any{}
+	for name, value := range set.Spec.Template.Metadata.Labels {
+		labels[name] = value
+	}
+	ports := map[string]bool{}
+	for _, p := range set.Spec.Template.Spec.Containers[0].Ports {
+		ports[p.Name] = true
+	}
+	same := func(a, b map[string]any) bool { return maps.EqualFunc(a, b, func(x, y any) bool { return x == y }) }
+	for _, name := range []string{"bobbin", set.Spec.ServiceName} {
+		service := one(t, all, "Service", name)
+		if !same(service.Spec.Selector, labels) || len(service.Spec.Ports) != 1 || !ports[service.Spec.Ports[0].TargetPort] {
+			t.Errorf("service %s: %+v, want the labels %v and one of the ports %v", name, service.Spec, labels, ports)
+		}
+	}
+	budget := one(t, all, "PodDisruptionBudget", "bobbin")
+	for _, o := range []object{set, budget} {
+		if inner, ok := o.Spec.Selector["matchLabels"].(map[string]any); !ok || !same(inner, labels) {
+			t.Errorf("%s selects %v, want %v", o.Kind, o.Spec.Selector, labels)
+		}
+	}
+	if budget.Spec.MaxUnavailable != 1 {
+		t.Errorf("the budget lets %d pods go at once, want 1", budget.Spec.MaxUnavailable)
+	}
+}
