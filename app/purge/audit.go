@@ -7,10 +7,13 @@ import (
 	"bobbin/app/core"
 )
 
+// act is what was done, to whose things and to which.
+type act struct{ action, owner, target string }
+
 // note tells the audit log what was removed, whole or up to an error. It names neither
 // sessions nor users, as these are gone. What is done is done: an entry that cannot be
 // stored is in the server's log.
-func (s *Service) note(ctx context.Context, action, owner, target string, gone core.Purged, cut error) {
+func (s *Service) note(ctx context.Context, what act, gone core.Purged, cut error) {
 	if cut != nil && len(gone.Removed)+len(gone.Emptied) == 0 {
 		return // nothing was done
 	}
@@ -18,12 +21,12 @@ func (s *Service) note(ctx context.Context, action, owner, target string, gone c
 	details, err := json.Marshal(map[string]any{"removed": gone.Removed, "emptied": gone.Emptied, "complete": cut == nil})
 	if err == nil {
 		err = s.Audit.Add(ctx, core.AuditEntry{
-			ID: core.NewID[core.AuditID](), CreatedAt: core.Now(), Actor: actor, Action: action,
-			Owner: owner, Target: target, Details: details,
+			ID: core.NewID[core.AuditID](), CreatedAt: core.Now(), Actor: actor, Action: what.action,
+			Owner: what.owner, Target: what.target, Details: details,
 		})
 	}
 	if err != nil {
-		s.Logger.ErrorContext(ctx, "purge not noted in the audit log", "action", action, "err", err)
+		s.Logger.ErrorContext(ctx, "purge not noted in the audit log", "action", what.action, "err", err)
 	}
 }
 

@@ -116,7 +116,7 @@ func (s *Service) Sessions(ctx context.Context, in core.PurgeSessions) (core.Pur
 	}
 	gone, err := s.removeSessions(ctx, ids, marks, in.Force)
 	if len(ids) > 0 {
-		s.note(ctx, core.AuditSessionsPurged, in.Owner, fmt.Sprintf("sessions: %d", len(ids)), gone, err)
+		s.note(ctx, act{core.AuditSessionsPurged, in.Owner, fmt.Sprintf("sessions: %d", len(ids))}, gone, err)
 	}
 	if err != nil {
 		return core.PurgeReport{}, cutOff(err, gone)

@@ -32,18 +32,18 @@ func (s *Service) User(ctx context.Context, in core.PurgeUser) (core.PurgeReport
 		one, err := s.removeTraces(ctx, in, u)
 		gone.Add(one)
 		if err != nil {
-			s.note(ctx, core.AuditUserPurged, in.Owner, hidden(in.User), gone, err)
+			s.note(ctx, act{core.AuditUserPurged, in.Owner, hidden(in.User)}, gone, err)
 			return core.PurgeReport{}, cutOff(err, gone)
 		}
 		if u, err = s.traces(ctx, in); err != nil {
-			s.note(ctx, core.AuditUserPurged, in.Owner, hidden(in.User), gone, err)
+			s.note(ctx, act{core.AuditUserPurged, in.Owner, hidden(in.User)}, gone, err)
 			return core.PurgeReport{}, cutOff(err, gone)
 		}
 		ids = append(ids, u.ids...)
 		maps.Copy(marks.IDs, u.marks.IDs)
 	}
 	ids = once(ids)
-	s.note(ctx, core.AuditUserPurged, in.Owner, hidden(in.User), gone, nil)
+	s.note(ctx, act{core.AuditUserPurged, in.Owner, hidden(in.User)}, gone, nil)
 	// No name in the log: it would be the last trace.
 	s.Logger.InfoContext(ctx, "user purged", "sessions", len(ids))
 	return s.prove(ctx, proof{ids: ids, gone: gone, marks: marks, compact: in.Compact, count: s.countUser(ids, in)})

@@ -56,7 +56,7 @@ func newWorld(t testing.TB, url string) *world {
 	cfg.Models = []config.Model{{Name: "house", Provider: "openai", BaseURL: model.URL, ContextWindow: 32_000, MaxOutputTokens: 1000}}
 	cfg.DefaultLLM, cfg.Titles = "house", false
 	cfg.Auth.Keys = []config.APIKey{{Name: "ada", Secret: config.NewSecret("ada-secret-ada-secret")}, {Name: "bob", Secret: config.NewSecret("bob-secret-bob-secret")}}
-	cfg.Metrics.Keys = []string{"bob"} // who is to see nothing of ada in them
+	cfg.Metrics.Keys = []string{"bob"}                               // who is to see nothing of ada in them
 	cfg.Limits.RequestsPerSecond, cfg.Limits.GuessesPerMinute = 0, 0 // there are many
 	cfg.Limits.WaitTime, cfg.Limits.ShutdownGrace = 5*time.Second, time.Second
 	w := &world{t: t, doc: load(t), dir: cfg.DataDir, log: &warnings{}}
