@@ -236,7 +236,9 @@ func (a *App) buildRuns(engine *agents.Engine, journal *runs.Journal) *runs.Serv
 		Limits: runs.Limits{Concurrent: a.cfg.Limits.ConcurrentRuns, RunTime: a.cfg.Limits.RunTime, Grace: a.cfg.Limits.ShutdownGrace},
 		Logger: a.log, Answered: a.answered(), Observer: a.telemetry,
 		Ended: func(run core.Run) {
-			a.outbox.Wake()
+			if a.outbox != nil { // a stage has none: nobody is told of what is played on it
+				a.outbox.Wake()
+			}
 			a.keeper.Soon(run.Scope(), run.SessionID)
 		},
 	})

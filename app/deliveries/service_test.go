@@ -106,9 +106,8 @@ func (s *shelf) all() []core.Delivery {
 
 // sending is a sender, and a feed, that note what they were given.
 type sending struct {
-	answer func(ctx context.Context, d core.Delivery) error
-
 	mu     sync.Mutex
+	answer func(ctx context.Context, d core.Delivery) error
 	at     []time.Time
 	events []core.Event
 	states []core.DeliveryState
@@ -121,8 +120,9 @@ func (s *sending) Send(ctx context.Context, d core.Delivery) error {
 	s.at = append(s.at, time.Now())
 	s.busy++
 	s.most = max(s.most, s.busy)
+	answer := s.answer
 	s.mu.Unlock()
-	err := s.answer(ctx, d)
+	err := answer(ctx, d)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.busy--
@@ -139,6 +139,13 @@ func (s *sending) Delivery(_ core.DeliveryKind, state core.DeliveryState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.states = append(s.states, state)
+}
+
+// from changes what is answered from now on.
+func (s *sending) from(answer func(ctx context.Context, d core.Delivery) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer = answer
 }
 
 func (s *sending) times() []time.Time {
@@ -226,14 +233,13 @@ func TestReceiverDecides(t *testing.T) {
 		if at := s.times(); len(at) != 2 || at[1].Sub(at[0]) < 2*time.Hour {
 			t.Errorf("asked at %v, want twice, two hours apart", at)
 		}
-		gone := failing(&core.DeliveryError{Reason: "gone", Final: true})
-		s.answer = gone.answer
+		s.from(failing(&core.DeliveryError{Reason: "gone", Final: true}).answer)
 		<-time.After(48 * time.Hour)
 		d := rows.all()[0]
 		if d.State != core.DeliveryFailed || d.Attempt != 3 {
 			t.Errorf("got %+v, want it given up at the third try", d)
 		}
-		s.answer = func(context.Context, core.Delivery) error { return nil }
+		s.from(func(context.Context, core.Delivery) error { return nil })
 		if _, err := service.Retry(t.Context(), core.Scope{}, "", d.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -257,12 +263,12 @@ func TestSentAndNotStored(t *testing.T) {
 		_, stop := start(t, rows, s)
 		<-time.After(time.Second)
 		stop() // hands the lease back
-		s.answer = func(_ context.Context, d core.Delivery) error {
+		s.from(func(_ context.Context, d core.Delivery) error {
 			if d.Attempt == 2 {
 				return errors.New("a fault")
 			}
 			return nil
-		}
+		})
 		_, stop = start(t, rows, s)
 		<-time.After(time.Minute)
 		stop()
