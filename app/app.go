@@ -234,7 +234,7 @@ func (a *App) buildRuns(engine *agents.Engine, journal *runs.Journal) *runs.Serv
 	return runs.New(runs.Options{
 		Store: a.repos.runs, Messages: a.repos.messages, Engine: engine, Journal: journal, Counter: a.counter, Worker: a.worker,
 		Limits: runs.Limits{Concurrent: a.cfg.Limits.ConcurrentRuns, RunTime: a.cfg.Limits.RunTime, Grace: a.cfg.Limits.ShutdownGrace},
-		Logger: a.log, Answered: a.answered(), Observer: a.telemetry,
+		Logger: a.log, Answered: a.answered(), Observer: a.telemetry, Signals: events.NewSignals(a.bus, a.log),
 		Ended: func(run core.Run) {
 			if a.outbox != nil { // a stage has none: nobody is told of what is played on it
 				a.outbox.Wake()
@@ -322,6 +322,7 @@ func (a *App) Run(ctx context.Context, listener net.Listener) error {
 	})
 	group.Go(func() error { return a.server.Serve(ctx, listener) }) // lets nobody in before runs are taken over
 	group.Go(func() error { return a.outbox.Run(ctx) })
+	group.Go(func() error { return a.serveOthers(ctx) })
 	group.Go(func() error { return a.runTitles(ctx) })
 	group.Go(func() error { return a.keeper.Run(ctx) })
 	group.Go(func() error { return a.saveCalibrations(ctx) })

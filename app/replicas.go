@@ -35,9 +35,17 @@ func (a *App) openFeed(ctx context.Context) error {
 		return err
 	}
 	a.bus = joined
-	a.feed = events.New(a.bus, a.repos.events, a.log)
+	a.feed = events.NewShared(a.bus, a.repos.events, a.repos.runs, a.log)
 	a.log.InfoContext(ctx, "joined by nats", "own", n.Own(), "listens", joined.ClusterAddr(), "peers", n.Peers, "tls", n.TLSCert != "")
 	return nil
+}
+
+// serveOthers answers what other replicas ask, until ctx ends.
+func (a *App) serveOthers(ctx context.Context) error {
+	if !a.cfg.NATS.Shared() {
+		return nil
+	}
+	return a.feed.Serve(ctx)
 }
 
 // natsOptions returns the settings as the bus takes them.

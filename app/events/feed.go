@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"math"
 	"time"
 
 	"bobbin/app/core"
@@ -32,12 +33,30 @@ type Feed struct {
 	log   *slog.Logger
 	poll  time.Duration
 	texts *texts
+	runs  runStore // nil = this process is by itself
+
+	observer observer
 }
+
+// observer is told how events get to watchers (telemetry). It must not wait for anything.
+type observer interface {
+	// FanOut is told how long after an event happened a watcher heard of it, by the
+	// clocks of both processes.
+	FanOut(late time.Duration)
+}
+
+// silent is the observer of a Feed that has none.
+type silent struct{}
+
+func (silent) FanOut(time.Duration) {}
+
+// Observe tells the observer from now on. Call it before the feed is used.
+func (f *Feed) Observe(o observer) { f.observer = o }
 
 // New returns a feed over the bus whose durable events are in store. Every
 // watcher asks the store each 15 s for what the bus may have lost.
 func New(bus Bus, store eventStore, logger *slog.Logger) *Feed {
-	return &Feed{bus: bus, store: store, log: logger, poll: defaultPoll, texts: newTexts()}
+	return &Feed{bus: bus, store: store, log: logger, poll: defaultPoll, texts: newTexts(), observer: silent{}}
 }
 
 // Publish tells the watchers of durable events. Call it after the commit that
@@ -69,16 +88,28 @@ func (f *Feed) Delta(ctx context.Context, e core.Event) {
 	}
 	// Before it goes out: whoever subscribed too late for the bus must find it
 	// here. Who gets it from both cuts off the overlap.
-	if f.texts.add(e, d) {
-		f.send(ctx, e)
+	if !f.texts.add(e, d) {
+		return
 	}
+	if f.runs != nil && len(d.Text) > pieceSize {
+		f.sendText(ctx, subject(e.SessionID), e, d)
+		return
+	}
+	f.send(ctx, e)
 }
 
-// send puts the event on the bus.
-func (f *Feed) send(ctx context.Context, e core.Event) {
-	raw, err := encode(e)
+// send puts the event on the bus for the watchers of its session.
+func (f *Feed) send(ctx context.Context, e core.Event) { f.put(ctx, subject(e.SessionID), e) }
+
+// put puts the event on the bus.
+func (f *Feed) put(ctx context.Context, subject string, e core.Event) {
+	limit := math.MaxInt
+	if f.runs != nil {
+		limit = maxWire
+	}
+	raw, err := encode(e, limit)
 	if err == nil {
-		err = f.bus.Publish(subject(e.SessionID), raw)
+		err = f.bus.Publish(subject, raw)
 	}
 	if err != nil && !errors.Is(err, ErrClosed) {
 		f.log.WarnContext(ctx, "event not published", "session_id", e.SessionID, "type", e.Type, "err", err)

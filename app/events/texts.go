@@ -101,6 +101,14 @@ func (t *texts) finish(e core.Event) {
 	}
 }
 
+// has reports whether the text of this attempt of the run is on its way here.
+func (t *texts) has(run core.Run) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	d := t.drafts[run.SessionID]
+	return d != nil && d.run == run.ID && d.attempt == run.Attempt
+}
+
 // of returns the texts of the session's message on its way, reasoning first.
 func (t *texts) of(session core.SessionID) []text {
 	t.mu.Lock()

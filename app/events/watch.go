@@ -60,6 +60,7 @@ type watcher struct {
 	writing attempt // that the reader last had text of
 	over    recent  // messages and runs whose late deltas are dropped
 	pending *delta  // text that is not given yet, to be joined with the next
+	remote  remote
 }
 
 // textKey names a text on its way.
@@ -97,6 +98,7 @@ func (w *watcher) run(ctx context.Context, from core.From) error {
 		return fmt.Errorf("watch session %s: %w", w.session, err)
 	}
 	defer sub.Close()
+	defer w.remote.close()
 
 	w.seen = max(from.After, 0)
 	if from.Live {
@@ -110,12 +112,19 @@ func (w *watcher) run(ctx context.Context, from core.From) error {
 	if err := w.catchUp(ctx, newest); err != nil {
 		return err
 	}
+	if err := w.join(ctx); err != nil {
+		return err
+	}
 	return w.follow(ctx, sub)
 }
 
 // follow gives on what the bus brings, until an error.
 func (w *watcher) follow(ctx context.Context, sub Subscription) error {
-	poll := time.NewTimer(w.feed.poll)
+	first := w.feed.poll
+	if w.feed.runs != nil {
+		first = askTime // others hear of this watcher some time after it began
+	}
+	poll := time.NewTimer(first)
 	defer poll.Stop()
 	for {
 		// Small pieces are joined as long as more is there to read: a reader that is
@@ -132,6 +141,13 @@ func (w *watcher) follow(ctx context.Context, sub Subscription) error {
 				return sub.Err()
 			}
 			err = w.receive(ctx, raw)
+		case raw, open := <-w.remote.answers():
+			if !open {
+				return w.remote.inbox.Err()
+			}
+			err = w.answered(ctx, raw)
+		case <-w.remote.asked:
+			err = w.giveUp(ctx)
 		case <-poll.C:
 			err = w.look(ctx)
 			poll.Reset(w.feed.poll)
@@ -155,7 +171,7 @@ func (w *watcher) look(ctx context.Context) error {
 	case newest > w.seen:
 		return w.catchUp(ctx, newest)
 	default:
-		return w.snapshot()
+		return w.snapshot(ctx)
 	}
 }
 
@@ -164,11 +180,14 @@ func (w *watcher) receive(ctx context.Context, raw []byte) error {
 	if len(raw) == 0 {
 		return w.look(ctx)
 	}
-	e, err := decode(raw)
+	e, whole, err := decode(raw)
+	if err == nil && e.Seq > w.seen {
+		w.feed.observer.FanOut(time.Since(e.At))
+	}
 	switch {
 	case err != nil:
 		return err
-	case e.Seq > w.seen+1:
+	case e.Seq > w.seen+1, e.Seq > w.seen && !whole:
 		return w.catchUp(ctx, e.Seq)
 	case e.Seq > w.seen:
 		return w.emit(e)
@@ -177,7 +196,7 @@ func (w *watcher) receive(ctx context.Context, raw []byte) error {
 	case e.Type == core.EventResync: // something happened to the session as a whole
 		return w.skip(ctx)
 	case isText(e.Type):
-		return w.text(e)
+		return w.text(ctx, e)
 	default:
 		return w.emit(e)
 	}
@@ -202,7 +221,7 @@ func (w *watcher) catchUp(ctx context.Context, atLeast int64) error {
 		if !whole || w.seen < atLeast {
 			return w.skip(ctx)
 		}
-		return w.snapshot()
+		return w.snapshot(ctx)
 	}
 }
 
@@ -228,7 +247,10 @@ func (w *watcher) skip(ctx context.Context) error {
 	if err := w.resync(newest); err != nil {
 		return err
 	}
-	return w.snapshot()
+	if err := w.snapshot(ctx); err != nil {
+		return err
+	}
+	return w.join(ctx)
 }
 
 // resync tells the reader to load the messages, and goes on after newest.
@@ -273,26 +295,39 @@ func (w *watcher) close(id string, match func(textKey, givenText) bool) {
 }
 
 // text takes a piece of a message on its way.
-func (w *watcher) text(e core.Event) error {
-	d := delta{event: e}
-	if err := json.Unmarshal(e.Data, &d.data); err != nil {
-		return fmt.Errorf("decode delta: %w", err)
+func (w *watcher) text(ctx context.Context, e core.Event) error {
+	d, err := deltaOf(e)
+	if err != nil {
+		return err
 	}
 	if d.data.Offset > w.given[keyOf(d)].bytes {
 		// A piece was lost on the way, or the text began before this watcher did.
-		if err := w.snapshot(); err != nil {
+		if err := w.snapshot(ctx); err != nil {
 			return err
 		}
 	}
-	return w.give(d)
+	if w.feed.runs != nil && d.data.Offset > w.given[keyOf(d)].bytes {
+		w.hold(d)
+		return w.join(ctx)
+	}
+	return w.give(ctx, d)
+}
+
+// deltaOf returns a piece of a message with its data.
+func deltaOf(e core.Event) (delta, error) {
+	d := delta{event: e}
+	if err := json.Unmarshal(e.Data, &d.data); err != nil {
+		return delta{}, fmt.Errorf("decode delta: %w", err)
+	}
+	return d, nil
 }
 
 // snapshot gives what is missing of the texts on their way in this process.
-func (w *watcher) snapshot() error {
+func (w *watcher) snapshot(ctx context.Context) error {
 	for _, t := range w.feed.texts.of(w.session) {
 		data := core.DeltaData{MessageID: t.message, Attempt: t.attempt, Text: t.content}
 		e := core.Event{SessionID: w.session, RunID: t.run, Type: t.kind, At: core.Now()}
-		if err := w.give(delta{event: e, data: data}); err != nil {
+		if err := w.give(ctx, delta{event: e, data: data}); err != nil {
 			return err
 		}
 	}
@@ -302,7 +337,7 @@ func (w *watcher) snapshot() error {
 // give takes the part of the delta that the reader does not have yet. It drops
 // what is of a finished message or a lost attempt, and what leaves a gap that
 // nobody can fill: message.created will bring the whole.
-func (w *watcher) give(d delta) error {
+func (w *watcher) give(ctx context.Context, d delta) error {
 	if w.over.has(string(d.data.MessageID)) || w.over.has(string(d.event.RunID)) {
 		return nil
 	}
@@ -313,6 +348,9 @@ func (w *watcher) give(d delta) error {
 	have, end := w.given[key].bytes, d.data.Offset+len(d.data.Text)
 	if d.data.Offset > have || end <= have {
 		return nil
+	}
+	if holds, err := w.holds(ctx, d); err != nil || !holds {
+		return err
 	}
 	d.data.Text, d.data.Offset = d.data.Text[have-d.data.Offset:], have
 	w.given[key] = givenText{run: d.event.RunID, bytes: end}

@@ -16,29 +16,34 @@ type wireEvent struct {
 	Run     core.RunID      `json:"r,omitempty"`
 	At      time.Time       `json:"at"`
 	Data    json.RawMessage `json:"d,omitempty"`
+	Hint    bool            `json:"h,omitempty"` // the data are left out: too large for the bus
 }
 
 // subject is where the events of a session are published.
 func subject(session core.SessionID) string { return "session." + string(session) }
 
-func encode(e core.Event) ([]byte, error) {
-	raw, err := json.Marshal(wireEvent{
-		Session: e.SessionID, Seq: e.Seq, Type: e.Type, Run: e.RunID, At: e.At, Data: e.Data,
-	})
+// encode leaves the data out if they are larger than limit and the store has them.
+func encode(e core.Event, limit int) ([]byte, error) {
+	w := wireEvent{Session: e.SessionID, Seq: e.Seq, Type: e.Type, Run: e.RunID, At: e.At, Data: e.Data}
+	if e.Seq > 0 && len(e.Data) > limit {
+		w.Data, w.Hint = nil, true
+	}
+	raw, err := json.Marshal(w)
 	if err != nil {
 		return nil, fmt.Errorf("encode event %s: %w", e.Type, err)
 	}
 	return raw, nil
 }
 
-func decode(raw []byte) (core.Event, error) {
+// decode returns the event, and false if it is without its data.
+func decode(raw []byte) (core.Event, bool, error) {
 	var w wireEvent
 	if err := json.Unmarshal(raw, &w); err != nil {
-		return core.Event{}, fmt.Errorf("decode event: %w", err)
+		return core.Event{}, false, fmt.Errorf("decode event: %w", err)
 	}
 	return core.Event{
 		SessionID: w.Session, Seq: w.Seq, Type: w.Type, RunID: w.Run, At: w.At, Data: w.Data,
-	}, nil
+	}, !w.Hint, nil
 }
 
 // isText reports whether the event is a piece of a message on its way.

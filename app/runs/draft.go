@@ -1,32 +1,10 @@
 package runs
 
 import (
-	"encoding/json"
 	"slices"
 
 	"bobbin/app/core"
 )
-
-// draft is the message on its way of a run.
-type draft struct {
-	Message core.MessageID `json:"message_id"`
-	Text    string         `json:"text"`
-}
-
-// encodeDraft returns the draft as it is stored in Run.Partial.
-func encodeDraft(d draft) (string, error) {
-	raw, err := json.Marshal(d)
-	return string(raw), err
-}
-
-// decodeDraft reads what encodeDraft wrote; anything else is no draft.
-func decodeDraft(partial string) draft {
-	var d draft
-	if partial == "" || json.Unmarshal([]byte(partial), &d) != nil {
-		return draft{}
-	}
-	return d
-}
 
 // execState is what the journal knows of a run that this process executes.
 type execState struct {

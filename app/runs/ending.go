@@ -58,19 +58,19 @@ func (s *Service) ending(run core.Run, own []core.Message, asked []core.Approval
 	d := s.journal.draft(run.ID)
 	if !s.journal.cleared(run.ID) { // it was not executed
 		for _, id := range lostTexts(run, "", own) {
-			if id != d.Message {
+			if id != d.MessageID {
 				w.Events = append(w.Events, discarded(run, id, interrupted))
 			}
 		}
 	}
-	if d.Message == "" || contains(own, d.Message) {
+	if d.MessageID == "" || contains(own, d.MessageID) {
 		return w
 	}
 	if end.Status != core.RunCanceled || strings.TrimSpace(d.Text) == "" {
-		w.Events = append(w.Events, discarded(run, d.Message, string(end.Status)))
+		w.Events = append(w.Events, discarded(run, d.MessageID, string(end.Status)))
 		return w
 	}
-	end.AnswerID = d.Message
+	end.AnswerID = d.MessageID
 	w.Messages = append(w.Messages, s.partialMessage(run, d))
 	return w
 }
@@ -114,9 +114,9 @@ func openCalls(own []core.Message) []core.ToolCall {
 
 // partialMessage is the text so far of a canceled run. It has the id that its
 // deltas had.
-func (s *Service) partialMessage(run core.Run, d draft) core.Message {
+func (s *Service) partialMessage(run core.Run, d core.Draft) core.Message {
 	m := s.message(run, core.RoleAssistant, core.CleanText(d.Text))
-	m.ID, m.Status, m.Model = d.Message, core.MessagePartial, run.Model
+	m.ID, m.Status, m.Model = d.MessageID, core.MessagePartial, run.Model
 	m.TokenCount = s.counter.Message(m)
 	return m
 }

@@ -116,8 +116,8 @@ func (j *Journal) note(w core.RunWrite) {
 func (j *Journal) begin(run core.Run) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	d := decodeDraft(run.Partial)
-	j.runs[run.ID] = &execState{attempt: run.Attempt, message: d.Message, text: []byte(d.Text)}
+	d := core.DecodeDraft(run.Partial)
+	j.runs[run.ID] = &execState{attempt: run.Attempt, message: d.MessageID, text: []byte(d.Text)}
 }
 
 // finish forgets the run.
@@ -144,14 +144,14 @@ func (j *Journal) waits(run core.RunID) bool {
 }
 
 // draft returns the run's message on its way; an empty one = none.
-func (j *Journal) draft(run core.RunID) draft {
+func (j *Journal) draft(run core.RunID) core.Draft {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.runs[run]
 	if s == nil {
-		return draft{}
+		return core.Draft{}
 	}
-	return draft{Message: s.message, Text: string(s.text)}
+	return core.Draft{MessageID: s.message, Text: string(s.text)}
 }
 
 // clear forgets the text that an attempt before this one has saved: it is taken
@@ -203,12 +203,12 @@ func (j *Journal) saveDraft(ctx context.Context, run core.RunID) {
 		return
 	}
 	s.unsaved = false
-	d, attempt := draft{Message: s.message, Text: string(s.text)}, s.attempt
+	d := core.Draft{Attempt: s.attempt, MessageID: s.message, Text: string(s.text)}
 	j.mu.Unlock()
 
-	partial, err := encodeDraft(d)
+	partial, err := d.Encode()
 	if err == nil {
-		err = j.store.SavePartial(ctx, run, attempt, partial)
+		err = j.store.SavePartial(ctx, run, d.Attempt, partial)
 	}
 	if err != nil && !errors.Is(err, core.ErrStale) {
 		j.log.WarnContext(ctx, "text so far not saved", "run_id", run, "err", err)

@@ -35,6 +35,7 @@ func (s *Service) Run(ctx context.Context) error {
 	var clocks sync.WaitGroup
 	clocks.Go(func() { every(alive, heartbeatEvery, s.heartbeat) })
 	clocks.Go(func() { every(alive, saveEvery, s.journal.saveDrafts) })
+	clocks.Go(func() { s.listen(alive) })
 	if s.resume(ctx) {
 		close(s.ready)
 		every(ctx, sweepEvery, s.sweep)
@@ -96,7 +97,7 @@ func (s *Service) heartbeat(ctx context.Context) {
 		return
 	}
 	for _, id := range runs {
-		s.Cancel(id)
+		s.cancel(id)
 	}
 	s.forgetEarly(began.Add(-heartbeatEvery))
 }
@@ -198,7 +199,9 @@ func (s *Service) drain(ctx context.Context) {
 	defer cancel()
 	if err := s.store.Release(call, s.worker); err != nil {
 		s.log.ErrorContext(ctx, "leases not released", "err", err)
+		return
 	}
+	s.wake(ctx, core.Signal{Free: true})
 }
 
 // handBack lets nothing new begin, and gives up the executions that match.

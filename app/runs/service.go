@@ -2,6 +2,7 @@ package runs
 
 import (
 	"context"
+	"iter"
 	"log/slog"
 	"sync"
 	"time"
@@ -35,6 +36,13 @@ type engine interface {
 // counter counts the tokens of a message for the log.
 type counter interface {
 	Message(m core.Message) int
+}
+
+// signals wake other processes. What they say may be lost.
+type signals interface {
+	Send(ctx context.Context, signal core.Signal)
+	// Receive yields what others send, until ctx ends or with an error as its last element.
+	Receive(ctx context.Context) iter.Seq2[core.Signal, error]
 }
 
 // Limits bound what runs may take. Zero values mean the defaults.
@@ -71,8 +79,8 @@ func (silent) Run(ctx context.Context, _ core.Run) (context.Context, func(status
 	return ctx, func(string, string) {}
 }
 
-// Options are what a Service is made of. All but Limits, Answered, Ended and Observer
-// are required.
+// Options are what a Service is made of. All but Limits, Answered, Ended, Observer and
+// Signals are required.
 type Options struct {
 	Store    runStore
 	Messages messageStore
@@ -90,6 +98,7 @@ type Options struct {
 	// Ended is told likewise of each run that ended in any way. Nil = nobody is.
 	Ended    func(core.Run)
 	Observer observer // nil = nobody is told
+	Signals  signals  // nil = there are no other processes
 }
 
 // Service executes runs. Safe for concurrent use.
@@ -105,6 +114,7 @@ type Service struct {
 	answered func(core.Run)
 	ended    func(core.Run)
 	observer observer
+	signals  signals
 
 	ready chan struct{} // closed when the runs of the process before this one are taken over
 	slots chan struct{} // one element for each run at work
@@ -134,7 +144,7 @@ func New(o Options) *Service {
 	}
 	return &Service{
 		store: o.Store, messages: o.Messages, engine: o.Engine, journal: o.Journal, counter: o.Counter,
-		worker: o.Worker, limits: limits, log: o.Logger, answered: o.Answered, ended: o.Ended, observer: o.Observer,
+		worker: o.Worker, limits: limits, log: o.Logger, answered: o.Answered, ended: o.Ended, observer: o.Observer, signals: o.Signals,
 		ready: make(chan struct{}), slots: make(chan struct{}, limits.Concurrent),
 		active: map[core.RunID]*execution{}, early: map[core.RunID]time.Time{},
 	}
@@ -172,9 +182,19 @@ func (s *Service) Start(run core.Run) {
 }
 
 // Cancel breaks off a run that this process executes, or is about to, and
-// reports whether it was found at work. What it said so far is kept. Cancel does
-// not wait for the run's end.
+// reports whether it was found at work; if not, the other processes are told, the
+// request being in the database already. What the run said so far is kept. Cancel
+// does not wait for its end.
 func (s *Service) Cancel(run core.RunID) bool {
+	if s.cancel(run) {
+		return true
+	}
+	s.wake(context.Background(), core.Signal{Cancel: run})
+	return false
+}
+
+// cancel is Cancel in this process.
+func (s *Service) cancel(run core.RunID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.active[run]

@@ -91,18 +91,18 @@ func (s *Service) execute(ctx context.Context, x *execution) verdict {
 func (s *Service) discardLost(ctx context.Context, run core.Run) {
 	d := s.journal.draft(run.ID)
 	s.journal.clear(run.ID)
-	if (run.Attempt == 1 || run.Resumed) && d.Message == "" {
+	if (run.Attempt == 1 || run.Resumed) && d.MessageID == "" {
 		return
 	}
 	own, err := s.history(ctx, run)
 	w := core.RunWrite{RunID: run.ID, SessionID: run.SessionID, Attempt: run.Attempt}
-	for _, id := range lostTexts(run, d.Message, own) {
+	for _, id := range lostTexts(run, d.MessageID, own) {
 		w.Events = append(w.Events, discarded(run, id, interrupted))
 	}
 	if err == nil && len(w.Events) > 0 {
 		_, err = s.journal.Append(ctx, w)
 	}
-	if err == nil && d.Message != "" {
+	if err == nil && d.MessageID != "" {
 		err = s.journal.store.SavePartial(ctx, run.ID, run.Attempt, "")
 	}
 	if err != nil {
@@ -229,6 +229,7 @@ func (s *Service) end(ctx context.Context, log *slog.Logger, run core.Run, end c
 // What goes wrong here the sweep makes good.
 func (s *Service) next(ctx context.Context, session core.SessionID) {
 	if s.isStopping() {
+		s.wake(ctx, core.Signal{Free: true}) // others may
 		return
 	}
 	call, cancel := context.WithTimeout(ctx, callTime)

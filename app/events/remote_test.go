@@ -1,0 +1,247 @@
+package events_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/events"
+)
+
+// oneRun is a store with one run at work.
+type oneRun struct {
+	mu  sync.Mutex
+	run core.Run // guarded by mu
+	err error    // guarded by mu
+}
+
+func (o *oneRun) Active(context.Context, core.Scope, core.SessionID) (core.Run, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err == nil && o.run.ID == "" {
+		return core.Run{}, core.Errorf(core.ErrNotFound, "session has no active run")
+	}
+	return o.run, o.err
+}
+
+func (o *oneRun) set(run core.Run) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.run = run
+}
+
+// pair is two replicas on one database, in a bubble of synctest.
+type pair struct {
+	owner, other *events.Feed
+	store        *memory
+	runs         *oneRun
+	serve        func() // the owner answers from now on
+}
+
+func newPair(t *testing.T) *pair {
+	t.Helper()
+	bus, logger := events.NewLocal(0), slog.New(slog.DiscardHandler)
+	p := &pair{store: &memory{}, runs: &oneRun{run: core.Run{ID: "r1", SessionID: session, Status: core.RunRunning, Attempt: 1}}}
+	p.owner, p.other = events.NewShared(bus, p.store, p.runs, logger), events.NewShared(bus, p.store, p.runs, logger)
+	p.serve = func() {
+		ctx, stop := context.WithCancel(context.Background())
+		var done sync.WaitGroup
+		done.Go(func() {
+			if err := p.owner.Serve(ctx); err != nil {
+				t.Errorf("serve: %v", err)
+			}
+		})
+		t.Cleanup(func() {
+			stop()
+			done.Wait()
+		})
+		synctest.Wait()
+	}
+	return p
+}
+
+// reader collects what a watcher of the other replica gets.
+type reader struct {
+	mu     sync.Mutex
+	text   map[core.EventType]string // guarded by mu
+	order  []core.EventType          // guarded by mu
+	events []core.Event              // guarded by mu; the durable ones
+	err    error                     // guarded by mu
+}
+
+func (p *pair) watch(t *testing.T) *reader {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	r := &reader{text: map[core.EventType]string{}}
+	var done sync.WaitGroup
+	done.Go(func() {
+		for e, err := range p.other.Watch(ctx, scope, session, core.From{}) {
+			r.take(t, e, err)
+		}
+	})
+	t.Cleanup(func() {
+		stop()
+		done.Wait()
+	})
+	synctest.Wait()
+	return r
+}
+
+func (r *reader) take(t *testing.T, e core.Event, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.err = err
+		return
+	}
+	if e.Seq > 0 {
+		r.events = append(r.events, e)
+		return
+	}
+	var d core.DeltaData
+	if err := json.Unmarshal(e.Data, &d); err != nil {
+		t.Error(err)
+	}
+	if d.Offset != len(r.text[e.Type]) {
+		t.Errorf("got %s at offset %d after %d bytes: a gap or a repetition", e.Type, d.Offset, len(r.text[e.Type]))
+	}
+	r.text[e.Type] += d.Text
+	r.order = append(r.order, e.Type)
+}
+
+func (r *reader) want(t *testing.T, kind core.EventType, want string) {
+	t.Helper()
+	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if got := r.text[kind]; got != want {
+		t.Fatalf("got %s of %d bytes %.80q, want %d bytes %.80q", kind, len(got), got, len(want), want)
+	}
+}
+
+func bubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, f)
+}
+
+// TestTextOfAnotherReplica: who joins in the middle gets the text so far from the
+// process that writes it, then goes on without gap or repetition.
+func TestTextOfAnotherReplica(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		p := newPair(t)
+		p.serve()
+		long := strings.Repeat("ä long text. ", 20_000) // several pieces
+		p.owner.Delta(t.Context(), event(core.EventReasoningDelta, core.DeltaData{MessageID: "m1", Attempt: 1, Text: "hm"}))
+		p.owner.Delta(t.Context(), textDelta("m1", 0, long))
+		r := p.watch(t)
+		r.want(t, core.EventReasoningDelta, "hm")
+		r.want(t, core.EventMessageDelta, long)
+		if r.order[0] != core.EventReasoningDelta {
+			t.Errorf("got %v, want the reasoning first", r.order)
+		}
+		p.owner.Delta(t.Context(), textDelta("m1", len(long), "the end"))
+		r.want(t, core.EventMessageDelta, long+"the end")
+		<-time.After(time.Second) // the wait for answers is over: nothing comes twice
+		r.want(t, core.EventMessageDelta, long+"the end")
+	})
+}
+
+// TestSavedTextStandsIn: when the owner does not answer, what the run has saved counts,
+// and what came live meanwhile follows it.
+func TestSavedTextStandsIn(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		p := newPair(t)
+		p.owner.Delta(t.Context(), textDelta("m1", 0, "Hello "))
+		partial, err := core.Draft{Attempt: 1, MessageID: "m1", Text: "Hello "}.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := p.runs.run
+		run.Partial = partial
+		p.runs.set(run)
+		r := p.watch(t)
+		p.owner.Delta(t.Context(), textDelta("m1", 6, "world"))
+		r.want(t, core.EventMessageDelta, "")
+		<-time.After(time.Second)
+		r.want(t, core.EventMessageDelta, "Hello world")
+		p.owner.Delta(t.Context(), textDelta("m1", 11, "!"))
+		r.want(t, core.EventMessageDelta, "Hello world!")
+	})
+}
+
+// TestTextOfALostAttempt: what a process tells of a run that belongs to another by now
+// is not shown, neither live nor as the text so far nor as saved.
+func TestTextOfALostAttempt(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		p := newPair(t)
+		p.serve()
+		partial, err := core.Draft{Attempt: 1, MessageID: "m1", Text: "lost"}.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.runs.set(core.Run{ID: "r1", SessionID: session, Status: core.RunRunning, Attempt: 2, Partial: partial})
+		p.owner.Delta(t.Context(), textDelta("m1", 0, "lost"))
+		r := p.watch(t)
+		p.owner.Delta(t.Context(), textDelta("m1", 4, " too"))
+		<-time.After(2 * time.Second)
+		r.want(t, core.EventMessageDelta, "")
+		p.owner.Delta(t.Context(), event(core.EventMessageDelta, core.DeltaData{MessageID: "m2", Attempt: 2, Text: "anew"}))
+		r.want(t, core.EventMessageDelta, "anew")
+		p.runs.set(core.Run{})
+		p.owner.Delta(t.Context(), event(core.EventMessageDelta, core.DeltaData{MessageID: "m3", Attempt: 3, Text: "of nobody"}))
+		r.want(t, core.EventMessageDelta, "anew")
+	})
+}
+
+// TestLargeEventsCross: what the bus cannot carry is read from the store.
+func TestLargeEventsCross(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		p := newPair(t)
+		r := p.watch(t)
+		large := p.store.commit(created("m1", strings.Repeat("x", 3<<20)))
+		p.owner.Publish(t.Context(), []core.Event{large})
+		synctest.Wait()
+		if d := cmp.Diff([]core.Event{large}, r.events); d != "" {
+			t.Errorf("events (-want +got): %.300s", d)
+		}
+	})
+}
+
+// TestLostWakeUpIsFound: an event that was told before anybody listened, or not at
+// all, is read from the store within seconds.
+func TestLostWakeUpIsFound(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		p := newPair(t)
+		r := p.watch(t)
+		e := p.store.commit(started()) // and never published
+		<-time.After(time.Second)
+		synctest.Wait()
+		if d := cmp.Diff([]core.Event{e}, r.events); d != "" {
+			t.Errorf("events (-want +got): %s", d)
+		}
+	})
+}
+
+// TestSharedWatchTellsFaults: a store that fails ends the watch.
+func TestSharedWatchTellsFaults(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		p := newPair(t)
+		fault := errors.New("disk on fire")
+		p.runs.err = fault
+		r := p.watch(t)
+		synctest.Wait()
+		if !errors.Is(r.err, fault) {
+			t.Errorf("got error %v, want %v", r.err, fault)
+		}
+	})
+}
