@@ -1,0 +1,216 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"bobbin/app/client"
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/db/dbtest"
+	"bobbin/tests/provider"
+)
+
+// withCluster joins the house to the replicas at the peers.
+func withCluster(addr string, peers ...string) setting {
+	return func(c *config.Config) {
+		c.NATS = config.NATS{ClusterAddr: addr, Peers: peers, Secret: config.NewSecret("hush-hush-hush-hush")}
+	}
+}
+
+// newReplicas starts two houses on one PostgreSQL that are joined by their own cluster.
+func newReplicas(t *testing.T, p *provider.Server) (a, b *house) {
+	t.Helper()
+	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := free.Addr().String()
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	url := dbtest.PostgresURL(t)
+	a = newHouse(t, url, withModel("house", 8192, 2048, p), withGrace(time.Millisecond), withCluster(addr))
+	b = newHouse(t, url, withModel("house", 8192, 2048, p), withGrace(time.Millisecond), withCluster("127.0.0.1:0", addr))
+	return a, b
+}
+
+// log is what a watcher got of a run.
+type runLog struct {
+	t      *testing.T
+	seen   int64                     // number of the last durable event
+	text   map[core.MessageID]string // live
+	final  map[core.MessageID]string // as the message came
+	gone   map[core.MessageID]bool   // taken back
+	ended  core.EventType
+	events int
+}
+
+func newRunLog(t *testing.T) *runLog {
+	return &runLog{t: t, text: map[core.MessageID]string{}, final: map[core.MessageID]string{}, gone: map[core.MessageID]bool{}}
+}
+
+// take checks an event: numbers without a gap, texts without a gap or a repetition.
+func (l *runLog) take(e core.Event) {
+	l.t.Helper()
+	l.events++
+	if e.Seq > 0 {
+		if e.Seq <= l.seen {
+			l.t.Errorf("event %d came after %d", e.Seq, l.seen)
+		}
+		l.seen = e.Seq
+	}
+	switch e.Type {
+	case core.EventMessageDelta:
+		var d core.DeltaData
+		l.decode(e, &d)
+		if d.Offset != len(l.text[d.MessageID]) {
+			l.t.Errorf("text at %d after %d bytes", d.Offset, len(l.text[d.MessageID]))
+		}
+		l.text[d.MessageID] += d.Text
+	case core.EventMessageCreated:
+		var d core.MessageData
+		l.decode(e, &d)
+		if d.Message.Role == core.RoleAssistant {
+			l.final[d.Message.ID] = d.Message.Content
+		}
+	case core.EventMessageDiscarded:
+		var d core.DiscardedData
+		l.decode(e, &d)
+		l.gone[d.MessageID] = true
+	case core.EventRunSucceeded, core.EventRunCanceled, core.EventRunFailed:
+		l.ended = e.Type
+	}
+}
+
+func (l *runLog) decode(e core.Event, into any) {
+	l.t.Helper()
+	if err := json.Unmarshal(e.Data, into); err != nil {
+		l.t.Errorf("%s: %v", e.Type, err)
+	}
+}
+
+// follow watches the run from an event on, until its end or until enough says so.
+func (l *runLog) follow(ctx context.Context, c *client.Client, run core.RunID, enough func() bool) {
+	l.t.Helper()
+	for e, err := range c.WatchRun(ctx, run, core.From{After: l.seen}) {
+		if err != nil {
+			l.t.Fatalf("watch: %v", err)
+		}
+		l.take(e)
+		if enough() {
+			return
+		}
+	}
+}
+
+// saysSomething reports whether there is live text.
+func (l *runLog) saysSomething() bool { return len(l.text) > 0 }
+
+func never() bool { return false }
+
+// held sends a message at the house whose answer is held in the middle.
+func held(t *testing.T, h *house, g *gate) (core.SessionID, core.Run) {
+	t.Helper()
+	session, err := h.CreateSession(t.Context(), core.Session{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := h.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "hold this one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-g.arrived
+	return session.ID, run
+}
+
+// TestReplicaShowsTheAnswerOfAnother: sent at one, watched at the other: the text so
+// far, the rest as it comes, the same events, also after a reconnect to the other one
+// with the last id; and a wait there truly waits (issue 5, points 1 and 2).
+func TestReplicaShowsTheAnswerOfAnother(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	p, g := newHolding(t)
+	a, b := newReplicas(t, p)
+	_, run := held(t, a, g)
+	there, here := newRunLog(t), newRunLog(t)
+	there.follow(ctx, b.Client, run.ID, there.saysSomething) // in the middle of the answer
+	here.follow(ctx, a.Client, run.ID, here.saysSomething)
+	moved := newRunLog(t) // with Last-Event-ID from a to b
+	moved.seen = here.seen
+	g.open()
+	there.seen, there.text = 0, map[core.MessageID]string{}
+	there.follow(ctx, b.Client, run.ID, never)
+	moved.follow(ctx, b.Client, run.ID, never)
+	for name, l := range map[string]*runLog{"there": there, "moved": moved} {
+		if l.ended != core.EventRunSucceeded || len(l.final) != 1 {
+			t.Errorf("%s: got end %q and %d answers, want one that succeeded", name, l.ended, len(l.final))
+		}
+		for id, text := range l.text {
+			if !strings.HasPrefix(l.final[id], text) {
+				t.Errorf("%s: live text %q is not the beginning of %q", name, text, l.final[id])
+			}
+		}
+	}
+	if got, err := b.Run(ctx, run.ID); err != nil || got.Status != core.RunSucceeded {
+		t.Errorf("got run %v, %v", got.Status, err)
+	}
+}
+
+// TestReplicaCancelsTheRunOfAnother: the cancel reaches the process that executes, and
+// what was said is kept.
+func TestReplicaCancelsTheRunOfAnother(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	p, g := newHolding(t)
+	a, b := newReplicas(t, p)
+	_, run := held(t, a, g)
+	l := newRunLog(t)
+	l.follow(ctx, b.Client, run.ID, l.saysSomething)
+	got, err := b.CancelRun(ctx, run.ID, true)
+	if err != nil || got.Status != core.RunCanceled || got.AnswerID == "" {
+		t.Fatalf("got run %s with answer %q, %v, want it canceled and the answer so far kept", got.Status, got.AnswerID, err)
+	}
+	l.follow(ctx, b.Client, run.ID, never)
+	if l.ended != core.EventRunCanceled || l.final[got.AnswerID] != l.text[got.AnswerID] || l.final[got.AnswerID] == "" {
+		t.Errorf("got end %q and answer %q, want %q", l.ended, l.final[got.AnswerID], l.text[got.AnswerID])
+	}
+}
+
+// TestReplicaTakesOver: what a process that stops had begun, another ends; the text of
+// the lost attempt is taken back, and a wait at the other sees the end.
+func TestReplicaTakesOver(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	p, g := newHolding(t)
+	a, b := newReplicas(t, p)
+	_, run := held(t, a, g)
+	l := newRunLog(t)
+	l.follow(ctx, b.Client, run.ID, l.saysSomething)
+	a.stop()
+	g.open()
+	l.follow(ctx, b.Client, run.ID, never)
+	if l.ended != core.EventRunSucceeded || len(l.gone) != 1 || len(l.final) != 1 {
+		t.Errorf("got end %q, %d texts taken back and %d answers, want one each", l.ended, len(l.gone), len(l.final))
+	}
+	for id := range l.gone {
+		if l.final[id] != "" {
+			t.Errorf("message %s is taken back and there", id)
+		}
+	}
+	got, err := b.Run(ctx, run.ID)
+	if err != nil || got.Attempt != 2 {
+		t.Errorf("got attempt %d, %v, want the second", got.Attempt, err)
+	}
+	if _, err := b.CancelRun(ctx, core.NewID[core.RunID](), false); !errors.Is(err, core.ErrNotFound) {
+		t.Errorf("got %v, want no such run", err)
+	}
+}
