@@ -49,6 +49,7 @@ func startServer(c NATSCluster, secure *tls.Config, login string, logger *slog.L
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, Username: clusterUser, Password: login,
 		Cluster: server.ClusterOpts{
 			Name: "bobbin", Host: host, Port: port, Username: clusterUser, Password: c.Secret, NoAdvertise: true,
+			PoolSize:    -1, // one connection to each: while several are agreed on, messages get lost
 			AuthTimeout: authTime.Seconds(), TLSConfig: secure, TLSTimeout: authTime.Seconds(),
 		},
 	}
