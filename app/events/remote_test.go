@@ -1,6 +1,7 @@
 package events_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -211,8 +212,9 @@ func TestLargeEventsCross(t *testing.T) {
 		large := p.store.commit(created("m1", strings.Repeat("x", 3<<20)))
 		p.owner.Publish(t.Context(), []core.Event{large})
 		synctest.Wait()
-		if d := cmp.Diff([]core.Event{large}, r.events); d != "" {
-			t.Errorf("events (-want +got): %.300s", d)
+		// cmp.Diff takes half a minute for so much, with the race detector.
+		if len(r.events) != 1 || !bytes.Equal(r.events[0].Data, large.Data) {
+			t.Errorf("got %d events, want the large one", len(r.events))
 		}
 	})
 }
