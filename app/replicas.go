@@ -30,7 +30,7 @@ func (a *App) openFeed(ctx context.Context) error {
 		a.feed = events.New(a.bus, a.repos.events, a.log)
 		return nil
 	}
-	joined, err := events.NewNATS(natsOptions(n, a.log))
+	joined, err := events.NewNATS(natsOptions(n, a.log)) //nolint:contextcheck // it lives as long as the process
 	if err != nil {
 		return err
 	}
