@@ -14,34 +14,25 @@ import (
 // no error here. Errors: ErrNotFound, ErrInvalid for a model or a policy that does
 // not exist.
 func (c *Control) DryRun(ctx context.Context, scope core.Scope, id core.SessionID, ask core.DryRun) (core.ContextPlan, error) {
-	t, err := c.keeper.profiled(ctx, scope, id, ask.Model)
-	if err == nil {
-		t, err = c.keeper.loaded(ctx, scope, t)
-	}
-	if err != nil {
-		return core.ContextPlan{}, err
-	}
-	if t, err = c.keeper.atWork(ctx, t); err != nil {
-		return core.ContextPlan{}, err
-	}
-	if ask.Policy != "" {
-		if t.Profile.Policy, err = c.stores.Policies.Preset(ask.Policy); err != nil {
+	var v looked
+	var report core.ContextReport
+	for range maxLooks {
+		t, more, err := c.asked(ctx, scope, id, ask)
+		if err == nil {
+			v, err = c.keeper.lookAt(ctx, t)
+		}
+		if err != nil {
 			return core.ContextPlan{}, err
 		}
+		var whole bool
+		if report, whole, err = c.keeper.fullReport(ctx, scope, v, more); err != nil {
+			return core.ContextPlan{}, err
+		}
+		if whole {
+			break
+		}
 	}
-	more := 0
-	if ask.Content != "" {
-		t, more = t.saying(ask), 1
-	}
-	v, err := c.keeper.lookAt(ctx, t)
-	if err != nil {
-		return core.ContextPlan{}, err
-	}
-	report, _, err := c.keeper.fullReport(ctx, scope, v, more)
-	if err != nil {
-		return core.ContextPlan{}, err
-	}
-	if err = c.keeper.addSummaries(ctx, scope, id, &report); err != nil {
+	if err := c.keeper.addSummaries(ctx, scope, id, &report); err != nil {
 		return core.ContextPlan{}, err
 	}
 	last, order, activated := outlook(v.in)
@@ -60,6 +51,29 @@ func (c *Control) DryRun(ctx context.Context, scope core.Scope, id core.SessionI
 		plan.Tokens = report.Used
 	}
 	return plan, nil
+}
+
+// asked returns the turn that is asked about, and how many of its messages are not in
+// the log.
+func (c *Control) asked(ctx context.Context, scope core.Scope, id core.SessionID, ask core.DryRun) (t Turn, more int, err error) {
+	if t, err = c.keeper.profiled(ctx, scope, id, ask.Model); err != nil {
+		return Turn{}, 0, err
+	}
+	if t, err = c.keeper.loaded(ctx, scope, t); err != nil {
+		return Turn{}, 0, err
+	}
+	if t, err = c.keeper.atWork(ctx, t); err != nil {
+		return Turn{}, 0, err
+	}
+	if ask.Policy != "" {
+		if t.Profile.Policy, err = c.stores.Policies.Preset(ask.Policy); err != nil {
+			return Turn{}, 0, err
+		}
+	}
+	if ask.Content == "" {
+		return t, 0, nil
+	}
+	return t.saying(ask), 1, nil
 }
 
 // saying returns the turn with the message that is asked about at its end. A run in

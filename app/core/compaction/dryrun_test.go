@@ -166,6 +166,28 @@ func TestDryRunInMidRun(t *testing.T) {
 	}
 }
 
+// What is appended while a dry run looks is not lost.
+func TestDryRunWhileMessagesAreAppended(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 8192)
+	w.turns(2, 10)
+	appends := 0
+	w.before = func(method string) error {
+		if method == "CountOnPath" && appends < 2 {
+			appends++
+			w.turns(1, 10)
+		}
+		return nil
+	}
+	plan, err := w.control().DryRun(t.Context(), w.scope(), w.session.ID, core.DryRun{Content: "and then?", Tokens: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := plan.Context.Coverage; got.Lost != 0 || got.Messages != len(w.log)+1 || got.Verbatim != len(w.log)+1 {
+		t.Errorf("got coverage %+v, want all %d messages and the new one verbatim", got, len(w.log))
+	}
+}
+
 // What does not exist, and stores that fail.
 func TestDryRunErrors(t *testing.T) {
 	t.Parallel()
