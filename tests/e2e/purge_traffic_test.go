@@ -23,7 +23,7 @@ import (
 func TestPurgeAgainstTraffic(t *testing.T) {
 	t.Parallel()
 	dbtest.EachURL(t, func(t *testing.T, url string) {
-		model := newProvider(t, provider.Options{})
+		model := newProvider(t, provider.Options{Fault: answersOnlyTheLast})
 		h := newHouse(t, url, withModel("echo", 8192, 1024, model), func(c *config.Config) { c.Titles = true })
 		shared := must(h.CreateSession(t.Context(), core.Session{UserID: "bob"}))(t)
 		operator := h.client(h.app.Token())
@@ -62,6 +62,16 @@ func TestPurgeAgainstTraffic(t *testing.T) {
 			t.Errorf("eve's word is still in %v", hits)
 		}
 	})
+}
+
+// answersOnlyTheLast answers the last of questions that came as one: the others may be
+// eve's, and an answer to bob that quotes her is bob's.
+func answersOnlyTheLast(w http.ResponseWriter, a provider.Asked) bool {
+	if a.Summary {
+		return false
+	}
+	stream(w, map[string]any{"content": "answer to: " + a.Question[strings.LastIndex(a.Question, "\n\n")+1:]}, "stop")
+	return true
 }
 
 // eveWord is in all that eve writes.
