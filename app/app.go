@@ -233,7 +233,10 @@ func (a *App) buildEngine(set *tools.Set, global contextwindow.Global) (*agents.
 func (a *App) buildRuns(engine *agents.Engine, journal *runs.Journal) *runs.Service {
 	return runs.New(runs.Options{
 		Store: a.repos.runs, Messages: a.repos.messages, Engine: engine, Journal: journal, Counter: a.counter, Worker: a.worker,
-		Limits: runs.Limits{Concurrent: a.cfg.Limits.ConcurrentRuns, RunTime: a.cfg.Limits.RunTime, Grace: a.cfg.Limits.ShutdownGrace},
+		Limits: runs.Limits{
+			Concurrent: a.cfg.Limits.ConcurrentRuns, RunTime: a.cfg.Limits.RunTime,
+			Grace: max(a.cfg.Limits.ShutdownGrace, time.Nanosecond), // 0 would be the default, and here it means at once
+		},
 		Logger: a.log, Answered: a.answered(), Observer: a.telemetry, Signals: events.NewSignals(a.bus, a.log),
 		Ended: func(run core.Run) {
 			if a.outbox != nil { // a stage has none: nobody is told of what is played on it
