@@ -86,6 +86,37 @@ func TestSQLiteFileIsPrivateWhateverItsName(t *testing.T) {
 	}
 }
 
+// A file that was moved away is not made anew, and found again when it is back.
+func TestSQLiteFileMovedAwayAndBack(t *testing.T) {
+	t.Parallel()
+	url := dbtest.SQLiteURL(t)
+	d := dbtest.Open(t, url)
+	if err := d.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	path := strings.TrimPrefix(url, "sqlite://")
+	d.Pool().SetMaxIdleConns(0) // each question has a new connection
+	if err := os.Rename(path, path+".away"); err != nil {
+		t.Fatal(err)
+	}
+	count := func() error {
+		var n int
+		return d.Gorm.WithContext(t.Context()).Raw("SELECT COUNT(*) FROM runs").Scan(&n).Error
+	}
+	if err := count(); err == nil || strings.Contains(err.Error(), "no such table") {
+		t.Errorf("without its file: got %v, want that it cannot be opened", err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v, want no new file in its place", err)
+	}
+	if err := os.Rename(path+".away", path); err != nil {
+		t.Fatal(err)
+	}
+	if err := count(); err != nil {
+		t.Errorf("with its file back: got %v", err)
+	}
+}
+
 // S4: what both databases must do alike.
 func TestTimesAndConstraintsAreAlike(t *testing.T) {
 	t.Parallel()

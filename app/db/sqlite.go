@@ -27,8 +27,10 @@ const sqliteMaxConns = 8
 // sqliteParams are the settings of every connection. Immediate transactions take
 // the write lock when they begin: a transaction that reads first and writes later
 // could not be made to wait otherwise (SQLITE_BUSY_SNAPSHOT). Times are stored as
-// text in UTC, so that they sort as text.
-const sqliteParams = "_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)" +
+// text in UTC, so that they sort as text. A file that is missing is not made anew
+// (makeFile does that, once): a connection to an empty database in the place of one
+// that was moved away would stay in the pool when that is back.
+const sqliteParams = "mode=rw&_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)" +
 	"&_pragma=synchronous(NORMAL)&_txlock=immediate&_time_format=sqlite&_timezone=UTC"
 
 func openSQLite(path string) (backend, error) {
