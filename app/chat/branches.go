@@ -22,7 +22,7 @@ func (s *Service) Regenerate(ctx context.Context, scope core.Scope, r core.Regen
 	f.name("client_message_id", r.ClientMessageID, s.limits.Name)
 	f.name("user_id", user, s.limits.Name)
 	s.checkModel(&f, r.Model)
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return core.Accepted{}, err
 	}
 	return s.begin(ctx, scope, core.AcceptRun{

@@ -1,9 +1,7 @@
 package chat
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -11,52 +9,14 @@ import (
 )
 
 // faults collects what is wrong with the inputs of one request.
-type faults []core.FieldError
-
-func (f *faults) add(field, format string, args ...any) {
-	*f = append(*f, core.FieldError{Field: field, Detail: fmt.Sprintf(format, args...)})
-}
-
-// err returns all faults as one ErrInvalid, or nil if there are none.
-func (f faults) err() error {
-	if len(f) == 0 {
-		return nil
-	}
-	details := make([]string, 0, len(f))
-	for _, fault := range f {
-		details = append(details, fault.Field+" "+fault.Detail)
-	}
-	return &core.Error{Kind: core.ErrInvalid, Message: strings.Join(details, "; "), Fields: f}
-}
-
-// text returns what is stored of a text that the caller wrote, and complains if
-// it is too long.
-func (f *faults) text(field, value string, most int) string {
-	value = core.CleanText(value)
-	if len(value) > most {
-		f.add(field, "has %d bytes, at most %d are allowed", len(value), most)
-	}
-	return value
-}
+type faults struct{ core.Faults }
 
 // name complains about an id that cannot be stored as it is: unlike a text it
 // must not be changed.
 func (f *faults) name(field, value string, most int) {
-	f.text(field, value, most)
+	f.Text(field, value, most)
 	if core.CleanText(value) != value {
-		f.add(field, "must be valid UTF-8 without U+0000")
-	}
-}
-
-// metadata complains about anything but a small JSON object or nothing.
-func (f *faults) metadata(raw json.RawMessage, most int) {
-	var object map[string]json.RawMessage
-	switch {
-	case len(raw) == 0:
-	case len(raw) > most:
-		f.add("metadata", "has %d bytes, at most %d are allowed", len(raw), most)
-	case json.Unmarshal(raw, &object) != nil || object == nil:
-		f.add("metadata", "must be a JSON object")
+		f.Add(field, "must be valid UTF-8 without U+0000")
 	}
 }
 
@@ -73,9 +33,9 @@ func (f *faults) multitask(m core.Multitask, branch bool) core.Multitask {
 		if m == "" {
 			return core.MultitaskReject
 		}
-		f.add("multitask", "must be reject or interrupt: a branch cannot wait behind other messages")
+		f.Add("multitask", "must be reject or interrupt: a branch cannot wait behind other messages")
 	default:
-		f.add("multitask", "must be enqueue, reject or interrupt")
+		f.Add("multitask", "must be enqueue, reject or interrupt")
 	}
 	return m
 }
@@ -84,14 +44,14 @@ func (f *faults) multitask(m core.Multitask, branch bool) core.Multitask {
 func (f *faults) timezone(name string) {
 	// "Local" is what the server's own time zone is called: no IANA name.
 	if _, err := time.LoadLocation(name); err != nil || name == "Local" {
-		f.add("timezone", "%q is not a time zone; use an IANA name such as Europe/Berlin", core.Clip(name, 100))
+		f.Add("timezone", "%q is not a time zone; use an IANA name such as Europe/Berlin", core.Clip(name, 100))
 	}
 }
 
 // agent complains about an agent that is not configured.
 func (s *Service) checkAgent(f *faults, name string) {
 	if _, err := s.agents.Get(name); err != nil {
-		f.add("agent", "%q does not exist; the agents are %s", core.Clip(name, 100), s.agentNames())
+		f.Add("agent", "%q does not exist; the agents are %s", core.Clip(name, 100), s.agentNames())
 	}
 }
 
@@ -102,7 +62,7 @@ func (s *Service) checkModel(f *faults, name string) {
 		return
 	}
 	if _, err := s.models.Get(name); err != nil {
-		f.add("model", "cannot be used: %s", shown(err))
+		f.Add("model", "cannot be used: %s", shown(err))
 	}
 }
 

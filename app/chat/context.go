@@ -27,8 +27,8 @@ func (s *Service) Prompt(ctx context.Context, scope core.Scope, id core.SessionI
 // ErrInvalid for a focus that is too long, ErrNotFound.
 func (s *Service) Summarize(ctx context.Context, scope core.Scope, id core.SessionID, focus string) (core.Summary, error) {
 	var f faults
-	focus = f.text("focus", focus, s.limits.Focus)
-	if err := f.err(); err != nil {
+	focus = f.Text("focus", focus, s.limits.Focus)
+	if err := f.Err(); err != nil {
 		return core.Summary{}, err
 	}
 	return s.keeper.Summarize(ctx, scope, id, focus)
@@ -50,7 +50,7 @@ func (s *Service) DryRun(ctx context.Context, scope core.Scope, id core.SessionI
 	var f faults
 	s.checkModel(&f, ask.Model)
 	f.policy(ask.Policy)
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return core.ContextPlan{}, err
 	}
 	ask.Content, ask.Tokens = content, s.counter.Message(core.Message{Role: core.RoleUser, Content: content})
@@ -68,7 +68,7 @@ func (f *faults) policy(name string) {
 	if n := core.Nearest(name, known); n != "" {
 		near = fmt.Sprintf(" (did you mean %s?)", n)
 	}
-	f.add("policy", "%q does not exist%s; the policies are %s", name, near, strings.Join(known, ", "))
+	f.Add("policy", "%q does not exist%s; the policies are %s", name, near, strings.Join(known, ", "))
 }
 
 // EditSummary replaces the words of the session's summary and returns the new

@@ -15,8 +15,8 @@ import (
 // comment that is too long.
 func (s *Service) Decide(ctx context.Context, scope core.Scope, run core.RunID, id core.ApprovalID, d core.ApprovalDecision) (core.Approval, error) {
 	var f faults
-	d.Comment = f.text("comment", d.Comment, s.limits.Comment)
-	if err := f.err(); err != nil {
+	d.Comment = f.Text("comment", d.Comment, s.limits.Comment)
+	if err := f.Err(); err != nil {
 		return core.Approval{}, err
 	}
 	d.By = cmp.Or(scope.User, scope.Owner)

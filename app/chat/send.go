@@ -129,16 +129,16 @@ func (s *Service) checkMessage(scope core.Scope, m core.SendMessage) (core.Accep
 	}
 	var f faults
 	if strings.TrimSpace(content) == "" && len(m.Parts) == 0 {
-		f.add("content", "is empty")
+		f.Add("content", "is empty")
 	}
 	multitask := f.multitask(m.Multitask, m.Edits != "")
 	f.name("client_message_id", m.ClientMessageID, s.limits.Name)
 	f.name("user_id", user, s.limits.Name)
-	f.metadata(m.Metadata, s.limits.Metadata)
-	author := f.text("author", m.Author, s.limits.Name)
+	f.Metadata(m.Metadata, s.limits.Metadata)
+	author := f.Text("author", m.Author, s.limits.Name)
 	s.checkModel(&f, m.Model)
 	f.webhook(m.Webhook, s.private)
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return core.AcceptRun{}, err
 	}
 	metadata, err := noteReplaced(m.Metadata, replaced(m.Content, content))

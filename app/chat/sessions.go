@@ -27,15 +27,15 @@ func (s *Service) CreateSession(ctx context.Context, scope core.Scope, in core.S
 		session.Source = core.SourceAPI
 	}
 	var f faults
-	session.Title = f.text("title", in.Title, s.limits.Title)
-	session.Instructions = f.text("instructions", in.Instructions, s.limits.Instructions)
+	session.Title = f.Text("title", in.Title, s.limits.Title)
+	session.Instructions = f.Text("instructions", in.Instructions, s.limits.Instructions)
 	f.name("user_id", user, s.limits.Name)
-	f.metadata(in.Metadata, s.limits.Metadata)
+	f.Metadata(in.Metadata, s.limits.Metadata)
 	f.timezone(session.Timezone)
 	s.checkAgent(&f, session.Agent)
 	s.checkModel(&f, session.Model)
 	f.webhook(in.Webhook, s.private)
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return core.Session{}, err
 	}
 	return s.sessions.Create(ctx, session)
@@ -61,10 +61,10 @@ func (s *Service) UpdateSession(ctx context.Context, scope core.Scope, id core.S
 func (s *Service) checkPatch(p core.SessionPatch) (core.SessionPatch, error) {
 	var f faults
 	if p.Title != nil {
-		p.Title = new(f.text("title", *p.Title, s.limits.Title))
+		p.Title = new(f.Text("title", *p.Title, s.limits.Title))
 	}
 	if p.Instructions != nil {
-		p.Instructions = new(f.text("instructions", *p.Instructions, s.limits.Instructions))
+		p.Instructions = new(f.Text("instructions", *p.Instructions, s.limits.Instructions))
 	}
 	if p.Agent != nil && *p.Agent == "" {
 		p.Agent = new(s.defaultAgent)
@@ -78,11 +78,11 @@ func (s *Service) checkPatch(p core.SessionPatch) (core.SessionPatch, error) {
 	if p.Timezone != nil {
 		f.timezone(*p.Timezone)
 	}
-	f.metadata(p.Metadata, s.limits.Metadata)
+	f.Metadata(p.Metadata, s.limits.Metadata)
 	if p.Webhook != nil && *p.Webhook != (core.Webhook{}) { // that is none any more
 		f.webhook(p.Webhook, s.private)
 	}
-	return p, f.err()
+	return p, f.Err()
 }
 
 // ArchiveSession puts a session away: it takes no new messages and is not listed.

@@ -21,16 +21,16 @@ func (f *faults) webhook(w *core.Webhook, private bool) {
 	u, err := url.Parse(string(w.URL))
 	switch {
 	case err != nil || len(w.URL) > maxWebhook || core.CleanText(string(w.URL)) != string(w.URL) || u.Hostname() == "":
-		f.add("webhook", "url is not an address of at most %d bytes; write for example https://example.com/hook", maxWebhook)
+		f.Add("webhook", "url is not an address of at most %d bytes; write for example https://example.com/hook", maxWebhook)
 	case u.Scheme != "https" && (u.Scheme != "http" || !private):
-		f.add("webhook", "url must begin with https://")
+		f.Add("webhook", "url must begin with https://")
 	case u.User != nil || u.Fragment != "":
-		f.add("webhook", "url must not have a user, a password or a fragment")
+		f.Add("webhook", "url must not have a user, a password or a fragment")
 	case !private && !public(u.Hostname()):
-		f.add("webhook", "url is not of the public internet")
+		f.Add("webhook", "url is not of the public internet")
 	}
 	if _, err := core.WebhookKey(w.Secret); err != nil {
-		f.add("webhook", "secret %s", err)
+		f.Add("webhook", "secret %s", err)
 	}
 }
 

@@ -13,14 +13,14 @@ import (
 // the model refuses are counted as failed and passed over; if the model does not
 // answer at all the error is ErrModel, and the batch may be asked for again.
 func (s *Service) Reindex(ctx context.Context, scope core.Scope, in core.Reindex) (core.Reindexed, error) {
-	var f faults
+	var f core.Faults
 	if in.Limit == 0 {
 		in.Limit = core.DefaultReindexBatch
 	}
 	if in.Limit < 1 || in.Limit > core.MaxReindexBatch {
-		f.add("limit", "must be between 1 and %d", core.MaxReindexBatch)
+		f.Add("limit", "must be between 1 and %d", core.MaxReindexBatch)
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return core.Reindexed{}, err
 	}
 	from := scope

@@ -43,20 +43,20 @@ func (s *Service) Search(ctx context.Context, scope core.Scope, in core.MemorySe
 
 // checkedSearch returns the search with no field left open.
 func checkedSearch(in core.MemorySearch) (core.MemorySearch, error) {
-	var f faults
-	in.Query = f.text("query", in.Query, MaxQuery)
+	var f core.Faults
+	in.Query = text(&f, "query", in.Query, MaxQuery)
 	if in.Limit == 0 {
 		in.Limit = core.DefaultMemoryMatches
 	}
 	if in.Limit < 1 || in.Limit > core.MaxMemoryMatches {
-		f.add("limit", "must be between 1 and %d", core.MaxMemoryMatches)
+		f.Add("limit", "must be between 1 and %d", core.MaxMemoryMatches)
 	}
 	if in.MinScore == nil {
 		in.MinScore = new(float32(-2)) // below every cosine, with what rounding adds
 	} else if !(*in.MinScore >= -1 && *in.MinScore <= 1) { // not a number, too
-		f.add("min_score", "must be between -1 and 1")
+		f.Add("min_score", "must be between -1 and 1")
 	}
-	return in, f.err()
+	return in, f.Err()
 }
 
 // found reads the memories that were found, and leaves out those that went

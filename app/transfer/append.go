@@ -3,7 +3,6 @@ package transfer
 import (
 	"cmp"
 	"context"
-	"strings"
 
 	"bobbin/app/core"
 )
@@ -22,7 +21,7 @@ func (s *Service) Append(ctx context.Context, scope core.Scope, id core.SessionI
 	}
 	m.Role, m.Source = cmp.Or(m.Role, core.RoleUser), cmp.Or(m.Source, core.SourceAPI)
 	m, faults := s.limits.check(m)
-	if err := fieldsError(faults); err != nil {
+	if err := faults.Err(); err != nil {
 		return core.Message{}, false, err
 	}
 	m.TokenCount = s.counter.Message(m)
@@ -31,16 +30,4 @@ func (s *Service) Append(ctx context.Context, scope core.Scope, id core.SessionI
 		return core.Message{}, false, err
 	}
 	return out.Messages[0], out.Repeated, nil
-}
-
-// fieldsError returns the faults as one ErrInvalid, nil if there are none.
-func fieldsError(faults []core.FieldError) error {
-	if len(faults) == 0 {
-		return nil
-	}
-	words := make([]string, 0, len(faults))
-	for _, f := range faults {
-		words = append(words, f.Field+" "+f.Detail)
-	}
-	return &core.Error{Kind: core.ErrInvalid, Message: strings.Join(words, "; "), Fields: faults}
 }

@@ -30,7 +30,7 @@ func (l Limits) content(role core.Role) int {
 
 // check returns the message as it can be stored, and what is wrong with it. Broken
 // characters of its texts become U+FFFD, which metadata.replaced_characters counts.
-func (l Limits) check(m core.Message) (core.Message, []core.FieldError) {
+func (l Limits) check(m core.Message) (core.Message, core.Faults) {
 	c := checker{limits: l, m: m}
 	c.role()
 	c.content()
@@ -47,11 +47,7 @@ type checker struct {
 	limits   Limits
 	m        core.Message
 	replaced int
-	faults   []core.FieldError
-}
-
-func (c *checker) fault(field, format string, args ...any) {
-	c.faults = append(c.faults, core.FieldError{Field: field, Detail: fmt.Sprintf(format, args...)})
+	faults   core.Faults
 }
 
 // text returns what is stored of a text, and complains if it is too long.
@@ -59,7 +55,7 @@ func (c *checker) text(field, value string, most int) string {
 	clean := core.CleanText(value)
 	c.replaced += strings.Count(clean, "\uFFFD") - strings.Count(value, "\uFFFD")
 	if len(clean) > most {
-		c.fault(field, "has %d bytes, at most %d are allowed", len(clean), most)
+		c.faults.Add(field, "has %d bytes, at most %d are allowed", len(clean), most)
 	}
 	return clean
 }
@@ -69,15 +65,15 @@ func (c *checker) role() {
 	switch m.Role {
 	case core.RoleUser, core.RoleAssistant, core.RoleTool, core.RoleSystem:
 	default:
-		c.fault("role", "%q must be user, assistant, tool or system", core.Clip(string(m.Role), 40))
+		c.faults.Add("role", "%q must be user, assistant, tool or system", core.Clip(string(m.Role), 40))
 	}
 	switch {
 	case m.Role == core.RoleTool && m.ToolCallID == "":
-		c.fault("tool_call_id", "is missing: a tool's message must say which call it answers")
+		c.faults.Add("tool_call_id", "is missing: a tool's message must say which call it answers")
 	case m.Role != core.RoleTool && m.ToolCallID != "":
-		c.fault("tool_call_id", "is of tool messages only")
+		c.faults.Add("tool_call_id", "is of tool messages only")
 	case m.Role != core.RoleAssistant && len(m.ToolCalls) > 0:
-		c.fault("tool_calls", "are of assistant messages only")
+		c.faults.Add("tool_calls", "are of assistant messages only")
 	}
 }
 
@@ -86,14 +82,14 @@ func (c *checker) content() {
 	empty := strings.TrimSpace(c.m.Content) == ""
 	spoken := c.m.Role == core.RoleUser || c.m.Role == core.RoleAssistant && len(c.m.ToolCalls) == 0 && len(c.m.Parts) == 0
 	if empty && spoken {
-		c.fault("content", "is empty")
+		c.faults.Add("content", "is empty")
 	}
 }
 
 // calls checks the tool calls. Their arguments are kept byte for byte.
 func (c *checker) calls() {
 	if len(c.m.ToolCalls) > maxCalls {
-		c.fault("tool_calls", "are %d, at most %d are allowed", len(c.m.ToolCalls), maxCalls)
+		c.faults.Add("tool_calls", "are %d, at most %d are allowed", len(c.m.ToolCalls), maxCalls)
 		return
 	}
 	total := 0
@@ -101,34 +97,34 @@ func (c *checker) calls() {
 	for i, call := range calls {
 		field := fmt.Sprintf("tool_calls[%d]", i)
 		if call.ID == "" {
-			c.fault(field+".id", "is missing")
+			c.faults.Add(field+".id", "is missing")
 		}
 		if call.Name == "" {
-			c.fault(field+".name", "is missing")
+			c.faults.Add(field+".name", "is missing")
 		}
 		c.name(field+".id", call.ID)
 		c.name(field+".name", call.Name)
 		total += len(call.Arguments) + len(call.Signature)
 		calls[i].Arguments = c.text(field+".arguments", call.Arguments, c.limits.Output)
 		if core.CleanText(call.Signature) != call.Signature {
-			c.fault(field+".signature", "must be valid UTF-8 without U+0000")
+			c.faults.Add(field+".signature", "must be valid UTF-8 without U+0000")
 		}
 	}
 	if total > c.limits.Output {
-		c.fault("tool_calls", "have %d bytes of arguments, at most %d are allowed", total, c.limits.Output)
+		c.faults.Add("tool_calls", "have %d bytes of arguments, at most %d are allowed", total, c.limits.Output)
 	}
 	c.m.ToolCalls = calls
 }
 
 func (c *checker) parts() {
 	if len(c.m.Parts) > maxParts {
-		c.fault("parts", "are %d, at most %d are allowed", len(c.m.Parts), maxParts)
+		c.faults.Add("parts", "are %d, at most %d are allowed", len(c.m.Parts), maxParts)
 		return
 	}
 	c.m.Parts = slices.Clone(c.m.Parts)
 	for i, p := range c.m.Parts {
 		if p.Type != "text" && p.Type != "reasoning" {
-			c.fault("parts", "type %q must be text or reasoning", core.Clip(p.Type, 40))
+			c.faults.Add("parts", "type %q must be text or reasoning", core.Clip(p.Type, 40))
 		}
 		c.m.Parts[i].Text = c.text("parts", p.Text, c.limits.Output)
 		c.m.Parts[i].Signature = c.text("parts", p.Signature, c.limits.Output)
@@ -138,10 +134,10 @@ func (c *checker) parts() {
 // name complains about what must be stored as it is and cannot.
 func (c *checker) name(field, value string) {
 	if len(value) > c.limits.Name {
-		c.fault(field, "has %d bytes, at most %d are allowed", len(value), c.limits.Name)
+		c.faults.Add(field, "has %d bytes, at most %d are allowed", len(value), c.limits.Name)
 	}
 	if core.CleanText(value) != value {
-		c.fault(field, "must be valid UTF-8 without U+0000")
+		c.faults.Add(field, "must be valid UTF-8 without U+0000")
 	}
 }
 
@@ -158,15 +154,15 @@ func (c *checker) state() {
 	switch c.m.Status {
 	case "", core.MessageComplete, core.MessagePartial, core.MessageFailed:
 	default:
-		c.fault("status", "%q must be complete, partial or failed", core.Clip(string(c.m.Status), 40))
+		c.faults.Add("status", "%q must be complete, partial or failed", core.Clip(string(c.m.Status), 40))
 	}
 	switch c.m.Source {
 	case core.SourceAPI, core.SourceWeb, core.SourceCLI, core.SourceSlack:
 	default:
-		c.fault("source", "%q must be api, web, cli or slack", core.Clip(string(c.m.Source), 40))
+		c.faults.Add("source", "%q must be api, web, cli or slack", core.Clip(string(c.m.Source), 40))
 	}
 	if c.m.Pinned && c.m.Role == core.RoleSystem {
-		c.fault("pinned", "is not of system messages, which no prompt holds")
+		c.faults.Add("pinned", "is not of system messages, which no prompt holds")
 	}
 	if c.m.CreatedAt.IsZero() {
 		return
@@ -174,9 +170,9 @@ func (c *checker) state() {
 	c.m.CreatedAt = c.m.CreatedAt.UTC().Truncate(time.Microsecond)
 	switch {
 	case c.m.CreatedAt.After(core.Now().Add(clockSkew)):
-		c.fault("created_at", "%s is in the future", c.m.CreatedAt.Format(time.RFC3339))
+		c.faults.Add("created_at", "%s is in the future", c.m.CreatedAt.Format(time.RFC3339))
 	case c.m.CreatedAt.Year() < 1970:
-		c.fault("created_at", "%s is before 1970", c.m.CreatedAt.Format(time.RFC3339))
+		c.faults.Add("created_at", "%s is before 1970", c.m.CreatedAt.Format(time.RFC3339))
 	}
 }
 
@@ -184,7 +180,7 @@ func (c *checker) state() {
 func (c *checker) metadata() {
 	raw := c.m.Metadata
 	if len(raw) > c.limits.Metadata {
-		c.fault("metadata", "has %d bytes, at most %d are allowed", len(raw), c.limits.Metadata)
+		c.faults.Add("metadata", "has %d bytes, at most %d are allowed", len(raw), c.limits.Metadata)
 		return
 	}
 	object := map[string]any{}
@@ -192,7 +188,7 @@ func (c *checker) metadata() {
 		decoder := json.NewDecoder(bytes.NewReader(raw))
 		decoder.UseNumber()
 		if decoder.Decode(&object) != nil || object == nil {
-			c.fault("metadata", "must be a JSON object")
+			c.faults.Add("metadata", "must be a JSON object")
 			return
 		}
 	}

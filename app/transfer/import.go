@@ -139,7 +139,7 @@ func (s *Service) take(h *history, e entry, source core.Source) error {
 	m, faults := s.limits.check(m)
 	m, err = h.order.next(m)
 	if len(faults) > 0 {
-		err = fieldsError(faults[:min(len(faults), 3)])
+		err = faults[:min(len(faults), 3)].Err()
 	}
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ func (h *Agents) Graph(c *gin.Context) error {
 	q := readQuery(c, "format")
 	format := q.text("format")
 	if format != "" && format != "json" && format != "mermaid" {
-		q.fault("format", "must be json or mermaid")
+		q.faults.Add("format", "must be json or mermaid")
 	}
 	if err := q.err(); err != nil {
 		return err

@@ -16,10 +16,10 @@ func (m newMessage) runs() bool { return m.Run == nil || *m.Run }
 
 // fit refuses fields that do not go with what is to become of the message.
 func (m newMessage) fit() error {
-	var faults []core.FieldError
+	var faults core.Faults
 	only := func(given bool, field, when string) {
 		if given {
-			faults = append(faults, core.FieldError{Field: field, Detail: fmt.Sprintf("is only for a message with run: %s", when)})
+			faults.Add(field, "is only for a message with run: %s", when)
 		}
 	}
 	if m.runs() {

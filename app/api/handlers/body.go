@@ -87,13 +87,13 @@ func Decode(data []byte, into any) error {
 		return malformed("the body must be a JSON object")
 	}
 	target := reflect.ValueOf(into).Elem()
-	var faults []core.FieldError
+	var faults core.Faults
 	known := make([]string, 0, target.NumField())
 	for i := range target.NumField() {
 		name, _, _ := strings.Cut(target.Type().Field(i).Tag.Get("json"), ",")
 		known = append(known, name)
 		if err := setField(target.Field(i), given[name]); err != nil {
-			faults = append(faults, core.FieldError{Field: name, Detail: explainType(err)})
+			faults.Add(name, "%s", explainType(err))
 		}
 		delete(given, name)
 	}
@@ -124,14 +124,10 @@ func unknown(name, what string, known []string) core.FieldError {
 	return core.FieldError{Field: name, Detail: detail + "; there are " + strings.Join(known, ", ")}
 }
 
-// maxFaults bounds how much is said about one request: a body of many megabytes
-// may hold a million faults.
-const maxFaults = 20
-
 // firstOf returns the first names in the alphabet, as many as are reported.
 func firstOf(given map[string]json.RawMessage) []string {
 	names := slices.Sorted(maps.Keys(given))
-	return names[:min(len(names), maxFaults)]
+	return names[:min(len(names), core.MaxFaults)]
 }
 
 func malformed(format string, args ...any) error {
@@ -139,17 +135,9 @@ func malformed(format string, args ...any) error {
 }
 
 // invalid returns the error that names the faults, nil if there are none.
-func invalid(faults []core.FieldError) error {
-	if len(faults) == 0 {
-		return nil
-	}
+func invalid(faults core.Faults) error {
 	slices.SortFunc(faults, func(a, b core.FieldError) int { return strings.Compare(a.Field, b.Field) })
-	faults = faults[:min(len(faults), maxFaults)]
-	words := make([]string, len(faults))
-	for i, f := range faults {
-		words[i] = f.Field + " " + f.Detail
-	}
-	return &core.Error{Kind: core.ErrInvalid, Message: strings.Join(words, "; "), Fields: faults}
+	return faults.Err()
 }
 
 // explainSyntax says where the JSON is wrong.

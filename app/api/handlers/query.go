@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"fmt"
 	"math"
 	"net/url"
 	"slices"
@@ -38,7 +37,7 @@ func idParam[T ~string](c *gin.Context, what string) (T, error) {
 // query reads the query string and gathers what is wrong with it.
 type query struct {
 	values url.Values
-	faults []core.FieldError
+	faults core.Faults
 }
 
 // readQuery refuses parameters that are not known, and those given twice: a
@@ -47,14 +46,14 @@ func readQuery(c *gin.Context, known ...string) *query {
 	values, err := url.ParseQuery(c.Request.URL.RawQuery)
 	q := &query{values: values}
 	if err != nil {
-		q.fault("query", "is not a query string: it has a wrong escape or a semicolon")
+		q.faults.Add("query", "is not a query string: it has a wrong escape or a semicolon")
 	}
 	for name, given := range values {
 		switch {
 		case !slices.Contains(known, name):
 			q.faults = append(q.faults, unknown(name, "parameter", known))
 		case len(given) > 1:
-			q.fault(name, "is given more than once")
+			q.faults.Add(name, "is given more than once")
 		}
 	}
 	return q
@@ -62,10 +61,6 @@ func readQuery(c *gin.Context, known ...string) *query {
 
 // NoQuery refuses every parameter, for requests that take none.
 func NoQuery(c *gin.Context) error { return readQuery(c).err() }
-
-func (q *query) fault(name, format string, args ...any) {
-	q.faults = append(q.faults, core.FieldError{Field: name, Detail: fmt.Sprintf(format, args...)})
-}
 
 // text returns the parameter, "" if it is not given.
 func (q *query) text(name string) string { return q.values.Get(name) }
@@ -78,7 +73,7 @@ func (q *query) number(name string) int64 {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
-		q.fault(name, "must be a whole number from 0 to %d", int64(math.MaxInt64))
+		q.faults.Add(name, "must be a whole number from 0 to %d", int64(math.MaxInt64))
 		return 0
 	}
 	return n
@@ -92,7 +87,7 @@ func (q *query) flag(name string) bool {
 	case "true":
 		return true
 	default:
-		q.fault(name, "must be true or false")
+		q.faults.Add(name, "must be true or false")
 		return false
 	}
 }
@@ -101,12 +96,12 @@ func (q *query) flag(name string) bool {
 func (q *query) page() core.PageQuery {
 	p := core.PageQuery{Cursor: q.text("cursor")}
 	if len(p.Cursor) > maxCursor {
-		q.fault("cursor", "is not one that was given out")
+		q.faults.Add("cursor", "is not one that was given out")
 	}
 	if text := q.text("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > core.MaxPageLimit {
-			q.fault("limit", "must be a whole number from 1 to %d", core.MaxPageLimit)
+			q.faults.Add("limit", "must be a whole number from 1 to %d", core.MaxPageLimit)
 		}
 		p.Limit = n
 	}

@@ -25,7 +25,7 @@ func (h *Search) Messages(c *gin.Context) error {
 		Role: q.role("role"), After: q.time("after"), Before: q.time("before"), AllBranches: q.flag("all_branches"),
 	}
 	if query.Text == "" {
-		q.fault("q", "is missing; write what to look for")
+		q.faults.Add("q", "is missing; write what to look for")
 	}
 	if err := q.err(); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (q *query) role(name string) core.Role {
 	case "", core.RoleUser, core.RoleAssistant, core.RoleTool, core.RoleSystem:
 		return r
 	default:
-		q.fault(name, "must be user, assistant, tool or system")
+		q.faults.Add(name, "must be user, assistant, tool or system")
 		return ""
 	}
 }
@@ -57,7 +57,7 @@ func (q *query) time(name string) time.Time {
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		q.fault(name, "must be a time such as 2026-01-31T12:00:00Z")
+		q.faults.Add(name, "must be a time such as 2026-01-31T12:00:00Z")
 	}
 	return t
 }

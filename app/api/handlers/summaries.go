@@ -64,7 +64,7 @@ func (h *Summaries) Diff(c *gin.Context) error {
 	if q.text("against") != "" {
 		n := q.number("against")
 		if n > math.MaxInt32 {
-			q.fault("against", "must be a version, or 0 for none")
+			q.faults.Add("against", "must be a version, or 0 for none")
 		}
 		against = int(n)
 	}

@@ -108,7 +108,7 @@ func (h *Transfer) Export(c *gin.Context) error {
 	}
 	kind, ok := exportTypeOf(format)
 	if !ok {
-		q.fault("format", "must be json, jsonl or markdown")
+		q.faults.Add("format", "must be json, jsonl or markdown")
 	}
 	if err := q.err(); err != nil {
 		return err

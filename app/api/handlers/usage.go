@@ -29,7 +29,7 @@ func (h *Usage) Get(c *gin.Context) error {
 		query.GroupBy = core.UsageByDay
 	}
 	if !slices.Contains(core.UsageGroups(), query.GroupBy) {
-		q.fault("group_by", "must be session, user, agent, model or day")
+		q.faults.Add("group_by", "must be session, user, agent, model or day")
 	}
 	// Whole days: the same page a minute later has the same bounds.
 	tomorrow := time.Now().UTC().Truncate(day).Add(day)
@@ -40,7 +40,7 @@ func (h *Usage) Get(c *gin.Context) error {
 		query.From = query.To.Add(-usageDays * day)
 	}
 	if !query.From.Before(query.To) {
-		q.fault("to", "must be after from")
+		q.faults.Add("to", "must be after from")
 	}
 	if err := q.err(); err != nil {
 		return err
@@ -70,6 +70,6 @@ func (q *query) moment(name string) time.Time {
 			return t.UTC()
 		}
 	}
-	q.fault(name, "must be a day such as 2026-01-31, or a time such as 2026-01-31T12:00:00Z")
+	q.faults.Add(name, "must be a day such as 2026-01-31, or a time such as 2026-01-31T12:00:00Z")
 	return time.Time{}
 }

@@ -1,0 +1,57 @@
+package core
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// MaxFaults bounds how much is said about one request: a body of many megabytes
+// may hold a million faults.
+const MaxFaults = 20
+
+// Faults collects what is wrong with the inputs of one request, so that its sender
+// hears of all of it at once. The zero value is ready; not for concurrent use.
+type Faults []FieldError
+
+// Add notes what is wrong with one input, named by its path ("context.policy").
+func (f *Faults) Add(field, format string, args ...any) {
+	*f = append(*f, FieldError{Field: field, Detail: fmt.Sprintf(format, args...)})
+}
+
+// Err returns the faults, at most the first 20, as one ErrInvalid, or nil if there
+// are none.
+func (f Faults) Err() error {
+	if len(f) == 0 {
+		return nil
+	}
+	f = f[:min(len(f), MaxFaults)]
+	words := make([]string, len(f))
+	for i, fault := range f {
+		words[i] = fault.Field + " " + fault.Detail
+	}
+	return &Error{Kind: ErrInvalid, Message: strings.Join(words, "; "), Fields: f}
+}
+
+// Text returns what is stored of a text that the caller wrote, and complains if it
+// has more than most bytes.
+func (f *Faults) Text(field, value string, most int) string {
+	value = CleanText(value)
+	if len(value) > most {
+		f.Add(field, "has %d bytes, at most %d are allowed", len(value), most)
+	}
+	return value
+}
+
+// Metadata complains about anything but nothing or a JSON object of at most most
+// bytes.
+func (f *Faults) Metadata(raw json.RawMessage, most int) {
+	var object map[string]json.RawMessage
+	switch {
+	case len(raw) == 0:
+	case len(raw) > most:
+		f.Add("metadata", "has %d bytes, at most %d are allowed", len(raw), most)
+	case json.Unmarshal(raw, &object) != nil || object == nil:
+		f.Add("metadata", "must be a JSON object")
+	}
+}
