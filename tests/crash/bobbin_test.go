@@ -5,20 +5,18 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"bobbin/app/client"
 	"bobbin/app/folder"
+	"bobbin/tests/process"
 )
 
 // patience is how long the tests wait for what should take no time: long enough
@@ -39,25 +37,17 @@ type bobbin struct {
 	config  string // file
 	log     string // file
 
-	cmd    *exec.Cmd
-	exited chan struct{}
-
-	mu   sync.Mutex
-	addr string        // of the server; empty while it is down; guarded by mu
-	up   chan struct{} // closed while it is up; guarded by mu
+	now  *process.Process // nil = none runs
+	door *process.Door
 }
 
 // newBobbin returns a Bobbin that asks the provider at url. It is not started.
 func newBobbin(t *testing.T, p place, url string) *bobbin {
 	t.Helper()
-	file, err := program()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := tempDir(t)
+	dir := den.Temp(t)
 	b := &bobbin{
-		program: file, place: p, config: filepath.Join(dir, "bobbin.yaml"), log: filepath.Join(dir, "log"),
-		up: make(chan struct{}),
+		program: den.Program(t, raceEnabled), place: p, config: filepath.Join(dir, "bobbin.yaml"), log: filepath.Join(dir, "log"),
+		door: process.NewDoor(),
 	}
 	config := fmt.Sprintf("default_llm: small\nmodels:\n  - name: small\n    provider: openai\n    base_url: %s\n"+
 		"    api_key_env: PROVIDER_KEY\n    context_window: %d\n    max_output_tokens: %d\n", url, modelWindow, modelOutput)
@@ -74,11 +64,6 @@ func newBobbin(t *testing.T, p place, url string) *bobbin {
 // launch starts the process and does not wait for it to be ready.
 func (b *bobbin) launch(t *testing.T) {
 	t.Helper()
-	log, err := os.OpenFile(b.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = log.Close() }() // the child has it too
 	cmd := exec.Command(b.program, "serve", "--config", b.config, "--data-dir", b.place.dataDir,
 		"--agents-dir", filepath.Join(b.place.dataDir, "agents"), "--addr", "127.0.0.1:0", "--log-format", "text")
 	// Nothing of the environment but this: keys of real providers must not be found.
@@ -86,21 +71,11 @@ func (b *bobbin) launch(t *testing.T) {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + b.place.dataDir, "TMPDIR=" + b.place.dataDir,
 		"BOBBIN_DATABASE_URL=" + b.place.database, "PROVIDER_KEY=none",
 	}
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
+	now, err := den.Start(cmd, b.log)
+	if err != nil {
 		t.Fatal(err)
 	}
-	pid := filepath.Join(pidDir(), strconv.Itoa(cmd.Process.Pid))
-	if err := os.WriteFile(pid, nil, 0o600); err != nil {
-		t.Error(err)
-	}
-	exited := make(chan struct{})
-	b.cmd, b.exited = cmd, exited
-	go func() {
-		_ = cmd.Wait() // how it ended is in cmd.ProcessState
-		_ = os.Remove(pid)
-		close(exited)
-	}()
+	b.now = now
 }
 
 // ready waits until the process has announced where it can be reached, lets the
@@ -110,7 +85,7 @@ func (b *bobbin) ready(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	b.announced(ctx, t)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+b.addr+"/version", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+b.door.Addr()+"/version", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,16 +105,13 @@ func (b *bobbin) announced(ctx context.Context, t *testing.T) {
 	defer tick.Stop()
 	for {
 		if s, ok := b.announcement(); ok {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			b.addr = strings.TrimPrefix(s.URL, "http://")
-			close(b.up)
+			b.door.Open(strings.TrimPrefix(s.URL, "http://"))
 			return
 		}
 		select {
 		case <-tick.C:
-		case <-b.exited:
-			t.Fatalf("bobbin ended at its start (%s)", b.cmd.ProcessState)
+		case <-b.now.Exited:
+			t.Fatalf("bobbin ended at its start (%s)", b.now.Cmd.ProcessState)
 		case <-ctx.Done():
 			t.Fatalf("bobbin is not ready after %s", patience)
 		}
@@ -152,7 +124,7 @@ func (b *bobbin) announcement() (s folder.Server, ok bool) {
 	if err != nil || json.Unmarshal(raw, &s) != nil {
 		return s, false
 	}
-	return s, s.PID == b.cmd.Process.Pid
+	return s, s.PID == b.now.Cmd.Process.Pid
 }
 
 // start launches the process and waits for it.
@@ -165,37 +137,27 @@ func (b *bobbin) start(t *testing.T) {
 // kill ends the process with SIGKILL and returns when it was gone. It does
 // nothing if none runs.
 func (b *bobbin) kill() time.Time {
-	if b.cmd == nil {
+	if b.now == nil {
 		return time.Now()
 	}
-	_ = b.cmd.Process.Kill() // it may have ended by itself
-	<-b.exited
+	b.now.Kill()
 	gone := time.Now()
-	b.cmd = nil
-	b.down()
+	b.now = nil
+	b.door.Shut()
 	return gone
-}
-
-// down lets clients wait for the next process.
-func (b *bobbin) down() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.addr != "" {
-		b.addr, b.up = "", make(chan struct{})
-	}
 }
 
 // stop ends the process as an operator does and expects it to end well.
 func (b *bobbin) stop(t *testing.T) {
 	t.Helper()
-	if err := b.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := b.now.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	select {
-	case <-b.exited:
-		if code := b.cmd.ProcessState.ExitCode(); code != 0 {
+	case <-b.now.Exited:
+		if code := b.now.Cmd.ProcessState.ExitCode(); code != 0 {
 			t.Errorf("exit code after SIGTERM: got %d, want 0", code)
 		}
 	case <-ctx.Done():
@@ -207,30 +169,13 @@ func (b *bobbin) stop(t *testing.T) {
 // client returns a client whose connections wait for the process to be up.
 func (b *bobbin) client(t *testing.T) *client.Client {
 	t.Helper()
-	transport := &http.Transport{DialContext: b.dial, MaxIdleConnsPerHost: 64}
+	transport := &http.Transport{DialContext: b.door.Dial, MaxIdleConnsPerHost: 64}
 	t.Cleanup(transport.CloseIdleConnections)
 	c, err := client.New(client.Options{URL: "http://localhost", HTTP: &http.Client{Transport: transport}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
-}
-
-// dial connects to the process, as soon as there is one.
-func (b *bobbin) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	for {
-		b.mu.Lock()
-		addr, up := b.addr, b.up
-		b.mu.Unlock()
-		if addr != "" {
-			return new(net.Dialer).DialContext(ctx, "tcp", addr)
-		}
-		select {
-		case <-up:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
 }
 
 // readLog fails the test for what must never be in the log, and shows its end if
@@ -251,13 +196,4 @@ func (b *bobbin) readLog(t *testing.T) {
 }
 
 // pause waits for d and reports false if ctx ended before.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
+func pause(ctx context.Context, d time.Duration) bool { return process.Pause(ctx, d) }

@@ -7,6 +7,7 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/provider"
+	"bobbin/tests/records"
 )
 
 // TestKilledOnABranch: the process is killed while a new answer, or the answer to
@@ -95,17 +96,23 @@ func branchAndKill(t *testing.T, p place, begin func(*testing.T, *client.Client,
 // answer beside them.
 func checkBranch(t *testing.T, c *client.Client, id core.SessionID, run core.Run, first core.Message) {
 	t.Helper()
-	path := pages(t, func(q core.PageQuery) (core.Page[core.Message], error) {
+	path, err := records.Pages(func(q core.PageQuery) (core.Page[core.Message], error) {
 		page, err := c.Messages(t.Context(), id, core.MessageQuery{PageQuery: q})
 		return page.Page, err
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if len(path) != 2 || path[0].ID != run.UserMessageID || path[1].ID != run.AnswerID || path[1].ParentID != path[0].ID {
 		t.Errorf("got a path of %d messages, want the question and the run's answer: %+v", len(path), path)
 	}
-	all := pages(t, func(q core.PageQuery) (core.Page[core.Message], error) {
+	all, err := records.Pages(func(q core.PageQuery) (core.Page[core.Message], error) {
 		page, err := c.Messages(t.Context(), id, core.MessageQuery{PageQuery: q, AllBranches: true})
 		return page.Page, err
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	want := 3 // a new answer has no question of its own
 	if run.Input.Edits != "" {
 		want = 4

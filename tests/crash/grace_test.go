@@ -101,7 +101,7 @@ func (g *grace) ask(t *testing.T, path, body string) *http.Response {
 	if body != "" {
 		method = http.MethodPost
 	}
-	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+g.addr+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+g.door.Addr()+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func (g *grace) terminate(t *testing.T) {
 	if res := g.ask(t, "/readyz", ""); res.StatusCode != http.StatusOK {
 		t.Errorf("before SIGTERM /readyz answers %s", res.Status)
 	}
-	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := g.now.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -154,8 +154,8 @@ func (g *grace) ended(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	select {
-	case <-g.exited:
-		if code := g.cmd.ProcessState.ExitCode(); code != 0 {
+	case <-g.now.Exited:
+		if code := g.now.Cmd.ProcessState.ExitCode(); code != 0 {
 			t.Errorf("exit code after SIGTERM: got %d, want 0", code)
 		}
 	case <-ctx.Done():

@@ -218,7 +218,7 @@ func watchRaw(t *testing.T, b *bobbin, session core.SessionID) *rawWatcher {
 
 // connection reads one connection to its end.
 func (w *rawWatcher) connection(ctx context.Context, b *bobbin, session core.SessionID, first bool) {
-	transport := &http.Transport{DialContext: b.dial, DisableKeepAlives: true}
+	transport := &http.Transport{DialContext: b.door.Dial, DisableKeepAlives: true}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/api/v1/sessions/"+string(session)+"/events?after=0", nil)
 	if err != nil {
 		return

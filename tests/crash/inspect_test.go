@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/app/db/models"
+	"bobbin/tests/records"
 )
 
 // state is how far a run is.
@@ -92,15 +93,18 @@ func (c *chaos) inspect() {
 		c.leases.atKill(c.t, attempts(c.t, g))
 		renewed := 0
 		for n, id := range c.sessions {
-			v := &verifier{t: c.t, name: fmt.Sprintf("session %d (%s) after kill %d", n, id, c.kills), found: &c.found}
-			v.session, v.summaries = c.summaries(g, id)
-			v.checkVersions()
+			v := c.check(fmt.Sprintf("session %d (%s) after kill %d", n, id, c.kills), records.Record{})
+			var err error
+			if v.Session, v.Summaries, err = records.Summaries(c.t.Context(), g, id); err != nil {
+				c.t.Fatal(err)
+			}
+			v.Versions()
 			c.checkKept(v)
 			heard := int(c.talk.feeds[id].version.Load())
-			if heard > len(v.summaries) {
-				v.errorf("its watcher was told of %d summaries, %d are there", heard, len(v.summaries))
+			if heard > len(v.Summaries) {
+				v.Errorf("its watcher was told of %d summaries, %d are there", heard, len(v.Summaries))
 			}
-			renewed += max(0, len(v.summaries)-heard)
+			renewed += max(0, len(v.Summaries)-heard)
 		}
 		c.found.inspections++
 		c.found.renewed += c.fresh + min(renewed, c.storing)
@@ -109,21 +113,21 @@ func (c *chaos) inspect() {
 }
 
 // checkKept: a version that was once there stays as it is.
-func (c *chaos) checkKept(v *verifier) {
-	kept := c.kept[v.session.ID]
-	if len(v.summaries) < len(kept) {
-		v.errorf("there were %d summaries, %d are left", len(kept), len(v.summaries))
+func (c *chaos) checkKept(v *records.Check) {
+	kept := c.kept[v.Session.ID]
+	if len(v.Summaries) < len(kept) {
+		v.Errorf("there were %d summaries, %d are left", len(kept), len(v.Summaries))
 	}
-	for i, s := range v.summaries {
+	for i, s := range v.Summaries {
 		if i == len(kept) {
 			kept = append(kept, s.Content)
 		}
 		if s.Content != kept[i] {
-			v.errorf("summary %d was %q and is %q", i+1, kept[i], s.Content)
+			v.Errorf("summary %d was %q and is %q", i+1, kept[i], s.Content)
 		}
 	}
-	c.kept[v.session.ID] = kept
-	c.found.inspected += len(v.summaries)
+	c.kept[v.Session.ID] = kept
+	c.found.inspected += len(v.Summaries)
 }
 
 // inspectLeases looks at who has which runs now, if it is of use.

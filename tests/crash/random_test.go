@@ -244,12 +244,12 @@ func (c *chaos) report() {
 	f := c.found
 	line("\nkills\t%d\tin %s", c.kills, time.Since(c.began).Round(time.Second))
 	line("messages accepted\t%d\tof %d sent; the others' senders gave up, and none of those is half there", f.accepted, len(c.talk.sent))
-	line("… answered\t%d\tcanceled by a later message %d, failed %d", f.answered, f.canceled, f.failed)
-	line("… doubled\t%d", f.doubled)
-	line("… lost\t%d", f.lost)
-	line("runs resumed\t%d\tmost attempts of a run %d", f.resumed, f.attempts)
-	line("messages in the log\t%d\tof them results of tools %d", f.messages, f.results)
-	line("events\t%d\ttexts taken back on the screen %d", f.events, f.dropped)
+	line("… answered\t%d\tcanceled by a later message %d, failed %d", f.Answered, f.Canceled, f.Failed)
+	line("… doubled\t%d", f.Doubled)
+	line("… lost\t%d", f.Lost)
+	line("runs resumed\t%d\tmost attempts of a run %d", f.Resumed, f.Attempts)
+	line("messages in the log\t%d\tof them results of tools %d", f.Messages, f.Results)
+	line("events\t%d\ttexts taken back on the screen %d", f.Events, f.dropped)
 	line("summaries\t%d\tby a request %d, without the model %d", f.summaries, f.asked, f.fallbacks)
 	line("… looked at after a kill\t%d\tall whole, after %d kills; killed less than %s after one was sent: the old one was there %d times, the new one %d times",
 		f.inspected, f.inspections, justNow, f.old, f.renewed)

@@ -2,7 +2,6 @@ package crash_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -14,6 +13,7 @@ import (
 
 	"bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/records"
 )
 
 // sent is a message that somebody sent.
@@ -144,12 +144,6 @@ func (k *talk) deliver(ctx context.Context, s *sent, m core.SendMessage, r *rand
 	}
 }
 
-// isAnswer reports whether the text answers the question. One before it that was left
-// without an answer is told in the same message.
-func isAnswer(text, question string) bool {
-	return strings.HasPrefix(text, "answer to: ") && strings.HasSuffix(text, question)
-}
-
 // send sends the message once by one of the surfaces and returns its run.
 func (k *talk) send(ctx context.Context, m core.SendMessage, surface int) (core.RunID, error) {
 	switch surface {
@@ -158,7 +152,7 @@ func (k *talk) send(ctx context.Context, m core.SendMessage, surface int) (core.
 		return run.ID, err
 	case 1:
 		a, err := k.client.SendAndWait(ctx, m)
-		if err == nil && a.Run.Status == core.RunSucceeded && (a.Message == nil || !isAnswer(a.Message.Content, m.Content)) {
+		if err == nil && a.Run.Status == core.RunSucceeded && (a.Message == nil || !records.IsAnswer(a.Message.Content, m.Content)) {
 			k.t.Errorf("message %s got the wrong answer: %+v", m.ClientMessageID, a.Message)
 		}
 		return a.Run.ID, err
@@ -243,17 +237,17 @@ func (f *feed) event(e core.Event) {
 	f.last.Store(f.seq)
 	switch e.Type {
 	case core.EventRunQueued:
-		f.talk.board.accepted(decoded[core.MessageData](e).Message.ClientMessageID, stageQueued)
+		f.talk.board.accepted(records.Decoded[core.MessageData](e).Message.ClientMessageID, stageQueued)
 	case core.EventRunStarted:
-		f.talk.board.accepted(decoded[core.RunData](e).Run.ClientMessageID, stageRun)
+		f.talk.board.accepted(records.Decoded[core.RunData](e).Run.ClientMessageID, stageRun)
 	case core.EventMessageDelta:
-		d := decoded[core.DeltaData](e)
+		d := records.Decoded[core.DeltaData](e)
 		if have := len(f.texts[d.MessageID]); d.Offset != have || f.created[d.MessageID] {
 			t.Errorf("session %s: text of message %s at offset %d after %d bytes, created: %v", e.SessionID, d.MessageID, d.Offset, have, f.created[d.MessageID])
 		}
 		f.texts[d.MessageID] += d.Text
 	case core.EventMessageDiscarded:
-		id := decoded[core.DiscardedData](e).MessageID
+		id := records.Decoded[core.DiscardedData](e).MessageID
 		if f.created[id] {
 			t.Errorf("session %s: message %s is in the log and was taken back", e.SessionID, id)
 		}
@@ -264,9 +258,9 @@ func (f *feed) event(e core.Event) {
 	case core.EventContextCompleted:
 		f.version.Add(1)
 	case core.EventMessageCreated:
-		f.create(decoded[core.MessageData](e).Message)
+		f.create(records.Decoded[core.MessageData](e).Message)
 	case core.EventRunSucceeded, core.EventRunFailed, core.EventRunCanceled:
-		f.talk.board.done(decoded[core.RunData](e).Run.ClientMessageID)
+		f.talk.board.done(records.Decoded[core.RunData](e).Run.ClientMessageID)
 		for id, text := range f.texts {
 			t.Errorf("session %s: the text %.40q of message %s was shown, and is neither in the log nor taken back", e.SessionID, text, id)
 			delete(f.texts, id)
@@ -284,11 +278,4 @@ func (f *feed) create(m core.Message) {
 	}
 	f.created[m.ID] = true
 	delete(f.texts, m.ID)
-}
-
-// decoded returns the data of an event; what cannot be read is empty.
-func decoded[T any](e core.Event) T {
-	var data T
-	_ = json.Unmarshal(e.Data, &data) // the checks see that it is empty
-	return data
 }

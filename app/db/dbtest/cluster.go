@@ -31,6 +31,7 @@ type cluster struct {
 	dir    string
 	bin    string // the folder of initdb and postgres
 	asUser *user.User
+	safe   bool // what is committed outlives a crash of the server
 }
 
 // startCluster returns the URL of the cluster of this run of "go test", and starts
@@ -55,7 +56,11 @@ func startCluster(ctx context.Context) (string, error) {
 	if raw, err := os.ReadFile(filepath.Join(c.dir, "url")); err == nil && answers(ctx, string(raw)) == nil {
 		return string(raw), nil
 	}
-	return c.start(ctx, owner)
+	r, err := c.start(ctx, owner)
+	if err != nil {
+		return "", err
+	}
+	return r.url, os.WriteFile(filepath.Join(c.dir, "url"), []byte(r.url), 0o600)
 }
 
 // prefix is where the folders of this user's clusters begin.
@@ -89,16 +94,16 @@ func serverUser() (*user.User, error) {
 	return u, nil
 }
 
-// start makes the cluster anew and returns its URL when it answers.
-func (c cluster) start(ctx context.Context, owner process) (string, error) {
+// start makes the cluster anew and returns the server when it answers.
+func (c cluster) start(ctx context.Context, owner process) (running, error) {
 	if err := os.RemoveAll(c.dir); err != nil {
-		return "", err
+		return running{}, err
 	}
 	if err := os.Mkdir(c.dir, 0o700); err != nil {
-		return "", err
+		return running{}, err
 	}
 	if err := c.give(c.dir); err != nil {
-		return "", err
+		return running{}, err
 	}
 	data := filepath.Join(c.dir, "data")
 	initdb := exec.CommandContext(ctx, filepath.Join(c.bin, "initdb"), "--pgdata="+data, "--username=postgres",
@@ -106,17 +111,28 @@ func (c cluster) start(ctx context.Context, owner process) (string, error) {
 	initdb.Dir = c.dir
 	c.prepare(initdb)
 	if out, err := initdb.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("initdb: %w\n%s", err, out)
+		return running{}, fmt.Errorf("initdb: %w\n%s", err, out)
 	}
 	var failures error
 	for range 3 { // somebody else may have taken the port in between
-		url, err := c.serve(ctx, owner)
+		port, err := freePort(ctx)
+		if err != nil {
+			return running{}, err
+		}
+		r, err := c.serve(ctx, owner, port)
 		if err == nil {
-			return url, nil
+			return r, nil
 		}
 		failures = errors.Join(failures, err)
 	}
-	return "", failures
+	return running{}, failures
+}
+
+// running is a server that answers.
+type running struct {
+	url    string
+	pid    int
+	exited <-chan error // gets one value when it has ended
 }
 
 // give makes the server's user the owner of the path.
@@ -132,37 +148,37 @@ func (c cluster) give(path string) error {
 }
 
 // serve starts the server and what will stop it, and waits until it answers.
-func (c cluster) serve(ctx context.Context, owner process) (string, error) {
-	port, err := freePort(ctx)
+func (c cluster) serve(ctx context.Context, owner process, port string) (running, error) {
+	log, err := os.OpenFile(filepath.Join(c.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return "", err
-	}
-	log, err := os.Create(filepath.Join(c.dir, "log"))
-	if err != nil {
-		return "", err
+		return running{}, err
 	}
 	defer func() { _ = log.Close() }()
+	commit := "off"
+	if c.safe {
+		commit = "on"
+	}
 	// Not CommandContext: the server outlives this process.
 	postgres := exec.Command(filepath.Join(c.bin, "postgres"), "-D", filepath.Join(c.dir, "data"), "-p", port,
 		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
-		"-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off",
+		"-c", "fsync=off", "-c", "synchronous_commit="+commit, "-c", "full_page_writes=off",
 		"-c", "max_connections=300", "-c", "shared_buffers=64MB", "-c", "autovacuum=off")
 	postgres.Dir, postgres.Stdout, postgres.Stderr = c.dir, log, log
 	c.prepare(postgres)
 	if err := postgres.Start(); err != nil {
-		return "", fmt.Errorf("start postgres: %w", err)
+		return running{}, fmt.Errorf("start postgres: %w", err)
 	}
 	exited := make(chan error, 1)
 	go func() { exited <- postgres.Wait() }()
 	if err := c.watch(owner, postgres.Process.Pid); err != nil {
-		return "", errors.Join(err, postgres.Process.Kill())
+		return running{}, errors.Join(err, postgres.Process.Kill())
 	}
 	url := "postgres://postgres@127.0.0.1:" + port + "/postgres?sslmode=disable"
 	if err := waitFor(ctx, url, exited); err != nil {
 		text, _ := os.ReadFile(log.Name())
-		return "", fmt.Errorf("start postgres: %w\n%s", err, text)
+		return running{}, fmt.Errorf("start postgres: %w\n%s", err, text)
 	}
-	return url, os.WriteFile(filepath.Join(c.dir, "url"), []byte(url), 0o600)
+	return running{url: url, pid: postgres.Process.Pid, exited: exited}, nil
 }
 
 // watchScript waits until the owner ($1) or the server ($2) has ended, stops the

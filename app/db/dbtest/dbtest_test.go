@@ -128,3 +128,33 @@ func answers(ctx context.Context, url string) error {
 	}
 	return conn.Close(ctx)
 }
+
+// TestServer: what was committed is there after any stop, at the same address.
+func TestServer(t *testing.T) {
+	t.Parallel()
+	s := dbtest.NewServer(t)
+	for n, mode := range []dbtest.StopMode{dbtest.StopImmediate, dbtest.StopFast} {
+		conn, err := pgx.Connect(t.Context(), s.URL)
+		if err == nil {
+			_, err = conn.Exec(t.Context(), fmt.Sprintf("CREATE TABLE t%d ()", n))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Stop(mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pgx.Connect(t.Context(), s.URL); err == nil {
+			t.Errorf("%s: a stopped server answers", mode)
+		}
+		if err := s.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if conn, err = pgx.Connect(t.Context(), s.URL); err == nil {
+			_, err = conn.Exec(t.Context(), fmt.Sprintf("DROP TABLE t%d", n))
+		}
+		if err != nil {
+			t.Errorf("%s: the table is lost: %v", mode, err)
+		}
+	}
+}

@@ -37,6 +37,11 @@ func runOwner() process {
 	if start, name := look(parent); name == "go" || name == "go.exe" {
 		return process{pid: parent, start: start}
 	}
+	return self()
+}
+
+// self is this process.
+func self() process {
 	start, _ := look(os.Getpid())
 	return process{pid: os.Getpid(), start: start}
 }

@@ -34,3 +34,12 @@ func stopServer(pid int, dir string) {
 		_ = syscall.Kill(pid, syscall.SIGQUIT) // it may have ended by itself
 	}
 }
+
+// signalServer asks the server to stop.
+func signalServer(pid int, mode StopMode) error {
+	signal := syscall.SIGINT
+	if mode == StopImmediate {
+		signal = syscall.SIGQUIT
+	}
+	return syscall.Kill(pid, signal)
+}
