@@ -3,7 +3,9 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 
 	"bobbin/app/api/handlers"
 	"bobbin/app/core/config"
@@ -38,6 +40,21 @@ func (a *App) openFeed(ctx context.Context) error {
 	a.feed = events.NewShared(a.bus, a.repos.events, a.repos.runs, a.log)
 	a.log.InfoContext(ctx, "joined by nats", "own", n.Own(), "listens", joined.ClusterAddr(), "peers", n.Peers, "tls", n.TLSCert != "")
 	return nil
+}
+
+// Joined says how this process finds the others on its database; empty if it works by
+// itself.
+func (a *App) Joined() string {
+	n := a.cfg.NATS
+	joined, ok := a.bus.(*events.NATS)
+	switch {
+	case !ok:
+		return ""
+	case n.Own():
+		return fmt.Sprintf("joined by NATS of their own: this one listens on %s and looks for %s", joined.ClusterAddr(), strings.Join(n.Peers, ", "))
+	default:
+		return "joined by the NATS of nats.url"
+	}
 }
 
 // serveOthers answers what other replicas ask, until ctx ends.

@@ -62,6 +62,9 @@ func (p *program) welcome(cfg config.Config, a *app.App, addr string, took time.
 	fmt.Fprintf(p.Out, "  api       http://%s\n", addr)
 	fmt.Fprintf(p.Out, "  model     %s (%s)\n", a.Choice().Model, a.Choice().Reason)
 	fmt.Fprintf(p.Out, "  database  %s\n", cfg.Database.URL)
+	if joined := a.Joined(); joined != "" {
+		fmt.Fprintf(p.Out, "  replicas  %s\n", joined)
+	}
 	fmt.Fprintf(p.Out, "  agents    %s\n", a.AgentNames())
 	fmt.Fprintf(p.Out, "  memories  %s\n", a.Embedding())
 	fmt.Fprintf(p.Out, "  try       %s chat     (in another terminal)\n\n", programName())

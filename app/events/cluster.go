@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"golang.org/x/crypto/bcrypt"
 
 	"bobbin/app/core"
 )
@@ -42,11 +43,15 @@ func startServer(c NATSCluster, secure *tls.Config, login string, logger *slog.L
 	if err != nil {
 		return nil, err
 	}
+	hash, err := bcrypt.GenerateFromPassword([]byte(login), bcrypt.MinCost) // random, so no guessing is slowed down; plain text it would warn of
+	if err != nil {
+		return nil, fmt.Errorf("nats server: %w", err)
+	}
 	o := &server.Options{
 		ServerName: core.NewID[string](), NoSigs: true,
 		// Without a listener for clients the server never begins to route (v2.15.2), so
 		// it has one, for this machine and with a login that nobody knows.
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, Username: clusterUser, Password: login,
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, Username: clusterUser, Password: string(hash),
 		Cluster: server.ClusterOpts{
 			Name: "bobbin", Host: host, Port: port, Username: clusterUser, Password: c.Secret, NoAdvertise: true,
 			PoolSize:    -1, // one connection to each: while several are agreed on, messages get lost

@@ -37,6 +37,9 @@ func newReplicas(t *testing.T, p *provider.Server) (a, b *house) {
 	url := dbtest.PostgresURL(t)
 	a = newHouse(t, url, withModel("house", 8192, 2048, p), withGrace(time.Millisecond), withCluster(addr))
 	b = newHouse(t, url, withModel("house", 8192, 2048, p), withGrace(time.Millisecond), withCluster("127.0.0.1:0", addr))
+	if said := b.app.Joined(); !strings.Contains(said, addr) {
+		t.Errorf("the start-up lines say %q, want that it looks for %s", said, addr)
+	}
 	return a, b
 }
 
