@@ -42,11 +42,17 @@ func (d *DB) Migrate(ctx context.Context) error {
 		if !v.Pending() {
 			return nil
 		}
+		began := time.Now()
 		results, err := p.Up(ctx)
 		for _, r := range results {
-			d.logger.InfoContext(ctx, "migration applied", "version", r.Source.Version, "dur", r.Duration)
+			d.logger.DebugContext(ctx, "migration applied", "version", r.Source.Version, "dur", r.Duration)
+			v.Current = r.Source.Version
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		d.logger.InfoContext(ctx, "schema migrated", "version", v.Current, "migrations", len(results), "dur", time.Since(began))
+		return nil
 	})
 }
 
