@@ -60,6 +60,23 @@ func (a *App) openRegistry(ctx context.Context) error {
 	return nil
 }
 
+// Window says how long the prompts for the default model are planned, answer
+// included, and where somebody has to say it.
+func (a *App) Window() (size int, hint string) {
+	m, err := a.models.Get("")
+	if err != nil {
+		return 0, "" // New has refused it
+	}
+	info := m.Info()
+	switch {
+	case info.WindowFrom == llm.WindowAssumed:
+		hint = "assumed, as the model is not known: set context_window in models"
+	case info.Provider == "ollama" && info.WindowFrom == llm.WindowKnown && os.Getenv("OLLAMA_CONTEXT_LENGTH") == "":
+		hint = "as Ollama has by itself: if yours has more, set OLLAMA_CONTEXT_LENGTH here, too"
+	}
+	return info.Window, hint
+}
+
 // priorFactor returns what a model's counts are expected to be, before any were seen.
 func (a *App) priorFactor(model string) float64 {
 	entry, err := a.models.Resolve(model)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bobbin/app"
+	draw "bobbin/app/cli/term"
 	"bobbin/app/core/config"
 )
 
@@ -61,6 +62,11 @@ func (p *program) welcome(cfg config.Config, a *app.App, addr string, took time.
 	fmt.Fprintf(p.Out, "bobbin %s is ready after %d ms\n", build().Version, took.Milliseconds())
 	fmt.Fprintf(p.Out, "  api       http://%s\n", addr)
 	fmt.Fprintf(p.Out, "  model     %s (%s)\n", a.Choice().Model, a.Choice().Reason)
+	window, hint := a.Window()
+	if hint != "" {
+		hint = " (" + hint + ")"
+	}
+	fmt.Fprintf(p.Out, "  window    %s tokens%s\n", draw.Number(window), hint)
 	fmt.Fprintf(p.Out, "  database  %s\n", cfg.Database.URL)
 	if joined := a.Joined(); joined != "" {
 		fmt.Fprintf(p.Out, "  replicas  %s\n", joined)
