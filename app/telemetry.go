@@ -22,7 +22,7 @@ func (a *App) newTelemetry(ctx context.Context, build Build) (*telemetry.Telemet
 			Agent: a.agentLabel,
 			Tool:  a.toolLabel,
 		},
-		Queued:       a.repos.runs.CountQueued,
+		Queued:       a.repos.runs.Queue,
 		Undelivered:  a.repos.deliveries.Stats,
 		Calibrations: func() map[string]tokens.Estimate { return a.ruler.Estimates() },
 	})

@@ -79,6 +79,7 @@ type Delivery struct {
 	Error      string        `json:"error,omitempty"`   // of the last try
 	CreatedAt  time.Time     `json:"created_at"`
 	FinishedAt *time.Time    `json:"finished_at,omitempty"`
+	TakenOver  bool          `json:"-"` // as it is claimed: another process had it, and has not settled it
 }
 
 // Settlement is what came of one try of a delivery.

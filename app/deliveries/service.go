@@ -46,10 +46,25 @@ type publisher interface {
 	Publish(ctx context.Context, events []core.Event)
 }
 
-// observer is told what came of each try.
+// observer is told what came of each try, and how the work is kept (telemetry). It must
+// not wait for anything.
 type observer interface {
 	Delivery(kind core.DeliveryKind, state core.DeliveryState)
+	// TookOver is told of deliveries that another process, or an earlier one, had begun.
+	TookOver(kind core.WorkKind, n int)
+	// Found is told of deliveries that nobody had told of: the sweep found them.
+	Found(what string, n int)
+	// Refused is told of a result that came too late: somebody else has the delivery.
+	Refused(kind core.WorkKind)
 }
+
+// silent is the observer of a Service that has none.
+type silent struct{}
+
+func (silent) Delivery(core.DeliveryKind, core.DeliveryState) {}
+func (silent) TookOver(core.WorkKind, int)                    {}
+func (silent) Found(string, int)                              {}
+func (silent) Refused(core.WorkKind)                          {}
 
 // Options are what a Service is made of. All are required but Observer.
 type Options struct {
@@ -74,6 +89,9 @@ type Service struct {
 
 // New returns a Service. Nothing is delivered before Run is called.
 func New(o Options) *Service {
+	if o.Observer == nil {
+		o.Observer = silent{}
+	}
 	return &Service{
 		Options: o, senders: map[core.DeliveryKind]sender{core.DeliveryWebhook: o.Webhooks},
 		wake: make(chan struct{}, 1), slots: make(chan struct{}, o.Concurrent),

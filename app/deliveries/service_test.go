@@ -3,6 +3,7 @@ package deliveries_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -40,8 +41,10 @@ func (s *shelf) Claim(_ context.Context, worker string, lease time.Duration, lim
 	for _, d := range s.rows {
 		if len(list) < limit && d.State == core.DeliveryPending && past(d.NextAt) && past(d.LeaseUntil) {
 			until := time.Now().Add(lease)
+			taken := d.LeaseOwner != ""
 			d.Attempt, d.Tries, d.LeaseOwner, d.LeaseUntil = d.Attempt+1, d.Tries+1, worker, &until
 			list = append(list, *d)
+			list[len(list)-1].TakenOver = taken
 		}
 	}
 	return list, nil
@@ -71,8 +74,8 @@ func (s *shelf) Release(_ context.Context, worker string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range s.rows {
-		if d.LeaseOwner == worker {
-			d.LeaseOwner, d.LeaseUntil = "", nil
+		if d.LeaseOwner == worker && d.LeaseUntil != nil {
+			d.LeaseUntil = nil
 			s.released++
 		}
 	}
@@ -111,6 +114,7 @@ type sending struct {
 	at     []time.Time
 	events []core.Event
 	states []core.DeliveryState
+	told   []string
 	busy   int
 	most   int // at once
 }
@@ -139,6 +143,16 @@ func (s *sending) Delivery(_ core.DeliveryKind, state core.DeliveryState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.states = append(s.states, state)
+}
+
+func (s *sending) TookOver(kind core.WorkKind, n int) { s.note("%d %s taken over", n, kind) }
+func (s *sending) Found(what string, n int)           { s.note("found %d %s", n, what) }
+func (s *sending) Refused(kind core.WorkKind)         { s.note("%s refused", kind) }
+
+func (s *sending) note(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told = append(s.told, fmt.Sprintf(format, args...))
 }
 
 // from changes what is answered from now on.
@@ -275,6 +289,9 @@ func TestSentAndNotStored(t *testing.T) {
 		if d := rows.all()[0]; d.State != core.DeliveryDelivered || d.Attempt != 3 || rows.released != 1 || len(s.events) != 1 || !slices.Equal(s.states, []core.DeliveryState{core.DeliveryPending, core.DeliveryDelivered}) {
 			t.Errorf("got %+v, %d released, %d events, counted %v", d, rows.released, len(s.events), s.states)
 		}
+		if want := []string{"1 webhook taken over"}; !slices.Equal(s.told, want) {
+			t.Errorf("told %q, want %q", s.told, want)
+		}
 	})
 }
 
@@ -297,9 +314,38 @@ func TestStop(t *testing.T) {
 			t.Errorf("the stop took %s", waited)
 		}
 		for _, d := range rows.all() {
-			if d.State != core.DeliveryPending || d.LeaseOwner != "" {
+			if d.State != core.DeliveryPending || d.LeaseUntil != nil {
 				t.Errorf("got %+v, want it handed back", d)
 			}
+		}
+	})
+}
+
+// What nobody told of the sweep finds, and a result that comes too late is refused: both
+// are counted.
+func TestFoundAndRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rows := newShelf(0)
+		s := &sending{answer: func(context.Context, core.Delivery) error {
+			rows.mu.Lock()
+			defer rows.mu.Unlock()
+			for _, d := range rows.rows {
+				d.Attempt++ // another process has it
+			}
+			return nil
+		}}
+		_, stop := start(t, rows, s)
+		<-time.After(time.Second)
+		for id, d := range newShelf(1).rows {
+			rows.mu.Lock()
+			rows.rows[id] = d
+			rows.mu.Unlock()
+		}
+		<-time.After(5 * time.Second)
+		stop()
+		if want := []string{"found 1 webhook", "webhook refused"}; !slices.Equal(s.told, want) || len(s.events) != 0 {
+			t.Errorf("told %q and %d events, want %q and none", s.told, len(s.events), want)
 		}
 	})
 }

@@ -19,8 +19,9 @@ func (s *Service) Run(ctx context.Context) error {
 	var sending sync.WaitGroup
 	sweep := time.NewTicker(sweepEvery)
 	defer sweep.Stop()
+	swept := false
 	for ctx.Err() == nil {
-		for _, d := range s.claim(ctx) {
+		for _, d := range s.claim(ctx, swept) {
 			s.slots <- struct{}{} // claim leaves room for all
 			sending.Go(func() {
 				s.deliver(work, d)
@@ -31,7 +32,9 @@ func (s *Service) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-s.wake:
+			swept = false
 		case <-sweep.C:
+			swept = true
 		}
 	}
 	s.drain(&sending, stop)
@@ -54,8 +57,9 @@ func (s *Service) release(ctx context.Context) {
 	}
 }
 
-// claim takes as many deliveries that are due as there are free slots.
-func (s *Service) claim(ctx context.Context) []core.Delivery {
+// claim takes as many deliveries that are due as there are free slots, because of a
+// wake-up or because it was time to look.
+func (s *Service) claim(ctx context.Context, swept bool) []core.Delivery {
 	free := cap(s.slots) - len(s.slots)
 	if free == 0 {
 		return nil
@@ -65,6 +69,13 @@ func (s *Service) claim(ctx context.Context) []core.Delivery {
 	list, err := s.Store.Claim(call, s.Worker, leaseTime, free)
 	if err != nil && ctx.Err() == nil {
 		s.Logger.WarnContext(ctx, "deliveries not claimed", "err", err)
+	}
+	for _, d := range list {
+		if d.TakenOver {
+			s.Observer.TookOver(core.WorkKind(d.Kind), 1)
+		} else if swept && d.NextAt == nil {
+			s.Observer.Found(string(d.Kind), 1)
+		}
 	}
 	return list
 }
@@ -82,13 +93,14 @@ func (s *Service) deliver(work context.Context, d core.Delivery) {
 	ctx, cancel = context.WithTimeout(context.WithoutCancel(work), storeTime)
 	defer cancel()
 	events, err := s.Store.Settle(ctx, settled)
+	if errors.Is(err, core.ErrStale) {
+		s.Observer.Refused(core.WorkKind(d.Kind))
+	}
 	if err != nil {
 		s.Logger.WarnContext(ctx, "delivery not settled", "delivery_id", d.ID, "run_id", d.RunID, "err", err)
 		return
 	}
-	if s.Observer != nil {
-		s.Observer.Delivery(d.Kind, settled.State)
-	}
+	s.Observer.Delivery(d.Kind, settled.State)
 	s.Feed.Publish(ctx, events)
 	if settled.State == core.DeliveryFailed {
 		s.Logger.WarnContext(ctx, "delivery given up", "delivery_id", d.ID, "run_id", d.RunID, "kind", d.Kind, "attempt", d.Attempt, "reason", settled.Error)

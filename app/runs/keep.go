@@ -68,8 +68,8 @@ func (s *Service) resume(ctx context.Context) bool {
 		runs, err := s.store.TakeOver(ctx, s.worker, true, resumeLimit)
 		if err == nil {
 			s.startAll(ctx, runs)
-			s.expire(ctx)
-			s.claimWaiting(ctx)
+			_ = s.expire(ctx)
+			_ = s.claimWaiting(ctx)
 			return true
 		}
 		if ctx.Err() != nil {
@@ -111,6 +111,7 @@ func (s *Service) renew(ctx context.Context) bool {
 	call, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	lost, err := s.store.Renew(call, s.worker, ids)
+	s.observer.Renewed(core.WorkRun, len(ids)-len(lost), len(lost), err)
 	if err != nil {
 		s.log.ErrorContext(ctx, "leases not renewed", "runs", len(ids), "err", err)
 		return false
@@ -133,28 +134,40 @@ func (s *Service) forgetEarly(before time.Time) {
 	}
 }
 
-// sweep takes over runs whose lease has passed, lets go on those that wait for a
+// sweep looks for work that nobody has told of.
+func (s *Service) sweep(ctx context.Context) {
+	found := s.look(ctx)
+	s.observer.Found(foundLapsed, found.lapsed)
+	s.observer.Found(foundQueued, found.queued)
+	s.observer.Found(foundExpired, found.expired)
+}
+
+// finds are numbers of things that a look has found.
+type finds struct{ lapsed, queued, expired int }
+
+// look takes over runs whose lease has passed, lets go on those that wait for a
 // decision too long, and claims for sessions that wait.
 // The leases are renewed first: a process that was suspended, or could not reach
 // the database for a while, must not take over its own runs.
-func (s *Service) sweep(ctx context.Context) {
+func (s *Service) look(ctx context.Context) finds {
 	if !s.renew(ctx) {
-		return
+		return finds{}
 	}
 	call, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	runs, err := s.store.TakeOver(call, s.worker, false, sweepLimit)
 	if err != nil {
 		s.log.WarnContext(ctx, "lapsed runs not taken over", "err", err)
-		return
+		return finds{}
 	}
 	s.startAll(ctx, runs)
-	s.expire(ctx)
-	s.claimWaiting(ctx)
+	expired := s.expire(ctx)
+	return finds{lapsed: len(runs), expired: expired, queued: s.claimWaiting(ctx)}
 }
 
-// expire closes the questions that nobody answered in time; their runs are queued.
-func (s *Service) expire(ctx context.Context) {
+// expire closes the questions that nobody answered in time; their runs are queued. It
+// returns how many there were.
+func (s *Service) expire(ctx context.Context) (n int) {
 	call, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	events, err := s.store.ExpireApprovals(call, sweepLimit)
@@ -162,28 +175,38 @@ func (s *Service) expire(ctx context.Context) {
 		s.log.WarnContext(ctx, "approvals not expired", "err", err)
 	}
 	s.journal.feed.Publish(ctx, events)
+	for _, e := range events {
+		if e.Type == core.EventApprovalDecided {
+			n++
+		}
+	}
+	return n
 }
 
 // startAll starts runs that were taken over.
 func (s *Service) startAll(ctx context.Context, runs []core.Run) {
+	s.observer.TookOver(core.WorkRun, len(runs))
 	for _, run := range runs {
 		s.log.WarnContext(ctx, "run taken over", "run_id", run.ID, "session_id", run.SessionID, "attempt", run.Attempt)
 		s.Start(run) //nolint:contextcheck // a run is detached from whoever starts it
 	}
 }
 
-// claimWaiting claims for sessions whose queue stands still.
-func (s *Service) claimWaiting(ctx context.Context) {
+// claimWaiting claims for sessions whose queue stands still, and returns for how many.
+func (s *Service) claimWaiting(ctx context.Context) (n int) {
 	call, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	sessions, err := s.store.Waiting(call, sweepLimit)
 	if err != nil {
 		s.log.WarnContext(ctx, "waiting sessions not read", "err", err)
-		return
+		return 0
 	}
 	for _, id := range sessions {
-		s.next(ctx, id)
+		if s.next(ctx, id) {
+			n++
+		}
 	}
+	return n
 }
 
 // drain ends the work: see Run.

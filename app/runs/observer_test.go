@@ -31,6 +31,26 @@ func (w *watch) Run(ctx context.Context, run core.Run) (context.Context, func(st
 	}
 }
 
+func (w *watch) Renewed(kind core.WorkKind, renewed, lost int, err error) {
+	if lost > 0 || err != nil {
+		w.note("%s leases: %d renewed, %d lost, error %v", kind, renewed, lost, err)
+	}
+}
+
+func (w *watch) TookOver(kind core.WorkKind, n int) {
+	if n > 0 {
+		w.note("%d %s taken over", n, kind)
+	}
+}
+
+func (w *watch) Found(what string, n int) {
+	if n > 0 {
+		w.note("found %d %s", n, what)
+	}
+}
+
+func (w *watch) Refused(kind core.WorkKind) { w.note("%s refused", kind) }
+
 func (w *watch) note(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,6 +117,30 @@ func TestObserverOfLost(t *testing.T) {
 		}).run(t)
 		p.accept(t, "stale")
 		synctest.Wait()
-		p.watch.want(t, "stale began", "stale lost ")
+		p.watch.want(t, "stale began", "run refused", "stale lost ")
+	})
+}
+
+// It hears of runs of others that this process goes on with, of leases that are lost
+// and of what only the sweep has found.
+func TestObserverOfLeases(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		db := runstest.New()
+		p := newProcess(t, db, "w", runs.Limits{}, hang).run(t)
+		dead := newProcess(t, db, "other", runs.Limits{}, answer)
+		dead.dead = true
+		dead.accept(t, "lapses")
+		<-time.After(35 * time.Second)
+		synctest.Wait()
+		p.watch.want(t, "1 run taken over", "found 1 lapsed_run", "lapses began")
+		if err := db.RunStore().Release(t.Context(), "w"); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := db.RunStore().TakeOver(t.Context(), "third", false, 1); err != nil || len(got) != 1 {
+			t.Fatalf("got %d runs, %v, want a third process to take it away", len(got), err)
+		}
+		<-time.After(10 * time.Second)
+		synctest.Wait()
+		p.watch.want(t, "1 run taken over", "found 1 lapsed_run", "lapses began", "run leases: 0 renewed, 1 lost, error <nil>", "lapses lost ")
 	})
 }

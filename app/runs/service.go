@@ -70,7 +70,27 @@ type observer interface {
 	// Run is told of an execution that begins, which goes on with the context returned.
 	// ended is called once, with what became of it, and the code of a failed run's error.
 	Run(ctx context.Context, run core.Run) (_ context.Context, ended func(status, code string))
+	lookout
 }
+
+// lookout is told how work is kept, by kinds of work (telemetry).
+type lookout interface {
+	// Renewed is told of leases that were to be lengthened: err = none was.
+	Renewed(kind core.WorkKind, renewed, lost int, err error)
+	// TookOver is told of work that another process, or an earlier one, had begun.
+	TookOver(kind core.WorkKind, n int)
+	// Found is told of work that nobody had told of: the sweep found it.
+	Found(what string, n int)
+	// Refused is told of a write that came too late: somebody else has the work.
+	Refused(kind core.WorkKind)
+}
+
+// What a sweep finds.
+const (
+	foundLapsed  = "lapsed_run" // its process has died, or cannot reach the database
+	foundQueued  = "queued_run" // nobody was told that it may begin
+	foundExpired = "approval"   // nobody has decided in time
+)
 
 // silent is the observer of a Service that has none.
 type silent struct{}
@@ -78,6 +98,10 @@ type silent struct{}
 func (silent) Run(ctx context.Context, _ core.Run) (context.Context, func(status, code string)) {
 	return ctx, func(string, string) {}
 }
+func (silent) Renewed(core.WorkKind, int, int, error) {}
+func (silent) TookOver(core.WorkKind, int)            {}
+func (silent) Found(string, int)                      {}
+func (silent) Refused(core.WorkKind)                  {}
 
 // Options are what a Service is made of. All but Limits, Answered, Ended, Observer and
 // Signals are required.

@@ -40,7 +40,7 @@ func (s *Service) heed(ctx context.Context, signal core.Signal) {
 		s.cancel(signal.Cancel)
 	}
 	if signal.Free && s.isReady() && !s.isStopping() {
-		s.sweep(ctx)
+		_ = s.look(ctx)
 	}
 }
 

@@ -153,6 +153,9 @@ func (s *Service) conclude(ctx context.Context, x *execution, v verdict, began t
 		s.keepDraft(ctx, x.run)
 		return conclusion{status: statusHandedBack}
 	case errors.Is(v.cause, errLost), errors.Is(v.err, core.ErrStale):
+		if errors.Is(v.err, core.ErrStale) {
+			s.observer.Refused(core.WorkRun)
+		}
 		log.WarnContext(ctx, "run lost to another attempt")
 		return conclusion{status: statusLost}
 	case errors.Is(v.cause, core.ErrCanceled), errors.Is(v.err, core.ErrCanceled):
@@ -216,6 +219,7 @@ func (s *Service) end(ctx context.Context, log *slog.Logger, run core.Run, end c
 		}
 		return c
 	case errors.Is(err, core.ErrStale):
+		s.observer.Refused(core.WorkRun)
 		log.WarnContext(ctx, "run lost to another attempt")
 		return conclusion{status: statusLost}
 	default:
@@ -225,12 +229,12 @@ func (s *Service) end(ctx context.Context, log *slog.Logger, run core.Run, end c
 	}
 }
 
-// next claims the session's oldest queued run, if there is one, and starts it.
-// What goes wrong here the sweep makes good.
-func (s *Service) next(ctx context.Context, session core.SessionID) {
+// next claims the session's oldest queued run, if there is one, and starts it, and
+// reports whether it did. What goes wrong here the sweep makes good.
+func (s *Service) next(ctx context.Context, session core.SessionID) bool {
 	if s.isStopping() {
 		s.wake(ctx, core.Signal{Free: true}) // others may
-		return
+		return false
 	}
 	call, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -243,4 +247,5 @@ func (s *Service) next(ctx context.Context, session core.SessionID) {
 		s.journal.feed.Publish(ctx, c.Events)
 		s.Start(c.Run) //nolint:contextcheck // a run is detached from whoever starts it
 	}
+	return err == nil
 }

@@ -103,29 +103,3 @@ func (t *Telemetry) Node(ctx context.Context, name string) (context.Context, fun
 		t.runs.nodes.WithLabelValues(name).Observe(time.Since(start).Seconds())
 	}
 }
-
-// queueTime bounds the question how many runs are queued.
-const queueTime = 2 * time.Second
-
-// queueLength asks the database at each scrape; it shows nothing when that fails.
-type queueLength struct {
-	count func(ctx context.Context) (int, error)
-	desc  *prometheus.Desc
-}
-
-func queued(count func(ctx context.Context) (int, error)) prometheus.Collector {
-	return &queueLength{count: count, desc: prometheus.NewDesc(namespace+"_runs_queued",
-		"Runs that wait for the run before them in their session, in the whole database.", nil, nil)}
-}
-
-// Describe says what there is.
-func (q *queueLength) Describe(ch chan<- *prometheus.Desc) { ch <- q.desc }
-
-// Collect counts.
-func (q *queueLength) Collect(ch chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), queueTime)
-	defer cancel()
-	if n, err := q.count(ctx); err == nil {
-		ch <- prometheus.MustNewConstMetric(q.desc, prometheus.GaugeValue, float64(n))
-	}
-}

@@ -26,13 +26,13 @@ func TestRuns(t *testing.T) {
 		`bobbin_runs_finished_total{agent="other",status="failed"} 1`)
 	want(t, tel, "bobbin_run_failures_total", `bobbin_run_failures_total{code="context_floor"} 1`)
 	want(t, tel, `bobbin_run_duration_seconds_count{agent="assistant"`, `bobbin_run_duration_seconds_count{agent="assistant",status="succeeded"} 1`)
-	want(t, tel, "bobbin_runs_queued", "bobbin_runs_queued 3")
+	want(t, tel, "bobbin_runs_queued", "bobbin_runs_queued 3", "bobbin_runs_queued_oldest_age_seconds 90")
 }
 
 // When the database does not say how many runs are queued the rest is shown.
 func TestQueueNotKnown(t *testing.T) {
 	t.Parallel()
-	tel := telemetry.New(telemetry.Options{Queued: func(context.Context) (int, error) { return 0, errors.New("no database") }})
+	tel := telemetry.New(telemetry.Options{Queued: func(context.Context) (core.QueueStats, error) { return core.QueueStats{}, errors.New("no database") }})
 	want(t, tel, "bobbin_runs_queued")
 	want(t, tel, "bobbin_runs_active", "bobbin_runs_active 0")
 }

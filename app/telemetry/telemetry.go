@@ -29,7 +29,7 @@ type Options struct {
 	Database *sql.DB // whose pool is shown
 	Labels   Labels
 	// Queued counts the runs that wait for their turn, in the database.
-	Queued func(ctx context.Context) (int, error)
+	Queued func(ctx context.Context) (core.QueueStats, error)
 	// Undelivered counts the deliveries that are still tried, likewise.
 	Undelivered func(ctx context.Context) (core.DeliveryStats, error)
 	// Calibrations returns how the models count, by their names.
@@ -50,6 +50,7 @@ type Telemetry struct {
 	tools      toolMetrics
 	deliveries *prometheus.CounterVec
 	retention  retentionMetrics
+	work       workMetrics
 
 	provider *sdktrace.TracerProvider // nil = no spans are made
 	tracer   trace.Tracer             // nil likewise
@@ -61,7 +62,7 @@ func New(o Options) *Telemetry {
 	t := &Telemetry{
 		registry: prometheus.NewRegistry(), labels: o.Labels,
 		http: newHTTPMetrics(), streams: newStreamMetrics(), context: newContextMetrics(), summaries: newSummaryMetrics(),
-		models: newModelMetrics(), runs: newRunMetrics(), tools: newToolMetrics(), deliveries: newDeliveryTries(), retention: newRetentionMetrics(), links: newLinks(),
+		models: newModelMetrics(), runs: newRunMetrics(), tools: newToolMetrics(), deliveries: newDeliveryTries(), retention: newRetentionMetrics(), work: newWorkMetrics(), links: newLinks(),
 	}
 	t.registry.MustRegister(
 		collectors.NewGoCollector(),
@@ -81,7 +82,7 @@ func New(o Options) *Telemetry {
 		t.registry.MustRegister(newCalibrations(o.Calibrations, o.Labels))
 	}
 	for _, group := range [][]prometheus.Collector{
-		t.http.all(), t.streams.all(), t.context.all(), t.summaries.all(), t.models.all(), t.runs.all(), t.tools.all(), {t.deliveries}, t.retention.all(),
+		t.http.all(), t.streams.all(), t.context.all(), t.summaries.all(), t.models.all(), t.runs.all(), t.tools.all(), {t.deliveries}, t.retention.all(), t.work.all(),
 	} {
 		t.registry.MustRegister(group...)
 	}

@@ -39,7 +39,9 @@ func newTelemetry(t testing.TB) *telemetry.Telemetry {
 func options() telemetry.Options {
 	return telemetry.Options{
 		Labels: plain(), Build: telemetry.Build{Version: "1", Commit: "c", Go: "go1"},
-		Queued: func(context.Context) (int, error) { return 3, nil },
+		Queued: func(context.Context) (core.QueueStats, error) {
+			return core.QueueStats{Queued: 3, Oldest: 90 * time.Second}, nil
+		},
 		Undelivered: func(context.Context) (core.DeliveryStats, error) {
 			return core.DeliveryStats{Waiting: 2, Oldest: time.Minute}, nil
 		},
@@ -121,6 +123,10 @@ func everything(t testing.TB, tel *telemetry.Telemetry) {
 	done("ok")
 	tel.Retained(9, 2, nil)
 	tel.Delivery(core.DeliveryWebhook, core.DeliveryDelivered)
+	tel.Renewed(core.WorkRun, 2, 1, nil)
+	tel.TookOver(core.WorkRun, 2)
+	tel.Found("queued_run", 1)
+	tel.Refused(core.WorkKind(core.DeliveryWebhook))
 }
 
 // priced is a model that costs 2 dollars for a million tokens of a prompt, and 8 for

@@ -141,10 +141,10 @@ type gatedSessions struct {
 }
 
 // LeaseSummary is Sessions.LeaseSummary.
-func (s gatedSessions) LeaseSummary(ctx context.Context, in core.Scope, id core.SessionID, holder string, d time.Duration) (bool, error) {
-	ok, err := s.Sessions.LeaseSummary(ctx, in, id, holder, d)
-	if err == nil && !ok {
+func (s gatedSessions) LeaseSummary(ctx context.Context, in core.Scope, id core.SessionID, holder string, d time.Duration) (core.Grant, error) {
+	got, err := s.Sessions.LeaseSummary(ctx, in, id, holder, d)
+	if err == nil && !got.OK() {
 		s.g.refuse(s.name)
 	}
-	return ok, err
+	return got, err
 }

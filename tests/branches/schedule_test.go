@@ -157,8 +157,8 @@ func (s pointedSessions) SummaryFailed(ctx context.Context, scope core.Scope, f 
 	return through(s.p.schedule, func() ([]core.Event, error) { return s.p.Sessions.SummaryFailed(ctx, scope, f) })
 }
 
-func (s pointedSessions) LeaseSummary(ctx context.Context, scope core.Scope, id core.SessionID, holder string, d time.Duration) (bool, error) {
-	return through(s.p.schedule, func() (bool, error) { return s.p.Sessions.LeaseSummary(ctx, scope, id, holder, d) })
+func (s pointedSessions) LeaseSummary(ctx context.Context, scope core.Scope, id core.SessionID, holder string, d time.Duration) (core.Grant, error) {
+	return through(s.p.schedule, func() (core.Grant, error) { return s.p.Sessions.LeaseSummary(ctx, scope, id, holder, d) })
 }
 
 func (s pointedSessions) FreeSummary(ctx context.Context, id core.SessionID, holder string) error {

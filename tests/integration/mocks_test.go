@@ -125,8 +125,8 @@ func (r *repositories) SummaryFailed(_ context.Context, _ core.Scope, f core.Sum
 }
 
 // LeaseSummary is Sessions.LeaseSummary: it is always free.
-func (r *repositories) LeaseSummary(context.Context, core.Scope, core.SessionID, string, time.Duration) (bool, error) {
-	return true, nil
+func (r *repositories) LeaseSummary(context.Context, core.Scope, core.SessionID, string, time.Duration) (core.Grant, error) {
+	return core.GrantGiven, nil
 }
 
 // FreeSummary is Sessions.FreeSummary.

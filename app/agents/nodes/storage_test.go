@@ -104,8 +104,8 @@ func (s *storage) SummaryFailed(_ context.Context, _ core.Scope, f core.SummaryF
 }
 
 // LeaseSummary is Sessions.LeaseSummary: it is always free.
-func (s *storage) LeaseSummary(context.Context, core.Scope, core.SessionID, string, time.Duration) (bool, error) {
-	return true, nil
+func (s *storage) LeaseSummary(context.Context, core.Scope, core.SessionID, string, time.Duration) (core.Grant, error) {
+	return core.GrantGiven, nil
 }
 
 // FreeSummary is Sessions.FreeSummary.

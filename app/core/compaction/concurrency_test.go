@@ -197,7 +197,7 @@ func (m many) SummaryWork(ctx context.Context, scope core.Scope, id core.Session
 }
 
 // LeaseSummary is Sessions.LeaseSummary.
-func (m many) LeaseSummary(ctx context.Context, scope core.Scope, id core.SessionID, holder string, d time.Duration) (bool, error) {
+func (m many) LeaseSummary(ctx context.Context, scope core.Scope, id core.SessionID, holder string, d time.Duration) (core.Grant, error) {
 	return m[id].LeaseSummary(ctx, scope, id, holder, d)
 }
 

@@ -16,7 +16,7 @@ type sessionStore interface {
 	ApplyContext(ctx context.Context, scope core.Scope, change core.ContextChange) (core.Session, []core.Event, error)
 	SummaryWork(ctx context.Context, scope core.Scope, id core.SessionID) (core.SummaryWork, error)
 	SummaryFailed(ctx context.Context, scope core.Scope, f core.SummaryFailure) ([]core.Event, error)
-	LeaseSummary(ctx context.Context, scope core.Scope, id core.SessionID, holder string, d time.Duration) (bool, error)
+	LeaseSummary(ctx context.Context, scope core.Scope, id core.SessionID, holder string, d time.Duration) (core.Grant, error)
 	FreeSummary(ctx context.Context, id core.SessionID, holder string) error
 	FreeSummaries(ctx context.Context, prefix string) error
 }

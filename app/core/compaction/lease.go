@@ -66,11 +66,14 @@ func (k *Keeper) enter(ctx context.Context, scope core.Scope, id core.SessionID,
 
 // lease takes the lease, or lengthens it, and reports whether it is ours.
 func (p *pass) lease(ctx context.Context) (bool, error) {
-	ok, err := p.k.Stores.Sessions.LeaseSummary(ctx, p.scope, p.id, p.holder, max(p.k.SummaryTime, p.k.BackgroundTime)+leaseMargin)
+	got, err := p.k.Stores.Sessions.LeaseSummary(ctx, p.scope, p.id, p.holder, max(p.k.SummaryTime, p.k.BackgroundTime)+leaseMargin)
 	if err != nil {
 		return false, fmt.Errorf("lease the summary: %w", err)
 	}
-	return ok, nil
+	if got == core.GrantTakenOver {
+		p.k.Observer.TookOver(core.WorkSummary, 1)
+	}
+	return got.OK(), nil
 }
 
 // renew lengthens the lease for another summary. ErrStale: it ended, and somebody
@@ -80,6 +83,11 @@ func (p *pass) renew(ctx context.Context) error {
 		return nil
 	}
 	ok, err := p.lease(ctx)
+	if ok {
+		p.k.Observer.Renewed(core.WorkSummary, 1, 0, nil)
+	} else {
+		p.k.Observer.Renewed(core.WorkSummary, 0, 1, err)
+	}
 	if err == nil && !ok {
 		err = core.Errorf(core.ErrStale, "the lease for a summary of session %s was lost", p.id)
 	}

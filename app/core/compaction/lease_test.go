@@ -72,6 +72,7 @@ func TestLeaseOfTheDead(t *testing.T) {
 	} {
 		w := full(t)
 		w.writer.Add(notes)
+		watch := w.watched()
 		run := func() {
 			begun := time.Now()
 			w.fit()
@@ -96,6 +97,9 @@ func TestLeaseOfTheDead(t *testing.T) {
 				begin()
 				run()
 			})
+		}
+		if took := strings.Contains(watch.told(), "1 summary taken over"); took != (tt.left < 10*time.Second) {
+			t.Errorf("%s: told of a take-over: %t", tt.name, took)
 		}
 		if len(w.summaries) != 1 || w.summaries[0].Note != tt.note {
 			t.Errorf("%s: got %+v, want one with note %q", tt.name, w.summaries, tt.note)

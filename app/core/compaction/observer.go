@@ -24,6 +24,10 @@ type observer interface {
 	Summarizing(ctx context.Context, t Turn, o contextwindow.Order) (_ context.Context, ended func(Made))
 	// Committed is told of a summary that was stored, or could not be.
 	Committed(ctx context.Context, c Commit)
+	// Renewed is told of leases that were to be lengthened: err = none was.
+	Renewed(kind core.WorkKind, renewed, lost int, err error)
+	// TookOver is told of work that another process, or an earlier one, had begun.
+	TookOver(kind core.WorkKind, n int)
 }
 
 // Outcome is what came of making a summary.
@@ -63,6 +67,8 @@ func (silent) Sending(context.Context, Turn, contextwindow.Decision, contextwind
 }
 func (silent) Warned(context.Context, Turn, contextwindow.Decision) {}
 func (silent) Committed(context.Context, Commit)                    {}
+func (silent) Renewed(core.WorkKind, int, int, error)               {}
+func (silent) TookOver(core.WorkKind, int)                          {}
 
 func (silent) Summarizing(ctx context.Context, _ Turn, _ contextwindow.Order) (context.Context, func(Made)) {
 	return ctx, func(Made) {}

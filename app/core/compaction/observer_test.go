@@ -50,6 +50,14 @@ func (w *watcher) Committed(_ context.Context, c compaction.Commit) {
 	w.note("committed version %d: smaller %t, stale %t", c.Turn.Session.SummaryVersion, c.After.Total < c.Before.Total, errors.Is(c.Err, core.ErrStale))
 }
 
+func (w *watcher) Renewed(kind core.WorkKind, _, lost int, _ error) {
+	if lost > 0 {
+		w.note("%s lease lost", kind)
+	}
+}
+
+func (w *watcher) TookOver(kind core.WorkKind, n int) { w.note("%d %s taken over", n, kind) }
+
 // told returns what was told since the last call.
 func (w *watcher) told() string {
 	w.mu.Lock()

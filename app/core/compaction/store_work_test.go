@@ -62,16 +62,22 @@ func (s *store) blame(reason string) {
 }
 
 // LeaseSummary is Sessions.LeaseSummary.
-func (s *store) LeaseSummary(_ context.Context, scope core.Scope, id core.SessionID, holder string, d time.Duration) (ok bool, err error) {
+func (s *store) LeaseSummary(_ context.Context, scope core.Scope, id core.SessionID, holder string, d time.Duration) (got core.Grant, err error) {
 	err = s.at("LeaseSummary", func() error {
-		if ok = !time.Now().Before(s.lease.until) || s.lease.holder == holder; ok {
-			s.lease = lease{holder, time.Now().Add(d)}
-		} else {
+		switch {
+		case s.lease.holder == "" || s.lease.holder == holder:
+			got = core.GrantGiven
+		case !time.Now().Before(s.lease.until):
+			got = core.GrantTakenOver
+		default:
 			s.waited++
+		}
+		if got.OK() {
+			s.lease = lease{holder, time.Now().Add(d)}
 		}
 		return s.knows(scope, id)
 	})
-	return ok, err
+	return got, err
 }
 
 // FreeSummary is Sessions.FreeSummary.

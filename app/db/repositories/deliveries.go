@@ -1,9 +1,10 @@
 package repositories
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"strings"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -27,24 +28,44 @@ func NewDeliveries(db *gorm.DB) *Deliveries { return &Deliveries{db: db} }
 // what is still stored of the former one is refused. Of several replicas that claim
 // at once each gets other ones.
 func (r *Deliveries) Claim(ctx context.Context, worker string, lease time.Duration, limit int) ([]core.Delivery, error) {
-	now, lock := clockSQL(r.db, 0), ""
-	if isPostgres(r.db) {
-		lock = " FOR UPDATE SKIP LOCKED"
-	}
-	var names []string
-	for _, c := range deliveryColumns(r.db) {
-		names = append(names, c.Name)
-	}
-	stmt := "WITH due AS (SELECT id FROM deliveries WHERE state = 'pending' AND (next_at IS NULL OR next_at <= " + now + ")" +
-		" AND (lease_until IS NULL OR lease_until <= " + now + ") ORDER BY created_at, id LIMIT ?" + lock + ") " +
-		"UPDATE deliveries SET attempt = attempt + 1, tries = tries + 1, lease_owner = ?, lease_until = " + clockSQL(r.db, lease) +
-		" WHERE id IN (SELECT id FROM due) RETURNING " + strings.Join(names, ", ")
 	var rows []models.Delivery
-	err := inTx(ctx, r.db, func(tx *gorm.DB) error { return tx.Raw(stmt, limit, worker).Scan(&rows).Error })
+	former := map[string]string{} // who has let a lease pass
+	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
+		due, err := r.due(tx, limit)
+		if err != nil || len(due) == 0 {
+			return err
+		}
+		ids := make([]string, 0, len(due))
+		for _, d := range due {
+			ids, former[d.ID] = append(ids, d.ID), d.LeaseOwner
+		}
+		return tx.Model(&rows).Clauses(clause.Returning{Columns: deliveryColumns(tx)}).Where("id IN ?", ids).UpdateColumns(map[string]any{
+			"attempt": gorm.Expr("attempt + 1"), "tries": gorm.Expr("tries + 1"),
+			"lease_owner": worker, "lease_until": gorm.Expr(clockSQL(tx, lease)),
+		}).Error
+	})
 	if err != nil {
 		return nil, failure(err, "deliveries for worker", worker)
 	}
-	return values(rows, sure(models.Delivery.Core))
+	slices.SortFunc(rows, func(a, b models.Delivery) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	list, err := values(rows, sure(models.Delivery.Core))
+	for i := range list {
+		list[i].TakenOver = former[string(list[i].ID)] != ""
+	}
+	return list, err
+}
+
+// due locks deliveries that may be claimed.
+func (r *Deliveries) due(tx *gorm.DB, limit int) (rows []models.Delivery, err error) {
+	now, lock := clockSQL(tx, 0), ""
+	if isPostgres(tx) {
+		lock = " FOR UPDATE SKIP LOCKED"
+	}
+	err = tx.Raw("SELECT id, lease_owner FROM deliveries WHERE state = 'pending' AND (next_at IS NULL OR next_at <= "+now+")"+
+		" AND (lease_until IS NULL OR lease_until <= "+now+") ORDER BY created_at, id LIMIT ?"+lock, limit).Scan(&rows).Error
+	return rows, err
 }
 
 // deliveryColumns are the columns of a delivery by name: see runColumns.
@@ -61,11 +82,11 @@ func deliveryColumns(db *gorm.DB) []clause.Column {
 }
 
 // Release ends the leases of the worker: those of a process that has died and is
-// started again, or that stops.
+// started again, or that stops. Who had them stays known until they are settled.
 func (r *Deliveries) Release(ctx context.Context, worker string) error {
 	err := r.db.WithContext(ctx).Model(&models.Delivery{}).
 		Where("state = 'pending' AND lease_owner = ?", worker).
-		UpdateColumns(map[string]any{"lease_owner": "", "lease_until": nil}).Error
+		UpdateColumn("lease_until", nil).Error
 	return failure(err, "deliveries of worker", worker)
 }
 
@@ -174,19 +195,6 @@ func (r *Deliveries) List(ctx context.Context, scope core.Scope, run core.RunID)
 
 // Stats counts what waits to be delivered.
 func (r *Deliveries) Stats(ctx context.Context) (core.DeliveryStats, error) {
-	var row struct {
-		N      int
-		Oldest *clockTime
-		Now    clockTime
-	}
-	err := r.db.WithContext(ctx).Raw("SELECT COUNT(*) AS n, MIN(created_at) AS oldest, " + clockSQL(r.db, 0) +
-		" AS now FROM deliveries WHERE state = 'pending'").Scan(&row).Error
-	if err != nil {
-		return core.DeliveryStats{}, failure(err, "deliveries", "that wait")
-	}
-	stats := core.DeliveryStats{Waiting: row.N}
-	if row.Oldest != nil {
-		stats.Oldest = max(row.Now.Sub(row.Oldest.Time), 0)
-	}
-	return stats, nil
+	n, oldest, err := waiting(ctx, r.db, "deliveries WHERE state = 'pending'")
+	return core.DeliveryStats{Waiting: n, Oldest: oldest}, failure(err, "deliveries", "that wait")
 }

@@ -120,6 +120,9 @@ func TestSettle(t *testing.T) {
 			return s.deliveries.Settle(t.Context(), core.Settlement{ID: c.ID, Attempt: c.Attempt, State: state, Wait: wait, Error: "no"})
 		}
 		first := s.due(t, worker)[0]
+		if first.TakenOver {
+			t.Error("a new delivery is taken over from nobody")
+		}
 		if again := s.due(t, "worker-2"); len(again) != 0 {
 			t.Errorf("a leased delivery was claimed again: %+v", again)
 		}
@@ -134,7 +137,7 @@ func TestSettle(t *testing.T) {
 		}
 		s.exec(t, "UPDATE deliveries SET next_at = '2000-01-01 00:00:00+00:00'")
 		second := s.due(t, worker)[0]
-		if second.ID != first.ID || second.Attempt != 2 || second.Tries != 2 {
+		if second.TakenOver || second.ID != first.ID || second.Attempt != 2 || second.Tries != 2 {
 			t.Errorf("second try: got %+v", second)
 		}
 		_, err := settle(first, core.DeliveryDelivered, 0)
@@ -224,12 +227,19 @@ func TestClaimDeliveries(t *testing.T) {
 			t.Errorf("stats: %+v, %v", stats, err)
 		}
 		s.exec(t, "UPDATE deliveries SET lease_until = '2000-01-01 00:00:00+00:00' WHERE lease_owner = 'worker-1'")
-		past := len(s.due(t, "worker-3"))
+		taken := s.due(t, "worker-3")
+		past := len(taken)
 		if err := s.deliveries.Release(t.Context(), "worker-2"); err != nil {
 			t.Fatal(err)
 		}
-		if freed := len(s.due(t, "worker-3")); past+freed != n {
-			t.Errorf("taken over: got %d, want all of %d", past+freed, n)
+		freed := s.due(t, "worker-3")
+		if past+len(freed) != n {
+			t.Errorf("taken over: got %d, want all of %d", past+len(freed), n)
+		}
+		for _, c := range append(taken, freed...) {
+			if !c.TakenOver || c.Attempt != 2 {
+				t.Errorf("got %+v, want it known that it was another's", c)
+			}
 		}
 	})
 }

@@ -2,6 +2,7 @@ package repositories
 
 import (
 	"context"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -98,11 +99,24 @@ func (r *Runs) Pending(ctx context.Context, scope core.Scope, session core.Sessi
 	return values(rows, models.Run.Core)
 }
 
-// CountQueued counts the queued runs of all sessions.
-func (r *Runs) CountQueued(ctx context.Context) (int, error) {
-	var n int64
-	err := r.db.WithContext(ctx).Model(&models.Run{}).Where("status = 'queued'").Count(&n).Error
-	return int(n), err
+// Queue counts the queued runs of all sessions.
+func (r *Runs) Queue(ctx context.Context) (core.QueueStats, error) {
+	n, oldest, err := waiting(ctx, r.db, "runs WHERE status = 'queued'")
+	return core.QueueStats{Queued: n, Oldest: oldest}, failure(err, "runs", "queued")
+}
+
+// waiting counts rows, and tells the age of the oldest by the database's clock.
+func waiting(ctx context.Context, db *gorm.DB, from string) (n int, oldest time.Duration, err error) {
+	var row struct {
+		N      int
+		Oldest *clockTime
+		Now    clockTime
+	}
+	err = db.WithContext(ctx).Raw("SELECT COUNT(*) AS n, MIN(created_at) AS oldest, " + clockSQL(db, 0) + " AS now FROM " + from).Scan(&row).Error
+	if err == nil && row.Oldest != nil {
+		oldest = max(row.Now.Sub(row.Oldest.Time), 0)
+	}
+	return row.N, oldest, err
 }
 
 // Active returns the run of a session that is running or waiting.

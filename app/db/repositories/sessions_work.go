@@ -49,23 +49,32 @@ func (r *Sessions) SummaryWork(ctx context.Context, scope core.Scope, id core.Se
 }
 
 // LeaseSummary lets one at a time make a summary of the session, in all processes:
-// it reports whether the holder may, for so long by the database's clock. A holder
+// it says whether the holder may, for so long by the database's clock. A holder
 // that has it already gets it for so long from now on.
-func (r *Sessions) LeaseSummary(ctx context.Context, scope core.Scope, id core.SessionID, holder string, d time.Duration) (bool, error) {
+func (r *Sessions) LeaseSummary(ctx context.Context, scope core.Scope, id core.SessionID, holder string, d time.Duration) (core.Grant, error) {
 	if err := known("session", id); err != nil {
-		return false, err
+		return core.GrantRefused, err
 	}
-	now := clockSQL(r.db, 0)
-	res := r.db.WithContext(ctx).Model(&models.Session{}).Scopes(visible(scope)).
-		Where("id = ? AND (summary_lease_until IS NULL OR summary_lease_until <= "+now+" OR summary_lease_owner = ?)", id, holder).
-		UpdateColumns(map[string]any{"summary_lease_owner": holder, "summary_lease_until": gorm.Expr(clockSQL(r.db, d))})
-	if res.Error != nil {
-		return false, failure(res.Error, "session", id)
+	take := func(when string, args ...any) (bool, error) {
+		res := r.db.WithContext(ctx).Model(&models.Session{}).Scopes(visible(scope)).Where("id = ?", id).Where(when, args...).
+			UpdateColumns(map[string]any{"summary_lease_owner": holder, "summary_lease_until": gorm.Expr(clockSQL(r.db, d))})
+		return res.RowsAffected > 0, failure(res.Error, "session", id)
 	}
-	if res.RowsAffected == 0 {
-		return false, mustSee(r.db.WithContext(ctx), scope, id)
+	if ok, err := take("summary_lease_until IS NULL OR summary_lease_owner = ?", holder); ok || err != nil {
+		return grant(ok, core.GrantGiven), err
 	}
-	return true, nil
+	if ok, err := take("summary_lease_until <= " + clockSQL(r.db, 0)); ok || err != nil {
+		return grant(ok, core.GrantTakenOver), err
+	}
+	return core.GrantRefused, mustSee(r.db.WithContext(ctx), scope, id)
+}
+
+// grant returns g if it was given.
+func grant(ok bool, g core.Grant) core.Grant {
+	if !ok {
+		return core.GrantRefused
+	}
+	return g
 }
 
 // FreeSummary ends the holder's lease. One that is another's by now stays.

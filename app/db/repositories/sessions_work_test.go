@@ -19,13 +19,15 @@ func TestLeaseSummary(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := open(d)
 		id := s.session(t).ID
+		var last core.Grant
 		take := func(holder string) bool {
 			t.Helper()
-			ok, err := s.sessions.LeaseSummary(t.Context(), ann(), id, holder, time.Minute)
+			got, err := s.sessions.LeaseSummary(t.Context(), ann(), id, holder, time.Minute)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return ok
+			last = got
+			return got.OK()
 		}
 		free := func(holder string) {
 			t.Helper()
@@ -40,6 +42,9 @@ func TestLeaseSummary(t *testing.T) {
 		if again := take("w1/a"); !first || !again || take("w1/b") || take("w2/a") || !s.work(t, id).Busy {
 			t.Error("want the lease for the first, again and alone")
 		}
+		if take("w1/a"); last != core.GrantGiven {
+			t.Errorf("the holder's own lease: got grant %d, want it given", last)
+		}
 		free("w2/a")
 		if take("w2/a") {
 			t.Error("a lease was ended by who does not hold it")
@@ -49,8 +54,8 @@ func TestLeaseSummary(t *testing.T) {
 			t.Error("want the lease free for the next")
 		}
 		s.exec(t, "UPDATE sessions SET summary_lease_until = ? WHERE id = ?", core.Now().Add(-time.Second), id)
-		if s.work(t, id).Busy || !take("w3/a") {
-			t.Error("want a lease to end by itself")
+		if s.work(t, id).Busy || !take("w3/a") || last != core.GrantTakenOver {
+			t.Errorf("want a lease to end by itself, and to be taken over: %d", last)
 		}
 		free("w2/a") // it comes back late
 		if take("w1/a") {
@@ -84,11 +89,11 @@ func TestConcurrentLeasesOneWins(t *testing.T) {
 		id := s.session(t).ID
 		var won atomic.Int32
 		race(racers, func(i int) {
-			ok, err := s.sessions.LeaseSummary(t.Context(), ann(), id, fmt.Sprint(i), time.Minute)
+			got, err := s.sessions.LeaseSummary(t.Context(), ann(), id, fmt.Sprint(i), time.Minute)
 			if err != nil {
 				t.Errorf("racer %d: %v", i, err)
 			}
-			if ok {
+			if got.OK() {
 				won.Add(1)
 			}
 		})

@@ -43,19 +43,19 @@ func (s Sessions) SummaryFailed(ctx context.Context, scope core.Scope, f core.Su
 }
 
 // LeaseSummary lets one at a time make a summary. The lease does not end by itself.
-func (s Sessions) LeaseSummary(ctx context.Context, scope core.Scope, id core.SessionID, holder string, _ time.Duration) (bool, error) {
-	ok := false
+func (s Sessions) LeaseSummary(ctx context.Context, scope core.Scope, id core.SessionID, holder string, _ time.Duration) (core.Grant, error) {
+	got := core.GrantRefused
 	err := s.db.do(ctx, "LeaseSummary", func() error {
 		l, err := s.db.visible(scope, id)
 		if err != nil {
 			return err
 		}
-		if ok = l.summarizer == "" || l.summarizer == holder; ok {
-			l.summarizer = holder
+		if l.summarizer == "" || l.summarizer == holder {
+			l.summarizer, got = holder, core.GrantGiven
 		}
 		return nil
 	})
-	return ok, err
+	return got, err
 }
 
 // FreeSummary ends the holder's lease.
