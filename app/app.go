@@ -218,7 +218,7 @@ func (a *App) buildEngine(set *tools.Set, global contextwindow.Global) (*agents.
 		Messages: a.repos.messages, Summaries: a.repos.summaries, Sessions: a.repos.sessions, Policies: profiles,
 	})
 	a.titles = a.newTitler(profiles)
-	journal := runs.NewJournal(a.repos.runs, a.feed, a.log)
+	journal := runs.NewJournal(a.repos.runs, a.outlet(), a.log)
 	engine, err := agents.NewEngine(agents.Options{
 		Profiles: profiles, Keeper: keeper, Sessions: a.repos.sessions, Messages: a.messages, Executions: a.repos.runs, Approvals: a.repos.runs,
 		Journal: journal, Tools: set, Counter: a.counter, Calibrator: a.ruler, Logger: a.log,
@@ -238,19 +238,14 @@ func (a *App) buildRuns(engine *agents.Engine, journal *runs.Journal) *runs.Serv
 			Grace: max(a.cfg.Limits.ShutdownGrace, time.Nanosecond), // 0 would be the default, and here it means at once
 		},
 		Logger: a.log, Answered: a.answered(), Observer: a.telemetry, Signals: events.NewSignals(a.bus, a.log),
-		Ended: func(run core.Run) {
-			if a.outbox != nil { // a stage has none: nobody is told of what is played on it
-				a.outbox.Wake()
-			}
-			a.keeper.Soon(run.Scope(), run.SessionID)
-		},
+		Ended: func(run core.Run) { a.keeper.Soon(run.Scope(), run.SessionID) },
 	})
 }
 
 // buildChat builds the use cases.
 func (a *App) buildChat(keeper *compaction.Keeper) *chat.Service {
 	return chat.New(chat.Options{
-		Sessions: a.repos.sessions, Messages: a.repos.messages, Branches: a.repos.branches, Runs: a.repos.runs, Events: a.repos.events, Feed: a.feed, Work: a.runs,
+		Sessions: a.repos.sessions, Messages: a.repos.messages, Branches: a.repos.branches, Runs: a.repos.runs, Events: a.repos.events, Feed: a.outlet(), Work: a.runs,
 		Agents: a.catalog, Models: a.models, Counter: a.counter, Files: a.files, Context: keeper, Control: a.control,
 		DefaultAgent: a.cfg.DefaultAgent, Worker: a.worker, Logger: a.log,
 		Budget: a.budget, Observer: a.telemetry, PrivateWebhooks: a.cfg.Webhooks.AllowPrivate,

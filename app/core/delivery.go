@@ -80,6 +80,16 @@ type Delivery struct {
 	CreatedAt  time.Time     `json:"created_at"`
 	FinishedAt *time.Time    `json:"finished_at,omitempty"`
 	TakenOver  bool          `json:"-"` // as it is claimed: another process had it, and has not settled it
+	Receiver   string        `json:"-"` // as it is claimed: the host that Target names, and its port
+}
+
+// DeliveryClaim asks for deliveries that are due.
+type DeliveryClaim struct {
+	Worker    string
+	Lease     time.Duration  // by the database's clock
+	Limit     int            // most of all
+	Each      int            // most of one receiver
+	Receivers map[string]int // the same of single receivers; 0 = none
 }
 
 // Settlement is what came of one try of a delivery.
@@ -121,6 +131,7 @@ type DeliveryError struct {
 	Reason     string        // may be shown
 	Final      bool          // another try makes no sense
 	RetryAfter time.Duration // the receiver asks for at least so long; 0 = it does not say
+	Unreached  bool          // nobody has answered
 }
 
 // Error returns the reason.

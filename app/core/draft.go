@@ -30,4 +30,5 @@ func DecodeDraft(partial string) Draft {
 type Signal struct {
 	Cancel RunID `json:"cancel,omitempty"` // a run that somebody asked to cancel
 	Free   bool  `json:"free,omitempty"`   // there may be runs that nobody works on
+	Due    bool  `json:"due,omitempty"`    // there may be deliveries that nobody works on
 }

@@ -2,6 +2,7 @@ package deliveries
 
 import (
 	"context"
+	"iter"
 	"log/slog"
 	"math/rand/v2"
 	"time"
@@ -15,7 +16,11 @@ const (
 	sendTime   = time.Minute     // of one try; senders have shorter limits of their own
 	leaseTime  = 2 * time.Minute
 	storeTime  = 10 * time.Second // of one call of the database
+	relisten   = time.Second      // before other processes are listened to again
 )
+
+// receiverPart of the slots is the most that one receiver may take.
+const receiverPart = 4
 
 // When a delivery is tried again, and when it is given up: after both bounds.
 const (
@@ -28,7 +33,7 @@ const (
 
 // store keeps the deliveries.
 type store interface {
-	Claim(ctx context.Context, worker string, lease time.Duration, limit int) ([]core.Delivery, error)
+	Claim(ctx context.Context, c core.DeliveryClaim) ([]core.Delivery, error)
 	Settle(ctx context.Context, s core.Settlement) ([]core.Event, error)
 	Release(ctx context.Context, worker string) error
 	List(ctx context.Context, scope core.Scope, run core.RunID) ([]core.Delivery, error)
@@ -66,7 +71,14 @@ func (silent) TookOver(core.WorkKind, int)                    {}
 func (silent) Found(string, int)                              {}
 func (silent) Refused(core.WorkKind)                          {}
 
-// Options are what a Service is made of. All are required but Observer.
+// signals wake other processes. What they say may be lost.
+type signals interface {
+	Send(ctx context.Context, signal core.Signal)
+	// Receive yields what others send, until ctx ends or with an error as its last element.
+	Receive(ctx context.Context) iter.Seq2[core.Signal, error]
+}
+
+// Options are what a Service is made of. All are required but Observer and Signals.
 type Options struct {
 	Store      store
 	Webhooks   sender
@@ -76,15 +88,18 @@ type Options struct {
 	Grace      time.Duration
 	Logger     *slog.Logger
 	Observer   observer
+	Signals    signals // nil = there are no other processes
 }
 
 // Service delivers. Safe for concurrent use.
 type Service struct {
 	Options
 
-	senders map[core.DeliveryKind]sender
-	wake    chan struct{} // holds one: something may be due
-	slots   chan struct{} // one element for each delivery at work
+	senders   map[core.DeliveryKind]sender
+	receivers *receivers
+	wake      chan struct{} // holds one: something is due that is new
+	again     chan struct{} // holds one: something may be due
+	slots     chan struct{} // one element for each delivery at work
 }
 
 // New returns a Service. Nothing is delivered before Run is called.
@@ -94,15 +109,22 @@ func New(o Options) *Service {
 	}
 	return &Service{
 		Options: o, senders: map[core.DeliveryKind]sender{core.DeliveryWebhook: o.Webhooks},
-		wake: make(chan struct{}, 1), slots: make(chan struct{}, o.Concurrent),
+		receivers: newReceivers(max(o.Concurrent/receiverPart, 1)),
+		wake:      make(chan struct{}, 1), again: make(chan struct{}, 1), slots: make(chan struct{}, o.Concurrent),
 	}
 }
 
-// Wake has the service look at once for what is due. It returns at once; without it
-// the sweep finds the same a little later.
-func (s *Service) Wake() {
+// Wake has the service look at once for what is due, or another process if this one
+// can do no more. It returns at once; without it the sweep finds the same a little later.
+func (s *Service) Wake() { remind(s.wake) }
+
+// look has this process look for what is due.
+func (s *Service) look() { remind(s.again) }
+
+// remind has Run look.
+func remind(c chan<- struct{}) {
 	select {
-	case s.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default: // it will look anyway
 	}
 }

@@ -34,15 +34,21 @@ func newShelf(n int) *shelf {
 
 func past(t *time.Time) bool { return t == nil || !t.After(time.Now()) }
 
-func (s *shelf) Claim(_ context.Context, worker string, lease time.Duration, limit int) ([]core.Delivery, error) {
+func (s *shelf) Claim(_ context.Context, c core.DeliveryClaim) ([]core.Delivery, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var list []core.Delivery
+	given := map[string]int{}
 	for _, d := range s.rows {
-		if len(list) < limit && d.State == core.DeliveryPending && past(d.NextAt) && past(d.LeaseUntil) {
-			until := time.Now().Add(lease)
+		most, limited := c.Receivers[d.Receiver]
+		if !limited {
+			most = c.Each
+		}
+		if given[d.Receiver] < most && len(list) < c.Limit && d.State == core.DeliveryPending && past(d.NextAt) && past(d.LeaseUntil) {
+			given[d.Receiver]++
+			until := time.Now().Add(c.Lease)
 			taken := d.LeaseOwner != ""
-			d.Attempt, d.Tries, d.LeaseOwner, d.LeaseUntil = d.Attempt+1, d.Tries+1, worker, &until
+			d.Attempt, d.Tries, d.LeaseOwner, d.LeaseUntil = d.Attempt+1, d.Tries+1, c.Worker, &until
 			list = append(list, *d)
 			list[len(list)-1].TakenOver = taken
 		}
@@ -171,7 +177,7 @@ func (s *sending) times() []time.Time {
 func start(t *testing.T, rows *shelf, s *sending) (service *deliveries.Service, stop func()) {
 	t.Helper()
 	service = deliveries.New(deliveries.Options{
-		Store: rows, Webhooks: s, Feed: s, Worker: "w", Concurrent: 3, Grace: time.Minute, Logger: slog.New(slog.DiscardHandler), Observer: s,
+		Store: rows, Webhooks: s, Feed: s, Worker: "w", Concurrent: 12, Grace: time.Minute, Logger: slog.New(slog.DiscardHandler), Observer: s,
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -188,7 +194,8 @@ func failing(e *core.DeliveryError) *sending {
 	return &sending{answer: func(context.Context, core.Delivery) error { return e }}
 }
 
-// What waits is delivered, at most so many at once, and each is told of.
+// What waits is delivered, to one receiver a quarter of the slots at once, and each is
+// told of.
 func TestDelivers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,22 +16,30 @@ func (s *Service) Run(ctx context.Context) error {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	s.release(work) // of an earlier process of this name
-	var sending sync.WaitGroup
+	var sending, listening sync.WaitGroup
+	listening.Go(func() { s.listen(ctx) })
 	sweep := time.NewTicker(sweepEvery)
 	defer sweep.Stop()
 	swept := false
 	for ctx.Err() == nil {
 		for _, d := range s.claim(ctx, swept) {
 			s.slots <- struct{}{} // claim leaves room for all
+			s.receivers.begin(d.Receiver)
 			sending.Go(func() {
-				s.deliver(work, d)
+				reached := s.deliver(work, d)
+				s.receivers.end(d.Receiver, reached)
 				<-s.slots
-				s.Wake() // there may be more than there were slots
+				s.look() // there may be more than there were slots
 			})
 		}
 		select {
 		case <-ctx.Done():
 		case <-s.wake:
+			swept = false
+			if len(s.slots) == cap(s.slots) {
+				s.tell(ctx)
+			}
+		case <-s.again:
 			swept = false
 		case <-sweep.C:
 			swept = true
@@ -39,7 +47,35 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	s.drain(&sending, stop)
 	s.release(context.WithoutCancel(ctx))
+	s.tell(context.WithoutCancel(ctx))
+	listening.Wait()
 	return nil
+}
+
+// tell tells other processes, if there are any, that there is more than this one does.
+func (s *Service) tell(ctx context.Context) {
+	if s.Signals != nil {
+		s.Signals.Send(ctx, core.Signal{Due: true})
+	}
+}
+
+// listen hears of what others cannot do, until ctx ends. What is lost the sweep finds.
+func (s *Service) listen(ctx context.Context) {
+	for s.Signals != nil && ctx.Err() == nil {
+		for signal, err := range s.Signals.Receive(ctx) {
+			if err != nil {
+				s.Logger.WarnContext(ctx, "other replicas not heard", "err", err)
+				break
+			}
+			if signal.Due || signal.Free {
+				s.look()
+			}
+		}
+		select {
+		case <-time.After(relisten):
+		case <-ctx.Done():
+		}
+	}
 }
 
 // drain waits for what is at work, and breaks it off after the grace period.
@@ -66,7 +102,9 @@ func (s *Service) claim(ctx context.Context, swept bool) []core.Delivery {
 	}
 	call, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	list, err := s.Store.Claim(call, s.Worker, leaseTime, free)
+	list, err := s.Store.Claim(call, core.DeliveryClaim{
+		Worker: s.Worker, Lease: leaseTime, Limit: free, Each: s.receivers.each, Receivers: s.receivers.limits(),
+	})
 	if err != nil && ctx.Err() == nil {
 		s.Logger.WarnContext(ctx, "deliveries not claimed", "err", err)
 	}
@@ -81,16 +119,24 @@ func (s *Service) claim(ctx context.Context, swept bool) []core.Delivery {
 }
 
 // deliver tries a delivery and stores what came of it. One that was broken off,
-// because the process stops, is left to be handed back.
-func (s *Service) deliver(work context.Context, d core.Delivery) {
+// because the process stops, is left to be handed back. It reports whether the receiver
+// was reached, as far as it knows.
+func (s *Service) deliver(work context.Context, d core.Delivery) (reached bool) {
 	ctx, cancel := context.WithTimeout(work, sendTime)
 	err := s.send(ctx, d)
 	cancel()
 	if err != nil && work.Err() != nil {
-		return
+		return true
 	}
+	s.settle(context.WithoutCancel(work), d, err)
+	var failed *core.DeliveryError
+	return !errors.As(err, &failed) || !failed.Unreached
+}
+
+// settle stores what came of a try.
+func (s *Service) settle(ctx context.Context, d core.Delivery, err error) {
 	settled := s.judge(d, err)
-	ctx, cancel = context.WithTimeout(context.WithoutCancel(work), storeTime)
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	events, err := s.Store.Settle(ctx, settled)
 	if errors.Is(err, core.ErrStale) {
@@ -106,7 +152,7 @@ func (s *Service) deliver(work context.Context, d core.Delivery) {
 		s.Logger.WarnContext(ctx, "delivery given up", "delivery_id", d.ID, "run_id", d.RunID, "kind", d.Kind, "attempt", d.Attempt, "reason", settled.Error)
 	}
 	if settled.State == core.DeliveryPending && settled.Wait < sweepEvery {
-		time.AfterFunc(settled.Wait, s.Wake)
+		time.AfterFunc(settled.Wait, s.look)
 	}
 }
 

@@ -196,12 +196,12 @@ func explain(ctx context.Context, err error) error {
 	case errors.Is(err, netguard.ErrNotPublic):
 		return &core.DeliveryError{Reason: "the address is not public", Final: true}
 	case errors.Is(err, netguard.ErrNoHost):
-		return &core.DeliveryError{Reason: "the host does not exist"}
+		return &core.DeliveryError{Reason: "the host does not exist", Unreached: true}
 	case errors.Is(ctx.Err(), context.Canceled):
 		return ctx.Err()
 	case ctx.Err() != nil:
-		return &core.DeliveryError{Reason: "the receiver did not answer in time"}
+		return &core.DeliveryError{Reason: "the receiver did not answer in time", Unreached: true}
 	default:
-		return &core.DeliveryError{Reason: "the connection failed"}
+		return &core.DeliveryError{Reason: "the connection failed", Unreached: true}
 	}
 }

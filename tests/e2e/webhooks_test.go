@@ -149,3 +149,26 @@ func TestWebhookAfterARestart(t *testing.T) {
 		}
 	})
 }
+
+// A webhook is told that a run waits for a person, and that one was canceled before it
+// began.
+func TestWebhookOfARunThatWaits(t *testing.T) {
+	t.Parallel()
+	h := newAsking(t, dbtest.SQLiteURL(t), withWebhooks)
+	at, told := hookServer(t)
+	id := newSession(t, h.Client, core.Session{Agent: "careful", Webhook: &core.Webhook{URL: core.Target(at), Secret: "whsec_" + hookKey}})
+	waiting := asksIn(t, h, id, "calculator")
+	if got := <-told; got.kind != core.EventRunWaiting || got.run.ID != waiting.ID || got.signature != got.wanted {
+		t.Errorf("told %+v, want that run %s waits", got, waiting.ID)
+	}
+	queued, err := h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "and then?", Multitask: core.MultitaskEnqueue})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.CancelRun(t.Context(), queued.ID, false); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-told; got.kind != core.EventRunCanceled || got.run.ID != queued.ID {
+		t.Errorf("told %+v, want that run %s was canceled", got, queued.ID)
+	}
+}

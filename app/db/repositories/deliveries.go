@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
+	"strconv"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -23,49 +23,77 @@ type Deliveries struct {
 // NewDeliveries returns the deliveries in db.
 func NewDeliveries(db *gorm.DB) *Deliveries { return &Deliveries{db: db} }
 
-// Claim leases deliveries that are due to the worker, the oldest first, at most
-// limit, for so long by the database's clock. Each gets its next attempt, so that
-// what is still stored of the former one is refused. Of several replicas that claim
-// at once each gets other ones.
-func (r *Deliveries) Claim(ctx context.Context, worker string, lease time.Duration, limit int) ([]core.Delivery, error) {
+// Claim leases deliveries that are due: of each receiver the oldest, then of each the
+// next. Each gets its next attempt, so that what is still stored of the former one is
+// refused. Of several replicas that claim at once each gets other ones.
+func (r *Deliveries) Claim(ctx context.Context, c core.DeliveryClaim) ([]core.Delivery, error) {
 	var rows []models.Delivery
-	former := map[string]string{} // who has let a lease pass
+	found := map[string]dueDelivery{}
 	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
-		due, err := r.due(tx, limit)
+		due, err := due(tx, c)
 		if err != nil || len(due) == 0 {
 			return err
 		}
 		ids := make([]string, 0, len(due))
 		for _, d := range due {
-			ids, former[d.ID] = append(ids, d.ID), d.LeaseOwner
+			ids, found[d.ID] = append(ids, d.ID), d
 		}
 		return tx.Model(&rows).Clauses(clause.Returning{Columns: deliveryColumns(tx)}).Where("id IN ?", ids).UpdateColumns(map[string]any{
 			"attempt": gorm.Expr("attempt + 1"), "tries": gorm.Expr("tries + 1"),
-			"lease_owner": worker, "lease_until": gorm.Expr(clockSQL(tx, lease)),
+			"lease_owner": c.Worker, "lease_until": gorm.Expr(clockSQL(tx, c.Lease)),
 		}).Error
 	})
 	if err != nil {
-		return nil, failure(err, "deliveries for worker", worker)
+		return nil, failure(err, "deliveries for worker", c.Worker)
 	}
 	slices.SortFunc(rows, func(a, b models.Delivery) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	list, err := values(rows, sure(models.Delivery.Core))
 	for i := range list {
-		list[i].TakenOver = former[string(list[i].ID)] != ""
+		d := found[string(list[i].ID)]
+		list[i].TakenOver, list[i].Receiver = d.LeaseOwner != "", d.Receiver
 	}
 	return list, err
 }
 
-// due locks deliveries that may be claimed.
-func (r *Deliveries) due(tx *gorm.DB, limit int) (rows []models.Delivery, err error) {
+// dueDelivery is a delivery that may be claimed.
+type dueDelivery struct{ ID, LeaseOwner, Receiver string }
+
+// due chooses and locks deliveries. What makes one due is asked twice: the second time
+// of the row as it is when it is locked.
+func due(tx *gorm.DB, c core.DeliveryClaim) (rows []dueDelivery, err error) {
 	now, lock := clockSQL(tx, 0), ""
 	if isPostgres(tx) {
-		lock = " FOR UPDATE SKIP LOCKED"
+		lock = " FOR UPDATE OF d SKIP LOCKED"
 	}
-	err = tx.Raw("SELECT id, lease_owner FROM deliveries WHERE state = 'pending' AND (next_at IS NULL OR next_at <= "+now+")"+
-		" AND (lease_until IS NULL OR lease_until <= "+now+") ORDER BY created_at, id LIMIT ?"+lock, limit).Scan(&rows).Error
+	none, most, args := []string{"/"}, "CASE receiver WHEN '/' THEN 0", []any{} // no receiver has a slash
+	for receiver, n := range c.Receivers {
+		if n <= 0 {
+			none = append(none, receiver)
+			continue
+		}
+		most, args = most+" WHEN ? THEN "+strconv.Itoa(n), append(args, receiver)
+	}
+	most += " ELSE " + strconv.Itoa(c.Each) + " END"
+	when := "d.state = 'pending' AND (d.next_at IS NULL OR d.next_at <= " + now + ") AND (d.lease_until IS NULL OR d.lease_until <= " + now + ")"
+	err = tx.Raw("SELECT d.id, d.lease_owner, q.receiver FROM (SELECT id, receiver, ROW_NUMBER() OVER (PARTITION BY receiver ORDER BY created_at, id) AS turn"+
+		" FROM (SELECT d.id, d.created_at, "+receiverSQL(tx)+" AS receiver FROM deliveries d WHERE "+when+") w WHERE receiver NOT IN ?) q"+
+		" JOIN deliveries d ON d.id = q.id WHERE q.turn <= "+most+" AND "+when+
+		" ORDER BY q.turn, d.created_at, d.id LIMIT ?"+lock, append(append([]any{none}, args...), c.Limit)...).Scan(&rows).Error
 	return rows, err
+}
+
+// receiverSQL is the host, and its port, of a delivery's target: what is between :// and
+// the next slash, without a user.
+func receiverSQL(db *gorm.DB) string {
+	if isPostgres(db) {
+		const host = "split_part(split_part(d.target, '://', 2), '/', 1)"
+		return "lower(substr(" + host + ", strpos(" + host + ", '@') + 1))"
+	}
+	const rest = "substr(d.target, instr(d.target, '://') + 3)"
+	const host = "substr(" + rest + ", 1, instr(" + rest + " || '/', '/') - 1)"
+	return "lower(substr(" + host + ", instr(" + host + ", '@') + 1))"
 }
 
 // deliveryColumns are the columns of a delivery by name: see runColumns.

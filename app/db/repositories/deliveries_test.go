@@ -28,7 +28,7 @@ func (s *store) told(t *testing.T) core.Run {
 // due claims all that is due.
 func (s *store) due(t *testing.T, worker string) []core.Delivery {
 	t.Helper()
-	list, err := s.deliveries.Claim(t.Context(), worker, time.Minute, 100)
+	list, err := s.deliveries.Claim(t.Context(), core.DeliveryClaim{Worker: worker, Lease: time.Minute, Limit: 100, Each: 100})
 	if err != nil {
 		t.Fatalf("claim: %v", err)
 	}
@@ -201,7 +201,7 @@ func TestClaimDeliveries(t *testing.T) {
 		for _, worker := range []string{"worker-1", "worker-2"} {
 			wait.Go(func() {
 				for {
-					list, err := s.deliveries.Claim(t.Context(), worker, time.Minute, 3)
+					list, err := s.deliveries.Claim(t.Context(), core.DeliveryClaim{Worker: worker, Lease: time.Minute, Limit: 3, Each: 100})
 					if err != nil {
 						t.Errorf("claim: %v", err)
 					}
@@ -239,6 +239,45 @@ func TestClaimDeliveries(t *testing.T) {
 		for _, c := range append(taken, freed...) {
 			if !c.TakenOver || c.Attempt != 2 {
 				t.Errorf("got %+v, want it known that it was another's", c)
+			}
+		}
+	})
+}
+
+// No receiver gets more than its part, and those that have none yet come first: of
+// many deliveries to one address and few to others each address has its turn.
+func TestClaimIsFairBetweenReceivers(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		for _, to := range []string{"https://dead.example/a", "https://dead.example/b", "https://user:pw@DEAD.example/c", "https://dead.example/d", "https://dead.example:444/", "https://b.example", "https://c.example/x?y=z"} {
+			in := ask(s.session(t).ID, "one")
+			in.Webhook = &core.Webhook{URL: core.Target(to)}
+			s.finish(t, s.accept(t, in).Run, "answer")
+		}
+		claim := func(c core.DeliveryClaim) map[string]int {
+			t.Helper()
+			c.Worker, c.Lease = worker, time.Minute
+			list, err := s.deliveries.Claim(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]int{}
+			for _, one := range list {
+				got[one.Receiver]++
+			}
+			return got
+		}
+		for i, tt := range []struct {
+			c    core.DeliveryClaim
+			want map[string]int
+		}{
+			{core.DeliveryClaim{Limit: 3, Each: 2, Receivers: map[string]int{"c.example": 0, "dead.example:444": 0}}, map[string]int{"dead.example": 2, "b.example": 1}},
+			{core.DeliveryClaim{Limit: 10, Each: 2, Receivers: map[string]int{"dead.example": 1}}, map[string]int{"dead.example": 1, "dead.example:444": 1, "c.example": 1}},
+			{core.DeliveryClaim{Limit: 10, Each: 2}, map[string]int{"dead.example": 1}},
+		} {
+			if diff := cmp.Diff(tt.want, claim(tt.c)); diff != "" {
+				t.Errorf("claim %d (-want +got):\n%s", i+1, diff)
 			}
 		}
 	})

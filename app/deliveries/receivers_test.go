@@ -1,0 +1,160 @@
+package deliveries_test
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/deliveries"
+)
+
+// add puts deliveries to a receiver on the shelf, and returns them.
+func (s *shelf) add(receiver string, n int) []core.DeliveryID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var ids []core.DeliveryID
+	for id, d := range newShelf(n).rows {
+		d.Receiver = receiver
+		s.rows[id] = d
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// arrived counts those of the deliveries that were delivered.
+func (s *shelf) arrived(ids []core.DeliveryID) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range ids {
+		if s.rows[id].State == core.DeliveryDelivered {
+			n++
+		}
+	}
+	return n
+}
+
+// byReceiver answers as the receiver does: "dead…" not within 15 s.
+func byReceiver(_ context.Context, d core.Delivery) error {
+	if d.Receiver[:4] != "dead" {
+		return nil
+	}
+	<-time.After(15 * time.Second)
+	return &core.DeliveryError{Reason: "the receiver did not answer in time", Unreached: true}
+}
+
+// An address that does not answer does not take the slots from others: what goes
+// elsewhere is delivered meanwhile.
+func TestDeadReceiverHarmsNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rows, s := newShelf(0), &sending{answer: byReceiver}
+		dead := rows.add("dead.example", 100)
+		service, stop := start(t, rows, s)
+		defer stop()
+		<-time.After(time.Second) // it has all that it gets
+		others := append(rows.add("a.example", 20), rows.add("b.example", 20)...)
+		service.Wake()
+		synctest.Wait()
+		if got := rows.arrived(others); got != 40 {
+			t.Errorf("%d of 40 have arrived while another receiver does not answer", got)
+		}
+		if got := rows.arrived(dead); got != 0 || s.most > 12 {
+			t.Errorf("%d have arrived at nobody, %d were at work at once", got, s.most)
+		}
+	})
+}
+
+// A receiver that is not there is asked less and less often, by one delivery at a time,
+// and gets everything once it is back. An answer that is an error is no outage.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rows, s := newShelf(0), &sending{answer: byReceiver}
+		all := rows.add("dead.example", 200)
+		_, stop := start(t, rows, s)
+		defer stop()
+		<-time.After(10 * time.Minute)
+		if got := len(s.times()); got < 6 || got > 20 {
+			t.Errorf("a receiver that is away was asked %d times in ten minutes", got)
+		}
+		s.from(func(context.Context, core.Delivery) error { return nil })
+		<-time.After(2 * time.Minute)
+		if got := rows.arrived(all); got < 180 { // the others wait for their next try
+			t.Errorf("%d of %d have arrived after it came back", got, len(all))
+		}
+		s.from(failing(&core.DeliveryError{Reason: "status 500"}).answer)
+		before := len(s.times())
+		rows.add("sick.example", 50)
+		<-time.After(6 * time.Second)
+		if got := len(s.times()) - before; got < 50 {
+			t.Errorf("a receiver that answers was asked %d times for 50 deliveries", got)
+		}
+	})
+}
+
+// wire is what processes tell each other.
+type wire struct {
+	sent chan core.Signal
+	heed chan core.Signal
+}
+
+func (w *wire) Send(_ context.Context, signal core.Signal) { w.sent <- signal }
+
+func (w *wire) Receive(ctx context.Context) iter.Seq2[core.Signal, error] {
+	return func(yield func(core.Signal, error) bool) {
+		for {
+			select {
+			case signal := <-w.heed:
+				if !yield(signal, nil) {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// A process whose slots are all taken tells the others, and does what others tell of at
+// once, not at the next sweep; when it stops it tells that there may be something left.
+func TestDeliveriesBetweenProcesses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rows, s := newShelf(0), &sending{answer: byReceiver}
+		w := &wire{sent: make(chan core.Signal, 10), heed: make(chan core.Signal)}
+		service := deliveries.New(deliveries.Options{
+			Store: rows, Webhooks: s, Feed: s, Worker: "w", Concurrent: 2, Grace: time.Minute, Logger: slog.New(slog.DiscardHandler), Signals: w,
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- service.Run(ctx) }()
+		synctest.Wait()
+		told := rows.add("a.example", 1)
+		begin := time.Now()
+		w.heed <- core.Signal{Cancel: "r"} // not ours
+		w.heed <- core.Signal{Due: true}
+		synctest.Wait()
+		if rows.arrived(told) != 1 || time.Since(begin) != 0 {
+			t.Error("what another process told of was not delivered at once")
+		}
+		rows.add("dead-1", 1)
+		rows.add("dead-2", 1)
+		service.Wake()
+		synctest.Wait()
+		if len(w.sent) != 0 {
+			t.Error("the others were told though there was room")
+		}
+		service.Wake()
+		if got := <-w.sent; !got.Due {
+			t.Errorf("got signal %+v, want that something may be due", got)
+		}
+		cancel()
+		if err := <-done; err != nil || !(<-w.sent).Due {
+			t.Errorf("got %v, want the others told when it stops", err)
+		}
+	})
+}
