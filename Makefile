@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-counting show-concurrent show-background show-memories show-search show-crash show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-eval pictures samples graph clean
+.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-counting show-concurrent show-background show-memories show-search show-crash fault show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-eval pictures samples graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +89,9 @@ show-search: ## 100,000 messages, 57 searches, the same results: SQLite and Post
 
 show-crash: ## 200 kills with SIGKILL at random moments: SQLite and PostgreSQL
 	BOBBIN_CRASH_KILLS=200 go test ./tests/crash -v -count=1 -timeout=30m
+
+fault: ## three replicas, PostgreSQL, NATS, and everything breaks: 30 minutes, 200 sessions
+	BOBBIN_FAULT_TIME=$${BOBBIN_FAULT_TIME:-30m} BOBBIN_FAULT_SESSIONS=$${BOBBIN_FAULT_SESSIONS:-200} go test ./tests/fault -v -count=1 -timeout=60m -run '^TestFaults$$'
 
 show-adapters: ## the same scenarios with every adapter of models: scenario × adapter
 	go test ./tests/adapters -v -count=1 -run '^TestShowAdapters$$'

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -49,6 +50,10 @@ func (s *Server) plain(h handlerFunc) gin.HandlerFunc {
 // doing. In a stream that has begun the problem is an event.
 func (s *Server) fail(c *gin.Context, err error) {
 	ctx, p := c.Request.Context(), problemOf(err)
+	if errors.Is(context.Cause(ctx), errStopped) { // the caller waits, and we do not
+		err, p = errors.Join(errStopped, err), problemOf(errStopped)
+		ctx = context.WithoutCancel(ctx)
+	}
 	// The HTTP server also ends the context of a request whose body is too slow, but
 	// there somebody is still to be told.
 	gone := ctx.Err() != nil && p.Code != handlers.CodeBodyTimeout

@@ -126,8 +126,11 @@ func TestStopCutsOff(t *testing.T) {
 	go func() {
 		defer close(asked)
 		response, err := http.Get(s.url + sessionPath + "/context/prompt")
-		if err == nil {
+		if err == nil { // the answer is quicker than the end of the connection
 			response.Body.Close()
+			if response.StatusCode != http.StatusServiceUnavailable {
+				t.Errorf("got %s, want 503: the caller waits", response.Status)
+			}
 		}
 	}()
 	<-begun

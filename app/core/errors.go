@@ -22,6 +22,7 @@ var (
 	ErrModel         = errors.New("model")             // the language model failed (502)
 	ErrStale         = errors.New("stale")             // a fenced or compare-and-set write lost; reload and try again (409)
 	ErrTimeout       = errors.New("time limit passed") // a configured time limit passed (504)
+	ErrNoDatabase    = errors.New("database away")     // the database could not be reached, and may be soon; the cause of an ErrUnavailable
 	ErrCanceled      = errors.New("canceled")          // somebody asked to stop it; the cause of a canceled run's context (409)
 )
 

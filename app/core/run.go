@@ -133,6 +133,7 @@ type RunWrite struct {
 	Usage      Usage           // added to the run's
 	State      json.RawMessage // replaces Run.State; nil = leave
 	Context    json.RawMessage // replaces Run.Context; nil = leave
+	Next       MessageID       // that the attempt writes next, where Run.DraftID does not tell; replaces Run.Partial
 	Wait       *RunWait        // lets the run wait with this write, not together with End
 	End        *RunEnd         // ends the run with this write
 }

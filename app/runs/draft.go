@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"encoding/json"
 	"slices"
 
 	"bobbin/app/core"
@@ -44,6 +45,14 @@ func (s *execState) add(kind core.EventType, d core.DeltaData) {
 	s.unsaved = true
 	if kind == core.EventMessageDelta && d.Offset >= 0 && d.Offset <= len(s.text) {
 		s.text = append(s.text[:d.Offset], d.Text...)
+	}
+}
+
+// discard drops the message that the event takes back, if it does.
+func (s *execState) discard(e core.Event) {
+	var d core.DiscardedData
+	if e.Type == core.EventMessageDiscarded && json.Unmarshal(e.Data, &d) == nil {
+		s.forget(d.MessageID)
 	}
 }
 

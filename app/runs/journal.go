@@ -90,10 +90,7 @@ func (j *Journal) remember(e core.Event) {
 			s.add(e.Type, d)
 		}
 	case core.EventMessageDiscarded:
-		var d core.DiscardedData
-		if json.Unmarshal(e.Data, &d) == nil {
-			s.forget(d.MessageID)
-		}
+		s.discard(e)
 	}
 }
 
@@ -107,6 +104,9 @@ func (j *Journal) note(w core.RunWrite) {
 	}
 	for _, m := range w.Messages {
 		s.forget(m.ID)
+	}
+	for _, e := range w.Events {
+		s.discard(e)
 	}
 	s.ended, s.waits = s.ended || w.End != nil, s.waits || w.Wait != nil
 }
@@ -211,7 +211,10 @@ func (j *Journal) saveDraft(ctx context.Context, run core.RunID) {
 		err = j.store.SavePartial(ctx, run, d.Attempt, partial)
 	}
 	if err != nil && !errors.Is(err, core.ErrStale) {
-		j.log.WarnContext(ctx, "text so far not saved", "run_id", run, "err", err)
+		j.log.WarnContext(ctx, "text so far not saved", "run_id", run, "err", explain(err))
+		j.mu.Lock()
+		s.unsaved = true
+		j.mu.Unlock()
 	}
 }
 
@@ -225,7 +228,7 @@ func (j *Journal) persist(ctx context.Context, what string, write func(context.C
 		if err == nil || refused(err) {
 			return err
 		}
-		j.log.ErrorContext(ctx, "database not reached, trying again", "doing", what, "after", backoff, "err", err)
+		j.log.ErrorContext(ctx, "database not reached, trying again", "doing", what, "after", backoff, "err", explain(err))
 		if pause(ctx, backoff) != nil {
 			return fmt.Errorf("gave up: %w: %w", context.Cause(ctx), err)
 		}

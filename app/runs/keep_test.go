@@ -3,6 +3,7 @@ package runs_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -88,6 +89,49 @@ func TestLapsedLeaseIsTakenOver(t *testing.T) {
 		got := p.wantStatus(t, run, core.RunSucceeded)
 		if took := got.FinishedAt.Sub(begin); took > 35*time.Second {
 			t.Errorf("got the answer after %v, want at most 35 s", took)
+		}
+	})
+}
+
+// A run that cannot go on because the database is away does not fail: it is given back
+// when the database is there again, and another attempt goes on at once.
+func TestRunOutlivesTheDatabase(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		db := runstest.New()
+		away := &core.Error{Kind: core.ErrUnavailable, Err: core.ErrNoDatabase}
+		p := newProcess(t, db, "w", runs.Limits{}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+			if run.Attempt == 1 {
+				say(ctx, j, run, "m1", 0, "half")
+				db.Fail(func(string) error { return away })
+				return fmt.Errorf("load messages: %w", away)
+			}
+			return answer(ctx, j, run)
+		}).run(t)
+		run := p.accept(t, "hello")
+		<-time.After(time.Minute) // longer than a lease: this process alone holds it
+		p.wantStatus(t, run, core.RunRunning)
+		db.Fail(nil)
+		<-time.After(10*time.Second + time.Millisecond) // the next try, and the next sweep
+		if got := p.wantStatus(t, run, core.RunSucceeded); got.Attempt != 2 {
+			t.Errorf("got attempt %d, want the second", got.Attempt)
+		}
+		p.wantTexts(t, "hello", "re: hello")
+		if got := p.discarded(); !slices.Contains(got, "m1") {
+			t.Errorf("got %v taken back, want what the first attempt said", got)
+		}
+	})
+}
+
+// A database that seems to be away again and again ends the run at last.
+func TestRunDoesNotComeBackForEver(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, runstest.New(), "w", runs.Limits{}, func(context.Context, *runs.Journal, core.Run) error {
+			return &core.Error{Kind: core.ErrUnavailable, Code: "database_unavailable", Message: "away", Err: core.ErrNoDatabase}
+		}).run(t)
+		run := p.accept(t, "hello")
+		<-time.After(5 * time.Minute)
+		if got := p.wantStatus(t, run, core.RunFailed); got.Error == nil || got.Error.Code != "database_unavailable" {
+			t.Errorf("got error %+v, want that the database is away", got.Error)
 		}
 	})
 }

@@ -17,6 +17,7 @@ type runStore interface {
 	Waiting(ctx context.Context, limit int) ([]core.SessionID, error)
 	Renew(ctx context.Context, worker string, runs []core.RunID) (lost []core.RunID, err error)
 	Release(ctx context.Context, worker string) error
+	Yield(ctx context.Context, run core.RunID, attempt int) error
 	CancelRequested(ctx context.Context, worker string) ([]core.RunID, error)
 	Approvals(ctx context.Context, run core.RunID) ([]core.Approval, error)
 	ExpireApprovals(ctx context.Context, limit int) ([]core.Event, error)
@@ -158,6 +159,7 @@ type execution struct {
 	before <-chan struct{}         // closed when an older attempt has left; nil = there is none
 	left   chan struct{}           // closed when this one has left
 	atWork bool                    // it has a slot; guarded by Service.mu
+	gone   bool                    // its run is given to whoever takes it; guarded by Service.mu
 }
 
 // New returns a Service. Nothing is executed before Run is called.
@@ -263,13 +265,15 @@ func (s *Service) lose(run core.RunID) {
 	}
 }
 
-// ids returns the active runs.
+// ids returns the active runs, whose leases are to be renewed.
 func (s *Service) ids() []core.RunID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ids := make([]core.RunID, 0, len(s.active))
-	for id := range s.active {
-		ids = append(ids, id)
+	for id, x := range s.active {
+		if !x.gone {
+			ids = append(ids, id)
+		}
 	}
 	return ids
 }

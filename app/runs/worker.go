@@ -3,6 +3,7 @@ package runs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"time"
@@ -160,9 +161,45 @@ func (s *Service) conclude(ctx context.Context, x *execution, v verdict, began t
 		return conclusion{status: statusLost}
 	case errors.Is(v.cause, core.ErrCanceled), errors.Is(v.err, core.ErrCanceled):
 		return s.end(ctx, log, x.run, core.RunEnd{Status: core.RunCanceled})
+	case errors.Is(v.err, core.ErrNoDatabase) && v.cause == nil && x.run.Attempt < mostAttempts:
+		return s.yield(ctx, log, x, v.err)
 	default:
 		return s.end(ctx, log, x.run, failure(ctx, log, v))
 	}
+}
+
+// mostAttempts is how many attempts a run may have for the database's sake: one that
+// cannot be read may look like one that is away.
+const mostAttempts = 20
+
+// yield gives a run back that could not go on because the database was away: when that
+// is there again, whoever is the first goes on with it.
+func (s *Service) yield(ctx context.Context, log *slog.Logger, x *execution, cause error) conclusion {
+	log.WarnContext(ctx, "database not reached, run is given back", "err", explain(cause))
+	s.mu.Lock()
+	x.gone = true // from now on nobody renews its lease
+	s.mu.Unlock()
+	err := s.journal.persist(ctx, "give run back", func(ctx context.Context) error {
+		s.journal.saveDraft(ctx, x.run.ID) // its next attempt takes that back
+		return s.store.Yield(ctx, x.run.ID, x.run.Attempt)
+	})
+	switch {
+	case errors.Is(err, core.ErrStale):
+		return conclusion{status: statusLost}
+	case err != nil: // the process stops: its leases end with it
+		log.WarnContext(ctx, "run not given back", "err", explain(err))
+	}
+	s.wake(ctx, core.Signal{Free: true})
+	return conclusion{status: statusHandedBack}
+}
+
+// explain returns the error's words with the cause that core.Error keeps back.
+func explain(err error) string {
+	var shown *core.Error
+	if errors.As(err, &shown) && shown.Err != nil {
+		return fmt.Sprintf("%v: %v", err, shown.Err)
+	}
+	return err.Error()
 }
 
 // keepDraft saves what a run that is handed back said so far, so that its next

@@ -11,11 +11,13 @@ package provider
 import (
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 )
 
 // Options change the provider.
@@ -30,6 +32,9 @@ type Options struct {
 	// Hold is asked before an answer is ended; the answer goes on when it
 	// returns. It gets the latest user message. nil = never held.
 	Hold func(question string)
+	// Pieces is how many an answer comes in after its first words, with Hold before each;
+	// 0 = one.
+	Pieces int
 	// Fault is asked before a request is answered, and may answer it instead: it
 	// returns true if it has. nil = never.
 	Fault func(w http.ResponseWriter, a Asked) bool
@@ -274,10 +279,32 @@ func (s *Server) answer(out answer, w http.ResponseWriter, req Received, a Asked
 		out.text("answer to: ")
 		flush(w)
 		s.at(PointStream, a)
-		if s.opts.Hold != nil {
-			s.opts.Hold(a.Question)
+		for piece := range pieces(a.Question, s.opts.Pieces) {
+			if s.opts.Hold != nil {
+				s.opts.Hold(a.Question)
+			}
+			out.text(piece)
+			flush(w)
 		}
-		out.text(a.Question)
+	}
+}
+
+// pieces cuts the text into about n pieces of whole characters.
+func pieces(text string, n int) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for n = max(n, 1); ; n-- {
+			end := len(text) / n
+			for n > 1 && end < len(text) && !utf8.RuneStart(text[end]) {
+				end++
+			}
+			if n == 1 {
+				end = len(text)
+			}
+			if !yield(text[:end]) || end == len(text) {
+				return
+			}
+			text = text[end:]
+		}
 	}
 }
 

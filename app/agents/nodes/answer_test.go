@@ -111,8 +111,8 @@ func TestBrokenStreamStartsOver(t *testing.T) {
 			if d.MessageID == w.last().ID || texts[d.MessageID] != "half of an" || d.Reason != string(kind) {
 				t.Errorf("got %+v discarded, want the half answer, for %s", d, kind)
 			}
-			if w.last().Content != "a whole answer" {
-				t.Errorf("got answer %q", w.last().Content)
+			if w.last().Content != "a whole answer" || w.writes[0].Next != w.last().ID {
+				t.Errorf("got answer %q as %s; %s was told to take the place of the half one", w.last().Content, w.last().ID, w.writes[0].Next)
 			}
 			var booked []string
 			for _, r := range w.records() {

@@ -19,8 +19,8 @@ type tries struct {
 	failed *llm.Error       // why there was a fallback; nil = there was none
 	last   call             // that was made; its decision is empty before the first
 
-	overflows, restarts int // of the present model
-	discards            int
+	overflows, restarts int            // of the present model
+	next                core.MessageID // takes the place of a message that was taken back; empty = none was
 }
 
 // replaceable reports whether another model may do what this one could not: the

@@ -129,7 +129,7 @@ func (n *Caller) try(ctx context.Context, s *state.AgentState, t *tries) (call, 
 	if err := n.allowed(ctx, *s, t); err != nil {
 		return call{}, err
 	}
-	c, err := n.once(ctx, *s, t.turn, d, draftID(*s, t.discards))
+	c, err := n.once(ctx, *s, t.turn, d, draftID(*s, t.next))
 	t.books = append(t.books, c.records...)
 	c.records, c.turn, c.decision = t.books, t.turn, d
 	t.last = c
@@ -158,11 +158,11 @@ func (n *Caller) again(ctx context.Context, s *state.AgentState, t *tries, c cal
 		c.records = t.books
 		return n.failed(ctx, *s, c, e)
 	}
-	if c.began() {
-		t.discards++
-		n.discard(ctx, *s, c, e)
+	if !c.began() {
+		return nil
 	}
-	return nil
+	t.next = core.NewID[core.MessageID]()
+	return n.discard(ctx, *s, c, e, t.next)
 }
 
 // restartable reports whether a call that failed may start over; one that failed
@@ -178,10 +178,10 @@ func (c call) began() bool {
 
 // draftID returns the id of the message that the call's answer becomes. If the
 // process dies, the next attempt can tell which message was on its way; a call
-// that starts over takes its text back itself and goes on with another id.
-func draftID(s state.AgentState, discards int) core.MessageID {
-	if discards > 0 {
-		return core.NewID[core.MessageID]()
+// that starts over takes its text back itself and goes on with the id that it told.
+func draftID(s state.AgentState, next core.MessageID) core.MessageID {
+	if next != "" {
+		return next
 	}
 	return s.Run.DraftID(s.Run.Attempt, len(s.RunMessages))
 }
@@ -247,10 +247,18 @@ func (n *Caller) record(s state.AgentState, sent contextwindow.Sent, res llm.Res
 	return m
 }
 
-// discard takes back what a broken stream had said.
-func (n *Caller) discard(ctx context.Context, s state.AgentState, c call, e *llm.Error) {
-	n.journal.Delta(ctx, core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventMessageDiscarded,
-		core.DiscardedData{MessageID: c.id, Reason: string(e.Kind)}))
+// discard takes back what a broken stream had said. It is stored, and so is the id of
+// the message that takes its place: whoever was not there at that moment must hear of
+// it, and so must the next attempt if this one dies.
+func (n *Caller) discard(ctx context.Context, s state.AgentState, c call, e *llm.Error, next core.MessageID) error {
+	w := write(s)
+	w.Next = next
+	w.Events = []core.Event{core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventMessageDiscarded,
+		core.DiscardedData{MessageID: c.id, Reason: string(e.Kind)})}
+	if _, err := n.journal.Append(ctx, w); err != nil {
+		return fmt.Errorf("take half an answer back: %w", err)
+	}
+	return nil
 }
 
 // store writes the answer; one without tool calls ends the run with it.

@@ -86,7 +86,7 @@ func (s *Server) Stop(mode StopMode) error {
 	limit := time.NewTimer(stopTime)
 	defer limit.Stop()
 	select {
-	case <-s.now.exited: // an immediate stop is no success
+	case <-s.now.exited: //nolint:errcheck // an immediate stop is no success
 		s.now = nil
 		return nil
 	case <-limit.C:

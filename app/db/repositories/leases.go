@@ -76,6 +76,16 @@ func (r *Runs) Release(ctx context.Context, worker string) error {
 	return failure(err, "leases of worker", worker)
 }
 
+// Yield ends the lease of a run that its attempt gives up, so that anybody can take it
+// over without waiting. ErrStale if it is not that attempt's any more.
+func (r *Runs) Yield(ctx context.Context, run core.RunID, attempt int) error {
+	done := r.running(ctx).Where("id = ? AND attempt = ?", run, attempt).UpdateColumn("lease_until", gorm.Expr(clockSQL(r.db, 0)))
+	if done.Error == nil && done.RowsAffected == 0 {
+		return core.Errorf(core.ErrStale, "run %s belongs to another attempt, or has ended", run)
+	}
+	return failure(done.Error, "run", run)
+}
+
 // maxReleased is more runs than one worker executes.
 const maxReleased = 100_000
 

@@ -239,6 +239,29 @@ func TestRelease(t *testing.T) {
 	})
 }
 
+// An attempt that gives its run up lets anybody have it at once; another attempt's run
+// it leaves alone.
+func TestYield(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		run := s.accept(t, ask(s.session(t).ID, "one")).Run
+		if err := s.runs.Yield(t.Context(), run.ID, 2); !errors.Is(err, core.ErrStale) {
+			t.Errorf("yield of another attempt: got %v, want stale", err)
+		}
+		if got, err := s.runs.TakeOver(t.Context(), "worker-2", false, 10); err != nil || len(got) != 0 {
+			t.Errorf("before: got %d runs, %v, want none", len(got), err)
+		}
+		if err := s.runs.Yield(t.Context(), run.ID, 1); err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.runs.TakeOver(t.Context(), "worker-2", false, 10)
+		if err != nil || len(got) != 1 || got[0].ID != run.ID || got[0].Attempt != 2 {
+			t.Errorf("after: got %+v, %v, want the run in attempt 2", got, err)
+		}
+	})
+}
+
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -113,7 +113,10 @@ func endEvent(s core.RunStatus) core.EventType {
 
 // fence changes the run's row, if it is still the writer's, and returns the run.
 func (j *journal) fence(w core.RunWrite) (core.Run, error) {
-	changes, err := checked(runChanges(w))
+	changes, err := runChanges(w)
+	if err == nil {
+		changes, err = checked(changes)
+	}
 	if err != nil {
 		return core.Run{}, err
 	}
@@ -131,7 +134,7 @@ func (j *journal) fence(w core.RunWrite) (core.Run, error) {
 }
 
 // runChanges are the columns that a write sets; there is always one.
-func runChanges(w core.RunWrite) map[string]any {
+func runChanges(w core.RunWrite) (map[string]any, error) {
 	changes := map[string]any{}
 	for column, n := range map[string]int{
 		"input_tokens": w.Usage.InputTokens, "output_tokens": w.Usage.OutputTokens,
@@ -149,6 +152,13 @@ func runChanges(w core.RunWrite) map[string]any {
 	if len(w.Messages) > 0 || w.Wait != nil || w.End != nil {
 		changes["partial"] = ""
 	}
+	if w.Next != "" {
+		partial, err := core.Draft{Attempt: w.Attempt, MessageID: w.Next}.Encode()
+		if err != nil {
+			return nil, err
+		}
+		changes["partial"] = partial
+	}
 	if w.Wait != nil {
 		changes["status"] = string(core.RunWaiting)
 		changes["lease_owner"], changes["lease_until"] = "", nil
@@ -162,7 +172,7 @@ func runChanges(w core.RunWrite) map[string]any {
 	if w.End != nil && w.End.AnswerID != "" {
 		changes["answer_id"] = models.Ref(w.End.AnswerID)
 	}
-	return changes
+	return changes, nil
 }
 
 // addNew appends those messages that are not in the log yet, and returns all of

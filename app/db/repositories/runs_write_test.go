@@ -326,3 +326,22 @@ func (s *store) executions(t *testing.T, run core.RunID) map[string]core.ToolExe
 	}
 	return byCall
 }
+
+// The next attempt finds the id of a message that took another one's place, though
+// nothing of it was saved.
+func TestWriteTellsTheNextMessage(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		run := s.accept(t, ask(s.session(t).ID, "hello")).Run
+		next := core.NewID[core.MessageID]()
+		_, err := s.runs.Write(t.Context(), core.RunWrite{RunID: run.ID, SessionID: run.SessionID, Attempt: 1, Next: next})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.runs.Get(t.Context(), ann(), run.ID)
+		if want := (core.Draft{Attempt: 1, MessageID: next}); err != nil || core.DecodeDraft(got.Partial) != want {
+			t.Errorf("got draft %q, %v, want %+v", got.Partial, err, want)
+		}
+	})
+}

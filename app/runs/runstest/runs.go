@@ -169,6 +169,19 @@ func (s Runs) Renew(ctx context.Context, worker string, runs []core.RunID) ([]co
 	return lost, err
 }
 
+// Yield ends the lease of the attempt.
+func (s Runs) Yield(ctx context.Context, run core.RunID, attempt int) error {
+	return s.db.do(ctx, "Yield", func() error {
+		r := s.db.runs[run]
+		if r.Status != core.RunRunning || r.Attempt != attempt {
+			return core.Errorf(core.ErrStale, "not yours")
+		}
+		now := time.Now()
+		r.LeaseUntil = &now
+		return nil
+	})
+}
+
 // Release ends the leases of the worker.
 func (s Runs) Release(ctx context.Context, worker string) error {
 	return s.db.do(ctx, "Release", func() error {
@@ -215,6 +228,9 @@ func (s Runs) Write(ctx context.Context, w core.RunWrite) (core.Written, error) 
 		}
 		if len(w.Messages) > 0 || w.End != nil {
 			r.Partial = ""
+		}
+		if w.Next != "" {
+			r.Partial, _ = core.Draft{Attempt: w.Attempt, MessageID: w.Next}.Encode() // of texts that can be written
 		}
 		r.Usage = r.Usage.Add(w.Usage)
 		if w.Wait != nil {

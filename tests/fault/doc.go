@@ -1,0 +1,34 @@
+// Package fault runs three Bobbins as real processes on one PostgreSQL, joined by their
+// own NATS cluster, breaks everything around them at random while people talk through
+// them, and looks in the end whether what was promised is there.
+//
+// What is broken, several at a time, by a seeded schedule:
+//
+//	kill       a replica is killed with SIGKILL, and started again soon, or after its leases passed
+//	stop       a replica gets SIGTERM and is started again
+//	database   PostgreSQL is stopped, fast or immediate, and started again
+//	cut        connections of one replica to the database break, and new ones are refused
+//	stall      the same connections carry nothing for a while, then go on or break
+//	route      the same two faults between two nodes of the NATS cluster
+//	model      429, 500, an answer that breaks off, one that hangs, one that is slow
+//	clients    connections break in the middle of anything; who comes back goes to any replica
+//
+// People send messages by every surface, repeat them with the same Idempotency-Key when
+// the answer is lost, cancel, interrupt, and use tools. Two watch each session. The
+// checker knows every message that was sent. At the end, with all faults off, it wants:
+//
+//   - every accepted message once in the log, answered once, or marked failed (by the
+//     model alone) or canceled; nothing that was not sent; no tool call without a result
+//   - events that have no gap and no repetition for any watcher, and are those stored;
+//     texts on their way that are the beginning of their message, or are taken back
+//   - summaries that go on where the one before ends
+//   - no session that stands still: a new message to each is answered
+//
+// `make fault` runs it for 30 minutes with 200 sessions, the tests for some seconds.
+// Variables of the environment change it:
+//
+//	BOBBIN_FAULT_TIME      how long faults go on, such as 30m; default 15s
+//	BOBBIN_FAULT_SESSIONS  sessions; default 12
+//	BOBBIN_FAULT_SEED      repeats the schedule and the people's choices (not the timing)
+//	BOBBIN_FAULT_KEEP      a folder to keep the replicas' logs in
+package fault

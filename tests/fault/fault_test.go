@@ -1,0 +1,291 @@
+package fault_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/db/models"
+	"bobbin/tests/process"
+	"bobbin/tests/records"
+)
+
+// TestFaults: people talk through three replicas while everything around them breaks.
+// In the end nothing is lost, nothing is doubled, and nothing stands still.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	s := readSettings(t)
+	t.Logf("BOBBIN_FAULT_SEED=%d BOBBIN_FAULT_TIME=%s BOBBIN_FAULT_SESSIONS=%d", s.seed, s.time, s.sessions)
+	m, err := newModel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	w := newWorld(t, s, m)
+	ctx, cancel := context.WithCancel(t.Context())
+	var helpers, watching sync.WaitGroup
+	defer helpers.Wait()
+	defer cancel()
+	helpers.Go(func() { w.progress(ctx) })
+	helpers.Go(func() { w.takeovers.watch(ctx) })
+	w.begin(ctx)
+	looking, leave := context.WithCancel(ctx)
+	defer watching.Wait()
+	defer leave()
+	w.follow(looking, &watching)
+	w.breaker.run(ctx, plan(dice(s.seed, -1), s.time), s.time)
+	w.settle()
+	found := w.verify()
+	leave()
+	watching.Wait()
+	w.verifyFeeds(found)
+	w.readLogs()
+	w.report(found)
+}
+
+// settle ends the faults, lets everybody finish, and waits until nothing is left to be
+// done.
+func (w *world) settle() {
+	w.t.Helper()
+	w.t.Logf("%s: the faults are over", w.clock())
+	close(w.model.calm)
+	w.road.calm.Store(true)
+	w.talk.hush()
+	w.t.Logf("%s: everybody has sent what was to be sent", w.clock())
+	w.awaitRuns()
+	w.t.Logf("%s: no run is open", w.clock())
+	w.startAll() // who was left dead
+}
+
+// awaitRuns waits until all runs have ended.
+func (w *world) awaitRuns() {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	for {
+		var open []models.Run
+		err := w.database.WithContext(ctx).Where("status NOT IN ('succeeded', 'failed', 'canceled')").Find(&open).Error
+		if err == nil && len(open) == 0 {
+			return
+		}
+		if !process.Pause(ctx, 50*time.Millisecond) {
+			w.violate("%d runs do not end, %v", len(open), err)
+			for _, r := range open {
+				w.violate("stuck: run %s in session %s, %s, attempt %d, leased to %q until %v", r.ID, r.SessionID, r.Status, r.Attempt, r.LeaseOwner, r.LeaseUntil)
+			}
+			return
+		}
+	}
+}
+
+// findings are what the checks counted.
+type findings struct {
+	records.Found
+
+	accepted, stuck, summaries, fallbacks   int
+	feeds, whole, begun, events, reconnects int
+}
+
+// verify checks every session, and that a next turn works in it.
+func (w *world) verify() *findings {
+	found := &findings{}
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	var mu sync.Mutex // of found
+	w.each(func(n int, id core.SessionID) {
+		name := fmt.Sprintf("session %d (%s)", n, id)
+		r, err := records.Load(ctx, w.database, id)
+		if err != nil {
+			w.violate("%s: %v", name, err)
+			return
+		}
+		mu.Lock()
+		c := &records.Check{Record: r, Found: &found.Found, Errorf: func(format string, args ...any) { w.violate(name+": "+format, args...) }}
+		c.Canceled = true
+		c.Failed = func(run core.Run) bool { return run.Error != nil && strings.HasPrefix(run.Error.Code, "model_") }
+		c.Whole()
+		w.verifySent(c, found)
+		found.summaries += len(r.Summaries)
+		for _, s := range r.Summaries {
+			if s.Note != "" {
+				found.fallbacks++
+			}
+		}
+		mu.Unlock()
+		if !w.nextTurn(ctx, name, id) {
+			mu.Lock()
+			found.stuck++
+			mu.Unlock()
+		}
+	})
+	w.verifySessions(ctx)
+	return found
+}
+
+// each calls f for all sessions, some at a time.
+func (w *world) each(f func(n int, id core.SessionID)) {
+	var wait sync.WaitGroup
+	places := make(chan struct{}, 4)
+	for n, id := range w.ids {
+		wait.Go(func() {
+			places <- struct{}{}
+			f(n, id)
+			<-places
+		})
+	}
+	wait.Wait()
+}
+
+// verifySent checks that what was accepted is there once, with the run that its sender
+// was told, and that what is there was sent.
+func (w *world) verifySent(c *records.Check, found *findings) {
+	runs, questions := map[string][]core.Run{}, map[string]int{}
+	for _, r := range c.Runs {
+		runs[r.ClientMessageID] = append(runs[r.ClientMessageID], r)
+	}
+	for _, m := range c.Messages {
+		if m.Role == core.RoleUser {
+			questions[m.ClientMessageID]++
+		}
+	}
+	w.talk.mu.Lock()
+	defer w.talk.mu.Unlock()
+	for id, s := range w.talk.sent {
+		if s.session != c.Session.ID || s.run == "" && len(runs[id])+questions[id] == 0 {
+			continue
+		}
+		found.accepted++
+		want := 1
+		if len(runs[id]) == 1 && runs[id][0].Status == core.RunCanceled && runs[id][0].StartedAt == nil {
+			want = 0 // canceled before its turn
+		}
+		if len(runs[id]) != 1 || questions[id] != want {
+			c.Errorf("message %s has %d runs and is %d times in the log, want 1 and %d", id, len(runs[id]), questions[id], want)
+			found.Lost += max(1-len(runs[id]), 0)
+			found.Doubled += max(len(runs[id])-1, questions[id]-1, 0)
+			continue
+		}
+		if r := runs[id][0]; s.run != "" && r.ID != s.run || r.Input.Content != s.content {
+			c.Errorf("message %s: its run is %s with %.40q, its sender was told %s for %.40q", id, r.ID, r.Input.Content, s.run, s.content)
+		}
+	}
+	for id := range runs {
+		if w.talk.sent[id] == nil {
+			c.Errorf("nobody sent message %q", id)
+		}
+	}
+}
+
+// verifySessions checks that each was made once.
+func (w *world) verifySessions(ctx context.Context) {
+	var n int64
+	if err := w.database.WithContext(ctx).Model(&models.Session{}).Count(&n).Error; err != nil || n != int64(len(w.ids)) {
+		w.violate("there are %d sessions (%v), %d were opened", n, err, len(w.ids))
+	}
+}
+
+// nextTurn reports whether the session goes on, and its watchers hear of it.
+func (w *world) nextTurn(ctx context.Context, name string, id core.SessionID) bool {
+	m := core.SendMessage{SessionID: id, Content: "next Is everything there?", ClientMessageID: "next"}
+	a, err := traveler{road: w.road}.client(w.t).SendAndWait(ctx, m)
+	if err != nil || a.Run.Status != core.RunSucceeded || a.Message == nil || !records.IsAnswer(a.Message.Content, m.Content) {
+		w.violate("%s: the next turn: got run %+v, %v, want an answer", name, a.Run, err)
+		return false
+	}
+	var row models.Session
+	if err := w.database.WithContext(ctx).Select("id", "last_event_seq").Where("id = ?", string(id)).Take(&row).Error; err != nil {
+		w.violate("%s: %v", name, err)
+		return false
+	}
+	for _, f := range w.watchers {
+		for f.session == id && f.seen() < row.LastEventSeq {
+			if !process.Pause(ctx, 20*time.Millisecond) {
+				w.violate("%s has come to event %d of %d", f.name, f.seen(), row.LastEventSeq)
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// verifyFeeds checks that the watchers were told of what is stored, and of nothing else.
+// They have ended.
+func (w *world) verifyFeeds(found *findings) {
+	byID := map[core.SessionID][]*watcher{}
+	for _, f := range w.watchers {
+		byID[f.session] = append(byID[f.session], f)
+		found.feeds++
+		found.whole += f.feed.whole
+		found.begun += f.feed.begun
+		found.events += len(f.feed.types)
+		found.reconnects += int(f.connections.Load()) - 1
+	}
+	w.each(func(n int, id core.SessionID) {
+		r, err := records.Load(w.t.Context(), w.database, id)
+		if err != nil {
+			w.violate("session %d: %v", n, err)
+			return
+		}
+		for _, f := range byID[id] {
+			f.feed.compare(r)
+		}
+	})
+}
+
+// readLogs looks into the replicas' logs. They are stopped first.
+func (w *world) readLogs() {
+	if w.keep != "" {
+		_ = os.MkdirAll(w.keep, 0o755) // a convenience
+	}
+	for _, r := range w.replicas {
+		if err := r.stop(); err != nil {
+			w.violate("%v", err)
+		}
+		bad, errors := r.readLog(w.keep)
+		w.internal += errors
+		for _, text := range bad {
+			w.violate("%s", text)
+		}
+	}
+}
+
+// report prints what was seen.
+func (w *world) report(f *findings) {
+	var out strings.Builder
+	table := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	line := func(format string, args ...any) { _, _ = fmt.Fprintf(table, format+"\n", args...) }
+	k, o := w.talk, w.takeovers
+	p50own, mostOwn := quantiles(o.own)
+	p50, most := quantiles(o.others)
+	line("seed\t%d\tfaults for %s, %d sessions, %d replicas, %s in all", w.seed, w.time, len(w.ids), len(w.replicas), w.clock())
+	line("messages accepted\t%d\tof %d sent in %d tries, %d repeated", f.accepted, len(k.sent), k.tries, k.repeats)
+	line("… answered\t%d", f.Answered)
+	line("… failed\t%d\tby the model", f.Failed)
+	line("… canceled\t%d\tby %d cancels, and by later messages", f.Canceled, k.cancels)
+	line("… lost\t%d", f.Lost)
+	line("… doubled\t%d", f.Doubled)
+	line("sessions stuck\t%d", f.stuck)
+	line("messages in the log\t%d\tresults of tools %d; summaries %d, without the model %d", f.Messages, f.Results, f.summaries, f.fallbacks)
+	line("faults\t%s", w.breaker.counts())
+	line("… of the model\t%s", w.model.counts())
+	line("… of clients\t%d\tconnections cut", w.road.broken.Load())
+	line("answers to clients\t%v", k.refused)
+	line("runs resumed\t%d\tmost attempts of one %d", f.Resumed, f.Attempts)
+	line("taken over by others\t%d\tafter p50 %s, at most %s", len(o.others), p50, most)
+	line("… by the restart\t%d\tafter p50 %s, at most %s", len(o.own), p50own, mostOwn)
+	line("feeds checked\t%d\t%d durable events of %d stored; %d reconnects", f.feeds, f.events, f.Events, f.reconnects)
+	line("… texts on their way\t%d\twhole, %d in part", f.whole, f.begun)
+	line("errors in logs\t%d", w.internal)
+	line("violations\t%d", len(w.violations))
+	_ = table.Flush()
+	w.t.Logf("\n%s", out.String())
+	if len(w.violations) > 0 {
+		w.t.Errorf("%d violations; repeat with BOBBIN_FAULT_SEED=%d", len(w.violations), w.seed)
+	}
+}

@@ -1,0 +1,128 @@
+package fault_test
+
+import (
+	"slices"
+	"strings"
+
+	"bobbin/app/core"
+	"bobbin/tests/records"
+)
+
+// feed is what one watcher was told of a session. It checks what can be said of each
+// event. Its watcher's goroutine owns it.
+type feed struct {
+	errorf func(format string, args ...any)
+
+	seq     int64                         // of the last durable event
+	types   []core.EventType              // of all durable events
+	texts   map[core.MessageID]string     // on their way, over this connection
+	shown   map[core.MessageID]core.RunID // texts that are neither in the log nor taken back
+	created map[core.MessageID]bool       // messages that are in the log
+	gone    map[core.MessageID]bool       // messages that were taken back
+	whole   int                           // messages whose texts on their way were all of them
+	begun   int                           // messages of whose texts a part came
+}
+
+func newFeed(errorf func(format string, args ...any)) *feed {
+	return &feed{
+		errorf: errorf, texts: map[core.MessageID]string{}, shown: map[core.MessageID]core.RunID{},
+		created: map[core.MessageID]bool{}, gone: map[core.MessageID]bool{},
+	}
+}
+
+// connected says that a new connection begins: texts on their way come anew.
+func (f *feed) connected() { clear(f.texts) }
+
+// take checks an event.
+func (f *feed) take(e core.Event) {
+	if e.Type == core.EventResync {
+		f.errorf("resync after event %d, though all events are kept", f.seq)
+		return
+	}
+	if e.Seq > 0 {
+		if e.Seq != f.seq+1 {
+			f.errorf("event %s has number %d after %d", e.Type, e.Seq, f.seq)
+		}
+		f.seq = max(f.seq, e.Seq)
+		f.types = append(f.types, e.Type)
+	}
+	switch e.Type {
+	case core.EventMessageDelta:
+		f.delta(e)
+	case core.EventMessageDiscarded:
+		f.discard(records.Decoded[core.DiscardedData](e).MessageID)
+	case core.EventMessageCreated:
+		f.create(records.Decoded[core.MessageData](e).Message)
+	case core.EventRunSucceeded, core.EventRunFailed, core.EventRunCanceled:
+		f.ended(e.RunID)
+	}
+}
+
+func (f *feed) delta(e core.Event) {
+	d := records.Decoded[core.DeltaData](e)
+	have := f.texts[d.MessageID]
+	if d.Offset != len(have) || f.created[d.MessageID] || f.gone[d.MessageID] {
+		f.errorf("text of message %s at offset %d after %d bytes (in the log: %v, taken back: %v)",
+			d.MessageID, d.Offset, len(have), f.created[d.MessageID], f.gone[d.MessageID])
+	}
+	f.texts[d.MessageID] = have + d.Text
+	f.shown[d.MessageID] = e.RunID
+}
+
+func (f *feed) discard(id core.MessageID) {
+	if f.created[id] {
+		f.errorf("message %s is in the log and was taken back", id)
+	}
+	f.gone[id] = true
+	delete(f.texts, id)
+	delete(f.shown, id)
+}
+
+// create checks a message that is in the log now: what was shown of it is its beginning.
+func (f *feed) create(m core.Message) {
+	text := f.texts[m.ID]
+	// What a canceled run has said is kept as far as it was saved before a kill.
+	fits := strings.HasPrefix(m.Content, text) || m.Status == core.MessagePartial && strings.HasPrefix(text, m.Content)
+	if f.created[m.ID] || f.gone[m.ID] || !fits {
+		f.errorf("message %s (%.40q) was created again (%v), after it was taken back (%v), or is not what was shown of it: %.40q",
+			m.ID, m.Content, f.created[m.ID], f.gone[m.ID], text)
+	}
+	f.created[m.ID] = true
+	if text != "" && text == m.Content {
+		f.whole++
+	} else if text != "" {
+		f.begun++
+	}
+	delete(f.texts, m.ID)
+	delete(f.shown, m.ID)
+}
+
+// ended checks that no text of a run that has ended is left standing.
+func (f *feed) ended(run core.RunID) {
+	for id, of := range f.shown {
+		if of == run {
+			f.errorf("text of message %s of run %s was shown, and is neither in the log nor taken back", id, run)
+			delete(f.shown, id)
+			delete(f.texts, id)
+		}
+	}
+}
+
+// compare checks that the watcher was told what is stored, and nothing else.
+func (f *feed) compare(r records.Record) {
+	var stored []core.EventType
+	for _, e := range r.Events {
+		stored = append(stored, e.Type)
+	}
+	if !slices.Equal(f.types, stored) {
+		f.errorf("it was told of %d events, there are %d, or they are others", len(f.types), len(stored))
+	}
+	for _, m := range r.Messages {
+		if !f.created[m.ID] {
+			f.errorf("it was not told of message %d", m.Seq)
+		}
+	}
+	if len(f.created) != len(r.Messages) {
+		f.errorf("it was told of %d messages, there are %d", len(f.created), len(r.Messages))
+	}
+}

@@ -1,0 +1,277 @@
+package fault_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"bobbin/app/client"
+	"bobbin/app/core"
+	"bobbin/tests/process"
+	"bobbin/tests/records"
+)
+
+// sent is a message that somebody sent.
+type sent struct {
+	session core.SessionID
+	id      string // client_message_id, or Idempotency-Key
+	content string
+	run     core.RunID // that the sender was told; empty = it gave up before
+}
+
+// talk is people who talk through the replicas. It remembers everything that was sent.
+type talk struct {
+	world  *world
+	closed chan struct{} // no new messages
+	wait   sync.WaitGroup
+
+	mu      sync.Mutex
+	sent    map[string]*sent // by id; guarded by mu
+	tries   int              // of sending; guarded by mu
+	repeats int              // of messages that were accepted; guarded by mu
+	cancels int              // guarded by mu
+	refused map[string]int   // harmless answers, by their status; guarded by mu
+}
+
+// tryTime bounds one try to send: after it the answer counts as lost.
+const tryTime = 20 * time.Second
+
+func newTalk(w *world) *talk {
+	return &talk{world: w, closed: make(chan struct{}), sent: map[string]*sent{}, refused: map[string]int{}}
+}
+
+// open makes a session and begins to talk in it. Its requests are sent until they are
+// answered, with one key.
+func (k *talk) open(ctx context.Context, n int) core.SessionID {
+	c := traveler{road: k.world.road, share: 0.3, life: 200 * time.Millisecond}
+	var session core.Session
+	key, body := fmt.Sprintf("session-%d", n), fmt.Sprintf(`{"title":"session %d"}`, n)
+	for session.ID == "" && ctx.Err() == nil {
+		k.attempt(ctx, "open "+key, func(ctx context.Context) error {
+			return post(ctx, c.http(), "/api/v1/sessions", key, body, &session)
+		})
+	}
+	return session.ID
+}
+
+// speakers begins to talk in the session.
+func (k *talk) speakers(ctx context.Context, n int, session core.SessionID) {
+	for i := range 2 {
+		k.wait.Go(func() { k.speak(ctx, session, n*10+i, dice(k.world.seed, n*10+i)) })
+	}
+}
+
+// hush lets everybody end: messages on their way are sent until they are accepted.
+func (k *talk) hush() {
+	close(k.closed)
+	k.wait.Wait()
+}
+
+// speak sends one message after the other. Together all people send about eight a second.
+func (k *talk) speak(ctx context.Context, session core.SessionID, who int, r *rand.Rand) {
+	think := time.Duration(k.world.sessions) * 2 * 125 * time.Millisecond
+	for n := 0; k.pause(ctx, time.Duration(r.ExpFloat64()*float64(think))); n++ {
+		id := fmt.Sprintf("m%d-%d", who, n)
+		s := &sent{session: session, id: id, content: compose(id, r)}
+		m := core.SendMessage{SessionID: session, Content: s.content, ClientMessageID: id}
+		if r.IntN(10) == 0 {
+			m.Multitask = core.MultitaskInterrupt
+		}
+		k.mu.Lock()
+		k.sent[id] = s
+		k.mu.Unlock()
+		k.deliver(ctx, s, m, r)
+	}
+}
+
+// pause waits for d and reports false if there is nothing more to be said.
+func (k *talk) pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-k.closed:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// compose returns a message: its id, and words. One in four wants a tool.
+func compose(id string, r *rand.Rand) string {
+	words := []string{
+		"river", "stone", "lantern", "copper", "winter", "paper", "orchard", "signal", "harbor", "velvet", "number",
+		"question", "window", "ladder", "summer", "bridge", "engine", "garden", "letter", "mountain", "Übergröße", "日本語", "naïve",
+	}
+	text := []string{id}
+	if r.IntN(4) == 0 {
+		text = append(text, "tool")
+	}
+	length := 20 + r.IntN(300)
+	if r.IntN(40) == 0 {
+		length = 1200
+	}
+	for range length {
+		text = append(text, words[r.IntN(len(words))])
+	}
+	return strings.Join(text, " ")
+}
+
+// deliver sends the message until somebody says that it is accepted, always by the same
+// id. One in ten senders gives up when the first try fails.
+func (k *talk) deliver(ctx context.Context, s *sent, m core.SendMessage, r *rand.Rand) {
+	v := traveler{road: k.world.road, share: 0.25, life: 400 * time.Millisecond}
+	surface, givesUp, repeats, cancels := r.IntN(3), r.IntN(10) == 0, r.IntN(5) == 0, r.IntN(14) == 0
+	late := time.Duration(r.IntN(600)) * time.Millisecond
+	var run core.RunID
+	for run == "" && ctx.Err() == nil {
+		k.attempt(ctx, "message "+s.id, func(ctx context.Context) (err error) {
+			run, err = k.send(ctx, v, m, surface)
+			return err
+		})
+		if run == "" && (givesUp || !process.Pause(ctx, time.Duration(20+r.IntN(200))*time.Millisecond)) {
+			return
+		}
+	}
+	k.mu.Lock()
+	s.run = run
+	k.mu.Unlock()
+	if cancels && process.Pause(ctx, late) {
+		k.cancel(ctx, v, run, r.IntN(2) == 0)
+	}
+	if repeats {
+		k.repeat(ctx, v, m, run)
+	}
+}
+
+// attempt does something once, within tryTime, and sorts its error.
+func (k *talk) attempt(ctx context.Context, what string, do func(ctx context.Context) error) {
+	k.mu.Lock()
+	k.tries++
+	k.mu.Unlock()
+	try, stop := context.WithTimeout(ctx, tryTime)
+	defer stop()
+	if err := do(try); err != nil {
+		k.refuse(what, err)
+	}
+}
+
+// refuse sorts an error: of the servers' own answers only some are in order.
+func (k *talk) refuse(what string, err error) {
+	if !harmless(err) {
+		k.world.violate("%s: the answer was: %v", what, err)
+		return
+	}
+	word := "connection broke"
+	if problem, ok := errors.AsType[*client.ProblemError](err); ok {
+		word = strconv.Itoa(problem.Status) + " " + problem.Code
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.refused[word]++
+}
+
+// send sends the message once by one of the surfaces and returns its run.
+func (k *talk) send(ctx context.Context, v traveler, m core.SendMessage, surface int) (core.RunID, error) {
+	switch surface {
+	case 0:
+		return async(ctx, v.http(), m)
+	case 1:
+		a, err := v.client(k.world.t).SendAndWait(ctx, m)
+		if err == nil && a.Run.Status == core.RunSucceeded && (a.Message == nil || !records.IsAnswer(a.Message.Content, m.Content)) {
+			k.world.violate("message %s got the wrong answer: %+v", m.ClientMessageID, a.Message)
+		}
+		return a.Run.ID, err
+	default:
+		var run core.RunID
+		for e, err := range v.client(k.world.t).Send(ctx, m) {
+			if err != nil {
+				return run, err
+			}
+			run = e.RunID
+		}
+		return run, nil
+	}
+}
+
+// repeat sends an accepted message again: it is the same run.
+func (k *talk) repeat(ctx context.Context, v traveler, m core.SendMessage, run core.RunID) {
+	var again core.RunID
+	k.attempt(ctx, "repeated message "+m.ClientMessageID, func(ctx context.Context) (err error) {
+		again, err = async(ctx, v.http(), m)
+		return err
+	})
+	k.mu.Lock()
+	k.repeats++
+	k.mu.Unlock()
+	if again != "" && again != run {
+		k.world.violate("message %s has run %s, and when it was repeated %s", m.ClientMessageID, run, again)
+	}
+}
+
+// cancel cancels the run, which may have ended; with wait it must have when the answer
+// comes in time.
+func (k *talk) cancel(ctx context.Context, v traveler, run core.RunID, wait bool) {
+	k.mu.Lock()
+	k.cancels++
+	k.mu.Unlock()
+	k.attempt(ctx, "cancel of run "+string(run), func(ctx context.Context) error {
+		ended, err := v.client(k.world.t).CancelRun(ctx, run, wait)
+		if err == nil && wait && !ended.Status.Ended() {
+			k.world.violate("cancel of run %s with wait answered with status %s", run, ended.Status)
+		}
+		return err
+	})
+}
+
+// async sends the message with its id as Idempotency-Key and returns its run at once.
+func async(ctx context.Context, c *http.Client, m core.SendMessage) (core.RunID, error) {
+	body, err := json.Marshal(map[string]any{"content": m.Content, "multitask": m.Multitask})
+	if err != nil {
+		return "", err
+	}
+	if m.Multitask == "" {
+		body, _ = json.Marshal(map[string]any{"content": m.Content}) // as above
+	}
+	var answer struct {
+		Run core.Run `json:"run"`
+	}
+	err = post(ctx, c, "/api/v1/sessions/"+string(m.SessionID)+"/messages", m.ClientMessageID, string(body), &answer)
+	return answer.Run.ID, err
+}
+
+// post sends a request with a key and reads the answer.
+func post(ctx context.Context, c *http.Client, path, key, body string, into any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost"+path, bytes.NewReader([]byte(body)))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Idempotency-Key", key)
+	req.Header.Set("Prefer", "respond-async")
+	res, err := c.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	raw, err := io.ReadAll(res.Body)
+	if err != nil {
+		return err
+	}
+	if res.StatusCode > 299 {
+		problem := &client.ProblemError{}
+		_ = json.Unmarshal(raw, problem) // its status says enough
+		problem.Status = res.StatusCode
+		return problem
+	}
+	return json.Unmarshal(raw, into)
+}
