@@ -27,8 +27,8 @@
 // `make fault` runs it for 30 minutes with 200 sessions, the tests for some seconds.
 // Variables of the environment change it:
 //
-//	BOBBIN_FAULT_TIME      how long faults go on, such as 30m; default 15s
-//	BOBBIN_FAULT_SESSIONS  sessions; default 12
+//	BOBBIN_FAULT_TIME      how long faults go on, such as 30m; default 12s
+//	BOBBIN_FAULT_SESSIONS  sessions; default 10
 //	BOBBIN_FAULT_SEED      repeats the schedule and the people's choices (not the timing)
 //	BOBBIN_FAULT_KEEP      a folder to keep the replicas' logs in
 package fault

@@ -39,7 +39,7 @@ type settings struct {
 
 func readSettings(t *testing.T) settings {
 	t.Helper()
-	s := settings{time: 15 * time.Second, sessions: 12, seed: uint64(time.Now().UnixNano() % 1_000_000), keep: os.Getenv("BOBBIN_FAULT_KEEP")}
+	s := settings{time: 12 * time.Second, sessions: 10, seed: uint64(time.Now().UnixNano() % 1_000_000), keep: os.Getenv("BOBBIN_FAULT_KEEP")}
 	var err error
 	if text := os.Getenv("BOBBIN_FAULT_TIME"); text != "" {
 		if s.time, err = time.ParseDuration(text); err != nil || s.time <= 0 {
