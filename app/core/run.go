@@ -122,8 +122,10 @@ type Accepted struct {
 
 // RunWrite is everything one step of a run stores, in one transaction. A write
 // whose Attempt is not the run's current one, or whose run is no longer running,
-// is refused with ErrStale and stores nothing.
+// is refused with ErrStale and stores nothing. One that is tried again, as its answer
+// got lost, counts once: it is known by its ID as long as it is the run's last.
 type RunWrite struct {
+	ID         string // a UUID, the same for each try; empty = it is tried once
 	RunID      RunID
 	SessionID  SessionID
 	Attempt    int

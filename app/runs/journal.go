@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -53,6 +54,8 @@ func NewJournal(store writer, feed feed, logger *slog.Logger) *Journal {
 // somebody else owns the run or it has ended; ErrCanceled when it should wait and is
 // to be canceled; whatever else the store refuses it for.
 func (j *Journal) Append(ctx context.Context, w core.RunWrite) (core.Written, error) {
+	w = identified(w)
+	defer j.inTurn(w.RunID)()
 	var written core.Written
 	err := j.persist(ctx, "write run", func(ctx context.Context) error {
 		var err error
@@ -65,6 +68,33 @@ func (j *Journal) Append(ctx context.Context, w core.RunWrite) (core.Written, er
 	j.note(w)
 	j.feed.Publish(context.WithoutCancel(ctx), written.Events)
 	return written, nil
+}
+
+// identified gives the write what makes its tries one: ids.
+func identified(w core.RunWrite) core.RunWrite {
+	if w.ID == "" {
+		w.ID = core.NewID[string]()
+	}
+	w.Messages = slices.Clone(w.Messages)
+	for i := range w.Messages {
+		if w.Messages[i].ID == "" {
+			w.Messages[i].ID = core.NewID[core.MessageID]()
+		}
+	}
+	return w
+}
+
+// inTurn waits until no other write of the run is under way: only the last one of a run
+// can be tried again. The next may begin when the function that it returns is called.
+func (j *Journal) inTurn(run core.RunID) (done func()) {
+	j.mu.Lock()
+	s := j.runs[run]
+	j.mu.Unlock()
+	if s == nil {
+		return func() {}
+	}
+	s.turn.Lock()
+	return s.turn.Unlock
 }
 
 // Delta passes on an event that is not stored. It remembers the text of the

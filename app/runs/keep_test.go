@@ -391,9 +391,13 @@ func TestLostAcknowledgement(t *testing.T) {
 			return nil
 		})
 		first, second := p.accept(t, "one"), p.accept(t, "two")
-		<-time.After(6 * time.Second)
+		<-time.After(time.Second) // the next try; a sweep comes later
 		p.wantStatus(t, first, core.RunSucceeded)
 		p.wantStatus(t, second, core.RunSucceeded)
 		p.wantTexts(t, "one", "re: one", "two", "re: two")
+		told := slices.DeleteFunc(p.feed.published(), func(e core.EventType) bool { return e != core.EventRunSucceeded })
+		if len(told) != 2 {
+			t.Errorf("got run.succeeded published %d times, want 2: who watches would wait", len(told))
+		}
 	})
 }

@@ -32,6 +32,7 @@ type Run struct {
 	Error           JSON
 	Usage           `gorm:"embedded"`
 	AnswerID        Ref
+	LastWrite       string    // core.RunWrite.ID
 	Webhook         Webhook   `gorm:"embedded;embeddedPrefix:webhook_"`
 	CreatedAt       time.Time `gorm:"autoCreateTime:false"`
 	StartedAt       *time.Time

@@ -2,6 +2,7 @@ package repositories
 
 import (
 	"context"
+	"errors"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -61,6 +62,9 @@ func checkWrite(w core.RunWrite) error {
 // write is Write, with the session locked.
 func (j *journal) write(w core.RunWrite) (core.Written, error) {
 	run, err := j.fence(w)
+	if errors.Is(err, errWritten) {
+		return j.again(w)
+	}
 	if err != nil {
 		return core.Written{}, err
 	}
@@ -121,14 +125,18 @@ func (j *journal) fence(w core.RunWrite) (core.Run, error) {
 		return core.Run{}, err
 	}
 	var row models.Run
-	res := j.tx.Model(&row).Clauses(clause.Returning{Columns: runColumns(j.tx)}).
-		Where("id = ? AND attempt = ? AND status = 'running'", w.RunID, w.Attempt).
-		UpdateColumns(changes)
+	ours := j.tx.Model(&row).Clauses(clause.Returning{Columns: runColumns(j.tx)}).
+		Where("id = ? AND attempt = ? AND status = 'running'", w.RunID, w.Attempt)
+	if w.ID != "" {
+		changes["last_write"] = w.ID
+		ours = ours.Where("last_write <> ?", w.ID)
+	}
+	res := ours.UpdateColumns(changes)
 	if res.Error != nil {
 		return core.Run{}, res.Error
 	}
 	if res.RowsAffected == 0 || row.SessionID != j.session.ID {
-		return core.Run{}, stale(w.RunID)
+		return core.Run{}, j.refusal(w)
 	}
 	return row.Core()
 }

@@ -213,6 +213,10 @@ func (s Runs) Write(ctx context.Context, w core.RunWrite) (core.Written, error) 
 	var out core.Written
 	err := s.db.do(ctx, "Write", func() error {
 		r := s.db.runs[w.RunID]
+		if last := s.db.last[w.RunID]; w.ID != "" && last.id == w.ID && last.attempt == w.Attempt {
+			out = last.written
+			return nil
+		}
 		if r == nil || r.Attempt != w.Attempt || r.Status != core.RunRunning {
 			return core.Errorf(core.ErrStale, "run %s is not this worker's any more", w.RunID)
 		}
@@ -240,6 +244,7 @@ func (s Runs) Write(ctx context.Context, w core.RunWrite) (core.Written, error) 
 			s.end(l, r, *w.End)
 		}
 		out.Run, out.Events = *r, l.fresh
+		s.db.last[w.RunID] = lastWrite{w.ID, w.Attempt, out}
 		return nil
 	})
 	return out, err

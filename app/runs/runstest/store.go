@@ -20,11 +20,19 @@ type DB struct {
 	sessions  map[core.SessionID]*log
 	runs      map[core.RunID]*core.Run
 	approvals map[core.RunID][]core.Approval
+	last      map[core.RunID]lastWrite
 	partials  []string
 	calls     map[string]int
 	fault     func(call string) error
 	after     func(call string) error
 	broken    []string
+}
+
+// lastWrite is the last write of a run, and what it came to.
+type lastWrite struct {
+	id      string
+	attempt int
+	written core.Written
 }
 
 // log is a session with what belongs to it.
@@ -42,7 +50,7 @@ type log struct {
 
 // New returns an empty DB.
 func New() *DB {
-	return &DB{sessions: map[core.SessionID]*log{}, runs: map[core.RunID]*core.Run{}, approvals: map[core.RunID][]core.Approval{}, calls: map[string]int{}}
+	return &DB{sessions: map[core.SessionID]*log{}, runs: map[core.RunID]*core.Run{}, approvals: map[core.RunID][]core.Approval{}, last: map[core.RunID]lastWrite{}, calls: map[string]int{}}
 }
 
 // Fail lets f decide, by the name of a call such as "Write", whether the call
