@@ -101,7 +101,7 @@ func TestRunOutlivesTheDatabase(t *testing.T) {
 		away := &core.Error{Kind: core.ErrUnavailable, Err: core.ErrNoDatabase}
 		p := newProcess(t, db, "w", runs.Limits{}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
 			if run.Attempt == 1 {
-				say(ctx, j, run, "m1", 0, "half")
+				say(ctx, j, run, run.DraftID(1, 0), 0, "half")
 				db.Fail(func(string) error { return away })
 				return fmt.Errorf("load messages: %w", away)
 			}
@@ -116,7 +116,7 @@ func TestRunOutlivesTheDatabase(t *testing.T) {
 			t.Errorf("got attempt %d, want the second", got.Attempt)
 		}
 		p.wantTexts(t, "hello", "re: hello")
-		if got := p.discarded(); !slices.Contains(got, "m1") {
+		if got := p.discarded(); !slices.Contains(got, run.DraftID(1, 0)) {
 			t.Errorf("got %v taken back, want what the first attempt said", got)
 		}
 	})
