@@ -56,7 +56,7 @@ func (f *Feed) Observe(o observer) { f.observer = o }
 // New returns a feed over the bus whose durable events are in store. Every
 // watcher asks the store each 15 s for what the bus may have lost.
 func New(bus Bus, store eventStore, logger *slog.Logger) *Feed {
-	return &Feed{bus: bus, store: store, log: logger, poll: defaultPoll, texts: newTexts(), observer: silent{}}
+	return &Feed{bus: bus, store: timedStore{store}, log: logger, poll: defaultPoll, texts: newTexts(), observer: silent{}}
 }
 
 // Publish tells the watchers of durable events. Call it after the commit that

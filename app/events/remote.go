@@ -34,7 +34,7 @@ type runStore interface {
 // run as long as the feed is used.
 func NewShared(bus Bus, store eventStore, runs runStore, logger *slog.Logger) *Feed {
 	f := New(bus, store, logger)
-	f.runs, f.poll = runs, sharedPoll
+	f.runs, f.poll = timedRuns{runs}, sharedPoll
 	return f
 }
 

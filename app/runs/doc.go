@@ -20,7 +20,7 @@
 // Service.Run is one blocking call with three clocks: a heartbeat renews the
 // leases and looks for cancels that came in elsewhere (10 s), a sweep takes over
 // runs whose lease has passed, closes questions that are too old, and claims for
-// sessions that wait (5 s), and what
+// sessions that wait (4 s), and what
 // runs have said so far is saved (1 s). Each run has one goroutine, started by
 // Start and waited for by Run; it alone calls the engine and writes the run's
 // end. Journal is called from the goroutines of runs and has none of its own.

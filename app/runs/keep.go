@@ -8,10 +8,11 @@ import (
 	"bobbin/app/core"
 )
 
-// The clocks of Run. A lease holds for 30 s: it outlives two lost heartbeats.
+// The clocks of Run. A lease holds for 30 s: it outlives two lost heartbeats. Lease and
+// sweep together leave a second of the 35 in which a run is promised to be taken over.
 const (
 	heartbeatEvery = 10 * time.Second
-	sweepEvery     = 5 * time.Second
+	sweepEvery     = 4 * time.Second
 	saveEvery      = time.Second
 )
 

@@ -28,6 +28,7 @@ type traveler struct {
 	share float64       // of connections that break by themselves
 	life  time.Duration // of these, at most
 	only  *replica      // where they lead; nil = anywhere
+	first *replica      // where they lead while it is up; nil = anywhere
 }
 
 // client returns a client of the API on the road.
@@ -51,7 +52,7 @@ func (v traveler) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 		for _, n := range rand.Perm(len(v.road.replicas)) {
 			r := v.road.replicas[n]
 			addr := r.door.Addr()
-			if addr == "" || v.only != nil && v.only != r {
+			if addr == "" || !v.leads(r) {
 				continue
 			}
 			if conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr); err == nil {
@@ -62,6 +63,14 @@ func (v traveler) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// leads reports whether a connection may lead to the replica.
+func (v traveler) leads(r *replica) bool {
+	if v.only != nil {
+		return v.only == r
+	}
+	return v.first == nil || v.first == r || v.first.door.Addr() == ""
 }
 
 // mortal lets some connections break.

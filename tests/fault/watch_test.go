@@ -77,7 +77,7 @@ func (w *watcher) byClient(ctx context.Context, c *client.Client) {
 func (w *watcher) byHand(ctx context.Context, c *http.Client) {
 	for ctx.Err() == nil {
 		w.connection(ctx, c)
-		process.Pause(ctx, 10*time.Millisecond+rand.N(200*time.Millisecond))
+		process.Pause(ctx, 50*time.Millisecond+rand.N(time.Second))
 	}
 }
 
