@@ -33,6 +33,7 @@ func openPostgres(url string) (backend, error) {
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = postgresConnTimeout
 	}
+	cfg.DialFunc = dialer(cfg.ConnectTimeout).DialContext
 	if cfg.RuntimeParams["application_name"] == "" {
 		cfg.RuntimeParams["application_name"] = "bobbin"
 	}

@@ -1,0 +1,50 @@
+package db
+
+import (
+	"net"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A connection to PostgreSQL does not wait for a silent network as long as TCP would.
+func TestDialerLimitsSilence(t *testing.T) {
+	t.Parallel()
+	for _, network := range []string{"tcp", "unix"} {
+		t.Run(network, func(t *testing.T) {
+			t.Parallel()
+			addr := "127.0.0.1:0"
+			if network == "unix" {
+				addr = t.TempDir() + "/s"
+			}
+			l, err := new(net.ListenConfig).Listen(t.Context(), network, addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = l.Close() }() // it did its work
+			conn, err := dialer(time.Minute).DialContext(t.Context(), network, l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }() // as above
+			if network == "unix" {
+				return
+			}
+			raw, err := conn.(*net.TCPConn).SyscallConn()
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := map[int]int{tcpUserTimeout: 25_000, syscall.TCP_KEEPIDLE: 10, syscall.TCP_KEEPINTVL: 5, syscall.TCP_KEEPCNT: 3}
+			err = raw.Control(func(fd uintptr) {
+				for option, n := range want {
+					if got, err := syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, option); err != nil || got != n {
+						t.Errorf("option %#x: got %d, %v, want %d", option, got, err, n)
+					}
+				}
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
