@@ -67,6 +67,7 @@ type App struct {
 	drained   chan struct{} // closed when runs has ended
 	keeper    *compaction.Keeper
 	retention *retention.Worker
+	name      *replicaName
 	worker    string // names this process in leases
 	budget    *spend.Limiter
 	telemetry *telemetry.Telemetry
@@ -144,7 +145,7 @@ func (a *App) build(ctx context.Context, build Build) error {
 		return err
 	}
 	a.budget = a.newLimiter(ctx)
-	if a.worker, err = a.workerName(); err != nil {
+	if err := a.nameProcess(ctx); err != nil {
 		return err
 	}
 	engine, keeper, journal, err := a.buildAgents()
@@ -329,6 +330,7 @@ func (a *App) Run(ctx context.Context, listener net.Listener) error {
 	group.Go(func() error { return a.sweepKeys(ctx) })
 	group.Go(func() error { return a.retention.Run(ctx) })
 	group.Go(func() error { return a.apiKeys.Run(ctx) })
+	group.Go(func() error { return a.name.keep(ctx) })
 	group.Go(func() error {
 		// Loading the vocabulary takes a fifth of a second: not from the first message.
 		a.counter.Text("warm")
@@ -350,6 +352,9 @@ func (a *App) Close() error {
 	}
 	if a.flush != nil {
 		a.flush()
+	}
+	if a.name != nil {
+		errs = append(errs, a.name.release())
 	}
 	if a.database != nil {
 		errs = append(errs, a.database.Close())

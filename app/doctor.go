@@ -71,6 +71,7 @@ func Doctor(ctx context.Context, o DoctorOptions) Diagnosis {
 	if d.settings(); o.Err == nil {
 		d.folder()
 		d.database(ctx)
+		d.replicas()
 		d.models(ctx)
 		d.clock()
 		d.port(ctx)

@@ -15,6 +15,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
 	"bobbin/app/db"
+	"bobbin/app/folder"
 )
 
 // maxSkew is how far the database's clock may be from ours without a word.
@@ -52,6 +53,31 @@ func (d *doctor) database(ctx context.Context) {
 		d.ok("database", "%s, %s, sound", address, health.Version)
 	}
 	d.migrations(ctx, database)
+	d.name(ctx, database)
+}
+
+// name checks that no other process has the name of this replica.
+func (d *doctor) name(ctx context.Context, database *db.DB) {
+	name := cmp.Or(d.Config.Replica.Name, folder.WorkerOf(d.Config.DataDir))
+	_, running := folder.Running(d.Config.DataDir)
+	if name == "" || running || database.Dialect() != "postgres" {
+		return // not made yet, or the server's that runs here
+	}
+	held, err := holdName(ctx, database, name, "doctor")
+	if err != nil {
+		d.warn("replica", fmt.Sprintf("the name %s: %v", name, err), "give each process its own replica.name, or data_dir: they do not share work, but do not take their own over at once after a crash")
+		return
+	}
+	_ = held.Close() // only looked
+	d.ok("replica", "%s: no other process has this name", name)
+}
+
+// replicas checks how replicas talk to each other.
+func (d *doctor) replicas() {
+	if n := d.Config.NATS; n.InTheClear() {
+		d.warn("nats", "what replicas tell each other by "+n.ClusterAddr+" is not encrypted",
+			"set nats.tls_ca, nats.tls_cert and nats.tls_key, or keep it in a network that you trust")
+	}
 }
 
 func (d *doctor) migrations(ctx context.Context, database *db.DB) {

@@ -38,6 +38,10 @@ func (a *App) openFeed(ctx context.Context) error {
 	}
 	a.bus = joined
 	a.feed = events.NewShared(a.bus, a.repos.events, a.repos.runs, a.log)
+	if n.InTheClear() {
+		a.log.WarnContext(ctx, "what replicas tell each other, answers among it, is not encrypted: set nats.tls_ca, nats.tls_cert and nats.tls_key, or keep nats.cluster_addr in a network that you trust",
+			"cluster_addr", n.ClusterAddr)
+	}
 	a.log.InfoContext(ctx, "joined by nats", "own", n.Own(), "listens", joined.ClusterAddr(), "peers", n.Peers, "tls", n.TLSCert != "")
 	return nil
 }
@@ -75,15 +79,6 @@ func natsOptions(n config.NATS, logger *slog.Logger) events.NATSOptions {
 		o.Cluster = &events.NATSCluster{Addr: n.ClusterAddr, Peers: n.Peers, Secret: n.Secret.Reveal()}
 	}
 	return o
-}
-
-// workerName returns what this process is called in leases: the same after a restart,
-// and no other process has it.
-func (a *App) workerName() (string, error) {
-	if name := a.cfg.Replica.Name; name != "" {
-		return name, nil
-	}
-	return a.folder.Worker()
 }
 
 // checks are what must be right for this process to be ready.

@@ -1,6 +1,9 @@
 package core
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // WorkKind is a kind of work that one process at a time does, by a lease in the
 // database. A kind of delivery is one too: WorkKind(DeliveryWebhook).
@@ -29,4 +32,17 @@ func (g Grant) OK() bool { return g != GrantRefused }
 type QueueStats struct {
 	Queued int
 	Oldest time.Duration // since the oldest of them was accepted
+}
+
+// NewWorker returns who a process is in leases: the name of its replica, which is the
+// same after a restart, and what tells this start of it from all others.
+func NewWorker(replica, start string) string { return replica + "/" + start }
+
+// WorkersOf returns how the workers of the same replica begin, those of its earlier
+// starts among them.
+func WorkersOf(worker string) (prefix string) {
+	if i := strings.LastIndexByte(worker, '/'); i >= 0 {
+		return worker[:i+1]
+	}
+	return worker + "/"
 }

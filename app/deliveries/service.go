@@ -35,7 +35,7 @@ const (
 type store interface {
 	Claim(ctx context.Context, c core.DeliveryClaim) ([]core.Delivery, error)
 	Settle(ctx context.Context, s core.Settlement) ([]core.Event, error)
-	Release(ctx context.Context, worker string) error
+	Release(ctx context.Context, worker string, all bool) error
 	List(ctx context.Context, scope core.Scope, run core.RunID) ([]core.Delivery, error)
 	Retry(ctx context.Context, scope core.Scope, run core.RunID, id core.DeliveryID) (core.Delivery, []core.Event, error)
 }
@@ -83,7 +83,7 @@ type Options struct {
 	Store      store
 	Webhooks   sender
 	Feed       publisher
-	Worker     string // names this process in leases; the same after a restart
+	Worker     string // names this process in leases: core.NewWorker
 	Concurrent int    // deliveries at once in this process
 	Grace      time.Duration
 	Logger     *slog.Logger

@@ -76,7 +76,7 @@ func (s *shelf) Settle(_ context.Context, r core.Settlement) ([]core.Event, erro
 	return []core.Event{d.Updated()}, nil
 }
 
-func (s *shelf) Release(_ context.Context, worker string) error {
+func (s *shelf) Release(_ context.Context, worker string, _ bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range s.rows {

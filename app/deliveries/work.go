@@ -15,7 +15,7 @@ import (
 func (s *Service) Run(ctx context.Context) error {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	s.release(work) // of an earlier process of this name
+	s.release(work, true) // what an earlier process of this replica had
 	var sending, listening sync.WaitGroup
 	listening.Go(func() { s.listen(ctx) })
 	sweep := time.NewTicker(sweepEvery)
@@ -46,7 +46,7 @@ func (s *Service) Run(ctx context.Context) error {
 		}
 	}
 	s.drain(&sending, stop)
-	s.release(context.WithoutCancel(ctx))
+	s.release(context.WithoutCancel(ctx), false)
 	s.tell(context.WithoutCancel(ctx))
 	listening.Wait()
 	return nil
@@ -85,10 +85,10 @@ func (s *Service) drain(sending *sync.WaitGroup, stop context.CancelFunc) {
 	sending.Wait()
 }
 
-func (s *Service) release(ctx context.Context) {
+func (s *Service) release(ctx context.Context, all bool) {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	if err := s.Store.Release(ctx, s.Worker); err != nil {
+	if err := s.Store.Release(ctx, s.Worker, all); err != nil {
 		s.Logger.WarnContext(ctx, "deliveries not released", "err", err)
 	}
 }

@@ -91,6 +91,15 @@ func (f *Folder) Worker() (string, error) {
 	return name, nil
 }
 
+// WorkerOf returns the name of a folder's process in leases; empty = it has none yet.
+func WorkerOf(path string) string {
+	raw, err := os.ReadFile(filepath.Join(path, workerName))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(raw))
+}
+
 // Announce writes where this process can be reached, for this user only.
 func (f *Folder) Announce(s Server) error {
 	raw, err := json.Marshal(s)

@@ -112,8 +112,8 @@ type Options struct {
 	Engine   engine
 	Journal  *Journal
 	Counter  counter
-	// Worker names this process in leases. It is the same after a restart, so that
-	// the restart takes over its own runs at once, and no other process has it.
+	// Worker names this process in leases (core.NewWorker): the replica in it is the same
+	// after a restart, which takes its runs over at once, and no other process has it.
 	Worker string
 	Limits Limits
 	Logger *slog.Logger

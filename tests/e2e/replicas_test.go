@@ -217,3 +217,34 @@ func TestReplicaTakesOver(t *testing.T) {
 		t.Errorf("got %v, want no such run", err)
 	}
 }
+
+// TestTwins: two processes with one replica's name on one database. The second one says
+// so, and does not take for its own what the first is at; each does its work alone.
+func TestTwins(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	p, g := newHolding(t)
+	named := func(c *config.Config) { c.Replica.Name = "twin" }
+	url := dbtest.PostgresURL(t)
+	a := newHouse(t, url, withModel("house", 8192, 2048, p), named)
+	_, run := held(t, a, g)
+	b := newHouse(t, url, withModel("house", 8192, 2048, p), named)
+	const warning = "two processes have the same replica name"
+	if !strings.Contains(b.log.String(), warning) || strings.Contains(a.log.String(), warning) {
+		t.Errorf("want the second one to say that it has the first one's name:\n%s", b.log)
+	}
+	other := say(t, b.Client, core.SendMessage{SessionID: newSession(t, b.Client, core.Session{}), Content: "and you?"})
+	g.open()
+	l := newRunLog(t)
+	l.follow(ctx, a.Client, run.ID, never)
+	got, err := b.Run(ctx, run.ID)
+	if err != nil || got.Status != core.RunSucceeded || got.Attempt != 1 || other.run.Attempt != 1 {
+		t.Errorf("got %s at attempt %d, %v, want one attempt of each run", got.Status, got.Attempt, err)
+	}
+	a.stop()
+	b.restart()
+	if strings.Count(b.log.String(), warning) != 1 {
+		t.Errorf("a name that is free again was not taken without a word:\n%s", b.log)
+	}
+}

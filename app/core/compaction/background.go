@@ -58,14 +58,14 @@ func (k *Keeper) Run(ctx context.Context) error {
 	return nil
 }
 
-// freeOwn gives the leases back that an earlier process of this name had when it died.
+// freeOwn gives the leases back that an earlier process of this replica had when it died.
 func (k *Keeper) freeOwn(ctx context.Context) {
 	if k.Worker == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	if err := k.Stores.Sessions.FreeSummaries(ctx, k.Worker+"/"); err != nil && ctx.Err() == nil {
+	if err := k.Stores.Sessions.FreeSummaries(ctx, core.WorkersOf(k.Worker)); err != nil && ctx.Err() == nil {
 		k.Logger.WarnContext(ctx, "leases of an earlier process not given back, they end by themselves", "err", err)
 	}
 }

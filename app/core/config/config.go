@@ -131,8 +131,11 @@ func (c Config) embedded() Secret {
 }
 
 // Loopback reports whether the listen address is reached from this machine only.
-func (c Config) Loopback() bool {
-	host, _, err := net.SplitHostPort(c.Addr)
+func (c Config) Loopback() bool { return isLoopback(c.Addr) }
+
+// isLoopback reports whether host:port is an address of this machine alone.
+func isLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return false
 	}

@@ -30,12 +30,15 @@ func (n NATS) Own() bool { return n.ClusterAddr != "" }
 // Shared reports whether there may be other replicas.
 func (n NATS) Shared() bool { return n.Own() || !n.URL.Empty() }
 
+// InTheClear reports whether replicas talk over a network without encryption.
+func (n NATS) InTheClear() bool { return n.Own() && n.TLSCert == "" && !isLoopback(n.ClusterAddr) }
+
 // leastClusterSecret is the shortest secret of a cluster, in bytes.
 const leastClusterSecret = 16
 
 func replicas() []setting {
 	return []setting{
-		{name: "replica.name", meaning: "tells this process from others on the same database, and is the same after a restart; empty: a random one that is kept in `data_dir`. No two processes may share one", field: func(c *Config) any { return &c.Replica.Name }},
+		{name: "replica.name", meaning: "tells this process from others on the same database, and is the same after a restart; empty: a random one that is kept in `data_dir`. No two processes may share one: the second warns, and both work, but neither takes its own work over at once after a crash", field: func(c *Config) any { return &c.Replica.Name }},
 		{name: "nats.url", flagless: true, meaning: "several processes on one PostgreSQL: an existing NATS cluster, `nats://user:password@host:4222`, `tls://…`, several separated by commas", field: func(c *Config) any { return &c.NATS.URL }},
 		{name: "nats.cluster_addr", meaning: "the same without NATS at hand: the replicas make a cluster of their own, and this one listens here for the others, such as `0.0.0.0:6222`", field: func(c *Config) any { return &c.NATS.ClusterAddr }},
 		{name: "nats.peers", meaning: "`nats.cluster_addr` of other replicas, as this one reaches them; one that runs is enough, and the list may name this one too", field: func(c *Config) any { return &c.NATS.Peers }},

@@ -109,11 +109,15 @@ func deliveryColumns(db *gorm.DB) []clause.Column {
 	return columns
 }
 
-// Release ends the leases of the worker: those of a process that has died and is
-// started again, or that stops. Who had them stays known until they are settled.
-func (r *Deliveries) Release(ctx context.Context, worker string) error {
+// Release ends the leases of the worker and, with all, also those of its replica's
+// former lives. Who had them stays known until they are settled.
+func (r *Deliveries) Release(ctx context.Context, worker string, all bool) error {
+	where, args := "lease_owner = ?", []any{worker}
+	if all {
+		where, args = workersOf(worker)
+	}
 	err := r.db.WithContext(ctx).Model(&models.Delivery{}).
-		Where("state = 'pending' AND lease_owner = ?", worker).
+		Where("state = 'pending' AND lease_until IS NOT NULL").Where(where, args...).
 		UpdateColumn("lease_until", nil).Error
 	return failure(err, "deliveries of worker", worker)
 }

@@ -229,7 +229,7 @@ func TestClaimDeliveries(t *testing.T) {
 		s.exec(t, "UPDATE deliveries SET lease_until = '2000-01-01 00:00:00+00:00' WHERE lease_owner = 'worker-1'")
 		taken := s.due(t, "worker-3")
 		past := len(taken)
-		if err := s.deliveries.Release(t.Context(), "worker-2"); err != nil {
+		if err := s.deliveries.Release(t.Context(), "worker-2", false); err != nil {
 			t.Fatal(err)
 		}
 		freed := s.due(t, "worker-3")

@@ -15,19 +15,20 @@ import (
 
 // TakeOver leases to the worker running runs that nobody works on: those whose
 // lease is past by the database's clock and, with all, also those that are leased
-// to the worker itself, which is what a worker finds of itself after a restart.
+// to the worker's replica, which is what a process finds of its former life.
 // Each gets its next attempt, so that writes of the former one are refused; the
 // partial text of the former stays until the new one saves its own. Of
 // several replicas that take over at once each gets other runs. The oldest runs
 // come first, at most limit.
 func (r *Runs) TakeOver(ctx context.Context, worker string, all bool, limit int) ([]core.Run, error) {
-	own := ""
+	where, args := "lease_until IS NULL OR lease_until <= "+clockSQL(r.db, 0), []any{}
 	if all {
-		own = worker
+		of, prefix := workersOf(worker)
+		where, args = where+" OR "+of, prefix
 	}
 	rows, err := r.lease(ctx, leaseQuery{
-		where: "status = 'running' AND (lease_until IS NULL OR lease_until <= " + clockSQL(r.db, 0) + " OR lease_owner = NULLIF(?, ''))",
-		args:  []any{own}, order: "created_at, id", limit: limit, skipLocked: true,
+		where: "status = 'running' AND (" + where + ")",
+		args:  args, order: "created_at, id", limit: limit, skipLocked: true,
 		set: "attempt = attempt + 1, lease_owner = ?, lease_until = " + clockSQL(r.db, Lease), values: []any{worker},
 	})
 	if err != nil {
@@ -37,6 +38,12 @@ func (r *Runs) TakeOver(ctx context.Context, worker string, all bool, limit int)
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	return values(rows, models.Run.Core)
+}
+
+// workersOf is the condition that a lease is one of the worker's replica.
+func workersOf(worker string) (where string, args []any) {
+	prefix := core.WorkersOf(worker)
+	return "substr(lease_owner || '/', 1, ?) = ?", []any{len(prefix), prefix}
 }
 
 // Renew lengthens the worker's leases of the runs, and returns those of them that

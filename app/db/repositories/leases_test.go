@@ -143,6 +143,38 @@ func lasts(t *testing.T, s *store, r core.Run) bool {
 	return left > repositories.Lease-10*time.Second && left <= repositories.Lease+time.Second
 }
 
+// A process takes over at once what its replica's former life had, and nothing of a
+// replica whose name only begins alike, or of a twin that has to work under another name.
+func TestTakeOverOfAFormerLife(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		leased := map[string]core.RunID{}
+		for _, owner := range []string{"bob/1", "bob", "bobby/1", "bob~2/2", "b/bob/1"} {
+			in := ask(s.session(t).ID, "one")
+			in.Worker = owner
+			leased[owner] = s.accept(t, in).Run.ID
+		}
+		got, err := s.runs.TakeOver(t.Context(), "bob/3", true, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []core.RunID
+		for _, r := range got {
+			if ids = append(ids, r.ID); r.LeaseOwner != "bob/3" || r.Attempt != 2 {
+				t.Errorf("got %+v, want the next attempt, by the new process", r)
+			}
+		}
+		if want := []core.RunID{leased["bob/1"], leased["bob"]}; !slices.Equal(ids, want) { // the second is of an older Bobbin
+			t.Errorf("took over %v, want %v", ids, want)
+		}
+		lost, err := s.runs.Renew(t.Context(), "bob/1", []core.RunID{leased["bob/1"]})
+		if err != nil || len(lost) != 1 {
+			t.Errorf("the former life renews: %v, %v, want the lease lost", lost, err)
+		}
+	})
+}
+
 func TestConcurrentTakeOversShareTheRuns(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

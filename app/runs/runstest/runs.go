@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"bobbin/app/core"
@@ -119,13 +120,13 @@ func (s Runs) Claim(ctx context.Context, session core.SessionID, worker string) 
 	return out, err
 }
 
-// TakeOver leases runs whose lease is past to the worker; with all, also its own.
+// TakeOver leases runs whose lease is past to the worker; with all, also its replica's.
 func (s Runs) TakeOver(ctx context.Context, worker string, all bool, limit int) ([]core.Run, error) {
 	var out []core.Run
 	err := s.db.do(ctx, "TakeOver", func() error {
 		for _, r := range s.db.runs {
 			lapsed := r.LeaseUntil == nil || !r.LeaseUntil.After(time.Now())
-			if r.Status == core.RunRunning && (lapsed || all && r.LeaseOwner == worker) && len(out) < limit {
+			if r.Status == core.RunRunning && (lapsed || all && strings.HasPrefix(r.LeaseOwner+"/", core.WorkersOf(worker))) && len(out) < limit {
 				s.lease(r, worker)
 				out = append(out, *r)
 			}
