@@ -146,7 +146,7 @@ func (k *takeover) lease(ctx context.Context, run core.RunID) (left time.Duratio
 	}
 	err := k.database.WithContext(ctx).Model(&models.Run{}).
 		Select("lease_owner, EXTRACT(EPOCH FROM lease_until - clock_timestamp()) AS left").Where("id = ?", string(run)).Scan(&row).Error
-	if err != nil || row.LeaseOwner != k.killed.name {
+	if err != nil || core.WorkersOf(row.LeaseOwner) != k.killed.name+"/" {
 		k.t.Fatalf("the run is leased to %q, %v, want %s", row.LeaseOwner, err, k.killed.name)
 	}
 	return time.Duration(row.Left * float64(time.Second))

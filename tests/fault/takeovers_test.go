@@ -59,7 +59,7 @@ func (o *takeovers) killed(ctx context.Context, name string, kill func() bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, r := range rows {
-		if r.LeaseOwner == name {
+		if core.WorkersOf(r.LeaseOwner) == name+"/" {
 			o.orphans[core.RunID(r.ID)] = orphan{replica: name, attempt: r.Attempt, killed: at}
 		}
 	}
@@ -72,7 +72,7 @@ func (o *takeovers) awaitWork(ctx context.Context, name string) {
 	for {
 		rows, _ := o.running(ctx)
 		for _, r := range rows {
-			if r.LeaseOwner == name {
+			if core.WorkersOf(r.LeaseOwner) == name+"/" {
 				return
 			}
 		}
@@ -114,7 +114,7 @@ func (o *takeovers) sort(rows []models.Run) {
 		switch {
 		case running && r.Attempt == was.attempt:
 			continue
-		case running && r.LeaseOwner == was.replica:
+		case running && core.WorkersOf(r.LeaseOwner) == was.replica+"/":
 			o.own = append(o.own, time.Since(was.killed))
 		case running:
 			o.others = append(o.others, time.Since(was.killed))
