@@ -6,6 +6,7 @@
 //
 //	kill       a replica is killed with SIGKILL, and started again soon, or after its leases passed
 //	stop       a replica gets SIGTERM and is started again
+//	freeze     a replica stands still for a while and goes on, at times when others have its runs
 //	database   PostgreSQL is stopped, fast or immediate, and started again
 //	cut        connections of one replica to the database break, and new ones are refused
 //	stall      the same connections carry nothing for a while, then go on or break

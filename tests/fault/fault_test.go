@@ -277,7 +277,7 @@ func (w *world) report(f *findings) {
 	line("… of clients\t%d\tconnections cut", w.road.broken.Load())
 	line("answers to clients\t%v", k.refused)
 	line("runs resumed\t%d\tmost attempts of one %d", f.Resumed, f.Attempts)
-	line("taken over by others\t%d\tafter p50 %s, at most %s", len(o.others), p50, most)
+	line("taken over by others\t%d\tafter p50 %s, at most %s; %d after more than %s, as more was broken", len(o.others), p50, most, late(o.others), promised)
 	line("… by the restart\t%d\tafter p50 %s, at most %s", len(o.own), p50own, mostOwn)
 	line("feeds checked\t%d\t%d durable events of %d stored; %d reconnects", f.feeds, f.events, f.Events, f.reconnects)
 	line("… texts on their way\t%d\twhole, %d in part", f.whole, f.begun)

@@ -133,6 +133,21 @@ func (r *replica) kill() bool {
 	return true
 }
 
+// freeze suspends the process, as a machine does that stands still; thaw lets it go on.
+func (r *replica) freeze() error { return r.signal(syscall.SIGSTOP) }
+
+func (r *replica) thaw() error { return r.signal(syscall.SIGCONT) }
+
+// signal sends a signal to the process, if there is one.
+func (r *replica) signal(s syscall.Signal) error {
+	r.hands.Lock()
+	defer r.hands.Unlock()
+	if r.now == nil {
+		return nil
+	}
+	return r.now.Cmd.Process.Signal(s)
+}
+
 // stop ends the process as an operator does. One that does not end is killed, and is an
 // error.
 func (r *replica) stop() error {

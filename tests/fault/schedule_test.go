@@ -21,6 +21,7 @@ type kind string
 const (
 	kindKill     kind = "kill"
 	kindStop     kind = "stop"
+	kindFreeze   kind = "freeze"
 	kindDatabase kind = "database"
 	kindCut      kind = "cut"
 	kindStall    kind = "stall"
@@ -52,6 +53,7 @@ func habits() []habit {
 	return []habit{
 		{kindKill, 12 * time.Second, 0, 3 * time.Second},
 		{kindStop, 25 * time.Second, 0, 2 * time.Second},
+		{kindFreeze, 30 * time.Second, 500 * time.Millisecond, 10 * time.Second},
 		{kindDatabase, 75 * time.Second, 0, 5 * time.Second},
 		{kindCut, 20 * time.Second, 200 * time.Millisecond, 8 * time.Second},
 		{kindStall, 25 * time.Second, 500 * time.Millisecond, 20 * time.Second},
@@ -70,7 +72,7 @@ func plan(r *rand.Rand, long time.Duration) []strike {
 			if first {
 				s.who = n % 3 // two first ones do not meet at one place
 			}
-			if h.kind == kindKill && (first || r.IntN(8) == 0) {
+			if rarely := r.IntN(8) == 0; h.kind == kindKill && (first || rarely) || h.kind == kindFreeze && rarely {
 				s.long += leaseTime
 			}
 			all = append(all, s)
@@ -173,6 +175,12 @@ func (b *breaker) fault(s strike) (place string, do func(context.Context) error)
 			err := r.stop()
 			b.hold(ctx, s.long)
 			return errors.Join(err, r.start(ctx))
+		}
+	case kindFreeze:
+		return r.name, func(ctx context.Context) error {
+			err := r.freeze()
+			b.hold(ctx, s.long)
+			return errors.Join(err, r.thaw())
 		}
 	case kindDatabase:
 		return "database", func(ctx context.Context) error {

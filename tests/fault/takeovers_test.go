@@ -123,6 +123,16 @@ func (o *takeovers) sort(rows []models.Run) {
 	}
 }
 
+// late counts the times that are longer than is promised.
+func late(times []time.Duration) (n int) {
+	for _, t := range times {
+		if t > promised {
+			n++
+		}
+	}
+	return n
+}
+
 // quantiles returns the median and the longest.
 func quantiles(times []time.Duration) (p50, most time.Duration) {
 	if len(times) == 0 {
