@@ -1,6 +1,10 @@
 package events
 
-import "bobbin/app/core"
+import (
+	"sync"
+
+	"bobbin/app/core"
+)
 
 // Why a subscription ends by itself. Both may be shown to the reader.
 var (
@@ -24,15 +28,43 @@ type Bus interface {
 	Subscribe(subject string) (Subscription, error)
 }
 
-// Subscription is one listener of a subject.
+// Subscription is one listener of a subject. One goroutine at a time takes from it.
 type Subscription interface {
-	// C delivers what is published; an empty message says that some may have been
-	// lost. It is closed when the subscription has ended,
-	// by Close or by the bus; what came before can still be read.
-	C() <-chan []byte
-	// Err says why C was closed: ErrSlow or ErrClosed; nil while it is open and
-	// after Close.
-	Err() error
+	// Ready has an element, or is closed, when Take has something to say. It may have
+	// one without a reason.
+	Ready() <-chan struct{}
+	// Take returns the oldest message that was not taken; an empty one says that some
+	// may have been lost. It returns nil when there is none at present, and when all is
+	// taken and the subscription has ended, why: ErrSlow, or ErrClosed.
+	Take() (*Message, error)
+	// Waiting reports whether there is a message to be taken.
+	Waiting() bool
 	// Close ends the subscription. It may be called more than once.
 	Close()
+}
+
+// Message is what was published, once for all subscribers of this process: what one of
+// them makes of it the others need not make again. Safe for concurrent use.
+type Message struct {
+	data []byte
+
+	once  sync.Once
+	event core.Event
+	whole bool // the event has its data
+	err   error
+	delta core.DeltaData // of a piece of text
+}
+
+// Data returns the bytes that were published; they must not be changed.
+func (m *Message) Data() []byte { return m.data }
+
+// decode returns the event that the message is, false if it is without its data.
+func (m *Message) decode() (core.Event, bool, error) {
+	m.once.Do(func() {
+		m.event, m.whole, m.err = decode(m.data)
+		if m.err == nil && isText(m.event.Type) {
+			m.delta, m.err = deltaOf(m.event)
+		}
+	})
+	return m.event, m.whole, m.err
 }

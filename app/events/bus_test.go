@@ -1,9 +1,11 @@
 package events_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -89,7 +91,7 @@ func connect(t testing.TB, publish, listen events.Bus, subject string) {
 			t.Fatal(err)
 		}
 		select {
-		case <-probe.C():
+		case <-probe.Ready():
 			return
 		case <-again.C:
 		case <-late:
@@ -125,15 +127,31 @@ func receive(t *testing.T, s events.Subscription) string {
 // receiveAny returns the next message.
 func receiveAny(t *testing.T, s events.Subscription) string {
 	t.Helper()
-	select {
-	case raw, open := <-s.C():
-		if !open {
-			t.Fatalf("the subscription has ended: %v", s.Err())
+	late := time.After(patience)
+	for {
+		select {
+		case <-s.Ready():
+			m, err := s.Take()
+			if err != nil {
+				t.Fatalf("the subscription has ended: %v", err)
+			}
+			if m != nil {
+				return string(m.Data())
+			}
+		case <-late:
+			t.Fatal("no message came")
 		}
-		return string(raw)
-	case <-time.After(patience):
-		t.Fatal("no message came")
-		return ""
+	}
+}
+
+// rest takes what there still is, and returns why the subscription has ended, if it has.
+func rest(s events.Subscription) (messages []string, ended error) {
+	for {
+		m, err := s.Take()
+		if m == nil {
+			return messages, err
+		}
+		messages = append(messages, string(m.Data()))
 	}
 }
 
@@ -191,11 +209,34 @@ func TestBusDropsTheSlow(t *testing.T) {
 				t.Fatalf("got %q, want %d: what came before can be read", got, i)
 			}
 		}
-		if _, open := <-slow.C(); open || !errors.Is(slow.Err(), events.ErrSlow) {
-			t.Errorf("got open %v and error %v, want the slow one dropped", open, slow.Err())
+		if got, err := rest(slow); len(got) > 0 || !errors.Is(err, events.ErrSlow) {
+			t.Errorf("got %q and error %v, want the slow one dropped", got, err)
 		}
-		if quick.Err() != nil {
-			t.Errorf("got error %v, want the quick one to go on", quick.Err())
+		if _, err := rest(quick); err != nil {
+			t.Errorf("got error %v, want the quick one to go on", err)
+		}
+	})
+}
+
+// TestBusDropsWhoIsManyBytesBehind: a few large messages are as many small ones, and one
+// is always taken.
+func TestBusDropsWhoIsManyBytesBehind(t *testing.T) {
+	onBuses(t, 0, func(t *testing.T, publish, listen closer) {
+		slow, quick := listener(t, publish, listen, "session.a"), listener(t, publish, listen, "session.a")
+		drain(t, publish, "session.a", slow, quick)
+		large := make([]byte, 1<<20-1<<10) // NATS takes a MiB
+		for i := range 9 {
+			large[0] = byte('0' + i)
+			if err := publish.Publish("session.a", bytes.Clone(large)); err != nil {
+				t.Fatal(err)
+			}
+			if got := receive(t, quick); got[0] != large[0] {
+				t.Fatalf("got message %q, want %q", got[0], large[0])
+			}
+		}
+		got, err := rest(slow)
+		if len(slices.DeleteFunc(got, func(m string) bool { return m == "" })) != 8 || !errors.Is(err, events.ErrSlow) {
+			t.Errorf("got %d messages and %v, want the eight that are not too much, and that it is dropped", len(got), err)
 		}
 	})
 }
@@ -208,20 +249,13 @@ func TestBusCloses(t *testing.T) {
 		gone.Close()
 		gone.Close()
 		drain(t, publish, "session.a", stays)
-		for raw := range gone.C() {
-			if len(raw) > 0 && string(raw) != "probe" {
-				t.Errorf("got %q after Close", raw)
-			}
-		}
-		if gone.Err() != nil {
-			t.Errorf("got error %v after Close, want none", gone.Err())
+		if got, _ := rest(gone); len(got) > 0 {
+			t.Errorf("got %q after Close", got)
 		}
 		listen.Close()
 		listen.Close()
-		for range stays.C() {
-		}
-		if !errors.Is(stays.Err(), events.ErrClosed) {
-			t.Errorf("got error %v, want %v", stays.Err(), events.ErrClosed)
+		if _, err := rest(stays); !errors.Is(err, events.ErrClosed) {
+			t.Errorf("got error %v, want %v", err, events.ErrClosed)
 		}
 		if err := listen.Publish("session.a", []byte("x")); !errors.Is(err, events.ErrClosed) {
 			t.Errorf("publish: %v, want %v", err, events.ErrClosed)
@@ -265,15 +299,19 @@ func TestBusManyAtOnce(t *testing.T) {
 		next := [4]int{}
 		for {
 			select {
-			case raw := <-s.C():
-				var p, i int
-				if string(raw) == "end" {
-					return
+			case <-s.Ready():
+				m, err := s.Take()
+				if err != nil {
+					t.Fatal(err)
 				}
-				if len(raw) == 0 {
+				if m == nil || len(m.Data()) == 0 {
 					continue
 				}
-				if _, err := fmt.Sscan(string(raw), &p, &i); err != nil || i < next[p] {
+				var p, i int
+				if string(m.Data()) == "end" {
+					return
+				}
+				if _, err := fmt.Sscan(string(m.Data()), &p, &i); err != nil || i < next[p] {
 					t.Fatalf("got message %d of publisher %d (%v), want none before %d: it may lose, and not mix up", i, p, err, next[p])
 				}
 				next[p] = i + 1

@@ -6,9 +6,11 @@ import (
 	"sync"
 )
 
-// defaultBuffer is how many messages a subscriber of Local may be behind. A
-// burst of a fast model is some hundred deltas.
-const defaultBuffer = 1024
+// How far a subscriber of Local may be behind.
+const (
+	defaultBuffer = 1024    // messages; a burst of a fast model is some hundred deltas
+	maxBehind     = 8 << 20 // bytes of them, but always one message
+)
 
 // Local is a Bus within one process. It delivers in the order of publishing,
 // and drops a subscriber whose buffer is full. Safe for concurrent use.
@@ -29,18 +31,17 @@ func NewLocal(buffer int) *Local {
 	return &Local{buffer: buffer, subs: map[string]map[*localSubscription]struct{}{}}
 }
 
-// Publish hands data to the subscribers of the subject. A subscriber whose
-// buffer is full is dropped with ErrSlow. It returns ErrClosed after Close.
+// Publish hands data to the subscribers of the subject. A subscriber who is too far
+// behind is dropped with ErrSlow. It returns ErrClosed after Close.
 func (l *Local) Publish(subject string, data []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return ErrClosed
 	}
+	message := &Message{data: data}
 	for s := range l.subs[subject] {
-		select {
-		case s.c <- data:
-		default:
+		if !s.put(message) {
 			l.end(s, ErrSlow)
 		}
 	}
@@ -54,7 +55,7 @@ func (l *Local) Subscribe(subject string) (Subscription, error) {
 	if l.closed {
 		return nil, ErrClosed
 	}
-	s := &localSubscription{bus: l, subject: subject, c: make(chan []byte, l.buffer)}
+	s := &localSubscription{bus: l, subject: subject, ready: make(chan struct{}, 1)}
 	if l.subs[subject] == nil {
 		l.subs[subject] = map[*localSubscription]struct{}{}
 	}
@@ -96,8 +97,7 @@ func (l *Local) Subscribers() int {
 	return n
 }
 
-// end takes the subscription out. The caller holds l.mu, under which alone
-// anything is sent: so closing the channel here cannot meet a sender.
+// end takes the subscription out. The caller holds l.mu.
 func (l *Local) end(s *localSubscription, why error) {
 	subs := l.subs[s.subject]
 	if _, open := subs[s]; !open {
@@ -107,28 +107,81 @@ func (l *Local) end(s *localSubscription, why error) {
 	if len(subs) == 0 {
 		delete(l.subs, s.subject)
 	}
-	s.err = why
-	close(s.c)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = why
+	close(s.ready)
 }
 
-// localSubscription is a listener of a Local bus.
+// localSubscription is a listener of a Local bus. Its queue takes memory only while
+// there is something in it: most listeners hear nothing most of the time.
 type localSubscription struct {
 	bus     *Local
 	subject string
-	c       chan []byte
-	err     error // guarded by bus.mu
+	ready   chan struct{}
+
+	mu    sync.Mutex
+	queue []*Message // guarded by mu
+	bytes int        // in the queue; guarded by mu
+	ended error      // why, when ready is closed; guarded by mu
 }
 
-func (s *localSubscription) C() <-chan []byte { return s.c }
+func (s *localSubscription) Ready() <-chan struct{} { return s.ready }
 
-func (s *localSubscription) Err() error {
-	s.bus.mu.Lock()
-	defer s.bus.mu.Unlock()
-	return s.err
+// put reports false if the listener is too far behind. The caller holds bus.mu, under
+// which alone ready is closed.
+func (s *localSubscription) put(m *Message) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	behind := len(s.queue)
+	if behind >= s.bus.buffer || behind > 0 && s.bytes+len(m.data) > maxBehind {
+		return false
+	}
+	s.queue = append(s.queue, m)
+	s.bytes += len(m.data)
+	s.wake()
+	return true
 }
 
+// wake puts an element into ready, unless there is one.
+func (s *localSubscription) wake() {
+	select {
+	case s.ready <- struct{}{}:
+	default:
+	}
+}
+
+func (s *localSubscription) Take() (*Message, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) == 0 {
+		return nil, s.ended
+	}
+	m := s.queue[0]
+	s.queue[0] = nil
+	s.queue = s.queue[1:]
+	s.bytes -= len(m.data)
+	switch {
+	case len(s.queue) == 0:
+		s.queue = nil
+	case s.ended == nil:
+		s.wake()
+	}
+	return m, nil
+}
+
+func (s *localSubscription) Waiting() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.queue) > 0
+}
+
+// Close forgets what was not taken.
 func (s *localSubscription) Close() {
 	s.bus.mu.Lock()
-	defer s.bus.mu.Unlock()
-	s.bus.end(s, nil)
+	s.bus.end(s, errLeft)
+	s.bus.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue, s.bytes = nil, 0
 }

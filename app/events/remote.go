@@ -74,13 +74,16 @@ func (f *Feed) answerAll(ctx context.Context) error {
 	defer sub.Close()
 	for {
 		select {
-		case raw, open := <-sub.C():
-			if !open {
-				return sub.Err()
-			}
-			f.answer(ctx, raw)
+		case <-sub.Ready():
 		case <-ctx.Done():
 			return nil
+		}
+		message, err := sub.Take()
+		if err != nil {
+			return err
+		}
+		if message != nil {
+			f.answer(ctx, message.Data())
 		}
 	}
 }
@@ -129,12 +132,12 @@ type remote struct {
 	refused attempt // that does not hold its run
 }
 
-// answers returns where answers come in; nil if nothing was asked.
-func (r *remote) answers() <-chan []byte {
+// answers tells when answers came in; nil if nothing was asked.
+func (r *remote) answers() <-chan struct{} {
 	if r.inbox == nil {
 		return nil
 	}
-	return r.inbox.C()
+	return r.inbox.Ready()
 }
 
 func (r *remote) close() {
@@ -182,20 +185,20 @@ func (w *watcher) atWork(ctx context.Context) (core.Run, error) {
 }
 
 // answered takes a piece of the text that was asked for.
-func (w *watcher) answered(ctx context.Context, raw []byte) error {
-	if len(raw) == 0 {
-		return w.look(ctx)
-	}
-	e, _, err := decode(raw)
-	if err != nil {
+func (w *watcher) answered(ctx context.Context) error {
+	message, err := w.remote.inbox.Take()
+	if err != nil || message == nil {
 		return err
 	}
-	d, err := deltaOf(e)
+	if len(message.Data()) == 0 {
+		return w.look(ctx)
+	}
+	e, _, err := message.decode()
 	if err != nil {
 		return err
 	}
 	w.remote.heard = true
-	if err := w.give(ctx, d); err != nil {
+	if err := w.give(ctx, delta{event: e, data: message.delta}); err != nil {
 		return err
 	}
 	return w.release(ctx)

@@ -45,15 +45,15 @@ func (s *Signals) Receive(ctx context.Context) iter.Seq2[core.Signal, error] {
 		defer sub.Close()
 		for {
 			select {
-			case raw, open := <-sub.C():
-				if !open {
-					yield(core.Signal{}, sub.Err())
-					return
-				}
-				if !yield(decodeSignal(raw), nil) {
-					return
-				}
+			case <-sub.Ready():
 			case <-ctx.Done():
+				return
+			}
+			switch message, err := sub.Take(); {
+			case err != nil:
+				yield(core.Signal{}, err)
+				return
+			case message != nil && !yield(decodeSignal(message.Data()), nil):
 				return
 			}
 		}

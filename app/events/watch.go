@@ -2,7 +2,6 @@ package events
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -83,8 +82,9 @@ type attempt struct {
 
 // delta is an event with its data.
 type delta struct {
-	event core.Event
-	data  core.DeltaData
+	event  core.Event
+	data   core.DeltaData
+	intact bool // the event says what data does
 }
 
 // run does everything; it never returns nil.
@@ -129,23 +129,17 @@ func (w *watcher) follow(ctx context.Context, sub Subscription) error {
 	for {
 		// Small pieces are joined as long as more is there to read: a reader that is
 		// slower than the model gets fewer and larger ones.
-		if w.pending != nil && (len(sub.C()) == 0 || len(w.pending.data.Text) >= joinLimit) {
+		if w.pending != nil && (!sub.Waiting() || len(w.pending.data.Text) >= joinLimit) {
 			if err := w.flush(); err != nil {
 				return err
 			}
 		}
 		var err error
 		select {
-		case raw, open := <-sub.C():
-			if !open {
-				return sub.Err()
-			}
-			err = w.receive(ctx, raw)
-		case raw, open := <-w.remote.answers():
-			if !open {
-				return w.remote.inbox.Err()
-			}
-			err = w.answered(ctx, raw)
+		case <-sub.Ready():
+			err = w.next(ctx, sub)
+		case <-w.remote.answers():
+			err = w.answered(ctx)
 		case <-w.remote.asked:
 			err = w.giveUp(ctx)
 		case <-poll.C:
@@ -158,6 +152,15 @@ func (w *watcher) follow(ctx context.Context, sub Subscription) error {
 			return err
 		}
 	}
+}
+
+// next handles a message of the bus, if there is one.
+func (w *watcher) next(ctx context.Context, sub Subscription) error {
+	message, err := sub.Take()
+	if err != nil || message == nil {
+		return err
+	}
+	return w.receive(ctx, message)
 }
 
 // look asks the store for what the bus lost, and whether the session is still there.
@@ -176,11 +179,11 @@ func (w *watcher) look(ctx context.Context) error {
 }
 
 // receive handles one message of the bus.
-func (w *watcher) receive(ctx context.Context, raw []byte) error {
-	if len(raw) == 0 {
+func (w *watcher) receive(ctx context.Context, message *Message) error {
+	if len(message.Data()) == 0 {
 		return w.look(ctx)
 	}
-	e, whole, err := decode(raw)
+	e, whole, err := message.decode()
 	if err == nil && e.Seq > w.seen {
 		w.feed.observer.FanOut(time.Since(e.At))
 	}
@@ -196,7 +199,7 @@ func (w *watcher) receive(ctx context.Context, raw []byte) error {
 	case e.Type == core.EventResync: // something happened to the session as a whole
 		return w.skip(ctx)
 	case isText(e.Type):
-		return w.text(ctx, e)
+		return w.text(ctx, delta{event: e, data: message.delta, intact: true})
 	default:
 		return w.emit(e)
 	}
@@ -295,11 +298,7 @@ func (w *watcher) close(id string, match func(textKey, givenText) bool) {
 }
 
 // text takes a piece of a message on its way.
-func (w *watcher) text(ctx context.Context, e core.Event) error {
-	d, err := deltaOf(e)
-	if err != nil {
-		return err
-	}
+func (w *watcher) text(ctx context.Context, d delta) error {
 	if d.data.Offset > w.given[keyOf(d)].bytes {
 		// A piece was lost on the way, or the text began before this watcher did.
 		if err := w.snapshot(ctx); err != nil {
@@ -311,15 +310,6 @@ func (w *watcher) text(ctx context.Context, e core.Event) error {
 		return w.join(ctx)
 	}
 	return w.give(ctx, d)
-}
-
-// deltaOf returns a piece of a message with its data.
-func deltaOf(e core.Event) (delta, error) {
-	d := delta{event: e}
-	if err := json.Unmarshal(e.Data, &d.data); err != nil {
-		return delta{}, fmt.Errorf("decode delta: %w", err)
-	}
-	return d, nil
 }
 
 // snapshot gives what is missing of the texts on their way in this process.
@@ -352,11 +342,13 @@ func (w *watcher) give(ctx context.Context, d delta) error {
 	if holds, err := w.holds(ctx, d); err != nil || !holds {
 		return err
 	}
+	d.intact = d.intact && d.data.Offset == have
 	d.data.Text, d.data.Offset = d.data.Text[have-d.data.Offset:], have
 	w.given[key] = givenText{run: d.event.RunID, bytes: end}
 	w.writing = attempt{run: d.event.RunID, number: d.data.Attempt}
 	if w.pending != nil && keyOf(*w.pending) == key {
 		w.pending.data.Text += d.data.Text
+		w.pending.intact = false
 		return nil
 	}
 	if err := w.flush(); err != nil {
@@ -375,8 +367,11 @@ func (w *watcher) flush() error {
 	}
 	d := w.pending
 	w.pending = nil
-	e := core.NewEvent(w.session, d.event.RunID, d.event.Type, d.data)
-	e.At = d.event.At
+	e := d.event
+	if !d.intact {
+		e = core.NewEvent(w.session, d.event.RunID, d.event.Type, d.data)
+		e.At = d.event.At
+	}
 	if !w.yield(e) {
 		return errLeft
 	}

@@ -46,6 +46,15 @@ func decode(raw []byte) (core.Event, bool, error) {
 	}, !w.Hint, nil
 }
 
+// deltaOf returns the data of a piece of a message.
+func deltaOf(e core.Event) (core.DeltaData, error) {
+	var d core.DeltaData
+	if err := json.Unmarshal(e.Data, &d); err != nil {
+		return d, fmt.Errorf("decode delta: %w", err)
+	}
+	return d, nil
+}
+
 // isText reports whether the event is a piece of a message on its way.
 func isText(t core.EventType) bool {
 	return t == core.EventMessageDelta || t == core.EventReasoningDelta

@@ -1,0 +1,286 @@
+package e2e_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// audience is many readers of feeds.
+type audience struct {
+	readers []*feedReader
+	gone    sync.WaitGroup
+	cancel  context.CancelFunc
+}
+
+// feedReader reads one feed, and checks that everything comes once and in order.
+type feedReader struct {
+	frames *bufio.Reader
+	seq    int64                  // of the last durable event
+	text   map[core.MessageID]int // bytes of messages on their way
+	marks  map[core.EventType]chan struct{}
+	failed error // of the reader's goroutine, when it has ended
+
+	mu   sync.Mutex
+	late []time.Duration // from an event to its reader; guarded by mu
+}
+
+// newFeedReader reads the answer to a request for a feed.
+func newFeedReader(answer *http.Response) (*feedReader, error) {
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the server answers %s", answer.Status)
+	}
+	seq, err := strconv.ParseInt(answer.Header.Get("Last-Event-ID"), 10, 64)
+	return &feedReader{
+		frames: bufio.NewReader(answer.Body), seq: seq, text: map[core.MessageID]int{},
+		marks: map[core.EventType]chan struct{}{
+			core.EventSessionUpdated: make(chan struct{}, 1000), core.EventMessageCreated: make(chan struct{}, 1000), core.EventRunSucceeded: make(chan struct{}, 1000),
+		},
+	}, err
+}
+
+// audience opens feeds of the sessions and reads them until leave.
+func (s *feedServer) audience(ctx context.Context, t *testing.T, sessions []core.SessionID) *audience {
+	t.Helper()
+	ctx, cancel := context.WithCancel(ctx)
+	a := &audience{readers: make([]*feedReader, len(sessions)), cancel: cancel}
+	inParallel(len(sessions), func(i int) {
+		answer, err := s.open(ctx, sessions[i], "") //nolint:bodyclose // closed below
+		if err != nil {
+			t.Errorf("feed %d: %v", i, err)
+			return
+		}
+		if a.readers[i], err = newFeedReader(answer); err != nil {
+			t.Errorf("feed %d: %v", i, err)
+			return
+		}
+		a.gone.Go(func() {
+			defer answer.Body.Close()
+			a.readers[i].failed = a.readers[i].read()
+		})
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	return a
+}
+
+// open asks for a feed, from the event on that is named.
+func (s *feedServer) open(ctx context.Context, session core.SessionID, after string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/api/v1/sessions/"+string(session)+"/events", nil)
+	if err != nil {
+		return nil, err
+	}
+	if after != "" {
+		r.Header.Set("Last-Event-ID", after)
+	}
+	return s.http.Do(r)
+}
+
+// leave ends the readers and fails the test for what they found.
+func (a *audience) leave(t *testing.T) {
+	t.Helper()
+	a.cancel()
+	a.gone.Wait()
+	faults := 0
+	for i, r := range a.readers {
+		if !errors.Is(r.failed, context.Canceled) {
+			if faults++; faults < 5 {
+				t.Errorf("reader %d: %v", i, r.failed)
+			}
+		}
+	}
+}
+
+// await returns when every reader has had n more events of the type.
+func (a *audience) await(ctx context.Context, t *testing.T, n int, kind core.EventType) {
+	t.Helper()
+	for i, r := range a.readers {
+		for range n {
+			select {
+			case _, open := <-r.marks[kind]:
+				if !open {
+					t.Fatalf("reader %d has ended", i)
+				}
+			case <-ctx.Done():
+				t.Fatalf("reader %d waits for %s", i, kind)
+			}
+		}
+	}
+}
+
+// late returns how late the events were since it was asked last.
+func (a *audience) late() []time.Duration {
+	var all []time.Duration
+	for _, r := range a.readers {
+		r.mu.Lock()
+		all = append(all, r.late...)
+		r.late = nil
+		r.mu.Unlock()
+	}
+	slices.Sort(all)
+	return all
+}
+
+// rank returns the value that so many percent of the sorted ones do not exceed.
+func rank(sorted []time.Duration, percent int) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[(len(sorted)-1)*percent/100].Round(100 * time.Microsecond)
+}
+
+// read reads to the end, which is an error.
+func (r *feedReader) read() error {
+	defer func() {
+		for _, mark := range r.marks {
+			close(mark)
+		}
+	}()
+	var id, kind string
+	for {
+		line, err := r.frames.ReadSlice('\n')
+		whole := slices.Clone(line)
+		for errors.Is(err, bufio.ErrBufferFull) {
+			line, err = r.frames.ReadSlice('\n')
+			whole = append(whole, line...)
+		}
+		if err != nil {
+			return err
+		}
+		name, value, _ := strings.Cut(strings.TrimSuffix(string(whole), "\n"), ": ")
+		switch name {
+		case "id":
+			id = value
+		case "event":
+			kind = value
+		case "data":
+			if err := r.take(id, core.EventType(kind), []byte(value)); err != nil {
+				return err
+			}
+			id = ""
+		}
+	}
+}
+
+// take checks an event, and notes how late it is.
+func (r *feedReader) take(id string, kind core.EventType, data []byte) error {
+	now := time.Now()
+	var d struct {
+		At        time.Time      `json:"at"`
+		MessageID core.MessageID `json:"message_id"`
+		Offset    int            `json:"offset"`
+		Text      string         `json:"text"`
+	}
+	head := data
+	if len(data) > 2000 { // only At of it is wanted, which is at its beginning
+		head = slices.Concat(data[:bytes.Index(data, []byte(`,"message"`))], []byte("}"))
+	}
+	if err := json.Unmarshal(head, &d); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.late = append(r.late, now.Sub(d.At))
+	r.mu.Unlock()
+	if id != "" {
+		seq, err := strconv.ParseInt(id, 10, 64)
+		if err != nil || seq != r.seq+1 {
+			return fmt.Errorf("event %q came after %d", id, r.seq)
+		}
+		r.seq = seq
+	}
+	if kind == core.EventMessageDelta {
+		if d.Offset != r.text[d.MessageID] {
+			return fmt.Errorf("text at %d after %d bytes", d.Offset, r.text[d.MessageID])
+		}
+		r.text[d.MessageID] += len(d.Text)
+	}
+	if mark := r.marks[kind]; mark != nil {
+		mark <- struct{}{}
+	}
+	return nil
+}
+
+// sleeper asks for a feed and does not read it.
+type sleeper struct {
+	conn   net.Conn
+	reader *bufio.Reader
+}
+
+// sleeper opens one, and reads no further than that it is connected.
+func (s *feedServer) sleeper(t *testing.T, session core.SessionID) *sleeper {
+	t.Helper()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
+		t.Error(err)
+	}
+	if _, err := fmt.Fprintf(conn, "GET /api/v1/sessions/%s/events HTTP/1.1\r\nHost: localhost\r\n\r\n", session); err != nil {
+		t.Fatal(err)
+	}
+	z := &sleeper{conn: conn, reader: bufio.NewReaderSize(conn, 16)}
+	if line, err := z.reader.ReadString('\n'); err != nil || !strings.Contains(line, "200 OK") {
+		t.Fatalf("got %q, %v for a feed", line, err)
+	}
+	z.reader = bufio.NewReader(io.MultiReader(strings.NewReader("HTTP/1.1 200 OK\r\n"), z.reader))
+	return z
+}
+
+// comeBack reads what is left of a feed that was cut off, and goes on with the last id:
+// nothing is missing and nothing comes twice.
+func (z *sleeper) comeBack(ctx context.Context, t *testing.T, s *feedServer, session core.SessionID) {
+	t.Helper()
+	cut, err := http.ReadResponse(z.reader, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cut.Body.Close()
+	r, err := newFeedReader(cut)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := r.seq
+	if err := r.read(); !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+		t.Errorf("got %v of a feed that is cut off, want its end", err)
+	}
+	s.rename(ctx, t, session, "is anybody there?")
+	answer, err := s.open(ctx, session, strconv.FormatInt(r.seq, 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	again, err := newFeedReader(answer)
+	if err != nil || again.seq != r.seq || r.seq < first {
+		t.Fatalf("the feed goes on after %d, %v, want %d", again.seq, err, r.seq)
+	}
+	newest, err := s.newest(ctx, session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { again.failed = again.read() }()
+	for range newest - r.seq {
+		select {
+		case <-again.marks[core.EventMessageCreated]:
+		case <-again.marks[core.EventSessionUpdated]:
+		case <-ctx.Done():
+			t.Fatalf("events up to %d did not come", newest)
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"bobbin/app/client"
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/folder"
+	"bobbin/tests/provider"
+)
+
+// feedServer is a Bobbin whose feeds are measured: in this process, or one of its own.
+type feedServer struct {
+	url    string
+	client *client.Client
+	http   *http.Client
+	pid    int
+}
+
+// newFeedServer starts one, with as many streams as are wanted.
+func newFeedServer(t *testing.T, url string, p *provider.Server) *feedServer {
+	t.Helper()
+	s := &feedServer{pid: os.Getpid(), http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+	t.Cleanup(s.http.CloseIdleConnections)
+	if long() {
+		s.process(t, url, p)
+	} else {
+		h := newHouse(t, url, withModel("house", 8192, 2048, p), withGrace(time.Millisecond), func(c *config.Config) { c.Limits.OpenStreamsPerOwner = 1000 })
+		s.url = h.url
+	}
+	var err error
+	if s.client, err = client.New(client.Options{URL: s.url, HTTP: s.http}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// process builds Bobbin and starts it.
+func (s *feedServer) process(t *testing.T, url string, p *provider.Server) {
+	t.Helper()
+	dir := t.TempDir()
+	program, settings := filepath.Join(dir, "bobbin"), filepath.Join(dir, "bobbin.yaml")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "bobbin").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	text := fmt.Sprintf("default_llm: house\ntitles: false\nlimits: {open_streams: 20000, open_streams_per_owner: 20000}\n"+
+		"models: [{name: house, provider: openai, base_url: %q, context_window: 8192, max_output_tokens: 2048}]\n", p.URL)
+	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "serve", "--config", settings, "--data-dir", dir, "--agents-dir", filepath.Join(dir, "agents"), "--addr", "127.0.0.1:0", "--log-level", "warn")
+	cmd.Env = append(os.Environ(), "BOBBIN_DATABASE_URL="+url)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if raw, err := os.ReadFile(log.Name()); err == nil && (t.Failed() || strings.Contains(string(raw), "ERROR")) {
+			t.Logf("the log:\n%s", raw[max(0, len(raw)-4000):])
+		}
+	})
+	s.pid = cmd.Process.Pid
+	s.url = announced(t, filepath.Join(dir, "server.json"))
+}
+
+// announced waits for the address that a process writes.
+func announced(t *testing.T, file string) string {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for range 1000 {
+		var said folder.Server
+		if raw, err := os.ReadFile(file); err == nil && json.Unmarshal(raw, &said) == nil {
+			return said.URL
+		}
+		<-tick.C
+	}
+	t.Fatal("the server does not say where it is")
+	return ""
+}
+
+// bytesOf is a number of bytes that says so.
+type bytesOf int64
+
+func (b bytesOf) String() string {
+	if b < 1<<20 {
+		return fmt.Sprintf("%.1f KiB", float64(b)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MiB", float64(b)/(1<<20))
+}
+
+// memory is what a process takes.
+type memory struct{ rss, heap, stacks bytesOf }
+
+// memory asks the system, and the server itself.
+func (s *feedServer) memory(t *testing.T) memory {
+	t.Helper()
+	if !long() {
+		return memory{}
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(status)
+	if found == nil {
+		t.Fatal("the system does not say what the process takes")
+	}
+	rss, err := strconv.ParseInt(string(found[1]), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return memory{bytesOf(rss) << 10, bytesOf(s.metric(t, "go_memstats_heap_inuse_bytes")), bytesOf(s.metric(t, "go_memstats_stack_inuse_bytes"))}
+}
+
+// metric returns the value of a metric of one series, 0 if it is not there.
+func (s *feedServer) metric(t *testing.T, series string) float64 {
+	t.Helper()
+	text, err := s.client.Metrics(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, series+" "); ok {
+			value, err := strconv.ParseFloat(strings.TrimSpace(rest), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return value
+		}
+	}
+	return 0
+}
+
+// dropped returns how many slow readers were dropped.
+func (s *feedServer) dropped(t *testing.T) int {
+	t.Helper()
+	return int(s.metric(t, `bobbin_sse_streams_total{outcome="slow"}`))
+}
+
+// awaitDropped returns when so many were.
+func (s *feedServer) awaitDropped(ctx context.Context, t *testing.T, want int) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for s.dropped(t) < want {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("%d slow readers were dropped, want %d", s.dropped(t), want)
+		}
+	}
+}
+
+// newest returns the number of the session's last event.
+func (s *feedServer) newest(ctx context.Context, id core.SessionID) (int64, error) {
+	answer, err := s.open(ctx, id, "")
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	return strconv.ParseInt(answer.Header.Get("Last-Event-ID"), 10, 64)
+}
+
+// newPacer is a model that answers in as many pieces as are wanted, in its own time.
+func newPacer(t *testing.T, c crowd) *provider.Server {
+	t.Helper()
+	return newProvider(t, provider.Options{Fault: func(w http.ResponseWriter, _ provider.Asked) bool {
+		w.Header().Set("Content-Type", "text/event-stream")
+		next := time.NewTicker(max(c.pace, time.Microsecond))
+		defer next.Stop()
+		for i := range c.deltas {
+			fmt.Fprintf(w, "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"piece %d of it, \"},\"finish_reason\":null}]}\n\n", i)
+			_ = http.NewResponseController(w).Flush() // who has gone is of no interest
+			<-next.C
+		}
+		fmt.Fprint(w, "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n"+
+			"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":9,\"total_tokens\":18}}\n\ndata: [DONE]\n\n")
+		return true
+	}})
+}
