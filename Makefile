@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-counting show-concurrent show-background show-memories show-search show-crash show-takeover fault show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-eval pictures samples graph clean
+.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-counting show-concurrent show-background show-memories show-search show-crash show-takeover fault show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-feeds show-eval pictures samples graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -110,6 +110,9 @@ show-fuzz: ## 24,000 requests generated from the OpenAPI document: SQLite, and 6
 
 show-owners: ## two owners, every operation and every kind of id: 404 everywhere; every scope: 403 without it
 	go test ./tests/openapi -v -count=1 -timeout=5m -run '^TestShow(Owners|Scopes)$$'
+
+show-feeds: ## 5,000 open feeds on one process: memory, how late events are, slow readers: SQLite and PostgreSQL
+	BOBBIN_TEST_LONG=1 $(measure) '^TestShowFeeds$$' -timeout=30m
 
 show-eval: ## every policy over the four sample conversations: prompts, summaries, caches, facts
 	go test ./tests/eval -v -count=1 -timeout=20m -run '^TestShowEval$$'

@@ -250,7 +250,7 @@ func (a *App) buildChat(keeper *compaction.Keeper) *chat.Service {
 		Agents: a.catalog, Models: a.models, Counter: a.counter, Files: a.files, Context: keeper, Control: a.control,
 		DefaultAgent: a.cfg.DefaultAgent, Worker: a.worker, Logger: a.log,
 		Budget: a.budget, Observer: a.telemetry, PrivateWebhooks: a.cfg.Webhooks.AllowPrivate,
-		Limits: chat.Limits{Message: int(a.cfg.Limits.MessageBytes), Queued: a.cfg.Limits.QueuedRuns},
+		Limits: chat.Limits{Message: int(a.cfg.Limits.MessageBytes), Queued: a.cfg.Limits.QueuedRuns, Owned: a.cfg.Limits.RunsPerOwner},
 	})
 }
 
@@ -272,7 +272,7 @@ func (a *App) buildServer(engine *agents.Engine, service *chat.Service, purges *
 		Metrics: handlers.MetricsOptions{Exposition: a.telemetry, Open: a.cfg.Metrics.Open}, Observer: a.telemetry,
 		Build: build, Origins: a.cfg.Server.CORSOrigins, Ready: a.runs.Ready(), Work: a.drained,
 		Limits: api.Limits{
-			BodyBytes: int64(l.BodyBytes), ImportBytes: int64(l.ImportBytes), FileBytes: int64(a.cfg.Files.Bytes), FilesPerMessage: a.cfg.Files.PerMessage, Wait: l.WaitTime, Streams: l.OpenStreams, StreamsPerOwner: l.OpenStreamsPerOwner,
+			BodyBytes: int64(l.BodyBytes), ImportBytes: int64(l.ImportBytes), FileBytes: int64(a.cfg.Files.Bytes), FilesPerMessage: a.cfg.Files.PerMessage, Wait: l.WaitTime, Streams: l.OpenStreams, StreamsPerOwner: l.OpenStreamsPerOwner, StreamsPerUser: l.OpenStreamsPerUser,
 			PerSecond: l.RequestsPerSecond,
 			Grace:     l.ShutdownGrace + answerGrace,
 		},

@@ -127,9 +127,6 @@ func (s *Server) recoverPanics(c *gin.Context) {
 			panic(v)
 		}
 		stack := debug.Stack()
-		if p, ok := v.(*sse.Panic); ok {
-			stack = p.Stack
-		}
 		s.log.ErrorContext(c.Request.Context(), "panic", slog.String("request_id", requestID(c)),
 			slog.String("err", fmt.Sprint(v)), slog.String("stack", string(stack)))
 		c.Abort()

@@ -28,8 +28,9 @@ type Limits struct {
 	Heartbeat       time.Duration // of a stream: 15 s
 	Start           time.Duration // a request waits so long for the start to be over: 10 s
 	Wait            time.Duration // a waiting request is held so long: 5 min
-	Streams         int           // requests that are held open, of all callers: 1,024
-	StreamsPerOwner int           // of one owner: 512
+	Streams         int           // requests that are held open, of all callers: 8,192
+	StreamsPerOwner int           // of one owner: 4,096
+	StreamsPerUser  int           // of one user, where the caller is one: 32
 	Grace           time.Duration // for requests in hand when the server stops: 35 s
 	PerSecond       int           // requests of one key, ten times as many at once; here 0 is no limit
 }
@@ -49,8 +50,9 @@ func (l Limits) withDefaults() Limits {
 		Heartbeat:       or(l.Heartbeat, 15*time.Second),
 		Start:           or(l.Start, 10*time.Second),
 		Wait:            or(l.Wait, 5*time.Minute),
-		Streams:         or(l.Streams, 1024),
-		StreamsPerOwner: or(l.StreamsPerOwner, 512),
+		Streams:         or(l.Streams, 8192),
+		StreamsPerOwner: or(l.StreamsPerOwner, 4096),
+		StreamsPerUser:  or(l.StreamsPerUser, 32),
 		Grace:           or(l.Grace, 35*time.Second),
 		PerSecond:       l.PerSecond,
 	}
@@ -68,7 +70,7 @@ func or[T int | int64 | time.Duration](v, otherwise T) T {
 func (s *Server) held() handlers.Limits {
 	l := s.limits
 	return handlers.Limits{
-		Wait: l.Wait, Streams: l.Streams, StreamsPerOwner: l.StreamsPerOwner,
+		Wait: l.Wait, Streams: l.Streams, StreamsPerOwner: l.StreamsPerOwner, StreamsPerUser: l.StreamsPerUser,
 		Stream: sse.Options{Heartbeat: l.Heartbeat, WriteTimeout: l.Write, Observer: s.watch},
 	}
 }

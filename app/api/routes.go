@@ -62,7 +62,7 @@ func (s *Server) routes(r *gin.Engine, opts Options) {
 
 // conversations is the routes of sessions and of what is in them.
 func (s *Server) conversations(read, write *gin.RouterGroup, services handlers.Services) {
-	streams := handlers.NewStreams(s.held(), s.drain)
+	streams := s.streams
 	files := handlers.NewFiles(services)
 	sessions := handlers.NewSessions(services)
 	messages := handlers.NewMessages(services, files, streams)

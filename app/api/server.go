@@ -44,6 +44,7 @@ type Server struct {
 	keys    keyStore
 	limits  Limits
 	rates   *rate.Buckets // of keys and users
+	streams *handlers.Streams
 	watch   observer
 	log     *slog.Logger
 	origins []string
@@ -61,7 +62,8 @@ func New(opts Options) *Server {
 	gin.SetMode(gin.ReleaseMode)
 	s := &Server{auth: opts.Auth, origins: opts.Origins, keys: opts.Keys, limits: opts.Limits.withDefaults(), watch: opts.Observer, log: opts.Logger, ready: orClosed(opts.Ready), work: orClosed(opts.Work), guests: newGuests(), drain: make(chan struct{})}
 	s.rates = rate.New(float64(s.limits.PerSecond), 10*s.limits.PerSecond)
-	s.stopDrain = sync.OnceFunc(func() { close(s.drain) })
+	s.streams = handlers.NewStreams(s.held())
+	s.stopDrain = sync.OnceFunc(func() { close(s.drain); s.streams.Drain() })
 
 	r := gin.New()
 	r.HandleMethodNotAllowed = true
@@ -122,6 +124,11 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watched, unwatch := context.WithCancel(base)
+	defer unwatch()
+	watching.Go(func() { s.watchKeys(watched) })
 	select {
 	case err := <-failed:
 		s.stopDrain()
@@ -133,6 +140,29 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		return fmt.Errorf("serve http: %w", err)
 	}
 	return nil
+}
+
+// watchKeys ends the streams of keys that open nothing any more, which whoever comes
+// anew is told within the same time, until ctx ends.
+func (s *Server) watchKeys(ctx context.Context) {
+	tick := time.NewTicker(auth.Remembered)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		keys := s.streams.Keys()
+		if len(keys) == 0 {
+			continue
+		}
+		lapsed, err := s.auth.Lapsed(ctx, keys)
+		if err != nil {
+			s.log.WarnContext(ctx, "keys of open streams not looked up", "err", err)
+		}
+		s.streams.End(lapsed)
+	}
 }
 
 // stop lets the requests in hand finish, and cuts off those that do not. Who comes

@@ -124,12 +124,13 @@ type Limits struct {
 	Focus        int // of a summary; default 2,000
 	Comment      int // on a decision; default 2,000
 	Queued       int // messages of a session that wait for their turn; default 100
+	Owned        int // runs of an owner that are queued or at work; default 1,000
 }
 
 func (l Limits) withDefaults() Limits {
 	for field, value := range map[*int]int{
 		&l.Message: 1 << 20, &l.Title: 500, &l.Instructions: 16 << 10, &l.Metadata: 16 << 10,
-		&l.Name: 200, &l.Focus: 2000, &l.Comment: 2000, &l.Queued: 100,
+		&l.Name: 200, &l.Focus: 2000, &l.Comment: 2000, &l.Queued: 100, &l.Owned: 1000,
 	} {
 		if *field <= 0 {
 			*field = value

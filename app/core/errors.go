@@ -41,6 +41,12 @@ type Error struct {
 	Err error
 }
 
+// What an error of storage may be about, for programs.
+const (
+	CodeQueueFull   = "queue_full"    // a session has as many messages waiting as it may (ErrRateLimited)
+	CodeTooManyRuns = "too_many_runs" // an owner has as many runs as it may (ErrRateLimited)
+)
+
 // FieldError says what is wrong with one input.
 type FieldError struct {
 	Field  string `json:"field"`

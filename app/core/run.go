@@ -189,6 +189,7 @@ type AcceptRun struct {
 	Webhook         *Webhook // nil = the session's
 	Worker          string   // who executes it if it can start at once
 	MaxQueued       int      // most queued runs of the session; 0 = no limit
+	MaxOwned        int      // most runs of the owner that are queued or at work, this one included; 0 = no limit
 	Refuse          error    // why nothing new may be accepted; a repeat is answered all the same
 }
 

@@ -21,12 +21,14 @@ type crowd struct {
 	pace    time.Duration // between two deltas; 0 = as fast as they are taken
 	talkers int           // sessions that answer at the same time
 	slow    int           // feeds that do not read
+	quiet   int           // large messages without them; with them there are enough to fill all buffers
+	large   int
 }
 
 // few is for every day; many is what issue 5 must show.
 var (
-	few  = crowd{feeds: 100, rounds: 3, deltas: 20, talkers: 5, slow: 4}
-	many = crowd{feeds: 5000, rounds: 20, deltas: 40, pace: 50 * time.Millisecond, talkers: 100, slow: 50}
+	few  = crowd{feeds: 100, rounds: 3, deltas: 20, talkers: 5, slow: 4, quiet: 2, large: 24}
+	many = crowd{feeds: 5000, rounds: 20, deltas: 40, pace: 50 * time.Millisecond, talkers: 100, slow: 50, quiet: 40, large: 40}
 )
 
 // Issue 5, must show: 5,000 open feeds on one process, what they take and how late they
@@ -59,6 +61,14 @@ func TestShowFeeds(t *testing.T) {
 
 func long() bool { return os.Getenv("BOBBIN_TEST_LONG") != "" }
 
+// patience is how long is waited for what should not take long.
+func patience() time.Duration {
+	if long() {
+		return 5 * time.Minute
+	}
+	return time.Minute
+}
+
 func dialectOf(url string) string {
 	name, _, _ := strings.Cut(url, ":")
 	return name
@@ -66,7 +76,7 @@ func dialectOf(url string) string {
 
 // oneSession has all feeds on one session.
 func oneSession(t *testing.T, s *feedServer, c crowd, report *table, base memory) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience())
 	defer cancel()
 	id := s.session(ctx, t)
 	a := s.audience(ctx, t, repeat(id, c.feeds))
@@ -84,7 +94,7 @@ func oneSession(t *testing.T, s *feedServer, c crowd, report *table, base memory
 
 // eachSession has a session for each feed.
 func eachSession(t *testing.T, s *feedServer, c crowd, report *table, base memory) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience())
 	defer cancel()
 	ids := make([]core.SessionID, c.feeds)
 	inParallel(c.feeds, func(i int) { ids[i] = s.session(ctx, t) })
@@ -137,7 +147,7 @@ func inParallel(n int, do func(i int)) {
 // Slow readers of a session with large messages: the others get everything as if they
 // were not there, they are dropped, and come back without a gap.
 func slowReaders(t *testing.T, s *feedServer, c crowd) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience())
 	defer cancel()
 	busy, quiet := s.session(ctx, t), s.session(ctx, t)
 	others := s.audience(ctx, t, append(repeat(busy, c.feeds/50), repeat(quiet, c.feeds/5)...))
@@ -158,13 +168,13 @@ func slowReaders(t *testing.T, s *feedServer, c crowd) {
 		all := others.late()
 		report.row(what, len(all), rank(all, 50), rank(all, 99), rank(all, 100), s.memory(t).rss, s.dropped(t))
 	}
-	write(largeMessages)
+	write(c.quiet)
 	row("without slow readers")
 	slow := make([]*sleeper, c.slow)
 	for i := range slow {
 		slow[i] = s.sleeper(t, busy)
 	}
-	write(largeMessages)
+	write(c.large)
 	row("with slow readers")
 	s.awaitDropped(ctx, t, c.slow)
 	write(2)
@@ -174,9 +184,6 @@ func slowReaders(t *testing.T, s *feedServer, c crowd) {
 		r.comeBack(ctx, t, s, busy)
 	}
 }
-
-// largeMessages are enough to fill all buffers between the server and who does not read.
-const largeMessages = 40
 
 // session makes a session.
 func (s *feedServer) session(ctx context.Context, t *testing.T) core.SessionID {

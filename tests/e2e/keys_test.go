@@ -43,6 +43,27 @@ func wantRefused(t testing.TB, err error, status int, code string) {
 	}
 }
 
+// openFeed follows the events of the session, and sends how that ended.
+func (h *house) openFeed(ctx context.Context, c *client.Client, id core.SessionID) <-chan error {
+	h.t.Helper()
+	begun, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		var last error
+		for e, err := range c.WatchSession(ctx, id, core.From{}) {
+			if last = err; e.Seq == 1 {
+				close(begun)
+			}
+		}
+		ended <- last
+	}()
+	select {
+	case <-begun:
+	case <-ctx.Done():
+		h.t.Fatal("the feed does not begin")
+	}
+	return ended
+}
+
 // A key of the database counts on the running server at once, for its owner and its
 // scopes, also beside configured ones; a revoked one is refused within seconds, without
 // a restart (issue 5, 4).
@@ -72,12 +93,17 @@ func TestStoredKeys(t *testing.T) {
 		_, err = report.CreateSession(t.Context(), core.Session{})
 		wantRefused(t, err, http.StatusForbidden, "missing_scope")
 
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		ended, goesOn := h.openFeed(ctx, web, id), h.openFeed(ctx, report, id)
 		h.operate(func(s *admin.Service) error {
 			_, err := s.RevokeKey(t.Context(), string(full.ID), "cli:test")
 			return err
 		})
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		defer cancel()
+		wantRefused(t, <-ended, http.StatusUnauthorized, "unauthorized") // a feed that is open as well
+		if len(goesOn) > 0 {
+			t.Errorf("the feed of another key ended with %v, want it to go on", <-goesOn)
+		}
 		for err = nil; err == nil; {
 			_, err = web.Session(ctx, id)
 		}

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"net/http"
@@ -67,6 +68,15 @@ func (a *Authenticator) Authenticate(r *http.Request) (core.Identity, error) {
 		a.guesses.result(r, secret, err == nil)
 	}
 	return who, err
+}
+
+// Lapsed returns which of the keys of the database open nothing any more, and why: for
+// requests that are held for long.
+func (a *Authenticator) Lapsed(ctx context.Context, ids []core.KeyID) (map[core.KeyID]error, error) {
+	if a.stored == nil {
+		return nil, nil
+	}
+	return a.stored.lapsed(ctx, ids)
 }
 
 // secretOf returns the secret that the request carries, "" without one.

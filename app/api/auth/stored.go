@@ -27,6 +27,8 @@ const (
 type keyStore interface {
 	// ByHash returns the key of a secret, ErrNotFound when there is none.
 	ByHash(ctx context.Context, hash string) (core.APIKey, error)
+	// ByIDs returns those of the keys that there are.
+	ByIDs(ctx context.Context, ids []core.KeyID) ([]core.APIKey, error)
 	// Used stores when keys were last used.
 	Used(ctx context.Context, at map[core.KeyID]time.Time) error
 }
@@ -72,14 +74,42 @@ func (s *Stored) find(ctx context.Context, secret string) (core.APIKey, error) {
 		}
 		s.remember(hash, key, now)
 	}
-	switch {
-	case key.RevokedAt != nil:
-		return core.APIKey{}, unauthorized("this API key was revoked")
-	case !key.Valid(now):
-		return core.APIKey{}, unauthorized("this API key has expired")
+	if err := refusal(key, now); err != nil {
+		return core.APIKey{}, err
 	}
 	s.note(key.ID, now)
 	return key, nil
+}
+
+// refusal returns why the key opens nothing at that time; nil if it does.
+func refusal(key core.APIKey, now time.Time) error {
+	switch {
+	case key.RevokedAt != nil:
+		return unauthorized("this API key was revoked")
+	case !key.Valid(now):
+		return unauthorized("this API key has expired")
+	default:
+		return nil
+	}
+}
+
+// lapsed returns which of the keys open nothing any more, and why.
+func (s *Stored) lapsed(ctx context.Context, ids []core.KeyID) (map[core.KeyID]error, error) {
+	keys, err := s.store.ByIDs(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	out, now := map[core.KeyID]error{}, time.Now()
+	for _, id := range ids {
+		out[id] = unknown()
+	}
+	for _, key := range keys {
+		delete(out, key.ID)
+		if why := refusal(key, now); why != nil {
+			out[key.ID] = why
+		}
+	}
+	return out, nil
 }
 
 func (s *Stored) recall(hash string, now time.Time) (core.APIKey, bool) {

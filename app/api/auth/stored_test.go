@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -36,6 +37,17 @@ func (s *shelf) ByHash(_ context.Context, hash string) (core.APIKey, error) {
 		return k, core.Errorf(core.ErrNotFound, "no")
 	}
 	return k, nil
+}
+
+func (s *shelf) ByIDs(_ context.Context, ids []core.KeyID) (found []core.APIKey, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.keys {
+		if slices.Contains(ids, k.ID) {
+			found = append(found, k)
+		}
+	}
+	return found, s.fails
 }
 
 func (s *shelf) Used(_ context.Context, at map[core.KeyID]time.Time) error {
@@ -94,6 +106,34 @@ func TestStoredKey(t *testing.T) {
 		time.Sleep(time.Second)
 		check(t, a, with, core.Identity{}, core.ErrUnauthorized)
 	})
+}
+
+// Keys of requests that are held for long are looked at again: revoked, expired and
+// removed ones are told, with the reason that whoever comes anew is told.
+func TestLapsed(t *testing.T) {
+	t.Parallel()
+	secrets := []string{core.NewSecret(), core.NewSecret(), core.NewSecret()}
+	s, past := newShelf(secrets[0]), time.Now().Add(-time.Second)
+	s.set(secrets[1], func(k *core.APIKey) { k.ID, k.RevokedAt = "k2", &past })
+	s.set(secrets[2], func(k *core.APIKey) { k.ID, k.ExpiresAt = "k3", &past })
+	a := auth.New(auth.Options{Stored: auth.NewStored(s, slog.New(slog.DiscardHandler))})
+	got, err := a.Lapsed(t.Context(), []core.KeyID{"k1", "k2", "k3", "k4"})
+	want := map[core.KeyID]string{"k2": "this API key was revoked", "k3": "this API key has expired", "k4": "this API key is not known"}
+	if err != nil || len(got) != len(want) {
+		t.Fatalf("got %v, %v, want %v", got, err, want)
+	}
+	for id, text := range want {
+		if !errors.Is(got[id], core.ErrUnauthorized) || got[id].Error() != text {
+			t.Errorf("got %v for %s, want %q", got[id], id, text)
+		}
+	}
+	s.fails = errors.New("no database")
+	if got, err := a.Lapsed(t.Context(), []core.KeyID{"k1"}); len(got) > 0 || !errors.Is(err, s.fails) {
+		t.Errorf("got %v, %v from a database that does not answer, want that, and no key refused", got, err)
+	}
+	if got, err := auth.New(auth.Options{}).Lapsed(t.Context(), nil); len(got) > 0 || err != nil {
+		t.Errorf("got %v, %v without keys of a database, want nothing", got, err)
+	}
 }
 
 // What is no key of ours is not looked for, guesses are not kept, and a database that

@@ -100,11 +100,11 @@ func (h *Context) Summarize(c *gin.Context) error {
 		return err
 	}
 	scope := scopeOf(c)
-	release, err := h.streams.hold(scope.Owner)
+	place, err := h.streams.hold(c)
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer h.streams.release(place)
 	ctx, cancel := context.WithTimeout(c.Request.Context(), h.streams.limits.Wait)
 	defer cancel()
 	summary, err := h.chat.Summarize(ctx, scope, id, body.Focus)

@@ -46,17 +46,17 @@ type Files struct {
 
 // NewFiles returns the handlers of images and files.
 func NewFiles(s Services) *Files {
-	slots := NewStreams(Limits{Streams: maxUploads, StreamsPerOwner: maxUploadsPerOwner}, nil)
+	slots := NewStreams(Limits{Streams: maxUploads, StreamsPerOwner: maxUploadsPerOwner, StreamsPerUser: maxUploadsPerOwner})
 	return &Files{files: s.Files, blobs: s.Blobs, slots: slots}
 }
 
 // Upload stores the form's one file: 201.
 func (h *Files) Upload(c *gin.Context) error {
-	release, err := h.slots.hold(scopeOf(c).Owner)
+	place, err := h.slots.hold(c)
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer h.slots.release(place)
 	if !isForm(c.Request) {
 		return wantsForm()
 	}
@@ -134,11 +134,11 @@ func servedType(mediaType string) string {
 func (h *Files) message(c *gin.Context, session core.SessionID) (newMessage, error) {
 	var body newMessage
 	var parts []filePart
-	release, err := h.slots.hold(scopeOf(c).Owner)
+	place, err := h.slots.hold(c)
 	if err != nil {
 		return body, err
 	}
-	defer release()
+	defer h.slots.release(place)
 	given := false
 	each, most := h.files.MaxBytes()
 	err = readForm(c.Request, func(p *multipart.Part) error {

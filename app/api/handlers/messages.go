@@ -198,16 +198,16 @@ func runPath(id core.RunID) string { return "/api/v1/runs/" + string(id) }
 // stream answers with the run's events from its first one on.
 func (h *Messages) stream(c *gin.Context, order order) error {
 	scope := scopeOf(c)
-	release, err := h.streams.hold(scope.Owner)
+	place, err := h.streams.hold(c)
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer h.streams.release(place)
 	accepted, err := h.accept(c, order)
 	if err != nil {
 		return err
 	}
-	return h.streams.run(c, func(ctx context.Context) iter.Seq2[core.Event, error] {
+	return h.streams.run(c, place, func(ctx context.Context) iter.Seq2[core.Event, error] {
 		return h.chat.WatchRun(ctx, scope, accepted.Run.ID, core.From{})
 	})
 }
@@ -216,11 +216,11 @@ func (h *Messages) stream(c *gin.Context, order order) error {
 // with the run as it is then.
 func (h *Messages) wait(c *gin.Context, order order, prefer preference) error {
 	scope := scopeOf(c)
-	release, err := h.streams.hold(scope.Owner)
+	place, err := h.streams.hold(c)
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer h.streams.release(place)
 	accepted, err := h.accept(c, order)
 	if err != nil {
 		return err

@@ -15,13 +15,16 @@ import (
 const maxCursor = 512
 
 // scopeOf returns the rows that the caller may touch.
-func scopeOf(c *gin.Context) core.Scope {
+func scopeOf(c *gin.Context) core.Scope { return callerOf(c).Scope() }
+
+// callerOf returns who makes the request.
+func callerOf(c *gin.Context) core.Identity {
 	id, ok := core.IdentityFrom(c.Request.Context())
 	if !ok {
 		// A route outside the authenticated group: a fault of routes.go.
 		panic("handlers: a request without an identity")
 	}
-	return id.Scope()
+	return id
 }
 
 // idParam returns the id in the path. One of another form cannot exist, so it is

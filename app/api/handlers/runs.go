@@ -66,14 +66,14 @@ func (h *Runs) SessionEvents(c *gin.Context) error {
 		after = session.LastEventSeq
 	}
 	scope := scopeOf(c)
-	release, err := h.streams.hold(scope.Owner)
+	place, err := h.streams.hold(c)
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer h.streams.release(place)
 	// For who loses the connection before the first event with a number.
 	c.Header("Last-Event-ID", strconv.FormatInt(after, 10))
-	return h.streams.session(c, func(ctx context.Context) iter.Seq2[core.Event, error] {
+	return h.streams.session(c, place, func(ctx context.Context) iter.Seq2[core.Event, error] {
 		return h.chat.Watch(ctx, scope, session.ID, core.From{After: after})
 	})
 }
@@ -90,12 +90,12 @@ func (h *Runs) Events(c *gin.Context) error {
 		return err
 	}
 	scope := scopeOf(c)
-	release, err := h.streams.hold(scope.Owner)
+	place, err := h.streams.hold(c)
 	if err != nil {
 		return err
 	}
-	defer release()
-	return h.streams.run(c, func(ctx context.Context) iter.Seq2[core.Event, error] {
+	defer h.streams.release(place)
+	return h.streams.run(c, place, func(ctx context.Context) iter.Seq2[core.Event, error] {
 		return h.chat.WatchRun(ctx, scope, run.ID, core.From{After: after})
 	})
 }
@@ -133,11 +133,11 @@ func (h *Runs) cancel(c *gin.Context, id core.RunID, wait bool) (core.Run, error
 	if !wait {
 		return h.chat.Cancel(ctx, scope, id, false)
 	}
-	release, err := h.streams.hold(scope.Owner)
+	place, err := h.streams.hold(c)
 	if err != nil {
 		return core.Run{}, err
 	}
-	defer release()
+	defer h.streams.release(place)
 	limited, stop := context.WithTimeout(ctx, h.streams.limits.Wait)
 	defer stop()
 	run, err := h.chat.Cancel(limited, scope, id, true)

@@ -33,6 +33,7 @@ type Limits struct {
 	Wait            time.Duration // longest time that a waiting request is held
 	Streams         int           // held requests of all callers together
 	StreamsPerOwner int           // held requests of one owner
+	StreamsPerUser  int           // held requests of one user of an owner, where the caller is one
 	Stream          sse.Options
 }
 

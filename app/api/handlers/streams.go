@@ -1,7 +1,11 @@
 package handlers
 
 import (
+	"context"
+	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,63 +17,150 @@ import (
 	"bobbin/app/core"
 )
 
+// errDrain is why feeds end when the server stops.
+var errDrain = errors.New("the server is stopping")
+
 // Streams counts the requests that are held open and serves events on them. Safe
 // for concurrent use.
 type Streams struct {
 	limits Limits
-	drain  <-chan struct{}
+	frames *sse.Frames
 
-	mu     sync.Mutex
-	held   int            // guarded by mu
-	owners map[string]int // held requests by owner; guarded by mu
+	mu       sync.Mutex
+	draining bool                // guarded by mu
+	held     map[*place]struct{} // guarded by mu
+	callers  map[string]int      // held requests by owner, and by owner and user; guarded by mu
 }
 
-// NewStreams returns streams within the limits. When drain is closed the feeds
-// of sessions end, since they would never do by themselves; the streams of runs
-// go on to the end of their run.
-func NewStreams(limits Limits, drain <-chan struct{}) *Streams {
-	return &Streams{limits: limits, drain: drain, owners: map[string]int{}}
+// place is that of one held request.
+type place struct {
+	caller  core.Identity
+	endless bool                    // it never ends by itself
+	end     context.CancelCauseFunc // nil = no stream; guarded by Streams.mu
+}
+
+// NewStreams returns streams within the limits.
+func NewStreams(limits Limits) *Streams {
+	return &Streams{limits: limits, frames: sse.NewFrames(), held: map[*place]struct{}{}, callers: map[string]int{}}
 }
 
 // hold takes one of the places for held requests. The caller gives it back by
 // release. It is taken before anything is done for the request, so that nothing
 // is done for one that cannot be answered.
-func (s *Streams) hold(owner string) (release func(), err error) {
+func (s *Streams) hold(c *gin.Context) (*place, error) {
+	p := &place{caller: callerOf(c)}
+	owner, user := p.buckets()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.held >= s.limits.Streams {
+	if len(s.held) >= s.limits.Streams {
 		return nil, &core.Error{Kind: core.ErrUnavailable, Code: "too_many_streams", RetryAfter: 5 * time.Second,
 			Message: "the server holds as many open requests as it may; try again later"}
 	}
-	if s.owners[owner] >= s.limits.StreamsPerOwner {
+	if s.callers[owner] >= s.limits.StreamsPerOwner || user != "" && s.callers[user] >= s.limits.StreamsPerUser {
 		return nil, &core.Error{Kind: core.ErrRateLimited, Code: "too_many_streams", RetryAfter: 5 * time.Second,
 			Message: "you hold as many open requests as you may; close some"}
 	}
-	s.held++
-	s.owners[owner]++
-	return sync.OnceFunc(func() { s.release(owner) }), nil
+	s.held[p] = struct{}{}
+	s.callers[owner]++
+	if user != "" {
+		s.callers[user]++
+	}
+	return p, nil
 }
 
-func (s *Streams) release(owner string) {
+// buckets names what the caller's held requests are counted by: the owner, and the user
+// if the caller is one.
+func (p *place) buckets() (owner, user string) {
+	owner = p.caller.Owner
+	if p.caller.User != "" {
+		user = owner + "\x00" + p.caller.User
+	}
+	return owner, user
+}
+
+// release gives the place back.
+func (s *Streams) release(p *place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held--
-	s.owners[owner]--
-	if s.owners[owner] == 0 {
-		delete(s.owners, owner)
+	delete(s.held, p)
+	owner, user := p.buckets()
+	for _, bucket := range []string{owner, user} {
+		if s.callers[bucket]--; s.callers[bucket] <= 0 {
+			delete(s.callers, bucket)
+		}
+	}
+}
+
+// Drain ends the feeds of sessions, and those that begin from now on, since they would
+// never end by themselves; the streams of runs go on to the end of their run.
+func (s *Streams) Drain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.draining = true
+	for p := range s.held {
+		if p.endless && p.end != nil {
+			p.end(errDrain)
+		}
+	}
+}
+
+// Keys returns the keys of the database whose holders have streams open.
+func (s *Streams) Keys() []core.KeyID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	keys := map[core.KeyID]struct{}{}
+	for p := range s.held {
+		if p.end != nil && p.caller.KeyID != "" {
+			keys[p.caller.KeyID] = struct{}{}
+		}
+	}
+	return slices.Collect(maps.Keys(keys))
+}
+
+// End ends the streams of the keys; their readers are told why.
+func (s *Streams) End(keys map[core.KeyID]error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := range s.held {
+		if why := keys[p.caller.KeyID]; why != nil && p.end != nil {
+			p.end(why)
+		}
 	}
 }
 
 // session serves a feed that ends only with its reader or with the server.
-func (s *Streams) session(c *gin.Context, source sse.Source) error {
-	opts := s.limits.Stream
-	opts.Stop = s.drain
-	return sse.Serve(c.Request.Context(), c.Writer, source, opts)
+func (s *Streams) session(c *gin.Context, p *place, source sse.Source) error {
+	p.endless = true
+	return s.serve(c, p, source)
 }
 
 // run serves events that end by themselves.
-func (s *Streams) run(c *gin.Context, source sse.Source) error {
-	return sse.Serve(c.Request.Context(), c.Writer, source, s.limits.Stream)
+func (s *Streams) run(c *gin.Context, p *place, source sse.Source) error {
+	return s.serve(c, p, source)
+}
+
+func (s *Streams) serve(c *gin.Context, p *place, source sse.Source) error {
+	ctx, cancel := context.WithCancelCause(c.Request.Context())
+	defer cancel(nil)
+	s.begin(p, cancel)
+	opts := s.limits.Stream
+	opts.Frames = s.frames
+	err := sse.Serve(ctx, c.Writer, source, opts)
+	var refused *core.Error
+	if cause := context.Cause(ctx); err == nil && c.Request.Context().Err() == nil && errors.As(cause, &refused) {
+		return cause // why the stream was ended, which the reader is told
+	}
+	return err
+}
+
+// begin makes a held request a stream that can be ended.
+func (s *Streams) begin(p *place, end context.CancelCauseFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.end = end
+	if s.draining && p.endless {
+		end(errDrain)
+	}
 }
 
 // wantsStream reports whether the caller asks for server-sent events.

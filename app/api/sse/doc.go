@@ -6,6 +6,6 @@
 // that a reader who does not read is cut off and cannot hold on to anything. A
 // comment line keeps proxies awake while nothing happens.
 //
-// Serve has two goroutines: the caller's owns the connection, the other one
-// ranges over the events; Serve returns when both are done.
+// Serve ranges over the events in its caller's goroutine; the comments are written by
+// that of a timer, so that a stream on which nothing happens costs neither.
 package sse

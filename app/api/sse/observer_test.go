@@ -33,35 +33,32 @@ func TestObserver(t *testing.T) {
 	}
 	closed := make(chan core.Event)
 	close(closed)
-	stop := make(chan struct{})
-	close(stop)
 	for _, tt := range []struct {
 		name   string
 		source sse.Source
 		broken error // of the connection
-		gone   bool  // the request's context ends
-		stop   chan struct{}
+		gone   error // why the request's context ends
 		want   string
 	}{
-		{"the events end", from(closed), nil, false, nil, "ended"},
-		{"the server stops", from(make(chan core.Event)), nil, false, stop, "ended"},
-		{"an error", failing(errors.New("no database")), nil, false, nil, "failed"},
-		{"dropped by the feed", failing(fmt.Errorf("watch: %w", &core.Error{Kind: core.ErrUnavailable, Code: "slow_reader"})), nil, false, nil, "slow"},
-		{"a write takes too long", from(closed), fmt.Errorf("write tcp: %w", os.ErrDeadlineExceeded), false, nil, "slow"},
-		{"the connection breaks", from(closed), errors.New("broken pipe"), false, nil, "gone"},
-		{"the reader leaves", from(make(chan core.Event)), nil, true, nil, "gone"},
+		{"the events end", from(closed), nil, nil, "ended"},
+		{"the server stops", from(make(chan core.Event)), nil, errors.New("the server stops"), "ended"},
+		{"an error", failing(errors.New("no database")), nil, nil, "failed"},
+		{"dropped by the feed", failing(fmt.Errorf("watch: %w", &core.Error{Kind: core.ErrUnavailable, Code: "slow_reader"})), nil, nil, "slow"},
+		{"a write takes too long", from(closed), fmt.Errorf("write tcp: %w", os.ErrDeadlineExceeded), nil, "slow"},
+		{"the connection breaks", from(closed), errors.New("broken pipe"), nil, "gone"},
+		{"the reader leaves", from(make(chan core.Event)), nil, context.Canceled, "gone"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w, told := newWriter(), &outcomes{}
 				w.fail = tt.broken
-				ctx, cancel := context.WithCancel(t.Context())
-				if tt.gone {
-					cancel()
+				ctx, cancel := context.WithCancelCause(t.Context())
+				if tt.gone != nil {
+					cancel(tt.gone)
 				}
-				defer cancel()
-				_ = sse.Serve(ctx, w, tt.source, sse.Options{Observer: told, Stop: tt.stop})
+				defer cancel(nil)
+				_ = sse.Serve(ctx, w, tt.source, sse.Options{Observer: told})
 				if !slices.Equal(told.list, []string{"opened", tt.want}) {
 					t.Errorf("told %q, want %q", told.list, tt.want)
 				}

@@ -7,7 +7,7 @@ import (
 	"iter"
 	"net/http"
 	"os"
-	"runtime/debug"
+	"sync"
 	"time"
 
 	"bobbin/app/core"
@@ -18,10 +18,10 @@ var ErrGone = errors.New("the reader is gone")
 
 // Options are the times of a stream.
 type Options struct {
-	Heartbeat    time.Duration   // a comment line this often; 0 = 15 s
-	WriteTimeout time.Duration   // a reader who takes longer for one frame is cut off; 0 = 10 s
-	Stop         <-chan struct{} // ends the stream when it is closed; nil = never
-	Observer     observer        // is told of the stream; nil = nobody is
+	Heartbeat    time.Duration // a comment line this often; 0 = 15 s
+	WriteTimeout time.Duration // a reader who takes longer for one frame is cut off; 0 = 10 s
+	Frames       *Frames       // what many readers get is encoded once; nil = for each
+	Observer     observer      // is told of the stream; nil = nobody is
 }
 
 // observer is told of every stream (telemetry).
@@ -33,7 +33,7 @@ type observer interface {
 
 // What became of a stream, for the observer.
 const (
-	outcomeEnded  = "ended"  // the events ended, or the server stops
+	outcomeEnded  = "ended"  // the events ended, or the server ended them, with a cause of its own
 	outcomeGone   = "gone"   // the reader went away
 	outcomeSlow   = "slow"   // the reader did not keep up and was cut off
 	outcomeFailed = "failed" // there was an error, which the reader was told
@@ -45,7 +45,7 @@ func outcome(ctx context.Context, err error) string {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &shown) && shown.Code == codeSlow:
 		return outcomeSlow
-	case errors.Is(err, ErrGone), ctx.Err() != nil:
+	case errors.Is(err, ErrGone), ctx.Err() != nil && errors.Is(context.Cause(ctx), ctx.Err()):
 		return outcomeGone
 	case err != nil:
 		return outcomeFailed
@@ -66,7 +66,8 @@ const retry = "retry: 1000\n"
 
 // Serve answers with status 200 and the events of source, until they end (nil),
 // the first error among them (returned as it is; the stream is still open for
-// Fail), ctx ends or opts.Stop is closed (nil), or the reader is gone (ErrGone).
+// Fail), ctx ends (nil), or the reader is gone (ErrGone). It ranges over the events in
+// the caller's goroutine, and has no other.
 func Serve(ctx context.Context, w http.ResponseWriter, source Source, opts Options) (err error) {
 	if opts.Observer != nil {
 		ended := opts.Observer.Stream()
@@ -77,17 +78,21 @@ func Serve(ctx context.Context, w http.ResponseWriter, source Source, opts Optio
 		return err
 	}
 	reading, cancel := context.WithCancel(ctx)
-	items := make(chan item)
-	go pump(reading, source, items)
-	// The pump must not outlive the request, whatever ends the loop.
-	defer func() {
-		cancel()
-		for range items {
-			// until the pump has closed it
+	defer cancel()
+	s.begin(cancel)
+	defer s.close()
+	for event, err := range source(reading) {
+		if reading.Err() != nil {
+			break // what the sequence says about its own end is no news
 		}
-		s.extend()
-	}()
-	return s.copy(reading, items, opts)
+		if err == nil {
+			err = s.event(event)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.failure()
 }
 
 // Fail ends a stream that Serve has begun by an error event; problem is its data
@@ -96,62 +101,35 @@ func Fail(w http.ResponseWriter, problem []byte, opts Options) error {
 	return newStream(w, opts).write(AppendError(nil, problem))
 }
 
-// item is what the pump hands over: an event, an error, or a panic.
-type item struct {
-	event core.Event
-	err   error
-	panic *Panic
-}
-
-// Panic is what a source panicked with. Serve panics with it again in its
-// caller's goroutine, where the server recovers.
-type Panic struct {
-	Value any
-	Stack []byte
-}
-
-// String says what the panic was.
-func (p *Panic) String() string { return fmt.Sprint(p.Value) }
-
-// pump ranges over the events until they end or ctx does, then closes items.
-func pump(ctx context.Context, source Source, items chan<- item) {
-	defer close(items)
-	defer func() {
-		if v := recover(); v != nil {
-			send(ctx, items, item{panic: &Panic{Value: v, Stack: debug.Stack()}})
-		}
-	}()
-	for event, err := range source(ctx) {
-		if !send(ctx, items, item{event: event, err: err}) || err != nil {
-			return
-		}
-	}
-}
-
-// send reports whether the item was taken before ctx ended.
-func send(ctx context.Context, items chan<- item, it item) bool {
-	select {
-	case items <- it:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// stream is one connection; Serve's goroutine owns it.
+// stream is one connection. Frames are written by its reader's goroutine, and comments
+// by that of a timer, so that a silent stream costs no goroutine.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	timeout time.Duration
-	begun   bool // the first event is written
+	every   time.Duration
+	frames  *Frames
+
+	mu     sync.Mutex  // held while something is written
+	begun  bool        // the first event is written; guarded by mu
+	closed bool        // nothing is written any more; guarded by mu
+	failed error       // of a comment; guarded by mu
+	beat   *time.Timer // guarded by mu
+	cancel func()      // ends the events; guarded by mu
 }
 
 func newStream(w http.ResponseWriter, opts Options) *stream {
-	timeout := opts.WriteTimeout
-	if timeout <= 0 {
-		timeout = 10 * time.Second
+	return &stream{
+		w: w, control: http.NewResponseController(bottom(w)), frames: opts.Frames,
+		timeout: orDefault(opts.WriteTimeout, 10*time.Second), every: orDefault(opts.Heartbeat, 15*time.Second),
 	}
-	return &stream{w: w, control: http.NewResponseController(bottom(w)), timeout: timeout}
+}
+
+func orDefault(d, otherwise time.Duration) time.Duration {
+	if d <= 0 {
+		return otherwise
+	}
+	return d
 }
 
 // bottom returns the server's own writer. A wrapper that has a Flush without an
@@ -177,58 +155,65 @@ func (s *stream) open() error {
 	return s.write([]byte(": connected\n\n"))
 }
 
-func (s *stream) copy(ctx context.Context, items <-chan item, opts Options) error {
-	every := opts.Heartbeat
-	if every <= 0 {
-		every = 15 * time.Second
-	}
-	beat := time.NewTicker(every)
-	defer beat.Stop()
-	for {
-		var err error
-		select {
-		case it, open := <-items:
-			if !open {
-				return nil
-			}
-			if ctx.Err() != nil {
-				return nil // what the sequence says about its own end is no news
-			}
-			err = s.item(it)
-			beat.Reset(every)
-		case <-beat.C:
-			err = s.write([]byte(": keep-alive\n\n"))
-		case <-ctx.Done():
-			return nil
-		case <-opts.Stop:
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
+// begin has comments written from now on. When one cannot be, cancel is called.
+func (s *stream) begin(cancel func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cancel = cancel
+	s.beat = time.AfterFunc(s.every, s.keepAlive)
 }
 
-func (s *stream) item(it item) error {
-	switch {
-	case it.panic != nil:
-		panic(it.panic)
-	case it.err != nil:
-		return it.err
+// keepAlive writes a comment after a time of silence.
+func (s *stream) keepAlive() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.failed != nil {
+		return
 	}
-	var buf []byte
-	if !s.begun {
-		buf = append(buf, retry...)
-		s.begun = true
+	if s.failed = s.write([]byte(": keep-alive\n\n")); s.failed != nil {
+		s.cancel()
+		return
 	}
-	buf, err := AppendEvent(buf, it.event)
+	s.beat.Reset(s.every)
+}
+
+// close ends the comments, and leaves the server time to end the answer.
+func (s *stream) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	s.beat.Stop()
+	s.extend()
+}
+
+// failure returns why a comment could not be written; nil if all could.
+func (s *stream) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
+}
+
+// event writes an event.
+func (s *stream) event(e core.Event) error {
+	frame, err := s.frames.of(e)
 	if err != nil {
-		return fmt.Errorf("write event %d of session %s: %w", it.event.Seq, it.event.SessionID, err)
+		return fmt.Errorf("write event %d of session %s: %w", e.Seq, e.SessionID, err)
 	}
-	return s.write(buf)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed != nil {
+		return s.failed
+	}
+	if !s.begun {
+		s.begun = true
+		frame = append([]byte(retry), frame...)
+	}
+	s.beat.Reset(s.every)
+	return s.write(frame)
 }
 
-// write writes and flushes within the time limit.
+// write writes and flushes within the time limit. The caller holds s.mu once events are
+// written.
 func (s *stream) write(b []byte) error {
 	s.extend()
 	if _, err := s.w.Write(b); err != nil {

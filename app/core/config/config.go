@@ -91,9 +91,11 @@ type Limits struct {
 	ToolShownBytes      Bytes // of one tool's result in prompts
 	MemoryIndexBytes    Bytes // of the vectors of memories that are kept in memory
 	QueuedRuns          int   // of one session
+	RunsPerOwner        int   // queued or at work
 	ConcurrentRuns      int   // of this process; more wait
 	OpenStreams         int   // requests that are held open, of all callers
 	OpenStreamsPerOwner int
+	OpenStreamsPerUser  int           // of one user, where who calls is one
 	RequestsPerSecond   int           // of one key, for long; ten times as many at once; 0 = no limit
 	GuessesPerMinute    int           // requests without a valid key from one address; 0 = no limit
 	WaitTime            time.Duration // a waiting request is held so long
@@ -116,7 +118,7 @@ func Default() Config {
 		Files: defaultFiles(), Webhooks: defaultWebhooks(), Retention: Retention{Events: 720 * time.Hour},
 		Limits: Limits{
 			MessageBytes: 1 << 20, BodyBytes: 8 << 20, ImportBytes: 64 << 20, ImportMessages: 100_000, ToolOutputBytes: 4 << 20, ToolShownBytes: 64 << 10, MemoryIndexBytes: 256 << 20,
-			QueuedRuns: 100, ConcurrentRuns: 256, OpenStreams: 1024, OpenStreamsPerOwner: 512, RequestsPerSecond: 100, GuessesPerMinute: 60,
+			QueuedRuns: 100, RunsPerOwner: 1000, ConcurrentRuns: 256, OpenStreams: 8192, OpenStreamsPerOwner: 4096, OpenStreamsPerUser: 32, RequestsPerSecond: 100, GuessesPerMinute: 60,
 			WaitTime: 5 * time.Minute, RunTime: 10 * time.Minute, ToolTime: time.Minute, ApprovalTime: 24 * time.Hour,
 			SummaryTime: 10 * time.Second, BackgroundSummaryTime: time.Minute, ShutdownGrace: 30 * time.Second,
 		},

@@ -49,6 +49,19 @@ func (r *APIKeys) ByHash(ctx context.Context, hash string) (core.APIKey, error) 
 	return rows[0].Core(), nil
 }
 
+// ByIDs returns those of the keys that there are, in any order.
+func (r *APIKeys) ByIDs(ctx context.Context, ids []core.KeyID) ([]core.APIKey, error) {
+	var rows []models.APIKey
+	if err := r.db.WithContext(ctx).Where("id IN ?", ids).Find(&rows).Error; err != nil {
+		return nil, failure(err, "API keys", "")
+	}
+	keys := []core.APIKey{}
+	for _, row := range rows {
+		keys = append(keys, row.Core())
+	}
+	return keys, nil
+}
+
 // List returns all keys, the oldest first, revoked ones too.
 func (r *APIKeys) List(ctx context.Context) ([]core.APIKey, error) {
 	var rows []models.APIKey

@@ -80,6 +80,7 @@ func checkAccept(in core.AcceptRun) error {
 type facts struct {
 	Queued   int        // runs
 	Active   int        // runs: 0 or 1
+	Owned    int        // runs of the session's owner that are queued or at work, in all sessions
 	NextID   models.Ref // the oldest queued run
 	WaitID   models.Ref // the run that waits for a decision
 	RepeatID models.Ref // the run with the client_message_id asked for
@@ -91,6 +92,7 @@ type facts struct {
 const factsSQL = `SELECT
 	(SELECT COUNT(*) FROM runs WHERE session_id = @s AND status = 'queued') AS queued,
 	(SELECT COUNT(*) FROM runs WHERE session_id = @s AND status IN ('running', 'waiting')) AS active,
+	(SELECT COUNT(*) FROM runs WHERE owner = @o AND status IN ('queued', 'running')) AS owned,
 	(SELECT id FROM runs WHERE session_id = @s AND status = 'queued' ORDER BY queue_seq LIMIT 1) AS next_id,
 	(SELECT id FROM runs WHERE session_id = @s AND status IN ('running', 'waiting') AND status = 'waiting') AS wait_id,
 	(SELECT id FROM runs WHERE session_id = @s AND client_message_id = @c) AS repeat_id,
@@ -103,7 +105,7 @@ const factsSQL = `SELECT
 func (j *journal) facts(clientMessageID string) (facts, error) {
 	var f facts
 	err := j.tx.Raw(fmt.Sprintf(factsSQL, clockSQL(j.tx, 0)),
-		sql.Named("s", j.session.ID), sql.Named("c", models.Ref(clientMessageID))).Scan(&f).Error
+		sql.Named("s", j.session.ID), sql.Named("o", j.session.Owner), sql.Named("c", models.Ref(clientMessageID))).Scan(&f).Error
 	return f, err
 }
 
@@ -126,10 +128,17 @@ func (f facts) admit(s models.Session, in core.AcceptRun) error {
 	case busy && in.Multitask == core.MultitaskReject:
 		return core.Errorf(core.ErrConflict, "session %s is busy with another message", s.ID)
 	case busy && in.MaxQueued > 0 && f.Queued >= in.MaxQueued:
-		return core.Errorf(core.ErrRateLimited, "session %s has %d messages waiting; wait for an answer first", s.ID, f.Queued)
+		return &core.Error{Kind: core.ErrRateLimited, Code: core.CodeQueueFull, RetryAfter: comeBack,
+			Message: fmt.Sprintf("session %s has %d messages waiting; wait for an answer first", s.ID, f.Queued)}
+	case in.MaxOwned > 0 && f.Owned >= in.MaxOwned:
+		return &core.Error{Kind: core.ErrRateLimited, Code: core.CodeTooManyRuns, RetryAfter: comeBack,
+			Message: fmt.Sprintf("%d runs of yours are at work or wait for their turn; wait for answers first (the operator can raise limits.runs_per_owner)", f.Owned)}
 	}
 	return nil
 }
+
+// comeBack is when another try may make sense for who has too much waiting.
+const comeBack = 5 * time.Second
 
 // accept writes the run, started or queued.
 func (j *journal) accept(f facts, in core.AcceptRun) (core.Accepted, error) {
