@@ -148,3 +148,63 @@ func (s gatedSessions) LeaseSummary(ctx context.Context, in core.Scope, id core.
 	}
 	return got, err
 }
+
+// slowly is a summarizer that is held in the middle of its first summary.
+type slowly struct {
+	registry
+	begun, wake chan struct{}
+}
+
+// Get finds a model.
+func (s slowly) Get(name string) (llm.Model, error) {
+	m, err := s.registry.Get(name)
+	if name != "writer" || err != nil {
+		return m, err
+	}
+	return llm.Scripted(llm.Step{Repeat: true, From: func(req llm.Request) llm.Step {
+		close(s.begun)
+		<-s.wake
+		return s.w.write(req)
+	}}).WithInfo(m.Info()), nil
+}
+
+// A process hangs in the middle of a summary longer than its lease: another one makes the
+// summary, and the late one is thrown away. Both go on with the one version.
+func TestLateSummaryIsThrownAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, dbtest.Postgres(t), newFigures())
+	w.agents = timings()
+	w.rand = rand.New(rand.NewPCG(17, 0)) //nolint:gosec // choices of a test
+	k := w.overfull("background")
+	held := slowly{registry: registry{w}, begun: make(chan struct{}), wake: make(chan struct{})}
+	o := w.options
+	o.Worker, o.Models = "slow/1", held
+	slow := compaction.New(o)
+	o = w.options
+	o.Worker = "quick/1"
+	quick := compaction.New(o)
+	turn := w.turnOf(k)
+	late := make(chan int, 1)
+	go func() {
+		got, _, err := slow.Fit(t.Context(), turn)
+		if err != nil {
+			t.Errorf("the slow process: %v", err)
+		}
+		late <- got.Session.SummaryVersion
+	}()
+	<-held.begun
+	if err := w.db.Gorm.Exec("UPDATE sessions SET summary_lease_until = clock_timestamp() - interval '1 second'").Error; err != nil {
+		t.Fatal(err)
+	}
+	if got, d, err := quick.Fit(t.Context(), turn); err != nil || got.Session.SummaryVersion != 1 || d.Total > d.Budget.Usable {
+		t.Errorf("the quick process: got version %d, %v, want the first", got.Session.SummaryVersion, err)
+	}
+	close(held.wake)
+	if got := <-late; got != 1 {
+		t.Errorf("the slow process goes on with version %d, want the other one's", got)
+	}
+	if s := w.session(k.id); s.SummaryCount != 1 || s.SummaryVersion != 1 {
+		t.Errorf("got %d summaries, version %d, want one", s.SummaryCount, s.SummaryVersion)
+	}
+	w.check(k, "summarize")
+}

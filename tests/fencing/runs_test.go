@@ -1,0 +1,194 @@
+package fencing_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"bobbin/app/core"
+)
+
+// late are the writes of an execution that lost its run, each of a kind of its own.
+func late(w *world, p *process, run core.Run) map[string]func(ctx context.Context) error {
+	write := func(change func(*core.RunWrite)) func(context.Context) error {
+		return func(ctx context.Context) error {
+			rw := core.RunWrite{RunID: run.ID, SessionID: run.SessionID, Attempt: run.Attempt}
+			change(&rw)
+			_, err := p.journal.Append(ctx, rw)
+			return err
+		}
+	}
+	draft := core.Draft{Attempt: run.Attempt, MessageID: core.NewID[core.MessageID](), Text: "half"}
+	call := core.ToolExecution{CallID: "call_late", Tool: "calculator"}
+	return map[string]func(ctx context.Context) error{
+		"a message": write(func(rw *core.RunWrite) {
+			rw.Messages = []core.Message{message(run, core.RoleAssistant, "late")}
+		}),
+		"an event": write(func(rw *core.RunWrite) {
+			rw.Events = []core.Event{core.NewEvent(run.SessionID, run.ID, core.EventNodeStarted, core.RunData{Run: run})}
+		}),
+		"a tool's result": write(func(rw *core.RunWrite) {
+			m := message(run, core.RoleTool, "late")
+			m.ToolCallID, m.ToolName = "call_late", "calculator"
+			rw.Messages = []core.Message{m}
+		}),
+		"books": write(func(rw *core.RunWrite) {
+			rw.ModelCalls = []core.ModelCall{{Purpose: core.PurposeAnswer, Model: "m"}}
+			rw.Usage, rw.State = core.Usage{InputTokens: 7}, []byte(`{"late": true}`)
+		}),
+		"a question": write(func(rw *core.RunWrite) {
+			rw.Wait = &core.RunWait{Approvals: []core.Approval{{ID: core.NewID[core.ApprovalID](), ToolCallID: "call_late", Tool: "calculator", Arguments: "{}", Mode: core.ApprovalAlways}}}
+		}),
+		"the end": write(func(rw *core.RunWrite) {
+			rw.End = &core.RunEnd{Status: core.RunFailed, Error: &core.RunError{Code: "late", Message: "late"}}
+		}),
+		"a tool's start": func(ctx context.Context) error {
+			return w.runs.StartTools(ctx, run.ID, run.Attempt, []core.ToolExecution{call})
+		},
+		"half an answer": func(ctx context.Context) error {
+			text, err := draft.Encode()
+			if err != nil {
+				return err
+			}
+			return w.runs.SavePartial(ctx, run.ID, run.Attempt, text)
+		},
+	}
+}
+
+// A process that hangs longer than its lease, with its heart-beat, and then goes on:
+// whatever it wants to write is refused, while another process works on the run and
+// after it has ended it, and nothing of it is to be seen.
+func TestLateWritesAreRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	session := w.session(nil)
+	type hung struct {
+		ctx context.Context
+		run core.Run
+	}
+	begun, wake := make(chan hung), make(chan error)
+	slow := w.process("slow/1", func(ctx context.Context, _ *process, run core.Run) error {
+		begun <- hung{ctx, run}
+		return <-wake
+	})
+	slow.store.held.Store(true)
+	slow.service.Start(w.accept(session.ID, "hello", slow.worker))
+	h := <-begun
+	w.lapse("runs")
+	working, finish := make(chan core.Run), make(chan struct{})
+	quick := w.process("quick/1", func(ctx context.Context, p *process, run core.Run) error {
+		working <- run
+		<-finish
+		return answer(ctx, p, run)
+	})
+	if run := <-working; run.ID != h.run.ID || run.Attempt != 2 {
+		t.Fatalf("got run %s in attempt %d, want the same in the second", run.ID, run.Attempt)
+	}
+	refuse := func(when string) {
+		t.Helper()
+		for what, write := range late(w, slow, h.run) {
+			if err := write(h.ctx); !errors.Is(err, core.ErrStale) {
+				t.Errorf("%s of the slow process, %s: got %v, want it refused", what, when, err)
+			}
+		}
+	}
+	refuse("while another one works")
+	close(finish)
+	if got := <-quick.watch.ended; got != "succeeded" {
+		t.Errorf("the quick process: got %s", got)
+	}
+	refuse("after the end")
+	wake <- errors.New("the model failed") // and it wants to write that the run failed
+	if got := <-slow.watch.ended; got != "lost" || slow.watch.refused.Load() != 1 {
+		t.Errorf("the slow process: got %s and %d refused, want it lost by a refused end", got, slow.watch.refused.Load())
+	}
+	want := []core.EventType{core.EventRunStarted, core.EventMessageCreated, core.EventMessageDiscarded, core.EventMessageCreated, core.EventRunSucceeded}
+	got := slices.DeleteFunc(w.types(session.ID), func(e core.EventType) bool { return e == core.EventRunQueued || e == core.EventSessionUpdated })
+	if !slices.Equal(got, want) {
+		t.Errorf("events: got %q, want %q", got, want)
+	}
+	run := w.get(h.run.ID)
+	if run.Status != core.RunSucceeded || run.Attempt != 2 || run.Usage.InputTokens != 0 || string(run.State) == `{"late": true}` || run.Partial != "" {
+		t.Errorf("got run %+v, want the quick process's alone", run)
+	}
+	for what, n := range map[string]int{"messages": 2, "tool_executions": 0, "model_calls": 0, "approvals": 0} {
+		if got := w.count("SELECT count(*) FROM "+what+" WHERE run_id = ?", run.ID); got != n {
+			t.Errorf("%s: got %d rows, want %d", what, got, n)
+		}
+	}
+}
+
+// As soon as its heart beats again the process learns that the run is another's, and its
+// model call is broken off: it does not go on for nothing.
+func TestHeartbeatStopsTheModelCall(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	begun, cause := make(chan struct{}), make(chan error, 1)
+	slow := w.process("slow/1", func(ctx context.Context, _ *process, _ core.Run) error {
+		close(begun)
+		<-ctx.Done() // as a call of a model that says nothing
+		cause <- context.Cause(ctx)
+		return ctx.Err()
+	})
+	slow.store.held.Store(true)
+	run := w.accept(w.session(nil).ID, "hello", slow.worker)
+	slow.service.Start(run)
+	<-begun
+	w.lapse("runs")
+	slow.nudge <- core.Signal{Free: true} // its heart does not beat: it must not take its own run over
+	quick := w.process("quick/1", answer)
+	if got := <-quick.watch.ended; got != "succeeded" {
+		t.Errorf("the quick process: got %s", got)
+	}
+	slow.store.held.Store(false)
+	slow.nudge <- core.Signal{Free: true}
+	if err := <-cause; errors.Is(err, core.ErrCanceled) || err == nil {
+		t.Errorf("the call ended by %v, want that the run was lost", err)
+	}
+	if got := <-slow.watch.ended; got != "lost" || slow.watch.refused.Load() != 0 {
+		t.Errorf("got %s, %d refused, want it lost without a try to write", got, slow.watch.refused.Load())
+	}
+	if got := w.get(run.ID); got.Status != core.RunSucceeded || got.Attempt != 2 {
+		t.Errorf("got run %s in attempt %d, want it answered in the second", got.Status, got.Attempt)
+	}
+}
+
+// A cancel and a message that come while the slow process hangs are the other one's: it
+// cancels, goes on with the next, and the slow one changes nothing of either.
+func TestLateProcessAndTheNextRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	session := w.session(nil)
+	begun, wake := make(chan struct{}, 2), make(chan struct{})
+	slow := w.process("slow/1", func(ctx context.Context, p *process, run core.Run) error {
+		begun <- struct{}{}
+		<-wake
+		return answer(ctx, p, run)
+	})
+	slow.store.held.Store(true)
+	first := w.accept(session.ID, "one", slow.worker)
+	slow.service.Start(first)
+	<-begun
+	second := w.accept(session.ID, "two", slow.worker)
+	if _, _, err := w.runs.RequestCancel(t.Context(), owner(), first.ID); err != nil {
+		t.Fatal(err)
+	}
+	w.lapse("runs")
+	quick := w.process("quick/1", answer)
+	for _, want := range []string{"canceled", "succeeded"} {
+		if got := <-quick.watch.ended; got != want {
+			t.Errorf("the quick process: got %s, want %s", got, want)
+		}
+	}
+	close(wake)
+	if got := <-slow.watch.ended; got != "lost" {
+		t.Errorf("the slow process: got %s, want its answer refused", got)
+	}
+	if a, b := w.get(first.ID), w.get(second.ID); a.Status != core.RunCanceled || b.Status != core.RunSucceeded || b.Attempt != 1 || len(begun) != 0 {
+		t.Errorf("got %s, then %s in attempt %d, want one canceled and one answered, by the quick process", a.Status, b.Status, b.Attempt)
+	}
+	if got := w.count("SELECT count(*) FROM messages WHERE content LIKE 'an answer by slow%'"); got != 0 {
+		t.Errorf("%d answers of the slow process are in the log", got)
+	}
+}
