@@ -90,6 +90,7 @@ type findings struct {
 
 	accepted, stuck, summaries, fallbacks   int
 	feeds, whole, begun, events, reconnects int
+	gaveUp                                  int
 }
 
 // verify checks every session, and that a next turn works in it.
@@ -225,6 +226,7 @@ func (w *world) verifyFeeds(found *findings) {
 		found.begun += f.feed.begun
 		found.events += len(f.feed.types)
 		found.reconnects += int(f.connections.Load()) - 1
+		found.gaveUp += int(f.gaveUp.Load())
 	}
 	w.each(func(n int, id core.SessionID) {
 		r, err := records.Load(w.t.Context(), w.database, id)
@@ -279,7 +281,8 @@ func (w *world) report(f *findings) {
 	line("runs resumed\t%d\tmost attempts of one %d", f.Resumed, f.Attempts)
 	line("taken over by others\t%d\tafter p50 %s, at most %s; %d after more than %s, as more was broken", len(o.others), p50, most, late(o.others), promised)
 	line("… by the restart\t%d\tafter p50 %s, at most %s", len(o.own), p50own, mostOwn)
-	line("feeds checked\t%d\t%d durable events of %d stored; %d reconnects", f.feeds, f.events, f.Events, f.reconnects)
+	line("feeds checked\t%d\t%d durable events of %d stored; %d reconnects by hand, %d times Bobbin's client did not mend its connection itself",
+		f.feeds, f.events, f.Events, f.reconnects, f.gaveUp)
 	line("… texts on their way\t%d\twhole, %d in part", f.whole, f.begun)
 	line("errors in logs\t%d", w.internal)
 	line("violations\t%d", len(w.violations))

@@ -27,7 +27,8 @@ type watcher struct {
 	violated func(format string, args ...any)
 	refused  func(err error)
 
-	connections atomic.Int64
+	connections atomic.Int64 // begun, but for those that the client mends by itself
+	gaveUp      atomic.Int64 // how often the client did not mend one
 
 	mu   sync.Mutex
 	feed *feed // guarded by mu
@@ -63,6 +64,9 @@ func (w *watcher) byClient(ctx context.Context, c *client.Client) {
 	for ctx.Err() == nil {
 		for e, err := range c.WatchSession(ctx, w.session, core.From{After: w.begin()}) {
 			if err != nil {
+				if ctx.Err() == nil {
+					w.gaveUp.Add(1)
+				}
 				w.refused(err)
 				break
 			}
