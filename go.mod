@@ -42,6 +42,7 @@ require (
 
 require (
 	github.com/aymanbagabas/go-udiff v0.4.1
+	github.com/go-jose/go-jose/v4 v4.1.8
 	github.com/nats-io/nats-server/v2 v2.15.2
 	github.com/nats-io/nats.go v1.55.0
 	golang.org/x/crypto v0.58.0

@@ -18,6 +18,7 @@ import (
 	"bobbin/app/agents/nodes"
 	"bobbin/app/api"
 	"bobbin/app/api/auth"
+	"bobbin/app/api/auth/jwt"
 	"bobbin/app/api/handlers"
 	"bobbin/app/blobs"
 	"bobbin/app/chat"
@@ -78,6 +79,7 @@ type App struct {
 	server    *api.Server
 	embedder  embed.Embedder // of memories
 	apiKeys   *auth.Stored   // of the database
+	tokenKeys *jwt.Keys      // of end users' tokens; nil = none are taken
 	token     string
 }
 
@@ -127,6 +129,9 @@ func New(ctx context.Context, cfg config.Config, build Build, logger *slog.Logge
 func (a *App) build(ctx context.Context, build Build) error {
 	var err error
 	if a.folder, err = folder.Hold(ctx, a.cfg.DataDir); err != nil {
+		return err
+	}
+	if err := a.openTokenKeys(ctx); err != nil {
 		return err
 	}
 	if err := a.openStorage(ctx); err != nil {
@@ -273,8 +278,8 @@ func (a *App) buildServer(engine *agents.Engine, service *chat.Service, purges *
 		Build: build, Origins: a.cfg.Server.CORSOrigins, Ready: a.runs.Ready(), Work: a.drained,
 		Limits: api.Limits{
 			BodyBytes: int64(l.BodyBytes), ImportBytes: int64(l.ImportBytes), FileBytes: int64(a.cfg.Files.Bytes), FilesPerMessage: a.cfg.Files.PerMessage, Wait: l.WaitTime, Streams: l.OpenStreams, StreamsPerOwner: l.OpenStreamsPerOwner, StreamsPerUser: l.OpenStreamsPerUser,
-			PerSecond: l.RequestsPerSecond,
-			Grace:     l.ShutdownGrace + answerGrace,
+			PerSecond: l.RequestsPerSecond, UserPerSecond: l.UserRequests,
+			Grace: l.ShutdownGrace + answerGrace,
 		},
 		Logger: a.log,
 	})
@@ -331,6 +336,7 @@ func (a *App) Run(ctx context.Context, listener net.Listener) error {
 	group.Go(func() error { return a.retention.Run(ctx) })
 	group.Go(func() error { return a.apiKeys.Run(ctx) })
 	group.Go(func() error { return a.name.keep(ctx) })
+	group.Go(func() error { return a.keepTokenKeys(ctx) })
 	group.Go(func() error {
 		// Loading the vocabulary takes a fifth of a second: not from the first message.
 		a.counter.Text("warm")

@@ -9,6 +9,7 @@ import (
 
 	"bobbin/app/admin"
 	"bobbin/app/api/auth"
+	"bobbin/app/api/auth/jwt"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/db"
@@ -28,13 +29,53 @@ func (a *App) buildAuth() *auth.Authenticator {
 		}
 	}
 	a.apiKeys = auth.NewStored(repositories.NewAPIKeys(a.database.Gorm), a.log)
-	return auth.New(auth.Options{Keys: keys, Stored: a.apiKeys, Required: a.cfg.Auth.Required, LocalToken: a.token, GuessesPerMinute: a.cfg.Limits.GuessesPerMinute})
+	o := auth.Options{Keys: keys, Stored: a.apiKeys, Required: a.cfg.Auth.Required, LocalToken: a.token, GuessesPerMinute: a.cfg.Limits.GuessesPerMinute}
+	if a.tokenKeys != nil {
+		o.Tokens = jwt.New(a.tokenKeys, tokenOptions(a.cfg.Auth.JWT))
+	}
+	return auth.New(o)
+}
+
+// openTokenKeys prepares the keys of end users' tokens. Those of a file must be good:
+// it is a setting. A server may be down, and nobody waits for it.
+func (a *App) openTokenKeys(ctx context.Context) error {
+	j := a.cfg.Auth.JWT
+	if !j.Enabled() {
+		return nil
+	}
+	a.tokenKeys = newTokenKeys(j, a.log)
+	if j.JWKSFile == "" {
+		return nil
+	}
+	if err := a.tokenKeys.Load(ctx); err != nil {
+		return core.Errorf(core.ErrInvalid, "auth.jwt.jwks_file: %s: %v; write the public keys of who signs the tokens there, as a JWKS", j.JWKSFile, err)
+	}
+	return nil
+}
+
+func newTokenKeys(j config.JWT, log *slog.Logger) *jwt.Keys {
+	return jwt.NewKeys(jwt.KeyOptions{URL: j.JWKSURL, File: j.JWKSFile, Refresh: j.Refresh, Logger: log})
+}
+
+func tokenOptions(j config.JWT) jwt.Options {
+	return jwt.Options{
+		Issuer: j.Issuer, Audience: j.Audience, Owner: j.Owner, OwnerClaim: j.OwnerClaim, UserClaim: j.UserClaim,
+		Rights: j.Rights(), ScopeClaim: j.ScopeClaim, Leeway: j.Leeway, MaxLife: j.MaxLife,
+	}
+}
+
+// keepTokenKeys keeps the keys of end users' tokens fresh until ctx ends.
+func (a *App) keepTokenKeys(ctx context.Context) error {
+	if a.tokenKeys == nil {
+		return nil
+	}
+	return a.tokenKeys.Run(ctx)
 }
 
 // checkReach refuses an address that other machines reach while there is no key: nobody
 // could call, and who set it expects that somebody can.
 func (a *App) checkReach(ctx context.Context) error {
-	if a.cfg.Loopback() || len(a.cfg.Auth.Keys) > 0 {
+	if a.cfg.Loopback() || len(a.cfg.Auth.Keys) > 0 || a.cfg.Auth.JWT.Enabled() {
 		return nil
 	}
 	keys, err := repositories.NewAPIKeys(a.database.Gorm).List(ctx)

@@ -72,6 +72,7 @@ func Doctor(ctx context.Context, o DoctorOptions) Diagnosis {
 		d.folder()
 		d.database(ctx)
 		d.replicas()
+		d.tokens(ctx)
 		d.models(ctx)
 		d.clock()
 		d.port(ctx)

@@ -94,6 +94,31 @@ func (d *doctor) migrations(ctx context.Context, database *db.DB) {
 	}
 }
 
+// tokens checks that the keys of end users' tokens can be had.
+func (d *doctor) tokens(ctx context.Context) {
+	const check = "tokens of end users"
+	j := d.Config.Auth.JWT
+	if !j.Enabled() {
+		return
+	}
+	keys, from, do := newTokenKeys(j, d.Logger), "auth.jwt.jwks_url", "look at the address, and whether this machine reaches it; end users cannot come without the keys"
+	if j.JWKSFile != "" {
+		from, do = "auth.jwt.jwks_file", "write the public keys of who signs the tokens there, as a JWKS"
+	}
+	if err := keys.Load(ctx); err != nil {
+		d.fail(check, fmt.Sprintf("%s: %v", from, err), do)
+		return
+	}
+	usable, skipped := keys.About()
+	if len(skipped) > 0 {
+		d.warn(check, fmt.Sprintf("of the keys %d cannot be used: %s", len(skipped), strings.Join(skipped, "; ")), "nothing, if no token is signed with them")
+	}
+	if strings.HasPrefix(j.JWKSURL, "http:") && j.AllowHTTP {
+		d.warn(check, "the keys come by http: who can change them on their way can make tokens", "use https")
+	}
+	d.ok(check, "%d keys: %s", len(usable), strings.Join(usable, ", "))
+}
+
 // models checks the models, and the agents that name them.
 func (d *doctor) models(ctx context.Context) {
 	a := &App{cfg: d.Config, log: d.Logger}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"bobbin/app/api/auth/jwt"
 	"bobbin/app/api/handlers"
 	"bobbin/app/api/sse"
 	"bobbin/app/core"
@@ -101,7 +102,7 @@ func (s *Server) write(c *gin.Context, p problem) {
 	switch {
 	case !c.Writer.Written():
 		if p.Status == http.StatusUnauthorized {
-			h.Set("WWW-Authenticate", `Bearer realm="bobbin"`)
+			h.Set("WWW-Authenticate", challenge(p))
 		}
 		if seconds := p.retrySeconds(); seconds > 0 {
 			h.Set("Retry-After", strconv.Itoa(seconds))
@@ -114,6 +115,22 @@ func (s *Server) write(c *gin.Context, p problem) {
 		// Half an answer is out. Only a broken connection says that it is not whole.
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// challenge is what RFC 6750 has the header WWW-Authenticate say: what was wrong with a
+// token, nothing of keys.
+func challenge(p problem) string {
+	const realm = `Bearer realm="bobbin"`
+	if p.Code != core.CodeTokenExpired && p.Code != jwt.CodeInvalid {
+		return realm
+	}
+	why := strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' || r == '"' || r == '\\' {
+			return -1
+		}
+		return r
+	}, p.Detail)
+	return realm + `, error="invalid_token", error_description="` + why + `"`
 }
 
 // recoverPanics answers a panic as an internal error and logs where it was.

@@ -57,12 +57,8 @@ func (s *Server) once(c *gin.Context) error {
 		return err
 	}
 	caller, _ := core.IdentityFrom(c.Request.Context())
-	target := method + " " + c.Request.URL.RequestURI()
-	if caller.User != "" {
-		target += " for " + caller.User // another user's answer is nobody else's
-	}
 	in := core.KeyedRequest{
-		Owner: caller.Owner, Key: key, Target: target,
+		Owner: caller.Owner, Key: keyOf(caller, key), Target: method + " " + c.Request.URL.RequestURI(),
 		Token: core.NewID[string](), Keep: keyLife, Work: max(keyWork, s.limits.Wait+time.Minute),
 	}
 	known, err := s.keys.Begin(c.Request.Context(), in)
@@ -74,6 +70,16 @@ func (s *Server) once(c *gin.Context) error {
 	}
 	s.first(c, in)
 	return nil
+}
+
+// keyOf returns the key as it is stored: every end user has keys of their own, and
+// learns nothing of those of others.
+func keyOf(caller core.Identity, key string) string {
+	if caller.User == "" {
+		return key
+	}
+	sum := sha256.Sum256([]byte(caller.User))
+	return "user " + hex.EncodeToString(sum[:16]) + " " + key
 }
 
 // asksAgent reports whether the route takes a message that an agent answers: there

@@ -33,6 +33,7 @@ type Limits struct {
 	StreamsPerUser  int           // of one user, where the caller is one: 32
 	Grace           time.Duration // for requests in hand when the server stops: 35 s
 	PerSecond       int           // requests of one key, ten times as many at once; here 0 is no limit
+	UserPerSecond   int           // the same of one end user
 }
 
 // withDefaults returns the limits with no field zero.
@@ -55,6 +56,7 @@ func (l Limits) withDefaults() Limits {
 		StreamsPerUser:  or(l.StreamsPerUser, 32),
 		Grace:           or(l.Grace, 35*time.Second),
 		PerSecond:       l.PerSecond,
+		UserPerSecond:   l.UserPerSecond,
 	}
 }
 

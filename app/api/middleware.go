@@ -101,14 +101,30 @@ func (s *Server) authenticate(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	if caller.Key != "" {
-		bucket := strings.Join([]string{caller.Owner, caller.Key, string(caller.KeyID), caller.User}, "\x00")
-		if wait := s.rates.Take(bucket); wait > 0 {
-			return &core.Error{Kind: core.ErrRateLimited, RetryAfter: max(wait, time.Second),
-				Message: fmt.Sprintf("more than %d requests a second came with this key; wait, then go on more slowly (the operator can raise limits.requests_per_second)", s.limits.PerSecond)}
-		}
+	if err := s.holdUp(caller); err != nil {
+		return err
 	}
 	c.Request = c.Request.WithContext(core.WithIdentity(c.Request.Context(), caller))
+	return nil
+}
+
+// holdUp returns ErrRateLimited for a key or an end user that asks too often.
+func (s *Server) holdUp(caller core.Identity) error {
+	if caller.User != "" {
+		if wait := s.users.Take(caller.Owner + "\x00" + caller.User); wait > 0 {
+			return &core.Error{Kind: core.ErrRateLimited, RetryAfter: max(wait, time.Second),
+				Message: fmt.Sprintf("more than %d requests a second came from this user; wait, then go on more slowly (the operator can raise limits.user_requests_per_second)", s.limits.UserPerSecond)}
+		}
+		return nil
+	}
+	if caller.Key == "" {
+		return nil
+	}
+	bucket := strings.Join([]string{caller.Owner, caller.Key, string(caller.KeyID)}, "\x00")
+	if wait := s.rates.Take(bucket); wait > 0 {
+		return &core.Error{Kind: core.ErrRateLimited, RetryAfter: max(wait, time.Second),
+			Message: fmt.Sprintf("more than %d requests a second came with this key; wait, then go on more slowly (the operator can raise limits.requests_per_second)", s.limits.PerSecond)}
+	}
 	return nil
 }
 
@@ -123,6 +139,9 @@ func (s *Server) needs(want core.Rights) gin.HandlerFunc {
 			return nil
 		}
 		message := fmt.Sprintf("this needs the scope %s, and the key has %s; the operator makes another with: bobbin keys create <name> --scopes …", want, orNone(caller.Rights.String()))
+		if caller.User != "" {
+			message = fmt.Sprintf("this needs the scope %s, and the token has %s", want, orNone(caller.Rights.String()))
+		}
 		if want == core.CanMetrics {
 			message = "this key may not read the metrics, which are of all owners: it lacks the scope metrics; the operator can make one with it, add the name of a configured key to metrics.keys, or set metrics.open"
 		}

@@ -100,6 +100,14 @@ func TestDocsPage(t *testing.T) {
 			t.Errorf("the page has no %s", operation)
 		}
 	}
+	for operation, access := range map[string]string{
+		"GET</b> <code>/healthz</code>": "no key", "GET</b> <code>/api/v1/sessions</code>": "scope read",
+		"POST</b> <code>/api/v1/memories/reindex</code>": "scope write, not for end users",
+	} {
+		if !strings.Contains(page, operation+" <em>"+access+"</em>") {
+			t.Errorf("the page does not say %q of %s", access, operation)
+		}
+	}
 	for _, link := range regexp.MustCompile(`href="#([^"]+)"`).FindAllStringSubmatch(page, -1) {
 		if !strings.Contains(page, ` id="`+link[1]+`"`) {
 			t.Errorf("a link leads to #%s, which is not there", link[1])

@@ -71,6 +71,7 @@ func (s *Server) conversations(read, write *gin.RouterGroup, services handlers.S
 	summaries := handlers.NewSummaries(services)
 	transfer := handlers.NewTransfer(services)
 	deliveries := handlers.NewDeliveries(services)
+	owners := s.handle(handlers.OwnersOnly)
 
 	write.POST("/sessions", s.plain(sessions.Create))
 	read.GET("/sessions", s.handle(sessions.List))
@@ -91,7 +92,7 @@ func (s *Server) conversations(read, write *gin.RouterGroup, services handlers.S
 	write.PUT("/sessions/:id/messages/:mid/pin", s.plain(messages.Pin))
 
 	read.GET("/sessions/:id/context", s.plain(context.Report))
-	read.GET("/sessions/:id/context/prompt", s.plain(context.Prompt))
+	read.GET("/sessions/:id/context/prompt", owners, s.plain(context.Prompt))
 	read.GET("/sessions/:id/context/messages/:mid", s.plain(context.Where))
 	read.POST("/sessions/:id/context/plan", s.plain(context.Plan))
 	write.POST("/sessions/:id/summarize", s.plain(context.Summarize))
@@ -106,8 +107,8 @@ func (s *Server) conversations(read, write *gin.RouterGroup, services handlers.S
 	read.GET("/runs/:id/events", s.handle(runs.Events))
 	write.POST("/runs/:id/cancel", s.plain(runs.Cancel))
 	write.POST("/runs/:id/approvals/:approval", s.plain(runs.Decide))
-	read.GET("/runs/:id/deliveries", s.plain(deliveries.List))
-	write.POST("/runs/:id/deliveries/:did/retry", s.plain(deliveries.Retry))
+	read.GET("/runs/:id/deliveries", owners, s.plain(deliveries.List))
+	write.POST("/runs/:id/deliveries/:did/retry", owners, s.plain(deliveries.Retry))
 
 	write.POST("/blobs", s.plain(files.Upload))
 	read.GET("/blobs/:id", s.plain(files.Get))
@@ -125,7 +126,7 @@ func (s *Server) everythingElse(read, write *gin.RouterGroup, services handlers.
 	write.POST("/memories", s.plain(memories.Create))
 	read.GET("/memories", s.handle(memories.List))
 	read.POST("/memories/search", s.plain(memories.Search))
-	write.POST("/memories/reindex", s.plain(memories.Reindex))
+	write.POST("/memories/reindex", s.handle(handlers.OwnersOnly), s.plain(memories.Reindex))
 	read.GET("/memories/:id", s.handle(memories.Get))
 	write.PUT("/memories/:id", s.handle(memories.Update))
 	write.DELETE("/memories/:id", s.handle(memories.Delete))

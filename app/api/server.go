@@ -43,7 +43,8 @@ type Server struct {
 	auth    *auth.Authenticator
 	keys    keyStore
 	limits  Limits
-	rates   *rate.Buckets // of keys and users
+	rates   *rate.Buckets // of keys
+	users   *rate.Buckets // of end users
 	streams *handlers.Streams
 	watch   observer
 	log     *slog.Logger
@@ -63,6 +64,7 @@ func New(opts Options) *Server {
 	s := &Server{auth: opts.Auth, origins: opts.Origins, keys: opts.Keys, limits: opts.Limits.withDefaults(), watch: opts.Observer, log: opts.Logger, ready: orClosed(opts.Ready), work: orClosed(opts.Work), guests: newGuests(), drain: make(chan struct{})}
 	s.rates = rate.New(float64(s.limits.PerSecond), 10*s.limits.PerSecond)
 	s.streams = handlers.NewStreams(s.held())
+	s.users = rate.New(float64(s.limits.UserPerSecond), 10*s.limits.UserPerSecond)
 	s.stopDrain = sync.OnceFunc(func() { close(s.drain); s.streams.Drain() })
 
 	r := gin.New()

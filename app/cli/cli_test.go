@@ -82,7 +82,7 @@ func TestCommandsThatNeedNoServer(t *testing.T) {
 		{"version", "bobbin dev"},
 		{"graph", "llm_node -.-> tool_node"},
 		{"graph --json", `"nodes": [`},
-		{"config show", "default_llm                     demo"},
+		{"config show", "default_llm                      demo"},
 		{"config show --agent quick", "max_messages_before_summary        15"},
 		{"config show --agent quick", "compaction.threshold_iterations    8"}, // L1
 		{"migrate", ", newest "},

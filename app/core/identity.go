@@ -1,6 +1,9 @@
 package core
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // LocalOwner owns everything when no API keys are configured.
 const LocalOwner = "local"
@@ -16,11 +19,13 @@ type Scope struct {
 // Identity is who makes a request.
 type Identity struct {
 	Owner string
-	User  string // empty when the caller acts for all its users
+	User  string // an end user, who came by a token; empty when the caller acts for all its users
 	Key   string // name of the API key; empty on loopback without keys
 	KeyID KeyID  // of the API key, if it is one of the database
 	// Rights is what the caller may do; they say nothing of whose things.
 	Rights Rights
+	// Expires is when the caller is no longer let in, of an end user; zero = never.
+	Expires time.Time
 	// Operator is true for the command line that reads the data folder of this
 	// process: it may do what no API key can, such as purge.
 	Operator bool
@@ -28,6 +33,9 @@ type Identity struct {
 
 // Scope returns the rows that the identity may touch.
 func (id Identity) Scope() Scope { return Scope{Owner: id.Owner, User: id.User} }
+
+// CodeTokenExpired tells that an end user has to come with a new token.
+const CodeTokenExpired = "token_expired"
 
 type identityKey struct{}
 

@@ -62,6 +62,7 @@ func inners() []inner {
 
 		{dir: "app/api/apitest", may: []string{"app/api/handlers", "app/api/sse"}},
 		{dir: "app/api/auth", may: []string{"app/api/rate"}},
+		{dir: "app/api/auth/jwt"},
 		{dir: "app/api/rate"},
 		{dir: "app/api/handlers", may: []string{"app/api/sse"}},
 		{dir: "app/api/openapi"},
@@ -96,6 +97,7 @@ func libraries() []library {
 		{prefix: "github.com/aymanbagabas/go-udiff", owner: "app/core/compaction"},
 		{prefix: "github.com/gin-contrib", owner: "app/api"},
 		{prefix: "github.com/gin-gonic/gin", owner: "app/api"},
+		{prefix: "github.com/go-jose/go-jose", owner: "app/api/auth/jwt"},
 		{prefix: "github.com/google/uuid", owner: "app/core"},
 		{prefix: "github.com/jackc/pgx", owner: "app/db"},
 		{prefix: "github.com/modelcontextprotocol/go-sdk", owner: "app/tools"},

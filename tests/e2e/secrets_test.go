@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"bobbin/app/admin"
+	"bobbin/app/api/auth/jwt/jwttest"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/db/dbtest"
@@ -18,15 +20,25 @@ import (
 // TestSecretsStayAway: no log line, event, error or file has a secret that was used: of
 // the database's keys, the configuration's, a wrong one, and the provider's (issue 5, 4).
 func TestSecretsStayAway(t *testing.T) {
+	signer := jwttest.NewSigner(t, "k", "EdDSA")
+	signerKeys := jwttest.Serve(t, signer)
 	t.Setenv("HOUSE_KEY", "sk-provider-secret-0123456789")
 	dbtest.EachURL(t, func(t *testing.T, url string) {
 		p := newProvider(t, provider.Options{})
-		h := newHouse(t, url, withModel("house", 8192, 500, p), func(c *config.Config) {
+		h := newHouse(t, url, withModel("house", 8192, 500, p), withTokens(signerKeys), func(c *config.Config) {
 			c.Models[0].APIKeyEnv, c.Log.Level = "HOUSE_KEY", "debug"
-			c.Auth.Keys = []config.APIKey{{Name: "web", Secret: config.NewSecret("configured-secret-456")}}
+			c.Auth.Keys, c.Auth.JWT.Owner = []config.APIKey{{Name: "web", Secret: config.NewSecret("configured-secret-456")}}, "web"
 		})
 		_, secret := h.newKey(admin.NewKey{Name: "web"})
+		var tokens []string
 		secrets := []string{"configured-secret-456", secret, "bob_wrong-secret-789", "sk-provider-secret-0123456789"}
+		for _, claims := range []map[string]any{nil, {"exp": time.Now().Add(-time.Hour).Unix()}, {"aud": "another"}} { // good, late, of no use
+			token := signer.Token(t, jwttest.Claims("kim", claims), nil)
+			parts := strings.Split(token, ".")
+			secrets = append(secrets, token, parts[1], parts[2])
+			tokens = append(tokens, token)
+		}
+		secrets = append(secrets, tokens[0]+"x") // a wrong signature
 		var said strings.Builder
 		id := newSession(t, h.client(secret), core.Session{})
 		for _, s := range secrets {
@@ -45,6 +57,8 @@ func TestSecretsStayAway(t *testing.T) {
 				break
 			}
 		}
+		kim := h.client(tokens[0])
+		say(t, kim, core.SendMessage{SessionID: newSession(t, kim, core.Session{}), Content: "hello"})
 		h.operate(func(s *admin.Service) error {
 			page, err := s.Audit(t.Context(), core.PageQuery{})
 			fmt.Fprintf(&said, "%+v\n", page)

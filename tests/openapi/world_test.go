@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"bobbin/app"
+	"bobbin/app/api/auth/jwt/jwttest"
 	"bobbin/app/api/handlers"
 	"bobbin/app/core/config"
 	"bobbin/tests/document"
@@ -31,6 +32,8 @@ type world struct {
 	url  string
 	dir  string // its data folder
 	log  *warnings
+
+	signer *jwttest.Signer // of the tokens of ada's end users
 }
 
 // owner is who has a key, and what is theirs.
@@ -56,10 +59,12 @@ func newWorld(t testing.TB, url string) *world {
 	cfg.Models = []config.Model{{Name: "house", Provider: "openai", BaseURL: model.URL, ContextWindow: 32_000, MaxOutputTokens: 1000}}
 	cfg.DefaultLLM, cfg.Titles = "house", false
 	cfg.Auth.Keys = []config.APIKey{{Name: "ada", Secret: config.NewSecret("ada-secret-ada-secret")}, {Name: "bob", Secret: config.NewSecret("bob-secret-bob-secret")}}
-	cfg.Metrics.Keys = []string{"bob"}                               // who is to see nothing of ada in them
-	cfg.Limits.RequestsPerSecond, cfg.Limits.GuessesPerMinute = 0, 0 // there are many
+	signer := jwttest.NewSigner(t, "k1", "EdDSA")
+	cfg.Auth.JWT.JWKSURL, cfg.Auth.JWT.Issuer, cfg.Auth.JWT.Audience, cfg.Auth.JWT.Owner = jwttest.Serve(t, signer).URL, jwttest.Issuer, jwttest.Audience, "ada"
+	cfg.Metrics.Keys = []string{"bob"}                                                           // who is to see nothing of ada in them
+	cfg.Limits.RequestsPerSecond, cfg.Limits.UserRequests, cfg.Limits.GuessesPerMinute = 0, 0, 0 // there are many
 	cfg.Limits.WaitTime, cfg.Limits.ShutdownGrace = 5*time.Second, time.Second
-	w := &world{t: t, doc: load(t), dir: cfg.DataDir, log: &warnings{}}
+	w := &world{t: t, doc: load(t), dir: cfg.DataDir, log: &warnings{}, signer: signer}
 	ctx, cancel := context.WithCancel(context.Background())
 	built, err := app.New(ctx, cfg, handlers.Build{Version: "test"}, slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelError})))
 	if err != nil {
@@ -194,7 +199,18 @@ func fileForm(t testing.TB, name, content string) form {
 // branch, a memory and a file.
 func (w *world) settle(name string) *owner {
 	w.t.Helper()
-	o := &owner{name: name, key: name + "-secret-" + name + "-secret", marker: "belongs2" + name, ids: newPool()}
+	return w.furnish(&owner{name: name, key: name + "-secret-" + name + "-secret", marker: "belongs2" + name, ids: newPool()})
+}
+
+// user makes the same for an end user of ada's.
+func (w *world) user(name string) *owner {
+	w.t.Helper()
+	marker := "belongs2" + name
+	return w.furnish(&owner{name: name, key: w.signer.User(w.t, "u-"+marker), marker: marker, ids: newPool()})
+}
+
+func (w *world) furnish(o *owner) *owner {
+	w.t.Helper()
 	session := w.must(o, "POST", "/api/v1/sessions", map[string]any{"title": o.marker, "user_id": "u-" + o.marker})["id"].(string)
 	o.ids.add("session", session)
 	at := "/api/v1/sessions/" + session

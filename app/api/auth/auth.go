@@ -10,10 +10,16 @@ import (
 	"bobbin/app/core"
 )
 
+// tokens say for whom signed tokens speak (jwt.Verifier).
+type tokens interface {
+	Identify(ctx context.Context, token string) (core.Identity, error)
+}
+
 // Options configure an Authenticator.
 type Options struct {
 	Keys     []Key   // of the configuration
 	Stored   *Stored // those of the database; nil = there are none
+	Tokens   tokens  // of end users; nil = there are none
 	Required bool    // requests without a key are refused, from this machine too
 	// LocalToken lets the command line on this machine in as core.LocalOwner;
 	// empty = no such token.
@@ -27,6 +33,7 @@ type Options struct {
 type Authenticator struct {
 	keys     []Key
 	stored   *Stored
+	tokens   tokens
 	required bool
 	token    *Key
 	guesses  *guesses
@@ -34,7 +41,7 @@ type Authenticator struct {
 
 // New returns an authenticator.
 func New(opts Options) *Authenticator {
-	a := &Authenticator{keys: opts.Keys, stored: opts.Stored, required: opts.Required, guesses: newGuesses(opts.GuessesPerMinute)}
+	a := &Authenticator{keys: opts.Keys, stored: opts.Stored, tokens: opts.Tokens, required: opts.Required, guesses: newGuesses(opts.GuessesPerMinute)}
 	if opts.LocalToken != "" {
 		token := NewKey(core.LocalOwner, opts.LocalToken, core.Everything)
 		a.token = &token
@@ -48,6 +55,9 @@ func New(opts Options) *Authenticator {
 // without a good key came from the address).
 func (a *Authenticator) Authenticate(r *http.Request) (core.Identity, error) {
 	secret, err := secretOf(r)
+	if err == nil && a.isToken(secret) {
+		return a.byToken(r, secret)
+	}
 	if err == nil && secret == "" && !a.required && a.checkLocal(r) == nil {
 		return core.Identity{Owner: core.LocalOwner, Rights: core.Everything}, nil
 	}
@@ -79,23 +89,53 @@ func (a *Authenticator) Lapsed(ctx context.Context, ids []core.KeyID) (map[core.
 	return a.stored.lapsed(ctx, ids)
 }
 
-// secretOf returns the secret that the request carries, "" without one.
+// secretOf returns the secret that the request carries, "" without one. Of several a
+// proxy in front of us could have looked at another one than we do.
 func secretOf(r *http.Request) (string, error) {
 	header := r.Header.Get("Authorization")
+	if len(r.Header.Values("Authorization"))+len(r.Header.Values("X-API-Key")) > 1 {
+		return "", unauthorized("send one key, in one header: Authorization or X-API-Key")
+	}
 	if header == "" {
 		return strings.TrimSpace(r.Header.Get("X-API-Key")), nil
 	}
 	scheme, secret, _ := strings.Cut(header, " ")
 	secret = strings.TrimSpace(secret)
 	if !strings.EqualFold(scheme, "Bearer") || secret == "" {
-		return "", unauthorized("the Authorization header must be: Bearer, a space, and an API key")
+		return "", unauthorized("the Authorization header must be: Bearer, a space, and a key")
 	}
 	return secret, nil
 }
 
-// bySecret compares with every key, so that the time it takes does not tell
-// which one was met.
-func (a *Authenticator) bySecret(r *http.Request, secret string) (core.Identity, error) {
+// isToken reports whether the secret is a signed token: three parts, of which the first
+// is a JSON object in base64. An API key of the configuration may look so, too.
+func (a *Authenticator) isToken(secret string) bool {
+	if a.tokens == nil || !strings.HasPrefix(secret, "e") || strings.Count(secret, ".") != 2 {
+		return false
+	}
+	_, known := a.configured(secret)
+	return !known
+}
+
+// byToken returns the end user of a token. Nobody can guess a signature, so that a
+// good token is let in from everywhere: behind a proxy all users have one address. One
+// that has expired is nobody's guess; all others count as such.
+func (a *Authenticator) byToken(r *http.Request, token string) (core.Identity, error) {
+	who, err := a.tokens.Identify(r.Context(), token)
+	var told *core.Error
+	if err == nil || !errors.As(err, &told) || !errors.Is(err, core.ErrUnauthorized) || told.Code == core.CodeTokenExpired {
+		return who, err
+	}
+	if held := a.guesses.check(r, ""); held != nil {
+		return core.Identity{}, held
+	}
+	a.guesses.result(r, "", false)
+	return core.Identity{}, err
+}
+
+// configured returns whose key of the configuration it is. It compares with every key,
+// so that the time it takes does not tell which one was met.
+func (a *Authenticator) configured(secret string) (core.Identity, bool) {
 	sum := sha256.Sum256([]byte(secret))
 	var found *Key
 	for i := range a.keys {
@@ -103,9 +143,18 @@ func (a *Authenticator) bySecret(r *http.Request, secret string) (core.Identity,
 			found = &a.keys[i]
 		}
 	}
-	if found != nil {
-		return found.identity(), nil
+	if found == nil {
+		return core.Identity{}, false
 	}
+	return found.identity(), true
+}
+
+// bySecret returns whose API key it is.
+func (a *Authenticator) bySecret(r *http.Request, secret string) (core.Identity, error) {
+	if who, known := a.configured(secret); known {
+		return who, nil
+	}
+	sum := sha256.Sum256([]byte(secret))
 	// The token is for programs on this machine: elsewhere it is worth nothing.
 	if a.token != nil && a.token.matches(sum) && isLoopback(r.RemoteAddr) {
 		return core.Identity{Owner: core.LocalOwner, Operator: true, Rights: core.Everything}, nil

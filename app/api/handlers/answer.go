@@ -16,12 +16,12 @@ const (
 	slowest      = 32 << 10 // bytes a second
 )
 
-// answer writes body as JSON.
+// answer writes body as JSON, as far as the caller may see it.
 func answer(c *gin.Context, status int, body any) error {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false) // nosniff and the media type keep it from being read as HTML
-	if err := enc.Encode(body); err != nil {
+	if err := enc.Encode(seen(c, body)); err != nil {
 		return fmt.Errorf("encode answer: %w", err)
 	}
 	Write(c, status, "application/json", buf.Bytes())

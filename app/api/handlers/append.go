@@ -125,6 +125,9 @@ func (h *Messages) readNewMessage(c *gin.Context, session core.SessionID) (newMe
 	if err != nil {
 		return body, err
 	}
+	if err := checkWebhook(c, body.Webhook); err != nil {
+		return body, err
+	}
 	body.ClientMessageID = cmp.Or(body.ClientMessageID, key)
 	return body, body.fit()
 }

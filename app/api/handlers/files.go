@@ -19,6 +19,7 @@ import (
 const (
 	maxUploads         = 32
 	maxUploadsPerOwner = 8
+	maxUploadsPerUser  = 2
 )
 
 // maxField bounds a field of a form besides the message, in bytes.
@@ -46,7 +47,7 @@ type Files struct {
 
 // NewFiles returns the handlers of images and files.
 func NewFiles(s Services) *Files {
-	slots := NewStreams(Limits{Streams: maxUploads, StreamsPerOwner: maxUploadsPerOwner, StreamsPerUser: maxUploadsPerOwner})
+	slots := NewStreams(Limits{Streams: maxUploads, StreamsPerOwner: maxUploadsPerOwner, StreamsPerUser: maxUploadsPerUser})
 	return &Files{files: s.Files, blobs: s.Blobs, slots: slots}
 }
 

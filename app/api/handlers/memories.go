@@ -156,7 +156,7 @@ func (h *Memories) Reindex(c *gin.Context) error {
 	}
 	id, _ := core.IdentityFrom(c.Request.Context())
 	switch {
-	case body.AllOwners && (id.Key != "" || id.User != ""):
+	case body.AllOwners && id.Key != "":
 		return core.Errorf(core.ErrForbidden, "an API key reindexes its own memories; those of all owners: bobbin memories reindex, on the server's machine")
 	case len(body.Cursor) > maxCursor:
 		return invalid([]core.FieldError{{Field: "cursor", Detail: "is not one that was given out"}})
@@ -196,8 +196,9 @@ func userScope(c *gin.Context, user string) (core.Scope, error) {
 		return scope, nil
 	case len(user) > maxUser || core.CleanText(user) != user:
 		return scope, invalid([]core.FieldError{{Field: "user_id", Detail: "must be at most 200 bytes of valid UTF-8 without U+0000"}})
-	case scope.User != "" && scope.User != user:
-		return scope, core.Errorf(core.ErrForbidden, "you act for the user %q and not for %q", shorten(scope.User), shorten(user))
+	}
+	if err := checkUser(c, user); err != nil {
+		return scope, err
 	}
 	scope.User = user
 	return scope, nil

@@ -30,6 +30,9 @@ func (h *Search) Messages(c *gin.Context) error {
 	if err := q.err(); err != nil {
 		return err
 	}
+	if err := checkUser(c, query.UserID); err != nil {
+		return err
+	}
 	page, err := h.search.Messages(c.Request.Context(), scopeOf(c), query)
 	if err != nil {
 		return err

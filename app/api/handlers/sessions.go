@@ -44,6 +44,9 @@ func (h *Sessions) Create(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := checkWebhook(c, body.Webhook); err != nil {
+		return err
+	}
 	session, err := h.chat.CreateSession(c.Request.Context(), scopeOf(c), core.Session{
 		Agent: body.Agent, Model: body.Model, Title: body.Title, UserID: body.UserID, Timezone: body.Timezone,
 		Instructions: body.Instructions, Source: source, Metadata: json.RawMessage(body.Metadata), Webhook: body.Webhook.core(),
@@ -60,6 +63,9 @@ func (h *Sessions) List(c *gin.Context) error {
 	q := readQuery(c, "agent", "user_id", "q", "archived", "limit", "cursor")
 	query := core.SessionQuery{PageQuery: q.page(), Agent: q.text("agent"), UserID: q.text("user_id"), Text: q.text("q"), Archived: q.flag("archived")}
 	if err := q.err(); err != nil {
+		return err
+	}
+	if err := checkUser(c, query.UserID); err != nil {
 		return err
 	}
 	page, err := h.store.List(c.Request.Context(), scopeOf(c), query)
@@ -101,6 +107,9 @@ func (h *Sessions) Update(c *gin.Context) error {
 	}
 	body, err := readBody[sessionPatch](c)
 	if err != nil {
+		return err
+	}
+	if err := checkWebhook(c, body.Webhook); err != nil {
 		return err
 	}
 	session, err := h.chat.UpdateSession(c.Request.Context(), scopeOf(c), id, core.SessionPatch{

@@ -143,14 +143,25 @@ func (s *Streams) serve(c *gin.Context, p *place, source sse.Source) error {
 	ctx, cancel := context.WithCancelCause(c.Request.Context())
 	defer cancel(nil)
 	s.begin(p, cancel)
+	if until := p.caller.Expires; !until.IsZero() {
+		limited, stop := context.WithDeadlineCause(ctx, until, expired())
+		defer stop()
+		ctx = limited
+	}
 	opts := s.limits.Stream
 	opts.Frames = s.frames
-	err := sse.Serve(ctx, c.Writer, source, opts)
+	err := sse.Serve(ctx, c.Writer, seenEvents(p.caller, source), opts)
 	var refused *core.Error
 	if cause := context.Cause(ctx); err == nil && c.Request.Context().Err() == nil && errors.As(cause, &refused) {
 		return cause // why the stream was ended, which the reader is told
 	}
 	return err
+}
+
+// expired is why the stream of an end user ends.
+func expired() error {
+	return &core.Error{Kind: core.ErrUnauthorized, Code: core.CodeTokenExpired,
+		Message: "the token has expired; come back with a new one and Last-Event-ID"}
 }
 
 // begin makes a held request a stream that can be ended.

@@ -121,6 +121,9 @@ func (h *Transfer) Export(c *gin.Context) error {
 		header.Set("Content-Type", kind.media)
 		header.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", fileName(session)+"."+kind.extension))
 	}}
+	if scopeOf(c).User != "" {
+		session = seenSession(session)
+	}
 	if err := h.transfer.Export(c.Request.Context(), scopeOf(c), session, format, out); err != nil {
 		return err
 	}

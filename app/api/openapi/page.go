@@ -34,6 +34,7 @@ type group struct {
 // operation is one operation as people read it.
 type operation struct {
 	ID, Method, Path, Summary, Description string
+	Access                                 string // who may ask, in words
 	NoKey                                  bool
 	Params                                 []field
 	Bodies, Answers                        []content
@@ -95,9 +96,31 @@ func (r reader) groups() []group {
 	return groups
 }
 
+// access says who may ask, by the ways that there are: everybody, a key with a scope, or
+// also the token of an end user.
+func access(ways []any) (words string, everybody bool) {
+	users := false
+	for i, way := range ways {
+		schemes, _ := way.(object)
+		if i == 0 && len(schemes) == 0 {
+			return "no key", true
+		}
+		for _, scheme := range schemes {
+			users = users || scheme.name == "jwt"
+			if scopes, _ := scheme.value.([]any); len(scopes) > 0 {
+				words = fmt.Sprintf("scope %v", scopes[0])
+			}
+		}
+	}
+	if words != "" && !users {
+		words += ", not for end users"
+	}
+	return words, false
+}
+
 func (r reader) operation(path, method string, item, raw object) operation {
 	op := operation{ID: text(raw, "operationId"), Method: strings.ToUpper(method), Path: path, Summary: text(raw, "summary"), Description: text(raw, "description")}
-	op.NoKey = raw.get("security") != nil
+	op.Access, op.NoKey = access(list(raw, "security"))
 	var params []object
 	for _, p := range append(list(item, "parameters"), list(raw, "parameters")...) {
 		params = append(params, r.resolve(p))

@@ -3,7 +3,6 @@ package config
 import (
 	"net"
 	"path/filepath"
-	"strings"
 	"time"
 )
 
@@ -45,6 +44,7 @@ type Auth struct {
 	Keys     []APIKey
 	Required bool // requests without a key are refused, from this machine too
 	Limits   []SpendLimit
+	JWT      JWT
 }
 
 // SpendLimit bounds what the models may cost that are called for one key, each day
@@ -95,8 +95,9 @@ type Limits struct {
 	ConcurrentRuns      int   // of this process; more wait
 	OpenStreams         int   // requests that are held open, of all callers
 	OpenStreamsPerOwner int
-	OpenStreamsPerUser  int           // of one user, where who calls is one
+	OpenStreamsPerUser  int           // of one end user
 	RequestsPerSecond   int           // of one key, for long; ten times as many at once; 0 = no limit
+	UserRequests        int           // the same of one end user
 	GuessesPerMinute    int           // requests without a valid key from one address; 0 = no limit
 	WaitTime            time.Duration // a waiting request is held so long
 	RunTime             time.Duration // of one execution of a run
@@ -115,10 +116,11 @@ func Default() Config {
 		ContextUsageThreshold: 0.8, Titles: true,
 		Tools: Tools{FetchURL: FetchURL{Ports: []string{"80", "443"}, Time: 20 * time.Second, Bytes: 2 << 20}},
 		Log:   Log{Level: "info", Format: "auto"},
+		Auth:  Auth{JWT: defaultJWT()},
 		Files: defaultFiles(), Webhooks: defaultWebhooks(), Retention: Retention{Events: 720 * time.Hour},
 		Limits: Limits{
 			MessageBytes: 1 << 20, BodyBytes: 8 << 20, ImportBytes: 64 << 20, ImportMessages: 100_000, ToolOutputBytes: 4 << 20, ToolShownBytes: 64 << 10, MemoryIndexBytes: 256 << 20,
-			QueuedRuns: 100, RunsPerOwner: 1000, ConcurrentRuns: 256, OpenStreams: 8192, OpenStreamsPerOwner: 4096, OpenStreamsPerUser: 32, RequestsPerSecond: 100, GuessesPerMinute: 60,
+			QueuedRuns: 100, RunsPerOwner: 1000, ConcurrentRuns: 256, OpenStreams: 8192, OpenStreamsPerOwner: 4096, OpenStreamsPerUser: 32, RequestsPerSecond: 100, UserRequests: 10, GuessesPerMinute: 60,
 			WaitTime: 5 * time.Minute, RunTime: 10 * time.Minute, ToolTime: time.Minute, ApprovalTime: 24 * time.Hour,
 			SummaryTime: 10 * time.Second, BackgroundSummaryTime: time.Minute, ShutdownGrace: 30 * time.Second,
 		},
@@ -141,8 +143,7 @@ func isLoopback(addr string) bool {
 	if err != nil {
 		return false
 	}
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+	return isThisMachine(host)
 }
 
 // LogLevels returns the words that log.level takes.

@@ -136,6 +136,23 @@ nats.tls_cert: certificate and key belong together; set nats.tls_cert and nats.t
 ./bobbin.yaml:4: auth.limits[0].usd_per_day: -1 is out of range; use 0 (no limit) to 1000000000
 ./bobbin.yaml:5: auth.limits[1]: it limits nothing; set usd_per_day or tokens_per_day
 ./bobbin.yaml:6: auth.limits[2].key: "alice" has a limit in auth.limits[1] already`},
+		{"tokens without keys", source{file: "auth.jwt: {issuer: i, owner: o}"},
+			`./bobbin.yaml:1: auth.jwt.issuer: there are no keys to check tokens with; set auth.jwt.jwks_url or auth.jwt.jwks_file, or remove it
+./bobbin.yaml:1: auth.jwt.owner: there are no keys to check tokens with; set auth.jwt.jwks_url or auth.jwt.jwks_file, or remove it`},
+		{"tokens of anybody", source{file: "auth: {jwt: {jwks_url: 'http://idp.example/keys', jwks_file: k.json}}"},
+			`./bobbin.yaml:1: auth.jwt.jwks_file: auth.jwt.jwks_url is set as well; choose one of them
+./bobbin.yaml:1: auth.jwt.jwks_url: keys that come by http can be changed on their way; use https, or set auth.jwt.allow_http if nobody is on it
+auth.jwt.issuer: it is missing; name what tokens have as iss, else those of anybody with such a key count
+auth.jwt.audience: it is missing; name what tokens have as aud, else those that are meant for other services count
+auth.jwt.owner: it is missing; name the owner whose users the tokens are for, such as the name of your API key (or set auth.jwt.owner_claim)`},
+		{"tokens", source{file: "auth: {jwt: {jwks_url: 'https://u:hush@idp.example/keys', issuer: i, audience: a, owner: o, owner_claim: c, user_claim: '', scopes: [metrics], leeway: 1h, max_life: 1s, refresh: 1s}}"},
+			`./bobbin.yaml:1: auth.jwt.jwks_url: this is not an address; write for example https://login.example.com/.well-known/jwks.json
+./bobbin.yaml:1: auth.jwt.owner_claim: auth.jwt.owner is set as well; choose one of them
+./bobbin.yaml:1: auth.jwt.user_claim: it is empty; name the claim that has the user, such as sub
+./bobbin.yaml:1: auth.jwt.scopes: "metrics" are not what a token may do; use read, write, or both
+./bobbin.yaml:1: auth.jwt.leeway: 1h is out of range; use 0s to 5m
+./bobbin.yaml:1: auth.jwt.max_life: 1s is too short; use 1m or more, or 0s (no limit)
+./bobbin.yaml:1: auth.jwt.refresh: 1s is out of range; use 1m to 24h`},
 		{"fetch_url", source{file: "tools: {fetch_url: {ports: [http], time: 1ms, bytes: 1GiB}}"},
 			`./bobbin.yaml:1: tools.fetch_url.ports: "http" is not a port; use 1 to 65535, such as 443
 ./bobbin.yaml:1: tools.fetch_url.time: 1ms is out of range; use 100ms to 10m

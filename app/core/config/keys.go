@@ -81,7 +81,7 @@ func settings() []setting {
 		{name: "auth.limits", flagless: true, meaning: "what models may cost each day of UTC: a list of `{key, usd_per_day, tokens_per_day}`, see below", field: func(c *Config) any { return &c.Auth.Limits }},
 		{name: "log.level", meaning: "`debug`, `info`, `warn` or `error`", field: func(c *Config) any { return &c.Log.Level }},
 		{name: "log.format", meaning: "`text`, `json`, or `auto`: text on a terminal, else JSON", field: func(c *Config) any { return &c.Log.Format }},
-	}, replicas(), server(), metrics(), files(), webhooks(), limits(), retention())
+	}, jwts(), replicas(), server(), metrics(), files(), webhooks(), limits(), retention())
 }
 
 func limits() []setting {
@@ -98,8 +98,9 @@ func limits() []setting {
 		{name: "limits.concurrent_runs", meaning: "runs at once in this process; more wait", field: func(c *Config) any { return &c.Limits.ConcurrentRuns }},
 		{name: "limits.open_streams", meaning: "requests that are held open at once, of all callers", field: func(c *Config) any { return &c.Limits.OpenStreams }},
 		{name: "limits.open_streams_per_owner", meaning: "the same of one owner", field: func(c *Config) any { return &c.Limits.OpenStreamsPerOwner }},
-		{name: "limits.open_streams_per_user", meaning: "the same of one user of an owner, where who calls is one user", field: func(c *Config) any { return &c.Limits.OpenStreamsPerUser }},
-		{name: "limits.requests_per_second", meaning: "requests of one key (and of one user) each second, ten times as many at once; 0: no limit. This machine's own user has none", field: func(c *Config) any { return &c.Limits.RequestsPerSecond }},
+		{name: "limits.open_streams_per_user", meaning: "the same of one end user (`auth.jwt`)", field: func(c *Config) any { return &c.Limits.OpenStreamsPerUser }},
+		{name: "limits.requests_per_second", meaning: "requests of one key each second, ten times as many at once; 0: no limit. This machine's own user has none", field: func(c *Config) any { return &c.Limits.RequestsPerSecond }},
+		{name: "limits.user_requests_per_second", meaning: "the same of one end user (`auth.jwt`)", field: func(c *Config) any { return &c.Limits.UserRequests }},
 		{name: "limits.guesses_per_minute", meaning: "requests without a valid key from one address (IPv6: /64) each minute; who was let in before is not held up; 0: no limit", field: func(c *Config) any { return &c.Limits.GuessesPerMinute }},
 		{name: "limits.wait_time", meaning: "how long a request waits for its answer", field: func(c *Config) any { return &c.Limits.WaitTime }},
 		{name: "limits.run_time", meaning: "how long one run may take", field: func(c *Config) any { return &c.Limits.RunTime }},

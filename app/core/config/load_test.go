@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -148,6 +149,7 @@ auth:
   limits:
     - {key: alice, usd_per_day: 2.5, tokens_per_day: 1000000}
     - {key: local, tokens_per_day: 5}
+  jwt: {jwks_url: "http://idp:8080/keys", allow_http: true, issuer: https://idp.example, audience: bobbin, owner: alice, scopes: [read], leeway: 1m, max_life: 0s, refresh: 1h}
 titles: false
 tools:
   fetch_url: {enabled: true, ports: ["443", "8443"], time: 5s, bytes: 1MiB}
@@ -171,6 +173,7 @@ limits:
   open_streams_per_owner: 3
   open_streams_per_user: 2
   requests_per_second: 20
+  user_requests_per_second: 4
   guesses_per_minute: 0
   wait_time: 1m30s
   run_time: 1h
@@ -199,13 +202,15 @@ webhooks: {secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, allow_private: true, 
 			Keys:     []config.APIKey{{Name: "alice", Secret: config.NewSecret("s3cret-a")}, {Name: "bob", Secret: config.NewSecret("s3cret:b")}},
 			Required: true, // not a loopback address
 			Limits:   []config.SpendLimit{{Key: "alice", USDPerDay: 2.5, TokensPerDay: 1_000_000}, {Key: "local", TokensPerDay: 5}},
+			JWT: config.JWT{JWKSURL: "http://idp:8080/keys", AllowHTTP: true, Issuer: "https://idp.example", Audience: "bobbin", Owner: "alice",
+				UserClaim: "sub", Scopes: []string{"read"}, Leeway: time.Minute, Refresh: time.Hour},
 		},
 		Tools: config.Tools{FetchURL: config.FetchURL{Enabled: true, Ports: []string{"443", "8443"}, Time: 5 * time.Second, Bytes: 1 << 20}},
 		Log:   config.Log{Level: "debug", Format: "json"}, Server: config.Server{CORSOrigins: []string{"https://chat.example"}}, Metrics: config.Metrics{Open: true, Keys: []string{"alice", "bob"}}, Telemetry: config.Telemetry{OTLPEndpoint: "http://collector:4318"},
 		Files: config.Files{Bytes: 2 << 20, PerMessage: 3, TotalBytes: 4 << 20, Types: []string{"image/png", "text/*"}},
 		Limits: config.Limits{
 			MessageBytes: 512 << 10, BodyBytes: 1 << 20, ImportBytes: 32 << 20, ImportMessages: 1000, ToolOutputBytes: 2_000_000, ToolShownBytes: 32 << 10, MemoryIndexBytes: 64 << 20,
-			QueuedRuns: 5, RunsPerOwner: 8, ConcurrentRuns: 6, OpenStreams: 7, OpenStreamsPerOwner: 3, OpenStreamsPerUser: 2, RequestsPerSecond: 20,
+			QueuedRuns: 5, RunsPerOwner: 8, ConcurrentRuns: 6, OpenStreams: 7, OpenStreamsPerOwner: 3, OpenStreamsPerUser: 2, RequestsPerSecond: 20, UserRequests: 4,
 			WaitTime: 90 * time.Second, RunTime: time.Hour, ToolTime: 5 * time.Second, ApprovalTime: 2 * time.Hour, SummaryTime: 500 * time.Millisecond, BackgroundSummaryTime: 20 * time.Second,
 		},
 		Webhooks:  config.Webhooks{Secret: config.NewSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), AllowPrivate: true, Time: 5 * time.Second, Concurrent: 4},
@@ -223,7 +228,7 @@ webhooks: {secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, allow_private: true, 
 			t.Errorf("origin of %s: got value %q, want %q", key, got, want)
 		}
 	}
-	if got, want := origins.Of("limits.run_time").From, "./bobbin.yaml:59"; got != want {
+	if got, want := origins.Of("limits.run_time").From, "./bobbin.yaml:61"; got != want {
 		t.Errorf("origin of limits.run_time: got %q, want %q", got, want)
 	}
 	if got := want.Models[0].PriorFactor(); got != 1 {
@@ -239,13 +244,15 @@ func TestLoadTexts(t *testing.T) {
 		"addr": "localhost:0", "database.url": "postgres://h/x", "data_dir": "d", "replica.name": "one", "nats.cluster_addr": "h:1", "nats.peers": "a:1,b:2", "nats.secret": "0123456789abcdef", "nats.tls_ca": "ca", "nats.tls_cert": "c", "nats.tls_key": "k", "agents_dir": "a", "default_agent": "x", "default_llm": "m",
 		"context_usage_threshold": "0.5", "context_summary_model": "s", "embedding_model": "openai:e", "models": `[{"name": "one", "provider": "demo"}]`,
 		"auth.keys": "alice:a, bob:b ,", "auth.limits": `[{"key": "bob", "usd_per_day": 1}]`,
+		"auth.jwt.jwks_url": "http://keys.local/jwks", "auth.jwt.allow_http": "true", "auth.jwt.issuer": "i", "auth.jwt.audience": "a", "auth.jwt.owner_claim": "org", "auth.jwt.user_claim": "email",
+		"auth.jwt.scopes": "read", "auth.jwt.scope_claim": "scope", "auth.jwt.leeway": "0s", "auth.jwt.max_life": "2h", "auth.jwt.refresh": "2m",
 		"titles": "false", "tools.fetch_url.enabled": "true", "tools.fetch_url.ports": "443,8080", "tools.fetch_url.time": "2s", "tools.fetch_url.bytes": "3KiB",
 		"limits.tool_shown_bytes": "2KiB", "auth.required": "true", "log.level": "warn", "log.format": "text",
 		"server.cors_origins": "https://chat.example,http://localhost:3000",
 		"metrics.open":        "true", "metrics.keys": "alice,bob", "telemetry.otlp_endpoint": "https://x:1",
 		"files.bytes": "2KiB", "files.per_message": "3", "files.total_bytes": "4KiB", "files.types": "image/png,text/*",
 		"limits.message_bytes": "2KiB", "limits.body_bytes": "3KiB", "limits.import_bytes": "6KiB", "limits.import_messages": "77", "limits.tool_output_bytes": "4KiB", "limits.memory_index_bytes": "5KiB", "limits.queued_runs": "1_000", "limits.runs_per_owner": "12", "limits.open_streams_per_user": "4",
-		"limits.concurrent_runs": "2", "limits.open_streams": "3", "limits.open_streams_per_owner": "4", "limits.requests_per_second": "0", "limits.guesses_per_minute": "9",
+		"limits.concurrent_runs": "2", "limits.open_streams": "3", "limits.open_streams_per_owner": "4", "limits.requests_per_second": "0", "limits.user_requests_per_second": "1", "limits.guesses_per_minute": "9",
 		"limits.wait_time": "1s", "limits.run_time": "2s", "limits.tool_time": "3s", "limits.approval_time": "7s", "limits.summary_time": "4s", "limits.background_summary_time": "6s", "limits.shutdown_grace": "5s",
 		"webhooks.secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "webhooks.allow_private": "true", "webhooks.time": "7s", "webhooks.concurrent": "8",
 		"retention.events": "0s", "retention.archived_sessions": "24h",
@@ -255,7 +262,7 @@ func TestLoadTexts(t *testing.T) {
 	for _, key := range config.Keys() {
 		value, ok := values[key.Name]
 		if !ok {
-			if key.Name != "nats.url" { // not beside nats.cluster_addr
+			if !slices.Contains([]string{"nats.url", "auth.jwt.jwks_file", "auth.jwt.owner"}, key.Name) { // not beside others
 				t.Errorf("no test sets %s", key.Name)
 			}
 			continue

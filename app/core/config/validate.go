@@ -27,6 +27,7 @@ func (c Config) Validate() error {
 		"%g is not a share of the window; use a number above 0 and at most 1, such as 0.8", c.ContextUsageThreshold)
 	validateModels(c.Models, &found)
 	c.validateAuth(&found)
+	c.Auth.JWT.validate(&found)
 	c.Server.validate(&found)
 	c.validateSpendLimits(&found)
 	c.Tools.FetchURL.validate(&found)
@@ -157,6 +158,7 @@ func (l Limits) validate(found *faults) {
 		found.check(count.value >= 1, "limits."+count.key, "%d is too few; use 1 or more", count.value)
 	}
 	found.check(l.RequestsPerSecond >= 0, "limits.requests_per_second", "%d is negative; use 0 (no limit) or more", l.RequestsPerSecond)
+	found.check(l.UserRequests >= 0, "limits.user_requests_per_second", "%d is negative; use 0 (no limit) or more", l.UserRequests)
 	found.check(l.GuessesPerMinute >= 0, "limits.guesses_per_minute", "%d is negative; use 0 (no limit) or more", l.GuessesPerMinute)
 	for _, limit := range []struct {
 		key   string

@@ -1,0 +1,205 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/api"
+	"bobbin/app/api/apitest"
+	"bobbin/app/api/auth"
+	"bobbin/app/api/auth/jwt"
+	"bobbin/app/core"
+)
+
+// users are tokens and whom they speak for; others are refused, "eyJ.late.x" as expired.
+type users map[string]core.Identity
+
+func (u users) Identify(_ context.Context, token string) (core.Identity, error) {
+	if who, ok := u[token]; ok {
+		return who, nil
+	}
+	if token == "eyJ.late.x" {
+		return core.Identity{}, &core.Error{Kind: core.ErrUnauthorized, Code: core.CodeTokenExpired, Message: "the token has expired"}
+	}
+	return core.Identity{}, &core.Error{Kind: core.ErrUnauthorized, Code: jwt.CodeInvalid, Message: `no "good" token – sorry`}
+}
+
+// The headers of two users of one owner.
+const (
+	asEve = "Authorization: Bearer eyJ.eve.x"
+	asKim = "Authorization: Bearer eyJ.kim.x"
+)
+
+// userOptions are those of a server with two end users of the local owner.
+func userOptions(b *apitest.Backend) api.Options {
+	opts, _ := options(b)
+	user := func(name string) core.Identity {
+		return core.Identity{Owner: core.LocalOwner, User: name, Rights: core.ReadWrite, Expires: time.Now().Add(time.Minute)}
+	}
+	opts.Auth = auth.New(auth.Options{Tokens: users{"eyJ.eve.x": user("eve"), "eyJ.kim.x": user("kim")}})
+	return opts
+}
+
+// A token that is not taken is told why, as RFC 6750 has it; of keys nothing is told.
+func TestChallenge(t *testing.T) {
+	t.Parallel()
+	server := api.New(userOptions(apitest.New()))
+	for secret, want := range map[string]struct{ code, header string }{
+		"eyJ.bad.x":  {"token_invalid", `Bearer realm="bobbin", error="invalid_token", error_description="no good token  sorry"`},
+		"eyJ.late.x": {"token_expired", `Bearer realm="bobbin", error="invalid_token", error_description="the token has expired"`},
+		"bob_wrong":  {"unauthorized", `Bearer realm="bobbin"`},
+	} {
+		w := do(server, request("GET", sessionPath, "", "Authorization: Bearer "+secret))
+		wantProblem(t, w, 401, want.code)
+		if got := w.Header().Get("WWW-Authenticate"); got != want.header {
+			t.Errorf("%s: got %s, want %s", secret, got, want.header)
+		}
+	}
+}
+
+// An end user acts for themselves only.
+func TestUserScope(t *testing.T) {
+	t.Parallel()
+	backend := apitest.New()
+	if w := do(api.New(userOptions(backend)), request("GET", sessionPath, "", asEve)); w.Code != 200 {
+		t.Fatalf("got %d %s", w.Code, w.Body)
+	}
+	if got, want := backend.Calls()[0].Scope, (core.Scope{Owner: core.LocalOwner, User: "eve"}); got != want {
+		t.Errorf("got scope %+v, want %+v", got, want)
+	}
+}
+
+// A stream ends when its reader's token does, with an event that says so; the time of
+// another stream does not end (issue 5, 4).
+func TestStreamEndsWithTheToken(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{sessionPath + "/events", runPath + "/events"} {
+		synctest.Test(t, func(t *testing.T) {
+			backend := apitest.New()
+			backend.Streaming = func(ctx context.Context, _ core.From) iter.Seq2[core.Event, error] {
+				return func(yield func(core.Event, error) bool) {
+					if yield(backend.Events[0], nil) {
+						<-ctx.Done()
+					}
+				}
+			}
+			server := api.New(userOptions(backend))
+			begin := time.Now()
+			w := do(server, request("GET", path, "", asEve))
+			if d := time.Since(begin); d != time.Minute {
+				t.Errorf("got a stream of %v, want the minute of its token", d)
+			}
+			_, last, _ := strings.Cut(w.Body.String(), "event: error\ndata: ")
+			if w.Code != 200 || !strings.Contains(last, `"status":401`) || !strings.Contains(last, `"code":"token_expired"`) || !strings.HasSuffix(last, "}\n\n") {
+				t.Errorf("got %d %q, want an error event at the end", w.Code, w.Body)
+			}
+			gone, leave := context.WithTimeout(t.Context(), time.Hour)
+			defer leave()
+			w = do(server, request("GET", path, "").WithContext(gone))
+			if strings.Contains(w.Body.String(), "event: error") || time.Since(begin) != time.Hour+time.Minute {
+				t.Errorf("got %q after %v without a token, want a stream until it is left", w.Body, time.Since(begin))
+			}
+		})
+	}
+}
+
+// Every user has a rate and streams of their own: one who uses them up holds up nobody
+// else of the owner.
+func TestUserLimits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		backend := apitest.New()
+		held, let := make(chan struct{}), make(chan struct{})
+		backend.Streaming = func(context.Context, core.From) iter.Seq2[core.Event, error] {
+			return func(func(core.Event, error) bool) { held <- struct{}{}; <-let }
+		}
+		opts := userOptions(backend)
+		opts.Limits.UserPerSecond, opts.Limits.StreamsPerUser = 1, 1
+		server := api.New(opts)
+		ended := make(chan *httptest.ResponseRecorder, 2)
+		watch := func(who string) { ended <- do(server, request("GET", runPath+"/events", "", who)) }
+		go watch(asEve)
+		<-held
+		wantProblem(t, do(server, request("GET", runPath+"/events", "", asEve)), 429, "too_many_streams")
+		go watch(asKim)
+		<-held
+		close(let)
+		<-ended
+		<-ended
+		for range 8 {
+			do(server, request("GET", sessionPath, "", asEve))
+		}
+		w := do(server, request("GET", sessionPath, "", asEve))
+		if p := wantProblem(t, w, 429, "rate_limited"); !strings.Contains(p.Detail, "user_requests_per_second") || w.Header().Get("Retry-After") == "" {
+			t.Errorf("got %q, want which setting it is, and when to come again", p.Detail)
+		}
+		if w := do(server, request("GET", sessionPath, "", asKim)); w.Code != 200 {
+			t.Errorf("got %d for another user, want 200", w.Code)
+		}
+		time.Sleep(time.Second)
+		if w := do(server, request("GET", sessionPath, "", asEve)); w.Code != 200 {
+			t.Errorf("got %d after the time, want 200", w.Code)
+		}
+	})
+}
+
+// Two users may take the same idempotency key; neither learns of the other's.
+func TestUserIdempotency(t *testing.T) {
+	t.Parallel()
+	backend := apitest.New()
+	server := api.New(userOptions(backend))
+	for _, who := range []string{asEve, asKim, asEve, asKim} {
+		w := do(server, request("POST", "/api/v1/sessions", `{"title":"`+who+`"}`, withKey, who))
+		if w.Code != 201 || !strings.Contains(w.Body.String(), who) {
+			t.Errorf("got %d %s, want the session of %s", w.Code, w.Body, who)
+		}
+	}
+	if n := calls(backend, "CreateSession"); n != 2 {
+		t.Errorf("got %d sessions, want one for each", n)
+	}
+}
+
+// An end user sees no webhook in events, not that one was told, and all the rest as it
+// is.
+func TestUserEvents(t *testing.T) {
+	t.Parallel()
+	backend := apitest.New()
+	hidden := `{"path":["a"],"session":{"metadata":{"webhook":1},"title":"T","webhook":{"url":"https://hush"}}}`
+	backend.Streaming = func(context.Context, core.From) iter.Seq2[core.Event, error] {
+		return func(yield func(core.Event, error) bool) {
+			for i, e := range []core.Event{
+				{Type: core.EventSessionUpdated, Data: json.RawMessage(hidden)}, {Type: core.EventDeliveryUpdated, Data: json.RawMessage(`{"error":"status 500 of hush"}`)},
+				{Type: core.EventRunSucceeded, Data: json.RawMessage(`{"run":{"status":"succeeded","webhook":{"url":"https://hush"}}}`)},
+				{Type: core.EventMessageCreated, Data: json.RawMessage(`{"message":{"content":"a \"webhook\""}}`)},
+			} {
+				e.Seq = int64(i + 1)
+				if !yield(e, nil) {
+					return
+				}
+			}
+		}
+	}
+	server := api.New(userOptions(backend))
+	var got []string
+	for line := range strings.Lines(do(server, request("GET", runPath+"/events", "", asEve)).Body.String()) {
+		if data, ok := strings.CutPrefix(line, "data: "); ok {
+			_, data, _ = strings.Cut(data, `"at":"0001-01-01T00:00:00Z",`)
+			got = append(got, strings.TrimSpace(data))
+		}
+	}
+	want := []string{`"path":["a"],"session":{"metadata":{"webhook":1},"title":"T"}}`, `"run":{"status":"succeeded"}}`, `"message":{"content":"a \"webhook\""}}`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if w := do(server, request("GET", runPath+"/events", "")); strings.Count(w.Body.String(), "hush") != 3 {
+		t.Errorf("got %s for the owner, want all of it", w.Body)
+	}
+}
