@@ -274,11 +274,12 @@ func (w *world) report(f *findings) {
 	line("… doubled\t%d", f.Doubled)
 	line("sessions stuck\t%d", f.stuck)
 	line("messages in the log\t%d\tresults of tools %d; summaries %d, without the model %d", f.Messages, f.Results, f.summaries, f.fallbacks)
+	line("questions asked\t%d\tbefore a tool may start; %d answers taken", f.Asked, k.decided)
 	line("faults\t%s", w.breaker.counts())
 	line("… of the model\t%s", w.model.counts())
 	line("… of clients\t%d\tconnections cut", w.road.broken.Load())
 	line("answers to clients\t%v", k.refused)
-	line("runs resumed\t%d\tmost attempts of one %d", f.Resumed, f.Attempts)
+	line("runs resumed\t%d\tafter a fault or a question, most attempts of one %d", f.Resumed, f.Attempts)
 	line("taken over by others\t%d\tafter p50 %s, at most %s; %d after more than %s, as more was broken", len(o.others), p50, most, late(o.others), promised)
 	line("… by the restart\t%d\tafter p50 %s, at most %s", len(o.own), p50own, mostOwn)
 	line("feeds checked\t%d\t%d durable events of %d stored; %d reconnects by hand, %d times Bobbin's client did not mend its connection itself",

@@ -27,6 +27,14 @@ const (
 // grace is how long a replica that is stopped lets runs at work go on.
 const grace = 2 * time.Second
 
+// careful is an agent whose tool asks before each call.
+const careful = `name: careful
+system_prompt: You ask before you act.
+tools: [calculator]
+tool_settings:
+  calculator: {approval: always}
+`
+
 // replica is a Bobbin in a process of its own. Whoever starts and ends the process holds
 // hands; anybody may look at door.
 type replica struct {
@@ -58,7 +66,14 @@ replica: {name: %s}
 nats: {cluster_addr: %q, peers: [%s], secret: hush-hush-hush-hush}
 limits: {shutdown_grace: %s, open_streams: 10000, open_streams_per_owner: 10000}
 `, model, modelWindow, modelOutput, database.addr(), dbname, name, cluster, strings.Join(peers, ", "), grace)
-	if err := os.WriteFile(filepath.Join(dir, "bobbin.yaml"), []byte(config), 0o600); err != nil {
+	err := os.WriteFile(filepath.Join(dir, "bobbin.yaml"), []byte(config), 0o600)
+	if err == nil {
+		err = os.Mkdir(filepath.Join(dir, "agents"), 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "agents", "careful.yaml"), []byte(careful), 0o600)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return r

@@ -40,6 +40,7 @@ type talk struct {
 	repeats int              // of messages that were accepted; guarded by mu
 	cancels int              // guarded by mu
 	refused map[string]int   // harmless answers, by their status; guarded by mu
+	decided int              // answers to questions that were taken; guarded by mu
 }
 
 // tryTime bounds one try to send: after it the answer counts as lost.
@@ -54,7 +55,11 @@ func newTalk(w *world) *talk {
 func (k *talk) open(ctx context.Context, n int) core.SessionID {
 	c := traveler{road: k.world.road, share: 0.3, life: 200 * time.Millisecond}
 	var session core.Session
-	key, body := fmt.Sprintf("session-%d", n), fmt.Sprintf(`{"title":"session %d"}`, n)
+	agent := "assistant"
+	if n%4 == 3 {
+		agent = "careful"
+	}
+	key, body := fmt.Sprintf("session-%d", n), fmt.Sprintf(`{"title":"session %d","agent":%q}`, n, agent)
 	for session.ID == "" && ctx.Err() == nil {
 		k.attempt(ctx, "open "+key, func(ctx context.Context) error {
 			return post(ctx, c.http(), "/api/v1/sessions", key, body, &session)
@@ -231,6 +236,26 @@ func (k *talk) cancel(ctx context.Context, v traveler, run core.RunID, wait bool
 		}
 		return err
 	})
+}
+
+// decide answers a question whether a tool may start, sooner or later, until it is told
+// that this, or another answer, was taken. Two do so for each, and may disagree.
+func (k *talk) decide(ctx context.Context, a core.Approval) {
+	v := traveler{road: k.world.road, share: 0.25, life: 400 * time.Millisecond}
+	for over := false; !over && process.Pause(ctx, rand.N(2*time.Second)); {
+		k.attempt(ctx, "answer to question "+string(a.ID), func(ctx context.Context) error {
+			_, err := v.client(k.world.t).Decide(ctx, a.RunID, a.ID, core.ApprovalDecision{Approve: rand.IntN(3) > 0})
+			if over = err == nil || errors.Is(err, core.ErrConflict); !over {
+				return err
+			}
+			if err == nil {
+				k.mu.Lock()
+				k.decided++
+				k.mu.Unlock()
+			}
+			return nil
+		})
+	}
 }
 
 // async sends the message with its id as Idempotency-Key and returns its run at once.

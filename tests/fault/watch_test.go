@@ -16,6 +16,7 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/process"
+	"bobbin/tests/records"
 )
 
 // watcher follows a session through everything.
@@ -26,6 +27,7 @@ type watcher struct {
 	slow     bool // it takes its time
 	violated func(format string, args ...any)
 	refused  func(err error)
+	asked    func(a core.Approval) // of each question whether a tool may start
 
 	connections atomic.Int64 // begun, but for those that the client mends by itself
 	gaveUp      atomic.Int64 // how often the client did not mend one
@@ -41,10 +43,14 @@ func (w *watcher) seen() int64 {
 	return w.feed.seq
 }
 
+// take takes an event.
 func (w *watcher) take(ctx context.Context, e core.Event) {
 	w.mu.Lock()
 	w.feed.take(e)
 	w.mu.Unlock()
+	if e.Type == core.EventApprovalRequested {
+		w.asked(records.Decoded[core.ApprovalData](e).Approval)
+	}
 	if w.slow && !w.traveler.road.calm.Load() {
 		process.Pause(ctx, rand.N(200*time.Millisecond))
 	}

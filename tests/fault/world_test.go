@@ -198,6 +198,7 @@ func (w *world) follow(ctx context.Context, wait *sync.WaitGroup) {
 			f := &watcher{name: name, session: id, slow: (n+i)%5 == 0, traveler: traveler{road: w.road, share: 0.8, life: 40 * time.Second}}
 			f.violated = func(format string, args ...any) { w.violate(name+": "+format, args...) }
 			f.refused = func(err error) { w.talk.refuse(name, err) }
+			f.asked = func(a core.Approval) { wait.Go(func() { w.talk.decide(ctx, a) }) }
 			f.feed = newFeed(f.violated)
 			w.watchers = append(w.watchers, f)
 			wait.Go(func() {

@@ -12,6 +12,7 @@ type Found struct {
 	Answered, Canceled, Failed, Doubled, Lost int // runs
 	Resumed, Attempts                         int // runs with several attempts; the most of one
 	Messages, Results, Events                 int
+	Asked                                     int // questions whether a tool may start
 }
 
 // Rules are what may become of runs besides an answer.
@@ -34,6 +35,7 @@ func (c *Check) Whole() {
 	c.Numbers()
 	c.Order()
 	c.Everything()
+	c.Approvals()
 	c.Versions()
 	c.Coverage()
 }
@@ -90,6 +92,8 @@ func (c *Check) Order() {
 			told = append(told, Decoded[core.MessageData](e).Message.ID)
 		case core.EventRunStarted:
 			begun[e.RunID]++
+		case core.EventRunWaiting:
+			begun[e.RunID]-- // it begins again when somebody has decided
 		case core.EventRunSucceeded, core.EventRunFailed, core.EventRunCanceled:
 			ended[e.RunID]++
 		}

@@ -56,6 +56,22 @@ func number(r *records.Record) {
 	r.Session.LastSeq, r.Session.MessageCount, r.Session.LastEventSeq = int64(len(r.Messages)), len(r.Messages), int64(len(r.Events))
 }
 
+// ask asks whether the tool may start, and says what was decided.
+func ask(decided ...core.ApprovalStatus) func(r *records.Record) {
+	return func(r *records.Record) {
+		a := core.Approval{ID: "a1", RunID: "r1", ToolCallID: "c1"}
+		events := []core.Event{core.NewEvent("s", "r1", core.EventApprovalRequested, core.ApprovalData{Approval: a})}
+		for _, a.Status = range decided {
+			events = append(events, core.NewEvent("s", "r1", core.EventApprovalDecided, core.ApprovalData{Approval: a}))
+		}
+		for _, e := range events {
+			e.Seq = int64(len(r.Events) + 1)
+			r.Events = append(r.Events, e)
+		}
+		r.Session.LastEventSeq = int64(len(r.Events))
+	}
+}
+
 // The checks find what must not be, and nothing in a whole session.
 func TestWhole(t *testing.T) {
 	t.Parallel()
@@ -88,6 +104,10 @@ func TestWhole(t *testing.T) {
 		{name: "a gap in the events", after: func(r *records.Record) { r.Events[3].Seq = 99 }, want: "has number 99"},
 		{name: "a message not told of", after: func(r *records.Record) { r.Events = r.Events[:len(r.Events)-1] }, want: "message.created came for 5"},
 		{name: "a run ended twice", after: func(r *records.Record) { r.Events = append(r.Events, r.Events[1]) }, want: "ended 2 times"},
+		{name: "a question of the tool not answered", after: ask(), want: "question a1 is \"\""},
+		{name: "a refused call that was made", after: ask(core.ApprovalDenied), want: "question a1 is \"denied\""},
+		{name: "a question answered twice", after: ask(core.ApprovalApproved, core.ApprovalDenied), want: "closed again (true)"},
+		{name: "a question answered", after: ask(core.ApprovalApproved)},
 		{name: "another summary", before: func(r *records.Record) { r.Summaries[0].Content = "other" }, want: "or their texts differ"},
 		{name: "a summary lost", before: func(r *records.Record) { r.Summaries = nil }, want: "there is no summary"},
 	} {
