@@ -7,6 +7,7 @@ import (
 
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
+	"bobbin/app/events"
 	"bobbin/app/telemetry"
 )
 
@@ -14,7 +15,7 @@ import (
 // of it where that is asked for.
 func (a *App) newTelemetry(ctx context.Context, build Build) (*telemetry.Telemetry, error) {
 	known := tokens.NewModels(a.log)
-	t := telemetry.New(telemetry.Options{
+	o := telemetry.Options{
 		Build:    telemetry.Build{Version: build.Version, Commit: build.Commit, Go: build.Go},
 		Database: a.database.Pool(),
 		Labels: telemetry.Labels{
@@ -25,7 +26,12 @@ func (a *App) newTelemetry(ctx context.Context, build Build) (*telemetry.Telemet
 		Queued:       a.repos.runs.Queue,
 		Undelivered:  a.repos.deliveries.Stats,
 		Calibrations: func() map[string]tokens.Estimate { return a.ruler.Estimates() },
-	})
+	}
+	if joined, ok := a.bus.(*events.NATS); ok {
+		o.NATS = func() telemetry.NATS { return telemetry.NATS(joined.Stats()) }
+	}
+	t := telemetry.New(o)
+	a.feed.Observe(t)
 	a.flush = a.sender(ctx, t)
 	endpoint := a.cfg.Telemetry.OTLPEndpoint
 	if !telemetry.TracesWanted(endpoint, os.Getenv) {

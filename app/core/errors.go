@@ -44,6 +44,7 @@ type Error struct {
 // What an error of storage may be about, for programs.
 const (
 	CodeQueueFull   = "queue_full"    // a session has as many messages waiting as it may (ErrRateLimited)
+	CodeSlowReader  = "slow_reader"   // a watcher of events is too far behind (ErrUnavailable)
 	CodeTooManyRuns = "too_many_runs" // an owner has as many runs as it may (ErrRateLimited)
 )
 

@@ -10,7 +10,7 @@ import (
 var (
 	// ErrSlow: the reader did not keep up and was dropped. It comes back with the
 	// last event number that it has, and misses nothing.
-	ErrSlow error = &core.Error{Kind: core.ErrUnavailable, Code: "slow_reader",
+	ErrSlow error = &core.Error{Kind: core.ErrUnavailable, Code: core.CodeSlowReader,
 		Message: "the events came faster than they were read; connect again with the last event id"}
 	// ErrClosed: the bus is closed, because the process stops.
 	ErrClosed error = &core.Error{Kind: core.ErrUnavailable, Code: "stopping",

@@ -92,7 +92,11 @@ func connect(t testing.TB, publish, listen events.Bus, subject string) {
 		}
 		select {
 		case <-probe.Ready():
-			return
+			if m, err := probe.Take(); err != nil {
+				t.Fatal(err)
+			} else if m != nil && len(m.Data()) > 0 { // the empty one is of the bus itself
+				return
+			}
 		case <-again.C:
 		case <-late:
 			t.Fatal("nothing arrives")

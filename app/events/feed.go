@@ -43,12 +43,22 @@ type observer interface {
 	// FanOut is told how long after an event happened a watcher heard of it, by the
 	// clocks of both processes.
 	FanOut(late time.Duration)
+	// Watching is told of a watcher that begins; left is called once, with why it ended.
+	Watching() (left func(err error))
+	// Resync is told that a watcher could not be given what it asked for.
+	Resync()
+	// EventsFound is told how many durable events a watcher read from the store because the
+	// bus had not brought them.
+	EventsFound(events int)
 }
 
 // silent is the observer of a Feed that has none.
 type silent struct{}
 
-func (silent) FanOut(time.Duration) {}
+func (silent) FanOut(time.Duration)  {}
+func (silent) Watching() func(error) { return func(error) {} }
+func (silent) Resync()               {}
+func (silent) EventsFound(int)       {}
 
 // Observe tells the observer from now on. Call it before the feed is used.
 func (f *Feed) Observe(o observer) { f.observer = o }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -39,6 +40,7 @@ type NATS struct {
 	conn   *nats.Conn
 	server *server.Server // the replicas' own; nil = somebody else's
 	log    *slog.Logger
+	slow   atomic.Uint64
 
 	mu       sync.Mutex
 	subjects map[string]*interest // guarded by mu
@@ -167,6 +169,25 @@ func (n *NATS) Check(context.Context) error {
 	return errors.New("nats is not connected")
 }
 
+// NATSStats are figures of a NATS bus.
+type NATSStats struct {
+	Connected  bool
+	Routes     int    // connections to other replicas, of their own cluster
+	Reconnects uint64 // to the server
+	Slow       uint64 // times that messages came faster than they were taken, and some were lost
+	In, Out    uint64 // messages
+}
+
+// Stats returns the present figures.
+func (n *NATS) Stats() NATSStats {
+	s := n.conn.Stats()
+	out := NATSStats{Connected: n.conn.IsConnected(), Reconnects: s.Reconnects, Slow: n.slow.Load(), In: s.InMsgs, Out: s.OutMsgs}
+	if n.server != nil {
+		out.Routes = n.server.NumRoutes()
+	}
+	return out
+}
+
 // Close sends what is under way, ends all subscriptions with ErrClosed and leaves the
 // cluster. It may be called more than once.
 func (n *NATS) Close() {
@@ -198,6 +219,9 @@ func (n *NATS) disconnected(_ *nats.Conn, err error) {
 // failed is told of what goes wrong beside the calls: messages that were dropped
 // because they came too fast, or a cluster that lets us in no more.
 func (n *NATS) failed(_ *nats.Conn, _ *nats.Subscription, err error) {
+	if errors.Is(err, nats.ErrSlowConsumer) {
+		n.slow.Add(1)
+	}
 	n.log.Warn("nats failed", "err", err)
 	n.local.interrupt()
 }

@@ -41,7 +41,10 @@ func (f *Feed) Watch(
 			feed: f, scope: scope, session: session, given: map[textKey]givenText{},
 			yield: func(e core.Event) bool { return yield(e, nil) },
 		}
-		if err := w.run(ctx, from); !errors.Is(err, errLeft) {
+		left := f.observer.Watching()
+		err := w.run(ctx, from)
+		left(err)
+		if !errors.Is(err, errLeft) {
 			yield(core.Event{}, err)
 		}
 	}
@@ -172,7 +175,7 @@ func (w *watcher) look(ctx context.Context) error {
 	case newest < w.seen: // another database
 		return w.skip(ctx)
 	case newest > w.seen:
-		return w.catchUp(ctx, newest)
+		return w.find(ctx, newest)
 	default:
 		return w.snapshot(ctx)
 	}
@@ -190,7 +193,9 @@ func (w *watcher) receive(ctx context.Context, message *Message) error {
 	switch {
 	case err != nil:
 		return err
-	case e.Seq > w.seen+1, e.Seq > w.seen && !whole:
+	case e.Seq > w.seen+1:
+		return w.find(ctx, e.Seq)
+	case e.Seq > w.seen && !whole:
 		return w.catchUp(ctx, e.Seq)
 	case e.Seq > w.seen:
 		return w.emit(e)
@@ -228,6 +233,14 @@ func (w *watcher) catchUp(ctx context.Context, atLeast int64) error {
 	}
 }
 
+// find is catchUp for what the bus did not bring.
+func (w *watcher) find(ctx context.Context, atLeast int64) error {
+	before := w.seen
+	err := w.catchUp(ctx, atLeast)
+	w.feed.observer.EventsFound(int(max(w.seen-before, 0)))
+	return err
+}
+
 // emitPage gives the events, and reports false at a hole in their numbers.
 func (w *watcher) emitPage(page []core.Event) (bool, error) {
 	for _, e := range page {
@@ -259,6 +272,7 @@ func (w *watcher) skip(ctx context.Context) error {
 // resync tells the reader to load the messages, and goes on after newest.
 func (w *watcher) resync(newest int64) error {
 	w.pending = nil
+	w.feed.observer.Resync()
 	if err := w.emit(core.NewEvent(w.session, "", core.EventResync, struct{}{})); err != nil {
 		return err
 	}

@@ -198,7 +198,7 @@ func TestDashboardLayout(t *testing.T) {
 			}
 		}
 	}
-	if want := []string{"Conversations", "Context", "Models", "Tools", "HTTP", "Process", "Work"}; !slices.Equal(rows, want) || d.Title != "Bobbin" {
+	if want := []string{"Conversations", "Context", "Models", "Tools", "HTTP", "Process", "Work", "Events"}; !slices.Equal(rows, want) || d.Title != "Bobbin" {
 		t.Errorf("got the rows %q, want %q", rows, want)
 	}
 }

@@ -34,6 +34,8 @@ type Options struct {
 	Undelivered func(ctx context.Context) (core.DeliveryStats, error)
 	// Calibrations returns how the models count, by their names.
 	Calibrations func() map[string]tokens.Estimate
+	// NATS returns what joins the replicas; nil = nothing does.
+	NATS func() NATS
 }
 
 // Telemetry counts what one Bobbin does, and makes spans of it if Trace was called.
@@ -51,6 +53,7 @@ type Telemetry struct {
 	deliveries *prometheus.CounterVec
 	retention  retentionMetrics
 	work       workMetrics
+	events     eventMetrics
 
 	provider *sdktrace.TracerProvider // nil = no spans are made
 	tracer   trace.Tracer             // nil likewise
@@ -62,7 +65,7 @@ func New(o Options) *Telemetry {
 	t := &Telemetry{
 		registry: prometheus.NewRegistry(), labels: o.Labels,
 		http: newHTTPMetrics(), streams: newStreamMetrics(), context: newContextMetrics(), summaries: newSummaryMetrics(),
-		models: newModelMetrics(), runs: newRunMetrics(), tools: newToolMetrics(), deliveries: newDeliveryTries(), retention: newRetentionMetrics(), work: newWorkMetrics(), links: newLinks(),
+		models: newModelMetrics(), runs: newRunMetrics(), tools: newToolMetrics(), deliveries: newDeliveryTries(), retention: newRetentionMetrics(), work: newWorkMetrics(), events: newEventMetrics(), links: newLinks(),
 	}
 	t.registry.MustRegister(
 		collectors.NewGoCollector(),
@@ -81,8 +84,11 @@ func New(o Options) *Telemetry {
 	if o.Calibrations != nil {
 		t.registry.MustRegister(newCalibrations(o.Calibrations, o.Labels))
 	}
+	if o.NATS != nil {
+		t.registry.MustRegister(newNATS(o.NATS))
+	}
 	for _, group := range [][]prometheus.Collector{
-		t.http.all(), t.streams.all(), t.context.all(), t.summaries.all(), t.models.all(), t.runs.all(), t.tools.all(), {t.deliveries}, t.retention.all(), t.work.all(),
+		t.http.all(), t.streams.all(), t.context.all(), t.summaries.all(), t.models.all(), t.runs.all(), t.tools.all(), {t.deliveries}, t.retention.all(), t.work.all(), t.events.all(),
 	} {
 		t.registry.MustRegister(group...)
 	}

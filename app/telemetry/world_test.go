@@ -2,6 +2,7 @@ package telemetry_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,9 @@ func options() telemetry.Options {
 		},
 		Undelivered: func(context.Context) (core.DeliveryStats, error) {
 			return core.DeliveryStats{Waiting: 2, Oldest: time.Minute}, nil
+		},
+		NATS: func() telemetry.NATS {
+			return telemetry.NATS{Connected: true, Routes: 2, Reconnects: 1, Slow: 3, In: 40, Out: 50}
 		},
 		Calibrations: func() map[string]tokens.Estimate {
 			return map[string]tokens.Estimate{"m": {Factor: 1.25, Deviation: 0.02, Samples: 9}}
@@ -122,11 +126,21 @@ func everything(t testing.TB, tel *telemetry.Telemetry) {
 	_, done := tel.Tool(ctx, "calculator", "1")
 	done("ok")
 	tel.Retained(9, 2, nil)
+	watch(tel)
 	tel.Delivery(core.DeliveryWebhook, core.DeliveryDelivered)
 	tel.Renewed(core.WorkRun, 2, 1, nil)
 	tel.TookOver(core.WorkRun, 2)
 	tel.Found("queued_run", 1)
 	tel.Refused(core.WorkKind(core.DeliveryWebhook))
+}
+
+// watch is a watcher that is told of an event, and dropped.
+func watch(tel *telemetry.Telemetry) {
+	left := tel.Watching()
+	tel.FanOut(3 * time.Millisecond)
+	tel.Resync()
+	tel.EventsFound(2)
+	left(fmt.Errorf("watch: %w", &core.Error{Kind: core.ErrUnavailable, Code: core.CodeSlowReader}))
 }
 
 // priced is a model that costs 2 dollars for a million tokens of a prompt, and 8 for

@@ -43,7 +43,7 @@ const (
 func outcome(ctx context.Context, err error) string {
 	var shown *core.Error
 	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &shown) && shown.Code == codeSlow:
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &shown) && shown.Code == core.CodeSlowReader:
 		return outcomeSlow
 	case errors.Is(err, ErrGone), ctx.Err() != nil && errors.Is(context.Cause(ctx), ctx.Err()):
 		return outcomeGone
@@ -53,9 +53,6 @@ func outcome(ctx context.Context, err error) string {
 		return outcomeEnded
 	}
 }
-
-// codeSlow is the code of the feed's error for a reader who does not keep up.
-const codeSlow = "slow_reader"
 
 // Source returns the events to serve. The sequence ends when ctx does.
 type Source func(ctx context.Context) iter.Seq2[core.Event, error]
