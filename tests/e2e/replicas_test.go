@@ -26,6 +26,19 @@ func withCluster(addr string, peers ...string) setting {
 // newReplicas starts two houses on one PostgreSQL that are joined by their own cluster.
 func newReplicas(t *testing.T, p *provider.Server) (a, b *house) {
 	t.Helper()
+	addr := freeAddr(t)
+	url := dbtest.PostgresURL(t)
+	a = newHouse(t, url, withModel("house", 8192, 2048, p), withGrace(time.Millisecond), withCluster(addr))
+	b = newHouse(t, url, withModel("house", 8192, 2048, p), withGrace(time.Millisecond), withCluster("127.0.0.1:0", addr))
+	if said := b.app.Joined(); !strings.Contains(said, addr) {
+		t.Errorf("the start-up lines say %q, want that it looks for %s", said, addr)
+	}
+	return a, b
+}
+
+// freeAddr returns an address of this machine that nobody listens on.
+func freeAddr(t *testing.T) string {
+	t.Helper()
 	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -34,13 +47,7 @@ func newReplicas(t *testing.T, p *provider.Server) (a, b *house) {
 	if err := free.Close(); err != nil {
 		t.Fatal(err)
 	}
-	url := dbtest.PostgresURL(t)
-	a = newHouse(t, url, withModel("house", 8192, 2048, p), withGrace(time.Millisecond), withCluster(addr))
-	b = newHouse(t, url, withModel("house", 8192, 2048, p), withGrace(time.Millisecond), withCluster("127.0.0.1:0", addr))
-	if said := b.app.Joined(); !strings.Contains(said, addr) {
-		t.Errorf("the start-up lines say %q, want that it looks for %s", said, addr)
-	}
-	return a, b
+	return addr
 }
 
 // log is what a watcher got of a run.

@@ -1,0 +1,76 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// asking is a server with an agent that asks before it calculates; do calls the program
+// on it, and ask lets a run wait and returns its session and itself.
+func asking(t *testing.T) (do func(wantCode int, args ...string) string, ask func() (session, id string)) {
+	t.Helper()
+	flags := folder(t)
+	dir := flags[slices.Index(flags, "--agents-dir")+1]
+	agent := "name: careful\nsystem_prompt: You ask.\ntools: [calculator]\ntool_settings:\n  calculator: {approval: always}\n"
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "careful.yaml"), []byte(agent), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(serve(t, flags))
+	call := func(wantCode int, input string, args ...string) string {
+		t.Helper()
+		code, out, errs := run(t, input, append(args, flags...)...)
+		if code != wantCode {
+			t.Fatalf("%q: got %d, %q, %q; want %d", args, code, out, errs, wantCode)
+		}
+		return out + errs
+	}
+	do = func(wantCode int, args ...string) string { return call(wantCode, "", args...) }
+	first := regexp.MustCompile(`(?m)^[0-9a-f-]{36}`)
+	ask = func() (session, id string) {
+		t.Helper()
+		call(1, "What is 17 * 23?\n", "chat", "careful") // nobody answers
+		session = first.FindString(do(0, "sessions", "list"))
+		return session, first.FindString(do(0, "runs", "list", session))
+	}
+	return do, ask
+}
+
+// Runs are listed and shown, what they wait for is decided, and they are canceled.
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	do, ask := asking(t)
+	wants := func(out string, parts ...string) {
+		t.Helper()
+		for _, part := range parts {
+			if !strings.Contains(out, part) {
+				t.Errorf("got %q, want %q in it", out, part)
+			}
+		}
+	}
+	session, id := ask()
+	wants(do(0, "runs", "list", session), id, "waiting", "What is 17 * 23?")
+	wants(do(0, "runs", "show", id), id+", waiting, attempt 1", session, "calculator", "17 * 23", "runs approve "+id)
+	wants(do(0, "runs", "show", id, "--json"), `"status": "waiting"`, `"approvals": [`)
+	wants(do(0, "runs", "approve", id), "approved: calculator")
+	for !strings.Contains(do(0, "runs", "show", id), ", succeeded,") { // it goes on
+	}
+	wants(do(1, "runs", "deny", id), "the run waits for nobody: it has succeeded")
+	_, id = ask()
+	wants(do(1, "runs", "deny", id, "01a1fd1b-c2ab-74fe-af4a-73c58ae3b243"), "does not exist")
+	wants(do(0, "runs", "deny", id, "--comment", "in your head", "--json"), `"status": "denied"`, `"comment": "in your head"`)
+	_, id = ask()
+	wants(do(0, "runs", "cancel", id, "--wait"), id+", canceled")
+	for args, says := range map[string]string{
+		"runs list": "which session?", "runs show": "which run?", "runs approve a b c": "which run?", "runs shw": "do you mean",
+		"runs cancel 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243": "does not exist",
+	} {
+		wants(do(1, strings.Fields(args)...), says)
+	}
+}
