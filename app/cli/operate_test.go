@@ -92,6 +92,7 @@ func TestJSON(t *testing.T) {
 		{"sessions fork " + id, "message_count"},
 		{"sessions purge " + id + " --dry-run", "tables"},
 		{"search Ada", "items"},
+		{"runs list " + id, "items"},
 		{"memories list", "items"},
 		{"memories add remember this", "id"},
 		{"memories search remember", "items"},

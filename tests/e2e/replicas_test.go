@@ -229,7 +229,7 @@ func TestReplicaTakesOver(t *testing.T) {
 // so, and does not take for its own what the first is at; each does its work alone.
 func TestTwins(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	p, g := newHolding(t)
 	named := func(c *config.Config) { c.Replica.Name = "twin" }

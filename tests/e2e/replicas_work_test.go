@@ -134,7 +134,7 @@ func (p *pair) both(do func(i int, h *house) error) (errs [2]error) {
 // happens, and of two who ask at once one wins (issue 5, 1 and 3; ENGINE, life of a run).
 func TestWorkOfTwoReplicas(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	p := newPair(t)
 	for _, do := range []func(context.Context, *pair){interrupted, rejected, waitedFor, decidedTwice, closedElsewhere, canceledElsewhere, handedOver} {
