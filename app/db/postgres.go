@@ -73,9 +73,18 @@ func unreachable(err error) error {
 		Message: "PostgreSQL cannot be reached: " + reason.Error() + "; does it run, and is database.url right?"}
 }
 
-// postgresDialector is gorm's, but for what it tells the log.
+// postgresDialector is gorm's, but for what it tells the log, and us when the database is
+// away.
 type postgresDialector struct {
 	postgres.Dialector
+}
+
+// Translate says what an error is, in gorm's words or in ours.
+func (d postgresDialector) Translate(err error) error {
+	if away := Translate(err); errors.Is(away, core.ErrNoDatabase) {
+		return away
+	}
+	return d.Dialector.Translate(err)
 }
 
 // Explain returns the statement for the log, without its values.

@@ -37,6 +37,8 @@ func TestDatabaseAway(t *testing.T) {
 		wantAway(t, "read", err)
 		_, err = s.runs.Accept(t.Context(), ann(), ask(session, "hello"))
 		wantAway(t, "write", err)
+		_, err = s.runs.Approvals(t.Context(), core.NewID[core.RunID]())
+		wantAway(t, "read of what has no words for its errors", err)
 		if err := server.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -2,12 +2,8 @@ package repositories
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -16,15 +12,19 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"bobbin/app/core"
+	"bobbin/app/db"
 )
 
 // failure says in core's words why something with the thing of that id went
 // wrong. A core.Error stays as it is.
 func failure[T ~string](err error, what string, id T) error {
+	err = db.Translate(err) // of what did not come through gorm
 	var known *core.Error
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, core.ErrNoDatabase):
+		return fmt.Errorf("%s %s: %w", what, id, err)
 	case errors.As(err, &known):
 		return err
 	case errors.Is(err, gorm.ErrRecordNotFound):
@@ -40,9 +40,6 @@ func failure[T ~string](err error, what string, id T) error {
 	case isBusy(err):
 		return &core.Error{Kind: core.ErrUnavailable, Err: err,
 			Message: "the database is busy; try again in a moment"}
-	case isAway(err):
-		return &core.Error{Kind: core.ErrUnavailable, Code: "database_unavailable", Err: fmt.Errorf("%s %s: %w: %w", what, id, core.ErrNoDatabase, err),
-			Message: "the database cannot be reached; try again in a moment"}
 	}
 	return fmt.Errorf("%s %s: %w", what, id, err)
 }
@@ -62,29 +59,6 @@ func isUnstorable(err error) bool {
 func isBusy(err error) bool {
 	var lite *sqlite.Error
 	return errors.As(err, &lite) && lite.Code()&0xff == sqlite3.SQLITE_BUSY
-}
-
-// isAway reports whether the database was not reached, broke the connection, or did not
-// answer in time: another try may succeed.
-func isAway(err error) bool {
-	var told *pgconn.PgError
-	if errors.As(err, &told) {
-		return away(told.Code)
-	}
-	if errors.Is(err, context.Canceled) {
-		return false
-	}
-	var network net.Error // a connection, or a time limit
-	var connect *pgconn.ConnectError
-	return errors.As(err, &network) || errors.As(err, &connect) || pgconn.SafeToRetry(err) ||
-		errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
-}
-
-// away reports whether PostgreSQL says by the code that it takes nothing now: class 08 is
-// "connection exception", 57P01 to 57P03 shut-down, crash and start, 53300 too many
-// connections.
-func away(code string) bool {
-	return strings.HasPrefix(code, "08") || slices.Contains([]string{"57P01", "57P02", "57P03", "53300"}, code)
 }
 
 // isCollision reports whether a transaction failed because of another one, so that
