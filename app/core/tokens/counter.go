@@ -1,31 +1,21 @@
 package tokens
 
-import (
-	"sync"
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
-// Counter counts cl100k_base tokens. One is enough for a process: the vocabulary
-// is loaded at the first count (about 0.1 s), once. Safe for concurrent use.
+// Counter counts cl100k_base tokens. One is enough for a process; more of them share
+// the vocabulary, which is loaded at the first count (about 0.1 s), once. Safe for
+// concurrent use.
 type Counter struct {
-	load  func() *vocabulary
 	cache *cache
 }
 
 // NewCounter returns a Counter, or an error if the vocabulary in the program is
 // not the published one.
 func NewCounter() (*Counter, error) {
-	if err := checkVocabulary(); err != nil {
+	if err := published(); err != nil {
 		return nil, err
 	}
-	load := sync.OnceValue(func() *vocabulary {
-		v, err := loadVocabulary()
-		if err != nil {
-			panic("tokens: " + err.Error()) // its digest was right: cannot happen
-		}
-		return v
-	})
-	return &Counter{load: load, cache: newCache()}, nil
+	return &Counter{cache: newCache()}, nil
 }
 
 // Text returns how many tokens s is, exactly. The names of special tokens
@@ -43,7 +33,7 @@ func (c *Counter) Text(s string) int {
 	if !utf8.ValidString(s) {
 		valid = string([]rune(s))
 	}
-	n := c.load().count(valid)
+	n := loaded().count(valid)
 	c.cache.put(s, n)
 	return n
 }

@@ -17,7 +17,7 @@ type Part struct {
 // Split cuts a text into the parts that are counted one by one.
 func (c *Counter) Split(s string) []Part {
 	var parts []Part
-	for text, way := range c.load().split(s) {
+	for text, way := range loaded().split(s) {
 		parts = append(parts, Part{Text: text, Library: way == byLibrary})
 	}
 	return parts
@@ -35,7 +35,7 @@ func Pretokens(s string) []string {
 }
 
 // Merge counts one pre-token with the heap.
-func (c *Counter) Merge(piece string) int { return mergeCount(piece, c.load().ranks) }
+func (c *Counter) Merge(piece string) int { return mergeCount(piece, loaded().ranks) }
 
 // Cached returns how many counts are remembered.
 func (c *Counter) Cached() int {
@@ -55,7 +55,7 @@ func Builtin() []ModelInfo { return builtin() }
 // LongestToken returns the length of the longest token, and what the heap takes it
 // to be.
 func (c *Counter) LongestToken() (got, want int) {
-	for token := range c.load().ranks {
+	for token := range loaded().ranks {
 		got = max(got, len(token))
 	}
 	return got, maxToken

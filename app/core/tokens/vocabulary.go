@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"iter"
+	"sync"
 
 	"github.com/pkoukk/tiktoken-go"
 	loader "github.com/pkoukk/tiktoken-go-loader"
@@ -30,6 +31,21 @@ type vocabulary struct {
 	ranks   map[string]int
 	library *tiktoken.Tiktoken
 }
+
+// The vocabulary of the process: 40 MB that never change, so that one is enough for
+// all counters.
+//
+//nolint:gochecknoglobals // nobody can change them
+var (
+	published = sync.OnceValue(checkVocabulary)
+	loaded    = sync.OnceValue(func() *vocabulary {
+		v, err := loadVocabulary()
+		if err != nil {
+			panic("tokens: " + err.Error()) // its digest was right: cannot happen
+		}
+		return v
+	})
+)
 
 // checkVocabulary returns an error if the embedded file is not the published one.
 func checkVocabulary() error {
