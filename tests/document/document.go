@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -71,14 +72,17 @@ type loader struct {
 	compiler *jsonschema.Compiler
 }
 
-// Load reads the document that the server serves.
-func Load() (*Document, error) {
+// Load reads the document that the server serves, once in a process: nobody changes it.
+func Load() (*Document, error) { return served() }
+
+//nolint:gochecknoglobals // compiling it takes longer than most tests
+var served = sync.OnceValues(func() (*Document, error) {
 	built, err := openapi.New()
 	if err != nil {
 		return nil, err
 	}
 	return Parse(built.JSON())
-}
+})
 
 // Parse reads a document.
 func Parse(data []byte) (*Document, error) {

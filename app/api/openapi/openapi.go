@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"sync"
 )
 
 //go:embed openapi.yaml
@@ -31,8 +32,16 @@ type file struct {
 	Body      []byte
 }
 
-// New reads the embedded document. An error is a fault of who wrote it.
-func New() (*Document, error) {
+// New reads the embedded document, once in a process. An error is a fault of who wrote
+// it.
+func New() (*Document, error) { return embedded() }
+
+// embedded is the one document of the process.
+//
+//nolint:gochecknoglobals // it is made of constants and never changes
+var embedded = sync.OnceValues(build)
+
+func build() (*Document, error) {
 	tree, err := parse(operations + "\n" + components)
 	if err != nil {
 		return nil, fmt.Errorf("openapi document: %w", err)
