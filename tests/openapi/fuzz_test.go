@@ -37,7 +37,7 @@ func TestShowFuzz(t *testing.T) {
 	seed := uint64(number("BOBBIN_FUZZ_SEED", 1))
 	total := number("BOBBIN_FUZZ_REQUESTS", 1500)
 	// One after the other: goroutines are counted.
-	t.Run("sqlite", func(t *testing.T) { showFuzz(t, dbtest.SQLiteURL(t), seed, total) })
+	t.Run("sqlite", func(t *testing.T) { showFuzz(t, dbtest.MigratedSQLiteURL(t), seed, total) })
 	t.Run("postgres", func(t *testing.T) { showFuzz(t, dbtest.PostgresURL(t), seed, total/4) })
 }
 

@@ -18,7 +18,7 @@ import (
 // first gets 404 (or 403), sees nothing of them, and changes nothing (issue 3, must
 // show).
 func TestShowOwners(t *testing.T) {
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		w := newWorld(t, url)
 		ada, bob := w.settle("ada"), w.settle("bob")
 		before := w.snapshot(ada)

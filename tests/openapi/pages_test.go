@@ -19,7 +19,7 @@ import (
 // nothing missing, also while entries are added; the end has no cursor; a cursor that
 // was not given out, or was by another list, is refused (issue 3, 8).
 func TestPages(t *testing.T) {
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		w := newWorld(t, url)
 		ada, bob := w.settle("ada"), w.settle("bob")
 		w.fill(ada)

@@ -22,7 +22,7 @@ import (
 // scope but the one that it needs: 403, and nothing changes; a revoked key opens nothing
 // (issue 5, 4).
 func TestShowScopes(t *testing.T) {
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		w := newWorld(t, url)
 		ada := w.settle("ada")
 		with := map[string]*owner{}

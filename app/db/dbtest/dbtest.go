@@ -1,8 +1,15 @@
 package dbtest
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 
 	"bobbin/app/db"
@@ -36,15 +43,59 @@ func EachURL(t *testing.T, test func(t *testing.T, url string)) {
 	})
 }
 
+// EachMigratedURL is EachURL with all the tables, without rows: programs that start on
+// it have nothing to migrate, which would take longer than most of their tests.
+func EachMigratedURL(t *testing.T, test func(t *testing.T, url string)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(t, MigratedSQLiteURL(t))
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, createDatabase(t, true))
+	})
+}
+
 // SQLite returns a migrated, empty SQLite database, closed after the test.
 func SQLite(t testing.TB) *db.DB {
 	t.Helper()
-	d := Open(t, SQLiteURL(t))
-	if err := d.Migrate(t.Context()); err != nil {
-		t.Fatalf("migrate the test's SQLite: %v", err)
-	}
-	return d
+	return Open(t, MigratedSQLiteURL(t))
 }
+
+// MigratedSQLiteURL returns the URL of a SQLite file with all tables and no rows.
+func MigratedSQLiteURL(t testing.TB) string {
+	t.Helper()
+	content, err := migratedFile()
+	if err != nil {
+		t.Fatalf("migrate the SQLite file that tests copy: %v", err)
+	}
+	url := SQLiteURL(t)
+	if err := os.WriteFile(strings.TrimPrefix(url, "sqlite://"), content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return url
+}
+
+// migratedFile is the content of a migrated SQLite file, made once in this process.
+//
+//nolint:gochecknoglobals // one template for all tests of a process is the point
+var migratedFile = sync.OnceValues(func() (content []byte, err error) {
+	folder, err := os.MkdirTemp("", "bobbin-dbtest-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	path := filepath.Join(folder, "bobbin.db")
+	// A test's context would end before the other tests have used the file.
+	if err := migrate(context.Background(), "sqlite://"+path); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("not all is in the file: %s-wal: %w", path, err)
+	}
+	return os.ReadFile(path)
+})
 
 // SQLiteURL returns the URL of a SQLite file that does not exist yet.
 func SQLiteURL(t testing.TB) string {

@@ -52,6 +52,17 @@ func TestEachURLGivesAnEmptyDatabase(t *testing.T) {
 	})
 }
 
+func TestEachMigratedURLHasNothingToMigrate(t *testing.T) {
+	t.Parallel()
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
+		d := dbtest.Open(t, url)
+		v, err := d.MigrationStatus(t.Context())
+		if err != nil || v.Pending() || v.Current == 0 {
+			t.Errorf("status: got %+v, %v, want the newest version", v, err)
+		}
+	})
+}
+
 const childVariable = "BOBBIN_DBTEST_CHILD"
 
 // A binary that "go test" did not start has a cluster of its own, which ends with

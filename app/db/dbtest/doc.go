@@ -6,7 +6,8 @@
 // find each other by their common parent process. It listens on loopback only,
 // does not care for power failures (fsync is off), and a small shell loop stops
 // and deletes it as soon as "go test" has ended, killed or not. A test's database
-// is a copy of a migrated template and is dropped after the test.
+// is a copy of a migrated template and is dropped after the test. SQLite files are
+// copies of one, too.
 //
 // Two variables of the environment change that:
 //
