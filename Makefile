@@ -54,7 +54,7 @@ show-loop: ## 60 rounds of tools with large results: prompt by prompt, with and 
 	$(measure) '^TestShowLoop$$'
 
 show-sliding: ## 1,000 turns under the policy sliding: how large the prompts are
-	$(measure) '^TestShowSliding$$'
+	BOBBIN_TEST_LONG=1 $(measure) '^TestShowSliding$$'
 
 show-switch: ## in mid-session from a window of 128K to one of 8K, and back
 	$(measure) '^TestShowSwitch$$'
@@ -72,7 +72,7 @@ show-counting: ## 1 MiB of each kind of text: seconds of one core, and how far t
 	go test ./app/core/tokens -run '^$$' -bench MiB -benchtime 1x
 
 show-rounds: ## 20 rounds with a bad summarizer: 60 planted facts in the ledger or found: SQLite and PostgreSQL
-	$(measure) '^TestShowRounds$$'
+	BOBBIN_TEST_LONG=1 $(measure) '^TestShowRounds$$'
 
 show-concurrent: ## 16 requests at once on one session
 	$(measure) '^TestShowConcurrent$$'

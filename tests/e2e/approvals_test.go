@@ -105,7 +105,7 @@ func wantEnd(t *testing.T, h *house, id core.RunID, status core.RunStatus, resul
 // approval do not wait for the others.
 func TestApprovals(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		h := newAsking(t, url)
 		run := asks(t, h, "use the calculator and search_history for me")
 		a := run.Approvals[0]
@@ -155,7 +155,7 @@ func TestApprovals(t *testing.T) {
 // was denied.
 func TestApprovalOfTheFirstCall(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		h := newAsking(t, url)
 		run := asks(t, h, "current_time")
 		decide(t, h, run, core.ApprovalDecision{})
@@ -173,7 +173,7 @@ func TestApprovalOfTheFirstCall(t *testing.T) {
 // Issue 5, 3: what ends the waiting besides an answer.
 func TestApprovalIsNotNeededAnyMore(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		h := newAsking(t, url)
 		run := asks(t, h, "calculator")
 		got := say(t, h.Client, core.SendMessage{SessionID: run.SessionID, Content: "never mind"})
@@ -214,7 +214,7 @@ func TestApprovalIsNotNeededAnyMore(t *testing.T) {
 // Issue 5, 3: a run waits across restarts, for as long as it may.
 func TestApprovalAcrossRestarts(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		h := newAsking(t, url)
 		run := asks(t, h, "calculator")
 		h.restart()
@@ -236,7 +236,7 @@ func TestApprovalAcrossRestarts(t *testing.T) {
 // Issue 5, 3: of answers at the same time one counts, and the tool runs once.
 func TestDecisionsAtOnce(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		h := newAsking(t, url, func(c *config.Config) { c.Limits.ApprovalTime = 0 })
 		run := asks(t, h, "calculator")
 		if run.Approvals[0].ExpiresAt != nil {

@@ -40,7 +40,7 @@ func TestShowBackground(t *testing.T) {
 	if os.Getenv("BOBBIN_TEST_LONG") != "" {
 		p = leisurely
 	}
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		if p.write > 0 { // one after the other: they would measure each other
 			alone.Lock()
 			defer alone.Unlock()

@@ -24,7 +24,7 @@ import (
 // was made; a Bobbin on the copy is sound, and its conversations go on. (Issue 5, 5)
 func TestBackupUnderLoad(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		model := withModel("echo", 8192, 1024, newProvider(t, provider.Options{}))
 		h := newHouse(t, url, model)
 		quiet := newSession(t, h.Client, core.Session{})

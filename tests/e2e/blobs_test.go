@@ -48,7 +48,7 @@ func seeing(images bool) setting {
 // later prompts, and is described to one that does not; a text file goes as text.
 func TestFilesInMessages(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p := newProvider(t, provider.Options{Window: 16_384, Record: true})
 		h := newHouse(t, url, withModel("sees", 16_384, 2048, p), withModel("blind", 16_384, 2048, p), seeing(true))
 		id := newSession(t, h.Client, core.Session{})
@@ -103,7 +103,7 @@ func TestFilesInMessages(t *testing.T) {
 func TestFilesFitTheWindow(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t, provider.Options{Window: 8192, Record: true, Overcount: 1.15})
-	h := newHouse(t, dbtest.SQLiteURL(t), withModel("house", 8192, 2048, p), seeing(true))
+	h := newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("house", 8192, 2048, p), seeing(true))
 	id := newSession(t, h.Client, core.Session{})
 	text := []byte("THE BEGINNING " + strings.Repeat("the pump of hall three reported its pressure ", 20_000) + "THE END")
 	large := upload(t, h.Client, "log.txt", text)
@@ -138,7 +138,7 @@ func TestFilesFitTheWindow(t *testing.T) {
 // Two owners, and what is refused: nothing of it is stored.
 func TestRefusedFiles(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p := newProvider(t, provider.Options{Window: 8192})
 		h := newHouse(t, url, withModel("house", 8192, 2048, p), func(c *config.Config) {
 			c.Auth.Keys = []config.APIKey{
@@ -206,7 +206,7 @@ func send(t testing.TB, c *client.Client, id core.SessionID, parts ...core.Part)
 // takes them.
 func TestMessageAsAForm(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p := newProvider(t, provider.Options{Window: 8192, Record: true})
 		h := newHouse(t, url, withModel("house", 8192, 2048, p), seeing(true))
 		id := newSession(t, h.Client, core.Session{})

@@ -87,7 +87,7 @@ func until(t testing.TB, feed <-chan core.Event, what string, fits func(core.Eve
 // what another client sees of it.
 func TestBranches(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p := newProvider(t, provider.Options{Window: 8192, Record: true})
 		h := newHouse(t, url, withModel("house", 8192, 2048, p))
 		id := newSession(t, h.Client, core.Session{Title: "a talk"})
@@ -180,7 +180,7 @@ func branched(t *testing.T, c *client.Client, id core.SessionID, log []core.Mess
 // API: what branches refuse, and how they say it.
 func TestBranchesRefuse(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p, g := newHolding(t)
 		h := newHouse(t, url, withModel("house", 8192, 2048, p))
 		id := newSession(t, h.Client, core.Session{})
@@ -226,7 +226,7 @@ func TestBranchesRefuse(t *testing.T) {
 // API, fork: a copy that goes its own way.
 func TestFork(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p := newProvider(t, provider.Options{Window: 8192})
 		h := newHouse(t, url, withModel("house", 8192, 2048, p))
 		id := newSession(t, h.Client, core.Session{Title: "a talk"})
@@ -261,7 +261,7 @@ func TestFork(t *testing.T) {
 // given after the restart, on its own branch, and once.
 func TestStopWhileRegenerating(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p, g := newHolding(t)
 		h := newHouse(t, url, withModel("house", 8192, 2048, p), withGrace(time.Millisecond))
 		id := newSession(t, h.Client, core.Session{})

@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -16,12 +15,7 @@ import (
 
 // cachedTurns is how long the conversation is whose prompts a provider caches: 80
 // turns, two summaries; with BOBBIN_TEST_LONG=1 200.
-func cachedTurns() int {
-	if os.Getenv("BOBBIN_TEST_LONG") == "1" {
-		return 200
-	}
-	return 80
-}
+func cachedTurns() int { return sized(80, 200) }
 
 // R5; CONTEXT § 3, invariant 7: the bytes of a prompt begin those of the next one until
 // a compaction, tools and system first, so that a provider's cache holds all but what
@@ -39,7 +33,7 @@ func TestShowCache(t *testing.T) {
 		p := newProvider(t, provider.Options{
 			Record: true, Cache: true, Count: func(r provider.Received) int { return provider.ByTheBook(r, ours) },
 		})
-		h := newHouse(t, dbtest.SQLiteURL(t), withKnownModel(p, dialect, 16_384))
+		h := newHouse(t, dbtest.MigratedSQLiteURL(t), withKnownModel(p, dialect, 16_384))
 		id, breaks := cachedTalk(t, h, p)
 		all, s := p.Received(), session(t, h.Client, id)
 		read, written, tokens := cacheOf(all)

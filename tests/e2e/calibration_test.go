@@ -73,7 +73,7 @@ func TestShowCalibration(t *testing.T) {
 	fig.row("the provider counts", "1–5", "6–10", "11–20", "21–40", "factor", "shown ±")
 	for i, r := range rulers(t) {
 		p := newProvider(t, provider.Options{Count: r.count, Record: true})
-		h := newHouse(t, dbtest.SQLiteURL(t), withModel("house", 64_000, 2048, p))
+		h := newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("house", 64_000, 2048, p))
 		calls, last := talkTo(t, h, p, r, uint64(i))
 		fig.row(r.name, worst(calls, 0, 5), worst(calls, 5, 10), worst(calls, 10, 20), worst(calls, 20, measuredCalls),
 			fmt.Sprintf("%.3f", last.Factor), fmt.Sprintf("%.1f %%", 100*last.Deviation))

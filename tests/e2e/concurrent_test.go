@@ -18,7 +18,7 @@ import (
 func TestShowConcurrent(t *testing.T) {
 	t.Parallel()
 	const requests = 16
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p := newProvider(t, provider.Options{Window: 8192, Overcount: 1.15, Record: true})
 		h := newHouse(t, url, withModel("house", 8192, 2048, p))
 		id := newSession(t, h.Client, core.Session{})
@@ -202,7 +202,7 @@ func wantOneAtATime(t *testing.T, events []core.Event) int {
 func TestManySessions(t *testing.T) {
 	t.Parallel()
 	const sessions, each = 50, 4
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p := newProvider(t, provider.Options{Window: 8192})
 		h := newHouse(t, url, withModel("house", 8192, 2048, p))
 		ids := make([]core.SessionID, sessions)

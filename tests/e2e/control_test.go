@@ -49,7 +49,7 @@ func completed(t testing.TB, feed <-chan core.Event, trigger string) core.Contex
 // another client sees them.
 func TestControl(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p := newProvider(t, provider.Options{Window: 8192})
 		h := newHouse(t, url, withModel("house", 8192, 2048, p), withModel("tiny", 3000, 500, p))
 		id, w, ctx := newSession(t, h.Client, core.Session{}), newWriter(5), t.Context()

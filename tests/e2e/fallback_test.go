@@ -80,7 +80,7 @@ func withFallback(t *testing.T, models string) setting {
 // in the books. When the model is back it answers again.
 func TestFallbackModel(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		var mu sync.Mutex
 		limited := true
 		own := newProvider(t, provider.Options{Fault: func(w http.ResponseWriter, _ provider.Asked) bool {
@@ -141,7 +141,7 @@ func TestUnknownFallbackModel(t *testing.T) {
 	cfg := config.Default()
 	cfg.DataDir, cfg.DefaultLLM = t.TempDir(), "demo"
 	cfg.AgentsDir = filepath.Join(cfg.DataDir, "agents")
-	cfg.Database.URL = config.NewSecretURL(dbtest.SQLiteURL(t))
+	cfg.Database.URL = config.NewSecretURL(dbtest.MigratedSQLiteURL(t))
 	withFallback(t, "[demo, no-such-model]")(&cfg)
 	_, err := app.New(t.Context(), cfg, handlers.Build{}, slog.New(slog.DiscardHandler))
 	if err == nil || !strings.Contains(err.Error(), `assistant.yaml:4:25: fallback model "no-such-model" is not known`) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -142,6 +143,15 @@ func withModel(name string, window, maxOutput int, p *provider.Server) setting {
 		})
 		c.DefaultLLM = c.Models[0].Name
 	}
+}
+
+// sized is how much a test does: CI has the short form, BOBBIN_TEST_LONG=1 the long one
+// (make show-…). What is wanted of both is the same.
+func sized(short, long int) int {
+	if os.Getenv("BOBBIN_TEST_LONG") != "" {
+		return long
+	}
+	return short
 }
 
 // withGrace sets how long work in hand may go on when the house stops.

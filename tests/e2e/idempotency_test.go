@@ -68,7 +68,7 @@ func (h *house) post(secret, path, key, body string) (posted, error) {
 // and at once, also over a restart; two owners may use the same key.
 func TestIdempotencyKeys(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		h := newHouse(t, url, func(c *config.Config) {
 			c.Auth.Keys = []config.APIKey{{Name: "ann", Secret: config.NewSecret("ann-s3cret-0123456789")}, {Name: "bob", Secret: config.NewSecret("bob-s3cret-0123456789")}}
 			c.Auth.Required = true

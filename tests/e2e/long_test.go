@@ -14,17 +14,17 @@ import (
 )
 
 // longTurns is how long the long conversation is.
-const longTurns = 2000
+func longTurns() int { return sized(400, 2000) }
 
 // Issue "a session", must show 2: a provider that counts with another tokenizer
 // plus 15 % and refuses what does not fit 8,192 tokens. W5, W6, W10, W12, R7;
 // CONTEXT § 3, invariants 1 and 6; ENGINE: work per turn does not grow with the
-// session. BOBBIN_TEST_LONG=1 adds PostgreSQL.
+// session. BOBBIN_TEST_LONG=1 makes it 2,000 turns and adds PostgreSQL.
 func TestShowLong(t *testing.T) {
 	if testing.Short() {
-		t.Skip("2,000 turns take a while")
+		t.Skip("400 turns take a while")
 	}
-	t.Run("sqlite", func(t *testing.T) { showLong(t, dbtest.SQLiteURL(t)) })
+	t.Run("sqlite", func(t *testing.T) { showLong(t, dbtest.MigratedSQLiteURL(t)) })
 	t.Run("postgres", func(t *testing.T) {
 		if os.Getenv("BOBBIN_TEST_LONG") == "" {
 			t.Skip("set BOBBIN_TEST_LONG=1, or use make show-long")
@@ -38,7 +38,7 @@ func showLong(t *testing.T, url string) {
 	h := newHouse(t, url, withModel("house", 8192, 2048, p))
 	l := &longTalk{house: h, t: t, provider: p, id: newSession(t, h.Client, core.Session{})}
 	w := newWriter(1)
-	for n := 1; n <= longTurns && !t.Failed(); n++ {
+	for n := 1; n <= longTurns() && !t.Failed(); n++ {
 		l.turn(n, w.turn(n))
 	}
 	l.check()
@@ -103,7 +103,7 @@ func (l *longTalk) check() {
 	}
 	count := kinds(all)
 	for kind, want := range map[string]int{
-		"questions": longTurns, "answers": longTurns, "tool calls": longTurns / 2, "tool results": longTurns / 2,
+		"questions": longTurns(), "answers": longTurns(), "tool calls": longTurns() / 2, "tool results": longTurns() / 2,
 	} {
 		if count[kind] != want {
 			l.t.Errorf("got %d %s in the log, want %d", count[kind], kind, want)
@@ -117,11 +117,11 @@ func (l *longTalk) check() {
 // report prints the figures, and wants the number of statements to be flat.
 func (l *longTalk) report() {
 	l.t.Helper()
-	if len(l.turns) < longTurns {
+	if len(l.turns) < longTurns() {
 		return
 	}
 	r, s := contextOf(l.t, l.Client, l.id), session(l.t, l.Client, l.id)
-	fig := newTable("2,000 turns in one session (%s)", l.t.Name())
+	fig := newTable("%d turns in one session (%s)", longTurns(), l.t.Name())
 	fig.row("runs succeeded", len(l.turns), "all; every question verbatim in the log, seq without a gap")
 	fig.row("messages in the log", s.MessageCount, fmt.Sprint(kinds(messages(l.t, l.Client, l.id))))
 	fig.row("requests to the provider", l.provider.Requests(), fmt.Sprintf("%d refused as too long, all recovered within their run", l.provider.Rejected()))
@@ -131,9 +131,9 @@ func (l *longTalk) report() {
 		r.Coverage.Summarized, r.Coverage.Verbatim, r.Coverage.Masked, r.Coverage.Lost))
 	fig.row("tokens", l.usage.InputTokens+l.usage.OutputTokens, fmt.Sprintf("%d in, %d out; factor %.2f ± %.1f %%",
 		l.usage.InputTokens, l.usage.OutputTokens, r.Calibration.Factor, 100*r.Calibration.Deviation))
-	fig.row("median of turns", "20–70", "1,950–2,000", "ratio")
+	fig.row("median of turns", "20–70", "the last 51", "ratio")
 	for _, kind := range []string{"all", "plain", "with a tool"} {
-		early, late := median(kind, l.turns[19:70]), median(kind, l.turns[longTurns-51:])
+		early, late := median(kind, l.turns[19:70]), median(kind, l.turns[longTurns()-51:])
 		fig.row("  Bobbin's own time, "+kind, early.own.Round(time.Microsecond), late.own.Round(time.Microsecond), fmt.Sprintf("%.2f", ratio(late.own, early.own)))
 		fig.row("  SQL statements, "+kind, early.statements, late.statements, fmt.Sprintf("%.2f", ratio(late.statements, early.statements)))
 		if got := ratio(late.statements, early.statements); got > 1.3 {

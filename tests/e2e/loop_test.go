@@ -135,7 +135,7 @@ func sizesOf(requests []provider.Received) []int {
 // version back to the model: the rolling summary is made of the messages themselves.
 func TestLoopOfThirtyRounds(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		l := newLooper(t, url, 128_000, "")
 		l.work(30)
 		got := say(t, l.Client, core.SendMessage{SessionID: l.id, Content: "Read all of it."})
@@ -244,7 +244,7 @@ func (l *looper) wantRollingSummary(before int) {
 // the new process goes on with the notes.
 func TestLoopOverARestart(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		l := newLooper(t, url, 128_000, "")
 		arrived, goOn := make(chan struct{}), make(chan struct{})
 		l.at[12] = func() { close(arrived); <-goOn }
@@ -278,7 +278,7 @@ func TestLoopOverARestart(t *testing.T) {
 // L1: switched off, each prompt is the one before with a round more.
 func TestLoopSwitchedOff(t *testing.T) {
 	t.Parallel()
-	l := newLooper(t, dbtest.SQLiteURL(t), 1_000_000, "compaction: {enabled: false}\n")
+	l := newLooper(t, dbtest.MigratedSQLiteURL(t), 1_000_000, "compaction: {enabled: false}\n")
 	l.work(20)
 	say(t, l.Client, core.SendMessage{SessionID: l.id, Content: "Read all of it."})
 	requests := l.provider.Received()
@@ -303,7 +303,7 @@ func TestShowLoop(t *testing.T) {
 	var cost [2]core.Usage
 	var notes []core.Summary
 	for i, compaction := range []string{"", "compaction: {enabled: false}\n"} {
-		l := newLooper(t, dbtest.SQLiteURL(t), 1_000_000, compaction)
+		l := newLooper(t, dbtest.MigratedSQLiteURL(t), 1_000_000, compaction)
 		l.work(rounds)
 		got := say(t, l.Client, core.SendMessage{SessionID: l.id, Content: "Read all of it."})
 		prompts[i], cost[i] = sizesOf(l.provider.Received()), got.run.Usage

@@ -41,7 +41,7 @@ func remember(t *testing.T, c *client.Client, user, content string) core.SavedMe
 // memories and, where a request names a user, for that user's alone.
 func TestMemoryEndpoints(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		h := newHouse(t, url, twoOwners)
 		alice, bob := h.client("alice's secret"), h.client("bob's secret")
 		pump := remember(t, alice, "carol", "The inspection of the pump is on Friday.")
@@ -111,7 +111,7 @@ func strangers(t *testing.T, id core.MemoryID, others map[string]*client.Client)
 // about it.
 func TestMemoriesStayOutOfPrompts(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p := newProvider(t, provider.Options{})
 		wire := newWire(t, p.URL)
 		h := newHouse(t, url, func(c *config.Config) {
@@ -151,7 +151,7 @@ func TestMemoriesStayOutOfPrompts(t *testing.T) {
 // model is set, searchable again after a reindex while the server serves.
 func TestMemoriesByAProvider(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		wire := newWire(t, "")
 		h := newHouse(t, url, twoOwners)
 		alice := h.client("alice's secret")

@@ -20,7 +20,7 @@ import (
 func TestFirstMessage(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t, provider.Options{Window: 8192})
-	h := newHouse(t, dbtest.SQLiteURL(t), withModel("house", 8192, 2048, p))
+	h := newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("house", 8192, 2048, p))
 	id := newSession(t, h.Client, core.Session{})
 	empty := contextOf(t, h.Client, id)
 	if empty.Coverage.Messages != 0 || sections(empty, "tail", "run", "summary") != 0 {
@@ -40,7 +40,7 @@ func TestFirstMessage(t *testing.T) {
 // API: a repeated client_message_id answers with the same run, also at once.
 func TestRepeatedClientMessageID(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p := newProvider(t, provider.Options{Window: 8192})
 		h := newHouse(t, url, withModel("house", 8192, 2048, p))
 		id := newSession(t, h.Client, core.Session{})
@@ -86,7 +86,7 @@ func TestRepeatedClientMessageID(t *testing.T) {
 func TestRefusedMessages(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t, provider.Options{Window: 8192})
-	h := newHouse(t, dbtest.SQLiteURL(t), withModel("house", 8192, 2048, p))
+	h := newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("house", 8192, 2048, p))
 	id := newSession(t, h.Client, core.Session{})
 	for _, c := range []struct {
 		name    string
@@ -143,7 +143,7 @@ func TestMessagesLargerThanTheBudget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newProvider(t, provider.Options{Window: 8192, Overcount: 1.15})
-			h := newHouse(t, dbtest.SQLiteURL(t), withModel("house", 8192, 2048, p))
+			h := newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("house", 8192, 2048, p))
 			id := newSession(t, h.Client, core.Session{})
 			say(t, h.Client, core.SendMessage{SessionID: id, Content: "before"})
 			got := say(t, h.Client, core.SendMessage{SessionID: id, Content: content})
@@ -168,7 +168,7 @@ func TestMessagesLargerThanTheBudget(t *testing.T) {
 // CONTEXT § 4, rung 0: NUL becomes U+FFFD, and the metadata say so.
 func TestMessageIsCleaned(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, dbtest.SQLiteURL(t))
+	h := newHouse(t, dbtest.MigratedSQLiteURL(t))
 	id := newSession(t, h.Client, core.Session{})
 	got := say(t, h.Client, core.SendMessage{SessionID: id, Content: "a\x00b", Metadata: []byte(`{"k": "v"}`)})
 	if got.asked.Content != "a\uFFFDb" || string(got.asked.Metadata) != `{"k":"v","replaced_characters":1}` {
@@ -180,7 +180,7 @@ func TestMessageIsCleaned(t *testing.T) {
 // neither does somebody without a key.
 func TestOwnersDoNotSeeEachOther(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		h := newHouse(t, url, func(c *config.Config) {
 			c.Auth.Keys = []config.APIKey{
 				{Name: "ann", Secret: config.NewSecret("secret-of-ann-1234")}, {Name: "bob", Secret: config.NewSecret("secret-of-bob-1234")},
@@ -245,7 +245,7 @@ func sees(t *testing.T, name string, c *client.Client, id core.SessionID, run co
 // The lists of sessions and messages have pages that neither repeat nor leave out.
 func TestPages(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, dbtest.SQLiteURL(t), withModel("house", 8192, 2048, newProvider(t, provider.Options{Window: 8192})))
+	h := newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("house", 8192, 2048, newProvider(t, provider.Options{Window: 8192})))
 	var want, got []string
 	for i := range 7 {
 		id := newSession(t, h.Client, core.Session{Title: fmt.Sprint(i)})

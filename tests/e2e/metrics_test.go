@@ -93,7 +93,7 @@ func (e exposition) want(t testing.TB, want float64, name string, labels ...stri
 // never by path.
 func TestMetricsAreExposed(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		h := newHouse(t, url)
 		id := newSession(t, h.Client, core.Session{})
 		session(t, h.Client, id)
@@ -146,7 +146,7 @@ func TestMetricsAccess(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t, dbtest.SQLiteURL(t), tt.set)
+			h := newHouse(t, dbtest.MigratedSQLiteURL(t), tt.set)
 			for key, want := range tt.want {
 				got := http.StatusOK
 				_, err := h.client(key).Metrics(t.Context())
@@ -169,7 +169,7 @@ func TestMetricsAccess(t *testing.T) {
 // calibration learned. Nobody's ids, names or words are in it.
 func TestMetricsOfAConversation(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p := newProvider(t, provider.Options{Window: 8192, Overcount: 1.15})
 		h := newHouse(t, url, withModel("house", 8192, 1024, p), func(c *config.Config) { c.Models[0].InputPrice = 2 })
 		id := newSession(t, h.Client, core.Session{UserID: "user-4711"})
@@ -181,6 +181,8 @@ func TestMetricsOfAConversation(t *testing.T) {
 			}
 			say(t, h.Client, core.SendMessage{SessionID: id, Content: question})
 		}
+		say(t, h.Client, core.SendMessage{SessionID: id, Content: "And on."}) // the summary may have come after the last prompt
+		turns++
 		model, agent := "model=house", "agent=assistant"
 		m := eventually(t, h.Client, float64(turns), "bobbin_runs_finished_total", agent, "status=succeeded")
 		calls := float64(p.Requests())
@@ -243,7 +245,7 @@ func TestMetricsOfFailures(t *testing.T) {
 		}
 		return false
 	}})
-	h := newHouse(t, dbtest.SQLiteURL(t), withModel("house", 32_000, 2048, p))
+	h := newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("house", 32_000, 2048, p))
 	id := newSession(t, h.Client, core.Session{})
 	if got := listen(t, h.Send(t.Context(), core.SendMessage{SessionID: id, Content: "refuse this"})); got.run.Status != core.RunFailed {
 		t.Errorf("got the run %s, want it failed", got.run.Status)

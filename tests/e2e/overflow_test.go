@@ -34,7 +34,7 @@ func TestRefusedAsTooLong(t *testing.T) {
 		t.Run(dialect, func(t *testing.T) {
 			t.Parallel()
 			p := newProvider(t, provider.Options{Window: 8192})
-			h := newHouse(t, dbtest.SQLiteURL(t), withKnownModel(p, dialect, 0))
+			h := newHouse(t, dbtest.MigratedSQLiteURL(t), withKnownModel(p, dialect, 0))
 			id := newSession(t, h.Client, core.Session{})
 			if r := contextOf(t, h.Client, id); r.Window < 100_000 || r.WindowFrom != "model" {
 				t.Fatalf("got a window of %d by %q, want that of the name", r.Window, r.WindowFrom)
@@ -81,7 +81,7 @@ func TestRefusedAsTooLong(t *testing.T) {
 func TestConfiguredWindowHolds(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t, provider.Options{Window: 8192})
-	h := newHouse(t, dbtest.SQLiteURL(t), withKnownModel(p, "openai", 32_000))
+	h := newHouse(t, dbtest.MigratedSQLiteURL(t), withKnownModel(p, "openai", 32_000))
 	for n := range 2 {
 		id := newSession(t, h.Client, core.Session{})
 		bringIn(t, h.Client, id, core.ImportLines, history(400))
@@ -109,7 +109,7 @@ func TestRefusedAgainAndAgain(t *testing.T) {
 		fmt.Fprint(w, `{"error":{"message":"Your input exceeds the context window of this model.","code":"context_length_exceeded"}}`)
 		return true
 	}})
-	h := newHouse(t, dbtest.SQLiteURL(t), withModel("house", 32_000, 2048, p),
+	h := newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("house", 32_000, 2048, p),
 		withAgent("off", "name: off\nsystem_prompt: You never forget.\ncontext: {policy: \"off\"}\n"))
 	id := newSession(t, h.Client, core.Session{Agent: "off"})
 	bringIn(t, h.Client, id, core.ImportLines, history(400))

@@ -21,7 +21,7 @@ import (
 func spacious(t *testing.T, agents ...setting) (*house, *provider.Server) {
 	t.Helper()
 	p := newProvider(t, provider.Options{})
-	return newHouse(t, dbtest.SQLiteURL(t), append([]setting{withModel("house", 1_000_000, 8192, p)}, agents...)...), p
+	return newHouse(t, dbtest.MigratedSQLiteURL(t), append([]setting{withModel("house", 1_000_000, 8192, p)}, agents...)...), p
 }
 
 // budgetAgent is an agent with the policy budget and what else its file says.

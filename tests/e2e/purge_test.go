@@ -311,7 +311,7 @@ func (p *purging) checkShared(t *testing.T) {
 // in blobs, and all of the others.
 func TestShowPurge(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		for _, how := range []struct {
 			name  string
 			purge func(p *purging) core.PurgeReport
@@ -355,7 +355,7 @@ func TestShowPurge(t *testing.T) {
 // No API key can purge: only who can read the data folder.
 func TestPurgeIsForOperators(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, dbtest.SQLiteURL(t), func(c *config.Config) {
+	h := newHouse(t, dbtest.MigratedSQLiteURL(t), func(c *config.Config) {
 		c.Auth.Keys = []config.APIKey{{Name: "north", Secret: config.NewSecret("n")}, {Name: core.LocalOwner, Secret: config.NewSecret("l")}}
 	})
 	session := must(h.client("n").CreateSession(t.Context(), core.Session{UserID: "ann"}))(t)
@@ -389,7 +389,7 @@ func TestPurgeIsForOperators(t *testing.T) {
 // A run in the way is a conflict; with force it is canceled and waited for.
 func TestPurgeCancelsRuns(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		asked := make(chan struct{}, 1)
 		never := make(chan struct{})
 		defer close(never)

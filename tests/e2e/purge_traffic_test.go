@@ -22,7 +22,7 @@ import (
 // said stays, and when eve has stopped a purge leaves no word of hers.
 func TestPurgeAgainstTraffic(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		model := newProvider(t, provider.Options{Fault: answersOnlyTheLast})
 		h := newHouse(t, url, withModel("echo", 8192, 1024, model), func(c *config.Config) { c.Titles = true })
 		shared := must(h.CreateSession(t.Context(), core.Session{UserID: "bob"}))(t)

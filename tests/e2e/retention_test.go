@@ -16,7 +16,7 @@ import (
 // Sessions that were archived long ago go for good. (Issue 5, 5)
 func TestRetention(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		h := newHouse(t, url, withModel("echo", 8192, 1024, newProvider(t, provider.Options{})), func(c *config.Config) {
 			c.Retention.ArchivedSessions = 24 * time.Hour
 		})

@@ -16,7 +16,7 @@ import (
 // ENGINE, cancel: what was said is kept, and the conversation goes on with it.
 func TestCancelKeepsWhatWasSaid(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p, _ := newHolding(t)
 		h := newHouse(t, url, withModel("house", 8192, 2048, p))
 		id := newSession(t, h.Client, core.Session{})
@@ -60,7 +60,7 @@ func TestCancelKeepsWhatWasSaid(t *testing.T) {
 func TestWatchersHearTheSame(t *testing.T) {
 	t.Parallel()
 	p, g := newHolding(t)
-	h := newHouse(t, dbtest.SQLiteURL(t), withModel("house", 8192, 2048, p))
+	h := newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("house", 8192, 2048, p))
 	id := newSession(t, h.Client, core.Session{})
 	say(t, h.Client, core.SendMessage{SessionID: id, Content: "before"})
 	run, err := h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "hold on for the others"})
@@ -108,7 +108,7 @@ func TestWatchersHearTheSame(t *testing.T) {
 // given after the restart; those that wait come after it.
 func TestStopWhileAnswering(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p, g := newHolding(t)
 		h := newHouse(t, url, withModel("house", 8192, 2048, p), withGrace(time.Millisecond))
 		id := newSession(t, h.Client, core.Session{})
@@ -164,7 +164,7 @@ func TestProviderRefuses(t *testing.T) {
 				_, _ = w.Write([]byte(c.body))
 				return true
 			}})
-			h := newHouse(t, dbtest.SQLiteURL(t), withModel("house", 8192, 2048, p))
+			h := newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("house", 8192, 2048, p))
 			id := newSession(t, h.Client, core.Session{})
 			got := listen(t, h.Send(t.Context(), core.SendMessage{SessionID: id, Content: "refuse me"}))
 			e := got.run.Error

@@ -31,7 +31,7 @@ func hitsOf(t *testing.T, h *house, q core.SearchQuery) []string {
 // who may, newest first; and sessions by their titles and messages.
 func TestSearch(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		h := newHouse(t, url)
 		pumps := newSession(t, h.Client, core.Session{Title: "Pumps", UserID: "ann"})
 		trips := newSession(t, h.Client, core.Session{Title: "水泵 Reise", UserID: "bob"})
@@ -86,7 +86,7 @@ func TestSearch(t *testing.T) {
 // Another owner finds nothing of it.
 func TestSearchOfOwners(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, dbtest.SQLiteURL(t), func(c *config.Config) {
+	h := newHouse(t, dbtest.MigratedSQLiteURL(t), func(c *config.Config) {
 		c.Auth.Keys = []config.APIKey{{Name: "ann", Secret: config.NewSecret("ann's long secret")}, {Name: "bob", Secret: config.NewSecret("bob's long secret")}}
 		c.Auth.Required = true
 	})
@@ -118,7 +118,7 @@ func TestSearchOfOwners(t *testing.T) {
 // only the summary stands for, and nothing of other sessions.
 func TestSearchHistory(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		h := newHouse(t, url)
 		id, other := newSession(t, h.Client, core.Session{Agent: "researcher"}), newSession(t, h.Client, core.Session{})
 		first := say(t, h.Client, core.SendMessage{SessionID: id, Content: "The invoice is 4711-B, please remember it"}).asked
@@ -149,7 +149,7 @@ func TestSearchHistory(t *testing.T) {
 // Messages that an older version stored become searchable while Bobbin runs.
 func TestSearchOfOldMessages(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		old := dbtest.Open(t, url)
 		if err := old.MigrateTo(t.Context(), 2); err != nil {
 			t.Fatal(err)

@@ -23,7 +23,7 @@ func TestSecretsStayAway(t *testing.T) {
 	signer := jwttest.NewSigner(t, "k", "EdDSA")
 	signerKeys := jwttest.Serve(t, signer)
 	t.Setenv("HOUSE_KEY", "sk-provider-secret-0123456789")
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p := newProvider(t, provider.Options{})
 		h := newHouse(t, url, withModel("house", 8192, 500, p), withTokens(signerKeys), func(c *config.Config) {
 			c.Models[0].APIKeyEnv, c.Log.Level = "HOUSE_KEY", "debug"

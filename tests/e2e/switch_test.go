@@ -29,7 +29,7 @@ func TestShowSwitch(t *testing.T) {
 			t.Parallel()
 			small := newProvider(t, provider.Options{Window: 8192, Overcount: c.overcount})
 			large := newProvider(t, provider.Options{Window: 128_000, Overcount: 1.15})
-			h := newHouse(t, dbtest.SQLiteURL(t), withModel("large", 128_000, 4096, large), withModel("small", 8192, 2048, small))
+			h := newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("large", 128_000, 4096, large), withModel("small", 8192, 2048, small))
 			id, w := newSession(t, h.Client, core.Session{}), newWriter(3)
 			fig := newTable("A switch from 128K to 8K and back; the small model counts %s", c.name)
 			fig.row("", "window", "usable", "planned", "counted", "refused", "summarized", "verbatim")

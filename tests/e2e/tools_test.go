@@ -42,7 +42,7 @@ func TestFetchURLRefusesThisMachine(t *testing.T) {
 	port := secret.URL[strings.LastIndexByte(secret.URL, ':')+1:]
 	for _, url := range []string{secret.URL, "http://localhost:" + port, "http://[::ffff:127.0.0.1]:" + port, "http://169.254.169.254/latest/meta-data/"} {
 		p := calling(t, "fetch_url", fmt.Sprintf(`{"url":%q}`, url))
-		h := newHouse(t, dbtest.SQLiteURL(t), withModel("house", 32_000, 2048, p), func(c *config.Config) {
+		h := newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("house", 32_000, 2048, p), func(c *config.Config) {
 			c.Tools.FetchURL.Enabled, c.Tools.FetchURL.Ports = true, []string{"80", port}
 		}, withAgent("reader", "name: reader\nsystem_prompt: You read.\ntools: [fetch_url]\ntool_settings:\n  fetch_url: {timeout: 5s}\n"))
 		id := newSession(t, h.Client, core.Session{Agent: "reader"})
@@ -63,7 +63,7 @@ func TestFetchURLIsOff(t *testing.T) {
 	cfg := config.Default()
 	cfg.DataDir, cfg.DefaultLLM = t.TempDir(), "demo"
 	cfg.AgentsDir = cfg.DataDir + "/agents"
-	cfg.Database.URL = config.NewSecretURL(dbtest.SQLiteURL(t))
+	cfg.Database.URL = config.NewSecretURL(dbtest.MigratedSQLiteURL(t))
 	withAgent("reader", "name: reader\ntools: [fetch_url]\n")(&cfg)
 	a, err := app.New(context.WithoutCancel(t.Context()), cfg, handlers.Build{}, slog.New(slog.DiscardHandler))
 	if err == nil {
@@ -78,7 +78,7 @@ func TestFetchURLIsOff(t *testing.T) {
 // its head and its tail, and the agent reads the rest by the message's id.
 func TestLargeToolResults(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p := calling(t, "search_history", `{"query":"bees"}`)
 		h := newHouse(t, url, withModel("house", 32_000, 2048, p), withAgent("seeker", `name: seeker
 system_prompt: You search.

@@ -56,7 +56,7 @@ func (f forest) under(s collector.Span) (names []string) {
 // all sent before the process has stopped, and nothing of what was said is in them.
 func TestTracesOfAConversation(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		to := newCollector(t)
 		p := newProvider(t, provider.Options{Window: 8192, Overcount: 1.15})
 		h := newHouse(t, url, withModel("house", 8192, 1024, p), withTraces(to), func(c *config.Config) { c.Models[0].Model = "provider-house" })
@@ -142,7 +142,7 @@ func TestTracesOfFailures(t *testing.T) {
 		}
 		return false
 	}})
-	h := newHouse(t, dbtest.SQLiteURL(t), withModel("house", 32_000, 2048, p), withTraces(to))
+	h := newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("house", 32_000, 2048, p), withTraces(to))
 	id := newSession(t, h.Client, core.Session{})
 	if got := listen(t, h.Send(t.Context(), core.SendMessage{SessionID: id, Content: "refuse this"})); got.run.Status != core.RunFailed {
 		t.Errorf("got the run %s, want it failed", got.run.Status)

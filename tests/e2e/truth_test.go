@@ -193,7 +193,7 @@ func TestShowTruth(t *testing.T) {
 			tr.provider = newProvider(t, provider.Options{
 				Record: true, At: tr.at, Count: func(r provider.Received) int { return provider.ByTheBook(r, text) },
 			})
-			tr.house = newHouse(t, dbtest.SQLiteURL(t), withModel("house", 8192, 2048, tr.provider), func(c *config.Config) {
+			tr.house = newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("house", 8192, 2048, tr.provider), func(c *config.Config) {
 				c.Models[0].Provider = dialect
 			}, withAgent("manual", "name: manual\nsystem_prompt: You wait.\ntools: [calculator]\ncontext: {auto_summarize: false}\n"),
 				withAgent("off", "name: off\nsystem_prompt: You never forget.\ncontext: {policy: \"off\"}\n"))

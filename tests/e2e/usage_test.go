@@ -34,7 +34,7 @@ func titled(t testing.TB, e core.Event) (string, bool) {
 // one that its user chose.
 func TestTitles(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		h := newHouse(t, url, withTitles)
 		id := newSession(t, h.Client, core.Session{})
 		feed := follow(t.Context(), t, h.Client, id)
@@ -93,7 +93,7 @@ func rows(t testing.TB, c *client.Client, by core.UsageGroup) []string {
 // run says by which version of its agent it was done.
 func TestUsageAndCost(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p := newProvider(t, provider.Options{})
 		h := newHouse(t, url, withModel("house", 32_000, 2048, p), twoOwners, func(c *config.Config) {
 			c.Models[0].InputPrice, c.Models[0].OutputPrice = 2, 8
@@ -140,7 +140,7 @@ func TestUsageAndCost(t *testing.T) {
 // and a run at work ends before its next model call; others go on.
 func TestSpendLimits(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p := newProvider(t, provider.Options{})
 		h := newHouse(t, url, withModel("house", 32_000, 2048, p), twoOwners, func(c *config.Config) {
 			c.Models[0].InputPrice, c.Models[0].OutputPrice = 2, 8
@@ -179,7 +179,7 @@ func TestSpendLimits(t *testing.T) {
 func TestCanceledAnswersCount(t *testing.T) {
 	t.Parallel()
 	p, _ := newHolding(t)
-	h := newHouse(t, dbtest.SQLiteURL(t), withModel("house", 32_000, 2048, p), func(c *config.Config) {
+	h := newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("house", 32_000, 2048, p), func(c *config.Config) {
 		c.Auth.Limits = []config.SpendLimit{{Key: core.LocalOwner, TokensPerDay: 10}}
 	})
 	id := newSession(t, h.Client, core.Session{})
@@ -201,7 +201,7 @@ func TestCanceledAnswersCount(t *testing.T) {
 // below what the agent is told, counted, and the same bytes on every turn.
 func TestInstructionsAndTimezone(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, dbtest.SQLiteURL(t))
+	h := newHouse(t, dbtest.MigratedSQLiteURL(t))
 	id := newSession(t, h.Client, core.Session{Instructions: "Speak like a pirate.", Timezone: "Europe/Vienna"})
 	before := contextOf(t, h.Client, id)
 	prompt := func() string {

@@ -98,7 +98,7 @@ func delivered(t *testing.T, c *client.Client, session core.SessionID, run core.
 // the receiver takes it; a message's webhook takes its place; a person may ask again.
 func TestShowWebhooks(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		h := newHouse(t, url, withWebhooks)
 		at, told := hookServer(t, http.StatusInternalServerError)
 		id := newSession(t, h.Client, core.Session{Webhook: &core.Webhook{URL: core.Target(at), Secret: "whsec_" + hookKey}})
@@ -133,7 +133,7 @@ func TestShowWebhooks(t *testing.T) {
 // A process that goes away while it delivers loses nothing: its restart delivers.
 func TestWebhookAfterARestart(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		h := newHouse(t, url, withWebhooks, withGrace(0))
 		at, told := hookServer(t, 0)
 		id := newSession(t, h.Client, core.Session{Webhook: &core.Webhook{URL: core.Target(at), Secret: "whsec_" + hookKey}})
@@ -154,7 +154,7 @@ func TestWebhookAfterARestart(t *testing.T) {
 // began.
 func TestWebhookOfARunThatWaits(t *testing.T) {
 	t.Parallel()
-	h := newAsking(t, dbtest.SQLiteURL(t), withWebhooks)
+	h := newAsking(t, dbtest.MigratedSQLiteURL(t), withWebhooks)
 	at, told := hookServer(t)
 	id := newSession(t, h.Client, core.Session{Agent: "careful", Webhook: &core.Webhook{URL: core.Target(at), Secret: "whsec_" + hookKey}})
 	waiting := asksIn(t, h, id, "calculator")

@@ -54,7 +54,7 @@ func TestRefusedInOtherWords(t *testing.T) {
 		fmt.Fprint(w, r.body)
 		return true
 	}})
-	h := newHouse(t, dbtest.SQLiteURL(t), withModel("house", 32_000, 1024, p), func(c *config.Config) {
+	h := newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("house", 32_000, 1024, p), func(c *config.Config) {
 		for name := range refusals() {
 			c.Models = append(c.Models, config.Model{Name: name, Model: "gpt-4o", Provider: "openai", BaseURL: p.URL, MaxOutputTokens: 1024})
 		}
@@ -91,7 +91,7 @@ func TestUnknownWindow(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			p := newProvider(t, provider.Options{Window: window, Overcount: 1.15})
-			h := newHouse(t, dbtest.SQLiteURL(t), func(c *config.Config) {
+			h := newHouse(t, dbtest.MigratedSQLiteURL(t), func(c *config.Config) {
 				c.Models = []config.Model{{Name: "mine", Model: "acme-7b-instruct", Provider: kind, BaseURL: p.URL}}
 				c.DefaultLLM = "mine"
 			})
