@@ -255,7 +255,7 @@ func (a *App) buildChat(keeper *compaction.Keeper) *chat.Service {
 		Agents: a.catalog, Models: a.models, Counter: a.counter, Files: a.files, Context: keeper, Control: a.control,
 		DefaultAgent: a.cfg.DefaultAgent, Worker: a.worker, Logger: a.log,
 		Budget: a.budget, Observer: a.telemetry, PrivateWebhooks: a.cfg.Webhooks.AllowPrivate,
-		Limits: chat.Limits{Message: int(a.cfg.Limits.MessageBytes), Queued: a.cfg.Limits.QueuedRuns, Owned: a.cfg.Limits.RunsPerOwner},
+		Limits: chat.Limits{Message: int(a.cfg.Limits.MessageBytes), Queued: a.cfg.Limits.QueuedRuns, Owned: a.cfg.Limits.RunsPerOwner, OfUser: a.cfg.Limits.RunsPerUser},
 	})
 }
 

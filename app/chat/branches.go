@@ -27,7 +27,7 @@ func (s *Service) Regenerate(ctx context.Context, scope core.Scope, r core.Regen
 	}
 	return s.begin(ctx, scope, core.AcceptRun{
 		SessionID: r.SessionID, User: user, Model: r.Model, ClientMessageID: r.ClientMessageID, Answers: r.MessageID,
-		Multitask: multitask, Worker: s.worker, MaxQueued: s.limits.Queued, MaxOwned: s.limits.Owned,
+		Multitask: multitask, Worker: s.worker, MaxQueued: s.limits.Queued, MaxOwned: s.limits.Owned, MaxOfUser: s.ofUser(scope),
 		Input: core.RunInput{Source: cmp.Or(r.Source, core.SourceAPI)},
 	})
 }

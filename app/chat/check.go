@@ -83,6 +83,15 @@ func shown(err error) string {
 	return "internal error"
 }
 
+// ofUser returns how many runs the caller may have at once; 0 = no limit, for who acts
+// for all users.
+func (s *Service) ofUser(scope core.Scope) int {
+	if scope.User == "" {
+		return 0
+	}
+	return s.limits.OfUser
+}
+
 // userOf returns the user that something belongs to: a caller who acts for one
 // user cannot act for another one.
 func userOf(scope core.Scope, named string) (string, error) {

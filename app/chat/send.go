@@ -147,7 +147,7 @@ func (s *Service) checkMessage(scope core.Scope, m core.SendMessage) (core.Accep
 	}
 	return core.AcceptRun{
 		SessionID: m.SessionID, User: user, Model: m.Model, ClientMessageID: m.ClientMessageID,
-		Multitask: multitask, Worker: s.worker, MaxQueued: s.limits.Queued, MaxOwned: s.limits.Owned, Webhook: m.Webhook,
+		Multitask: multitask, Worker: s.worker, MaxQueued: s.limits.Queued, MaxOwned: s.limits.Owned, MaxOfUser: s.ofUser(scope), Webhook: m.Webhook,
 		Input: core.RunInput{
 			Content: content, Source: cmp.Or(m.Source, core.SourceAPI), Author: author, Metadata: metadata, Edits: m.Edits,
 		},

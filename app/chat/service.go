@@ -125,12 +125,13 @@ type Limits struct {
 	Comment      int // on a decision; default 2,000
 	Queued       int // messages of a session that wait for their turn; default 100
 	Owned        int // runs of an owner that are queued or at work; default 1,000
+	OfUser       int // the same of an end user; default 20
 }
 
 func (l Limits) withDefaults() Limits {
 	for field, value := range map[*int]int{
 		&l.Message: 1 << 20, &l.Title: 500, &l.Instructions: 16 << 10, &l.Metadata: 16 << 10,
-		&l.Name: 200, &l.Focus: 2000, &l.Comment: 2000, &l.Queued: 100, &l.Owned: 1000,
+		&l.Name: 200, &l.Focus: 2000, &l.Comment: 2000, &l.Queued: 100, &l.Owned: 1000, &l.OfUser: 20,
 	} {
 		if *field <= 0 {
 			*field = value

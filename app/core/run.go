@@ -190,6 +190,7 @@ type AcceptRun struct {
 	Worker          string   // who executes it if it can start at once
 	MaxQueued       int      // most queued runs of the session; 0 = no limit
 	MaxOwned        int      // most runs of the owner that are queued or at work, this one included; 0 = no limit
+	MaxOfUser       int      // the same of User; 0 = no limit
 	Refuse          error    // why nothing new may be accepted; a repeat is answered all the same
 }
 

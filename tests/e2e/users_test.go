@@ -18,6 +18,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/db/dbtest"
+	"bobbin/tests/provider"
 )
 
 // withTokens lets the end users of "shop" in, by tokens whose keys the server has.
@@ -152,6 +153,32 @@ func TestUsersDecide(t *testing.T) {
 		if run, _ := ended(t, &kim, run.ID); run.Status != core.RunSucceeded {
 			t.Errorf("got the run %s, want it succeeded", run.Status)
 		}
+	})
+}
+
+// One user's runs have a limit of their own, and hold up nobody else of the owner.
+func TestUsersRuns(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		s := jwttest.NewSigner(t, "k", "EdDSA")
+		gate := make(chan struct{})
+		p := newProvider(t, provider.Options{Hold: func(string) { <-gate }})
+		h := newHouse(t, url, withModel("house", 8192, 500, p), withTokens(jwttest.Serve(t, s)), func(c *config.Config) { c.Limits.RunsPerUser = 2 })
+		kim, eve := h.client(s.User(t, "kim")), h.client(s.User(t, "eve"))
+		send := func(c *client.Client) error {
+			_, err := c.SendAsync(t.Context(), core.SendMessage{SessionID: newSession(t, c, core.Session{}), Content: "hello"})
+			return err
+		}
+		for range 2 {
+			if err := send(kim); err != nil {
+				t.Error(err)
+			}
+		}
+		wantRefused(t, send(kim), http.StatusTooManyRequests, "too_many_runs")
+		if err := send(eve); err != nil {
+			t.Errorf("another user: got %v, want it accepted", err)
+		}
+		close(gate)
 	})
 }
 

@@ -178,7 +178,7 @@ func (a *Authenticator) checkLocal(r *http.Request) error {
 		return forbidden("no API keys are configured, so only this machine may ask; set auth.keys to let others in")
 	case !isLocalHost(r.Host):
 		return forbidden("without an API key the Host must be localhost or a loopback address")
-	case isForwarded(r.Header):
+	case isForwarded(r):
 		return forbidden("without an API key a request may not come through a proxy; make one with: bobbin keys create <name>")
 	case isForeignPage(r):
 		return forbidden("a web page of another origin may not ask without an API key")

@@ -16,7 +16,7 @@ import (
 // ask is a request to be judged; empty fields are those of a local program.
 type ask struct {
 	method, remote, host string
-	tls                  bool
+	tls, old             bool // old: HTTP/1.0
 	headers              map[string]string
 }
 
@@ -34,6 +34,9 @@ func (a ask) request() *http.Request {
 	}
 	if a.tls {
 		r.TLS = &tls.ConnectionState{}
+	}
+	if a.old {
+		r.Proto, r.ProtoMinor = "HTTP/1.0", 0
 	}
 	for name, value := range a.headers {
 		r.Header.Set(name, value)
@@ -118,26 +121,29 @@ func TestLoopback(t *testing.T) {
 		})
 	}
 	refused := map[string]ask{
-		"from afar":              {remote: "192.168.0.7:9"},
-		"no address":             {remote: "@"},
-		"foreign host":           {host: "evil.example:8080"},
-		"host like localhost":    {host: "localhost.evil.example"},
-		"address as a name":      {host: "127.0.0.1.nip.io"},
-		"any address":            {host: "0.0.0.0:8080"},
-		"bare ipv6":              {host: "::1"},
-		"bracketed name":         {host: "[localhost]"},
-		"bad port":               {host: "localhost:http"},
-		"foreign origin":         {headers: header("Origin", "https://evil.example")},
-		"other local port":       {headers: header("Origin", "http://localhost:3000")},
-		"other scheme":           {headers: header("Origin", "https://localhost:8080")},
-		"opaque origin":          {headers: header("Origin", "null")},
-		"empty origin":           {headers: header("Origin", "")},
-		"origin with user":       {headers: header("Origin", "http://x@localhost:8080")},
-		"image of a page":        {headers: map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}},
-		"form of a page":         {method: http.MethodPost, headers: map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}},
-		"page on another port":   {headers: map[string]string{"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}},
-		"through a proxy":        {headers: header("X-Forwarded-For", "203.0.113.9")},
-		"through a modern proxy": {headers: header("Forwarded", "for=203.0.113.9")},
+		"from afar":                 {remote: "192.168.0.7:9"},
+		"no address":                {remote: "@"},
+		"foreign host":              {host: "evil.example:8080"},
+		"host like localhost":       {host: "localhost.evil.example"},
+		"address as a name":         {host: "127.0.0.1.nip.io"},
+		"any address":               {host: "0.0.0.0:8080"},
+		"bare ipv6":                 {host: "::1"},
+		"bracketed name":            {host: "[localhost]"},
+		"bad port":                  {host: "localhost:http"},
+		"foreign origin":            {headers: header("Origin", "https://evil.example")},
+		"other local port":          {headers: header("Origin", "http://localhost:3000")},
+		"other scheme":              {headers: header("Origin", "https://localhost:8080")},
+		"opaque origin":             {headers: header("Origin", "null")},
+		"empty origin":              {headers: header("Origin", "")},
+		"origin with user":          {headers: header("Origin", "http://x@localhost:8080")},
+		"image of a page":           {headers: map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}},
+		"form of a page":            {method: http.MethodPost, headers: map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}},
+		"page on another port":      {headers: map[string]string{"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}},
+		"through a proxy":           {headers: header("X-Forwarded-For", "203.0.113.9")},
+		"through a modern proxy":    {headers: header("Forwarded", "for=203.0.113.9")},
+		"through a proxy for TLS":   {headers: header("X-Forwarded-Proto", "https")},
+		"through a network's edge":  {headers: header("CF-Connecting-IP", "203.0.113.9")},
+		"through nginx as it comes": {old: true, headers: header("Connection", "close")},
 	}
 	for name, ask := range refused {
 		t.Run(name, func(t *testing.T) {

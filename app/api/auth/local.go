@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -44,14 +45,24 @@ func unbracketed(host string) string {
 }
 
 // isForwarded reports whether a proxy sent the request for somebody else. A
-// proxy on this machine has a loopback address, its visitors have not.
-func isForwarded(h http.Header) bool {
-	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"} {
-		if h.Get(name) != "" {
+// proxy on this machine has a loopback address, its visitors have not. HTTP/1.0 is
+// spoken by nobody else any more: nginx does by default, adds none of the headers, and
+// has its own address for Host.
+func isForwarded(r *http.Request) bool {
+	if !r.ProtoAtLeast(1, 1) {
+		return true
+	}
+	for name := range r.Header {
+		if strings.HasPrefix(name, "X-Forwarded-") || slices.Contains(forwarding(), name) {
 			return true
 		}
 	}
 	return false
+}
+
+// forwarding are the other headers of proxies, as http.Header has them.
+func forwarding() []string {
+	return []string{"Cf-Connecting-Ip", "Fastly-Client-Ip", "Forwarded", "True-Client-Ip", "Via", "X-Client-Ip", "X-Envoy-External-Address", "X-Original-Host", "X-Real-Ip"}
 }
 
 // isForeignPage reports whether a browser sent the request for a page of another

@@ -95,6 +95,7 @@ func limits() []setting {
 		{name: "limits.memory_index_bytes", meaning: "vectors of memories that are kept in memory, of all owners; beyond it the rows are scanned, which is slower", field: func(c *Config) any { return &c.Limits.MemoryIndexBytes }},
 		{name: "limits.queued_runs", meaning: "messages of one session that wait for their turn", field: func(c *Config) any { return &c.Limits.QueuedRuns }},
 		{name: "limits.runs_per_owner", meaning: "runs of one owner that are at work or wait for their turn, in all sessions", field: func(c *Config) any { return &c.Limits.RunsPerOwner }},
+		{name: "limits.runs_per_user", meaning: "the same of one end user (`auth.jwt`)", field: func(c *Config) any { return &c.Limits.RunsPerUser }},
 		{name: "limits.concurrent_runs", meaning: "runs at once in this process; more wait", field: func(c *Config) any { return &c.Limits.ConcurrentRuns }},
 		{name: "limits.open_streams", meaning: "requests that are held open at once, of all callers", field: func(c *Config) any { return &c.Limits.OpenStreams }},
 		{name: "limits.open_streams_per_owner", meaning: "the same of one owner", field: func(c *Config) any { return &c.Limits.OpenStreamsPerOwner }},

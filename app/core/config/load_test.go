@@ -168,6 +168,7 @@ limits:
   memory_index_bytes: 64MiB
   queued_runs: 5
   runs_per_owner: 8
+  runs_per_user: 7
   concurrent_runs: 6
   open_streams: 7
   open_streams_per_owner: 3
@@ -210,7 +211,7 @@ webhooks: {secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, allow_private: true, 
 		Files: config.Files{Bytes: 2 << 20, PerMessage: 3, TotalBytes: 4 << 20, Types: []string{"image/png", "text/*"}},
 		Limits: config.Limits{
 			MessageBytes: 512 << 10, BodyBytes: 1 << 20, ImportBytes: 32 << 20, ImportMessages: 1000, ToolOutputBytes: 2_000_000, ToolShownBytes: 32 << 10, MemoryIndexBytes: 64 << 20,
-			QueuedRuns: 5, RunsPerOwner: 8, ConcurrentRuns: 6, OpenStreams: 7, OpenStreamsPerOwner: 3, OpenStreamsPerUser: 2, RequestsPerSecond: 20, UserRequests: 4,
+			QueuedRuns: 5, RunsPerOwner: 8, RunsPerUser: 7, ConcurrentRuns: 6, OpenStreams: 7, OpenStreamsPerOwner: 3, OpenStreamsPerUser: 2, RequestsPerSecond: 20, UserRequests: 4,
 			WaitTime: 90 * time.Second, RunTime: time.Hour, ToolTime: 5 * time.Second, ApprovalTime: 2 * time.Hour, SummaryTime: 500 * time.Millisecond, BackgroundSummaryTime: 20 * time.Second,
 		},
 		Webhooks:  config.Webhooks{Secret: config.NewSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), AllowPrivate: true, Time: 5 * time.Second, Concurrent: 4},
@@ -228,7 +229,7 @@ webhooks: {secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, allow_private: true, 
 			t.Errorf("origin of %s: got value %q, want %q", key, got, want)
 		}
 	}
-	if got, want := origins.Of("limits.run_time").From, "./bobbin.yaml:61"; got != want {
+	if got, want := origins.Of("limits.run_time").From, "./bobbin.yaml:62"; got != want {
 		t.Errorf("origin of limits.run_time: got %q, want %q", got, want)
 	}
 	if got := want.Models[0].PriorFactor(); got != 1 {
@@ -251,7 +252,7 @@ func TestLoadTexts(t *testing.T) {
 		"server.cors_origins": "https://chat.example,http://localhost:3000",
 		"metrics.open":        "true", "metrics.keys": "alice,bob", "telemetry.otlp_endpoint": "https://x:1",
 		"files.bytes": "2KiB", "files.per_message": "3", "files.total_bytes": "4KiB", "files.types": "image/png,text/*",
-		"limits.message_bytes": "2KiB", "limits.body_bytes": "3KiB", "limits.import_bytes": "6KiB", "limits.import_messages": "77", "limits.tool_output_bytes": "4KiB", "limits.memory_index_bytes": "5KiB", "limits.queued_runs": "1_000", "limits.runs_per_owner": "12", "limits.open_streams_per_user": "4",
+		"limits.message_bytes": "2KiB", "limits.body_bytes": "3KiB", "limits.import_bytes": "6KiB", "limits.import_messages": "77", "limits.tool_output_bytes": "4KiB", "limits.memory_index_bytes": "5KiB", "limits.queued_runs": "1_000", "limits.runs_per_owner": "12", "limits.runs_per_user": "3", "limits.open_streams_per_user": "4",
 		"limits.concurrent_runs": "2", "limits.open_streams": "3", "limits.open_streams_per_owner": "4", "limits.requests_per_second": "0", "limits.user_requests_per_second": "1", "limits.guesses_per_minute": "9",
 		"limits.wait_time": "1s", "limits.run_time": "2s", "limits.tool_time": "3s", "limits.approval_time": "7s", "limits.summary_time": "4s", "limits.background_summary_time": "6s", "limits.shutdown_grace": "5s",
 		"webhooks.secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "webhooks.allow_private": "true", "webhooks.time": "7s", "webhooks.concurrent": "8",

@@ -152,7 +152,7 @@ func (l Limits) validate(found *faults) {
 		key   string
 		value int
 	}{
-		{"queued_runs", l.QueuedRuns}, {"runs_per_owner", l.RunsPerOwner}, {"import_messages", l.ImportMessages}, {"concurrent_runs", l.ConcurrentRuns},
+		{"queued_runs", l.QueuedRuns}, {"runs_per_owner", l.RunsPerOwner}, {"runs_per_user", l.RunsPerUser}, {"import_messages", l.ImportMessages}, {"concurrent_runs", l.ConcurrentRuns},
 		{"open_streams", l.OpenStreams}, {"open_streams_per_owner", l.OpenStreamsPerOwner}, {"open_streams_per_user", l.OpenStreamsPerUser},
 	} {
 		found.check(count.value >= 1, "limits."+count.key, "%d is too few; use 1 or more", count.value)

@@ -182,7 +182,7 @@ func (j *journal) wait(run core.Run, w core.RunWait) error {
 	if err != nil {
 		return err
 	}
-	f, err := j.facts("")
+	f, err := j.facts("", "")
 	if err != nil {
 		return err
 	}

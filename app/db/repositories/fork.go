@@ -56,7 +56,7 @@ func (r *Branches) Fork(ctx context.Context, scope core.Scope, in core.ForkSessi
 // forkLeaf returns the last message that is copied; empty if there is none.
 func (j *journal) forkLeaf(id core.MessageID) (models.Ref, error) {
 	if id == "" {
-		f, err := j.facts("")
+		f, err := j.facts("", "")
 		return f.ParentID, err
 	}
 	if _, err := j.message(id); err != nil {

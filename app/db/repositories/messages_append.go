@@ -78,7 +78,7 @@ func taken(id string) error {
 
 // append is Append, with the session locked.
 func (j *journal) append(in core.AppendMessages) (core.Appended, error) {
-	f, err := j.facts("")
+	f, err := j.facts("", "")
 	if err != nil {
 		return core.Appended{}, err
 	}

@@ -264,7 +264,7 @@ func activeOf(session string) func(*gorm.DB) *gorm.DB {
 
 // idle returns ErrConflict while the session has a run that is active or queued.
 func (j *journal) idle() error {
-	f, err := j.facts("")
+	f, err := j.facts("", "")
 	if err == nil && f.Active+f.Queued > 0 {
 		err = busyError(j.session.ID)
 	}

@@ -38,7 +38,7 @@ func (r *Runs) Accept(ctx context.Context, scope core.Scope, in core.AcceptRun) 
 		if err != nil {
 			return err
 		}
-		f, err := j.facts(in.ClientMessageID)
+		f, err := j.facts(in.ClientMessageID, counted(in))
 		if err != nil {
 			return err
 		}
@@ -81,6 +81,7 @@ type facts struct {
 	Queued   int        // runs
 	Active   int        // runs: 0 or 1
 	Owned    int        // runs of the session's owner that are queued or at work, in all sessions
+	OfUser   int        // of them runs of the user; 0 if nobody asks
 	NextID   models.Ref // the oldest queued run
 	WaitID   models.Ref // the run that waits for a decision
 	RepeatID models.Ref // the run with the client_message_id asked for
@@ -93,6 +94,7 @@ const factsSQL = `SELECT
 	(SELECT COUNT(*) FROM runs WHERE session_id = @s AND status = 'queued') AS queued,
 	(SELECT COUNT(*) FROM runs WHERE session_id = @s AND status IN ('running', 'waiting')) AS active,
 	(SELECT COUNT(*) FROM runs WHERE owner = @o AND status IN ('queued', 'running')) AS owned,
+	(SELECT COUNT(*) FROM runs WHERE owner = @o AND status IN ('queued', 'running') AND user_id = @u AND @u <> '') AS of_user,
 	(SELECT id FROM runs WHERE session_id = @s AND status = 'queued' ORDER BY queue_seq LIMIT 1) AS next_id,
 	(SELECT id FROM runs WHERE session_id = @s AND status IN ('running', 'waiting') AND status = 'waiting') AS wait_id,
 	(SELECT id FROM runs WHERE session_id = @s AND client_message_id = @c) AS repeat_id,
@@ -101,12 +103,20 @@ const factsSQL = `SELECT
 	%s AS now`
 
 // facts looks at the session in one statement. An empty client message id is
-// known to nobody.
-func (j *journal) facts(clientMessageID string) (facts, error) {
+// known to nobody; of an empty user no runs are counted.
+func (j *journal) facts(clientMessageID, user string) (facts, error) {
 	var f facts
 	err := j.tx.Raw(fmt.Sprintf(factsSQL, clockSQL(j.tx, 0)),
-		sql.Named("s", j.session.ID), sql.Named("o", j.session.Owner), sql.Named("c", models.Ref(clientMessageID))).Scan(&f).Error
+		sql.Named("s", j.session.ID), sql.Named("o", j.session.Owner), sql.Named("c", models.Ref(clientMessageID)), sql.Named("u", user)).Scan(&f).Error
 	return f, err
+}
+
+// counted returns the user whose runs have a limit, empty if they have none.
+func counted(in core.AcceptRun) string {
+	if in.MaxOfUser <= 0 {
+		return ""
+	}
+	return in.User
 }
 
 // leaseUntil is the end of a lease that begins now.
@@ -130,6 +140,9 @@ func (f facts) admit(s models.Session, in core.AcceptRun) error {
 	case busy && in.MaxQueued > 0 && f.Queued >= in.MaxQueued:
 		return &core.Error{Kind: core.ErrRateLimited, Code: core.CodeQueueFull, RetryAfter: comeBack,
 			Message: fmt.Sprintf("session %s has %d messages waiting; wait for an answer first", s.ID, f.Queued)}
+	case in.MaxOfUser > 0 && f.OfUser >= in.MaxOfUser:
+		return &core.Error{Kind: core.ErrRateLimited, Code: core.CodeTooManyRuns, RetryAfter: comeBack,
+			Message: fmt.Sprintf("%d runs of yours are at work or wait for their turn; wait for answers first (the operator can raise limits.runs_per_user)", f.OfUser)}
 	case in.MaxOwned > 0 && f.Owned >= in.MaxOwned:
 		return &core.Error{Kind: core.ErrRateLimited, Code: core.CodeTooManyRuns, RetryAfter: comeBack,
 			Message: fmt.Sprintf("%d runs of yours are at work or wait for their turn; wait for answers first (the operator can raise limits.runs_per_owner)", f.Owned)}

@@ -152,7 +152,9 @@ func TestAcceptRefuses(t *testing.T) {
 		s := open(d)
 		busy := s.session(t).ID
 		s.accept(t, ask(busy, "one"))
-		s.accept(t, ask(busy, "two"))
+		second := ask(busy, "two")
+		second.User = "eve"
+		s.accept(t, second)
 		idle, archived := s.session(t).ID, s.session(t).ID
 		if err := s.sessions.Archive(t.Context(), ann(), archived); err != nil {
 			t.Fatal(err)
@@ -171,6 +173,7 @@ func TestAcceptRefuses(t *testing.T) {
 			{"archived session", archived, func(*core.AcceptRun) {}, core.ErrConflict},
 			{"reject while busy", busy, func(in *core.AcceptRun) { in.Multitask = core.MultitaskReject }, core.ErrConflict},
 			{"too many of the owner", core.SessionID(""), func(in *core.AcceptRun) { in.SessionID, in.MaxOwned = idle, 2 }, core.ErrRateLimited},
+			{"too many of the user", idle, func(in *core.AcceptRun) { in.User, in.MaxOfUser = "eve", 1 }, core.ErrRateLimited},
 			{"full queue", busy, func(in *core.AcceptRun) { in.MaxQueued = 1 }, core.ErrRateLimited},
 			{"key of another message", taken, func(in *core.AcceptRun) { in.ClientMessageID = "c-9" }, core.ErrConflict},
 			{"unknown multitask", busy, func(in *core.AcceptRun) { in.Multitask = "both" }, core.ErrInvalid},
@@ -194,7 +197,7 @@ func TestAcceptRefuses(t *testing.T) {
 		in.MaxQueued = 2
 		s.accept(t, in) // one is queued, two are allowed
 		in = ask(idle, "four")
-		in.MaxOwned = 4
+		in.MaxOwned, in.User, in.MaxOfUser = 4, "kim", 1
 		s.accept(t, in) // three are at work or queued; those that have ended do not count
 	})
 }

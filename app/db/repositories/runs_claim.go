@@ -21,7 +21,7 @@ func (r *Runs) Claim(ctx context.Context, session core.SessionID, worker string)
 		if err != nil {
 			return err
 		}
-		f, err := j.facts("")
+		f, err := j.facts("", "")
 		if err != nil {
 			return err
 		}
