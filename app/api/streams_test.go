@@ -183,6 +183,7 @@ func TestOtherWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backend := apitest.New()
 		backend.Hooks["Cancel"], backend.Hooks["Summarize"] = untilCanceled, untilCanceled
+		backend.Accepted.CancelRequested = true
 		opts, _ := options(backend)
 		server := api.New(opts)
 		begin := time.Now()
@@ -194,6 +195,17 @@ func TestOtherWaits(t *testing.T) {
 			t.Errorf("got answers after %v, want 5 minutes each", took)
 		}
 	})
+}
+
+// TestCancelNotTaken: while the database is away nobody is told that the run ends.
+func TestCancelNotTaken(t *testing.T) {
+	t.Parallel()
+	backend := apitest.New()
+	backend.Hooks["Cancel"] = func(context.Context) error {
+		return &core.Error{Kind: core.ErrUnavailable, Code: "database_unavailable", Message: "away", Err: core.ErrNoDatabase}
+	}
+	opts, _ := options(backend)
+	wantProblem(t, do(api.New(opts), request("POST", runPath+"/cancel", `{"wait":true}`)), 503, "database_unavailable")
 }
 
 // TestCallerGoesAway: the run goes on, and nobody is told of an error.

@@ -121,6 +121,9 @@ func (s *Service) Wait(ctx context.Context, scope core.Scope, id core.RunID) (co
 		}
 		// The events only say when to look: the row is the truth.
 		run, err := s.runs.Get(ctx, scope, id)
+		if errors.Is(err, core.ErrNoDatabase) && ctx.Err() == nil {
+			run, err = core.Run{}, nil // it goes on when the database is there again
+		}
 		if err != nil || run.Status.Ended() || run.Status == core.RunWaiting {
 			return run, err
 		}

@@ -194,6 +194,26 @@ func TestWaitSurvivesABusThatDropsIt(t *testing.T) {
 	})
 }
 
+// Who waits does so while the database is away, too: the run goes on when that is back.
+func TestWaitSurvivesTheDatabase(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+			<-time.After(time.Minute)
+			return answer(ctx, j, run)
+		})
+		a := h.send(t, "hello")
+		h.db.Fail(func(string) error { return &core.Error{Kind: core.ErrUnavailable, Err: core.ErrNoDatabase} })
+		go func() {
+			<-time.After(90 * time.Second)
+			h.db.Fail(nil)
+		}()
+		run, err := h.Wait(t.Context(), ann, a.Run.ID)
+		if err != nil || run.Status != core.RunSucceeded {
+			t.Errorf("got run %s and error %v, want it succeeded", run.Status, err)
+		}
+	})
+}
+
 func TestWaitOnAClosedBusEndsWithItsContext(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		h := newHouse(t, 0, talkUntilCanceled)

@@ -141,10 +141,14 @@ func (h *Runs) cancel(c *gin.Context, id core.RunID, wait bool) (core.Run, error
 	limited, stop := context.WithTimeout(ctx, h.streams.limits.Wait)
 	defer stop()
 	run, err := h.chat.Cancel(limited, scope, id, true)
-	if err != nil {
-		return stillRunning(c, h.runs, id, err)
+	if err == nil {
+		return run, nil
 	}
-	return run, nil
+	run, again := stillRunning(c, h.runs, id, err)
+	if again == nil && !run.Status.Ended() && !run.CancelRequested {
+		return core.Run{}, err // it was not taken: who asked for it must do so again
+	}
+	return run, again
 }
 
 // param returns the run that the path names.
