@@ -69,6 +69,7 @@ type App struct {
 	keeper    *compaction.Keeper
 	retention *retention.Worker
 	name      *replicaName
+	version   string
 	worker    string // names this process in leases
 	budget    *spend.Limiter
 	telemetry *telemetry.Telemetry
@@ -118,7 +119,7 @@ type repos struct {
 // schema up to date, loads the agents, and finds the default model. Close it when
 // it is not run. Errors say what to do.
 func New(ctx context.Context, cfg config.Config, build Build, logger *slog.Logger) (*App, error) {
-	a := &App{cfg: cfg, log: logger, token: auth.NewToken(), drained: make(chan struct{})}
+	a := &App{cfg: cfg, log: logger, version: build.Version, token: auth.NewToken(), drained: make(chan struct{})}
 	if err := a.build(ctx, build); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}

@@ -99,5 +99,5 @@ func Admin(ctx context.Context, cfg config.Config, logger *slog.Logger, do func(
 	if err := database.Migrate(ctx); err != nil {
 		return err
 	}
-	return do(admin.New(repositories.NewAPIKeys(database.Gorm), repositories.NewAudit(database.Gorm)))
+	return do(admin.New(repositories.NewAPIKeys(database.Gorm), repositories.NewAudit(database.Gorm), repositories.NewDeliveries(database.Gorm)))
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"os"
@@ -10,10 +11,11 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/db"
+	"bobbin/app/db/repositories"
 )
 
 // Backup copies the database into a new file, whether a server runs on it or not.
-func Backup(ctx context.Context, cfg config.Config, logger *slog.Logger, file string) (copied db.Copy, err error) {
+func Backup(ctx context.Context, cfg config.Config, logger *slog.Logger, file, actor string) (copied db.Copy, err error) {
 	address := cfg.Database.URL.Reveal()
 	if path, embedded := strings.CutPrefix(address, "sqlite://"); embedded {
 		if _, err := os.Stat(path); err != nil { // opening would make it
@@ -25,5 +27,22 @@ func Backup(ctx context.Context, cfg config.Config, logger *slog.Logger, file st
 		return copied, err
 	}
 	defer func() { err = errors.Join(err, database.Close()) }()
-	return database.Backup(ctx, file)
+	if copied, err = database.Backup(ctx, file); err != nil {
+		return copied, err
+	}
+	if err := noteBackup(ctx, database, copied, actor); err != nil { // the copy is good all the same
+		logger.WarnContext(ctx, "backup not noted in the audit log", "err", err)
+	}
+	return copied, nil
+}
+
+// noteBackup tells the audit log of a copy.
+func noteBackup(ctx context.Context, database *db.DB, copied db.Copy, actor string) error {
+	details, err := json.Marshal(copied)
+	if err != nil {
+		return err
+	}
+	return repositories.NewAudit(database.Gorm).Add(ctx, core.AuditEntry{
+		ID: core.NewID[core.AuditID](), CreatedAt: core.Now(), Actor: actor, Action: core.AuditBackupMade, Target: "database", Details: details,
+	})
 }

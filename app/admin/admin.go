@@ -1,5 +1,5 @@
-// Package admin is what an operator does to who may call: keys of the API, made and
-// revoked, each with its entry in the audit log.
+// Package admin is what an operator does beside the API: keys made and revoked,
+// deliveries made again, each with its entry in the audit log.
 package admin
 
 import (
@@ -20,19 +20,30 @@ type keyStore interface {
 	Revoke(ctx context.Context, id core.KeyID, entry core.AuditEntry) error
 }
 
+// deliveryStore holds what is told to others (repositories.Deliveries).
+type deliveryStore interface {
+	All(ctx context.Context, q core.DeliveryQuery) (core.Page[core.Delivery], error)
+	One(ctx context.Context, id core.DeliveryID) (core.Delivery, error)
+	Retry(ctx context.Context, scope core.Scope, run core.RunID, id core.DeliveryID) (core.Delivery, []core.Event, error)
+}
+
 // auditStore holds the audit log (repositories.Audit).
 type auditStore interface {
+	Add(ctx context.Context, entry core.AuditEntry) error
 	List(ctx context.Context, q core.PageQuery) (core.Page[core.AuditEntry], error)
 }
 
-// Service looks after keys. Safe for concurrent use.
+// Service looks after keys and deliveries. Safe for concurrent use.
 type Service struct {
-	keys  keyStore
-	audit auditStore
+	keys       keyStore
+	audit      auditStore
+	deliveries deliveryStore
 }
 
 // New returns a service over the stores.
-func New(keys keyStore, audit auditStore) *Service { return &Service{keys: keys, audit: audit} }
+func New(keys keyStore, audit auditStore, deliveries deliveryStore) *Service {
+	return &Service{keys: keys, audit: audit, deliveries: deliveries}
+}
 
 // NewKey is what a key is to be.
 type NewKey struct {
@@ -143,4 +154,30 @@ func (s *Service) find(ctx context.Context, which string) (core.APIKey, error) {
 // Audit returns a page of the audit log, the newest entries first.
 func (s *Service) Audit(ctx context.Context, q core.PageQuery) (core.Page[core.AuditEntry], error) {
 	return s.audit.List(ctx, q)
+}
+
+// Deliveries returns a page of the deliveries of all owners, the newest first.
+func (s *Service) Deliveries(ctx context.Context, q core.DeliveryQuery) (core.Page[core.Delivery], error) {
+	return s.deliveries.All(ctx, q)
+}
+
+// RetryDelivery has a delivery made again, with all its tries before it; a server that
+// runs finds it within seconds. ErrConflict while it is being delivered.
+func (s *Service) RetryDelivery(ctx context.Context, id core.DeliveryID, actor string) (core.Delivery, error) {
+	d, err := s.deliveries.One(ctx, id)
+	if err != nil {
+		return core.Delivery{}, err
+	}
+	details, err := json.Marshal(map[string]any{"run_id": d.RunID, "state": d.State, "attempt": d.Attempt})
+	if err != nil {
+		return core.Delivery{}, fmt.Errorf("audit entry: %w", err)
+	}
+	d, _, err = s.deliveries.Retry(ctx, core.Scope{Owner: d.Owner}, d.RunID, id)
+	if err != nil {
+		return core.Delivery{}, err
+	}
+	return d, s.audit.Add(ctx, core.AuditEntry{
+		ID: core.NewID[core.AuditID](), CreatedAt: core.Now(), Actor: actor, Action: core.AuditDeliveryRetried,
+		Owner: d.Owner, Target: "delivery " + string(id), Details: details,
+	})
 }

@@ -27,7 +27,7 @@ func (p *program) backup() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			copied, err := app.Backup(cmd.Context(), cfg, logger, args[0])
+			copied, err := app.Backup(cmd.Context(), cfg, logger, args[0], actor())
 			if err != nil {
 				return err
 			}

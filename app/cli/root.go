@@ -63,7 +63,7 @@ func (p *program) root() *cobra.Command {
 	p.addFlags(root)
 	root.AddCommand(p.users(), p.keys(), p.audit(), p.tokens(), p.doctor(), p.eval(), p.backup())
 	defer p.completeFlags(root)
-	root.AddCommand(p.serve(), p.chat(), p.sessions(), p.runs(), p.context(), p.summary(), p.usage(), p.memories(), p.search(), p.importHistory(), p.migrate(), p.graph(), p.config(), p.version())
+	root.AddCommand(p.serve(), p.chat(), p.sessions(), p.runs(), p.deliveries(), p.context(), p.summary(), p.usage(), p.memories(), p.search(), p.importHistory(), p.migrate(), p.graph(), p.config(), p.version())
 	return root
 }
 

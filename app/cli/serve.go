@@ -49,6 +49,7 @@ func (p *program) runServe(ctx context.Context, cmd *cobra.Command) error {
 		_ = a.Close() // the error before it says what is wrong
 		return err
 	}
+	a.AuditStart(ctx)
 	p.welcome(cfg, a, listener.Addr().String(), time.Since(started))
 	err = a.Run(ctx, listener)
 	if err == nil {

@@ -2,6 +2,7 @@ package retention
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"time"
 
@@ -38,9 +39,15 @@ type observer interface {
 	Retained(events, sessions int, err error)
 }
 
+// audit is the log of what operators did, and had done.
+type audit interface {
+	Add(ctx context.Context, entry core.AuditEntry) error
+}
+
 // Options are what a Worker is made of. All but the times are required.
 type Options struct {
 	Store    store
+	Audit    audit
 	Purge    purger
 	Observer observer
 	Logger   *slog.Logger
@@ -77,6 +84,7 @@ func (w *Worker) Run(ctx context.Context) error {
 func (w *Worker) sweep(ctx context.Context) {
 	start := time.Now()
 	sessions, err := w.sessions(ctx) // first: their events go with them
+	w.note(ctx, sessions)
 	var events int
 	if err == nil {
 		events, err = w.events(ctx)
@@ -90,6 +98,23 @@ func (w *Worker) sweep(ctx context.Context) {
 		w.Logger.WarnContext(ctx, "retention sweep broken off", "events", events, "sessions", sessions, "err", err)
 	case events+sessions > 0:
 		w.Logger.InfoContext(ctx, "retention swept", "events", events, "sessions", sessions, "dur", time.Since(start))
+	}
+}
+
+// note tells the audit log of sessions that were removed. They are gone: an entry that
+// cannot be stored is in the server's log.
+func (w *Worker) note(ctx context.Context, sessions int) {
+	if sessions == 0 {
+		return
+	}
+	details, err := json.Marshal(map[string]any{"sessions": sessions, "archived_for": w.Archived.String()})
+	if err == nil {
+		err = w.Audit.Add(context.WithoutCancel(ctx), core.AuditEntry{
+			ID: core.NewID[core.AuditID](), CreatedAt: core.Now(), Actor: "retention", Action: core.AuditSessionsExpired, Target: "archived sessions", Details: details,
+		})
+	}
+	if err != nil {
+		w.Logger.ErrorContext(ctx, "retention not noted in the audit log", "sessions", sessions, "err", err)
 	}
 }
 

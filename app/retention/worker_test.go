@@ -21,6 +21,7 @@ type fake struct {
 	steps   int
 	asked   []time.Duration
 	reports []report
+	noted   []core.AuditEntry
 }
 
 type report struct {
@@ -54,11 +55,16 @@ func (f *fake) Retained(events, sessions int, err error) {
 	f.reports = append(f.reports, report{events, sessions, err != nil})
 }
 
+func (f *fake) Add(_ context.Context, entry core.AuditEntry) error {
+	f.noted = append(f.noted, entry)
+	return nil
+}
+
 // run lets a worker with these times work for so long.
 func run(t *testing.T, f *fake, events, archived, lasting time.Duration) {
 	t.Helper()
 	w := retention.New(retention.Options{
-		Store: f, Purge: f, Observer: f, Logger: slog.New(slog.DiscardHandler), Events: events, Archived: archived,
+		Store: f, Audit: f, Purge: f, Observer: f, Logger: slog.New(slog.DiscardHandler), Events: events, Archived: archived,
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), lasting)
 	defer cancel()
@@ -78,6 +84,9 @@ func TestRunSweeps(t *testing.T) {
 		}
 		if f.steps != 4 {
 			t.Errorf("got %d steps, want 3 of the first sweep and 1 of the second", f.steps)
+		}
+		if len(f.noted) != 1 || f.noted[0].Action != core.AuditSessionsExpired || string(f.noted[0].Details) != `{"archived_for":"24h0m0s","sessions":50}` {
+			t.Errorf("noted %+v, want one entry about 50 sessions", f.noted)
 		}
 		for _, keep := range f.asked {
 			if keep != 720*time.Hour && keep != 24*time.Hour {

@@ -67,7 +67,7 @@ func backUp(t *testing.T, h *house, url string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "backup")
 	if strings.HasPrefix(url, "sqlite://") {
-		if _, err := app.Backup(t.Context(), h.cfg, slog.New(slog.DiscardHandler), file); err != nil {
+		if _, err := app.Backup(t.Context(), h.cfg, slog.New(slog.DiscardHandler), file, "test"); err != nil {
 			t.Fatal(err)
 		}
 		return "sqlite://" + file
@@ -168,7 +168,7 @@ func TestBackupFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "copy.db")
 	backup := func(file string) error {
-		_, err := app.Backup(t.Context(), h.cfg, slog.New(slog.DiscardHandler), file)
+		_, err := app.Backup(t.Context(), h.cfg, slog.New(slog.DiscardHandler), file, "test")
 		return err
 	}
 	if err := backup(file); err != nil {
@@ -190,7 +190,7 @@ func TestBackupFile(t *testing.T) {
 	}
 	other := h.cfg
 	other.Database.URL = config.NewSecretURL("sqlite://" + filepath.Join(dir, "none.db"))
-	if _, err := app.Backup(t.Context(), other, slog.New(slog.DiscardHandler), filepath.Join(dir, "b")); err == nil {
+	if _, err := app.Backup(t.Context(), other, slog.New(slog.DiscardHandler), filepath.Join(dir, "b"), "test"); err == nil {
 		t.Error("of a database that is not there: got no error")
 	}
 }

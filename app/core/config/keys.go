@@ -39,6 +39,19 @@ func Keys() []Key {
 	return keys
 }
 
+// Changed returns the settings that are not as by default, as people read them, secrets
+// masked, by their keys.
+func (c Config) Changed() map[string]string {
+	defaults := Default()
+	changed := map[string]string{}
+	for _, s := range settings() {
+		if value := show(s.field(&c)); value != show(s.field(&defaults)) {
+			changed[s.name] = value
+		}
+	}
+	return changed
+}
+
 // setting is one row of the table of keys.
 type setting struct {
 	name    string

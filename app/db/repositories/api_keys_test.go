@@ -19,7 +19,7 @@ func TestAPIKeys(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		keys, audit := repositories.NewAPIKeys(d.Gorm), repositories.NewAudit(d.Gorm)
-		ops := admin.New(keys, audit)
+		ops := admin.New(keys, audit, repositories.NewDeliveries(d.Gorm))
 		made, secret, err := ops.CreateKey(t.Context(), admin.NewKey{Name: "web", Owner: "shop", Rights: core.CanRead | core.CanMetrics, Expires: time.Hour, Actor: "cli:ann"})
 		if err != nil {
 			t.Fatal(err)
@@ -73,7 +73,7 @@ func TestAPIKeys(t *testing.T) {
 func TestAPIKeyNames(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		ops := admin.New(repositories.NewAPIKeys(d.Gorm), repositories.NewAudit(d.Gorm))
+		ops := admin.New(repositories.NewAPIKeys(d.Gorm), repositories.NewAudit(d.Gorm), repositories.NewDeliveries(d.Gorm))
 		var first core.APIKey
 		for range 2 {
 			key, _, err := ops.CreateKey(t.Context(), admin.NewKey{Name: "web"})

@@ -24,6 +24,16 @@ func (r *Audit) Add(ctx context.Context, entry core.AuditEntry) error {
 	return failure(note(r.db.WithContext(ctx), entry), "audit entry", entry.ID)
 }
 
+// Last returns the newest entry of an action on a target; ErrNotFound when there is none.
+func (r *Audit) Last(ctx context.Context, action, target string) (core.AuditEntry, error) {
+	var row models.AuditEntry
+	err := r.db.WithContext(ctx).Where("action = ? AND target = ?", action, target).Order("created_at DESC, id DESC").Take(&row).Error
+	if err != nil {
+		return core.AuditEntry{}, failure(err, "audit entry", target)
+	}
+	return row.Core()
+}
+
 // note adds an entry within a transaction.
 func note(tx *gorm.DB, entry core.AuditEntry) error {
 	row := models.AuditEntryFrom(entry)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -223,6 +224,45 @@ func (r *Deliveries) List(ctx context.Context, scope core.Scope, run core.RunID)
 		return nil, failure(err, "run", run)
 	}
 	return values(rows, sure(models.Delivery.Core))
+}
+
+// All returns a page of the deliveries of all owners, the newest first.
+func (r *Deliveries) All(ctx context.Context, q core.DeliveryQuery) (core.Page[core.Delivery], error) {
+	none := core.Page[core.Delivery]{}
+	limit, err := pageLimit(q.Limit)
+	if err != nil {
+		return none, err
+	}
+	after, more, err := parseCursor(q.Cursor, "deliveries")
+	if err != nil {
+		return none, err
+	}
+	db := r.db.WithContext(ctx)
+	if more {
+		db = db.Where("(created_at, id) < (?, ?)", time.UnixMicro(after.N).UTC(), after.ID)
+	}
+	if q.State != "" {
+		db = db.Where("state = ?", string(q.State))
+	}
+	var rows []models.Delivery
+	if err := db.Order("created_at DESC, id DESC").Limit(limit + 1).Find(&rows).Error; err != nil {
+		return none, failure(err, "deliveries", "")
+	}
+	return page(rows, limit, sure(models.Delivery.Core), func(d models.Delivery) position {
+		return position{List: "deliveries", N: d.CreatedAt.UnixMicro(), ID: d.ID}
+	})
+}
+
+// One returns a delivery, whoever's it is.
+func (r *Deliveries) One(ctx context.Context, id core.DeliveryID) (core.Delivery, error) {
+	if err := known("delivery", id); err != nil {
+		return core.Delivery{}, err
+	}
+	var row models.Delivery
+	if err := r.db.WithContext(ctx).Where("id = ?", id).Take(&row).Error; err != nil {
+		return core.Delivery{}, failure(err, "delivery", id)
+	}
+	return row.Core(), nil
 }
 
 // Stats counts what waits to be delivered.

@@ -1,0 +1,57 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+
+	"bobbin/app/core"
+	"bobbin/app/db/repositories"
+)
+
+// AuditStart notes in the audit log with which settings and which version a server
+// starts, if they are others than the last time that this replica was started. An entry
+// that cannot be stored is in the log of the server.
+func (a *App) AuditStart(ctx context.Context) {
+	if err := a.auditStart(ctx); err != nil {
+		a.log.WarnContext(ctx, "start not noted in the audit log", "err", err)
+	}
+}
+
+func (a *App) auditStart(ctx context.Context) error {
+	audit := repositories.NewAudit(a.database.Gorm)
+	target := "replica " + a.name.name
+	var before core.StartDetails
+	last, err := audit.Last(ctx, core.AuditConfigChanged, target)
+	if err == nil {
+		err = json.Unmarshal(last.Details, &before)
+	}
+	if err != nil && !errors.Is(err, core.ErrNotFound) {
+		return err
+	}
+	now := core.StartDetails{Version: a.version, Settings: a.cfg.Changed()}
+	now.Changed = changes(before.Settings, now.Settings)
+	if err == nil && now.Version == before.Version && len(now.Changed) == 0 {
+		return nil
+	}
+	details, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	return audit.Add(ctx, core.AuditEntry{
+		ID: core.NewID[core.AuditID](), CreatedAt: core.Now(), Actor: "server", Action: core.AuditConfigChanged, Target: target, Details: details,
+	})
+}
+
+// changes returns what is different.
+func changes(before, after map[string]string) map[string]core.SettingChange {
+	out := map[string]core.SettingChange{}
+	for _, key := range slices.Concat(slices.Collect(maps.Keys(before)), slices.Collect(maps.Keys(after))) {
+		if before[key] != after[key] {
+			out[key] = core.SettingChange{From: before[key], To: after[key]}
+		}
+	}
+	return out
+}
