@@ -14,7 +14,7 @@ import (
 
 // store is what the use cases need of blobs in storage.
 type store interface {
-	Put(ctx context.Context, b core.Blob, data []byte, quota int64) (core.Blob, error)
+	Put(ctx context.Context, b core.Blob, data []byte, room core.BlobRoom) (core.Blob, error)
 	Get(ctx context.Context, scope core.Scope, id core.BlobID) (core.Blob, error)
 	Sweep(ctx context.Context, before time.Time) (core.SweptBlobs, error)
 }
@@ -34,6 +34,7 @@ type Limits struct {
 	Bytes      int64    // of one file
 	PerMessage int      // files of one message
 	Total      int64    // bytes of one owner
+	User       int64    // bytes of one end user; 0 = no limit
 	Types      []string // media types such as image/png or text/*
 }
 
@@ -82,7 +83,11 @@ func (s *Service) Upload(ctx context.Context, scope core.Scope, u core.Upload) (
 	if attach.IsText(b.MediaType) {
 		b.Tokens = s.Counter.Text(attach.Text(u.Data))
 	}
-	return s.Store.Put(ctx, b, u.Data, s.Limits.Total)
+	room := core.BlobRoom{Owner: s.Limits.Total}
+	if scope.User != "" {
+		room.User = s.Limits.User
+	}
+	return s.Store.Put(ctx, b, u.Data, room)
 }
 
 // tooLarge is the error for a file over the limit.

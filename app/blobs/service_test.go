@@ -17,17 +17,17 @@ import (
 
 // memory is a store that keeps nothing but what was asked of it last.
 type memory struct {
-	blob  core.Blob
-	quota int64
-	fail  error
+	blob core.Blob
+	room core.BlobRoom
+	fail error
 
 	mu     sync.Mutex
 	sweeps []time.Time // guarded by mu
 }
 
-func (m *memory) Put(_ context.Context, b core.Blob, _ []byte, quota int64) (core.Blob, error) {
+func (m *memory) Put(_ context.Context, b core.Blob, _ []byte, room core.BlobRoom) (core.Blob, error) {
 	b.ID = "b"
-	m.blob, m.quota = b, quota
+	m.blob, m.room = b, room
 	return b, m.fail
 }
 
@@ -61,7 +61,7 @@ func (words) Text(s string) int { return len(strings.Fields(s)) }
 
 func service(m *memory) *blobs.Service {
 	return blobs.New(blobs.Options{Store: m, Sessions: sessions{}, Counter: words{}, Logger: slog.New(slog.DiscardHandler), Limits: blobs.Limits{
-		Bytes: 100, PerMessage: 2, Total: 1000, Types: []string{"text/*"},
+		Bytes: 100, PerMessage: 2, Total: 1000, User: 500, Types: []string{"text/*"},
 	}})
 }
 
@@ -91,15 +91,19 @@ func TestUpload(t *testing.T) {
 			m := &memory{}
 			got, err := service(m).Upload(t.Context(), c.scope, c.in)
 			if c.kind != nil {
-				if !errors.Is(err, c.kind) || m.quota != 0 {
+				if !errors.Is(err, c.kind) || m.room != (core.BlobRoom{}) {
 					t.Errorf("got %v, stored %+v; want %v and nothing stored", err, m.blob, c.kind)
 				}
 				return
 			}
+			room := core.BlobRoom{Owner: 1000}
+			if c.scope.User != "" {
+				room.User = 500
+			}
 			hash := got.SHA256
 			got.ID, got.SHA256 = "", ""
-			if err != nil || got != c.want || len(hash) != 64 || m.quota != 1000 {
-				t.Errorf("got %+v and %v, want %+v", got, err, c.want)
+			if err != nil || got != c.want || len(hash) != 64 || m.room != room {
+				t.Errorf("got %+v and %v within %+v, want %+v within %+v", got, err, m.room, c.want, room)
 			}
 		})
 	}

@@ -30,6 +30,12 @@ type Blob struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
+// BlobRoom is how many bytes of blobs there may be.
+type BlobRoom struct {
+	Owner int64 // of the owner, the same content counted once
+	User  int64 // of the user; 0 = no limit
+}
+
 // Image reports whether the blob is an image.
 func (b Blob) Image() bool { return strings.HasPrefix(b.MediaType, "image/") }
 

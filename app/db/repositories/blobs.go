@@ -27,9 +27,9 @@ const blobEntry = 1 << 10
 
 // Put stores the content under the blob's name and returns the blob as it is
 // stored. The same content of the same user under the same name is the blob of the
-// first time, from now on as young as a new one. ErrTooLarge when the owner would
-// have more than quota bytes.
-func (r *Blobs) Put(ctx context.Context, b core.Blob, data []byte, quota int64) (core.Blob, error) {
+// first time, from now on as young as a new one. ErrTooLarge when there is
+// no room for it.
+func (r *Blobs) Put(ctx context.Context, b core.Blob, data []byte, room core.BlobRoom) (core.Blob, error) {
 	b.ID, b.CreatedAt = core.NewID[core.BlobID](), core.Now()
 	var stored models.Blob
 	err := inTx(ctx, r.db, func(tx *gorm.DB) (err error) {
@@ -46,7 +46,7 @@ func (r *Blobs) Put(ctx context.Context, b core.Blob, data []byte, quota int64) 
 			return err
 		}
 		stored = models.BlobFrom(b)
-		return put(tx, stored, data, quota)
+		return put(tx, stored, data, room)
 	})
 	if err != nil {
 		return core.Blob{}, failure(err, "blob", b.ID)
@@ -65,7 +65,10 @@ func again(tx *gorm.DB, row models.Blob, b core.Blob) (models.Blob, error) {
 }
 
 // put inserts a blob, and its content if the owner does not have it.
-func put(tx *gorm.DB, row models.Blob, data []byte, quota int64) error {
+func put(tx *gorm.DB, row models.Blob, data []byte, room core.BlobRoom) error {
+	if err := fitUser(tx, row, room.User); err != nil {
+		return err
+	}
 	var has struct {
 		Bytes   int64
 		Blobs   int64
@@ -83,9 +86,8 @@ func put(tx *gorm.DB, row models.Blob, data []byte, quota int64) error {
 	if !has.Content {
 		more += row.Size
 	}
-	if used := has.Bytes + has.Blobs*blobEntry; used+more > quota {
-		return core.Errorf(core.ErrTooLarge, "your files take %s of %s, so there is no room for %s more: delete messages that have some",
-			core.ByteSize(used), core.ByteSize(quota), core.ByteSize(row.Size))
+	if used := has.Bytes + has.Blobs*blobEntry; used+more > room.Owner {
+		return noRoom(used, room.Owner, row.Size)
 	}
 	if !has.Content {
 		content := models.BlobContent{Owner: row.Owner, Sha256: row.Sha256, Size: row.Size, CreatedAt: row.CreatedAt, Data: data}
@@ -94,6 +96,28 @@ func put(tx *gorm.DB, row models.Blob, data []byte, quota int64) error {
 		}
 	}
 	return insert(tx, &row)
+}
+
+// fitUser returns ErrTooLarge if the user would have more than that many bytes, of which
+// each file counts; 0 = any number.
+func fitUser(tx *gorm.DB, row models.Blob, most int64) error {
+	if most <= 0 {
+		return nil
+	}
+	var has struct{ Bytes, Blobs int64 }
+	err := tx.Raw("SELECT COALESCE(SUM(size), 0) AS bytes, COUNT(*) AS blobs FROM blobs WHERE owner = ? AND user_id = ?", row.Owner, row.UserID).Scan(&has).Error
+	if err != nil {
+		return err
+	}
+	if used := has.Bytes + has.Blobs*blobEntry; used+row.Size+blobEntry > most {
+		return noRoom(used, most, row.Size)
+	}
+	return nil
+}
+
+func noRoom(used, most, more int64) error {
+	return core.Errorf(core.ErrTooLarge, "your files take %s of %s, so there is no room for %s more: delete messages that have some",
+		core.ByteSize(used), core.ByteSize(most), core.ByteSize(more))
 }
 
 // lockBlobs makes those who add to the owner's blobs or take from them do so one

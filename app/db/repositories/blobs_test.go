@@ -21,7 +21,7 @@ const quota = 1 << 20
 // upload puts a text into ann's blobs, or into those of one of her users.
 func (s *store) upload(t *testing.T, user, name, content string) core.Blob {
 	t.Helper()
-	b, err := s.blobs.Put(t.Context(), blobOf(user, name, content), []byte(content), quota)
+	b, err := s.blobs.Put(t.Context(), blobOf(user, name, content), []byte(content), core.BlobRoom{Owner: quota})
 	if err != nil {
 		t.Fatalf("put %s: %v", name, err)
 	}
@@ -62,7 +62,7 @@ func TestBlobsAreStoredOnce(t *testing.T) {
 		}
 		theirs := blobOf("", "a.txt", "content")
 		theirs.Owner = "bob"
-		if _, err := s.blobs.Put(t.Context(), theirs, []byte("content"), quota); err != nil {
+		if _, err := s.blobs.Put(t.Context(), theirs, []byte("content"), core.BlobRoom{Owner: quota}); err != nil {
 			t.Fatal(err)
 		}
 		if n := s.count(t, "SELECT COUNT(*) FROM blob_contents WHERE owner = 'ann'"); n != 1 {
@@ -175,7 +175,7 @@ func TestBlobQuota(t *testing.T) {
 		for i := range 12 {
 			wg.Go(func() {
 				content := strings.Repeat(string(rune('a'+i)), size)
-				_, err := s.blobs.Put(t.Context(), blobOf("", "x.txt", content), []byte(content), room)
+				_, err := s.blobs.Put(t.Context(), blobOf("", "x.txt", content), []byte(content), core.BlobRoom{Owner: room})
 				mu.Lock()
 				defer mu.Unlock()
 				if err == nil {
@@ -189,8 +189,32 @@ func TestBlobQuota(t *testing.T) {
 		if taken != 3 {
 			t.Errorf("%d were taken, want 3", taken)
 		}
-		_, err := s.blobs.Put(t.Context(), blobOf("", "another name", "aaa"), []byte("aaa"), room)
+		_, err := s.blobs.Put(t.Context(), blobOf("", "another name", "aaa"), []byte("aaa"), core.BlobRoom{Owner: room})
 		wantError(t, "another entry", err, core.ErrTooLarge)
+	})
+}
+
+// A user has room of their own, within the owner's; what others have does not count, and
+// the same file again takes none.
+func TestBlobRoomOfUsers(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		room := core.BlobRoom{Owner: quota, User: 3000}
+		put := func(user, content string) error {
+			_, err := s.blobs.Put(t.Context(), blobOf(user, content[:1], content), []byte(content), room)
+			return err
+		}
+		for _, user := range []string{"kim", "eve"} {
+			a, b := strings.Repeat("a", 1500), strings.Repeat("b", 1500)
+			if err := put(user, a); err != nil {
+				t.Errorf("%s: got %v, want the first file taken", user, err)
+			}
+			wantError(t, user+": a second file", put(user, b), core.ErrTooLarge)
+			if err := put(user, a); err != nil {
+				t.Errorf("%s: got %v, want the first file taken again", user, err)
+			}
+		}
 	})
 }
 
