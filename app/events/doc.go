@@ -23,7 +23,8 @@
 //
 // # Who owns what
 //
-// There are no goroutines here. Publish and Delta run in the goroutine of the
+// There are no goroutines here, but for a moment that of a look into the store for
+// many watchers at once (lookout). Publish and Delta run in the goroutine of the
 // run and never wait for a listener. Watch runs in the goroutine of its reader:
 // leaving the loop is all the cleaning up there is. A reader that cannot keep
 // up is dropped with ErrSlow and comes back with the last number it has.

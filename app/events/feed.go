@@ -23,6 +23,9 @@ type eventStore interface {
 	After(ctx context.Context, session core.SessionID, after int64, limit int) ([]core.Event, error)
 	// Last returns the number of the session's newest event; 0 = none yet.
 	Last(ctx context.Context, scope core.Scope, session core.SessionID) (int64, error)
+	// LastOf is Last of several sessions, whosever they are, without those that do not
+	// exist.
+	LastOf(ctx context.Context, sessions []core.SessionID) (map[core.SessionID]int64, error)
 }
 
 // Feed publishes the events of sessions and lets readers watch them. Safe for
@@ -32,6 +35,7 @@ type Feed struct {
 	store eventStore
 	log   *slog.Logger
 	poll  time.Duration
+	looks *lookout
 	texts *texts
 	runs  runStore // nil = this process is by itself
 
@@ -66,7 +70,8 @@ func (f *Feed) Observe(o observer) { f.observer = o }
 // New returns a feed over the bus whose durable events are in store. Every
 // watcher asks the store each 15 s for what the bus may have lost.
 func New(bus Bus, store eventStore, logger *slog.Logger) *Feed {
-	return &Feed{bus: bus, store: timedStore{store}, log: logger, poll: defaultPoll, texts: newTexts(), observer: silent{}}
+	timed := timedStore{store}
+	return &Feed{bus: bus, store: timed, log: logger, poll: defaultPoll, looks: &lookout{store: timed}, texts: newTexts(), observer: silent{}}
 }
 
 // Publish tells the watchers of durable events. Call it after the commit that

@@ -59,6 +59,21 @@ func (m *memory) Last(_ context.Context, s core.Scope, id core.SessionID) (int64
 	return int64(len(m.events)), m.err
 }
 
+func (m *memory) LastOf(ctx context.Context, ids []core.SessionID) (map[core.SessionID]int64, error) {
+	newest := map[core.SessionID]int64{}
+	for _, id := range ids {
+		n, err := m.Last(ctx, scope, id)
+		if errors.Is(err, core.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		newest[id] = n
+	}
+	return newest, nil
+}
+
 func (m *memory) fail(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

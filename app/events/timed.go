@@ -26,6 +26,12 @@ func (t timedStore) Last(ctx context.Context, scope core.Scope, session core.Ses
 	return t.store.Last(ctx, scope, session)
 }
 
+func (t timedStore) LastOf(ctx context.Context, sessions []core.SessionID) (map[core.SessionID]int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	return t.store.LastOf(ctx, sessions)
+}
+
 // timedRuns answers in time, or with an error.
 type timedRuns struct{ runs runStore }
 

@@ -23,6 +23,11 @@ func (s *silentStore) Last(ctx context.Context, _ core.Scope, _ core.SessionID) 
 	return 0, ctx.Err()
 }
 
+func (s *silentStore) LastOf(ctx context.Context, _ []core.SessionID) (map[core.SessionID]int64, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
 // A watcher does not hang in a process whose database is silent: it is told, and comes
 // back to another one.
 func TestSilentStore(t *testing.T) {

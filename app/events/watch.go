@@ -63,6 +63,7 @@ type watcher struct {
 	over    recent  // messages and runs whose late deltas are dropped
 	pending *delta  // text that is not given yet, to be joined with the next
 	remote  remote
+	glance  *glance // that is not over; nil = none
 }
 
 // textKey names a text on its way.
@@ -146,7 +147,10 @@ func (w *watcher) follow(ctx context.Context, sub Subscription) error {
 		case <-w.remote.asked:
 			err = w.giveUp(ctx)
 		case <-poll.C:
-			err = w.look(ctx)
+			w.glance = w.feed.looks.join(context.WithoutCancel(ctx), w.session)
+		case <-w.glance.over():
+			err = w.looked(ctx, w.glance)
+			w.glance = nil
 			poll.Reset(w.feed.poll)
 		case <-ctx.Done():
 			err = context.Cause(ctx)
@@ -168,7 +172,21 @@ func (w *watcher) next(ctx context.Context, sub Subscription) error {
 
 // look asks the store for what the bus lost, and whether the session is still there.
 func (w *watcher) look(ctx context.Context) error {
-	newest, err := w.feed.store.Last(ctx, w.scope, w.session)
+	g := w.feed.looks.join(context.WithoutCancel(ctx), w.session)
+	select {
+	case <-g.over():
+		return w.looked(ctx, g)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// looked handles what a glance has seen, which may be a little while ago.
+func (w *watcher) looked(ctx context.Context, g *glance) error {
+	newest, there, err := g.of(w.session)
+	if err == nil && (!there || newest < w.seen) { // gone, or looked at before the last event
+		newest, err = w.feed.store.Last(ctx, w.scope, w.session)
+	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("newest event of session %s: %w", w.session, err)

@@ -60,6 +60,21 @@ func (r *Events) FirstOfRun(ctx context.Context, session core.SessionID, run cor
 	return seq, failure(err, "events of run", run)
 }
 
+// LastOf returns the numbers of the newest events of the sessions, whosever they are,
+// without those of sessions that do not exist. The caller has made sure that they may
+// be seen.
+func (r *Events) LastOf(ctx context.Context, sessions []core.SessionID) (map[core.SessionID]int64, error) {
+	var rows []models.Session
+	if err := r.db.WithContext(ctx).Select("id", "last_event_seq").Where("id IN ?", sessions).Find(&rows).Error; err != nil {
+		return nil, failure(err, "sessions", "")
+	}
+	newest := make(map[core.SessionID]int64, len(rows))
+	for _, row := range rows {
+		newest[core.SessionID(row.ID)] = row.LastEventSeq
+	}
+	return newest, nil
+}
+
 // Last returns the number of the newest event, 0 if there was none yet.
 func (r *Events) Last(ctx context.Context, scope core.Scope, session core.SessionID) (int64, error) {
 	if err := known("session", session); err != nil {

@@ -138,6 +138,20 @@ func (s Events) Last(ctx context.Context, scope core.Scope, session core.Session
 	return out, err
 }
 
+// LastOf returns the numbers of the newest events of the sessions that exist.
+func (s Events) LastOf(ctx context.Context, sessions []core.SessionID) (map[core.SessionID]int64, error) {
+	out := map[core.SessionID]int64{}
+	err := s.db.do(ctx, "LastOf", func() error {
+		for _, id := range sessions {
+			if l := s.db.sessions[id]; l != nil {
+				out[id] = l.session.LastEventSeq
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
 // FirstOfRun returns the number of the run's oldest event, 0 if there is none.
 func (s Events) FirstOfRun(ctx context.Context, session core.SessionID, run core.RunID) (int64, error) {
 	var out int64
