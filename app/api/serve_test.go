@@ -92,7 +92,7 @@ func TestStop(t *testing.T) {
 	}
 
 	s.stop()
-	if rest, err := io.ReadAll(feed.Body); err != nil || string(rest) != ": connected\n\n" {
+	if rest, err := io.ReadAll(feed.Body); err != nil || string(rest) != ": connected\nid: 4\n\n" {
 		t.Errorf("got feed %q, %v, want its end in order", rest, err)
 	}
 	select {

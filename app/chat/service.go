@@ -42,6 +42,8 @@ type messageStore interface {
 
 // eventStore knows the numbers of events.
 type eventStore interface {
+	// After returns up to limit events with a greater number, in order.
+	After(ctx context.Context, session core.SessionID, after int64, limit int) ([]core.Event, error)
 	Last(ctx context.Context, scope core.Scope, session core.SessionID) (int64, error)
 	// FirstOfRun returns the number of the run's oldest event that is kept; 0 = none.
 	FirstOfRun(ctx context.Context, session core.SessionID, run core.RunID) (int64, error)

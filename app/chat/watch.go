@@ -102,7 +102,26 @@ func (s *Service) beforeRun(ctx context.Context, run core.Run) (int64, error) {
 			return 0, fmt.Errorf("first event of run %s: %w", run.ID, err)
 		}
 	}
-	return max(first-1, 0), nil
+	if first <= 1 {
+		return 0, nil
+	}
+	if !ok {
+		begins, err := s.beginsWith(ctx, run.SessionID, first)
+		if err != nil || !begins {
+			return 0, err // from there on something is missing: the reader is told
+		}
+	}
+	return first - 1, nil
+}
+
+// beginsWith reports whether a run can begin with the event, or lacks what came before,
+// as it is not kept any more.
+func (s *Service) beginsWith(ctx context.Context, session core.SessionID, first int64) (bool, error) {
+	page, err := s.events.After(ctx, session, first-1, 1)
+	if err != nil {
+		return false, fmt.Errorf("event %d of session %s: %w", first, session, err)
+	}
+	return len(page) == 1 && (page[0].Type == core.EventRunQueued || page[0].Type == core.EventRunStarted), nil
 }
 
 // rewatch is the pause before a watch that was dropped begins again.

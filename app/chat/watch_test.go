@@ -161,6 +161,33 @@ func TestWatchRunAfterResync(t *testing.T) {
 	})
 }
 
+// A run whose first events are not kept any more: its watcher is told, and is not given
+// the rest as if it were everything. That those of other runs are gone is no matter.
+func TestWatchRunWhoseBeginningIsGone(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, answer)
+		h.send(t, "before")
+		synctest.Wait()
+		a, err := h.db.RunStore().Accept(t.Context(), ann, core.AcceptRun{SessionID: h.session.ID, Worker: "w"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.work.Start(a.Run)
+		synctest.Wait()
+		began := a.Events[0].Seq
+		for _, c := range []struct {
+			gone int64
+			want []core.EventType
+		}{{began - 1, wholeRun}, {began + 1, []core.EventType{core.EventResync}}} {
+			h.db.EventStore().Forget(h.session.ID, c.gone)
+			types, err := collect(h.WatchRun(t.Context(), ann, a.Run.ID, core.From{}))
+			if err != nil || !slices.Equal(types, c.want) {
+				t.Errorf("without the events up to %d: got %v and error %v, want %v", c.gone, types, err, c.want)
+			}
+		}
+	})
+}
+
 func TestWaitIsOver(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		h := newHouse(t, 0, talkUntilCanceled)

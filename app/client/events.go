@@ -32,7 +32,7 @@ func decode(f frame) (core.Event, error) {
 	e := core.Event{SessionID: head.SessionID, RunID: head.RunID, At: head.At, Type: core.EventType(f.event), Data: f.data}
 	if f.id != "" {
 		seq, err := strconv.ParseInt(f.id, 10, 64)
-		if err != nil || seq < 1 {
+		if err != nil || seq < 0 || seq == 0 && e.Type != core.EventResync {
 			return core.Event{}, fmt.Errorf("event %s has the id %q, which is no number", f.event, f.id)
 		}
 		e.Seq = seq
@@ -63,6 +63,9 @@ func (p *progress) take(e core.Event) (core.Event, bool, error) {
 	case e.Type == core.EventResync:
 		// What comes next may have any number: that of another database.
 		p.after = unknown
+		if e.Seq > 0 {
+			p.after = e.Seq
+		}
 		clear(p.texts)
 	case e.Seq > 0 && e.Seq <= p.after:
 		return e, false, nil

@@ -200,6 +200,8 @@ func TestStreams(t *testing.T) {
 		}, []string{"8 run.started"}, []string{feed, feed + " 7", feed + " 8"}, core.ErrNotFound, 0},
 		{"resync", live, []connection{stream(durable(8, started), "event: resync\ndata: {}\n\n", durable(3, started)), stream("event: resync\ndata: {}\n\n"), stream(), status(404)},
 			[]string{"8 run.started", "resync", "3 run.started", "resync"}, []string{feed, feed + " 3", feed, feed}, core.ErrNotFound, 0},
+		{"resync that says where it goes on", live, []connection{stream(durable(8, started), "id: 2\nevent: resync\ndata: {}\n\n"), stream("id: 0\nevent: resync\ndata: {}\n\n"), status(404)},
+			[]string{"8 run.started", "2 resync", "resync"}, []string{feed, feed + " 2", feed}, core.ErrNotFound, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

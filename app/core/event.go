@@ -41,13 +41,13 @@ const (
 	EventNodeFinished   EventType = "node.finished"
 	EventMessageDelta   EventType = "message.delta"
 	EventReasoningDelta EventType = "reasoning.delta"
-	EventResync         EventType = "resync" // the number asked for is older than what is kept: load messages, go on
+	EventResync         EventType = "resync" // the number asked for is not kept, or not of this database: load messages, go on; has the number of the newest event
 )
 
 // Event is something that happened in a session.
 type Event struct {
 	SessionID SessionID
-	Seq       int64 // 1, 2, 3 … in the session; 0 = a passing event
+	Seq       int64 // 1, 2, 3 … in the session; 0 = a passing event. Of a resync: that after which it goes on
 	Type      EventType
 	RunID     RunID // empty = not of a run
 	At        time.Time

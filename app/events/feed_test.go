@@ -123,7 +123,7 @@ func (w *watch) want(t *testing.T, want ...core.Event) {
 			t.Fatalf("event %d: got error %v, want %s", i, err, e.Type)
 		}
 		if e.Type == core.EventResync {
-			e.At, e.RunID = got.At, ""
+			e.At, e.RunID, e.Seq = got.At, "", got.Seq
 		}
 		if isText := got.Type == core.EventMessageDelta; isText {
 			e.At = got.At
@@ -235,7 +235,10 @@ func TestWatchResync(t *testing.T) {
 			store.drop(c.kept)
 			feed.Delta(t.Context(), textDelta("m1", 0, "so far"))
 			w := startWatch(t, feed, core.From{After: c.after})
-			w.want(t, resync, textDelta("m1", 0, "so far"))
+			if e, err, _ := w.next(); err != nil || e.Type != core.EventResync || e.Seq != 5 {
+				t.Fatalf("got %s %d, %v, want a resync with the number of the newest event", e.Type, e.Seq, err)
+			}
+			w.want(t, textDelta("m1", 0, "so far"))
 			live := store.commit(started())
 			feed.Publish(t.Context(), []core.Event{live})
 			w.want(t, live)

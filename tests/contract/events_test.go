@@ -65,7 +65,7 @@ func TestEvents(t *testing.T) {
 		e := core.NewEvent(apitest.SessionID, apitest.RunID, tt.kind, tt.data)
 		e.At, e.Seq = apitest.Time(), int64(i+1)
 		switch tt.kind {
-		case core.EventNodeStarted, core.EventNodeFinished, core.EventMessageDelta, core.EventReasoningDelta, core.EventResync:
+		case core.EventNodeStarted, core.EventNodeFinished, core.EventMessageDelta, core.EventReasoningDelta:
 			e.Seq = 0
 		}
 		frame, err := sse.AppendEvent(nil, e)

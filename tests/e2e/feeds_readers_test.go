@@ -26,6 +26,9 @@ type audience struct {
 	cancel  context.CancelFunc
 }
 
+// errSeen says that a reader has seen enough.
+var errSeen = errors.New("seen enough")
+
 // durable stands for every event with a number.
 const durable core.EventType = "durable"
 
@@ -35,7 +38,8 @@ type feedReader struct {
 	seq    int64                  // of the last durable event
 	text   map[core.MessageID]int // bytes of messages on their way
 	marks  map[core.EventType]chan struct{}
-	failed error // of the reader's goroutine, when it has ended
+	failed error  // of the reader's goroutine, when it has ended
+	until  string // in the data of the event after which it has seen enough; empty = none
 
 	mu   sync.Mutex
 	late []time.Duration // from an event to its reader; guarded by mu
@@ -173,6 +177,7 @@ func (r *feedReader) read() error {
 			if err := r.take(id, core.EventType(kind), []byte(value)); err != nil {
 				return err
 			}
+		case "": // the end of a frame; the opening has an id only
 			id = ""
 		}
 	}
@@ -204,6 +209,9 @@ func (r *feedReader) take(id string, kind core.EventType, data []byte) error {
 		}
 		r.seq = seq
 		r.marks[durable] <- struct{}{}
+	}
+	if r.until != "" && bytes.Contains(data, []byte(r.until)) {
+		return errSeen
 	}
 	if kind == core.EventMessageDelta {
 		if d.Offset != r.text[d.MessageID] {

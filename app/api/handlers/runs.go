@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"net/http"
-	"strconv"
 
 	"github.com/gin-gonic/gin"
 
@@ -71,9 +70,7 @@ func (h *Runs) SessionEvents(c *gin.Context) error {
 		return err
 	}
 	defer h.streams.release(place)
-	// For who loses the connection before the first event with a number.
-	c.Header("Last-Event-ID", strconv.FormatInt(after, 10))
-	return h.streams.session(c, place, func(ctx context.Context) iter.Seq2[core.Event, error] {
+	return h.streams.session(c, place, after, func(ctx context.Context) iter.Seq2[core.Event, error] {
 		return h.chat.Watch(ctx, scope, session.ID, core.From{After: after})
 	})
 }

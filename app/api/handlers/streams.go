@@ -128,18 +128,22 @@ func (s *Streams) End(keys map[core.KeyID]error) {
 	}
 }
 
-// session serves a feed that ends only with its reader or with the server.
-func (s *Streams) session(c *gin.Context, p *place, source sse.Source) error {
+// session serves a feed that ends only with its reader or with the server. It begins
+// after the event of that number, which the reader is told: one who loses the connection
+// before there is another comes back with it.
+func (s *Streams) session(c *gin.Context, p *place, after int64, source sse.Source) error {
 	p.endless = true
-	return s.serve(c, p, source)
+	number := strconv.FormatInt(after, 10)
+	c.Header("Last-Event-ID", number)
+	return s.serve(c, p, number, source)
 }
 
 // run serves events that end by themselves.
 func (s *Streams) run(c *gin.Context, p *place, source sse.Source) error {
-	return s.serve(c, p, source)
+	return s.serve(c, p, "", source)
 }
 
-func (s *Streams) serve(c *gin.Context, p *place, source sse.Source) error {
+func (s *Streams) serve(c *gin.Context, p *place, id string, source sse.Source) error {
 	ctx, cancel := context.WithCancelCause(c.Request.Context())
 	defer cancel(nil)
 	s.begin(p, cancel)
@@ -149,7 +153,7 @@ func (s *Streams) serve(c *gin.Context, p *place, source sse.Source) error {
 		ctx = limited
 	}
 	opts := s.limits.Stream
-	opts.Frames = s.frames
+	opts.Frames, opts.ID = s.frames, id
 	err := sse.Serve(ctx, c.Writer, seenEvents(p.caller, source), opts)
 	var refused *core.Error
 	if cause := context.Cause(ctx); err == nil && c.Request.Context().Err() == nil && errors.As(cause, &refused) {

@@ -20,7 +20,7 @@ func AppendEvent(buf []byte, e core.Event) ([]byte, error) {
 	if err != nil {
 		return buf, err
 	}
-	if e.Seq > 0 {
+	if e.Seq > 0 || e.Type == core.EventResync {
 		buf = append(buf, "id: "...)
 		buf = strconv.AppendInt(buf, e.Seq, 10)
 		buf = append(buf, '\n')

@@ -20,6 +20,7 @@ var ErrGone = errors.New("the reader is gone")
 type Options struct {
 	Heartbeat    time.Duration // a comment line this often; 0 = 15 s
 	WriteTimeout time.Duration // a reader who takes longer for one frame is cut off; 0 = 10 s
+	ID           string        // a reader who has had no event yet comes back with it; empty = without any
 	Frames       *Frames       // what many readers get is encoded once; nil = for each
 	Observer     observer      // is told of the stream; nil = nobody is
 }
@@ -106,6 +107,7 @@ type stream struct {
 	timeout time.Duration
 	every   time.Duration
 	frames  *Frames
+	id      string
 
 	mu     sync.Mutex  // held while something is written
 	begun  bool        // the first event is written; guarded by mu
@@ -117,7 +119,7 @@ type stream struct {
 
 func newStream(w http.ResponseWriter, opts Options) *stream {
 	return &stream{
-		w: w, control: http.NewResponseController(bottom(w)), frames: opts.Frames,
+		w: w, control: http.NewResponseController(bottom(w)), frames: opts.Frames, id: opts.ID,
 		timeout: orDefault(opts.WriteTimeout, 10*time.Second), every: orDefault(opts.Heartbeat, 15*time.Second),
 	}
 }
@@ -149,7 +151,11 @@ func (s *stream) open() error {
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Accel-Buffering", "no")
 	s.w.WriteHeader(http.StatusOK)
-	return s.write([]byte(": connected\n\n"))
+	frame := ": connected\n\n"
+	if s.id != "" { // browsers take it from a frame without an event, too
+		frame = ": connected\nid: " + s.id + "\n\n"
+	}
+	return s.write([]byte(frame))
 }
 
 // begin has comments written from now on. When one cannot be, cancel is called.

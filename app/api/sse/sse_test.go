@@ -31,11 +31,13 @@ func TestAppendEvent(t *testing.T) {
 			"id: 7\nevent: run.started\ndata: " + head + ",\"a\":1}\n\n"},
 		{"passing", core.Event{SessionID: "s", RunID: "r", Type: core.EventMessageDelta, At: at(), Data: json.RawMessage(`{"text":"\n"}`)},
 			"event: message.delta\ndata: " + head + ",\"text\":\"\\n\"}\n\n"},
-		{"of no run, without data", core.Event{SessionID: "s", Type: core.EventResync, At: at()},
-			"event: resync\ndata: {\"session_id\":\"s\",\"at\":\"2026-01-02T03:04:05Z\"}\n\n"},
-		{"empty data", core.Event{SessionID: "s", RunID: "r", Type: core.EventResync, At: at(), Data: json.RawMessage("{\r\n}")}, "event: resync\ndata: " + head + "}\n\n"},
-		{"data as a database may store it", core.Event{SessionID: "s", RunID: "r", Type: core.EventResync, At: at(), Data: json.RawMessage("\n{\"a\":\r\n [1,\t2]}\n")},
-			"event: resync\ndata: " + head + ",\"a\":[1,2]}\n\n"},
+		{"resync", core.Event{SessionID: "s", Seq: 9, Type: core.EventResync, At: at()}, "id: 9\nevent: resync\ndata: {\"session_id\":\"s\",\"at\":\"2026-01-02T03:04:05Z\"}\n\n"},
+		{"resync of a session without events", core.Event{SessionID: "s", Type: core.EventResync, At: at()}, "id: 0\nevent: resync\ndata: {\"session_id\":\"s\",\"at\":\"2026-01-02T03:04:05Z\"}\n\n"},
+		{"of no run, without data", core.Event{SessionID: "s", Type: core.EventNodeStarted, At: at()},
+			"event: node.started\ndata: {\"session_id\":\"s\",\"at\":\"2026-01-02T03:04:05Z\"}\n\n"},
+		{"empty data", core.Event{SessionID: "s", RunID: "r", Type: core.EventNodeStarted, At: at(), Data: json.RawMessage("{\r\n}")}, "event: node.started\ndata: " + head + "}\n\n"},
+		{"data as a database may store it", core.Event{SessionID: "s", RunID: "r", Type: core.EventNodeStarted, At: at(), Data: json.RawMessage("\n{\"a\":\r\n [1,\t2]}\n")},
+			"event: node.started\ndata: " + head + ",\"a\":[1,2]}\n\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -184,6 +186,21 @@ func TestServeEnds(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Whoever loses the connection before the first event comes back with what the opening
+// says, in a frame without an event.
+func TestServeFromANumber(t *testing.T) {
+	t.Parallel()
+	w, events := newWriter(), make(chan core.Event, 1)
+	events <- core.Event{Seq: 8, Type: "a", At: at()}
+	close(events)
+	if err := sse.Serve(t.Context(), w, from(events), sse.Options{ID: "7"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := w.text(), ": connected\nid: 7\n\nretry: 1000\nid: 8\nevent: a\n"; !strings.HasPrefix(got, want) {
+		t.Errorf("got %q, want %q at its beginning", got, want)
 	}
 }
 

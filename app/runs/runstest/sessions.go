@@ -138,6 +138,15 @@ func (s Events) Last(ctx context.Context, scope core.Scope, session core.Session
 	return out, err
 }
 
+// Forget removes the session's events up to a number, as the retention does.
+func (s Events) Forget(session core.SessionID, through int64) {
+	s.db.mu.Lock()
+	defer s.db.mu.Unlock()
+	l := s.db.sessions[session]
+	l.events = slices.DeleteFunc(l.events, func(e core.Event) bool { return e.Seq <= through })
+	l.forgotten = through
+}
+
 // LastOf returns the numbers of the newest events of the sessions that exist.
 func (s Events) LastOf(ctx context.Context, sessions []core.SessionID) (map[core.SessionID]int64, error) {
 	out := map[core.SessionID]int64{}
