@@ -293,14 +293,20 @@ func TestHandedBackTextIsSaved(t *testing.T) {
 	})
 }
 
+// What comes while a process stops is another one's at once, not when the lease is past.
 func TestNothingBeginsWhileStopping(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		p := newProcess(t, runstest.New(), "w", runs.Limits{}, answer).run(t)
+		db := runstest.New()
+		p := newProcess(t, db, "w", runs.Limits{}, answer).run(t)
 		synctest.Wait()
 		p.stop()
 		run := p.accept(t, "too late")
 		synctest.Wait()
-		p.wantStatus(t, run, core.RunRunning) // leased, to be taken over
+		p.wantStatus(t, run, core.RunRunning) // to be taken over
+		newProcess(t, db, "other", runs.Limits{}, answer).run(t)
+		if got := p.wantStatus(t, run, core.RunSucceeded); got.Attempt != 2 || db.Calls("HandBack") != 1 {
+			t.Errorf("got attempt %d, want the other one's", got.Attempt)
+		}
 		if n := p.service.Active(); n != 0 {
 			t.Errorf("got %d active runs, want 0", n)
 		}

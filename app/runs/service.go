@@ -17,6 +17,7 @@ type runStore interface {
 	Waiting(ctx context.Context, limit int) ([]core.SessionID, error)
 	Renew(ctx context.Context, worker string, runs []core.RunID) (lost []core.RunID, err error)
 	Release(ctx context.Context, worker string) error
+	HandBack(ctx context.Context, worker string, run core.RunID) error
 	Yield(ctx context.Context, run core.RunID, attempt int) error
 	CancelRequested(ctx context.Context, worker string) ([]core.RunID, error)
 	Approvals(ctx context.Context, run core.RunID) ([]core.Approval, error)
@@ -182,11 +183,33 @@ func New(o Options) *Service {
 // started. An attempt that is active already is not started again; a newer one
 // replaces it. While the process stops nothing is started: the run is handed back.
 func (s *Service) Start(run core.Run) {
+	if !s.start(run) {
+		s.giveUp(run)
+	}
+}
+
+// giveUp lets others have a run that came while the process stops, without waiting for
+// the end of its lease.
+func (s *Service) giveUp(run core.Run) {
+	ctx, cancel := context.WithTimeout(context.Background(), callTime)
+	defer cancel()
+	if err := s.store.HandBack(ctx, s.worker, run.ID); err != nil {
+		s.log.WarnContext(ctx, "run not handed back", "run_id", run.ID, "err", err)
+		return
+	}
+	s.wake(ctx, core.Signal{Free: true})
+}
+
+// start is Start, and reports false if the process stops.
+func (s *Service) start(run core.Run) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.stopping {
+		return false
+	}
 	old := s.active[run.ID]
-	if s.stopping || old != nil && old.run.Attempt >= run.Attempt {
-		return
+	if old != nil && old.run.Attempt >= run.Attempt {
+		return true
 	}
 	// A run is detached from whoever asked for it, here and only here.
 	whole, halt := context.WithCancelCause(context.Background())
@@ -205,6 +228,7 @@ func (s *Service) Start(run core.Run) {
 		defer s.leave(x)
 		s.live(whole, work, x)
 	})
+	return true
 }
 
 // Cancel breaks off a run that this process executes, or is about to, and

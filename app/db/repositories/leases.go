@@ -93,6 +93,16 @@ func (r *Runs) Yield(ctx context.Context, run core.RunID, attempt int) error {
 	return failure(done.Error, "run", run)
 }
 
+// HandBack ends the worker's lease of one run now: see Release.
+func (r *Runs) HandBack(ctx context.Context, worker string, run core.RunID) error {
+	_, err := r.lease(ctx, leaseQuery{
+		where: "status = 'running' AND lease_owner = ? AND id = ?", args: []any{worker, run},
+		order: "id", limit: 1,
+		set: "lease_until = " + clockSQL(r.db, 0),
+	})
+	return failure(err, "run", run)
+}
+
 // maxReleased is more runs than one worker executes.
 const maxReleased = 100_000
 

@@ -294,6 +294,27 @@ func TestYield(t *testing.T) {
 	})
 }
 
+// One run is handed back, by who has it, and the others stay.
+func TestHandBack(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		first, second := s.accept(t, ask(s.session(t).ID, "one")).Run, s.accept(t, ask(s.session(t).ID, "two")).Run
+		for _, who := range []string{"worker-2", worker} {
+			if err := s.runs.HandBack(t.Context(), who, first.ID); err != nil {
+				t.Fatal(err)
+			}
+			got, err := s.runs.TakeOver(t.Context(), "worker-3", false, 10)
+			if mine := who == worker; err != nil || mine != (len(got) == 1 && got[0].ID == first.ID) || len(got) > 1 {
+				t.Errorf("handed back by %s: took over %+v, %v", who, got, err)
+			}
+		}
+		if lost, err := s.runs.Renew(t.Context(), worker, []core.RunID{second.ID}); err != nil || len(lost) != 0 {
+			t.Errorf("the other run: lost %v, %v", lost, err)
+		}
+	})
+}
+
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -195,6 +195,16 @@ func (s Runs) Release(ctx context.Context, worker string) error {
 	})
 }
 
+// HandBack ends the worker's lease of one run.
+func (s Runs) HandBack(ctx context.Context, worker string, run core.RunID) error {
+	return s.db.do(ctx, "HandBack", func() error {
+		if r, now := s.db.runs[run], time.Now(); r.Status == core.RunRunning && r.LeaseOwner == worker {
+			r.LeaseUntil = &now
+		}
+		return nil
+	})
+}
+
 // CancelRequested returns the worker's runs that somebody asked to cancel.
 func (s Runs) CancelRequested(ctx context.Context, worker string) ([]core.RunID, error) {
 	var out []core.RunID
