@@ -29,7 +29,7 @@ func (a *App) buildAuth() *auth.Authenticator {
 		}
 	}
 	a.apiKeys = auth.NewStored(repositories.NewAPIKeys(a.database.Gorm), a.log)
-	o := auth.Options{Keys: keys, Stored: a.apiKeys, Required: a.cfg.Auth.Required, LocalToken: a.token, GuessesPerMinute: a.cfg.Limits.GuessesPerMinute}
+	o := auth.Options{Keys: keys, Stored: a.apiKeys, Required: a.cfg.Auth.Required, LocalToken: a.token, GuessesPerMinute: a.cfg.Limits.GuessesPerMinute, Proxies: a.cfg.Server.Proxies()}
 	if a.tokenKeys != nil {
 		o.Tokens = jwt.New(a.tokenKeys, tokenOptions(a.cfg.Auth.JWT))
 	}

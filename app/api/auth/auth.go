@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"net/http"
+	"net/netip"
 	"strings"
 
 	"bobbin/app/core"
@@ -27,6 +28,8 @@ type Options struct {
 	// GuessesPerMinute bounds the requests without a good key from one address; 0 = no
 	// limit.
 	GuessesPerMinute int
+	// Proxies are those whose X-Forwarded-For says from which address.
+	Proxies []netip.Prefix
 }
 
 // Authenticator finds out who makes a request. Safe for concurrent use.
@@ -41,7 +44,7 @@ type Authenticator struct {
 
 // New returns an authenticator.
 func New(opts Options) *Authenticator {
-	a := &Authenticator{keys: opts.Keys, stored: opts.Stored, tokens: opts.Tokens, required: opts.Required, guesses: newGuesses(opts.GuessesPerMinute)}
+	a := &Authenticator{keys: opts.Keys, stored: opts.Stored, tokens: opts.Tokens, required: opts.Required, guesses: newGuesses(opts.GuessesPerMinute, opts.Proxies)}
 	if opts.LocalToken != "" {
 		token := NewKey(core.LocalOwner, opts.LocalToken, core.Everything)
 		a.token = &token

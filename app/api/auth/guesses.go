@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,20 +21,21 @@ const CodeGuesses = "too_many_guesses"
 // Safe for concurrent use.
 type guesses struct {
 	buckets *rate.Buckets
+	proxies []netip.Prefix // whose X-Forwarded-For is believed
 
 	mu   sync.Mutex
 	good map[[sha256.Size]byte]struct{} // sums of secrets that opened something; guarded by mu
 }
 
 // newGuesses returns what lets so many through each minute; 0 = any number.
-func newGuesses(perMinute int) *guesses {
-	return &guesses{buckets: rate.New(float64(perMinute)/60, perMinute), good: map[[sha256.Size]byte]struct{}{}}
+func newGuesses(perMinute int, proxies []netip.Prefix) *guesses {
+	return &guesses{proxies: proxies, buckets: rate.New(float64(perMinute)/60, perMinute), good: map[[sha256.Size]byte]struct{}{}}
 }
 
 // check returns ErrRateLimited for a secret that was never good, from an address that
 // has used up its guesses.
 func (g *guesses) check(r *http.Request, secret string) error {
-	wait := g.buckets.Look(network(r.RemoteAddr))
+	wait := g.buckets.Look(g.network(r))
 	if wait == 0 || g.known(secret) {
 		return nil
 	}
@@ -46,7 +49,7 @@ func (g *guesses) result(r *http.Request, secret string, good bool) {
 		return
 	}
 	if !good {
-		g.buckets.Take(network(r.RemoteAddr))
+		g.buckets.Take(g.network(r))
 		return
 	}
 	sum := sha256.Sum256([]byte(secret))
@@ -67,12 +70,12 @@ func (g *guesses) known(secret string) bool {
 
 // network is whose bucket a request's is: its address, of IPv6 the 64 bits that one
 // household has.
-func network(remote string) string {
-	addr, err := netip.ParseAddrPort(remote)
+func (g *guesses) network(r *http.Request) string {
+	addr, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return "unknown"
 	}
-	ip := addr.Addr().Unmap()
+	ip := g.sender(addr.Addr().Unmap(), r.Header.Values("X-Forwarded-For"))
 	if ip.Is4() {
 		return ip.String()
 	}
@@ -81,4 +84,32 @@ func network(remote string) string {
 		return "unknown"
 	}
 	return prefix.String()
+}
+
+// sender returns who sent a request that came from the address: that itself, or behind
+// trusted proxies the last one whom they name and do not trust. What stands before it
+// anybody can have written.
+func (g *guesses) sender(peer netip.Addr, forwarded []string) netip.Addr {
+	if !g.trusts(peer) {
+		return peer
+	}
+	hops := strings.Split(strings.Join(forwarded, ","), ",")
+	for _, hop := range slices.Backward(hops) {
+		hop = strings.TrimSpace(hop)
+		addr, err := netip.ParseAddr(strings.Trim(hop, "[]"))
+		if with, ok := netip.ParseAddrPort(hop); ok == nil {
+			addr, err = with.Addr(), nil
+		}
+		if err != nil {
+			return peer
+		}
+		if peer = addr.WithZone("").Unmap(); !g.trusts(peer) {
+			return peer
+		}
+	}
+	return peer
+}
+
+func (g *guesses) trusts(addr netip.Addr) bool {
+	return slices.ContainsFunc(g.proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }

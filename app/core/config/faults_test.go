@@ -82,6 +82,9 @@ nats.tls_cert: certificate and key belong together; set nats.tls_cert and nats.t
 			`./bobbin.yaml:1: metrics.keys: there is no API key "prometheus"; name one of auth.keys`},
 		{"origins", source{file: "server.cors_origins: ['*', 'https://Chat.example', 'https://chat.example/', 'null', 'https://*.example']"},
 			strings.TrimSuffix(originFault("*")+originFault("https://Chat.example")+originFault("https://chat.example/")+originFault("null")+originFault("https://*.example"), "\n")},
+		{"proxies", source{file: "server.trusted_proxies: ['10.0.0.0/8', proxy.example, 10.0.0.1:80]"},
+			`./bobbin.yaml:1: server.trusted_proxies: "proxy.example" is no address or network; write for example 10.0.0.7 or 10.0.0.0/8
+./bobbin.yaml:1: server.trusted_proxies: "10.0.0.1:80" is no address or network; write for example 10.0.0.7 or 10.0.0.0/8`},
 		{"webhooks", source{file: "webhooks: {secret: whsec_hush, time: 1m, concurrent: 0}"},
 			"./bobbin.yaml:1: webhooks.secret: it is not one; make it by: echo whsec_$(openssl rand -base64 32)\n" +
 				"./bobbin.yaml:1: webhooks.time: 1m is out of range; use 100ms to 50s\n./bobbin.yaml:1: webhooks.concurrent: 0 is out of range; use 1 to 1000"},

@@ -1,23 +1,50 @@
 package config
 
 import (
+	"net/netip"
 	"net/url"
 	"strings"
 )
 
 // Server is how the HTTP API meets browsers.
 type Server struct {
-	CORSOrigins []string // origins whose pages may read answers, such as https://chat.example
+	CORSOrigins    []string // origins whose pages may read answers, such as https://chat.example
+	TrustedProxies []string // addresses and networks whose X-Forwarded-For is believed
+}
+
+// Proxies returns the networks of the trusted proxies.
+func (s Server) Proxies() []netip.Prefix {
+	var list []netip.Prefix
+	for _, text := range s.TrustedProxies {
+		if p, ok := network(text); ok {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// network reads an address or a network.
+func network(text string) (netip.Prefix, bool) {
+	if addr, err := netip.ParseAddr(text); err == nil && addr.Zone() == "" {
+		return netip.PrefixFrom(addr.Unmap(), addr.Unmap().BitLen()), true
+	}
+	p, err := netip.ParsePrefix(text)
+	return p.Masked(), err == nil
 }
 
 func server() []setting {
 	return []setting{
 		{name: "server.cors_origins", meaning: "origins whose web pages may use the API, such as `https://chat.example`: exactly these, no `*`; they need a key all the same", field: func(c *Config) any { return &c.Server.CORSOrigins }},
+		{name: "server.trusted_proxies", meaning: "addresses and networks of proxies in front, such as `10.0.0.0/8`: requests without a valid key are counted (`limits.guesses_per_minute`) by the address that they name in `X-Forwarded-For`", field: func(c *Config) any { return &c.Server.TrustedProxies }},
 	}
 }
 
-// validate checks that every origin is one, as browsers write it.
+// validate checks that every origin is one, as browsers write it, and every proxy too.
 func (s Server) validate(found *faults) {
+	for _, text := range s.TrustedProxies {
+		_, ok := network(text)
+		found.check(ok, "server.trusted_proxies", "%q is no address or network; write for example 10.0.0.7 or 10.0.0.0/8", text)
+	}
 	for _, origin := range s.CORSOrigins {
 		u, err := url.Parse(origin)
 		ok := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil &&
