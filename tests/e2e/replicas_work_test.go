@@ -137,7 +137,7 @@ func TestWorkOfTwoReplicas(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	p := newPair(t)
-	for _, do := range []func(context.Context, *pair){interrupted, rejected, waitedFor, decidedTwice, closedElsewhere, canceledElsewhere, handedOver} {
+	for _, do := range []func(context.Context, *pair){interrupted, rejected, waitedFor, decidedTwice, decidedAndCanceled, decidedAndWritten, closedElsewhere, canceledElsewhere, handedOver} {
 		do(ctx, p) // the last one stops a house
 	}
 }
@@ -230,6 +230,72 @@ func decidedTwice(ctx context.Context, p *pair) {
 	wantEnd(p.t, p.b, run.ID, core.RunSucceeded, want)
 	if got, err := p.a.Run(ctx, run.ID); err != nil || got.Attempt != 2 {
 		p.t.Errorf("decided: got attempt %d, %v, want the second", got.Attempt, err)
+	}
+}
+
+// calledOnce checks that the one call of a session has one result.
+func (p *pair) calledOnce(id core.SessionID) {
+	p.t.Helper()
+	results := 0
+	for _, m := range messages(p.t, p.b.Client, id) {
+		if m.Role == core.RoleTool {
+			results++
+		}
+	}
+	if results != 1 {
+		p.t.Errorf("got %d results of one call: %q", results, p.roles(id))
+	}
+}
+
+// decidedAndCanceled: a is told to go on and b to cancel, at once: the run ends one way
+// or the other.
+func decidedAndCanceled(ctx context.Context, p *pair) {
+	for range 3 {
+		run := asks(p.t, p.a, "calculator please")
+		errs := p.both(func(i int, h *house) (err error) {
+			if i == 0 {
+				_, err = h.Decide(ctx, run.ID, run.Approvals[0].ID, core.ApprovalDecision{Approve: true})
+			} else {
+				_, err = h.CancelRun(ctx, run.ID, true)
+			}
+			return err
+		})
+		if errs[0] != nil && !errors.Is(errs[0], core.ErrConflict) || errs[1] != nil {
+			p.t.Errorf("decided and canceled: got %v, want a decision or a conflict, and a cancel", errs)
+		}
+		got, err := p.a.Run(ctx, run.ID)
+		if err != nil || !got.Status.Ended() || errs[0] != nil && got.Status != core.RunCanceled || got.Status == core.RunFailed {
+			p.t.Errorf("decided (%v) and canceled: got %s, %v", errs[0], got.Status, err)
+		}
+		p.calledOnce(run.SessionID)
+	}
+}
+
+// decidedAndWritten: a is told to go on while the user writes to b: the message is
+// answered, after the run that went on, or instead of it.
+func decidedAndWritten(ctx context.Context, p *pair) {
+	for range 3 {
+		run := asks(p.t, p.a, "calculator please")
+		var answer client.Answer
+		errs := p.both(func(i int, h *house) (err error) {
+			if i == 0 {
+				_, err = h.Decide(ctx, run.ID, run.Approvals[0].ID, core.ApprovalDecision{Approve: true})
+			} else {
+				answer, err = h.SendAndWait(ctx, core.SendMessage{SessionID: run.SessionID, Content: "and you?"})
+			}
+			return err
+		})
+		if errs[0] != nil && !errors.Is(errs[0], core.ErrConflict) || errs[1] != nil || answer.Run.Status != core.RunSucceeded {
+			p.t.Errorf("decided and written: got %v and %s", errs, answer.Run.Status)
+		}
+		want := core.RunSucceeded
+		if errs[0] != nil {
+			want = core.RunCanceled
+		}
+		if got, err := p.b.Run(ctx, run.ID); err != nil || got.Status != want {
+			p.t.Errorf("decided (%v) and written: got %s, %v, want %s", errs[0], got.Status, err, want)
+		}
+		p.calledOnce(run.SessionID)
 	}
 }
 
