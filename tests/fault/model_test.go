@@ -18,10 +18,28 @@ type model struct {
 
 	mu     sync.Mutex
 	faults map[string]int // guarded by mu
+	first  []modelFault   // before an answer, that have not come yet; guarded by mu
+	midway []modelFault   // in the middle of one, that have not come yet; guarded by mu
 }
 
+// modelFault is how a model fails.
+type modelFault string
+
+const (
+	modelRateLimit modelFault = "429"
+	modelError     modelFault = "500"
+	modelHangs     modelFault = "hangs"
+	modelBreaksOff modelFault = "broke off"
+	modelHangsOn   modelFault = "hung in the middle"
+	modelSlow      modelFault = "slow"
+	modelFine      modelFault = ""
+)
+
 func newModel() (*model, error) {
-	m := &model{calm: make(chan struct{}), faults: map[string]int{}}
+	m := &model{
+		calm: make(chan struct{}), faults: map[string]int{},
+		first: []modelFault{modelRateLimit, modelError, modelHangs}, midway: []modelFault{modelBreaksOff, modelHangsOn, modelSlow},
+	}
 	var err error
 	m.Server, err = provider.New(provider.Options{Window: modelWindow, Overcount: 1.15, Fault: m.fault, Hold: m.hold, Pieces: 4})
 	return m, err
@@ -37,10 +55,10 @@ func (m *model) isCalm() bool {
 	}
 }
 
-func (m *model) count(what string) {
+func (m *model) count(f modelFault) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.faults[what]++
+	m.faults[string(f)]++
 }
 
 // counts returns how often it failed, in words.
@@ -60,25 +78,70 @@ func (m *model) wait(d time.Duration) {
 	}
 }
 
+// due returns a fault that has not come yet, soon, so that a short run has each.
+func (m *model) due(list *[]modelFault) modelFault {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(*list) == 0 || rand.IntN(8) > 0 {
+		return modelFine
+	}
+	f := (*list)[0]
+	*list = (*list)[1:]
+	return f
+}
+
+// before returns how a request fails that is not answered yet.
+func (m *model) before() modelFault {
+	if f := m.due(&m.first); f != modelFine {
+		return f
+	}
+	switch x := rand.Float64(); {
+	case x < 0.03:
+		return modelRateLimit
+	case x < 0.06:
+		return modelError
+	case x < 0.07:
+		return modelHangs
+	default:
+		return modelFine
+	}
+}
+
+// within returns how an answer fails that has begun.
+func (m *model) within() modelFault {
+	if f := m.due(&m.midway); f != modelFine {
+		return f
+	}
+	switch x := rand.Float64(); {
+	case x < 0.01:
+		return modelBreaksOff
+	case x < 0.015:
+		return modelHangsOn
+	case x < 0.06:
+		return modelSlow
+	default:
+		return modelFine
+	}
+}
+
 // fault answers some requests by an error, or not at all.
 func (m *model) fault(w http.ResponseWriter, _ provider.Asked) bool {
 	if m.isCalm() {
 		return false
 	}
-	status := 0
-	switch x := rand.Float64(); {
-	case x < 0.03:
+	f := m.before()
+	status := http.StatusInternalServerError
+	switch f {
+	case modelFine:
+		return false
+	case modelRateLimit:
 		status = http.StatusTooManyRequests
-	case x < 0.06:
-		status = http.StatusInternalServerError
-	case x < 0.07:
-		m.count("hangs")
+	case modelHangs:
+		m.count(f)
 		m.wait(2*time.Second + rand.N(10*time.Second))
 		panic(http.ErrAbortHandler)
-	default:
-		return false
 	}
-	m.count(fmt.Sprint(status))
+	m.count(f)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = fmt.Fprintf(w, `{"error":{"message":"not now","type":"server_error"}}`) // who is gone is gone
@@ -91,16 +154,17 @@ func (m *model) hold(string) {
 	if m.isCalm() {
 		return
 	}
-	switch x := rand.Float64(); {
-	case x < 0.01:
-		m.count("broke off")
+	f := m.within()
+	if f != modelFine {
+		m.count(f)
+	}
+	switch f {
+	case modelBreaksOff:
 		panic(http.ErrAbortHandler)
-	case x < 0.015:
-		m.count("hung in the middle")
+	case modelHangsOn:
 		m.wait(2*time.Second + rand.N(8*time.Second))
 		panic(http.ErrAbortHandler)
-	case x < 0.06:
-		m.count("slow")
+	case modelSlow:
 		m.wait(rand.N(3 * time.Second))
 	default:
 		m.wait(rand.N(100 * time.Millisecond))

@@ -125,17 +125,22 @@ func (b *breaker) hold(ctx context.Context, d time.Duration) {
 	}
 }
 
-// take takes a place for a fault, unless there is one.
-func (b *breaker) take(k kind, place string) bool {
+// take takes a place for the fault: its own, or the next where nothing is broken. It
+// returns an empty one if there is none.
+func (b *breaker) take(s strike) (place string, do func(context.Context) error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.busy[place] {
-		b.missed++
-		return false
+	for n := range replicaCount {
+		next := s
+		next.who = (s.who + n) % replicaCount
+		if place, do = b.fault(next); !b.busy[place] {
+			b.busy[place] = true
+			b.struck[s.kind]++
+			return place, do
+		}
 	}
-	b.busy[place] = true
-	b.struck[k]++
-	return true
+	b.missed++
+	return "", nil
 }
 
 func (b *breaker) give(place string) {
@@ -146,8 +151,8 @@ func (b *breaker) give(place string) {
 
 // strike carries out one fault and mends it.
 func (b *breaker) strike(ctx context.Context, s strike) {
-	place, do := b.fault(s)
-	if !b.take(s.kind, place) {
+	place, do := b.take(s)
+	if place == "" {
 		return
 	}
 	defer b.give(place)

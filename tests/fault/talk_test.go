@@ -81,9 +81,13 @@ func (k *talk) hush() {
 	k.wait.Wait()
 }
 
-// speak sends one message after the other. Together all people send about eight a second.
+// speak sends one message after the other. Together all people of many sessions send
+// about eight a second.
 func (k *talk) speak(ctx context.Context, session core.SessionID, who int, r *rand.Rand) {
 	think := time.Duration(k.world.sessions) * 2 * 125 * time.Millisecond
+	if k.world.sessions < 30 {
+		think /= 2 // each has time for something
+	}
 	for n := 0; k.pause(ctx, time.Duration(r.ExpFloat64()*float64(think))); n++ {
 		id := fmt.Sprintf("m%d-%d", who, n)
 		s := &sent{session: session, id: id, content: compose(id, r)}
