@@ -226,7 +226,7 @@ func TestServePassesErrorsAndPanics(t *testing.T) {
 		t.Errorf("got %v, want the source's error", err)
 	}
 	defer func() {
-		if p := recover(); p != boom {
+		if p, ok := recover().(error); !ok || !errors.Is(p, boom) {
 			t.Errorf("got panic %v, want the source's", p)
 		}
 	}()
