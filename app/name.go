@@ -19,7 +19,7 @@ import (
 const (
 	nameEvery = 10 * time.Second       // it is looked at so often
 	nameTime  = 5 * time.Second        // of one question to the database
-	nameWait  = time.Second            // for the connection of a process that has just died
+	nameWait  = 2 * time.Second        // for the connection of a process that has just died
 	namePoll  = 100 * time.Millisecond // while waiting
 )
 
