@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"bobbin/app/core"
 	"bobbin/app/db"
@@ -190,6 +191,34 @@ func TestConcurrentClaimsStartOneRun(t *testing.T) {
 		})
 		if len(claimed) != 1 || claimed[0].Run.QueueSeq != 1 {
 			t.Errorf("claimed: got %d runs (%+v), want the first alone", len(claimed), claimed)
+		}
+	})
+}
+
+// A turn is two transactions: whether somebody waits at its end is asked without a third,
+// so that nobody who writes in the session is waited for. (ENGINE)
+func TestClaimOfNothingWaitsForNobody(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		session := s.session(t).ID
+		tx := d.Gorm.WithContext(t.Context()).Begin()
+		defer tx.Rollback()
+		if err := tx.Exec("UPDATE sessions SET title = 'held' WHERE id = ?", session).Error; err != nil {
+			t.Fatal(err)
+		}
+		claimed := make(chan error, 1)
+		go func() {
+			_, err := s.runs.Claim(t.Context(), session, worker)
+			claimed <- err
+		}()
+		select {
+		case err := <-claimed:
+			if !errors.Is(err, core.ErrNotFound) {
+				t.Errorf("got %v, want nothing to start", err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Error("the claim waits for a transaction that holds the session")
 		}
 	})
 }

@@ -15,6 +15,9 @@ import (
 // means that there is nothing to start. Of any number of workers that claim at
 // once one gets the run.
 func (r *Runs) Claim(ctx context.Context, session core.SessionID, worker string) (core.Claimed, error) {
+	if err := r.anyQueued(ctx, session); err != nil {
+		return core.Claimed{}, failure(err, "session", session)
+	}
 	var out core.Claimed
 	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
 		j, err := lockSession(tx, session)
@@ -35,6 +38,19 @@ func (r *Runs) Claim(ctx context.Context, session core.SessionID, worker string)
 		return core.Claimed{}, failure(err, "session", session)
 	}
 	return out, nil
+}
+
+// anyQueued returns ErrNotFound if no run of the session waits, without a lock: each turn
+// asks at its end, and mostly nobody waits. Nothing is missed: who accepts a run and
+// finds none active starts it in the same transaction, so that whatever waits for the
+// run that has just ended was there before the end.
+func (r *Runs) anyQueued(ctx context.Context, session core.SessionID) error {
+	var n int64
+	err := r.db.WithContext(ctx).Model(&models.Run{}).Where("session_id = ? AND status = 'queued'", session).Count(&n).Error
+	if err == nil && n == 0 {
+		err = core.Errorf(core.ErrNotFound, "session %s has no run to start", session)
+	}
+	return err
 }
 
 // claim starts the oldest queued run.
