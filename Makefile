@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-counting show-concurrent show-background show-memories show-search show-crash show-takeover fault show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-feeds show-eval pictures samples graph clean
+.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-counting show-concurrent show-background show-memories show-search show-crash show-takeover show-durability fault show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-feeds show-eval pictures samples graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -92,6 +92,9 @@ show-crash: ## 200 kills with SIGKILL at random moments: SQLite and PostgreSQL
 
 fault: ## three replicas, PostgreSQL, NATS, and everything breaks: 30 minutes, 200 sessions
 	BOBBIN_FAULT_TIME=$${BOBBIN_FAULT_TIME:-30m} BOBBIN_FAULT_SESSIONS=$${BOBBIN_FAULT_SESSIONS:-200} go test ./tests/fault -v -count=1 -timeout=60m -run '^TestFaults$$'
+
+show-durability: ## a turn before and after runs could outlive their process: SQLite and PostgreSQL
+	scripts/show-durability
 
 show-takeover: ## kill -9 of the replica that executes a run, in mid-answer: how long until another goes on
 	BOBBIN_TEST_LONG=1 go test ./tests/fault -v -count=1 -timeout=10m -run '^TestShowTakeover$$'
