@@ -114,15 +114,17 @@ func (b *breaker) run(ctx context.Context, strikes []strike, long time.Duration)
 	b.wait.Wait()
 }
 
-// hold waits until a fault is to be mended.
-func (b *breaker) hold(ctx context.Context, d time.Duration) {
+// hold waits until a fault is to be mended, and reports false if all are.
+func (b *breaker) hold(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
+		return true
 	case <-b.mend:
 	case <-ctx.Done():
 	}
+	return false
 }
 
 // take takes a place for the fault: its own, or the next where nothing is broken. It
@@ -143,6 +145,13 @@ func (b *breaker) take(s strike) (place string, do func(context.Context) error) 
 	return "", nil
 }
 
+// first reports whether no fault of the kind has struck yet.
+func (b *breaker) first(k kind) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.struck[k] == 0
+}
+
 func (b *breaker) give(place string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -152,6 +161,9 @@ func (b *breaker) give(place string) {
 // strike carries out one fault and mends it.
 func (b *breaker) strike(ctx context.Context, s strike) {
 	place, do := b.take(s)
+	for place == "" && b.first(s.kind) && b.hold(ctx, 100*time.Millisecond) {
+		place, do = b.take(s)
+	}
 	if place == "" {
 		return
 	}
