@@ -16,7 +16,6 @@ import (
 
 	"bobbin/app/client"
 	"bobbin/app/core"
-	"bobbin/app/core/config"
 	"bobbin/app/folder"
 	"bobbin/tests/provider"
 )
@@ -37,7 +36,7 @@ func newFeedServer(t *testing.T, url string, p *provider.Server) *feedServer {
 	if long() {
 		s.process(t, url, p)
 	} else {
-		h := newHouse(t, url, withModel("house", 8192, 2048, p), withGrace(time.Millisecond), func(c *config.Config) { c.Limits.OpenStreamsPerOwner = 1000 })
+		h := newHouse(t, url, withModel("house", 8_000_000, 2048, p), withGrace(time.Millisecond)) // nothing is summarized beside it
 		s.url = h.url
 	}
 	var err error
