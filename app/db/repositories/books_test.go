@@ -27,6 +27,10 @@ func TestEvents(t *testing.T) {
 			if err != nil || gotLast != last {
 				t.Errorf("last: got %d, %v, want %d", gotLast, err, last)
 			}
+			all, err := s.events.LastOf(t.Context(), []core.SessionID{id, core.NewID[core.SessionID]()})
+			if err != nil || len(all) != 1 || all[id] != last {
+				t.Errorf("last of several: got %v, %v, want %d of the one that exists", all, err, last)
+			}
 		}
 		bounds(0, 0)
 		if got := s.allEvents(t, id); got == nil || len(got) != 0 {

@@ -195,6 +195,7 @@ func TestAClosedDatabaseIsAnInternalError(t *testing.T) {
 			"events.Oldest":    func() error { _, err := s.events.Oldest(ctx, sid); return err },
 			"events.First":     func() error { _, err := s.events.FirstOfRun(ctx, sid, rid); return err },
 			"events.Last":      func() error { _, err := s.events.Last(ctx, ann(), sid); return err },
+			"events.LastOf":    func() error { _, err := s.events.LastOf(ctx, []core.SessionID{sid}); return err },
 			"usage":            func() error { _, err := s.modelCalls.SessionUsage(ctx, ann(), sid); return err },
 			"calibrations.All": func() error { _, err := s.calibrations.All(ctx); return err },
 			"calibrations.Save": func() error {

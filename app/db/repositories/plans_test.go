@@ -48,6 +48,9 @@ func TestNoStatementOfATurnLooksThroughATable(t *testing.T) {
 			if _, err := s.events.Last(t.Context(), ann(), session.ID); err != nil {
 				t.Error(err)
 			}
+			if _, err := s.events.LastOf(t.Context(), []core.SessionID{session.ID, core.NewID[core.SessionID]()}); err != nil {
+				t.Error(err)
+			}
 			written := s.write(t, core.RunWrite{
 				RunID: run.ID, SessionID: session.ID, Attempt: 1, Messages: []core.Message{answer("yes")},
 				ModelCalls: []core.ModelCall{{Purpose: core.PurposeAnswer, Model: "m"}},
