@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -37,7 +36,7 @@ var (
 func TestShowBackground(t *testing.T) {
 	t.Parallel()
 	p := hurried
-	if os.Getenv("BOBBIN_TEST_LONG") != "" {
+	if long() {
 		p = leisurely
 	}
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {

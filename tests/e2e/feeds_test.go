@@ -45,7 +45,7 @@ func TestShowFeeds(t *testing.T) {
 		showFeeds(t, dbtest.SQLiteURL(t), c)
 		return
 	}
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		alone.Lock()
 		defer alone.Unlock()
 		showFeeds(t, url, c)

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -147,9 +146,9 @@ func withModel(name string, window, maxOutput int, p *provider.Server) setting {
 
 // sized is how much a test does: CI has the short form, BOBBIN_TEST_LONG=1 the long one
 // (make show-…). What is wanted of both is the same.
-func sized(short, long int) int {
-	if os.Getenv("BOBBIN_TEST_LONG") != "" {
-		return long
+func sized(short, full int) int {
+	if long() {
+		return full
 	}
 	return short
 }

@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -26,7 +25,7 @@ func TestShowLong(t *testing.T) {
 	}
 	t.Run("sqlite", func(t *testing.T) { showLong(t, dbtest.MigratedSQLiteURL(t)) })
 	t.Run("postgres", func(t *testing.T) {
-		if os.Getenv("BOBBIN_TEST_LONG") == "" {
+		if !long() {
 			t.Skip("set BOBBIN_TEST_LONG=1, or use make show-long")
 		}
 		showLong(t, dbtest.PostgresURL(t))

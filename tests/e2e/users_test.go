@@ -36,7 +36,7 @@ func withTokens(keys *jwttest.Server) setting {
 // signer that is down keeps nobody out whose key is known (issue 5, 4).
 func TestUsersOfAWebChat(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		first, second := jwttest.NewSigner(t, "2026-a", "RS256"), jwttest.NewSigner(t, "2026-b", "ES256")
 		keys := jwttest.Serve(t, first)
 		keys.Do(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
@@ -98,7 +98,7 @@ func (h *house) readiness() int {
 // nothing.
 func TestFeedEndsWithTheToken(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		s := jwttest.NewSigner(t, "k", "EdDSA")
 		h := newHouse(t, url, withTokens(jwttest.Serve(t, s)))
 		kim := h.client(s.User(t, "kim"))
@@ -133,7 +133,7 @@ func TestFeedEndsWithTheToken(t *testing.T) {
 // Whether a tool may start is for the user whose run asks, and for the owner.
 func TestUsersDecide(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		s := jwttest.NewSigner(t, "k", "EdDSA")
 		h := newAsking(t, url, withTokens(jwttest.Serve(t, s)))
 		kim, eve := *h, h.client(s.User(t, "eve"))
@@ -161,7 +161,7 @@ func TestUsersDecide(t *testing.T) {
 // One user's runs have a limit of their own, and hold up nobody else of the owner.
 func TestUsersRuns(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		s := jwttest.NewSigner(t, "k", "EdDSA")
 		gate := make(chan struct{})
 		defer close(gate)
