@@ -61,7 +61,8 @@ const (
 // doctor looks at one installation.
 type doctor struct {
 	DoctorOptions
-	found []Finding
+	found  []Finding
+	stored int // valid API keys of the database
 }
 
 // Doctor looks at everything that Bobbin needs, and says what to do about what is
@@ -71,6 +72,7 @@ func Doctor(ctx context.Context, o DoctorOptions) Diagnosis {
 	if d.settings(); o.Err == nil {
 		d.folder()
 		d.database(ctx)
+		d.keys()
 		d.replicas()
 		d.tokens(ctx)
 		d.models(ctx)
@@ -124,19 +126,6 @@ func (d *doctor) settings() {
 		d.secrets(file)
 	}
 	d.ok("configuration", "%s, %d besides the defaults", from, set)
-	plain := 0
-	for _, k := range d.Config.Auth.Keys {
-		if !k.Hashed() {
-			plain++
-		}
-	}
-	if plain > 0 {
-		d.warn("api keys", fmt.Sprintf("%d of %d keys are set in plain", plain, len(d.Config.Auth.Keys)), "bobbin keys new <name> makes keys whose setting is a hash")
-	} else if n := len(d.Config.Auth.Keys); n > 0 {
-		d.ok("api keys", "%d, by their hashes", n)
-	} else {
-		d.ok("api keys", "none: only this machine may call")
-	}
 }
 
 // lineNumber is how the origin of a setting in a file ends.

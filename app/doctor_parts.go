@@ -15,6 +15,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
 	"bobbin/app/db"
+	"bobbin/app/db/repositories"
 	"bobbin/app/folder"
 )
 
@@ -54,6 +55,43 @@ func (d *doctor) database(ctx context.Context) {
 	}
 	d.migrations(ctx, database)
 	d.name(ctx, database)
+	d.storedKeys(ctx, database)
+}
+
+// storedKeys counts the keys that open something.
+func (d *doctor) storedKeys(ctx context.Context, database *db.DB) {
+	if v, err := database.MigrationStatus(ctx); err != nil || v.Pending() {
+		return // the other checks say so
+	}
+	keys, err := repositories.NewAPIKeys(database.Gorm).List(ctx)
+	if err != nil {
+		d.fail("api keys", sentence(err), "")
+		return
+	}
+	for _, k := range keys {
+		if k.Valid(time.Now()) {
+			d.stored++
+		}
+	}
+}
+
+// keys says who may come in.
+func (d *doctor) keys() {
+	plain := 0
+	for _, k := range d.Config.Auth.Keys {
+		if !k.Hashed() {
+			plain++
+		}
+	}
+	set := len(d.Config.Auth.Keys)
+	switch {
+	case plain > 0:
+		d.warn("api keys", fmt.Sprintf("%d of %d keys are set in plain", plain, set), "bobbin keys new <name> makes keys whose setting is a hash")
+	case set+d.stored == 0:
+		d.ok("api keys", "none: only this machine may call")
+	default:
+		d.ok("api keys", "%d in the database, %d in the settings, all by their hashes", d.stored, set)
+	}
 }
 
 // name checks that no other process has the name of this replica.

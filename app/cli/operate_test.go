@@ -23,10 +23,13 @@ func TestDoctor(t *testing.T) {
 	t.Parallel()
 	flags := append(folder(t), "--addr", "127.0.0.1:0")
 	code, out, errs := run(t, "", append([]string{"doctor"}, flags...)...)
-	if code != 0 || errs != "" || !strings.Contains(out, "warn  model: demo") || !strings.Contains(out, "→ set OPENAI_API_KEY") || !strings.Contains(out, "it works") {
+	if code != 0 || errs != "" || !strings.Contains(out, "warn  model: demo") || !strings.Contains(out, "→ set OPENAI_API_KEY") || !strings.Contains(out, "api keys: none") || !strings.Contains(out, "it works") {
 		t.Errorf("before the first start: %d, %q, %q", code, out, errs)
 	}
 	if code, _, errs := run(t, "hello", append([]string{"chat"}, flags...)...); code != 0 {
+		t.Fatal(errs)
+	}
+	if code, _, errs := run(t, "", append([]string{"keys", "create", "web"}, flags...)...); code != 0 {
 		t.Fatal(errs)
 	}
 	data := flags[3]
@@ -40,7 +43,7 @@ func TestDoctor(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errs = run(t, "", append([]string{"doctor"}, flags...)...)
-	for _, says := range []string{"ok    database", "sound", "ok    migrations: version", "chmod 700 " + data, "fail  agents: ", "bad.yaml:1", "something does not work"} {
+	for _, says := range []string{"ok    database", "sound", "ok    migrations: version", "ok    api keys: 1 in the database", "chmod 700 " + data, "fail  agents: ", "bad.yaml:1", "something does not work"} {
 		if !strings.Contains(out, says) {
 			t.Errorf("doctor does not say %q: %s", says, out)
 		}
