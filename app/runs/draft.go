@@ -3,14 +3,13 @@ package runs
 import (
 	"encoding/json"
 	"slices"
-	"sync"
 
 	"bobbin/app/core"
 )
 
 // execState is what the journal knows of a run that this process executes.
 type execState struct {
-	turn    sync.Mutex // held while a write of the run is under way; taken before Journal.mu
+	turn    chan struct{} // has one element while a write of the run is under way
 	attempt int
 	message core.MessageID // on its way; empty = none
 	text    []byte         // of the message so far

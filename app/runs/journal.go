@@ -93,8 +93,8 @@ func (j *Journal) inTurn(run core.RunID) (done func()) {
 	if s == nil {
 		return func() {}
 	}
-	s.turn.Lock()
-	return s.turn.Unlock
+	s.turn <- struct{}{}
+	return func() { <-s.turn }
 }
 
 // Delta passes on an event that is not stored. It remembers the text of the
@@ -147,7 +147,7 @@ func (j *Journal) begin(run core.Run) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	d := core.DecodeDraft(run.Partial)
-	j.runs[run.ID] = &execState{attempt: run.Attempt, message: d.MessageID, text: []byte(d.Text)}
+	j.runs[run.ID] = &execState{turn: make(chan struct{}, 1), attempt: run.Attempt, message: d.MessageID, text: []byte(d.Text)}
 }
 
 // finish forgets the run.
@@ -223,12 +223,27 @@ func (j *Journal) unsaved() []core.RunID {
 	return ids
 }
 
-// saveDraft saves what the run has said so far. It may fail: the text is a
-// convenience, and the next second brings another try.
+// saveDraft saves what the run has said so far, unless another write of the run is under
+// way: saved after the one that took it back, or that put it into the log, the text would
+// come back from the dead. It may fail: the text is a convenience, and the next second
+// brings another try.
 func (j *Journal) saveDraft(ctx context.Context, run core.RunID) {
 	j.mu.Lock()
 	s := j.runs[run]
-	if s == nil || !s.unsaved {
+	j.mu.Unlock()
+	if s == nil {
+		return
+	}
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	default:
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime) // a write may wait for it
+	defer cancel()
+	j.mu.Lock()
+	if !s.unsaved {
 		j.mu.Unlock()
 		return
 	}
