@@ -1,4 +1,5 @@
-// The page works without this: it only adds a filter and buttons that copy.
+// The page works without this: it only adds a filter, buttons that copy, and this
+// server's address to the examples.
 "use strict";
 
 const filter = document.getElementById("filter");
@@ -17,13 +18,15 @@ filter.addEventListener("input", () => {
 });
 
 for (const block of document.querySelectorAll(".copy")) {
+  const code = block.querySelector("code");
+  code.textContent = code.textContent.replace("http://127.0.0.1:8080/", location.origin + "/");
   const button = document.createElement("button");
   button.type = "button";
   button.textContent = "Copy";
   button.addEventListener("click", async () => {
     let said = "Copied";
     try {
-      await navigator.clipboard.writeText(block.querySelector("code").textContent);
+      await navigator.clipboard.writeText(code.textContent);
     } catch {
       said = "Select and copy it yourself";
     }
