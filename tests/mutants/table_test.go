@@ -104,7 +104,7 @@ func timings() []mutant {
 		{"W5: summarized near the trigger", "TestPreparedNearTheTrigger", "timing.go", "		p.d.Prepare = order\n	}\n}", "		p.d.Summarize = order\n	}\n}"},
 		{"§ 8: prepared at the trigger only", "TestPreparedNearTheTrigger", "timing.go", "point := max(share(nearShare, t), ", "point := max(t, "},
 		{"§ 8: what is prepared is for the present prompt", "TestPreparedLandsWhenTheTriggerIsCrossed", "timing.go", "q.ahead.prompt = max(p.shareThreshold()-p.total, 0)", "q.ahead.prompt = 0"},
-		{"§ 8: fewer than keep-at-least are left ahead", "TestWhatIsPrepared", "ladder.go", "if r == 3 && p.ahead.early {", "if r == 3 && !p.ahead.early {"},
+		{"§ 8: fewer than keep-at-least are left ahead", "TestPreparedKeepsAtLeast", "ladder.go", "if r == 3 && p.ahead.early {", "if r == 3 && !p.ahead.early {"},
 		{"§ 8: a prompt that fits waits", "TestNobodyWaitsForWhatFits", "timing.go", "return timing != TimingBackground", "return true"},
 		{"§ 8: a second one while one is made", "TestTimings", "timing.go", "	case p.in.Busy:\n		p.reason", "	case false:\n		p.reason"},
 		{"§ 8: an activation that brings nothing", "TestActivationThatBringsNothing", "timing.go", "return size < p.total", "return size > 0"},

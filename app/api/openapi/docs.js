@@ -19,7 +19,7 @@ filter.addEventListener("input", () => {
 
 for (const block of document.querySelectorAll(".copy")) {
   const code = block.querySelector("code");
-  code.textContent = code.textContent.replace("http://127.0.0.1:8080/", location.origin + "/");
+  code.textContent = code.textContent.replace(/\w+:\/\/127\.0\.0\.1:8080\//, location.origin + "/");
   const button = document.createElement("button");
   button.type = "button";
   button.textContent = "Copy";
