@@ -2,6 +2,7 @@ package core
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -105,4 +106,15 @@ type ToolCall struct {
 	// Signature is what a provider wants back with the call, as it came (Gemini's
 	// thought signature). Nobody but that provider's adapter looks into it.
 	Signature string `json:"signature,omitempty"`
+}
+
+// WithIDs returns the messages, those without an ID with a new one.
+func WithIDs(messages []Message) []Message {
+	messages = slices.Clone(messages)
+	for i := range messages {
+		if messages[i].ID == "" {
+			messages[i].ID = NewID[MessageID]()
+		}
+	}
+	return messages
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -75,12 +74,7 @@ func identified(w core.RunWrite) core.RunWrite {
 	if w.ID == "" {
 		w.ID = core.NewID[string]()
 	}
-	w.Messages = slices.Clone(w.Messages)
-	for i := range w.Messages {
-		if w.Messages[i].ID == "" {
-			w.Messages[i].ID = core.NewID[core.MessageID]()
-		}
-	}
+	w.Messages = core.WithIDs(w.Messages)
 	return w
 }
 

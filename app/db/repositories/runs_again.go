@@ -58,11 +58,7 @@ func (j *journal) storedOf(messages []core.Message) ([]core.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	stored := make([]core.Message, 0, len(messages))
-	for _, m := range messages {
-		stored = append(stored, known[m.ID])
-	}
-	return stored, nil
+	return inOrder(messages, known), nil
 }
 
 // newestOf returns as many of the run's newest events as the write can have made, in

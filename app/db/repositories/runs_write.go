@@ -189,7 +189,7 @@ func (j *journal) addNew(messages []core.Message, run core.RunID) ([]core.Messag
 	if len(messages) == 0 {
 		return nil, nil
 	}
-	messages = withIDs(messages)
+	messages = core.WithIDs(messages)
 	known, parent, err := j.logged(messages)
 	if err != nil {
 		return nil, err
@@ -207,20 +207,14 @@ func (j *journal) addNew(messages []core.Message, run core.RunID) ([]core.Messag
 	for _, m := range added {
 		known[m.ID] = m
 	}
-	stored := make([]core.Message, 0, len(messages))
-	for _, m := range messages {
-		stored = append(stored, known[m.ID])
-	}
-	return stored, nil
+	return inOrder(messages, known), nil
 }
 
-func withIDs(messages []core.Message) []core.Message {
+// inOrder returns the messages as they are stored.
+func inOrder(messages []core.Message, stored map[core.MessageID]core.Message) []core.Message {
 	out := make([]core.Message, 0, len(messages))
 	for _, m := range messages {
-		if m.ID == "" {
-			m.ID = core.NewID[core.MessageID]()
-		}
-		out = append(out, m)
+		out = append(out, stored[m.ID])
 	}
 	return out
 }
