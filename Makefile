@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-counting show-concurrent show-background show-memories show-search show-crash show-takeover show-durability fault show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-feeds show-eval pictures samples graph clean
+.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-counting show-concurrent show-background show-memories show-search show-crash show-takeover show-durability fault show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-feeds show-eval show-reviews pictures samples graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -119,6 +119,9 @@ show-feeds: ## 5,000 open feeds on one process: memory, how late events are, slo
 
 show-eval: ## every policy over the four sample conversations: prompts, summaries, caches, facts
 	go test ./tests/eval -v -count=1 -timeout=20m -run '^TestShowEval$$'
+
+show-reviews: ## every finding of the reviews and the tests that hold it
+	go test ./tests/arch -v -count=1 -run '^TestShowReviews$$'
 
 pictures: ## draw the pictures of the documentation anew, and the golden files with them
 	go test ./tests/eval -count=1 -timeout=20m -run '^TestShowEval$$' -update
