@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fmt tidy check ci e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-counting show-concurrent show-background show-memories show-search show-crash show-takeover show-durability fault show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-feeds show-eval show-reviews pictures samples graph clean
+.PHONY: help build run test race lint fmt tidy check ci nightly e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-counting show-concurrent show-background show-memories show-search show-crash show-takeover show-durability fault show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-feeds show-eval show-reviews pictures samples graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,7 +17,7 @@ run: ## serve from the folder bobbin-data
 test: ## the tests, quickly: without the race detector
 	go test -shuffle=on $(PKG)
 
-race: ## the tests as everybody runs them: race detector, SQLite and PostgreSQL
+race: ## the tests as everybody runs them: SQLite and PostgreSQL, race detector where goroutines share memory
 	scripts/test $(PKG)
 
 lint: ## golangci-lint
@@ -33,6 +33,10 @@ check: tidy fmt lint race ## before you say done: tidy, fmt, lint, race (with th
 
 ci: ## what continuous integration runs
 	.ci/run
+
+nightly: ## everything: race detector everywhere, long forms, every show-… target, half an hour of faults
+	BOBBIN_TEST_RACE=all BOBBIN_TEST_LONG=1 scripts/test -timeout=90m
+	$(MAKE) --no-print-directory $$($(MAKE) --no-print-directory show | awk '{ print $$1 }') fault
 
 e2e: ## the end-to-end tests alone: the program over HTTP
 	scripts/test ./tests/e2e/...
