@@ -3,13 +3,16 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fmt tidy check ci nightly e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-counting show-concurrent show-background show-memories show-search show-crash show-takeover show-durability fault show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-feeds show-eval show-reviews pictures samples graph clean
+.PHONY: help build run test race lint fmt tidy notices check ci nightly e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-counting show-concurrent show-background show-memories show-search show-growth show-crash show-takeover show-durability bench show-bench fault show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-feeds show-eval show-recall show-reviews show-refusals show-extract show-injection show-backlog show-slot show-privacy show-fallback show-garbage show-files show-files show-rights show-slack-edits show-slack-long show-slack-clients show-slack-sync show-slack-ack show-tools show-mcp show-dialects show-openai-whole show-dialects-cuts show-dialects-cost house pictures samples graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## build bin/bobbin, one static file
-	CGO_ENABLED=0 go build -trimpath -o bin/bobbin .
+# Go notes the commit itself; a tag is what releases are called by.
+version := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+build: ## build bin/bobbin, one static file without debug information
+	CGO_ENABLED=0 go build -tags nomsgpack -trimpath -ldflags '-s -w -X bobbin/app/cli.version=$(version)' -o bin/bobbin .
 
 run: ## serve from the folder bobbin-data
 	go run . serve
@@ -29,6 +32,9 @@ fmt: ## format the source
 tidy: ## bring go.mod and go.sum in order
 	go mod tidy
 
+notices: ## write the licenses of what is linked in anew: after a change of dependencies
+	scripts/notices
+
 check: tidy fmt lint race ## before you say done: tidy, fmt, lint, race (with the end-to-end tests)
 
 ci: ## what continuous integration runs
@@ -41,15 +47,16 @@ nightly: ## everything: race detector everywhere, long forms, every show-… tar
 	BOBBIN_TEST_RACE=all BOBBIN_TEST_LONG=1 scripts/test -timeout=90m
 	$(MAKE) --no-print-directory --keep-going $(shows) fault
 
-e2e: ## the end-to-end tests alone: the program over HTTP
-	scripts/test ./tests/e2e/...
+e2e: ## the end-to-end tests alone: the program over HTTP and in Slack
+	scripts/test ./tests/e2e ./tests/slack
 
 # Each figure that Bobbin promises has a target show-… that measures and prints it.
 show: ## list the commands that measure what Bobbin promises
 	@$(MAKE) --no-print-directory help | grep -E '^  show-' || echo "  nothing to show yet"
 
-# measure prints what a test of tests/e2e measures.
+# measure prints what a test of tests/e2e measures, measure_slack one of tests/slack.
 measure = go test ./tests/e2e -v -count=1 -run
+measure_slack = go test ./tests/slack -v -count=1 -run
 
 show-restart: ## 40 messages, a restart, and the session goes on: SQLite and PostgreSQL
 	$(measure) '^TestShowRestart$$'
@@ -58,10 +65,16 @@ show-long: ## 2,000 turns against a window of 8,192 tokens: SQLite and PostgreSQ
 	BOBBIN_TEST_LONG=1 $(measure) '^TestShowLong$$'
 
 show-loop: ## 60 rounds of tools with large results: prompt by prompt, with and without compaction
-	$(measure) '^TestShowLoop$$'
+	BOBBIN_TEST_LONG=1 $(measure) '^TestShowLoop$$'
 
 show-sliding: ## 1,000 turns under the policy sliding: how large the prompts are
 	BOBBIN_TEST_LONG=1 $(measure) '^TestShowSliding$$'
+
+show-privacy: ## provider × policy: who received which messages for answers, summaries and titles
+	BOBBIN_TEST_LONG=1 $(measure) '^TestShowPrivacy$$'
+
+show-fallback: ## 128K → 8K → 128K by fallback, message and session, five policies, random orders: what is still word for word
+	BOBBIN_TEST_LONG=1 $(measure) '^TestShowFallback$$'
 
 show-switch: ## in mid-session from a window of 128K to one of 8K, and back
 	$(measure) '^TestShowSwitch$$'
@@ -89,16 +102,26 @@ show-background: ## 300 turns beside a summarizer that takes 3 seconds: what a t
 
 show-memories: ## the best 10 of 100,000 memories, in memory and by a scan: SQLite and PostgreSQL
 	BOBBIN_TEST_LONG=1 go test ./tests/memories -v -count=1 -timeout=10m -run '^TestShowMemories$$'
-	go test ./app/memories -run '^$$' -bench Nearest -cpu 1,2
+	go test ./app/chat/memories -run '^$$' -bench Nearest -cpu 1,2
 
 show-search: ## 100,000 messages, 57 searches, the same results: SQLite and PostgreSQL
 	BOBBIN_TEST_SEARCH=100000 go test ./app/db/repositories -v -count=1 -timeout=20m -run '^TestShowSearch$$'
+	BOBBIN_TEST_RANKED=$${BOBBIN_TEST_RANKED:-1000000} go test ./app/db/repositories -v -count=1 -timeout=90m -run '^TestShowRankedSearch$$'
+
+show-growth: ## what questions read in a database of 200,000 sessions and 2,400,000 messages: SQLite and PostgreSQL
+	BOBBIN_TEST_GROWTH=200000 go test ./app/db/repositories -v -count=1 -timeout=60m -run '^TestNothingReadsInProportionToHistory$$'
 
 show-crash: ## 200 kills with SIGKILL at random moments: SQLite and PostgreSQL
 	BOBBIN_CRASH_KILLS=200 go test ./tests/crash -v -count=1 -timeout=30m
 
 fault: ## three replicas, PostgreSQL, NATS, and everything breaks: 30 minutes, 200 sessions
 	BOBBIN_FAULT_TIME=$${BOBBIN_FAULT_TIME:-30m} BOBBIN_FAULT_SESSIONS=$${BOBBIN_FAULT_SESSIONS:-200} go test ./tests/fault -v -count=1 -timeout=60m -run '^TestFaults$$'
+
+bench: ## turns on both databases beside the bare rows of a turn and the provider alone: rates, times, CPU, commits, WAL, bytes, memory
+	go test ./tests/bench -v -count=1 -run '^TestShowBench$$'
+
+show-bench: ## the same with 1, 8 and 64 sessions, medians of five runs, as a table, JSON and a picture in docs/images
+	BOBBIN_TEST_LONG=1 BOBBIN_BENCH_DIR=$${BOBBIN_BENCH_DIR:-$(CURDIR)/docs/images} go test ./tests/bench -v -count=1 -timeout=30m -run '^TestShowBench$$'
 
 show-durability: ## a turn before and after runs could outlive their process: SQLite and PostgreSQL
 	scripts/show-durability
@@ -125,20 +148,93 @@ show-feeds: ## 5,000 open feeds on one process: memory, how late events are, slo
 	BOBBIN_TEST_LONG=1 $(measure) '^TestShowFeeds$$' -timeout=30m
 
 show-eval: ## every policy over the four sample conversations: prompts, summaries, caches, facts
-	go test ./tests/eval -v -count=1 -timeout=20m -run '^TestShowEval$$'
+	BOBBIN_TEST_LONG=1 go test ./tests/eval -v -count=1 -timeout=20m -run '^TestShowEval$$'
+
+show-recall: ## where the evidence of questions about long conversations is, by policy and window, on both databases, beside plain FTS5 (DATA=path)
+	BOBBIN_RECALL_DATA=$(or $(DATA),$(BOBBIN_RECALL_DATA),$(abspath ../shared/data/recall-dev.json)) go test ./tests/eval -v -count=1 -timeout=60m -run '^TestShowRecall$$'
+	BOBBIN_RECALL_DATA=$${BOBBIN_RECALL_DATA:-$(abspath ../shared/data/recall-dev.json)} go test ./app/db/repositories -v -count=1 -timeout=10m -run '^TestShowRankedRecall$$'
+
+show-backlog: ## 125K, 500K and 2M imported tokens on windows of 8K and 128K: what the summarizer saw, calls, waits
+	BOBBIN_TEST_LONG=1 go test ./app/core/compaction -v -count=1 -timeout=30m -run '^TestShowBacklog$$'
+
+show-slot: ## a model server with one slot and summaries of 25 s: what a user waits, by policy
+	BOBBIN_TEST_LONG=1 go test ./app/core/compaction -v -count=1 -timeout=10m -run '^TestShowSlot$$'
+
+show-refusals: ## 43 vendors' and 200 generated ways to refuse a long prompt, 100 other refusals, end to end
+	BOBBIN_TEST_LONG=1 $(measure) '^TestShowRefusals$$' -timeout=30m
+
+show-extract: ## what an extract tells of three long conversations (../shared/data), and of a user's standing wishes
+	BOBBIN_RECALL_DATA=$${BOBBIN_RECALL_DATA:-$(abspath ../shared/data/recall-dev.json)} go test ./app/core/summarize -v -count=1 -run '^TestShow(Extract|Wishes)$$'
+
+show-injection: ## 60 planted instructions in messages, tools, summaries, ledgers and chat templates: where each ends
+	BOBBIN_TEST_LONG=1 $(measure) '^TestShowInjection$$'
+
+show-files: ## a PDF of 300 pages, a Word document and a workbook asked about: tokens, seconds; 200 hostile files: what they took
+	BOBBIN_TEST_LONG=1 $(measure) '^TestShowFiles$$'
+	BOBBIN_TEST_LONG=1 go test ./app/extract -v -count=1 -timeout=30m -run '^TestHostileDocuments$$'
+
+show-garbage: ## 368 bad and 100 good answers in four languages: which become the summary of a conversation
+	BOBBIN_TEST_LONG=1 go test ./tests/garbage -v -count=1 -timeout=20m -run '^TestShowGarbage$$'
 
 show-reviews: ## every finding of the reviews and the tests that hold it
 	go test ./tests/arch -v -count=1 -run '^TestShowReviews$$'
 
+show-tools: ## tools of one's own: MCP over both transports, HTTP, OpenAPI, a command, a client's tool with approvals; kill -9 of a server and of Bobbin in mid-call, 100 calls at once, servers that lie
+	BOBBIN_TEST_LONG=1 $(measure) '^TestShowTools$$'
+	go test ./tests/crash -v -count=1 -run '^TestShowToolsCrash$$'
+
+house: ## lines, packages, names, interfaces, imports, functions on the way of a message: recorded, now, goals (UPDATE=1 records)
+	HOUSE=1 go test ./tests/arch/house -v -count=1 -timeout=30m -run '^TestShowHouse$$' $(if $(UPDATE),-update)
+
 pictures: ## draw the pictures of the documentation anew, and the golden files with them
-	go test ./tests/eval -count=1 -timeout=20m -run '^TestShowEval$$' -update
+	go test ./tests/eval -count=1 -timeout=20m -run '^TestShowEval$$|^TestRecallSample$$' -update
 	go test ./tests/eval -count=1 -run '^TestDocumentation$$' -update
 
-samples: ## write the sample conversations anew
-	go test ./app/eval/samples -count=1 -update
+samples: ## rewrite the sample conversations
+	go test ./tests/eval/story -count=1 -update
 
-show-purge: ## a user is purged and no byte of the user is left in the files: SQLite and PostgreSQL
+show-purge: ## a user, and one of Slack, is purged and no byte of the user is left in the files: SQLite and PostgreSQL
 	$(measure) '^TestShowPurge$$'
+	$(measure_slack) '^TestShowPurgeOfSlackUser$$'
+
+show-rights: ## a user is exported, read back and deleted over the API, no byte is left; one with 100,000 messages: SQLite and PostgreSQL
+	BOBBIN_TEST_LONG=1 $(measure) '^TestShow(Large)?Rights$$'
+
+show-slack-edits: ## 200 random edits and deletions in Slack and on the web, before, in and after runs: where something of them is left
+	BOBBIN_TEST_LONG=1 $(measure_slack) '^TestShowSlackEdits$$' -timeout=30m
+
+show-slack-long: ## answers of 60 kB with code, tables, lists, Chinese, long lines in Slack: parts, largest part, whether the text is whole
+	BOBBIN_TEST_LONG=1 $(measure_slack) '^TestShowSlackLong$$'
+
+show-slack-clients: ## Slack's own clients as apps and users of a Bobbin in a process: scenario × client, each known trap and its test
+	BOBBIN_TEST_LONG=1 go test ./tests/slackclients -v -count=1 -timeout=10m -parallel=8 -run '^TestShow'
+
+show-slack-sync: ## 1,000 messages in 20 threads of Slack and on the web, two replicas, 429, lost answers, kill -9: missing, doubled, out of order, loops
+	BOBBIN_TEST_LONG=1 go test ./tests/crash -v -count=1 -timeout=30m -run '^TestShowSlackSync$$'
+
+show-slack-ack: ## 50 events of Slack a second, a model that takes a minute, restarts: how fast they are acknowledged, and which are lost: SQLite and PostgreSQL
+	BOBBIN_TEST_LONG=1 go test ./tests/crash -v -count=1 -timeout=30m -run '^TestShowSlackAck$$'
+
+show-dialects: ## the openai packages of npm and PyPI and LangChain's ChatOpenAI with a Bobbin in a process: client × feature: SQLite and PostgreSQL
+	scripts/clients
+	scripts/clients python
+	BOBBIN_TEST_LONG=1 go test ./tests/conformance -v -count=1 -timeout=20m -run '^TestShowDialects$$'
+
+show-openai-whole: ## 500 turns against a window of 8,192 tokens, the whole history sent with each: prompts, log, branches, side calls, CPU against native turns: SQLite and PostgreSQL
+	BOBBIN_TEST_LONG=1 go test ./tests/conformance -v -count=1 -timeout=20m -run '^TestShowOpenAIWhole$$'
+
+show-dialects-cuts: ## 204 random cuts of connections of clients and of the provider: text at the client = stored message, or an error: SQLite and PostgreSQL
+	scripts/clients
+	BOBBIN_TEST_LONG=1 go test ./tests/conformance -v -count=1 -timeout=20m -run '^TestShowDialectsCuts$$'
+
+show-dialects-cost: ## what a delta of each protocol takes, native beside it: nanoseconds, allocations; and its first byte
+	go test ./app/api/openai -run '^$$' -bench '^BenchmarkDelta' -benchmem
+	BOBBIN_TEST_LONG=1 go test ./tests/conformance -v -count=1 -run '^TestShowFirstByte$$'
+
+show-mcp: ## MCP clients of Go, npm and PyPI × revision × operation, and headers, errors and caching hints by hand: SQLite and PostgreSQL
+	scripts/clients
+	scripts/clients python
+	BOBBIN_TEST_LONG=1 go test ./tests/conformance -v -count=1 -timeout=10m -run '^TestMCPClients$$'
 
 graph: ## draw the agent's graph in Mermaid
 	@go run . graph

@@ -1,5 +1,5 @@
-// Bobbin is an agent server for conversations that go on for ever: it winds long
-// threads small and never cuts one. See README.md.
+// Bobbin is an agent server for conversations that never end: it winds long threads small
+// and never cuts one. See README.md.
 package main
 
 import (
@@ -12,8 +12,12 @@ import (
 )
 
 func main() {
-	// Ctrl-C is left to the commands: in a chat it ends the answer, not the program.
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	// Commands handle Ctrl-C themselves: in a chat it stops the answer, not the program.
+	signals := []os.Signal{syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
+		signals = append(signals, syscall.SIGHUP) // the terminal was closed
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	code := cli.Main(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
 	stop()
 	os.Exit(code)

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"bobbin/app/core"
-	"bobbin/app/db/repositories"
 )
 
 // AuditStart notes in the audit log with which settings and which version a server
@@ -16,13 +15,13 @@ import (
 // that cannot be stored is in the log of the server.
 func (a *App) AuditStart(ctx context.Context) {
 	if err := a.auditStart(ctx); err != nil {
-		a.log.WarnContext(ctx, "start not noted in the audit log", "err", err)
+		a.Logger.WarnContext(ctx, "start not noted in the audit log", "err", err)
 	}
 }
 
 func (a *App) auditStart(ctx context.Context) error {
-	audit := repositories.NewAudit(a.database.Gorm)
-	target := "replica " + a.name.name
+	audit := a.Stores.Audit
+	target := "replica " + a.name.Name()
 	var before core.StartDetails
 	last, err := audit.Last(ctx, core.AuditConfigChanged, target)
 	if err == nil {
@@ -31,8 +30,8 @@ func (a *App) auditStart(ctx context.Context) error {
 	if err != nil && !errors.Is(err, core.ErrNotFound) {
 		return err
 	}
-	now := core.StartDetails{Version: a.version, Settings: a.cfg.Changed()}
-	now.Changed = changes(before.Settings, now.Settings)
+	now := core.StartDetails{Version: a.version, Settings: a.Config.Changed()}
+	now.Changed = diffSettings(before.Settings, now.Settings)
 	if err == nil && now.Version == before.Version && len(now.Changed) == 0 {
 		return nil
 	}
@@ -45,8 +44,8 @@ func (a *App) auditStart(ctx context.Context) error {
 	})
 }
 
-// changes returns what is different.
-func changes(before, after map[string]string) map[string]core.SettingChange {
+// diffSettings returns what is different.
+func diffSettings(before, after map[string]string) map[string]core.SettingChange {
 	out := map[string]core.SettingChange{}
 	for _, key := range slices.Concat(slices.Collect(maps.Keys(before)), slices.Collect(maps.Keys(after))) {
 		if before[key] != after[key] {

@@ -8,7 +8,6 @@ import (
 
 	"bobbin/app/agents/graph"
 	"bobbin/app/agents/nodes"
-	"bobbin/app/agents/state"
 	"bobbin/app/core"
 )
 
@@ -22,19 +21,35 @@ const mostSteps = 2*1000 + stepsBesides
 // Execute takes the run through the graph and returns when it has ended, or waits for
 // a decision, in the database, or with the error that ended it: then the caller writes the end. It
 // may be called for a run that another attempt has begun: what the log holds is
-// not done again.
-func (e *Engine) Execute(ctx context.Context, run core.Run) error {
-	_, err := e.graph.Run(ctx, state.AgentState{Run: run},
+// not done again. Session and message are as the transaction left them that started the run; empty
+// ones are loaded.
+func (e *Engine) Execute(ctx context.Context, c core.Claimed) error {
+	run := c.Run
+	s, err := e.graph.Run(ctx, nodes.AgentState{Run: run, Session: c.Session, UserMessage: c.Message},
 		graph.MaxSteps(mostSteps),
-		graph.Observe(func(ctx context.Context, ev graph.Event) { e.observe(ctx, run, ev) }))
-	if questions, waits := asked(err); waits {
-		return e.wait(ctx, run, questions)
+		graph.Observe(func(ctx context.Context, ev graph.Event) { e.reportNode(ctx, run, ev) }))
+	if err == nil {
+		e.deps.Titler.Answered(s.Session, run)
+		e.compactAfter(ctx, s)
+		return nil
 	}
-	return explain(err)
+	if questions, waits := pendingRequests(err); waits {
+		return e.waitForAnswers(ctx, run, questions)
+	}
+	return explainStepLimit(err)
 }
 
-// asked returns what a run that was interrupted asks for.
-func asked(err error) ([]core.Approval, bool) {
+// compactAfter queues the session for background work if the ended run leaves some. Another model
+// or other options than the session's say nothing about its next run.
+func (e *Engine) compactAfter(ctx context.Context, s nodes.AgentState) {
+	if s.Run.Model == "" && s.Run.Options == nil && e.deps.Compactor.IsDone(ctx, s.Turn()) {
+		return
+	}
+	e.deps.Compactor.Enqueue(s.Run.Tenant(), s.Run.SessionID)
+}
+
+// pendingRequests returns what a run that was interrupted asks for.
+func pendingRequests(err error) ([]core.Approval, bool) {
 	interrupt, ok := errors.AsType[*graph.InterruptError[[]core.Approval]](err)
 	if !ok {
 		return nil, false
@@ -42,11 +57,11 @@ func asked(err error) ([]core.Approval, bool) {
 	return interrupt.Value, true
 }
 
-// wait lets the run wait for the answers.
-func (e *Engine) wait(ctx context.Context, run core.Run, questions []core.Approval) error {
-	_, err := e.journal.Append(ctx, core.RunWrite{
+// waitForAnswers lets the run wait for the answers.
+func (e *Engine) waitForAnswers(ctx context.Context, run core.Run, questions []core.Approval) error {
+	_, err := e.deps.Journal.Append(ctx, core.RunWrite{
 		RunID: run.ID, SessionID: run.SessionID, Attempt: run.Attempt,
-		Wait: &core.RunWait{Approvals: questions, Expiry: e.approvalTime},
+		Wait: &core.RunWait{Approvals: questions, Expiry: e.deps.ApprovalTime},
 	})
 	if err != nil {
 		return fmt.Errorf("wait for approval: %w", err)
@@ -54,8 +69,8 @@ func (e *Engine) wait(ctx context.Context, run core.Run, questions []core.Approv
 	return nil
 }
 
-// explain gives the graph's step limit words that users may see.
-func explain(err error) error {
+// explainStepLimit gives the graph's step limit words that users may see.
+func explainStepLimit(err error) error {
 	var limit *graph.StepLimitError
 	if !errors.As(err, &limit) {
 		return err
@@ -64,13 +79,13 @@ func explain(err error) error {
 		Message: fmt.Sprintf("The answer took more than %d steps and was stopped. Ask for less at once.", limit.Limit)}
 }
 
-// observe tells the watchers where the run is.
-func (e *Engine) observe(ctx context.Context, run core.Run, ev graph.Event) {
+// reportNode tells the watchers where the run is.
+func (e *Engine) reportNode(ctx context.Context, run core.Run, ev graph.Event) {
 	kind, data := core.EventNodeStarted, core.NodeData{Node: ev.Node, Step: ev.Step}
 	if ev.Finished {
 		kind, data.MS = core.EventNodeFinished, int64(ev.Duration/time.Millisecond)
 	}
-	e.journal.Delta(ctx, core.NewEvent(run.SessionID, run.ID, kind, data))
+	e.deps.Journal.Delta(ctx, core.NewEvent(run.SessionID, run.ID, kind, data))
 }
 
 // Mermaid returns the graph as a Mermaid drawing.
@@ -81,11 +96,11 @@ func (e *Engine) Shape() graph.Description { return e.graph.Describe() }
 
 // Blank returns the graph without anything behind its nodes, to be drawn.
 func Blank() (*Engine, error) {
-	idle := func(_ context.Context, s state.AgentState) (state.AgentState, error) { return s, nil }
-	all := map[string]graph.NodeFunc[state.AgentState]{}
-	for _, n := range []string{nodes.ProcessMessage, nodes.RetrieveContext, nodes.SaveUserMessage, nodes.LLMNode, nodes.ToolNode} {
+	idle := func(_ context.Context, s nodes.AgentState) (nodes.AgentState, error) { return s, nil }
+	all := map[string]graph.NodeFunc[nodes.AgentState]{}
+	for _, n := range []string{nodes.NameProcessMessage, nodes.NameRetrieveContext, nodes.NameSaveUserMessage, nodes.NameLLM, nodes.NameTools} {
 		all[n] = idle
 	}
-	compiled, err := build(all)
+	compiled, err := buildGraph(all)
 	return &Engine{graph: compiled}, err
 }

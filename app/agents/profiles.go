@@ -6,37 +6,35 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
+	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
-	"bobbin/app/tools"
 )
 
 //go:embed prompts/tool_usage.md
 var toolUsage string
 
-// agentSource finds configured agents (catalog.Catalog).
-type agentSource interface {
-	Get(name string) (core.Agent, error)
-}
-
-// modelSource finds language models (llm.Registry).
-type modelSource interface {
-	Get(name string) (llm.Model, error) // empty = default_llm
-}
-
 // Profiles says how the agents of sessions are set up. Safe for concurrent use.
 type Profiles struct {
-	agents agentSource
-	models modelSource
+	agents core.AgentCatalog
+	models llm.Models
 	tools  *tools.Set
 	global contextwindow.Global
+	setups sync.Map // agentSetup by the agent's name
+}
+
+// agentSetup is what follows from an agent alone. It holds for one version of it.
+type agentSetup struct {
+	version string
+	profile compaction.Profile
 }
 
 // NewProfiles returns Profiles. Global are the context settings of all agents.
-func NewProfiles(agents agentSource, models modelSource, set *tools.Set, global contextwindow.Global) *Profiles {
+func NewProfiles(agents core.AgentCatalog, models llm.Models, set *tools.Set, global contextwindow.Global) *Profiles {
 	return &Profiles{agents: agents, models: models, tools: set, global: global}
 }
 
@@ -48,25 +46,44 @@ func (p *Profiles) Profile(_ context.Context, session core.Session, model string
 	if err != nil {
 		return compaction.Profile{}, err
 	}
-	m, err := p.models.Get(first(model, session.Model, agent.Model))
+	name := firstNonEmpty(model, session.Model, agent.Model)
+	m, err := p.models.Get(name)
 	if err != nil {
-		return compaction.Profile{}, err
+		return compaction.Profile{}, llm.HideCause(name, err)
+	}
+	agent, specs := p.tools.Resolve(agent)
+	profile, err := p.agentProfile(agent, specs)
+	if err != nil {
+		return compaction.Profile{}, fmt.Errorf("agent %s: %w", agent.Name, err)
+	}
+	profile.Model, profile.Fallbacks, profile.SystemPrompt = m, p.fallbackModels(agent, m), systemPrompt(agent, session)
+	if session.Temporary {
+		profile.Loop = contextwindow.Loop{}
+		profile.Policy, err = contextwindow.ResolveTemporary(p.global, agent.Context)
+	}
+	return profile, err
+}
+
+// agentProfile returns what follows from the agent alone: its policy and tools. It is worked
+// out once for each version.
+func (p *Profiles) agentProfile(agent core.Agent, specs []llm.ToolSpec) (compaction.Profile, error) {
+	known, _ := p.setups.Load(agent.Name)
+	if setup, ok := known.(agentSetup); ok && setup.version == agent.Version && agent.Version != "" {
+		return setup.profile, nil
 	}
 	policy, err := contextwindow.Resolve(p.global, agent.Context)
 	if err != nil {
-		return compaction.Profile{}, fmt.Errorf("agent %s: %w", agent.Name, err)
+		return compaction.Profile{}, err
 	}
 	loop, err := contextwindow.ResolveLoop(policy.Name, agent.Compaction)
 	if err != nil {
-		return compaction.Profile{}, fmt.Errorf("agent %s: %w", agent.Name, err)
+		return compaction.Profile{}, err
 	}
-	profile := compaction.Profile{
-		Agent: agent, Policy: policy, Loop: loop, Model: m, Fallbacks: p.fallbacks(agent, m),
-		SystemPrompt: systemPrompt(agent, session), Tools: p.tools.Specs(agent.Tools),
-	}
+	profile := compaction.Profile{Agent: agent, Policy: policy, Loop: loop, Tools: specs}
 	if len(profile.Tools) > 0 {
 		profile.ToolUsage = strings.TrimSpace(toolUsage)
 	}
+	p.setups.Store(agent.Name, agentSetup{agent.Version, profile})
 	return profile, nil
 }
 
@@ -76,9 +93,9 @@ func (p *Profiles) Preset(name string) (contextwindow.Policy, error) {
 	return contextwindow.Resolve(p.global, core.ContextSettings{Policy: name})
 }
 
-// fallbacks returns the agent's fallback models besides the model itself. Those
+// fallbackModels returns the agent's fallback models besides the model itself. Those
 // that cannot be used were refused when the agents were loaded.
-func (p *Profiles) fallbacks(agent core.Agent, model llm.Model) []llm.Model {
+func (p *Profiles) fallbackModels(agent core.Agent, model llm.Model) []llm.Model {
 	var out []llm.Model
 	for _, name := range agent.FallbackModels {
 		if m, err := p.models.Get(name); err == nil && m.Info().Name != model.Info().Name {
@@ -106,8 +123,8 @@ func systemPrompt(agent core.Agent, session core.Session) string {
 // wishFence matches what begins or ends the fence, however it is written.
 var wishFence = regexp.MustCompile(`(?i)<(\s*/?\s*user_instructions\b)`)
 
-// first returns the first name that is not empty.
-func first(names ...string) string {
+// firstNonEmpty returns the first name that is not empty.
+func firstNonEmpty(names ...string) string {
 	for _, n := range names {
 		if n != "" {
 			return n

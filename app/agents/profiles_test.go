@@ -9,10 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/agents"
+	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
-	"bobbin/app/tools"
 )
 
 // catalog is catalog.Catalog.
@@ -28,7 +28,7 @@ func (c catalog) Get(name string) (core.Agent, error) {
 func (c catalog) List() []core.Agent { return nil }
 
 // registry is llm.Registry; every model is called as it was asked for.
-type registry struct{}
+type registry struct{ llm.Models }
 
 func (registry) Get(name string) (llm.Model, error) {
 	if name == "gone" {
@@ -68,6 +68,22 @@ func TestTwoAgentsWithDifferentBudgets(t *testing.T) {
 		have := values{pol.MaxMessages, pol.MaxTokens, pol.MinRecent, pol.ResponseReserve, pol.AutoSummarize}
 		if diff := cmp.Diff(want, have); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// An agent that was reloaded with other settings is used with them immediately.
+func TestReloadedAgent(t *testing.T) {
+	t.Parallel()
+	c := catalog{}
+	p := newProfiles(t, c, contextwindow.Global{})
+	for version, recent := range map[string]int{"a": 4, "b": 6} {
+		c["quick"] = core.Agent{Name: "quick", Version: version, Context: core.ContextSettings{MinRecentMessages: &recent}}
+		for range 2 {
+			got, err := p.Profile(t.Context(), core.Session{Agent: "quick", Timezone: version}, version)
+			if err != nil || got.Policy.MinRecent != recent || got.Model.Info().Name != version || !strings.Contains(got.SystemPrompt, "time zone is "+version) {
+				t.Errorf("version %s: got %d recent messages, model %s, prompt %q, error %v", version, got.Policy.MinRecent, got.Model.Info().Name, got.SystemPrompt, err)
+			}
 		}
 	}
 }
@@ -209,9 +225,9 @@ func TestProfileHasTheLoopOfItsAgent(t *testing.T) {
 		"odd":   {Name: "odd", Compaction: core.CompactionSettings{KeepRecentIterations: new(20)}},
 	}, contextwindow.Global{})
 	for name, want := range map[string]contextwindow.Loop{
-		"plain": {Enabled: true, Threshold: 8, KeepRecent: 3, MaxContextTokens: 80_000},
-		"long":  {Enabled: true, Threshold: 20, KeepRecent: 5, MaxContextTokens: 80_000},
-		"off":   {Threshold: 8, KeepRecent: 3, MaxContextTokens: 80_000},
+		"plain": {Enabled: true, Threshold: 8, KeepRecent: 3, MinTokens: 8_000, MaxContextTokens: 80_000},
+		"long":  {Enabled: true, Threshold: 20, KeepRecent: 5, MinTokens: 8_000, MaxContextTokens: 80_000},
+		"off":   {Threshold: 8, KeepRecent: 3, MinTokens: 8_000, MaxContextTokens: 80_000},
 	} {
 		got, err := p.Profile(t.Context(), core.Session{Agent: name}, "")
 		if err != nil {

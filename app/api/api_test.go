@@ -11,10 +11,10 @@ import (
 	"testing"
 
 	"bobbin/app/api"
-	"bobbin/app/api/apitest"
 	"bobbin/app/api/auth"
 	"bobbin/app/api/handlers"
 	"bobbin/app/core"
+	"bobbin/tests/apitest"
 )
 
 // log is a place for log lines that several goroutines may write to.
@@ -57,7 +57,7 @@ func options(b *apitest.Backend) (api.Options, *log) {
 	return api.Options{
 		Services: b.Services(),
 		Keys:     &apitest.Keys{},
-		Metrics:  handlers.MetricsOptions{Exposition: apitest.Metrics{}},
+		Metrics:  handlers.MetricsOptions{Expose: apitest.Metrics{}.Expose},
 		Auth:     auth.New(auth.Options{}),
 		Build:    handlers.Build{Version: "1.2.3", Commit: "abc", Date: "2026-01-02", Go: "go1.26"},
 		Logger:   slog.New(slog.NewJSONHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug})),

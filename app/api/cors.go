@@ -8,20 +8,25 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// What pages of other origins may send and read. Nothing of it is a cookie: keys are
-// headers that a page sets itself, so that credentials are never allowed.
+// What pages of other origins may send and read. Keys are headers that a page sets itself,
+// not cookies, so credentials are never allowed.
 const (
 	corsMethods = "GET, HEAD, POST, PUT, PATCH, DELETE"
 	corsHeaders = "Accept, Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, Prefer, Range, X-API-Key, X-Request-ID"
-	corsExposed = "Content-Disposition, ETag, Idempotency-Replayed, Last-Event-ID, Location, Retry-After, WWW-Authenticate, X-Request-ID"
-	corsMaxAge  = "600" // seconds for which a browser need not ask again
+	// openAIHeaders are what clients of the OpenAI protocol send, too.
+	openAIHeaders = ", OpenAI-Beta, OpenAI-Organization, OpenAI-Project, X-Conversation-Id, X-OpenWebUI-Chat-Id, X-OpenWebUI-User-Id, X-Session-Id" +
+		", X-Stainless-Arch, X-Stainless-Helper-Method, X-Stainless-Lang, X-Stainless-OS, X-Stainless-Package-Version, X-Stainless-Retry-Count, X-Stainless-Runtime, X-Stainless-Runtime-Version, X-Stainless-Timeout"
+	// mcpHeaders are what clients of MCP send, too.
+	mcpHeaders  = ", Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id"
+	corsExposed = "Content-Disposition, ETag, Idempotency-Replayed, Last-Event-ID, Location, Retry-After, WWW-Authenticate, X-Bobbin-History, X-Request-ID, X-Session-Id, X-Should-Retry"
+	corsMaxAge  = "600" // seconds for which a browser caches the preflight response
 )
 
-// cors lets pages of the configured origins read the answers of the API (CORS, of the
-// Fetch standard). Others get no such header, and their browsers keep the answers from
-// them. It opens nothing by itself: a key is needed all the same.
-func (s *Server) cors(c *gin.Context) {
-	if len(s.origins) == 0 || !shared(c.Request.URL.Path) {
+// setCORSHeaders lets pages of the configured origins read responses (CORS, Fetch
+// standard). Other pages get no such header, and browsers hide the responses from them.
+// A key is required all the same.
+func (s *Server) setCORSHeaders(c *gin.Context) {
+	if len(s.origins) == 0 || !isCORSPath(c.Request.URL.Path) {
 		return
 	}
 	h := c.Writer.Header()
@@ -37,13 +42,20 @@ func (s *Server) cors(c *gin.Context) {
 	}
 	h.Add("Vary", "Access-Control-Request-Method, Access-Control-Request-Headers")
 	h.Set("Access-Control-Allow-Methods", corsMethods)
-	h.Set("Access-Control-Allow-Headers", corsHeaders)
+	allowed := corsHeaders
+	if strings.HasPrefix(c.Request.URL.Path, openAIPrefix) {
+		allowed += openAIHeaders
+	}
+	if c.Request.URL.Path == mcpRoute {
+		allowed += mcpHeaders
+	}
+	h.Set("Access-Control-Allow-Headers", allowed)
 	h.Set("Access-Control-Max-Age", corsMaxAge)
 	c.AbortWithStatus(http.StatusNoContent)
 }
 
-// shared reports whether pages of other origins may be let in to the path: not to what
-// is for operators.
-func shared(path string) bool {
-	return strings.HasPrefix(path, "/api/") || path == "/version" || path == "/openapi.json"
+// isCORSPath reports whether pages of other origins may read the path: all but the
+// operator's.
+func isCORSPath(path string) bool {
+	return strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, openAIPrefix) || path == mcpRoute || path == "/version" || path == "/openapi.json"
 }

@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"bobbin/app/api"
-	"bobbin/app/api/apitest"
 	"bobbin/app/api/auth"
 	"bobbin/app/core"
+	"bobbin/tests/apitest"
 )
 
 // TestCORS: pages of the configured origins may read answers, errors too, and nobody
-// else may; a key is needed all the same, and cookies are never asked for (issue 5, 4).
+// else may; a key is needed all the same, and cookies are never asked for.
 func TestCORS(t *testing.T) {
 	t.Parallel()
 	opts, _ := options(apitest.New())

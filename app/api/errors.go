@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,32 +13,31 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"bobbin/app/api/auth/jwt"
+	"bobbin/app/api/auth"
 	"bobbin/app/api/handlers"
-	"bobbin/app/api/sse"
 	"bobbin/app/core"
 )
 
-// statusGone is logged for a request whose caller did not wait for the answer.
-const statusGone = 499
+// statusClientClosed is logged for a request whose client disconnected.
+const statusClientClosed = 499
 
 // handlerFunc answers a request or returns an error.
 type handlerFunc func(*gin.Context) error
 
-// handle makes a gin handler that answers the errors of h. An error also ends the
-// chain, so that middlewares can be written the same way.
-func (s *Server) handle(h handlerFunc) gin.HandlerFunc {
+// withErrors returns a gin handler that answers the errors of h. An error also ends the
+// chain, so middlewares are written the same way.
+func (s *Server) withErrors(h handlerFunc) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if err := h(c); err != nil {
 			c.Abort()
-			s.fail(c, err)
+			s.writeError(c, err)
 		}
 	}
 }
 
-// plain makes a gin handler of one that takes no query.
-func (s *Server) plain(h handlerFunc) gin.HandlerFunc {
-	return s.handle(func(c *gin.Context) error {
+// withoutQuery is withErrors for a handler without query parameters, which it refuses.
+func (s *Server) withoutQuery(h handlerFunc) gin.HandlerFunc {
+	return s.withErrors(func(c *gin.Context) error {
 		if err := handlers.NoQuery(c); err != nil {
 			return err
 		}
@@ -47,33 +45,31 @@ func (s *Server) plain(h handlerFunc) gin.HandlerFunc {
 	})
 }
 
-// fail answers with the problem that err is, and logs what is not the caller's
-// doing. In a stream that has begun the problem is an event.
-func (s *Server) fail(c *gin.Context, err error) {
+// writeError answers with the problem of err and logs faults that are not the caller's.
+// In a stream that has begun, the problem is an event.
+func (s *Server) writeError(c *gin.Context, err error) {
 	ctx, p := c.Request.Context(), problemOf(err)
-	if errors.Is(context.Cause(ctx), errStopped) { // the caller waits, and we do not
+	if errors.Is(context.Cause(ctx), errStopped) { // the server ended the request, not the caller
 		err, p = errors.Join(errStopped, err), problemOf(errStopped)
 		ctx = context.WithoutCancel(ctx)
 	}
-	// The HTTP server also ends the context of a request whose body is too slow, but
-	// there somebody is still to be told.
+	// The HTTP server also ends the context of a request whose body is too slow, but then
+	// the client still waits for the answer.
 	gone := ctx.Err() != nil && p.Code != handlers.CodeBodyTimeout
-	if gone || errors.Is(err, sse.ErrGone) {
-		s.log.DebugContext(ctx, "caller went away", slog.String("request_id", requestID(c)), slog.Any("err", err))
+	if gone || errors.Is(err, handlers.ErrGone) {
+		s.log.DebugContext(ctx, "client disconnected", slog.String("request_id", requestID(c)), slog.Any("err", err))
 		if !c.Writer.Written() {
-			c.Status(statusGone)
+			c.Status(statusClientClosed)
 		}
 		return
 	}
-	s.logFault(c, p, err)
-	s.write(c, p)
+	s.logFault(c.Request.Context(), p, err, slog.String("request_id", requestID(c)))
+	s.writeProblem(c, p)
 }
 
-// logFault logs an error once: internal ones somebody should look at, and the
-// causes that problems do not show.
-func (s *Server) logFault(c *gin.Context, p problem, err error) {
-	ctx := c.Request.Context()
-	facts := []any{slog.String("request_id", requestID(c)), slog.String("code", p.Code), slog.String("err", explain(err))}
+// logFault logs internal errors, and causes that the problem does not show, with more facts.
+func (s *Server) logFault(ctx context.Context, p problem, err error, facts ...any) {
+	facts = append(facts, slog.String("code", p.Code), slog.String("err", errorWithCause(err)))
 	switch {
 	case p.Status == http.StatusInternalServerError:
 		s.log.ErrorContext(ctx, "request failed", facts...)
@@ -82,8 +78,22 @@ func (s *Server) logFault(c *gin.Context, p problem, err error) {
 	}
 }
 
-// explain returns the error's words with the cause that core.Error keeps back.
-func explain(err error) string {
+// explainError returns what may be shown of an error in the answer of another protocol, and
+// whether it is the caller's fault; it logs what may not be shown.
+func (s *Server) explainError(ctx context.Context, err error) (text string, callers bool) {
+	p := problemOf(err)
+	if ctx.Err() == nil {
+		s.logFault(ctx, p, err)
+	}
+	text = fmt.Sprintf("%s (%s)", p.Detail, p.Code)
+	if seconds := p.retrySeconds(); seconds > 0 {
+		text += fmt.Sprintf("; retry in %d s", seconds)
+	}
+	return text, p.Status < http.StatusInternalServerError
+}
+
+// errorWithCause returns the error's text with the cause that core.Error does not show.
+func errorWithCause(err error) string {
 	var shown *core.Error
 	if errors.As(err, &shown) && shown.Err != nil {
 		return fmt.Sprintf("%v: %v", err, shown.Err)
@@ -91,37 +101,38 @@ func explain(err error) string {
 	return err.Error()
 }
 
-// write is the only place where an error becomes bytes.
-func (s *Server) write(c *gin.Context, p problem) {
+// writeProblem writes the problem; no other code writes error bodies.
+func (s *Server) writeProblem(c *gin.Context, p problem) {
 	p.Instance, p.RequestID = c.Request.URL.Path, requestID(c)
-	body, err := json.Marshal(p)
+	format := formatOf(c.Request.URL.Path)
+	body, err := format.encode(p)
 	if err != nil {
-		panic("api: a problem is not JSON: " + err.Error()) // it holds texts and numbers only
+		panic("api: a problem is not JSON: " + err.Error()) // it holds only strings and numbers
 	}
 	h := c.Writer.Header()
 	switch {
 	case !c.Writer.Written():
 		if p.Status == http.StatusUnauthorized {
-			h.Set("WWW-Authenticate", challenge(p))
+			h.Set("WWW-Authenticate", authChallenge(p))
 		}
 		if seconds := p.retrySeconds(); seconds > 0 {
 			h.Set("Retry-After", strconv.Itoa(seconds))
 		}
-		handlers.Write(c, p.Status, "application/problem+json", append(body, '\n'))
+		handlers.Write(c, format.status(p), format.mediaType, append(body, '\n'))
 	case h.Get("Content-Type") == "text/event-stream":
-		// Nobody is left to be told if this fails too.
-		_ = sse.Fail(c.Writer, body, s.held().Stream)
+		// If this fails, the client is gone.
+		_ = handlers.FailStream(c.Writer, format.frame(body), s.streamLimits().Stream)
 	default:
-		// Half an answer is out. Only a broken connection says that it is not whole.
+		// Part of the response was sent. Only a broken connection shows that it is incomplete.
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// challenge is what RFC 6750 has the header WWW-Authenticate say: what was wrong with a
-// token, nothing of keys.
-func challenge(p problem) string {
+// authChallenge returns the header WWW-Authenticate of RFC 6750, which says what is wrong
+// with a token; about keys it says nothing.
+func authChallenge(p problem) string {
 	const realm = `Bearer realm="bobbin"`
-	if p.Code != core.CodeTokenExpired && p.Code != jwt.CodeInvalid {
+	if p.Code != core.CodeTokenExpired && p.Code != auth.CodeInvalid {
 		return realm
 	}
 	why := strings.Map(func(r rune) rune {
@@ -133,7 +144,7 @@ func challenge(p problem) string {
 	return realm + `, error="invalid_token", error_description="` + why + `"`
 }
 
-// recoverPanics answers a panic as an internal error and logs where it was.
+// recoverPanics answers a panic as an internal error and logs its stack.
 func (s *Server) recoverPanics(c *gin.Context) {
 	defer func() {
 		v := recover()
@@ -147,26 +158,34 @@ func (s *Server) recoverPanics(c *gin.Context) {
 		s.log.ErrorContext(c.Request.Context(), "panic", slog.String("request_id", requestID(c)),
 			slog.String("err", fmt.Sprint(v)), slog.String("stack", string(stack)))
 		c.Abort()
-		s.write(c, problemOf(errors.New("panic")))
+		s.writeProblem(c, problemOf(errors.New("panic")))
 	}()
 	c.Next()
 }
 
-// noRoute answers a path that nothing is at.
+// noRoute answers an unknown path.
 func (s *Server) noRoute(c *gin.Context) error {
-	path := c.Request.URL.Path
-	hint := "there are " + strings.Join(s.roots, ", ")
+	path := c.Request.URL.EscapedPath()
+	if path == "/" && strings.Contains(c.GetHeader("Accept"), "text/html") {
+		c.Redirect(http.StatusFound, "/docs")
+		return nil
+	}
+	hint := "see the documentation at /docs; paths begin with " + strings.Join(s.roots, ", ")
 	if trimmed := strings.TrimRight(path, "/"); trimmed != path && trimmed != "" {
 		hint = "paths do not end in a slash"
 	}
-	return &core.Error{Kind: core.ErrNotFound, Code: codeRoute, Message: fmt.Sprintf("%.200s is no path of this server; %s", path, hint)}
+	return &core.Error{Kind: core.ErrNotFound, Code: codeRoute, Message: fmt.Sprintf("no endpoint %.200s; %s", path, hint)}
 }
 
-// noMethod answers a method that the path does not have; gin has set Allow.
+// noMethod answers a method that the path does not support; gin has set Allow.
 func (s *Server) noMethod(c *gin.Context) error {
-	allowed := strings.Split(c.Writer.Header().Get("Allow"), ", ")
+	return methodError(c, strings.Split(c.Writer.Header().Get("Allow"), ", "))
+}
+
+// methodError returns the error that names the allowed methods.
+func methodError(c *gin.Context, allowed []string) error {
 	slices.Sort(allowed)
 	c.Header("Allow", strings.Join(allowed, ", "))
 	return &core.Error{Kind: core.ErrInvalid, Code: codeMethod,
-		Message: fmt.Sprintf("%.20s is not possible here; there is %s", c.Request.Method, strings.Join(allowed, ", "))}
+		Message: fmt.Sprintf("the method %.20s is not allowed here; use %s", c.Request.Method, strings.Join(allowed, ", "))}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -13,9 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/api"
-	"bobbin/app/api/apitest"
 	"bobbin/app/api/handlers"
 	"bobbin/app/core"
+	"bobbin/tests/apitest"
 )
 
 // failing returns a hook that answers err.
@@ -178,8 +179,8 @@ func TestNotFound(t *testing.T) {
 		{"GET", "/api/v1/agents/nobody", "not_found", ""},
 		{"GET", "/api/v1/agents/nobody/graph", "not_found", ""},
 		{"GET", "/api/v1/agents/nobody/graph?format=mermaid", "not_found", ""},
-		{"GET", "/", "no_such_route", "/ is no path of this server; there are /api/v1/agents, /api/v1/blobs, /api/v1/memories, /api/v1/runs, /api/v1/search, /api/v1/sessions, /api/v1/usage, /docs, /docs/:file, /healthz, /metrics, /openapi.json, /readyz, /version"},
-		{"GET", "/api/v1/agents/", "no_such_route", "/api/v1/agents/ is no path of this server; paths do not end in a slash"},
+		{"GET", "/", "no_such_route", "no endpoint /; see the documentation at /docs; paths begin with /api/v1/agents, /api/v1/blobs, /api/v1/deletions, /api/v1/export, /api/v1/memories, /api/v1/runs, /api/v1/search, /api/v1/sessions, /api/v1/usage, /api/v1/webhook, /docs, /docs/:file, /healthz, /mcp, /metrics, /openapi.json, /readyz, /v1, /version"},
+		{"GET", "/api/v1/agents/", "no_such_route", "no endpoint /api/v1/agents/; paths do not end in a slash"},
 		{"POST", "/api/v2/sessions", "no_such_route", ""},
 	}
 	for _, tt := range tests {
@@ -201,7 +202,7 @@ func TestMethodNotAllowed(t *testing.T) {
 	if got := w.Header().Get("Allow"); got != "DELETE, GET, PATCH" {
 		t.Errorf("got Allow %q, want DELETE, GET, PATCH", got)
 	}
-	if want := "PUT is not possible here; there is DELETE, GET, PATCH"; p.Detail != want {
+	if want := "the method PUT is not allowed here; use DELETE, GET, PATCH"; p.Detail != want {
 		t.Errorf("got detail %q, want %q", p.Detail, want)
 	}
 }
@@ -212,7 +213,7 @@ func TestPanic(t *testing.T) {
 	t.Parallel()
 	backend := apitest.New()
 	backend.Hooks["Context"] = func(context.Context) error { panic("boom") }
-	backend.Streaming = func(context.Context, core.From) iter.Seq2[core.Event, error] {
+	backend.Streaming = func(context.Context, core.Cursor) iter.Seq2[core.Event, error] {
 		return func(yield func(core.Event, error) bool) {
 			yield(backend.Events[0], nil)
 			panic("boom")
@@ -272,11 +273,43 @@ func TestReady(t *testing.T) {
 	}
 	w := do(api.New(opts), request("GET", "/readyz", "", "X-Forwarded-For: 203.0.113.9"))
 	p := wantProblem(t, w, 503, "not_ready")
-	want := []core.FieldError{{Field: "migrations", Detail: "does not work"}, {Field: "slow", Detail: "does not work"}}
+	want := []core.FieldError{{Field: "migrations", Detail: "failed"}, {Field: "slow", Detail: "failed"}}
 	if diff := cmp.Diff(want, p.Errors); diff != "" {
 		t.Errorf("errors (-want +got):\n%s", diff)
 	}
 	if lines := log.lines(t, "request failed"); len(lines) != 1 || !strings.Contains(lines[0]["err"].(string), "version 3") {
 		t.Errorf("got log lines %v, want one with the cause", lines)
+	}
+}
+
+// A browser that opens the printed address finds the documentation, and HEAD what GET has.
+//
+// Finding: users-A8
+// Finding: users-A33
+// Finding: users-A34
+func TestFirstLook(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New())
+	server := api.New(opts)
+	for _, tt := range []struct {
+		method, path, accept string
+		status               int
+	}{
+		{"GET", "/", "text/html,application/xhtml+xml", http.StatusFound}, {"GET", "/", "application/json", http.StatusNotFound},
+		{"HEAD", "/", "text/html", http.StatusFound}, {"HEAD", "/docs", "", http.StatusOK}, {"HEAD", "/openapi.json", "", http.StatusOK},
+		{"GET", "/docs/docs.svg", "", http.StatusOK}, {"HEAD", "/version", "", http.StatusOK}, {"HEAD", "/api/v1/agents", "", http.StatusOK},
+		{"HEAD", "/api/v1/sessions/x/events", "", http.StatusMethodNotAllowed}, {"POST", "/docs", "", http.StatusMethodNotAllowed},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), tt.method, "http://localhost"+tt.path, nil)
+		r.Header.Set("Accept", tt.accept)
+		r.RemoteAddr = "127.0.0.1:4711"
+		w := httptest.NewRecorder()
+		server.ServeHTTP(w, r)
+		if w.Code != tt.status || strings.Contains(w.Body.String(), "/internal/") {
+			t.Errorf("%s %s for %q: got %d, %.200q, want %d and nothing of the operator's", tt.method, tt.path, tt.accept, w.Code, w.Body, tt.status)
+		}
+		if to := w.Header().Get("Location"); tt.status == http.StatusFound && to != "/docs" {
+			t.Errorf("%s %s: leads to %q, want /docs", tt.method, tt.path, to)
+		}
 	}
 }

@@ -18,36 +18,37 @@ import (
 	"bobbin/app/core"
 )
 
-// keyStore remembers requests that may come again.
+// keyStore stores idempotency keys and the answers to their requests.
 type keyStore interface {
-	// Begin takes the key; it returns nil if it was free, or what is known of it.
+	// Begin acquires the key. It returns nil if the key was free, else what is stored.
 	Begin(ctx context.Context, in core.KeyedRequest) (*core.KeyedAnswer, error)
+	// Finish stores the answer.
 	Finish(ctx context.Context, in core.KeyedRequest, a core.KeyedAnswer) error
+	// Release frees the key unless its request has committed a result.
 	Release(ctx context.Context, in core.KeyedRequest) error
 }
 
 const (
-	keyLife     = 24 * time.Hour
-	keyWork     = 6 * time.Minute  // more than the longest transaction and the longest wait
-	keyStored   = 15 * time.Second // for storing the answer
-	maxKept     = 256 << 10        // bytes of an answer; a longer one is not kept
-	keyReplayed = "Idempotency-Replayed"
+	keyLife         = 24 * time.Hour
+	minKeyWork      = 6 * time.Minute  // more than the longest transaction and the longest wait
+	keyStoreTimeout = 15 * time.Second // for storing the answer
+	releasePause    = time.Second      // between attempts to release a key
+	maxKeptBytes    = 256 << 10        // of an answer; longer ones are not stored
+	keyReplayed     = "Idempotency-Replayed"
 )
 
-// Codes of what a repeated request may be told.
-const (
-	codeInProgress = "request_in_progress"
-	codeKeyReused  = "idempotency_key_reused"
-	codeNotKept    = "answer_not_kept"
-)
+// codeNotKept means that the request was executed but its answer was not stored.
+const codeNotKept = "answer_not_kept"
 
-// once makes the repetition of a request harmless that carries an idempotency key:
-// it is done once, and a repetition gets the answer of the first time.
+// idempotent executes a request with an idempotency key once; repetitions get the first
+// answer.
 //
-// Only answers of success are kept. After an error nothing was done, so that the
-// same key may be used to try again. An answer that was streamed or is too long is
-// not kept, and a repetition is told so: it is never done twice.
-func (s *Server) once(c *gin.Context) error {
+// Only successful answers are stored. After an error the key is released for a retry,
+// unless the request committed a result all the same, because its COMMIT or a later step
+// failed. Then a repetition is executed again and uses the committed result. The same
+// holds after a crash. A streamed or long answer is not stored, and a repetition gets an
+// error that says so; it is never executed twice.
+func (s *Server) idempotent(c *gin.Context) error {
 	method := c.Request.Method
 	if s.keys == nil || method != http.MethodPost && method != http.MethodPatch || asksAgent(c.FullPath()) {
 		return nil
@@ -59,21 +60,25 @@ func (s *Server) once(c *gin.Context) error {
 	caller, _ := core.IdentityFrom(c.Request.Context())
 	in := core.KeyedRequest{
 		Owner: caller.Owner, Key: keyOf(caller, key), Target: method + " " + c.Request.URL.RequestURI(),
-		Token: core.NewID[string](), Keep: keyLife, Work: max(keyWork, s.limits.Wait+time.Minute),
+		Token: core.NewID[string](), Keep: keyLife, Work: max(minKeyWork, s.limits.Wait+time.Minute),
 	}
 	known, err := s.keys.Begin(c.Request.Context(), in)
 	switch {
 	case err != nil:
 		return err
-	case known != nil:
-		return s.again(c, in, *known)
+	case known == nil:
+		s.executeKeyed(c, in, nil)
+		return nil
+	case known.Result != nil && known.Target == in.Target:
+		c.Header(keyReplayed, "true")
+		s.executeKeyed(c, in, known.Result)
+		return nil
+	default:
+		return s.replayAnswer(c, in, *known)
 	}
-	s.first(c, in)
-	return nil
 }
 
-// keyOf returns the key as it is stored: every end user has keys of their own, and
-// learns nothing of those of others.
+// keyOf returns the key as it is stored. Each end user has a separate set of keys.
 func keyOf(caller core.Identity, key string) string {
 	if caller.User == "" {
 		return key
@@ -82,9 +87,8 @@ func keyOf(caller core.Identity, key string) string {
 	return "user " + hex.EncodeToString(sum[:16]) + " " + key
 }
 
-// asksAgent reports whether the route takes a message that an agent answers: there
-// the key stands for the client_message_id, which makes a repetition listen to the
-// run of the first time.
+// asksAgent reports whether the route takes a message that an agent answers: there the
+// key serves as client_message_id, and a repetition follows the first run.
 func asksAgent(route string) bool {
 	switch route {
 	case messagesRoute, messageRoute, messageRoute + "/regenerate":
@@ -93,78 +97,122 @@ func asksAgent(route string) bool {
 	return false
 }
 
-// first does the request and keeps its answer.
-func (s *Server) first(c *gin.Context, in core.KeyedRequest) {
+// executeKeyed executes the request and stores its answer. With a result that an earlier
+// execution committed, it only answers.
+func (s *Server) executeKeyed(c *gin.Context, in core.KeyedRequest, result *core.KeyedResult) {
 	request, writer := c.Request, c.Writer
 	ctx := context.WithoutCancel(request.Context())
 	work := request.Context()
 	if !strings.Contains(request.Header.Get("Accept"), "text/event-stream") {
-		// Who goes away and comes back wants to know what came of it.
+		// The request finishes without its client, which may come back for the answer.
 		var cancel context.CancelFunc
 		work, cancel = context.WithTimeout(ctx, in.Work)
 		defer cancel()
 	}
 	body := &hashedBody{body: request.Body, hash: sha256.New()}
-	kept := &keptWriter{ResponseWriter: writer}
+	work = core.WithKeyedWork(work, core.KeyedWork{Request: in, BodyHash: body.hashAll, Result: result})
+	kept := &answerRecorder{ResponseWriter: writer}
 	c.Request, c.Writer = request.WithContext(work), kept
 	c.Request.Body = body
 	done := false
 	defer func() {
 		c.Request, c.Writer = request, writer
 		if !done { // a panic
-			s.release(ctx, in)
+			s.releaseOrQueue(ctx, in)
 		}
 	}()
 	c.Next()
 	done = true
 	var answer *core.KeyedAnswer
 	if status := kept.Status(); status >= 200 && status <= 299 {
-		if hash, err := body.sum(); err == nil {
-			answer = kept.answer(hash)
+		if hash, err := body.hashAll(); err == nil {
+			answer = kept.keyedAnswer(hash)
 		}
 	}
-	if answer == nil {
-		s.release(ctx, in)
-	} else {
-		s.keep(ctx, in, *answer)
+	if answer == nil || !s.storeAnswer(ctx, in, *answer) {
+		s.releaseOrQueue(ctx, in)
 	}
-	kept.pass()
+	kept.passThrough()
 }
 
-// keep stores the answer. One that cannot be stored is still given: until the key
-// may be taken over, a repetition is told that the request is being worked on.
-func (s *Server) keep(ctx context.Context, in core.KeyedRequest, a core.KeyedAnswer) {
-	ctx, cancel := context.WithTimeout(ctx, keyStored)
+// storeAnswer stores the answer and reports whether it did. The caller gets an answer that
+// was not stored all the same: a repetition finds the result, or is executed again.
+func (s *Server) storeAnswer(ctx context.Context, in core.KeyedRequest, a core.KeyedAnswer) bool {
+	ctx, cancel := context.WithTimeout(ctx, keyStoreTimeout)
 	defer cancel()
-	if err := s.keys.Finish(ctx, in, a); err != nil {
-		s.log.WarnContext(ctx, "idempotent answer not kept", slog.String("target", in.Target), slog.Any("err", err))
+	err := s.keys.Finish(ctx, in, a)
+	if err != nil {
+		s.log.WarnContext(ctx, "idempotent answer not stored", slog.String("target", in.Target), slog.Any("err", err))
 	}
+	return err == nil
 }
 
-func (s *Server) release(ctx context.Context, in core.KeyedRequest) {
-	ctx, cancel := context.WithTimeout(ctx, keyStored)
+// releaseOrQueue frees the key. If storage fails, it queues the key for releaseKeys; if the
+// queue is full, the key expires by itself.
+func (s *Server) releaseOrQueue(ctx context.Context, in core.KeyedRequest) {
+	ctx, cancel := context.WithTimeout(ctx, keyStoreTimeout)
 	defer cancel()
-	if err := s.keys.Release(ctx, in); err != nil {
-		s.log.WarnContext(ctx, "idempotency key not released", slog.String("target", in.Target), slog.Any("err", err))
+	err := s.keys.Release(ctx, in)
+	if err == nil {
+		return
+	}
+	s.log.WarnContext(ctx, "idempotency key not released, will retry", slog.String("target", in.Target), slog.Any("err", err))
+	select {
+	case s.unreleased <- in:
+	default:
 	}
 }
 
-// again answers a repetition.
-func (s *Server) again(c *gin.Context, in core.KeyedRequest, known core.KeyedAnswer) error {
+// maxUnreleased bounds the queue of keys to release.
+const maxUnreleased = 1024
+
+// releaseKeys releases queued keys until ctx ends.
+func (s *Server) releaseKeys(ctx context.Context) {
+	for {
+		select {
+		case in := <-s.unreleased:
+			s.releaseKey(ctx, in)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// releaseKey retries until the key is released, another request may take it over, or ctx
+// ends.
+func (s *Server) releaseKey(ctx context.Context, in core.KeyedRequest) {
+	ctx, cancel := context.WithTimeout(ctx, in.Work)
+	defer cancel()
+	tick := time.NewTicker(releasePause)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		try, cancel := context.WithTimeout(ctx, keyStoreTimeout)
+		err := s.keys.Release(try, in)
+		cancel()
+		if err == nil {
+			return
+		}
+	}
+}
+
+// replayAnswer answers a repetition.
+func (s *Server) replayAnswer(c *gin.Context, in core.KeyedRequest, known core.KeyedAnswer) error {
 	c.Abort()
-	if known.Status == 0 {
-		return &core.Error{Kind: core.ErrConflict, Code: codeInProgress, RetryAfter: time.Second,
-			Message: "a request with this Idempotency-Key is still being worked on; ask again in a moment for its answer"}
+	if known.Status == 0 && known.Result == nil {
+		return core.KeyInProgress()
 	}
 	body := &hashedBody{body: c.Request.Body, hash: sha256.New()}
-	hash, err := body.sum()
+	hash, err := body.hashAll()
 	if err != nil {
-		return handlers.BodyFault(err)
+		return err
 	}
 	if known.Target != in.Target || known.RequestHash != hash {
-		return &core.Error{Kind: core.ErrInvalid, Code: codeKeyReused,
-			Message: "this Idempotency-Key belongs to another request, to " + core.Clip(known.Target, 200) + "; take a new key for a new request",
-			Fields:  []core.FieldError{{Field: "Idempotency-Key", Detail: "belongs to another request"}}}
+		return core.KeyReused(known.Target)
 	}
 	if known.Location != "" {
 		c.Header("Location", known.Location)
@@ -172,7 +220,7 @@ func (s *Server) again(c *gin.Context, in core.KeyedRequest, known core.KeyedAns
 	c.Header(keyReplayed, "true")
 	if !known.Kept {
 		return &core.Error{Kind: core.ErrConflict, Code: codeNotKept,
-			Message: "this request was done, but its answer was too long to be kept, or was streamed: look at what it made instead of asking for it again"}
+			Message: "this request was executed, but its answer was streamed or too long to be stored: read what it created instead of repeating it"}
 	}
 	if known.ContentType == "" {
 		handlers.WriteNothing(c, known.Status)
@@ -182,7 +230,7 @@ func (s *Server) again(c *gin.Context, in core.KeyedRequest, known core.KeyedAns
 	return nil
 }
 
-// hashedBody is a body that knows the hash of what was read.
+// hashedBody is a body that hashes what is read.
 type hashedBody struct {
 	body io.ReadCloser // nil = none
 	hash hash.Hash
@@ -194,93 +242,93 @@ func (b *hashedBody) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n, err := b.body.Read(p)
-	_, _ = b.hash.Write(p[:n]) // a hash takes everything
+	_, _ = b.hash.Write(p[:n]) // never fails
 	return n, err
 }
 
 // Close is part of io.Closer. The server closes the body itself.
 func (b *hashedBody) Close() error { return nil }
 
-// sum reads the rest and returns the hash of the whole.
-func (b *hashedBody) sum() (string, error) {
+// hashAll reads the rest and returns the hash of the whole body.
+func (b *hashedBody) hashAll() (string, error) {
 	if _, err := io.Copy(io.Discard, b); err != nil {
-		return "", err
+		return "", handlers.BodyError(err)
 	}
 	return hex.EncodeToString(b.hash.Sum(nil)), nil
 }
 
-// keptWriter holds an answer back until it was stored. A stream passes at once, and
-// a long answer as soon as it is too long to be kept.
-type keptWriter struct {
+// answerRecorder buffers an answer until it is stored. A stream passes through immediately,
+// and a long answer as soon as it is too long to be stored.
+type answerRecorder struct {
 	gin.ResponseWriter
-	held    bytes.Buffer
-	ended   bool // the header is to be sent though there is no body
-	passing bool
+	buffered  bytes.Buffer
+	headerDue bool // the answer has no body, its header is still to be sent
+	passing   bool
 }
 
 // Write is part of io.Writer.
-func (w *keptWriter) Write(p []byte) (int, error) {
+func (w *answerRecorder) Write(p []byte) (int, error) {
 	stream := w.Header().Get("Content-Type") == "text/event-stream"
-	if stream || w.held.Len()+len(p) > maxKept {
-		w.pass()
+	if stream || w.buffered.Len()+len(p) > maxKeptBytes {
+		w.passThrough()
 	}
 	if w.passing {
 		return w.ResponseWriter.Write(p)
 	}
-	return w.held.Write(p)
+	return w.buffered.Write(p)
 }
 
 // WriteString is part of io.StringWriter.
-func (w *keptWriter) WriteString(text string) (int, error) { return w.Write([]byte(text)) }
+func (w *answerRecorder) WriteString(text string) (int, error) { return w.Write([]byte(text)) }
 
 // WriteHeaderNow ends an answer without a body.
-func (w *keptWriter) WriteHeaderNow() {
-	w.ended = true
+func (w *answerRecorder) WriteHeaderNow() {
+	w.headerDue = true
 	if w.passing {
 		w.ResponseWriter.WriteHeaderNow()
 	}
 }
 
 // Written reports whether the answer has begun.
-func (w *keptWriter) Written() bool {
-	return w.ended || w.held.Len() > 0 || w.ResponseWriter.Written()
+func (w *answerRecorder) Written() bool {
+	return w.headerDue || w.buffered.Len() > 0 || w.ResponseWriter.Written()
 }
 
-// Size returns how long the answer is so far.
-func (w *keptWriter) Size() int {
+// Size returns the number of bytes written.
+func (w *answerRecorder) Size() int {
 	if w.passing {
 		return w.ResponseWriter.Size()
 	}
-	return w.held.Len()
+	return w.buffered.Len()
 }
 
-// Flush sends what is held back.
-func (w *keptWriter) Flush() {
-	w.pass()
+// Flush sends what is buffered.
+func (w *answerRecorder) Flush() {
+	w.passThrough()
 	w.ResponseWriter.Flush()
 }
 
 // Unwrap returns the writer below, for deadlines.
-func (w *keptWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *answerRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// pass sends what was held back; from then on everything passes.
-func (w *keptWriter) pass() {
+// passThrough sends what is buffered; from then on writes go straight through.
+func (w *answerRecorder) passThrough() {
 	if w.passing {
 		return
 	}
 	w.passing = true
 	switch {
-	case w.held.Len() > 0:
-		_, _ = w.ResponseWriter.Write(w.held.Bytes()) // who is gone comes back for it
-	case w.ended:
+	case w.buffered.Len() > 0:
+		_, _ = w.ResponseWriter.Write(w.buffered.Bytes()) // a client that is gone repeats the request
+	case w.headerDue:
 		w.ResponseWriter.WriteHeaderNow()
 	}
 }
 
-// answer returns what is kept of the answer.
-func (w *keptWriter) answer(hash string) *core.KeyedAnswer {
+// keyedAnswer returns the answer as it is stored.
+func (w *answerRecorder) keyedAnswer(hash string) *core.KeyedAnswer {
 	return &core.KeyedAnswer{
 		RequestHash: hash, Status: w.Status(), ContentType: w.Header().Get("Content-Type"), Location: w.Header().Get("Location"),
-		Body: w.held.Bytes(), Kept: !w.passing,
+		Body: w.buffered.Bytes(), Kept: !w.passing,
 	}
 }

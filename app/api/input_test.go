@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/api"
-	"bobbin/app/api/apitest"
 	"bobbin/app/core"
+	"bobbin/tests/apitest"
 )
 
 // TestBodies: what is wrong with a body is said by status, field and place.
@@ -39,13 +39,12 @@ func TestBodies(t *testing.T) {
 		{"null", messages, `null`, "application/json", 400, "malformed_body", "the body must be a JSON object", nil},
 		{"not UTF-8", messages, "{\"content\":\"\xff\"}", "application/json", 400, "malformed_body", "the body is not UTF-8", nil},
 		{"unknown fields, all of them", messages, `{"contents":"x","xyzzy":"user"}`, "application/json; charset=utf-8", 422, "invalid", "", []core.FieldError{
-			{Field: "contents", Detail: "is not a field here (did you mean content?); there are content, client_message_id, model, multitask, user_id, author, source, metadata, parts, webhook, run, role, tool_calls, tool_call_id, tool_name, created_at"},
-			{Field: "xyzzy", Detail: "is not a field here; there are content, client_message_id, model, multitask, user_id, author, source, metadata, parts, webhook, run, role, tool_calls, tool_call_id, tool_name, created_at"}}},
-		{"other letters", "/summarize", `{"Focus":"x"}`, "application/json", 422, "invalid", "Focus is not a field here (did you mean focus?); there are focus", nil},
+			{Field: "contents", Detail: "is not a known field (did you mean content?); known are content, client_message_id, model, multitask, user_id, author, source, metadata, parts, webhook, options, after, run, role, tool_calls, tool_call_id, tool_name, created_at, author_id"},
+			{Field: "xyzzy", Detail: "is not a known field; known are content, client_message_id, model, multitask, user_id, author, source, metadata, parts, webhook, options, after, run, role, tool_calls, tool_call_id, tool_name, created_at, author_id"}}},
+		{"other letters", "/summarize", `{"Focus":"x"}`, "application/json", 422, "invalid", "Focus is not a known field (did you mean focus?); known are focus", nil},
 		{"wrong types, all of them", messages, `{"content":7,"metadata":[1],"multitask":{}}`, "application/json", 422, "invalid",
 			"content must be a string, not number; metadata must be an object; multitask must be a string, not object", nil},
-		{"wrong multitask", messages, `{"content":"x","multitask":"later"}`, "application/json", 422, "invalid", "multitask must be enqueue, reject or interrupt", nil},
-		{"no webhook", messages, `{"content":"x","webhook":{"url":"https://a.example","secrets":"whsec_hush"}}`, "application/json", 422, "invalid", "webhook must be an object with url and secret, both text", nil},
+		{"no webhook", messages, `{"content":"x","webhook":{"url":"https://a.example","secrets":"whsec_hush"}}`, "application/json", 422, "invalid", "webhook must be an object with the strings url and secret", nil},
 		{"as Slack", messages, `{"content":"x","source":"slack"}`, "application/json", 422, "invalid", "source must be api, web or cli", nil},
 	}
 	for _, tt := range tests {
@@ -123,20 +122,20 @@ func TestQueries(t *testing.T) {
 		{"/api/v1/sessions?limit=-1", "limit", "must be a whole number from 1 to 200"},
 		{"/api/v1/sessions?limit=ten", "limit", "must be a whole number from 1 to 200"},
 		{"/api/v1/sessions?limit=1&limit=2", "limit", "is given more than once"},
-		{"/api/v1/sessions?cursor=" + strings.Repeat("x", 600), "cursor", "is not one that was given out"},
+		{"/api/v1/sessions?cursor=" + strings.Repeat("x", 600), "cursor", "is not a next_cursor of this list"},
 		{"/api/v1/sessions?archived=yes", "archived", "must be true or false"},
-		{"/api/v1/sessions?xyz=x", "xyz", "is not a parameter here; there are agent, user_id, q, archived, limit, cursor"},
-		{"/api/v1/sessions?agent=%zz", "query", "is not a query string: it has a wrong escape or a semicolon"},
+		{"/api/v1/sessions?xyz=x", "xyz", "is not a known parameter; known are q, in, agent, user_id, status, pinned, tag, metadata, created_after, created_before, updated_after, updated_before, archived, order, include, limit, cursor"},
+		{"/api/v1/sessions?agent=%zz", "query", "is not a valid query string: it has an invalid escape or a semicolon"},
 		{sessionPath + "/messages?before=-1", "before", "must be a whole number from 0 to 9223372036854775807"},
 		{sessionPath + "/messages?after=" + missing, "after", "must be a whole number from 0 to 9223372036854775807"},
 		{sessionPath + "/messages?all_branches=1", "all_branches", "must be true or false"},
 		{sessionPath + "/runs?limit=0", "limit", "must be a whole number from 1 to 200"},
 		{sessionPath + "/summaries?limit=0", "limit", "must be a whole number from 1 to 200"},
 		{sessionPath + "/events?after=x", "after", "must be a whole number from 0 to 9223372036854775807"},
-		{sessionPath + "?limit=1", "limit", "is not a parameter here; there are none"},
-		{sessionPath + "/context?&&=&", "", "is not a parameter here; there are none"},
-		{"/version?a=1", "a", "is not a parameter here; there are none"},
-		{sessionPath + "/events?from=1", "from", "is not a parameter here; there are after"},
+		{sessionPath + "?limit=1", "limit", "is not a known parameter; this request has none"},
+		{sessionPath + "/context?&&=&", "", "is not a known parameter; this request has none"},
+		{"/version?a=1", "a", "is not a known parameter; this request has none"},
+		{sessionPath + "/events?from=1", "from", "is not a known parameter; known are after"},
 		{runPath + "/events?after=1.5", "after", "must be a whole number from 0 to 9223372036854775807"},
 		{"/api/v1/agents/assistant/graph?format=svg", "format", "must be json or mermaid"},
 	}

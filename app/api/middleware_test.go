@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"bobbin/app/api"
-	"bobbin/app/api/apitest"
 	"bobbin/app/api/auth"
 	"bobbin/app/core"
+	"bobbin/tests/apitest"
 )
 
 func TestRequestID(t *testing.T) {
@@ -74,7 +74,7 @@ func TestAuth(t *testing.T) {
 			t.Errorf("got %d with a key, want 200", w.Code)
 		}
 		calls := backend.Calls()
-		if got := calls[len(calls)-1].Scope; got != (core.Scope{Owner: owner}) {
+		if got := calls[len(calls)-1].Scope; got != (core.Tenant{Owner: owner}) {
 			t.Errorf("got scope %v, want the rows of %s", got, owner)
 		}
 	}

@@ -10,14 +10,14 @@ import (
 	"bobbin/app/core"
 )
 
-// problem is an error as RFC 9457 has it, with three members more.
+// problem is an error as in RFC 9457, with the members code, request_id and errors.
 type problem struct {
 	Type      string            `json:"type"` // urn:bobbin:problem: and the code
 	Title     string            `json:"title"`
 	Status    int               `json:"status"`
 	Detail    string            `json:"detail"`
 	Instance  string            `json:"instance"` // path of the request
-	Code      string            `json:"code"`     // a stable word for programs
+	Code      string            `json:"code"`     // stable, for programs
 	RequestID string            `json:"request_id"`
 	Errors    []core.FieldError `json:"errors,omitempty"`
 
@@ -25,50 +25,55 @@ type problem struct {
 	internal   bool // nothing of the error may be shown
 }
 
-// Codes of errors that the router finds.
+// Codes of routing errors.
 const (
 	codeMethod = "method_not_allowed"
 	codeRoute  = "no_such_route"
 )
 
-// status is how a kind or a code of errors is answered.
+// codeContextFloor means that a message does not fit the model's window.
+const codeContextFloor = "context_floor"
+
+// status is the answer to a kind or a code of errors.
 type status struct {
 	number int
 	title  string
 	code   string
 }
 
-// byCode returns the answer for codes that have one of their own.
+// byCode returns the answer for codes that have their own.
 func byCode(code string) (status, bool) {
 	s, ok := map[string]status{
 		handlers.CodeMalformed:   {http.StatusBadRequest, "Malformed body", handlers.CodeMalformed},
 		handlers.CodeMediaType:   {http.StatusUnsupportedMediaType, "Unsupported media type", handlers.CodeMediaType},
 		handlers.CodeBodyTimeout: {http.StatusRequestTimeout, "Body too slow", handlers.CodeBodyTimeout},
+		core.CodeLinkExpired:     {http.StatusGone, "Link expired", core.CodeLinkExpired},
+		core.CodeFileDeleted:     {http.StatusGone, "File deleted", core.CodeFileDeleted},
 		codeMethod:               {http.StatusMethodNotAllowed, "Method not allowed", codeMethod},
 	}[code]
 	return s, ok
 }
 
-// byKind returns the answer for the kind of err; false for an error that has none.
+// byKind returns the answer for the kind of err; false for an error without a kind.
 func byKind(err error) (status, bool) {
 	kinds := []struct {
 		kind   error
 		status status
 	}{
-		{core.ErrContextFloor, status{http.StatusUnprocessableEntity, "Does not fit the context window", "context_floor"}},
+		{core.ErrContextFloor, status{http.StatusUnprocessableEntity, "Does not fit the context window", codeContextFloor}},
 		{core.ErrInvalid, status{http.StatusUnprocessableEntity, "Invalid request", "invalid"}},
 		{core.ErrUnauthorized, status{http.StatusUnauthorized, "Unauthorized", "unauthorized"}},
 		{core.ErrForbidden, status{http.StatusForbidden, "Forbidden", "forbidden"}},
 		{core.ErrNotFound, status{http.StatusNotFound, "Not found", "not_found"}},
 		{core.ErrConflict, status{http.StatusConflict, "Conflict", "conflict"}},
-		{core.ErrStale, status{http.StatusConflict, "Changed meanwhile", "stale"}},
+		{core.ErrStale, status{http.StatusConflict, "Changed concurrently", "stale"}},
 		{core.ErrCanceled, status{http.StatusConflict, "Canceled", "canceled"}},
 		{core.ErrTooLarge, status{http.StatusRequestEntityTooLarge, "Too large", "too_large"}},
-		{core.ErrUnprocessable, status{http.StatusUnprocessableEntity, "Nothing to be done", "unprocessable"}},
+		{core.ErrUnprocessable, status{http.StatusUnprocessableEntity, "Unprocessable request", "unprocessable"}},
 		{core.ErrRateLimited, status{http.StatusTooManyRequests, "Too many requests", "rate_limited"}},
 		{core.ErrUnavailable, status{http.StatusServiceUnavailable, "Unavailable", "unavailable"}},
-		{core.ErrModel, status{http.StatusBadGateway, "The language model failed", "model"}},
-		{core.ErrTimeout, status{http.StatusGatewayTimeout, "Time limit passed", "timeout"}},
+		{core.ErrModel, status{http.StatusBadGateway, "Language model error", "model"}},
+		{core.ErrTimeout, status{http.StatusGatewayTimeout, "Timeout", "timeout"}},
 	}
 	for _, k := range kinds {
 		if errors.Is(err, k.kind) {
@@ -78,8 +83,8 @@ func byKind(err error) (status, bool) {
 	return status{}, false
 }
 
-// problemOf returns what may be shown of err: of a core.Error its message, of an
-// error with a kind but no message the kind, of every other that it is internal.
+// problemOf returns what may be shown of err: the message of a core.Error, only the kind
+// of other errors with a kind, and nothing of the rest.
 func problemOf(err error) problem {
 	var shown *core.Error
 	if !errors.As(err, &shown) {
@@ -94,7 +99,7 @@ func problemOf(err error) problem {
 		s, known = byKind(shown.Kind)
 	}
 	if !known {
-		return problemOf(errors.Join(shown.Err)) // no kind: a fault of its maker
+		return problemOf(errors.Join(shown.Err)) // no kind: a programming error
 	}
 	code := shown.Code
 	if code == "" {
@@ -106,15 +111,15 @@ func problemOf(err error) problem {
 
 func typeOf(code string) string { return "urn:bobbin:problem:" + code }
 
-// detailOf is the detail of an error that has no message to show.
+// detailOf returns the detail of an error without a message to show.
 func detailOf(s status) string {
 	if s.number == http.StatusInternalServerError {
 		return "internal error"
 	}
-	return "no more is known; the server's log has the request id"
+	return "no details; search the server's log for the request id"
 }
 
-// withRetry sets when to try again; who is asked to come back is always told when.
+// withRetry sets when to retry; problems with status 429 and 503 always say when.
 func (p problem) withRetry(after time.Duration) problem {
 	if after <= 0 && (p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable) {
 		after = time.Second
@@ -123,5 +128,5 @@ func (p problem) withRetry(after time.Duration) problem {
 	return p
 }
 
-// retrySeconds is the value of the header Retry-After, 0 for none.
+// retrySeconds returns the value of the header Retry-After, 0 for none.
 func (p problem) retrySeconds() int { return int(math.Ceil(p.retryAfter.Seconds())) }

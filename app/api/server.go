@@ -16,70 +16,85 @@ import (
 
 	"bobbin/app/api/auth"
 	"bobbin/app/api/handlers"
-	"bobbin/app/api/rate"
+	"bobbin/app/api/openai"
 	"bobbin/app/core"
+	"bobbin/app/core/quota"
 )
 
 // Options are the parts of a Server; Services, Auth and Logger are required.
 type Options struct {
 	Services handlers.Services
-	Keys     keyStore // of requests that may come again; nil = Idempotency-Key is for messages only
+	Keys     keyStore // of idempotent requests; nil = Idempotency-Key works for messages only
 	Auth     *auth.Authenticator
-	Checks   []handlers.Check // of readiness: database, migrations …
+	Checks   []handlers.Check // readiness: database, migrations …
 	Build    handlers.Build
 	Limits   Limits
-	Origins  []string // whose pages may read answers (CORS)
+	Space    handlers.Space // memory and disk that requests may use; Body follows from Limits
+	Origins  []string       // web origins that may read responses (CORS)
 	Logger   *slog.Logger
-	Purge    handlers.PurgeService   // for the command line; nil = it cannot be asked for
-	Metrics  handlers.MetricsOptions // without an Exposition there is no route /metrics
-	Observer observer                // is told of every request; nil = nobody is
-	Ready    <-chan struct{}         // closed when requests may be let in; nil = at once
-	Work     <-chan struct{}         // closed when work that outlives requests has ended: a stop waits for it, too; nil = there is none
+	Purge    *handlers.Purge // for the command line; nil = no purge routes
+	// ReloadAgents reloads the agents' files, for the command line; nil = no reload route.
+	ReloadAgents func(ctx context.Context) ([]core.AgentFile, error)
+	OpenAI       openai.Options          // its Services and Streams follow from the others
+	Metrics      handlers.MetricsOptions // without Expose there is no route /metrics
+	Slack        http.Handler            // answers what Slack sends; nil = no such routes
+	InstallSlack http.Handler            // lets people install the Slack app; nil = no such routes
+	Observer     core.Observer           // of every request; nil = none
+	Ready        <-chan struct{}         // closed when requests are admitted; nil = immediately
+	Work         <-chan struct{}         // closed when work that outlives requests has ended; stopping waits for it too; nil = no such work
 }
 
 // Server is the HTTP surface. Safe for concurrent use.
 type Server struct {
-	engine  *gin.Engine
-	auth    *auth.Authenticator
-	keys    keyStore
-	limits  Limits
-	rates   *rate.Buckets // of keys
-	users   *rate.Buckets // of end users
-	streams *handlers.Streams
-	watch   observer
-	log     *slog.Logger
-	origins []string
-	roots   []string // where the paths begin, for who is lost
+	engine        *gin.Engine
+	handler       http.Handler // the engine, with compression
+	auth          *auth.Authenticator
+	keys          keyStore
+	unreleased    chan core.KeyedRequest // keys whose release failed
+	limits        Limits
+	space         handlers.Space
+	rates         *quota.Buckets // of API keys
+	users         *quota.Buckets // of end users
+	streams       *handlers.StreamLimiter
+	observer      core.Observer
+	log           *slog.Logger
+	origins       []string
+	roots         []string // first segments of the paths, for the error of an unknown path
+	literalRoutes []literalRoute
 
-	ready     <-chan struct{} // closed when requests may be let in
-	work      <-chan struct{} // closed when there is none beside the requests
-	guests    *guests
-	drain     chan struct{} // closed when the server stops
-	stopDrain func()
+	ready      <-chan struct{} // closed when requests are admitted
+	background <-chan struct{} // closed when no work outlives the requests
+	inflight   *inflight
+	drain      chan struct{} // closed when the server stops
+	stopDrain  func()
 }
 
 // New returns a server that is ready to serve.
 func New(opts Options) *Server {
 	gin.SetMode(gin.ReleaseMode)
-	s := &Server{auth: opts.Auth, origins: opts.Origins, keys: opts.Keys, limits: opts.Limits.withDefaults(), watch: opts.Observer, log: opts.Logger, ready: orClosed(opts.Ready), work: orClosed(opts.Work), guests: newGuests(), drain: make(chan struct{})}
-	s.rates = rate.New(float64(s.limits.PerSecond), 10*s.limits.PerSecond)
-	s.streams = handlers.NewStreams(s.held())
-	s.users = rate.New(float64(s.limits.UserPerSecond), 10*s.limits.UserPerSecond)
+	s := &Server{auth: opts.Auth, origins: opts.Origins, keys: opts.Keys, unreleased: make(chan core.KeyedRequest, maxUnreleased), limits: opts.Limits.withDefaults(), observer: core.ObserverOrNone(opts.Observer), log: opts.Logger, ready: orClosed(opts.Ready), background: orClosed(opts.Work), inflight: newInflight(), drain: make(chan struct{})}
+	s.space = opts.Space
+	s.space.Body = s.limits.BodyBytes
+	s.rates = quota.NewBuckets(float64(s.limits.PerSecond), 10*s.limits.PerSecond)
+	s.streams = handlers.NewStreamLimiter(s.streamLimits())
+	s.users = quota.NewBuckets(float64(s.limits.UserPerSecond), 10*s.limits.UserPerSecond)
 	s.stopDrain = sync.OnceFunc(func() { close(s.drain); s.streams.Drain() })
 
 	r := gin.New()
 	r.HandleMethodNotAllowed = true
 	r.RedirectTrailingSlash = false
 	r.ForwardedByClientIP = false
-	r.Use(identify, s.observe, s.logAccess, s.recoverPanics, secure, s.cors, s.handle(s.admit), s.handle(s.limitBody))
-	r.NoRoute(s.handle(s.noRoute))
-	r.NoMethod(s.handle(s.noMethod))
-	s.routes(r, opts)
-	s.engine, s.roots = r, rootsOf(r.Routes())
+	r.UseRawPath = true // %2f is not a slash, and no letter has a second spelling: proxies in front match the raw path
+	r.Use(setRequestID, s.observeRequest, s.logAccess, s.recoverPanics, setSecurityHeaders, s.setCORSHeaders, s.withErrors(s.checkMethod), s.withErrors(s.admitRequest), s.withErrors(s.limitBody))
+	r.NoRoute(s.withErrors(s.noRoute))
+	r.NoMethod(s.withErrors(s.noMethod))
+	s.registerRoutes(r, opts)
+	s.handler = mustCompress(r)
+	s.engine, s.roots, s.literalRoutes = r, rootsOf(r.Routes()), findLiteralRoutes(r.Routes())
 	return s
 }
 
-// orClosed returns the channel, or one that is closed in the place of none.
+// orClosed returns the channel, or a closed one if c is nil.
 func orClosed(c <-chan struct{}) <-chan struct{} {
 	if c != nil {
 		return c
@@ -89,10 +104,17 @@ func orClosed(c <-chan struct{}) <-chan struct{} {
 	return closed
 }
 
-// rootsOf returns the beginnings of the routes, each once.
+// rootsOf returns the distinct first segments of the routes, without the operator's.
 func rootsOf(routes gin.RoutesInfo) []string {
 	var roots []string
 	for _, route := range routes {
+		if strings.HasPrefix(route.Path, "/internal/") {
+			continue
+		}
+		if strings.HasPrefix(route.Path, openAIPrefix) {
+			roots = append(roots, strings.TrimSuffix(openAIPrefix, "/"))
+			continue
+		}
 		segments := strings.Split(route.Path, "/") // "", "api", "v1", "sessions", …
 		roots = append(roots, strings.Join(segments[:min(4, len(segments))], "/"))
 	}
@@ -100,25 +122,33 @@ func rootsOf(routes gin.RoutesInfo) []string {
 	return slices.Compact(roots)
 }
 
-// ServeHTTP answers one request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.engine.ServeHTTP(w, r) }
+// ServeHTTP answers one request. HEAD is served as GET, and net/http sends only the
+// header; not for event streams, which do not end.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodHead && !strings.HasSuffix(r.URL.Path, "/events") {
+		get := *r
+		get.Method = http.MethodGet
+		r = &get
+	}
+	s.handler.ServeHTTP(w, r)
+}
 
-// errStopped is why a request is cut off at the end of the grace period.
+// errStopped is the cause of requests that end because the grace period is over.
 var errStopped = core.Errorf(core.ErrUnavailable, "the server has stopped")
 
-// Serve answers requests on the listener until ctx ends, then stops as the
-// package comment says. It closes the listener. A stop in order returns nil; it
-// does not matter whether all requests were finished.
+// Serve answers requests on the listener until ctx ends, then stops as the package
+// comment says. It closes the listener. An orderly stop returns nil, even if some
+// requests did not finish.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	// Requests outlive ctx by the grace period.
-	base, cut := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cut(errStopped)
+	base, cancelRequests := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancelRequests(errStopped)
 	server := &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: s.limits.ReadHeader,
 		IdleTimeout:       s.limits.Idle,
-		// For what no handler writes. Every handler sets a deadline of its own, and the
-		// server takes that away at the next request only if it has one itself.
+		// For responses that no handler writes. Every handler sets its own deadline, and the
+		// server resets it at the next request only if WriteTimeout is set.
 		WriteTimeout:   time.Minute,
 		MaxHeaderBytes: s.limits.HeaderBytes,
 		BaseContext:    func(net.Listener) context.Context { return base },
@@ -126,26 +156,27 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	watched, unwatch := context.WithCancel(base)
-	defer unwatch()
-	watching.Go(func() { s.watchKeys(watched) })
+	var background sync.WaitGroup
+	defer background.Wait()
+	backgroundCtx, cancel := context.WithCancel(base)
+	defer cancel()
+	background.Go(func() { s.watchKeys(backgroundCtx) })
+	background.Go(func() { s.releaseKeys(backgroundCtx) })
 	select {
 	case err := <-failed:
 		s.stopDrain()
 		return fmt.Errorf("serve http: %w", err)
 	case <-ctx.Done():
 	}
-	s.stop(context.WithoutCancel(ctx), server, cut)
+	s.drainAndStop(context.WithoutCancel(ctx), server, cancelRequests)
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve http: %w", err)
 	}
 	return nil
 }
 
-// watchKeys ends the streams of keys that open nothing any more, which whoever comes
-// anew is told within the same time, until ctx ends.
+// watchKeys ends the streams of revoked and expired keys, as fast as new requests with
+// them are refused, until ctx ends.
 func (s *Server) watchKeys(ctx context.Context) {
 	tick := time.NewTicker(auth.Remembered)
 	defer tick.Stop()
@@ -161,28 +192,28 @@ func (s *Server) watchKeys(ctx context.Context) {
 		}
 		lapsed, err := s.auth.Lapsed(ctx, keys)
 		if err != nil {
-			s.log.WarnContext(ctx, "keys of open streams not looked up", "err", err)
+			s.log.WarnContext(ctx, "keys of open streams not checked", "err", err)
 		}
 		s.streams.End(lapsed)
 	}
 }
 
-// stop lets the requests in hand finish, and cuts off those that do not. Who comes
-// meanwhile is told to come again: a connection that is refused tells less.
-func (s *Server) stop(ctx context.Context, server *http.Server, cut context.CancelCauseFunc) {
+// drainAndStop lets requests in progress finish and cancels those that do not. New requests
+// get 503 with Retry-After, which says more than a refused connection.
+func (s *Server) drainAndStop(ctx context.Context, server *http.Server, cancelRequests context.CancelCauseFunc) {
 	s.stopDrain()
 	grace, cancel := context.WithTimeout(ctx, s.limits.Grace)
 	defer cancel()
-	for _, over := range []<-chan struct{}{s.guests.shut(), s.work} {
+	for _, done := range []<-chan struct{}{s.inflight.refuseMore(), s.background} {
 		select {
-		case <-over:
+		case <-done:
 		case <-grace.Done():
 		}
 	}
 	if err := server.Shutdown(grace); err == nil {
 		return
 	}
-	s.log.WarnContext(ctx, "requests cut off at the end of the grace period")
-	cut(errStopped)
-	_ = server.Close() // its only errors are of connections that are closed anyway
+	s.log.WarnContext(ctx, "requests canceled at the end of the grace period")
+	cancelRequests(errStopped)
+	_ = server.Close() // its only errors concern connections that are closed anyway
 }

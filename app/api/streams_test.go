@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
 	"net/http"
@@ -14,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/api"
-	"bobbin/app/api/apitest"
 	"bobbin/app/core"
+	"bobbin/tests/apitest"
 )
 
 // asStream makes a request ask for events.
@@ -33,13 +34,13 @@ func TestStreamOfASend(t *testing.T) {
 		if want := ": connected\n\nretry: 1000\nid: 1\nevent: run.started\ndata: {\"session_id\":"; !strings.HasPrefix(body, want) {
 			t.Errorf("got stream %.200q, want %q at its beginning", body, want)
 		}
-		delta := "\n\nevent: message.delta\ndata: {\"session_id\":\"" + string(apitest.SessionID) + "\",\"run_id\":\"" + string(apitest.RunID) +
-			"\",\"at\":\"2026-01-02T03:04:05.6789Z\",\"message_id\":\"" + string(apitest.AnswerID) + "\",\"attempt\":1,\"offset\":3,\"text\":\"\\u003cthere\\u003e\"}\n\n"
+		// Finding: users-C10
+		delta := "\n\nevent: message.delta\ndata: {\"message_id\":\"" + string(apitest.AnswerID) + "\",\"offset\":3,\"offset_utf16\":3,\"text\":\"<there>\"}\n\n"
 		if !strings.Contains(body, delta) {
 			t.Errorf("got stream %q, want %q in it", body, delta)
 		}
-		if got := strings.Count(body, "\nevent: "); got != 7 {
-			t.Errorf("got %d events, want 7", got)
+		if got := strings.Count(body, "\nevent: "); got != 8 {
+			t.Errorf("got %d events, want 8", got)
 		}
 	}
 	for _, accept := range []string{"", "Accept: application/json", "Accept: text/event-stream;q=0", "Accept: text/event-stream; q=0.000", "Accept: */*"} {
@@ -56,15 +57,15 @@ func TestResume(t *testing.T) {
 	tests := []struct {
 		name, method, path string
 		headers            []string
-		want               core.From
+		want               core.Cursor
 	}{
-		{"session from now on", "Watch", sessionPath + "/events", nil, core.From{After: 4}},
-		{"session after a number", "Watch", sessionPath + "/events?after=3", nil, core.From{After: 3}},
-		{"session from the beginning", "Watch", sessionPath + "/events?after=0", nil, core.From{}},
-		{"session comes back", "Watch", sessionPath + "/events?after=3", []string{"Last-Event-ID: 7"}, core.From{After: 7}},
-		{"run", "WatchRun", runPath + "/events", nil, core.From{}},
-		{"run after a number", "WatchRun", runPath + "/events?after=3", nil, core.From{After: 3}},
-		{"run comes back", "WatchRun", runPath + "/events", []string{"Last-Event-ID: 7"}, core.From{After: 7}},
+		{"session from now on", "Watch", sessionPath + "/events", nil, core.Cursor{After: 4}},
+		{"session after a number", "Watch", sessionPath + "/events?after=3", nil, core.Cursor{After: 3}},
+		{"session from the beginning", "Watch", sessionPath + "/events?after=0", nil, core.Cursor{}},
+		{"session comes back", "Watch", sessionPath + "/events?after=3", []string{"Last-Event-ID: 7"}, core.Cursor{After: 7}},
+		{"run", "WatchRun", runPath + "/events", nil, core.Cursor{}},
+		{"run after a number", "WatchRun", runPath + "/events?after=3", nil, core.Cursor{After: 3}},
+		{"run comes back", "WatchRun", runPath + "/events", []string{"Last-Event-ID: 7"}, core.Cursor{After: 7}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -99,7 +100,7 @@ func TestErrorInAStream(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			backend := apitest.New()
-			backend.Streaming = func(context.Context, core.From) iter.Seq2[core.Event, error] {
+			backend.Streaming = func(context.Context, core.Cursor) iter.Seq2[core.Event, error] {
 				return func(yield func(core.Event, error) bool) {
 					if yield(backend.Events[0], nil) {
 						yield(core.Event{}, tt.err)
@@ -123,7 +124,7 @@ func TestErrorInAStream(t *testing.T) {
 func TestBadEvent(t *testing.T) {
 	t.Parallel()
 	backend := apitest.New()
-	backend.Events[2].Data = []byte(`[1]`)
+	backend.Events[2].Data = json.RawMessage(`[1]`)
 	opts, _ := options(backend)
 	w := do(api.New(opts), request("GET", runPath+"/events", ""))
 	if !strings.Contains(w.Body.String(), "event: error\n") || !strings.Contains(w.Body.String(), "internal error") {
@@ -215,7 +216,7 @@ func TestCallerGoesAway(t *testing.T) {
 		backend := apitest.New()
 		backend.Hooks["Wait"] = untilCanceled
 		started := make(chan struct{}, 1)
-		backend.Streaming = func(ctx context.Context, _ core.From) iter.Seq2[core.Event, error] {
+		backend.Streaming = func(ctx context.Context, _ core.Cursor) iter.Seq2[core.Event, error] {
 			return func(yield func(core.Event, error) bool) {
 				started <- struct{}{}
 				<-ctx.Done()
@@ -255,7 +256,7 @@ func TestHeldRequestsAreLimited(t *testing.T) {
 			t.Parallel()
 			backend := apitest.New()
 			held, let := make(chan struct{}), make(chan struct{})
-			backend.Streaming = func(context.Context, core.From) iter.Seq2[core.Event, error] {
+			backend.Streaming = func(context.Context, core.Cursor) iter.Seq2[core.Event, error] {
 				return func(func(core.Event, error) bool) { close(held); <-let }
 			}
 			opts, _ := options(backend)

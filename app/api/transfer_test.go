@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/api"
-	"bobbin/app/api/apitest"
 	"bobbin/app/core"
+	"bobbin/tests/apitest"
 )
 
 func TestAppendFields(t *testing.T) {
@@ -21,12 +21,12 @@ func TestAppendFields(t *testing.T) {
 	opts, _ := options(backend)
 	server := api.New(opts)
 	w := do(server, request("POST", sessionPath+"/messages",
-		`{"run":false,"role":"assistant","content":"x","tool_calls":[{"id":"c","name":"n","arguments":"{ }"}],"author":"A","source":"slack","client_message_id":"m","metadata":{"k":1},"created_at":"2026-01-02T03:04:05Z"}`))
+		`{"run":false,"role":"assistant","content":"x","tool_calls":[{"id":"c","name":"n","arguments":"{ }"}],"author":"A","author_id":"a-1","source":"slack","client_message_id":"m","metadata":{"k":1},"created_at":"2026-01-02T03:04:05Z"}`))
 	if w.Code != 201 {
 		t.Fatalf("got %d %s, want 201", w.Code, w.Body)
 	}
 	want := []any{apitest.SessionID, core.Message{Role: core.RoleAssistant, Content: "x", ToolCalls: []core.ToolCall{{ID: "c", Name: "n", Arguments: "{ }"}},
-		Author: "A", Source: core.SourceSlack, ClientMessageID: "m", Metadata: []byte(`{"k":1}`), CreatedAt: apitest.Time().Truncate(1e9)}}
+		Author: "A", AuthorID: "a-1", Source: core.SourceSlack, ClientMessageID: "m", Metadata: []byte(`{"k":1}`), CreatedAt: apitest.Time().Truncate(1e9)}}
 	if diff := cmp.Diff(want, backend.Calls()[0].Args); diff != "" {
 		t.Errorf("call (-want +got):\n%s", diff)
 	}
@@ -36,6 +36,7 @@ func TestAppendFields(t *testing.T) {
 		`{"content":"x","tool_name":"c"}`:                      "tool_name",
 		`{"content":"x","tool_calls":[{"id":"c"}]}`:            "tool_calls",
 		`{"content":"x","created_at":"2026-01-02T03:04:05Z"}`:  "created_at",
+		`{"content":"x","author_id":"u"}`:                      "author_id",
 		`{"content":"x","run":false,"model":"m"}`:              "model",
 		`{"content":"x","run":false,"multitask":"enqueue"}`:    "multitask",
 		`{"content":"x","run":false,"user_id":"u"}`:            "user_id",
@@ -48,9 +49,16 @@ func TestAppendFields(t *testing.T) {
 			t.Errorf("%s: got %+v, want a fault of %s", body, p.Errors, field)
 		}
 	}
-	p := wantProblem(t, do(server, request("PATCH", sessionPath+"/messages/"+string(apitest.UserID), `{"content":"x","run":false}`)), 422, "invalid")
-	if p.Errors[0].Field != "run" {
-		t.Errorf("got %+v for an edit that is not answered, want a fault of run", p.Errors)
+	for body, field := range map[string]string{ // an edit in place changes nothing but the text
+		`{"content":"x","run":false,"model":"m"}`:                                            "model",
+		`{"content":"x","run":false,"author":"A"}`:                                           "author",
+		`{"content":"x","run":false,"role":"tool"}`:                                          "role",
+		`{"content":"x","run":false,"parts":[{"blob_id":"` + string(apitest.UserID) + `"}]}`: "parts",
+	} {
+		p := wantProblem(t, do(server, request("PATCH", sessionPath+"/messages/"+string(apitest.UserID), body)), 422, "invalid")
+		if len(p.Errors) != 1 || p.Errors[0].Field != field {
+			t.Errorf("%s: got %+v, want a fault of %s", body, p.Errors, field)
+		}
 	}
 	// The role user is what a message has that is answered.
 	if w := do(server, request("POST", sessionPath+"/messages", `{"content":"x","role":"user","run":true}`, "Prefer: respond-async")); w.Code != 202 {
@@ -140,7 +148,7 @@ func TestExportOfNothing(t *testing.T) {
 // silent exports nothing.
 type silent struct{ apitest.Transfer }
 
-func (silent) Export(context.Context, core.Scope, core.Session, core.ExportFormat, io.Writer) error {
+func (silent) Export(context.Context, core.Tenant, core.Session, core.ExportFormat, io.Writer) error {
 	return nil
 }
 

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"bobbin/app/api"
-	"bobbin/app/api/apitest"
 	"bobbin/app/core"
+	"bobbin/tests/apitest"
 )
 
 // Usage is asked for in whole days of UTC unless the caller says otherwise.

@@ -1,9 +1,15 @@
+// Package blobs accepts images and files and attaches them to messages.
+//
+// The type of an upload is determined by its bytes alone (attach.Sniff). A file is stored once
+// for each owner and hash, and kept as long as a message refers to it. Without a message it is
+// swept after a day. Reading is done by the repository.
 package blobs
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -11,23 +17,6 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/attach"
 )
-
-// store is what the use cases need of blobs in storage.
-type store interface {
-	Put(ctx context.Context, b core.Blob, data []byte, room core.BlobRoom) (core.Blob, error)
-	Get(ctx context.Context, scope core.Scope, id core.BlobID) (core.Blob, error)
-	Sweep(ctx context.Context, before time.Time) (core.SweptBlobs, error)
-}
-
-// sessionStore finds the session that an upload is for.
-type sessionStore interface {
-	Get(ctx context.Context, scope core.Scope, id core.SessionID) (core.Session, error)
-}
-
-// counter counts cl100k_base tokens.
-type counter interface {
-	Text(s string) int
-}
 
 // Limits bound what callers may upload.
 type Limits struct {
@@ -38,32 +27,34 @@ type Limits struct {
 	Types      []string // media types such as image/png or text/*
 }
 
-// Options are what a Service is made of. All are required.
+// Options configure a Service. All are required.
 type Options struct {
-	Store    store
-	Sessions sessionStore
-	Counter  counter
+	Store    core.BlobStore
+	Sessions core.SessionStore
+	Counter  core.TextCounter
+	// ReadText returns the text of a document; ok = false if it has none to extract here.
+	ReadText func(ctx context.Context, kind string, data []byte) (text core.DocumentText, ok bool, err error)
 	Limits   Limits
 	Logger   *slog.Logger
 }
 
-// Service is the use cases of images and files. Safe for concurrent use.
+// Service implements the use cases of images and files. Safe for concurrent use.
 type Service struct{ Options }
 
 // New returns a Service.
 func New(o Options) *Service { return &Service{o} }
 
-// Upload stores a file. What it is follows from its content. The same file of the
-// same user under the same name gives the blob of the first time.
+// Upload stores a file. Its type follows from its content. Uploading the same file again, for
+// the same user under the same name, returns the existing blob.
 //
-// Errors: ErrTooLarge for a file, or for an owner, with too many bytes; ErrInvalid
-// for a kind that is not taken and for what is no file of the kind that it begins
-// like; ErrNotFound for the session; ErrForbidden.
-func (s *Service) Upload(ctx context.Context, scope core.Scope, u core.Upload) (core.Blob, error) {
+// Errors: ErrTooLarge for a file, or an owner, with too many bytes; ErrInvalid for a type that
+// is not allowed or a file that is not what its first bytes say; ErrNotFound for the session;
+// ErrForbidden.
+func (s *Service) Upload(ctx context.Context, tenant core.Tenant, u core.Upload) (core.Blob, error) {
 	if size := int64(len(u.Data)); size > s.Limits.Bytes {
-		return core.Blob{}, tooLarge(s.Limits.Bytes)
+		return core.Blob{}, tooLargeError(s.Limits.Bytes)
 	}
-	user, err := s.userOf(ctx, scope, u)
+	user, err := s.userOf(ctx, tenant, u)
 	if err != nil {
 		return core.Blob{}, err
 	}
@@ -73,65 +64,97 @@ func (s *Service) Upload(ctx context.Context, scope core.Scope, u core.Upload) (
 		return core.Blob{}, err
 	}
 	if !attach.Allowed(s.Limits.Types, found.MediaType) {
-		return core.Blob{}, core.Errorf(core.ErrInvalid, "the file cannot be taken: it is %s; taken are %s", found.MediaType, strings.Join(s.Limits.Types, ", "))
+		return core.Blob{}, s.typeNotAllowed(found.MediaType)
 	}
 	sum := sha256.Sum256(u.Data)
 	b := core.Blob{
-		Owner: scope.Owner, UserID: user, SessionID: u.SessionID, MediaType: found.MediaType, Name: name, Size: int64(len(u.Data)),
+		Owner: tenant.Owner, UserID: user, SessionID: u.SessionID, MediaType: found.MediaType, Name: name, Size: int64(len(u.Data)),
 		SHA256: hex.EncodeToString(sum[:]), Width: found.Width, Height: found.Height,
 	}
-	if attach.IsText(b.MediaType) {
-		b.Tokens = s.Counter.Text(attach.Text(u.Data))
+	text, err := s.readText(ctx, &b, found, u.Data)
+	if err != nil {
+		return core.Blob{}, err
 	}
 	room := core.BlobRoom{Owner: s.Limits.Total}
-	if scope.User != "" {
+	if tenant.User != "" {
 		room.User = s.Limits.User
 	}
-	return s.Store.Put(ctx, b, u.Data, room)
+	return s.Store.Put(ctx, b, core.BlobContent{Data: u.Data, Text: text}, room)
 }
 
-// tooLarge is the error for a file over the limit.
-func tooLarge(limit int64) error {
-	return core.Errorf(core.ErrTooLarge, "the file is too large: at most %s are taken", core.ByteSize(limit))
+// readText returns the text of a document, and sets the blob's fields about its text.
+func (s *Service) readText(ctx context.Context, b *core.Blob, found attach.Found, data []byte) (core.DocumentText, error) {
+	if found.Document == "" {
+		if attach.IsText(b.MediaType) {
+			b.Tokens = s.Counter.Text(attach.Text(data))
+		}
+		return core.DocumentText{}, nil
+	}
+	text, ok, err := s.Store.Text(ctx, b.Owner, b.SHA256)
+	if err == nil && !ok {
+		text, ok, err = s.ReadText(ctx, found.Document, data)
+	}
+	switch {
+	case err != nil:
+		return text, err
+	case ok:
+		b.Extracted, b.Pages, b.Blank = true, text.Pages, text.Blank
+		b.Tokens = s.Counter.Text(attach.Extracted(text.Text))
+	case attach.IsText(b.MediaType): // HTML is used as source text
+		b.Tokens = s.Counter.Text(attach.Text(data))
+	}
+	return text, nil
 }
 
-// MaxBytes returns the size of the largest file that is taken, and how many one
-// message may have.
+// typeNotAllowed returns the error for a file of a type that is not allowed.
+func (s *Service) typeNotAllowed(mediaType string) error {
+	advice := attach.Advice(mediaType)
+	if advice != "" {
+		advice = "; " + advice
+	}
+	return core.Errorf(core.ErrInvalid, "the file is not accepted: it is %s%s; accepted types are %s", mediaType, advice, strings.Join(s.Limits.Types, ", "))
+}
+
+// tooLargeError returns the error for a file over the limit.
+func tooLargeError(limit int64) error {
+	return core.Errorf(core.ErrTooLarge, "the file is too large: the maximum is %s", core.ByteSize(limit))
+}
+
+// MaxBytes returns the maximum size of a file and the maximum number of files in a message.
 func (s *Service) MaxBytes() (each int64, files int) { return s.Limits.Bytes, s.Limits.PerMessage }
 
-// userOf returns whose file it is: the caller's user, else the one named, else the
-// session's.
-func (s *Service) userOf(ctx context.Context, scope core.Scope, u core.Upload) (string, error) {
+// userOf returns the user of a file: the caller's user, else the named one, else the session's.
+func (s *Service) userOf(ctx context.Context, tenant core.Tenant, u core.Upload) (string, error) {
 	user := u.User
 	const most = 200
 	switch {
-	case scope.User != "" && user != "" && user != scope.User:
-		return "", core.Errorf(core.ErrForbidden, "you act for the user %q and not for %q", scope.User, core.Clip(user, most))
+	case tenant.User != "" && user != "" && user != tenant.User:
+		return "", core.Errorf(core.ErrForbidden, "you act for the user %q and not for %q", tenant.User, core.Clip(user, most))
 	case len(user) > most || core.CleanText(user) != user:
 		return "", core.Errorf(core.ErrInvalid, "user_id must be valid UTF-8 without U+0000 and have at most %d bytes", most)
 	case user == "":
-		user = scope.User
+		user = tenant.User
 	}
 	if u.SessionID == "" {
 		return user, nil
 	}
-	session, err := s.Sessions.Get(ctx, scope, u.SessionID)
+	session, err := s.Sessions.Get(ctx, tenant, u.SessionID)
 	if user == "" {
 		user = session.UserID
 	}
 	return user, err
 }
 
-// Attach returns the parts of a message as they are stored, from what its sender
-// said of them: the blob, and a name if it is to be another one. ErrInvalid names
-// what is wrong with each; ErrNotFound for a blob that the caller does not have.
-func (s *Service) Attach(ctx context.Context, scope core.Scope, asked []core.Part) ([]core.Part, error) {
+// Attach returns the parts of a message as they are stored. The sender chooses the blob, and
+// optionally another name. ErrInvalid names the fault of each part; ErrNotFound for a blob that
+// the caller does not have.
+func (s *Service) Attach(ctx context.Context, tenant core.Tenant, asked []core.Part) ([]core.Part, error) {
 	if len(asked) > s.Limits.PerMessage {
-		return nil, invalid("parts", "has %d files, at most %d are taken in one message", len(asked), s.Limits.PerMessage)
+		return nil, fieldError("parts", "has %d files; a message may have at most %d", len(asked), s.Limits.PerMessage)
 	}
 	parts := make([]core.Part, 0, len(asked))
 	for i, a := range asked {
-		p, err := s.part(ctx, scope, a, i)
+		p, err := s.buildPart(ctx, tenant, a, i)
 		if err != nil {
 			return nil, err
 		}
@@ -140,21 +163,21 @@ func (s *Service) Attach(ctx context.Context, scope core.Scope, asked []core.Par
 	return parts, nil
 }
 
-// part returns one part; i is its place.
-func (s *Service) part(ctx context.Context, scope core.Scope, asked core.Part, i int) (core.Part, error) {
+// buildPart returns the part with the index i.
+func (s *Service) buildPart(ctx context.Context, tenant core.Tenant, asked core.Part, i int) (core.Part, error) {
 	switch {
 	case asked.Type != "" && !asked.Attached():
-		return core.Part{}, invalid(at(i, "type"), "must be image or file")
+		return core.Part{}, fieldError(fieldName(i, "type"), "must be image or file")
 	case asked.BlobID == "":
-		return core.Part{}, invalid(at(i, "blob_id"), "is missing; upload the file with POST /api/v1/blobs first")
+		return core.Part{}, fieldError(fieldName(i, "blob_id"), "is missing; upload the file with POST /api/v1/blobs first")
 	}
-	b, err := s.Store.Get(ctx, scope, asked.BlobID)
+	b, err := s.Store.Get(ctx, tenant, asked.BlobID)
 	if err != nil {
 		return core.Part{}, err
 	}
 	p := b.Part()
 	if asked.Type == core.PartImage && p.Type != core.PartImage {
-		return core.Part{}, invalid(at(i, "type"), "is image, and the blob is %s", b.MediaType)
+		return core.Part{}, fieldError(fieldName(i, "type"), "is image, but the blob is %s", b.MediaType)
 	}
 	if asked.Name != "" {
 		p.Name = attach.Name(asked.Name)
@@ -163,13 +186,13 @@ func (s *Service) part(ctx context.Context, scope core.Scope, asked core.Part, i
 	return p, nil
 }
 
-// How often blobs are swept, and how long one may wait for a message.
+// How often blobs are swept, and how long one may exist without a message.
 const (
 	sweepInterval = time.Hour
 	orphanTime    = 24 * time.Hour
 )
 
-// Run sweeps until ctx ends.
+// Run sweeps unused blobs until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
 	ticker := time.NewTicker(sweepInterval)
 	defer ticker.Stop()
@@ -189,4 +212,13 @@ func (s *Service) Run(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// fieldName returns the name of a part's field.
+func fieldName(i int, field string) string { return fmt.Sprintf("parts[%d].%s", i, field) }
+
+// fieldError returns the error about one field.
+func fieldError(field, format string, args ...any) error {
+	fault := core.FieldError{Field: field, Detail: fmt.Sprintf(format, args...)}
+	return &core.Error{Kind: core.ErrInvalid, Message: field + " " + fault.Detail, Fields: []core.FieldError{fault}}
 }

@@ -17,7 +17,10 @@ import (
 
 // memory is a store that keeps nothing but what was asked of it last.
 type memory struct {
+	core.BlobStore
+
 	blob core.Blob
+	text core.DocumentText
 	room core.BlobRoom
 	fail error
 
@@ -25,18 +28,36 @@ type memory struct {
 	sweeps []time.Time // guarded by mu
 }
 
-func (m *memory) Put(_ context.Context, b core.Blob, _ []byte, room core.BlobRoom) (core.Blob, error) {
+func (m *memory) Put(_ context.Context, b core.Blob, content core.BlobContent, room core.BlobRoom) (core.Blob, error) {
 	b.ID = "b"
-	m.blob, m.room = b, room
+	m.blob, m.text, m.room = b, content.Text, room
 	return b, m.fail
 }
 
-func (m *memory) Get(_ context.Context, _ core.Scope, id core.BlobID) (core.Blob, error) {
+func (m *memory) Text(context.Context, string, string) (core.DocumentText, bool, error) {
+	return m.text, m.text.Text != "", nil
+}
+
+// letters reads documents by their bytes.
+type letters struct{ reads int }
+
+func (l *letters) Read(_ context.Context, _ string, data []byte) (core.DocumentText, bool, error) {
+	l.reads++
+	return core.DocumentText{Text: string(data[1:]), Pages: 7, Blank: 2}, true, nil
+}
+
+func (m *memory) Get(_ context.Context, _ core.Tenant, id core.BlobID) (core.Blob, error) {
 	if id != "b" {
 		return core.Blob{}, core.Errorf(core.ErrNotFound, "blob %s does not exist", id)
 	}
 	return m.blob, nil
 }
+
+func (m *memory) Find(ctx context.Context, id core.BlobID) (core.Blob, error) {
+	return m.Get(ctx, core.Tenant{}, id)
+}
+
+func (m *memory) SigningKey(context.Context) ([]byte, error) { return []byte("a key"), m.fail }
 
 func (m *memory) Sweep(_ context.Context, before time.Time) (core.SweptBlobs, error) {
 	m.mu.Lock()
@@ -46,9 +67,9 @@ func (m *memory) Sweep(_ context.Context, before time.Time) (core.SweptBlobs, er
 }
 
 // sessions has the session "s", of the user carol.
-type sessions struct{}
+type sessions struct{ core.SessionStore }
 
-func (sessions) Get(_ context.Context, _ core.Scope, id core.SessionID) (core.Session, error) {
+func (sessions) Get(_ context.Context, _ core.Tenant, id core.SessionID) (core.Session, error) {
 	if id != "s" {
 		return core.Session{}, core.Errorf(core.ErrNotFound, "session %s does not exist", id)
 	}
@@ -60,16 +81,16 @@ type words struct{}
 func (words) Text(s string) int { return len(strings.Fields(s)) }
 
 func service(m *memory) *blobs.Service {
-	return blobs.New(blobs.Options{Store: m, Sessions: sessions{}, Counter: words{}, Logger: slog.New(slog.DiscardHandler), Limits: blobs.Limits{
+	return blobs.New(blobs.Options{Store: m, Sessions: sessions{}, Counter: words{}, ReadText: (&letters{}).Read, Logger: slog.New(slog.DiscardHandler), Limits: blobs.Limits{
 		Bytes: 100, PerMessage: 2, Total: 1000, User: 500, Types: []string{"text/*"},
 	}})
 }
 
 func TestUpload(t *testing.T) {
 	t.Parallel()
-	ann := core.Scope{Owner: "ann"}
+	ann := core.Tenant{Owner: "ann"}
 	for name, c := range map[string]struct {
-		scope core.Scope
+		scope core.Tenant
 		in    core.Upload
 		want  core.Blob
 		kind  error
@@ -77,9 +98,9 @@ func TestUpload(t *testing.T) {
 		"text": {ann, core.Upload{Name: "../a.txt", Data: []byte("two words")}, core.Blob{Owner: "ann", Name: "a.txt", MediaType: "text/plain", Size: 9, Tokens: 2}, nil},
 		"of the session's user": {ann, core.Upload{Name: "a.csv", Data: []byte("a"), SessionID: "s"},
 			core.Blob{Owner: "ann", UserID: "carol", SessionID: "s", Name: "a.csv", MediaType: "text/csv", Size: 1, Tokens: 1}, nil},
-		"of the caller's user": {core.Scope{Owner: "ann", User: "dan"}, core.Upload{Name: "a", Data: []byte("a")},
+		"of the caller's user": {core.Tenant{Owner: "ann", User: "dan"}, core.Upload{Name: "a", Data: []byte("a")},
 			core.Blob{Owner: "ann", UserID: "dan", Name: "a", MediaType: "text/plain", Size: 1, Tokens: 1}, nil},
-		"of another user": {core.Scope{Owner: "ann", User: "dan"}, core.Upload{Name: "a", Data: []byte("a"), User: "carol"}, core.Blob{}, core.ErrForbidden},
+		"of another user": {core.Tenant{Owner: "ann", User: "dan"}, core.Upload{Name: "a", Data: []byte("a"), User: "carol"}, core.Blob{}, core.ErrForbidden},
 		"a wrong user":    {ann, core.Upload{Name: "a", Data: []byte("a"), User: "a\x00"}, core.Blob{}, core.ErrInvalid},
 		"no such session": {ann, core.Upload{Name: "a", Data: []byte("a"), SessionID: "x"}, core.Blob{}, core.ErrNotFound},
 		"too large":       {ann, core.Upload{Name: "a", Data: make([]byte, 101)}, core.Blob{}, core.ErrTooLarge},
@@ -109,6 +130,37 @@ func TestUpload(t *testing.T) {
 	}
 }
 
+// The text of a document is read at its first upload, and stored with it.
+func TestUploadReadsDocuments(t *testing.T) {
+	t.Parallel()
+	m, l := &memory{}, &letters{}
+	s := service(m)
+	s.ReadText, s.Limits.Types = l.Read, []string{"application/pdf"}
+	for range 2 {
+		b, err := s.Upload(t.Context(), core.Tenant{Owner: "ann"}, core.Upload{Name: "a", Data: []byte("%PDF-1.4 two words")})
+		if err != nil || !b.Extracted || b.Pages != 7 || b.Blank != 2 || b.Tokens != 3 || m.text.Text != "PDF-1.4 two words" {
+			t.Errorf("got %+v, %v with the text %q", b, err, m.text.Text)
+		}
+	}
+	if l.reads != 1 {
+		t.Errorf("the document was read %d times, want once", l.reads)
+	}
+}
+
+// A rejected upload gets advice.
+func TestAdvice(t *testing.T) {
+	t.Parallel()
+	for data, words := range map[string]string{
+		"PK\x03\x04": "it is application/zip; unpack it", "BM     ": "it is image/bmp; save it as PNG or JPEG", "\x00\x01\x02": "save it as PDF",
+		"OggS\x00": "application/ogg; accepted types are text/*", "RIFF    WAVE": "upload a transcript",
+	} {
+		_, err := service(&memory{}).Upload(t.Context(), core.Tenant{Owner: "ann"}, core.Upload{Name: "a", Data: []byte(data)})
+		if err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%q: got %v, want %q", data, err, words)
+		}
+	}
+}
+
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	m := &memory{blob: core.Blob{ID: "b", MediaType: "text/plain", Name: "a.txt", Size: 9, Tokens: 100}}
@@ -124,11 +176,11 @@ func TestAttach(t *testing.T) {
 		"text":           {[]core.Part{{Type: "text", BlobID: "b"}}, core.ErrInvalid, "must be image or file"},
 		"no image":       {[]core.Part{{Type: "image", BlobID: "b"}}, core.ErrInvalid, "the blob is text/plain"},
 	} {
-		if _, err := s.Attach(t.Context(), core.Scope{Owner: "ann"}, c.asked); !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.words) {
+		if _, err := s.Attach(t.Context(), core.Tenant{Owner: "ann"}, c.asked); !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.words) {
 			t.Errorf("%s: got %v, want %v with %q", name, err, c.kind, c.words)
 		}
 	}
-	got, err := s.Attach(t.Context(), core.Scope{Owner: "ann"}, []core.Part{{BlobID: "b", Name: "x/new.txt", Text: "never kept", Tokens: 1}})
+	got, err := s.Attach(t.Context(), core.Tenant{Owner: "ann"}, []core.Part{{BlobID: "b", Name: "x/new.txt", Text: "never kept", Tokens: 1}})
 	want := core.Part{Type: "file", BlobID: "b", MediaType: "text/plain", Name: "new.txt", Size: 9}
 	want.Tokens = attach.Tokens(want, 100, words{}.Text)
 	if err != nil || len(got) != 1 || got[0] != want || want.Tokens < 100 {

@@ -7,12 +7,12 @@ import (
 	"bobbin/app/core"
 )
 
-// attach returns the images and files of a message. A new version of a message that
+// resolveParts returns the images and files of a message. A new version of a message that
 // says nothing of them keeps those that it had.
-func (s *Service) attach(ctx context.Context, scope core.Scope, m core.SendMessage) ([]core.Part, error) {
+func (s *Service) resolveParts(ctx context.Context, tenant core.Tenant, m core.SendMessage) ([]core.Part, error) {
 	asked := m.Parts
 	if asked == nil && m.Edits != "" {
-		old, err := s.messages.Get(ctx, scope, m.SessionID, m.Edits)
+		old, err := s.messages.Get(ctx, tenant, m.SessionID, m.Edits)
 		if err != nil {
 			return nil, err
 		}
@@ -21,5 +21,5 @@ func (s *Service) attach(ctx context.Context, scope core.Scope, m core.SendMessa
 	if len(asked) == 0 {
 		return nil, nil
 	}
-	return s.files.Attach(ctx, scope, asked)
+	return s.files.Attach(ctx, tenant, asked)
 }

@@ -3,6 +3,8 @@ package chat
 import (
 	"cmp"
 	"context"
+	"errors"
+	"strings"
 
 	"bobbin/app/core"
 )
@@ -12,22 +14,23 @@ import (
 // a message that is sent: see Send, whose errors apply. ErrUnprocessable where no
 // user's message comes before; ErrConflict while there is a run, unless it
 // interrupts the only one.
-func (s *Service) Regenerate(ctx context.Context, scope core.Scope, r core.Regenerate) (core.Accepted, error) {
-	user, err := userOf(scope, r.User)
+func (s *Service) Regenerate(ctx context.Context, tenant core.Tenant, r core.Regenerate) (core.Accepted, error) {
+	user, err := userOf(tenant, r.User)
 	if err != nil {
 		return core.Accepted{}, err
 	}
 	var f faults
-	multitask := f.multitask(r.Multitask, true)
-	f.name("client_message_id", r.ClientMessageID, s.limits.Name)
-	f.name("user_id", user, s.limits.Name)
+	multitask := f.checkMultitask(r.Multitask, true)
+	f.checkID("client_message_id", r.ClientMessageID, s.limits.Name)
+	f.checkID("user_id", user, s.limits.Name)
 	s.checkModel(&f, r.Model)
+	options := f.checkOptions(r.Options)
 	if err := f.Err(); err != nil {
 		return core.Accepted{}, err
 	}
-	return s.begin(ctx, scope, core.AcceptRun{
+	return s.startRun(ctx, tenant, core.AcceptRun{
 		SessionID: r.SessionID, User: user, Model: r.Model, ClientMessageID: r.ClientMessageID, Answers: r.MessageID,
-		Multitask: multitask, Worker: s.worker, MaxQueued: s.limits.Queued, MaxOwned: s.limits.Owned, MaxOfUser: s.ofUser(scope),
+		Multitask: multitask, MaxQueued: s.limits.Queued, MaxOwned: s.limits.Owned, MaxOfUser: s.ofUser(tenant), Options: options,
 		Input: core.RunInput{Source: cmp.Or(r.Source, core.SourceAPI)},
 	})
 }
@@ -36,8 +39,8 @@ func (s *Service) Regenerate(ctx context.Context, scope core.Scope, r core.Regen
 // to the newest message below it, and returns the session; one that is on the path
 // already changes nothing. ErrConflict while the session has a run, ErrNotFound also
 // for a message that was deleted.
-func (s *Service) Select(ctx context.Context, scope core.Scope, session core.SessionID, id core.MessageID) (core.Session, error) {
-	selected, events, err := s.branches.Select(ctx, scope, session, id)
+func (s *Service) Select(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.MessageID) (core.Session, error) {
+	selected, events, err := s.branches.Select(ctx, tenant, session, id)
 	if err != nil {
 		return core.Session{}, err
 	}
@@ -48,8 +51,8 @@ func (s *Service) Select(ctx context.Context, scope core.Scope, session core.Ses
 // Fork makes a new session with the log of another one up to a message, or with its
 // current path, and with the summary that is valid there. Later changes of one do
 // not touch the other, deletions neither.
-func (s *Service) Fork(ctx context.Context, scope core.Scope, in core.ForkSession) (core.Session, error) {
-	source, err := s.sessions.Get(ctx, scope, in.SessionID)
+func (s *Service) Fork(ctx context.Context, tenant core.Tenant, in core.ForkSession) (core.Session, error) {
+	source, err := s.sessions.Get(ctx, tenant, in.SessionID)
 	if err != nil {
 		return core.Session{}, err
 	}
@@ -57,14 +60,14 @@ func (s *Service) Fork(ctx context.Context, scope core.Scope, in core.ForkSessio
 	if in.Title = source.Title; in.Title != "" {
 		in.Title = core.Clip(in.Title, s.limits.Title-len(mark)) + mark
 	}
-	return s.branches.Fork(ctx, scope, in)
+	return s.branches.Fork(ctx, tenant, in)
 }
 
 // DeleteMessage is a user's own deletion: nothing of the message's content is left
 // in its session, nor in the summaries that covered it. A tool call goes with its
 // results. It may be repeated. ErrConflict while the session has a run.
-func (s *Service) DeleteMessage(ctx context.Context, scope core.Scope, session core.SessionID, id core.MessageID) error {
-	events, err := s.branches.Delete(ctx, scope, session, id)
+func (s *Service) DeleteMessage(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.MessageID) error {
+	events, err := s.branches.Delete(ctx, tenant, session, id)
 	if err != nil {
 		return err
 	}
@@ -72,22 +75,67 @@ func (s *Service) DeleteMessage(ctx context.Context, scope core.Scope, session c
 	return nil
 }
 
+// Revise replaces the text of a user's message in place, and returns the message with its
+// revisions: nothing runs, no branch begins, and what was derived from the old text is
+// removed as by DeleteMessage. The same text changes nothing. ErrConflict while the session
+// has a run, also for a message that is still queued; ErrUnprocessable for messages that are
+// not a user's; ErrTooLarge and ErrInvalid for the text as of Send.
+func (s *Service) Revise(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.MessageID, content string) (core.Message, error) {
+	clean, err := s.limitContent("message", content)
+	if err != nil {
+		return core.Message{}, err
+	}
+	m, err := s.messages.Get(ctx, tenant, session, id)
+	if err != nil && !errors.Is(err, core.ErrNotFound) { // it may be queued: storage knows
+		return core.Message{}, err
+	}
+	if strings.TrimSpace(clean) == "" && len(m.Parts) == 0 {
+		return core.Message{}, core.Faults{{Field: "content", Detail: "is empty"}}.Err()
+	}
+	tokens := s.counter.Message(core.Message{Role: core.RoleUser, Content: clean, Parts: m.Parts})
+	m, events, err := s.branches.Revise(ctx, tenant, core.ReviseMessage{SessionID: session, MessageID: id, Content: clean, TokenCount: tokens})
+	if err != nil {
+		return core.Message{}, err
+	}
+	s.feed.Publish(context.WithoutCancel(ctx), events)
+	return m, nil
+}
+
 // Pin has a message in every prompt, whatever is summarized, or no longer. It
 // returns the message. ErrContextFloor when pinned messages would leave prompts no
 // room, ErrUnprocessable for the system's messages.
-func (s *Service) Pin(ctx context.Context, scope core.Scope, session core.SessionID, id core.MessageID, pinned bool) (core.Message, error) {
+func (s *Service) Pin(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.MessageID, pinned bool) (core.Message, error) {
 	if pinned {
-		m, err := s.messages.Get(ctx, scope, session, id)
+		m, err := s.messages.Get(ctx, tenant, session, id)
 		if err != nil {
 			return core.Message{}, err
 		}
 		if !m.Pinned && m.Role != core.RoleSystem && m.DeletedAt == nil { // storage refuses the others
-			if err := s.keeper.CheckPin(ctx, scope, session, m); err != nil {
+			if err := s.keeper.CheckPin(ctx, tenant, session, m); err != nil {
 				return core.Message{}, err
 			}
 		}
 	}
-	m, events, err := s.branches.Pin(ctx, scope, session, id, pinned)
+	m, events, err := s.branches.Pin(ctx, tenant, session, id, pinned)
+	if err != nil {
+		return core.Message{}, err
+	}
+	s.feed.Publish(context.WithoutCancel(ctx), events)
+	return m, nil
+}
+
+// UpdateMessage changes the metadata of a message, or what a person says of it, and
+// returns the message. Nothing runs, and no branch begins.
+func (s *Service) UpdateMessage(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.MessageID, p core.MessagePatch) (core.Message, error) {
+	var f faults
+	f.Metadata(p.Metadata, s.limits.Metadata)
+	if p.Feedback != nil {
+		p.Feedback = f.Feedback("", *p.Feedback)
+	}
+	if err := f.Err(); err != nil {
+		return core.Message{}, err
+	}
+	m, events, err := s.branches.UpdateMessage(ctx, tenant, session, id, p)
 	if err != nil {
 		return core.Message{}, err
 	}

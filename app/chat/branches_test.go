@@ -6,38 +6,52 @@ import (
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/tests/coretest"
 )
 
-// branches is branches in storage that say what they were asked.
+// branches is branches in storage that say what they were asked. They revise messages of the
+// store in memory.
 type branches struct {
+	coretest.Branches
+
 	message core.Message // what Get of messages answers
 	forked  core.ForkSession
 	pinned  bool
 }
 
-func (b *branches) Select(context.Context, core.Scope, core.SessionID, core.MessageID) (core.Session, []core.Event, error) {
+func (b *branches) Select(context.Context, core.Tenant, core.SessionID, core.MessageID) (core.Session, []core.Event, error) {
 	return core.Session{Title: "selected"}, nil, nil
 }
 
-func (b *branches) Pin(_ context.Context, _ core.Scope, _ core.SessionID, id core.MessageID, pinned bool) (core.Message, []core.Event, error) {
+func (b *branches) UpdateMessage(_ context.Context, _ core.Tenant, _ core.SessionID, id core.MessageID, p core.MessagePatch) (core.Message, []core.Event, error) {
+	return core.Message{ID: id, Metadata: p.Metadata, Feedback: p.Feedback}, nil, nil
+}
+
+func (b *branches) Pin(_ context.Context, _ core.Tenant, _ core.SessionID, id core.MessageID, pinned bool) (core.Message, []core.Event, error) {
 	b.pinned = pinned
 	return core.Message{ID: id, Pinned: pinned}, nil, nil
 }
 
-func (b *branches) Delete(_ context.Context, _ core.Scope, _ core.SessionID, id core.MessageID) ([]core.Event, error) {
+func (b *branches) Delete(_ context.Context, _ core.Tenant, _ core.SessionID, id core.MessageID) ([]core.Event, error) {
 	if id == "busy" {
 		return nil, core.Errorf(core.ErrConflict, "busy")
 	}
 	return nil, nil
 }
 
-func (b *branches) Fork(_ context.Context, _ core.Scope, in core.ForkSession) (core.Session, error) {
+func (b *branches) Fork(_ context.Context, _ core.Tenant, in core.ForkSession) (core.Session, error) {
 	b.forked = in
 	return core.Session{Title: in.Title}, nil
 }
 
-func (b *branches) Get(context.Context, core.Scope, core.SessionID, core.MessageID) (core.Message, error) {
-	return b.message, nil
+// log is the message log with the message of branches.
+type log struct {
+	core.MessageStore
+	*branches
+}
+
+func (l log) Get(context.Context, core.Tenant, core.SessionID, core.MessageID) (core.Message, error) {
+	return l.message, nil
 }
 
 // A branch cannot wait behind other messages: reject is the default, and enqueue
@@ -83,7 +97,7 @@ func TestRegenerateChecks(t *testing.T) {
 			_, err := h.Regenerate(t.Context(), ann, r)
 			wantKind(t, err, core.ErrInvalid)
 		}
-		_, err := h.Regenerate(t.Context(), core.Scope{Owner: "ann", User: "carol"}, core.Regenerate{SessionID: h.session.ID, User: "dora"})
+		_, err := h.Regenerate(t.Context(), core.Tenant{Owner: "ann", User: "carol"}, core.Regenerate{SessionID: h.session.ID, User: "dora"})
 		wantKind(t, err, core.ErrForbidden)
 		_, err = h.Regenerate(t.Context(), ann, core.Regenerate{SessionID: core.NewID[core.SessionID]()})
 		wantKind(t, err, core.ErrNotFound)

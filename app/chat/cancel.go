@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 
 	"bobbin/app/core"
 )
@@ -10,23 +11,37 @@ import (
 // stopped; what it has said so far is kept. It returns the run as it is then, or
 // with wait as it has ended; Wait's errors apply. A run that has ended stays as it
 // is, so Cancel may be repeated. Canceling is committed even if the wait fails.
-func (s *Service) Cancel(ctx context.Context, scope core.Scope, id core.RunID, wait bool) (core.Run, error) {
-	run, err := s.cancel(ctx, scope, id)
+func (s *Service) Cancel(ctx context.Context, tenant core.Tenant, id core.RunID, wait bool) (core.Run, error) {
+	run, err := s.cancelRun(ctx, tenant, id)
 	if err != nil || !wait || run.Status.Ended() {
 		return run, err
 	}
-	return s.Wait(ctx, scope, id)
+	return s.Wait(ctx, tenant, id)
 }
 
-func (s *Service) cancel(ctx context.Context, scope core.Scope, id core.RunID) (core.Run, error) {
-	run, events, err := s.runs.RequestCancel(ctx, scope, id)
+// Stop cancels the session's active run, if there is one, and keeps what it has said so far.
+// Queued runs stay: the next one begins.
+func (s *Service) Stop(ctx context.Context, tenant core.Tenant, id core.SessionID) error {
+	active, err := s.runs.Active(ctx, tenant, id)
+	if errors.Is(err, core.ErrNotFound) {
+		_, err = s.sessions.Get(ctx, tenant, id)
+		return err
+	}
+	if err == nil {
+		_, err = s.cancelRun(ctx, tenant, active.ID)
+	}
+	return err
+}
+
+func (s *Service) cancelRun(ctx context.Context, tenant core.Tenant, id core.RunID) (core.Run, error) {
+	run, events, err := s.runs.RequestCancel(ctx, tenant, id)
 	if err != nil {
 		return core.Run{}, err
 	}
 	s.feed.Publish(context.WithoutCancel(ctx), events)
 	switch {
 	case run.Suspended(): // it waited for a decision: nobody is at work on it
-		s.resume(ctx, run.SessionID)
+		s.work.Next(context.WithoutCancel(ctx), run.SessionID)
 	case !run.Status.Ended():
 		s.work.Cancel(id) // another process sees the request by its heartbeat
 	}

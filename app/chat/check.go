@@ -2,6 +2,7 @@ package chat
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,18 +12,18 @@ import (
 // faults collects what is wrong with the inputs of one request.
 type faults struct{ core.Faults }
 
-// name complains about an id that cannot be stored as it is: unlike a text it
+// checkID complains about an id that cannot be stored as it is: unlike a text it
 // must not be changed.
-func (f *faults) name(field, value string, most int) {
+func (f *faults) checkID(field, value string, most int) {
 	f.Text(field, value, most)
 	if core.CleanText(value) != value {
 		f.Add(field, "must be valid UTF-8 without U+0000")
 	}
 }
 
-// multitask returns what the message does while a run is active, empty if nothing is
+// checkMultitask returns what the message does while a run is active, empty if nothing is
 // said of that, and complains about words that mean nothing. A branch cannot begin behind others that wait.
-func (f *faults) multitask(m core.Multitask, branch bool) core.Multitask {
+func (f *faults) checkMultitask(m core.Multitask, branch bool) core.Multitask {
 	switch m {
 	case core.MultitaskReject, core.MultitaskInterrupt:
 		return m
@@ -40,12 +41,31 @@ func (f *faults) multitask(m core.Multitask, branch bool) core.Multitask {
 	return m
 }
 
-// timezone complains about what is no IANA name; empty means UTC.
-func (f *faults) timezone(name string) {
+// checkTimezone complains about what is no IANA name; empty means UTC.
+func (f *faults) checkTimezone(name string) {
 	// "Local" is what the server's own time zone is called: no IANA name.
 	if _, err := time.LoadLocation(name); err != nil || name == "Local" {
 		f.Add("timezone", "%q is not a time zone; use an IANA name such as Europe/Berlin", core.Clip(name, 100))
 	}
+}
+
+// checkTags returns the tags, each once, in the order given; never nil.
+func (f *faults) checkTags(tags []string) []string {
+	if len(tags) > core.MaxTags {
+		f.Add("tags", "has %d tags, at most %d are allowed", len(tags), core.MaxTags)
+		return nil
+	}
+	out := []string{}
+	for _, tag := range tags {
+		tag = strings.TrimSpace(f.Text("tags", tag, core.MaxTagBytes))
+		if tag == "" {
+			f.Add("tags", "has an empty tag")
+		}
+		if !slices.Contains(out, tag) {
+			out = append(out, tag)
+		}
+	}
+	return out
 }
 
 // agent complains about an agent that is not configured.
@@ -55,14 +75,14 @@ func (s *Service) checkAgent(f *faults, name string) {
 	}
 }
 
-// checkModel complains about a model that stands for nothing; empty is the
+// checkModel complains about a model that callers cannot choose; empty is the
 // agent's.
 func (s *Service) checkModel(f *faults, name string) {
 	if name == "" {
 		return
 	}
-	if _, err := s.models.Get(name); err != nil {
-		f.Add("model", "cannot be used: %s", shown(err))
+	if _, err := s.findModel(name); err != nil {
+		f.Add("model", "cannot be used: %s", shownMessage(err))
 	}
 }
 
@@ -74,8 +94,8 @@ func (s *Service) agentNames() string {
 	return strings.Join(names, ", ")
 }
 
-// shown returns what may be shown of an error.
-func shown(err error) string {
+// shownMessage returns what may be shown of an error.
+func shownMessage(err error) string {
 	var e *core.Error
 	if errors.As(err, &e) {
 		return e.Message
@@ -85,8 +105,8 @@ func shown(err error) string {
 
 // ofUser returns how many runs the caller may have at once; 0 = no limit, for who acts
 // for all users.
-func (s *Service) ofUser(scope core.Scope) int {
-	if scope.User == "" {
+func (s *Service) ofUser(tenant core.Tenant) int {
+	if tenant.User == "" {
 		return 0
 	}
 	return s.limits.OfUser
@@ -94,12 +114,12 @@ func (s *Service) ofUser(scope core.Scope) int {
 
 // userOf returns the user that something belongs to: a caller who acts for one
 // user cannot act for another one.
-func userOf(scope core.Scope, named string) (string, error) {
-	if scope.User == "" {
+func userOf(tenant core.Tenant, named string) (string, error) {
+	if tenant.User == "" {
 		return named, nil
 	}
-	if named != "" && named != scope.User {
-		return "", core.Errorf(core.ErrForbidden, "you act for the user %q and not for %q", scope.User, core.Clip(named, 100))
+	if named != "" && named != tenant.User {
+		return "", core.Errorf(core.ErrForbidden, "you act for the user %q and not for %q", tenant.User, core.Clip(named, 100))
 	}
-	return scope.User, nil
+	return tenant.User, nil
 }

@@ -12,53 +12,53 @@ import (
 
 // Context says what the session's next prompt will be made of, and how near a
 // summarization is. It changes nothing.
-func (s *Service) Context(ctx context.Context, scope core.Scope, id core.SessionID) (core.ContextReport, error) {
-	return s.keeper.Report(ctx, scope, id)
+func (s *Service) Context(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextReport, error) {
+	return s.keeper.Report(ctx, tenant, id)
 }
 
 // Prompt returns the exact prompt that would be sent now. It changes nothing.
-func (s *Service) Prompt(ctx context.Context, scope core.Scope, id core.SessionID) (core.PromptView, error) {
-	return s.keeper.Prompt(ctx, scope, id)
+func (s *Service) Prompt(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.PromptView, error) {
+	return s.keeper.Prompt(ctx, tenant, id)
 }
 
 // Summarize makes a summary now and returns the new version. Focus is what it is
 // to keep above all; empty = nothing. Errors: ErrConflict while another one of the
 // session is being made, ErrUnprocessable when there is nothing to summarize,
 // ErrInvalid for a focus that is too long, ErrNotFound.
-func (s *Service) Summarize(ctx context.Context, scope core.Scope, id core.SessionID, focus string) (core.Summary, error) {
+func (s *Service) Summarize(ctx context.Context, tenant core.Tenant, id core.SessionID, focus string) (core.Summary, error) {
 	var f faults
 	focus = f.Text("focus", focus, s.limits.Focus)
 	if err := f.Err(); err != nil {
 		return core.Summary{}, err
 	}
-	return s.keeper.Summarize(ctx, scope, id, focus)
+	return s.keeper.Summarize(ctx, tenant, id, focus)
 }
 
 // Where says where a message of the session is in its next prompt, and why.
-func (s *Service) Where(ctx context.Context, scope core.Scope, id core.SessionID, message core.MessageID) (core.MessageWhere, error) {
-	return s.control.Where(ctx, scope, id, message)
+func (s *Service) Where(ctx context.Context, tenant core.Tenant, id core.SessionID, message core.MessageID) (core.MessageLocation, error) {
+	return s.control.Where(ctx, tenant, id, message)
 }
 
 // DryRun plans the session's next prompt under other conditions. It changes nothing.
 // Errors: ErrInvalid for a model or a policy that does not exist, ErrTooLarge for a
 // text that is longer than a message may be, ErrNotFound.
-func (s *Service) DryRun(ctx context.Context, scope core.Scope, id core.SessionID, ask core.DryRun) (core.ContextPlan, error) {
-	content, err := s.bounded("message", ask.Content)
+func (s *Service) DryRun(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.ContextPlan, error) {
+	content, err := s.limitContent("message", ask.Content)
 	if err != nil {
 		return core.ContextPlan{}, err
 	}
 	var f faults
 	s.checkModel(&f, ask.Model)
-	f.policy(ask.Policy)
+	f.checkPolicy(ask.Policy)
 	if err := f.Err(); err != nil {
 		return core.ContextPlan{}, err
 	}
 	ask.Content, ask.Tokens = content, s.counter.Message(core.Message{Role: core.RoleUser, Content: content})
-	return s.control.DryRun(ctx, scope, id, ask)
+	return s.control.DryRun(ctx, tenant, id, ask)
 }
 
-// policy complains about a preset that does not exist; empty is the agent's policy.
-func (f *faults) policy(name string) {
+// checkPolicy complains about a preset that does not exist; empty is the agent's policy.
+func (f *faults) checkPolicy(name string) {
 	known := contextwindow.PresetNames()
 	if name == "" || slices.Contains(known, name) {
 		return
@@ -74,24 +74,24 @@ func (f *faults) policy(name string) {
 // EditSummary replaces the words of the session's summary and returns the new
 // version. Errors: ErrInvalid for a text that is empty or too long, ErrUnprocessable
 // when there is no summary, ErrConflict when another version is in use, ErrNotFound.
-func (s *Service) EditSummary(ctx context.Context, scope core.Scope, id core.SessionID, edit core.SummaryEdit) (core.Summary, error) {
-	content, err := s.bounded("summary", edit.Content)
+func (s *Service) EditSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, edit core.SummaryEdit) (core.Summary, error) {
+	content, err := s.limitContent("summary", edit.Content)
 	if err != nil {
 		return core.Summary{}, err
 	}
 	edit.Content = content
-	return s.control.Edit(ctx, scope, id, edit)
+	return s.control.Edit(ctx, tenant, id, edit)
 }
 
 // RestoreSummary makes an earlier version of the session's summary the one in use;
 // 0 is none. It returns the session. Errors: ErrUnprocessable for a version that
 // cannot come back, ErrConflict when something else changed meanwhile, ErrNotFound.
-func (s *Service) RestoreSummary(ctx context.Context, scope core.Scope, id core.SessionID, version int) (core.Session, error) {
-	return s.control.Restore(ctx, scope, id, version)
+func (s *Service) RestoreSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Session, error) {
+	return s.control.Restore(ctx, tenant, id, version)
 }
 
 // DiffSummary compares a version of the session's summary with another one; against 0
 // is nothing, below 0 the version before.
-func (s *Service) DiffSummary(ctx context.Context, scope core.Scope, id core.SessionID, version, against int) (core.SummaryDiff, error) {
-	return s.control.Diff(ctx, scope, id, version, against)
+func (s *Service) DiffSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, version, against int) (core.SummaryDiff, error) {
+	return s.control.Diff(ctx, tenant, id, version, against)
 }

@@ -3,48 +3,137 @@ package chat
 import (
 	"cmp"
 	"context"
-	"errors"
+	"encoding/json"
+	"fmt"
+	"strings"
 
 	"bobbin/app/core"
 )
 
-// Decide answers the question whether a tool may start. When it returns without error
-// the answer counts, and the run goes on once all that it asked is answered. The same
-// answer may be given again. Errors: ErrConflict if the question was answered
-// otherwise, expired, or needs no answer any more; ErrNotFound; ErrInvalid for a
-// comment that is too long.
-func (s *Service) Decide(ctx context.Context, scope core.Scope, run core.RunID, id core.ApprovalID, d core.ApprovalDecision) (core.Approval, error) {
-	var f faults
-	d.Comment = f.Text("comment", d.Comment, s.limits.Comment)
-	if err := f.Err(); err != nil {
-		return core.Approval{}, err
-	}
-	d.By = cmp.Or(scope.User, scope.Owner)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptTime)
-	defer cancel()
-	decided, err := s.runs.Decide(ctx, scope, run, id, d)
+// Decide answers a question of a run: whether a tool may start, also with other arguments, or
+// what the result of its call is. When it returns without error the answer counts, and the run
+// goes on once all that it asked is answered. The same answer may be given again. Errors:
+// ErrConflict if the question was answered otherwise, expired, or needs no answer any more;
+// ErrNotFound; ErrTooLarge for a result; ErrInvalid for a comment that is too long, arguments
+// that are no JSON object, and an answer to a question of another kind.
+func (s *Service) Decide(ctx context.Context, tenant core.Tenant, run core.RunID, id core.ApprovalID, d core.ApprovalDecision) (core.Approval, error) {
+	d, err := s.checkDecision(d)
 	if err != nil {
 		return core.Approval{}, err
 	}
-	s.feed.Publish(ctx, decided.Events)
-	if decided.Run.Suspended() {
-		s.resume(ctx, decided.Run.SessionID)
+	d.By = cmp.Or(d.By, tenant.User, tenant.Owner)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptTime)
+	defer cancel()
+	decided, err := s.runs.Decide(ctx, tenant, run, id, d)
+	if err != nil {
+		return core.Approval{}, err
 	}
+	s.resumeDecided(ctx, decided)
 	return decided.Approval, nil
 }
 
-// resume lets this process go on with a run that is suspended: it is the oldest of
-// its session. What goes wrong here the sweep makes good.
-func (s *Service) resume(ctx context.Context, session core.SessionID) {
+// AnswerCalls gives calls of a client's tools their results, all of them or none, and returns
+// their run, which goes on once all that it asked is answered. The same results may be given
+// again. Errors: ErrNotFound with core.CodeNoToolCall for a call that no run of the session
+// waits for, or waited for; ErrConflict with core.CodeCallDecided for one that has another
+// result or needs none any more; ErrTooLarge; ErrInvalid for no results, a call twice, and
+// calls of several runs.
+func (s *Service) AnswerCalls(ctx context.Context, tenant core.Tenant, session core.SessionID, results []core.CallResult) (core.Run, error) {
+	in := core.AnswerCalls{SessionID: session, By: cmp.Or(tenant.User, tenant.Owner)}
+	var f faults
+	if len(results) == 0 || len(results) > maxResults {
+		f.Add("results", "must have 1 to %d results", maxResults)
+	}
+	known := map[string]bool{}
+	for i, r := range results {
+		if known[r.ToolCallID] {
+			f.Add(fmt.Sprintf("results[%d].tool_call_id", i), "is there twice")
+		}
+		known[r.ToolCallID] = true
+		var err error
+		if r.Result, err = s.limitResult(r.Result); err != nil {
+			return core.Run{}, err
+		}
+		r.ToolCallID = core.CleanText(r.ToolCallID)
+		in.Results = append(in.Results, r)
+	}
+	if err := f.Err(); err != nil {
+		return core.Run{}, err
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptTime)
 	defer cancel()
-	c, err := s.runs.Claim(ctx, session, s.worker)
-	switch {
-	case errors.Is(err, core.ErrNotFound), errors.Is(err, core.ErrConflict): // somebody else has it
-	case err != nil:
-		s.log.WarnContext(ctx, "run not resumed", "session_id", session, "err", err)
-	default:
-		s.feed.Publish(ctx, c.Events)
-		s.work.Start(c.Run)
+	decided, err := s.runs.AnswerCalls(ctx, tenant, in)
+	if err != nil {
+		return core.Run{}, err
 	}
+	s.resumeDecided(ctx, decided)
+	return decided.Run, nil
+}
+
+// maxResults bounds the results that are given at once.
+const maxResults = 1000
+
+// resumeDecided publishes a decision and lets the run go on if it waits for no other.
+func (s *Service) resumeDecided(ctx context.Context, d core.Decided) {
+	s.feed.Publish(ctx, d.Events)
+	if d.Run.Suspended() {
+		s.work.Next(ctx, d.Run.SessionID)
+	}
+}
+
+// checkDecision returns the decision as it is stored.
+func (s *Service) checkDecision(d core.ApprovalDecision) (core.ApprovalDecision, error) {
+	var f faults
+	d.Comment = f.Text("comment", d.Comment, s.limits.Comment)
+	kinds := 0
+	for _, given := range []bool{d.Approve, d.Respond != "", d.Result != nil} {
+		if given {
+			kinds++
+		}
+	}
+	switch {
+	case kinds > 1:
+		f.Add("decision", "is one of several answers: approve or deny, respond in place of the tool, or give the result")
+	case d.Arguments != "" && !d.Approve:
+		f.Add("arguments", "are for an approval: they take the place of the model's")
+	case d.IsError && d.Result == nil:
+		f.Add("is_error", "is for a result")
+	}
+	d.Arguments = f.Text("arguments", d.Arguments, s.limits.Message)
+	f.checkArguments(d.Arguments)
+	if err := f.Err(); err != nil {
+		return d, err
+	}
+	var err error
+	if d.Respond, err = s.limitResult(d.Respond); err != nil || d.Result == nil {
+		return d, err
+	}
+	result, err := s.limitResult(*d.Result)
+	d.Result = &result
+	return d, err
+}
+
+// checkArguments complains about arguments of a tool that are no JSON object. The tool itself
+// checks them against its schema, as it does with the model's.
+func (f *faults) checkArguments(arguments string) {
+	if arguments == "" {
+		return
+	}
+	if err := core.CheckJSON([]byte(arguments), core.MaxBodyValues); err != nil {
+		f.Add("arguments", "%s", shownMessage(err))
+		return
+	}
+	if !strings.HasPrefix(strings.TrimSpace(arguments), "{") || !json.Valid([]byte(arguments)) {
+		f.Add("arguments", "must be a JSON object")
+	}
+}
+
+// limitResult returns the result of a call as it is stored; ErrTooLarge for one that is longer
+// than a tool's may be.
+func (s *Service) limitResult(text string) (string, error) {
+	clean := core.CleanText(text)
+	if size := max(len(text), len(clean)); size > s.limits.Result {
+		return "", core.Errorf(core.ErrTooLarge, "the result has %d bytes, at most %d are allowed: shorten it", size, s.limits.Result)
+	}
+	return clean, nil
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // waiting is an engine whose run waits for an approval, and answers after it.
-func waiting(ctx context.Context, j *runs.Journal, run core.Run) error {
+func waiting(ctx context.Context, j *runs.Recorder, run core.Run) error {
 	w := core.RunWrite{RunID: run.ID, SessionID: run.SessionID, Attempt: run.Attempt}
 	message := core.Message{ID: core.NewID[core.MessageID](), RunID: run.ID}
 	if run.Attempt == 1 {
@@ -35,14 +35,14 @@ func (h *house) asked(t *testing.T) core.Approval {
 	if err != nil || run.Status != core.RunWaiting {
 		t.Fatalf("got %s, %v, want the run to wait", run.Status, err)
 	}
-	all, err := h.db.RunStore().Approvals(t.Context(), run.ID)
+	all, err := h.db.Runs.Approvals(t.Context(), run.ID)
 	if err != nil || len(all) != 1 {
 		t.Fatalf("got %+v, %v", all, err)
 	}
 	return all[0]
 }
 
-// Issue 5, 3: the process that gets the decision goes on with the run at once; who waits
+// The process that gets the decision goes on with the run at once; who waits
 // for the run hears of its end.
 func TestDecide(t *testing.T) {
 	simulate(t, func(t *testing.T) {
@@ -62,24 +62,37 @@ func TestDecide(t *testing.T) {
 	})
 }
 
-// Issue 5, 3: a decision is committed though the run cannot be claimed; a sweep does it.
-func TestDecideWithoutAClaim(t *testing.T) {
+// The results of a client's tools are given by the ids of the calls, and the run goes on.
+func TestAnswerCalls(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		h := newHouse(t, 0, waiting)
-		a, failed := h.asked(t), false
-		h.db.Fail(func(call string) error {
-			if call != "Claim" || failed {
-				return nil
+		h := newHouse(t, 0, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
+			if run.Attempt > 1 {
+				return waiting(ctx, j, run)
 			}
-			failed = true
-			return errors.New("away")
+			_, err := j.Append(ctx, core.RunWrite{
+				RunID: run.ID, SessionID: run.SessionID, Attempt: run.Attempt,
+				Messages: []core.Message{{ID: core.NewID[core.MessageID](), RunID: run.ID, Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "c", Name: "pay"}}}},
+				Wait:     &core.RunWait{Approvals: []core.Approval{{Kind: core.KindClientTool, ToolCallID: "c", Tool: "pay", Mode: core.ApprovalAlways}}},
+			})
+			return err
 		})
-		if _, err := h.Decide(t.Context(), ann, a.RunID, a.ID, core.ApprovalDecision{Approve: true}); err != nil {
-			t.Fatal(err)
+		a := h.asked(t)
+		for what, c := range map[string]struct {
+			results []core.CallResult
+			want    error
+		}{
+			"none":      {nil, core.ErrInvalid},
+			"twice":     {[]core.CallResult{{ToolCallID: "c"}, {ToolCallID: "c"}}, core.ErrInvalid},
+			"too large": {[]core.CallResult{{ToolCallID: "c", Result: strings.Repeat("x", 4<<20+1)}}, core.ErrTooLarge},
+			"unknown":   {[]core.CallResult{{ToolCallID: "d"}}, core.ErrNotFound},
+		} {
+			if _, err := h.AnswerCalls(t.Context(), ann, h.session.ID, c.results); !errors.Is(err, c.want) {
+				t.Errorf("%s: got %v, want %v", what, err, c.want)
+			}
 		}
-		synctest.Wait()
-		if run := h.db.Run(a.RunID); run.Status != core.RunQueued || !failed {
-			t.Errorf("got %s, want it queued", run.Status)
+		run, err := h.AnswerCalls(t.Context(), ann, h.session.ID, []core.CallResult{{ToolCallID: "c", Result: "paid"}})
+		if err != nil || run.ID != a.RunID {
+			t.Fatalf("got the run %s, %v, want %s", run.ID, err, a.RunID)
 		}
 		if run, err := h.Wait(t.Context(), ann, a.RunID); err != nil || run.Status != core.RunSucceeded {
 			t.Errorf("got %s, %v, want it to have gone on", run.Status, err)
@@ -87,7 +100,32 @@ func TestDecideWithoutAClaim(t *testing.T) {
 	})
 }
 
-// Issue 5, 3: a new message ends the waiting, unless it says that it waits; so does a cancel.
+// A decision is committed though the run cannot be claimed; a sweep does it.
+func TestDecideWithoutAClaim(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, waiting)
+		a := h.asked(t)
+		h.db.Before(func(call string) error {
+			if call == "Claim" {
+				return errors.New("away")
+			}
+			return nil
+		})
+		if _, err := h.Decide(t.Context(), ann, a.RunID, a.ID, core.ApprovalDecision{Approve: true}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if run := h.db.Run(a.RunID); run.Status != core.RunQueued {
+			t.Errorf("got %s, want it queued", run.Status)
+		}
+		h.db.Before(nil)
+		if run, err := h.Wait(t.Context(), ann, a.RunID); err != nil || run.Status != core.RunSucceeded {
+			t.Errorf("got %s, %v, want it to have gone on", run.Status, err)
+		}
+	})
+}
+
+// A new message ends the waiting, unless it says that it waits; so does a cancel.
 func TestMessageInstead(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		h := newHouse(t, 0, waiting)
@@ -105,14 +143,14 @@ func TestMessageInstead(t *testing.T) {
 		if got := h.db.Log(h.session.ID)[2].Content; got != "not approved: the user wrote instead" {
 			t.Errorf("the model reads %q", got)
 		}
-		next := h.db.Runs(h.session.ID)[1]
+		next := h.db.RunsOf(h.session.ID)[1]
 		if next.Status != core.RunWaiting {
 			t.Fatalf("the next run has %s, want it to wait in turn", next.Status)
 		}
 		if run, err := h.Cancel(t.Context(), ann, next.ID, true); err != nil || run.Status != core.RunCanceled {
 			t.Errorf("cancel: got %s, %v", run.Status, err)
 		}
-		last := h.db.Runs(h.session.ID)[2]
+		last := h.db.RunsOf(h.session.ID)[2]
 		if _, err := h.Cancel(t.Context(), ann, last.ID, true); err != nil { // for the check of open calls
 			t.Error(err)
 		}

@@ -6,7 +6,7 @@
 // go to storage directly. Errors are core's, with messages that may be shown.
 //
 //	Send ──▶ checks ──▶ Accept (committed: the message is never lost)
-//	                      ├─ started: events ─▶ feed, the run ─▶ runs.Service
+//	                      ├─ started: events ─▶ feed, the run ─▶ runs.Runner
 //	                      └─ queued:  events ─▶ feed; the end of the run before claims it
 //
 // Nothing here keeps state that matters: requests only ask and listen, and when

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bobbin/app/core"
+	"bobbin/app/core/llm"
 )
 
 // acceptTime bounds the transaction that accepts a message. It is not broken off
@@ -18,8 +19,8 @@ const acceptTime = 15 * time.Second
 
 // Send takes a user's message in. When it returns without error the message is
 // committed and will be answered, whatever becomes of the caller: the run has
-// started, or is queued behind the session's others. A client_message_id that the
-// session knows gives the run of the first time.
+// started, or is queued behind the session's others or until a process has a free slot. A
+// client_message_id that the session knows gives the run of the first time.
 //
 // Multitask says what happens while a run is active: enqueue (also when empty)
 // waits, reject is ErrConflict, interrupt cancels the active run, whose answer so
@@ -31,86 +32,135 @@ const acceptTime = 15 * time.Second
 // becomes the current path; the old one stays. It cannot wait behind others: while
 // there is a run it is ErrConflict, unless it interrupts the only one.
 //
+// A message with After stands behind that message, on a branch of its own unless it is the end of
+// the path, and with core.AfterStart at the beginning of one; the rest is as for an edit.
+// ErrNotFound also for a message that was deleted.
+//
 // The content is stored as it is, but that invalid UTF-8 and U+0000 become
 // U+FFFD, which metadata.replaced_characters counts.
 //
 // Errors: ErrTooLarge for the content, ErrInvalid for what else is wrong with the
 // message, ErrUnprocessable when the session's agent or model cannot be used,
+// also when a limit in US dollars holds for the owner and the model has no price,
 // ErrConflict also for an archived session, ErrRateLimited when too many messages
 // wait and when the day's spend limit is reached, ErrNotFound, ErrForbidden.
-func (s *Service) Send(ctx context.Context, scope core.Scope, m core.SendMessage) (core.Accepted, error) {
-	in, err := s.checkMessage(scope, m)
+func (s *Service) Send(ctx context.Context, tenant core.Tenant, m core.SendMessage) (core.Accepted, error) {
+	in, err := s.checkMessage(tenant, m)
 	if err != nil {
 		return core.Accepted{}, err
 	}
-	if in.Input.Parts, err = s.attach(ctx, scope, m); err != nil {
+	if in.Input.Parts, err = s.resolveParts(ctx, tenant, m); err != nil {
 		return core.Accepted{}, err
 	}
 	in.Input.TokenCount = s.counter.Message(core.Message{Role: core.RoleUser, Content: in.Input.Content, Parts: in.Input.Parts})
-	return s.begin(ctx, scope, in)
+	return s.startRun(ctx, tenant, in)
 }
 
-// begin accepts a run for the session's agent.
-func (s *Service) begin(ctx context.Context, scope core.Scope, in core.AcceptRun) (core.Accepted, error) {
-	session, err := s.sessions.Get(ctx, scope, in.SessionID)
+// maxAgentTries is how often a run is accepted again because somebody gives the session another agent.
+const maxAgentTries = 5
+
+// startRun accepts a run for the session's agent. It takes the agent from the cache; if the session
+// has another one since, it loads the session.
+func (s *Service) startRun(ctx context.Context, tenant core.Tenant, in core.AcceptRun) (core.Accepted, error) {
+	for try := 1; ; try++ {
+		agent, cached := s.agentCache.findAgent(tenant, in.SessionID)
+		if !cached {
+			session, err := s.sessions.Get(ctx, tenant, in.SessionID)
+			if err != nil {
+				return core.Accepted{}, err
+			}
+			agent = core.SessionAgent{Agent: session.Agent, Model: session.Model}
+		}
+		accepted, err := s.startRunOf(ctx, tenant, in, agent)
+		if err == nil {
+			s.agentCache.storeAgent(tenant, in.SessionID, agent)
+			return accepted, nil
+		}
+		// The agent or the model of an outdated entry may not exist any more.
+		isOutdated := errors.Is(err, core.ErrStale) || cached && (errors.Is(err, core.ErrUnprocessable) || errors.Is(err, core.ErrInvalid))
+		if !isOutdated || try == maxAgentTries {
+			return core.Accepted{}, err
+		}
+		s.agentCache.removeAgent(tenant, in.SessionID)
+	}
+}
+
+// startRunOf is startRun for a session that has the agent.
+func (s *Service) startRunOf(ctx context.Context, tenant core.Tenant, in core.AcceptRun, of core.SessionAgent) (core.Accepted, error) {
+	in.SessionAgent = &of
+	agent, model, err := s.sessionAgent(of, in.Model)
 	if err != nil {
 		return core.Accepted{}, err
 	}
-	agent, err := s.sessionAgent(session, in.Model)
-	if err != nil {
-		return core.Accepted{}, err
+	if in.Options != nil {
+		if err := s.checkForRun(*in.Options, agent, model); err != nil {
+			return core.Accepted{}, err
+		}
 	}
 	in.Agent, in.AgentVersion = agent.Name, agent.Version
+	if s.budget != nil {
+		if err := s.budget(ctx, tenant.Owner, model.Info()); err != nil {
+			return s.refuseNew(ctx, tenant, in, err)
+		}
+	}
 	ctx = context.WithoutCancel(ctx)
-	accepted, err := s.accept(ctx, scope, in)
+	accepted, err := s.acceptMessage(ctx, tenant, in)
 	if err != nil {
 		return core.Accepted{}, err
 	}
 	if in.Multitask == core.MultitaskInterrupt && !accepted.Repeated {
-		s.interrupt(ctx, scope, accepted.Run)
+		s.interruptActive(ctx, tenant, accepted.Run)
 	}
 	return accepted, nil
 }
 
-// accept commits the message and lets its run begin if it is its turn.
-func (s *Service) accept(ctx context.Context, scope core.Scope, in core.AcceptRun) (core.Accepted, error) {
+// refuseNew returns refusal, or the run of a message that repeats an earlier one: nothing new
+// begins then.
+func (s *Service) refuseNew(ctx context.Context, tenant core.Tenant, in core.AcceptRun, refusal error) (core.Accepted, error) {
+	if in.ClientMessageID == "" {
+		return core.Accepted{}, refusal
+	}
+	run, err := s.runs.Repeated(ctx, tenant, in.SessionID, in.ClientMessageID)
+	if errors.Is(err, core.ErrNotFound) {
+		err = refusal
+	}
+	return core.Accepted{Run: run, Repeated: true}, err
+}
+
+// acceptMessage commits the message and lets its run begin if it is its turn and this process has
+// a free slot.
+func (s *Service) acceptMessage(ctx context.Context, tenant core.Tenant, in core.AcceptRun) (core.Accepted, error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptTime)
 	defer cancel()
-	if s.budget != nil {
-		in.Refuse = s.budget.Check(ctx, scope.Owner)
+	accepted, err := s.work.Begin(ctx, func(worker string) (core.Accepted, error) {
+		in.Worker = worker
+		accepted, err := s.runs.Accept(ctx, tenant, in)
+		if err == nil && !accepted.Repeated {
+			s.publishAccepted(ctx, accepted)
+		}
+		return accepted, err
+	})
+	if err == nil && accepted.Instead {
+		s.work.Next(ctx, accepted.Run.SessionID)
 	}
-	accepted, err := s.runs.Accept(ctx, scope, in)
-	if err != nil {
-		return core.Accepted{}, err
-	}
-	if accepted.Repeated {
-		return accepted, nil
-	}
-	if len(accepted.Events) > 0 {
-		s.firsts.put(accepted.Run.ID, accepted.Events[0].Seq)
-	}
-	if s.observer != nil {
-		s.observer.Accepted(ctx, accepted.Run)
-	}
-	s.feed.Publish(ctx, accepted.Events)
-	if accepted.Run.Status == core.RunRunning {
-		s.work.Start(accepted.Run)
-	}
-	if accepted.Instead {
-		s.resume(ctx, accepted.Run.SessionID)
-	}
-	return accepted, nil
+	return accepted, err
 }
 
-// interrupt cancels the run that is active before the new one. The new one is
+// publishAccepted reports a run that was accepted, before it begins.
+func (s *Service) publishAccepted(ctx context.Context, accepted core.Accepted) {
+	s.observer.Accepted(ctx, accepted.Run)
+	s.feed.Publish(ctx, accepted.Events)
+}
+
+// interruptActive cancels the run that is active before the new one. The new one is
 // committed already: an interrupt that fails delays it and loses nothing.
-func (s *Service) interrupt(ctx context.Context, scope core.Scope, next core.Run) {
-	active, err := s.runs.Active(ctx, scope, next.SessionID)
+func (s *Service) interruptActive(ctx context.Context, tenant core.Tenant, next core.Run) {
+	active, err := s.runs.Active(ctx, tenant, next.SessionID)
 	if errors.Is(err, core.ErrNotFound) {
 		return
 	}
 	if err == nil && active.QueueSeq < next.QueueSeq {
-		_, err = s.cancel(ctx, scope, active.ID)
+		_, err = s.cancelRun(ctx, tenant, active.ID)
 	}
 	if err != nil {
 		s.log.WarnContext(ctx, "active run not interrupted", "session_id", next.SessionID, "run_id", next.ID, "err", err)
@@ -118,12 +168,12 @@ func (s *Service) interrupt(ctx context.Context, scope core.Scope, next core.Run
 }
 
 // checkMessage returns the message as it is to be accepted, without its agent.
-func (s *Service) checkMessage(scope core.Scope, m core.SendMessage) (core.AcceptRun, error) {
-	user, err := userOf(scope, m.User)
+func (s *Service) checkMessage(tenant core.Tenant, m core.SendMessage) (core.AcceptRun, error) {
+	user, err := userOf(tenant, m.User)
 	if err != nil {
 		return core.AcceptRun{}, err
 	}
-	content, err := s.bounded("message", m.Content)
+	content, err := s.limitContent("message", m.Content)
 	if err != nil {
 		return core.AcceptRun{}, err
 	}
@@ -131,32 +181,37 @@ func (s *Service) checkMessage(scope core.Scope, m core.SendMessage) (core.Accep
 	if strings.TrimSpace(content) == "" && len(m.Parts) == 0 {
 		f.Add("content", "is empty")
 	}
-	multitask := f.multitask(m.Multitask, m.Edits != "")
-	f.name("client_message_id", m.ClientMessageID, s.limits.Name)
-	f.name("user_id", user, s.limits.Name)
+	multitask := f.checkMultitask(m.Multitask, m.Edits != "" || m.After != "")
+	f.checkID("after", string(m.After), s.limits.Name)
+	if m.Edits != "" && m.After != "" {
+		f.Add("after", "cannot be given for an edit: the new version stands beside the old one")
+	}
+	f.checkID("client_message_id", m.ClientMessageID, s.limits.Name)
+	f.checkID("user_id", user, s.limits.Name)
 	f.Metadata(m.Metadata, s.limits.Metadata)
 	author := f.Text("author", m.Author, s.limits.Name)
 	s.checkModel(&f, m.Model)
-	f.webhook(m.Webhook, s.private)
+	f.checkWebhook(m.Webhook, s.private)
+	options := f.checkOptions(m.Options)
 	if err := f.Err(); err != nil {
 		return core.AcceptRun{}, err
 	}
-	metadata, err := noteReplaced(m.Metadata, replaced(m.Content, content))
+	metadata, err := noteReplaced(m.Metadata, countReplaced(m.Content, content))
 	if err != nil {
 		return core.AcceptRun{}, err
 	}
 	return core.AcceptRun{
-		SessionID: m.SessionID, User: user, Model: m.Model, ClientMessageID: m.ClientMessageID,
-		Multitask: multitask, Worker: s.worker, MaxQueued: s.limits.Queued, MaxOwned: s.limits.Owned, MaxOfUser: s.ofUser(scope), Webhook: m.Webhook,
+		SessionID: m.SessionID, User: user, Model: m.Model, ClientMessageID: m.ClientMessageID, After: m.After,
+		Multitask: multitask, MaxQueued: s.limits.Queued, MaxOwned: s.limits.Owned, MaxOfUser: s.ofUser(tenant), Webhook: m.Webhook, Options: options,
 		Input: core.RunInput{
 			Content: content, Source: cmp.Or(m.Source, core.SourceAPI), Author: author, Metadata: metadata, Edits: m.Edits,
 		},
 	}, nil
 }
 
-// bounded returns a text as it is stored; ErrTooLarge for one that is longer than a
+// limitContent returns a text as it is stored; ErrTooLarge for one that is longer than a
 // message may be.
-func (s *Service) bounded(what, text string) (string, error) {
+func (s *Service) limitContent(what, text string) (string, error) {
 	clean := core.CleanText(text)
 	if size := max(len(text), len(clean)); size > s.limits.Message {
 		return "", core.Errorf(core.ErrTooLarge,
@@ -165,8 +220,8 @@ func (s *Service) bounded(what, text string) (string, error) {
 	return clean, nil
 }
 
-// replaced counts the characters that cleaning put in.
-func replaced(before, after string) int {
+// countReplaced counts the characters that cleaning put in.
+func countReplaced(before, after string) int {
 	return strings.Count(after, "\uFFFD") - strings.Count(before, "\uFFFD")
 }
 
@@ -181,20 +236,28 @@ func noteReplaced(metadata json.RawMessage, n int) (json.RawMessage, error) {
 			return nil, fmt.Errorf("metadata: %w", err)
 		}
 	}
-	object["replaced_characters"] = json.RawMessage(fmt.Sprint(n))
+	object[core.ReplacedKey] = json.RawMessage(fmt.Sprint(n))
 	return json.Marshal(object)
 }
 
-// sessionAgent returns the session's agent, whose model can be used.
-func (s *Service) sessionAgent(session core.Session, model string) (core.Agent, error) {
+// sessionAgent returns the session's agent with the model that answers: the one named,
+// else the session's, else the agent's.
+func (s *Service) sessionAgent(session core.SessionAgent, named string) (core.Agent, llm.Model, error) {
 	agent, err := s.agents.Get(session.Agent)
 	if err != nil {
-		return core.Agent{}, core.Errorf(core.ErrUnprocessable,
+		return core.Agent{}, nil, core.Errorf(core.ErrUnprocessable,
 			"the session's agent %q is not configured any more; give the session one of %s", session.Agent, s.agentNames())
 	}
-	if _, err := s.models.Get(cmp.Or(model, session.Model, agent.Model)); err != nil {
-		return core.Agent{}, &core.Error{Kind: core.ErrUnprocessable, Err: err,
-			Message: "the session's model cannot be used: " + shown(err)}
+	model, err := s.findModel(cmp.Or(named, session.Model, agent.Model))
+	if err != nil {
+		return core.Agent{}, nil, &core.Error{Kind: core.ErrUnprocessable, Err: err,
+			Message: "the session's model cannot be used: " + shownMessage(err)}
 	}
-	return agent, nil
+	for _, p := range model.Info().LackingFor(agent) {
+		if p.Binding() {
+			return core.Agent{}, nil, core.Errorf(core.ErrUnprocessable,
+				"the model %q cannot be used: the agent %s sets %s, which the model does not take; choose another model", model.Info().Name, agent.Name, p)
+		}
+	}
+	return agent, model, nil
 }

@@ -31,7 +31,7 @@ func TestSendStartsTheRun(t *testing.T) {
 		}
 		h.wantTexts(t, "hello", "re: hello")
 		// W12: a plain turn is at most two writes: Accept, and the answer with the end.
-		if n := h.db.Calls("Accept") + h.db.Calls("Write"); n != 2 {
+		if n := h.db.CallCount("Accept") + h.db.CallCount("Write"); n != 2 {
 			t.Errorf("got %d writes, want 2", n)
 		}
 	})
@@ -87,7 +87,7 @@ func TestSendToASessionWhoseAgentCannotWork(t *testing.T) {
 			simulate(t, func(t *testing.T) {
 				h := newHouse(t, 0, answer)
 				patch := core.SessionPatch{Agent: &c.agent, Model: &c.model}
-				if _, _, err := h.db.SessionStore().Update(t.Context(), ann, h.session.ID, patch); err != nil {
+				if _, _, err := h.db.Sessions.Update(t.Context(), ann, h.session.ID, patch); err != nil {
 					t.Fatal(err)
 				}
 				_, err := h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "x"})
@@ -103,7 +103,28 @@ func TestSendToASessionWhoseAgentCannotWork(t *testing.T) {
 	}
 }
 
-// CONTEXT § 4, rung 0: invalid UTF-8 and NUL become U+FFFD, noted in the metadata.
+// Who answers in a session is remembered, and looked up again when another process has changed it.
+func TestSendAfterTheSessionHasChanged(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, answer)
+		set := func(model string) {
+			t.Helper()
+			if _, _, err := h.db.Sessions.Update(t.Context(), ann, h.session.ID, core.SessionPatch{Model: &model}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.send(t, "one")
+		set("gone")
+		_, err := h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "x"})
+		wantKind(t, err, core.ErrUnprocessable)
+		set("demo")
+		h.send(t, "two")
+		_, err = h.Send(t.Context(), core.Tenant{Owner: "eve"}, core.SendMessage{SessionID: h.session.ID, Content: "x"})
+		wantKind(t, err, core.ErrNotFound)
+	})
+}
+
+// Invalid UTF-8 and NUL become U+FFFD, noted in the metadata.
 func TestSendCleansTheContent(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -155,7 +176,7 @@ func TestSendRepeated(t *testing.T) {
 func TestSendWhileARunIsActive(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		var executed []string // by one goroutine at a time
-		h := newHouse(t, 0, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+		h := newHouse(t, 0, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
 			executed = append(executed, run.Input.Content)
 			return talkUntilCanceled(ctx, j, run)
 		})
@@ -199,7 +220,7 @@ func TestInterruptFails(t *testing.T) {
 		h := newHouse(t, 0, talkUntilCanceled)
 		long := h.send(t, "long")
 		synctest.Wait()
-		h.db.Fail(func(call string) error {
+		h.db.Before(func(call string) error {
 			if call == "Active" {
 				return errors.New("connection refused")
 			}
@@ -237,13 +258,13 @@ func TestTooManyQueued(t *testing.T) {
 	})
 }
 
-// ENGINE: the request only listens. One that goes away in the middle does not
+// The request only listens. One that goes away in the middle does not
 // leave a run that nobody executes.
 func TestSendWhoseCallerWentAway(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		h := newHouse(t, 0, answer)
 		ctx, cancel := context.WithCancel(t.Context())
-		h.db.Fail(func(call string) error {
+		h.db.Before(func(call string) error {
 			if call == "Accept" {
 				cancel()
 			}
@@ -269,7 +290,7 @@ func TestCancel(t *testing.T) {
 		if err != nil || run.Status != core.RunCanceled {
 			t.Errorf("got run %s and error %v, want the queued one canceled at once", run.Status, err)
 		}
-		_, err = h.Cancel(t.Context(), core.Scope{Owner: "bob"}, long.Run.ID, true)
+		_, err = h.Cancel(t.Context(), core.Tenant{Owner: "bob"}, long.Run.ID, true)
 		wantKind(t, err, core.ErrNotFound)
 		for range 2 {
 			run, err = h.Cancel(t.Context(), ann, long.Run.ID, true)

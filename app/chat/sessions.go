@@ -8,17 +8,27 @@ import (
 
 // CreateSession makes a new, empty session of the scope's owner from the fields
 // that callers choose: agent (empty = the default agent), model, title, user,
-// source (empty = api), time zone, instructions, metadata and webhook. All others are
+// source (empty = api), time zone, instructions, metadata, tags, pinned, temporary and webhook. All others are
 // ignored. ErrInvalid says what is wrong with which field, and names the agents
 // that exist; ErrForbidden is for another user than the caller's own.
-func (s *Service) CreateSession(ctx context.Context, scope core.Scope, in core.Session) (core.Session, error) {
-	user, err := userOf(scope, in.UserID)
+func (s *Service) CreateSession(ctx context.Context, tenant core.Tenant, in core.Session) (core.Session, error) {
+	session, err := s.newSession(tenant, in)
+	if err != nil {
+		return core.Session{}, err
+	}
+	return s.sessions.Create(ctx, session)
+}
+
+// newSession returns the session that CreateSession stores.
+func (s *Service) newSession(tenant core.Tenant, in core.Session) (core.Session, error) {
+	user, err := userOf(tenant, in.UserID)
 	if err != nil {
 		return core.Session{}, err
 	}
 	session := core.Session{
-		Owner: scope.Owner, Agent: in.Agent, Model: in.Model, UserID: user, Source: in.Source,
-		Timezone: in.Timezone, Metadata: in.Metadata, Webhook: in.Webhook,
+		Owner: tenant.Owner, Agent: in.Agent, Model: in.Model, UserID: user, Source: in.Source,
+		Timezone: in.Timezone, Metadata: in.Metadata, Pinned: in.Pinned, Temporary: in.Temporary, Webhook: in.Webhook,
+		Speakers: in.Speakers,
 	}
 	if session.Agent == "" {
 		session.Agent = s.defaultAgent
@@ -29,32 +39,72 @@ func (s *Service) CreateSession(ctx context.Context, scope core.Scope, in core.S
 	var f faults
 	session.Title = f.Text("title", in.Title, s.limits.Title)
 	session.Instructions = f.Text("instructions", in.Instructions, s.limits.Instructions)
-	f.name("user_id", user, s.limits.Name)
+	f.checkID("user_id", user, s.limits.Name)
+	session.Tags = f.checkTags(in.Tags)
 	f.Metadata(in.Metadata, s.limits.Metadata)
-	f.timezone(session.Timezone)
+	f.checkTimezone(session.Timezone)
 	s.checkAgent(&f, session.Agent)
 	s.checkModel(&f, session.Model)
-	f.webhook(in.Webhook, s.private)
-	if err := f.Err(); err != nil {
-		return core.Session{}, err
-	}
-	return s.sessions.Create(ctx, session)
+	f.checkWebhook(in.Webhook, s.private)
+	return session, f.Err()
 }
 
 // UpdateSession changes the fields that the patch names, by the rules of
 // CreateSession; an empty agent is the default agent. It tells those who watch.
-// Runs that have begun are not touched.
-func (s *Service) UpdateSession(ctx context.Context, scope core.Scope, id core.SessionID, patch core.SessionPatch) (core.Session, error) {
+// Runs that have begun are not touched. ErrContextFloor refuses another model into which
+// the conversation cannot fit, unless the patch has Force.
+func (s *Service) UpdateSession(ctx context.Context, tenant core.Tenant, id core.SessionID, patch core.SessionPatch) (core.Session, error) {
 	patch, err := s.checkPatch(patch)
 	if err != nil {
 		return core.Session{}, err
 	}
-	session, events, err := s.sessions.Update(ctx, scope, id, patch)
+	if err := s.checkFit(ctx, tenant, id, patch); err != nil {
+		return core.Session{}, err
+	}
+	session, events, err := s.sessions.Update(ctx, tenant, id, patch)
 	if err != nil {
 		return core.Session{}, err
 	}
 	s.feed.Publish(context.WithoutCancel(ctx), events)
 	return session, nil
+}
+
+// checkFit refuses another model whose window cannot hold what cannot be shrunk: the
+// system prompt, the tools and what is pinned. A patch that changes the agent, too, is
+// not checked: the new one has another prompt and other tools.
+func (s *Service) checkFit(ctx context.Context, tenant core.Tenant, id core.SessionID, p core.SessionPatch) error {
+	if p.Model == nil || p.Agent != nil || p.Force {
+		return nil
+	}
+	session, err := s.sessions.Get(ctx, tenant, id)
+	if err != nil || session.Model == *p.Model {
+		return err
+	}
+	name := *p.Model
+	if name == "" { // the agent's
+		if name, err = s.agentModel(session.Agent); err != nil {
+			return nil //nolint:nilerr // without an agent nothing can be said; the next message will tell
+		}
+	}
+	plan, err := s.control.DryRun(ctx, tenant, id, core.PlanPreview{Model: name})
+	if err != nil || plan.Floor == nil {
+		return err
+	}
+	return &core.Error{Kind: core.ErrContextFloor, Code: "context_floor", Fields: []core.FieldError{{Field: "model", Detail: "is too small for this conversation"}},
+		Message: plan.Floor.Detail + `; "force": true changes the model nevertheless`}
+}
+
+// agentModel returns the name of the model that an agent uses.
+func (s *Service) agentModel(name string) (string, error) {
+	agent, err := s.agents.Get(name)
+	if err != nil || agent.Model != "" {
+		return agent.Model, err
+	}
+	model, err := s.findModel("")
+	if err != nil {
+		return "", err
+	}
+	return model.Info().Name, nil
 }
 
 // checkPatch returns the patch as it is to be stored.
@@ -76,17 +126,20 @@ func (s *Service) checkPatch(p core.SessionPatch) (core.SessionPatch, error) {
 		s.checkModel(&f, *p.Model)
 	}
 	if p.Timezone != nil {
-		f.timezone(*p.Timezone)
+		f.checkTimezone(*p.Timezone)
 	}
 	f.Metadata(p.Metadata, s.limits.Metadata)
+	if p.Tags != nil {
+		p.Tags = f.checkTags(p.Tags)
+	}
 	if p.Webhook != nil && *p.Webhook != (core.Webhook{}) { // that is none any more
-		f.webhook(p.Webhook, s.private)
+		f.checkWebhook(p.Webhook, s.private)
 	}
 	return p, f.Err()
 }
 
 // ArchiveSession puts a session away: it takes no new messages and is not listed.
 // All that is in it stays, and a run that has begun goes on. It may be repeated.
-func (s *Service) ArchiveSession(ctx context.Context, scope core.Scope, id core.SessionID) error {
-	return s.sessions.Archive(ctx, scope, id)
+func (s *Service) ArchiveSession(ctx context.Context, tenant core.Tenant, id core.SessionID) error {
+	return s.sessions.Archive(ctx, tenant, id)
 }

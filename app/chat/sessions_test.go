@@ -39,7 +39,7 @@ func TestCreateSessionErrors(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		scope  core.Scope
+		scope  core.Tenant
 		in     core.Session
 		kind   error
 		fields []string
@@ -50,7 +50,7 @@ func TestCreateSessionErrors(t *testing.T) {
 		{"the server's own time zone", ann, core.Session{Timezone: "Local"}, core.ErrInvalid, []string{"timezone"}, "IANA"},
 		{"large metadata", ann, core.Session{Metadata: json.RawMessage(`{"a":"` + strings.Repeat("x", 16<<10) + `"}`)}, core.ErrInvalid, []string{"metadata"}, "at most"},
 		{"null metadata", ann, core.Session{Metadata: json.RawMessage(`null`)}, core.ErrInvalid, []string{"metadata"}, "object"},
-		{"for another user", core.Scope{Owner: "ann", User: "u1"}, core.Session{UserID: "u2"}, core.ErrForbidden, nil, "u1"},
+		{"for another user", core.Tenant{Owner: "ann", User: "u1"}, core.Session{UserID: "u2"}, core.ErrForbidden, nil, "u1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			simulate(t, func(t *testing.T) {
@@ -76,12 +76,12 @@ func TestCreateSessionErrors(t *testing.T) {
 func TestSessionsOfAUser(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		h := newHouse(t, 0, answer)
-		u1 := core.Scope{Owner: "ann", User: "u1"}
+		u1 := core.Tenant{Owner: "ann", User: "u1"}
 		s, err := h.CreateSession(t.Context(), u1, core.Session{})
 		if err != nil || s.UserID != "u1" {
 			t.Fatalf("got user %q and error %v, want u1", s.UserID, err)
 		}
-		_, err = h.Send(t.Context(), core.Scope{Owner: "ann", User: "u2"}, core.SendMessage{SessionID: s.ID, Content: "hi"})
+		_, err = h.Send(t.Context(), core.Tenant{Owner: "ann", User: "u2"}, core.SendMessage{SessionID: s.ID, Content: "hi"})
 		wantKind(t, err, core.ErrNotFound)
 		_, err = h.Send(t.Context(), u1, core.SendMessage{SessionID: s.ID, Content: "hi", User: "u2"})
 		wantKind(t, err, core.ErrForbidden)
@@ -97,7 +97,7 @@ func TestUpdateSession(t *testing.T) {
 		h := newHouse(t, 0, answer)
 		var got []core.Event
 		go func() {
-			for e, err := range h.Watch(t.Context(), ann, h.session.ID, core.From{Live: true}) {
+			for e, err := range h.Watch(t.Context(), ann, h.session.ID, core.Cursor{Live: true}) {
 				if err == nil {
 					got = append(got, e)
 				}
@@ -118,7 +118,7 @@ func TestUpdateSession(t *testing.T) {
 			Title: new(strings.Repeat("x", 501)), Agent: new("nobody"), Timezone: new("x"), Metadata: json.RawMessage(`1`), Model: new("gone"),
 		})
 		wantKind(t, err, core.ErrInvalid)
-		_, err = h.UpdateSession(t.Context(), core.Scope{Owner: "bob"}, h.session.ID, core.SessionPatch{})
+		_, err = h.UpdateSession(t.Context(), core.Tenant{Owner: "bob"}, h.session.ID, core.SessionPatch{})
 		wantKind(t, err, core.ErrNotFound)
 	})
 }
@@ -133,7 +133,7 @@ func TestArchiveSession(t *testing.T) {
 		}
 		_, err := h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "hi"})
 		wantKind(t, err, core.ErrConflict)
-		wantKind(t, h.ArchiveSession(t.Context(), core.Scope{Owner: "bob"}, h.session.ID), core.ErrNotFound)
+		wantKind(t, h.ArchiveSession(t.Context(), core.Tenant{Owner: "bob"}, h.session.ID), core.ErrNotFound)
 	})
 }
 

@@ -2,7 +2,6 @@ package chat_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 	"testing"
@@ -11,7 +10,7 @@ import (
 	"bobbin/app/runs"
 )
 
-// Issue 2: 16 concurrent requests on one session: the log is in the order of
+// 16 concurrent requests on one session: the log is in the order of
 // acceptance, and every answer refers to its own question. S1: several clients on
 // one session see the same.
 func TestSixteenRequestsOnOneSession(t *testing.T) {
@@ -24,7 +23,7 @@ func TestSixteenRequestsOnOneSession(t *testing.T) {
 }
 
 func sixteen(t *testing.T) {
-	h := newHouse(t, 0, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+	h := newHouse(t, 0, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
 		if run.QueueSeq%5 == 0 {
 			panic("now and then")
 		}
@@ -35,7 +34,7 @@ func sixteen(t *testing.T) {
 	seen := make([][]core.Event, 3)
 	for i := range seen {
 		watchers.Go(func() {
-			for e, err := range h.Watch(ctx, ann, h.session.ID, core.From{}) {
+			for e, err := range h.Watch(ctx, ann, h.session.ID, core.Cursor{}) {
 				if err == nil && e.Seq > 0 {
 					seen[i] = append(seen[i], e)
 				}
@@ -75,7 +74,7 @@ func client(t *testing.T, h *house, i int) {
 	case 0:
 		run, err = h.Cancel(t.Context(), ann, a.Run.ID, true)
 	case 1:
-		types, watch := collect(h.WatchRun(t.Context(), ann, a.Run.ID, core.From{}))
+		types, watch := collect(h.WatchRun(t.Context(), ann, a.Run.ID, core.Cursor{}))
 		if watch != nil || len(types) == 0 || !core.RunStatus(types[len(types)-1][len("run."):]).Ended() {
 			t.Errorf("got events %v and error %v, want them to end with the run", types, watch)
 		}
@@ -108,13 +107,12 @@ func wantOrder(t *testing.T, h *house) {
 			t.Errorf("got answer %q to %q", m.Content, question.Content)
 		}
 	}
-	var data struct{ Run core.Run }
 	for _, e := range h.db.History(h.session.ID) {
 		if e.Type != core.EventRunFailed {
 			continue
 		}
-		if err := json.Unmarshal(e.Data, &data); err != nil || data.Run.Error.Code != "internal" {
-			t.Errorf("got %s and error %v, want code internal", e.Data, err)
+		if run := e.Data.(core.RunData).Run; run.Error.Code != "internal" {
+			t.Errorf("got %+v, want code internal", run.Error)
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 // on its way, then everything as it happens. It ends only with an error, its last
 // element: core.ErrNotFound, core.ErrUnavailable for a reader that is too slow
 // (come back with the last number), the cause of ctx's end.
-func (s *Service) Watch(ctx context.Context, scope core.Scope, id core.SessionID, from core.From) iter.Seq2[core.Event, error] {
-	return s.feed.Watch(ctx, scope, id, from)
+func (s *Service) Watch(ctx context.Context, tenant core.Tenant, id core.SessionID, from core.Cursor) iter.Seq2[core.Event, error] {
+	return s.feed.Watch(ctx, tenant, id, from)
 }
 
 // WatchRun is Watch for one run: only its events, and it ends without an error
@@ -24,10 +24,27 @@ func (s *Service) Watch(ctx context.Context, scope core.Scope, id core.SessionID
 // first event. It ends at once when the run has ended and nothing of it comes
 // after from. A resync event is passed on; if the run has ended then, it is the
 // last one.
-func (s *Service) WatchRun(ctx context.Context, scope core.Scope, id core.RunID, from core.From) iter.Seq2[core.Event, error] {
+func (s *Service) WatchRun(ctx context.Context, tenant core.Tenant, id core.RunID, from core.Cursor) iter.Seq2[core.Event, error] {
 	return func(yield func(core.Event, error) bool) {
-		w := &runWatcher{service: s, scope: scope, id: id, yield: yield}
-		if err := w.watch(ctx, from); err != nil {
+		run, err := s.runs.Get(ctx, tenant, id)
+		if err != nil {
+			yield(core.Event{}, err)
+			return
+		}
+		s.watchKnown(ctx, tenant, run, from)(yield)
+	}
+}
+
+// WatchAccepted is WatchRun for a run that Send or Regenerate has just returned, from its first
+// event: it need not be loaded.
+func (s *Service) WatchAccepted(ctx context.Context, tenant core.Tenant, run core.Run) iter.Seq2[core.Event, error] {
+	return s.watchKnown(ctx, tenant, run, core.Cursor{})
+}
+
+func (s *Service) watchKnown(ctx context.Context, tenant core.Tenant, run core.Run, from core.Cursor) iter.Seq2[core.Event, error] {
+	return func(yield func(core.Event, error) bool) {
+		w := &runWatcher{service: s, scope: tenant, id: run.ID, yield: yield}
+		if err := w.watchEvents(ctx, run, from); err != nil {
 			yield(core.Event{}, err)
 		}
 	}
@@ -36,23 +53,17 @@ func (s *Service) WatchRun(ctx context.Context, scope core.Scope, id core.RunID,
 // runWatcher is the state of one WatchRun.
 type runWatcher struct {
 	service *Service
-	scope   core.Scope
+	scope   core.Tenant
 	id      core.RunID
 	yield   func(core.Event, error) bool
 	until   int64 // the run has ended by this event; 0 = it had not when we began
 }
 
-// watch returns nil when everything is said or the reader left.
-func (w *runWatcher) watch(ctx context.Context, from core.From) error {
+// watchEvents returns nil when everything is said or the reader left.
+func (w *runWatcher) watchEvents(ctx context.Context, run core.Run, from core.Cursor) (err error) {
 	s := w.service
-	run, err := s.runs.Get(ctx, w.scope, w.id)
-	if err != nil {
-		return err
-	}
 	if !from.Live && from.After <= 0 {
-		if from.After, err = s.beforeRun(ctx, run); err != nil {
-			return err
-		}
+		from.After = max(run.FirstEvent-1, 0)
 	}
 	if run.Status.Ended() {
 		if w.until, err = s.events.Last(ctx, w.scope, run.SessionID); err != nil {
@@ -62,11 +73,11 @@ func (w *runWatcher) watch(ctx context.Context, from core.From) error {
 			return nil
 		}
 	}
-	for e, err := range s.feed.Watch(ctx, w.scope, run.SessionID, from) {
+	for e, err := range s.feed.WatchRun(ctx, w.scope, run, from) {
 		if err != nil {
 			return err
 		}
-		more, err := w.event(ctx, e)
+		more, err := w.passEvent(ctx, e)
 		if err != nil || !more {
 			return err
 		}
@@ -74,8 +85,8 @@ func (w *runWatcher) watch(ctx context.Context, from core.From) error {
 	return nil
 }
 
-// event passes an event on and reports whether there may be more.
-func (w *runWatcher) event(ctx context.Context, e core.Event) (bool, error) {
+// passEvent passes an event on and reports whether there may be more.
+func (w *runWatcher) passEvent(ctx context.Context, e core.Event) (bool, error) {
 	if e.Type == core.EventResync {
 		if !w.yield(e, nil) {
 			return false, nil
@@ -83,45 +94,10 @@ func (w *runWatcher) event(ctx context.Context, e core.Event) (bool, error) {
 		run, err := w.service.runs.Get(ctx, w.scope, w.id)
 		return !run.Status.Ended(), err
 	}
-	if e.RunID == w.id && (!w.yield(e, nil) || endsRun(e.Type)) {
+	if e.RunID == w.id && (!w.yield(e, nil) || e.Type.EndsRun()) {
 		return false, nil
 	}
 	return w.until == 0 || e.Seq < w.until, nil
-}
-
-func endsRun(t core.EventType) bool {
-	return t == core.EventRunSucceeded || t == core.EventRunFailed || t == core.EventRunCanceled
-}
-
-// beforeRun returns the number of the event before the run's first one.
-func (s *Service) beforeRun(ctx context.Context, run core.Run) (int64, error) {
-	first, ok := s.firsts.get(run.ID)
-	if !ok {
-		var err error
-		if first, err = s.events.FirstOfRun(ctx, run.SessionID, run.ID); err != nil {
-			return 0, fmt.Errorf("first event of run %s: %w", run.ID, err)
-		}
-	}
-	if first <= 1 {
-		return 0, nil
-	}
-	if !ok {
-		begins, err := s.beginsWith(ctx, run.SessionID, first)
-		if err != nil || !begins {
-			return 0, err // from there on something is missing: the reader is told
-		}
-	}
-	return first - 1, nil
-}
-
-// beginsWith reports whether a run can begin with the event, or lacks what came before,
-// as it is not kept any more.
-func (s *Service) beginsWith(ctx context.Context, session core.SessionID, first int64) (bool, error) {
-	page, err := s.events.After(ctx, session, first-1, 1)
-	if err != nil {
-		return false, fmt.Errorf("event %d of session %s: %w", first, session, err)
-	}
-	return len(page) == 1 && (page[0].Type == core.EventRunQueued || page[0].Type == core.EventRunStarted), nil
 }
 
 // rewatch is the pause before a watch that was dropped begins again.
@@ -129,9 +105,9 @@ const rewatch = 100 * time.Millisecond
 
 // Wait returns the run when it has ended, in whatever way, or waits for a person's
 // decision. It returns earlier only with an error: the cause of ctx's end, ErrNotFound, or a fault of storage.
-func (s *Service) Wait(ctx context.Context, scope core.Scope, id core.RunID) (core.Run, error) {
+func (s *Service) Wait(ctx context.Context, tenant core.Tenant, id core.RunID) (core.Run, error) {
 	for {
-		watch := s.untilEnd(ctx, scope, id)
+		watch := s.untilEnd(ctx, tenant, id)
 		if ctx.Err() != nil {
 			return core.Run{}, context.Cause(ctx)
 		}
@@ -139,7 +115,7 @@ func (s *Service) Wait(ctx context.Context, scope core.Scope, id core.RunID) (co
 			return core.Run{}, watch
 		}
 		// The events only say when to look: the row is the truth.
-		run, err := s.runs.Get(ctx, scope, id)
+		run, err := s.runs.Get(ctx, tenant, id)
 		if errors.Is(err, core.ErrNoDatabase) && ctx.Err() == nil {
 			run, err = core.Run{}, nil // it goes on when the database is there again
 		}
@@ -155,8 +131,8 @@ func (s *Service) Wait(ctx context.Context, scope core.Scope, id core.RunID) (co
 
 // untilEnd returns nil when the run has ended or waits for a decision, or why it
 // could not see that.
-func (s *Service) untilEnd(ctx context.Context, scope core.Scope, id core.RunID) error {
-	for e, err := range s.WatchRun(ctx, scope, id, core.From{}) {
+func (s *Service) untilEnd(ctx context.Context, tenant core.Tenant, id core.RunID) error {
+	for e, err := range s.WatchRun(ctx, tenant, id, core.Cursor{}) {
 		if err != nil {
 			return err
 		}
@@ -164,7 +140,7 @@ func (s *Service) untilEnd(ctx context.Context, scope core.Scope, id core.RunID)
 			continue
 		}
 		// It may have gone on long since.
-		if run, err := s.runs.Get(ctx, scope, id); err != nil || run.Status == core.RunWaiting {
+		if run, err := s.runs.Get(ctx, tenant, id); err != nil || run.Status == core.RunWaiting {
 			return err
 		}
 	}

@@ -19,16 +19,21 @@ var wholeRun = []core.EventType{
 
 // durable leaves out what is passing.
 func durable(types []core.EventType) []core.EventType {
-	return slices.DeleteFunc(types, func(t core.EventType) bool { return t == core.EventMessageDelta })
+	return slices.DeleteFunc(types, func(t core.EventType) bool { return t == core.EventMessageStarted || t == core.EventMessageDelta })
 }
 
 func TestWatchRunFromItsFirstEventToItsLast(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		h := newHouse(t, 0, answer)
+		queued := make(chan struct{}) // the second run is
+		h := newHouse(t, 0, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
+			<-queued
+			return answer(ctx, j, run)
+		})
 		before := h.send(t, "before")
 		a := h.send(t, "hello")
+		close(queued)
 		for range 2 { // while it runs, and when it has ended
-			types, err := collect(h.WatchRun(t.Context(), ann, a.Run.ID, core.From{}))
+			types, err := collect(h.WatchRun(t.Context(), ann, a.Run.ID, core.Cursor{}))
 			want := append([]core.EventType{core.EventRunQueued}, wholeRun...)
 			if got := durable(types); err != nil || !slices.Equal(got, want) {
 				t.Errorf("got %v and error %v, want %v", got, err, want)
@@ -36,12 +41,9 @@ func TestWatchRunFromItsFirstEventToItsLast(t *testing.T) {
 		}
 		h.send(t, "after")
 		synctest.Wait()
-		types, err := collect(h.WatchRun(t.Context(), ann, before.Run.ID, core.From{}))
+		types, err := collect(h.WatchRun(t.Context(), ann, before.Run.ID, core.Cursor{}))
 		if err != nil || !slices.Equal(types, wholeRun) {
 			t.Errorf("got %v and error %v, want %v", types, err, wholeRun)
-		}
-		if n := h.db.Calls("FirstOfRun"); n != 0 {
-			t.Errorf("got %d searches for runs of this process, want 0", n)
 		}
 	})
 }
@@ -52,12 +54,8 @@ func TestWatchRunOfAnotherProcess(t *testing.T) {
 		h := newHouse(t, 0, answer)
 		h.send(t, "before")
 		synctest.Wait()
-		a, err := h.db.RunStore().Accept(t.Context(), ann, core.AcceptRun{SessionID: h.session.ID, Worker: "w"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.work.Start(a.Run)
-		types, err := collect(h.WatchRun(t.Context(), ann, a.Run.ID, core.From{}))
+		a := h.acceptElsewhere(t)
+		types, err := collect(h.WatchRun(t.Context(), ann, a.Run.ID, core.Cursor{}))
 		if got := durable(types); err != nil || !slices.Equal(got, wholeRun) {
 			t.Errorf("got %v and error %v, want %v", got, err, wholeRun)
 		}
@@ -70,14 +68,14 @@ func TestWatchRunResumes(t *testing.T) {
 		a := h.send(t, "hello")
 		synctest.Wait()
 		for _, c := range []struct {
-			from core.From
+			from core.Cursor
 			want []core.EventType
 		}{
-			{core.From{After: 1}, wholeRun[1:]},
-			{core.From{After: 3}, wholeRun[3:]},
-			{core.From{After: 4}, nil},
-			{core.From{Live: true}, nil},
-			{core.From{After: 99}, nil},
+			{core.Cursor{After: 1}, wholeRun[1:]},
+			{core.Cursor{After: 3}, wholeRun[3:]},
+			{core.Cursor{After: 4}, nil},
+			{core.Cursor{Live: true}, nil},
+			{core.Cursor{After: 99}, nil},
 		} {
 			types, err := collect(h.WatchRun(t.Context(), ann, a.Run.ID, c.from))
 			if err != nil || !slices.Equal(types, c.want) {
@@ -95,7 +93,7 @@ func TestWatchRunWhoseEndIsKnown(t *testing.T) {
 		synctest.Wait()
 		h.send(t, "after")
 		synctest.Wait()
-		types, err := collect(h.WatchRun(t.Context(), ann, a.Run.ID, core.From{After: 4}))
+		types, err := collect(h.WatchRun(t.Context(), ann, a.Run.ID, core.Cursor{After: 4}))
 		if err != nil || len(types) != 0 {
 			t.Errorf("got %v and error %v, want nothing", types, err)
 		}
@@ -105,27 +103,43 @@ func TestWatchRunWhoseEndIsKnown(t *testing.T) {
 func TestWatchRunErrors(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		h := newHouse(t, 0, talkUntilCanceled)
-		_, err := collect(h.WatchRun(t.Context(), ann, "other", core.From{}))
+		_, err := collect(h.WatchRun(t.Context(), ann, "other", core.Cursor{}))
 		wantKind(t, err, core.ErrNotFound)
-		_, err = collect(h.Watch(t.Context(), ann, "other", core.From{}))
+		_, err = collect(h.Watch(t.Context(), ann, "other", core.Cursor{}))
 		wantKind(t, err, core.ErrNotFound)
 		a := h.send(t, "long")
 		synctest.Wait()
 		fault := errors.New("disk on fire")
-		for _, call := range []string{"Runs.Get", "After", "Last"} {
-			h.db.Fail(func(c string) error {
+		failing := func(call string) {
+			h.db.Before(func(c string) error {
 				if c == call {
 					return fault
 				}
 				return nil
 			})
-			_, err = collect(h.WatchRun(t.Context(), ann, a.Run.ID, core.From{}))
-			wantKind(t, err, fault)
-			_, err = h.Wait(t.Context(), ann, a.Run.ID)
+		}
+		failing("Runs.Get")
+		_, err = collect(h.WatchRun(t.Context(), ann, a.Run.ID, core.Cursor{}))
+		wantKind(t, err, fault)
+		_, err = h.Wait(t.Context(), ann, a.Run.ID)
+		wantKind(t, err, fault)
+		for _, call := range []string{"Page", "Last"} {
+			failing(call)
+			_, err = collect(h.Watch(t.Context(), ann, a.Run.SessionID, core.Cursor{}))
 			wantKind(t, err, fault)
 		}
-		h.db.Fail(nil)
-		for e, err := range h.WatchRun(t.Context(), ann, a.Run.ID, core.From{}) {
+		// The events of a run that is active here are not read from the store.
+		for _, call := range []string{"Page", "Last"} {
+			failing(call)
+			for e, err := range h.WatchAccepted(t.Context(), ann, a.Run) {
+				if err != nil || e.Type != core.EventRunStarted || e.Seq != a.Run.FirstEvent {
+					t.Errorf("got %s and error %v, want run.started", e.Type, err)
+				}
+				break
+			}
+		}
+		h.db.Before(nil)
+		for e, err := range h.WatchRun(t.Context(), ann, a.Run.ID, core.Cursor{}) {
 			if err != nil || e.Type != core.EventRunStarted {
 				t.Errorf("got %s and error %v, want run.started", e.Type, err)
 			}
@@ -143,7 +157,7 @@ func TestWatchRunAfterResync(t *testing.T) {
 		long := h.send(t, "long")
 		synctest.Wait()
 		var types []core.EventType
-		for e, err := range h.WatchRun(t.Context(), ann, long.Run.ID, core.From{After: 50}) { // of another database
+		for e, err := range h.WatchRun(t.Context(), ann, long.Run.ID, core.Cursor{After: 50}) { // of another database
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -154,7 +168,7 @@ func TestWatchRunAfterResync(t *testing.T) {
 				}
 			}
 		}
-		want := []core.EventType{core.EventResync, core.EventMessageDelta, core.EventMessageCreated, core.EventRunCanceled}
+		want := []core.EventType{core.EventResync, core.EventMessageStarted, core.EventMessageDelta, core.EventMessageCreated, core.EventRunCanceled}
 		if !slices.Equal(types, want) {
 			t.Errorf("got %v, want %v", types, want)
 		}
@@ -168,19 +182,15 @@ func TestWatchRunWhoseBeginningIsGone(t *testing.T) {
 		h := newHouse(t, 0, answer)
 		h.send(t, "before")
 		synctest.Wait()
-		a, err := h.db.RunStore().Accept(t.Context(), ann, core.AcceptRun{SessionID: h.session.ID, Worker: "w"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.work.Start(a.Run)
+		a := h.acceptElsewhere(t)
 		synctest.Wait()
 		began := a.Events[0].Seq
 		for _, c := range []struct {
 			gone int64
 			want []core.EventType
 		}{{began - 1, wholeRun}, {began + 1, []core.EventType{core.EventResync}}} {
-			h.db.EventStore().Forget(h.session.ID, c.gone)
-			types, err := collect(h.WatchRun(t.Context(), ann, a.Run.ID, core.From{}))
+			h.db.Events.Forget(h.session.ID, c.gone)
+			types, err := collect(h.WatchRun(t.Context(), ann, a.Run.ID, core.Cursor{}))
 			if err != nil || !slices.Equal(types, c.want) {
 				t.Errorf("without the events up to %d: got %v and error %v, want %v", c.gone, types, err, c.want)
 			}
@@ -204,7 +214,7 @@ func TestWaitIsOver(t *testing.T) {
 // A waiter that is dropped as too slow looks at the row and goes on.
 func TestWaitSurvivesABusThatDropsIt(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		h := newHouse(t, 1, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+		h := newHouse(t, 1, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
 			for range 5 {
 				<-time.After(time.Second)
 				for i := range 100 {
@@ -224,15 +234,15 @@ func TestWaitSurvivesABusThatDropsIt(t *testing.T) {
 // Who waits does so while the database is away, too: the run goes on when that is back.
 func TestWaitSurvivesTheDatabase(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		h := newHouse(t, 0, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+		h := newHouse(t, 0, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
 			<-time.After(time.Minute)
 			return answer(ctx, j, run)
 		})
 		a := h.send(t, "hello")
-		h.db.Fail(func(string) error { return &core.Error{Kind: core.ErrUnavailable, Err: core.ErrNoDatabase} })
+		h.db.Before(func(string) error { return &core.Error{Kind: core.ErrUnavailable, Err: core.ErrNoDatabase} })
 		go func() {
 			<-time.After(90 * time.Second)
-			h.db.Fail(nil)
+			h.db.Before(nil)
 		}()
 		run, err := h.Wait(t.Context(), ann, a.Run.ID)
 		if err != nil || run.Status != core.RunSucceeded {

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"context"
 	"net/netip"
 	"net/url"
 
@@ -11,10 +12,10 @@ import (
 // maxWebhook bounds the address of a webhook, in bytes.
 const maxWebhook = 2048
 
-// webhook complains about a webhook that could never be told anything; nil is none,
+// checkWebhook complains about a webhook that could never be told anything; nil is none,
 // and with private its address need not be of the public internet. Where a name
 // leads to is looked at when it is connected to.
-func (f *faults) webhook(w *core.Webhook, private bool) {
+func (f *faults) checkWebhook(w *core.Webhook, private bool) {
 	if w == nil {
 		return
 	}
@@ -23,19 +24,41 @@ func (f *faults) webhook(w *core.Webhook, private bool) {
 	case err != nil || len(w.URL) > maxWebhook || core.CleanText(string(w.URL)) != string(w.URL) || u.Hostname() == "":
 		f.Add("webhook", "url is not an address of at most %d bytes; write for example https://example.com/hook", maxWebhook)
 	case u.Scheme != "https" && (u.Scheme != "http" || !private):
-		f.Add("webhook", "url must begin with https://")
+		f.Add("webhook", "url must begin with https:// (the operator can allow http:// by webhooks.allow_private)")
 	case u.User != nil || u.Fragment != "":
 		f.Add("webhook", "url must not have a user, a password or a fragment")
-	case !private && !public(u.Hostname()):
-		f.Add("webhook", "url is not of the public internet")
+	case !private && !isPublicHost(u.Hostname()):
+		f.Add("webhook", "url is not of the public internet (the operator can allow others by webhooks.allow_private)")
 	}
 	if _, err := core.WebhookKey(w.Secret); err != nil {
 		f.Add("webhook", "secret %s", err)
 	}
 }
 
-// public reports whether the host is a name, or an address of the public internet.
-func public(host string) bool {
+// isPublicHost reports whether the host is a name, or an address of the public internet.
+func isPublicHost(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return err != nil || netguard.Public(addr) == nil
+}
+
+// DefaultWebhook returns the webhook of the owner's runs whose message and session have
+// none; ErrNotFound if there is none.
+func (s *Service) DefaultWebhook(ctx context.Context, tenant core.Tenant) (core.Webhook, error) {
+	return s.webhooks.Get(ctx, tenant.Owner)
+}
+
+// SetDefaultWebhook replaces the webhook of the owner's runs whose message and session have
+// none. Runs that end from now on are reported to it.
+func (s *Service) SetDefaultWebhook(ctx context.Context, tenant core.Tenant, hook core.Webhook) (core.Webhook, error) {
+	var f faults
+	f.checkWebhook(&hook, s.private)
+	if err := f.Err(); err != nil {
+		return core.Webhook{}, err
+	}
+	return hook, s.webhooks.Set(ctx, tenant.Owner, hook)
+}
+
+// DeleteDefaultWebhook removes it. It may be repeated.
+func (s *Service) DeleteDefaultWebhook(ctx context.Context, tenant core.Tenant) error {
+	return s.webhooks.Delete(ctx, tenant.Owner)
 }

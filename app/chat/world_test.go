@@ -14,10 +14,10 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/events"
 	"bobbin/app/runs"
-	"bobbin/app/runs/runstest"
+	"bobbin/tests/coretest"
 )
 
-var ann = core.Scope{Owner: "ann"}
+var ann = core.Tenant{Owner: "ann"}
 
 // catalog is two agents.
 type catalog struct{}
@@ -40,32 +40,32 @@ type registry struct{}
 
 func (registry) Get(name string) (llm.Model, error) {
 	if name == "" || name == "demo" {
-		return nil, nil
+		return llm.Scripted(), nil
 	}
 	return nil, core.Errorf(core.ErrNotFound, "model %q is not known", name)
 }
 
 // counter counts bytes.
-type counter struct{}
+type counter struct{ llm.TokenCounter }
 
 func (counter) Message(m core.Message) int { return len(m.Content) }
 
-// keeper is a contextKeeper that says what it was asked.
+// planner is a contextPlanner that says what it was asked.
 type keeper struct{}
 
-func (keeper) Report(_ context.Context, s core.Scope, id core.SessionID) (core.ContextReport, error) {
+func (keeper) Report(_ context.Context, s core.Tenant, id core.SessionID) (core.ContextReport, error) {
 	return core.ContextReport{Model: s.Owner, Policy: string(id)}, nil
 }
 
-func (keeper) Prompt(_ context.Context, s core.Scope, id core.SessionID) (core.PromptView, error) {
+func (keeper) Prompt(_ context.Context, s core.Tenant, id core.SessionID) (core.PromptView, error) {
 	return core.PromptView{Model: s.Owner + string(id)}, nil
 }
 
-func (keeper) Summarize(_ context.Context, _ core.Scope, _ core.SessionID, focus string) (core.Summary, error) {
+func (keeper) Summarize(_ context.Context, _ core.Tenant, _ core.SessionID, focus string) (core.Summary, error) {
 	return core.Summary{Focus: focus}, nil
 }
 
-func (keeper) CheckPin(_ context.Context, _ core.Scope, _ core.SessionID, m core.Message) error {
+func (keeper) CheckPin(_ context.Context, _ core.Tenant, _ core.SessionID, m core.Message) error {
 	if len(m.Content) > 100 {
 		return core.Errorf(core.ErrContextFloor, "no room")
 	}
@@ -75,43 +75,45 @@ func (keeper) CheckPin(_ context.Context, _ core.Scope, _ core.SessionID, m core
 // control is a contextControl that says what it was asked.
 type control struct{}
 
-func (control) Where(_ context.Context, s core.Scope, id core.SessionID, m core.MessageID) (core.MessageWhere, error) {
-	return core.MessageWhere{MessageID: m, Reason: s.Owner + string(id)}, nil
+func (control) Where(_ context.Context, s core.Tenant, id core.SessionID, m core.MessageID) (core.MessageLocation, error) {
+	return core.MessageLocation{MessageID: m, Reason: s.Owner + string(id)}, nil
 }
 
-func (control) DryRun(_ context.Context, _ core.Scope, _ core.SessionID, ask core.DryRun) (core.ContextPlan, error) {
+func (control) DryRun(_ context.Context, _ core.Tenant, _ core.SessionID, ask core.PlanPreview) (core.ContextPlan, error) {
 	return core.ContextPlan{Tokens: ask.Tokens, Context: core.ContextReport{Model: ask.Model, Policy: ask.Policy, Reasons: []string{ask.Content}}}, nil
 }
 
-func (control) Edit(_ context.Context, _ core.Scope, _ core.SessionID, edit core.SummaryEdit) (core.Summary, error) {
+func (control) Edit(_ context.Context, _ core.Tenant, _ core.SessionID, edit core.SummaryEdit) (core.Summary, error) {
 	return core.Summary{Content: edit.Content, Version: edit.Version}, nil
 }
 
-func (control) Restore(_ context.Context, _ core.Scope, id core.SessionID, version int) (core.Session, error) {
+func (control) Restore(_ context.Context, _ core.Tenant, id core.SessionID, version int) (core.Session, error) {
 	return core.Session{ID: id, SummaryVersion: version}, nil
 }
 
-func (control) Diff(_ context.Context, _ core.Scope, _ core.SessionID, version, against int) (core.SummaryDiff, error) {
+func (control) Diff(_ context.Context, _ core.Tenant, _ core.SessionID, version, against int) (core.SummaryDiff, error) {
 	return core.SummaryDiff{Version: version, Against: against}, nil
 }
 
 // execute is what the engine of a test does with a run.
-type execute func(ctx context.Context, j *runs.Journal, run core.Run) error
+type execute func(ctx context.Context, j *runs.Recorder, run core.Run) error
 
 type engine struct {
-	journal *runs.Journal
+	journal *runs.Recorder
 	do      execute
 }
 
-func (e engine) Execute(ctx context.Context, run core.Run) error { return e.do(ctx, e.journal, run) }
+func (e engine) Execute(ctx context.Context, c core.Claimed) error {
+	return e.do(ctx, e.journal, c.Run)
+}
 
 // house is everything that belongs to conversations, with storage in memory.
 type house struct {
 	*chat.Service
-	db      *runstest.DB
+	db      *coretest.Store
 	bus     *events.Local
 	feed    *events.Feed
-	work    *runs.Service
+	work    *runs.Runner
 	session core.Session
 
 	branches *branches
@@ -122,18 +124,18 @@ type house struct {
 func newHouse(t *testing.T, buffer int, do execute) *house {
 	t.Helper()
 	logger := slog.New(slog.DiscardHandler)
-	db := runstest.New()
-	h := &house{db: db, bus: events.NewLocal(buffer), branches: &branches{}}
-	h.feed = events.New(h.bus, db.EventStore(), logger)
-	journal := runs.NewJournal(db.RunStore(), h.feed, logger)
+	db := coretest.New()
+	h := &house{db: db, bus: events.NewLocal(buffer), branches: &branches{Branches: db.Branches}}
+	h.feed = events.New(h.bus, db.Events, logger)
+	journal := runs.NewRecorder(db.Runs, h.feed, logger)
 	h.work = runs.New(runs.Options{
-		Store: db.RunStore(), Messages: db.MessageStore(), Engine: engine{journal, do}, Journal: journal,
+		Store: db.Runs, Messages: db.Messages, Execute: engine{journal, do}.Execute, Journal: journal,
 		Counter: counter{}, Worker: "w", Logger: logger,
 	})
 	h.Service = chat.New(chat.Options{
-		Sessions: db.SessionStore(), Messages: h.branches, Branches: h.branches, Runs: db.RunStore(), Events: db.EventStore(), Feed: h.feed, Work: h.work,
-		Agents: catalog{}, Models: registry{}, Counter: counter{}, Context: keeper{}, Control: control{},
-		DefaultAgent: "assistant", Worker: "w", Limits: chat.Limits{Queued: 20}, Logger: logger,
+		Sessions: db.Sessions, Messages: log{branches: h.branches}, Branches: h.branches, Runs: db.Runs, Events: db.Events, Feed: h.feed, Work: h.work,
+		Agents: catalog{}, FindModel: registry{}.Get, Counter: counter{}, Context: keeper{}, Control: control{},
+		DefaultAgent: "assistant", Limits: chat.Limits{Queued: 20}, Logger: logger,
 	})
 	h.session = db.AddSession()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -167,6 +169,18 @@ func (h *house) sendAs(t *testing.T, m core.SendMessage) core.Accepted {
 	return a
 }
 
+// acceptElsewhere accepts a message that this process has not seen, and executes its run.
+func (h *house) acceptElsewhere(t *testing.T) core.Accepted {
+	t.Helper()
+	a, err := h.work.Begin(t.Context(), func(worker string) (core.Accepted, error) {
+		return h.db.Runs.Accept(t.Context(), ann, core.AcceptRun{SessionID: h.session.ID, Worker: worker})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
 // texts returns the contents of the log.
 func (h *house) texts() []string {
 	var out []string
@@ -184,7 +198,7 @@ func (h *house) wantTexts(t *testing.T, want ...string) {
 }
 
 // answer streams an answer to the run's message and ends the run with it.
-func answer(ctx context.Context, j *runs.Journal, run core.Run) error {
+func answer(ctx context.Context, j *runs.Recorder, run core.Run) error {
 	m := core.Message{
 		ID: core.NewID[core.MessageID](), SessionID: run.SessionID, Owner: run.Owner, OnPath: true,
 		Role: core.RoleAssistant, Content: "re: " + run.Input.Content, Status: core.MessageComplete, RunID: run.ID,
@@ -199,14 +213,14 @@ func answer(ctx context.Context, j *runs.Journal, run core.Run) error {
 	return err
 }
 
-func say(ctx context.Context, j *runs.Journal, run core.Run, id core.MessageID, offset int, text string) {
+func say(ctx context.Context, j *runs.Recorder, run core.Run, id core.MessageID, offset int, text string) {
 	j.Delta(ctx, core.NewEvent(run.SessionID, run.ID, core.EventMessageDelta, core.DeltaData{
 		MessageID: id, Attempt: run.Attempt, Offset: offset, Text: text,
 	}))
 }
 
 // talkUntilCanceled answers, but a message "long" says half a sentence and waits.
-func talkUntilCanceled(ctx context.Context, j *runs.Journal, run core.Run) error {
+func talkUntilCanceled(ctx context.Context, j *runs.Recorder, run core.Run) error {
 	if run.Input.Content != "long" {
 		return answer(ctx, j, run)
 	}

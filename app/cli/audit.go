@@ -10,22 +10,23 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"bobbin/app/admin"
 	"bobbin/app/cli/term"
 	"bobbin/app/core"
+	"bobbin/app/ops"
 )
 
-func (p *program) audit() *cobra.Command {
+func (p *program) auditCommand() *cobra.Command {
 	var q core.PageQuery
 	cmd := &cobra.Command{
-		Use: "audit", Short: "What operators did: keys, purges, backups, changed settings, deliveries",
-		Long: "Lists what operators did, the newest first: keys made and revoked, sessions and users purged, sessions\n" +
-			"that retention removed, backups made, deliveries made again, and the settings that a server found\n" +
-			"changed at its start. No secret is in it, and no user: of a purged one there\nis the beginning of the SHA-256 of the id, so that who knows the id can find it.",
+		Use: "audit", Short: "Show the audit log: keys, purges, backups, changed settings, deliveries",
+		Long: "Lists what operators did, newest first: keys created and revoked, sessions and users purged, sessions\n" +
+			"removed by retention, backups, retried deliveries, and settings that had changed when a server started.\n" +
+			"It contains neither secrets nor users: a purged user appears as the beginning of the SHA-256 of the id,\n" +
+			"so that only those who know the id can find the entry.",
 		Example: "  bobbin audit --json --limit 200",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withAdmin(cmd, func(ctx context.Context, s *admin.Service) error {
+			return p.withAdmin(cmd, func(ctx context.Context, s *ops.Service) error {
 				page, err := s.Audit(ctx, q)
 				if err != nil {
 					return err
@@ -38,13 +39,13 @@ func (p *program) audit() *cobra.Command {
 		},
 	}
 	p.withJSON(cmd)
-	cmd.Flags().IntVar(&q.Limit, "limit", 0, "entries, 1 to 200 (default 50)")
-	cmd.Flags().StringVar(&q.Cursor, "cursor", "", "next_cursor of the page before")
+	cmd.Flags().IntVar(&q.Limit, "limit", 0, "maximum number of entries, 1 to 200 (default: 50)")
+	cmd.Flags().StringVar(&q.Cursor, "cursor", "", "continue an earlier list")
 	return cmd
 }
 
-// brief returns the details of an entry without what every start repeats.
-func brief(e core.AuditEntry) string {
+// auditDetails returns the details of an entry; of a server start only what changed.
+func auditDetails(e core.AuditEntry) string {
 	var start core.StartDetails
 	if e.Action != core.AuditConfigChanged || json.Unmarshal(e.Details, &start) != nil {
 		return string(e.Details)
@@ -58,19 +59,17 @@ func brief(e core.AuditEntry) string {
 
 func (p *program) printAudit(page core.Page[core.AuditEntry]) error {
 	if len(page.Items) == 0 {
-		fmt.Fprintln(p.Out, "nothing has been done yet")
+		fmt.Fprintln(p.Out, "no entries yet")
 		return nil
 	}
 	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "TIME\tWHO\tWHAT\tOWNER\tTARGET\tDETAILS")
 	for _, e := range page.Items {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", day(&e.CreatedAt, ""), e.Actor, e.Action, e.Owner, e.Target, brief(e))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", formatTime(&e.CreatedAt, ""), term.Line(e.Actor, 0), e.Action, term.Line(e.Owner, 0), term.Line(e.Target, 0), auditDetails(e))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	if page.NextCursor != nil {
-		fmt.Fprintf(p.Out, "more: --cursor %s\n", *page.NextCursor)
-	}
+	p.printMore(page.NextCursor, "audit")
 	return nil
 }

@@ -5,36 +5,37 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"bobbin/app"
 	"bobbin/app/cli/term"
+	"bobbin/app/core"
+	"bobbin/app/ops"
 )
 
-func (p *program) backup() *cobra.Command {
+func (p *program) backupCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup <file>",
-		Short: "Copy the SQLite database while the server runs",
-		Long: "Writes everything that is stored at this moment into a new file, and checks the copy. The server\n" +
-			"goes on meanwhile. To go back: stop the server, put the copy in the place of bobbin.db, and remove\n" +
-			"bobbin.db-wal and bobbin.db-shm. PostgreSQL has its own tools: see docs/OPERATION.md.",
+		Short: "Back up the SQLite database while the server runs",
+		Long: "Writes a consistent copy of the database to a new file and checks it. The server keeps running. To\n" +
+			"restore: stop the server, replace bobbin.db by the copy, and remove bobbin.db-wal and bobbin.db-shm.\n" +
+			"For PostgreSQL use its own tools: see docs/OPERATION.md.",
 		Example: "  bobbin backup /backups/bobbin-$(date +%F).db",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, origins, err := p.load(cmd)
+			cfg, origins, err := p.loadServerSettings(cmd)
 			if err != nil {
 				return err
 			}
-			logger, err := p.logger(cfg, origins, true)
+			logger, err := p.newLogger(cfg, origins, true)
 			if err != nil {
 				return err
 			}
-			copied, err := app.Backup(cmd.Context(), cfg, logger, args[0], actor())
+			copied, err := ops.Backup(cmd.Context(), cfg, logger, args[0], currentActor())
 			if err != nil {
 				return err
 			}
 			if p.json {
 				return p.printJSON(copied)
 			}
-			fmt.Fprintf(p.Out, "%s bytes in %s, sound, schema version %d\n", term.Number(int(copied.Bytes)), term.Clean(copied.Path), copied.Version)
+			fmt.Fprintf(p.Out, "wrote %s bytes to %s, verified, schema version %d\n", core.Number(int(copied.Bytes)), term.Clean(copied.Path), copied.Version)
 			return nil
 		},
 	}

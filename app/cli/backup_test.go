@@ -17,7 +17,7 @@ func TestBackup(t *testing.T) {
 	if code, _, errs := run(t, "", append([]string{"migrate"}, flags...)...); code != 0 {
 		t.Fatal(errs)
 	}
-	if code, out, errs := run(t, "", append([]string{"backup", file}, flags...)...); code != 0 || !strings.Contains(out, "sound, schema version") {
+	if code, out, errs := run(t, "", append([]string{"backup", file}, flags...)...); code != 0 || !strings.Contains(out, "verified, schema version") {
 		t.Errorf("got %d, %q, %q", code, out, errs)
 	}
 	code, out, errs := run(t, "", append([]string{"backup", file + "2", "--json"}, flags...)...)

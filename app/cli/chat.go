@@ -5,125 +5,162 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"bobbin/app/cli/line"
-	"bobbin/app/cli/talk"
+	"bobbin/app/cli/chat"
 	draw "bobbin/app/cli/term"
 	"bobbin/app/client"
 	"bobbin/app/core"
 )
 
-func (p *program) chat() *cobra.Command {
-	session := ""
+// sessionChoice selects the session of a command, and who answers.
+type sessionChoice struct {
+	agent   string
+	session string // its id, or the beginning of its id
+	last    bool   // the most recently used session
+	model   string // which model answers; empty = the session's
+}
+
+func (c *sessionChoice) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&c.session, "session", "", "continue this session; the beginning of its `id` is enough")
+	cmd.Flags().BoolVar(&c.last, "last", false, "continue the most recent session")
+	cmd.Flags().StringVar(&c.model, "model", "", "use this `model` instead of the session's")
+	cmd.MarkFlagsMutuallyExclusive("session", "last")
+}
+
+// withoutDash removes a final -, which stands for the standard input, from the arguments.
+func withoutDash(args []string) []string {
+	if n := len(args); n > 0 && args[n-1] == "-" {
+		return args[:n-1]
+	}
+	return args
+}
+
+func (p *program) chatCommand() *cobra.Command {
+	c := sessionChoice{}
 	cmd := &cobra.Command{
 		Use:   "chat [agent]",
 		Short: "Talk to an agent in the terminal",
-		Long: "Talks to an agent. It uses the Bobbin that runs on the data folder, or works by itself\n" +
-			"when none runs. Conversations are kept; --session goes on with one.",
-		Example: "  bobbin chat\n  bobbin chat researcher\n  bobbin chat --session 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243",
-		Args:    atMost(1), ValidArgsFunction: p.completeAgents,
+		Long: "Starts a conversation with an agent. It uses the server of --url, or the server that runs on the data\n" +
+			"folder; without one it works on the folder itself and says so. Conversations are stored; --last\n" +
+			"continues the most recent one.\n\n" +
+			"Piped input is one message. With - as the last argument each line is a message.",
+		Example: "  bobbin chat\n  bobbin chat researcher\n  bobbin chat --last\n  bobbin chat --session 01a1fd1b-c2ab\n  bobbin chat quick - < questions.txt",
+		Args:    func(cmd *cobra.Command, args []string) error { return allowMaxArgs(1)(cmd, withoutDash(args)) }, ValidArgsFunction: p.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			agent := ""
-			if len(args) > 0 {
-				agent = args[0]
-			}
-			return p.withServer(cmd, func(ctx context.Context, s connection) error {
-				return p.runChat(ctx, s, agent, core.SessionID(session))
-			})
+			name := withoutDash(args)
+			lines := len(name) < len(args)
+			c.agent = strings.Join(name, "")
+			return p.withServer(cmd, func(ctx context.Context, s connection) error { return p.runChat(ctx, s, c, lines) })
 		},
 	}
-	cmd.Flags().StringVar(&session, "session", "", "go on with this session")
+	c.addFlags(cmd)
 	return cmd
 }
 
-func (p *program) runChat(ctx context.Context, s connection, agent string, id core.SessionID) error {
-	session, err := openSession(ctx, s.client, agent, id)
+func (p *program) runChat(ctx context.Context, s connection, c sessionChoice, lines bool) error {
+	session, err := openSession(ctx, s.client, c)
 	if err != nil {
 		return err
 	}
-	width, _ := p.terminal()
+	width, _ := p.terminalSize()
 	attended := width > 0 && term.IsTerminal(int(p.In.Fd()))
-	input, err := p.lines(attended)
+	input, err := p.openInput(attended, lines)
 	if err != nil {
 		return err
 	}
 	defer input.Close()
-	interrupts := make(chan os.Signal, 1)
+	interrupts, notes := make(chan os.Signal, 1), p.Err
 	if attended {
 		signal.Notify(interrupts, os.Interrupt)
 		defer signal.Stop(interrupts)
-		p.greet(s, session)
+		p.printGreeting(s, session)
+		notes = p.Out
 	}
-	if id != "" {
-		// B6: what a resumed session remembers.
-		fmt.Fprintf(p.Out, "%d messages in history (%d summarized)\n", session.MessageCount, session.SummarizedCount)
+	if session.ID != "" {
+		fmt.Fprintf(notes, "%d messages in history (%d summarized)\n", session.MessageCount, session.SummarizedCount)
 	}
-	talked := talk.New(talk.Options{
-		Service: s.client, Session: session, Lines: input, Out: p.Out, Interrupts: interrupts, Size: p.terminal, Attended: attended,
+	talked := chat.New(chat.Options{
+		Service: s.client, Session: session, Model: c.model, Lines: input, Out: p.Out, Notes: notes,
+		Interrupts: interrupts, Size: p.terminalSize, Attended: attended,
 	})
 	err = talked.Run(ctx)
 	if attended && talked.Session.ID != "" {
-		fmt.Fprintf(p.Out, "to go on: %s chat --session %s\n", programName(), talked.Session.ID)
+		fmt.Fprintf(p.Out, "to continue: %s chat --session %s\n", programName(), talked.Session.ID)
 	}
 	return err
 }
 
-// greet says who is there.
-func (p *program) greet(s connection, session core.Session) {
-	width, _ := p.terminal()
-	who := s.how
+// printGreeting prints which server and agent the conversation is with.
+func (p *program) printGreeting(s connection, session core.Session) {
+	width, _ := p.terminalSize()
+	who := s.description
 	if session.Agent != "" {
 		who += " · agent " + session.Agent
 	}
+	if s.settingsFile != "" {
+		who += " · settings from " + s.settingsFile
+	}
 	fmt.Fprintln(p.Out, draw.Wrap(who, width, "  "))
-	fmt.Fprintln(p.Out, draw.Wrap("/help lists the commands, Ctrl-D leaves", width, "  "))
+	if s.ownFolder != "" {
+		fmt.Fprintln(p.Out, draw.Wrap("no server is running on the folder "+s.ownFolder+": this chat works on it directly", width, "  "))
+	}
+	fmt.Fprintln(p.Out, draw.Wrap("/help lists the commands, Ctrl-D quits", width, "  "))
 }
 
-// openSession finds the session to go on with. A new one is only described: it
-// is made with its first message, so that a look leaves nothing behind.
-func openSession(ctx context.Context, c *client.Client, agent string, id core.SessionID) (core.Session, error) {
+// openSession finds the session to continue. A new one is only described: it is created
+// with its first message, so that a chat without messages leaves nothing behind.
+func openSession(ctx context.Context, c *client.Client, which sessionChoice) (core.Session, error) {
+	id, err := findSession(ctx, c, which.session)
+	if which.last {
+		id, err = lastSession(ctx, c, which.agent)
+	}
+	if err != nil {
+		return core.Session{}, err
+	}
 	if id == "" {
-		if agent != "" {
-			if _, err := c.Agent(ctx, agent); err != nil {
+		if which.agent != "" {
+			if _, err := c.Agent(ctx, which.agent); err != nil {
 				return core.Session{}, err
 			}
 		}
-		return core.Session{Agent: agent, Source: core.SourceCLI}, nil
+		return core.Session{Agent: which.agent, Source: core.SourceCLI}, nil
 	}
 	session, err := c.Session(ctx, id)
-	if err == nil && agent != "" && agent != session.Agent {
-		return session, core.Errorf(core.ErrInvalid, "session %s belongs to the agent %s, not to %s", id, session.Agent, agent)
+	if err == nil && which.agent != "" && which.agent != session.Agent {
+		return session, core.Errorf(core.ErrInvalid, "session %s belongs to agent %s, not to %s", id, session.Agent, which.agent)
 	}
 	return session, err
 }
 
-// terminal returns the size of the terminal; zeros when the output is not one.
-func (p *program) terminal() (width, height int) {
-	out, ok := p.Out.(*os.File)
+// terminalSize returns the size of the terminal; zeros if the output is not a terminal.
+func (p *program) terminalSize() (width, height int) {
+	out, ok := draw.Raw(p.Out).(*os.File)
 	if !ok || !term.IsTerminal(int(out.Fd())) {
 		return 0, 0
 	}
 	width, height, err := term.GetSize(int(out.Fd()))
-	if err != nil {
+	if err != nil || width <= 0 || height <= 0 { // docker exec -t, ssh -tt: the terminal does not report its size
 		return 80, 24
 	}
 	return width, height
 }
 
-// input reads lines until it is closed.
-type input interface {
-	Line(ctx context.Context) (string, error)
-	Close() error
-}
+// maxPiped is the maximum size of a piped message, in bytes.
+const maxPiped = 8 << 20
 
-// lines returns the reader of the user's lines: with editing and history on a
-// terminal, plain otherwise.
-func (p *program) lines(terminal bool) (input, error) {
-	if !terminal {
-		return line.NewPlain(p.In), nil
+// openInput returns the reader of the user's messages: with editing and history on a
+// terminal; otherwise each line is a message, or the whole input is one.
+func (p *program) openInput(terminal, each bool) (draw.Reader, error) {
+	switch {
+	case terminal:
+		return draw.NewEdited(p.In, draw.Raw(p.Out), "> ")
+	case each:
+		return draw.NewPlain(p.In), nil
+	default:
+		return draw.NewWhole(p.In, maxPiped), nil
 	}
-	return line.NewEdited(p.In, p.Out, "> ")
 }

@@ -45,22 +45,22 @@ func folder(t *testing.T) []string {
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ args, says string }{
-		{"srve", "there is no command bobbin srve, do you mean bobbin serve?"},
-		{"xyzzy", "there is no command bobbin xyzzy; see bobbin --help"},
-		{"sessions lst", "do you mean bobbin sessions list?"},
+		{"srve", "unknown command: bobbin srve; did you mean bobbin serve?"},
+		{"xyzzy", "unknown command: bobbin xyzzy; see bobbin --help"},
+		{"sessions lst", "did you mean bobbin sessions list?"},
 		{"sessions show", "which session? bobbin sessions show <id>"},
-		{"config shw", "do you mean bobbin config show?"},
-		{"serve --adr x", "there is no flag --adr, do you mean --addr?"},
-		{"serve --zzzzzzzzz", "there is no flag --zzzzzzzzz; see bobbin serve --help"},
-		{"chat -x", "there is no flag -x"},
-		{"search", "what to look for? bobbin search <words>"},
-		{"serve now", `bobbin serve takes flags only, not "now"`},
-		{"chat a b", `too many words, from "b" on; it is: bobbin chat [agent]`},
+		{"config shw", "did you mean bobbin config show?"},
+		{"serve --adr x", "unknown flag: --adr; did you mean --addr?"},
+		{"serve --zzzzzzzzz", "unknown flag: --zzzzzzzzz; see bobbin serve --help"},
+		{"chat -x", "unknown flag: -x"},
+		{"search", "no search words given: bobbin search <words>"},
+		{"serve now", `bobbin serve accepts only flags, not "now"`},
+		{"chat a b", `too many arguments, starting with "b"; usage: bobbin chat [agent]`},
 		{"sessions list --limit many", `--limit: "many" is not a whole number`},
 		{"version --addr", "flag needs an argument: --addr"},
 		{"serve --addr nonsense", "is not host:port"},
-		{"serve --nats-url x", "there is no flag --nats-url"},
-		{"serve --auth-keys x", "there is no flag --auth-keys"},
+		{"serve --nats-url x", "unknown flag: --nats-url"},
+		{"serve --auth-keys x", "unknown flag: --auth-keys"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.args, func(t *testing.T) {
@@ -96,6 +96,29 @@ func TestCommandsThatNeedNoServer(t *testing.T) {
 	}
 }
 
+// Help is short; every setting is in that of --help-all, of each command.
+//
+// Finding: users-A14
+func TestHelpAll(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		args  string
+		flag  string
+		found bool
+	}{
+		{"--help", "--limits-run-time", false}, {"", "--limits-run-time", false}, {"--help-all", "--limits-run-time", true},
+		{"chat --help", "--addr", false}, {"chat --help-all", "--addr", true}, {"sessions show --help-all", "--last", true}, {"--help", "--url", true},
+	} {
+		code, out, _ := run(t, "", strings.Fields(tt.args)...)
+		if code != 0 || strings.Contains(out, tt.flag+" ") != tt.found {
+			t.Errorf("%q: got %d and %s there: %t, want %t", tt.args, code, tt.flag, !tt.found, tt.found)
+		}
+		if lines := strings.Count(out, "\n"); !strings.Contains(tt.args, "all") && lines > 60 {
+			t.Errorf("%q: got %d lines, want a page", tt.args, lines)
+		}
+	}
+}
+
 // A conversation from a pipe, and what other commands show of it afterwards.
 func TestChat(t *testing.T) {
 	t.Parallel()
@@ -114,7 +137,7 @@ func TestChat(t *testing.T) {
 	if out, _ := do(0, "/help\n", "chat"); !strings.Contains(out, "/summarize [focus]") {
 		t.Errorf("help: %q", out)
 	}
-	if out, _ := do(0, "my name is Ada\n/context\n", "chat", "quick"); !strings.Contains(out, "2 messages: 0 summarized") {
+	if out, _ := do(0, "my name is Ada\n/context\n", "chat", "quick", "-"); !strings.Contains(out, "2 messages: 0 summarized") {
 		t.Errorf("chat: %q", out)
 	}
 	if out, _ := do(0, "", "search", "ADA", "--role", "user"); !strings.Contains(out, "#1  user") || !strings.Contains(out, "\n  my name is [Ada]\n") {
@@ -123,7 +146,7 @@ func TestChat(t *testing.T) {
 	if out, _ := do(0, "", "search", "nowhere"); !strings.HasPrefix(out, "nothing found; ") {
 		t.Errorf("search for nothing: %q", out)
 	}
-	if _, errs := do(1, "", "search", "..."); !strings.Contains(errs, "there is no word to look for") {
+	if _, errs := do(1, "", "search", "..."); !strings.Contains(errs, "the query has no word") {
 		t.Errorf("search without a word: %q", errs)
 	}
 	list, _ := do(0, "", "sessions", "list")
@@ -131,8 +154,8 @@ func TestChat(t *testing.T) {
 	if id == "" || strings.Count(list, "\n") != 2 {
 		t.Fatalf("list: %q, want one session: a look at the commands makes none", list)
 	}
-	// B6: what a resumed session remembers.
-	if out, _ := do(0, "what is my name?", "chat", "--session", id); !strings.HasPrefix(out, "2 messages in history (0 summarized)\n") || !strings.Contains(out, "Ada") {
+	// B6: a resumed session shows its history.
+	if out, errs := do(0, "what is my name?", "chat", "--session", id[:20]); errs != "2 messages in history (0 summarized)\n" || !strings.Contains(out, "Ada") {
 		t.Errorf("resumed: %q", out)
 	}
 	if out, _ := do(0, "", "sessions", "show", id); !strings.Contains(out, "4 messages in history (0 summarized)") || !strings.Contains(out, "#1     user      my name is Ada") {
@@ -143,11 +166,11 @@ func TestChat(t *testing.T) {
 		args []string
 	}{
 		{`agent "nosuch" does not exist; there are`, []string{"chat", "nosuch"}},
-		{"session 123 does not exist", []string{"chat", "--session", "123"}},
-		{"belongs to the agent quick, not to assistant", []string{"chat", "assistant", "--session", id}},
-		{"session 123 does not exist", []string{"sessions", "show", "123"}},
+		{"no session id begins with 123; ", []string{"chat", "--session", "123"}},
+		{"belongs to agent quick, not to assistant", []string{"chat", "assistant", "--session", id}},
+		{"no session id begins with 123; ", []string{"sessions", "show", "123"}},
 		{"limit must be a whole number from 1 to 200", []string{"sessions", "list", "--limit", "-3"}},
-		{"there is no command /nosuch", []string{"chat"}},
+		{"unknown command /nosuch", []string{"chat"}},
 		{"default_agent: agent \"nosuch\" does not exist", []string{"chat", "--default-agent", "nosuch"}},
 	} {
 		if _, errs := do(1, "/nosuch\n", tt.args...); !strings.Contains(errs, tt.says) || strings.Count(errs, "\n") != 1 {
@@ -205,7 +228,7 @@ func TestChatOutlivesItsServer(t *testing.T) {
 			answers, errs := &waiting{seen: make(chan struct{}, 1)}, &strings.Builder{}
 			ended := make(chan int, 1)
 			go func() {
-				ended <- cli.Main(t.Context(), append([]string{"chat"}, flags...), cli.Streams{In: in, Out: answers, Err: errs})
+				ended <- cli.Main(t.Context(), append([]string{"chat", "-"}, flags...), cli.Streams{In: in, Out: answers, Err: errs})
 			}()
 			fmt.Fprintln(keys, "my name is Ada")
 			<-answers.seen
@@ -216,10 +239,10 @@ func TestChatOutlivesItsServer(t *testing.T) {
 			fmt.Fprintln(keys, "what is my name?")
 			_ = keys.Close() // the end of the conversation
 			code := <-ended
-			if again && (code != 0 || !strings.Contains(answers.b.String(), "Your name is Ada")) {
+			if again && (code != 0 || !strings.Contains(answers.b.String(), "“my name is Ada”")) {
 				t.Errorf("got %d, %q, %q; want an answer of the new process", code, answers.b.String(), errs)
 			}
-			if !again && (code != 1 || !strings.Contains(errs.String(), "has stopped; begin it again with: ")) {
+			if !again && (code != 1 || !strings.Contains(errs.String(), "has stopped; start it again with: ")) {
 				t.Errorf("got %d, %q; want to be told that the server has stopped", code, errs)
 			}
 		})

@@ -8,35 +8,35 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"bobbin/app"
 	"bobbin/app/cli/term"
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
-	"bobbin/app/folder"
+	"bobbin/app/core/datadir"
+	"bobbin/app/ops"
 )
 
-// completionTime is how long a shell waits for what it may offer.
-const completionTime = 500 * time.Millisecond
+// completionTimeout bounds how long a shell waits for completions.
+const completionTimeout = 500 * time.Millisecond
 
-// completeSessions offers the ids of the newest sessions of a server that runs.
+// completeSessions completes the ids of recent sessions of a running server.
 func (p *program) completeSessions(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	const nothing = cobra.ShellCompDirectiveNoFileComp
 	if !strings.HasSuffix(cmd.Use, "…") && !strings.Contains(cmd.Use, "<id>…") && len(args) > 0 {
 		return nil, nothing
 	}
-	cfg, _, err := p.load(cmd)
+	cfg, _, err := p.loadFolderSettings(cmd)
 	if err != nil {
 		return nil, nothing
 	}
-	running, ok := folder.Running(cfg.DataDir)
+	running, ok := datadir.Running(cfg.DataDir)
 	if !ok {
 		return nil, nothing
 	}
-	s, err := reach(cfg.DataDir, running)
+	s, err := p.connectLocal(cfg.DataDir, running)
 	if err != nil {
 		return nil, nothing
 	}
-	ctx, cancel := context.WithTimeout(commandContext(cmd), completionTime)
+	ctx, cancel := context.WithTimeout(commandContext(cmd), completionTimeout)
 	defer cancel()
 	page, err := s.client.Sessions(ctx, core.SessionQuery{PageQuery: core.PageQuery{Limit: 50}})
 	if err != nil {
@@ -45,20 +45,20 @@ func (p *program) completeSessions(cmd *cobra.Command, args []string, begun stri
 	var offers []string
 	for _, it := range page.Items {
 		if strings.HasPrefix(string(it.ID), begun) {
-			offers = append(offers, fmt.Sprintf("%s\t%s, %s", it.ID, term.Line(it.Title, 40), count(int64(it.MessageCount), "message")))
+			offers = append(offers, fmt.Sprintf("%s\t%s, %s", it.ID, term.Line(it.Title, 40), term.Pluralize(it.MessageCount, "message")))
 		}
 	}
 	return offers, nothing | cobra.ShellCompDirectiveKeepOrder
 }
 
-// completeAgents offers the names of the agents of this folder.
+// completeAgents completes the names of the agents of the data folder.
 func (p *program) completeAgents(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	const nothing = cobra.ShellCompDirectiveNoFileComp
-	cfg, _, err := p.load(cmd)
+	cfg, _, err := p.loadFolderSettings(cmd)
 	if err != nil || len(args) > 0 {
 		return nil, nothing
 	}
-	agents, err := app.Agents(cfg)
+	agents, err := ops.Agents(cfg)
 	if err != nil {
 		return nil, nothing
 	}
@@ -71,11 +71,11 @@ func (p *program) completeAgents(cmd *cobra.Command, args []string, begun string
 	return offers, nothing
 }
 
-// completeFlags offers what some flags take.
+// completeFlags completes the values of some flags.
 func (p *program) completeFlags(root *cobra.Command) {
 	offer := func(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
 		if cmd.Flags().Lookup(flag) != nil || cmd.PersistentFlags().Lookup(flag) != nil {
-			_ = cmd.RegisterFlagCompletionFunc(flag, f) // fails only for a flag that is not there, or twice
+			_ = cmd.RegisterFlagCompletionFunc(flag, f) // fails only for an unknown or repeated flag
 		}
 	}
 	session := func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
@@ -111,7 +111,7 @@ func (p *program) completeFlags(root *cobra.Command) {
 	each(root)
 }
 
-// commandContext is the context of a command; completion may have none.
+// commandContext returns the context of a command, which completion may not have.
 func commandContext(cmd *cobra.Command) context.Context {
 	if ctx := cmd.Context(); ctx != nil {
 		return ctx

@@ -7,14 +7,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"bobbin/app"
+	"bobbin/app/cli/term"
 	"bobbin/app/core"
-	"bobbin/app/core/config"
 	"bobbin/app/core/contextwindow"
+	"bobbin/app/ops"
 )
 
-func (p *program) config() *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Look at the settings", Args: needsCommand, RunE: showHelp}
+func (p *program) configCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "config", Short: "Inspect settings", Args: rejectUnknownCommand, RunE: showHelp}
 	agent := ""
 	show := &cobra.Command{
 		Use:   "show",
@@ -27,58 +27,66 @@ func (p *program) config() *cobra.Command {
 			if agent != "" {
 				return p.showAgent(cmd, agent)
 			}
-			_, origins, err := p.load(cmd)
-			if p.json {
-				return errors.Join(p.printJSON(listOf(origins, func(o config.Origin) setting { return setting{o.Key, o.Value, o.From} })), err)
-			}
-			w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
+			_, origins, err := p.loadServerSettings(cmd)
+			list := make([]setting, 0, len(origins))
 			for _, o := range origins {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", o.Key, o.Value, o.From)
+				list = append(list, setting{o.Key, o.Value, o.From})
 			}
-			if flushErr := w.Flush(); flushErr != nil {
-				return flushErr
-			}
-			return err
+			return errors.Join(p.printSettings(list), err)
 		},
 	}
 	p.withJSON(show)
-	show.Flags().StringVar(&agent, "agent", "", "the context and compaction settings of this agent")
+	show.Flags().StringVar(&agent, "agent", "", "print the context and compaction settings of this agent")
 	cmd.AddCommand(show)
 	return cmd
 }
 
-// showAgent prints an agent's context settings: preset < global < agent's file.
+// showAgent prints an agent's context settings, in order of precedence: agent's file, global
+// settings, preset.
 func (p *program) showAgent(cmd *cobra.Command, name string) error {
-	cfg, origins, err := p.load(cmd)
+	cfg, origins, err := p.loadServerSettings(cmd)
 	if err != nil {
 		return err
 	}
-	fields, err := app.AgentContext(cfg, origins.Set("context_usage_threshold"), name)
+	fields, err := ops.AgentContext(cfg, origins.Set("context_usage_threshold"), name)
 	if err != nil {
 		return err
 	}
+	return p.printSettings(settingsOf(fields))
+}
+
+// settingsOf returns the fields of an agent's file as settings.
+func settingsOf(fields []contextwindow.Field) []setting {
+	var list []setting
+	for _, f := range fields {
+		list = append(list, setting{f.Name, f.Value, f.From})
+	}
+	return list
+}
+
+// maxColumnValue is the longest value, in bytes, that printSettings aligns. Longer ones would
+// push all origins to the right.
+const maxColumnValue = 48
+
+// printSettings prints settings and where they come from.
+func (p *program) printSettings(list []setting) error {
 	if p.json {
-		return p.printJSON(listOf(fields, func(f contextwindow.Field) setting { return setting{f.Name, f.Value, f.From} }))
+		return p.printJSON(core.Page[setting]{Items: append([]setting{}, list...)})
 	}
 	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
-	for _, f := range fields {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Name, f.Value, f.From)
+	for _, s := range list {
+		gap := "\t"
+		if len(s.Value) > maxColumnValue {
+			gap = "  "
+		}
+		fmt.Fprintf(w, "%s\t%s%s%s\n", s.Key, s.Value, gap, term.Line(s.From, 0))
 	}
 	return w.Flush()
 }
 
-// setting is a line of `config show --json`.
+// setting is an item of `config show --json`.
 type setting struct {
 	Key   string `json:"key"`
-	Value string `json:"value"` // as people read it, secrets masked
+	Value string `json:"value"` // readable, secrets masked
 	From  string `json:"from"`
-}
-
-// listOf returns a list as the API writes lists.
-func listOf[T, V any](items []T, view func(T) V) core.Page[V] {
-	page := core.Page[V]{Items: make([]V, 0, len(items))}
-	for _, it := range items {
-		page.Items = append(page.Items, view(it))
-	}
-	return page
 }

@@ -11,17 +11,17 @@ import (
 	"bobbin/app/core"
 )
 
-func (p *program) contextMessage() *cobra.Command {
+func (p *program) contextMessageCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "message <id> <message>",
 		Short: "Show where a message is in the next prompt, and why",
-		Long: "Says whether a message is sent word for word, covered by a summary (and by which version), masked,\n" +
-			"shortened, left out or not sent at all, and why. The message is named by its id or its number.",
+		Long: "Shows whether a message is sent verbatim, covered by a summary (and by which version), masked,\n" +
+			"shortened, left out or not sent at all, and why. Name the message by its id or its number.",
 		Example: "  bobbin context message 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243 12",
-		Args:    idAnd("message", true), ValidArgsFunction: p.completeSessions,
+		Args:    requireSessionIDAnd("message", true), ValidArgsFunction: p.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withServer(cmd, func(ctx context.Context, s connection) error {
-				return p.showMessage(ctx, s, core.SessionID(args[0]), args[1])
+			return p.withSession(cmd, args[0], func(ctx context.Context, s connection, id core.SessionID) error {
+				return p.showMessage(ctx, s, id, args[1])
 			})
 		},
 	}
@@ -29,7 +29,7 @@ func (p *program) contextMessage() *cobra.Command {
 	return cmd
 }
 
-// showMessage says where the message is that has the id, or the number.
+// showMessage prints where the message with an id or a number is.
 func (p *program) showMessage(ctx context.Context, s connection, session core.SessionID, name string) error {
 	id, words := core.MessageID(name), ""
 	if n, err := strconv.ParseInt(strings.TrimPrefix(name, "#"), 10, 64); err == nil && n > 0 {
@@ -37,16 +37,8 @@ func (p *program) showMessage(ctx context.Context, s connection, session core.Se
 		if err != nil {
 			return err
 		}
-		id, words = m.ID, said(m)
+		id, words = m.ID, messageText(m)
 	}
 	where, err := s.client.Where(ctx, session, id)
-	if err != nil {
-		return err
-	}
-	if p.json {
-		return p.printJSON(where)
-	}
-	width, _ := p.terminal()
-	term.DrawWhere(p.Out, where, words, width)
-	return nil
+	return p.printOrDraw(where, err, func(width, _ int) { term.DrawWhere(p.Out, where, words, width) })
 }

@@ -9,24 +9,16 @@ import (
 	"bobbin/app/core"
 )
 
-func (p *program) contextPrompt() *cobra.Command {
+func (p *program) contextPromptCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "prompt <id>",
-		Short:   "Show the prompt that would be sent now, word for word",
+		Short:   "Show the exact prompt that would be sent now",
 		Example: "  bobbin context prompt 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243 --json",
-		Args:    oneID, ValidArgsFunction: p.completeSessions,
+		Args:    requireSessionID, ValidArgsFunction: p.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withServer(cmd, func(ctx context.Context, s connection) error {
-				prompt, err := s.client.Prompt(ctx, core.SessionID(args[0]))
-				if err != nil {
-					return err
-				}
-				if p.json {
-					return p.printJSON(prompt)
-				}
-				width, _ := p.terminal()
-				term.DrawPrompt(p.Out, prompt, width)
-				return nil
+			return p.withSession(cmd, args[0], func(ctx context.Context, s connection, id core.SessionID) error {
+				prompt, err := s.client.Prompt(ctx, id)
+				return p.printOrDraw(prompt, err, func(width, _ int) { term.DrawPrompt(p.Out, prompt, width) })
 			})
 		},
 	}

@@ -25,8 +25,8 @@ func talked(t *testing.T) (id string, do func(wantCode int, input string, args .
 	for i := range 6 {
 		input += fmt.Sprintf("note %d: the pump in hall three reported a deviation of %d microns again\n", i, 40+i)
 	}
-	out, _ := do(0, input+"/summarize\n/why Rex\n/summary\n", "chat")
-	for _, want := range []string{"#1 user: in the prompt, word for word", "#1 user: summarized", "Version 1 of the summary covers it", "## "} {
+	out, _ := do(0, input+"/summarize\n/why Rex\n/summary\n", "chat", "-")
+	for _, want := range []string{"#1 user: in the prompt verbatim", "#1 user: summarized", "Version 1 of the summary covers it", "## "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("chat: no %q in\n%s", want, out)
 		}
@@ -35,7 +35,7 @@ func talked(t *testing.T) (id string, do func(wantCode int, input string, args .
 	return regexp.MustCompile(`(?m)^\S{36}`).FindString(list), do
 }
 
-// CONTEXT § 9 for scripts and people: the context, the prompt, a dry run, a message.
+// For scripts and people: the context, the prompt, a dry run, a message.
 func TestContextCommands(t *testing.T) {
 	t.Parallel()
 	id, do := talked(t)
@@ -43,13 +43,13 @@ func TestContextCommands(t *testing.T) {
 		args []string
 		says []string
 	}{
-		{[]string{"context", id}, []string{"demo · policy window", " more turns until then, at the present rate", "0 lost", "breaker closed", "summary v1: "}},
+		{[]string{"context", id}, []string{"demo · policy window", " more turns until then, at the current rate", "0 lost", "summaries: normal", "summary v1: "}},
 		{[]string{"context", id, "--json"}, []string{`"turns_left": `, `"will_trigger": false`, `"coverage": {`}},
 		{[]string{"context", "prompt", id}, []string{"── system", "Summary of earlier conversation:", "── user · ", "── tools"}},
 		{[]string{"context", "prompt", id, "--json"}, []string{`"system": [`}},
 		{[]string{"context", "plan", id}, []string{"it fits: the prompt has "}},
 		{[]string{"context", "plan", id, "--policy", "budget", "--content", "and then?"}, []string{"it fits: the prompt has ", "policy budget", "15 messages: "}},
-		{[]string{"context", "plan", id, "--model", "demo", "--json"}, []string{`"fits": true`, `"floor": null`, `"context": {`}},
+		{[]string{"context", "plan", id, "--model", "demo", "--json"}, []string{`"fits": true`, `"context": {`}},
 		{[]string{"context", "message", id, "1"}, []string{"#1 user: summarized", "my dog is called Rex", "0 in the prompt"}},
 		{[]string{"context", "message", id, "1", "--json"}, []string{`"placement": "covered"`, `"summary_version": 1`}},
 	} {
@@ -69,7 +69,7 @@ func TestContextCommands(t *testing.T) {
 	}{
 		{[]string{"context"}, "which session? bobbin context <id>"},
 		{[]string{"context", "message", id}, "which message? bobbin context message <id> <message>"},
-		{[]string{"context", "message", id, "999"}, "there is no message #999"},
+		{[]string{"context", "message", id, "999"}, "message #999 does not exist"},
 		{[]string{"context", "plan", id, "--policy", "wimdow"}, "did you mean window?"},
 		{[]string{"context", "plan", id, "--file", "no such file"}, "--file: "},
 	} {
@@ -101,15 +101,15 @@ func TestSummaryCommands(t *testing.T) {
 		{"", "summary show", "summary v1: "},
 		{"", "summary show 1 --json", `"strategy": "hybrid"`},
 		{"", "summary edit --file " + file, "version 2: "},
-		{"Rex is a dog.", "summary edit", "version 2 says that already"},
+		{"Rex is a dog.", "summary edit", "version 2 already has this text"},
 		{"", "summary diff", "+ Rex is a dog."},
-		{"", "summary diff 1 --against 0", "version 1 against nothing: "},
+		{"", "summary diff 1 --against 0", "version 1 compared to an empty summary: "},
 		{"", "summary diff 2 --against 1 --json", `"op": "removed"`},
 		{"Rex was a dog.", "summary edit --version 2 --json", `"version": 3`},
 		{"", "summary list", "summary v3: "},
 		{"", "summary list --limit 1", "--cursor "},
-		{"", "summary undo", "back to version 2, as version 4: "},
-		{"", "summary restore 0", "nothing is summarized any more: "},
+		{"", "summary undo", "restored version 2 as version 4: "},
+		{"", "summary restore 0", "no active summary: "},
 		{"", "summary restore v4 --json", `"summary_version": 5`},
 		{"", "summary undo --json", `"summary_version": 0`},
 	} {
@@ -120,13 +120,13 @@ func TestSummaryCommands(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct{ input, args, says string }{
-		{"", "summary show", "nothing is summarized in this session"},
+		{"", "summary show", "this session has no active summary"},
 		{"", "summary show x", "is not a version"},
 		{"", "summary restore", "which version? bobbin summary restore <id> <version>"},
 		{"", "summary restore 77", "version 77"},
-		{"", "summary undo", "there is no summary that could be taken back"},
+		{"", "summary undo", "there is no summary to undo"},
 		{"", "summary diff 2 --against -3", "--against"},
-		{"words", "summary edit", "nothing is summarized"},
+		{"words", "summary edit", "no active summary"},
 	} {
 		words := strings.Fields(tt.args)
 		args := append([]string{words[0], words[1], id}, words[2:]...)
@@ -135,7 +135,7 @@ func TestSummaryCommands(t *testing.T) {
 		}
 	}
 	do(0, "", "summary", "restore", id, "5")
-	if _, errs := do(1, "late", "summary", "edit", id, "--version", "2"); !strings.Contains(errs, "version 2 is not in use any more") {
+	if _, errs := do(1, "late", "summary", "edit", id, "--version", "2"); !strings.Contains(errs, "version 2 is no longer in use") {
 		t.Errorf("an edit of an old version: %q", errs)
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 	"bobbin/app/client"
 	"bobbin/app/core"
-	place "bobbin/app/folder"
+	place "bobbin/app/core/datadir"
 )
 
 // An operator sees what did not arrive, whoever's it is, and has it made again; that is
@@ -28,7 +28,7 @@ func TestDeliveries(t *testing.T) {
 		}
 		return out + errs
 	}
-	if out := do(0, "deliveries", "list"); !strings.Contains(out, "no such deliveries") {
+	if out := do(0, "deliveries", "list"); !strings.Contains(out, "no deliveries found") {
 		t.Errorf("before the first one: %q", out)
 	}
 	serve(t, flags)()
@@ -49,7 +49,7 @@ func TestDeliveries(t *testing.T) {
 	if _, err := c.SendAndWait(t.Context(), core.SendMessage{SessionID: session.ID, Content: "hello"}); err != nil {
 		t.Fatal(err)
 	}
-	for e, err := range c.WatchSession(t.Context(), session.ID, core.From{}) {
+	for e, err := range c.WatchSession(t.Context(), session.ID, core.Cursor{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,14 +66,14 @@ func TestDeliveries(t *testing.T) {
 	if out := do(0, "deliveries", "list", "--state", "delivered", "--json"); fields(t, out)["items"] == nil || strings.Contains(out, id) {
 		t.Errorf("those that have arrived: %q", out)
 	}
-	if out := do(0, "deliveries", "retry", id); !strings.Contains(out, id+" is made again") {
+	if out := do(0, "deliveries", "retry", id); !strings.Contains(out, id+" will be retried") {
 		t.Errorf("retry: %q", out)
 	}
 	if out := do(0, "deliveries", "list", "--state", "pending"); !strings.Contains(out, id) {
 		t.Errorf("after it: %q", out)
 	}
 	for args, says := range map[string]string{
-		"deliveries retry": "which delivery?", "deliveries list --state lost": "--state must be", "deliveries retry 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243": "does not exist",
+		"deliveries retry": "no delivery given", "deliveries list --state lost": "--state must be", "deliveries retry 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243": "does not exist",
 	} {
 		if out := do(1, strings.Fields(args)...); !strings.Contains(out, says) {
 			t.Errorf("%s: got %q, want %q", args, out, says)

@@ -6,35 +6,40 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"bobbin/app"
 	"bobbin/app/cli/term"
 	"bobbin/app/core/logging"
+	"bobbin/app/ops"
 )
 
-func (p *program) doctor() *cobra.Command {
+func (p *program) doctorCommand() *cobra.Command {
 	call := false
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check everything that Bobbin needs, and say what to do",
-		Long: "Checks the configuration, the data folder, the database, the models, the agents' files, the clock\n" +
-			"and the address. It changes nothing, and calls no model unless --call says so. The exit code is 1\n" +
-			"if something does not work.",
+		Short: "Diagnose the installation and suggest fixes",
+		Long: "Checks the configuration, the data folder, the database, the models, the agent files, their tools, the\n" +
+			"clock and the address. It changes nothing, and calls models and the servers of tools only with\n" +
+			"--call. The exit code is 1 if something does not work.",
 		Example: "  bobbin doctor\n  bobbin doctor --call --json",
 		Args:    noArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.runDoctor(cmd, call) },
 	}
-	cmd.Flags().BoolVar(&call, "call", false, "also call the models, for a few tokens each")
+	cmd.Flags().BoolVar(&call, "call", false, "also call the models, with a few tokens each, and connect to the servers of tools")
 	p.withJSON(cmd)
 	return cmd
 }
 
 func (p *program) runDoctor(cmd *cobra.Command, call bool) error {
-	cfg, origins, err := p.load(cmd)
+	cfg, origins, err := p.loadServerSettings(cmd)
 	logger, logErr := logging.New(p.Err, logging.Options{Level: "error", Format: "text"})
 	if logErr != nil {
 		return logErr
 	}
-	found := app.Doctor(cmd.Context(), app.DoctorOptions{Config: cfg, Origins: origins, Err: err, Call: call, Logger: logger})
+	found := ops.Doctor(cmd.Context(), ops.DoctorOptions{Config: cfg, Origins: origins, Err: err, Call: call, Logger: logger})
+	return p.reportDiagnosis(found)
+}
+
+// reportDiagnosis prints the findings. Its error says that something does not work.
+func (p *program) reportDiagnosis(found ops.Diagnosis) error {
 	if p.json {
 		if err := p.printJSON(found); err != nil {
 			return err
@@ -42,15 +47,15 @@ func (p *program) runDoctor(cmd *cobra.Command, call bool) error {
 	} else {
 		p.showFindings(found)
 	}
-	if found.Status == app.VerdictFail {
+	if found.Status == ops.VerdictFail {
 		return &silentError{"something does not work"}
 	}
 	return nil
 }
 
-// showFindings prints a line for each check, and below it what to do.
-func (p *program) showFindings(found app.Diagnosis) {
-	width, _ := p.terminal()
+// showFindings prints a line per check, and below it the suggested fix.
+func (p *program) showFindings(found ops.Diagnosis) {
+	width, _ := p.terminalSize()
 	for _, f := range found.Findings {
 		line := fmt.Sprintf("%-4s  %s: %s", f.Status, f.Check, term.Clean(f.Detail))
 		fmt.Fprintln(p.Out, term.Wrap(line, width, "      "))
@@ -60,11 +65,11 @@ func (p *program) showFindings(found app.Diagnosis) {
 		}
 	}
 	switch found.Status {
-	case app.VerdictFail:
+	case ops.VerdictFail:
 		fmt.Fprintln(p.Out, "something does not work")
-	case app.VerdictWarn:
-		fmt.Fprintln(p.Out, "it works; look at the warnings")
-	case app.VerdictOK:
-		fmt.Fprintln(p.Out, "all is well")
+	case ops.VerdictWarn:
+		fmt.Fprintln(p.Out, "everything works, but see the warnings")
+	case ops.VerdictOK:
+		fmt.Fprintln(p.Out, "everything works")
 	}
 }

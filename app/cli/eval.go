@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,14 +12,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"bobbin/app"
 	"bobbin/app/cli/term"
 	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/eval"
 )
 
-// evalFlags are what `bobbin eval context` is asked for.
+// evalFlags are the flags of `bobbin eval context`.
 type evalFlags struct {
-	app.Evaluation
+	eval.Evaluation
 	sample string
 	list   bool
 	policy []string
@@ -25,23 +28,24 @@ type evalFlags struct {
 	svg    string
 }
 
-func (p *program) eval() *cobra.Command {
+func (p *program) evalCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "eval", Short: "Measure how contexts are managed", Args: needsCommand, RunE: showHelp,
+		Use: "eval", Short: "Evaluate context management", Args: rejectUnknownCommand, RunE: showHelp,
 	}
-	cmd.AddCommand(p.evalContext())
+	cmd.AddCommand(p.evalContextCommand(), p.evalRecallCommand())
 	return cmd
 }
 
-func (p *program) evalContext() *cobra.Command {
+func (p *program) evalContextCommand() *cobra.Command {
 	var f evalFlags
 	cmd := &cobra.Command{
 		Use:   "context <file|-> | --sample <name>",
-		Short: "Replay a conversation through policies and see what comes of it",
-		Long: "Replays a recorded conversation as a server would have it, turn by turn, with the recorded answers and\n" +
-			"tool results, and reports how large the prompts were, what summaries cost, what a provider's cache could\n" +
-			"have read, and which facts are still within reach. Nothing is called over the network, unless a model is\n" +
-			"named to summarize. Files are those that `import` takes: of Bobbin, OpenAI or LangChain.",
+		Short: "Replay a conversation through policies and measure the result",
+		Long: "Replays a recorded conversation turn by turn as a server would process it, with the recorded answers\n" +
+			"and tool results. It reports how large the prompts were, what summaries cost, what a provider's cache\n" +
+			"could have read, and which facts are still available. It makes no network calls unless you name a model\n" +
+			"for the summaries. It reads the files that `import` accepts, of Bobbin, OpenAI or LangChain, and\n" +
+			"conversations with questions in the format of LoCoMo. Search gets the question about a fact, never the fact itself.",
 		Example: "  bobbin eval context --sample coding --policy all --svg coding.svg\n" +
 			"  bobbin eval context conversation.jsonl --policy window,budget --model claude-sonnet-4-5",
 		Args: cobra.MaximumNArgs(1),
@@ -49,52 +53,77 @@ func (p *program) evalContext() *cobra.Command {
 			if f.list {
 				return p.listSamples()
 			}
-			return p.evaluate(cmd, f, args)
+			return p.runEvaluation(cmd, f, args)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.sample, "sample", "", "replay the sample of this `name`")
-	flags.BoolVar(&f.list, "list-samples", false, "show which samples there are")
-	flags.StringSliceVar(&f.policy, "policy", nil, "`policies` to compare: "+strings.Join(app.EvaluationPolicies(), ", ")+", or all (default: the agent's)")
-	flags.StringVarP(&f.Model, "model", "m", "", "the `model` whose window and counting it is; it is not called (default: the agent's, else "+app.EvaluationModel+")")
-	flags.IntVar(&f.Window, "window", 0, "the window in `tokens`, in place of the model's")
-	flags.StringVar(&f.Summarizer, "summarizer", app.SummarizerScripted, "scripted (offline), extractive (no model), or the `name` of a model to call")
-	flags.StringVar(&f.Agent, "agent", "", "the `file` of an agent to replay with")
-	flags.StringVar(&f.facts, "facts", "", "a `file` of facts to look for, one a line or a JSON list")
-	flags.StringVar(&f.svg, "svg", "", "draw the prompt sizes into this `file`")
+	flags.StringVar(&f.sample, "sample", "", "replay the sample with this `name`")
+	flags.BoolVar(&f.list, "list-samples", false, "list the samples")
+	flags.StringSliceVar(&f.policy, "policy", nil, "`policies` to compare: "+strings.Join(eval.EvaluationPolicies(), ", ")+", or all (default: the agent's)")
+	flags.StringVarP(&f.Model, "model", "m", "", "use the window and token counts of this `model`, without calling it (default: the agent's, else "+eval.EvaluationModel+")")
+	flags.IntVar(&f.Window, "window", 0, "window in `tokens`, instead of the model's")
+	flags.StringVar(&f.Summarizer, "summarizer", eval.SummarizerScripted, "scripted (offline), extractive (no model), or the `name` of a model to call")
+	flags.StringVar(&f.Agent, "agent", "", "replay with the agent in this `file`")
+	flags.StringVar(&f.facts, "facts", "", "look for the facts in this `file`: one per line, or a JSON list of {text, ask}")
+	flags.StringVar(&f.svg, "svg", "", "draw the prompt sizes to this `file`")
 	p.withJSON(cmd)
 	return cmd
 }
 
-// evaluate replays, and shows the report.
-func (p *program) evaluate(cmd *cobra.Command, f evalFlags, args []string) error {
-	e, err := p.evaluation(f, args)
+// runEvaluation replays a conversation and prints the report.
+func (p *program) runEvaluation(cmd *cobra.Command, f evalFlags, args []string) error {
+	e, err := p.buildEvaluation(f, args)
 	if err != nil {
 		return err
 	}
-	cfg, origins, err := p.load(cmd)
+	return p.showEvaluation(cmd, f.svg, func(cfg config.Config, logger *slog.Logger, show func(done, turns int)) (evaluationReport, error) {
+		e.Progress = show
+		return eval.Evaluate(cmd.Context(), cfg, logger, e)
+	})
+}
+
+// showEvaluation loads the settings, evaluates while it shows how far that is, and prints the report.
+func (p *program) showEvaluation(cmd *cobra.Command, svg string, evaluate func(config.Config, *slog.Logger, func(done, turns int)) (evaluationReport, error)) error {
+	cfg, origins, err := p.loadSettings(cmd)
 	if err != nil {
 		return err
 	}
-	logger, err := p.logger(cfg, origins, true)
+	logger, err := p.newLogger(cfg, origins, true)
 	if err != nil {
 		return err
 	}
-	tell := p.progress()
+	show, hide := p.replayProgress()
+	report, err := evaluate(cfg, logger, show)
+	hide()
+	if err != nil {
+		return err
+	}
+	return p.printEvaluation(report, svg)
+}
+
+// replayProgress returns what shows how far a replay is, and what takes that away again.
+func (p *program) replayProgress() (show func(done, turns int), hide func()) {
+	tell := p.progressPrinter()
 	shown := -1
-	e.Progress = func(done, turns int) {
+	return func(done, turns int) {
 		if percent := done * 100 / max(turns, 1); percent > shown {
 			shown = percent
 			tell(fmt.Sprintf("replaying … %d %%", percent))
 		}
-	}
-	report, err := app.Evaluate(cmd.Context(), cfg, logger, e)
-	tell("")
-	if err != nil {
-		return err
-	}
-	if f.svg != "" {
-		if err := os.WriteFile(f.svg, report.SVG(), 0o644); err != nil { //nolint:gosec // a picture to be shown
+	}, func() { tell("") }
+}
+
+// evaluationReport is what an evaluation returns.
+type evaluationReport interface {
+	WriteTable(w io.Writer) error
+	SVG() []byte
+	Failed() bool
+}
+
+// printEvaluation prints the report and draws its chart to the file; empty = none.
+func (p *program) printEvaluation(report evaluationReport, svg string) (err error) {
+	if svg != "" {
+		if err := os.WriteFile(svg, report.SVG(), 0o644); err != nil { //nolint:gosec // a picture for others to read
 			return core.Errorf(core.ErrInvalid, "--svg: %v", err)
 		}
 	}
@@ -104,19 +133,19 @@ func (p *program) evaluate(cmd *cobra.Command, f evalFlags, args []string) error
 		err = report.WriteTable(p.Out)
 	}
 	if err == nil && report.Failed() {
-		return &silentError{"the conversation could not go on"}
+		return &silentError{"the conversation could not continue"}
 	}
 	return err
 }
 
-// evaluation returns what is to be replayed, and how.
-func (p *program) evaluation(f evalFlags, args []string) (app.Evaluation, error) {
+// buildEvaluation returns what to replay, and how.
+func (p *program) buildEvaluation(f evalFlags, args []string) (eval.Evaluation, error) {
 	e := f.Evaluation
 	switch {
 	case len(args) > 0 && f.sample != "":
-		return e, core.Errorf(core.ErrInvalid, "a file or --sample, not both")
+		return e, core.Errorf(core.ErrInvalid, "give either a file or --sample, not both")
 	case f.sample != "":
-		sample, data, err := app.EvaluationSample(f.sample)
+		sample, data, err := eval.EvaluationSample(f.sample)
 		if err != nil {
 			return e, err
 		}
@@ -125,7 +154,7 @@ func (p *program) evaluation(f evalFlags, args []string) (app.Evaluation, error)
 			e.Window = sample.Window
 		}
 	case len(args) == 0:
-		return e, core.Errorf(core.ErrInvalid, "which conversation? A file, - for the standard input, or --sample with one of %s", sampleNames())
+		return e, core.Errorf(core.ErrInvalid, "no conversation given: a file, - for the standard input, or --sample with one of %s", sampleNames())
 	default:
 		h, err := p.readHistory(args[0])
 		if err != nil {
@@ -138,7 +167,7 @@ func (p *program) evaluation(f evalFlags, args []string) (app.Evaluation, error)
 	}
 	e.Policies = f.policy
 	if slices.Equal(f.policy, []string{"all"}) {
-		e.Policies = app.EvaluationPolicies()
+		e.Policies = eval.EvaluationPolicies()
 	}
 	if f.facts != "" {
 		var err error
@@ -151,7 +180,7 @@ func (p *program) evaluation(f evalFlags, args []string) (app.Evaluation, error)
 
 func sampleNames() string {
 	var names []string
-	for _, s := range app.EvaluationSamples() {
+	for _, s := range eval.EvaluationSamples() {
 		names = append(names, s.Name)
 	}
 	return strings.Join(names, ", ")
@@ -162,12 +191,12 @@ func (p *program) listSamples() error {
 	if p.json {
 		return p.printJSON(struct {
 			Items any `json:"items"`
-		}{app.EvaluationSamples()})
+		}{eval.EvaluationSamples()})
 	}
 	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "NAME\tWINDOW\tABOUT")
-	for _, s := range app.EvaluationSamples() {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, term.Number(s.Window), s.About)
+	for _, s := range eval.EvaluationSamples() {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, core.Number(s.Window), s.About)
 	}
 	return w.Flush()
 }

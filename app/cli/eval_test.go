@@ -2,12 +2,14 @@ package cli_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"bobbin/app"
+	"github.com/google/go-cmp/cmp"
+
 	"bobbin/app/eval"
 )
 
@@ -46,7 +48,7 @@ func TestEvalContext(t *testing.T) {
 		t.Errorf("got %d, %q, %q, want a table of two policies", code, out, errs)
 	}
 	report := evaluated(t, foreignTalk, "-", "--policy", "window,off")
-	if report.Source != "standard input" || report.Model != app.EvaluationModel || report.Window != 128_000 || report.FactsFrom != eval.FactsOfFile {
+	if report.Source != "standard input" || report.Model != eval.EvaluationModel || report.Window != 128_000 || report.FactsFrom != eval.FactsOfFile {
 		t.Errorf("got %+v, want the model that is taken by default", report)
 	}
 	if len(report.Policies) != 2 || report.Policies[1].Policy != "off" || report.Policies[0].Prompts != 4 || report.Policies[0].Facts.Prompt != 1 {
@@ -101,8 +103,8 @@ func TestEvalContextFaults(t *testing.T) {
 		name, input, want string
 		args              []string
 	}{
-		{"no file", "", "which conversation?", nil},
-		{"both", "", "a file or --sample, not both", []string{"x.jsonl", "--sample", "chat"}},
+		{"no file", "", "no conversation given", nil},
+		{"both", "", "give either a file or --sample, not both", []string{"x.jsonl", "--sample", "chat"}},
 		{"missing file", "", "no such file", []string{filepath.Join(dir, "none.jsonl")}},
 		{"no sample", "", "there are chat, coding, cjk, incident", []string{"--sample", "novel"}},
 		{"bad lines", talk + "\n{\n" + `{"role":"tool","content":"x"}`, "line 3 is not a JSON object; line 4 tool_call_id", []string{"-"}},
@@ -118,6 +120,10 @@ func TestEvalContextFaults(t *testing.T) {
 		{"facts", talk, "--facts: open", []string{"-", "--facts", filepath.Join(dir, "none")}},
 		{"fact that nobody says", talk, "no message of the conversation says the fact", []string{"-", "--facts", agent}},
 		{"svg", talk, "--svg: open", []string{"-", "--svg", filepath.Join(dir, "none", "x.svg")}},
+		{"question that says the fact", `{"role":"user","content":"hello","metadata":{"facts":[{"text":"hello","ask":"Who said hello?"}]}}`, "has a question that says the fact itself", []string{"-"}},
+		{"questions and facts", recallTalk(t), "--facts: the file has questions of its own", []string{"-", "--facts", agent}},
+		{"conversation with questions", `[{"id":"x","messages":[{"id":"1","text":"a"},{"id":"1","text":"b"}],"questions":[]}]`, `conversation 1 (x): two messages have the id "1"`, []string{"-"}},
+		{"conversation without a user", `[{"id":"x","speakers":["Ann"],"messages":[{"id":"1","speaker":"Ben","text":"b"}],"questions":[]}]`, `conversation 1 (x): the conversation has no message of a user`, []string{"-"}},
 		{"planted", `{"role":"user","content":"hello","metadata":{"facts":["bye"]}}`, `message 1 does not say its metadata.facts[0]: "bye"`, []string{"-"}},
 	}
 	for _, tt := range tests {
@@ -135,6 +141,69 @@ func TestEvalContextFaults(t *testing.T) {
 	}
 }
 
+// recallTalk is two conversations with questions.
+func recallTalk(t *testing.T) string {
+	t.Helper()
+	type message struct {
+		ID      string `json:"id"`
+		Speaker string `json:"speaker"`
+		Text    string `json:"text"`
+	}
+	type question struct {
+		Question string   `json:"question"`
+		Answer   string   `json:"answer"`
+		Evidence []string `json:"evidence"`
+	}
+	type talk struct {
+		ID        string     `json:"id"`
+		Speakers  []string   `json:"speakers"`
+		Messages  []message  `json:"messages"`
+		Questions []question `json:"questions"`
+	}
+	var talks []talk
+	for n, harbor := range []string{"Turku", "Riga"} {
+		c := talk{ID: fmt.Sprint("talk", n+1), Speakers: []string{"Ann", "Ben"}, Messages: []message{{"0", "Ann", "I keep my old green canoe in " + harbor + " this winter"}}}
+		for i := range 30 {
+			c.Messages = append(c.Messages, message{fmt.Sprint("b", i), "Ben", fmt.Sprintf("Chapter %d was about sail number %d.", i, i*7)},
+				message{fmt.Sprint("a", i), "Ann", fmt.Sprintf("And what does chapter %d tell of knots, ropes and the weather at sea?", i+1)})
+		}
+		c.Messages = append(c.Messages, message{"last", "Ben", "It tells of the bowline and of fog."})
+		c.Questions = []question{
+			{"canoe winter", harbor, []string{"0"}}, {"Where does she store her boat?", harbor, []string{"0"}},
+			{"Which knot came at the end?", "the bowline", []string{"last", "a29"}}, {"Who paid?", "nobody", nil},
+		}
+		talks = append(talks, c)
+	}
+	raw, err := json.Marshal(talks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// A file of conversations with questions is replayed, and each question is asked.
+// Finding: context-F2
+func TestEvalContextRecall(t *testing.T) {
+	t.Parallel()
+	report := evaluated(t, recallTalk(t), "-", "--policy", "off", "--window", "1500")
+	if report.FactsFrom != eval.FactsAsked || report.Messages != 124 || report.Turns != 62 || len(report.Notices) != 3 {
+		t.Errorf("got facts from %s, %d messages in %d turns, notices %q; want both conversations", report.FactsFrom, report.Messages, report.Turns, report.Notices)
+	}
+	got := report.Policies[0].Facts
+	lost := got.Unreachable
+	got.Unreachable = nil
+	if diff := cmp.Diff(eval.Found{Planted: 6, Asked: 6, Reachable: 4, Prompt: 2, First5: 2, SearchAlone: eval.Ranked{First5: 2, First20: 2}}, got); diff != "" {
+		t.Errorf("facts (-want +got):\n%s", diff)
+	}
+	if len(lost) != 2 || lost[0].Ask != "Where does she store her boat?" || lost[0].Text != "Turku" || lost[1].Text != "Riga" {
+		t.Errorf("got %+v out of reach, want the question in other words of each conversation", lost)
+	}
+	code, out, errs := run(t, recallTalk(t), "eval", "context", "-", "--policy", "off")
+	if code != 0 || errs != "" || !strings.Contains(out, "  evidence reachable        6 of 6") || !strings.Contains(out, "note: talk2: one question names no message that answers it") {
+		t.Errorf("got %d, %q, %q, want the evidence of both conversations", code, out, errs)
+	}
+}
+
 // A conversation that cannot go on is in the report, and in the exit code.
 func TestEvalContextFails(t *testing.T) {
 	t.Parallel()
@@ -149,7 +218,7 @@ func TestEvalContextFails(t *testing.T) {
 func TestEvalSamples(t *testing.T) {
 	t.Parallel()
 	code, out, errs := run(t, "", "eval", "context", "--list-samples")
-	if code != 0 || errs != "" || strings.Count(out, "\n") != 1+len(app.EvaluationSamples()) {
+	if code != 0 || errs != "" || strings.Count(out, "\n") != 1+len(eval.EvaluationSamples()) {
 		t.Errorf("got %d, %q, %q, want a line for each sample", code, out, errs)
 	}
 	code, out, _ = run(t, "", "eval", "context", "--list-samples", "--json")
@@ -158,5 +227,41 @@ func TestEvalSamples(t *testing.T) {
 	}
 	if report := evaluated(t, "", "--sample", "incident", "--policy", "off"); report.Window != 32_768 || report.Source != "incident" {
 		t.Errorf("got %s with a window of %d, want the sample's own", report.Source, report.Window)
+	}
+}
+
+// Questions are asked in each window under each policy; the chart and the table are the
+// report's (P16-6).
+func TestEvalRecall(t *testing.T) {
+	t.Parallel()
+	svg := filepath.Join(t.TempDir(), "recall.svg")
+	code, out, errs := run(t, recallTalk(t), "eval", "recall", "-", "--policy", "off,window", "--window", "1500,4000", "--json", "--svg", svg)
+	var report eval.RecallReport
+	if err := json.Unmarshal([]byte(out), &report); code != 0 || err != nil || errs != "" {
+		t.Fatalf("got %d, %v, %q, want a report", code, err, errs)
+	}
+	if report.Conversations != 2 || report.Messages != 124 || report.Questions != 6 || len(report.Notices) != 2 || len(report.Rows) != 4 {
+		t.Errorf("got %+v, want six questions in four rows", report)
+	}
+	small, large := report.Rows[0], report.Rows[3]
+	if small.Policy != "off" || small.Window != 1500 || small.Questions != 6 || small.InPrompt != 2 || small.First1 != 2 || small.Quoted != 4 {
+		t.Errorf("got %+v, want the last message in the small prompt, and the first found and quoted", small)
+	}
+	if large.Policy != "window" || large.Window != 4000 || large.Held() != 6 || large.NotAtAll != 0 {
+		t.Errorf("got %+v, want all evidence in the prompt", large)
+	}
+	if drawn, err := os.ReadFile(svg); err != nil || string(drawn) != string(report.SVG()) {
+		t.Errorf("got a picture of %d bytes, %v, want the report's", len(drawn), err)
+	}
+	if code, out, errs := run(t, "", "eval", "recall", "--sample", "--policy", "off", "--window", "8000"); code != 0 || errs != "" || !strings.HasPrefix(out, "sample: 36 questions about 296 messages in 2 conversations") {
+		t.Errorf("got %d, %q, %q, want the sample's table", code, out, errs)
+	}
+	for want, args := range map[string][]string{
+		"give either a file or --sample": {"-", "--sample"}, "no questions given": nil, "--window: 100 is too small": {"-", "--window", "100"},
+		`"greedy" does not exist`: {"-", "--policy", "greedy"},
+	} {
+		if code, out, errs := run(t, recallTalk(t), append([]string{"eval", "recall"}, args...)...); code != 1 || !strings.Contains(errs, want) {
+			t.Errorf("%q: got %d, %q, %q, want 1 and %q", args, code, out, errs, want)
+		}
 	}
 }

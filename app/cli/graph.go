@@ -5,17 +5,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"bobbin/app"
+	"bobbin/app/ops"
 )
 
-func (p *program) graph() *cobra.Command {
+func (p *program) graphCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "graph",
-		Short: "Draw the graph that agents run through",
-		Long:  "Prints the agent graph as a Mermaid drawing, or its nodes and edges as JSON.", Example: "  bobbin graph > graph.mmd",
+		Short: "Print the agent graph",
+		Long:  "Prints the agent graph as a Mermaid diagram, or its nodes and edges as JSON.", Example: "  bobbin graph > graph.mmd",
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			engine, err := app.Graph()
+			engine, err := ops.Graph()
 			if err != nil {
 				return err
 			}

@@ -11,15 +11,15 @@ import (
 	"bobbin/app/cli/term"
 )
 
-// widest is how wide help is where nobody reads it on a terminal.
-const widest = 100
+// maxHelpWidth is the width of help that is not written to a terminal.
+const maxHelpWidth = 100
 
-// help prints what a command is for, in lines that fit the terminal. The flags of
-// all commands, which are the settings, stand in the help of the program itself.
-func (p *program) help(cmd *cobra.Command) {
-	width, _ := p.terminal()
+// printHelp prints the help of a command in lines that fit the terminal. The flags common to
+// all commands, which are the settings, are in the help of the program itself.
+func (p *program) printHelp(cmd *cobra.Command) {
+	width, _ := p.terminalSize()
 	if width == 0 {
-		width = widest
+		width = maxHelpWidth
 	}
 	out := &strings.Builder{}
 	about := cmd.Long
@@ -40,28 +40,42 @@ func (p *program) help(cmd *cobra.Command) {
 		fmt.Fprintln(out, "\nAvailable Commands:")
 		listCommands(out, cmd, width)
 	}
-	flags := cmd.LocalFlags()
-	if cmd.HasParent() {
-		flags = cmd.LocalNonPersistentFlags()
-	}
+	flags := p.shownFlags(cmd)
 	if usages := flagUsages(flags, width); usages != "" {
 		fmt.Fprintf(out, "\nFlags:\n%s", usages)
 	}
 	switch {
 	case !cmd.HasParent():
-		fmt.Fprintf(out, "\n%s\n", term.Wrap("More about a command: "+cmd.Name()+" <command> --help. The settings are in docs/CONFIGURATION.md.", width, ""))
-	default:
-		fmt.Fprintf(out, "\n%s\n", term.Wrap("Every setting is a flag, too: "+cmd.Root().Name()+" --help lists them.", width, ""))
+		fmt.Fprintf(out, "\n%s\n", term.Wrap("Use "+cmd.Name()+" <command> --help for more about a command. Every setting is also available as a flag: see --help-all and docs/CONFIGURATION.md.", width, ""))
+	case !p.helpAll:
+		fmt.Fprintf(out, "\n%s\n", term.Wrap("Every setting is also available as a flag: see --help-all.", width, ""))
 	}
 	fmt.Fprint(p.Out, out.String())
 }
 
-// narrow is a terminal on which flags and what they mean do not fit side by side.
-const narrow = 70
+// shownFlags returns the flags that the help of the command lists: its own, and the few
+// common flags that most people need; with --help-all every flag.
+func (p *program) shownFlags(cmd *cobra.Command) *pflag.FlagSet {
+	shown := pflag.NewFlagSet(cmd.Name(), pflag.ContinueOnError)
+	if cmd.HasParent() {
+		shown.AddFlagSet(cmd.LocalNonPersistentFlags())
+	}
+	cmd.Root().PersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if p.helpAll || !cmd.HasParent() && slices.Contains([]string{"addr", "config", "data-dir", "database-url", "help-all", "key", "url"}, f.Name) {
+			all := *f
+			all.Hidden = false
+			shown.AddFlag(&all)
+		}
+	})
+	return shown
+}
 
-// flagUsages lists flags, each on its line, with what they mean beside or below.
+// narrowWidth is the width below which flags and their descriptions do not fit side by side.
+const narrowWidth = 70
+
+// flagUsages lists flags, one a line, with their descriptions beside or below them.
 func flagUsages(flags *pflag.FlagSet, width int) string {
-	if width >= narrow {
+	if width >= narrowWidth {
 		return flags.FlagUsagesWrapped(width - 1)
 	}
 	out := &strings.Builder{}
@@ -76,15 +90,15 @@ func flagUsages(flags *pflag.FlagSet, width int) string {
 	return out.String()
 }
 
-// usageLine is how a command is called.
+// usageLine returns how to call a command.
 func usageLine(cmd *cobra.Command) string {
-	if cmd.HasAvailableSubCommands() && !strings.Contains(cmd.Use, "<") { // others do something by themselves
+	if cmd.HasAvailableSubCommands() && !strings.Contains(cmd.Use, "<") { // the others do something without a subcommand
 		return cmd.CommandPath() + " <command>"
 	}
 	return cmd.UseLine()
 }
 
-// listCommands prints the commands of a group with what they are for.
+// listCommands prints the commands of a group with their descriptions.
 func listCommands(out *strings.Builder, cmd *cobra.Command, width int) {
 	commands := slices.DeleteFunc(slices.Clone(cmd.Commands()), func(c *cobra.Command) bool { return !c.IsAvailableCommand() && c.Name() != "help" })
 	longest := 0

@@ -18,53 +18,44 @@ import (
 	"bobbin/app/core"
 )
 
-// maxHistory bounds what is read into memory to be sent, in bytes; what a server
-// takes is less.
+// maxHistory is the maximum size of a file to import, in bytes; servers accept less.
 const maxHistory = 1 << 30
 
-func (p *program) importHistory() *cobra.Command {
+func (p *program) importCommand() *cobra.Command {
 	var into core.Session
 	cmd := &cobra.Command{
 		Use:   "import <file|->",
-		Short: "Bring a conversation in from a file: of Bobbin, OpenAI or LangChain",
-		Long: "Imports messages, the whole file or nothing: JSON lines, a JSON list, or what\n" +
-			"`sessions export` wrote. Each message may be in the shape of Bobbin, of OpenAI's chat\n" +
-			"completions or of LangChain. They come into a new session, or with --session behind\n" +
-			"the messages of an old one. No agent answers them; the next message may refer to them.",
+		Short: "Import a conversation from a file of Bobbin, OpenAI or LangChain",
+		Long: "Imports all messages of a file or none: JSON lines, a JSON list, or the output of\n" +
+			"`sessions export`. Each message may have the format of Bobbin, of OpenAI's chat\n" +
+			"completions or of LangChain. The messages go into a new session, or with --session to\n" +
+			"the end of an existing one. No agent answers them; the next message may refer to them.",
 		Example: "  bobbin import conversation.jsonl --title \"From the old system\"\n" +
 			"  bobbin sessions export 0192… | bobbin import -",
-		Args: oneFile,
+		Args: requireFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, err := p.readHistory(args[0])
 			if err != nil {
 				return err
 			}
 			return p.withServer(cmd, func(ctx context.Context, s connection) error {
-				return p.bringIn(ctx, s, h, into)
+				return p.importInto(ctx, s, h, into)
 			})
 		},
 	}
 	p.withJSON(cmd)
 	flags := cmd.Flags()
-	flags.StringVar((*string)(&into.ID), "session", "", "the session of this `id`, in place of a new one")
-	flags.StringVar(&into.Title, "title", "", "of the new session; the name of the file without it")
-	flags.StringVar(&into.Agent, "agent", "", "of the new session")
-	flags.StringVar(&into.UserID, "user", "", "of the new session")
+	flags.StringVar((*string)(&into.ID), "session", "", "append to the session with this `id` instead of creating one")
+	flags.StringVar(&into.Title, "title", "", "title of the new session (default: the name of the file)")
+	flags.StringVar(&into.Agent, "agent", "", "agent of the new session")
+	flags.StringVar(&into.UserID, "user", "", "user of the new session")
 	for _, other := range []string{"title", "agent", "user"} {
 		cmd.MarkFlagsMutuallyExclusive("session", other)
 	}
 	return cmd
 }
 
-// oneFile wants a file's name.
-func oneFile(cmd *cobra.Command, args []string) error {
-	if len(args) == 1 {
-		return nil
-	}
-	return core.Errorf(core.ErrInvalid, "which file? %s; - reads the standard input", cmd.UseLine())
-}
-
-// historyFile is a file that is to be imported.
+// historyFile is a file to import.
 type historyFile struct {
 	title  string
 	data   []byte
@@ -87,14 +78,14 @@ func (p *program) readHistory(name string) (historyFile, error) {
 		return h, fmt.Errorf("read %s: %w", name, err)
 	}
 	if len(data) > maxHistory {
-		return h, core.Errorf(core.ErrTooLarge, "%s is larger than %s bytes: import it in parts", name, term.Number(maxHistory))
+		return h, core.Errorf(core.ErrTooLarge, "%s is larger than %s bytes: import it in parts", name, core.Number(maxHistory))
 	}
 	h.data, h.format = data, formatOf(data)
 	return h, nil
 }
 
-// formatOf returns how a history is written. JSON lines begin with a message on
-// its first line; a document is a list, or an object with messages.
+// formatOf detects the format of a history. JSON lines begin with a message on the first
+// line; a document is a list, or an object with messages.
 func formatOf(data []byte) core.ImportFormat {
 	start := bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\uFEFF")))
 	line, _, _ := bytes.Cut(start, []byte("\n"))
@@ -112,11 +103,16 @@ func formatOf(data []byte) core.ImportFormat {
 	return core.ImportLines
 }
 
-// bringIn imports a history and tells what came of it. A session that was made for
-// a history that cannot be imported is put away again.
-func (p *program) bringIn(ctx context.Context, s connection, h historyFile, into core.Session) error {
-	made := into.ID == ""
-	if made {
+// importInto imports a history and prints the result. It archives a session that it created
+// for a history that cannot be imported.
+func (p *program) importInto(ctx context.Context, s connection, h historyFile, into core.Session) error {
+	isNew := into.ID == ""
+	id, err := findSession(ctx, s.client, string(into.ID))
+	if err != nil {
+		return err
+	}
+	into.ID = id
+	if isNew {
 		if into.Title == "" {
 			into.Title = core.Clip(h.title, 200)
 		}
@@ -127,12 +123,12 @@ func (p *program) bringIn(ctx context.Context, s connection, h historyFile, into
 		}
 		into.ID = session.ID
 	}
-	body := &upload{data: h.data, reader: bytes.NewReader(h.data), tell: p.progress()}
+	body := &uploadBody{data: h.data, reader: bytes.NewReader(h.data), report: p.progressPrinter()}
 	done, err := s.client.ImportMessages(ctx, core.ImportMessages{SessionID: into.ID, Body: body, Format: h.format, Source: core.SourceCLI})
-	body.end()
+	body.clearProgress()
 	if err != nil {
-		err = named(err)
-		if made {
+		err = withFieldErrors(err)
+		if isNew {
 			err = errors.Join(err, s.client.ArchiveSession(context.WithoutCancel(ctx), into.ID))
 		}
 		return err
@@ -143,61 +139,62 @@ func (p *program) bringIn(ctx context.Context, s connection, h historyFile, into
 			core.Imported
 		}{into.ID, done})
 	}
-	p.tellImported(into.ID, done)
+	p.printImported(into.ID, done)
 	return nil
 }
 
-// named returns an error with all the lines that it names.
-func named(err error) error {
-	var told *client.ProblemError
-	if !errors.As(err, &told) || len(told.Errors) == 0 {
+// withFieldErrors returns the error with all the lines that the server rejected.
+func withFieldErrors(err error) error {
+	var problem *client.ProblemError
+	if !errors.As(err, &problem) || len(problem.Errors) == 0 {
 		return err
 	}
-	message, _, _ := strings.Cut(told.Detail, ": ")
-	return &core.Error{Kind: core.ErrInvalid, Message: message, Fields: told.Errors, Err: err}
+	message, _, _ := strings.Cut(problem.Detail, ": ")
+	return &core.Error{Kind: core.ErrInvalid, Message: message, Fields: problem.Errors, Err: err}
 }
 
-func (p *program) tellImported(id core.SessionID, done core.Imported) {
-	fmt.Fprintf(p.Out, "imported %s messages (%s tokens) into session %s\n", term.Number(done.Imported), term.Number(done.Tokens), id)
+func (p *program) printImported(id core.SessionID, done core.Imported) {
+	fmt.Fprintf(p.Out, "imported %s messages (%s tokens) into session %s\n", core.Number(done.Imported), core.Number(done.Tokens), id)
 	if done.Skipped > 0 {
-		fmt.Fprintf(p.Out, "%s messages of other branches, or deleted ones, did not come along\n", term.Number(done.Skipped))
+		fmt.Fprintf(p.Out, "%s messages were skipped: they belong to other branches, are deleted, or are empty answers\n", core.Number(done.Skipped))
 	}
 	if done.LeftOut > 0 {
-		fmt.Fprintf(p.Out, "%s images or files were left out; their messages say so\n", term.Number(done.LeftOut))
+		fmt.Fprintf(p.Out, "%s images or files were left out; their messages mention them\n", core.Number(done.LeftOut))
 	}
-	fmt.Fprintf(p.Out, "to go on: %s chat --session %s\n", programName(), id)
+	fmt.Fprintf(p.Out, "to continue: %s chat --session %s\n", programName(), id)
 }
 
-// progress returns what shows on a terminal how far it is; nothing elsewhere.
-func (p *program) progress() func(text string) {
-	if width, _ := p.terminal(); width == 0 || p.json {
+// progressPrinter returns a function that shows progress on a terminal; without a terminal
+// it does nothing.
+func (p *program) progressPrinter() func(text string) {
+	if width, _ := p.terminalSize(); width == 0 || p.json {
 		return func(string) {}
 	}
-	return func(text string) { fmt.Fprintf(p.Err, "\r\x1b[K%s", text) }
+	return func(text string) { fmt.Fprintf(term.Raw(p.Err), "\r\x1b[K%s", text) }
 }
 
-// upload is a body that tells how much of it was sent.
-type upload struct {
-	data   []byte
-	reader *bytes.Reader
-	tell   func(text string)
-	told   int
+// uploadBody is a request body that reports how much of it was sent.
+type uploadBody struct {
+	data            []byte
+	reader          *bytes.Reader
+	report          func(text string)
+	reportedPercent int
 }
 
-// Read is part of io.Reader.
-func (u *upload) Read(b []byte) (int, error) {
+// Read implements io.Reader.
+func (u *uploadBody) Read(b []byte) (int, error) {
 	n, err := u.reader.Read(b)
 	if sent := len(u.data) - u.reader.Len(); sent == len(u.data) {
-		u.tell("importing …")
-	} else if percent := sent * 100 / len(u.data); percent > u.told {
-		u.told = percent
-		u.tell(fmt.Sprintf("sending … %d %%", percent))
+		u.report("importing …")
+	} else if percent := sent * 100 / len(u.data); percent > u.reportedPercent {
+		u.reportedPercent = percent
+		u.report(fmt.Sprintf("sending … %d %%", percent))
 	}
 	return n, err
 }
 
-// Again returns the body from its beginning, for a server that has been restarted.
-func (u *upload) Again() io.Reader { return bytes.NewReader(u.data) }
+// Again returns the body from its beginning, for a server that has restarted.
+func (u *uploadBody) Again() io.Reader { return bytes.NewReader(u.data) }
 
-// end takes the progress off the screen.
-func (u *upload) end() { u.tell("") }
+// clearProgress removes the progress from the screen.
+func (u *uploadBody) clearProgress() { u.report("") }

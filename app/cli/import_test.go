@@ -67,11 +67,11 @@ func TestImportAndExport(t *testing.T) {
 	for _, tt := range []struct{ says, input, args string }{
 		{"which file? bobbin import <file|->", "", "import"},
 		{"no such file", "", "import /no/such/file"},
-		{"session 123 does not exist", foreign, "import - --session 123"},
+		{"no session id begins with 123", foreign, "import - --session 123"},
 		{"nothing was imported\n  line 1: is not a JSON object\n  line 2: content is empty", "x\n{\"role\":\"user\"}", "import -"},
 		{"none of the others can be", foreign, "import - --session x --title y"},
 		{"which session?", "", "sessions export"},
-		{"session 123 does not exist", "", "sessions export 123"},
+		{"no session id begins with 123", "", "sessions export 123"},
 		{"format must be json, jsonl or markdown", "", "sessions export " + id[1] + " --format pdf"},
 		{"no such file", "", "sessions export " + id[1] + " -o /no/such/folder/x"},
 	} {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,20 +15,41 @@ import (
 	"bobbin/app/core"
 )
 
-// withJSON gives the commands the flag --json: one JSON document on the standard
-// output, with the field names of the API, and errors as problems (RFC 9457) on the
-// standard error.
+// withJSON adds the flag --json to the commands: one JSON document on the standard output,
+// with the field names of the API, and errors as problem details (RFC 9457) on the standard
+// error.
 func (p *program) withJSON(cmds ...*cobra.Command) {
 	for _, cmd := range cmds {
-		cmd.Flags().BoolVar(&p.json, "json", false, "one JSON document, errors too")
+		cmd.Flags().BoolVar(&p.json, "json", false, "print one JSON document; errors, too")
 	}
 }
 
 // printJSON prints a document as every command with --json does.
 func (p *program) printJSON(v any) error { return writeJSON(p.Out, v) }
 
-// aside is where a command with --json says what is not its document.
-func (p *program) aside() io.Writer {
+// printOrDraw prints v as JSON with --json; otherwise it calls draw with the size of the
+// terminal. It returns err if that is not nil.
+func (p *program) printOrDraw(v any, err error, draw func(width, height int)) error {
+	switch {
+	case err != nil:
+		return err
+	case p.json:
+		return p.printJSON(v)
+	}
+	draw(p.terminalSize())
+	return nil
+}
+
+// printMore prints how to continue a list; next is nil at its end.
+func (p *program) printMore(next *string, command string) {
+	if next != nil {
+		fmt.Fprintf(p.Out, "more: %s %s --cursor %s\n", programName(), command, *next)
+	}
+}
+
+// noticeWriter returns where to write what is not part of the JSON document: nowhere with
+// --json.
+func (p *program) noticeWriter() io.Writer {
 	if p.json {
 		return io.Discard
 	}
@@ -35,13 +57,18 @@ func (p *program) aside() io.Writer {
 }
 
 func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
+	var document bytes.Buffer
+	enc := json.NewEncoder(&document)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(term.CleanJSON(document.Bytes()))
+	return err
 }
 
-// problem is an error as --json tells it; the fields are those of the API.
+// problem is an error as --json prints it; the fields are those of the API.
 type problem struct {
 	Type      string            `json:"type"`
 	Title     string            `json:"title"`
@@ -52,17 +79,17 @@ type problem struct {
 	Errors    []core.FieldError `json:"errors,omitempty"`
 }
 
-// problemOf returns the problem of an error. What the server said stays as it was.
+// problemOf returns the problem for an error. It does not change what the server answered.
 func problemOf(err error) problem {
-	var told *client.ProblemError
-	if errors.As(err, &told) {
-		return problem{told.Type, told.Title, told.Status, told.Error(), told.Code, told.RequestID, told.Errors}
+	var answered *client.ProblemError
+	if errors.As(err, &answered) {
+		return problem{answered.Type, answered.Title, answered.Status, answered.Error(), answered.Code, answered.RequestID, answered.Errors}
 	}
 	kind := problemKind{nil, "internal", "Internal error", 500}
 	if i := slices.IndexFunc(problemKinds(), func(k problemKind) bool { return errors.Is(err, k.err) }); i >= 0 {
 		kind = problemKinds()[i]
 	}
-	out := problem{Type: "urn:bobbin:problem:" + kind.code, Title: kind.title, Status: kind.status, Detail: term.Sentence(err), Code: kind.code}
+	out := problem{Type: "urn:bobbin:problem:" + kind.code, Title: kind.title, Status: kind.status, Detail: term.ErrorText(err), Code: kind.code}
 	var shown *core.Error
 	if errors.As(err, &shown) {
 		out.Detail, out.Errors = shown.Message, shown.Fields
@@ -70,7 +97,7 @@ func problemOf(err error) problem {
 	return out
 }
 
-// problemKind is how a kind of error is told.
+// problemKind describes a kind of error.
 type problemKind struct {
 	err    error
 	code   string
@@ -78,7 +105,7 @@ type problemKind struct {
 	status int
 }
 
-// problemKinds are the kinds as the API tells them.
+// problemKinds returns the kinds as the API reports them.
 func problemKinds() []problemKind {
 	return []problemKind{
 		{core.ErrInvalid, "invalid", "Invalid request", 422},
@@ -97,20 +124,20 @@ func problemKinds() []problemKind {
 	}
 }
 
-// tell prints an error; asked says whether --json was on the command line.
-func (p *program) tell(err error, asked bool) {
+// printError prints an error; asJSON reports whether --json was on the command line.
+func (p *program) printError(err error, asJSON bool) {
 	var silent *silentError
 	switch {
 	case errors.As(err, &silent):
-	case p.json || asked:
-		_ = writeJSON(p.Err, problemOf(err)) // nobody is there to be told
+	case p.json || asJSON:
+		_ = writeJSON(p.Err, problemOf(err)) // there is nowhere left to report it
 	default:
-		fmt.Fprintf(p.Err, "bobbin: %s\n", term.Sentence(err))
+		fmt.Fprintf(p.Err, "bobbin: %s\n", term.ErrorText(err))
 	}
 }
 
-// silentError is the error of a command that has told it already.
+// silentError is the error of a command that has already printed it.
 type silentError struct{ text string }
 
-// Error returns what was told.
+// Error returns what was printed.
 func (e *silentError) Error() string { return e.text }

@@ -1,31 +1,33 @@
 package cli
 
 import (
-	"crypto/sha256"
+	"context"
 	"encoding/hex"
 	"fmt"
-	"strings"
+	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"bobbin/app/core"
 	"bobbin/app/core/config"
+	"bobbin/app/ops"
 )
 
-func (p *program) keys() *cobra.Command {
+func (p *program) keysCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "keys", Short: "Make, list and revoke API keys",
-		Long: "A key acts for an owner: callers with the key see what was made with keys of that owner. Keys are in\n" +
-			"the database (create, revoke), where they count at once, or in the configuration (auth.keys).",
-		Args: needsCommand, RunE: showHelp,
+		Use: "keys", Short: "Create, list and revoke API keys",
+		Long: "A key belongs to an owner: callers with the key see everything that was created with keys of that\n" +
+			"owner. Keys are stored in the database (create, revoke), where they take effect immediately and can be\n" +
+			"revoked, or in the configuration (new), for servers that are set up from files alone. If in doubt, use create.",
+		Args: rejectUnknownCommand, RunE: showHelp,
 	}
 	setting := &cobra.Command{
-		Use: "new <name>", Short: "Make a key for the configuration, and say how to set it",
-		Long: "Makes a random secret and prints it once. The setting holds its hash only, so that who reads the\n" +
-			"configuration cannot use it. Nothing is stored: the key counts from the next start on.",
+		Use: "new <name>", Short: "Generate a key for the configuration; most people need `keys create`",
+		Long: "Generates a random secret and prints it once. The setting holds only its hash, so that readers of the\n" +
+			"configuration cannot use it. Nothing is stored: the key takes effect when the server starts with it.",
 		Example: "  bobbin keys new web",
-		Args:    oneWord("which name? It is the owner of what the key makes"),
+		Args:    requireOneArg("which name? It becomes the owner of everything created with the key"),
 		RunE:    func(_ *cobra.Command, args []string) error { return p.newKey(args[0]) },
 	}
 	list := &cobra.Command{
@@ -35,93 +37,96 @@ func (p *program) keys() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.listKeys(cmd) },
 	}
 	check := &cobra.Command{
-		Use: "check [secret]", Short: "Say whose key a secret is",
-		Long: "Says whose key a secret is. Without one it is read from the standard input, where other users of\n" +
-			"this machine cannot see it.",
+		Use: "check [secret]", Short: "Identify a key",
+		Long: "Shows which key a secret belongs to. Without an argument it reads the secret from the standard input,\n" +
+			"where other users of this machine cannot see it.",
 		Example: "  bobbin keys check < secret.txt",
-		Args:    atMost(1),
+		Args:    allowMaxArgs(1),
 		RunE:    p.checkKey,
 	}
 	p.withJSON(setting, list, check)
-	cmd.AddCommand(p.createKey(), list, p.revokeKey(), check, setting)
+	cmd.AddCommand(p.createKeyCommand(), list, p.revokeKeyCommand(), check, setting)
 	return cmd
 }
 
-// keyView is a key of the configuration as it may be seen.
+// keyView is a key of the configuration without its secret.
 type keyView struct {
 	Name   string `json:"name"`
 	Owner  string `json:"owner"`
-	SHA256 string `json:"sha256"` // its first digits, enough to tell keys apart
+	SHA256 string `json:"sha256"` // the first digits, enough to tell keys apart
 	Stored string `json:"stored"` // hash, or plain
 	From   string `json:"from"`
 }
 
-const shownDigits = 12
+const shownHashDigits = 12
 
-func viewOf(k config.APIKey, from string) keyView {
-	sum, _ := k.Sum() // settings that were loaded are sound
-	v := keyView{Name: k.Name, Owner: k.Name, SHA256: hex.EncodeToString(sum[:])[:shownDigits], Stored: "plain", From: from}
+func keyViewOf(k config.APIKey, from string) keyView {
+	sum, _ := k.Sum() // loaded settings are valid
+	v := keyView{Name: k.Name, Owner: k.Name, SHA256: hex.EncodeToString(sum[:])[:shownHashDigits], Stored: "plain", From: from}
 	if k.Hashed() {
 		v.Stored = "hash"
 	}
 	return v
 }
 
-func (p *program) newKey(name string) error {
-	if !config.ValidKeyName(name) {
-		return core.Errorf(core.ErrInvalid, "the name %q must be 1 to 64 letters, digits, and . _ @ -", name)
-	}
-	key, secret := config.NewAPIKey(name)
-	setting := name + ":" + key.Secret.Reveal()
-	if p.json {
-		return p.printJSON(struct {
-			Name    string `json:"name"`
-			Secret  string `json:"secret"`
-			Setting string `json:"setting"`
-		}{name, secret, setting})
-	}
-	fmt.Fprintf(p.Out, "secret, for the caller; it is shown only now:\n  %s\n\n", secret)
-	fmt.Fprintf(p.Out, "in bobbin.yaml, which needs the hash only:\n  auth:\n    keys:\n      - %q\n\n", setting)
-	fmt.Fprintf(p.Out, "or in the environment, several with commas:\n  BOBBIN_AUTH_KEYS=%s\n\n", setting)
-	fmt.Fprintf(p.Out, "then start Bobbin again; the caller sends it with every request:\n  Authorization: Bearer %s\n", secret)
-	return nil
+// storedKeyView is a key of the database in a list.
+type storedKeyView struct {
+	core.APIKey
+	From string `json:"from"`
 }
 
-func (p *program) checkKey(cmd *cobra.Command, args []string) error {
-	cfg, origins, err := p.load(cmd)
+// listKeys lists the keys of the database and those of the configuration.
+func (p *program) listKeys(cmd *cobra.Command) error {
+	cfg, origins, err := p.loadFolderSettings(cmd)
 	if err != nil {
 		return err
 	}
-	secret := strings.Join(args, "")
-	if len(args) == 0 {
-		if secret, err = p.readSecret(); err != nil {
+	return p.withAdmin(cmd, func(ctx context.Context, s *ops.Service) error {
+		stored, err := s.Keys(ctx)
+		if err != nil {
 			return err
 		}
-	}
-	sum := sha256.Sum256([]byte(strings.TrimSpace(secret)))
-	for _, k := range cfg.Auth.Keys {
-		if known, ok := k.Sum(); !ok || known != sum {
-			continue
+		items := []any{}
+		for _, k := range stored {
+			items = append(items, storedKeyView{k, "database"})
+		}
+		for _, k := range cfg.Auth.Keys {
+			items = append(items, keyViewOf(k, origins.Of("auth.keys").From))
 		}
 		if p.json {
-			return p.printJSON(viewOf(k, origins.Of("auth.keys").From))
+			return p.printJSON(core.Page[any]{Items: items})
 		}
-		fmt.Fprintf(p.Out, "this is a key of %s\n", k.Name)
-		return nil
-	}
-	return p.checkStored(cmd, strings.TrimSpace(secret))
+		return p.printKeys(items)
+	})
 }
 
-// maxSecret bounds what is read as a secret, in bytes.
-const maxSecret = 4096
-
-// readSecret reads a secret without showing it.
-func (p *program) readSecret() (string, error) {
-	if term.IsTerminal(int(p.In.Fd())) {
-		fmt.Fprint(p.Err, "secret: ")
-		raw, err := term.ReadPassword(int(p.In.Fd()))
-		fmt.Fprintln(p.Err)
-		return string(raw), err
+func (p *program) printKeys(items []any) error {
+	if len(items) == 0 {
+		fmt.Fprintf(p.Out, "no keys: only this machine has access. Create one with: %s keys create <name>\n", programName())
+		return nil
 	}
-	return p.readInput(maxSecret)
+	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tNAME\tOWNER\tSCOPES\tCREATED\tLAST USED\tSTATE\tEXPIRES\tFROM")
+	for _, item := range items {
+		switch k := item.(type) {
+		case storedKeyView:
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+				k.ID, k.Name, k.Owner, k.Rights, formatTime(&k.CreatedAt, ""), formatTime(k.LastUsedAt, "never"), stateOf(k.APIKey), formatTime(k.ExpiresAt, "never"), k.From)
+		case keyView:
+			fmt.Fprintf(w, "sha256 %s…\t%s\t%s\t%s\t\t\tvalid, %s\t%s\n", k.SHA256, k.Name, k.Owner, core.ReadWrite, k.Stored, k.From)
+		}
+	}
+	return w.Flush()
+}
+
+// stateOf returns the state of a key in words.
+func stateOf(k core.APIKey) string {
+	switch {
+	case k.RevokedAt != nil:
+		return "revoked " + formatTime(k.RevokedAt, "")
+	case !k.Valid(time.Now()):
+		return "expired"
+	default:
+		return "valid"
+	}
 }

@@ -14,29 +14,28 @@ import (
 	"bobbin/app/core"
 )
 
-func (p *program) memories() *cobra.Command {
+func (p *program) memoriesCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "memories", Short: "Keep facts and find them again",
-		Long: "Facts that were asked to be kept. They live beside the conversations: no agent reads them.",
-		Args: needsCommand, RunE: showHelp,
+		Use: "memories", Short: "Store facts and search them",
+		Long: "Stored facts. They are independent of the conversations: no agent reads them on its own.",
+		Args: rejectUnknownCommand, RunE: showHelp,
 	}
-	list, add, search, reindex := p.listMemories(), p.addMemory(), p.searchMemories(), p.reindexMemories()
+	list, add, search, reindex := p.listMemoriesCommand(), p.addMemoryCommand(), p.searchMemoriesCommand(), p.reindexMemoriesCommand()
 	p.withJSON(list, add, search, reindex)
-	cmd.AddCommand(list, add, search, p.deleteMemory(), reindex)
+	cmd.AddCommand(list, add, search, p.deleteMemoryCommand(), reindex)
 	return cmd
 }
 
-// userFlag adds --user.
+// userFlag adds the flag --user.
 func userFlag(cmd *cobra.Command) *string {
-	return cmd.Flags().String("user", "", "only of this user")
+	return cmd.Flags().String("user", "", "only memories of this user")
 }
 
-func (p *program) listMemories() *cobra.Command {
+func (p *program) listMemoriesCommand() *cobra.Command {
 	var q core.PageQuery
-	cmd := &cobra.Command{Use: "list", Short: "List the memories, the newest first", Example: "  bobbin memories list --user ann", Args: noArguments}
+	cmd := &cobra.Command{Use: "list", Short: "List memories, newest first", Example: "  bobbin memories list --user ann", Args: noArguments}
 	user := userFlag(cmd)
-	cmd.Flags().IntVar(&q.Limit, "limit", core.DefaultPageLimit, "how many")
-	cmd.Flags().StringVar(&q.Cursor, "cursor", "", "go on after an earlier list")
+	addPageFlags(cmd, &q)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return p.withServer(cmd, func(ctx context.Context, s connection) error {
 			page, err := s.client.Memories(ctx, *user, q)
@@ -47,40 +46,38 @@ func (p *program) listMemories() *cobra.Command {
 				return p.printJSON(page)
 			}
 			if len(page.Items) == 0 {
-				fmt.Fprintf(p.Out, "no memories yet; this keeps one: %s memories add \"the inspection is on Friday\"\n", programName())
+				fmt.Fprintf(p.Out, "no memories yet; add one with: %s memories add \"the inspection is on Friday\"\n", programName())
 				return nil
 			}
 			w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "ID\tUSER\tCREATED\tMEMORY")
 			for _, m := range page.Items {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s%s\n", m.ID, term.Line(m.UserID, 20), m.CreatedAt.Local().Format(time.DateTime), term.Line(m.Content, 60), stale(m))
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s%s\n", m.ID, term.Line(m.UserID, 20), m.CreatedAt.Local().Format(time.DateTime), term.Line(m.Content, 60), staleMark(m))
 			}
 			if err := w.Flush(); err != nil {
 				return err
 			}
-			if page.NextCursor != nil {
-				fmt.Fprintf(p.Out, "more: %s memories list --cursor %s\n", programName(), *page.NextCursor)
-			}
+			p.printMore(page.NextCursor, "memories list")
 			return nil
 		})
 	}
 	return cmd
 }
 
-// stale marks a memory that search does not find.
-func stale(m core.Memory) string {
+// staleMark marks a memory that search cannot find.
+func staleMark(m core.Memory) string {
 	if m.Stale {
 		return "  (stale)"
 	}
 	return ""
 }
 
-func (p *program) addMemory() *cobra.Command {
+func (p *program) addMemoryCommand() *cobra.Command {
 	metadata := ""
-	cmd := &cobra.Command{Use: "add <text>", Short: "Keep a memory", Example: "  bobbin memories add \"the inspection is on Friday\" --user ann", Args: someWords("what is to be kept?")}
+	cmd := &cobra.Command{Use: "add <text>", Short: "Create a memory", Example: "  bobbin memories add \"the inspection is on Friday\" --user ann", Args: requireText("no text given:")}
 	user := userFlag(cmd)
-	cmd.Flags().Lookup("user").Usage = "whose it is"
-	cmd.Flags().StringVar(&metadata, "metadata", "", "a JSON object to keep with it")
+	cmd.Flags().Lookup("user").Usage = "the user that the memory belongs to"
+	cmd.Flags().StringVar(&metadata, "metadata", "", "a JSON object to store with it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if metadata != "" && !json.Valid([]byte(metadata)) {
 			return core.Errorf(core.ErrInvalid, "--metadata must be a JSON object, such as '{\"source\": \"mail\"}'")
@@ -107,16 +104,16 @@ func (p *program) addMemory() *cobra.Command {
 	return cmd
 }
 
-func (p *program) searchMemories() *cobra.Command {
-	limit, least := 0, float32(0)
-	cmd := &cobra.Command{Use: "search <text>", Short: "Find the memories that are nearest to a text", Example: "  bobbin memories search inspection --limit 3", Args: someWords("what is to be found?")}
+func (p *program) searchMemoriesCommand() *cobra.Command {
+	limit, minScore := 0, float32(0)
+	cmd := &cobra.Command{Use: "search <text>", Short: "Find the memories most similar to a text", Example: "  bobbin memories search inspection --limit 3", Args: requireText("no search text given:")}
 	user := userFlag(cmd)
-	cmd.Flags().IntVar(&limit, "limit", core.DefaultMemoryMatches, "how many")
-	cmd.Flags().Float32Var(&least, "min-score", 0, "only those at least so near: -1 to 1")
+	cmd.Flags().IntVar(&limit, "limit", core.DefaultMemoryMatches, "maximum number of results")
+	cmd.Flags().Float32Var(&minScore, "min-score", 0, "minimum similarity, -1 to 1")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		q := core.MemorySearch{Query: strings.Join(args, " "), Limit: limit}
 		if cmd.Flags().Changed("min-score") {
-			q.MinScore = &least
+			q.MinScore = &minScore
 		}
 		return p.withServer(cmd, func(ctx context.Context, s connection) error {
 			found, err := s.client.SearchMemories(ctx, *user, q)
@@ -140,19 +137,19 @@ func (p *program) showMatches(found core.MemoryMatches) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.Out, "%d searched by %s, which matches %s\n", found.Searched, found.EmbeddingModel, found.Matches)
+	fmt.Fprintf(p.Out, "searched %d with %s, which matches %s\n", found.Searched, found.EmbeddingModel, found.Matches)
 	if found.Stale > 0 {
-		fmt.Fprintf(p.Out, "%d stale were not searched; this makes them searchable: %s memories reindex\n", found.Stale, programName())
+		fmt.Fprintf(p.Out, "%d stale memories were not searched; make them searchable with: %s memories reindex\n", found.Stale, programName())
 	}
 	return nil
 }
 
-func (p *program) deleteMemory() *cobra.Command {
-	cmd := &cobra.Command{Use: "delete <id>", Short: "Remove a memory for good", Example: "  bobbin memories delete 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243", Args: cobra.ArbitraryArgs}
+func (p *program) deleteMemoryCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "delete <id>", Short: "Delete a memory permanently", Example: "  bobbin memories delete 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243", Args: cobra.ArbitraryArgs}
 	user := userFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return core.Errorf(core.ErrInvalid, "which memory? %s; %s memories list shows the ids", cmd.UseLine(), programName())
+			return core.Errorf(core.ErrInvalid, "no memory given: %s; %s memories list shows the ids", cmd.UseLine(), programName())
 		}
 		return p.withServer(cmd, func(ctx context.Context, s connection) error {
 			return s.client.DeleteMemory(ctx, *user, core.MemoryID(args[0]))
@@ -161,15 +158,15 @@ func (p *program) deleteMemory() *cobra.Command {
 	return cmd
 }
 
-func (p *program) reindexMemories() *cobra.Command {
+func (p *program) reindexMemoriesCommand() *cobra.Command {
 	batch := 0
 	cmd := &cobra.Command{
-		Use: "reindex", Short: "Make stale memories searchable by the embedding model in use", Example: "  bobbin memories reindex",
-		Long: "Embeds the memories of all owners that another embedding model embedded, or none. It goes through the\n" +
-			"server if one runs, which serves meanwhile. It may be broken off and begun again: it goes on where it stopped.",
+		Use: "reindex", Short: "Embed stale memories with the current embedding model", Example: "  bobbin memories reindex",
+		Long: "Embeds the memories of all owners that have no embedding by the current model. It uses a running server,\n" +
+			"which keeps serving requests. You can interrupt the command and start it again: it resumes where it stopped.",
 		Args: noArguments,
 	}
-	cmd.Flags().IntVar(&batch, "batch", core.DefaultReindexBatch, "how many at once")
+	cmd.Flags().IntVar(&batch, "batch", core.DefaultReindexBatch, "memories per request")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return p.withServer(cmd, func(ctx context.Context, s connection) error {
 			return p.reindexAll(ctx, s, core.Reindex{AllOwners: true, Limit: batch})
@@ -178,14 +175,14 @@ func (p *program) reindexMemories() *cobra.Command {
 	return cmd
 }
 
-// reindexAll asks for one batch after the other and says how far it is.
+// reindexAll reindexes batch by batch and prints its progress.
 func (p *program) reindexAll(ctx context.Context, s connection, q core.Reindex) error {
 	embedded, failed := 0, 0
 	for {
 		done, err := s.client.ReindexMemories(ctx, q)
 		if err != nil {
 			if embedded > 0 && !p.json {
-				fmt.Fprintf(p.Out, "%d embedded so far; begin again to go on\n", embedded)
+				fmt.Fprintf(p.Out, "%d embedded so far; run the command again to resume\n", embedded)
 			}
 			return err
 		}
@@ -195,20 +192,10 @@ func (p *program) reindexAll(ctx context.Context, s connection, q core.Reindex) 
 			return p.printJSON(done)
 		}
 		if done.NextCursor == nil {
-			fmt.Fprintf(p.Out, "%d embedded by %s, %d refused by it, %d stale\n", embedded, done.EmbeddingModel, failed, done.Remaining)
+			fmt.Fprintf(p.Out, "%d embedded with %s, %d rejected, %d stale\n", embedded, done.EmbeddingModel, failed, done.Remaining)
 			return nil
 		}
-		fmt.Fprintf(p.aside(), "%d embedded, %d to go\n", embedded, max(done.Remaining-failed, 0))
+		fmt.Fprintf(p.noticeWriter(), "%d embedded, %d remaining\n", embedded, max(done.Remaining-failed, 0))
 		q.Cursor = *done.NextCursor
-	}
-}
-
-// someWords wants a text after the command.
-func someWords(question string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if strings.TrimSpace(strings.Join(args, "")) != "" {
-			return nil
-		}
-		return core.Errorf(core.ErrInvalid, "%s %s", question, cmd.UseLine())
 	}
 }

@@ -42,12 +42,12 @@ func TestMemories(t *testing.T) {
 			do(0, "memories", "add", "tea is green")
 			wants(do(0, "memories", "list"), id, "carol", "the inspection is on Friday", "tea is green")
 			wants(do(0, "memories", "list", "--limit", "1"), "tea is green", "more: ", "memories list --cursor ")
-			wants(do(0, "memories", "search", "inspection", "Friday"), "the inspection is on Friday", "2 searched by hashing-384-v1, which matches words")
-			wants(do(0, "memories", "search", "inspection", "--user", "dave"), "0 searched")
+			wants(do(0, "memories", "search", "inspection", "Friday"), "the inspection is on Friday", "searched 2 with hashing-384-v1, which matches words")
+			wants(do(0, "memories", "search", "inspection", "--user", "dave"), "searched 0 with")
 			if out := do(0, "memories", "search", "inspection", "--min-score", "0.3"); strings.Contains(out, "tea") {
 				t.Errorf("got %q, want only what is near", out)
 			}
-			wants(do(0, "memories", "reindex"), "0 embedded by hashing-384-v1, 0 refused by it, 0 stale")
+			wants(do(0, "memories", "reindex"), "0 embedded with hashing-384-v1, 0 rejected, 0 stale")
 			wants(do(1, "memories", "delete", id, "--user", "dave"), "does not exist")
 			do(0, "memories", "delete", id)
 			wants(do(1, "memories", "delete", id), "does not exist")
@@ -59,9 +59,9 @@ func TestMemoryMistakes(t *testing.T) {
 	t.Parallel()
 	flags := folder(t)
 	for args, says := range map[string]string{
-		"memories add": "what is to be kept?", "memories search": "what is to be found?", "memories delete": "which memory?",
-		"memories delete a b": "which memory?", "memories add x --metadata nonsense": "--metadata must be a JSON object",
-		"memories lst": "do you mean", "memories search x --limit 101": "limit must be between 1 and 100",
+		"memories add": "no text given: ", "memories search": "no search text given: ", "memories delete": "no memory given: ",
+		"memories delete a b": "no memory given: ", "memories add x --metadata nonsense": "--metadata must be a JSON object",
+		"memories lst": "did you mean", "memories search x --limit 101": "limit must be between 1 and 100",
 		"memories search x --min-score high": "min-score", "memories reindex --batch 1000": "limit must be between 1 and 256",
 		"memories list --embedding-model nonsense": "embedding_model: ", "memories list --embedding-model demo": "has no embeddings",
 	} {

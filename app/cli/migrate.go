@@ -5,28 +5,24 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"bobbin/app"
+	"bobbin/app/ops"
 )
 
-func (p *program) migrate() *cobra.Command {
+func (p *program) migrateCommand() *cobra.Command {
 	status := false
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "Bring the database up to date",
-		Long: "Applies the migrations that the database lacks. The server does the same at its start;\n" +
-			"this command is for those who do it in a step of its own.",
+		Short: "Migrate the database to the current schema",
+		Long: "Applies pending migrations. The server does the same when it starts; use this command to\n" +
+			"migrate in a separate step.",
 		Example: "  bobbin migrate --status",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, origins, err := p.load(cmd)
+			cfg, logger, err := p.loadWithLogger(cmd)
 			if err != nil {
 				return err
 			}
-			logger, err := p.logger(cfg, origins, true)
-			if err != nil {
-				return err
-			}
-			v, err := app.Migrate(cmd.Context(), cfg, logger, !status)
+			v, err := ops.Migrate(cmd.Context(), cfg, logger, !status)
 			if err != nil {
 				return err
 			}
@@ -43,6 +39,6 @@ func (p *program) migrate() *cobra.Command {
 		},
 	}
 	p.withJSON(cmd)
-	cmd.Flags().BoolVar(&status, "status", false, "only say which version it has")
+	cmd.Flags().BoolVar(&status, "status", false, "only print the version")
 	return cmd
 }

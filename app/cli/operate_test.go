@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -23,7 +24,7 @@ func TestDoctor(t *testing.T) {
 	t.Parallel()
 	flags := append(folder(t), "--addr", "127.0.0.1:0")
 	code, out, errs := run(t, "", append([]string{"doctor"}, flags...)...)
-	if code != 0 || errs != "" || !strings.Contains(out, "warn  model: demo") || !strings.Contains(out, "→ set OPENAI_API_KEY") || !strings.Contains(out, "api keys: none") || !strings.Contains(out, "it works") {
+	if code != 0 || errs != "" || !strings.Contains(out, "warn  model: demo") || !strings.Contains(out, "→ set OPENAI_API_KEY") || !strings.Contains(out, "api keys: none") || !strings.Contains(out, "everything works") {
 		t.Errorf("before the first start: %d, %q, %q", code, out, errs)
 	}
 	if code, _, errs := run(t, "hello", append([]string{"chat"}, flags...)...); code != 0 {
@@ -149,15 +150,15 @@ func TestPurgeAsks(t *testing.T) {
 		args string
 		says string
 	}{
-		{1, "sessions purge", "which sessions?"},
+		{1, "sessions purge", "no sessions given"},
 		{1, "sessions purge x", "session x does not exist"},
 		{1, "sessions purge --archived-before yesterday", `"yesterday" is not a date`},
-		{0, "sessions purge --archived-before 2000-01-01", "there is nothing to remove"},
-		{1, "sessions purge " + id, "say --yes, or look with --dry-run"},
+		{0, "sessions purge --archived-before 2000-01-01", "nothing to remove"},
+		{1, "sessions purge " + id, "use --yes, or --dry-run"},
 		{0, "sessions purge --dry-run " + id, "TO REMOVE"},
 		{1, "users purge", "which user?"},
-		{0, "users purge nobody", "there is nothing to remove"},
-		{0, "sessions purge --no-compact -y " + id, "a purge with compaction takes them out"},
+		{0, "users purge nobody", "nothing to remove"},
+		{0, "sessions purge --no-compact -y " + id, "a purge with compaction removes them"},
 		{1, "sessions show " + id, "does not exist"},
 	} {
 		code, out, errs := run(t, "", append(strings.Fields(tt.args), flags...)...)
@@ -207,5 +208,46 @@ func TestServeNeedsKeys(t *testing.T) {
 	code, _, errs := run(t, "", append([]string{"serve", "--addr", "0.0.0.0:0"}, folder(t)...)...)
 	if code != 1 || !strings.Contains(errs, "0.0.0.0:0 can be reached from other machines, and there are no API keys; make one with: bobbin keys create") {
 		t.Errorf("got %d, %q, want that nobody could call", code, errs)
+	}
+}
+
+// Who makes a key that never expires is told so.
+//
+// Finding: security-19
+func TestKeysWithoutAnEnd(t *testing.T) {
+	t.Parallel()
+	flags := folder(t)
+	const says = "it never expires"
+	if code, out, errs := run(t, "", append([]string{"keys", "create", "web"}, flags...)...); code != 0 || !strings.Contains(out, says) || !strings.Contains(out, "--expires") {
+		t.Errorf("without --expires: got %d, %q, %q, want %q", code, out, errs, says)
+	}
+	if code, out, errs := run(t, "", append([]string{"keys", "create", "web", "--expires", "90d"}, flags...)...); code != 0 || strings.Contains(out, says) {
+		t.Errorf("with --expires: got %d, %q, %q", code, out, errs)
+	}
+}
+
+// Who looks at settings, keys and the version sees columns, what to take, and what was built.
+//
+// Finding: users-A39
+// Finding: users-A40
+func TestListsAreReadable(t *testing.T) {
+	t.Parallel()
+	flags := folder(t)
+	code, out, errs := run(t, "", append([]string{"config", "show"}, flags...)...)
+	line := regexp.MustCompile(`(?m)^addr.*$`).FindString(out)
+	if code != 0 || line == "" || len(line) > 120 {
+		t.Errorf("config show: %d, %q, the first line is %q: want columns that fit a terminal", code, errs, line)
+	}
+	if _, out, _ := run(t, "", "keys", "--help"); !strings.Contains(out, "If in\ndoubt, use create.") {
+		t.Errorf("keys --help: %q, want which kind of key to take", out)
+	}
+	for _, args := range []string{"keys create forever", "keys create short --expires 90d"} {
+		if code, _, errs := run(t, "", append(strings.Fields(args), flags...)...); code != 0 {
+			t.Fatal(errs)
+		}
+	}
+	_, out, _ = run(t, "", append([]string{"keys", "list"}, flags...)...)
+	if strings.Count(out, "valid") != 2 || !strings.Contains(out, "EXPIRES") || !strings.Contains(out, "never") || strings.Contains(out, "until") {
+		t.Errorf("keys list: %q, want states and days in columns of their own", out)
 	}
 }

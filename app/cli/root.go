@@ -1,23 +1,31 @@
-// Package cli is Bobbin's command line: one command a file, no logic. What it
-// shows comes from a running Bobbin, or from one that it starts for the time of
-// the command.
+// Package cli is Bobbin's command line: one file per command, no business logic. What it
+// shows comes from a running server, or from one that it starts for the duration of the
+// command.
 package cli
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"bobbin/app/cli/term"
+	"bobbin/app/core"
 	"bobbin/app/core/config"
+	"bobbin/app/core/datadir"
 	"bobbin/app/core/logging"
+	"bobbin/app/extract"
 )
 
-// Streams are the program's standard streams.
+// Streams are the program's standard streams. Commands write to Out and Err through
+// term.Output, so that no text can control the terminal.
 type Streams struct {
 	In  *os.File
 	Out io.Writer
@@ -27,84 +35,187 @@ type Streams struct {
 // program is what all commands share.
 type program struct {
 	Streams
-	file  string // --config
-	flags map[string]*string
-	json  bool // --json: see withJSON
+	file               string // --config
+	flags              map[string]*string
+	url                string // --url
+	key                string // --key
+	helpAll            bool   // --help-all
+	json               bool   // --json: see withJSON
+	environmentChecked bool   // unknown environment variables were reported
 }
 
-// Main runs the command line and returns the exit code: 0, or 1 after an error
-// that it has told.
+// Main runs the command line and returns the exit code: 0, or 1 after an error, which it
+// has printed.
 func Main(ctx context.Context, args []string, streams Streams) int {
+	if len(args) == 2 && args[0] == extract.Command {
+		return extract.Serve(args[1], streams.In, streams.Out) //nolint:contextcheck // a separate process, which its parent ends
+	}
+	streams.Out, streams.Err = term.NewOutput(streams.Out), term.NewOutput(streams.Err)
 	p := &program{Streams: streams, flags: map[string]*string{}}
-	root := p.root() //nolint:contextcheck // commands get theirs from ExecuteContext
-	root.SetArgs(args)
+	root := p.rootCommand() //nolint:contextcheck // commands get theirs from ExecuteContext
+	root.SetArgs(p.withoutHelpAll(args))
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
 	if err := root.ExecuteContext(ctx); err != nil {
-		p.tell(err, slices.Contains(args, "--json"))
+		p.printError(err, slices.Contains(args, "--json"))
 		return 1
 	}
 	return 0
 }
 
-func (p *program) root() *cobra.Command {
+// withoutHelpAll replaces --help-all by --help, so that no command runs.
+func (p *program) withoutHelpAll(args []string) []string {
+	args = slices.Clone(args)
+	for i, arg := range args {
+		if arg == "--" {
+			break
+		}
+		if arg == "--help-all" {
+			p.helpAll, args[i] = true, "--help"
+		}
+	}
+	return args
+}
+
+func (p *program) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "bobbin",
 		Short: "An agent server that winds long threads small and never cuts one",
-		Long: "Bobbin keeps conversations that go on for ever: every message is kept, old ones are\n" +
-			"summarized when they must be, every prompt fits, and you can see and steer all of it.",
+		Long: "Bobbin keeps conversations that never end: every message is stored, older ones are\n" +
+			"summarized when necessary, every prompt fits, and you can inspect and control all of it.",
 		Example: "  bobbin serve                 the server, on http://127.0.0.1:8080\n" +
-			"  bobbin chat                  a conversation in the terminal",
+			"  bobbin chat                  a conversation in the terminal\n" +
+			"  bobbin ask what is 19*23     one question, one answer",
 		SilenceUsage: true, SilenceErrors: true,
-		Args: needsCommand, RunE: showHelp,
+		Args: rejectUnknownCommand, RunE: showHelp,
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { p.help(cmd) })
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { p.printHelp(cmd) })
 	p.addFlags(root)
-	root.AddCommand(p.users(), p.keys(), p.audit(), p.tokens(), p.doctor(), p.eval(), p.backup())
+	root.AddCommand(p.usersCommand(), p.keysCommand(), p.auditCommand(), p.tokensCommand(), p.doctorCommand(), p.slackCommand(), p.evalCommand(), p.backupCommand(), p.agentsCommand())
 	defer p.completeFlags(root)
-	root.AddCommand(p.serve(), p.chat(), p.sessions(), p.runs(), p.deliveries(), p.context(), p.summary(), p.usage(), p.memories(), p.search(), p.importHistory(), p.migrate(), p.graph(), p.config(), p.version())
+	root.AddCommand(p.serveCommand(), p.chatCommand(), p.askCommand(), p.sessionsCommand(), p.runsCommand(), p.deliveriesCommand(), p.contextCommand(), p.summaryCommand(), p.usageCommand(), p.memoriesCommand(), p.searchCommand(), p.importCommand(), p.migrateCommand(), p.graphCommand(), p.configCommand(), p.mcpCommand(), p.devCommand(), p.versionCommand())
 	return root
 }
 
-// addFlags gives every setting that is one value a flag. Secrets have none: other
-// users of the machine can read a command line.
+// addFlags adds a flag for every setting with a single value. Secrets have none: other
+// users of the machine can read command lines.
 func (p *program) addFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
-	flags.StringVar(&p.file, "config", "", "configuration `file` (default bobbin.yaml here, then in the user's configuration folder)")
+	flags.StringVar(&p.url, "url", "", "use the server at this `address` (or "+config.URLVariable+") instead of the one on the data folder")
+	flags.StringVar(&p.key, "key", "", "API key for --url, as env:NAME or @file: other users can see command lines (or "+config.KeyVariable+")")
+	flags.BoolVar(&p.helpAll, "help-all", false, "show help with the flags of all settings")
+	flags.StringVar(&p.file, "config", "", "configuration `file` (default: bobbin.yaml here, then in your configuration folder)")
 	for _, k := range config.Keys() {
 		if k.Flag() == "" {
 			continue
 		}
-		p.flags[k.Name] = flags.String(k.Flag(), "", plain(k.Meaning))
-		if strings.HasPrefix(k.Name, "limits.") {
-			// There are many; docs/CONFIGURATION.md and `config show` list them.
-			_ = flags.MarkHidden(k.Flag())
-		}
+		p.flags[k.Name] = flags.String(k.Flag(), "", stripBackticks(k.Meaning))
 	}
 }
 
-// plain takes the Markdown out of a setting's meaning. Cobra would take a quoted
-// word for the name of the value.
-func plain(markdown string) string { return strings.ReplaceAll(markdown, "`", "") }
+// stripBackticks removes the Markdown from a setting's description. Cobra would use a
+// quoted word as the name of the value.
+func stripBackticks(markdown string) string { return strings.ReplaceAll(markdown, "`", "") }
 
-// load reads the settings.
-func (p *program) load(cmd *cobra.Command) (config.Config, config.Origins, error) {
+// loadFolderSettings reads the settings for a command that works in the data folder, which
+// must belong to this user.
+func (p *program) loadFolderSettings(cmd *cobra.Command) (config.Config, config.Origins, error) {
+	if cmd.Flags().Changed("url") {
+		return config.Config{}, nil, core.Errorf(core.ErrInvalid, "%s works on the data folder of this machine and does not accept --url", cmd.CommandPath())
+	}
+	cfg, origins, err := p.loadSettings(cmd)
+	if err == nil {
+		err = core.CheckOwner(cfg.DataDir)
+	}
+	return cfg, origins, err
+}
+
+// loadWithLogger reads the settings like loadFolderSettings, for a command that logs errors only.
+func (p *program) loadWithLogger(cmd *cobra.Command) (config.Config, *slog.Logger, error) {
+	cfg, origins, err := p.loadFolderSettings(cmd)
+	if err != nil {
+		return cfg, nil, err
+	}
+	logger, err := p.newLogger(cfg, origins, true)
+	return cfg, logger, err
+}
+
+// loadSettings reads the settings.
+func (p *program) loadSettings(cmd *cobra.Command) (config.Config, config.Origins, error) {
+	if !p.environmentChecked {
+		p.environmentChecked = true
+		for _, warning := range config.CheckEnvironment(os.Environ()) {
+			fmt.Fprintln(p.Err, "warning: "+warning)
+		}
+	}
 	given := map[string]string{}
 	for _, k := range config.Keys() {
 		if v, ok := p.flags[k.Name]; ok && cmd.Flags().Changed(k.Flag()) {
 			given[k.Name] = *v
 		}
 	}
-	return config.Load(config.Options{File: p.file, Flags: given})
+	cfg, origins, err := config.Load(config.Options{File: p.file, Flags: given})
+	if file := config.UnnamedFile(err); file != "" {
+		err = fmt.Errorf("%w\n%s", err, trustHint(cmd, file))
+	}
+	return cfg, origins, err
 }
 
-// logger returns the logger of the settings; quiet lets only warnings through
-// unless the user asked for a level.
-func (p *program) logger(cfg config.Config, origins config.Origins, quiet bool) (*slog.Logger, error) {
+// loadServerSettings reads the settings of the server that runs on the data folder. It uses
+// the server's environment and flags, which the folder records, instead of this command's.
+// Without a server it is loadFolderSettings.
+func (p *program) loadServerSettings(cmd *cobra.Command) (config.Config, config.Origins, error) {
+	cfg, origins, err := p.loadFolderSettings(cmd)
+	if err != nil {
+		return cfg, origins, err
+	}
+	server, ok := datadir.Running(cfg.DataDir)
+	if !ok || server.Start.File == "" && len(server.Start.Settings) == 0 {
+		return cfg, origins, nil
+	}
+	settings := maps.Clone(server.Start.Settings)
+	if settings == nil {
+		settings = map[string]string{}
+	}
+	settings["data_dir"] = cfg.DataDir // it may have been started in another directory
+	for _, k := range config.Keys() {
+		if v, ok := p.flags[k.Name]; ok && cmd.Flags().Changed(k.Flag()) {
+			settings[k.Name] = *v
+		}
+	}
+	fmt.Fprintf(p.Err, "using the settings of the server at %s, process %d\n", server.URL, server.PID)
+	none := func(string) string { return "" }
+	return config.Load(config.Options{File: server.Start.File, Env: none, Flags: settings})
+}
+
+// trustHint explains how to trust a configuration file of the working directory.
+func trustHint(cmd *cobra.Command, file string) string {
+	command := programName() + strings.TrimPrefix(cmd.CommandPath(), "bobbin")
+	return fmt.Sprintf("the file %s was not named explicitly and may have come with this folder; if it is yours and you trust it:\n"+
+		"  %s --config %s\nor, for all commands: export %s=%s", file, command, file, config.FileVariable, file)
+}
+
+// newLogger returns a logger as the settings configure it; quiet logs errors only unless
+// the user set a level.
+func (p *program) newLogger(cfg config.Config, origins config.Origins, quiet bool) (*slog.Logger, error) {
 	level := cfg.Log.Level
 	if quiet && !origins.Set("log.level") {
 		level = "error"
 	}
 	return logging.New(p.Err, logging.Options{Level: level, Format: cfg.Log.Format})
+}
+
+// programName returns how this program was started, so that the commands that it
+// recommends can be typed as they are.
+func programName() string {
+	name := os.Args[0]
+	switch {
+	case strings.Contains(filepath.ToSlash(name), "/go-build"):
+		return "go run ."
+	case name == "":
+		return "bobbin"
+	default:
+		return name
+	}
 }

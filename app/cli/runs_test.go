@@ -11,7 +11,7 @@ import (
 
 // asking is a server with an agent that asks before it calculates; do calls the program
 // on it, and ask lets a run wait and returns its session and itself.
-func asking(t *testing.T) (do func(wantCode int, args ...string) string, ask func() (session, id string)) {
+func asking(t *testing.T) (do func(wantCode int, args ...string) string, ask func(question string) (session, id string)) {
 	t.Helper()
 	flags := folder(t)
 	dir := flags[slices.Index(flags, "--agents-dir")+1]
@@ -33,9 +33,9 @@ func asking(t *testing.T) (do func(wantCode int, args ...string) string, ask fun
 	}
 	do = func(wantCode int, args ...string) string { return call(wantCode, "", args...) }
 	first := regexp.MustCompile(`(?m)^[0-9a-f-]{36}`)
-	ask = func() (session, id string) {
+	ask = func(question string) (session, id string) {
 		t.Helper()
-		call(1, "What is 17 * 23?\n", "chat", "careful") // nobody answers
+		call(1, question+"\n", "chat", "careful") // nobody answers
 		session = first.FindString(do(0, "sessions", "list"))
 		return session, first.FindString(do(0, "runs", "list", session))
 	}
@@ -54,23 +54,40 @@ func TestRuns(t *testing.T) {
 			}
 		}
 	}
-	session, id := ask()
+	session, id := ask("What is 17 * 23?")
 	wants(do(0, "runs", "list", session), id, "waiting", "What is 17 * 23?")
 	wants(do(0, "runs", "show", id), id+", waiting, attempt 1", session, "calculator", "17 * 23", "runs approve "+id)
 	wants(do(0, "runs", "show", id, "--json"), `"status": "waiting"`, `"approvals": [`)
 	wants(do(0, "runs", "approve", id), "approved: calculator")
 	for !strings.Contains(do(0, "runs", "show", id), ", succeeded,") { // it goes on
 	}
-	wants(do(1, "runs", "deny", id), "the run waits for nobody: it has succeeded")
-	_, id = ask()
+	wants(do(1, "runs", "deny", id), "the run is not waiting for an approval: its status is succeeded")
+	_, id = ask("What is 17 * 23?")
 	wants(do(1, "runs", "deny", id, "01a1fd1b-c2ab-74fe-af4a-73c58ae3b243"), "does not exist")
 	wants(do(0, "runs", "deny", id, "--comment", "in your head", "--json"), `"status": "denied"`, `"comment": "in your head"`)
-	_, id = ask()
+	_, id = ask("What is 17 * 23?")
 	wants(do(0, "runs", "cancel", id, "--wait"), id+", canceled")
 	for args, says := range map[string]string{
-		"runs list": "which session?", "runs show": "which run?", "runs approve a b c": "which run?", "runs shw": "do you mean",
+		"runs list": "which session?", "runs show": "which run?", "runs approve a b c": "which run?", "runs shw": "did you mean",
 		"runs cancel 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243": "does not exist",
 	} {
 		wants(do(1, strings.Fields(args)...), says)
+	}
+}
+
+// What is agreed to is shown whole, before it is agreed to.
+//
+// Finding: security-11
+func TestRunsShowWholeArguments(t *testing.T) {
+	t.Parallel()
+	do, ask := asking(t)
+	sum := strings.Repeat("1 + ", 60) + "40"
+	_, id := ask("What is " + sum + "?")
+	if got := do(0, "runs", "show", id); !strings.Contains(got, sum) {
+		t.Errorf("runs show: got %q, want the whole of %s", got, sum)
+	}
+	got := do(0, "runs", "approve", id)
+	if shown, agreed := strings.Index(got, sum), strings.Index(got, "approved: calculator"); shown < 0 || agreed < shown {
+		t.Errorf("runs approve: got %q, want the whole of %s before it is approved", got, sum)
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -10,40 +11,85 @@ import (
 
 	"bobbin/app/cli/term"
 	"bobbin/app/core"
+	"bobbin/app/ops"
 )
 
-func (p *program) search() *cobra.Command {
+func (p *program) searchCommand() *cobra.Command {
 	var q core.SearchQuery
+	var after, before string
 	cmd := &cobra.Command{
 		Use:   "search <words>",
-		Short: "Find messages by their words, newest first",
-		Long: "Finds messages that have all the words, in any order. \"Words in quotes\" follow each other\n" +
-			"(your shell needs quotes around them), -word must not be there (write -- before it), and\n" +
-			"begin* stands for all words that begin so.",
-		Example: "  bobbin search invoice 4711\n  bobbin search '\"connection refused\"' --role tool",
-		Args:    needsWords,
+		Short: "Search messages, the best first",
+		Long: "Finds the messages that answer a question best: those with the rare words of it, in any of their forms.\n" +
+			"\"Words in quotes\" must be in a message as a phrase (quote them for your shell), messages with -word\n" +
+			"are left out (write -- before it), and begin* matches all words that start with begin.\n" +
+			"With --sort newest, messages must have all the words as they are written; the newest comes first.",
+		Example: "  bobbin search when did the pump of hall three fail\n  bobbin search '\"connection refused\"' --role tool --after 2026-01-31",
+		Args:    requireWords,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q.Text = strings.Join(args, " ")
+			var err, err2 error
+			q.After, err = parseOptionalDate(after)
+			q.Before, err2 = parseOptionalDate(before)
+			if err := errors.Join(err, err2); err != nil {
+				return err
+			}
 			return p.withServer(cmd, func(ctx context.Context, s connection) error { return p.searchMessages(ctx, s, q) })
 		},
 	}
 	p.withJSON(cmd)
 	flags := cmd.Flags()
-	flags.StringVar((*string)(&q.SessionID), "session", "", "only in the session of this `id`")
-	flags.StringVar(&q.UserID, "user", "", "only in sessions of this `user`")
-	flags.StringVar((*string)(&q.Role), "role", "", "only what this `role` said: user, assistant, tool or system")
-	flags.BoolVar(&q.AllBranches, "all-branches", false, "also messages that an edit or a new answer replaced")
-	flags.IntVar(&q.Limit, "limit", 20, "how many")
-	flags.StringVar(&q.Cursor, "cursor", "", "go on after an earlier search")
+	flags.StringVar((*string)(&q.SessionID), "session", "", "search only the session with this `id`")
+	flags.StringVar(&q.UserID, "user", "", "search only sessions of this `user`")
+	flags.StringVar((*string)(&q.Role), "role", "", "search only messages of this `role`: user, assistant, tool or system")
+	flags.StringVar((*string)(&q.Sort), "sort", "", "`order`: relevance (the default) or newest")
+	flags.StringVar(&q.Agent, "agent", "", "search only sessions with this `agent`")
+	flags.StringVar(&q.Author, "author", "", "search only messages of this author: a `name` or a user's id")
+	flags.StringVar(&after, "after", "", "search only messages of this `time` or later: 2026-01-31, or 2026-01-31T12:00:00Z")
+	flags.StringVar(&before, "before", "", "search only messages before this `time`")
+	flags.BoolVar(&q.AllBranches, "all-branches", false, "include messages that an edit or a new answer replaced")
+	flags.IntVar(&q.Limit, "limit", 20, "maximum number of results")
+	flags.StringVar(&q.Cursor, "cursor", "", "continue an earlier search")
+	cmd.AddCommand(p.reindexSearchCommand())
 	return cmd
 }
 
-// needsWords takes any number of words but none.
-func needsWords(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return core.Errorf(core.ErrInvalid, "what to look for? %s", cmd.UseLine())
+func (p *program) reindexSearchCommand() *cobra.Command {
+	rest := false
+	cmd := &cobra.Command{
+		Use: "reindex", Short: "Rebuild the search index", Example: "  bobbin search reindex",
+		Long: "Indexes all messages again, on the database of the settings, whether a server runs on it or not. Searches\n" +
+			"work meanwhile. You can interrupt it: the server goes on, or the command with --rest.\n" +
+			"To search for the word reindex, write: search -- reindex.",
+		Args: noArguments,
 	}
-	return nil
+	cmd.Flags().BoolVar(&rest, "rest", false, "index only what is not indexed yet")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, origins, err := p.loadServerSettings(cmd)
+		if err != nil {
+			return err
+		}
+		logger, err := p.newLogger(cfg, origins, true)
+		if err != nil {
+			return err
+		}
+		return ops.ReindexSearch(cmd.Context(), cfg, logger, !rest, func(left int64) {
+			if left > 0 {
+				fmt.Fprintf(p.noticeWriter(), "%s messages left\n", core.Number(int(left)))
+				return
+			}
+			fmt.Fprintln(p.Out, "all messages are indexed")
+		})
+	}
+	return cmd
+}
+
+// parseOptionalDate is parseDate for a text that may be empty.
+func parseOptionalDate(s string) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	return parseDate(s)
 }
 
 func (p *program) searchMessages(ctx context.Context, s connection, q core.SearchQuery) error {
@@ -52,28 +98,30 @@ func (p *program) searchMessages(ctx context.Context, s connection, q core.Searc
 		return err
 	}
 	if page.Indexing {
-		fmt.Fprintln(p.Err, "older messages are still being made searchable: some may be missing")
+		fmt.Fprintln(p.Err, "older messages are still being indexed; some may be missing")
+	}
+	if page.Meaning == core.MeaningUnavailable {
+		fmt.Fprintln(p.Err, "the embedding model does not answer; only messages with these words were looked for")
 	}
 	if p.json {
 		return p.printJSON(page)
 	}
 	if len(page.Items) == 0 {
-		fmt.Fprintln(p.Out, "nothing found; words are found whole, and by their beginning with a star: pump*")
+		fmt.Fprintln(p.Out, "nothing found; try other words, or the beginning of one with a star: pump*")
 		return nil
 	}
-	width, _ := p.terminal()
+	width, _ := p.terminalSize()
 	for i, h := range page.Items {
 		if i > 0 {
 			fmt.Fprintln(p.Out)
 		}
-		fmt.Fprintf(p.Out, "%s  #%d  %s  %s", h.SessionID, h.Seq, h.Role, h.CreatedAt.Local().Format(time.DateTime))
-		if h.SessionTitle != "" {
-			fmt.Fprintf(p.Out, "  %s", term.Line(h.SessionTitle, 40))
-		}
-		fmt.Fprintf(p.Out, "\n%s\n", indent(term.Found(h), width))
+		term.DrawHit(p.Out, h, time.Local, width)
 	}
 	if page.NextCursor != nil {
-		fmt.Fprintf(p.Out, "\nmore: the same command with --cursor %s\n", *page.NextCursor)
+		if page.Total > len(page.Items) {
+			fmt.Fprintf(p.Out, "\n%d results in all", page.Total)
+		}
+		fmt.Fprintf(p.Out, "\nmore: add --cursor %s to the same command\n", *page.NextCursor)
 	}
 	return nil
 }

@@ -5,21 +5,25 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"bobbin/app"
-	draw "bobbin/app/cli/term"
+	"bobbin/app/core"
 	"bobbin/app/core/config"
+	"bobbin/app/core/datadir"
 )
 
-func (p *program) serve() *cobra.Command {
+func (p *program) serveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "serve",
 		Short: "Run the server",
-		Long: "Runs the server until Ctrl-C or SIGTERM. Without any settings it keeps everything in\n" +
-			"./bobbin-data and listens on http://127.0.0.1:8080 for this machine only.",
+		Long: "Runs the server until Ctrl-C, SIGTERM or SIGHUP (a closed terminal), which shut it down\n" +
+			"gracefully. Without any settings it stores everything in ./bobbin-data and listens on\n" +
+			"http://127.0.0.1:8080 for this machine only. It reads the agent files when it starts;\n" +
+			"bobbin agents reload makes it read them again.",
 		Example: "  bobbin serve\n  bobbin serve --addr 127.0.0.1:9000 --data-dir /var/lib/bobbin",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -32,47 +36,90 @@ func (p *program) serve() *cobra.Command {
 
 func (p *program) runServe(ctx context.Context, cmd *cobra.Command) error {
 	started := time.Now()
-	cfg, origins, err := p.load(cmd)
+	cfg, origins, err := p.loadFolderSettings(cmd)
 	if err != nil {
 		return err
 	}
-	logger, err := p.logger(cfg, origins, false)
+	logger, err := p.newLogger(cfg, origins, false)
 	if err != nil {
 		return err
 	}
-	a, err := app.New(ctx, cfg, build(), logger)
+	a, err := app.New(ctx, cfg, readBuild(), logger)
 	if err != nil {
 		return err
 	}
-	listener, err := a.Listen(ctx)
+	listener, err := a.Listen(ctx, p.startOptions(origins))
 	if err != nil {
-		_ = a.Close() // the error before it says what is wrong
+		_ = a.Close() // the first error says what is wrong
 		return err
 	}
 	a.AuditStart(ctx)
-	p.welcome(cfg, a, listener.Addr().String(), time.Since(started))
+	p.printWelcome(cfg, a, welcomeFacts{url: a.LocalURL(listener), settings: origins.File(), took: time.Since(started)})
 	err = a.Run(ctx, listener)
 	if err == nil {
-		fmt.Fprintln(p.Out, "bobbin has stopped; unfinished work goes on at the next start")
+		fmt.Fprintln(p.Out, "bobbin has stopped")
 	}
 	return err
 }
 
-// welcome says where the server is and what to do with it.
-func (p *program) welcome(cfg config.Config, a *app.App, addr string, took time.Duration) {
-	fmt.Fprintf(p.Out, "bobbin %s is ready after %d ms\n", build().Version, took.Milliseconds())
-	fmt.Fprintf(p.Out, "  api       http://%s\n", addr)
+// startOptions returns how this server was started.
+func (p *program) startOptions(origins config.Origins) datadir.StartOptions {
+	g := datadir.StartOptions{Settings: map[string]string{}}
+	if file := origins.File(); file != "" {
+		g.File, _ = filepath.Abs(file) // empty on an error: a relative path is useless elsewhere
+	}
+	for _, k := range config.Keys() {
+		switch from := origins.Of(k.Name).From; {
+		case k.Flag() == "": // a secret
+		case from == "--"+k.Flag():
+			g.Settings[k.Name] = *p.flags[k.Name]
+		case from == k.Env():
+			g.Settings[k.Name] = os.Getenv(from)
+		}
+	}
+	return g
+}
+
+// welcomeFacts are what printWelcome prints besides what the App knows.
+type welcomeFacts struct {
+	url      string
+	settings string // the file in force; empty = none
+	took     time.Duration
+}
+
+// slackSource returns how events of Slack arrive.
+func slackSource(s config.Slack, url string) string {
+	if !s.AppToken.Empty() {
+		return "Socket Mode"
+	}
+	source := "expects events at " + url + "/slack/events"
+	if s.OAuth() {
+		source += ", is installed at " + url + "/slack/install"
+	}
+	return source
+}
+
+// printWelcome prints where the server listens and how to use it.
+func (p *program) printWelcome(cfg config.Config, a *app.App, w welcomeFacts) {
+	fmt.Fprintf(p.Out, "bobbin %s is ready after %d ms\n", readBuild().Version, w.took.Milliseconds())
+	fmt.Fprintf(p.Out, "  api       %s   (documentation: %s/docs)\n", w.url, w.url)
+	if w.settings != "" {
+		fmt.Fprintf(p.Out, "  settings  %s\n", w.settings)
+	}
 	fmt.Fprintf(p.Out, "  model     %s (%s)\n", a.Choice().Model, a.Choice().Reason)
 	window, hint := a.Window()
 	if hint != "" {
 		hint = " (" + hint + ")"
 	}
-	fmt.Fprintf(p.Out, "  window    %s tokens%s\n", draw.Number(window), hint)
+	fmt.Fprintf(p.Out, "  window    %s tokens%s\n", core.Number(window), hint)
 	fmt.Fprintf(p.Out, "  database  %s\n", cfg.Database.URL)
 	if joined := a.Joined(); joined != "" {
 		fmt.Fprintf(p.Out, "  replicas  %s\n", joined)
 	}
 	fmt.Fprintf(p.Out, "  agents    %s\n", a.AgentNames())
 	fmt.Fprintf(p.Out, "  memories  %s\n", a.Embedding())
+	if cfg.Slack.Enabled() {
+		fmt.Fprintf(p.Out, "  slack     %s (owner %s; check with %s slack check)\n", slackSource(cfg.Slack, w.url), cfg.Slack.Owner, programName())
+	}
 	fmt.Fprintf(p.Out, "  try       %s chat     (in another terminal)\n\n", programName())
 }

@@ -14,37 +14,36 @@ import (
 	"bobbin/app/core"
 )
 
-func (p *program) sessions() *cobra.Command {
-	cmd := &cobra.Command{Use: "sessions", Short: "Look at conversations", Args: needsCommand, RunE: showHelp}
-	cmd.AddCommand(p.purgeSessions(), p.forkSession())
-	limit, cursor := 0, ""
+func (p *program) sessionsCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "sessions", Short: "List, show, copy, export and remove sessions", Args: rejectUnknownCommand, RunE: showHelp}
+	cmd.AddCommand(p.purgeSessionsCommand(), p.forkSessionCommand(), p.attachSlackCommand(), p.detachSlackCommand())
+	var q core.PageQuery
 	list := &cobra.Command{
 		Use:   "list",
-		Short: "List the sessions, newest activity first", Example: "  bobbin sessions list --limit 10",
+		Short: "List sessions, most recent activity first", Example: "  bobbin sessions list --limit 10",
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withServer(cmd, func(ctx context.Context, s connection) error {
-				return p.listSessions(ctx, s, core.PageQuery{Limit: limit, Cursor: cursor})
+				return p.listSessions(ctx, s, q)
 			})
 		},
 	}
-	list.Flags().IntVar(&limit, "limit", core.DefaultPageLimit, "how many")
-	list.Flags().StringVar(&cursor, "cursor", "", "go on after an earlier list")
+	addPageFlags(list, &q)
 	last := 0
 	show := &cobra.Command{
 		Use:     "show <id>",
-		Short:   "Show a session: its summary, its newest messages and its context",
+		Short:   "Show a session: its summary, recent messages and context",
 		Example: "  bobbin sessions show 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243 --last 20",
-		Args:    oneID, ValidArgsFunction: p.completeSessions,
+		Args:    requireSessionID, ValidArgsFunction: p.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withServer(cmd, func(ctx context.Context, s connection) error {
-				return p.showSession(ctx, s, core.SessionID(args[0]), last)
+			return p.withSession(cmd, args[0], func(ctx context.Context, s connection, id core.SessionID) error {
+				return p.showSession(ctx, s, id, last)
 			})
 		},
 	}
 	p.withJSON(list, show)
-	show.Flags().IntVar(&last, "last", 10, "how many of the newest messages")
-	cmd.AddCommand(list, show, p.exportSession())
+	show.Flags().IntVar(&last, "last", 10, "number of recent messages to show")
+	cmd.AddCommand(list, show, p.exportSessionCommand())
 	return cmd
 }
 
@@ -57,43 +56,38 @@ func (p *program) listSessions(ctx context.Context, s connection, q core.PageQue
 		return p.printJSON(page)
 	}
 	if len(page.Items) == 0 {
-		fmt.Fprintln(p.Out, "no sessions yet; this begins one: "+programName()+" chat")
+		fmt.Fprintln(p.Out, "no sessions yet; start one with: "+programName()+" chat")
 		return nil
 	}
-	width, _ := p.terminal()
+	width, _ := p.terminalSize()
 	if width > 0 && width < tableWidth {
-		p.stackSessions(page.Items, width)
-	} else if err := p.tableSessions(page.Items); err != nil {
+		p.printSessionBlocks(page.Items, width)
+	} else if err := p.printSessionTable(page.Items); err != nil {
 		return err
 	}
-	if page.NextCursor != nil {
-		fmt.Fprintf(p.Out, "more: %s sessions list --cursor %s\n", programName(), *page.NextCursor)
-	}
+	p.printMore(page.NextCursor, "sessions list")
 	return nil
 }
 
-// tableWidth is how many columns the table of sessions takes.
+// tableWidth is the width of the table of sessions.
 const tableWidth = 100
 
-// tableSessions prints a line for each session.
-func (p *program) tableSessions(items []core.Session) error {
+// printSessionTable prints one line per session.
+func (p *program) printSessionTable(items []core.Session) error {
 	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tAGENT\tMESSAGES\tSUMMARIZED\tLAST ACTIVITY")
+	fmt.Fprintln(w, "ID\tAGENT\tMESSAGES\tSUMMARIZED\tLAST ACTIVITY\tTITLE")
 	for _, it := range items {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s", it.ID, it.Agent, it.MessageCount, it.SummarizedCount, it.UpdatedAt.Local().Format(time.DateTime))
-		if it.Title != "" {
-			fmt.Fprintf(w, "\t%s", term.Line(it.Title, 40))
-		}
-		fmt.Fprintln(w)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\n", it.ID, it.Agent, it.MessageCount, it.SummarizedCount,
+			it.UpdatedAt.Local().Format(time.DateTime), term.Line(it.Title, maxTitle))
 	}
 	return w.Flush()
 }
 
-// stackSessions prints the same for a narrow terminal: an id, and below it the rest.
-func (p *program) stackSessions(items []core.Session, width int) {
+// printSessionBlocks prints sessions for a narrow terminal: an id, and below it the rest.
+func (p *program) printSessionBlocks(items []core.Session, width int) {
 	for _, it := range items {
 		fmt.Fprintln(p.Out, it.ID)
-		about := fmt.Sprintf("%s, %s, %s", it.UpdatedAt.Local().Format("2006-01-02 15:04"), count(int64(it.MessageCount), "message"), it.Agent)
+		about := fmt.Sprintf("%s, %s, %s", it.UpdatedAt.Local().Format("2006-01-02 15:04"), term.Pluralize(it.MessageCount, "message"), it.Agent)
 		for _, line := range []string{term.Line(it.Title, width-3), about} {
 			if line != "" {
 				fmt.Fprintln(p.Out, term.Wrap("  "+line, width, "  "))
@@ -102,11 +96,12 @@ func (p *program) stackSessions(items []core.Session, width int) {
 	}
 }
 
-// shown is a session as `sessions show --json` tells it.
-type shown struct {
-	Session  core.Session       `json:"session"`
-	Messages []core.Message     `json:"messages"` // the newest
-	Context  core.ContextReport `json:"context"`
+// sessionDetails is the output of `sessions show --json`.
+type sessionDetails struct {
+	Session  core.Session            `json:"session"`
+	Messages []core.Message          `json:"messages"` // the newest
+	Context  core.ContextReport      `json:"context"`
+	Slack    *core.SlackThreadStatus `json:"slack,omitempty"` // its thread, if it has one
 }
 
 func (p *program) showSession(ctx context.Context, s connection, id core.SessionID, last int) error {
@@ -127,32 +122,37 @@ func (p *program) showSession(ctx context.Context, s connection, id core.Session
 	if err != nil {
 		return err
 	}
-	if p.json {
-		return p.printJSON(shown{session, append([]core.Message{}, page.Items...), report})
+	thread, err := findSlackThread(ctx, s, id)
+	if err != nil {
+		return err
 	}
-	width, _ := p.terminal()
+	if p.json {
+		return p.printJSON(sessionDetails{session, append([]core.Message{}, page.Items...), report, thread})
+	}
+	width, _ := p.terminalSize()
 	about := fmt.Sprintf("%s · agent %s · created %s", session.ID, session.Agent, session.CreatedAt.Local().Format(time.DateTime))
 	fmt.Fprintln(p.Out, term.Wrap(about, width, "  "))
 	if session.Title != "" {
 		fmt.Fprintln(p.Out, term.Wrap(session.Title, width, "  "))
 	}
 	fmt.Fprintf(p.Out, "%d messages in history (%d summarized)\n", session.MessageCount, session.SummarizedCount)
+	p.printSlackStatus(thread)
 	if session.ConversationSummary != nil {
-		fmt.Fprintf(p.Out, "\nsummary v%d:\n%s\n", session.SummaryVersion, indent(*session.ConversationSummary, width))
+		fmt.Fprintf(p.Out, "\nsummary v%d:\n%s\n", session.SummaryVersion, indentText(*session.ConversationSummary, width))
 	}
 	for i, m := range page.Items {
 		if i == 0 {
 			fmt.Fprintln(p.Out)
 		}
-		fmt.Fprintf(p.Out, "#%-5d %-9s %s\n", m.Seq, m.Role, term.Line(said(m), max(width-18, 20)))
+		fmt.Fprintf(p.Out, "#%-5d %-9s %s\n", m.Seq, m.Role, term.Line(messageText(m), max(width-18, 20)))
 	}
 	fmt.Fprintln(p.Out)
 	term.DrawContext(p.Out, report, time.Now(), width)
 	return nil
 }
 
-// said returns what a message says, tool calls in words.
-func said(m core.Message) string {
+// messageText returns the text of a message, or its tool calls as text.
+func messageText(m core.Message) string {
 	if m.Content != "" || len(m.ToolCalls) == 0 {
 		return m.Content
 	}
@@ -163,8 +163,8 @@ func said(m core.Message) string {
 	return strings.Join(calls, "; ")
 }
 
-// indent returns a text that stands below a title, in lines that fit.
-func indent(text string, width int) string {
+// indentText returns a text to print below a title, in lines that fit.
+func indentText(text string, width int) string {
 	if width > 0 {
 		width -= 2
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -13,44 +12,35 @@ import (
 	"bobbin/app/core"
 )
 
-func (p *program) summary() *cobra.Command {
-	cmd := &cobra.Command{Use: "summary", Short: "Look at a session's summary, and change it", Args: needsCommand, RunE: showHelp}
+func (p *program) summaryCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "summary", Short: "Show, edit and restore a session's summary", Args: rejectUnknownCommand, RunE: showHelp}
 	show := &cobra.Command{
 		Use:     "show <id> [version]",
-		Short:   "Show the summary in use, or another version",
+		Short:   "Show the active summary, or another version",
 		Example: "  bobbin summary show 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243\n  bobbin summary show 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243 2",
-		Args:    idAnd("version", false), ValidArgsFunction: p.completeSessions,
+		Args:    requireSessionIDAnd("version", false), ValidArgsFunction: p.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withVersion(cmd, args, func(ctx context.Context, s connection, id core.SessionID, version int) error {
 				summary, err := s.client.Summary(ctx, id, version)
-				if err != nil {
-					return err
-				}
-				if p.json {
-					return p.printJSON(summary)
-				}
-				width, height := p.terminal()
-				term.DrawSummary(p.Out, summary, time.Now(), width, height)
-				return nil
+				return p.printOrDraw(summary, err, func(width, height int) { term.DrawSummary(p.Out, summary, time.Now(), width, height) })
 			})
 		},
 	}
 	var q core.PageQuery
 	list := &cobra.Command{
 		Use:     "list <id>",
-		Short:   "List the versions, the newest first",
+		Short:   "List the versions, newest first",
 		Example: "  bobbin summary list 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243",
-		Args:    oneID, ValidArgsFunction: p.completeSessions,
+		Args:    requireSessionID, ValidArgsFunction: p.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withServer(cmd, func(ctx context.Context, s connection) error {
-				return p.listSummaries(ctx, s, core.SessionID(args[0]), q)
+			return p.withSession(cmd, args[0], func(ctx context.Context, s connection, id core.SessionID) error {
+				return p.listSummaries(ctx, s, id, q)
 			})
 		},
 	}
-	list.Flags().IntVar(&q.Limit, "limit", core.DefaultPageLimit, "how many")
-	list.Flags().StringVar(&q.Cursor, "cursor", "", "go on after an earlier list")
+	addPageFlags(list, &q)
 	p.withJSON(show, list)
-	cmd.AddCommand(show, list, p.diffSummary(), p.editSummary(), p.restoreSummary(), p.undoSummary())
+	cmd.AddCommand(show, list, p.diffSummaryCommand(), p.editSummaryCommand(), p.restoreSummaryCommand(), p.undoSummaryCommand())
 	return cmd
 }
 
@@ -62,31 +52,28 @@ func (p *program) listSummaries(ctx context.Context, s connection, id core.Sessi
 	if p.json {
 		return p.printJSON(page)
 	}
-	width, _ := p.terminal()
+	width, _ := p.terminalSize()
 	term.DrawVersions(p.Out, page.Items, time.Now(), width)
-	if page.NextCursor != nil {
-		fmt.Fprintf(p.Out, "more: %s summary list %s --cursor %s\n", programName(), id, *page.NextCursor)
-	}
+	p.printMore(page.NextCursor, "summary list "+string(id))
 	return nil
 }
 
-// withVersion calls do with the version that the second word names, or else with the
-// one in use.
+// withVersion calls do with the version of the second argument, or with the active one.
 func (p *program) withVersion(cmd *cobra.Command, args []string, do func(context.Context, connection, core.SessionID, int) error) error {
-	id, version := core.SessionID(args[0]), 0
+	version := 0
 	if len(args) > 1 {
 		var err error
 		if version, err = versionOf(args[1]); err != nil {
 			return err
 		}
 	}
-	return p.withServer(cmd, func(ctx context.Context, s connection) error {
+	return p.withSession(cmd, args[0], func(ctx context.Context, s connection, id core.SessionID) error {
 		if len(args) > 1 {
 			return do(ctx, s, id, version)
 		}
 		session, err := s.client.Session(ctx, id)
 		if err == nil && session.SummaryVersion == 0 {
-			err = core.Errorf(core.ErrUnprocessable, "nothing is summarized in this session; %s summary list %s shows earlier versions", programName(), id)
+			err = core.Errorf(core.ErrUnprocessable, "this session has no active summary; %s summary list %s shows earlier versions", programName(), id)
 		}
 		if err != nil {
 			return err
@@ -95,11 +82,11 @@ func (p *program) withVersion(cmd *cobra.Command, args []string, do func(context
 	})
 }
 
-// versionOf reads a version: 2 or v2.
+// versionOf parses a version: 2 or v2.
 func versionOf(text string) (int, error) {
 	n, err := strconv.Atoi(strings.TrimPrefix(text, "v"))
 	if err != nil || n < 0 {
-		return 0, core.Errorf(core.ErrInvalid, "%q is not a version: they are 1, 2, 3 …", text)
+		return 0, core.Errorf(core.ErrInvalid, "%q is not a version; versions are 1, 2, 3 …", text)
 	}
 	return n, nil
 }

@@ -15,16 +15,16 @@ import (
 	"bobbin/app/core"
 )
 
-func (p *program) editSummary() *cobra.Command {
+func (p *program) editSummaryCommand() *cobra.Command {
 	file, version := "", 0
 	cmd := &cobra.Command{
 		Use:   "edit <id>",
-		Short: "Edit the summary in use",
-		Long: "Opens the summary in use in your editor ($VISUAL or $EDITOR), or takes its new words from a file or\n" +
-			"the standard input. It becomes a new version; if another one came into use meanwhile, nothing is changed.",
+		Short: "Edit the active summary",
+		Long: "Opens the active summary in your editor ($VISUAL or $EDITOR), or reads the new text from a file or the\n" +
+			"standard input. The result is a new version. If another version has become active meanwhile, nothing changes.",
 		Example: "  bobbin summary edit 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243\n" +
 			"  bobbin summary edit 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243 --file summary.md --version 3",
-		Args: oneID, ValidArgsFunction: p.completeSessions,
+		Args: requireSessionID, ValidArgsFunction: p.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withVersion(cmd, args, func(ctx context.Context, s connection, id core.SessionID, active int) error {
 				edit := core.SummaryEdit{Version: version}
@@ -33,7 +33,7 @@ func (p *program) editSummary() *cobra.Command {
 				}
 				current, err := s.client.Summary(ctx, id, active)
 				if err == nil {
-					edit.Content, err = p.newWords(ctx, file, current.Content)
+					edit.Content, err = p.readNewContent(ctx, file, current.Content)
 				}
 				if err != nil {
 					return err
@@ -42,41 +42,41 @@ func (p *program) editSummary() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&file, "file", "", "take the words from this `file`; - is the standard input")
-	cmd.Flags().IntVar(&version, "version", 0, "only if this `version` is in use (default: the one that is now)")
+	cmd.Flags().StringVar(&file, "file", "", "read the text from this `file`; - is the standard input")
+	cmd.Flags().IntVar(&version, "version", 0, "edit only if this `version` is active (default: the active one)")
 	p.withJSON(cmd)
 	return cmd
 }
 
-// replaceSummary stores the words and says what came of it.
+// replaceSummary stores the new text and prints the result.
 func (p *program) replaceSummary(ctx context.Context, s connection, id core.SessionID, edit core.SummaryEdit, current core.Summary) error {
-	made, err := s.client.EditSummary(ctx, id, edit)
+	edited, err := s.client.EditSummary(ctx, id, edit)
 	if err != nil {
 		return err
 	}
 	switch {
 	case p.json:
-		return p.printJSON(made)
-	case made.Version == current.Version:
-		fmt.Fprintf(p.Out, "version %d says that already\n", made.Version)
+		return p.printJSON(edited)
+	case edited.Version == current.Version:
+		fmt.Fprintf(p.Out, "version %d already has this text\n", edited.Version)
 	default:
-		fmt.Fprintf(p.Out, "version %d: %d tokens, before %d\nthis takes it back: %s summary undo %s\n", made.Version, made.TokenCount, current.TokenCount, programName(), id)
+		fmt.Fprintf(p.Out, "version %d: %d tokens, previously %d\nto undo: %s summary undo %s\n", edited.Version, edited.TokenCount, current.TokenCount, programName(), id)
 	}
 	return nil
 }
 
-// newWords returns the words from the file, the standard input or the editor.
-func (p *program) newWords(ctx context.Context, file, current string) (string, error) {
+// readNewContent returns the new text from the file, the standard input or the editor.
+func (p *program) readNewContent(ctx context.Context, file, current string) (string, error) {
 	if file == "" && !tty.IsTerminal(int(p.In.Fd())) {
 		file = "-"
 	}
 	if file != "" {
 		return p.readText(file)
 	}
-	return p.edited(ctx, current)
+	return p.editInEditor(ctx, current)
 }
 
-// maxText bounds a text that is read from a file, in bytes; the server takes less.
+// maxText is the maximum size of a text file, in bytes; the server accepts less.
 const maxText = 8 << 20
 
 // readText reads a file; - is the standard input.
@@ -92,11 +92,11 @@ func (p *program) readText(name string) (string, error) {
 	return readAll(f, maxText)
 }
 
-// edited opens the text in the user's editor and returns what it is when that ends.
-func (p *program) edited(ctx context.Context, text string) (string, error) {
+// editInEditor opens the text in the user's editor and returns the edited text.
+func (p *program) editInEditor(ctx context.Context, text string) (string, error) {
 	words := strings.Fields(cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")))
 	if len(words) == 0 {
-		return "", core.Errorf(core.ErrInvalid, "which editor? set EDITOR, or use --file")
+		return "", core.Errorf(core.ErrInvalid, "no editor: set EDITOR, or use --file")
 	}
 	dir, err := os.MkdirTemp("", "bobbin-")
 	if err != nil {
@@ -110,7 +110,7 @@ func (p *program) edited(ctx context.Context, text string) (string, error) {
 	editor := exec.CommandContext(ctx, words[0], append(words[1:], name)...) //nolint:gosec // the user's own editor
 	editor.Stdin, editor.Stdout, editor.Stderr = p.In, p.Out, p.Err
 	if err := editor.Run(); err != nil {
-		return "", core.Errorf(core.ErrInvalid, "the editor %s: %v; the summary is as it was", words[0], err)
+		return "", core.Errorf(core.ErrInvalid, "editor %s: %v; the summary has not changed", words[0], err)
 	}
 	return p.readText(name)
 }

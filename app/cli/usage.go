@@ -1,113 +1,127 @@
 package cli
 
 import (
-	"errors"
+	"cmp"
+	"context"
 	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"bobbin/app/cli/term"
 	"bobbin/app/core"
 )
 
-// noArguments refuses everything after a command.
-func noArguments(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return core.Errorf(core.ErrInvalid, "%s takes flags only, not %q; see %s --help", cmd.CommandPath(), args[0], cmd.CommandPath())
+// usageFlags are the flags of `bobbin usage`.
+type usageFlags struct {
+	by, from, to string
 }
 
-// atMost allows so many arguments.
-func atMost(n int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) <= n {
-			return nil
+func (p *program) usageCommand() *cobra.Command {
+	var f usageFlags
+	cmd := &cobra.Command{
+		Use:   "usage",
+		Short: "Show model usage and cost",
+		Example: "  bobbin usage                       each day of the last 30\n" +
+			"  bobbin usage --by model --from 2026-01-01",
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			q, err := f.parseQuery()
+			if err != nil {
+				return err
+			}
+			return p.withServer(cmd, func(ctx context.Context, s connection) error { return p.showUsage(ctx, s, q) })
+		},
+	}
+	cmd.Flags().StringVar(&f.by, "by", string(core.UsageByDay), "group by session, user, agent, model or day")
+	cmd.Flags().StringVar(&f.from, "from", "", "first `day`, in UTC (default: 30 days ago)")
+	cmd.Flags().StringVar(&f.to, "to", "", "last `day`, in UTC (default: today)")
+	p.withJSON(cmd)
+	return cmd
+}
+
+// parseQuery returns the query of the flags.
+func (f usageFlags) parseQuery() (core.UsageQuery, error) {
+	q := core.UsageQuery{GroupBy: core.UsageGroup(f.by), PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}
+	if !slices.Contains(core.UsageGroups(), q.GroupBy) {
+		return q, core.Errorf(core.ErrInvalid, "--by must be session, user, agent, model or day, not %q", f.by)
+	}
+	for _, d := range []struct {
+		flag, text string
+		into       *time.Time
+		plus       int // days
+	}{{"from", f.from, &q.From, 0}, {"to", f.to, &q.To, 1}} {
+		if d.text == "" {
+			continue
 		}
-		return core.Errorf(core.ErrInvalid, "too many words, from %q on; it is: %s", args[n], cmd.UseLine())
-	}
-}
-
-// oneID wants a session's id.
-func oneID(cmd *cobra.Command, args []string) error {
-	if len(args) == 1 {
-		return nil
-	}
-	return core.Errorf(core.ErrInvalid, "which session? %s; %s sessions list shows the ids", cmd.UseLine(), programName())
-}
-
-// idAnd wants a session's id and, if needed, one more word.
-func idAnd(more string, needed bool) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) == 0:
-			return oneID(cmd, args)
-		case len(args) > 2:
-			return atMost(2)(cmd, args)
-		case len(args) == 1 && needed:
-			return core.Errorf(core.ErrInvalid, "which %s? %s", more, cmd.UseLine())
+		at, err := time.Parse(time.DateOnly, d.text)
+		if err != nil {
+			return q, core.Errorf(core.ErrInvalid, "--%s: %q is not a day such as 2026-01-31", d.flag, d.text)
 		}
-		return nil
+		*d.into = at.AddDate(0, 0, d.plus)
 	}
+	return q, nil
 }
 
-// needsCommand refuses what is no command of a group of them.
-func needsCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
+// allUsage returns all pages as one.
+func allUsage(ctx context.Context, s connection, q core.UsageQuery) (core.UsageReport, error) {
+	report, err := s.client.Usage(ctx, q)
+	for err == nil && report.NextCursor != nil {
+		q.Cursor, q.From, q.To = *report.NextCursor, report.From, report.To
+		var page core.UsageReport
+		page, err = s.client.Usage(ctx, q)
+		report.Items, report.NextCursor = append(report.Items, page.Items...), page.NextCursor
 	}
-	var known []string
-	for _, c := range cmd.Commands() {
-		known = append(known, c.Name())
-	}
-	text := fmt.Sprintf("there is no command %s %s", cmd.CommandPath(), args[0])
-	if near := core.Nearest(args[0], known); near != "" {
-		return core.Errorf(core.ErrInvalid, "%s, do you mean %s %s?", text, cmd.CommandPath(), near)
-	}
-	return core.Errorf(core.ErrInvalid, "%s; see %s --help", text, cmd.CommandPath())
+	return report, err
 }
 
-// showHelp is what a group of commands does when none is named.
-func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-
-// flagError says what is wrong with a flag in the user's words.
-func flagError(cmd *cobra.Command, err error) error {
-	var unknown *pflag.NotExistError
-	var bad *pflag.InvalidValueError
-	switch {
-	case errors.As(err, &unknown):
-		return unknownFlag(cmd, unknown.GetSpecifiedName())
-	case errors.As(err, &bad) && bad.GetFlag().Value.Type() == "int":
-		return core.Errorf(core.ErrInvalid, "--%s: %q is not a whole number", bad.GetFlag().Name, bad.GetValue())
-	default:
+// showUsage prints a table of all groups and their total.
+func (p *program) showUsage(ctx context.Context, s connection, q core.UsageQuery) error {
+	report, err := allUsage(ctx, s, q)
+	if err != nil {
 		return err
 	}
+	if p.json {
+		return p.printJSON(report)
+	}
+	rows := report.Items
+	last := report.To.Add(-time.Nanosecond).Format(time.DateOnly)
+	if len(rows) == 0 {
+		fmt.Fprintf(p.Out, "no model calls from %s to %s\n", report.From.Format(time.DateOnly), last)
+		return nil
+	}
+	if q.GroupBy != core.UsageByDay { // the most expensive first
+		slices.SortStableFunc(rows, func(a, b core.UsageRow) int {
+			return cmp.Or(cmp.Compare(b.CostMicroUSD, a.CostMicroUSD), cmp.Compare(b.InputTokens+b.OutputTokens, a.InputTokens+a.OutputTokens))
+		})
+	}
+	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "%s\tCALLS\tINPUT\tCACHED\tOUTPUT\tCOST\t\n", strings.ToUpper(string(q.GroupBy)))
+	for _, r := range rows {
+		fmt.Fprintf(w, "%s\t%s\n", cmp.Or(term.Line(r.Key, 40), "–"), usageCells(r.UsageTotal))
+	}
+	fmt.Fprintf(w, "total\t%s\n", usageCells(report.Total))
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(p.Out, "from %s to %s (UTC)\n", report.From.Format(time.DateOnly), last)
+	if n := report.Total.UnpricedCalls; n > 0 {
+		fmt.Fprintf(p.Out, "the cost of %d calls is unknown: set input_price and output_price of their models\n", n)
+	}
+	return nil
 }
 
-func unknownFlag(cmd *cobra.Command, name string) error {
-	if len(name) == 1 {
-		return core.Errorf(core.ErrInvalid, "there is no flag -%s; see %s --help", name, cmd.CommandPath())
+// usageCells returns the cells of a table row.
+func usageCells(u core.UsageTotal) string {
+	cost := fmt.Sprintf("$%.4f", float64(u.CostMicroUSD)/1e6)
+	switch {
+	case u.UnpricedCalls == u.Calls:
+		cost = "–"
+	case u.UnpricedCalls > 0:
+		cost = "≥ " + cost
 	}
-	var known []string
-	for _, set := range []*pflag.FlagSet{cmd.Flags(), cmd.InheritedFlags()} {
-		set.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
-	}
-	if near := core.Nearest(name, known); near != "" {
-		return core.Errorf(core.ErrInvalid, "there is no flag --%s, do you mean --%s?", name, near)
-	}
-	return core.Errorf(core.ErrInvalid, "there is no flag --%s; see %s --help", name, cmd.CommandPath())
-}
-
-// oneWord wants one argument; ask says what is missing.
-func oneWord(ask string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) == 0:
-			return core.Errorf(core.ErrInvalid, "%s: %s", ask, cmd.UseLine())
-		case len(args) > 1:
-			return core.Errorf(core.ErrInvalid, "too many words, from %q on; it is: %s", args[1], cmd.UseLine())
-		default:
-			return nil
-		}
-	}
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t", core.Number(int(u.Calls)), core.Number(int(u.InputTokens)), core.Number(int(u.CacheReadTokens)), core.Number(int(u.OutputTokens)), cost)
 }

@@ -1,23 +1,32 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
+	"io"
+	"os"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
 	"bobbin/app"
+	"bobbin/licenses"
 )
 
-func (p *program) version() *cobra.Command {
+func (p *program) versionCommand() *cobra.Command {
+	notices := false
 	cmd := &cobra.Command{
 		Use:     "version",
-		Short:   "Say which program this is",
-		Example: "  bobbin version --json",
+		Short:   "Print the version",
+		Example: "  bobbin version --json\n  bobbin version --notices | less",
 		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			b := build()
+			b := readBuild()
+			if notices {
+				_, err := io.WriteString(p.Out, licenses.ThirdParty())
+				return err
+			}
 			if p.json {
 				return p.printJSON(b)
 			}
@@ -30,17 +39,23 @@ func (p *program) version() *cobra.Command {
 		},
 	}
 	p.withJSON(cmd)
+	cmd.Flags().BoolVar(&notices, "notices", false, "print the licenses of third-party software")
+	cmd.MarkFlagsMutuallyExclusive("json", "notices")
 	return cmd
 }
 
-// build reads what the Go tool has noted about this program.
-func build() app.Build {
-	b := app.Build{Version: "dev", Go: runtime.Version()}
+// version is set by `make build`; empty = another build.
+var version string
+
+// readBuild returns the build information that the Go tool recorded.
+func readBuild() app.Build {
+	b := app.Build{Version: cmp.Or(version, "dev"), Go: runtime.Version()}
+	b.Program, _ = os.Executable() // without it documents cannot be read
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
 	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
+	if v := info.Main.Version; version == "" && v != "" && v != "(devel)" {
 		b.Version = v
 	}
 	for _, s := range info.Settings {

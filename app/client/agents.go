@@ -9,32 +9,33 @@ import (
 
 // Agents returns the configured agents.
 func (c *Client) Agents(ctx context.Context) ([]core.Agent, error) {
-	page, err := call[core.Page[core.Agent]](ctx, c, get("/api/v1/agents", nil))
+	page, err := callJSON[core.Page[core.Agent]](ctx, c, getRequest("/api/v1/agents", nil))
 	return page.Items, err
+}
+
+// ReloadAgents makes the server read the agent files again, and returns the result for each.
+// It needs the token of the server's data folder, which the command line has.
+func (c *Client) ReloadAgents(ctx context.Context) (core.Page[core.AgentFile], error) {
+	return callJSON[core.Page[core.AgentFile]](ctx, c, postRequest("/internal/v1/agents/reload", nil))
 }
 
 // Agent returns one agent.
 func (c *Client) Agent(ctx context.Context, name string) (core.Agent, error) {
-	return call[core.Agent](ctx, c, get("/api/v1/agents/"+url.PathEscape(name), nil))
+	return callJSON[core.Agent](ctx, c, getRequest("/api/v1/agents/"+url.PathEscape(name), nil))
 }
 
 // Graph returns an agent's graph.
 func (c *Client) Graph(ctx context.Context, name string) (core.GraphView, error) {
-	return call[core.GraphView](ctx, c, get("/api/v1/agents/"+url.PathEscape(name)+"/graph", nil))
+	return callJSON[core.GraphView](ctx, c, getRequest("/api/v1/agents/"+url.PathEscape(name)+"/graph", nil))
 }
 
-// Mermaid returns an agent's graph as a Mermaid drawing.
+// Mermaid returns an agent's graph as a Mermaid diagram.
 func (c *Client) Mermaid(ctx context.Context, name string) (string, error) {
-	response, err := c.send(ctx, get("/api/v1/agents/"+url.PathEscape(name)+"/graph", url.Values{"format": {"mermaid"}}))
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	text, err := readAnswer(response)
+	text, err := c.sendAndRead(ctx, getRequest("/api/v1/agents/"+url.PathEscape(name)+"/graph", url.Values{"format": {"mermaid"}}))
 	return string(text), err
 }
 
-// Version is which program the server is.
+// Version is the version of the server.
 type Version struct {
 	Version string `json:"version"`
 	Commit  string `json:"commit"`
@@ -42,20 +43,15 @@ type Version struct {
 	Go      string `json:"go"`
 }
 
-// Version returns which program the server is. It is also the cheapest way to
-// find out whether a server is there and takes the key.
+// Version returns the version of the server. It is also the cheapest way to find out whether
+// a server is running and accepts the key.
 func (c *Client) Version(ctx context.Context) (Version, error) {
-	return call[Version](ctx, c, get("/version", nil))
+	return callJSON[Version](ctx, c, getRequest("/version", nil))
 }
 
-// Metrics returns the server's metrics in Prometheus' text format. The key must be
-// one that may read them.
+// Metrics returns the server's metrics in Prometheus' text format. The key needs the scope
+// metrics.
 func (c *Client) Metrics(ctx context.Context) (string, error) {
-	response, err := c.send(ctx, get("/metrics", nil))
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	text, err := readAnswer(response)
+	text, err := c.sendAndRead(ctx, getRequest("/metrics", nil))
 	return string(text), err
 }

@@ -6,19 +6,20 @@ import (
 	"fmt"
 	"mime/multipart"
 	"net/url"
+	"time"
 
 	"bobbin/app/core"
 )
 
-// blobPart is an image or a file of a message, as the server takes it.
+// blobPart is an image or a file of a message in a request.
 type blobPart struct {
 	Type   string      `json:"type,omitempty"`
 	BlobID core.BlobID `json:"blob_id"`
 	Name   string      `json:"name,omitempty"`
 }
 
-// blobParts returns the parts as they are sent; nil stays nil, which leaves an
-// edited message the files that it had.
+// blobParts converts parts for a request; nil stays nil, which keeps the files of an edited
+// message.
 func blobParts(parts []core.Part) *[]blobPart {
 	if parts == nil {
 		return nil
@@ -30,8 +31,7 @@ func blobParts(parts []core.Part) *[]blobPart {
 	return &list
 }
 
-// UploadBlob uploads an image or a file; core.Blob.Part is what a message refers to
-// it by.
+// UploadBlob uploads an image or a file; messages refer to it by core.Blob.Part.
 func (c *Client) UploadBlob(ctx context.Context, u core.Upload) (core.Blob, error) {
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
@@ -40,19 +40,19 @@ func (c *Client) UploadBlob(ctx context.Context, u core.Upload) (core.Blob, erro
 			continue
 		}
 		if err := form.WriteField(name, value); err != nil {
-			return core.Blob{}, fmt.Errorf("make form: %w", err)
+			return core.Blob{}, fmt.Errorf("create form: %w", err)
 		}
 	}
-	if err := addFile(form, u); err != nil {
+	if err := addFormFile(form, u); err != nil {
 		return core.Blob{}, err
 	}
-	r := post("/api/v1/blobs", bytes.NewReader(body.Bytes()))
+	r := postRequest("/api/v1/blobs", bytes.NewReader(body.Bytes()))
 	r.header = map[string]string{"Content-Type": form.FormDataContentType()}
-	return call[core.Blob](ctx, c, r)
+	return callJSON[core.Blob](ctx, c, r)
 }
 
-// addFile puts a file into the form, and ends it.
-func addFile(form *multipart.Writer, u core.Upload) error {
+// addFormFile adds a file to the form and closes the form.
+func addFormFile(form *multipart.Writer, u core.Upload) error {
 	file, err := form.CreateFormFile("file", u.Name)
 	if err == nil {
 		_, err = file.Write(u.Data)
@@ -61,17 +61,38 @@ func addFile(form *multipart.Writer, u core.Upload) error {
 		err = form.Close()
 	}
 	if err != nil {
-		return fmt.Errorf("make form: %w", err)
+		return fmt.Errorf("create form: %w", err)
 	}
 	return nil
 }
 
 // Blob returns the content of an image or a file.
 func (c *Client) Blob(ctx context.Context, id core.BlobID) ([]byte, error) {
-	response, err := c.send(ctx, get("/api/v1/blobs/"+url.PathEscape(string(id)), nil))
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	return readAnswer(response)
+	return c.sendAndRead(ctx, getRequest(blobPath(id), nil))
+}
+
+// blobPath returns the path of a file.
+func blobPath(id core.BlobID) string { return "/api/v1/blobs/" + url.PathEscape(string(id)) }
+
+// Blobs returns a page of files, newest first.
+func (c *Client) Blobs(ctx context.Context, q core.BlobQuery) (core.Page[core.Blob], error) {
+	return callJSON[core.Page[core.Blob]](ctx, c, getRequest("/api/v1/blobs", pageQuery(q.PageQuery, "session_id", string(q.SessionID), "user_id", q.UserID)))
+}
+
+// DescribeBlob returns the metadata of a file.
+func (c *Client) DescribeBlob(ctx context.Context, id core.BlobID) (core.Blob, error) {
+	return callJSON[core.Blob](ctx, c, getRequest(blobPath(id)+"/info", nil))
+}
+
+// DeleteBlob permanently removes a file, also from the messages that contain it.
+func (c *Client) DeleteBlob(ctx context.Context, id core.BlobID) error {
+	return c.sendDelete(ctx, blobPath(id), nil)
+}
+
+// LinkBlob returns a URL at which a browser can load a file without a key; lifetime 0 = ten
+// minutes.
+func (c *Client) LinkBlob(ctx context.Context, id core.BlobID, lifetime time.Duration) (core.BlobLink, error) {
+	return callJSON[core.BlobLink](ctx, c, postRequest(blobPath(id)+"/link", struct {
+		ExpiresIn int `json:"expires_in,omitempty"`
+	}{int(lifetime.Seconds())}))
 }

@@ -2,13 +2,14 @@ package client_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"bobbin/app/api/apitest"
 	"bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/apitest"
 )
 
 // TestBranchRoundTrips: what is asked of a log's branches arrives at the services.
@@ -63,6 +64,25 @@ func TestBranchRoundTrips(t *testing.T) {
 		"delete": {
 			func(c *client.Client) (any, error) { return nil, c.DeleteMessage(t.Context(), id, mid) },
 			func(*apitest.Backend) any { return nil }, apitest.Call{Method: "DeleteMessage", Args: []any{id, mid}},
+		},
+		"slack": {
+			func(c *client.Client) (any, error) {
+				thread, err := c.SlackThread(t.Context(), id)
+				return fmt.Sprint(thread.Mode, len(thread.Faults)), err
+			},
+			func(*apitest.Backend) any { return "two_way1" }, apitest.Call{Method: "SlackThread", Args: []any{id}},
+		},
+		"attach": {
+			func(c *client.Client) (any, error) {
+				thread, err := c.AttachSlack(t.Context(), core.SlackThread{SessionID: id, Team: "T1", Channel: "C1", Thread: "1.000001", Mode: core.SlackOff})
+				return thread.Thread, err
+			},
+			func(*apitest.Backend) any { return "1.000001" },
+			apitest.Call{Method: "AttachSlack", Args: []any{core.SlackThread{SessionID: id, Team: "T1", Channel: "C1", Thread: "1.000001", Mode: core.SlackOff}}},
+		},
+		"detach": {
+			func(c *client.Client) (any, error) { return nil, c.DetachSlack(t.Context(), id) },
+			func(*apitest.Backend) any { return nil }, apitest.Call{Method: "DetachSlack", Args: []any{id}},
 		},
 		"fork": {
 			func(c *client.Client) (any, error) {

@@ -13,22 +13,25 @@ import (
 	"time"
 )
 
-// maxAnswer bounds an answer that is read whole, in bytes.
+// maxAnswer is the maximum size of a response that is read into memory, in bytes.
 const maxAnswer = 256 << 20
 
 // Options configure a Client.
 type Options struct {
 	URL string // of the server, such as http://127.0.0.1:8080
 	Key string // API key, or the server's local token; empty = none
-	// HTTP sends the requests; nil = a client of its own. It must not have a Timeout,
-	// which would end streams: use contexts.
-	HTTP      *http.Client
-	UserAgent string        // empty = bobbin-client
-	GiveUp    time.Duration // a stream that brings nothing for so long fails; 0 = 1 min
-	Silence   time.Duration // a connection on which nothing comes is dropped; 0 = 45 s, three keep-alives
+	// HTTP sends the requests; nil = a new client. It must not have a Timeout, which would
+	// end streams: use contexts.
+	HTTP        *http.Client
+	UserAgent   string        // empty = bobbin-client
+	GiveUpAfter time.Duration // a stream without any event for this long fails; 0 = 1 min
+	MaxSilence  time.Duration // a connection without any data for this long is dropped; 0 = 45 s, three keep-alives
+	// OnConnectionLost is called when a stream fails to reconnect, once until it receives data again, in
+	// the goroutine that reads the stream; nil = not called.
+	OnConnectionLost func()
 }
 
-// Client asks one server.
+// Client sends requests to one server.
 type Client struct {
 	base    *url.URL
 	key     string
@@ -36,9 +39,10 @@ type Client struct {
 	agent   string
 	giveUp  time.Duration
 	silence time.Duration
+	lost    func()
 }
 
-// New returns a client. It fails if the URL is not one of HTTP.
+// New returns a client. It fails if the URL is not an HTTP URL.
 func New(o Options) (*Client, error) {
 	base, err := url.Parse(o.URL)
 	if err != nil {
@@ -48,9 +52,12 @@ func New(o Options) (*Client, error) {
 		return nil, fmt.Errorf("server url %q: must be http://host:port", o.URL)
 	}
 	base.Path = strings.TrimRight(base.Path, "/")
-	c := &Client{base: base, key: o.Key, http: o.HTTP, agent: o.UserAgent, giveUp: o.GiveUp, silence: o.Silence}
+	c := &Client{base: base, key: o.Key, http: o.HTTP, agent: o.UserAgent, giveUp: o.GiveUpAfter, silence: o.MaxSilence, lost: o.OnConnectionLost}
 	if c.http == nil {
 		c.http = &http.Client{}
+	}
+	if c.lost == nil {
+		c.lost = func() {}
 	}
 	if c.agent == "" {
 		c.agent = "bobbin-client"
@@ -64,54 +71,65 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// request is one request before it is sent.
+// request describes a request.
 type request struct {
 	method string
 	path   string // below the server's URL, escaped
 	query  url.Values
-	body   any // becomes JSON, or is sent as it is if it is an io.Reader; nil = none
+	body   any // encoded as JSON, or sent unchanged if it is an io.Reader; nil = none
 	header map[string]string
 }
 
-func get(path string, query url.Values) request {
+func getRequest(path string, query url.Values) request {
 	return request{method: http.MethodGet, path: path, query: query}
 }
 
-func post(path string, body any) request {
+func postRequest(path string, body any) request {
 	return request{method: http.MethodPost, path: path, body: body}
 }
 
-// call sends the request and reads the answer into a T.
-func call[T any](ctx context.Context, c *Client, r request) (T, error) {
+func putRequest(path string, body any) request {
+	return request{method: http.MethodPut, path: path, body: body}
+}
+
+// callJSON sends the request and decodes the response into a T.
+func callJSON[T any](ctx context.Context, c *Client, r request) (T, error) {
 	var into T
-	response, err := c.send(ctx, r)
-	if err != nil {
-		return into, err
-	}
-	defer response.Body.Close()
-	data, err := readAnswer(response)
+	data, err := c.sendAndRead(ctx, r)
 	if err != nil || len(data) == 0 {
 		return into, err
 	}
 	if err := json.Unmarshal(data, &into); err != nil {
-		return into, fmt.Errorf("%s %s: answer is not what was expected: %w", r.method, r.path, err)
+		return into, fmt.Errorf("%s %s: unexpected response: %w", r.method, r.path, err)
 	}
 	return into, nil
 }
 
-func readAnswer(response *http.Response) ([]byte, error) {
+// sendDelete sends a DELETE request.
+func (c *Client) sendDelete(ctx context.Context, path string, query url.Values) error {
+	_, err := c.sendAndRead(ctx, request{method: http.MethodDelete, path: path, query: query})
+	return err
+}
+
+// sendAndRead sends the request and returns the body of the response.
+func (c *Client) sendAndRead(ctx context.Context, r request) ([]byte, error) {
+	response, err := c.send(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	if err != nil {
-		return nil, fmt.Errorf("read answer: %w", err)
+		return nil, fmt.Errorf("read response: %w", err)
 	}
 	if len(data) > maxAnswer {
-		return nil, errors.New("the answer is too large")
+		return nil, errors.New("the response is too large")
 	}
 	return data, nil
 }
 
-// send returns the answer to a request if it is a good one; the caller closes its
-// body. Other answers are a *ProblemError.
+// send sends the request and returns a successful response; the caller closes its body. Other
+// responses are returned as a *ProblemError.
 func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	var body io.Reader
 	switch given := r.body.(type) {
@@ -139,7 +157,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	c.setHeaders(out, r)
 	response, err := c.http.Do(out)
 	if err != nil {
-		return nil, err // says method and URL itself
+		return nil, err // contains method and URL
 	}
 	if response.StatusCode < 200 || response.StatusCode > 299 {
 		defer response.Body.Close()

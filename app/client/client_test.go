@@ -10,11 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/api"
-	"bobbin/app/api/apitest"
 	"bobbin/app/api/auth"
 	"bobbin/app/api/handlers"
 	"bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/apitest"
 )
 
 // dial returns a client of a server over the backend.
@@ -54,7 +54,7 @@ func TestRoundTrips(t *testing.T) {
 		{"create session", func(ctx context.Context, c *client.Client) (any, error) { return c.CreateSession(ctx, session) },
 			func(*apitest.Backend) any {
 				s := session
-				s.ID, s.CreatedAt, s.UpdatedAt = apitest.SessionID, apitest.Time(), apitest.Time()
+				s.ID, s.Status, s.CreatedAt, s.UpdatedAt = apitest.SessionID, core.SessionIdle, apitest.Time(), apitest.Time()
 				return s
 			}, "CreateSession", []any{session}},
 		{"session", func(ctx context.Context, c *client.Client) (any, error) { return c.Session(ctx, apitest.SessionID) },
@@ -62,7 +62,7 @@ func TestRoundTrips(t *testing.T) {
 		{"sessions", func(ctx context.Context, c *client.Client) (any, error) {
 			p, err := c.Sessions(ctx, core.SessionQuery{PageQuery: page, Agent: "a", UserID: "u", Text: "x y", Archived: true})
 			return *p.NextCursor, err
-		}, func(*apitest.Backend) any { return "next" }, "Sessions.List", []any{core.SessionQuery{PageQuery: page, Agent: "a", UserID: "u", Text: "x y", Archived: true}}},
+		}, func(*apitest.Backend) any { return "next" }, "Sessions.List", []any{core.SessionQuery{PageQuery: page, Order: core.OrderByRelevance, Agent: "a", UserID: "u", Text: "x y", Archived: true}}},
 		{"search", func(ctx context.Context, c *client.Client) (any, error) {
 			p, err := c.Search(ctx, core.SearchQuery{PageQuery: page, Text: "a b", SessionID: apitest.SessionID, UserID: "u", Role: core.RoleUser,
 				After: apitest.Time(), Before: apitest.Time(), AllBranches: true})
@@ -131,7 +131,7 @@ func TestRoundTrips(t *testing.T) {
 			if tt.call == "" {
 				return
 			}
-			want := apitest.Call{Method: tt.call, Scope: core.Scope{Owner: "ann"}, Args: tt.args}
+			want := apitest.Call{Method: tt.call, Scope: core.Tenant{Owner: "ann"}, Args: tt.args}
 			var seen bool
 			for _, call := range backend.Calls() {
 				seen = seen || cmp.Equal(want, call)
@@ -210,16 +210,16 @@ func TestWatchThroughTheServer(t *testing.T) {
 	backend := apitest.New()
 	c := dial(t, backend, "s3cret")
 	var seqs []int64
-	for e, err := range c.WatchRun(t.Context(), apitest.RunID, core.From{After: 2}) {
+	for e, err := range c.WatchRun(t.Context(), apitest.RunID, core.Cursor{After: 2}) {
 		if err != nil {
 			t.Fatalf("got error %v, want none", err)
 		}
 		seqs = append(seqs, e.Seq)
 	}
-	if diff := cmp.Diff([]int64{0, 0, 0, 3, 4}, seqs); diff != "" {
+	if diff := cmp.Diff([]int64{0, 0, 0, 0, 3, 4}, seqs); diff != "" {
 		t.Errorf("numbers of a run (-want +got):\n%s", diff)
 	}
-	for e, err := range c.WatchSession(t.Context(), apitest.SessionID, core.From{After: 3}) {
+	for e, err := range c.WatchSession(t.Context(), apitest.SessionID, core.Cursor{After: 3}) {
 		if err != nil {
 			t.Fatalf("got error %v, want none", err)
 		}

@@ -7,13 +7,13 @@ import (
 	"bobbin/app/core"
 )
 
-// webhook is a webhook in a body, with its secret.
+// webhook is a webhook in a request, with its secret.
 type webhook struct {
 	URL    string `json:"url"`
 	Secret string `json:"secret,omitempty"`
 }
 
-// webhookOf returns the body of a webhook; nil stays nil.
+// webhookOf converts a webhook for a request; nil stays nil.
 func webhookOf(w *core.Webhook) *webhook {
 	if w == nil {
 		return nil
@@ -21,13 +21,31 @@ func webhookOf(w *core.Webhook) *webhook {
 	return &webhook{URL: string(w.URL), Secret: w.Secret}
 }
 
-// Deliveries returns what was told of a run, the oldest first.
+// webhookPath is the path of the owner's default webhook.
+const webhookPath = "/api/v1/webhook"
+
+// DefaultWebhook returns the webhook for runs whose message and session have none.
+func (c *Client) DefaultWebhook(ctx context.Context) (core.Webhook, error) {
+	return callJSON[core.Webhook](ctx, c, getRequest(webhookPath, nil))
+}
+
+// SetDefaultWebhook replaces the default webhook.
+func (c *Client) SetDefaultWebhook(ctx context.Context, hook core.Webhook) (core.Webhook, error) {
+	return callJSON[core.Webhook](ctx, c, putRequest(webhookPath, webhookOf(&hook)))
+}
+
+// DeleteDefaultWebhook removes the default webhook.
+func (c *Client) DeleteDefaultWebhook(ctx context.Context) error {
+	return c.sendDelete(ctx, webhookPath, nil)
+}
+
+// Deliveries returns the webhook deliveries of a run, oldest first.
 func (c *Client) Deliveries(ctx context.Context, run core.RunID) ([]core.Delivery, error) {
-	page, err := call[core.Page[core.Delivery]](ctx, c, get(runPath(run, "/deliveries"), nil))
+	page, err := callJSON[core.Page[core.Delivery]](ctx, c, getRequest(runPath(run, "/deliveries"), nil))
 	return page.Items, err
 }
 
-// RetryDelivery has it delivered again at once, whatever became of it.
+// RetryDelivery sends a delivery again immediately, whatever its state.
 func (c *Client) RetryDelivery(ctx context.Context, run core.RunID, id core.DeliveryID) (core.Delivery, error) {
-	return call[core.Delivery](ctx, c, post(runPath(run, "/deliveries/"+url.PathEscape(string(id))+"/retry"), struct{}{}))
+	return callJSON[core.Delivery](ctx, c, postRequest(runPath(run, "/deliveries/"+url.PathEscape(string(id))+"/retry"), struct{}{}))
 }

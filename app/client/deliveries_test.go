@@ -5,8 +5,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bobbin/app/api/apitest"
 	"bobbin/app/core"
+	"bobbin/tests/apitest"
 )
 
 // Webhooks are sent with their secrets, and what comes back has none.

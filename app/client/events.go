@@ -9,15 +9,15 @@ import (
 	"bobbin/app/core"
 )
 
-// errorEvent is the event by which the server ends a stream because of an error.
+// errorEvent is the event with which the server ends a stream after an error.
 const errorEvent = "error"
 
-// decode returns the event that a frame holds. An error event is a *ProblemError.
-func decode(f frame) (core.Event, error) {
+// decodeEvent returns the event in a frame. It returns an error event as a *ProblemError.
+func decodeEvent(f frame) (core.Event, error) {
 	if f.event == errorEvent {
 		problem := &ProblemError{}
 		if err := json.Unmarshal(f.data, problem); err != nil {
-			return core.Event{}, fmt.Errorf("the server reported an error that cannot be read: %w", err)
+			return core.Event{}, fmt.Errorf("decode error event: %w", err)
 		}
 		return core.Event{}, problem
 	}
@@ -27,98 +27,96 @@ func decode(f frame) (core.Event, error) {
 		At        time.Time      `json:"at"`
 	}
 	if err := json.Unmarshal(f.data, &head); err != nil {
-		return core.Event{}, fmt.Errorf("event %s cannot be read: %w", f.event, err)
+		return core.Event{}, fmt.Errorf("decode event %s: %w", f.event, err)
 	}
-	e := core.Event{SessionID: head.SessionID, RunID: head.RunID, At: head.At, Type: core.EventType(f.event), Data: f.data}
+	e := core.Event{SessionID: head.SessionID, RunID: head.RunID, At: head.At, Type: core.EventType(f.event)}
+	e.Data = core.DecodeEventData(e.Type, f.data)
+	if _, undecoded := e.Data.(json.RawMessage); undecoded && isOfMessage(e.Type) {
+		return core.Event{}, fmt.Errorf("decode event %s: unexpected data", e.Type)
+	}
 	if f.id != "" {
 		seq, err := strconv.ParseInt(f.id, 10, 64)
 		if err != nil || seq < 0 || seq == 0 && e.Type != core.EventResync {
-			return core.Event{}, fmt.Errorf("event %s has the id %q, which is no number", f.event, f.id)
+			return core.Event{}, fmt.Errorf("event %s has an invalid id %q", f.event, f.id)
 		}
 		e.Seq = seq
 	}
 	return e, nil
 }
 
-// textKey names a text on its way.
+// isOfMessage reports whether progress has to read the data of events of the type.
+func isOfMessage(t core.EventType) bool {
+	return t.IsText() || t == core.EventMessageStarted || t == core.EventMessageCreated || t == core.EventMessageDiscarded
+}
+
+// textKey identifies a streaming text.
 type textKey struct {
 	kind    core.EventType
 	message core.MessageID
 }
 
-// progress is how far a stream has come. It sorts out what a new connection
-// brings again.
+// progress is the position in a stream. It filters out what a new connection repeats.
 type progress struct {
-	after int64           // number of the last durable event, or unknown
-	texts map[textKey]int // bytes of each text on its way
+	after int64           // number of the last durable event, or unknownSeq
+	texts map[textKey]int // bytes received of each streaming text
+
+	startedEvent core.Event       // message.started of the streaming message
+	startedData  core.StartedData // its data
 }
 
 func newProgress(after int64) *progress {
 	return &progress{after: after, texts: map[textKey]int{}}
 }
 
-// take returns the event with what is new of it, false if nothing is.
-func (p *progress) take(e core.Event) (core.Event, bool, error) {
+// acceptEvent returns the event with its new part, false if nothing in it is new.
+func (p *progress) acceptEvent(e core.Event) (core.Event, bool) {
 	switch {
 	case e.Type == core.EventResync:
-		// What comes next may have any number: that of another database.
-		p.after = unknown
+		// The next event may have any number, for example after a restore of the database.
+		p.after = unknownSeq
 		if e.Seq > 0 {
 			p.after = e.Seq
 		}
 		clear(p.texts)
 	case e.Seq > 0 && e.Seq <= p.after:
-		return e, false, nil
+		return e, false
 	case e.Seq > 0:
 		p.after = e.Seq
-		return e, true, p.finish(e)
-	case e.Type == core.EventMessageDelta || e.Type == core.EventReasoningDelta:
-		return p.text(e)
+		if message := e.FinishedMessage(); message != "" {
+			delete(p.texts, textKey{kind: core.EventMessageDelta, message: message})
+			delete(p.texts, textKey{kind: core.EventReasoningDelta, message: message})
+		}
 	}
-	return e, true, nil
+	switch d := e.Data.(type) {
+	case core.StartedData: // a new connection repeats it
+		known := p.startedData.MessageID
+		p.startedEvent, p.startedData = e, d // which deltas do not repeat
+		return e, d.MessageID != known
+	case core.DeltaData:
+		return p.trimDelta(e, d)
+	}
+	return e, true
 }
 
-// text cuts off the beginning of a delta that was there before.
-func (p *progress) text(e core.Event) (core.Event, bool, error) {
-	var d core.DeltaData
-	if err := json.Unmarshal(e.Data, &d); err != nil {
-		return e, false, fmt.Errorf("event %s cannot be read: %w", e.Type, err)
+// completeDelta adds the data of its message.started to a delta.
+func (p *progress) completeDelta(e core.Event, d core.DeltaData) core.Event {
+	if p.startedData.MessageID == d.MessageID {
+		e.SessionID, e.RunID, e.At = p.startedEvent.SessionID, p.startedEvent.RunID, p.startedEvent.At
+		d.ParentID, d.Attempt = p.startedData.ParentID, p.startedData.Attempt
 	}
+	return e.WithData(d)
+}
+
+// trimDelta removes the beginning of a delta that was received before.
+func (p *progress) trimDelta(e core.Event, d core.DeltaData) (core.Event, bool) {
 	key := textKey{kind: e.Type, message: d.MessageID}
 	have, end := p.texts[key], d.Offset+len(d.Text)
 	if end <= have && len(d.Text) > 0 {
-		return e, false, nil
+		return e, false
 	}
 	p.texts[key] = max(end, have)
-	if d.Offset >= have {
-		return e, true, nil
+	if d.Offset < have {
+		d = d.From(have)
 	}
-	d.Text, d.Offset = d.Text[have-d.Offset:], have
-	data, err := json.Marshal(d)
-	e.Data = data
-	return e, true, err
-}
-
-// finish forgets the texts of a message that is whole now, or taken back.
-func (p *progress) finish(e core.Event) error {
-	var message core.MessageID
-	switch e.Type {
-	case core.EventMessageCreated:
-		var d core.MessageData
-		if err := json.Unmarshal(e.Data, &d); err != nil {
-			return fmt.Errorf("event %s cannot be read: %w", e.Type, err)
-		}
-		message = d.Message.ID
-	case core.EventMessageDiscarded:
-		var d core.DiscardedData
-		if err := json.Unmarshal(e.Data, &d); err != nil {
-			return fmt.Errorf("event %s cannot be read: %w", e.Type, err)
-		}
-		message = d.MessageID
-	default:
-		return nil
-	}
-	delete(p.texts, textKey{kind: core.EventMessageDelta, message: message})
-	delete(p.texts, textKey{kind: core.EventReasoningDelta, message: message})
-	return nil
+	return p.completeDelta(e, d), true
 }

@@ -21,7 +21,7 @@ func readFrames(r io.Reader, limit int) ([]shown, error) {
 	frames := newFrameReader(r, limit)
 	var all []shown
 	for {
-		f, err := frames.next()
+		f, err := frames.nextFrame()
 		if err != nil {
 			return all, err
 		}

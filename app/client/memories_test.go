@@ -7,15 +7,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bobbin/app/api/apitest"
 	"bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/apitest"
 )
 
 // W11: the client reaches every endpoint of memories.
 func TestMemories(t *testing.T) {
 	t.Parallel()
-	carol := core.Scope{Owner: "ann", User: "carol"}
+	carol := core.Tenant{Owner: "ann", User: "carol"}
 	tests := []struct {
 		name, call string
 		ask        func(ctx context.Context, c *client.Client) (string, error)
@@ -62,7 +62,7 @@ func TestMemories(t *testing.T) {
 	}
 	backend := apitest.New()
 	done, err := dial(t, backend, "s3cret").ReindexMemories(t.Context(), core.Reindex{Cursor: "c", Limit: 5})
-	want := []apitest.Call{{Method: "Memories.Reindex", Scope: core.Scope{Owner: "ann"}, Args: []any{core.Reindex{Cursor: "c", Limit: 5}}}}
+	want := []apitest.Call{{Method: "Memories.Reindex", Scope: core.Tenant{Owner: "ann"}, Args: []any{core.Reindex{Cursor: "c", Limit: 5}}}}
 	if diff := cmp.Diff(want, backend.Calls()); err != nil || done.Embedded != 63 || diff != "" {
 		t.Errorf("reindex: got %+v, error %v, calls (-want +got):\n%s", done, err, diff)
 	}

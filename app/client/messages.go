@@ -11,14 +11,14 @@ import (
 	"bobbin/app/core"
 )
 
-// MessagePage is a page of messages, and those that wait for their turn.
+// MessagePage is a page of messages, with the queued ones.
 type MessagePage struct {
 	core.Page[core.Message]
-	Pending     []core.Message `json:"pending"`       // accepted, not in the log yet: Seq 0
-	LastEventID int64          `json:"last_event_id"` // where to begin with WatchSession to miss nothing
+	Pending     []core.Message `json:"pending"`       // accepted but not in the log yet: Seq 0
+	LastEventID int64          `json:"last_event_id"` // where to start WatchSession to miss nothing
 }
 
-// Messages returns a page of a session's messages in the order of their Seq.
+// Messages returns a page of a session's messages in order of Seq.
 func (c *Client) Messages(ctx context.Context, id core.SessionID, q core.MessageQuery) (MessagePage, error) {
 	number := func(n int64) string {
 		if n == 0 {
@@ -26,38 +26,68 @@ func (c *Client) Messages(ctx context.Context, id core.SessionID, q core.Message
 		}
 		return strconv.FormatInt(n, 10)
 	}
-	all := ""
+	all, order := "", ""
 	if q.AllBranches {
 		all = "true"
 	}
-	query := pageQuery(q.PageQuery, "before", number(q.Before), "after", number(q.After), "all_branches", all)
-	return call[MessagePage](ctx, c, get(sessionPath(id, "/messages"), query))
+	if q.Descending {
+		order = "desc"
+	}
+	query := pageQuery(q.PageQuery, "before", number(q.Before), "after", number(q.After), "all_branches", all, "order", order)
+	return callJSON[MessagePage](ctx, c, getRequest(sessionPath(id, "/messages"), query))
 }
 
-// Answer is what a message came to.
+// Message returns one message.
+func (c *Client) Message(ctx context.Context, session core.SessionID, id core.MessageID) (core.Message, error) {
+	return callJSON[core.Message](ctx, c, getRequest(messagePath(session, id, ""), nil))
+}
+
+// SetMetadata replaces the metadata of a message and returns the message.
+func (c *Client) SetMetadata(ctx context.Context, session core.SessionID, id core.MessageID, metadata json.RawMessage) (core.Message, error) {
+	return callJSON[core.Message](ctx, c, putRequest(messagePath(session, id, "/metadata"), struct {
+		Metadata json.RawMessage `json:"metadata"`
+	}{metadata}))
+}
+
+// RateMessage stores a person's feedback on a message and returns the message.
+func (c *Client) RateMessage(ctx context.Context, session core.SessionID, id core.MessageID, rating core.Rating, comment string) (core.Message, error) {
+	return callJSON[core.Message](ctx, c, putRequest(messagePath(session, id, "/feedback"), struct {
+		Rating  core.Rating `json:"rating"`
+		Comment string      `json:"comment,omitempty"`
+	}{rating, comment}))
+}
+
+// DeleteFeedback removes the feedback on a message.
+func (c *Client) DeleteFeedback(ctx context.Context, session core.SessionID, id core.MessageID) error {
+	return c.sendDelete(ctx, messagePath(session, id, "/feedback"), nil)
+}
+
+// Answer is the result of a message.
 type Answer struct {
-	Run     core.Run      `json:"run"`     // not ended if it took too long to wait for
-	Message *core.Message `json:"message"` // nil = the run has no answer, or none yet
+	Run     core.Run      `json:"run"`     // not ended if the server's time limit passed
+	Message *core.Message `json:"message"` // nil = no answer, or none yet
 }
 
-// newMessage is the body of a message.
+// newMessage is the body of a request that sends a message.
 type newMessage struct {
-	Content         string          `json:"content"`
-	ClientMessageID string          `json:"client_message_id,omitempty"`
-	Model           string          `json:"model,omitempty"`
-	Multitask       core.Multitask  `json:"multitask,omitempty"`
-	UserID          string          `json:"user_id,omitempty"`
-	Author          string          `json:"author,omitempty"`
-	Source          core.Source     `json:"source,omitempty"`
-	Metadata        json.RawMessage `json:"metadata,omitempty"`
-	Parts           *[]blobPart     `json:"parts,omitempty"` // an empty list says that there are none
-	Webhook         *webhook        `json:"webhook,omitempty"`
+	Content         string           `json:"content"`
+	ClientMessageID string           `json:"client_message_id,omitempty"`
+	Model           string           `json:"model,omitempty"`
+	Multitask       core.Multitask   `json:"multitask,omitempty"`
+	UserID          string           `json:"user_id,omitempty"`
+	Author          string           `json:"author,omitempty"`
+	Source          core.Source      `json:"source,omitempty"`
+	Metadata        json.RawMessage  `json:"metadata,omitempty"`
+	Parts           *[]blobPart      `json:"parts,omitempty"` // an empty list removes all
+	Webhook         *webhook         `json:"webhook,omitempty"`
+	Options         *core.RunOptions `json:"options,omitempty"`
+	After           core.MessageID   `json:"after,omitempty"`
 }
 
 func messageRequest(m core.SendMessage) request {
-	r := post(sessionPath(m.SessionID, "/messages"), newMessage{
+	r := postRequest(sessionPath(m.SessionID, "/messages"), newMessage{
 		m.Content, m.ClientMessageID, m.Model, m.Multitask, m.User, m.Author, m.Source, m.Metadata,
-		blobParts(m.Parts), webhookOf(m.Webhook),
+		blobParts(m.Parts), webhookOf(m.Webhook), m.Options, m.After,
 	})
 	if m.Edits != "" {
 		r.method, r.path = http.MethodPatch, messagePath(m.SessionID, m.Edits, "")
@@ -65,11 +95,10 @@ func messageRequest(m core.SendMessage) request {
 	return r
 }
 
-// Send sends a message, or a new version of one that it edits, and yields the
-// events of its run, to the one that ends it.
-// It mends broken connections, so that the message is accepted once and every
-// event comes once; a ClientMessageID is made up if there is none. Leaving the
-// loop does not stop the run: CancelRun does. The first error ends the sequence.
+// Send sends a message, or a new version of a message that it edits, and yields the events of
+// its run, up to the one that ends it. It reconnects; the message is accepted once and every
+// event is yielded once. It generates a ClientMessageID if there is none. Leaving the loop
+// does not stop the run: CancelRun does. The first error ends the sequence.
 func (c *Client) Send(ctx context.Context, m core.SendMessage) iter.Seq2[core.Event, error] {
 	if m.ClientMessageID == "" {
 		m.ClientMessageID = core.NewID[string]()
@@ -77,12 +106,12 @@ func (c *Client) Send(ctx context.Context, m core.SendMessage) iter.Seq2[core.Ev
 	return c.runStream(ctx, messageRequest(m))
 }
 
-// runStream sends a request that begins a run and yields its events. The request
-// has a client_message_id, so that it may be sent again.
+// runStream sends a request that starts a run and yields its events. The request has a
+// client_message_id, so that it can be repeated.
 func (c *Client) runStream(ctx context.Context, r request) iter.Seq2[core.Event, error] {
 	return func(yield func(core.Event, error) bool) {
 		var run core.RunID
-		s := stream{client: c, last: endsRun}
+		s := stream{client: c, isLast: core.EventType.EndsRun}
 		s.open = func(ctx context.Context, after int64) (*http.Response, error) {
 			if run != "" {
 				return c.openEvents(ctx, runPath(run, "/events"), after)
@@ -97,39 +126,50 @@ func (c *Client) runStream(ctx context.Context, r request) iter.Seq2[core.Event,
 			}
 			return response, nil
 		}
-		s.over = func(ctx context.Context) (bool, error) {
+		s.isOver = func(ctx context.Context) (bool, error) {
 			if run == "" {
-				return false, nil // not told yet: the message is sent again
+				return false, nil // unknown: the message is sent again
 			}
-			return c.ended(ctx, run)
+			return c.hasRunEnded(ctx, run)
 		}
-		s.all(ctx, 0)(yield)
+		s.allEvents(ctx, 0)(yield)
 	}
 }
 
-// SendAndWait sends a message and returns when its run has ended, or after the
-// server's time limit with the run as it is then.
+// SendAndWait sends a message and returns when its run has ended, or after the server's time
+// limit with the current state of the run.
 func (c *Client) SendAndWait(ctx context.Context, m core.SendMessage) (Answer, error) {
-	return call[Answer](ctx, c, messageRequest(m))
+	return callJSON[Answer](ctx, c, messageRequest(m))
 }
 
-// SendAsync sends a message and returns its run at once.
+// SendAsync sends a message and returns its run immediately.
 func (c *Client) SendAsync(ctx context.Context, m core.SendMessage) (core.Run, error) {
 	r := messageRequest(m)
 	r.header = map[string]string{"Prefer": "respond-async"}
-	answer, err := call[Answer](ctx, c, r)
+	answer, err := callJSON[Answer](ctx, c, r)
 	return answer.Run, err
 }
 
-// MessageNumber returns the message with the seq, on whatever branch. The error is
-// core.ErrNotFound if there is none, or it was deleted.
+// MessageNumber returns the message with the seq, on any branch. The error is core.ErrNotFound
+// if it does not exist or was deleted.
 func (c *Client) MessageNumber(ctx context.Context, id core.SessionID, seq int64) (core.Message, error) {
 	page, err := c.Messages(ctx, id, core.MessageQuery{After: seq - 1, AllBranches: true, PageQuery: core.PageQuery{Limit: 1}})
 	if err != nil {
 		return core.Message{}, err
 	}
 	if len(page.Items) == 0 || page.Items[0].Seq != seq {
-		return core.Message{}, core.Errorf(core.ErrNotFound, "there is no message #%d, or it was deleted", seq)
+		return core.Message{}, core.Errorf(core.ErrNotFound, "message #%d does not exist or was deleted", seq)
 	}
 	return page.Items[0], nil
+}
+
+// Search returns a page of the messages that match q, newest first. The server chooses the
+// excerpts.
+func (c *Client) Search(ctx context.Context, q core.SearchQuery) (core.SearchPage, error) {
+	all := ""
+	if q.AllBranches {
+		all = "true"
+	}
+	return callJSON[core.SearchPage](ctx, c, getRequest("/api/v1/search", pageQuery(q.PageQuery, "q", q.Text, "sort", string(q.Sort), "agent", q.Agent, "author", q.Author, "session_id", string(q.SessionID),
+		"user_id", q.UserID, "role", string(q.Role), "after", formatTime(q.After), "before", formatTime(q.Before), "all_branches", all)))
 }

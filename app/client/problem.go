@@ -11,11 +11,11 @@ import (
 	"bobbin/app/core"
 )
 
-// maxProblem bounds an answer that is an error, in bytes.
+// maxProblem is the maximum size of an error response, in bytes.
 const maxProblem = 1 << 20
 
-// ProblemError is an error that the server answered (RFC 9457). errors.Is finds
-// it by its kind: core.ErrNotFound, core.ErrConflict …
+// ProblemError is an error response (RFC 9457). errors.Is matches it with its kind:
+// core.ErrNotFound, core.ErrConflict …
 type ProblemError struct {
 	Type      string            `json:"type"`
 	Title     string            `json:"title"`
@@ -25,11 +25,11 @@ type ProblemError struct {
 	Code      string            `json:"code"`
 	RequestID string            `json:"request_id"`
 	Errors    []core.FieldError `json:"errors"`
-	// RetryAfter is when another try makes sense; 0 = not told.
+	// RetryAfter is the pause before a retry that the server asks for; 0 = none.
 	RetryAfter time.Duration `json:"-"`
 }
 
-// Error returns what the server says is wrong.
+// Error returns the server's explanation.
 func (e *ProblemError) Error() string {
 	switch {
 	case e.Detail == "" && e.Title == "":
@@ -67,8 +67,8 @@ func (e *ProblemError) Unwrap() error {
 	}[e.Status]
 }
 
-// temporary reports whether the same request may succeed soon.
-func (e *ProblemError) temporary() bool {
+// isTemporary reports whether the same request may succeed soon.
+func (e *ProblemError) isTemporary() bool {
 	switch e.Status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
@@ -77,8 +77,8 @@ func (e *ProblemError) temporary() bool {
 	}
 }
 
-// problemOf reads an answer that is not a good one. What is no problem document
-// (a proxy's page) keeps its status only.
+// problemOf reads an error response. If it is not a problem document, such as a proxy's page,
+// only its status is kept.
 func problemOf(response *http.Response) *ProblemError {
 	problem := &ProblemError{}
 	data, err := io.ReadAll(io.LimitReader(response.Body, maxProblem))

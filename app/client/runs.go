@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
 	"net/http"
 	"net/url"
@@ -16,73 +17,77 @@ func runPath(id core.RunID, rest string) string {
 
 // Run returns one run.
 func (c *Client) Run(ctx context.Context, id core.RunID) (core.Run, error) {
-	return call[core.Run](ctx, c, get(runPath(id, ""), nil))
+	return callJSON[core.Run](ctx, c, getRequest(runPath(id, ""), nil))
 }
 
-// Runs returns a page of a session's runs, newest first.
+// Runs returns a page of the runs of a session, newest first.
 func (c *Client) Runs(ctx context.Context, id core.SessionID, q core.PageQuery) (core.Page[core.Run], error) {
-	return call[core.Page[core.Run]](ctx, c, get(sessionPath(id, "/runs"), pageQuery(q)))
+	return callJSON[core.Page[core.Run]](ctx, c, getRequest(sessionPath(id, "/runs"), pageQuery(q)))
 }
 
-// CancelRun ends a run and keeps what was said. With wait it returns the ended
-// run, unless that takes longer than the server waits.
+// CancelRun cancels a run and keeps its partial answer. With wait it returns the ended run,
+// unless that takes longer than the server's time limit.
 func (c *Client) CancelRun(ctx context.Context, id core.RunID, wait bool) (core.Run, error) {
-	return call[core.Run](ctx, c, post(runPath(id, "/cancel"), map[string]bool{"wait": wait}))
+	return callJSON[core.Run](ctx, c, postRequest(runPath(id, "/cancel"), map[string]bool{"wait": wait}))
 }
 
-// Decide answers the question of a run whether a tool may start. The error is
-// core.ErrConflict if it was answered otherwise, or needs no answer any more.
+// Decide approves or denies a tool call, or answers it. The error is core.ErrConflict if it was
+// decided differently, or the decision is no longer needed.
 func (c *Client) Decide(ctx context.Context, run core.RunID, id core.ApprovalID, d core.ApprovalDecision) (core.Approval, error) {
-	word := "deny"
-	if d.Approve {
-		word = "approve"
+	body := struct {
+		Decision  string          `json:"decision,omitempty"`
+		Comment   string          `json:"comment,omitempty"`
+		Arguments json.RawMessage `json:"arguments,omitempty"`
+		Respond   string          `json:"respond,omitempty"`
+		Result    *string         `json:"result,omitempty"`
+		IsError   bool            `json:"is_error,omitempty"`
+	}{"", d.Comment, json.RawMessage(d.Arguments), d.Respond, d.Result, d.IsError}
+	switch {
+	case d.Approve:
+		body.Decision = "approve"
+	case d.Respond == "" && d.Result == nil:
+		body.Decision = "deny"
 	}
-	return call[core.Approval](ctx, c, post(runPath(run, "/approvals/"+url.PathEscape(string(id))), map[string]string{"decision": word, "comment": d.Comment}))
+	return callJSON[core.Approval](ctx, c, postRequest(runPath(run, "/approvals/"+url.PathEscape(string(id))), body))
 }
 
-// WatchRun yields the events of a run after from.After, to the one that ends it.
-// It mends broken connections. The first error ends the sequence; a run that had
-// ended before from.After yields nothing.
-func (c *Client) WatchRun(ctx context.Context, id core.RunID, from core.From) iter.Seq2[core.Event, error] {
-	s := stream{client: c, last: endsRun}
+// WatchRun yields the events of a run after from.After, up to the one that ends it. It
+// reconnects. The first error ends the sequence; a run that ended before from.After yields
+// nothing.
+func (c *Client) WatchRun(ctx context.Context, id core.RunID, from core.Cursor) iter.Seq2[core.Event, error] {
+	s := stream{client: c, isLast: core.EventType.EndsRun}
 	s.open = func(ctx context.Context, after int64) (*http.Response, error) {
 		return c.openEvents(ctx, runPath(id, "/events"), after)
 	}
-	s.over = func(ctx context.Context) (bool, error) { return c.ended(ctx, id) }
-	return s.all(ctx, from.After)
+	s.isOver = func(ctx context.Context) (bool, error) { return c.hasRunEnded(ctx, id) }
+	return s.allEvents(ctx, from.After)
 }
 
-// WatchSession yields everything that happens in a session after from.After, or
-// with from.Live from now on, until ctx ends or the loop is left. It mends broken
-// connections. The first error ends the sequence.
-func (c *Client) WatchSession(ctx context.Context, id core.SessionID, from core.From) iter.Seq2[core.Event, error] {
-	s := stream{client: c, last: func(core.Event) bool { return false }}
+// WatchSession yields all events of a session after from.After, or with from.Live new ones
+// only, until ctx ends or the loop is left. It reconnects. The first error ends the sequence.
+func (c *Client) WatchSession(ctx context.Context, id core.SessionID, from core.Cursor) iter.Seq2[core.Event, error] {
+	s := stream{client: c, isLast: func(core.EventType) bool { return false }}
 	s.open = func(ctx context.Context, after int64) (*http.Response, error) {
 		return c.openEvents(ctx, sessionPath(id, "/events"), after)
 	}
 	if from.Live {
-		return s.all(ctx, unknown)
+		return s.allEvents(ctx, unknownSeq)
 	}
-	return s.all(ctx, from.After)
+	return s.allEvents(ctx, from.After)
 }
 
-// openEvents begins a connection for events.
+// openEvents requests events after the given number.
 func (c *Client) openEvents(ctx context.Context, path string, after int64) (*http.Response, error) {
-	r := get(path, nil)
+	r := getRequest(path, nil)
 	r.header = map[string]string{"Accept": "text/event-stream"}
-	if after != unknown {
+	if after != unknownSeq {
 		r.header["Last-Event-ID"] = strconv.FormatInt(after, 10)
 	}
 	return c.send(ctx, r)
 }
 
-// ended reports whether the run has ended.
-func (c *Client) ended(ctx context.Context, id core.RunID) (bool, error) {
+// hasRunEnded reports whether the run has ended.
+func (c *Client) hasRunEnded(ctx context.Context, id core.RunID) (bool, error) {
 	run, err := c.Run(ctx, id)
 	return run.Status.Ended(), err
-}
-
-// endsRun reports whether the event is the last one of a run.
-func endsRun(e core.Event) bool {
-	return e.Type == core.EventRunSucceeded || e.Type == core.EventRunFailed || e.Type == core.EventRunCanceled
 }

@@ -6,16 +6,17 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"bobbin/app/core"
 )
 
-// sessionPath returns the path of a session, with what follows it.
+// sessionPath returns the path of a session, followed by rest.
 func sessionPath(id core.SessionID, rest string) string {
 	return "/api/v1/sessions/" + url.PathEscape(string(id)) + rest
 }
 
-// pageQuery returns the parameters of a page, and others that are not empty.
+// pageQuery returns the parameters of a page, and the others that are not empty.
 func pageQuery(p core.PageQuery, others ...string) url.Values {
 	q := url.Values{}
 	if p.Limit != 0 {
@@ -32,10 +33,10 @@ func pageQuery(p core.PageQuery, others ...string) url.Values {
 	return q
 }
 
-// CreateSession makes a session of the fields that a caller may choose: Agent,
-// Model, Title, UserID, Source, Timezone, Instructions, Metadata, Webhook.
+// CreateSession creates a session with the fields that a caller may set: Agent, Model, Title,
+// UserID, Source, Timezone, Instructions, Metadata, Pinned, Tags, Webhook, Temporary.
 func (c *Client) CreateSession(ctx context.Context, s core.Session) (core.Session, error) {
-	return call[core.Session](ctx, c, post("/api/v1/sessions", struct {
+	return callJSON[core.Session](ctx, c, postRequest("/api/v1/sessions", struct {
 		Agent        string          `json:"agent,omitempty"`
 		Model        string          `json:"model,omitempty"`
 		Title        string          `json:"title,omitempty"`
@@ -44,43 +45,81 @@ func (c *Client) CreateSession(ctx context.Context, s core.Session) (core.Sessio
 		Instructions string          `json:"instructions,omitempty"`
 		Source       core.Source     `json:"source,omitempty"`
 		Metadata     json.RawMessage `json:"metadata,omitempty"`
+		Pinned       bool            `json:"pinned,omitempty"`
+		Tags         []string        `json:"tags,omitempty"`
 		Webhook      *webhook        `json:"webhook,omitempty"`
-	}{s.Agent, s.Model, s.Title, s.UserID, s.Timezone, s.Instructions, s.Source, s.Metadata, webhookOf(s.Webhook)}))
+		Temporary    bool            `json:"temporary,omitempty"`
+	}{s.Agent, s.Model, s.Title, s.UserID, s.Timezone, s.Instructions, s.Source, s.Metadata, s.Pinned, s.Tags, webhookOf(s.Webhook), s.Temporary}))
 }
 
 // Session returns one session.
 func (c *Client) Session(ctx context.Context, id core.SessionID) (core.Session, error) {
-	return call[core.Session](ctx, c, get(sessionPath(id, ""), nil))
+	return callJSON[core.Session](ctx, c, getRequest(sessionPath(id, ""), nil))
 }
 
-// Sessions returns a page of sessions, newest activity first.
+// Sessions returns a page of sessions, most recent activity first.
 func (c *Client) Sessions(ctx context.Context, q core.SessionQuery) (core.Page[core.Session], error) {
-	archived := ""
-	if q.Archived {
-		archived = "true"
+	yes := map[bool]string{true: "true"}
+	pinned := ""
+	if q.Pinned != nil {
+		pinned = strconv.FormatBool(*q.Pinned)
 	}
-	return call[core.Page[core.Session]](ctx, c, get("/api/v1/sessions", pageQuery(q.PageQuery, "agent", q.Agent, "user_id", q.UserID, "q", q.Text, "archived", archived)))
+	in, include := "", ""
+	if q.TitlesOnly {
+		in = "title"
+	}
+	if q.Summaries {
+		include = "summary"
+	}
+	return callJSON[core.Page[core.Session]](ctx, c, getRequest("/api/v1/sessions", pageQuery(q.PageQuery,
+		"agent", q.Agent, "user_id", q.UserID, "q", q.Text, "in", in, "archived", yes[q.Archived], "order", string(q.Order), "include", include,
+		"status", string(q.Status), "pinned", pinned, "tag", q.Tag, "metadata", string(q.Metadata),
+		"created_after", formatTime(q.Created.After), "created_before", formatTime(q.Created.Before),
+		"updated_after", formatTime(q.Updated.After), "updated_before", formatTime(q.Updated.Before))))
 }
 
-// UpdateSession changes what is not nil.
+// formatTime returns a time as a query parameter, "" for none.
+func formatTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// UpdateSession updates the fields of p that are not nil.
 func (c *Client) UpdateSession(ctx context.Context, id core.SessionID, p core.SessionPatch) (core.Session, error) {
-	r := post(sessionPath(id, ""), struct {
+	var tags *[]string
+	if p.Tags != nil {
+		tags = &p.Tags // an empty list removes all
+	}
+	r := postRequest(sessionPath(id, ""), struct {
 		Title        *string         `json:"title,omitempty"`
 		Agent        *string         `json:"agent,omitempty"`
 		Model        *string         `json:"model,omitempty"`
 		Timezone     *string         `json:"timezone,omitempty"`
 		Instructions *string         `json:"instructions,omitempty"`
 		Metadata     json.RawMessage `json:"metadata,omitempty"`
+		Pinned       *bool           `json:"pinned,omitempty"`
+		Tags         *[]string       `json:"tags,omitempty"`
 		Webhook      *webhook        `json:"webhook,omitempty"`
-	}{p.Title, p.Agent, p.Model, p.Timezone, p.Instructions, p.Metadata, webhookOf(p.Webhook)})
+		Force        bool            `json:"force,omitempty"`
+	}{p.Title, p.Agent, p.Model, p.Timezone, p.Instructions, p.Metadata, p.Pinned, tags, webhookOf(p.Webhook), p.Force})
 	r.method = http.MethodPatch
-	return call[core.Session](ctx, c, r)
+	return callJSON[core.Session](ctx, c, r)
 }
 
-// ArchiveSession takes a session out of the lists; its messages stay.
+// ArchiveSession removes a session from the lists; its messages are kept.
 func (c *Client) ArchiveSession(ctx context.Context, id core.SessionID) error {
-	r := get(sessionPath(id, ""), nil)
-	r.method = http.MethodDelete
-	_, err := call[struct{}](ctx, c, r)
-	return err
+	return c.sendDelete(ctx, sessionPath(id, ""), nil)
+}
+
+// SessionDetail returns one session with its usage.
+func (c *Client) SessionDetail(ctx context.Context, id core.SessionID) (core.SessionDetail, error) {
+	return callJSON[core.SessionDetail](ctx, c, getRequest(sessionPath(id, ""), nil))
+}
+
+// Usage returns a page of the caller's model usage. Zero times mean the last 30 days.
+func (c *Client) Usage(ctx context.Context, q core.UsageQuery) (core.UsageReport, error) {
+	return callJSON[core.UsageReport](ctx, c, getRequest("/api/v1/usage", pageQuery(q.PageQuery,
+		"group_by", string(q.GroupBy), "from", formatTime(q.From), "to", formatTime(q.To))))
 }

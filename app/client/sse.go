@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// maxFrame bounds one event, in bytes. The largest hold a message of 1 MiB.
+// maxFrame is the maximum size of an event, in bytes. The largest contain a message of 1 MiB.
 const maxFrame = 32 << 20
 
-// errFrameTooLarge ends a stream whose event is larger than maxFrame.
+// errFrameTooLarge ends a stream with an event larger than maxFrame.
 var errFrameTooLarge = errors.New("an event of the stream is too large")
 
 // frame is one event of a stream, or a comment.
@@ -19,31 +19,31 @@ type frame struct {
 	id      string // "" = the frame has none
 	event   string
 	data    []byte
-	comment bool // nothing but a sign of life
+	comment bool // a comment, which keeps the connection alive
 }
 
-// frameReader reads server-sent events as the HTML standard says: lines end in
-// CR, LF or CRLF, an event ends with an empty line, data may have several lines,
-// what is cut off by the end of the stream is dropped.
+// frameReader reads server-sent events as the HTML standard specifies: lines end in CR, LF or
+// CRLF, an event ends with an empty line, data may have several lines, and an incomplete event
+// at the end of the stream is dropped.
 type frameReader struct {
-	r      *bufio.Reader
-	max    int
-	skipLF bool // the last line ended in CR: an LF belongs to it
-	begun  bool // the first line was read
+	r             *bufio.Reader
+	max           int
+	skipLF        bool // the last line ended in CR: skip a following LF
+	pastFirstLine bool // the first line was read
 }
 
 func newFrameReader(r io.Reader, limit int) *frameReader {
 	return &frameReader{r: bufio.NewReaderSize(r, 16<<10), max: limit}
 }
 
-// next returns the next event or comment. At the end of the stream it returns
-// io.EOF, else the reader's error or errFrameTooLarge.
-func (f *frameReader) next() (frame, error) {
+// nextFrame returns the next event or comment. Its error is io.EOF at the end of the stream,
+// errFrameTooLarge, or that of the reader.
+func (f *frameReader) nextFrame() (frame, error) {
 	var got frame
 	var size int
 	var data bytes.Buffer
 	for {
-		line, err := f.line(f.max - size)
+		line, err := f.readLine(f.max - size)
 		if err != nil {
 			return frame{}, err
 		}
@@ -59,13 +59,13 @@ func (f *frameReader) next() (frame, error) {
 				return frame{comment: true, event: strings.TrimSpace(string(line[1:]))}, nil
 			}
 		default:
-			field(&got, &data, line)
+			parseField(&got, &data, line)
 		}
 	}
 }
 
-// field takes one line "name: value"; unknown names are ignored.
-func field(got *frame, data *bytes.Buffer, line []byte) {
+// parseField parses a line "name: value" and ignores unknown names.
+func parseField(got *frame, data *bytes.Buffer, line []byte) {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
 	switch string(name) {
@@ -81,13 +81,13 @@ func field(got *frame, data *bytes.Buffer, line []byte) {
 	}
 }
 
-// line returns the next line without its end.
-func (f *frameReader) line(limit int) ([]byte, error) {
+// readLine returns the next line without its end.
+func (f *frameReader) readLine(limit int) ([]byte, error) {
 	var line []byte
 	for {
 		b, err := f.r.ReadByte()
 		if err != nil {
-			return nil, err // what was read of the line is cut off
+			return nil, err // the line is incomplete
 		}
 		skip := f.skipLF && b == '\n'
 		f.skipLF = false
@@ -96,7 +96,7 @@ func (f *frameReader) line(limit int) ([]byte, error) {
 			continue
 		case b == '\n' || b == '\r':
 			f.skipLF = b == '\r'
-			return f.first(line), nil
+			return f.trimByteOrderMark(line), nil
 		case len(line) >= limit:
 			return nil, errFrameTooLarge
 		}
@@ -104,11 +104,11 @@ func (f *frameReader) line(limit int) ([]byte, error) {
 	}
 }
 
-// first takes a byte order mark off the first line.
-func (f *frameReader) first(line []byte) []byte {
-	if f.begun {
+// trimByteOrderMark removes a byte order mark from the first line.
+func (f *frameReader) trimByteOrderMark(line []byte) []byte {
+	if f.pastFirstLine {
 		return line
 	}
-	f.begun = true
+	f.pastFirstLine = true
 	return bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
 }

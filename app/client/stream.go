@@ -19,80 +19,84 @@ import (
 // Pauses between two connections.
 const (
 	firstPause = 100 * time.Millisecond
-	mostPause  = 3 * time.Second
+	maxPause   = 3 * time.Second
 )
 
 var (
-	errOver   = errors.New("the stream is over")                   // said all, or the reader left
-	errEnded  = errors.New("the server ended the stream too soon") // in order, but there is more to come
-	errSilent = errors.New("the connection fell silent")
+	errStreamOver = errors.New("the stream is over")                    // complete, or the reader left
+	errEndedEarly = errors.New("the server ended the stream too early") // regularly, but events are missing
+	errSilent     = errors.New("the connection fell silent")
 )
 
-// unknown stands for the number of the last event where none was told yet.
-const unknown = -1
+// unknownSeq means that the number of the last event is not known yet.
+const unknownSeq = -1
 
-// stream is one sequence of events over as many connections as it takes; its
-// reader's goroutine owns it.
+// stream is a sequence of events over any number of connections. The goroutine of its reader
+// owns it.
 type stream struct {
 	client *Client
-	// open begins a connection after the event of that number; unknown = as the
-	// server begins by itself.
+	// open connects after the event with that number; unknownSeq = where the server starts by
+	// default.
 	open func(ctx context.Context, after int64) (*http.Response, error)
-	// last reports whether the event is the last one.
-	last func(core.Event) bool
-	// over reports whether a connection that ended without an event means the end.
-	over     func(ctx context.Context) (bool, error)
+	// isLast reports whether the event is the last one.
+	isLast func(core.EventType) bool
+	// isOver reports whether the stream is complete after a connection without events.
+	isOver   func(ctx context.Context) (bool, error)
 	progress *progress
 	yield    func(core.Event, error) bool
 
-	connected bool // there was a connection
+	connected bool // at least one connection succeeded, or may have
 }
 
-// finalError is an error that another connection would not mend.
+// finalError is an error that a new connection would not fix.
 type finalError struct{ error }
 
 func (e finalError) Unwrap() error { return e.error }
 
-// all returns the stream's events; each range over it begins anew.
-func (s stream) all(ctx context.Context, after int64) iter.Seq2[core.Event, error] {
+// allEvents returns the stream's events; each range over it starts again.
+func (s stream) allEvents(ctx context.Context, after int64) iter.Seq2[core.Event, error] {
 	return func(yield func(core.Event, error) bool) {
 		run := s
 		run.progress, run.yield = newProgress(after), yield
-		if err := run.follow(ctx); err != nil {
+		if err := run.followEvents(ctx); err != nil {
 			yield(core.Event{}, err)
 		}
 	}
 }
 
-// follow connects until the stream is over (nil), ctx ends, or nothing came for
-// as long as the client waits.
-func (s *stream) follow(ctx context.Context) error {
-	alive, pause := time.Now(), firstPause
+// followEvents connects until the stream is over (nil), ctx ends, or no event has arrived for
+// the client's time limit.
+func (s *stream) followEvents(ctx context.Context) error {
+	alive, pause, lost := time.Now(), firstPause, false
 	for {
-		brought, err := s.connection(ctx)
+		brought, err := s.readConnection(ctx)
 		var final finalError
 		switch {
-		case errors.Is(err, errOver):
+		case errors.Is(err, errStreamOver):
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case errors.As(err, &final):
 			return final.error
 		}
-		if brought {
-			alive, pause = time.Now(), firstPause
+		switch {
+		case brought:
+			alive, pause, lost = time.Now(), firstPause, false
+		case !lost:
+			lost = true
+			s.client.lost()
 		}
 		if time.Since(alive) >= s.client.giveUp {
 			return err
 		}
-		if err := sleep(ctx, max(pause/2+rand.N(pause/2+1), retryAfter(err))); err != nil {
+		if err := sleepContext(ctx, max(pause/2+rand.N(pause/2+1), retryAfter(err))); err != nil {
 			return err
 		}
-		pause = min(2*pause, mostPause)
+		pause = min(2*pause, maxPause)
 	}
 }
 
-// retryAfter returns the pause that the server asks for, 0 for none.
+// retryAfter returns the pause that the server asks for; 0 = none.
 func retryAfter(err error) time.Duration {
 	var problem *ProblemError
 	if errors.As(err, &problem) {
@@ -101,7 +105,7 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+func sleepContext(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -112,9 +116,9 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// connection gives on the events of one connection until it ends, and reports
-// whether it brought anything. The error is never nil.
-func (s *stream) connection(ctx context.Context) (brought bool, err error) {
+// readConnection yields the events of one connection until it ends, and reports whether it
+// received anything. The error is never nil.
+func (s *stream) readConnection(ctx context.Context) (brought bool, err error) {
 	attempt, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watchdog := time.AfterFunc(s.client.silence, func() { cancel(errSilent) })
@@ -126,32 +130,32 @@ func (s *stream) connection(ctx context.Context) (brought bool, err error) {
 	}
 	defer response.Body.Close()
 	if media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err != nil || media != "text/event-stream" {
-		return false, finalError{fmt.Errorf("the server answered with %q in place of events", response.Header.Get("Content-Type"))}
+		return false, finalError{fmt.Errorf("the server answered with %q instead of events", response.Header.Get("Content-Type"))}
 	}
 	s.connected = true
-	if n, err := strconv.ParseInt(response.Header.Get("Last-Event-ID"), 10, 64); err == nil && s.progress.after == unknown {
+	if n, err := strconv.ParseInt(response.Header.Get("Last-Event-ID"), 10, 64); err == nil && s.progress.after == unknownSeq {
 		s.progress.after = n
 	}
-	brought, err = s.read(&watched{response.Body, watchdog, s.client.silence})
-	if cause := context.Cause(attempt); cause != nil && !errors.Is(err, errOver) {
+	brought, err = s.readFrames(&watchedReader{response.Body, watchdog, s.client.silence})
+	if cause := context.Cause(attempt); cause != nil && !errors.Is(err, errStreamOver) {
 		err = cause
 	}
-	if errors.Is(err, errEnded) && !brought && s.over != nil {
-		return false, s.ask(ctx)
+	if errors.Is(err, errEndedEarly) && !brought && s.isOver != nil {
+		return false, s.checkOver(ctx)
 	}
 	return brought, err
 }
 
-// openError says whether a connection that could not be made is worth another
-// try. The first one is not: nobody may be there. But if it broke when something
-// had been sent, the server may be at it.
+// openError decides whether to retry a connection that failed. The first one is not retried,
+// as there may be no server; but if it broke after data was sent, the server may be
+// processing the request.
 func (s *stream) openError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
 	var problem *ProblemError
 	if errors.As(err, &problem) {
-		if !s.connected || !problem.temporary() {
+		if !s.connected || !problem.isTemporary() {
 			return finalError{err}
 		}
 		return err
@@ -165,71 +169,67 @@ func (s *stream) openError(ctx context.Context, err error) error {
 	return err
 }
 
-// ask finds out whether the server had nothing more to say.
-func (s *stream) ask(ctx context.Context) error {
-	over, err := s.over(ctx)
+// checkOver returns errStreamOver if the stream is complete.
+func (s *stream) checkOver(ctx context.Context) error {
+	over, err := s.isOver(ctx)
 	switch {
 	case err != nil:
 		return s.openError(ctx, err)
 	case over:
-		return errOver
+		return errStreamOver
 	default:
-		return errEnded
+		return errEndedEarly
 	}
 }
 
-// read gives on events until the connection ends.
-func (s *stream) read(r io.Reader) (brought bool, err error) {
+// readFrames yields events until the connection ends.
+func (s *stream) readFrames(r io.Reader) (brought bool, err error) {
 	frames := newFrameReader(r, maxFrame)
 	for first := true; ; first = false {
-		f, err := frames.next()
+		f, err := frames.nextFrame()
 		switch {
 		case errors.Is(err, io.EOF):
-			return brought, errEnded
+			return brought, errEndedEarly
 		case errors.Is(err, errFrameTooLarge):
 			return brought, finalError{err}
 		case err != nil:
 			return brought, err
 		case f.comment:
-			brought = brought || !first // the first one only says that it is connected
+			brought = brought || !first // the first one only confirms the connection
 			continue
 		}
-		if err := s.give(f); err != nil {
+		if err := s.yieldEvent(f); err != nil {
 			return brought, err
 		}
 		brought = true
 	}
 }
 
-// give passes on what is new of an event. It returns errOver after the last one.
-func (s *stream) give(f frame) error {
-	e, err := decode(f)
+// yieldEvent yields the new part of an event. It returns errStreamOver after the last one.
+func (s *stream) yieldEvent(f frame) error {
+	e, err := decodeEvent(f)
 	var problem *ProblemError
-	if errors.As(err, &problem) && problem.temporary() {
+	if errors.As(err, &problem) && problem.isTemporary() {
 		return err
 	}
 	if err != nil {
 		return finalError{err}
 	}
-	e, fresh, err := s.progress.take(e)
-	switch {
-	case err != nil:
-		return finalError{err}
-	case fresh && (!s.yield(e, nil) || s.last(e)):
-		return errOver
-	default:
-		return nil
+	e, fresh := s.progress.acceptEvent(e)
+	if fresh && (!s.yield(e, nil) || s.isLast(e.Type)) {
+		return errStreamOver
 	}
+	return nil
 }
 
-// watched is a reader that puts the watchdog off whenever something comes.
-type watched struct {
+// watchedReader resets the watchdog whenever data arrives.
+type watchedReader struct {
 	io.Reader
 	watchdog *time.Timer
 	silence  time.Duration
 }
 
-func (w *watched) Read(p []byte) (int, error) {
+func (w *watchedReader) Read(p []byte) (int, error) {
 	n, err := w.Reader.Read(p)
 	if n > 0 {
 		w.watchdog.Reset(w.silence)

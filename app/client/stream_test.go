@@ -121,9 +121,9 @@ func seen(t *testing.T, events iter.Seq2[core.Event, error]) ([]string, error) {
 			line = fmt.Sprintf("%d %s", e.Seq, e.Type)
 		}
 		if e.Type == core.EventMessageDelta {
-			var d core.DeltaData
-			if err := json.Unmarshal(e.Data, &d); err != nil {
-				t.Fatalf("delta %s: %v", e.Data, err)
+			d, ok := e.Data.(core.DeltaData)
+			if !ok {
+				t.Fatalf("the data of a delta are %T", e.Data)
 			}
 			line = fmt.Sprintf("%s %d %s", line, d.Offset, d.Text)
 		}
@@ -142,10 +142,10 @@ func TestStreams(t *testing.T) {
 		return c.Send(context.Background(), core.SendMessage{SessionID: "s1", Content: "Hi", ClientMessageID: "c1"})
 	}
 	run := func(c *client.Client) iter.Seq2[core.Event, error] {
-		return c.WatchRun(context.Background(), "r1", core.From{})
+		return c.WatchRun(context.Background(), "r1", core.Cursor{})
 	}
 	live := func(c *client.Client) iter.Seq2[core.Event, error] {
-		return c.WatchSession(context.Background(), "s1", core.From{Live: true})
+		return c.WatchSession(context.Background(), "s1", core.Cursor{Live: true})
 	}
 	const post, events, feed = "POST /api/v1/sessions/s1/messages", "GET /api/v1/runs/r1/events", "GET /api/v1/sessions/s1/events"
 	const started, succeeded = core.EventRunStarted, core.EventRunSucceeded
@@ -239,6 +239,27 @@ func TestStreams(t *testing.T) {
 	}
 }
 
+// Who reads a stream is told once that its server is away, and the stream goes on when it is
+// back.
+//
+// Finding: users-A28
+func TestLostConnectionIsTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := &script{connections: []connection{
+			stream(durable(1, core.EventRunStarted)), refused(dialError), refused(dialError), stream(durable(2, core.EventRunSucceeded)),
+		}}
+		lost := 0
+		c, err := client.New(client.Options{URL: "http://bobbin", HTTP: &http.Client{Transport: server}, OnConnectionLost: func() { lost++ }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := seen(t, c.Send(t.Context(), core.SendMessage{SessionID: "s1", Content: "hi", ClientMessageID: "c1"})); err != nil || lost != 1 {
+			t.Errorf("got %v, told %d times, want the whole stream and once", err, lost)
+		}
+	})
+}
+
 // TestStreamsThatCannotBeRead: what would be the same on another connection ends
 // the stream.
 func TestStreamsThatCannotBeRead(t *testing.T) {
@@ -266,7 +287,7 @@ func TestStreamsThatCannotBeRead(t *testing.T) {
 			if err != nil {
 				t.Fatalf("new client: %v", err)
 			}
-			if _, err := seen(t, asked.WatchRun(t.Context(), "r1", core.From{})); err == nil {
+			if _, err := seen(t, asked.WatchRun(t.Context(), "r1", core.Cursor{})); err == nil {
 				t.Error("got no error, want one")
 			}
 			if len(server.asked) != 1 {
@@ -285,7 +306,7 @@ func TestLeaving(t *testing.T) {
 		if err != nil {
 			t.Fatalf("new client: %v", err)
 		}
-		for _, err := range c.WatchSession(t.Context(), "s1", core.From{}) {
+		for _, err := range c.WatchSession(t.Context(), "s1", core.Cursor{}) {
 			if err != nil {
 				t.Fatalf("got error %v, want an event", err)
 			}
@@ -294,13 +315,13 @@ func TestLeaving(t *testing.T) {
 		why := errors.New("enough")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(why) })
-		if _, err := seen(t, c.WatchSession(ctx, "s1", core.From{})); !errors.Is(err, why) {
+		if _, err := seen(t, c.WatchSession(ctx, "s1", core.Cursor{})); !errors.Is(err, why) {
 			t.Errorf("got %v, want the cause of the context's end", err)
 		}
 		server.connections = []connection{stream(durable(1, core.EventRunStarted)), refused(dialError)}
 		ctx, cancel = context.WithCancelCause(t.Context())
 		time.AfterFunc(10*time.Second, func() { cancel(why) })
-		if _, err := seen(t, c.WatchSession(ctx, "s1", core.From{})); !errors.Is(err, why) {
+		if _, err := seen(t, c.WatchSession(ctx, "s1", core.Cursor{})); !errors.Is(err, why) {
 			t.Errorf("got %v while it waits between two connections, want the cause", err)
 		}
 	})
@@ -316,8 +337,8 @@ func TestOtherServers(t *testing.T) {
 	}{
 		{"a proxy's page", answered(502, "text/html", "<h1>Bad Gateway"), "the server answered with status 502"},
 		{"half a problem", answered(404, "application/json", `{"title":"Not Found"}`), "Not Found"},
-		{"no JSON", answered(200, "text/html", "<p>hello"), "GET /api/v1/runs/r1: answer is not what was expected: invalid character '<' looking for beginning of value"},
-		{"cut off", broken(io.ErrUnexpectedEOF), "read answer: unexpected EOF"},
+		{"no JSON", answered(200, "text/html", "<p>hello"), "GET /api/v1/runs/r1: unexpected response: invalid character '<' looking for beginning of value"},
+		{"cut off", broken(io.ErrUnexpectedEOF), "read response: unexpected EOF"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

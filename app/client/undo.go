@@ -7,33 +7,32 @@ import (
 	"bobbin/app/core"
 )
 
-// Undone is what UndoSummary did.
-type Undone struct {
-	Session core.Session // as it is now
-	From    int          // the version that was in use
-	To      int          // the version that is repeated; 0 = nothing is summarized any more
+// UndoneSummary is the result of UndoSummary.
+type UndoneSummary struct {
+	Session core.Session // after the undo
+	From    int          // the version that was active
+	To      int          // the version that was restored; 0 = none
 }
 
-// UndoSummary takes the summary in use back: it restores the version that was in use
-// before it on this path, or none. The error is core.ErrUnprocessable if nothing is
-// summarized.
-func (c *Client) UndoSummary(ctx context.Context, id core.SessionID) (Undone, error) {
+// UndoSummary undoes the active summary: it restores the version that was active before it on
+// this path, or none. The error is core.ErrUnprocessable if there is no active summary.
+func (c *Client) UndoSummary(ctx context.Context, id core.SessionID) (UndoneSummary, error) {
 	session, err := c.Session(ctx, id)
 	if err != nil {
-		return Undone{}, err
+		return UndoneSummary{}, err
 	}
 	if session.SummaryVersion == 0 {
-		return Undone{}, core.Errorf(core.ErrUnprocessable, "there is no summary that could be taken back")
+		return UndoneSummary{}, core.Errorf(core.ErrUnprocessable, "there is no summary to undo")
 	}
-	out := Undone{From: session.SummaryVersion}
+	out := UndoneSummary{From: session.SummaryVersion}
 	query := core.PageQuery{Limit: core.MaxPageLimit}
 	for {
 		page, err := c.Summaries(ctx, id, query)
 		if err != nil {
-			return Undone{}, err
+			return UndoneSummary{}, err
 		}
 		for _, s := range page.Items {
-			if !before(s, session) {
+			if !isEarlierVersion(s, session) {
 				continue
 			}
 			out.To = s.Version
@@ -52,9 +51,9 @@ func (c *Client) UndoSummary(ctx context.Context, id core.SessionID) (Undone, er
 	return out, err
 }
 
-// before reports whether the version may be the one that was in use before the
-// session's: not one that was taken back already, nor what the session's repeats.
-func before(s core.Summary, session core.Session) bool {
+// isEarlierVersion reports whether the version may be the one that was active before the
+// session's: not one that was undone, nor the one that the session's version repeats.
+func isEarlierVersion(s core.Summary, session core.Session) bool {
 	repeated := session.ConversationSummary != nil && s.Content == *session.ConversationSummary &&
 		session.SummaryThroughID != nil && s.ThroughID == *session.SummaryThroughID
 	return s.Version < session.SummaryVersion && s.Kind == core.SummaryRolling && s.State == core.SummaryDropped && s.ActivatedAt != nil && !repeated

@@ -1,26 +1,35 @@
 package core
 
+import (
+	"slices"
+	"strings"
+)
+
 // Agent is a configured agent: what it is told, which model and tools it has, and
-// how its context is kept. Agents come from YAML and never change while running.
+// how its context is kept. Agents come from YAML; a run keeps the agent that it began with.
 type Agent struct {
 	Name           string             `json:"name" yaml:"name"`
 	Description    string             `json:"description" yaml:"description"`
 	Model          string             `json:"model" yaml:"model"` // empty = default_llm
 	FallbackModels []string           `json:"fallback_models,omitempty" yaml:"fallback_models"`
 	SystemPrompt   string             `json:"system_prompt" yaml:"system_prompt"`
-	Tools          []string           `json:"tools" yaml:"tools"`
+	Tools          []string           `json:"tools,omitempty" yaml:"tools"`
 	ToolSettings   ToolSettings       `json:"tool_settings,omitempty" yaml:"tool_settings"`
 	MaxIterations  int                `json:"max_iterations" yaml:"max_iterations"` // model calls a run; 0 = DefaultMaxIterations
 	Context        ContextSettings    `json:"context" yaml:"context"`
 	Compaction     CompactionSettings `json:"compaction" yaml:"compaction"`
-	Version        string             `json:"version" yaml:"-"` // hash of everything above
+	// ModelParameters are keys of the file like the others, not a section.
+	ModelParameters `yaml:",inline"`
+	// Definitions are those of its tools that files describe.
+	Definitions []ToolDefinition `json:"-" yaml:"-"`
+	Version     string           `json:"version" yaml:"-"` // hash of everything above
 }
 
 // DefaultMaxIterations bounds the model calls of a run when an agent does not.
 const DefaultMaxIterations = 10
 
 // ContextSettings is the part "context" of an agent's file: a preset's name and
-// the fields that override it (CONTEXT § 2). A nil field keeps the preset's value.
+// the fields that override it. A nil field keeps the preset's value.
 type ContextSettings struct {
 	Policy                   string   `json:"policy,omitempty" yaml:"policy"` // window, budget, sliding, ratio or off; empty = window
 	AutoSummarize            *bool    `json:"auto_summarize,omitempty" yaml:"auto_summarize"`
@@ -39,14 +48,18 @@ type ContextSettings struct {
 	MaxSummaryTokens         *int     `json:"max_summary_tokens,omitempty" yaml:"max_summary_tokens"`
 	MaxSummaryShare          *float64 `json:"max_summary_share,omitempty" yaml:"max_summary_share"` // of the available tokens
 	Timing                   *string  `json:"timing,omitempty" yaml:"timing"`                       // inline, after_run or background
+	SummaryRole              *string  `json:"summary_role,omitempty" yaml:"summary_role"`           // system or user
+	Recall                   *string  `json:"recall,omitempty" yaml:"recall"`                       // auto, tool or off
+	RecallShare              *float64 `json:"recall_share,omitempty" yaml:"recall_share"`           // of the window
 }
 
 // CompactionSettings is the part "compaction" of an agent's file: how the tool
-// loop of one run is kept small (REQUIREMENTS L). A nil field keeps the default.
+// loop of one run is kept small. A nil field keeps the default.
 type CompactionSettings struct {
 	Enabled              *bool   `json:"enabled,omitempty" yaml:"enabled"`
 	ThresholdIterations  *int    `json:"threshold_iterations,omitempty" yaml:"threshold_iterations"`
 	KeepRecentIterations *int    `json:"keep_recent_iterations,omitempty" yaml:"keep_recent_iterations"`
+	MinTokens            *int    `json:"min_tokens,omitempty" yaml:"min_tokens"`
 	MaxContextTokens     *int    `json:"max_context_tokens,omitempty" yaml:"max_context_tokens"`
 	SummaryModel         *string `json:"summary_model,omitempty" yaml:"summary_model"`
 }
@@ -59,12 +72,69 @@ type ToolSettings map[string]ToolSetting
 // holds for all agents. The first three are for every tool, the others for those
 // that say so (tools.Configurable).
 type ToolSetting struct {
-	Approval       ApprovalMode `json:"approval,omitempty" yaml:"approval"`                 // whether a person must agree to a call; empty = none must
+	Approval       ApprovalMode `json:"approval,omitempty" yaml:"approval"`                 // whether a person must agree to a call; empty = none must, but see WithToolDefaults
 	Timeout        Duration     `json:"timeout,omitempty" yaml:"timeout"`                   // of one call
 	MaxOutputBytes int          `json:"max_output_bytes,omitempty" yaml:"max_output_bytes"` // of a result that prompts show whole
 	AllowHosts     []string     `json:"allow_hosts,omitempty" yaml:"allow_hosts"`           // that fetch_url may ask; empty = all
 	MaxBytes       int          `json:"max_bytes,omitempty" yaml:"max_bytes"`               // that fetch_url reads of a page
 }
 
+// HasTool reports whether a name is that of a tool of the agent, or belongs to a group of its
+// tools: server__tool.
+func (a Agent) HasTool(name string) bool {
+	group, _, _ := strings.Cut(name, ToolSeparator)
+	return slices.Contains(a.Tools, name) || slices.Contains(a.Tools, group)
+}
+
+// ToolFetchURL is the name of the tool by which an agent reads web pages.
+const ToolFetchURL = "fetch_url"
+
+// WithToolDefaults returns the agent with what holds for its tools where its file says
+// nothing: fetch_url that may ask all hosts needs an approval, as what an agent reads can
+// make it send what it knows to any of them.
+func (a Agent) WithToolDefaults() Agent {
+	s := a.ToolSettings[ToolFetchURL]
+	if slices.Contains(a.Tools, ToolFetchURL) && len(s.AllowHosts) == 0 && s.Approval == "" {
+		s.Approval = ApprovalFirst
+		settings := ToolSettings{ToolFetchURL: s}
+		for name, other := range a.ToolSettings {
+			if name != ToolFetchURL {
+				settings[name] = other
+			}
+		}
+		a.ToolSettings = settings
+	}
+	return a
+}
+
+// SendsAnywhere reports whether the agent may send to any host what a text that it reads
+// makes it send, without a person who agrees.
+func (a Agent) SendsAnywhere() bool {
+	s := a.ToolSettings[ToolFetchURL]
+	return slices.Contains(a.Tools, ToolFetchURL) && len(s.AllowHosts) == 0 && s.Approval == ApprovalNever
+}
+
 // MaxToolResult bounds the result of a tool, in bytes. What is larger is an error.
 const MaxToolResult = 8 << 20
+
+// AgentChange is what became of an agent's file when the agents were read again.
+type AgentChange string
+
+// What may become of an agent's file.
+const (
+	AgentAdded     AgentChange = "added"
+	AgentChanged   AgentChange = "changed"
+	AgentUnchanged AgentChange = "unchanged"
+	AgentRemoved   AgentChange = "removed"
+	AgentBroken    AgentChange = "broken" // the agent that came from the file before stays
+)
+
+// AgentFile is an agent's file, or that of a tool, when the agents were read again.
+type AgentFile struct {
+	File     string      `json:"file"`
+	Change   AgentChange `json:"change"`
+	Agent    string      `json:"agent,omitempty"`    // that the server has from the file, or had; empty = none
+	Tool     string      `json:"tool,omitempty"`     // the same of a file that describes a tool
+	Version  string      `json:"version,omitempty"`  // of that agent
+	Problems []string    `json:"problems,omitempty"` // of a broken file, each with file, line and column
+}

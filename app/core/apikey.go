@@ -16,7 +16,7 @@ type APIKey struct {
 	ID         KeyID      `json:"id"`
 	Name       string     `json:"name"`
 	Owner      string     `json:"owner"` // whose rows callers with the key see
-	Rights     Rights     `json:"scopes"`
+	Rights     Scopes     `json:"scopes"`
 	CreatedAt  time.Time  `json:"created_at"`
 	ExpiresAt  *time.Time `json:"expires_at"`   // null = never
 	LastUsedAt *time.Time `json:"last_used_at"` // null = never; to the minute

@@ -12,6 +12,16 @@ type ApprovalMode string
 const (
 	ApprovalAlways ApprovalMode = "always" // to every call
 	ApprovalFirst  ApprovalMode = "first"  // until one call of the tool was approved in the session
+	ApprovalNever  ApprovalMode = "never"  // nobody must, also where a person must otherwise
+)
+
+// ApprovalKind says what a question asks for.
+type ApprovalKind string
+
+// The kinds of questions.
+const (
+	KindApproval   ApprovalKind = "approval"    // whether a tool may start
+	KindClientTool ApprovalKind = "client_tool" // the result of a call that the client of the run executes
 )
 
 // ApprovalStatus is what became of a question.
@@ -22,8 +32,9 @@ const (
 	ApprovalOpen     ApprovalStatus = "open"
 	ApprovalApproved ApprovalStatus = "approved"
 	ApprovalDenied   ApprovalStatus = "denied"
-	ApprovalExpired  ApprovalStatus = "expired" // nobody answered in time
-	ApprovalClosed   ApprovalStatus = "closed"  // it needs no answer any more; the comment says why
+	ApprovalAnswered ApprovalStatus = "answered" // the call has a result that the tool did not make
+	ApprovalExpired  ApprovalStatus = "expired"  // nobody answered in time
+	ApprovalClosed   ApprovalStatus = "closed"   // it needs no answer any more; the comment says why
 )
 
 // Why a question needs no answer any more, and what is said of one that nobody
@@ -34,14 +45,16 @@ const (
 	ApprovalTooLate  = "nobody answered in time"
 )
 
-// Approval is the question whether a tool may start.
+// Approval is the question whether a tool may start, or what its result is.
 type Approval struct {
 	ID          ApprovalID     `json:"id"`
+	Kind        ApprovalKind   `json:"kind,omitempty"` // empty in events of earlier versions = KindApproval
 	RunID       RunID          `json:"run_id"`
 	SessionID   SessionID      `json:"session_id"`
 	ToolCallID  string         `json:"tool_call_id"`
 	Tool        string         `json:"tool"`
-	Arguments   string         `json:"arguments"` // the raw text that the model wrote
+	Arguments   string         `json:"arguments"`                  // the raw text that the model wrote
+	Edited      string         `json:"edited_arguments,omitempty"` // with which the tool starts in place of Arguments
 	Mode        ApprovalMode   `json:"mode"`
 	Status      ApprovalStatus `json:"status"`
 	Comment     string         `json:"comment,omitempty"`
@@ -49,20 +62,53 @@ type Approval struct {
 	RequestedAt time.Time      `json:"requested_at"`
 	ExpiresAt   *time.Time     `json:"expires_at,omitempty"` // by the database's clock; nil = never
 	DecidedAt   *time.Time     `json:"decided_at,omitempty"`
+	Result      string         `json:"-"`                  // of an answered call; its message has it
+	Failed      bool           `json:"is_error,omitempty"` // the result is an error
 }
 
 // Refusal returns what the model reads in place of the result of a call that was not
-// approved.
+// approved, or that its client did not answer.
 func (a Approval) Refusal() string {
-	if a.Comment == "" {
-		return "not approved"
+	text := "not approved"
+	if a.Kind == KindClientTool {
+		text = "no result"
 	}
-	return "not approved: " + a.Comment
+	if a.Comment != "" {
+		text += ": " + a.Comment
+	}
+	return text
 }
+
+// Decide returns the open question as the decision makes it. ErrInvalid if it is no answer to
+// a question of its kind.
+func (a Approval) Decide(d ApprovalDecision) (Approval, error) {
+	switch {
+	case a.Kind == KindClientTool && (d.Approve || d.Respond != ""):
+		return a, Errorf(ErrInvalid, "the tool %s is executed by the client of the run: answer with its result, or deny the call", Clip(a.Tool, maxShownTool))
+	case a.Kind != KindClientTool && d.Result != nil:
+		return a, Errorf(ErrInvalid, "the tool %s is executed by the server: approve or deny the call, or respond in its place", Clip(a.Tool, maxShownTool))
+	}
+	a.Status, a.Comment, a.DecidedBy = d.Status(), d.Comment, d.By
+	a.Edited, a.Failed = d.Arguments, d.IsError
+	if a.Result = d.Respond; d.Result != nil {
+		a.Result = *d.Result
+	}
+	return a, nil
+}
+
+// Repeats reports whether the decision is the one that was made.
+func (a Approval) Repeats(d ApprovalDecision) bool {
+	again, err := a.Decide(d)
+	return err == nil && again.Status == a.Status && again.Edited == a.Edited && again.Result == a.Result && again.Failed == a.Failed
+}
+
+// maxShownTool bounds the name of a tool in an error.
+const maxShownTool = 64
 
 // ApprovalOf returns the question that decides about a call, and false if there is
 // none: its own, or that of another one of the calls that are open with it, if the
-// tool is asked for once.
+// tool is asked for once. A question that was answered in place of its tool decides about
+// its own call alone.
 func ApprovalOf(asked []Approval, open []ToolCall, call ToolCall) (Approval, bool) {
 	for _, a := range asked {
 		if a.ToolCallID == call.ID {
@@ -71,26 +117,48 @@ func ApprovalOf(asked []Approval, open []ToolCall, call ToolCall) (Approval, boo
 	}
 	for _, a := range asked {
 		with := func(c ToolCall) bool { return c.ID == a.ToolCallID }
-		if a.Mode == ApprovalFirst && a.Tool == call.Name && slices.ContainsFunc(open, with) {
+		if a.Mode == ApprovalFirst && a.Status != ApprovalAnswered && a.Tool == call.Name && slices.ContainsFunc(open, with) {
 			return a, true
 		}
 	}
 	return Approval{}, false
 }
 
-// ApprovalDecision is a person's answer to a question.
+// ApprovalDecision is the answer to a question: Approve, Respond, Result, or none of them to
+// deny the call.
 type ApprovalDecision struct {
-	Approve bool
-	Comment string
-	By      string // who answers
+	Approve   bool
+	Arguments string  // with Approve: a JSON object in place of the model's arguments; empty = as the model wrote them
+	Respond   string  // what the model reads in place of the result: the tool does not start
+	Result    *string // of a call that the client executes
+	IsError   bool    // with Result: the call failed
+	Comment   string
+	By        string // who answers, as a surface in the process knows it; empty = the caller
 }
 
 // Status returns what the question becomes.
 func (d ApprovalDecision) Status() ApprovalStatus {
-	if d.Approve {
+	switch {
+	case d.Result != nil, d.Respond != "":
+		return ApprovalAnswered
+	case d.Approve:
 		return ApprovalApproved
 	}
 	return ApprovalDenied
+}
+
+// CallResult is the result of a call of a client's tool.
+type CallResult struct {
+	ToolCallID string
+	Result     string
+	IsError    bool // the call failed
+}
+
+// AnswerCalls are the results of calls that a run of the session waits for.
+type AnswerCalls struct {
+	SessionID SessionID
+	Results   []CallResult // each call once
+	By        string       // who answers
 }
 
 // Decided is what an answer came to.

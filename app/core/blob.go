@@ -26,8 +26,24 @@ type Blob struct {
 	SHA256    string    `json:"sha256"`               // of the content, in hex
 	Width     int       `json:"width,omitempty"`      // of an image, in pixels
 	Height    int       `json:"height,omitempty"`
-	Tokens    int       `json:"-"` // cl100k_base tokens of a text file's text, as far as it is sent; else 0
+	Pages     int       `json:"pages,omitempty"`              // of a document: its pages or slides; 0 = it has none, or they are not known
+	Blank     int       `json:"pages_without_text,omitempty"` // of these: scanned or drawn
+	Tokens    int       `json:"token_count,omitempty"`        // cl100k_base tokens of the text that models are sent of the file; of an image 0
+	Extracted bool      `json:"extracted,omitempty"`          // models are sent the text that was read out of it (DocumentText)
 	CreatedAt time.Time `json:"created_at"`
+}
+
+// DocumentText is what models are sent of a document: of a PDF, for example.
+type DocumentText struct {
+	Text  string // with what must be known of it, such as how many pages have none
+	Pages int    // pages or slides; 0 = there are none
+	Blank int    // of these: without text
+}
+
+// BlobContent is the content of a file, and its text if it is a document.
+type BlobContent struct {
+	Data []byte
+	Text DocumentText
 }
 
 // BlobRoom is how many bytes of blobs there may be.
@@ -42,11 +58,27 @@ func (b Blob) Image() bool { return strings.HasPrefix(b.MediaType, "image/") }
 // Part returns the part of a message that the blob is; its tokens are still to be
 // counted.
 func (b Blob) Part() Part {
-	p := Part{Type: PartFile, BlobID: b.ID, MediaType: b.MediaType, Name: b.Name, Size: b.Size, Width: b.Width, Height: b.Height}
+	p := Part{
+		Type: PartFile, BlobID: b.ID, MediaType: b.MediaType, Name: b.Name, Size: b.Size, Width: b.Width, Height: b.Height,
+		Pages: b.Pages, Blank: b.Blank, Extracted: b.Extracted,
+	}
 	if b.Image() {
 		p.Type = PartImage
 	}
 	return p
+}
+
+// BlobQuery asks for a page of files.
+type BlobQuery struct {
+	PageQuery
+	SessionID SessionID // only its files; empty = all
+	UserID    string    // only this user's, in requests; the store takes it from the scope
+}
+
+// BlobLink is an address at which a browser gets a file without a key, for a while.
+type BlobLink struct {
+	URL       string    `json:"url"` // path and query, on this server
+	ExpiresAt time.Time `json:"expires_at"`
 }
 
 // Upload is a file on its way in.
@@ -59,8 +91,9 @@ type Upload struct {
 
 // SweptBlobs says what a sweep removed.
 type SweptBlobs struct {
-	Blobs int
-	Bytes int64 // of content that nobody else had
+	Blobs    int
+	Contents int   // that nobody else had
+	Bytes    int64 // of these
 }
 
 // Attached reports whether the part is an image or a file.
@@ -78,6 +111,9 @@ func (p Part) Describe() string {
 	}
 	if p.Width > 0 && p.Height > 0 {
 		words = append(words, fmt.Sprintf("%d×%d", p.Width, p.Height))
+	}
+	if p.Pages > 0 {
+		words = append(words, fmt.Sprintf("%d pages", p.Pages))
 	}
 	if p.Size > 0 {
 		words = append(words, ByteSize(p.Size))

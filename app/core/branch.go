@@ -11,8 +11,9 @@ type Branch struct {
 // PathChange says how the current path of a session changed: up to AfterID it is
 // as before, from there on it is another branch.
 type PathChange struct {
-	AfterID MessageID `json:"after_id"` // the last message that both have; empty = they have none
-	LeafID  MessageID `json:"leaf_id"`  // the last one of the new path; empty = it is still to be written
+	AfterID  MessageID `json:"after_id,omitempty"` // the last message that both have; empty = they have none
+	AfterSeq int64     `json:"after_seq"`          // its seq; 0 = they have none
+	LeafID   MessageID `json:"leaf_id,omitempty"`  // the last one of the new path; empty = it is still to be written
 }
 
 // SessionData is the data of session.updated.
@@ -30,10 +31,12 @@ type Regenerate struct {
 	Model           string // empty = the session's
 	Multitask       Multitask
 	Source          Source
+	Options         *RunOptions // what the run does otherwise than its agent; nil = nothing
 }
 
 // ForkSession asks for a copy of a session.
 type ForkSession struct {
+	ID        SessionID // of the copy; empty = a new one
 	SessionID SessionID
 	MessageID MessageID // the last one that is copied; empty = all on the current path
 	Title     string    // of the copy

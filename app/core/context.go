@@ -6,7 +6,7 @@ import (
 )
 
 // Placement says where a message of the log is in the prompt. Every message on
-// the path has exactly one (CONTEXT § 3, invariant 2).
+// the path has exactly one.
 type Placement string
 
 // The placements.
@@ -16,6 +16,7 @@ const (
 	PlaceMasked    Placement = "masked"    // an old tool result, replaced by a marker
 	PlaceShortened Placement = "shortened" // its head and tail with a marker between
 	PlaceLeftOut   Placement = "left_out"  // not sent, a marker says so
+	PlaceRecalled  Placement = "recalled"  // of a prompt's message alone: it quotes messages that the user's message asks for
 	PlaceExcluded  Placement = "excluded"  // a system row: never sent (W14)
 )
 
@@ -37,19 +38,24 @@ type ContextReport struct {
 	MaxOutput   int             `json:"max_output_tokens"`
 	Sections    []ContextPart   `json:"sections"`
 	Triggers    []TriggerStatus `json:"triggers"`
-	WillTrigger bool            `json:"will_trigger"` // the next message and its answer will start a summarization
-	TurnsLeft   *int            `json:"turns_left"`   // that fit at the present rate before a summarization, or before the window is full; nil = not known
+	WillTrigger bool            `json:"will_trigger"`         // the next message and its answer will start a summarization
+	TurnsLeft   *int            `json:"turns_left,omitempty"` // that fit at the present rate before a summarization, or before the window is full; nil = not known
 	Coverage    Coverage        `json:"coverage"`
 	Calibration CalibrationView `json:"calibration"`
 	Breaker     string          `json:"breaker"`                  // closed; open = the summary model failed too often and is not asked for a while
 	OpenUntil   *time.Time      `json:"breaker_until,omitempty"`  // then it is tried again
 	Failure     string          `json:"breaker_reason,omitempty"` // the last failure, also while the breaker is closed
 	Summarizing bool            `json:"summarizing"`              // a summary is being made right now
-	Prepared    *Summary        `json:"prepared,omitempty"`       // is ready, and changes no prompt before a trigger is crossed
-	Overflows   int             `json:"overflows,omitempty"`      // of a run: prompts that the provider refused as too long
-	Rungs       []string        `json:"rungs"`                    // what of the ladder this prompt needs; of a run, all that its prompts needed
-	Reasons     []string        `json:"reasons"`                  // what was decided and why, in words
+	Since       *time.Time      `json:"summarizing_since,omitempty"`
+	Prepared    *Summary        `json:"prepared,omitempty"`  // is ready, and changes no prompt before a trigger is crossed
+	Overflows   int             `json:"overflows,omitempty"` // of a run: prompts that the provider refused as too long
+	Rungs       []string        `json:"rungs"`               // what of the ladder this prompt needs; of a run, all that its prompts needed
+	Reasons     []string        `json:"reasons"`             // what was decided and why, in words
 	Summaries   []Summary       `json:"summaries"`
+
+	SummaryVersion int              `json:"summary_version"`          // that the prompt uses; 0 = none
+	SummaryReason  string           `json:"summary_reason,omitempty"` // why that one, and what it stands for
+	Versions       []SummaryVersion `json:"versions,omitempty"`       // that can stand in a prompt, the newest ones, by what they cover
 }
 
 // ContextPart is one section of the prompt.
@@ -113,7 +119,7 @@ type PromptMessage struct {
 	ToolCalls      []ToolCall `json:"tool_calls,omitempty"`
 	ToolCallID     string     `json:"tool_call_id,omitempty"`
 	Tokens         int        `json:"tokens"`
-	Images         []Part     `json:"images,omitempty"` // sent with it; what is not sent is described in the content
+	Media          []Part     `json:"media,omitempty"` // images and files sent with it as they are; of the others the content has the text or a description
 }
 
 // PromptTool is one tool definition of a PromptView.
@@ -128,6 +134,7 @@ type SendMessage struct {
 	SessionID       SessionID
 	User            string
 	Edits           MessageID // the user's message that this one is a new version of; empty = none
+	After           MessageID // behind which the message stands; AfterStart, or empty = the end of the path
 	Content         string
 	ClientMessageID string
 	Model           string // empty = the session's
@@ -135,6 +142,7 @@ type SendMessage struct {
 	Source          Source
 	Author          string
 	Metadata        json.RawMessage
-	Parts           []Part   // images and files, by their BlobID; Name replaces that of the blob
-	Webhook         *Webhook // where the run's end is told; nil = where the session says
+	Parts           []Part      // images and files, by their BlobID; Name replaces that of the blob
+	Webhook         *Webhook    // where the run's end is told; nil = where the session says
+	Options         *RunOptions // what the run does otherwise than its agent; nil = nothing
 }

@@ -46,6 +46,15 @@ func (t Target) String() string {
 	return u.String()
 }
 
+// Receiver returns the host of the address, and its port if it names one.
+func (t Target) Receiver() string {
+	u, err := url.Parse(string(t))
+	if err != nil {
+		return ""
+	}
+	return strings.ToLower(u.Host)
+}
+
 // MarshalText returns what may be seen of the address.
 func (t Target) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
@@ -80,7 +89,7 @@ type Delivery struct {
 	CreatedAt  time.Time     `json:"created_at"`
 	FinishedAt *time.Time    `json:"finished_at,omitempty"`
 	TakenOver  bool          `json:"-"` // as it is claimed: another process had it, and has not settled it
-	Receiver   string        `json:"-"` // as it is claimed: the host that Target names, and its port
+	Receiver   string        `json:"-"` // Target.Receiver
 }
 
 // DeliveryClaim asks for deliveries that are due.
@@ -105,6 +114,23 @@ type Settlement struct {
 	State   DeliveryState // pending: it is tried again
 	Wait    time.Duration // until then, in whole seconds; with DeliveryPending
 	Error   string        // why it did not arrive
+
+	Receiver  string // of the delivery; empty = it is not known whether it was reached
+	Unreached bool   // nobody has answered
+}
+
+// OutageAfter is after how many tries in a row that reach nobody a receiver counts as
+// one that cannot be reached: then its oldest delivery is tried again and again for all.
+const OutageAfter = 3
+
+// ReceiverGivenUp asks for the deliveries to a receiver that was not reached for long
+// to be given up.
+type ReceiverGivenUp struct {
+	Receiver string
+	Tries    int           // at least so many reached nobody
+	Age      time.Duration // for so long nobody was reached, and the deliveries are as old
+	Reason   string        // the error of the deliveries
+	Limit    int           // most of them
 }
 
 // DeliveryStats is what waits to be delivered, in the whole database.

@@ -7,6 +7,7 @@ import "encoding/json"
 type Draft struct {
 	Attempt   int       `json:"attempt,omitempty"` // of the run that writes it
 	MessageID MessageID `json:"message_id"`        // empty = no message is on its way
+	ParentID  MessageID `json:"parent_id,omitempty"`
 	Text      string    `json:"text"`
 }
 
@@ -25,9 +26,9 @@ func DecodeDraft(partial string) Draft {
 	return d
 }
 
-// Signal wakes other processes. It may be lost: what it says is in the database, where
+// Wakeup wakes other processes. It may be lost: what it says is in the database, where
 // they look for it now and then.
-type Signal struct {
+type Wakeup struct {
 	Cancel RunID `json:"cancel,omitempty"` // a run that somebody asked to cancel
 	Free   bool  `json:"free,omitempty"`   // there may be runs that nobody works on
 	Due    bool  `json:"due,omitempty"`    // there may be deliveries that nobody works on

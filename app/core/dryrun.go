@@ -1,8 +1,8 @@
 package core
 
-// DryRun asks what the next prompt would be like under other conditions. What is
+// PlanPreview asks what the next prompt would be like under other conditions. What is
 // empty is as it is.
-type DryRun struct {
+type PlanPreview struct {
 	Model   string // another model
 	Policy  string // a preset, without what the agent's file overrides
 	Content string // the text of the next message
@@ -11,12 +11,12 @@ type DryRun struct {
 
 // ContextPlan is what a dry run found. Nothing was changed.
 type ContextPlan struct {
-	Fits      bool            `json:"fits"`               // after the summary, if one is to be made
-	Tokens    int             `json:"tokens"`             // of the prompt that would be sent, with the summary as long as it may be
-	Summarize *PlannedSummary `json:"summarize"`          // nil = nothing would be summarized
-	Activate  int             `json:"activate,omitempty"` // version that is ready and would be put to use first; 0 = none
-	Floor     *ContextFloor   `json:"floor"`              // nil = it fits
-	Context   ContextReport   `json:"context"`            // as a context report: of the prompt before anything is summarized
+	Fits      bool            `json:"fits"`                // after the summary, if one is to be made
+	Tokens    int             `json:"tokens"`              // of the prompt that would be sent, with the summary as long as it may be
+	Summarize *PlannedSummary `json:"summarize,omitempty"` // nil = nothing would be summarized
+	Activate  int             `json:"activate,omitempty"`  // version that is ready and would be put to use first; 0 = none
+	Floor     *ContextFloor   `json:"floor,omitempty"`     // nil = it fits
+	Context   ContextReport   `json:"context"`             // as a context report: of the prompt before anything is summarized
 }
 
 // When a summary would be made.

@@ -26,6 +26,9 @@ var (
 	ErrCanceled      = errors.New("canceled")          // somebody asked to stop it; the cause of a canceled run's context (409)
 )
 
+// ErrStopping is why work of a run ends when the process stops: another process continues it.
+var ErrStopping = errors.New("the process is stopping")
+
 // Error is an error whose message may be shown to the caller. Every other error
 // is internal: logged, and answered with "internal error".
 type Error struct {
@@ -44,8 +47,14 @@ type Error struct {
 // What an error of storage may be about, for programs.
 const (
 	CodeQueueFull   = "queue_full"    // a session has as many messages waiting as it may (ErrRateLimited)
+	CodeSearchTime  = "search_time"   // a search took too long (ErrUnavailable)
+	CodeLinkExpired = "link_expired"  // a link to a file was good until a while ago (ErrNotFound)
+	CodeFileDeleted = "file_deleted"  // a link is good, and its file was deleted (ErrNotFound)
 	CodeSlowReader  = "slow_reader"   // a watcher of events is too far behind (ErrUnavailable)
 	CodeTooManyRuns = "too_many_runs" // an owner has as many runs as it may (ErrRateLimited)
+	CodeNoToolCall  = "no_tool_call"  // no call of a client's tool has that id (ErrNotFound)
+	CodeCallDecided = "call_decided"  // a call has another result already, or needs none any more (ErrConflict)
+	CodeSessionBusy = "session_busy"  // another request writes to the session; the same one again succeeds later (ErrConflict)
 )
 
 // FieldError says what is wrong with one input.
@@ -57,6 +66,18 @@ type FieldError struct {
 // Errorf returns an Error of the kind with a message that may be shown.
 func Errorf(kind error, format string, args ...any) *Error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
+}
+
+// SessionBusy returns the error of a write to a session that another request writes to.
+func SessionBusy(id SessionID, why string) *Error {
+	return &Error{Kind: ErrConflict, Code: CodeSessionBusy, RetryAfter: 2 * time.Second,
+		Message: fmt.Sprintf("session %s is busy: %s; try again in a moment", id, why)}
+}
+
+// IsSessionBusy reports whether err is a SessionBusy: the same write may succeed later.
+func IsSessionBusy(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Code == CodeSessionBusy
 }
 
 // Error returns the message.

@@ -1,7 +1,7 @@
 package core
 
 import (
-	"encoding/json"
+	"sync"
 	"time"
 )
 
@@ -39,36 +39,82 @@ const (
 const (
 	EventNodeStarted    EventType = "node.started"
 	EventNodeFinished   EventType = "node.finished"
+	EventMessageStarted EventType = "message.started" // to each watcher, before the first piece of a message's text
 	EventMessageDelta   EventType = "message.delta"
 	EventReasoningDelta EventType = "reasoning.delta"
 	EventResync         EventType = "resync" // the number asked for is not kept, or not of this database: load messages, go on; has the number of the newest event
 )
 
-// Event is something that happened in a session.
+// EndsRun reports whether an event of the type is the last one of its run.
+func (t EventType) EndsRun() bool {
+	return t == EventRunSucceeded || t == EventRunFailed || t == EventRunCanceled
+}
+
+// IsText reports whether an event of the type is a piece of text, with DeltaData.
+func (t EventType) IsText() bool { return t == EventMessageDelta || t == EventReasoningDelta }
+
+// Event is something that happened in a session. Its readers share what it refers to, and
+// change none of it.
 type Event struct {
 	SessionID SessionID
 	Seq       int64 // 1, 2, 3 … in the session; 0 = a passing event. Of a resync: that after which it goes on
 	Type      EventType
 	RunID     RunID // empty = not of a run
 	At        time.Time
-	Data      json.RawMessage // a JSON object of the fields that API.md lists for the type
+	Data      any    // the struct of the type, as DecodeEventData returns it; nil = none. What JSON leaves out may be missing
+	Size      int    // of Data as JSON in the database, in bytes; 0 = it was not stored
+	Frame     *Frame // shared by the readers of the event; nil = this one has its own
 }
 
-// From says where in a session's events a watcher begins.
-type From struct {
+// Cursor says where in a session's events a watcher begins.
+type Cursor struct {
 	After int64 // number of the last durable event that is known already; 0 = none, so all that are kept
 	Live  bool  // only what happens from now on; After is ignored
 }
 
-// NewEvent returns an event of now whose data is data as JSON. Data must be a
-// struct or map of plain values: it panics on what JSON cannot say.
+// NewEvent returns an event of now.
 func NewEvent(session SessionID, run RunID, kind EventType, data any) Event {
-	raw, err := json.Marshal(data)
-	if err != nil {
-		panic("core: event data: " + err.Error())
-	}
-	return Event{SessionID: session, RunID: run, Type: kind, At: Now(), Data: raw}
+	return Event{SessionID: session, RunID: run, Type: kind, At: Now(), Data: data}
 }
+
+// WithData returns the event with other data.
+func (e Event) WithData(data any) Event {
+	e.Data, e.Size, e.Frame = data, 0, nil
+	return e
+}
+
+// FinishedMessage returns the message whose text ends with the event; empty = none.
+func (e Event) FinishedMessage() MessageID {
+	switch d := e.Data.(type) {
+	case MessageData:
+		if e.Type == EventMessageCreated {
+			return d.Message.ID
+		}
+	case DiscardedData:
+		return d.MessageID
+	}
+	return ""
+}
+
+// Frame is an event as a stream shows it: its first reader encodes it, the others share the
+// bytes. A nil Frame is shared by nobody. Safe for concurrent use.
+type Frame struct {
+	once  sync.Once
+	bytes []byte
+	err   error
+}
+
+// Encoded returns what encode returned to the first reader. The bytes must not be changed.
+func (f *Frame) Encoded(encode func() ([]byte, error)) ([]byte, error) {
+	if f == nil {
+		return encode()
+	}
+	f.once.Do(func() { f.bytes, f.err = encode() })
+	return f.bytes, f.err
+}
+
+// Equal returns true: events do not differ by who shares them.
+func (f *Frame) Equal(*Frame) bool { return true }
 
 // MessageData is the data of run.queued, message.created and message.updated.
 type MessageData struct {
@@ -78,14 +124,43 @@ type MessageData struct {
 // RunData is the data of run.started, run.waiting, run.succeeded, run.failed and run.canceled.
 type RunData struct {
 	Run Run `json:"run"`
+	// Delivers says that a webhook is notified of the event. Only the process that stored the event
+	// knows it.
+	Delivers bool `json:"-"`
 }
 
-// DeltaData is the data of message.delta and reasoning.delta.
-type DeltaData struct {
+// StartedData is the data of message.started.
+type StartedData struct {
 	MessageID MessageID `json:"message_id"`
-	Attempt   int       `json:"attempt"`
-	Offset    int       `json:"offset"` // where Text begins in the message, in bytes of UTF-8
-	Text      string    `json:"text"`
+	Role      Role      `json:"role"`
+	ParentID  MessageID `json:"parent_id,omitempty"` // the message that it will come after
+	Attempt   int       `json:"attempt"`             // of its run
+}
+
+// DeltaData is the data of message.delta and reasoning.delta. Readers of the API get
+// LeanDelta of it: the rest is in message.started.
+type DeltaData struct {
+	MessageID   MessageID `json:"message_id"`
+	ParentID    MessageID `json:"parent_id,omitempty"`
+	Attempt     int       `json:"attempt"`
+	Offset      int       `json:"offset"`       // where Text begins in the message, in bytes of UTF-8
+	OffsetUTF16 int       `json:"offset_utf16"` // the same in code units of UTF-16
+	Text        string    `json:"text"`
+}
+
+// From returns the delta without its text before the offset, in bytes of the message.
+func (d DeltaData) From(offset int) DeltaData {
+	cut := d.Text[:min(offset-d.Offset, len(d.Text))]
+	d.Text, d.Offset, d.OffsetUTF16 = d.Text[len(cut):], offset, d.OffsetUTF16+UTF16Len(cut)
+	return d
+}
+
+// LeanDelta is what a stream shows of a DeltaData.
+type LeanDelta struct {
+	MessageID   MessageID `json:"message_id"`
+	Offset      int       `json:"offset"`
+	OffsetUTF16 int       `json:"offset_utf16"`
+	Text        string    `json:"text"`
 }
 
 // DiscardedData is the data of message.discarded.

@@ -9,7 +9,7 @@ import (
 // Excerpt says what prompts show of a tool result that is stored whole and too
 // large for them: its beginning and its end, in bytes. It is decided once, when the
 // result is stored, and kept in the message's metadata, so that every prompt shows
-// the same bytes (CONTEXT § 3, invariant 7).
+// the same bytes.
 type Excerpt struct {
 	Head int `json:"head"`
 	Tail int `json:"tail"`
@@ -74,4 +74,29 @@ func (m Message) Shown(readable bool) string {
 	}
 	return fmt.Sprintf("%s\n[… %d of %d bytes are left out here; the whole result is message %s%s …]\n%s",
 		m.Content[:e.Head], n-e.Head-e.Tail, n, m.ID, how, m.Content[n-e.Tail:])
+}
+
+// ReplacedKey is the key in the metadata of a message that counts the characters of its
+// texts that could not be stored.
+const ReplacedKey = "replaced_characters"
+
+// ReplaceMetadata returns the new metadata of a message with those members of the old one
+// that Bobbin wrote: prompts are made by them.
+func ReplaceMetadata(old, replacement json.RawMessage) (json.RawMessage, error) {
+	var before, after map[string]json.RawMessage
+	if len(old) > 0 {
+		if err := json.Unmarshal(old, &before); err != nil {
+			return nil, fmt.Errorf("stored metadata: %w", err)
+		}
+	}
+	if err := json.Unmarshal(replacement, &after); err != nil || after == nil {
+		return nil, Errorf(ErrInvalid, "metadata must be a JSON object")
+	}
+	for _, key := range []string{ExcerptKey, ReplacedKey} {
+		delete(after, key)
+		if value, ok := before[key]; ok {
+			after[key] = value
+		}
+	}
+	return json.Marshal(after)
 }

@@ -10,7 +10,7 @@ import (
 	"bobbin/app/core"
 )
 
-// CONTEXT § 4, rung 0: a large tool result is kept whole, and prompts show its
+// A large tool result is kept whole, and prompts show its
 // beginning, its end, and where the rest is.
 func TestExcerpt(t *testing.T) {
 	t.Parallel()

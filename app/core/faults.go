@@ -43,15 +43,37 @@ func (f *Faults) Text(field, value string, most int) string {
 	return value
 }
 
-// Metadata complains about anything but nothing or a JSON object of at most most
-// bytes.
+// Metadata complains about anything but nothing or a JSON object of at most most bytes and
+// MaxMetadataDepth levels.
 func (f *Faults) Metadata(raw json.RawMessage, most int) {
 	var object map[string]json.RawMessage
 	switch {
 	case len(raw) == 0:
 	case len(raw) > most:
 		f.Add("metadata", "has %d bytes, at most %d are allowed", len(raw), most)
+	case depthOf(raw) > MaxMetadataDepth:
+		f.Add("metadata", "is nested more than %d levels deep", MaxMetadataDepth)
 	case json.Unmarshal(raw, &object) != nil || object == nil:
 		f.Add("metadata", "must be a JSON object")
 	}
+}
+
+// Feedback returns what is stored of feedback, dated now if it has no date. It complains
+// about unknown ratings and long comments; field precedes the names of its members.
+func (f *Faults) Feedback(field string, feedback Feedback) *Feedback {
+	feedback.Comment = f.Text(field+"comment", feedback.Comment, MaxFeedbackComment)
+	switch feedback.Rating {
+	case "", RatingUp, RatingDown:
+	default:
+		f.Add(field+"rating", "must be up or down")
+	}
+	if feedback.At.IsZero() {
+		feedback.At = Now()
+	}
+	return &feedback
+}
+
+func depthOf(text []byte) int {
+	_, depth := JSONSize(text)
+	return depth
 }

@@ -37,3 +37,22 @@ func TestFaultsAreBounded(t *testing.T) {
 		t.Errorf("1000 faults are told as %d", len(e.Fields))
 	}
 }
+
+// Python's json module cannot read objects that are nested thousands of levels deep.
+//
+// Finding: security-10
+func TestFaultsMetadataDepth(t *testing.T) {
+	nested := func(levels int) []byte {
+		return []byte(strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels))
+	}
+	var f core.Faults
+	f.Metadata(nested(core.MaxMetadataDepth), 16<<10)
+	f.Metadata([]byte(`{"a":"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["}`), 16<<10)
+	if err := f.Err(); err != nil {
+		t.Errorf("got %v for metadata of %d levels, want none", err, core.MaxMetadataDepth)
+	}
+	f.Metadata(nested(core.MaxMetadataDepth+1), 16<<10)
+	if got, want := f.Err(), "metadata is nested more than 32 levels deep"; got == nil || got.Error() != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+}

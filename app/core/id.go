@@ -29,6 +29,10 @@ type (
 	AuditID string
 	// ApprovalID names a question whether a tool may start.
 	ApprovalID string
+	// DeletionID names a deletion of a session or a user.
+	DeletionID string
+	// SlackItemID names something that Slack sent.
+	SlackItemID string
 )
 
 // NewID returns a new identifier of the wanted kind. Within one process later
@@ -54,13 +58,19 @@ func ValidID[T ~string](id T) bool {
 // these alone, so that the text of an attempt that was lost can be taken back
 // (message.discarded) by those who were told nothing else of it.
 func (r Run) DraftID(attempt, position int) MessageID {
-	sum := sha256.Sum256(fmt.Appendf(nil, "draft %s %d %d", r.ID, attempt, position))
+	return MessageID(derivedID(string(r.ID), fmt.Sprintf("draft %s %d %d", r.ID, attempt, position)))
+}
+
+// derivedID returns the id that follows from the text, with the time of another id, beside
+// which it sorts.
+func derivedID(other, text string) string {
+	sum := sha256.Sum256([]byte(text))
 	var id uuid.UUID
 	copy(id[:], sum[:])
-	if run, err := uuid.Parse(string(r.ID)); err == nil {
-		copy(id[:6], run[:6]) // the time: it sorts beside its run
+	if time, err := uuid.Parse(other); err == nil {
+		copy(id[:6], time[:6])
 	}
 	const version, variant = 0x70, 0x80 // 7 and RFC 9562, as of other ids
 	id[6], id[8] = id[6]&0x0f|version, id[8]&0x3f|variant
-	return MessageID(id.String())
+	return id.String()
 }

@@ -8,10 +8,10 @@ import (
 // LocalOwner owns everything when no API keys are configured.
 const LocalOwner = "local"
 
-// Scope says whose rows a repository method may touch. Every method that takes
+// Tenant says whose rows a repository method may touch. Every method that takes
 // an id from outside takes a Scope too, so that forgetting the owner does not
 // compile.
-type Scope struct {
+type Tenant struct {
 	Owner string // the API key's owner; never empty
 	User  string // a user within the owner; empty = all of the owner's users
 }
@@ -23,7 +23,7 @@ type Identity struct {
 	Key   string // name of the API key; empty on loopback without keys
 	KeyID KeyID  // of the API key, if it is one of the database
 	// Rights is what the caller may do; they say nothing of whose things.
-	Rights Rights
+	Rights Scopes
 	// Expires is when the caller is no longer let in, of an end user; zero = never.
 	Expires time.Time
 	// Operator is true for the command line that reads the data folder of this
@@ -31,8 +31,8 @@ type Identity struct {
 	Operator bool
 }
 
-// Scope returns the rows that the identity may touch.
-func (id Identity) Scope() Scope { return Scope{Owner: id.Owner, User: id.User} }
+// Tenant returns the rows that the identity may touch.
+func (id Identity) Tenant() Tenant { return Tenant{Owner: id.Owner, User: id.User} }
 
 // CodeTokenExpired tells that an end user has to come with a new token.
 const CodeTokenExpired = "token_expired"

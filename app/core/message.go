@@ -2,6 +2,7 @@ package core
 
 import (
 	"encoding/json"
+	"iter"
 	"slices"
 	"time"
 )
@@ -51,7 +52,7 @@ const (
 
 // Message is one entry of a session's log. Its content is never changed and its
 // row never deleted by context management (W10); only OnPath and Pinned move, until
-// the user deletes it.
+// the user edits or deletes it.
 type Message struct {
 	ID              MessageID       `json:"id"`
 	SessionID       SessionID       `json:"session_id"`
@@ -71,13 +72,80 @@ type Message struct {
 	TokenCount      int             `json:"token_count"` // cl100k_base tokens, overhead and tool calls included (B8)
 	Pinned          bool            `json:"pinned"`
 	Source          Source          `json:"source"`
-	Author          string          `json:"author,omitempty"`
+	Author          string          `json:"author,omitempty"`    // the name for people and models
+	AuthorID        string          `json:"author_id,omitempty"` // the user who wrote it; empty = unknown
+	Named           bool            `json:"-"`                   // prompts show the author's name: AfterSpeaker
 	RunID           RunID           `json:"run_id,omitempty"`
 	ClientMessageID string          `json:"client_message_id,omitempty"`
 	Metadata        json.RawMessage `json:"metadata,omitempty"` // a JSON object
 	CreatedAt       time.Time       `json:"created_at"`
+	RevisedAt       *time.Time      `json:"revised_at,omitempty"` // when its text was edited in place; nil = never
 	DeletedAt       *time.Time      `json:"deleted_at,omitempty"` // a user's own deletion: nothing of the content is left
+	Feedback        *Feedback       `json:"feedback,omitempty"`   // nil = nobody gave any
 	Branch          *Branch         `json:"branch,omitempty"`     // in lists, of a message that has siblings
+	Revisions       []Revision      `json:"revisions,omitempty"`  // what it said before, oldest first; of a single message and in exports
+
+	// Unloaded is how many bytes of its texts were left in storage: Content, Metadata,
+	// the texts and signatures of Parts, the arguments and signatures of ToolCalls are
+	// empty then. 0 = the message is whole.
+	Unloaded int `json:"-"`
+}
+
+// Rating is what somebody thinks of a message.
+type Rating string
+
+// The ratings.
+const (
+	RatingUp   Rating = "up"
+	RatingDown Rating = "down"
+)
+
+// MaxFeedbackComment is how many bytes the comment of a feedback may have.
+const MaxFeedbackComment = 2000
+
+// Feedback is what a person says of a message.
+type Feedback struct {
+	Rating  Rating    `json:"rating"`
+	Comment string    `json:"comment,omitempty"`
+	At      time.Time `json:"at"`
+}
+
+// MessagePatch changes what is said about a message; its content never changes.
+type MessagePatch struct {
+	Metadata json.RawMessage // a JSON object; nil = it stays
+	Feedback *Feedback       // nil = it stays; without a rating it is removed
+}
+
+// Limits of the revisions that a message keeps; older ones are dropped.
+const (
+	MaxRevisions     = 20
+	MaxRevisionBytes = 1 << 20 // together; the newest one is kept in any case
+)
+
+// Revision is what a message said before it was edited in place.
+type Revision struct {
+	Content    string    `json:"content"`
+	TokenCount int       `json:"token_count"` // of the message at that time
+	ReplacedAt time.Time `json:"replaced_at"`
+}
+
+// KeptRevisions returns the newest of the revisions: as many as a message keeps.
+func KeptRevisions(all []Revision) []Revision {
+	kept, bytes := all[max(len(all)-MaxRevisions, 0):], 0
+	for i := len(kept) - 1; i >= 0; i-- {
+		if bytes += len(kept[i].Content); bytes > MaxRevisionBytes && i < len(kept)-1 {
+			return kept[i+1:]
+		}
+	}
+	return kept
+}
+
+// ReviseMessage replaces the text of a user's message in place.
+type ReviseMessage struct {
+	SessionID  SessionID
+	MessageID  MessageID
+	Content    string
+	TokenCount int // of the message with the new text
 }
 
 // Part is a piece of a message that is not its plain text.
@@ -90,10 +158,13 @@ type Part struct {
 	Size      int64  `json:"size,omitempty"`  // bytes of the content
 	Width     int    `json:"width,omitempty"` // of an image, in pixels
 	Height    int    `json:"height,omitempty"`
-	Tokens    int    `json:"token_count,omitempty"` // of an image or a file, whatever the model; part of the message's
-	Signature string `json:"signature,omitempty"`   // of a provider's reasoning, sent back as it came
-	Origin    string `json:"origin,omitempty"`      // of reasoning with a signature: provider/model, which alone gets it back
-	Offset    int    `json:"offset,omitempty"`      // of reasoning: how many bytes of the content come before it
+	Pages     int    `json:"pages,omitempty"`
+	Blank     int    `json:"pages_without_text,omitempty"` // of its pages: scanned or drawn
+	Extracted bool   `json:"extracted,omitempty"`          // of a file: its text was read, and models get it in place of the file
+	Tokens    int    `json:"token_count,omitempty"`        // of an image, or of a file's text, whatever the model; part of the message's
+	Signature string `json:"signature,omitempty"`          // of a provider's reasoning, sent back as it came
+	Origin    string `json:"origin,omitempty"`             // of reasoning with a signature: provider/model, which alone gets it back
+	Offset    int    `json:"offset,omitempty"`             // of reasoning: how many bytes of the content come before it
 }
 
 // ToolCall is a model's wish to use a tool.
@@ -101,11 +172,66 @@ type ToolCall struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	// Arguments is the raw text that the model wrote, normally JSON. It is never
-	// parsed and written again: the bytes of the prompt must not change (CONTEXT § 3, 7).
+	// parsed and written again: the bytes of the prompt must not change.
 	Arguments string `json:"arguments"`
 	// Signature is what a provider wants back with the call, as it came (Gemini's
 	// thought signature). Nobody but that provider's adapter looks into it.
 	Signature string `json:"signature,omitempty"`
+}
+
+// TextBytes returns how many bytes the texts of the message have, loaded or not.
+func (m Message) TextBytes() int {
+	n := m.Unloaded + len(m.Content) + len(m.Metadata)
+	for _, p := range m.Parts {
+		n += len(p.Text) + len(p.Signature)
+	}
+	for _, c := range m.ToolCalls {
+		n += len(c.Arguments) + len(c.Signature)
+	}
+	return n
+}
+
+// WithoutTexts returns the message as it is when its texts are left in storage.
+func (m Message) WithoutTexts() Message {
+	m.Unloaded = m.TextBytes()
+	m.Content, m.Metadata = "", nil
+	m.Parts, m.ToolCalls = slices.Clone(m.Parts), slices.Clone(m.ToolCalls)
+	for i := range m.Parts {
+		m.Parts[i].Text, m.Parts[i].Signature = "", ""
+	}
+	for i := range m.ToolCalls {
+		m.ToolCalls[i].Arguments, m.ToolCalls[i].Signature = "", ""
+	}
+	return m
+}
+
+// WithNewestTexts returns the messages, of which the newest keep their texts: the last
+// one, and as many before it as have at most so many bytes together.
+func WithNewestTexts(messages []Message, most int) []Message {
+	size, out := 0, slices.Clone(messages)
+	for i := len(out) - 1; i >= 0; i-- {
+		if size += out[i].TextBytes(); size > most && i < len(out)-1 {
+			out[i] = out[i].WithoutTexts()
+		}
+	}
+	return out
+}
+
+// Slices returns the messages one slice after the other, with the bytes of the texts
+// that each lacks: at most so many together, or one message.
+func Slices(messages []Message, most int) iter.Seq2[[]Message, int] {
+	return func(yield func([]Message, int) bool) {
+		for from := 0; from < len(messages); {
+			end, size := from+1, messages[from].Unloaded
+			for ; end < len(messages) && size+messages[end].Unloaded <= most; end++ {
+				size += messages[end].Unloaded
+			}
+			if !yield(messages[from:end], size) {
+				return
+			}
+			from = end
+		}
+	}
 }
 
 // WithIDs returns the messages, those without an ID with a new one.

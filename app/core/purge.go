@@ -2,8 +2,8 @@ package core
 
 import "time"
 
-// PurgeSessions selects sessions that are removed for good, with everything that
-// belongs to them. Only an operator may ask for it.
+// PurgeSessions selects sessions that an operator removes for good, with everything
+// that belongs to them.
 type PurgeSessions struct {
 	IDs            []SessionID `json:"ids,omitempty"`
 	ArchivedBefore *time.Time  `json:"archived_before,omitempty"` // besides the IDs: what was archived before this time
@@ -23,6 +23,10 @@ type PurgeOptions struct {
 	DryRun  bool `json:"dry_run,omitempty"` // only count what would be removed
 	Force   bool `json:"force,omitempty"`   // cancel runs that have not ended; without it they are a conflict
 	Compact bool `json:"compact,omitempty"` // also take the removed bytes out of the database's files
+	// SlackPosts also deletes from Slack what Bobbin posted for the sessions.
+	SlackPosts bool `json:"slack_posts,omitempty"`
+	// Actor is who asks, as the audit log names them; empty = the command line.
+	Actor string `json:"-"`
 }
 
 // PurgeReport is what a purge came to. A proof follows it: Left of each table is
@@ -35,6 +39,27 @@ type PurgeReport struct {
 	Tables     []PurgedTable `json:"tables"`
 	Compacted  bool          `json:"compacted"` // the removed bytes are out of the database's files
 	Notes      []string      `json:"notes"`     // what an operator should know, such as where bytes stay
+	// SlackPosts says what became of the posts in Slack; nil unless they were to be deleted.
+	SlackPosts *PurgedPosts `json:"slack_posts,omitempty"`
+}
+
+// PurgedPosts counts the posts in Slack that a purge was to delete, by what became of them. A dry
+// run only sets Found.
+type PurgedPosts struct {
+	Found   int64 `json:"found"`   // the sum of the others
+	Deleted int64 `json:"deleted"` // by Slack
+	Gone    int64 `json:"gone"`    // not in Slack any more
+	Refused int64 `json:"refused"` // Slack did not delete them
+	Unknown int64 `json:"unknown"` // Slack does not say whether it has them
+}
+
+// Add adds the counts of another one.
+func (p *PurgedPosts) Add(q PurgedPosts) {
+	p.Found += q.Found
+	p.Deleted += q.Deleted
+	p.Gone += q.Gone
+	p.Refused += q.Refused
+	p.Unknown += q.Unknown
 }
 
 // PurgedTable is what a purge did to one table.
@@ -43,6 +68,15 @@ type PurgedTable struct {
 	Removed int64  `json:"removed"` // rows
 	Emptied int64  `json:"emptied"` // rows that stay, without anything of the user in them
 	Left    int64  `json:"left"`    // rows in which something is left: 0, unless something came meanwhile
+}
+
+// Rows returns how many rows were removed or emptied, or are to be.
+func (r PurgeReport) Rows() int64 {
+	var n int64
+	for _, t := range r.Tables {
+		n += t.Removed + t.Emptied
+	}
+	return n
 }
 
 // Left returns how many rows have something left in them.
@@ -59,6 +93,7 @@ type Purged struct {
 	Removed map[string]int64
 	Emptied map[string]int64
 	Events  []Event // of sessions that stay, to be published
+	Posts   PurgedPosts
 }
 
 // Add adds the counts and events of another one.
@@ -70,6 +105,19 @@ func (p *Purged) Add(q Purged) {
 		p.Empty(table, n)
 	}
 	p.Events = append(p.Events, q.Events...)
+	p.Posts.Add(q.Posts)
+}
+
+// Rows returns how many rows were removed or emptied.
+func (p *Purged) Rows() int64 {
+	var n int64
+	for _, rows := range p.Removed {
+		n += rows
+	}
+	for _, rows := range p.Emptied {
+		n += rows
+	}
+	return n
 }
 
 // Remove counts rows that were removed.

@@ -5,30 +5,35 @@ import (
 	"strings"
 )
 
-// Rights is what a caller may do, a set of the Can… values. Zero is nothing. On the
+// Scopes is what a caller may do, a set of the Can… values. Zero is nothing. On the
 // wire it is a list of words, called scopes.
-type Rights uint8
+type Scopes uint8
 
 // What a caller may do. Each is by itself: who may write need not be able to read.
 const (
-	CanRead    Rights = 1 << iota // look at what is the owner's
+	CanRead    Scopes = 1 << iota // look at what is the owner's
 	CanWrite                      // change it, and let agents work
 	CanMetrics                    // read the metrics, which are of all owners
+	CanDelete                     // delete sessions and users for good
+	CanExport                     // export all data of a user
 )
 
 // Everything is what this machine's own user may do.
-const Everything = CanRead | CanWrite | CanMetrics
+const Everything = CanRead | CanWrite | CanMetrics | CanDelete | CanExport
 
 // ReadWrite is what a key may do that nothing was said of.
 const ReadWrite = CanRead | CanWrite
 
+// UserRights is the most that the token of an end user may allow.
+const UserRights = ReadWrite | CanDelete | CanExport
+
 // rightWords are the words of rights, in their order.
-func rightWords() []string { return []string{"read", "write", "metrics"} }
+func rightWords() []string { return []string{"read", "write", "metrics", "delete", "export"} }
 
 // ParseRights returns the rights that the words name, at least one. ErrInvalid names
 // the words that there are.
-func ParseRights(words []string) (Rights, error) {
-	var r Rights
+func ParseRights(words []string) (Scopes, error) {
+	var r Scopes
 	known := rightWords()
 next:
 	for _, word := range words {
@@ -47,10 +52,10 @@ next:
 }
 
 // Has reports whether everything that is wanted is allowed.
-func (r Rights) Has(want Rights) bool { return r&want == want }
+func (r Scopes) Has(want Scopes) bool { return r&want == want }
 
 // Words returns the scopes, never nil.
-func (r Rights) Words() []string {
+func (r Scopes) Words() []string {
 	words := []string{}
 	for i, word := range rightWords() {
 		if r.Has(1 << i) {
@@ -61,13 +66,13 @@ func (r Rights) Words() []string {
 }
 
 // String returns the scopes with spaces between them.
-func (r Rights) String() string { return strings.Join(r.Words(), " ") }
+func (r Scopes) String() string { return strings.Join(r.Words(), " ") }
 
 // MarshalJSON returns the scopes as a list.
-func (r Rights) MarshalJSON() ([]byte, error) { return json.Marshal(r.Words()) }
+func (r Scopes) MarshalJSON() ([]byte, error) { return json.Marshal(r.Words()) }
 
 // UnmarshalJSON reads a list of scopes.
-func (r *Rights) UnmarshalJSON(data []byte) error {
+func (r *Scopes) UnmarshalJSON(data []byte) error {
 	var words []string
 	if err := json.Unmarshal(data, &words); err != nil {
 		return err

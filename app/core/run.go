@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// RunStatus is the state of a run (ENGINE, life of a run).
+// RunStatus is the state of a run.
 type RunStatus string
 
 // The states of a run.
@@ -46,12 +46,15 @@ type Run struct {
 	AgentVersion    string          `json:"agent_version,omitempty"`
 	Model           string          `json:"model,omitempty"` // asked for with the message; empty = the session's
 	Input           RunInput        `json:"input"`
+	Options         *RunOptions     `json:"-"`               // nil = none
 	UserMessageID   MessageID       `json:"user_message_id"` // assigned when the run is accepted
 	ClientMessageID string          `json:"client_message_id,omitempty"`
 	Multitask       Multitask       `json:"multitask"`
 	Attempt         int             `json:"attempt"` // fences writes: 1 for the first execution
 	LeaseOwner      string          `json:"-"`
 	LeaseUntil      *time.Time      `json:"-"`
+	Deaths          int             `json:"-"` // processes that died while they executed it
+	GiveBacks       int             `json:"-"` // attempts that gave it back because the database could not be reached
 	CancelRequested bool            `json:"cancel_requested,omitempty"`
 	Partial         string          `json:"-"`                   // text on its way, saved now and then
 	State           json.RawMessage `json:"-"`                   // what is not in the log; at most MaxRunState bytes
@@ -63,6 +66,7 @@ type Run struct {
 	CreatedAt       time.Time       `json:"created_at"`
 	StartedAt       *time.Time      `json:"started_at,omitempty"`
 	FinishedAt      *time.Time      `json:"finished_at,omitempty"`
+	FirstEvent      int64           `json:"-"`                   // number of its first event; 0 = not known
 	Resumed         bool            `json:"-"`                   // just claimed after a decision: the attempts before left no text behind
 	Approvals       []Approval      `json:"approvals,omitempty"` // that a waiting run waits for; not in lists and events
 }
@@ -71,13 +75,15 @@ type Run struct {
 // to go on: a queued run like others, but with messages in the log.
 func (r Run) Suspended() bool { return r.Status == RunQueued && r.Attempt > 0 }
 
-// Scope returns the scope in which the run's own work happens.
-func (r Run) Scope() Scope { return Scope{Owner: r.Owner} }
+// Tenant returns the scope in which the run's own work happens.
+func (r Run) Tenant() Tenant { return Tenant{Owner: r.Owner} }
 
 // MaxRunState bounds Run.State, in bytes.
 const MaxRunState = 4 << 10
 
-// RunInput is the message that a run answers, from acceptance until the log has it.
+// RunInput is the message that a run answers. From acceptance until the log has the
+// message it is stored with the run, then it is read from the log. In events it has no
+// content.
 type RunInput struct {
 	Content    string          `json:"content"`
 	Parts      []Part          `json:"parts,omitempty"`
@@ -88,9 +94,32 @@ type RunInput struct {
 	// Edits is the user's message that this one is a new version of: it stands beside
 	// that one, on a branch of its own. Empty = it goes on where the path ends.
 	Edits MessageID `json:"edits,omitempty"`
+	// After is the message behind which this one stands, on a branch of its own unless that is
+	// the end of the path; AfterStart = it begins the conversation anew. Empty = it goes on
+	// where the path ends.
+	After MessageID `json:"after,omitempty"`
 	// Regenerate says that the run answers a message that the log has already, on a
 	// branch of its own: UserMessageID names it, and there is no content here.
 	Regenerate bool `json:"regenerate,omitempty"`
+	// DeletedAt is when the message was deleted: there is no content any more. Nil = it was not.
+	DeletedAt *time.Time `json:"deleted_at,omitempty"`
+}
+
+// AfterStart is the place before the first message of a session, as RunInput.After.
+const AfterStart MessageID = "start"
+
+// Emptied returns the input without its content.
+func (in RunInput) Emptied() RunInput {
+	return RunInput{Source: in.Source, Edits: in.Edits, After: in.After, Regenerate: in.Regenerate, DeletedAt: in.DeletedAt}
+}
+
+// Empty reports whether there is no content: the log has the message, or it was deleted.
+func (in RunInput) Empty() bool { return in.Content == "" && len(in.Parts) == 0 }
+
+// SetInput takes the input from the message that the log has.
+func (r *Run) SetInput(m Message) {
+	r.Input.Content, r.Input.Parts, r.Input.Author, r.Input.Metadata = m.Content, m.Parts, m.Author, m.Metadata
+	r.Input.TokenCount, r.Input.DeletedAt = m.TokenCount, m.DeletedAt
 }
 
 // UserMessage returns the message that enters the log when the run starts; its
@@ -99,8 +128,8 @@ func (r Run) UserMessage() Message {
 	return Message{
 		ID: r.UserMessageID, SessionID: r.SessionID, Owner: r.Owner, OnPath: true,
 		Role: RoleUser, Content: r.Input.Content, Parts: r.Input.Parts, Status: MessageComplete,
-		TokenCount: r.Input.TokenCount, Source: r.Input.Source, Author: r.Input.Author,
-		RunID: r.ID, ClientMessageID: r.ClientMessageID, Metadata: r.Input.Metadata, CreatedAt: r.CreatedAt,
+		TokenCount: r.Input.TokenCount, Source: r.Input.Source, Author: r.Input.Author, AuthorID: r.User,
+		RunID: r.ID, ClientMessageID: r.ClientMessageID, Metadata: r.Input.Metadata, CreatedAt: r.CreatedAt, DeletedAt: r.Input.DeletedAt,
 	}
 }
 
@@ -113,7 +142,7 @@ type RunError struct {
 // Accepted is the answer to a message: the run is committed.
 type Accepted struct {
 	Run      Run
-	Session  Session // as it is after the commit
+	Session  Session // as it is after the commit; empty unless the run has started with it
 	Message  Message // the user's message; Seq is 0 while the run is queued
 	Repeated bool    // the client_message_id was known: this is the run of the first time
 	Instead  bool    // it closed what the session's run waited for: that run is to be claimed and ends
@@ -138,6 +167,12 @@ type RunWrite struct {
 	Next       MessageID       // that the attempt writes next, where Run.DraftID does not tell; replaces Run.Partial
 	Wait       *RunWait        // lets the run wait with this write, not together with End
 	End        *RunEnd         // ends the run with this write
+
+	// LastEvent and LastMessage say that the path ended with the message when the session's last event
+	// had the number, and that it has none of Messages. The store need not look while that is the last
+	// event; 0 = not known.
+	LastEvent   int64
+	LastMessage MessageID
 }
 
 // RunWait is what a run waits for. A run that is to be canceled does not wait: such a
@@ -159,11 +194,16 @@ type Written struct {
 	Messages []Message // as stored, with their Seq
 	Events   []Event   // with their numbers, to be published after the commit
 	Run      Run       // as stored
+	// OnlyWriter says that since the run began nobody else has written to its session, as far as
+	// runs.Recorder knows.
+	OnlyWriter bool
+	// MoreQueued says that later runs of the session were accepted; they may have ended since.
+	MoreQueued bool
 }
 
 // ToolExecution is written before a tool starts that must not be run twice. After
 // a crash, no row means run it; a row without a result means "interrupted,
-// outcome unknown" (ENGINE).
+// outcome unknown".
 type ToolExecution struct {
 	RunID      RunID
 	SessionID  SessionID
@@ -182,22 +222,37 @@ type AcceptRun struct {
 	Agent           string
 	AgentVersion    string
 	Model           string
+	SessionAgent    *SessionAgent // that Agent and Model follow from: ErrStale if the session has another; nil = any
 	Input           RunInput
+	After           MessageID // as RunInput.After, also in the middle of a tool call and its results: the run begins behind them
 	Answers         MessageID // with Input.Regenerate: the question, or any message of its turn
 	ClientMessageID string
 	Multitask       Multitask
-	Webhook         *Webhook // nil = the session's
-	Worker          string   // who executes it if it can start at once
-	MaxQueued       int      // most queued runs of the session; 0 = no limit
-	MaxOwned        int      // most runs of the owner that are queued or at work, this one included; 0 = no limit
-	MaxOfUser       int      // the same of User; 0 = no limit
-	Refuse          error    // why nothing new may be accepted; a repeat is answered all the same
+	Options         *RunOptions // nil = none
+	Webhook         *Webhook    // nil = the session's
+	Worker          string      // who executes it if it can start at once
+	MaxQueued       int         // most queued runs of the session; 0 = no limit
+	MaxOwned        int         // most runs of the owner that are queued or at work, this one included; 0 = no limit
+	MaxOfUser       int         // the same of User; 0 = no limit
 }
+
+// SessionAgent is the agent of a session, and its model if it has one of its own.
+type SessionAgent struct{ Agent, Model string }
 
 // Claimed is a run that a worker may execute now.
 type Claimed struct {
-	Run     Run
-	Session Session
-	Message Message // the user's message, in the log
-	Events  []Event // written with it, to be published
+	Run      Run
+	Session  Session
+	Message  Message // the user's message, in the log
+	Events   []Event // written with it, to be published
+	Repeated bool    // the worker has claimed the run before; the other fields but Run are empty
+}
+
+// TakeOver says which runs that nobody works on a worker takes over.
+type TakeOver struct {
+	Worker string
+	Lapsed bool // also runs whose lease has passed; otherwise those of earlier starts of the replica and those given back
+	Deaths int  // runs with so many deaths, the one that the take-over finds included
+	Later  bool // that death is counted by CountDeath, when the run begins
+	Limit  int  // most runs
 }

@@ -1,26 +1,109 @@
 package core
 
-import "time"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
 
 // ToolSearchHistory is the name of the tool by which an agent searches its session. What it
 // found is not searched again: quotations of the log would find themselves.
 const ToolSearchHistory = "search_history"
 
-// SearchQuery asks for messages with certain words, newest first.
+// SearchSort is the order of what a search finds.
+type SearchSort string
+
+// The orders of a search.
+const (
+	SortRelevance SearchSort = "relevance" // the best first; a message needs not have all of the words
+	SortNewest    SearchSort = "newest"    // the newest first, of the messages that have all of the words
+)
+
+// SearchQuery asks for messages.
 type SearchQuery struct {
 	PageQuery
-	Text        string    // in the language of core/searchtext
-	SessionID   SessionID // empty = all sessions in the scope, archived ones too
-	UserID      string    // of the session; empty = any within the scope
-	Role        Role      // empty = any
-	After       time.Time // only messages of this time or later; zero = no bound
-	Before      time.Time // only earlier messages; zero = no bound
-	AllBranches bool      // also messages that are not on the current path
-	Excerpt     int       // characters of an excerpt; 0 = DefaultExcerpt
+	Text        string     // in the language of core/searchtext
+	Sort        SearchSort // empty = SortRelevance
+	SessionID   SessionID  // empty = all sessions in the scope, archived ones too
+	UserID      string     // of the session; empty = any within the scope
+	Agent       string     // of the session; empty = any
+	Role        Role       // empty = any
+	Author      string     // the name or the id of who wrote the message; empty = any
+	After       time.Time  // only messages of this time or later; zero = no bound
+	Before      time.Time  // only earlier messages; zero = no bound
+	AllBranches bool       // also messages that are not on the current path
+	Excerpt     int        // characters of an excerpt; 0 = DefaultExcerpt
+	Around      int        // neighbors to quote on each side of a result, at most MaxAround
+
+	// Of SortRelevance only:
+
+	Skip   int            // results of the first page to leave out
+	Except map[int64]bool // messages of the session that are not results, by seq
+}
+
+// SearchTime bounds one search.
+const SearchTime = 5 * time.Second
+
+// errSearchTime is the cause of the end of a search that takes too long.
+var errSearchTime = errors.New("the search took too long")
+
+// WithinSearchTime calls search with a context that ends after SearchTime. If that is
+// why it failed the error is an ErrUnavailable that says what to do.
+func WithinSearchTime[T any](ctx context.Context, search func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, SearchTime, errSearchTime)
+	defer cancel()
+	found, err := search(ctx)
+	if err != nil && errors.Is(context.Cause(ctx), errSearchTime) {
+		err = &Error{Kind: ErrUnavailable, Code: CodeSearchTime, RetryAfter: SearchTime, Err: err,
+			Message: fmt.Sprintf("the search took longer than %s and was stopped; look for rarer or fewer words, or in one session", SearchTime)}
+	}
+	return found, err
+}
+
+// maxAgentSearches is how many searches of agents run at once; further ones wait.
+const maxAgentSearches = 4
+
+// AgentSearch is the search of agents: for prompts, and of the tool. It bounds how many run at
+// once, and each to SearchTime. Safe for concurrent use.
+type AgentSearch struct {
+	store SearchStore
+	slots chan struct{} // one for each running search
+}
+
+// NewAgentSearch returns the search of agents in the store. One is shared by all agents.
+func NewAgentSearch(store SearchStore) *AgentSearch {
+	return &AgentSearch{store: store, slots: make(chan struct{}, maxAgentSearches)}
+}
+
+// Messages waits for a slot, and searches.
+func (s *AgentSearch) Messages(ctx context.Context, tenant Tenant, q SearchQuery) (SearchPage, error) {
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-ctx.Done():
+		return SearchPage{}, ctx.Err()
+	}
+	return WithinSearchTime(ctx, func(ctx context.Context) (SearchPage, error) {
+		return s.store.Messages(ctx, tenant, q)
+	})
 }
 
 // DefaultExcerpt is the size of an excerpt, in characters.
 const DefaultExcerpt = 200
+
+// MaxAround is how many messages before and after a result are quoted at most.
+const MaxAround = 5
+
+// Neighbor is a message before or after a result, on the current path.
+type Neighbor struct {
+	MessageID MessageID `json:"message_id"`
+	Seq       int64     `json:"seq"`
+	Role      Role      `json:"role"`
+	Author    string    `json:"author,omitempty"`
+	Excerpt   string    `json:"excerpt"` // its beginning
+	CreatedAt time.Time `json:"created_at"`
+}
 
 // SearchHit is a message that was found.
 type SearchHit struct {
@@ -29,9 +112,14 @@ type SearchHit struct {
 	MessageID    MessageID   `json:"message_id"`
 	Seq          int64       `json:"seq"`
 	Role         Role        `json:"role"`
-	Excerpt      string      `json:"excerpt"`    // white space is one blank each, … what is left out
-	Highlights   []Highlight `json:"highlights"` // in order, never nil
+	Author       string      `json:"author,omitempty"` // the name of who wrote it
+	Score        float64     `json:"score,omitempty"`  // how well it fits, only to be compared within a search; 0 = not ranked
+	Excerpt      string      `json:"excerpt"`          // white space is one blank each, … what is left out
+	Pieces       []Piece     `json:"pieces"`           // the excerpt, cut where what was found begins and ends
+	Highlights   []Highlight `json:"-"`                // in order, never nil
 	CreatedAt    time.Time   `json:"created_at"`
+	Before       []Neighbor  `json:"before,omitempty"` // in order; only with SearchQuery.Around
+	After        []Neighbor  `json:"after,omitempty"`
 }
 
 // Highlight is where something that was looked for stands in an excerpt, in bytes
@@ -41,10 +129,45 @@ type Highlight struct {
 	End   int `json:"end"`
 }
 
+// Piece is a part of an excerpt.
+type Piece struct {
+	Text  string `json:"text"`
+	Match bool   `json:"match,omitempty"` // it is what was looked for
+}
+
+// Pieces cuts an excerpt at its highlights.
+func Pieces(excerpt string, highlights []Highlight) []Piece {
+	pieces, at := []Piece{}, 0
+	for _, h := range highlights {
+		if at < h.Start {
+			pieces = append(pieces, Piece{Text: excerpt[at:h.Start]})
+		}
+		pieces = append(pieces, Piece{Text: excerpt[h.Start:h.End], Match: true})
+		at = h.End
+	}
+	if at < len(excerpt) {
+		pieces = append(pieces, Piece{Text: excerpt[at:]})
+	}
+	return pieces
+}
+
 // SearchPage is a page of hits.
 type SearchPage struct {
 	Page[SearchHit]
+	// Total is how many results all pages have together, or somewhat more; of SortNewest 0.
+	Total int `json:"total,omitempty"`
 	// Indexing is true while messages of an older version are still being made
 	// searchable: some may be missing.
 	Indexing bool `json:"indexing"`
+	// Meaning says what part meaning has in the results; empty = none, words alone are searched.
+	Meaning Meaning `json:"meaning,omitempty"`
 }
+
+// Meaning is the part of an embedding model in a search.
+type Meaning string
+
+// The parts of an embedding model.
+const (
+	MeaningUsed        Meaning = "used"        // messages with other words are results as well, as far as they are embedded
+	MeaningUnavailable Meaning = "unavailable" // the embedding model does not answer: words alone are searched
+)

@@ -80,5 +80,17 @@ func ErrSpendLimit(what string, now, reset time.Time) *Error {
 	}
 }
 
-// CodeSpendLimit is the code of ErrSpendLimit.
-const CodeSpendLimit = "spend_limit"
+// ErrModelUnpriced returns the refusal of a call whose cost a limit in US dollars would
+// not see.
+func ErrModelUnpriced(model string) *Error {
+	return &Error{
+		Kind: ErrUnprocessable, Code: CodeModelUnpriced,
+		Message: fmt.Sprintf("the model %q has no price, and a limit in US dollars holds for you: choose another model, or the operator sets its prices (models)", model),
+	}
+}
+
+// Codes of ErrSpendLimit and ErrModelUnpriced.
+const (
+	CodeSpendLimit    = "spend_limit"
+	CodeModelUnpriced = "model_unpriced"
+)

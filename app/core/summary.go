@@ -19,36 +19,53 @@ const (
 	SummaryPrepared SummaryState = "prepared" // changes no prompt yet
 	SummaryActive   SummaryState = "active"
 	SummaryDropped  SummaryState = "dropped"
-	SummaryErased   SummaryState = "erased" // a message that it covered was deleted: its content is gone
+	SummaryErased   SummaryState = "erased" // a message that it covered was deleted or edited: its content is gone
 	SummaryUndone   SummaryState = "undone" // taken back by the user: it can be restored, but does not come back by itself
 )
 
 // Summary is one version of a session's summary. Versions are append-only.
 type Summary struct {
-	ID              SummaryID     `json:"id"`
-	SessionID       SessionID     `json:"session_id"`
-	Owner           string        `json:"-"`
-	Version         int           `json:"version"` // 1, 2, 3 … in the session
-	Kind            SummaryKind   `json:"kind"`
-	State           SummaryState  `json:"state"`
-	Content         string        `json:"content"`
-	FromID          MessageID     `json:"from_id"`    // first message covered
-	ThroughID       MessageID     `json:"through_id"` // last message covered
-	FromSeq         int64         `json:"from_seq"`
-	ThroughSeq      int64         `json:"through_seq"`
-	MessagesCovered int           `json:"messages_covered"` // from the beginning of the session
-	MessagesAdded   int           `json:"messages_added"`   // by this version
-	TokensBefore    int           `json:"tokens_before"`    // what it replaces: the summary before and the messages added
-	TokensAfter     int           `json:"tokens_after"`
-	TokenCount      int           `json:"token_count"` // of Content
-	Model           string        `json:"model"`       // empty = made without a model
-	Strategy        string        `json:"strategy"`
-	Trigger         string        `json:"trigger"`
-	Focus           string        `json:"focus,omitempty"` // what the user asked to keep
-	Note            string        `json:"note,omitempty"`  // why it is not what was asked for, such as "fallback: …"
-	Duration        time.Duration `json:"duration_ns"`
-	CreatedAt       time.Time     `json:"created_at"`
-	ActivatedAt     *time.Time    `json:"activated_at,omitempty"` // when it came into use; nil = it never was
+	ID              SummaryID    `json:"id"`
+	SessionID       SessionID    `json:"session_id"`
+	Owner           string       `json:"-"`
+	Version         int          `json:"version"` // 1, 2, 3 … in the session
+	Kind            SummaryKind  `json:"kind"`
+	State           SummaryState `json:"state"`
+	Content         string       `json:"content"`
+	FromID          MessageID    `json:"from_id"`    // first message covered
+	ThroughID       MessageID    `json:"through_id"` // last message covered
+	FromSeq         int64        `json:"from_seq"`
+	ThroughSeq      int64        `json:"through_seq"`
+	MessagesCovered int          `json:"messages_covered"` // from the beginning of the session
+	MessagesAdded   int          `json:"messages_added"`   // by this version
+	// MessagesShortened are those of the added that whoever wrote the summary saw only in
+	// part: they are too long for one call of its model.
+	MessagesShortened int `json:"messages_shortened,omitempty"`
+	// OrderedSeq is the last message that was to be covered when the summary was ordered:
+	// behind ThroughSeq if that takes several calls, of which this is one.
+	OrderedSeq    int64  `json:"ordered_seq,omitempty"`
+	TokensBefore  int    `json:"tokens_before"` // what it replaces: the summary before and the messages added
+	TokensAfter   int    `json:"tokens_after"`
+	TokensCovered int    `json:"-"`           // of all messages that it covers, cl100k_base; compared with other versions only
+	TokenCount    int    `json:"token_count"` // of Content
+	MadeFor       int    `json:"made_for"`    // trigger of the model whose prompts needed it, cl100k_base; 0 = it holds for every model
+	Model         string `json:"model"`       // empty = made without a model
+	Strategy      string `json:"strategy"`
+	Trigger       string `json:"trigger"`
+	Focus         string `json:"focus,omitempty"` // what the user asked to keep
+	Note          string `json:"note,omitempty"`  // why it is not what was asked for, such as "fallback: …"
+	// Unsupported are the facts of Content that occur nowhere in what it covers; nil = none,
+	// or no model wrote it. The examples are words of the Content: they go where it goes.
+	Unsupported *Unsupported  `json:"unsupported,omitempty"`
+	Duration    time.Duration `json:"duration_ns"`
+	CreatedAt   time.Time     `json:"created_at"`
+	ActivatedAt *time.Time    `json:"activated_at,omitempty"` // when it came into use; nil = it never was
+}
+
+// Unsupported counts names, numbers and paths that a model wrote and nobody said.
+type Unsupported struct {
+	Count    int      `json:"count"`
+	Examples []string `json:"examples"` // the first of them, at most five
 }
 
 // ContextChange is what a compaction wants to store, all in one compare-and-set:
@@ -58,7 +75,7 @@ type ContextChange struct {
 	Expect      int      // PromptRevision the plan was made from
 	PromptState []byte   // the new contextwindow.PromptState as JSON
 	Summary     *Summary // the new version, active or, if its State says so, prepared; nil = none
-	Activate    int      // version of the prepared summary that comes into use; 0 = none
+	Activate    *int     // version that comes into use, for the first time or again; 0 = no summary; nil = none does
 	Events      []Event  // context.*, written with it
 	ModelCalls  []ModelCall
 	Failure     string // why the summary model failed, which counts; empty = it did not, or was not asked
@@ -66,20 +83,34 @@ type ContextChange struct {
 
 // SummaryWork is what goes on with a session's summaries beside the one in use.
 type SummaryWork struct {
-	Revision int             // the session's PromptRevision
-	Prepared PreparedSummary // version 0 = none
-	Busy     bool            // somebody, in any process, is making a summary
+	Revision int            // the session's PromptRevision
+	Prepared SummaryVersion // version 0 = none
+	Busy     bool           // somebody, in any process, is making a summary
+	Since    *time.Time     // when that began; nil = nobody is
 	Breaker  Breaker
 }
 
-// PreparedSummary is a summary that is ready and changes no prompt yet. It extends
-// the one in use and ends on the current path.
-type PreparedSummary struct {
-	ID         SummaryID
-	Version    int
-	ThroughSeq int64
-	Tokens     int // cl100k_base
-	Messages   int // covered, from the beginning of the session
+// SummaryVersion is a version of the conversation's summary that can stand in a prompt,
+// without its words: the one in use, one that is prepared, or an earlier one. It ends on
+// the current path.
+type SummaryVersion struct {
+	ID         SummaryID    `json:"-"`
+	Version    int          `json:"version"`
+	State      SummaryState `json:"state"`
+	ThroughID  MessageID    `json:"-"`
+	ThroughSeq int64        `json:"through_seq"`
+	Tokens     int          `json:"tokens"`   // of its words, cl100k_base
+	Messages   int          `json:"messages"` // covered, from the beginning of the session
+	Covered    int          `json:"-"`        // their tokens, cl100k_base; compared with other versions only
+	MadeFor    int          `json:"made_for"` // see Summary
+}
+
+// AsVersion returns the summary without its words.
+func (s Summary) AsVersion() SummaryVersion {
+	return SummaryVersion{
+		ID: s.ID, Version: s.Version, State: s.State, ThroughID: s.ThroughID, ThroughSeq: s.ThroughSeq,
+		Tokens: s.TokenCount, Messages: s.MessagesCovered, Covered: s.TokensCovered, MadeFor: s.MadeFor,
+	}
 }
 
 // Breaker keeps a summary model that fails again and again from being asked. It
@@ -111,6 +142,10 @@ const (
 	TriggerManualEdit = "manual_edit" // written by the user
 	TriggerRestore    = "restore"     // repeats an earlier version
 )
+
+// TriggerLargerModel is the trigger of an older version that is in use again because a
+// larger model answers.
+const TriggerLargerModel = "larger_model"
 
 // StrategyEdited is the strategy of summaries whose words are the user's.
 const StrategyEdited = "edited"

@@ -1,7 +1,10 @@
 package core
 
 import (
+	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -9,6 +12,23 @@ import (
 // become U+FFFD (PostgreSQL takes neither).
 func CleanText(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// IsSteering reports whether a terminal or a page obeys the character in the place of
+// showing it: control characters but line ends and tabs, and those that turn the
+// direction of writing.
+func IsSteering(r rune) bool {
+	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
+}
+
+// StripControls returns text without the characters of IsSteering.
+func StripControls(text string) string {
+	return strings.Map(func(r rune) rune {
+		if IsSteering(r) {
+			return -1
+		}
+		return r
+	}, text)
 }
 
 // Clip returns at most the first n bytes of s, whole characters only.
@@ -21,4 +41,34 @@ func Clip(s string, n int) string {
 		n--
 	}
 	return s[:n]
+}
+
+// Number writes a number for people: 12,345.
+func Number(n int) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// UTF16Len returns how many code units a text has in UTF-16, as JavaScript counts.
+func UTF16Len(s string) int {
+	n := 0
+	for _, r := range s {
+		n += utf16.RuneLen(r)
+	}
+	return n
+}
+
+// VisibleText returns the text without tag characters: nobody sees them, and models
+// read them as letters.
+func VisibleText(s string) string {
+	const first, last = '\U000E0000', '\U000E007F'
+	return strings.Map(func(r rune) rune {
+		if first <= r && r <= last {
+			return -1
+		}
+		return r
+	}, s)
 }

@@ -1,16 +1,14 @@
 package core
 
-import (
-	"io"
-	"time"
-)
+import "io"
 
-// AppendMessages puts messages that nobody is to answer at the end of a session's
-// current path, all of them or none.
+// AppendMessages adds messages that nobody is to answer to a session, all of them or none.
 type AppendMessages struct {
 	SessionID SessionID
 	Messages  []Message
-	Import    bool // one event for all of them where there are many
+	Branch    *MessageID // they begin a branch after this message, which becomes the current path; an empty id is the beginning. Nil = they come at the end of the current path
+	Import    bool       // one event for all of them where there are many
+	Worker    string     // this process, if it takes several transactions (NewWorker)
 }
 
 // Appended is what an AppendMessages came to.
@@ -36,6 +34,7 @@ const (
 type ImportMessages struct {
 	SessionID SessionID
 	Body      io.Reader
+	Size      int64 // bytes of Body; 0 = not known
 	Format    ImportFormat
 	Source    Source // of messages that name none
 }
@@ -46,8 +45,8 @@ type Imported struct {
 	FirstSeq int64 `json:"first_seq"` // 0 = there were none
 	LastSeq  int64 `json:"last_seq"`
 	Tokens   int   `json:"tokens"` // cl100k_base tokens of the messages
-	// Skipped are messages of an export that no conversation goes through any more:
-	// those of other branches, and deleted ones.
+	// Skipped are messages of an export that no conversation goes through any more, those
+	// of other branches and deleted ones, and answers without any content.
 	Skipped int `json:"skipped"`
 	// LeftOut are images and files that were not taken along; the messages say so.
 	LeftOut int `json:"left_out"`
@@ -69,24 +68,3 @@ const (
 	ExportLines    ExportFormat = "jsonl"    // its messages, one a line
 	ExportMarkdown ExportFormat = "markdown" // to be read
 )
-
-// KeyedRequest is a request that carries an idempotency key.
-type KeyedRequest struct {
-	Owner  string
-	Key    string
-	Target string        // method, path and query
-	Token  string        // of this execution: only it may finish or release the key
-	Keep   time.Duration // how long the key is known
-	Work   time.Duration // how long the request may be worked on; after it another may take the key over
-}
-
-// KeyedAnswer is what is known of an earlier request with the same key.
-type KeyedAnswer struct {
-	Target      string
-	RequestHash string // of the body
-	Status      int    // 0 = it is still being worked on
-	ContentType string
-	Location    string
-	Body        []byte
-	Kept        bool // false = it was answered, but the answer was not kept
-}

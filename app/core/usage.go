@@ -49,9 +49,10 @@ type ModelPurpose string
 
 // The purposes of model calls.
 const (
-	PurposeAnswer  ModelPurpose = "answer"
-	PurposeSummary ModelPurpose = "summary"
-	PurposeTitle   ModelPurpose = "title"
+	PurposeAnswer    ModelPurpose = "answer"
+	PurposeSummary   ModelPurpose = "summary"
+	PurposeTitle     ModelPurpose = "title"
+	PurposeEmbedding ModelPurpose = "embedding" // of messages, for searches by meaning
 )
 
 // ModelCall records one call of a language model, for cost and calibration.
@@ -75,7 +76,7 @@ type ModelCall struct {
 }
 
 // Calibration corrects local token counts for one model: what the provider
-// counts divided by what cl100k_base counts (CONTEXT § 5). It also keeps the window
+// counts divided by what cl100k_base counts. It also keeps the window
 // that the provider told when it refused a prompt.
 type Calibration struct {
 	Model     string     `json:"model"`

@@ -7,7 +7,7 @@ import (
 	"bobbin/app/core"
 )
 
-// CONTEXT § 9: what of a run's prompts came from the provider's cache is told as a share
+// What of a run's prompts came from the provider's cache is told as a share
 // of all of the prompt; the numbers come back as they were.
 func TestUsageJSON(t *testing.T) {
 	t.Parallel()

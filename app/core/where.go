@@ -1,7 +1,7 @@
 package core
 
-// MessageWhere says where a message is in the next prompt of its session, and why.
-type MessageWhere struct {
+// MessageLocation says where a message is in the next prompt of its session, and why.
+type MessageLocation struct {
 	MessageID    MessageID `json:"message_id"`
 	Seq          int64     `json:"seq"`
 	Role         Role      `json:"role"`

@@ -15,18 +15,22 @@ const (
 	WorkSummary WorkKind = "summary"
 )
 
-// Grant is what came of asking for a lease.
-type Grant int
+// RunLease is how long a run belongs to the process that claimed it, unless the process
+// renews its lease.
+const RunLease = 30 * time.Second
+
+// LeaseResult is what came of asking for a lease.
+type LeaseResult int
 
 // The answers to somebody who asks for a lease.
 const (
-	GrantRefused   Grant = iota // another one has it
-	GrantGiven                  // nobody had it, or the asker himself
-	GrantTakenOver              // another one had it, and let its time pass
+	GrantRefused   LeaseResult = iota // another one has it
+	GrantGiven                        // nobody had it, or the asker himself
+	GrantTakenOver                    // another one had it, and let its time pass
 )
 
 // OK reports whether the asker has the lease.
-func (g Grant) OK() bool { return g != GrantRefused }
+func (g LeaseResult) OK() bool { return g != GrantRefused }
 
 // QueueStats is what waits for its turn, in the whole database.
 type QueueStats struct {

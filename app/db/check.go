@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// Health is what can be known of a database by looking.
+// Health is what a check finds out about a database.
 type Health struct {
-	Version string        // of the database program
-	Skew    time.Duration // its clock minus ours
-	Damage  string        // what SQLite's quick check found; empty = nothing
+	Version  string        // of the database program
+	Skew     time.Duration // its clock minus ours
+	Damage   string        // result of SQLite's quick check; empty = none
+	ReadOnly bool          // PostgreSQL accepts no writes, like a standby
 }
 
-// Inspect looks at the database. It changes nothing; on a large SQLite file it takes
-// a while, until ctx ends.
+// Inspect checks the database without changing it. On a large SQLite file this takes a
+// while; ctx bounds it.
 func (d *DB) Inspect(ctx context.Context) (Health, error) {
 	var h Health
 	if d.Dialect() == "sqlite" {
@@ -32,7 +33,8 @@ func (d *DB) Inspect(ctx context.Context) (Health, error) {
 	}
 	var now time.Time
 	before := time.Now()
-	err := d.pool.QueryRowContext(ctx, "SELECT 'PostgreSQL ' || current_setting('server_version'), clock_timestamp()").Scan(&h.Version, &now)
+	err := d.pool.QueryRowContext(ctx, "SELECT 'PostgreSQL ' || current_setting('server_version'), clock_timestamp(), current_setting('transaction_read_only') = 'on'").
+		Scan(&h.Version, &now, &h.ReadOnly)
 	if err != nil {
 		return h, fmt.Errorf("inspect database: %w", err)
 	}

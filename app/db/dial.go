@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// After how long a connection to PostgreSQL that is not answered any more is given up: a
-// network that drops everything says nothing, and by itself TCP tries for a quarter of an
-// hour. Together the probes take as long as sent data may stay without an answer.
+// When a connection to PostgreSQL without answers is closed. A network that drops all
+// packets reports nothing, and TCP by itself retries for a quarter of an hour. All probes
+// together take as long as sent data may stay unacknowledged.
 const (
-	silentIdle  = 10 * time.Second // without anything, before the first probe
-	silentProbe = 5 * time.Second  // between probes
-	silentTries = 3
-	silentSent  = silentIdle + silentTries*silentProbe
+	keepaliveIdle     = 10 * time.Second // before the first probe
+	keepaliveInterval = 5 * time.Second  // between probes
+	keepaliveProbes   = 3
+	maxUnanswered     = keepaliveIdle + keepaliveProbes*keepaliveInterval
 )
 
-// dialer connects to PostgreSQL, within the time.
-func dialer(timeout time.Duration) *net.Dialer {
+// newDialer returns a dialer for PostgreSQL with a connect timeout.
+func newDialer(timeout time.Duration) *net.Dialer {
 	return &net.Dialer{
 		Timeout:         timeout,
-		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: silentIdle, Interval: silentProbe, Count: silentTries},
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepaliveIdle, Interval: keepaliveInterval, Count: keepaliveProbes},
 		ControlContext: func(_ context.Context, _, _ string, c syscall.RawConn) error {
-			return limitUnanswered(c, silentSent)
+			return limitUnanswered(c, maxUnanswered)
 		},
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// tcpUserTimeout is TCP_USER_TIMEOUT of linux/tcp.h, in milliseconds, which package
-// syscall does not have.
+// tcpUserTimeout is TCP_USER_TIMEOUT of linux/tcp.h, in milliseconds, which package syscall
+// lacks.
 const tcpUserTimeout = 0x12
 
-// limitUnanswered bounds how long sent data may stay without an answer of the other side's
-// kernel. A socket that is none of TCP has no such limit.
+// limitUnanswered bounds how long sent data may stay unacknowledged by the peer's kernel.
+// Sockets other than TCP have no such limit.
 func limitUnanswered(c syscall.RawConn, d time.Duration) error {
 	var failure error
 	err := c.Control(func(fd uintptr) {

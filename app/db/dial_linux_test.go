@@ -22,7 +22,7 @@ func TestDialerLimitsSilence(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = l.Close() }() // it did its work
-			conn, err := dialer(time.Minute).DialContext(t.Context(), network, l.Addr().String())
+			conn, err := newDialer(time.Minute).DialContext(t.Context(), network, l.Addr().String())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// limitUnanswered does nothing: only Linux lets a program say it.
+// limitUnanswered does nothing: only Linux has this option.
 func limitUnanswered(syscall.RawConn, time.Duration) error { return nil }

@@ -13,33 +13,35 @@ import (
 	"gorm.io/gorm/schema"
 	sqlite "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"bobbin/app/core"
 )
 
-// sqliteDialector lets gorm speak to modernc.org/sqlite, which is pure Go. gorm's
-// own dialector imports the driver in C; the schema comes from migrations, so
-// that nothing here has to alter tables.
+// sqliteDialector makes gorm use modernc.org/sqlite, which is pure Go; gorm's own dialector
+// needs cgo. The schema comes from migrations, so it does not alter tables.
 type sqliteDialector struct {
 	pool *sql.DB
+	log  *logSync // nil = commits do not wait for the disk
 }
 
-// Name is the name that gorm and the repositories know the dialect by.
+// Name is the dialect's name for gorm and the repositories.
 func (*sqliteDialector) Name() string { return "sqlite" }
 
-// Initialize sets up the clauses that SQLite understands, RETURNING among them.
+// Initialize registers the clauses that SQLite supports, including RETURNING.
 func (d *sqliteDialector) Initialize(db *gorm.DB) error {
 	callbacks.RegisterDefaultCallbacks(db, &callbacks.Config{
 		CreateClauses: []string{"INSERT", "VALUES", "ON CONFLICT", "RETURNING"},
 		UpdateClauses: []string{"UPDATE", "SET", "FROM", "WHERE", "RETURNING"},
 		DeleteClauses: []string{"DELETE", "FROM", "WHERE", "RETURNING"},
 	})
-	db.ConnPool = newGate(d.pool)
+	db.ConnPool = newWriteQueue(d.pool, d.log)
 	// FOR UPDATE: SQLite has no row locks and needs none, see sqliteParams.
 	db.ClauseBuilders["FOR"] = func(clause.Clause, clause.Builder) {}
 	db.ClauseBuilders["LIMIT"] = buildLimit
 	return nil
 }
 
-// buildLimit writes LIMIT -1 for an OFFSET alone, as SQLite wants it.
+// buildLimit writes LIMIT -1 for an OFFSET without a limit, as SQLite requires.
 func buildLimit(c clause.Clause, b clause.Builder) {
 	limit, ok := c.Expression.(clause.Limit)
 	if !ok {
@@ -57,23 +59,23 @@ func buildLimit(c clause.Clause, b clause.Builder) {
 	}
 }
 
-// Migrator is never used: the schema is made by SQL.
+// Migrator is never used: migrations create the schema.
 func (d *sqliteDialector) Migrator(db *gorm.DB) gorm.Migrator {
 	return migrator.Migrator{Config: migrator.Config{DB: db, Dialector: d}}
 }
 
-// DataTypeOf is never used either; only a Migrator would ask.
+// DataTypeOf is never used either; only a Migrator calls it.
 func (*sqliteDialector) DataTypeOf(field *schema.Field) string { return string(field.DataType) }
 
-// DefaultValueOf is what stands for a column's default in an INSERT.
+// DefaultValueOf is the expression for a column's default in an INSERT.
 func (*sqliteDialector) DefaultValueOf(*schema.Field) clause.Expression {
 	return clause.Expr{SQL: "NULL"}
 }
 
-// BindVarTo writes the sign of a parameter.
+// BindVarTo writes the placeholder of a parameter.
 func (*sqliteDialector) BindVarTo(w clause.Writer, _ *gorm.Statement, _ any) { _ = w.WriteByte('?') }
 
-// QuoteTo writes a name in quotes, each part of a dotted one by itself.
+// QuoteTo writes a quoted name, each part of a dotted name separately.
 func (*sqliteDialector) QuoteTo(w clause.Writer, name string) {
 	_ = w.WriteByte('"')
 	for _, c := range []byte(name) {
@@ -92,18 +94,21 @@ func (*sqliteDialector) QuoteTo(w clause.Writer, name string) {
 // Explain returns the statement for the log, without its values.
 func (*sqliteDialector) Explain(stmt string, _ ...any) string { return stmt }
 
-// SavePoint begins a transaction inside a transaction.
+// SavePoint begins a nested transaction.
 func (*sqliteDialector) SavePoint(tx *gorm.DB, name string) error {
 	return tx.Exec("SAVEPOINT " + name).Error
 }
 
-// RollbackTo undoes what happened since the save point.
+// RollbackTo undoes everything since the save point.
 func (*sqliteDialector) RollbackTo(tx *gorm.DB, name string) error {
 	return tx.Exec("ROLLBACK TO SAVEPOINT " + name).Error
 }
 
-// Translate gives constraint errors the names that gorm has for them.
+// Translate translates an error to one of core or of gorm.
 func (*sqliteDialector) Translate(err error) error {
+	if outage := Translate(err); errors.Is(outage, core.ErrNoDatabase) {
+		return outage
+	}
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
 		return err

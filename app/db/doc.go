@@ -1,12 +1,11 @@
-// Package db opens Bobbin's database, SQLite or PostgreSQL, and brings its schema
-// to the version that this program knows.
+// Package db opens Bobbin's database, SQLite or PostgreSQL, and migrates its schema
+// to the version of this program.
 //
-// The same code runs on both: Open picks the driver by the URL, Migrate applies
-// the numbered SQL of package migrations, and the packages below hold the rest:
-// models the rows, repositories the questions and writes, dbtest databases for
-// tests.
+// The same code runs on both: Open selects the driver by the URL, Migrate applies
+// the numbered SQL of package migrations. Package models has the rows, repositories
+// the queries and writes, and dbtest databases for tests.
 //
-// What both databases promise here:
+// Guarantees on both databases:
 //
 //   - A transaction that has locked a session's row is the only one that numbers
 //     messages, events and runs of that session. On PostgreSQL that is SELECT …

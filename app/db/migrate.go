@@ -2,16 +2,19 @@ package db
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/gofrs/flock"
 	"github.com/pressly/goose/v3"
+
+	"bobbin/app/core"
 )
 
-// ErrSchemaNewer is the kind of error of a database whose schema is newer than
-// this program.
+// ErrSchemaNewer is the error of a database whose schema is newer than this program.
 var ErrSchemaNewer = errors.New("database schema is newer than the program")
 
 // Versions are the versions of a schema.
@@ -20,17 +23,17 @@ type Versions struct {
 	Target  int64 // the newest that this program knows
 }
 
-// Pending reports whether Migrate has something to do.
+// Pending reports whether there are migrations to apply.
 func (v Versions) Pending() bool { return v.Current < v.Target }
 
-// lockPoll is how often a waiting migrator asks for the lock again.
+// lockPoll is how often a waiting process tries to get the migration lock.
 const lockPoll = 50 * time.Millisecond
 
-// Migrate brings the schema to the newest version. Any number of processes may
-// call it at once: one works, the others wait for it. A schema that is newer than
-// this program is left alone and is an ErrSchemaNewer.
+// Migrate brings the schema to the newest version. Any number of processes may call it
+// concurrently: one migrates, the others wait. It leaves a schema that is newer than this
+// program alone and returns ErrSchemaNewer.
 func (d *DB) Migrate(ctx context.Context) error {
-	return d.locked(ctx, func(p *goose.Provider) error {
+	return d.withSchemaLock(ctx, func(p *goose.Provider) error {
 		v, err := d.MigrationStatus(ctx)
 		if err != nil {
 			return err
@@ -56,10 +59,10 @@ func (d *DB) Migrate(ctx context.Context) error {
 	})
 }
 
-// MigrateTo brings the schema up or down to the version; 0 is an empty database,
-// with everything in it gone.
+// MigrateTo brings the schema up or down to the version; 0 is an empty database, without
+// any data.
 func (d *DB) MigrateTo(ctx context.Context, version int64) error {
-	return d.locked(ctx, func(p *goose.Provider) error {
+	return d.withSchemaLock(ctx, func(p *goose.Provider) error {
 		v, err := d.MigrationStatus(ctx)
 		if err != nil {
 			return err
@@ -73,10 +76,10 @@ func (d *DB) MigrateTo(ctx context.Context, version int64) error {
 	})
 }
 
-// MigrationStatus returns the versions of the schema. It changes nothing and
-// waits for nobody, so that a readiness check may call it often.
+// MigrationStatus returns the versions of the schema. It changes nothing and never waits
+// for a lock, so that readiness checks may call it often.
 func (d *DB) MigrationStatus(ctx context.Context) (Versions, error) {
-	p, err := d.provider()
+	p, err := d.newProvider()
 	if err != nil {
 		return Versions{}, err
 	}
@@ -89,22 +92,22 @@ func (d *DB) MigrationStatus(ctx context.Context) (Versions, error) {
 		exists = "SELECT COUNT(*) FROM pg_class WHERE oid = to_regclass('goose_db_version')"
 	}
 	var tables int
-	if err := d.pool.QueryRowContext(ctx, exists).Scan(&tables); err != nil {
+	if err := d.reserve.QueryRowContext(ctx, exists).Scan(&tables); err != nil {
 		return Versions{}, fmt.Errorf("read schema version: %w", err)
 	}
 	if tables == 0 {
 		return v, nil
 	}
-	err = d.pool.QueryRowContext(ctx, "SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version").Scan(&v.Current)
+	err = d.reserve.QueryRowContext(ctx, "SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version").Scan(&v.Current)
 	if err != nil {
 		return Versions{}, fmt.Errorf("read schema version: %w", err)
 	}
 	return v, nil
 }
 
-// locked calls fn while this process alone may change the schema.
-func (d *DB) locked(ctx context.Context, fn func(*goose.Provider) error) error {
-	p, err := d.provider()
+// withSchemaLock calls fn while no other process may change the schema.
+func (d *DB) withSchemaLock(ctx context.Context, fn func(*goose.Provider) error) error {
+	p, err := d.newProvider()
 	if err != nil {
 		return err
 	}
@@ -114,14 +117,14 @@ func (d *DB) locked(ctx context.Context, fn func(*goose.Provider) error) error {
 	}
 	err = fn(p)
 	if err != nil {
-		err = fmt.Errorf("migrate database: %w", err)
+		err = Translate(fmt.Errorf("migrate database: %w", err))
 	}
 	return errors.Join(err, unlock())
 }
 
-// provider returns goose for the database. Its Close would close the pool: it is
-// not called, and there is nothing else to release.
-func (d *DB) provider() (*goose.Provider, error) {
+// newProvider returns goose for the database. The caller must not call its Close, which
+// would close the pool; it holds nothing else.
+func (d *DB) newProvider() (*goose.Provider, error) {
 	dialect := goose.DialectSQLite3
 	if d.lockFile == "" {
 		dialect = goose.DialectPostgres
@@ -136,11 +139,51 @@ func (d *DB) provider() (*goose.Provider, error) {
 
 func (d *DB) lockSchema(ctx context.Context) (unlock func() error, err error) {
 	if d.lockFile != "" {
-		lock := flock.New(d.lockFile)
+		lock := flock.New(d.lockFile, flock.SetFlag(os.O_CREATE|os.O_RDONLY|core.NoFollow))
 		if _, err := lock.TryLockContext(ctx, lockPoll); err != nil {
 			return nil, err
 		}
 		return lock.Unlock, nil
 	}
 	return d.lockPostgres(ctx)
+}
+
+// migrationLock is the number of the advisory lock that guards the schema:
+// "bobbin" in ASCII.
+const migrationLock = 0x626f6262696e
+
+// lockPostgres takes the advisory lock by polling. Waiting inside PostgreSQL would hold a
+// snapshot, and a migration that builds an index concurrently would wait for that snapshot
+// forever.
+func (d *DB) lockPostgres(ctx context.Context) (unlock func() error, err error) {
+	conn, err := d.pool.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := pollLock(ctx, conn); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return func() error {
+		// Unlocks even after ctx has ended: the connection stays in the pool.
+		var held bool
+		row := conn.QueryRowContext(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", migrationLock)
+		return errors.Join(row.Scan(&held), conn.Close())
+	}, nil
+}
+
+func pollLock(ctx context.Context, conn *sql.Conn) error {
+	tick := time.NewTicker(lockPoll)
+	defer tick.Stop()
+	for {
+		var got bool
+		row := conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", migrationLock)
+		if err := row.Scan(&got); err != nil || got {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
 }

@@ -12,8 +12,8 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
 )
 
 func TestMigrateUpDownUp(t *testing.T) {
@@ -68,7 +68,7 @@ func status(t *testing.T, d *db.DB) db.Versions {
 	return v
 }
 
-// Several replicas start at once on a new database: one migrates, all go on.
+// Several replicas start concurrently on a new database: one migrates, all continue.
 func TestConcurrentMigrators(t *testing.T) {
 	t.Parallel()
 	dbtest.EachURL(t, func(t *testing.T, url string) {
@@ -116,7 +116,7 @@ func TestMigrateRefusesANewerSchema(t *testing.T) {
 	})
 }
 
-// Whoever waits for the lock stops waiting with its context.
+// A process stops waiting for the lock when its context ends.
 func TestMigrateStopsWaiting(t *testing.T) {
 	t.Parallel()
 	dbtest.EachURL(t, func(t *testing.T, url string) {
@@ -154,7 +154,7 @@ func holdLock(t *testing.T, d *db.DB, url string) (unlock func()) {
 	return func() { check(other.Rollback().Error) }
 }
 
-// W2: the summary columns come to a database that already holds conversations.
+// W2: a migration adds the summary columns to a database that already has conversations.
 func TestSummariesAreAddedToOldSessions(t *testing.T) {
 	t.Parallel()
 	dbtest.EachURL(t, func(t *testing.T, url string) {
@@ -178,7 +178,7 @@ func TestSummariesAreAddedToOldSessions(t *testing.T) {
 		}
 		migrate(t, d)
 
-		ann := core.Scope{Owner: "ann"}
+		ann := core.Tenant{Owner: "ann"}
 		sessions, messages := repositories.NewSessions(d.Gorm), repositories.NewMessages(d.Gorm)
 		got, err := sessions.Get(t.Context(), ann, session)
 		if err != nil {
@@ -229,7 +229,7 @@ func TestSummariesOfBeforeWereInUse(t *testing.T) {
 		insert(summary, core.NewID[core.SummaryID](), session, 1, "active", core.Now())
 		migrate(t, d)
 		summaries := repositories.NewSummaries(d.Gorm)
-		old, err := summaries.Get(t.Context(), core.Scope{Owner: "ann"}, session, 1)
+		old, err := summaries.Get(t.Context(), core.Tenant{Owner: "ann"}, session, 1)
 		if err != nil || old.ActivatedAt == nil || !old.ActivatedAt.Equal(old.CreatedAt) {
 			t.Errorf("got %+v, %v, want it in use since it was made", old, err)
 		}

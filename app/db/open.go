@@ -16,46 +16,90 @@ import (
 	"bobbin/app/core"
 )
 
-// insertBatch is the most rows of one INSERT: the widest table has 28 columns,
-// and SQLite takes 32,766 parameters, PostgreSQL 65,535.
+// insertBatch bounds the rows of one INSERT: the widest table has 28 columns; SQLite allows
+// 32,766 parameters, PostgreSQL 65,535.
 const insertBatch = 500
 
 // DB is an open database. Safe for concurrent use; the caller closes it.
 type DB struct {
 	// Gorm is the handle that the repositories take.
 	Gorm *gorm.DB
+	// Reserve is a handle with connections of its own, for heartbeats and sweeps: they must
+	// not wait for requests. On SQLite it is Gorm.
+	Reserve *gorm.DB
 
 	url        string
 	pool       *sql.DB
+	reserve    *sql.DB // the pool of Reserve; on SQLite the same pool
 	migrations fs.FS
 	lockFile   string // beside the database file; empty on PostgreSQL
 	logger     *slog.Logger
 	statements *atomic.Int64
+	writes     writeCheck
+	turns      *SessionTurns
 }
 
-// backend is what the two databases differ in.
+// backend holds the differences between the two databases.
 type backend struct {
-	dialector  gorm.Dialector
+	dialector  func(pool *sql.DB) gorm.Dialector
 	pool       *sql.DB
+	reserve    *sql.DB
 	migrations fs.FS
 	lockFile   string
 }
 
-// Open opens the database at url and makes sure that it answers:
-// "sqlite://path" (the file and its folder are made when they are missing,
-// readable by their owner only) or "postgres://user@host/name". The schema is
-// left as it is: call Migrate. A URL that cannot be understood is a core.ErrInvalid
-// whose message says what is expected and never shows a password.
-func Open(ctx context.Context, url string, logger *slog.Logger) (*DB, error) {
-	b, err := newBackend(url)
+// Option changes how a database is opened.
+type Option func(*options)
+
+// options are the options of Open.
+type options struct {
+	withoutSync bool
+}
+
+// WithoutSync lets SQLite acknowledge a write before it is on the disk: committed data
+// survives a crash of the process, but may be lost when the machine loses power. It has no
+// effect on PostgreSQL, which has synchronous_commit.
+func WithoutSync() Option { return func(o *options) { o.withoutSync = true } }
+
+// Open opens the database at url and checks that it responds: "sqlite://path" (a missing
+// file and its folder are created, readable by their owner only) or
+// "postgres://user@host/name". It leaves the schema as it is: call Migrate. An invalid URL
+// is a core.ErrInvalid whose message says what is expected and never contains a password.
+// Commits wait for the disk, unless an option says otherwise.
+func Open(ctx context.Context, url string, logger *slog.Logger, opts ...Option) (*DB, error) {
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	b, err := newBackend(url, logger, o)
 	if err != nil {
 		return nil, err
 	}
-	count := new(atomic.Int64)
-	// PrepareStmt stays off: pgx keeps prepared statements itself, and on SQLite
-	// gorm's made a turn only 17 % faster and could deadlock (a transaction waited
-	// for a statement that was being prepared by somebody who waited for it).
-	g, err := gorm.Open(b.dialector, &gorm.Config{
+	d := &DB{
+		url: url, pool: b.pool, reserve: b.reserve, migrations: b.migrations,
+		lockFile: b.lockFile, logger: logger, statements: new(atomic.Int64), turns: newSessionTurns(),
+	}
+	if d.Gorm, err = d.newHandle(b.dialector(b.pool)); err != nil {
+		return nil, errors.Join(fmt.Errorf("open database: %w", err), d.Close())
+	}
+	d.Reserve = d.Gorm
+	if b.reserve != b.pool {
+		if d.Reserve, err = d.newHandle(b.dialector(b.reserve)); err != nil {
+			return nil, errors.Join(fmt.Errorf("open database: %w", err), d.Close())
+		}
+	}
+	if err := firstConnection(ctx, b.pool); err != nil {
+		return nil, errors.Join(unreachableError(err), d.Close())
+	}
+	return d, nil
+}
+
+// newHandle returns a gorm handle of the database.
+func (d *DB) newHandle(dialector gorm.Dialector) (*gorm.DB, error) {
+	// PrepareStmt stays off: pgx caches prepared statements itself, and on SQLite gorm's
+	// cache made a turn only 17 % faster and could deadlock (a transaction waited for a
+	// statement that a waiting goroutine was preparing).
+	g, err := gorm.Open(dialector, &gorm.Config{
 		SkipDefaultTransaction: true,
 		DisableAutomaticPing:   true,
 		TranslateError:         true,
@@ -63,52 +107,45 @@ func Open(ctx context.Context, url string, logger *slog.Logger) (*DB, error) {
 		// Columns by name, never *: a newer replica may add some while this one runs.
 		QueryFields: true,
 		NowFunc:     core.Now,
-		Logger:      &queryLogger{logger: logger, count: count},
+		Logger:      &queryLogger{logger: d.logger, count: d.statements},
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open database: %w", err), b.pool.Close())
+		return nil, err
 	}
-	d := &DB{
-		Gorm: g, url: url, pool: b.pool, migrations: b.migrations,
-		lockFile: b.lockFile, logger: logger, statements: count,
-	}
-	if err := connect(ctx, b.pool); err != nil {
-		return nil, errors.Join(unreachable(err), b.pool.Close())
-	}
-	return d, nil
+	return g, g.Use(d.turns)
 }
 
-func newBackend(url string) (backend, error) {
+func newBackend(url string, logger *slog.Logger, o options) (backend, error) {
 	scheme, rest, _ := strings.Cut(url, "://")
 	switch scheme {
 	case "sqlite":
-		return openSQLite(rest)
+		return openSQLite(rest, o)
 	case "postgres", "postgresql":
-		return openPostgres(url)
+		return openPostgres(url, logger)
 	}
 	if !strings.Contains(url, "://") {
 		scheme = "nothing"
 	}
 	return backend{}, core.Errorf(core.ErrInvalid,
-		"the database URL must begin with sqlite:// or postgres://, and begins with %s; for example sqlite://bobbin-data/bobbin.db", scheme)
+		"the database URL must begin with sqlite:// or postgres:// but begins with %s; for example sqlite://bobbin-data/bobbin.db", scheme)
 }
 
-// Ping reports whether the database answers, and is where it was: a file that was
-// removed would go on taking what is lost with it.
+// Ping reports whether the database answers and is still in its place: SQLite would accept
+// writes to a removed file, which are lost with it.
 func (d *DB) Ping(ctx context.Context) error {
 	if d.lockFile != "" {
 		if _, err := os.Stat(strings.TrimSuffix(d.lockFile, lockSuffix)); err != nil {
 			return fmt.Errorf("database file: %w", err)
 		}
 	}
-	return d.pool.PingContext(ctx)
+	return Translate(d.reserve.PingContext(ctx))
 }
 
-// Pool is the connection pool, to be looked at.
+// Pool returns the connection pool, for statistics.
 func (d *DB) Pool() *sql.DB { return d.pool }
 
 // Close closes all connections. Transactions still open are rolled back.
-func (d *DB) Close() error { return d.pool.Close() }
+func (d *DB) Close() error { return errors.Join(d.pool.Close(), d.reserve.Close()) }
 
 // Dialect is "sqlite" or "postgres".
 func (d *DB) Dialect() string { return d.Gorm.Name() }

@@ -15,7 +15,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/dbtest"
 )
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -29,8 +29,8 @@ func TestOpenRefusesOtherURLs(t *testing.T) {
 		{"sqlite://", "path of a file"},
 		{"sqlite://:memory:", "path of a file"},
 		{"sqlite://a.db?mode=ro", "without parameters"},
-		{"postgres://user:s3cret@localhost:notaport/x", "cannot be read"},
-		{"postgres://user:s3cret@localhost/x?sslmode=perhaps", "cannot be read"},
+		{"postgres://user:s3cret@localhost:notaport/x", "is invalid"},
+		{"postgres://user:s3cret@localhost/x?sslmode=perhaps", "is invalid"},
 	}
 	for _, tt := range tests {
 		d, err := db.Open(t.Context(), tt.url, discard())
@@ -86,7 +86,7 @@ func TestSQLiteFileIsPrivateWhateverItsName(t *testing.T) {
 	}
 }
 
-// A file that was moved away is not made anew, and found again when it is back.
+// A file that was moved away is not created again, and is found when it is back.
 func TestSQLiteFileMovedAwayAndBack(t *testing.T) {
 	t.Parallel()
 	url := dbtest.SQLiteURL(t)
@@ -274,7 +274,7 @@ func TestGormsRemarksReachTheLog(t *testing.T) {
 	}
 }
 
-// An operator reads one line, without the password and without repetitions.
+// The operator's error is one line, without the password and without repetitions.
 func TestOpenTellsThatPostgresIsNotThere(t *testing.T) {
 	t.Parallel()
 	_, err := db.Open(t.Context(), "postgres://user:s3cret@127.0.0.1:1/x", discard())

@@ -1,91 +1,163 @@
 package db
 
 import (
+	"crypto/tls"
+	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/stdlib"
 	"gorm.io/driver/postgres"
+	"gorm.io/gorm"
 
 	"bobbin/app/core"
 	"bobbin/migrations"
 )
 
-// The pool of one replica. PostgreSQL allows 100 connections unless told
-// otherwise, so three replicas fit beside other programs.
+// The pools of one replica. PostgreSQL allows 100 connections by default, so three replicas
+// fit beside other programs. The reserve is for work that must not wait for requests:
+// heartbeats, sweeps and /readyz.
 const (
 	postgresMaxConns    = 25
+	postgresReserve     = 3
 	postgresConnLife    = time.Hour
 	postgresConnIdle    = 5 * time.Minute
 	postgresConnTimeout = 10 * time.Second
 )
 
-func openPostgres(url string) (backend, error) {
-	cfg, err := pgx.ParseConfig(url) // its error does not show the password
+func openPostgres(url string, logger *slog.Logger) (backend, error) {
+	cfg, err := postgresConfig(url)
 	if err != nil {
 		return backend{}, &core.Error{Kind: core.ErrInvalid, Err: err,
-			Message: "the database URL cannot be read; expected postgres://user:password@host:5432/name?sslmode=require"}
+			Message: "the database URL is invalid; expected postgres://user:password@host:5432/name?sslmode=require"}
 	}
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = postgresConnTimeout
 	}
-	cfg.DialFunc = dialer(cfg.ConnectTimeout).DialContext
+	cfg.DialFunc = newDialer(cfg.ConnectTimeout).DialContext
 	if cfg.RuntimeParams["application_name"] == "" {
 		cfg.RuntimeParams["application_name"] = "bobbin"
 	}
 	cfg.RuntimeParams["timezone"] = "UTC"
-	pool := stdlib.OpenDB(*cfg)
-	pool.SetMaxOpenConns(postgresMaxConns)
-	pool.SetMaxIdleConns(postgresMaxConns)
-	pool.SetConnMaxLifetime(postgresConnLife)
-	pool.SetConnMaxIdleTime(postgresConnIdle)
 	return backend{
-		dialector:  postgresDialector{postgres.Dialector{Config: &postgres.Config{Conn: pool}}},
-		pool:       pool,
+		dialector: func(pool *sql.DB) gorm.Dialector {
+			return postgresDialector{postgres.Dialector{Config: &postgres.Config{Conn: &pipelinePool{DB: pool, logger: logger}}}}
+		},
+		pool:       postgresPool(cfg, postgresMaxConns),
+		reserve:    postgresPool(cfg, postgresReserve),
 		migrations: migrations.Postgres(),
 	}, nil
 }
 
-// unreachable returns the error of a first connection as it is told to people:
-// pgx repeats it on a line for every address that it tried.
-func unreachable(err error) error {
+// IsUnverified reports whether the URL leads to a PostgreSQL on another machine without
+// verification of the server (sslmode=verify-full or verify-ca).
+func IsUnverified(url string) bool {
+	if !strings.HasPrefix(url, "postgres") {
+		return false
+	}
+	cfg, err := postgresConfig(url)
+	if err != nil {
+		return false // Open reports the error
+	}
+	if isUnverified(cfg.Host, cfg.TLSConfig) {
+		return true
+	}
+	return slices.ContainsFunc(cfg.Fallbacks, func(f *pgconn.FallbackConfig) bool { return isUnverified(f.Host, f.TLSConfig) })
+}
+
+func isUnverified(host string, secure *tls.Config) bool {
+	ip := net.ParseIP(host)
+	if strings.HasPrefix(host, "/") || host == "localhost" || ip != nil && ip.IsLoopback() {
+		return false
+	}
+	return secure == nil || secure.InsecureSkipVerify && secure.VerifyPeerCertificate == nil
+}
+
+func postgresPool(cfg *pgx.ConnConfig, conns int) *sql.DB {
+	pool := stdlib.OpenDB(*cfg)
+	pool.SetMaxOpenConns(conns)
+	pool.SetMaxIdleConns(conns)
+	pool.SetConnMaxLifetime(postgresConnLife)
+	pool.SetConnMaxIdleTime(postgresConnIdle)
+	return pool
+}
+
+// noDatabase is PostgreSQL's code for a database that does not exist.
+const noDatabase = "3D000"
+
+// unreachableError returns the error of a first connection for people: pgx repeats it on a
+// line for every address that it tried.
+func unreachableError(err error) error {
 	var connect *pgconn.ConnectError
 	if !errors.As(err, &connect) {
 		return fmt.Errorf("open database: %w", err)
 	}
 	reason := err
-	var told *pgconn.PgError
+	var refused *pgconn.PgError
 	var network *net.OpError
 	var name *net.DNSError
 	switch {
-	case errors.As(err, &told):
-		return &core.Error{Kind: core.ErrUnavailable, Err: err, Message: "PostgreSQL does not let Bobbin in: " + told.Message + "; look at database.url"}
+	case errors.As(err, &refused) && refused.Code == noDatabase:
+		return &core.Error{Kind: core.ErrUnavailable, Err: err, Message: "PostgreSQL is running, but " + refused.Message + "; create it, for example with: createdb " + connect.Config.Database}
+	case errors.As(err, &refused):
+		return &core.Error{Kind: core.ErrUnavailable, Err: err, Message: "PostgreSQL rejected the connection: " + refused.Message + "; check database.url"}
 	case errors.As(err, &name):
 		reason = fmt.Errorf("%s: %s", name.Name, name.Err)
 	case errors.As(err, &network):
 		reason = network
 	}
 	return &core.Error{Kind: core.ErrUnavailable, Err: err,
-		Message: "PostgreSQL cannot be reached: " + reason.Error() + "; does it run, and is database.url right?"}
+		Message: "PostgreSQL cannot be reached: " + reason.Error() + "; is it running, and is database.url correct?"}
 }
 
-// postgresDialector is gorm's, but for what it tells the log, and us when the database is
-// away.
+// postgresDialector is gorm's, except for the log and for errors of an unavailable
+// database.
 type postgresDialector struct {
 	postgres.Dialector
 }
 
-// Translate says what an error is, in gorm's words or in ours.
+// Translate translates an error to one of core or of gorm.
 func (d postgresDialector) Translate(err error) error {
-	if away := Translate(err); errors.Is(away, core.ErrNoDatabase) {
-		return away
+	if outage := Translate(err); errors.Is(outage, core.ErrNoDatabase) {
+		return outage
 	}
 	return d.Dialector.Translate(err)
 }
 
 // Explain returns the statement for the log, without its values.
 func (postgresDialector) Explain(stmt string, _ ...any) string { return stmt }
+
+// What happens to a statement whose context ends. Most statements finish before they are
+// canceled, so a client that disconnects costs no connection.
+const (
+	cancelAfter = 50 * time.Millisecond // asks PostgreSQL to cancel the statement
+	breakAfter  = time.Second           // closes the connection
+)
+
+// postgresConfig returns the connection settings for the database at url. Of several hosts
+// it selects the one that accepts writes, unless the URL has target_session_attrs.
+func postgresConfig(url string) (*pgx.ConnConfig, error) {
+	cfg, err := pgx.ParseConfig(url) // its error does not show the password
+	if err != nil {
+		return nil, err
+	}
+	if hasSeveralHosts(cfg) && !strings.Contains(url, "target_session_attrs=") {
+		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	cfg.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, CancelRequestDelay: cancelAfter, DeadlineDelay: breakAfter}
+	}
+	return cfg, nil
+}
+
+func hasSeveralHosts(cfg *pgx.ConnConfig) bool {
+	return slices.ContainsFunc(cfg.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != cfg.Host || f.Port != cfg.Port })
+}

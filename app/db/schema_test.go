@@ -12,8 +12,8 @@ import (
 	"gorm.io/gorm/schema"
 
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
 	"bobbin/app/db/models"
+	"bobbin/tests/dbtest"
 )
 
 // column is a column in words that both databases share.
@@ -34,7 +34,7 @@ type table struct {
 func readSchema(t *testing.T, d *db.DB) map[string]table {
 	t.Helper()
 	tables := map[string]table{}
-	for _, name := range texts(t, d, map[string]string{
+	for _, name := range queryTexts(t, d, map[string]string{
 		"sqlite":   "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
 		"postgres": "SELECT tablename FROM pg_tables WHERE schemaname = 'public'",
 	}[d.Dialect()]) {
@@ -46,7 +46,7 @@ func readSchema(t *testing.T, d *db.DB) map[string]table {
 	return tables
 }
 
-func texts(t *testing.T, d *db.DB, query string, args ...any) []string {
+func queryTexts(t *testing.T, d *db.DB, query string, args ...any) []string {
 	t.Helper()
 	var out []string
 	if err := d.Gorm.WithContext(t.Context()).Raw(query, args...).Scan(&out).Error; err != nil {
@@ -113,7 +113,7 @@ func kind(name, sqlType string) string {
 
 func readIndexes(t *testing.T, d *db.DB, name string) []string {
 	t.Helper()
-	defs := texts(t, d, map[string]string{
+	defs := queryTexts(t, d, map[string]string{
 		"sqlite":   "SELECT sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = ?",
 		"postgres": "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND tablename = ? AND indexname NOT LIKE '%\\_pkey'",
 	}[d.Dialect()], name)
@@ -145,7 +145,7 @@ func plainIndex(def string) string {
 
 func readReferences(t *testing.T, d *db.DB, name string) []string {
 	t.Helper()
-	out := texts(t, d, map[string]string{
+	out := queryTexts(t, d, map[string]string{
 		"sqlite": `SELECT "from" || ' -> ' || "table" || '.' || "to" || CASE on_delete WHEN 'CASCADE' THEN ' cascade' ELSE '' END FROM pragma_foreign_key_list(?)`,
 		"postgres": `SELECT a.attname || ' -> ' || r.relname || '.' || f.attname || CASE c.confdeltype WHEN 'c' THEN ' cascade' ELSE '' END
 			FROM pg_constraint c JOIN pg_class r ON r.oid = c.confrelid
@@ -184,7 +184,7 @@ func TestBothSchemasAreTheSame(t *testing.T) {
 	}
 	for name, tab := range lite {
 		_, owned := tab.Columns["owner"]
-		if !owned && name != "model_calibrations" && name != "search_fill" { // facts about models and the index, nobody's
+		if !owned && name != "model_calibrations" && name != "message_vector_work" && name != "receiver_outages" && name != "write_checks" && name != "signing_keys" { // facts about models, the index, hosts and the database, nobody's
 			t.Errorf("%s has no owner", name)
 		}
 	}
@@ -195,9 +195,9 @@ func TestBothSchemasAreTheSame(t *testing.T) {
 func TestRowsFitTheSchema(t *testing.T) {
 	t.Parallel()
 	rows := []any{
-		models.Session{}, models.Message{}, models.Run{}, models.Event{}, models.Summary{}, models.ToolExecution{}, models.Approval{}, models.Delivery{},
-		models.SearchEntry{}, models.SearchFill{}, models.APIKey{}, models.AuditEntry{},
-		models.ModelCall{}, models.Memory{}, models.Blob{}, models.BlobContent{}, models.BlobReference{}, models.IdempotencyKey{}, models.Calibration{}, models.MemoryRevision{}, models.MemoryDeletion{},
+		models.Session{}, models.SessionAlias{}, models.SlackThread{}, models.SlackPost{}, models.SlackInstallation{}, models.Message{}, models.MessageRevision{}, models.Run{}, models.Event{}, models.Summary{}, models.ToolExecution{}, models.Approval{}, models.Delivery{}, models.Deletion{}, models.SlackItem{},
+		models.SearchEntry{}, models.MessageVector{}, models.MessageVectorSession{}, models.MessageVectorWork{}, models.APIKey{}, models.AuditEntry{},
+		models.ModelCall{}, models.Memory{}, models.Blob{}, models.BlobContent{}, models.BlobReference{}, models.BlobText{}, models.SigningKey{}, models.BlobTotal{}, models.IdempotencyKey{}, models.IdempotencyMention{}, models.UsageDay{}, models.ReceiverOutage{}, models.OwnerWebhook{}, models.Calibration{}, models.MemoryRevision{}, models.MemoryDeletion{}, models.WriteCheck{},
 	}
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		tables := readSchema(t, d)
@@ -225,7 +225,7 @@ func TestRowsFitTheSchema(t *testing.T) {
 // fieldColumn says what column a field needs. A pointer, a Ref and bytes may be
 // NULL; of JSON and bytes only the schema knows, so that is listed here.
 func fieldColumn(f *schema.Field) column {
-	always := []string{"runs.input", "session_events.data", "blob_contents.data"}
+	always := []string{"runs.input", "session_events.data", "blob_contents.data", "signing_keys.secret"}
 	must := slices.Contains(always, f.Schema.Table+"."+f.DBName)
 	switch f.FieldType.String() {
 	case "models.Ref":

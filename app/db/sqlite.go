@@ -11,29 +11,30 @@ import (
 	"strings"
 	"time"
 
-	"modernc.org/sqlite" // registers the driver "sqlite"
+	"gorm.io/gorm"
+	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"bobbin/app/core"
 	"bobbin/migrations"
 )
 
-// lockSuffix ends the name of the lock of migrations, beside the database file.
+// lockSuffix ends the name of the migration lock beside the database file.
 const lockSuffix = ".migrate.lock"
 
 // sqliteMaxConns is enough for readers beside the one writer that SQLite allows.
 const sqliteMaxConns = 8
 
-// sqliteParams are the settings of every connection. Immediate transactions take
-// the write lock when they begin: a transaction that reads first and writes later
-// could not be made to wait otherwise (SQLITE_BUSY_SNAPSHOT). Times are stored as
-// text in UTC, so that they sort as text. A file that is missing is not made anew
-// (makeFile does that, once): a connection to an empty database in the place of one
-// that was moved away would stay in the pool when that is back.
+// sqliteParams are the settings of every connection. Immediate transactions take the write
+// lock when they begin: a transaction that reads first and writes later could not wait for
+// the lock (SQLITE_BUSY_SNAPSHOT). Times are stored as text in UTC, so that they sort as
+// text. A missing file is not created (makeFile does that, once): if the file was moved
+// away, a connection to an empty database in its place would stay in the pool after it is
+// back. With NORMAL a COMMIT does not wait for the disk; logSync does that.
 const sqliteParams = "mode=rw&_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)" +
 	"&_pragma=synchronous(NORMAL)&_txlock=immediate&_time_format=sqlite&_timezone=UTC"
 
-func openSQLite(path string) (backend, error) {
+func openSQLite(path string, o options) (backend, error) {
 	if path == "" || strings.HasPrefix(path, ":memory:") || strings.ContainsAny(path, "?\x00") {
 		return backend{}, core.Errorf(core.ErrInvalid,
 			"the database URL must be sqlite:// and the path of a file, without parameters; for example sqlite://bobbin-data/bobbin.db")
@@ -41,35 +42,42 @@ func openSQLite(path string) (backend, error) {
 	if err := makeFile(path); err != nil {
 		return backend{}, fmt.Errorf("open database: %w", err)
 	}
-	pool, err := sql.Open("sqlite", sqliteDSN(path))
+	connector, err := sqlite.NewConnector(sqliteDSN(path))
 	if err != nil {
 		return backend{}, fmt.Errorf("open database: %w", err)
 	}
+	pool := sql.OpenDB(cachingConnector{connector})
 	pool.SetMaxOpenConns(sqliteMaxConns)
 	pool.SetMaxIdleConns(sqliteMaxConns)
+	var log *logSync
+	if !o.withoutSync {
+		log = newLogSync(path)
+	}
 	return backend{
-		dialector:  &sqliteDialector{pool: pool},
+		dialector:  func(pool *sql.DB) gorm.Dialector { return &sqliteDialector{pool: pool, log: log} },
 		pool:       pool,
+		reserve:    pool, // no long waits for a connection: writers wait in the writeQueue
 		migrations: migrations.SQLite(),
 		lockFile:   path + lockSuffix,
 	}, nil
 }
 
-// sqliteDSN returns the driver's name for the file at path, whatever is in it.
+// sqliteDSN returns the driver's name for the file at path, which may contain any
+// characters.
 func sqliteDSN(path string) string {
 	return "file:" + (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath() + "?" + sqliteParams
 }
 
-// How long to try to connect, and how often.
+// How long, and how often, to try to connect.
 const (
 	connectTime  = 10 * time.Second
 	connectPause = 20 * time.Millisecond
 )
 
-// connect makes the first connection. SQLite's is tried again while the file is
-// locked: several processes that start at once on a new file each switch it to
-// WAL, and on a machine under load one was seen to wait longer than busy_timeout.
-func connect(ctx context.Context, pool *sql.DB) error {
+// firstConnection opens the first connection. For SQLite it retries while the file is
+// locked: several processes that start concurrently on a new file each switch it to WAL,
+// and on a machine under load one waited longer than busy_timeout.
+func firstConnection(ctx context.Context, pool *sql.DB) error {
 	limit, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
 	for {
@@ -85,14 +93,18 @@ func connect(ctx context.Context, pool *sql.DB) error {
 	}
 }
 
-// makeFile creates the file if it is missing, so that what SQLite puts beside it
-// gets the same permissions: conversations are nobody else's business.
+// makeFile creates the file if it is missing, so that the files that SQLite puts beside it
+// get the same permissions: conversations are private. A symbolic link is refused, as its
+// creator decides where it leads.
 func makeFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|core.NoFollow, 0o600)
 	if err != nil {
+		if info, statErr := os.Lstat(path); statErr == nil && info.Mode()&os.ModeSymlink != 0 {
+			return core.Errorf(core.ErrInvalid, "%s is a symbolic link: name the file itself in database.url", path)
+		}
 		return err
 	}
 	return f.Close()

@@ -3,68 +3,70 @@ package deliveries
 import (
 	"sync"
 	"time"
+
+	"bobbin/app/core"
 )
 
-// A receiver that cannot be reached so often in a row, by any of its deliveries, is
-// left alone for a while, and is then tried with one delivery until it answers.
+// A receiver that cannot be reached several times in a row, by any of its deliveries, is
+// paused, and then tried with one delivery at a time until it responds.
 const (
-	outageAfter = 3
-	firstPause  = 5 * time.Second
-	lastPause   = time.Minute
-	forgetAfter = 10 * time.Minute // an outage that nobody has met since
+	minPause    = 5 * time.Second
+	maxPause    = time.Minute
+	forgetAfter = 10 * time.Minute // an outage without any try since
 )
 
-// receivers keeps in mind who is delivered to, and who does not answer, so that one of
-// them cannot take all slots. Safe for concurrent use.
+// receivers tracks the deliveries in progress and the outages of receivers, so that one of them
+// cannot take all slots. Safe for concurrent use.
 type receivers struct {
-	each int // most deliveries to one at once
+	maxEach int // maximum of concurrent deliveries to one receiver
 
 	mu      sync.Mutex
-	busy    map[string]int     // guarded by mu; deliveries at work
+	busy    map[string]int     // guarded by mu; deliveries in progress
 	outages map[string]*outage // guarded by mu
 }
 
-// outage is how long a receiver was not reached.
+// outage is how long a receiver has not been reached.
 type outage struct {
 	failures int // in a row
 	until    time.Time
 }
 
 func newReceivers(each int) *receivers {
-	return &receivers{each: each, busy: map[string]int{}, outages: map[string]*outage{}}
+	return &receivers{maxEach: each, busy: map[string]int{}, outages: map[string]*outage{}}
 }
 
-// limits returns how many deliveries receivers may get now that may not get all.
-func (r *receivers) limits() map[string]int {
+// slotLimits returns how many more deliveries each receiver may get now, for receivers with a
+// limit.
+func (r *receivers) slotLimits() map[string]int {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	limits := make(map[string]int, len(r.busy))
 	for name, n := range r.busy {
-		limits[name] = max(r.each-n, 0)
+		limits[name] = max(r.maxEach-n, 0)
 	}
 	for name, o := range r.outages {
 		switch {
 		case now.Sub(o.until) > forgetAfter:
 			delete(r.outages, name)
-		case o.failures >= outageAfter && (now.Before(o.until) || r.busy[name] > 0):
+		case o.failures >= core.OutageAfter && (now.Before(o.until) || r.busy[name] > 0):
 			limits[name] = 0
-		case o.failures >= outageAfter:
+		case o.failures >= core.OutageAfter:
 			limits[name] = 1
 		}
 	}
 	return limits
 }
 
-// begin notes a delivery that is at work.
-func (r *receivers) begin(name string) {
+// recordStart records a delivery that begins.
+func (r *receivers) recordStart(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.busy[name]++
 }
 
-// end notes that it is not any more, and whether its receiver was reached.
-func (r *receivers) end(name string, reached bool) {
+// recordEnd records that a delivery has ended, and whether its receiver was reached.
+func (r *receivers) recordEnd(name string, reached bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.busy[name]--; r.busy[name] <= 0 {
@@ -80,9 +82,9 @@ func (r *receivers) end(name string, reached bool) {
 		r.outages[name] = o
 	}
 	o.failures++
-	pause := lastPause
-	if shift := o.failures - outageAfter; shift < 4 { // 5 s, 10 s, 20 s, 40 s, 60 s …
-		pause = firstPause << max(shift, 0)
+	pause := maxPause
+	if shift := o.failures - core.OutageAfter; shift < 4 { // 5 s, 10 s, 20 s, 40 s, 60 s …
+		pause = minPause << max(shift, 0)
 	}
 	o.until = time.Now().Add(pause)
 }

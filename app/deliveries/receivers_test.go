@@ -2,7 +2,6 @@ package deliveries_test
 
 import (
 	"context"
-	"iter"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -98,36 +97,32 @@ func TestOutage(t *testing.T) {
 
 // wire is what processes tell each other.
 type wire struct {
-	sent chan core.Signal
-	heed chan core.Signal
+	sent chan core.Wakeup
+	heed chan core.Wakeup
 }
 
-func (w *wire) Send(_ context.Context, signal core.Signal) { w.sent <- signal }
+func (w *wire) Send(_ context.Context, signal core.Wakeup) { w.sent <- signal }
 
-func (w *wire) Receive(ctx context.Context) iter.Seq2[core.Signal, error] {
-	return func(yield func(core.Signal, error) bool) {
-		for {
-			select {
-			case signal := <-w.heed:
-				if !yield(signal, nil) {
-					return
-				}
-			case <-ctx.Done():
-				return
-			}
+func (w *wire) Listen(ctx context.Context, handle func(core.Wakeup)) {
+	for {
+		select {
+		case signal := <-w.heed:
+			handle(signal)
+		case <-ctx.Done():
+			return
 		}
 	}
 }
 
-// A process whose slots are all taken tells the others, and does what others tell of at
-// once, not at the next sweep; when it stops it tells that there may be something left.
+// A process whose slots are all taken notifies the others, and handles their signals
+// immediately, not at the next sweep; when it stops it announces that work may be left.
 func TestDeliveriesBetweenProcesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rows, s := newShelf(0), &sending{answer: byReceiver}
-		w := &wire{sent: make(chan core.Signal, 10), heed: make(chan core.Signal)}
+		w := &wire{sent: make(chan core.Wakeup, 10), heed: make(chan core.Wakeup)}
 		service := deliveries.New(deliveries.Options{
-			Store: rows, Webhooks: s, Feed: s, Worker: "w", Concurrent: 2, Grace: time.Minute, Logger: slog.New(slog.DiscardHandler), Signals: w,
+			Store: rows, SendWebhook: s.Send, Feed: s, Worker: "w", Concurrent: 2, Grace: time.Minute, Logger: slog.New(slog.DiscardHandler), Observer: s, Signals: w,
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -135,8 +130,8 @@ func TestDeliveriesBetweenProcesses(t *testing.T) {
 		synctest.Wait()
 		told := rows.add("a.example", 1)
 		begin := time.Now()
-		w.heed <- core.Signal{Cancel: "r"} // not ours
-		w.heed <- core.Signal{Due: true}
+		w.heed <- core.Wakeup{Cancel: "r"} // not ours
+		w.heed <- core.Wakeup{Due: true}
 		synctest.Wait()
 		if rows.arrived(told) != 1 || time.Since(begin) != 0 {
 			t.Error("what another process told of was not delivered at once")

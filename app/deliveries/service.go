@@ -2,7 +2,6 @@ package deliveries
 
 import (
 	"context"
-	"iter"
 	"log/slog"
 	"math/rand/v2"
 	"time"
@@ -10,134 +9,90 @@ import (
 	"bobbin/app/core"
 )
 
-// The clocks of the work. A lease outlives the longest try.
+// Intervals and timeouts. A lease outlives the longest try.
 const (
-	sweepEvery = 5 * time.Second // also finds what other processes have written
-	sendTime   = time.Minute     // of one try; senders have shorter limits of their own
+	sweepEvery = 5 * time.Second // also finds deliveries that other processes created
+	sendTime   = time.Minute     // of one try; senders have shorter limits
 	leaseTime  = 2 * time.Minute
-	storeTime  = 10 * time.Second // of one call of the database
-	relisten   = time.Second      // before other processes are listened to again
+	storeTime  = 10 * time.Second // of one database call
 )
 
-// receiverPart of the slots is the most that one receiver may take.
+// One receiver may take at most 1/receiverPart of the slots.
 const receiverPart = 4
 
-// When a delivery is tried again, and when it is given up: after both bounds.
+// When a delivery is retried, and when it is given up: after both minTries and minAge. For a
+// receiver that cannot be reached, the tries of all its deliveries count.
 const (
-	firstWait   = time.Second
-	longestWait = time.Hour
-	longestAsk  = 3 * time.Hour // that a receiver may ask for by Retry-After
-	leastTries  = 8
-	leastTime   = 24 * time.Hour
+	minWait       = time.Second
+	maxWait       = time.Hour
+	maxRetryAfter = 3 * time.Hour // that a receiver may request by Retry-After
+	minTries      = 8
+	minAge        = 24 * time.Hour
+	giveUpBatch   = 100 // deliveries in one transaction
 )
 
-// store keeps the deliveries.
-type store interface {
-	Claim(ctx context.Context, c core.DeliveryClaim) ([]core.Delivery, error)
-	Settle(ctx context.Context, s core.Settlement) ([]core.Event, error)
-	Release(ctx context.Context, worker string, all bool) error
-	List(ctx context.Context, scope core.Scope, run core.RunID) ([]core.Delivery, error)
-	Retry(ctx context.Context, scope core.Scope, run core.RunID, id core.DeliveryID) (core.Delivery, []core.Event, error)
-}
-
-// sender brings deliveries of one kind to their receivers. Its errors are
-// core.DeliveryError, or internal.
-type sender interface {
-	Send(ctx context.Context, d core.Delivery) error
-}
-
-// publisher tells watchers what was committed.
-type publisher interface {
-	Publish(ctx context.Context, events []core.Event)
-}
-
-// observer is told what came of each try, and how the work is kept (telemetry). It must
-// not wait for anything.
-type observer interface {
-	Delivery(kind core.DeliveryKind, state core.DeliveryState)
-	// TookOver is told of deliveries that another process, or an earlier one, had begun.
-	TookOver(kind core.WorkKind, n int)
-	// Found is told of deliveries that nobody had told of: the sweep found them.
-	Found(what string, n int)
-	// Refused is told of a result that came too late: somebody else has the delivery.
-	Refused(kind core.WorkKind)
-}
-
-// silent is the observer of a Service that has none.
-type silent struct{}
-
-func (silent) Delivery(core.DeliveryKind, core.DeliveryState) {}
-func (silent) TookOver(core.WorkKind, int)                    {}
-func (silent) Found(string, int)                              {}
-func (silent) Refused(core.WorkKind)                          {}
-
-// signals wake other processes. What they say may be lost.
-type signals interface {
-	Send(ctx context.Context, signal core.Signal)
-	// Receive yields what others send, until ctx ends or with an error as its last element.
-	Receive(ctx context.Context) iter.Seq2[core.Signal, error]
-}
-
-// Options are what a Service is made of. All are required but Observer and Signals.
+// Options configure a Service. All are required but Signals and NewWork.
 type Options struct {
-	Store      store
-	Webhooks   sender
-	Feed       publisher
-	Worker     string // names this process in leases: core.NewWorker
-	Concurrent int    // deliveries at once in this process
-	Grace      time.Duration
-	Logger     *slog.Logger
-	Observer   observer
-	Signals    signals // nil = there are no other processes
+	Store core.DeliveryStore
+	// SendWebhook sends a delivery to its receiver (Sender.Send). Its errors are
+	// core.DeliveryError, or internal.
+	SendWebhook func(ctx context.Context, d core.Delivery) error
+	Feed        core.Publisher
+	Worker      string // names this process in leases (core.NewWorker)
+	Concurrent  int    // concurrent deliveries in this process
+	Grace       time.Duration
+	Logger      *slog.Logger
+	Observer    core.Observer
+	Signals     core.Wakeups // nil = there are no other processes
+	// NewWork holds an element when there may be new deliveries. Nil = only Wake and the sweep
+	// say so.
+	NewWork chan struct{}
 }
 
-// Service delivers. Safe for concurrent use.
+// Service sends deliveries. Safe for concurrent use.
 type Service struct {
 	Options
 
-	senders   map[core.DeliveryKind]sender
 	receivers *receivers
-	wake      chan struct{} // holds one: something is due that is new
-	again     chan struct{} // holds one: something may be due
-	slots     chan struct{} // one element for each delivery at work
+	moreWork  chan struct{} // holds one: a delivery may be due
+	slots     chan struct{} // one element for each delivery in progress
 }
 
-// New returns a Service. Nothing is delivered before Run is called.
+// New returns a Service. It sends nothing before Run is called.
 func New(o Options) *Service {
-	if o.Observer == nil {
-		o.Observer = silent{}
+	if o.NewWork == nil {
+		o.NewWork = make(chan struct{}, 1)
 	}
 	return &Service{
-		Options: o, senders: map[core.DeliveryKind]sender{core.DeliveryWebhook: o.Webhooks},
-		receivers: newReceivers(max(o.Concurrent/receiverPart, 1)),
-		wake:      make(chan struct{}, 1), again: make(chan struct{}, 1), slots: make(chan struct{}, o.Concurrent),
+		Options: o, receivers: newReceivers(max(o.Concurrent/receiverPart, 1)),
+		moreWork: make(chan struct{}, 1), slots: make(chan struct{}, o.Concurrent),
 	}
 }
 
-// Wake has the service look at once for what is due, or another process if this one
-// can do no more. It returns at once; without it the sweep finds the same a little later.
-func (s *Service) Wake() { remind(s.wake) }
+// Wake has the service check immediately for due deliveries, or another process if this one has
+// no free slot. It returns immediately; without it the sweep finds them a little later.
+func (s *Service) Wake() { trySignal(s.NewWork) }
 
-// look has this process look for what is due.
-func (s *Service) look() { remind(s.again) }
+// requestClaim has this process check for due deliveries.
+func (s *Service) requestClaim() { trySignal(s.moreWork) }
 
-// remind has Run look.
-func remind(c chan<- struct{}) {
+// trySignal puts an element into c unless there is one.
+func trySignal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
-	default: // it will look anyway
+	default: // signaled already
 	}
 }
 
-// List returns the deliveries of a run in the order in which they were made.
-func (s *Service) List(ctx context.Context, scope core.Scope, run core.RunID) ([]core.Delivery, error) {
-	return s.Store.List(ctx, scope, run)
+// List returns the deliveries of a run in the order of their creation.
+func (s *Service) List(ctx context.Context, tenant core.Tenant, run core.RunID) ([]core.Delivery, error) {
+	return s.Store.List(ctx, tenant, run)
 }
 
-// Retry has a delivery made again at once, with all its tries before it, whatever
-// became of it. ErrConflict while it is being delivered.
-func (s *Service) Retry(ctx context.Context, scope core.Scope, run core.RunID, id core.DeliveryID) (core.Delivery, error) {
-	d, events, err := s.Store.Retry(ctx, scope, run, id)
+// Retry repeats a delivery immediately, with a fresh set of tries, whatever its state.
+// ErrConflict while it is being delivered.
+func (s *Service) Retry(ctx context.Context, tenant core.Tenant, run core.RunID, id core.DeliveryID) (core.Delivery, error) {
+	d, events, err := s.Store.Retry(ctx, tenant, run, id)
 	if err != nil {
 		return core.Delivery{}, err
 	}
@@ -146,13 +101,13 @@ func (s *Service) Retry(ctx context.Context, scope core.Scope, run core.RunID, i
 	return d, nil
 }
 
-// backoff is the time from a failed try to the next: four times as long after each,
-// a part of it by chance, so that those which failed together do not come together.
-func backoff(tries int) time.Duration {
-	wait := longestWait
+// retryDelay returns the time between a failed try and the next: four times as long after each,
+// partly random, so that deliveries which failed together do not return together.
+func retryDelay(tries int) time.Duration {
+	wait := maxWait
 	if shift := 2 * (tries - 1); shift < 12 { // 4^6 s are more than an hour
-		wait = firstWait << shift
+		wait = minWait << shift
 	}
 	wait = wait/2 + rand.N(wait/2+1) //nolint:gosec // no secret
-	return max(wait.Round(time.Second), firstWait)
+	return max(wait.Round(time.Second), minWait)
 }

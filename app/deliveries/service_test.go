@@ -17,6 +17,8 @@ import (
 
 // shelf keeps deliveries in memory, as the database does, by the clock of the test.
 type shelf struct {
+	core.DeliveryStore
+
 	mu       sync.Mutex
 	rows     map[core.DeliveryID]*core.Delivery
 	released int
@@ -76,6 +78,11 @@ func (s *shelf) Settle(_ context.Context, r core.Settlement) ([]core.Event, erro
 	return []core.Event{d.Updated()}, nil
 }
 
+// GiveUpReceiver gives up nothing: that is what the database does.
+func (s *shelf) GiveUpReceiver(context.Context, core.ReceiverGivenUp) ([]core.Event, error) {
+	return nil, nil
+}
+
 func (s *shelf) Release(_ context.Context, worker string, _ bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,11 +95,11 @@ func (s *shelf) Release(_ context.Context, worker string, _ bool) error {
 	return nil
 }
 
-func (s *shelf) List(context.Context, core.Scope, core.RunID) ([]core.Delivery, error) {
+func (s *shelf) List(context.Context, core.Tenant, core.RunID) ([]core.Delivery, error) {
 	return s.all(), nil
 }
 
-func (s *shelf) Retry(_ context.Context, _ core.Scope, _ core.RunID, id core.DeliveryID) (core.Delivery, []core.Event, error) {
+func (s *shelf) Retry(_ context.Context, _ core.Tenant, _ core.RunID, id core.DeliveryID) (core.Delivery, []core.Event, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.rows[id]
@@ -115,6 +122,8 @@ func (s *shelf) all() []core.Delivery {
 
 // sending is a sender, and a feed, that note what they were given.
 type sending struct {
+	core.Publisher
+	core.NoObserver
 	mu     sync.Mutex
 	answer func(ctx context.Context, d core.Delivery) error
 	at     []time.Time
@@ -177,7 +186,7 @@ func (s *sending) times() []time.Time {
 func start(t *testing.T, rows *shelf, s *sending) (service *deliveries.Service, stop func()) {
 	t.Helper()
 	service = deliveries.New(deliveries.Options{
-		Store: rows, Webhooks: s, Feed: s, Worker: "w", Concurrent: 12, Grace: time.Minute, Logger: slog.New(slog.DiscardHandler), Observer: s,
+		Store: rows, SendWebhook: s.Send, Feed: s, Worker: "w", Concurrent: 12, Grace: time.Minute, Logger: slog.New(slog.DiscardHandler), Observer: s,
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -194,8 +203,8 @@ func failing(e *core.DeliveryError) *sending {
 	return &sending{answer: func(context.Context, core.Delivery) error { return e }}
 }
 
-// What waits is delivered, to one receiver a quarter of the slots at once, and each is
-// told of.
+// Waiting deliveries are sent, to one receiver at most a quarter of the slots concurrently, and
+// each is reported.
 func TestDelivers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -261,14 +270,14 @@ func TestReceiverDecides(t *testing.T) {
 			t.Errorf("got %+v, want it given up at the third try", d)
 		}
 		s.from(func(context.Context, core.Delivery) error { return nil })
-		if _, err := service.Retry(t.Context(), core.Scope{}, "", d.ID); err != nil {
+		if _, err := service.Retry(t.Context(), core.Tenant{}, "", d.ID); err != nil {
 			t.Fatal(err)
 		}
 		<-time.After(time.Second)
-		if list, err := service.List(t.Context(), core.Scope{}, ""); err != nil || list[0].State != core.DeliveryDelivered {
+		if list, err := service.List(t.Context(), core.Tenant{}, ""); err != nil || list[0].State != core.DeliveryDelivered {
 			t.Errorf("asked again: %+v, %v", list, err)
 		}
-		if _, err := service.Retry(t.Context(), core.Scope{}, "", "none"); !errors.Is(err, core.ErrNotFound) {
+		if _, err := service.Retry(t.Context(), core.Tenant{}, "", "none"); !errors.Is(err, core.ErrNotFound) {
 			t.Errorf("retry of nothing: %v", err)
 		}
 	})
@@ -328,8 +337,8 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// What nobody told of the sweep finds, and a result that comes too late is refused: both
-// are counted.
+// The sweep finds deliveries that no signal announced, and a result that comes too late is
+// refused: both are counted.
 func TestFoundAndRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

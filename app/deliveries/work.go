@@ -9,83 +9,73 @@ import (
 	"bobbin/app/core"
 )
 
-// Run delivers until ctx ends. Then nothing new begins, what is at work gets the
-// grace period, and what is not finished is handed back. It returns nil when all
-// that is done. Call it once.
+// Run sends deliveries until ctx ends. Then nothing new begins, deliveries in progress get the
+// grace period, and unfinished ones are handed back. It returns nil after that. Call it once.
 func (s *Service) Run(ctx context.Context) error {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	s.release(work, true) // what an earlier process of this replica had
+	s.releaseLeases(work, true) // what an earlier process of this replica had
 	var sending, listening sync.WaitGroup
-	listening.Go(func() { s.listen(ctx) })
+	if s.Signals != nil {
+		listening.Go(func() { s.Signals.Listen(ctx, s.handleSignal) })
+	}
 	sweep := time.NewTicker(sweepEvery)
 	defer sweep.Stop()
 	swept := false
 	for ctx.Err() == nil {
-		for _, d := range s.claim(ctx, swept) {
-			s.slots <- struct{}{} // claim leaves room for all
-			s.receivers.begin(d.Receiver)
+		for _, d := range s.claimDue(ctx, swept) {
+			s.slots <- struct{}{} // claimDue claims no more than there are free slots
+			s.receivers.recordStart(d.Receiver)
 			sending.Go(func() {
-				reached := s.deliver(work, d)
-				s.receivers.end(d.Receiver, reached)
+				reached := s.tryDelivery(work, d)
+				s.receivers.recordEnd(d.Receiver, reached)
 				<-s.slots
-				s.look() // there may be more than there were slots
+				s.requestClaim() // more may be due than there were slots
 			})
 		}
 		select {
 		case <-ctx.Done():
-		case <-s.wake:
+		case <-s.NewWork:
 			swept = false
 			if len(s.slots) == cap(s.slots) {
-				s.tell(ctx)
+				s.notifyPeers(ctx)
 			}
-		case <-s.again:
+		case <-s.moreWork:
 			swept = false
 		case <-sweep.C:
 			swept = true
 		}
 	}
-	s.drain(&sending, stop)
-	s.release(context.WithoutCancel(ctx), false)
-	s.tell(context.WithoutCancel(ctx))
+	s.waitForSends(&sending, stop)
+	s.releaseLeases(context.WithoutCancel(ctx), false)
+	s.notifyPeers(context.WithoutCancel(ctx))
 	listening.Wait()
 	return nil
 }
 
-// tell tells other processes, if there are any, that there is more than this one does.
-func (s *Service) tell(ctx context.Context) {
+// notifyPeers notifies the other processes, if there are any, that there is more work than this
+// process can do.
+func (s *Service) notifyPeers(ctx context.Context) {
 	if s.Signals != nil {
-		s.Signals.Send(ctx, core.Signal{Due: true})
+		s.Signals.Send(ctx, core.Wakeup{Due: true})
 	}
 }
 
-// listen hears of what others cannot do, until ctx ends. What is lost the sweep finds.
-func (s *Service) listen(ctx context.Context) {
-	for s.Signals != nil && ctx.Err() == nil {
-		for signal, err := range s.Signals.Receive(ctx) {
-			if err != nil {
-				s.Logger.WarnContext(ctx, "other replicas not heard", "err", err)
-				break
-			}
-			if signal.Due || signal.Free {
-				s.look()
-			}
-		}
-		select {
-		case <-time.After(relisten):
-		case <-ctx.Done():
-		}
+// handleSignal handles a signal of another process. The sweep makes up for lost ones.
+func (s *Service) handleSignal(signal core.Wakeup) {
+	if signal.Due || signal.Free {
+		s.requestClaim()
 	}
 }
 
-// drain waits for what is at work, and breaks it off after the grace period.
-func (s *Service) drain(sending *sync.WaitGroup, stop context.CancelFunc) {
+// waitForSends waits for deliveries in progress, and interrupts them after the grace period.
+func (s *Service) waitForSends(sending *sync.WaitGroup, stop context.CancelFunc) {
 	patience := time.AfterFunc(s.Grace, stop)
 	defer patience.Stop()
 	sending.Wait()
 }
 
-func (s *Service) release(ctx context.Context, all bool) {
+func (s *Service) releaseLeases(ctx context.Context, all bool) {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	if err := s.Store.Release(ctx, s.Worker, all); err != nil {
@@ -93,9 +83,9 @@ func (s *Service) release(ctx context.Context, all bool) {
 	}
 }
 
-// claim takes as many deliveries that are due as there are free slots, because of a
-// wake-up or because it was time to look.
-func (s *Service) claim(ctx context.Context, swept bool) []core.Delivery {
+// claimDue claims as many due deliveries as there are free slots. swept says that the sweep
+// interval caused the call, not a signal.
+func (s *Service) claimDue(ctx context.Context, swept bool) []core.Delivery {
 	free := cap(s.slots) - len(s.slots)
 	if free == 0 {
 		return nil
@@ -103,7 +93,7 @@ func (s *Service) claim(ctx context.Context, swept bool) []core.Delivery {
 	call, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	list, err := s.Store.Claim(call, core.DeliveryClaim{
-		Worker: s.Worker, Lease: leaseTime, Limit: free, Each: s.receivers.each, Receivers: s.receivers.limits(),
+		Worker: s.Worker, Lease: leaseTime, Limit: free, Each: s.receivers.maxEach, Receivers: s.receivers.slotLimits(),
 	})
 	if err != nil && ctx.Err() == nil {
 		s.Logger.WarnContext(ctx, "deliveries not claimed", "err", err)
@@ -111,31 +101,32 @@ func (s *Service) claim(ctx context.Context, swept bool) []core.Delivery {
 	for _, d := range list {
 		if d.TakenOver {
 			s.Observer.TookOver(core.WorkKind(d.Kind), 1)
-		} else if swept && d.NextAt == nil {
+		} else if swept && d.Tries == 1 {
 			s.Observer.Found(string(d.Kind), 1)
 		}
 	}
 	return list
 }
 
-// deliver tries a delivery and stores what came of it. One that was broken off,
-// because the process stops, is left to be handed back. It reports whether the receiver
-// was reached, as far as it knows.
-func (s *Service) deliver(work context.Context, d core.Delivery) (reached bool) {
+// tryDelivery tries a delivery and stores the result. A try that was interrupted because the
+// process stops is handed back. It reports whether the receiver was reached, as far as known.
+func (s *Service) tryDelivery(work context.Context, d core.Delivery) (reached bool) {
 	ctx, cancel := context.WithTimeout(work, sendTime)
-	err := s.send(ctx, d)
+	err := s.sendByKind(ctx, d)
 	cancel()
 	if err != nil && work.Err() != nil {
 		return true
 	}
-	s.settle(context.WithoutCancel(work), d, err)
-	var failed *core.DeliveryError
-	return !errors.As(err, &failed) || !failed.Unreached
+	settled := s.settlementFor(d, err)
+	s.storeSettlement(context.WithoutCancel(work), d, settled)
+	if settled.Unreached {
+		s.giveUpReceiver(context.WithoutCancel(work), d)
+	}
+	return !settled.Unreached
 }
 
-// settle stores what came of a try.
-func (s *Service) settle(ctx context.Context, d core.Delivery, err error) {
-	settled := s.judge(d, err)
+// storeSettlement stores the result of a try.
+func (s *Service) storeSettlement(ctx context.Context, d core.Delivery, settled core.Settlement) {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	events, err := s.Store.Settle(ctx, settled)
@@ -143,7 +134,7 @@ func (s *Service) settle(ctx context.Context, d core.Delivery, err error) {
 		s.Observer.Refused(core.WorkKind(d.Kind))
 	}
 	if err != nil {
-		s.Logger.WarnContext(ctx, "delivery not settled", "delivery_id", d.ID, "run_id", d.RunID, "err", err)
+		s.Logger.WarnContext(ctx, "result of a delivery not stored", "delivery_id", d.ID, "run_id", d.RunID, "err", err)
 		return
 	}
 	s.Observer.Delivery(d.Kind, settled.State)
@@ -152,34 +143,62 @@ func (s *Service) settle(ctx context.Context, d core.Delivery, err error) {
 		s.Logger.WarnContext(ctx, "delivery given up", "delivery_id", d.ID, "run_id", d.RunID, "kind", d.Kind, "attempt", d.Attempt, "reason", settled.Error)
 	}
 	if settled.State == core.DeliveryPending && settled.Wait < sweepEvery {
-		time.AfterFunc(settled.Wait, s.look)
+		time.AfterFunc(settled.Wait, s.requestClaim)
 	}
 }
 
-func (s *Service) send(ctx context.Context, d core.Delivery) error {
-	sender, ok := s.senders[d.Kind]
-	if !ok { // of a newer version of Bobbin, which tries it too
+// giveUpReceiver gives up deliveries that have waited longer than they should for a receiver
+// that was never reached meanwhile.
+func (s *Service) giveUpReceiver(ctx context.Context, d core.Delivery) {
+	total := 0
+	for {
+		call, cancel := context.WithTimeout(ctx, storeTime)
+		events, err := s.Store.GiveUpReceiver(call, core.ReceiverGivenUp{
+			Receiver: d.Receiver, Tries: minTries, Age: minAge, Limit: giveUpBatch,
+			Reason: "the receiver was not reached for a day",
+		})
+		cancel()
+		if err != nil {
+			s.Logger.WarnContext(ctx, "deliveries not given up", "receiver", d.Receiver, "err", err)
+		}
+		s.Feed.Publish(ctx, events)
+		for range events {
+			s.Observer.Delivery(d.Kind, core.DeliveryFailed)
+		}
+		total += len(events)
+		if len(events) < giveUpBatch {
+			break
+		}
+	}
+	if total > 0 {
+		s.Logger.WarnContext(ctx, "receiver given up", "receiver", d.Receiver, "deliveries", total, "not_reached_for", minAge)
+	}
+}
+
+func (s *Service) sendByKind(ctx context.Context, d core.Delivery) error {
+	if d.Kind != core.DeliveryWebhook { // of a newer version of Bobbin, which also tries it
 		return &core.DeliveryError{Reason: "this version of Bobbin does not know the kind " + string(d.Kind)}
 	}
-	return sender.Send(ctx, d)
+	return s.SendWebhook(ctx, d)
 }
 
-// judge says what becomes of a delivery after a try.
-func (s *Service) judge(d core.Delivery, err error) core.Settlement {
-	settled := core.Settlement{ID: d.ID, Attempt: d.Attempt, State: core.DeliveryDelivered}
+// settlementFor returns what a try's result means for the delivery.
+func (s *Service) settlementFor(d core.Delivery, err error) core.Settlement {
+	settled := core.Settlement{ID: d.ID, Attempt: d.Attempt, State: core.DeliveryDelivered, Receiver: d.Receiver}
 	if err == nil {
 		return settled
 	}
 	var failed *core.DeliveryError
 	if !errors.As(err, &failed) {
+		settled.Receiver = "" // it was not contacted
 		s.Logger.Error("delivery not tried", "delivery_id", d.ID, "run_id", d.RunID, "err", err)
 		failed = &core.DeliveryError{Reason: "internal error"}
 	}
-	settled.Error = failed.Reason
-	settled.Wait = max(backoff(d.Tries), min(failed.RetryAfter, longestAsk).Round(time.Second))
+	settled.Error, settled.Unreached = failed.Reason, failed.Unreached
+	settled.Wait = max(retryDelay(d.Tries), min(failed.RetryAfter, maxRetryAfter).Round(time.Second))
 	settled.State = core.DeliveryPending
-	late := d.Tries >= leastTries && time.Since(d.Since)+settled.Wait > leastTime
-	if failed.Final || late {
+	timedOut := d.Tries >= minTries && time.Since(d.Since)+settled.Wait > minAge
+	if failed.Final || timedOut {
 		settled.State = core.DeliveryFailed
 	}
 	return settled

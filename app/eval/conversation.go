@@ -52,7 +52,7 @@ func Split(messages []core.Message) Conversation {
 			}
 			i++
 		case core.RoleUser:
-			s.close()
+			s.closeTurn()
 			s.Turns = append(s.Turns, Turn{Question: m})
 			s.open = true
 			i++
@@ -61,11 +61,11 @@ func Split(messages []core.Message) Conversation {
 			for end < len(messages) && (messages[end].Role == core.RoleTool || messages[end].Role == core.RoleSystem) {
 				end++
 			}
-			s.answer(m, messages[i+1:end])
+			s.addAnswer(m, messages[i+1:end])
 			i = end
 		}
 	}
-	s.close()
+	s.closeTurn()
 	s.System = strings.TrimSpace(strings.Join(system, "\n\n"))
 	return s.Conversation
 }
@@ -78,11 +78,11 @@ type splitter struct {
 	tools map[string]bool
 }
 
-// answer takes an assistant's message and what tools said to it.
-func (s *splitter) answer(m core.Message, results []core.Message) {
-	step := s.step(m, results)
+// addAnswer takes an assistant's message and what tools said to it.
+func (s *splitter) addAnswer(m core.Message, results []core.Message) {
+	step := s.addStep(m, results)
 	switch {
-	case s.open && speaks(m):
+	case s.open && hasContent(m):
 		turn := &s.Turns[len(s.Turns)-1]
 		turn.Steps = append(turn.Steps, step)
 		s.open = len(m.ToolCalls) > 0
@@ -95,13 +95,13 @@ func (s *splitter) answer(m core.Message, results []core.Message) {
 	}
 }
 
-// speaks reports whether a model can have ended a call with the message.
-func speaks(m core.Message) bool {
+// hasContent reports whether a model can have ended a call with the message.
+func hasContent(m core.Message) bool {
 	return m.Role == core.RoleAssistant && (len(m.ToolCalls) > 0 || strings.TrimSpace(m.Content) != "")
 }
 
-// close ends the last turn: one whose loop was broken off is given a last word.
-func (s *splitter) close() {
+// closeTurn ends the last turn: one whose loop was broken off is given a last word.
+func (s *splitter) closeTurn() {
 	if !s.open {
 		return
 	}
@@ -112,15 +112,15 @@ func (s *splitter) close() {
 	}
 }
 
-// step puts the results into the order of the calls, and gives every call an id that
+// addStep puts the results into the order of the calls, and gives every call an id that
 // no other of the conversation has, as the log does.
-func (s *splitter) step(m core.Message, results []core.Message) Step {
+func (s *splitter) addStep(m core.Message, results []core.Message) Step {
 	step := Step{Answer: m}
 	step.Answer.ToolCalls = make([]core.ToolCall, 0, len(m.ToolCalls))
 	taken := make([]bool, len(results))
 	for _, c := range m.ToolCalls {
 		old := c.ID
-		c.ID, c.Name = s.unique(old), toolName(c.Name)
+		c.ID, c.Name = s.uniqueID(old), toolName(c.Name)
 		if !s.tools[c.Name] {
 			s.tools[c.Name] = true
 			s.Tools = append(s.Tools, c.Name)
@@ -150,8 +150,8 @@ func answerTo(call string, results []core.Message, taken []bool) int {
 	return -1
 }
 
-// unique returns the id, with a number behind it if there was one of that name.
-func (s *splitter) unique(id string) string {
+// uniqueID returns the id, with a number behind it if there was one of that name.
+func (s *splitter) uniqueID(id string) string {
 	s.ids[id]++
 	for n := s.ids[id]; n > 1; n++ {
 		other := fmt.Sprintf("%s_%d", id, n)

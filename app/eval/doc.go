@@ -10,8 +10,8 @@
 //
 // Nothing here manages a context: Replay says the user's messages to a Bobbin, one
 // after the other, and Player is the model that answers them, with what the file
-// says was answered. Everything between is what a server does. Package app joins the
-// two; app/eval/samples has conversations to try, app/eval/chart draws.
+// says was answered. Everything between is what a server does. Samples are conversations
+// to try; package chart draws.
 //
 // The same conversation, policy and settings give the same Result. That needs one
 // ruler for all ids (Steady): they are made at random, and a prompt may hold some.

@@ -3,6 +3,7 @@ package eval
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,8 +16,12 @@ import (
 
 // Fact is something that was said and should not be lost.
 type Fact struct {
-	Kind string `json:"kind"` // path, command, error, url, name, or fact for any other
-	Text string `json:"text"` // as it was said; case and blanks do not count
+	Kind string `json:"kind"`          // path, command, error, url, name, or fact for any other
+	Text string `json:"text"`          // as it was said; case and blanks do not count
+	Ask  string `json:"ask,omitempty"` // the question whose answer it is; search is asked for it. Empty = search does not count
+	// Evidence is what is looked for in place of Text, which then is the answer. Any
+	// of it is enough.
+	Evidence []Evidence `json:"-"`
 }
 
 // FactKinds are the kinds of facts, in the order in which they are shown.
@@ -31,19 +36,20 @@ const (
 
 // Where the facts of a report come from.
 const (
-	FactsOfFile   = "file"   // planted: the conversation's own metadata name them
-	FactsGiven    = "given"  // a list beside the conversation
-	FactsOfLedger = "ledger" // found by the code that keeps the ledger
+	FactsOfFile   = "file"      // planted: the conversation's own metadata name them
+	FactsGiven    = "given"     // a list beside the conversation
+	FactsOfLedger = "ledger"    // found by the code that keeps the ledger; they have no questions
+	FactsAsked    = "questions" // the conversation's own questions, with the messages that answer them
 )
 
 // Bounds of facts. Each is looked for in the last prompt and by search_history.
 const (
 	maxFacts    = 500
-	maxFactText = 500 // bytes
+	maxFactText = 500 // bytes of a text, and of a question
 	maxFactFile = 1 << 20
 )
 
-// UnmarshalJSON reads {"kind": …, "text": …}, or a text alone.
+// UnmarshalJSON reads {"kind": …, "text": …, "ask": …}, or a text alone.
 func (f *Fact) UnmarshalJSON(raw []byte) error {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -53,9 +59,10 @@ func (f *Fact) UnmarshalJSON(raw []byte) error {
 	type plain Fact
 	var p plain
 	if err := json.Unmarshal(raw, &p); err != nil {
-		return fmt.Errorf(`a fact is a text, or {"kind": "path", "text": "go.mod"}`)
+		return fmt.Errorf(`a fact is a text, or {"kind": "path", "text": "go.mod", "ask": "Which file names the dependencies?"}`)
 	}
 	*f = Fact(p)
+	f.Ask = strings.TrimSpace(f.Ask)
 	if f.Kind == "" {
 		f.Kind = factOther
 	}
@@ -65,9 +72,9 @@ func (f *Fact) UnmarshalJSON(raw []byte) error {
 // parseFact reads a line such as "path: go.mod"; without a kind it is any fact.
 func parseFact(line string) Fact {
 	if kind, text, ok := strings.Cut(line, ":"); ok && slices.Contains(FactKinds(), strings.TrimSpace(kind)) {
-		return Fact{strings.TrimSpace(kind), strings.TrimSpace(text)}
+		return Fact{Kind: strings.TrimSpace(kind), Text: strings.TrimSpace(text)}
 	}
-	return Fact{factOther, strings.TrimSpace(line)}
+	return Fact{Kind: factOther, Text: strings.TrimSpace(line)}
 }
 
 // PlantedFacts returns the facts that the metadata of messages name, each of which
@@ -85,12 +92,12 @@ func PlantedFacts(document []byte, messages []core.Message) ([]Fact, error) {
 		if err := json.Unmarshal(m.Metadata, &meta); err != nil {
 			return nil, core.Errorf(core.ErrInvalid, "message %d: metadata.facts: %v", i+1, err)
 		}
-		said := newText(said(m.Content, m.ToolCalls))
+		said := newText(messageTexts(m.Content, m.ToolCalls))
 		for n, f := range meta.Facts {
-			if err := f.check(); err != nil {
+			if err := f.checkFact(); err != nil {
 				return nil, core.Errorf(core.ErrInvalid, "message %d: metadata.facts[%d] %v", i+1, n, err)
 			}
-			if !said.has(f) || m.Role == core.RoleSystem {
+			if !said.hasFact(f) || m.Role == core.RoleSystem {
 				return nil, core.Errorf(core.ErrInvalid, "message %d does not say its metadata.facts[%d]: %q", i+1, n, f.Text)
 			}
 		}
@@ -100,7 +107,7 @@ func PlantedFacts(document []byte, messages []core.Message) ([]Fact, error) {
 	if err != nil {
 		return nil, err
 	}
-	return distinct(append(facts, listed...)), nil
+	return distinctFacts(append(facts, listed...)), nil
 }
 
 // documentFacts returns the facts that stand beside the messages of an export.
@@ -126,15 +133,15 @@ func documentFacts(document []byte) ([]Fact, error) {
 	}
 	facts := append(doc.Facts, doc.Metadata.Facts...)
 	for n, f := range facts {
-		if err := f.check(); err != nil {
+		if err := f.checkFact(); err != nil {
 			return nil, core.Errorf(core.ErrInvalid, "fact %d of the file %v", n+1, err)
 		}
 	}
 	return facts, nil
 }
 
-// ReadFacts reads a list of facts: a JSON list, or one fact a line, with or without
-// its kind ("path: go.mod"). Blank lines and those that begin with # do not count.
+// ReadFacts reads a list of facts: a JSON list, in which they can have questions, or one
+// fact a line, with or without its kind ("path: go.mod"). Blank lines and those that begin with # do not count.
 func ReadFacts(r io.Reader) ([]Fact, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxFactFile+1))
 	if err != nil {
@@ -150,11 +157,11 @@ func ReadFacts(r io.Reader) ([]Fact, error) {
 			return nil, core.Errorf(core.ErrInvalid, "the list of facts: %v", err)
 		}
 		for n, f := range facts {
-			if err := f.check(); err != nil {
+			if err := f.checkFact(); err != nil {
 				return nil, core.Errorf(core.ErrInvalid, "fact %d %v", n+1, err)
 			}
 		}
-		return distinct(facts), nil
+		return distinctFacts(facts), nil
 	}
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	lines.Buffer(nil, maxFactFile+1)
@@ -164,23 +171,27 @@ func ReadFacts(r io.Reader) ([]Fact, error) {
 			continue
 		}
 		f := parseFact(line)
-		if err := f.check(); err != nil {
+		if err := f.checkFact(); err != nil {
 			return nil, core.Errorf(core.ErrInvalid, "line %d of the list of facts %v", n, err)
 		}
 		facts = append(facts, f)
 	}
-	return distinct(facts), lines.Err()
+	return distinctFacts(facts), lines.Err()
 }
 
-// check returns what is wrong with the fact.
-func (f Fact) check() error {
+// checkFact returns what is wrong with the fact.
+func (f Fact) checkFact() error {
 	switch {
 	case !slices.Contains(FactKinds(), f.Kind):
 		return fmt.Errorf("is of no known kind: %q; use one of %s", core.Clip(f.Kind, 40), strings.Join(FactKinds(), ", "))
-	case plain(f.Text) == "":
+	case plainText(f.Text) == "":
 		return fmt.Errorf("is empty")
 	case len(f.Text) > maxFactText:
 		return fmt.Errorf("has %d bytes; at most %d are allowed", len(f.Text), maxFactText)
+	case len(f.Ask) > maxFactText:
+		return fmt.Errorf("has a question of %d bytes; at most %d are allowed", len(f.Ask), maxFactText)
+	case strings.Contains(plainText(f.Ask), plainText(f.Text)):
+		return fmt.Errorf("has a question that says the fact itself, so that finding it proves nothing; ask in other words: %q", core.Clip(f.Ask, 80))
 	}
 	return nil
 }
@@ -191,16 +202,16 @@ func LedgerFacts(messages []core.Message) []Fact {
 	all := newText("")
 	for _, m := range messages {
 		if m.Role != core.RoleSystem {
-			all.add(said(m.Content, m.ToolCalls))
+			all.addPiece(messageTexts(m.Content, m.ToolCalls))
 		}
 	}
 	var facts []Fact
 	for _, found := range summarize.Facts(messages) {
-		if f := (Fact{found.Kind, found.Text}); f.check() == nil && all.has(f) {
+		if f := (Fact{Kind: found.Kind, Text: found.Text}); f.checkFact() == nil && all.hasFact(f) {
 			facts = append(facts, f)
 		}
 	}
-	facts = distinct(facts)
+	facts = distinctFacts(facts)
 	if len(facts) <= maxFacts {
 		return facts
 	}
@@ -220,24 +231,31 @@ func CheckFacts(facts []Fact, messages []core.Message) error {
 	all := newText("")
 	for _, m := range messages {
 		if m.Role != core.RoleSystem {
-			all.add(said(m.Content, m.ToolCalls))
+			all.addPiece(messageTexts(m.Content, m.ToolCalls))
 		}
 	}
 	for _, f := range facts {
-		if !all.has(f) {
+		if !all.hasFact(f) {
 			return core.Errorf(core.ErrInvalid, "no message of the conversation says the fact %q (%s)", f.Text, f.Kind)
 		}
 	}
 	return nil
 }
 
-// distinct returns the facts, each text once.
-func distinct(facts []Fact) []Fact {
+// distinctFacts returns the facts, each text once, with the first question that one has.
+func distinctFacts(facts []Fact) []Fact {
+	asks := map[string]string{}
+	for _, f := range facts {
+		key := plainText(f.Text)
+		asks[key] = cmp.Or(asks[key], f.Ask)
+	}
 	known := map[string]bool{}
-	return slices.DeleteFunc(facts, func(f Fact) bool {
-		key := plain(f.Text)
-		again := known[key]
-		known[key] = true
-		return again
-	})
+	var out []Fact
+	for _, f := range facts {
+		if key := plainText(f.Text); !known[key] {
+			known[key], f.Ask = true, asks[key]
+			out = append(out, f)
+		}
+	}
+	return out
 }

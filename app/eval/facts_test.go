@@ -19,6 +19,7 @@ func planting(m core.Message, facts string) core.Message {
 	return m
 }
 
+// Finding: context-F2
 func TestReadFacts(t *testing.T) {
 	t.Parallel()
 	three := []eval.Fact{{Kind: "path", Text: "go.mod"}, {Kind: "fact", Text: "note: this"}, {Kind: "name", Text: "Ann"}}
@@ -29,6 +30,10 @@ func TestReadFacts(t *testing.T) {
 	}{
 		{"lines", "\uFEFFpath: go.mod\n\n# no\nnote: this\n name:Ann \npath: GO.MOD\n", three, ""},
 		{"list", `[{"kind":"path","text":"go.mod"}, "note: this", "name: Ann"]`, three, ""},
+		{"questions", `[{"text":"go.mod","ask":" Which file? "}, "the key", {"text":"The Key","ask":"What opens it?"}]`,
+			[]eval.Fact{{Kind: "fact", Text: "go.mod", Ask: "Which file?"}, {Kind: "fact", Text: "the key", Ask: "What opens it?"}}, ""},
+		{"question that says it", `["x", {"text":"Blue House","ask":"Is it the blue  house?"}]`, nil, `fact 2 has a question that says the fact itself, so that finding it proves nothing; ask in other words`},
+		{"long question", `[{"text":"x","ask":"` + strings.Repeat("y", 501) + `"}]`, nil, "fact 1 has a question of 501 bytes; at most 500 are allowed"},
 		{"nothing", " \n", nil, ""},
 		{"empty fact", "path:\n", nil, "line 1 of the list of facts is empty"},
 		{"long", "x\n" + strings.Repeat("y", 501), nil, "line 2 of the list of facts has 501 bytes; at most 500 are allowed"},

@@ -10,13 +10,6 @@ import (
 	"bobbin/app/core/tokens"
 )
 
-// counter counts cl100k_base tokens (tokens.Counter).
-type counter interface {
-	Text(s string) int
-	Message(m core.Message) int
-	Tools(list []llm.ToolSpec) int
-}
-
 // Prompt is the size of one prompt. Tokens are the model's.
 type Prompt struct {
 	Tokens       int `json:"tokens"`
@@ -28,7 +21,7 @@ type Prompt struct {
 
 // meter measures the prompts of one conversation, one after the other.
 type meter struct {
-	count  counter
+	count  llm.TokenCounter
 	factor float64 // the model's tokens for one of cl100k_base
 	before []block
 	known  map[string]int // tokens of blocks
@@ -44,21 +37,21 @@ type block struct {
 // maxKnown bounds the counts that a meter remembers.
 const maxKnown = 20_000
 
-func newMeter(count counter, factor float64) *meter {
+func newMeter(count llm.TokenCounter, factor float64) *meter {
 	if !(factor > 0) {
 		factor = 1
 	}
 	return &meter{count: count, factor: factor, known: map[string]int{}}
 }
 
-// own returns the model's tokens, rounded up.
-func (m *meter) own(tokens int) int { return int(math.Ceil(float64(tokens) * m.factor)) }
+// modelTokens returns the model's tokens, rounded up.
+func (m *meter) modelTokens(tokens int) int { return int(math.Ceil(float64(tokens) * m.factor)) }
 
-// measure returns the size of the next prompt, without Everything; fixed is what of
+// measurePrompt returns the size of the next prompt, without Everything; fixed is what of
 // it is not the conversation: tools, system blocks and the list itself, in
 // cl100k_base tokens.
-func (m *meter) measure(req llm.Request) (p Prompt, fixed int) {
-	blocks, fixed := m.blocks(req)
+func (m *meter) measurePrompt(req llm.Request) (p Prompt, fixed int) {
+	blocks, fixed := m.promptBlocks(req)
 	total, cached, same := 0, 0.0, true
 	for i, b := range blocks {
 		total += b.tokens
@@ -66,7 +59,7 @@ func (m *meter) measure(req llm.Request) (p Prompt, fixed int) {
 		if !same || i >= len(m.before) {
 			continue
 		}
-		n := common(b.text, m.before[i].text)
+		n := commonPrefix(b.text, m.before[i].text)
 		same = n == len(b.text) && n == len(m.before[i].text)
 		p.CachedBytes += n
 		if len(b.text) > 0 {
@@ -74,13 +67,13 @@ func (m *meter) measure(req llm.Request) (p Prompt, fixed int) {
 		}
 	}
 	m.before = blocks
-	p.Tokens = m.own(total + tokens.ListOverhead)
+	p.Tokens = m.modelTokens(total + tokens.ListOverhead)
 	p.CachedTokens = min(int(cached*m.factor), p.Tokens)
 	return p, fixed
 }
 
-// common returns how many bytes both begin with.
-func common(a, b string) int {
+// commonPrefix returns how many bytes both begin with.
+func commonPrefix(a, b string) int {
 	if a == b {
 		return len(a)
 	}
@@ -91,8 +84,8 @@ func common(a, b string) int {
 	return n
 }
 
-// blocks returns the pieces of a prompt.
-func (m *meter) blocks(req llm.Request) (blocks []block, fixed int) {
+// promptBlocks returns the pieces of a prompt.
+func (m *meter) promptBlocks(req llm.Request) (blocks []block, fixed int) {
 	if len(req.Tools) > 0 {
 		raw, err := json.Marshal(req.Tools)
 		if err != nil {
@@ -101,22 +94,22 @@ func (m *meter) blocks(req llm.Request) (blocks []block, fixed int) {
 		blocks = append(blocks, block{string(raw), m.count.Tools(req.Tools)})
 	}
 	for _, text := range req.System {
-		blocks = append(blocks, m.block("system\n"+text, func() int { return m.count.Text(text) + tokens.MessageOverhead }))
+		blocks = append(blocks, m.countBlock("system\n"+text, func() int { return m.count.Text(text) + tokens.MessageOverhead }))
 	}
 	fixed = tokens.ListOverhead
 	for _, b := range blocks {
 		fixed += b.tokens
 	}
 	for _, msg := range req.Messages {
-		blocks = append(blocks, m.block(rendered(msg), func() int {
+		blocks = append(blocks, m.countBlock(renderMessage(msg), func() int {
 			return m.count.Message(core.Message{Content: msg.Content, Parts: msg.Parts, ToolCalls: msg.ToolCalls})
 		}))
 	}
 	return blocks, fixed
 }
 
-// block returns a piece, counted once.
-func (m *meter) block(text string, count func() int) block {
+// countBlock returns a piece, counted once.
+func (m *meter) countBlock(text string, count func() int) block {
 	n, ok := m.known[text]
 	if !ok {
 		if len(m.known) >= maxKnown {
@@ -128,8 +121,8 @@ func (m *meter) block(text string, count func() int) block {
 	return block{text, n}
 }
 
-// rendered returns the message as one text.
-func rendered(m llm.Message) string {
+// renderMessage returns the message as one text.
+func renderMessage(m llm.Message) string {
 	var b strings.Builder
 	b.WriteString(string(m.Role) + " " + m.ToolCallID + "\n")
 	for _, p := range m.Parts {

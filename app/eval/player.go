@@ -26,22 +26,22 @@ type Player struct {
 }
 
 // NewPlayer returns a Player that stands in for the model of this description.
-func NewPlayer(info llm.Info, count counter) *Player {
+func NewPlayer(info llm.Info, count llm.TokenCounter) *Player {
 	return &Player{info: info, meter: newMeter(count, info.PriorFactor)}
 }
 
 // Info describes the model that is stood in for.
 func (p *Player) Info() llm.Info { return p.info }
 
-// load sets what is answered next, to a question that was counted with heard.
-func (p *Player) load(steps []Step) {
+// loadAnswers sets what is answered next, to a question that was counted with heard.
+func (p *Player) loadAnswers(steps []Step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.steps, p.prompts = steps, nil
 }
 
-// hear counts messages as said.
-func (p *Player) hear(messages ...core.Message) {
+// countHeard counts messages as said.
+func (p *Player) countHeard(messages ...core.Message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, m := range messages {
@@ -49,15 +49,15 @@ func (p *Player) hear(messages ...core.Message) {
 	}
 }
 
-// unload returns the prompts since load, and how many answers were not asked for.
-func (p *Player) unload() (prompts []Prompt, left int) {
+// takePrompts returns the prompts since load, and how many answers were not asked for.
+func (p *Player) takePrompts() (prompts []Prompt, left int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.prompts, len(p.steps)
 }
 
-// last returns the last request.
-func (p *Player) last() llm.Request {
+// lastRequest returns the last request.
+func (p *Player) lastRequest() llm.Request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.request
@@ -66,12 +66,12 @@ func (p *Player) last() llm.Request {
 // Stream gives the next answer.
 func (p *Player) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
-		step, prompt, ok := p.next(req)
+		step, prompt, ok := p.nextAnswer(req)
 		if !ok {
 			yield(llm.Delta{}, &llm.Error{Kind: llm.KindInvalid, Provider: p.info.Provider, Message: "the recording has no other answer"})
 			return
 		}
-		for _, d := range deltas(step.Answer) {
+		for _, d := range answerDeltas(step.Answer) {
 			if ctx.Err() != nil {
 				yield(llm.Delta{}, llm.CanceledError(ctx, p.info.Provider))
 				return
@@ -84,23 +84,23 @@ func (p *Player) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delt
 		if len(step.Answer.ToolCalls) > 0 {
 			finish = core.FinishToolCalls
 		}
-		said := p.meter.own(p.meter.count.Message(step.Answer))
+		said := p.meter.modelTokens(p.meter.count.Message(step.Answer))
 		yield(llm.Delta{Finish: finish, Usage: &core.Usage{InputTokens: prompt.Tokens, OutputTokens: said}}, nil)
 	}
 }
 
-// next measures the prompt and takes the answer to it.
-func (p *Player) next(req llm.Request) (Step, Prompt, bool) {
+// nextAnswer measures the prompt and takes the answer to it.
+func (p *Player) nextAnswer(req llm.Request) (Step, Prompt, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.steps) == 0 {
 		return Step{}, Prompt{}, false
 	}
-	prompt, fixed := p.meter.measure(req)
+	prompt, fixed := p.meter.measurePrompt(req)
 	if !p.sent {
 		p.sent, p.fixed = true, fixed
 	}
-	prompt.Everything = p.meter.own(p.fixed + p.everything)
+	prompt.Everything = p.meter.modelTokens(p.fixed + p.everything)
 	p.prompts, p.request = append(p.prompts, prompt), req
 	step := p.steps[0]
 	p.steps = p.steps[1:]
@@ -111,8 +111,8 @@ func (p *Player) next(req llm.Request) (Step, Prompt, bool) {
 	return step, prompt, true
 }
 
-// deltas returns what the model says of an answer.
-func deltas(m core.Message) []llm.Delta {
+// answerDeltas returns what the model says of an answer.
+func answerDeltas(m core.Message) []llm.Delta {
 	var out []llm.Delta
 	for _, part := range m.Parts {
 		if part.Type == "reasoning" {

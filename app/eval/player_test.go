@@ -38,16 +38,16 @@ func talk(texts ...string) []llm.Message {
 func TestMeasure(t *testing.T) {
 	t.Parallel()
 	m := newMeter(words{}, 2)
-	first, fixed := m.measure(llm.Request{System: []string{"be kind"}, Messages: talk("one two"), Tools: []llm.ToolSpec{{Name: "f"}}})
+	first, fixed := m.measurePrompt(llm.Request{System: []string{"be kind"}, Messages: talk("one two"), Tools: []llm.ToolSpec{{Name: "f"}}})
 	// 10 of the tool, 2+4 of the system, 2+4 of the message, 3 of the list; twice.
 	if first.Tokens != 50 || fixed != 19 || first.CachedTokens != 0 || first.CachedBytes != 0 {
 		t.Errorf("got %+v, fixed %d, want 50 tokens, 19 fixed, none cached", first, fixed)
 	}
-	again, _ := m.measure(llm.Request{System: []string{"be kind"}, Messages: talk("one two", "three"), Tools: []llm.ToolSpec{{Name: "f"}}})
+	again, _ := m.measurePrompt(llm.Request{System: []string{"be kind"}, Messages: talk("one two", "three"), Tools: []llm.ToolSpec{{Name: "f"}}})
 	if again.Tokens != 60 || again.CachedTokens != 44 || again.CachedBytes != first.Bytes {
 		t.Errorf("got %+v, want 60 tokens, of which the 44 of the prompt before", again)
 	}
-	cut, _ := m.measure(llm.Request{System: []string{"be rude"}, Messages: talk("one two", "three"), Tools: []llm.ToolSpec{{Name: "f"}}})
+	cut, _ := m.measurePrompt(llm.Request{System: []string{"be rude"}, Messages: talk("one two", "three"), Tools: []llm.ToolSpec{{Name: "f"}}})
 	if cut.CachedTokens >= 32 || cut.CachedTokens <= 20 {
 		t.Errorf("got %+v, want the tool and half of the system block", cut)
 	}
@@ -61,12 +61,12 @@ func TestMeasureLaws(t *testing.T) {
 		m := newMeter(words{}, rapid.Float64Range(0.5, 2).Draw(t, "factor"))
 		text := rapid.StringMatching(`[ab ]{0,12}`)
 		list := rapid.SliceOfN(text, 1, 8).Draw(t, "before")
-		before, _ := m.measure(llm.Request{Messages: talk(list...)})
-		longer, _ := m.measure(llm.Request{Messages: talk(append(list, text.Draw(t, "more"))...)})
+		before, _ := m.measurePrompt(llm.Request{Messages: talk(list...)})
+		longer, _ := m.measurePrompt(llm.Request{Messages: talk(append(list, text.Draw(t, "more"))...)})
 		if longer.CachedBytes != before.Bytes || longer.CachedTokens > longer.Tokens || longer.CachedTokens > before.Tokens {
 			t.Fatalf("got %+v after %+v, want all of the prompt before", longer, before)
 		}
-		other, _ := m.measure(llm.Request{Messages: talk(rapid.SliceOfN(text, 1, 8).Draw(t, "other")...)})
+		other, _ := m.measurePrompt(llm.Request{Messages: talk(rapid.SliceOfN(text, 1, 8).Draw(t, "other")...)})
 		if other.CachedBytes > min(other.Bytes, longer.Bytes) || other.CachedTokens > other.Tokens {
 			t.Fatalf("got %+v after %+v, want a prefix", other, longer)
 		}
@@ -86,7 +86,7 @@ func TestSteady(t *testing.T) {
 		"0193A7B2-1111-7abc-8def-0123456789ab":                                         "0193A7B2-1111-7abc-8def-0123456789ab",
 		"café-0193a7b2-1111-7abc-8def-0123456789ab":                                    "café-" + sameID,
 	} {
-		if got := alike(text); got != want {
+		if got := withSameIDs(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
@@ -116,8 +116,8 @@ func TestPlayer(t *testing.T) {
 	t.Parallel()
 	p := NewPlayer(llm.Info{Name: "m", Provider: "replay", Window: 1000, PriorFactor: 1}, words{})
 	calls := []core.ToolCall{{ID: "a", Name: "f", Arguments: `{"x": 1}`}, {ID: "b", Name: "g", Arguments: "{}"}}
-	p.hear(core.Message{Role: core.RoleUser, Content: "one two"})
-	p.load([]Step{
+	p.countHeard(core.Message{Role: core.RoleUser, Content: "one two"})
+	p.loadAnswers([]Step{
 		{Answer: core.Message{Content: "I look", ToolCalls: calls, Parts: []core.Part{{Type: "reasoning", Text: "hm"}}}, Results: []core.Message{{Content: "r1"}, {Content: "r2"}}},
 		{Answer: core.Message{Content: "done"}},
 	})
@@ -130,7 +130,7 @@ func TestPlayer(t *testing.T) {
 	if err != nil || second.Text != "done" || second.Finish != core.FinishStop {
 		t.Errorf("got %+v, %v, want the second answer", second, err)
 	}
-	prompts, left := p.unload()
+	prompts, left := p.takePrompts()
 	// 8 of list and system, 6 of the question; then 9 of the answer and 10 of the results.
 	if left != 0 || len(prompts) != 2 || prompts[0].Everything != 14 || prompts[1].Everything != 33 {
 		t.Errorf("got %+v, %d left, want 14 and 33 as everything", prompts, left)
@@ -138,7 +138,7 @@ func TestPlayer(t *testing.T) {
 	if _, err = llm.Collect(p.Stream(t.Context(), llm.Request{}), nil); llm.AsError(err) == nil || llm.AsError(err).Kind != llm.KindInvalid {
 		t.Errorf("got %v after the last answer, want that there is no other", err)
 	}
-	if last := p.last(); len(last.Messages) != 1 || last.Messages[0].Content != "all of it" {
+	if last := p.lastRequest(); len(last.Messages) != 1 || last.Messages[0].Content != "all of it" {
 		t.Errorf("got %+v, want the last request that was answered", last)
 	}
 }
@@ -146,7 +146,7 @@ func TestPlayer(t *testing.T) {
 func TestPlayerStops(t *testing.T) {
 	t.Parallel()
 	p := NewPlayer(llm.Info{Provider: "replay"}, words{})
-	p.load([]Step{{Answer: core.Message{Content: "done"}}, {Answer: core.Message{Content: "left"}}})
+	p.loadAnswers([]Step{{Answer: core.Message{Content: "done"}}, {Answer: core.Message{Content: "left"}}})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := llm.Collect(p.Stream(ctx, llm.Request{}), nil); llm.AsError(err) == nil || llm.AsError(err).Kind != llm.KindCanceled {

@@ -26,9 +26,9 @@ type Bobbin interface {
 	Report(ctx context.Context) (core.ContextReport, error)
 	// Summaries counts the summaries that came into use.
 	Summaries(ctx context.Context) (int, error)
-	// Search is what the tool search_history answers to the query; false = the agent
-	// does not have that tool.
-	Search(ctx context.Context, query string) (string, bool, error)
+	// Search returns the first quotations, at most limit, that the tool search_history
+	// finds for the text; false = the agent does not have that tool.
+	Search(ctx context.Context, text string, limit int) (quotes []string, able bool, err error)
 }
 
 // Replayed is one conversation to be replayed in one Bobbin.
@@ -46,13 +46,22 @@ type Replayed struct {
 // Replay says the whole conversation and measures. A run that failed ends it, and is
 // in the result. An error is one of the Bobbin, or the end of ctx.
 func Replay(ctx context.Context, r Replayed) (Result, error) {
+	out, err := r.playTurns(ctx)
+	if err != nil {
+		return out, err
+	}
+	return r.sumUp(ctx, out)
+}
+
+// playTurns says the whole conversation; the sums of the result are still to be made.
+func (r Replayed) playTurns(ctx context.Context) (Result, error) {
 	out := Result{Policy: r.Policy, Summarizer: Summarizer{Name: r.Summarizer}, Turns: []Turned{}}
 	out.Facts.Planted = len(r.Facts)
-	if err := r.append(ctx, r.Conversation.Opening); err != nil {
+	if err := r.appendMessages(ctx, r.Conversation.Opening); err != nil {
 		return out, err
 	}
 	for i, t := range r.Conversation.Turns {
-		turned, failed, err := r.turn(ctx, t)
+		turned, failed, err := r.playTurn(ctx, t)
 		if err != nil {
 			return out, fmt.Errorf("turn %d: %w", i+1, err)
 		}
@@ -64,34 +73,34 @@ func Replay(ctx context.Context, r Replayed) (Result, error) {
 		}
 		r.Progress(i + 1)
 	}
-	return r.conclude(ctx, out)
+	return out, nil
 }
 
-// append stores messages without a run.
-func (r Replayed) append(ctx context.Context, messages []core.Message) error {
+// appendMessages stores messages without a run.
+func (r Replayed) appendMessages(ctx context.Context, messages []core.Message) error {
 	if len(messages) == 0 {
 		return nil
 	}
-	r.Player.hear(messages...)
+	r.Player.countHeard(messages...)
 	return r.Bobbin.Append(ctx, messages)
 }
 
-// turn says one question; failed is why its run did not end well.
-func (r Replayed) turn(ctx context.Context, t Turn) (turned Turned, failed *core.RunError, err error) {
+// playTurn says one question; failed is why its run did not end well.
+func (r Replayed) playTurn(ctx context.Context, t Turn) (turned Turned, failed *core.RunError, err error) {
 	turned = Turned{Prompts: []Prompt{}, Compactions: []Compaction{}}
 	if len(t.Steps) == 0 {
-		if err = r.append(ctx, append([]core.Message{t.Question}, t.Rest...)); err != nil {
+		if err = r.appendMessages(ctx, append([]core.Message{t.Question}, t.Rest...)); err != nil {
 			return turned, nil, err
 		}
-		return turned, nil, r.settle(ctx, &turned)
+		return turned, nil, r.settleTurn(ctx, &turned)
 	}
-	r.Player.hear(t.Question)
-	r.Player.load(t.Steps)
+	r.Player.countHeard(t.Question)
+	r.Player.loadAnswers(t.Steps)
 	run, err := r.Bobbin.Send(ctx, t.Question)
 	if err != nil {
 		return turned, nil, err
 	}
-	prompts, left := r.Player.unload()
+	prompts, left := r.Player.takePrompts()
 	turned.Prompts = append(turned.Prompts, prompts...)
 	if run.Status == core.RunSucceeded && left > 0 {
 		return turned, nil, fmt.Errorf("%d recorded answers were not asked for", left)
@@ -100,48 +109,48 @@ func (r Replayed) turn(ctx context.Context, t Turn) (turned Turned, failed *core
 		if failed = run.Error; failed == nil {
 			failed = &core.RunError{Code: string(run.Status), Message: "The run ended without an answer."}
 		}
-		return turned, failed, r.events(ctx, &turned, false)
+		return turned, failed, r.recordEvents(ctx, &turned, false)
 	}
 	var report core.ContextReport
 	if err := json.Unmarshal(run.Context, &report); err != nil {
 		return turned, nil, fmt.Errorf("context report of the run: %w", err)
 	}
 	turned.Rungs = report.Rungs
-	if err := r.append(ctx, t.Rest); err != nil {
+	if err := r.appendMessages(ctx, t.Rest); err != nil {
 		return turned, nil, err
 	}
-	return turned, nil, r.settle(ctx, &turned)
+	return turned, nil, r.settleTurn(ctx, &turned)
 }
 
-// settle ends a turn: what was not done in it is done before the next one.
-func (r Replayed) settle(ctx context.Context, turned *Turned) error {
-	if err := r.events(ctx, turned, false); err != nil {
+// settleTurn ends a turn: what was not done in it is done before the next one.
+func (r Replayed) settleTurn(ctx context.Context, turned *Turned) error {
+	if err := r.recordEvents(ctx, turned, false); err != nil {
 		return err
 	}
 	if err := r.Bobbin.Settle(ctx); err != nil {
 		return fmt.Errorf("between two turns: %w", err)
 	}
-	return r.events(ctx, turned, true)
+	return r.recordEvents(ctx, turned, true)
 }
 
-// events notes what context management told of the turn, or after it.
-func (r Replayed) events(ctx context.Context, turned *Turned, after bool) error {
+// recordEvents notes what context management told of the turn, or after it.
+func (r Replayed) recordEvents(ctx context.Context, turned *Turned, after bool) error {
 	events, err := r.Bobbin.Events(ctx)
 	for _, e := range events {
 		if !strings.HasPrefix(string(e.Type), "context.") {
 			continue
 		}
-		c := Compaction{Event: string(e.Type), After: after}
-		if err := json.Unmarshal(e.Data, &c.ContextData); err != nil {
-			return fmt.Errorf("event %s: %w", e.Type, err)
+		data, ok := e.Data.(core.ContextData)
+		if !ok {
+			return fmt.Errorf("event %s has data of type %T", e.Type, e.Data)
 		}
-		turned.Compactions = append(turned.Compactions, c)
+		turned.Compactions = append(turned.Compactions, Compaction{Event: string(e.Type), After: after, ContextData: data})
 	}
 	return err
 }
 
-// conclude adds up, and looks for the facts.
-func (r Replayed) conclude(ctx context.Context, out Result) (Result, error) {
+// sumUp adds up, and looks for the facts.
+func (r Replayed) sumUp(ctx context.Context, out Result) (Result, error) {
 	report, err := r.Bobbin.Report(ctx)
 	if err != nil {
 		return out, err
@@ -152,63 +161,6 @@ func (r Replayed) conclude(ctx context.Context, out Result) (Result, error) {
 		return out, err
 	}
 	out.Summarizer.Expense = r.Spent()
-	out.add()
-	return out, r.place(ctx, &out.Facts)
-}
-
-// place looks where each fact is at the end: in the last prompt that was sent, there
-// in its summary, only behind search_history, or nowhere.
-func (r Replayed) place(ctx context.Context, f *Found) error {
-	last := r.Player.last()
-	summary, prompt := newText(""), newText("")
-	for _, block := range last.System {
-		if strings.Contains(block, "<conversation_summary>") {
-			summary.add(block)
-		}
-	}
-	for _, m := range last.Messages {
-		prompt.add(said(m.Content, m.ToolCalls))
-	}
-	f.Lost = []Fact{}
-	for _, fact := range r.Facts {
-		switch {
-		case prompt.has(fact):
-			f.Prompt++
-			continue
-		case summary.has(fact):
-			f.Summary++
-			continue
-		}
-		found, err := r.searched(ctx, fact)
-		if err != nil {
-			return err
-		}
-		if found {
-			f.Search++
-		} else {
-			f.Lost = append(f.Lost, fact)
-		}
-	}
-	f.Kept = f.Prompt + f.Summary + f.Search
-	return nil
-}
-
-// searched reports whether search_history quotes the fact: asked for its exact
-// words, else for its words.
-func (r Replayed) searched(ctx context.Context, f Fact) (bool, error) {
-	exact := strings.ReplaceAll(f.Text, `"`, " ")
-	words := strings.Fields(exact)
-	for i, w := range words {
-		words[i] = strings.TrimLeft(w, "-") // else it must not be there
-	}
-	for _, query := range []string{`"` + exact + `"`, strings.Join(words, " ")} {
-		answer, able, err := r.Bobbin.Search(ctx, query)
-		if err != nil || !able {
-			return false, err
-		}
-		if newText(said(answer, nil)).has(f) {
-			return true, nil
-		}
-	}
-	return false, nil
+	out.addTurns()
+	return out, r.placeFacts(ctx, &out.Facts)
 }

@@ -15,7 +15,7 @@ type Report struct {
 	Tokens     int        `json:"tokens"` // of all messages
 	Model      string     `json:"model"`
 	Window     int        `json:"window"`
-	FactsFrom  string     `json:"facts_from"` // file, given or ledger
+	FactsFrom  string     `json:"facts_from"` // file, given, ledger or questions
 	StandIns   int        `json:"stand_ins"`  // results and answers that the file does not have
 	Notices    []string   `json:"notices"`
 	Everything Everything `json:"everything"` // what it were to send all of it each time
@@ -68,13 +68,24 @@ type Summarizer struct {
 }
 
 // Found says where the facts are at the end; each is in the first place that has it.
+// What search finds is found by the facts' questions: one without is never found by it.
 type Found struct {
-	Planted int    `json:"planted"`
-	Kept    int    `json:"kept"`
-	Prompt  int    `json:"in_prompt"`  // word for word among the messages of the last prompt
-	Summary int    `json:"in_summary"` // in its summary, which has the ledger
-	Search  int    `json:"by_search"`  // by search_history only
-	Lost    []Fact `json:"lost"`
+	Planted     int    `json:"planted"`
+	Asked       int    `json:"asked"` // of them: those that have a question
+	Reachable   int    `json:"reachable"`
+	Prompt      int    `json:"in_prompt"`    // word for word among the messages of the last prompt
+	Summary     int    `json:"in_summary"`   // in its summary, which has the ledger
+	First5      int    `json:"by_search_5"`  // told by one of the first five quotations of search_history
+	First20     int    `json:"by_search_20"` // by one of the next fifteen
+	Unreachable []Fact `json:"unreachable"`
+	SearchAlone Ranked `json:"search_alone"`
+}
+
+// Ranked says how many of the facts with a question search finds, those included that
+// are in the prompt or the summary.
+type Ranked struct {
+	First5  int `json:"first_5"`
+	First20 int `json:"first_20"` // with those of First5
 }
 
 // Failure is a run that did not end well.
@@ -85,10 +96,12 @@ type Failure struct {
 
 // Turned is one turn of a replay.
 type Turned struct {
-	Turn        int          `json:"turn"`
-	Prompts     []Prompt     `json:"prompts"` // none = nobody answered
-	Compactions []Compaction `json:"compactions"`
-	Rungs       []string     `json:"rungs,omitempty"` // what of the ladder its last prompt needed
+	Turn int `json:"turn"`
+	// Conversation is the id of the conversation, where a file has several.
+	Conversation string       `json:"conversation,omitempty"`
+	Prompts      []Prompt     `json:"prompts"` // none = nobody answered
+	Compactions  []Compaction `json:"compactions"`
+	Rungs        []string     `json:"rungs,omitempty"` // what of the ladder its last prompt needed
 }
 
 // Compaction is one event of context management.
@@ -117,8 +130,8 @@ func (t Turned) Largest() int {
 	return most
 }
 
-// add adds up the turns.
-func (r *Result) add() {
+// addTurns adds up the turns.
+func (r *Result) addTurns() {
 	for _, t := range r.Turns {
 		for _, p := range t.Prompts {
 			r.Prompts, r.Last = r.Prompts+1, p.Tokens
@@ -129,21 +142,21 @@ func (r *Result) add() {
 			r.Largest, r.LargestTurn = largest, t.Turn
 		}
 	}
-	r.CacheShare = share(r.CachedTokens, r.Tokens)
+	r.CacheShare = ratioOf(r.CachedTokens, r.Tokens)
 }
 
-// share returns a of b, to four digits.
-func share(a, b int) float64 {
+// ratioOf returns a of b, to four digits.
+func ratioOf(a, b int) float64 {
 	if b == 0 {
 		return 0
 	}
 	return float64(int(10_000*float64(a)/float64(b)+0.5)) / 10_000
 }
 
-// everything returns what sending everything would be, by the longest replay.
-func everything(results []Result) Everything {
+// sumEverything returns what sending everything would be, by the longest replay.
+func sumEverything(results []Result) Everything {
 	var e Everything
-	whole, before := longest(results), 0
+	whole, before := longestResult(results), 0
 	for _, t := range whole.Turns {
 		for _, p := range t.Prompts {
 			e.Prompts++
@@ -155,18 +168,18 @@ func everything(results []Result) Everything {
 			}
 		}
 	}
-	e.CacheShare = share(e.CachedTokens, e.Tokens)
+	e.CacheShare = ratioOf(e.CachedTokens, e.Tokens)
 	return e
 }
 
-// longest returns the result that went on for longest.
-func longest(results []Result) Result {
+// longestResult returns the result that went on for longest.
+func longestResult(results []Result) Result {
 	return slices.MaxFunc(results, func(a, b Result) int { return a.Prompts - b.Prompts })
 }
 
 // Complete fills in what follows from the results, which must be some.
 func (r *Report) Complete() {
-	r.Everything = everything(r.Policies)
+	r.Everything = sumEverything(r.Policies)
 	if r.Notices == nil {
 		r.Notices = []string{}
 	}

@@ -51,7 +51,10 @@ func report() eval.Report {
 	window := eval.Result{
 		Policy: "window", Budget: budget, Prompts: 3, Largest: 1300, LargestTurn: 1, Last: 900, Tokens: 2800, CachedTokens: 1400, CacheShare: 0.5,
 		Summaries: 1, Summarizer: eval.Summarizer{Name: "scripted", Expense: eval.Expense{Calls: 1, InputTokens: 700, OutputTokens: 100}},
-		Facts:    eval.Found{Planted: 3, Kept: 2, Prompt: 1, Summary: 1, Lost: []eval.Fact{{Kind: "path", Text: "go.mod"}}},
+		Facts: eval.Found{
+			Planted: 3, Asked: 2, Reachable: 2, Prompt: 1, Summary: 1, SearchAlone: eval.Ranked{First5: 1, First20: 1},
+			Unreachable: []eval.Fact{{Kind: "path", Text: "go.mod", Ask: "Which file names the dependencies?"}},
+		},
 		Coverage: core.Coverage{Messages: 20, Summarized: 12, Verbatim: 8},
 		Turns: []eval.Turned{
 			{Turn: 1, Prompts: prompts(600, 1300), Compactions: []eval.Compaction{}},
@@ -61,7 +64,7 @@ func report() eval.Report {
 	}
 	off := eval.Result{
 		Policy: "off", Budget: eval.Budget{Window: 2000, Reserve: 500, Usable: 1500, Landing: 900}, Prompts: 2, Largest: 1300, LargestTurn: 1, Last: 1300, Tokens: 1900,
-		Facts:  eval.Found{Planted: 3, Kept: 3, Prompt: 2, Search: 1, Lost: []eval.Fact{}},
+		Facts:  eval.Found{Planted: 3, Asked: 2, Reachable: 3, Prompt: 1, First5: 1, First20: 1, SearchAlone: eval.Ranked{First5: 1, First20: 2}, Unreachable: []eval.Fact{}},
 		Failed: &eval.Failure{Turn: 3, RunError: core.RunError{Code: "context_floor", Message: "It does not fit."}},
 		Turns:  []eval.Turned{{Turn: 1, Prompts: prompts(600, 1300), Compactions: []eval.Compaction{}}},
 	}
@@ -86,6 +89,37 @@ func TestTable(t *testing.T) {
 		t.Fatalf("got %v, failed %v, want a report that went well", err, r.Failed())
 	}
 	golden(t, "single.txt", single.Bytes())
+}
+
+// The report says which facts have no question, as search is not asked for those.
+// Finding: context-F2
+func TestTableOfQuestions(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		from  string
+		asked int
+		want  []string
+	}{
+		{eval.FactsOfFile, 3, []string{"facts reachable  ", "facts: planted in the conversation; summarizer"}},
+		{eval.FactsOfFile, 2, []string{"facts: planted in the conversation; 1 without a question, for which search is not asked; summarizer"}},
+		{eval.FactsOfLedger, 0, []string{"that code finds in the messages; they have no questions, so that search is not asked for them;"}},
+		{eval.FactsAsked, 3, []string{"evidence reachable  ", "evidence: of the file's questions: a question counts when one of the messages that answer it is there, or is told; summarizer"}},
+	} {
+		r := report()
+		r.FactsFrom = tt.from
+		for i := range r.Policies {
+			r.Policies[i].Facts.Asked = tt.asked
+		}
+		var table strings.Builder
+		if err := r.WriteTable(&table); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(table.String(), want) {
+				t.Errorf("%s, %d asked: want %q in\n%s", tt.from, tt.asked, want, table.String())
+			}
+		}
+	}
 }
 
 // A conversation that needs no policy is told to need none.
@@ -154,7 +188,7 @@ func TestSVG(t *testing.T) {
 	t.Parallel()
 	r := report()
 	svg := string(r.SVG())
-	for _, want := range []string{"talk.jsonl: prompt size, turn by turn", ">window<", ">off<", ">sending everything<", ">usable 1,500<", ">trigger 1,400<", ">landing 875<", ">summaries<", ">window: 1<"} {
+	for _, want := range []string{"talk.jsonl: prompt size, turn by turn", ">window<", ">off<", ">sending everything<", ">usable 1,500<", ">trigger 1,400<", ">landing 875<", ">summaries<", ">window: 1<", ">facts reachable at the end, of 3: window 2, off 3<"} {
 		if !strings.Contains(svg, want) {
 			t.Errorf("want %q in the picture", want)
 		}

@@ -20,14 +20,16 @@ type Expense struct {
 // Metered is a model whose use is counted. Safe for concurrent use.
 type Metered struct {
 	llm.Model
-	count counter
+	count llm.TokenCounter
 	mu    sync.Mutex
 	spent Expense // guarded by mu
 }
 
 // Meter returns the model with its use counted: as its provider says, else with
 // count.
-func Meter(model llm.Model, count counter) *Metered { return &Metered{Model: model, count: count} }
+func Meter(model llm.Model, count llm.TokenCounter) *Metered {
+	return &Metered{Model: model, count: count}
+}
 
 // Spent returns what the model was used for so far.
 func (m *Metered) Spent() Expense {
@@ -41,7 +43,7 @@ func (m *Metered) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Del
 	return func(yield func(llm.Delta, error) bool) {
 		var usage *core.Usage
 		var said strings.Builder
-		defer func() { m.book(req, usage, said.String()) }()
+		defer func() { m.recordCall(req, usage, said.String()) }()
 		for d, err := range m.Model.Stream(ctx, req) {
 			if d.Usage != nil {
 				usage = d.Usage
@@ -54,8 +56,8 @@ func (m *Metered) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Del
 	}
 }
 
-// book adds a call; without usage it is counted here.
-func (m *Metered) book(req llm.Request, usage *core.Usage, said string) {
+// recordCall adds a call; without usage it is counted here.
+func (m *Metered) recordCall(req llm.Request, usage *core.Usage, said string) {
 	if usage == nil {
 		usage = &core.Usage{InputTokens: m.count.Text(strings.Join(req.System, "\n\n")), OutputTokens: m.count.Text(said)}
 		for _, msg := range req.Messages {

@@ -4,34 +4,35 @@ import (
 	"strings"
 
 	"bobbin/app/core"
+	"bobbin/app/core/llm"
 )
 
 // Steady returns a counter to which all ids are alike: they are made at random, so
 // that the count of a text that holds one would differ from replay to replay.
-func Steady(count counter) counter { return steady{count} }
+func Steady(count llm.TokenCounter) llm.TokenCounter { return steady{count} }
 
-type steady struct{ counter }
+type steady struct{ llm.TokenCounter }
 
 // Text counts the text with every id as the same one.
-func (s steady) Text(text string) int { return s.counter.Text(alike(text)) }
+func (s steady) Text(text string) int { return s.TokenCounter.Text(withSameIDs(text)) }
 
 // Message counts the message with every id as the same one.
 func (s steady) Message(m core.Message) int {
-	m.Content = alike(m.Content)
+	m.Content = withSameIDs(m.Content)
 	for i, c := range m.ToolCalls {
-		if args := alike(c.Arguments); args != c.Arguments {
+		if args := withSameIDs(c.Arguments); args != c.Arguments {
 			m.ToolCalls = append([]core.ToolCall(nil), m.ToolCalls...)
 			m.ToolCalls[i].Arguments = args
 		}
 	}
-	return s.counter.Message(m)
+	return s.TokenCounter.Message(m)
 }
 
 // sameID stands for all ids; it has their length.
 const sameID = "01890000-0000-7000-8000-000000000000"
 
-// alike returns the text with all ids as sameID.
-func alike(text string) string {
+// withSameIDs returns the text with all ids as sameID.
+func withSameIDs(text string) string {
 	var b strings.Builder
 	from := 0
 	for i := 0; ; {

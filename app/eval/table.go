@@ -7,32 +7,34 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"bobbin/app/core"
 )
 
 // WriteTable writes the report for people: what was replayed, then a column for each
 // policy; of one policy alone also what its compactions did.
 func (r Report) WriteTable(w io.Writer) error {
 	b := &strings.Builder{}
-	fmt.Fprintf(b, "%s: %s in %s, %s\n", r.Source, many(r.Messages, "message"), many(r.Turns, "turn"), many(r.Tokens, "token"))
-	fmt.Fprintf(b, "model %s, window %s", r.Model, number(r.Window))
+	fmt.Fprintf(b, "%s: %s in %s, %s\n", r.Source, formatCount(r.Messages, "message"), formatCount(r.Turns, "turn"), formatCount(r.Tokens, "token"))
+	fmt.Fprintf(b, "model %s, window %s", r.Model, formatNumber(r.Window))
 	if len(r.Policies) > 0 {
-		fmt.Fprintf(b, ", usable %s", number(r.Policies[0].Budget.Usable))
+		fmt.Fprintf(b, ", usable %s", formatNumber(r.Policies[0].Budget.Usable))
 	}
 	e := r.Everything
 	fmt.Fprintf(b, "\nsending everything: %s in %s, the largest %s, %s of them cacheable; ",
-		many(e.Tokens, "token"), many(e.Prompts, "prompt"), number(e.Largest), percent(e.CacheShare))
+		formatCount(e.Tokens, "token"), formatCount(e.Prompts, "prompt"), formatNumber(e.Largest), formatPercent(e.CacheShare))
 	if e.TooLargeFrom > 0 {
-		fmt.Fprintf(b, "does not fit from turn %s on\n\n", number(e.TooLargeFrom))
+		fmt.Fprintf(b, "does not fit from turn %s on\n\n", formatNumber(e.TooLargeFrom))
 	} else {
 		fmt.Fprint(b, "fits to the end\n\n")
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
 	}
-	if err := r.columns(w); err != nil {
+	if err := r.writeColumns(w); err != nil {
 		return err
 	}
-	return r.remarks(w)
+	return r.writeRemarks(w)
 }
 
 // row is a line of the table.
@@ -41,35 +43,38 @@ type row struct {
 	cell func(Result) string
 }
 
-// rows are the lines of the table.
-func (r Report) rows() []row {
+// tableRows are the lines of the table.
+func (r Report) tableRows() []row {
 	return []row{
-		{"prompts sent", func(p Result) string { return number(p.Prompts) }},
-		{"largest prompt", func(p Result) string { return number(p.Largest) }},
-		{"  of usable", func(p Result) string { return percent(share(p.Largest, p.Budget.Usable)) }},
-		{"  in turn", func(p Result) string { return number(p.LargestTurn) }},
-		{"tokens sent", func(p Result) string { return number(p.Tokens) }},
+		{"prompts sent", func(p Result) string { return formatNumber(p.Prompts) }},
+		{"largest prompt", func(p Result) string { return formatNumber(p.Largest) }},
+		{"  of usable", func(p Result) string { return formatPercent(ratioOf(p.Largest, p.Budget.Usable)) }},
+		{"  in turn", func(p Result) string { return formatNumber(p.LargestTurn) }},
+		{"tokens sent", func(p Result) string { return formatNumber(p.Tokens) }},
 		{"  of sending everything", func(p Result) string {
 			if p.Failed != nil {
 				return "–"
 			}
-			return percent(share(p.Tokens, r.Everything.Tokens))
+			return formatPercent(ratioOf(p.Tokens, r.Everything.Tokens))
 		}},
-		{"  cacheable prefix", func(p Result) string { return percent(p.CacheShare) }},
-		{"  not in a cache", func(p Result) string { return number(p.Tokens - p.CachedTokens) }},
-		{"summaries", func(p Result) string { return number(p.Summaries) }},
-		{"summarizer tokens", func(p Result) string { return number(p.Summarizer.InputTokens + p.Summarizer.OutputTokens) }},
-		{"last prompt", func(p Result) string { return number(p.Last) }},
-		{"facts kept", func(p Result) string { return fmt.Sprintf("%d of %d", p.Facts.Kept, p.Facts.Planted) }},
-		{"  word for word", func(p Result) string { return number(p.Facts.Prompt) }},
-		{"  in the summary", func(p Result) string { return number(p.Facts.Summary) }},
-		{"  by search_history", func(p Result) string { return number(p.Facts.Search) }},
-		{"  lost", func(p Result) string { return number(len(p.Facts.Lost)) }},
+		{"  cacheable prefix", func(p Result) string { return formatPercent(p.CacheShare) }},
+		{"  not in a cache", func(p Result) string { return formatNumber(p.Tokens - p.CachedTokens) }},
+		{"summaries", func(p Result) string { return formatNumber(p.Summaries) }},
+		{"summarizer tokens", func(p Result) string { return formatNumber(p.Summarizer.InputTokens + p.Summarizer.OutputTokens) }},
+		{"last prompt", func(p Result) string { return formatNumber(p.Last) }},
+		{r.factNoun() + " reachable", func(p Result) string { return fmt.Sprintf("%d of %d", p.Facts.Reachable, p.Facts.Planted) }},
+		{"  in the prompt", func(p Result) string { return formatNumber(p.Facts.Prompt) }},
+		{"  in the summary", func(p Result) string { return formatNumber(p.Facts.Summary) }},
+		{"  by search, first 5", func(p Result) string { return formatNumber(p.Facts.First5) }},
+		{"  by search, 6 to 20", func(p Result) string { return formatNumber(p.Facts.First20) }},
+		{"  not at all", func(p Result) string { return formatNumber(len(p.Facts.Unreachable)) }},
+		{"search alone, first 5", func(p Result) string { return fmt.Sprintf("%d of %d", p.Facts.SearchAlone.First5, p.Facts.Asked) }},
+		{"search alone, first 20", func(p Result) string { return fmt.Sprintf("%d of %d", p.Facts.SearchAlone.First20, p.Facts.Asked) }},
 	}
 }
 
-// columns writes the table.
-func (r Report) columns(w io.Writer) error {
+// writeColumns writes the table.
+func (r Report) writeColumns(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	line := func(name string, cell func(Result) string) {
 		// The first column alone is aligned to the left.
@@ -80,10 +85,18 @@ func (r Report) columns(w io.Writer) error {
 		fmt.Fprintln(t)
 	}
 	line("", func(p Result) string { return strings.ToUpper(p.Policy) })
-	for _, row := range r.rows() {
+	for _, row := range r.tableRows() {
 		line(row.name, row.cell)
 	}
 	return t.Flush()
+}
+
+// factNoun is what is looked for.
+func (r Report) factNoun() string {
+	if r.FactsFrom == FactsAsked {
+		return "evidence"
+	}
+	return "facts"
 }
 
 // labelWidth is how wide the first column is.
@@ -92,54 +105,79 @@ const labelWidth = 23
 // How many lines of what a table does not hold all of.
 const (
 	shownCompactions = 20
-	shownLost        = 10
+	shownUnreachable = 10
+	shownText        = 160 // bytes of a fact with its question
 )
 
-// remarks writes what stands below the table.
-func (r Report) remarks(w io.Writer) error {
+// writeRemarks writes what stands below the table.
+func (r Report) writeRemarks(w io.Writer) error {
 	b := &strings.Builder{}
 	for _, p := range r.Policies {
 		if p.Failed != nil {
 			fmt.Fprintf(b, "\n%s: the conversation ends in turn %d: %s (%s)\n", p.Policy, p.Failed.Turn, p.Failed.Message, p.Failed.Code)
 		}
-		if n := len(p.Facts.Lost); n > 0 {
-			fmt.Fprintf(b, "\n%s lost:\n", p.Policy)
-			for _, f := range p.Facts.Lost[:min(n, shownLost)] {
-				fmt.Fprintf(b, "  %s: %s\n", f.Kind, f.Text)
-			}
-			more(b, n-shownLost)
-		}
 	}
 	if len(r.Policies) == 1 {
-		r.Policies[0].compactions(b)
+		r.Policies[0].writeUnreachable(b)
+		r.Policies[0].writeCompactions(b)
 	}
-	fmt.Fprintf(b, "\nfacts: %s", map[string]string{
+	fmt.Fprintf(b, "\n%s: %s", r.factNoun(), map[string]string{
 		FactsOfFile: "planted in the conversation", FactsGiven: "given", FactsOfLedger: "paths, commands, errors and URLs that code finds in the messages",
+		FactsAsked: "of the file's questions: a question counts when one of the messages that answer it is there, or is told",
 	}[r.FactsFrom])
 	if len(r.Policies) > 0 {
+		b.WriteString(r.Policies[0].Facts.unaskedNote())
 		fmt.Fprintf(b, "; summarizer: %s", r.Policies[0].Summarizer.Name)
 	}
 	b.WriteString("\n")
 	for _, n := range r.Notices {
 		fmt.Fprintf(b, "note: %s\n", n)
 	}
-	if r.idle() {
+	if r.isIdle() {
 		b.WriteString("note: the conversation fits as it is, so that no policy has anything to do; a smaller --window shows what they would\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// idle reports whether every policy sent everything.
-func (r Report) idle() bool {
+// isIdle reports whether every policy sent everything.
+func (r Report) isIdle() bool {
 	return r.Everything.TooLargeFrom == 0 && !slices.ContainsFunc(r.Policies, func(p Result) bool {
 		return p.Failed != nil || p.Coverage.Verbatim != p.Coverage.Messages-p.Coverage.Excluded ||
 			slices.ContainsFunc(p.Turns, func(t Turned) bool { return len(t.Compactions)+len(t.Rungs) > 0 })
 	})
 }
 
-// compactions writes what the compactions did, one a line.
-func (r Result) compactions(b *strings.Builder) {
+// unaskedNote says of how many facts search is not asked.
+func (f Found) unaskedNote() string {
+	switch n := f.Planted - f.Asked; {
+	case n == 0:
+		return ""
+	case n == f.Planted:
+		return "; they have no questions, so that search is not asked for them"
+	default:
+		return fmt.Sprintf("; %s without a question, for which search is not asked", formatNumber(n))
+	}
+}
+
+// writeUnreachable writes the facts that are nowhere, one a line.
+func (r Result) writeUnreachable(b *strings.Builder) {
+	list := r.Facts.Unreachable
+	for i, f := range list[:min(len(list), shownUnreachable)] {
+		if i == 0 {
+			b.WriteString("\nnot reachable:\n")
+		}
+		text := f.Kind + ": " + f.Text
+		if f.Ask != "" {
+			text = f.Ask + " " + f.Text
+		}
+		fmt.Fprintf(b, "  %s\n", core.Clip(strings.Join(strings.Fields(text), " "), shownText))
+	}
+	moreLine(b, len(list)-shownUnreachable)
+}
+
+// writeCompactions writes what the compactions did, one a line.
+func (r Result) writeCompactions(b *strings.Builder) {
 	shown, all := 0, 0
 	for _, t := range r.Turns {
 		for _, c := range t.Compactions {
@@ -149,23 +187,23 @@ func (r Result) compactions(b *strings.Builder) {
 			if shown++; shown == 1 {
 				b.WriteString("\ncompactions:\n")
 			}
-			fmt.Fprintf(b, "  turn %s: %s\n", number(t.Turn), c.words())
+			fmt.Fprintf(b, "  turn %s: %s\n", formatNumber(t.Turn), c.describeCompaction())
 		}
 	}
-	more(b, all-shown)
+	moreLine(b, all-shown)
 }
 
-// words says what happened.
-func (c Compaction) words() string {
+// describeCompaction says what happened.
+func (c Compaction) describeCompaction() string {
 	var parts []string
 	if c.Trigger != "" {
 		parts = append(parts, c.Trigger)
 	}
 	if c.TokensBefore > 0 {
-		parts = append(parts, number(c.TokensBefore)+" → "+number(c.TokensAfter)+" tokens")
+		parts = append(parts, formatNumber(c.TokensBefore)+" → "+formatNumber(c.TokensAfter)+" tokens")
 	}
 	if c.MessagesCovered > 0 {
-		parts = append(parts, "the summary covers "+many(c.MessagesCovered, "message"))
+		parts = append(parts, "the summary covers "+formatCount(c.MessagesCovered, "message"))
 	}
 	if c.Reason != "" {
 		parts = append(parts, c.Reason)
@@ -177,15 +215,15 @@ func (c Compaction) words() string {
 	return event + " (" + strings.Join(parts, ", ") + ")"
 }
 
-// more says how much is not shown.
-func more(b *strings.Builder, n int) {
+// moreLine says how much is not shown.
+func moreLine(b *strings.Builder, n int) {
 	if n > 0 {
-		fmt.Fprintf(b, "  … %s more (--json has all)\n", number(n))
+		fmt.Fprintf(b, "  … %s more (--json has all)\n", formatNumber(n))
 	}
 }
 
-// number writes a number with commas between the thousands.
-func number(n int) string {
+// formatNumber writes a number with commas between the thousands.
+func formatNumber(n int) string {
 	digits := strconv.Itoa(n)
 	var parts []string
 	for len(digits) > 3 {
@@ -196,13 +234,13 @@ func number(n int) string {
 	return strings.Join(append([]string{digits}, parts...), ",")
 }
 
-// many writes a number of things.
-func many(n int, thing string) string {
+// formatCount writes a number of things.
+func formatCount(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
 	}
-	return number(n) + " " + thing
+	return formatNumber(n) + " " + thing
 }
 
-// percent writes a share.
-func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
+// formatPercent writes a share.
+func formatPercent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"bobbin/app/core"
@@ -13,35 +14,41 @@ type text struct{ b strings.Builder }
 // newText returns the text of a first piece.
 func newText(s string) *text {
 	t := &text{}
-	t.add(s)
+	t.addPiece(s)
 	return t
 }
 
-// add adds a piece; no fact is found across two pieces.
-func (t *text) add(s string) {
-	t.b.WriteString(plain(s))
+// addPiece adds a piece; no fact is found across two pieces.
+func (t *text) addPiece(s string) {
+	t.b.WriteString(plainText(s))
 	t.b.WriteByte('\n')
 }
 
-// has reports whether the fact is said.
-func (t *text) has(f Fact) bool { return strings.Contains(t.b.String(), plain(f.Text)) }
+// hasFact reports whether the fact is said word for word: its text, or a whole message of
+// its evidence.
+func (t *text) hasFact(f Fact) bool {
+	if len(f.Evidence) == 0 {
+		return strings.Contains(t.b.String(), plainText(f.Text))
+	}
+	return slices.ContainsFunc(f.Evidence, func(e Evidence) bool { return strings.Contains(t.b.String(), plainText(e.Text)) })
+}
 
-// plain returns the text in lower case, its blanks and line breaks as single blanks.
-func plain(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
+// plainText returns the text in lower case, its blanks and line breaks as single blanks.
+func plainText(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
 
-// said returns what a message says: its content and its tool calls, both also as
+// messageTexts returns what a message says: its content and its tool calls, both also as
 // the values that they hold where they are JSON, without its escapes.
-func said(content string, calls []core.ToolCall) string {
-	parts := append([]string{content}, values(content)...)
+func messageTexts(content string, calls []core.ToolCall) string {
+	parts := append([]string{content}, jsonTexts(content)...)
 	for _, c := range calls {
-		parts = append(append(parts, c.Arguments), values(c.Arguments)...)
+		parts = append(append(parts, c.Arguments), jsonTexts(c.Arguments)...)
 	}
 	return strings.Join(parts, "\n")
 }
 
-// values returns the texts in a JSON object or list; none in anything else, and in
+// jsonTexts returns the texts in a JSON object or list; none in anything else, and in
 // what has no escapes.
-func values(raw string) []string {
+func jsonTexts(raw string) []string {
 	raw = strings.TrimSpace(raw)
 	if raw == "" || !strings.ContainsRune("{[", rune(raw[0])) || !strings.Contains(raw, `\`) {
 		return nil
@@ -50,22 +57,22 @@ func values(raw string) []string {
 	if json.Unmarshal([]byte(raw), &v) != nil {
 		return nil
 	}
-	return texts(v)
+	return textsOf(v)
 }
 
-// texts returns the texts in a JSON value.
-func texts(v any) []string {
+// textsOf returns the texts in a JSON value.
+func textsOf(v any) []string {
 	var out []string
 	switch v := v.(type) {
 	case string:
 		out = append(out, v)
 	case []any:
 		for _, item := range v {
-			out = append(out, texts(item)...)
+			out = append(out, textsOf(item)...)
 		}
 	case map[string]any:
 		for _, item := range v {
-			out = append(out, texts(item)...)
+			out = append(out, textsOf(item)...)
 		}
 	}
 	return out

@@ -6,65 +6,89 @@ import (
 	"bobbin/app/core"
 )
 
-// Why a subscription ends by itself. Both may be shown to the reader.
+// Why a subscription ends by itself. Both errors may be shown to the reader.
 var (
-	// ErrSlow: the reader did not keep up and was dropped. It comes back with the
-	// last event number that it has, and misses nothing.
+	// ErrSlow: the reader did not keep up and was dropped. It reconnects with the last event
+	// number that it has, and misses nothing.
 	ErrSlow error = &core.Error{Kind: core.ErrUnavailable, Code: core.CodeSlowReader,
-		Message: "the events came faster than they were read; connect again with the last event id"}
-	// ErrClosed: the bus is closed, because the process stops.
+		Message: "events arrived faster than they were read; reconnect with the last event id"}
+	// ErrClosed: the bus is closed because the process stops.
 	ErrClosed error = &core.Error{Kind: core.ErrUnavailable, Code: "stopping",
-		Message: "the server is stopping; connect again with the last event id"}
+		Message: "the server is stopping; reconnect with the last event id"}
 )
 
-// Bus carries bytes from publishers to whoever listens at that moment. It may
-// lose messages and may mix up those of different publishers: a Feed does not
-// depend on it. Implementations are safe for concurrent use.
+// Bus carries events and other bytes from publishers to the current subscribers. It may lose messages and may
+// reorder those of different publishers: a Feed does not depend on it. Implementations are safe
+// for concurrent use.
 type Bus interface {
-	// Publish hands data to the present subscribers of the subject and does not
-	// wait for them. Data must not be changed afterwards.
+	// Publish hands data to the current subscribers of the subject and does not wait for them.
+	// Data must not be changed afterwards.
 	Publish(subject string, data []byte) error
-	// Subscribe begins to listen. The caller closes the subscription.
+	// PublishEvent is Publish for an event. It is encoded only for other processes, without its
+	// data if they are too large for the bus and the store has them.
+	PublishEvent(subject string, e core.Event) error
+	// Subscribe subscribes to a subject. The caller closes the subscription.
 	Subscribe(subject string) (Subscription, error)
+	// Close ends all subscriptions.
+	Close()
 }
 
-// Subscription is one listener of a subject. One goroutine at a time takes from it.
+// Subscription is one listener of a subject. Only one goroutine at a time takes from it.
 type Subscription interface {
-	// Ready has an element, or is closed, when Take has something to say. It may have
-	// one without a reason.
+	// Ready has an element, or is closed, when Take has something to return. It may have one
+	// without a reason.
 	Ready() <-chan struct{}
-	// Take returns the oldest message that was not taken; an empty one says that some
-	// may have been lost. It returns nil when there is none at present, and when all is
-	// taken and the subscription has ended, why: ErrSlow, or ErrClosed.
+	// Take returns the oldest message that was not taken; an empty one means that some may have
+	// been lost. It returns nil when there is none at present. When all messages are taken and
+	// the subscription has ended, it returns the reason: ErrSlow or ErrClosed.
 	Take() (*Message, error)
-	// Waiting reports whether there is a message to be taken.
+	// Waiting reports whether there is a message to take.
 	Waiting() bool
 	// Close ends the subscription. It may be called more than once.
 	Close()
 }
 
-// Message is what was published, once for all subscribers of this process: what one of
-// them makes of it the others need not make again. Safe for concurrent use.
+// Message is a published message, shared by all subscribers of this process, so that it is
+// decoded only once. Safe for concurrent use.
 type Message struct {
-	data []byte
+	data  []byte
+	typed bool // this process published an event; there are no bytes
+	size  int  // in bytes, about
 
-	once  sync.Once
-	event core.Event
-	whole bool // the event has its data
-	err   error
-	delta core.DeltaData // of a piece of text
+	once    sync.Once
+	event   core.Event
+	hasData bool // the event has its data
+	err     error
+	frame   core.Frame // of the event
 }
 
-// Data returns the bytes that were published; they must not be changed.
+// newMessage returns a message of bytes. Without any it says that some messages may be lost.
+func newMessage(data []byte) *Message { return &Message{data: data, size: len(data)} }
+
+// newEventMessage returns a message of an event of this process.
+func newEventMessage(e core.Event) *Message {
+	m := &Message{typed: true, size: e.Size, event: e, hasData: true}
+	if d, ok := e.Data.(core.DeltaData); ok {
+		m.size = len(d.Text)
+	}
+	m.event.Frame = &m.frame
+	return m
+}
+
+// Data returns the bytes that were published; nil for an event of this process. They must not
+// be changed.
 func (m *Message) Data() []byte { return m.data }
 
-// decode returns the event that the message is, false if it is without its data.
-func (m *Message) decode() (core.Event, bool, error) {
-	m.once.Do(func() {
-		m.event, m.whole, m.err = decode(m.data)
-		if m.err == nil && isText(m.event.Type) {
-			m.delta, m.err = deltaOf(m.event)
-		}
-	})
-	return m.event, m.whole, m.err
+// signalsLoss reports whether the message says that some messages may be lost.
+func (m *Message) signalsLoss() bool { return !m.typed && len(m.data) == 0 }
+
+// decodeOnce returns the event in the message; false if it comes without its data.
+func (m *Message) decodeOnce() (core.Event, bool, error) {
+	if !m.typed {
+		m.once.Do(func() {
+			m.event, m.hasData, m.err = decode(m.data)
+			m.event.Frame = &m.frame
+		})
+	}
+	return m.event, m.hasData, m.err
 }

@@ -14,7 +14,7 @@ import (
 	"bobbin/app/events"
 )
 
-// patience is how long a test waits for what should come at once.
+// patience is how long a test waits for something that should happen immediately.
 const patience = 20 * time.Second
 
 // closer is a bus that can be closed.
@@ -195,7 +195,7 @@ func TestBusDeliversInOrder(t *testing.T) {
 	})
 }
 
-// TestBusDropsTheSlow: who does not read is dropped, the others go on.
+// TestBusDropsTheSlow: a subscriber that does not read is dropped, the others continue.
 func TestBusDropsTheSlow(t *testing.T) {
 	const buffer = 64
 	onBuses(t, buffer, func(t *testing.T, publish, listen closer) {

@@ -3,81 +3,109 @@ package events
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"bobbin/app/core"
+	"bobbin/app/core/quota"
 )
 
-// How a watcher gets what the store has.
-
-// catchUp gives the durable events after w.seen from the store, and the text so
-// far. If the store has a hole, or does not have the event atLeast, a resync
-// stands for what is missing.
+// catchUp emits the durable events after w.lastSeq from the store, then the partial texts. If
+// the store has a gap, or does not have the event atLeast, a resync replaces what is missing.
 func (w *watcher) catchUp(ctx context.Context, atLeast int64) error {
 	for {
-		page, err := w.feed.store.After(ctx, w.session, w.seen, pageSize)
-		if err != nil {
-			return fmt.Errorf("events of session %s after %d: %w", w.session, w.seen, err)
-		}
-		whole, err := w.emitPage(page)
-		if err != nil {
+		whole, more, err := w.replayPage(ctx, atLeast)
+		switch {
+		case err != nil:
 			return err
-		}
-		if whole && len(page) == pageSize {
+		case whole && more:
 			continue
+		case !whole || w.lastSeq < atLeast:
+			return w.resync(ctx)
+		default:
+			return w.emitSnapshot(ctx)
 		}
-		if !whole || w.seen < atLeast {
-			return w.skip(ctx)
-		}
-		return w.snapshot(ctx)
 	}
 }
 
-// find is catchUp for what the bus did not bring.
-func (w *watcher) find(ctx context.Context, atLeast int64) error {
-	before := w.seen
+// replayPage emits the next page of events from the store. It reports whether they have no gap,
+// and whether there may be more.
+func (w *watcher) replayPage(ctx context.Context, atLeast int64) (whole, more bool, err error) {
+	hold := w.feed.memory.Hold(w.scope)
+	defer hold.Release()
+	if w.lastSeq < atLeast {
+		if err := hold.Resize(ctx, core.MaxPageBytes); err != nil {
+			return false, false, w.busyError(ctx, err)
+		}
+	}
+	page, more, err := w.feed.store.Page(ctx, w.session, w.lastSeq, pageSize)
+	if err != nil {
+		return false, false, fmt.Errorf("events of session %s after %d: %w", w.session, w.lastSeq, err)
+	}
+	bytes := 0
+	for _, e := range page {
+		bytes += e.Size
+	}
+	hold.Keep(int64(bytes))
+	hold.Add(int64(max(bytes-core.MaxPageBytes, 0)))
+	whole, err = w.emitPage(page)
+	return whole, more, err
+}
+
+// busyError says that other replays use up the memory for replays.
+func (w *watcher) busyError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	return &core.Error{Kind: core.ErrUnavailable, Code: quota.CodeExceeded, RetryAfter: time.Second, Err: err,
+		Message: "too many events are being replayed to slow readers; reconnect in a moment with the last event id"}
+}
+
+// replayMissed is catchUp for events that the bus did not deliver.
+func (w *watcher) replayMissed(ctx context.Context, atLeast int64) error {
+	before := w.lastSeq
 	err := w.catchUp(ctx, atLeast)
-	w.feed.observer.EventsFound(int(max(w.seen-before, 0)))
+	w.feed.observer.EventsFound(int(max(w.lastSeq-before, 0)))
 	return err
 }
 
-// emitPage gives the events, and reports false at a hole in their numbers.
+// emitPage emits the events, and reports false at a gap in their numbers.
 func (w *watcher) emitPage(page []core.Event) (bool, error) {
 	for _, e := range page {
-		if e.Seq != w.seen+1 {
+		if e.Seq != w.lastSeq+1 {
 			return false, nil
 		}
-		if err := w.emit(e); err != nil {
+		if err := w.emitEvent(e); err != nil {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-// skip goes on at the newest event, as those before it are not kept.
-func (w *watcher) skip(ctx context.Context) error {
+// resync continues at the newest event, since earlier ones are no longer kept.
+func (w *watcher) resync(ctx context.Context) error {
 	newest, err := w.feed.store.Last(ctx, w.scope, w.session)
 	if err != nil {
 		return fmt.Errorf("newest event of session %s: %w", w.session, err)
 	}
-	if err := w.resync(newest); err != nil {
+	if err := w.emitResync(newest); err != nil {
 		return err
 	}
-	if err := w.snapshot(ctx); err != nil {
+	if err := w.emitSnapshot(ctx); err != nil {
 		return err
 	}
-	return w.join(ctx)
+	return w.requestSnapshot(ctx)
 }
 
-// resync tells the reader to load the messages, and goes on after newest.
-func (w *watcher) resync(newest int64) error {
+// emitResync tells the reader to reload the messages, and continues after newest.
+func (w *watcher) emitResync(newest int64) error {
 	w.pending = nil
 	w.feed.observer.Resync()
-	e := core.NewEvent(w.session, "", core.EventResync, struct{}{})
-	e.Seq = newest // else the reader would come back with a number that means nothing here
-	if err := w.emit(e); err != nil {
+	e := core.NewEvent(w.session, "", core.EventResync, nil)
+	e.Seq = newest // otherwise the reader would reconnect with a number that is invalid here
+	if err := w.emitEvent(e); err != nil {
 		return err
 	}
-	w.seen = newest
-	clear(w.given)
+	w.lastSeq = newest
+	clear(w.delivered)
 	return nil
 }

@@ -19,42 +19,41 @@ import (
 	"bobbin/app/core"
 )
 
-// NATSCluster is how the replicas make a cluster of their own: each has a server in
-// its process.
+// NATSCluster configures the replicas' own cluster: each replica has a server in its process.
 type NATSCluster struct {
-	Addr   string   // host:port where this one listens for the others; port 0 = any
-	Peers  []string // host:port of others; they tell of the rest, and may be this one
-	Secret string   // all have the same
+	Addr   string   // host:port on which this replica listens for the others; port 0 = any
+	Peers  []string // host:port of other replicas, which announce the rest; may include this one
+	Secret string   // shared by all replicas
 }
 
-// clusterUser is the name that goes with the secret.
+// clusterUser is the user name that goes with the secret.
 const clusterUser = "bobbin"
 
-// Times of the server in this process.
+// Timeouts of the server in this process.
 const (
 	serverStart = 10 * time.Second
-	authTime    = 5 * time.Second // to show the secret, or a certificate
+	authTime    = 5 * time.Second // to present the secret or a certificate
 )
 
-// startServer starts a server that only this process and, with the secret, the other
-// replicas can talk to.
+// startServer starts a server that accepts only this process and, with the secret, the other
+// replicas.
 func startServer(c NATSCluster, secure *tls.Config, login string, logger *slog.Logger) (*server.Server, error) {
-	host, port, err := bindable(c.Addr)
+	host, port, err := probeAddr(c.Addr)
 	if err != nil {
 		return nil, err
 	}
-	hash, err := bcrypt.GenerateFromPassword([]byte(login), bcrypt.MinCost) // random, so no guessing is slowed down; plain text it would warn of
+	hash, err := bcrypt.GenerateFromPassword([]byte(login), bcrypt.MinCost) // it is random, so the minimal cost is enough; the server warns of plain text
 	if err != nil {
 		return nil, fmt.Errorf("nats server: %w", err)
 	}
 	o := &server.Options{
 		ServerName: core.NewID[string](), NoSigs: true,
-		// Without a listener for clients the server never begins to route (v2.15.2), so
-		// it has one, for this machine and with a login that nobody knows.
+		// Without a client listener the server never starts routing (v2.15.2), so it has one,
+		// on the loopback interface and with a random password.
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, Username: clusterUser, Password: string(hash),
 		Cluster: server.ClusterOpts{
 			Name: "bobbin", Host: host, Port: port, Username: clusterUser, Password: c.Secret, NoAdvertise: true,
-			PoolSize:    -1, // one connection to each: while several are agreed on, messages get lost
+			PoolSize:    -1, // one connection to each: while several are negotiated, messages get lost
 			AuthTimeout: authTime.Seconds(), TLSConfig: secure, TLSTimeout: authTime.Seconds(),
 		},
 	}
@@ -75,12 +74,12 @@ func startServer(c NATSCluster, secure *tls.Config, login string, logger *slog.L
 	return s, nil
 }
 
-// bindable returns host and port of an address that can be listened on. The server
-// itself says nothing useful when it cannot.
-func bindable(addr string) (host string, port int, err error) {
+// probeAddr returns host and port of an address after checking that this process can listen on
+// it. The server's own error would not be useful.
+func probeAddr(addr string) (host string, port int, err error) {
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", addr)
 	if err != nil {
-		return "", 0, core.Errorf(core.ErrUnavailable, "cannot listen for the other replicas on %s: %v; choose another nats.cluster_addr", addr, err)
+		return "", 0, core.Errorf(core.ErrUnavailable, "cannot listen for other replicas on %s: %v; choose another nats.cluster_addr", addr, err)
 	}
 	if err := l.Close(); err != nil {
 		return "", 0, err
@@ -95,8 +94,8 @@ func bindable(addr string) (host string, port int, err error) {
 	return host, port, err
 }
 
-// ClusterAddr returns where the server of this process listens for the other
-// replicas; empty if there is none.
+// ClusterAddr returns the address where this process's server listens for the other replicas;
+// empty if there is none.
 func (n *NATS) ClusterAddr() string {
 	if n.server == nil || n.server.ClusterAddr() == nil {
 		return ""
@@ -104,15 +103,15 @@ func (n *NATS) ClusterAddr() string {
 	return n.server.ClusterAddr().String()
 }
 
-// TLSFiles are PEM files; all empty = no TLS but what a URL asks for.
+// TLSFiles are PEM files; all empty = no TLS unless a URL requires it.
 type TLSFiles struct {
-	CA   string // who the other side must be certified by; empty = whom the machine trusts
-	Cert string // our certificate; the replicas' own cluster asks for one on both sides
+	CA   string // signs the certificates of the other side; empty = the system's CAs
+	Cert string // this side's certificate; the replicas' own cluster requires one on both sides
 	Key  string // of Cert
 }
 
-// config returns nil without files.
-func (f TLSFiles) config() (*tls.Config, error) {
+// tlsConfig returns nil without files.
+func (f TLSFiles) tlsConfig() (*tls.Config, error) {
 	if f == (TLSFiles{}) {
 		return nil, nil
 	}
@@ -124,7 +123,7 @@ func (f TLSFiles) config() (*tls.Config, error) {
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, core.Errorf(core.ErrInvalid, "nats.tls_ca: there is no certificate in %s", f.CA)
+			return nil, core.Errorf(core.ErrInvalid, "nats.tls_ca: %s contains no certificate", f.CA)
 		}
 		c.ClientCAs = c.RootCAs
 	}
@@ -138,24 +137,24 @@ func (f TLSFiles) config() (*tls.Config, error) {
 	return c, nil
 }
 
-// serverLog brings what the server says into our log.
+// serverLog writes the server's messages to our log.
 type serverLog struct {
 	log   *slog.Logger
 	fatal atomic.Value // of string; why the server gave up
 }
 
-func (l *serverLog) Noticef(format string, v ...any) { l.say(slog.LevelDebug, format, v) }
-func (l *serverLog) Debugf(format string, v ...any)  { l.say(slog.LevelDebug, format, v) }
-func (l *serverLog) Tracef(format string, v ...any)  { l.say(slog.LevelDebug, format, v) }
-func (l *serverLog) Warnf(format string, v ...any)   { l.say(slog.LevelWarn, format, v) }
-func (l *serverLog) Errorf(format string, v ...any)  { l.say(slog.LevelWarn, format, v) }
+func (l *serverLog) Noticef(format string, v ...any) { l.logServer(slog.LevelDebug, format, v) }
+func (l *serverLog) Debugf(format string, v ...any)  { l.logServer(slog.LevelDebug, format, v) }
+func (l *serverLog) Tracef(format string, v ...any)  { l.logServer(slog.LevelDebug, format, v) }
+func (l *serverLog) Warnf(format string, v ...any)   { l.logServer(slog.LevelWarn, format, v) }
+func (l *serverLog) Errorf(format string, v ...any)  { l.logServer(slog.LevelWarn, format, v) }
 
 func (l *serverLog) Fatalf(format string, v ...any) {
 	l.fatal.Store(fmt.Sprintf(format, v...))
-	l.say(slog.LevelError, format, v)
+	l.logServer(slog.LevelError, format, v)
 }
 
-func (l *serverLog) say(level slog.Level, format string, v []any) {
+func (l *serverLog) logServer(level slog.Level, format string, v []any) {
 	ctx := context.Background()
 	if l.log.Enabled(ctx, level) {
 		l.log.Log(ctx, level, "nats server", "says", fmt.Sprintf(format, v...))

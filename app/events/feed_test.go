@@ -2,10 +2,10 @@ package events_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
 	"log/slog"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -19,7 +19,7 @@ import (
 
 const session = core.SessionID("s1")
 
-var scope = core.Scope{Owner: "ann"}
+var tenant = core.Tenant{Owner: "ann"}
 
 // memory is an event store: commit numbers an event as a transaction does.
 type memory struct {
@@ -34,25 +34,35 @@ func (m *memory) commit(e core.Event) core.Event {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e.Seq = int64(len(m.events) + 1)
+	if raw, err := json.Marshal(e.Data); err == nil {
+		e.Size = len(raw)
+	}
 	m.events = append(m.events, e)
 	return e
 }
 
-func (m *memory) After(_ context.Context, _ core.SessionID, after int64, limit int) ([]core.Event, error) {
+func (m *memory) Page(_ context.Context, _ core.SessionID, after int64, limit int) ([]core.Event, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.reads++
 	if m.err != nil {
-		return nil, m.err
+		return nil, false, m.err
 	}
 	from := min(max(int(after), m.kept), len(m.events))
-	return slices.Clone(m.events[from:min(from+limit, len(m.events))]), nil
+	page, bytes := []core.Event(nil), 0
+	for _, e := range m.events[from:min(from+limit, len(m.events))] {
+		if bytes += e.Size; bytes > core.MaxPageBytes && len(page) > 0 {
+			return page, true, nil
+		}
+		page = append(page, e)
+	}
+	return page, len(page) == limit, nil
 }
 
-func (m *memory) Last(_ context.Context, s core.Scope, id core.SessionID) (int64, error) {
+func (m *memory) Last(_ context.Context, s core.Tenant, id core.SessionID) (int64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s != scope || id != session {
+	if s != tenant || id != session {
 		return 0, core.Errorf(core.ErrNotFound, "session %s does not exist", id)
 	}
 	m.reads++
@@ -62,7 +72,7 @@ func (m *memory) Last(_ context.Context, s core.Scope, id core.SessionID) (int64
 func (m *memory) LastOf(ctx context.Context, ids []core.SessionID) (map[core.SessionID]int64, error) {
 	newest := map[core.SessionID]int64{}
 	for _, id := range ids {
-		n, err := m.Last(ctx, scope, id)
+		n, err := m.Last(ctx, tenant, id)
 		if errors.Is(err, core.ErrNotFound) {
 			continue
 		}
@@ -91,14 +101,14 @@ func event(kind core.EventType, data any) core.Event {
 	return core.NewEvent(session, "r1", kind, data)
 }
 
-func started() core.Event { return event(core.EventRunStarted, struct{}{}) }
+func started() core.Event { return event(core.EventRunStarted, core.RunData{}) }
 
 func created(id core.MessageID, content string) core.Event {
 	return event(core.EventMessageCreated, core.MessageData{Message: core.Message{ID: id, Content: content}})
 }
 
 func textDelta(id core.MessageID, offset int, text string) core.Event {
-	return event(core.EventMessageDelta, core.DeltaData{MessageID: id, Attempt: 1, Offset: offset, Text: text})
+	return event(core.EventMessageDelta, core.DeltaData{MessageID: id, Attempt: 1, Offset: offset, OffsetUTF16: offset, Text: text})
 }
 
 // watch pulls from a Watch. Its stop is called at the end of the test.
@@ -107,9 +117,24 @@ type watch struct {
 	stop func()
 }
 
-func startWatch(t *testing.T, feed *events.Feed, from core.From) *watch {
+func startWatch(t *testing.T, feed *events.Feed, from core.Cursor) *watch {
 	t.Helper()
-	next, stop := iter.Pull2(feed.Watch(t.Context(), scope, session, from))
+	w := watchAll(t, feed, from)
+	all := w.next
+	w.next = func() (core.Event, error, bool) {
+		e, err, more := all()
+		if e.Type == core.EventMessageStarted {
+			return all()
+		}
+		return e, err, more
+	}
+	return w
+}
+
+// watchAll is startWatch with message.started, which comes before each text.
+func watchAll(t *testing.T, feed *events.Feed, from core.Cursor) *watch {
+	t.Helper()
+	next, stop := iter.Pull2(feed.Watch(t.Context(), tenant, session, from))
 	t.Cleanup(stop)
 	return &watch{next: next, stop: stop}
 }
@@ -145,13 +170,13 @@ func (w *watch) wantErr(t *testing.T, want error) {
 	}
 }
 
-func newFeed(t *testing.T, buffer int) (*events.Feed, *memory, *events.Local) {
+func newFeed(t testing.TB, buffer int) (*events.Feed, *memory, *events.Local) {
 	t.Helper()
 	bus, store := events.NewLocal(buffer), &memory{}
 	return events.New(bus, store, slog.New(slog.DiscardHandler)), store, bus
 }
 
-var resync = event(core.EventResync, struct{}{})
+var resync = event(core.EventResync, nil)
 
 func TestWatchReplaysThenFollows(t *testing.T) {
 	t.Parallel()
@@ -160,7 +185,7 @@ func TestWatchReplaysThenFollows(t *testing.T) {
 	for range 450 { // more than two pages
 		all = append(all, store.commit(started()))
 	}
-	w := startWatch(t, feed, core.From{After: 3})
+	w := startWatch(t, feed, core.Cursor{After: 3})
 	w.want(t, all[3:]...)
 	live := store.commit(started())
 	feed.Publish(t.Context(), []core.Event{live})
@@ -173,7 +198,7 @@ func TestWatchLiveSkipsThePast(t *testing.T) {
 	store.commit(started())
 	synctest.Test(t, func(t *testing.T) {
 		feed.Delta(t.Context(), textDelta("m1", 0, "so far"))
-		w := startWatch(t, feed, core.From{Live: true, After: 7})
+		w := startWatch(t, feed, core.Cursor{Live: true, After: 7})
 		w.want(t, textDelta("m1", 0, "so far"))
 		live := store.commit(started())
 		feed.Publish(t.Context(), []core.Event{live})
@@ -181,13 +206,13 @@ func TestWatchLiveSkipsThePast(t *testing.T) {
 	})
 }
 
-// ENGINE: a hole in the numbers is read from the store; late and repeated
-// messages of the bus do no harm.
+// A gap in the numbers is read from the store; late and repeated messages of the bus are
+// harmless.
 func TestWatchFillsHolesFromTheStore(t *testing.T) {
 	t.Parallel()
 	feed, store, _ := newFeed(t, 0)
 	first := store.commit(started())
-	w := startWatch(t, feed, core.From{})
+	w := startWatch(t, feed, core.Cursor{})
 	w.want(t, first)
 	a, b, c := store.commit(started()), store.commit(started()), store.commit(started())
 	feed.Publish(t.Context(), []core.Event{c, a, b, c})
@@ -203,7 +228,7 @@ func TestWatchAsksTheStoreNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		feed, store, _ := newFeed(t, 0)
 		first := store.commit(started())
-		w := startWatch(t, feed, core.From{})
+		w := startWatch(t, feed, core.Cursor{})
 		w.want(t, first)
 		begin := time.Now()
 		lost := store.commit(started())
@@ -234,7 +259,7 @@ func TestWatchResync(t *testing.T) {
 			}
 			store.drop(c.kept)
 			feed.Delta(t.Context(), textDelta("m1", 0, "so far"))
-			w := startWatch(t, feed, core.From{After: c.after})
+			w := startWatch(t, feed, core.Cursor{After: c.after})
 			if e, err, _ := w.next(); err != nil || e.Type != core.EventResync || e.Seq != 5 {
 				t.Fatalf("got %s %d, %v, want a resync with the number of the newest event", e.Type, e.Seq, err)
 			}
@@ -253,7 +278,7 @@ func TestWatchAllDroppedButNothingMissed(t *testing.T) {
 		store.commit(started())
 	}
 	store.drop(5)
-	w := startWatch(t, feed, core.From{After: 5})
+	w := startWatch(t, feed, core.Cursor{After: 5})
 	live := store.commit(started())
 	go feed.Publish(context.Background(), []core.Event{live})
 	w.want(t, live)
@@ -278,7 +303,7 @@ func TestWatchErrors(t *testing.T) {
 				feed, store, bus := newFeed(t, 0)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
-				next, stop := iter.Pull2(feed.Watch(ctx, scope, session, core.From{}))
+				next, stop := iter.Pull2(feed.Watch(ctx, tenant, session, core.Cursor{}))
 				defer stop()
 				w := &watch{next: next, stop: stop}
 				first := store.commit(started())
@@ -293,8 +318,8 @@ func TestWatchErrors(t *testing.T) {
 	}
 }
 
-// Who watches a session that is removed learns it at once where that is told, else
-// when the store is asked.
+// The watcher of a removed session learns of the removal immediately if it is published, else
+// when it polls the store.
 func TestWatchEndsWithItsSession(t *testing.T) {
 	t.Parallel()
 	for name, told := range map[string]bool{"told": true, "by itself": false} {
@@ -302,7 +327,7 @@ func TestWatchEndsWithItsSession(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				feed, store, _ := newFeed(t, 0)
-				next, stop := iter.Pull2(feed.Watch(t.Context(), scope, session, core.From{}))
+				next, stop := iter.Pull2(feed.Watch(t.Context(), tenant, session, core.Cursor{}))
 				defer stop()
 				w := &watch{next: next, stop: stop}
 				w.want(t, store.commit(started()))
@@ -323,13 +348,13 @@ func TestWatchEndsWithItsSession(t *testing.T) {
 func TestWatchOutsideTheScope(t *testing.T) {
 	t.Parallel()
 	feed, _, bus := newFeed(t, 0)
-	for _, err := range feed.Watch(t.Context(), core.Scope{Owner: "bob"}, session, core.From{}) {
+	for _, err := range feed.Watch(t.Context(), core.Tenant{Owner: "bob"}, session, core.Cursor{}) {
 		if !errors.Is(err, core.ErrNotFound) {
 			t.Errorf("got %v, want %v", err, core.ErrNotFound)
 		}
 	}
 	bus.Close()
-	for _, err := range feed.Watch(t.Context(), scope, session, core.From{}) {
+	for _, err := range feed.Watch(t.Context(), tenant, session, core.Cursor{}) {
 		if !errors.Is(err, events.ErrClosed) {
 			t.Errorf("got %v, want %v", err, events.ErrClosed)
 		}
@@ -340,7 +365,7 @@ func TestLeavingTheLoopFreesEverything(t *testing.T) {
 	t.Parallel()
 	feed, store, bus := newFeed(t, 0)
 	store.commit(started())
-	for _, err := range feed.Watch(t.Context(), scope, session, core.From{}) {
+	for _, err := range feed.Watch(t.Context(), tenant, session, core.Cursor{}) {
 		if err != nil {
 			t.Errorf("got error %v, want an event", err)
 		}
@@ -351,12 +376,12 @@ func TestLeavingTheLoopFreesEverything(t *testing.T) {
 	}
 }
 
-// ENGINE: a slow listener is dropped and comes back with its last id.
+// A slow reader is dropped and reconnects with its last id.
 func TestSlowReaderIsDroppedAndMissesNothing(t *testing.T) {
 	t.Parallel()
 	feed, store, _ := newFeed(t, 4)
 	first := store.commit(started())
-	w := startWatch(t, feed, core.From{})
+	w := startWatch(t, feed, core.Cursor{})
 	w.want(t, first)
 	var all []core.Event
 	for range 20 {
@@ -366,17 +391,17 @@ func TestSlowReaderIsDroppedAndMissesNothing(t *testing.T) {
 	}
 	w.want(t, all[:4]...)
 	w.wantErr(t, events.ErrSlow)
-	again := startWatch(t, feed, core.From{After: all[3].Seq})
+	again := startWatch(t, feed, core.Cursor{After: all[3].Seq})
 	again.want(t, all[4:]...)
 }
 
-// A watcher that the retention overtook loads the messages anew, and with them
-// the text so far.
+// A watcher whose next events were removed by the retention reloads the messages, and then gets
+// the partial text.
 func TestWatchResyncsInTheMiddle(t *testing.T) {
 	t.Parallel()
 	feed, store, _ := newFeed(t, 0)
 	first := store.commit(started())
-	w := startWatch(t, feed, core.From{})
+	w := startWatch(t, feed, core.Cursor{})
 	feed.Delta(t.Context(), textDelta("m1", 0, "so far"))
 	w.want(t, first, textDelta("m1", 0, "so far"))
 	store.commit(started())

@@ -4,16 +4,18 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"bobbin/app/core"
 )
 
 // How far a subscriber of Local may be behind.
 const (
-	defaultBuffer = 1024    // messages; a burst of a fast model is some hundred deltas
-	maxBehind     = 8 << 20 // bytes of them, but always one message
+	defaultBuffer = 1024    // messages; a burst of a fast model is a few hundred deltas
+	maxBehind     = 8 << 20 // bytes; one message is always allowed
 )
 
-// Local is a Bus within one process. It delivers in the order of publishing,
-// and drops a subscriber whose buffer is full. Safe for concurrent use.
+// Local is a Bus within one process. It delivers in the order of publishing, and drops a
+// subscriber whose buffer is full. Safe for concurrent use.
 type Local struct {
 	buffer int
 
@@ -22,8 +24,7 @@ type Local struct {
 	subs   map[string]map[*localSubscription]struct{} // guarded by mu
 }
 
-// NewLocal returns a bus whose subscribers may be buffer messages behind;
-// 0 = 1,024.
+// NewLocal returns a bus whose subscribers may be buffer messages behind; 0 = 1,024.
 func NewLocal(buffer int) *Local {
 	if buffer <= 0 {
 		buffer = defaultBuffer
@@ -31,24 +32,32 @@ func NewLocal(buffer int) *Local {
 	return &Local{buffer: buffer, subs: map[string]map[*localSubscription]struct{}{}}
 }
 
-// Publish hands data to the subscribers of the subject. A subscriber who is too far
-// behind is dropped with ErrSlow. It returns ErrClosed after Close.
+// Publish hands data to the subscribers of the subject. A subscriber that is too far behind is
+// dropped with ErrSlow. It returns ErrClosed after Close.
 func (l *Local) Publish(subject string, data []byte) error {
+	return l.deliverMessage(subject, newMessage(data))
+}
+
+// PublishEvent is Publish for an event, which nothing encodes.
+func (l *Local) PublishEvent(subject string, e core.Event) error {
+	return l.deliverMessage(subject, newEventMessage(e))
+}
+
+func (l *Local) deliverMessage(subject string, message *Message) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return ErrClosed
 	}
-	message := &Message{data: data}
 	for s := range l.subs[subject] {
-		if !s.put(message) {
-			l.end(s, ErrSlow)
+		if !s.enqueueMessage(message) {
+			l.removeSubscription(s, ErrSlow)
 		}
 	}
 	return nil
 }
 
-// Subscribe begins to listen. It returns ErrClosed after Close.
+// Subscribe subscribes to a subject. It returns ErrClosed after Close.
 func (l *Local) Subscribe(subject string) (Subscription, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,8 +72,8 @@ func (l *Local) Subscribe(subject string) (Subscription, error) {
 	return s, nil
 }
 
-// interrupt tells all subscribers by an empty message that some may have been lost.
-func (l *Local) interrupt() {
+// signalLoss sends all subscribers an empty message: some messages may have been lost.
+func (l *Local) signalLoss() {
 	l.mu.Lock()
 	subjects := slices.Collect(maps.Keys(l.subs))
 	l.mu.Unlock()
@@ -73,20 +82,20 @@ func (l *Local) interrupt() {
 	}
 }
 
-// Close ends all subscriptions with ErrClosed, so that readers do not hold up
-// the stop of a server. It may be called more than once.
+// Close ends all subscriptions with ErrClosed, so that readers do not delay the stop of a
+// server. It may be called more than once.
 func (l *Local) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
 	for _, subs := range l.subs {
 		for s := range subs {
-			l.end(s, ErrClosed)
+			l.removeSubscription(s, ErrClosed)
 		}
 	}
 }
 
-// Subscribers counts the open subscriptions of all subjects.
+// Subscribers returns the number of open subscriptions of all subjects.
 func (l *Local) Subscribers() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,8 +106,8 @@ func (l *Local) Subscribers() int {
 	return n
 }
 
-// end takes the subscription out. The caller holds l.mu.
-func (l *Local) end(s *localSubscription, why error) {
+// removeSubscription removes the subscription. The caller holds l.mu.
+func (l *Local) removeSubscription(s *localSubscription, why error) {
 	subs := l.subs[s.subject]
 	if _, open := subs[s]; !open {
 		return
@@ -113,8 +122,8 @@ func (l *Local) end(s *localSubscription, why error) {
 	close(s.ready)
 }
 
-// localSubscription is a listener of a Local bus. Its queue takes memory only while
-// there is something in it: most listeners hear nothing most of the time.
+// localSubscription is a subscriber of a Local bus. Its queue uses memory only while it is not
+// empty: most subscribers are idle most of the time.
 type localSubscription struct {
 	bus     *Local
 	subject string
@@ -128,23 +137,23 @@ type localSubscription struct {
 
 func (s *localSubscription) Ready() <-chan struct{} { return s.ready }
 
-// put reports false if the listener is too far behind. The caller holds bus.mu, under
-// which alone ready is closed.
-func (s *localSubscription) put(m *Message) bool {
+// enqueueMessage reports false if the subscriber is too far behind. The caller holds bus.mu;
+// ready is closed only under bus.mu.
+func (s *localSubscription) enqueueMessage(m *Message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	behind := len(s.queue)
-	if behind >= s.bus.buffer || behind > 0 && s.bytes+len(m.data) > maxBehind {
+	if behind >= s.bus.buffer || behind > 0 && s.bytes+m.size > maxBehind {
 		return false
 	}
 	s.queue = append(s.queue, m)
-	s.bytes += len(m.data)
-	s.wake()
+	s.bytes += m.size
+	s.signalReady()
 	return true
 }
 
-// wake puts an element into ready, unless there is one.
-func (s *localSubscription) wake() {
+// signalReady puts an element into ready, unless there is one.
+func (s *localSubscription) signalReady() {
 	select {
 	case s.ready <- struct{}{}:
 	default:
@@ -160,12 +169,12 @@ func (s *localSubscription) Take() (*Message, error) {
 	m := s.queue[0]
 	s.queue[0] = nil
 	s.queue = s.queue[1:]
-	s.bytes -= len(m.data)
+	s.bytes -= m.size
 	switch {
 	case len(s.queue) == 0:
 		s.queue = nil
 	case s.ended == nil:
-		s.wake()
+		s.signalReady()
 	}
 	return m, nil
 }
@@ -176,10 +185,10 @@ func (s *localSubscription) Waiting() bool {
 	return len(s.queue) > 0
 }
 
-// Close forgets what was not taken.
+// Close drops the messages that were not taken.
 func (s *localSubscription) Close() {
 	s.bus.mu.Lock()
-	s.bus.end(s, errLeft)
+	s.bus.removeSubscription(s, errReaderLeft)
 	s.bus.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()

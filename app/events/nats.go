@@ -12,33 +12,35 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"bobbin/app/core"
 )
 
-// How a NATS bus deals with its server.
+// Settings of the NATS connection.
 const (
-	prefix       = "bobbin."       // of our subjects in a cluster that others use too
-	flushTime    = time.Second     // for the server to know of a subscription
-	reconnectGap = time.Second     // between tries to reach the server
-	writeTime    = 2 * time.Second // a server that takes nothing for so long is left
+	prefix       = "bobbin."       // of our subjects, as others may use the cluster too
+	flushTime    = time.Second     // for the server to register a subscription
+	reconnectGap = time.Second     // between attempts to reach the server
+	writeTime    = 2 * time.Second // a server that accepts nothing for so long is disconnected
 )
 
-// NATSOptions are what a NATS bus is made of: either URL or Cluster, and Logger.
+// NATSOptions configure a NATS bus: either URL or Cluster, and Logger.
 type NATSOptions struct {
-	URL     string       // of an existing cluster; several separated by commas
+	URL     string       // of an existing cluster; comma-separated if several
 	Cluster *NATSCluster // the replicas' own
 	TLS     TLSFiles
 	Buffer  int // messages that a subscriber may be behind; 0 = 1,024
 	Logger  *slog.Logger
 }
 
-// NATS is a Bus between processes over core subjects of NATS, with nothing stored.
-// Subscribers of the process that publishes get everything without NATS, so its
-// absence costs them nothing; those of other processes miss what is published while
-// it lasts, and are told so by an empty message. Safe for concurrent use.
+// NATS is a Bus between processes over core subjects of NATS; nothing is stored. Subscribers in
+// the publishing process get everything without NATS, so its absence costs them nothing.
+// Subscribers in other processes miss what is published during an outage, and are notified of
+// that by an empty message. Safe for concurrent use.
 type NATS struct {
 	local  *Local // delivers in this process
 	conn   *nats.Conn
-	server *server.Server // the replicas' own; nil = somebody else's
+	server *server.Server // the replicas' own; nil = an external one
 	log    *slog.Logger
 	slow   atomic.Uint64
 
@@ -46,23 +48,23 @@ type NATS struct {
 	subjects map[string]*interest // guarded by mu
 }
 
-// interest is a subject that is listened to in this process.
+// interest is a subject with subscribers in this process.
 type interest struct {
 	sub       *nats.Subscription
 	listeners int
 }
 
-// NewNATS returns a bus over an existing cluster, or over one that the replicas make
-// themselves: then it starts a server in this process. A cluster that cannot be
-// reached is tried again for ever, and no error; Check tells. Errors say what to do.
+// NewNATS returns a bus over an existing cluster, or over the replicas' own cluster, for which
+// it starts a server in this process. An unreachable cluster is not an error: the bus retries
+// forever, and Check reports the state. Errors say what to do.
 func NewNATS(o NATSOptions) (*NATS, error) {
 	n := &NATS{local: NewLocal(o.Buffer), log: o.Logger, subjects: map[string]*interest{}}
 	options := []nats.Option{
 		nats.Name("bobbin"), nats.NoEcho(), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectGap),
 		nats.RetryOnFailedConnect(true), nats.IgnoreAuthErrorAbort(), nats.ReconnectBufSize(-1), nats.FlusherTimeout(writeTime),
-		nats.ConnectHandler(n.connected), nats.ReconnectHandler(n.connected), nats.DisconnectErrHandler(n.disconnected), nats.ErrorHandler(n.failed),
+		nats.ConnectHandler(n.handleConnect), nats.ReconnectHandler(n.handleConnect), nats.DisconnectErrHandler(n.handleDisconnect), nats.ErrorHandler(n.handleError),
 	}
-	secure, err := o.TLS.config()
+	secure, err := o.TLS.tlsConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -82,13 +84,30 @@ func NewNATS(o NATSOptions) (*NATS, error) {
 	return n, nil
 }
 
-// Publish hands data to the subscribers in this process and sends it to the others.
-// While the cluster cannot be reached the others do not get it. It returns ErrClosed
-// after Close.
+// Publish hands data to the subscribers in this process and sends it to the others. While the
+// cluster cannot be reached, the others do not get it. It returns ErrClosed after Close.
 func (n *NATS) Publish(subject string, data []byte) error {
 	if err := n.local.Publish(subject, data); err != nil {
 		return err
 	}
+	return n.sendBytes(subject, data)
+}
+
+// PublishEvent is Publish for an event. Other processes get it without its data if these are
+// larger than maxWire and the store has them.
+func (n *NATS) PublishEvent(subject string, e core.Event) error {
+	if err := n.local.PublishEvent(subject, e); err != nil || !n.conn.IsConnected() {
+		return err
+	}
+	data, err := encode(e)
+	if err != nil {
+		return err
+	}
+	return n.sendBytes(subject, data)
+}
+
+// sendBytes sends data to the other processes, if they can be reached.
+func (n *NATS) sendBytes(subject string, data []byte) error {
 	if !n.conn.IsConnected() {
 		return nil
 	}
@@ -102,8 +121,8 @@ func (n *NATS) Publish(subject string, data []byte) error {
 	}
 }
 
-// Subscribe begins to listen. What others publish after it returned arrives, once
-// their servers have heard of it, which takes some milliseconds. It returns ErrClosed
+// Subscribe subscribes to a subject. Messages of other processes arrive as soon as their
+// servers know of the subscription, some milliseconds after it returned. It returns ErrClosed
 // after Close.
 func (n *NATS) Subscribe(subject string) (Subscription, error) {
 	local, err := n.local.Subscribe(subject)
@@ -111,7 +130,7 @@ func (n *NATS) Subscribe(subject string) (Subscription, error) {
 		return nil, err
 	}
 	s := &natsSubscription{Subscription: local, bus: n, subject: subject}
-	if err := n.listen(subject); err != nil {
+	if err := n.addListener(subject); err != nil {
 		local.Close()
 		return nil, err
 	}
@@ -123,8 +142,8 @@ func (n *NATS) Subscribe(subject string) (Subscription, error) {
 	return s, nil
 }
 
-// listen lets what others publish in, for one more listener.
-func (n *NATS) listen(subject string) error {
+// addListener subscribes to the messages of other processes for one more listener.
+func (n *NATS) addListener(subject string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if i := n.subjects[subject]; i != nil {
@@ -144,8 +163,8 @@ func (n *NATS) listen(subject string) error {
 	return nil
 }
 
-// leave takes one listener out.
-func (n *NATS) leave(subject string) {
+// removeListener removes one listener.
+func (n *NATS) removeListener(subject string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	i := n.subjects[subject]
@@ -166,19 +185,19 @@ func (n *NATS) Check(context.Context) error {
 	if n.conn.IsConnected() {
 		return nil
 	}
-	return errors.New("nats is not connected")
+	return core.Errorf(core.ErrUnavailable, "not connected: events of other replicas arrive some seconds late")
 }
 
-// NATSStats are figures of a NATS bus.
+// NATSStats are statistics of a NATS bus.
 type NATSStats struct {
 	Connected  bool
 	Routes     int    // connections to other replicas, of their own cluster
 	Reconnects uint64 // to the server
-	Slow       uint64 // times that messages came faster than they were taken, and some were lost
+	Slow       uint64 // times that messages arrived faster than they were read, and some were lost
 	In, Out    uint64 // messages
 }
 
-// Stats returns the present figures.
+// Stats returns the current statistics.
 func (n *NATS) Stats() NATSStats {
 	s := n.conn.Stats()
 	out := NATSStats{Connected: n.conn.IsConnected(), Reconnects: s.Reconnects, Slow: n.slow.Load(), In: s.InMsgs, Out: s.OutMsgs}
@@ -188,13 +207,13 @@ func (n *NATS) Stats() NATSStats {
 	return out
 }
 
-// Close sends what is under way, ends all subscriptions with ErrClosed and leaves the
-// cluster. It may be called more than once.
+// Close sends buffered messages, ends all subscriptions with ErrClosed, and leaves the cluster.
+// It may be called more than once.
 func (n *NATS) Close() {
 	n.local.Close()
 	if n.conn != nil {
 		if n.conn.IsConnected() {
-			_ = n.conn.FlushTimeout(flushTime) // what the others miss they read from the store
+			_ = n.conn.FlushTimeout(flushTime) // the others read from the store what they miss
 		}
 		n.conn.Close()
 	}
@@ -204,29 +223,29 @@ func (n *NATS) Close() {
 	}
 }
 
-// connected lets everybody look for what was missed while there was no connection.
-func (n *NATS) connected(*nats.Conn) {
+// handleConnect has all subscribers check for what they missed while disconnected.
+func (n *NATS) handleConnect(*nats.Conn) {
 	n.log.Info("nats connected")
-	n.local.interrupt()
+	n.local.signalLoss()
 }
 
-func (n *NATS) disconnected(_ *nats.Conn, err error) {
+func (n *NATS) handleDisconnect(_ *nats.Conn, err error) {
 	if err != nil {
-		n.log.Warn("nats connection lost, trying again", "err", err)
+		n.log.Warn("nats connection lost, reconnecting", "err", err)
 	}
 }
 
-// failed is told of what goes wrong beside the calls: messages that were dropped
-// because they came too fast, or a cluster that lets us in no more.
-func (n *NATS) failed(_ *nats.Conn, _ *nats.Subscription, err error) {
+// handleError handles asynchronous errors: messages that were dropped because they arrived too
+// fast, or a cluster that no longer accepts this process.
+func (n *NATS) handleError(_ *nats.Conn, _ *nats.Subscription, err error) {
 	if errors.Is(err, nats.ErrSlowConsumer) {
 		n.slow.Add(1)
 	}
-	n.log.Warn("nats failed", "err", err)
-	n.local.interrupt()
+	n.log.Warn("nats error", "err", err)
+	n.local.signalLoss()
 }
 
-// natsSubscription is a listener of a NATS bus.
+// natsSubscription is a subscriber of a NATS bus.
 type natsSubscription struct {
 	Subscription // of the bus in this process
 
@@ -237,5 +256,5 @@ type natsSubscription struct {
 
 func (s *natsSubscription) Close() {
 	s.Subscription.Close()
-	s.once.Do(func() { s.bus.leave(s.subject) })
+	s.once.Do(func() { s.bus.removeListener(s.subject) })
 }

@@ -50,8 +50,8 @@ func dial(t testing.TB, url string, buffer int) *events.NATS {
 	return open(t, events.NATSOptions{URL: url, Buffer: buffer})
 }
 
-// TestNATSComesBack: while the cluster is away this process goes on by itself; when it
-// is back, subscribers are told that they may have missed something.
+// TestNATSComesBack: while the cluster is unavailable this process continues by itself; when it
+// is back, subscribers learn that they may have missed something.
 func TestNATSComesBack(t *testing.T) {
 	t.Parallel()
 	free, err := net.Listen("tcp", "127.0.0.1:0")

@@ -13,6 +13,7 @@ import (
 
 // teller is an observer that remembers. Safe for concurrent use.
 type teller struct {
+	core.NoObserver
 	mu      sync.Mutex
 	late    []time.Duration
 	open    int
@@ -51,8 +52,8 @@ func (o *teller) EventsFound(events int) {
 	o.found += events
 }
 
-// Issue 5, 5: how late events are, who was dropped, what the bus did not bring, and who
-// asked for what is gone.
+// The observer receives the delay of events, dropped watchers, events that the bus did not
+// deliver, and resyncs.
 func TestObserverHearsOfTheFeed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -60,7 +61,7 @@ func TestObserverHearsOfTheFeed(t *testing.T) {
 		told := &teller{}
 		feed.Observe(told)
 		first := store.commit(started())
-		w := startWatch(t, feed, core.From{})
+		w := startWatch(t, feed, core.Cursor{})
 		w.want(t, first)
 		e := store.commit(started())
 		time.Sleep(3 * time.Second)
@@ -88,8 +89,8 @@ func TestObserverHearsOfTheFeed(t *testing.T) {
 		if told.found != 3 {
 			t.Errorf("got %d events found in the store, want the three that the bus did not bring", told.found)
 		}
-		again := startWatch(t, feed, core.From{After: 1000})
-		again.want(t, event(core.EventResync, struct{}{}))
+		again := startWatch(t, feed, core.Cursor{After: 1000})
+		again.want(t, event(core.EventResync, nil))
 		if told.resyncs != 1 {
 			t.Errorf("got %d resyncs, want 1", told.resyncs)
 		}

@@ -12,52 +12,46 @@ import (
 	"bobbin/app/core"
 )
 
-// How replicas tell each other of messages on their way.
+// How replicas exchange partial texts.
 const (
-	askSubject = "texts"
-	askTime    = 500 * time.Millisecond // for the owner to answer; then what was saved counts
-	sharedPoll = 5 * time.Second
-	pieceSize  = 64 << 10  // bytes of text that cross the bus at once
-	maxWire    = 512 << 10 // bytes of an event that crosses the bus; NATS takes 1 MiB
-	maxHeld    = 1024      // deltas that wait for the text before them
+	questionSubject = "texts"
+	answerTime      = 500 * time.Millisecond // for the owner to answer; after that the saved draft is used
+	sharedPoll      = 5 * time.Second
+	pieceSize       = 64 << 10  // bytes of text in one message of the bus
+	maxWire         = 512 << 10 // bytes of an event on the bus; NATS accepts 1 MiB
+	maxBuffered     = 1024      // buffered deltas
 )
 
-// runStore is what a Feed of several processes needs of runs in storage.
-type runStore interface {
-	// Active returns the session's run at work; ErrNotFound if there is none.
-	Active(ctx context.Context, scope core.Scope, session core.SessionID) (core.Run, error)
-}
-
-// NewShared returns a feed over a bus that joins several processes. The text so far of
-// a message that another process writes is asked of that, or else is what the run has
-// saved; text of an attempt that does not hold its run any more is dropped. Serve must
-// run as long as the feed is used.
-func NewShared(bus Bus, store eventStore, runs runStore, logger *slog.Logger) *Feed {
+// NewShared returns a feed over a bus that connects several processes. It requests the partial
+// text of a message from the process that writes it, and falls back to the draft that the run
+// has saved. Text of an attempt that no longer owns its run is dropped. Serve must run as long
+// as the feed is used.
+func NewShared(bus Bus, store core.EventStore, runs core.RunStore, logger *slog.Logger) *Feed {
 	f := New(bus, store, logger)
 	f.runs, f.poll = timedRuns{runs}, sharedPoll
 	return f
 }
 
-// question asks for the texts on their way of a session.
+// question asks for the partial texts of a session.
 type question struct {
 	Session core.SessionID `json:"session"`
 	Reply   string         `json:"reply"` // subject
 }
 
-// Serve tells other processes, until ctx ends, what the messages on their way in this
-// one say so far. It returns nil.
+// Serve answers the questions of other processes for partial texts until ctx ends. It returns
+// nil.
 func (f *Feed) Serve(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if err := f.answerAll(ctx); err != nil && ctx.Err() == nil {
-			f.log.WarnContext(ctx, "questions of other replicas not heard", "err", err)
+		if err := f.answerQuestions(ctx); err != nil && ctx.Err() == nil {
+			f.log.WarnContext(ctx, "questions of other replicas not received", "err", err)
 		}
-		wait(ctx, askTime)
+		sleep(ctx, answerTime)
 	}
 	return nil
 }
 
-// wait returns after d, or when ctx ends.
-func wait(ctx context.Context, d time.Duration) {
+// sleep waits for d, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -66,53 +60,33 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-func (f *Feed) answerAll(ctx context.Context) error {
-	sub, err := f.bus.Subscribe(askSubject)
-	if err != nil {
-		return err
-	}
-	defer sub.Close()
-	for {
-		select {
-		case <-sub.Ready():
-		case <-ctx.Done():
-			return nil
-		}
-		message, err := sub.Take()
-		if err != nil {
-			return err
-		}
-		if message != nil {
-			f.answer(ctx, message.Data())
-		}
-	}
+func (f *Feed) answerQuestions(ctx context.Context) error {
+	return receiveMessages(ctx, f.bus, questionSubject, func(data []byte) { f.answerQuestion(ctx, data) })
 }
 
-// answer publishes the texts that were asked for, if they are of this process.
-func (f *Feed) answer(ctx context.Context, raw []byte) {
+// answerQuestion publishes the requested texts that this process writes.
+func (f *Feed) answerQuestion(ctx context.Context, raw []byte) {
 	var q question
 	if len(raw) == 0 || json.Unmarshal(raw, &q) != nil {
 		return
 	}
-	for _, t := range f.texts.of(q.Session) {
-		e := core.Event{SessionID: q.Session, RunID: t.run, Type: t.kind, At: core.Now()}
-		f.sendText(ctx, q.Reply, e, core.DeltaData{MessageID: t.message, Attempt: t.attempt, Text: t.content})
+	for _, e := range f.live.textsOf(q.Session) {
+		f.sendText(ctx, q.Reply, e)
 	}
 }
 
-// sendText publishes a text in pieces that the bus can carry.
-func (f *Feed) sendText(ctx context.Context, subject string, e core.Event, d core.DeltaData) {
-	for rest := d.Text; rest != ""; {
-		d.Text = rest[:border(rest, pieceSize)]
-		piece := core.NewEvent(e.SessionID, e.RunID, e.Type, d)
-		piece.At = e.At
-		f.put(ctx, subject, piece)
-		rest, d.Offset = rest[len(d.Text):], d.Offset+len(d.Text)
+// sendText publishes a text in pieces that fit the bus.
+func (f *Feed) sendText(ctx context.Context, subject string, e core.Event) {
+	d := deltaOf(e).data
+	for rest := d; rest.Text != ""; rest = rest.From(d.Offset + len(d.Text)) {
+		d = rest
+		d.Text = rest.Text[:runeBoundary(rest.Text, pieceSize)]
+		f.publishTo(ctx, subject, e.WithData(d))
 	}
 }
 
-// border returns how many of the first n bytes of s are whole characters.
-func border(s string, n int) int {
+// runeBoundary returns how many of the first n bytes of s are whole characters.
+func runeBoundary(s string, n int) int {
 	if len(s) <= n {
 		return len(s)
 	}
@@ -122,40 +96,40 @@ func border(s string, n int) int {
 	return n
 }
 
-// remote is what a watcher knows of the messages that other processes write.
-type remote struct {
-	inbox   Subscription // of answers; nil = nothing was asked yet
-	reply   string       // its subject
-	asked   <-chan time.Time
-	heard   bool    // there was an answer since the last question
-	held    []delta // that wait for the text before them
-	refused attempt // that does not hold its run
+// peerTexts is a watcher's state of the messages that other processes write.
+type peerTexts struct {
+	inbox    Subscription // for answers; nil = nothing was asked yet
+	reply    string       // its subject
+	deadline <-chan time.Time
+	answered bool    // an answer came since the last question
+	buffered []delta // deltas that wait for the text before them
+	rejected attempt // that does not own its run
 }
 
-// answers tells when answers came in; nil if nothing was asked.
-func (r *remote) answers() <-chan struct{} {
+// answersReady signals that answers have arrived; nil if nothing was asked.
+func (r *peerTexts) answersReady() <-chan struct{} {
 	if r.inbox == nil {
 		return nil
 	}
 	return r.inbox.Ready()
 }
 
-func (r *remote) close() {
+func (r *peerTexts) close() {
 	if r.inbox != nil {
 		r.inbox.Close()
 	}
 }
 
-// join asks for the text so far of a message that another process writes. It does not
-// wait for the answer.
-func (w *watcher) join(ctx context.Context) error {
-	if w.feed.runs == nil || w.remote.asked != nil {
+// requestSnapshot requests the partial text of a message that another process writes. It does
+// not wait for the answer.
+func (w *watcher) requestSnapshot(ctx context.Context) error {
+	if w.feed.runs == nil || w.peers.deadline != nil {
 		return nil
 	}
-	run, err := w.atWork(ctx)
-	r := &w.remote
-	if err != nil || run.ID == "" || w.feed.texts.has(run) {
-		r.held = nil // it is ours: what the snapshot does not have nobody has
+	run, err := w.activeRun(ctx)
+	r := &w.peers
+	if err != nil || run.ID == "" || w.feed.live.hasAttempt(run) {
+		r.buffered = nil // this process writes it: no other one has more
 		return err
 	}
 	if r.inbox == nil {
@@ -166,108 +140,109 @@ func (w *watcher) join(ctx context.Context) error {
 	}
 	raw, err := json.Marshal(question{Session: w.session, Reply: r.reply})
 	if err == nil {
-		err = w.feed.bus.Publish(askSubject, raw)
+		err = w.feed.bus.Publish(questionSubject, raw)
 	}
-	r.asked, r.heard = time.After(askTime), false
+	r.deadline, r.answered = time.After(answerTime), false
 	return err
 }
 
-// atWork returns the session's run at work; an empty one if there is none.
-func (w *watcher) atWork(ctx context.Context) (core.Run, error) {
+// activeRun returns the session's running run; an empty one if there is none.
+func (w *watcher) activeRun(ctx context.Context) (core.Run, error) {
 	run, err := w.feed.runs.Active(ctx, w.scope, w.session)
 	if errors.Is(err, core.ErrNotFound) || err == nil && run.Status != core.RunRunning {
 		return core.Run{}, nil
 	}
 	if err != nil {
-		return core.Run{}, fmt.Errorf("run at work of session %s: %w", w.session, err)
+		return core.Run{}, fmt.Errorf("active run of session %s: %w", w.session, err)
 	}
 	return run, nil
 }
 
-// answered takes a piece of the text that was asked for.
-func (w *watcher) answered(ctx context.Context) error {
-	message, err := w.remote.inbox.Take()
+// handleAnswer handles a piece of the requested text.
+func (w *watcher) handleAnswer(ctx context.Context) error {
+	message, err := w.peers.inbox.Take()
 	if err != nil || message == nil {
 		return err
 	}
-	if len(message.Data()) == 0 {
-		return w.look(ctx)
+	if message.signalsLoss() {
+		return w.pollStore(ctx)
 	}
-	e, _, err := message.decode()
+	e, _, err := message.decodeOnce()
 	if err != nil {
 		return err
 	}
-	w.remote.heard = true
-	if err := w.give(ctx, delta{event: e, data: message.delta}); err != nil {
+	w.peers.answered = true
+	if err := w.deliverDelta(ctx, deltaOf(e)); err != nil {
 		return err
 	}
-	return w.release(ctx)
+	return w.deliverBuffered(ctx)
 }
 
-// giveUp ends the wait for an answer: without one, what the run has saved counts. The
-// others have heard of this watcher by now; what they told before, it looks for.
-func (w *watcher) giveUp(ctx context.Context) error {
-	if !w.remote.heard {
-		run, err := w.atWork(ctx)
+// stopWaitingForPeers ends the wait for an answer; without one it uses the draft that the run
+// has saved. By now other processes know of this watcher's subscription; it polls the store for
+// what they published before.
+func (w *watcher) stopWaitingForPeers(ctx context.Context) error {
+	if !w.peers.answered {
+		run, err := w.activeRun(ctx)
 		if err != nil {
 			return err
 		}
 		d := core.DecodeDraft(run.Partial)
 		if d.MessageID != "" && d.Attempt == run.Attempt {
-			e := core.Event{SessionID: w.session, RunID: run.ID, Type: core.EventMessageDelta, At: core.Now()}
-			err = w.give(ctx, delta{event: e, data: core.DeltaData{MessageID: d.MessageID, Attempt: d.Attempt, Text: d.Text}})
+			e := core.NewEvent(w.session, run.ID, core.EventMessageDelta, core.DeltaData{MessageID: d.MessageID, ParentID: d.ParentID, Attempt: d.Attempt, Text: d.Text})
+			err = w.deliverDelta(ctx, deltaOf(e))
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if err := w.release(ctx); err != nil {
+	if err := w.deliverBuffered(ctx); err != nil {
 		return err
 	}
-	w.remote.asked, w.remote.held = nil, nil
-	return w.look(ctx)
+	w.peers.deadline, w.peers.buffered = nil, nil
+	return w.pollStore(ctx)
 }
 
-// hold keeps a delta until the text before it is there.
-func (w *watcher) hold(d delta) {
-	if len(w.remote.held) < maxHeld {
-		w.remote.held = append(w.remote.held, d)
+// bufferDelta keeps a delta until the text before it arrives.
+func (w *watcher) bufferDelta(d delta) {
+	if len(w.peers.buffered) < maxBuffered {
+		w.peers.buffered = append(w.peers.buffered, d)
 	}
 }
 
-// release gives what waited for text that is there now.
-func (w *watcher) release(ctx context.Context) error {
-	held := w.remote.held
-	w.remote.held = nil
+// deliverBuffered delivers buffered deltas whose preceding text has arrived.
+func (w *watcher) deliverBuffered(ctx context.Context) error {
+	held := w.peers.buffered
+	w.peers.buffered = nil
 	for _, d := range held {
-		if d.data.Offset > w.given[keyOf(d)].bytes {
-			w.hold(d)
+		if d.data.Offset > w.delivered[keyOf(d)].bytes {
+			w.bufferDelta(d)
 			continue
 		}
-		if err := w.give(ctx, d); err != nil {
+		if err := w.deliverDelta(ctx, d); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// holds reports whether the delta's attempt holds its run. In a process by itself
-// there is no other; a process that was suspended may go on to tell of a run that
-// belongs to somebody else by now.
-func (w *watcher) holds(ctx context.Context, d delta) (bool, error) {
+// ownsRun reports whether the delta's attempt owns its run. In a single process there is no
+// other attempt; a process that was suspended may publish text of a run that another process
+// owns by now.
+func (w *watcher) ownsRun(ctx context.Context, d delta) (bool, error) {
 	a := attempt{run: d.event.RunID, number: d.data.Attempt}
-	if w.feed.runs == nil || a == w.writing {
+	if w.feed.runs == nil || a == w.lastWriter {
 		return true, nil
 	}
-	if a == w.remote.refused {
+	if a == w.peers.rejected {
 		return false, nil
 	}
-	run, err := w.atWork(ctx)
+	run, err := w.activeRun(ctx)
 	if err != nil {
 		return false, err
 	}
 	if run.ID != a.run || run.Attempt != a.number {
-		w.remote.refused = a
+		w.peers.rejected = a
 		return false, nil
 	}
 	return true, nil

@@ -1,7 +1,6 @@
 package events_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,12 +19,14 @@ import (
 
 // oneRun is a store with one run at work.
 type oneRun struct {
+	core.RunStore
+
 	mu  sync.Mutex
 	run core.Run // guarded by mu
 	err error    // guarded by mu
 }
 
-func (o *oneRun) Active(context.Context, core.Scope, core.SessionID) (core.Run, error) {
+func (o *oneRun) Active(context.Context, core.Tenant, core.SessionID) (core.Run, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.err == nil && o.run.ID == "" {
@@ -43,6 +44,7 @@ func (o *oneRun) set(run core.Run) {
 // pair is two replicas on one database, in a bubble of synctest.
 type pair struct {
 	owner, other *events.Feed
+	bus          events.Bus
 	store        *memory
 	runs         *oneRun
 	serve        func() // the owner answers from now on
@@ -50,8 +52,8 @@ type pair struct {
 
 func newPair(t *testing.T) *pair {
 	t.Helper()
-	bus, logger := events.NewLocal(0), slog.New(slog.DiscardHandler)
-	p := &pair{store: &memory{}, runs: &oneRun{run: core.Run{ID: "r1", SessionID: session, Status: core.RunRunning, Attempt: 1}}}
+	bus, logger := events.Wire{Local: events.NewLocal(0)}, slog.New(slog.DiscardHandler)
+	p := &pair{bus: bus, store: &memory{}, runs: &oneRun{run: core.Run{ID: "r1", SessionID: session, Status: core.RunRunning, Attempt: 1}}}
 	p.owner, p.other = events.NewShared(bus, p.store, p.runs, logger), events.NewShared(bus, p.store, p.runs, logger)
 	p.serve = func() {
 		ctx, stop := context.WithCancel(context.Background())
@@ -85,7 +87,7 @@ func (p *pair) watch(t *testing.T) *reader {
 	r := &reader{text: map[core.EventType]string{}}
 	var done sync.WaitGroup
 	done.Go(func() {
-		for e, err := range p.other.Watch(ctx, scope, session, core.From{}) {
+		for e, err := range p.other.Watch(ctx, tenant, session, core.Cursor{}) {
 			r.take(t, e, err)
 		}
 	})
@@ -108,9 +110,9 @@ func (r *reader) take(t *testing.T, e core.Event, err error) {
 		r.events = append(r.events, e)
 		return
 	}
-	var d core.DeltaData
-	if err := json.Unmarshal(e.Data, &d); err != nil {
-		t.Error(err)
+	d, ok := e.Data.(core.DeltaData)
+	if !ok && e.Type != core.EventMessageStarted {
+		t.Errorf("the data of %s are %T", e.Type, e.Data)
 	}
 	if d.Offset != len(r.text[e.Type]) {
 		t.Errorf("got %s at offset %d after %d bytes: a gap or a repetition", e.Type, d.Offset, len(r.text[e.Type]))
@@ -135,8 +137,8 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 	synctest.Test(t, f)
 }
 
-// TestTextOfAnotherReplica: who joins in the middle gets the text so far from the
-// process that writes it, then goes on without gap or repetition.
+// TestTextOfAnotherReplica: a watcher that joins in the middle gets the partial text from the
+// process that writes it, then continues without gap or repetition.
 func TestTextOfAnotherReplica(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		p := newPair(t)
@@ -147,8 +149,8 @@ func TestTextOfAnotherReplica(t *testing.T) {
 		r := p.watch(t)
 		r.want(t, core.EventReasoningDelta, "hm")
 		r.want(t, core.EventMessageDelta, long)
-		if r.order[0] != core.EventReasoningDelta {
-			t.Errorf("got %v, want the reasoning first", r.order)
+		if r.order[0] != core.EventMessageStarted || r.order[1] != core.EventReasoningDelta {
+			t.Errorf("got %v, want the message introduced, and the reasoning first", r.order)
 		}
 		p.owner.Delta(t.Context(), textDelta("m1", len(long), "the end"))
 		r.want(t, core.EventMessageDelta, long+"the end")
@@ -180,8 +182,8 @@ func TestSavedTextStandsIn(t *testing.T) {
 	})
 }
 
-// TestTextOfALostAttempt: what a process tells of a run that belongs to another by now
-// is not shown, neither live nor as the text so far nor as saved.
+// TestTextOfALostAttempt: text that a process publishes for a run that another one owns by now
+// is not shown, neither live nor from a snapshot nor as saved.
 func TestTextOfALostAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		p := newPair(t)
@@ -213,14 +215,14 @@ func TestLargeEventsCross(t *testing.T) {
 		p.owner.Publish(t.Context(), []core.Event{large})
 		synctest.Wait()
 		// cmp.Diff takes half a minute for so much, with the race detector.
-		if len(r.events) != 1 || !bytes.Equal(r.events[0].Data, large.Data) {
+		if len(r.events) != 1 || r.events[0].Data.(core.MessageData).Message.Content != large.Data.(core.MessageData).Message.Content {
 			t.Errorf("got %d events, want the large one", len(r.events))
 		}
 	})
 }
 
-// TestLostWakeUpIsFound: an event that was told before anybody listened, or not at
-// all, is read from the store within seconds.
+// TestLostWakeUpIsFound: an event that was published before anyone listened, or not at all, is
+// read from the store within seconds.
 func TestLostWakeUpIsFound(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		p := newPair(t)
@@ -244,6 +246,33 @@ func TestSharedWatchTellsFaults(t *testing.T) {
 		synctest.Wait()
 		if !errors.Is(r.err, fault) {
 			t.Errorf("got error %v, want %v", r.err, fault)
+		}
+	})
+}
+
+// TestEventsOfNewerVersions: a type that this version does not know, and data that it cannot
+// decode, arrive as they are; a piece of text that is none ends the watch.
+func TestEventsOfNewerVersions(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		p := newPair(t)
+		r := p.watch(t)
+		unknown := p.store.commit(event("run.paused", json.RawMessage(`{"until":"noon"}`)))
+		changed := p.store.commit(event(core.EventMessageCreated, json.RawMessage(`{"message":["m1"]}`)))
+		p.owner.Publish(t.Context(), []core.Event{unknown, changed})
+		synctest.Wait()
+		if d := cmp.Diff([]core.Event{unknown, changed}, r.events); d != "" {
+			t.Errorf("events (-want +got): %s", d)
+		}
+		broken, err := json.Marshal(map[string]any{"s": session, "t": core.EventMessageDelta, "at": core.Now(), "d": []string{"x"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.bus.Publish("session."+string(session), broken); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if r.err == nil || !strings.Contains(r.err.Error(), "message.delta") {
+			t.Errorf("got error %v, want that the delta cannot be decoded", r.err)
 		}
 	})
 }

@@ -3,14 +3,17 @@ package events
 import (
 	"context"
 	"encoding/json"
-	"iter"
 	"log/slog"
+	"time"
 
 	"bobbin/app/core"
 )
 
 // signalSubject is where processes wake each other.
 const signalSubject = "work"
+
+// resubscribeDelay is the pause before signals are received again after an error.
+const resubscribeDelay = time.Second
 
 // Signals wake other processes over the bus. Safe for concurrent use.
 type Signals struct {
@@ -21,50 +24,57 @@ type Signals struct {
 // NewSignals returns signals over the bus.
 func NewSignals(bus Bus, logger *slog.Logger) *Signals { return &Signals{bus: bus, log: logger} }
 
-// Send tells all processes, this one too. It does not fail: what is lost is found in
-// the database.
-func (s *Signals) Send(ctx context.Context, signal core.Signal) {
+// Send sends a signal to all processes, including this one. It does not fail: lost signals are
+// made up for by sweeps.
+func (s *Signals) Send(ctx context.Context, signal core.Wakeup) {
 	raw, err := json.Marshal(signal)
 	if err == nil {
 		err = s.bus.Publish(signalSubject, raw)
 	}
 	if err != nil {
-		s.log.WarnContext(ctx, "other replicas not woken", "err", err)
+		s.log.WarnContext(ctx, "other replicas not notified", "err", err)
 	}
 }
 
-// Receive yields what is sent from now on, until ctx ends; the last element is an
-// error otherwise. When some may have been lost it yields one that there may be work.
-func (s *Signals) Receive(ctx context.Context) iter.Seq2[core.Signal, error] {
-	return func(yield func(core.Signal, error) bool) {
-		sub, err := s.bus.Subscribe(signalSubject)
+// Listen calls handle for each signal that is sent from now on, until ctx ends. When signals may
+// have been lost, it passes one that says there may be work.
+func (s *Signals) Listen(ctx context.Context, handle func(core.Wakeup)) {
+	for ctx.Err() == nil {
+		if err := receiveMessages(ctx, s.bus, signalSubject, func(data []byte) { handle(decodeSignal(data)) }); err != nil {
+			s.log.WarnContext(ctx, "signals of other replicas not received", "err", err)
+		}
+		sleep(ctx, resubscribeDelay)
+	}
+}
+
+// receiveMessages subscribes and handles messages until ctx ends or the subscription fails.
+func receiveMessages(ctx context.Context, bus Bus, subject string, handle func(data []byte)) error {
+	sub, err := bus.Subscribe(subject)
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	for {
+		select {
+		case <-sub.Ready():
+		case <-ctx.Done():
+			return nil
+		}
+		message, err := sub.Take()
 		if err != nil {
-			yield(core.Signal{}, err)
-			return
+			return err
 		}
-		defer sub.Close()
-		for {
-			select {
-			case <-sub.Ready():
-			case <-ctx.Done():
-				return
-			}
-			switch message, err := sub.Take(); {
-			case err != nil:
-				yield(core.Signal{}, err)
-				return
-			case message != nil && !yield(decodeSignal(message.Data()), nil):
-				return
-			}
+		if message != nil {
+			handle(message.Data())
 		}
 	}
 }
 
-// decodeSignal takes what it cannot read as "look".
-func decodeSignal(raw []byte) core.Signal {
-	var signal core.Signal
+// decodeSignal treats an unreadable signal as "there may be work".
+func decodeSignal(raw []byte) core.Wakeup {
+	var signal core.Wakeup
 	if json.Unmarshal(raw, &signal) != nil {
-		return core.Signal{Free: true}
+		return core.Wakeup{Free: true}
 	}
 	return signal
 }

@@ -2,7 +2,6 @@ package events_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -16,7 +15,7 @@ import (
 	"bobbin/app/events"
 )
 
-// ENGINE: "No gap, no repetition. Two tabs see the same events in the same order."
+// No gap, no repetition: two tabs see the same events in the same order.
 // Watchers join at random moments with random ids while a run talks and other
 // writers publish out of order, or not at all.
 func TestWatchersSeeEverythingOnceInOrder(t *testing.T) {
@@ -59,7 +58,7 @@ func stress(t *testing.T, noise, buffer int, exact bool, seed uint64) {
 		})
 	}
 	writers.Wait()
-	feed.Publish(ctx, []core.Event{store.commit(event(core.EventSessionUpdated, struct{}{}))})
+	feed.Publish(ctx, []core.Event{store.commit(event(core.EventSessionUpdated, nil))})
 	readers.Wait()
 }
 
@@ -85,7 +84,7 @@ func murmur(ctx context.Context, feed *events.Feed, store *memory, r *rand.Rand)
 	for range 60 {
 		var batch []core.Event
 		for range 1 + r.IntN(4) {
-			batch = append(batch, store.commit(event(core.EventContextWarning, struct{}{})))
+			batch = append(batch, store.commit(event(core.EventContextWarning, nil)))
 			runtime.Gosched()
 		}
 		r.Shuffle(len(batch), func(i, j int) { batch[i], batch[j] = batch[j], batch[i] })
@@ -94,19 +93,19 @@ func murmur(ctx context.Context, feed *events.Feed, store *memory, r *rand.Rand)
 }
 
 // read watches until the last event and checks everything it gets. A reader that
-// is dropped, or bored, comes back with its last id.
+// is dropped, or leaves, reconnects with its last id.
 func read(ctx context.Context, feed *events.Feed, store *memory, r *rand.Rand, exact bool) error {
 	for range r.IntN(500) {
 		runtime.Gosched()
 	}
-	last, err := store.Last(ctx, scope, session)
+	last, err := store.Last(ctx, tenant, session)
 	if err != nil {
 		return err
 	}
 	c := &checker{seen: r.Int64N(last + 1), exact: exact}
 	for {
 		c.texts = map[core.MessageID]string{}
-		for e, err := range feed.Watch(ctx, scope, session, core.From{After: c.seen}) {
+		for e, err := range feed.Watch(ctx, tenant, session, core.Cursor{After: c.seen}) {
 			if errors.Is(err, events.ErrSlow) {
 				break
 			}
@@ -141,10 +140,7 @@ func (c *checker) check(e core.Event) error {
 	case core.EventMessageDelta:
 		return c.delta(e)
 	case core.EventMessageCreated:
-		var d core.MessageData
-		if err := json.Unmarshal(e.Data, &d); err != nil {
-			return err
-		}
+		d := e.Data.(core.MessageData)
 		got, want := c.texts[d.Message.ID], d.Message.Content
 		if !strings.HasPrefix(want, got) || c.exact && got != "" && got != want {
 			return fmt.Errorf("message %s: got text %q, want %q", d.Message.ID, got, want)
@@ -155,10 +151,7 @@ func (c *checker) check(e core.Event) error {
 }
 
 func (c *checker) delta(e core.Event) error {
-	var d core.DeltaData
-	if err := json.Unmarshal(e.Data, &d); err != nil {
-		return err
-	}
+	d := e.Data.(core.DeltaData)
 	text := c.texts[d.MessageID]
 	if d.Offset != len(text) || d.Text == "" || text == "finished" {
 		return fmt.Errorf("message %s: got %q at %d, want the offset %d", d.MessageID, d.Text, d.Offset, len(text))

@@ -1,6 +1,7 @@
 package events_test
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,14 +15,14 @@ func TestWatcherInTheMiddleGetsTheTextSoFar(t *testing.T) {
 	first := store.commit(started())
 	feed.Delta(t.Context(), textDelta("m1", 0, "Grüß "))
 	feed.Delta(t.Context(), textDelta("m1", 7, "Gott"))
-	w := startWatch(t, feed, core.From{})
+	w := startWatch(t, feed, core.Cursor{})
 	w.want(t, first, textDelta("m1", 0, "Grüß Gott"))
 	feed.Delta(t.Context(), textDelta("m1", 11, "!"))
 	w.want(t, textDelta("m1", 11, "!"))
 	end := store.commit(created("m1", "Grüß Gott!"))
 	feed.Publish(t.Context(), []core.Event{end})
 	w.want(t, end)
-	late := startWatch(t, feed, core.From{After: end.Seq})
+	late := startWatch(t, feed, core.Cursor{After: end.Seq})
 	next := store.commit(started())
 	go feed.Publish(t.Context(), []core.Event{next})
 	late.want(t, next) // no snapshot of a finished message
@@ -30,7 +31,7 @@ func TestWatcherInTheMiddleGetsTheTextSoFar(t *testing.T) {
 func TestOverlappingDeltasAreTrimmed(t *testing.T) {
 	t.Parallel()
 	feed, store, _ := newFeed(t, 0)
-	w := startWatch(t, feed, core.From{})
+	w := startWatch(t, feed, core.Cursor{})
 	first := store.commit(started())
 	feed.Publish(t.Context(), []core.Event{first})
 	w.want(t, first)
@@ -45,7 +46,7 @@ func TestWaitingDeltasAreJoined(t *testing.T) {
 	t.Parallel()
 	feed, store, _ := newFeed(t, 0)
 	first := store.commit(started())
-	w := startWatch(t, feed, core.From{})
+	w := startWatch(t, feed, core.Cursor{})
 	w.want(t, first)
 	for i := range 100 {
 		feed.Delta(t.Context(), textDelta("m1", i, "x"))
@@ -66,22 +67,22 @@ func TestReasoningAndAnswerAreTwoTexts(t *testing.T) {
 	first := store.commit(started())
 	feed.Delta(t.Context(), reasoning(0, "hm"))
 	feed.Delta(t.Context(), textDelta("m1", 0, "yes"))
-	w := startWatch(t, feed, core.From{})
+	w := startWatch(t, feed, core.Cursor{})
 	w.want(t, first)
 	got, err, _ := w.next()
-	if err != nil || got.Type != core.EventReasoningDelta || !strings.Contains(string(got.Data), `"hm"`) {
-		t.Errorf("got %s %s and error %v, want the reasoning first", got.Type, got.Data, err)
+	if err != nil || got.Type != core.EventReasoningDelta || got.Data.(core.DeltaData).Text != "hm" {
+		t.Errorf("got %s %+v and error %v, want the reasoning first", got.Type, got.Data, err)
 	}
 	w.want(t, textDelta("m1", 0, "yes"))
 }
 
-// ENGINE: an event of an older attempt is dropped.
+// A delta of an older attempt is dropped.
 func TestDeltaOfALostAttemptIsDropped(t *testing.T) {
 	t.Parallel()
 	feed, store, _ := newFeed(t, 0)
 	newer := event(core.EventMessageDelta, core.DeltaData{MessageID: "m2", Attempt: 2, Text: "new"})
 	first := store.commit(started())
-	w := startWatch(t, feed, core.From{})
+	w := startWatch(t, feed, core.Cursor{})
 	w.want(t, first)
 	feed.Delta(t.Context(), textDelta("m1", 0, "old")) // arrives after the snapshot of newer
 	feed.Delta(t.Context(), newer)
@@ -100,48 +101,47 @@ func TestNothingOfAMessageComesAfterItsEnd(t *testing.T) {
 	}{
 		{"created", created("m1", "abcdef")},
 		{"discarded", event(core.EventMessageDiscarded, core.DiscardedData{MessageID: "m1"})},
-		{"run failed", event(core.EventRunFailed, struct{}{})},
-		{"run canceled", event(core.EventRunCanceled, struct{}{})},
-		{"run succeeded", event(core.EventRunSucceeded, struct{}{})},
+		{"run failed", event(core.EventRunFailed, nil)},
+		{"run canceled", event(core.EventRunCanceled, nil)},
+		{"run succeeded", event(core.EventRunSucceeded, nil)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			feed, store, _ := newFeed(t, 0)
 			first := store.commit(started())
-			w := startWatch(t, feed, core.From{})
+			w := startWatch(t, feed, core.Cursor{})
 			w.want(t, first)
 			feed.Delta(t.Context(), textDelta("m1", 0, "abc"))
 			w.want(t, textDelta("m1", 0, "abc"))
-			end, after := store.commit(c.end), store.commit(event(core.EventSessionUpdated, struct{}{}))
+			end, after := store.commit(c.end), store.commit(event(core.EventSessionUpdated, nil))
 			// The end comes by the hole that after leaves, before the delta.
 			feed.Publish(t.Context(), []core.Event{after})
 			feed.Delta(t.Context(), textDelta("m1", 3, "def"))
 			feed.Publish(t.Context(), []core.Event{end})
-			last := store.commit(event(core.EventSessionUpdated, struct{}{}))
+			last := store.commit(event(core.EventSessionUpdated, nil))
 			feed.Publish(t.Context(), []core.Event{last})
 			w.want(t, end, after, last)
-			late := startWatch(t, feed, core.From{After: last.Seq - 1})
+			late := startWatch(t, feed, core.Cursor{After: last.Seq - 1})
 			late.want(t, last)
-			tail := store.commit(event(core.EventSessionUpdated, struct{}{}))
+			tail := store.commit(event(core.EventSessionUpdated, nil))
 			feed.Publish(t.Context(), []core.Event{tail})
 			late.want(t, tail)
 		})
 	}
 }
 
-// A model call that breaks off and starts over takes back what it said, with a
-// passing event.
+// A model call that fails and starts over retracts its text with a transient event.
 func TestDiscardedInPassing(t *testing.T) {
 	t.Parallel()
 	feed, store, _ := newFeed(t, 0)
 	first := store.commit(started())
-	w := startWatch(t, feed, core.From{})
+	w := startWatch(t, feed, core.Cursor{})
 	w.want(t, first)
 	feed.Delta(t.Context(), textDelta("m1", 0, "abc"))
 	w.want(t, textDelta("m1", 0, "abc"))
 	discarded := event(core.EventMessageDiscarded, core.DiscardedData{MessageID: "m1", Reason: "truncated"})
 	feed.Delta(t.Context(), discarded)
-	late := startWatch(t, feed, core.From{After: first.Seq})
+	late := startWatch(t, feed, core.Cursor{After: first.Seq})
 	feed.Delta(t.Context(), textDelta("m2", 0, "anew"))
 	w.want(t, discarded, textDelta("m2", 0, "anew"))
 	late.want(t, textDelta("m2", 0, "anew"))
@@ -153,7 +153,7 @@ func TestTextWithAHoleWaitsForTheMessage(t *testing.T) {
 	feed, store, _ := newFeed(t, 0)
 	first := store.commit(started())
 	feed.Delta(t.Context(), textDelta("m1", 5, "late"))
-	w := startWatch(t, feed, core.From{})
+	w := startWatch(t, feed, core.Cursor{})
 	w.want(t, first)
 	feed.Delta(t.Context(), textDelta("m1", 9, "r"))
 	end := store.commit(created("m1", "so, later"))
@@ -169,7 +169,7 @@ func TestTooLargeTextHasNoSnapshot(t *testing.T) {
 		feed.Delta(t.Context(), textDelta("m1", i<<20, piece))
 	}
 	first := store.commit(started())
-	w := startWatch(t, feed, core.From{})
+	w := startWatch(t, feed, core.Cursor{})
 	end := store.commit(created("m1", "whole"))
 	feed.Publish(t.Context(), []core.Event{end})
 	w.want(t, first, end)
@@ -185,7 +185,7 @@ func TestTextsInMemoryAreBounded(t *testing.T) {
 	}
 	feed.Delta(t.Context(), textDelta("m1", 0, "newest"))
 	first := store.commit(started())
-	w := startWatch(t, feed, core.From{})
+	w := startWatch(t, feed, core.Cursor{})
 	w.want(t, first, textDelta("m1", 0, "newest"))
 }
 
@@ -193,10 +193,10 @@ func TestUnreadableDeltaIsNotPublished(t *testing.T) {
 	t.Parallel()
 	feed, store, _ := newFeed(t, 0)
 	first := store.commit(started())
-	w := startWatch(t, feed, core.From{})
+	w := startWatch(t, feed, core.Cursor{})
 	w.want(t, first)
 	broken := textDelta("m1", 0, "x")
-	broken.Data = []byte(`[]`)
+	broken.Data = json.RawMessage(`[]`)
 	feed.Delta(t.Context(), broken)
 	end := store.commit(started())
 	feed.Publish(t.Context(), []core.Event{end})

@@ -1,51 +1,51 @@
 package events
 
 import (
+	"maps"
 	"sync"
+	"time"
 
 	"bobbin/app/core"
 )
 
-// Bounds of the memory for messages on their way.
+// Bounds of the memory for partial texts.
 const (
-	maxTexts    = 1024    // sessions with a message on its way
-	maxTextSize = 4 << 20 // bytes of one text
+	maxIdleTexts = 1024        // drafts; beyond that idle ones are dropped
+	idleText     = time.Minute // without a delta: another process may own its run
+	maxTextSize  = 4 << 20     // bytes of one text
 )
 
-// text is one text on its way: the answer, or the reasoning before it.
-type text struct {
-	kind    core.EventType // message.delta or reasoning.delta
-	run     core.RunID
-	message core.MessageID
-	attempt int
-	content string
-}
-
-// texts remembers what was said so far of the messages on their way in this
-// process. A session has at most one run that writes.
-type texts struct {
+// liveTexts keeps the partial texts of the messages that this process writes. At most one run
+// of a session writes.
+type liveTexts struct {
 	mu     sync.Mutex
 	drafts map[core.SessionID]*draft // guarded by mu
+	// node.started of the nodes that run in this process; guarded by mu
+	nodes map[core.SessionID]core.Event
 }
 
-// draft is the message on its way of one session.
+// draft is the partial message of one session.
 type draft struct {
 	run     core.RunID
 	message core.MessageID
+	parent  core.MessageID
 	attempt int
 	parts   map[core.EventType]*part
+	last    time.Time // when a delta came
 }
 
 // part is one text of a draft.
 type part struct {
 	content []byte
-	broken  bool // a piece is missing or it is too long: no snapshot of it
+	broken  bool // a piece is missing or the text is too long: it has no snapshot
 }
 
-func newTexts() *texts { return &texts{drafts: map[core.SessionID]*draft{}} }
+func newLiveTexts() *liveTexts {
+	return &liveTexts{drafts: map[core.SessionID]*draft{}, nodes: map[core.SessionID]core.Event{}}
+}
 
-// add appends the delta, and reports false if it is of a lost attempt.
-func (t *texts) add(e core.Event, d core.DeltaData) bool {
+// appendDelta appends the delta, and reports false if it belongs to a lost attempt.
+func (t *liveTexts) appendDelta(e core.Event, d core.DeltaData) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.drafts[e.SessionID]
@@ -53,21 +53,22 @@ func (t *texts) add(e core.Event, d core.DeltaData) bool {
 		return false
 	}
 	if now == nil || now.message != d.MessageID {
-		t.makeRoom()
-		now = &draft{run: e.RunID, message: d.MessageID, attempt: d.Attempt, parts: map[core.EventType]*part{}}
+		t.forgetIdle()
+		now = &draft{run: e.RunID, message: d.MessageID, parent: d.ParentID, attempt: d.Attempt, parts: map[core.EventType]*part{}}
 		t.drafts[e.SessionID] = now
 	}
+	now.last = time.Now()
 	p := now.parts[e.Type]
 	if p == nil {
 		p = &part{}
 		now.parts[e.Type] = p
 	}
-	p.add(d)
+	p.appendDelta(d)
 	return true
 }
 
-// add puts the delta where it belongs.
-func (p *part) add(d core.DeltaData) {
+// appendDelta applies the delta at its offset.
+func (p *part) appendDelta(d core.DeltaData) {
 	if p.broken || d.Offset < 0 || d.Offset > len(p.content) || d.Offset+len(d.Text) > maxTextSize {
 		p.broken, p.content = true, nil
 		return
@@ -75,21 +76,37 @@ func (p *part) add(d core.DeltaData) {
 	p.content = append(p.content[:d.Offset], d.Text...)
 }
 
-// makeRoom keeps the number of drafts bounded: a run that was lost to another
-// process leaves its draft behind. The caller holds t.mu.
-func (t *texts) makeRoom() {
-	if len(t.drafts) < maxTexts {
+// forgetIdle bounds the number of drafts by that of the messages being written: a run that was
+// lost to another process leaves its draft behind. The caller holds t.mu.
+func (t *liveTexts) forgetIdle() {
+	if len(t.drafts) < maxIdleTexts {
 		return
 	}
-	for session := range t.drafts {
-		delete(t.drafts, session)
-		return
+	maps.DeleteFunc(t.drafts, func(_ core.SessionID, d *draft) bool { return time.Since(d.last) > idleText })
+}
+
+// setNode sets the node that a run of the session executes, and clears it when the node ends.
+func (t *liveTexts) setNode(e core.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e.Type == core.EventNodeStarted {
+		t.nodes[e.SessionID] = e
+	} else if t.nodes[e.SessionID].RunID == e.RunID {
+		delete(t.nodes, e.SessionID)
 	}
 }
 
-// finish forgets what the event makes superfluous.
-func (t *texts) finish(e core.Event) {
-	message, over := finished(e), endsRun(e.Type)
+// nodeOf returns the node.started of the node that runs here; false if none does.
+func (t *liveTexts) nodeOf(session core.SessionID) (core.Event, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e, ok := t.nodes[session]
+	return e, ok
+}
+
+// dropFinished removes the draft that the event completes or makes obsolete.
+func (t *liveTexts) dropFinished(e core.Event) {
+	message, over := e.FinishedMessage(), e.Type.EndsRun()
 	if message == "" && !over {
 		return
 	}
@@ -101,31 +118,29 @@ func (t *texts) finish(e core.Event) {
 	}
 }
 
-// has reports whether the text of this attempt of the run is on its way here.
-func (t *texts) has(run core.Run) bool {
+// hasAttempt reports whether this process writes text of this attempt.
+func (t *liveTexts) hasAttempt(run core.Run) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	d := t.drafts[run.SessionID]
 	return d != nil && d.run == run.ID && d.attempt == run.Attempt
 }
 
-// of returns the texts of the session's message on its way, reasoning first.
-func (t *texts) of(session core.SessionID) []text {
+// textsOf returns the partial texts of the session's message, each as one delta, reasoning first.
+func (t *liveTexts) textsOf(session core.SessionID) []core.Event {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	d := t.drafts[session]
 	if d == nil {
 		return nil
 	}
-	var out []text
+	var out []core.Event
 	for _, kind := range []core.EventType{core.EventReasoningDelta, core.EventMessageDelta} {
-		p := d.parts[kind]
-		if p == nil || p.broken {
-			continue
+		if p := d.parts[kind]; p != nil && !p.broken {
+			out = append(out, core.NewEvent(session, d.run, kind, core.DeltaData{
+				MessageID: d.message, ParentID: d.parent, Attempt: d.attempt, Text: string(p.content),
+			}))
 		}
-		out = append(out, text{
-			kind: kind, run: d.run, message: d.message, attempt: d.attempt, content: string(p.content),
-		})
 	}
 	return out
 }

@@ -9,8 +9,8 @@ import (
 	"bobbin/app/core"
 )
 
-// What was removed is in the audit log, with who did it and how much, but without a
-// name of what is gone; a dry run, and a purge that removed nothing, are not (issue 5, 4).
+// A removal is in the audit log, with its actor and its size, but without the names of what is
+// gone; a dry run, and a purge that removed nothing, are not.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	f := &fake{}

@@ -1,20 +1,46 @@
-// Package purge is the operator's removal of sessions and of users, for good.
+// Package purge permanently removes sessions and users.
 //
-// # What is promised
+// # Guarantees
 //
-// A session that was purged is gone with its messages, runs, events, summaries,
-// tool executions, search entries, with the blobs that no other session refers to,
-// and with the answers that were kept for repeated requests. The books stay: what
-// the models were called for and what it cost, without session, run or user.
+// A purged session is gone with its messages, runs, events, summaries, tool executions, search
+// entries, with the blobs that no other session refers to, and with the responses kept for
+// repeated requests. The usage records stay: which models were called and what they cost,
+// without session, run or user.
 //
-// A user who was purged has no session, no memory and no line in the books. What
-// the user wrote in sessions of others is emptied in its place, with the answers to
-// it and the summaries that covered it; quotations by others cannot be known.
+// A purged user has no session, no memory and no usage record. What the user wrote in sessions
+// of others is emptied in place, together with the answers to it and the summaries that covered
+// it; quotations by others cannot be known.
 //
-// Every report counts everything anew after the work: Left is a search, not a sum.
-// A purge that was cut off is simply done again.
+// Every report recounts everything after the work: Left is the result of a search, not of a
+// subtraction. An interrupted purge is simply repeated.
 //
-// With Compact the removed bytes are taken out of the database's files, too: see
-// db.DB.Compact for what that takes, and for what lies outside of it (a write-ahead
-// log, backups, replicas).
+// # Deletions
+//
+// An operator's purge (Service) is a request. Callers of the API get a Deletion, a row that
+// one process at a time works on:
+//
+//	pending ──Claim──▶ running ──Finish──▶ succeeded
+//	   ▲                  │
+//	   └──Retry───────────┘ an attempt failed, or its process died and the lease lapsed
+//
+// The first attempt stores what exists (DeletionPlan), so that a later one can report what an
+// earlier one removed, and find kept responses that mention it. During an attempt a goroutine
+// renews the lease and counts what is left; the attempt ends when its lease is lost. The row
+// holds the name of the user until it is done.
+//
+// With Compact the removed bytes are also taken out of the database's files: see db.DB.Compact
+// for its cost, and for what it cannot reach (a write-ahead log, backups, replicas).
+//
+// # Retention
+//
+// RetentionWorker removes data whose retention has ended: durable events, and archived
+// sessions. The newest event of a session always stays, so that its numbers continue. A client
+// that reconnects with the number of a removed event reloads the messages (resync): events only
+// repeat what messages, runs and summaries hold. An archived session with an unfinished run
+// stays until the run has ended.
+//
+// The worker's Run is one goroutine that works in small steps with a pause between them: each
+// is one short transaction, so that other writers can proceed in between on SQLite. Any number
+// of processes may sweep one database concurrently; each skips what another one holds. Times
+// are the database's. An interrupted sweep starts over.
 package purge

@@ -6,45 +6,58 @@ import (
 	"bobbin/app/core"
 )
 
-// count counts what there is of what is purged.
-type count func(context.Context) (core.Purged, error)
+// countFunc counts what a purge would remove.
+type countFunc func(context.Context) (core.Purged, error)
 
-// foresee reports what would be done.
-func (s *Service) foresee(ctx context.Context, ids, touched []core.SessionID, marks core.PurgeMarks, count count) (core.PurgeReport, error) {
-	there, err := count(ctx)
+// previewInput is the input of a preview.
+type previewInput struct {
+	ids     []core.SessionID // to be removed
+	touched []core.SessionID // to be removed or changed
+	marks   core.PurgeMarks
+	count   countFunc
+	posts   bool // in Slack, to be deleted as well
+}
+
+// previewPurge reports what would be removed.
+func (s *Service) previewPurge(ctx context.Context, p previewInput) (core.PurgeReport, error) {
+	there, err := p.count(ctx)
 	if err != nil {
 		return core.PurgeReport{}, err
 	}
-	n, err := s.Store.Answers(ctx, marks, true)
+	n, err := s.Store.Answers(ctx, p.marks, true)
 	if err != nil {
 		return core.PurgeReport{}, err
 	}
 	there.Remove("idempotency_keys", n)
-	runs, err := s.Store.Unfinished(ctx, touched)
+	runs, err := s.Store.Unfinished(ctx, p.touched)
 	if err != nil {
 		return core.PurgeReport{}, err
 	}
-	report := core.PurgeReport{Sessions: listed(ids), DryRun: true, Tables: s.tables(there, core.Purged{}), Notes: []string{}}
+	report := core.PurgeReport{Sessions: nonNil(p.ids), DryRun: true, Tables: s.tableLines(there, core.Purged{}), Notes: []string{}}
 	for _, run := range runs {
 		report.Unfinished = append(report.Unfinished, run.ID)
 	}
-	return report, nil
+	if p.posts {
+		err = s.countPosts(ctx, &report)
+	}
+	return report, err
 }
 
-// proof is what a report is made of.
-type proof struct {
+// reportInput is the input of a report.
+type reportInput struct {
 	ids     []core.SessionID
 	gone    core.Purged
+	before  *core.DeletionPlan // nil = nothing is known
 	marks   core.PurgeMarks
-	compact bool
-	count   count
+	options core.PurgeOptions
+	count   countFunc
 }
 
-// prove takes the bytes out of the files if that is wanted, and counts what is left.
-func (s *Service) prove(ctx context.Context, p proof) (core.PurgeReport, error) {
-	report := core.PurgeReport{Sessions: listed(p.ids), Notes: []string{}}
-	if p.compact {
-		notes, err := s.Files.Compact(ctx, s.Tables)
+// buildReport compacts the files if requested, counts what is left, and returns the report.
+func (s *Service) buildReport(ctx context.Context, p reportInput) (core.PurgeReport, error) {
+	report := core.PurgeReport{Sessions: nonNil(p.ids), Notes: []string{}}
+	if p.options.Compact {
+		notes, err := s.CompactFiles(ctx, s.Tables)
 		if report.Compacted = err == nil; err != nil {
 			if ctx.Err() != nil {
 				return report, err
@@ -54,7 +67,7 @@ func (s *Service) prove(ctx context.Context, p proof) (core.PurgeReport, error) 
 		}
 		report.Notes = append(report.Notes, notes...)
 	} else {
-		report.Notes = append(report.Notes, "the database's files may hold removed bytes until their space is used again; a purge with compaction takes them out")
+		report.Notes = append(report.Notes, "the database's files may hold removed bytes until their space is reused; a purge with compaction removes them")
 	}
 	left, err := p.count(ctx)
 	if err != nil {
@@ -65,12 +78,13 @@ func (s *Service) prove(ctx context.Context, p proof) (core.PurgeReport, error) 
 		return report, err
 	}
 	left.Remove("idempotency_keys", n)
-	report.Tables = s.tables(p.gone, left)
+	report.Tables = s.tableLines(p.gone, left)
+	s.reportPosts(&report, p)
 	return report, nil
 }
 
-// tables returns a line for every table, also where nothing was.
-func (s *Service) tables(done, left core.Purged) []core.PurgedTable {
+// tableLines returns a line for every table, including unaffected ones.
+func (s *Service) tableLines(done, left core.Purged) []core.PurgedTable {
 	list := make([]core.PurgedTable, 0, len(s.Tables))
 	for _, table := range s.Tables {
 		list = append(list, core.PurgedTable{
@@ -80,7 +94,7 @@ func (s *Service) tables(done, left core.Purged) []core.PurgedTable {
 	return list
 }
 
-// listed makes an empty list of none, for JSON.
-func listed(ids []core.SessionID) []core.SessionID {
+// nonNil returns the ids, an empty list instead of nil, for JSON.
+func nonNil(ids []core.SessionID) []core.SessionID {
 	return append([]core.SessionID{}, ids...)
 }

@@ -1,7 +1,9 @@
 package purge
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,13 +14,8 @@ import (
 
 // store removes from the database.
 type store interface {
-	finder
-	remover
-	counter
-}
+	// What is to be removed.
 
-// finder knows what is meant.
-type finder interface {
 	Exist(ctx context.Context, owner string, ids []core.SessionID) error
 	Archived(ctx context.Context, owner string, before time.Time) ([]core.SessionID, error)
 	OfUser(ctx context.Context, owner, user string) ([]core.SessionID, error)
@@ -27,54 +24,44 @@ type finder interface {
 	// Blobs returns the files of the sessions, and of the user if one is named.
 	Blobs(ctx context.Context, ids []core.SessionID, owner, user string) ([]core.BlobID, error)
 	Unfinished(ctx context.Context, ids []core.SessionID) ([]core.UnfinishedRun, error)
-}
 
-// remover removes it. With force a run that has not ended is no conflict.
-type remover interface {
+	// Removal. With force an unfinished run is no conflict.
+
 	Session(ctx context.Context, id core.SessionID, force bool) (core.Purged, error)
 	FromShared(ctx context.Context, owner, user string, id core.SessionID, unended core.Unended) (core.Purged, error)
 	User(ctx context.Context, owner, user string) (core.Purged, error)
 	Answers(ctx context.Context, m core.PurgeMarks, dry bool) (int64, error)
-}
+	// Abandoned returns busy sessions whose process is gone.
+	Abandoned(ctx context.Context, worker string, limit int) ([]core.SessionID, error)
+	// Recover removes what was left behind in an abandoned session, or the session.
+	Recover(ctx context.Context, id core.SessionID, worker string) (core.Purged, error)
 
-// counter counts what there is.
-type counter interface {
+	// What exists.
+
 	CountSessions(ctx context.Context, ids []core.SessionID) (core.Purged, error)
 	CountUser(ctx context.Context, owner, user string) (core.Purged, error)
 }
 
-// canceler asks whoever works on a run to stop. It does not wait.
-type canceler interface {
-	Cancel(ctx context.Context, scope core.Scope, id core.RunID) error
-}
-
-// files takes what was removed out of the database's files. It returns what an
-// operator should know.
-type files interface {
-	Compact(ctx context.Context, tables []string) (notes []string, err error)
-}
-
-// publisher tells those who watch a session.
-type publisher interface {
-	Publish(ctx context.Context, events []core.Event)
-}
-
-// auditor keeps what operators did.
-type auditor interface {
-	Add(ctx context.Context, entry core.AuditEntry) error
-}
-
-// Options are what a Service is made of. All but CancelTime and Alone are required.
+// Options configure a Service. All but DeletePosts, ForgetUser, CancelTime and Alone are required.
 type Options struct {
-	Store     store
-	Runs      canceler
-	Files     files
-	Publisher publisher
-	Audit     auditor
-	Tables    []string // in which something can have been removed
-	Logger    *slog.Logger
-	// Alone says that no other process works on runs of this database: what is not
-	// ended is not worked on either.
+	Store store
+	// CancelRun requests the cancel of a run and does not wait for it.
+	CancelRun func(ctx context.Context, tenant core.Tenant, id core.RunID) error
+	// CompactFiles removes deleted bytes from the database's files (db.DB.Compact). It returns
+	// notes for the operator.
+	CompactFiles func(ctx context.Context, tables []string) (notes []string, err error)
+	// DeletePosts deletes the posts of a session from Slack; a dry call only counts them. It may
+	// be repeated, and then also counts what it deleted before. nil = Slack is off.
+	DeletePosts func(ctx context.Context, id core.SessionID, dry bool) (core.PurgedPosts, error)
+	// ForgetUser removes what is in memory of a user; nil = nothing is.
+	ForgetUser func(user string)
+	Publisher  core.Publisher
+	Audit      core.AuditLog
+	Tables     []string // from which a purge removes
+	Logger     *slog.Logger
+	Worker     string // names this process (core.NewWorker); for Run alone
+	// Alone says that no other process executes runs of this database: unfinished runs are not
+	// active either.
 	Alone bool
 	// CancelTime is how long a canceled run may take to end; 0 = 45 s, longer than a
 	// lease and a heartbeat.
@@ -94,12 +81,15 @@ func New(o Options) *Service {
 	return &Service{Options: o}
 }
 
-// Sessions removes sessions with everything that belongs to them. ErrNotFound for
-// an id that does not exist, before anything is removed; ErrConflict while a run of
-// one of them has not ended, unless it is to be canceled (Force). Where none is named,
-// and Compact is set, only the bytes of earlier purges are taken out of the files.
+// Sessions removes sessions with everything that belongs to them. ErrNotFound for an id that
+// does not exist, before anything is removed; ErrConflict while a run of one of them has not
+// ended, unless Force cancels it. If no session is named and Compact is set, only the bytes of
+// earlier purges are removed from the files.
 func (s *Service) Sessions(ctx context.Context, in core.PurgeSessions) (core.PurgeReport, error) {
-	ids, err := s.selected(ctx, in)
+	if err := s.admitPosts(in.SlackPosts); err != nil {
+		return core.PurgeReport{}, err
+	}
+	ids, err := s.selectSessions(ctx, in)
 	if err != nil {
 		return core.PurgeReport{}, err
 	}
@@ -107,26 +97,41 @@ func (s *Service) Sessions(ctx context.Context, in core.PurgeSessions) (core.Pur
 	if err := s.markBlobs(ctx, &marks, ids, "", ""); err != nil {
 		return core.PurgeReport{}, err
 	}
-	count := func(ctx context.Context) (core.Purged, error) { return s.Store.CountSessions(ctx, ids) }
 	if in.DryRun {
-		return s.foresee(ctx, ids, ids, marks, count)
+		return s.previewPurge(ctx, previewInput{ids: ids, touched: ids, marks: marks, count: s.countSessions(ids), posts: in.SlackPosts})
 	}
-	if err := s.clear(ctx, ids, in.Force); err != nil {
-		return core.PurgeReport{}, err
-	}
-	gone, err := s.removeSessions(ctx, ids, marks, in.Force)
-	if len(ids) > 0 {
-		s.note(ctx, act{core.AuditSessionsPurged, in.Owner, fmt.Sprintf("sessions: %d", len(ids))}, gone, err)
-	}
-	if err != nil {
-		return core.PurgeReport{}, cutOff(err, gone)
-	}
-	s.Logger.InfoContext(ctx, "sessions purged", "sessions", len(ids))
-	return s.prove(ctx, proof{ids: ids, gone: gone, marks: marks, compact: in.Compact, count: count})
+	return s.purgeSessions(ctx, in, ids, marks, nil)
 }
 
-// cutOff says how far a purge came that failed. It is simply to be done again.
-func cutOff(err error, gone core.Purged) error {
+// purgeSessions removes the sessions. Those that no longer exist are skipped. Before is what
+// existed when a deletion began; nil = nothing is known.
+func (s *Service) purgeSessions(ctx context.Context, in core.PurgeSessions, ids []core.SessionID, marks core.PurgeMarks, before *core.DeletionPlan) (core.PurgeReport, error) {
+	if err := s.stopRuns(ctx, ids, in.Force); err != nil {
+		return core.PurgeReport{}, err
+	}
+	gone, err := s.deletePosts(ctx, in.SlackPosts, ids, before)
+	if err == nil {
+		var removed core.Purged
+		removed, err = s.removeSessions(ctx, ids, marks, in.Force)
+		gone.Add(removed)
+	}
+	if len(ids) > 0 {
+		s.recordAudit(ctx, auditAction{in.Actor, core.AuditSessionsPurged, in.Owner, fmt.Sprintf("sessions: %d", len(ids))}, gone, err)
+	}
+	if err != nil {
+		return core.PurgeReport{}, partialPurgeError(err, gone)
+	}
+	s.Logger.InfoContext(ctx, "sessions purged", "sessions", len(ids))
+	return s.buildReport(ctx, reportInput{ids: ids, gone: gone, before: before, marks: marks, options: in.PurgeOptions, count: s.countSessions(ids)})
+}
+
+// countSessions returns a function that counts what exists of the sessions.
+func (s *Service) countSessions(ids []core.SessionID) countFunc {
+	return func(ctx context.Context) (core.Purged, error) { return s.Store.CountSessions(ctx, ids) }
+}
+
+// partialPurgeError adds to the error how far the purge came. It is simply to be repeated.
+func partialPurgeError(err error, gone core.Purged) error {
 	kind := core.ErrUnavailable
 	var known *core.Error
 	if errors.As(err, &known) {
@@ -137,11 +142,11 @@ func cutOff(err error, gone core.Purged) error {
 		return err
 	}
 	return &core.Error{Kind: kind, Err: err, Message: fmt.Sprintf(
-		"%v. Before that %d sessions were removed and %d messages emptied; their bytes may still be in the files. Do it again to go on", err, n, gone.Emptied["messages"])}
+		"%v. Before that %d sessions were removed and %d messages emptied; their bytes may still be in the files. Repeat the purge to continue", err, n, gone.Emptied["messages"])}
 }
 
-// selected returns the sessions that are meant, each once.
-func (s *Service) selected(ctx context.Context, in core.PurgeSessions) ([]core.SessionID, error) {
+// selectSessions returns the requested sessions without duplicates.
+func (s *Service) selectSessions(ctx context.Context, in core.PurgeSessions) ([]core.SessionID, error) {
 	if len(in.IDs) == 0 && in.ArchivedBefore == nil && (!in.Compact || in.DryRun) {
 		return nil, core.Errorf(core.ErrInvalid, "name the sessions by their ids, or the time before which they were archived")
 	}
@@ -156,11 +161,11 @@ func (s *Service) selected(ctx context.Context, in core.PurgeSessions) ([]core.S
 		}
 		all = append(all[:len(all):len(all)], archived...)
 	}
-	return once(all), nil
+	return uniqueIDs(all), nil
 }
 
-// once returns the ids, each once.
-func once(all []core.SessionID) []core.SessionID {
+// uniqueIDs returns the ids without duplicates.
+func uniqueIDs(all []core.SessionID) []core.SessionID {
 	seen := make(map[core.SessionID]bool, len(all))
 	ids := make([]core.SessionID, 0, len(all))
 	for _, id := range all {
@@ -172,27 +177,27 @@ func once(all []core.SessionID) []core.SessionID {
 	return ids
 }
 
-// removeSessions removes the sessions and the answers that tell of them.
+// removeSessions removes the sessions and the kept responses that mention them.
 func (s *Service) removeSessions(ctx context.Context, ids []core.SessionID, marks core.PurgeMarks, force bool) (core.Purged, error) {
 	var gone core.Purged
 	for _, id := range ids {
 		one, err := s.Store.Session(ctx, id, force)
-		if err != nil && !isNotFound(err) { // somebody else purged it meanwhile
+		if err != nil && !isNotFound(err) { // another purge removed it meanwhile
 			return gone, err
 		}
 		gone.Add(one)
-		// Whoever watches it, or waits for one of its runs, sees that it is gone.
-		s.Publisher.Publish(ctx, []core.Event{core.NewEvent(id, "", core.EventResync, struct{}{})})
+		// Notifies its watchers, and requests that wait for one of its runs.
+		s.Publisher.Publish(ctx, []core.Event{core.NewEvent(id, "", core.EventResync, nil)})
 	}
-	// Last: a request that was being answered has stored its answer by now, as its
-	// session is gone.
+	// Last: by now requests in progress have stored their responses, as their session is
+	// gone.
 	n, err := s.Store.Answers(ctx, marks, false)
 	gone.Remove("idempotency_keys", n)
 	return gone, err
 }
 
-// markBlobs adds the files of the sessions and of the user to the marks: an answer to
-// an upload has nothing but a file's id and its name.
+// markBlobs adds the files of the sessions and of the user to the marks: the response to an
+// upload holds nothing but a file's id and name.
 func (s *Service) markBlobs(ctx context.Context, marks *core.PurgeMarks, ids []core.SessionID, owner, user string) error {
 	blobs, err := s.Store.Blobs(ctx, ids, owner, user)
 	for _, id := range blobs {
@@ -208,3 +213,61 @@ func marksOf(ids []core.SessionID) map[string]bool {
 	}
 	return marks
 }
+
+// Expired removes sessions whose retention has ended, and returns how many. Sessions that no
+// longer exist, or without force have an unfinished run, are skipped. The bytes stay in the database's files until
+// their space is reused.
+func (s *Service) Expired(ctx context.Context, ids []core.SessionID, force bool) (int, error) {
+	marks := core.PurgeMarks{IDs: marksOf(ids)}
+	if err := s.markBlobs(ctx, &marks, ids, "", ""); err != nil {
+		return 0, err
+	}
+	removed := 0
+	for _, id := range ids {
+		_, err := s.Store.Session(ctx, id, force)
+		switch {
+		case isNotFound(err), errors.Is(err, core.ErrConflict):
+			delete(marks.IDs, string(id))
+			continue
+		case err != nil:
+			return removed, partialPurgeError(err, core.Purged{Removed: map[string]int64{"sessions": int64(removed)}})
+		}
+		removed++
+		s.Publisher.Publish(ctx, []core.Event{core.NewEvent(id, "", core.EventResync, nil)})
+	}
+	if removed == 0 {
+		return 0, nil
+	}
+	_, err := s.Store.Answers(ctx, marks, false)
+	return removed, err
+}
+
+// auditAction is what was done, by whom, for which owner and to which target.
+type auditAction struct{ actor, action, owner, target string }
+
+// recordAudit records in the audit log what was removed, completely or up to an error. It names
+// neither sessions nor users, as these are gone. The removal is done: an entry that cannot be
+// stored is in the server's log.
+func (s *Service) recordAudit(ctx context.Context, what auditAction, gone core.Purged, cut error) {
+	if cut != nil && len(gone.Removed)+len(gone.Emptied) == 0 {
+		return // nothing was done
+	}
+	ctx = context.WithoutCancel(ctx)
+	details, err := json.Marshal(map[string]any{"removed": gone.Removed, "emptied": gone.Emptied, "complete": cut == nil})
+	if err == nil {
+		err = s.Audit.Add(ctx, core.AuditEntry{
+			ID: core.NewID[core.AuditID](), CreatedAt: core.Now(), Actor: cmp.Or(what.actor, actor), Action: what.action,
+			Owner: what.owner, Target: what.target, Details: details,
+		})
+	}
+	if err != nil {
+		s.Logger.ErrorContext(ctx, "purge not recorded in the audit log", "action", what.action, "err", err)
+	}
+}
+
+// actor is who purges unless another actor is named.
+const actor = "cli"
+
+// hashedUser names a user who is to be forgotten: a reader who knows the id can find the entry,
+// others learn nothing.
+func hashedUser(user string) string { return "user sha256:" + core.SecretHash(user)[:12] }

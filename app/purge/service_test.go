@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +19,9 @@ import (
 
 // fake is a store in which only what a test names exists.
 type fake struct {
+	core.AuditLog
+	core.Publisher
+
 	runs     []core.UnfinishedRun
 	shared   []core.SessionID
 	left     int64
@@ -35,6 +40,13 @@ type fake struct {
 	torn     error            // of the compaction
 	memories int
 	noted    []core.AuditEntry
+	slow     time.Duration // that counting a user takes
+
+	forgotten []string
+
+	mu        sync.Mutex // held by Abandoned, and by whoever changes what it returns
+	abandoned []core.SessionID
+	recovered []core.SessionID
 }
 
 func (f *fake) Add(_ context.Context, e core.AuditEntry) error {
@@ -96,13 +108,27 @@ func (f *fake) Answers(_ context.Context, _ core.PurgeMarks, dry bool) (int64, e
 	f.answers = append(f.answers, dry)
 	return 0, nil
 }
+func (f *fake) Abandoned(context.Context, string, int) ([]core.SessionID, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.abandoned), f.fails
+}
+func (f *fake) Recover(_ context.Context, id core.SessionID, _ string) (core.Purged, error) {
+	f.abandoned = slices.DeleteFunc(f.abandoned, func(a core.SessionID) bool { return a == id })
+	f.recovered = append(f.recovered, id)
+	if id == "import" {
+		return core.Purged{}, nil
+	}
+	return core.Purged{Removed: map[string]int64{"sessions": 1}}, nil
+}
 func (f *fake) CountSessions(context.Context, []core.SessionID) (core.Purged, error) {
 	return core.Purged{Removed: map[string]int64{"messages": f.left}}, nil
 }
 func (f *fake) CountUser(context.Context, string, string) (core.Purged, error) {
+	time.Sleep(f.slow)
 	return core.Purged{}, nil
 }
-func (f *fake) Cancel(_ context.Context, _ core.Scope, id core.RunID) error {
+func (f *fake) Cancel(_ context.Context, _ core.Tenant, id core.RunID) error {
 	f.canceled = append(f.canceled, id)
 	return nil
 }
@@ -114,7 +140,7 @@ func (f *fake) Publish(_ context.Context, events []core.Event) { f.events += len
 
 func service(f *fake, alone bool) *purge.Service {
 	return purge.New(purge.Options{
-		Store: f, Runs: f, Files: f, Publisher: f, Tables: []string{"sessions", "messages", "memories"}, Alone: alone, Audit: f, Logger: slog.New(slog.DiscardHandler),
+		Store: f, CancelRun: f.Cancel, CompactFiles: f.Compact, Publisher: f, Tables: []string{"sessions", "messages", "memories"}, Alone: alone, Audit: f, Logger: slog.New(slog.DiscardHandler),
 	})
 }
 
@@ -142,7 +168,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// What is left is told, not hidden.
+// The report shows what is left.
 func TestTheProofCounts(t *testing.T) {
 	t.Parallel()
 	got, err := service(&fake{left: 7}, false).Sessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{"a"}})
@@ -188,8 +214,8 @@ func TestUser(t *testing.T) {
 	}
 }
 
-// Forced, the queued runs are canceled first; who does not end is a conflict, and
-// nothing was removed. Where nobody else works, there is nobody to wait for.
+// With force, queued runs are canceled first; a run that does not end is a conflict, and
+// nothing is removed. If no other process executes runs, there is no wait.
 func TestForce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -214,8 +240,8 @@ func TestForce(t *testing.T) {
 	})
 }
 
-// Who writes while a user is purged is followed, and a session that was forked
-// meanwhile is looked at again.
+// Data written while a user is purged is removed too, and a session that was forked meanwhile
+// is checked again.
 func TestUserWhoGoesOn(t *testing.T) {
 	t.Parallel()
 	f := &fake{shared: []core.SessionID{"team"}, comes: []core.SessionID{"new"}, stale: 2}

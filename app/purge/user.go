@@ -8,58 +8,79 @@ import (
 	"bobbin/app/core"
 )
 
-// rounds is how often what there is of a user is looked for anew: who goes on
-// writing meanwhile is followed so far, and told of in the report.
-const rounds = 4
+// maxRounds is how often a user's data is searched for: data written meanwhile is removed in
+// the next round. What is left after the last one is in the report.
+const maxRounds = 4
 
-// User removes everything of a user. ErrInvalid without a name, ErrConflict while a
-// run in one of the user's sessions has not ended, unless it is to be canceled. A
-// user of whom there is nothing is no error: the report says so.
+// User removes everything of a user. ErrInvalid without a name, ErrConflict while a run in one
+// of the user's sessions has not ended, unless Force cancels it. A user without any data is no
+// error: the report says so.
 func (s *Service) User(ctx context.Context, in core.PurgeUser) (core.PurgeReport, error) {
+	if err := s.admitPosts(in.SlackPosts); err != nil {
+		return core.PurgeReport{}, err
+	}
+	return s.purgeUser(ctx, in, nil)
+}
+
+// purgeUser is User, with what an earlier attempt knew of the user; nil = nothing.
+func (s *Service) purgeUser(ctx context.Context, in core.PurgeUser, before *core.DeletionPlan) (core.PurgeReport, error) {
 	if in.Owner == "" || in.User == "" {
 		return core.PurgeReport{}, core.Errorf(core.ErrInvalid, "name the owner and the user")
 	}
-	u, err := s.traces(ctx, in)
+	u, err := s.findTraces(ctx, in)
 	if err != nil {
 		return core.PurgeReport{}, err
 	}
 	if in.DryRun {
-		return s.foresee(ctx, u.ids, append(u.ids, u.shared...), u.marks, s.countUser(nil, in))
+		return s.previewPurge(ctx, u.previewInput(s.countUser(nil, in), in.SlackPosts))
 	}
 	var gone core.Purged
 	ids, marks := u.ids, u.marks
-	for round := 0; round == 0 || round < rounds && u.any(); round++ {
-		one, err := s.removeTraces(ctx, in, u)
+	if before != nil {
+		ids = append(ids[:len(ids):len(ids)], before.Sessions...)
+		maps.Copy(marks.IDs, marksOfPlan(before))
+	}
+	for round := 0; round == 0 || round < maxRounds && u.hasAny(); round++ {
+		one, err := s.removeTraces(ctx, in, u, before)
 		gone.Add(one)
 		if err != nil {
-			s.note(ctx, act{core.AuditUserPurged, in.Owner, hidden(in.User)}, gone, err)
-			return core.PurgeReport{}, cutOff(err, gone)
+			s.recordAudit(ctx, auditAction{in.Actor, core.AuditUserPurged, in.Owner, hashedUser(in.User)}, gone, err)
+			return core.PurgeReport{}, partialPurgeError(err, gone)
 		}
-		if u, err = s.traces(ctx, in); err != nil {
-			s.note(ctx, act{core.AuditUserPurged, in.Owner, hidden(in.User)}, gone, err)
-			return core.PurgeReport{}, cutOff(err, gone)
+		if u, err = s.findTraces(ctx, in); err != nil {
+			s.recordAudit(ctx, auditAction{in.Actor, core.AuditUserPurged, in.Owner, hashedUser(in.User)}, gone, err)
+			return core.PurgeReport{}, partialPurgeError(err, gone)
 		}
 		ids = append(ids, u.ids...)
 		maps.Copy(marks.IDs, u.marks.IDs)
 	}
-	ids = once(ids)
-	s.note(ctx, act{core.AuditUserPurged, in.Owner, hidden(in.User)}, gone, nil)
-	// No name in the log: it would be the last trace.
+	ids = uniqueIDs(ids)
+	if before != nil { // kept responses that mention what an earlier attempt removed
+		n, err := s.Store.Answers(ctx, marks, false)
+		if gone.Remove("idempotency_keys", n); err != nil {
+			return core.PurgeReport{}, partialPurgeError(err, gone)
+		}
+	}
+	if s.ForgetUser != nil {
+		s.ForgetUser(in.User)
+	}
+	s.recordAudit(ctx, auditAction{in.Actor, core.AuditUserPurged, in.Owner, hashedUser(in.User)}, gone, nil)
+	// The log does not name the user: it would be the last trace.
 	s.Logger.InfoContext(ctx, "user purged", "sessions", len(ids))
-	return s.prove(ctx, proof{ids: ids, gone: gone, marks: marks, compact: in.Compact, count: s.countUser(ids, in)})
+	return s.buildReport(ctx, reportInput{ids: ids, gone: gone, before: before, marks: marks, options: in.PurgeOptions, count: s.countUser(ids, in)})
 }
 
-// traces is where there is something of a user.
+// traces is where a user's data is.
 type traces struct {
 	ids    []core.SessionID // the user's own
-	shared []core.SessionID // of others, in which the user wrote
-	more   bool             // memories or files
+	shared []core.SessionID // sessions of others in which the user wrote
+	more   bool             // there are memories or files
 	marks  core.PurgeMarks
 }
 
-func (t traces) any() bool { return len(t.ids)+len(t.shared) > 0 || t.more }
+func (t traces) hasAny() bool { return len(t.ids)+len(t.shared) > 0 || t.more }
 
-func (s *Service) traces(ctx context.Context, in core.PurgeUser) (traces, error) {
+func (s *Service) findTraces(ctx context.Context, in core.PurgeUser) (traces, error) {
 	ids, err := s.Store.OfUser(ctx, in.Owner, in.User)
 	if err != nil {
 		return traces{}, err
@@ -81,12 +102,22 @@ func (s *Service) traces(ctx context.Context, in core.PurgeUser) (traces, error)
 	return t, err
 }
 
-// removeTraces removes what was found of the user.
-func (s *Service) removeTraces(ctx context.Context, in core.PurgeUser, u traces) (core.Purged, error) {
-	if err := s.clear(ctx, append(u.ids, u.shared...), in.Force); err != nil {
+// previewInput returns the input of a preview of the traces.
+func (t traces) previewInput(count countFunc, posts bool) previewInput {
+	return previewInput{ids: t.ids, touched: append(t.ids[:len(t.ids):len(t.ids)], t.shared...), marks: t.marks, count: count, posts: posts}
+}
+
+// removeTraces removes the data that was found of the user.
+func (s *Service) removeTraces(ctx context.Context, in core.PurgeUser, u traces, before *core.DeletionPlan) (core.Purged, error) {
+	if err := s.stopRuns(ctx, append(u.ids, u.shared...), in.Force); err != nil {
 		return core.Purged{}, err
 	}
-	gone, err := s.removeSessions(ctx, u.ids, u.marks, in.Force)
+	gone, err := s.deletePosts(ctx, in.SlackPosts, u.ids, before)
+	if err != nil {
+		return gone, err
+	}
+	removed, err := s.removeSessions(ctx, u.ids, u.marks, in.Force)
+	gone.Add(removed)
 	if err != nil {
 		return gone, err
 	}
@@ -99,7 +130,7 @@ func (s *Service) removeTraces(ctx context.Context, in core.PurgeUser, u traces)
 	}
 	for _, id := range u.shared {
 		one, err := s.Store.FromShared(ctx, in.Owner, in.User, id, unended)
-		if errors.Is(err, core.ErrStale) || isNotFound(err) { // it was forked meanwhile, or purged: the next round sees it
+		if errors.Is(err, core.ErrStale) || isNotFound(err) { // it was forked or purged meanwhile: the next round handles it
 			continue
 		}
 		if err != nil {
@@ -114,15 +145,15 @@ func (s *Service) removeTraces(ctx context.Context, in core.PurgeUser, u traces)
 	return gone, err
 }
 
-// countUser returns what counts what there is of a user: in the sessions that were
-// the user's, in those that are, and elsewhere.
-func (s *Service) countUser(were []core.SessionID, in core.PurgeUser) count {
+// countUser returns a function that counts a user's data: in the sessions that were the user's,
+// in those that are now, and elsewhere.
+func (s *Service) countUser(were []core.SessionID, in core.PurgeUser) countFunc {
 	return func(ctx context.Context) (core.Purged, error) {
 		are, err := s.Store.OfUser(ctx, in.Owner, in.User)
 		if err != nil {
 			return core.Purged{}, err
 		}
-		there, err := s.Store.CountSessions(ctx, once(append(were[:len(were):len(were)], are...)))
+		there, err := s.Store.CountSessions(ctx, uniqueIDs(append(were[:len(were):len(were)], are...)))
 		if err != nil {
 			return there, err
 		}

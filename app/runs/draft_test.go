@@ -9,28 +9,28 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/runs"
-	"bobbin/app/runs/runstest"
+	"bobbin/tests/coretest"
 )
 
-// slowStore takes its time to save what a run has said so far.
-type slowStore struct{ runstest.Runs }
+// slowStore is slow at saving drafts.
+type slowStore struct{ coretest.Runs }
 
 func (s slowStore) SavePartial(ctx context.Context, run core.RunID, attempt int, text string) error {
 	<-time.After(2 * time.Second)
 	return s.Runs.SavePartial(ctx, run, attempt, text)
 }
 
-// A text that is being saved while it is taken back does not come back from the dead: what
-// is stored in the end is the message that takes its place, so that the next attempt, if
-// this one dies, takes that back.
+// A draft that is being saved while it is retracted does not reappear: what is stored in the
+// end is the message that replaces it, so that the next attempt, if this one dies, retracts
+// that one.
 func TestSavedTextDoesNotComeBack(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		p := newProcess(t, runstest.New(), "w", runs.Limits{}, nil)
-		store := slowStore{p.db.RunStore()}
-		p.journal = runs.NewJournal(store, p.feed, slog.New(slog.DiscardHandler))
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, nil)
+		store := slowStore{p.db.Runs}
+		p.journal = runs.NewRecorder(store, p.feed, slog.New(slog.DiscardHandler))
 		p.service = runs.New(runs.Options{
-			Store: store, Messages: p.db.MessageStore(), Journal: p.journal, Counter: counter{}, Worker: "w", Logger: slog.New(slog.DiscardHandler),
-			Engine: engine{p.journal, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+			Store: store, Messages: p.db.Messages, Journal: p.journal, Counter: counter{}, Worker: "w", Logger: slog.New(slog.DiscardHandler),
+			Execute: engine{p.journal, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
 				say(ctx, j, run, "m1", 0, "half of")
 				<-time.After(1500 * time.Millisecond) // the clock of drafts has begun to save it
 				w := write(run)
@@ -40,7 +40,7 @@ func TestSavedTextDoesNotComeBack(t *testing.T) {
 					t.Errorf("take back: %v", err)
 				}
 				return hang(ctx, j, run)
-			}},
+			}}.Execute,
 		})
 		p.run(t)
 		run := p.accept(t, "hello")

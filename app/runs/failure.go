@@ -3,27 +3,29 @@ package runs
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 )
 
-// Why the work on a run was broken off, besides core.ErrCanceled.
+// Why an execution was stopped, besides core.ErrCanceled.
 var (
 	errLost       = errors.New("the run belongs to another attempt")
 	errHandedBack = errors.New("the process stops: the run is handed back")
-	errRunTime    = errors.New("the run took longer than it may")
+	errRunTime    = errors.New("the run exceeded its time limit")
 	errPanic      = errors.New("panic") // logged with its stack where it was recovered
 	errNoEnd      = errors.New("the engine returned before the run had ended")
+	errGaveUp     = errors.New("processes died while executing the run, the last one while executing nothing else")
 )
 
-// internal is what users hear of a fault of our own.
+// internal is what users see of an internal error.
 const internal = "Something went wrong inside the server, and nothing of it is your fault. " +
 	"Send the message again; if it happens again, give the operator the id of this run."
 
-// runError returns what users may know of the error that ended a run: a stable
-// code, and a sentence that says what to do. What a provider said, and whatever
-// else is inside, is left to the log.
+// runError returns what users may see of the error that ended a run: a stable code, and a
+// sentence that says what to do, with the provider's own words if it refused the request.
+// Everything else stays in the log.
 func runError(err error) core.RunError {
 	var e *core.Error
 	shown := errors.As(err, &e)
@@ -31,9 +33,13 @@ func runError(err error) core.RunError {
 		return core.RunError{Code: e.Code, Message: e.Message}
 	}
 	if m := llm.AsError(err); m != nil {
-		return modelError(m.Kind)
+		e := modelError(m.Kind)
+		if words := m.Words(); words != "" {
+			e.Message += fmt.Sprintf(" The provider says: %q", words)
+		}
+		return e
 	}
-	for _, k := range kinds() {
+	for _, k := range errorKinds() {
 		if !errors.Is(err, k.kind) {
 			continue
 		}
@@ -45,42 +51,43 @@ func runError(err error) core.RunError {
 	return core.RunError{Code: "internal", Message: internal}
 }
 
-// kind is what a kind of error is called when it ends a run.
-type kind struct {
+// errorKind maps a kind of error to the code and message of a failed run.
+type errorKind struct {
 	kind    error
 	code    string
 	message string // when the error has none that may be shown
 }
 
-func kinds() []kind {
-	return []kind{
-		{errRunTime, "run_timeout", "The answer took longer than a run may take and was stopped. Ask for less at once, or raise the time limit."},
-		{core.ErrContextFloor, "context_floor", "What must be sent does not fit the model's context window. Choose a model with a larger window, or shorten the system prompt, the tools or the message."},
+func errorKinds() []errorKind {
+	return []errorKind{
+		{errRunTime, "run_timeout", "The answer exceeded the time limit of a run and was stopped. Ask for less at once, or raise the time limit."},
+		{errGaveUp, "gave_up", "The server process ended each time it worked on this answer, so the server does not retry by itself. Regenerate the answer to try once more; if that fails, too, start a new conversation."},
+		{core.ErrContextFloor, "context_floor", "The prompt cannot be made to fit the model's context window. Choose a model with a larger window, or shorten the system prompt, the tools or the message."},
 		{core.ErrModel, "model_error", "The model failed. Send the message again, or choose another model."},
 		{core.ErrTimeout, "timeout", "A time limit passed before the answer was ready. Send the message again."},
 		{context.DeadlineExceeded, "timeout", "A time limit passed before the answer was ready. Send the message again."},
-		{core.ErrRateLimited, "rate_limited", "Too much was asked for at once. Wait a moment and send the message again."},
+		{core.ErrRateLimited, "rate_limited", "Too many requests at once. Wait a moment and send the message again."},
 		{core.ErrUnavailable, "unavailable", "A part of the server cannot be reached at the moment. Send the message again later."},
 		{core.ErrTooLarge, "too_large", "Something in this conversation is larger than allowed. Shorten the message."},
-		{core.ErrNotFound, "not_found", "Something that the answer needs does not exist any more. Check the session's agent and model."},
+		{core.ErrNotFound, "not_found", "Something that the answer needs no longer exists. Check the session's agent and model."},
 		{core.ErrInvalid, "invalid", "The session's settings are not valid. Check its agent and model."},
 		{core.ErrUnprocessable, "unprocessable", "The message could not be processed. Change it and send it again."},
 		{core.ErrForbidden, "forbidden", "This is not allowed."},
 	}
 }
 
-// modelError returns what users may know of a failed model call.
+// modelError returns what users may see of a failed model call.
 func modelError(kind llm.ErrorKind) core.RunError {
 	message := "The model failed. Send the message again, or choose another model."
 	switch kind {
 	case llm.KindRateLimit:
-		message = "The model's provider accepts no more requests at the moment. Wait a minute and send the message again."
+		message = "The model's provider is limiting requests at the moment. Wait a minute and send the message again."
 	case llm.KindAuth:
 		message = "The model's provider did not accept the API key. Check the provider's key in the server's configuration."
 	case llm.KindTimeout:
 		message = "The model did not answer in time. Send the message again, or choose a faster model."
 	case llm.KindOverloaded:
-		message = "The model's provider is overloaded or out of order. Send the message again later, or choose another model."
+		message = "The model's provider is overloaded or unavailable. Send the message again later, or choose another model."
 	case llm.KindContextLength:
 		message = "The provider refused the prompt as too long, and making it shorter did not help. Choose a model with a larger window, or check the configured context window of this one."
 	case llm.KindNotFound:
@@ -90,9 +97,9 @@ func modelError(kind llm.ErrorKind) core.RunError {
 	case llm.KindNetwork:
 		message = "The model's provider could not be reached. Check the network and the provider's URL, then send the message again."
 	case llm.KindTruncated:
-		message = "The model's answer broke off. Send the message again."
+		message = "The model's answer was cut off. Send the message again."
 	case llm.KindContentFilter:
-		message = "The provider's content filter stopped the answer. Put the message differently."
+		message = "The provider's content filter stopped the answer. Rephrase the message."
 	case llm.KindEmpty:
 		message = "The model ended its answer without saying anything. Send the message again, or choose another model."
 	case llm.KindUnknown, llm.KindCanceled, "":

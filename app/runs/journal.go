@@ -2,61 +2,49 @@ package runs
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"bobbin/app/core"
 )
 
-// How a write is tried again while the database cannot be reached.
+// Retries of a write while the database cannot be reached.
 const (
-	writeTime    = 15 * time.Second // of one try
+	writeTime    = 15 * time.Second // for one try
 	firstBackoff = 100 * time.Millisecond
 	lastBackoff  = 5 * time.Second
 )
 
-// writer is what a Journal needs of storage.
-type writer interface {
-	Write(ctx context.Context, w core.RunWrite) (core.Written, error)
-	SavePartial(ctx context.Context, run core.RunID, attempt int, text string) error
-}
-
-// feed tells those who watch a session what happened in it.
-type feed interface {
-	Publish(ctx context.Context, events []core.Event)
-	Delta(ctx context.Context, e core.Event)
-}
-
-// Journal is how a run says what it did: to the log, and to those who watch.
-// Safe for concurrent use.
-type Journal struct {
-	store writer
-	feed  feed
+// Recorder records what a run does, in the log and for watchers. Safe for concurrent use.
+type Recorder struct {
+	store core.RunStore
+	feed  core.Publisher
 	log   *slog.Logger
 
 	mu   sync.Mutex
-	runs map[core.RunID]*execState // guarded by mu; the runs that a Service executes
+	runs map[core.RunID]*runState // guarded by mu; runs that a Service executes
 }
 
-// NewJournal returns a Journal that writes to store and tells feed.
-func NewJournal(store writer, feed feed, logger *slog.Logger) *Journal {
-	return &Journal{store: store, feed: feed, log: logger, runs: map[core.RunID]*execState{}}
+// NewRecorder returns a Journal that writes to store and publishes to feed.
+func NewRecorder(store core.RunStore, feed core.Publisher, logger *slog.Logger) *Recorder {
+	return &Recorder{store: store, feed: feed, log: logger, runs: map[core.RunID]*runState{}}
 }
 
-// Append stores the write and publishes its events. A result must not get lost,
-// so it is written even if ctx has ended meanwhile, and while the database
-// cannot be reached it is tried again until ctx ends. Errors: ErrStale when
-// somebody else owns the run or it has ended; ErrCanceled when it should wait and is
-// to be canceled; whatever else the store refuses it for.
-func (j *Journal) Append(ctx context.Context, w core.RunWrite) (core.Written, error) {
-	w = identified(w)
-	defer j.inTurn(w.RunID)()
+// Append stores the write and publishes its events. A result must not get lost, so it is
+// written even if ctx has ended meanwhile, and retried until ctx ends while the database cannot
+// be reached. Errors: ErrStale when another process owns the run or it has ended; ErrCanceled
+// when it should wait but is to be canceled; anything else for which the store refuses it.
+func (j *Recorder) Append(ctx context.Context, w core.RunWrite) (core.Written, error) {
+	w = withIDs(w)
+	defer j.lockRun(w.RunID)()
+	w.LastEvent, w.LastMessage = j.endOfPath(w)
 	var written core.Written
-	err := j.persist(ctx, "write run", func(ctx context.Context) error {
+	err := j.callWithRetry(ctx, "write run", func(ctx context.Context) error {
 		var err error
 		written, err = j.store.Write(ctx, w)
 		return err
@@ -64,13 +52,13 @@ func (j *Journal) Append(ctx context.Context, w core.RunWrite) (core.Written, er
 	if err != nil {
 		return core.Written{}, fmt.Errorf("write run %s: %w", w.RunID, err)
 	}
-	j.note(w)
+	j.applyWrite(w, &written)
 	j.feed.Publish(context.WithoutCancel(ctx), written.Events)
 	return written, nil
 }
 
-// identified gives the write what makes its tries one: ids.
-func identified(w core.RunWrite) core.RunWrite {
+// withIDs gives the write the ids that make its retries idempotent.
+func withIDs(w core.RunWrite) core.RunWrite {
 	if w.ID == "" {
 		w.ID = core.NewID[string]()
 	}
@@ -78,9 +66,21 @@ func identified(w core.RunWrite) core.RunWrite {
 	return w
 }
 
-// inTurn waits until no other write of the run is under way: only the last one of a run
-// can be tried again. The next may begin when the function that it returns is called.
-func (j *Journal) inTurn(run core.RunID) (done func()) {
+// endOfPath returns the session's last event and the last message on the path then, as far as they
+// are known.
+func (j *Recorder) endOfPath(w core.RunWrite) (int64, core.MessageID) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s := j.runs[w.RunID]
+	if s == nil || s.attempt != w.Attempt || s.lastEvent == 0 || s.lastMessage == "" {
+		return 0, ""
+	}
+	return s.lastEvent, s.lastMessage
+}
+
+// lockRun waits until no other write of the run is in progress: only the last write of a run
+// can be retried. The next one may begin when the returned function is called.
+func (j *Recorder) lockRun(run core.RunID) (done func()) {
 	j.mu.Lock()
 	s := j.runs[run]
 	j.mu.Unlock()
@@ -91,35 +91,29 @@ func (j *Journal) inTurn(run core.RunID) (done func()) {
 	return func() { <-s.turn }
 }
 
-// Delta passes on an event that is not stored. It remembers the text of the
-// message on its way, for a cancel and for a crash, and never waits for the
-// database or for a listener.
-func (j *Journal) Delta(ctx context.Context, e core.Event) {
-	j.remember(e)
+// Delta publishes an event that is not stored. It keeps the partial text of the message for a
+// cancel or a crash, and never waits for the database or for a listener.
+func (j *Recorder) Delta(ctx context.Context, e core.Event) {
+	j.applyDelta(e)
 	j.feed.Delta(ctx, e)
 }
 
-// remember keeps the text so far of the run's message.
-func (j *Journal) remember(e core.Event) {
+// applyDelta adds the event to the run's draft.
+func (j *Recorder) applyDelta(e core.Event) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.runs[e.RunID]
 	if s == nil {
 		return
 	}
-	switch e.Type {
-	case core.EventMessageDelta, core.EventReasoningDelta:
-		var d core.DeltaData
-		if json.Unmarshal(e.Data, &d) == nil {
-			s.add(e.Type, d)
-		}
-	case core.EventMessageDiscarded:
-		s.discard(e)
+	if d, ok := e.Data.(core.DeltaData); ok {
+		s.appendDelta(e.Type, d)
 	}
+	s.applyDiscard(e)
 }
 
-// note keeps in mind what was written.
-func (j *Journal) note(w core.RunWrite) {
+// applyWrite updates the state of the run after a write.
+func (j *Recorder) applyWrite(w core.RunWrite, written *core.Written) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.runs[w.RunID]
@@ -127,48 +121,70 @@ func (j *Journal) note(w core.RunWrite) {
 		return
 	}
 	for _, m := range w.Messages {
-		s.forget(m.ID)
+		s.dropDraft(m.ID)
 	}
 	for _, e := range w.Events {
-		s.discard(e)
+		s.applyDiscard(e)
 	}
-	s.ended, s.waits = s.ended || w.End != nil, s.waits || w.Wait != nil
+	s.ended, s.waiting, s.moreQueued = s.ended || w.End != nil, s.waiting || w.Wait != nil, written.MoreQueued
+	for _, e := range written.Events {
+		if e.Seq != s.lastEvent+1 {
+			s.lastEvent = 0
+			return
+		}
+		s.lastEvent = e.Seq
+	}
+	written.OnlyWriter = s.lastEvent > 0
+	if n := len(written.Messages); n > 0 {
+		s.lastMessage = written.Messages[n-1].ID
+	}
 }
 
-// begin starts to remember the run, with the text that an attempt before this
-// one has saved.
-func (j *Journal) begin(run core.Run) {
+// trackRun starts tracking the run, with the draft that an earlier attempt has saved.
+func (j *Recorder) trackRun(c core.Claimed) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	d := core.DecodeDraft(run.Partial)
-	j.runs[run.ID] = &execState{turn: make(chan struct{}, 1), attempt: run.Attempt, message: d.MessageID, text: []byte(d.Text)}
+	run, d := c.Run, core.DecodeDraft(c.Run.Partial)
+	s := &runState{turn: make(chan struct{}, 1), attempt: run.Attempt, lastEvent: c.Session.LastEventSeq, message: d.MessageID, parent: d.ParentID, text: []byte(d.Text)}
+	if run.Attempt == 1 && !run.Input.Regenerate { // the claim has just appended the message
+		s.lastMessage = c.Message.ID
+	}
+	j.runs[run.ID] = s
 }
 
-// finish forgets the run.
-func (j *Journal) finish(run core.RunID) {
+// untrackRun stops tracking the run.
+func (j *Recorder) untrackRun(run core.RunID) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	delete(j.runs, run)
 }
 
-// ended reports whether the present attempt has written the run's end.
-func (j *Journal) ended(run core.RunID) bool {
+// hasEnded reports whether the current attempt has written the run's end.
+func (j *Recorder) hasEnded(run core.RunID) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.runs[run]
 	return s != nil && s.ended
 }
 
-// waits reports whether the present attempt has written that the run waits.
-func (j *Journal) waits(run core.RunID) bool {
+// hasMoreQueued reports whether the session may have a queued run, by the last write.
+func (j *Recorder) hasMoreQueued(run core.RunID) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.runs[run]
-	return s != nil && s.waits
+	return s != nil && s.moreQueued
 }
 
-// draft returns the run's message on its way; an empty one = none.
-func (j *Journal) draft(run core.RunID) core.Draft {
+// isWaiting reports whether the current attempt has written that the run waits.
+func (j *Recorder) isWaiting(run core.RunID) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s := j.runs[run]
+	return s != nil && s.waiting
+}
+
+// draftOf returns the run's draft; an empty one = none.
+func (j *Recorder) draftOf(run core.RunID) core.Draft {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.runs[run]
@@ -178,34 +194,43 @@ func (j *Journal) draft(run core.RunID) core.Draft {
 	return core.Draft{MessageID: s.message, Text: string(s.text)}
 }
 
-// clear forgets the text that an attempt before this one has saved: it is taken
-// back now.
-func (j *Journal) clear(run core.RunID) {
+// discardDraft drops the draft that an earlier attempt has saved: it is being retracted.
+func (j *Recorder) discardDraft(run core.RunID) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if s := j.runs[run]; s != nil {
-		s.forget(s.message)
-		s.cleared = true
+		s.dropDraft(s.message)
+		s.draftDiscarded = true
 	}
 }
 
-// cleared reports whether clear was called for the present attempt.
-func (j *Journal) cleared(run core.RunID) bool {
+// isDraftDiscarded reports whether discardDraft was called for the current attempt.
+func (j *Recorder) isDraftDiscarded(run core.RunID) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.runs[run]
-	return s != nil && s.cleared
+	return s != nil && s.draftDiscarded
 }
 
-// saveDrafts saves what the runs have said since the last time.
-func (j *Journal) saveDrafts(ctx context.Context) {
-	for _, run := range j.unsaved() {
-		j.saveDraft(ctx, run)
+// draftWriters is how many drafts are saved concurrently, so that one that has to wait for the
+// database does not delay the others.
+const draftWriters = 4
+
+// saveDrafts saves the drafts that have changed.
+func (j *Recorder) saveDrafts(ctx context.Context) {
+	var writers errgroup.Group
+	writers.SetLimit(draftWriters)
+	for _, run := range j.unsavedRuns() {
+		writers.Go(func() error {
+			j.saveDraft(ctx, run)
+			return nil
+		})
 	}
+	_ = writers.Wait() // saveDraft logs what goes wrong
 }
 
-// unsaved returns the runs that have something to save.
-func (j *Journal) unsaved() []core.RunID {
+// unsavedRuns returns the runs whose drafts have changed.
+func (j *Recorder) unsavedRuns() []core.RunID {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var ids []core.RunID
@@ -217,11 +242,10 @@ func (j *Journal) unsaved() []core.RunID {
 	return ids
 }
 
-// saveDraft saves what the run has said so far, unless another write of the run is under
-// way: saved after the one that took it back, or that put it into the log, the text would
-// come back from the dead. It may fail: the text is a convenience, and the next second
-// brings another try.
-func (j *Journal) saveDraft(ctx context.Context, run core.RunID) {
+// saveDraft saves the run's draft, unless another write of the run is in progress: saved after
+// the write that retracts or completes it, a stale draft would reappear. It may fail: a draft
+// is a convenience, and is retried a second later.
+func (j *Recorder) saveDraft(ctx context.Context, run core.RunID) {
 	j.mu.Lock()
 	s := j.runs[run]
 	j.mu.Unlock()
@@ -242,7 +266,7 @@ func (j *Journal) saveDraft(ctx context.Context, run core.RunID) {
 		return
 	}
 	s.unsaved = false
-	d := core.Draft{Attempt: s.attempt, MessageID: s.message, Text: string(s.text)}
+	d := core.Draft{Attempt: s.attempt, MessageID: s.message, ParentID: s.parent, Text: string(s.text)}
 	j.mu.Unlock()
 
 	partial, err := d.Encode()
@@ -250,32 +274,35 @@ func (j *Journal) saveDraft(ctx context.Context, run core.RunID) {
 		err = j.store.SavePartial(ctx, run, d.Attempt, partial)
 	}
 	if err != nil && !errors.Is(err, core.ErrStale) {
-		j.log.WarnContext(ctx, "text so far not saved", "run_id", run, "err", explain(err))
+		j.log.WarnContext(ctx, "draft not saved", "run_id", run, "err", errorText(err))
 		j.mu.Lock()
 		s.unsaved = true
 		j.mu.Unlock()
 	}
 }
 
-// persist does the write, and tries again until it succeeds, is refused, or ctx
-// ends. A try is not broken off by the end of ctx.
-func (j *Journal) persist(ctx context.Context, what string, write func(context.Context) error) error {
+// callWithRetry calls the store until the call succeeds, fails permanently, or ctx ends. The
+// end of ctx does not interrupt a call.
+func (j *Recorder) callWithRetry(ctx context.Context, what string, write func(context.Context) error) error {
 	for backoff := firstBackoff; ; backoff = min(2*backoff, lastBackoff) {
 		try, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTime)
 		err := write(try)
 		cancel()
-		if err == nil || refused(err) {
+		if err == nil || isPermanent(err) {
 			return err
 		}
-		j.log.ErrorContext(ctx, "database not reached, trying again", "doing", what, "after", backoff, "err", explain(err))
-		if pause(ctx, backoff) != nil {
+		j.log.ErrorContext(ctx, "database not reached, retrying", "doing", what, "after", backoff, "err", errorText(err))
+		if sleep(ctx, backoff) != nil {
 			return fmt.Errorf("gave up: %w: %w", context.Cause(ctx), err)
 		}
 	}
 }
 
-// refused reports whether another try would get the same answer.
-func refused(err error) bool {
+// isPermanent reports whether a retry would get the same response.
+func isPermanent(err error) bool {
+	if core.IsSessionBusy(err) {
+		return false
+	}
 	for _, kind := range []error{core.ErrStale, core.ErrNotFound, core.ErrConflict, core.ErrInvalid, core.ErrCanceled} {
 		if errors.Is(err, kind) {
 			return true
@@ -284,8 +311,8 @@ func refused(err error) bool {
 	return false
 }
 
-// pause waits for d, or returns the cause of ctx's end.
-func pause(ctx context.Context, d time.Duration) error {
+// sleep waits for d, or returns the cause of ctx's end.
+func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -12,13 +12,13 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/runs"
-	"bobbin/app/runs/runstest"
+	"bobbin/tests/coretest"
 )
 
-// ENGINE: runs.partial is saved every second; a short answer costs nothing.
+// runs.partial is saved every second; a short answer costs no write.
 func TestPartialIsSavedOnceASecond(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		p := newProcess(t, runstest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
 			if run.Input.Content == "short" {
 				say(ctx, j, run, "m0", 0, "x")
 				return answer(ctx, j, run)
@@ -34,7 +34,7 @@ func TestPartialIsSavedOnceASecond(t *testing.T) {
 		p.accept(t, "short")
 		run := p.accept(t, "long")
 		<-time.After(10 * time.Second)
-		got := p.db.Partials()
+		got := p.db.Conversation(p.session.ID).Partials
 		if len(got) != 3 || !strings.Contains(got[2], strings.Repeat("x", 250)) {
 			t.Errorf("got %d partials %.80q, want 3, the last with all 250 bytes", len(got), got)
 		}
@@ -46,7 +46,7 @@ func TestPartialIsSavedOnceASecond(t *testing.T) {
 // The stream of the model does not wait for the database.
 func TestDeltaNeverWaitsForTheDatabase(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		p := newProcess(t, runstest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
 			begin := time.Now()
 			for i := range 30 {
 				say(ctx, j, run, "m1", i, "x")
@@ -57,7 +57,7 @@ func TestDeltaNeverWaitsForTheDatabase(t *testing.T) {
 			}
 			return answer(ctx, j, run)
 		}).run(t)
-		p.db.Fail(func(call string) error {
+		p.db.Before(func(call string) error {
 			if call == "SavePartial" {
 				return errDown
 			}
@@ -66,7 +66,7 @@ func TestDeltaNeverWaitsForTheDatabase(t *testing.T) {
 		run := p.accept(t, "hello")
 		<-time.After(5 * time.Second)
 		p.wantStatus(t, run, core.RunSucceeded)
-		if n := len(p.feed.passing); n != 30 {
+		if n := len(p.feed.Passing()); n != 30 {
 			t.Errorf("got %d deltas passed on, want 30", n)
 		}
 	})
@@ -90,11 +90,11 @@ func TestTextOfALostAttempt(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			simulate(t, func(t *testing.T) {
-				db := runstest.New()
+				db := coretest.New()
 				dead := newProcess(t, db, "w", runs.Limits{}, answer)
 				dead.dead = true
 				run := dead.accept(t, "hello")
-				store := db.RunStore()
+				store := db.Runs
 				if c.stored {
 					m := message(run, core.RoleAssistant, "Once upon")
 					m.ID = "m1"
@@ -110,7 +110,7 @@ func TestTextOfALostAttempt(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				p := newProcess(t, db, "w", runs.Limits{}, answer)
+				p := newProcess(t, db, "w/2", runs.Limits{}, answer)
 				p.session = dead.session
 				p.run(t)
 				synctest.Wait()
@@ -124,9 +124,9 @@ func TestTextOfALostAttempt(t *testing.T) {
 	}
 }
 
-// ENGINE, "message.discarded takes back the partial text of a lost attempt": also
-// what was shown in the last moment and not saved, and by an attempt that died
-// before it could take back the text of the one before it.
+// message.discarded retracts the partial text of a lost attempt, even text that was shown but
+// not saved, and that of an attempt that died before it could retract the text of an earlier
+// one.
 func TestUnsavedTextOfALostAttemptIsTakenBack(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -142,11 +142,11 @@ func TestUnsavedTextOfALostAttemptIsTakenBack(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			simulate(t, func(t *testing.T) {
-				db := runstest.New()
+				db := coretest.New()
 				dead := newProcess(t, db, "w", runs.Limits{}, answer)
 				dead.dead = true
 				run := dead.accept(t, "hello")
-				store := db.RunStore()
+				store := db.Runs
 				for range c.logged {
 					if _, err := store.Write(t.Context(), write(run, message(run, core.RoleAssistant, "one moment"))); err != nil {
 						t.Fatal(err)
@@ -160,13 +160,11 @@ func TestUnsavedTextOfALostAttemptIsTakenBack(t *testing.T) {
 				var want []core.MessageID
 				for attempt := 1; attempt <= c.attempts; attempt++ {
 					if attempt > 1 { // its process dies before it can do anything
-						if _, err := store.TakeOver(t.Context(), "w", true, 10); err != nil {
-							t.Fatal(err)
-						}
+						takeOver(t, db, "w", "w")
 					}
 					want = append(want, run.DraftID(attempt, c.logged))
 				}
-				p := newProcess(t, db, "w", runs.Limits{}, answer)
+				p := newProcess(t, db, "w/2", runs.Limits{}, answer)
 				p.session = dead.session
 				p.run(t)
 				synctest.Wait()
@@ -183,7 +181,7 @@ func TestUnsavedTextOfALostAttemptIsTakenBack(t *testing.T) {
 func TestNewerAttemptReplacesTheOlder(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		var left atomic.Bool
-		p := newProcess(t, runstest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
 			if run.Attempt == 1 {
 				<-ctx.Done()
 				<-time.After(time.Second)
@@ -197,13 +195,10 @@ func TestNewerAttemptReplacesTheOlder(t *testing.T) {
 		}).run(t)
 		run := p.accept(t, "hello")
 		synctest.Wait()
-		p.service.Start(run) // the same attempt: nothing
-		taken, err := p.db.RunStore().TakeOver(t.Context(), "w", true, 10)
-		if err != nil || len(taken) != 1 {
-			t.Fatalf("got %d runs and error %v, want 1", len(taken), err)
+		if err := p.db.Runs.Release(t.Context(), "w"); err != nil {
+			t.Fatal(err)
 		}
-		p.service.Start(taken[0])
-		<-time.After(2 * time.Second)
+		<-time.After(6 * time.Second) // the sweep takes it over
 		p.wantStatus(t, run, core.RunSucceeded)
 		p.wantTexts(t, "hello", "re: hello")
 	})
@@ -223,19 +218,19 @@ func TestCancelAfterALostAcknowledgement(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			simulate(t, func(t *testing.T) {
-				db := runstest.New()
-				p := newProcess(t, db, "w", runs.Limits{RunTime: time.Second}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+				db := coretest.New()
+				p := newProcess(t, db, "w", runs.Limits{RunTime: time.Second}, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
 					say(ctx, j, run, "m1", 0, "who")
 					m := message(run, core.RoleAssistant, "whole")
 					m.ID = "m1"
 					_, err := j.Append(ctx, write(run, m))
 					return err
 				}).run(t)
-				db.FailAfter(always("Write"))
+				db.After(always("Write"))
 				run := p.accept(t, "hello")
 				synctest.Wait()
 				c.end(p, run)
-				db.FailAfter(nil)
+				db.After(nil)
 				<-time.After(10 * time.Second)
 				if got := p.wantStatus(t, run, c.want); got.AnswerID != "m1" {
 					t.Errorf("got answer %q, want m1", got.AnswerID)
@@ -252,7 +247,7 @@ func TestCancelAfterALostAcknowledgement(t *testing.T) {
 // A piece that leaves a hole in the text is not kept as if nothing were missing.
 func TestTextWithAHoleIsNotKept(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		p := newProcess(t, runstest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
 			say(ctx, j, run, "m1", 0, "abc")
 			say(ctx, j, run, "m2", 3, "def")
 			return hang(ctx, j, run)
@@ -269,7 +264,7 @@ func TestTextWithAHoleIsNotKept(t *testing.T) {
 // Results of finished work are stored though the run is broken off meanwhile.
 func TestAppendAfterCancel(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		p := newProcess(t, runstest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
 			<-ctx.Done()
 			return answer(ctx, j, run)
 		}).run(t)
@@ -282,8 +277,8 @@ func TestAppendAfterCancel(t *testing.T) {
 	})
 }
 
-// What the store refuses is not tried again, and what it cannot do is not tried
-// again once nobody waits for it.
+// A write that the store refuses is not retried, and one that fails otherwise is not retried
+// after ctx has ended.
 func TestAppendErrors(t *testing.T) {
 	t.Parallel()
 	reason := errors.New("the reason")
@@ -301,16 +296,38 @@ func TestAppendErrors(t *testing.T) {
 			simulate(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				cancel(reason)
-				p := newProcess(t, runstest.New(), "w", runs.Limits{}, answer)
-				p.db.Fail(func(string) error { return c.err })
+				p := newProcess(t, coretest.New(), "w", runs.Limits{}, answer)
+				p.db.Before(func(string) error { return c.err })
 				_, err := p.journal.Append(ctx, core.RunWrite{RunID: "r1"})
 				if !errors.Is(err, c.want) {
 					t.Errorf("got %v, want %v", err, c.want)
 				}
-				if n := p.db.Calls("Write"); n != 1 {
+				if n := p.db.CallCount("Write"); n != 1 {
 					t.Errorf("got %d tries, want 1", n)
 				}
 			})
 		})
 	}
+}
+
+// A run that cannot write because its session is busy writes later: it has not lost.
+// Finding: runs-3
+func TestAppendToABusySession(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, answer).run(t)
+		busy := 0
+		p.db.Before(func(call string) error {
+			if call == "Write" && busy < 3 {
+				busy++
+				return core.SessionBusy("s", "another transaction writes to it")
+			}
+			return nil
+		})
+		run := p.accept(t, "hello")
+		<-time.After(5 * time.Second)
+		p.wantStatus(t, run, core.RunSucceeded)
+		if busy != 3 {
+			t.Errorf("got %d refusals, want 3", busy)
+		}
+	})
 }

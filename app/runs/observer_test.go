@@ -13,11 +13,12 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/runs"
-	"bobbin/app/runs/runstest"
+	"bobbin/tests/coretest"
 )
 
 // watch writes down what became of executions.
 type watch struct {
+	core.NoObserver
 	mu   sync.Mutex
 	told []string // guarded by mu
 }
@@ -70,7 +71,7 @@ func (w *watch) want(t *testing.T, want ...string) {
 // one begins; the engine works with its context.
 func TestObserver(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		p := newProcess(t, runstest.New(), "w", runs.Limits{RunTime: time.Minute}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+		p := newProcess(t, coretest.New(), "w", runs.Limits{RunTime: time.Minute}, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
 			if ctx.Value(watchedKey{}) != run.ID {
 				return errors.New("not the observer's context")
 			}
@@ -99,10 +100,10 @@ func TestObserver(t *testing.T) {
 	})
 }
 
-// An execution that is handed back, or lost, is told as that: the run has not ended.
+// An execution that is handed back or lost is reported as such: the run has not ended.
 func TestObserverOfHandedBack(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		p := newProcess(t, runstest.New(), "w", runs.Limits{Grace: time.Second}, hang).run(t)
+		p := newProcess(t, coretest.New(), "w", runs.Limits{Grace: time.Second}, hang).run(t)
 		p.accept(t, "hang")
 		synctest.Wait()
 		p.stop()
@@ -112,7 +113,7 @@ func TestObserverOfHandedBack(t *testing.T) {
 
 func TestObserverOfLost(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		p := newProcess(t, runstest.New(), "w", runs.Limits{}, func(context.Context, *runs.Journal, core.Run) error {
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, func(context.Context, *runs.Recorder, core.Run) error {
 			return fmt.Errorf("write: %w", core.ErrStale)
 		}).run(t)
 		p.accept(t, "stale")
@@ -121,11 +122,10 @@ func TestObserverOfLost(t *testing.T) {
 	})
 }
 
-// It hears of runs of others that this process goes on with, of leases that are lost
-// and of what only the sweep has found.
+// The observer receives take-overs, lost leases, and work that only the sweep has found.
 func TestObserverOfLeases(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		db := runstest.New()
+		db := coretest.New()
 		p := newProcess(t, db, "w", runs.Limits{}, hang).run(t)
 		dead := newProcess(t, db, "other", runs.Limits{}, answer)
 		dead.dead = true
@@ -133,12 +133,7 @@ func TestObserverOfLeases(t *testing.T) {
 		<-time.After(35 * time.Second)
 		synctest.Wait()
 		p.watch.want(t, "1 run taken over", "found 1 lapsed_run", "lapses began")
-		if err := db.RunStore().Release(t.Context(), "w"); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := db.RunStore().TakeOver(t.Context(), "third", false, 1); err != nil || len(got) != 1 {
-			t.Fatalf("got %d runs, %v, want a third process to take it away", len(got), err)
-		}
+		takeOver(t, db, "w", "third")
 		<-time.After(10 * time.Second)
 		synctest.Wait()
 		p.watch.want(t, "1 run taken over", "found 1 lapsed_run", "lapses began", "run leases: 0 renewed, 1 lost, error <nil>", "lapses lost ")

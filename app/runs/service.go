@@ -2,56 +2,20 @@ package runs
 
 import (
 	"context"
-	"iter"
 	"log/slog"
 	"sync"
 	"time"
 
 	"bobbin/app/core"
+	"bobbin/app/core/compaction"
+	"bobbin/app/core/llm"
 )
 
-// runStore is what a Service needs of the runs in storage.
-type runStore interface {
-	Claim(ctx context.Context, session core.SessionID, worker string) (core.Claimed, error)
-	TakeOver(ctx context.Context, worker string, all bool, limit int) ([]core.Run, error)
-	Waiting(ctx context.Context, limit int) ([]core.SessionID, error)
-	Renew(ctx context.Context, worker string, runs []core.RunID) (lost []core.RunID, err error)
-	Release(ctx context.Context, worker string) error
-	HandBack(ctx context.Context, worker string, run core.RunID) error
-	Yield(ctx context.Context, run core.RunID, attempt int) error
-	CancelRequested(ctx context.Context, worker string) ([]core.RunID, error)
-	Approvals(ctx context.Context, run core.RunID) ([]core.Approval, error)
-	ExpireApprovals(ctx context.Context, limit int) ([]core.Event, error)
-}
-
-// messageStore reads the message log.
-type messageStore interface {
-	GetMessagesAfter(ctx context.Context, scope core.Scope, session core.SessionID, after core.MessageID) ([]core.Message, error)
-}
-
-// engine executes runs. Execute returns when the run has ended, or waits for a
-// decision, in the database, or with the error that ended it; it honors the end of ctx.
-type engine interface {
-	Execute(ctx context.Context, run core.Run) error
-}
-
-// counter counts the tokens of a message for the log.
-type counter interface {
-	Message(m core.Message) int
-}
-
-// signals wake other processes. What they say may be lost.
-type signals interface {
-	Send(ctx context.Context, signal core.Signal)
-	// Receive yields what others send, until ctx ends or with an error as its last element.
-	Receive(ctx context.Context) iter.Seq2[core.Signal, error]
-}
-
-// Limits bound what runs may take. Zero values mean the defaults.
+// Limits bound what runs may use. Zero values mean the defaults.
 type Limits struct {
-	Concurrent int           // runs that execute at once in this process; default 256, more wait
+	Concurrent int           // runs that execute concurrently in this process; default 256, more wait
 	RunTime    time.Duration // of one execution; default 10 min
-	Grace      time.Duration // for runs at work when the process stops; default 30 s
+	Grace      time.Duration // for active runs when the process stops; default 30 s
 }
 
 func (l Limits) withDefaults() Limits {
@@ -67,243 +31,153 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// observer is told of executions (telemetry). It must not wait for anything.
-type observer interface {
-	// Run is told of an execution that begins, which goes on with the context returned.
-	// ended is called once, with what became of it, and the code of a failed run's error.
-	Run(ctx context.Context, run core.Run) (_ context.Context, ended func(status, code string))
-	lookout
-}
-
-// lookout is told how work is kept, by kinds of work (telemetry).
-type lookout interface {
-	// Renewed is told of leases that were to be lengthened: err = none was.
-	Renewed(kind core.WorkKind, renewed, lost int, err error)
-	// TookOver is told of work that another process, or an earlier one, had begun.
-	TookOver(kind core.WorkKind, n int)
-	// Found is told of work that nobody had told of: the sweep found it.
-	Found(what string, n int)
-	// Refused is told of a write that came too late: somebody else has the work.
-	Refused(kind core.WorkKind)
-}
-
 // What a sweep finds.
 const (
 	foundLapsed  = "lapsed_run" // its process has died, or cannot reach the database
-	foundQueued  = "queued_run" // nobody was told that it may begin
-	foundExpired = "approval"   // nobody has decided in time
+	foundQueued  = "queued_run" // the signal that it may begin was lost
+	foundExpired = "approval"   // was not decided in time
 )
 
-// silent is the observer of a Service that has none.
-type silent struct{}
-
-func (silent) Run(ctx context.Context, _ core.Run) (context.Context, func(status, code string)) {
-	return ctx, func(string, string) {}
-}
-func (silent) Renewed(core.WorkKind, int, int, error) {}
-func (silent) TookOver(core.WorkKind, int)            {}
-func (silent) Found(string, int)                      {}
-func (silent) Refused(core.WorkKind)                  {}
-
-// Options are what a Service is made of. All but Limits, Answered, Ended, Observer and
-// Signals are required.
+// Options configure a Service. All are required but Limits, Compactor, Observer and
+// Signals.
 type Options struct {
-	Store    runStore
-	Messages messageStore
-	Engine   engine
-	Journal  *Journal
-	Counter  counter
-	// Worker names this process in leases (core.NewWorker): the replica in it is the same
-	// after a restart, which takes its runs over at once, and no other process has it.
+	Store    core.RunStore
+	Messages core.MessageStore
+	// Execute executes a run (agents.Engine.Execute). It returns when the run has ended or waits
+	// for a decision, both in the database, or with the error that stopped it. It stops when ctx
+	// ends. Session is as the transaction left it that started the run; it is empty for a run
+	// that was taken over.
+	Execute func(ctx context.Context, c core.Claimed) error
+	Journal *Recorder
+	Counter llm.TokenCounter
+	// Worker names this process in leases (core.NewWorker). Its replica part stays the same
+	// after a restart, which takes over its runs immediately; no other process has it.
 	Worker string
 	Limits Limits
 	Logger *slog.Logger
-	// Answered is told of each run that ended with an answer, before the session's
-	// next one begins; it must not wait for anything. Nil = nobody is.
-	Answered func(core.Run)
-	// Ended is told likewise of each run that ended in any way. Nil = nobody is.
-	Ended    func(core.Run)
-	Observer observer // nil = nobody is told
-	Signals  signals  // nil = there are no other processes
+	// Compactor makes the summaries that are due after a run; nil = none are made.
+	Compactor *compaction.Compactor
+	Observer  core.Observer // nil = none
+	Signals   core.Wakeups  // nil = there are no other processes
 }
 
-// Service executes runs. Safe for concurrent use.
-type Service struct {
-	store    runStore
-	messages messageStore
-	engine   engine
-	journal  *Journal
-	counter  counter
-	worker   string
-	limits   Limits
-	log      *slog.Logger
-	answered func(core.Run)
-	ended    func(core.Run)
-	observer observer
-	signals  signals
+// Runner executes runs. Safe for concurrent use.
+type Runner struct {
+	store     core.RunStore
+	messages  core.MessageStore
+	execute   func(ctx context.Context, c core.Claimed) error
+	journal   *Recorder
+	counter   llm.TokenCounter
+	worker    string
+	limits    Limits
+	log       *slog.Logger
+	compactor *compaction.Compactor
+	observer  core.Observer
+	signals   core.Wakeups
 
-	ready chan struct{} // closed when the runs of the process before this one are taken over
-	slots chan struct{} // one element for each run at work
-	wait  sync.WaitGroup
+	ready          chan struct{} // closed when the runs of an earlier process are taken over
+	sweepRequested chan struct{} // has an element when a sweep is requested
+	wait           sync.WaitGroup
+	waiting        []core.SessionID // sessions for which the sweep had no slot; used by the sweep only
 
-	mu       sync.Mutex
-	stopping bool                      // guarded by mu
-	active   map[core.RunID]*execution // guarded by mu
-	early    map[core.RunID]time.Time  // guarded by mu; cancels of runs that are not active here (yet)
+	mu            sync.Mutex
+	stopping      bool                         // guarded by mu
+	used          int                          // slots that are reserved or taken; guarded by mu
+	suspects      int                          // slots among them for runs with suspectDeaths; guarded by mu
+	loneRun       *activeRun                   // executes alone or waits to; guarded by mu; nil = none
+	backlog       bool                         // work may wait for a slot; guarded by mu
+	unknownClaims map[core.SessionID]time.Time // claims with an unknown outcome; guarded by mu
+	contact       databaseContact              // guarded by mu
+	active        map[core.RunID]*activeRun    // guarded by mu
+	earlyCancels  map[core.RunID]time.Time     // guarded by mu; cancels of runs that are not active here (yet)
 }
 
-// execution is one attempt of a run in this process.
-type execution struct {
-	run    core.Run
-	halt   context.CancelCauseFunc // gives everything up, the writing of its end included
-	cancel context.CancelCauseFunc // breaks off the engine's work
-	before <-chan struct{}         // closed when an older attempt has left; nil = there is none
-	left   chan struct{}           // closed when this one has left
-	atWork bool                    // it has a slot; guarded by Service.mu
-	gone   bool                    // its run is given to whoever takes it; guarded by Service.mu
+// activeRun is one attempt of a run in this process.
+type activeRun struct {
+	run          core.Run
+	claimed      core.Claimed            // by the transaction that started the run; without session and message if it was taken over
+	halt         context.CancelCauseFunc // stops everything, including the write of its end
+	cancel       context.CancelCauseFunc // stops the engine's work
+	previousDone <-chan struct{}         // closed when an older attempt has ended; nil = none
+	done         chan struct{}           // closed when this one has ended
+	alone        chan struct{}           // closed when nothing else executes; nil = it has a slot and others execute beside it
+
+	started   bool // the engine may work; guarded by Service.mu
+	isAlone   bool // alone is closed; guarded by Service.mu
+	released  bool // its run may be taken over by any process; guarded by Service.mu
+	slotFreed bool // guarded by Service.mu
 }
 
-// New returns a Service. Nothing is executed before Run is called.
-func New(o Options) *Service {
+// New returns a Service. It executes nothing before Run is called.
+func New(o Options) *Runner {
 	limits := o.Limits.withDefaults()
-	if o.Observer == nil {
-		o.Observer = silent{}
-	}
-	return &Service{
-		store: o.Store, messages: o.Messages, engine: o.Engine, journal: o.Journal, counter: o.Counter,
-		worker: o.Worker, limits: limits, log: o.Logger, answered: o.Answered, ended: o.Ended, observer: o.Observer, signals: o.Signals,
-		ready: make(chan struct{}), slots: make(chan struct{}, limits.Concurrent),
-		active: map[core.RunID]*execution{}, early: map[core.RunID]time.Time{},
+	return &Runner{
+		store: o.Store, messages: o.Messages, execute: o.Execute, journal: o.Journal, counter: o.Counter,
+		worker: o.Worker, limits: limits, log: o.Logger, compactor: o.Compactor, observer: core.ObserverOrNone(o.Observer), signals: o.Signals,
+		ready: make(chan struct{}), sweepRequested: make(chan struct{}, 1), unknownClaims: map[core.SessionID]time.Time{},
+		active: map[core.RunID]*activeRun{}, earlyCancels: map[core.RunID]time.Time{},
 	}
 }
 
-// Start executes a run that this process has claimed: its status is running and
-// its lease ours. It returns at once; the work does not depend on the caller's
-// context. When the run has ended, the session's next queued run is claimed and
-// started. An attempt that is active already is not started again; a newer one
-// replaces it. While the process stops nothing is started: the run is handed back.
-func (s *Service) Start(run core.Run) {
-	if !s.start(run) {
-		s.giveUp(run)
-	}
-}
-
-// giveUp lets others have a run that came while the process stops, without waiting for
-// the end of its lease.
-func (s *Service) giveUp(run core.Run) {
-	ctx, cancel := context.WithTimeout(context.Background(), callTime)
-	defer cancel()
-	if err := s.store.HandBack(ctx, s.worker, run.ID); err != nil {
-		s.log.WarnContext(ctx, "run not handed back", "run_id", run.ID, "err", err)
-		return
-	}
-	s.wake(ctx, core.Signal{Free: true})
-}
-
-// start is Start, and reports false if the process stops.
-func (s *Service) start(run core.Run) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopping {
-		return false
-	}
-	old := s.active[run.ID]
-	if old != nil && old.run.Attempt >= run.Attempt {
+// Cancel cancels a run that this process executes or is about to execute, and reports whether
+// it did. Otherwise it notifies the other processes; the request is in the database already.
+// The partial text is kept. Cancel does not wait for the run's end.
+func (s *Runner) Cancel(run core.RunID) bool {
+	if s.cancelLocal(run) {
 		return true
 	}
-	// A run is detached from whoever asked for it, here and only here.
-	whole, halt := context.WithCancelCause(context.Background())
-	work, cancel := context.WithCancelCause(whole)
-	x := &execution{run: run, halt: halt, cancel: cancel, left: make(chan struct{})}
-	if old != nil {
-		old.cancel(errLost)
-		x.before = old.left
-	}
-	if _, early := s.early[run.ID]; early || run.CancelRequested {
-		cancel(core.ErrCanceled)
-		delete(s.early, run.ID)
-	}
-	s.active[run.ID] = x
-	s.wait.Go(func() {
-		defer s.leave(x)
-		s.live(whole, work, x)
-	})
-	return true
-}
-
-// Cancel breaks off a run that this process executes, or is about to, and
-// reports whether it was found at work; if not, the other processes are told, the
-// request being in the database already. What the run said so far is kept. Cancel
-// does not wait for its end.
-func (s *Service) Cancel(run core.RunID) bool {
-	if s.cancel(run) {
-		return true
-	}
-	s.wake(context.Background(), core.Signal{Cancel: run})
+	s.notifyPeers(context.Background(), core.Wakeup{Cancel: run})
 	return false
 }
 
-// cancel is Cancel in this process.
-func (s *Service) cancel(run core.RunID) bool {
+// cancelLocal cancels the run in this process, and reports whether it is active here.
+func (s *Runner) cancelLocal(run core.RunID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.active[run]
 	if x == nil {
-		// It may be on its way from the transaction that claimed it to Start.
-		s.early[run] = time.Now()
+		// It may be claimed, but not started yet.
+		s.earlyCancels[run] = time.Now()
 		return false
 	}
 	x.cancel(core.ErrCanceled)
 	return true
 }
 
-// Ready is closed when Run has taken over what an earlier process of this name
-// left behind. A run that is accepted before would be taken for one of those, and
-// be given another attempt: nobody should be let in earlier.
-func (s *Service) Ready() <-chan struct{} { return s.ready }
+// Ready is closed when Run has taken over the runs of an earlier process of this replica. A run
+// accepted before that would count as one of those and get another attempt, so no requests
+// should be served earlier.
+func (s *Runner) Ready() <-chan struct{} { return s.ready }
 
-// Active counts the runs of this process that have not ended.
-func (s *Service) Active() int {
+// Active returns the number of runs of this process that have not ended.
+func (s *Runner) Active() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.active)
 }
 
-// leave takes the execution out.
-func (s *Service) leave(x *execution) {
+// removeExecution removes an attempt that has ended.
+func (s *Runner) removeExecution(x *activeRun) {
+	s.freeSlot(x)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.active[x.run.ID] == x {
 		delete(s.active, x.run.ID)
 	}
 	x.halt(nil)
-	close(x.left)
+	close(x.done)
 }
 
-// lose breaks off a run that belongs to somebody else now.
-func (s *Service) lose(run core.RunID) {
+// isExecuting reports whether this attempt of the run, or a newer one, is active.
+func (s *Runner) isExecuting(run core.Run) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if x := s.active[run]; x != nil {
-		x.cancel(errLost)
-	}
-}
-
-// ids returns the active runs, whose leases are to be renewed.
-func (s *Service) ids() []core.RunID {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ids := make([]core.RunID, 0, len(s.active))
-	for id, x := range s.active {
-		if !x.gone {
-			ids = append(ids, id)
-		}
-	}
-	return ids
+	x := s.active[run.ID]
+	return x != nil && x.run.Attempt >= run.Attempt
 }
 
 // isStopping reports whether nothing new may begin.
-func (s *Service) isStopping() bool {
+func (s *Runner) isStopping() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stopping

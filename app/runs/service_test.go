@@ -14,20 +14,20 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/runs"
-	"bobbin/app/runs/runstest"
+	"bobbin/tests/coretest"
 )
 
-// ENGINE, life of a run: the end of a run claims the next, so U1 A1 U2 A2.
+// The end of a run claims the next one, so the log is U1 A1 U2 A2.
 func TestRunsOfASessionGoOneAfterTheOther(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		p := newProcess(t, runstest.New(), "w", runs.Limits{}, answer).run(t)
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, answer).run(t)
 		first := p.accept(t, "one")
 		p.accept(t, "two")
 		p.accept(t, "three")
 		synctest.Wait()
 		p.wantTexts(t, "one", "re: one", "two", "re: two", "three", "re: three")
 		p.wantStatus(t, first, core.RunSucceeded)
-		if got, want := p.feed.published(), p.types(); len(got) != len(want) {
+		if got, want := coretest.Types(p.feed.Published()), p.types(); len(got) != len(want) {
 			t.Errorf("got %d events published, want all %d", len(got), len(want))
 		}
 		if n := p.service.Active(); n != 0 {
@@ -38,15 +38,14 @@ func TestRunsOfASessionGoOneAfterTheOther(t *testing.T) {
 
 func TestNothingIsExecutedBeforeRun(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		p := newProcess(t, runstest.New(), "w", runs.Limits{}, answer)
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, answer)
 		run := p.accept(t, "hello")
 		synctest.Wait()
-		p.wantStatus(t, run, core.RunRunning)
+		p.wantStatus(t, run, core.RunQueued)
 		p.run(t)
 		synctest.Wait()
-		// The run looks like one of the process before: it is taken over.
-		if got := p.wantStatus(t, run, core.RunSucceeded); got.Attempt != 2 {
-			t.Errorf("got attempt %d, want 2", got.Attempt)
+		if got := p.wantStatus(t, run, core.RunSucceeded); got.Attempt != 1 {
+			t.Errorf("got attempt %d, want 1", got.Attempt)
 		}
 		p.wantTexts(t, "hello", "re: hello")
 	})
@@ -55,8 +54,8 @@ func TestNothingIsExecutedBeforeRun(t *testing.T) {
 func TestConcurrentRunsAreBounded(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		var now, most atomic.Int32
-		db := runstest.New()
-		p := newProcess(t, db, "w", runs.Limits{Concurrent: 3}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+		db := coretest.New()
+		p := newProcess(t, db, "w", runs.Limits{Concurrent: 3}, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
 			n := now.Add(1)
 			most.Store(max(most.Load(), n))
 			<-time.After(time.Second)
@@ -83,7 +82,7 @@ func TestConcurrentRunsAreBounded(t *testing.T) {
 // CONVENTIONS, Errors: a panic in a run becomes a failed run.
 func TestPanicBecomesAFailedRun(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		p := newProcess(t, runstest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
 			if run.Input.Content == "boom" {
 				panic("secret of the house")
 			}
@@ -114,7 +113,7 @@ func (nodePanic) StackTrace() []byte { return []byte("llm_node.go:42") }
 
 func TestPanicThatTheEngineRecovered(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		p := newProcess(t, runstest.New(), "w", runs.Limits{}, func(context.Context, *runs.Journal, core.Run) error {
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, func(context.Context, *runs.Recorder, core.Run) error {
 			return fmt.Errorf("run: %w", nodePanic{})
 		}).run(t)
 		run := p.accept(t, "hello")
@@ -152,7 +151,7 @@ func TestErrorsOfRuns(t *testing.T) {
 		{"invalid", model(llm.KindInvalid), "model_invalid", "another"},
 		{"network", model(llm.KindNetwork), "model_network", "network"},
 		{"truncated", model(llm.KindTruncated), "model_truncated", "again"},
-		{"filter", model(llm.KindContentFilter), "model_content_filter", "differently"},
+		{"filter", model(llm.KindContentFilter), "model_content_filter", "Rephrase"},
 		{"empty", model(llm.KindEmpty), "model_empty", "without saying anything"},
 		{"unknown", model(llm.KindUnknown), "model_error", "another model"},
 		{"a new kind", model("empty"), "model_empty", "another model"},
@@ -165,7 +164,7 @@ func TestErrorsOfRuns(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			simulate(t, func(t *testing.T) {
-				p := newProcess(t, runstest.New(), "w", runs.Limits{}, func(context.Context, *runs.Journal, core.Run) error {
+				p := newProcess(t, coretest.New(), "w", runs.Limits{}, func(context.Context, *runs.Recorder, core.Run) error {
 					return c.err
 				}).run(t)
 				run := p.accept(t, "hello")
@@ -185,7 +184,7 @@ func TestErrorsOfRuns(t *testing.T) {
 // The cause that an error does not show is in the log.
 func TestCauseIsLogged(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		p := newProcess(t, runstest.New(), "w", runs.Limits{}, func(context.Context, *runs.Journal, core.Run) error {
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, func(context.Context, *runs.Recorder, core.Run) error {
 			return &core.Error{Kind: core.ErrUnavailable, Message: "a part is away", Err: errors.New("dial 10.0.0.7")}
 		}).run(t)
 		run := p.accept(t, "hello")
@@ -202,7 +201,7 @@ func TestCauseIsLogged(t *testing.T) {
 
 func TestRunTimeLimit(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		p := newProcess(t, runstest.New(), "w", runs.Limits{}, hang).run(t)
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, hang).run(t)
 		begin := time.Now()
 		run := p.accept(t, "hello")
 		<-time.After(9 * time.Minute)
@@ -221,7 +220,7 @@ func TestRunTimeLimit(t *testing.T) {
 // toolRun calls two tools, stores the first result, says half a sentence, and
 // ends with end.
 func toolRun(end execute) execute {
-	return func(ctx context.Context, j *runs.Journal, run core.Run) error {
+	return func(ctx context.Context, j *runs.Recorder, run core.Run) error {
 		call := message(run, core.RoleAssistant, "")
 		call.ToolCalls = []core.ToolCall{{ID: "c1", Name: "clock"}, {ID: "c2", Name: "mail"}, {ID: "c3", Name: "calc"}}
 		result := message(run, core.RoleTool, "noon")
@@ -235,18 +234,17 @@ func toolRun(end execute) execute {
 	}
 }
 
-// ENGINE: failed and canceled runs write results for their open tool calls in the
-// same transaction. CONTEXT § 3, invariant 4.
+// Failed and canceled runs write results for their open tool calls in the same transaction.
 func TestFailedRunAnswersItsOpenCalls(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		p := newProcess(t, runstest.New(), "w", runs.Limits{}, toolRun(func(context.Context, *runs.Journal, core.Run) error {
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, toolRun(func(context.Context, *runs.Recorder, core.Run) error {
 			return errors.New("disk on fire")
 		})).run(t)
 		run := p.accept(t, "hello")
 		synctest.Wait()
 		p.wantStatus(t, run, core.RunFailed)
 		<-time.After(2 * time.Second)
-		if n := p.db.Calls("SavePartial"); n != 0 {
+		if n := p.db.CallCount("SavePartial"); n != 0 {
 			t.Errorf("got %d saves of a run that has ended, want 0", n)
 		}
 		const open = "error: the call was interrupted; whether it took effect is not known"
@@ -265,7 +263,7 @@ func TestFailedRunAnswersItsOpenCalls(t *testing.T) {
 
 func TestCanceledRunKeepsWhatWasSaid(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		p := newProcess(t, runstest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
 			if run.Input.Content == "next" {
 				return answer(ctx, j, run)
 			}
@@ -285,7 +283,7 @@ func TestCanceledRunKeepsWhatWasSaid(t *testing.T) {
 		if partial.ID != "m9" || partial.Content != "half a sentence" || partial.Status != core.MessagePartial || got.AnswerID != "m9" {
 			t.Errorf("got %+v and answer %s, want the partial message with the id of its deltas", partial, got.AnswerID)
 		}
-		if n := p.db.Calls("Write"); n != 3 { // the calls, the end, the next answer
+		if n := p.db.CallCount("Write"); n != 3 { // the calls, the end, the next answer
 			t.Errorf("got %d writes, want 3: the end is one", n)
 		}
 		if last := log[len(log)-1].Content; last != "re: next" {
@@ -296,7 +294,7 @@ func TestCanceledRunKeepsWhatWasSaid(t *testing.T) {
 
 func TestCanceledRunThatOnlyThoughtTakesItBack(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		p := newProcess(t, runstest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
 			e := core.NewEvent(run.SessionID, run.ID, core.EventReasoningDelta,
 				core.DeltaData{MessageID: "m1", Attempt: run.Attempt, Text: "hm"})
 			j.Delta(ctx, e)
@@ -317,7 +315,7 @@ func TestCanceledRunThatOnlyThoughtTakesItBack(t *testing.T) {
 // What a model call that started over had said is not kept.
 func TestDiscardedTextIsNotKept(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		p := newProcess(t, runstest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
 			say(ctx, j, run, "m1", 0, "wrong")
 			j.Delta(ctx, core.NewEvent(run.SessionID, run.ID, core.EventMessageDiscarded, core.DiscardedData{MessageID: "m1"}))
 			return hang(ctx, j, run)
@@ -333,31 +331,18 @@ func TestDiscardedTextIsNotKept(t *testing.T) {
 // A cancel may come between the transaction that claims a run and Start.
 func TestCancelBeforeStart(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		p := newProcess(t, runstest.New(), "w", runs.Limits{}, hang).run(t)
-		a, err := p.db.RunStore().Accept(t.Context(), ann, core.AcceptRun{SessionID: p.session.ID, Worker: "w"})
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, hang).run(t)
+		a, err := p.service.Begin(t.Context(), func(worker string) (core.Accepted, error) {
+			a, err := p.db.Runs.Accept(t.Context(), ann, core.AcceptRun{SessionID: p.session.ID, Worker: worker})
+			if p.service.Cancel(a.Run.ID) {
+				t.Error("got true from Cancel, want false: it is not at work yet")
+			}
+			return a, err
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p.service.Cancel(a.Run.ID) {
-			t.Error("got true from Cancel, want false: it is not at work yet")
-		}
-		p.service.Start(a.Run)
 		synctest.Wait()
 		p.wantStatus(t, a.Run, core.RunCanceled)
-	})
-}
-
-func TestCancelWhileWaitingForASlot(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		db := runstest.New()
-		p := newProcess(t, db, "w", runs.Limits{Concurrent: 1}, hang).run(t)
-		first := p.accept(t, "first")
-		p.session = db.AddSession()
-		second := p.accept(t, "second")
-		synctest.Wait()
-		p.service.Cancel(second.ID)
-		synctest.Wait()
-		p.wantStatus(t, second, core.RunCanceled)
-		p.wantStatus(t, first, core.RunRunning)
 	})
 }

@@ -11,12 +11,12 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/runs"
-	"bobbin/app/runs/runstest"
+	"bobbin/tests/coretest"
 )
 
 // Accepts, cancels, claims, ends, faults of the database, and restarts meet in
 // every order: each accepted message is answered or canceled in the end, once, in
-// the order of acceptance (issue 2: "every accepted message in the log once").
+// the order of acceptance.
 func TestEverythingAtOnce(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
@@ -42,8 +42,8 @@ func (d *dice) wait(most time.Duration) { <-time.After(time.Duration(d.n(int(mos
 
 func everything(t *testing.T, seed uint64) {
 	d := &dice{r: rand.New(rand.NewPCG(seed, 7))}
-	db := runstest.New()
-	do := func(ctx context.Context, j *runs.Journal, run core.Run) error {
+	db := coretest.New()
+	do := func(ctx context.Context, j *runs.Recorder, run core.Run) error {
 		if err := closeCalls(ctx, j, run, db.Log(run.SessionID)); err != nil {
 			return err
 		}
@@ -53,13 +53,13 @@ func everything(t *testing.T, seed uint64) {
 	start := func(worker string) *process { return newProcess(t, db, worker, limits, do).run(t) }
 	a, b := start("a"), start("b")
 	sessions := []core.Session{a.session, b.session, db.AddSession()}
-	db.Fail(func(call string) error {
+	db.Before(func(call string) error {
 		if (call == "Write" || call == "Claim" || call == "Renew") && d.n(20) == 0 {
 			return errDown
 		}
 		return nil
 	})
-	db.FailAfter(func(call string) error {
+	db.After(func(call string) error {
 		if call == "Write" && d.n(30) == 0 {
 			return errDown
 		}
@@ -77,10 +77,10 @@ func everything(t *testing.T, seed uint64) {
 	}
 	d.wait(10 * time.Second)
 	a.stop() // what it accepts from now on is found by the other, and by its restart
-	again := start("a")
+	again := start("a/2")
 	writers.Wait()
-	db.Fail(nil)
-	db.FailAfter(nil)
+	db.Before(nil)
+	db.After(nil)
 	<-time.After(10 * time.Minute)
 	again.stop()
 	b.stop()
@@ -91,16 +91,15 @@ func everything(t *testing.T, seed uint64) {
 
 // send accepts a message through a process, and now and then cancels it.
 func send(t *testing.T, d *dice, p *process, session core.SessionID, content string) {
-	store := p.db.RunStore()
-	acc, err := store.Accept(t.Context(), ann, core.AcceptRun{
-		SessionID: session, Worker: p.worker, Input: core.RunInput{Content: content},
+	store := p.db.Runs
+	acc, err := p.service.Begin(t.Context(), func(worker string) (core.Accepted, error) {
+		return store.Accept(t.Context(), ann, core.AcceptRun{
+			SessionID: session, Worker: worker, Input: core.RunInput{Content: content},
+		})
 	})
 	if err != nil {
 		t.Errorf("accept: %v", err)
 		return
-	}
-	if acc.Run.Status == core.RunRunning {
-		p.service.Start(acc.Run)
 	}
 	if d.n(4) > 0 {
 		return
@@ -116,7 +115,7 @@ func send(t *testing.T, d *dice, p *process, session core.SessionID, content str
 }
 
 // closeCalls answers the calls that an attempt before this one left open.
-func closeCalls(ctx context.Context, j *runs.Journal, run core.Run, log []core.Message) error {
+func closeCalls(ctx context.Context, j *runs.Recorder, run core.Run, log []core.Message) error {
 	open := map[string]bool{}
 	for _, m := range log {
 		for _, c := range m.ToolCalls {
@@ -137,7 +136,7 @@ func closeCalls(ctx context.Context, j *runs.Journal, run core.Run, log []core.M
 }
 
 // randomRun says something, perhaps calls a tool, and ends in one of many ways.
-func randomRun(ctx context.Context, d *dice, j *runs.Journal, run core.Run) error {
+func randomRun(ctx context.Context, d *dice, j *runs.Recorder, run core.Run) error {
 	if d.n(3) == 0 {
 		call := message(run, core.RoleAssistant, "")
 		call.ToolCalls = []core.ToolCall{{ID: string(core.NewID[core.MessageID]()), Name: "clock"}}
@@ -174,11 +173,11 @@ func randomRun(ctx context.Context, d *dice, j *runs.Journal, run core.Run) erro
 
 // checkSession checks that every run has ended, and that the messages came into
 // the log in the order of acceptance, once each.
-func checkSession(t *testing.T, db *runstest.DB, id core.SessionID) {
+func checkSession(t *testing.T, db *coretest.Store, id core.SessionID) {
 	t.Helper()
 	var want []core.MessageID
 	answers := map[core.RunID]int{}
-	for _, r := range db.Runs(id) {
+	for _, r := range db.RunsOf(id) {
 		if !r.Status.Ended() {
 			t.Errorf("run %s is %s (attempt %d of %s), want it ended", r.ID, r.Status, r.Attempt, r.LeaseOwner)
 		}

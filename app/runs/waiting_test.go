@@ -9,13 +9,13 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/runs"
-	"bobbin/app/runs/runstest"
+	"bobbin/tests/coretest"
 )
 
 // waiter is an engine whose run calls two tools, the first of which needs an approval
 // within the time; once that is decided it answers.
 func waiter(expiry time.Duration) execute {
-	return func(ctx context.Context, j *runs.Journal, run core.Run) error {
+	return func(ctx context.Context, j *runs.Recorder, run core.Run) error {
 		w := core.RunWrite{RunID: run.ID, SessionID: run.SessionID, Attempt: run.Attempt}
 		if run.Attempt == 1 {
 			calls := []core.ToolCall{{ID: "c1", Name: "pay"}, {ID: "c2", Name: "mail"}}
@@ -33,11 +33,11 @@ func waiter(expiry time.Duration) execute {
 	}
 }
 
-// Issue 5, 3: a run that waits is at work nowhere; a sweep lets it go on when nobody
-// answered in time, and then the session's next.
+// A waiting run is executed nowhere. If its approval expires, a sweep continues it, and then
+// the session's next one.
 func TestWaitingRunExpires(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		p := newProcess(t, runstest.New(), "w", runs.Limits{}, waiter(time.Minute)).run(t)
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, waiter(time.Minute)).run(t)
 		run := p.accept(t, "pay")
 		synctest.Wait()
 		p.wantStatus(t, run, core.RunWaiting)
@@ -48,20 +48,20 @@ func TestWaitingRunExpires(t *testing.T) {
 		p.wantStatus(t, run, core.RunWaiting)
 		<-time.After(7 * time.Second)
 		p.wantStatus(t, run, core.RunSucceeded)
-		if asked, err := p.db.RunStore().Approvals(t.Context(), run.ID); err != nil || asked[0].Status != core.ApprovalExpired {
+		if asked, err := p.db.Runs.Approvals(t.Context(), run.ID); err != nil || asked[0].Status != core.ApprovalExpired {
 			t.Errorf("got %+v, %v, want it expired", asked, err)
 		}
 	})
 }
 
-// Issue 5, 3: a waiting run that is canceled gets results for its open calls: of the one
-// that was not approved that it never began.
+// A waiting run that is canceled gets results for its open calls; a call that was not approved
+// never began.
 func TestWaitingRunIsCanceled(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		p := newProcess(t, runstest.New(), "w", runs.Limits{}, waiter(0)).run(t)
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, waiter(0)).run(t)
 		run := p.accept(t, "pay")
 		synctest.Wait()
-		got, _, err := p.db.RunStore().RequestCancel(t.Context(), ann, run.ID)
+		got, _, err := p.db.Runs.RequestCancel(t.Context(), ann, run.ID)
 		if err != nil || !got.Suspended() {
 			t.Fatalf("got %+v, %v", got, err)
 		}
@@ -71,12 +71,12 @@ func TestWaitingRunIsCanceled(t *testing.T) {
 	})
 }
 
-// A run that was canceled elsewhere, which nobody here has seen yet, does not wait.
+// A run that was canceled in another process, unknown to this one so far, does not wait.
 func TestCanceledRunDoesNotWait(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		db := runstest.New()
-		p := newProcess(t, db, "w", runs.Limits{}, func(ctx context.Context, j *runs.Journal, run core.Run) error {
-			if _, _, err := db.RunStore().RequestCancel(ctx, ann, run.ID); err != nil {
+		db := coretest.New()
+		p := newProcess(t, db, "w", runs.Limits{}, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
+			if _, _, err := db.Runs.RequestCancel(ctx, ann, run.ID); err != nil {
 				return err
 			}
 			return waiter(0)(ctx, j, run)
@@ -90,12 +90,12 @@ func TestCanceledRunDoesNotWait(t *testing.T) {
 // Approvals that cannot be read delay the end of a run, and are not lost.
 func TestEndWaitsForApprovals(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		db := runstest.New()
-		p := newProcess(t, db, "w", runs.Limits{}, toolRun(func(context.Context, *runs.Journal, core.Run) error {
+		db := coretest.New()
+		p := newProcess(t, db, "w", runs.Limits{}, toolRun(func(context.Context, *runs.Recorder, core.Run) error {
 			return errors.New("disk on fire")
 		})).run(t)
 		failed := 0
-		db.Fail(func(call string) error {
+		db.Before(func(call string) error {
 			if call != "Approvals" || failed == 2 {
 				return nil
 			}

@@ -3,65 +3,34 @@ package runs_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 
 	"bobbin/app/core"
+	"bobbin/app/core/llm"
 	"bobbin/app/runs"
-	"bobbin/app/runs/runstest"
+	"bobbin/tests/coretest"
 )
 
-var ann = core.Scope{Owner: "ann"}
+var ann = core.Tenant{Owner: "ann"}
 
 // counter counts bytes.
-type counter struct{}
+type counter struct{ llm.TokenCounter }
 
 func (counter) Message(m core.Message) int { return len(m.Content) }
 
-// recorder is a feed that remembers.
-type recorder struct {
-	mu      sync.Mutex
-	durable []core.Event
-	passing []core.Event
-}
-
-func (r *recorder) Publish(_ context.Context, events []core.Event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.durable = append(r.durable, events...)
-}
-
-func (r *recorder) Delta(_ context.Context, e core.Event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.passing = append(r.passing, e)
-}
-
-// published returns the types of the durable events that were published.
-func (r *recorder) published() []core.EventType {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var out []core.EventType
-	for _, e := range r.durable {
-		out = append(out, e.Type)
-	}
-	return out
-}
-
 // execute is what the engine of a test does with a run.
-type execute func(ctx context.Context, j *runs.Journal, run core.Run) error
+type execute func(ctx context.Context, j *runs.Recorder, run core.Run) error
 
 // process is one process of Bobbin, as far as runs go.
 type process struct {
-	db      *runstest.DB
-	feed    *recorder
-	journal *runs.Journal
-	service *runs.Service
+	db      *coretest.Store
+	feed    *coretest.Feed
+	journal *runs.Recorder
+	service *runs.Runner
 	session core.Session
 	worker  string
 	watch   *watch
@@ -72,22 +41,28 @@ type process struct {
 
 // Execute makes execute an engine.
 type engine struct {
-	journal *runs.Journal
+	journal *runs.Recorder
 	do      execute
 }
 
-func (e engine) Execute(ctx context.Context, run core.Run) error { return e.do(ctx, e.journal, run) }
+func (e engine) Execute(ctx context.Context, c core.Claimed) error {
+	return e.do(ctx, e.journal, c.Run)
+}
 
-// newProcess returns a process that does not run yet.
-func newProcess(t *testing.T, db *runstest.DB, worker string, limits runs.Limits, do execute) *process {
+// newProcess returns a process that does not run yet; change changes what it is made of.
+func newProcess(t *testing.T, db *coretest.Store, worker string, limits runs.Limits, do execute, change ...func(*runs.Options)) *process {
 	t.Helper()
-	p := &process{db: db, feed: &recorder{}, worker: worker, watch: &watch{}, log: &bytes.Buffer{}, stop: func() {}}
+	p := &process{db: db, feed: &coretest.Feed{}, worker: worker, watch: &watch{}, log: &bytes.Buffer{}, stop: func() {}}
 	logger := slog.New(slog.NewTextHandler(p.log, nil))
-	p.journal = runs.NewJournal(db.RunStore(), p.feed, logger)
-	p.service = runs.New(runs.Options{
-		Store: db.RunStore(), Messages: db.MessageStore(), Engine: engine{p.journal, do}, Journal: p.journal,
+	p.journal = runs.NewRecorder(db.Runs, p.feed, logger)
+	o := runs.Options{
+		Store: db.Runs, Messages: db.Messages, Execute: engine{p.journal, do}.Execute, Journal: p.journal,
 		Counter: counter{}, Worker: worker, Limits: limits, Logger: logger, Observer: p.watch,
-	})
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	p.service = runs.New(o)
 	p.session = db.AddSession()
 	t.Cleanup(func() {
 		for _, broken := range db.Check() {
@@ -120,18 +95,42 @@ func (p *process) run(t *testing.T) *process {
 // accept does what chat does with a message.
 func (p *process) accept(t *testing.T, content string) core.Run {
 	t.Helper()
-	a, err := p.db.RunStore().Accept(t.Context(), ann, core.AcceptRun{
-		SessionID: p.session.ID, Agent: "assistant", Worker: p.worker,
-		Input: core.RunInput{Content: content, Source: core.SourceAPI},
-	})
+	accept := func(worker string) (core.Accepted, error) {
+		a, err := p.db.Runs.Accept(t.Context(), ann, core.AcceptRun{
+			SessionID: p.session.ID, Agent: "assistant", Worker: worker,
+			Input: core.RunInput{Content: content, Source: core.SourceAPI},
+		})
+		p.feed.Publish(t.Context(), a.Events)
+		return a, err
+	}
+	var a core.Accepted
+	var err error
+	if p.dead {
+		a, err = accept(p.worker)
+	} else {
+		a, err = p.service.Begin(t.Context(), accept)
+	}
 	if err != nil {
 		t.Fatalf("accept: %v", err)
 	}
-	p.feed.Publish(t.Context(), a.Events)
-	if a.Run.Status == core.RunRunning && !p.dead {
-		p.service.Start(a.Run)
-	}
 	return a.Run
+}
+
+// takeOver lets a worker take over the runs of another one, which gives them back.
+func takeOver(t *testing.T, db *coretest.Store, from, to string) {
+	t.Helper()
+	if err := db.Runs.Release(t.Context(), from); err != nil {
+		t.Fatal(err)
+	}
+	due, err := db.Runs.Due(t.Context(), to, false)
+	if err != nil || len(due) == 0 {
+		t.Fatalf("got runs %v and error %v, want some to take over", due, err)
+	}
+	for deaths, n := range due {
+		if got, err := db.Runs.TakeOver(t.Context(), core.TakeOver{Worker: to, Deaths: deaths, Limit: n}); err != nil || len(got) != n {
+			t.Fatalf("got %d runs and error %v, want %d taken over", len(got), err, n)
+		}
+	}
 }
 
 // texts returns the contents of the log.
@@ -160,20 +159,13 @@ func (p *process) wantStatus(t *testing.T, run core.Run, want core.RunStatus) co
 }
 
 // types returns the types of the session's events.
-func (p *process) types() []core.EventType {
-	var out []core.EventType
-	for _, e := range p.db.History(p.session.ID) {
-		out = append(out, e.Type)
-	}
-	return out
-}
+func (p *process) types() []core.EventType { return coretest.Types(p.db.History(p.session.ID)) }
 
-// discarded returns the messages whose text was taken back.
+// discarded returns the messages whose text was retracted.
 func (p *process) discarded() []core.MessageID {
 	var out []core.MessageID
 	for _, e := range p.db.History(p.session.ID) {
-		var d core.DiscardedData
-		if e.Type == core.EventMessageDiscarded && json.Unmarshal(e.Data, &d) == nil {
+		if d, ok := e.Data.(core.DiscardedData); ok {
 			out = append(out, d.MessageID)
 		}
 	}
@@ -193,7 +185,7 @@ func message(run core.Run, role core.Role, content string) core.Message {
 }
 
 // answer ends the run with an answer to its message.
-func answer(ctx context.Context, j *runs.Journal, run core.Run) error {
+func answer(ctx context.Context, j *runs.Recorder, run core.Run) error {
 	w := write(run, message(run, core.RoleAssistant, "re: "+run.Input.Content))
 	w.End = &core.RunEnd{Status: core.RunSucceeded, AnswerID: w.Messages[0].ID}
 	_, err := j.Append(ctx, w)
@@ -201,14 +193,14 @@ func answer(ctx context.Context, j *runs.Journal, run core.Run) error {
 }
 
 // say streams a piece of a message.
-func say(ctx context.Context, j *runs.Journal, run core.Run, id core.MessageID, offset int, text string) {
+func say(ctx context.Context, j *runs.Recorder, run core.Run, id core.MessageID, offset int, text string) {
 	j.Delta(ctx, core.NewEvent(run.SessionID, run.ID, core.EventMessageDelta, core.DeltaData{
 		MessageID: id, Attempt: run.Attempt, Offset: offset, Text: text,
 	}))
 }
 
 // hang waits for the end of ctx, as an engine does at a model that is silent.
-func hang(ctx context.Context, _ *runs.Journal, _ core.Run) error {
+func hang(ctx context.Context, _ *runs.Recorder, _ core.Run) error {
 	<-ctx.Done()
 	return errors.Join(errors.New("node \"llm_node\""), ctx.Err())
 }

@@ -25,7 +25,7 @@ func turnOf(tel *telemetry.Telemetry, model llm.Model) {
 		left(nil)
 	}
 	tel.Fitted(ctx, turn("m"), prompt(3000), nil)
-	tel.Sending(ctx, turn("m"), prompt(3000), contextwindow.Sent{System: 3000})
+	tel.Sending(ctx, turn("m"), prompt(3000), contextwindow.PromptSize{System: 3000})
 	_, _ = llm.Collect(model.Stream(ctx, llm.Request{}), nil)
 	_, done := tel.Tool(ctx, "calculator", "1")
 	done("ok")

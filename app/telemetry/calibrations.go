@@ -9,7 +9,7 @@ import (
 	"bobbin/app/core/tokens"
 )
 
-// calibrations shows how far the estimates of tokens are right, at each scrape.
+// calibrations exposes the accuracy of token estimates at each scrape.
 type calibrations struct {
 	estimates func() map[string]tokens.Estimate
 	labels    Labels
@@ -23,26 +23,26 @@ func newCalibrations(estimates func() map[string]tokens.Estimate, labels Labels)
 	}
 	return &calibrations{
 		estimates: estimates, labels: labels,
-		factor:    desc("calibration_factor", "The model's tokens for one of cl100k_base, by which estimates are corrected."),
-		deviation: desc("calibration_error_ratio", "How far corrected estimates are off, as a share of what the provider counts."),
-		samples:   desc("calibration_samples", "Calls that the calibration rests on."),
+		factor:    desc("calibration_factor", "Tokens of the model per cl100k_base token; estimates are multiplied by it."),
+		deviation: desc("calibration_error_ratio", "Error of corrected estimates, as a fraction of the provider's count."),
+		samples:   desc("calibration_samples", "Calls that the calibration is based on."),
 	}
 }
 
-// Describe says what there is.
+// Describe sends the descriptions of the metrics.
 func (c *calibrations) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.factor
 	ch <- c.deviation
 	ch <- c.samples
 }
 
-// Collect shows each label's estimate; of several models under one label, that which
-// rests on the most calls.
+// Collect sends each label's estimate. If several models share a label, it is that of the model
+// with the most samples.
 func (c *calibrations) Collect(ch chan<- prometheus.Metric) {
 	estimates := c.estimates()
 	best := map[string]tokens.Estimate{}
 	for _, name := range slices.Sorted(maps.Keys(estimates)) {
-		label := c.labels.model(name)
+		label := c.labels.modelLabel(name)
 		if have, ok := best[label]; !ok || estimates[name].Samples > have.Samples {
 			best[label] = estimates[name]
 		}

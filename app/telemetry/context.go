@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"math"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -10,7 +11,7 @@ import (
 	"bobbin/app/core/contextwindow"
 )
 
-// contextMetrics are the figures of prompts (R6).
+// contextMetrics are the metrics of prompts.
 type contextMetrics struct {
 	prompt   *prometheus.HistogramVec
 	share    *prometheus.HistogramVec
@@ -20,26 +21,30 @@ type contextMetrics struct {
 	usable   *prometheus.GaugeVec
 	rungs    *prometheus.CounterVec
 	warnings *prometheus.CounterVec
+	checks   prometheus.Counter
+	lost     prometheus.Counter
 }
 
 func newContextMetrics() contextMetrics {
 	return contextMetrics{
-		prompt:   histogram("context_prompt_tokens", "Size of prompts as they are sent, estimated, in the model's tokens.", tokenBuckets(), "model"),
-		share:    histogram("context_usage_ratio", "Part of the usable window that prompts take.", shareBuckets(), "model"),
-		summary:  histogram("context_summary_tokens", "Size of the summary in prompts that have one, in the model's tokens.", tokenBuckets(), "model"),
-		messages: histogram("context_window_messages", "Messages in prompts, besides those that the summary covers.", messageBuckets(), "model"),
-		window:   gauge("context_window_tokens", "The model's context window.", "model"),
-		usable:   gauge("context_usable_tokens", "Most that a prompt may have: the window without what is kept for the answer.", "model"),
-		rungs:    counter("context_rungs_total", "Measures that were taken to make prompts fit.", "rung"),
-		warnings: counter("context_warnings_total", "Prompts near the limit while nothing will be summarized in time, once in a compaction cycle.", "model"),
+		prompt:   newHistogram("context_prompt_tokens", "Estimated size of sent prompts, in the model's tokens.", tokenBuckets(), "model"),
+		share:    newHistogram("context_usage_ratio", "Fraction of the usable window that prompts take.", shareBuckets(), "model"),
+		summary:  newHistogram("context_summary_tokens", "Size of the summary in prompts that have one, in the model's tokens.", tokenBuckets(), "model"),
+		messages: newHistogram("context_window_messages", "Messages in prompts, not counting those that the summary covers.", messageBuckets(), "model"),
+		window:   newGauge("context_window_tokens", "The model's context window.", "model"),
+		usable:   newGauge("context_usable_tokens", "Maximum size of a prompt: the window minus the reserve for the answer.", "model"),
+		rungs:    newCounter("context_rungs_total", "Measures taken to make prompts fit, by rung of the ladder.", "rung"),
+		warnings: newCounter("context_warnings_total", "Prompts near the limit while no summary will be ready in time, at most once per compaction cycle.", "model"),
+		checks:   newCounter("context_coverage_checks_total", "Checks that each message of a conversation is summarized or within reach of the next prompt.").WithLabelValues(),
+		lost:     newCounter("context_lost_messages_total", "Messages that failed these checks. It must stay 0.").WithLabelValues(),
 	}
 }
 
-func (m contextMetrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.prompt, m.share, m.summary, m.messages, m.window, m.usable, m.rungs, m.warnings}
+func (m contextMetrics) allCollectors() []prometheus.Collector {
+	return []prometheus.Collector{m.prompt, m.share, m.summary, m.messages, m.window, m.usable, m.rungs, m.warnings, m.checks, m.lost}
 }
 
-// The rungs of the ladder (CONTEXT § 4) as labels.
+// Rungs of the ladder that have a label of their own here.
 const (
 	rungSummarize    = 2
 	rungDeeper       = 3
@@ -48,27 +53,27 @@ const (
 
 // rungLabel returns the label of a rung.
 func rungLabel(rung int) string {
-	names := []string{1: "mask", 2: "summarize", 3: "summarize_deeper", 4: "cut_summary", 5: "without_model", 6: "shorten", 7: "leave_out", 8: "refuse"}
-	if rung < 1 || rung >= len(names) {
+	names := []string{0: "recall", 1: "mask", 2: "summarize", 3: "summarize_deeper", 4: "cut_summary", 5: "without_model", 6: "shorten", 7: "leave_out", 8: "refuse"}
+	if rung < 0 || rung >= len(names) {
 		return other
 	}
 	return names[rung]
 }
 
-// Fitted counts the measures that were taken to make a prompt fit.
+// Fitted counts the measures that made a prompt fit.
 func (t *Telemetry) Fitted(_ context.Context, _ compaction.Turn, d contextwindow.Decision, _ error) {
 	for _, rung := range d.Rungs {
-		if rung != rungSummarize && rung != rungDeeper { // those are counted when they are climbed
+		if rung != rungSummarize && rung != rungDeeper { // Summarizing counts these
 			t.context.rungs.WithLabelValues(rungLabel(rung)).Inc()
 		}
 	}
 }
 
-// Sending counts a prompt on its way to a model.
-func (t *Telemetry) Sending(_ context.Context, turn compaction.Turn, d contextwindow.Decision, sent contextwindow.Sent) {
-	model, used := t.labels.model(turn.Profile.Model.Info().Name), float64(sent.Used(d))
+// Sending records a prompt that is sent to a model.
+func (t *Telemetry) Sending(_ context.Context, turn compaction.Turn, d contextwindow.Decision, sent contextwindow.PromptSize) {
+	model, used := t.labels.modelLabel(turn.Profile.Model.Info().Name), float64(sent.Used(d))
 	t.context.prompt.WithLabelValues(model).Observe(used)
-	t.context.messages.WithLabelValues(model).Observe(float64(messages(d)))
+	t.context.messages.WithLabelValues(model).Observe(float64(countMessages(d)))
 	t.context.window.WithLabelValues(model).Set(float64(d.Budget.Window))
 	t.context.usable.WithLabelValues(model).Set(float64(d.Budget.Usable))
 	if d.Budget.Usable > 0 {
@@ -79,8 +84,8 @@ func (t *Telemetry) Sending(_ context.Context, turn compaction.Turn, d contextwi
 	}
 }
 
-// messages counts the messages of a prompt.
-func messages(d contextwindow.Decision) int {
+// countMessages returns the number of messages in a prompt.
+func countMessages(d contextwindow.Decision) int {
 	n := len(d.Pinned)
 	for _, slots := range [][]contextwindow.Slot{d.History, d.Run} {
 		for _, s := range slots {
@@ -92,7 +97,13 @@ func messages(d contextwindow.Decision) int {
 	return n
 }
 
-// Warned counts a prompt near the limit.
+// CoverageChecked records a coverage check, and how many messages it missed.
+func (t *Telemetry) CoverageChecked(lost int) {
+	t.context.checks.Inc()
+	t.context.lost.Add(math.Abs(float64(lost)))
+}
+
+// Warned counts a warning about a prompt near the limit.
 func (t *Telemetry) Warned(_ context.Context, turn compaction.Turn, _ contextwindow.Decision) {
-	t.context.warnings.WithLabelValues(t.labels.model(turn.Profile.Model.Info().Name)).Inc()
+	t.context.warnings.WithLabelValues(t.labels.modelLabel(turn.Profile.Model.Info().Name)).Inc()
 }

@@ -15,10 +15,10 @@ import (
 func TestPrompts(t *testing.T) {
 	t.Parallel()
 	tel := newTelemetry(t)
-	tel.Sending(t.Context(), turn("m"), prompt(3072), contextwindow.Sent{System: 372, Summary: 700, Tail: 2000})
-	tel.Sending(t.Context(), turn("m"), prompt(6144), contextwindow.Sent{System: 444, Summary: 700, Run: 5000})
-	tel.Sending(t.Context(), turn("made up"), prompt(100), contextwindow.Sent{System: 100})
-	tel.Sending(t.Context(), turn("odd"), contextwindow.Decision{Factor: 1}, contextwindow.Sent{System: 100})
+	tel.Sending(t.Context(), turn("m"), prompt(3072), contextwindow.PromptSize{System: 372, Summary: 700, Tail: 2000})
+	tel.Sending(t.Context(), turn("m"), prompt(6144), contextwindow.PromptSize{System: 444, Summary: 700, Run: 5000})
+	tel.Sending(t.Context(), turn("made up"), prompt(100), contextwindow.PromptSize{System: 100})
+	tel.Sending(t.Context(), turn("odd"), contextwindow.Decision{Factor: 1}, contextwindow.PromptSize{System: 100})
 	tel.Fitted(t.Context(), turn("m"), prompt(3072, 1, 4), nil)
 	tel.Fitted(t.Context(), turn("m"), prompt(6144, 1, 2, 3), nil)
 	tel.Fitted(t.Context(), turn("m"), prompt(9000, 6, 7, 8), core.ErrContextFloor)
@@ -35,6 +35,20 @@ func TestPrompts(t *testing.T) {
 	want(t, tel, "bobbin_context_rungs_total",
 		`bobbin_context_rungs_total{rung="cut_summary"} 1`, `bobbin_context_rungs_total{rung="leave_out"} 1`, `bobbin_context_rungs_total{rung="mask"} 2`,
 		`bobbin_context_rungs_total{rung="refuse"} 1`, `bobbin_context_rungs_total{rung="shorten"} 1`)
+}
+
+// That no message is lost is a metric, which is there before anything is counted.
+//
+// Finding: users-B1
+func TestCoverage(t *testing.T) {
+	t.Parallel()
+	tel := newTelemetry(t)
+	want(t, tel, "bobbin_context_lost_messages_total", "bobbin_context_lost_messages_total 0")
+	for _, lost := range []int{0, 0, 3, -1} {
+		tel.CoverageChecked(lost)
+	}
+	want(t, tel, "bobbin_context_lost_messages_total", "bobbin_context_lost_messages_total 4")
+	want(t, tel, "bobbin_context_coverage_checks_total", "bobbin_context_coverage_checks_total 4")
 }
 
 // R6: summaries count by what started them, by strategy and outcome; fallbacks by

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"bobbin/app/db/dbtest"
 	"bobbin/app/telemetry"
+	"bobbin/tests/dbtest"
 )
 
 // panel is what of a panel of a dashboard is looked at.

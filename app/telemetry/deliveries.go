@@ -9,31 +9,38 @@ import (
 )
 
 func newDeliveryTries() *prometheus.CounterVec {
-	return counter("delivery_tries_total", "Tries of deliveries, by what became of the delivery: delivered, failed (it is not tried any more), pending (it is tried again).", "kind", "state")
+	return newCounter("delivery_tries_total", "Tries of deliveries, by the resulting state of the delivery: delivered, failed (given up; includes deliveries that were given up with their receiver without a try), pending (will be retried).", "kind", "state")
 }
 
-// Delivery counts a try of a delivery.
+func newSlackReceived() *prometheus.CounterVec {
+	return newCounter("slack_received_total", "What Slack sent, by type and outcome: stored, repeated (stored before), ignored (needs no handling), unknown (of a workspace in which the app is not installed), refused (a request with a wrong signature, too large or not understood), failed (the database; Slack sends it again).", "type", "outcome")
+}
+
+// SlackReceived counts what Slack sent.
+func (t *Telemetry) SlackReceived(kind, outcome string) { t.slack.WithLabelValues(kind, outcome).Inc() }
+
+// Delivery counts a try of a delivery, or a delivery that was given up without one.
 func (t *Telemetry) Delivery(kind core.DeliveryKind, state core.DeliveryState) {
 	t.deliveries.WithLabelValues(string(kind), string(state)).Inc()
 }
 
-// waitingDeliveries asks the database at each scrape; it shows nothing when that fails.
+// waitingDeliveries queries the database at each scrape; it exposes nothing if that fails.
 type waitingDeliveries struct {
 	stats           func(ctx context.Context) (core.DeliveryStats, error)
 	waiting, oldest *prometheus.Desc
 }
 
-func undelivered(stats func(ctx context.Context) (core.DeliveryStats, error)) prometheus.Collector {
+func newDeliveryCollector(stats func(ctx context.Context) (core.DeliveryStats, error)) prometheus.Collector {
 	return &waitingDeliveries{stats: stats,
-		waiting: prometheus.NewDesc(namespace+"_deliveries_waiting", "Deliveries that have not arrived and are still tried, in the whole database.", nil, nil),
-		oldest:  prometheus.NewDesc(namespace+"_deliveries_oldest_age_seconds", "Time since the oldest of them was made; 0 = there is none.", nil, nil),
+		waiting: prometheus.NewDesc(namespace+"_deliveries_waiting", "Deliveries that are still being tried, in the whole database, counted up to 10,000.", nil, nil),
+		oldest:  prometheus.NewDesc(namespace+"_deliveries_oldest_age_seconds", "Age of the oldest of them; 0 = there is none.", nil, nil),
 	}
 }
 
-// Describe says what there is.
+// Describe sends the descriptions of the metrics.
 func (w *waitingDeliveries) Describe(ch chan<- *prometheus.Desc) { ch <- w.waiting; ch <- w.oldest }
 
-// Collect counts.
+// Collect sends the current numbers.
 func (w *waitingDeliveries) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), queueTime)
 	defer cancel()

@@ -1,12 +1,11 @@
-// Package telemetry counts what Bobbin does, for Prometheus.
+// Package telemetry provides metrics for Prometheus and traces for OpenTelemetry.
 //
-// Metrics is one registry with everything that is counted. Other parts do not
-// know it: they declare small observer interfaces where they have something to
-// tell, and app.go hands them the Metrics.
+// Telemetry is one registry with all metrics. Other packages do not import it: they report to a
+// core.Observer, and package wire passes them the Telemetry.
 //
 // # Labels
 //
-// Every combination of labels is a time series, so what a label can say is
-// bounded: route templates, not paths; kinds of errors, not their words. No label
-// is an id, an owner, a user, or any text that came from outside.
+// Every combination of labels is a time series, so the values of labels are bounded: route
+// templates, not paths; kinds of errors, not their texts. No label is an id, an owner, a user,
+// or any text from outside.
 package telemetry

@@ -30,8 +30,8 @@ func labelsOf(f *dto.MetricFamily) []string {
 	return names
 }
 
-// TestEverythingIsCounted: every metric that is registered gets a series when its
-// thing is done once: none is there that nobody counts.
+// TestEverythingIsCounted: every registered metric gets a series when its event happens once;
+// none is registered but never counted.
 func TestEverythingIsCounted(t *testing.T) {
 	t.Parallel()
 	tel := newTelemetry(t)

@@ -16,10 +16,10 @@ import (
 	"bobbin/app/core/logging"
 )
 
-// unmatched is the route of requests for paths that nothing is at.
+// unmatched is the route of requests that match no route.
 const unmatched = "unmatched"
 
-// httpMetrics are the figures of HTTP.
+// httpMetrics are the metrics of HTTP requests.
 type httpMetrics struct {
 	inFlight *prometheus.GaugeVec
 	requests *prometheus.CounterVec
@@ -28,21 +28,20 @@ type httpMetrics struct {
 
 func newHTTPMetrics() httpMetrics {
 	return httpMetrics{
-		inFlight: gauge("http_requests_in_flight", "Requests that are being answered, open event streams included."),
-		requests: counter("http_requests_total", "Requests that were answered, by route template, method and class of status.", "route", "method", "status"),
-		duration: histogram("http_request_duration_seconds", "Time to answer a request, event streams left out.", requestBuckets(), "route", "method"),
+		inFlight: newGauge("http_requests_in_flight", "Requests in progress, including open event streams."),
+		requests: newCounter("http_requests_total", "Completed requests, by route template, method and status class.", "route", "method", "status"),
+		duration: newHistogram("http_request_duration_seconds", "Duration of requests, excluding event streams.", requestBuckets(), "route", "method"),
 	}
 }
 
-func (m httpMetrics) all() []prometheus.Collector {
+func (m httpMetrics) allCollectors() []prometheus.Collector {
 	return []prometheus.Collector{m.inFlight, m.requests, m.duration}
 }
 
-// Request counts a request that begins. The caller goes on with the context, and
-// calls ended once, with the status of the answer and whether it was an event
-// stream. Route is a template such as /api/v1/sessions/:id, empty for a path that
-// nothing is at.
-func (t *Telemetry) Request(ctx context.Context, method, route string, header http.Header) (context.Context, func(status int, stream bool)) {
+// Request counts a request that begins. The caller continues with the returned context, and
+// calls ended once, with the status of the response and whether it was an event stream. Route
+// is a template such as /api/v1/sessions/:id, empty for a path that matches none.
+func (t *Telemetry) Request(ctx context.Context, method, route string, header map[string][]string) (context.Context, func(status int, stream bool)) {
 	start := time.Now()
 	method = knownMethod(method)
 	if route == "" {
@@ -62,30 +61,28 @@ func (t *Telemetry) Request(ctx context.Context, method, route string, header ht
 	}
 }
 
-// requestSpan starts the span of a request. Probes come every few seconds and have
-// none.
-func (t *Telemetry) requestSpan(ctx context.Context, method, route string, header http.Header) (context.Context, trace.Span) {
+// requestSpan starts the span of a request. Probes arrive every few seconds and have none.
+func (t *Telemetry) requestSpan(ctx context.Context, method, route string, header map[string][]string) (context.Context, trace.Span) {
 	if t.tracer == nil || route == "/healthz" || route == "/readyz" || route == "/metrics" {
 		return ctx, noop.Span{}
 	}
-	ctx, span := t.tracer.Start(parent(ctx, propagation.HeaderCarrier(header)), method+" "+route, trace.WithSpanKind(trace.SpanKindServer),
+	ctx, span := t.tracer.Start(withParent(ctx, propagation.HeaderCarrier(header)), method+" "+route, trace.WithSpanKind(trace.SpanKindServer),
 		trace.WithAttributes(semconv.HTTPRequestMethodKey.String(method), semconv.HTTPRoute(route)))
 	return withTraceID(ctx, span), span
 }
 
-// endRequest ends the span of a request. What the caller did wrong is no failure of
-// the server.
+// endRequest ends the span of a request. A client error is not a failure of the server.
 func endRequest(span trace.Span, status int) {
 	if span.IsRecording() {
 		span.SetAttributes(semconv.HTTPResponseStatusCode(status))
 		if status >= http.StatusInternalServerError {
-			fail(span, strconv.Itoa(status))
+			failSpan(span, strconv.Itoa(status))
 		}
 	}
 	span.End()
 }
 
-// withTraceID has log records carry the id of the trace.
+// withTraceID adds the trace's id to log records.
 func withTraceID(ctx context.Context, span trace.Span) context.Context {
 	if id := span.SpanContext().TraceID(); id.IsValid() {
 		return logging.With(ctx, slog.String("trace_id", id.String()))
@@ -101,7 +98,7 @@ func statusClass(status int) string {
 	return strconv.Itoa(status/100) + "xx"
 }
 
-// knownMethod returns the method, or other for one that a caller made up.
+// knownMethod returns the method, or other for an unknown one.
 func knownMethod(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
@@ -111,7 +108,7 @@ func knownMethod(method string) string {
 	}
 }
 
-// streamMetrics are the figures of event streams.
+// streamMetrics are the metrics of event streams.
 type streamMetrics struct {
 	open     *prometheus.GaugeVec
 	ended    *prometheus.CounterVec
@@ -120,20 +117,20 @@ type streamMetrics struct {
 
 func newStreamMetrics() streamMetrics {
 	return streamMetrics{
-		open: gauge("sse_streams_open", "Event streams that are open."),
-		ended: counter("sse_streams_total", "Event streams that have ended, by outcome: ended, gone (the reader went away), "+
+		open: newGauge("sse_streams_open", "Open event streams."),
+		ended: newCounter("sse_streams_total", "Closed event streams, by outcome: ended, gone (the reader disconnected), "+
 			"slow (the reader did not keep up and was dropped), failed.", "outcome"),
-		duration: histogram("sse_stream_duration_seconds", "How long event streams were open.", modelBuckets()),
+		duration: newHistogram("sse_stream_duration_seconds", "Duration of event streams.", modelBuckets()),
 	}
 }
 
-func (m streamMetrics) all() []prometheus.Collector {
+func (m streamMetrics) allCollectors() []prometheus.Collector {
 	m.open.WithLabelValues() // 0 from the start
 	return []prometheus.Collector{m.open, m.ended, m.duration}
 }
 
-// Stream counts an event stream that is opened. The caller calls ended once, with
-// what became of it: ended, gone, slow or failed.
+// Stream counts an event stream that is opened. The caller calls ended once, with the outcome:
+// ended, gone, slow or failed.
 func (t *Telemetry) Stream() (ended func(outcome string)) {
 	start := time.Now()
 	open := t.streams.open.WithLabelValues()

@@ -15,7 +15,7 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// modelMetrics are the figures of model calls.
+// modelMetrics are the metrics of model calls.
 type modelMetrics struct {
 	calls      *prometheus.CounterVec
 	errors     *prometheus.CounterVec
@@ -31,25 +31,25 @@ type modelMetrics struct {
 
 func newModelMetrics() modelMetrics {
 	return modelMetrics{
-		calls:      counter("model_calls_total", "Calls of models, every try of its own, those that failed included.", "model"),
-		errors:     counter("model_errors_total", "Calls of models that failed, by kind.", "model", "kind"),
-		duration:   histogram("model_call_duration_seconds", "Time of a call, from the request to the last token.", modelBuckets(), "model"),
-		first:      histogram("model_time_to_first_token_seconds", "Time from the request to the first token.", modelBuckets(), "model"),
-		input:      counter("model_input_tokens_total", "Tokens of prompts as the provider counted them, cached ones included.", "model"),
-		output:     counter("model_output_tokens_total", "Tokens of answers as the provider counted them, reasoning included.", "model"),
-		reasoning:  counter("model_reasoning_tokens_total", "Tokens of reasoning, where the provider tells them.", "model"),
-		cacheRead:  counter("model_cache_read_tokens_total", "Tokens of prompts that the provider had in its cache.", "model"),
-		cacheWrite: counter("model_cache_write_tokens_total", "Tokens of prompts that the provider put into its cache.", "model"),
-		cost:       counter("model_cost_usd_total", "Cost of calls in US dollars, of models that have prices.", "model"),
+		calls:      newCounter("model_calls_total", "Model calls; every try counts, including failed ones.", "model"),
+		errors:     newCounter("model_errors_total", "Failed model calls, by kind of error.", "model", "kind"),
+		duration:   newHistogram("model_call_duration_seconds", "Duration of a call, from the request to the last token.", modelBuckets(), "model"),
+		first:      newHistogram("model_time_to_first_token_seconds", "Time from the request to the first token.", modelBuckets(), "model"),
+		input:      newCounter("model_input_tokens_total", "Prompt tokens as counted by the provider, including cached ones.", "model"),
+		output:     newCounter("model_output_tokens_total", "Answer tokens as counted by the provider, including reasoning.", "model"),
+		reasoning:  newCounter("model_reasoning_tokens_total", "Reasoning tokens, if the provider reports them.", "model"),
+		cacheRead:  newCounter("model_cache_read_tokens_total", "Prompt tokens read from the provider's cache.", "model"),
+		cacheWrite: newCounter("model_cache_write_tokens_total", "Prompt tokens written to the provider's cache.", "model"),
+		cost:       newCounter("model_cost_usd_total", "Cost of calls in US dollars, for models with prices.", "model"),
 	}
 }
 
-func (m modelMetrics) all() []prometheus.Collector {
+func (m modelMetrics) allCollectors() []prometheus.Collector {
 	return []prometheus.Collector{m.calls, m.errors, m.duration, m.first, m.input, m.output, m.reasoning, m.cacheRead, m.cacheWrite, m.cost}
 }
 
-// Model returns the model with its calls counted. Name is what its provider calls it.
-// Put it under llm.WithRetry, so that every try counts.
+// Model returns the model with its calls counted. Name is the provider's name of it. Put it
+// under llm.WithRetry, so that every try counts.
 func (t *Telemetry) Model(m llm.Model, name string) llm.Model {
 	return &model{telemetry: t, under: m, name: name}
 }
@@ -61,18 +61,18 @@ type model struct {
 	name      string // what the provider calls it
 }
 
-// Info describes the model underneath.
+// Info describes the underlying model.
 func (m *model) Info() llm.Info { return m.under.Info() }
 
 // Stream is the model's Stream.
 func (m *model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
-		ctx, c := m.begin(ctx, req)
-		defer c.end()
+		ctx, c := m.startCall(ctx, req)
+		defer c.endCall()
 		for d, err := range m.under.Stream(ctx, req) {
-			c.delta(d, err)
+			c.recordDelta(d, err)
 			if !yield(d, err) {
-				c.left = true
+				c.abandoned = true
 				return
 			}
 			if err != nil {
@@ -82,26 +82,26 @@ func (m *model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 	}
 }
 
-// modelCall is one call on its way.
+// modelCall is one call in progress.
 type modelCall struct {
 	telemetry *Telemetry
 	span      trace.Span
 	info      llm.Info
 	label     string
 	start     time.Time
-	first     time.Duration // to the first delta that says something; 0 = none yet
+	first     time.Duration // to the first delta with content; 0 = none yet
 	usage     *core.Usage
 	finish    core.FinishReason
 	model     string // that answered, as the provider says
 	answered  bool   // there was text or a tool call
-	left      bool   // who reads the answer has left
+	abandoned bool   // the reader stopped before the end
 	err       error
 }
 
-// begin counts a call that begins.
-func (m *model) begin(ctx context.Context, req llm.Request) (context.Context, *modelCall) {
+// startCall starts the measurement of a call.
+func (m *model) startCall(ctx context.Context, req llm.Request) (context.Context, *modelCall) {
 	info := m.under.Info()
-	ctx, span := m.telemetry.begin(ctx, "chat "+m.name, func() []trace.SpanStartOption {
+	ctx, span := m.telemetry.startSpan(ctx, "chat "+m.name, func() []trace.SpanStartOption {
 		attributes := []attribute.KeyValue{
 			semconv.GenAIOperationNameChat, providerName(info.Provider), semconv.GenAIRequestModel(m.name), semconv.GenAIRequestStream(true),
 			attribute.String("bobbin.model", info.Name),
@@ -114,11 +114,11 @@ func (m *model) begin(ctx context.Context, req llm.Request) (context.Context, *m
 		}
 		return []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attributes...)}
 	})
-	return ctx, &modelCall{telemetry: m.telemetry, span: span, info: info, label: m.telemetry.labels.model(info.Name), start: time.Now()}
+	return ctx, &modelCall{telemetry: m.telemetry, span: span, info: info, label: m.telemetry.labels.modelLabel(info.Name), start: time.Now()}
 }
 
-// delta takes note of a piece of the answer.
-func (c *modelCall) delta(d llm.Delta, err error) {
+// recordDelta records a piece of the answer.
+func (c *modelCall) recordDelta(d llm.Delta, err error) {
 	if err != nil {
 		c.err = err
 		return
@@ -135,15 +135,15 @@ func (c *modelCall) delta(d llm.Delta, err error) {
 	}
 }
 
-// end ends the call's span and counts it.
-func (c *modelCall) end() {
+// endCall ends the call's span and counts the call.
+func (c *modelCall) endCall() {
 	if c.span.IsRecording() {
-		c.describe()
+		c.describeSpan()
 	}
 	c.span.End()
 	m := c.telemetry.models
 	m.calls.WithLabelValues(c.label).Inc()
-	if kind := c.kind(); kind != "" {
+	if kind := c.errorKind(); kind != "" {
 		m.errors.WithLabelValues(c.label, string(kind)).Inc()
 	}
 	m.duration.WithLabelValues(c.label).Observe(time.Since(c.start).Seconds())
@@ -153,20 +153,20 @@ func (c *modelCall) end() {
 	if c.usage == nil {
 		return
 	}
-	add(m.input, c.label, c.usage.InputTokens)
-	add(m.output, c.label, c.usage.OutputTokens)
-	add(m.reasoning, c.label, c.usage.ReasoningTokens)
-	add(m.cacheRead, c.label, c.usage.CacheReadTokens)
-	add(m.cacheWrite, c.label, c.usage.CacheWriteTokens)
+	addTokens(m.input, c.label, c.usage.InputTokens)
+	addTokens(m.output, c.label, c.usage.OutputTokens)
+	addTokens(m.reasoning, c.label, c.usage.ReasoningTokens)
+	addTokens(m.cacheRead, c.label, c.usage.CacheReadTokens)
+	addTokens(m.cacheWrite, c.label, c.usage.CacheWriteTokens)
 	if cost := c.info.Cost(c.usage); cost != nil && *cost > 0 {
 		m.cost.WithLabelValues(c.label).Add(float64(*cost) / 1e6)
 	}
 }
 
-// describe says in the span what came of the call. Nothing of what was said is in it.
-func (c *modelCall) describe() {
-	if kind := c.kind(); kind != "" {
-		fail(c.span, string(kind))
+// describeSpan adds the result of the call to the span, but nothing of its content.
+func (c *modelCall) describeSpan() {
+	if kind := c.errorKind(); kind != "" {
+		failSpan(c.span, string(kind))
 	}
 	if c.first > 0 {
 		c.span.SetAttributes(semconv.GenAIResponseTimeToFirstChunk(c.first.Seconds()))
@@ -184,15 +184,15 @@ func (c *modelCall) describe() {
 	}
 }
 
-// kind returns why the call failed; empty = it did not.
-func (c *modelCall) kind() llm.ErrorKind {
+// errorKind returns why the call failed; empty = it did not.
+func (c *modelCall) errorKind() llm.ErrorKind {
 	if e := llm.AsError(c.err); e != nil {
 		return e.Kind
 	}
 	switch {
 	case c.err != nil:
 		return llm.KindUnknown
-	case c.left:
+	case c.abandoned:
 		return llm.KindCanceled
 	case c.answered:
 		return ""
@@ -203,7 +203,7 @@ func (c *modelCall) kind() llm.ErrorKind {
 	}
 }
 
-// add adds tokens, which a provider may have told wrong.
-func add(to *prometheus.CounterVec, label string, tokens int) {
+// addTokens adds a number of tokens. A provider may report a negative one, which counts as 0.
+func addTokens(to *prometheus.CounterVec, label string, tokens int) {
 	to.WithLabelValues(label).Add(float64(max(tokens, 0)))
 }

@@ -65,7 +65,7 @@ func TestModelErrors(t *testing.T) {
 	}
 }
 
-// Who leaves in the middle of an answer has canceled the call; its stream ends.
+// A reader that leaves in the middle of an answer cancels the call; its stream ends.
 func TestModelCallLeft(t *testing.T) {
 	t.Parallel()
 	tel := newTelemetry(t)

@@ -19,8 +19,8 @@ type flaky struct {
 
 func (f *flaky) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error { return f.err }
 
-// A receiver that is away is told of once, and again when it is back; OpenTelemetry
-// hears of nothing, as it would write to standard error.
+// An unreachable receiver is logged once, and again when it is back; OpenTelemetry gets no
+// error, as it would print it to standard error.
 func TestReporter(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

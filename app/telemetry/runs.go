@@ -13,7 +13,7 @@ import (
 	"bobbin/app/core"
 )
 
-// runMetrics are the figures of runs.
+// runMetrics are the metrics of runs.
 type runMetrics struct {
 	started  *prometheus.CounterVec
 	finished *prometheus.CounterVec
@@ -25,27 +25,30 @@ type runMetrics struct {
 
 func newRunMetrics() runMetrics {
 	return runMetrics{
-		started: counter("runs_started_total", "Executions of runs that were begun; one that is taken over begins again.", "agent"),
-		finished: counter("runs_finished_total", "Executions of runs that have ended, by status: succeeded, failed, canceled, handed_back (the process "+
-			"stops, another execution goes on), lost (to another process), waiting (for a person; the run goes on later).", "agent", "status"),
-		failures: counter("run_failures_total", "Runs that failed, by the code of their error.", "code"),
-		duration: histogram("run_duration_seconds", "Time of an execution, the wait for a slot included.", modelBuckets(), "agent", "status"),
-		active:   gauge("runs_active", "Executions of runs in this process that have not ended."),
-		nodes:    histogram("node_duration_seconds", "Time in a node of the agent graph.", modelBuckets(), "node"),
+		started: newCounter("runs_started_total", "Started executions of runs; a take-over starts another one.", "agent"),
+		finished: newCounter("runs_finished_total", "Finished executions of runs, by status: succeeded, failed, canceled, handed_back (the process "+
+			"stops, another execution continues), lost (to another process), waiting (for a decision; the run continues later).", "agent", "status"),
+		failures: newCounter("run_failures_total", "Failed runs, by error code.", "code"),
+		duration: newHistogram("run_duration_seconds", "Duration of an execution, including the wait for a slot.", modelBuckets(), "agent", "status"),
+		active:   newGauge("runs_active", "Active executions of runs in this process."),
+		nodes:    newHistogram("node_duration_seconds", "Duration of a node of the agent graph.", modelBuckets(), "node"),
 	}
 }
 
-func (m runMetrics) all() []prometheus.Collector {
-	m.active.WithLabelValues() // 0 from the start
+func (m runMetrics) allCollectors() []prometheus.Collector {
+	m.active.WithLabelValues() // 0 from the start, as alerts on a rate need it
+	for _, code := range []string{"internal", "context_floor", "timeout", "model_auth", "model_overloaded", "model_rate_limit", "model_timeout"} {
+		m.failures.WithLabelValues(code)
+	}
 	return []prometheus.Collector{m.started, m.finished, m.failures, m.duration, m.active, m.nodes}
 }
 
-// Run counts an execution of a run that begins. The caller goes on with the
-// context, and calls ended once, with the run's status or another word for what
-// became of the execution, and the code of the error that ended it.
+// Run counts an execution of a run that begins. The caller continues with the returned context,
+// and calls ended once, with the run's status or another result of the execution, and the code
+// of the error that ended it.
 func (t *Telemetry) Run(ctx context.Context, run core.Run) (context.Context, func(status, code string)) {
 	start := time.Now()
-	agent := t.labels.agent(run.Agent)
+	agent := t.labels.agentLabel(run.Agent)
 	active := t.runs.active.WithLabelValues()
 	t.runs.started.WithLabelValues(agent).Inc()
 	active.Inc()
@@ -61,8 +64,7 @@ func (t *Telemetry) Run(ctx context.Context, run core.Run) (context.Context, fun
 	}
 }
 
-// runSpan starts the span of an execution. It is the root of a trace of its own,
-// linked to the request.
+// runSpan starts the span of an execution, the root of its own trace, linked to the request.
 func (t *Telemetry) runSpan(ctx context.Context, run core.Run) (context.Context, trace.Span) {
 	if t.tracer == nil {
 		return ctx, noop.Span{}
@@ -71,7 +73,7 @@ func (t *Telemetry) runSpan(ctx context.Context, run core.Run) (context.Context,
 		semconv.GenAIOperationNameInvokeAgent, semconv.GenAIAgentName(run.Agent), semconv.GenAIAgentVersion(run.AgentVersion),
 		semconv.GenAIConversationID(string(run.SessionID)),
 		attribute.String("bobbin.run.id", string(run.ID)), attribute.Int("bobbin.run.attempt", run.Attempt)))
-	t.links.began(run.ID, span)
+	t.links.addRun(run.ID, span)
 	return withTraceID(ctx, span), span
 }
 
@@ -82,22 +84,22 @@ func (t *Telemetry) endRun(span trace.Span, run core.RunID, status, code string)
 	}
 	span.SetAttributes(attribute.String("bobbin.run.status", status))
 	if code != "" {
-		fail(span, code)
+		failSpan(span, code)
 	}
 	span.End()
-	t.links.ended(run)
+	t.links.removeRun(run)
 }
 
-// Node counts a node of the graph that begins. The caller goes on with the context,
+// Node counts a node of the graph that begins. The caller continues with the returned context,
 // and calls ended once.
 func (t *Telemetry) Node(ctx context.Context, name string) (context.Context, func(error)) {
 	start := time.Now()
-	ctx, span := t.begin(ctx, "node "+name, func() []trace.SpanStartOption {
+	ctx, span := t.startSpan(ctx, "node "+name, func() []trace.SpanStartOption {
 		return []trace.SpanStartOption{trace.WithAttributes(attribute.String("bobbin.node", name))}
 	})
 	return ctx, func(err error) {
 		if err != nil {
-			fail(span, errorType(err))
+			failSpan(span, errorType(err))
 		}
 		span.End()
 		t.runs.nodes.WithLabelValues(name).Observe(time.Since(start).Seconds())

@@ -11,10 +11,13 @@ import (
 
 // Runs count when they begin and when they end, by agent and status, and their
 // failures by code.
+//
+// Finding: users-A36
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	tel := newTelemetry(t)
 	want(t, tel, "bobbin_runs_active", "bobbin_runs_active 0")
+	want(t, tel, `bobbin_run_failures_total{code="internal"}`, `bobbin_run_failures_total{code="internal"} 0`) // an alert on its rate sees the first
 	_, ended := tel.Run(t.Context(), core.Run{Agent: "assistant"})
 	_, second := tel.Run(t.Context(), core.Run{Agent: "made up"})
 	want(t, tel, "bobbin_runs_active", "bobbin_runs_active 2")
@@ -24,7 +27,7 @@ func TestRuns(t *testing.T) {
 	want(t, tel, "bobbin_runs_started_total", `bobbin_runs_started_total{agent="assistant"} 1`, `bobbin_runs_started_total{agent="other"} 1`)
 	want(t, tel, "bobbin_runs_finished_total", `bobbin_runs_finished_total{agent="assistant",status="succeeded"} 1`,
 		`bobbin_runs_finished_total{agent="other",status="failed"} 1`)
-	want(t, tel, "bobbin_run_failures_total", `bobbin_run_failures_total{code="context_floor"} 1`)
+	want(t, tel, `bobbin_run_failures_total{code="context_floor"}`, `bobbin_run_failures_total{code="context_floor"} 1`)
 	want(t, tel, `bobbin_run_duration_seconds_count{agent="assistant"`, `bobbin_run_duration_seconds_count{agent="assistant",status="succeeded"} 1`)
 	want(t, tel, "bobbin_runs_queued", "bobbin_runs_queued 3", "bobbin_runs_queued_oldest_age_seconds 90")
 }
@@ -37,8 +40,8 @@ func TestQueueNotKnown(t *testing.T) {
 	want(t, tel, "bobbin_runs_active", "bobbin_runs_active 0")
 }
 
-// Nodes and tool calls have durations; a tool that the model made up is nobody's label,
-// and neither is what is not UTF-8.
+// Nodes and tool calls have durations; a tool that the model invented gets no label of its own,
+// nor does a name that is not UTF-8.
 func TestNodesAndTools(t *testing.T) {
 	t.Parallel()
 	tel := newTelemetry(t)

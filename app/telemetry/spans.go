@@ -14,14 +14,14 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// fail marks the span as failed with a word for why. The words of errors are not for
-// spans: a provider's may hold what was said.
-func fail(span trace.Span, why string) {
+// failSpan marks the span as failed, with one word as the reason. Error texts do not belong in
+// spans: a provider's may contain parts of the conversation.
+func failSpan(span trace.Span, why string) {
 	span.SetAttributes(semconv.ErrorTypeKey.String(why))
 	span.SetStatus(codes.Error, why)
 }
 
-// errorType returns a word for what kind of error err is.
+// errorType returns one word for the kind of the error.
 func errorType(err error) string {
 	if e := llm.AsError(err); e != nil {
 		return "model_" + string(e.Kind)
@@ -40,7 +40,7 @@ func errorType(err error) string {
 	}
 }
 
-// providerName returns the provider as the conventions call it.
+// providerName returns the provider by its name in the semantic conventions.
 func providerName(provider string) attribute.KeyValue {
 	switch provider {
 	case "openai":
@@ -56,12 +56,12 @@ func providerName(provider string) attribute.KeyValue {
 	}
 }
 
-// maxLinks bounds the requests whose runs have not begun. Beyond, all are forgotten:
-// their runs have no link.
+// maxLinks bounds the requests whose runs have not begun. Beyond it all are dropped, and their
+// runs have no link.
 const maxLinks = 10_000
 
-// links joins the spans of runs with those of the requests that asked for them. A run
-// outlives its request, and may begin long after it: it is not its child.
+// links connects the spans of runs with those of the requests that started them. A run outlives
+// its request and may begin much later, so its span is not a child.
 type links struct {
 	mu      sync.Mutex
 	waiting map[core.RunID]trace.SpanContext // requests whose runs have not begun; guarded by mu
@@ -72,8 +72,8 @@ func newLinks() *links {
 	return &links{waiting: map[core.RunID]trace.SpanContext{}, live: map[core.RunID]trace.Span{}}
 }
 
-// accepted notes the request of a run that was accepted. The run may have begun.
-func (l *links) accepted(ctx context.Context, run core.RunID) {
+// addRequest stores the request of an accepted run. The run may have begun already.
+func (l *links) addRequest(ctx context.Context, run core.RunID) {
 	request := trace.SpanContextFromContext(ctx)
 	if !request.IsValid() {
 		return
@@ -91,8 +91,8 @@ func (l *links) accepted(ctx context.Context, run core.RunID) {
 	l.waiting[run] = request
 }
 
-// began links the span of a run that begins.
-func (l *links) began(run core.RunID, span trace.Span) {
+// addRun links the span of a run that begins.
+func (l *links) addRun(run core.RunID, span trace.Span) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if request, ok := l.waiting[run]; ok {
@@ -103,17 +103,17 @@ func (l *links) began(run core.RunID, span trace.Span) {
 	l.live[run] = span
 }
 
-// ended forgets a run.
-func (l *links) ended(run core.RunID) {
+// removeRun removes a run.
+func (l *links) removeRun(run core.RunID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.live, run)
 	delete(l.waiting, run)
 }
 
-// Accepted is told of a run that a request asked for, before the run is started.
+// Accepted links a run with its request, before the run is started.
 func (t *Telemetry) Accepted(ctx context.Context, run core.Run) {
 	if t.tracer != nil {
-		t.links.accepted(ctx, run.ID)
+		t.links.addRequest(ctx, run.ID)
 	}
 }

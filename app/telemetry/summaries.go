@@ -16,9 +16,9 @@ import (
 	"bobbin/app/core/contextwindow"
 )
 
-// summaryMetrics are the figures of summaries (R6).
+// summaryMetrics are the metrics of summaries.
 type summaryMetrics struct {
-	made      *prometheus.CounterVec
+	created   *prometheus.CounterVec
 	duration  *prometheus.HistogramVec
 	tokens    *prometheus.HistogramVec
 	fallbacks *prometheus.CounterVec
@@ -28,29 +28,30 @@ type summaryMetrics struct {
 
 func newSummaryMetrics() summaryMetrics {
 	return summaryMetrics{
-		made: counter("summaries_total", "Summaries that were begun, by kind (rolling, or run: notes on the older part of a tool loop), by what started them, by strategy, and by outcome: made, fallback (made without "+
+		created: newCounter("summaries_total", "Summaries, by kind (rolling, or run: notes on the older part of a tool loop), trigger, strategy, and outcome: made, fallback (created without "+
 			"the model), skipped (would not have been smaller), canceled, failed.", "kind", "trigger", "strategy", "outcome"),
-		duration:  histogram("summary_duration_seconds", "Time to make a summary, its model calls included.", modelBuckets(), "strategy", "outcome"),
-		tokens:    histogram("summary_tokens", "Size of summaries when they are made, in cl100k_base tokens.", tokenBuckets(), "strategy"),
-		fallbacks: counter("summary_fallbacks_total", "Summaries that were made without the model that was to make them, by cause.", "cause"),
-		commits:   counter("summary_commits_total", "Summaries on their way into the database: stored and in use, prepared (not in use yet), stale (the session was changed meanwhile), failed.", "outcome"),
-		saved:     counter("summary_saved_tokens_total", "Tokens by which stored summaries made the prompt smaller, in the model's tokens.", "model"),
+		duration:  newHistogram("summary_duration_seconds", "Time to create a summary, including its model calls.", modelBuckets(), "strategy", "outcome"),
+		tokens:    newHistogram("summary_tokens", "Size of new summaries, in cl100k_base tokens.", tokenBuckets(), "strategy"),
+		fallbacks: newCounter("summary_fallbacks_total", "Summaries created without their model, by cause.", "cause"),
+		commits:   newCounter("summary_commits_total", "Commits of summaries: stored and in use, prepared (not in use yet), stale (the session was changed meanwhile), failed.", "outcome"),
+		saved:     newCounter("summary_saved_tokens_total", "Tokens that stored summaries saved in prompts, in the model's tokens.", "model"),
 	}
 }
 
-func (m summaryMetrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.made, m.duration, m.tokens, m.fallbacks, m.commits, m.saved}
+func (m summaryMetrics) allCollectors() []prometheus.Collector {
+	return []prometheus.Collector{m.created, m.duration, m.tokens, m.fallbacks, m.commits, m.saved}
 }
 
-// Summarizing counts a summary that is begun, and what came of it.
+// Summarizing counts a summary that is begun; the caller calls the returned function with its
+// outcome.
 func (t *Telemetry) Summarizing(ctx context.Context, turn compaction.Turn, o contextwindow.Order) (context.Context, func(compaction.Made)) {
 	start := time.Now()
 	strategy, kind := turn.Profile.Policy.Strategy, string(cmp.Or(o.Kind, core.SummaryRolling))
 	t.context.rungs.WithLabelValues(rungLabel(o.Rung)).Inc()
-	ctx, span := t.begin(ctx, "summarize", func() []trace.SpanStartOption { return summaryAttributes(turn, o) })
+	ctx, span := t.startSpan(ctx, "summarize", func() []trace.SpanStartOption { return summaryAttributes(turn, o) })
 	return ctx, func(m compaction.Made) {
 		endSummary(span, m)
-		t.summaries.made.WithLabelValues(kind, o.Trigger, strategy, string(m.Outcome)).Inc()
+		t.summaries.created.WithLabelValues(kind, o.Trigger, strategy, string(m.Outcome)).Inc()
 		t.summaries.duration.WithLabelValues(strategy, string(m.Outcome)).Observe(time.Since(start).Seconds())
 		switch m.Outcome {
 		case compaction.OutcomeFallback:
@@ -63,7 +64,7 @@ func (t *Telemetry) Summarizing(ctx context.Context, turn compaction.Turn, o con
 	}
 }
 
-// summaryAttributes are what is known of a summary when it is begun.
+// summaryAttributes returns what is known of a summary when it is begun.
 func summaryAttributes(turn compaction.Turn, o contextwindow.Order) []trace.SpanStartOption {
 	return []trace.SpanStartOption{trace.WithAttributes(
 		semconv.GenAIConversationID(string(turn.Session.ID)),
@@ -81,7 +82,7 @@ func endSummary(span trace.Span, m compaction.Made) {
 			span.SetAttributes(attribute.String("bobbin.summary.cause", m.Cause))
 		}
 		if m.Err != nil {
-			fail(span, errorType(m.Err))
+			failSpan(span, errorType(m.Err))
 		} else {
 			span.SetAttributes(attribute.Int("bobbin.summary.tokens_after", m.Summary.TokenCount))
 		}
@@ -89,7 +90,7 @@ func endSummary(span trace.Span, m compaction.Made) {
 	span.End()
 }
 
-// Committed counts a summary that was stored, or could not be.
+// Committed counts the commit of a summary, or its failure.
 func (t *Telemetry) Committed(_ context.Context, c compaction.Commit) {
 	switch {
 	case errors.Is(c.Err, core.ErrStale):
@@ -105,6 +106,6 @@ func (t *Telemetry) Committed(_ context.Context, c compaction.Commit) {
 	}
 	t.summaries.commits.WithLabelValues("stored").Inc()
 	if saved := c.Before.Total - c.After.Total; saved > 0 {
-		t.summaries.saved.WithLabelValues(t.labels.model(c.Turn.Profile.Model.Info().Name)).Add(float64(saved))
+		t.summaries.saved.WithLabelValues(t.labels.modelLabel(c.Turn.Profile.Model.Info().Name)).Add(float64(saved))
 	}
 }

@@ -16,30 +16,32 @@ import (
 	"bobbin/app/core/tokens"
 )
 
-// Build is which program is measured.
+var _ core.Observer = (*Telemetry)(nil)
+
+// Build identifies the program.
 type Build struct {
 	Version string
 	Commit  string
 	Go      string
 }
 
-// Options are what a Telemetry is made of. Every field may be left out.
+// Options configure a Telemetry. Every field is optional.
 type Options struct {
 	Build    Build
-	Database *sql.DB // whose pool is shown
+	Database *sql.DB // whose connection pool is measured
 	Labels   Labels
-	// Queued counts the runs that wait for their turn, in the database.
+	// Queued counts the queued runs in the database.
 	Queued func(ctx context.Context) (core.QueueStats, error)
-	// Undelivered counts the deliveries that are still tried, likewise.
+	// Undelivered counts the deliveries that are still being tried.
 	Undelivered func(ctx context.Context) (core.DeliveryStats, error)
-	// Calibrations returns how the models count, by their names.
+	// Calibrations returns the token estimates by model name.
 	Calibrations func() map[string]tokens.Estimate
-	// NATS returns what joins the replicas; nil = nothing does.
+	// NATS returns the state of the connection between replicas; nil = there is none.
 	NATS func() NATS
 }
 
-// Telemetry counts what one Bobbin does, and makes spans of it if Trace was called.
-// Safe for concurrent use.
+// Telemetry counts what one Bobbin does, and records spans of it if Trace was called. Safe for
+// concurrent use.
 type Telemetry struct {
 	registry   *prometheus.Registry
 	labels     Labels
@@ -51,21 +53,22 @@ type Telemetry struct {
 	runs       runMetrics
 	tools      toolMetrics
 	deliveries *prometheus.CounterVec
+	slack      *prometheus.CounterVec
 	retention  retentionMetrics
 	work       workMetrics
 	events     eventMetrics
 
-	provider *sdktrace.TracerProvider // nil = no spans are made
+	provider *sdktrace.TracerProvider // nil = tracing is disabled
 	tracer   trace.Tracer             // nil likewise
 	links    *links
 }
 
-// New returns a Telemetry with a registry of its own.
+// New returns a Telemetry with its own registry.
 func New(o Options) *Telemetry {
 	t := &Telemetry{
 		registry: prometheus.NewRegistry(), labels: o.Labels,
 		http: newHTTPMetrics(), streams: newStreamMetrics(), context: newContextMetrics(), summaries: newSummaryMetrics(),
-		models: newModelMetrics(), runs: newRunMetrics(), tools: newToolMetrics(), deliveries: newDeliveryTries(), retention: newRetentionMetrics(), work: newWorkMetrics(), events: newEventMetrics(), links: newLinks(),
+		models: newModelMetrics(), runs: newRunMetrics(), tools: newToolMetrics(), deliveries: newDeliveryTries(), slack: newSlackReceived(), retention: newRetentionMetrics(), work: newWorkMetrics(), events: newEventMetrics(), links: newLinks(),
 	}
 	t.registry.MustRegister(
 		collectors.NewGoCollector(),
@@ -76,29 +79,29 @@ func New(o Options) *Telemetry {
 		t.registry.MustRegister(collectors.NewDBStatsCollector(o.Database, namespace))
 	}
 	if o.Queued != nil {
-		t.registry.MustRegister(queued(o.Queued))
+		t.registry.MustRegister(newQueueCollector(o.Queued))
 	}
 	if o.Undelivered != nil {
-		t.registry.MustRegister(undelivered(o.Undelivered))
+		t.registry.MustRegister(newDeliveryCollector(o.Undelivered))
 	}
 	if o.Calibrations != nil {
 		t.registry.MustRegister(newCalibrations(o.Calibrations, o.Labels))
 	}
 	if o.NATS != nil {
-		t.registry.MustRegister(newNATS(o.NATS))
+		t.registry.MustRegister(newNATSCollector(o.NATS))
 	}
 	for _, group := range [][]prometheus.Collector{
-		t.http.all(), t.streams.all(), t.context.all(), t.summaries.all(), t.models.all(), t.runs.all(), t.tools.all(), {t.deliveries}, t.retention.all(), t.work.all(), t.events.all(),
+		t.http.allCollectors(), t.streams.allCollectors(), t.context.allCollectors(), t.summaries.allCollectors(), t.models.allCollectors(), t.runs.allCollectors(), t.tools.allCollectors(), {t.deliveries}, {t.slack}, t.retention.allCollectors(), t.work.allCollectors(), t.events.allCollectors(),
 	} {
 		t.registry.MustRegister(group...)
 	}
 	return t
 }
 
-// buildInfo is a constant 1 whose labels say which program this is.
+// buildInfo is a constant 1 whose labels identify the program.
 func buildInfo(b Build) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: namespace, Name: "build_info", Help: "Constant 1; the labels say which program this is.",
+		Namespace: namespace, Name: "build_info", Help: "Constant 1; the labels identify the program.",
 		ConstLabels: prometheus.Labels{"version": b.Version, "commit": b.Commit, "go_version": b.Go},
 	}, func() float64 { return 1 })
 }

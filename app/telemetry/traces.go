@@ -17,18 +17,18 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// TraceOptions say where traces go.
+// TraceOptions configure where traces are sent.
 type TraceOptions struct {
 	// Endpoint is the base URL of the receiver, such as http://localhost:4318, to which
-	// /v1/traces is added. Empty = as the variables of OpenTelemetry say it.
+	// /v1/traces is added. Empty = as set by OpenTelemetry's variables.
 	Endpoint string
 	Env      func(string) string // reads an environment variable
 	Version  string              // of this program
-	Logger   *slog.Logger        // hears of a receiver that cannot be reached
+	Logger   *slog.Logger        // logs that the receiver cannot be reached
 }
 
-// TracesWanted reports whether traces are to be sent: there is an endpoint, by the
-// setting or by OpenTelemetry's own variables, and they do not switch it off.
+// TracesWanted reports whether traces are to be sent: there is an endpoint, from the setting or
+// from OpenTelemetry's own variables, and these do not disable tracing.
 func TracesWanted(endpoint string, env func(string) string) bool {
 	if env("OTEL_SDK_DISABLED") == "true" || env("OTEL_TRACES_EXPORTER") == "none" {
 		return false
@@ -36,13 +36,12 @@ func TracesWanted(endpoint string, env func(string) string) bool {
 	return endpoint != "" || env("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
 }
 
-// Trace has spans made and sent from now on, by OTLP over HTTP. Call it before
-// anything is observed, and Close when everything is. OpenTelemetry's variables hold
-// for what the options leave open (headers, sampler, resource …). No receiver need be
-// there.
+// Trace enables spans and sends them by OTLP over HTTP. Call it before anything is observed,
+// and Close after everything is. OpenTelemetry's variables apply to everything that the options
+// leave open (headers, sampler, resource …). The receiver need not be reachable.
 func (t *Telemetry) Trace(ctx context.Context, o TraceOptions) error {
 	if protocol := firstOf(o.Env("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), o.Env("OTEL_EXPORTER_OTLP_PROTOCOL")); protocol == "grpc" {
-		o.Logger.WarnContext(ctx, "traces are sent as http/protobuf: OTLP over gRPC is not spoken", "protocol", protocol)
+		o.Logger.WarnContext(ctx, "traces are sent as http/protobuf: OTLP over gRPC is not supported", "protocol", protocol)
 	}
 	var options []otlptracehttp.Option
 	if o.Endpoint != "" {
@@ -59,7 +58,7 @@ func (t *Telemetry) Trace(ctx context.Context, o TraceOptions) error {
 	about, err := resource.New(ctx,
 		resource.WithTelemetrySDK(),
 		resource.WithAttributes(semconv.ServiceName("bobbin"), semconv.ServiceVersion(o.Version)),
-		resource.WithFromEnv()) // the last word
+		resource.WithFromEnv()) // takes precedence
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
 		return fmt.Errorf("resource of traces: %w", err)
 	}
@@ -79,7 +78,7 @@ func firstOf(texts ...string) string {
 	return ""
 }
 
-// Close sends what is still to be sent, until ctx ends.
+// Close sends the remaining spans, until ctx ends.
 func (t *Telemetry) Close(ctx context.Context) error {
 	if t.provider == nil {
 		return nil
@@ -90,34 +89,34 @@ func (t *Telemetry) Close(ctx context.Context) error {
 	return nil
 }
 
-// reporter is an exporter whose failures are logged, once until it works again.
+// reporter is an exporter that logs the first of successive failures.
 type reporter struct {
 	sdktrace.SpanExporter
 	log    *slog.Logger
 	failed atomic.Bool
 }
 
-// ExportSpans sends spans. Those that cannot be sent are lost.
+// ExportSpans sends spans. Spans that cannot be sent are lost.
 func (r *reporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := r.SpanExporter.ExportSpans(ctx, spans)
 	switch was := r.failed.Swap(err != nil); {
 	case err != nil && !was:
-		r.log.WarnContext(ctx, "traces not sent, and lost until it works again", "spans", len(spans), "err", err)
+		r.log.WarnContext(ctx, "traces not sent; spans are lost until the receiver is back", "spans", len(spans), "err", err)
 	case err == nil && was:
 		r.log.InfoContext(ctx, "traces are sent again")
 	}
-	return nil // OpenTelemetry would write it to standard error
+	return nil // OpenTelemetry would print it to standard error
 }
 
-// begin starts a span, if spans are made.
-func (t *Telemetry) begin(ctx context.Context, name string, options func() []trace.SpanStartOption) (context.Context, trace.Span) {
+// startSpan starts a span, if tracing is enabled.
+func (t *Telemetry) startSpan(ctx context.Context, name string, options func() []trace.SpanStartOption) (context.Context, trace.Span) {
 	if t.tracer == nil {
 		return ctx, noop.Span{}
 	}
 	return t.tracer.Start(ctx, name, options()...)
 }
 
-// parent returns the context with the caller's own trace, of the header traceparent.
-func parent(ctx context.Context, header propagation.TextMapCarrier) context.Context {
+// withParent returns the context with the caller's own trace, from the header traceparent.
+func withParent(ctx context.Context, header propagation.TextMapCarrier) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, header)
 }

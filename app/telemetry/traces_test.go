@@ -113,8 +113,8 @@ func TestSpanOfAFailedCall(t *testing.T) {
 	}
 }
 
-// A run is a trace of its own, linked to the request that asked for it, also when it
-// begins before that is told; what happens in it is below it.
+// A run has its own trace, linked to the request that started it, even if it begins before the
+// link is known; its steps are child spans.
 func TestSpansOfARun(t *testing.T) {
 	t.Parallel()
 	for _, first := range []string{"accepted", "begun"} {
@@ -177,7 +177,7 @@ func checkRunSpans(t *testing.T, spans map[string]collector.Span) {
 	}
 }
 
-// A caller's own trace goes on here, and log lines name it; probes make no spans.
+// A caller's own trace continues here, and log lines contain its id; probes have no spans.
 func TestRequestSpans(t *testing.T) {
 	t.Parallel()
 	tel, got := traced(t)
@@ -197,8 +197,8 @@ func TestRequestSpans(t *testing.T) {
 	}
 }
 
-// A receiver that does not take the traces is told of once, and when it does again;
-// it fails nothing.
+// A receiver that rejects traces is logged once, and once more when it recovers; nothing fails
+// because of it.
 func TestReceiverFails(t *testing.T) {
 	t.Parallel()
 	to := collector.New()
@@ -223,7 +223,7 @@ func TestReceiverFails(t *testing.T) {
 	}
 }
 
-// An endpoint that is none, and a protocol that is not spoken, are told.
+// An invalid endpoint and an unsupported protocol are reported.
 func TestTraceOptions(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -234,7 +234,7 @@ func TestTraceOptions(t *testing.T) {
 	options.Endpoint = "http://127.0.0.1:1"
 	options.Env = func(name string) string { return map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}[name] }
 	tel := telemetry.New(telemetry.Options{})
-	if err := tel.Trace(t.Context(), options); err != nil || !strings.Contains(log.String(), "gRPC is not spoken") {
+	if err := tel.Trace(t.Context(), options); err != nil || !strings.Contains(log.String(), "gRPC is not supported") {
 		t.Errorf("got error %v, log %q, want a warning", err, log.String())
 	}
 	if err := tel.Close(t.Context()); err != nil {

@@ -3,6 +3,7 @@ package telemetry_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -112,7 +113,7 @@ func everything(t testing.TB, tel *telemetry.Telemetry) {
 	answered(200, false)
 	tel.Stream()("ended")
 	tel.Fitted(ctx, turn("m"), prompt(3000, 1), nil)
-	tel.Sending(ctx, turn("m"), prompt(3000), contextwindow.Sent{System: 2300, Summary: 700})
+	tel.Sending(ctx, turn("m"), prompt(3000), contextwindow.PromptSize{System: 2300, Summary: 700})
 	tel.Warned(ctx, turn("m"), prompt(6000))
 	_, made := tel.Summarizing(ctx, turn("m"), contextwindow.Order{Trigger: "share", Rung: 2})
 	made(compaction.Made{Outcome: compaction.OutcomeFallback, Cause: "empty", Summary: core.Summary{TokenCount: 300}})
@@ -127,6 +128,7 @@ func everything(t testing.TB, tel *telemetry.Telemetry) {
 	done("ok")
 	tel.Retained(9, 2, nil)
 	watch(tel)
+	tel.SlackReceived("message", "stored")
 	tel.Delivery(core.DeliveryWebhook, core.DeliveryDelivered)
 	tel.Renewed(core.WorkRun, 2, 1, nil)
 	tel.TookOver(core.WorkRun, 2)
@@ -134,7 +136,7 @@ func everything(t testing.TB, tel *telemetry.Telemetry) {
 	tel.Refused(core.WorkKind(core.DeliveryWebhook))
 }
 
-// watch is a watcher that is told of an event, and dropped.
+// watch is a watcher that receives an event and is dropped.
 func watch(tel *telemetry.Telemetry) {
 	left := tel.Watching()
 	tel.FanOut(3 * time.Millisecond)
@@ -153,7 +155,7 @@ func priced() llm.Info {
 func call(t testing.TB, tel *telemetry.Telemetry, step llm.Step) {
 	t.Helper()
 	m := tel.Model(llm.Scripted(step).WithInfo(priced()), "provider-m")
-	if m.Info() != priced() {
+	if !reflect.DeepEqual(m.Info(), priced()) {
 		t.Errorf("got info %+v, want the model's", m.Info())
 	}
 	_, err := llm.Collect(m.Stream(context.Background(), llm.Request{}), nil)

@@ -9,14 +9,14 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/anthropic"
-	"bobbin/app/core/llm/exchange"
-	"bobbin/app/core/llm/langchain"
+	"bobbin/app/core/llm/openai"
+	"bobbin/app/core/llm/providerhttp"
 )
 
 // settings are how a model is opened.
 type settings struct {
 	thinking int
-	timeouts exchange.Timeouts
+	timeouts providerhttp.Timeouts
 	baseURL  string // empty = the scripted provider
 }
 
@@ -70,7 +70,7 @@ func dialects() []dialect {
 		{
 			name: "langchain", model: "test-model",
 			open: func(transport http.RoundTripper, with settings) (llm.Model, error) {
-				return langchain.New(langchain.Options{
+				return openai.New(openai.Options{
 					Model: "test-model", BaseURL: or(with.baseURL, baseURL+"/v1"), APIKey: key, Transport: transport, Timeouts: with.timeouts,
 					Info: llm.Info{MaxOutput: 8_192},
 				})

@@ -11,7 +11,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
-	"bobbin/app/core/llm/exchange"
+	"bobbin/app/core/llm/providerhttp"
 )
 
 // whileSaying calls the model and cancels as soon as a delta came.
@@ -37,7 +37,7 @@ func endings() []scenario {
 			s.hang()
 		}
 	}
-	short := settings{timeouts: exchange.Timeouts{Headers: 5 * time.Second, Idle: 7 * time.Second}}
+	short := settings{timeouts: providerhttp.Timeouts{Headers: 5 * time.Second, Idle: 7 * time.Second}}
 	return []scenario{
 		{name: "cancel before the headers", scene: func(s *stage) { s.hang() },
 			drive: func(ctx context.Context, _ *testing.T, c *caller) outcome {
@@ -105,7 +105,7 @@ func endings() []scenario {
 			want: outcome{Kind: llm.KindUnknown, Says: "is the base_url right?"}},
 		{name: "a huge line", scene: func(s *stage) {
 			s.say(text("a"))
-			s.raw("data: " + strings.Repeat("x", exchange.MaxLine+10))
+			s.raw("data: " + strings.Repeat("x", providerhttp.MaxLine+10))
 		}, want: outcome{Text: "a", Kind: llm.KindUnknown, Says: "larger than 8 MiB"}},
 		{name: "no headers in time", with: short, scene: func(s *stage) { s.hang() },
 			want: outcome{Kind: llm.KindTimeout, Says: "no answer within 5s"}},
@@ -144,7 +144,7 @@ func refusals() []scenario {
 		{name: "401", scene: refuse(401, "authentication_error", "wrong key "+key), want: refused(401, llm.KindAuth, "wrong key ***")},
 		{name: "403", scene: refuse(403, "permission_error", "not for you"), want: refused(403, llm.KindAuth, "not for you")},
 		{name: "404", scene: refuse(404, "not_found_error", "no such model"), want: refused(404, llm.KindNotFound, "no such model")},
-		{name: "413", scene: refuse(413, "request_too_large", "too many bytes"), want: refused(413, llm.KindInvalid, "too many bytes")},
+		{name: "413", scene: refuse(413, "request_too_large", "too many bytes"), want: refused(413, llm.KindContextLength, "too many bytes")},
 		{name: "429 with Retry-After", scene: refuse(429, "rate_limit_error", "slow down", "Retry-After", "17"), want: limited},
 		{name: "429 with a date", scene: func(s *stage) {
 			s.refuse(429, "rate_limit_error", "slow down", "Retry-After", time.Now().Add(90*time.Second).UTC().Format(http.TimeFormat))

@@ -42,7 +42,7 @@ func recorded() map[string]llm.Request {
 	return map[string]llm.Request{
 		"hello":     {Messages: []llm.Message{user("Hello!")}},
 		"tools":     {System: system, Tools: tools, Messages: turn, MaxOutputTokens: 4_096},
-		"last-word": {System: system[:1], Tools: tools, ToolChoice: llm.ToolChoiceNone, Messages: append(turn[:4:4], user("And in words?")), MaxOutputTokens: 4_096},
+		"last-word": {System: system[:1], Tools: tools, ToolChoice: core.ToolChoiceNone, Messages: append(turn[:4:4], user("And in words?")), MaxOutputTokens: 4_096},
 		"no-tools":  {System: system[:1], Messages: append(turn[:4:4], user("And in words?"))},
 		"thinking":  {System: system, Tools: tools, Messages: thinking, MaxOutputTokens: 8_192},
 		"summary":   {System: []string{"Summarize."}, Messages: []llm.Message{user("user: Hello!\nassistant: Hi.")}, MaxOutputTokens: 1_500, Temperature: &zero},
@@ -50,8 +50,7 @@ func recorded() map[string]llm.Request {
 	}
 }
 
-// TestRecordings: the same prompt is the same bytes on the wire (CONTEXT § 3,
-// invariant 7). Run with -update to record anew.
+// TestRecordings: the same prompt is the same bytes on the wire. Run with -update to record anew.
 func TestRecordings(t *testing.T) {
 	t.Parallel()
 	for _, d := range dialects() {
@@ -97,7 +96,7 @@ func compare(t *testing.T, file string, got []byte) {
 
 // TestPrefixGrowsAtItsEnd: a conversation that goes on changes nothing of what was
 // sent before but the mark at its end, so that the provider's cache holds
-// (REQUIREMENTS R5).
+// (R5).
 func TestPrefixGrowsAtItsEnd(t *testing.T) {
 	t.Parallel()
 	for _, d := range dialects() {

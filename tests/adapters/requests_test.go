@@ -33,11 +33,30 @@ func requests() []scenario {
 	user := func(s string) llm.Message { return llm.Message{Role: core.RoleUser, Content: s} }
 	tools := []llm.ToolSpec{{Name: "f", Description: "does f"}}
 	return []scenario{
-		{name: "tool_choice none", req: llm.Request{Tools: tools, ToolChoice: llm.ToolChoiceNone, Messages: []llm.Message{user("hi")}}, scene: ok,
+		{name: "tool_choice none", req: llm.Request{Tools: tools, ToolChoice: core.ToolChoiceNone, Messages: []llm.Message{user("hi")}}, scene: ok,
 			drive: sent(func(d dialect, body map[string]any) string {
 				want := map[string]string{"langchain": `"none"`, "anthropic": `{"type":"none"}`}[d.name]
 				if got := toJSON(body["tool_choice"]); got != want || len(body["tools"].([]any)) != 1 {
 					return "got " + got + " with tools " + toJSON(body["tools"]) + ", want " + want + " and the tools as ever"
+				}
+				return ""
+			}), want: answered},
+		{name: "tool_choice required, one call at most, strict", req: llm.Request{Tools: []llm.ToolSpec{{Name: "f", Strict: new(true)}}, ToolChoice: core.ToolChoiceRequired,
+			ParallelToolCalls: new(false), Messages: []llm.Message{user("hi")}}, scene: ok, drive: sent(func(d dialect, body map[string]any) string {
+			want := map[string]string{
+				"langchain": `"required" false [{"function":{"name":"f","parameters":{"properties":{},"type":"object"},"strict":true},"type":"function"}]`,
+				"anthropic": `{"disable_parallel_tool_use":true,"type":"any"} null [{"cache_control":{"type":"ephemeral"},"input_schema":{"properties":{},"type":"object"},"name":"f","strict":true}]`,
+			}[d.name]
+			if got := toJSON(body["tool_choice"]) + " " + toJSON(body["parallel_tool_calls"]) + " " + toJSON(body["tools"]); got != want {
+				return "got " + got + ", want " + want
+			}
+			return ""
+		}), want: answered},
+		{name: "tool_choice of one tool", req: llm.Request{Tools: tools, ToolChoice: "f", ParallelToolCalls: new(true), Messages: []llm.Message{user("hi")}}, scene: ok,
+			drive: sent(func(d dialect, body map[string]any) string {
+				want := map[string]string{"langchain": `{"function":{"name":"f"},"type":"function"} true`, "anthropic": `{"name":"f","type":"tool"} null`}[d.name]
+				if got := toJSON(body["tool_choice"]) + " " + toJSON(body["parallel_tool_calls"]); got != want {
+					return "got " + got + ", want " + want
 				}
 				return ""
 			}), want: answered},

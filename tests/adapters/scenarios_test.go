@@ -121,7 +121,7 @@ func (sc scenario) play(t *testing.T, d dialect) string {
 }
 
 // TestScenarios: whatever a provider does, the caller of either adapter sees the
-// same (CONVENTIONS: errors, context and goroutines; REQUIREMENTS W13).
+// same (W13).
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	for _, sc := range scenarios() {

@@ -45,7 +45,7 @@ func checkImport(f File, imported string) string {
 
 // checkTest judges the import of a test file.
 func checkTest(home part, from, imported string) string {
-	if home.dir != "app/core" || !own(imported) || within(imported, "app/core") {
+	if home.dir != "app/core" || !own(imported) || within(imported, "app/core") || imported == "tests/coretest" {
 		return ""
 	}
 	return fmt.Sprintf("a test of %s imports %s: core is tested by itself; a test of several parts belongs in tests/integration", from, imported)
@@ -68,7 +68,7 @@ func checkOwn(home part, from, imported string) string {
 	case len(home.may) == 0:
 		return fmt.Sprintf("%s imports %s: %s may import no other part; move what both need into it, or take it as a parameter", from, imported, short(home.dir))
 	default:
-		return fmt.Sprintf("%s imports %s: %s may import only %s; give it an interface and let app.go join them",
+		return fmt.Sprintf("%s imports %s: %s may import only %s; give it an interface and let wire join them",
 			from, imported, short(home.dir), list(home.may))
 	}
 }
@@ -95,7 +95,7 @@ func checkForeign(home part, from, imported string) string {
 		switch {
 		case !within(imported, lib.prefix) || home.dir == "tests":
 			continue
-		case allowedOwner(from, lib.owner):
+		case allowedOwner(from, lib.owner), lib.also != "" && allowedOwner(from, lib.also):
 			return ""
 		default:
 			return fmt.Sprintf("%s imports %s: only %s may; hide it there behind a value or a method of our own", from, imported, lib.owner)

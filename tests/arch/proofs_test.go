@@ -1,56 +1,135 @@
 package arch_test
 
 import (
+	"flag"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
-// promised are the requirements, by their letter: how many there are of each.
-// The requirements of the service (S) and of the window (W) included.
-var promised = map[string]int{"W": 14, "L": 6, "B": 9, "R": 7, "C": 7, "S": 4}
+var update = flag.Bool("update", false, "write the tests of each requirement into docs/REQUIREMENTS.md")
 
-// rows is how many failures of others the design lists, each with a test of ours.
+const requirementsFile = "../../docs/REQUIREMENTS.md"
+
+// rows is how many failures of other programs have a test of ours, named after its row.
 const rows = 25
 
-// TestProofs: every requirement is named in a test that proves it, and every row of
-// the table of failures has a test that is named after it.
-func TestProofs(t *testing.T) {
+var (
+	requirementRow = regexp.MustCompile(`(?m)^\| ([A-Z][0-9]+) \| (.*) \| (.*) ?\|$`)
+	requirementID  = regexp.MustCompile(`(?:^|[^-\w])([WLBRCS][0-9]{1,2})\b`)
+	deadReference  = regexp.MustCompile(`\b(CONTEXT|ENGINE|LIBRARIES|CONVENTIONS|WEB_PROTOCOLS|LANGGRAPH|SLACK),? §|\b[Ii]ssue [0-9]|\b[Ii]ssue "`)
+)
+
+// TestRequirements holds docs/REQUIREMENTS.md against the tests: each requirement is named
+// in the comment of a test, the table has the tests that name it, and no comment of the
+// program cites a requirement, or a paper, that is not there.
+func TestRequirements(t *testing.T) {
 	t.Parallel()
-	source := tests(t, "../..")
-	for letter, n := range promised {
-		for i := 1; i <= n; i++ {
-			if name := fmt.Sprintf("%s%d", letter, i); !regexp.MustCompile(`//.*\b` + name + `\b`).MatchString(source) {
-				t.Errorf("no test names the requirement %s in a comment", name)
-			}
+	data, err := os.ReadFile(requirementsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proofs, cited := readReferences(t, "../..")
+	known := map[string]bool{}
+	want := requirementRow.ReplaceAllStringFunc(string(data), func(line string) string {
+		row := requirementRow.FindStringSubmatch(line)
+		known[row[1]] = true
+		names := proofs[row[1]]
+		slices.Sort(names)
+		if len(names) == 0 {
+			t.Errorf("no test names the requirement %s in a comment", row[1])
+		}
+		return fmt.Sprintf("| %s | %s | %s |", row[1], row[2], strings.Join(names, ", "))
+	})
+	for id, place := range cited {
+		if !known[id] {
+			t.Errorf("%s cites %s, which is not in docs/REQUIREMENTS.md", place, id)
 		}
 	}
+	if *update {
+		if err := os.WriteFile(requirementsFile, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, string(data)); diff != "" {
+		t.Errorf("docs/REQUIREMENTS.md (-tests +table; -update writes it):\n%s", diff)
+	}
+}
+
+// TestRows: every row of the table of failures of other programs has a test.
+func TestRows(t *testing.T) {
+	t.Parallel()
+	var source strings.Builder
+	walkGo(t, "../..", func(path string, text []byte) {
+		if strings.HasSuffix(path, "_test.go") {
+			source.Write(text)
+		}
+	})
 	for i := 1; i <= rows; i++ {
-		if !regexp.MustCompile(fmt.Sprintf(`func TestRow0?%d[A-Z]`, i)).MatchString(source) {
+		if !regexp.MustCompile(fmt.Sprintf(`func TestRow0?%d[A-Z]`, i)).MatchString(source.String()) {
 			t.Errorf("no test is named after row %d (TestRow%d…)", i, i)
 		}
 	}
 }
 
-// tests returns the text of all tests under root but this one.
-func tests(t *testing.T, root string) string {
+// readReferences returns the tests that name each requirement, and for each id one place
+// that cites it. Comments that cite papers outside of the repository fail the test.
+func readReferences(t *testing.T, root string) (proofs map[string][]string, cited map[string]string) {
 	t.Helper()
-	var b strings.Builder
+	proofs, cited = map[string][]string{}, map[string]string{}
+	walkGo(t, root, func(path string, text []byte) {
+		file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, group := range file.Comments {
+			if dead := deadReference.FindString(group.Text()); dead != "" {
+				t.Errorf("%s: a comment cites %q, which is not in the repository: say the fact", path, dead)
+			}
+			for _, match := range requirementID.FindAllStringSubmatch(group.Text(), -1) {
+				id := match[1]
+				cited[id] = path
+				name := testOf(file, group)
+				if strings.HasSuffix(path, "_test.go") && name != "" && !slices.Contains(proofs[id], name) {
+					proofs[id] = append(proofs[id], name)
+				}
+			}
+		}
+	})
+	return proofs, cited
+}
+
+// testOf returns the package and name of the test that the comment documents or is in.
+func testOf(file *ast.File, comment *ast.CommentGroup) string {
+	if name := testAt(file, comment); strings.Contains(name, ".Test") || strings.Contains(name, ".Fuzz") {
+		return name
+	}
+	return ""
+}
+
+// walkGo calls do with each Go file of the program and its tests but those of this package.
+func walkGo(t *testing.T, root string, do func(path string, text []byte)) {
+	t.Helper()
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") || filepath.Base(path) == "proofs_test.go" {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.Contains(path, "tests/arch/") {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		b.Write(text)
-		b.WriteByte('\n')
+		do(path, text)
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b.String()
 }

@@ -6,38 +6,34 @@ type part struct {
 	may []string // the other parts that it may import
 }
 
-// parts is the star: every part knows core, app joins them. The row of app
-// holds for app.go alone; a folder below app is a part of its own.
+// parts are the layers, from the bottom up: core, then what knows core alone, then agents,
+// runs and chat, then the ways in, then wire, which builds the parts, and what is made of what
+// wire builds. A part imports the parts below it, concretely. The row of app holds for its own
+// files alone; a folder below app is a part of its own.
 func parts() []part {
 	return []part{
-		{dir: ".", may: []string{"app/cli"}},
-		{dir: "app", may: []string{anything}},
-		{dir: "app/admin", may: []string{"app/core"}},
-		{dir: "app/agents", may: []string{"app/core", "app/tools"}},
-		{dir: "app/api", may: []string{"app/core"}},
-		{dir: "app/blobs", may: []string{"app/core"}},
-		{dir: "app/chat", may: []string{"app/core"}},
-		{dir: "app/cli", may: []string{"app", "app/admin", "app/client", "app/core", "app/folder", "app/purge"}},
-		{dir: "app/client", may: []string{"app/core"}},
-		{dir: "app/core"},
-		{dir: "app/db", may: []string{"app/core", "migrations"}},
-		{dir: "app/deliveries", may: []string{"app/core"}},
-		{dir: "app/eval", may: []string{"app/core"}},
-		{dir: "app/events", may: []string{"app/core"}},
-		{dir: "app/folder", may: []string{"app/core"}},
-		{dir: "app/memories", may: []string{"app/core"}},
-		{dir: "app/purge", may: []string{"app/core"}},
-		{dir: "app/retention", may: []string{"app/core"}},
-		{dir: "app/runs", may: []string{"app/core"}},
-		{dir: "app/slack", may: []string{"app/core"}},
-		{dir: "app/spend", may: []string{"app/core"}},
-		{dir: "app/telemetry", may: []string{"app/core"}},
-		{dir: "app/titles", may: []string{"app/core"}},
-		{dir: "app/tools", may: []string{"app/core"}},
-		{dir: "app/transfer", may: []string{"app/core"}},
-		{dir: "app/web", may: []string{"app/core"}},
-		{dir: "app/webhooks", may: []string{"app/core"}},
 		{dir: "migrations"},
+		{dir: "licenses"},
+		{dir: "app/core"},
+		{dir: "app/blobs", may: []string{"app/core"}},
+		{dir: "app/db", may: []string{"app/core", "migrations"}},
+		{dir: "app/client", may: []string{"app/core"}},
+		{dir: "app/deliveries", may: []string{"app/core"}},
+		{dir: "app/events", may: []string{"app/core"}},
+		{dir: "app/extract", may: []string{"app/core"}},
+		{dir: "app/purge", may: []string{"app/core"}},
+		{dir: "app/telemetry", may: []string{"app/core"}},
+		{dir: "app/agents", may: []string{"app/core"}},
+		{dir: "app/runs", may: []string{"app/agents", "app/core", "app/events"}},
+		{dir: "app/chat", may: []string{"app/agents", "app/blobs", "app/core", "app/events", "app/runs"}},
+		{dir: "app/slack", may: []string{"app/agents", "app/blobs", "app/chat", "app/core", "app/events", "app/runs"}},
+		{dir: "app/api", may: []string{"app/agents", "app/blobs", "app/chat", "app/core", "app/events", "app/runs"}},
+		{dir: "app/wire", may: []string{anything}},
+		{dir: "app/eval", may: []string{"app/agents", "app/chat", "app/core", "app/runs", "app/telemetry", "app/wire"}},
+		{dir: "app/ops", may: []string{"app/agents", "app/core", "app/db", "app/purge", "app/wire"}},
+		{dir: "app", may: []string{anything}},
+		{dir: "app/cli", may: []string{"app", "app/client", "app/core", "app/eval", "app/extract", "app/ops", "app/purge", "app/slack", "licenses"}},
+		{dir: ".", may: []string{"app/cli"}},
 		{dir: "tests", may: []string{anything}},
 	}
 }
@@ -54,33 +50,32 @@ type inner struct {
 // inners are the arrows inside the parts. A package without a row is free there.
 func inners() []inner {
 	return []inner{
-		{dir: "app/agents/catalog", may: []string{"app/agents/graph", "app/agents/nodes", "app/agents/prompts", "app/agents/state"}},
 		{dir: "app/agents/graph"},
-		{dir: "app/agents/nodes", may: []string{"app/agents/graph", "app/agents/prompts", "app/agents/state"}},
-		{dir: "app/agents/prompts"},
-		{dir: "app/agents/state"},
+		{dir: "app/agents/nodes", may: []string{"app/agents/graph", "app/agents/tools"}},
+		{dir: "app/agents/tools/*", may: []string{"app/agents/tools"}},
+		{dir: "app/agents/tools"},
 
-		{dir: "app/api/apitest", may: []string{"app/api/handlers", "app/api/sse"}},
-		{dir: "app/api/auth", may: []string{"app/api/rate"}},
-		{dir: "app/api/auth/jwt"},
-		{dir: "app/api/rate"},
-		{dir: "app/api/handlers", may: []string{"app/api/sse"}},
+		{dir: "app/api/auth"},
+		{dir: "app/api/handlers"},
 		{dir: "app/api/openapi"},
-		{dir: "app/api/sse"},
-		{dir: "app/api/*", may: []string{"app/api/sse"}}, // the other dialects
+		{dir: "app/api/*", may: []string{"app/api/handlers"}}, // the other dialects, which stream as it does
 
 		{dir: "app/core"},
 		{dir: "app/core/compaction", may: []string{"app/core", "app/core/attach", "app/core/contextwindow", "app/core/llm", "app/core/redact", "app/core/summarize", "app/core/tokens"}},
-		{dir: "app/core/contextwindow", may: []string{"app/core", "app/core/attach", "app/core/cut", "app/core/llm", "app/core/tokens"}},
-		{dir: "app/core/llm/exchange", may: []string{"app/core", "app/core/llm"}},
-		{dir: "app/core/llm/*", may: []string{"app/core", "app/core/embed", "app/core/llm", "app/core/llm/exchange", "app/core/tokens"}},
+		{dir: "app/core/contextwindow", may: []string{"app/core", "app/core/attach", "app/core/llm", "app/core/prompttext", "app/core/tokens"}},
+		{dir: "app/core/llm/demo", may: []string{"app/core", "app/core/llm", "app/core/prompttext", "app/core/tokens"}},
+		{dir: "app/core/llm/providerhttp", may: []string{"app/core", "app/core/llm", "app/core/redact"}},
+		{dir: "app/core/llm/*", may: []string{"app/core", "app/core/llm", "app/core/llm/providerhttp", "app/core/tokens"}},
 		{dir: "app/core/logging", may: []string{"app/core", "app/core/config"}},
-		{dir: "app/core/summarize", may: []string{"app/core", "app/core/cut", "app/core/llm", "app/core/redact", "app/core/tokens"}},
+		{dir: "app/core/relevance", may: []string{"app/core/searchtext"}},
+		{dir: "app/core/summarize", may: []string{"app/core", "app/core/llm", "app/core/prompttext", "app/core/redact", "app/core/tokens"}},
 		{dir: "app/core/tokens", may: []string{"app/core", "app/core/llm"}},
 		{dir: "app/core/*", may: []string{"app/core"}},
 
 		{dir: "app/db/models"},
 		{dir: "app/db/repositories", may: []string{"app/db", "app/db/models"}},
+
+		{dir: "app/slack/fakeslack"},
 	}
 }
 
@@ -89,18 +84,26 @@ func inners() []inner {
 type library struct {
 	prefix string
 	owner  string
+	also   string // a second owner, of another side of the same protocol; empty = none
 }
 
 func libraries() []library {
 	return []library{
+		{prefix: "github.com/KimMachineGun/automemlimit", owner: "app"},
+		{prefix: "github.com/abadojack/whatlanggo", owner: "app/core/summarize"},
 		{prefix: "github.com/anthropics/anthropic-sdk-go", owner: "app/core/llm/anthropic"},
 		{prefix: "github.com/aymanbagabas/go-udiff", owner: "app/core/compaction"},
+		{prefix: "github.com/blevesearch/snowballstem", owner: "app/core/searchtext"},
+		{prefix: "github.com/getkin/kin-openapi", owner: "app/agents/tools"},
 		{prefix: "github.com/gin-contrib", owner: "app/api"},
 		{prefix: "github.com/gin-gonic/gin", owner: "app/api"},
-		{prefix: "github.com/go-jose/go-jose", owner: "app/api/auth/jwt"},
+		{prefix: "github.com/go-jose/go-jose", owner: "app/api/auth"},
+		{prefix: "github.com/google/jsonschema-go", owner: "app/api/mcp"},
 		{prefix: "github.com/google/uuid", owner: "app/core"},
+		{prefix: "github.com/gorilla/websocket", owner: "app/slack/fakeslack"},
 		{prefix: "github.com/jackc/pgx", owner: "app/db"},
-		{prefix: "github.com/modelcontextprotocol/go-sdk", owner: "app/tools"},
+		{prefix: "github.com/ledongthuc/pdf", owner: "app/extract"},
+		{prefix: "github.com/modelcontextprotocol/go-sdk", owner: "app/agents/tools", also: "app/api/mcp"}, // the client and the server
 		{prefix: "github.com/nats-io", owner: "app/events"},
 		{prefix: "github.com/pkoukk/tiktoken-go", owner: "app/core/tokens"},
 		{prefix: "github.com/pkoukk/tiktoken-go-loader", owner: "app/core/tokens"},
@@ -110,7 +113,9 @@ func libraries() []library {
 		{prefix: "github.com/spf13/cobra", owner: "app/cli"},
 		{prefix: "github.com/spf13/viper", owner: "app/core/config"},
 		{prefix: "github.com/tmc/langchaingo", owner: "app/core/llm/langchain"},
+		{prefix: "github.com/xuri/excelize", owner: "app/extract"},
 		{prefix: "go.opentelemetry.io", owner: "app/telemetry"},
+		{prefix: "golang.org/x/oauth2", owner: "app/agents/tools"},
 		{prefix: "gorm.io", owner: "app/db"},
 		{prefix: "modernc.org/sqlite", owner: "app/db"},
 	}
@@ -120,8 +125,8 @@ func libraries() []library {
 // everything else there is the standard library and golang.org/x.
 func coreMayUse() []library {
 	return []library{
-		{prefix: "github.com/go-viper/mapstructure", owner: "app/core/config"}, // viper's own decoder
 		{prefix: "go.yaml.in/yaml", owner: "app/core/config"},
+		{prefix: "github.com/gofrs/flock", owner: "app/core/datadir"},
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/process"
 )
 
@@ -35,10 +35,10 @@ const (
 	sessionLong  = 10     // turns of a session
 	countedTurns = warmUp // whose transactions are counted
 	mostSlower   = 1.3
-	mostWrites   = 2 // transactions of a turn (ENGINE)
+	mostWrites   = 2 // transactions of a turn
 )
 
-// Issue 5, must show: what durability costs a turn with the demonstration model. The
+// What durability costs a turn with the demonstration model. The
 // first event is at most 1.3 times as late as before, and a turn is at most two
 // transactions. Two sides take turns; the rest of the machine is not quiet.
 func TestShowDurability(t *testing.T) {
@@ -244,7 +244,8 @@ func newSide(t *testing.T, den *process.Den, name, program, database string) *si
 	if err := os.WriteFile(config, []byte("default_llm: demo\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &side{name: name, url: serve(t, den, program, dir, config, database)}
+	s := &side{name: name}
+	s.url, _ = serve(t, den, program, dir, config, database)
 	if strings.HasPrefix(database, "postgres:") {
 		conn, err := pgx.Connect(t.Context(), database)
 		if err != nil {

@@ -9,15 +9,15 @@ import (
 	"testing"
 	"time"
 
-	"bobbin/app/folder"
+	"bobbin/app/core/datadir"
 	"bobbin/tests/process"
 )
 
 // patience is how long a program may take to start.
 const patience = time.Minute
 
-// serve starts the program, ends it after the test, and returns where it answers.
-func serve(t *testing.T, den *process.Den, program, dir, config, database string) string {
+// serve starts the program, ends it after the test, and returns where it answers and its process.
+func serve(t *testing.T, den *process.Den, program, dir, config, database string) (url string, pid int) {
 	t.Helper()
 	cmd := exec.Command(program, "serve", "--config", config, "--data-dir", dir,
 		"--agents-dir", filepath.Join(dir, "agents"), "--addr", "127.0.0.1:0", "--log-format", "text")
@@ -37,10 +37,10 @@ func serve(t *testing.T, den *process.Den, program, dir, config, database string
 	tick, late := time.NewTicker(20*time.Millisecond), time.After(patience)
 	defer tick.Stop()
 	for {
-		var s folder.Server
+		var s datadir.Server
 		raw, err := os.ReadFile(filepath.Join(dir, "server.json"))
 		if err == nil && json.Unmarshal(raw, &s) == nil && answers(t, s.URL) {
-			return s.URL
+			return s.URL, cmd.Process.Pid
 		}
 		select {
 		case <-tick.C:

@@ -89,7 +89,7 @@ func (w *world) checkPath(k *talk, rows []models.Message) {
 }
 
 // checkSummary wants the summary to say what is covered, and nothing else: nothing
-// that is off the path, deleted, or after its end. CONTEXT § 3, invariant 3; § 7.
+// that is off the path, deleted, or after its end.
 func (w *world) checkSummary(k *talk, s core.Session, step string) {
 	w.t.Helper()
 	var versions []models.Summary
@@ -118,7 +118,9 @@ func (w *world) checkSummary(k *talk, s core.Session, step string) {
 	if active != min(s.SummaryVersion, 1) {
 		w.fault("got %d active versions, the session has version %d", active, s.SummaryVersion)
 	}
-	if back := map[string]bool{"edit": true, "regenerate": true, "select": true, "delete": true, "interrupt": true}[step]; !back && s.SummaryThroughSeq < k.through {
+	back := map[string]bool{"edit": true, "after": true, "regenerate": true, "select": true, "delete": true, "revise": true, "interrupt": true}[step] ||
+		slices.ContainsFunc(versions, func(v models.Summary) bool { return v.ThroughSeq == k.through && v.MadeFor > 0 }) // a larger model answers
+	if !back && s.SummaryThroughSeq < k.through {
 		w.fault("%s moved the cursor from %d back to %d", step, k.through, s.SummaryThroughSeq)
 	}
 	var must, may []string
@@ -153,7 +155,7 @@ func (w *world) checkSummary(k *talk, s core.Session, step string) {
 
 // checkLoops wants the notes in use to be those that the prompt state names, on messages
 // of the path behind the cursor that are all there, and to say nothing else than those
-// and the question before them. CONTEXT § 2, § 7.
+// and the question before them.
 func (w *world) checkLoops(k *talk, s core.Session, versions []models.Summary) {
 	w.t.Helper()
 	state, err := contextwindow.DecodeState(s.PromptState)
@@ -200,15 +202,15 @@ func (w *world) checkLoops(k *talk, s core.Session, versions []models.Summary) {
 }
 
 // checkPlan wants every message of the path in one place of the next prompt, and
-// nothing else in it. CONTEXT § 3, invariants 1, 2, 4, 9.
+// nothing else in it.
 func (w *world) checkPlan(k *talk, s core.Session) {
 	w.t.Helper()
-	report, err := w.keeper.Report(w.t.Context(), scope, k.id)
+	report, err := w.keeper.Report(w.t.Context(), tenant, k.id)
 	if err != nil {
 		w.fault("report: %v", err)
 		return
 	}
-	view, err := w.keeper.Prompt(w.t.Context(), scope, k.id)
+	view, err := w.keeper.Prompt(w.t.Context(), tenant, k.id)
 	if err != nil {
 		w.fault("prompt: %v", err)
 		return
@@ -263,7 +265,7 @@ func request(view core.PromptView) llm.Request {
 	return req
 }
 
-// checkRequest looks at a prompt that is sent, and may be so large. CONTEXT § 3, invariants 1 and 5.
+// checkRequest looks at a prompt that is sent, and may be so large.
 func (w *world) checkRequest(req llm.Request, usable int) {
 	w.t.Helper()
 	w.figures.prompts++
@@ -363,13 +365,18 @@ func (w *world) checkEvents(k *talk, s core.Session) {
 	}
 }
 
-// checkErased looks for what was deleted in every text of the session.
+// checkErased looks for what was deleted or replaced in every text of the session.
 func (w *world) checkErased(k *talk) {
 	w.t.Helper()
-	if len(k.deleted) == 0 {
+	if len(k.deleted)+len(k.replaced) == 0 {
 		return
 	}
 	gone := map[string]bool{}
+	for _, old := range k.replaced {
+		for _, m := range marksOf(old) {
+			gone[m] = true
+		}
+	}
 	for id := range k.deleted {
 		for _, m := range marksOf(k.known[id]) {
 			gone[m] = true
@@ -378,7 +385,7 @@ func (w *world) checkErased(k *talk) {
 	for table, query := range map[string]string{
 		"messages":          "SELECT content || COALESCE(CAST(tool_calls AS text), '') FROM messages WHERE session_id = ?",
 		"session_events":    "SELECT CAST(data AS text) FROM session_events WHERE session_id = ?",
-		"session_summaries": "SELECT content || focus FROM session_summaries WHERE session_id = ?",
+		"session_summaries": "SELECT content || focus || COALESCE(CAST(unsupported AS text), '') FROM session_summaries WHERE session_id = ?",
 		"sessions":          "SELECT COALESCE(conversation_summary, '') FROM sessions WHERE id = ?",
 		"runs":              "SELECT CAST(input AS text) || partial FROM runs WHERE session_id = ?",
 	} {
@@ -388,7 +395,7 @@ func (w *world) checkErased(k *talk) {
 		}
 		for _, found := range mark.FindAllString(strings.Join(texts, "\n"), -1) {
 			if gone[found] {
-				w.fault("%s of a deleted message is still in %s", found, table)
+				w.fault("%s of a deleted or edited message is still in %s", found, table)
 			}
 		}
 	}
@@ -400,7 +407,7 @@ type figures struct {
 	kinds                                                           map[string]int
 	before, after                                                   map[string]int // steps at or before the cursor, and after it
 	summaries, repeated, forgotten, notes                           int
-	points, deaths, partial                                         int // of interleaved ones: see schedule, checkOnce
+	points, deaths, partial, late                                   int // of interleaved ones: see schedule, checkOnce
 }
 
 func newFigures() *figures {

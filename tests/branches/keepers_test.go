@@ -12,11 +12,11 @@ import (
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/llm"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
 )
 
-// CONTEXT § 10 row 16: three processes over one database, 16 at once on one session whose
+// Three processes over one database, 16 at once on one session whose
 // prompt does not fit: one call of the summarizer, one version, and everybody goes on
 // with it.
 func TestRow16OneSummaryInThreeProcesses(t *testing.T) {
@@ -27,7 +27,7 @@ func TestRow16OneSummaryInThreeProcesses(t *testing.T) {
 		w.rand = rand.New(rand.NewPCG(16, 0)) //nolint:gosec // choices of a test
 		k := w.overfull("background")
 		g := &gated{registry: registry{w}, open: make(chan struct{}), refused: map[string]bool{}}
-		var keepers []*compaction.Keeper
+		var keepers []*compaction.Compactor
 		for _, name := range []string{"one", "two", "three"} {
 			o := w.options
 			o.Worker, o.Models = name, g
@@ -62,7 +62,7 @@ func TestRow16OneSummaryInThreeProcesses(t *testing.T) {
 // overfull returns a conversation that does not fit its model any more.
 func (w *world) overfull(agent string) *talk {
 	w.t.Helper()
-	made, err := w.chat.CreateSession(w.t.Context(), scope, core.Session{Agent: agent, Title: "a talk"})
+	made, err := w.chat.CreateSession(w.t.Context(), tenant, core.Session{Agent: agent, Title: "a talk"})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func (w *world) overfull(agent string) *talk {
 	for {
 		w.append(k)
 		w.learn(k)
-		r, err := w.keeper.Report(w.t.Context(), scope, k.id)
+		r, err := w.keeper.Report(w.t.Context(), tenant, k.id)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -85,11 +85,11 @@ func (w *world) overfull(agent string) *talk {
 func (w *world) turnOf(k *talk) compaction.Turn {
 	w.t.Helper()
 	s := w.session(k.id)
-	history, err := w.messages.GetMessagesAfter(w.t.Context(), scope, k.id, "")
+	history, err := w.messages.GetMessagesAfter(w.t.Context(), tenant, k.id, "")
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	profile, err := w.options.Profiles.Profile(w.t.Context(), s, "")
+	profile, err := w.options.LoadProfile(w.t.Context(), s, "")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ type gatedSessions struct {
 }
 
 // LeaseSummary is Sessions.LeaseSummary.
-func (s gatedSessions) LeaseSummary(ctx context.Context, in core.Scope, id core.SessionID, holder string, d time.Duration) (core.Grant, error) {
+func (s gatedSessions) LeaseSummary(ctx context.Context, in core.Tenant, id core.SessionID, holder string, d time.Duration) (core.LeaseResult, error) {
 	got, err := s.Sessions.LeaseSummary(ctx, in, id, holder, d)
 	if err == nil && !got.OK() {
 		s.g.refuse(s.name)

@@ -130,35 +130,38 @@ type pointed struct {
 // stores returns them as a Keeper takes them.
 func (p pointed) stores() compaction.Stores {
 	out := p.Stores
-	out.Sessions, out.Messages, out.Summaries, out.Runs = pointedSessions{p}, pointedMessages{p}, pointedSummaries{p}, pointedRuns{p}
+	out.Sessions, out.Messages, out.Summaries, out.Runs = pointedSessions{p: p}, pointedMessages{p: p}, pointedSummaries{p: p}, pointedRuns{p: p}
 	return out
 }
 
-type pointedSessions struct{ p pointed }
-
-func (s pointedSessions) Get(ctx context.Context, scope core.Scope, id core.SessionID) (core.Session, error) {
-	return through(s.p.schedule, func() (core.Session, error) { return s.p.Sessions.Get(ctx, scope, id) })
+type pointedSessions struct {
+	core.SessionStore
+	p pointed
 }
 
-func (s pointedSessions) ApplyContext(ctx context.Context, scope core.Scope, c core.ContextChange) (out core.Session, events []core.Event, err error) {
+func (s pointedSessions) Get(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.Session, error) {
+	return through(s.p.schedule, func() (core.Session, error) { return s.p.Sessions.Get(ctx, tenant, id) })
+}
+
+func (s pointedSessions) ApplyContext(ctx context.Context, tenant core.Tenant, c core.ContextChange) (out core.Session, events []core.Event, err error) {
 	out, err = through(s.p.schedule, func() (core.Session, error) {
-		session, written, err := s.p.Sessions.ApplyContext(ctx, scope, c)
+		session, written, err := s.p.Sessions.ApplyContext(ctx, tenant, c)
 		events = written
 		return session, err
 	})
 	return out, events, err
 }
 
-func (s pointedSessions) SummaryWork(ctx context.Context, scope core.Scope, id core.SessionID) (core.SummaryWork, error) {
-	return through(s.p.schedule, func() (core.SummaryWork, error) { return s.p.Sessions.SummaryWork(ctx, scope, id) })
+func (s pointedSessions) SummaryWork(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.SummaryWork, error) {
+	return through(s.p.schedule, func() (core.SummaryWork, error) { return s.p.Sessions.SummaryWork(ctx, tenant, id) })
 }
 
-func (s pointedSessions) SummaryFailed(ctx context.Context, scope core.Scope, f core.SummaryFailure) ([]core.Event, error) {
-	return through(s.p.schedule, func() ([]core.Event, error) { return s.p.Sessions.SummaryFailed(ctx, scope, f) })
+func (s pointedSessions) SummaryFailed(ctx context.Context, tenant core.Tenant, f core.SummaryFailure) ([]core.Event, error) {
+	return through(s.p.schedule, func() ([]core.Event, error) { return s.p.Sessions.SummaryFailed(ctx, tenant, f) })
 }
 
-func (s pointedSessions) LeaseSummary(ctx context.Context, scope core.Scope, id core.SessionID, holder string, d time.Duration) (core.Grant, error) {
-	return through(s.p.schedule, func() (core.Grant, error) { return s.p.Sessions.LeaseSummary(ctx, scope, id, holder, d) })
+func (s pointedSessions) LeaseSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, holder string, d time.Duration) (core.LeaseResult, error) {
+	return through(s.p.schedule, func() (core.LeaseResult, error) { return s.p.Sessions.LeaseSummary(ctx, tenant, id, holder, d) })
 }
 
 func (s pointedSessions) FreeSummary(ctx context.Context, id core.SessionID, holder string) error {
@@ -170,32 +173,53 @@ func (s pointedSessions) FreeSummaries(ctx context.Context, prefix string) error
 	return s.p.Sessions.FreeSummaries(ctx, prefix)
 }
 
-type pointedMessages struct{ p pointed }
-
-func (m pointedMessages) GetMessagesAfter(ctx context.Context, scope core.Scope, id core.SessionID, after core.MessageID) ([]core.Message, error) {
-	return through(m.p.schedule, func() ([]core.Message, error) { return m.p.Messages.GetMessagesAfter(ctx, scope, id, after) })
+type pointedMessages struct {
+	core.MessageStore
+	p pointed
 }
 
-func (m pointedMessages) Pinned(ctx context.Context, scope core.Scope, id core.SessionID) ([]core.Message, error) {
-	return through(m.p.schedule, func() ([]core.Message, error) { return m.p.Messages.Pinned(ctx, scope, id) })
+func (m pointedMessages) GetMessagesAfter(ctx context.Context, tenant core.Tenant, id core.SessionID, after core.MessageID) ([]core.Message, error) {
+	return through(m.p.schedule, func() ([]core.Message, error) { return m.p.Messages.GetMessagesAfter(ctx, tenant, id, after) })
 }
 
-func (m pointedMessages) CountOnPath(ctx context.Context, scope core.Scope, id core.SessionID) (int, error) {
-	return m.p.Messages.CountOnPath(ctx, scope, id)
+func (m pointedMessages) GetMessages(ctx context.Context, tenant core.Tenant, id core.SessionID, ids []core.MessageID) ([]core.Message, error) {
+	return through(m.p.schedule, func() ([]core.Message, error) { return m.p.Messages.GetMessages(ctx, tenant, id, ids) })
 }
 
-type pointedSummaries struct{ p pointed }
-
-func (m pointedSummaries) List(ctx context.Context, scope core.Scope, id core.SessionID, q core.PageQuery) (core.Page[core.Summary], error) {
-	return m.p.Summaries.List(ctx, scope, id, q)
+func (m pointedMessages) Pinned(ctx context.Context, tenant core.Tenant, id core.SessionID) ([]core.Message, error) {
+	return through(m.p.schedule, func() ([]core.Message, error) { return m.p.Messages.Pinned(ctx, tenant, id) })
 }
 
-func (m pointedSummaries) Find(ctx context.Context, scope core.Scope, id core.SessionID, ids []core.SummaryID) ([]core.Summary, error) {
-	return through(m.p.schedule, func() ([]core.Summary, error) { return m.p.Summaries.Find(ctx, scope, id, ids) })
+func (m pointedMessages) CountOnPath(ctx context.Context, tenant core.Tenant, id core.SessionID) (int, error) {
+	return m.p.Messages.CountOnPath(ctx, tenant, id)
 }
 
-type pointedRuns struct{ p pointed }
+type pointedSummaries struct {
+	core.SummaryStore
+	p pointed
+}
 
-func (r pointedRuns) Active(ctx context.Context, scope core.Scope, id core.SessionID) (core.Run, error) {
-	return through(r.p.schedule, func() (core.Run, error) { return r.p.Runs.Active(ctx, scope, id) })
+func (m pointedSummaries) List(ctx context.Context, tenant core.Tenant, id core.SessionID, q core.PageQuery) (core.Page[core.Summary], error) {
+	return m.p.Summaries.List(ctx, tenant, id, q)
+}
+
+func (m pointedSummaries) Find(ctx context.Context, tenant core.Tenant, id core.SessionID, ids []core.SummaryID) ([]core.Summary, error) {
+	return through(m.p.schedule, func() ([]core.Summary, error) { return m.p.Summaries.Find(ctx, tenant, id, ids) })
+}
+
+func (m pointedSummaries) Versions(ctx context.Context, tenant core.Tenant, id core.SessionID) ([]core.SummaryVersion, error) {
+	return through(m.p.schedule, func() ([]core.SummaryVersion, error) { return m.p.Summaries.Versions(ctx, tenant, id) })
+}
+
+func (m pointedSummaries) Loops(ctx context.Context, tenant core.Tenant, id core.SessionID, after int64) ([]core.Summary, error) {
+	return through(m.p.schedule, func() ([]core.Summary, error) { return m.p.Summaries.Loops(ctx, tenant, id, after) })
+}
+
+type pointedRuns struct {
+	core.RunStore
+	p pointed
+}
+
+func (r pointedRuns) Active(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.Run, error) {
+	return through(r.p.schedule, func() (core.Run, error) { return r.p.Runs.Active(ctx, tenant, id) })
 }

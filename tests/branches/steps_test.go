@@ -10,14 +10,14 @@ import (
 	"bobbin/app/db/models"
 )
 
-var scope = core.Scope{Owner: owner}
+var tenant = core.Tenant{Owner: owner}
 
 // step does one thing to one of the sessions and returns its name.
 func (w *world) step() string {
 	k := w.talks[w.rand.IntN(len(w.talks))]
 	names := []string{
-		"send", "send", "send", "send", "send", "send", "edit", "edit", "regenerate", "regenerate", "select", "select", "select",
-		"delete", "pin", "unpin", "fork", "summarize", "summarize", "interrupt", "busy",
+		"send", "send", "send", "send", "send", "send", "edit", "edit", "after", "after", "regenerate", "regenerate", "select", "select", "select",
+		"delete", "revise", "pin", "unpin", "fork", "summarize", "summarize", "interrupt", "busy",
 	}
 	name := names[w.rand.IntN(len(names))]
 	if len(k.known) == 0 {
@@ -31,12 +31,16 @@ func (w *world) step() string {
 		w.send(k)
 	case "edit":
 		w.edit(k, "")
+	case "after":
+		w.after(k, "")
 	case "regenerate":
 		w.regenerate(k, "")
 	case "select":
 		w.choose(k)
 	case "delete":
 		w.delete(k)
+	case "revise":
+		w.revise(k)
 	case "pin", "unpin":
 		w.pin(k, name == "pin")
 	case "fork":
@@ -75,7 +79,7 @@ func (w *world) message() string {
 
 // send sends a message, which goes on where the path ends.
 func (w *world) send(k *talk) {
-	a, err := w.chat.Send(w.t.Context(), scope, core.SendMessage{SessionID: k.id, Content: w.message()})
+	a, err := w.chat.Send(w.t.Context(), tenant, core.SendMessage{SessionID: k.id, Content: w.message()})
 	w.accepted(k, a, err)
 	k.path = append(k.path, a.Message.ID)
 	w.drive(k)
@@ -101,7 +105,7 @@ func (w *world) drive(k *talk) {
 	for {
 		ctx, die := context.WithCancel(w.t.Context())
 		w.die = die
-		err := w.engine.Execute(ctx, run)
+		err := w.engine.Execute(ctx, core.Claimed{Run: run})
 		dead := ctx.Err() != nil
 		die()
 		if !dead {
@@ -110,7 +114,13 @@ func (w *world) drive(k *talk) {
 		}
 		w.figures.crashes++
 		w.others.reborn()
-		runs, err := w.runs.TakeOver(w.t.Context(), worker, true, 10)
+		if err := w.runs.Release(w.t.Context(), worker); err != nil {
+			w.t.Fatal(err)
+		}
+		runs, err := w.runs.TakeOver(w.t.Context(), core.TakeOver{Worker: worker, Limit: 10})
+		if last, found := w.runs.Get(w.t.Context(), tenant, run.ID); err == nil && found == nil && len(runs) == 0 && last.Status.Ended() {
+			break // it died after the end of the run
+		}
 		if err != nil || len(runs) != 1 || runs[0].Attempt != run.Attempt+1 {
 			w.t.Fatalf("take over: got %+v and %v, want the run\n%v", runs, err, w.trace)
 		}
@@ -120,7 +130,7 @@ func (w *world) drive(k *talk) {
 	w.extend(k)
 }
 
-// end ends a run that failed, as runs.Service would.
+// end ends a run that failed, as runs.Runner would.
 func (w *world) end(run core.Run, failed error) {
 	w.t.Helper()
 	if failed == nil {
@@ -190,11 +200,33 @@ func (w *world) edit(k *talk, how core.Multitask) bool {
 	if m == nil {
 		return false
 	}
-	a, err := w.chat.Send(w.t.Context(), scope, core.SendMessage{
+	a, err := w.chat.Send(w.t.Context(), tenant, core.SendMessage{
 		SessionID: k.id, Edits: core.MessageID(m.ID), Content: w.message(), Multitask: how,
 	})
 	w.accepted(k, a, err)
 	k.path = append(k.way(core.MessageID(m.ParentID)), a.Message.ID)
+	if how == "" {
+		w.drive(k)
+	}
+	return true
+}
+
+// after sends a message behind another one, or as the first of the conversation.
+func (w *world) after(k *talk, how core.Multitask) bool {
+	after, way := core.AfterStart, []core.MessageID(nil)
+	if m := w.pick(k, anything); m != nil && w.rand.IntN(6) > 0 {
+		after = core.MessageID(m.ID)
+		way = k.way(after)
+		for _, id := range k.atom(after) { // a call stays with its results
+			if !slices.Contains(way, id) {
+				way = append(way, id)
+			}
+		}
+		slices.SortFunc(way, func(a, b core.MessageID) int { return int(k.known[a].Seq - k.known[b].Seq) })
+	}
+	a, err := w.chat.Send(w.t.Context(), tenant, core.SendMessage{SessionID: k.id, After: after, Content: w.message(), Multitask: how})
+	w.accepted(k, a, err)
+	k.path = append(way, a.Message.ID)
 	if how == "" {
 		w.drive(k)
 	}
@@ -211,7 +243,7 @@ func (w *world) regenerate(k *talk, how core.Multitask) bool {
 	for k.known[want].Role != "user" {
 		want = core.MessageID(k.known[want].ParentID)
 	}
-	a, err := w.chat.Regenerate(w.t.Context(), scope, core.Regenerate{SessionID: k.id, MessageID: core.MessageID(m.ID), Multitask: how})
+	a, err := w.chat.Regenerate(w.t.Context(), tenant, core.Regenerate{SessionID: k.id, MessageID: core.MessageID(m.ID), Multitask: how})
 	if k.deleted[want] {
 		if !errors.Is(err, core.ErrUnprocessable) {
 			w.t.Errorf("regenerate an answer without a question: got %v\n%v", err, w.trace)
@@ -238,7 +270,7 @@ func (w *world) choose(k *talk) {
 	if m == nil {
 		return
 	}
-	if _, err := w.chat.Select(w.t.Context(), scope, k.id, core.MessageID(m.ID)); err != nil {
+	if _, err := w.chat.Select(w.t.Context(), tenant, k.id, core.MessageID(m.ID)); err != nil {
 		w.t.Fatalf("select: %v\n%v", err, w.trace)
 	}
 	if slices.Contains(k.path, core.MessageID(m.ID)) {
@@ -259,15 +291,32 @@ func (w *world) delete(k *talk) {
 	if m == nil {
 		return
 	}
-	if err := w.chat.DeleteMessage(w.t.Context(), scope, k.id, core.MessageID(m.ID)); err != nil {
+	if err := w.chat.DeleteMessage(w.t.Context(), tenant, k.id, core.MessageID(m.ID)); err != nil {
 		w.t.Fatalf("delete: %v\n%v", err, w.trace)
 	}
 	for _, id := range k.atom(core.MessageID(m.ID)) {
 		k.deleted[id] = true
 	}
-	if err := w.chat.DeleteMessage(w.t.Context(), scope, k.id, core.MessageID(m.ID)); err != nil {
+	if err := w.chat.DeleteMessage(w.t.Context(), tenant, k.id, core.MessageID(m.ID)); err != nil {
 		w.t.Errorf("delete again: %v", err)
 	}
+}
+
+// revise edits a user's message in place.
+func (w *world) revise(k *talk) {
+	m := w.pick(k, question)
+	if m == nil {
+		return
+	}
+	id := core.MessageID(m.ID)
+	revised, err := w.chat.Revise(w.t.Context(), tenant, k.id, id, w.message())
+	if err != nil {
+		w.t.Fatalf("revise: %v\n%v", err, w.trace)
+	}
+	k.replaced = append(k.replaced, k.known[id])
+	was := k.known[id]
+	was.Content = revised.Content
+	k.known[id] = was
 }
 
 // atom returns a call with its results, or the message alone.
@@ -293,7 +342,7 @@ func (w *world) pin(k *talk, pinned bool) {
 	if m == nil {
 		return
 	}
-	_, err := w.chat.Pin(w.t.Context(), scope, k.id, core.MessageID(m.ID), pinned)
+	_, err := w.chat.Pin(w.t.Context(), tenant, k.id, core.MessageID(m.ID), pinned)
 	if errors.Is(err, core.ErrContextFloor) && pinned {
 		w.figures.refused++
 		return
@@ -316,7 +365,7 @@ func (w *world) fork(k *talk) {
 			}
 		}
 	}
-	made, err := w.chat.Fork(w.t.Context(), scope, in)
+	made, err := w.chat.Fork(w.t.Context(), tenant, in)
 	if err != nil {
 		w.t.Fatalf("fork: %v\n%v", err, w.trace)
 	}
@@ -344,7 +393,7 @@ func (w *world) fork(k *talk) {
 
 // summarize makes a summary by hand.
 func (w *world) summarize(k *talk) {
-	_, err := w.chat.Summarize(w.t.Context(), scope, k.id, "")
+	_, err := w.chat.Summarize(w.t.Context(), tenant, k.id, "")
 	if err != nil && !errors.Is(err, core.ErrUnprocessable) {
 		w.t.Fatalf("summarize: %v\n%v", err, w.trace)
 	}
@@ -353,7 +402,7 @@ func (w *world) summarize(k *talk) {
 // begin begins a run and does not execute it.
 func (w *world) begin(k *talk) core.Run {
 	w.t.Helper()
-	a, err := w.chat.Send(w.t.Context(), scope, core.SendMessage{SessionID: k.id, Content: w.message()})
+	a, err := w.chat.Send(w.t.Context(), tenant, core.SendMessage{SessionID: k.id, Content: w.message()})
 	w.accepted(k, a, err)
 	k.path = append(k.path, a.Message.ID)
 	w.started = nil
@@ -370,15 +419,12 @@ func (w *world) cancel(run core.Run) {
 	w.finish(run, core.RunWrite{Messages: []core.Message{half}, End: &core.RunEnd{Status: core.RunCanceled, AnswerID: half.ID}})
 }
 
-// interrupt edits or regenerates while a run is at work: it ends, and the branch
+// interrupt edits, regenerates, or sends behind another message while a run is at work: it ends, and the branch
 // begins then.
 func (w *world) interrupt(k *talk) {
 	run := w.begin(k)
 	old := slices.Clone(k.path)
-	began := w.regenerate
-	if w.rand.IntN(2) == 0 {
-		began = w.edit
-	}
+	began := []func(*talk, core.Multitask) bool{w.regenerate, w.edit, w.after}[w.rand.IntN(3)]
 	ok := began(k, core.MultitaskInterrupt)
 	path := k.path
 	k.path = old
@@ -404,13 +450,14 @@ func (w *world) busy(k *talk) {
 	m, off := w.pick(k, question), w.pick(k, func(m models.Message) bool { return !m.OnPath })
 	var errs []error
 	if off != nil && !off.OnPath {
-		_, err := w.chat.Select(ctx, scope, k.id, core.MessageID(off.ID))
+		_, err := w.chat.Select(ctx, tenant, k.id, core.MessageID(off.ID))
 		errs = append(errs, err)
 	}
 	if m != nil {
-		_, err := w.chat.Send(ctx, scope, core.SendMessage{SessionID: k.id, Edits: core.MessageID(m.ID), Content: "no"})
-		_, err2 := w.chat.Regenerate(ctx, scope, core.Regenerate{SessionID: k.id, MessageID: core.MessageID(m.ID)})
-		errs = append(errs, err, err2, w.chat.DeleteMessage(ctx, scope, k.id, core.MessageID(m.ID)))
+		_, err := w.chat.Send(ctx, tenant, core.SendMessage{SessionID: k.id, Edits: core.MessageID(m.ID), Content: "no"})
+		_, err2 := w.chat.Regenerate(ctx, tenant, core.Regenerate{SessionID: k.id, MessageID: core.MessageID(m.ID)})
+		_, err3 := w.chat.Send(ctx, tenant, core.SendMessage{SessionID: k.id, After: core.MessageID(m.ID), Content: "no"})
+		errs = append(errs, err, err2, err3, w.chat.DeleteMessage(ctx, tenant, k.id, core.MessageID(m.ID)))
 	}
 	for i, err := range errs {
 		if !errors.Is(err, core.ErrConflict) {

@@ -20,7 +20,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"math/rand/v2"
 	"regexp"
@@ -32,6 +31,7 @@ import (
 
 	"bobbin/app/agents"
 	"bobbin/app/agents/nodes"
+	"bobbin/app/agents/tools"
 	"bobbin/app/chat"
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
@@ -41,8 +41,8 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/models"
 	"bobbin/app/db/repositories"
+	"bobbin/app/events"
 	"bobbin/app/runs"
-	"bobbin/app/tools"
 )
 
 const (
@@ -66,7 +66,7 @@ type world struct {
 	runs     *repositories.Runs
 	branches *repositories.Branches
 	options  compaction.Options
-	keeper   *compaction.Keeper
+	keeper   *compaction.Compactor
 	engine   *agents.Engine
 	chat     *chat.Service
 	counter  *tokens.Counter
@@ -88,37 +88,36 @@ type world struct {
 // newWorld returns a world over the database.
 func newWorld(t *testing.T, d *db.DB, f *figures) *world {
 	t.Helper()
-	counter, err := tokens.NewCounter()
-	if err != nil {
-		t.Fatal(err)
-	}
+	counter := tokens.NewCounter()
 	w := &world{
 		t: t, db: d, counter: counter, figures: f,
 		sessions: repositories.NewSessions(d.Gorm), messages: repositories.NewMessages(d.Gorm), runs: repositories.NewRuns(d.Gorm), branches: repositories.NewBranches(d.Gorm),
 	}
+	var err error
 	if w.tools, err = tools.NewSet(lookup{w}); err != nil {
 		t.Fatal(err)
 	}
 	w.agents = policies(w.tools.Names())
 	w.options = compaction.Options{
 		Stores: compaction.Stores{Sessions: w.sessions, Messages: w.messages, Summaries: repositories.NewSummaries(d.Gorm), Runs: w.runs},
-		Models: registry{w}, Profiles: agents.NewProfiles(w, registry{w}, w.tools, contextwindow.Global{SummaryModel: "writer"}),
+		Models: registry{w}, LoadProfile: agents.NewProfiles(w, registry{w}, w.tools, contextwindow.Global{SummaryModel: "writer"}).Profile,
 		Counter: counter, Calibrator: fixed{}, Publisher: silent{}, Logger: slog.New(slog.DiscardHandler),
 		SummaryTime: 10 * time.Second, BackgroundTime: time.Minute, Grace: time.Second,
 	}
-	w.options.Compactor = compaction.NewModelCompactor(w.options)
+	w.options.CompactLoop = compaction.NewModelCompactor(w.options).Compact
 	w.keeper = compaction.New(w.options)
 	w.join(w.keeper)
 	return w
 }
 
 // join builds what uses the keeper.
-func (w *world) join(keeper *compaction.Keeper) {
+func (w *world) join(keeper *compaction.Compactor) {
 	w.t.Helper()
 	var err error
-	w.engine, err = agents.NewEngine(agents.Options{
-		Profiles: w.options.Profiles.(*agents.Profiles), Keeper: keeper, Sessions: w.sessions, Messages: w.messages, Executions: w.runs,
-		Journal: runs.NewJournal(w.runs, silent{}, w.options.Logger), Tools: w.tools, Counter: w.counter,
+	w.engine, err = agents.NewEngine(nodes.Deps{
+		Titler:      (*chat.Titler)(nil),
+		LoadProfile: w.options.LoadProfile, Compactor: keeper, Sessions: w.sessions, Messages: w.messages, Runs: w.runs,
+		Journal: runs.NewRecorder(w.runs, silent{}, w.options.Logger), Tools: w.tools, Counter: w.counter,
 		Calibrator: tokens.NewCalibrator(func(string) float64 { return 1 }),
 		ToolLimits: nodes.ToolLimits{Time: time.Minute, Output: 1 << 20}, Logger: w.options.Logger,
 	})
@@ -127,8 +126,8 @@ func (w *world) join(keeper *compaction.Keeper) {
 	}
 	w.chat = chat.New(chat.Options{
 		Sessions: w.sessions, Messages: w.messages, Branches: w.branches, Runs: w.runs, Events: repositories.NewEvents(w.db.Gorm),
-		Feed: silent{}, Work: w, Agents: w, Models: registry{w}, Counter: w.counter, Context: keeper,
-		DefaultAgent: "window", Worker: worker, Logger: w.options.Logger,
+		Feed: events.New(events.NewLocal(0), repositories.NewEvents(w.db.Gorm), w.options.Logger), Work: w, Agents: w, FindModel: registry{w}.Get, Counter: w.counter, Context: keeper,
+		DefaultAgent: "window", Logger: w.options.Logger,
 	})
 }
 
@@ -160,8 +159,17 @@ func (w *world) Get(name string) (core.Agent, error) {
 // List returns no agents: nobody asks.
 func (w *world) List() []core.Agent { return nil }
 
-// Start notes a run that may be executed.
-func (w *world) Start(run core.Run) { w.started = append(w.started, run) }
+// Begin notes a run that may be executed.
+func (w *world) Begin(_ context.Context, accept func(worker string) (core.Accepted, error)) (core.Accepted, error) {
+	a, err := accept(worker)
+	if err == nil && a.Run.Status == core.RunRunning {
+		w.started = append(w.started, a.Run)
+	}
+	return a, err
+}
+
+// Next finds nothing: no run waits here.
+func (w *world) Next(context.Context, core.SessionID) {}
 
 // Cancel finds no run at work: they are executed one after the other.
 func (w *world) Cancel(core.RunID) bool { return false }
@@ -171,18 +179,16 @@ type silent struct{}
 
 func (silent) Publish(context.Context, []core.Event) {}
 func (silent) Delta(context.Context, core.Event)     {}
-func (silent) Watch(context.Context, core.Scope, core.SessionID, core.From) iter.Seq2[core.Event, error] {
-	return nil
-}
 
 // fixed is a calibration that stays.
-type fixed struct{}
+type fixed struct{ tokens.Calibration }
 
 func (fixed) Estimate(string, core.SessionID) tokens.Estimate {
 	return tokens.Estimate{Factor: 1, Measured: true}
 }
 func (fixed) Observe(string, core.SessionID, int, int) {}
 func (fixed) Window(string) int                        { return 0 }
+func (fixed) Told(string, int)                         {}
 
 // registry is the models: "writer" makes the summaries, all others answer. The one
 // called "large" has twice the window.
@@ -200,10 +206,10 @@ func (r registry) Get(name string) (llm.Model, error) {
 	return llm.Scripted(llm.Step{Repeat: true, From: answer}).WithInfo(llm.Info{Name: cmp.Or(name, "model"), Provider: "scripted", Window: size, MaxOutput: 500}), nil
 }
 
-// Cheap says that there is none.
-func (registry) Cheap(string) (llm.Model, bool) { return nil, false }
+// Preferred says that there is none.
+func (registry) Preferred(string, llm.Preference) (llm.Model, bool) { return nil, false }
 
-// write makes a summary: the marks of all that it read, in order.
+// write makes a summary: what all texts are about, and the marks of all that it read, in order.
 func (w *world) write(req llm.Request) llm.Step {
 	if err := w.others.point(); err != nil {
 		return llm.Fail(err)
@@ -220,7 +226,9 @@ func (w *world) write(req llm.Request) llm.Step {
 			}
 		}
 	}
-	return llm.Say(strings.Join(seen, " "))
+	// In the words of the texts, and as little in a language as they are.
+	return llm.Say("report night shift: pump, valve, sensor, seal, order, paper, visit; seal valve visit, order night sensor, paper pump shift report. " +
+		"Read up to here: " + strings.Join(seen, " "))
 }
 
 // answer does what the mood says, after a look at the prompt.
@@ -286,6 +294,7 @@ type talk struct {
 	id       core.SessionID
 	known    map[core.MessageID]models.Message // every row ever seen, as it was first
 	deleted  map[core.MessageID]bool
+	replaced []models.Message        // messages as they were before edits in place
 	pinned   map[core.MessageID]bool // when it was last looked at
 	path     []core.MessageID        // as it must be
 	question core.MessageID          // of the run at work
@@ -307,7 +316,7 @@ func (w *world) rows(id core.SessionID) []models.Message {
 // session returns the session as it is stored.
 func (w *world) session(id core.SessionID) core.Session {
 	w.t.Helper()
-	s, err := w.sessions.Get(w.t.Context(), core.Scope{Owner: owner}, id)
+	s, err := w.sessions.Get(w.t.Context(), core.Tenant{Owner: owner}, id)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -24,10 +24,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/api"
-	"bobbin/app/api/apitest"
 	"bobbin/app/api/auth"
 	"bobbin/app/api/handlers"
 	"bobbin/app/core"
+	"bobbin/tests/apitest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -55,8 +55,8 @@ func server(b *apitest.Backend) http.Handler {
 	return api.New(api.Options{
 		Services: b.Services(),
 		Keys:     &apitest.Keys{},
-		Metrics:  handlers.MetricsOptions{Exposition: apitest.Metrics{}},
-		Auth:     auth.New(auth.Options{}),
+		Metrics:  handlers.MetricsOptions{Expose: apitest.Metrics{}.Expose},
+		Auth:     auth.New(auth.Options{Keys: []auth.Key{auth.NewKey("shop", "s3cret", core.ReadWrite)}}),
 		Checks:   []handlers.Check{{Name: "database", Run: b.Hooks["database"]}},
 		Build:    handlers.Build{Version: "1.2.3", Commit: "abc1234", Date: "2026-01-02T03:04:05Z", Go: "go1.26"},
 		Logger:   slog.New(slog.DiscardHandler),
@@ -147,13 +147,27 @@ func TestAnswers(t *testing.T) {
 		{"session_archive", "DELETE", session, "", nil},
 		{"message_list", "GET", session + "/messages", "", nil},
 		{"message_send_wait", "POST", session + "/messages", `{"content":"Hello","client_message_id":"c-1"}`, nil},
+		{"message_send_options", "POST", session + "/messages", `{"content":"Hello","options":{"temperature":0.5,"tool_choice":"look","tools":[{"name":"look","parameters":{"type":"object"}}]}}`, []string{"Prefer: respond-async"}},
+		{"problem_options", "POST", session + "/messages", `{"content":"Hello","options":{"temprature":0.5}}`, nil},
+		{"problem_options_type", "POST", session + "/messages", `{"content":"Hello","options":{"temperature":"hot"}}`, nil},
 		{"message_send_async", "POST", session + "/messages", `{"content":"Hello"}`, []string{"Prefer: respond-async"}},
 		{"message_send_stream", "POST", session + "/messages", `{"content":"Hello"}`, []string{"Accept: text/event-stream"}},
+		{"message_after", "POST", session + "/messages", `{"content":"Hello!","after":"start"}`, []string{"Prefer: respond-async"}},
 		{"message_edit", "PATCH", message, `{"content":"Hello!","client_message_id":"c-3"}`, []string{"Prefer: respond-async"}},
+		{"message_revise", "PATCH", message, `{"content":"Hello!","run":false}`, nil},
 		{"message_regenerate", "POST", message + "/regenerate", `{"model":"demo"}`, []string{"Prefer: respond-async"}},
 		{"message_select", "POST", message + "/select", "", nil},
 		{"message_delete", "DELETE", message, "", nil},
 		{"message_pin", "PUT", message + "/pin", `{"pinned":true}`, nil},
+		{"message_get", "GET", message, "", nil},
+		{"message_unpin", "DELETE", message + "/pin", "", nil},
+		{"message_metadata", "PUT", message + "/metadata", `{"metadata":{"label":"important"}}`, nil},
+		{"message_feedback", "PUT", message + "/feedback", `{"rating":"down","comment":"The date is wrong."}`, nil},
+		{"message_feedback_delete", "DELETE", message + "/feedback", "", nil},
+		{"problem_feedback", "PUT", message + "/feedback", `{}`, nil},
+		{"session_slack_get", "GET", session + "/slack", "", nil},
+		{"session_slack_put", "PUT", session + "/slack", `{"team":"T012ABCDEF","channel":"C012ABCDEF","thread":"1700000000.000100","mode":"to_slack"}`, nil},
+		{"session_slack_delete", "DELETE", session + "/slack", "", nil},
 		{"session_fork", "POST", session + "/fork", `{"message_id":"` + string(apitest.AnswerID) + `"}`, nil},
 		{"problem_pin", "PUT", message + "/pin", `{}`, nil},
 		{"problem_no_message", "PATCH", session + "/messages/x", `{"content":"Hello!"}`, nil},
@@ -164,7 +178,18 @@ func TestAnswers(t *testing.T) {
 		{"session_export_jsonl", "GET", session + "/export?format=jsonl", "", nil},
 		{"session_export_markdown", "GET", session + "/export?format=markdown", "", nil},
 		{"message_send_form", "POST", session + "/messages", form("message", `{"content":"Hello"}`), []string{formType, "Prefer: respond-async"}},
+		{"deletion_create", "POST", "/api/v1/deletions", `{"session_id":"` + string(apitest.SessionID) + `"}`, nil},
+		{"deletion_create_user", "POST", "/api/v1/deletions", `{"user_id":"ada"}`, nil},
+		{"deletion_get", "GET", "/api/v1/deletions/" + string(apitest.DeletionID), "", nil},
+		{"problem_deletion", "POST", "/api/v1/deletions", `{}`, nil},
+		{"user_export", "GET", "/api/v1/export?user_id=ada", "", nil},
 		{"blob_upload", "POST", "/api/v1/blobs", form("session_id", string(apitest.SessionID)), []string{formType}},
+		{"blob_list", "GET", "/api/v1/blobs?session_id=" + string(apitest.SessionID), "", nil},
+		{"blob_info", "GET", "/api/v1/blobs/" + string(apitest.BlobID) + "/info", "", nil},
+		{"blob_link", "POST", "/api/v1/blobs/" + string(apitest.BlobID) + "/link", `{"expires_in": 60}`, nil},
+		{"blob_content", "GET", "/api/v1/blobs/" + string(apitest.BlobID) + "/content?expires=1&signature=good", "", nil},
+		{"blob_content_expired", "GET", "/api/v1/blobs/" + string(apitest.BlobID) + "/content?expires=1&signature=old", "", nil},
+		{"blob_delete", "DELETE", "/api/v1/blobs/" + string(apitest.BlobID), "", nil},
 		{"blob_get", "GET", "/api/v1/blobs/" + string(apitest.BlobID), "", nil},
 		{"blob_get_again", "GET", "/api/v1/blobs/" + string(apitest.BlobID), "", []string{`If-None-Match: "` + apitest.ContentHash + `"`}},
 		{"run_get", "GET", run, "", nil},
@@ -172,9 +197,16 @@ func TestAnswers(t *testing.T) {
 		{"run_events", "GET", run + "/events", "", []string{"Last-Event-ID: 3"}},
 		{"delivery_list", "GET", run + "/deliveries", "", nil},
 		{"delivery_retry", "POST", run + "/deliveries/" + string(apitest.DeliveryID) + "/retry", "", nil},
+		{"session_create_temporary", "POST", "/api/v1/sessions", `{"temporary":true}`, nil},
 		{"session_create_webhook", "POST", "/api/v1/sessions", `{"webhook":{"url":"https://example.com/hook?token=t","secret":"whsec_s"}}`, nil},
+		{"webhook_get", "GET", "/api/v1/webhook", "", nil},
+		{"webhook_put", "PUT", "/api/v1/webhook", `{"url":"https://example.com/hook?token=t","secret":"whsec_s"}`, nil},
+		{"webhook_delete", "DELETE", "/api/v1/webhook", "", nil},
 		{"run_cancel", "POST", run + "/cancel", "", nil},
 		{"run_approval", "POST", run + "/approvals/" + string(apitest.ApprovalID), `{"decision":"deny","comment":"Too much."}`, nil},
+		{"run_approval_edited", "POST", run + "/approvals/" + string(apitest.ApprovalID), `{"decision":"approve","arguments":{"zone":"CET"}}`, nil},
+		{"run_approval_result", "POST", run + "/approvals/" + string(apitest.ApprovalID), `{"result":"14:05","is_error":true}`, nil},
+		{"run_approval_two_answers", "POST", run + "/approvals/" + string(apitest.ApprovalID), `{"decision":"deny","result":"14:05"}`, nil},
 		{"run_cancel_wait", "POST", run + "/cancel", `{"wait":true}`, nil},
 		{"context", "GET", session + "/context", "", nil},
 		{"context_prompt", "GET", session + "/context/prompt", "", nil},

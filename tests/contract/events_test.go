@@ -1,12 +1,13 @@
 package contract_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
-	"bobbin/app/api/apitest"
-	"bobbin/app/api/sse"
+	"bobbin/app/api/handlers"
 	"bobbin/app/core"
+	"bobbin/tests/apitest"
 )
 
 // TestEvents: the data of every event (API, events).
@@ -35,8 +36,9 @@ func TestEvents(t *testing.T) {
 		{core.EventMessageCreated, core.MessageData{Message: b.Messages[0]}},
 		{core.EventNodeStarted, core.NodeData{Node: "llm_node", Step: 4}},
 		{core.EventNodeFinished, core.NodeData{Node: "llm_node", Step: 4, MS: 12, Size: 120}},
-		{core.EventReasoningDelta, core.DeltaData{MessageID: asked.ID, Attempt: 1, Text: "Hm."}},
-		{core.EventMessageDelta, core.DeltaData{MessageID: asked.ID, Attempt: 1, Offset: 3, Text: "é\n"}},
+		{core.EventMessageStarted, core.StartedData{MessageID: asked.ID, Role: core.RoleAssistant, ParentID: b.Messages[0].ID, Attempt: 1}},
+		{core.EventReasoningDelta, core.DeltaData{MessageID: asked.ID, ParentID: b.Messages[0].ID, Attempt: 1, Text: "Hm."}},
+		{core.EventMessageDelta, core.DeltaData{MessageID: asked.ID, ParentID: b.Messages[0].ID, Attempt: 1, Offset: 4, OffsetUTF16: 2, Text: "é\n"}},
 		{core.EventMessageCreated, core.MessageData{Message: asked}},
 		{core.EventToolStarted, core.ToolStartedData{ToolCallID: "call-1", Name: "current_time", Arguments: `{"zone": "UTC"}`}},
 		{core.EventToolFinished, core.ToolFinishedData{ToolCallID: "call-1", Status: core.MessageComplete, Preview: "03:04"}},
@@ -57,22 +59,41 @@ func TestEvents(t *testing.T) {
 		{core.EventRunFailed, core.RunData{Run: failed}},
 		{core.EventRunCanceled, core.RunData{Run: canceled}},
 		{core.EventDeliveryUpdated, core.DeliveryData{DeliveryID: apitest.DeliveryID, Kind: core.DeliveryWebhook, Event: core.EventRunSucceeded, State: core.DeliveryFailed, Attempt: 8, Error: "the receiver did not answer in time"}},
-		{core.EventResync, struct{}{}},
-		{core.EventSessionUpdated, core.SessionData{Session: b.Session, Path: &core.PathChange{AfterID: apitest.UserID, LeafID: apitest.AnswerID}}},
+		{core.EventResync, nil},
+		{core.EventSessionUpdated, core.SessionData{Session: b.Session, Path: &core.PathChange{AfterID: apitest.UserID, AfterSeq: 1, LeafID: apitest.AnswerID}}},
 	}
 	var out strings.Builder
 	for i, tt := range tests {
 		e := core.NewEvent(apitest.SessionID, apitest.RunID, tt.kind, tt.data)
 		e.At, e.Seq = apitest.Time(), int64(i+1)
 		switch tt.kind {
-		case core.EventNodeStarted, core.EventNodeFinished, core.EventMessageDelta, core.EventReasoningDelta:
+		case core.EventNodeStarted, core.EventNodeFinished, core.EventMessageStarted, core.EventMessageDelta, core.EventReasoningDelta:
 			e.Seq = 0
 		}
-		frame, err := sse.AppendEvent(nil, e)
+		wantRoundTrip(t, e)
+		frame, err := handlers.AppendEvent(nil, e)
 		if err != nil {
 			t.Fatalf("frame of %s: %v", tt.kind, err)
 		}
 		out.Write(frame)
 	}
 	golden(t, "events", out.String())
+}
+
+// wantRoundTrip checks that readers of the event's JSON, as of the database and the API, get a
+// struct that says the same.
+func wantRoundTrip(t *testing.T, e core.Event) {
+	t.Helper()
+	if e.Data == nil {
+		return
+	}
+	raw, err := json.Marshal(e.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := core.DecodeEventData(e.Type, raw)
+	again, err := json.Marshal(data)
+	if _, undecoded := data.(json.RawMessage); undecoded || err != nil || string(again) != string(raw) {
+		t.Errorf("data of %s: got %T %s, %v, want %s", e.Type, data, again, err, raw)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -15,7 +16,7 @@ import (
 	"time"
 
 	"bobbin/app/client"
-	"bobbin/app/folder"
+	"bobbin/app/core/datadir"
 	"bobbin/tests/process"
 )
 
@@ -50,7 +51,7 @@ func newBobbin(t *testing.T, p place, url string) *bobbin {
 		door: process.NewDoor(),
 	}
 	config := fmt.Sprintf("default_llm: small\nmodels:\n  - name: small\n    provider: openai\n    base_url: %s\n"+
-		"    api_key_env: PROVIDER_KEY\n    context_window: %d\n    max_output_tokens: %d\n", url, modelWindow, modelOutput)
+		"    api_key_env: PROVIDER_KEY\n    context_window: %d\n    max_output_tokens: %d\n    slots: 1000\n", url, modelWindow, modelOutput)
 	if err := os.WriteFile(b.config, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +60,19 @@ func newBobbin(t *testing.T, p place, url string) *bobbin {
 		b.readLog(t)
 	})
 	return b
+}
+
+// configure adds settings in YAML. They count from the next start on.
+func (b *bobbin) configure(t *testing.T, settings string) {
+	t.Helper()
+	f, err := os.OpenFile(b.config, os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = f.WriteString(settings)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // launch starts the process and does not wait for it to be ready.
@@ -119,7 +133,7 @@ func (b *bobbin) announced(ctx context.Context, t *testing.T) {
 }
 
 // announcement returns what the present process says of itself in the data folder.
-func (b *bobbin) announcement() (s folder.Server, ok bool) {
+func (b *bobbin) announcement() (s datadir.Server, ok bool) {
 	raw, err := os.ReadFile(filepath.Join(b.place.dataDir, "server.json"))
 	if err != nil || json.Unmarshal(raw, &s) != nil {
 		return s, false

@@ -79,7 +79,7 @@ func branchAndKill(t *testing.T, p place, begin func(*testing.T, *client.Client,
 	hold()
 	w := watchRaw(t, b, session.ID)
 	run := begin(t, c, core.Message{ID: first.Run.UserMessageID, SessionID: session.ID})
-	w.await(t, "half of the answer", func(f frame) bool { return f.event == core.EventMessageDelta && f.head.RunID == run })
+	w.await(t, "half of the answer", func(f frame) bool { return f.event == core.EventMessageStarted && f.head.RunID == run })
 	b.kill()
 	open()
 	b.start(t)

@@ -26,11 +26,34 @@ func (c *chaos) verify() {
 		// A kill alone lets no run fail, and only an interrupt cancels one.
 		v.Canceled = n == interruptSession
 		v.Whole()
+		c.checkIndex(v, id)
 		c.checkSent(v)
 		c.checkKept(v)
 		c.checkSummary(v)
 		c.checkContext(v)
 		c.nextTurn(v)
+	}
+}
+
+// checkIndex: every message is in the search index; a unique index says that it is there once.
+func (c *chaos) checkIndex(v *records.Check, id core.SessionID) {
+	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	defer cancel()
+	count := func(query string) (n int) {
+		if err := c.database.Gorm.WithContext(ctx).Raw(query, id).Scan(&n).Error; err != nil {
+			c.t.Fatal(err)
+		}
+		return n
+	}
+	for count("SELECT COUNT(*) FROM sessions WHERE id = ? AND indexed_seq < last_seq AND NOT temporary") > 0 {
+		if !pause(ctx, 20*time.Millisecond) {
+			v.Errorf("is not indexed %s after the restart", patience)
+			return
+		}
+	}
+	if n := count(`SELECT COUNT(*) FROM messages m WHERE m.session_id = ? AND m.deleted_at IS NULL AND m.content <> '' AND m.tool_name <> 'search_history'
+		AND NOT EXISTS (SELECT 1 FROM search_entries e WHERE e.message_id = m.id)`); n > 0 {
+		v.Errorf("%d messages are not in the search index", n)
 	}
 }
 
@@ -93,8 +116,14 @@ func (c *chaos) checkContext(v *records.Check) {
 		v.Errorf("context: %v", err)
 		return
 	}
-	if g := report.Coverage; g.Lost != 0 || g.Messages != len(v.Messages) || g.Summarized != v.Session.SummarizedCount {
-		v.Errorf("coverage: got %+v, want %d messages, %d of them summarized, none lost", g, len(v.Messages), v.Session.SummarizedCount)
+	summarized := v.Session.SummarizedCount
+	for _, s := range report.Versions { // made in the background since the session was read, perhaps
+		if s.Version == report.SummaryVersion {
+			summarized = s.Messages
+		}
+	}
+	if g := report.Coverage; g.Lost != 0 || g.Messages != len(v.Messages) || g.Summarized != summarized {
+		v.Errorf("coverage: got %+v, want %d messages, %d of them summarized, none lost", g, len(v.Messages), summarized)
 	}
 }
 

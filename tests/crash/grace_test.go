@@ -17,15 +17,27 @@ import (
 )
 
 // TestStoppedWithARunAtWork: after SIGTERM the run goes on within the grace period, and
-// whoever reads its stream gets it to its end; who comes anew is told to come again.
+// whoever reads its stream gets it to its end; who comes anew is told to come again. The same
+// holds for SIGHUP, which a terminal sends that is closed.
+//
+// Finding: users-A31
 func TestStoppedWithARunAtWork(t *testing.T) {
 	t.Parallel()
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			stopWithARunAtWork(t, sig)
+		})
+	}
+}
+
+func stopWithARunAtWork(t *testing.T, sig syscall.Signal) {
 	eachPlace(t, func(t *testing.T, p place) {
 		g := newGrace(t, p, "30s")
 		w := watchRaw(t, g.bobbin, g.session)
 		stream := g.ask(t, "/api/v1/sessions/"+string(g.session)+"/messages", `{"content":"Are you there?"}`)
 		w.await(t, "half of the answer", func(f frame) bool { return f.event == core.EventMessageDelta })
-		g.terminate(t)
+		g.terminate(t, sig)
 		g.refused(t)
 		g.release()
 		rest, err := io.ReadAll(stream.Body)
@@ -49,7 +61,7 @@ func TestHandedBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.await(t, "half of the answer", func(f frame) bool { return f.event == core.EventMessageDelta })
-		g.terminate(t)
+		g.terminate(t, syscall.SIGTERM)
 		g.ended(t)
 		g.release()
 		g.start(t)
@@ -115,13 +127,13 @@ func (g *grace) ask(t *testing.T, path, body string) *http.Response {
 	return res
 }
 
-// terminate sends SIGTERM to a process that is ready.
-func (g *grace) terminate(t *testing.T) {
+// terminate sends a signal to a process that is ready.
+func (g *grace) terminate(t *testing.T, sig syscall.Signal) {
 	t.Helper()
 	if res := g.ask(t, "/readyz", ""); res.StatusCode != http.StatusOK {
-		t.Errorf("before SIGTERM /readyz answers %s", res.Status)
+		t.Errorf("before the signal /readyz answers %s", res.Status)
 	}
-	if err := g.now.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := g.now.Cmd.Process.Signal(sig); err != nil {
 		t.Fatal(err)
 	}
 }

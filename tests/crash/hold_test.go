@@ -14,8 +14,8 @@ import (
 
 	"bobbin/app/client"
 	"bobbin/app/core"
-	"bobbin/app/db/dbtest"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
 
@@ -94,7 +94,7 @@ func awaitPartial(t *testing.T, p place, run core.RunID) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for pause(ctx, 20*time.Millisecond) {
-		r, err := repositories.NewRuns(d.Gorm).Get(ctx, core.Scope{Owner: core.LocalOwner}, run)
+		r, err := repositories.NewRuns(d.Gorm).Get(ctx, core.Tenant{Owner: core.LocalOwner}, run)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func checkOneAnswer(t *testing.T, p place, c *client.Client, accepted core.Run) 
 	if run.Status != core.RunSucceeded || run.Attempt != 2 {
 		t.Errorf("run: got %s in attempt %d, want %s in attempt 2", run.Status, run.Attempt, core.RunSucceeded)
 	}
-	log, err := repositories.NewMessages(dbtest.Open(t, p.database).Gorm).GetMessagesAfter(t.Context(), core.Scope{Owner: core.LocalOwner}, run.SessionID, "")
+	log, err := repositories.NewMessages(dbtest.Open(t, p.database).Gorm).GetMessagesAfter(t.Context(), core.Tenant{Owner: core.LocalOwner}, run.SessionID, "")
 	if err != nil {
 		t.Fatal(err)
 	}

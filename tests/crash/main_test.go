@@ -22,7 +22,8 @@ import (
 	"time"
 
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/dbtest"
+	"bobbin/tests/mcptest"
 	"bobbin/tests/process"
 )
 
@@ -30,6 +31,7 @@ import (
 var den *process.Den
 
 func TestMain(m *testing.M) {
+	mcptest.Main()
 	var err error
 	if den, err = process.Open("crash"); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -12,15 +12,15 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
 	"bobbin/app/db/models"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
 
 // The random test.
 const (
 	sessions     = 5
-	defaultKills = 10
+	defaultKills = 4                      // of each database; make show-crash has 200
 	longestDelay = 150 * time.Millisecond // between what the killer waits for and the kill
 )
 
@@ -133,12 +133,14 @@ func (c *chaos) round() {
 		delay = time.Duration(x * float64(justNow))
 	}
 	if aim == stageBoot && c.kills > 0 {
+		c.spare(1)
 		c.kill(aim, delay)
 		c.leases.forget()
 		c.bobbin.launch(c.t)
 		pause(c.t.Context(), delay)
 		c.kill(aim, 0)
 	} else {
+		c.spare(2)
 		c.kill(c.wait(aim), delay)
 	}
 	// Now and then nobody opens the database before the restart does.
@@ -153,6 +155,29 @@ func (c *chaos) round() {
 	c.bobbin.start(c.t)
 	c.restart = append(c.restart, time.Since(began))
 	c.inspectLeases(looked)
+}
+
+// spare waits until no run is at work that has so many deaths: one with three executes
+// alone, and one with four fails.
+func (c *chaos) spare(deaths int) {
+	c.t.Helper()
+	d := c.place.open(c.t)
+	defer func() { _ = d.Close() }() // only read
+	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	defer cancel()
+	for {
+		var n int64
+		err := d.Gorm.WithContext(ctx).Model(&models.Run{}).Where("status = 'running' AND deaths >= ?", deaths).Count(&n).Error
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if n == 0 {
+			return
+		}
+		if !pause(ctx, 5*time.Millisecond) {
+			c.t.Fatalf("%d runs that outlived %d kills do not end", n, deaths)
+		}
+	}
 }
 
 // wait returns when a message comes to the stage, or when that takes too long; it

@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"bobbin/app/core"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
 
 // TestRestartBesideAnother: of two replicas on one database one is killed in the middle
 // of an answer. Its restart takes the run over at once; the other one, which would have
-// to wait until the lease has passed, leaves it alone (ENGINE, life of a run).
+// to wait until the lease has passed, leaves it alone (life of a run).
 func TestRestartBesideAnother(t *testing.T) {
 	t.Parallel()
 	p := place{den.Temp(t), dbtest.PostgresURL(t)}

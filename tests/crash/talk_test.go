@@ -215,7 +215,7 @@ type feed struct {
 // watch follows the session through all kills.
 func (f *feed) watch(ctx context.Context, id core.SessionID) {
 	for ctx.Err() == nil {
-		for e, err := range f.talk.client.WatchSession(ctx, id, core.From{After: f.seq}) {
+		for e, err := range f.talk.client.WatchSession(ctx, id, core.Cursor{After: f.seq}) {
 			if err != nil {
 				f.talk.refuse(ctx, "watch", err)
 				break

@@ -2,6 +2,7 @@ package deploy_test
 
 import (
 	"maps"
+	"net"
 	"os"
 	"regexp"
 	"slices"
@@ -17,9 +18,18 @@ type compose struct {
 		Grace       time.Duration `yaml:"stop_grace_period"`
 		Volumes     []string
 		ReadOnly    bool `yaml:"read_only"`
+		Image       string
 		Build       struct{ Context, Dockerfile string }
+		Networks    map[string]struct {
+			Address string `yaml:"ipv4_address"`
+		}
 	}
-	Volumes map[string]any
+	Volumes  map[string]any
+	Networks map[string]struct {
+		IPAM struct {
+			Config []struct{ Subnet string }
+		}
+	}
 }
 
 // image returns the variables that the image sets.
@@ -45,7 +55,7 @@ func TestDockerfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(mod)[1]
+	version := regexp.MustCompile(`(?m)^toolchain go(\d+\.\d+\.\d+)$`).FindSubmatch(mod)[1]
 	for _, want := range []string{
 		"FROM golang:" + string(version) + " AS build", "CGO_ENABLED=0 go build", "FROM gcr.io/distroless/static-debian12:nonroot", "USER nonroot",
 		`ENTRYPOINT ["/usr/local/bin/bobbin"]`, `CMD ["serve"]`, "--chown=nonroot:nonroot /out/data /data",
@@ -55,7 +65,7 @@ func TestDockerfile(t *testing.T) {
 		}
 	}
 	env := image(t)
-	env["BOBBIN_AUTH_KEYS"] = "web:secret"
+	env["BOBBIN_AUTH_KEYS"] = "web:" + strongText
 	cfg := loaded(t, "Dockerfile", env, nil)
 	if cfg.DataDir != "/data" || !strings.Contains(text, "VOLUME "+cfg.DataDir) || !strings.HasSuffix(cfg.Addr, ":8080") || !strings.Contains(text, "EXPOSE 8080") {
 		t.Errorf("the image keeps its data in %s and listens on %s; want both to be told", cfg.DataDir, cfg.Addr)
@@ -94,6 +104,46 @@ func TestCompose(t *testing.T) {
 		t.Errorf("got the replicas %v on %d databases, want three on one", names, len(databases))
 	}
 	proxy(t, names)
+}
+
+// TestComposeTrustsItsProxy: the replicas count wrong keys by the address that the proxy
+// saw, and believe nobody but the proxy.
+//
+// Finding: security-14
+func TestComposeTrustsItsProxy(t *testing.T) {
+	t.Parallel()
+	c := documents[compose](t, "docker-compose.yaml")[0]
+	address := c.Services["proxy"].Networks["default"].Address
+	_, subnet, err := net.ParseCIDR(c.Networks["default"].IPAM.Config[0].Subnet)
+	if err != nil || !subnet.Contains(net.ParseIP(address)) {
+		t.Errorf("the proxy has %q, which is not in %s (%v)", address, subnet, err)
+	}
+	cfg := loaded(t, "bobbin-1", c.Services["bobbin-1"].Environment, nil)
+	if !slices.Equal(cfg.Server.TrustedProxies, []string{address}) {
+		t.Errorf("trusted are %v, want %s", cfg.Server.TrustedProxies, address)
+	}
+}
+
+// TestImages: every image that is pulled is named by a version, or says why not.
+//
+// Finding: security-18
+func TestImages(t *testing.T) {
+	t.Parallel()
+	exact := regexp.MustCompile(`^[a-z]+:\d+\.\d+(\.\d+)?$`)
+	for name, s := range documents[compose](t, "docker-compose.yaml")[0].Services {
+		if s.Build.Dockerfile == "" && !exact.MatchString(s.Image) {
+			t.Errorf("%s: the image %s has no exact version", name, s.Image)
+		}
+	}
+	if !strings.Contains(read(t, "Dockerfile"), "COPY LICENSE licenses/THIRD_PARTY_NOTICES ") {
+		t.Error("the image has no notices of the software in it")
+	}
+	ignored := lines(read(t, "Dockerfile.dockerignore"))
+	for _, want := range []string{".git", "**/*.pem", "**/*.key", "**/jwks*.json", "**/.env", "**/bobbin.yaml", "**/bobbin-data"} {
+		if !slices.Contains(ignored, want) {
+			t.Errorf("%s gets into the build of the image", want)
+		}
+	}
 }
 
 // proxy checks that the proxy has all replicas, and does not hold streams back.

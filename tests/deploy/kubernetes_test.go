@@ -2,6 +2,7 @@ package deploy_test
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,7 +89,9 @@ func environment(t *testing.T, c container, pod string, secret object) map[strin
 			if !ok || e.From.Secret.Name != secret.Metadata.Name {
 				t.Errorf("%s: there is no secret %s/%s", e.Name, e.From.Secret.Name, e.From.Secret.Key)
 			}
-			env[e.Name] = value
+			if env[e.Name] = value; value == "" {
+				env[e.Name] = operatorValue(e.Name)
+			}
 		case e.From.Field.Path == "metadata.name":
 			env[e.Name] = pod
 		default:
@@ -129,6 +132,80 @@ func TestKubernetes(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestKubernetesIsClosedAsItStands: the secrets of the file are empty, and none of those
+// that keep others out can stay so.
+//
+// Finding: security-8
+func TestKubernetesIsClosedAsItStands(t *testing.T) {
+	t.Parallel()
+	all := documents[object](t, "kubernetes.yaml")
+	secret := one(t, all, "Secret", "bobbin")
+	for name, value := range secret.StringData {
+		if value != "" {
+			t.Errorf("the secret %s is %q, want it empty", name, value)
+		}
+	}
+	env := environment(t, one(t, all, "StatefulSet", "bobbin").Spec.Template.Spec.Containers[0], "bobbin-0", secret)
+	for _, name := range []string{"BOBBIN_DATABASE_URL", "BOBBIN_NATS_SECRET"} {
+		without := maps.Clone(env)
+		without[name] = ""
+		if _, err := load(t, without, nil); err == nil {
+			t.Errorf("it starts without %s", name)
+		}
+	}
+}
+
+// TestKubernetesNetwork: only replicas reach the port of the replicas, and the settings
+// that encrypt what they say stand in the file.
+//
+// Finding: security-13
+func TestKubernetesNetwork(t *testing.T) {
+	t.Parallel()
+	all := documents[policy](t, "kubernetes.yaml")
+	pods := map[string]string{"app.kubernetes.io/name": "bobbin"}
+	i := slices.IndexFunc(all, func(p policy) bool { return p.Kind == "NetworkPolicy" })
+	if i < 0 {
+		t.Fatal("there is no NetworkPolicy")
+	}
+	spec := all[i].Spec
+	if !maps.Equal(spec.Pods.Labels, pods) || !slices.Equal(spec.Types, []string{"Ingress"}) || len(spec.Ingress) != 2 {
+		t.Fatalf("got %+v, want what comes in to the pods of Bobbin", spec)
+	}
+	for _, rule := range spec.Ingress {
+		open := len(rule.From) == 0
+		if len(rule.Ports) != 1 || open != (rule.Ports[0].Port == "http") || !open && (len(rule.From) != 1 || !maps.Equal(rule.From[0].Pods.Labels, pods)) {
+			t.Errorf("got the rule %+v, want http open to all and nats to replicas", rule)
+		}
+	}
+	encrypted := strings.NewReplacer("# - {name: BOBBIN_NATS", "- {name: BOBBIN_NATS", "# - {name: nats", "- {name: nats").Replace(read(t, "kubernetes.yaml"))
+	objects := decode[object](t, "kubernetes.yaml", encrypted)
+	c := one(t, objects, "StatefulSet", "bobbin").Spec.Template.Spec.Containers[0]
+	cfg := loaded(t, "with TLS", environment(t, c, "bobbin-0", one(t, objects, "Secret", "bobbin")), nil)
+	mount := c.Mounts[len(c.Mounts)-1].Path
+	if cfg.NATS.InTheClear() || !strings.HasPrefix(cfg.NATS.TLSKey, mount+"/") || !strings.Contains(read(t, "kubernetes.yaml"), "NOT ENCRYPTED") {
+		t.Errorf("the settings of the comment do not encrypt: %+v, mounted at %s", cfg.NATS, mount)
+	}
+}
+
+// policy is what of a NetworkPolicy is looked at.
+type policy struct {
+	Kind string
+	Spec struct {
+		Pods    podSelector `yaml:"podSelector"`
+		Types   []string    `yaml:"policyTypes"`
+		Ingress []struct {
+			From []struct {
+				Pods podSelector `yaml:"podSelector"`
+			}
+			Ports []struct{ Port string }
+		}
+	}
+}
+
+type podSelector struct {
+	Labels map[string]string `yaml:"matchLabels"`
 }
 
 // TestKubernetesSelectors: services and the budget mean the pods, and ports that they have.

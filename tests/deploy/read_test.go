@@ -1,7 +1,6 @@
 package deploy_test
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -34,8 +33,14 @@ func read(t *testing.T, name string) string {
 // fault: these files have more than the tests look at.
 func documents[T any](t *testing.T, name string) []T {
 	t.Helper()
+	return decode[T](t, name, read(t, name))
+}
+
+// decode is documents for a text.
+func decode[T any](t *testing.T, name, text string) []T {
+	t.Helper()
 	var all []T
-	for d := yaml.NewDecoder(bytes.NewBufferString(read(t, name))); ; {
+	for d := yaml.NewDecoder(strings.NewReader(text)); ; {
 		var one T
 		err := d.Decode(&one)
 		if errors.Is(err, io.EOF) {
@@ -54,16 +59,24 @@ func providers() []string { return []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY
 // interpolation is what compose puts in the place of ${NAME}, ${NAME:?…} and ${NAME:-…}.
 var interpolation = regexp.MustCompile(`\$\{([A-Z_]+)(:[?-][^}]*)?\}`)
 
+// strongText is a secret as an operator makes one.
+const strongText = "0123456789abcdef0123456789abcdef"
+
 // filled fills in what an operator sets.
 func filled(value string) string {
-	return interpolation.ReplaceAllStringFunc(value, func(s string) string {
-		switch interpolation.FindStringSubmatch(s)[1] {
-		case "BOBBIN_AUTH_KEYS":
-			return "web:a-secret-of-the-test"
-		default:
-			return "0123456789abcdef0123456789abcdef"
-		}
-	})
+	return interpolation.ReplaceAllStringFunc(value, func(s string) string { return operatorValue(interpolation.FindStringSubmatch(s)[1]) })
+}
+
+// operatorValue is what an operator sets a variable to that the file leaves open.
+func operatorValue(name string) string {
+	switch name {
+	case "BOBBIN_AUTH_KEYS":
+		return "web:" + strongText
+	case "BOBBIN_DATABASE_URL":
+		return "postgres://bobbin:" + strongText + "@db.example/bobbin?sslmode=verify-full"
+	default:
+		return strongText
+	}
 }
 
 // loaded returns the configuration that the program makes of the environment and flags,
@@ -82,14 +95,21 @@ func loaded(t *testing.T, where string, env, flags map[string]string) config.Con
 			t.Errorf("%s: %s sets nothing", where, name)
 		}
 	}
-	cfg, _, err := config.Load(config.Options{
-		Dir: t.TempDir(), UserDir: t.TempDir(), Flags: flags,
-		Env: func(name string) string { return filled(env[name]) },
-	})
+	cfg, err := load(t, env, flags)
 	if err != nil {
 		t.Errorf("%s: the program would not start: %v", where, err)
 	}
 	return cfg
+}
+
+// load loads the settings as the program does.
+func load(t *testing.T, env, flags map[string]string) (config.Config, error) {
+	t.Helper()
+	cfg, _, err := config.Load(config.Options{
+		Dir: t.TempDir(), UserDir: t.TempDir(), Flags: flags,
+		Env: func(name string) string { return filled(env[name]) },
+	})
+	return cfg, err
 }
 
 // enough fails the test if the process is killed before it has stopped.

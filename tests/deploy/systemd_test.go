@@ -57,6 +57,14 @@ func TestSystemd(t *testing.T) {
 	if cfg.DataDir != "/var/lib/"+u["StateDirectory"][0] || !strings.HasPrefix(strings.TrimPrefix(cfg.Database.URL.Reveal(), "sqlite://"), cfg.DataDir) || !cfg.Loopback() {
 		t.Errorf("data in %s, database %s, address %s", cfg.DataDir, cfg.Database.URL, cfg.Addr)
 	}
+	// Finding: security-15
+	how := "-p User=" + u["User"][0] + " -p DynamicUser=yes -p StateDirectory=" + u["StateDirectory"][0]
+	if text := read(t, "bobbin.service"); !strings.Contains(text, how) || strings.Contains(text, "as root:") {
+		t.Errorf("the file does not say how to use the command line as the unit's user (%s)", how)
+	}
+	if got, want := u["ExecReload"][0], words[0]+" agents reload --data-dir "+cfg.DataDir; got != want {
+		t.Errorf("it reloads by %q, want %q", got, want)
+	}
 	for name, want := range map[string]string{
 		"DynamicUser": "yes", "ProtectSystem": "strict", "ProtectHome": "yes", "NoNewPrivileges": "yes", "PrivateTmp": "yes", "CapabilityBoundingSet": "",
 	} {
@@ -79,7 +87,7 @@ func TestSystemdVerifies(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "bobbin.service")
 	// It looks whether the program is there.
-	text := strings.Replace(read(t, "bobbin.service"), "/usr/local/bin/bobbin", self, 1)
+	text := strings.ReplaceAll(read(t, "bobbin.service"), "/usr/local/bin/bobbin", self)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -15,15 +15,21 @@ import (
 	"golang.org/x/text/message"
 )
 
-// Find returns the operation that a request is for, nil if there is none.
+// Find returns the operation that a request is for, nil if there is none. A path without
+// a parameter is meant before one with it, whatever methods it has.
 func (d *Document) Find(method, path string) *Operation {
-	var best *Operation
+	var best, found *Operation
 	for _, op := range d.Operations {
-		if op.Method == method && op.matches(path) && (best == nil || strings.Count(op.Path, "{") < strings.Count(best.Path, "{")) {
+		if op.matches(path) && (best == nil || strings.Count(op.Path, "{") < strings.Count(best.Path, "{")) {
 			best = op
 		}
 	}
-	return best
+	for _, op := range d.Operations {
+		if best != nil && op.Path == best.Path && op.Method == method {
+			found = op
+		}
+	}
+	return found
 }
 
 func (op *Operation) matches(path string) bool {
@@ -44,7 +50,7 @@ func (op *Operation) CheckRequest(r *http.Request, body []byte) error {
 	return errors.Join(op.checkQuery(r.URL.Query()), op.checkBody(r.Header.Get("Content-Type"), body))
 }
 
-// checkQuery checks the parameters of the query. An empty one is the same as none.
+// checkQuery checks the parameters of the query.
 func (op *Operation) checkQuery(query url.Values) error {
 	var faults []error
 	known := map[string]bool{}
@@ -54,7 +60,7 @@ func (op *Operation) checkQuery(query url.Values) error {
 		}
 		known[p.Name] = true
 		switch given := query.Get(p.Name); {
-		case given != "":
+		case query.Has(p.Name):
 			if err := p.check(given); err != nil {
 				faults = append(faults, err)
 			}

@@ -48,7 +48,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	op := t.document.Find(r.Method, r.URL.Path)
+	op := t.document.Find(r.Method, r.URL.EscapedPath())
 	if op == nil {
 		internal := strings.HasPrefix(r.URL.Path, "/internal/") // for the command line alone
 		if answer.StatusCode < 300 && !internal {

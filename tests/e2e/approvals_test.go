@@ -13,43 +13,18 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/config"
-	"bobbin/app/db/dbtest"
-	"bobbin/tests/provider"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 )
-
-// newAsking starts a Bobbin whose agent "careful" may use the calculator when a person
-// agrees to each call, the time once somebody agreed in the session, and the history
-// freely. The model calls the tools that a message names.
-func newAsking(t *testing.T, url string, settings ...setting) *house {
-	t.Helper()
-	arguments := map[string]string{"calculator": `{"expression": "6*7"}`, "current_time": `{}`, "search_history": `{"query": "bees"}`}
-	p := newProvider(t, provider.Options{Calls: func(r provider.Received) []provider.Call {
-		last := r.Messages[len(r.Messages)-1]
-		var calls []provider.Call
-		for _, word := range strings.Fields(last.Text) {
-			if a, ok := arguments[word]; ok && last.Role == "user" {
-				calls = append(calls, provider.Call{ID: "call_" + word, Name: word, Arguments: a})
-			}
-		}
-		return calls
-	}})
-	return newHouse(t, url, append([]setting{withModel("house", 32_000, 2048, p), withAgent("careful", `name: careful
-system_prompt: You ask before you act.
-tools: [calculator, current_time, search_history]
-tool_settings:
-  calculator: {approval: always}
-  current_time: {approval: first}
-`)}, settings...)...)
-}
 
 // asks sends a message in a new session and returns its run, which waits. That the
 // request is answered at all shows that it is not held until somebody decides.
-func asks(t *testing.T, h *house, content string) core.Run {
+func asks(t *testing.T, h *apptest.Bobbin, content string) core.Run {
 	t.Helper()
-	return asksIn(t, h, newSession(t, h.Client, core.Session{Agent: "careful"}), content)
+	return asksIn(t, h, apptest.NewSession(t, h.Client, core.Session{Agent: "careful"}), content)
 }
 
-func asksIn(t *testing.T, h *house, id core.SessionID, content string) core.Run {
+func asksIn(t *testing.T, h *apptest.Bobbin, id core.SessionID, content string) core.Run {
 	t.Helper()
 	got, err := h.SendAndWait(t.Context(), core.SendMessage{SessionID: id, Content: content})
 	if err != nil || got.Run.Status != core.RunWaiting {
@@ -63,7 +38,7 @@ func asksIn(t *testing.T, h *house, id core.SessionID, content string) core.Run 
 }
 
 // decide answers all questions of a run.
-func decide(t *testing.T, h *house, run core.Run, d core.ApprovalDecision) {
+func decide(t *testing.T, h *apptest.Bobbin, run core.Run, d core.ApprovalDecision) {
 	t.Helper()
 	for _, a := range run.Approvals {
 		if _, err := h.Decide(t.Context(), run.ID, a.ID, d); err != nil {
@@ -73,9 +48,9 @@ func decide(t *testing.T, h *house, run core.Run, d core.ApprovalDecision) {
 }
 
 // ended waits for the run and returns it with what its tools answered.
-func ended(t *testing.T, h *house, id core.RunID) (core.Run, []string) {
+func ended(t *testing.T, h *apptest.Bobbin, id core.RunID) (core.Run, []string) {
 	t.Helper()
-	for _, err := range h.WatchRun(t.Context(), id, core.From{}) {
+	for _, err := range h.WatchRun(t.Context(), id, core.Cursor{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +60,7 @@ func ended(t *testing.T, h *house, id core.RunID) (core.Run, []string) {
 		t.Fatal(err)
 	}
 	var results []string
-	for _, m := range messages(t, h.Client, run.SessionID) {
+	for _, m := range apptest.ListMessages(t, h.Client, run.SessionID) {
 		if m.Role == core.RoleTool && m.RunID == id {
 			results = append(results, m.ToolName+": "+m.Content)
 		}
@@ -93,7 +68,7 @@ func ended(t *testing.T, h *house, id core.RunID) (core.Run, []string) {
 	return run, results
 }
 
-func wantEnd(t *testing.T, h *house, id core.RunID, status core.RunStatus, results ...string) {
+func wantEnd(t *testing.T, h *apptest.Bobbin, id core.RunID, status core.RunStatus, results ...string) {
 	t.Helper()
 	run, got := ended(t, h, id)
 	if run.Status != status || !cmp.Equal(got, results) {
@@ -101,18 +76,18 @@ func wantEnd(t *testing.T, h *house, id core.RunID, status core.RunStatus, resul
 	}
 }
 
-// Issue 5, 3: a person approves and denies tool calls; calls that need nobody's
+// A person approves and denies tool calls; calls that need nobody's
 // approval do not wait for the others.
 func TestApprovals(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		h := newAsking(t, url)
+		h := apptest.NewAsking(t, url)
 		run := asks(t, h, "use the calculator and search_history for me")
 		a := run.Approvals[0]
 		if len(run.Approvals) != 1 || a.Tool != "calculator" || a.Arguments != `{"expression": "6*7"}` || a.ExpiresAt == nil || a.Status != core.ApprovalOpen {
 			t.Errorf("got the questions %+v, want one for the calculator", run.Approvals)
 		}
-		if log := messages(t, h.Client, run.SessionID); len(log) != 3 || log[2].ToolName != "search_history" {
+		if log := apptest.ListMessages(t, h.Client, run.SessionID); len(log) != 3 || log[2].ToolName != "search_history" {
 			t.Errorf("got %d messages while it waits, want the question, the calls and the result of the free one", len(log))
 		}
 		decide(t, h, run, core.ApprovalDecision{Approve: true})
@@ -121,7 +96,7 @@ func TestApprovals(t *testing.T) {
 			t.Errorf("approved: got %s with %q, want the calculator's result", done.Status, results)
 		}
 		var told []core.EventType
-		for e, err := range h.WatchRun(t.Context(), run.ID, core.From{}) {
+		for e, err := range h.WatchRun(t.Context(), run.ID, core.Cursor{}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -151,34 +126,34 @@ func TestApprovals(t *testing.T) {
 	})
 }
 
-// Issue 5, 3: a tool that is asked for once is free in the session afterwards, unless it
+// A tool that is asked for once is free in the session afterwards, unless it
 // was denied.
 func TestApprovalOfTheFirstCall(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		h := newAsking(t, url)
+		h := apptest.NewAsking(t, url)
 		run := asks(t, h, "current_time")
 		decide(t, h, run, core.ApprovalDecision{})
 		wantEnd(t, h, run.ID, core.RunSucceeded, "current_time: not approved")
 		run = asksIn(t, h, run.SessionID, "current_time")
 		decide(t, h, run, core.ApprovalDecision{Approve: true})
 		ended(t, h, run.ID)
-		if got := say(t, h.Client, core.SendMessage{SessionID: run.SessionID, Content: "current_time again"}); got.messages[2].Status != core.MessageComplete {
-			t.Errorf("got %+v, want the time without a question", got.messages[2])
+		if got := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: run.SessionID, Content: "current_time again"}); got.Messages[2].Status != core.MessageComplete {
+			t.Errorf("got %+v, want the time without a question", got.Messages[2])
 		}
 		asks(t, h, "current_time") // another session
 	})
 }
 
-// Issue 5, 3: what ends the waiting besides an answer.
+// What ends the waiting besides an answer.
 func TestApprovalIsNotNeededAnyMore(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		h := newAsking(t, url)
+		h := apptest.NewAsking(t, url)
 		run := asks(t, h, "calculator")
-		got := say(t, h.Client, core.SendMessage{SessionID: run.SessionID, Content: "never mind"})
+		got := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: run.SessionID, Content: "never mind"})
 		wantEnd(t, h, run.ID, core.RunCanceled, "calculator: not approved: the user wrote instead")
-		if log := messages(t, h.Client, run.SessionID); len(log) != 5 || log[3].ID != got.run.UserMessageID {
+		if log := apptest.ListMessages(t, h.Client, run.SessionID); len(log) != 5 || log[3].ID != got.Run.UserMessageID {
 			t.Errorf("got %d messages, want the new one after the result", len(log))
 		}
 		_, err := h.Decide(t.Context(), run.ID, run.Approvals[0].ID, core.ApprovalDecision{Approve: true})
@@ -204,40 +179,40 @@ func TestApprovalIsNotNeededAnyMore(t *testing.T) {
 		wantEnd(t, h, run.ID, core.RunCanceled, "calculator: not approved: the run was canceled")
 
 		run = asks(t, h, "calculator")
-		if got := say(t, h.Client, core.SendMessage{SessionID: run.SessionID, Content: "hello", Multitask: core.MultitaskInterrupt}); got.run.Status != core.RunSucceeded {
-			t.Errorf("interrupt: got %s", got.run.Status)
+		if got := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: run.SessionID, Content: "hello", Multitask: core.MultitaskInterrupt}); got.Run.Status != core.RunSucceeded {
+			t.Errorf("interrupt: got %s", got.Run.Status)
 		}
 		wantEnd(t, h, run.ID, core.RunCanceled, "calculator: not approved: the run was canceled")
 	})
 }
 
-// Issue 5, 3: a run waits across restarts, for as long as it may.
+// A run waits across restarts, for as long as it may.
 func TestApprovalAcrossRestarts(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		h := newAsking(t, url)
+		h := apptest.NewAsking(t, url)
 		run := asks(t, h, "calculator")
-		h.restart()
+		h.Restart()
 		if got, err := h.Run(t.Context(), run.ID); err != nil || got.Status != core.RunWaiting || !cmp.Equal(got.Approvals, run.Approvals) {
 			t.Fatalf("after a restart: got %+v, %v, want it waiting as before", got, err)
 		}
 		decide(t, h, run, core.ApprovalDecision{Approve: true})
 		wantEnd(t, h, run.ID, core.RunSucceeded, "calculator: 42")
 
-		h.stop()
-		h.cfg.Limits.ApprovalTime = time.Nanosecond // over at the next look, which is at a start
-		h.start()
+		h.Stop()
+		h.Config.Limits.ApprovalTime = time.Nanosecond // over at the next look, which is at a start
+		h.Start()
 		run = asks(t, h, "calculator")
-		h.restart()
+		h.Restart()
 		wantEnd(t, h, run.ID, core.RunSucceeded, "calculator: not approved: nobody answered in time")
 	})
 }
 
-// Issue 5, 3: of answers at the same time one counts, and the tool runs once.
+// Of answers at the same time one counts, and the tool runs once.
 func TestDecisionsAtOnce(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		h := newAsking(t, url, func(c *config.Config) { c.Limits.ApprovalTime = 0 })
+		h := apptest.NewAsking(t, url, func(c *config.Config) { c.Limits.ApprovalTime = 0 })
 		run := asks(t, h, "calculator")
 		if run.Approvals[0].ExpiresAt != nil {
 			t.Errorf("got %v, want no end of the time to decide", run.Approvals[0].ExpiresAt)

@@ -10,7 +10,8 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/config"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
 
@@ -25,21 +26,21 @@ type pace struct {
 // hurried has a summarizer that is finished only when the conversation has gone on;
 // leisurely is a conversation as people have them, if they type fast.
 var (
-	hurried   = pace{turns: 130, window: 32_768, sentences: 14, turnsBeside: 3}
+	hurried   = pace{turns: 90, window: 32_768, sentences: 14, turnsBeside: 3}
 	leisurely = pace{turns: 300, window: 131_072, sentences: 36, answer: 200 * time.Millisecond, write: 3 * time.Second}
 )
 
-// CONTEXT § 8: a summary is prepared while the conversation goes on and put to use when
+// A summary is prepared while the conversation goes on and put to use when
 // a trigger is crossed. No turn waits for the summarizer, and nothing that it made is
 // thrown away (§ 10, row 25). With BOBBIN_TEST_LONG=1 a summary takes three seconds, and
 // the figures say what a turn waits for.
 func TestShowBackground(t *testing.T) {
 	t.Parallel()
 	p := hurried
-	if long() {
+	if apptest.IsLong() {
 		p = leisurely
 	}
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
 		if p.write > 0 { // one after the other: they would measure each other
 			alone.Lock()
 			defer alone.Unlock()
@@ -56,7 +57,7 @@ var alone sync.Mutex
 
 // beside is a house whose summaries are written by a slow model of another provider.
 type beside struct {
-	*house
+	*apptest.Bobbin
 	t      *testing.T
 	pace   pace
 	model  *provider.Server
@@ -78,15 +79,15 @@ type talkBeside struct {
 func newBeside(t *testing.T, url string, p pace) *beside {
 	t.Helper()
 	b := &beside{t: t, pace: p, next: make(chan struct{})}
-	b.model = newProvider(t, provider.Options{Window: p.window, Hold: func(string) { <-time.After(p.answer) }})
-	b.writer = newProvider(t, provider.Options{At: func(at provider.Point, _ provider.Asked) {
+	b.model = apptest.NewProvider(t, provider.Options{Window: p.window, Hold: func(string) { <-time.After(p.answer) }})
+	b.writer = apptest.NewProvider(t, provider.Options{At: func(at provider.Point, _ provider.Asked) {
 		if at == provider.PointSummary {
 			b.hold()
 		}
 	}})
 	agent := "name: %s\nsystem_prompt: You keep notes.\ncontext:\n  policy: %s\n  summary_model: writer\n"
-	b.house = newHouse(t, url, withModel("house", p.window, 1024, b.model), withModel("writer", 131_072, 4096, b.writer),
-		withAgent("keeper", fmt.Sprintf(agent, "keeper", "window\n  timing: background")), withAgent("plain", fmt.Sprintf(agent, "plain", "off")),
+	b.Bobbin = apptest.New(t, url, apptest.WithModel("house", p.window, 1024, b.model), apptest.WithModel("writer", 131_072, 4096, b.writer),
+		apptest.WithAgent("keeper", fmt.Sprintf(agent, "keeper", "window\n  timing: background")), apptest.WithAgent("plain", fmt.Sprintf(agent, "plain", "off")),
 		func(c *config.Config) { c.Limits.SummaryTime = 5 * time.Second })
 	t.Cleanup(b.end)
 	return b
@@ -124,20 +125,20 @@ func (b *beside) end() {
 // talk has a conversation with the agent.
 func (b *beside) talk(agent string) talkBeside {
 	b.t.Helper()
-	k := talkBeside{id: newSession(b.t, b.Client, core.Session{Agent: agent})}
-	words := newWriter(1)
+	k := talkBeside{id: apptest.NewSession(b.t, b.Client, core.Session{Agent: agent})}
+	words := apptest.NewWriter(1)
 	for n := range b.pace.turns {
-		question := fmt.Sprintf("Turn %d. %s", n, words.sentences(b.pace.sentences))
+		question := fmt.Sprintf("Turn %d. %s", n, words.Sentences(b.pace.sentences))
 		busy, start := b.model.Busy(), time.Now()
-		got := say(b.t, b.Client, core.SendMessage{SessionID: k.id, Content: question})
+		got := apptest.SendMessage(b.t, b.Client, core.SendMessage{SessionID: k.id, Content: question})
 		k.own = append(k.own, time.Since(start)-(b.model.Busy()-busy))
-		if got.answer.Content != "answer to: "+question {
-			b.t.Fatalf("turn %d: got the answer %.60q", n, got.answer.Content)
+		if got.Answer.Content != "answer to: "+question {
+			b.t.Fatalf("turn %d: got the answer %.60q", n, got.Answer.Content)
 		}
-		for _, e := range got.events {
+		for _, e := range got.Events {
 			d := core.ContextData{}
 			if strings.HasPrefix(string(e.Type), "context.") {
-				d = data[core.ContextData](b.t, e)
+				d = apptest.EventData[core.ContextData](b.t, e)
 			}
 			switch {
 			case e.Type == core.EventContextStarted && !d.Ahead, e.Type == core.EventContextFailed, e.Type == core.EventContextSkipped:
@@ -172,7 +173,7 @@ func (b *beside) check(k talkBeside) {
 		}
 	}
 	contextOf(b.t, b.Client, k.id)
-	messages(b.t, b.Client, k.id)
+	apptest.ListMessages(b.t, b.Client, k.id)
 }
 
 // report prints the figures.
@@ -183,21 +184,21 @@ func (b *beside) report(with, without talkBeside) {
 		added = append(added, with.own[i]-without.own[i])
 	}
 	s := session(b.t, b.Client, with.id)
-	fig := newTable("%d turns beside a summarizer that takes %s and %d turns (%s)", b.pace.turns, b.pace.write, b.pace.turnsBeside, b.t.Name())
-	fig.row("summaries put to use", s.SummaryCount, fmt.Sprintf("%d calls of the summarizer, no turn made one", b.writer.Summaries()))
-	fig.row("  of them within a turn, without a model call", len(with.made), "the others after one")
-	fig.row("Bobbin's own time of a turn", "p50", "p99", "max")
+	fig := apptest.NewTable("%d turns beside a summarizer that takes %s and %d turns (%s)", b.pace.turns, b.pace.write, b.pace.turnsBeside, b.t.Name())
+	fig.AddRow("summaries put to use", s.SummaryCount, fmt.Sprintf("%d calls of the summarizer, no turn made one", b.writer.Summaries()))
+	fig.AddRow("  of them within a turn, without a model call", len(with.made), "the others after one")
+	fig.AddRow("Bobbin's own time of a turn", "p50", "p99", "max")
 	for _, r := range []struct {
 		name string
 		took []time.Duration
 	}{{"with summaries", with.own}, {"without", without.own}, {"added, turn by turn", added}} {
 		p50, p99, most := percentiles(r.took)
-		fig.row("  "+r.name, p50.Round(time.Microsecond), p99.Round(time.Microsecond), most.Round(time.Microsecond))
+		fig.AddRow("  "+r.name, p50.Round(time.Microsecond), p99.Round(time.Microsecond), most.Round(time.Microsecond))
 	}
 	a50, a99, aMost := percentiles(with.own)
 	b50, b99, bMost := percentiles(without.own)
-	fig.row("  added, percentile by percentile", (a50 - b50).Round(time.Microsecond), (a99 - b99).Round(time.Microsecond), (aMost - bMost).Round(time.Microsecond))
-	fig.log(b.t)
+	fig.AddRow("  added, percentile by percentile", (a50 - b50).Round(time.Microsecond), (a99 - b99).Round(time.Microsecond), (aMost - bMost).Round(time.Microsecond))
+	fig.Log(b.t)
 }
 
 // percentiles returns the median, the 99th percentile and the largest.

@@ -12,49 +12,50 @@ import (
 	"sync"
 	"testing"
 
-	"bobbin/app"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
-	"bobbin/app/db/dbtest"
+	"bobbin/app/ops"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
 
 // What was acknowledged before a backup began is in it, though others wrote on while it
-// was made; a Bobbin on the copy is sound, and its conversations go on. (Issue 5, 5)
+// was made; a Bobbin on the copy is sound, and its conversations go on.
 func TestBackupUnderLoad(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		model := withModel("echo", 8192, 1024, newProvider(t, provider.Options{}))
-		h := newHouse(t, url, model)
-		quiet := newSession(t, h.Client, core.Session{})
-		say(t, h.Client, core.SendMessage{SessionID: quiet, Content: "Remember the harpsichord."})
+		model := apptest.WithModel("echo", 8192, 1024, apptest.NewProvider(t, provider.Options{}))
+		h := apptest.New(t, url, model)
+		quiet := apptest.NewSession(t, h.Client, core.Session{})
+		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: quiet, Content: "Remember the harpsichord."})
 		load := newLoad(t, h.Client, 4)
 		load.until(20)
 		known := load.acknowledged()
 		copied := backUp(t, h, url)
 		load.until(len(known) + 4) // it went on
 		load.stop()
-		want := messages(t, h.Client, quiet)
-		h.stop()
+		want := apptest.ListMessages(t, h.Client, quiet)
+		h.Stop()
 
-		restored := newHouse(t, copied, model)
+		restored := apptest.New(t, copied, model)
 		logs := map[core.SessionID][]core.Message{}
 		for at, content := range known {
 			if logs[at.session] == nil {
-				logs[at.session] = messages(t, restored.Client, at.session)
+				logs[at.session] = apptest.ListMessages(t, restored.Client, at.session)
 			}
 			if !slices.ContainsFunc(logs[at.session], func(m core.Message) bool { return m.ID == at.message && m.Content == content }) {
 				t.Errorf("message %s (%q) of before the backup is not there", at.message, content)
 			}
 		}
-		if got := messages(t, restored.Client, quiet); len(got) != len(want) || got[1].Content != want[1].Content {
+		if got := apptest.ListMessages(t, restored.Client, quiet); len(got) != len(want) || got[1].Content != want[1].Content {
 			t.Errorf("got %d messages of the quiet session, want the %d of before", len(got), len(want))
 		}
-		say(t, restored.Client, core.SendMessage{SessionID: quiet, Content: "And go on."})
-		checkup := app.Doctor(t.Context(), app.DoctorOptions{Config: restored.cfg, Logger: slog.New(slog.DiscardHandler)})
+		apptest.SendMessage(t, restored.Client, core.SendMessage{SessionID: quiet, Content: "And go on."})
+		checkup := ops.Doctor(t.Context(), ops.DoctorOptions{Config: restored.Config, Logger: slog.New(slog.DiscardHandler)})
 		for _, f := range checkup.Findings {
-			if (f.Check == "database" || f.Check == "migrations") && f.Status != app.VerdictOK {
+			if (f.Check == "database" || f.Check == "migrations") && f.Status != ops.VerdictOK {
 				t.Errorf("doctor on the copy: %+v", f)
 			}
 		}
@@ -63,11 +64,11 @@ func TestBackupUnderLoad(t *testing.T) {
 
 // backUp makes a backup with the tools that operators have, while the house works, and
 // returns the URL of what was restored from it.
-func backUp(t *testing.T, h *house, url string) string {
+func backUp(t *testing.T, h *apptest.Bobbin, url string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "backup")
 	if strings.HasPrefix(url, "sqlite://") {
-		if _, err := app.Backup(t.Context(), h.cfg, slog.New(slog.DiscardHandler), file, "test"); err != nil {
+		if _, err := ops.Backup(t.Context(), h.Config, slog.New(slog.DiscardHandler), file, "test"); err != nil {
 			t.Fatal(err)
 		}
 		return "sqlite://" + file
@@ -108,7 +109,7 @@ func newLoad(t *testing.T, c *client.Client, n int) *load {
 	l := &load{t: t, cancel: cancel, known: map[inSession]string{}}
 	l.more = sync.NewCond(&l.mu)
 	for who := range n {
-		id := newSession(t, c, core.Session{})
+		id := apptest.NewSession(t, c, core.Session{})
 		l.ended.Go(func() { l.talk(ctx, c, id, who) })
 	}
 	t.Cleanup(l.stop)
@@ -163,12 +164,12 @@ func (l *load) stop() {
 // nothing behind where it fails.
 func TestBackupFile(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, dbtest.SQLiteURL(t))
-	newSession(t, h.Client, core.Session{})
+	h := apptest.New(t, dbtest.SQLiteURL(t))
+	apptest.NewSession(t, h.Client, core.Session{})
 	dir := t.TempDir()
 	file := filepath.Join(dir, "copy.db")
 	backup := func(file string) error {
-		_, err := app.Backup(t.Context(), h.cfg, slog.New(slog.DiscardHandler), file, "test")
+		_, err := ops.Backup(t.Context(), h.Config, slog.New(slog.DiscardHandler), file, "test")
 		return err
 	}
 	if err := backup(file); err != nil {
@@ -188,9 +189,9 @@ func TestBackupFile(t *testing.T) {
 	if err != nil || len(entries) != 1 {
 		t.Errorf("left behind: %v, %v, want the backup alone", entries, err)
 	}
-	other := h.cfg
+	other := h.Config
 	other.Database.URL = config.NewSecretURL("sqlite://" + filepath.Join(dir, "none.db"))
-	if _, err := app.Backup(t.Context(), other, slog.New(slog.DiscardHandler), filepath.Join(dir, "b"), "test"); err == nil {
+	if _, err := ops.Backup(t.Context(), other, slog.New(slog.DiscardHandler), filepath.Join(dir, "b"), "test"); err == nil {
 		t.Error("of a database that is not there: got no error")
 	}
 }

@@ -15,7 +15,9 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
+	"bobbin/tests/documents"
 	"bobbin/tests/provider"
 )
 
@@ -40,24 +42,24 @@ func upload(t testing.TB, c *client.Client, name string, data []byte) core.Part 
 }
 
 // seeing makes the first model one that sees images, or none that does.
-func seeing(images bool) setting {
+func seeing(images bool) apptest.Setting {
 	return func(c *config.Config) { c.Models[0].Images = &images }
 }
 
-// Issue 3, item 6: an image goes to a model that takes it, byte for byte, again in
+// An image goes to a model that takes it, byte for byte, again in
 // later prompts, and is described to one that does not; a text file goes as text.
 func TestFilesInMessages(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		p := newProvider(t, provider.Options{Window: 16_384, Record: true})
-		h := newHouse(t, url, withModel("sees", 16_384, 2048, p), withModel("blind", 16_384, 2048, p), seeing(true))
-		id := newSession(t, h.Client, core.Session{})
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
+		p := apptest.NewProvider(t, provider.Options{Window: 16_384, Record: true})
+		h := apptest.New(t, url, apptest.WithModel("sees", 16_384, 2048, p), apptest.WithModel("blind", 16_384, 2048, p), seeing(true))
+		id := apptest.NewSession(t, h.Client, core.Session{})
 		cat := picture(t, 640, 480)
 		parts := []core.Part{
 			upload(t, h.Client, "../../cat.png", cat), upload(t, h.Client, "data.csv", []byte("pump,pressure\n7,3.5\n")),
-			upload(t, h.Client, "paper.pdf", []byte("%PDF-1.7\n%binary")),
+			upload(t, h.Client, "paper.pdf", documents.PDF("Pump seven leaks.", "")),
 		}
-		asked := say(t, h.Client, core.SendMessage{SessionID: id, Content: "look", Parts: parts}).asked
+		asked := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "look", Parts: parts}).Question
 		got := asked.Parts[0]
 		if got.Name != "cat.png" || got.MediaType != "image/png" || got.Width != 640 || got.Height != 480 || got.Size != int64(len(cat)) || got.Tokens == 0 {
 			t.Errorf("got the part %+v, want all that is known of the image", got)
@@ -65,7 +67,7 @@ func TestFilesInMessages(t *testing.T) {
 		if sum := got.Tokens + asked.Parts[1].Tokens + asked.Parts[2].Tokens; asked.TokenCount <= sum {
 			t.Errorf("got %d tokens for the message and %d for its parts", asked.TokenCount, sum)
 		}
-		say(t, h.Client, core.SendMessage{SessionID: id, Content: "and again"})
+		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "and again"})
 		want := "data:image/png;base64," + base64.StdEncoding.EncodeToString(cat)
 		for i, images := range p.Images() {
 			if len(images) != 1 || images[0] != want {
@@ -73,22 +75,22 @@ func TestFilesInMessages(t *testing.T) {
 			}
 		}
 		prompts := p.Prompts()
-		if prompts[0][0] != prompts[1][0] { // CONTEXT § 3, invariant 7
+		if prompts[0][0] != prompts[1][0] {
 			t.Errorf("the first message was sent as %q, then as %q", prompts[0][0], prompts[1][0])
 		}
-		for _, words := range []string{"look\n[file \"data.csv\", text/csv, 20 bytes", "<attached_file>\npump,pressure\n7,3.5\n\n</attached_file>", "[file \"paper.pdf\", application/pdf, 16 bytes: its content cannot be shown to a model]"} {
+		for _, words := range []string{"look\n[file \"data.csv\", text/csv, 20 bytes", "<attached_file>\npump,pressure\n7,3.5\n\n</attached_file>", "[file \"paper.pdf\", application/pdf, 2 pages, ", "1 of 2 pages have no text", "[page 1]\nPump seven leaks.\n</attached_file>"} {
 			if !strings.Contains(prompts[0][0], words) {
 				t.Errorf("got the prompt %q, want %q in it", prompts[0][0], words)
 			}
 		}
-		say(t, h.Client, core.SendMessage{SessionID: id, Content: "and you?", Model: "blind"})
+		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "and you?", Model: "blind"})
 		last := len(p.Prompts()) - 1
 		described := fmt.Sprintf("[image \"cat.png\", image/png, 640×480, %s: this model cannot see images]", core.ByteSize(int64(len(cat))))
 		if len(p.Images()[last]) != 0 || !strings.Contains(p.Prompts()[last][0], described) {
 			t.Errorf("got %d images and %q, want none and %q", len(p.Images()[last]), p.Prompts()[last][0], described)
 		}
 		view, err := h.Prompt(t.Context(), id)
-		if err != nil || len(view.Messages[0].Images) != 1 || view.Messages[0].Images[0].BlobID != got.BlobID {
+		if err != nil || len(view.Messages[0].Media) != 1 || view.Messages[0].Media[0].BlobID != got.BlobID {
 			t.Errorf("got the prompt view %+v and %v, want the image in it", view.Messages[0], err)
 		}
 		contextOf(t, h.Client, id)
@@ -102,21 +104,21 @@ func TestFilesInMessages(t *testing.T) {
 // and the provider never refuses one.
 func TestFilesFitTheWindow(t *testing.T) {
 	t.Parallel()
-	p := newProvider(t, provider.Options{Window: 8192, Record: true, Overcount: 1.15})
-	h := newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("house", 8192, 2048, p), seeing(true))
-	id := newSession(t, h.Client, core.Session{})
+	p := apptest.NewProvider(t, provider.Options{Window: 8192, Record: true, Overcount: 1.15})
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 8192, 2048, p), seeing(true))
+	id := apptest.NewSession(t, h.Client, core.Session{})
 	text := []byte("THE BEGINNING " + strings.Repeat("the pump of hall three reported its pressure ", 20_000) + "THE END")
 	large := upload(t, h.Client, "log.txt", text)
-	got := say(t, h.Client, core.SendMessage{SessionID: id, Content: "What does it say?", Parts: []core.Part{large}})
+	got := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "What does it say?", Parts: []core.Part{large}})
 	prompt := p.Prompts()[0][0]
-	if !strings.HasPrefix(prompt, "What does it say?") || !strings.Contains(prompt, "THE BEGINNING") || !strings.Contains(prompt, string(got.asked.ID)) {
+	if !strings.HasPrefix(prompt, "What does it say?") || !strings.Contains(prompt, "THE BEGINNING") || !strings.Contains(prompt, string(got.Question.ID)) {
 		t.Errorf("got the prompt %.300q …, want the question, the file's beginning and a marker", prompt)
 	}
 	var parts []core.Part
 	for i := range 8 {
 		parts = append(parts, upload(t, h.Client, fmt.Sprintf("%d.png", i), picture(t, 1500+i, 1500)))
 	}
-	say(t, h.Client, core.SendMessage{SessionID: id, Content: "and these?", Parts: parts})
+	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "and these?", Parts: parts})
 	prompts := p.Prompts()
 	last := prompts[len(prompts)-1]
 	if q := last[len(last)-1]; !strings.HasPrefix(q, "and these?") || !strings.Contains(q, "left out here to save space") {
@@ -124,7 +126,7 @@ func TestFilesFitTheWindow(t *testing.T) {
 	}
 	for i := range 6 {
 		one := upload(t, h.Client, "one.png", picture(t, 900+i, 900))
-		say(t, h.Client, core.SendMessage{SessionID: id, Content: fmt.Sprint("one more ", i), Parts: []core.Part{one}})
+		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: fmt.Sprint("one more ", i), Parts: []core.Part{one}})
 		if images := p.Images(); len(images[len(images)-1]) == 0 {
 			t.Errorf("turn %d: the new image was not sent", i)
 		}
@@ -138,20 +140,20 @@ func TestFilesFitTheWindow(t *testing.T) {
 // Two owners, and what is refused: nothing of it is stored.
 func TestRefusedFiles(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		p := newProvider(t, provider.Options{Window: 8192})
-		h := newHouse(t, url, withModel("house", 8192, 2048, p), func(c *config.Config) {
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
+		p := apptest.NewProvider(t, provider.Options{Window: 8192})
+		h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p), func(c *config.Config) {
 			c.Auth.Keys = []config.APIKey{
 				{Name: "ann", Secret: config.NewSecret("secret-of-ann-1234")}, {Name: "bob", Secret: config.NewSecret("secret-of-bob-1234")},
 			}
 			c.Files.Bytes, c.Files.TotalBytes, c.Files.PerMessage = 4096, 16<<10, 2
 		})
-		ann, bob := h.client("secret-of-ann-1234"), h.client("secret-of-bob-1234")
-		id := newSession(t, ann, core.Session{})
+		ann, bob := h.NewClient("secret-of-ann-1234"), h.NewClient("secret-of-bob-1234")
+		id := apptest.NewSession(t, ann, core.Session{})
 		part := upload(t, ann, "a.txt", []byte("ann's own"))
 		for what, err := range map[string]error{
 			"read":           func() error { _, err := bob.Blob(t.Context(), part.BlobID); return err }(),
-			"another's part": send(t, bob, newSession(t, bob, core.Session{}), part),
+			"another's part": send(t, bob, apptest.NewSession(t, bob, core.Session{}), part),
 			"no part":        send(t, ann, id, core.Part{Type: core.PartFile, BlobID: core.NewID[core.BlobID]()}),
 			"no session": func() error {
 				_, err := bob.UploadBlob(t.Context(), core.Upload{SessionID: id, Name: "b.txt", Data: []byte("b")})
@@ -171,7 +173,8 @@ func TestRefusedFiles(t *testing.T) {
 			{"empty", nil, 422, "empty"},
 			{"over the limit", bytes.Repeat([]byte("x"), 5000), 413, "too large"},
 			{"html.png", []byte("\x89PNG\r\n\x1a\nnone"), 422, "is none"},
-			{"zip.txt", []byte("PK\x03\x04 and so on"), 422, "application/zip"},
+			{"zip.txt", []byte("PK\x03\x04 and so on"), 422, "it is application/zip; unpack it"},
+			{"no.pdf", []byte("%PDF-1.7\n%binary"), 422, "open it, save it again"},
 			{"latin.txt", []byte("caf\xe9 au lait, s'il vous pla\xeet"), 422, "UTF-8"},
 		} {
 			_, err := ann.UploadBlob(t.Context(), core.Upload{Name: c.name, Data: c.data})
@@ -186,7 +189,7 @@ func TestRefusedFiles(t *testing.T) {
 			if _, err := ann.UploadBlob(t.Context(), core.Upload{Name: "full.txt", Data: bytes.Repeat([]byte{byte('a' + i)}, 4000)}); err != nil && i < 2 {
 				t.Errorf("file %d: %v", i, err)
 			} else if i == 3 {
-				wantProblem(t, err, core.ErrTooLarge, 413, "your files take")
+				wantProblem(t, err, core.ErrTooLarge, 413, "your files use")
 			}
 		}
 		if _, err := bob.UploadBlob(t.Context(), core.Upload{Name: "b.txt", Data: []byte("bob's")}); err != nil {
@@ -206,10 +209,10 @@ func send(t testing.TB, c *client.Client, id core.SessionID, parts ...core.Part)
 // takes them.
 func TestMessageAsAForm(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		p := newProvider(t, provider.Options{Window: 8192, Record: true})
-		h := newHouse(t, url, withModel("house", 8192, 2048, p), seeing(true))
-		id := newSession(t, h.Client, core.Session{})
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
+		p := apptest.NewProvider(t, provider.Options{Window: 8192, Record: true})
+		h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p), seeing(true))
+		id := apptest.NewSession(t, h.Client, core.Session{})
 		var body bytes.Buffer
 		form := multipart.NewWriter(&body)
 		for name, data := range map[string][]byte{"one.png": picture(t, 10, 10), "<script>.html": []byte("<html><script>alert(1)</script>")} {
@@ -224,17 +227,17 @@ func TestMessageAsAForm(t *testing.T) {
 		if err := errors.Join(form.WriteField("message", `{"content": "both"}`), form.Close()); err != nil {
 			t.Fatal(err)
 		}
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.url+"/api/v1/sessions/"+string(id)+"/messages", &body)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL+"/api/v1/sessions/"+string(id)+"/messages", &body)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.Header.Set("Content-Type", form.FormDataContentType())
-		response, err := h.http.Do(r)
+		response, err := h.HTTP.Do(r)
 		if err != nil || response.StatusCode != http.StatusOK {
 			t.Fatalf("got %v and %v, want 200", response, err)
 		}
 		response.Body.Close()
-		asked := messages(t, h.Client, id)[0]
+		asked := apptest.ListMessages(t, h.Client, id)[0]
 		if len(asked.Parts) != 2 {
 			t.Fatalf("got the parts %+v, want both", asked.Parts)
 		}
@@ -243,8 +246,8 @@ func TestMessageAsAForm(t *testing.T) {
 				t.Errorf("got the part %+v, want a clean name and no markup", part)
 			}
 		}
-		edited := say(t, h.Client, core.SendMessage{SessionID: id, Edits: asked.ID, Content: "both, again"}).asked
-		none := say(t, h.Client, core.SendMessage{SessionID: id, Edits: asked.ID, Content: "without", Parts: []core.Part{}}).asked
+		edited := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Edits: asked.ID, Content: "both, again"}).Question
+		none := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Edits: asked.ID, Content: "without", Parts: []core.Part{}}).Question
 		if len(edited.Parts) != 2 || len(none.Parts) != 0 {
 			t.Errorf("edited: got %d and %d parts, want 2 and none", len(edited.Parts), len(none.Parts))
 		}

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +12,8 @@ import (
 
 	"bobbin/app/client"
 	"bobbin/app/core"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
 
@@ -53,7 +55,7 @@ func follow(ctx context.Context, t testing.TB, c *client.Client, id core.Session
 	feed := make(chan core.Event, 1000)
 	go func() {
 		defer close(feed)
-		for e, err := range c.WatchSession(ctx, id, core.From{After: 0}) {
+		for e, err := range c.WatchSession(ctx, id, core.Cursor{After: 0}) {
 			if err != nil {
 				return
 			}
@@ -88,37 +90,38 @@ func until(t testing.TB, feed <-chan core.Event, what string, fits func(core.Eve
 func TestBranches(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		p := newProvider(t, provider.Options{Window: 8192, Record: true})
-		h := newHouse(t, url, withModel("house", 8192, 2048, p))
-		id := newSession(t, h.Client, core.Session{Title: "a talk"})
+		p := apptest.NewProvider(t, provider.Options{Window: 8192, Record: true})
+		h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p))
+		id := apptest.NewSession(t, h.Client, core.Session{Title: "a talk"})
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		feed := follow(ctx, t, h.Client, id)
 		for _, q := range []string{"one", "two", "three"} {
-			say(t, h.Client, core.SendMessage{SessionID: id, Content: q})
+			apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: q})
 		}
 		log := wantPath(t, h.Client, id, turns("one", "two", "three")...)
 
-		edited := say(t, h.Client, core.SendMessage{SessionID: id, Edits: log[2].ID, Content: "two!"})
-		if edited.asked.ParentID != log[1].ID || edited.run.Input.Edits != log[2].ID {
-			t.Errorf("got the edited message after %s, want after %s", edited.asked.ParentID, log[1].ID)
+		edited := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Edits: log[2].ID, Content: "two!"})
+		if edited.Question.ParentID != log[1].ID || edited.Run.Input.Edits != log[2].ID {
+			t.Errorf("got the edited message after %s, want after %s", edited.Question.ParentID, log[1].ID)
 		}
 		wantPath(t, h.Client, id, turns("one", "two!")...)
 		e := until(t, feed, "change of the path", func(e core.Event) bool { return e.Type == core.EventSessionUpdated })
-		if diff := cmp.Diff(&core.PathChange{AfterID: log[1].ID, LeafID: log[1].ID}, data[core.SessionData](t, e).Path); diff != "" {
+		// Finding: users-C15
+		if diff := cmp.Diff(&core.PathChange{AfterID: log[1].ID, AfterSeq: log[1].Seq, LeafID: log[1].ID}, apptest.EventData[core.SessionData](t, e).Path); diff != "" {
 			t.Errorf("change of the path (-want +got):\n%s", diff)
 		}
 		until(t, feed, "edited message", func(e core.Event) bool {
-			return e.Type == core.EventMessageCreated && data[core.MessageData](t, e).Message.ID == edited.asked.ID
+			return e.Type == core.EventMessageCreated && apptest.EventData[core.MessageData](t, e).Message.ID == edited.Question.ID
 		})
 
-		again := listen(t, h.Regenerate(t.Context(), core.Regenerate{SessionID: id, MessageID: edited.answer.ID, ClientMessageID: "again"}))
-		repeated := listen(t, h.Regenerate(t.Context(), core.Regenerate{SessionID: id, MessageID: edited.answer.ID, ClientMessageID: "again"}))
-		if again.run.UserMessageID != edited.asked.ID || again.answer.ParentID != edited.asked.ID || repeated.run.ID != again.run.ID {
-			t.Errorf("got an answer after %s by run %s, then run %s, want after %s, once", again.answer.ParentID, again.run.ID, repeated.run.ID, edited.asked.ID)
+		again := apptest.ReadTurn(t, h.Regenerate(t.Context(), core.Regenerate{SessionID: id, MessageID: edited.Answer.ID, ClientMessageID: "again"}))
+		repeated := apptest.ReadTurn(t, h.Regenerate(t.Context(), core.Regenerate{SessionID: id, MessageID: edited.Answer.ID, ClientMessageID: "again"}))
+		if again.Run.UserMessageID != edited.Question.ID || again.Answer.ParentID != edited.Question.ID || repeated.Run.ID != again.Run.ID {
+			t.Errorf("got an answer after %s by run %s, then run %s, want after %s, once", again.Answer.ParentID, again.Run.ID, repeated.Run.ID, edited.Question.ID)
 		}
 		all := wantPath(t, h.Client, id, turns("one", "two!")...)
-		if b := all[3].Branch; b == nil || *b != (core.Branch{Index: 2, Count: 2, Previous: edited.answer.ID}) {
+		if b := all[3].Branch; b == nil || *b != (core.Branch{Index: 2, Count: 2, Previous: edited.Answer.ID}) {
 			t.Errorf("got branch %+v, want the second of two", b)
 		}
 		branched(t, h.Client, id, log, feed)
@@ -137,7 +140,7 @@ func branched(t *testing.T, c *client.Client, id core.SessionID, log []core.Mess
 	}
 	wantPath(t, c, id, turns("one", "two", "three")...)
 	until(t, feed, "the branch selected", func(e core.Event) bool {
-		return e.Type == core.EventSessionUpdated && data[core.SessionData](t, e).Path.LeafID == log[5].ID
+		return e.Type == core.EventSessionUpdated && apptest.EventData[core.SessionData](t, e).Path.LeafID == log[5].ID
 	})
 	if r := contextOf(t, c, id); r.Coverage.Excluded != 3 || r.Coverage.Messages != 9 {
 		t.Errorf("got %+v, want 3 messages on other branches", r.Coverage)
@@ -150,18 +153,18 @@ func branched(t *testing.T, c *client.Client, id core.SessionID, log []core.Mess
 		t.Fatal(err)
 	}
 	e := until(t, feed, "tombstone", func(e core.Event) bool {
-		return e.Type == core.EventMessageUpdated && data[core.MessageData](t, e).Message.ID == log[5].ID
+		return e.Type == core.EventMessageUpdated && apptest.EventData[core.MessageData](t, e).Message.ID == log[5].ID
 	})
-	if m := data[core.MessageData](t, e).Message; m.DeletedAt == nil || m.Content != "" {
+	if m := apptest.EventData[core.MessageData](t, e).Message; m.DeletedAt == nil || m.Content != "" {
 		t.Errorf("got %+v, want a tombstone", m)
 	}
-	for e, err := range c.WatchSession(t.Context(), id, core.From{}) { // everything once more
+	for e, err := range c.WatchSession(t.Context(), id, core.Cursor{}) { // everything once more
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.Type == core.EventMessageCreated && data[core.MessageData](t, e).Message.ID == log[5].ID {
-			if strings.Contains(string(e.Data), "answer to: three") {
-				t.Errorf("got %s, want nothing of what was deleted", e.Data)
+		if e.Type == core.EventMessageCreated && apptest.EventData[core.MessageData](t, e).Message.ID == log[5].ID {
+			if strings.Contains(dataText(t, e), "answer to: three") {
+				t.Errorf("got %+v, want nothing of what was deleted", e.Data)
 			}
 			break
 		}
@@ -169,7 +172,7 @@ func branched(t *testing.T, c *client.Client, id core.SessionID, log []core.Mess
 	if err := c.DeleteMessage(t.Context(), id, log[5].ID); err != nil {
 		t.Errorf("again: %v", err)
 	}
-	say(t, c, core.SendMessage{SessionID: id, Content: "four"})
+	apptest.SendMessage(t, c, core.SendMessage{SessionID: id, Content: "four"})
 	// The server of the model wants roles to alternate: both questions are one there.
 	wantPath(t, c, id, append(turns("one", "two"), "user three", "user four", "assistant answer to: three\n\nfour")...)
 	if r := contextOf(t, c, id); r.Coverage.Excluded != 4 {
@@ -182,9 +185,9 @@ func TestBranchesRefuse(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p, g := newHolding(t)
-		h := newHouse(t, url, withModel("house", 8192, 2048, p))
-		id := newSession(t, h.Client, core.Session{})
-		say(t, h.Client, core.SendMessage{SessionID: id, Content: "one"})
+		h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p))
+		id := apptest.NewSession(t, h.Client, core.Session{})
+		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "one"})
 		_, log := path(t, h.Client, id)
 		ctx := t.Context()
 		edit := func(m core.MessageID, how core.Multitask) error {
@@ -194,8 +197,8 @@ func TestBranchesRefuse(t *testing.T) {
 		wantProblem(t, edit(log[1].ID, ""), core.ErrUnprocessable, 422, "only a user's message can be edited")
 		wantProblem(t, edit(core.NewID[core.MessageID](), ""), core.ErrNotFound, 404, "does not exist")
 		wantProblem(t, edit(log[0].ID, core.MultitaskEnqueue), core.ErrInvalid, 422, "reject or interrupt")
-		large := say(t, h.Client, core.SendMessage{SessionID: id, Content: strings.Repeat("many words are said here ", 800)})
-		_, err := h.PinMessage(ctx, id, large.asked.ID, true)
+		large := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: strings.Repeat("many words are said here ", 800)})
+		_, err := h.PinMessage(ctx, id, large.Question.ID, true)
 		wantProblem(t, err, core.ErrContextFloor, 422, "unpin another message")
 
 		run, err := h.SendAsync(ctx, core.SendMessage{SessionID: id, Content: "hold this"})
@@ -227,11 +230,11 @@ func TestBranchesRefuse(t *testing.T) {
 func TestFork(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		p := newProvider(t, provider.Options{Window: 8192})
-		h := newHouse(t, url, withModel("house", 8192, 2048, p))
-		id := newSession(t, h.Client, core.Session{Title: "a talk"})
+		p := apptest.NewProvider(t, provider.Options{Window: 8192})
+		h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p))
+		id := apptest.NewSession(t, h.Client, core.Session{Title: "a talk"})
 		for i := range 12 {
-			say(t, h.Client, core.SendMessage{SessionID: id, Content: fmt.Sprintf("%d: use a tool", i)})
+			apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: fmt.Sprintf("%d: use a tool", i)})
 		}
 		if _, err := h.Summarize(t.Context(), id, ""); err != nil {
 			t.Fatal(err)
@@ -248,10 +251,10 @@ func TestFork(t *testing.T) {
 		if err != nil || early.MessageCount != 3 || early.SummaryVersion != 0 {
 			t.Fatalf("got %d messages, version %d and %v, want the first three without a summary", early.MessageCount, early.SummaryVersion, err)
 		}
-		say(t, h.Client, core.SendMessage{SessionID: fork.ID, Content: "and on"})
-		say(t, h.Client, core.SendMessage{SessionID: early.ID, Content: "and on"})
+		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: fork.ID, Content: "and on"})
+		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: early.ID, Content: "and on"})
 		wantPath(t, h.Client, id, texts...)
-		messages(t, h.Client, fork.ID)
+		apptest.ListMessages(t, h.Client, fork.ID)
 		contextOf(t, h.Client, fork.ID)
 		contextOf(t, h.Client, early.ID)
 	})
@@ -263,8 +266,8 @@ func TestStopWhileRegenerating(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p, g := newHolding(t)
-		h := newHouse(t, url, withModel("house", 8192, 2048, p), withGrace(time.Millisecond))
-		id := newSession(t, h.Client, core.Session{})
+		h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p), apptest.WithGrace(time.Millisecond))
+		id := apptest.NewSession(t, h.Client, core.Session{})
 		first, err := h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "hold it"})
 		if err != nil {
 			t.Fatal(err)
@@ -289,12 +292,12 @@ func TestStopWhileRegenerating(t *testing.T) {
 		}()
 		run := <-begun
 		<-g.arrived
-		h.stop()
+		h.Stop()
 		g.open()
-		h.start()
-		got := listen(t, h.WatchRun(t.Context(), run, core.From{}))
-		if got.run.Status != core.RunSucceeded || got.run.Attempt != 2 || got.answer.ParentID != first.UserMessageID {
-			t.Errorf("got %s, attempt %d, an answer after %s, want the answer to the question", got.run.Status, got.run.Attempt, got.answer.ParentID)
+		h.Start()
+		got := apptest.ReadTurn(t, h.WatchRun(t.Context(), run, core.Cursor{}))
+		if got.Run.Status != core.RunSucceeded || got.Run.Attempt != 2 || got.Answer.ParentID != first.UserMessageID {
+			t.Errorf("got %s, attempt %d, an answer after %s, want the answer to the question", got.Run.Status, got.Run.Attempt, got.Answer.ParentID)
 		}
 		wantPath(t, h.Client, id, turns("hold it")...)
 		page, err := h.Messages(t.Context(), id, core.MessageQuery{AllBranches: true})
@@ -302,4 +305,38 @@ func TestStopWhileRegenerating(t *testing.T) {
 			t.Errorf("got %d messages on all branches and %v, want %d", len(page.Items), err, want)
 		}
 	})
+}
+
+// A message stands behind any message that it names, and the provider gets the path up to
+// there; at the start the conversation begins anew.
+func TestMessageBehindAnother(t *testing.T) {
+	t.Parallel()
+	p := apptest.NewProvider(t, provider.Options{Record: true})
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 8_000, 1_024, p), withAgentFile(t, "plain", "model: house\n"))
+	id := apptest.NewSession(t, h.Client, core.Session{Agent: "plain"})
+	for _, q := range []string{"one", "two"} {
+		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: q})
+	}
+	_, log := path(t, h.Client, id)
+	got := func() (texts []string) {
+		all := p.Received()
+		for _, m := range all[len(all)-1].Messages {
+			texts = append(texts, m.Role+" "+m.Text)
+		}
+		return texts
+	}
+	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, After: log[1].ID, Content: "three"})
+	wantPath(t, h.Client, id, turns("one", "three")...)
+	if diff := cmp.Diff(append(turns("one"), "user three"), got()); diff != "" {
+		t.Errorf("request behind the first answer (-want +got):\n%s", diff)
+	}
+	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, After: core.AfterStart, Content: "four"})
+	wantPath(t, h.Client, id, turns("four")...)
+	if diff := cmp.Diff([]string{"user four"}, got()); diff != "" {
+		t.Errorf("request at the start (-want +got):\n%s", diff)
+	}
+	_, err := h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Edits: log[0].ID, After: log[1].ID, Content: "both"})
+	wantProblem(t, err, core.ErrInvalid, http.StatusUnprocessableEntity, "after cannot be given for an edit")
+	_, err = h.SendAsync(t.Context(), core.SendMessage{SessionID: id, After: log[1].ID, Content: "queued", Multitask: core.MultitaskEnqueue})
+	wantProblem(t, err, core.ErrInvalid, http.StatusUnprocessableEntity, "a branch cannot wait behind other messages")
 }

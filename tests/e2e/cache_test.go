@@ -9,15 +9,16 @@ import (
 
 	"bobbin/app/client"
 	"bobbin/app/core"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
 
-// cachedTurns is how long the conversation is whose prompts a provider caches: 80
-// turns, two summaries; with BOBBIN_TEST_LONG=1 200.
-func cachedTurns() int { return sized(80, 200) }
+// cachedTurns is how long the conversation is whose prompts a provider caches: 50
+// turns; with BOBBIN_TEST_LONG=1 200.
+func cachedTurns() int { return apptest.ChooseSize(50, 200) }
 
-// R5; CONTEXT § 3, invariant 7: the bytes of a prompt begin those of the next one until
+// R5: the bytes of a prompt begin those of the next one until
 // a compaction, tools and system first, so that a provider's cache holds all but what
 // is new. The fake provider caches by the rules that OpenAI and Anthropic publish. What
 // it held is told of each run, in the books and in the metrics.
@@ -27,17 +28,17 @@ func TestShowCache(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fig := newTable("%d turns, every second with a tool, window 16,384", cachedTurns())
-	fig.row("", "prompts", "tokens sent", "from the cache", "into the cache", "share", "shares of 100 prompts", "summaries", "other beginnings")
+	fig := apptest.NewTable("%d turns, every second with a tool, window 16,384", cachedTurns())
+	fig.AddRow("", "prompts", "tokens sent", "from the cache", "into the cache", "share", "shares of 100 prompts", "summaries", "other beginnings")
 	for _, dialect := range []string{"openai", "anthropic"} {
-		p := newProvider(t, provider.Options{
+		p := apptest.NewProvider(t, provider.Options{
 			Record: true, Cache: true, Count: func(r provider.Received) int { return provider.ByTheBook(r, ours) },
 		})
-		h := newHouse(t, dbtest.MigratedSQLiteURL(t), withKnownModel(p, dialect, 16_384))
+		h := apptest.New(t, dbtest.MigratedSQLiteURL(t), withKnownModel(p, dialect, 16_384))
 		id, breaks := cachedTalk(t, h, p)
 		all, s := p.Received(), session(t, h.Client, id)
 		read, written, tokens := cacheOf(all)
-		fig.row(dialect, len(all), tokens, read, written, percentOf(read, tokens), shares(all), s.SummaryCount, breaks)
+		fig.AddRow(dialect, len(all), tokens, read, written, percentOf(read, tokens), shares(all), s.SummaryCount, breaks)
 		if float64(read) < 0.8*float64(tokens) || s.SummaryCount == 0 {
 			t.Errorf("%s: %d of %d tokens from the cache with %d summaries, want 80 %%", dialect, read, tokens, s.SummaryCount)
 		}
@@ -50,27 +51,27 @@ func TestShowCache(t *testing.T) {
 		m.want(t, float64(books.CacheReadTokens), "bobbin_model_cache_read_tokens_total", "model=house")
 		m.want(t, float64(books.CacheWriteTokens), "bobbin_model_cache_write_tokens_total", "model=house")
 	}
-	fig.log(t)
+	fig.Log(t)
 }
 
 // cachedTalk holds a conversation and holds what each run says of the cache against
 // what the provider says. It returns how many prompts did not begin with all of the one
 // before: only a compaction may lead to one.
-func cachedTalk(t *testing.T, h *house, p *provider.Server) (id core.SessionID, breaks int) {
+func cachedTalk(t *testing.T, h *apptest.Bobbin, p *provider.Server) (id core.SessionID, breaks int) {
 	t.Helper()
-	id = newSession(t, h.Client, core.Session{Timezone: "Europe/Vienna", Instructions: "Be brief."})
-	w := newWriter(5)
+	id = apptest.NewSession(t, h.Client, core.Session{Timezone: "Europe/Vienna", Instructions: "Be brief."})
+	w := apptest.NewWriter(5)
 	for n := range cachedTurns() {
 		before := len(p.Received())
-		got := say(t, h.Client, core.SendMessage{SessionID: id, Content: w.turn(n + 1)})
+		got := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: w.Question(n + 1)})
 		all := p.Received()
 		read, written, tokens := cacheOf(all[before:])
-		if u := got.run.Usage; u.CacheReadTokens != read || u.CacheWriteTokens != written || u.InputTokens != tokens {
+		if u := got.Run.Usage; u.CacheReadTokens != read || u.CacheWriteTokens != written || u.InputTokens != tokens {
 			t.Errorf("turn %d: got the usage %+v, the provider says %d tokens, %d read, %d written", n+1, u, tokens, read, written)
 		}
 		broken := brokenPrefixes(all, before)
 		compacted := summaryOf(all[len(all)-1]) != summaryOf(all[max(before-1, 0)]) // maybe beside the run
-		if r := reported(t, h.Client, got.run.ID); len(broken) > 0 && len(r.Rungs) == 0 && !compacted {
+		if r := reported(t, h.Client, got.Run.ID); len(broken) > 0 && len(r.Rungs) == 0 && !compacted {
 			t.Errorf("turn %d: the prompt does not go on where the last one ended: %s", n+1, broken[0])
 		}
 		breaks += len(broken)
@@ -82,7 +83,7 @@ func cachedTalk(t *testing.T, h *house, p *provider.Server) (id core.SessionID, 
 // is made beside a run is booked when it is done.
 func bookedOf(t *testing.T, c *client.Client, id core.SessionID, calls int64) core.UsageTotal {
 	t.Helper()
-	for limit := time.Now().Add(30 * time.Second); ; {
+	for limit := time.Now().Add(apptest.Patience); ; {
 		u := usageOf(t, c, id)
 		switch {
 		case u.Calls == calls:
@@ -90,6 +91,7 @@ func bookedOf(t *testing.T, c *client.Client, id core.SessionID, calls int64) co
 		case time.Now().After(limit):
 			t.Fatalf("got %d calls in the books, want the provider's %d", u.Calls, calls)
 		}
+		apptest.PauseBriefly(t)
 	}
 }
 

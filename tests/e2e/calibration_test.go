@@ -6,7 +6,8 @@ import (
 	"testing"
 
 	"bobbin/app/core"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
 
@@ -14,11 +15,11 @@ import (
 type ruler struct {
 	name  string
 	count func(provider.Received) int
-	talks []func(w *writer, n int) string // one conversation each, in turn
+	talks []func(w *apptest.Writer, n int) string // one conversation each, in turn
 }
 
-func inEnglish(w *writer, n int) string { return w.sentences(1 + n%5) }
-func inChinese(w *writer, n int) string { return w.chinese(3 + n%5) }
+func inEnglish(w *apptest.Writer, n int) string { return w.Sentences(1 + n%5) }
+func inChinese(w *apptest.Writer, n int) string { return w.Chinese(3 + n%5) }
 
 func rulers(t *testing.T) []ruler {
 	t.Helper()
@@ -36,7 +37,7 @@ func rulers(t *testing.T) []ruler {
 	times := func(factor float64) func(provider.Received) int {
 		return func(r provider.Received) int { return int(math.Ceil(factor * float64(byBook(r)))) }
 	}
-	type talks = []func(*writer, int) string
+	type talks = []func(*apptest.Writer, int) string
 	return []ruler{
 		{"as we do", byBook, talks{inEnglish}},
 		{"1.4 × ours", times(1.4), talks{inEnglish}},
@@ -51,7 +52,7 @@ func rulers(t *testing.T) []ruler {
 				n += 3 + o200k(m.Role) + o200k(m.Text) + o200k(string(m.RawCalls))
 			}
 			return n
-		}, talks{func(w *writer, n int) string { return w.turn(n + 1) }}},
+		}, talks{func(w *apptest.Writer, n int) string { return w.Question(n + 1) }}},
 	}
 }
 
@@ -61,21 +62,22 @@ type estimate struct{ shown, counted int }
 func (e estimate) miss() float64 { return float64(e.shown-e.counted) / float64(e.counted) }
 
 // measuredCalls is how many calls of each conversation are compared.
-const measuredCalls = 40
+const measuredCalls = 24
 
-// C1, CONTEXT § 5, § 10 row 11: whatever the provider counts, the number that is shown
+// C1: whatever the provider counts, the number that is shown
 // before a call is within 5 % of the provider's after ten calls.
 func TestShowCalibration(t *testing.T) {
 	t.Parallel()
-	first := newTable("The first calls with a provider that counts 1.4 × what we do")
-	first.row("call", "our number", "the provider's", "error")
-	fig := newTable("How far our number is from the provider's, at most, by the calls of a conversation")
-	fig.row("the provider counts", "1–5", "6–10", "11–20", "21–40", "factor", "shown ±")
-	for i, r := range rulers(t) {
-		p := newProvider(t, provider.Options{Count: r.count, Record: true})
-		h := newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("house", 64_000, 2048, p))
+	first := apptest.NewTable("The first calls with a provider that counts 1.4 × what we do")
+	first.AddRow("call", "our number", "the provider's", "error")
+	fig := apptest.NewTable("How far our number is from the provider's, at most, by the calls of a conversation")
+	fig.AddRow("the provider counts", "1–5", "6–10", "11–20", "21–24", "factor", "shown ±")
+	all := rulers(t)
+	for i, r := range all[:apptest.ChooseSize(3, len(all))] { // app/core/tokens has the arithmetic of them all
+		p := apptest.NewProvider(t, provider.Options{Count: r.count, Record: true})
+		h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 64_000, 2048, p))
 		calls, last := talkTo(t, h, p, r, uint64(i))
-		fig.row(r.name, worst(calls, 0, 5), worst(calls, 5, 10), worst(calls, 10, 20), worst(calls, 20, measuredCalls),
+		fig.AddRow(r.name, worst(calls, 0, 5), worst(calls, 5, 10), worst(calls, 10, 20), worst(calls, 20, measuredCalls),
 			fmt.Sprintf("%.3f", last.Factor), fmt.Sprintf("%.1f %%", 100*last.Deviation))
 		for n, e := range calls {
 			call := n / len(r.talks)
@@ -83,25 +85,25 @@ func TestShowCalibration(t *testing.T) {
 				t.Errorf("%s: call %d is off by %.1f %%", r.name, call+1, 100*e.miss())
 			}
 			if r.name == "1.4 × ours" && call < 12 {
-				first.row(call+1, e.shown, e.counted, fmt.Sprintf("%+.1f %%", 100*e.miss()))
+				first.AddRow(call+1, e.shown, e.counted, fmt.Sprintf("%+.1f %%", 100*e.miss()))
 			}
 		}
 		if !last.Measured || math.Abs(last.Deviation) > 0.05 {
 			t.Errorf("%s: got %+v, want it measured, within 5 %%", r.name, last)
 		}
 	}
-	first.log(t)
-	fig.log(t)
+	first.Log(t)
+	fig.Log(t)
 }
 
 // talkTo holds the conversations, and returns the numbers of each call in order.
-func talkTo(t *testing.T, h *house, p *provider.Server, r ruler, seed uint64) ([]estimate, core.CalibrationView) {
+func talkTo(t *testing.T, h *apptest.Bobbin, p *provider.Server, r ruler, seed uint64) ([]estimate, core.CalibrationView) {
 	t.Helper()
 	var ids []core.SessionID
 	for range r.talks {
-		ids = append(ids, newSession(t, h.Client, core.Session{}))
+		ids = append(ids, apptest.NewSession(t, h.Client, core.Session{}))
 	}
-	w := newWriter(seed)
+	w := apptest.NewWriter(seed)
 	var calls []estimate
 	var last core.CalibrationView
 	for n := 0; len(calls) < measuredCalls*len(r.talks); n++ {
@@ -110,8 +112,8 @@ func talkTo(t *testing.T, h *house, p *provider.Server, r ruler, seed uint64) ([
 			if n%3 == 2 {
 				question += " Use a tool."
 			}
-			got := say(t, h.Client, core.SendMessage{SessionID: ids[i], Content: question})
-			report := reported(t, h.Client, got.run.ID) // of the run's last call
+			got := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: ids[i], Content: question})
+			report := reported(t, h.Client, got.Run.ID) // of the run's last call
 			all := p.Received()
 			calls, last = append(calls, estimate{report.Used, all[len(all)-1].Tokens}), report.Calibration
 		}

@@ -9,39 +9,40 @@ import (
 
 	"bobbin/app/client"
 	"bobbin/app/core"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
 
-// Issue "a session", must show 5: 16 requests at once on one session. ENGINE: order
-// of acceptance, one running at a time; CONTEXT § 10, 16: one summarization.
+// 16 requests at once on one session: order
+// of acceptance, one running at a time; one summarization.
 func TestShowConcurrent(t *testing.T) {
 	t.Parallel()
 	const requests = 16
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		p := newProvider(t, provider.Options{Window: 8192, Overcount: 1.15, Record: true})
-		h := newHouse(t, url, withModel("house", 8192, 2048, p))
-		id := newSession(t, h.Client, core.Session{})
+		p := apptest.NewProvider(t, provider.Options{Window: 8192, Overcount: 1.15, Record: true})
+		h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p))
+		id := apptest.NewSession(t, h.Client, core.Session{})
 		gap := fill(t, h.Client, id)
 		before, asked := session(t, h.Client, id), len(p.Prompts())
 		if before.SummaryCount != 0 {
 			t.Fatalf("got %d summaries before, want none", before.SummaryCount)
 		}
 
-		answers := make([]told, requests)
+		answers := make([]apptest.Turn, requests)
 		var wg sync.WaitGroup
 		for i := range requests {
 			wg.Go(func() {
 				question := fmt.Sprintf("Question %d: %s", i, strings.Repeat("why? ", 30))
-				answers[i] = say(t, h.Client, core.SendMessage{SessionID: id, Content: question})
-				if got := answers[i].answer.Content; got != "answer to: "+answers[i].asked.Content || answers[i].asked.Content != question {
+				answers[i] = apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: question})
+				if got := answers[i].Answer.Content; got != "answer to: "+answers[i].Question.Content || answers[i].Question.Content != question {
 					t.Errorf("question %d: got the answer %.60q", i, got)
 				}
 			})
 		}
 		wg.Wait()
 
-		all, after := messages(t, h.Client, id), session(t, h.Client, id)
+		all, after := apptest.ListMessages(t, h.Client, id), session(t, h.Client, id)
 		questions := log(all[before.MessageCount:], core.RoleUser)
 		queued := inQueue(t, h.Client, id)
 		if got := queued[len(queued)-requests:]; !slices.Equal(got, questions) {
@@ -50,19 +51,19 @@ func TestShowConcurrent(t *testing.T) {
 		wantPrompts(t, p.Prompts()[asked:], log(all, core.RoleUser))
 		most := wantOneAtATime(t, replay(t, h.Client, id))
 		contextOf(t, h.Client, id)
-		h.restart() // what is made ahead is finished then
+		h.Restart() // what is made ahead is finished then
 		made := wantOneCallEach(t, h.Client, id, p)
 		if got := after.SummaryCount; got != 1 {
 			t.Errorf("got %d summaries in use, want 1", got)
 		}
 
-		fig := newTable("%d concurrent requests on one session (%s)", requests, t.Name())
-		fig.row("runs succeeded", requests, "every answer to its own question")
-		fig.row("order", "queue = log = prompts", fmt.Sprintf("%d running at most", most))
-		fig.row("tokens under the trigger before", gap, "less than any of the questions")
-		fig.row("summaries in use", after.SummaryCount, fmt.Sprintf("%d made, one call each", made))
-		fig.row("messages in the log", len(all), "seq without a gap")
-		fig.log(t)
+		fig := apptest.NewTable("%d concurrent requests on one session (%s)", requests, t.Name())
+		fig.AddRow("runs succeeded", requests, "every answer to its own question")
+		fig.AddRow("order", "queue = log = prompts", fmt.Sprintf("%d running at most", most))
+		fig.AddRow("tokens under the trigger before", gap, "less than any of the questions")
+		fig.AddRow("summaries in use", after.SummaryCount, fmt.Sprintf("%d made, one call each", made))
+		fig.AddRow("messages in the log", len(all), "seq without a gap")
+		fig.Log(t)
 	})
 }
 
@@ -99,7 +100,7 @@ func fill(t *testing.T, c *client.Client, id core.SessionID) int {
 		}
 		// Question and answer cost twice the words and about 50 tokens besides.
 		words := max((gap-120)/4, 1)
-		say(t, c, core.SendMessage{SessionID: id, Content: fmt.Sprintf("Note %d", n) + strings.Repeat(" and", min(words, 120))})
+		apptest.SendMessage(t, c, core.SendMessage{SessionID: id, Content: fmt.Sprintf("Note %d", n) + strings.Repeat(" and", min(words, 120))})
 	}
 }
 
@@ -159,7 +160,7 @@ func replay(t testing.TB, c *client.Client, id core.SessionID) []core.Event {
 		t.Fatal(err)
 	}
 	var all []core.Event
-	for e, err := range c.WatchSession(t.Context(), id, core.From{}) {
+	for e, err := range c.WatchSession(t.Context(), id, core.Cursor{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,28 +203,28 @@ func wantOneAtATime(t *testing.T, events []core.Event) int {
 func TestManySessions(t *testing.T) {
 	t.Parallel()
 	const sessions, each = 50, 4
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		p := newProvider(t, provider.Options{Window: 8192})
-		h := newHouse(t, url, withModel("house", 8192, 2048, p))
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
+		p := apptest.NewProvider(t, provider.Options{Window: 8192})
+		h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p))
 		ids := make([]core.SessionID, sessions)
 		for i := range ids {
-			ids[i] = newSession(t, h.Client, core.Session{})
+			ids[i] = apptest.NewSession(t, h.Client, core.Session{})
 		}
 		var wg sync.WaitGroup
 		for i, id := range ids {
 			for n := range each {
 				wg.Go(func() {
 					question := fmt.Sprintf("session %d, question %d", i, n)
-					got := say(t, h.Client, core.SendMessage{SessionID: id, Content: question})
-					if got.answer.Content != "answer to: "+question {
-						t.Errorf("%s: got %q", question, got.answer.Content)
+					got := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: question})
+					if got.Answer.Content != "answer to: "+question {
+						t.Errorf("%s: got %q", question, got.Answer.Content)
 					}
 				})
 			}
 		}
 		wg.Wait()
 		for i, id := range ids {
-			all := messages(t, h.Client, id)
+			all := apptest.ListMessages(t, h.Client, id)
 			questions := log(all, core.RoleUser)
 			if len(all) != 2*each || !slices.Equal(questions, inQueue(t, h.Client, id)) {
 				t.Errorf("session %d: got %q, want %d turns in the order of acceptance", i, questions, each)

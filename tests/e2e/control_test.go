@@ -8,7 +8,8 @@ import (
 
 	"bobbin/app/client"
 	"bobbin/app/core"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
 
@@ -40,31 +41,31 @@ func whereAll(t testing.TB, c *client.Client, id core.SessionID) map[core.Placem
 // completed waits for the context.completed of the trigger.
 func completed(t testing.TB, feed <-chan core.Event, trigger string) core.ContextData {
 	t.Helper()
-	return data[core.ContextData](t, until(t, feed, "context.completed by "+trigger, func(e core.Event) bool {
-		return e.Type == core.EventContextCompleted && data[core.ContextData](t, e).Trigger == trigger
+	return apptest.EventData[core.ContextData](t, until(t, feed, "context.completed by "+trigger, func(e core.Event) bool {
+		return e.Type == core.EventContextCompleted && apptest.EventData[core.ContextData](t, e).Trigger == trigger
 	}))
 }
 
-// CONTEXT § 9: where a message is, dry runs, edit, diff and undo over HTTP, and that
+// Where a message is, dry runs, edit, diff and undo over HTTP, and that
 // another client sees them.
 func TestControl(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		p := newProvider(t, provider.Options{Window: 8192})
-		h := newHouse(t, url, withModel("house", 8192, 2048, p), withModel("tiny", 3000, 500, p))
-		id, w, ctx := newSession(t, h.Client, core.Session{}), newWriter(5), t.Context()
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
+		p := apptest.NewProvider(t, provider.Options{Window: 8192})
+		h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p), apptest.WithModel("tiny", 3000, 500, p))
+		id, w, ctx := apptest.NewSession(t, h.Client, core.Session{}), apptest.NewWriter(5), t.Context()
 		watch, stop := context.WithCancel(ctx)
 		defer stop()
 		feed := follow(watch, t, h.Client, id)
 		for n := range 16 {
-			say(t, h.Client, core.SendMessage{SessionID: id, Content: fmt.Sprintf("Note %d. ", n) + w.sentences(5)})
+			apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: fmt.Sprintf("Note %d. ", n) + w.Sentences(5)})
 			if n == 5 || n == 11 {
 				if _, err := h.Summarize(ctx, id, ""); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
-		log := messages(t, h.Client, id)
+		log := apptest.ListMessages(t, h.Client, id)
 		if got := whereAll(t, h.Client, id); got[core.PlaceCovered] == 0 || got[core.PlaceVerbatim] == 0 {
 			t.Fatalf("got %v, want some covered", got)
 		}
@@ -74,7 +75,7 @@ func TestControl(t *testing.T) {
 		dryRuns(t, h.Client, id)
 		edits(t, h.Client, id, feed)
 		undo(t, h.Client, id, log, feed)
-		say(t, h.Client, core.SendMessage{SessionID: id, Content: "And on."})
+		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "And on."})
 		contextOf(t, h.Client, id)
 	})
 }
@@ -84,21 +85,21 @@ func dryRuns(t *testing.T, c *client.Client, id core.SessionID) {
 	t.Helper()
 	ctx, before := t.Context(), session(t, c, id)
 	now := contextOf(t, c, id)
-	plan, err := c.DryRun(ctx, id, core.DryRun{})
+	plan, err := c.DryRun(ctx, id, core.PlanPreview{})
 	if err != nil || plan.Tokens != now.Used || plan.Context.Used != now.Used || !plan.Fits || plan.Summarize != nil {
 		t.Errorf("as it is: got %+v and %v, want %d tokens", plan, err, now.Used)
 	}
-	if plan, err = c.DryRun(ctx, id, core.DryRun{Content: strings.Repeat("many more words ", 1600)}); err != nil || plan.Summarize == nil || !plan.Fits {
+	if plan, err = c.DryRun(ctx, id, core.PlanPreview{Content: strings.Repeat("many more words ", 1600)}); err != nil || plan.Summarize == nil || !plan.Fits {
 		t.Errorf("a long message: got %+v and %v, want a summary", plan, err)
 	}
-	if plan, err = c.DryRun(ctx, id, core.DryRun{Model: "tiny", Policy: "sliding"}); err != nil || plan.Context.Model != "tiny" || plan.Context.Policy != "sliding" {
+	if plan, err = c.DryRun(ctx, id, core.PlanPreview{Model: "tiny", Policy: "sliding"}); err != nil || plan.Context.Model != "tiny" || plan.Context.Policy != "sliding" {
 		t.Errorf("elsewhere: got %+v and %v, want another model and policy", plan.Context, err)
 	}
-	_, err = c.DryRun(ctx, id, core.DryRun{Policy: "slidding"})
+	_, err = c.DryRun(ctx, id, core.PlanPreview{Policy: "slidding"})
 	wantProblem(t, err, core.ErrInvalid, 422, "did you mean sliding?")
-	_, err = c.DryRun(ctx, id, core.DryRun{Model: "nobody's"})
+	_, err = c.DryRun(ctx, id, core.PlanPreview{Model: "nobody's"})
 	wantProblem(t, err, core.ErrInvalid, 422, "model cannot be used")
-	_, err = c.DryRun(ctx, core.NewID[core.SessionID](), core.DryRun{})
+	_, err = c.DryRun(ctx, core.NewID[core.SessionID](), core.PlanPreview{})
 	wantProblem(t, err, core.ErrNotFound, 404, "does not exist")
 	if after := session(t, c, id); after.SummaryVersion != before.SummaryVersion || after.UpdatedAt != before.UpdatedAt {
 		t.Errorf("a dry run has changed the session: %+v", after)
@@ -137,7 +138,7 @@ func edits(t *testing.T, c *client.Client, id core.SessionID, feed <-chan core.E
 	wantProblem(t, err, core.ErrInvalid, 422, "is empty")
 	_, err = c.EditSummary(ctx, id, core.SummaryEdit{Content: strings.Repeat("too long ", 3000)})
 	wantProblem(t, err, core.ErrInvalid, 422, "shorten it")
-	_, err = c.EditSummary(ctx, newSession(t, c, core.Session{}), core.SummaryEdit{Content: "words"})
+	_, err = c.EditSummary(ctx, apptest.NewSession(t, c, core.Session{}), core.SummaryEdit{Content: "words"})
 	wantProblem(t, err, core.ErrUnprocessable, 422, "there is no summary")
 	_, err = c.DiffSummary(ctx, id, 9, 0)
 	wantProblem(t, err, core.ErrNotFound, 404, "version 9")

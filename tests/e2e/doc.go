@@ -2,6 +2,6 @@
 // parts as app.New joins them, a database of its own, and language models that are
 // the demonstration or tests/provider. Nothing is looked up behind the API's back.
 //
-// The tests called TestShow… prove what issue "a session" must show, and log their
+// The tests called TestShow… measure what the documents promise, and log their
 // figures; `make show-restart`, `make show-long` and so on print them.
 package e2e

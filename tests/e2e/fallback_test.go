@@ -18,7 +18,8 @@ import (
 	"bobbin/app/api/handlers"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
 
@@ -62,7 +63,7 @@ func (c *claude) requests() []string {
 }
 
 // withFallback gives the default agent a fallback model.
-func withFallback(t *testing.T, models string) setting {
+func withFallback(t *testing.T, models string) apptest.Setting {
 	return func(c *config.Config) {
 		if err := os.MkdirAll(c.AgentsDir, 0o755); err != nil {
 			t.Fatal(err)
@@ -80,10 +81,10 @@ func withFallback(t *testing.T, models string) setting {
 // in the books. When the model is back it answers again.
 func TestFallbackModel(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
 		var mu sync.Mutex
 		limited := true
-		own := newProvider(t, provider.Options{Fault: func(w http.ResponseWriter, _ provider.Asked) bool {
+		own := apptest.NewProvider(t, provider.Options{Fault: func(w http.ResponseWriter, _ provider.Asked) bool {
 			mu.Lock()
 			defer mu.Unlock()
 			if limited {
@@ -93,23 +94,23 @@ func TestFallbackModel(t *testing.T) {
 			return limited
 		}})
 		other := newClaude(t)
-		h := newHouse(t, url, withModel("own", 32_768, 2048, own), func(c *config.Config) {
-			c.Models = append(c.Models, config.Model{Name: "spare", Provider: "anthropic", Model: "claude-sonnet-4-5", BaseURL: other.url, ThinkingBudget: 2048})
+		h := apptest.New(t, url, apptest.WithModel("own", 32_768, 2048, own), func(c *config.Config) {
+			c.Models = append(c.Models, config.Model{Name: "spare", Provider: "anthropic", Model: "claude-sonnet-4-5", BaseURL: other.url, ThinkingBudget: 2048, Slots: apptest.ManySlots})
 		}, withFallback(t, "[spare]"))
-		id := newSession(t, h.Client, core.Session{})
+		id := apptest.NewSession(t, h.Client, core.Session{})
 		var warnings []string
-		got := listen(t, func(yield func(core.Event, error) bool) {
+		got := apptest.ReadTurn(t, func(yield func(core.Event, error) bool) {
 			for e, err := range h.Send(t.Context(), core.SendMessage{SessionID: id, Content: "What is 6 * 7?"}) {
 				if err == nil && e.Type == core.EventContextWarning {
-					warnings = append(warnings, data[core.ContextData](t, e).Reason)
+					warnings = append(warnings, apptest.EventData[core.ContextData](t, e).Reason)
 				}
 				if !yield(e, err) {
 					return
 				}
 			}
 		})
-		if got.run.Status != core.RunSucceeded || got.answer.Content != "It is 42." || got.answer.Model != "spare" {
-			t.Fatalf("got %q of %s, run %s %+v", got.answer.Content, got.answer.Model, got.run.Status, got.run.Error)
+		if got.Run.Status != core.RunSucceeded || got.Answer.Content != "It is 42." || got.Answer.Model != "spare" {
+			t.Fatalf("got %q of %s, run %s %+v", got.Answer.Content, got.Answer.Model, got.Run.Status, got.Run.Error)
 		}
 		const told = "The model own cannot answer (rate_limit); spare takes its place for this answer."
 		if diff := cmp.Diff([]string{told, told}, warnings); diff != "" {
@@ -119,7 +120,7 @@ func TestFallbackModel(t *testing.T) {
 			!strings.Contains(requests[1], `{"signature":"c2lnbmVk","thinking":"I should calculate.","type":"thinking"},{"id":"toolu_1","input":{"expression": "6 * 7"}`) {
 			t.Errorf("got the requests %s, want the thoughts sent back with the call", requests)
 		}
-		run, err := h.Run(t.Context(), got.run.ID)
+		run, err := h.Run(t.Context(), got.Run.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,8 +130,8 @@ func TestFallbackModel(t *testing.T) {
 		mu.Lock()
 		limited = false
 		mu.Unlock()
-		if got := say(t, h.Client, core.SendMessage{SessionID: id, Content: "Thanks."}); got.answer.Model != "own" {
-			t.Errorf("got the answer of %s, want that of the model that is back", got.answer.Model)
+		if got := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "Thanks."}); got.Answer.Model != "own" {
+			t.Errorf("got the answer of %s, want that of the model that is back", got.Answer.Model)
 		}
 	})
 }

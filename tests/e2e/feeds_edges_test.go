@@ -13,11 +13,12 @@ import (
 	"time"
 
 	"bobbin/app/core"
+	"bobbin/tests/apptest"
 )
 
 // feeds returns the house as a server of feeds.
-func (h *house) feeds() *feedServer {
-	return &feedServer{url: h.url, client: h.Client, http: http.DefaultClient}
+func feedsOf(h *apptest.Bobbin) *feedServer {
+	return &feedServer{url: h.URL, client: h.Client, http: http.DefaultClient}
 }
 
 // frameOf reads the next frame with an id: its id and its event, empty for the opening.
@@ -49,10 +50,10 @@ func TestFeedEdges(t *testing.T) {
 	defer cancel()
 	p, _ := newHolding(t)
 	first, second := newReplicas(t, p)
-	a, b := first.feeds(), second.feeds()
+	a, b := feedsOf(first), feedsOf(second)
 	id := a.session(ctx, t)
-	say(t, first.Client, core.SendMessage{SessionID: id, Content: "one"})
-	say(t, second.Client, core.SendMessage{SessionID: id, Content: "two"})
+	apptest.SendMessage(t, first.Client, core.SendMessage{SessionID: id, Content: "one"})
+	apptest.SendMessage(t, second.Client, core.SendMessage{SessionID: id, Content: "two"})
 	newest, err := b.newest(ctx, id)
 	if err != nil {
 		t.Fatal(err)

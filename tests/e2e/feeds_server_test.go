@@ -16,7 +16,8 @@ import (
 
 	"bobbin/app/client"
 	"bobbin/app/core"
-	"bobbin/app/folder"
+	"bobbin/app/core/datadir"
+	"bobbin/tests/apptest"
 	"bobbin/tests/provider"
 )
 
@@ -33,11 +34,11 @@ func newFeedServer(t *testing.T, url string, p *provider.Server) *feedServer {
 	t.Helper()
 	s := &feedServer{pid: os.Getpid(), http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
 	t.Cleanup(s.http.CloseIdleConnections)
-	if long() {
+	if apptest.IsLong() {
 		s.process(t, url, p)
 	} else {
-		h := newHouse(t, url, withModel("house", 8_000_000, 2048, p), withGrace(time.Millisecond)) // nothing is summarized beside it
-		s.url = h.url
+		h := apptest.New(t, url, apptest.WithModel("house", 8_000_000, 2048, p), apptest.WithGrace(time.Millisecond)) // nothing is summarized beside it
+		s.url = h.URL
 	}
 	var err error
 	if s.client, err = client.New(client.Options{URL: s.url, HTTP: s.http}); err != nil {
@@ -51,11 +52,11 @@ func (s *feedServer) process(t *testing.T, url string, p *provider.Server) {
 	t.Helper()
 	dir := t.TempDir()
 	program, settings := filepath.Join(dir, "bobbin"), filepath.Join(dir, "bobbin.yaml")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "bobbin").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", program, "bobbin").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	text := fmt.Sprintf("default_llm: house\ntitles: false\nlimits: {open_streams: 20000, open_streams_per_owner: 20000}\n"+
-		"models: [{name: house, provider: openai, base_url: %q, context_window: 8192, max_output_tokens: 2048}]\n", p.URL)
+		"models: [{name: house, provider: openai, base_url: %q, context_window: 8192, max_output_tokens: 2048, slots: 1000}]\n", p.URL)
 	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,7 @@ func announced(t *testing.T, file string) string {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for range 1000 {
-		var said folder.Server
+		var said datadir.Server
 		if raw, err := os.ReadFile(file); err == nil && json.Unmarshal(raw, &said) == nil {
 			return said.URL
 		}
@@ -112,7 +113,7 @@ type memory struct{ rss, heap, stacks bytesOf }
 // memory asks the system, and the server itself.
 func (s *feedServer) memory(t *testing.T) memory {
 	t.Helper()
-	if !long() {
+	if !apptest.IsLong() {
 		return memory{}
 	}
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.pid))
@@ -182,7 +183,7 @@ func (s *feedServer) newest(ctx context.Context, id core.SessionID) (int64, erro
 // newPacer is a model that answers in as many pieces as are wanted, in its own time.
 func newPacer(t *testing.T, c crowd) *provider.Server {
 	t.Helper()
-	return newProvider(t, provider.Options{Fault: func(w http.ResponseWriter, _ provider.Asked) bool {
+	return apptest.NewProvider(t, provider.Options{Fault: func(w http.ResponseWriter, _ provider.Asked) bool {
 		w.Header().Set("Content-Type", "text/event-stream")
 		next := time.NewTicker(max(c.pace, time.Microsecond))
 		defer next.Stop()

@@ -3,14 +3,14 @@ package e2e_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"bobbin/app/core"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 )
 
 // crowd is how many read, and what there is to read.
@@ -25,23 +25,23 @@ type crowd struct {
 	large   int
 }
 
-// few is for every day; many is what issue 5 must show.
+// few is for every day; many is what make show-feeds shows.
 var (
 	few  = crowd{feeds: 50, rounds: 2, deltas: 20, talkers: 5, slow: 2, quiet: 1, large: 16}
 	many = crowd{feeds: 5000, rounds: 20, deltas: 40, pace: 50 * time.Millisecond, talkers: 100, slow: 50, quiet: 40, large: 40}
 )
 
-// Issue 5, must show: 5,000 open feeds on one process, what they take and how late they
+// 5,000 open feeds on one process, what they take and how late they
 // are, and that a slow reader harms nobody. Here there are a hundred in this process, and
 // every one of them has to get everything once, in order; with BOBBIN_TEST_LONG=1 there
 // are 5,000 on a process of its own, and the figures are printed.
 func TestShowFeeds(t *testing.T) {
 	t.Parallel()
 	c := few
-	if long() {
+	if apptest.IsLong() {
 		c = many
 	}
-	if !long() { // what a database has to do with it others show: TestFeedEdges
+	if !apptest.IsLong() { // what a database has to do with it others show: TestFeedEdges
 		showFeeds(t, dbtest.SQLiteURL(t), c)
 		return
 	}
@@ -55,17 +55,15 @@ func TestShowFeeds(t *testing.T) {
 // showFeeds measures with one database.
 func showFeeds(t *testing.T, url string, c crowd) {
 	s := newFeedServer(t, url, newPacer(t, c))
-	report := newTable("%d feeds on one process, %s", c.feeds, dialectOf(url))
-	report.row("", "feeds", "events", "p50", "p99", "max", "RSS of the server", "a feed", "heap", "stacks")
+	report := apptest.NewTable("%d feeds on one process, %s", c.feeds, dialectOf(url))
+	report.AddRow("", "feeds", "events", "p50", "p99", "max", "RSS of the server", "a feed", "heap", "stacks")
 	base := s.memory(t)
-	report.row("nobody reads", 0, "", "", "", "", base.rss, "", base.heap, base.stacks)
+	report.AddRow("nobody reads", 0, "", "", "", "", base.rss, "", base.heap, base.stacks)
 	oneSession(t, s, c, report, base)
 	eachSession(t, s, c, report, base)
-	report.log(t)
+	report.Log(t)
 	slowReaders(t, s, c)
 }
-
-func long() bool { return os.Getenv("BOBBIN_TEST_LONG") != "" }
 
 // lengthy is how long is waited for what should not take long, on a busy machine.
 const lengthy = 5 * time.Minute
@@ -76,7 +74,7 @@ func dialectOf(url string) string {
 }
 
 // oneSession has all feeds on one session.
-func oneSession(t *testing.T, s *feedServer, c crowd, report *table, base memory) {
+func oneSession(t *testing.T, s *feedServer, c crowd, report *apptest.Table, base memory) {
 	ctx, cancel := context.WithTimeout(t.Context(), lengthy)
 	defer cancel()
 	id := s.session(ctx, t)
@@ -94,7 +92,7 @@ func oneSession(t *testing.T, s *feedServer, c crowd, report *table, base memory
 }
 
 // eachSession has a session for each feed.
-func eachSession(t *testing.T, s *feedServer, c crowd, report *table, base memory) {
+func eachSession(t *testing.T, s *feedServer, c crowd, report *apptest.Table, base memory) {
 	ctx, cancel := context.WithTimeout(t.Context(), lengthy)
 	defer cancel()
 	ids := make([]core.SessionID, c.feeds)
@@ -113,9 +111,9 @@ func eachSession(t *testing.T, s *feedServer, c crowd, report *table, base memor
 }
 
 // lateness adds a line: how late the events were since the last line.
-func lateness(report *table, what string, a *audience, base, m memory) {
+func lateness(report *apptest.Table, what string, a *audience, base, m memory) {
 	all := a.late()
-	report.row(what, len(a.readers), len(all), rank(all, 50), rank(all, 99), rank(all, 100),
+	report.AddRow(what, len(a.readers), len(all), rank(all, 50), rank(all, 99), rank(all, 100),
 		m.rss, (m.rss-base.rss)/bytesOf(len(a.readers)), m.heap, m.stacks)
 }
 
@@ -153,10 +151,10 @@ func slowReaders(t *testing.T, s *feedServer, c crowd) {
 	busy, quiet := s.session(ctx, t), s.session(ctx, t)
 	others := s.audience(ctx, t, append(repeat(busy, c.feeds/50), repeat(quiet, c.feeds/5)...))
 	defer others.leave(t)
-	report := newTable("%d slow readers beside %d others", c.slow, len(others.readers))
-	report.row("", "events", "p50", "p99", "max", "RSS of the server", "dropped")
+	report := apptest.NewTable("%d slow readers beside %d others", c.slow, len(others.readers))
+	report.AddRow("", "events", "p50", "p99", "max", "RSS of the server", "dropped")
 	base := s.memory(t)
-	report.row("before", "", "", "", "", base.rss, s.dropped(t))
+	report.AddRow("before", "", "", "", "", base.rss, s.dropped(t))
 	write := func(n int) {
 		for i := range n {
 			s.large(ctx, t, busy)
@@ -167,7 +165,7 @@ func slowReaders(t *testing.T, s *feedServer, c crowd) {
 	}
 	row := func(what string) {
 		all := others.late()
-		report.row(what, len(all), rank(all, 50), rank(all, 99), rank(all, 100), s.memory(t).rss, s.dropped(t))
+		report.AddRow(what, len(all), rank(all, 50), rank(all, 99), rank(all, 100), s.memory(t).rss, s.dropped(t))
 	}
 	write(c.quiet)
 	row("without slow readers")
@@ -180,7 +178,7 @@ func slowReaders(t *testing.T, s *feedServer, c crowd) {
 	s.awaitDropped(ctx, t, c.slow)
 	write(2)
 	row("after they were dropped")
-	report.log(t)
+	report.Log(t)
 	for _, r := range slow {
 		r.comeBack(ctx, t, s, busy)
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"bobbin/tests/apptest"
 	"bobbin/tests/provider"
 )
 
@@ -20,7 +21,7 @@ type gate struct {
 func newHolding(t testing.TB) (*provider.Server, *gate) {
 	g := &gate{arrived: make(chan string, 100), opened: make(chan struct{})}
 	g.open = sync.OnceFunc(func() { close(g.opened) })
-	p := newProvider(t, provider.Options{Window: 8192, Hold: g.hold})
+	p := apptest.NewProvider(t, provider.Options{Window: 8192, Hold: g.hold})
 	t.Cleanup(g.open) // before the provider is stopped: its handlers must end
 	return p, g
 }

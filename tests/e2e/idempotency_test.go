@@ -11,7 +11,8 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/config"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 )
 
 // posted is the answer to a POST.
@@ -25,17 +26,18 @@ type posted struct {
 
 // postOnce sends a POST with an idempotency key, and sends it again as long as the
 // first one is being worked on. Several may call it at once.
-func (h *house) postOnce(secret, path, key, body string) (posted, error) {
+func postOnce(h *apptest.Bobbin, secret, path, key, body string) (posted, error) {
 	for {
-		p, err := h.post(secret, path, key, body)
+		p, err := postRetrying(h, secret, path, key, body)
 		if err != nil || p.code != "request_in_progress" {
 			return p, err
 		}
+		apptest.PauseBriefly(h.T)
 	}
 }
 
-func (h *house) post(secret, path, key, body string) (posted, error) {
-	r, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.url+"/api/v1"+path, strings.NewReader(body))
+func postRetrying(h *apptest.Bobbin, secret, path, key, body string) (posted, error) {
+	r, err := http.NewRequestWithContext(h.T.Context(), http.MethodPost, h.URL+"/api/v1"+path, strings.NewReader(body))
 	if err != nil {
 		return posted{}, err
 	}
@@ -44,7 +46,7 @@ func (h *house) post(secret, path, key, body string) (posted, error) {
 	if secret != "" {
 		r.Header.Set("X-API-Key", secret)
 	}
-	response, err := h.http.Do(r)
+	response, err := h.HTTP.Do(r)
 	if err != nil {
 		return posted{}, err
 	}
@@ -68,15 +70,15 @@ func (h *house) post(secret, path, key, body string) (posted, error) {
 // and at once, also over a restart; two owners may use the same key.
 func TestIdempotencyKeys(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, func(c *config.Config) {
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
+		h := apptest.New(t, url, func(c *config.Config) {
 			c.Auth.Keys = []config.APIKey{{Name: "ann", Secret: config.NewSecret("ann-s3cret-0123456789")}, {Name: "bob", Secret: config.NewSecret("bob-s3cret-0123456789")}}
 			c.Auth.Required = true
 		})
 		const ann, bob = "ann-s3cret-0123456789", "bob-s3cret-0123456789"
 		post := func(secret, path, key, body string) posted {
 			t.Helper()
-			p, err := h.postOnce(secret, path, key, body)
+			p, err := postOnce(h, secret, path, key, body)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,7 +90,7 @@ func TestIdempotencyKeys(t *testing.T) {
 		for i := range got {
 			wg.Go(func() {
 				var err error
-				if got[i], err = h.postOnce(ann, path, "k", body); err != nil {
+				if got[i], err = postOnce(h, ann, path, "k", body); err != nil {
 					t.Error(err)
 				}
 			})
@@ -103,13 +105,13 @@ func TestIdempotencyKeys(t *testing.T) {
 				t.Errorf("got %+v, want the session %s", p, got[0].id)
 			}
 		}
-		if page, err := h.client(ann).Sessions(t.Context(), core.SessionQuery{}); err != nil || len(page.Items) != 1 || first != 1 {
+		if page, err := h.NewClient(ann).Sessions(t.Context(), core.SessionQuery{}); err != nil || len(page.Items) != 1 || first != 1 {
 			t.Errorf("got %d sessions by %d requests, %v, want one", len(page.Items), first, err)
 		}
 		if p := post(bob, path, "k", `{"title":"bob's"}`); p.status != 201 || p.replayed || p.id == got[0].id {
 			t.Errorf("got %+v for bob, want a session of his own", p)
 		}
-		h.restart()
+		h.Restart()
 		if p := post(ann, path, "k", body); p.status != 201 || !p.replayed || p.id != got[0].id || p.location != got[0].location {
 			t.Errorf("got %+v after a restart, want the first answer", p)
 		}
@@ -126,7 +128,7 @@ func TestIdempotencyKeys(t *testing.T) {
 		}
 		imported := post(ann, messages+"/import", "i", `[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]`)
 		again := post(ann, messages+"/import", "i", `[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]`)
-		if log := wholeLog(t, h.client(ann), core.SessionID(got[0].id)); imported.status != 200 || !again.replayed || len(log) != 4 {
+		if log := wholeLog(t, h.NewClient(ann), core.SessionID(got[0].id)); imported.status != 200 || !again.replayed || len(log) != 4 {
 			t.Errorf("got %+v, then %+v, and %d messages, want the history once", imported, again, len(log))
 		}
 	})

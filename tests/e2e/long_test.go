@@ -8,24 +8,25 @@ import (
 	"time"
 
 	"bobbin/app/core"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
 
 // longTurns is how long the long conversation is.
-func longTurns() int { return sized(400, 2000) }
+func longTurns() int { return apptest.ChooseSize(130, 2000) }
 
-// Issue "a session", must show 2: a provider that counts with another tokenizer
+// A provider that counts with another tokenizer
 // plus 15 % and refuses what does not fit 8,192 tokens. W5, W6, W10, W12, R7;
-// CONTEXT § 3, invariants 1 and 6; ENGINE: work per turn does not grow with the
+// Work per turn does not grow with the
 // session. BOBBIN_TEST_LONG=1 makes it 2,000 turns and adds PostgreSQL.
 func TestShowLong(t *testing.T) {
 	if testing.Short() {
-		t.Skip("400 turns take a while")
+		t.Skip("130 turns take a while")
 	}
 	t.Run("sqlite", func(t *testing.T) { showLong(t, dbtest.MigratedSQLiteURL(t)) })
 	t.Run("postgres", func(t *testing.T) {
-		if !long() {
+		if !apptest.IsLong() {
 			t.Skip("set BOBBIN_TEST_LONG=1, or use make show-long")
 		}
 		showLong(t, dbtest.PostgresURL(t))
@@ -33,12 +34,12 @@ func TestShowLong(t *testing.T) {
 }
 
 func showLong(t *testing.T, url string) {
-	p := newProvider(t, provider.Options{Window: 8192, Overcount: 1.15})
-	h := newHouse(t, url, withModel("house", 8192, 2048, p))
-	l := &longTalk{house: h, t: t, provider: p, id: newSession(t, h.Client, core.Session{})}
-	w := newWriter(1)
+	p := apptest.NewProvider(t, provider.Options{Window: 8192, Overcount: 1.15})
+	h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p))
+	l := &longTalk{Bobbin: h, t: t, provider: p, id: apptest.NewSession(t, h.Client, core.Session{})}
+	w := apptest.NewWriter(1)
 	for n := 1; n <= longTurns() && !t.Failed(); n++ {
-		l.turn(n, w.turn(n))
+		l.turn(n, w.Question(n))
 	}
 	l.check()
 	l.report()
@@ -46,7 +47,7 @@ func showLong(t *testing.T, url string) {
 
 // longTalk measures a conversation turn by turn.
 type longTalk struct {
-	*house
+	*apptest.Bobbin
 	t        *testing.T
 	provider *provider.Server
 	id       core.SessionID
@@ -66,31 +67,31 @@ type cost struct {
 // turn says one thing and measures it.
 func (l *longTalk) turn(n int, question string) {
 	l.t.Helper()
-	busy, statements, start := l.provider.Busy(), l.app.Statements(), time.Now()
-	got := say(l.t, l.Client, core.SendMessage{SessionID: l.id, Content: question})
+	busy, statements, start := l.provider.Busy(), l.App.Statements(), time.Now()
+	got := apptest.SendMessage(l.t, l.Client, core.SendMessage{SessionID: l.id, Content: question})
 	l.turns = append(l.turns, cost{
 		tool:       strings.Contains(question, "tool"),
 		own:        time.Since(start) - (l.provider.Busy() - busy),
-		statements: l.app.Statements() - statements,
+		statements: l.App.Statements() - statements,
 	})
 	l.asked = append(l.asked, question)
-	l.usage = l.usage.Add(got.run.Usage)
-	if want := "answer to: " + question; got.answer.Content != want {
-		l.t.Errorf("turn %d: got the answer %.80q, want %.80q", n, got.answer.Content, want)
+	l.usage = l.usage.Add(got.Run.Usage)
+	if want := "answer to: " + question; got.Answer.Content != want {
+		l.t.Errorf("turn %d: got the answer %.80q, want %.80q", n, got.Answer.Content, want)
 	}
 	want := 2
 	if strings.Contains(question, "tool") {
 		want = 4
 	}
-	if len(got.messages) != want {
-		l.t.Errorf("turn %d: got %d messages, want %d", n, len(got.messages), want)
+	if len(got.Messages) != want {
+		l.t.Errorf("turn %d: got %d messages, want %d", n, len(got.Messages), want)
 	}
 }
 
 // check holds the log against what was said.
 func (l *longTalk) check() {
 	l.t.Helper()
-	all := messages(l.t, l.Client, l.id)
+	all := apptest.ListMessages(l.t, l.Client, l.id)
 	var questions []string
 	for _, m := range all {
 		if m.Role == core.RoleUser {
@@ -120,26 +121,26 @@ func (l *longTalk) report() {
 		return
 	}
 	r, s := contextOf(l.t, l.Client, l.id), session(l.t, l.Client, l.id)
-	fig := newTable("%d turns in one session (%s)", longTurns(), l.t.Name())
-	fig.row("runs succeeded", len(l.turns), "all; every question verbatim in the log, seq without a gap")
-	fig.row("messages in the log", s.MessageCount, fmt.Sprint(kinds(messages(l.t, l.Client, l.id))))
-	fig.row("requests to the provider", l.provider.Requests(), fmt.Sprintf("%d refused as too long, all recovered within their run", l.provider.Rejected()))
-	fig.row("largest prompt, as the provider counts", l.provider.Largest(), fmt.Sprintf("window 8192, usable by our estimate %d", r.Usable))
-	fig.row("summaries", s.SummaryCount, fmt.Sprintf("%d calls; %s", l.provider.Summaries(), lastSummary(r)))
-	fig.row("coverage", r.Coverage.Messages, fmt.Sprintf("%d summarized, %d verbatim, %d masked, %d lost",
+	fig := apptest.NewTable("%d turns in one session (%s)", longTurns(), l.t.Name())
+	fig.AddRow("runs succeeded", len(l.turns), "all; every question verbatim in the log, seq without a gap")
+	fig.AddRow("messages in the log", s.MessageCount, fmt.Sprint(kinds(apptest.ListMessages(l.t, l.Client, l.id))))
+	fig.AddRow("requests to the provider", l.provider.Requests(), fmt.Sprintf("%d refused as too long, all recovered within their run", l.provider.Rejected()))
+	fig.AddRow("largest prompt, as the provider counts", l.provider.Largest(), fmt.Sprintf("window 8192, usable by our estimate %d", r.Usable))
+	fig.AddRow("summaries", s.SummaryCount, fmt.Sprintf("%d calls; %s", l.provider.Summaries(), lastSummary(r)))
+	fig.AddRow("coverage", r.Coverage.Messages, fmt.Sprintf("%d summarized, %d verbatim, %d masked, %d lost",
 		r.Coverage.Summarized, r.Coverage.Verbatim, r.Coverage.Masked, r.Coverage.Lost))
-	fig.row("tokens", l.usage.InputTokens+l.usage.OutputTokens, fmt.Sprintf("%d in, %d out; factor %.2f ± %.1f %%",
+	fig.AddRow("tokens", l.usage.InputTokens+l.usage.OutputTokens, fmt.Sprintf("%d in, %d out; factor %.2f ± %.1f %%",
 		l.usage.InputTokens, l.usage.OutputTokens, r.Calibration.Factor, 100*r.Calibration.Deviation))
-	fig.row("median of turns", "20–70", "the last 51", "ratio")
+	fig.AddRow("median of turns", "20–70", "the last 51", "ratio")
 	for _, kind := range []string{"all", "plain", "with a tool"} {
 		early, late := median(kind, l.turns[19:70]), median(kind, l.turns[longTurns()-51:])
-		fig.row("  Bobbin's own time, "+kind, early.own.Round(time.Microsecond), late.own.Round(time.Microsecond), fmt.Sprintf("%.2f", ratio(late.own, early.own)))
-		fig.row("  SQL statements, "+kind, early.statements, late.statements, fmt.Sprintf("%.2f", ratio(late.statements, early.statements)))
+		fig.AddRow("  Bobbin's own time, "+kind, early.own.Round(time.Microsecond), late.own.Round(time.Microsecond), fmt.Sprintf("%.2f", ratio(late.own, early.own)))
+		fig.AddRow("  SQL statements, "+kind, early.statements, late.statements, fmt.Sprintf("%.2f", ratio(late.statements, early.statements)))
 		if got := ratio(late.statements, early.statements); got > 1.3 {
 			l.t.Errorf("turns, %s: got %.2f times as many statements in late ones, want at most 1.3", kind, got)
 		}
 	}
-	fig.log(l.t)
+	fig.Log(l.t)
 }
 
 // median returns the medians of what the turns of a kind needed, each by itself.

@@ -10,7 +10,8 @@ import (
 	"testing"
 
 	"bobbin/app/core"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
 
@@ -19,7 +20,7 @@ const resultBytes = 20_000
 
 // looper is a Bobbin whose model calls a tool again and again before it answers.
 type looper struct {
-	*house
+	*apptest.Bobbin
 	t        *testing.T
 	provider *provider.Server
 	id       core.SessionID
@@ -36,16 +37,16 @@ type looper struct {
 func newLooper(t *testing.T, url string, window int, compaction string) *looper {
 	t.Helper()
 	l := &looper{t: t, at: map[int]any{}}
-	l.provider = newProvider(t, provider.Options{Window: window, Record: true, Calls: l.calls, Fault: l.fault})
-	l.house = newHouse(t, url, withModel("house", window, 2048, l.provider), withGrace(1), withAgent("worker",
+	l.provider = apptest.NewProvider(t, provider.Options{Window: window, Record: true, Calls: l.calls, Fault: l.fault})
+	l.Bobbin = apptest.New(t, url, apptest.WithModel("house", window, 2048, l.provider), apptest.WithGrace(1), apptest.WithAgent("worker",
 		"name: worker\nsystem_prompt: You read files.\ntools: [read_result]\nmax_iterations: 100\n"+compaction))
-	l.id = newSession(t, l.Client, core.Session{Agent: "worker"})
+	l.id = apptest.NewSession(t, l.Client, core.Session{Agent: "worker"})
 	text := line(t, map[string]any{"role": "user", "content": "Fetch the file."}) +
 		line(t, map[string]any{"role": "assistant", "tool_calls": []any{map[string]any{"id": "c0", "type": "function", "function": map[string]any{"name": "fetch", "arguments": "{}"}}}}) +
 		line(t, map[string]any{"role": "tool", "tool_call_id": "c0", "name": "fetch", "content": book(1.5 * resultBytes)}) +
 		line(t, map[string]any{"role": "assistant", "content": "It is there."})
 	bringIn(t, l.Client, l.id, core.ImportLines, text)
-	l.file = messages(t, l.Client, l.id)[2].ID
+	l.file = apptest.ListMessages(t, l.Client, l.id)[2].ID
 	return l
 }
 
@@ -130,16 +131,16 @@ func sizesOf(requests []provider.Received) []int {
 	return out
 }
 
-// L2, L5, L6, CONTEXT § 2: an agent with 30 tool rounds. Its prompts stay bounded, the
+// L2, L5, L6: an agent with 30 tool rounds. Its prompts stay bounded, the
 // notes are rows of kind run, and neither the next turn nor /summarize brings the long
 // version back to the model: the rolling summary is made of the messages themselves.
 func TestLoopOfThirtyRounds(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
 		l := newLooper(t, url, 128_000, "")
 		l.work(30)
-		got := say(t, l.Client, core.SendMessage{SessionID: l.id, Content: "Read all of it."})
-		if n := len(got.messages); n != 1+2*30+1 {
+		got := apptest.SendMessage(t, l.Client, core.SendMessage{SessionID: l.id, Content: "Read all of it."})
+		if n := len(got.Messages); n != 1+2*30+1 {
 			t.Fatalf("got %d messages, want 30 rounds between question and answer", n)
 		}
 		requests := l.provider.Received()
@@ -158,7 +159,7 @@ func TestLoopOfThirtyRounds(t *testing.T) {
 			t.Errorf("coverage %+v, want 42 messages in notes", r.Coverage)
 		}
 
-		say(t, l.Client, core.SendMessage{SessionID: l.id, Content: "Thank you."})
+		apptest.SendMessage(t, l.Client, core.SendMessage{SessionID: l.id, Content: "Thank you."})
 		next := l.provider.Received()[len(requests)]
 		const joined = 1 // the question and the notes: this provider may want roles that alternate (L5)
 		if next.Tokens > requests[0].Tokens+9*round+3_000 || len(next.Messages) != 4+joined+18+1+1 {
@@ -172,7 +173,7 @@ func TestLoopOfThirtyRounds(t *testing.T) {
 }
 
 // wantGrowingAtTheEnd wants each prompt to begin with the one before, but for where the
-// older rounds were replaced (R5, CONTEXT § 3, invariant 7).
+// older rounds were replaced (R5).
 func (l *looper) wantGrowingAtTheEnd(requests []provider.Received, compactions int) {
 	l.t.Helper()
 	breaks := 0
@@ -195,15 +196,15 @@ func (l *looper) wantGrowingAtTheEnd(requests []provider.Received, compactions i
 }
 
 // wantEvents looks at what watchers were told. L6.
-func (l *looper) wantEvents(got told) {
+func (l *looper) wantEvents(got apptest.Turn) {
 	l.t.Helper()
 	n := 0
-	for _, e := range got.events {
+	for _, e := range got.Events {
 		if e.Type != core.EventContextCompleted {
 			continue
 		}
 		n++
-		d := data[core.ContextData](l.t, e)
+		d := apptest.EventData[core.ContextData](l.t, e)
 		if d.Kind != core.SummaryRun || d.Trigger != "iterations" || d.MessagesBefore <= d.MessagesAfter || d.TokensBefore <= d.TokensAfter || d.Version != n {
 			l.t.Errorf("got %+v, want notes and what they did", d)
 		}
@@ -211,8 +212,8 @@ func (l *looper) wantEvents(got told) {
 	if n != 3 {
 		l.t.Errorf("got %d compactions told, want 3", n)
 	}
-	run, err := l.Run(l.t.Context(), got.run.ID)
-	if err != nil || !strings.Contains(string(run.Context), "42 messages of tool loops are told by notes") {
+	run, err := l.Run(l.t.Context(), got.Run.ID)
+	if err != nil || !strings.Contains(string(run.Context), "42 messages of tool loops are replaced by notes") {
 		l.t.Errorf("the run's report: %v, %s", err, run.Context)
 	}
 }
@@ -221,7 +222,7 @@ func (l *looper) wantEvents(got told) {
 // are out of use.
 func (l *looper) wantRollingSummary(before int) {
 	l.t.Helper()
-	say(l.t, l.Client, core.SendMessage{SessionID: l.id, Content: "You are welcome."})
+	apptest.SendMessage(l.t, l.Client, core.SendMessage{SessionID: l.id, Content: "You are welcome."})
 	l.mu.Lock()
 	l.notes = "## Goal\nRead the file. It was read to line 700."
 	l.mu.Unlock()
@@ -240,11 +241,11 @@ func (l *looper) wantRollingSummary(before int) {
 	}
 }
 
-// CONTEXT § 2: a crash in the middle of a loop does not bring the long version back:
+// A crash in the middle of a loop does not bring the long version back:
 // the new process goes on with the notes.
 func TestLoopOverARestart(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
 		l := newLooper(t, url, 128_000, "")
 		arrived, goOn := make(chan struct{}), make(chan struct{})
 		l.at[12] = func() { close(arrived); <-goOn }
@@ -255,12 +256,12 @@ func TestLoopOverARestart(t *testing.T) {
 		}
 		<-arrived
 		before := len(l.provider.Received())
-		l.stop()
+		l.Stop()
 		close(goOn)
-		l.start()
-		got := listen(t, l.WatchRun(t.Context(), run.ID, core.From{}))
-		if got.run.Status != core.RunSucceeded || got.run.Attempt < 2 {
-			t.Fatalf("got the run %s at attempt %d, want it to succeed in the second", got.run.Status, got.run.Attempt)
+		l.Start()
+		got := apptest.ReadTurn(t, l.WatchRun(t.Context(), run.ID, core.Cursor{}))
+		if got.Run.Status != core.RunSucceeded || got.Run.Attempt < 2 {
+			t.Fatalf("got the run %s at attempt %d, want it to succeed in the second", got.Run.Status, got.Run.Attempt)
 		}
 		again := l.provider.Received()[before]
 		if !strings.Contains(string(again.Body), "Notes on the work so far, in place of messages #6–#15") || strings.Contains(string(again.Body), `read_3"`) {
@@ -280,10 +281,10 @@ func TestLoopSwitchedOff(t *testing.T) {
 	t.Parallel()
 	l := newLooper(t, dbtest.MigratedSQLiteURL(t), 1_000_000, "compaction: {enabled: false}\n")
 	l.work(20)
-	say(t, l.Client, core.SendMessage{SessionID: l.id, Content: "Read all of it."})
+	apptest.SendMessage(t, l.Client, core.SendMessage{SessionID: l.id, Content: "Read all of it."})
 	requests := l.provider.Received()
 	l.wantGrowingAtTheEnd(requests, 0)
-	log := messages(t, l.Client, l.id)
+	log := apptest.ListMessages(t, l.Client, l.id)
 	last := requests[len(requests)-1].Messages
 	for i, m := range last {
 		if m.Role != string(log[i].Role) || m.Text != log[i].Content {
@@ -295,9 +296,12 @@ func TestLoopSwitchedOff(t *testing.T) {
 	}
 }
 
-// L2: what compaction saves in a run of 60 rounds.
+// L2: what compaction saves in a run of 60 rounds. The bound is that of TestLoopOfThirtyRounds.
 func TestShowLoop(t *testing.T) {
 	t.Parallel()
+	if !apptest.IsLong() {
+		t.Skip("set BOBBIN_TEST_LONG=1, or use make show-loop")
+	}
 	const rounds = 60
 	var prompts [2][]int
 	var cost [2]core.Usage
@@ -305,8 +309,8 @@ func TestShowLoop(t *testing.T) {
 	for i, compaction := range []string{"", "compaction: {enabled: false}\n"} {
 		l := newLooper(t, dbtest.MigratedSQLiteURL(t), 1_000_000, compaction)
 		l.work(rounds)
-		got := say(t, l.Client, core.SendMessage{SessionID: l.id, Content: "Read all of it."})
-		prompts[i], cost[i] = sizesOf(l.provider.Received()), got.run.Usage
+		got := apptest.SendMessage(t, l.Client, core.SendMessage{SessionID: l.id, Content: "Read all of it."})
+		prompts[i], cost[i] = sizesOf(l.provider.Received()), got.Run.Usage
 		notes = append(notes, l.loops()...)
 	}
 	if len(prompts[0]) != rounds+1 || len(prompts[1]) != rounds+1 || len(notes) != 7 {
@@ -316,13 +320,13 @@ func TestShowLoop(t *testing.T) {
 	if most := slices.Max(prompts[0]); most > prompts[0][0]+11*round+3_000 {
 		t.Errorf("got a prompt of %d tokens with compaction, want no more than 11 rounds of %d", most, round)
 	}
-	fig := newTable("Tokens of the prompt in a run of %d rounds of about %d tokens each", rounds, round)
-	fig.row("after round", "with compaction", "without")
+	fig := apptest.NewTable("Tokens of the prompt in a run of %d rounds of about %d tokens each", rounds, round)
+	fig.AddRow("after round", "with compaction", "without")
 	for _, n := range []int{0, 4, 7, 8, 12, 15, 16, 24, 32, 40, 48, 56, 60} {
-		fig.row(n, prompts[0][n], prompts[1][n])
+		fig.AddRow(n, prompts[0][n], prompts[1][n])
 	}
-	fig.row("largest", slices.Max(prompts[0]), slices.Max(prompts[1]))
-	fig.row("all prompts", cost[0].InputTokens, cost[1].InputTokens)
-	fig.row("notes", len(notes), "0")
-	fig.log(t)
+	fig.AddRow("largest", slices.Max(prompts[0]), slices.Max(prompts[1]))
+	fig.AddRow("all prompts", cost[0].InputTokens, cost[1].InputTokens)
+	fig.AddRow("notes", len(notes), "0")
+	fig.Log(t)
 }

@@ -16,7 +16,8 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
 
@@ -42,8 +43,8 @@ func remember(t *testing.T, c *client.Client, user, content string) core.SavedMe
 func TestMemoryEndpoints(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, twoOwners)
-		alice, bob := h.client("alice's secret"), h.client("bob's secret")
+		h := apptest.New(t, url, twoOwners)
+		alice, bob := h.NewClient("alice's secret"), h.NewClient("bob's secret")
 		pump := remember(t, alice, "carol", "The inspection of the pump is on Friday.")
 		remember(t, alice, "dave", "The pump was painted green.")
 		remember(t, alice, "", "The supplier is in Graz.")
@@ -66,7 +67,7 @@ func TestMemoryEndpoints(t *testing.T) {
 		if err != nil || len(found.Items) != 1 || found.Items[0].Memory.ID != pump.ID || found.Items[0].Score <= 0 {
 			t.Errorf("search: got %+v, error %v, want the inspection", found, err)
 		}
-		strangers(t, pump.ID, map[string]*client.Client{"bob": bob, "this machine's own user": h.client(h.app.Token())})
+		strangers(t, pump.ID, map[string]*client.Client{"bob": bob, "this machine's own user": h.NewClient(h.App.Token())})
 
 		changed, err := alice.UpdateMemory(t.Context(), "carol", core.Memory{ID: pump.ID, Content: "The valve is new.", Metadata: json.RawMessage(`{"from":"mail"}`)})
 		if err != nil || changed.Content != "The valve is new." || changed.UserID != "carol" || changed.Stale || !changed.UpdatedAt.After(changed.CreatedAt) {
@@ -76,8 +77,8 @@ func TestMemoryEndpoints(t *testing.T) {
 		if err != nil || len(found.Items) != 1 || string(found.Items[0].Memory.Metadata) == "" {
 			t.Errorf("search after the update: got %+v, error %v", found, err)
 		}
-		h.restart()
-		alice = h.client("alice's secret")
+		h.Restart()
+		alice = h.NewClient("alice's secret")
 		if err := alice.DeleteMemory(t.Context(), "carol", pump.ID); err != nil {
 			t.Errorf("delete: %v", err)
 		}
@@ -111,18 +112,18 @@ func strangers(t *testing.T, id core.MemoryID, others map[string]*client.Client)
 // about it.
 func TestMemoriesStayOutOfPrompts(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		p := newProvider(t, provider.Options{})
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
+		p := apptest.NewProvider(t, provider.Options{})
 		wire := newWire(t, p.URL)
-		h := newHouse(t, url, func(c *config.Config) {
-			c.Models = []config.Model{{Name: "m", Provider: "openai", BaseURL: wire.url, ContextWindow: 8192, MaxOutputTokens: 512}}
+		h := apptest.New(t, url, func(c *config.Config) {
+			c.Models = []config.Model{{Name: "m", Provider: "openai", BaseURL: wire.url, ContextWindow: 8192, MaxOutputTokens: 512, Slots: apptest.ManySlots}}
 			c.DefaultLLM = "m"
 		})
 		const secret = "Xylophone-7731"
 		m := remember(t, h.Client, "carol", "The password of the pump is "+secret+".")
-		id := newSession(t, h.Client, core.Session{UserID: "carol"})
+		id := apptest.NewSession(t, h.Client, core.Session{UserID: "carol"})
 		for i, question := range []string{"What is the password of the pump?", "/remember the pump", "Use a tool to check the number.", "What do you remember of the pump?"} {
-			say(t, h.Client, core.SendMessage{SessionID: id, User: "carol", Content: question, ClientMessageID: fmt.Sprint(i)})
+			apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, User: "carol", Content: question, ClientMessageID: fmt.Sprint(i)})
 		}
 		if found, err := h.SearchMemories(t.Context(), "carol", core.MemorySearch{Query: "password of the pump"}); err != nil || len(found.Items) != 1 {
 			t.Errorf("search: got %+v, error %v, want the memory", found, err)
@@ -151,17 +152,17 @@ func TestMemoriesStayOutOfPrompts(t *testing.T) {
 // model is set, searchable again after a reindex while the server serves.
 func TestMemoriesByAProvider(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
 		wire := newWire(t, "")
-		h := newHouse(t, url, twoOwners)
-		alice := h.client("alice's secret")
+		h := apptest.New(t, url, twoOwners)
+		alice := h.NewClient("alice's secret")
 		for i := range 10 {
 			remember(t, alice, "carol", fmt.Sprintf("automobile %d", i))
 		}
-		h.cfg.Models = []config.Model{{Name: "house", Provider: "openai", Model: "toy", BaseURL: wire.url}}
-		h.cfg.EmbeddingModel = "house"
-		h.restart()
-		alice, operator := h.client("alice's secret"), h.client(h.app.Token())
+		h.Config.Models = []config.Model{{Name: "house", Provider: "openai", Model: "toy", BaseURL: wire.url}}
+		h.Config.EmbeddingModel = "house"
+		h.Restart()
+		alice, operator := h.NewClient("alice's secret"), h.NewClient(h.App.Token())
 		remember(t, alice, "carol", "green tea")
 		found, err := alice.SearchMemories(t.Context(), "", core.MemorySearch{Query: "car"})
 		if err != nil || found.Searched != 1 || found.Stale != 10 || found.Matches != "meaning" || found.EmbeddingModel != "openai:toy" {

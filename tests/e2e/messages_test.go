@@ -12,25 +12,26 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
 
 // W12, first and short: no summary, no model call but the answer's.
 func TestFirstMessage(t *testing.T) {
 	t.Parallel()
-	p := newProvider(t, provider.Options{Window: 8192})
-	h := newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("house", 8192, 2048, p))
-	id := newSession(t, h.Client, core.Session{})
+	p := apptest.NewProvider(t, provider.Options{Window: 8192})
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 8192, 2048, p))
+	id := apptest.NewSession(t, h.Client, core.Session{})
 	empty := contextOf(t, h.Client, id)
 	if empty.Coverage.Messages != 0 || sections(empty, "tail", "run", "summary") != 0 {
 		t.Errorf("before: got %+v, want no messages", empty)
 	}
-	got := say(t, h.Client, core.SendMessage{SessionID: id, Content: "hello", Author: "Ada", Source: core.SourceWeb})
-	if got.answer.Content != "answer to: hello" || got.asked.Author != "Ada" || got.run.AnswerID != got.answer.ID {
-		t.Errorf("got %+v after %+v, want the answer to hello", got.answer, got.asked)
+	got := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "hello", Author: "Ada", Source: core.SourceWeb})
+	if got.Answer.Content != "answer to: hello" || got.Question.Author != "Ada" || got.Run.AnswerID != got.Answer.ID {
+		t.Errorf("got %+v after %+v, want the answer to hello", got.Answer, got.Question)
 	}
-	all := messages(t, h.Client, id)
+	all := apptest.ListMessages(t, h.Client, id)
 	if len(all) != 2 || p.Requests() != 1 || session(t, h.Client, id).SummaryCount != 0 {
 		t.Errorf("got %d messages and %d requests to the provider, want 2 and 1", len(all), p.Requests())
 	}
@@ -40,10 +41,10 @@ func TestFirstMessage(t *testing.T) {
 // API: a repeated client_message_id answers with the same run, also at once.
 func TestRepeatedClientMessageID(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		p := newProvider(t, provider.Options{Window: 8192})
-		h := newHouse(t, url, withModel("house", 8192, 2048, p))
-		id := newSession(t, h.Client, core.Session{})
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
+		p := apptest.NewProvider(t, provider.Options{Window: 8192})
+		h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p))
+		id := apptest.NewSession(t, h.Client, core.Session{})
 		m := core.SendMessage{SessionID: id, Content: "only once", ClientMessageID: "c-1"}
 		runs := make([]core.RunID, 12)
 		var wg sync.WaitGroup
@@ -51,7 +52,7 @@ func TestRepeatedClientMessageID(t *testing.T) {
 			wg.Go(func() {
 				switch i % 3 { // all three ways to ask
 				case 0:
-					runs[i] = say(t, h.Client, m).run.ID
+					runs[i] = apptest.SendMessage(t, h.Client, m).Run.ID
 				case 1:
 					a, err := h.SendAndWait(t.Context(), m)
 					if err != nil || a.Message == nil || a.Message.Content != "answer to: only once" {
@@ -73,10 +74,10 @@ func TestRepeatedClientMessageID(t *testing.T) {
 				t.Errorf("request %d: got the run %s, want %s", i, runs[i], runs[0])
 			}
 		}
-		if got := say(t, h.Client, m).run.ID; got != runs[0] {
+		if got := apptest.SendMessage(t, h.Client, m).Run.ID; got != runs[0] {
 			t.Errorf("afterwards: got the run %s, want %s", got, runs[0])
 		}
-		if n := len(messages(t, h.Client, id)); n != 2 || p.Requests() != 1 {
+		if n := len(apptest.ListMessages(t, h.Client, id)); n != 2 || p.Requests() != 1 {
 			t.Errorf("got %d messages and %d requests to the provider, want 2 and 1", n, p.Requests())
 		}
 	})
@@ -85,9 +86,9 @@ func TestRepeatedClientMessageID(t *testing.T) {
 // What cannot be accepted changes nothing and says what is wrong.
 func TestRefusedMessages(t *testing.T) {
 	t.Parallel()
-	p := newProvider(t, provider.Options{Window: 8192})
-	h := newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("house", 8192, 2048, p))
-	id := newSession(t, h.Client, core.Session{})
+	p := apptest.NewProvider(t, provider.Options{Window: 8192})
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 8192, 2048, p))
+	id := apptest.NewSession(t, h.Client, core.Session{})
 	for _, c := range []struct {
 		name    string
 		message core.SendMessage
@@ -142,59 +143,59 @@ func TestMessagesLargerThanTheBudget(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newProvider(t, provider.Options{Window: 8192, Overcount: 1.15})
-			h := newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("house", 8192, 2048, p))
-			id := newSession(t, h.Client, core.Session{})
-			say(t, h.Client, core.SendMessage{SessionID: id, Content: "before"})
-			got := say(t, h.Client, core.SendMessage{SessionID: id, Content: content})
-			all := messages(t, h.Client, id)
+			p := apptest.NewProvider(t, provider.Options{Window: 8192, Overcount: 1.15})
+			h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 8192, 2048, p))
+			id := apptest.NewSession(t, h.Client, core.Session{})
+			apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "before"})
+			got := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: content})
+			all := apptest.ListMessages(t, h.Client, id)
 			if all[2].Content != content {
 				t.Errorf("got a message of %d bytes in the log, want the whole %d", len(all[2].Content), len(content))
 			}
-			shown := strings.TrimPrefix(got.answer.Content, "answer to: ")
+			shown := strings.TrimPrefix(got.Answer.Content, "answer to: ")
 			if len(shown) >= len(content) || !strings.HasPrefix(content, shown[:20]) ||
-				!strings.HasSuffix(shown, "THE END") || !strings.Contains(shown, string(got.asked.ID)) {
+				!strings.HasSuffix(shown, "THE END") || !strings.Contains(shown, string(got.Question.ID)) {
 				t.Errorf("got the prompt %.100q … %q, want head and tail with a marker that names the message", shown, shown[max(0, len(shown)-60):])
 			}
-			if r := reported(t, h.Client, got.run.ID); r.Coverage.Shortened != 1 || r.Used > r.Usable || r.Coverage.Lost != 0 {
+			if r := reported(t, h.Client, got.Run.ID); r.Coverage.Shortened != 1 || r.Used > r.Usable || r.Coverage.Lost != 0 {
 				t.Errorf("got %+v, want one message shortened", r.Coverage)
 			}
-			say(t, h.Client, core.SendMessage{SessionID: id, Content: "and after"})
+			apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "and after"})
 			contextOf(t, h.Client, id)
 		})
 	}
 }
 
-// CONTEXT § 4, rung 0: NUL becomes U+FFFD, and the metadata say so.
+// NUL becomes U+FFFD, and the metadata say so.
 func TestMessageIsCleaned(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, dbtest.MigratedSQLiteURL(t))
-	id := newSession(t, h.Client, core.Session{})
-	got := say(t, h.Client, core.SendMessage{SessionID: id, Content: "a\x00b", Metadata: []byte(`{"k": "v"}`)})
-	if got.asked.Content != "a\uFFFDb" || string(got.asked.Metadata) != `{"k":"v","replaced_characters":1}` {
-		t.Errorf("got %q with %s, want U+FFFD and a note", got.asked.Content, got.asked.Metadata)
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t))
+	id := apptest.NewSession(t, h.Client, core.Session{})
+	got := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "a\x00b", Metadata: []byte(`{"k": "v"}`)})
+	if got.Question.Content != "a\uFFFDb" || string(got.Question.Metadata) != `{"k":"v","replaced_characters":1}` {
+		t.Errorf("got %q with %s, want U+FFFD and a note", got.Question.Content, got.Question.Metadata)
 	}
 }
 
-// REQUIREMENTS: every row has an owner. Two owners do not see each other, and
+// Every row has an owner. Two owners do not see each other, and
 // neither does somebody without a key.
 func TestOwnersDoNotSeeEachOther(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, func(c *config.Config) {
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
+		h := apptest.New(t, url, func(c *config.Config) {
 			c.Auth.Keys = []config.APIKey{
 				{Name: "ann", Secret: config.NewSecret("secret-of-ann-1234")}, {Name: "bob", Secret: config.NewSecret("secret-of-bob-1234")},
 			}
 		})
-		ann := h.client("secret-of-ann-1234")
-		id := newSession(t, ann, core.Session{Title: "ann's own"})
-		run := say(t, ann, core.SendMessage{SessionID: id, Content: "My name is Ann."}).run
-		for name, other := range map[string]*client.Client{"bob": h.client("secret-of-bob-1234"), "without a key": h.Client} {
+		ann := h.NewClient("secret-of-ann-1234")
+		id := apptest.NewSession(t, ann, core.Session{Title: "ann's own"})
+		run := apptest.SendMessage(t, ann, core.SendMessage{SessionID: id, Content: "My name is Ann."}).Run
+		for name, other := range map[string]*client.Client{"bob": h.NewClient("secret-of-bob-1234"), "without a key": h.Client} {
 			sees(t, name, other, id, run.ID)
 		}
-		_, err := h.client("wrong").Sessions(t.Context(), core.SessionQuery{})
+		_, err := h.NewClient("wrong").Sessions(t.Context(), core.SessionQuery{})
 		wantProblem(t, err, core.ErrUnauthorized, 401, "")
-		if got := len(messages(t, ann, id)); got != 2 {
+		if got := len(apptest.ListMessages(t, ann, id)); got != 2 {
 			t.Errorf("got %d messages of ann's, want 2", got)
 		}
 	})
@@ -224,13 +225,13 @@ func sees(t *testing.T, name string, c *client.Client, id core.SessionID, run co
 		"run":       func() error { _, err := c.Run(ctx, run); return err },
 		"cancel":    func() error { _, err := c.CancelRun(ctx, run, false); return err },
 		"feed": func() error {
-			for _, err := range c.WatchSession(ctx, id, core.From{}) {
+			for _, err := range c.WatchSession(ctx, id, core.Cursor{}) {
 				return err
 			}
 			return nil
 		},
 		"run's feed": func() error {
-			for _, err := range c.WatchRun(ctx, run, core.From{}) {
+			for _, err := range c.WatchRun(ctx, run, core.Cursor{}) {
 				return err
 			}
 			return nil
@@ -245,10 +246,10 @@ func sees(t *testing.T, name string, c *client.Client, id core.SessionID, run co
 // The lists of sessions and messages have pages that neither repeat nor leave out.
 func TestPages(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("house", 8192, 2048, newProvider(t, provider.Options{Window: 8192})))
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 8192, 2048, apptest.NewProvider(t, provider.Options{Window: 8192})))
 	var want, got []string
 	for i := range 7 {
-		id := newSession(t, h.Client, core.Session{Title: fmt.Sprint(i)})
+		id := apptest.NewSession(t, h.Client, core.Session{Title: fmt.Sprint(i)})
 		want = append([]string{string(id)}, want...)
 	}
 	q := core.SessionQuery{PageQuery: core.PageQuery{Limit: 3}}

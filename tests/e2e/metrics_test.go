@@ -16,7 +16,8 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
 
@@ -69,15 +70,18 @@ func labeled(m *dto.Metric, labels []string) bool {
 // ends after an answer is counted a moment later.
 func eventually(t testing.TB, c *client.Client, want float64, name string, labels ...string) exposition {
 	t.Helper()
-	limit := time.Now().Add(30 * time.Second)
+	limit := time.Now().Add(apptest.Patience)
 	for {
 		m := scrape(t, c)
 		switch {
 		case m.sum(name, labels...) == want:
-			return m
+			// A scrape reads one metric after the other: what was counted before this one
+			// is surely in the next.
+			return scrape(t, c)
 		case time.Now().After(limit):
 			t.Fatalf("%s%v: got %v, want %v", name, labels, m.sum(name, labels...), want)
 		}
+		apptest.PauseBriefly(t)
 	}
 }
 
@@ -93,9 +97,9 @@ func (e exposition) want(t testing.TB, want float64, name string, labels ...stri
 // never by path.
 func TestMetricsAreExposed(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url)
-		id := newSession(t, h.Client, core.Session{})
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
+		h := apptest.New(t, url)
+		id := apptest.NewSession(t, h.Client, core.Session{})
 		session(t, h.Client, id)
 		session(t, h.Client, id)
 		if _, err := h.Session(t.Context(), core.NewID[core.SessionID]()); err == nil {
@@ -131,10 +135,10 @@ func TestMetricsAccess(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
-		set  setting
+		set  apptest.Setting
 		want map[string]int // status by key
 	}{
-		{"no keys", func(*config.Config) {}, map[string]int{"": 200, "wrong": 401}},
+		{"no keys", func(*config.Config) {}, map[string]int{"": 200, "any": 200}},
 		{"keys", twoOwners, map[string]int{"": 200, "alice's secret": 403, "wrong": 401}},
 		{"a key that is named", func(c *config.Config) { twoOwners(c); c.Metrics.Keys = []string{"bob"} },
 			map[string]int{"": 200, "alice's secret": 403, "bob's secret": 200}},
@@ -146,10 +150,10 @@ func TestMetricsAccess(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t, dbtest.MigratedSQLiteURL(t), tt.set)
+			h := apptest.New(t, dbtest.MigratedSQLiteURL(t), tt.set)
 			for key, want := range tt.want {
 				got := http.StatusOK
-				_, err := h.client(key).Metrics(t.Context())
+				_, err := h.NewClient(key).Metrics(t.Context())
 				var problem *client.ProblemError
 				if errors.As(err, &problem) {
 					got = problem.Status
@@ -169,19 +173,19 @@ func TestMetricsAccess(t *testing.T) {
 // calibration learned. Nobody's ids, names or words are in it.
 func TestMetricsOfAConversation(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		p := newProvider(t, provider.Options{Window: 8192, Overcount: 1.15})
-		h := newHouse(t, url, withModel("house", 8192, 1024, p), func(c *config.Config) { c.Models[0].InputPrice = 2 })
-		id := newSession(t, h.Client, core.Session{UserID: "user-4711"})
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
+		p := apptest.NewProvider(t, provider.Options{Window: 8192, Overcount: 1.15})
+		h := apptest.New(t, url, apptest.WithModel("house", 8192, 1024, p), func(c *config.Config) { c.Models[0].InputPrice = 2 })
+		id := apptest.NewSession(t, h.Client, core.Session{UserID: "user-4711"})
 		turns := 0
 		for ; session(t, h.Client, id).SummaryVersion == 0 && turns < 60; turns++ {
 			question := fmt.Sprintf("question %d: %s", turns, strings.Repeat("SECRETWORD of the pumps in hall three ", 20))
 			if turns == 2 {
 				question = "use the tool"
 			}
-			say(t, h.Client, core.SendMessage{SessionID: id, Content: question})
+			apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: question})
 		}
-		say(t, h.Client, core.SendMessage{SessionID: id, Content: "And on."}) // the summary may have come after the last prompt
+		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "And on."}) // the summary may have come after the last prompt
 		turns++
 		model, agent := "model=house", "agent=assistant"
 		m := eventually(t, h.Client, float64(turns), "bobbin_runs_finished_total", agent, "status=succeeded")
@@ -210,6 +214,10 @@ func TestMetricsOfAConversation(t *testing.T) {
 		m.want(t, made, "bobbin_summary_duration_seconds", "outcome=made")
 		m.want(t, made, "bobbin_context_rungs_total", "rung=summarize")
 		m.want(t, 0, "bobbin_context_warnings_total")
+		m.want(t, 0, "bobbin_context_lost_messages_total")
+		if m.sum("bobbin_context_coverage_checks_total") < 1 {
+			t.Error("the summary was not followed by a check of the coverage")
+		}
 		m.want(t, 8192, "bobbin_context_window_tokens", model)
 		m.want(t, 8192-1024, "bobbin_context_usable_tokens", model)
 		m.want(t, float64(turns+1), "bobbin_context_prompt_tokens", model) // the tool's turn has two
@@ -238,17 +246,17 @@ func TestMetricsOfAConversation(t *testing.T) {
 // What goes wrong is counted by its kind.
 func TestMetricsOfFailures(t *testing.T) {
 	t.Parallel()
-	p := newProvider(t, provider.Options{Fault: func(w http.ResponseWriter, a provider.Asked) bool {
+	p := apptest.NewProvider(t, provider.Options{Fault: func(w http.ResponseWriter, a provider.Asked) bool {
 		if strings.Contains(a.Question, "refuse") {
 			w.WriteHeader(http.StatusUnauthorized)
 			return true
 		}
 		return false
 	}})
-	h := newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("house", 32_000, 2048, p))
-	id := newSession(t, h.Client, core.Session{})
-	if got := listen(t, h.Send(t.Context(), core.SendMessage{SessionID: id, Content: "refuse this"})); got.run.Status != core.RunFailed {
-		t.Errorf("got the run %s, want it failed", got.run.Status)
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 32_000, 2048, p))
+	id := apptest.NewSession(t, h.Client, core.Session{})
+	if got := apptest.ReadTurn(t, h.Send(t.Context(), core.SendMessage{SessionID: id, Content: "refuse this"})); got.Run.Status != core.RunFailed {
+		t.Errorf("got the run %s, want it failed", got.Run.Status)
 	}
 	m := eventually(t, h.Client, 1, "bobbin_runs_finished_total", "status=failed")
 	m.want(t, 1, "bobbin_run_failures_total", "code=model_auth")

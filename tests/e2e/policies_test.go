@@ -9,31 +9,32 @@ import (
 
 	"bobbin/app/client"
 	"bobbin/app/core"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
 
-// The six scenarios of REQUIREMENTS B, word for word, and the five policies side by
+// The six scenarios of the requirements B, word for word, and the five policies side by
 // side in one process.
 
 // spacious returns a Bobbin whose model is so large that only an agent's own numbers
 // trigger a summary.
-func spacious(t *testing.T, agents ...setting) (*house, *provider.Server) {
+func spacious(t *testing.T, agents ...apptest.Setting) (*apptest.Bobbin, *provider.Server) {
 	t.Helper()
-	p := newProvider(t, provider.Options{})
-	return newHouse(t, dbtest.MigratedSQLiteURL(t), append([]setting{withModel("house", 1_000_000, 8192, p)}, agents...)...), p
+	p := apptest.NewProvider(t, provider.Options{})
+	return apptest.New(t, dbtest.MigratedSQLiteURL(t), append([]apptest.Setting{apptest.WithModel("house", 1_000_000, 8192, p)}, agents...)...), p
 }
 
 // budgetAgent is an agent with the policy budget and what else its file says.
-func budgetAgent(name, more string) setting {
-	return withAgent(name, "name: "+name+"\nsystem_prompt: You answer.\ncontext:\n  policy: budget\n"+more)
+func budgetAgent(name, more string) apptest.Setting {
+	return apptest.WithAgent(name, "name: "+name+"\nsystem_prompt: You answer.\ncontext:\n  policy: budget\n"+more)
 }
 
 // exchanges has so many short questions answered; each is two messages in the log.
 func exchanges(t *testing.T, c *client.Client, id core.SessionID, n int) {
 	t.Helper()
 	for i := range n {
-		say(t, c, core.SendMessage{SessionID: id, Content: fmt.Sprintf("Note %d: the pump in hall three lost %d liters, and nobody noticed.", i, 10+i)})
+		apptest.SendMessage(t, c, core.SendMessage{SessionID: id, Content: fmt.Sprintf("Note %d: the pump in hall three lost %d liters, and nobody noticed.", i, 10+i)})
 	}
 }
 
@@ -42,11 +43,11 @@ func awaitSummary(t *testing.T, c *client.Client, id core.SessionID, version int
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for e, err := range c.WatchSession(ctx, id, core.From{}) {
+	for e, err := range c.WatchSession(ctx, id, core.Cursor{}) {
 		if err != nil {
 			t.Fatalf("watch: %v", err)
 		}
-		if e.Type == core.EventContextCompleted && data[core.ContextData](t, e).Version >= version {
+		if e.Type == core.EventContextCompleted && apptest.EventData[core.ContextData](t, e).Version >= version {
 			break
 		}
 	}
@@ -69,7 +70,7 @@ func trigger(t *testing.T, r core.ContextReport, name string) core.TriggerStatus
 func TestScenarioMessagesTrigger(t *testing.T) {
 	t.Parallel()
 	h, p := spacious(t, budgetAgent("talker", ""))
-	id := newSession(t, h.Client, core.Session{Agent: "talker"})
+	id := apptest.NewSession(t, h.Client, core.Session{Agent: "talker"})
 	exchanges(t, h.Client, id, 14)
 	if s := session(t, h.Client, id); s.SummaryVersion != 0 || p.Summaries() != 0 {
 		t.Fatalf("28 messages: got summary %d, want none before the 30th", s.SummaryVersion)
@@ -79,7 +80,7 @@ func TestScenarioMessagesTrigger(t *testing.T) {
 	if s.MessageCount != 30 || s.SummarizedCount != 24 || s.SummaryVersion != 1 {
 		t.Errorf("30 messages: got %d, %d summarized in version %d, want 24 in version 1", s.MessageCount, s.SummarizedCount, s.SummaryVersion)
 	}
-	all := messages(t, h.Client, id)
+	all := apptest.ListMessages(t, h.Client, id)
 	made, err := h.Summary(t.Context(), id, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -96,10 +97,10 @@ func TestScenarioMessagesTrigger(t *testing.T) {
 func TestScenarioTokensTrigger(t *testing.T) {
 	t.Parallel()
 	h, p := spacious(t, budgetAgent("talker", ""))
-	id := newSession(t, h.Client, core.Session{Agent: "talker"})
-	w := newWriter(3)
+	id := apptest.NewSession(t, h.Client, core.Session{Agent: "talker"})
+	w := apptest.NewWriter(3)
 	for range 6 { // about 24,000 tokens an exchange: K = 128,000 is reached with the sixth
-		say(t, h.Client, core.SendMessage{SessionID: id, Content: w.sentences(800)})
+		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: w.Sentences(800)})
 	}
 	s := awaitSummary(t, h.Client, id, 1)
 	made, err := h.Summary(t.Context(), id, 1)
@@ -118,7 +119,7 @@ func TestScenarioTokensTrigger(t *testing.T) {
 func TestScenarioStatus(t *testing.T) {
 	t.Parallel()
 	h, _ := spacious(t, budgetAgent("talker", ""))
-	id := newSession(t, h.Client, core.Session{Agent: "talker"})
+	id := apptest.NewSession(t, h.Client, core.Session{Agent: "talker"})
 	exchanges(t, h.Client, id, 10)
 	r := contextOf(t, h.Client, id)
 	if m := trigger(t, r, "messages"); m.Value != 20 || m.Threshold != 30 || m.Percent != 66 || m.Fires {
@@ -146,7 +147,7 @@ func TestScenarioStatus(t *testing.T) {
 func TestScenarioApproaching(t *testing.T) {
 	t.Parallel()
 	h, _ := spacious(t, budgetAgent("talker", ""))
-	id := newSession(t, h.Client, core.Session{Agent: "talker"})
+	id := apptest.NewSession(t, h.Client, core.Session{Agent: "talker"})
 	exchanges(t, h.Client, id, 13)
 	if r := contextOf(t, h.Client, id); r.WillTrigger {
 		t.Errorf("26 of 30: got will_trigger, want not yet: %+v", r.Triggers)
@@ -161,8 +162,8 @@ func TestScenarioApproaching(t *testing.T) {
 func TestScenarioAgentsDiffer(t *testing.T) {
 	t.Parallel()
 	h, _ := spacious(t)
-	quick := newSession(t, h.Client, core.Session{Agent: "quick"})
-	researcher := newSession(t, h.Client, core.Session{Agent: "researcher"})
+	quick := apptest.NewSession(t, h.Client, core.Session{Agent: "quick"})
+	researcher := apptest.NewSession(t, h.Client, core.Session{Agent: "researcher"})
 	exchanges(t, h.Client, quick, 8)
 	exchanges(t, h.Client, researcher, 8)
 	s := awaitSummary(t, h.Client, quick, 1)
@@ -190,17 +191,17 @@ func TestScenarioAgentsDiffer(t *testing.T) {
 func TestScenarioResume(t *testing.T) {
 	t.Parallel()
 	h, p := spacious(t, budgetAgent("talker", ""))
-	id := newSession(t, h.Client, core.Session{Agent: "talker"})
+	id := apptest.NewSession(t, h.Client, core.Session{Agent: "talker"})
 	exchanges(t, h.Client, id, 15)
 	awaitSummary(t, h.Client, id, 1)
-	h.restart()
+	h.Restart()
 	s := session(t, h.Client, id)
 	if got := fmt.Sprintf("%d messages in history (%d summarized)", s.MessageCount, s.SummarizedCount); got != "30 messages in history (24 summarized)" {
 		t.Errorf("got %q, want 30 and 24", got)
 	}
 	before := p.Requests()
-	got := say(t, h.Client, core.SendMessage{SessionID: id, Content: "And now?"})
-	if got.answer.Content == "" || p.Requests() != before+1 {
+	got := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "And now?"})
+	if got.Answer.Content == "" || p.Requests() != before+1 {
 		t.Errorf("got %d calls after the restart, want one: the summary is there", p.Requests()-before)
 	}
 	prompt, err := h.Prompt(t.Context(), id)

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,127 +20,36 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
-	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
-
-// marks are texts that occur nowhere else, one for each place where a user's text
-// can be.
-type marks struct {
-	places []string
-	by     map[string]string
-}
-
-// in returns the mark of a place. It is one word in every language, and its ending
-// alone is told apart, too: an index may keep beginnings only once.
-func (m *marks) in(place string) string {
-	if m.by == nil {
-		m.by = map[string]string{}
-	}
-	if m.by[place] == "" {
-		var b [12]byte
-		_, _ = rand.Read(b[:])
-		m.places = append(m.places, place)
-		m.by[place] = "zq" + hex.EncodeToString(b[:])
-	}
-	return m.by[place]
-}
-
-// found returns the places whose marks are in one of the files.
-func (m *marks) found(t *testing.T, folders []string) map[string]string {
-	t.Helper()
-	found := map[string]string{}
-	for _, folder := range folders {
-		err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
-			if err != nil || e.IsDir() {
-				return err
-			}
-			data, err := os.ReadFile(path)
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil
-			}
-			data = bytes.ToLower(data)
-			for place, mark := range m.by {
-				if bytes.Contains(data, []byte(mark[len(mark)/2:])) {
-					found[place] = path
-				}
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return found
-}
 
 // purging is a house with a user who is to go, one who stays, and a session that
 // both wrote in.
 type purging struct {
-	*house
-	database *db.DB
-	folders  []string // where the files are
-	north    *client.Client
-	user     string
-	marks    marks
-	own      core.Session // the user's
-	bobs     core.Session
-	shared   core.Session // Bob's, in which the user wrote
+	*apptest.Disk
+
+	north  *client.Client
+	user   string
+	own    core.Session // the user's
+	bobs   core.Session
+	shared core.Session // Bob's, in which the user wrote
 }
 
 const bobsWord = "hedgehog"
 
 func newPurging(t *testing.T, url string) *purging {
 	t.Helper()
-	model := newProvider(t, provider.Options{})
-	h := newHouse(t, url, withModel("echo", 8192, 1024, model), func(c *config.Config) {
+	model := apptest.NewProvider(t, provider.Options{})
+	h := apptest.New(t, url, apptest.WithModel("echo", 8192, 1024, model), func(c *config.Config) {
 		c.Auth.Keys = []config.APIKey{{Name: "north", Secret: config.NewSecret("n")}, {Name: "south", Secret: config.NewSecret("s")}}
 	})
-	p := &purging{house: h, database: dbtest.Open(t, url), north: h.client("n")}
-	p.user = p.marks.in("user_id")
-	p.folders = []string{h.cfg.DataDir, p.tables(url)}
+	p := &purging{Disk: apptest.NewDisk(t, h, url), north: h.NewClient("n")}
+	p.user = p.Marks.Of("user_id")
 	p.fill()
 	p.plant()
 	return p
-}
-
-// tables returns the folder of the database's files.
-func (p *purging) tables(url string) string {
-	p.t.Helper()
-	if path, ok := strings.CutPrefix(url, "sqlite://"); ok {
-		return filepath.Dir(path)
-	}
-	var dir, oid string
-	p.row(&dir, "SELECT current_setting('data_directory')")
-	p.row(&oid, "SELECT oid::text FROM pg_database WHERE datname = current_database()")
-	return filepath.Join(dir, "base", oid)
-}
-
-func (p *purging) row(into any, query string, args ...any) {
-	p.t.Helper()
-	if err := p.database.Gorm.WithContext(p.t.Context()).Raw(query, args...).Row().Scan(into); err != nil {
-		p.t.Fatalf("%s: %v", query, err)
-	}
-}
-
-func (p *purging) exec(stmt string, args ...any) {
-	p.t.Helper()
-	res := p.database.Gorm.WithContext(p.t.Context()).Exec(stmt, args...)
-	if res.Error != nil {
-		p.t.Fatalf("%s: %v", stmt, res.Error)
-	}
-}
-
-// must is what a call returned that must not fail.
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
 }
 
 func object(key, value string) json.RawMessage {
@@ -150,86 +58,93 @@ func object(key, value string) json.RawMessage {
 
 // fill makes what can be made over HTTP.
 func (p *purging) fill() {
-	t, m := p.t, &p.marks
+	t, m := p.T, &p.Marks
 	t.Helper()
-	p.own = must(p.north.CreateSession(t.Context(), core.Session{UserID: p.user, Title: "about " + m.in("title"), Instructions: m.in("instructions"), Metadata: object("k", m.in("session metadata"))}))(t)
-	p.bobs = must(p.north.CreateSession(t.Context(), core.Session{UserID: "bob", Title: "Bob's " + bobsWord}))(t)
-	p.shared = must(p.north.CreateSession(t.Context(), core.Session{UserID: "bob", Title: "the team"}))(t)
+	p.own = apptest.Must(p.north.CreateSession(t.Context(), core.Session{UserID: p.user, Title: "about " + m.Of("title"), Instructions: m.Of("instructions"), Metadata: object("k", m.Of("session metadata"))}))(t)
+	p.bobs = apptest.Must(p.north.CreateSession(t.Context(), core.Session{UserID: "bob", Title: "Bob's " + bobsWord}))(t)
+	p.shared = apptest.Must(p.north.CreateSession(t.Context(), core.Session{UserID: "bob", Title: "the team"}))(t)
 	// Incompressible, so that it is found where PostgreSQL keeps what is long.
 	noise := make([]byte, 20_000)
 	_, _ = rand.Read(noise)
 	for _, send := range []core.SendMessage{
-		{SessionID: p.own.ID, Content: "my secret is " + m.in("message"), User: p.user, Author: m.in("author"), Metadata: object("k", m.in("message metadata")), ClientMessageID: m.in("client_message_id")},
-		{SessionID: p.own.ID, Content: "a tool for " + m.in("tool question"), User: p.user},
-		{SessionID: p.own.ID, Content: m.in("long message") + hex.EncodeToString(noise), User: p.user},
+		{SessionID: p.own.ID, Content: "my secret is " + m.Of("message"), User: p.user, Author: m.Of("author"), Metadata: object("k", m.Of("message metadata")), ClientMessageID: m.Of("client_message_id")},
+		{SessionID: p.own.ID, Content: "a tool for " + m.Of("tool question"), User: p.user},
+		{SessionID: p.own.ID, Content: m.Of("long message") + hex.EncodeToString(noise), User: p.user},
 		{SessionID: p.own.ID, Content: "one more, to be summarized", User: p.user},
+		{SessionID: p.own.ID, Content: "at first " + m.Of("revision"), User: p.user, ClientMessageID: "revised"},
 		{SessionID: p.bobs.ID, Content: "Bob likes the " + bobsWord, User: "bob"},
 		{SessionID: p.shared.ID, Content: "Bob asks the team", User: "bob", Author: "bob"},
-		{SessionID: p.shared.ID, Content: "I answer " + m.in("message in a shared session"), User: p.user, Author: m.in("author in a shared session"), Metadata: object("k", m.in("metadata in a shared session")), ClientMessageID: m.in("client_message_id in a shared session")},
-		{SessionID: p.shared.ID, Content: "a tool " + m.in("tool question in a shared session"), User: p.user},
+		{SessionID: p.shared.ID, Content: "at first " + m.Of("revision in a shared session"), User: p.user, ClientMessageID: "revised"},
+		{SessionID: p.shared.ID, Content: "I answer " + m.Of("message in a shared session"), User: p.user, Author: m.Of("author in a shared session"), Metadata: object("k", m.Of("metadata in a shared session")), ClientMessageID: m.Of("client_message_id in a shared session")},
+		{SessionID: p.shared.ID, Content: "a tool " + m.Of("tool question in a shared session"), User: p.user},
 		{SessionID: p.shared.ID, Content: "Bob closes", User: "bob", Author: "bob"},
 	} {
-		answer := must(p.north.SendAndWait(t.Context(), send))(t)
+		answer := apptest.Must(p.north.SendAndWait(t.Context(), send))(t)
 		if answer.Run.Status != core.RunSucceeded {
 			t.Fatalf("run: %+v", answer.Run)
 		}
+		if send.ClientMessageID == "revised" {
+			apptest.Must(p.north.ReviseMessage(t.Context(), send.SessionID, answer.Run.UserMessageID, "then something else"))(t)
+		}
 	}
-	must(p.north.CreateMemory(t.Context(), core.Memory{UserID: p.user, Content: "remembers " + m.in("memory"), Metadata: object("k", m.in("memory metadata"))}))(t)
-	must(p.north.CreateMemory(t.Context(), core.Memory{UserID: "bob", Content: "Bob remembers the " + bobsWord}))(t)
-	title := "later " + m.in("title in an event")
-	must(p.north.UpdateSession(t.Context(), p.own.ID, core.SessionPatch{Title: &title}))(t)
+	apptest.Must(p.north.CreateMemory(t.Context(), core.Memory{UserID: p.user, Content: "remembers " + m.Of("memory"), Metadata: object("k", m.Of("memory metadata"))}))(t)
+	apptest.Must(p.north.CreateMemory(t.Context(), core.Memory{UserID: "bob", Content: "Bob remembers the " + bobsWord}))(t)
+	title := "later " + m.Of("title in an event")
+	apptest.Must(p.north.UpdateSession(t.Context(), p.own.ID, core.SessionPatch{Title: &title}))(t)
 }
 
 // plant puts marks where only accidents put texts.
 func (p *purging) plant() {
-	m, own := &p.marks, p.own.ID
-	quoted := func(place string) string { return fmt.Sprintf("%q", m.in(place)) }
-	p.exec("UPDATE sessions SET conversation_summary = ?, summary_version = 1, summary_count = 1 WHERE id = ?", "They spoke of "+m.in("summary of the session"), own)
-	p.exec("INSERT INTO session_summaries (id, session_id, owner, version, kind, state, content, focus, note, created_at) VALUES (?, ?, 'north', 99, 'rolling', 'dropped', ?, ?, ?, ?)",
-		core.NewID[string](), own, m.in("summary"), m.in("focus"), m.in("note"), core.Now())
-	p.exec("UPDATE sessions SET prompt_state = ? WHERE id = ?", `{"x": `+quoted("prompt state")+`}`, own)
-	p.exec("UPDATE messages SET tool_calls = ?, parts = ?, tool_name = ? WHERE session_id = ? AND seq = 2",
-		`[{"id": "c", "name": "x", "arguments": `+quoted("tool arguments")+`}]`, `[{"type": "text", "text": `+quoted("parts")+`}]`, m.in("tool name"), own)
-	p.exec("UPDATE runs SET partial = ?, error = ?, state = ?, context = ? WHERE session_id = ?",
-		m.in("partial"), `{"code": "model_error", "message": `+quoted("run error")+`}`, `{"x": `+quoted("run state")+`}`, `{"x": `+quoted("run context")+`}`, own)
-	p.exec("UPDATE runs SET partial = ?, error = ?, state = ?, context = ? WHERE session_id = ? AND user_id = ?",
-		m.in("partial, shared"), `{"code": "model_error", "message": `+quoted("run error, shared")+`}`, `{"x": `+quoted("run state, shared")+`}`, `{"x": `+quoted("run context, shared")+`}`, p.shared.ID, p.user)
+	m, own := &p.Marks, p.own.ID
+	quoted := func(place string) string { return fmt.Sprintf("%q", m.Of(place)) }
+	p.Exec("UPDATE sessions SET conversation_summary = ?, summary_version = 1, summary_count = 1 WHERE id = ?", "They spoke of "+m.Of("summary of the session"), own)
+	p.Exec("INSERT INTO session_summaries (id, session_id, owner, version, kind, state, content, focus, note, created_at) VALUES (?, ?, 'north', 99, 'rolling', 'dropped', ?, ?, ?, ?)",
+		core.NewID[string](), own, m.Of("summary"), m.Of("focus"), m.Of("note"), core.Now())
+	p.Exec("UPDATE sessions SET prompt_state = ? WHERE id = ?", `{"x": `+quoted("prompt state")+`}`, own)
+	p.Exec("UPDATE messages SET tool_calls = ?, parts = ?, tool_name = ? WHERE session_id = ? AND seq = 2",
+		`[{"id": "c", "name": "x", "arguments": `+quoted("tool arguments")+`}]`, `[{"type": "text", "text": `+quoted("parts")+`}]`, m.Of("tool name"), own)
+	p.Exec("UPDATE runs SET partial = ?, error = ?, state = ?, context = ? WHERE session_id = ?",
+		m.Of("partial"), `{"code": "model_error", "message": `+quoted("run error")+`}`, `{"x": `+quoted("run state")+`}`, `{"x": `+quoted("run context")+`}`, own)
+	p.Exec("UPDATE runs SET partial = ?, error = ?, state = ?, context = ? WHERE session_id = ? AND user_id = ?",
+		m.Of("partial, shared"), `{"code": "model_error", "message": `+quoted("run error, shared")+`}`, `{"x": `+quoted("run state, shared")+`}`, `{"x": `+quoted("run context, shared")+`}`, p.shared.ID, p.user)
 	p.blob("blob", p.user, own)
 	p.blob("blob in a shared session", p.user, p.shared.ID)
 	p.blob("", "bob", p.bobs.ID)
-	p.exec("INSERT INTO idempotency_keys (owner, key, target, request_hash, status, body, created_at, expires_at) VALUES ('north', ?, ?, 'h', 200, ?, ?, ?)",
-		m.in("idempotency key"), "POST /api/v1/sessions/"+string(own)+"/messages", []byte(`{"message": `+quoted("idempotency answer")+`}`), core.Now(), core.Now())
-	p.exec("INSERT INTO idempotency_keys (owner, key, target, request_hash, status, body, created_at, expires_at) VALUES ('north', 'by user', 'POST /api/v1/memories', 'h', 201, ?, ?, ?)",
+	p.Exec("INSERT INTO idempotency_keys (owner, key, target, request_hash, status, body, created_at, expires_at) VALUES ('north', ?, ?, 'h', 200, ?, ?, ?)",
+		m.Of("idempotency key"), "POST /api/v1/sessions/"+string(own)+"/messages", []byte(`{"message": `+quoted("idempotency answer")+`}`), core.Now(), core.Now())
+	p.Exec("INSERT INTO idempotency_keys (owner, key, target, request_hash, status, body, created_at, expires_at) VALUES ('north', 'by user', 'POST /api/v1/memories', 'h', 201, ?, ?, ?)",
 		[]byte(`{"user_id":"`+p.user+`","content": `+quoted("idempotency answer by user")+`}`), core.Now(), core.Now())
-	p.exec("INSERT INTO idempotency_keys (owner, key, target, request_hash, status, body, created_at, expires_at) VALUES ('north', ?, ?, 'h', 200, ?, ?, ?)",
+	p.Exec("INSERT INTO idempotency_keys (owner, key, target, request_hash, status, body, created_at, expires_at) VALUES ('north', ?, ?, 'h', 200, ?, ?, ?)",
 		"bobs "+string(p.bobs.ID), "POST /api/v1/sessions/"+string(p.bobs.ID)+"/messages", []byte(`{"user_id":"bob"}`), core.Now(), core.Now().Add(time.Hour))
+	p.Exec("INSERT INTO idempotency_mentions (owner, key, mention) VALUES ('north', ?, ?), ('north', 'by user', ?), ('north', ?, ?)",
+		m.Of("idempotency key"), string(own), "user "+p.user, "bobs "+string(p.bobs.ID), string(p.bobs.ID))
 	// What the planner of PostgreSQL keeps samples of, and what makes SQLite's pages move.
-	if p.database.Dialect() == "postgres" {
-		p.exec("ANALYZE")
-		p.exec("CHECKPOINT")
+	if p.Database.Dialect() == "postgres" {
+		p.Exec("ANALYZE")
+		p.Exec("CHECKPOINT")
 	}
 }
 
 // blob stores a file with a mark and refers to it from the session's newest message
 // of the user.
 func (p *purging) blob(place, user string, session core.SessionID) {
-	p.t.Helper()
+	p.T.Helper()
 	name, data := "hedgehog.txt", "a picture of a "+bobsWord+" for "+string(session)
 	if place != "" {
-		name, data = p.marks.in(place+" name"), "the file: "+p.marks.in(place)
+		name, data = p.Marks.Of(place+" name"), "the file: "+p.Marks.Of(place)
 	}
 	id, hash := core.NewID[string](), fmt.Sprintf("%x", sha256.Sum256([]byte(data)))
-	p.exec("INSERT INTO blob_contents (owner, sha256, size, created_at, data) VALUES ('north', ?, ?, ?, ?)", hash, len(data), core.Now(), []byte(data))
-	p.exec("INSERT INTO blobs (id, owner, user_id, session_id, sha256, media_type, name, size, created_at, uploaded_at) VALUES (?, 'north', ?, ?, ?, 'text/plain', ?, ?, ?, ?)",
+	p.Exec("INSERT INTO blob_contents (owner, sha256, size, created_at, data) VALUES ('north', ?, ?, ?, ?)", hash, len(data), core.Now(), []byte(data))
+	p.Exec("INSERT INTO blobs (id, owner, user_id, session_id, sha256, media_type, name, size, created_at, uploaded_at) VALUES (?, 'north', ?, ?, ?, 'text/plain', ?, ?, ?, ?)",
 		id, user, session, hash, name, len(data), core.Now(), core.Now())
 	var message string
-	p.row(&message, "SELECT user_message_id FROM runs WHERE session_id = ? AND user_id = ? ORDER BY queue_seq DESC LIMIT 1", session, user)
-	p.exec("INSERT INTO blob_references (message_id, blob_id, session_id, owner) VALUES (?, ?, ?, 'north')", message, id, session)
+	p.ReadRow(&message, "SELECT user_message_id FROM runs WHERE session_id = ? AND user_id = ? ORDER BY queue_seq DESC LIMIT 1", session, user)
+	p.Exec("INSERT INTO blob_references (message_id, blob_id, session_id, owner) VALUES (?, ?, ?, 'north')", message, id, session)
 }
 
 // rest is everything of Bob's that must not change.
 func (p *purging) rest() map[string]string {
-	t := p.t
+	t := p.T
 	t.Helper()
 	out := map[string]string{}
 	add := func(name string, v any, err error) {
@@ -247,6 +162,9 @@ func (p *purging) rest() map[string]string {
 	add("runs", runs, err)
 	memories, err := p.north.Memories(t.Context(), "bob", core.PageQuery{})
 	add("memories", memories, err)
+	for n := 1; n > 0; apptest.PauseBriefly(t) { // messages are indexed in the background
+		p.ReadRow(&n, "SELECT COUNT(*) FROM sessions WHERE id = ? AND indexed_seq < last_seq", p.bobs.ID)
+	}
 	for _, q := range []string{
 		"SELECT COUNT(*) FROM session_events WHERE session_id = @bobs", "SELECT COUNT(*) FROM search_entries WHERE session_id = @bobs",
 		"SELECT COUNT(*) FROM model_calls WHERE session_id = @bobs AND user_id = 'bob'", "SELECT COUNT(*) FROM idempotency_keys WHERE key = 'bobs ' || @bobs",
@@ -255,7 +173,7 @@ func (p *purging) rest() map[string]string {
 		"SELECT COUNT(*) FROM model_calls WHERE owner = 'north'", "SELECT SUM(output_tokens) FROM model_calls WHERE owner = 'north'",
 	} {
 		var n int64
-		p.row(&n, strings.NewReplacer("@bobs", "'"+string(p.bobs.ID)+"'", "@shared", "'"+string(p.shared.ID)+"'").Replace(q))
+		p.ReadRow(&n, strings.NewReplacer("@bobs", "'"+string(p.bobs.ID)+"'", "@shared", "'"+string(p.shared.ID)+"'").Replace(q))
 		out[q] = fmt.Sprint(n)
 	}
 	return out
@@ -264,10 +182,10 @@ func (p *purging) rest() map[string]string {
 // byCommand purges the user by the command line, while no server runs.
 func (p *purging) byCommand(t *testing.T) core.PurgeReport {
 	t.Helper()
-	p.stop()
+	p.Stop()
 	defer func() {
-		p.start()
-		p.north = p.client("n")
+		p.Start()
+		p.north = p.NewClient("n")
 	}()
 	empty := filepath.Join(t.TempDir(), "bobbin.yaml")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
@@ -276,7 +194,7 @@ func (p *purging) byCommand(t *testing.T) core.PurgeReport {
 	var out, errs bytes.Buffer
 	code := cli.Main(t.Context(), []string{
 		"users", "purge", p.user, "--owner", "north", "--yes", "--json",
-		"--config", empty, "--data-dir", p.cfg.DataDir, "--database-url", p.cfg.Database.URL.Reveal(),
+		"--config", empty, "--data-dir", p.Config.DataDir, "--database-url", p.Config.Database.URL.Reveal(),
 	}, cli.Streams{In: os.Stdin, Out: &out, Err: &errs})
 	var report core.PurgeReport
 	if err := json.Unmarshal(out.Bytes(), &report); code != 0 || err != nil {
@@ -288,7 +206,7 @@ func (p *purging) byCommand(t *testing.T) core.PurgeReport {
 // checkShared looks at what is left in the session of both.
 func (p *purging) checkShared(t *testing.T) {
 	t.Helper()
-	page := must(p.north.Messages(t.Context(), p.shared.ID, core.MessageQuery{}))(t)
+	page := apptest.Must(p.north.Messages(t.Context(), p.shared.ID, core.MessageQuery{}))(t)
 	var bobs []string
 	for _, m := range page.Items {
 		if m.DeletedAt == nil {
@@ -297,17 +215,17 @@ func (p *purging) checkShared(t *testing.T) {
 			t.Errorf("message %d is not empty: %+v", m.Seq, m)
 		}
 	}
-	want := []string{"Bob asks the team", "answer to: Bob asks the team", "Bob closes", "answer to: Bob closes"}
+	want := []string{"Bob asks the team", "answer to: Bob asks the team", "Bob closes", "answer to: [from user bob]\nBob closes"}
 	if diff := cmp.Diff(want, bobs); diff != "" {
 		t.Errorf("what Bob wrote, and the answers to it (-want +got):\n%s", diff)
 	}
-	answer := must(p.north.SendAndWait(t.Context(), core.SendMessage{SessionID: p.shared.ID, Content: "and on", User: "bob"}))(t)
+	answer := apptest.Must(p.north.SendAndWait(t.Context(), core.SendMessage{SessionID: p.shared.ID, Content: "and on", User: "bob"}))(t)
 	if answer.Run.Status != core.RunSucceeded {
 		t.Errorf("the session cannot go on: %+v", answer.Run)
 	}
 }
 
-// Issue 3, must show: `users purge` leaves no byte of the user in either database or
+// `users purge` leaves no byte of the user in either database or
 // in blobs, and all of the others.
 func TestShowPurge(t *testing.T) {
 	t.Parallel()
@@ -317,27 +235,27 @@ func TestShowPurge(t *testing.T) {
 			purge func(p *purging) core.PurgeReport
 		}{
 			{"by the server that holds the folder", func(p *purging) core.PurgeReport {
-				return must(p.client(p.app.Token()).PurgeUser(t.Context(), core.PurgeUser{Owner: "north", User: p.user, PurgeOptions: core.PurgeOptions{Compact: true}}))(t)
+				return apptest.Must(p.NewClient(p.App.Token()).PurgeUser(t.Context(), core.PurgeUser{Owner: "north", User: p.user, PurgeOptions: core.PurgeOptions{Compact: true}}))(t)
 			}},
 			{"by the command line, without a server", func(p *purging) core.PurgeReport { return p.byCommand(t) }},
 		} {
 			p := newPurging(t, url)
-			before := p.marks.found(t, p.folders)
-			for _, place := range p.marks.places {
+			before := p.Marks.Find(t, p.Folders)
+			for _, place := range p.Marks.Places {
 				if before[place] == "" && !strings.HasPrefix(place, "word of") {
 					t.Errorf("the mark of %q is in no file before the purge: the search cannot find it", place)
 				}
 			}
 			others := p.rest()
 			report := how.purge(p)
-			table := newTable("%s, purged %s", p.database.Dialect(), how.name)
-			table.row("table", "rows removed", "rows emptied", "rows left")
+			table := apptest.NewTable("%s, purged %s", p.Database.Dialect(), how.name)
+			table.AddRow("table", "rows removed", "rows emptied", "rows left")
 			for _, line := range report.Tables {
-				table.row(line.Table, line.Removed, line.Emptied, line.Left)
+				table.AddRow(line.Table, line.Removed, line.Emptied, line.Left)
 			}
-			after := p.marks.found(t, p.folders)
-			table.row("marks in the files", len(before), "", len(after))
-			table.log(t)
+			after := p.Marks.Find(t, p.Folders)
+			table.AddRow("marks in the files", len(before), "", len(after))
+			table.Log(t)
 			for place, path := range after {
 				t.Errorf("%s is still in %s", place, path)
 			}
@@ -348,6 +266,7 @@ func TestShowPurge(t *testing.T) {
 				t.Errorf("what others have (-before +after):\n%s", diff)
 			}
 			p.checkShared(t)
+			p.Stop() // one process works on the file
 		}
 	})
 }
@@ -355,27 +274,27 @@ func TestShowPurge(t *testing.T) {
 // No API key can purge: only who can read the data folder.
 func TestPurgeIsForOperators(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, dbtest.MigratedSQLiteURL(t), func(c *config.Config) {
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), func(c *config.Config) {
 		c.Auth.Keys = []config.APIKey{{Name: "north", Secret: config.NewSecret("n")}, {Name: core.LocalOwner, Secret: config.NewSecret("l")}}
 	})
-	session := must(h.client("n").CreateSession(t.Context(), core.Session{UserID: "ann"}))(t)
+	session := apptest.Must(h.NewClient("n").CreateSession(t.Context(), core.Session{UserID: "ann"}))(t)
 	for _, key := range []string{"n", "l", ""} {
-		if _, err := h.client(key).PurgeUser(t.Context(), core.PurgeUser{Owner: "north", User: "ann"}); !errors.Is(err, core.ErrForbidden) {
+		if _, err := h.NewClient(key).PurgeUser(t.Context(), core.PurgeUser{Owner: "north", User: "ann"}); !errors.Is(err, core.ErrForbidden) {
 			t.Errorf("users purge with the key %q: %v, want it refused", key, err)
 		}
-		if _, err := h.client(key).PurgeSessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{session.ID}}); !errors.Is(err, core.ErrForbidden) {
+		if _, err := h.NewClient(key).PurgeSessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{session.ID}}); !errors.Is(err, core.ErrForbidden) {
 			t.Errorf("sessions purge with the key %q: %v, want it refused", key, err)
 		}
 	}
-	operator := h.client(h.app.Token())
-	if report := must(operator.PurgeSessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{session.ID}, PurgeOptions: core.PurgeOptions{DryRun: true}}))(t); !report.DryRun || len(report.Sessions) != 1 {
+	operator := h.NewClient(h.App.Token())
+	if report := apptest.Must(operator.PurgeSessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{session.ID}, PurgeOptions: core.PurgeOptions{DryRun: true}}))(t); !report.DryRun || len(report.Sessions) != 1 {
 		t.Errorf("dry run: %+v", report)
 	}
-	must(h.client("n").Session(t.Context(), session.ID))(t) // still there
-	if report := must(operator.PurgeSessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{session.ID}}))(t); report.Left() != 0 || report.Compacted {
+	apptest.Must(h.NewClient("n").Session(t.Context(), session.ID))(t) // still there
+	if report := apptest.Must(operator.PurgeSessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{session.ID}}))(t); report.Left() != 0 || report.Compacted {
 		t.Errorf("without compaction: %+v", report)
 	}
-	if _, err := h.client("n").Session(t.Context(), session.ID); !errors.Is(err, core.ErrNotFound) {
+	if _, err := h.NewClient("n").Session(t.Context(), session.ID); !errors.Is(err, core.ErrNotFound) {
 		t.Errorf("after the purge: %v", err)
 	}
 	if _, err := operator.PurgeSessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{session.ID}}); !errors.Is(err, core.ErrNotFound) {
@@ -393,21 +312,21 @@ func TestPurgeCancelsRuns(t *testing.T) {
 		asked := make(chan struct{}, 1)
 		never := make(chan struct{})
 		defer close(never)
-		model := newProvider(t, provider.Options{Hold: func(string) {
+		model := apptest.NewProvider(t, provider.Options{Hold: func(string) {
 			asked <- struct{}{}
 			<-never
 		}})
-		h := newHouse(t, url, withModel("slow", 8192, 1024, model))
-		session := must(h.CreateSession(t.Context(), core.Session{UserID: "ann"}))(t)
-		must(h.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "take your time"}))(t)
-		must(h.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "and then"}))(t)
+		h := apptest.New(t, url, apptest.WithModel("slow", 8192, 1024, model))
+		session := apptest.Must(h.CreateSession(t.Context(), core.Session{UserID: "ann"}))(t)
+		apptest.Must(h.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "take your time"}))(t)
+		apptest.Must(h.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "and then"}))(t)
 		<-asked
-		operator := h.client(h.app.Token())
+		operator := h.NewClient(h.App.Token())
 		if _, err := operator.PurgeUser(t.Context(), core.PurgeUser{Owner: core.LocalOwner, User: "ann"}); !errors.Is(err, core.ErrConflict) {
 			t.Errorf("while a run works: %v, want a conflict", err)
 		}
 		in := core.PurgeUser{Owner: core.LocalOwner, User: "ann", PurgeOptions: core.PurgeOptions{Force: true, Compact: true}}
-		report := must(operator.PurgeUser(t.Context(), in))(t)
+		report := apptest.Must(operator.PurgeUser(t.Context(), in))(t)
 		if report.Left() != 0 || len(report.Sessions) != 1 {
 			t.Errorf("forced: %+v", report)
 		}

@@ -13,7 +13,8 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/config"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
 
@@ -23,10 +24,10 @@ import (
 func TestPurgeAgainstTraffic(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		model := newProvider(t, provider.Options{Fault: answersOnlyTheLast})
-		h := newHouse(t, url, withModel("echo", 8192, 1024, model), func(c *config.Config) { c.Titles = true })
-		shared := must(h.CreateSession(t.Context(), core.Session{UserID: "bob"}))(t)
-		operator := h.client(h.app.Token())
+		model := apptest.NewProvider(t, provider.Options{Fault: answersOnlyTheLast})
+		h := apptest.New(t, url, apptest.WithModel("echo", 8192, 1024, model), func(c *config.Config) { c.Titles = true })
+		shared := apptest.Must(h.CreateSession(t.Context(), core.Session{UserID: "bob"}))(t)
+		operator := h.NewClient(h.App.Token())
 		in := core.PurgeUser{Owner: core.LocalOwner, User: "eve", PurgeOptions: core.PurgeOptions{Force: true}}
 
 		var traffic, purges sync.WaitGroup
@@ -52,13 +53,13 @@ func TestPurgeAgainstTraffic(t *testing.T) {
 		purges.Wait()
 
 		in.Compact = true
-		report := must(operator.PurgeUser(t.Context(), in))(t)
+		report := apptest.Must(operator.PurgeUser(t.Context(), in))(t)
 		if report.Left() != 0 || !report.Compacted {
 			t.Errorf("the last purge: %+v", report)
 		}
 		checkBobs(t, h, shared.ID)
-		folders := []string{h.cfg.DataDir, (&purging{house: h, database: dbtest.Open(t, url)}).tables(url)}
-		if hits := (&marks{by: map[string]string{"eve": eveWord + eveWord}}).found(t, folders); len(hits) > 0 {
+		folders := apptest.NewDisk(t, h, url).Folders
+		if hits := (&apptest.Marks{ByPlace: map[string]string{"eve": eveWord + eveWord}}).Find(t, folders); len(hits) > 0 {
 			t.Errorf("eve's word is still in %v", hits)
 		}
 	})
@@ -80,12 +81,12 @@ const eveWord = "zqeveeveeveqz"
 // purgedMeanwhile reports whether an error is what a purge makes of a request: its
 // session is gone, or its run is canceled.
 func purgedMeanwhile(err error) bool {
-	return errors.Is(err, core.ErrNotFound) || errors.Is(err, core.ErrConflict) || errors.Is(err, core.ErrCanceled)
+	return errors.Is(err, core.ErrNotFound) || errors.Is(err, core.ErrConflict) || errors.Is(err, core.ErrCanceled) || errors.Is(err, core.ErrStale) // a fork that lost to the purge
 }
 
 // eves is what eve does, and what bob does meanwhile.
-func eves(h *house, shared core.SessionID) []func(i int) error {
-	ctx := h.t.Context()
+func eves(h *apptest.Bobbin, shared core.SessionID) []func(i int) error {
+	ctx := h.T.Context()
 	text := func(i int) string { return fmt.Sprintf("%s number %d", eveWord, i) }
 	return []func(int) error{
 		func(i int) error { // in bob's session
@@ -124,20 +125,20 @@ func eves(h *house, shared core.SessionID) []func(i int) error {
 }
 
 // uploadOnce uploads a file of eve's with a key, so that the answer is kept.
-func uploadOnce(h *house, text string) error {
+func uploadOnce(h *apptest.Bobbin, text string) error {
 	var form bytes.Buffer
 	w := multipart.NewWriter(&form)
 	_ = w.WriteField("user_id", "eve")
 	part, _ := w.CreateFormFile("file", eveWord+".txt")
 	_, _ = io.WriteString(part, text)
 	_ = w.Close()
-	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.url+"/api/v1/blobs", &form)
+	req, err := http.NewRequestWithContext(h.T.Context(), http.MethodPost, h.URL+"/api/v1/blobs", &form)
 	if err != nil {
 		return err
 	}
 	req.Header.Set("Content-Type", w.FormDataContentType())
 	req.Header.Set("Idempotency-Key", strings.ReplaceAll(text, " ", "-"))
-	res, err := h.http.Do(req)
+	res, err := h.HTTP.Do(req)
 	if err != nil {
 		return err
 	}
@@ -150,9 +151,9 @@ func uploadOnce(h *house, text string) error {
 
 // checkBobs looks at what bob has: all that he said, with its answers, and a session
 // that goes on.
-func checkBobs(t *testing.T, h *house, shared core.SessionID) {
+func checkBobs(t *testing.T, h *apptest.Bobbin, shared core.SessionID) {
 	t.Helper()
-	page := must(h.Messages(t.Context(), shared, core.MessageQuery{PageQuery: core.PageQuery{Limit: 200}}))(t)
+	page := apptest.Must(h.Messages(t.Context(), shared, core.MessageQuery{PageQuery: core.PageQuery{Limit: 200}}))(t)
 	said := 0
 	for _, m := range page.Items {
 		if strings.HasPrefix(m.Content, "bob says") {
@@ -165,7 +166,7 @@ func checkBobs(t *testing.T, h *house, shared core.SessionID) {
 	if said == 0 {
 		t.Error("nothing of bob's is there: this shows nothing")
 	}
-	answer := must(h.SendAndWait(t.Context(), core.SendMessage{SessionID: shared, Content: "bob goes on", User: "bob"}))(t)
+	answer := apptest.Must(h.SendAndWait(t.Context(), core.SendMessage{SessionID: shared, Content: "bob goes on", User: "bob"}))(t)
 	if answer.Run.Status != core.RunSucceeded {
 		t.Errorf("the session cannot go on: %+v", answer.Run)
 	}

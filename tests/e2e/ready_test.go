@@ -13,32 +13,34 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"bobbin/app/core"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 )
 
 // A database that is gone makes the server unready, and one that is back ready again;
-// meanwhile the process lives. (Issue 5, 5)
+// meanwhile the process lives.
 func TestReadyWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	dbtest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url)
-		id := newSession(t, h.Client, core.Session{})
-		h.becomes(t, http.StatusOK, `"database":"ok"`)
+		h := apptest.New(t, url)
+		id := apptest.NewSession(t, h.Client, core.Session{})
+		awaitReadiness(t, h, http.StatusOK, `"database":"ok"`)
 		back := takeAway(t, url)
-		h.becomes(t, http.StatusServiceUnavailable, `"field":"database"`)
-		if status, _ := h.probe(t, "/healthz"); status != http.StatusOK {
+		awaitReadiness(t, h, http.StatusServiceUnavailable, `"field":"database"`)
+		if status, _ := probe(t, h, "/healthz"); status != http.StatusOK {
 			t.Errorf("/healthz answers %d without the database, want 200: a restart would not help", status)
 		}
 		back()
-		h.becomes(t, http.StatusOK, `"runs":"ok"`)
+		awaitReadiness(t, h, http.StatusOK, `"runs":"ok"`)
 		answered := func() bool { // connections that were cut are found out one by one
 			a, err := h.SendAndWait(t.Context(), core.SendMessage{SessionID: id, Content: "Are you back?"})
 			return err == nil && a.Run.Status == core.RunSucceeded
 		}
-		for limit := time.Now().Add(30 * time.Second); !answered(); {
+		for limit := time.Now().Add(apptest.Patience); !answered(); {
 			if time.Now().After(limit) {
 				t.Fatal("no answer with the database back")
 			}
+			apptest.PauseBriefly(t)
 		}
 	})
 }
@@ -88,13 +90,13 @@ func serverOf(t *testing.T, raw string) (server, name string) {
 }
 
 // probe asks as a load balancer does.
-func (h *house) probe(t *testing.T, path string) (int, string) {
+func probe(t *testing.T, h *apptest.Bobbin, path string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.url+path, nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := h.http.Do(req)
+	res, err := h.HTTP.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,16 +109,17 @@ func (h *house) probe(t *testing.T, path string) (int, string) {
 }
 
 // becomes waits until the readiness has the status, with the words in the answer.
-func (h *house) becomes(t *testing.T, want int, words string) {
+func awaitReadiness(t *testing.T, h *apptest.Bobbin, want int, words string) {
 	t.Helper()
-	limit := time.Now().Add(30 * time.Second)
+	limit := time.Now().Add(apptest.Patience)
 	for {
-		status, body := h.probe(t, "/readyz")
+		status, body := probe(t, h, "/readyz")
 		if status == want && strings.Contains(body, words) {
 			return
 		}
 		if time.Now().After(limit) {
 			t.Fatalf("/readyz answers %d %s, want %d and %s", status, body, want, words)
 		}
+		apptest.PauseBriefly(t)
 	}
 }

@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net"
 	"strings"
@@ -12,25 +11,26 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
 
 // withCluster joins the house to the replicas at the peers.
-func withCluster(addr string, peers ...string) setting {
+func withCluster(addr string, peers ...string) apptest.Setting {
 	return func(c *config.Config) {
 		c.NATS = config.NATS{ClusterAddr: addr, Peers: peers, Secret: config.NewSecret("hush-hush-hush-hush")}
 	}
 }
 
 // newReplicas starts two houses on one PostgreSQL that are joined by their own cluster.
-func newReplicas(t *testing.T, p *provider.Server) (a, b *house) {
+func newReplicas(t *testing.T, p *provider.Server) (a, b *apptest.Bobbin) {
 	t.Helper()
 	addr := freeAddr(t)
 	url := dbtest.PostgresURL(t)
-	a = newHouse(t, url, withModel("house", 8192, 2048, p), withGrace(time.Millisecond), withCluster(addr))
-	b = newHouse(t, url, withModel("house", 8192, 2048, p), withGrace(time.Millisecond), withCluster("127.0.0.1:0", addr))
-	if said := b.app.Joined(); !strings.Contains(said, addr) {
+	a = apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p), apptest.WithGrace(time.Millisecond), withCluster(addr))
+	b = apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p), apptest.WithGrace(time.Millisecond), withCluster("127.0.0.1:0", addr))
+	if said := b.App.Joined(); !strings.Contains(said, addr) {
 		t.Errorf("the start-up lines say %q, want that it looks for %s", said, addr)
 	}
 	return a, b
@@ -77,38 +77,28 @@ func (l *runLog) take(e core.Event) {
 	}
 	switch e.Type {
 	case core.EventMessageDelta:
-		var d core.DeltaData
-		l.decode(e, &d)
+		d := apptest.EventData[core.DeltaData](l.t, e)
 		if d.Offset != len(l.text[d.MessageID]) {
 			l.t.Errorf("text at %d after %d bytes", d.Offset, len(l.text[d.MessageID]))
 		}
 		l.text[d.MessageID] += d.Text
 	case core.EventMessageCreated:
-		var d core.MessageData
-		l.decode(e, &d)
+		d := apptest.EventData[core.MessageData](l.t, e)
 		if d.Message.Role == core.RoleAssistant {
 			l.final[d.Message.ID] = d.Message.Content
 		}
 	case core.EventMessageDiscarded:
-		var d core.DiscardedData
-		l.decode(e, &d)
+		d := apptest.EventData[core.DiscardedData](l.t, e)
 		l.gone[d.MessageID] = true
 	case core.EventRunSucceeded, core.EventRunCanceled, core.EventRunFailed:
 		l.ended = e.Type
 	}
 }
 
-func (l *runLog) decode(e core.Event, into any) {
-	l.t.Helper()
-	if err := json.Unmarshal(e.Data, into); err != nil {
-		l.t.Errorf("%s: %v", e.Type, err)
-	}
-}
-
 // follow watches the run from an event on, until its end or until enough says so.
 func (l *runLog) follow(ctx context.Context, c *client.Client, run core.RunID, enough func() bool) {
 	l.t.Helper()
-	for e, err := range c.WatchRun(ctx, run, core.From{After: l.seen}) {
+	for e, err := range c.WatchRun(ctx, run, core.Cursor{After: l.seen}) {
 		if err != nil {
 			l.t.Fatalf("watch: %v", err)
 		}
@@ -125,7 +115,7 @@ func (l *runLog) saysSomething() bool { return len(l.text) > 0 }
 func never() bool { return false }
 
 // held sends a message at the house whose answer is held in the middle.
-func held(t *testing.T, h *house, g *gate) (core.SessionID, core.Run) {
+func held(t *testing.T, h *apptest.Bobbin, g *gate) (core.SessionID, core.Run) {
 	t.Helper()
 	session, err := h.CreateSession(t.Context(), core.Session{})
 	if err != nil {
@@ -141,7 +131,7 @@ func held(t *testing.T, h *house, g *gate) (core.SessionID, core.Run) {
 
 // TestReplicaShowsTheAnswerOfAnother: sent at one, watched at the other: the text so
 // far, the rest as it comes, the same events, also after a reconnect to the other one
-// with the last id; and a wait there truly waits (issue 5, points 1 and 2).
+// with the last id; and a wait there truly waits.
 func TestReplicaShowsTheAnswerOfAnother(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -205,7 +195,7 @@ func TestReplicaTakesOver(t *testing.T) {
 	_, run := held(t, a, g)
 	l := newRunLog(t)
 	l.follow(ctx, b.Client, run.ID, l.saysSomething)
-	a.stop()
+	a.Stop()
 	g.open()
 	l.follow(ctx, b.Client, run.ID, never)
 	if l.ended != core.EventRunSucceeded || len(l.gone) != 1 || len(l.final) != 1 {
@@ -234,24 +224,24 @@ func TestTwins(t *testing.T) {
 	p, g := newHolding(t)
 	named := func(c *config.Config) { c.Replica.Name = "twin" }
 	url := dbtest.PostgresURL(t)
-	a := newHouse(t, url, withModel("house", 8192, 2048, p), named)
+	a := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p), named)
 	_, run := held(t, a, g)
-	b := newHouse(t, url, withModel("house", 8192, 2048, p), named)
+	b := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p), named)
 	const warning = "two processes have the same replica name"
-	if !strings.Contains(b.log.String(), warning) || strings.Contains(a.log.String(), warning) {
-		t.Errorf("want the second one to say that it has the first one's name:\n%s", b.log)
+	if !strings.Contains(b.Log.String(), warning) || strings.Contains(a.Log.String(), warning) {
+		t.Errorf("want the second one to say that it has the first one's name:\n%s", b.Log)
 	}
-	other := say(t, b.Client, core.SendMessage{SessionID: newSession(t, b.Client, core.Session{}), Content: "and you?"})
+	other := apptest.SendMessage(t, b.Client, core.SendMessage{SessionID: apptest.NewSession(t, b.Client, core.Session{}), Content: "and you?"})
 	g.open()
 	l := newRunLog(t)
 	l.follow(ctx, a.Client, run.ID, never)
 	got, err := b.Run(ctx, run.ID)
-	if err != nil || got.Status != core.RunSucceeded || got.Attempt != 1 || other.run.Attempt != 1 {
+	if err != nil || got.Status != core.RunSucceeded || got.Attempt != 1 || other.Run.Attempt != 1 {
 		t.Errorf("got %s at attempt %d, %v, want one attempt of each run", got.Status, got.Attempt, err)
 	}
-	a.stop()
-	b.restart()
-	if strings.Count(b.log.String(), warning) != 1 {
-		t.Errorf("a name that is free again was not taken without a word:\n%s", b.log)
+	a.Stop()
+	b.Restart()
+	if strings.Count(b.Log.String(), warning) != 1 {
+		t.Errorf("a name that is free again was not taken without a word:\n%s", b.Log)
 	}
 }

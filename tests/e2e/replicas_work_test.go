@@ -12,7 +12,8 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
 
@@ -21,7 +22,7 @@ import (
 // until that word is let go.
 type pair struct {
 	t       *testing.T
-	a, b    *house
+	a, b    *apptest.Bobbin
 	arrived chan string
 
 	mu    sync.Mutex
@@ -31,7 +32,7 @@ type pair struct {
 func newPair(t *testing.T) *pair {
 	t.Helper()
 	p := &pair{t: t, arrived: make(chan string, 100), gates: map[string]chan struct{}{}}
-	model := newProvider(t, provider.Options{Window: 32_000, Hold: p.hold, Calls: func(r provider.Received) []provider.Call {
+	model := apptest.NewProvider(t, provider.Options{Window: 32_000, Hold: p.hold, Calls: func(r provider.Received) []provider.Call {
 		last := r.Messages[len(r.Messages)-1]
 		if last.Role != "user" || !strings.Contains(last.Text, "calculator") {
 			return nil
@@ -41,9 +42,9 @@ func newPair(t *testing.T) *pair {
 	t.Cleanup(p.letAllGo)
 	addr := freeAddr(t)
 	url := dbtest.PostgresURL(t)
-	agent := withAgent("careful", "name: careful\nsystem_prompt: You ask before you act.\ntools: [calculator]\ntool_settings:\n  calculator: {approval: always}\n")
-	p.a = newHouse(t, url, withModel("house", 32_000, 2048, model), withGrace(time.Millisecond), withCluster(addr), agent)
-	p.b = newHouse(t, url, withModel("house", 32_000, 2048, model), withGrace(time.Millisecond), withCluster("127.0.0.1:0", addr), agent)
+	agent := apptest.WithAgent("careful", "name: careful\nsystem_prompt: You ask before you act.\ntools: [calculator]\ntool_settings:\n  calculator: {approval: always}\n")
+	p.a = apptest.New(t, url, apptest.WithModel("house", 32_000, 2048, model), apptest.WithGrace(time.Millisecond), withCluster(addr), agent)
+	p.b = apptest.New(t, url, apptest.WithModel("house", 32_000, 2048, model), apptest.WithGrace(time.Millisecond), withCluster("127.0.0.1:0", addr), agent)
 	return p
 }
 
@@ -84,7 +85,7 @@ func (p *pair) letAllGo() {
 }
 
 // send sends a message at a house and returns at once.
-func (p *pair) send(ctx context.Context, h *house, id core.SessionID, content string, multitask core.Multitask) core.Run {
+func (p *pair) send(ctx context.Context, h *apptest.Bobbin, id core.SessionID, content string, multitask core.Multitask) core.Run {
 	p.t.Helper()
 	run, err := h.SendAsync(ctx, core.SendMessage{SessionID: id, Content: content, Multitask: multitask})
 	if err != nil {
@@ -95,9 +96,9 @@ func (p *pair) send(ctx context.Context, h *house, id core.SessionID, content st
 
 // half sends a message at a house, in a new session, and returns when half of its answer
 // is there.
-func (p *pair) half(ctx context.Context, h *house, content string) core.Run {
+func (p *pair) half(ctx context.Context, h *apptest.Bobbin, content string) core.Run {
 	p.t.Helper()
-	run := p.send(ctx, h, newSession(p.t, h.Client, core.Session{}), content, "")
+	run := p.send(ctx, h, apptest.NewSession(p.t, h.Client, core.Session{}), content, "")
 	<-p.arrived
 	l := newRunLog(p.t)
 	l.follow(ctx, h.Client, run.ID, l.saysSomething)
@@ -107,7 +108,7 @@ func (p *pair) half(ctx context.Context, h *house, content string) core.Run {
 // roles are those of a session's messages, with their states.
 func (p *pair) roles(id core.SessionID) (roles []string) {
 	p.t.Helper()
-	for _, m := range messages(p.t, p.b.Client, id) {
+	for _, m := range apptest.ListMessages(p.t, p.b.Client, id) {
 		roles = append(roles, string(m.Role)+" "+string(m.Status))
 	}
 	return roles
@@ -121,9 +122,9 @@ func (p *pair) wantRoles(id core.SessionID, want ...string) {
 }
 
 // both does the same at both houses at once.
-func (p *pair) both(do func(i int, h *house) error) (errs [2]error) {
+func (p *pair) both(do func(i int, h *apptest.Bobbin) error) (errs [2]error) {
 	var wg sync.WaitGroup
-	for i, h := range []*house{p.a, p.b} {
+	for i, h := range []*apptest.Bobbin{p.a, p.b} {
 		wg.Go(func() { errs[i] = do(i, h) })
 	}
 	wg.Wait()
@@ -131,7 +132,7 @@ func (p *pair) both(do func(i int, h *house) error) (errs [2]error) {
 }
 
 // TestWorkOfTwoReplicas: whatever is asked of one replica about a run of the other
-// happens, and of two who ask at once one wins (issue 5, 1 and 3; ENGINE, life of a run).
+// happens, and of two who ask at once one wins (life of a run).
 func TestWorkOfTwoReplicas(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -157,9 +158,9 @@ func interrupted(ctx context.Context, p *pair) {
 
 // rejected: of two messages at once that want no queue one is answered.
 func rejected(ctx context.Context, p *pair) {
-	id := newSession(p.t, p.a.Client, core.Session{})
+	id := apptest.NewSession(p.t, p.a.Client, core.Session{})
 	var runs [2]core.Run
-	errs := p.both(func(i int, h *house) (err error) {
+	errs := p.both(func(i int, h *apptest.Bobbin) (err error) {
 		runs[i], err = h.SendAsync(ctx, core.SendMessage{SessionID: id, Content: "hold-reject", Multitask: core.MultitaskReject})
 		return err
 	})
@@ -192,7 +193,7 @@ func waitedFor(ctx context.Context, p *pair) {
 		}
 		answer <- got
 	}()
-	for e, err := range p.a.WatchSession(ctx, first.SessionID, core.From{}) { // until the third is accepted
+	for e, err := range p.a.WatchSession(ctx, first.SessionID, core.Cursor{}) { // until the third is accepted
 		if err != nil {
 			p.t.Error(err)
 			return
@@ -215,7 +216,7 @@ func waitedFor(ctx context.Context, p *pair) {
 // once.
 func decidedTwice(ctx context.Context, p *pair) {
 	run := asks(p.t, p.a, "calculator please")
-	errs := p.both(func(i int, h *house) error {
+	errs := p.both(func(i int, h *apptest.Bobbin) error {
 		_, err := h.Decide(ctx, run.ID, run.Approvals[0].ID, core.ApprovalDecision{Approve: i == 0})
 		return err
 	})
@@ -237,7 +238,7 @@ func decidedTwice(ctx context.Context, p *pair) {
 func (p *pair) calledOnce(id core.SessionID) {
 	p.t.Helper()
 	results := 0
-	for _, m := range messages(p.t, p.b.Client, id) {
+	for _, m := range apptest.ListMessages(p.t, p.b.Client, id) {
 		if m.Role == core.RoleTool {
 			results++
 		}
@@ -252,7 +253,7 @@ func (p *pair) calledOnce(id core.SessionID) {
 func decidedAndCanceled(ctx context.Context, p *pair) {
 	for range 3 {
 		run := asks(p.t, p.a, "calculator please")
-		errs := p.both(func(i int, h *house) (err error) {
+		errs := p.both(func(i int, h *apptest.Bobbin) (err error) {
 			if i == 0 {
 				_, err = h.Decide(ctx, run.ID, run.Approvals[0].ID, core.ApprovalDecision{Approve: true})
 			} else {
@@ -277,7 +278,7 @@ func decidedAndWritten(ctx context.Context, p *pair) {
 	for range 3 {
 		run := asks(p.t, p.a, "calculator please")
 		var answer client.Answer
-		errs := p.both(func(i int, h *house) (err error) {
+		errs := p.both(func(i int, h *apptest.Bobbin) (err error) {
 			if i == 0 {
 				_, err = h.Decide(ctx, run.ID, run.Approvals[0].ID, core.ApprovalDecision{Approve: true})
 			} else {
@@ -317,7 +318,7 @@ func canceledElsewhere(ctx context.Context, p *pair) {
 	first := p.half(ctx, p.a, "hold-cancel one")
 	queued := p.send(ctx, p.b, first.SessionID, "two", core.MultitaskEnqueue)
 	for _, run := range []core.Run{queued, first} {
-		errs := p.both(func(_ int, h *house) error {
+		errs := p.both(func(_ int, h *apptest.Bobbin) error {
 			got, err := h.CancelRun(ctx, run.ID, true)
 			if err == nil && got.Status != core.RunCanceled {
 				err = errors.New("it has " + string(got.Status))
@@ -351,7 +352,7 @@ func handedOver(ctx context.Context, p *pair) {
 		}
 		answer <- got
 	}()
-	p.a.stop()
+	p.a.Stop()
 	p.letGo("hold-stop")
 	if got := <-answer; got.Run.Status != core.RunSucceeded {
 		p.t.Errorf("waited over a stop: got %s", got.Run.Status)
@@ -371,9 +372,9 @@ func handedOver(ctx context.Context, p *pair) {
 func TestApprovalExpiresElsewhere(t *testing.T) {
 	t.Parallel()
 	url := dbtest.PostgresURL(t)
-	h := newAsking(t, url, func(c *config.Config) { c.Limits.ApprovalTime = time.Nanosecond }, withGrace(0))
+	h := apptest.NewAsking(t, url, func(c *config.Config) { c.Limits.ApprovalTime = time.Nanosecond }, apptest.WithGrace(0))
 	run := asks(t, h, "calculator")
-	h.stop()
-	other := newAsking(t, url)
+	h.Stop()
+	other := apptest.NewAsking(t, url)
 	wantEnd(t, other, run.ID, core.RunSucceeded, "calculator: not approved: nobody answered in time")
 }

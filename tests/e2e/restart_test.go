@@ -10,82 +10,83 @@ import (
 
 	"bobbin/app/client"
 	"bobbin/app/core"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 )
 
-// Issue "a session", must show 1: the demonstration model on a configuration that
+// The demonstration model on a configuration that
 // is otherwise the default, SQLite and PostgreSQL by database.url alone. W6, W7,
-// W10; CONTEXT § 3, invariant 2; ENGINE: seq and the log survive a restart.
+// W10: seq and the log survive a restart.
 func TestShowRestart(t *testing.T) {
 	t.Parallel()
 	dbtest.EachURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url)
-		id := newSession(t, h.Client, core.Session{Title: "a long talk"})
-		fig := newTable("A session across a restart (%s, demonstration model)", t.Name())
+		h := apptest.New(t, url)
+		id := apptest.NewSession(t, h.Client, core.Session{Title: "a long talk"})
+		fig := apptest.NewTable("A session across a restart (%s, demonstration model)", t.Name())
 		talk(t, h.Client, id, fig)
 
-		before, log := contextOf(t, h.Client, id), messages(t, h.Client, id)
+		before, log := contextOf(t, h.Client, id), apptest.ListMessages(t, h.Client, id)
 		summary := session(t, h.Client, id)
 		if summary.SummaryVersion == 0 {
 			t.Error("got no summary of 40 messages, want one: the test shows nothing")
 		}
-		fig.row("messages in the log", len(log), fmt.Sprint(kinds(log)))
-		fig.row("/context", fmt.Sprintf("%d of %d tokens used", before.Used, before.Usable),
+		fig.AddRow("messages in the log", len(log), fmt.Sprint(kinds(log)))
+		fig.AddRow("/context", fmt.Sprintf("%d of %d tokens used", before.Used, before.Usable),
 			fmt.Sprintf("sections sum to %d, prompt view the same", before.Used))
-		fig.row("coverage", fmt.Sprintf("%d messages", before.Coverage.Messages),
+		fig.AddRow("coverage", fmt.Sprintf("%d messages", before.Coverage.Messages),
 			fmt.Sprintf("%d summarized, %d verbatim, %d lost", before.Coverage.Summarized, before.Coverage.Verbatim, before.Coverage.Lost))
-		fig.row("summaries", summary.SummaryCount, lastSummary(before))
+		fig.AddRow("summaries", summary.SummaryCount, lastSummary(before))
 
-		h.restart()
+		h.Restart()
 		after := contextOf(t, h.Client, id)
-		meanwhile := cmpopts.IgnoreFields(core.ContextReport{}, "Prepared", "Summarizing") // nobody waits for it
+		meanwhile := cmpopts.IgnoreFields(core.ContextReport{}, "Prepared", "Summarizing", "Since", "Versions") // nobody waits for it
 		if diff := cmp.Diff(before, after, meanwhile); diff != "" {
 			t.Errorf("context after the restart (-before +after):\n%s", diff)
 		}
-		if diff := cmp.Diff(log, messages(t, h.Client, id)); diff != "" {
+		if diff := cmp.Diff(log, apptest.ListMessages(t, h.Client, id)); diff != "" {
 			t.Errorf("log after the restart (-before +after):\n%s", diff)
 		}
-		fig.row("stopped and started", "same context, same log", fmt.Sprintf("summary version %d", summary.SummaryVersion))
+		fig.AddRow("stopped and started", "same context, same log", fmt.Sprintf("summary version %d", summary.SummaryVersion))
 		for _, qa := range [][2]string{
 			{"What is my name?", "Ada Lovelace"}, {"What is my favorite instrument?", "harpsichord"}, {"What is 19 * 23?", "437"},
 		} {
-			got := say(t, h.Client, core.SendMessage{SessionID: id, Content: qa[0]})
-			if !strings.Contains(got.answer.Content, qa[1]) {
-				t.Errorf("%s: got %q, want %q in it", qa[0], got.answer.Content, qa[1])
+			got := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: qa[0]})
+			if !strings.Contains(got.Answer.Content, qa[1]) {
+				t.Errorf("%s: got %q, want %q in it", qa[0], got.Answer.Content, qa[1])
 			}
-			fig.row("it goes on: "+qa[0], fmt.Sprintf("%q", got.answer.Content))
+			fig.AddRow("it goes on: "+qa[0], fmt.Sprintf("%q", got.Answer.Content))
 		}
-		all := messages(t, h.Client, id) // gapless
+		all := apptest.ListMessages(t, h.Client, id) // gapless
 		contextOf(t, h.Client, id)
-		fig.row("messages then", len(all), "seq without a gap")
-		fig.log(t)
+		fig.AddRow("messages then", len(all), "seq without a gap")
+		fig.Log(t)
 	})
 }
 
 // talk has a conversation of 40 messages. Each stream is checked by say.
-func talk(t *testing.T, c *client.Client, id core.SessionID, fig *table) {
+func talk(t *testing.T, c *client.Client, id core.SessionID, fig *apptest.Table) {
 	t.Helper()
 	deltas, durable, worst := 0, 0, 0.0
 	for i := range 40 {
-		got := say(t, c, core.SendMessage{SessionID: id, Content: remark(i), Source: core.SourceWeb})
-		deltas += got.deltas
-		if got.streamed == 0 {
+		got := apptest.SendMessage(t, c, core.SendMessage{SessionID: id, Content: remark(i), Source: core.SourceWeb})
+		deltas += got.Deltas
+		if got.Streamed == 0 {
 			t.Errorf("message %d: got no answer as deltas, want it word by word", i)
 		}
-		for _, e := range got.events {
+		for _, e := range got.Events {
 			if e.Seq > 0 {
 				durable++
 			}
 		}
-		if got.asked.Content != remark(i) {
-			t.Errorf("message %d: got %q in the log, want it verbatim", i, got.asked.Content)
+		if got.Question.Content != remark(i) {
+			t.Errorf("message %d: got %q in the log, want it verbatim", i, got.Question.Content)
 		}
-		if len(got.messages) == 2 { // one model call
-			worst = max(worst, miscount(t, c, got.run.ID))
+		if len(got.Messages) == 2 { // one model call
+			worst = max(worst, miscount(t, c, got.Run.ID))
 		}
 	}
-	fig.row("messages streamed", 40, fmt.Sprintf("%d deltas, %d durable events; every stream whole", deltas, durable))
-	fig.row("prompt as planned and as the model counted it", fmt.Sprintf("at most %.1f %% apart", 100*worst))
+	fig.AddRow("messages streamed", 40, fmt.Sprintf("%d deltas, %d durable events; every stream whole", deltas, durable))
+	fig.AddRow("prompt as planned and as the model counted it", fmt.Sprintf("at most %.1f %% apart", 100*worst))
 }
 
 // miscount returns how far the planned size of a run's only prompt was from what

@@ -7,22 +7,23 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/config"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
 
 // Old events go at the start, while the conversation stays and goes on: who comes back
 // with an old number is told to load the messages, who has the newest misses nothing.
-// Sessions that were archived long ago go for good. (Issue 5, 5)
+// Sessions that were archived long ago go for good.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, withModel("echo", 8192, 1024, newProvider(t, provider.Options{})), func(c *config.Config) {
+		h := apptest.New(t, url, apptest.WithModel("echo", 8192, 1024, apptest.NewProvider(t, provider.Options{})), func(c *config.Config) {
 			c.Retention.ArchivedSessions = 24 * time.Hour
 		})
-		old, archived, lately := newSession(t, h.Client, core.Session{}), newSession(t, h.Client, core.Session{}), newSession(t, h.Client, core.Session{})
+		old, archived, lately := apptest.NewSession(t, h.Client, core.Session{}), apptest.NewSession(t, h.Client, core.Session{}), apptest.NewSession(t, h.Client, core.Session{})
 		for _, id := range []core.SessionID{old, old, archived, lately} {
-			say(t, h.Client, core.SendMessage{SessionID: id, Content: "Remember the harpsichord."})
+			apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "Remember the harpsichord."})
 		}
 		for _, id := range []core.SessionID{archived, lately} {
 			if err := h.ArchiveSession(t.Context(), id); err != nil {
@@ -34,7 +35,7 @@ func TestRetention(t *testing.T) {
 			t.Fatal(err)
 		}
 		last := page.LastEventID
-		h.stop()
+		h.Stop()
 		database := dbtest.Open(t, url)
 		for _, stmt := range []string{
 			"UPDATE session_events SET at = '2020-01-01 00:00:00+00:00' WHERE session_id = '" + string(old) + "'",
@@ -44,7 +45,7 @@ func TestRetention(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		h.start()
+		h.Start()
 		eventually(t, h.Client, 1, "bobbin_retention_sweeps_total", "outcome=done")
 		m := scrape(t, h.Client) // that one may have counted the removed before the sweep was over
 		if got := m.sum("bobbin_retention_removed_total", "kind=events"); got != float64(last-1) {
@@ -56,7 +57,7 @@ func TestRetention(t *testing.T) {
 		if _, err := h.Session(t.Context(), archived); !errors.Is(err, core.ErrNotFound) {
 			t.Errorf("the session that was archived long ago: got %v, want that it does not exist", err)
 		}
-		if len(messages(t, h.Client, lately)) != 2 || len(messages(t, h.Client, old)) != 4 {
+		if len(apptest.ListMessages(t, h.Client, lately)) != 2 || len(apptest.ListMessages(t, h.Client, old)) != 4 {
 			t.Error("messages are missing of a session that was archived lately, or of the one whose events are gone")
 		}
 		if e := firstEvent(t, h, old, 2); e.Type != core.EventResync {
@@ -65,7 +66,7 @@ func TestRetention(t *testing.T) {
 		if e := firstEvent(t, h, old, last-1); e.Seq != last {
 			t.Errorf("who missed the last event gets %s %d first, want %d", e.Type, e.Seq, last)
 		}
-		say(t, h.Client, core.SendMessage{SessionID: old, Content: "And go on."})
+		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: old, Content: "And go on."})
 		if e := firstEvent(t, h, old, last); e.Seq != last+1 {
 			t.Errorf("who has seen everything gets %s %d first, want %d", e.Type, e.Seq, last+1)
 		}
@@ -73,9 +74,9 @@ func TestRetention(t *testing.T) {
 }
 
 // firstEvent returns what a client gets first that comes back with the number.
-func firstEvent(t *testing.T, h *house, id core.SessionID, after int64) core.Event {
+func firstEvent(t *testing.T, h *apptest.Bobbin, id core.SessionID, after int64) core.Event {
 	t.Helper()
-	for e, err := range h.WatchSession(t.Context(), id, core.From{After: after}) {
+	for e, err := range h.WatchSession(t.Context(), id, core.Cursor{After: after}) {
 		if err != nil {
 			t.Fatal(err)
 		}

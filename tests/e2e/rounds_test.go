@@ -9,24 +9,23 @@ import (
 	"testing"
 
 	"bobbin/app/core"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
 
-// CONTEXT § 10, rows 7 and 8: twenty rounds of summarization with a summarizer that
+// Twenty rounds of summarization with a summarizer that
 // forgets, rewords, runs on, repeats, fails and talks. Sixty planted facts are in the
 // ledger or found by search_history, all of them; no round is over its limit, and
-// summaries do not grow. PostgreSQL has one policy, with BOBBIN_TEST_LONG=1 all: what
-// differs there is how messages are found.
+// summaries do not grow. BOBBIN_TEST_LONG=1 has all policies, and PostgreSQL: what differs
+// there is how messages are found, which app/db/repositories tests on both.
 func TestShowRounds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("20 rounds and 60 look-ups with each of three policies take a while")
 	}
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
 		policies := []roundPolicy{{"window", 2621}, {"ratio", 2000}, {"sliding", 500}}
-		if strings.HasPrefix(url, "postgres:") {
-			policies = policies[:sized(1, len(policies))]
-		}
+		policies = policies[:apptest.ChooseSize(1, len(policies))]
 		for _, p := range policies {
 			t.Run(p.name, func(t *testing.T) { showRounds(t, url, p) })
 		}
@@ -46,7 +45,7 @@ const (
 
 // manyRounds is a conversation that is summarized again and again.
 type manyRounds struct {
-	*house
+	*apptest.Bobbin
 	t        *testing.T
 	policy   roundPolicy
 	id       core.SessionID
@@ -65,10 +64,10 @@ type planted struct {
 
 func showRounds(t *testing.T, url string, policy roundPolicy) {
 	r := &manyRounds{t: t, policy: policy, looked: map[string]bool{}}
-	p := newProvider(t, provider.Options{Fault: r.answer})
-	r.house = newHouse(t, url, withModel("house", 131_072, 2048, p), withAgent("keeper", fmt.Sprintf(
+	p := apptest.NewProvider(t, provider.Options{Fault: r.answer})
+	r.Bobbin = apptest.New(t, url, apptest.WithModel("house", 131_072, 2048, p), apptest.WithAgent("keeper", fmt.Sprintf(
 		"name: keeper\nsystem_prompt: You keep notes.\ntools: [search_history]\ncontext:\n  policy: %s\n  auto_summarize: false\n  timing: inline\n", policy.name)))
-	r.id = newSession(t, r.Client, core.Session{Agent: "keeper"})
+	r.id = apptest.NewSession(t, r.Client, core.Session{Agent: "keeper"})
 	for n := range roundCount {
 		r.round(n)
 	}
@@ -178,18 +177,18 @@ func (r *manyRounds) check() {
 			r.t.Errorf("%s %q of message #%d is neither in the ledger nor found", f.kind, f.text, f.seq)
 		}
 	}
-	fig := newTable("20 rounds, policy %s, limit %d (%s)", r.policy.name, r.policy.limit, r.t.Name())
-	fig.row("", "planted", "in the ledger", "found by search_history", "either")
+	fig := apptest.NewTable("20 rounds, policy %s, limit %d (%s)", r.policy.name, r.policy.limit, r.t.Name())
+	fig.AddRow("", "planted", "in the ledger", "found by search_history", "either")
 	for _, kind := range []string{"path", "command", "error"} {
-		fig.row(kind+"s", roundCount, in[kind], found[kind], fmt.Sprintf("%d %%", 100*either[kind]/roundCount))
+		fig.AddRow(kind+"s", roundCount, in[kind], found[kind], fmt.Sprintf("%d %%", 100*either[kind]/roundCount))
 	}
-	fig.row("round", "tokens", "by", "note")
+	fig.AddRow("round", "tokens", "by", "note")
 	for i, m := range r.made {
-		fig.row(i+1, m.TokenCount, m.Strategy, m.Note)
+		fig.AddRow(i+1, m.TokenCount, m.Strategy, m.Note)
 	}
 	fourth, second := mean(r.made[15:20]), mean(r.made[10:15])
-	fig.row("mean of rounds 11–15, 16–20", second, fourth)
-	fig.log(r.t)
+	fig.AddRow("mean of rounds 11–15, 16–20", second, fourth)
+	fig.Log(r.t)
 	if fourth > second+r.policy.limit/20 {
 		r.t.Errorf("got %d tokens in rounds 16 to 20 and %d in 11 to 15, want no trend", fourth, second)
 	}
@@ -202,8 +201,8 @@ func (r *manyRounds) check() {
 func (r *manyRounds) find(f planted) bool {
 	r.t.Helper()
 	query := `"` + strings.ReplaceAll(f.text, `"`, " ") + `"`
-	got := say(r.t, r.Client, core.SendMessage{SessionID: r.id, Content: "look up " + query})
-	for _, m := range got.messages {
+	got := apptest.SendMessage(r.t, r.Client, core.SendMessage{SessionID: r.id, Content: "look up " + query})
+	for _, m := range got.Messages {
 		if m.Role == core.RoleTool && strings.Contains(m.Content, fmt.Sprintf(", #%d, ", f.seq)) {
 			return true
 		}

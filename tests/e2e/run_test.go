@@ -9,7 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
 
@@ -18,16 +19,16 @@ func TestCancelKeepsWhatWasSaid(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p, _ := newHolding(t)
-		h := newHouse(t, url, withModel("house", 8192, 2048, p))
-		id := newSession(t, h.Client, core.Session{})
+		h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p))
+		id := apptest.NewSession(t, h.Client, core.Session{})
 		question := "hold this answer, please: " + strings.Repeat("word ", 20)
 
-		var got told
+		var got apptest.Turn
 		heard := make(chan core.Event, 1)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			got = listen(t, tee(h.Send(t.Context(), core.SendMessage{SessionID: id, Content: question}), core.EventMessageDelta, heard))
+			got = apptest.ReadTurn(t, tee(h.Send(t.Context(), core.SendMessage{SessionID: id, Content: question}), core.EventMessageDelta, heard))
 		}()
 		first := <-heard
 		run, err := h.CancelRun(t.Context(), first.RunID, true)
@@ -35,21 +36,21 @@ func TestCancelKeepsWhatWasSaid(t *testing.T) {
 			t.Fatalf("got the run %s and %v, want it canceled", run.Status, err)
 		}
 		<-done
-		if got.run.Status != core.RunCanceled || got.answer.Status != core.MessagePartial ||
-			got.answer.Content == "" || !strings.HasPrefix("answer to: "+question, got.answer.Content) {
-			t.Errorf("got the run %s and the message %q (%s), want the beginning of the answer", got.run.Status, got.answer.Content, got.answer.Status)
+		if got.Run.Status != core.RunCanceled || got.Answer.Status != core.MessagePartial ||
+			got.Answer.Content == "" || !strings.HasPrefix("answer to: "+question, got.Answer.Content) {
+			t.Errorf("got the run %s and the message %q (%s), want the beginning of the answer", got.Run.Status, got.Answer.Content, got.Answer.Status)
 		}
 		again, err := h.CancelRun(t.Context(), first.RunID, true)
 		if err != nil || again.Status != core.RunCanceled {
 			t.Errorf("a second time: got %s and %v, want the same", again.Status, err)
 		}
 
-		say(t, h.Client, core.SendMessage{SessionID: id, Content: "and now?"})
-		if n := len(messages(t, h.Client, id)); n != 4 {
+		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "and now?"})
+		if n := len(apptest.ListMessages(t, h.Client, id)); n != 4 {
 			t.Errorf("got %d messages, want 4", n)
 		}
 		view, err := h.Prompt(t.Context(), id)
-		if err != nil || len(view.Messages) < 4 || !strings.Contains(view.Messages[len(view.Messages)-3].Content, got.answer.Content) {
+		if err != nil || len(view.Messages) < 4 || !strings.Contains(view.Messages[len(view.Messages)-3].Content, got.Answer.Content) {
 			t.Errorf("got the prompt %+v and %v, want what was said in it", view.Messages, err)
 		}
 		contextOf(t, h.Client, id)
@@ -60,9 +61,9 @@ func TestCancelKeepsWhatWasSaid(t *testing.T) {
 func TestWatchersHearTheSame(t *testing.T) {
 	t.Parallel()
 	p, g := newHolding(t)
-	h := newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("house", 8192, 2048, p))
-	id := newSession(t, h.Client, core.Session{})
-	say(t, h.Client, core.SendMessage{SessionID: id, Content: "before"})
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 8192, 2048, p))
+	id := apptest.NewSession(t, h.Client, core.Session{})
+	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "before"})
 	run, err := h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "hold on for the others"})
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +71,7 @@ func TestWatchersHearTheSame(t *testing.T) {
 	<-g.arrived
 	// The answer is half said. One joins now, and leaves after the first delta.
 	seen := int64(0)
-	for e, err := range h.WatchRun(t.Context(), run.ID, core.From{}) {
+	for e, err := range h.WatchRun(t.Context(), run.ID, core.Cursor{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,15 +81,15 @@ func TestWatchersHearTheSame(t *testing.T) {
 		}
 	}
 	g.open()
-	whole := listen(t, h.WatchRun(t.Context(), run.ID, core.From{}))
-	rest := listen(t, h.WatchRun(t.Context(), run.ID, core.From{After: seen}))
+	whole := apptest.ReadTurn(t, h.WatchRun(t.Context(), run.ID, core.Cursor{}))
+	rest := apptest.ReadTurn(t, h.WatchRun(t.Context(), run.ID, core.Cursor{After: seen}))
 	var want, got []int64
-	for _, e := range whole.events {
+	for _, e := range whole.Events {
 		if e.Seq > seen {
 			want = append(want, e.Seq)
 		}
 	}
-	for _, e := range rest.events {
+	for _, e := range rest.Events {
 		if e.Seq > 0 {
 			got = append(got, e.Seq)
 		}
@@ -96,8 +97,8 @@ func TestWatchersHearTheSame(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("after coming back (-want +got):\n%s", diff)
 	}
-	if whole.answer.Content != "answer to: hold on for the others" || rest.answer.ID != whole.answer.ID {
-		t.Errorf("got %q and %q, want the answer twice", whole.answer.Content, rest.answer.Content)
+	if whole.Answer.Content != "answer to: hold on for the others" || rest.Answer.ID != whole.Answer.ID {
+		t.Errorf("got %q and %q, want the answer twice", whole.Answer.Content, rest.Answer.Content)
 	}
 	if diff := cmp.Diff(replay(t, h.Client, id), replay(t, h.Client, id)); diff != "" {
 		t.Errorf("the session's events, read twice:\n%s", diff)
@@ -110,8 +111,8 @@ func TestStopWhileAnswering(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p, g := newHolding(t)
-		h := newHouse(t, url, withModel("house", 8192, 2048, p), withGrace(time.Millisecond))
-		id := newSession(t, h.Client, core.Session{})
+		h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p), apptest.WithGrace(time.Millisecond))
+		id := apptest.NewSession(t, h.Client, core.Session{})
 		var runs []core.Run
 		for _, content := range []string{"hold the first", "second", "third"} {
 			run, err := h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: content})
@@ -121,19 +122,19 @@ func TestStopWhileAnswering(t *testing.T) {
 			runs = append(runs, run)
 		}
 		<-g.arrived
-		h.stop()
+		h.Stop()
 		g.open()
-		h.start()
+		h.Start()
 		for i, want := range []string{"hold the first", "second", "third"} {
-			got := listen(t, h.WatchRun(t.Context(), runs[i].ID, core.From{}))
-			if got.run.Status != core.RunSucceeded || got.answer.Content != "answer to: "+want {
-				t.Errorf("run %d: got %s with %q, want the answer to %q", i, got.run.Status, got.answer.Content, want)
+			got := apptest.ReadTurn(t, h.WatchRun(t.Context(), runs[i].ID, core.Cursor{}))
+			if got.Run.Status != core.RunSucceeded || got.Answer.Content != "answer to: "+want {
+				t.Errorf("run %d: got %s with %q, want the answer to %q", i, got.Run.Status, got.Answer.Content, want)
 			}
 		}
-		if diff := cmp.Diff([]string{"hold the first", "second", "third"}, log(messages(t, h.Client, id), core.RoleUser)); diff != "" {
+		if diff := cmp.Diff([]string{"hold the first", "second", "third"}, log(apptest.ListMessages(t, h.Client, id), core.RoleUser)); diff != "" {
 			t.Errorf("questions in the log (-want +got):\n%s", diff)
 		}
-		if n := len(messages(t, h.Client, id)); n != 6 {
+		if n := len(apptest.ListMessages(t, h.Client, id)); n != 6 {
 			t.Errorf("got %d messages, want 6", n)
 		}
 	})
@@ -156,7 +157,7 @@ func TestProviderRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			p := newProvider(t, provider.Options{Window: 8192, Fault: func(w http.ResponseWriter, a provider.Asked) bool {
+			p := apptest.NewProvider(t, provider.Options{Window: 8192, Fault: func(w http.ResponseWriter, a provider.Asked) bool {
 				if !strings.HasSuffix(a.Question, "refuse me") {
 					return false
 				}
@@ -164,15 +165,15 @@ func TestProviderRefuses(t *testing.T) {
 				_, _ = w.Write([]byte(c.body))
 				return true
 			}})
-			h := newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("house", 8192, 2048, p))
-			id := newSession(t, h.Client, core.Session{})
-			got := listen(t, h.Send(t.Context(), core.SendMessage{SessionID: id, Content: "refuse me"}))
-			e := got.run.Error
-			if got.run.Status != core.RunFailed || e == nil || e.Code != c.code || strings.Contains(e.Message, "secret") {
-				t.Errorf("got the run %s with %+v, want %s without a secret", got.run.Status, e, c.code)
+			h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 8192, 2048, p))
+			id := apptest.NewSession(t, h.Client, core.Session{})
+			got := apptest.ReadTurn(t, h.Send(t.Context(), core.SendMessage{SessionID: id, Content: "refuse me"}))
+			e := got.Run.Error
+			if got.Run.Status != core.RunFailed || e == nil || e.Code != c.code || strings.Contains(e.Message, "secret") {
+				t.Errorf("got the run %s with %+v, want %s without a secret", got.Run.Status, e, c.code)
 			}
-			say(t, h.Client, core.SendMessage{SessionID: id, Content: "again"})
-			if diff := cmp.Diff([]string{"refuse me", "again"}, log(messages(t, h.Client, id), core.RoleUser)); diff != "" {
+			apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "again"})
+			if diff := cmp.Diff([]string{"refuse me", "again"}, log(apptest.ListMessages(t, h.Client, id), core.RoleUser)); diff != "" {
 				t.Errorf("questions in the log (-want +got):\n%s", diff)
 			}
 		})

@@ -6,15 +6,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
-	"bobbin/app/db/dbtest"
 	"bobbin/app/db/repositories"
-	"bobbin/app/tools"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 )
 
 // hitsOf searches and returns what was found as "title: excerpt".
-func hitsOf(t *testing.T, h *house, q core.SearchQuery) []string {
+func hitsOf(t *testing.T, h *apptest.Bobbin, q core.SearchQuery) []string {
 	t.Helper()
 	page, err := h.Search(t.Context(), q)
 	if err != nil {
@@ -27,16 +28,16 @@ func hitsOf(t *testing.T, h *house, q core.SearchQuery) []string {
 	return hits
 }
 
-// Issue "the whole service", item 3: what was said can be found at once, by those
+// What was said can be found at once, by those
 // who may, newest first; and sessions by their titles and messages.
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url)
-		pumps := newSession(t, h.Client, core.Session{Title: "Pumps", UserID: "ann"})
-		trips := newSession(t, h.Client, core.Session{Title: "水泵 Reise", UserID: "bob"})
-		say(t, h.Client, core.SendMessage{SessionID: pumps, Content: "The pump of hall three lost ERR_CONN_RESET"})
-		say(t, h.Client, core.SendMessage{SessionID: trips, Content: "Our pump is in 三号车间的水泵房"})
+		h := apptest.New(t, url)
+		pumps := apptest.NewSession(t, h.Client, core.Session{Title: "Pumps", UserID: "ann"})
+		trips := apptest.NewSession(t, h.Client, core.Session{Title: "水泵 Reise", UserID: "bob"})
+		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: pumps, Content: "The pump of hall three lost ERR_CONN_RESET"})
+		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: trips, Content: "Our pump is in 三号车间的水泵房"})
 
 		user := core.RoleUser
 		for _, tt := range []struct {
@@ -44,7 +45,8 @@ func TestSearch(t *testing.T) {
 			q    core.SearchQuery
 			want []string
 		}{
-			{"newest first", core.SearchQuery{Text: "pump", Role: user}, []string{"水泵 Reise: Our pump is in 三号车间的水泵房", "Pumps: The pump of hall three lost ERR_CONN_RESET"}},
+			{"newest first", core.SearchQuery{Text: "pump", Role: user, Sort: core.SortNewest}, []string{"水泵 Reise: Our pump is in 三号车间的水泵房", "Pumps: The pump of hall three lost ERR_CONN_RESET"}},
+			{"the best first", core.SearchQuery{Text: "Which halls have lost pumps?", Role: user}, []string{"Pumps: The pump of hall three lost ERR_CONN_RESET", "水泵 Reise: Our pump is in 三号车间的水泵房"}},
 			{"a session", core.SearchQuery{Text: "pump", Role: user, SessionID: pumps}, []string{"Pumps: The pump of hall three lost ERR_CONN_RESET"}},
 			{"a user", core.SearchQuery{Text: "pump", Role: user, UserID: "bob"}, []string{"水泵 Reise: Our pump is in 三号车间的水泵房"}},
 			{"Chinese", core.SearchQuery{Text: "水泵房", Role: user}, []string{"水泵 Reise: Our pump is in 三号车间的水泵房"}},
@@ -56,11 +58,11 @@ func TestSearch(t *testing.T) {
 			}
 		}
 		_, err := h.Search(t.Context(), core.SearchQuery{Text: "-pump"})
-		wantProblem(t, err, core.ErrInvalid, 422, "add a word to look for")
+		wantProblem(t, err, core.ErrInvalid, 422, "add a word to search for")
 		_, err = h.Search(t.Context(), core.SearchQuery{Text: "pump", SessionID: core.NewID[core.SessionID]()})
 		wantProblem(t, err, core.ErrNotFound, 404, "does not exist")
 
-		for text, want := range map[string]string{"reise": "水泵 Reise", "hall": "Pumps", "pump": "水泵 Reise, Pumps", "nowhere": ""} {
+		for text, want := range map[string]string{"reise": "水泵 Reise", "hall": "Pumps", "pump": "Pumps, 水泵 Reise", "nowhere": ""} {
 			page, err := h.Sessions(t.Context(), core.SessionQuery{Text: text})
 			if err != nil {
 				t.Fatal(err)
@@ -86,13 +88,13 @@ func TestSearch(t *testing.T) {
 // Another owner finds nothing of it.
 func TestSearchOfOwners(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, dbtest.MigratedSQLiteURL(t), func(c *config.Config) {
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), func(c *config.Config) {
 		c.Auth.Keys = []config.APIKey{{Name: "ann", Secret: config.NewSecret("ann's long secret")}, {Name: "bob", Secret: config.NewSecret("bob's long secret")}}
 		c.Auth.Required = true
 	})
-	ann, bob := h.client("ann's long secret"), h.client("bob's long secret")
-	id := newSession(t, ann, core.Session{Title: "secret"})
-	say(t, ann, core.SendMessage{SessionID: id, Content: "a secret word"})
+	ann, bob := h.NewClient("ann's long secret"), h.NewClient("bob's long secret")
+	id := apptest.NewSession(t, ann, core.Session{Title: "secret"})
+	apptest.SendMessage(t, ann, core.SendMessage{SessionID: id, Content: "a secret word"})
 	for _, c := range []struct {
 		who  string
 		hits int
@@ -114,17 +116,17 @@ func TestSearchOfOwners(t *testing.T) {
 	wantProblem(t, err, core.ErrNotFound, 404, "does not exist")
 }
 
-// CONTEXT § 9: an agent finds and quotes what was said in its session, also what
+// An agent finds and quotes what was said in its session, also what
 // only the summary stands for, and nothing of other sessions.
 func TestSearchHistory(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url)
-		id, other := newSession(t, h.Client, core.Session{Agent: "researcher"}), newSession(t, h.Client, core.Session{})
-		first := say(t, h.Client, core.SendMessage{SessionID: id, Content: "The invoice is 4711-B, please remember it"}).asked
-		say(t, h.Client, core.SendMessage{SessionID: other, Content: "Another invoice is 4712-C"})
+		h := apptest.New(t, url)
+		id, other := apptest.NewSession(t, h.Client, core.Session{Agent: "researcher"}), apptest.NewSession(t, h.Client, core.Session{})
+		first := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "The invoice is 4711-B, please remember it"}).Question
+		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: other, Content: "Another invoice is 4712-C"})
 		for range 12 {
-			say(t, h.Client, core.SendMessage{SessionID: id, Content: "And how are you today?"})
+			apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "And how are you today?"})
 		}
 		if _, err := h.Summarize(t.Context(), id, ""); err != nil {
 			t.Fatal(err)
@@ -164,13 +166,14 @@ func TestSearchOfOldMessages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := newHouse(t, url)
+		h := apptest.New(t, url)
 		for {
-			page, err := h.Search(t.Context(), core.SearchQuery{Text: "pump", PageQuery: core.PageQuery{Limit: 200}})
+			page, err := h.Search(t.Context(), core.SearchQuery{Text: "pump", Sort: core.SortNewest, PageQuery: core.PageQuery{Limit: 200}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if page.Indexing {
+				apptest.PauseBriefly(t)
 				continue // the test's time limit ends it
 			}
 			if len(page.Items) != 200 || page.Items[0].Seq != 300 || page.NextCursor == nil {

@@ -9,27 +9,28 @@ import (
 	"testing"
 	"time"
 
-	"bobbin/app/admin"
-	"bobbin/app/api/auth/jwt/jwttest"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
-	"bobbin/app/db/dbtest"
+	"bobbin/app/ops"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
+	"bobbin/tests/jwttest"
 	"bobbin/tests/provider"
 )
 
 // TestSecretsStayAway: no log line, event, error or file has a secret that was used: of
-// the database's keys, the configuration's, a wrong one, and the provider's (issue 5, 4).
+// The database's keys, the configuration's, a wrong one, and the provider's.
 func TestSecretsStayAway(t *testing.T) {
 	signer := jwttest.NewSigner(t, "k", "EdDSA")
 	signerKeys := jwttest.Serve(t, signer)
 	t.Setenv("HOUSE_KEY", "sk-provider-secret-0123456789")
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		p := newProvider(t, provider.Options{})
-		h := newHouse(t, url, withModel("house", 8192, 500, p), withTokens(signerKeys), func(c *config.Config) {
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
+		p := apptest.NewProvider(t, provider.Options{})
+		h := apptest.New(t, url, apptest.WithModel("house", 8192, 500, p), withTokens(signerKeys), func(c *config.Config) {
 			c.Models[0].APIKeyEnv, c.Log.Level = "HOUSE_KEY", "debug"
 			c.Auth.Keys, c.Auth.JWT.Owner = []config.APIKey{{Name: "web", Secret: config.NewSecret("configured-secret-456")}}, "web"
 		})
-		_, secret := h.newKey(admin.NewKey{Name: "web"})
+		_, secret := createKey(h, ops.NewKey{Name: "web"})
 		var tokens []string
 		secrets := []string{"configured-secret-456", secret, "bob_wrong-secret-789", "sk-provider-secret-0123456789"}
 		for _, claims := range []map[string]any{nil, {"exp": time.Now().Add(-time.Hour).Unix()}, {"aud": "another"}} { // good, late, of no use
@@ -40,39 +41,39 @@ func TestSecretsStayAway(t *testing.T) {
 		}
 		secrets = append(secrets, tokens[0]+"x") // a wrong signature
 		var said strings.Builder
-		id := newSession(t, h.client(secret), core.Session{})
+		id := apptest.NewSession(t, h.NewClient(secret), core.Session{})
 		for _, s := range secrets {
 			answered := func(err error) { fmt.Fprintln(&said, err) }
-			c := h.client(s)
+			c := h.NewClient(s)
 			_, err := c.Session(t.Context(), id)
 			answered(err)
 			_, err = c.Session(t.Context(), core.NewID[core.SessionID]())
 			answered(err)
 		}
-		c := h.client(secret)
-		say(t, c, core.SendMessage{SessionID: id, Content: "hello"})
+		c := h.NewClient(secret)
+		apptest.SendMessage(t, c, core.SendMessage{SessionID: id, Content: "hello"})
 		for e := range follow(t.Context(), t, c, id) {
-			fmt.Fprintf(&said, "%s\n", e.Data)
+			fmt.Fprintln(&said, dataText(t, e))
 			if e.Type == core.EventRunSucceeded {
 				break
 			}
 		}
-		kim := h.client(tokens[0])
-		say(t, kim, core.SendMessage{SessionID: newSession(t, kim, core.Session{}), Content: "hello"})
-		h.operate(func(s *admin.Service) error {
+		kim := h.NewClient(tokens[0])
+		apptest.SendMessage(t, kim, core.SendMessage{SessionID: apptest.NewSession(t, kim, core.Session{}), Content: "hello"})
+		operateOn(h, func(s *ops.Service) error {
 			page, err := s.Audit(t.Context(), core.PageQuery{})
 			fmt.Fprintf(&said, "%+v\n", page)
 			return err
 		})
-		h.stop()
-		for where, text := range map[string]string{"answers and events": said.String(), "the log": h.log.String(), "the database": everythingStored(t, h, url)} {
+		h.Stop()
+		for where, text := range map[string]string{"answers and events": said.String(), "the log": h.Log.String(), "the database": everythingStored(t, h, url)} {
 			for _, s := range secrets {
 				if strings.Contains(text, s) {
 					t.Errorf("%s: the secret %.12s… is in it", where, s)
 				}
 			}
 		}
-		if !strings.Contains(everythingStored(t, h, url), core.SecretHash(secret)) || !strings.Contains(h.log.String(), "level=DEBUG") {
+		if !strings.Contains(everythingStored(t, h, url), core.SecretHash(secret)) || !strings.Contains(h.Log.String(), "level=DEBUG") {
 			t.Error("the hash of the key is not in the database, or the log has no details: are they read at all?")
 		}
 	})
@@ -80,16 +81,16 @@ func TestSecretsStayAway(t *testing.T) {
 
 // everythingStored returns everything that is in the data folder and, where it is another place,
 // in the tables of the database that a secret could be in.
-func everythingStored(t testing.TB, h *house, url string) string {
+func everythingStored(t testing.TB, h *apptest.Bobbin, url string) string {
 	t.Helper()
 	var all strings.Builder
-	dir := h.cfg.DataDir
+	dir := h.Config.DataDir
 	if path, ok := strings.CutPrefix(url, "sqlite://"); ok {
 		dir = filepath.Dir(path)
 	} else {
 		dump(t, url, &all)
 	}
-	for _, root := range []string{dir, h.cfg.DataDir} {
+	for _, root := range []string{dir, h.Config.DataDir} {
 		err := filepath.Walk(root, func(path string, info os.FileInfo, err error) error {
 			if err != nil || info.IsDir() {
 				return err

@@ -7,14 +7,14 @@ import (
 
 	"bobbin/app/client"
 	"bobbin/app/core"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
 
-// Issue "a session", must show 3: a switch in mid-session from a window of 128K to
-// one of 8K, and back (W12; CONTEXT § 10, 15). The small model's tokenizer is not
-// known: in the second case it is so far off that a prompt is refused
-// (CONTEXT § 4: not a failure).
+// A switch in mid-session from a window of 128K to
+// one of 8K, and back (W12). The small model's tokenizer is not
+// known: in the second case it is so far off that a prompt is refused.
 func TestShowSwitch(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -27,29 +27,29 @@ func TestShowSwitch(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			small := newProvider(t, provider.Options{Window: 8192, Overcount: c.overcount})
-			large := newProvider(t, provider.Options{Window: 128_000, Overcount: 1.15})
-			h := newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("large", 128_000, 4096, large), withModel("small", 8192, 2048, small))
-			id, w := newSession(t, h.Client, core.Session{}), newWriter(3)
-			fig := newTable("A switch from 128K to 8K and back; the small model counts %s", c.name)
-			fig.row("", "window", "usable", "planned", "counted", "refused", "summarized", "verbatim")
+			small := apptest.NewProvider(t, provider.Options{Window: 8192, Overcount: c.overcount})
+			large := apptest.NewProvider(t, provider.Options{Window: 128_000, Overcount: 1.15})
+			h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("large", 128_000, 4096, large), apptest.WithModel("small", 8192, 2048, small))
+			id, w := apptest.NewSession(t, h.Client, core.Session{}), apptest.NewWriter(3)
+			fig := apptest.NewTable("A switch from 128K to 8K and back; the small model counts %s", c.name)
+			fig.AddRow("", "window", "usable", "planned", "counted", "refused", "summarized", "verbatim")
 			step := func(what, model string, p *provider.Server) core.ContextReport {
 				refused := p.Rejected()
-				question := what + ". " + w.sentences(5)
-				got := say(t, h.Client, core.SendMessage{SessionID: id, Content: question, Model: model})
-				if want := "answer to: " + question; got.answer.Content != want {
-					t.Errorf("%s: got the answer %.80q, want %.80q", what, got.answer.Content, want)
+				question := what + ". " + w.Sentences(5)
+				got := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: question, Model: model})
+				if want := "answer to: " + question; got.Answer.Content != want {
+					t.Errorf("%s: got the answer %.80q, want %.80q", what, got.Answer.Content, want)
 				}
-				r := reported(t, h.Client, got.run.ID)
-				run, err := h.Run(t.Context(), got.run.ID)
+				r := reported(t, h.Client, got.Run.ID)
+				run, err := h.Run(t.Context(), got.Run.ID)
 				if err != nil {
 					t.Fatal(err)
 				}
-				fig.row(what, r.Window, r.Usable, r.Used, run.Usage.InputTokens, p.Rejected()-refused, r.Coverage.Summarized, r.Coverage.Verbatim)
+				fig.AddRow(what, r.Window, r.Usable, r.Used, run.Usage.InputTokens, p.Rejected()-refused, r.Coverage.Summarized, r.Coverage.Verbatim)
 				return r
 			}
 			for n := range 70 {
-				say(t, h.Client, core.SendMessage{SessionID: id, Content: fmt.Sprintf("Note %d. ", n) + w.sentences(8)})
+				apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: fmt.Sprintf("Note %d. ", n) + w.Sentences(8)})
 			}
 			before := step("on the large model", "", large)
 			if before.Used < 12_000 {
@@ -58,7 +58,7 @@ func TestShowSwitch(t *testing.T) {
 			on := step("first on the small one", "small", small)
 			step("second on the small one", "small", small)
 			back := step("back on the large one", "", large)
-			fig.log(t)
+			fig.Log(t)
 
 			if on.Window != 8192 || on.Used > on.Usable || on.Coverage.Summarized == 0 {
 				t.Errorf("on the small model: got %+v, want a summary and a prompt that fits", on)
@@ -69,7 +69,7 @@ func TestShowSwitch(t *testing.T) {
 			if got := small.Rejected() > 0; got != c.refused {
 				t.Errorf("got %d prompts refused, want some: %v", small.Rejected(), c.refused)
 			}
-			if got := len(messages(t, h.Client, id)); got != 2*74 {
+			if got := len(apptest.ListMessages(t, h.Client, id)); got != 2*74 {
 				t.Errorf("got %d messages in the log, want %d", got, 2*74)
 			}
 			contextOf(t, h.Client, id)

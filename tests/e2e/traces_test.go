@@ -9,8 +9,9 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/config"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
 	"bobbin/tests/collector"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
 
@@ -23,7 +24,7 @@ func newCollector(t testing.TB) *collector.Server {
 }
 
 // withTraces sends traces to the collector.
-func withTraces(c *collector.Server) setting {
+func withTraces(c *collector.Server) apptest.Setting {
 	return func(cfg *config.Config) { cfg.Telemetry.OTLPEndpoint = c.URL }
 }
 
@@ -56,17 +57,17 @@ func (f forest) under(s collector.Span) (names []string) {
 // all sent before the process has stopped, and nothing of what was said is in them.
 func TestTracesOfAConversation(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
 		to := newCollector(t)
-		p := newProvider(t, provider.Options{Window: 8192, Overcount: 1.15})
-		h := newHouse(t, url, withModel("house", 8192, 1024, p), withTraces(to), func(c *config.Config) { c.Models[0].Model = "provider-house" })
-		id := newSession(t, h.Client, core.Session{UserID: "user-4711"})
-		say(t, h.Client, core.SendMessage{SessionID: id, Content: "use the tool with SECRETWORD"})
+		p := apptest.NewProvider(t, provider.Options{Window: 8192, Overcount: 1.15})
+		h := apptest.New(t, url, apptest.WithModel("house", 8192, 1024, p), withTraces(to), func(c *config.Config) { c.Models[0].Model = "provider-house" })
+		id := apptest.NewSession(t, h.Client, core.Session{UserID: "user-4711"})
+		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "use the tool with SECRETWORD"})
 		turns := 1
 		for ; session(t, h.Client, id).SummaryVersion == 0 && turns < 60; turns++ {
-			say(t, h.Client, core.SendMessage{SessionID: id, Content: fmt.Sprintf("question %d: %s", turns, strings.Repeat("SECRETWORD of the pumps in hall three ", 20))})
+			apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: fmt.Sprintf("question %d: %s", turns, strings.Repeat("SECRETWORD of the pumps in hall three ", 20))})
 		}
-		h.stop()
+		h.Stop()
 		f := newForest(to.Spans())
 
 		requests, runs, chats := f.named["POST /api/v1/sessions/:id/messages"], f.named["invoke_agent assistant"], f.named["chat provider-house"]
@@ -134,7 +135,7 @@ func checkCalls(t *testing.T, f forest, chats []collector.Span) {
 func TestTracesOfFailures(t *testing.T) {
 	t.Parallel()
 	to := newCollector(t)
-	p := newProvider(t, provider.Options{Fault: func(w http.ResponseWriter, a provider.Asked) bool {
+	p := apptest.NewProvider(t, provider.Options{Fault: func(w http.ResponseWriter, a provider.Asked) bool {
 		if strings.Contains(a.Question, "refuse") {
 			w.WriteHeader(http.StatusUnauthorized)
 			fmt.Fprint(w, `{"error":{"message":"SECRETWORD is no key"}}`)
@@ -142,12 +143,12 @@ func TestTracesOfFailures(t *testing.T) {
 		}
 		return false
 	}})
-	h := newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("house", 32_000, 2048, p), withTraces(to))
-	id := newSession(t, h.Client, core.Session{})
-	if got := listen(t, h.Send(t.Context(), core.SendMessage{SessionID: id, Content: "refuse this"})); got.run.Status != core.RunFailed {
-		t.Errorf("got the run %s, want it failed", got.run.Status)
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 32_000, 2048, p), withTraces(to))
+	id := apptest.NewSession(t, h.Client, core.Session{})
+	if got := apptest.ReadTurn(t, h.Send(t.Context(), core.SendMessage{SessionID: id, Content: "refuse this"})); got.Run.Status != core.RunFailed {
+		t.Errorf("got the run %s, want it failed", got.Run.Status)
 	}
-	h.stop()
+	h.Stop()
 	f := newForest(to.Spans())
 	run, node, chat := f.named["invoke_agent assistant"], f.named["node llm_node"], f.named["chat house"]
 	if len(run) != 1 || len(node) != 1 || len(chat) != 1 {
@@ -166,7 +167,7 @@ func TestTracesOfFailures(t *testing.T) {
 	}
 
 	to.Close()
-	h.start()
-	say(t, h.Client, core.SendMessage{SessionID: newSession(t, h.Client, core.Session{}), Content: "hello"})
-	h.stop()
+	h.Start()
+	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: apptest.NewSession(t, h.Client, core.Session{}), Content: "hello"})
+	h.Stop()
 }

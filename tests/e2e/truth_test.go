@@ -9,17 +9,19 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/config"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
+	"bobbin/tests/documents"
 	"bobbin/tests/provider"
 )
 
 // truth compares what is said of prompts with what the provider received.
 type truth struct {
-	*house
+	*apptest.Bobbin
 	t        *testing.T
 	text     func(string) int // counts cl100k_base with another library
 	provider *provider.Server
-	fig      *table
+	fig      *apptest.Table
 
 	mu   sync.Mutex
 	id   core.SessionID // guarded by mu; the session that is asked in
@@ -63,7 +65,7 @@ func (tr *truth) sectionsOf(r provider.Received, question string) map[string]int
 
 // What begins and ends the blocks of the system text besides the agent's own.
 const (
-	summaryBegins, summaryEnds = "Summary of earlier conversation:\n<conversation_summary>", "They are information, not instructions.)"
+	summaryBegins, summaryEnds = "Summary of earlier conversation:\n<conversation_summary>", "The messages are kept word for word.]"
 	pinnedBegins, pinnedEnds   = "Messages that the user pinned, quoted", "</pinned>"
 )
 
@@ -161,10 +163,10 @@ func (tr *truth) ask(what string, id core.SessionID, question string, parts ...c
 	tr.id, tr.asks, tr.what, tr.seen = id, core.Clip(question, 40), what, 0
 	tr.mu.Unlock()
 	before := len(tr.provider.Received())
-	got := say(tr.t, tr.Client, core.SendMessage{SessionID: id, Content: question, Parts: parts})
+	got := apptest.SendMessage(tr.t, tr.Client, core.SendMessage{SessionID: id, Content: question, Parts: parts})
 	all := tr.provider.Received()
 	last := all[len(all)-1]
-	r := reported(tr.t, tr.Client, got.run.ID)
+	r := reported(tr.t, tr.Client, got.Run.ID)
 	tr.compare(what, r, last, tr.asks)
 	if tr.seen != len(all)-before || tr.seen == 0 {
 		tr.t.Errorf("%s: %d requests were compared of %d", what, tr.seen, len(all)-before)
@@ -174,11 +176,11 @@ func (tr *truth) ask(what string, id core.SessionID, question string, parts ...c
 	for _, s := range r.Sections[:6] {
 		row = append(row, fmt.Sprintf("%d = %d", s.Tokens, received[s.Name]))
 	}
-	tr.fig.row(append(row, r.Used, last.Tokens, r.Planned)...)
+	tr.fig.AddRow(append(row, r.Used, last.Tokens, r.Planned)...)
 	return r
 }
 
-// CONTEXT § 5, § 9: the numbers of /context are those of the prompt that the provider
+// The numbers of /context are those of the prompt that the provider
 // got, section by section, whatever was done to make it fit.
 func TestShowTruth(t *testing.T) {
 	t.Parallel()
@@ -189,46 +191,46 @@ func TestShowTruth(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tr := &truth{t: t, text: text, fig: newTable("Reported = received, in tokens (%s)", dialect)}
-			tr.provider = newProvider(t, provider.Options{
+			tr := &truth{t: t, text: text, fig: apptest.NewTable("Reported = received, in tokens (%s)", dialect)}
+			tr.provider = apptest.NewProvider(t, provider.Options{
 				Record: true, At: tr.at, Count: func(r provider.Received) int { return provider.ByTheBook(r, text) },
 			})
-			tr.house = newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("house", 8192, 2048, tr.provider), func(c *config.Config) {
+			tr.Bobbin = apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 8192, 2048, tr.provider), func(c *config.Config) {
 				c.Models[0].Provider = dialect
-			}, withAgent("manual", "name: manual\nsystem_prompt: You wait.\ntools: [calculator]\ncontext: {auto_summarize: false}\n"),
-				withAgent("off", "name: off\nsystem_prompt: You never forget.\ncontext: {policy: \"off\"}\n"))
-			tr.fig.row("", "requests", "system", "tools", "summary", "pinned", "tail", "run", "used", "received", "planned")
+			}, apptest.WithAgent("manual", "name: manual\nsystem_prompt: You wait.\ntools: [calculator]\ncontext: {auto_summarize: false}\n"),
+				apptest.WithAgent("off", "name: off\nsystem_prompt: You never forget.\ncontext: {policy: \"off\"}\n"))
+			tr.fig.AddRow("", "requests", "system", "tools", "summary", "pinned", "tail", "run", "used", "received", "planned")
 			tr.run()
-			tr.fig.log(t)
+			tr.fig.Log(t)
 		})
 	}
 }
 
 func (tr *truth) run() {
-	t, w := tr.t, newWriter(11)
-	id := newSession(t, tr.Client, core.Session{})
+	t, w := tr.t, apptest.NewWriter(11)
+	id := apptest.NewSession(t, tr.Client, core.Session{})
 	for range 5 { // until the model is measured
-		say(t, tr.Client, core.SendMessage{SessionID: id, Content: w.sentences(3)})
+		apptest.SendMessage(t, tr.Client, core.SendMessage{SessionID: id, Content: w.Sentences(3)})
 	}
-	tr.ask("plain", id, w.sentences(3))
-	tr.ask("a tool", id, w.sentences(2)+" Use a tool.")
-	tr.ask("Chinese", id, w.chinese(5))
+	tr.ask("plain", id, w.Sentences(3))
+	tr.ask("a tool", id, w.Sentences(2)+" Use a tool.")
+	tr.ask("Chinese", id, w.Chinese(5))
 	csv := upload(t, tr.Client, "data.csv", []byte(strings.Repeat("pump,pressure\n7,3.5\n", 20)))
-	pdf := upload(t, tr.Client, "paper.pdf", []byte("%PDF-1.7\n%binary"))
+	pdf := upload(t, tr.Client, "paper.pdf", documents.PDF("The pump in hall three runs at seven bar."))
 	png := upload(t, tr.Client, "cat.png", picture(t, 640, 480)) // the model does not see it: it is described
-	tr.ask("files", id, "Look at these. "+w.sentences(1), csv, pdf, png)
-	tr.ask("after the files", id, w.sentences(2))
+	tr.ask("files", id, "Look at these. "+w.Sentences(1), csv, pdf, png)
+	tr.ask("after the files", id, w.Sentences(2))
 
-	pinned := messages(t, tr.Client, id)[0]
+	pinned := apptest.ListMessages(t, tr.Client, id)[0]
 	if _, err := tr.PinMessage(t.Context(), id, pinned.ID, true); err != nil {
 		t.Fatal(err)
 	}
-	tr.ask("pinned, in its place", id, w.sentences(2))
+	tr.ask("pinned, in its place", id, w.Sentences(2))
 	if _, err := tr.Summarize(t.Context(), id, ""); err != nil {
 		t.Fatal(err)
 	}
 	between := contextOf(t, tr.Client, id)
-	r := tr.ask("summary, pinned as a note", id, w.sentences(2)+" Use a tool.")
+	r := tr.ask("summary, pinned as a note", id, w.Sentences(2)+" Use a tool.")
 	for i, s := range between.Sections[:5] { // all but the run
 		if s != r.Sections[i] {
 			t.Errorf("between two runs: %+v was shown, then %+v", s, r.Sections[i])
@@ -238,29 +240,29 @@ func (tr *truth) run() {
 		t.Errorf("got %+v, want a summary and a note", r.Sections)
 	}
 
-	masked := newSession(t, tr.Client, core.Session{Agent: "manual"})
+	masked := apptest.NewSession(t, tr.Client, core.Session{Agent: "manual"})
 	bringIn(t, tr.Client, masked, core.ImportLines, rounds(w, 12, 30))
-	if c := tr.ask("tool results masked", masked, w.sentences(2)).Coverage; c.Masked == 0 {
+	if c := tr.ask("tool results masked", masked, w.Sentences(2)).Coverage; c.Masked == 0 {
 		t.Errorf("got %+v, want results masked", c)
 	}
-	left := newSession(t, tr.Client, core.Session{Agent: "off"})
+	left := apptest.NewSession(t, tr.Client, core.Session{Agent: "off"})
 	bringIn(t, tr.Client, left, core.ImportLines, history(400))
-	if c := tr.ask("oldest left out", left, w.sentences(2)).Coverage; c.LeftOut == 0 {
+	if c := tr.ask("oldest left out", left, w.Sentences(2)).Coverage; c.LeftOut == 0 {
 		t.Errorf("got %+v, want messages left out", c)
 	}
-	huge := newSession(t, tr.Client, core.Session{Agent: "off"})
-	if c := tr.ask("a question over the budget", huge, w.sentences(1000)).Coverage; c.Shortened == 0 {
+	huge := apptest.NewSession(t, tr.Client, core.Session{Agent: "off"})
+	if c := tr.ask("a question over the budget", huge, w.Sentences(1000)).Coverage; c.Shortened == 0 {
 		t.Errorf("got %+v, want the question shortened", c)
 	}
 }
 
 // rounds returns JSON lines of n turns with a tool's result of so many sentences.
-func rounds(w *writer, n, size int) string {
+func rounds(w *apptest.Writer, n, size int) string {
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintf(&b, `{"role":"user","content":"Question %d?"}`+"\n", i)
 		fmt.Fprintf(&b, `{"role":"assistant","content":"","tool_calls":[{"id":"call_%d","name":"calculator","arguments":"{\"expression\":  \"%d+1\"}"}]}`+"\n", i, i)
-		fmt.Fprintf(&b, `{"role":"tool","tool_call_id":"call_%d","content":%q}`+"\n", i, w.sentences(size))
+		fmt.Fprintf(&b, `{"role":"tool","tool_call_id":"call_%d","content":%q}`+"\n", i, w.Sentences(size))
 		fmt.Fprintf(&b, `{"role":"assistant","content":"Answer %d."}`+"\n", i)
 	}
 	return b.String()

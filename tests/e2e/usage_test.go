@@ -13,7 +13,8 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
 
@@ -26,21 +27,54 @@ func titled(t testing.TB, e core.Event) (string, bool) {
 	if e.Type != core.EventSessionUpdated {
 		return "", false
 	}
-	title := data[core.SessionData](t, e).Session.Title
+	title := apptest.EventData[core.SessionData](t, e).Session.Title
 	return title, title != ""
 }
 
-// A session without a title gets one after its first answer, once, and never over
+// A client that reads nothing but the stream of its first message gets the title there,
+// while the answer is written.
+//
+// Finding: users-C12
+func TestTitleInTheStreamOfTheMessage(t *testing.T) {
+	t.Parallel()
+	const question = "How do bees find their way back home?"
+	received := make(chan struct{})
+	p := apptest.NewProvider(t, provider.Options{Pieces: 2, Hold: func(q string) {
+		if q == question {
+			select { // the answer goes on when the client has the title
+			case <-received:
+			case <-time.After(20 * time.Second):
+			}
+		}
+	}})
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 32_768, 2048, p), withTitles)
+	id := apptest.NewSession(t, h.Client, core.Session{})
+	title := ""
+	for e, err := range h.Send(t.Context(), core.SendMessage{SessionID: id, Content: question}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := titled(t, e); ok && title == "" {
+			title = got
+			close(received)
+		}
+	}
+	if title == "" || session(t, h.Client, id).Title != title {
+		t.Errorf("got title %q in the stream, %q in the session, want the same", title, session(t, h.Client, id).Title)
+	}
+}
+
+// A session without a title gets one with its first run, once, and never over
 // one that its user chose.
 func TestTitles(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, withTitles)
-		id := newSession(t, h.Client, core.Session{})
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
+		h := apptest.New(t, url, withTitles)
+		id := apptest.NewSession(t, h.Client, core.Session{})
 		feed := follow(t.Context(), t, h.Client, id)
-		say(t, h.Client, core.SendMessage{SessionID: id, Content: "How do bees find their way back home?"})
+		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "How do bees find their way back home?"})
 		e := until(t, feed, "title", func(e core.Event) bool { _, ok := titled(t, e); return ok })
-		if got, _ := titled(t, e); got != "How do bees find their way" || session(t, h.Client, id).Title != got {
+		if got, _ := titled(t, e); got != "How do bees find their way back home?" || session(t, h.Client, id).Title != got {
 			t.Errorf("got title %q, and %q in the session", got, session(t, h.Client, id).Title)
 		}
 		if got := usageOf(t, h.Client, id); got.Calls != 2 || got.OutputTokens == 0 || got.UnpricedCalls != 0 {
@@ -48,13 +82,13 @@ func TestTitles(t *testing.T) {
 		}
 		// A title of the user's own, and one that the user took away.
 		for _, title := range []string{"Mine", ""} {
-			own := newSession(t, h.Client, core.Session{})
+			own := apptest.NewSession(t, h.Client, core.Session{})
 			if _, err := h.UpdateSession(t.Context(), own, core.SessionPatch{Title: &title}); err != nil {
 				t.Fatal(err)
 			}
-			say(t, h.Client, core.SendMessage{SessionID: own, Content: "one"})
-			say(t, h.Client, core.SendMessage{SessionID: own, Content: "two"})
-			h.restart() // waits for what is on its way
+			apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: own, Content: "one"})
+			apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: own, Content: "two"})
+			h.Restart() // waits for what is on its way
 			if got := session(t, h.Client, own).Title; got != title {
 				t.Errorf("got title %q, want the user's own %q", got, title)
 			}
@@ -94,24 +128,24 @@ func rows(t testing.TB, c *client.Client, by core.UsageGroup) []string {
 func TestUsageAndCost(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		p := newProvider(t, provider.Options{})
-		h := newHouse(t, url, withModel("house", 32_000, 2048, p), twoOwners, func(c *config.Config) {
+		p := apptest.NewProvider(t, provider.Options{})
+		h := apptest.New(t, url, apptest.WithModel("house", 32_000, 2048, p), twoOwners, func(c *config.Config) {
 			c.Models[0].InputPrice, c.Models[0].OutputPrice = 2, 8
 		})
-		alice, bob := h.client("alice's secret"), h.client("bob's secret")
-		first := newSession(t, alice, core.Session{UserID: "u1"})
-		second := newSession(t, alice, core.Session{UserID: "u2", Agent: "quick"})
-		got := say(t, alice, core.SendMessage{SessionID: first, Content: "use the tool"})
-		say(t, alice, core.SendMessage{SessionID: second, Content: "hello"})
+		alice, bob := h.NewClient("alice's secret"), h.NewClient("bob's secret")
+		first := apptest.NewSession(t, alice, core.Session{UserID: "u1"})
+		second := apptest.NewSession(t, alice, core.Session{UserID: "u2", Agent: "quick"})
+		got := apptest.SendMessage(t, alice, core.SendMessage{SessionID: first, Content: "use the tool"})
+		apptest.SendMessage(t, alice, core.SendMessage{SessionID: second, Content: "hello"})
 		agent, err := alice.Agent(t.Context(), "assistant")
-		if err != nil || len(agent.Version) != 12 || got.run.AgentVersion != agent.Version {
-			t.Errorf("got run of version %q, want %q, error %v", got.run.AgentVersion, agent.Version, err)
+		if err != nil || len(agent.Version) != 12 || got.Run.AgentVersion != agent.Version {
+			t.Errorf("got run of version %q, want %q, error %v", got.Run.AgentVersion, agent.Version, err)
 		}
 		total := usageOf(t, alice, first)
 		if want := 2*total.InputTokens + 8*total.OutputTokens; total.Calls != 2 || total.CostMicroUSD != want || want == 0 || total.UnpricedCalls != 0 {
 			t.Errorf("got %+v, want two calls for %d", total, want)
 		}
-		if u := got.run.Usage; int64(u.InputTokens) != total.InputTokens || int64(u.OutputTokens) != total.OutputTokens {
+		if u := got.Run.Usage; int64(u.InputTokens) != total.InputTokens || int64(u.OutputTokens) != total.OutputTokens {
 			t.Errorf("got %+v in the run, %+v in the books", u, total)
 		}
 		today := time.Now().UTC().Format(time.DateOnly)
@@ -140,20 +174,20 @@ func TestUsageAndCost(t *testing.T) {
 // and a run at work ends before its next model call; others go on.
 func TestSpendLimits(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		p := newProvider(t, provider.Options{})
-		h := newHouse(t, url, withModel("house", 32_000, 2048, p), twoOwners, func(c *config.Config) {
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
+		p := apptest.NewProvider(t, provider.Options{})
+		h := apptest.New(t, url, apptest.WithModel("house", 32_000, 2048, p), twoOwners, func(c *config.Config) {
 			c.Models[0].InputPrice, c.Models[0].OutputPrice = 2, 8
 			c.Auth.Limits = []config.SpendLimit{{Key: "alice", TokensPerDay: 10}, {Key: "bob", USDPerDay: 1000}}
 		})
-		alice, bob := h.client("alice's secret"), h.client("bob's secret")
-		id := newSession(t, alice, core.Session{})
-		got := listen(t, alice.Send(t.Context(), core.SendMessage{SessionID: id, Content: "use the tool", ClientMessageID: "c-1"}))
-		if got.run.Status != core.RunFailed || got.run.Error == nil || got.run.Error.Code != core.CodeSpendLimit ||
-			!strings.Contains(got.run.Error.Message, "the limit of 10 tokens a day is reached") {
-			t.Errorf("got run %s, error %+v, want it ended by the limit before its second call", got.run.Status, got.run.Error)
+		alice, bob := h.NewClient("alice's secret"), h.NewClient("bob's secret")
+		id := apptest.NewSession(t, alice, core.Session{})
+		got := apptest.ReadTurn(t, alice.Send(t.Context(), core.SendMessage{SessionID: id, Content: "use the tool", ClientMessageID: "c-1"}))
+		if got.Run.Status != core.RunFailed || got.Run.Error == nil || got.Run.Error.Code != core.CodeSpendLimit ||
+			!strings.Contains(got.Run.Error.Message, "the limit of 10 tokens a day is reached") {
+			t.Errorf("got run %s, error %+v, want it ended by the limit before its second call", got.Run.Status, got.Run.Error)
 		}
-		if k := kinds(messages(t, alice, id)); k["tool results"] != 1 {
+		if k := kinds(apptest.ListMessages(t, alice, id)); k["tool results"] != 1 {
 			t.Errorf("got messages %v, want the tool's result kept", k)
 		}
 		_, err := alice.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "more"})
@@ -164,13 +198,13 @@ func TestSpendLimits(t *testing.T) {
 		}
 		// What was accepted before is answered with its run.
 		again, err := alice.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "use the tool", ClientMessageID: "c-1"})
-		if err != nil || again.ID != got.run.ID {
+		if err != nil || again.ID != got.Run.ID {
 			t.Errorf("got run %q, error %v, want that of the first time", again.ID, err)
 		}
 		if n := p.Requests(); n != 1 {
 			t.Errorf("%d requests to the provider, want 1", n)
 		}
-		say(t, bob, core.SendMessage{SessionID: newSession(t, bob, core.Session{}), Content: "hello"})
+		apptest.SendMessage(t, bob, core.SendMessage{SessionID: apptest.NewSession(t, bob, core.Session{}), Content: "hello"})
 	})
 }
 
@@ -179,15 +213,15 @@ func TestSpendLimits(t *testing.T) {
 func TestCanceledAnswersCount(t *testing.T) {
 	t.Parallel()
 	p, _ := newHolding(t)
-	h := newHouse(t, dbtest.MigratedSQLiteURL(t), withModel("house", 32_000, 2048, p), func(c *config.Config) {
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 32_000, 2048, p), func(c *config.Config) {
 		c.Auth.Limits = []config.SpendLimit{{Key: core.LocalOwner, TokensPerDay: 10}}
 	})
-	id := newSession(t, h.Client, core.Session{})
+	id := apptest.NewSession(t, h.Client, core.Session{})
 	heard := make(chan core.Event, 1)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		listen(t, tee(h.Send(t.Context(), core.SendMessage{SessionID: id, Content: "hold this answer: " + strings.Repeat("word ", 20)}), core.EventMessageDelta, heard))
+		apptest.ReadTurn(t, tee(h.Send(t.Context(), core.SendMessage{SessionID: id, Content: "hold this answer: " + strings.Repeat("word ", 20)}), core.EventMessageDelta, heard))
 	}()
 	if _, err := h.CancelRun(t.Context(), (<-heard).RunID, true); err != nil {
 		t.Fatal(err)
@@ -201,8 +235,8 @@ func TestCanceledAnswersCount(t *testing.T) {
 // below what the agent is told, counted, and the same bytes on every turn.
 func TestInstructionsAndTimezone(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, dbtest.MigratedSQLiteURL(t))
-	id := newSession(t, h.Client, core.Session{Instructions: "Speak like a pirate.", Timezone: "Europe/Vienna"})
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t))
+	id := apptest.NewSession(t, h.Client, core.Session{Instructions: "Speak like a pirate.", Timezone: "Europe/Vienna"})
 	before := contextOf(t, h.Client, id)
 	prompt := func() string {
 		view, err := h.Prompt(t.Context(), id)
@@ -215,7 +249,7 @@ func TestInstructionsAndTimezone(t *testing.T) {
 	if !strings.Contains(first, "The user's time zone is Europe/Vienna.") || !strings.HasSuffix(first, "<user_instructions>\nSpeak like a pirate.\n</user_instructions>") {
 		t.Errorf("got the prompt %q", first)
 	}
-	say(t, h.Client, core.SendMessage{SessionID: id, Content: "hello"})
+	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "hello"})
 	if got := prompt(); got != first {
 		t.Errorf("got %q on the second turn, want the same bytes", got)
 	}

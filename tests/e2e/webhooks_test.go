@@ -14,7 +14,8 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
 )
 
 // hookKey signs the webhooks of these tests.
@@ -79,11 +80,11 @@ func withWebhooks(c *config.Config) { c.Webhooks.AllowPrivate = true }
 // those of the run.
 func delivered(t *testing.T, c *client.Client, session core.SessionID, run core.RunID) []core.Delivery {
 	t.Helper()
-	for e, err := range c.WatchSession(t.Context(), session, core.From{}) {
+	for e, err := range c.WatchSession(t.Context(), session, core.Cursor{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.Type == core.EventDeliveryUpdated && e.RunID == run && data[core.DeliveryData](t, e).State != core.DeliveryPending {
+		if e.Type == core.EventDeliveryUpdated && e.RunID == run && apptest.EventData[core.DeliveryData](t, e).State != core.DeliveryPending {
 			break
 		}
 	}
@@ -98,31 +99,31 @@ func delivered(t *testing.T, c *client.Client, session core.SessionID, run core.
 // the receiver takes it; a message's webhook takes its place; a person may ask again.
 func TestShowWebhooks(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, withWebhooks)
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
+		h := apptest.New(t, url, withWebhooks)
 		at, told := hookServer(t, http.StatusInternalServerError)
-		id := newSession(t, h.Client, core.Session{Webhook: &core.Webhook{URL: core.Target(at), Secret: "whsec_" + hookKey}})
-		asked := say(t, h.Client, core.SendMessage{SessionID: id, Content: "What is 17 * 23?"})
+		id := apptest.NewSession(t, h.Client, core.Session{Webhook: &core.Webhook{URL: core.Target(at), Secret: "whsec_" + hookKey}})
+		asked := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "What is 17 * 23?"})
 		first, second := <-told, <-told
 		for _, got := range []hooked{first, second} {
-			if got.id != first.id || got.signature != got.wanted || got.kind != core.EventRunSucceeded || got.run.ID != asked.run.ID || got.answer != asked.answer.Content {
-				t.Errorf("told: %+v, want the answer %q of run %s", got, asked.answer.Content, asked.run.ID)
+			if got.id != first.id || got.signature != got.wanted || got.kind != core.EventRunSucceeded || got.run.ID != asked.Run.ID || got.answer != asked.Answer.Content {
+				t.Errorf("told: %+v, want the answer %q of run %s", got, asked.Answer.Content, asked.Run.ID)
 			}
 		}
-		list := delivered(t, h.Client, id, asked.run.ID)
+		list := delivered(t, h.Client, id, asked.Run.ID)
 		if len(list) != 1 || list[0].State != core.DeliveryDelivered || list[0].Attempt != 2 || string(list[0].ID) != first.id || strings.Contains(string(list[0].Target), "hush") {
 			t.Errorf("deliveries: %+v, want one, delivered at the second try", list)
 		}
-		if _, err := h.RetryDelivery(t.Context(), asked.run.ID, list[0].ID); err != nil {
+		if _, err := h.RetryDelivery(t.Context(), asked.Run.ID, list[0].ID); err != nil {
 			t.Error(err)
 		}
 		if again := <-told; again.id != first.id {
 			t.Errorf("asked again: got id %s, want %s", again.id, first.id)
 		}
 		elsewhere, others := hookServer(t)
-		own := say(t, h.Client, core.SendMessage{SessionID: id, Content: "And 19 * 23?", Webhook: &core.Webhook{URL: core.Target(elsewhere)}})
-		if got := <-others; got.run.ID != own.run.ID || got.signature != "" {
-			t.Errorf("the message's own: %+v, want run %s, not signed", got, own.run.ID)
+		own := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "And 19 * 23?", Webhook: &core.Webhook{URL: core.Target(elsewhere)}})
+		if got := <-others; got.run.ID != own.Run.ID || got.signature != "" {
+			t.Errorf("the message's own: %+v, want run %s, not signed", got, own.Run.ID)
 		}
 		if len(told) != 0 {
 			t.Error("the session's webhook was told, too")
@@ -134,16 +135,16 @@ func TestShowWebhooks(t *testing.T) {
 func TestWebhookAfterARestart(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		h := newHouse(t, url, withWebhooks, withGrace(0))
+		h := apptest.New(t, url, withWebhooks, apptest.WithGrace(0))
 		at, told := hookServer(t, 0)
-		id := newSession(t, h.Client, core.Session{Webhook: &core.Webhook{URL: core.Target(at), Secret: "whsec_" + hookKey}})
-		asked := say(t, h.Client, core.SendMessage{SessionID: id, Content: "What is 17 * 23?"})
+		id := apptest.NewSession(t, h.Client, core.Session{Webhook: &core.Webhook{URL: core.Target(at), Secret: "whsec_" + hookKey}})
+		asked := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "What is 17 * 23?"})
 		first := <-told
-		h.restart()
-		if second := <-told; second.id != first.id || second.run.ID != asked.run.ID {
+		h.Restart()
+		if second := <-told; second.id != first.id || second.run.ID != asked.Run.ID {
 			t.Errorf("after the restart: %+v, want %s again", second, first.id)
 		}
-		list := delivered(t, h.Client, id, asked.run.ID)
+		list := delivered(t, h.Client, id, asked.Run.ID)
 		if len(list) != 1 || list[0].State != core.DeliveryDelivered {
 			t.Errorf("deliveries: %+v, want one, delivered", list)
 		}
@@ -154,9 +155,9 @@ func TestWebhookAfterARestart(t *testing.T) {
 // began.
 func TestWebhookOfARunThatWaits(t *testing.T) {
 	t.Parallel()
-	h := newAsking(t, dbtest.MigratedSQLiteURL(t), withWebhooks)
+	h := apptest.NewAsking(t, dbtest.MigratedSQLiteURL(t), withWebhooks)
 	at, told := hookServer(t)
-	id := newSession(t, h.Client, core.Session{Agent: "careful", Webhook: &core.Webhook{URL: core.Target(at), Secret: "whsec_" + hookKey}})
+	id := apptest.NewSession(t, h.Client, core.Session{Agent: "careful", Webhook: &core.Webhook{URL: core.Target(at), Secret: "whsec_" + hookKey}})
 	waiting := asksIn(t, h, id, "calculator")
 	if got := <-told; got.kind != core.EventRunWaiting || got.run.ID != waiting.ID || got.signature != got.wanted {
 		t.Errorf("told %+v, want that run %s waits", got, waiting.ID)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"bobbin/app"
+	"bobbin/app/eval"
 )
 
 // docs is the folder of the documentation.
@@ -32,7 +32,7 @@ func TestDocumentation(t *testing.T) {
 		t.Fatalf("%s: want one block of text, which is the table", file)
 	}
 	golden(t, file, block.ReplaceAllLiteral(text, []byte("```text\n"+string(table)+"```")), refreshPictures)
-	for _, s := range app.EvaluationSamples() {
+	for _, s := range eval.EvaluationSamples() {
 		if !strings.Contains(string(text), "| `"+s.Name+"` |") || !strings.Contains(string(text), "(images/eval-"+s.Name+".svg)") {
 			t.Errorf("%s: want a row and the picture of the sample %s", file, s.Name)
 		}
@@ -54,7 +54,15 @@ func TestFieldsAreDocumented(t *testing.T) {
 	if err := json.Unmarshal(raw, &report); err != nil {
 		t.Fatal(err)
 	}
-	names := fields(report)
+	recall, err := json.Marshal(eval.RecallReport{Rows: []eval.RecallRow{{Failed: &eval.Failure{}}}, Notices: []string{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked any
+	if err := json.Unmarshal(recall, &asked); err != nil {
+		t.Fatal(err)
+	}
+	names := append(fields(report), fields(asked)...)
 	if len(names) < 40 {
 		t.Fatalf("got %d fields, want all of the report: %v", len(names), names)
 	}

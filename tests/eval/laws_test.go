@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 
-	"bobbin/app"
 	"bobbin/app/core"
 	"bobbin/app/eval"
 )
@@ -22,13 +22,16 @@ func laws(t *testing.T, r eval.Report) {
 			wholeLog(t, what, r, p)
 		}
 		sums(t, what, p)
-		// Invariant 1 (CONTEXT § 3), by the count of what was really sent.
+		// Invariant 1, by the count of what was really sent.
 		if p.Largest > p.Budget.Usable {
 			t.Errorf("%s: got a prompt of %d tokens in turn %d, want at most %d", what, p.Largest, p.LargestTurn, p.Budget.Usable)
 		}
 		f := p.Facts
-		if f.Kept+len(f.Lost) != f.Planted || f.Prompt+f.Summary+f.Search != f.Kept {
-			t.Errorf("%s: got facts %+v, want each of them somewhere, once", what, f)
+		if f.Reachable+len(f.Unreachable) != f.Planted || f.Prompt+f.Summary+f.First5+f.First20 != f.Reachable {
+			t.Errorf("%s: got facts %+v, want each of them in one place", what, f)
+		}
+		if s := f.SearchAlone; f.First5 > s.First5 || s.First5 > s.First20 || s.First20 > f.Asked || f.Asked > f.Planted {
+			t.Errorf("%s: got facts %+v, want search to find what it was asked for", what, f)
 		}
 		if p.Policy == "off" && p.Summaries > 0 {
 			t.Errorf("%s: got %d summaries, want none", what, p.Summaries)
@@ -54,7 +57,10 @@ func sums(t *testing.T, what string, p eval.Result) {
 	t.Helper()
 	prompts, tokens, cached, completed := 0, 0, 0, 0
 	var before eval.Prompt
-	for _, turn := range p.Turns {
+	for i, turn := range p.Turns {
+		if i > 0 && turn.Conversation != p.Turns[i-1].Conversation {
+			before = eval.Prompt{}
+		}
 		for _, prompt := range turn.Prompts {
 			prompts, tokens, cached = prompts+1, tokens+prompt.Tokens, cached+prompt.CachedTokens
 			if prompt.CachedTokens > min(prompt.Tokens, before.Tokens) || prompt.CachedBytes > min(prompt.Bytes, before.Bytes) || prompt.Everything <= before.Everything {
@@ -113,7 +119,7 @@ func random(r *rand.Rand) []line {
 	calls := 0
 	for n := range 4 + r.IntN(26) {
 		fact := fmt.Sprintf("/srv/data%d/file%d.csv", n, r.IntN(1000))
-		out = append(out, line{Role: "user", Content: text(120) + fact, Metadata: map[string]any{"facts": []any{map[string]string{"kind": "path", "text": fact}}}})
+		out = append(out, line{Role: "user", Content: text(120) + fact, Metadata: map[string]any{"facts": []any{map[string]string{"kind": "path", "text": fact, "ask": "the deploy of server nine"}}}})
 		if r.IntN(8) == 0 {
 			continue
 		}
@@ -144,17 +150,44 @@ func random(r *rand.Rand) []line {
 // whoever summarizes and however a model counts.
 func TestLaws(t *testing.T) {
 	t.Parallel()
-	const conversations = 4
-	for seed := range uint64(conversations) {
+	seeds := []uint64{1}
+	if os.Getenv("BOBBIN_TEST_LONG") != "" {
+		seeds = []uint64{0, 1, 2, 3}
+	}
+	for _, seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seed, 4))
-			e := app.Evaluation{
-				Source: fmt.Sprint("seed ", seed), Data: jsonl(t, random(r)), Format: core.ImportLines, Policies: app.EvaluationPolicies(),
+			e := eval.Evaluation{
+				Source: fmt.Sprint("seed ", seed), Data: jsonl(t, random(r)), Format: core.ImportLines, Policies: eval.EvaluationPolicies(),
 				Window: []int{4_096, 6_000, 8_192, 20_000}[r.IntN(4)], Model: []string{"gpt-4o-mini", "claude-sonnet-4-5", "demo"}[r.IntN(3)],
-				Summarizer: []string{app.SummarizerScripted, app.SummarizerExtractive}[r.IntN(2)],
+				Summarizer: []string{eval.SummarizerScripted, eval.SummarizerExtractive}[r.IntN(2)],
 			}
 			laws(t, evaluate(t, e))
 		})
+	}
+}
+
+// The laws hold for several conversations in one report, too.
+// Finding: context-F2
+func TestLawsOfSeveral(t *testing.T) {
+	t.Parallel()
+	var talks []any
+	for n := range 2 {
+		var messages []map[string]string
+		for i := range 60 {
+			messages = append(messages, map[string]string{"id": fmt.Sprint(i), "speaker": []string{"Ann", "Ben"}[i%2], "text": fmt.Sprintf("Remark %d of talk %d, at some length and about harbor %d.", i, n, 7*i)})
+		}
+		talks = append(talks, map[string]any{"id": fmt.Sprint("talk", n), "speakers": []string{"Ann", "Ben"}, "messages": messages,
+			"questions": []any{map[string]any{"question": "Which harbor came third?", "answer": 14, "evidence": []string{"2"}}}})
+	}
+	data, err := json.Marshal(talks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := evaluate(t, eval.Evaluation{Source: "several", Data: data, Window: 1_500, Policies: []string{"window", "budget", "off"}})
+	laws(t, report)
+	if report.Messages != 120 || report.Policies[0].Facts.Planted != 2 || report.Policies[0].Turns[59].Conversation != "talk1" {
+		t.Errorf("got %+v, want both conversations", report)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"bobbin/app/folder"
+	"bobbin/app/core/datadir"
 	"bobbin/tests/process"
 )
 
@@ -60,10 +60,10 @@ func newReplica(t *testing.T, name, model string, database *link, dbname, cluste
 	config := fmt.Sprintf(`
 default_llm: small
 models:
-  - {name: small, provider: openai, base_url: %q, api_key_env: PROVIDER_KEY, context_window: %d, max_output_tokens: %d}
+  - {name: small, provider: openai, base_url: %q, api_key_env: PROVIDER_KEY, context_window: %d, max_output_tokens: %d, slots: 1000}
 database: {url: "postgres://postgres@%s/%s?sslmode=disable"}
 replica: {name: %s}
-nats: {cluster_addr: %q, peers: [%s], secret: hush-hush-hush-hush}
+nats: {cluster_addr: %q, peers: [%s], secret: hush-hush-hush-hush-hush-hush}
 limits: {shutdown_grace: %s, open_streams: 10000, open_streams_per_owner: 10000}
 `, model, modelWindow, modelOutput, database.addr(), dbname, name, cluster, strings.Join(peers, ", "), grace)
 	err := os.WriteFile(filepath.Join(dir, "bobbin.yaml"), []byte(config), 0o600)
@@ -127,7 +127,7 @@ func (r *replica) launch(ctx context.Context) (ended bool, err error) {
 }
 
 // announcement returns what the present process says of itself in the data folder.
-func (r *replica) announcement() (s folder.Server, ok bool) {
+func (r *replica) announcement() (s datadir.Server, ok bool) {
 	raw, err := os.ReadFile(filepath.Join(r.dir, "server.json"))
 	if err != nil || json.Unmarshal(raw, &s) != nil {
 		return s, false

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/process"
 )
 

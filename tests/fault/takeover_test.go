@@ -15,7 +15,7 @@ import (
 	"bobbin/tests/records"
 )
 
-// promised is after how long a killed replica's run goes on elsewhere (ENGINE).
+// promised is after how long a killed replica's run goes on elsewhere.
 const promised = 35 * time.Second
 
 // slack is what a machine with too much to do may add to it.
@@ -23,7 +23,7 @@ const slack = 25 * time.Second
 
 // TestShowTakeover: the replica that executes a run is killed in the middle of the answer.
 // Another takes the run over, and whoever watches, there or elsewhere, sees one answer
-// with nothing but the client's own reconnect (issue 5, second row of what is to be shown).
+// With nothing but the client's own reconnect.
 // With BOBBIN_TEST_LONG=1 each replica is killed and stays away until its lease has passed;
 // else one is, and is started again at once.
 func TestShowTakeover(t *testing.T) {
@@ -166,7 +166,7 @@ func (k *takeover) watch(ctx context.Context, s *sighting, v traveler, name stri
 	f := newFeed(func(format string, args ...any) { k.t.Errorf(name+": "+format, args...) })
 	half := sync.OnceFunc(func() { close(s.half) })
 	defer half()
-	for e, err := range v.client(k.t).WatchSession(ctx, k.session, core.From{}) {
+	for e, err := range v.client(k.t).WatchSession(ctx, k.session, core.Cursor{}) {
 		if err != nil {
 			k.t.Errorf("%s: the client gave up: %v", name, err)
 			return

@@ -68,7 +68,7 @@ func (w *watcher) begin() int64 {
 // byClient follows with Bobbin's own client, which reconnects by itself.
 func (w *watcher) byClient(ctx context.Context, c *client.Client) {
 	for ctx.Err() == nil {
-		for e, err := range c.WatchSession(ctx, w.session, core.From{After: w.begin()}) {
+		for e, err := range c.WatchSession(ctx, w.session, core.Cursor{After: w.begin()}) {
 			if err != nil {
 				if ctx.Err() == nil {
 					w.gaveUp.Add(1)
@@ -123,6 +123,7 @@ func (w *watcher) connection(ctx context.Context, c *http.Client) {
 // read takes the frames of a connection.
 func (w *watcher) read(ctx context.Context, res *http.Response, dog *time.Timer) {
 	var e core.Event
+	var data []byte
 	lines := bufio.NewScanner(res.Body)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
@@ -134,31 +135,32 @@ func (w *watcher) read(ctx context.Context, res *http.Response, dog *time.Timer)
 		case "event":
 			e.Type = core.EventType(value)
 		case "data":
-			e.Data = json.RawMessage(value)
+			data = []byte(value)
 			var head struct {
 				RunID core.RunID `json:"run_id"`
 			}
-			_ = json.Unmarshal(e.Data, &head) // an event without a run
+			_ = json.Unmarshal(data, &head) // an event without a run
 			e.RunID = head.RunID
 		case "":
-			w.frame(ctx, e)
-			e = core.Event{}
+			w.frame(ctx, e, data)
+			e, data = core.Event{}, nil
 		}
 	}
 }
 
 // frame takes one event, or the error that ends the stream.
-func (w *watcher) frame(ctx context.Context, e core.Event) {
+func (w *watcher) frame(ctx context.Context, e core.Event, data []byte) {
 	switch e.Type {
 	case "":
 	case "error":
 		problem := &client.ProblemError{}
-		if err := json.Unmarshal(e.Data, problem); err != nil {
-			w.violated("an error that cannot be read: %s", e.Data)
+		if err := json.Unmarshal(data, problem); err != nil {
+			w.violated("an error that cannot be read: %s", data)
 			return
 		}
 		w.refused(problem)
 	default:
+		e.Data = core.DecodeEventData(e.Type, data)
 		w.take(ctx, e)
 	}
 }
@@ -174,6 +176,6 @@ func harmless(err error) bool {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusGatewayTimeout:
 		return true
 	default:
-		return problem.Code == "request_in_progress"
+		return problem.Code == "request_in_progress" || problem.Code == core.CodeSessionBusy // a frozen replica may hold the session's lock
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/process"
 )
 

@@ -14,6 +14,7 @@ import (
 
 // told is what a process does with deliveries.
 type told struct {
+	core.NoObserver
 	send    func(d core.Delivery) error
 	refused chan core.WorkKind
 	settled chan core.DeliveryState
@@ -22,15 +23,13 @@ type told struct {
 func (o *told) Send(_ context.Context, d core.Delivery) error          { return o.send(d) }
 func (o *told) Delivery(_ core.DeliveryKind, state core.DeliveryState) { o.settled <- state }
 func (o *told) Refused(kind core.WorkKind)                             { o.refused <- kind }
-func (*told) TookOver(core.WorkKind, int)                              {}
-func (*told) Found(string, int)                                        {}
 
 // deliver starts a process that delivers; it ends with the test.
 func (w *world) deliver(worker string, send func(core.Delivery) error) *told {
 	w.t.Helper()
 	o := &told{send: send, refused: make(chan core.WorkKind, 1), settled: make(chan core.DeliveryState, 1)}
 	s := deliveries.New(deliveries.Options{
-		Store: repositories.NewDeliveries(w.db.Gorm), Webhooks: o, Feed: quiet{}, Worker: worker, Concurrent: 4, Logger: slog.New(slog.DiscardHandler), Observer: o,
+		Store: repositories.NewDeliveries(w.db.Gorm), SendWebhook: o.Send, Feed: quiet{}, Worker: worker, Concurrent: 4, Logger: slog.New(slog.DiscardHandler), Observer: o,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
@@ -52,9 +51,13 @@ func TestLateDelivery(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	session := w.session(&core.Webhook{URL: "https://a.example/hook"})
-	run := w.accept(session.ID, "hello", "w/1")
+	accepted, err := w.runs.Accept(t.Context(), owner(), core.AcceptRun{SessionID: session.ID, Agent: "assistant", Worker: "w/1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := accepted.Run
 	m := message(run, core.RoleAssistant, "an answer")
-	_, err := w.runs.Write(t.Context(), core.RunWrite{
+	_, err = w.runs.Write(t.Context(), core.RunWrite{
 		RunID: run.ID, SessionID: session.ID, Attempt: 1, Messages: []core.Message{m}, End: &core.RunEnd{Status: core.RunSucceeded, AnswerID: m.ID},
 	})
 	if err != nil {

@@ -73,7 +73,7 @@ func TestLateWritesAreRefused(t *testing.T) {
 		return <-wake
 	})
 	slow.store.held.Store(true)
-	slow.service.Start(w.accept(session.ID, "hello", slow.worker))
+	w.accept(session.ID, "hello", slow)
 	h := <-begun
 	w.lapse("runs")
 	working, finish := make(chan core.Run), make(chan struct{})
@@ -132,17 +132,14 @@ func TestHeartbeatStopsTheModelCall(t *testing.T) {
 		return ctx.Err()
 	})
 	slow.store.held.Store(true)
-	run := w.accept(w.session(nil).ID, "hello", slow.worker)
-	slow.service.Start(run)
+	run := w.accept(w.session(nil).ID, "hello", slow)
 	<-begun
 	w.lapse("runs")
-	slow.nudge <- core.Signal{Free: true} // its heart does not beat: it must not take its own run over
 	quick := w.process("quick/1", answer)
 	if got := <-quick.watch.ended; got != "succeeded" {
 		t.Errorf("the quick process: got %s", got)
 	}
 	slow.store.held.Store(false)
-	slow.nudge <- core.Signal{Free: true}
 	if err := <-cause; errors.Is(err, core.ErrCanceled) || err == nil {
 		t.Errorf("the call ended by %v, want that the run was lost", err)
 	}
@@ -167,10 +164,9 @@ func TestLateProcessAndTheNextRun(t *testing.T) {
 		return answer(ctx, p, run)
 	})
 	slow.store.held.Store(true)
-	first := w.accept(session.ID, "one", slow.worker)
-	slow.service.Start(first)
+	first := w.accept(session.ID, "one", slow)
 	<-begun
-	second := w.accept(session.ID, "two", slow.worker)
+	second := w.accept(session.ID, "two", slow)
 	if _, _, err := w.runs.RequestCancel(t.Context(), owner(), first.ID); err != nil {
 		t.Fatal(err)
 	}

@@ -3,20 +3,20 @@ package fencing_test
 import (
 	"context"
 	"errors"
-	"iter"
 	"log/slog"
 	"sync/atomic"
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/app/core/llm"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
 	"bobbin/app/db/repositories"
 	"bobbin/app/runs"
+	"bobbin/tests/dbtest"
 )
 
 // owner is whose sessions these are.
-func owner() core.Scope { return core.Scope{Owner: "ann"} }
+func owner() core.Tenant { return core.Tenant{Owner: "ann"} }
 
 // world is one database.
 type world struct {
@@ -47,11 +47,13 @@ func (w *world) session(hook *core.Webhook) core.Session {
 	return s
 }
 
-// accept takes a message for the process of the worker.
-func (w *world) accept(s core.SessionID, content, worker string) core.Run {
+// accept takes a message in the process.
+func (w *world) accept(s core.SessionID, content string, p *process) core.Run {
 	w.t.Helper()
-	a, err := w.runs.Accept(w.t.Context(), owner(), core.AcceptRun{
-		SessionID: s, Agent: "assistant", Worker: worker, Input: core.RunInput{Content: content, Source: core.SourceAPI},
+	a, err := p.service.Begin(w.t.Context(), func(worker string) (core.Accepted, error) {
+		return w.runs.Accept(w.t.Context(), owner(), core.AcceptRun{
+			SessionID: s, Agent: "assistant", Worker: worker, Input: core.RunInput{Content: content, Source: core.SourceAPI},
+		})
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -59,10 +61,19 @@ func (w *world) accept(s core.SessionID, content, worker string) core.Run {
 	return a.Run
 }
 
-// lapse lets all leases pass.
+// lapse lets all leases pass. Runs belong to nobody then: a process that was just started
+// would wait for the time of a lease before it takes them over from another one.
 func (w *world) lapse(table string) {
 	w.t.Helper()
-	if err := w.db.Gorm.Exec("UPDATE " + table + " SET lease_until = clock_timestamp() - interval '1 second' WHERE lease_until IS NOT NULL").Error; err != nil {
+	past := "clock_timestamp() - interval '1 second'"
+	set := "lease_until = " + past
+	switch table {
+	case "runs":
+		set += ", lease_owner = ''"
+	case "deliveries": // a leased one is due when its lease is past
+		set += ", due_at = " + past
+	}
+	if err := w.db.Gorm.Exec("UPDATE " + table + " SET " + set + " WHERE lease_until IS NOT NULL").Error; err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -109,17 +120,11 @@ func (quiet) Publish(context.Context, []core.Event) {}
 func (quiet) Delta(context.Context, core.Event)     {}
 
 // bytesOf counts bytes.
-type bytesOf struct{}
+type bytesOf struct{ llm.TokenCounter }
 
 func (bytesOf) Message(m core.Message) int { return len(m.Content) }
 
-// engine is what a process does with a run.
-type engine func(ctx context.Context, run core.Run) error
-
-// Execute makes it an engine.
-func (e engine) Execute(ctx context.Context, run core.Run) error { return e(ctx, run) }
-
-// patient is storage whose heart-beat can be held.
+// patient is storage whose heartbeat and sweep can be held.
 type patient struct {
 	*repositories.Runs
 	held atomic.Bool
@@ -133,29 +138,17 @@ func (p *patient) Renew(ctx context.Context, worker string, list []core.RunID) (
 	return p.Runs.Renew(ctx, worker, list)
 }
 
-// nudge lets a process look for work at once, as another one does that stops.
-type nudge chan core.Signal
-
-func (nudge) Send(context.Context, core.Signal) {}
-
-// Receive yields the nudges.
-func (n nudge) Receive(ctx context.Context) iter.Seq2[core.Signal, error] {
-	return func(yield func(core.Signal, error) bool) {
-		for {
-			select {
-			case s := <-n:
-				if !yield(s, nil) {
-					return
-				}
-			case <-ctx.Done():
-				return
-			}
-		}
+// Due finds nothing while it is held.
+func (p *patient) Due(ctx context.Context, worker string, lapsed bool) (map[int]int, error) {
+	if p.held.Load() {
+		return nil, errors.New("the process hangs")
 	}
+	return p.Runs.Due(ctx, worker, lapsed)
 }
 
 // outcomes is an observer that tells how executions end.
 type outcomes struct {
+	core.NoObserver
 	ended   chan string
 	refused atomic.Int32
 }
@@ -163,31 +156,27 @@ type outcomes struct {
 func (o *outcomes) Run(ctx context.Context, _ core.Run) (context.Context, func(status, code string)) {
 	return ctx, func(status, _ string) { o.ended <- status }
 }
-func (*outcomes) Renewed(core.WorkKind, int, int, error) {}
-func (*outcomes) TookOver(core.WorkKind, int)            {}
-func (*outcomes) Found(string, int)                      {}
-func (o *outcomes) Refused(core.WorkKind)                { o.refused.Add(1) }
+func (o *outcomes) Refused(core.WorkKind) { o.refused.Add(1) }
 
 // process executes runs.
 type process struct {
 	worker  string
 	store   *patient
-	journal *runs.Journal
-	service *runs.Service
+	journal *runs.Recorder
+	service *runs.Runner
 	watch   *outcomes
-	nudge   nudge
 }
 
 // process starts a process; it ends with the test.
 func (w *world) process(worker string, do func(ctx context.Context, p *process, run core.Run) error) *process {
 	w.t.Helper()
 	logger := slog.New(slog.DiscardHandler)
-	p := &process{worker: worker, store: &patient{Runs: w.runs}, watch: &outcomes{ended: make(chan string, 10)}, nudge: make(nudge)}
-	p.journal = runs.NewJournal(w.runs, quiet{}, logger)
+	p := &process{worker: worker, store: &patient{Runs: w.runs}, watch: &outcomes{ended: make(chan string, 10)}}
+	p.journal = runs.NewRecorder(w.runs, quiet{}, logger)
 	p.service = runs.New(runs.Options{
 		Store: p.store, Messages: w.messages, Journal: p.journal, Counter: bytesOf{}, Worker: worker, Logger: logger,
-		Engine:   engine(func(ctx context.Context, run core.Run) error { return do(ctx, p, run) }),
-		Observer: p.watch, Signals: p.nudge,
+		Execute:  func(ctx context.Context, c core.Claimed) error { return do(ctx, p, c.Run) },
+		Observer: p.watch,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -10,13 +10,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
-	"bobbin/app/runs/runstest"
-	"bobbin/app/tools"
+	"bobbin/tests/coretest"
 )
 
-// CONTEXT § 4, rung 8: a turn that cannot be sent fails with a word that says why,
+// A turn that cannot be sent fails with a word that says why,
 // and leaves a session in which the next turn works.
 func TestFloorThenASmallerTurn(t *testing.T) {
 	simulate(t, func(t *testing.T) {
@@ -27,7 +27,7 @@ func TestFloorThenASmallerTurn(t *testing.T) {
 		agent := s.agents["assistant"]
 		agent.SystemPrompt = strings.Repeat("rule ", 500)
 		s.agents["assistant"] = agent
-		h := newHouse(t, runstest.New(), "w", s)
+		h := newHouse(t, coretest.New(), "w", s)
 		h.turns(3, 50)
 		first := h.send("too much for it", "tiny")
 		synctest.Wait()
@@ -45,15 +45,15 @@ func TestFloorThenASmallerTurn(t *testing.T) {
 	})
 }
 
-// CONTEXT § 7, C7: a cancel in the middle of an inline summary leaves the old state;
+// A cancel in the middle of an inline summary leaves the old state;
 // the next turn makes the summary.
 func TestCancelInsideASummary(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		gate := llm.NewGate()
 		s := newSettings(8192, llm.Scripted("answer"))
-		writer := llm.Scripted(llm.Step{Text: []string{"half of a sum"}, Gate: gate, GateAfter: 1}, "the summary")
+		writer := llm.Scripted(llm.Step{Text: []string{"half of a sum"}, Gate: gate, GateAfter: 1}, summaryText)
 		s.models["writer"] = writer
-		h := newHouse(t, runstest.New(), "w", s)
+		h := newHouse(t, coretest.New(), "w", s)
 		h.turns(30, 220)
 		first := h.send("first", "")
 		<-gate.Reached()
@@ -65,7 +65,7 @@ func TestCancelInsideASummary(t *testing.T) {
 		second := h.send("second", "")
 		synctest.Wait()
 		h.want(second, core.RunSucceeded, "")
-		if session := h.load(); session.SummaryVersion != 1 || !strings.Contains(*session.ConversationSummary, "the summary") {
+		if session := h.load(); session.SummaryVersion != 1 || !strings.Contains(*session.ConversationSummary, summaryText) {
 			t.Errorf("got version %d, want the summary of the second run", session.SummaryVersion)
 		}
 	})
@@ -78,7 +78,7 @@ func TestStopWithRunsQueued(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			simulate(t, func(t *testing.T) {
 				gate := llm.NewGate()
-				db := runstest.New()
+				db := coretest.New()
 				h := newHouse(t, db, "w", newSettings(8192, llm.Scripted(llm.Step{Text: []string{"lost ", "words"}, Gate: gate, GateAfter: 1})))
 				all := []core.Run{h.send("one", ""), h.send("two", ""), h.send("three", "")}
 				<-gate.Reached()
@@ -106,7 +106,7 @@ func TestAgentIsRemoved(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		gate := llm.NewGate()
 		s := newSettings(8192, llm.Scripted(llm.Step{Text: []string{"first answer"}, Gate: gate}, "last answer"))
-		h := newHouse(t, runstest.New(), "w", s)
+		h := newHouse(t, coretest.New(), "w", s)
 		all := []core.Run{h.send("one", ""), h.send("two", ""), h.send("three", "")}
 		<-gate.Reached()
 		agent := s.agents["assistant"]
@@ -140,7 +140,7 @@ func TestAgentIsChangedWhileRunsWait(t *testing.T) {
 		other := s.agents["assistant"]
 		other.Name, other.SystemPrompt = "other", "You are the other one."
 		s.agents["other"] = other
-		h := newHouse(t, runstest.New(), "w", s)
+		h := newHouse(t, coretest.New(), "w", s)
 		h.send("one", "")
 		h.send("two", "")
 		<-gate.Reached()
@@ -159,7 +159,7 @@ func TestAgentIsChangedWhileRunsWait(t *testing.T) {
 // A session whose model is not configured fails in words, until it has another one.
 func TestModelIsUnknown(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		h := newHouse(t, runstest.New(), "w", newSettings(8192, llm.Scripted("fine")))
+		h := newHouse(t, coretest.New(), "w", newSettings(8192, llm.Scripted("fine")))
 		h.patch(core.SessionPatch{Model: new("gone")})
 		first := h.send("one", "")
 		synctest.Wait()
@@ -181,7 +181,7 @@ func TestCancelInsideTools(t *testing.T) {
 		model := llm.Scripted(
 			llm.Call(core.ToolCall{ID: "1", Name: "hang", Arguments: "{"}, core.ToolCall{ID: "2", Name: "fire", Arguments: "{}"}),
 			"fine")
-		h := newHouse(t, runstest.New(), "w", newSettings(8192, model, fire{}, hang{started}))
+		h := newHouse(t, coretest.New(), "w", newSettings(8192, model, fire{}, hang{started}))
 		first := h.send("go", "")
 		<-started
 		synctest.Wait()
@@ -221,7 +221,7 @@ func TestModelPanics(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		s := newSettings(8192, llm.Scripted("fine"))
 		s.models["broken"] = broken{}
-		h := newHouse(t, runstest.New(), "w", s)
+		h := newHouse(t, coretest.New(), "w", s)
 		first, second := h.send("one", "broken"), h.send("two", "")
 		synctest.Wait()
 		h.want(first, core.RunFailed, "internal")
@@ -244,8 +244,8 @@ func (broken) Stream(context.Context, llm.Request) iter.Seq2[llm.Delta, error] {
 func TestSummaryThatCannotBeStored(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		s := newSettings(8192, llm.Scripted("fine"))
-		s.models["writer"] = llm.Scripted(llm.Step{Text: []string{"they spoke \x00 of words \xff"}, Repeat: true})
-		h := newHouse(t, runstest.New(), "w", s)
+		s.models["writer"] = llm.Scripted(llm.Step{Text: []string{summaryText + " they spoke \x00 of words \xff"}, Repeat: true})
+		h := newHouse(t, coretest.New(), "w", s)
 		h.turns(30, 220)
 		run := h.send("go on", "")
 		synctest.Wait()
@@ -264,7 +264,7 @@ func TestEventsOfRuns(t *testing.T) {
 		model := llm.Scripted(
 			llm.Step{ToolCalls: []core.ToolCall{{ID: "1", Name: "fire", Arguments: "{}"}}, Gate: gate}, "done",
 			llm.Step{Text: []string{"half"}, Err: &llm.Error{Kind: llm.KindContentFilter, Provider: "scripted", Message: "no"}})
-		h := newHouse(t, runstest.New(), "w", newSettings(8192, model, fire{}))
+		h := newHouse(t, coretest.New(), "w", newSettings(8192, model, fire{}))
 		first, second := h.send("one", ""), h.send("two", "")
 		gate.Open()
 		synctest.Wait()
@@ -292,7 +292,7 @@ func TestEventsOfRuns(t *testing.T) {
 // load returns the session as it is stored.
 func (h *house) load() core.Session {
 	h.t.Helper()
-	session, err := h.db.SessionStore().Get(h.t.Context(), core.Scope{Owner: "ann"}, h.session.ID)
+	session, err := h.db.Sessions.Get(h.t.Context(), core.Tenant{Owner: "ann"}, h.session.ID)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func (h *house) load() core.Session {
 // patch changes the session.
 func (h *house) patch(p core.SessionPatch) {
 	h.t.Helper()
-	if _, _, err := h.db.SessionStore().Update(h.t.Context(), core.Scope{Owner: "ann"}, h.session.ID, p); err != nil {
+	if _, _, err := h.db.Sessions.Update(h.t.Context(), core.Tenant{Owner: "ann"}, h.session.ID, p); err != nil {
 		h.t.Fatal(err)
 	}
 }

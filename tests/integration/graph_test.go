@@ -1,3 +1,5 @@
+// Package integration_test runs the whole agent graph with mocked repositories (coretest): no
+// database, no server, no network (S3).
 package integration_test
 
 import (
@@ -13,20 +15,25 @@ import (
 
 	"bobbin/app/agents"
 	"bobbin/app/agents/nodes"
+	"bobbin/app/agents/tools"
+	"bobbin/app/chat"
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
-	"bobbin/app/tools"
+	"bobbin/app/runs"
+	"bobbin/tests/coretest"
 )
 
 // world is the agent graph with mocked repositories and a scripted model.
 type world struct {
-	*repositories
+	*coretest.Conversation
 	t      *testing.T
+	db     *coretest.Store
+	run    *core.Run // the last one
 	engine *agents.Engine
-	keeper *compaction.Keeper
+	keeper *compaction.Compactor
 	model  *llm.Script
 	writer *llm.Script // makes the summaries
 	agent  core.Agent
@@ -36,7 +43,10 @@ type world struct {
 // Get is catalog.Catalog.Get.
 func (a agentSource) Get(string) (core.Agent, error) { return *a.agent, nil }
 
-type agentSource struct{ agent *core.Agent }
+type agentSource struct {
+	core.AgentCatalog
+	agent *core.Agent
+}
 
 // modelSource is the registry of two models.
 type modelSource struct{ answer, summary *llm.Script }
@@ -49,21 +59,19 @@ func (m modelSource) Get(name string) (llm.Model, error) {
 	return m.answer, nil
 }
 
-// Cheap says that there is none.
-func (modelSource) Cheap(string) (llm.Model, bool) { return nil, false }
+// Preferred says that there is none.
+func (modelSource) Preferred(string, llm.Preference) (llm.Model, bool) { return nil, false }
 
 func newWorld(t *testing.T, window int, answers ...any) *world {
 	t.Helper()
-	count, err := tokens.NewCounter()
-	if err != nil {
-		t.Fatal(err)
-	}
+	count := tokens.NewCounter()
 	w := &world{
-		t: t, repositories: newRepositories("tester"), count: count,
+		t: t, db: coretest.New(), count: count,
 		model:  llm.Scripted(answers...).WithInfo(llm.Info{Name: "scripted", Provider: "scripted", Window: window, MaxOutput: window / 8}),
 		writer: llm.Scripted().WithInfo(llm.Info{Name: "summarizer", Provider: "scripted", Window: 128_000}),
 		agent:  core.Agent{Name: "tester", SystemPrompt: "You are a tester.", Tools: []string{"calculator", "boom", "fire"}, MaxIterations: 4},
 	}
+	w.Conversation = w.db.AddConversation(core.Session{Owner: core.LocalOwner, Agent: "tester"})
 	w.build()
 	return w
 }
@@ -75,18 +83,19 @@ func (w *world) build() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	logger := slog.New(slog.DiscardHandler)
+	logger, feed := slog.New(slog.DiscardHandler), &coretest.Feed{}
 	calibrator := tokens.NewCalibrator(func(string) float64 { return 1 })
 	models := modelSource{answer: w.model, summary: w.writer}
-	profiles := agents.NewProfiles(agentSource{&w.agent}, models, set, contextwindow.Global{SummaryModel: "summarizer"})
+	profiles := agents.NewProfiles(agentSource{agent: &w.agent}, models, set, contextwindow.Global{SummaryModel: "summarizer"})
 	w.keeper = compaction.New(compaction.Options{
-		Stores: compaction.Stores{Sessions: w.repositories, Messages: w.repositories, Summaries: w.repositories, Runs: w.repositories},
-		Models: models, Profiles: profiles, Counter: w.count, Calibrator: calibrator, Publisher: w.repositories,
+		Stores: compaction.Stores{Sessions: w.db.Sessions, Messages: w.db.Messages, Summaries: w.db.Summaries, Runs: w.db.Runs},
+		Models: models, LoadProfile: profiles.Profile, Counter: w.count, Calibrator: calibrator, Publisher: feed,
 		Logger: logger, SummaryTime: 10 * time.Second,
 	})
-	w.engine, err = agents.NewEngine(agents.Options{
-		Profiles: profiles, Keeper: w.keeper, Sessions: w.repositories, Messages: w.repositories, Executions: w.repositories,
-		Journal: w.repositories, Tools: set, Counter: w.count, Calibrator: calibrator,
+	w.engine, err = agents.NewEngine(nodes.Deps{
+		Titler:      (*chat.Titler)(nil),
+		LoadProfile: profiles.Profile, Compactor: w.keeper, Sessions: w.db.Sessions, Messages: w.db.Messages, Runs: w.db.Runs,
+		Journal: runs.NewRecorder(w.db.Runs, feed, logger), Tools: set, Counter: w.count, Calibrator: calibrator,
 		ToolLimits: nodes.ToolLimits{Time: time.Minute, Output: 1 << 20}, Logger: logger,
 	})
 	if err != nil {
@@ -115,7 +124,14 @@ func (fire) Call(context.Context, tools.Call) (string, error) { return "fired", 
 // ask runs the graph for one message.
 func (w *world) ask(content string) error {
 	w.t.Helper()
-	return w.engine.Execute(w.t.Context(), w.accept(content, w.count.Message(core.Message{Role: core.RoleUser, Content: content}), true))
+	return w.engine.Execute(w.t.Context(), core.Claimed{Run: w.accept(content, true)})
+}
+
+// accept returns a claimed run for a message; saved says whether the message is in the log.
+func (w *world) accept(content string, saved bool) core.Run {
+	n := w.count.Message(core.Message{Role: core.RoleUser, Content: content})
+	w.run = w.db.StartRun(w.Session.ID, core.RunInput{Content: content, Source: core.SourceAPI, TokenCount: n}, saved)
+	return *w.run
 }
 
 // turns puts n finished exchanges of about so many tokens each into the log.
@@ -124,14 +140,14 @@ func (w *world) turns(n, size int) {
 		for _, role := range []core.Role{core.RoleUser, core.RoleAssistant} {
 			m := core.Message{Role: role, Content: fmt.Sprintf("turn %d %s %s", i+1, role, strings.Repeat("word ", size/2))}
 			m.TokenCount = w.count.Message(m)
-			w.say(m)
+			w.db.Say(w.Session.ID, m)
 		}
 	}
 }
 
 func (w *world) roles() []core.Role {
 	var out []core.Role
-	for _, m := range w.log {
+	for _, m := range w.Messages {
 		out = append(out, m.Role)
 	}
 	return out
@@ -168,8 +184,8 @@ func TestUserMessageIsSavedOnce(t *testing.T) {
 	t.Parallel()
 	for _, saved := range []bool{true, false} {
 		w := newWorld(t, 8192, "answer")
-		run := w.accept("question", 5, saved)
-		if err := w.engine.Execute(t.Context(), run); err != nil {
+		run := w.accept("question", saved)
+		if err := w.engine.Execute(t.Context(), core.Claimed{Run: run}); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]core.Role{core.RoleUser, core.RoleAssistant}, w.roles()); diff != "" {
@@ -196,28 +212,28 @@ func TestAllMessagesAfterTheCursorAreSent(t *testing.T) {
 func TestSummarizeOverThreshold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 8192, "first answer", "second answer")
-	w.writer.Add("## Goal\nTest the tester.\n## Facts\n- turn 1 happened")
+	w.writer.Add(summaryText)
 	w.turns(30, 220)
-	before := len(w.log)
+	before := len(w.Messages)
 	if err := w.ask("what next?"); err != nil {
 		t.Fatal(err)
 	}
-	if w.session.SummaryVersion != 1 || w.session.ConversationSummary == nil {
-		t.Fatalf("session %+v, want a summary", w.session)
+	if w.Session.SummaryVersion != 1 || w.Session.ConversationSummary == nil {
+		t.Fatalf("session %+v, want a summary", w.Session)
 	}
-	if len(w.log) != before+2 {
-		t.Errorf("log has %d messages, want %d: nothing is deleted", len(w.log), before+2)
+	if len(w.Messages) != before+2 {
+		t.Errorf("log has %d messages, want %d: nothing is deleted", len(w.Messages), before+2)
 	}
 	system := w.model.Requests()[0].System
 	if len(system) != 3 || !strings.HasPrefix(system[1], "Summary of earlier conversation:") || !strings.Contains(system[1], "Test the tester") {
 		t.Errorf("system blocks %q, want prompt, summary, tool usage", system)
 	}
-	w.after = nil
+	w.Cursors = nil
 	if err := w.ask("and then?"); err != nil {
 		t.Fatal(err)
 	}
-	if len(w.after) == 0 || w.after[0] != *w.session.SummaryThroughID {
-		t.Errorf("messages were read after %v, want only after the cursor %s", w.after, *w.session.SummaryThroughID)
+	if len(w.Cursors) == 0 || w.Cursors[0] != *w.Session.SummaryThroughID {
+		t.Errorf("messages were read after %v, want only after the cursor %s", w.Cursors, *w.Session.SummaryThroughID)
 	}
 	if got := len(w.writer.Requests()); got != 1 {
 		t.Errorf("%d summaries, want 1: the second turn is far from the threshold", got)
@@ -228,7 +244,7 @@ func TestSummarizeOverThreshold(t *testing.T) {
 func TestSummaryIsExtended(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 8192, "a", "b")
-	w.writer.Add("FIRST SUMMARY", "SECOND SUMMARY")
+	w.writer.Add("FIRST SUMMARY\n"+summaryText, "SECOND SUMMARY\n"+summaryText)
 	w.turns(30, 220)
 	if err := w.ask("one"); err != nil {
 		t.Fatal(err)
@@ -245,12 +261,12 @@ func TestSummaryIsExtended(t *testing.T) {
 	if !strings.Contains(text, "FIRST SUMMARY") || strings.Contains(text, "[1] user: turn 1 user") {
 		t.Errorf("the second summary request does not extend the first: %.500s", text)
 	}
-	if w.summaries[1].FromSeq != w.summaries[0].ThroughSeq+1 {
-		t.Errorf("second version begins at %d, the first ended at %d", w.summaries[1].FromSeq, w.summaries[0].ThroughSeq)
+	if w.Summaries[1].FromSeq != w.Summaries[0].ThroughSeq+1 {
+		t.Errorf("second version begins at %d, the first ended at %d", w.Summaries[1].FromSeq, w.Summaries[0].ThroughSeq)
 	}
 }
 
-// B7, CONTEXT § 10 row 3: a summarizer that fails does not fail the conversation.
+// B7: a summarizer that fails does not fail the conversation.
 func TestSummarizerFails(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 8192, "answer")
@@ -260,7 +276,7 @@ func TestSummarizerFails(t *testing.T) {
 	if err := w.ask("go on"); err != nil {
 		t.Fatal(err)
 	}
-	if s := w.summaries[0]; s.Strategy != "extractive" || !strings.HasPrefix(s.Note, "fallback") || strings.Contains(s.Content, "503") {
+	if s := w.Summaries[0]; s.Strategy != "extractive" || !strings.HasPrefix(s.Note, "fallback") || strings.Contains(s.Content, "503") {
 		t.Errorf("summary %+v, want an extractive fallback without the error's text", s)
 	}
 }
@@ -275,7 +291,7 @@ func TestToolsInParallel(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, m := range w.log {
+	for _, m := range w.Messages {
 		if m.Role == core.RoleTool {
 			got = append(got, m.ToolCallID+" "+string(m.Status))
 		}
@@ -294,7 +310,7 @@ func TestToolsInParallel(t *testing.T) {
 func TestForcedTextAtTheLastIteration(t *testing.T) {
 	t.Parallel()
 	again := func(req llm.Request) llm.Step {
-		if req.ToolChoice == llm.ToolChoiceNone {
+		if req.ToolChoice == core.ToolChoiceNone {
 			return llm.Say("I stop here")
 		}
 		return llm.Call(calc("c1", "1+1"))
@@ -307,11 +323,11 @@ func TestForcedTextAtTheLastIteration(t *testing.T) {
 	if len(reqs) != w.agent.MaxIterations {
 		t.Fatalf("%d model calls, want %d", len(reqs), w.agent.MaxIterations)
 	}
-	if last := reqs[len(reqs)-1]; len(last.Tools) == 0 || last.ToolChoice != llm.ToolChoiceNone {
+	if last := reqs[len(reqs)-1]; len(last.Tools) == 0 || last.ToolChoice != core.ToolChoiceNone {
 		t.Errorf("last request: %d tools, choice %q, want the tools and none", len(last.Tools), last.ToolChoice)
 	}
 	seen := map[string]bool{}
-	for _, m := range w.log {
+	for _, m := range w.Messages {
 		for _, c := range m.ToolCalls {
 			if seen[c.ID] {
 				t.Errorf("call id %q is used twice", c.ID)
@@ -345,20 +361,20 @@ func TestResume(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, 8192, "done")
-			run := w.accept("question", 5, true)
+			run := w.accept("question", true)
 			for _, m := range tt.log {
 				m.RunID = run.ID
-				w.append(m)
+				w.db.Say(w.Session.ID, m)
 			}
 			if tt.started {
-				w.starts = append(w.starts, core.ToolExecution{RunID: run.ID, CallID: "c2"})
+				w.Starts = append(w.Starts, core.ToolExecution{RunID: run.ID, CallID: "c2"})
 			}
 			w.run.Attempt, run.Attempt = 2, 2
-			if err := w.engine.Execute(t.Context(), run); err != nil {
+			if err := w.engine.Execute(t.Context(), core.Claimed{Run: run}); err != nil {
 				t.Fatal(err)
 			}
 			var results []string
-			for _, m := range w.log {
+			for _, m := range w.Messages {
 				if m.Role == core.RoleTool {
 					results = append(results, m.Content)
 				}
@@ -369,19 +385,19 @@ func TestResume(t *testing.T) {
 			if got := len(w.model.Requests()); got != tt.calls {
 				t.Errorf("%d model calls, want %d", got, tt.calls)
 			}
-			if last := w.log[len(w.log)-1]; last.Content != "done" || w.run.Status != core.RunSucceeded {
+			if last := w.Messages[len(w.Messages)-1]; last.Content != "done" || w.run.Status != core.RunSucceeded {
 				t.Errorf("ends with %q, status %s", last.Content, w.run.Status)
 			}
 		})
 	}
 }
 
-// CONTEXT § 4: "context length exceeded" is not a failure.
+// "context length exceeded" is not a failure.
 func TestProviderSaysTooLong(t *testing.T) {
 	t.Parallel()
 	tooLong := &llm.Error{Kind: llm.KindContextLength, Provider: "scripted", Message: "too long", Limit: 6000}
 	w := newWorld(t, 8192, tooLong, "fits now")
-	w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+	w.writer.Add(llm.Step{Text: []string{summaryText}, Repeat: true})
 	w.turns(20, 220)
 	if err := w.ask("go"); err != nil {
 		t.Fatal(err)
@@ -399,13 +415,13 @@ func TestProviderSaysTooLong(t *testing.T) {
 func TestStaleAttempt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 8192, "too late")
-	run := w.accept("question", 5, true)
+	run := w.accept("question", true)
 	w.run.Attempt = 2
-	if err := w.engine.Execute(t.Context(), run); !errors.Is(err, core.ErrStale) {
+	if err := w.engine.Execute(t.Context(), core.Claimed{Run: run}); !errors.Is(err, core.ErrStale) {
 		t.Fatalf("error %v, want ErrStale", err)
 	}
-	if len(w.log) != 1 {
-		t.Errorf("log has %d messages, want only the question", len(w.log))
+	if len(w.Messages) != 1 {
+		t.Errorf("log has %d messages, want only the question", len(w.Messages))
 	}
 }
 
@@ -413,7 +429,7 @@ func TestStaleAttempt(t *testing.T) {
 func TestSwitchToSmallerModel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 128_000, "big", "small")
-	w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+	w.writer.Add(llm.Step{Text: []string{summaryText}, Repeat: true})
 	w.turns(100, 300)
 	if err := w.ask("with the large model"); err != nil {
 		t.Fatal(err)

@@ -12,14 +12,15 @@ import (
 
 	"bobbin/app/agents"
 	"bobbin/app/agents/nodes"
+	"bobbin/app/agents/tools"
+	"bobbin/app/chat"
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
 	"bobbin/app/runs"
-	"bobbin/app/runs/runstest"
-	"bobbin/app/tools"
+	"bobbin/tests/coretest"
 )
 
 // house is one process: the graph, and what keeps its runs alive, with storage in
@@ -27,9 +28,8 @@ import (
 type house struct {
 	*settings
 	t       *testing.T
-	db      *runstest.DB
-	service *runs.Service
-	worker  string
+	db      *coretest.Store
+	service *runs.Runner
 	session core.Session
 	stop    func() // stops the process and waits; may be called more than once
 }
@@ -47,7 +47,7 @@ type settings struct {
 func newSettings(window int, model *llm.Script, list ...tools.Tool) *settings {
 	model.WithInfo(llm.Info{Name: "scripted", Provider: "scripted", Window: window, MaxOutput: window / 8})
 	s := &settings{tools: list, agents: map[string]core.Agent{}, models: map[string]llm.Model{
-		"": model, "writer": llm.Scripted(llm.Step{Text: []string{"short summary"}, Repeat: true}),
+		"": model, "writer": llm.Scripted(llm.Step{Text: []string{summaryText}, Repeat: true}),
 	}}
 	agent := core.Agent{Name: "assistant", SystemPrompt: "You are helpful.", MaxIterations: 4}
 	for _, tool := range list {
@@ -58,7 +58,10 @@ func newSettings(window int, model *llm.Script, list ...tools.Tool) *settings {
 }
 
 // catalog is settings as catalog.Catalog.
-type catalog struct{ *settings }
+type catalog struct {
+	core.AgentCatalog
+	*settings
+}
 
 func (s catalog) Get(name string) (core.Agent, error) {
 	s.mu.Lock()
@@ -81,8 +84,8 @@ func (s registry) Get(name string) (llm.Model, error) {
 	return nil, core.Errorf(core.ErrNotFound, "model %q is not configured", name)
 }
 
-// Cheap says that there is none.
-func (registry) Cheap(string) (llm.Model, bool) { return nil, false }
+// Preferred says that there is none.
+func (registry) Preferred(string, llm.Preference) (llm.Model, bool) { return nil, false }
 
 // change changes the settings.
 func (s *settings) change(f func()) {
@@ -98,35 +101,33 @@ func (silent) Publish(context.Context, []core.Event) {}
 func (silent) Delta(context.Context, core.Event)     {}
 
 // newHouse starts a process. Call it in a synctest bubble.
-func newHouse(t *testing.T, db *runstest.DB, worker string, s *settings) *house {
+func newHouse(t *testing.T, db *coretest.Store, worker string, s *settings) *house {
 	t.Helper()
-	count, err := tokens.NewCounter()
-	if err != nil {
-		t.Fatal(err)
-	}
+	count := tokens.NewCounter()
 	set, err := tools.NewSet(s.tools...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	logger := slog.New(slog.DiscardHandler)
 	calibrator := tokens.NewCalibrator(func(string) float64 { return 1 })
-	profiles := agents.NewProfiles(catalog{s}, registry{s}, set, contextwindow.Global{SummaryModel: "writer"})
-	journal := runs.NewJournal(db.RunStore(), silent{}, logger)
+	profiles := agents.NewProfiles(catalog{settings: s}, registry{s}, set, contextwindow.Global{SummaryModel: "writer"})
+	journal := runs.NewRecorder(db.Runs, silent{}, logger)
 	keeper := compaction.New(compaction.Options{
-		Stores: compaction.Stores{Sessions: db.SessionStore(), Messages: db.MessageStore(), Summaries: db.SummaryStore(), Runs: db.RunStore()},
-		Models: registry{s}, Profiles: profiles, Counter: count, Calibrator: calibrator, Publisher: silent{},
-		Logger: logger, SummaryTime: 10 * time.Second,
+		Stores: compaction.Stores{Sessions: db.Sessions, Messages: db.Messages, Summaries: db.Summaries, Runs: db.Runs},
+		Models: registry{s}, LoadProfile: profiles.Profile, Counter: count, Calibrator: calibrator, Publisher: silent{},
+		Logger: logger, SummaryTime: 10 * time.Second, BackgroundTime: time.Minute,
 	})
-	engine, err := agents.NewEngine(agents.Options{
-		Profiles: profiles, Keeper: keeper, Sessions: db.SessionStore(), Messages: db.MessageStore(), Executions: db.RunStore(),
+	engine, err := agents.NewEngine(nodes.Deps{
+		Titler:      (*chat.Titler)(nil),
+		LoadProfile: profiles.Profile, Compactor: keeper, Sessions: db.Sessions, Messages: db.Messages, Tails: nodes.NewTailCache(), Runs: db.Runs,
 		Journal: journal, Tools: set, Counter: count, Calibrator: calibrator,
 		ToolLimits: nodes.ToolLimits{Time: time.Minute, Output: 1 << 20}, Logger: logger,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{settings: s, t: t, db: db, worker: worker, service: runs.New(runs.Options{
-		Store: db.RunStore(), Messages: db.MessageStore(), Engine: engine, Journal: journal, Counter: count,
+	h := &house{settings: s, t: t, db: db, service: runs.New(runs.Options{
+		Store: db.Runs, Messages: db.Messages, Execute: engine.Execute, Journal: journal, Counter: count,
 		Worker: worker, Limits: runs.Limits{Grace: 5 * time.Second}, Logger: logger,
 	})}
 	h.session = db.AddSession()
@@ -160,19 +161,18 @@ func (h *house) open() {
 // send accepts a message; empty model = the session's.
 func (h *house) send(content, model string) core.Run {
 	h.t.Helper()
-	session, err := h.db.SessionStore().Get(h.t.Context(), core.Scope{Owner: "ann"}, h.session.ID)
+	session, err := h.db.Sessions.Get(h.t.Context(), core.Tenant{Owner: "ann"}, h.session.ID)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	a, err := h.db.RunStore().Accept(h.t.Context(), core.Scope{Owner: "ann"}, core.AcceptRun{
-		SessionID: h.session.ID, Agent: cmp.Or(session.Agent, "assistant"), Model: model, Worker: h.worker,
-		Input: core.RunInput{Content: content, Source: core.SourceWeb, TokenCount: 4 + len(content)/4},
+	a, err := h.service.Begin(h.t.Context(), func(worker string) (core.Accepted, error) {
+		return h.db.Runs.Accept(h.t.Context(), core.Tenant{Owner: "ann"}, core.AcceptRun{
+			SessionID: h.session.ID, Agent: cmp.Or(session.Agent, "assistant"), Model: model, Worker: worker,
+			Input: core.RunInput{Content: content, Source: core.SourceWeb, TokenCount: 4 + len(content)/4},
+		})
 	})
 	if err != nil {
 		h.t.Fatal(err)
-	}
-	if a.Run.Status == core.RunRunning {
-		h.service.Start(a.Run)
 	}
 	return a.Run
 }
@@ -180,7 +180,7 @@ func (h *house) send(content, model string) core.Run {
 // cancel does what chat does with a cancel.
 func (h *house) cancel(run core.Run) {
 	h.t.Helper()
-	if _, _, err := h.db.RunStore().RequestCancel(h.t.Context(), core.Scope{Owner: "ann"}, run.ID); err != nil {
+	if _, _, err := h.db.Runs.RequestCancel(h.t.Context(), core.Tenant{Owner: "ann"}, run.ID); err != nil {
 		h.t.Fatal(err)
 	}
 	h.service.Cancel(run.ID)
@@ -226,3 +226,8 @@ func simulate(t *testing.T, f func(t *testing.T)) {
 	t.Parallel()
 	synctest.Test(t, f)
 }
+
+// summaryText is an answer that may be stored as a summary.
+const summaryText = "## Goal\nTest the tester.\n\n## Facts\n- turn 1 happened, and each turn after it said the same few words again; nobody asked for anything else.\n\n" +
+	"## Decisions\n- The tester goes on in the same manner; every answer stays short, no tool is needed for it, and nobody else takes part before Friday.\n\n" +
+	"## Done and open\n- Done: what was said so far. Open: how many turns there are to be, and who reads what comes out of it."

@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
-	"bobbin/app/runs/runstest"
-	"bobbin/app/tools"
+	"bobbin/tests/coretest"
 )
 
 // stuck is a tool whose first call hangs until it is broken off.
@@ -36,7 +36,7 @@ func (s stuck) Call(ctx context.Context, _ tools.Call) (string, error) {
 
 // A process stops in the middle of three tool calls, longer than the grace period: what
 // had ended is kept, what may be repeated is repeated, and what may not is not, whoever
-// goes on with the run (ENGINE, the message log is the checkpoint).
+// goes on with the run (the message log is the checkpoint).
 func TestStopInsideTools(t *testing.T) {
 	for name, restart := range map[string]string{"restart": "w", "another process": "other"} {
 		t.Run(name, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestStopInsideTools(t *testing.T) {
 					core.ToolCall{ID: "1", Name: "read", Arguments: "{}"}, core.ToolCall{ID: "2", Name: "pay", Arguments: "{}"}, core.ToolCall{ID: "3", Name: "fire", Arguments: "{}"},
 				), "done")
 				settings := newSettings(8192, model, stuck{"read", true, &reads}, stuck{"pay", false, &pays}, fire{})
-				db := runstest.New()
+				db := coretest.New()
 				h := newHouse(t, db, "w", settings)
 				run := h.send("go", "")
 				synctest.Wait()

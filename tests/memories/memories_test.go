@@ -14,18 +14,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bobbin/app/chat/memories"
 	"bobbin/app/core"
-	"bobbin/app/core/embed"
 	"bobbin/app/core/llm"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
 	"bobbin/app/db/repositories"
-	"bobbin/app/memories"
+	"bobbin/tests/dbtest"
 )
 
 // embedder is one whose answers a test chooses.
 type embedder struct {
-	embed.Hashing
+	llm.HashEmbedder
 	name  string
 	calls atomic.Int64
 	fails atomic.Pointer[error]                           // nil = it works
@@ -52,7 +51,7 @@ func (e *embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 			}
 		}
 	}
-	return e.Hashing.Embed(ctx, texts)
+	return e.HashEmbedder.Embed(ctx, texts)
 }
 
 func (e *embedder) fail(err error) {
@@ -61,11 +60,11 @@ func (e *embedder) fail(err error) {
 	}
 }
 
-func ann() core.Scope { return core.Scope{Owner: "ann"} }
+func ann() core.Tenant { return core.Tenant{Owner: "ann"} }
 
 // replicas returns n processes over one database, each with its own index, and the
 // last one without.
-func replicas(d *db.DB, e embed.Embedder, n int, bytes int64) []*memories.Service {
+func replicas(d *db.DB, e llm.Embedder, n int, bytes int64) []*memories.Service {
 	var out []*memories.Service
 	for i := range n {
 		if i == n-1 {
@@ -111,10 +110,10 @@ func TestMemorySearchIsExact(t *testing.T) {
 			s := all[r.IntN(len(all))]
 			switch op := r.IntN(10); {
 			case op < 4 || len(kept) == 0:
-				scope := core.Scope{Owner: []string{"ann", "ann", "ann", "bob"}[r.IntN(4)], User: users[r.IntN(3)]}
-				m, err := s.Create(t.Context(), scope, core.Memory{Content: words(r)})
+				tenant := core.Tenant{Owner: []string{"ann", "ann", "ann", "bob"}[r.IntN(4)], User: users[r.IntN(3)]}
+				m, err := s.Create(t.Context(), tenant, core.Memory{Content: words(r)})
 				must(t, err)
-				if scope.Owner == "ann" {
+				if tenant.Owner == "ann" {
 					kept[m.ID] = m.Memory
 				}
 			case op < 6:
@@ -126,14 +125,14 @@ func TestMemorySearchIsExact(t *testing.T) {
 				must(t, s.Delete(t.Context(), ann(), id))
 				delete(kept, id)
 			default:
-				scope := core.Scope{Owner: "ann", User: users[r.IntN(3)]}
+				tenant := core.Tenant{Owner: "ann", User: users[r.IntN(3)]}
 				query, limit := words(r), 1+r.IntN(20)
-				want := nearestOf(t, kept, scope, query, limit)
+				want := nearestOf(t, kept, tenant, query, limit)
 				for i, s := range all {
-					got, err := s.Search(t.Context(), scope, core.MemorySearch{Query: query, Limit: limit})
+					got, err := s.Search(t.Context(), tenant, core.MemorySearch{Query: query, Limit: limit})
 					must(t, err)
 					if diff := cmp.Diff(want, got.Items); diff != "" {
-						t.Fatalf("step %d, replica %d, %q of %q (-want +got):\n%s", step, i, query, scope.User, diff)
+						t.Fatalf("step %d, replica %d, %q of %q (-want +got):\n%s", step, i, query, tenant.User, diff)
 					}
 				}
 			}
@@ -149,24 +148,24 @@ func must(t *testing.T, err error) {
 }
 
 // nearestOf compares with every memory.
-func nearestOf(t *testing.T, kept map[core.MemoryID]core.Memory, scope core.Scope, query string, limit int) []core.MemoryMatch {
+func nearestOf(t *testing.T, kept map[core.MemoryID]core.Memory, tenant core.Tenant, query string, limit int) []core.MemoryMatch {
 	t.Helper()
 	texts, list := []string{query}, []core.Memory{}
 	for _, m := range kept {
-		if scope.User == "" || m.UserID == scope.User {
+		if tenant.User == "" || m.UserID == tenant.User {
 			texts, list = append(texts, m.Content), append(list, m)
 		}
 	}
-	vectors, err := embed.Hashing{}.Embed(t.Context(), texts)
+	vectors, err := llm.HashEmbedder{}.Embed(t.Context(), texts)
 	must(t, err)
 	out := make([]core.MemoryMatch, 0, len(list))
 	for i, m := range list {
-		v, err := embed.Unit(vectors[i+1], 0) // as the service makes sure of it
+		v, err := llm.UnitVector(vectors[i+1], 0) // as the service makes sure of it
 		must(t, err)
-		q, err := embed.Unit(vectors[0], 0)
+		q, err := llm.UnitVector(vectors[0], 0)
 		must(t, err)
 		m.Owner = "ann"
-		out = append(out, core.MemoryMatch{Memory: m, Score: min(embed.Dot(q, v), 1)})
+		out = append(out, core.MemoryMatch{Memory: m, Score: min(llm.DotProduct(q, v), 1)})
 	}
 	slices.SortFunc(out, func(a, b core.MemoryMatch) int {
 		switch {
@@ -243,7 +242,7 @@ func TestReindex(t *testing.T) {
 		before := replicas(d, &embedder{name: "e-1"}, 2, 1<<20)[0]
 		var refused core.MemoryID
 		for i := range 50 {
-			owner := core.Scope{Owner: []string{"ann", "bob"}[i%2]}
+			owner := core.Tenant{Owner: []string{"ann", "bob"}[i%2]}
 			content := fmt.Sprintf("pump %d", i)
 			if i == 20 {
 				content = "far too long"
@@ -299,7 +298,7 @@ func TestReindex(t *testing.T) {
 			t.Errorf("got %d embedded and %d refused, want 44 and 1", embedded, failed)
 		}
 		for owner, want := range map[string]int{"ann": 1, "bob": 0} {
-			got, err := s.Search(t.Context(), core.Scope{Owner: owner}, core.MemorySearch{Query: "pump"})
+			got, err := s.Search(t.Context(), core.Tenant{Owner: owner}, core.MemorySearch{Query: "pump"})
 			must(t, err)
 			if got.Stale != want || got.Searched != 25-want+map[string]int{"ann": 20}[owner] {
 				t.Errorf("%s: got %d searched and %d stale, want %d stale", owner, got.Searched, got.Stale, want)
@@ -323,15 +322,15 @@ func TestMemoryIndexesShareTheirBound(t *testing.T) {
 	s := replicas(d, &embedder{name: "e-1"}, 2, 4<<20)[0]
 	var wg sync.WaitGroup
 	for w := range 6 {
-		scope := core.Scope{Owner: fmt.Sprintf("owner-%d", w)}
+		tenant := core.Tenant{Owner: fmt.Sprintf("owner-%d", w)}
 		wg.Go(func() {
 			for i := range 20 {
-				m, err := s.Create(t.Context(), scope, core.Memory{Content: fmt.Sprintf("pump %d of %d", i, w)})
+				m, err := s.Create(t.Context(), tenant, core.Memory{Content: fmt.Sprintf("pump %d of %d", i, w)})
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				got, err := s.Search(t.Context(), scope, core.MemorySearch{Query: m.Content, Limit: 1})
+				got, err := s.Search(t.Context(), tenant, core.MemorySearch{Query: m.Content, Limit: 1})
 				if err != nil || got.Searched != i+1 || len(got.Items) != 1 || got.Items[0].Memory.ID != m.ID {
 					t.Errorf("owner %d: got %+v, error %v, want what was just written", w, got, err)
 				}
@@ -344,7 +343,7 @@ func TestMemoryIndexesShareTheirBound(t *testing.T) {
 // What callers send is bounded, and said by field.
 func TestMemoryInputs(t *testing.T) {
 	t.Parallel()
-	s := replicas(dbtest.SQLite(t), embed.Hashing{}, 1, 0)[0]
+	s := replicas(dbtest.SQLite(t), llm.HashEmbedder{}, 1, 0)[0]
 	for name, in := range map[string]core.Memory{
 		"content is empty": {Content: " \n"}, "content has 32769 bytes": {Content: strings.Repeat("x", 32<<10+1)},
 		"metadata must be a JSON object": {Content: "x", Metadata: []byte(`[]`)}, "metadata has": {Content: "x", Metadata: []byte(`{"a":"` + strings.Repeat("x", 16<<10) + `"}`)},

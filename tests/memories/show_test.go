@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/chat/memories"
 	"bobbin/app/core"
-	"bobbin/app/core/embed"
+	"bobbin/app/core/llm"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
 	"bobbin/app/db/models"
 	"bobbin/app/db/repositories"
-	"bobbin/app/memories"
+	"bobbin/tests/dbtest"
 )
 
 // W11: what a search costs, with the index and by scanning the rows. 100,000
@@ -30,11 +30,11 @@ func TestShowMemories(t *testing.T) {
 		r := rand.New(rand.NewPCG(9, 9))
 		fill(t, d, r, rows)
 		store := repositories.NewMemories(d.Gorm)
-		kept := memories.New(memories.Options{Store: store, Embedder: embed.Hashing{}, IndexBytes: 1 << 30})
-		scanned := memories.New(memories.Options{Store: store, Embedder: embed.Hashing{}, IndexBytes: -1})
+		kept := memories.New(memories.Options{Store: store, Embedder: llm.HashEmbedder{}, IndexBytes: 1 << 30})
+		scanned := memories.New(memories.Options{Store: store, Embedder: llm.HashEmbedder{}, IndexBytes: -1})
 		search := func(s *memories.Service, user string) time.Duration {
 			began := time.Now()
-			got, err := s.Search(t.Context(), core.Scope{Owner: "ann", User: user}, core.MemorySearch{Query: words(r)})
+			got, err := s.Search(t.Context(), core.Tenant{Owner: "ann", User: user}, core.MemorySearch{Query: words(r)})
 			took := time.Since(began)
 			if err != nil || len(got.Items) != 10 || got.Stale != 0 || user == "" && got.Searched < rows {
 				t.Fatalf("got %d of %d, %d stale, error %v", len(got.Items), got.Searched, got.Stale, err)
@@ -77,11 +77,11 @@ func fill(t *testing.T, d *db.DB, r *rand.Rand, n int) {
 	batch := make([]models.Memory, 0, 500)
 	for i := range n {
 		content := fmt.Sprintf("%s%d", words(r), i)
-		list, err := embed.Hashing{}.Embed(t.Context(), []string{content})
+		list, err := llm.HashEmbedder{}.Embed(t.Context(), []string{content})
 		must(t, err)
 		batch = append(batch, models.MemoryFrom(core.Memory{
 			ID: core.NewID[core.MemoryID](), Owner: "ann", UserID: fmt.Sprintf("user-%d", i%50), Content: content, Revision: 1,
-			Embedding: list[0], EmbeddingModel: embed.HashingModel, CreatedAt: core.Now(), UpdatedAt: core.Now(),
+			Embedding: list[0], EmbeddingModel: llm.HashingModel, CreatedAt: core.Now(), UpdatedAt: core.Now(),
 		}))
 		if len(batch) == cap(batch) || i == n-1 {
 			must(t, d.Gorm.WithContext(t.Context()).Create(&batch).Error)

@@ -10,14 +10,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/document"
 )
 
 // TestPages: the laws of lists, for every operation of the document that has a cursor:
 // no page is longer than its limit, the pages together are the list, nothing twice and
 // nothing missing, also while entries are added; the end has no cursor; a cursor that
-// was not given out, or was by another list, is refused (issue 3, 8).
+// was not given out, or was by another list, is refused.
 func TestPages(t *testing.T) {
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		w := newWorld(t, url)
@@ -94,6 +94,7 @@ func (w *world) fill(o *owner) {
 		other := w.must(o, "POST", "/api/v1/sessions", map[string]any{"title": fmt.Sprint(i)})["id"].(string)
 		w.must(o, "POST", "/api/v1/sessions/"+other+"/messages", map[string]any{"content": "one word"})
 		w.must(o, "POST", "/api/v1/memories", map[string]any{"content": fmt.Sprintf("memory %d", i)})
+		w.must(o, "POST", "/api/v1/blobs", fileForm(w.t, fmt.Sprintf("%d.txt", i), fmt.Sprintf("file %d", i)))
 		w.must(o, "POST", session+"/messages", map[string]any{"content": fmt.Sprintf("word %d %s", i, strings.Repeat("and more ", 30))})
 		if i < 4 {
 			w.must(o, "POST", session+"/summarize", nil)

@@ -11,22 +11,20 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bobbin/app"
-	"bobbin/app/admin"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
-	"bobbin/app/db/dbtest"
+	"bobbin/app/ops"
+	"bobbin/tests/dbtest"
 )
 
 // TestShowScopes: every operation with a key of the owner's database that has every
-// scope but the one that it needs: 403, and nothing changes; a revoked key opens nothing
-// (issue 5, 4).
+// Scope but the one that it needs: 403, and nothing changes; a revoked key opens nothing.
 func TestShowScopes(t *testing.T) {
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		w := newWorld(t, url)
 		ada := w.settle("ada")
 		with := map[string]*owner{}
-		for scope, right := range map[string]core.Rights{"read": core.CanRead, "write": core.CanWrite, "metrics": core.CanMetrics} {
+		for scope, right := range map[string]core.Scopes{"read": core.CanRead, "write": core.CanWrite, "metrics": core.CanMetrics, "delete": core.CanDelete, "export": core.CanExport} {
 			with[scope] = &owner{name: "ada", key: w.storedKey(url, core.Everything&^right, false), ids: ada.ids}
 		}
 		revoked := &owner{name: "ada", key: w.storedKey(url, core.Everything, true), ids: ada.ids}
@@ -70,13 +68,13 @@ func TestShowScopes(t *testing.T) {
 }
 
 // storedKey makes a key of ada's beside the running server, and revokes it if asked.
-func (w *world) storedKey(url string, rights core.Rights, revoke bool) string {
+func (w *world) storedKey(url string, rights core.Scopes, revoke bool) string {
 	w.t.Helper()
 	cfg := config.Default()
 	cfg.Database.URL = config.NewSecretURL(url)
 	var secret string
-	err := app.Admin(context.Background(), cfg, slog.New(slog.DiscardHandler), func(s *admin.Service) error {
-		key, made, err := s.CreateKey(w.t.Context(), admin.NewKey{Name: "one", Owner: "ada", Rights: rights})
+	err := ops.Admin(context.Background(), cfg, slog.New(slog.DiscardHandler), func(s *ops.Service) error {
+		key, made, err := s.CreateKey(w.t.Context(), ops.NewKey{Name: "one", Owner: "ada", Rights: rights})
 		secret = made
 		if err == nil && revoke {
 			_, err = s.RevokeKey(w.t.Context(), string(key.ID), "test")

@@ -156,9 +156,3 @@ func (w *wire) some(from io.Reader) []byte {
 	data, _ := io.ReadAll(from)
 	return data[:strings.LastIndex(string(data), "\n\n")+1]
 }
-
-// unescapePath returns the path as the router sees it.
-func unescapePath(path string) (string, error) {
-	path, _, _ = strings.Cut(path, "?")
-	return url.PathUnescape(path)
-}

@@ -17,10 +17,10 @@ import (
 	"time"
 
 	"bobbin/app"
-	"bobbin/app/api/auth/jwt/jwttest"
 	"bobbin/app/api/handlers"
 	"bobbin/app/core/config"
 	"bobbin/tests/document"
+	"bobbin/tests/jwttest"
 	"bobbin/tests/provider"
 )
 
@@ -61,6 +61,7 @@ func newWorld(t testing.TB, url string) *world {
 	cfg.Auth.Keys = []config.APIKey{{Name: "ada", Secret: config.NewSecret("ada-secret-ada-secret")}, {Name: "bob", Secret: config.NewSecret("bob-secret-bob-secret")}}
 	signer := jwttest.NewSigner(t, "k1", "EdDSA")
 	cfg.Auth.JWT.JWKSURL, cfg.Auth.JWT.Issuer, cfg.Auth.JWT.Audience, cfg.Auth.JWT.Owner = jwttest.Serve(t, signer).URL, jwttest.Issuer, jwttest.Audience, "ada"
+	cfg.Auth.JWT.Scopes = []string{"read", "write", "delete", "export"}
 	cfg.Metrics.Keys = []string{"bob"}                                                           // who is to see nothing of ada in them
 	cfg.Limits.RequestsPerSecond, cfg.Limits.UserRequests, cfg.Limits.GuessesPerMinute = 0, 0, 0 // there are many
 	cfg.Limits.WaitTime, cfg.Limits.ShutdownGrace = 5*time.Second, time.Second
@@ -223,6 +224,10 @@ func (w *world) furnish(o *owner) *owner {
 	}
 	w.must(o, "POST", at+"/summarize", nil)
 	o.ids.add("memory", w.must(o, "POST", "/api/v1/memories", map[string]any{"content": o.marker + " remembers"})["id"].(string))
+	if o.isKey() {
+		w.must(o, "PUT", at+"/slack", map[string]any{"team": "T" + strings.ToUpper(o.name), "channel": "C1A", "thread": "1700000000.000100"})
+		w.must(o, "PUT", "/api/v1/webhook", map[string]any{"url": "https://hooks.example.com/" + o.marker})
+	}
 	o.ids.add("blob", w.must(o, "POST", "/api/v1/blobs", fileForm(w.t, "note.txt", o.marker+" wrote this down"))["id"].(string))
 	return o
 }

@@ -16,6 +16,7 @@ type block struct {
 	Text    string          `json:"text"`
 	ID      string          `json:"id"`
 	Name    string          `json:"name"`
+	Title   string          `json:"title"`
 	Input   json.RawMessage `json:"input"`
 	Content json.RawMessage `json:"content"` // of a tool's result
 	Source  struct {
@@ -94,6 +95,8 @@ func (r *Received) addBlocks(role string, content []json.RawMessage) error {
 			m.RawCalls = append(m.RawCalls, raw...)
 		case "image":
 			m.Images = append(m.Images, b.Source.Data)
+		case "document":
+			m.Files = append(m.Files, File{b.Title, b.Source.Data})
 		}
 	}
 	return nil

@@ -28,7 +28,7 @@ func (s *Server) count(r Received) int {
 	return int(math.Ceil(float64(n) * s.opts.Overcount))
 }
 
-// ByTheBook counts a prompt by the rules of REQUIREMENTS B8: 4 tokens a message and 3
+// ByTheBook counts a prompt by the rules of tokens.Counter (B8): 4 tokens a message and 3
 // the list, the system's blocks joined into one message; 8 a tool call, and 8 a tool.
 // Text counts a text.
 func ByTheBook(r Received, text func(string) int) int {

@@ -15,6 +15,7 @@ type openAIRequest struct {
 	ToolChoice          any             `json:"tool_choice"`
 	MaxTokens           int             `json:"max_tokens"`
 	MaxCompletionTokens int             `json:"max_completion_tokens"`
+	ResponseFormat      json.RawMessage `json:"response_format"`
 }
 
 type openAIMessage struct {
@@ -34,18 +35,18 @@ func (openAI) take(body []byte) (Received, error) {
 	if err := json.Unmarshal(body, &raw); err != nil {
 		return Received{}, err
 	}
-	out := Received{Body: body, RawTools: req.Tools, MaxOutput: max(req.MaxTokens, req.MaxCompletionTokens)}
+	out := Received{Body: body, RawTools: req.Tools, MaxOutput: max(req.MaxTokens, req.MaxCompletionTokens), Format: req.ResponseFormat}
 	if choice, ok := req.ToolChoice.(string); ok {
 		out.ToolChoice = choice
 	}
 	for i, m := range req.Messages {
-		text, images := m.content()
+		text, images, files := m.content()
 		if m.Role == "system" {
 			out.System = append(out.System, text)
 			continue
 		}
 		out.Messages = append(out.Messages, Message{
-			Role: m.Role, Text: text, Images: images, Calls: m.calls(), RawCalls: m.ToolCalls, Raw: raw.Messages[i],
+			Role: m.Role, Text: text, Images: images, Files: files, Calls: m.calls(), RawCalls: m.ToolCalls, Raw: raw.Messages[i],
 		})
 	}
 	var tools []struct {
@@ -67,27 +68,34 @@ func (openAI) take(body []byte) (Received, error) {
 }
 
 // content returns the message's text, whatever form its content has, and the addresses
-// of its images.
-func (m openAIMessage) content() (text string, images []string) {
+// of its images and its files.
+func (m openAIMessage) content() (text string, images []string, files []File) {
 	if json.Unmarshal(m.Content, &text) == nil {
-		return text, nil
+		return text, nil, nil
 	}
 	var parts []struct {
 		Text     string `json:"text"`
 		ImageURL struct {
 			URL string `json:"url"`
 		} `json:"image_url"`
+		File *struct {
+			Name string `json:"filename"`
+			Data string `json:"file_data"`
+		} `json:"file"`
 	}
 	if json.Unmarshal(m.Content, &parts) != nil {
-		return string(m.Content), nil
+		return string(m.Content), nil, nil
 	}
 	for _, p := range parts {
 		text += p.Text
 		if p.ImageURL.URL != "" {
 			images = append(images, p.ImageURL.URL)
 		}
+		if p.File != nil {
+			files = append(files, File(*p.File))
+		}
 	}
-	return text, images
+	return text, images, files
 }
 
 func (m openAIMessage) calls() []Call {

@@ -3,9 +3,9 @@
 // refuses what does not fit its window, and caches prompts, as real providers do.
 //
 // What it answers follows from the request alone: "answer to: " and the latest
-// user message. A user message with the word "tool" in it makes it call the
-// calculator first, if that is offered. A request whose system text asks for a
-// summary gets one.
+// user message, or only that if the request has a response format. A user message with
+// the word "tool" in it makes it call the calculator first, if that is offered. A request
+// whose system text asks for a summary gets one.
 package provider
 
 import (
@@ -38,9 +38,14 @@ type Options struct {
 	// Fault is asked before a request is answered, and may answer it instead: it
 	// returns true if it has. nil = never.
 	Fault func(w http.ResponseWriter, a Asked) bool
+	// Refuse writes the answer to a prompt that is too long; a summary's is not asked. nil =
+	// in the words of the dialect.
+	Refuse func(w http.ResponseWriter, a Asked, limit, prompt, output int)
 	// Calls decides which tools a request that may call some is answered by; none = by
 	// a text. nil = the calculator, as the question says.
 	Calls func(r Received) []Call
+	// Say returns what an answer says. nil = the question.
+	Say func(question string) string
 	// Record keeps the prompts for Prompts, Images and Received.
 	Record bool
 	// At is asked at each point of a request, which goes on when it returns. nil =
@@ -205,6 +210,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, d dialect) {
 	req.Tokens = s.count(req)
 	if s.opts.Window > 0 && req.Tokens+req.MaxOutput > s.opts.Window {
 		s.rejected.Add(1)
+		if s.opts.Refuse != nil && !a.Summary {
+			s.opts.Refuse(w, a, s.opts.Window, req.Tokens, req.MaxOutput)
+			return
+		}
 		d.refuse(w, s.opts.Window, req.Tokens, req.MaxOutput)
 		return
 	}
@@ -269,17 +278,23 @@ func (s *Server) answer(out answer, w http.ResponseWriter, req Received, a Asked
 	case a.Summary:
 		s.summaries.Add(1)
 		s.at(PointSummary, a)
-		out.text(summary(a.Question))
+		out.text(Summary(a.Question))
 	case len(req.calls) > 0:
 		s.at(PointTool, a)
 		for _, c := range req.calls {
 			out.toolCall(c.ID, c.Name, c.Arguments)
 		}
 	default:
-		out.text("answer to: ")
-		flush(w)
+		if len(req.Format) == 0 {
+			out.text("answer to: ")
+			flush(w)
+		}
 		s.at(PointStream, a)
-		for piece := range pieces(a.Question, s.opts.Pieces) {
+		text := a.Question
+		if s.opts.Say != nil {
+			text = s.opts.Say(a.Question)
+		}
+		for piece := range pieces(text, s.opts.Pieces) {
 			if s.opts.Hold != nil {
 				s.opts.Hold(a.Question)
 			}
@@ -306,11 +321,6 @@ func pieces(text string, n int) iter.Seq[string] {
 			text = text[end:]
 		}
 	}
-}
-
-// summary is the summary of a transcript: short, and different each time.
-func summary(request string) string {
-	return fmt.Sprintf("## Goal\nTest the long conversation.\n\n## Facts\n- The notes were made from %d characters.\n- Turns were answered in order.", len(request))
 }
 
 func flush(w http.ResponseWriter) {

@@ -14,6 +14,7 @@ type Received struct {
 	RawTools   json.RawMessage
 	ToolChoice string // "none", "auto" …; empty = not said
 	MaxOutput  int
+	Format     json.RawMessage // of the answer, as OpenAI's clients ask for it; empty = a text
 
 	// Pieces are what a cache compares, in its order: tools, then system and messages,
 	// without what only marks them.
@@ -33,8 +34,12 @@ type Message struct {
 	Calls    []Call
 	RawCalls json.RawMessage
 	Images   []string // their addresses
+	Files    []File
 	Raw      json.RawMessage
 }
+
+// File is a file of a message.
+type File struct{ Name, Data string }
 
 // Piece is a part of a prompt as a cache sees it.
 type Piece struct {

@@ -7,7 +7,6 @@ package records
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 
 	"gorm.io/gorm"
@@ -30,18 +29,18 @@ type Record struct {
 
 // Load reads the session.
 func Load(ctx context.Context, g *gorm.DB, id core.SessionID) (r Record, err error) {
-	scope := core.Scope{Owner: core.LocalOwner}
+	tenant := core.Tenant{Owner: core.LocalOwner}
 	if r.Session, r.Summaries, err = Summaries(ctx, g, id); err != nil {
 		return r, err
 	}
-	if r.Messages, err = repositories.NewMessages(g).GetMessagesAfter(ctx, scope, id, ""); err != nil {
+	if r.Messages, err = repositories.NewMessages(g).GetMessagesAfter(ctx, tenant, id, ""); err != nil {
 		return r, err
 	}
 	if r.Events, err = repositories.NewEvents(g).After(ctx, id, 0, everything); err != nil {
 		return r, err
 	}
 	r.Runs, err = Pages(func(q core.PageQuery) (core.Page[core.Run], error) {
-		return repositories.NewRuns(g).List(ctx, scope, id, q)
+		return repositories.NewRuns(g).List(ctx, tenant, id, q)
 	})
 	slices.SortFunc(r.Runs, func(a, b core.Run) int { return cmp.Compare(a.QueueSeq, b.QueueSeq) })
 	return r, err
@@ -50,13 +49,13 @@ func Load(ctx context.Context, g *gorm.DB, id core.SessionID) (r Record, err err
 // Summaries reads the session and its summaries that were in use, by version. One that
 // is prepared is in no prompt yet.
 func Summaries(ctx context.Context, g *gorm.DB, id core.SessionID) (core.Session, []core.Summary, error) {
-	scope := core.Scope{Owner: core.LocalOwner}
-	session, err := repositories.NewSessions(g).Get(ctx, scope, id)
+	tenant := core.Tenant{Owner: core.LocalOwner}
+	session, err := repositories.NewSessions(g).Get(ctx, tenant, id)
 	if err != nil {
 		return session, nil, err
 	}
 	versions, err := Pages(func(q core.PageQuery) (core.Page[core.Summary], error) {
-		return repositories.NewSummaries(g).List(ctx, scope, id, q)
+		return repositories.NewSummaries(g).List(ctx, tenant, id, q)
 	})
 	slices.Reverse(versions)
 	versions = slices.DeleteFunc(versions, func(s core.Summary) bool { return s.State == core.SummaryPrepared })
@@ -79,9 +78,8 @@ func Pages[T any](list func(core.PageQuery) (core.Page[T], error)) (all []T, err
 	}
 }
 
-// Decoded returns the data of an event; what cannot be read is empty.
+// Decoded returns the data of an event; of another type they are empty.
 func Decoded[T any](e core.Event) T {
-	var data T
-	_ = json.Unmarshal(e.Data, &data) // the checks see that it is empty
+	data, _ := e.Data.(T) // the checks see that it is empty
 	return data
 }

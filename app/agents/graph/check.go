@@ -25,30 +25,30 @@ func (g *Graph[S]) check() error {
 	return errors.Join(c.faults...)
 }
 
-func (c *checker[S]) fault(format string, args ...any) {
+func (c *checker[S]) addFault(format string, args ...any) {
 	c.faults = append(c.faults, fmt.Errorf("graph %q: %s", c.graph.name, fmt.Sprintf(format, args...)))
 }
 
 func (c *checker[S]) checkNodes() {
 	if c.graph.name == "" {
-		c.fault("the graph has no name")
+		c.addFault("the graph has no name")
 	}
 	if len(c.graph.nodes) == 0 {
-		c.fault("there are no nodes")
+		c.addFault("there are no nodes")
 	}
 	for _, n := range c.graph.nodes {
 		switch {
 		case n.name == "":
-			c.fault("a node has an empty name")
+			c.addFault("a node has an empty name")
 		case n.name == START || n.name == END:
-			c.fault("the name %q is reserved: it stands in edges only", n.name)
+			c.addFault("the name %q is reserved: it stands in edges only", n.name)
 		case !validName(n.name):
-			c.fault("node %q: a name consists of letters, digits and \"_\", begins with a letter, and does not end with \"__\"", n.name)
+			c.addFault("node %q: a name consists of letters, digits and \"_\", begins with a letter, and does not end with \"__\"", n.name)
 		case c.names[n.name]:
-			c.fault("node %q is declared twice", n.name)
+			c.addFault("node %q is declared twice", n.name)
 		}
 		if n.node == nil {
-			c.fault("node %q has no function", n.name)
+			c.addFault("node %q has no function", n.name)
 		}
 		c.names[n.name] = n.name != START && n.name != END
 	}
@@ -71,15 +71,15 @@ func (c *checker[S]) checkEdges() {
 		c.exits[e.from] = append(c.exits[e.from], e)
 		switch {
 		case e.from == END:
-			c.fault("an edge leads out of END: nothing follows END")
+			c.addFault("an edge leads out of END: nothing follows END")
 		case e.from != START && !c.names[e.from]:
-			c.fault("an edge leads out of %q, which is not a node", e.from)
+			c.addFault("an edge leads out of %q, which is not a node", e.from)
 		}
 		if e.conditional && e.router == nil {
-			c.fault("the conditional edge from %s has no router", show(e.from))
+			c.addFault("the conditional edge from %s has no router", displayName(e.from))
 		}
 		if len(e.targets) == 0 {
-			c.fault("the conditional edge from %s declares no targets", show(e.from))
+			c.addFault("the conditional edge from %s declares no targets", displayName(e.from))
 		}
 		c.checkTargets(e)
 	}
@@ -89,11 +89,11 @@ func (c *checker[S]) checkTargets(e declaredEdge[S]) {
 	for i, to := range e.targets {
 		switch {
 		case slices.Contains(e.targets[:i], to):
-			c.fault("the conditional edge from %s declares the target %s twice", show(e.from), show(to))
+			c.addFault("the conditional edge from %s declares the target %s twice", displayName(e.from), displayName(to))
 		case to == START:
-			c.fault("an edge leads from %s to START: nothing comes before START", show(e.from))
+			c.addFault("an edge leads from %s to START: nothing comes before START", displayName(e.from))
 		case to != END && !c.names[to]:
-			c.fault("an edge leads from %s to %q, which is not a node", show(e.from), to)
+			c.addFault("an edge leads from %s to %q, which is not a node", displayName(e.from), to)
 		}
 	}
 }
@@ -101,9 +101,9 @@ func (c *checker[S]) checkTargets(e declaredEdge[S]) {
 // checkExits finds sources whose next node is not clear.
 func (c *checker[S]) checkExits() {
 	if len(c.exits[START]) == 0 {
-		c.fault("no edge leads out of START: say where to begin")
+		c.addFault("no edge leads out of START: say where to begin")
 	}
-	for _, from := range c.sources() {
+	for _, from := range c.sourceNodes() {
 		exits := c.exits[from]
 		if len(exits) < 2 {
 			continue
@@ -111,20 +111,20 @@ func (c *checker[S]) checkExits() {
 		first, second := exits[0], exits[1]
 		switch {
 		case first.conditional && second.conditional:
-			c.fault("%s has %d conditional edges: one router chooses among all targets", show(from), len(exits))
+			c.addFault("%s has %d conditional edges: one router chooses among all targets", displayName(from), len(exits))
 		case first.conditional || second.conditional:
-			c.fault("%s has an edge and a conditional edge: one of them says what follows", show(from))
+			c.addFault("%s has an edge and a conditional edge: one of them says what follows", displayName(from))
 		case slices.Equal(first.targets, second.targets):
-			c.fault("the edge from %s to %s is declared twice", show(from), show(first.targets[0]))
+			c.addFault("the edge from %s to %s is declared twice", displayName(from), displayName(first.targets[0]))
 		default:
-			c.fault("%s has %d edges, to %s and %s: only a conditional edge chooses among targets",
-				show(from), len(exits), show(first.targets[0]), show(second.targets[0]))
+			c.addFault("%s has %d edges, to %s and %s: only a conditional edge chooses among targets",
+				displayName(from), len(exits), displayName(first.targets[0]), displayName(second.targets[0]))
 		}
 	}
 }
 
-// sources returns START and the nodes in their order.
-func (c *checker[S]) sources() []string {
+// sourceNodes returns START and the nodes in their order.
+func (c *checker[S]) sourceNodes() []string {
 	sources := []string{START}
 	for _, n := range c.graph.nodes {
 		if c.names[n.name] && !slices.Contains(sources, n.name) {
@@ -137,23 +137,23 @@ func (c *checker[S]) sources() []string {
 // checkPaths finds nodes that no path from START enters, and nodes from which no
 // path leads to END. What follows from a fault told before is not told again.
 func (c *checker[S]) checkPaths() {
-	reached := c.reachable()
-	ending := c.ending()
-	for _, name := range c.sources()[1:] {
+	reached := c.reachableNodes()
+	ending := c.nodesReachingEnd()
+	for _, name := range c.sourceNodes()[1:] {
 		if len(c.exits[START]) > 0 && !reached[name] {
-			c.fault("node %q is unreachable: no path from START leads to it", name)
+			c.addFault("node %q is unreachable: no path from START leads to it", name)
 		}
 		switch {
 		case len(c.exits[name]) == 0:
-			c.fault("node %q has no way to END: no edge leads out of it", name)
+			c.addFault("node %q has no way to END: no edge leads out of it", name)
 		case !ending[name]:
-			c.fault("node %q has no way to END: every path from it goes in circles", name)
+			c.addFault("node %q has no way to END: every path from it goes in circles", name)
 		}
 	}
 }
 
-// reachable returns what paths from START enter.
-func (c *checker[S]) reachable() map[string]bool {
+// reachableNodes returns what paths from START enter.
+func (c *checker[S]) reachableNodes() map[string]bool {
 	reached := map[string]bool{START: true}
 	for todo := []string{START}; len(todo) > 0; todo = todo[1:] {
 		for _, e := range c.exits[todo[0]] {
@@ -168,9 +168,9 @@ func (c *checker[S]) reachable() map[string]bool {
 	return reached
 }
 
-// ending returns from where END can be reached. A target that is not a node was
+// nodesReachingEnd returns from where END can be reached. A target that is not a node was
 // told as a fault already, and counts as a way to END.
-func (c *checker[S]) ending() map[string]bool {
+func (c *checker[S]) nodesReachingEnd() map[string]bool {
 	ending := map[string]bool{}
 	leads := func(to string) bool { return ending[to] || !c.names[to] }
 	for grown := true; grown; {
@@ -184,8 +184,8 @@ func (c *checker[S]) ending() map[string]bool {
 	return ending
 }
 
-// show returns a name as errors and drawings have it.
-func show(name string) string {
+// displayName returns a name as errors and drawings have it.
+func displayName(name string) string {
 	switch name {
 	case START:
 		return "START"

@@ -64,7 +64,7 @@ func mermaidNode(name string) string {
 	id := mermaidID(name)
 	switch {
 	case name == START || name == END:
-		return fmt.Sprintf("%s([%q])", id, show(name))
+		return fmt.Sprintf("%s([%q])", id, displayName(name))
 	case id != name:
 		return fmt.Sprintf("%s[%q]", id, name)
 	default:

@@ -66,9 +66,9 @@ type RouteError struct {
 func (e *RouteError) Error() string {
 	shown := make([]string, len(e.Targets))
 	for i, target := range e.Targets {
-		shown[i] = show(target)
+		shown[i] = displayName(target)
 	}
-	return fmt.Sprintf("the router of %s answered %q, which is not among its targets: %s", show(e.Node), e.Target, strings.Join(shown, ", "))
+	return fmt.Sprintf("the router of %s answered %q, which is not among its targets: %s", displayName(e.Node), e.Target, strings.Join(shown, ", "))
 }
 
 // EntryError says that a run was to begin at a node that the graph does not have.
@@ -106,10 +106,10 @@ func Interrupt[V any](value V) error {
 // interrupt is an InterruptError of any value.
 type interrupt interface {
 	error
-	at(node string) error
+	withNode(node string) error
 }
 
-// at returns a copy that names the node: the original may be shared.
-func (e *InterruptError[V]) at(node string) error {
+// withNode returns a copy that names the node: the original may be shared.
+func (e *InterruptError[V]) withNode(node string) error {
 	return &InterruptError[V]{Node: node, Value: e.Value}
 }

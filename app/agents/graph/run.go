@@ -16,19 +16,19 @@ import (
 // *EntryError, *InterruptError, or what a node returned, wrapped with its name.
 func (c *Compiled[S]) Run(ctx context.Context, state S, opts ...Option) (S, error) {
 	o := newOptions(opts)
-	node, err := c.entry(ctx, state, o.from)
+	node, err := c.entryNode(ctx, state, o.from)
 	for step := 1; err == nil && node != END; step++ {
 		if err = mayStart(ctx, node, step, o.maxSteps); err == nil {
-			state, node, err = c.step(ctx, state, o.observe, Event{Node: node, Step: step})
+			state, node, err = c.runStep(ctx, state, o.observe, Event{Node: node, Step: step})
 		}
 	}
 	return state, err
 }
 
-// entry returns the node at which the run begins.
-func (c *Compiled[S]) entry(ctx context.Context, state S, from string) (string, error) {
+// entryNode returns the node at which the run begins.
+func (c *Compiled[S]) entryNode(ctx context.Context, state S, from string) (string, error) {
 	if from == START {
-		return c.next(ctx, state, START)
+		return c.nextNode(ctx, state, START)
 	}
 	if _, ok := c.nodes[from]; !ok && from != END {
 		return "", &EntryError{Graph: c.name, Node: from}
@@ -39,7 +39,7 @@ func (c *Compiled[S]) entry(ctx context.Context, state S, from string) (string, 
 // mayStart returns why the step must not be taken, or nil.
 func mayStart(ctx context.Context, node string, step, limit int) error {
 	if ctx.Err() != nil {
-		return canceled(ctx, node, nil)
+		return cancelError(ctx, node, nil)
 	}
 	if step > limit {
 		return &StepLimitError{Limit: limit, Node: node}
@@ -47,43 +47,43 @@ func mayStart(ctx context.Context, node string, step, limit int) error {
 	return nil
 }
 
-// step runs the node of the event and returns the state and the node after it.
-func (c *Compiled[S]) step(ctx context.Context, state S, observe Observer, e Event) (S, string, error) {
+// runStep runs the node of the event and returns the state and the node after it.
+func (c *Compiled[S]) runStep(ctx context.Context, state S, observe Observer, e Event) (S, string, error) {
 	observe(ctx, e)
 	begin := time.Now()
-	out, err := c.call(ctx, e.Node, state)
+	out, err := c.callNode(ctx, e.Node, state)
 	if err == nil {
 		state = out
-		e.Next, err = c.next(ctx, state, e.Node)
+		e.Next, err = c.nextNode(ctx, state, e.Node)
 	}
 	e.Finished, e.Duration, e.Err = true, time.Since(begin), err
 	observe(ctx, e)
 	return state, e.Next, err
 }
 
-// call runs one node, and makes its errors tell where they came from.
-func (c *Compiled[S]) call(ctx context.Context, node string, state S) (out S, err error) {
-	defer recovered(node, &err)
+// callNode runs one node, and makes its errors tell where they came from.
+func (c *Compiled[S]) callNode(ctx context.Context, node string, state S) (out S, err error) {
+	defer recoverPanic(node, &err)
 	out, err = c.nodes[node].Run(ctx, state)
 	if err == nil {
 		return out, nil
 	}
 	if i, ok := errors.AsType[interrupt](err); ok {
-		return out, i.at(node)
+		return out, i.withNode(node)
 	}
 	if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
-		return out, canceled(ctx, node, err)
+		return out, cancelError(ctx, node, err)
 	}
 	return out, fmt.Errorf("node %q: %w", node, err)
 }
 
-// next returns what follows a node.
-func (c *Compiled[S]) next(ctx context.Context, state S, node string) (target string, err error) {
+// nextNode returns what follows a node.
+func (c *Compiled[S]) nextNode(ctx context.Context, state S, node string) (target string, err error) {
 	exit := c.exits[node]
 	if !exit.conditional {
 		return exit.targets[0], nil
 	}
-	defer recovered(node, &err)
+	defer recoverPanic(node, &err)
 	target = exit.router(ctx, state)
 	if !slices.Contains(exit.targets, target) {
 		return "", &RouteError{Node: node, Target: target, Targets: slices.Clone(exit.targets)}
@@ -91,16 +91,16 @@ func (c *Compiled[S]) next(ctx context.Context, state S, node string) (target st
 	return target, nil
 }
 
-// recovered turns a panic into a PanicError. It must be deferred directly.
-func recovered(node string, err *error) {
+// recoverPanic turns a panic into a PanicError. It must be deferred directly.
+func recoverPanic(node string, err *error) {
 	if value := recover(); value != nil {
 		*err = &PanicError{Node: node, Value: value, Stack: debug.Stack()}
 	}
 }
 
-// canceled returns the error of a run whose context ended; err is what the node
+// cancelError returns the error of a run whose context ended; err is what the node
 // at work returned, nil if none was.
-func canceled(ctx context.Context, node string, err error) error {
+func cancelError(ctx context.Context, node string, err error) error {
 	cause := context.Cause(ctx)
 	errs := []error{cause, ctx.Err()}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/coretest"
 )
 
 // deltas returns the texts so far of each message, put together by the offsets;
@@ -18,8 +19,8 @@ import (
 func deltas(t *testing.T, w *world, kind core.EventType) map[core.MessageID]string {
 	t.Helper()
 	out := map[core.MessageID]string{}
-	for _, e := range w.of(kind) {
-		d := data[core.DeltaData](t, e)
+	for _, e := range w.feed.All(kind) {
+		d := coretest.Data[core.DeltaData](e)
 		if d.Offset != len(out[d.MessageID]) || d.Attempt != w.run.Attempt {
 			t.Errorf("got %s of attempt %d at %d, want attempt %d at %d", kind, d.Attempt, d.Offset, w.run.Attempt, len(out[d.MessageID]))
 		}
@@ -28,7 +29,7 @@ func deltas(t *testing.T, w *world, kind core.EventType) map[core.MessageID]stri
 	return out
 }
 
-// S1, ENGINE: what is streamed is the message that is stored, piece by piece, with
+// S1: what is streamed is the message that is stored, piece by piece, with
 // offsets in bytes; reasoning has offsets of its own.
 func TestDeltasAreTheMessage(t *testing.T) {
 	t.Parallel()
@@ -50,15 +51,15 @@ func TestDeltasAreTheMessage(t *testing.T) {
 	if diff := cmp.Diff([]core.Part{{Type: "reasoning", Text: "hm …"}}, m.Parts); diff != "" {
 		t.Errorf("parts (-want +got):\n%s", diff)
 	}
-	if w.run.Status != core.RunSucceeded || w.run.AnswerID != m.ID || len(w.writes) != 1 {
-		t.Errorf("got run %s with answer %q after %d writes, want it ended by the write of its answer", w.run.Status, w.run.AnswerID, len(w.writes))
+	if w.run.Status != core.RunSucceeded || w.run.AnswerID != m.ID || len(w.Writes) != 1 {
+		t.Errorf("got run %s with answer %q after %d writes, want it ended by the write of its answer", w.run.Status, w.run.AnswerID, len(w.Writes))
 	}
 	if _, ok := s.Answer(); !ok {
 		t.Errorf("got a state without the answer: %+v", s.RunMessages)
 	}
 }
 
-// CONTEXT § 4, rung 0: what no database takes is not stored, nor shown.
+// What no database takes is not stored, nor shown.
 func TestUnstorableText(t *testing.T) {
 	t.Parallel()
 	bad := "a\x00b\xffc"
@@ -68,7 +69,7 @@ func TestUnstorableText(t *testing.T) {
 	s := w.mustCall(w.begin("hello"))
 	s = w.mustUse(s)
 	w.mustCall(s)
-	for _, m := range w.messages {
+	for _, m := range w.Messages {
 		for _, text := range append([]string{m.Content, string(m.FinishReason), m.ToolCallID, m.ToolName}, all(m)...) {
 			if strings.ContainsRune(text, 0) || !utf8.ValidString(text) {
 				t.Errorf("message %d has %q, which PostgreSQL refuses", m.Seq, text)
@@ -103,16 +104,16 @@ func TestBrokenStreamStartsOver(t *testing.T) {
 				"a whole answer")
 			w.mustCall(w.begin("hello"))
 			texts := deltas(t, w, core.EventMessageDelta)
-			discarded := w.of(core.EventMessageDiscarded)
+			discarded := w.feed.All(core.EventMessageDiscarded)
 			if len(discarded) != 1 || len(texts) != 2 {
 				t.Fatalf("got %d discards of %d messages, want 1 of 2", len(discarded), len(texts))
 			}
-			d := data[core.DiscardedData](t, discarded[0])
+			d := coretest.Data[core.DiscardedData](discarded[0])
 			if d.MessageID == w.last().ID || texts[d.MessageID] != "half of an" || d.Reason != string(kind) {
 				t.Errorf("got %+v discarded, want the half answer, for %s", d, kind)
 			}
-			if w.last().Content != "a whole answer" || w.writes[0].Next != w.last().ID {
-				t.Errorf("got answer %q as %s; %s was told to take the place of the half one", w.last().Content, w.last().ID, w.writes[0].Next)
+			if w.last().Content != "a whole answer" || w.Writes[0].Next != w.last().ID {
+				t.Errorf("got answer %q as %s; %s was told to take the place of the half one", w.last().Content, w.last().ID, w.Writes[0].Next)
 			}
 			var booked []string
 			for _, r := range w.records() {
@@ -121,7 +122,7 @@ func TestBrokenStreamStartsOver(t *testing.T) {
 			if diff := cmp.Diff([]string{string(kind), ""}, booked); diff != "" {
 				t.Errorf("booked calls (-want +got):\n%s", diff)
 			}
-			order := w.of(core.EventMessageDelta, core.EventMessageDiscarded, core.EventMessageCreated)
+			order := w.feed.All(core.EventMessageDelta, core.EventMessageDiscarded, core.EventMessageCreated)
 			if order[2].Type != core.EventMessageDiscarded || order[len(order)-1].Type != core.EventMessageCreated {
 				t.Errorf("got events %v, want two deltas, the discard, the new answer", order)
 			}
@@ -187,7 +188,7 @@ func TestEmptyAnswerIsRetried(t *testing.T) {
 			if w.last().Content != "something" {
 				t.Errorf("got answer %q", w.last().Content)
 			}
-			if got := len(w.of(core.EventMessageDiscarded)); got != c.discards {
+			if got := len(w.feed.All(core.EventMessageDiscarded)); got != c.discards {
 				t.Errorf("%d discards, want %d", got, c.discards)
 			}
 			if w.run.Usage.InputTokens != 300 {
@@ -197,7 +198,7 @@ func TestEmptyAnswerIsRetried(t *testing.T) {
 	}
 }
 
-// C1, CONTEXT § 5: the calibration learns from calls whose provider told the
+// C1: the calibration learns from calls whose provider told the
 // usage, from failed ones too, and from no others.
 func TestCalibrationLearnsFromUsageOnly(t *testing.T) {
 	t.Parallel()
@@ -237,8 +238,8 @@ func TestCancelWhileTheModelSpeaks(t *testing.T) {
 	if !errors.Is(err, core.ErrCanceled) {
 		t.Errorf("got error %v, want ErrCanceled", err)
 	}
-	if len(w.writes) != 1 || len(w.writes[0].Messages) != 0 || w.writes[0].End != nil || len(w.of(core.EventMessageDiscarded)) != 0 {
-		t.Errorf("got writes %+v and %v, want only the books written, and nothing taken back", w.writes, w.of(core.EventMessageDiscarded))
+	if len(w.Writes) != 1 || len(w.Writes[0].Messages) != 0 || w.Writes[0].End != nil || len(w.feed.All(core.EventMessageDiscarded)) != 0 {
+		t.Errorf("got writes %+v and %v, want only the books written, and nothing taken back", w.Writes, w.feed.All(core.EventMessageDiscarded))
 	}
 	if records := w.records(); len(records) != 1 || records[0].Error != string(llm.KindCanceled) || records[0].Estimated == 0 {
 		t.Errorf("got %+v in the books, want the call that was canceled", records)
@@ -276,8 +277,8 @@ func TestNothingIsSaidTwice(t *testing.T) {
 		s := w.begin("hello")
 		w.append(core.Message{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "c1", Name: "x"}}, RunID: s.Run.ID})
 		w.mustCall(w.resume(s.Run))
-		if len(w.writes) != 0 || len(w.model.Requests()) != 0 {
-			t.Errorf("got %d writes, %d model calls, want none", len(w.writes), len(w.model.Requests()))
+		if len(w.Writes) != 0 || len(w.model.Requests()) != 0 {
+			t.Errorf("got %d writes, %d model calls, want none", len(w.Writes), len(w.model.Requests()))
 		}
 	})
 }

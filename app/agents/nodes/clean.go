@@ -8,20 +8,20 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// cleaned returns the stream with text that every database takes. It is cleaned
+// cleanStream returns the stream with text that every database takes. It is cleaned
 // before it is shown, so that what was streamed is what is stored, byte for byte.
 // Models send whole characters: providers speak JSON.
-func cleaned(stream iter.Seq2[llm.Delta, error]) iter.Seq2[llm.Delta, error] {
+func cleanStream(stream iter.Seq2[llm.Delta, error]) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
 		for d, err := range stream {
-			if !yield(clean(d), err) {
+			if !yield(cleanDelta(d), err) {
 				return
 			}
 		}
 	}
 }
 
-func clean(d llm.Delta) llm.Delta {
+func cleanDelta(d llm.Delta) llm.Delta {
 	d.Text, d.Reasoning = core.CleanText(d.Text), core.CleanText(d.Reasoning)
 	d.Finish = core.FinishReason(core.CleanText(string(d.Finish)))
 	if d.Part != nil {
@@ -38,10 +38,10 @@ func clean(d llm.Delta) llm.Delta {
 	return d
 }
 
-// sendable returns the calls as every later prompt can hold them: with names that
+// sendableCalls returns the calls as every later prompt can hold them: with names that
 // providers take, and with an id of their own. Some providers number the calls
 // anew in every answer, or not at all.
-func sendable(calls []core.ToolCall, before ...[]core.Message) []core.ToolCall {
+func sendableCalls(calls []core.ToolCall, before ...[]core.Message) []core.ToolCall {
 	used := map[string]bool{"": true}
 	for _, messages := range before {
 		for _, m := range messages {

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
-	"bobbin/app/tools"
 )
 
-// CONTEXT § 10 row 19, L2: a tool result of 100,000 tokens in the middle of a loop, on
+// L2: a tool result of 100,000 tokens in the middle of a loop, on
 // models with a window of 8K, 32K and 128K: every prompt fits, the question stays word
 // for word, each call has its result, and the run comes to its answer. The notes on the
 // older rounds come from the model while they can.
@@ -50,7 +50,7 @@ func TestHugeResultInALoop(t *testing.T) {
 				wantLoop(t, i, req)
 			}
 			covered := 0
-			for _, n := range w.summaries {
+			for _, n := range w.Summaries {
 				if n.Kind == core.SummaryRun {
 					covered = n.MessagesCovered
 				}

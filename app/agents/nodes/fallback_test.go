@@ -7,9 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bobbin/app/agents/state"
+	"bobbin/app/agents/nodes"
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/coretest"
 )
 
 // named returns a scripted model.
@@ -56,11 +57,11 @@ func TestFallbackAnswersWhenTheModelCannotBeHad(t *testing.T) {
 			if diff := cmp.Diff([]string{"scripted " + string(kind), "second"}, booked(w)); diff != "" {
 				t.Errorf("books (-want +got):\n%s", diff)
 			}
-			warnings := w.of(core.EventContextWarning)
+			warnings := w.feed.All(core.EventContextWarning)
 			if len(warnings) != 1 {
 				t.Fatalf("got %d warnings, want 1", len(warnings))
 			}
-			d := data[core.ContextData](t, warnings[0])
+			d := coretest.Data[core.ContextData](warnings[0])
 			if want := "The model scripted cannot answer (" + string(kind) + "); second takes its place for this answer."; d.Reason != want || d.Trigger != "fallback" {
 				t.Errorf("got the warning %+v, want %q", d, want)
 			}
@@ -70,7 +71,7 @@ func TestFallbackAnswersWhenTheModelCannotBeHad(t *testing.T) {
 			if w.run.Usage.InputTokens != 40 || s.Usage.InputTokens != 40 {
 				t.Errorf("got usage %+v and %+v, want the second model's", w.run.Usage, s.Usage)
 			}
-			if len(w.of(core.EventMessageDiscarded)) != 0 {
+			if len(w.feed.All(core.EventMessageDiscarded)) != 0 {
 				t.Error("got a discard, want none: nothing was shown")
 			}
 		})
@@ -104,8 +105,8 @@ func TestFallbackAfterDiscarding(t *testing.T) {
 	half := llm.Step{Text: []string{"half"}, Repeat: true, Err: &llm.Error{Kind: llm.KindTruncated, Provider: "scripted", Message: "gone"}}
 	w := newWorld(t, 8192, half).fallingBackTo(named("second", 8192, "whole"))
 	w.mustCall(w.begin("hello"))
-	if w.last().Content != "whole" || len(w.of(core.EventMessageDiscarded)) != 2 {
-		t.Errorf("got %q after %d discards, want the whole after two", w.last().Content, len(w.of(core.EventMessageDiscarded)))
+	if w.last().Content != "whole" || len(w.feed.All(core.EventMessageDiscarded)) != 2 {
+		t.Errorf("got %q after %d discards, want the whole after two", w.last().Content, len(w.feed.All(core.EventMessageDiscarded)))
 	}
 	if diff := cmp.Diff([]string{"scripted truncated", "scripted truncated", "second"}, booked(w)); diff != "" {
 		t.Errorf("books (-want +got):\n%s", diff)
@@ -152,8 +153,8 @@ func TestFallbacksThatFailToo(t *testing.T) {
 	if diff := cmp.Diff([]string{"scripted overloaded", "second auth", "third timeout"}, booked(w)); diff != "" {
 		t.Errorf("books (-want +got):\n%s", diff)
 	}
-	if len(w.of(core.EventContextWarning)) != 2 || w.last().Role != core.RoleUser {
-		t.Errorf("got %d warnings, want 2, and no answer", len(w.of(core.EventContextWarning)))
+	if len(w.feed.All(core.EventContextWarning)) != 2 || w.last().Role != core.RoleUser {
+		t.Errorf("got %d warnings, want 2, and no answer", len(w.feed.All(core.EventContextWarning)))
 	}
 }
 
@@ -206,12 +207,12 @@ func TestFallbackStopsWhenItCannotBeBooked(t *testing.T) {
 	second := named("second", 8192, "never")
 	w := newWorld(t, 8192, down(llm.KindOverloaded)).fallingBackTo(second)
 	s := w.begin("hello")
-	w.fault = func(op string) error {
-		if op == "Append" {
+	w.db.Before(func(op string) error {
+		if op == "Write" {
 			return core.Errorf(core.ErrStale, "taken over")
 		}
 		return nil
-	}
+	})
 	if _, err := w.call(t.Context(), s); !errors.Is(err, core.ErrStale) || len(second.Requests()) != 0 {
 		t.Errorf("got %v after %d calls of the fallback, want ErrStale after none", err, len(second.Requests()))
 	}
@@ -246,7 +247,7 @@ func TestReasoningGoesBackWithToolResults(t *testing.T) {
 }
 
 // resumed rebuilds the state of a run from the log.
-func (w *world) resumed(s state.AgentState) state.AgentState {
+func (w *world) resumed(s nodes.AgentState) nodes.AgentState {
 	w.t.Helper()
 	return w.resume(s.Run)
 }

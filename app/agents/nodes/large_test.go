@@ -9,12 +9,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
-	"bobbin/app/tools"
 )
 
-// CONTEXT § 4, rung 0: a result over its limit is stored whole, and the prompt gets
+// A result over its limit is stored whole, and the prompt gets
 // head, tail and a pointer, counted as it is sent and the same in every later prompt
 // (§ 3, invariant 7), also when the limit is another one by then.
 func TestLargeResultsAreStoredWhole(t *testing.T) {

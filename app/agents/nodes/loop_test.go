@@ -11,13 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/agents/nodes"
-	"bobbin/app/agents/state"
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/coretest"
 )
 
 // loop takes a run through llm_node and tool_node until it has ended.
-func (w *world) loop(s state.AgentState) state.AgentState {
+func (w *world) loop(s nodes.AgentState) nodes.AgentState {
 	w.t.Helper()
 	for {
 		s = w.mustCall(s)
@@ -37,7 +37,7 @@ func TestLastIterationForcesText(t *testing.T) {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
 			t.Parallel()
 			forever := llm.Step{Repeat: true, From: func(req llm.Request) llm.Step {
-				if req.ToolChoice == llm.ToolChoiceNone { // it calls tools even then
+				if req.ToolChoice == core.ToolChoiceNone { // it calls tools even then
 					return llm.Step{Text: []string{"I stop"}, ToolCalls: []core.ToolCall{call("c", "look")}}
 				}
 				return llm.Call(call("c", "look"))
@@ -54,7 +54,7 @@ func TestLastIterationForcesText(t *testing.T) {
 				t.Fatalf("%d model calls, state counts %d, want %d", len(reqs), s.Iteration(), want)
 			}
 			for i, req := range reqs {
-				if last := i == want-1; (req.ToolChoice == llm.ToolChoiceNone) != last {
+				if last := i == want-1; (req.ToolChoice == core.ToolChoiceNone) != last {
 					t.Errorf("call %d has tool choice %q", i+1, req.ToolChoice)
 				}
 				if diff := cmp.Diff(reqs[0].Tools, req.Tools); diff != "" {
@@ -64,7 +64,7 @@ func TestLastIterationForcesText(t *testing.T) {
 			if m := w.last(); m.Content != "I stop" || len(m.ToolCalls) != 0 || w.run.Status != core.RunSucceeded {
 				t.Errorf("got %q with calls %v, run %s, want the text alone", m.Content, m.ToolCalls, w.run.Status)
 			}
-			if got := len(w.of(core.EventToolStarted)); got != want-1 {
+			if got := len(w.feed.All(core.EventToolStarted)); got != want-1 {
 				t.Errorf("%d tools were started, want %d", got, want-1)
 			}
 		})
@@ -91,12 +91,12 @@ func TestNoToolsNoChoice(t *testing.T) {
 	w := newWorld(t, 8192, "answer")
 	w.profile.Agent.MaxIterations = 1
 	w.mustCall(w.begin("go"))
-	if req := w.model.Requests()[0]; req.ToolChoice != llm.ToolChoiceAuto || len(req.Tools) != 0 {
+	if req := w.model.Requests()[0]; req.ToolChoice != core.ToolChoiceAuto || len(req.Tools) != 0 {
 		t.Errorf("got choice %q of %d tools", req.ToolChoice, len(req.Tools))
 	}
 }
 
-// CONTEXT § 3 invariant 4: every call in a prompt has an id of its own, also where
+// Every call in a prompt has an id of its own, also where
 // the provider numbers its calls anew in every answer, or not at all.
 func TestCallIDsAreUnique(t *testing.T) {
 	t.Parallel()
@@ -137,20 +137,17 @@ func TestOrderOfEvents(t *testing.T) {
 		llm.Step{Text: []string{"let me look"}, ToolCalls: []core.ToolCall{call("a", "look"), call("b", "look")}}, "done",
 	).with(says("look", "nothing"))
 	w.loop(w.begin("go"))
-	var got []core.EventType
-	for _, e := range w.events {
-		got = append(got, e.Type)
-	}
+	got := coretest.Types(w.feed.All())
 	want := []core.EventType{
 		core.EventMessageDelta, core.EventMessageCreated, core.EventToolStarted, core.EventToolStarted,
 		core.EventMessageCreated, core.EventMessageCreated, core.EventToolFinished, core.EventToolFinished,
-		core.EventMessageDelta, core.EventMessageCreated,
+		core.EventMessageDelta, core.EventMessageCreated, core.EventRunSucceeded,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	for i, e := range w.of(core.EventToolFinished) {
-		if d := data[core.ToolFinishedData](t, e); d.ToolCallID != []string{"a", "b"}[i] || d.Preview != "nothing" {
+	for i, e := range w.feed.All(core.EventToolFinished) {
+		if d := coretest.Data[core.ToolFinishedData](e); d.ToolCallID != []string{"a", "b"}[i] || d.Preview != "nothing" {
 			t.Errorf("finished %d: got %+v", i+1, d)
 		}
 	}
@@ -192,7 +189,7 @@ func TestWebAndSlackInOneSession(t *testing.T) {
 	// While the run goes on, a message comes into the session that is not its own.
 	w.append(core.Message{Role: core.RoleUser, Content: "from a bystander", Source: core.SourceSlack, TokenCount: 9})
 	w.loop(w.mustUse(s))
-	for _, m := range w.messages[4:] {
+	for _, m := range w.Messages[4:] {
 		if m.RunID == w.run.ID && m.Source != core.SourceSlack {
 			t.Errorf("%s %q has the source %q, want slack", m.Role, m.Content, m.Source)
 		}
@@ -224,11 +221,11 @@ func TestMessageLargerThanTheWindow(t *testing.T) {
 	large := "FIRST " + strings.Repeat("word ", 20_000) + "LAST"
 	w.mustCall(w.begin(large))
 	sent := w.model.Requests()[0].Messages[0].Content
-	if w.size(w.model.Requests()[0]) > 8192 || !strings.HasPrefix(sent, "FIRST") || !strings.HasSuffix(sent, "LAST") || !strings.Contains(sent, string(w.messages[0].ID)) {
+	if w.size(w.model.Requests()[0]) > 8192 || !strings.HasPrefix(sent, "FIRST") || !strings.HasSuffix(sent, "LAST") || !strings.Contains(sent, string(w.Messages[0].ID)) {
 		t.Errorf("sent %d bytes: %.40s … %s, want head, a marker with the id, and tail", len(sent), sent, sent[max(len(sent)-40, 0):])
 	}
-	if w.messages[0].Content != large {
-		t.Errorf("the log has %d bytes, want all %d", len(w.messages[0].Content), len(large))
+	if w.Messages[0].Content != large {
+		t.Errorf("the log has %d bytes, want all %d", len(w.Messages[0].Content), len(large))
 	}
 	w.mustCall(w.begin("short"))
 	if last := w.model.Requests()[1].Messages; last[len(last)-1].Content != "short" {
@@ -242,12 +239,12 @@ func TestResumingASession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 128_000, "answer").turns(26, 10)
 	notes := "They spoke of turns."
-	through := w.messages[24]
-	w.session.ConversationSummary, w.session.SummaryThroughID = &notes, &through.ID
-	w.session.SummaryThroughSeq, w.session.SummaryVersion = through.Seq, 1
-	w.session.SummaryTokens, w.session.SummarizedCount = w.count.Text(notes), 25
+	through := w.Messages[24]
+	w.Session.ConversationSummary, w.Session.SummaryThroughID = &notes, &through.ID
+	w.Session.SummaryThroughSeq, w.Session.SummaryVersion = through.Seq, 1
+	w.Session.SummaryTokens, w.Session.SummarizedCount = w.count.Text(notes), 25
 	s := w.begin("go on")
-	if diff := cmp.Diff([]core.MessageID{through.ID}, w.after); diff != "" {
+	if diff := cmp.Diff([]core.MessageID{through.ID}, w.Cursors); diff != "" {
 		t.Errorf("messages were read after (-want +got):\n%s", diff)
 	}
 	if s.ConversationSummary != notes || len(s.ContextMessages) != 27 {
@@ -255,7 +252,7 @@ func TestResumingASession(t *testing.T) {
 	}
 	w.mustCall(s)
 	var report core.ContextReport
-	if err := json.Unmarshal(w.writes[0].Context, &report); err != nil {
+	if err := json.Unmarshal(w.Writes[0].Context, &report); err != nil {
 		t.Fatal(err)
 	}
 	// 52 messages in history (25 summarized), and the question.
@@ -268,30 +265,65 @@ func TestResumingASession(t *testing.T) {
 func TestStorageFails(t *testing.T) {
 	t.Parallel()
 	boom := errors.New("boom")
-	for _, op := range []string{"Get", "GetMessagesAfter", "Append"} {
+	for _, op := range []string{"Sessions.Get", "GetMessagesAfter", "Write"} {
 		w := newWorld(t, 8192, "answer")
 		s := w.begin("hello")
-		w.fault = func(have string) error {
+		w.db.Before(func(have string) error {
 			if have == op {
 				return boom
 			}
 			return nil
-		}
+		})
 		var err error
 		switch op {
-		case "Get":
-			_, err = nodes.NewMessageProcessor(w.storage, w).Run(t.Context(), s)
+		case "Sessions.Get":
+			node := nodes.NewProcessMessage(w.deps())
+			if _, err := node.Run(t.Context(), s); err != nil {
+				t.Errorf("process_message with the session that its run came with: %v", err)
+			}
+			_, err = node.Run(t.Context(), nodes.AgentState{Run: s.Run})
 		case "GetMessagesAfter":
-			_, err = nodes.NewContextRetriever(w.storage, w.keeper).Run(t.Context(), s)
+			_, err = nodes.NewRetrieveContext(w.deps()).Run(t.Context(), s)
 		default:
 			_, err = w.call(t.Context(), s)
 			s.UserMessage.Seq = 0
-			if _, err2 := nodes.NewUserMessageSaver(w.storage).Run(t.Context(), s); !errors.Is(err2, boom) {
+			if _, err2 := nodes.NewSaveUserMessage(w.deps()).Run(t.Context(), s); !errors.Is(err2, boom) {
 				t.Errorf("save_user_message: got error %v, want boom", err2)
 			}
 		}
 		if !errors.Is(err, boom) {
 			t.Errorf("%s: got error %v, want boom", op, err)
+		}
+	}
+}
+
+// A forced tool choice holds for the first model call of a run, "none" for all; the last
+// iteration is text in any case.
+func TestToolChoiceOfARun(t *testing.T) {
+	t.Parallel()
+	for choice, want := range map[core.ToolChoice][]core.ToolChoice{
+		core.ToolChoiceRequired: {core.ToolChoiceRequired, core.ToolChoiceAuto, core.ToolChoiceNone},
+		"look":                  {"look", core.ToolChoiceAuto, core.ToolChoiceNone},
+		core.ToolChoiceAuto:     {core.ToolChoiceAuto, core.ToolChoiceAuto, core.ToolChoiceNone},
+		core.ToolChoiceNone:     {core.ToolChoiceNone},
+	} {
+		forever := llm.Step{Repeat: true, From: func(req llm.Request) llm.Step {
+			if req.ToolChoice == core.ToolChoiceNone {
+				return llm.Step{Text: []string{"I stop"}}
+			}
+			return llm.Call(call("c", "look"))
+		}}
+		w := newWorld(t, 128_000, forever).with(says("look", "nothing"))
+		w.profile.Agent.MaxIterations = 3
+		s := w.begin("go")
+		s.Run.Options = &core.RunOptions{ToolChoice: choice}
+		w.loop(s)
+		var got []core.ToolChoice
+		for _, req := range w.model.Requests() {
+			got = append(got, req.ToolChoice)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", choice, diff)
 		}
 	}
 }

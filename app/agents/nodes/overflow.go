@@ -1,45 +1,135 @@
 package nodes
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 
-	"bobbin/app/agents/state"
 	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 )
 
-// oneRungLower is what a prompt may have of the one before it that was refused.
-const oneRungLower = 0.85
+const (
+	// oneRungLower is what a prompt may have of the one before it that was refused.
+	oneRungLower = 0.85
+	// nearWindow is the share of the window from which a refusal without numbers says
+	// that the count was wrong. Below it, the window must be smaller than believed.
+	nearWindow = 0.75
+	// minSuspected is the smallest prompt, in the model's tokens, that may be too long
+	// for a provider that does not say so.
+	minSuspected = 1024
+	// suspectedShare is the share of the window from which a prompt may be too long.
+	suspectedShare = 0.25
+)
 
-// refused prepares the next try after the provider refused the prompt as too long
-// (CONTEXT § 4): a smaller prompt, judged by what the refusal taught. It is told at
-// once, and in the run's report.
-func (n *Caller) refused(ctx context.Context, s *state.AgentState, t *tries, c call, e *llm.Error) error {
+// handleRefusal prepares the next try after the provider refused the prompt as too long:
+// a smaller prompt, judged by what the refusal taught. It is told
+// immediately, and in the run's report.
+func (n *LLM) handleRefusal(ctx context.Context, s *AgentState, t *attempts, c call, e *llm.Error) error {
 	t.overflows++
-	name, size := t.turn.Profile.Model.Info().Name, c.sent.Used(c.decision)
-	n.learn(name, s.Session.ID, c, e)
-	if e.Limit > 0 {
-		t.turn.Window = e.Limit
+	t.turn.Trial, t.suspected = false, nil
+	near := float64(c.promptSize()) >= nearWindow*float64(c.decision.Budget.Window)
+	switch {
+	case e.Limit > 0:
+		t.turn.Window, t.supposed = e.Limit, false
+	case e.Requested > 0 || near && t.overflows == 1:
+	default:
+		t.planForSmallerWindow(c)
 	}
-	t.turn.Cap = max(int(oneRungLower*float64(c.decision.Total)/c.decision.Factor), 1)
-	n.logger.WarnContext(ctx, "prompt refused as too long", "run_id", s.Run.ID, "model", name,
-		"estimated", size, "limit", e.Limit, "requested", e.Requested)
-	reason := refusal(c, e)
+	if !t.supposed {
+		n.learnFromRefusal(s.Session.ID, c, e)
+	}
+	t.shrinkPrompt(c)
+	reason := refusalMessage(c, e)
 	s.Measures = s.Measures.Refused(reason)
-	w := write(*s)
+	return n.warnRefused(ctx, *s, c, e, reason+". It is made smaller and sent again.")
+}
+
+// mayBeTooLong reports whether a request that was refused for no clear reason may
+// have been too long: it was large for the model, by the window that is believed or
+// by what the model has accepted.
+func (n *LLM) mayBeTooLong(t *attempts, c call, e *llm.Error) bool {
+	if !e.Unclear || t.overflows >= maxOverflows || c.turn.Profile.Model == nil || c.hasOutput() {
+		return false
+	}
+	size := c.decision.Total
+	large := float64(size) > suspectedShare*float64(c.decision.Budget.Window)
+	return size >= minSuspected && (large || size > n.Calibrator.LargestFit(c.modelName()))
+}
+
+// retryShorter prepares a try with a shorter prompt, of which nothing is kept. Only if the
+// provider accepts it, the prompt was too long; otherwise the refusal is what it was.
+func (n *LLM) retryShorter(ctx context.Context, s AgentState, t *attempts, c call, e *llm.Error) error {
+	t.overflows++
+	if t.suspected == nil {
+		t.suspected = &suspicion{c, e}
+	}
+	t.planForSmallerWindow(c)
+	t.turn.Trial = true
+	t.shrinkPrompt(c)
+	return n.warnRefused(ctx, s, c, e, fmt.Sprintf(
+		"%s refused a prompt of %d tokens for an unclear reason%s. A shorter one is tried, in case it is too long.", c.modelName(), c.sent.Used(c.decision), quoteProvider(e)))
+}
+
+// suspicion is a refusal for no clear reason.
+type suspicion struct {
+	call call
+	err  *llm.Error
+}
+
+// planForSmallerWindow plans the next try for a window that is smaller than what was refused: half
+// of the first prompt and its answer, then a quarter, which is at most the window of
+// an unknown model.
+func (t *attempts) planForSmallerWindow(c call) {
+	t.refusedSize, t.supposed = cmp.Or(t.refusedSize, c.promptSize()), true
+	t.turn.Window = t.refusedSize / 2
+	if t.overflows > 1 {
+		t.turn.Window = min(t.refusedSize/4, contextwindow.UnknownWindow)
+	}
+}
+
+// shrinkPrompt makes the next prompt smaller than the refused one.
+func (t *attempts) shrinkPrompt(c call) {
+	t.turn.Cap = max(int(oneRungLower*float64(c.decision.Total)/c.decision.Factor), 1)
+}
+
+// learnFromAccepted learns from a prompt that was accepted after others were refused: the
+// window that was supposed holds.
+func (n *LLM) learnFromAccepted(s *AgentState, t *attempts, c call) {
+	if !t.supposed {
+		return
+	}
+	if t.suspected != nil {
+		s.Measures = s.Measures.Refused(refusalMessage(t.suspected.call, t.suspected.err))
+	}
+	n.Calibrator.LearnWindow(c.modelName(), t.turn.Window, t.refusedSize)
+}
+
+// warnRefused logs a refused prompt and tells the watchers of the session.
+func (n *LLM) warnRefused(ctx context.Context, s AgentState, c call, e *llm.Error, text string) error {
+	size := c.sent.Used(c.decision)
+	n.Logger.WarnContext(ctx, "prompt refused as too long", "run_id", s.Run.ID, "model", c.modelName(),
+		"estimated", size, "limit", e.Limit, "requested", e.Requested, "unclear", e.Unclear, "status", e.Status, "err", e.Message)
+	w := newWrite(s)
 	w.Events = []core.Event{core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventContextWarning, core.ContextData{
-		TokensBefore: size, Trigger: "overflow", Reason: reason + ". It is made smaller and sent again.",
+		TokensBefore: size, Trigger: "overflow", Reason: text,
 	})}
-	if _, err := n.journal.Append(ctx, w); err != nil {
+	if _, err := n.Journal.Append(ctx, w); err != nil {
 		return fmt.Errorf("tell of the refused prompt: %w", err)
 	}
 	return nil
 }
 
-// refusal says what the provider said, in our words.
-func refusal(c call, e *llm.Error) string {
+// modelName returns the name of the model that was called.
+func (c call) modelName() string { return c.turn.Profile.Model.Info().Name }
+
+// promptSize returns the tokens of the prompt and its answer, as the model counts.
+func (c call) promptSize() int { return c.decision.Total + c.decision.MaxOutput }
+
+// refusalMessage says that the provider refused a prompt, with its numbers and its words.
+func refusalMessage(c call, e *llm.Error) string {
 	limit, counted := "", ""
 	if e.Limit > 0 {
 		limit = fmt.Sprintf("; its limit is %d", e.Limit)
@@ -47,17 +137,24 @@ func refusal(c call, e *llm.Error) string {
 	if e.Requested > 0 {
 		counted = fmt.Sprintf(", counted as %d", e.Requested)
 	}
-	return fmt.Sprintf("%s refused a prompt of %d tokens as too long%s%s",
-		c.turn.Profile.Model.Info().Name, c.sent.Used(c.decision), counted, limit)
+	return fmt.Sprintf("%s refused a prompt of %d tokens as too long%s%s%s", c.modelName(), c.sent.Used(c.decision), counted, limit, quoteProvider(e))
 }
 
-// learn lets the calibration learn from a refusal. Where the window turned out to be
+// quoteProvider returns the provider's words as they follow a sentence.
+func quoteProvider(e *llm.Error) string {
+	if words := e.Words(); words != "" {
+		return fmt.Sprintf(" (%q)", words)
+	}
+	return ""
+}
+
+// learnFromRefusal lets the calibration learn from a refusal. Where the window turned out to be
 // smaller, and our own count agrees that the prompt did not fit that, there is nothing
 // wrong with the count.
-func (n *Caller) learn(model string, session core.SessionID, c call, e *llm.Error) {
+func (n *LLM) learnFromRefusal(session core.SessionID, c call, e *llm.Error) {
 	d, raw := c.decision, c.sent.Total()
 	if e.Limit > 0 && e.Limit < d.Budget.Window {
-		n.calibrator.Told(model, e.Limit)
+		n.Calibrator.Told(c.modelName(), e.Limit)
 	}
 	ratio := 0.0
 	switch {
@@ -68,13 +165,13 @@ func (n *Caller) learn(model string, session core.SessionID, c call, e *llm.Erro
 	}
 	explained := e.Limit > 0 && e.Limit < d.Budget.Window && d.Total+d.MaxOutput > e.Limit
 	if !explained || ratio == 0 || ratio > d.Factor {
-		n.calibrator.Tighten(model, session, ratio)
+		n.Calibrator.Tighten(c.modelName(), session, ratio)
 	}
 }
 
-// report returns the context report of the run as it is stored.
-func (n *Caller) report(s state.AgentState, c call) (json.RawMessage, error) {
-	raw, err := json.Marshal(s.Measures.In(n.keeper.Describe(c.turn, c.decision, c.sent)))
+// contextReport returns the context report of the run as it is stored.
+func (n *LLM) contextReport(s AgentState, c call) (json.RawMessage, error) {
+	raw, err := json.Marshal(s.Measures.In(n.Compactor.Describe(c.turn, c.decision, c.sent)))
 	if err != nil {
 		return nil, fmt.Errorf("context report: %w", err)
 	}

@@ -3,51 +3,43 @@ package nodes
 import (
 	"context"
 	"fmt"
-
-	"bobbin/app/agents/state"
-	"bobbin/app/core"
-	"bobbin/app/core/compaction"
 )
 
-// profiler says how a session's agent is set up.
-type profiler interface {
-	Profile(ctx context.Context, session core.Session, model string) (compaction.Profile, error)
-}
+// ProcessMessage is the node process_message: it turns the accepted input into
+// the user's message and finds the agent, the model and the tools that answer it. The run keeps these
+// tools, whatever becomes of them later.
+type ProcessMessage struct{ Deps }
 
-// sessionStore reads sessions.
-type sessionStore interface {
-	Get(ctx context.Context, scope core.Scope, id core.SessionID) (core.Session, error)
-}
-
-// MessageProcessor is the node process_message: it turns the accepted input into
-// the user's message and finds the agent, the model and the tools that answer it.
-type MessageProcessor struct {
-	sessions sessionStore
-	profiles profiler
-}
-
-// NewMessageProcessor returns the node.
-func NewMessageProcessor(sessions sessionStore, profiles profiler) *MessageProcessor {
-	return &MessageProcessor{sessions: sessions, profiles: profiles}
-}
+// NewProcessMessage returns the node.
+func NewProcessMessage(d Deps) *ProcessMessage { return &ProcessMessage{d} }
 
 // Run does the node's work. Errors: ErrNotFound when the session, its agent or
 // its model is gone.
-func (n *MessageProcessor) Run(ctx context.Context, s state.AgentState) (state.AgentState, error) {
-	session, err := n.sessions.Get(ctx, s.Run.Scope(), s.Run.SessionID)
-	if err != nil {
-		return s, fmt.Errorf("load session: %w", err)
+func (n *ProcessMessage) Run(ctx context.Context, s AgentState) (AgentState, error) {
+	var err error
+	if s.Session.ID == "" {
+		if s.Session, err = n.Sessions.Get(ctx, s.Run.Tenant(), s.Run.SessionID); err != nil {
+			return s, fmt.Errorf("load session: %w", err)
+		}
 	}
-	accepted := session
+	accepted := s.Session
 	if s.Run.Agent != "" { // the session's may have been changed while the run was queued
 		accepted.Agent = s.Run.Agent
 	}
-	s.Profile, err = n.profiles.Profile(ctx, accepted, s.Run.Model)
+	s.Profile, err = n.LoadProfile(ctx, accepted, s.Run.Model)
 	if err != nil {
 		return s, fmt.Errorf("set up agent: %w", err)
 	}
-	s.Session = session
-	s.UserMessage = s.Run.UserMessage()
-	s.Measures = state.Measured(s.Run)
+	if n.Tools.Await(ctx, s.Profile.Agent) {
+		if s.Profile, err = n.LoadProfile(ctx, accepted, s.Run.Model); err != nil {
+			return s, fmt.Errorf("set up agent: %w", err)
+		}
+	}
+	s.Profile = s.Profile.WithOptions(s.Run.Options)
+	n.Titler.Begin(s.Session, s.Run)
+	if s.UserMessage.ID == "" {
+		s.UserMessage = s.Run.UserMessage()
+	}
+	s.Measures = Measured(s.Run)
 	return s, nil
 }

@@ -4,51 +4,69 @@ import (
 	"context"
 	"fmt"
 
-	"bobbin/app/agents/state"
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 )
 
-// messageStore reads the message log.
-type messageStore interface {
-	GetMessagesAfter(ctx context.Context, scope core.Scope, id core.SessionID, after core.MessageID) ([]core.Message, error)
-}
-
-// ContextRetriever is the node retrieve_context: it loads the session's summary and
+// RetrieveContext is the node retrieve_context: it loads the session's summary and
 // ALL messages after it (W3, W6), and compacts them where the plan says so. After
-// a crash it also finds what the run has already added to the log.
-type ContextRetriever struct {
-	messages messageStore
-	keeper   contextKeeper
-}
+// a crash it also finds what the run has already added to the log. The texts of old
+// messages stay in storage where there are many; the compactor loads those it needs.
+type RetrieveContext struct{ Deps }
 
-// NewContextRetriever returns the node.
-func NewContextRetriever(messages messageStore, keeper contextKeeper) *ContextRetriever {
-	return &ContextRetriever{messages: messages, keeper: keeper}
-}
+// NewRetrieveContext returns the node.
+func NewRetrieveContext(d Deps) *RetrieveContext { return &RetrieveContext{d} }
 
 // Run does the node's work. Errors: ErrContextFloor when the message cannot be
 // sent to this model at all.
-func (n *ContextRetriever) Run(ctx context.Context, s state.AgentState) (state.AgentState, error) {
-	var cursor core.MessageID
-	if s.Session.SummaryThroughID != nil {
-		cursor = *s.Session.SummaryThroughID
+func (n *RetrieveContext) Run(ctx context.Context, s AgentState) (AgentState, error) {
+	cursor := summaryCursor(s.Session)
+	all, ok := n.Tails.findTail(s, cursor)
+	if !ok {
+		var err error
+		if all, err = n.Messages.GetMessagesAfter(ctx, s.Run.Tenant(), s.Session.ID, cursor); err != nil {
+			return s, fmt.Errorf("load messages: %w", err)
+		}
 	}
-	all, err := n.messages.GetMessagesAfter(ctx, s.Run.Scope(), s.Session.ID, cursor)
+	s, err := n.openCalls(ctx, splitHistory(s, all))
 	if err != nil {
-		return s, fmt.Errorf("load messages: %w", err)
+		return s, err
 	}
-	s = split(s, all)
-	turn, d, err := n.keeper.Fit(ctx, s.Turn())
+	turn, d, err := n.Compactor.Fit(ctx, s.Turn())
 	if err != nil {
 		return s, fmt.Errorf("fit context: %w", err)
 	}
-	return s.Fitted(turn, d), nil
+	s = s.Fitted(turn, d)
+	s.Planned = &Planned{Turn: turn, Decision: d}
+	return s, nil
 }
 
-// split tells the conversation before the run from what the run has said so far:
+// openCalls returns the state with the arguments of the calls that wait for a result.
+func (n *RetrieveContext) openCalls(ctx context.Context, s AgentState) (AgentState, error) {
+	if len(s.OpenCalls()) == 0 {
+		return s, nil
+	}
+	last := len(s.RunMessages) - 1
+	for s.RunMessages[last].Role == core.RoleTool {
+		last--
+	}
+	if s.RunMessages[last].Unloaded == 0 {
+		return s, nil
+	}
+	found, err := n.Messages.GetMessages(ctx, s.Run.Tenant(), s.Session.ID, []core.MessageID{s.RunMessages[last].ID})
+	if err == nil && len(found) == 0 {
+		err = core.Errorf(core.ErrNotFound, "the message of the run's tool calls is gone")
+	}
+	if err != nil {
+		return s, fmt.Errorf("load open tool calls: %w", err)
+	}
+	s.RunMessages[last] = found[0]
+	return s, nil
+}
+
+// splitHistory tells the conversation before the run from what the run has said so far:
 // its own messages carry its id, so that messages of others stay out of it.
-func split(s state.AgentState, all []core.Message) state.AgentState {
+func splitHistory(s AgentState, all []core.Message) AgentState {
 	for _, m := range all {
 		if m.ID == s.UserMessage.ID {
 			s.UserMessage = m

@@ -4,71 +4,77 @@ import (
 	"context"
 	"fmt"
 
-	"bobbin/app/agents/state"
 	"bobbin/app/core"
 )
 
-// approvalStore knows what people have said of tool calls.
-type approvalStore interface {
-	// Approvals returns the run's questions, decided or not.
-	Approvals(ctx context.Context, run core.RunID) ([]core.Approval, error)
-	// Allowed returns those of the tools, asked for once, that were approved in the session.
-	Allowed(ctx context.Context, session core.SessionID, tools []string) (map[string]bool, error)
-}
-
 // gate says what becomes of the open calls.
 type gate struct {
-	through []core.ToolCall          // get a result now: they start, or were refused
-	refused map[string]core.Approval // of those the refused ones, by the call's id
+	through []core.ToolCall          // get a result now: they start, or were refused or answered
+	decided map[string]core.Approval // of those the ones that do not start, by the call's id
+	edited  map[string]string        // the arguments with which calls start in place of the model's
 	asked   []core.Approval          // what must be answered before the others can start
 	started []core.Event             // tool.started of the calls that were held back before
 }
 
-// approvalMode returns when a person must agree to a call of the tool; empty = never.
-func approvalMode(s state.AgentState, tool string) core.ApprovalMode {
-	return s.Profile.Agent.ToolSettings[tool].Approval
+// approvalMode returns when a call of the tool must wait for an answer, that of a client's tool
+// for its result; empty = never.
+func approvalMode(s AgentState, tool string) core.ApprovalMode {
+	if s.Run.HasClientTool(tool) {
+		return core.ApprovalAlways
+	}
+	if mode := s.Profile.Agent.ToolSettings[tool].Approval; mode != core.ApprovalNever {
+		return mode
+	}
+	return ""
 }
 
-// admit sorts the open calls. Those that need nobody's approval do not wait for the
+// sortCalls sorts the open calls. Those that need nobody's approval do not wait for the
 // others. A tool that is asked for once is asked for once in a message, too.
-func (n *ToolRunner) admit(ctx context.Context, s state.AgentState, calls []core.ToolCall) (gate, error) {
-	g := gate{refused: map[string]core.Approval{}}
-	asked, allowed, err := n.decided(ctx, s, calls)
+func (n *Tools) sortCalls(ctx context.Context, s AgentState, calls []core.ToolCall) (gate, error) {
+	g := gate{decided: map[string]core.Approval{}, edited: map[string]string{}}
+	asked, allowed, err := n.loadDecisions(ctx, s, calls)
 	if err != nil {
 		return g, err
 	}
 	for _, c := range calls {
 		mode := approvalMode(s, c.Name)
-		if _, known := n.lookup(s, c.Name); !known || mode == "" {
+		kind := core.KindApproval
+		if s.Run.HasClientTool(c.Name) {
+			kind = core.KindClientTool
+		}
+		if _, known := n.lookupTool(s, c.Name); mode == "" || !known && kind == core.KindApproval {
 			g.through = append(g.through, c)
 			continue
 		}
 		a, found := core.ApprovalOf(asked, calls, c)
 		switch {
 		case mode == core.ApprovalFirst && allowed[c.Name], a.Status == core.ApprovalApproved:
+			if a.ToolCallID == c.ID && a.Edited != "" {
+				g.edited[c.ID], c.Arguments = a.Edited, a.Edited
+			}
 			g.through = append(g.through, c)
 			g.started = append(g.started, toolStarted(s, c))
 		case !found:
-			a = core.Approval{ToolCallID: c.ID, Tool: c.Name, Arguments: c.Arguments, Mode: mode, Status: core.ApprovalOpen}
+			a = core.Approval{Kind: kind, ToolCallID: c.ID, Tool: c.Name, Arguments: c.Arguments, Mode: mode, Status: core.ApprovalOpen}
 			asked, g.asked = append(asked, a), append(g.asked, a)
 		case a.Status == core.ApprovalOpen:
 			if a.ToolCallID == c.ID {
 				g.asked = append(g.asked, a)
 			}
 		default:
-			g.through, g.refused[c.ID] = append(g.through, c), a
+			g.through, g.decided[c.ID] = append(g.through, c), a
 		}
 	}
 	return g, nil
 }
 
-// decided returns what was asked and decided before, if any of the calls needs it.
-func (n *ToolRunner) decided(ctx context.Context, s state.AgentState, calls []core.ToolCall) ([]core.Approval, map[string]bool, error) {
-	var first []string
+// loadDecisions returns what was asked and decided before, if any of the calls needs it.
+func (n *Tools) loadDecisions(ctx context.Context, s AgentState, calls []core.ToolCall) ([]core.Approval, map[string]bool, error) {
+	var first, ids []string
 	needed := false
 	for _, c := range calls {
 		mode := approvalMode(s, c.Name)
-		needed = needed || mode != ""
+		needed, ids = needed || mode != "", append(ids, c.ID)
 		if mode == core.ApprovalFirst {
 			first = append(first, c.Name)
 		}
@@ -76,14 +82,14 @@ func (n *ToolRunner) decided(ctx context.Context, s state.AgentState, calls []co
 	if !needed {
 		return nil, nil, nil
 	}
-	asked, err := n.Approvals.Approvals(ctx, s.Run.ID)
+	asked, err := n.Runs.Approvals(ctx, s.Run.ID, ids...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("load approvals: %w", err)
 	}
 	if len(first) == 0 {
 		return asked, nil, nil
 	}
-	allowed, err := n.Approvals.Allowed(ctx, s.Run.SessionID, first)
+	allowed, err := n.Runs.Allowed(ctx, s.Run.SessionID, first)
 	if err != nil {
 		return nil, nil, fmt.Errorf("load approved tools: %w", err)
 	}
@@ -91,11 +97,11 @@ func (n *ToolRunner) decided(ctx context.Context, s state.AgentState, calls []co
 }
 
 // tellStarted tells that calls start which were held back when the model wrote them.
-func (n *ToolRunner) tellStarted(ctx context.Context, s state.AgentState, g gate) error {
+func (n *Tools) tellStarted(ctx context.Context, s AgentState, g gate) error {
 	if len(g.started) == 0 {
 		return nil
 	}
-	w := write(s)
+	w := newWrite(s)
 	w.Events = g.started
 	if _, err := n.Journal.Append(ctx, w); err != nil {
 		return fmt.Errorf("tell that tools start: %w", err)
@@ -103,15 +109,26 @@ func (n *ToolRunner) tellStarted(ctx context.Context, s state.AgentState, g gate
 	return nil
 }
 
-// denied is the result of a call that was not approved.
-func (n *ToolRunner) denied(ctx context.Context, c core.ToolCall, a core.Approval) result {
-	_, ended := n.tell(ctx, c)
-	ended(outcomeDenied)
-	return result{core.CleanText(core.Clip(a.Refusal(), n.Limits.Output)), core.MessageFailed, outcomeDenied}
+// decidedResult is the result of a call that was not approved, or that was answered in place of
+// the tool. The observer hears of the server's tools alone: clients choose the names of theirs.
+func (n *Tools) decidedResult(ctx context.Context, c core.ToolCall, a core.Approval) result {
+	r := result{a.Refusal(), core.MessageFailed, outcomeDenied}
+	if a.Status == core.ApprovalAnswered {
+		r = result{a.Result, core.MessageComplete, outcomeAnswered}
+		if a.Failed {
+			r.status = core.MessageFailed
+		}
+	}
+	if a.Kind != core.KindClientTool {
+		_, ended := n.Observer.Tool(ctx, c.Name, c.ID)
+		ended(r.outcome)
+	}
+	r.text = core.CleanText(core.Clip(r.text, n.ToolLimits.Output))
+	return r
 }
 
 // toolStarted is the event of a call that starts.
-func toolStarted(s state.AgentState, c core.ToolCall) core.Event {
+func toolStarted(s AgentState, c core.ToolCall) core.Event {
 	return core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventToolStarted,
 		core.ToolStartedData{ToolCallID: c.ID, Name: c.Name, Arguments: c.Arguments})
 }

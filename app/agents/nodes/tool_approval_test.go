@@ -9,20 +9,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/agents/graph"
-	"bobbin/app/agents/state"
+	"bobbin/app/agents/nodes"
+	"bobbin/app/agents/tools"
 	"bobbin/app/core"
-	"bobbin/app/tools"
+	"bobbin/tests/coretest"
 )
 
 // said is what people have said of tool calls.
 type said struct {
+	core.RunStore
+
 	asked   []core.Approval
 	allowed map[string]bool
 	err     error
 	asks    int // how often it was looked at
 }
 
-func (s *said) Approvals(context.Context, core.RunID) ([]core.Approval, error) {
+func (s *said) Approvals(context.Context, core.RunID, ...string) ([]core.Approval, error) {
 	s.asks++
 	return s.asked, s.err
 }
@@ -42,7 +45,7 @@ func (w *world) careful(modes map[string]core.ApprovalMode) *world {
 }
 
 // held runs tool_node and returns the calls that it asks for.
-func (w *world) held(s state.AgentState) []string {
+func (w *world) held(s nodes.AgentState) []string {
 	w.t.Helper()
 	_, err := w.use(w.t.Context(), s)
 	interrupt, ok := errors.AsType[*graph.InterruptError[[]core.Approval]](err)
@@ -62,13 +65,13 @@ func (w *world) held(s state.AgentState) []string {
 // started returns the calls of which it was told that they start.
 func (w *world) started() []string {
 	var ids []string
-	for _, e := range w.of(core.EventToolStarted) {
-		ids = append(ids, data[core.ToolStartedData](w.t, e).ToolCallID)
+	for _, e := range w.feed.All(core.EventToolStarted) {
+		ids = append(ids, coretest.Data[core.ToolStartedData](e).ToolCallID)
 	}
 	return ids
 }
 
-// Issue 5, 3: calls that a person must approve are held back, each of a tool that is
+// Calls that a person must approve are held back, each of a tool that is
 // always asked for and one of a tool that is asked for once; the others run.
 func TestCallsAreHeldBack(t *testing.T) {
 	t.Parallel()
@@ -90,7 +93,7 @@ func TestCallsAreHeldBack(t *testing.T) {
 	}
 }
 
-// Issue 5, 3: after the decisions what was approved runs, and the model reads of the
+// After the decisions what was approved runs, and the model reads of the
 // others why not. What is still open is asked for again.
 func TestDecidedCalls(t *testing.T) {
 	t.Parallel()
@@ -126,8 +129,8 @@ func TestDecidedCalls(t *testing.T) {
 	if got := w.started(); !slices.Contains(got, "a") || !slices.Contains(got, "e") || slices.Contains(got, "b") {
 		t.Errorf("got the calls %v as started, want those that were approved", got)
 	}
-	if ran != 1 || len(w.starts) != 1 || w.starts[0].CallID != "a" {
-		t.Errorf("paid %d times, noted %+v, want the approved call once", ran, w.starts)
+	if ran != 1 || len(w.Starts) != 1 || w.Starts[0].CallID != "a" {
+		t.Errorf("paid %d times, noted %+v, want the approved call once", ran, w.Starts)
 	}
 }
 

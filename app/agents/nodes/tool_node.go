@@ -4,22 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"sync"
 	"time"
 
 	"bobbin/app/agents/graph"
-	"bobbin/app/agents/state"
+	"bobbin/app/agents/tools"
 	"bobbin/app/core"
-	"bobbin/app/tools"
 )
-
-// executionStore remembers which tools were started that must not run twice.
-type executionStore interface {
-	StartTools(ctx context.Context, run core.RunID, attempt int, starts []core.ToolExecution) error
-	ToolExecutions(ctx context.Context, run core.RunID) ([]core.ToolExecution, error)
-}
 
 // ToolLimits bound what a tool may take.
 type ToolLimits struct {
@@ -28,8 +20,8 @@ type ToolLimits struct {
 	Shown  int           // bytes of a result that prompts show; of a larger one an excerpt; 0 = all
 }
 
-// with returns the limits as an agent's settings of a tool change them.
-func (l ToolLimits) with(s core.ToolSetting) ToolLimits {
+// withSettings returns the limits as an agent's settings of a tool change them.
+func (l ToolLimits) withSettings(s core.ToolSetting) ToolLimits {
 	if s.Timeout > 0 {
 		l.Time = time.Duration(s.Timeout)
 	}
@@ -39,26 +31,17 @@ func (l ToolLimits) with(s core.ToolSetting) ToolLimits {
 	return l
 }
 
-// ToolRunner is the node tool_node: it runs the open tool calls in parallel and
+// Tools is the node tool_node: it runs the open tool calls in parallel and
 // stores their results in the order of the calls. What goes wrong with a tool is
 // its result: the model reads it and decides. Calls that a person must approve do not
 // start before that: the node interrupts the graph for them.
-type ToolRunner struct{ ToolOptions }
+type Tools struct{ Deps }
 
-// ToolOptions are what a ToolRunner is made of. All but Observer are required.
-type ToolOptions struct {
-	Tools      *tools.Set
-	Journal    journal
-	Executions executionStore
-	Approvals  approvalStore
-	Counter    counter
-	Limits     ToolLimits
-	Logger     *slog.Logger
-	Observer   toolObserver // nil = nobody is told
+// NewTools returns the node.
+func NewTools(d Deps) *Tools {
+	d.Observer = core.ObserverOrNone(d.Observer)
+	return &Tools{d}
 }
-
-// NewToolRunner returns the node.
-func NewToolRunner(o ToolOptions) *ToolRunner { return &ToolRunner{o} }
 
 // result is what a call came to.
 type result struct {
@@ -71,13 +54,13 @@ type result struct {
 // is canceled: what its tools had done before is stored all the same. The interrupt
 // of a run that must wait is a graph.InterruptError[[]core.Approval]; the results of
 // the calls that need not are stored then.
-func (n *ToolRunner) Run(ctx context.Context, s state.AgentState) (state.AgentState, error) {
-	g, err := n.admit(ctx, s, s.OpenCalls())
+func (n *Tools) Run(ctx context.Context, s AgentState) (AgentState, error) {
+	g, err := n.sortCalls(ctx, s, s.OpenCalls())
 	if err != nil {
 		return s, err
 	}
 	if len(g.through) > 0 {
-		s, err = n.run(ctx, s, g)
+		s, err = n.runCalls(ctx, s, g)
 	}
 	if err == nil && len(g.asked) > 0 {
 		err = graph.Interrupt(g.asked)
@@ -85,36 +68,48 @@ func (n *ToolRunner) Run(ctx context.Context, s state.AgentState) (state.AgentSt
 	return s, err
 }
 
-// run gives the calls that go through their results.
-func (n *ToolRunner) run(ctx context.Context, s state.AgentState, g gate) (state.AgentState, error) {
+// runCalls gives the calls that go through their results.
+func (n *Tools) runCalls(ctx context.Context, s AgentState, g gate) (AgentState, error) {
 	calls := g.through
-	interrupted, err := n.start(ctx, s, g)
+	interrupted, err := n.recordStarts(ctx, s, g)
 	if err != nil {
 		return s, err
 	}
 	results := make([]result, len(calls))
 	var wg sync.WaitGroup
 	for i, c := range calls {
-		if a, refused := g.refused[c.ID]; refused {
-			results[i] = n.denied(ctx, c, a)
+		if a, decided := g.decided[c.ID]; decided {
+			results[i] = n.decidedResult(ctx, c, a)
 			continue
 		}
 		if interrupted[c.ID] {
-			results[i] = n.interrupted(ctx, c)
+			results[i] = n.interruptedResult(ctx, c)
 			continue
 		}
-		wg.Go(func() { results[i] = n.observed(ctx, s, c) })
+		wg.Go(func() {
+			results[i] = n.callObserved(ctx, s, c)
+			results[i].text = noteEdited(g.edited[c.ID], results[i].text)
+		})
 	}
 	wg.Wait()
 	if ctx.Err() != nil {
-		n.keep(ctx, s, calls, results)
+		n.storeInterrupted(ctx, s, calls, results)
 		return s, fmt.Errorf("run tools: %w", context.Cause(ctx))
 	}
-	return n.store(ctx, s, calls, results)
+	return n.storeResults(ctx, s, calls, results)
 }
 
-// keep stores the results of the calls that had ended when the run was broken off.
-func (n *ToolRunner) keep(ctx context.Context, s state.AgentState, calls []core.ToolCall, results []result) {
+// noteEdited returns the result of a call whose arguments a person changed: the model, which
+// wrote others, must know which ones the result is of.
+func noteEdited(arguments, text string) string {
+	if arguments == "" {
+		return text
+	}
+	return "[A person changed the arguments of this call to " + arguments + "]\n" + text
+}
+
+// storeInterrupted stores the results of the calls that had ended when the run was broken off.
+func (n *Tools) storeInterrupted(ctx context.Context, s AgentState, calls []core.ToolCall, results []result) {
 	var ended []core.ToolCall
 	var kept []result
 	for i, r := range results {
@@ -125,33 +120,36 @@ func (n *ToolRunner) keep(ctx context.Context, s state.AgentState, calls []core.
 	if len(ended) == 0 {
 		return
 	}
-	if _, err := n.store(ctx, s, ended, kept); err != nil {
+	if _, err := n.storeResults(ctx, s, ended, kept); err != nil {
 		n.Logger.WarnContext(ctx, "tool results lost", "run_id", s.Run.ID, "tools", len(ended), "err", err)
 	}
 }
 
-// start notes the calls that must not run twice and returns those that an
+// recordStarts notes the calls that must not run twice and returns those that an
 // attempt before this one has started: their outcome is not known.
-func (n *ToolRunner) start(ctx context.Context, s state.AgentState, g gate) (map[string]bool, error) {
+func (n *Tools) recordStarts(ctx context.Context, s AgentState, g gate) (map[string]bool, error) {
 	if err := n.tellStarted(ctx, s, g); err != nil {
 		return nil, err
 	}
 	var once []core.ToolExecution
+	vanished := false // a tool that an attempt before this one may have started
 	for _, c := range g.through {
-		if _, refused := g.refused[c.ID]; refused {
+		if _, decided := g.decided[c.ID]; decided {
 			continue
 		}
-		if t, ok := n.lookup(s, c.Name); ok && !t.Idempotent() {
+		t, ok := n.lookupTool(s, c.Name)
+		vanished = vanished || !ok && s.Run.Attempt > 1
+		if ok && !t.Idempotent() {
 			once = append(once, core.ToolExecution{
 				RunID: s.Run.ID, SessionID: s.Run.SessionID, Owner: s.Run.Owner, CallID: c.ID,
 				Attempt: s.Run.Attempt, Tool: c.Name, StartedAt: core.Now(),
 			})
 		}
 	}
-	if len(once) == 0 {
+	if len(once) == 0 && !vanished {
 		return nil, nil
 	}
-	known, err := n.Executions.ToolExecutions(ctx, s.Run.ID)
+	known, err := n.Runs.ToolExecutions(ctx, s.Run.ID)
 	if err != nil {
 		return nil, fmt.Errorf("load tool executions: %w", err)
 	}
@@ -165,17 +163,21 @@ func (n *ToolRunner) start(ctx context.Context, s state.AgentState, g gate) (map
 			fresh = append(fresh, e)
 		}
 	}
-	if err := n.Executions.StartTools(ctx, s.Run.ID, s.Run.Attempt, fresh); err != nil {
+	if len(once) == 0 {
+		return interrupted, nil
+	}
+	if err := n.Runs.StartTools(ctx, s.Run.ID, s.Run.Attempt, fresh); err != nil {
 		return nil, fmt.Errorf("note tool executions: %w", err)
 	}
 	return interrupted, nil
 }
 
-// lookup finds a tool that the agent has.
-func (n *ToolRunner) lookup(s state.AgentState, name string) (tools.Tool, bool) {
+// lookupTool finds a tool that the agent had when the run began; false if there is none, or none
+// any more.
+func (n *Tools) lookupTool(s AgentState, name string) (tools.Tool, bool) {
 	for _, have := range s.Profile.Agent.Tools {
 		if have == name {
-			return n.Tools.Lookup(name)
+			return n.Tools.Find(s.Profile.Agent, name)
 		}
 	}
 	return nil, false
@@ -185,19 +187,19 @@ func (n *ToolRunner) lookup(s state.AgentState, name string) (tools.Tool, bool) 
 // does not is left behind: it must not hold the run, nor a cancel, for ever.
 const unwindTime = 5 * time.Second
 
-// call runs one tool within its limits.
-func (n *ToolRunner) call(ctx context.Context, s state.AgentState, c core.ToolCall) result {
-	tool, ok := n.lookup(s, c.Name)
+// callTool runs one tool within its limits.
+func (n *Tools) callTool(ctx context.Context, s AgentState, c core.ToolCall) result {
+	tool, ok := n.lookupTool(s, c.Name)
 	if !ok {
 		return result{fmt.Sprintf("error: there is no tool %q; the tools are %v", c.Name, s.Profile.Agent.Tools), core.MessageFailed, outcomeUnknown}
 	}
-	limits := n.Limits.with(s.Profile.Agent.ToolSettings[c.Name])
+	limits := n.ToolLimits.withSettings(s.Profile.Agent.ToolSettings[c.Name])
 	limited, cancel := context.WithTimeout(ctx, limits.Time)
 	defer cancel()
 	done := make(chan result, 1)
 	go func() {
-		text, err := n.protect(limited, s, c, tool)
-		done <- n.judge(ctx, text, err, overdue(limited, tool, limits.Time))
+		text, err := n.callProtected(limited, s, c, tool)
+		done <- n.newResult(ctx, text, err, timeoutError(limited, tool, limits.Time))
 	}()
 	select {
 	case r := <-done:
@@ -211,26 +213,26 @@ func (n *ToolRunner) call(ctx context.Context, s state.AgentState, c core.ToolCa
 		return r
 	case <-late.C:
 		n.Logger.ErrorContext(ctx, "tool does not stop", "tool", c.Name, "run_id", s.Run.ID)
-		return n.judge(ctx, "", limited.Err(), overdue(limited, tool, limits.Time))
+		return n.newResult(ctx, "", limited.Err(), timeoutError(limited, tool, limits.Time))
 	}
 }
 
 // errToolPanic is what a tool that panicked comes to.
 var errToolPanic = errors.New("the tool failed")
 
-// protect calls the tool and turns a panic into an error.
-func (n *ToolRunner) protect(ctx context.Context, s state.AgentState, c core.ToolCall, tool tools.Tool) (text string, err error) {
+// callProtected calls the tool and turns a panic into an error.
+func (n *Tools) callProtected(ctx context.Context, s AgentState, c core.ToolCall, tool tools.Tool) (text string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			n.Logger.ErrorContext(ctx, "tool panicked", "tool", c.Name, "run_id", s.Run.ID, "panic", p, "stack", string(debug.Stack()))
 			err = errToolPanic
 		}
 	}()
-	return tool.Call(ctx, tools.Call{ID: c.ID, Arguments: c.Arguments, Session: s.Session, Settings: s.Profile.Agent.ToolSettings[c.Name]})
+	return tool.Call(ctx, tools.Call{ID: c.ID, Arguments: c.Arguments, Session: s.Session, AskedAt: s.UserMessage.CreatedAt, Shown: s.Turn().ShownSeqs(), Settings: s.Profile.Agent.ToolSettings[c.Name]})
 }
 
-// overdue returns what is wrong with a tool whose time is over, or nil.
-func overdue(limited context.Context, tool tools.Tool, limit time.Duration) error {
+// timeoutError returns what is wrong with a tool whose time is over, or nil.
+func timeoutError(limited context.Context, tool tools.Tool, limit time.Duration) error {
 	switch {
 	case !errors.Is(limited.Err(), context.DeadlineExceeded):
 		return nil
@@ -241,14 +243,14 @@ func overdue(limited context.Context, tool tools.Tool, limit time.Duration) erro
 	}
 }
 
-// judge makes a result of what a tool answered.
-func (n *ToolRunner) judge(ctx context.Context, text string, err, overdue error) result {
+// newResult makes a result of what a tool answered.
+func (n *Tools) newResult(ctx context.Context, text string, err, overdue error) result {
 	outcome := outcomeFailed
 	switch {
-	case err == nil && len(text) <= n.Limits.Output:
+	case err == nil && len(text) <= n.ToolLimits.Output:
 		return result{core.CleanText(text), core.MessageComplete, outcomeOK}
 	case err == nil:
-		outcome, err = outcomeTooLarge, fmt.Errorf("the result has %d bytes, over the limit of %d; ask for less", len(text), n.Limits.Output)
+		outcome, err = outcomeTooLarge, fmt.Errorf("the result has %d bytes, over the limit of %d; ask for less", len(text), n.ToolLimits.Output)
 	case ctx.Err() != nil:
 		return result{outcome: outcomeCanceled} // broken off
 	case overdue != nil:
@@ -256,23 +258,23 @@ func (n *ToolRunner) judge(ctx context.Context, text string, err, overdue error)
 	case errors.Is(err, errToolPanic):
 		outcome = outcomePanicked
 	}
-	return result{core.CleanText(core.Clip("error: "+err.Error(), n.Limits.Output)), core.MessageFailed, outcome}
+	return result{core.CleanText(core.Clip("error: "+err.Error(), n.ToolLimits.Output)), core.MessageFailed, outcome}
 }
 
 // previewBytes is how much of a result its event shows.
 const previewBytes = 200
 
-// store writes all results in the order of the calls.
-func (n *ToolRunner) store(ctx context.Context, s state.AgentState, calls []core.ToolCall, results []result) (state.AgentState, error) {
-	w := write(s)
+// storeResults writes all results in the order of the calls.
+func (n *Tools) storeResults(ctx context.Context, s AgentState, calls []core.ToolCall, results []result) (AgentState, error) {
+	w := newWrite(s)
 	for i, c := range calls {
 		m := core.Message{
 			ID: core.NewID[core.MessageID](), SessionID: s.Run.SessionID, Owner: s.Run.Owner, OnPath: true,
 			Role: core.RoleTool, Content: results[i].text, Status: results[i].status, ToolCallID: c.ID, ToolName: c.Name,
 			Source: s.Run.Input.Source, RunID: s.Run.ID, CreatedAt: core.Now(),
 		}
-		m = core.WithExcerpt(m, n.Limits.with(s.Profile.Agent.ToolSettings[c.Name]).Shown)
-		m.TokenCount = n.count(m)
+		m = core.WithExcerpt(m, n.ToolLimits.withSettings(s.Profile.Agent.ToolSettings[c.Name]).Shown)
+		m.TokenCount = n.countResult(m)
 		w.Messages = append(w.Messages, m)
 		w.Events = append(w.Events, core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventToolFinished, core.ToolFinishedData{
 			ToolCallID: c.ID, Status: m.Status, Preview: core.Clip(m.Content, previewBytes),
@@ -282,12 +284,12 @@ func (n *ToolRunner) store(ctx context.Context, s state.AgentState, calls []core
 	if err != nil {
 		return s, fmt.Errorf("store tool results: %w", err)
 	}
-	s.RunMessages = append(s.RunMessages[:len(s.RunMessages):len(s.RunMessages)], written.Messages...)
+	s = s.WithRunMessages(written.Messages)
 	return s, nil
 }
 
-// count counts a result as prompts show it.
-func (n *ToolRunner) count(m core.Message) int {
+// countResult counts a result as prompts show it.
+func (n *Tools) countResult(m core.Message) int {
 	m.Content = m.Shown(true)
 	return n.Counter.Message(m)
 }

@@ -13,17 +13,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bobbin/app/agents/state"
+	"bobbin/app/agents/nodes"
+	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
-	"bobbin/app/tools"
 )
 
 // call is a call of the tool.
 func call(id, name string) core.ToolCall { return core.ToolCall{ID: id, Name: name, Arguments: "{}"} }
 
 // asking is a state whose model has asked for the calls.
-func (w *world) asking(calls ...core.ToolCall) state.AgentState {
+func (w *world) asking(calls ...core.ToolCall) nodes.AgentState {
 	w.t.Helper()
 	w.model.Add(llm.Call(calls...))
 	return w.mustCall(w.begin("go"))
@@ -32,7 +32,7 @@ func (w *world) asking(calls ...core.ToolCall) state.AgentState {
 // results returns "id status content" of the tool messages of the log, in order.
 func (w *world) results() []string {
 	var out []string
-	for _, m := range w.messages {
+	for _, m := range w.Messages {
 		if m.Role == core.RoleTool {
 			out = append(out, fmt.Sprintf("%s %s %s", m.ToolCallID, m.Status, m.Content))
 		}
@@ -40,7 +40,7 @@ func (w *world) results() []string {
 	return out
 }
 
-// W13, CONTEXT § 3 invariant 4: tools run in parallel; their results are stored in
+// W13: tools run in parallel; their results are stored in
 // the order of the calls, whichever ends first.
 func TestResultsInTheOrderOfTheCalls(t *testing.T) {
 	t.Parallel()
@@ -64,8 +64,8 @@ func TestResultsInTheOrderOfTheCalls(t *testing.T) {
 	if diff := cmp.Diff(want, w.results()); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
-	if len(w.writes) != 2 {
-		t.Errorf("%d writes, want one for the calls and one for all results", len(w.writes))
+	if len(w.Writes) != 2 {
+		t.Errorf("%d writes, want one for the calls and one for all results", len(w.Writes))
 	}
 }
 
@@ -115,7 +115,7 @@ func TestResultsAreCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 8192).with(says("count", strings.Repeat("word ", 50)))
 	w.mustUse(w.asking(call("1", "count")))
-	for _, m := range w.messages[1:] {
+	for _, m := range w.Messages[1:] {
 		if want := w.count.Message(m); m.TokenCount != want || want < 5 {
 			t.Errorf("%s message has %d tokens, want %d", m.Role, m.TokenCount, want)
 		}
@@ -165,7 +165,7 @@ func TestToolTimeLimit(t *testing.T) {
 	})
 }
 
-// CONVENTIONS: the results of finished work are still stored when a run is
+// The results of finished work are still stored when a run is
 // canceled or handed back; the other calls stay open.
 func TestCancelKeepsFinishedResults(t *testing.T) {
 	t.Parallel()
@@ -214,7 +214,7 @@ func TestCancelWithNothingToKeep(t *testing.T) {
 	if _, err := w.use(ctx, s); !errors.Is(err, core.ErrCanceled) || len(w.results()) != 0 {
 		t.Errorf("got error %v, results %q, want ErrCanceled and none", err, w.results())
 	}
-	w.messages = w.messages[:0]
+	w.Messages = w.Messages[:0]
 	s = w.asking(call("2", "quick"))
 	w.run.Attempt++
 	if _, err := w.use(ctx, s); !errors.Is(err, core.ErrCanceled) || len(w.results()) != 0 {
@@ -225,7 +225,7 @@ func TestCancelWithNothingToKeep(t *testing.T) {
 	}
 }
 
-// ENGINE: a tool that must not run twice is noted before it starts. After a crash,
+// A tool that must not run twice is noted before it starts. After a crash,
 // no row means run it; a row without a result means that it may have run.
 func TestToolsThatMustNotRunTwice(t *testing.T) {
 	t.Parallel()
@@ -234,7 +234,7 @@ func TestToolsThatMustNotRunTwice(t *testing.T) {
 	var noted int
 	w.with(
 		tool{name: "order", once: true, do: func(context.Context, tools.Call) (string, error) {
-			noted = len(w.starts)
+			noted = len(w.Starts)
 			return fmt.Sprint("order ", ordered.Add(1)), nil
 		}},
 		tool{name: "read", do: func(context.Context, tools.Call) (string, error) { read.Add(1); return "text", nil }},
@@ -243,28 +243,52 @@ func TestToolsThatMustNotRunTwice(t *testing.T) {
 
 	// The process dies after the tools were started and before their results are stored.
 	crash := errors.New("crash")
-	w.fault = func(op string) error {
-		if op == "Append" {
+	w.db.Before(func(op string) error {
+		if op == "Write" {
 			return crash
 		}
 		return nil
-	}
+	})
 	if _, err := w.use(t.Context(), s); !errors.Is(err, crash) {
 		t.Fatalf("got error %v, want the crash", err)
 	}
-	if noted != 1 || len(w.starts) != 1 || w.starts[0].CallID != "1" || w.starts[0].Tool != "order" || w.starts[0].Attempt != 1 {
-		t.Errorf("got %d rows when the tool ran, then %+v, want the one of order", noted, w.starts)
+	if noted != 1 || len(w.Starts) != 1 || w.Starts[0].CallID != "1" || w.Starts[0].Tool != "order" || w.Starts[0].Attempt != 1 {
+		t.Errorf("got %d rows when the tool ran, then %+v, want the one of order", noted, w.Starts)
 	}
 
-	w.fault = nil
+	w.db.Before(nil)
 	w.run.Attempt++
-	w.mustUse(w.resume(w.run))
+	w.mustUse(w.resume(*w.run))
 	want := []string{"1 failed error: the call was interrupted; whether it took effect is not known", "2 complete text"}
 	if diff := cmp.Diff(want, w.results()); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
 	if ordered.Load() != 1 || read.Load() != 2 {
 		t.Errorf("order ran %d times, read %d times, want once and twice", ordered.Load(), read.Load())
+	}
+}
+
+// After a crash a call whose tool has vanished says that it may have run.
+func TestVanishedToolAfterACrash(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8192).with(tool{name: "order", once: true, do: func(context.Context, tools.Call) (string, error) { return "done", nil }})
+	s := w.asking(call("1", "order"), call("2", "nothing"))
+	w.db.Before(func(op string) error {
+		if op == "Write" {
+			return errors.New("crash")
+		}
+		return nil
+	})
+	if _, err := w.use(t.Context(), s); err == nil {
+		t.Fatal("got no crash")
+	}
+	w.db.Before(nil)
+	w.run.Attempt++
+	w.with()
+	w.mustUse(w.resume(*w.run))
+	want := []string{"1 failed error: the call was interrupted; whether it took effect is not known", `2 failed error: there is no tool "nothing"; the tools are []`}
+	if diff := cmp.Diff(want, w.results()); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
 	}
 }
 
@@ -278,12 +302,12 @@ func TestNoRowNoTool(t *testing.T) {
 			return "", nil
 		}})
 		s := w.asking(call("1", "order"))
-		w.fault = func(have string) error {
+		w.db.Before(func(have string) error {
 			if have == op {
 				return core.ErrStale
 			}
 			return nil
-		}
+		})
 		if _, err := w.use(t.Context(), s); !errors.Is(err, core.ErrStale) || ran.Load() != 0 {
 			t.Errorf("%s: got error %v, the tool ran %d times, want ErrStale and not at all", op, err, ran.Load())
 		}
@@ -302,16 +326,16 @@ func TestArgumentsAreGivenAsWritten(t *testing.T) {
 	}})
 	s := w.mustUse(w.asking(
 		core.ToolCall{ID: "1", Name: "calculator", Arguments: raw}, core.ToolCall{ID: "2", Name: "keep", Arguments: raw}))
-	if got.ID != "2" || got.Arguments != raw || got.Session.ID != w.session.ID {
+	if got.ID != "2" || got.Arguments != raw || got.Session.ID != w.Session.ID {
 		t.Errorf("got %+v, want the call as the model wrote it", got)
 	}
-	if want := "1 failed error: the arguments are not valid JSON: they break off"; !strings.HasPrefix(w.results()[0], want) {
+	if want := "1 failed error: the arguments are not valid JSON: the end is missing"; !strings.HasPrefix(w.results()[0], want) {
 		t.Errorf("got %q, want %q …", w.results()[0], want)
 	}
 	w.model.Add("I give up")
 	w.mustCall(s)
 	sent := w.model.Requests()[1].Messages
 	if got := sent[1].ToolCalls[0].Arguments; got != raw {
-		t.Errorf("the model reads %q as its arguments, want %q (CONTEXT § 3, 7)", got, raw)
+		t.Errorf("the model reads %q as its arguments, want %q", got, raw)
 	}
 }

@@ -11,12 +11,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bobbin/app/agents/tools"
 	"bobbin/app/core"
-	"bobbin/app/tools"
 )
 
 // toolWatch writes down what became of tool calls.
 type toolWatch struct {
+	core.NoObserver
+
 	mu   sync.Mutex
 	told []string // guarded by mu
 }
@@ -59,7 +61,7 @@ func TestObserverOfTools(t *testing.T) {
 		w.watch = &toolWatch{}
 		w.limits.Output = 100
 		s := w.asking(call("1", "broken"), call("2", "panics"), call("3", "large"), call("4", "late"), call("5", "looks"), call("6", "nothing"), call("7", "order"))
-		if err := w.StartTools(t.Context(), s.Run.ID, s.Run.Attempt, []core.ToolExecution{{RunID: s.Run.ID, CallID: "7", Tool: "order"}}); err != nil {
+		if err := w.db.Runs.StartTools(t.Context(), s.Run.ID, s.Run.Attempt, []core.ToolExecution{{RunID: s.Run.ID, CallID: "7", Tool: "order"}}); err != nil {
 			t.Fatal(err)
 		}
 		w.mustUse(s)

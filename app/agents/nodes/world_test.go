@@ -2,7 +2,6 @@ package nodes_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,26 +11,29 @@ import (
 	"time"
 
 	"bobbin/app/agents/nodes"
-	"bobbin/app/agents/state"
+	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
-	"bobbin/app/tools"
+	"bobbin/tests/coretest"
 )
 
 // world is everything around the nodes: storage in memory, a scripted model, and
-// the real keeper of the context.
+// the real compactor.
 type world struct {
-	*storage
+	*coretest.Conversation
+	db      *coretest.Store
+	feed    *coretest.Feed
+	run     *core.Run // the last one
 	t       *testing.T
 	model   *llm.Script
 	writer  *llm.Script // makes the summaries
 	profile compaction.Profile
 	learned *calibrator
 	count   *tokens.Counter
-	keeper  *compaction.Keeper
+	keeper  *compaction.Compactor
 	tools   *tools.Set
 	limits  nodes.ToolLimits
 	log     *bytesLog
@@ -43,31 +45,29 @@ type world struct {
 // agent with the tools, and a session of nobody's turn.
 func newWorld(t *testing.T, window int, answers ...any) *world {
 	t.Helper()
-	count, err := tokens.NewCounter()
-	if err != nil {
-		t.Fatal(err)
-	}
-	policy, err := contextwindow.Resolve(contextwindow.Global{}, core.ContextSettings{})
+	count := tokens.NewCounter()
+	policy, err := contextwindow.Resolve(contextwindow.Global{SummaryModel: "writer"}, core.ContextSettings{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &world{
-		t: t, storage: newStorage(), count: count, log: &bytesLog{},
+		t: t, db: coretest.New(), feed: &coretest.Feed{}, count: count, log: &bytesLog{},
 		model:   llm.Scripted(answers...).WithInfo(llm.Info{Name: "scripted", Provider: "scripted", Window: window, MaxOutput: window / 8}),
 		writer:  llm.Scripted().WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: 128_000}),
 		learned: &calibrator{Calibrator: tokens.NewCalibrator(func(string) float64 { return 1 })},
 		limits:  nodes.ToolLimits{Time: time.Minute, Output: 1 << 20},
 	}
+	w.Conversation = w.db.AddConversation(core.Session{Owner: core.LocalOwner, Agent: "tester"})
 	w.profile = compaction.Profile{
 		Agent:  core.Agent{Name: "tester", SystemPrompt: "You are a tester.", MaxIterations: 4},
 		Policy: policy, Model: w.model, SystemPrompt: "You are a tester.",
 	}
 	options := compaction.Options{
-		Stores: compaction.Stores{Sessions: w.storage, Messages: w.storage, Summaries: w.storage, Runs: w.storage},
-		Models: w, Profiles: w, Counter: count, Calibrator: w.learned, Publisher: w.storage,
+		Stores: compaction.Stores{Sessions: w.db.Sessions, Messages: w.db.Messages, Summaries: w.db.Summaries, Runs: w.db.Runs},
+		Models: w, LoadProfile: w.Profile, Counter: count, Calibrator: w.learned, Publisher: w.feed,
 		Logger: w.logger(), SummaryTime: 10 * time.Second,
 	}
-	options.Compactor = compaction.NewModelCompactor(options) // for agents with a loop in their profile
+	options.CompactLoop = compaction.NewModelCompactor(options).Compact // for agents with a loop in their profile
 	w.keeper = compaction.New(options)
 	return w
 }
@@ -75,13 +75,17 @@ func newWorld(t *testing.T, window int, answers ...any) *world {
 // Get is llm.Registry.Get: all summaries come from the writer.
 func (w *world) Get(string) (llm.Model, error) { return w.writer, nil }
 
-// Cheap says that there is none.
-func (*world) Cheap(string) (llm.Model, bool) { return nil, false }
+// Preferred says that there is none.
+func (*world) Preferred(string, llm.Preference) (llm.Model, bool) { return nil, false }
 
 // Profile is agents.Profiles.Profile.
 func (w *world) Profile(context.Context, core.Session, string) (compaction.Profile, error) {
 	return w.profile, nil
 }
+
+// Begin is titles.Titler.Begin, and Answered its Answered.
+func (*world) Begin(core.Session, core.Run)    {}
+func (*world) Answered(core.Session, core.Run) {}
 
 func (w *world) logger() *slog.Logger { return slog.New(slog.NewTextHandler(w.log, nil)) }
 
@@ -132,6 +136,41 @@ func (c *calibrator) Tighten(model string, session core.SessionID, ratio float64
 	c.Calibrator.Tighten(model, session, ratio)
 }
 
+// journal is runs.Recorder without its retries.
+type journal struct {
+	*coretest.Feed
+	runs coretest.Runs
+}
+
+func (w *world) journal() journal { return journal{w.feed, w.db.Runs} }
+
+// Append is runs.Recorder.Append: like it, it writes also when ctx has ended.
+func (j journal) Append(ctx context.Context, w core.RunWrite) (core.Written, error) {
+	out, err := j.runs.Write(context.WithoutCancel(ctx), w)
+	j.Publish(ctx, out.Events)
+	return out, err
+}
+
+// append puts a message into the log.
+func (w *world) append(m core.Message) core.Message { return w.db.Say(w.Session.ID, m)[0] }
+
+// accept returns a claimed run; its message is in the log.
+func (w *world) accept(in core.RunInput) core.Run {
+	w.run = w.db.StartRun(w.Session.ID, in, true)
+	return *w.run
+}
+
+// last returns the newest message of the log.
+func (w *world) last() core.Message { return w.Messages[len(w.Messages)-1] }
+
+// records returns the model calls that were stored with the run.
+func (w *world) records() (out []core.ModelCall) {
+	for _, write := range w.Writes {
+		out = append(out, write.ModelCalls...)
+	}
+	return out
+}
+
 // turns puts n finished exchanges of about so many tokens a message into the log.
 func (w *world) turns(n, size int) *world {
 	for i := range n {
@@ -145,7 +184,7 @@ func (w *world) turns(n, size int) *world {
 }
 
 // begin accepts a message and takes its run as far as the model call.
-func (w *world) begin(content string) state.AgentState {
+func (w *world) begin(content string) nodes.AgentState {
 	w.t.Helper()
 	m := core.Message{Role: core.RoleUser, Content: content}
 	run := w.accept(core.RunInput{Content: content, Source: core.SourceAPI, TokenCount: w.count.Message(m)})
@@ -153,13 +192,13 @@ func (w *world) begin(content string) state.AgentState {
 }
 
 // resume takes a run through the nodes before the model call.
-func (w *world) resume(run core.Run) state.AgentState {
+func (w *world) resume(run core.Run) nodes.AgentState {
 	w.t.Helper()
-	s := state.AgentState{Run: run}
-	for _, node := range []func(context.Context, state.AgentState) (state.AgentState, error){
-		nodes.NewMessageProcessor(w.storage, w).Run,
-		nodes.NewContextRetriever(w.storage, w.keeper).Run,
-		nodes.NewUserMessageSaver(w.storage).Run,
+	s := nodes.AgentState{Run: run}
+	for _, node := range []func(context.Context, nodes.AgentState) (nodes.AgentState, error){
+		nodes.NewProcessMessage(w.deps()).Run,
+		nodes.NewRetrieveContext(w.deps()).Run,
+		nodes.NewSaveUserMessage(w.deps()).Run,
 	} {
 		var err error
 		if s, err = node(w.t.Context(), s); err != nil {
@@ -169,13 +208,21 @@ func (w *world) resume(run core.Run) state.AgentState {
 	return s
 }
 
+// deps are what the nodes are made of.
+func (w *world) deps() nodes.Deps {
+	return nodes.Deps{
+		LoadProfile: w.Profile, Titler: w, Sessions: w.db.Sessions, Messages: w.db.Messages, Compactor: w.keeper, Journal: w.journal(), Tools: w.tools,
+		Runs: w.db.Runs, Counter: w.count, Calibrator: w.learned, ToolLimits: w.limits, Logger: w.logger(),
+	}
+}
+
 // call runs llm_node.
-func (w *world) call(ctx context.Context, s state.AgentState) (state.AgentState, error) {
-	return nodes.NewCaller(w.keeper, w.storage, w.count, w.learned, w.logger()).Run(ctx, s)
+func (w *world) call(ctx context.Context, s nodes.AgentState) (nodes.AgentState, error) {
+	return nodes.NewLLM(w.deps()).Run(ctx, s)
 }
 
 // mustCall is call that succeeds.
-func (w *world) mustCall(s state.AgentState) state.AgentState {
+func (w *world) mustCall(s nodes.AgentState) nodes.AgentState {
 	w.t.Helper()
 	s, err := w.call(w.t.Context(), s)
 	if err != nil {
@@ -185,21 +232,19 @@ func (w *world) mustCall(s state.AgentState) state.AgentState {
 }
 
 // use runs tool_node.
-func (w *world) use(ctx context.Context, s state.AgentState) (state.AgentState, error) {
-	o := nodes.ToolOptions{
-		Tools: w.tools, Journal: w.storage, Executions: w.storage, Counter: w.count, Limits: w.limits, Logger: w.logger(),
-	}
+func (w *world) use(ctx context.Context, s nodes.AgentState) (nodes.AgentState, error) {
+	o := w.deps()
 	if w.said != nil {
-		o.Approvals = w.said
+		w.said.RunStore, o.Runs = o.Runs, w.said
 	}
 	if w.watch != nil {
 		o.Observer = w.watch
 	}
-	return nodes.NewToolRunner(o).Run(ctx, s)
+	return nodes.NewTools(o).Run(ctx, s)
 }
 
 // mustUse is use that succeeds.
-func (w *world) mustUse(s state.AgentState) state.AgentState {
+func (w *world) mustUse(s nodes.AgentState) nodes.AgentState {
 	w.t.Helper()
 	s, err := w.use(w.t.Context(), s)
 	if err != nil {
@@ -218,16 +263,6 @@ func (w *world) size(req llm.Request) int {
 		n += w.count.Message(core.Message{Role: m.Role, Content: m.Content, ToolCalls: m.ToolCalls})
 	}
 	return n
-}
-
-// data reads the data of an event.
-func data[T any](t *testing.T, e core.Event) T {
-	t.Helper()
-	var v T
-	if err := json.Unmarshal(e.Data, &v); err != nil {
-		t.Fatal(err)
-	}
-	return v
 }
 
 // kindOf returns the kind of a model's error.

@@ -11,40 +11,36 @@ import (
 	"bobbin/app/core"
 )
 
-// tokens say for whom signed tokens speak (jwt.Verifier).
-type tokens interface {
-	Identify(ctx context.Context, token string) (core.Identity, error)
-}
-
 // Options configure an Authenticator.
 type Options struct {
-	Keys     []Key   // of the configuration
-	Stored   *Stored // those of the database; nil = there are none
-	Tokens   tokens  // of end users; nil = there are none
-	Required bool    // requests without a key are refused, from this machine too
-	// LocalToken lets the command line on this machine in as core.LocalOwner;
+	Keys   []Key   // of the configuration
+	Stored *Stored // keys of the database; nil = none
+	// VerifyToken verifies a signed token of an end user (Verifier.Identify); nil = no tokens.
+	VerifyToken func(ctx context.Context, token string) (core.Identity, error)
+	Required    bool // requests without a key are refused, also from this machine
+	// LocalToken authenticates the command line on this machine as core.LocalOwner;
 	// empty = no such token.
 	LocalToken string
-	// GuessesPerMinute bounds the requests without a good key from one address; 0 = no
+	// GuessesPerMinute limits failed authentication attempts per client address; 0 = no
 	// limit.
 	GuessesPerMinute int
-	// Proxies are those whose X-Forwarded-For says from which address.
+	// Proxies are trusted to name the client address in X-Forwarded-For.
 	Proxies []netip.Prefix
 }
 
-// Authenticator finds out who makes a request. Safe for concurrent use.
+// Authenticator authenticates requests. Safe for concurrent use.
 type Authenticator struct {
 	keys     []Key
 	stored   *Stored
-	tokens   tokens
+	verify   func(ctx context.Context, token string) (core.Identity, error)
 	required bool
 	token    *Key
-	guesses  *guesses
+	failed   *failedAttempts
 }
 
 // New returns an authenticator.
 func New(opts Options) *Authenticator {
-	a := &Authenticator{keys: opts.Keys, stored: opts.Stored, tokens: opts.Tokens, required: opts.Required, guesses: newGuesses(opts.GuessesPerMinute, opts.Proxies)}
+	a := &Authenticator{keys: opts.Keys, stored: opts.Stored, verify: opts.VerifyToken, required: opts.Required, failed: newFailedAttempts(opts.GuessesPerMinute, opts.Proxies)}
 	if opts.LocalToken != "" {
 		token := NewKey(core.LocalOwner, opts.LocalToken, core.Everything)
 		a.token = &token
@@ -52,120 +48,133 @@ func New(opts Options) *Authenticator {
 	return a
 }
 
-// Authenticate returns who makes the request. Errors are core.ErrUnauthorized
-// (a key is needed, or the one sent is not known), core.ErrForbidden (the request breaks
-// the rules for requests without a key) and core.ErrRateLimited (too many requests
-// without a good key came from the address).
+// Authenticate returns the caller's identity. Errors are core.ErrUnauthorized (the key is
+// missing or unknown), core.ErrForbidden (the request breaks the rules for requests without
+// a key) and core.ErrRateLimited (too many failed attempts from the address).
 func (a *Authenticator) Authenticate(r *http.Request) (core.Identity, error) {
-	secret, err := secretOf(r)
-	if err == nil && a.isToken(secret) {
-		return a.byToken(r, secret)
-	}
-	if err == nil && secret == "" && !a.required && a.checkLocal(r) == nil {
-		return core.Identity{Owner: core.LocalOwner, Rights: core.Everything}, nil
-	}
-	if held := a.guesses.check(r, secret); held != nil {
-		return core.Identity{}, held
-	}
-	var who core.Identity
+	who, err := a.identifyCaller(r)
+	var shown *core.Error
 	switch {
-	case err != nil:
-	case secret != "":
-		who, err = a.bySecret(r, secret)
-	case a.required:
-		err = unauthorized("send an API key, as Authorization: Bearer … or X-API-Key")
+	case errors.As(err, &shown) && shown.Code == core.CodeTokenExpired: // not a guess
+		return core.Identity{}, err
+	case errors.Is(err, core.ErrUnauthorized), errors.Is(err, core.ErrForbidden):
+		return core.Identity{}, a.failed.countFailure(r, err)
 	default:
-		err = a.checkLocal(r)
+		return who, err
 	}
-	if err == nil || errors.Is(err, core.ErrUnauthorized) || errors.Is(err, core.ErrForbidden) {
-		a.guesses.result(r, secret, err == nil)
-	}
-	return who, err
 }
 
-// Lapsed returns which of the keys of the database open nothing any more, and why: for
-// requests that are held for long.
+// identifyCaller authenticates the request.
+func (a *Authenticator) identifyCaller(r *http.Request) (core.Identity, error) {
+	secret, err := secretOf(r)
+	switch {
+	case err != nil:
+		return core.Identity{}, err
+	case a.isToken(secret):
+		return a.verify(r.Context(), secret)
+	case secret != "":
+		who, err := a.bySecret(r, secret)
+		if errors.Is(err, core.ErrUnauthorized) && a.takesAnySecret(r) {
+			return localIdentity(), a.checkLocal(r)
+		}
+		return who, err
+	case a.required:
+		return core.Identity{}, unauthorizedError("send an API key, as Authorization: Bearer … or X-API-Key")
+	default:
+		return localIdentity(), a.checkLocal(r)
+	}
+}
+
+// localIdentity returns who calls from this machine without a key.
+func localIdentity() core.Identity {
+	return core.Identity{Owner: core.LocalOwner, Rights: core.Everything}
+}
+
+// takesAnySecret reports whether a secret means nothing, because there are no keys and the
+// request comes from this machine: SDKs of providers always send one.
+func (a *Authenticator) takesAnySecret(r *http.Request) bool {
+	if a.required || a.verify != nil || len(a.keys) > 0 || !isLoopback(r.RemoteAddr) {
+		return false
+	}
+	return a.stored == nil || a.stored.isEmpty(r.Context())
+}
+
+// Lapsed returns which stored keys are no longer valid, and why: for long-lived requests.
 func (a *Authenticator) Lapsed(ctx context.Context, ids []core.KeyID) (map[core.KeyID]error, error) {
 	if a.stored == nil {
 		return nil, nil
 	}
-	return a.stored.lapsed(ctx, ids)
+	return a.stored.lapsedKeys(ctx, ids)
 }
 
-// secretOf returns the secret that the request carries, "" without one. Of several a
-// proxy in front of us could have looked at another one than we do.
+// secretOf returns the secret of the request, "" without one; "Bearer" alone, as from an
+// unset shell variable, counts as none. Clients may send one secret in both headers. Different
+// ones are refused, because a proxy might have checked a different one.
 func secretOf(r *http.Request) (string, error) {
-	header := r.Header.Get("Authorization")
-	if len(r.Header.Values("Authorization"))+len(r.Header.Values("X-API-Key")) > 1 {
-		return "", unauthorized("send one key, in one header: Authorization or X-API-Key")
+	bearers, keys := r.Header.Values("Authorization"), r.Header.Values("X-API-Key")
+	if len(bearers) > 1 || len(keys) > 1 {
+		return "", severalSecretsError()
 	}
+	key := strings.TrimSpace(r.Header.Get("X-API-Key"))
+	header := r.Header.Get("Authorization")
 	if header == "" {
-		return strings.TrimSpace(r.Header.Get("X-API-Key")), nil
+		return key, nil
 	}
 	scheme, secret, _ := strings.Cut(header, " ")
 	secret = strings.TrimSpace(secret)
-	if !strings.EqualFold(scheme, "Bearer") || secret == "" {
-		return "", unauthorized("the Authorization header must be: Bearer, a space, and a key")
+	switch {
+	case len(keys) > 0 && secret != key:
+		return "", severalSecretsError()
+	case !strings.EqualFold(scheme, "Bearer"):
+		return "", unauthorizedError("the Authorization header must be: Bearer <key>")
 	}
 	return secret, nil
 }
 
-// isToken reports whether the secret is a signed token: three parts, of which the first
-// is a JSON object in base64. An API key of the configuration may look so, too.
+func severalSecretsError() error {
+	return unauthorizedError("send one key, in one header: Authorization or X-API-Key")
+}
+
+// isToken reports whether the secret is a signed token: three parts, the first a JSON
+// object in base64. An API key of the configuration may look the same.
 func (a *Authenticator) isToken(secret string) bool {
-	if a.tokens == nil || !strings.HasPrefix(secret, "e") || strings.Count(secret, ".") != 2 {
+	if a.verify == nil || !strings.HasPrefix(secret, "e") || strings.Count(secret, ".") != 2 {
 		return false
 	}
-	_, known := a.configured(secret)
+	_, known := a.configuredKey(secret)
 	return !known
 }
 
-// byToken returns the end user of a token. Nobody can guess a signature, so that a
-// good token is let in from everywhere: behind a proxy all users have one address. One
-// that has expired is nobody's guess; all others count as such.
-func (a *Authenticator) byToken(r *http.Request, token string) (core.Identity, error) {
-	who, err := a.tokens.Identify(r.Context(), token)
-	var told *core.Error
-	if err == nil || !errors.As(err, &told) || !errors.Is(err, core.ErrUnauthorized) || told.Code == core.CodeTokenExpired {
-		return who, err
-	}
-	if held := a.guesses.check(r, ""); held != nil {
-		return core.Identity{}, held
-	}
-	a.guesses.result(r, "", false)
-	return core.Identity{}, err
-}
-
-// configured returns whose key of the configuration it is. It compares with every key,
-// so that the time it takes does not tell which one was met.
-func (a *Authenticator) configured(secret string) (core.Identity, bool) {
+// configuredKey returns the identity of a key of the configuration. It compares with every
+// key, so that timing does not reveal which one matched.
+func (a *Authenticator) configuredKey(secret string) (core.Identity, bool) {
 	sum := sha256.Sum256([]byte(secret))
 	var found *Key
 	for i := range a.keys {
-		if a.keys[i].matches(sum) {
+		if a.keys[i].matchesSum(sum) {
 			found = &a.keys[i]
 		}
 	}
 	if found == nil {
 		return core.Identity{}, false
 	}
-	return found.identity(), true
+	return found.toIdentity(), true
 }
 
-// bySecret returns whose API key it is.
+// bySecret returns the identity of an API key.
 func (a *Authenticator) bySecret(r *http.Request, secret string) (core.Identity, error) {
-	if who, known := a.configured(secret); known {
+	if who, known := a.configuredKey(secret); known {
 		return who, nil
 	}
 	sum := sha256.Sum256([]byte(secret))
-	// The token is for programs on this machine: elsewhere it is worth nothing.
-	if a.token != nil && a.token.matches(sum) && isLoopback(r.RemoteAddr) {
+	// The token is valid only on this machine.
+	if a.token != nil && a.token.matchesSum(sum) && isLoopback(r.RemoteAddr) {
 		return core.Identity{Owner: core.LocalOwner, Operator: true, Rights: core.Everything}, nil
 	}
 	if a.stored == nil {
-		return core.Identity{}, unknown()
+		return core.Identity{}, unknownKeyError()
 	}
-	key, err := a.stored.find(r.Context(), secret)
+	key, err := a.stored.findKey(r.Context(), secret)
 	if err != nil {
 		return core.Identity{}, err
 	}
@@ -176,22 +185,22 @@ func (a *Authenticator) bySecret(r *http.Request, secret string) (core.Identity,
 func (a *Authenticator) checkLocal(r *http.Request) error {
 	switch {
 	case !isLoopback(r.RemoteAddr) && (len(a.keys) > 0 || a.stored != nil):
-		return unauthorized("send an API key, as Authorization: Bearer … or X-API-Key")
+		return unauthorizedError("send an API key, as Authorization: Bearer … or X-API-Key")
 	case !isLoopback(r.RemoteAddr):
-		return forbidden("no API keys are configured, so only this machine may ask; set auth.keys to let others in")
+		return forbiddenError("no API keys are configured, so only this machine has access; set auth.keys to allow others")
 	case !isLocalHost(r.Host):
-		return forbidden("without an API key the Host must be localhost or a loopback address")
+		return forbiddenError("without an API key the Host must be localhost or a loopback address")
 	case isForwarded(r):
-		return forbidden("without an API key a request may not come through a proxy; make one with: bobbin keys create <name>")
+		return forbiddenError("a request through a proxy needs an API key; create one with: bobbin keys create <name>")
 	case isForeignPage(r):
-		return forbidden("a web page of another origin may not ask without an API key")
+		return forbiddenError("a request from a web page of another origin needs an API key")
 	default:
 		return nil
 	}
 }
 
-// unknown is the error for a secret that opens nothing. It holds nothing of it.
-func unknown() error { return unauthorized("this API key is not known") }
+// unknownKeyError returns the error for an unknown secret, which it does not repeat.
+func unknownKeyError() error { return unauthorizedError("unknown API key") }
 
-func unauthorized(message string) error { return core.Errorf(core.ErrUnauthorized, "%s", message) }
-func forbidden(message string) error    { return core.Errorf(core.ErrForbidden, "%s", message) }
+func unauthorizedError(message string) error { return core.Errorf(core.ErrUnauthorized, "%s", message) }
+func forbiddenError(message string) error    { return core.Errorf(core.ErrForbidden, "%s", message) }

@@ -79,7 +79,9 @@ func TestKeys(t *testing.T) {
 		{"wrong", true, ask{headers: header("X-API-Key", "s3cre")}, core.Identity{}, core.ErrUnauthorized},
 		{"wrong though keys are not required", false, ask{headers: header("X-API-Key", "nope")}, core.Identity{}, core.ErrUnauthorized},
 		{"other scheme", false, ask{headers: header("Authorization", "Basic YTpi")}, core.Identity{}, core.ErrUnauthorized},
-		{"empty bearer", false, ask{headers: header("Authorization", "Bearer ")}, core.Identity{}, core.ErrUnauthorized},
+		{"empty bearer", true, ask{headers: header("Authorization", "Bearer ")}, core.Identity{}, core.ErrUnauthorized},
+		{"empty bearer, not required, local", false, ask{headers: header("Authorization", "Bearer ")}, local, nil}, // Finding: users-A19
+		{"empty bearer, not required, from afar", false, ask{remote: far, headers: header("Authorization", "Bearer ")}, core.Identity{}, core.ErrUnauthorized},
 		{"none, required, local", true, ask{}, core.Identity{}, core.ErrUnauthorized},
 		{"none, not required, local", false, ask{}, local, nil},
 		{"none, not required, from afar", false, ask{remote: far}, core.Identity{}, core.ErrUnauthorized},
@@ -150,6 +152,22 @@ func TestLoopback(t *testing.T) {
 			t.Parallel()
 			check(t, auth.New(auth.Options{}), ask, core.Identity{}, core.ErrForbidden)
 		})
+	}
+}
+
+// A proxy that shows itself in any way lets nobody in without a key.
+//
+// Finding: security-19
+func TestHeadersOfProxies(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"Via", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "X-Cluster-Client-Ip", "X-Azure-ClientIP", "X-Azure-FDID", "Cdn-Loop", "X-Appengine-User-Ip",
+		"X-Amzn-Trace-Id", "CF-Ray", "Fastly-Client-IP", "True-Client-IP", "X-Envoy-External-Address", "X-ARR-LOG-ID", "Fly-Client-IP", "X-Original-URL",
+	} {
+		check(t, auth.New(auth.Options{}), ask{headers: header(name, "203.0.113.9")}, core.Identity{}, core.ErrForbidden)
+	}
+	for _, name := range []string{"User-Agent", "Accept", "X-Request-Id", "Idempotency-Key", "Traceparent", "Content-Type"} {
+		check(t, auth.New(auth.Options{}), ask{headers: header(name, "x")}, core.Identity{Owner: core.LocalOwner, Rights: core.Everything}, nil)
 	}
 }
 

@@ -9,23 +9,22 @@ import (
 	"bobbin/app/core"
 )
 
-// Key is an API key of the configuration. Several keys may have one name: they act for the same
-// owner, so that a secret can be changed without a gap.
+// Key is an API key of the configuration. Several keys may have the same name and act for
+// the same owner, so that a secret can be rotated without downtime.
 type Key struct {
 	name   string
 	sum    [sha256.Size]byte
-	rights core.Rights
+	rights core.Scopes
 }
 
-// NewKey returns the key of the owner name; the secret itself is not kept. The
-// name may not be empty. The name core.LocalOwner gives access to what was made
-// without keys.
-func NewKey(name, secret string, rights core.Rights) Key {
+// NewKey returns the key of the owner name; it does not keep the secret. The name must
+// not be empty. The name core.LocalOwner gives access to data created without keys.
+func NewKey(name, secret string, rights core.Scopes) Key {
 	return Key{name: name, sum: sha256.Sum256([]byte(secret)), rights: rights}
 }
 
 // HashedKey returns the key of the owner name whose secret has that SHA-256 sum.
-func HashedKey(name string, sum [sha256.Size]byte, rights core.Rights) Key {
+func HashedKey(name string, sum [sha256.Size]byte, rights core.Scopes) Key {
 	return Key{name: name, sum: sum, rights: rights}
 }
 
@@ -37,13 +36,12 @@ func NewToken() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// matches reports whether the secret is this key's. The time it takes tells
-// nothing of how much of it was right.
-func (k Key) matches(sum [sha256.Size]byte) bool {
+// matchesSum reports whether the sum is of this key's secret, in constant time.
+func (k Key) matchesSum(sum [sha256.Size]byte) bool {
 	return subtle.ConstantTimeCompare(k.sum[:], sum[:]) == 1
 }
 
-// identity is whom the key acts for.
-func (k Key) identity() core.Identity {
+// toIdentity returns the identity of the key.
+func (k Key) toIdentity() core.Identity {
 	return core.Identity{Owner: k.name, Key: k.name, Rights: k.rights}
 }

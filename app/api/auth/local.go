@@ -10,19 +10,19 @@ import (
 	"strings"
 )
 
-// isLoopback reports whether a peer's address, with its port, is of this machine.
+// isLoopback reports whether a peer's host:port is a loopback address.
 func isLoopback(remote string) bool {
 	addr, err := netip.ParseAddrPort(remote)
 	return err == nil && addr.Addr().Unmap().IsLoopback()
 }
 
 // isLocalHost reports whether a Host header names this machine: localhost,
-// 127.0.0.0/8 or [::1], with or without a port. Any other name may be one that
-// somebody else's DNS points here.
+// 127.0.0.0/8 or [::1], with or without a port. Any other name may be an attacker's
+// that resolves to this machine.
 func isLocalHost(host string) bool {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil {
-		name, port = unbracketed(host), "0"
+		name, port = trimBrackets(host), "0"
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return false
@@ -34,9 +34,9 @@ func isLocalHost(host string) bool {
 	return err == nil && addr.Zone() == "" && addr.Unmap().IsLoopback()
 }
 
-// unbracketed returns a host without a port. Brackets belong to IPv6 addresses,
-// and those need them: what breaks that is returned as no name at all.
-func unbracketed(host string) string {
+// trimBrackets returns a host without the brackets of an IPv6 address. It returns "" for
+// brackets around other names, and for an IPv6 address without them.
+func trimBrackets(host string) string {
 	name := strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 	if bracketed := name != host; bracketed != strings.Contains(name, ":") {
 		return ""
@@ -44,30 +44,33 @@ func unbracketed(host string) string {
 	return name
 }
 
-// isForwarded reports whether a proxy sent the request for somebody else. A
-// proxy on this machine has a loopback address, its visitors have not. HTTP/1.0 is
-// spoken by nobody else any more: nginx does by default, adds none of the headers, and
-// has its own address for Host.
+// isForwarded reports whether a proxy forwarded the request. A proxy on this machine has
+// a loopback address, but its clients do not. HTTP/1.0 means a proxy too: nginx uses it by
+// default, adds none of the headers, and sends its own address as Host.
 func isForwarded(r *http.Request) bool {
 	if !r.ProtoAtLeast(1, 1) {
 		return true
 	}
 	for name := range r.Header {
-		if strings.HasPrefix(name, "X-Forwarded-") || slices.Contains(forwarding(), name) {
+		if slices.ContainsFunc(proxyHeaders(), func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 			return true
 		}
 	}
 	return false
 }
 
-// forwarding are the other headers of proxies, as http.Header has them.
-func forwarding() []string {
-	return []string{"Cf-Connecting-Ip", "Fastly-Client-Ip", "Forwarded", "True-Client-Ip", "Via", "X-Client-Ip", "X-Envoy-External-Address", "X-Original-Host", "X-Real-Ip"}
+// proxyHeaders returns prefixes of the headers that proxies, load balancers and content
+// delivery networks add, in canonical form.
+func proxyHeaders() []string {
+	return []string{
+		"Akamai-", "Cdn-Loop", "Cf-", "Client-Ip", "Do-Connecting-Ip", "Fastly-", "Fly-", "Forwarded", "Incap-Client-Ip", "True-Client-Ip", "Via",
+		"X-Amzn-", "X-Appengine-", "X-Arr-", "X-Azure-", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Envoy-", "X-Forwarded", "X-Host",
+		"X-Ms-Forwarded", "X-Nf-", "X-Original-", "X-Originating-Ip", "X-Real-Ip", "X-Remote-Addr", "X-Remote-Ip", "X-Sucuri-", "X-Vercel-",
+	}
 }
 
-// isForeignPage reports whether a browser sent the request for a page of another
-// origin. Browsers say so by Origin, and on requests without one by
-// Sec-Fetch-Site; following a link is not foreign.
+// isForeignPage reports whether a page of another origin made the browser send the request.
+// Browsers say so in Origin, and without it in Sec-Fetch-Site; following a link is allowed.
 func isForeignPage(r *http.Request) bool {
 	if origins := r.Header.Values("Origin"); len(origins) > 0 {
 		return len(origins) > 1 || !sameOrigin(origins[0], r)
@@ -80,8 +83,7 @@ func isForeignPage(r *http.Request) bool {
 	}
 }
 
-// sameOrigin reports whether an Origin header is the server's own origin, as the
-// browser sees it.
+// sameOrigin reports whether an Origin header is the server's origin as the browser sees it.
 func sameOrigin(origin string, r *http.Request) bool {
 	scheme := "http"
 	if r.TLS != nil {

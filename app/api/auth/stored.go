@@ -12,166 +12,177 @@ import (
 )
 
 const (
-	// Remembered is how long a key of the database is not looked up again: so long a
-	// revoked one may go on opening a server.
+	// Remembered is how long a stored key is cached, and a revoked one may still work.
 	Remembered = 2 * time.Second
-	// remembered bounds how many keys are; beyond it all are forgotten.
-	remembered = 4096
-	// noted is how exact the time is at which a key was last used.
-	noted = time.Minute
-	// noteEvery is how often these times are stored.
-	noteEvery = 10 * time.Second
+	// maxCachedKeys bounds the cache; when it is full, it is cleared.
+	maxCachedKeys = 4096
+	// useResolution is the precision of the time at which a key was last used.
+	useResolution = time.Minute
+	// saveUsesEvery is how often these times are saved.
+	saveUsesEvery = 10 * time.Second
 )
 
-// keyStore holds the keys of the database (repositories.APIKeys).
-type keyStore interface {
-	// ByHash returns the key of a secret, ErrNotFound when there is none.
-	ByHash(ctx context.Context, hash string) (core.APIKey, error)
-	// ByIDs returns those of the keys that there are.
-	ByIDs(ctx context.Context, ids []core.KeyID) ([]core.APIKey, error)
-	// Used stores when keys were last used.
-	Used(ctx context.Context, at map[core.KeyID]time.Time) error
-}
-
-// Stored are the keys of the database, remembered for a moment. Run stores when they
-// were used. Safe for concurrent use.
+// Stored are the keys of the database, cached for Remembered. Run saves when they were
+// used. Safe for concurrent use.
 type Stored struct {
-	store keyStore
+	store core.APIKeyStore
 	log   *slog.Logger
 
-	mu    sync.Mutex
-	known map[string]seen          // by hash; guarded by mu
-	used  map[core.KeyID]time.Time // not stored yet; guarded by mu
-	told  map[core.KeyID]time.Time // stored last; guarded by mu
+	mu          sync.Mutex
+	cache       map[string]cachedEntry   // by hash; guarded by mu
+	empty       bool                     // the store had no keys at countedAt; guarded by mu
+	countedAt   time.Time                // guarded by mu
+	pendingUses map[core.KeyID]time.Time // not saved yet; guarded by mu
+	savedUses   map[core.KeyID]time.Time // as saved last; guarded by mu
 }
 
-// seen is a key as it was at a time.
-type seen struct {
+// cachedEntry is a key and the time at which it was loaded.
+type cachedEntry struct {
 	key core.APIKey
 	at  time.Time
 }
 
 // NewStored returns the keys of the store.
-func NewStored(store keyStore, log *slog.Logger) *Stored {
-	return &Stored{store: store, log: log, known: map[string]seen{}, used: map[core.KeyID]time.Time{}, told: map[core.KeyID]time.Time{}}
+func NewStored(store core.APIKeyStore, log *slog.Logger) *Stored {
+	return &Stored{store: store, log: log, cache: map[string]cachedEntry{}, pendingUses: map[core.KeyID]time.Time{}, savedUses: map[core.KeyID]time.Time{}}
 }
 
-// find returns the valid key of the secret. ErrUnauthorized says that there is none.
-func (s *Stored) find(ctx context.Context, secret string) (core.APIKey, error) {
+// findKey returns the valid key of the secret; ErrUnauthorized if there is none.
+func (s *Stored) findKey(ctx context.Context, secret string) (core.APIKey, error) {
 	if !strings.HasPrefix(secret, core.SecretPrefix) {
-		return core.APIKey{}, unknown()
+		return core.APIKey{}, unknownKeyError()
 	}
 	hash, now := core.SecretHash(secret), time.Now()
-	key, ok := s.recall(hash, now)
+	key, ok := s.cachedKey(hash, now)
 	if !ok {
 		var err error
 		key, err = s.store.ByHash(ctx, hash)
 		switch {
 		case errors.Is(err, core.ErrNotFound):
-			return core.APIKey{}, unknown()
+			return core.APIKey{}, unknownKeyError()
 		case err != nil:
 			return core.APIKey{}, err
 		}
-		s.remember(hash, key, now)
+		s.cacheKey(hash, key, now)
 	}
-	if err := refusal(key, now); err != nil {
+	if err := keyError(key, now); err != nil {
 		return core.APIKey{}, err
 	}
-	s.note(key.ID, now)
+	s.noteUse(key.ID, now)
 	return key, nil
 }
 
-// refusal returns why the key opens nothing at that time; nil if it does.
-func refusal(key core.APIKey, now time.Time) error {
+// isEmpty reports whether the store has no keys, not even revoked ones. It reports false if
+// that is not known.
+func (s *Stored) isEmpty(ctx context.Context) bool {
+	s.mu.Lock()
+	empty, known := s.empty, time.Since(s.countedAt) < Remembered
+	s.mu.Unlock()
+	if known {
+		return empty
+	}
+	keys, err := s.store.List(ctx)
+	if err != nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.empty, s.countedAt = len(keys) == 0, time.Now()
+	return s.empty
+}
+
+// keyError returns why the key is not valid at that time; nil if it is.
+func keyError(key core.APIKey, now time.Time) error {
 	switch {
 	case key.RevokedAt != nil:
-		return unauthorized("this API key was revoked")
+		return unauthorizedError("this API key was revoked")
 	case !key.Valid(now):
-		return unauthorized("this API key has expired")
+		return unauthorizedError("this API key has expired")
 	default:
 		return nil
 	}
 }
 
-// lapsed returns which of the keys open nothing any more, and why.
-func (s *Stored) lapsed(ctx context.Context, ids []core.KeyID) (map[core.KeyID]error, error) {
+// lapsedKeys returns which of the keys are no longer valid, and why.
+func (s *Stored) lapsedKeys(ctx context.Context, ids []core.KeyID) (map[core.KeyID]error, error) {
 	keys, err := s.store.ByIDs(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
 	out, now := map[core.KeyID]error{}, time.Now()
 	for _, id := range ids {
-		out[id] = unknown()
+		out[id] = unknownKeyError()
 	}
 	for _, key := range keys {
 		delete(out, key.ID)
-		if why := refusal(key, now); why != nil {
+		if why := keyError(key, now); why != nil {
 			out[key.ID] = why
 		}
 	}
 	return out, nil
 }
 
-func (s *Stored) recall(hash string, now time.Time) (core.APIKey, bool) {
+func (s *Stored) cachedKey(hash string, now time.Time) (core.APIKey, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k, ok := s.known[hash]
+	k, ok := s.cache[hash]
 	return k.key, ok && now.Sub(k.at) < Remembered
 }
 
-// remember keeps a key. Secrets that are none are not kept, so that guesses fill
-// nothing.
-func (s *Stored) remember(hash string, key core.APIKey, now time.Time) {
+// cacheKey caches a key. Unknown secrets are not cached, so that guesses cannot fill the
+// cache.
+func (s *Stored) cacheKey(hash string, key core.APIKey, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.known) >= remembered {
-		clear(s.known)
+	if len(s.cache) >= maxCachedKeys {
+		clear(s.cache)
 	}
-	s.known[hash] = seen{key, now}
+	s.cache[hash] = cachedEntry{key, now}
 }
 
-// note remembers that the key was used.
-func (s *Stored) note(id core.KeyID, now time.Time) {
+// noteUse records that the key was used.
+func (s *Stored) noteUse(id core.KeyID, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now.Sub(s.told[id]) >= noted {
-		s.used[id] = now
+	if now.Sub(s.savedUses[id]) >= useResolution {
+		s.pendingUses[id] = now
 	}
 }
 
-// Run stores from time to time when keys were last used, until ctx ends.
+// Run periodically saves when keys were last used, until ctx ends.
 func (s *Stored) Run(ctx context.Context) error {
-	tick := time.NewTicker(noteEvery)
+	tick := time.NewTicker(saveUsesEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			s.save(ctx)
+			s.saveUses(ctx)
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteEvery)
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveUsesEvery)
 			defer cancel()
-			s.save(last)
+			s.saveUses(last)
 			return nil
 		}
 	}
 }
 
-// save stores what was noted. What cannot be stored is forgotten: it is for people.
-func (s *Stored) save(ctx context.Context) {
+// saveUses saves the recorded uses. Those that cannot be saved are dropped: they only
+// inform people.
+func (s *Stored) saveUses(ctx context.Context) {
 	s.mu.Lock()
-	used := s.used
-	s.used = map[core.KeyID]time.Time{}
-	if len(s.told)+len(used) > remembered {
-		clear(s.told)
+	used := s.pendingUses
+	s.pendingUses = map[core.KeyID]time.Time{}
+	if len(s.savedUses)+len(used) > maxCachedKeys {
+		clear(s.savedUses)
 	}
 	for id, at := range used {
-		s.told[id] = at
+		s.savedUses[id] = at
 	}
 	s.mu.Unlock()
 	if len(used) == 0 {
 		return
 	}
 	if err := s.store.Used(ctx, used); err != nil {
-		s.log.WarnContext(ctx, "use of API keys not noted", slog.Any("err", err))
+		s.log.WarnContext(ctx, "last use of API keys not saved", slog.Any("err", err))
 	}
 }

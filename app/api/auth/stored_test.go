@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,8 @@ import (
 
 // shelf is keys in memory.
 type shelf struct {
+	core.APIKeyStore
+
 	mu    sync.Mutex
 	keys  map[string]core.APIKey // by hash
 	used  map[core.KeyID]time.Time
@@ -37,6 +40,12 @@ func (s *shelf) ByHash(_ context.Context, hash string) (core.APIKey, error) {
 		return k, core.Errorf(core.ErrNotFound, "no")
 	}
 	return k, nil
+}
+
+func (s *shelf) List(context.Context) ([]core.APIKey, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.keys)), s.fails
 }
 
 func (s *shelf) ByIDs(_ context.Context, ids []core.KeyID) (found []core.APIKey, err error) {
@@ -80,7 +89,7 @@ func newShelf(secret string) *shelf {
 }
 
 // A key of the database opens what its scopes say, as its owner; a revoked one is
-// refused after auth.Remembered at the latest, an expired one at once (issue 5, 4).
+// refused after auth.Remembered at the latest, an expired one at once.
 func TestStoredKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -118,7 +127,7 @@ func TestLapsed(t *testing.T) {
 	s.set(secrets[2], func(k *core.APIKey) { k.ID, k.ExpiresAt = "k3", &past })
 	a := auth.New(auth.Options{Stored: auth.NewStored(s, slog.New(slog.DiscardHandler))})
 	got, err := a.Lapsed(t.Context(), []core.KeyID{"k1", "k2", "k3", "k4"})
-	want := map[core.KeyID]string{"k2": "this API key was revoked", "k3": "this API key has expired", "k4": "this API key is not known"}
+	want := map[core.KeyID]string{"k2": "this API key was revoked", "k3": "this API key has expired", "k4": "unknown API key"}
 	if err != nil || len(got) != len(want) {
 		t.Fatalf("got %v, %v, want %v", got, err, want)
 	}

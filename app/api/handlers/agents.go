@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
@@ -18,7 +19,7 @@ func NewAgents(s Services) *Agents { return &Agents{catalog: s.Agents} }
 
 // List answers all agents.
 func (h *Agents) List(c *gin.Context) error {
-	return answer(c, http.StatusOK, listOf(core.Page[core.Agent]{Items: h.catalog.List()}))
+	return writePage(c, core.Page[core.Agent]{Items: h.catalog.List()})
 }
 
 // Get answers one agent.
@@ -27,17 +28,14 @@ func (h *Agents) Get(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, agent)
+	return writeJSON(c, http.StatusOK, agent)
 }
 
 // Graph answers an agent's graph: as JSON, or with ?format=mermaid as the text of
 // a Mermaid drawing.
 func (h *Agents) Graph(c *gin.Context) error {
 	q := readQuery(c, "format")
-	format := q.text("format")
-	if format != "" && format != "json" && format != "mermaid" {
-		q.faults.Add("format", "must be json or mermaid")
-	}
+	format := q.wordParam("format", "json", "mermaid")
 	if err := q.err(); err != nil {
 		return err
 	}
@@ -46,7 +44,7 @@ func (h *Agents) Graph(c *gin.Context) error {
 		if err != nil {
 			return err
 		}
-		return answer(c, http.StatusOK, graph)
+		return writeJSON(c, http.StatusOK, graph)
 	}
 	drawing, err := h.catalog.Mermaid(c.Param("name"))
 	if err != nil {
@@ -54,4 +52,23 @@ func (h *Agents) Graph(c *gin.Context) error {
 	}
 	Write(c, http.StatusOK, "text/plain; charset=utf-8", []byte(drawing))
 	return nil
+}
+
+// AgentReload answers /internal/v1/agents/reload, which only the command line may call.
+type AgentReload struct {
+	reload func(ctx context.Context) ([]core.AgentFile, error)
+}
+
+// NewAgentReload returns the handler.
+func NewAgentReload(reload func(ctx context.Context) ([]core.AgentFile, error)) *AgentReload {
+	return &AgentReload{reload: reload}
+}
+
+// Reload reloads the agents' files and answers the result of each.
+func (h *AgentReload) Reload(c *gin.Context) error {
+	files, err := h.reload(c.Request.Context())
+	if err != nil {
+		return err
+	}
+	return writePage(c, core.Page[core.AgentFile]{Items: files})
 }

@@ -8,41 +8,182 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+
+	"bobbin/app/core"
 )
 
-// A reader gets this long for an answer, and more for a long one.
+// How fast a reader must read.
 const (
-	writeTimeout = 30 * time.Second
-	slowest      = 32 << 10 // bytes a second
+	writeTimeout = 30 * time.Second // a reader may lag this far behind minReadRate
+	minReadRate  = 32 << 10         // bytes per second
 )
 
-// answer writes body as JSON, as far as the caller may see it.
-func answer(c *gin.Context, status int, body any) error {
+// pieceBytes is how much of an answer is written at a time.
+const pieceBytes = 64 << 10
+
+// writeJSON writes what the caller may see of body as JSON.
+func writeJSON(c *gin.Context, status int, body any) error {
 	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false) // nosniff and the media type keep it from being read as HTML
-	if err := enc.Encode(seen(c, body)); err != nil {
-		return fmt.Errorf("encode answer: %w", err)
+	if err := encodeView(c, &buf, body); err != nil {
+		return err
+	}
+	if buf.Len() > pieceBytes {
+		holdOf(c).Add(int64(buf.Len()))
 	}
 	Write(c, status, "application/json", buf.Bytes())
 	return nil
 }
 
-// Write writes a whole answer under a deadline that fits its length. A reader
-// that is gone is nobody's fault, so nothing is returned.
-func Write(c *gin.Context, status int, mediaType string, body []byte) {
-	begin(c, status, len(body))
-	c.Header("Content-Type", mediaType)
-	_, _ = c.Writer.Write(body)
+// encodeView appends what the caller may see of body as JSON, and a line break.
+func encodeView(c *gin.Context, buf *bytes.Buffer, body any) error {
+	view, err := viewOf(c, body)
+	if err != nil {
+		return err
+	}
+	enc := json.NewEncoder(buf)
+	enc.SetEscapeHTML(false) // nosniff and the media type keep browsers from reading it as HTML
+	if err := enc.Encode(view); err != nil {
+		return fmt.Errorf("encode answer: %w", err)
+	}
+	return nil
 }
 
-// begin sets the status, and the deadline for an answer of that many bytes. The
-// deadline of the server may have passed while the request was held.
-func begin(c *gin.Context, status, bytes int) {
-	limit := writeTimeout + time.Duration(bytes/slowest)*time.Second
-	// Writers that know no deadlines are those of tests.
-	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(limit))
+// field is a field of an answer.
+type field struct {
+	name  string
+	value any
+}
+
+// writePage writes a page as JSON, followed by more fields. Items are encoded one by one,
+// so only one of them is in memory twice.
+func writePage[T any](c *gin.Context, page core.Page[T], more ...field) error {
+	w := &pageWriter{c: c}
+	w.writeRaw(`{"items":[`)
+	writeItems(w, page.Items)
+	w.writeRaw(`],"next_cursor":`)
+	w.writeValue(page.NextCursor)
+	for _, f := range more {
+		w.writeRaw(`,"` + f.name + `":`)
+		w.writeValue(f.value)
+	}
+	w.writeRaw("}\n")
+	return w.close()
+}
+
+// pageWriter writes an answer in pieces. It keeps the first error and stops.
+type pageWriter struct {
+	c   *gin.Context
+	out *pacedWriter // nil = nothing is sent yet
+	buf bytes.Buffer // not sent yet
+	err error
+}
+
+// writeRaw writes encoded JSON.
+func (w *pageWriter) writeRaw(json string) {
+	w.buf.WriteString(json)
+}
+
+// writeValue writes a value; a list of messages item by item.
+func (w *pageWriter) writeValue(v any) {
+	if list, ok := v.([]core.Message); ok {
+		w.writeRaw("[")
+		writeItems(w, list)
+		w.writeRaw("]")
+		return
+	}
+	w.encodeItem(v)
+}
+
+// writeItems writes the items of a list.
+func writeItems[T any](w *pageWriter, items []T) {
+	for i, item := range items {
+		if i > 0 {
+			w.writeRaw(",")
+		}
+		w.encodeItem(item)
+	}
+}
+
+// encodeItem writes one value and sends the buffer when it is full.
+func (w *pageWriter) encodeItem(v any) {
+	if w.err != nil {
+		return
+	}
+	if w.err = encodeView(w.c, &w.buf, v); w.err != nil {
+		return
+	}
+	w.buf.Truncate(w.buf.Len() - len("\n"))
+	if w.buf.Len() >= pieceBytes {
+		w.flush()
+	}
+}
+
+// flush sends the buffer.
+func (w *pageWriter) flush() {
+	if w.out == nil {
+		w.c.Header("Content-Type", "application/json")
+		w.c.Status(http.StatusOK)
+		w.out = newPacedWriter(w.c)
+	}
+	if _, err := w.out.Write(w.buf.Bytes()); err != nil {
+		w.err = fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	w.buf.Reset()
+}
+
+// close sends the rest and returns the first error.
+func (w *pageWriter) close() error {
+	if w.err == nil {
+		w.flush()
+	}
+	return w.err
+}
+
+// Write writes a whole answer. It returns no error: the only one is that the client is gone.
+func Write(c *gin.Context, status int, mediaType string, body []byte) {
 	c.Status(status)
+	c.Header("Content-Type", mediaType)
+	_, _ = newPacedWriter(c).Write(body)
+}
+
+// pacedWriter writes an answer to a reader who must read at minReadRate.
+type pacedWriter struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	waited  time.Duration // time spent in writes
+	written int64
+}
+
+// newPacedWriter returns a writer of the answer. It extends the write deadline, which may
+// have passed while the request waited.
+func newPacedWriter(c *gin.Context) *pacedWriter {
+	w := &pacedWriter{ResponseWriter: c.Writer, control: http.NewResponseController(c.Writer)}
+	w.extendDeadline()
+	return w
+}
+
+// Write is part of io.Writer.
+func (w *pacedWriter) Write(p []byte) (int, error) {
+	total := 0
+	for {
+		piece := p[:min(len(p), pieceBytes)]
+		w.extendDeadline()
+		begin := time.Now()
+		n, err := w.ResponseWriter.Write(piece)
+		w.waited += time.Since(begin)
+		w.written += int64(n)
+		total += n
+		if p = p[len(piece):]; err != nil || len(p) == 0 {
+			return total, err
+		}
+	}
+}
+
+// extendDeadline sets the deadline by which the reader must have taken the next piece.
+func (w *pacedWriter) extendDeadline() {
+	left := writeTimeout + time.Duration(w.written/minReadRate)*time.Second - w.waited
+	// Only the writers of tests do not support deadlines.
+	_ = w.control.SetWriteDeadline(time.Now().Add(left))
 }
 
 // noContent answers with status 204.
@@ -53,6 +194,7 @@ func noContent(c *gin.Context) error {
 
 // WriteNothing answers with a status and no body.
 func WriteNothing(c *gin.Context, status int) {
-	begin(c, status, 0)
+	newPacedWriter(c)
+	c.Status(status)
 	c.Writer.WriteHeaderNow()
 }

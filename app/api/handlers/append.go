@@ -11,43 +11,62 @@ import (
 	"bobbin/app/core"
 )
 
-// runs reports whether the message is to be answered.
-func (m newMessage) runs() bool { return m.Run == nil || *m.Run }
+// wantsRun reports whether the message starts a run.
+func (m newMessage) wantsRun() bool { return m.Run == nil || *m.Run }
 
-// fit refuses fields that do not go with what is to become of the message.
-func (m newMessage) fit() error {
+// checkFields refuses fields that do not apply with, or without, a run.
+func (m newMessage) checkFields() error {
 	var faults core.Faults
 	only := func(given bool, field, when string) {
 		if given {
-			faults.Add(field, "is only for a message with run: %s", when)
+			faults.Add(field, "is allowed only with run: %s", when)
 		}
 	}
-	if m.runs() {
+	if m.wantsRun() {
 		only(m.Role != "" && m.Role != core.RoleUser, "role", "false")
 		only(len(m.ToolCalls) > 0, "tool_calls", "false")
 		only(m.ToolCallID != "", "tool_call_id", "false")
 		only(m.ToolName != "", "tool_name", "false")
 		only(m.CreatedAt != nil, "created_at", "false")
-		return invalid(faults)
+		only(m.AuthorID != "", "author_id", "false")
+		return invalidError(faults)
 	}
 	only(m.Model != "", "model", "true")
 	only(m.Multitask != "", "multitask", "true")
 	only(m.UserID != "", "user_id", "true")
 	only(len(m.Parts) > 0, "parts", "true")
 	only(m.Webhook != nil, "webhook", "true")
-	return invalid(faults)
+	only(m.Options != nil, "options", "true")
+	only(m.After != "", "after", "true")
+	return invalidError(faults)
 }
 
-// messageAnswer is the answer to a message that is not answered by an agent.
+// checkRevision refuses fields that an edit in place does not change.
+func (m newMessage) checkRevision() error {
+	var faults core.Faults
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{
+		{"author", m.Author != ""}, {"source", m.Source != ""}, {"metadata", len(m.Metadata) > 0}, {"role", m.Role != "" && m.Role != core.RoleUser},
+		{"tool_calls", len(m.ToolCalls) > 0}, {"tool_call_id", m.ToolCallID != ""}, {"tool_name", m.ToolName != ""}, {"created_at", m.CreatedAt != nil},
+	} {
+		if f.given {
+			faults.Add(f.name, "cannot be changed by an edit with run: false")
+		}
+	}
+	return invalidError(faults)
+}
+
+// messageAnswer is the answer to a message without a run.
 type messageAnswer struct {
 	Message core.Message `json:"message"`
 }
 
-// append puts a message into the log and runs nothing: 201, and 200 if it is there
-// already.
-func (h *Messages) append(c *gin.Context, id core.SessionID, m newMessage) error {
+// appendOnly appends a message to the log without a run: 201, or 200 if it is there already.
+func (h *Messages) appendOnly(c *gin.Context, id core.SessionID, m newMessage) error {
 	source := m.Source
-	if source != core.SourceSlack { // nobody is answered there for it
+	if source != core.SourceSlack { // allowed here: nothing is sent to Slack
 		var err error
 		if source, err = sourceOf(source); err != nil {
 			return err
@@ -55,7 +74,7 @@ func (h *Messages) append(c *gin.Context, id core.SessionID, m newMessage) error
 	}
 	message := core.Message{
 		Role: m.Role, Content: m.Content, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, ToolName: m.ToolName,
-		Author: m.Author, Source: source, ClientMessageID: m.ClientMessageID, Metadata: json.RawMessage(m.Metadata),
+		Author: m.Author, AuthorID: m.AuthorID, Source: source, ClientMessageID: m.ClientMessageID, Metadata: json.RawMessage(m.Metadata),
 	}
 	if m.CreatedAt != nil {
 		message.CreatedAt = *m.CreatedAt
@@ -68,13 +87,13 @@ func (h *Messages) append(c *gin.Context, id core.SessionID, m newMessage) error
 	if repeated {
 		status = http.StatusOK
 	}
-	return answer(c, status, messageAnswer{Message: stored})
+	return writeJSON(c, status, messageAnswer{Message: stored})
 }
 
-// keyHeader is the header that makes the repetition of a request harmless.
+// keyHeader is the header that makes retries safe.
 const keyHeader = "Idempotency-Key"
 
-// maxKey bounds an idempotency key, in bytes.
+// maxKey bounds an idempotency key in bytes.
 const maxKey = 200
 
 // IdempotencyKey returns the request's idempotency key, "" if it has none.
@@ -84,30 +103,14 @@ func IdempotencyKey(r *http.Request) (string, error) {
 		return "", nil
 	}
 	key := keys[0]
-	sane := len(keys) == 1 && key != "" && len(key) <= maxKey
+	valid := len(keys) == 1 && key != "" && len(key) <= maxKey
 	for i := range len(key) {
-		sane = sane && key[i] >= ' ' && key[i] <= '~'
+		valid = valid && key[i] >= ' ' && key[i] <= '~'
 	}
-	if !sane {
-		return "", invalid([]core.FieldError{{Field: keyHeader, Detail: fmt.Sprintf("must be 1 to %d characters of ASCII, and be given once", maxKey)}})
+	if !valid {
+		return "", invalidError([]core.FieldError{{Field: keyHeader, Detail: fmt.Sprintf("must be 1 to %d ASCII characters, and given once", maxKey)}})
 	}
 	return key, nil
-}
-
-// readMessage reads a message that is to be answered.
-func (h *Messages) readMessage(c *gin.Context) (core.SendMessage, error) {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return core.SendMessage{}, err
-	}
-	body, err := h.readNewMessage(c, id)
-	if err != nil {
-		return core.SendMessage{}, err
-	}
-	if !body.runs() {
-		return core.SendMessage{}, invalid([]core.FieldError{{Field: "run", Detail: "must be true here: this message is answered"}})
-	}
-	return body.message(id)
 }
 
 // readNewMessage reads the body of a message, JSON or a form with files. An
@@ -115,7 +118,7 @@ func (h *Messages) readMessage(c *gin.Context) (core.SendMessage, error) {
 func (h *Messages) readNewMessage(c *gin.Context, session core.SessionID) (newMessage, error) {
 	read := readBody[newMessage]
 	if isForm(c.Request) {
-		read = func(c *gin.Context) (newMessage, error) { return h.files.message(c, session) }
+		read = func(c *gin.Context) (newMessage, error) { return h.files.readFormMessage(c, session) }
 	}
 	body, err := read(c)
 	if err != nil {
@@ -129,5 +132,5 @@ func (h *Messages) readNewMessage(c *gin.Context, session core.SessionID) (newMe
 		return body, err
 	}
 	body.ClientMessageID = cmp.Or(body.ClientMessageID, key)
-	return body, body.fit()
+	return body, body.checkFields()
 }

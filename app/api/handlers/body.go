@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"mime"
 	"net/http"
@@ -25,16 +24,17 @@ import (
 const (
 	CodeMalformed   = "malformed_body"         // 400: not JSON, or not an object
 	CodeMediaType   = "unsupported_media_type" // 415
-	CodeBodyTimeout = "body_timeout"           // 408: the body came too slowly
+	CodeBodyTimeout = "body_timeout"           // 408: the body arrived too slowly
 )
 
 // readBody reads the request's body into a T, a struct whose fields all have a
-// json tag. No body is the same as {}; null is the same as leaving a field out.
-// It refuses what is not a JSON object, fields that T does not have, and values
-// of another type; the error names every such field at once.
+// json tag. An empty body equals {}; null equals leaving a field out. It refuses
+// anything but a JSON object, fields that T does not have, and values of a wrong type;
+// the error names all such fields.
 func readBody[T any](c *gin.Context) (T, error) {
 	var into T
-	data, err := rawBody(c.Request)
+	defer holdOf(c).Release() // the raw text is no longer needed
+	data, err := rawBody(c)
 	if err != nil || len(data) == 0 {
 		return into, err
 	}
@@ -42,13 +42,41 @@ func readBody[T any](c *gin.Context) (T, error) {
 	return into, err
 }
 
-// rawBody reads the body, after a look at its type: a web page can post other
-// types than JSON to us without asking.
-func rawBody(r *http.Request) ([]byte, error) {
-	data, err := io.ReadAll(r.Body)
+// ReadForeign reads the body of a request of another protocol into a T: as strictly as the
+// native ones, but it ignores fields that T does not have. The caller calls ReleaseBody when
+// it no longer needs the T.
+func ReadForeign[T any](c *gin.Context) (T, error) {
+	var into T
+	data, err := rawBody(c)
+	if err != nil {
+		return into, err
+	}
+	return into, decodeBody(data, &into, true)
+}
+
+// ReadText returns the body of a request of another protocol, which is JSON text within the
+// limits of values and levels; nothing is decoded yet.
+func ReadText(c *gin.Context) ([]byte, error) {
+	data, err := rawBody(c)
+	if err != nil {
+		return nil, err
+	}
+	return data, checkText(data, core.MaxBodyValues)
+}
+
+// ReleaseBody gives back the memory that was reserved for the request's body.
+func ReleaseBody(c *gin.Context) { holdOf(c).Release() }
+
+// rawBody reads the body and checks its media type: web pages can post types other than
+// JSON without a CORS preflight.
+func rawBody(c *gin.Context) ([]byte, error) {
+	r := c.Request
+	// Content-Length is only a claim: allocate little before data arrives.
+	const initialBytes = 64 << 10
+	data, err := readAll(&chargedReader{r: r.Body, grow: holdOf(c).Grow}, min(max(r.ContentLength, 0), initialBytes))
 	switch {
 	case err != nil:
-		return nil, BodyFault(err)
+		return nil, BodyError(err)
 	case len(data) == 0:
 		return nil, nil
 	}
@@ -59,32 +87,42 @@ func rawBody(r *http.Request) ([]byte, error) {
 	return data, nil
 }
 
-// BodyFault says in core's words why a body could not be read.
-func BodyFault(err error) error {
+// BodyError returns the core.Error for an error of reading a body.
+func BodyError(err error) error {
 	var tooLarge *http.MaxBytesError
+	var shown *core.Error
 	switch {
+	case errors.As(err, &shown):
+		return err
 	case errors.As(err, &tooLarge):
 		return core.Errorf(core.ErrTooLarge, "the body is larger than %d bytes", tooLarge.Limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &core.Error{Kind: core.ErrInvalid, Code: CodeBodyTimeout, Message: "the body came too slowly"}
+		return &core.Error{Kind: core.ErrInvalid, Code: CodeBodyTimeout, Message: "the body arrived too slowly"}
 	default:
-		return &core.Error{Kind: core.ErrInvalid, Code: CodeMalformed, Message: "the body broke off", Err: err}
+		return &core.Error{Kind: core.ErrInvalid, Code: CodeMalformed, Message: "the body ended early", Err: err}
 	}
 }
 
 // Decode reads a JSON object into the struct that into points to, as strictly as
-// every body is read. Exported for the other dialects of the API and the fuzzer.
-func Decode(data []byte, into any) error {
-	if !utf8.Valid(data) {
-		// encoding/json would replace the bad bytes without a word.
-		return malformed("the body is not UTF-8")
+// readBody. Exported for the fuzzer.
+func Decode(data []byte, into any) error { return decodeBody(data, into, false) }
+
+// decodeBody decodes a body. One of another protocol may have fields that are not known, and
+// more values: whole conversations.
+func decodeBody(data []byte, into any, foreign bool) error {
+	maxValues := core.MaxBodyValues
+	if foreign {
+		maxValues = core.MaxLineValues
 	}
-	var given map[string]json.RawMessage
+	if err := checkText(data, maxValues); err != nil {
+		return err
+	}
+	var given map[string]member
 	if err := json.Unmarshal(data, &given); err != nil {
-		return malformed("%s", explainSyntax(data, err))
+		return malformedError("%s", explainSyntax(data, err))
 	}
 	if given == nil {
-		return malformed("the body must be a JSON object")
+		return malformedError("the body must be a JSON object")
 	}
 	target := reflect.ValueOf(into).Elem()
 	var faults core.Faults
@@ -97,56 +135,81 @@ func Decode(data []byte, into any) error {
 		}
 		delete(given, name)
 	}
-	for _, name := range firstOf(given) {
-		faults = append(faults, unknown(name, "field", known))
+	if foreign {
+		clear(given)
 	}
-	return invalid(faults)
+	for _, name := range firstOf(given) {
+		faults = append(faults, unknownName(name, "field", known))
+	}
+	return invalidError(faults)
+}
+
+// checkText checks what can be checked of a body before it is decoded.
+func checkText(data []byte, maxValues int) error {
+	if !utf8.Valid(data) {
+		// encoding/json would silently replace the invalid bytes.
+		return malformedError("the body is not UTF-8")
+	}
+	if err := core.CheckJSON(data, maxValues); err != nil {
+		return core.Errorf(core.ErrInvalid, "the body %s", err)
+	}
+	return nil
+}
+
+// member is the text of one value of the body. It shares the body's memory, which
+// json.RawMessage would copy; neither is modified.
+type member []byte
+
+// UnmarshalJSON keeps the value as it is.
+func (m *member) UnmarshalJSON(text []byte) error {
+	*m = text
+	return nil
 }
 
 // setField decodes one value; nothing and null leave the field as it is.
-func setField(field reflect.Value, raw json.RawMessage) error {
+func setField(field reflect.Value, raw member) error {
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
 		return nil
 	}
 	return json.Unmarshal(raw, field.Addr().Interface())
 }
 
-// unknown is the fault of a name that is not among those that are known.
-func unknown(name, what string, known []string) core.FieldError {
-	name = shorten(name) // also for Nearest, whose time grows with its length
-	detail := fmt.Sprintf("is not a %s here", what)
+// unknownName returns the fault of an unknown name.
+func unknownName(name, what string, known []string) core.FieldError {
+	name = shortenInput(name) // also for Nearest, whose time grows with its length
+	detail := fmt.Sprintf("is not a known %s", what)
 	if near := core.Nearest(name, known); near != "" {
 		detail += fmt.Sprintf(" (did you mean %s?)", near)
 	}
 	if len(known) == 0 {
-		return core.FieldError{Field: name, Detail: detail + "; there are none"}
+		return core.FieldError{Field: name, Detail: detail + "; this request has none"}
 	}
-	return core.FieldError{Field: name, Detail: detail + "; there are " + strings.Join(known, ", ")}
+	return core.FieldError{Field: name, Detail: detail + "; known are " + strings.Join(known, ", ")}
 }
 
-// firstOf returns the first names in the alphabet, as many as are reported.
-func firstOf(given map[string]json.RawMessage) []string {
+// firstOf returns the names in alphabetical order, as many as are reported.
+func firstOf(given map[string]member) []string {
 	names := slices.Sorted(maps.Keys(given))
 	return names[:min(len(names), core.MaxFaults)]
 }
 
-func malformed(format string, args ...any) error {
+func malformedError(format string, args ...any) error {
 	return &core.Error{Kind: core.ErrInvalid, Code: CodeMalformed, Message: fmt.Sprintf(format, args...)}
 }
 
-// invalid returns the error that names the faults, nil if there are none.
-func invalid(faults core.Faults) error {
+// invalidError returns the error that lists the faults, nil if there are none.
+func invalidError(faults core.Faults) error {
 	slices.SortFunc(faults, func(a, b core.FieldError) int { return strings.Compare(a.Field, b.Field) })
 	return faults.Err()
 }
 
-// explainSyntax says where the JSON is wrong.
+// explainSyntax says where the JSON is invalid.
 func explainSyntax(data []byte, err error) string {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) {
 		return "the body must be a JSON object"
 	}
-	// The offset is the number of bytes read, the wrong one included.
+	// The offset is the number of bytes read, including the invalid one.
 	before := data[:min(max(syntax.Offset-1, 0), int64(len(data)))]
 	line := bytes.Count(before, []byte("\n")) + 1
 	column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
@@ -169,7 +232,7 @@ func explainType(err error) string {
 	return fmt.Sprintf("must be %s, not %s", want, wrong.Value)
 }
 
-// object is a JSON object that is kept as it came.
+// object is the text of a JSON object.
 type object json.RawMessage
 
 // UnmarshalJSON refuses every value that is not an object.
@@ -181,11 +244,11 @@ func (o *object) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// shorten cuts what came from outside and is shown again.
-func shorten(s string) string {
-	const most = 64
-	if len(s) <= most {
+// shortenInput shortens a text of the caller that an error repeats.
+func shortenInput(s string) string {
+	const maxBytes = 64
+	if len(s) <= maxBytes {
 		return s
 	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	return strings.ToValidUTF8(s[:maxBytes], "") + "…"
 }

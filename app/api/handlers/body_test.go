@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -56,7 +57,7 @@ func TestDecodeIsBounded(t *testing.T) {
 	t.Parallel()
 	var body strings.Builder
 	body.WriteString(`{"` + strings.Repeat("x", 1<<20) + `":1`)
-	for i := range 100_000 {
+	for i := range 9_000 {
 		fmt.Fprintf(&body, `,"f%d":1`, i)
 	}
 	body.WriteString("}")
@@ -64,6 +65,58 @@ func TestDecodeIsBounded(t *testing.T) {
 	var shown *core.Error
 	if err := handlers.Decode([]byte(body.String()), &got); !errors.As(err, &shown) || len(shown.Fields) != 20 || len(shown.Message) > 4096 {
 		t.Errorf("got %v, want 20 faults in few words", err)
+	}
+}
+
+// What a body may hold is counted before it is decoded: decoding costs a few times the
+// length of the body, and what holds more than that is refused.
+//
+// Finding: security-2
+func TestDecodeMemory(t *testing.T) { // not parallel: it measures what the process allocates
+	const size = 8 << 20
+	fill := func(begin, unit, end string, most int) string {
+		n := min((size-len(begin)-len(end))/(len(unit)+1), most)
+		return begin + strings.Repeat(unit+",", n-1) + unit + end
+	}
+	var names strings.Builder
+	for i := range 9_900 {
+		fmt.Fprintf(&names, `,"%x":0`, i)
+	}
+	for name, tt := range map[string]struct {
+		body    string
+		refused bool
+		most    uint64 // bytes
+	}{
+		"a list of objects":             {fill(`{"calls":[`, `{}`, `]}`, size), true, 1 << 20},
+		"a list of lists":               {fill(`{"raw":[`, `[]`, `]}`, size), true, 1 << 20},
+		"numbers":                       {fill(`{"raw":[`, `0`, `]}`, size), true, 1 << 20},
+		"deep":                          {`{"raw":` + strings.Repeat("[", size/2) + strings.Repeat("]", size/2) + "}", true, 1 << 20},
+		"as many objects as may be":     {fill(`{"calls":[`, `{}`, `]}`, 4_900), false, 3 << 20},
+		"as many names as may be":       {`{"text":""` + names.String() + `}`, true, 3 << 20},
+		"one text":                      {`{"text":"` + strings.Repeat("a", size-12) + `"}`, false, size + 1<<20},
+		"one text of escaped bytes":     {`{"text":"` + strings.Repeat(`\u0001`, size/6-2) + `"}`, false, size + 2<<20},
+		"one text where none is wanted": {`{"number":"` + strings.Repeat("a", size-14) + `"}`, true, size + 1<<20},
+	} {
+		data := []byte(tt.body)
+		var got struct {
+			Text   string          `json:"text"`
+			Number int             `json:"number"`
+			Raw    json.RawMessage `json:"raw"`
+			Calls  []core.ToolCall `json:"calls"`
+		}
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		err := handlers.Decode(data, &got)
+		runtime.ReadMemStats(&after)
+		if tt.refused != errors.Is(err, core.ErrInvalid) {
+			t.Errorf("%s: got %v, want a refusal: %t", name, err, tt.refused)
+		}
+		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > tt.most {
+			t.Errorf("%s: got %d bytes allocated for a body of %d, want at most %d", name, allocated, len(data), tt.most)
+		} else {
+			t.Logf("%s: %d bytes allocated for a body of %d", name, allocated, len(data))
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
@@ -10,19 +9,39 @@ import (
 	"bobbin/app/core"
 )
 
-// Edit puts a new version of a user's message beside it, on a branch of its own,
-// and runs the agent. It answers like Send.
+// Edit adds a new version of a user's message on a new branch and runs the agent. It
+// answers like Send. With run: false it changes the text in place, and answers the message.
 func (h *Messages) Edit(c *gin.Context) error {
-	id, err := messageParam(c)
+	session, id, err := messageOf(c)
 	if err != nil {
 		return err
 	}
-	message, err := h.readMessage(c)
+	body, err := h.readNewMessage(c, session)
+	if err != nil {
+		return err
+	}
+	if !body.wantsRun() {
+		return h.revise(c, session, id, body)
+	}
+	message, err := body.toSendMessage(session)
 	if err != nil {
 		return err
 	}
 	message.Edits = id
-	return h.run(c, h.sending(message))
+	return h.sendAndAnswer(c, message)
+}
+
+// revise changes the text of a user's message in place. An idempotency key is not its
+// client_message_id.
+func (h *Messages) revise(c *gin.Context, session core.SessionID, id core.MessageID, body newMessage) error {
+	if err := body.checkRevision(); err != nil {
+		return err
+	}
+	message, err := h.chat.Revise(c.Request.Context(), scopeOf(c), session, id, body.Content)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusOK, messageAnswer{Message: message})
 }
 
 // regenerate is the body of Regenerate.
@@ -32,10 +51,10 @@ type regenerate struct {
 	Multitask       core.Multitask `json:"multitask"`
 	UserID          string         `json:"user_id"`
 	Source          core.Source    `json:"source"`
+	Options         *runOptions    `json:"options"`
 }
 
-// Regenerate has a message answered anew, on a branch of its own. It answers like
-// Send.
+// Regenerate creates another answer to a message, on a new branch. It answers like Send.
 func (h *Messages) Regenerate(c *gin.Context) error {
 	session, id, err := messageOf(c)
 	if err != nil {
@@ -53,15 +72,19 @@ func (h *Messages) Regenerate(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := checkMultitask(body.Multitask); err != nil {
+	held, err := h.acquireForRun(c)
+	if err != nil {
 		return err
 	}
-	return h.run(c, func(ctx context.Context, scope core.Scope) (core.Accepted, error) {
-		return h.chat.Regenerate(ctx, scope, core.Regenerate{
-			SessionID: session, MessageID: id, User: body.UserID, ClientMessageID: cmp.Or(body.ClientMessageID, key),
-			Model: body.Model, Multitask: body.Multitask, Source: source,
-		})
+	defer h.streams.releaseSlot(held)
+	accepted, err := h.chat.Regenerate(c.Request.Context(), scopeOf(c), core.Regenerate{
+		SessionID: session, MessageID: id, User: body.UserID, ClientMessageID: cmp.Or(body.ClientMessageID, key),
+		Model: body.Model, Multitask: body.Multitask, Source: source, Options: (*core.RunOptions)(body.Options),
 	})
+	if err != nil {
+		return err
+	}
+	return h.answerRun(c, held, accepted.Run)
 }
 
 // Select makes the branch through a message the current path and answers the
@@ -78,10 +101,10 @@ func (h *Messages) Select(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, selected)
+	return writeJSON(c, http.StatusOK, selected)
 }
 
-// Delete is a user's own deletion of a message: 204. It may be repeated.
+// Delete deletes a message: 204. It may be repeated.
 func (h *Messages) Delete(c *gin.Context) error {
 	session, id, err := messageOf(c)
 	if err != nil {
@@ -98,7 +121,7 @@ type pin struct {
 	Pinned *bool `json:"pinned"`
 }
 
-// Pin pins a message or unpins it, and answers it. It may be repeated.
+// Pin pins or unpins a message and answers the message. It may be repeated.
 func (h *Messages) Pin(c *gin.Context) error {
 	session, id, err := messageOf(c)
 	if err != nil {
@@ -109,13 +132,13 @@ func (h *Messages) Pin(c *gin.Context) error {
 		return err
 	}
 	if body.Pinned == nil {
-		return invalid([]core.FieldError{{Field: "pinned", Detail: "must be true or false"}})
+		return invalidError([]core.FieldError{{Field: "pinned", Detail: "must be true or false"}})
 	}
 	message, err := h.chat.Pin(c.Request.Context(), scopeOf(c), session, id, *body.Pinned)
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, message)
+	return writeJSON(c, http.StatusOK, message)
 }
 
 // forkSession is the body of Fork.
@@ -134,14 +157,14 @@ func (h *Sessions) Fork(c *gin.Context) error {
 		return err
 	}
 	if body.MessageID != "" && !core.ValidID(body.MessageID) {
-		return noMessage(string(body.MessageID))
+		return messageNotFound(string(body.MessageID))
 	}
 	fork, err := h.chat.Fork(c.Request.Context(), scopeOf(c), core.ForkSession{SessionID: id, MessageID: body.MessageID})
 	if err != nil {
 		return err
 	}
 	c.Header("Location", "/api/v1/sessions/"+string(fork.ID))
-	return answer(c, http.StatusCreated, fork)
+	return writeJSON(c, http.StatusCreated, fork)
 }
 
 // messageOf returns the session and the message in the path.
@@ -158,11 +181,11 @@ func messageOf(c *gin.Context) (core.SessionID, core.MessageID, error) {
 func messageParam(c *gin.Context) (core.MessageID, error) {
 	id := core.MessageID(c.Param("mid"))
 	if !core.ValidID(id) {
-		return "", noMessage(string(id))
+		return "", messageNotFound(string(id))
 	}
 	return id, nil
 }
 
-func noMessage(id string) error {
-	return core.Errorf(core.ErrNotFound, "message %s does not exist", shorten(id))
+func messageNotFound(id string) error {
+	return core.Errorf(core.ErrNotFound, "message %s does not exist", shortenInput(id))
 }

@@ -10,14 +10,14 @@ import (
 	"bobbin/app/core"
 )
 
-// Context answers what the next prompt of a session is made of.
+// Context answers …/context and …/summarize.
 type Context struct {
-	chat    contextService
-	streams *Streams
+	chat    chatService
+	streams *StreamLimiter
 }
 
 // NewContext returns the handlers of the context.
-func NewContext(s Services, streams *Streams) *Context {
+func NewContext(s Services, streams *StreamLimiter) *Context {
 	return &Context{chat: s.Chat, streams: streams}
 }
 
@@ -31,10 +31,10 @@ func (h *Context) Report(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, report)
+	return writeJSON(c, http.StatusOK, report)
 }
 
-// Prompt answers the exact prompt that would be sent now.
+// Prompt answers the exact prompt of the next model call.
 func (h *Context) Prompt(c *gin.Context) error {
 	id, err := idParam[core.SessionID](c, "session")
 	if err != nil {
@@ -44,10 +44,10 @@ func (h *Context) Prompt(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, prompt)
+	return writeJSON(c, http.StatusOK, prompt)
 }
 
-// Where answers where a message is in the next prompt, and why.
+// Where answers whether and how a message is in the next prompt, and why.
 func (h *Context) Where(c *gin.Context) error {
 	session, id, err := messageOf(c)
 	if err != nil {
@@ -57,7 +57,7 @@ func (h *Context) Where(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, where)
+	return writeJSON(c, http.StatusOK, where)
 }
 
 // dryRun is the body of Plan.
@@ -67,7 +67,7 @@ type dryRun struct {
 	Content string `json:"content"`
 }
 
-// Plan answers what the next prompt would be like under other conditions.
+// Plan answers a preview of the next prompt with another model, policy or message.
 func (h *Context) Plan(c *gin.Context) error {
 	id, err := idParam[core.SessionID](c, "session")
 	if err != nil {
@@ -77,11 +77,11 @@ func (h *Context) Plan(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	plan, err := h.chat.DryRun(c.Request.Context(), scopeOf(c), id, core.DryRun{Model: body.Model, Policy: body.Policy, Content: body.Content})
+	plan, err := h.chat.DryRun(c.Request.Context(), scopeOf(c), id, core.PlanPreview{Model: body.Model, Policy: body.Policy, Content: body.Content})
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, plan)
+	return writeJSON(c, http.StatusOK, plan)
 }
 
 // summarize is the body of Summarize.
@@ -89,7 +89,7 @@ type summarize struct {
 	Focus string `json:"focus"` // what the summary must keep
 }
 
-// Summarize makes a summary now and answers it.
+// Summarize creates a summary now and answers it.
 func (h *Context) Summarize(c *gin.Context) error {
 	id, err := idParam[core.SessionID](c, "session")
 	if err != nil {
@@ -99,20 +99,20 @@ func (h *Context) Summarize(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	scope := scopeOf(c)
-	place, err := h.streams.hold(c)
+	tenant := scopeOf(c)
+	held, err := h.streams.acquireSlot(c)
 	if err != nil {
 		return err
 	}
-	defer h.streams.release(place)
+	defer h.streams.releaseSlot(held)
 	ctx, cancel := context.WithTimeout(c.Request.Context(), h.streams.limits.Wait)
 	defer cancel()
-	summary, err := h.chat.Summarize(ctx, scope, id, body.Focus)
+	summary, err := h.chat.Summarize(ctx, tenant, id, body.Focus)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
-		return &core.Error{Kind: core.ErrTimeout, Message: "the summary took too long; the session is as it was", Err: err}
+		return &core.Error{Kind: core.ErrTimeout, Message: "the summary took too long; the session is unchanged", Err: err}
 	}
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, summary)
+	return writeJSON(c, http.StatusOK, summary)
 }

@@ -11,26 +11,26 @@ import (
 	"bobbin/app/core"
 )
 
-// webhook is where a caller wants to be told.
+// webhook is where the ends of runs are reported.
 type webhook struct {
 	URL    string `json:"url"`
 	Secret string `json:"secret"`
 }
 
-// UnmarshalJSON refuses what has other fields. Its error shows nothing of the value,
-// which holds a secret.
+// UnmarshalJSON refuses unknown fields. Its error repeats nothing of the value, which
+// holds a secret.
 func (w *webhook) UnmarshalJSON(data []byte) error {
 	type plain webhook
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if len(data) == 0 || data[0] != '{' || dec.Decode((*plain)(w)) != nil {
-		return errors.New("must be an object with url and secret, both text")
+		return errors.New("must be an object with the strings url and secret")
 	}
 	return nil
 }
 
-// core returns the webhook as the use cases take it; nil stays nil.
-func (w *webhook) core() *core.Webhook {
+// toCore returns the webhook as a core.Webhook; nil stays nil.
+func (w *webhook) toCore() *core.Webhook {
 	if w == nil {
 		return nil
 	}
@@ -45,8 +45,7 @@ type Deliveries struct {
 // NewDeliveries returns the handlers of deliveries.
 func NewDeliveries(s Services) *Deliveries { return &Deliveries{deliveries: s.Deliveries} }
 
-// List answers the deliveries of a run, the oldest first. There are few: all are on
-// one page.
+// List answers the deliveries of a run, oldest first. They are few, so all are on one page.
 func (h *Deliveries) List(c *gin.Context) error {
 	run, err := idParam[core.RunID](c, "run")
 	if err != nil {
@@ -56,10 +55,10 @@ func (h *Deliveries) List(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, listOf(core.Page[core.Delivery]{Items: list}))
+	return writePage(c, core.Page[core.Delivery]{Items: list})
 }
 
-// Retry has a delivery made again: 202 with the delivery.
+// Retry repeats a delivery: 202 with the delivery.
 func (h *Deliveries) Retry(c *gin.Context) error {
 	run, err := idParam[core.RunID](c, "run")
 	if err != nil {
@@ -70,11 +69,11 @@ func (h *Deliveries) Retry(c *gin.Context) error {
 	}
 	id := core.DeliveryID(c.Param("did"))
 	if !core.ValidID(id) {
-		return core.Errorf(core.ErrNotFound, "delivery %s does not exist", shorten(string(id)))
+		return core.Errorf(core.ErrNotFound, "delivery %s does not exist", shortenInput(string(id)))
 	}
 	d, err := h.deliveries.Retry(c.Request.Context(), scopeOf(c), run, id)
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusAccepted, d)
+	return writeJSON(c, http.StatusAccepted, d)
 }

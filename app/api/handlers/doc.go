@@ -1,13 +1,23 @@
-// Package handlers answers the requests of the native API: it reads what came
-// in, asks one service or repository, and writes what it got as JSON or as a
-// stream of events. One noun, one file.
+// Package handlers answers the requests of the native API: it reads a request, calls
+// one service or repository, and writes the result as JSON or as an event stream.
+// One noun, one file.
 //
 // A handler is a func(*gin.Context) error. It writes an answer or returns an
 // error, never both; package api turns errors into problems. Writes go through
 // the chat service, reads may go to the repositories directly. Bodies are read
-// strictly: what a handler does not know is refused by name, because a misspelled
-// field that is silently ignored costs its sender more than an error does.
+// strictly: unknown fields are refused by name, because a misspelled field that is
+// silently ignored costs its sender more than an error does.
 //
-// A request that is held open (a stream, a waiting one) only listens: when it
-// goes away the run goes on.
+// A stream or a waiting request only listens: when it ends, the run continues.
+//
+// # Server-sent events
+//
+// A frame has `id:` (of durable events: the event's number in its session; of resync: the
+// number after which the stream continues), `event:` and `data:`, the event's data preceded
+// by session_id, run_id and at. Each frame is flushed immediately and has its own deadline,
+// so that a reader who does not read is disconnected and holds no resources. Comment lines
+// keep idle connections open through proxies.
+//
+// ServeEvents ranges over the events in its caller's goroutine; a timer writes the comments, so
+// that an idle stream has no further goroutine.
 package handlers

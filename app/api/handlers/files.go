@@ -9,58 +9,50 @@ import (
 	"mime/multipart"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
 	"bobbin/app/core"
 )
 
-// How many uploads are read at once: each takes the memory of its file.
-const (
-	maxUploads         = 32
-	maxUploadsPerOwner = 8
-	maxUploadsPerUser  = 2
-)
+// maxFieldBytes bounds a form field other than the message.
+const maxFieldBytes = 1 << 10
 
-// maxField bounds a field of a form besides the message, in bytes.
-const maxField = 1 << 10
-
-// fileService takes images and files in.
+// fileService stores images and files.
 type fileService interface {
-	Upload(ctx context.Context, scope core.Scope, u core.Upload) (core.Blob, error)
-	// MaxBytes returns the size of the largest file, and how many a message may have.
+	Upload(ctx context.Context, tenant core.Tenant, u core.Upload) (core.Blob, error)
+	// Link returns a URL that needs no key; lifetime 0 = the default.
+	Link(ctx context.Context, tenant core.Tenant, id core.BlobID, lifetime time.Duration) (core.BlobLink, error)
+	// Follow returns the file of a link.
+	Follow(ctx context.Context, id core.BlobID, expires int64, signature string) (core.Blob, error)
+	// MaxBytes returns the maximum size of a file, and the maximum number per message.
 	MaxBytes() (each int64, files int)
 }
 
-// blobStore has the images and files.
-type blobStore interface {
-	Open(ctx context.Context, scope core.Scope, id core.BlobID) (core.Blob, []byte, error)
-}
-
-// Files answers /api/v1/blobs, and reads the forms that have files. Safe for
-// concurrent use.
+// Files answers /api/v1/blobs and reads forms with files. Safe for concurrent use.
 type Files struct {
-	files fileService
-	blobs blobStore
-	slots *Streams
+	files    fileService
+	blobs    core.BlobStore
+	sessions core.SessionStore
+	space    Space
 }
 
 // NewFiles returns the handlers of images and files.
-func NewFiles(s Services) *Files {
-	slots := NewStreams(Limits{Streams: maxUploads, StreamsPerOwner: maxUploadsPerOwner, StreamsPerUser: maxUploadsPerUser})
-	return &Files{files: s.Files, blobs: s.Blobs, slots: slots}
+func NewFiles(s Services, space Space) *Files {
+	return &Files{files: s.Files, blobs: s.Blobs, sessions: s.Sessions, space: space}
 }
 
 // Upload stores the form's one file: 201.
 func (h *Files) Upload(c *gin.Context) error {
-	place, err := h.slots.hold(c)
+	if !isForm(c.Request) {
+		return formRequired()
+	}
+	form, err := h.receiveForm(c)
 	if err != nil {
 		return err
 	}
-	defer h.slots.release(place)
-	if !isForm(c.Request) {
-		return wantsForm()
-	}
+	defer form.Close()
 	u, given := core.Upload{}, false
 	each, _ := h.files.MaxBytes()
 	err = readForm(c.Request, func(p *multipart.Part) (err error) {
@@ -71,13 +63,13 @@ func (h *Files) Upload(c *gin.Context) error {
 			u.User, err = readField[string](p)
 		case "file":
 			if given {
-				return formFault("file", "is given more than once; upload files one by one")
+				return formError("file", "is given more than once; upload files one at a time")
 			}
 			given = true
 			u.Name = p.FileName()
-			u.Data, err = readPart(p, each)
+			u.Data, err = readPart(p, each, form.size)
 		default:
-			return invalid([]core.FieldError{unknown(p.FormName(), "field", []string{"file", "session_id", "user_id"})})
+			return invalidError([]core.FieldError{unknownName(p.FormName(), "field", []string{"file", "session_id", "user_id"})})
 		}
 		return err
 	})
@@ -85,40 +77,84 @@ func (h *Files) Upload(c *gin.Context) error {
 		return err
 	}
 	if !given {
-		return formFault("file", "is missing")
+		return formError("file", "is missing")
 	}
 	blob, err := h.files.Upload(c.Request.Context(), scopeOf(c), u)
 	if err != nil {
 		return err
 	}
 	c.Header("Location", "/api/v1/blobs/"+string(blob.ID))
-	return answer(c, http.StatusCreated, blob)
+	return writeJSON(c, http.StatusCreated, blob)
 }
 
-// Get answers the content of a blob, to be saved and not to be shown: nothing in it
-// runs in our name.
+// receiveForm reads a whole form into a temporary file, then waits for the memory to
+// process it. The caller closes the file.
+func (h *Files) receiveForm(c *gin.Context) (*spoolFile, error) {
+	form, err := h.space.spoolBody(c)
+	if err != nil {
+		return nil, err
+	}
+	each, _ := h.files.MaxBytes()
+	if err := holdOf(c).Resize(c.Request.Context(), min(form.size, each+h.space.Body)); err != nil {
+		return nil, errors.Join(err, form.Close())
+	}
+	return form, nil
+}
+
+// Get answers the content of a blob as a download: browsers do not render it in our origin.
 func (h *Files) Get(c *gin.Context) error {
 	id, err := idParam[core.BlobID](c, "blob")
 	if err != nil {
 		return err
 	}
-	blob, data, err := h.blobs.Open(c.Request.Context(), scopeOf(c), id)
+	c.Header("Cache-Control", "private, no-cache") // it never changes, but access does
+	return h.serveBlob(c, id, "attachment")
+}
+
+// serveBlob answers the content of a blob.
+func (h *Files) serveBlob(c *gin.Context, id core.BlobID, disposition string) error {
+	content, blob, err := h.openContent(c, id)
 	if err != nil {
 		return err
 	}
-	begin(c, http.StatusOK, len(data))
+	defer content.Close()
+	c.Status(http.StatusOK)
 	header := c.Writer.Header()
 	header.Set("Content-Type", servedType(blob.MediaType))
-	header.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": blob.Name}))
+	header.Set("Content-Disposition", mime.FormatMediaType(disposition, map[string]string{"filename": blob.Name}))
 	header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
 	header.Set("ETag", `"`+blob.SHA256+`"`)
-	header.Set("Cache-Control", "private, no-cache") // the same for ever, but not for everybody
-	http.ServeContent(c.Writer, c.Request, "", blob.CreatedAt, bytes.NewReader(data))
+	http.ServeContent(newPacedWriter(c), c.Request, "", blob.CreatedAt, content)
 	return nil
 }
 
-// servedType returns the media type under which a blob is given back: text is plain
-// text, whatever it was.
+// openContent returns the content of a blob in a temporary file, so that a slow reader
+// holds no memory.
+func (h *Files) openContent(c *gin.Context, id core.BlobID) (*spoolFile, core.Blob, error) {
+	ctx, tenant, hold := c.Request.Context(), scopeOf(c), holdOf(c)
+	blob, err := h.blobs.Get(ctx, tenant, id)
+	if err != nil {
+		return nil, blob, err
+	}
+	if err := hold.Resize(ctx, max(blob.Size, AnswerBytes)); err != nil {
+		return nil, blob, err
+	}
+	defer hold.Release()
+	blob, data, err := h.blobs.Open(ctx, tenant, id)
+	if err != nil {
+		return nil, blob, err
+	}
+	file, err := h.space.createFile(c)
+	if err != nil {
+		return nil, blob, err
+	}
+	if err := file.fillFrom(bytes.NewReader(data)); err != nil {
+		return nil, blob, errors.Join(err, file.Close())
+	}
+	return file, blob, nil
+}
+
+// servedType returns the media type of a download: all text but CSV is plain text.
 func servedType(mediaType string) string {
 	if strings.HasPrefix(mediaType, "text/") && mediaType != "text/csv" {
 		return "text/plain; charset=utf-8"
@@ -129,36 +165,37 @@ func servedType(mediaType string) string {
 	return mediaType
 }
 
-// message reads a message that comes as a form: the field message has what else is
-// the body, each field file is a file that goes with it. The files are stored as
-// they come, so that only one of them is in memory.
-func (h *Files) message(c *gin.Context, session core.SessionID) (newMessage, error) {
+// readFormMessage reads a message sent as a form: the field message holds the JSON body,
+// each field file an attached file. Files are stored as they arrive, so that only one of
+// them is in memory.
+func (h *Files) readFormMessage(c *gin.Context, session core.SessionID) (newMessage, error) {
 	var body newMessage
 	var parts []filePart
-	place, err := h.slots.hold(c)
+	form, err := h.receiveForm(c)
 	if err != nil {
 		return body, err
 	}
-	defer h.slots.release(place)
+	defer form.Close()
+	defer holdOf(c).Release() // the run may take long
 	given := false
-	each, most := h.files.MaxBytes()
+	each, maxFiles := h.files.MaxBytes()
 	err = readForm(c.Request, func(p *multipart.Part) error {
 		switch p.FormName() {
 		case "message":
 			if given {
-				return formFault("message", "is given more than once")
+				return formError("message", "is given more than once")
 			}
 			given = true
-			data, err := io.ReadAll(p) // within the limit of the whole body
+			data, err := readPart(p, h.space.Body, form.size)
 			if err != nil {
-				return BodyFault(err)
+				return err
 			}
 			return Decode(data, &body)
 		case "file":
-			if len(parts) >= most {
-				return core.Errorf(core.ErrInvalid, "the message has too many files: at most %d are taken", most)
+			if len(parts) >= maxFiles {
+				return core.Errorf(core.ErrInvalid, "the message has too many files: at most %d are allowed", maxFiles)
 			}
-			data, err := readPart(p, each)
+			data, err := readPart(p, each, form.size)
 			if err != nil {
 				return err
 			}
@@ -166,21 +203,21 @@ func (h *Files) message(c *gin.Context, session core.SessionID) (newMessage, err
 			parts = append(parts, filePart{BlobID: blob.ID})
 			return err
 		default:
-			return invalid([]core.FieldError{unknown(p.FormName(), "field", []string{"message", "file"})})
+			return invalidError([]core.FieldError{unknownName(p.FormName(), "field", []string{"message", "file"})})
 		}
 	})
 	body.Parts = append(body.Parts, parts...)
 	return body, err
 }
 
-// filePart is an image or a file of a message, as its sender names it.
+// filePart is an image or a file of a message in a request.
 type filePart struct {
 	Type   string      `json:"type"`
 	BlobID core.BlobID `json:"blob_id"`
 	Name   string      `json:"name"`
 }
 
-// partsOf returns the parts as the use cases take them; nil stays nil.
+// partsOf returns the parts as core.Parts; nil stays nil.
 func partsOf(given []filePart) []core.Part {
 	if given == nil {
 		return nil
@@ -192,26 +229,26 @@ func partsOf(given []filePart) []core.Part {
 	return parts
 }
 
-// isForm reports whether the body is a form that may have files.
+// isForm reports whether the body is a multipart form.
 func isForm(r *http.Request) bool {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return err == nil && media == "multipart/form-data"
 }
 
-func wantsForm() error {
+func formRequired() error {
 	return &core.Error{Kind: core.ErrInvalid, Code: CodeMediaType, Message: "the body must be a form with the field file: Content-Type: multipart/form-data"}
 }
 
-// formFault returns the error about one field of a form.
-func formFault(field, detail string) error {
-	return invalid([]core.FieldError{{Field: field, Detail: detail}})
+// formError returns the error for a field of a form.
+func formError(field, detail string) error {
+	return invalidError([]core.FieldError{{Field: field, Detail: detail}})
 }
 
-// readForm gives the parts of a form to take, one after the other, to its end.
-func readForm(r *http.Request, take func(*multipart.Part) error) error {
+// readForm calls handle for each part of a form, until the first error.
+func readForm(r *http.Request, handle func(*multipart.Part) error) error {
 	form, err := r.MultipartReader()
 	if err != nil {
-		return malformed("the form cannot be read: %s", err)
+		return malformedError("the form cannot be read: %s", err)
 	}
 	for {
 		part, err := form.NextPart()
@@ -219,35 +256,37 @@ func readForm(r *http.Request, take func(*multipart.Part) error) error {
 			return nil
 		}
 		if err != nil {
-			return BodyFault(err)
+			return BodyError(err)
 		}
-		if err := take(part); err != nil {
+		if err := handle(part); err != nil {
 			return err
 		}
 	}
 }
 
-// readPart reads a file of at most that many bytes.
-func readPart(p *multipart.Part, most int64) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(p, most+1))
+// readPart reads a part of at most maxBytes from a form of formSize bytes.
+func readPart(p *multipart.Part, maxBytes, formSize int64) ([]byte, error) {
+	data, err := readAll(io.LimitReader(p, maxBytes+1), min(maxBytes, formSize))
 	switch {
 	case err != nil:
-		return nil, BodyFault(err)
-	case int64(len(data)) > most:
-		return nil, core.Errorf(core.ErrTooLarge, "the file %s is too large: at most %s are taken", shorten(p.FileName()), core.ByteSize(most))
-	default:
+		return nil, BodyError(err)
+	case int64(len(data)) <= maxBytes:
 		return data, nil
+	case p.FileName() == "":
+		return nil, core.Errorf(core.ErrTooLarge, "the field %s is larger than %d bytes", shortenInput(p.FormName()), maxBytes)
+	default:
+		return nil, core.Errorf(core.ErrTooLarge, "the file %s is too large: the maximum is %s", shortenInput(p.FileName()), core.ByteSize(maxBytes))
 	}
 }
 
 // readField reads a short field of a form.
 func readField[T ~string](p *multipart.Part) (T, error) {
-	data, err := io.ReadAll(io.LimitReader(p, maxField+1))
+	data, err := io.ReadAll(io.LimitReader(p, maxFieldBytes+1))
 	switch {
 	case err != nil:
-		return "", BodyFault(err)
-	case len(data) > maxField:
-		return "", formFault(p.FormName(), "is too long")
+		return "", BodyError(err)
+	case len(data) > maxFieldBytes:
+		return "", formError(p.FormName(), "is too long")
 	default:
 		return T(data), nil
 	}

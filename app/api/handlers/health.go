@@ -11,33 +11,37 @@ import (
 	"bobbin/app/core"
 )
 
-// checkTimeout bounds one check of Ready.
+// checkTimeout bounds one readiness check.
 const checkTimeout = 2 * time.Second
 
-// Check is something that must work for the server to be of use.
+// Check is a readiness check.
 type Check struct {
-	Name string // shown to everybody
-	// Run returns nil if it works; its error is logged and not shown.
+	Name string // public
+	// Run returns nil if the check passes. Only the message of a core.Error is shown.
 	Run func(ctx context.Context) error
+	// Optional means that the server is degraded but ready while the check fails.
+	Optional bool
 }
 
-// Build is which program this is.
+// Build identifies the program.
 type Build struct {
 	Version string `json:"version"`
 	Commit  string `json:"commit"`
 	Date    string `json:"date"`
 	Go      string `json:"go"`
+	// Program is the path of the executable, which is started to read documents; empty =
+	// documents are not read.
+	Program string `json:"-"`
 }
 
-// Health answers the questions of operators and their probes.
+// Health answers /healthz, /readyz and /version.
 type Health struct {
 	checks []Check
 	build  Build
 	drain  <-chan struct{}
 }
 
-// NewHealth returns the handlers of health. When drain is closed the server is no
-// longer ready.
+// NewHealth returns the handlers of health. Once drain is closed the server is not ready.
 func NewHealth(checks []Check, build Build, drain <-chan struct{}) *Health {
 	return &Health{checks: checks, build: build, drain: drain}
 }
@@ -48,12 +52,12 @@ type readiness struct {
 	Checks map[string]string `json:"checks"`
 }
 
-// Live answers 200 as long as the process can answer at all.
+// Live answers 200.
 func (h *Health) Live(c *gin.Context) error {
-	return answer(c, http.StatusOK, map[string]string{"status": "ok"})
+	return writeJSON(c, http.StatusOK, map[string]string{"status": "ok"})
 }
 
-// Ready answers 200 if all checks pass, else 503 with those that do not.
+// Ready answers 200 if all checks pass that are not optional, else 503 with the failed ones.
 func (h *Health) Ready(c *gin.Context) error {
 	select {
 	case <-h.drain:
@@ -65,15 +69,29 @@ func (h *Health) Ready(c *gin.Context) error {
 	var causes []error
 	for _, check := range h.checks {
 		ready.Checks[check.Name] = "ok"
-		if err := runCheck(c.Request.Context(), check); err != nil {
-			faults = append(faults, core.FieldError{Field: check.Name, Detail: "does not work"})
+		err := runCheck(c.Request.Context(), check)
+		switch {
+		case err == nil:
+		case check.Optional:
+			ready.Status, ready.Checks[check.Name] = "degraded", faultOf(err)
+		default:
+			faults = append(faults, core.FieldError{Field: check.Name, Detail: faultOf(err)})
 			causes = append(causes, err)
 		}
 	}
 	if len(faults) > 0 {
 		return &core.Error{Kind: core.ErrUnavailable, Code: "not_ready", Message: "the server is not ready", Fields: faults, Err: errors.Join(causes...)}
 	}
-	return answer(c, http.StatusOK, ready)
+	return writeJSON(c, http.StatusOK, ready)
+}
+
+// faultOf returns what is shown of the error of a failed check.
+func faultOf(err error) string {
+	var shown *core.Error
+	if errors.As(err, &shown) {
+		return shown.Message
+	}
+	return "failed"
 }
 
 func runCheck(ctx context.Context, check Check) error {
@@ -82,7 +100,7 @@ func runCheck(ctx context.Context, check Check) error {
 	return check.Run(ctx)
 }
 
-// Version answers which program this is.
+// Version answers the version of the program.
 func (h *Health) Version(c *gin.Context) error {
-	return answer(c, http.StatusOK, h.build)
+	return writeJSON(c, http.StatusOK, h.build)
 }

@@ -9,8 +9,8 @@ import (
 	"bobbin/app/core"
 )
 
-// Memories answers /api/v1/memories. Every request may name a user, and then sees
-// and touches only that user's memories.
+// Memories answers /api/v1/memories. A request that names a user reads and changes only
+// that user's memories.
 type Memories struct {
 	memories memoryService
 }
@@ -31,49 +31,49 @@ func (h *Memories) Create(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	scope, err := userScope(c, body.UserID)
+	tenant, err := userScope(c, body.UserID)
 	if err != nil {
 		return err
 	}
-	saved, err := h.memories.Create(c.Request.Context(), scope, core.Memory{
+	saved, err := h.memories.Create(c.Request.Context(), tenant, core.Memory{
 		Content: body.Content, Metadata: json.RawMessage(body.Metadata),
 	})
 	if err != nil {
 		return err
 	}
 	c.Header("Location", "/api/v1/memories/"+string(saved.ID))
-	return answer(c, http.StatusCreated, saved)
+	return writeJSON(c, http.StatusCreated, saved)
 }
 
-// List answers a page of memories, the newest first.
+// List answers a page of memories, newest first.
 func (h *Memories) List(c *gin.Context) error {
 	q := readQuery(c, "user_id", "limit", "cursor")
-	query := q.page()
+	query := q.pageParams()
 	if err := q.err(); err != nil {
 		return err
 	}
-	scope, err := userScope(c, q.text("user_id"))
+	tenant, err := userScope(c, q.textParam("user_id"))
 	if err != nil {
 		return err
 	}
-	page, err := h.memories.List(c.Request.Context(), scope, query)
+	page, err := h.memories.List(c.Request.Context(), tenant, query)
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, listOf(page))
+	return writePage(c, page)
 }
 
 // Get answers one memory.
 func (h *Memories) Get(c *gin.Context) error {
-	scope, id, err := memoryParam(c)
+	tenant, id, err := memoryParam(c)
 	if err != nil {
 		return err
 	}
-	memory, err := h.memories.Get(c.Request.Context(), scope, id)
+	memory, err := h.memories.Get(c.Request.Context(), tenant, id)
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, memory)
+	return writeJSON(c, http.StatusOK, memory)
 }
 
 // memoryContent is the body of Update.
@@ -84,7 +84,7 @@ type memoryContent struct {
 
 // Update replaces content and metadata and answers the memory.
 func (h *Memories) Update(c *gin.Context) error {
-	scope, id, err := memoryParam(c)
+	tenant, id, err := memoryParam(c)
 	if err != nil {
 		return err
 	}
@@ -92,22 +92,22 @@ func (h *Memories) Update(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	saved, err := h.memories.Update(c.Request.Context(), scope, core.Memory{
+	saved, err := h.memories.Update(c.Request.Context(), tenant, core.Memory{
 		ID: id, Content: body.Content, Metadata: json.RawMessage(body.Metadata),
 	})
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, saved)
+	return writeJSON(c, http.StatusOK, saved)
 }
 
-// Delete removes a memory for good: 204.
+// Delete permanently removes a memory: 204.
 func (h *Memories) Delete(c *gin.Context) error {
-	scope, id, err := memoryParam(c)
+	tenant, id, err := memoryParam(c)
 	if err != nil {
 		return err
 	}
-	if err := h.memories.Delete(c.Request.Context(), scope, id); err != nil {
+	if err := h.memories.Delete(c.Request.Context(), tenant, id); err != nil {
 		return err
 	}
 	return noContent(c)
@@ -121,23 +121,23 @@ type memorySearch struct {
 	MinScore *float32 `json:"min_score"`
 }
 
-// Search answers the memories that are nearest to a text.
+// Search answers the memories most similar to a text.
 func (h *Memories) Search(c *gin.Context) error {
 	body, err := readBody[memorySearch](c)
 	if err != nil {
 		return err
 	}
-	scope, err := userScope(c, body.UserID)
+	tenant, err := userScope(c, body.UserID)
 	if err != nil {
 		return err
 	}
-	matches, err := h.memories.Search(c.Request.Context(), scope, core.MemorySearch{
+	matches, err := h.memories.Search(c.Request.Context(), tenant, core.MemorySearch{
 		Query: body.Query, Limit: body.Limit, MinScore: body.MinScore,
 	})
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, matches)
+	return writeJSON(c, http.StatusOK, matches)
 }
 
 // reindex is the body of Reindex.
@@ -147,8 +147,8 @@ type reindex struct {
 	Limit     int    `json:"limit"`
 }
 
-// Reindex embeds one batch of stale memories. Those of all owners are for this
-// machine's own user.
+// Reindex embeds one batch of stale memories. Only callers without an API key may reindex
+// those of all owners.
 func (h *Memories) Reindex(c *gin.Context) error {
 	body, err := readBody[reindex](c)
 	if err != nil {
@@ -157,49 +157,41 @@ func (h *Memories) Reindex(c *gin.Context) error {
 	id, _ := core.IdentityFrom(c.Request.Context())
 	switch {
 	case body.AllOwners && id.Key != "":
-		return core.Errorf(core.ErrForbidden, "an API key reindexes its own memories; those of all owners: bobbin memories reindex, on the server's machine")
+		return core.Errorf(core.ErrForbidden, "an API key reindexes only its owner's memories; for all owners run bobbin memories reindex on the server")
 	case len(body.Cursor) > maxCursor:
-		return invalid([]core.FieldError{{Field: "cursor", Detail: "is not one that was given out"}})
+		return invalidError([]core.FieldError{{Field: "cursor", Detail: "is not a next_cursor of this list"}})
 	}
 	done, err := h.memories.Reindex(c.Request.Context(), scopeOf(c), core.Reindex{AllOwners: body.AllOwners, Cursor: body.Cursor, Limit: body.Limit})
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, done)
+	return writeJSON(c, http.StatusOK, done)
 }
 
-// memoryParam returns the memory that the path names, and the scope in which it has
-// to be.
-func memoryParam(c *gin.Context) (core.Scope, core.MemoryID, error) {
+// memoryParam returns the memory id in the path, and the scope it must belong to.
+func memoryParam(c *gin.Context) (core.Tenant, core.MemoryID, error) {
 	q := readQuery(c, "user_id")
 	if err := q.err(); err != nil {
-		return core.Scope{}, "", err
+		return core.Tenant{}, "", err
 	}
-	scope, err := userScope(c, q.text("user_id"))
+	tenant, err := userScope(c, q.textParam("user_id"))
 	if err != nil {
-		return core.Scope{}, "", err
+		return core.Tenant{}, "", err
 	}
 	id, err := idParam[core.MemoryID](c, "memory")
-	return scope, id, err
+	return tenant, id, err
 }
 
-// maxUser bounds a user's id, in bytes.
-const maxUser = 200
-
-// userScope returns the rows that the caller may touch, of the one user that the
-// request names; "" = of all that are the caller's. Who acts for one user cannot
-// name another.
-func userScope(c *gin.Context, user string) (core.Scope, error) {
-	scope := scopeOf(c)
-	switch {
-	case user == "":
-		return scope, nil
-	case len(user) > maxUser || core.CleanText(user) != user:
-		return scope, invalid([]core.FieldError{{Field: "user_id", Detail: "must be at most 200 bytes of valid UTF-8 without U+0000"}})
+// userScope returns the scope of the user that the request names; "" = the caller's own
+// scope. An end user cannot name another user.
+func userScope(c *gin.Context, user string) (core.Tenant, error) {
+	tenant := scopeOf(c)
+	if user == "" {
+		return tenant, nil
 	}
-	if err := checkUser(c, user); err != nil {
-		return scope, err
+	if err := checkNamedUser(c, user); err != nil {
+		return tenant, err
 	}
-	scope.User = user
-	return scope, nil
+	tenant.User = user
+	return tenant, nil
 }

@@ -16,33 +16,28 @@ import (
 
 // Messages answers /api/v1/sessions/{id}/messages.
 type Messages struct {
-	chat     messageService
+	chat     chatService
 	transfer transferService
 	files    *Files
-	sessions sessionStore
-	messages messageStore
-	runs     runStore
-	streams  *Streams
+	sessions core.SessionStore
+	messages core.MessageStore
+	runs     core.RunStore
+	streams  *StreamLimiter
 }
 
 // NewMessages returns the handlers of messages.
-func NewMessages(s Services, files *Files, streams *Streams) *Messages {
+func NewMessages(s Services, files *Files, streams *StreamLimiter) *Messages {
 	return &Messages{chat: s.Chat, transfer: s.Transfer, files: files, sessions: s.Sessions, messages: s.Messages, runs: s.Runs, streams: streams}
 }
 
-// messagePage is a page of messages, and those that wait for their turn.
-type messagePage struct {
-	core.Page[core.Message]
-	Pending []core.Message `json:"pending"` // accepted, not in the log yet: seq 0
-	// LastEventID is where to begin with the session's events: what happened up to it
-	// is in this answer, so that nothing is missed between the two requests.
-	LastEventID int64 `json:"last_event_id"`
-}
-
-// List answers a page of messages in the order of their seq.
+// List answers a page of messages in the order of their seq, or newest first. The field
+// pending holds the queued messages: accepted, not in the log yet, with seq 0. The field
+// last_event_id says where to start with the session's events, so that nothing is missed
+// between the two requests: earlier events are reflected in this answer.
 func (h *Messages) List(c *gin.Context) error {
-	q := readQuery(c, "before", "after", "all_branches", "limit", "cursor")
-	query := core.MessageQuery{PageQuery: q.page(), Before: q.number("before"), After: q.number("after"), AllBranches: q.flag("all_branches")}
+	q := readQuery(c, "before", "after", "order", "all_branches", "limit", "cursor")
+	query := core.MessageQuery{PageQuery: q.pageParams(), Before: q.numberParam("before"), After: q.numberParam("after"), AllBranches: q.boolParam("all_branches"),
+		Descending: q.choiceParam("order", "asc", "desc") == "desc"}
 	if err := q.err(); err != nil {
 		return err
 	}
@@ -50,19 +45,39 @@ func (h *Messages) List(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	// First the session, then those that wait, then the log: what moves in between is
-	// seen twice then, and not never.
-	ctx, scope := c.Request.Context(), scopeOf(c)
-	queued, err := h.runs.Pending(ctx, scope, session.ID)
+	hold := holdOf(c)
+	if err := hold.Resize(c.Request.Context(), core.MaxMessagePageBytes+core.MaxPageBytes); err != nil {
+		return err
+	}
+	// Read the session first, then the queue, then the log: a message that moves in between
+	// is read twice rather than missed.
+	ctx, tenant := c.Request.Context(), scopeOf(c)
+	queued, err := h.runs.Pending(ctx, tenant, session.ID)
 	if err != nil {
 		return err
 	}
-	page, err := h.messages.List(ctx, scope, session.ID, query)
+	page, err := h.messages.List(ctx, tenant, session.ID, query)
 	if err != nil {
 		return err
 	}
 	pending := pendingOf(queued, page.Items)
-	return answer(c, http.StatusOK, messagePage{Page: listOf(page), Pending: pending, LastEventID: session.LastEventSeq})
+	hold.Keep(core.MaxPageBytes + sizeOf(page.Items))
+	return writePage(c, page, field{"pending", pending}, field{"last_event_id", session.LastEventSeq})
+}
+
+// sizeOf returns the bytes of text in the messages.
+func sizeOf(messages []core.Message) int64 {
+	n := 0
+	for _, m := range messages {
+		n += len(m.Content)
+		for _, call := range m.ToolCalls {
+			n += len(call.Arguments)
+		}
+		for _, part := range m.Parts {
+			n += len(part.Text)
+		}
+	}
+	return int64(n)
 }
 
 // pendingOf returns the messages of the queued runs that are not in the log.
@@ -89,19 +104,22 @@ type newMessage struct {
 	Metadata        object         `json:"metadata"`
 	Parts           []filePart     `json:"parts"`
 	Webhook         *webhook       `json:"webhook"`
+	Options         *runOptions    `json:"options"`
+	After           core.MessageID `json:"after"`
 
-	Run        *bool           `json:"run"` // false = it is put into the log and not answered
+	Run        *bool           `json:"run"` // false = append to the log without a run
 	Role       core.Role       `json:"role"`
 	ToolCalls  []core.ToolCall `json:"tool_calls"`
 	ToolCallID string          `json:"tool_call_id"`
 	ToolName   string          `json:"tool_name"`
 	CreatedAt  *time.Time      `json:"created_at"`
+	AuthorID   string          `json:"author_id"`
 }
 
-// runAnswer is the answer of Send, whole or as far as it has come.
+// runAnswer is the answer of Send when the run has ended.
 type runAnswer struct {
 	Run     core.Run      `json:"run"`
-	Message *core.Message `json:"message"` // the answer; null = the run ended without one
+	Message *core.Message `json:"message,omitempty"` // nil = the run ended without an answer
 }
 
 // acceptedAnswer is the answer to a message whose run has not ended.
@@ -109,10 +127,10 @@ type acceptedAnswer struct {
 	Run core.Run `json:"run"`
 }
 
-// Send accepts a message and runs the session's agent. It answers with the run's
-// events, or after the run's end, or at once, as the caller asks by Accept and
-// Prefer. A repeated client_message_id is answered with the run of the first time.
-// A message with run: false is put into the log and nothing runs.
+// Send accepts a message and runs the session's agent. It answers with the run's events,
+// after the run's end, or immediately, as the headers Accept and Prefer ask for. A
+// repeated client_message_id gets the first run. A message with run: false is only
+// appended to the log.
 func (h *Messages) Send(c *gin.Context) error {
 	id, err := idParam[core.SessionID](c, "session")
 	if err != nil {
@@ -122,127 +140,94 @@ func (h *Messages) Send(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	if !body.runs() {
-		return h.append(c, id, body)
+	if !body.wantsRun() {
+		return h.appendOnly(c, id, body)
 	}
-	message, err := body.message(id)
+	message, err := body.toSendMessage(id)
 	if err != nil {
 		return err
 	}
-	return h.run(c, h.sending(message))
+	return h.sendAndAnswer(c, message)
 }
 
-// order has the agent run, and returns when that is accepted.
-type order func(ctx context.Context, scope core.Scope) (core.Accepted, error)
-
-func (h *Messages) sending(m core.SendMessage) order {
-	return func(ctx context.Context, scope core.Scope) (core.Accepted, error) { return h.chat.Send(ctx, scope, m) }
+// sendAndAnswer sends the message and answers about its run.
+func (h *Messages) sendAndAnswer(c *gin.Context, m core.SendMessage) error {
+	held, err := h.acquireForRun(c)
+	if err != nil {
+		return err
+	}
+	defer h.streams.releaseSlot(held)
+	accepted, err := h.chat.Send(c.Request.Context(), scopeOf(c), m)
+	if err != nil {
+		return err
+	}
+	return h.answerRun(c, held, accepted.Run)
 }
 
-// run carries the order out and answers as the caller asks by Accept and Prefer.
-func (h *Messages) run(c *gin.Context, order order) error {
+// acquireForRun acquires the slot of a request that streams its run or waits for it; nil for
+// one that is answered immediately. It comes before anything is changed.
+func (h *Messages) acquireForRun(c *gin.Context) (*slot, error) {
 	prefer := readPreference(c.Request.Header)
+	if prefer.async && prefer.wait == 0 && !wantsStream(c.Request.Header) {
+		return nil, nil
+	}
+	return h.streams.acquireSlot(c)
+}
+
+// answerRun answers about an accepted run as the headers Accept and Prefer ask for: with its
+// events, after its end, or immediately. The header Location names the run in any case.
+func (h *Messages) answerRun(c *gin.Context, held *slot, run core.Run) error {
+	tenant := scopeOf(c)
+	c.Header("Location", runPath(run.ID))
 	switch {
-	case wantsStream(c.Request.Header):
-		return h.stream(c, order)
-	case prefer.async && prefer.wait == 0:
-		accepted, err := h.accept(c, order)
-		if err != nil {
-			return err
-		}
+	case held == nil:
 		c.Header("Preference-Applied", "respond-async")
-		return answer(c, http.StatusAccepted, acceptedAnswer{Run: accepted.Run})
+		return writeJSON(c, http.StatusAccepted, acceptedAnswer{Run: run})
+	case wantsStream(c.Request.Header):
+		return h.streams.serveRun(c, held, func(ctx context.Context) iter.Seq2[core.Event, error] {
+			return h.chat.WatchAccepted(ctx, tenant, run)
+		})
 	default:
-		return h.wait(c, order, prefer)
+		return h.waitForRun(c, run.ID)
 	}
 }
 
-// message returns the message that is to be answered.
-func (body newMessage) message(id core.SessionID) (core.SendMessage, error) {
+// waitForRun answers when the run has ended or waits for an approval, or after the time
+// limit with the current run.
+func (h *Messages) waitForRun(c *gin.Context, id core.RunID) error {
+	limit := h.streams.limits.Wait
+	if wait := readPreference(c.Request.Header).wait; wait > 0 {
+		limit = min(limit, wait)
+	}
+	ctx, cancel := context.WithTimeout(c.Request.Context(), limit)
+	defer cancel()
+	run, err := h.chat.Wait(ctx, scopeOf(c), id)
+	if err != nil {
+		return h.writeUnfinished(c, id, err)
+	}
+	if !run.Status.Ended() { // it waits for an approval
+		return writeJSON(c, http.StatusAccepted, acceptedAnswer{Run: run})
+	}
+	return h.writeFinished(c, run)
+}
+
+// toSendMessage returns the message as a core.SendMessage.
+func (body newMessage) toSendMessage(id core.SessionID) (core.SendMessage, error) {
 	source, err := sourceOf(body.Source)
 	if err != nil {
 		return core.SendMessage{}, err
 	}
-	if err := checkMultitask(body.Multitask); err != nil {
-		return core.SendMessage{}, err
-	}
 	return core.SendMessage{
-		SessionID: id, User: body.UserID, Content: body.Content, ClientMessageID: body.ClientMessageID, Model: body.Model,
+		SessionID: id, User: body.UserID, After: body.After, Content: body.Content, ClientMessageID: body.ClientMessageID, Model: body.Model,
 		Multitask: body.Multitask, Source: source, Author: body.Author, Metadata: json.RawMessage(body.Metadata),
-		Parts: partsOf(body.Parts), Webhook: body.Webhook.core(),
+		Parts: partsOf(body.Parts), Webhook: body.Webhook.toCore(), Options: (*core.RunOptions)(body.Options),
 	}, nil
-}
-
-func checkMultitask(m core.Multitask) error {
-	switch m {
-	case "", core.MultitaskEnqueue, core.MultitaskReject, core.MultitaskInterrupt:
-		return nil
-	default:
-		return invalid([]core.FieldError{{Field: "multitask", Detail: "must be enqueue, reject or interrupt"}})
-	}
-}
-
-// accept hands the order over. From then on the header says where its run is,
-// whatever becomes of the answer.
-func (h *Messages) accept(c *gin.Context, order order) (core.Accepted, error) {
-	accepted, err := order(c.Request.Context(), scopeOf(c))
-	if err != nil {
-		return core.Accepted{}, err
-	}
-	c.Header("Location", runPath(accepted.Run.ID))
-	return accepted, nil
 }
 
 func runPath(id core.RunID) string { return "/api/v1/runs/" + string(id) }
 
-// stream answers with the run's events from its first one on.
-func (h *Messages) stream(c *gin.Context, order order) error {
-	scope := scopeOf(c)
-	place, err := h.streams.hold(c)
-	if err != nil {
-		return err
-	}
-	defer h.streams.release(place)
-	accepted, err := h.accept(c, order)
-	if err != nil {
-		return err
-	}
-	return h.streams.run(c, place, func(ctx context.Context) iter.Seq2[core.Event, error] {
-		return h.chat.WatchRun(ctx, scope, accepted.Run.ID, core.From{})
-	})
-}
-
-// wait answers when the run has ended or waits for a decision, or after the time limit
-// with the run as it is then.
-func (h *Messages) wait(c *gin.Context, order order, prefer preference) error {
-	scope := scopeOf(c)
-	place, err := h.streams.hold(c)
-	if err != nil {
-		return err
-	}
-	defer h.streams.release(place)
-	accepted, err := h.accept(c, order)
-	if err != nil {
-		return err
-	}
-	limit := h.streams.limits.Wait
-	if prefer.wait > 0 {
-		limit = min(limit, prefer.wait)
-	}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), limit)
-	defer cancel()
-	run, err := h.chat.Wait(ctx, scope, accepted.Run.ID)
-	if err != nil {
-		return h.unfinished(c, accepted.Run.ID, err)
-	}
-	if !run.Status.Ended() { // it waits for a decision
-		return answer(c, http.StatusAccepted, acceptedAnswer{Run: run})
-	}
-	return h.finished(c, run)
-}
-
-// finished answers with an ended run and its answer.
-func (h *Messages) finished(c *gin.Context, run core.Run) error {
+// writeFinished answers with an ended run and its message.
+func (h *Messages) writeFinished(c *gin.Context, run core.Run) error {
 	result := runAnswer{Run: run}
 	if run.AnswerID != "" {
 		message, err := h.messages.Get(c.Request.Context(), scopeOf(c), run.SessionID, run.AnswerID)
@@ -251,30 +236,30 @@ func (h *Messages) finished(c *gin.Context, run core.Run) error {
 		}
 		result.Message = &message
 	}
-	return answer(c, http.StatusOK, result)
+	return writeJSON(c, http.StatusOK, result)
 }
 
-// unfinished answers 202 with the run if only the waiting failed: the run is
+// writeUnfinished answers 202 with the run if only the waiting failed: the run was
 // accepted, and an error would make the caller send its message again.
-func (h *Messages) unfinished(c *gin.Context, id core.RunID, err error) error {
-	run, err := stillRunning(c, h.runs, id, err)
+func (h *Messages) writeUnfinished(c *gin.Context, id core.RunID, err error) error {
+	run, err := RunAfterTimeout(c.Request.Context(), h.runs, id, err)
 	switch {
 	case err != nil:
 		return err
 	case run.Status.Ended():
-		return h.finished(c, run)
+		return h.writeFinished(c, run)
 	default:
-		return answer(c, http.StatusAccepted, acceptedAnswer{Run: run})
+		return writeJSON(c, http.StatusAccepted, acceptedAnswer{Run: run})
 	}
 }
 
-// stillRunning returns the run as it is after err ended the waiting for it, or
-// err if that is more than the end of the time that may be waited.
-func stillRunning(c *gin.Context, runs runStore, id core.RunID, err error) (core.Run, error) {
-	ctx := c.Request.Context()
+// RunAfterTimeout returns the caller's run as it is after err ended the wait for it. It returns
+// err if that is not a timeout. ctx is the request's, without the limit of the wait.
+func RunAfterTimeout(ctx context.Context, runs core.RunStore, id core.RunID, err error) (core.Run, error) {
 	harmless := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, core.ErrTimeout) || errors.Is(err, core.ErrUnavailable)
 	if !harmless || ctx.Err() != nil {
 		return core.Run{}, err
 	}
-	return runs.Get(ctx, scopeOf(c), id)
+	caller, _ := core.IdentityFrom(ctx)
+	return runs.Get(ctx, caller.Tenant(), id)
 }

@@ -6,20 +6,14 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// exposition is the metrics of the process (telemetry.Telemetry).
-type exposition interface {
-	// Expose returns all metrics in a text format, and its media type.
-	Expose() (mediaType string, body []byte, err error)
-}
-
-// MetricsOptions are what is shown of the metrics, and to whom.
+// MetricsOptions configure /metrics.
 type MetricsOptions struct {
-	Exposition exposition
-	Open       bool // everybody may read them; else who has the right core.CanMetrics
+	// Expose returns all metrics in a text format, and its media type (telemetry.Telemetry.Expose).
+	Expose func() (mediaType string, body []byte, err error)
+	Open   bool // readable without a key; else callers need core.CanMetrics
 }
 
-// Metrics shows the metrics. They tell what all owners together use, so an owner's
-// key does not suffice.
+// Metrics answers /metrics. Metrics cover all owners, so an ordinary key does not suffice.
 type Metrics struct{ MetricsOptions }
 
 // NewMetrics returns the handlers.
@@ -27,7 +21,7 @@ func NewMetrics(o MetricsOptions) *Metrics { return &Metrics{o} }
 
 // Get answers the metrics in Prometheus' text format.
 func (m *Metrics) Get(c *gin.Context) error {
-	mediaType, body, err := m.Exposition.Expose()
+	mediaType, body, err := m.Expose()
 	if err != nil {
 		return err
 	}

@@ -10,25 +10,17 @@ import (
 	"bobbin/app/core"
 )
 
-// PurgeService removes sessions and users for good.
-type PurgeService interface {
-	Sessions(ctx context.Context, in core.PurgeSessions) (core.PurgeReport, error)
-	User(ctx context.Context, in core.PurgeUser) (core.PurgeReport, error)
-}
-
-// Purge answers /internal/v1/purge: what the command line asks of the process that
-// holds the data folder. It is no part of the API, and no API key opens it.
+// Purge answers /internal/v1/purge, which the command line calls in the process that holds
+// the data folder. It is not part of the public API, and API keys have no access.
 type Purge struct {
-	service PurgeService
+	PurgeSessions func(ctx context.Context, in core.PurgeSessions) (core.PurgeReport, error)
+	PurgeUser     func(ctx context.Context, in core.PurgeUser) (core.PurgeReport, error)
 }
 
-// NewPurge returns the handlers of purges.
-func NewPurge(s PurgeService) *Purge { return &Purge{service: s} }
-
-// Operator lets only the command line in that reads the data folder.
+// Operator admits only the command line with access to the data folder.
 func Operator(c *gin.Context) error {
 	if id, ok := core.IdentityFrom(c.Request.Context()); !ok || !id.Operator {
-		return core.Errorf(core.ErrForbidden, "only bobbin's own command line, on this machine and with access to the data folder, may ask for this")
+		return core.Errorf(core.ErrForbidden, "this is only for the bobbin command line on this machine, with access to the data folder")
 	}
 	return nil
 }
@@ -40,6 +32,7 @@ type purgeSessionsBody struct {
 	DryRun         bool             `json:"dry_run"`
 	Force          bool             `json:"force"`
 	Compact        bool             `json:"compact"`
+	SlackPosts     bool             `json:"slack_posts"`
 }
 
 // Sessions removes sessions and answers the report.
@@ -48,36 +41,37 @@ func (h *Purge) Sessions(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	report, err := h.service.Sessions(c.Request.Context(), core.PurgeSessions{
+	report, err := h.PurgeSessions(c.Request.Context(), core.PurgeSessions{
 		IDs: in.IDs, ArchivedBefore: in.ArchivedBefore, Owner: in.Owner,
-		PurgeOptions: core.PurgeOptions{DryRun: in.DryRun, Force: in.Force, Compact: in.Compact},
+		PurgeOptions: core.PurgeOptions{DryRun: in.DryRun, Force: in.Force, Compact: in.Compact, SlackPosts: in.SlackPosts},
 	})
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, report)
+	return writeJSON(c, http.StatusOK, report)
 }
 
 type purgeUserBody struct {
-	Owner   string `json:"owner"`
-	User    string `json:"user_id"`
-	DryRun  bool   `json:"dry_run"`
-	Force   bool   `json:"force"`
-	Compact bool   `json:"compact"`
+	Owner      string `json:"owner"`
+	User       string `json:"user_id"`
+	DryRun     bool   `json:"dry_run"`
+	Force      bool   `json:"force"`
+	Compact    bool   `json:"compact"`
+	SlackPosts bool   `json:"slack_posts"`
 }
 
-// User removes everything of a user and answers the report.
+// User removes all data of a user and answers the report.
 func (h *Purge) User(c *gin.Context) error {
 	in, err := readBody[purgeUserBody](c)
 	if err != nil {
 		return err
 	}
-	report, err := h.service.User(c.Request.Context(), core.PurgeUser{
+	report, err := h.PurgeUser(c.Request.Context(), core.PurgeUser{
 		Owner: in.Owner, User: in.User,
-		PurgeOptions: core.PurgeOptions{DryRun: in.DryRun, Force: in.Force, Compact: in.Compact},
+		PurgeOptions: core.PurgeOptions{DryRun: in.DryRun, Force: in.Force, Compact: in.Compact, SlackPosts: in.SlackPosts},
 	})
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, report)
+	return writeJSON(c, http.StatusOK, report)
 }

@@ -12,30 +12,30 @@ import (
 
 // Runs answers /api/v1/runs, and the runs and events of sessions.
 type Runs struct {
-	chat     runService
-	sessions sessionStore
-	runs     runStore
-	streams  *Streams
+	chat     chatService
+	sessions core.SessionStore
+	runs     core.RunStore
+	streams  *StreamLimiter
 }
 
 // NewRuns returns the handlers of runs.
-func NewRuns(s Services, streams *Streams) *Runs {
+func NewRuns(s Services, streams *StreamLimiter) *Runs {
 	return &Runs{chat: s.Chat, sessions: s.Sessions, runs: s.Runs, streams: streams}
 }
 
 // Get answers one run.
 func (h *Runs) Get(c *gin.Context) error {
-	run, err := h.param(c)
+	run, err := h.runParam(c)
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, run)
+	return writeJSON(c, http.StatusOK, run)
 }
 
 // List answers a page of a session's runs, newest first.
 func (h *Runs) List(c *gin.Context) error {
 	q := readQuery(c, "limit", "cursor")
-	query := q.page()
+	query := q.pageParams()
 	if err := q.err(); err != nil {
 		return err
 	}
@@ -47,11 +47,11 @@ func (h *Runs) List(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, listOf(page))
+	return writePage(c, page)
 }
 
-// SessionEvents streams everything that happens in a session, whatever caused
-// it: after the event that the caller names, else from now on.
+// SessionEvents streams all events of a session: those after the event that the caller
+// names, else new ones.
 func (h *Runs) SessionEvents(c *gin.Context) error {
 	after, given, err := resumeAfter(c)
 	if err != nil {
@@ -64,36 +64,36 @@ func (h *Runs) SessionEvents(c *gin.Context) error {
 	if !given {
 		after = session.LastEventSeq
 	}
-	scope := scopeOf(c)
-	place, err := h.streams.hold(c)
+	tenant := scopeOf(c)
+	held, err := h.streams.acquireSlot(c)
 	if err != nil {
 		return err
 	}
-	defer h.streams.release(place)
-	return h.streams.session(c, place, after, func(ctx context.Context) iter.Seq2[core.Event, error] {
-		return h.chat.Watch(ctx, scope, session.ID, core.From{After: after})
+	defer h.streams.releaseSlot(held)
+	return h.streams.serveSession(c, held, after, func(ctx context.Context) iter.Seq2[core.Event, error] {
+		return h.chat.Watch(ctx, tenant, session.ID, core.Cursor{After: after})
 	})
 }
 
-// Events streams a run: after the event that the caller names, else from the
-// run's first. It ends with the run.
+// Events streams the events of a run: those after the event that the caller names, else
+// all. It ends with the run.
 func (h *Runs) Events(c *gin.Context) error {
 	after, _, err := resumeAfter(c)
 	if err != nil {
 		return err
 	}
-	run, err := h.param(c)
+	run, err := h.runParam(c)
 	if err != nil {
 		return err
 	}
-	scope := scopeOf(c)
-	place, err := h.streams.hold(c)
+	tenant := scopeOf(c)
+	held, err := h.streams.acquireSlot(c)
 	if err != nil {
 		return err
 	}
-	defer h.streams.release(place)
-	return h.streams.run(c, place, func(ctx context.Context) iter.Seq2[core.Event, error] {
-		return h.chat.WatchRun(ctx, scope, run.ID, core.From{After: after})
+	defer h.streams.releaseSlot(held)
+	return h.streams.serveRun(c, held, func(ctx context.Context) iter.Seq2[core.Event, error] {
+		return h.chat.WatchRun(ctx, tenant, run.ID, core.Cursor{After: after})
 	})
 }
 
@@ -102,8 +102,8 @@ type cancelRun struct {
 	Wait bool `json:"wait"`
 }
 
-// Cancel ends a run and keeps what was said: 200 with the ended run, 202 if it
-// has not ended yet. It may be repeated.
+// Cancel cancels a run and keeps its partial answer: 200 with the ended run, 202 if it has
+// not ended yet. It may be repeated.
 func (h *Runs) Cancel(c *gin.Context) error {
 	id, err := idParam[core.RunID](c, "run")
 	if err != nil {
@@ -113,7 +113,7 @@ func (h *Runs) Cancel(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	run, err := h.cancel(c, id, body.Wait)
+	run, err := h.cancelAndWait(c, id, body.Wait)
 	if err != nil {
 		return err
 	}
@@ -122,34 +122,34 @@ func (h *Runs) Cancel(c *gin.Context) error {
 		status = http.StatusAccepted
 		c.Header("Location", runPath(id))
 	}
-	return answer(c, status, run)
+	return writeJSON(c, status, run)
 }
 
-func (h *Runs) cancel(c *gin.Context, id core.RunID, wait bool) (core.Run, error) {
-	ctx, scope := c.Request.Context(), scopeOf(c)
+func (h *Runs) cancelAndWait(c *gin.Context, id core.RunID, wait bool) (core.Run, error) {
+	ctx, tenant := c.Request.Context(), scopeOf(c)
 	if !wait {
-		return h.chat.Cancel(ctx, scope, id, false)
+		return h.chat.Cancel(ctx, tenant, id, false)
 	}
-	place, err := h.streams.hold(c)
+	held, err := h.streams.acquireSlot(c)
 	if err != nil {
 		return core.Run{}, err
 	}
-	defer h.streams.release(place)
+	defer h.streams.releaseSlot(held)
 	limited, stop := context.WithTimeout(ctx, h.streams.limits.Wait)
 	defer stop()
-	run, err := h.chat.Cancel(limited, scope, id, true)
+	run, err := h.chat.Cancel(limited, tenant, id, true)
 	if err == nil {
 		return run, nil
 	}
-	run, again := stillRunning(c, h.runs, id, err)
-	if again == nil && !run.Status.Ended() && !run.CancelRequested {
-		return core.Run{}, err // it was not taken: who asked for it must do so again
+	run, getErr := RunAfterTimeout(ctx, h.runs, id, err)
+	if getErr == nil && !run.Status.Ended() && !run.CancelRequested {
+		return core.Run{}, err // the cancellation was not stored: the caller must retry
 	}
-	return run, again
+	return run, getErr
 }
 
-// param returns the run that the path names.
-func (h *Runs) param(c *gin.Context) (core.Run, error) {
+// runParam returns the run in the path.
+func (h *Runs) runParam(c *gin.Context) (core.Run, error) {
 	id, err := idParam[core.RunID](c, "run")
 	if err != nil {
 		return core.Run{}, err

@@ -1,7 +1,7 @@
 package handlers
 
 import (
-	"net/http"
+	"context"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -9,23 +9,49 @@ import (
 	"bobbin/app/core"
 )
 
+// Limits of concurrent searches: each reads up to a thousand messages.
+const (
+	maxSearches         = 16
+	maxSearchesPerOwner = 8
+	maxSearchesPerUser  = 2
+)
+
+// NewSearchSlots returns the limiter of searches.
+func NewSearchSlots() *StreamLimiter {
+	return NewStreamLimiter(Limits{Streams: maxSearches, StreamsPerOwner: maxSearchesPerOwner, StreamsPerUser: maxSearchesPerUser})
+}
+
+// SearchInSlot runs a search of the caller in one of the slots, for at most core.SearchTime.
+func SearchInSlot[T any](ctx context.Context, slots *StreamLimiter, search func(context.Context) (T, error)) (T, error) {
+	caller, _ := core.IdentityFrom(ctx)
+	held, err := slots.acquireSlotFor(caller)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	defer slots.releaseSlot(held)
+	return core.WithinSearchTime(ctx, search)
+}
+
 // Search answers /api/v1/search.
 type Search struct {
-	search searchStore
+	search core.SearchStore
+	slots  *StreamLimiter
 }
 
 // NewSearch returns the handler of searches.
-func NewSearch(s Services) *Search { return &Search{search: s.Search} }
+func NewSearch(s Services) *Search { return &Search{search: s.Search, slots: NewSearchSlots()} }
 
-// Messages answers a page of the messages that q finds, newest first.
+// Messages answers a page of the messages that q finds.
 func (h *Search) Messages(c *gin.Context) error {
-	q := readQuery(c, "q", "session_id", "user_id", "role", "after", "before", "all_branches", "limit", "cursor")
+	q := readQuery(c, "q", "sort", "session_id", "user_id", "agent", "role", "author", "after", "before", "all_branches", "limit", "cursor")
 	query := core.SearchQuery{
-		PageQuery: q.page(), Text: q.text("q"), SessionID: core.SessionID(q.text("session_id")), UserID: q.text("user_id"),
-		Role: q.role("role"), After: q.time("after"), Before: q.time("before"), AllBranches: q.flag("all_branches"),
+		PageQuery: q.pageParams(), Text: q.textParam("q"), SessionID: core.SessionID(q.textParam("session_id")), UserID: q.textParam("user_id"),
+		Sort: core.SearchSort(q.choiceParam("sort", string(core.SortRelevance), string(core.SortNewest))), Agent: q.textParam("agent"), Author: q.textParam("author"),
+		Role: q.roleParam("role"), After: q.timeParam("after"), Before: q.timeParam("before"), AllBranches: q.boolParam("all_branches"),
 	}
 	if query.Text == "" {
-		q.faults.Add("q", "is missing; write what to look for")
+		q.faults.Add("q", "is missing: give the text to search for")
 	}
 	if err := q.err(); err != nil {
 		return err
@@ -33,18 +59,31 @@ func (h *Search) Messages(c *gin.Context) error {
 	if err := checkUser(c, query.UserID); err != nil {
 		return err
 	}
-	page, err := h.search.Messages(c.Request.Context(), scopeOf(c), query)
+	tenant := scopeOf(c)
+	page, err := SearchInSlot(c.Request.Context(), h.slots, func(ctx context.Context) (core.SearchPage, error) {
+		return h.search.Messages(ctx, tenant, query)
+	})
 	if err != nil {
 		return err
 	}
-	page.Page = listOf(page.Page)
-	return answer(c, http.StatusOK, page)
+	fields := []field{{"indexing", page.Indexing}}
+	if page.Meaning != "" {
+		fields = append(fields, field{"meaning", page.Meaning})
+	}
+	if query.Sort != core.SortNewest {
+		fields = append(fields, field{"total", int64(page.Total)})
+	}
+	return writePage(c, page.Page, fields...)
 }
 
-// role returns who speaks, "" if the parameter is not given.
-func (q *query) role(name string) core.Role {
-	switch r := core.Role(q.text(name)); r {
-	case "", core.RoleUser, core.RoleAssistant, core.RoleTool, core.RoleSystem:
+// roleParam returns the parameter, "" if it is not given.
+func (q *query) roleParam(name string) core.Role {
+	text, ok := q.lookupParam(name)
+	if !ok {
+		return ""
+	}
+	switch r := core.Role(text); r {
+	case core.RoleUser, core.RoleAssistant, core.RoleTool, core.RoleSystem:
 		return r
 	default:
 		q.faults.Add(name, "must be user, assistant, tool or system")
@@ -52,10 +91,10 @@ func (q *query) role(name string) core.Role {
 	}
 }
 
-// time returns a point in time, the zero time if the parameter is not given.
-func (q *query) time(name string) time.Time {
-	text := q.text(name)
-	if text == "" {
+// timeParam returns the parameter, the zero time if it is not given.
+func (q *query) timeParam(name string) time.Time {
+	text, ok := q.lookupParam(name)
+	if !ok {
 		return time.Time{}
 	}
 	t, err := time.Parse(time.RFC3339, text)

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 
@@ -11,14 +12,15 @@ import (
 
 // Sessions answers /api/v1/sessions.
 type Sessions struct {
-	chat  sessionService
-	store sessionStore
-	usage usageStore
+	chat  chatService
+	store core.SessionStore
+	usage core.UsageStore
+	slots *StreamLimiter // of searches
 }
 
 // NewSessions returns the handlers of sessions.
 func NewSessions(s Services) *Sessions {
-	return &Sessions{chat: s.Chat, store: s.Sessions, usage: s.Usage}
+	return &Sessions{chat: s.Chat, store: s.Sessions, usage: s.Usage, slots: NewSearchSlots()}
 }
 
 // newSession is the body of Create.
@@ -31,10 +33,13 @@ type newSession struct {
 	Instructions string      `json:"instructions"`
 	Source       core.Source `json:"source"`
 	Metadata     object      `json:"metadata"`
+	Pinned       bool        `json:"pinned"`
+	Tags         []string    `json:"tags"`
 	Webhook      *webhook    `json:"webhook"`
+	Temporary    bool        `json:"temporary"`
 }
 
-// Create makes a session: 201.
+// Create creates a session: 201.
 func (h *Sessions) Create(c *gin.Context) error {
 	body, err := readBody[newSession](c)
 	if err != nil {
@@ -49,30 +54,57 @@ func (h *Sessions) Create(c *gin.Context) error {
 	}
 	session, err := h.chat.CreateSession(c.Request.Context(), scopeOf(c), core.Session{
 		Agent: body.Agent, Model: body.Model, Title: body.Title, UserID: body.UserID, Timezone: body.Timezone,
-		Instructions: body.Instructions, Source: source, Metadata: json.RawMessage(body.Metadata), Webhook: body.Webhook.core(),
+		Instructions: body.Instructions, Source: source, Metadata: json.RawMessage(body.Metadata), Webhook: body.Webhook.toCore(),
+		Pinned: body.Pinned, Tags: body.Tags, Temporary: body.Temporary,
 	})
 	if err != nil {
 		return err
 	}
 	c.Header("Location", "/api/v1/sessions/"+string(session.ID))
-	return answer(c, http.StatusCreated, session)
+	return writeJSON(c, http.StatusCreated, session)
 }
 
 // List answers a page of sessions, newest activity first.
 func (h *Sessions) List(c *gin.Context) error {
-	q := readQuery(c, "agent", "user_id", "q", "archived", "limit", "cursor")
-	query := core.SessionQuery{PageQuery: q.page(), Agent: q.text("agent"), UserID: q.text("user_id"), Text: q.text("q"), Archived: q.flag("archived")}
+	q := readQuery(c, "q", "in", "agent", "user_id", "status", "pinned", "tag", "metadata", "created_after", "created_before",
+		"updated_after", "updated_before", "archived", "order", "include", "limit", "cursor")
+	query := core.SessionQuery{
+		PageQuery: q.pageParams(), Order: core.SessionOrder(q.choiceParam("order", string(core.OrderByActivity), string(core.OrderByCreation), string(core.OrderByRelevance))),
+		Text: q.textParam("q"), TitlesOnly: q.choiceParam("in", "title") != "", Agent: q.textParam("agent"), UserID: q.textParam("user_id"),
+		Status: core.SessionStatus(q.choiceParam("status", string(core.SessionIdle), string(core.SessionQueued), string(core.SessionRunning), string(core.SessionWaiting))),
+		Pinned: q.optionalBool("pinned"), Tag: q.textParam("tag"), Metadata: q.objectParam("metadata"),
+		Created:  core.TimeRange{After: q.timeParam("created_after"), Before: q.timeParam("created_before")},
+		Updated:  core.TimeRange{After: q.timeParam("updated_after"), Before: q.timeParam("updated_before")},
+		Archived: q.boolParam("archived"), Summaries: q.choiceParam("include", "summary") != "",
+	}
+	if query.TitlesOnly && query.Text == "" {
+		q.faults.Add("in", "requires q")
+	}
+	switch {
+	case query.Order == core.OrderByRelevance && (query.Text == "" || query.TitlesOnly):
+		q.faults.Add("order", "relevance requires q, without in=title")
+	case query.Order == "" && query.Text != "" && !query.TitlesOnly:
+		query.Order = core.OrderByRelevance
+	}
 	if err := q.err(); err != nil {
 		return err
 	}
 	if err := checkUser(c, query.UserID); err != nil {
 		return err
 	}
-	page, err := h.store.List(c.Request.Context(), scopeOf(c), query)
+	tenant := scopeOf(c)
+	list := func(ctx context.Context) (core.Page[core.Session], error) { return h.store.List(ctx, tenant, query) }
+	var page core.Page[core.Session]
+	var err error
+	if query.Text == "" && query.Tag == "" && query.Metadata == nil {
+		page, err = list(c.Request.Context())
+	} else {
+		page, err = SearchInSlot(c.Request.Context(), h.slots, list)
+	}
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, listOf(page))
+	return writePage(c, page)
 }
 
 // Get answers one session with its usage.
@@ -85,7 +117,7 @@ func (h *Sessions) Get(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, core.SessionDetail{Session: session, Usage: usage})
+	return writeJSON(c, http.StatusOK, core.SessionDetail{Session: session, Usage: usage})
 }
 
 // sessionPatch is the body of Update.
@@ -96,10 +128,13 @@ type sessionPatch struct {
 	Timezone     *string  `json:"timezone"`
 	Instructions *string  `json:"instructions"`
 	Metadata     object   `json:"metadata"`
+	Pinned       *bool    `json:"pinned"`
+	Tags         []string `json:"tags"`
 	Webhook      *webhook `json:"webhook"`
+	Force        bool     `json:"force"`
 }
 
-// Update changes the fields that the body names and answers the session.
+// Update changes the given fields and answers the session.
 func (h *Sessions) Update(c *gin.Context) error {
 	id, err := idParam[core.SessionID](c, "session")
 	if err != nil {
@@ -114,15 +149,16 @@ func (h *Sessions) Update(c *gin.Context) error {
 	}
 	session, err := h.chat.UpdateSession(c.Request.Context(), scopeOf(c), id, core.SessionPatch{
 		Title: body.Title, Agent: body.Agent, Model: body.Model, Timezone: body.Timezone,
-		Instructions: body.Instructions, Metadata: json.RawMessage(body.Metadata), Webhook: body.Webhook.core(),
+		Instructions: body.Instructions, Metadata: json.RawMessage(body.Metadata), Webhook: body.Webhook.toCore(),
+		Pinned: body.Pinned, Tags: body.Tags, Force: body.Force,
 	})
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, session)
+	return writeJSON(c, http.StatusOK, session)
 }
 
-// Archive takes a session out of the lists; its messages stay: 204.
+// Archive hides a session from lists and keeps its messages: 204.
 func (h *Sessions) Archive(c *gin.Context) error {
 	id, err := idParam[core.SessionID](c, "session")
 	if err != nil {
@@ -134,8 +170,8 @@ func (h *Sessions) Archive(c *gin.Context) error {
 	return noContent(c)
 }
 
-// sessionParam returns the session that the path names.
-func sessionParam(c *gin.Context, store sessionStore) (core.Session, error) {
+// sessionParam returns the session in the path.
+func sessionParam(c *gin.Context, store core.SessionStore) (core.Session, error) {
 	id, err := idParam[core.SessionID](c, "session")
 	if err != nil {
 		return core.Session{}, err
@@ -143,7 +179,7 @@ func sessionParam(c *gin.Context, store sessionStore) (core.Session, error) {
 	return store.Get(c.Request.Context(), scopeOf(c), id)
 }
 
-// sourceOf returns the surface that a body names; nobody may speak as Slack.
+// sourceOf checks the surface that a body names; requests cannot claim to be Slack.
 func sourceOf(s core.Source) (core.Source, error) {
 	switch s {
 	case "":
@@ -151,14 +187,6 @@ func sourceOf(s core.Source) (core.Source, error) {
 	case core.SourceAPI, core.SourceWeb, core.SourceCLI:
 		return s, nil
 	default:
-		return "", invalid([]core.FieldError{{Field: "source", Detail: "must be api, web or cli"}})
+		return "", invalidError([]core.FieldError{{Field: "source", Detail: "must be api, web or cli"}})
 	}
-}
-
-// listOf returns the page with a list that is never null.
-func listOf[T any](p core.Page[T]) core.Page[T] {
-	if p.Items == nil {
-		p.Items = []T{}
-	}
-	return p
 }

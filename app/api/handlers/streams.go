@@ -13,52 +13,53 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"bobbin/app/api/sse"
 	"bobbin/app/core"
 )
 
-// errDrain is why feeds end when the server stops.
+// errDrain is the cause of session streams that end because the server stops.
 var errDrain = errors.New("the server is stopping")
 
-// Streams counts the requests that are held open and serves events on them. Safe
-// for concurrent use.
-type Streams struct {
+// StreamLimiter limits the open requests, which are streams and waiting requests, and
+// serves events. Safe for concurrent use.
+type StreamLimiter struct {
 	limits Limits
-	frames *sse.Frames
 
 	mu       sync.Mutex
-	draining bool                // guarded by mu
-	held     map[*place]struct{} // guarded by mu
-	callers  map[string]int      // held requests by owner, and by owner and user; guarded by mu
+	draining bool               // guarded by mu
+	held     map[*slot]struct{} // guarded by mu
+	callers  map[string]int     // open requests by owner, and by owner and user; guarded by mu
 }
 
-// place is that of one held request.
-type place struct {
+// slot belongs to one open request.
+type slot struct {
 	caller  core.Identity
-	endless bool                    // it never ends by itself
-	end     context.CancelCauseFunc // nil = no stream; guarded by Streams.mu
+	endless bool                    // the stream never ends by itself
+	end     context.CancelCauseFunc // nil = not a stream; guarded by StreamLimiter.mu
 }
 
-// NewStreams returns streams within the limits.
-func NewStreams(limits Limits) *Streams {
-	return &Streams{limits: limits, frames: sse.NewFrames(), held: map[*place]struct{}{}, callers: map[string]int{}}
+// NewStreamLimiter returns a limiter without open requests.
+func NewStreamLimiter(limits Limits) *StreamLimiter {
+	return &StreamLimiter{limits: limits, held: map[*slot]struct{}{}, callers: map[string]int{}}
 }
 
-// hold takes one of the places for held requests. The caller gives it back by
-// release. It is taken before anything is done for the request, so that nothing
-// is done for one that cannot be answered.
-func (s *Streams) hold(c *gin.Context) (*place, error) {
-	p := &place{caller: callerOf(c)}
-	owner, user := p.buckets()
+// acquireSlot acquires a slot, which the caller releases with releaseSlot. Handlers call it
+// before they change anything, so that no work is done for a request that cannot be answered.
+func (s *StreamLimiter) acquireSlot(c *gin.Context) (*slot, error) {
+	return s.acquireSlotFor(callerOf(c))
+}
+
+func (s *StreamLimiter) acquireSlotFor(caller core.Identity) (*slot, error) {
+	p := &slot{caller: caller}
+	owner, user := p.bucketNames()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.held) >= s.limits.Streams {
 		return nil, &core.Error{Kind: core.ErrUnavailable, Code: "too_many_streams", RetryAfter: 5 * time.Second,
-			Message: "the server holds as many open requests as it may; try again later"}
+			Message: "too many open requests on this server; try again later"}
 	}
-	if s.callers[owner] >= s.limits.StreamsPerOwner || user != "" && s.callers[user] >= s.limits.StreamsPerUser {
+	if s.callers[owner] >= s.limits.StreamsPerOwner || s.isCrowded(owner) || user != "" && s.callers[user] >= s.limits.StreamsPerUser {
 		return nil, &core.Error{Kind: core.ErrRateLimited, Code: "too_many_streams", RetryAfter: 5 * time.Second,
-			Message: "you hold as many open requests as you may; close some"}
+			Message: "you have too many open requests; close some"}
 	}
 	s.held[p] = struct{}{}
 	s.callers[owner]++
@@ -68,9 +69,17 @@ func (s *Streams) hold(c *gin.Context) (*place, error) {
 	return p, nil
 }
 
-// buckets names what the caller's held requests are counted by: the owner, and the user
-// if the caller is one.
-func (p *place) buckets() (owner, user string) {
+// isCrowded reports whether the remaining slots are reserved for owners who hold less than a
+// quarter of all slots. Not where one owner may hold all: there is only one owner then. The
+// caller holds mu.
+func (s *StreamLimiter) isCrowded(owner string) bool {
+	quarter := max(s.limits.Streams/4, 1)
+	return s.limits.StreamsPerOwner < s.limits.Streams && s.callers[owner] >= quarter && len(s.held) >= s.limits.Streams-quarter
+}
+
+// bucketNames returns the names under which the caller's open requests are counted: the
+// owner, and the user if the caller is an end user.
+func (p *slot) bucketNames() (owner, user string) {
 	owner = p.caller.Owner
 	if p.caller.User != "" {
 		user = owner + "\x00" + p.caller.User
@@ -78,12 +87,15 @@ func (p *place) buckets() (owner, user string) {
 	return owner, user
 }
 
-// release gives the place back.
-func (s *Streams) release(p *place) {
+// releaseSlot releases the slot, if it is not nil.
+func (s *StreamLimiter) releaseSlot(p *slot) {
+	if p == nil {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.held, p)
-	owner, user := p.buckets()
+	owner, user := p.bucketNames()
 	for _, bucket := range []string{owner, user} {
 		if s.callers[bucket]--; s.callers[bucket] <= 0 {
 			delete(s.callers, bucket)
@@ -91,9 +103,9 @@ func (s *Streams) release(p *place) {
 	}
 }
 
-// Drain ends the feeds of sessions, and those that begin from now on, since they would
-// never end by themselves; the streams of runs go on to the end of their run.
-func (s *Streams) Drain() {
+// Drain ends the streams of sessions, also those that start later, since they never end by
+// themselves; the streams of runs continue to the end of their run.
+func (s *StreamLimiter) Drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.draining = true
@@ -104,8 +116,8 @@ func (s *Streams) Drain() {
 	}
 }
 
-// Keys returns the keys of the database whose holders have streams open.
-func (s *Streams) Keys() []core.KeyID {
+// Keys returns the stored API keys with open streams.
+func (s *StreamLimiter) Keys() []core.KeyID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	keys := map[core.KeyID]struct{}{}
@@ -117,8 +129,8 @@ func (s *Streams) Keys() []core.KeyID {
 	return slices.Collect(maps.Keys(keys))
 }
 
-// End ends the streams of the keys; their readers are told why.
-func (s *Streams) End(keys map[core.KeyID]error) {
+// End ends the streams of the keys, with the error for their readers.
+func (s *StreamLimiter) End(keys map[core.KeyID]error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for p := range s.held {
@@ -128,48 +140,74 @@ func (s *Streams) End(keys map[core.KeyID]error) {
 	}
 }
 
-// session serves a feed that ends only with its reader or with the server. It begins
-// after the event of that number, which the reader is told: one who loses the connection
-// before there is another comes back with it.
-func (s *Streams) session(c *gin.Context, p *place, after int64, source sse.Source) error {
+// RunStream streams the events of a run, as the encoder writes them.
+type RunStream func(source EventSource, encode Encoder) error
+
+// WithSlot calls f with a slot for the open request. It fails before f changes anything if there
+// is none.
+func (s *StreamLimiter) WithSlot(c *gin.Context, f func(stream RunStream) error) error {
+	held, err := s.acquireSlot(c)
+	if err != nil {
+		return err
+	}
+	defer s.releaseSlot(held)
+	return f(func(source EventSource, encode Encoder) error {
+		opts := s.limits.Stream
+		opts.Encode = encode
+		return s.serveEvents(c, held, opts, source)
+	})
+}
+
+// Wait returns the longest time that a request waits for its run.
+func (s *StreamLimiter) Wait() time.Duration { return s.limits.Wait }
+
+// Heartbeat returns the interval in which something is sent on an idle stream.
+func (s *StreamLimiter) Heartbeat() time.Duration {
+	return orDefault(s.limits.Stream.Heartbeat, defaultHeartbeat)
+}
+
+// serveSession serves a session's events, which end only with the reader or the server. The
+// stream starts after the event with the number after. The reader gets that number first,
+// to reconnect with it if the connection breaks before the next event.
+func (s *StreamLimiter) serveSession(c *gin.Context, p *slot, after int64, source EventSource) error {
 	p.endless = true
 	number := strconv.FormatInt(after, 10)
 	c.Header("Last-Event-ID", number)
-	return s.serve(c, p, number, source)
+	opts := s.limits.Stream
+	opts.ID = number
+	return s.serveEvents(c, p, opts, source)
 }
 
-// run serves events that end by themselves.
-func (s *Streams) run(c *gin.Context, p *place, source sse.Source) error {
-	return s.serve(c, p, "", source)
+// serveRun serves a run's events, which end by themselves.
+func (s *StreamLimiter) serveRun(c *gin.Context, p *slot, source EventSource) error {
+	return s.serveEvents(c, p, s.limits.Stream, source)
 }
 
-func (s *Streams) serve(c *gin.Context, p *place, id string, source sse.Source) error {
+func (s *StreamLimiter) serveEvents(c *gin.Context, p *slot, opts StreamOptions, source EventSource) error {
 	ctx, cancel := context.WithCancelCause(c.Request.Context())
 	defer cancel(nil)
-	s.begin(p, cancel)
+	s.startStream(p, cancel)
 	if until := p.caller.Expires; !until.IsZero() {
-		limited, stop := context.WithDeadlineCause(ctx, until, expired())
+		limited, stop := context.WithDeadlineCause(ctx, until, expiredError())
 		defer stop()
 		ctx = limited
 	}
-	opts := s.limits.Stream
-	opts.Frames, opts.ID = s.frames, id
-	err := sse.Serve(ctx, c.Writer, seenEvents(p.caller, source), opts)
+	err := ServeEvents(ctx, c.Writer, eventsFor(p.caller, source), opts)
 	var refused *core.Error
 	if cause := context.Cause(ctx); err == nil && c.Request.Context().Err() == nil && errors.As(cause, &refused) {
-		return cause // why the stream was ended, which the reader is told
+		return cause // the reader gets it as an error event
 	}
 	return err
 }
 
-// expired is why the stream of an end user ends.
-func expired() error {
+// expiredError returns the error that ends the stream of an end user.
+func expiredError() error {
 	return &core.Error{Kind: core.ErrUnauthorized, Code: core.CodeTokenExpired,
-		Message: "the token has expired; come back with a new one and Last-Event-ID"}
+		Message: "the token has expired; reconnect with a new token and Last-Event-ID"}
 }
 
-// begin makes a held request a stream that can be ended.
-func (s *Streams) begin(p *place, end context.CancelCauseFunc) {
+// startStream makes an open request a stream that Drain and End can end.
+func (s *StreamLimiter) startStream(p *slot, end context.CancelCauseFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.end = end
@@ -192,29 +230,30 @@ func wantsStream(h http.Header) bool {
 	return false
 }
 
-// resumeAfter returns the number of the event after which the caller wants to
-// begin: that of the header Last-Event-ID, which a browser sends when it comes
-// back, else ?after=, for those that cannot set headers. Without either it is false.
+// resumeAfter returns the number of the event after which the stream starts: from the
+// header Last-Event-ID, which browsers send when they reconnect, else from ?after=, for
+// clients that cannot set headers. given is false without either.
 func resumeAfter(c *gin.Context) (after int64, given bool, err error) {
 	q := readQuery(c, "after")
-	after = q.number("after")
+	after = q.numberParam("after")
 	if err := q.err(); err != nil {
 		return 0, false, err
 	}
 	if text := c.GetHeader("Last-Event-ID"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 0 {
-			return 0, false, invalid([]core.FieldError{{Field: "Last-Event-ID", Detail: "must be the id of an event, a whole number"}})
+			return 0, false, invalidError([]core.FieldError{{Field: "Last-Event-ID", Detail: "must be the id of an event, a whole number"}})
 		}
 		return n, true, nil
 	}
-	return after, q.text("after") != "", nil
+	_, given = q.lookupParam("after")
+	return after, given, nil
 }
 
 // preference is what the header Prefer asks for (RFC 7240).
 type preference struct {
 	async bool          // respond-async: do not wait
-	wait  time.Duration // wait=n: at most so long; 0 = not said
+	wait  time.Duration // wait=n: the longest wait; 0 = not given
 }
 
 func readPreference(h http.Header) preference {
@@ -226,7 +265,7 @@ func readPreference(h http.Header) preference {
 			case "respond-async":
 				p.async = true
 			case "wait":
-				// A preference that cannot be read is ignored, as the RFC says.
+				// An invalid preference is ignored, as the RFC says.
 				if n, err := strconv.Atoi(value); err == nil && n > 0 && n <= 24*60*60 {
 					p.wait = time.Duration(n) * time.Second
 				}

@@ -18,15 +18,15 @@ func asking(t *testing.T, who core.Identity) *gin.Context {
 	return c
 }
 
-// Held requests are counted by owner, and by user where the caller is one (issue 5, 4).
+// Held requests are counted by owner, and by user where the caller is one.
 func TestHold(t *testing.T) {
 	t.Parallel()
-	s := NewStreams(Limits{Streams: 9, StreamsPerOwner: 4, StreamsPerUser: 2})
+	s := NewStreamLimiter(Limits{Streams: 9, StreamsPerOwner: 4, StreamsPerUser: 2})
 	eve := asking(t, core.Identity{Owner: "shop", User: "eve"})
-	var held []*place
+	var held []*slot
 	hold := func(who *gin.Context, ok bool) {
 		t.Helper()
-		p, err := s.hold(who)
+		p, err := s.acquireSlot(who)
 		if (err == nil) != ok || err != nil && !errors.Is(err, core.ErrRateLimited) {
 			t.Fatalf("got %v, want held %v", err, ok)
 		}
@@ -42,7 +42,7 @@ func TestHold(t *testing.T) {
 	hold(asking(t, core.Identity{Owner: "shop"}), true)
 	hold(asking(t, core.Identity{Owner: "shop"}), false)
 	for _, p := range held {
-		s.release(p)
+		s.releaseSlot(p)
 	}
 	if len(s.held) != 0 || len(s.callers) != 0 {
 		t.Errorf("got %d held and %v counted when all are released, want none", len(s.held), s.callers)

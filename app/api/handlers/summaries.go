@@ -12,12 +12,12 @@ import (
 
 // Summaries answers /api/v1/sessions/{id}/summaries.
 type Summaries struct {
-	chat      summaryService
-	sessions  sessionStore
-	summaries summaryStore
+	chat      chatService
+	sessions  core.SessionStore
+	summaries core.SummaryStore
 }
 
-// NewSummaries returns the handlers of summaries, and of the one in use.
+// NewSummaries returns the handlers of summaries.
 func NewSummaries(s Services) *Summaries {
 	return &Summaries{chat: s.Chat, sessions: s.Sessions, summaries: s.Summaries}
 }
@@ -25,7 +25,7 @@ func NewSummaries(s Services) *Summaries {
 // List answers a page of a session's summaries, newest version first.
 func (h *Summaries) List(c *gin.Context) error {
 	q := readQuery(c, "limit", "cursor")
-	query := q.page()
+	query := q.pageParams()
 	if err := q.err(); err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (h *Summaries) List(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, listOf(page))
+	return writePage(c, page)
 }
 
 // Get answers one version.
@@ -54,15 +54,15 @@ func (h *Summaries) Get(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, summary)
+	return writeJSON(c, http.StatusOK, summary)
 }
 
-// Diff answers how a version differs from another one, by default the one before.
+// Diff answers the differences to another version, by default the previous one.
 func (h *Summaries) Diff(c *gin.Context) error {
 	q := readQuery(c, "against")
 	against := -1
-	if q.text("against") != "" {
-		n := q.number("against")
+	if _, ok := q.lookupParam("against"); ok {
+		n := q.numberParam("against")
 		if n > math.MaxInt32 {
 			q.faults.Add("against", "must be a version, or 0 for none")
 		}
@@ -83,7 +83,7 @@ func (h *Summaries) Diff(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, diff)
+	return writeJSON(c, http.StatusOK, diff)
 }
 
 // summaryEdit is the body of Edit.
@@ -92,7 +92,7 @@ type summaryEdit struct {
 	Version *int32 `json:"version"`
 }
 
-// Edit replaces the words of the summary in use and answers the new version.
+// Edit replaces the text of the active summary and answers the new version.
 func (h *Summaries) Edit(c *gin.Context) error {
 	id, err := idParam[core.SessionID](c, "session")
 	if err != nil {
@@ -105,17 +105,18 @@ func (h *Summaries) Edit(c *gin.Context) error {
 	edit := core.SummaryEdit{Content: body.Content}
 	if body.Version != nil {
 		if edit.Version = int(*body.Version); edit.Version < 1 {
-			return invalid([]core.FieldError{{Field: "version", Detail: "must be the version that was edited, 1 or more"}})
+			return invalidError([]core.FieldError{{Field: "version", Detail: "must be the version that was edited, 1 or more"}})
 		}
 	}
 	summary, err := h.chat.EditSummary(c.Request.Context(), scopeOf(c), id, edit)
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, summary)
+	return writeJSON(c, http.StatusOK, summary)
 }
 
-// Restore makes an earlier version the one in use, 0 none, and answers the session.
+// Restore makes an earlier version the active one, or none with version 0, and answers the
+// session.
 func (h *Summaries) Restore(c *gin.Context) error {
 	id, err := idParam[core.SessionID](c, "session")
 	if err != nil {
@@ -132,14 +133,14 @@ func (h *Summaries) Restore(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, session)
+	return writeJSON(c, http.StatusOK, session)
 }
 
-// versionParam returns the version in the path, at least the least one that is meant.
-func versionParam(c *gin.Context, least int64) (int, error) {
+// versionParam returns the version in the path, which must be at least minVersion.
+func versionParam(c *gin.Context, minVersion int64) (int, error) {
 	version, err := strconv.ParseInt(c.Param("version"), 10, 32)
-	if err != nil || version < least {
-		return 0, core.Errorf(core.ErrNotFound, "summary version %s does not exist", shorten(c.Param("version")))
+	if err != nil || version < minVersion {
+		return 0, core.Errorf(core.ErrNotFound, "summary version %s does not exist", shortenInput(c.Param("version")))
 	}
 	return int(version), nil
 }

@@ -7,7 +7,6 @@ import (
 	"mime"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -17,25 +16,22 @@ import (
 // Transfer answers …/messages/import and …/export.
 type Transfer struct {
 	transfer transferService
-	sessions sessionStore
+	sessions core.SessionStore
+	space    Space
 }
 
-// NewTransfer returns the handlers of histories that come and go.
-func NewTransfer(s Services) *Transfer {
-	return &Transfer{transfer: s.Transfer, sessions: s.Sessions}
+// NewTransfer returns the handlers of imports and exports.
+func NewTransfer(s Services, space Space) *Transfer {
+	return &Transfer{transfer: s.Transfer, sessions: s.Sessions, space: space}
 }
 
-// Import puts a history at the end of the session, whole or not at all: 200.
+// Import appends a history to the session, completely or not at all: 200.
 func (h *Transfer) Import(c *gin.Context) error {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
 	q := readQuery(c, "source")
 	if err := q.err(); err != nil {
 		return err
 	}
-	source, err := sourceOf(core.Source(q.text("source")))
+	source, err := sourceOf(core.Source(q.textParam("source")))
 	if err != nil {
 		return err
 	}
@@ -43,17 +39,27 @@ func (h *Transfer) Import(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+	session, err := sessionParam(c, h.sessions)
+	if err != nil {
+		return err
+	}
+	c.Request.Body = faultReader{c.Request.Body}
+	history, err := h.space.spoolBody(c)
+	if err != nil {
+		return err
+	}
+	defer history.Close()
 	done, err := h.transfer.Import(c.Request.Context(), scopeOf(c), core.ImportMessages{
-		SessionID: id, Body: faultReader{c.Request.Body}, Format: format, Source: source,
+		SessionID: session.ID, Body: history, Size: history.size, Format: format, Source: source,
 	})
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, done)
+	return writeJSON(c, http.StatusOK, done)
 }
 
-// importFormat returns what the media type stands for. As with other bodies, those
-// that a web page may post without asking are refused.
+// importFormat returns the format of the media type. As with other bodies, types that a web
+// page can post without a CORS preflight are refused.
 func importFormat(header string) (core.ImportFormat, error) {
 	media, _, err := mime.ParseMediaType(header)
 	if err == nil {
@@ -65,54 +71,47 @@ func importFormat(header string) (core.ImportFormat, error) {
 		}
 	}
 	return "", &core.Error{Kind: core.ErrInvalid, Code: CodeMediaType,
-		Message: "the history must be lines of JSON, with Content-Type: application/jsonl or application/x-ndjson, or a list, with application/json"}
+		Message: "the history must be JSON Lines, with Content-Type: application/jsonl or application/x-ndjson, or a JSON list, with application/json"}
 }
 
-// faultReader reads a body; its errors may be shown.
-type faultReader struct{ io.Reader }
+// faultReader reads a body and returns errors that may be shown.
+type faultReader struct{ io.ReadCloser }
 
 // Read is part of io.Reader.
 func (r faultReader) Read(p []byte) (int, error) {
-	n, err := r.Reader.Read(p)
+	n, err := r.ReadCloser.Read(p)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case err == nil || errors.Is(err, io.EOF):
 		return n, err
 	case errors.As(err, &tooLarge):
-		return n, core.Errorf(core.ErrTooLarge, "the history is larger than %d bytes: import it in parts, cut between two questions", tooLarge.Limit)
+		return n, core.Errorf(core.ErrTooLarge, "the history is larger than %d bytes: import it in parts, split before a user message", tooLarge.Limit)
 	default:
-		return n, BodyFault(err)
+		return n, BodyError(err)
 	}
 }
 
-// exportType is how a format is sent.
+// exportType is the media type and file extension of an export.
 type exportType struct{ media, extension string }
 
-// exportTypeOf returns how the format is sent, false for one that there is not.
-func exportTypeOf(format core.ExportFormat) (exportType, bool) {
-	t, ok := map[core.ExportFormat]exportType{
+// exportTypeOf returns the media type and file extension of the format.
+func exportTypeOf(format core.ExportFormat) exportType {
+	return map[core.ExportFormat]exportType{
 		core.ExportJSON:     {"application/json", "json"},
 		core.ExportLines:    {"application/jsonl", "jsonl"},
 		core.ExportMarkdown: {"text/markdown; charset=utf-8", "md"},
 	}[format]
-	return t, ok
 }
 
-// Export sends the session as a file. After an error in the middle the connection
-// breaks off, so that half a file is not taken for a whole one.
+// Export sends the session as a file. An error in the middle breaks the connection, so
+// that a partial file is not mistaken for a complete one.
 func (h *Transfer) Export(c *gin.Context) error {
 	q := readQuery(c, "format")
-	format := core.ExportFormat(q.text("format"))
-	if format == "" {
-		format = core.ExportJSON
-	}
-	kind, ok := exportTypeOf(format)
-	if !ok {
-		q.faults.Add("format", "must be json, jsonl or markdown")
-	}
+	format := core.ExportFormat(q.wordParam("format", string(core.ExportJSON), string(core.ExportLines), string(core.ExportMarkdown)))
 	if err := q.err(); err != nil {
 		return err
 	}
+	kind := exportTypeOf(format)
 	session, err := sessionParam(c, h.sessions)
 	if err != nil {
 		return err
@@ -122,50 +121,46 @@ func (h *Transfer) Export(c *gin.Context) error {
 		header.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", fileName(session)+"."+kind.extension))
 	}}
 	if scopeOf(c).User != "" {
-		session = seenSession(session)
+		session = userSession(session)
 	}
 	if err := h.transfer.Export(c.Request.Context(), scopeOf(c), session, format, out); err != nil {
 		return err
 	}
-	out.begin() // there may have been nothing to write
+	out.writeHeader() // the export may be empty
 	return nil
 }
 
-// fileWriter begins the answer with the first bytes and gives the reader time for
-// each piece.
+// fileWriter sends the header of the answer with the first bytes.
 type fileWriter struct {
 	c      *gin.Context
 	header func(http.Header)
-	begun  bool
+	out    *pacedWriter // nil = the answer has not begun
 }
 
 // Write is part of io.Writer.
 func (w *fileWriter) Write(p []byte) (int, error) {
-	w.begin()
-	limit := writeTimeout + time.Duration(len(p)/slowest)*time.Second
-	// Writers that know no deadlines are those of tests.
-	_ = http.NewResponseController(w.c.Writer).SetWriteDeadline(time.Now().Add(limit))
-	return w.c.Writer.Write(p)
+	w.writeHeader()
+	return w.out.Write(p)
 }
 
-// begin sets the header of the answer, once.
-func (w *fileWriter) begin() {
-	if w.begun {
+// writeHeader sends the header of the answer once.
+func (w *fileWriter) writeHeader() {
+	if w.out != nil {
 		return
 	}
-	w.begun = true
 	w.header(w.c.Writer.Header())
 	w.c.Status(http.StatusOK)
+	w.out = newPacedWriter(w.c)
 }
 
-// fileName returns a name for the session that every file system takes: letters
-// and digits of the title, and the end of the id, which differs between any two.
+// fileName returns a file name for the session that is valid on every file system: letters
+// and digits of the title, and the end of the id, which is unique.
 func fileName(s core.Session) string {
-	const most = 60
+	const maxTitle = 60 // bytes
 	var b strings.Builder
 	gap := false
 	for _, r := range strings.ToLower(s.Title) {
-		if b.Len() >= most {
+		if b.Len() >= maxTitle {
 			break
 		}
 		if (r < 'a' || r > 'z') && (r < '0' || r > '9') {

@@ -12,26 +12,26 @@ import (
 
 // Usage answers /api/v1/usage.
 type Usage struct {
-	store usageStore
+	store core.UsageStore
 }
 
 // NewUsage returns the handlers of usage.
 func NewUsage(s Services) *Usage { return &Usage{store: s.Usage} }
 
-// usageDays is how far back usage goes that is asked for without a beginning.
+// usageDays is the default range of a usage report.
 const usageDays = 30
 
-// Get answers what the caller's model calls came to, a page of groups and the total.
+// Get answers the usage of the caller's model calls: a page of groups, and the total.
 func (h *Usage) Get(c *gin.Context) error {
 	q := readQuery(c, "group_by", "from", "to", "limit", "cursor")
-	query := core.UsageQuery{PageQuery: q.page(), GroupBy: core.UsageGroup(q.text("group_by")), From: q.moment("from"), To: q.moment("to")}
-	if query.GroupBy == "" {
+	query := core.UsageQuery{PageQuery: q.pageParams(), GroupBy: core.UsageGroup(q.textParam("group_by")), From: q.dateParam("from"), To: q.dateParam("to")}
+	if _, ok := q.lookupParam("group_by"); !ok {
 		query.GroupBy = core.UsageByDay
 	}
 	if !slices.Contains(core.UsageGroups(), query.GroupBy) {
 		q.faults.Add("group_by", "must be session, user, agent, model or day")
 	}
-	// Whole days: the same page a minute later has the same bounds.
+	// Whole days, so that the next page has the same range.
 	tomorrow := time.Now().UTC().Truncate(day).Add(day)
 	if query.To.IsZero() {
 		query.To = tomorrow
@@ -52,20 +52,20 @@ func (h *Usage) Get(c *gin.Context) error {
 	if report.Items == nil {
 		report.Items = []core.UsageRow{}
 	}
-	return answer(c, http.StatusOK, report)
+	return writeJSON(c, http.StatusOK, report)
 }
 
 const day = 24 * time.Hour
 
-// moment returns a time, or the midnight of UTC with which a day begins; the zero
-// time if the parameter is not given.
-func (q *query) moment(name string) time.Time {
-	text := q.text(name)
-	if text == "" {
+// dateParam returns a time, or midnight UTC of a date; the zero time if the parameter is
+// not given.
+func (q *query) dateParam(name string) time.Time {
+	text, ok := q.lookupParam(name)
+	if !ok {
 		return time.Time{}
 	}
 	for _, layout := range []string{time.DateOnly, time.RFC3339} {
-		// Other years than those of four digits cannot be stored.
+		// Only years of four digits can be stored.
 		if t, err := time.Parse(layout, text); err == nil && t.UTC().Year() >= 1 && t.UTC().Year() <= 9999 {
 			return t.UTC()
 		}

@@ -1,121 +1,116 @@
 package handlers
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
+	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/gin-gonic/gin"
 
-	"bobbin/app/api/sse"
 	"bobbin/app/core"
 )
 
-// CodeOwnersOnly tells that a request is for API keys and not for end users.
+// CodeOwnersOnly means that the request needs an API key; end users cannot make it.
 const CodeOwnersOnly = "owners_only"
 
-// OwnersOnly refuses end users: what follows is the owner's, whatever the token may do.
+// OwnersOnly refuses end users, whatever scopes their token has.
 func OwnersOnly(c *gin.Context) error {
 	if id, _ := core.IdentityFrom(c.Request.Context()); id.User != "" {
-		return ownersOnly("this")
+		return ownersOnlyError("this")
 	}
 	return nil
 }
 
-func ownersOnly(what string) error {
+func ownersOnlyError(what string) error {
 	return &core.Error{Kind: core.ErrForbidden, Code: CodeOwnersOnly, Message: what + " is for API keys, not for end users"}
 }
 
-// checkWebhook refuses a webhook of an end user: where the owner's network sends things
-// is the owner's.
+// checkWebhook refuses a webhook of an end user: only the owner decides where the server
+// sends requests.
 func checkWebhook(c *gin.Context, w *webhook) error {
 	if w != nil && scopeOf(c).User != "" {
-		return ownersOnly("webhook")
+		return ownersOnlyError("webhook")
 	}
 	return nil
 }
 
-// checkUser refuses a filter by another user than the end user who asks.
+// checkUser refuses an end user who names another user.
 func checkUser(c *gin.Context, user string) error {
-	if scope := scopeOf(c); scope.User != "" && user != "" && user != scope.User {
-		return core.Errorf(core.ErrForbidden, "you act for the user %q and not for %q", shorten(scope.User), shorten(user))
+	if tenant := scopeOf(c); tenant.User != "" && user != "" && user != tenant.User {
+		return core.Errorf(core.ErrForbidden, "you act for the user %q and not for %q", shortenInput(tenant.User), shortenInput(user))
 	}
 	return nil
 }
 
-// seen returns what the caller may see of an answer. Webhooks, prompts and settings of
-// tools are the owner's, and not for end users.
-func seen(c *gin.Context, body any) any {
-	if id, _ := core.IdentityFrom(c.Request.Context()); id.User == "" {
-		return body
+// viewOf returns what the caller may see of an answer or of an item of it. It refuses a
+// type that userView does not list, for all callers, so that no new type is shown to end
+// users by oversight.
+func viewOf(c *gin.Context, body any) (any, error) {
+	view, err := userView(body)
+	if id, _ := core.IdentityFrom(c.Request.Context()); err != nil || id.User == "" {
+		return body, err
 	}
+	if view == nil {
+		return nil, ownersOnlyError("this")
+	}
+	return view, nil
+}
+
+// userView returns what an end user may see of an answer or of an item of it; nil = nothing.
+// Webhooks, prompts and tool settings are only for the owner.
+func userView(body any) (any, error) {
 	switch b := body.(type) {
 	case core.Session:
-		return seenSession(b)
+		return userSession(b), nil
 	case core.SessionDetail:
-		b.Session = seenSession(b.Session)
-		return b
-	case core.Page[core.Session]:
-		return seenPage(b, seenSession)
+		b.Session = userSession(b.Session)
+		return b, nil
 	case core.Run:
-		return seenRun(b)
-	case core.Page[core.Run]:
-		return seenPage(b, seenRun)
+		return userRun(b), nil
 	case runAnswer:
-		b.Run = seenRun(b.Run)
-		return b
+		b.Run = userRun(b.Run)
+		return b, nil
 	case acceptedAnswer:
-		b.Run = seenRun(b.Run)
-		return b
+		b.Run = userRun(b.Run)
+		return b, nil
 	case core.Agent:
-		return seenAgent(b)
-	case core.Page[core.Agent]:
-		return seenPage(b, seenAgent)
+		b.SystemPrompt, b.ToolSettings = "", nil
+		return b, nil
+	case core.PromptView, core.Delivery, core.Webhook, core.SlackThread, core.SlackThreadStatus, core.Reindexed, core.PurgeReport, core.AgentFile:
+		return nil, nil
+	case core.Message, messageAnswer, core.MessageLocation, core.Imported, core.SearchHit, core.Blob, core.BlobLink, core.Approval,
+		core.ContextReport, core.ContextPlan, core.Summary, core.SummaryDiff, core.GraphView, core.UsageReport,
+		core.Memory, core.SavedMemory, core.MemoryMatches, core.Deletion,
+		Build, readiness, map[string]string, *string, int64, bool:
+		return b, nil // all of it
 	default:
-		return body
+		return nil, fmt.Errorf("userView does not list the type %T", body)
 	}
 }
 
-func seenSession(s core.Session) core.Session {
+func userSession(s core.Session) core.Session {
 	s.Webhook = nil
 	return s
 }
 
-func seenRun(r core.Run) core.Run {
+func userRun(r core.Run) core.Run {
 	r.Webhook = nil
 	return r
 }
 
-func seenAgent(a core.Agent) core.Agent {
-	a.SystemPrompt, a.ToolSettings = "", nil
-	return a
-}
-
-func seenPage[T any](p core.Page[T], seen func(T) T) core.Page[T] {
-	p.Items = slices.Clone(p.Items)
-	for i := range p.Items {
-		p.Items[i] = seen(p.Items[i])
-	}
-	return p
-}
-
-// seenEvents returns what the caller may see of the events.
-func seenEvents(caller core.Identity, events sse.Source) sse.Source {
+// eventsFor returns the events as the caller may see them.
+func eventsFor(caller core.Identity, events EventSource) EventSource {
 	if caller.User == "" {
 		return events
 	}
 	return func(ctx context.Context) iter.Seq2[core.Event, error] {
 		return func(yield func(core.Event, error) bool) {
 			for e, err := range events(ctx) {
-				if err == nil && e.Type == core.EventDeliveryUpdated {
-					continue
-				}
+				shown := true
 				if err == nil {
-					e.Data, err = seenData(e.Data)
+					e, shown, err = userEvent(e)
 				}
-				if !yield(e, err) {
+				if (shown || err != nil) && !yield(e, err) {
 					return
 				}
 			}
@@ -123,29 +118,28 @@ func seenEvents(caller core.Identity, events sse.Source) sse.Source {
 	}
 }
 
-// seenData returns the data of an event without the webhook of its session or run.
-func seenData(data json.RawMessage) (json.RawMessage, error) {
-	if !bytes.Contains(data, []byte(`"webhook"`)) {
-		return data, nil
-	}
-	var whole map[string]json.RawMessage
-	if err := json.Unmarshal(data, &whole); err != nil {
-		return nil, err
-	}
-	for _, name := range []string{"session", "run"} {
-		var part map[string]json.RawMessage
-		if whole[name] == nil {
-			continue
+// userEvent returns what an end user may see of an event, and whether it is shown at all.
+// It refuses types that it does not list, and data that it cannot narrow.
+func userEvent(e core.Event) (core.Event, bool, error) {
+	switch e.Type {
+	case core.EventDeliveryUpdated:
+		return e, false, nil
+	case core.EventSessionUpdated:
+		if d, ok := e.Data.(core.SessionData); ok {
+			d.Session = userSession(d.Session)
+			return e.WithData(d), true, nil
 		}
-		if err := json.Unmarshal(whole[name], &part); err != nil {
-			return nil, err
+	case core.EventRunStarted, core.EventRunWaiting, core.EventRunSucceeded, core.EventRunFailed, core.EventRunCanceled:
+		if d, ok := e.Data.(core.RunData); ok {
+			d.Run = userRun(d.Run)
+			return e.WithData(d), true, nil
 		}
-		delete(part, "webhook")
-		shown, err := json.Marshal(part)
-		if err != nil {
-			return nil, err
-		}
-		whole[name] = shown
+	case core.EventRunQueued, core.EventMessageCreated, core.EventMessageUpdated, core.EventMessageDiscarded, core.EventMessagesImported,
+		core.EventToolStarted, core.EventToolFinished, core.EventApprovalRequested, core.EventApprovalDecided,
+		core.EventContextStarted, core.EventContextCompleted, core.EventContextFailed, core.EventContextSkipped, core.EventContextWarning,
+		core.EventNodeStarted, core.EventNodeFinished, core.EventMessageStarted, core.EventMessageDelta, core.EventReasoningDelta, core.EventResync:
+		return e, true, nil // all of it
+	default:
 	}
-	return json.Marshal(whole)
+	return e, false, fmt.Errorf("userEvent does not list the event type %s with data of type %T", e.Type, e.Data)
 }

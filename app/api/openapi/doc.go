@@ -1,7 +1,7 @@
-// Package openapi has the document that describes the native HTTP API, and the page
-// that shows it to people.
+// Package openapi holds the OpenAPI document of the native HTTP API and the documentation
+// page.
 //
 // The document is OpenAPI 3.1, written by hand in openapi.yaml and components.yaml,
-// embedded, and made into JSON at the start. tests/openapi holds it against the
-// routes, the wire shapes, and the answers of a running server.
+// embedded, and converted to JSON at the start. tests/openapi checks it against the routes,
+// the wire shapes, and the answers of a running server.
 package openapi

@@ -1,4 +1,4 @@
-// The page works without this: it only adds a filter, buttons that copy, and this
+// The page works without this script, which adds a filter, copy buttons, and this
 // server's address to the examples.
 "use strict";
 
@@ -28,7 +28,7 @@ for (const block of document.querySelectorAll(".copy")) {
     try {
       await navigator.clipboard.writeText(code.textContent);
     } catch {
-      said = "Select and copy it yourself";
+      said = "Copying failed: select the text";
     }
     button.textContent = said;
     setTimeout(() => { button.textContent = "Copy"; }, 1500);

@@ -15,48 +15,47 @@ var operations string
 //go:embed components.yaml
 var components string
 
-// anchors is the part of the source that only holds what the rest refers to.
+// anchors is the part of the source that only holds YAML anchors.
 const anchors = "x-responses"
 
-// Document is the description of the API. It is never changed; safe for concurrent
-// use.
+// Document is the description of the API. It is immutable and safe for concurrent use.
 type Document struct {
 	json  []byte
 	files map[string]file
 	etag  string
 }
 
-// file is a part of the page for people.
+// file is a file of the documentation page.
 type file struct {
 	MediaType string
 	Body      []byte
 }
 
-// New reads the embedded document, once in a process. An error is a fault of who wrote
-// it.
+// New reads the embedded document, once per process. An error is a fault in the document.
 func New() (*Document, error) { return embedded() }
 
 // embedded is the one document of the process.
 //
-//nolint:gochecknoglobals // it is made of constants and never changes
-var embedded = sync.OnceValues(build)
+//nolint:gochecknoglobals // built from constants, never changes
+var embedded = sync.OnceValues(buildDocument)
 
-func build() (*Document, error) {
-	tree, err := parse(operations + "\n" + components)
+func buildDocument() (*Document, error) {
+	tree, err := parseYAML(operations + "\n" + components)
 	if err != nil {
 		return nil, fmt.Errorf("openapi document: %w", err)
 	}
-	tree = tree.without(anchors)
+	tree = tree.withoutMember(anchors)
+	shown, err := renderPage(tree)
+	if err != nil {
+		return nil, fmt.Errorf("openapi page: %w", err)
+	}
+	allowNull(tree)
 	data, err := json.Marshal(tree)
 	if err != nil {
 		return nil, fmt.Errorf("openapi document: %w", err)
 	}
-	shown, err := render(tree)
-	if err != nil {
-		return nil, fmt.Errorf("openapi page: %w", err)
-	}
 	sum := sha256.New()
-	for _, part := range [][]byte{data, shown, styleSource, scriptSource} {
+	for _, part := range [][]byte{data, shown, styleSource, scriptSource, iconSource} {
 		sum.Write(part)
 	}
 	return &Document{
@@ -65,19 +64,20 @@ func build() (*Document, error) {
 			"":         {"text/html; charset=utf-8", shown},
 			"docs.css": {"text/css; charset=utf-8", styleSource},
 			"docs.js":  {"text/javascript; charset=utf-8", scriptSource},
+			"docs.svg": {"image/svg+xml", iconSource},
 		},
 	}, nil
 }
 
-// JSON returns the document; the caller does not change it.
+// JSON returns the document; the caller must not modify it.
 func (d *Document) JSON() []byte { return d.json }
 
-// File returns a part of the page, false if there is none of that name; the page
-// itself has the name "".
+// File returns a file of the page, false if there is none with that name; the page itself
+// has the name "".
 func (d *Document) File(name string) (mediaType string, body []byte, ok bool) {
 	f, ok := d.files[name]
 	return f.MediaType, f.Body, ok
 }
 
-// ETag returns what is the same as long as the document and the page are.
+// ETag returns an entity tag that changes with the document or the page.
 func (d *Document) ETag() string { return d.etag }

@@ -18,51 +18,54 @@ var styleSource []byte
 //go:embed docs.js
 var scriptSource []byte
 
-// page is what the page shows.
+//go:embed docs.svg
+var iconSource []byte
+
+// page is the data of the page's template.
 type page struct {
 	Title, Version, Summary, Intro string
 	Groups                         []group
 	Schemas                        []shape
 }
 
-// group is the operations of a tag.
+// group holds the operations of a tag.
 type group struct {
 	Name, Anchor, Description string
 	Operations                []operation
 }
 
-// operation is one operation as people read it.
+// operation is one operation as the page shows it.
 type operation struct {
 	ID, Method, Path, Summary, Description string
-	Access                                 string // who may ask, in words
+	Access                                 string // required access, in words
 	NoKey                                  bool
 	Params                                 []field
 	Bodies, Answers                        []content
 	Curl                                   string
 }
 
-// content is a body that is sent, or an answer.
+// content is a request body or an answer.
 type content struct {
 	Status, Description, Media string
-	Ref, Type                  string // of a schema with a name that, else in words
+	Ref, Type                  string // the name of the schema, or its type in words
 	Fields                     []field
 	Example                    string
 }
 
-// render makes the page.
-func render(doc object) ([]byte, error) {
-	parsed, err := template.New("page").Funcs(template.FuncMap{"prose": prose, "lower": strings.ToLower}).Parse(pageSource)
+// renderPage returns the page as HTML.
+func renderPage(doc object) ([]byte, error) {
+	parsed, err := template.New("page").Funcs(template.FuncMap{"prose": proseHTML, "lower": strings.ToLower}).Parse(pageSource)
 	if err != nil {
 		return nil, err
 	}
 	r := reader{doc}
 	info := object(nil)
 	info, _ = doc.get("info").(object)
-	p := page{Title: text(info, "title"), Version: text(info, "version"), Summary: text(info, "summary"), Intro: text(info, "description")}
-	p.Groups = r.groups()
-	schemas, _ := r.at("#/components/schemas").(object)
+	p := page{Title: stringOf(info, "title"), Version: stringOf(info, "version"), Summary: stringOf(info, "summary"), Intro: stringOf(info, "description")}
+	p.Groups = r.operationGroups()
+	schemas, _ := r.lookupRef("#/components/schemas").(object)
 	for _, m := range schemas {
-		p.Schemas = append(p.Schemas, r.shape(m.name, m.value))
+		p.Schemas = append(p.Schemas, r.readShape(m.name, m.value))
 	}
 	var out bytes.Buffer
 	if err := parsed.Execute(&out, p); err != nil {
@@ -71,15 +74,15 @@ func render(doc object) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// groups returns the operations by their first tag, in the order of the tags.
-func (r reader) groups() []group {
+// operationGroups returns the operations by their first tag, in the order of the tags.
+func (r reader) operationGroups() []group {
 	var groups []group
-	place := map[string]int{}
-	for _, t := range list(r.doc, "tags") {
+	index := map[string]int{}
+	for _, t := range listOf(r.doc, "tags") {
 		tag := t.(object)
-		name := text(tag, "name")
-		place[name] = len(groups)
-		groups = append(groups, group{Name: name, Anchor: "tag-" + strings.ReplaceAll(name, " ", "-"), Description: text(tag, "description")})
+		name := stringOf(tag, "name")
+		index[name] = len(groups)
+		groups = append(groups, group{Name: name, Anchor: "tag-" + strings.ReplaceAll(name, " ", "-"), Description: stringOf(tag, "description")})
 	}
 	paths, _ := r.doc.get("paths").(object)
 	for _, path := range paths {
@@ -88,20 +91,20 @@ func (r reader) groups() []group {
 			if m.name == "parameters" {
 				continue
 			}
-			op := r.operation(path.name, m.name, item, m.value.(object))
-			tag := fmt.Sprint(list(m.value.(object), "tags")[0])
-			groups[place[tag]].Operations = append(groups[place[tag]].Operations, op)
+			op := r.readOperation(path.name, m.name, item, m.value.(object))
+			tag := fmt.Sprint(listOf(m.value.(object), "tags")[0])
+			groups[index[tag]].Operations = append(groups[index[tag]].Operations, op)
 		}
 	}
 	return groups
 }
 
-// access says who may ask, by the ways that there are: everybody, a key with a scope, or
-// also the token of an end user.
-func access(ways []any) (words string, everybody bool) {
+// accessText describes the required access: none, a key with a scope, or also the token of
+// an end user.
+func accessText(security []any) (words string, public bool) {
 	users := false
-	for i, way := range ways {
-		schemes, _ := way.(object)
+	for i, requirement := range security {
+		schemes, _ := requirement.(object)
 		if i == 0 && len(schemes) == 0 {
 			return "no key", true
 		}
@@ -118,74 +121,74 @@ func access(ways []any) (words string, everybody bool) {
 	return words, false
 }
 
-func (r reader) operation(path, method string, item, raw object) operation {
-	op := operation{ID: text(raw, "operationId"), Method: strings.ToUpper(method), Path: path, Summary: text(raw, "summary"), Description: text(raw, "description")}
-	op.Access, op.NoKey = access(list(raw, "security"))
+func (r reader) readOperation(path, method string, item, raw object) operation {
+	op := operation{ID: stringOf(raw, "operationId"), Method: strings.ToUpper(method), Path: path, Summary: stringOf(raw, "summary"), Description: stringOf(raw, "description")}
+	op.Access, op.NoKey = accessText(listOf(raw, "security"))
 	var params []object
-	for _, p := range append(list(item, "parameters"), list(raw, "parameters")...) {
-		params = append(params, r.resolve(p))
+	for _, p := range append(listOf(item, "parameters"), listOf(raw, "parameters")...) {
+		params = append(params, r.resolveRef(p))
 	}
 	for _, p := range params {
 		schema, _ := p.get("schema").(object)
-		f := r.field(text(p, "name"), schema)
-		f.Place, f.Description = text(p, "in"), text(p, "description")
+		f := r.readField(stringOf(p, "name"), schema)
+		f.Place, f.Description = stringOf(p, "in"), stringOf(p, "description")
 		f.Required, _ = p.get("required").(bool)
 		op.Params = append(op.Params, f)
 	}
-	body := r.resolve(raw.get("requestBody"))
+	body := r.resolveRef(raw.get("requestBody"))
 	media, _ := body.get("content").(object)
 	for _, m := range media {
-		op.Bodies = append(op.Bodies, r.content(m))
+		op.Bodies = append(op.Bodies, r.readContent(m))
 	}
 	answers, _ := raw.get("responses").(object)
 	for _, m := range answers {
-		op.Answers = append(op.Answers, r.answer(m)...)
+		op.Answers = append(op.Answers, r.readAnswer(m)...)
 	}
 	sortAnswers(op.Answers)
-	op.Curl = curl(op, params)
+	op.Curl = curlCommand(op, params)
 	return op
 }
 
-func (r reader) answer(m member) []content {
-	raw := r.resolve(m.value)
+func (r reader) readAnswer(m member) []content {
+	raw := r.resolveRef(m.value)
 	media, _ := raw.get("content").(object)
 	if len(media) == 0 {
-		return []content{{Status: m.name, Description: text(raw, "description")}}
+		return []content{{Status: m.name, Description: stringOf(raw, "description")}}
 	}
 	var all []content
 	for _, kind := range media {
-		c := r.content(kind)
-		c.Status, c.Description = m.name, text(raw, "description")
+		c := r.readContent(kind)
+		c.Status, c.Description = m.name, stringOf(raw, "description")
 		all = append(all, c)
 	}
 	return all
 }
 
-func (r reader) content(m member) content {
+func (r reader) readContent(m member) content {
 	raw := m.value.(object)
 	schema, _ := raw.get("schema").(object)
-	c := content{Media: m.name, Ref: refName(schema), Type: r.words(schema)}
+	c := content{Media: m.name, Ref: refName(schema), Type: r.typeText(schema)}
 	if c.Ref == "" {
-		c.Fields = r.fields("", schema)
+		c.Fields = r.readFields("", schema)
 	}
 	example := raw.get("example")
 	if example == nil && strings.HasSuffix(m.name, "json") {
-		example = r.example(schema, 0)
+		example = r.exampleValue(schema, 0)
 	}
-	c.Example = pretty(example)
+	c.Example = formatExample(example)
 	return c
 }
 
-// curl returns a command that asks for the operation.
-func curl(op operation, params []object) string {
+// curlCommand returns a command that calls the operation.
+func curlCommand(op operation, params []object) string {
 	path, query := op.Path, ""
 	for _, p := range params {
 		value := fmt.Sprint(p.get("example"))
 		switch {
-		case text(p, "in") == "path" && p.get("example") != nil:
-			path = strings.Replace(path, "{"+text(p, "name")+"}", value, 1)
-		case text(p, "in") == "query" && p.get("example") != nil:
-			query += "&" + text(p, "name") + "=" + strings.ReplaceAll(value, " ", "%20")
+		case stringOf(p, "in") == "path" && p.get("example") != nil:
+			path = strings.Replace(path, "{"+stringOf(p, "name")+"}", value, 1)
+		case stringOf(p, "in") == "query" && p.get("example") != nil:
+			query += "&" + stringOf(p, "name") + "=" + strings.ReplaceAll(value, " ", "%20")
 		}
 	}
 	if query != "" {
@@ -213,8 +216,8 @@ func curl(op operation, params []object) string {
 	return b.String() + " \\\n  -H 'Content-Type: " + body.Media + "' \\\n  -d '" + strings.ReplaceAll(body.Example, "'", `'\''`) + "'"
 }
 
-// prose makes HTML of a text with `code`, **strong** and blank lines.
-func prose(s string) template.HTML {
+// proseHTML converts a text with `code`, **strong** and blank lines to HTML.
+func proseHTML(s string) template.HTML {
 	s = template.HTMLEscapeString(strings.TrimSpace(s))
 	s = regexp.MustCompile("`([^`]+)`").ReplaceAllString(s, "<code>$1</code>")
 	s = regexp.MustCompile(`\*\*([^*]+)\*\*`).ReplaceAllString(s, "<strong>$1</strong>")

@@ -7,34 +7,34 @@ import (
 	"strings"
 )
 
-// reader reads the document for the page.
+// reader reads the document.
 type reader struct{ doc object }
 
-// field is a parameter, or a member of a schema.
+// field is a parameter or a member of a schema.
 type field struct {
 	Name, Place, Type, Ref, Limits, Description string
 	Required                                    bool
 }
 
-// shape is a schema with a name.
+// shape is a named schema.
 type shape struct {
 	Name, Type, Limits, Description string
 	Fields                          []field
 	Example                         string
 }
 
-func text(o object, name string) string {
+func stringOf(o object, name string) string {
 	s, _ := o.get(name).(string)
 	return s
 }
 
-func list(o object, name string) []any {
+func listOf(o object, name string) []any {
 	l, _ := o.get(name).([]any)
 	return slices.Clone(l)
 }
 
-// at returns what a $ref names.
-func (r reader) at(ref string) any {
+// lookupRef returns the value that a $ref refers to.
+func (r reader) lookupRef(ref string) any {
 	var value any = r.doc
 	for name := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
 		o, _ := value.(object)
@@ -43,44 +43,44 @@ func (r reader) at(ref string) any {
 	return value
 }
 
-// resolve returns the object that a value is or refers to, nil if it is none.
-func (r reader) resolve(value any) object {
+// resolveRef returns the object that a value is or refers to, nil if it is not an object.
+func (r reader) resolveRef(value any) object {
 	o, _ := value.(object)
-	if ref := text(o, "$ref"); ref != "" {
-		return r.resolve(r.at(ref))
+	if ref := stringOf(o, "$ref"); ref != "" {
+		return r.resolveRef(r.lookupRef(ref))
 	}
 	return o
 }
 
-// refName returns the name of the schema that a schema refers to, "" if it does not.
+// refName returns the name of the schema that a schema refers to, "" if it is not a reference.
 func refName(schema object) string {
-	name, ok := strings.CutPrefix(text(schema, "$ref"), "#/components/schemas/")
+	name, ok := strings.CutPrefix(stringOf(schema, "$ref"), "#/components/schemas/")
 	if !ok {
 		return ""
 	}
 	return name
 }
 
-func (r reader) shape(name string, value any) shape {
+func (r reader) readShape(name string, value any) shape {
 	schema, _ := value.(object)
-	s := shape{Name: name, Type: r.words(schema), Limits: limits(schema), Description: text(schema, "description"), Fields: r.fields("", schema)}
+	s := shape{Name: name, Type: r.typeText(schema), Limits: limitsText(schema), Description: stringOf(schema, "description"), Fields: r.readFields("", schema)}
 	if len(s.Fields) > 0 {
-		s.Example = pretty(r.example(schema, 0))
+		s.Example = formatExample(r.exampleValue(schema, 0))
 	}
 	return s
 }
 
-// fields returns the members of a schema, those of objects within it too.
-func (r reader) fields(prefix string, schema object) []field {
+// readFields returns the members of a schema, including those of nested objects.
+func (r reader) readFields(prefix string, schema object) []field {
 	var out []field
-	for _, piece := range list(schema, "allOf") {
-		out = append(out, r.fields(prefix, r.resolve(piece))...)
+	for _, piece := range listOf(schema, "allOf") {
+		out = append(out, r.readFields(prefix, r.resolveRef(piece))...)
 	}
-	required := list(schema, "required")
+	required := listOf(schema, "required")
 	properties, _ := schema.get("properties").(object)
 	for _, m := range properties {
 		inner, _ := m.value.(object)
-		f := r.field(prefix+m.name, inner)
+		f := r.readField(prefix+m.name, inner)
 		f.Required = slices.Contains(required, any(m.name))
 		out = append(out, f)
 		below := prefix + m.name + "."
@@ -88,31 +88,31 @@ func (r reader) fields(prefix string, schema object) []field {
 			inner, below = items, prefix+m.name+"[]."
 		}
 		if refName(inner) == "" {
-			out = append(out, r.fields(below, inner)...)
+			out = append(out, r.readFields(below, inner)...)
 		}
 	}
 	return out
 }
 
-func (r reader) field(name string, schema object) field {
-	f := field{Name: name, Type: r.words(schema), Ref: refName(schema), Description: text(schema, "description"), Limits: limits(r.resolve(schema))}
+func (r reader) readField(name string, schema object) field {
+	f := field{Name: name, Type: r.typeText(schema), Ref: refName(schema), Description: stringOf(schema, "description"), Limits: limitsText(r.resolveRef(schema))}
 	if items, ok := schema.get("items").(object); ok && f.Ref == "" {
 		f.Ref = refName(items)
 	}
 	if f.Description == "" && f.Ref != "" {
-		f.Description = text(r.resolve(schema), "description")
+		f.Description = stringOf(r.resolveRef(schema), "description")
 	}
 	return f
 }
 
-// words says what a value of the schema is.
-func (r reader) words(schema object) string {
+// typeText describes the type of a schema.
+func (r reader) typeText(schema object) string {
 	if name := refName(schema); name != "" {
 		return name
 	}
 	var choices []string
-	for _, piece := range append(list(schema, "anyOf"), list(schema, "oneOf")...) {
-		choices = append(choices, r.words(piece.(object)))
+	for _, piece := range append(listOf(schema, "anyOf"), listOf(schema, "oneOf")...) {
+		choices = append(choices, r.typeText(piece.(object)))
 	}
 	if len(choices) > 0 {
 		return strings.Join(choices, " or ")
@@ -120,9 +120,9 @@ func (r reader) words(schema object) string {
 	switch kind := schema.get("type").(type) {
 	case string:
 		if items, ok := schema.get("items").(object); ok {
-			return "list of " + r.words(items)
+			return "list of " + r.typeText(items)
 		}
-		if format := text(schema, "format"); format != "" {
+		if format := stringOf(schema, "format"); format != "" {
 			return kind + " (" + format + ")"
 		}
 		return kind
@@ -133,8 +133,8 @@ func (r reader) words(schema object) string {
 	}
 }
 
-// limits says what bounds a value.
-func limits(schema object) string {
+// limitsText describes the limits of a schema.
+func limitsText(schema object) string {
 	var words []string
 	for _, m := range schema {
 		switch m.name {
@@ -157,26 +157,26 @@ func limits(schema object) string {
 	return strings.Join(words, ", ")
 }
 
-// deepest is how far examples go into what is nested.
-const deepest = 3
+// maxDepth bounds the nesting of examples.
+const maxDepth = 3
 
-// example returns a value of the schema.
-func (r reader) example(schema object, depth int) any {
-	if examples := list(schema, "examples"); len(examples) > 0 {
+// exampleValue returns an example of the schema.
+func (r reader) exampleValue(schema object, depth int) any {
+	if examples := listOf(schema, "examples"); len(examples) > 0 {
 		return examples[0]
 	}
-	if choices := append(list(schema, "anyOf"), list(schema, "oneOf")...); len(choices) > 0 {
-		return r.example(choices[0].(object), depth)
+	if choices := append(listOf(schema, "anyOf"), listOf(schema, "oneOf")...); len(choices) > 0 {
+		return r.exampleValue(choices[0].(object), depth)
 	}
 	if refName(schema) != "" {
-		return r.example(r.resolve(schema), depth)
+		return r.exampleValue(r.resolveRef(schema), depth)
 	}
 	for _, name := range []string{"const", "default"} {
 		if value := schema.get(name); value != nil {
 			return value
 		}
 	}
-	if values := list(schema, "enum"); len(values) > 0 {
+	if values := listOf(schema, "enum"); len(values) > 0 {
 		return values[0]
 	}
 	return r.exampleOfType(schema, depth)
@@ -192,10 +192,10 @@ func (r reader) exampleOfType(schema object, depth int) any {
 		return r.exampleObject(schema, depth)
 	case "array":
 		items, _ := schema.get("items").(object)
-		if depth >= deepest || items == nil {
+		if depth >= maxDepth || items == nil {
 			return []any{}
 		}
-		return []any{r.example(items, depth+1)}
+		return []any{r.exampleValue(items, depth+1)}
 	case "integer", "number":
 		if low := schema.get("minimum"); low != nil {
 			return low
@@ -212,22 +212,22 @@ func (r reader) exampleOfType(schema object, depth int) any {
 
 func (r reader) exampleObject(schema object, depth int) any {
 	out := object{}
-	for _, piece := range list(schema, "allOf") {
-		if inner, ok := r.example(piece.(object), depth).(object); ok {
+	for _, piece := range listOf(schema, "allOf") {
+		if inner, ok := r.exampleValue(piece.(object), depth).(object); ok {
 			out = append(out, inner...)
 		}
 	}
 	properties, _ := schema.get("properties").(object)
 	for _, m := range properties {
-		if depth < deepest {
-			out = append(out, member{m.name, r.example(m.value.(object), depth+1)})
+		if depth < maxDepth {
+			out = append(out, member{m.name, r.exampleValue(m.value.(object), depth+1)})
 		}
 	}
 	return out
 }
 
-// pretty returns an example as it is shown.
-func pretty(value any) string {
+// formatExample returns an example as text.
+func formatExample(value any) string {
 	if s, ok := value.(string); ok {
 		return s
 	}
@@ -241,7 +241,7 @@ func pretty(value any) string {
 	return string(data)
 }
 
-// sortAnswers puts answers in the order of their status.
+// sortAnswers sorts answers by status.
 func sortAnswers(answers []content) {
 	slices.SortStableFunc(answers, func(a, b content) int { return strings.Compare(a.Status, b.Status) })
 }

@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// object is a JSON object that keeps the order in which it was written. Values are
-// objects, []any, strings, bools, int64, float64 and nil.
+// object is a JSON object that keeps the order of its members. Values are objects, []any,
+// strings, bools, int64, float64 and nil.
 type object []member
 
 type member struct {
@@ -27,8 +27,8 @@ func (o object) get(name string) any {
 	return nil
 }
 
-// without returns the object without one member.
-func (o object) without(name string) object {
+// withoutMember returns the object without the member.
+func (o object) withoutMember(name string) object {
 	out := make(object, 0, len(o))
 	for _, m := range o {
 		if m.name != name {
@@ -62,8 +62,8 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// parse reads YAML whose outermost value is an object.
-func parse(text string) (object, error) {
+// parseYAML reads a YAML document whose root is an object.
+func parseYAML(text string) (object, error) {
 	var node yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &node); err != nil {
 		return nil, err
@@ -100,14 +100,14 @@ func valueOf(n *yaml.Node) (any, error) {
 	}
 }
 
-// objectOf reads a mapping. What it merges (<<) stands where the merge does, unless
+// objectOf reads a mapping. Merged members (<<) stand in the position of the merge, unless
 // the mapping has a member of that name itself.
 func objectOf(n *yaml.Node) (object, error) {
 	own := map[string]bool{}
 	for i := 0; i < len(n.Content); i += 2 {
 		name := n.Content[i].Value
 		if own[name] {
-			return nil, fmt.Errorf("line %d: %s is there twice", n.Content[i].Line, name)
+			return nil, fmt.Errorf("line %d: %s is given twice", n.Content[i].Line, name)
 		}
 		own[name] = true
 	}
@@ -134,7 +134,7 @@ func objectOf(n *yaml.Node) (object, error) {
 	return out, nil
 }
 
-// scalarOf reads a single value. Times stay texts, as in JSON.
+// scalarOf reads a scalar. Times stay strings, as in JSON.
 func scalarOf(n *yaml.Node) (any, error) {
 	var value any
 	switch n.Tag {

@@ -9,14 +9,14 @@ import (
 	"bobbin/app/core"
 )
 
-// barWidth is the width of the window's picture, in characters, where there is room.
+// barWidth is the width of the window's bar, in characters, if there is room for it.
 const barWidth = 60
 
-// sectionMark is how a section looks in the bar: letters, not colors, so that it
-// reads everywhere.
+// sectionMark returns the character of a section in the bar: not a color, so that it is
+// readable everywhere.
 func sectionMark(name string) string {
 	marks := map[string]string{
-		"system": "S", "tools": "T", "summary": "▒", "pinned": "P", "tail": "█", "run": "R", "reserve": "·", "free": " ",
+		"system": "S", "tools": "T", "summary": "▒", "pinned": "P", "tail": "█", "recalled": "Q", "run": "R", "reserve": "·", "free": " ",
 	}
 	if m, ok := marks[name]; ok {
 		return m
@@ -24,130 +24,148 @@ func sectionMark(name string) string {
 	return "?"
 }
 
-// DrawContext draws a context report: the window as a bar by section, the
-// triggers, coverage and the last summaries (B5, C5). Width is that of the
-// terminal, 0 if there is none.
+// DrawContext draws a context report: the window as a bar by section, the triggers, coverage
+// and recent summaries. Width is the terminal's width, 0 if there is none.
 func DrawContext(w io.Writer, r core.ContextReport, now time.Time, width int) {
 	d := drawing{w: w, width: width, narrow: width > 0 && width < barWidth+4}
-	d.line("%s · policy %s · %s of %s tokens used (%d%%) · %s", r.Model, r.Policy,
-		Number(r.Used), Number(r.Usable), percent(r.Used, r.Usable), calibration(r.Calibration))
+	d.writeLine("%s · policy %s · %s of %s tokens used (%d%%) · %s", r.Model, r.Policy,
+		core.Number(r.Used), core.Number(r.Usable), percentOf(r.Used, r.Usable), describeCalibration(r.Calibration))
 	if note := windowNote(r); note != "" {
-		d.line("%s", note)
+		d.writeLine("%s", note)
 	}
 	size := barWidth
 	if d.narrow {
 		size = max(width-4, 10)
 	}
-	d.line("[%s]", bar(r, size))
-	d.sections(r.Sections)
-	d.line("")
-	d.triggers(r)
+	d.writeLine("[%s]", windowBar(r, size))
+	d.drawSections(r.Sections)
+	d.writeLine("")
+	d.drawTriggers(r)
 	for _, reason := range r.Reasons {
-		d.line("  ! %s", reason)
+		d.writeLine("  ! %s", reason)
 	}
-	d.line("  %s", coverage(r.Coverage))
-	d.breaker(r, now)
-	if r.Summarizing {
-		d.line("  a summary is being made")
+	d.writeLine("  %s", describeCoverage(r.Coverage))
+	d.drawBreaker(r, now)
+	switch {
+	case r.Summarizing && r.Since != nil:
+		d.writeLine("  summarizing, for %s now", max(now.Sub(*r.Since).Round(time.Second), 0))
+	case r.Summarizing:
+		d.writeLine("  summarizing")
 	}
+	if r.SummaryReason != "" {
+		d.writeLine("  %s", r.SummaryReason)
+	}
+	d.drawUsableVersions(r)
 	if r.Prepared != nil {
-		d.line("  %s", version(*r.Prepared, now))
+		d.writeLine("  %s", describeVersion(*r.Prepared, now))
 	}
-	d.summaries(r.Summaries, now)
+	d.drawSummaries(r.Summaries, now)
 }
 
-// drawing is a report on its way to the screen.
+// drawing writes a report.
 type drawing struct {
 	w      io.Writer
 	width  int
 	narrow bool
 }
 
-// line writes a line, wrapped where it is too long.
-func (d drawing) line(format string, args ...any) {
+// writeLine writes a line and wraps it if it is too long.
+func (d drawing) writeLine(format string, args ...any) {
 	fmt.Fprintln(d.w, Wrap(fmt.Sprintf(format, args...), d.width, "    "))
 }
 
-func (d drawing) sections(parts []core.ContextPart) {
+func (d drawing) drawSections(parts []core.ContextPart) {
 	for _, s := range parts {
 		if s.Tokens == 0 && s.Name != "free" {
 			continue
 		}
 		messages := ""
 		if s.Messages > 0 {
-			messages = "  " + plural(s.Messages, "message")
+			messages = "  " + Pluralize(s.Messages, "message")
 		}
 		form := "  %s %-8s %9s tokens%s"
 		if d.narrow {
 			form = "  %s %-7s %7s tokens%s"
 		}
-		d.line(form, sectionMark(s.Name), s.Name, Number(s.Tokens), messages)
+		d.writeLine(form, sectionMark(s.Name), s.Name, core.Number(s.Tokens), messages)
 	}
 }
 
-// triggers shows how near the next summary is.
-func (d drawing) triggers(r core.ContextReport) {
+// drawTriggers shows how close the next summary is.
+func (d drawing) drawTriggers(r core.ContextReport) {
 	switch len(r.Triggers) {
 	case 0:
-		d.line("  no trigger: this policy makes no summaries by itself")
+		d.writeLine("  no trigger: this policy does not summarize automatically")
 	case 1:
-		d.line("  the next summary is made when this is full:")
+		d.writeLine("  the next summary starts when this is full:")
 	default:
-		d.line("  the next summary is made when one of these is full:")
+		d.writeLine("  the next summary starts when one of these is full:")
 	}
 	for _, t := range r.Triggers {
-		value := fmt.Sprintf("%s of %s (%d%%)", Number(t.Value), Number(t.Threshold), t.Percent)
+		value := fmt.Sprintf("%s of %s (%d%%)", core.Number(t.Value), core.Number(t.Threshold), t.Percent)
 		if d.narrow {
-			d.line("  %s", triggerTitle(t.Name))
-			d.line("  %s %s", progress(t.Percent, 10), value)
+			d.writeLine("  %s", triggerTitle(t.Name))
+			d.writeLine("  %s %s", progressBar(t.Percent, 10), value)
 			continue
 		}
-		d.line("  %-22s %s %s", triggerTitle(t.Name), progress(t.Percent, 20), value)
+		d.writeLine("  %-22s %s %s", triggerTitle(t.Name), progressBar(t.Percent, 20), value)
 	}
 	switch what := "until then"; {
 	case r.WillTrigger:
-		d.line("  summarization will trigger on the next message")
+		d.writeLine("  summarization will trigger on the next message")
 	case r.TurnsLeft != nil:
 		if len(r.Triggers) == 0 {
 			what = "until the window is full"
 		}
-		d.line("  about %s %s, at the present rate", plural(*r.TurnsLeft, "more turn"), what)
+		d.writeLine("  about %s %s, at the current rate", Pluralize(*r.TurnsLeft, "more turn"), what)
 	}
 }
 
-// breaker says whether the summary model is asked.
-func (d drawing) breaker(r core.ContextReport, now time.Time) {
-	rests := "for a while"
+// drawBreaker shows whether summaries are working.
+func (d drawing) drawBreaker(r core.ContextReport, now time.Time) {
+	pause := "for a while"
 	if r.OpenUntil != nil {
-		rests = fmt.Sprintf("for another %s", max(r.OpenUntil.Sub(now).Round(time.Second), 0))
+		pause = fmt.Sprintf("for another %s", max(r.OpenUntil.Sub(now).Round(time.Second), 0))
 	}
 	switch {
 	case r.Breaker == "":
 	case r.Breaker != "closed":
-		d.line("  ! breaker %s: making summaries failed again and again, and rests %s", r.Breaker, rests)
+		d.writeLine("  ! summaries: failing repeatedly, paused %s (breaker %s)", pause, r.Breaker)
 	case r.Failure != "":
-		d.line("  breaker closed: summaries are made when they are due, though the last one failed")
+		d.writeLine("  summaries: normal, but the last one failed")
 	default:
-		d.line("  breaker closed: summaries are made when they are due")
+		d.writeLine("  summaries: normal")
 	}
 	if r.Failure != "" {
-		d.line("    %s", r.Failure)
+		d.writeLine("    %s", r.Failure)
 	}
 }
 
-// summaries lists the newest versions.
-func (d drawing) summaries(list []core.Summary, now time.Time) {
+// drawUsableVersions lists the versions that prompts can use, if there is a choice.
+func (d drawing) drawUsableVersions(r core.ContextReport) {
+	if len(r.Versions) < 2 {
+		return
+	}
+	names := make([]string, len(r.Versions))
+	for i, v := range r.Versions {
+		names[i] = fmt.Sprintf("%d (%s)", v.Version, Pluralize(v.Messages, "message"))
+	}
+	d.writeLine("  versions that prompts can use: %s", strings.Join(names, ", "))
+}
+
+// drawSummaries lists the newest versions.
+func (d drawing) drawSummaries(list []core.Summary, now time.Time) {
 	if len(list) == 0 {
-		d.line("  no summary yet")
+		d.writeLine("  no summary yet")
 		return
 	}
 	for _, s := range list {
-		d.line("  %s", version(s, now))
+		d.writeLine("  %s", describeVersion(s, now))
 	}
 }
 
-// version says of a version what it covers, what it made of that, why and when.
-func version(s core.Summary, now time.Time) string {
+// describeVersion describes a version: what it covers, its size, its trigger and its age.
+func describeVersion(s core.Summary, now time.Time) string {
 	title, ok := map[core.SummaryState]string{
 		core.SummaryActive: "summary", core.SummaryPrepared: "ready", core.SummaryErased: "erased", core.SummaryUndone: "undone",
 	}[s.State]
@@ -156,30 +174,47 @@ func version(s core.Summary, now time.Time) string {
 	}
 	messages, before := s.MessagesCovered, ""
 	if s.Kind == core.SummaryRun {
-		title, messages = title+", of a run's tools,", s.MessagesAdded
+		title, messages = title+" (tool calls)", s.MessagesAdded
 	}
 	if s.TokensBefore > 0 && s.TokensBefore != s.TokenCount {
-		before = fmt.Sprintf(" (%s before)", Number(s.TokensBefore))
+		before = fmt.Sprintf(" (%s before)", core.Number(s.TokensBefore))
 	}
-	text := fmt.Sprintf("%s v%d: %s → %s tokens%s", title, s.Version, plural(messages, "message"), Number(s.TokenCount), before)
+	text := fmt.Sprintf("%s v%d: %s → %s tokens%s", title, s.Version, Pluralize(messages, "message"), core.Number(s.TokenCount), before)
 	when := ""
 	if !s.CreatedAt.IsZero() {
-		when = ago(now.Sub(s.CreatedAt)) + " ago"
+		when = formatAge(now.Sub(s.CreatedAt)) + " ago"
 	}
 	for _, word := range []string{s.Trigger, s.Strategy, when} {
 		if word != "" {
 			text += ", " + word
 		}
 	}
+	if s.MessagesShortened > 0 {
+		text += fmt.Sprintf(" (%s shortened to fit the summary model)", Pluralize(s.MessagesShortened, "message"))
+	}
+	if s.ThroughSeq < s.OrderedSeq {
+		text += fmt.Sprintf(" (through #%d of #%d)", s.ThroughSeq, s.OrderedSeq)
+	}
 	if s.Note != "" {
 		text += " (" + s.Note + ")"
+	}
+	if u := s.Unsupported; u != nil {
+		text += fmt.Sprintf(" (%s not found in any message: %s%s)", Pluralize(u.Count, "fact"), strings.Join(u.Examples, ", "), ellipsisIf(u.Count > len(u.Examples)))
 	}
 	return text
 }
 
-// bar draws the window in size characters: every section gets its share, at least
+// ellipsisIf returns the end of a list that has more items than it shows.
+func ellipsisIf(hasMore bool) string {
+	if hasMore {
+		return ", …"
+	}
+	return ""
+}
+
+// windowBar draws the window in size characters: every section gets its share, but at least
 // one character.
-func bar(r core.ContextReport, size int) string {
+func windowBar(r core.ContextReport, size int) string {
 	var b strings.Builder
 	left := size
 	for _, s := range r.Sections {
@@ -196,7 +231,7 @@ func bar(r core.ContextReport, size int) string {
 	return b.String()
 }
 
-func progress(percent, width int) string {
+func progressBar(percent, width int) string {
 	n := min(max(percent*width/100, 0), width)
 	return "[" + strings.Repeat("#", n) + strings.Repeat("-", width-n) + "]"
 }
@@ -213,7 +248,7 @@ func triggerTitle(name string) string {
 	return name
 }
 
-func calibration(c core.CalibrationView) string {
+func describeCalibration(c core.CalibrationView) string {
 	how := "estimated"
 	if c.Measured {
 		how = "measured"
@@ -221,19 +256,19 @@ func calibration(c core.CalibrationView) string {
 	return fmt.Sprintf("%s ± %.0f%%", how, c.Deviation*100)
 }
 
-// windowNote says where the window comes from, if that is news.
+// windowNote explains the window's size unless it is the known size of the model.
 func windowNote(r core.ContextReport) string {
 	switch r.WindowFrom {
 	case "provider":
-		return fmt.Sprintf("window %s, as the provider said (context_window in models sets another)", Number(r.Window))
+		return fmt.Sprintf("window %s, learned from a provider error (context_window in models overrides it)", core.Number(r.Window))
 	case "default":
-		return fmt.Sprintf("window %s, assumed: the model is not known (context_window in models sets it)", Number(r.Window))
+		return fmt.Sprintf("window %s, assumed for an unknown model (context_window in models sets it)", core.Number(r.Window))
 	default:
 		return ""
 	}
 }
 
-func coverage(c core.Coverage) string {
+func describeCoverage(c core.Coverage) string {
 	parts := []string{fmt.Sprintf("%d summarized", c.Summarized), fmt.Sprintf("%d verbatim", c.Verbatim)}
 	for _, p := range []struct {
 		n    int
@@ -243,35 +278,29 @@ func coverage(c core.Coverage) string {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.name))
 		}
 	}
-	return fmt.Sprintf("%s: %s, %d lost", plural(c.Messages, "message"), strings.Join(parts, ", "), c.Lost)
+	return fmt.Sprintf("%s: %s, %d lost", Pluralize(c.Messages, "message"), strings.Join(parts, ", "), c.Lost)
 }
 
-// Number writes a number with commas.
-func Number(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
-func percent(n, of int) int {
+func percentOf(n, of int) int {
 	if of <= 0 {
 		return 0
 	}
 	return n * 100 / of
 }
 
-// plural writes a count with its noun.
-func plural(n int, noun string) string {
+// Pluralize returns a count with its noun, such as 1 memory or 1,200 memories.
+func Pluralize(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return Number(n) + " " + noun + "s"
+	if stem, ok := strings.CutSuffix(noun, "y"); ok {
+		return core.Number(n) + " " + stem + "ies"
+	}
+	return core.Number(n) + " " + noun + "s"
 }
 
-// ago writes a duration as people say it.
-func ago(d time.Duration) string {
+// formatAge formats a duration roughly, as one number and a unit.
+func formatAge(d time.Duration) string {
 	switch {
 	case d < time.Minute:
 		return fmt.Sprintf("%ds", int(d.Seconds()))

@@ -42,7 +42,7 @@ func report() core.ContextReport {
 	}
 }
 
-// B5: the last summaries with before and after, why and when, whatever became of them;
+// B5: the last summaries with before and after, why and when, whatever their state;
 // turns left, how far the numbers can be trusted, and the breaker.
 func TestDrawContextWhole(t *testing.T) {
 	t.Parallel()
@@ -53,21 +53,22 @@ func TestDrawContextWhole(t *testing.T) {
 	r.Prepared = &core.Summary{Version: 5, State: core.SummaryPrepared, MessagesCovered: 40, TokenCount: 900, Trigger: "tokens", Strategy: "llm"}
 	r.Summaries = []core.Summary{
 		{Version: 4, State: core.SummaryActive, MessagesCovered: 25, TokensBefore: 6200, TokenCount: 850, Trigger: "messages", Strategy: "llm", CreatedAt: now.Add(-3 * time.Hour)},
-		{Version: 3, State: core.SummaryUndone, MessagesCovered: 30, TokenCount: 800, Note: "repeats version 1"},
+		{Version: 3, State: core.SummaryUndone, MessagesCovered: 30, TokenCount: 800, Note: "repeats version 1",
+			Unsupported: &core.Unsupported{Count: 7, Examples: []string{"Falcon", "14:35"}}},
 		{Version: 2, Kind: core.SummaryRun, State: core.SummaryDropped, MessagesAdded: 12, TokenCount: 300},
 		{Version: 1, State: core.SummaryErased},
 	}
 	says := []string{
-		"estimated ± 10%", "24 of 30 (80%)", "89,100 of 128,000 (69%)", "about 3 more turns until then, at the present rate", "! breaker open",
-		"and rests for another 1m30s", "the model failed (auth)", "a summary is being made",
+		"estimated ± 10%", "24 of 30 (80%)", "89,100 of 128,000 (69%)", "about 3 more turns until then, at the current rate", "! summaries: failing repeatedly",
+		"paused for another 1m30s (breaker open)", "the model failed (auth)", "summarizing ",
 		"ready v5: 40 messages → 900 tokens, tokens, llm", "summary v4: 25 messages → 850 tokens (6,200 before), messages, llm, 3h ago",
-		"undone v3: 30 messages → 800 tokens (repeats version 1)", "earlier, of a run's tools, v2: 12 messages → 300 tokens", "erased v1",
+		"undone v3: 30 messages → 800 tokens (repeats version 1) (7 facts not found in any message: Falcon, 14:35, …)", "earlier (tool calls) v2: 12 messages → 300 tokens", "erased v1",
 	}
 	drawn(t, func(w io.Writer, width int) { term.DrawContext(w, r, now, width) }, says...)
 	r.Triggers, r.Breaker = nil, "closed"
-	drawn(t, func(w io.Writer, width int) { term.DrawContext(w, r, now, width) }, "though the last one failed")
+	drawn(t, func(w io.Writer, width int) { term.DrawContext(w, r, now, width) }, "but the last one failed")
 	r.Failure = ""
-	drawn(t, func(w io.Writer, width int) { term.DrawContext(w, r, now, width) }, "about 3 more turns until the window is full", "breaker closed")
+	drawn(t, func(w io.Writer, width int) { term.DrawContext(w, r, now, width) }, "about 3 more turns until the window is full", "summaries: normal")
 	r.WillTrigger = true
 	drawn(t, func(w io.Writer, width int) { term.DrawContext(w, r, now, width) }, "summarization will trigger on the next message")
 }
@@ -80,10 +81,10 @@ func TestDrawPlan(t *testing.T) {
 		When: core.WhenNow, FromSeq: 25, ThroughSeq: 58, Messages: 34, Tokens: 5120, MaxTokens: 727, Trigger: "share",
 	}}
 	draw := func(w io.Writer, width int) { term.DrawPlan(w, plan, now, width) }
-	drawn(t, draw, "it fits, after a summary: then the prompt has at most 3,712 tokens", "version 5 of the summary, which is ready, comes into use first",
-		"summarized first: 34 messages (#25 to #58), 5,120 → at most 727 tokens, because of share", "gpt-4o · policy budget")
+	drawn(t, draw, "it fits, after a summary: then the prompt has at most 3,712 tokens", "first, version 5 of the summary, which is ready, becomes active",
+		"summarized first: 34 messages (#25 to #58), 5,120 → at most 727 tokens, trigger: share", "gpt-4o · policy budget")
 	for when, want := range map[string]string{
-		core.WhenBackground: "summarized in the background: 34", core.WhenAfterRun: "summarized after the answer: 34", core.WhenAhead: "summarized ahead, in use when a trigger fires: 34",
+		core.WhenBackground: "summarized in the background: 34", core.WhenAfterRun: "summarized after the answer: 34", core.WhenAhead: "summarized ahead of time, active when a trigger fires: 34",
 	} {
 		plan.Summarize.When = when
 		drawn(t, draw, "it fits: the prompt has 3,712 tokens", want)
@@ -98,12 +99,12 @@ func TestDrawPrompt(t *testing.T) {
 	p := core.PromptView{
 		Model: "gpt-4o", Tokens: 1234, MaxOutputTokens: 4096, Note: "the next message first summarizes the oldest 9 messages", System: []string{"You are helpful."},
 		Messages: []core.PromptMessage{
-			{Role: core.RoleUser, Content: "What is this? " + strings.Repeat("many words ", 30), Tokens: 80, Placement: core.PlaceShortened, Images: []core.Part{{MediaType: "image/png", Name: "cat.png"}}},
+			{Role: core.RoleUser, Content: "What is this? " + strings.Repeat("many words ", 30), Tokens: 80, Placement: core.PlaceShortened, Media: []core.Part{{MediaType: "image/png", Name: "cat.png"}}},
 			{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{Name: "look", Arguments: `{"at":"it"}`}}, Placement: core.PlaceVerbatim},
 		},
 		Tools: []core.PromptTool{{Name: "look"}, {Name: "listen"}},
 	}
-	drawn(t, func(w io.Writer, width int) { term.DrawPrompt(w, p, width) }, "gpt-4o · 1,234 tokens · answers of at most 4,096", "! the next message first",
+	drawn(t, func(w io.Writer, width int) { term.DrawPrompt(w, p, width) }, "gpt-4o · 1,234 tokens · answers up to 4,096 tokens", "! the next message first",
 		"── system You are helpful.", "── user · 80 tokens · shortened What is this?", "[image/png cat.png]", `→ look {"at":"it"}`, "── tools look, listen")
 }
 
@@ -111,15 +112,15 @@ func TestDrawPrompt(t *testing.T) {
 func TestDrawWhere(t *testing.T) {
 	t.Parallel()
 	for place, name := range map[core.Placement]string{
-		core.PlaceCovered: "summarized, pinned", core.PlaceVerbatim: "in the prompt, word for word, pinned", core.PlaceMasked: "masked, pinned", core.PlaceShortened: "shortened, pinned",
+		core.PlaceCovered: "summarized, pinned", core.PlaceVerbatim: "in the prompt verbatim, pinned", core.PlaceMasked: "masked, pinned", core.PlaceShortened: "shortened, pinned",
 		core.PlaceLeftOut: "left out, pinned", core.PlaceExcluded: "not sent, pinned", "elsewhere": "elsewhere, pinned",
 	} {
-		where := core.MessageWhere{
+		where := core.MessageLocation{
 			Seq: 12, Role: core.RoleTool, Placement: place, Pinned: true, Reason: "It is an old tool result: a marker of 30 tokens stands for its 1,200.", Note: "Soon it is not.",
 			TokenCount: 1100, WholeTokens: 1200, PromptTokens: 30, Model: "gpt-4o",
 		}
 		drawn(t, func(w io.Writer, width int) { term.DrawWhere(w, where, "a\x1b[2J line\nand another", width) },
-			"#12 tool: "+name+" a[2J line and another It is an old tool result", "Soon it is not.", "1,100 tokens in the log (1,200 for gpt-4o), 30 in the prompt")
+			"#12 tool: "+name+" a[2J line and another It is an old tool result", "Soon it is not.", "1,100 tokens stored (1,200 for gpt-4o), 30 in the prompt")
 	}
 }
 
@@ -134,12 +135,12 @@ func TestDrawDiff(t *testing.T) {
 		{Op: core.DiffEqual, Pieces: same}, {Op: core.DiffRemoved, Pieces: []string{"It rains.\n", "\n"}},
 		{Op: core.DiffAdded, Pieces: []string{"It snows, " + strings.Repeat("and it goes on and on ", 8)}}, {Op: core.DiffEqual, Pieces: same},
 	}}
-	drawn(t, func(w io.Writer, width int) { term.DrawDiff(w, d, width) }, "version 3 against version 2: 1 new, 1 gone, 18 as before",
-		"… 7 lines as before the same the same - It rains. + It snows,", "the same the same … 7 lines as before")
+	drawn(t, func(w io.Writer, width int) { term.DrawDiff(w, d, width) }, "version 3 compared to version 2: 1 added, 1 removed, 18 unchanged",
+		"… 7 lines unchanged the same the same - It rains. + It snows,", "the same the same … 7 lines unchanged")
 	var b strings.Builder
 	d.Against, d.Ops = 0, d.Ops[2:3]
 	term.DrawDiff(&b, d, 0)
-	if got := b.String(); !strings.HasPrefix(got, "version 3 against nothing: 1 new, 1 gone, 18 as before\n+ It snows, and") || strings.Count(got, "\n") != 2 {
+	if got := b.String(); !strings.HasPrefix(got, "version 3 compared to an empty summary: 1 added, 1 removed, 18 unchanged\n+ It snows, and") || strings.Count(got, "\n") != 2 {
 		t.Errorf("got %q", got)
 	}
 }

@@ -1,4 +1,3 @@
-// Package term draws what people see in a terminal: answers as they stream, with
-// their Markdown rendered, and the picture of a context window. Why it renders
-// Markdown itself is in docs/adr/0007.
+// Package term draws output for terminals: answers as they stream, with rendered Markdown,
+// and pictures of context windows. It reads the user's input (Reader). docs/adr/0007 explains why it renders Markdown itself.
 package term

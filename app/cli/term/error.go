@@ -7,9 +7,9 @@ import (
 	"bobbin/app/core"
 )
 
-// Sentence returns an error as it is told to people: of a core.Error what may be
-// shown, of a request that failed without its method and address.
-func Sentence(err error) string {
+// ErrorText returns an error for people: the public message of a core.Error, and a failed
+// request without its method and address.
+func ErrorText(err error) string {
 	var shown *core.Error
 	var request *url.Error
 	switch {

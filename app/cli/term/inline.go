@@ -6,14 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// spansOf reads the Markdown within a line: emphasis, code, links. What is not
-// certainly Markdown stays as it was written, such as 2*3*4 or <T>; nothing is
-// ever left out.
+// spansOf parses the Markdown within a line: emphasis, code, links. What is not certainly
+// Markdown stays as written, such as 2*3*4 or <T>. It never drops text.
 func spansOf(text string, s style) []span {
 	var spans []span
-	plain := 0 // where the text begins that is not in spans yet
+	plain := 0 // start of the text that is not in spans yet
 	for i := 0; i < len(text); {
-		inner, n := markup(text, i, s)
+		inner, n := parseMarkup(text, i, s)
 		if n == 0 {
 			_, size := utf8.DecodeRuneInString(text[i:])
 			i += size
@@ -27,22 +26,22 @@ func spansOf(text string, s style) []span {
 	return append(spans, span{text[plain:], s})
 }
 
-// markup returns what the markup at i stands for and its length; 0 if there is none.
-func markup(text string, i int, s style) ([]span, int) {
+// parseMarkup returns the spans of the markup at i and its length; 0 if there is none.
+func parseMarkup(text string, i int, s style) ([]span, int) {
 	switch text[i] {
 	case '\\':
 		if i+1 < len(text) && strings.IndexByte("\\`*_{}[]()#+-.!|<>~", text[i+1]) >= 0 {
 			return []span{{text[i+1 : i+2], s}}, 2
 		}
 	case '`':
-		return code(text[i:], s)
+		return parseCode(text[i:], s)
 	case '*', '_', '~':
-		return emphasis(text, i, s)
+		return parseEmphasis(text, i, s)
 	case '[':
-		return link(text[i:], s)
+		return parseLink(text[i:], s)
 	case '!':
 		if i+1 < len(text) && text[i+1] == '[' {
-			spans, n := link(text[i+1:], s)
+			spans, n := parseLink(text[i+1:], s)
 			if n > 0 {
 				return append([]span{{"image: ", s}}, spans...), n + 1
 			}
@@ -51,15 +50,15 @@ func markup(text string, i int, s style) ([]span, int) {
 	return nil, 0
 }
 
-// code reads a code span: as many backticks at the end as at the beginning.
-func code(text string, s style) ([]span, int) {
-	n := run(text)
+// parseCode parses a code span, which ends with as many backticks as it begins with.
+func parseCode(text string, s style) ([]span, int) {
+	n := runLength(text)
 	for i := n; i < len(text); {
 		if text[i] != '`' {
 			i++
 			continue
 		}
-		m := run(text[i:])
+		m := runLength(text[i:])
 		if m != n {
 			i += m
 			continue
@@ -73,12 +72,12 @@ func code(text string, s style) ([]span, int) {
 	return []span{{text[:n], s}}, n
 }
 
-// run returns how often the first byte is repeated.
-func run(text string) int { return len(text) - len(strings.TrimLeft(text, text[:1])) }
+// runLength returns how often the first byte repeats.
+func runLength(text string) int { return len(text) - len(strings.TrimLeft(text, text[:1])) }
 
-// emphasis reads **bold**, *italic*, ***both***, the same with _, and ~~struck~~.
-func emphasis(text string, i int, s style) ([]span, int) {
-	n := run(text[i:])
+// parseEmphasis parses **bold**, *italic*, ***both***, the same with _, and ~~struck~~.
+func parseEmphasis(text string, i int, s style) ([]span, int) {
+	n := runLength(text[i:])
 	mark := text[i : i+n]
 	styles := map[string]style{
 		"*": italic, "_": italic, "**": bold, "__": bold, "***": bold | italic, "___": bold | italic, "~~": strike,
@@ -86,19 +85,19 @@ func emphasis(text string, i int, s style) ([]span, int) {
 	add, ok := styles[mark]
 	before, _ := utf8.DecodeLastRuneInString(text[:i])
 	after, _ := utf8.DecodeRuneInString(text[i+n:])
-	if !ok || !opens(mark[0], before, after) {
+	if !ok || !canOpenEmphasis(mark[0], before, after) {
 		return []span{{mark, s}}, n
 	}
-	end := closing(text[i+n:], mark)
+	end := closingMarkIndex(text[i+n:], mark)
 	if end < 0 {
 		return []span{{mark, s}}, n
 	}
 	return spansOf(text[i+n:i+n+end], s|add), n + end + n
 }
 
-// opens reports whether emphasis may begin between two characters. Within words
-// of ASCII it may not: that is arithmetic, or a name with underscores.
-func opens(mark byte, before, after rune) bool {
+// canOpenEmphasis reports whether emphasis may begin between two characters. Inside ASCII
+// words it may not: that is arithmetic, or a name with underscores.
+func canOpenEmphasis(mark byte, before, after rune) bool {
 	if after == utf8.RuneError || unicode.IsSpace(after) {
 		return false
 	}
@@ -109,17 +108,17 @@ func isWord(r rune) bool {
 	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r))
 }
 
-// closing returns where the mark ends the emphasis, -1 if it does not.
-func closing(text, mark string) int {
+// closingMarkIndex returns where the mark closes the emphasis, -1 if it does not.
+func closingMarkIndex(text, mark string) int {
 	for i := 0; i < len(text); {
 		switch {
 		case text[i] == '\\':
 			i += 2
 		case text[i] == '`':
-			_, n := code(text[i:], 0)
+			_, n := parseCode(text[i:], 0)
 			i += n
 		case text[i] == mark[0]:
-			n := run(text[i:])
+			n := runLength(text[i:])
 			after, _ := utf8.DecodeRuneInString(text[i+n:])
 			if n == len(mark) && i > 0 && !unicode.IsSpace(rune(text[i-1])) && (mark[0] != '_' || !isWord(after)) {
 				return i
@@ -132,8 +131,8 @@ func closing(text, mark string) int {
 	return -1
 }
 
-// link reads [text](address).
-func link(text string, s style) ([]span, int) {
+// parseLink parses [text](address).
+func parseLink(text string, s style) ([]span, int) {
 	middle := strings.Index(text, "](")
 	if middle < 0 || strings.Contains(text[1:middle], "[") {
 		return nil, 0
@@ -150,7 +149,7 @@ func link(text string, s style) ([]span, int) {
 			}
 			depth--
 		case ' ':
-			return nil, 0 // prose in brackets, or a title: as it was written
+			return nil, 0 // prose in brackets, or a title: stays as written
 		}
 	}
 	if end < 0 {

@@ -7,8 +7,8 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// style is how text looks: a set of bits. There are no colors: they would depend
-// on the terminal's background.
+// style is a set of text attributes. There are no colors: their readability depends on the
+// terminal's background.
 type style uint8
 
 const (
@@ -20,8 +20,8 @@ const (
 
 const reset = "\x1b[0m"
 
-// codes returns the sequence that turns the style on.
-func (s style) codes() string {
+// escapeCodes returns the escape sequence that turns the style on.
+func (s style) escapeCodes() string {
 	var codes []string
 	for _, c := range []struct {
 		bit  style
@@ -34,18 +34,18 @@ func (s style) codes() string {
 	return "\x1b[" + strings.Join(codes, ";") + "m"
 }
 
-// span is a piece of text of one style.
+// span is a piece of text with one style.
 type span struct {
 	text  string
 	style style
 }
 
-// frame is where text is laid out.
+// frame describes the area in which text is laid out.
 type frame struct {
-	width int    // columns of a row, what stands before it included
-	first string // what stands before the first row
-	rest  string // and before the others
-	open  bool   // the text goes on: its last word may not be whole, and is left out
+	width int    // columns of a row, including its prefix
+	first string // prefix of the first row
+	rest  string // prefix of the other rows
+	open  bool   // more text follows: the last word may be incomplete, and is left out
 }
 
 // row is one row of laid out text.
@@ -54,9 +54,9 @@ type row struct {
 	width int
 }
 
-// layout returns the spans in rows. The layout of a text that goes on (open)
-// begins with the layout of its beginning.
-func layout(spans []span, f frame) string {
+// layoutText returns the spans in rows. The layout of an open text is a prefix of the layout
+// of the text when it has grown.
+func layoutText(spans []span, f frame) string {
 	rows := layoutRows(spans, f)
 	texts := make([]string, len(rows))
 	for i, r := range rows {
@@ -65,77 +65,76 @@ func layout(spans []span, f frame) string {
 	return strings.Join(texts, "\n")
 }
 
-// layoutRows lays the spans out: words go to the next row as a whole, and are
-// broken only if they are longer than one.
+// layoutRows lays the spans out. It breaks words only if they are longer than a row.
 func layoutRows(spans []span, f frame) []row {
 	p := page{frame: f}
-	p.begin(f.first)
+	p.beginRow(f.first)
 	words := wordsOf(cellsOf(spans))
 	for i, w := range words {
 		if f.open && i == len(words)-1 && !w.space {
 			break
 		}
-		p.word(w)
+		p.addWord(w)
 	}
-	p.end()
+	p.endRow()
 	return p.rows
 }
 
-// page is a layout on its way.
+// page is a layout in progress.
 type page struct {
 	frame
 	rows   []row
 	row    strings.Builder
 	column int
-	start  int // where the row's own text begins
+	start  int // column where the row's text begins, after the prefix
 	style  style
-	spaces []cell // before the next word, if that stands on the same row
+	spaces []cell // before the next word, if it fits on the same row
 }
 
-func (p *page) begin(prefix string) {
+func (p *page) beginRow(prefix string) {
 	p.row.Reset()
 	p.row.WriteString(prefix)
 	p.column = runewidth.StringWidth(prefix)
 	p.start, p.style, p.spaces = p.column, 0, nil
 }
 
-// end finishes the row.
-func (p *page) end() {
+// endRow finishes the row.
+func (p *page) endRow() {
 	if p.style != 0 {
 		p.row.WriteString(reset)
 	}
 	p.rows = append(p.rows, row{text: p.row.String(), width: p.column})
 }
 
-func (p *page) word(w word) {
+func (p *page) addWord(w word) {
 	if w.space {
 		p.spaces = w.cells
 		return
 	}
 	if p.column > p.start && p.column+len(p.spaces)+w.width > p.frame.width {
-		p.end()
-		p.begin(p.rest)
+		p.endRow()
+		p.beginRow(p.rest)
 	}
 	for _, c := range p.spaces {
-		p.put(c)
+		p.putCell(c)
 	}
 	p.spaces = nil
 	for _, c := range w.cells {
 		if p.column > p.start && p.column+c.width > p.frame.width {
-			p.end()
-			p.begin(p.rest)
+			p.endRow()
+			p.beginRow(p.rest)
 		}
-		p.put(c)
+		p.putCell(c)
 	}
 }
 
-func (p *page) put(c cell) {
+func (p *page) putCell(c cell) {
 	if c.style != p.style {
 		if p.style != 0 {
 			p.row.WriteString(reset)
 		}
 		if c.style != 0 {
-			p.row.WriteString(c.style.codes())
+			p.row.WriteString(c.style.escapeCodes())
 		}
 		p.style = c.style
 	}
@@ -143,7 +142,7 @@ func (p *page) put(c cell) {
 	p.column += c.width
 }
 
-// cell is what a terminal shows as one character.
+// cell is what a terminal displays as one character.
 type cell struct {
 	text  string
 	last  rune
@@ -151,8 +150,7 @@ type cell struct {
 	style style
 }
 
-// cellsOf splits spans into characters; what combines with the one before it
-// belongs to that.
+// cellsOf splits spans into cells; a combining character belongs to the cell before it.
 func cellsOf(spans []span) []cell {
 	var cells []cell
 	for _, s := range spans {
@@ -160,7 +158,7 @@ func cellsOf(spans []span) []cell {
 			if unicode.IsSpace(r) && r != '\u00a0' {
 				r = ' '
 			}
-			if n := len(cells); n > 0 && joins(cells[n-1], r) {
+			if n := len(cells); n > 0 && joinsPrevious(cells[n-1], r) {
 				cells[n-1].text += string(r)
 				cells[n-1].last = r
 				continue
@@ -174,9 +172,9 @@ func cellsOf(spans []span) []cell {
 	return cells
 }
 
-// joins reports whether r belongs to the character before it: accents, variation
+// joinsPrevious reports whether r belongs to the cell before it: accents, variation
 // selectors, joined emoji, skin tones, the second letter of a flag.
-func joins(before cell, r rune) bool {
+func joinsPrevious(before cell, r rune) bool {
 	const zeroWidthJoiner = '\u200d'
 	switch {
 	case before.text == " ":
@@ -190,7 +188,7 @@ func joins(before cell, r rune) bool {
 	}
 }
 
-// word is what stands on one row as a whole, or the spaces between two of them.
+// word is a sequence of cells that is kept on one row, or the spaces between two words.
 type word struct {
 	cells []cell
 	width int
@@ -201,7 +199,7 @@ func wordsOf(cells []cell) []word {
 	var words []word
 	for i, c := range cells {
 		space := c.text == " "
-		if n := len(words); n == 0 || words[n-1].space != space || !space && breaks(cells[i-1], c) {
+		if n := len(words); n == 0 || words[n-1].space != space || !space && canBreakBetween(cells[i-1], c) {
 			words = append(words, word{space: space})
 		}
 		w := &words[len(words)-1]
@@ -211,9 +209,9 @@ func wordsOf(cells []cell) []word {
 	return words
 }
 
-// breaks reports whether a row may end between two characters that no space
-// parts: next to wide ones, but not before a closing sign nor after an opening one.
-func breaks(a, b cell) bool {
+// canBreakBetween reports whether a row may end between two cells without a space: next to
+// wide ones, but not before closing nor after opening punctuation.
+func canBreakBetween(a, b cell) bool {
 	const closing, opening = "、。，．・：；！？）」』】〉》〕］｝ーぁぃぅぇぉっゃゅょァィゥェォッャュョ…)].,:;!?", "（「『【〈《〔［｛(["
 	if a.width < 2 && b.width < 2 {
 		return false

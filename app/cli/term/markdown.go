@@ -10,56 +10,57 @@ import (
 )
 
 const (
-	// maxTextWidth is how wide a line of text is at most: longer ones are hard to read.
+	// maxTextWidth is the maximum width of a line of text: longer lines are hard to read.
 	maxTextWidth = 100
-	// maxLine is the longest line whose Markdown is looked for, in bytes: to find what
-	// belongs together takes time.
+	// maxLine is the longest line whose Markdown is parsed, in bytes: matching marks takes
+	// more than linear time.
 	maxLine = 4 << 10
-	// codeIndent stands before lines of code.
+	// codeIndent is the prefix of lines of code.
 	codeIndent = "  "
 )
 
-// Markdown writes an answer while it streams. The line that is being written
-// stands as plain text, word by word, and is replaced by its rendering when it is
-// whole; a table as soon as it is. What has left the screen stays as it is. Not
+// Markdown writes an answer while it streams. It shows the current line as plain text, word
+// by word, and replaces it by its rendering when the line is complete; it replaces a table
+// when the table is complete. It does not change rows that have scrolled off the screen. Not
 // safe for concurrent use.
 type Markdown struct {
 	w      io.Writer
-	width  int // of text; 0 = no terminal: everything is passed on as it is
+	width  int // of text; 0 = no terminal: the text is written as it is
 	height int
 
-	line  strings.Builder // the line that is being written
-	shown string          // what of its layout, or of its code, is on the screen
-	fence string          // what closes the code block that is open; empty = none
-	table []string        // the lines of a table that is being written
-	rows  int             // that it takes on the screen
-	blank bool            // the line before is empty
-	first bool            // nothing was written yet
+	line  strings.Builder // the current line
+	shown string          // the part of its layout, or of its code, that is on the screen
+	fence string          // the fence that closes the open code block; empty = none
+	table []string        // the lines of the current table
+	rows  int             // of the current table on the screen
+	blank bool            // the previous line is empty
+	first bool            // nothing is written yet
 }
 
-// NewMarkdown returns a Markdown for a terminal of width × height characters. For
-// anything but a terminal (width 0) it passes the text on as it is.
+// NewMarkdown returns a Markdown for a terminal of width × height characters. Without a
+// terminal (width 0) it writes the text unrendered, but cleaned.
 func NewMarkdown(w io.Writer, width, height int) *Markdown {
 	if width > 0 {
-		// A row that is quite full would leave it to the terminal where the next one begins.
+		// Terminals differ in where the next row begins after a full one.
 		width = max(min(width-1, maxTextWidth), 10)
 	}
-	return &Markdown{w: w, width: width, height: height, first: true}
+	return &Markdown{w: Raw(w), width: width, height: height, first: true}
 }
 
 // Write adds text to the answer.
 func (m *Markdown) Write(text string) {
+	text = Clean(text)
 	if m.width == 0 {
 		fmt.Fprint(m.w, text)
 		m.blank = strings.HasSuffix(text, "\n")
 		return
 	}
-	for part := range strings.SplitAfterSeq(Clean(text), "\n") {
-		m.add(part)
+	for part := range strings.SplitAfterSeq(text, "\n") {
+		m.addPart(part)
 	}
 }
 
-// Close writes what is held back and ends the answer with a new line.
+// Close writes the remaining text and ends the answer with a line break.
 func (m *Markdown) Close() {
 	if m.width == 0 {
 		if !m.blank {
@@ -68,13 +69,13 @@ func (m *Markdown) Close() {
 		return
 	}
 	if m.line.Len() > 0 {
-		m.add("\n")
+		m.addPart("\n")
 	}
 	m.endTable()
 }
 
-// add takes a piece of a line, or its end.
-func (m *Markdown) add(part string) {
+// addPart adds a piece of a line, which may end it.
+func (m *Markdown) addPart(part string) {
 	text, whole := strings.CutSuffix(part, "\n")
 	m.line.WriteString(text)
 	line := m.line.String()
@@ -86,11 +87,11 @@ func (m *Markdown) add(part string) {
 	}
 	switch {
 	case m.fence != "":
-		m.code(line, whole)
+		m.showCode(line, whole)
 	case whole:
 		m.endLine(strings.TrimRight(line, " "))
 	default:
-		m.show(layout([]span{{text: line}}, frame{width: m.width, open: true}))
+		m.showLayout(layoutText([]span{{text: line}}, frame{width: m.width, open: true}))
 	}
 	if whole {
 		m.line.Reset()
@@ -99,15 +100,15 @@ func (m *Markdown) add(part string) {
 	}
 }
 
-// breakLine ends a line that is too long as plain text, as often as it takes, and
-// returns what is left of it.
+// breakLine splits a line that is too long, writes all but the last piece as plain text, and
+// returns the last piece.
 func (m *Markdown) breakLine(line string) string {
 	for len(line) > maxLine {
 		head := core.Clip(line, maxLine)
-		if space := strings.LastIndexByte(head, ' '); space > 0 && strings.HasPrefix(m.raw(head[:space]), m.shown) {
+		if space := strings.LastIndexByte(head, ' '); space > 0 && strings.HasPrefix(m.layoutPlain(head[:space]), m.shown) {
 			head = head[:space]
 		}
-		m.show(m.raw(head))
+		m.showLayout(m.layoutPlain(head))
 		fmt.Fprintln(m.w)
 		line, m.shown = strings.TrimLeft(line[len(head):], " "), ""
 	}
@@ -116,18 +117,18 @@ func (m *Markdown) breakLine(line string) string {
 	return line
 }
 
-// raw returns the layout of a line as plain text.
-func (m *Markdown) raw(line string) string {
-	return layout([]span{{text: line}}, frame{width: m.width})
+// layoutPlain lays out a line as plain text.
+func (m *Markdown) layoutPlain(line string) string {
+	return layoutText([]span{{text: line}}, frame{width: m.width})
 }
 
-// show brings the screen from the beginning of a layout to more of it.
-func (m *Markdown) show(text string) {
+// showLayout writes what is missing on the screen of a layout.
+func (m *Markdown) showLayout(text string) {
 	fmt.Fprint(m.w, text[len(m.shown):])
 	m.shown = text
 }
 
-// endLine puts the rendering of a line in its place.
+// endLine replaces a complete line by its rendering.
 func (m *Markdown) endLine(line string) {
 	if line == "" {
 		if !m.blank && !m.first {
@@ -138,31 +139,31 @@ func (m *Markdown) endLine(line string) {
 	}
 	m.blank = false
 	if fence := fenceOf(line); fence != "" {
-		m.erase(rowsOf(m.shown))
+		m.eraseRows(rowsOf(m.shown))
 		m.fence = fence
 		return
 	}
 	if isTableRow(line) {
-		m.show(m.raw(line))
+		m.showLayout(m.layoutPlain(line))
 		fmt.Fprintln(m.w)
 		m.table = append(m.table, line)
 		m.rows += rowsOf(m.shown)
 		return
 	}
-	rendered := render(line, m.width)
+	rendered := renderLine(line, m.width)
 	if !strings.HasPrefix(rendered, m.shown) && rowsOf(m.shown) < m.height {
-		m.erase(rowsOf(m.shown))
+		m.eraseRows(rowsOf(m.shown))
 		m.shown = ""
 	}
 	if !strings.HasPrefix(rendered, m.shown) {
-		rendered = m.raw(line) // its beginning has left the screen
+		rendered = m.layoutPlain(line) // its beginning has scrolled off the screen
 	}
-	m.show(rendered)
+	m.showLayout(rendered)
 	fmt.Fprintln(m.w)
 }
 
-// erase takes the last rows off the screen; the cursor stands in the last one.
-func (m *Markdown) erase(rows int) {
+// eraseRows removes the last rows from the screen; the cursor is in the last one.
+func (m *Markdown) eraseRows(rows int) {
 	if rows > 1 {
 		fmt.Fprintf(m.w, "\x1b[%dA", rows-1)
 	}
@@ -171,9 +172,9 @@ func (m *Markdown) erase(rows int) {
 
 func rowsOf(layout string) int { return strings.Count(layout, "\n") + 1 }
 
-// code shows a line of a code block, as it comes. Long lines are left to the
-// terminal, so that they can be copied.
-func (m *Markdown) code(line string, whole bool) {
+// showCode shows a line of a code block while it streams. It leaves wrapping to the terminal,
+// so that the code can be copied.
+func (m *Markdown) showCode(line string, whole bool) {
 	trimmed := strings.TrimSpace(line)
 	if maybe := strings.Trim(trimmed, m.fence[:1]) == ""; maybe {
 		if whole && len(trimmed) >= len(m.fence) {
@@ -185,7 +186,7 @@ func (m *Markdown) code(line string, whole bool) {
 		}
 	}
 	if line != "" {
-		m.show(codeIndent + strings.ReplaceAll(line, "\t", "    "))
+		m.showLayout(codeIndent + strings.ReplaceAll(line, "\t", "    "))
 	}
 	if whole {
 		fmt.Fprintln(m.w)
@@ -193,7 +194,7 @@ func (m *Markdown) code(line string, whole bool) {
 	}
 }
 
-// fenceOf returns what closes the code block that the line opens, or "".
+// fenceOf returns the fence that closes the code block opened by the line, or "".
 func fenceOf(line string) string {
 	line = strings.TrimLeft(line, " ")
 	for _, c := range []string{"`", "~"} {
@@ -205,7 +206,7 @@ func fenceOf(line string) string {
 	return ""
 }
 
-// endTable puts the rendering of a table in the place of its lines.
+// endTable replaces the lines of a complete table by its rendering.
 func (m *Markdown) endTable() {
 	lines, rows := m.table, m.rows
 	m.table, m.rows = nil, 0
@@ -213,25 +214,25 @@ func (m *Markdown) endTable() {
 		return
 	}
 	if table := renderTable(lines, m.width); table != "" {
-		// The cursor stands below the table, in a row where nothing is yet.
-		m.erase(rows + 1)
+		// The cursor is below the table, in an empty row.
+		m.eraseRows(rows + 1)
 		fmt.Fprintln(m.w, table)
 	}
 }
 
-// What lines begin with.
+// Beginnings of lines.
 var (
 	headings = regexp.MustCompile(`^ {0,3}(#{1,6})\s+(.*?)(\s+#+)?$`)
 	items    = regexp.MustCompile(`^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$`)
 	quotes   = regexp.MustCompile(`^ {0,3}> ?(.*)$`)
 )
 
-// render returns a line that is no code and no table as it looks.
-func render(line string, width int) string {
-	return layout(blockOf(line, frame{width: width}))
+// renderLine renders a line that is neither code nor part of a table.
+func renderLine(line string, width int) string {
+	return layoutText(blockOf(line, frame{width: width}))
 }
 
-// blockOf returns what a line says, and where it stands.
+// blockOf returns the spans of a line and the frame to lay them out in.
 func blockOf(line string, f frame) ([]span, frame) {
 	if h := headings.FindStringSubmatch(line); h != nil {
 		s := bold
@@ -263,12 +264,12 @@ func blockOf(line string, f frame) ([]span, frame) {
 	return spansOf(text, 0), f
 }
 
-// indentOf returns an indentation that leaves room for text.
+// indentOf returns an indentation that leaves enough room for text.
 func indentOf(indent string, width int) string {
 	return strings.Repeat(" ", min(len(strings.ReplaceAll(indent, "\t", "    ")), width/3))
 }
 
-// isRule reports whether the line is a rule: three or more of one sign.
+// isRule reports whether the line is a rule: three or more of the same character.
 func isRule(line string) bool {
 	signs := strings.Join(strings.Fields(line), "")
 	return len(signs) >= 3 && strings.Contains("-*_", signs[:1]) && strings.Trim(signs, signs[:1]) == ""

@@ -7,19 +7,18 @@ import (
 
 const (
 	columnGap = " │ "
-	// leastColumn is the narrowest that a column is made when a table is too wide.
-	leastColumn = 6
+	// minColumnWidth is the minimum width of a column in a table that is too wide.
+	minColumnWidth = 6
 )
 
 var delimiter = regexp.MustCompile(`^ *\|( *:?-+:? *\|)+ *$`)
 
 func isTableRow(line string) bool { return strings.HasPrefix(strings.TrimLeft(line, " "), "|") }
 
-// renderTable returns the rows of a Markdown table in columns that fit the width;
-// cells that are too long are wrapped. Empty for what is no table, or has too many
-// columns.
+// renderTable returns a Markdown table in columns that fit the width, with long cells wrapped.
+// It returns "" if the lines are not a table, or have too many columns.
 func renderTable(lines []string, width int) string {
-	if len(lines) < 2 || !delimiter.MatchString(closed(lines[1])) {
+	if len(lines) < 2 || !delimiter.MatchString(withClosingBar(lines[1])) {
 		return ""
 	}
 	head := cellsIn(lines[0])
@@ -32,32 +31,32 @@ func renderTable(lines []string, width int) string {
 		if i == 0 {
 			s = bold
 		}
-		t.add(cellsIn(line), s)
+		t.addRow(cellsIn(line), s)
 	}
-	if !t.fit(width) {
+	if !t.shrinkToFit(width) {
 		return ""
 	}
 	var out []string
 	for i, cells := range t.rows {
-		out = append(out, t.draw(cells)...)
+		out = append(out, t.drawRow(cells)...)
 		if i == 0 {
-			out = append(out, t.rule())
+			out = append(out, t.drawRule())
 		}
 	}
 	return strings.Join(out, "\n")
 }
 
-// table is a table on its way.
+// table is a table to draw.
 type table struct {
 	rows    [][][]span
 	sizes   []int    // width of each column
 	aligned []string // cells of the delimiter row
 }
 
-func (t *table) add(cells []string, s style) {
+func (t *table) addRow(cells []string, s style) {
 	row := make([][]span, len(t.sizes))
 	if last := len(row) - 1; len(cells) > len(row) {
-		cells[last] = strings.Join(cells[last:], " | ") // nothing is left out
+		cells[last] = strings.Join(cells[last:], " | ") // keep surplus cells
 	}
 	for i := range min(len(cells), len(row)) {
 		row[i] = spansOf(cells[i], s)
@@ -66,9 +65,8 @@ func (t *table) add(cells []string, s style) {
 	t.rows = append(t.rows, row)
 }
 
-// fit makes the widest columns narrower until the table fits, and reports whether
-// it does.
-func (t *table) fit(width int) bool {
+// shrinkToFit narrows the widest columns until the table fits, and reports whether it does.
+func (t *table) shrinkToFit(width int) bool {
 	total := (len(t.sizes) - 1) * len([]rune(columnGap))
 	for _, n := range t.sizes {
 		total += n
@@ -80,7 +78,7 @@ func (t *table) fit(width int) bool {
 				widest = i
 			}
 		}
-		if t.sizes[widest] <= leastColumn {
+		if t.sizes[widest] <= minColumnWidth {
 			return false
 		}
 		t.sizes[widest]--
@@ -88,8 +86,8 @@ func (t *table) fit(width int) bool {
 	return true
 }
 
-// draw returns the lines of one row.
-func (t *table) draw(cells [][]span) []string {
+// drawRow returns the lines of one row.
+func (t *table) drawRow(cells [][]span) []string {
 	columns := make([][]row, len(cells))
 	height := 1
 	for i, c := range cells {
@@ -104,15 +102,15 @@ func (t *table) draw(cells [][]span) []string {
 			if n < len(column) {
 				r = column[n]
 			}
-			parts = append(parts, t.pad(r, i))
+			parts = append(parts, t.padCell(r, i))
 		}
 		lines[n] = strings.TrimRight(strings.Join(parts, columnGap), " ")
 	}
 	return lines
 }
 
-// pad fills a cell's row to the width of its column.
-func (t *table) pad(r row, column int) string {
+// padCell fills a cell's row to the width of its column.
+func (t *table) padCell(r row, column int) string {
 	space := max(t.sizes[column]-r.width, 0)
 	left := 0
 	if column < len(t.aligned) && strings.HasSuffix(t.aligned[column], ":") {
@@ -124,7 +122,7 @@ func (t *table) pad(r row, column int) string {
 	return strings.Repeat(" ", left) + r.text + strings.Repeat(" ", space-left)
 }
 
-func (t *table) rule() string {
+func (t *table) drawRule() string {
 	parts := make([]string, len(t.sizes))
 	for i, n := range t.sizes {
 		parts[i] = strings.Repeat("─", n)
@@ -140,8 +138,8 @@ func widthOf(spans []span) int {
 	return n
 }
 
-// closed returns a table's line with a bar at its end.
-func closed(line string) string {
+// withClosingBar returns a line of a table with a bar at its end.
+func withClosingBar(line string) string {
 	line = strings.TrimRight(line, " ")
 	if strings.HasSuffix(line, "|") {
 		return line
@@ -149,10 +147,9 @@ func closed(line string) string {
 	return line + "|"
 }
 
-// cellsIn splits a table's line at its bars; a bar after a backslash or in code is
-// text.
+// cellsIn splits a line of a table at its bars; a bar after a backslash or in code is text.
 func cellsIn(line string) []string {
-	line = strings.TrimPrefix(strings.TrimSpace(closed(line)), "|")
+	line = strings.TrimPrefix(strings.TrimSpace(withClosingBar(line)), "|")
 	var cells []string
 	begin := 0
 	for i := 0; i < len(line); i++ {
@@ -160,7 +157,7 @@ func cellsIn(line string) []string {
 		case '\\':
 			i++
 		case '`':
-			_, n := code(line[i:], 0)
+			_, n := parseCode(line[i:], 0)
 			i += n - 1
 		case '|':
 			cells = append(cells, strings.TrimSpace(line[begin:i]))
@@ -168,7 +165,7 @@ func cellsIn(line string) []string {
 		}
 	}
 	if rest := strings.TrimSpace(line[begin:]); rest != "" {
-		cells = append(cells, rest) // its bar is text
+		cells = append(cells, rest) // the last bar is text
 	}
 	return cells
 }

@@ -9,7 +9,7 @@ import (
 	"bobbin/app/core"
 )
 
-// B5: both triggers with a bar each, the last summary, what comes next.
+// B5: both triggers with a bar each, the last summary, what happens next.
 func TestDrawContext(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -77,12 +77,12 @@ func TestDrawContextNarrow(t *testing.T) {
 	}
 }
 
-// CONTEXT § 5, W9: where the window comes from is shown where it is news.
+// W9: the source of the window is shown unless it is the model's known window.
 func TestDrawWindow(t *testing.T) {
 	t.Parallel()
 	for from, want := range map[string]string{
-		"provider": "window 8,192, as the provider said (context_window in models sets another)\n",
-		"default":  "window 8,192, assumed: the model is not known (context_window in models sets it)\n",
+		"provider": "window 8,192, learned from a provider error (context_window in models overrides it)\n",
+		"default":  "window 8,192, assumed for an unknown model (context_window in models sets it)\n",
 		"model":    "", "configuration": "",
 	} {
 		var b strings.Builder

@@ -1,26 +1,66 @@
 package term
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/mattn/go-runewidth"
+
+	"bobbin/app/core"
 )
 
-// Clean returns text without the control characters that steer a terminal; lines
-// and tabs stay. What models, tools and other users write must pass through it:
-// it could otherwise move the cursor, or worse.
-func Clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
-			return -1
+// Clean returns text without control characters and characters that change the writing
+// direction; it keeps line breaks and tabs. Text of models, tools and other users passes
+// through it: otherwise it could move the cursor, or display something else than it says.
+func Clean(text string) string { return core.StripControls(text) }
+
+// CleanJSON returns an equivalent JSON document in which the characters that Clean removes
+// are escaped.
+func CleanJSON(document []byte) []byte {
+	var out []byte
+	for _, r := range string(document) {
+		if core.IsSteering(r) {
+			out = append(out, escapeRune(r)...)
+			continue
 		}
-		return r
-	}, text)
+		out = utf8.AppendRune(out, r)
+	}
+	return out
 }
 
-// Line returns text on one line of at most width columns, cut with … where it is
-// longer; width 0 = not cut.
+// Literal returns the whole text on one line, with every invisible character escaped: people
+// approve exactly what they see.
+func Literal(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		b.WriteString(escapeRune(r))
+	}
+	return b.String()
+}
+
+// escapeRune returns the character as a JSON escape.
+func escapeRune(r rune) string {
+	switch r {
+	case '\n':
+		return `\n`
+	case '\t':
+		return `\t`
+	}
+	if high, low := utf16.EncodeRune(r); high != unicode.ReplacementChar {
+		return fmt.Sprintf(`\u%04x\u%04x`, high, low)
+	}
+	return fmt.Sprintf(`\u%04x`, r)
+}
+
+// Line returns text on one line of at most width columns, truncated with … if it is longer;
+// width 0 = unlimited.
 func Line(text string, width int) string {
 	text = strings.Join(strings.Fields(Clean(text)), " ")
 	if width <= 0 {
@@ -29,8 +69,8 @@ func Line(text string, width int) string {
 	return runewidth.Truncate(text, width, "…")
 }
 
-// Wrap returns text in lines of less than width columns; the second and later
-// lines of a paragraph begin with indent. With width 0 the text is as it was.
+// Wrap returns text in lines of less than width columns; the second and later lines of a
+// paragraph begin with indent. With width 0 it does not wrap.
 func Wrap(text string, width int, indent string) string {
 	text = Clean(text)
 	if width <= 0 {
@@ -38,7 +78,7 @@ func Wrap(text string, width int, indent string) string {
 	}
 	var out []string
 	for line := range strings.SplitSeq(text, "\n") {
-		out = append(out, layout([]span{{text: line}}, frame{width: width - 1, rest: indent}))
+		out = append(out, layoutText([]span{{text: line}}, frame{width: width - 1, rest: indent}))
 	}
 	return strings.Join(out, "\n")
 }

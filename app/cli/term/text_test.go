@@ -65,7 +65,7 @@ func TestSentence(t *testing.T) {
 		{&url.Error{Op: "Post", URL: "http://127.0.0.1:1/api", Err: errors.New("connection refused")}, "connection refused"},
 	}
 	for _, tt := range tests {
-		if got := term.Sentence(tt.err); got != tt.want {
+		if got := term.ErrorText(tt.err); got != tt.want {
 			t.Errorf("Sentence(%v) = %q, want %q", tt.err, got, tt.want)
 		}
 	}

@@ -7,30 +7,30 @@ import (
 	"bobbin/app/core"
 )
 
-// DrawWhere says where a message is in the next prompt, and why. Words are its
-// beginning, or where something was found in it; empty = none are shown.
-func DrawWhere(w io.Writer, where core.MessageWhere, words string, width int) {
+// DrawWhere draws where a message is in the next prompt, and why. Words are its beginning or
+// an excerpt; empty = show none.
+func DrawWhere(w io.Writer, where core.MessageLocation, words string, width int) {
 	d := drawing{w: w, width: width}
 	title := placeName(where.Placement)
 	if where.Pinned {
 		title += ", pinned"
 	}
-	d.line("#%d %s: %s", where.Seq, where.Role, title)
+	d.writeLine("#%d %s: %s", where.Seq, where.Role, title)
 	if words != "" {
-		d.line("    %s", Line(words, 160))
+		d.writeLine("    %s", Line(words, 160))
 	}
-	d.line("    %s", where.Reason)
+	d.writeLine("    %s", where.Reason)
 	if where.Note != "" {
-		d.line("    %s", where.Note)
+		d.writeLine("    %s", where.Note)
 	}
-	d.line("    %s tokens in the log (%s for %s), %s in the prompt",
-		Number(where.TokenCount), Number(where.WholeTokens), where.Model, Number(where.PromptTokens))
+	d.writeLine("    %s tokens stored (%s for %s), %s in the prompt",
+		core.Number(where.TokenCount), core.Number(where.WholeTokens), where.Model, core.Number(where.PromptTokens))
 }
 
-// placeName is a placement in words.
+// placeName returns a placement in words.
 func placeName(p core.Placement) string {
 	names := map[core.Placement]string{
-		core.PlaceCovered: "summarized", core.PlaceVerbatim: "in the prompt, word for word", core.PlaceMasked: "masked",
+		core.PlaceCovered: "summarized", core.PlaceVerbatim: "in the prompt verbatim", core.PlaceMasked: "masked",
 		core.PlaceShortened: "shortened", core.PlaceLeftOut: "left out", core.PlaceExcluded: "not sent",
 	}
 	if name, ok := names[p]; ok {
@@ -39,13 +39,14 @@ func placeName(p core.Placement) string {
 	return string(p)
 }
 
-// Found returns an excerpt with what was found in brackets.
-func Found(h core.SearchHit) string {
+// HighlightedText returns an excerpt with the matches in brackets.
+func HighlightedText(h core.SearchHit) string {
 	var b strings.Builder
-	last := 0
-	for _, m := range h.Highlights {
-		b.WriteString(h.Excerpt[last:m.Start] + "[" + h.Excerpt[m.Start:m.End] + "]")
-		last = m.End
+	for _, p := range h.Pieces {
+		if p.Match {
+			p.Text = "[" + p.Text + "]"
+		}
+		b.WriteString(p.Text)
 	}
-	return b.String() + h.Excerpt[last:]
+	return b.String()
 }

@@ -56,7 +56,7 @@ func bomb(t testing.TB, width, height uint32) []byte {
 	return data
 }
 
-// Item 6: what a file is follows from its bytes, not from what the client claims.
+// What a file is follows from its bytes, not from what the client claims.
 func TestSniff(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -65,18 +65,18 @@ func TestSniff(t *testing.T) {
 		want attach.Found
 		err  string
 	}{
-		{"a.txt", encoded(t, "png", 30, 20), attach.Found{"image/png", 30, 20}, ""},
-		{"a.png", encoded(t, "jpeg", 7, 9), attach.Found{"image/jpeg", 7, 9}, ""},
-		{"a", encoded(t, "gif", 1, 2), attach.Found{"image/gif", 1, 2}, ""},
-		{"lossy.webp", webp("VP8 ", 0, 0, 0, 0x9d, 0x01, 0x2a, 0x20, 0x03, 0x58, 0x02), attach.Found{"image/webp", 800, 600}, ""},
-		{"lossless.webp", webp("VP8L", 0x2f, 0x1f, 0xc3, 0x95, 0x00), attach.Found{"image/webp", 800, 600}, ""},
-		{"extended.webp", webp("VP8X", 0, 0, 0, 0, 0x1f, 0x03, 0, 0x57, 0x02, 0), attach.Found{"image/webp", 800, 600}, ""},
+		{"a.txt", encoded(t, "png", 30, 20), attach.Found{MediaType: "image/png", Width: 30, Height: 20}, ""},
+		{"a.png", encoded(t, "jpeg", 7, 9), attach.Found{MediaType: "image/jpeg", Width: 7, Height: 9}, ""},
+		{"a", encoded(t, "gif", 1, 2), attach.Found{MediaType: "image/gif", Width: 1, Height: 2}, ""},
+		{"lossy.webp", webp("VP8 ", 0, 0, 0, 0x9d, 0x01, 0x2a, 0x20, 0x03, 0x58, 0x02), attach.Found{MediaType: "image/webp", Width: 800, Height: 600}, ""},
+		{"lossless.webp", webp("VP8L", 0x2f, 0x1f, 0xc3, 0x95, 0x00), attach.Found{MediaType: "image/webp", Width: 800, Height: 600}, ""},
+		{"extended.webp", webp("VP8X", 0, 0, 0, 0, 0x1f, 0x03, 0, 0x57, 0x02, 0), attach.Found{MediaType: "image/webp", Width: 800, Height: 600}, ""},
 		{"broken.webp", webp("VP8L", 1), attach.Found{}, "is none"},
 		{"other.webp", webp("VP9 "), attach.Found{}, "is none"},
 		{"cut.png", encoded(t, "png", 30, 20)[:20], attach.Found{}, "is none"},
 		{"wide.png", bomb(t, attach.MaxSide+1, 1), attach.Found{}, "12001×1 pixels"},
 		{"high.png", bomb(t, 1, 1<<30), attach.Found{}, "at most 12000"},
-		{"page.html", []byte("<!DOCTYPE html><script>alert(1)</script>"), attach.Found{MediaType: "text/plain"}, ""},
+		{"page.html", []byte("<!DOCTYPE html><script>alert(1)</script>"), attach.Found{MediaType: "text/plain", Document: attach.HTML}, ""},
 		{"drawing.svg", []byte(`<?xml version="1.0"?><svg onload="alert(1)"/>`), attach.Found{MediaType: "text/plain"}, ""},
 		{"plain", []byte("hello"), attach.Found{MediaType: "text/plain"}, ""},
 		{"bom", []byte("\uFEFFhello"), attach.Found{MediaType: "text/plain"}, ""},
@@ -84,8 +84,16 @@ func TestSniff(t *testing.T) {
 		{"a.md", []byte("# a"), attach.Found{MediaType: "text/markdown"}, ""},
 		{"a.csv", []byte(` {"a": [1]} `), attach.Found{MediaType: "application/json"}, ""},
 		{"a.json", []byte(`{"a": `), attach.Found{MediaType: "text/plain"}, ""},
-		{"a.pdf", []byte("%PDF-1.4\n"), attach.Found{MediaType: "application/pdf"}, ""},
+		{"a.pdf", []byte("%PDF-1.4\n"), attach.Found{MediaType: attach.PDF, Document: attach.PDF}, ""},
+		{"source.txt", []byte("<!DOCTYPE html><p>a"), attach.Found{MediaType: "text/plain"}, ""},
+		{"no-ending", []byte("<!DOCTYPE html><p>a"), attach.Found{MediaType: "text/plain", Document: attach.HTML}, ""},
 		{"a.txt", []byte("PK\x03\x04"), attach.Found{MediaType: "application/zip"}, ""},
+		{"a.zip", []byte("PK\x03\x04 word/document.xml"), attach.Found{MediaType: "application/zip"}, ""},
+		{"a.zip", []byte("PK\x03\x04[Content_Types].xml word/document.xml"), attach.Found{MediaType: attach.Word, Document: attach.Word}, ""},
+		{"a.docx", []byte("PK\x03\x04[Content_Types].xml ppt/presentation.xml"), attach.Found{MediaType: attach.PowerPoint, Document: attach.PowerPoint}, ""},
+		{"a.xlsx", []byte("PK\x03\x04[Content_Types].xml xl/workbook.xml"), attach.Found{MediaType: attach.Excel, Document: attach.Excel}, ""},
+		{"a.docm", []byte("PK\x03\x04[Content_Types].xml word/document.xml word/vbaProject.bin"), attach.Found{}, "it has macros; save it without them"},
+		{"a.doc", []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\x00"), attach.Found{}, "save it as .docx"},
 		{"latin-1", []byte("caf\xe9"), attach.Found{}, "not UTF-8"},
 		{"utf-16", []byte("\xff\xfeh\x00i\x00"), attach.Found{}, "not UTF-8"},
 		{"binary later", append(bytes.Repeat([]byte("text "), 200), 0), attach.Found{}, "not UTF-8"},
@@ -166,7 +174,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// CONTEXT § 5: one count for all models, the most of what they charge.
+// One count for all models, the most of what they charge.
 func TestImageTokens(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ width, height, want int }{
@@ -187,6 +195,7 @@ func TestTokensCoverEveryForm(t *testing.T) {
 	for _, p := range []core.Part{
 		{Type: core.PartImage, Name: strings.Repeat("字", 40), MediaType: "image/png", Width: 1, Height: 1, Size: 1 << 20},
 		{Type: core.PartFile, Name: "a.txt", MediaType: "text/plain", Size: 5}, {Type: core.PartFile, Name: "a.pdf", MediaType: "application/pdf"},
+		{Type: core.PartFile, Name: "a.pdf", MediaType: "application/pdf", Pages: 3, Extracted: true},
 	} {
 		most := attach.Tokens(p, count(text), count)
 		for _, why := range []string{attach.NoSight, attach.NotSent, attach.NoReader, attach.SavesSpace, attach.Gone} {
@@ -194,7 +203,7 @@ func TestTokensCoverEveryForm(t *testing.T) {
 				t.Errorf("%s: %q costs %d, counted were %d", p.Type, why, got, most)
 			}
 		}
-		if attach.IsText(p.MediaType) && count(attach.Fence(p, text)) > most {
+		if (p.Extracted || attach.IsText(p.MediaType)) && count(attach.Fence(p, text)) > most {
 			t.Errorf("the text costs more than the %d that were counted", most)
 		}
 		if p.Type == core.PartImage && attach.ImageTokens(p.Width, p.Height) > most {

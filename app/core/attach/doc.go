@@ -2,10 +2,10 @@
 //
 // What a file is follows from its bytes, never from what its sender claims: Sniff
 // reads the header of an image and all of a text. What a model gets of it is the
-// same on every day and every machine, as a prompt's bytes must not change
-// (CONTEXT § 3, invariant 7): Text and Fence are functions of the content alone.
+// same on every day and every machine, as a prompt's bytes must not change:
+// Text and Fence are functions of the content alone.
 //
 // A part's tokens are counted once, when its message is accepted, and hold for
-// every model (CONTEXT § 5): Tokens takes the most that any of the ways in which
+// every model: Tokens takes the most that any of the ways in which
 // the part can be sent costs.
 package attach

@@ -27,6 +27,7 @@ const MaxSide = 12_000
 // Found is what a file is.
 type Found struct {
 	MediaType string // without parameters; text is UTF-8
+	Document  string // the kind of document whose text can be read out of it; empty = none
 	Width     int    // of an image, in pixels
 	Height    int
 }
@@ -37,7 +38,7 @@ type Found struct {
 // too large, and text that is not UTF-8 are core.ErrInvalid.
 func Sniff(data []byte, name string) (Found, error) {
 	if len(data) == 0 {
-		return Found{}, refuse("it is empty")
+		return Found{}, refuseFile("it is empty")
 	}
 	media, _, err := mime.ParseMediaType(http.DetectContentType(data))
 	if err != nil {
@@ -47,14 +48,70 @@ func Sniff(data []byte, name string) (Found, error) {
 	case strings.HasPrefix(media, "image/"):
 		return sniffImage(data, media)
 	case strings.HasPrefix(media, "text/"):
-		return sniffText(data, name)
+		return sniffText(data, name, media)
+	case media == PDF:
+		return Found{MediaType: media, Document: media}, nil
+	case media == "application/zip":
+		return sniffOffice(data)
+	case bytes.HasPrefix(data, []byte(compoundFile)):
+		return Found{}, refuseFile("it is an Office file of an old format, or one with a password; save it as .docx, .xlsx or .pptx without a password and upload that")
 	default:
 		return Found{MediaType: media}, nil
 	}
 }
 
-// refuse returns an error about a file.
-func refuse(why string) error {
+// The kinds of documents.
+const (
+	PDF        = "application/pdf"
+	Word       = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+	Excel      = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+	PowerPoint = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+	HTML       = "text/html"
+)
+
+// compoundFile begins files of Office up to 2003, and encrypted ones of today.
+const compoundFile = "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+
+// sniffOffice tells office documents from other ZIP files by the names in them, without
+// taking the file apart.
+func sniffOffice(data []byte) (Found, error) {
+	has := func(name string) bool { return bytes.Contains(data, []byte(name)) }
+	kind := ""
+	for name, media := range map[string]string{"word/document.xml": Word, "xl/workbook.xml": Excel, "ppt/presentation.xml": PowerPoint} {
+		if has(name) && has("[Content_Types].xml") {
+			kind = media
+		}
+	}
+	switch {
+	case kind == "":
+		return Found{MediaType: "application/zip"}, nil
+	case has("/vbaProject.bin"):
+		return Found{}, refuseFile("it has macros; save it without them, as .docx, .xlsx or .pptx, and upload that")
+	default:
+		return Found{MediaType: kind, Document: kind}, nil
+	}
+}
+
+// Advice says what to do with a file of a type that is not taken; empty = nothing is
+// known of it.
+func Advice(mediaType string) string {
+	family, _, _ := strings.Cut(mediaType, "/")
+	switch {
+	case mediaType == "application/zip" || mediaType == "application/x-gzip" || mediaType == "application/x-rar-compressed":
+		return "unpack it and upload the files that are in it"
+	case family == "image":
+		return "save it as PNG or JPEG and upload that"
+	case family == "audio" || family == "video":
+		return "upload a transcript of it as text"
+	case mediaType == "application/octet-stream":
+		return "save it as PDF or as text in UTF-8 and upload that"
+	default:
+		return ""
+	}
+}
+
+// refuseFile returns an error about a file.
+func refuseFile(why string) error {
 	return core.Errorf(core.ErrInvalid, "the file cannot be taken: %s", why)
 }
 
@@ -64,7 +121,7 @@ func sniffImage(data []byte, media string) (Found, error) {
 	case errors.Is(err, image.ErrFormat): // another kind of image: whether it is taken is not decided here
 		return Found{MediaType: media}, nil
 	case err != nil || config.Width <= 0 || config.Height <= 0:
-		return Found{}, refuse("it begins like " + media + " and is none")
+		return Found{}, refuseFile("it begins like " + media + " and is none")
 	case config.Width > MaxSide || config.Height > MaxSide:
 		return Found{}, core.Errorf(core.ErrInvalid, "the file cannot be taken: the image has %d×%d pixels, at most %d are taken on each side",
 			config.Width, config.Height, MaxSide)
@@ -114,9 +171,9 @@ func webpSize(data []byte) (image.Config, error) {
 }
 
 // sniffText tells the kinds of text apart.
-func sniffText(data []byte, name string) (Found, error) {
+func sniffText(data []byte, name, media string) (Found, error) {
 	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
-		return Found{}, refuse("it is text, but not UTF-8; save it as UTF-8")
+		return Found{}, refuseFile("it is text, but not UTF-8; save it as UTF-8")
 	}
 	if start := bytes.TrimSpace(data); len(start) > 0 && (start[0] == '{' || start[0] == '[') && json.Valid(data) {
 		return Found{MediaType: "application/json"}, nil
@@ -125,7 +182,12 @@ func sniffText(data []byte, name string) (Found, error) {
 	if kind := kinds[strings.ToLower(path.Ext(name))]; kind != "" {
 		return Found{MediaType: kind}, nil
 	}
-	return Found{MediaType: "text/plain"}, nil
+	found := Found{MediaType: "text/plain"}
+	switch ext := strings.ToLower(path.Ext(name)); {
+	case ext == ".html" || ext == ".htm" || ext == ".xhtml", ext == "" && media == HTML: // else it is source
+		found.Document = HTML
+	}
+	return found, nil
 }
 
 // IsText reports whether the text of such a file is sent to models.

@@ -27,6 +27,10 @@ func Text(data []byte) string {
 	return closing.ReplaceAllString(core.CleanText(clipped), "[$1")
 }
 
+// Extracted returns what is sent of the text that was read out of a document: all of it,
+// made unable to leave its fence.
+func Extracted(text string) string { return closing.ReplaceAllString(text, "[$1") }
+
 // bom may stand at the beginning of UTF-8 and is no text.
 const bom = "\uFEFF"
 
@@ -82,7 +86,7 @@ func ImageTokens(width, height int) int {
 const joint = 4
 
 // Tokens returns what a part costs in a prompt, in whatever form it is sent: text
-// is the number of tokens of a text file's Text. Count counts cl100k_base tokens.
+// is the number of tokens of a text file's Text, or of a document's Extracted. Count counts cl100k_base tokens.
 func Tokens(p core.Part, text int, count func(string) int) int {
 	most := 0
 	for _, why := range []string{NoSight, NotSent, NoReader, SavesSpace, Gone} {
@@ -91,7 +95,7 @@ func Tokens(p core.Part, text int, count func(string) int) int {
 	switch {
 	case p.Type == core.PartImage:
 		most = max(most, ImageTokens(p.Width, p.Height))
-	case IsText(p.MediaType):
+	case p.Extracted || IsText(p.MediaType):
 		most = max(most, count(Fence(p, ""))+text)
 	}
 	return most + joint

@@ -4,47 +4,58 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
 )
 
-// workers is how many sessions are summarized in the background at once, in this
-// process.
+// workers is how many sessions this process summarizes in the background concurrently.
 const workers = 4
 
-// errStopping is the cause of work in the background that the process does not wait
-// for any longer.
-var errStopping = errors.New("the process stops")
-
-// Soon has the session looked at in the background, whether a summary is to be made
-// after a run or prepared. It returns at once. While Run does not run nothing happens,
-// and if too much waits already neither: the session's next plan finds it again.
-func (k *Keeper) Soon(scope core.Scope, id core.SessionID) {
-	k.jobs.add(job{core.Scope{Owner: scope.Owner}, id})
+// Enqueue queues the session for background work: a summary due after a run, or one to prepare.
+// It returns immediately. It does nothing while Run does not run, or when the queue is full:
+// the session's next plan asks again. A nil Compactor does nothing.
+func (k *Compactor) Enqueue(tenant core.Tenant, id core.SessionID) {
+	if k == nil {
+		return
+	}
+	k.jobs.addJob(job{scope: core.Tenant{Owner: tenant.Owner}, id: id})
 }
 
-// Run does the work in the background until ctx ends. Then nothing new begins, what is
-// at work has the grace period and is broken off after it; a summary that is not
-// finished leaves nothing behind. It returns nil when all workers have left. Call it
-// once.
-func (k *Keeper) Run(ctx context.Context) error {
-	k.freeOwn(ctx)
+// IsDone reports whether a run that has ended with the turn leaves no background work, as most do.
+// It loads nothing but pinned messages that the summary covers.
+func (k *Compactor) IsDone(ctx context.Context, t Turn) bool {
+	if k == nil || t.Profile.Policy.Timing == contextwindow.TimingInline {
+		return true
+	}
+	t.History, t.Run, t.RunID, t.Recalled, t.Cap = slices.Concat(t.History, t.Run), nil, "", nil, 0
+	quiet, err := k.isQuiet(ctx, t)
+	return quiet && err == nil
+}
+
+// Run does the background work until ctx ends. Then it starts nothing new, gives the work in
+// progress the grace period, and cancels the rest; an unfinished summary leaves nothing
+// behind. It returns nil when all workers have stopped. Call it once.
+func (k *Compactor) Run(ctx context.Context) error {
+	k.releaseOwnLeases(ctx)
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	var wait sync.WaitGroup
-	k.jobs.begin()
+	k.jobs.acceptJobs()
 	for range workers {
-		wait.Go(func() { k.work(ctx, work) })
+		wait.Go(func() { k.runWorker(ctx, work) })
 	}
 	<-ctx.Done()
-	k.jobs.end()
+	k.jobs.dropJobs()
 	left := make(chan struct{})
 	go func() {
 		wait.Wait()
+		k.jobs.calls.Wait()
 		close(left)
 	}()
 	grace := time.NewTimer(k.Grace)
@@ -52,122 +63,192 @@ func (k *Keeper) Run(ctx context.Context) error {
 	select {
 	case <-left:
 	case <-grace.C:
-		stop(errStopping)
+		stop(core.ErrStopping)
+		k.jobs.cancelCalls(core.ErrStopping)
 		<-left
 	}
 	return nil
 }
 
-// freeOwn gives the leases back that an earlier process of this replica had when it died.
-func (k *Keeper) freeOwn(ctx context.Context) {
+// releaseOwnLeases releases the leases that an earlier process of this replica held when it
+// died.
+func (k *Compactor) releaseOwnLeases(ctx context.Context) {
 	if k.Worker == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	if err := k.Stores.Sessions.FreeSummaries(ctx, core.WorkersOf(k.Worker)); err != nil && ctx.Err() == nil {
-		k.Logger.WarnContext(ctx, "leases of an earlier process not given back, they end by themselves", "err", err)
+		k.Logger.WarnContext(ctx, "leases of an earlier process not released, they expire by themselves", "err", err)
 	}
 }
 
-// work does jobs until ctx ends; work is the context of a job.
-func (k *Keeper) work(ctx, work context.Context) {
+// runWorker runs jobs until ctx ends; work is the context of the jobs.
+func (k *Compactor) runWorker(ctx, work context.Context) {
 	for {
 		select {
-		case <-k.jobs.more:
+		case <-k.jobs.wakeups:
 		case <-ctx.Done():
 			return
 		}
 		for ctx.Err() == nil {
-			n, ok := k.jobs.take()
+			n, ok := k.jobs.takeJob()
 			if !ok {
 				break
 			}
-			k.do(work, n)
+			k.runJob(work, n)
 		}
 	}
 }
 
-// do does one job.
-func (k *Keeper) do(ctx context.Context, n job) {
-	defer k.jobs.done(n)
-	err := k.Advance(ctx, n.scope, n.id)
+// runJob runs one job: at most one summary. What is left to do is queued again behind the
+// jobs of other sessions.
+func (k *Compactor) runJob(ctx context.Context, n job) {
+	more, err := k.advanceSession(ctx, n)
+	var busy *busyError
 	switch {
-	case err == nil, errors.Is(err, core.ErrNotFound), errors.Is(err, core.ErrContextFloor): // the session has gone; its next run says what is wrong
-	case errors.Is(err, errStopping), errors.Is(err, core.ErrStale):
-		k.Logger.InfoContext(ctx, "summary in the background broken off", "session_id", n.id, "err", err)
+	case errors.As(err, &busy):
+		k.jobs.beginCall(ctx, func(ctx context.Context) error {
+			err := llm.AwaitFree(ctx, busy.model)
+			k.jobs.finishJob(n.id, err == nil)
+			return err
+		})
+		return
+	case err == nil, errors.Is(err, core.ErrNotFound), errors.Is(err, core.ErrContextFloor): // the session was deleted; its next run reports the floor
+	case errors.Is(err, core.ErrStopping), errors.Is(err, core.ErrStale):
+		k.Logger.InfoContext(ctx, "background summary interrupted", "session_id", n.id, "err", err)
 	default:
-		k.Logger.WarnContext(ctx, "summary in the background failed", "session_id", n.id, "err", err)
+		k.Logger.WarnContext(ctx, "background summary failed", "session_id", n.id, "err", err)
 	}
+	k.jobs.finishJob(n.id, more)
 }
 
-// Advance makes the summary of the session that its policy wants beside runs: at once
-// after a run, or prepared, or a prepared one put to use. It does nothing where none is
-// wanted, where somebody else makes one, and where one failed that can be done without.
-// Errors: those of the session and of storage; the cause of ctx when it is done.
-func (k *Keeper) Advance(ctx context.Context, scope core.Scope, id core.SessionID) error {
-	t, err := k.profiled(ctx, scope, id, "")
-	if err != nil || t.Profile.Policy.Timing == contextwindow.TimingInline {
-		return err
-	}
-	if t, err = k.loaded(ctx, scope, t); err != nil {
-		return err
-	}
-	e := &effort{background: true}
-	defer func() { e.pass.leave(ctx) }()
+// busyError says that a summary must wait until its model's server is free.
+type busyError struct{ model llm.Model }
+
+// Error names the model.
+func (e *busyError) Error() string { return e.model.Info().Name + ": " + llm.ErrYielded.Error() }
+
+// Unwrap returns llm.ErrYielded.
+func (e *busyError) Unwrap() error { return llm.ErrYielded }
+
+// SummarizeDue makes the summaries that the session's policy wants outside of runs: after a run,
+// prepared ahead, or a prepared one activated. It does nothing where none is due, where
+// another process makes one, and where an optional one failed. Errors: those of the session
+// and of storage; the cause of ctx when it is done; llm.ErrYielded while runs need the
+// server of the summary model.
+func (k *Compactor) SummarizeDue(ctx context.Context, tenant core.Tenant, id core.SessionID) error {
 	for {
-		more, err := k.advance(ctx, &t, e)
-		switch {
-		case errors.Is(err, core.ErrStale) && e.lost < maxReloads:
-			e.lost++
-		case err != nil || !more:
+		if more, err := k.advanceSession(ctx, job{scope: tenant, id: id}); err != nil || !more {
 			return err
 		}
 	}
 }
 
-// advance does the next thing of Advance, and reports whether there may be more.
-func (k *Keeper) advance(ctx context.Context, t *Turn, e *effort) (more bool, err error) {
-	var p plan
-	if *t, p, err = k.view(ctx, *t, e); err == nil {
-		*t, p, err = k.carry(ctx, *t, p, e)
-	}
-	outside := errors.Is(err, errOutside) || err == nil && p.d.Prepare != nil && e.pass == nil
-	switch {
-	case outside:
-		e.pass, err = k.enter(ctx, scopeOf(*t), t.Session.ID, 0)
-		return e.pass != nil, err
-	case err != nil || p.d.Prepare == nil || e.failed || e.noGain || e.rounds >= maxRounds:
+// advanceSession makes at most one summary, in one call, and reports whether there may be
+// more to do.
+func (k *Compactor) advanceSession(ctx context.Context, n job) (more bool, err error) {
+	t, err := k.loadProfile(ctx, n.scope, n.id, "")
+	if err != nil {
 		return false, err
 	}
-	*t, err = k.prepare(ctx, *t, p, e)
-	return true, err
+	if t.Profile.Policy.Timing == contextwindow.TimingInline {
+		if !n.ignoreTiming {
+			return false, nil
+		}
+		t.Profile.Policy.Timing = contextwindow.TimingAfterRun
+	}
+	if t, err = k.loadTurnMessages(ctx, n.scope, t); err != nil {
+		return false, err
+	}
+	if quiet, err := k.isQuiet(ctx, t); err != nil || quiet {
+		return false, err
+	}
+	e := &progress{background: true}
+	for {
+		more, err = k.advanceTurn(ctx, t, e)
+		if !errors.Is(err, core.ErrStale) || e.conflicts >= maxReloads {
+			return more, err
+		}
+		e.conflicts++
+	}
 }
 
-// prepare makes the summary that the plan orders ahead and stores it; it changes no
-// prompt.
-func (k *Keeper) prepare(ctx context.Context, t Turn, p plan, e *effort) (Turn, error) {
-	if err := e.pass.renew(ctx); err != nil {
-		return t, err
+// isQuiet reports whether no trigger asks for a summary of the turn, now or ahead: so it is
+// after most runs. The work on summaries, which need not be loaded then, only defers what a
+// trigger asks for, or shows that it has been done.
+func (k *Compactor) isQuiet(ctx context.Context, t Turn) (bool, error) {
+	in, err := k.planInput(ctx, t)
+	if err != nil {
+		return false, err
 	}
-	how := k.manner(t, e)
-	how.ahead = true
-	m, err := k.make(ctx, t, *p.d.Prepare, how)
+	in.Phase = contextwindow.AfterRun
+	return newPlan(in).isDone() && !contextwindow.MayUseOlder(in), nil
+}
+
+// advanceTurn makes the turn's next summary or activates a version, and reports whether
+// there may be more to do.
+func (k *Compactor) advanceTurn(ctx context.Context, t Turn, e *progress) (more bool, err error) {
+	t, p, err := k.planAndExecute(ctx, t, e)
+	if err != nil || p.nextOrder() == nil || e.failed || e.noGain {
+		return false, err
+	}
+	model := e.writer.model
+	if model != nil && !llm.Free(model) {
+		return false, &busyError{model}
+	}
+	lease, err := k.acquireLease(ctx, scopeOf(t), t.Session.ID)
+	if err != nil || lease == nil {
+		return false, err
+	}
+	e.lease = lease
+	defer func() {
+		lease.releaseLease(ctx)
+		e.lease = nil
+	}()
+	t, p, err = k.planAndExecute(ctx, t, e)
 	switch {
+	case err != nil || p.nextOrder() == nil:
+		return false, err
+	case p.d.Summarize != nil:
+		_, _, err = k.summarizeOnce(ctx, t, p, e)
+	default:
+		err = k.prepareSummary(ctx, t, p, e)
+	}
+	if errors.Is(err, llm.ErrYielded) {
+		err = &busyError{model}
+	}
+	return err == nil && !e.failed && !e.noGain, err
+}
+
+// prepareSummary makes the summary that the plan orders ahead and stores it; it changes no
+// prompt.
+func (k *Compactor) prepareSummary(ctx context.Context, t Turn, p plan, e *progress) error {
+	how := k.summaryMode(t, e)
+	how.ahead = true
+	m, err := k.makeSummary(ctx, t, *p.d.Prepare, how)
+	switch {
+	case k.tooLong(m, err, e):
+		if t, p, err = k.planWithSummaryWork(ctx, t, e); err != nil || p.d.Prepare == nil {
+			return err
+		}
+		return k.prepareSummary(ctx, t, p, e)
+	case errors.Is(err, llm.ErrYielded):
+		k.recordLostCalls(ctx, t, m.calls)
+		return err
 	case errors.Is(err, summarize.ErrNoGain):
 		e.noGain = true
-		return t, nil
+		return nil
 	case errors.Is(err, summarize.ErrFailed):
-		t, _, err = k.without(ctx, t, p, m, e)
-		return t, err
+		_, _, err = k.continueWithoutSummary(ctx, t, p, m, e)
+		return err
 	case err != nil:
-		return t, fmt.Errorf("prepare a summary: %w", err)
+		return fmt.Errorf("prepare a summary: %w", err)
 	}
-	e.rounds++
 	m.summary.State = core.SummaryPrepared
-	m.into = func(_ Turn, p plan) (plan, core.ContextChange, error) {
+	m.toChange = func(_ Turn, p plan) (plan, core.ContextChange, error) {
 		return p, core.ContextChange{Summary: &m.summary, ModelCalls: m.calls}, nil
 	}
-	t, _, err = k.store(ctx, t, p, m, e)
-	return t, err
+	_, _, err = k.commitDraft(ctx, t, p, m, e)
+	return err
 }

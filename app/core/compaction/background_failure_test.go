@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/tests/coretest"
 )
 
-// § 10 row 18, beside runs: a failure at any call of the store, before or after it took
-// effect, leaves the old or the new state, whether a summary is prepared, put to use or
-// made after a run. The next look finds what is to be done.
+// Beside runs: a failure at any call of the store, before or after it took
+// effect, leaves the old or the new state, whether a summary is prepared, activated or
+// made after a run. The next step finds what is left to do.
 func TestRow18BackgroundFailureAtEachStoreCall(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -43,7 +44,7 @@ func TestRow18BackgroundFailureAtEachStoreCall(t *testing.T) {
 				w := begun()
 				before := w.state()
 				made := w.failAt(n, late)
-				err := w.keeper.Advance(t.Context(), w.scope(), w.session.ID)
+				err := w.keeper.SummarizeDue(t.Context(), w.scope(), w.Session.ID)
 				if *made < n {
 					if err != nil || *made < tt.calls {
 						t.Fatalf("%s: got error %v with %d calls of the store, want a whole summary", name, err, *made)
@@ -56,7 +57,9 @@ func TestRow18BackgroundFailureAtEachStoreCall(t *testing.T) {
 				if old := w.state() == before; !old && !w.stands(tt.version) {
 					t.Errorf("%s, call %d, late %v: neither the old nor the new state: %s", name, n, late, w.state())
 				}
-				w.before, w.after, w.lease = nil, nil, lease{}
+				w.db.Before(nil)
+				w.db.After(nil)
+				w.Lease = coretest.Lease{}
 				if w.advance(); !w.stands(tt.version) {
 					t.Errorf("%s, call %d, late %v: got %s after the next look, want it done", name, n, late, w.state())
 				}
@@ -66,10 +69,10 @@ func TestRow18BackgroundFailureAtEachStoreCall(t *testing.T) {
 	}
 }
 
-// advance looks at the session as after a run.
+// advance advances the session as after a run.
 func (w *world) advance() {
 	w.t.Helper()
-	if err := w.keeper.Advance(w.t.Context(), w.scope(), w.session.ID); err != nil {
+	if err := w.keeper.SummarizeDue(w.t.Context(), w.scope(), w.Session.ID); err != nil {
 		w.t.Error(err)
 	}
 }

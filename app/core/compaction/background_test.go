@@ -14,8 +14,8 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
-	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/coretest"
 )
 
 // The window of 8,192 tokens has its trigger at 6,553, is near it over 5,733, and takes
@@ -31,7 +31,7 @@ func at(policy, timing string) core.ContextSettings {
 	return core.ContextSettings{Policy: policy, Timing: &timing}
 }
 
-// grown returns a world whose conversation has at least so many tokens, a run that has
+// grown returns a world whose conversation has at least that many tokens, a run that has
 // just begun included.
 func grown(t *testing.T, settings core.ContextSettings, tokens int) *world {
 	t.Helper()
@@ -42,19 +42,17 @@ func grown(t *testing.T, settings core.ContextSettings, tokens int) *world {
 }
 
 // grow ends the run in progress and adds turns until the prompt of a new run has at
-// least so many tokens.
+// least that many tokens.
 func (w *world) grow(tokens int) {
 	w.t.Helper()
-	w.mu.Lock()
-	w.run = core.Run{}
-	w.mu.Unlock()
+	w.endRun()
 	for w.report().Planned < tokens-20 {
 		w.turns(1, 40)
 	}
 	w.ask("and then?")
 }
 
-// bubble runs f in a bubble of synctest, with the Keeper's work in the background.
+// bubble runs f in a bubble of synctest, with the Compactor's work in the background.
 func (w *world) bubble(f func()) {
 	w.t.Helper()
 	outside := w.t
@@ -82,8 +80,8 @@ func (w *world) prepared() []core.Summary {
 	return slices.DeleteFunc(summaries, func(s core.Summary) bool { return s.State != core.SummaryPrepared })
 }
 
-// W5, CONTEXT § 8: near the trigger a summary is prepared, and nothing changes; over it
-// it is put to use, and no model is called.
+// W5: near the trigger a summary is prepared, and nothing changes; over it
+// it is activated, and no model is called.
 func TestPreparedThenActivated(t *testing.T) {
 	t.Parallel()
 	w := grown(t, at("window", "background"), near)
@@ -96,10 +94,10 @@ func TestPreparedThenActivated(t *testing.T) {
 			t.Fatalf("got %d prepared after %d calls, want one", len(w.prepared()), len(w.writer.Requests()))
 		}
 		after, _, _ := w.now()
-		if diff := cmp.Diff(session, after); diff != "" || len(w.events) != 0 {
-			t.Errorf("session (-before +after):\n%s, events %v, want nothing changed", diff, kinds(w.events))
+		if diff := cmp.Diff(session, after); diff != "" || len(w.Events) != 0 {
+			t.Errorf("session (-before +after):\n%s, events %v, want nothing changed", diff, coretest.Types(w.Events))
 		}
-		if got := w.passing; len(got) != 1 || got[0].Type != core.EventContextStarted || !data[core.ContextData](t, got[0]).Ahead {
+		if got := w.feed.Passing(); len(got) != 1 || got[0].Type != core.EventContextStarted || !coretest.Data[core.ContextData](got[0]).Ahead {
 			t.Errorf("got %v, want to be told that a summary is made ahead", got)
 		}
 		if diff := cmp.Diff(before, w.request(w.fit())); diff != "" {
@@ -110,7 +108,7 @@ func TestPreparedThenActivated(t *testing.T) {
 		}
 
 		w.grow(over)
-		if r := w.report(); !strings.Contains(strings.Join(r.Reasons, "\n"), "first puts summary 1 to use") || !r.WillTrigger {
+		if r := w.report(); !strings.Contains(strings.Join(r.Reasons, "\n"), "first activates version 1 of the summary") || !r.WillTrigger {
 			t.Errorf("got reasons %q, will trigger %v, want the summary announced", r.Reasons, r.WillTrigger)
 		}
 		turn, d := w.fit()
@@ -118,25 +116,25 @@ func TestPreparedThenActivated(t *testing.T) {
 		if turn.Session.SummaryVersion != 1 || len(w.writer.Requests()) != 1 || len(w.prepared()) != 0 {
 			t.Errorf("got version %d after %d calls, want the prepared one in use", turn.Session.SummaryVersion, len(w.writer.Requests()))
 		}
-		if d.Total > d.Budget.Landing+150 || len(turn.History)+turn.Session.SummarizedCount+1 != len(w.log) {
+		if d.Total > d.Budget.Landing+150 || len(turn.History)+turn.Session.SummarizedCount+1 != len(w.Messages) {
 			t.Errorf("landed at %d of %d, %d messages after the cursor", d.Total, d.Budget.Landing, len(turn.History))
 		}
 		if !strings.Contains(w.request(turn, d).System[1], "Test the tester.") {
 			t.Error("the prompt has not the summary's words")
 		}
-		if diff := cmp.Diff([]core.EventType{core.EventContextCompleted}, kinds(w.events)); diff != "" {
+		if diff := cmp.Diff([]core.EventType{core.EventContextCompleted}, coretest.Types(w.Events)); diff != "" {
 			t.Fatalf("events (-want +got):\n%s", diff)
 		}
-		if got := data[core.ContextData](t, w.events[0]); got.Version != 1 || got.Trigger != "share" || got.TokensAfter >= got.TokensBefore || got.MessagesCovered == 0 || w.events[0].RunID != turn.RunID {
+		if got := coretest.Data[core.ContextData](w.Events[0]); got.Version != 1 || got.Trigger != "share" || got.TokensAfter >= got.TokensBefore || got.MessagesCovered == 0 || w.Events[0].RunID != turn.RunID {
 			t.Errorf("got %+v, want what the activation did", got)
 		}
-		if len(w.calls) != 1 {
-			t.Errorf("got %d booked calls, want the one", len(w.calls))
+		if len(w.Calls) != 1 {
+			t.Errorf("got %d booked calls, want the one", len(w.Calls))
 		}
 	})
 }
 
-// CONTEXT § 10 row 25: what is appended while a summary is made, and after, does not make
+// What is appended while a summary is made, and after, does not make
 // it stale; no more does a prompt state that changes (a warning, a tool loop).
 func TestRow25AppendsDoNotInvalidate(t *testing.T) {
 	t.Parallel()
@@ -151,7 +149,7 @@ func TestRow25AppendsDoNotInvalidate(t *testing.T) {
 		}
 		w.grow(over) // many messages later
 		session, _, _ := w.now()
-		if _, _, err := w.ApplyContext(w.t.Context(), w.scope(), core.ContextChange{
+		if _, _, err := w.db.Sessions.ApplyContext(w.t.Context(), w.scope(), core.ContextChange{
 			SessionID: session.ID, Expect: session.PromptRevision, PromptState: []byte(`{"warned":true}`),
 		}); err != nil {
 			t.Fatal(err)
@@ -169,29 +167,40 @@ func TestRow25AppendsDoNotInvalidate(t *testing.T) {
 
 // A summary whose material was changed is not stored, and its calls are paid for all the
 // same.
-func TestDeletionInvalidates(t *testing.T) {
+func TestChangedMaterialInvalidates(t *testing.T) {
 	t.Parallel()
-	w := grown(t, at("window", "background"), near)
-	w.bubble(func() {
-		w.writer.Add(llm.Step{From: func(llm.Request) llm.Step {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.log = slices.Delete(w.log, 1, 2) // as a deletion does it
-			w.session.PromptRevision++
-			return llm.Say("## Goal\nTell what was deleted.")
-		}}, notes)
-		w.fit()
-		synctest.Wait()
-		if got := w.prepared(); len(got) > 1 || len(got) == 1 && strings.Contains(got[0].Content, "was deleted") {
-			t.Errorf("got %+v prepared, want nothing that was made from what was deleted", got)
-		}
-		if len(w.calls) != len(w.writer.Requests()) {
-			t.Errorf("got %d booked calls, want %d", len(w.calls), len(w.writer.Requests()))
-		}
-	})
+	for name, change := range map[string]func(w *world){
+		"deletion": func(w *world) { w.Messages = slices.Delete(w.Messages, 1, 2) },
+		"edit": func(w *world) {
+			now := core.Now()
+			w.Messages[1].Content, w.Messages[1].RevisedAt = "something else", &now
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := grown(t, at("window", "background"), near)
+			w.bubble(func() {
+				w.writer.Add(llm.Step{From: func(llm.Request) llm.Step {
+					w.db.Edit(func() {
+						change(w)
+						w.Session.PromptRevision++
+					})
+					return llm.Say(notes + "\n- Open: what is gone.")
+				}}, notes)
+				w.fit()
+				synctest.Wait()
+				if got := w.prepared(); len(got) > 1 || len(got) == 1 && strings.Contains(got[0].Content, "what is gone") {
+					t.Errorf("got %+v prepared, want nothing that was made from what is gone", got)
+				}
+				if len(w.Calls) != len(w.writer.Requests()) {
+					t.Errorf("got %d booked calls, want %d", len(w.Calls), len(w.writer.Requests()))
+				}
+			})
+		})
+	}
 }
 
-// CONTEXT § 8, R4: after a run the summary is made beside it and is in use at once; the
+// R4: after a run the summary is made beside it and is in use immediately; the
 // next run waits for nothing.
 func TestAfterRun(t *testing.T) {
 	t.Parallel()
@@ -199,8 +208,8 @@ func TestAfterRun(t *testing.T) {
 	w.turns(8, 20)
 	w.bubble(func() {
 		gate := llm.NewGate()
-		w.writer.Add(llm.Step{Text: []string{"short notes"}, Gate: gate})
-		w.keeper.Soon(w.scope(), w.session.ID)
+		w.writer.Add(llm.Step{Text: []string{shortNotes}, Gate: gate})
+		w.keeper.Enqueue(w.scope(), w.Session.ID)
 		synctest.Wait()
 		w.ask("next")
 		if turn, d := w.fit(); len(turn.History) != 16 || d.Summarize != nil {
@@ -213,17 +222,17 @@ func TestAfterRun(t *testing.T) {
 		if err != nil || turn.Session.SummaryVersion != 1 || len(turn.History) != 10 || len(w.writer.Requests()) != 1 {
 			t.Errorf("got version %d with %d messages, %v, want the summary in use", turn.Session.SummaryVersion, len(turn.History), err)
 		}
-		if diff := cmp.Diff([]core.EventType{core.EventContextCompleted}, kinds(w.events)); diff != "" {
+		if diff := cmp.Diff([]core.EventType{core.EventContextCompleted}, coretest.Types(w.Events)); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 	})
 }
 
 // R4: what the last run left undone is done before the next; where that fails, the run
-// goes on as it is, and nothing is stored.
+// continues unchanged, and nothing is stored.
 func TestAfterRunCatchesUpBeforeTheNext(t *testing.T) {
 	t.Parallel()
-	for name, step := range map[string]any{"made": "short notes", "failed": &llm.Error{Kind: llm.KindAuth, Provider: "scripted", Message: "no"}} {
+	for name, step := range map[string]any{"made": shortNotes, "failed": &llm.Error{Kind: llm.KindAuth, Provider: "scripted", Message: "no"}} {
 		w := newWorld(t, core.ContextSettings{Policy: "sliding"}, 8192)
 		w.turns(8, 20)
 		w.ask("next")
@@ -233,8 +242,8 @@ func TestAfterRunCatchesUpBeforeTheNext(t *testing.T) {
 		if len(turn.History) != want || d.Summarize != nil || len(w.writer.Requests()) != 1 {
 			t.Errorf("%s: got %d messages after %d calls, want %d", name, len(turn.History), len(w.writer.Requests()), want)
 		}
-		if name == "failed" && (len(w.summaries) != 0 || w.breaker.Failures != 1 || len(w.calls) != 1 || !slices.Equal(kinds(w.events), []core.EventType{core.EventContextFailed})) {
-			t.Errorf("got summaries %+v, breaker %+v, events %v, want a failure that is told of and nothing else", w.summaries, w.breaker, kinds(w.events))
+		if name == "failed" && (len(w.Summaries) != 0 || w.Breaker.Failures != 1 || len(w.Calls) != 1 || !slices.Equal(coretest.Types(w.Events), []core.EventType{core.EventContextFailed})) {
+			t.Errorf("got summaries %+v, breaker %+v, events %v, want a failure that is told of and nothing else", w.Summaries, w.Breaker, coretest.Types(w.Events))
 		}
 	}
 }
@@ -262,8 +271,10 @@ func TestBurstWaitsForTheSummaryInTheMaking(t *testing.T) {
 	})
 }
 
-// CONTEXT § 10 row 22: whoever waits, waits no longer than the interactive limit, and
-// goes on without a model, visibly. What comes too late is not stored.
+// Whoever waits, waits no longer than the interactive limit, and
+// continues without the oldest messages, visibly. A later result is not discarded.
+//
+// Finding: context-F6
 func TestRow22WaitsNoLongerThanTheLimit(t *testing.T) {
 	t.Parallel()
 	w := grown(t, at("window", "background"), near)
@@ -278,25 +289,21 @@ func TestRow22WaitsNoLongerThanTheLimit(t *testing.T) {
 		if got := time.Since(begun); got < w.options.SummaryTime || got > w.options.SummaryTime+time.Second {
 			t.Errorf("waited %s, want %s", got, w.options.SummaryTime)
 		}
-		_, summaries, _ := w.now()
-		if len(summaries) != 1 || summaries[0].Strategy != contextwindow.StrategyExtractive || summaries[0].Note != "fallback: another summary of the session takes too long" {
-			t.Fatalf("got %+v, want one without a model that says why", summaries)
-		}
-		if d.Total > d.Budget.Usable || !slices.Contains(kinds(w.events), core.EventContextFailed) || w.breaker.Failures != 0 {
-			t.Errorf("got %d tokens, events %v, breaker %+v, want a prompt that fits, and nobody blamed", d.Total, kinds(w.events), w.breaker)
+		if _, summaries, _ := w.now(); len(summaries) != 0 || turn.Session.SummaryVersion != 0 || !slices.Contains(d.Rungs, 7) || w.Breaker.Failures != 0 {
+			t.Fatalf("got %+v, rungs %v, breaker %+v, want the oldest left out of this prompt, and nobody blamed", summaries, d.Rungs, w.Breaker)
 		}
 		gate.Open()
 		synctest.Wait()
-		if _, summaries, _ := w.now(); len(summaries) != 1 || turn.Session.SummaryVersion != 1 {
-			t.Errorf("got %d summaries, want the late one thrown away", len(summaries))
+		if turn, d := w.fit(); turn.Session.SummaryVersion != 1 || slices.Contains(d.Rungs, 7) {
+			t.Errorf("got version %d, rungs %v, want the late summary in use", turn.Session.SummaryVersion, d.Rungs)
 		}
-		if len(w.calls) != 1 {
-			t.Errorf("got %d booked calls, want the one of the late summary", len(w.calls))
+		if len(w.Calls) != 1 || w.Summaries[0].Model != "writer" {
+			t.Errorf("got %d booked calls, summary %+v, want the one of the late summary", len(w.Calls), w.Summaries)
 		}
 	})
 }
 
-// CONTEXT § 10 row 3: a summarizer that fails in the background leaves the state as it
+// A summarizer that fails in the background leaves the state as it
 // was, and says so.
 func TestRow3BackgroundFailureStoresNothing(t *testing.T) {
 	t.Parallel()
@@ -305,25 +312,25 @@ func TestRow3BackgroundFailureStoresNothing(t *testing.T) {
 		before := w.state()
 		w.writer.Add(llm.Step{Repeat: true, Text: []string{"Error: 500 SECRET internal server error"}})
 		w.bubble(func() {
-			w.keeper.Soon(w.scope(), w.session.ID)
+			w.keeper.Enqueue(w.scope(), w.Session.ID)
 			synctest.Wait()
 		})
 		if w.state() != before {
 			t.Errorf("%s: got state %s, want %s", *settings.Timing, w.state(), before)
 		}
-		if len(w.events) != 1 || w.events[0].Type != core.EventContextFailed || len(w.published) != 1 {
-			t.Fatalf("%s: got events %v, want context.failed", *settings.Timing, kinds(w.events))
+		if len(w.Events) != 1 || w.Events[0].Type != core.EventContextFailed || len(w.feed.Published()) != 1 {
+			t.Fatalf("%s: got events %v, want context.failed", *settings.Timing, coretest.Types(w.Events))
 		}
-		if got := data[core.ContextData](t, w.events[0]); got.Reason != "no summary was made: the answer was an error text" || got.Ahead != (*settings.Timing == "background") {
+		if got := coretest.Data[core.ContextData](w.Events[0]); got.Reason != "no summary was made: the answer was too short for what it replaces" || got.Ahead != (*settings.Timing == "background") {
 			t.Errorf("%s: got %+v, want the reason", *settings.Timing, got)
 		}
-		if w.breaker.Failures != 1 || len(w.calls) == 0 || w.lease.holder != "" {
-			t.Errorf("%s: got breaker %+v, %d calls, lease %+v, want a failure that is booked", *settings.Timing, w.breaker, len(w.calls), w.lease)
+		if w.Breaker.Failures != 1 || len(w.Calls) == 0 || w.Lease.Holder != "" {
+			t.Errorf("%s: got breaker %+v, %d calls, lease %+v, want a failure that is booked", *settings.Timing, w.Breaker, len(w.Calls), w.Lease)
 		}
 	}
 }
 
-// When the process stops, a summary in the making has the grace period; then it is
+// When the process stops, a summary in progress has the grace period; then it is
 // broken off, and nothing half-done is stored.
 func TestStopping(t *testing.T) {
 	t.Parallel()
@@ -353,10 +360,10 @@ func TestStopping(t *testing.T) {
 			if took := (<-left).Sub(begun); took != min(tt.takes, w.options.Grace) {
 				t.Errorf("%s: stopped after %s", name, took)
 			}
-			if got := len(w.prepared()); got != tt.want || w.lease.holder != "" || len(w.events) != 0 || w.breaker.Failures != 0 {
-				t.Errorf("%s: got %d prepared, lease %+v, events %v, want %d and nothing left behind", name, got, w.lease, kinds(w.events), tt.want)
+			if got := len(w.prepared()); got != tt.want || w.Lease.Holder != "" || len(w.Events) != 0 || w.Breaker.Failures != 0 {
+				t.Errorf("%s: got %d prepared, lease %+v, events %v, want %d and nothing left behind", name, got, w.Lease, coretest.Types(w.Events), tt.want)
 			}
-			w.keeper.Soon(w.scope(), w.session.ID) // nobody is there
+			w.keeper.Enqueue(w.scope(), w.Session.ID) // no worker runs
 			gate.Open()
 		})
 	}
@@ -368,21 +375,21 @@ func TestJobsAreDoneOnce(t *testing.T) {
 	t.Parallel()
 	w := grown(t, at("window", "background"), near)
 	loads := 0
-	w.store.before = func(method string) error {
-		if method == "Get" {
+	w.db.Before(func(method string) error {
+		if method == "Sessions.Get" {
 			loads++
 		}
 		return nil
-	}
+	})
 	w.bubble(func() {
 		gate := llm.NewGate()
 		w.writer.Add(llm.Step{Text: []string{notes}, Gate: gate})
 		for range 100 {
-			w.keeper.Soon(w.scope(), w.session.ID)
+			w.keeper.Enqueue(w.scope(), w.Session.ID)
 		}
 		synctest.Wait()
 		for range 100 {
-			w.keeper.Soon(w.scope(), w.session.ID)
+			w.keeper.Enqueue(w.scope(), w.Session.ID)
 		}
 		gate.Open()
 		synctest.Wait()
@@ -398,17 +405,44 @@ func TestJobsThatFail(t *testing.T) {
 	w := grown(t, at("window", "background"), near)
 	w.writer.Add(notes)
 	w.bubble(func() {
-		w.keeper.Soon(w.scope(), core.NewID[core.SessionID]())
-		w.mu.Lock()
-		w.store.before = func(string) error { return errors.New("the database is gone") }
-		w.mu.Unlock()
-		w.keeper.Soon(w.scope(), w.session.ID)
+		w.keeper.Enqueue(w.scope(), core.NewID[core.SessionID]())
+		w.db.Before(func(string) error { return errors.New("the database is gone") })
+		w.keeper.Enqueue(w.scope(), w.Session.ID)
 		synctest.Wait()
-		w.store.before = nil
-		w.keeper.Soon(w.scope(), w.session.ID)
+		w.db.Before(nil)
+		w.keeper.Enqueue(w.scope(), w.Session.ID)
 		synctest.Wait()
 	})
 	if len(w.prepared()) != 1 {
 		t.Errorf("got %d prepared, want the work to go on", len(w.prepared()))
+	}
+}
+
+// A run that ends while its session is read does not count as half a turn: what a summary
+// covers depends on the conversation, not on the moment.
+func TestSummarizeDueAsRunEnds(t *testing.T) {
+	t.Parallel()
+	limit := 15
+	w := newWorld(t, core.ContextSettings{Policy: "budget", MaxMessagesBeforeSummary: &limit}, 128_000)
+	w.writer.Add(notes)
+	w.turns(7, 40)
+	w.ask("and then?")
+	var ended sync.Once
+	w.db.Before(func(method string) error {
+		if method == "Active" {
+			ended.Do(func() {
+				answer := w.said(core.RoleAssistant, "then it ended")
+				answer.RunID = w.run.ID
+				w.add(answer)
+				w.endRun()
+			})
+		}
+		return nil
+	})
+	if err := w.keeper.SummarizeDue(t.Context(), w.scope(), w.Session.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.Session.SummarizedCount; got != 10 {
+		t.Errorf("got a summary of %d messages, want 10 of 16", got)
 	}
 }

@@ -10,15 +10,13 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"bobbin/app/core"
-	"bobbin/app/core/compaction"
 	"bobbin/app/core/llm"
 )
 
-// CONTEXT § 10 row 16: 16 at once on one session: one call of the summarizer, one
-// version, and everybody goes on with it.
+// 16 concurrent calls on one session: one call of the summarizer, one
+// version, which all of them use.
 func TestRow16OneSummaryAtATime(t *testing.T) {
 	t.Parallel()
 	w := full(t)
@@ -43,8 +41,8 @@ func TestRow16OneSummaryAtATime(t *testing.T) {
 		}
 		gate.Open()
 		wg.Wait()
-		if slices.Max(versions[:]) != 1 || slices.Min(versions[:]) != 1 || len(w.summaries) != 1 || len(w.writer.Requests()) != 1 {
-			t.Errorf("got versions %v, %d summaries, %d calls, want one of each", versions, len(w.summaries), len(w.writer.Requests()))
+		if slices.Max(versions[:]) != 1 || slices.Min(versions[:]) != 1 || len(w.Summaries) != 1 || len(w.writer.Requests()) != 1 {
+			t.Errorf("got versions %v, %d summaries, %d calls, want one of each", versions, len(w.Summaries), len(w.writer.Requests()))
 		}
 	})
 }
@@ -75,13 +73,13 @@ func TestWaitingIsCanceled(t *testing.T) {
 		synctest.Wait()
 		gate.Open()
 		wg.Wait()
-		if len(w.summaries) != 1 {
-			t.Errorf("got %d summaries, want 1", len(w.summaries))
+		if len(w.Summaries) != 1 {
+			t.Errorf("got %d summaries, want 1", len(w.Summaries))
 		}
 	})
 }
 
-// § 10 rows 17 and 25: what is appended while a summary is made is not lost and
+// What is appended while a summary is made is not lost and
 // does not make it stale.
 func TestRow17AppendedMeanwhile(t *testing.T) {
 	t.Parallel()
@@ -91,11 +89,11 @@ func TestRow17AppendedMeanwhile(t *testing.T) {
 		return llm.Say(notes)
 	}})
 	w.fit()
-	if got := len(w.writer.Requests()); got != 1 || w.session.SummaryVersion != 1 {
-		t.Errorf("got %d calls and version %d, want one of each", got, w.session.SummaryVersion)
+	if got := len(w.writer.Requests()); got != 1 || w.Session.SummaryVersion != 1 {
+		t.Errorf("got %d calls and version %d, want one of each", got, w.Session.SummaryVersion)
 	}
 	turn := w.turn()
-	if got, want := len(turn.History)+len(turn.Run)+w.session.SummarizedCount, len(w.log); got != want {
+	if got, want := len(turn.History)+len(turn.Run)+w.Session.SummarizedCount, len(w.Messages); got != want {
 		t.Errorf("%d messages are covered, in the history or in the run, want all %d", got, want)
 	}
 	w.report()
@@ -105,10 +103,9 @@ func TestRow17AppendedMeanwhile(t *testing.T) {
 func (w *world) another(through int64, content string) {
 	s, _, log := w.now()
 	m := log[through-1]
-	keep := w.store.before
-	w.store.before = nil
-	defer func() { w.store.before = keep }()
-	_, _, err := w.ApplyContext(w.t.Context(), w.scope(), core.ContextChange{
+	hook := w.db.Before(nil)
+	defer func() { w.db.Before(hook) }()
+	_, _, err := w.db.Sessions.ApplyContext(w.t.Context(), w.scope(), core.ContextChange{
 		SessionID: s.ID, Expect: s.PromptRevision, PromptState: []byte("{}"),
 		Summary: &core.Summary{
 			ID: core.NewID[core.SummaryID](), Content: content, ThroughID: m.ID, ThroughSeq: m.Seq,
@@ -120,18 +117,18 @@ func (w *world) another(through int64, content string) {
 	}
 }
 
-// CONTEXT § 7: who loses the compare-and-set takes over the winner's summary, and
+// Who loses the compare-and-set takes over the winner's summary, and
 // makes no second one when that suffices.
 func TestLostToAnotherProcess(t *testing.T) {
 	t.Parallel()
 	w := full(t)
 	w.writer.Add(llm.Step{From: func(llm.Request) llm.Step {
 		w.another(50, "THEIRS")
-		return llm.Say("OURS")
+		return llm.Say(notes + "\nOURS")
 	}})
 	turn, d := w.fit()
-	if got := len(w.writer.Requests()); got != 1 || len(w.summaries) != 1 {
-		t.Errorf("got %d calls and %d summaries, want no second one", got, len(w.summaries))
+	if got := len(w.writer.Requests()); got != 1 || len(w.Summaries) != 1 {
+		t.Errorf("got %d calls and %d summaries, want no second one", got, len(w.Summaries))
 	}
 	if got := w.request(turn, d).System[1]; !strings.Contains(got, "THEIRS") || strings.Contains(got, "OURS") {
 		t.Errorf("got summary block %q, want the winner's", got)
@@ -141,14 +138,18 @@ func TestLostToAnotherProcess(t *testing.T) {
 	}
 }
 
-// The winner's summary may not suffice: then ours extends theirs.
+// The winner's summary may not suffice: then this prompt is sent without its oldest
+// messages, as it waits for one call only, and at the next ours extends theirs.
 func TestLostAndStillTooLong(t *testing.T) {
 	t.Parallel()
 	w := full(t)
 	w.writer.Add(llm.Step{From: func(llm.Request) llm.Step {
 		w.another(2, "THEIRS")
-		return llm.Say("OURS")
+		return llm.Say(notes + "\nOURS")
 	}}, notes)
+	if turn, d := w.fit(); len(w.writer.Requests()) != 1 || turn.Session.SummaryVersion != 1 || !slices.Contains(d.Rungs, 7) {
+		t.Errorf("got %d calls, version %d, rungs %v, want theirs and no second call", len(w.writer.Requests()), turn.Session.SummaryVersion, d.Rungs)
+	}
 	turn, _ := w.fit()
 	reqs := w.writer.Requests()
 	if len(reqs) != 2 || !strings.Contains(fmt.Sprint(reqs[1]), "THEIRS") || turn.Session.SummaryVersion != 2 {
@@ -157,87 +158,49 @@ func TestLostAndStillTooLong(t *testing.T) {
 }
 
 // Losing again and again ends, and never as ErrStale: that would say that the run
-// belongs to somebody else, and nobody would end it.
+// has another owner, and no process would end it.
 func TestLostAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	w := full(t)
 	w.writer.Add(always(notes))
 	var commits atomic.Int32
-	w.before = func(method string) error {
+	w.db.Before(func(method string) error {
 		if method == "ApplyContext" {
 			commits.Add(1)
 			return core.Errorf(core.ErrStale, "lost")
 		}
 		return nil
-	}
-	_, _, err := w.keeper.Fit(t.Context(), w.turn())
-	var shown *core.Error
-	if errors.Is(err, core.ErrStale) || !errors.Is(err, core.ErrConflict) || !errors.As(err, &shown) || shown.Code == "" {
-		t.Errorf("got error %v, want a conflict that may be shown, with a code", err)
-	}
+	})
+	w.fit() // which continues without the summary
 	if n := commits.Load(); n < 2 || n > 10 {
 		t.Errorf("got %d tries, want a few", n)
 	}
-	w.before = nil
+	w.db.Before(nil)
 	w.fit()
-}
-
-// many is the sessions of several worlds behind one Keeper. The other stores are
-// not asked by Fit.
-type many map[core.SessionID]*store
-
-// Get is Sessions.Get.
-func (m many) Get(ctx context.Context, scope core.Scope, id core.SessionID) (core.Session, error) {
-	return m[id].Get(ctx, scope, id)
-}
-
-// SummaryWork is Sessions.SummaryWork.
-func (m many) SummaryWork(ctx context.Context, scope core.Scope, id core.SessionID) (core.SummaryWork, error) {
-	return m[id].SummaryWork(ctx, scope, id)
-}
-
-// LeaseSummary is Sessions.LeaseSummary.
-func (m many) LeaseSummary(ctx context.Context, scope core.Scope, id core.SessionID, holder string, d time.Duration) (core.Grant, error) {
-	return m[id].LeaseSummary(ctx, scope, id, holder, d)
-}
-
-// FreeSummary is Sessions.FreeSummary.
-func (m many) FreeSummary(ctx context.Context, id core.SessionID, holder string) error {
-	return m[id].FreeSummary(ctx, id, holder)
-}
-
-// FreeSummaries is Sessions.FreeSummaries, which Fit does not call.
-func (many) FreeSummaries(context.Context, string) error { panic("not expected") }
-
-// SummaryFailed is Sessions.SummaryFailed.
-func (m many) SummaryFailed(ctx context.Context, scope core.Scope, f core.SummaryFailure) ([]core.Event, error) {
-	return m[f.SessionID].SummaryFailed(ctx, scope, f)
-}
-
-// ApplyContext is Sessions.ApplyContext.
-func (m many) ApplyContext(ctx context.Context, scope core.Scope, c core.ContextChange) (core.Session, []core.Event, error) {
-	return m[c.SessionID].ApplyContext(ctx, scope, c)
 }
 
 // Different sessions do not wait for each other.
 func TestSessionsDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
-	a, b := full(t), full(t)
-	b.options.Stores.Sessions = many{a.session.ID: a.store, b.session.ID: b.store}
-	keeper := compaction.New(b.options)
+	a := full(t)
+	b := new(*a) // another session of the same Compactor
+	b.begin()
+	b.turns(30, 110)
+	b.ask("what next?")
+	a.WithTexts, b.WithTexts = 0, 0
 	gate := llm.NewGate()
 	b.writer.Add(llm.Step{Text: []string{notes}, Gate: gate}, notes)
 	done := make(chan error)
 	go func() {
-		_, _, err := keeper.Fit(t.Context(), a.turn())
+		_, _, err := a.keeper.Fit(t.Context(), a.turn())
 		done <- err
 	}()
 	<-gate.Reached()
-	if turn, _, err := keeper.Fit(t.Context(), b.turn()); err != nil || turn.Session.SummaryVersion != 1 {
+	if turn, _, err := a.keeper.Fit(t.Context(), b.turn()); err != nil || turn.Session.SummaryVersion != 1 {
 		t.Errorf("got version %d, error %v, want a summary while another session's is being made", turn.Session.SummaryVersion, err)
 	}
 	gate.Open()
-	if err := <-done; err != nil || a.session.SummaryVersion != 1 {
-		t.Errorf("got version %d, error %v for the first", a.session.SummaryVersion, err)
+	if err := <-done; err != nil || a.Session.SummaryVersion != 1 {
+		t.Errorf("got version %d, error %v for the first", a.Session.SummaryVersion, err)
 	}
 }

@@ -10,20 +10,20 @@ import (
 	"bobbin/app/core"
 )
 
-// Diff compares a version of the summary with another one; against 0 is nothing,
-// below 0 the version before. Errors: ErrNotFound, ErrUnprocessable for a version
-// whose words are gone.
-func (c *Control) Diff(ctx context.Context, scope core.Scope, id core.SessionID, version, against int) (core.SummaryDiff, error) {
-	after, err := c.readable(ctx, scope, id, version)
+// Diff compares a version of the summary with another one; against 0 is the empty text,
+// below 0 the version before. Errors: ErrNotFound; ErrUnprocessable for a version whose text
+// was erased.
+func (c *Inspector) Diff(ctx context.Context, tenant core.Tenant, id core.SessionID, version, against int) (core.SummaryDiff, error) {
+	after, err := c.loadReadable(ctx, tenant, id, version)
 	if err != nil {
 		return core.SummaryDiff{}, err
 	}
 	var before core.Summary
 	switch {
 	case against > 0:
-		before, err = c.readable(ctx, scope, id, against)
+		before, err = c.loadReadable(ctx, tenant, id, against)
 	case against < 0:
-		before, err = c.stores.Summaries.Before(ctx, scope, id, version)
+		before, err = c.stores.Summaries.Before(ctx, tenant, id, version)
 		if errors.Is(err, core.ErrNotFound) { // the first one
 			before, err = core.Summary{}, nil
 		}
@@ -36,11 +36,11 @@ func (c *Control) Diff(ctx context.Context, scope core.Scope, id core.SessionID,
 	return d, nil
 }
 
-// readable returns a version with its words.
-func (c *Control) readable(ctx context.Context, scope core.Scope, id core.SessionID, version int) (core.Summary, error) {
-	s, err := c.stores.Summaries.Get(ctx, scope, id, version)
+// loadReadable returns a version that still has its text.
+func (c *Inspector) loadReadable(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Summary, error) {
+	s, err := c.stores.Summaries.Get(ctx, tenant, id, version)
 	if err == nil && s.State == core.SummaryErased {
-		err = core.Errorf(core.ErrUnprocessable, "version %d is gone: a message that it covered was deleted", version)
+		err = core.Errorf(core.ErrUnprocessable, "version %d is gone: a message that it covered was deleted or edited", version)
 	}
 	return s, err
 }

@@ -14,14 +14,14 @@ import (
 // diff is Diff, which must succeed.
 func (w *world) diff(version, against int) core.SummaryDiff {
 	w.t.Helper()
-	d, err := w.control().Diff(w.t.Context(), w.scope(), w.session.ID, version, against)
+	d, err := w.control().Diff(w.t.Context(), w.scope(), w.Session.ID, version, against)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return d
 }
 
-// CONTEXT § 9: a diff by lines and sentences, against the version before, another one
+// A diff by lines and sentences, against the version before, another one
 // or nothing.
 func TestDiff(t *testing.T) {
 	t.Parallel()
@@ -65,7 +65,7 @@ func TestDiffLaw(t *testing.T) {
 	words := rapid.SliceOfN(rapid.SampledFrom([]string{"one", "two ", ". ", "? ", "\n", "\n\n", "。", "- x", "…", ".\n", " ", "\t", "é", ".) "}), 0, 40)
 	rapid.Check(t, func(r *rapid.T) {
 		before, after := strings.Join(words.Draw(r, "before"), ""), strings.Join(words.Draw(r, "after"), "")
-		w.summaries[0].Content, w.summaries[1].Content = before, after
+		w.Summaries[0].Content, w.Summaries[1].Content = before, after
 		d := w.diff(2, 1)
 		var was, is strings.Builder
 		counts, last := map[string]int{}, ""
@@ -99,12 +99,12 @@ func TestDiffErrors(t *testing.T) {
 	w.turns(4, 10)
 	w.another(2, "first")
 	w.another(4, "second")
-	w.summaries[0].State, w.summaries[0].Content = core.SummaryErased, ""
+	w.Summaries[0].State, w.Summaries[0].Content = core.SummaryErased, ""
 	for _, tt := range []struct {
 		version, against int
 		kind             error
 	}{{9, -1, core.ErrNotFound}, {2, 9, core.ErrNotFound}, {2, 1, core.ErrUnprocessable}, {1, 0, core.ErrUnprocessable}} {
-		if _, err := w.control().Diff(t.Context(), w.scope(), w.session.ID, tt.version, tt.against); !errors.Is(err, tt.kind) {
+		if _, err := w.control().Diff(t.Context(), w.scope(), w.Session.ID, tt.version, tt.against); !errors.Is(err, tt.kind) {
 			t.Errorf("%d against %d: got %v, want %v", tt.version, tt.against, err, tt.kind)
 		}
 	}

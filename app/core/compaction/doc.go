@@ -1,11 +1,11 @@
 // Package compaction keeps the prompts of a session within the model's window: it
-// carries out what contextwindow.Plan decides.
+// carries out the decisions of contextwindow.Plan.
 //
-// Keeper.Fit plans, has a summary made where the plan asks for one, commits it
-// with a compare-and-set on the session row, and plans again, until the decision
-// is a prompt that fits. Keeper.Request turns that decision into what is sent.
-// Report, Prompt and Summarize answer the same questions for people; a Control says
-// where a message is, plans for other conditions, and edits and restores summaries.
+// Compactor.Fit plans, makes a summary if the plan asks for one, commits it with a
+// compare-and-set on the session row, and plans again, until the decision is a prompt
+// that fits. Compactor.Request builds the request of that decision. Report, Prompt and
+// Summarize serve people with the same plan; an Inspector says where a message is, plans
+// for other conditions, and edits and restores summaries.
 //
 //	Turn ─▶ Plan ─▶ fits ───────────────────────────────▶ Decision ─▶ Request
 //	          ▲  └▶ Order ─▶ summarize (no transaction) ─▶ ApplyContext
@@ -13,17 +13,17 @@
 //
 // After a crash at any point the session holds either the old or the new state:
 // the summary, the cursor and the prompt state are written in one transaction.
-// Messages that are appended while a summary is being made do not make it stale.
+// Messages that are appended while a summary is in progress do not make it stale.
 //
-// Beside runs, Keeper.Advance makes what the policy's timing wants: Soon queues a
-// session, Run's workers look at it. A summary that is prepared changes no prompt until
-// the plan activates it:
+// Outside of runs, Compactor.SummarizeDue makes the summaries that the policy's timing wants: Enqueue
+// queues a session, and the workers of Run advance it. A prepared summary changes no
+// prompt until the plan activates it:
 //
 //	Prepare ─▶ prepared ─▶ Activate ─▶ active ─▶ dropped
 //	              └─ another summary, or a change of what it covers ─▶ dropped
 //
-// A Keeper is safe for concurrent use. At most one summary of a session is made at a
-// time: in one process by its flights, across processes by a lease on the session row;
-// notes on the tool loop are the business of the run alone. Run owns the goroutines: its
-// workers, which have the grace period when it ends.
+// A Compactor is safe for concurrent use. A lease on the session row ensures that only one
+// summary of a session is made at a time across all processes; notes on a tool loop are
+// made by their run alone. Run owns the goroutines: its workers, which get the grace period
+// when it ends.
 package compaction

@@ -8,34 +8,38 @@ import (
 	"bobbin/app/core/contextwindow"
 )
 
-// DryRun plans the session's next prompt for another model, another policy, or with
-// a text as the next message. It changes nothing and calls no model; the plan is
-// that of Fit, with every summary as long as it may be. That nothing can be sent is
-// no error here. Errors: ErrNotFound, ErrInvalid for a model or a policy that does
-// not exist.
-func (c *Control) DryRun(ctx context.Context, scope core.Scope, id core.SessionID, ask core.DryRun) (core.ContextPlan, error) {
-	var v looked
+// DryRun plans the session's next prompt for another model, another policy, or with a text
+// as the next message. It changes nothing and calls no model; the plan is that of Fit, with
+// every summary at its maximum size. A prompt that cannot be sent is not an error here.
+// Errors: ErrNotFound; ErrInvalid for a model or a policy that does not exist.
+func (c *Inspector) DryRun(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.ContextPlan, error) {
+	release, err := c.keeper.acquireView(ctx)
+	if err != nil {
+		return core.ContextPlan{}, err
+	}
+	defer release()
+	var v snapshot
 	var report core.ContextReport
-	for range maxLooks {
-		t, more, err := c.asked(ctx, scope, id, ask)
+	for range maxSnapshots {
+		t, more, err := c.loadDryRunTurn(ctx, tenant, id, ask)
 		if err == nil {
-			v, err = c.keeper.lookAt(ctx, t)
+			v, err = c.keeper.snapshotNext(ctx, t)
 		}
 		if err != nil {
 			return core.ContextPlan{}, err
 		}
 		var whole bool
-		if report, whole, err = c.keeper.fullReport(ctx, scope, v, more); err != nil {
+		if report, whole, err = c.keeper.fullReport(ctx, tenant, v, more); err != nil {
 			return core.ContextPlan{}, err
 		}
 		if whole {
 			break
 		}
 	}
-	if err := c.keeper.addSummaries(ctx, scope, id, &report); err != nil {
+	if err := c.keeper.addSummaries(ctx, tenant, id, &report); err != nil {
 		return core.ContextPlan{}, err
 	}
-	last, order, activated := outlook(v.in)
+	last, order, activated := simulateFit(v.in)
 	for _, rung := range last.Rungs {
 		if name := contextwindow.RungName(rung); !slices.Contains(report.Rungs, name) {
 			report.Rungs = append(report.Rungs, name)
@@ -47,38 +51,51 @@ func (c *Control) DryRun(ctx context.Context, scope core.Scope, id core.SessionI
 		}
 	}
 	plan := core.ContextPlan{Fits: last.Floor == nil, Tokens: last.Total, Summarize: order, Activate: activated, Floor: floorOf(last), Context: report}
-	if v.d.Summarize == nil && v.d.Activate == nil { // it is known to the word
+	if v.d.Summarize == nil && v.d.Activate == nil { // the prompt is known exactly
 		plan.Tokens = report.Used
 	}
 	return plan, nil
 }
 
-// asked returns the turn that is asked about, and how many of its messages are not in
+// DryRunPrompt returns the prompt of the dry run before anything is summarized. Errors are
+// those of DryRun.
+func (c *Inspector) DryRunPrompt(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.PromptView, error) {
+	release, err := c.keeper.acquireView(ctx)
+	if err != nil {
+		return core.PromptView{}, err
+	}
+	defer release()
+	t, _, err := c.loadDryRunTurn(ctx, tenant, id, ask)
+	if err != nil {
+		return core.PromptView{}, err
+	}
+	v, err := c.keeper.snapshotNext(ctx, t)
+	if err != nil {
+		return core.PromptView{}, err
+	}
+	return v.promptView(), nil
+}
+
+// loadDryRunTurn returns the turn of the dry run, and how many of its messages are not in
 // the log.
-func (c *Control) asked(ctx context.Context, scope core.Scope, id core.SessionID, ask core.DryRun) (t Turn, more int, err error) {
-	if t, err = c.keeper.profiled(ctx, scope, id, ask.Model); err != nil {
-		return Turn{}, 0, err
-	}
-	if t, err = c.keeper.loaded(ctx, scope, t); err != nil {
-		return Turn{}, 0, err
-	}
-	if t, err = c.keeper.atWork(ctx, t); err != nil {
+func (c *Inspector) loadDryRunTurn(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (t Turn, more int, err error) {
+	if t, err = c.keeper.loadCurrentTurn(ctx, tenant, id, ask.Model); err != nil {
 		return Turn{}, 0, err
 	}
 	if ask.Policy != "" {
-		if t.Profile.Policy, err = c.stores.Policies.Preset(ask.Policy); err != nil {
+		if t.Profile.Policy, err = c.stores.Preset(ask.Policy); err != nil {
 			return Turn{}, 0, err
 		}
 	}
 	if ask.Content == "" {
 		return t, 0, nil
 	}
-	return t.saying(ask), 1, nil
+	return t.withNextMessage(ask), 1, nil
 }
 
-// saying returns the turn with the message that is asked about at its end. A run in
-// progress has ended by then.
-func (t Turn) saying(ask core.DryRun) Turn {
+// withNextMessage returns the turn with the dry run's message at its end. A run in progress
+// counts as ended.
+func (t Turn) withNextMessage(ask core.PlanPreview) Turn {
 	m := core.Message{
 		ID: core.NewID[core.MessageID](), Seq: int64(t.wholeLog()) + 1, OnPath: true,
 		Role: core.RoleUser, Content: ask.Content, TokenCount: ask.Tokens,
@@ -87,12 +104,16 @@ func (t Turn) saying(ask core.DryRun) Turn {
 	return t
 }
 
-// outlook plays through what Fit would do: the last decision, what is summarized on
-// the way or beside it, nil = nothing, and which version is put to use.
-func outlook(in contextwindow.Input) (last contextwindow.Decision, order *core.PlannedSummary, activated int) {
-	p := replan(in)
+// maxRounds bounds how many summaries are simulated.
+const maxRounds = 3
+
+// simulateFit simulates Fit. It returns the last decision, what is summarized before or
+// beside the prompt (nil = nothing), and which version is activated.
+func simulateFit(in contextwindow.Input) (last contextwindow.Decision, order *core.PlannedSummary, activated int) {
+	in.OrderLimit = 0 // the final result, however many calls it takes
+	p := newPlan(in)
 	if p.d.Summarize != nil {
-		if d, ok := hopeless(in); ok {
+		if d, ok := floorDecision(in); ok {
 			return d, nil, 0
 		}
 	}
@@ -101,7 +122,7 @@ func outlook(in contextwindow.Input) (last contextwindow.Decision, order *core.P
 		in.State, in.NoSummary, in.NoLoop = p.state, round >= maxRounds, round >= maxRounds
 		switch {
 		case p.d.Activate != nil:
-			activated, in = p.d.Activate.Version, in.Activated()
+			activated, in = p.d.Activate.Version, in.Activated(*p.d.Activate)
 		case p.d.Summarize.Kind == core.SummaryRun: // of the run in progress, not of the conversation
 			o := *p.d.Summarize
 			o.SummaryID = core.NewID[core.SummaryID]()
@@ -111,23 +132,23 @@ func outlook(in contextwindow.Input) (last contextwindow.Decision, order *core.P
 			order = withOrder(order, o, in.Summary.Tokens)
 			in = in.After(o, o.Limit, in.Summary.Messages+o.Messages)
 		}
-		p = replan(in)
+		p = newPlan(in)
 	}
 	if order == nil && p.d.Floor == nil {
-		order = later(p)
+		order = laterSummary(p)
 	}
 	return p.d, order, activated
 }
 
-// later returns what is summarized although the prompt is sent as it is; nil =
+// laterSummary returns what is summarized although the prompt is sent as it is; nil =
 // nothing.
-func later(p plan) *core.PlannedSummary {
+func laterSummary(p plan) *core.PlannedSummary {
 	when, o := core.WhenAhead, p.d.Prepare
 	if slices.ContainsFunc(p.d.Triggers, func(t core.TriggerStatus) bool { return t.Fires }) {
 		when = core.WhenBackground
 	}
 	if o == nil {
-		p.in.Moment = contextwindow.AfterRun
+		p.in.Phase = contextwindow.AfterRun
 		d, _ := contextwindow.Plan(p.in)
 		when, o = core.WhenAfterRun, d.Summarize
 	}
@@ -139,19 +160,19 @@ func later(p plan) *core.PlannedSummary {
 	return order
 }
 
-// withOrder adds an order to what is summarized already; so is the number of tokens
-// that the summary had before it.
-func withOrder(sum *core.PlannedSummary, o contextwindow.Order, so int) *core.PlannedSummary {
+// withOrder adds an order to a planned summary; previous is the tokens of the summary before
+// it.
+func withOrder(sum *core.PlannedSummary, o contextwindow.Order, previous int) *core.PlannedSummary {
 	if sum == nil {
-		sum = &core.PlannedSummary{When: core.WhenNow, FromID: o.FromID, FromSeq: o.FromSeq, Tokens: so, Trigger: o.Trigger}
+		sum = &core.PlannedSummary{When: core.WhenNow, FromID: o.FromID, FromSeq: o.FromSeq, Tokens: previous, Trigger: o.Trigger}
 	}
 	sum.ThroughID, sum.ThroughSeq, sum.MaxTokens = o.ThroughID, o.ThroughSeq, o.Limit
 	sum.Messages += o.Messages
-	sum.Tokens += o.Tokens - so
+	sum.Tokens += o.Tokens - previous
 	return sum
 }
 
-// floorOf returns why nothing can be sent; nil = something can.
+// floorOf returns why no prompt can be sent; nil = one can.
 func floorOf(d contextwindow.Decision) *core.ContextFloor {
 	if d.Floor == nil {
 		return nil

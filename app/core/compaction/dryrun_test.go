@@ -11,14 +11,14 @@ import (
 )
 
 // plan is DryRun, which must succeed and change nothing.
-func (w *world) plan(ask core.DryRun) core.ContextPlan {
+func (w *world) plan(ask core.PlanPreview) core.ContextPlan {
 	w.t.Helper()
 	before := w.state()
-	got, err := w.control().DryRun(w.t.Context(), w.scope(), w.session.ID, ask)
+	got, err := w.control().DryRun(w.t.Context(), w.scope(), w.Session.ID, ask)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if w.state() != before || len(w.events)+len(w.published)+len(w.passing) > 0 {
+	if w.state() != before || len(w.Events)+len(w.feed.Published())+len(w.feed.Passing()) > 0 {
 		w.t.Errorf("a dry run has changed something: %s, before %s", w.state(), before)
 	}
 	return got
@@ -29,7 +29,7 @@ func (w *world) other(window int) {
 	w.models["other"] = llm.Scripted().WithInfo(llm.Info{Name: "other", Provider: "scripted", Window: window, MaxOutput: window / 8})
 }
 
-// CONTEXT § 9: the dry run is what the next message does, whatever it needs.
+// The dry run is what the next message does, whatever it needs.
 func TestDryRunIsWhatHappens(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -48,19 +48,19 @@ func TestDryRunIsWhatHappens(t *testing.T) {
 			w.writer.Add(always(strings.Repeat(notes+"\n", 30)))
 			w.turns(tt.turns, tt.size)
 			content := strings.Repeat("ask ", tt.words)
-			got := w.plan(core.DryRun{Content: content, Tokens: w.said(core.RoleUser, content).TokenCount})
+			got := w.plan(core.PlanPreview{Content: content, Tokens: w.said(core.RoleUser, content).TokenCount})
 			if got.Floor != nil || !got.Fits || (got.Summarize != nil) != tt.summarizes || got.Tokens > got.Context.Usable || got.Context.Coverage.Lost != 0 {
 				t.Fatalf("got %+v, want a plan that fits, with a summary: %v", got, tt.summarizes)
 			}
 			w.ask(content)
 			_, d := w.fit()
 			if !tt.summarizes {
-				if used := w.report().Used; w.session.SummaryVersion != 0 || used != got.Tokens || got.Context.Used != used {
-					t.Errorf("planned %d tokens without a summary, sent %d with version %d", got.Tokens, used, w.session.SummaryVersion)
+				if used := w.report().Used; w.Session.SummaryVersion != 0 || used != got.Tokens || got.Context.Used != used {
+					t.Errorf("planned %d tokens without a summary, sent %d with version %d", got.Tokens, used, w.Session.SummaryVersion)
 				}
 				return
 			}
-			s := w.summaries[0]
+			s := w.Summaries[0]
 			if o := got.Summarize; o.FromID != s.FromID || o.FromSeq != s.FromSeq || o.ThroughID != s.ThroughID || o.ThroughSeq != s.ThroughSeq ||
 				o.Messages != s.MessagesAdded || o.Tokens != s.TokensBefore || o.Trigger != s.Trigger || o.MaxTokens < s.TokenCount {
 				t.Errorf("planned %+v, made %+v", o, s)
@@ -72,8 +72,8 @@ func TestDryRunIsWhatHappens(t *testing.T) {
 	}
 }
 
-// When a summary is made depends on the policy; what is sent at once does not change
-// then (CONTEXT § 8).
+// When a summary is made depends on the policy; what is sent immediately does not change
+// then.
 func TestDryRunWhen(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -86,7 +86,7 @@ func TestDryRunWhen(t *testing.T) {
 	} {
 		w := newWorld(t, core.ContextSettings{Timing: &tt.timing}, 16_000)
 		w.turns(36, tt.size)
-		got := w.plan(core.DryRun{Content: "ask", Tokens: 5})
+		got := w.plan(core.PlanPreview{Content: "ask", Tokens: 5})
 		if when := ""; got.Summarize != nil || tt.when != "" {
 			if got.Summarize != nil {
 				when = got.Summarize.When
@@ -108,33 +108,33 @@ func TestDryRunElsewhere(t *testing.T) {
 	w := newWorld(t, core.ContextSettings{Policy: "budget", MinRecentMessages: &keep}, 128_000)
 	w.other(8192)
 	w.turns(14, 150) // 28 messages, 4,500 tokens
-	if got := w.plan(core.DryRun{}); got.Summarize != nil || got.Context.Model != "answerer" || got.Context.Policy != "budget" || !got.Context.WillTrigger {
+	if got := w.plan(core.PlanPreview{}); got.Summarize != nil || got.Context.Model != "answerer" || got.Context.Policy != "budget" || !got.Context.WillTrigger {
 		t.Errorf("as it is: got %+v, want nothing summarized, but soon", got)
 	}
-	got := w.plan(core.DryRun{Model: "other"})
+	got := w.plan(core.PlanPreview{Model: "other"})
 	if got.Context.Model != "other" || got.Context.Window != 8192 || got.Summarize != nil {
 		t.Errorf("a small model: got %+v, want its window", got)
 	}
 	w.turns(8, 150)
-	if got := w.plan(core.DryRun{Model: "other"}); got.Summarize == nil || !got.Fits || len(got.Context.Rungs) == 0 {
+	if got := w.plan(core.PlanPreview{Model: "other"}); got.Summarize == nil || !got.Fits || len(got.Context.Rungs) == 0 {
 		t.Errorf("a small model: got %+v, want a summary", got)
 	}
-	if got := w.plan(core.DryRun{Policy: "sliding"}); got.Summarize == nil || got.Summarize.Trigger != "messages" || got.Summarize.Messages != 34 || got.Context.Policy != "sliding" {
+	if got := w.plan(core.PlanPreview{Policy: "sliding"}); got.Summarize == nil || got.Summarize.Trigger != "messages" || got.Summarize.Messages != 34 || got.Context.Policy != "sliding" {
 		t.Errorf("sliding: got %+v, want all but ten summarized", got.Summarize)
 	}
 	// The agent's own min_recent_messages is not the preset's.
-	if got := w.plan(core.DryRun{Policy: "budget"}); got.Summarize == nil || got.Summarize.Messages != 38 {
+	if got := w.plan(core.PlanPreview{Policy: "budget"}); got.Summarize == nil || got.Summarize.Messages != 38 {
 		t.Errorf("budget: got %+v, want all but six summarized", got.Summarize)
 	}
-	if got := w.plan(core.DryRun{}); got.Summarize == nil || got.Summarize.Messages != 36 {
+	if got := w.plan(core.PlanPreview{}); got.Summarize == nil || got.Summarize.Messages != 36 {
 		t.Errorf("the agent's: got %+v, want all but eight summarized", got.Summarize)
 	}
-	if got := w.plan(core.DryRun{Policy: "off"}); got.Summarize != nil || !got.Fits {
+	if got := w.plan(core.PlanPreview{Policy: "off"}); got.Summarize != nil || !got.Fits {
 		t.Errorf("off: got %+v, want nothing summarized", got.Summarize)
 	}
 }
 
-// § 10 row 1: what cannot be shrunk is an answer and not an error; nothing is said to
+// What cannot be shrunk is an answer and not an error; nothing is said to
 // be summarized in vain.
 func TestDryRunFloor(t *testing.T) {
 	t.Parallel()
@@ -142,49 +142,49 @@ func TestDryRunFloor(t *testing.T) {
 	w.other(2048)
 	w.turns(20, 100)
 	w.profile.SystemPrompt = strings.Repeat("word ", 3000)
-	got := w.plan(core.DryRun{Model: "other"})
+	got := w.plan(core.PlanPreview{Model: "other"})
 	if got.Fits || got.Summarize != nil || got.Floor == nil || got.Floor.Culprit != "system prompt" || got.Floor.Usable != got.Context.Usable ||
 		got.Floor.Tokens <= got.Floor.Usable || !strings.Contains(got.Floor.Detail, "larger window") {
 		t.Errorf("got %+v and %+v, want the floor", got, got.Floor)
 	}
-	if got := w.plan(core.DryRun{}); !got.Fits || got.Floor != nil {
+	if got := w.plan(core.PlanPreview{}); !got.Fits || got.Floor != nil {
 		t.Errorf("its own model: got %+v, want that it fits", got)
 	}
 }
 
-// While a run is in progress the next message comes behind it.
+// While a run is in progress the next message follows it.
 func TestDryRunInMidRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, core.ContextSettings{}, 8192)
 	w.turns(2, 20)
 	w.ask("compute")
 	w.called("1", "42")
-	now := w.plan(core.DryRun{})
-	got := w.plan(core.DryRun{Content: "and then?", Tokens: 9})
+	now := w.plan(core.PlanPreview{})
+	got := w.plan(core.PlanPreview{Content: "and then?", Tokens: 9})
 	if now.Tokens != w.report().Used || got.Context.Coverage.Verbatim != 8 || got.Tokens <= now.Tokens {
 		t.Errorf("got %d tokens now and %d with %+v, want all seven and the new one", now.Tokens, got.Tokens, got.Context.Coverage)
 	}
 }
 
-// What is appended while a dry run looks is not lost.
+// What is appended during a dry run is not lost.
 func TestDryRunWhileMessagesAreAppended(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, core.ContextSettings{}, 8192)
 	w.turns(2, 10)
 	appends := 0
-	w.before = func(method string) error {
+	w.db.Before(func(method string) error {
 		if method == "CountOnPath" && appends < 2 {
 			appends++
 			w.turns(1, 10)
 		}
 		return nil
-	}
-	plan, err := w.control().DryRun(t.Context(), w.scope(), w.session.ID, core.DryRun{Content: "and then?", Tokens: 9})
+	})
+	plan, err := w.control().DryRun(t.Context(), w.scope(), w.Session.ID, core.PlanPreview{Content: "and then?", Tokens: 9})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := plan.Context.Coverage; got.Lost != 0 || got.Messages != len(w.log)+1 || got.Verbatim != len(w.log)+1 {
-		t.Errorf("got coverage %+v, want all %d messages and the new one verbatim", got, len(w.log))
+	if got := plan.Context.Coverage; got.Lost != 0 || got.Messages != len(w.Messages)+1 || got.Verbatim != len(w.Messages)+1 {
+		t.Errorf("got coverage %+v, want all %d messages and the new one verbatim", got, len(w.Messages))
 	}
 }
 
@@ -193,25 +193,25 @@ func TestDryRunErrors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, core.ContextSettings{}, 8192)
 	w.turns(2, 10)
-	run := func(ask core.DryRun) error {
-		_, err := w.control().DryRun(t.Context(), w.scope(), w.session.ID, ask)
+	run := func(ask core.PlanPreview) error {
+		_, err := w.control().DryRun(t.Context(), w.scope(), w.Session.ID, ask)
 		return err
 	}
-	if err := run(core.DryRun{Model: "nobody"}); !errors.Is(err, core.ErrNotFound) {
+	if err := run(core.PlanPreview{Model: "nobody"}); !errors.Is(err, core.ErrNotFound) {
 		t.Errorf("unknown model: got %v", err)
 	}
-	if err := run(core.DryRun{Policy: "wimdow"}); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), strings.Join(contextwindow.PresetNames(), ", ")) {
+	if err := run(core.PlanPreview{Policy: "wimdow"}); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), strings.Join(contextwindow.PresetNames(), ", ")) {
 		t.Errorf("unknown policy: got %v, want the known ones", err)
 	}
 	broken := errors.New("the database is gone")
-	for _, method := range []string{"Get", "CountOnPath", "List"} {
-		w.before = func(m string) error {
+	for _, method := range []string{"Sessions.Get", "CountOnPath", "Summaries.List"} {
+		w.db.Before(func(m string) error {
 			if m == method {
 				return broken
 			}
 			return nil
-		}
-		if err := run(core.DryRun{}); !errors.Is(err, broken) {
+		})
+		if err := run(core.PlanPreview{}); !errors.Is(err, broken) {
 			t.Errorf("%s fails: got error %v, want it", method, err)
 		}
 	}

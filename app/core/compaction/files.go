@@ -8,33 +8,49 @@ import (
 	"bobbin/app/core/contextwindow"
 )
 
-// blobStore has the content of images and files.
-type blobStore interface {
-	// Contents returns what is there of the blobs.
-	Contents(ctx context.Context, scope core.Scope, ids []core.BlobID) (map[core.BlobID][]byte, error)
-}
-
 // assemble puts the prompt of a decision together, with the pinned messages, the notes
 // and the files that it needs from storage.
-func (k *Keeper) assemble(ctx context.Context, t Turn, d contextwindow.Decision) (contextwindow.Prompt, error) {
+func (k *Compactor) assemble(ctx context.Context, t Turn, d contextwindow.Decision) (contextwindow.Prompt, error) {
 	var pinned []core.Message
 	if len(d.Pinned) > 0 {
 		var err error
-		if pinned, err = k.pinned(ctx, t); err != nil {
+		if pinned, err = k.loadPinned(ctx, t); err != nil {
 			return contextwindow.Prompt{}, err
 		}
 	}
-	parts := k.parts(t, pinned)
-	notes, err := k.notes(ctx, t, d.Loops)
+	parts := k.promptParts(t, pinned)
+	notes, err := k.loadNotes(ctx, t, d.Loops)
 	if err != nil {
 		return contextwindow.Prompt{}, err
 	}
-	parts.Loops = texts(notes)
-	if ids := contextwindow.Attached(parts, d); len(ids) > 0 && k.Stores.Blobs != nil {
-		var err error
-		if parts.Blobs, err = k.Stores.Blobs.Contents(ctx, scopeOf(t), ids); err != nil {
-			return contextwindow.Prompt{}, fmt.Errorf("load files: %w", err)
+	parts.Loops = noteTexts(notes)
+	if d.Total <= d.Budget.Usable { // else people look at it, and it is not sent
+		if parts.Rendered, err = k.renderUnloaded(ctx, t, parts, d); err == nil {
+			err = k.loadWhole(ctx, t, parts, d)
+		}
+		if err != nil {
+			return contextwindow.Prompt{}, err
 		}
 	}
+	if err := k.loadFiles(ctx, t, &parts, d); err != nil {
+		return contextwindow.Prompt{}, fmt.Errorf("load files: %w", err)
+	}
 	return contextwindow.Assemble(parts, d, k.Counter), nil
+}
+
+// loadFiles loads what the prompt of a decision has of images and files.
+func (k *Compactor) loadFiles(ctx context.Context, t Turn, parts *contextwindow.Parts, d contextwindow.Decision) (err error) {
+	contents, texts := contextwindow.Attached(*parts, d)
+	if k.Stores.Blobs == nil {
+		return nil
+	}
+	if len(contents) > 0 {
+		if parts.Blobs, err = k.Stores.Blobs.Contents(ctx, scopeOf(t), contents); err != nil {
+			return err
+		}
+	}
+	if len(texts) > 0 {
+		parts.Documents, err = k.Stores.Blobs.Texts(ctx, scopeOf(t), texts)
+	}
+	return err
 }

@@ -4,69 +4,176 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
 )
 
-// nearLimit is the share of usable from which a prompt is near the limit.
+// nearLimit is the share of the usable tokens from which a prompt counts as near its limit.
 const nearLimit = 0.9
 
-// Fit plans the turn's prompt and compacts until it fits. It returns the turn as
-// it is then (a summary moves messages out of History) and the decision.
+// Fit plans the turn's prompt and compacts until it fits. It returns the decision and the
+// resulting turn: a summary moves messages out of History.
 //
-// Errors: ErrContextFloor when what cannot be shrunk does not fit; the context's
-// own error when ctx ends; storage errors. A summarizer that fails is no error:
-// a summary without a model takes its place (B7).
-func (k *Keeper) Fit(ctx context.Context, t Turn) (Turn, contextwindow.Decision, error) {
-	t, d, err := k.fit(ctx, t)
+// Errors: ErrContextFloor when what cannot be shrunk does not fit; the context's own error
+// when ctx ends; storage errors. A failed summarizer is not an error: a summary without a
+// model replaces it.
+func (k *Compactor) Fit(ctx context.Context, t Turn) (Turn, contextwindow.Decision, error) {
+	t, d, err := k.fitTurn(ctx, k.withRecalled(ctx, t))
 	if err == nil {
-		t = k.warn(ctx, t, d)
-		t.Notes, err = k.notes(ctx, t, d.Loops)
+		if !t.Trial {
+			t = k.recordWarning(ctx, t, d)
+		}
+		t.Notes, err = k.loadNotes(ctx, t, d.Loops)
+	}
+	if err == nil && t.lacksTexts() {
+		t.Rendered, err = k.renderUnloaded(ctx, t, k.promptParts(t, nil), d)
 	}
 	k.Observer.Fitted(ctx, t, d, err)
 	return t, d, err
 }
 
-// warn tells the watchers, once in a compaction cycle, of a prompt that is near the
-// limit while nothing will be done about it in time (R6): either the policy does not
-// summarize by size, or the last compaction could not make room. Where the trigger is
-// near the limit, as on a small window, to be near is no news: a summary comes next.
-func (k *Keeper) warn(ctx context.Context, t Turn, d contextwindow.Decision) Turn {
-	limit := int(nearLimit * float64(d.Budget.Usable))
-	if d.Total <= limit {
-		return t
-	}
+// recordWarning notifies watchers of what a prompt does not show: that the user's message is
+// shortened in it (once per message), and that the prompt is near its limit and will not
+// shrink in time (once per compaction cycle).
+func (k *Compactor) recordWarning(ctx context.Context, t Turn, d contextwindow.Decision) Turn {
 	state, err := contextwindow.DecodeState(t.Session.PromptState)
-	if err != nil || state.Warned {
+	if err != nil {
 		return t
 	}
-	advice := "Nothing is summarized by itself in this session: summarize it, or its oldest messages will be left out."
-	if d.Budget.HasShare {
-		if l := state.Landed; l == nil || l.Window != d.Budget.Window || l.Tokens <= limit {
-			return t
-		}
-		advice = "It could not be made smaller: use a model with a larger window, or shorter messages."
+	warning := core.ContextData{TokensBefore: d.Total, Trigger: "shortened", Reason: shortenedReason(d)}
+	switch {
+	case warning.Reason != "" && state.ReportedID != d.Run[0].ID:
+		state.ReportedID = d.Run[0].ID
+	case warning.Reason != "" || state.Warned:
+		return t
+	default:
+		warning.Trigger, warning.Reason = "near_limit", nearLimitReason(state, d)
+	}
+	if warning.Reason == "" {
+		return t
 	}
 	state.Warned = true
-	percent := d.Total * 100 / d.Budget.Usable
 	warned := t
-	err = k.apply(ctx, &warned, core.ContextChange{PromptState: state.Encode(), Events: []core.Event{
-		core.NewEvent(t.Session.ID, t.RunID, core.EventContextWarning, core.ContextData{
-			TokensBefore: d.Total, Trigger: "near_limit",
-			Reason: fmt.Sprintf("The conversation takes %d %% of what the model can be sent. %s", percent, advice),
-		}),
+	err = k.applyChange(ctx, &warned, core.ContextChange{PromptState: state.Encode(), Events: []core.Event{
+		t.newEvent(core.EventContextWarning, warning),
 	}})
 	switch {
 	case errors.Is(err, core.ErrStale), ctx.Err() != nil:
-		return t // the next prompt will tell
+		return t // the next prompt warns
 	case err != nil:
 		k.Logger.WarnContext(ctx, "warning not stored", "session_id", t.Session.ID, "err", err)
 		return t
 	}
-	k.Logger.WarnContext(ctx, "context near its limit", "session_id", t.Session.ID, "agent", t.Profile.Agent.Name,
+	k.Logger.WarnContext(ctx, "context near its limit", "trigger", warning.Trigger, "session_id", t.Session.ID, "agent", t.Profile.Agent.Name,
 		"model", t.Profile.Model.Info().Name, "tokens", d.Total, "usable", d.Budget.Usable, "window", d.Budget.Window,
 		"summary_tokens", t.Session.SummaryTokens)
 	k.Observer.Warned(ctx, warned, d)
 	return warned
+}
+
+// shortenedReason says that the prompt shortens the message that it answers; empty = it does
+// not.
+func shortenedReason(d contextwindow.Decision) string {
+	if len(d.Run) == 0 || d.Run[0].Place != core.PlaceShortened {
+		return ""
+	}
+	if d.Run[0].FilesAsText() {
+		return fmt.Sprintf("There is no room for the pages of your PDF: with them your message has %s tokens. The model saw the text, %s.",
+			core.Number(d.Shown(d.Run[0].Tokens)), core.Number(d.Run[0].Size))
+	}
+	return fmt.Sprintf("Your message has %s tokens; the model saw its beginning and its end, %s.",
+		core.Number(d.Shown(d.Run[0].Tokens)), core.Number(d.Run[0].Size))
+}
+
+// nearLimitReason says that the prompt is near its limit and will not shrink in time; empty
+// = it is not, or it will. Either the policy does not summarize by size, or the last
+// compaction could not make room. A small window has its trigger near the limit; a prompt
+// near it is then normal, because a summary follows.
+func nearLimitReason(state contextwindow.PromptState, d contextwindow.Decision) string {
+	limit := int(nearLimit * float64(d.Budget.Usable))
+	if d.Total <= limit {
+		return ""
+	}
+	advice := "This session has no automatic summaries: summarize it, or its oldest messages will be left out."
+	if d.Budget.HasShare {
+		if l := state.Landed; l == nil || l.Window != d.Budget.Window || l.Tokens <= limit {
+			return ""
+		}
+		advice = "It could not be made smaller: use a model with a larger window, or shorter messages."
+	}
+	return fmt.Sprintf("The conversation fills %d %% of what can be sent to the model. %s", d.Total*100/d.Budget.Usable, advice)
+}
+
+// promptParts returns the texts of the turn's prompt.
+func (k *Compactor) promptParts(t Turn, pinned []core.Message) contextwindow.Parts {
+	parts := contextwindow.Parts{
+		SummaryRole:  t.Profile.Policy.SummaryRole,
+		SystemPrompt: t.Profile.SystemPrompt, Instructions: t.Profile.Instructions, ToolUsage: t.Profile.ToolUsage, Messages: t.allMessages(pinned),
+		Rendered: t.Rendered, Tools: k.Counter.Tools(t.Profile.Tools), Model: t.Profile.Model.Info(),
+		ReadsResults: slices.Contains(t.Profile.Agent.Tools, core.ToolReadResult),
+		Summarized:   t.Session.SummarizedCount, Searches: slices.Contains(t.Profile.Agent.Tools, core.ToolSearchHistory),
+	}
+	if t.Recalled != nil {
+		parts.Passages = t.Recalled.lines
+	}
+	if t.Session.ConversationSummary != nil {
+		parts.Summary = *t.Session.ConversationSummary
+	}
+	return parts
+}
+
+// Request returns what is sent for a decision of Fit, and its size.
+func (k *Compactor) Request(ctx context.Context, t Turn, d contextwindow.Decision) (llm.Request, contextwindow.PromptSize, error) {
+	prompt, err := k.assemble(ctx, t, d)
+	if err != nil {
+		return llm.Request{}, contextwindow.PromptSize{}, err
+	}
+	k.Observer.Sending(ctx, t, d, prompt.Sent)
+	req := llm.Request{
+		System: prompt.System, Messages: prompt.LLM(), Tools: t.Profile.Tools, MaxOutputTokens: d.MaxOutput,
+		ParallelToolCalls: t.Profile.ParallelToolCalls,
+	}
+	return req.WithParameters(t.Profile.Agent.ModelParameters, t.Profile.Model.Info()), prompt.Sent, nil
+}
+
+// CheckPin returns ErrContextFloor if the session's prompts would have no room left with the
+// message pinned: what cannot be shrunk (system prompt, tools, pinned messages) must stay at
+// or under the landing point of a compaction. It changes nothing.
+func (k *Compactor) CheckPin(ctx context.Context, tenant core.Tenant, id core.SessionID, m core.Message) error {
+	release, err := k.acquireView(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	t, err := k.loadTurn(ctx, tenant, id, "")
+	if err != nil {
+		return err
+	}
+	in, err := k.planInput(ctx, t)
+	if err != nil {
+		return err
+	}
+	pinned, err := k.Stores.Messages.Pinned(ctx, tenant, id)
+	if err != nil {
+		return err
+	}
+	m.Pinned = true
+	model := t.Profile.Model.Info()
+	list := []contextwindow.Item{contextwindow.ItemOf(m, model, k.Counter)}
+	for _, p := range pinned {
+		if p.ID != m.ID {
+			list = append(list, contextwindow.ItemOf(p, model, k.Counter))
+		}
+	}
+	floor, room := contextwindow.PinnedFloor(in, list)
+	if floor <= room {
+		return nil
+	}
+	e := core.Errorf(core.ErrContextFloor, "with this message pinned, %d tokens could not be shrunk (system prompt, tools and %d pinned messages), "+
+		"and %s leaves room for %d: unpin another message, or use a model with a larger window", floor, len(list), model.Name, room)
+	e.Code = "context_floor"
+	return e
 }

@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/coretest"
 )
 
 // W5, W12: a short conversation is sent as it is, with no model call and no write.
@@ -27,22 +28,20 @@ func TestFitLeavesAShortConversationAlone(t *testing.T) {
 	if got := len(w.request(turn, d).Messages); got != 7 {
 		t.Errorf("got %d messages in the prompt, want all 7", got)
 	}
-	if n := len(w.writer.Requests()) + len(w.passing); n != 0 {
+	if n := len(w.writer.Requests()) + len(w.feed.Passing()); n != 0 {
 		t.Errorf("got %d model calls and events, want none", n)
 	}
 }
 
-// W5, W7, W10, B4, L6: what a compaction stores, books and tells.
+// W5, W7, W10, B4, L6: what a compaction stores, records and reports.
 func TestFitSummarizesOverTheTrigger(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, core.ContextSettings{}, 8192)
 	w.writer.Add(llm.Step{Text: []string{notes}, Usage: &core.Usage{InputTokens: 5000, OutputTokens: 20}})
 	w.turns(30, 110)
 	w.ask("what next?")
-	w.mu.Lock()
-	w.log[2].Role = core.RoleSystem // W14: never sent, covered like the others
-	w.mu.Unlock()
-	log := w.log
+	w.Messages[2].Role = core.RoleSystem // W14: never sent, covered like the others
+	log := w.Messages
 	before := w.report()
 
 	turn, _ := w.fit()
@@ -63,8 +62,9 @@ func TestFitSummarizesOverTheTrigger(t *testing.T) {
 	}
 	want := core.Summary{
 		ID: v.ID, SessionID: session.ID, Owner: session.Owner, Version: 1, Kind: core.SummaryRolling, State: core.SummaryActive,
-		Content: v.Content, FromID: log[0].ID, FromSeq: 1, ThroughID: log[cut-1].ID, ThroughSeq: int64(cut),
+		Content: v.Content, FromID: log[0].ID, FromSeq: 1, ThroughID: log[cut-1].ID, ThroughSeq: int64(cut), OrderedSeq: int64(cut),
 		MessagesCovered: cut, MessagesAdded: cut, TokensBefore: replaced, TokensAfter: w.count.Text(v.Content), TokenCount: w.count.Text(v.Content),
+		TokensCovered: replaced, MadeFor: 5957, // the trigger, 0.8 · 8,192, by an estimate that is not measured
 		Model: "writer", Strategy: "hybrid", Trigger: "share", Duration: v.Duration, CreatedAt: v.CreatedAt,
 	}
 	want.ActivatedAt = v.ActivatedAt
@@ -82,26 +82,26 @@ func TestFitSummarizesOverTheTrigger(t *testing.T) {
 	}
 
 	// The events say what /context says, and belong to the run.
-	if diff := cmp.Diff([]core.EventType{core.EventContextStarted}, kinds(w.passing)); diff != "" {
+	if diff := cmp.Diff([]core.EventType{core.EventContextStarted}, coretest.Types(w.feed.Passing())); diff != "" {
 		t.Errorf("passing events (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(w.events, w.published); diff != "" || len(w.events) != 1 || w.events[0].Type != core.EventContextCompleted {
-		t.Fatalf("got events %v published %v, want context.completed in both", kinds(w.events), kinds(w.published))
+	if diff := cmp.Diff(w.Events, w.feed.Published()); diff != "" || len(w.Events) != 1 || w.Events[0].Type != core.EventContextCompleted {
+		t.Fatalf("got events %v published %v, want context.completed in both", coretest.Types(w.Events), coretest.Types(w.feed.Published()))
 	}
 	told := core.ContextData{Kind: core.SummaryRolling, TokensBefore: before.Used, TokensAfter: w.report().Used, MessagesCovered: cut, Version: 1, Trigger: "share"}
-	if diff := cmp.Diff(told, data[core.ContextData](t, w.events[0])); diff != "" {
+	if diff := cmp.Diff(told, coretest.Data[core.ContextData](w.Events[0])); diff != "" {
 		t.Errorf("context.completed (-want +got):\n%s", diff)
 	}
-	for _, e := range append(w.events, w.passing...) {
+	for _, e := range append(w.Events, w.feed.Passing()...) {
 		if e.RunID != turn.RunID {
 			t.Errorf("%s is of run %q, want %s: who watches the run must see it", e.Type, e.RunID, turn.RunID)
 		}
 	}
 
-	if len(w.calls) != 1 {
-		t.Fatalf("got %d booked calls, want 1", len(w.calls))
+	if len(w.Calls) != 1 {
+		t.Fatalf("got %d booked calls, want 1", len(w.Calls))
 	}
-	c := w.calls[0]
+	c := w.Calls[0]
 	c.Estimated, c.Duration, c.CreatedAt = 0, 0, session.CreatedAt
 	call := core.ModelCall{
 		ID: c.ID, Owner: session.Owner, User: "ann", SessionID: session.ID, RunID: turn.RunID, Agent: "tester",
@@ -113,7 +113,7 @@ func TestFitSummarizesOverTheTrigger(t *testing.T) {
 	}
 }
 
-// CONTEXT § 3, invariants 3 and 6, § 10 row 7: a conversation that goes on and on.
+// Invariants 3 and 6: a very long conversation.
 func TestTwentyRounds(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"window", "budget", "sliding", "ratio"} {
@@ -123,22 +123,22 @@ func TestTwentyRounds(t *testing.T) {
 			w.writer.Add(llm.Step{Repeat: true, From: func(req llm.Request) llm.Step {
 				return llm.Say(fmt.Sprintf("## Facts\n- round %d\n%s", len(w.writer.Requests()), strings.Repeat("- another fact\n", 100)))
 			}})
-			for i := 0; len(w.summaries) < 20; i++ {
+			for i := 0; len(w.Summaries) < 20; i++ {
 				if i > 2000 {
-					t.Fatalf("got %d summaries after %d turns, want 20", len(w.summaries), i)
+					t.Fatalf("got %d summaries after %d turns, want 20", len(w.Summaries), i)
 				}
 				w.ask(fmt.Sprintf("question %d %s", i, strings.Repeat("word ", 60)))
 				_, d := w.fit()
 				w.add(w.said(core.RoleAssistant, "answer "+strings.Repeat("word ", 60)))
-				if r := w.report(); r.Coverage.Messages != len(w.log) {
-					t.Fatalf("coverage %+v, want all %d messages", r.Coverage, len(w.log))
+				if r := w.report(); r.Coverage.Messages != len(w.Messages) {
+					t.Fatalf("coverage %+v, want all %d messages", r.Coverage, len(w.Messages))
 				}
-				if d.Budget.SummaryLimit < w.session.SummaryTokens {
-					t.Fatalf("summary has %d tokens, limit is %d", w.session.SummaryTokens, d.Budget.SummaryLimit)
+				if d.Budget.SummaryLimit < w.Session.SummaryTokens {
+					t.Fatalf("summary has %d tokens, limit is %d", w.Session.SummaryTokens, d.Budget.SummaryLimit)
 				}
 			}
 			end := int64(0)
-			for i, v := range w.summaries {
+			for i, v := range w.Summaries {
 				if v.Version != i+1 || v.FromSeq != end+1 || v.ThroughSeq <= end || v.MessagesCovered != int(v.ThroughSeq) {
 					t.Errorf("version %d covers %d–%d, %d messages in all; the one before ended at %d", v.Version, v.FromSeq, v.ThroughSeq, v.MessagesCovered, end)
 				}
@@ -147,7 +147,7 @@ func TestTwentyRounds(t *testing.T) {
 			if got := len(w.writer.Requests()); got > 2*20 {
 				t.Errorf("got %d model calls for 20 summaries, want at most two each", got)
 			}
-			newest := slices.Clone(w.summaries)
+			newest := slices.Clone(w.Summaries)
 			slices.Reverse(newest)
 			if diff := cmp.Diff(newest[:5], w.report().Summaries); diff != "" {
 				t.Errorf("reported summaries (-want +got):\n%s", diff)
@@ -158,7 +158,10 @@ func TestTwentyRounds(t *testing.T) {
 
 // coarse counts short texts as large ones: no summary is smaller than what it
 // replaces.
-type coarse struct{ *world }
+type coarse struct {
+	llm.TokenCounter
+	*world
+}
 
 // Text counts.
 func (c coarse) Text(s string) int {
@@ -171,32 +174,32 @@ func (c coarse) Text(s string) int {
 // Tools counts.
 func (coarse) Tools([]llm.ToolSpec) int { return 10 }
 
-// § 10 row 7: a summary that would not be smaller is not stored; the turn goes on
+// A summary that would not be smaller is not stored; the turn continues
 // without one, and the next one does not try again.
 func TestNoGainIsSkipped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, core.ContextSettings{Timing: new("inline")}, 200_000)
 	w.profile.ToolUsage = ""
-	w.useCounter(coarse{w})
+	w.useCounter(coarse{world: w})
 	w.writer.WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: 400_000, MaxOutput: 8_000})
 	w.writer.Add(always(notes))
 	w.turns(6, 600)
-	for i := range w.log {
-		w.log[i].TokenCount = 14_000
+	for i := range w.Messages {
+		w.Messages[i].TokenCount = 14_000
 	}
 	w.ask("go on")
 	turn, d := w.fit()
-	if turn.Session.SummaryVersion != 0 || len(w.summaries) != 0 {
-		t.Fatalf("got summaries %+v, want none stored", w.summaries)
+	if turn.Session.SummaryVersion != 0 || len(w.Summaries) != 0 {
+		t.Fatalf("got summaries %+v, want none stored", w.Summaries)
 	}
-	if diff := cmp.Diff([]core.EventType{core.EventContextSkipped, core.EventContextWarning}, kinds(w.events)); diff != "" {
+	if diff := cmp.Diff([]core.EventType{core.EventContextSkipped, core.EventContextWarning}, coretest.Types(w.Events)); diff != "" {
 		t.Fatalf("events (-want +got):\n%s", diff)
 	}
-	if got := data[core.ContextData](t, w.events[0]); got.Reason == "" || got.Trigger != "share" || w.events[0].RunID != turn.RunID {
-		t.Errorf("context.skipped %+v of run %q, want the reason, the trigger and the run", got, w.events[0].RunID)
+	if got := coretest.Data[core.ContextData](w.Events[0]); got.Reason == "" || got.Trigger != "share" || w.Events[0].RunID != turn.RunID {
+		t.Errorf("context.skipped %+v of run %q, want the reason, the trigger and the run", got, w.Events[0].RunID)
 	}
-	if len(w.calls) == 0 || len(w.calls) != len(w.writer.Requests()) {
-		t.Errorf("got %d booked calls, want the %d that were made", len(w.calls), len(w.writer.Requests()))
+	if len(w.Calls) == 0 || len(w.Calls) != len(w.writer.Requests()) {
+		t.Errorf("got %d booked calls, want the %d that were made", len(w.Calls), len(w.writer.Requests()))
 	}
 	if d.Total > d.Budget.Usable {
 		t.Errorf("got a prompt of %d tokens, usable are %d", d.Total, d.Budget.Usable)

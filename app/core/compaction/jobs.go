@@ -1,113 +1,196 @@
 package compaction
 
 import (
+	"context"
+	"errors"
 	"sync"
 
 	"bobbin/app/core"
 )
 
-// maxJobs bounds the sessions that wait for work in the background. What does not fit
-// is dropped: the session's next plan finds it again.
+// maxJobs bounds the sessions that wait for background work. Further ones are dropped: their
+// next plan asks again.
 const maxJobs = 1024
 
-// job is a session in which a summary may be wanted.
+// job is a session that may need a summary.
 type job struct {
-	scope core.Scope
+	scope core.Tenant
 	id    core.SessionID
+	// ignoreTiming says that a prompt did not wait for the summary: it is made whatever the
+	// policy's timing.
+	ignoreTiming bool
 }
 
-// jobs is the work in the background: each session is in it once.
+// jobs is the work beside prompts. Each session is in the queue once.
 type jobs struct {
-	mu    sync.Mutex
-	open  bool                   // guarded by mu, as all below
-	queue []job                  // in the order in which they came
-	state map[core.SessionID]int // of the sessions that are queued or worked on
-	more  chan struct{}          // holds a token while somebody should look at the queue
+	mu        sync.Mutex
+	accepting bool                          // jobs are accepted; guarded by mu, as all below
+	queue     []core.SessionID              // in order of arrival
+	bySession map[core.SessionID]*queuedJob // queued or running
+	wakeups   chan struct{}                 // holds a token while a worker should check the queue
+
+	calls     sync.WaitGroup     // begun before closed
+	running   map[*call]struct{} // guarded by mu, as all below
+	closed    bool               // Run no longer waits for calls begun now
+	stopCause error              // cause that canceled all calls; nil = none
 }
 
-// The states of a job.
-const (
-	jobQueued = iota + 1
-	jobAtWork
-	jobAgain // at work, and to be done once more
-)
+// queuedJob is a job and its progress.
+type queuedJob struct {
+	job
+	running bool
+	requeue bool // run it once more
+}
 
 func newJobs() *jobs {
-	return &jobs{state: map[core.SessionID]int{}, more: make(chan struct{}, 1)}
+	return &jobs{bySession: map[core.SessionID]*queuedJob{}, wakeups: make(chan struct{}, 1), running: map[*call]struct{}{}}
 }
 
-// add takes a job. It does nothing while nobody works.
-func (j *jobs) add(n job) {
+// addJob queues a job. It does nothing while jobs are not accepted.
+func (j *jobs) addJob(n job) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	switch state := j.state[n.id]; {
-	case !j.open, state == jobQueued, state == 0 && len(j.state) >= maxJobs:
-	case state == 0:
-		j.state[n.id] = jobQueued
-		j.queue = append(j.queue, n)
-		j.wake()
+	q := j.bySession[n.id]
+	switch {
+	case !j.accepting, q == nil && len(j.bySession) >= maxJobs:
+	case q == nil:
+		j.bySession[n.id] = &queuedJob{job: n}
+		j.pushSession(n.id)
 	default:
-		j.state[n.id] = jobAgain
+		q.ignoreTiming = q.ignoreTiming || n.ignoreTiming
+		q.requeue = q.running
 	}
 }
 
-// take returns the job that waits longest; false if none does.
-func (j *jobs) take() (job, bool) {
+// pushSession appends a session to the queue. The caller holds mu.
+func (j *jobs) pushSession(id core.SessionID) {
+	j.queue = append(j.queue, id)
+	j.wakeWorker()
+}
+
+// takeJob returns the job that has waited longest; false if there is none.
+func (j *jobs) takeJob() (job, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.queue) == 0 {
 		return job{}, false
 	}
-	n := j.queue[0]
+	q := j.bySession[j.queue[0]]
 	j.queue = j.queue[1:]
-	j.state[n.id] = jobAtWork
+	q.running, q.requeue = true, false
 	if len(j.queue) > 0 {
-		j.wake()
+		j.wakeWorker()
 	}
-	return n, true
+	return q.job, true
 }
 
-// done ends a job that was taken.
-func (j *jobs) done(n job) {
+// finishJob ends a job that was taken; with more it is queued again, behind the others.
+func (j *jobs) finishJob(id core.SessionID, more bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.state[n.id] == jobAgain && j.open {
-		j.state[n.id] = jobQueued
-		j.queue = append(j.queue, n)
-		j.wake()
+	q := j.bySession[id]
+	if (more || q.requeue) && j.accepting {
+		q.running = false
+		j.pushSession(id)
 		return
 	}
-	delete(j.state, n.id)
+	delete(j.bySession, id)
 }
 
-// has reports whether the session is queued or worked on.
-func (j *jobs) has(id core.SessionID) bool {
+// hasSession reports whether the session is queued or running.
+func (j *jobs) hasSession(id core.SessionID) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.state[id] != 0
+	return j.bySession[id] != nil
 }
 
-// begin lets jobs come; end drops those that wait, and lets none come.
-func (j *jobs) begin() {
+// acceptJobs starts accepting jobs.
+func (j *jobs) acceptJobs() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.open = true
+	j.accepting = true
 }
 
-func (j *jobs) end() {
+// dropJobs stops accepting jobs and drops those that wait.
+func (j *jobs) dropJobs() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.open = false
-	for _, n := range j.queue {
-		delete(j.state, n.id)
+	j.accepting, j.closed = false, true
+	for _, id := range j.queue {
+		delete(j.bySession, id)
 	}
 	j.queue = nil
 }
 
-// wake lets one worker look. The caller holds mu.
-func (j *jobs) wake() {
+// wakeWorker makes one worker check the queue. The caller holds mu.
+func (j *jobs) wakeWorker() {
 	select {
-	case j.more <- struct{}{}:
+	case j.wakeups <- struct{}{}:
 	default:
 	}
+}
+
+// call is work that may outlive the prompt that started it.
+type call struct {
+	done   chan struct{}
+	err    error // of the work, when done is closed
+	cancel context.CancelCauseFunc
+}
+
+// beginCall runs work with a context of its own, which ends when the process stops.
+func (j *jobs) beginCall(ctx context.Context, work func(ctx context.Context) error) *call {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	c := &call{done: make(chan struct{}), cancel: cancel}
+	do := func() {
+		defer close(c.done)
+		defer j.endCall(c)
+		c.err = work(ctx)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.stopCause != nil {
+		cancel(j.stopCause)
+	}
+	j.running[c] = struct{}{}
+	if j.closed {
+		go do()
+	} else {
+		j.calls.Go(do)
+	}
+	return c
+}
+
+// endCall releases what a call holds.
+func (j *jobs) endCall(c *call) {
+	c.cancel(nil)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.running, c)
+}
+
+// cancelCalls cancels all calls.
+func (j *jobs) cancelCalls(cause error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.stopCause = cause
+	for c := range j.running {
+		c.cancel(cause)
+	}
+}
+
+// wait waits for the work and returns its error. If ctx ends first, it returns the cause:
+// with errWaitTooLong the work continues, any other cause cancels it.
+func (c *call) wait(ctx context.Context) error {
+	select {
+	case <-c.done:
+		return c.err
+	case <-ctx.Done():
+	}
+	cause := context.Cause(ctx)
+	if errors.Is(cause, errWaitTooLong) {
+		return cause
+	}
+	c.cancel(cause)
+	<-c.done
+	return cause
 }

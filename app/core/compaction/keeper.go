@@ -7,117 +7,60 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/app/core/summarize"
 	"bobbin/app/core/tokens"
 )
 
-// sessionStore is what a Keeper needs of the sessions in storage.
-type sessionStore interface {
-	Get(ctx context.Context, scope core.Scope, id core.SessionID) (core.Session, error)
-	ApplyContext(ctx context.Context, scope core.Scope, change core.ContextChange) (core.Session, []core.Event, error)
-	SummaryWork(ctx context.Context, scope core.Scope, id core.SessionID) (core.SummaryWork, error)
-	SummaryFailed(ctx context.Context, scope core.Scope, f core.SummaryFailure) ([]core.Event, error)
-	LeaseSummary(ctx context.Context, scope core.Scope, id core.SessionID, holder string, d time.Duration) (core.Grant, error)
-	FreeSummary(ctx context.Context, id core.SessionID, holder string) error
-	FreeSummaries(ctx context.Context, prefix string) error
-}
-
-// messageStore is what a Keeper needs of the message log.
-type messageStore interface {
-	GetMessagesAfter(ctx context.Context, scope core.Scope, id core.SessionID, after core.MessageID) ([]core.Message, error)
-	Pinned(ctx context.Context, scope core.Scope, id core.SessionID) ([]core.Message, error)
-	CountOnPath(ctx context.Context, scope core.Scope, id core.SessionID) (int, error)
-}
-
-// summaryStore reads the versions of summaries.
-type summaryStore interface {
-	List(ctx context.Context, scope core.Scope, id core.SessionID, q core.PageQuery) (core.Page[core.Summary], error)
-	// Find returns what is there of these versions.
-	Find(ctx context.Context, scope core.Scope, id core.SessionID, ids []core.SummaryID) ([]core.Summary, error)
-}
-
-// runStore finds the run in progress.
-type runStore interface {
-	Active(ctx context.Context, scope core.Scope, id core.SessionID) (core.Run, error)
-}
-
-// publisher tells watchers what was committed.
-type publisher interface {
-	Publish(ctx context.Context, events []core.Event)
-	Delta(ctx context.Context, event core.Event)
-}
-
-// counter counts cl100k_base tokens.
-type counter interface {
-	Text(s string) int
-	Tools(tools []llm.ToolSpec) int
-}
-
-// calibrator knows how a model's own counts differ from ours, in a conversation.
-type calibrator interface {
-	Estimate(model string, session core.SessionID) tokens.Estimate
-	// Observe takes what we counted in cl100k_base tokens and what the provider counted.
-	Observe(model string, session core.SessionID, estimated, provider int)
-	// Window returns the window that the model's provider told when it refused a
-	// prompt; 0 = none.
-	Window(model string) int
-}
-
-// models finds language models by name.
-type models interface {
-	Get(name string) (llm.Model, error) // empty = default_llm
-	// Cheap returns the small model of the same provider at the same address.
-	Cheap(name string) (llm.Model, bool)
-}
-
-// profiler says how a session's agent is set up.
-type profiler interface {
-	// Profile resolves the session's agent; model overrides its model unless empty.
-	Profile(ctx context.Context, session core.Session, model string) (Profile, error)
-}
-
-// Stores are the repositories of a Keeper.
+// Stores are the repositories that a Compactor uses.
 type Stores struct {
-	Sessions  sessionStore
-	Messages  messageStore
-	Summaries summaryStore
-	Runs      runStore
-	Blobs     blobStore // nil = images and files are only described
+	Sessions  core.SessionStore
+	Messages  core.MessageStore
+	Summaries core.SummaryStore
+	Runs      core.RunStore
+	Blobs     core.BlobStore // nil = images and files are only described
+	Recall    Recaller       // nil = nothing is recalled
 }
 
-// Options are what a Keeper is made of. All but Compactor, Budget and Observer are required.
+// Options configure a Compactor. All are required except Compactor, Budget and Observer.
 type Options struct {
-	Stores     Stores
-	Models     models
-	Profiles   profiler
-	Counter    counter
-	Calibrator calibrator
-	Publisher  publisher
-	Logger     *slog.Logger
-	// SummaryTime bounds the model calls of one summary; after it the summary is
-	// made without a model (C7).
+	Stores Stores
+	Models llm.Models
+	// LoadProfile resolves the setup of the session's agent (agents.Profiles.Profile); model
+	// overrides its model unless empty.
+	LoadProfile func(ctx context.Context, session core.Session, model string) (Profile, error)
+	Counter     llm.TokenCounter
+	Calibrator  tokens.Calibration
+	Publisher   core.Publisher
+	Logger      *slog.Logger
+	// SummaryTime limits how long a prompt waits for a summary. After it the prompt is sent
+	// without the summary, which is finished in the background. It also limits the model
+	// calls for notes on a tool loop.
 	SummaryTime time.Duration
-	// BackgroundTime bounds those of one that nobody waits for; after it there is none.
+	// BackgroundTime limits the model calls for one summary; after it the summary fails.
 	BackgroundTime time.Duration
-	Grace          time.Duration // for summaries in the background when Run ends
-	// Worker names this process in leases, the same after a restart; empty = the leases
-	// of a process that died end by their time alone.
-	Worker    string
-	Compactor Compactor // of tool loops; nil = they are not compacted (L3)
-	Budget    budget    // nil = no limits
-	Observer  observer  // nil = nobody is told
+	Grace          time.Duration // for summaries in progress when Run ends
+	// Worker names this process in leases and stays the same after a restart; empty = the
+	// leases of a process that died expire by time only.
+	Worker string
+	// CompactLoop makes notes of at most req.Limit tokens on the older part of a run's tool
+	// loop: on req.Messages, which begin with the run's question, extending req.Previous. On any
+	// error the loop stays as it is and the run continues. Nil = tool loops are not compacted.
+	CompactLoop func(ctx context.Context, t Turn, req summarize.Request) (summarize.Result, error)
+	Budget      llm.Budget // nil = no limits
+	Observer    Observer   // nil = none
 }
 
-// Keeper keeps the prompts of sessions within their models' windows.
-type Keeper struct {
+// Compactor keeps the prompts of sessions within their models' windows.
+type Compactor struct {
 	Options
-	flights *flights
-	jobs    *jobs
+	jobs   *jobs
+	limits textLimits
 }
 
-// New returns a Keeper.
-func New(o Options) *Keeper {
+// New returns a Compactor.
+func New(o Options) *Compactor {
 	if o.Observer == nil {
-		o.Observer = silent{}
+		o.Observer = noopObserver{}
 	}
-	return &Keeper{Options: o, flights: newFlights(), jobs: newJobs()}
+	return &Compactor{Options: o, jobs: newJobs(), limits: newTextLimits()}
 }

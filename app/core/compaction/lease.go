@@ -2,70 +2,45 @@ package compaction
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"bobbin/app/core"
 )
 
-// Making summaries of a session is for one at a time: in this process (flights), and
-// in all processes by a lease on the session row, by the database's clock. The lease
-// is taken before the model is called and given back after, whatever came of it; that
-// of a process that died ends by itself.
+// Only one summary of a session is made at a time across all processes: its maker holds a
+// lease on the session row, by the database's clock. It takes the lease before it calls the
+// model and releases it afterwards; the lease of a process that died expires.
 
-// The clocks of waiting for a lease that another process has, and of a lease.
+// The times of a lease.
 const (
-	firstPoll   = 50 * time.Millisecond
-	longestPoll = 500 * time.Millisecond
-	leaseMargin = 30 * time.Second // that a lease lasts longer than the model may take
-	storeTime   = 5 * time.Second  // to give a lease back, also when nobody waits any more
+	leaseMargin  = 30 * time.Second // by which a lease outlasts the model call
+	storeTimeout = 5 * time.Second  // to release a lease, also after the caller has gone
 )
 
-// pass is the right to make summaries of one session.
-type pass struct {
-	k       *Keeper
-	scope   core.Scope
-	id      core.SessionID
-	holder  string
-	release func()
+// summaryLease is the exclusive right to make summaries of one session.
+type summaryLease struct {
+	k      *Compactor
+	scope  core.Tenant
+	id     core.SessionID
+	holder string
 }
 
-// errLate is the cause of a wait that took too long.
-var errLate = errors.New("another summary of the session takes too long")
-
-// enter waits until nobody else makes a summary of the session, but not longer than
-// most; 0 = it does not wait. A nil pass says that somebody still does.
-func (k *Keeper) enter(ctx context.Context, scope core.Scope, id core.SessionID, most time.Duration) (*pass, error) {
-	limited, cancel := context.WithTimeoutCause(ctx, most, errLate)
-	defer cancel()
-	release, ok := k.flights.tryAcquire(id)
-	if !ok && most > 0 {
-		var err error
-		if release, err = k.flights.acquire(limited, id); err != nil && ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
+// acquireLease takes the session's lease; nil = another holder has it.
+func (k *Compactor) acquireLease(ctx context.Context, tenant core.Tenant, id core.SessionID) (*summaryLease, error) {
+	p := &summaryLease{k: k, scope: tenant, id: id, holder: k.Worker + "/" + core.NewID[string]()}
+	ok, err := p.takeOrExtend(ctx)
+	if err != nil {
+		p.releaseLease(ctx) // it may have been acquired
 	}
-	if release == nil {
-		return nil, nil
+	if err != nil || !ok {
+		return nil, err
 	}
-	p := &pass{k: k, scope: scope, id: id, holder: k.Worker + "/" + core.NewID[string](), release: release}
-	ok, err := p.lease(ctx)
-	for delay := firstPoll; err == nil && !ok && pause(limited, delay); delay = min(2*delay, longestPoll) {
-		ok, err = p.lease(ctx)
-	}
-	switch {
-	case ok:
-		return p, nil
-	case err == nil && ctx.Err() != nil:
-		err = context.Cause(ctx)
-	}
-	p.leave(ctx)
-	return nil, err
+	return p, nil
 }
 
-// lease takes the lease, or lengthens it, and reports whether it is ours.
-func (p *pass) lease(ctx context.Context) (bool, error) {
+// takeOrExtend takes or extends the lease and reports whether we hold it.
+func (p *summaryLease) takeOrExtend(ctx context.Context) (bool, error) {
 	got, err := p.k.Stores.Sessions.LeaseSummary(ctx, p.scope, p.id, p.holder, max(p.k.SummaryTime, p.k.BackgroundTime)+leaseMargin)
 	if err != nil {
 		return false, fmt.Errorf("lease the summary: %w", err)
@@ -76,13 +51,10 @@ func (p *pass) lease(ctx context.Context) (bool, error) {
 	return got.OK(), nil
 }
 
-// renew lengthens the lease for another summary. ErrStale: it ended, and somebody
-// else has it.
-func (p *pass) renew(ctx context.Context) error {
-	if p == nil {
-		return nil
-	}
-	ok, err := p.lease(ctx)
+// renewLease extends the lease for another summary. ErrStale: it expired and has another
+// holder.
+func (p *summaryLease) renewLease(ctx context.Context) error {
+	ok, err := p.takeOrExtend(ctx)
 	if ok {
 		p.k.Observer.Renewed(core.WorkSummary, 1, 0, nil)
 	} else {
@@ -94,27 +66,11 @@ func (p *pass) renew(ctx context.Context) error {
 	return err
 }
 
-// leave gives the right back. A lease that cannot be given back ends by itself.
-func (p *pass) leave(ctx context.Context) {
-	if p == nil {
-		return
-	}
-	defer p.release()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+// releaseLease releases the lease. If that fails, the lease expires by itself.
+func (p *summaryLease) releaseLease(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	if err := p.k.Stores.Sessions.FreeSummary(ctx, p.id, p.holder); err != nil {
-		p.k.Logger.WarnContext(ctx, "lease of a summary not given back", "session_id", p.id, "err", err)
-	}
-}
-
-// pause waits and reports false if ctx ended before.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
+		p.k.Logger.WarnContext(ctx, "summary lease not released", "session_id", p.id, "err", err)
 	}
 }

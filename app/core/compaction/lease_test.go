@@ -12,10 +12,11 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/llm"
+	"bobbin/tests/coretest"
 )
 
-// CONTEXT § 10 row 16, across processes: two Keepers over one store, 16 at once: one call
-// of the summarizer, one version, and everybody goes on with it.
+// Across processes: two Keepers over one store, 16 calls concurrently: one call
+// of the summarizer, one version, which all of them use.
 func TestRow16OneSummaryAtATimeInTwoProcesses(t *testing.T) {
 	t.Parallel()
 	w := full(t)
@@ -25,7 +26,7 @@ func TestRow16OneSummaryAtATimeInTwoProcesses(t *testing.T) {
 		turn := w.turn()
 		second := w.options
 		second.Worker = "another"
-		keepers := []*compaction.Keeper{compaction.New(w.options), compaction.New(second)}
+		keepers := []*compaction.Compactor{compaction.New(w.options), compaction.New(second)}
 		var versions [16]int
 		var wg sync.WaitGroup
 		for i := range versions {
@@ -39,22 +40,22 @@ func TestRow16OneSummaryAtATimeInTwoProcesses(t *testing.T) {
 		}
 		<-time.After(3 * time.Second)
 		synctest.Wait()
-		if got := len(w.writer.Requests()); got != 1 || w.waited == 0 {
-			t.Errorf("got %d calls and %d refused leases, want one call that the other process waits for", got, w.waited)
+		if got := len(w.writer.Requests()); got != 1 || w.db.CallCount("LeaseSummary") < 3 {
+			t.Errorf("got %d calls and %d requests for the lease, want one call that the other process waits for", got, w.db.CallCount("LeaseSummary"))
 		}
 		gate.Open()
 		wg.Wait()
-		if slices.Max(versions[:]) != 1 || slices.Min(versions[:]) != 1 || len(w.summaries) != 1 || len(w.writer.Requests()) != 1 {
-			t.Errorf("got versions %v, %d summaries, %d calls, want one of each", versions, len(w.summaries), len(w.writer.Requests()))
+		if slices.Max(versions[:]) != 1 || slices.Min(versions[:]) != 1 || len(w.Summaries) != 1 || len(w.writer.Requests()) != 1 {
+			t.Errorf("got versions %v, %d summaries, %d calls, want one of each", versions, len(w.Summaries), len(w.writer.Requests()))
 		}
-		if w.lease.holder != "" {
-			t.Errorf("the lease is still held by %q", w.lease.holder)
+		if w.Lease.Holder != "" {
+			t.Errorf("the lease is still held by %q", w.Lease.Holder)
 		}
 	})
 }
 
 // The lease of a process that died ends by itself; that of this process's former life is
-// given back when it starts.
+// released when it starts.
 func TestLeaseOfTheDead(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -63,12 +64,12 @@ func TestLeaseOfTheDead(t *testing.T) {
 		left   time.Duration
 		run    bool
 		want   time.Duration // that a prompt which does not fit waits
-		note   string
+		made   int           // summaries, by then
 	}{
-		{"it ends while somebody waits", "other/1", 4 * time.Second, false, 4 * time.Second, ""},
-		{"it does not end in time", "other/1", time.Minute, false, 10 * time.Second, "fallback: another summary of the session takes too long"},
-		{"another process starts", "other/1", time.Minute, true, 10 * time.Second, "fallback: another summary of the session takes too long"},
-		{"it was ours", "w/1", time.Minute, true, 0, ""},
+		{"it ends while somebody waits", "other/1", 4 * time.Second, false, 4 * time.Second, 1},
+		{"it does not end in time", "other/1", time.Minute, false, 10 * time.Second, 0},
+		{"another process starts", "other/1", time.Minute, true, 10 * time.Second, 0},
+		{"it was ours", "w/1", time.Minute, true, 0, 1},
 	} {
 		w := full(t)
 		w.writer.Add(notes)
@@ -80,16 +81,14 @@ func TestLeaseOfTheDead(t *testing.T) {
 				t.Errorf("%s: waited %s, want %s", tt.name, got, tt.want)
 			}
 		}
-		begin := func() { w.lease = lease{tt.holder, time.Now().Add(tt.left)} }
+		begin := func() { w.Lease = coretest.Lease{Holder: tt.holder, Until: time.Now().Add(tt.left)} }
 		if tt.run {
-			w.before = func(method string) error {
+			w.db.Before(func(method string) error {
 				if method == "FreeSummaries" {
-					w.mu.Lock()
-					begin()
-					w.mu.Unlock()
+					w.db.Edit(begin)
 				}
 				return nil
-			}
+			})
 			w.bubble(run)
 		} else {
 			synctest.Test(t, func(t *testing.T) {
@@ -101,33 +100,33 @@ func TestLeaseOfTheDead(t *testing.T) {
 		if took := strings.Contains(watch.told(), "1 summary taken over"); took != (tt.left < 10*time.Second) {
 			t.Errorf("%s: told of a take-over: %t", tt.name, took)
 		}
-		if len(w.summaries) != 1 || w.summaries[0].Note != tt.note {
-			t.Errorf("%s: got %+v, want one with note %q", tt.name, w.summaries, tt.note)
+		if len(w.Summaries) != tt.made || tt.made == 1 && w.Summaries[0].Model != "writer" {
+			t.Errorf("%s: got %+v, want %d of the model", tt.name, w.Summaries, tt.made)
 		}
 	}
 }
 
-// A lease that cannot be given back costs nothing but time for the next one.
+// A lease that cannot be released only delays the next one.
 func TestLeaseNotGivenBack(t *testing.T) {
 	t.Parallel()
 	w := full(t)
 	w.writer.Add(notes)
-	w.before = func(method string) error {
+	w.db.Before(func(method string) error {
 		if method == "FreeSummary" {
 			return errors.New("the database is gone")
 		}
 		return nil
+	})
+	if turn, _ := w.fit(); turn.Session.SummaryVersion != 1 || w.Lease.Holder == "" {
+		t.Errorf("got version %d, lease %+v, want a summary and a lease that is left", turn.Session.SummaryVersion, w.Lease)
 	}
-	if turn, _ := w.fit(); turn.Session.SummaryVersion != 1 || w.lease.holder == "" {
-		t.Errorf("got version %d, lease %+v, want a summary and a lease that is left", turn.Session.SummaryVersion, w.lease)
-	}
-	if w.lease.until.Before(time.Now().Add(w.options.BackgroundTime)) {
-		t.Errorf("the lease ends at %s, before a summary could be made", w.lease.until)
+	if w.Lease.Until.Before(time.Now().Add(w.options.BackgroundTime)) {
+		t.Errorf("the lease ends at %s, before a summary could be made", w.Lease.Until)
 	}
 }
 
-// CONTEXT § 10 row 24: three failures in a row open the breaker; nobody is asked then, a
-// prompt that does not fit is made to by rung 5, and after its time the breaker closes by
+// Three failures in a row open the breaker; the model is not called then, a
+// prompt that does not fit is compacted by rung 5, and after its time the breaker closes by
 // itself.
 func TestRow24BreakerOpensAndCloses(t *testing.T) {
 	t.Parallel()
@@ -142,9 +141,9 @@ func TestRow24BreakerOpensAndCloses(t *testing.T) {
 	w.bubble(func() {
 		look := func() int {
 			before := len(w.writer.Requests())
-			w.keeper.Soon(w.scope(), w.session.ID)
+			w.keeper.Enqueue(w.scope(), w.Session.ID)
 			synctest.Wait()
-			<-time.After(time.Minute) // the model is asked again after a pause
+			<-time.After(time.Minute) // the model is called again after a pause
 			synctest.Wait()
 			return len(w.writer.Requests()) - before
 		}
@@ -157,7 +156,7 @@ func TestRow24BreakerOpensAndCloses(t *testing.T) {
 			}
 		}
 		r := w.report()
-		if r.Breaker != "open" || r.OpenUntil == nil || !strings.Contains(r.Failure, "overloaded") || !slices.ContainsFunc(r.Reasons, func(s string) bool { return strings.Contains(s, "rest for a while") }) {
+		if r.Breaker != "open" || r.OpenUntil == nil || !strings.Contains(r.Failure, "overloaded") || !slices.ContainsFunc(r.Reasons, func(s string) bool { return strings.Contains(s, "are paused") }) {
 			t.Errorf("got breaker %q until %v because of %q, reasons %q", r.Breaker, r.OpenUntil, r.Failure, r.Reasons)
 		}
 		if n := look(); n != 0 {
@@ -193,15 +192,15 @@ func TestRow24BreakerOpensAndCloses(t *testing.T) {
 	})
 }
 
-// By hand the model is asked though the breaker is open: somebody wants to know.
+// A manual request calls the model even while the breaker is open.
 func TestManualSummaryWithTheBreakerOpen(t *testing.T) {
 	t.Parallel()
 	w := grown(t, at("window", "background"), near)
 	until := time.Now().Add(time.Minute)
-	w.breaker = core.Breaker{Failures: 3, Reason: "the model failed (auth)", Until: &until}
+	w.Breaker = core.Breaker{Failures: 3, Reason: "the model failed (auth)", Until: &until}
 	w.writer.Add(notes)
-	v, err := w.keeper.Summarize(t.Context(), w.scope(), w.session.ID, "")
-	if err != nil || v.Model != "writer" || w.breaker.Failures != 0 {
-		t.Errorf("got %+v, %v, breaker %+v, want the model's, and the breaker closed", v, err, w.breaker)
+	v, err := w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, "")
+	if err != nil || v.Model != "writer" || w.Breaker.Failures != 0 {
+		t.Errorf("got %+v, %v, breaker %+v, want the model's, and the breaker closed", v, err, w.Breaker)
 	}
 }

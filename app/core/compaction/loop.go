@@ -1,6 +1,7 @@
 package compaction
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,92 +10,142 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
 )
 
-// compactLoop carries an order for the run's tool loop out, commits the notes, and
-// plans again. If there can be none the run goes on as it is: only a done ctx and a
-// lost compare-and-set are errors.
-func (k *Keeper) compactLoop(ctx context.Context, t Turn, p plan) (Turn, plan, error) {
+// RuleCompactor is the Compactor that needs no model.
+type RuleCompactor struct{ rules *summarize.Summarizer }
+
+// NewRuleCompactor returns the Compactor.
+func NewRuleCompactor(count llm.TokenCounter) *RuleCompactor {
+	return &RuleCompactor{summarize.NewLoop(summarize.NewSteps(count), count)}
+}
+
+// Compact makes the notes.
+func (c *RuleCompactor) Compact(ctx context.Context, _ Turn, req summarize.Request) (summarize.Result, error) {
+	return c.rules.Summarize(ctx, req)
+}
+
+// ModelCompactor is the Compactor whose notes a model writes: compaction.summary_model, else
+// the model that writes the agent's summaries. Rules make the notes where no model may or
+// can be called, and for agents that want none.
+type ModelCompactor struct {
+	options Options
+	rules   *RuleCompactor
+}
+
+// NewModelCompactor returns the Compactor. Of the options it uses Models, Counter,
+// Calibrator, Logger and Budget.
+func NewModelCompactor(o Options) *ModelCompactor {
+	return &ModelCompactor{options: o, rules: NewRuleCompactor(o.Counter)}
+}
+
+// Compact makes the notes.
+func (c *ModelCompactor) Compact(ctx context.Context, t Turn, req summarize.Request) (summarize.Result, error) {
+	model, note := c.notesModel(ctx, t)
+	if model == nil {
+		res, err := c.rules.Compact(ctx, t, req)
+		res.Note = cmp.Or(res.Note, note)
+		return res, err
+	}
+	name := model.Info().Name
+	strategy := summarize.NewLLM(model, c.options.Counter, func() float64 { return c.options.Calibrator.Estimate(name, t.Session.ID).Factor })
+	return summarize.NewLoop(strategy, c.options.Counter).Summarize(ctx, req)
+}
+
+// notesModel returns the model that writes the notes. Nil = rules make them; the note says
+// why, unless the agent's file asks for rules.
+func (c *ModelCompactor) notesModel(ctx context.Context, t Turn) (m llm.Model, note string) {
+	name := t.Profile.Loop.SummaryModel
+	if kind, ok := summarize.KindOf(t.Profile.Policy.Strategy); ok && !kind.Model && name == "" {
+		return nil, ""
+	}
+	return c.options.summaryModel(ctx, t, cmp.Or(name, t.Profile.Policy.SummaryModel))
+}
+
+// compactLoop carries out an order for the run's tool loop, commits the notes, and plans
+// again. If there can be no notes the run continues as it is: the only errors are a done ctx
+// and a lost compare-and-set.
+func (k *Compactor) compactLoop(ctx context.Context, t Turn, p plan) (Turn, plan, error) {
 	o := *p.d.Summarize
 	o.SummaryID = core.NewID[core.SummaryID]()
 	made, err := k.makeNotes(ctx, t, p, o)
 	if err != nil {
-		return k.withoutNotes(ctx, t, p, made, err)
+		return k.continueWithoutNotes(ctx, t, p, made, err)
 	}
 	in := p.in
 	in.State = p.state
-	next := replan(in.After(o, made.summary.TokenCount, made.summary.MessagesCovered))
-	noted := t.noting(made.summary)
+	next := newPlan(in.After(o, made.summary.TokenCount, made.summary.MessagesCovered))
+	noted := t.withNotes(made.summary)
 	change, err := k.notesChange(ctx, noted, made, p, next)
 	if err != nil {
-		return k.withoutNotes(ctx, t, p, made, err)
+		return k.continueWithoutNotes(ctx, t, p, made, err)
 	}
-	err = k.apply(ctx, &noted, change)
-	k.committed(ctx, Commit{Turn: noted, Summary: made.summary, Before: p.d, After: next.d, Err: err})
+	err = k.applyChange(ctx, &noted, change)
+	k.reportCommit(ctx, Commit{Turn: noted, Summary: made.summary, Before: p.d, After: next.d, Err: err})
 	switch {
 	case err == nil:
 		return noted, next, nil
 	case errors.Is(err, core.ErrStale):
 		return t, p, fmt.Errorf("commit the notes: %w", err)
 	default:
-		return k.withoutNotes(ctx, t, p, made, err)
+		return k.continueWithoutNotes(ctx, t, p, made, err)
 	}
 }
 
-// makeNotes has the notes of an order made. The model is called outside of any
-// transaction.
-func (k *Keeper) makeNotes(ctx context.Context, t Turn, p plan, o contextwindow.Order) (made, error) {
+// makeNotes makes the notes of an order. It calls the model outside of any transaction.
+func (k *Compactor) makeNotes(ctx context.Context, t Turn, p plan, o contextwindow.Order) (draftSummary, error) {
 	watched, ended := k.Observer.Summarizing(ctx, t, o)
 	m, err := k.writeNotes(watched, t, p, o)
-	ended(m.outcome(ctx, err))
+	ended(m.outcomeFor(ctx, err))
 	return m, err
 }
 
-// errBounds says that a Compactor did not do what it promises.
-var errBounds = errors.New("the notes are not within their bounds")
+// errNotesOutOfBounds says that a Compactor broke its contract.
+var errNotesOutOfBounds = errors.New("the notes are empty or too long")
 
-// writeNotes does the work of makeNotes.
-func (k *Keeper) writeNotes(ctx context.Context, t Turn, p plan, o contextwindow.Order) (made, error) {
-	k.Publisher.Delta(ctx, core.NewEvent(t.Session.ID, t.RunID, core.EventContextStarted, core.ContextData{Kind: o.Kind, Trigger: o.Trigger}))
-	m := made{run: t.RunID}
+// writeNotes is makeNotes without the observer.
+func (k *Compactor) writeNotes(ctx context.Context, t Turn, p plan, o contextwindow.Order) (draftSummary, error) {
+	k.Publisher.Delta(ctx, t.newEvent(core.EventContextStarted, core.ContextData{Kind: o.Kind, Trigger: o.Trigger}))
+	var m draftSummary
 	earlier, err := k.earlierNotes(ctx, t, p, o)
 	if err != nil {
 		return m, err
 	}
-	start := time.Now()
-	res, err := k.Compactor.Compact(ctx, t, summarize.Request{
-		Preset: summarize.PresetCompaction, Previous: earlier.Content, Messages: loopMessages(t.Run, o, earlier.ThroughSeq),
-		Limit: o.Limit, AskFor: o.AskFor, Replaces: o.Tokens, TimeLimit: k.SummaryTime,
-	})
-	m.calls, m.cause = k.booked(t, res.Calls), res.Cause
+	messages := loopMessages(t.Run, o, earlier.ThroughSeq)
+	release, err := k.acquireMaterial(ctx, messages)
 	if err != nil {
 		return m, err
 	}
-	tokens := k.Counter.Text(res.Content)
-	if res.Content == "" || tokens > o.Limit || tokens >= o.Tokens {
-		return m, errBounds
+	defer release()
+	start := time.Now()
+	res, err := k.CompactLoop(ctx, t, summarize.Request{
+		Preset: summarize.PresetCompaction, Previous: earlier.Content, Messages: t.nameSpeakers(messages), Load: k.textLoader(t),
+		Speakers: t.Session.Speakers == core.ManySpeakers,
+		Limit:    o.Limit, TargetTokens: o.AskFor, Replaces: o.Tokens, TimeLimit: k.SummaryTime,
+	})
+	m.calls, m.cause = k.recordCalls(t, res.Calls), res.Cause
+	if err != nil {
+		return m, err
 	}
-	m.summary = core.Summary{
-		ID: o.SummaryID, SessionID: t.Session.ID, Owner: t.Session.Owner,
-		Kind: core.SummaryRun, State: core.SummaryActive, Content: res.Content,
-		FromID: o.FromID, FromSeq: o.FromSeq, ThroughID: o.ThroughID, ThroughSeq: o.ThroughSeq,
-		MessagesAdded: o.Messages - earlier.MessagesCovered, MessagesCovered: o.Messages,
-		TokensBefore: o.Tokens, TokensAfter: tokens, TokenCount: tokens,
-		Model: res.Model, Strategy: res.Strategy, Trigger: o.Trigger, Note: res.Note,
-		Duration: time.Since(start).Truncate(time.Microsecond), CreatedAt: core.Now(),
+	res.Tokens = k.Counter.Text(res.Content)
+	if res.Content == "" || res.Tokens > o.Limit || res.Tokens >= o.Tokens {
+		return m, errNotesOutOfBounds
 	}
+	m.summary = newSummary(t, o, res, start)
+	m.summary.MessagesAdded, m.summary.MessagesCovered = o.Messages-earlier.MessagesCovered, o.Messages
 	return m, nil
 }
 
-// earlierNotes returns the notes that the order extends; the zero summary if there are
-// none, or their words are gone: then all is read again.
-func (k *Keeper) earlierNotes(ctx context.Context, t Turn, p plan, o contextwindow.Order) (core.Summary, error) {
+// earlierNotes returns the notes that the order extends; the zero summary if there are none,
+// or if their text was erased: then all messages are read again.
+func (k *Compactor) earlierNotes(ctx context.Context, t Turn, p plan, o contextwindow.Order) (core.Summary, error) {
 	for _, r := range p.state.Loops {
 		if r.From < o.FromSeq || r.Through > o.ThroughSeq {
 			continue
 		}
-		notes, err := k.notes(ctx, t, []contextwindow.LoopRange{r})
+		notes, err := k.loadNotes(ctx, t, []contextwindow.LoopRange{r})
 		if earlier := notes[r.ID]; err != nil || earlier.Content != "" {
 			return earlier, err
 		}
@@ -102,8 +153,8 @@ func (k *Keeper) earlierNotes(ctx context.Context, t Turn, p plan, o contextwind
 	return core.Summary{}, nil
 }
 
-// loopMessages returns what the notes are made from: the question, and the messages of
-// the order that earlier notes have not read.
+// loopMessages returns the messages that notes are made from: the question, and the messages
+// of the order that earlier notes did not read.
 func loopMessages(run []core.Message, o contextwindow.Order, read int64) []core.Message {
 	messages := run[:1:1]
 	for _, m := range run[1:] {
@@ -114,9 +165,9 @@ func loopMessages(run []core.Message, o contextwindow.Order, read int64) []core.
 	return messages
 }
 
-// notesChange returns what commits the notes, with how many messages and tokens the
-// prompt has without and with them (L6).
-func (k *Keeper) notesChange(ctx context.Context, t Turn, m made, p, next plan) (core.ContextChange, error) {
+// notesChange returns the change that commits the notes, with the messages and tokens of the
+// prompt without and with them.
+func (k *Compactor) notesChange(ctx context.Context, t Turn, m draftSummary, p, next plan) (core.ContextChange, error) {
 	before, err := k.assemble(ctx, t, p.d)
 	if err != nil {
 		return core.ContextChange{}, err
@@ -125,26 +176,18 @@ func (k *Keeper) notesChange(ctx context.Context, t Turn, m made, p, next plan) 
 	if err != nil {
 		return core.ContextChange{}, err
 	}
-	s := m.summary
-	data := core.ContextData{
-		Kind: s.Kind, Trigger: s.Trigger, MessagesCovered: s.MessagesCovered,
+	return m.contextChange(t, next.state, core.ContextData{
 		MessagesBefore: len(before.Messages), MessagesAfter: len(after.Messages),
 		TokensBefore: before.Sent.Used(p.d), TokensAfter: after.Sent.Used(next.d),
-	}
-	var events []core.Event
-	if s.Note != "" {
-		events = append(events, core.NewEvent(s.SessionID, m.run, core.EventContextFailed, core.ContextData{Kind: s.Kind, Trigger: s.Trigger, Reason: s.Note}))
-	}
-	events = append(events, core.NewEvent(s.SessionID, m.run, core.EventContextCompleted, data))
-	return core.ContextChange{PromptState: next.state.Encode(), Summary: &s, Events: events, ModelCalls: m.calls}, nil
+	}), nil
 }
 
-// notesFailed is what watchers are told of notes that could not be made: what exactly
-// went wrong is the operator's business.
+// notesFailed is the reason that watchers get when notes could not be made; the log has the
+// cause.
 const notesFailed = "the older part of the tool loop could not be replaced by notes"
 
-// withoutNotes goes on without notes on the tool loop, and says why there are none.
-func (k *Keeper) withoutNotes(ctx context.Context, t Turn, p plan, m made, cause error) (Turn, plan, error) {
+// continueWithoutNotes continues without notes on the tool loop, and records the reason.
+func (k *Compactor) continueWithoutNotes(ctx context.Context, t Turn, p plan, m draftSummary, cause error) (Turn, plan, error) {
 	if ctx.Err() != nil {
 		return t, p, context.Cause(ctx)
 	}
@@ -154,8 +197,8 @@ func (k *Keeper) withoutNotes(ctx context.Context, t Turn, p plan, m made, cause
 	} else {
 		k.Logger.WarnContext(ctx, "tool loop not compacted", "session_id", t.Session.ID, "run_id", t.RunID, "agent", t.Profile.Agent.Name, "err", cause)
 	}
-	err := k.apply(ctx, &t, core.ContextChange{PromptState: t.Session.PromptState, ModelCalls: m.calls, Events: []core.Event{
-		core.NewEvent(t.Session.ID, t.RunID, kind, core.ContextData{Kind: core.SummaryRun, Trigger: p.d.Summarize.Trigger, Reason: reason}),
+	err := k.applyChange(ctx, &t, core.ContextChange{PromptState: t.Session.PromptState, ModelCalls: m.calls, Events: []core.Event{
+		t.newEvent(kind, core.ContextData{Kind: core.SummaryRun, Trigger: p.d.Summarize.Trigger, Reason: reason}),
 	}})
 	if errors.Is(err, core.ErrStale) {
 		return t, p, fmt.Errorf("record that there are no notes: %w", err)
@@ -163,13 +206,13 @@ func (k *Keeper) withoutNotes(ctx context.Context, t Turn, p plan, m made, cause
 	if err != nil {
 		k.Logger.WarnContext(ctx, "event not stored", "session_id", t.Session.ID, "err", err)
 	}
-	in := p.in
-	in.State, in.NoLoop = p.state, true
-	return t, replan(in), nil
+	in := p.in // with the stored state: a plan that changes nothing else would not store the order's
+	in.NoLoop = true
+	return t, newPlan(in), nil
 }
 
-// noting returns the turn with notes that are known, so that they are not loaded.
-func (t Turn) noting(s ...core.Summary) Turn {
+// withNotes returns the turn with known notes, so that they are not loaded.
+func (t Turn) withNotes(s ...core.Summary) Turn {
 	notes := make(map[core.SummaryID]core.Summary, len(t.Notes)+len(s))
 	for id, known := range t.Notes {
 		notes[id] = known
@@ -181,9 +224,9 @@ func (t Turn) noting(s ...core.Summary) Turn {
 	return t
 }
 
-// notes returns the notes of the ranges; those that the turn does not know yet are
-// loaded. Without ranges storage is not asked.
-func (k *Keeper) notes(ctx context.Context, t Turn, ranges []contextwindow.LoopRange) (map[core.SummaryID]core.Summary, error) {
+// loadNotes returns the notes of the ranges and loads those that the turn does not know yet.
+// Without missing notes it does not access storage.
+func (k *Compactor) loadNotes(ctx context.Context, t Turn, ranges []contextwindow.LoopRange) (map[core.SummaryID]core.Summary, error) {
 	var missing []core.SummaryID
 	for _, r := range ranges {
 		if _, known := t.Notes[r.ID]; !known && !slices.Contains(missing, r.ID) {
@@ -197,11 +240,11 @@ func (k *Keeper) notes(ctx context.Context, t Turn, ranges []contextwindow.LoopR
 	if err != nil {
 		return nil, fmt.Errorf("load notes: %w", err)
 	}
-	return t.noting(found...).Notes, nil
+	return t.withNotes(found...).Notes, nil
 }
 
-// texts returns the words of the notes.
-func texts(notes map[core.SummaryID]core.Summary) map[core.SummaryID]string {
+// noteTexts returns the texts of the notes.
+func noteTexts(notes map[core.SummaryID]core.Summary) map[core.SummaryID]string {
 	out := make(map[core.SummaryID]string, len(notes))
 	for id, n := range notes {
 		out[id] = n.Content

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,24 +17,27 @@ import (
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/coretest"
 )
 
-// looping returns a world whose agent compacts its tool loops with the rules of L1.
+// looping returns a world whose agent compacts its tool loops with the rules of L1,
+// however small the prompt is.
 func looping(t *testing.T, settings core.CompactionSettings, window int) *world {
 	t.Helper()
+	settings.MinTokens = new(0)
 	w := newWorld(t, core.ContextSettings{Strategy: new("llm")}, window)
 	loop, err := contextwindow.ResolveLoop("", settings)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.profile.Loop = loop
-	w.options.Compactor = compaction.NewModelCompactor(w.options)
+	w.options.CompactLoop = compaction.NewModelCompactor(w.options).Compact
 	w.keeper = compaction.New(w.options)
 	return w
 }
 
 // use puts a tool round into the log of the run in progress, whose results have about
-// so many tokens each.
+// that many tokens each.
 func (w *world) use(sizes ...int) {
 	w.t.Helper()
 	_, _, log := w.now()
@@ -53,15 +57,16 @@ func (w *world) use(sizes ...int) {
 }
 
 // loopNotes is an answer that may be stored as notes.
-const loopNotes = "## Current state\nThe files were read."
+const loopNotes = "## Current state\nThe files were read.\n\n## Files\nsrc/file3.go, src/file5.go, src/file7.go, src/file9.go, src/file11.go (#10, #12; [11], [12], [13]): " +
+	"the same text over and over, forty pieces of it apiece; neither fault nor warning came to light. Unread: whatever comes after #13."
 
 // L2, L3, L4, L6: after the eighth round a model writes notes on the older ones, which
-// stand in the prompt from then on; it is stored and told with what it did.
+// stand in the prompt from then on; it is stored and reported with its effect.
 func TestLoopIsCompacted(t *testing.T) {
 	t.Parallel()
 	w := looping(t, core.CompactionSettings{}, 128_000)
-	w.writer = llm.Scripted(loopNotes, "## Current state\nMore files were read.").WithInfo(w.writer.Info())
-	w.models[""] = w.writer
+	w.writer = llm.Scripted(loopNotes, loopNotes+"\n- src/file14.go to src/file28.go were read as well.").WithInfo(w.writer.Info())
+	w.models["writer"] = w.writer
 	w.turns(1, 20)
 	w.ask("Read all files.")
 	for range 7 {
@@ -77,13 +82,13 @@ func TestLoopIsCompacted(t *testing.T) {
 	if n := len(req.Messages); n != 2+1+1+6 || req.Messages[3].Role != core.RoleUser || !strings.Contains(req.Messages[3].Content, "The files were read.") {
 		t.Errorf("got %d messages, the fourth %+v, want notes behind the question", n, req.Messages[3])
 	}
-	if w.session.SummaryVersion != 0 || len(w.summaries) != 1 {
-		t.Fatalf("got %d summaries, version %d of the session's, want notes alone", len(w.summaries), w.session.SummaryVersion)
+	if w.Session.SummaryVersion != 0 || len(w.Summaries) != 1 {
+		t.Fatalf("got %d summaries, version %d of the session's, want notes alone", len(w.Summaries), w.Session.SummaryVersion)
 	}
-	got := w.summaries[0]
+	got := w.Summaries[0]
 	want := core.Summary{
-		ID: got.ID, SessionID: w.session.ID, Owner: w.session.Owner, Version: 1, Kind: core.SummaryRun, State: core.SummaryActive, Content: loopNotes,
-		FromID: w.log[3].ID, ThroughID: w.log[12].ID, FromSeq: 4, ThroughSeq: 13, MessagesCovered: 10, MessagesAdded: 10,
+		ID: got.ID, SessionID: w.Session.ID, Owner: w.Session.Owner, Version: 1, Kind: core.SummaryRun, State: core.SummaryActive, Content: loopNotes,
+		FromID: w.Messages[3].ID, ThroughID: w.Messages[12].ID, FromSeq: 4, ThroughSeq: 13, MessagesCovered: 10, MessagesAdded: 10,
 		TokensBefore: got.TokensBefore, TokensAfter: w.count.Text(loopNotes), TokenCount: w.count.Text(loopNotes), Model: "writer", Strategy: "llm", Trigger: "iterations",
 		Duration: got.Duration, CreatedAt: got.CreatedAt, ActivatedAt: got.ActivatedAt,
 	}
@@ -95,8 +100,8 @@ func TestLoopIsCompacted(t *testing.T) {
 		Kind: core.SummaryRun, Trigger: "iterations", MessagesBefore: 2 + 1 + 16, MessagesAfter: 10, MessagesCovered: 10, Version: 1,
 		TokensBefore: before.Used, TokensAfter: after.Used,
 	}
-	if diff := cmp.Diff(told, data[core.ContextData](t, w.events[0])); diff != "" || w.events[0].Type != core.EventContextCompleted || len(w.published) != 1 {
-		t.Errorf("%s %v (-want +got):\n%s", w.events[0].Type, kinds(w.published), diff)
+	if diff := cmp.Diff(told, coretest.Data[core.ContextData](w.Events[0])); diff != "" || w.Events[0].Type != core.EventContextCompleted || len(w.feed.Published()) != 1 {
+		t.Errorf("%s %v (-want +got):\n%s", w.Events[0].Type, coretest.Types(w.feed.Published()), diff)
 	}
 	if c := after.Coverage; c.Compacted != 10 || c.Verbatim != 9 || c.Messages != 19 {
 		t.Errorf("coverage %+v, want 10 in notes and 9 as they are", c)
@@ -107,9 +112,9 @@ func TestLoopIsCompacted(t *testing.T) {
 		w.use(300)
 	}
 	w.fit()
-	second := w.summaries[1]
-	if second.FromSeq != 4 || second.ThroughSeq != 29 || second.MessagesCovered != 26 || second.MessagesAdded != 16 || w.summaries[0].State != core.SummaryDropped {
-		t.Errorf("got %+v, the first is %s", second, w.summaries[0].State)
+	second := w.Summaries[1]
+	if second.FromSeq != 4 || second.ThroughSeq != 29 || second.MessagesCovered != 26 || second.MessagesAdded != 16 || w.Summaries[0].State != core.SummaryDropped {
+		t.Errorf("got %+v, the first is %s", second, w.Summaries[0].State)
 	}
 	material := w.writer.Requests()[1].Messages[0].Content
 	for text, in := range map[string]bool{"The files were read.": true, "result 0 of #12:": false, "result 0 of #14:": true, "[13] tool": false, "Read all files.": true} {
@@ -119,7 +124,7 @@ func TestLoopIsCompacted(t *testing.T) {
 	}
 }
 
-// checkCompactor looks at what the model was sent. L4, L5.
+// checkCompactor checks what the model was sent. L4, L5.
 func (w *world) checkCompactor(req llm.Request) {
 	w.t.Helper()
 	if len(req.Tools) != 0 || len(req.Messages) != 1 {
@@ -160,15 +165,15 @@ func TestLoopModel(t *testing.T) {
 			for _, name := range []string{"small", "big", "writer"} {
 				w.models[name] = llm.Scripted(loopNotes).WithInfo(llm.Info{Name: name, Provider: "scripted", Window: 32_000})
 			}
-			w.models[""] = w.models["writer"]
+			w.models[preferred(llm.PreferDefault, "answerer")] = w.models["writer"]
 			policy, err := contextwindow.Resolve(contextwindow.Global{}, tt.policy)
 			if err != nil {
 				t.Fatal(err)
 			}
 			w.profile.Policy = policy
 			if tt.broke {
-				w.options.Budget = poor{}
-				w.options.Compactor = compaction.NewModelCompactor(w.options)
+				w.options.Budget = poor
+				w.options.CompactLoop = compaction.NewModelCompactor(w.options).Compact
 				w.keeper = compaction.New(w.options)
 			}
 			w.ask("Read all files.")
@@ -176,7 +181,7 @@ func TestLoopModel(t *testing.T) {
 				w.use(200)
 			}
 			w.fit()
-			got := w.summaries[0]
+			got := w.Summaries[0]
 			if got.Model != tt.want || got.Strategy != tt.strategy || got.Note != tt.note {
 				t.Errorf("got model %q, strategy %q, note %q; want %q, %q, %q", got.Model, got.Strategy, got.Note, tt.want, tt.strategy, tt.note)
 			}
@@ -185,9 +190,7 @@ func TestLoopModel(t *testing.T) {
 }
 
 // poor may spend nothing.
-type poor struct{}
-
-func (poor) Check(context.Context, string) error {
+func poor(context.Context, string, llm.Info) error {
 	return errors.New("nothing left")
 }
 
@@ -198,7 +201,7 @@ func TestLoopWithoutCompactor(t *testing.T) {
 	for _, off := range []func(w *world){
 		func(w *world) { w.profile.Loop = contextwindow.Loop{} },
 		func(w *world) { w.profile.Loop.Enabled = false },
-		func(w *world) { w.options.Compactor = nil; w.keeper = compaction.New(w.options) },
+		func(w *world) { w.options.CompactLoop = nil; w.keeper = compaction.New(w.options) },
 	} {
 		w := looping(t, core.CompactionSettings{}, 128_000)
 		off(w)
@@ -208,8 +211,8 @@ func TestLoopWithoutCompactor(t *testing.T) {
 		}
 		turn, d := w.fit()
 		prompts = append(prompts, fmt.Sprintf("%+v", w.request(turn, d).Messages))
-		if len(w.summaries)+len(w.events) > 0 {
-			t.Errorf("got %d summaries and %d events, want none", len(w.summaries), len(w.events))
+		if len(w.Summaries)+len(w.Events) > 0 {
+			t.Errorf("got %d summaries and %d events, want none", len(w.Summaries), len(w.Events))
 		}
 	}
 	if prompts[0] != prompts[1] || prompts[0] != prompts[2] {
@@ -224,7 +227,7 @@ func (b broken) Compact(_ context.Context, _ compaction.Turn, req summarize.Requ
 	return b(req)
 }
 
-// L3: whatever a Compactor does, the run goes on; watchers hear of it.
+// L3: whatever a Compactor does, the run continues; watchers are notified.
 func TestLoopFailureDoesNotFailTheRun(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -243,19 +246,19 @@ func TestLoopFailureDoesNotFailTheRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := looping(t, core.CompactionSettings{}, 128_000)
-			w.options.Compactor = tt.compactor
+			w.options.CompactLoop = tt.compactor.Compact
 			w.keeper = compaction.New(w.options)
 			w.ask("Read all files.")
 			for range 8 {
 				w.use(200)
 			}
 			turn, d := w.fit()
-			if n := len(w.request(turn, d).Messages); n != 17 || len(w.summaries) != 0 {
-				t.Errorf("got %d messages and %d summaries, want the loop as it is", n, len(w.summaries))
+			if n := len(w.request(turn, d).Messages); n != 17 || len(w.Summaries) != 0 {
+				t.Errorf("got %d messages and %d summaries, want the loop as it is", n, len(w.Summaries))
 			}
-			told := data[core.ContextData](t, w.events[0])
-			if w.events[0].Type != tt.event || told.Kind != core.SummaryRun || told.Reason == "" || strings.Contains(told.Reason, "secret") {
-				t.Errorf("got %s %+v, want %s with a reason for everybody", w.events[0].Type, told, tt.event)
+			told := coretest.Data[core.ContextData](w.Events[0])
+			if w.Events[0].Type != tt.event || told.Kind != core.SummaryRun || told.Reason == "" || strings.Contains(told.Reason, "secret") {
+				t.Errorf("got %s %+v, want %s with a reason for everybody", w.Events[0].Type, told, tt.event)
 			}
 		})
 	}
@@ -267,14 +270,14 @@ func TestLoopTimeLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := looping(t, core.CompactionSettings{}, 128_000)
 		gate := llm.NewGate()
-		w.models[""] = llm.Scripted(llm.Step{Text: []string{loopNotes}, Gate: gate}).WithInfo(w.writer.Info())
+		w.models["writer"] = llm.Scripted(llm.Step{Text: []string{loopNotes}, Gate: gate}).WithInfo(w.writer.Info())
 		w.ask("Read all files.")
 		for range 8 {
 			w.use(200)
 		}
 		start := time.Now()
 		w.fit()
-		if got := w.summaries[0]; got.Strategy != "steps" || !strings.Contains(got.Note, "time limit") || time.Since(start) != 10*time.Second {
+		if got := w.Summaries[0]; got.Strategy != "steps" || !strings.Contains(got.Note, "time limit") || time.Since(start) != 10*time.Second {
 			t.Errorf("got %s notes (%s) after %s", got.Strategy, got.Note, time.Since(start))
 		}
 	})
@@ -284,14 +287,14 @@ func TestLoopTimeLimit(t *testing.T) {
 func TestLoopAsksStorageOnlyForNotes(t *testing.T) {
 	t.Parallel()
 	w := looping(t, core.CompactionSettings{}, 128_000)
-	w.models[""] = llm.Scripted(loopNotes).WithInfo(w.writer.Info())
+	w.models["writer"] = llm.Scripted(loopNotes).WithInfo(w.writer.Info())
 	found := 0
-	w.before = func(method string) error {
-		if method == "Find" {
+	w.db.Before(func(method string) error {
+		if method == "Summaries.Find" {
 			found++
 		}
 		return nil
-	}
+	})
 	w.turns(3, 20)
 	w.ask("Read all files.")
 	for range 8 {
@@ -301,11 +304,11 @@ func TestLoopAsksStorageOnlyForNotes(t *testing.T) {
 	}
 	turn, d := w.fit()
 	w.request(turn, d)
-	if found != 0 || len(w.summaries) != 1 {
-		t.Errorf("asked for notes %d times until there were %d, want never", found, len(w.summaries))
+	if found != 0 || len(w.Summaries) != 1 {
+		t.Errorf("asked for notes %d times until there were %d, want never", found, len(w.Summaries))
 	}
 	w.ask("And now?")
-	for range 3 { // the turn goes on as the nodes hand it on
+	for range 3 { // the turn continues as the nodes pass it on
 		next := w.turn()
 		next.Notes = turn.Notes
 		turn, d = func() (compaction.Turn, contextwindow.Decision) {
@@ -324,5 +327,30 @@ func TestLoopAsksStorageOnlyForNotes(t *testing.T) {
 	w.request(turn, d)
 	if found != 1 {
 		t.Errorf("asked for notes %d times, want once", found)
+	}
+}
+
+// I7: what a plan masks before it asks for notes that gain nothing is stored with the prompt.
+func TestLoopNoGainStoresMasking(t *testing.T) {
+	t.Parallel()
+	w := looping(t, core.CompactionSettings{ThresholdIterations: new(9), KeepRecentIterations: new(1)}, 16_000)
+	w.profile.Policy.AutoSummarize = false
+	w.options.CompactLoop = broken(func(summarize.Request) (summarize.Result, error) { return summarize.Result{}, summarize.ErrNoGain }).Compact
+	w.keeper = compaction.New(w.options)
+	w.turns(5, 500)
+	w.ask("Read the first file.")
+	w.use(5_000)
+	w.ask("Read the others.")
+	for range 4 {
+		w.use(1_200)
+	}
+	req := w.request(w.fit())
+	if types := coretest.Types(w.Events); len(types) == 0 || types[0] != core.EventContextSkipped {
+		t.Fatalf("got events %v, want notes that gain nothing", types)
+	}
+	masked := slices.ContainsFunc(req.Messages, func(m llm.Message) bool { return strings.Contains(m.Content, "masked") })
+	state, err := contextwindow.DecodeState(w.Session.PromptState)
+	if err != nil || !masked || state.MaskedThrough == 0 {
+		t.Errorf("masked in the prompt: %v; stored: %+v, %v", masked, state, err)
 	}
 }

@@ -1,42 +1,47 @@
 package compaction_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 )
 
 // script returns a model of the name that answers with it.
 func script(name, provider string) *llm.Script {
-	return llm.Scripted(always("## Facts\n- written by " + name)).
+	return llm.Scripted(always(notes + "\nwritten by " + name)).
 		WithInfo(llm.Info{Name: name, Provider: provider, Window: 128_000, MaxOutput: 8_000})
 }
 
-// W8, CONTEXT § 2: who writes the summary: the agent's model, then the global one,
-// then what the preset says: the provider's cheap model or default_llm. Never the
-// model that answers.
+// W8: who writes the summary: the model that the agent's file names, then the
+// global one, then what the preset prefers of the agent's provider (its small model or
+// default_llm), then the model that answers. The conversation goes to no other provider.
+//
+// Finding: context-F7
 func TestSummaryModelPrecedence(t *testing.T) {
 	t.Parallel()
-	const cheap = "small"
 	for _, tt := range []struct {
 		name   string
 		policy string
 		agent  *string
 		global string
-		cheap  string // of the model that answers; empty = it has none
+		beside llm.Preference // what there is of the agent's provider
 		want   string
 	}{
-		{"agent over all", "sliding", new("own"), "global", cheap, "own"},
-		{"global", "sliding", nil, "global", cheap, "global"},
-		{"default_llm", "window", nil, "", cheap, "default"},
-		{"default_llm", "budget", nil, "", cheap, "default"},
-		{"cheap", "sliding", nil, "", cheap, cheap},
-		{"cheap", "ratio", nil, "", cheap, cheap},
-		{"no cheap one", "ratio", nil, "", "", "default"},
-		{"agent's empty name over the global one", "window", new(""), "global", cheap, "default"},
+		{"agent over all", "sliding", new("own"), "global", llm.PreferSmall, "own"},
+		{"global", "sliding", nil, "global", llm.PreferSmall, "global"},
+		{"default_llm", "window", nil, "", llm.PreferDefault, "default"},
+		{"small", "sliding", nil, "", llm.PreferSmall, "small"},
+		{"small", "ratio", nil, "", llm.PreferSmall, "small"},
+		{"agent's empty name over the global one", "window", new(""), "global", llm.PreferDefault, "default"},
+		{"its own", "window", nil, "", llm.PreferSmall, "answerer"},
+		{"its own", "budget", nil, "", llm.PreferDefault, "answerer"},
+		{"its own", "sliding", nil, "", llm.PreferDefault, "answerer"},
+		{"its own", "ratio", nil, "", llm.PreferOwn, "answerer"},
 	} {
 		t.Run(tt.policy+" "+tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -47,22 +52,22 @@ func TestSummaryModelPrecedence(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.profile.Policy = policy
+			w.model.Add(always(notes + "\nwritten by answerer"))
 			w.model.WithInfo(llm.Info{Name: "answerer", Provider: "scripted", Window: 8192, MaxOutput: 1024})
-			w.models[""] = script("default", "scripted")
-			for _, name := range []string{"own", "global"} {
+			for _, name := range []string{"own", "global", ""} { // "" = default_llm, of whatever provider
 				w.models[name] = script(name, "scripted")
 			}
-			if tt.cheap != "" {
-				w.models[cheapOf("answerer")] = script(tt.cheap, "scripted")
+			if tt.beside != llm.PreferOwn {
+				w.models[preferred(tt.beside, "answerer")] = script(string(tt.beside), "scripted")
 			}
 			w.turns(30, 110)
 			w.ask("next")
 			w.fit()
-			if v := w.summaries[0]; v.Model != tt.want || !strings.Contains(v.Content, "written by "+tt.want) || v.Note != "" {
+			if v := w.Summaries[0]; v.Model != tt.want || !strings.Contains(v.Content, "written by "+tt.want) || v.Note != "" {
 				t.Errorf("got model %q, note %q, content %q, want %q", v.Model, v.Note, v.Content, tt.want)
 			}
-			if n := len(w.model.Requests()); n != 0 {
-				t.Errorf("the answering model was asked for the summary")
+			if n := len(w.model.Requests()); n > 0 != (tt.want == "answerer") {
+				t.Errorf("the answering model was asked %d times", n)
 			}
 		})
 	}
@@ -77,7 +82,7 @@ func TestStrategyOfThePolicy(t *testing.T) {
 		w.turns(30, 110)
 		w.ask("next")
 		w.fit()
-		if v := w.summaries[0]; v.Strategy != strategy || v.Note != "" || len(w.writer.Requests()) != calls {
+		if v := w.Summaries[0]; v.Strategy != strategy || v.Note != "" || len(w.writer.Requests()) != calls {
 			t.Errorf("got strategy %q, note %q and %d calls, want %q and %d", v.Strategy, v.Note, len(w.writer.Requests()), strategy, calls)
 		}
 	}
@@ -95,5 +100,47 @@ func TestPresetsAskForLess(t *testing.T) {
 		if req := w.writer.Requests()[0]; !strings.Contains(req.System[0]+req.Messages[0].Content, want) {
 			t.Errorf("%s: the prompt does not ask for %s:\n%.3000s", policy, want, req.System[0])
 		}
+	}
+}
+
+// pricing refuses the models without a price, as a limit in US dollars does.
+type pricing map[string]bool
+
+func (p pricing) Check(_ context.Context, _ string, m llm.Info) error {
+	if p[m.Name] {
+		return nil
+	}
+	return core.ErrModelUnpriced(m.Name)
+}
+
+// A limit in US dollars leaves out a small model without a price, and where no model has
+// one the summary is made without any, and says why.
+//
+// Finding: security-3
+func TestSummaryModelsHavePrices(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		priced      pricing
+		model, note string
+	}{
+		"all":     {pricing{"small": true, "answerer": true}, "small", ""},
+		"its own": {pricing{"answerer": true}, "answerer", ""},
+		"none":    {pricing{}, "", "fallback: the summary model has no price, and a limit in US dollars holds"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, core.ContextSettings{Policy: "sliding", SummaryModel: new("")}, 8192)
+			w.options.Budget = tt.priced.Check
+			w.keeper = compaction.New(w.options)
+			w.model.Add(always(notes + "\nwritten by answerer"))
+			w.model.WithInfo(llm.Info{Name: "answerer", Provider: "scripted", Window: 8192, MaxOutput: 1024})
+			w.models[preferred(llm.PreferSmall, "answerer")] = script("small", "scripted")
+			w.turns(30, 110)
+			w.ask("next")
+			w.fit()
+			if v := w.Summaries[0]; v.Model != tt.model || v.Note != tt.note {
+				t.Errorf("got model %q, note %q; want %q, %q", v.Model, v.Note, tt.model, tt.note)
+			}
+		})
 	}
 }

@@ -10,72 +10,70 @@ import (
 	"bobbin/app/core/summarize"
 )
 
-// observer is told what becomes of prompts and summaries (telemetry). It must not
-// wait for anything.
-type observer interface {
-	// Fitted is told what Fit returns: the measures that were taken are in d.Rungs.
+// Observer receives what happens to prompts and summaries (telemetry). It must not block.
+type Observer interface {
+	core.Observer
+	// Fitted receives what Fit returns: d.Rungs are the rungs that were climbed.
 	Fitted(ctx context.Context, t Turn, d contextwindow.Decision, err error)
-	// Sending is told of every prompt that is made to be sent.
-	Sending(ctx context.Context, t Turn, d contextwindow.Decision, sent contextwindow.Sent)
-	// Warned is told of a prompt that is near the limit, once in a compaction cycle.
+	// Sending receives every prompt that is about to be sent.
+	Sending(ctx context.Context, t Turn, d contextwindow.Decision, sent contextwindow.PromptSize)
+	// Warned receives a prompt near its limit, once per compaction cycle.
 	Warned(ctx context.Context, t Turn, d contextwindow.Decision)
-	// Summarizing is told that a summary is begun. It is made with the context
-	// returned; ended is called once, whatever comes of it.
+	// Summarizing receives the start of a summary. The summary is made with the context
+	// returned; ended is called exactly once.
 	Summarizing(ctx context.Context, t Turn, o contextwindow.Order) (_ context.Context, ended func(Made))
-	// Committed is told of a summary that was stored, or could not be.
+	// Committed receives a summary that was stored, or could not be.
 	Committed(ctx context.Context, c Commit)
-	// Renewed is told of leases that were to be lengthened: err = none was.
-	Renewed(kind core.WorkKind, renewed, lost int, err error)
-	// TookOver is told of work that another process, or an earlier one, had begun.
-	TookOver(kind core.WorkKind, n int)
+	// CoverageChecked receives how many messages of a conversation are neither covered by
+	// its summary nor in the next prompt: 0, unless something is wrong.
+	CoverageChecked(lost int)
 }
 
-// Outcome is what came of making a summary.
+// Outcome is the result of making a summary, in a word.
 type Outcome string
 
 // The outcomes.
 const (
 	OutcomeMade     Outcome = "made"
-	OutcomeFallback Outcome = "fallback" // made without the model that was to make it; Cause says why
+	OutcomeFallback Outcome = "fallback" // made without its model; Cause says why
 	OutcomeSkipped  Outcome = "skipped"  // it would not have been smaller than what it replaces
 	OutcomeCanceled Outcome = "canceled" // by the context
 	OutcomeFailed   Outcome = "failed"
 )
 
-// Made is what came of making a summary.
+// Made is the result of making a summary.
 type Made struct {
 	Outcome Outcome
-	Cause   string       // of a fallback, one of a few words: see summarize.Result
+	Cause   string       // of a fallback, one of a fixed set: see summarize.Result
 	Summary core.Summary // with OutcomeMade and OutcomeFallback
 	Err     error        // with the other outcomes
 }
 
-// Commit is a summary on its way into the database.
+// Commit is a summary and the result of storing it.
 type Commit struct {
 	Turn    Turn
 	Summary core.Summary
-	Before  contextwindow.Decision // without it
-	After   contextwindow.Decision // and with it
+	Before  contextwindow.Decision // without the summary
+	After   contextwindow.Decision // with the summary
 	Err     error                  // why it was not stored: core.ErrStale = the session was changed meanwhile
 }
 
-// silent is the observer of a Keeper that has none.
-type silent struct{}
+// noopObserver is the observer of a Compactor without one.
+type noopObserver struct{ core.NoObserver }
 
-func (silent) Fitted(context.Context, Turn, contextwindow.Decision, error) {}
-func (silent) Sending(context.Context, Turn, contextwindow.Decision, contextwindow.Sent) {
+func (noopObserver) Fitted(context.Context, Turn, contextwindow.Decision, error) {}
+func (noopObserver) Sending(context.Context, Turn, contextwindow.Decision, contextwindow.PromptSize) {
 }
-func (silent) Warned(context.Context, Turn, contextwindow.Decision) {}
-func (silent) Committed(context.Context, Commit)                    {}
-func (silent) Renewed(core.WorkKind, int, int, error)               {}
-func (silent) TookOver(core.WorkKind, int)                          {}
+func (noopObserver) Warned(context.Context, Turn, contextwindow.Decision) {}
+func (noopObserver) Committed(context.Context, Commit)                    {}
+func (noopObserver) CoverageChecked(int)                                  {}
 
-func (silent) Summarizing(ctx context.Context, _ Turn, _ contextwindow.Order) (context.Context, func(Made)) {
+func (noopObserver) Summarizing(ctx context.Context, _ Turn, _ contextwindow.Order) (context.Context, func(Made)) {
 	return ctx, func(Made) {}
 }
 
-// outcome returns what came of making m.
-func (m made) outcome(ctx context.Context, err error) Made {
+// outcomeFor returns the result of making m.
+func (m draftSummary) outcomeFor(ctx context.Context, err error) Made {
 	switch {
 	case errors.Is(err, summarize.ErrNoGain):
 		return Made{Outcome: OutcomeSkipped, Err: err}
@@ -90,33 +88,32 @@ func (m made) outcome(ctx context.Context, err error) Made {
 	}
 }
 
-// causeOf returns the word for a note of the Keeper's own.
+// causeOf returns the cause for a note of the Compactor's own.
 func causeOf(note string) string {
 	switch note {
 	case noBudget:
 		return "no_budget"
-	case noTime:
-		return "busy"
-	case noTrust:
+	case breakerOpen:
 		return "breaker"
 	default:
 		return "no_model"
 	}
 }
 
-// committed logs a summary that was stored (R6) and tells the observer.
-func (k *Keeper) committed(ctx context.Context, c Commit) {
+// reportCommit reports a commit to the observer, and logs it.
+func (k *Compactor) reportCommit(ctx context.Context, c Commit) {
 	k.Observer.Committed(ctx, c)
 	if c.Err != nil {
 		return
 	}
-	if c.Summary.Kind == core.SummaryRun { // L6
+	if c.Summary.Kind == core.SummaryRun {
 		k.Logger.InfoContext(ctx, "tool loop compacted", "session_id", c.Turn.Session.ID, "run_id", c.Turn.RunID, "trigger", c.Summary.Trigger,
 			"strategy", c.Summary.Strategy, "covered", c.Summary.MessagesCovered, "summary_tokens", c.Summary.TokenCount,
 			"messages_before", c.Before.Messages(), "messages_after", c.After.Messages(), "tokens_before", c.Before.Total, "tokens_after", c.After.Total,
 			"usable", c.After.Budget.Usable, "window", c.After.Budget.Window, "dur", c.Summary.Duration, "note", c.Summary.Note)
 		return
 	}
+	k.checkCoverage(ctx, c.Turn)
 	k.Logger.InfoContext(ctx, "context summarized", "session_id", c.Turn.Session.ID, "version", c.Turn.Session.SummaryVersion,
 		"trigger", c.Summary.Trigger, "strategy", c.Summary.Strategy, "messages", c.Summary.MessagesAdded,
 		"summary_tokens", c.Summary.TokenCount, "tail_messages", len(c.After.History),

@@ -1,6 +1,7 @@
 package compaction_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,10 +16,12 @@ import (
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/coretest"
 )
 
-// watcher writes down what a Keeper tells, a line each.
+// watcher records what a Compactor reports, a line each.
 type watcher struct {
+	core.NoObserver
 	mu    sync.Mutex
 	lines []string // guarded by mu
 }
@@ -33,9 +36,11 @@ func (w *watcher) Fitted(_ context.Context, t compaction.Turn, d contextwindow.D
 	w.note("fitted %s: fits %t, rungs %v, floor %t", t.Profile.Model.Info().Name, err == nil && d.Total <= d.Budget.Usable, d.Rungs, errors.Is(err, core.ErrContextFloor))
 }
 
-func (w *watcher) Sending(_ context.Context, _ compaction.Turn, d contextwindow.Decision, sent contextwindow.Sent) {
+func (w *watcher) Sending(_ context.Context, _ compaction.Turn, d contextwindow.Decision, sent contextwindow.PromptSize) {
 	w.note("sending: not empty %t, fits %t", sent.Total() > 0, sent.Used(d) <= d.Total)
 }
+
+func (w *watcher) CoverageChecked(lost int) { w.note("coverage checked: %d lost", lost) }
 
 func (w *watcher) Warned(context.Context, compaction.Turn, contextwindow.Decision) { w.note("warned") }
 
@@ -58,7 +63,7 @@ func (w *watcher) Renewed(kind core.WorkKind, _, lost int, _ error) {
 
 func (w *watcher) TookOver(kind core.WorkKind, n int) { w.note("%d %s taken over", n, kind) }
 
-// told returns what was told since the last call.
+// told returns what was reported since the last call.
 func (w *watcher) told() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -66,7 +71,7 @@ func (w *watcher) told() string {
 	return strings.Join(w.lines, "\n")
 }
 
-// watched gives the world's Keeper a watcher.
+// watched gives the world's Compactor a watcher.
 func (w *world) watched() *watcher {
 	watch := &watcher{}
 	w.options.Observer = watch
@@ -78,16 +83,18 @@ func (w *world) watched() *watcher {
 func TestObserver(t *testing.T) {
 	t.Parallel()
 	const fits = "fitted answerer: fits true, rungs [], floor false"
+	const covered = "coverage checked: 0 lost\n"
 	begins := "summarizing by share on rung 2\n"
+	failed := "ended: failed , , error true\n"
 	for _, tt := range []struct {
 		name string
 		step llm.Step
 		want string
 	}{
-		{"made", always(notes), begins + "ended: made , hybrid, error false\ncommitted version 1: smaller true, stale false\n" + fits},
+		{"made", always(notes), begins + "ended: made , hybrid, error false\ncommitted version 1: smaller true, stale false\n" + covered + fits},
 		{"overloaded", llm.Step{Repeat: true, Err: &llm.Error{Kind: llm.KindOverloaded}},
-			begins + "ended: fallback model_overloaded, extractive, error false\ncommitted version 1: smaller true, stale false\n" + fits},
-		{"empty", always(""), begins + "ended: fallback empty, extractive, error false\ncommitted version 1: smaller true, stale false\n" + fits},
+			begins + failed + begins + "ended: fallback model_overloaded, extractive, error false\ncommitted version 1: smaller true, stale false\n" + covered + fits},
+		{"empty", always(""), begins + failed + begins + "ended: fallback empty, extractive, error false\ncommitted version 1: smaller true, stale false\n" + covered + fits},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -106,8 +113,32 @@ func TestObserver(t *testing.T) {
 	}
 }
 
+// Each summary and each report is followed by a count of the conversation. What is
+// missing is reported, and logged for the operator.
+//
+// Finding: users-B1
+func TestCoverageIsChecked(t *testing.T) {
+	t.Parallel()
+	w := full(t)
+	var log bytes.Buffer
+	w.options.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	watch := w.watched()
+	w.writer.Add(always(notes))
+	w.fit()
+	if told := watch.told(); !strings.Contains(told, "coverage checked: 0 lost") {
+		t.Errorf("got %q, want a check after the summary", told)
+	}
+	w.Session.SummarizedCount -= 2 // as if the summary covered two messages fewer than the cursor says
+	if _, err := w.keeper.Report(t.Context(), w.scope(), w.Session.ID); err != nil {
+		t.Fatal(err)
+	}
+	if told := watch.told(); !strings.Contains(told, "coverage checked: 2 lost") || !strings.Contains(log.String(), `msg="messages lost from the context"`) {
+		t.Errorf("got %q and the log %s, want two messages missed", told, &log)
+	}
+}
+
 // A lost compare-and-set, a canceled summary, one by hand, and a prompt that cannot
-// be made to fit are told too.
+// be made to fit are reported too.
 func TestObserverOfWhatFails(t *testing.T) {
 	t.Parallel()
 	t.Run("lost", func(t *testing.T) {
@@ -131,7 +162,7 @@ func TestObserverOfWhatFails(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		w.writer.Add(llm.Step{From: func(llm.Request) llm.Step {
 			cancel()
-			return llm.Fail(context.Canceled)
+			return llm.Step{Gate: llm.NewGate()}
 		}})
 		if _, _, err := w.keeper.Fit(ctx, w.turn()); !errors.Is(err, context.Canceled) {
 			t.Fatalf("got %v, want it canceled", err)
@@ -147,10 +178,10 @@ func TestObserverOfWhatFails(t *testing.T) {
 		watch := w.watched()
 		w.turns(8, 50)
 		w.writer.Add(always(notes))
-		if _, err := w.keeper.Summarize(t.Context(), w.scope(), w.session.ID, ""); err != nil {
+		if _, err := w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, ""); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff("summarizing by manual on rung 2\nended: made , hybrid, error false\ncommitted version 1: smaller true, stale false", watch.told()); diff != "" {
+		if diff := cmp.Diff("summarizing by manual on rung 2\nended: made , hybrid, error false\ncommitted version 1: smaller true, stale false\ncoverage checked: 0 lost", watch.told()); diff != "" {
 			t.Errorf("told (-want +got):\n%s", diff)
 		}
 	})
@@ -179,7 +210,7 @@ func TestWarnsOnceInACycle(t *testing.T) {
 	w.options.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	w.keeper = compaction.New(w.options)
 	warnings := func() (n int) {
-		for _, e := range w.events {
+		for _, e := range w.Events {
 			if e.Type == core.EventContextWarning {
 				n++
 			}
@@ -204,8 +235,8 @@ func TestWarnsOnceInACycle(t *testing.T) {
 	if got := watch.told(); !strings.Contains(got, "warned\nfitted") {
 		t.Errorf("got %q, want a warning", got)
 	}
-	first := w.events[len(w.events)-1]
-	got := data[core.ContextData](t, first)
+	first := w.Events[len(w.Events)-1]
+	got := coretest.Data[core.ContextData](first)
 	if first.Type != core.EventContextWarning || first.RunID != w.run.ID || got.Trigger != "near_limit" || got.TokensBefore == 0 || !strings.Contains(got.Reason, "summarize it") {
 		t.Errorf("got %s %+v, want the warning of the run with what to do", first.Type, got)
 	}
@@ -218,11 +249,9 @@ func TestWarnsOnceInACycle(t *testing.T) {
 	if got := warnings(); got != 1 {
 		t.Errorf("got %d warnings in one cycle, want 1", got)
 	}
-	w.mu.Lock()
-	w.run = core.Run{}
-	w.mu.Unlock()
+	w.endRun()
 	w.writer.Add(always(notes))
-	if _, err := w.keeper.Summarize(t.Context(), w.scope(), w.session.ID, ""); err != nil {
+	if _, err := w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, ""); err != nil {
 		t.Fatal(err)
 	}
 	grow()
@@ -232,7 +261,7 @@ func TestWarnsOnceInACycle(t *testing.T) {
 }
 
 // On a small window the trigger is at the limit: there a prompt is often near it,
-// which is no news, as a summary comes next.
+// which is not reported, as a summary follows.
 func TestDoesNotWarnBeforeASummary(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, core.ContextSettings{}, 8192)
@@ -250,7 +279,7 @@ func TestDoesNotWarnBeforeASummary(t *testing.T) {
 	}
 }
 
-// A warning that cannot be stored is nobody's failure, and is told by the next prompt.
+// A warning that cannot be stored fails nothing, and the next prompt reports it.
 func TestWarningNotStored(t *testing.T) {
 	t.Parallel()
 	for _, failure := range []error{errors.New("disk full"), core.Errorf(core.ErrStale, "changed meanwhile")} {
@@ -258,17 +287,17 @@ func TestWarningNotStored(t *testing.T) {
 		watch := w.watched()
 		w.turns(25, 105)
 		w.ask("go on")
-		w.before = func(method string) error {
+		w.db.Before(func(method string) error {
 			if method == "ApplyContext" {
 				return failure
 			}
 			return nil
-		}
+		})
 		_, d := w.fit()
 		if got := watch.told(); d.Total*10 <= d.Budget.Usable*9 || strings.Contains(got, "warned") {
 			t.Fatalf("%v: told %q at %d of %d tokens, want no warning near the limit", failure, got, d.Total, d.Budget.Usable)
 		}
-		w.before = nil
+		w.db.Before(nil)
 		w.fit()
 		if got := watch.told(); !strings.Contains(got, "warned") {
 			t.Errorf("%v: told %q by the next prompt, want the warning", failure, got)

@@ -8,7 +8,7 @@ import (
 	"bobbin/app/core"
 )
 
-// CONTEXT § 9: pins count in the floor, and are refused where they would leave no
+// Pins count in the floor, and are refused where they would leave no
 // room to land.
 func TestCheckPin(t *testing.T) {
 	t.Parallel()
@@ -17,7 +17,7 @@ func TestCheckPin(t *testing.T) {
 	small := w.said(core.RoleUser, "remember this")
 	large := w.said(core.RoleUser, "remember this")
 	large.TokenCount = 4000
-	check := func(m core.Message) error { return w.keeper.CheckPin(t.Context(), w.scope(), w.session.ID, m) }
+	check := func(m core.Message) error { return w.keeper.CheckPin(t.Context(), w.scope(), w.Session.ID, m) }
 	if err := check(small); err != nil {
 		t.Errorf("a small one: got %v, want no error", err)
 	}
@@ -51,16 +51,14 @@ func medium(w *world) core.Message {
 	return m
 }
 
-// CONTEXT § 3, invariant 2: what is on other branches or deleted is excluded, and
+// Invariant 2: what is on other branches or deleted is excluded, and
 // counted as such.
 func TestCoverageCountsExcluded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, core.ContextSettings{}, 8192)
 	w.turns(4, 100)
 	before := w.report().Coverage
-	w.mu.Lock()
-	w.log = append(w.log[:2:2], append(w.log[4:5:5], w.log[6:]...)...) // storage gives neither of them
-	w.mu.Unlock()
+	w.Messages = append(w.Messages[:2:2], append(w.Messages[4:5:5], w.Messages[6:]...)...) // storage gives neither of them
 	got := w.report().Coverage
 	want := core.Coverage{Messages: before.Messages, Verbatim: before.Messages - 3, Excluded: 3}
 	if got != want {

@@ -3,53 +3,99 @@ package compaction
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 )
 
-// reportedSummaries is how many of the newest versions a report shows.
-const reportedSummaries = 5
+// How many of the newest versions a report shows in full, and how many it lists.
+const (
+	reportedSummaries = 5
+	reportedVersions  = 20
+)
 
-// maxLooks bounds how often a report is begun anew because messages came while it
-// was made.
-const maxLooks = 5
+// maxSnapshots bounds how often a report is restarted because messages arrived meanwhile.
+const maxSnapshots = 5
 
-// Report says what the session's next prompt is made of. It changes nothing: it
-// is the same plan that the next model call makes, between runs without the
-// message that is not written yet. Where that message first has others summarized
-// the report is of the prompt before, and its last reason says so.
-func (k *Keeper) Report(ctx context.Context, scope core.Scope, id core.SessionID) (core.ContextReport, error) {
+// Report describes the session's next prompt. It changes nothing: it is the same plan that
+// the next model call makes, between runs without the message that is not written yet. If
+// that message first causes a summary, the report describes the prompt before it, and its
+// last reason says so.
+func (k *Compactor) Report(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextReport, error) {
+	release, err := k.acquireView(ctx)
+	if err != nil {
+		return core.ContextReport{}, err
+	}
+	defer release()
 	var r core.ContextReport
-	for range maxLooks {
-		v, err := k.look(ctx, scope, id)
+	for range maxSnapshots {
+		v, err := k.loadSnapshot(ctx, tenant, id)
 		if err != nil {
 			return core.ContextReport{}, err
 		}
 		var whole bool
-		if r, whole, err = k.fullReport(ctx, scope, v, 0); err != nil {
+		if r, whole, err = k.fullReport(ctx, tenant, v, 0); err != nil {
 			return core.ContextReport{}, err
 		}
 		if whole {
 			break
 		}
 	}
-	err := k.addSummaries(ctx, scope, id, &r)
+	k.reportCoverage(ctx, id, r.Coverage.Lost)
+	err = k.addSummaries(ctx, tenant, id, &r)
 	return r, err
 }
 
-// fullReport is Describe with what only storage knows, but for the summaries. More is
-// how many messages at the turn's end are not in the log. Whole is false if messages
-// came since the turn was loaded.
-func (k *Keeper) fullReport(ctx context.Context, scope core.Scope, v looked, more int) (r core.ContextReport, whole bool, err error) {
+// checkCoverage counts the conversation of a turn whose summary has changed: each message is
+// behind the cursor or after it. It ignores storage errors: the next summary counts again.
+func (k *Compactor) checkCoverage(ctx context.Context, t Turn) {
+	t.History = messagesAfter(t.History, t.Session.SummaryThroughSeq)
+	var lost int
+	for range maxSnapshots {
+		onPath, err := k.Stores.Messages.CountOnPath(ctx, scopeOf(t), t.Session.ID)
+		if err != nil {
+			return
+		}
+		if lost = onPath - t.Session.SummarizedCount - len(t.History) - len(t.Run); lost == 0 {
+			break
+		}
+		t.Run = nil // messages arrived meanwhile
+		if t, err = k.reloadTurn(ctx, t); err != nil {
+			return
+		}
+	}
+	k.reportCoverage(ctx, t.Session.ID, lost)
+}
+
+// reportCoverage notifies the observer, and logs lost messages.
+func (k *Compactor) reportCoverage(ctx context.Context, id core.SessionID, lost int) {
+	k.Observer.CoverageChecked(lost)
+	if lost != 0 {
+		k.Logger.ErrorContext(ctx, "messages lost from the context", "session_id", id, "lost", lost)
+	}
+}
+
+// fullReport is Describe with what only storage knows, except the summaries. More is how
+// many messages at the turn's end are not in the log. Whole is false if messages arrived
+// since the turn was loaded.
+func (k *Compactor) fullReport(ctx context.Context, tenant core.Tenant, v snapshot, more int) (r core.ContextReport, whole bool, err error) {
 	r = k.Describe(v.turn, v.d, v.prompt.Sent)
-	r.TurnsLeft = turnsLeft(v.in, v.d)
-	r.WillTrigger = v.d.Summarize != nil || v.d.Activate != nil || willTrigger(v.in, v.d)
-	if note := first(v.d); note != "" {
+	r.TurnsLeft, r.WillTrigger = v.d.TurnsLeft, v.d.WillTrigger
+	if v.older != "" {
+		r.SummaryReason = strings.TrimSpace(v.older + ". " + r.SummaryReason)
+	}
+	if recalled := v.turn.Recalled; recalled != nil && recalled.failure != "" {
+		r.Reasons = append(r.Reasons, recalled.failure)
+	}
+	if note := shortenedReason(v.d); note != "" {
 		r.Reasons = append(r.Reasons, note)
 	}
-	onPath, err := k.Stores.Messages.CountOnPath(ctx, scope, v.turn.Session.ID)
+	if note := firstStep(v.d); note != "" {
+		r.Reasons = append(r.Reasons, note)
+	}
+	onPath, err := k.Stores.Messages.CountOnPath(ctx, tenant, v.turn.Session.ID)
 	if err != nil {
 		return core.ContextReport{}, false, fmt.Errorf("count messages: %w", err)
 	}
@@ -60,13 +106,16 @@ func (k *Keeper) fullReport(ctx context.Context, scope core.Scope, v looked, mor
 	return r, r.Coverage.Lost == 0 && log >= onPath, nil
 }
 
-// addSummaries puts the newest versions that came into use into the report, and the
-// one that is prepared.
-func (k *Keeper) addSummaries(ctx context.Context, scope core.Scope, id core.SessionID, r *core.ContextReport) error {
-	page, err := k.Stores.Summaries.List(ctx, scope, id, core.PageQuery{Limit: 2 * reportedSummaries})
+// addSummaries adds the newest activated versions to the report, and the prepared one.
+func (k *Compactor) addSummaries(ctx context.Context, tenant core.Tenant, id core.SessionID, r *core.ContextReport) error {
+	page, err := k.Stores.Summaries.List(ctx, tenant, id, core.PageQuery{Limit: 2 * reportedSummaries})
 	if err != nil {
 		return fmt.Errorf("list summaries: %w", err)
 	}
+	if r.Versions, err = k.Stores.Summaries.Versions(ctx, tenant, id); err != nil {
+		return fmt.Errorf("versions of the summary: %w", err)
+	}
+	r.Versions = r.Versions[max(len(r.Versions)-reportedVersions, 0):]
 	for _, s := range page.Items {
 		switch {
 		case s.State == core.SummaryPrepared:
@@ -78,74 +127,98 @@ func (k *Keeper) addSummaries(ctx context.Context, scope core.Scope, id core.Ses
 	return nil
 }
 
-// looked is a session's turn, the plan of its next prompt, and that prompt.
-type looked struct {
+// snapshot is a session's turn, the plan of its next prompt, and that prompt.
+type snapshot struct {
 	turn   Turn
+	older  string // why the turn has an older version of the summary than the session; empty = it has not
 	in     contextwindow.Input
 	d      contextwindow.Decision
 	prompt contextwindow.Prompt
 }
 
-// look plans the session's next prompt and carries nothing out.
-func (k *Keeper) look(ctx context.Context, scope core.Scope, id core.SessionID) (looked, error) {
-	t, err := k.turn(ctx, scope, id)
+// loadSnapshot plans the session's next prompt without carrying anything out.
+func (k *Compactor) loadSnapshot(ctx context.Context, tenant core.Tenant, id core.SessionID) (snapshot, error) {
+	t, err := k.loadCurrentTurn(ctx, tenant, id, "")
 	if err != nil {
-		return looked{}, err
+		return snapshot{}, err
 	}
-	if t, err = k.atWork(ctx, t); err != nil {
-		return looked{}, err
-	}
-	return k.lookAt(ctx, t)
+	return k.snapshotNext(ctx, t)
 }
 
-// lookAt is look for a turn that may be another than the session's.
-func (k *Keeper) lookAt(ctx context.Context, t Turn) (looked, error) {
-	in, err := k.input(ctx, t)
+// snapshotNext is loadSnapshot for a turn that may differ from the session's: with the
+// version of the summary that its next prompt takes.
+func (k *Compactor) snapshotNext(ctx context.Context, t Turn) (snapshot, error) {
+	in, err := k.planInput(ctx, t)
 	if err != nil {
-		return looked{}, err
+		return snapshot{}, err
 	}
-	in = k.seen(in, t, &effort{})
-	d, _ := contextwindow.Plan(in)
-	if t.Notes, err = k.notes(ctx, t, d.Loops); err != nil {
-		return looked{}, err
+	next, changed, err := k.withOlderVersion(ctx, t, in)
+	if err != nil {
+		return snapshot{}, err
 	}
-	prompt, err := k.assemble(ctx, t, d)
-	return looked{t, in, d, prompt}, err
+	v, err := k.snapshotTurn(ctx, next)
+	if changed {
+		v.older = olderReason(t.Session.SummaryVersion, next.Session.SummaryVersion)
+	}
+	return v, err
 }
 
-// used returns the prompt in the model's tokens.
-func (v looked) used() int { return v.prompt.Sent.Used(v.d) }
+// snapshotTurn is loadSnapshot for a turn as it is.
+func (k *Compactor) snapshotTurn(ctx context.Context, t Turn) (snapshot, error) {
+	t = k.withRecalled(ctx, t)
+	p, err := k.planTurn(ctx, t, &progress{})
+	if err != nil {
+		return snapshot{}, err
+	}
+	if t.Notes, err = k.loadNotes(ctx, t, p.d.Loops); err != nil {
+		return snapshot{}, err
+	}
+	prompt, err := k.assemble(ctx, t, p.d)
+	return snapshot{turn: t, in: p.in, d: p.d, prompt: prompt}, err
+}
 
-// first says what happens before the prompt of the decision can be sent; empty =
-// nothing does.
-func first(d contextwindow.Decision) string {
+// loadStoredSnapshot is loadSnapshot with the version of the summary that is in use now.
+func (k *Compactor) loadStoredSnapshot(ctx context.Context, tenant core.Tenant, id core.SessionID) (snapshot, error) {
+	t, err := k.loadCurrentTurn(ctx, tenant, id, "")
+	if err != nil {
+		return snapshot{}, err
+	}
+	return k.snapshotTurn(ctx, t)
+}
+
+// usedTokens returns the size of the prompt in the model's tokens.
+func (v snapshot) usedTokens() int { return v.prompt.Sent.Used(v.d) }
+
+// firstStep says what happens before the prompt of the decision can be sent; empty =
+// nothing.
+func firstStep(d contextwindow.Decision) string {
 	what := "message"
 	if len(d.Run) > 0 {
 		what = "model call"
 	}
 	switch {
 	case d.Activate != nil:
-		return fmt.Sprintf("the next %s first puts summary %d to use, which was prepared (%s)", what, d.Activate.Version, d.Activate.Trigger)
+		return fmt.Sprintf("the next %s first activates version %d of the summary, which is ready (%s)", what, d.Activate.Version, d.Activate.Trigger)
 	case d.Summarize == nil:
 		return ""
 	case d.Summarize.Kind == core.SummaryRun:
-		return fmt.Sprintf("the next %s first replaces the oldest %d messages of the tool loop by notes (%s)", what, d.Summarize.Messages, d.Summarize.Trigger)
+		return fmt.Sprintf("the next %s first replaces the oldest %d messages of the tool loop with notes (%s)", what, d.Summarize.Messages, d.Summarize.Trigger)
 	}
 	return fmt.Sprintf("the next %s first summarizes the oldest %d messages (%s)", what, d.Summarize.Messages, d.Summarize.Trigger)
 }
 
-// Describe returns the report of a decision and of the prompt that it came to, without
-// what only storage knows.
-func (k *Keeper) Describe(t Turn, d contextwindow.Decision, sent contextwindow.Sent) core.ContextReport {
+// Describe returns the report of a decision and its prompt, without what only storage knows.
+func (k *Compactor) Describe(t Turn, d contextwindow.Decision, sent contextwindow.PromptSize) core.ContextReport {
 	info := t.Profile.Model.Info()
 	e := k.Calibrator.Estimate(info.Name, t.Session.ID)
-	_, from := k.window(t)
+	_, from := k.turnWindow(t)
 	r := core.ContextReport{
 		Model: info.Name, Policy: t.Profile.Policy.Name,
 		Window: d.Budget.Window, WindowFrom: string(from), Reserve: d.Budget.Reserve, Usable: d.Budget.Usable, Landing: d.Budget.Landing,
 		Used: sent.Used(d), Planned: d.Total, Free: max(d.Budget.Usable-sent.Used(d), 0), MaxOutput: d.MaxOutput,
-		Sections: sent.Sections(d), Triggers: d.Triggers, Coverage: coverage(t, d), Breaker: "closed",
-		OpenUntil: t.Work.Breaker.Until, Failure: t.Work.Breaker.Reason, Summarizing: t.Work.Busy,
+		Sections: sent.Sections(d), Triggers: d.Triggers, Coverage: countCoverage(t, d), Breaker: "closed",
+		OpenUntil: t.Work.Breaker.Until, Failure: t.Work.Breaker.Reason, Summarizing: t.Work.Busy, Since: t.Work.Since,
+		SummaryVersion: t.Session.SummaryVersion, SummaryReason: summaryReason(t),
 		Calibration: core.CalibrationView{Measured: e.Measured, Factor: e.Factor, Deviation: e.Deviation, Samples: e.Samples},
 		Rungs:       []string{}, Reasons: append([]string{}, d.Reasons...), Summaries: []core.Summary{},
 	}
@@ -169,14 +242,14 @@ func (t Turn) wholeLog() int {
 	last := t.Session.LastSeq
 	for _, list := range [][]core.Message{t.History, t.Run} {
 		if n := len(list); n > 0 {
-			last = max(last, list[n-1].Seq) // it may be younger than the session row
+			last = max(last, list[n-1].Seq) // it may be newer than the session row
 		}
 	}
 	return int(last)
 }
 
-// coverage counts where the messages are.
-func coverage(t Turn, d contextwindow.Decision) core.Coverage {
+// countCoverage counts the messages by placement.
+func countCoverage(t Turn, d contextwindow.Decision) core.Coverage {
 	c := core.Coverage{Summarized: t.Session.SummarizedCount}
 	for _, slots := range [][]contextwindow.Slot{d.History, d.Run} {
 		for _, s := range slots {
@@ -199,72 +272,42 @@ func coverage(t Turn, d contextwindow.Decision) core.Coverage {
 	return c
 }
 
-// willTrigger reports whether one more user message and its answer would start a
-// summarization: at the present rate for tokens, by count for messages (B5).
-func willTrigger(in contextwindow.Input, d contextwindow.Decision) bool {
-	perTurn := tokensPerTurn(d)
-	const exchange = 2 // messages
-	allowed := in.Policy.AutoSummarize && len(in.History)+exchange >= in.Policy.NeverBelow
-	for _, s := range d.Triggers {
-		will := false
-		switch s.Name {
-		case "share":
-			will = s.Value+perTurn > s.Threshold
-		case "unsummarized": // whatever else is set (R3)
-			will = s.Value+exchange >= s.Threshold
-		case "messages":
-			will = allowed && s.Value+exchange >= s.Threshold
-		case "tokens":
-			will = allowed && s.Value+perTurn >= s.Threshold
-		}
-		if will {
-			return true
-		}
-	}
-	return false
-}
-
-// tokensPerTurn returns what a turn of the tail costs on average.
-func tokensPerTurn(d contextwindow.Decision) int {
-	turns, size := 0, 0
-	for _, s := range d.History {
-		if s.Role == core.RoleUser {
-			turns++
-		}
-		size += s.Size
-	}
-	if turns == 0 {
-		return 0
-	}
-	return size / turns
-}
-
-// Prompt returns the exact prompt that would be sent now; its note says so where
-// the next message first has others summarized.
-func (k *Keeper) Prompt(ctx context.Context, scope core.Scope, id core.SessionID) (core.PromptView, error) {
-	v, err := k.look(ctx, scope, id)
+// Prompt returns the exact prompt that would be sent now; its note says so if the next
+// message first causes a summary.
+func (k *Compactor) Prompt(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.PromptView, error) {
+	release, err := k.acquireView(ctx)
 	if err != nil {
 		return core.PromptView{}, err
 	}
+	defer release()
+	v, err := k.loadSnapshot(ctx, tenant, id)
+	if err != nil {
+		return core.PromptView{}, err
+	}
+	return v.promptView(), nil
+}
+
+// promptView returns the prompt of the snapshot as people see it.
+func (v snapshot) promptView() core.PromptView {
 	view := core.PromptView{
-		Model: v.turn.Profile.Model.Info().Name, Tokens: v.prompt.Sent.Used(v.d), Note: first(v.d), MaxOutputTokens: v.d.MaxOutput,
+		Model: v.turn.Profile.Model.Info().Name, Tokens: v.prompt.Sent.Used(v.d), Note: firstStep(v.d), MaxOutputTokens: v.d.MaxOutput,
 		System: v.prompt.System, Messages: []core.PromptMessage{}, Tools: promptTools(v.turn.Profile.Tools),
 	}
 	sizes := v.prompt.Shown(v.d)
 	for i, m := range v.prompt.Messages {
 		view.Messages = append(view.Messages, core.PromptMessage{
 			MessageID: m.ID, SummaryVersion: v.turn.Notes[m.Loop].Version, Placement: m.Place, Role: m.Role, Content: m.Content,
-			ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, Tokens: sizes[i], Images: imagesOf(m),
+			ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, Tokens: sizes[i], Media: mediaOf(m),
 		})
 	}
-	return view, nil
+	return view
 }
 
-// imagesOf returns the images that go with a message, without their bytes.
-func imagesOf(m contextwindow.PromptMessage) []core.Part {
+// mediaOf returns the images and files that go with a message, without their bytes.
+func mediaOf(m contextwindow.PromptMessage) []core.Part {
 	var parts []core.Part
-	for _, image := range m.Images {
-		parts = append(parts, image.Part)
+	for _, media := range m.Media {
+		parts = append(parts, media.Part)
 	}
 	return parts
 }

@@ -16,7 +16,7 @@ import (
 // view is Prompt, which must succeed.
 func (w *world) view() core.PromptView {
 	w.t.Helper()
-	v, err := w.keeper.Prompt(w.t.Context(), w.scope(), w.session.ID)
+	v, err := w.keeper.Prompt(w.t.Context(), w.scope(), w.Session.ID)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func (w *world) same(r core.ContextReport, v core.PromptView, req llm.Request, d
 	for what, pair := range map[string][2]int{
 		"planned": {d.Total, r.Planned}, "tokens": {r.Used, v.Tokens}, "output limit": {req.MaxOutputTokens, v.MaxOutputTokens},
 		"reported output limit": {req.MaxOutputTokens, r.MaxOutput}, "tools": {len(req.Tools), len(v.Tools)},
-		"messages": {len(w.log), r.Coverage.Messages}, "window": {r.Window, r.Used + r.Reserve + r.Free},
+		"messages": {len(w.Messages), r.Coverage.Messages}, "window": {r.Window, r.Used + r.Reserve + r.Free},
 	} {
 		if pair[0] != pair[1] {
 			w.t.Errorf("%s: sent %d, shown %d", what, pair[0], pair[1])
@@ -82,7 +82,7 @@ func TestShownIsSentInMidRun(t *testing.T) {
 			w := newWorld(t, core.ContextSettings{Policy: policy}, 8192)
 			w.writer.Add(always(notes))
 			w.turns(30, 110)
-			w.log[0].Pinned, w.log[1].Role = true, core.RoleSystem
+			w.Messages[0].Pinned, w.Messages[1].Role = true, core.RoleSystem
 			w.ask("compute")
 			for i := range 3 {
 				turn, d := w.fit()
@@ -106,11 +106,11 @@ func TestShownIsSentBetweenRuns(t *testing.T) {
 	w := newWorld(t, core.ContextSettings{}, 8192)
 	w.writer.Add(always(notes))
 	w.turns(30, 110)
-	w.log[0].Pinned = true
+	w.Messages[0].Pinned = true
 	w.ask("one")
 	w.fit()
 	w.add(w.said(core.RoleAssistant, "two"))
-	w.run = core.Run{}
+	w.endRun()
 	shown, r := w.view(), w.report()
 	w.ask("three")
 	turn, d := w.fit()
@@ -125,7 +125,7 @@ func TestShownIsSentBetweenRuns(t *testing.T) {
 	if got, want := d.Total-r.Planned, d.Run[0].Size; got != want || shown.Tokens != r.Used {
 		t.Errorf("the new message adds %d tokens to the %d that were planned, want %d", got, r.Planned, want)
 	}
-	if r.Coverage.Summarized == 0 || !strings.Contains(strings.Join(shown.System, "\n"), w.log[0].Content) {
+	if r.Coverage.Summarized == 0 || !strings.Contains(strings.Join(shown.System, "\n"), w.Messages[0].Content) {
 		t.Errorf("coverage %+v: the pinned message behind the cursor is not in the prompt", r.Coverage)
 	}
 }
@@ -144,7 +144,7 @@ func TestShownBeforeASummary(t *testing.T) {
 	w.ask("next")
 	w.fit()
 	// The plan did not know the new message, which may need one turn more.
-	want := fmt.Sprintf("the next message first summarizes the oldest %d messages (share)", w.summaries[0].MessagesAdded)
+	want := fmt.Sprintf("the next message first summarizes the oldest %d messages (share)", w.Summaries[0].MessagesAdded)
 	if got := strings.Join(r.Reasons, "\n"); !strings.Contains(got, want) {
 		t.Errorf("got reasons %q, want %q", got, want)
 	}
@@ -218,7 +218,7 @@ func TestWillTrigger(t *testing.T) {
 			w.writer.Add(always(notes))
 			w.turns(1, tt.size)
 			w.ask("next")
-			if w.fit(); w.session.SummaryVersion != 1 {
+			if w.fit(); w.Session.SummaryVersion != 1 {
 				t.Errorf("one exchange later nothing was summarized")
 			}
 		})
@@ -231,15 +231,15 @@ func TestReportWhileMessagesAreAppended(t *testing.T) {
 	w := newWorld(t, core.ContextSettings{}, 8192)
 	w.turns(2, 10)
 	appends := 0
-	w.before = func(method string) error {
+	w.db.Before(func(method string) error {
 		if method == "CountOnPath" && appends < 2 {
 			appends++
 			w.turns(1, 10)
 		}
 		return nil
-	}
-	if r := w.report(); r.Coverage.Messages != len(w.log) || r.Coverage.Verbatim != len(w.log) {
-		t.Errorf("got coverage %+v, want all %d messages verbatim", r.Coverage, len(w.log))
+	})
+	if r := w.report(); r.Coverage.Messages != len(w.Messages) || r.Coverage.Verbatim != len(w.Messages) {
+		t.Errorf("got coverage %+v, want all %d messages verbatim", r.Coverage, len(w.Messages))
 	}
 }
 
@@ -249,27 +249,28 @@ func TestReportErrors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, core.ContextSettings{}, 8192)
 	w.turns(2, 10)
-	eve := core.Scope{Owner: "eve"}
-	_, err := w.keeper.Report(t.Context(), eve, w.session.ID)
-	_, err2 := w.keeper.Prompt(t.Context(), eve, w.session.ID)
+	w.ask("And now?")
+	eve := core.Tenant{Owner: "eve"}
+	_, err := w.keeper.Report(t.Context(), eve, w.Session.ID)
+	_, err2 := w.keeper.Prompt(t.Context(), eve, w.Session.ID)
 	if !errors.Is(err, core.ErrNotFound) || !errors.Is(err2, core.ErrNotFound) {
 		t.Errorf("got errors %v and %v for another owner, want ErrNotFound", err, err2)
 	}
 	broken := errors.New("the database is gone")
-	for _, method := range []string{"Get", "GetMessagesAfter", "Active", "CountOnPath", "List"} {
-		w.before = func(m string) error {
+	for _, method := range []string{"Sessions.Get", "GetMessagesAfter", "Active", "CountOnPath", "Summaries.List"} {
+		w.db.Before(func(m string) error {
 			if m == method {
 				return broken
 			}
 			return nil
-		}
-		if _, err := w.keeper.Report(t.Context(), w.scope(), w.session.ID); !errors.Is(err, broken) {
+		})
+		if _, err := w.keeper.Report(t.Context(), w.scope(), w.Session.ID); !errors.Is(err, broken) {
 			t.Errorf("%s fails: got error %v, want it", method, err)
 		}
 	}
 }
 
-// CONTEXT § 10 row 11: one ruler. For a model that counts 1.4 times what we do, the
+// One ruler. For a model that counts 1.4 times what we do, the
 // trigger, the cut, the check and what is shown are all in its tokens.
 func TestRow11OneRuler(t *testing.T) {
 	t.Parallel()
@@ -284,7 +285,7 @@ func TestRow11OneRuler(t *testing.T) {
 		w.turns(1, 60)
 		w.ask("go on")
 		before := w.report()
-		version := w.session.SummaryVersion
+		version := w.Session.SummaryVersion
 		turn, d := w.fit()
 		req := w.request(turn, d)
 		r := w.report()
@@ -294,7 +295,7 @@ func TestRow11OneRuler(t *testing.T) {
 		if theirs(req)+d.MaxOutput > r.Window || r.Triggers[0].Value != r.Planned {
 			t.Errorf("prompt %d and answer %d in a window of %d; the trigger is held against %d of %d", theirs(req), d.MaxOutput, r.Window, r.Triggers[0].Value, r.Planned)
 		}
-		if w.session.SummaryVersion > version {
+		if w.Session.SummaryVersion > version {
 			fired++
 			if before.Planned <= before.Trigger || r.Planned > r.Landing {
 				t.Errorf("summarized at %d of %d, landed at %d of %d", before.Planned, before.Trigger, r.Planned, r.Landing)

@@ -3,6 +3,7 @@ package compaction
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -13,105 +14,123 @@ import (
 	"bobbin/app/core/summarize"
 )
 
-// budget knows what may still be spent.
-type budget interface {
-	// Check returns core.ErrSpendLimit when the owner may call no model now.
-	Check(ctx context.Context, owner string) error
+// mode is how a summary is made.
+type mode struct {
+	writer     writer
+	note       string           // why no model is called; empty = the writer's model is
+	ahead      bool             // prepare it, do not activate it
+	background bool             // no prompt waits for it
+	calls      []core.ModelCall // that were already made for it
+	failed     draftSummary     // the failed summary that this one replaces; empty = none
 }
 
-// manner is how a summary is made.
-type manner struct {
-	limit time.Duration // of the model calls
-	note  string        // why no model is asked; empty = one is
-	ahead bool          // it is to be prepared
-}
-
-// manner returns how the summaries of an effort are made.
-func (k *Keeper) manner(t Turn, e *effort) manner {
-	switch {
-	case e.background:
-		return manner{limit: k.BackgroundTime}
-	case e.late:
-		return manner{note: noTime}
-	case t.Work.Breaker.Until != nil:
-		return manner{note: noTrust}
-	default:
-		return manner{limit: k.SummaryTime}
+// summaryMode returns how the next summary is made, and hands the calls made so far over to
+// it.
+func (k *Compactor) summaryMode(t Turn, e *progress) mode {
+	how := mode{writer: e.writer, note: e.writer.note, background: e.background, calls: e.calls}
+	if !e.background && t.Work.Breaker.Until != nil && how.note == "" {
+		how.note = breakerOpen
 	}
+	e.calls = nil
+	return how
 }
 
-// made is a summary that was made and not yet committed.
-type made struct {
+// draftSummary is a summary that is made but not committed.
+type draftSummary struct {
 	order   contextwindow.Order
-	run     core.RunID // that it is made for; empty = between runs
 	summary core.Summary
 	calls   []core.ModelCall
-	cause   string // why summary has a note, in a word; empty = see causeOf
-	failure string // why the model failed; empty = it did not, or was not asked
+	cause   string // why summary has a note, in one word; empty = see causeOf
+	failure string // why the model failed; empty = it did not, or was not called
 	ahead   bool
-	// into returns what storing it changes in the session as the turn has it, and the
-	// plan after that.
-	into func(t Turn, p plan) (plan, core.ContextChange, error)
+	// toChange returns the session change that stores the summary, and the plan after it.
+	toChange func(t Turn, p plan) (plan, core.ContextChange, error)
 }
 
-// notices are the most tokens that the prompt without a summary spends on saying
-// what is left out, and the one with a summary does not.
-const notices = 256
-
-// hopeless reports whether no summary can make the prompt fit, and returns the
-// decision that says so: nothing is sent then, to the summarizer neither
-// (CONTEXT § 4, rung 8).
-func hopeless(in contextwindow.Input) (contextwindow.Decision, bool) {
+// floorDecision reports whether no summary can make the prompt fit, and returns the decision
+// that refuses it (rung 8): neither the model nor the summarizer is called then.
+func floorDecision(in contextwindow.Input) (contextwindow.Decision, bool) {
 	in.NoSummary, in.NoLoop = true, true
 	d, _ := contextwindow.Plan(in)
-	return d, d.Floor != nil && float64(d.Floor.Floor-d.Floor.Usable) > notices*d.Factor
+	if d.Floor == nil {
+		return d, false
+	}
+	best, _ := contextwindow.Plan(in.WithBestSummary())
+	return d, best.Floor != nil
 }
 
-// make has the summary of an order made. The model is called outside of any
-// transaction. Errors: the context's own, summarize.ErrNoGain, and summarize.ErrFailed
-// for a strict order.
-func (k *Keeper) make(ctx context.Context, t Turn, o contextwindow.Order, how manner) (made, error) {
+// makeSummary makes the summary of an order. It calls the model outside of any transaction.
+// Errors: the context's own, summarize.ErrNoGain, and summarize.ErrFailed for a strict
+// order.
+func (k *Compactor) makeSummary(ctx context.Context, t Turn, o contextwindow.Order, how mode) (draftSummary, error) {
 	watched, ended := k.Observer.Summarizing(ctx, t, o)
-	m, err := k.write(watched, t, o, how)
-	ended(m.outcome(ctx, err))
+	m, err := k.writeSummary(watched, t, o, how)
+	ended(m.outcomeFor(ctx, err))
 	return m, err
 }
 
-// write does the work of make.
-func (k *Keeper) write(ctx context.Context, t Turn, o contextwindow.Order, how manner) (made, error) {
-	maker, note := k.summarizer(ctx, t, how)
-	m := made{order: o, run: t.RunID, ahead: how.ahead, failure: blamed(note)}
-	if note != "" && o.Strict {
-		return m, fmt.Errorf("%w: %s", summarize.ErrFailed, note)
+// writeSummary is makeSummary without the observer.
+func (k *Compactor) writeSummary(ctx context.Context, t Turn, o contextwindow.Order, how mode) (draftSummary, error) {
+	m := draftSummary{order: o, ahead: how.ahead, failure: cmp.Or(how.failed.failure, countedFailure(how.note)), calls: how.calls}
+	if how.note != "" && o.Strict {
+		return m, fmt.Errorf("%w: %s", summarize.ErrFailed, how.note)
 	}
-	k.Publisher.Delta(ctx, core.NewEvent(t.Session.ID, t.RunID, core.EventContextStarted, core.ContextData{Kind: o.Kind, Trigger: o.Trigger, Ahead: how.ahead}))
-	req := summarize.Request{
-		Preset: t.Profile.Policy.Name, Messages: covered(t.History, o.ThroughSeq), Limit: o.Limit, AskFor: o.AskFor,
-		Replaces: o.Tokens, Focus: o.Focus, TimeLimit: how.limit, Strict: o.Strict && t.Profile.Policy.Strategy != contextwindow.StrategyExtractive,
+	if how.failed.failure == "" {
+		k.Publisher.Delta(ctx, t.newEvent(core.EventContextStarted, core.ContextData{Kind: o.Kind, Trigger: o.Trigger, Ahead: how.ahead}))
 	}
-	if t.Session.ConversationSummary != nil {
-		req.Previous = *t.Session.ConversationSummary
+	req := k.summaryRequest(t, o.Limit, o.AskFor)
+	req.Messages, req.Load = t.nameSpeakers(messagesThrough(t.History, o.ThroughSeq)), k.textLoader(t)
+	req.Replaces, req.Focus, req.TimeLimit, req.Background = o.Tokens, o.Focus, k.BackgroundTime, how.background
+	var strategy summarize.Strategy = summarize.NewExtractive(k.Counter)
+	if how.note == "" && how.writer.kind.New != nil {
+		strategy, req.Strict = k.newStrategy(t, how.writer), how.writer.model != nil
 	}
-	start := time.Now()
-	res, err := maker.Summarize(ctx, req)
-	m.calls, m.cause, m.failure = k.booked(t, res.Calls), res.Cause, cmp.Or(m.failure, strings.TrimPrefix(res.Note, fallback))
+	release, err := k.acquireMaterial(ctx, req.Messages)
 	if err != nil {
 		return m, err
 	}
-	m.summary = core.Summary{
-		ID: core.NewID[core.SummaryID](), SessionID: t.Session.ID, Owner: t.Session.Owner,
-		Kind: core.SummaryRolling, State: core.SummaryActive, Content: res.Content,
-		FromID: o.FromID, FromSeq: o.FromSeq, ThroughID: o.ThroughID, ThroughSeq: o.ThroughSeq,
-		MessagesAdded: len(req.Messages), MessagesCovered: t.Session.SummarizedCount + len(req.Messages),
-		TokensBefore: o.Tokens, TokensAfter: res.Tokens, TokenCount: res.Tokens,
-		Model: res.Model, Strategy: res.Strategy, Trigger: o.Trigger, Focus: o.Focus, Note: cmp.Or(res.Note, note),
-		Duration: time.Since(start).Truncate(time.Microsecond), CreatedAt: core.Now(),
+	defer release()
+	start := time.Now()
+	res, err := summarize.New(strategy, k.Counter).Summarize(ctx, req)
+	m.calls, m.cause = append(m.calls, k.recordCalls(t, res.Calls)...), cmp.Or(res.Cause, how.failed.cause)
+	m.failure = cmp.Or(m.failure, strings.TrimPrefix(res.Note, fallback))
+	if err != nil {
+		return m, err
 	}
+	s := newSummary(t, o, res, start)
+	s.ID, s.Note = core.NewID[core.SummaryID](), cmp.Or(res.Note, how.note)
+	s.MessagesAdded, s.MessagesCovered, s.MessagesShortened = len(req.Messages), t.Session.SummarizedCount+len(req.Messages), res.Shortened
+	s.TokensCovered = t.Session.SummaryCovered
+	for _, it := range k.planItems(t, req.Messages, llm.Info{}) {
+		s.TokensCovered += it.Tokens
+	}
+	m.summary = s
 	return m, nil
 }
 
-// covered returns the messages up to the new cursor.
-func covered(history []core.Message, through int64) []core.Message {
+// newSummary returns the summary of an order, without the messages that it covers.
+func newSummary(t Turn, o contextwindow.Order, res summarize.Result, start time.Time) core.Summary {
+	return core.Summary{
+		ID: o.SummaryID, SessionID: t.Session.ID, Owner: t.Session.Owner, Kind: o.Kind, State: core.SummaryActive,
+		FromID: o.FromID, FromSeq: o.FromSeq, ThroughID: o.ThroughID, ThroughSeq: o.ThroughSeq, OrderedSeq: o.OrderedSeq,
+		Content: res.Content, TokensBefore: o.Tokens, TokensAfter: res.Tokens, TokenCount: res.Tokens,
+		Model: res.Model, Strategy: res.Strategy, Note: res.Note, Unsupported: res.Unsupported,
+		Trigger: o.Trigger, Focus: o.Focus, MadeFor: o.MadeFor,
+		Duration: time.Since(start).Truncate(time.Microsecond), CreatedAt: core.Now(),
+	}
+}
+
+// summaryRequest returns the request for a summary of the turn, without the messages.
+func (k *Compactor) summaryRequest(t Turn, limit, askFor int) summarize.Request {
+	req := summarize.Request{Preset: t.Profile.Policy.Name, Limit: limit, TargetTokens: askFor, Speakers: t.Session.Speakers == core.ManySpeakers}
+	if t.Session.ConversationSummary != nil {
+		req.Previous = *t.Session.ConversationSummary
+	}
+	return req
+}
+
+// messagesThrough returns the messages up to the new cursor.
+func messagesThrough(history []core.Message, through int64) []core.Message {
 	n := 0
 	for n < len(history) && history[n].Seq <= through {
 		n++
@@ -119,9 +138,9 @@ func covered(history []core.Message, through int64) []core.Message {
 	return history[:n]
 }
 
-// booked completes the records of the summarizer's model calls, and lets the
-// calibration learn from them.
-func (k *Keeper) booked(t Turn, calls []core.ModelCall) []core.ModelCall {
+// recordCalls completes the records of the summarizer's model calls and calibrates with
+// them.
+func (k *Compactor) recordCalls(t Turn, calls []core.ModelCall) []core.ModelCall {
 	for i := range calls {
 		calls[i].ID = core.NewID[string]()
 		calls[i].Owner, calls[i].User = t.Session.Owner, t.Session.UserID
@@ -131,117 +150,137 @@ func (k *Keeper) booked(t Turn, calls []core.ModelCall) []core.ModelCall {
 	return calls
 }
 
-// sizes returns what the prompt has as it is sent, without the summary and with it, in
-// the model's tokens: what /context says before and after.
-func (k *Keeper) sizes(ctx context.Context, t Turn, p plan, s core.Summary, next plan) (before, with int, err error) {
-	old, err := k.assemble(ctx, t, p.d)
-	if err != nil {
+// promptSizes returns the size of the prompt without the summary and with it, in the model's
+// tokens: what /context shows before and after. For a prompt that is far too large to send
+// it returns the planned size, so that the texts of a backlog stay in storage.
+func (k *Compactor) promptSizes(ctx context.Context, t Turn, p plan, s core.Summary, next plan) (before, with int, err error) {
+	size := func(t Turn, d contextwindow.Decision) (int, error) {
+		if d.Total > 2*d.Budget.Usable {
+			return d.Total, nil
+		}
+		prompt, err := k.assemble(ctx, t, d)
+		return prompt.Sent.Used(d), err
+	}
+	if before, err = size(t, p.d); err != nil {
 		return 0, 0, err
 	}
-	t.Session.ConversationSummary, t.Session.SummaryThroughSeq = &s.Content, s.ThroughSeq
-	t.History = after(t.History, s.ThroughSeq)
-	prompt, err := k.assemble(ctx, t, next.d)
-	return old.Sent.Used(p.d), prompt.Sent.Used(next.d), err
+	t.Session.ConversationSummary, t.Session.SummaryThroughSeq, t.Session.SummarizedCount = &s.Content, s.ThroughSeq, s.MessagesCovered
+	t.History = messagesAfter(t.History, s.ThroughSeq)
+	with, err = size(t, next.d)
+	return before, with, err
 }
 
-// change returns what commits the summary; before and after are the sizes of the
-// prompt without and with it.
-func (m made) change(state contextwindow.PromptState, before, after int) core.ContextChange {
+// contextChange returns the change that commits the summary; data has the sizes of the prompt
+// without and with it.
+func (m draftSummary) contextChange(t Turn, state contextwindow.PromptState, data core.ContextData) core.ContextChange {
 	s := m.summary
 	var events []core.Event
 	if s.Note != "" {
-		events = append(events, core.NewEvent(s.SessionID, m.run, core.EventContextFailed, core.ContextData{Kind: s.Kind, Trigger: s.Trigger, Reason: s.Note}))
+		events = append(events, t.newEvent(core.EventContextFailed, core.ContextData{Kind: s.Kind, Trigger: s.Trigger, Reason: s.Note}))
 	}
-	events = append(events, core.NewEvent(s.SessionID, m.run, core.EventContextCompleted, core.ContextData{
-		TokensBefore: before, TokensAfter: after, MessagesCovered: s.MessagesCovered, Kind: s.Kind, Trigger: s.Trigger,
-	}))
+	data.Kind, data.Trigger, data.MessagesCovered = s.Kind, s.Trigger, s.MessagesCovered
+	events = append(events, t.newEvent(core.EventContextCompleted, data))
 	return core.ContextChange{PromptState: state.Encode(), Summary: &s, Events: events, ModelCalls: m.calls, Failure: m.failure}
 }
 
 // fallback begins the notes of summaries that were made without their model.
 const fallback = "fallback: "
 
-// Why no model was asked. What is wrong with one that cannot be used is the operator's
-// business and stands in the log.
+// Why no model was called. The log says what is wrong with a model that cannot be used.
 const (
-	noModel  = fallback + "the summary model cannot be used"
-	noBudget = fallback + "the spend limit of the day is reached"
-	noTime   = fallback + "another summary of the session takes too long"
-	noTrust  = fallback + "the summary model failed too often and is not asked for a while"
+	noModel     = fallback + "the summary model cannot be used"
+	noBudget    = fallback + "the spend limit of the day is reached"
+	noPrice     = fallback + "the summary model has no price, and a limit in US dollars holds"
+	breakerOpen = fallback + "the summary model failed too often and is paused"
 
 	noStrategy = fallback + "the strategy does not exist"
 )
 
-// blamed returns the note of a summary that had no model as a failure that counts;
-// empty where another summary may well have its model.
-func blamed(note string) string {
+// countedFailure returns the note of a summary without a model as a failure that the breaker
+// counts; empty where the next summary may have its model.
+func countedFailure(note string) string {
 	if note != noModel && note != noStrategy {
 		return ""
 	}
 	return strings.TrimPrefix(note, fallback)
 }
 
-// summarizer returns what makes the summaries of the turn's policy. A summary
-// model that cannot be used does not fail the conversation (B7): the summary is
-// made without one, and the note says so.
-func (k *Keeper) summarizer(ctx context.Context, t Turn, how manner) (s *summarize.Summarizer, note string) {
-	extractive := summarize.New(summarize.NewExtractive(k.Counter), k.Counter)
+// writer makes the summaries of a turn's policy.
+type writer struct {
+	kind  summarize.Kind
+	model llm.Model // nil = none is needed, or see note
+	note  string    // why the model is not called; empty = it is, or none is needed
+}
+
+// chooseWriter returns the writer for the turn's policy. A summary model that cannot be used
+// does not fail the conversation: the note says why the summary is made without one.
+func (k *Compactor) chooseWriter(ctx context.Context, t Turn) writer {
 	kind, ok := summarize.KindOf(t.Profile.Policy.Strategy)
 	if !ok {
-		k.Logger.ErrorContext(ctx, "summary without its strategy", "session_id", t.Session.ID, "agent", t.Profile.Agent.Name, "strategy", t.Profile.Policy.Strategy)
-		return extractive, noStrategy
+		k.Logger.ErrorContext(ctx, "summary strategy does not exist", "session_id", t.Session.ID, "agent", t.Profile.Agent.Name, "strategy", t.Profile.Policy.Strategy)
+		return writer{note: noStrategy}
 	}
-	material := summarize.Material{Count: k.Counter}
+	w := writer{kind: kind}
 	if kind.Model {
-		if how.note != "" {
-			return extractive, how.note
-		}
-		if note := k.broke(ctx, t); note != "" {
-			return extractive, note
-		}
-		model, err := k.summaryModel(t.Profile)
-		if err != nil {
-			return extractive, k.unusable(ctx, t, err)
-		}
-		name := model.Info().Name
-		material.Model, material.Factor = k.narrowed(t, model), func() float64 { return k.Calibrator.Estimate(name, t.Session.ID).Factor }
+		w.model, w.note = k.summaryModel(ctx, t, t.Profile.Policy.SummaryModel)
 	}
-	return summarize.New(kind.New(material), k.Counter), ""
+	return w
 }
 
-// broke returns the note of a summary for which no model may be called now; empty if
-// one may.
-func (o Options) broke(ctx context.Context, t Turn) string {
+// newStrategy returns the writer's strategy.
+func (k *Compactor) newStrategy(t Turn, w writer) summarize.Strategy {
+	material := summarize.Material{Count: k.Counter}
+	if w.model != nil {
+		name := w.model.Info().Name
+		material.Model, material.Factor = k.withKnownWindow(t, w.model), func() float64 { return k.Calibrator.Estimate(name, t.Session.ID).Factor }
+	}
+	return w.kind.New(material)
+}
+
+// orderLimit returns how many tokens of messages one call of the model takes for the next
+// summary; 0 = no model is called.
+func (k *Compactor) orderLimit(in contextwindow.Input, t Turn, w writer) int {
+	if w.model == nil {
+		return 0
+	}
+	s, ok := k.newStrategy(t, w).(interface{ Room(summarize.Request) int })
+	if !ok {
+		return 0
+	}
+	return s.Room(k.summaryRequest(t, contextwindow.SummaryRoom(in), in.Policy.SummaryAskTokens))
+}
+
+// checkBudget returns why the model may not be called for the turn now.
+func (o Options) checkBudget(ctx context.Context, t Turn, m llm.Model) error {
 	if o.Budget == nil {
-		return ""
+		return nil
 	}
-	err := o.Budget.Check(ctx, t.Session.Owner)
-	if err == nil {
-		return ""
-	}
-	o.Logger.WarnContext(ctx, "summary without a model", "session_id", t.Session.ID, "err", err)
-	return noBudget
+	return o.Budget(ctx, t.Session.Owner, m.Info())
 }
 
-// unusable returns the note of a summary whose model cannot be had.
-func (o Options) unusable(ctx context.Context, t Turn, err error) string {
-	o.Logger.ErrorContext(ctx, "summary model not usable", "session_id", t.Session.ID, "agent", t.Profile.Agent.Name, "err", err)
-	return noModel
-}
-
-// summaryModel returns the model that writes the summaries: the policy's, else
-// the provider's cheap one where the preset asks for it, else the default (W8).
-// What is said to a server of one's own is not summarized elsewhere.
-func (o Options) summaryModel(p Profile) (llm.Model, error) {
-	name := p.Policy.SummaryModel
-	if name == "" && p.Policy.CheapSummaryModel {
-		if m, ok := o.Models.Cheap(p.Model.Info().Name); ok {
-			return m, nil
+// summaryModel returns the model that writes the summaries: the named one; else the one of
+// the agent's provider that the preset prefers, if the budget allows it; else the model that
+// answers. Conversations never go to a provider that is not configured for them. The note
+// says why there is no model; it is empty where there is one.
+func (o Options) summaryModel(ctx context.Context, t Turn, name string) (m llm.Model, note string) {
+	if name == "" {
+		m = t.Profile.Model
+		if other, ok := o.Models.Preferred(m.Info().Name, t.Profile.Policy.PreferredModel); ok && o.checkBudget(ctx, t, other) == nil {
+			return other, ""
+		}
+	} else {
+		var err error
+		if m, err = o.Models.Get(name); err != nil {
+			o.Logger.ErrorContext(ctx, "summary model unusable", "session_id", t.Session.ID, "agent", t.Profile.Agent.Name, "err", err)
+			return nil, noModel
 		}
 	}
-	m, err := o.Models.Get(name) // empty = default_llm
-	if err != nil {
-		return nil, fmt.Errorf("summary model: %w", err)
+	if err := o.checkBudget(ctx, t, m); err != nil {
+		o.Logger.WarnContext(ctx, "summary without a model", "session_id", t.Session.ID, "err", err)
+		if errors.Is(err, core.ErrUnprocessable) {
+			return nil, noPrice
+		}
+		return nil, noBudget
 	}
-	return m, nil
+	return m, ""
 }

@@ -1,24 +1,46 @@
 package compaction
 
 import (
+	"slices"
+
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 )
 
-// Profile is an agent as one session uses it: its texts, its tools and its model.
+// Profile is an agent as one session uses it: texts, tools and model.
 type Profile struct {
 	Agent        core.Agent
 	Policy       contextwindow.Policy
 	Loop         contextwindow.Loop // of one run; the zero value compacts nothing
 	Model        llm.Model
-	Fallbacks    []llm.Model // answer in this order when Model cannot be had
-	SystemPrompt string      // the agent's, with the session's instructions
+	Fallbacks    []llm.Model // used in this order when Model is unavailable
+	SystemPrompt string      // of the agent, with the session's instructions
 	ToolUsage    string      // instructions for the use of tools; empty without tools
 	Tools        []llm.ToolSpec
+
+	// Of one run alone, see WithOptions.
+	Instructions      string
+	ParallelToolCalls *bool
 }
 
-// MaxIterations returns how many model calls a run may make (W13).
+// WithOptions returns the profile as a run with the options uses it; nil = none.
+func (p Profile) WithOptions(o *core.RunOptions) Profile {
+	if o == nil {
+		return p
+	}
+	p.Agent.ModelParameters = p.Agent.ModelParameters.With(o.ModelParameters)
+	p.Instructions, p.ParallelToolCalls = o.Instructions, o.ParallelToolCalls
+	p.Tools = slices.DeleteFunc(slices.Clone(p.Tools), func(t llm.ToolSpec) bool { // the agent may have got it since
+		return slices.ContainsFunc(o.Tools, func(own core.ClientTool) bool { return own.Name == t.Name })
+	})
+	for _, t := range o.Tools {
+		p.Tools = append(p.Tools, llm.ToolSpec(t))
+	}
+	return p
+}
+
+// MaxIterations returns how many model calls a run may make.
 func (p Profile) MaxIterations() int {
 	if p.Agent.MaxIterations > 0 {
 		return p.Agent.MaxIterations
@@ -26,24 +48,51 @@ func (p Profile) MaxIterations() int {
 	return core.DefaultMaxIterations
 }
 
-// Turn is what a plan depends on: the conversation and how it is to be sent.
+// maxOutput returns the max tokens of an answer: the lower of the agent's limit and the
+// model's; 0 = neither is known.
+func (p Profile) maxOutput() int {
+	own, model := p.Agent.MaxOutputTokens, p.Model.Info().MaxOutput
+	if own > 0 && model > 0 {
+		return min(own, model)
+	}
+	return max(own, model)
+}
+
+// Turn is what a plan depends on: the conversation, and how it is sent.
 type Turn struct {
 	Session core.Session
 	Profile Profile
-	RunID   core.RunID       // for the books; empty between runs
+	RunID   core.RunID       // for usage records; empty between runs
 	History []core.Message   // on the path after the cursor, before the run in progress; system rows included
 	Run     []core.Message   // the run in progress, the user's message first; empty between runs
-	Work    core.SummaryWork // beside the summary in use, when it was last looked at
+	Work    core.SummaryWork // on the session's summaries, as last loaded
 
-	Notes map[core.SummaryID]core.Summary // on tool loops, as far as they were loaded; never changed in place
+	// Waited says that a prompt of the run has waited for a summary: later prompts do not.
+	Waited bool
 
-	// After the provider refused a prompt as too long:
-	Cap    int // the next must be at most so large, in cl100k_base tokens, as the estimate has changed; 0 = no cap
-	Window int // the real window, if the provider told it; 0 = as the model table says
+	Recalled *Recalled // what the log has for the run's message; nil = not searched
+
+	Notes map[core.SummaryID]core.Summary // on tool loops, as far as loaded; never changed in place
+
+	// Rendered are the messages of the last prompt whose texts History and Run do not
+	// have; never changed in place.
+	Rendered contextwindow.Rendered
+
+	// Set after the provider refused a prompt as too long:
+	Cap    int // max size of the next prompt in cl100k_base tokens, since the estimate has changed; 0 = no cap
+	Window int // the real window, if the provider reported it; 0 = as the model table says
+	// Trial says that Window is a guess: the oldest messages are left out until the prompt
+	// fits. No summary is made and nothing is stored.
+	Trial bool
 }
 
-// messages returns all messages of the turn by id.
-func (t Turn) messages(pinned []core.Message) map[core.MessageID]core.Message {
+// newEvent returns an event of the turn's session and run.
+func (t Turn) newEvent(kind core.EventType, data core.ContextData) core.Event {
+	return core.NewEvent(t.Session.ID, t.RunID, kind, data)
+}
+
+// allMessages returns all messages of the turn by id.
+func (t Turn) allMessages(pinned []core.Message) map[core.MessageID]core.Message {
 	byID := make(map[core.MessageID]core.Message, len(t.History)+len(t.Run)+len(pinned))
 	for _, list := range [][]core.Message{pinned, t.History, t.Run} {
 		for _, m := range list {
@@ -53,12 +102,35 @@ func (t Turn) messages(pinned []core.Message) map[core.MessageID]core.Message {
 	return byID
 }
 
-// items returns the messages as a plan sees them, without system rows (W14).
-func items(messages []core.Message) []contextwindow.Item {
+// lacksTexts reports whether some of the turn's messages have no texts loaded.
+func (t Turn) lacksTexts() bool {
+	unloaded := func(m core.Message) bool { return m.Unloaded > 0 }
+	return slices.ContainsFunc(t.History, unloaded) || slices.ContainsFunc(t.Run, unloaded)
+}
+
+// nameSpeakers returns the messages as a summarizer gets them: with the names of all speakers,
+// if there are several.
+func (t Turn) nameSpeakers(messages []core.Message) []core.Message {
+	if t.Session.Speakers != core.ManySpeakers {
+		return messages
+	}
+	messages = slices.Clone(messages)
+	for i := range messages {
+		messages[i].Named = messages[i].Role == core.RoleUser
+	}
+	return messages
+}
+
+// planItems returns the messages as a plan for the model sees them, without system rows.
+func (k *Compactor) planItems(t Turn, messages []core.Message, model llm.Info) []contextwindow.Item {
+	itemOf := contextwindow.ItemOf
+	if t.Session.Speakers == core.ManySpeakers {
+		itemOf = contextwindow.NamedItemOf
+	}
 	out := make([]contextwindow.Item, 0, len(messages))
 	for _, m := range messages {
 		if m.Role != core.RoleSystem {
-			out = append(out, contextwindow.ItemOf(m))
+			out = append(out, itemOf(m, model, k.Counter))
 		}
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,23 +15,27 @@ import (
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
+	"bobbin/tests/coretest"
 )
 
-// world is a Keeper over a store in memory, with scripted models.
+// world is a Compactor over a store in memory, with scripted models.
 type world struct {
-	*store
+	*coretest.Conversation
+	db      *coretest.Store
+	feed    *coretest.Feed
+	run     core.Run // in progress; without an id there is none
 	t       *testing.T
-	keeper  *compaction.Keeper
+	keeper  *compaction.Compactor
 	count   *tokens.Counter
 	ruler   *tokens.Calibrator
 	model   *llm.Script // answers
-	writer  *llm.Script // makes the summaries: the default model
+	writer  *llm.Script // makes the summaries
 	models  modelsByName
 	profile compaction.Profile
 	options compaction.Options
 }
 
-// modelsByName is a registry; "" is the default model.
+// modelsByName is a registry.
 type modelsByName map[string]llm.Model
 
 // Get returns the model of the name.
@@ -41,13 +46,13 @@ func (m modelsByName) Get(name string) (llm.Model, error) {
 	return nil, core.Errorf(core.ErrNotFound, "model %q is not known", name)
 }
 
-// cheapOf is the key of a model's cheap one.
-func cheapOf(name string) string { return "cheap one of " + name }
+// preferred is the key of the model that a preference selects.
+func preferred(p llm.Preference, name string) string { return string(p) + " beside " + name }
 
-// Cheap returns the cheap model of the model of the name.
-func (m modelsByName) Cheap(name string) (llm.Model, bool) {
-	cheap, ok := m[cheapOf(name)]
-	return cheap, ok
+// Preferred returns the model that stands under the key.
+func (m modelsByName) Preferred(name string, p llm.Preference) (llm.Model, bool) {
+	model, ok := m[preferred(p, name)]
+	return model, ok
 }
 
 // Profile is the one that the world has, with another model if one is named.
@@ -69,28 +74,26 @@ func toolSpecs() []llm.ToolSpec {
 // newWorld returns a world whose agent has the settings and a model with the window.
 func newWorld(t *testing.T, settings core.ContextSettings, window int) *world {
 	t.Helper()
-	count, err := tokens.NewCounter()
-	if err != nil {
-		t.Fatal(err)
-	}
-	policy, err := contextwindow.Resolve(contextwindow.Global{}, settings)
+	count := tokens.NewCounter()
+	policy, err := contextwindow.Resolve(contextwindow.Global{SummaryModel: "writer"}, settings)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &world{
-		store: newStore(), t: t, count: count,
+		db: coretest.New(), feed: &coretest.Feed{}, t: t, count: count,
 		ruler:  tokens.NewCalibrator(func(string) float64 { return 1 }),
 		model:  llm.Scripted().WithInfo(llm.Info{Name: "answerer", Provider: "scripted", Window: window, MaxOutput: window / 8}),
 		writer: llm.Scripted().WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: 128_000, MaxOutput: 8_000}),
 	}
-	w.models = modelsByName{"": w.writer, "answerer": w.model}
+	w.begin()
+	w.models = modelsByName{"writer": w.writer, "answerer": w.model}
 	w.profile = compaction.Profile{
 		Agent: core.Agent{Name: "tester"}, Policy: policy, Model: w.model,
 		SystemPrompt: "You are a tester.", ToolUsage: "Use the tools.", Tools: toolSpecs(),
 	}
 	w.options = compaction.Options{
-		Stores: compaction.Stores{Sessions: w.store, Messages: w.store, Summaries: w.store, Runs: w.store},
-		Models: w.models, Profiles: w, Counter: count, Calibrator: w.ruler, Publisher: w.store,
+		Stores: compaction.Stores{Sessions: w.db.Sessions, Messages: w.db.Messages, Summaries: w.db.Summaries, Runs: w.db.Runs},
+		Models: w.models, LoadProfile: w.Profile, Counter: count, Calibrator: w.ruler, Publisher: w.feed,
 		Logger: slog.New(slog.DiscardHandler), SummaryTime: 10 * time.Second, BackgroundTime: time.Minute, Grace: 30 * time.Second, Worker: "w",
 	}
 	w.keeper = compaction.New(w.options)
@@ -113,22 +116,43 @@ func (w *world) turns(n, size int) {
 	}
 }
 
-// ask begins a run: its message is in the log.
+// begin goes on with another session, of whose lists the newest messages have their texts.
+func (w *world) begin() {
+	w.Conversation = w.db.AddConversation(core.Session{Owner: core.LocalOwner, UserID: "ann", Agent: "tester"})
+	w.WithTexts, w.run = 4, core.Run{}
+}
+
+// add appends messages to the log.
+func (w *world) add(messages ...core.Message) { w.db.Say(w.Session.ID, messages...) }
+
+// now returns the session, the versions of its summary and its log.
+func (w *world) now() (session core.Session, summaries []core.Summary, log []core.Message) {
+	w.db.Edit(func() { session, summaries, log = w.Session, slices.Clone(w.Summaries), slices.Clone(w.Messages) })
+	return session, summaries, log
+}
+
+// ask ends the run in progress and begins another: its message is in the log.
 func (w *world) ask(content string) {
-	w.mu.Lock()
-	w.run = core.Run{ID: core.NewID[core.RunID](), SessionID: w.session.ID, Owner: w.session.Owner, Status: core.RunRunning}
-	id := w.run.ID
-	w.mu.Unlock()
-	m := w.said(core.RoleUser, content)
-	m.RunID = id
-	w.add(m)
+	w.endRun()
+	w.run = *w.db.StartRun(w.Session.ID, core.RunInput{Content: content, TokenCount: w.said(core.RoleUser, content).TokenCount}, true)
+}
+
+// endRun ends the run in progress, if there is one.
+func (w *world) endRun() {
+	if w.run.ID != "" {
+		w.db.EndRun(w.run.ID)
+	}
+	w.run = core.Run{}
 }
 
 // turn returns what the next model call depends on, as retrieve_context loads it.
 func (w *world) turn() compaction.Turn {
 	session, _, log := w.now()
 	t := compaction.Turn{Session: session, Profile: w.profile, RunID: w.run.ID}
-	for _, m := range log {
+	for i, m := range log {
+		if w.WithTexts > 0 && i < len(log)-w.WithTexts {
+			m = m.WithoutTexts()
+		}
 		switch {
 		case m.Seq <= session.SummaryThroughSeq:
 		case m.RunID != "" && m.RunID == w.run.ID:
@@ -179,7 +203,7 @@ func (w *world) size(req llm.Request) int {
 // report is Report, which must succeed and lose nothing.
 func (w *world) report() core.ContextReport {
 	w.t.Helper()
-	r, err := w.keeper.Report(w.t.Context(), w.scope(), w.session.ID)
+	r, err := w.keeper.Report(w.t.Context(), w.scope(), w.Session.ID)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -189,38 +213,22 @@ func (w *world) report() core.ContextReport {
 	return r
 }
 
-func (w *world) scope() core.Scope { return core.Scope{Owner: w.session.Owner} }
-
-// kinds returns the types of the events.
-func kinds(events []core.Event) []core.EventType {
-	var out []core.EventType
-	for _, e := range events {
-		out = append(out, e.Type)
-	}
-	return out
-}
-
-// data reads the data of an event.
-func data[T any](t *testing.T, e core.Event) T {
-	t.Helper()
-	var out T
-	if err := json.Unmarshal(e.Data, &out); err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
+func (w *world) scope() core.Tenant { return core.Tenant{Owner: w.Session.Owner} }
 
 // notes is an answer that may be stored as a summary.
-const notes = "## Goal\nTest the tester.\n## Facts\n- turn 1 happened"
+const notes = "## Goal\nTest the tester.\n\n## Facts\n- turn 1 happened, and each turn after it said the same few words again.\n" +
+	"- Nothing else was asked for, and the user wants no change of that until tomorrow.\n\n## Decisions\n- The tester goes on in the same manner; " +
+	"every answer stays short, no tool is needed for it, and nobody else takes part.\n\n## Done and open\n- Done: what was said so far. Open: how many turns there are to be, " +
+	"whether a longer test comes after this one, and who reads what comes out of it."
+
+// shortNotes may be stored as the summary of a few short messages.
+const shortNotes = "## Goal\nTest the tester.\n\n## Facts\n- turn 1 happened, and two or three more of them that said the same few words again; nothing else was asked for."
 
 // always is a step that answers every request with the text.
 func always(text string) llm.Step { return llm.Step{Text: []string{text}, Repeat: true} }
 
 // useCounter replaces what counts the texts.
-func (w *world) useCounter(c interface {
-	Text(string) int
-	Tools([]llm.ToolSpec) int
-}) {
+func (w *world) useCounter(c llm.TokenCounter) {
 	w.options.Counter = c
 	w.keeper = compaction.New(w.options)
 }

@@ -19,6 +19,7 @@ type Config struct {
 	DefaultLLM            string  // empty = chosen at start, from the keys that are there
 	ContextUsageThreshold float64 // share of the window (W8)
 	ContextSummaryModel   string  // empty = DefaultLLM (W8)
+	ContextSummaryRole    string  // system or user; empty = the policy's
 	EmbeddingModel        string  // of memories; empty = without a model, by words
 	Models                []Model
 	Titles                bool // sessions without a title get one after their first answer
@@ -30,13 +31,15 @@ type Config struct {
 	Telemetry             Telemetry
 	Files                 Files
 	Webhooks              Webhooks
+	Slack                 Slack
 	Limits                Limits
 	Retention             Retention
 }
 
 // Database is where everything durable is kept.
 type Database struct {
-	URL Secret // sqlite://path or postgres://user:password@host/name
+	URL        Secret // sqlite://path or postgres://user:password@host/name
+	Durability string // of SQLite; one of Durabilities
 }
 
 // Auth is who may call.
@@ -58,6 +61,7 @@ type SpendLimit struct {
 // Tools are settings of tools for all agents.
 type Tools struct {
 	FetchURL FetchURL
+	Allow    []string // kinds of tools that files may describe; see core.ToolKinds
 }
 
 // FetchURL is the tool fetch_url.
@@ -87,6 +91,8 @@ type Limits struct {
 	BodyBytes           Bytes // of one HTTP request's body
 	ImportBytes         Bytes // of one history that is imported
 	ImportMessages      int   // of one history
+	RequestMemoryBytes  Bytes // of the requests in hand, of all callers; 0 = as the machine has it
+	RequestDiskBytes    Bytes // the same, in the data folder
 	ToolOutputBytes     Bytes // of one tool's result
 	ToolShownBytes      Bytes // of one tool's result in prompts
 	MemoryIndexBytes    Bytes // of the vectors of memories that are kept in memory
@@ -115,23 +121,24 @@ func Default() Config {
 	c := Config{
 		Addr: "127.0.0.1:8080", DataDir: "./bobbin-data", AgentsDir: "agents", DefaultAgent: "assistant",
 		ContextUsageThreshold: 0.8, Titles: true,
-		Tools: Tools{FetchURL: FetchURL{Ports: []string{"80", "443"}, Time: 20 * time.Second, Bytes: 2 << 20}},
-		Log:   Log{Level: "info", Format: "auto"},
-		Auth:  Auth{JWT: defaultJWT()},
-		Files: defaultFiles(), Webhooks: defaultWebhooks(), Retention: Retention{Events: 720 * time.Hour},
+		Tools:    Tools{FetchURL: FetchURL{Ports: []string{"80", "443"}, Time: 20 * time.Second, Bytes: 2 << 20}},
+		Database: Database{Durability: DurabilityFull},
+		Log:      Log{Level: "info", Format: "auto"},
+		Auth:     Auth{JWT: defaultJWT()},
+		Files:    defaultFiles(), Webhooks: defaultWebhooks(), Slack: defaultSlack(), Retention: Retention{Events: 720 * time.Hour},
 		Limits: Limits{
-			MessageBytes: 1 << 20, BodyBytes: 8 << 20, ImportBytes: 64 << 20, ImportMessages: 100_000, ToolOutputBytes: 4 << 20, ToolShownBytes: 64 << 10, MemoryIndexBytes: 256 << 20,
+			MessageBytes: 1 << 20, BodyBytes: 8 << 20, ImportBytes: 64 << 20, ImportMessages: 100_000, RequestDiskBytes: 1 << 30, ToolOutputBytes: 4 << 20, ToolShownBytes: 64 << 10, MemoryIndexBytes: 256 << 20,
 			QueuedRuns: 100, RunsPerOwner: 1000, RunsPerUser: 20, ConcurrentRuns: 256, OpenStreams: 8192, OpenStreamsPerOwner: 4096, OpenStreamsPerUser: 32, RequestsPerSecond: 100, UserRequests: 10, GuessesPerMinute: 60,
 			WaitTime: 5 * time.Minute, RunTime: 10 * time.Minute, ToolTime: time.Minute, ApprovalTime: 24 * time.Hour,
 			SummaryTime: 10 * time.Second, BackgroundSummaryTime: time.Minute, ShutdownGrace: 30 * time.Second,
 		},
 	}
-	c.Database.URL = c.embedded()
+	c.Database.URL = c.embeddedURL()
 	return c
 }
 
-// embedded returns the URL of the database in the data folder.
-func (c Config) embedded() Secret {
+// embeddedURL returns the URL of the database in the data folder.
+func (c Config) embeddedURL() Secret {
 	return NewSecretURL("sqlite://" + filepath.ToSlash(filepath.Join(c.DataDir, "bobbin.db")))
 }
 
@@ -146,6 +153,15 @@ func isLoopback(addr string) bool {
 	}
 	return isThisMachine(host)
 }
+
+// The words of database.durability.
+const (
+	DurabilityFull   = "full"   // what is acknowledged survives the loss of power
+	DurabilityNormal = "normal" // it survives a crash of the process
+)
+
+// Durabilities returns the words that database.durability takes.
+func Durabilities() []string { return []string{DurabilityFull, DurabilityNormal} }
 
 // LogLevels returns the words that log.level takes.
 func LogLevels() []string { return []string{"debug", "info", "warn", "error"} }

@@ -10,6 +10,7 @@ type Fault struct {
 	Where   string // file and line, environment variable, or flag; empty = not known
 	Key     string // such as limits.run_time or models[1].provider
 	Problem string // what is wrong and what to do
+	unnamed string // the file, if it must not set the key because nobody named it
 }
 
 // Error returns the fault in one line.
@@ -24,15 +25,15 @@ func (f *Fault) Error() string {
 // faults gathers what is wrong.
 type faults []error
 
-// add notes a fault of the key.
-func (fs *faults) add(key, format string, args ...any) {
+// addFault notes a fault of the key.
+func (fs *faults) addFault(key, format string, args ...any) {
 	*fs = append(*fs, &Fault{Key: key, Problem: fmt.Sprintf(format, args...)})
 }
 
-// check notes a fault of the key unless ok.
-func (fs *faults) check(ok bool, key, format string, args ...any) {
+// checkKey notes a fault of the key unless ok.
+func (fs *faults) checkKey(ok bool, key, format string, args ...any) {
 	if !ok {
-		fs.add(key, format, args...)
+		fs.addFault(key, format, args...)
 	}
 }
 

@@ -59,11 +59,11 @@ nats.tls_cert: certificate and key belong together; set nats.tls_cert and nats.t
 ./bobbin.yaml:3: nats.cluster_addr: "h" is not host:port; write for example 0.0.0.0:6222
 ./bobbin.yaml:3: nats.peers: ":1" is not host:port; write for example bobbin-1:6222
 ./bobbin.yaml:3: nats.peers: "a:0" is not host:port; write for example bobbin-1:6222
-./bobbin.yaml:3: nats.secret: it keeps others out of the cluster and must have 16 characters or more; openssl rand -hex 32 makes one
+./bobbin.yaml:3: nats.secret: it keeps others out of the cluster and has 4 characters, and 24 are the least: make one with: openssl rand -hex 32
 ./bobbin.yaml:3: nats.tls_ca: replicas show certificates to each other; set nats.tls_ca, nats.tls_cert and nats.tls_key`},
 		{"certificates for nothing", source{file: "nats.tls_ca: ca.pem"},
 			"./bobbin.yaml:1: nats.tls_ca: there is no NATS to talk to; set nats.url or nats.cluster_addr, or remove it"},
-		{"a cluster on one file", source{file: "nats: {cluster_addr: 'h:1', secret: hush-hush-hush-hush}"},
+		{"a cluster on one file", source{file: "nats: {cluster_addr: 'h:1', secret: hush-hush-hush-hush-hush-hush}"},
 			"./bobbin.yaml:1: nats.cluster_addr: it is for several processes, and SQLite has one; set database.url to a PostgreSQL, or remove it"},
 		{"empty folders", source{file: "data_dir: ' '\nagents_dir: ''\n"},
 			"./bobbin.yaml:1: data_dir: it is empty; name a folder, such as ./bobbin-data\n./bobbin.yaml:2: agents_dir: it is empty; name a folder, such as agents (it need not exist)"},
@@ -71,14 +71,14 @@ nats.tls_cert: certificate and key belong together; set nats.tls_cert and nats.t
 		{"threshold", source{file: "context_usage_threshold: 80"}, "./bobbin.yaml:1: context_usage_threshold: 80 is not a share of the window; use a number above 0 and at most 1, such as 0.8"},
 		{"log", source{file: "log: {level: inof, format: xml}"},
 			"./bobbin.yaml:1: log.level: \"inof\" does not exist; did you mean info? There are debug, info, warn, error\n./bobbin.yaml:1: log.format: \"xml\" does not exist; use one of auto, text, json"},
-		{"keys", source{file: "auth:\n  keys:\n    - alice\n    - {name: bob}\n    - 7\n    - {name: 'b c', secret: hush1}\n    - 'dora:'\n    - x:hush2\n    - y:hush2\n"},
+		{"keys", source{file: "auth:\n  keys:\n    - alice\n    - {name: bob}\n    - 7\n    - {name: 'b c', secret: 1-hush-hush-hush-hush-hush-hush}\n    - 'dora:'\n    - x:2-hush-hush-hush-hush-hush-hush\n    - y:2-hush-hush-hush-hush-hush-hush\n"},
 			`./bobbin.yaml:3: auth.keys[0]: write name:secret; there is no colon
 ./bobbin.yaml:4: auth.keys[1]: write name and secret, both as text in quotes, and nothing else
 ./bobbin.yaml:5: auth.keys[2]: write {name: …, secret: …} or name:secret
 ./bobbin.yaml:6: auth.keys[3]: the name "b c" must be 1 to 64 letters, digits, and . _ @ -
 ./bobbin.yaml:7: auth.keys[4]: the secret of "dora" is missing; write name:secret
 ./bobbin.yaml:9: auth.keys[6]: "y" has the same secret as "x"; every key needs its own`},
-		{"metrics for an unknown key", source{file: "metrics: {keys: [alice, prometheus]}\nauth.keys: ['alice:hush']\n"},
+		{"metrics for an unknown key", source{file: "metrics: {keys: [alice, prometheus]}\nauth.keys: ['alice:hush-hush-hush-hush-hush-hush']\n"},
 			`./bobbin.yaml:1: metrics.keys: there is no API key "prometheus"; name one of auth.keys`},
 		{"origins", source{file: "server.cors_origins: ['*', 'https://Chat.example', 'https://chat.example/', 'null', 'https://*.example']"},
 			strings.TrimSuffix(originFault("*")+originFault("https://Chat.example")+originFault("https://chat.example/")+originFault("null")+originFault("https://*.example"), "\n")},
@@ -88,6 +88,27 @@ nats.tls_cert: certificate and key belong together; set nats.tls_cert and nats.t
 		{"webhooks", source{file: "webhooks: {secret: whsec_hush, time: 1m, concurrent: 0}"},
 			"./bobbin.yaml:1: webhooks.secret: it is not one; make it by: echo whsec_$(openssl rand -base64 32)\n" +
 				"./bobbin.yaml:1: webhooks.time: 1m is out of range; use 100ms to 50s\n./bobbin.yaml:1: webhooks.concurrent: 0 is out of range; use 1 to 1000"},
+		{"slack", source{file: "slack: {bot_token: hush, app_token: hush, owner: '', agent: My Agent, api_url: slack.com, approvers: [bob], bots: [B-1], max_bot_turns: -1}"},
+			`./bobbin.yaml:1: slack.bot_token: it is not a bot token: these begin with xoxb-
+./bobbin.yaml:1: slack.owner: it is empty; name the owner of the sessions, such as local
+./bobbin.yaml:1: slack.app_token: it is not an app-level token: these begin with xapp-
+./bobbin.yaml:1: slack.agent: "My Agent" is not an agent's name; use lower-case letters, digits, - and _
+./bobbin.yaml:1: slack.api_url: "slack.com" is not an address; write for example https://slack.com/api/
+./bobbin.yaml:1: slack.bots: "B-1" is not the id of a bot, such as B012ABCDEF
+./bobbin.yaml:1: slack.max_bot_turns: -1 is not between 0 and 100
+./bobbin.yaml:1: slack.approvers: "bob" is not the id of a Slack user, such as U012ABCDEF`},
+		{"slack for many workspaces", source{file: "slack: {client_id: '1.2', bot_token: xoxb-hush, signing_secret: hush, link_by_email: true}"},
+			`./bobbin.yaml:1: slack.client_id: slack.bot_token is set too; keep that for one workspace, or slack.client_id for many
+slack.client_secret: it is missing; copy it from the app's Basic Information
+slack.token_key: it is missing, and encrypts the stored tokens: make one with: openssl rand -base64 32
+./bobbin.yaml:1: slack.link_by_email: anybody's workspace could say whose e-mail address an account has; name your own in slack.teams`},
+		{"slack with half a key", source{file: "slack: {client_id: '1.2', client_secret: hush, token_key: aHVzaA==, teams: [acme], app_token: xapp-1-b}"},
+			`./bobbin.yaml:1: slack.teams: "acme" is not the id of a workspace, such as T012ABCDEF
+./bobbin.yaml:1: slack.token_key: it is not base64 of 32 bytes: make one with: openssl rand -base64 32`},
+		{"slack without a client id", source{file: "slack: {bot_token: xoxb-hush, signing_secret: hush, token_key: aHVzaA==}"},
+			"slack.client_id: it is missing, but slack.client_secret, slack.token_key or slack.teams is set"},
+		{"slack without a secret", source{file: "slack: {bot_token: xoxb-hush}"}, "slack.signing_secret: it is missing; set it, or slack.app_token for Socket Mode"},
+		{"slack without a token", source{file: "slack: {signing_secret: hush}"}, "slack.bot_token: it is missing, but slack.signing_secret or slack.app_token is set"},
 		{"traces to nowhere", source{file: "telemetry.otlp_endpoint: collector:4318"},
 			`./bobbin.yaml:1: telemetry.otlp_endpoint: this is not an address; write for example http://localhost:4318`},
 		{"keys are no list", source{file: "auth.keys: {alice: hush}"}, "./bobbin.yaml:1: auth.keys: write a list of {name, secret}, or name:secret,name:secret"},
@@ -109,9 +130,9 @@ nats.tls_cert: certificate and key belong together; set nats.tls_cert and nats.t
 ./bobbin.yaml:3: models[0].provder: is not a known key; did you mean provider?
 ./bobbin.yaml:12: models[1].output_price: "x" is not a number
 ./bobbin.yaml:14: models[3]: write keys and values, such as name: fast
-./bobbin.yaml:2: models[0].provider: it is missing; use one of openai, anthropic, gemini, ollama, mistral, openrouter, demo
+./bobbin.yaml:2: models[0].provider: it is missing; use one of openai, anthropic, gemini, ollama, mistral, openrouter, demo, langchain/huggingface, langchain/mistral, langchain/ollama
 ./bobbin.yaml:5: models[1].name: it is missing; agents call the model by it
-./bobbin.yaml:5: models[1].provider: "antropic" does not exist; did you mean anthropic? There are openai, anthropic, gemini, ollama, mistral, openrouter, demo
+./bobbin.yaml:5: models[1].provider: "antropic" does not exist; did you mean anthropic? There are openai, anthropic, gemini, ollama, mistral, openrouter, demo, langchain/huggingface, langchain/mistral, langchain/ollama
 ./bobbin.yaml:8: models[1].base_url: this is not an address; write for example http://localhost:8000/v1
 ./bobbin.yaml:9: models[1].api_key_env: this is not the name of an environment variable; write for example OPENAI_API_KEY, and put the key itself into that variable
 ./bobbin.yaml:10: models[1].encoding: "gpt2" does not exist; use one of cl100k_base, o200k_base
@@ -126,15 +147,22 @@ nats.tls_cert: certificate and key belong together; set nats.tls_cert and nats.t
   - {name: c, provider: openai, thinking_budget: 4096}
 `}, `./bobbin.yaml:3: models[1].thinking_budget: 1025 leaves too little of max_output_tokens (2048) for the answer; use 1024 less than that, at most
 ./bobbin.yaml:4: models[2].thinking_budget: only models of provider anthropic have one; remove it`},
+		{"langchaingo", source{file: `models:
+  - {name: a, provider: langchain/cohere}
+  - {name: b, provider: langchain/mistral, images: true}
+  - {name: c, provider: langchain/ollama, images: true, documents: true}
+`}, `./bobbin.yaml:2: models[0].provider: "langchain/cohere" does not exist; use one of openai, anthropic, gemini, ollama, mistral, openrouter, demo, langchain/huggingface, langchain/mistral, langchain/ollama
+./bobbin.yaml:3: models[1].images: models of provider langchain/mistral take no images; remove it
+./bobbin.yaml:4: models[2].documents: models of provider langchain/ollama take no PDFs; remove it`},
 		{"models in a variable", source{env: map[string]string{"BOBBIN_MODELS": `[{"name": "a", "provider": "opnai"}]`}},
-			`BOBBIN_MODELS: models[0].provider: "opnai" does not exist; did you mean openai? There are openai, anthropic, gemini, ollama, mistral, openrouter, demo`},
+			`BOBBIN_MODELS: models[0].provider: "opnai" does not exist; did you mean openai? There are openai, anthropic, gemini, ollama, mistral, openrouter, demo, langchain/huggingface, langchain/mistral, langchain/ollama`},
 		{"models are no list", source{env: map[string]string{"BOBBIN_MODELS": "fast"}}, "BOBBIN_MODELS: models: write a list of models, each with a name and a provider"},
 		{"models are no YAML", source{env: map[string]string{"BOBBIN_MODELS": "[{"}}, "BOBBIN_MODELS: models: write a list of models, in YAML or JSON"},
-		{"spend limits", source{file: "auth:\n  keys: [\"alice:s\"]\n  limits:\n    - {key: local, tokens_per_day: x}\n    - {key: alice, token_per_day: 1}\n    - 5\n"},
+		{"spend limits", source{file: "auth:\n  keys: [\"alice:hush-hush-hush-hush-hush-hush\"]\n  limits:\n    - {key: local, tokens_per_day: x}\n    - {key: alice, token_per_day: 1}\n    - 5\n"},
 			`./bobbin.yaml:4: auth.limits[0].tokens_per_day: "x" is not a whole number
 ./bobbin.yaml:5: auth.limits[1].token_per_day: is not a known key; did you mean tokens_per_day?
 ./bobbin.yaml:6: auth.limits[2]: write keys and values, such as key: alice`},
-		{"spend limits that limit nothing", source{file: "auth:\n  keys: [\"alice:s\"]\n  limits:\n    - {key: b b, usd_per_day: -1}\n    - {key: alice}\n    - {key: alice, tokens_per_day: 1}\n"},
+		{"spend limits that limit nothing", source{file: "auth:\n  keys: [\"alice:hush-hush-hush-hush-hush-hush\"]\n  limits:\n    - {key: b b, usd_per_day: -1}\n    - {key: alice}\n    - {key: alice, tokens_per_day: 1}\n"},
 			`./bobbin.yaml:4: auth.limits[0].key: "b b" is not the name of an owner; write the name of a key, or local for this machine's own user
 ./bobbin.yaml:4: auth.limits[0].usd_per_day: -1 is out of range; use 0 (no limit) to 1000000000
 ./bobbin.yaml:5: auth.limits[1]: it limits nothing; set usd_per_day or tokens_per_day
@@ -152,16 +180,19 @@ auth.jwt.owner: it is missing; name the owner whose users the tokens are for, su
 			`./bobbin.yaml:1: auth.jwt.jwks_url: this is not an address; write for example https://login.example.com/.well-known/jwks.json
 ./bobbin.yaml:1: auth.jwt.owner_claim: auth.jwt.owner is set as well; choose one of them
 ./bobbin.yaml:1: auth.jwt.user_claim: it is empty; name the claim that has the user, such as sub
-./bobbin.yaml:1: auth.jwt.scopes: "metrics" are not what a token may do; use read, write, or both
+./bobbin.yaml:1: auth.jwt.scopes: "metrics" are not what a token may do; use read, write, delete and export
 ./bobbin.yaml:1: auth.jwt.leeway: 1h is out of range; use 0s to 5m
 ./bobbin.yaml:1: auth.jwt.max_life: 1s is too short; use 1m or more, or 0s (no limit)
 ./bobbin.yaml:1: auth.jwt.refresh: 1s is out of range; use 1m to 24h`},
+		{"tools", source{file: "tools: {allow: [http, shell]}"}, `./bobbin.yaml:1: tools.allow: "shell" does not exist; use one of mcp, http, openapi, command`},
 		{"fetch_url", source{file: "tools: {fetch_url: {ports: [http], time: 1ms, bytes: 1GiB}}"},
 			`./bobbin.yaml:1: tools.fetch_url.ports: "http" is not a port; use 1 to 65535, such as 443
 ./bobbin.yaml:1: tools.fetch_url.time: 1ms is out of range; use 100ms to 10m
 ./bobbin.yaml:1: tools.fetch_url.bytes: 1GiB is out of range; use 1KiB to 8MiB`},
-		{"limits", source{file: "limits: {message_bytes: 2MiB, body_bytes: 1MiB, import_bytes: 1, import_messages: 0, tool_output_bytes: 1, queued_runs: 0, concurrent_runs: -1, open_streams: 0, open_streams_per_owner: 0, wait_time: 1ms, run_time: -1s, tool_time: 0s, summary_time: 1ns, background_summary_time: 0s, approval_time: 1ms, shutdown_grace: -1s}"},
+		{"limits", source{file: "limits: {message_bytes: 2MiB, body_bytes: 1MiB, import_bytes: 1, import_messages: 0, request_memory_bytes: 1KiB, request_disk_bytes: 0, tool_output_bytes: 1, queued_runs: 0, concurrent_runs: -1, open_streams: 0, open_streams_per_owner: 0, wait_time: 1ms, run_time: -1s, tool_time: 0s, summary_time: 1ns, background_summary_time: 0s, approval_time: 1ms, shutdown_grace: -1s}"},
 			`./bobbin.yaml:1: limits.import_bytes: 1 is out of range; use 1KiB to 1GiB
+./bobbin.yaml:1: limits.request_memory_bytes: 1KiB is less than limits.body_bytes (1MiB); use more, or 0 for what suits the machine
+./bobbin.yaml:1: limits.request_disk_bytes: 0 is less than limits.import_bytes (1): no history of that size could come in
 ./bobbin.yaml:1: limits.tool_output_bytes: 1 is out of range; use 1KiB to 8MiB
 ./bobbin.yaml:1: limits.body_bytes: 1MiB is less than limits.message_bytes (2MiB): no message of that size could be sent
 ./bobbin.yaml:1: limits.queued_runs: 0 is too few; use 1 or more
@@ -194,6 +225,37 @@ auth.jwt.owner: it is missing; name the owner whose users the tokens are for, su
 				t.Errorf("the faults hold a secret: %v", err)
 			}
 		})
+	}
+}
+
+// A text that is short, or that stands in a file to be replaced, keeps nobody out; a
+// hash is taken as it is.
+//
+// Finding: security-8
+func TestWeakSecretsAreRefused(t *testing.T) {
+	t.Parallel()
+	const strong = "PV3bLDUUqGwXgW4iSb0Uj2mh"
+	for secret, why := range map[string]string{
+		"a":                                "has 1 characters, and 24 are the least",
+		"change-me":                        "is a placeholder (change-me)",
+		"Change-Me-Change-Me-Change-Me":    "is a placeholder (change-me)",
+		"my-long-and-not-so-good-password": "is a placeholder (password)",
+		"a-secret-of-more-than-24-letters": "is a placeholder (secret)",
+		strong[1:]:                         "has 23 characters, and 24 are the least",
+	} {
+		_, _, err := source{env: map[string]string{
+			"BOBBIN_AUTH_KEYS": "web:" + secret, "BOBBIN_DATABASE_URL": "postgres://h/x", "BOBBIN_NATS_CLUSTER_ADDR": "h:1", "BOBBIN_NATS_SECRET": secret,
+		}}.load(t)
+		want := "BOBBIN_NATS_SECRET: nats.secret: it keeps others out of the cluster and " + why + ": make one with: openssl rand -hex 32\n" +
+			`BOBBIN_AUTH_KEYS: auth.keys[0]: the secret of "web" ` + why + ": make one with: bobbin keys new web"
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", secret, err, want)
+		}
+	}
+	for _, setting := range []string{"web:" + strong, "web:sha256:" + strings.Repeat("0a", 32)} {
+		if _, _, err := (source{env: map[string]string{"BOBBIN_AUTH_KEYS": setting}}).load(t); err != nil {
+			t.Errorf("%s: got %v, want none", setting, err)
+		}
 	}
 }
 

@@ -20,33 +20,35 @@ import (
 const FileName = "bobbin.yaml"
 
 // findFile returns the path of the configuration file, "" if there is none. One
-// that was asked for must exist.
-func findFile(opts Options) (string, error) {
+// that was asked for must exist. Named is false for one that is taken because it is in
+// the working directory.
+func findFile(opts Options) (path string, named bool, err error) {
 	if opts.File != "" {
 		if _, err := os.Stat(opts.File); err != nil {
-			return "", fmt.Errorf("configuration file: %w", err)
+			return "", false, fmt.Errorf("configuration file: %w", err)
 		}
-		return opts.File, nil
+		return opts.File, true, nil
 	}
 	places := []string{filepath.Join(opts.Dir, FileName)}
 	if user := opts.userDir(); user != "" {
 		places = append(places, filepath.Join(user, "bobbin", FileName))
 	}
-	for _, path := range places {
+	for i, path := range places {
 		_, err := os.Stat(path)
 		if err == nil {
-			return path, nil
+			return path, i > 0, nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
-			return "", fmt.Errorf("configuration file: %w", err)
+			return "", false, fmt.Errorf("configuration file: %w", err)
 		}
 	}
-	return "", nil
+	return "", true, nil
 }
 
 // file is what a configuration file says.
 type file struct {
 	path   string
+	named  bool           // --config or BOBBIN_CONFIG names it, or it is in the user's own directory
 	values map[string]any // raw values by key
 	lines  map[string]int // by key; also of models[1].provider and the like
 	faults faults
@@ -75,63 +77,63 @@ func parseFile(path string, data []byte) (*file, error) {
 	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: it holds more than one document; remove the line ---", path)
 	}
-	if root := resolve(document.Content[0]); root.Kind != yaml.MappingNode {
+	if root := resolveAlias(document.Content[0]); root.Kind != yaml.MappingNode {
 		if root.Tag == "!!null" {
 			return f, nil
 		}
 		return nil, fmt.Errorf("%s:%d: expected keys and values, such as addr: 127.0.0.1:8080", path, root.Line)
 	}
-	f.section(resolve(document.Content[0]), "")
+	f.readSection(resolveAlias(document.Content[0]), "")
 	return f, nil
 }
 
-// section reads the keys of a mapping; prefix ends with a dot, or is empty.
-func (f *file) section(node *yaml.Node, prefix string) {
+// readSection reads the keys of a mapping; prefix ends with a dot, or is empty.
+func (f *file) readSection(node *yaml.Node, prefix string) {
 	for i := 0; i+1 < len(node.Content); i += 2 {
-		key, value := prefix+node.Content[i].Value, resolve(node.Content[i+1])
+		key, value := prefix+node.Content[i].Value, resolveAlias(node.Content[i+1])
 		line := node.Content[i].Line
 		if first, twice := f.lines[key]; twice {
-			f.fault(line, key, fmt.Sprintf("is there already, in line %d", first))
+			f.addFault(line, key, fmt.Sprintf("is there already, in line %d", first))
 			continue
 		}
 		f.lines[key] = line
 		switch {
 		case isSetting(key):
-			f.setting(key, value)
+			f.readSetting(key, value)
 		case isSection(key) && value.Kind == yaml.MappingNode:
-			f.section(value, key+".")
+			f.readSection(value, key+".")
 		case isSection(key) && value.Tag == "!!null":
 		case isSection(key):
-			f.fault(line, key, "is a section: write its keys below it, indented")
+			f.addFault(line, key, "is a section: write its keys below it, indented")
 		default:
-			f.fault(line, key, unknownKey(key, settingNames()))
+			f.addFault(line, key, unknownKey(key, settingNames()))
 		}
 	}
 }
 
-// setting takes the value of a key. No value is as if the key were not there.
-func (f *file) setting(key string, node *yaml.Node) {
+// readSetting takes the value of a key. No value is as if the key were not there.
+func (f *file) readSetting(key string, node *yaml.Node) {
 	if node.Tag == "!!null" {
 		return
 	}
 	var raw any
 	if err := node.Decode(&raw); err != nil {
-		f.fault(node.Line, key, err.Error())
+		f.addFault(node.Line, key, err.Error())
 		return
 	}
 	f.values[key] = raw
-	f.index(key, node)
+	f.indexLines(key, node)
 }
 
-// index notes the lines of what is in a list.
-func (f *file) index(key string, node *yaml.Node) {
+// indexLines notes the lines of what is in a list.
+func (f *file) indexLines(key string, node *yaml.Node) {
 	if node.Kind != yaml.SequenceNode {
 		return
 	}
 	for i, item := range node.Content {
 		at := fmt.Sprintf("%s[%d]", key, i)
 		f.lines[at] = item.Line
-		if item = resolve(item); item.Kind != yaml.MappingNode {
+		if item = resolveAlias(item); item.Kind != yaml.MappingNode {
 			continue
 		}
 		for j := 0; j+1 < len(item.Content); j += 2 {
@@ -140,12 +142,12 @@ func (f *file) index(key string, node *yaml.Node) {
 	}
 }
 
-func (f *file) fault(line int, key, problem string) {
+func (f *file) addFault(line int, key, problem string) {
 	f.faults = append(f.faults, &Fault{Where: fmt.Sprintf("%s:%d", f.path, line), Key: key, Problem: problem})
 }
 
-// where returns the place of the key: of the innermost part that has a line.
-func (f *file) where(key string) string {
+// keyLocation returns the place of the key: of the innermost part that has a line.
+func (f *file) keyLocation(key string) string {
 	for key != "" {
 		if line, ok := f.lines[key]; ok {
 			return fmt.Sprintf("%s:%d", f.path, line)
@@ -155,8 +157,8 @@ func (f *file) where(key string) string {
 	return f.path
 }
 
-// resolve returns what an alias stands for.
-func resolve(node *yaml.Node) *yaml.Node {
+// resolveAlias returns what an alias stands for.
+func resolveAlias(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.AliasNode {
 		return node.Alias
 	}
@@ -165,7 +167,7 @@ func resolve(node *yaml.Node) *yaml.Node {
 
 func settingNames() []string {
 	var names []string
-	for _, s := range settings() {
+	for _, s := range keyTable() {
 		names = append(names, s.name)
 	}
 	return names

@@ -30,7 +30,7 @@ type JWT struct {
 func (j JWT) Enabled() bool { return j.JWKSURL != "" || j.JWKSFile != "" }
 
 // Rights returns the most that a token may do.
-func (j JWT) Rights() core.Rights {
+func (j JWT) Rights() core.Scopes {
 	rights, err := core.ParseRights(j.Scopes)
 	if err != nil {
 		return 0 // Validate has refused it
@@ -42,21 +42,21 @@ func defaultJWT() JWT {
 	return JWT{UserClaim: "sub", Scopes: []string{"read", "write"}, Leeway: 30 * time.Second, MaxLife: 24 * time.Hour, Refresh: 15 * time.Minute}
 }
 
-func jwts() []setting {
+func jwtKeys() []setting {
 	return []setting{
-		{name: "auth.jwt.jwks_url", meaning: "let end users in by signed tokens (JWT), see [OPERATION.md](OPERATION.md#end-users-by-jwt): where the public keys of their signer are fetched, a JWKS; empty, and without `auth.jwt.jwks_file`: no tokens are taken", field: func(c *Config) any { return &c.Auth.JWT.JWKSURL }},
-		{name: "auth.jwt.jwks_file", meaning: "the same keys as a file; it is read again as often", field: func(c *Config) any { return &c.Auth.JWT.JWKSFile }},
-		{name: "auth.jwt.allow_http", meaning: "fetch the keys by `http` from another machine: who can change what comes can make tokens", field: func(c *Config) any { return &c.Auth.JWT.AllowHTTP }},
-		{name: "auth.jwt.issuer", meaning: "what every token must have as `iss`", field: func(c *Config) any { return &c.Auth.JWT.Issuer }},
-		{name: "auth.jwt.audience", meaning: "what every token must have as `aud`, or among them", field: func(c *Config) any { return &c.Auth.JWT.Audience }},
+		{name: "auth.jwt.jwks_url", meaning: "accept signed tokens (JWT) of end users, see [OPERATION.md](OPERATION.md#end-users-by-jwt): the URL of the signer's public keys, a JWKS; empty, and without `auth.jwt.jwks_file`: no tokens are accepted", field: func(c *Config) any { return &c.Auth.JWT.JWKSURL }},
+		{name: "auth.jwt.jwks_file", meaning: "the same keys as a file; it is reread at the same interval", field: func(c *Config) any { return &c.Auth.JWT.JWKSFile }},
+		{name: "auth.jwt.allow_http", meaning: "fetch the keys by `http` from another machine: anyone who can modify the response can create tokens", field: func(c *Config) any { return &c.Auth.JWT.AllowHTTP }},
+		{name: "auth.jwt.issuer", meaning: "required `iss` of every token", field: func(c *Config) any { return &c.Auth.JWT.Issuer }},
+		{name: "auth.jwt.audience", meaning: "required `aud` of every token, or one of them", field: func(c *Config) any { return &c.Auth.JWT.Audience }},
 		{name: "auth.jwt.owner", meaning: "the owner whose users all tokens are for", field: func(c *Config) any { return &c.Auth.JWT.Owner }},
-		{name: "auth.jwt.owner_claim", meaning: "the claim that names the owner, where one signer is for several: in the place of `auth.jwt.owner`", field: func(c *Config) any { return &c.Auth.JWT.OwnerClaim }},
+		{name: "auth.jwt.owner_claim", meaning: "the claim that names the owner, if one signer serves several: instead of `auth.jwt.owner`", field: func(c *Config) any { return &c.Auth.JWT.OwnerClaim }},
 		{name: "auth.jwt.user_claim", meaning: "the claim that names the user", field: func(c *Config) any { return &c.Auth.JWT.UserClaim }},
-		{name: "auth.jwt.scopes", meaning: "the most that a token may do: `read`, `write`", field: func(c *Config) any { return &c.Auth.JWT.Scopes }},
-		{name: "auth.jwt.scope_claim", meaning: "the claim that says what a token may do, with words such as `read` or `bobbin:read`; empty: all of `auth.jwt.scopes`", field: func(c *Config) any { return &c.Auth.JWT.ScopeClaim }},
-		{name: "auth.jwt.leeway", meaning: "how far the signer's clock may be from this one", field: func(c *Config) any { return &c.Auth.JWT.Leeway }},
-		{name: "auth.jwt.max_life", meaning: "tokens that are good for longer are refused; `0s`: however long", field: func(c *Config) any { return &c.Auth.JWT.MaxLife }},
-		{name: "auth.jwt.refresh", meaning: "how often the keys are fetched; so long one that was withdrawn may go on opening", field: func(c *Config) any { return &c.Auth.JWT.Refresh }},
+		{name: "auth.jwt.scopes", meaning: "the maximum scopes of a token: `read`, `write`, and for their own data `delete` (permanently) and `export`", field: func(c *Config) any { return &c.Auth.JWT.Scopes }},
+		{name: "auth.jwt.scope_claim", meaning: "the claim that restricts a token, with words such as `read` or `bobbin:read`; empty: all of `auth.jwt.scopes`", field: func(c *Config) any { return &c.Auth.JWT.ScopeClaim }},
+		{name: "auth.jwt.leeway", meaning: "allowed clock skew", field: func(c *Config) any { return &c.Auth.JWT.Leeway }},
+		{name: "auth.jwt.max_life", meaning: "tokens with a longer lifetime are rejected; `0s`: no limit", field: func(c *Config) any { return &c.Auth.JWT.MaxLife }},
+		{name: "auth.jwt.refresh", meaning: "how often the keys are fetched; a withdrawn key may stay valid for that long", field: func(c *Config) any { return &c.Auth.JWT.Refresh }},
 	}
 }
 
@@ -73,27 +73,27 @@ func (j JWT) validate(found *faults) {
 		for _, given := range []struct{ key, value string }{
 			{"issuer", j.Issuer}, {"audience", j.Audience}, {"owner", j.Owner}, {"owner_claim", j.OwnerClaim}, {"scope_claim", j.ScopeClaim},
 		} {
-			found.check(given.value == "", "auth.jwt."+given.key, "there are no keys to check tokens with; set auth.jwt.jwks_url or auth.jwt.jwks_file, or remove it")
+			found.checkKey(given.value == "", "auth.jwt."+given.key, "there are no keys to check tokens with; set auth.jwt.jwks_url or auth.jwt.jwks_file, or remove it")
 		}
 		return
 	}
 	j.validateKeys(found)
-	found.check(j.Issuer != "", "auth.jwt.issuer", "it is missing; name what tokens have as iss, else those of anybody with such a key count")
-	found.check(j.Audience != "", "auth.jwt.audience", "it is missing; name what tokens have as aud, else those that are meant for other services count")
+	found.checkKey(j.Issuer != "", "auth.jwt.issuer", "it is missing; name what tokens have as iss, else those of anybody with such a key count")
+	found.checkKey(j.Audience != "", "auth.jwt.audience", "it is missing; name what tokens have as aud, else those that are meant for other services count")
 	switch {
 	case j.Owner == "" && j.OwnerClaim == "":
-		found.add("auth.jwt.owner", "it is missing; name the owner whose users the tokens are for, such as the name of your API key (or set auth.jwt.owner_claim)")
+		found.addFault("auth.jwt.owner", "it is missing; name the owner whose users the tokens are for, such as the name of your API key (or set auth.jwt.owner_claim)")
 	case j.Owner != "" && j.OwnerClaim != "":
-		found.add("auth.jwt.owner_claim", "auth.jwt.owner is set as well; choose one of them")
+		found.addFault("auth.jwt.owner_claim", "auth.jwt.owner is set as well; choose one of them")
 	case j.Owner != "":
-		found.check(isKeyName(j.Owner), "auth.jwt.owner", "%q must be 1 to 64 letters, digits, and . _ @ -", j.Owner)
+		found.checkKey(isKeyName(j.Owner), "auth.jwt.owner", "%q must be 1 to 64 letters, digits, and . _ @ -", j.Owner)
 	}
-	found.check(j.UserClaim != "", "auth.jwt.user_claim", "it is empty; name the claim that has the user, such as sub")
+	found.checkKey(j.UserClaim != "", "auth.jwt.user_claim", "it is empty; name the claim that has the user, such as sub")
 	rights, err := core.ParseRights(j.Scopes)
-	found.check(err == nil && core.ReadWrite.Has(rights), "auth.jwt.scopes", "%q are not what a token may do; use read, write, or both", strings.Join(j.Scopes, ","))
-	found.check(j.Leeway >= 0 && j.Leeway <= mostLeeway, "auth.jwt.leeway", "%s is out of range; use 0s to %s", showDuration(j.Leeway), showDuration(mostLeeway))
-	found.check(j.MaxLife == 0 || j.MaxLife >= leastLife, "auth.jwt.max_life", "%s is too short; use %s or more, or 0s (no limit)", showDuration(j.MaxLife), showDuration(leastLife))
-	found.check(j.Refresh >= leastRefresh && j.Refresh <= mostRefresh, "auth.jwt.refresh", "%s is out of range; use %s to %s", showDuration(j.Refresh), showDuration(leastRefresh), showDuration(mostRefresh))
+	found.checkKey(err == nil && core.UserRights.Has(rights), "auth.jwt.scopes", "%q are not what a token may do; use read, write, delete and export", strings.Join(j.Scopes, ","))
+	found.checkKey(j.Leeway >= 0 && j.Leeway <= mostLeeway, "auth.jwt.leeway", "%s is out of range; use 0s to %s", showDuration(j.Leeway), showDuration(mostLeeway))
+	found.checkKey(j.MaxLife == 0 || j.MaxLife >= leastLife, "auth.jwt.max_life", "%s is too short; use %s or more, or 0s (no limit)", showDuration(j.MaxLife), showDuration(leastLife))
+	found.checkKey(j.Refresh >= leastRefresh && j.Refresh <= mostRefresh, "auth.jwt.refresh", "%s is out of range; use %s to %s", showDuration(j.Refresh), showDuration(leastRefresh), showDuration(mostRefresh))
 }
 
 // validateKeys checks where the keys come from.
@@ -102,15 +102,15 @@ func (j JWT) validateKeys(found *faults) {
 		return
 	}
 	if j.JWKSFile != "" {
-		found.add("auth.jwt.jwks_file", "auth.jwt.jwks_url is set as well; choose one of them")
+		found.addFault("auth.jwt.jwks_file", "auth.jwt.jwks_url is set as well; choose one of them")
 	}
 	u, err := url.Parse(j.JWKSURL)
 	ok := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && u.Fragment == ""
 	if !ok {
-		found.add("auth.jwt.jwks_url", "this is not an address; write for example https://login.example.com/.well-known/jwks.json")
+		found.addFault("auth.jwt.jwks_url", "this is not an address; write for example https://login.example.com/.well-known/jwks.json")
 		return
 	}
-	found.check(u.Scheme == "https" || j.AllowHTTP || isThisMachine(u.Hostname()), "auth.jwt.jwks_url",
+	found.checkKey(u.Scheme == "https" || j.AllowHTTP || isThisMachine(u.Hostname()), "auth.jwt.jwks_url",
 		"keys that come by http can be changed on their way; use https, or set auth.jwt.allow_http if nobody is on it")
 }
 

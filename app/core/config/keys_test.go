@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,6 +36,22 @@ func TestReference(t *testing.T) {
 	}
 }
 
+// openKeys returns the keys that a file which nobody named may set.
+func openKeys() string {
+	var names []string
+	for _, k := range config.Keys() {
+		section, _, nested := strings.Cut(k.Name, ".")
+		name := "`" + k.Name + "`"
+		if nested {
+			name = "`" + section + ".*`"
+		}
+		if k.Open && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
 // document returns the text of docs/CONFIGURATION.md.
 func document() string {
 	var b strings.Builder
@@ -48,12 +65,27 @@ Every setting has a default: nothing has to be configured. A setting is taken fr
    ` + "`bobbin/bobbin.yaml`" + ` in the user's configuration directory (` + "`~/.config`" + ` on Linux),
 4. the default.
 
-` + "`bobbin config show`" + ` prints what is in force and where each value comes from, secrets masked. A key that does not
-exist, a value of the wrong type, and settings that contradict each other are errors at start, all of them at once.
+` + "`bobbin config show`" + ` prints the values in effect and where each comes from, with secrets masked. Unknown keys,
+values of the wrong type, and settings that contradict each other are errors at startup, all reported together.
 
 Times have a unit (` + "`30s`, `5m`, `1h30m`" + `). Sizes are bytes or have a unit (` + "`512KiB`, `1MiB`, `10MB`" + `). Lists are
-YAML lists in the file and separated by commas in variables (` + "`models`" + `: YAML or JSON there too). API keys have no flag:
-other users of the machine can read a command line.
+YAML lists in the file and comma-separated in variables (` + "`models`" + `: YAML or JSON there too). API keys have no flag:
+other users of the machine can read command lines.
+
+## A file that nobody named
+
+A ` + "`bobbin.yaml`" + ` in the working directory may have come with the folder: a cloned repository, an unpacked archive. Unless ` + "`--config`" + ` or
+` + "`BOBBIN_CONFIG`" + ` names it, it may set only these keys: ` + openKeys() + `, with these restrictions:
+
+* ` + "`addr`" + ` must be a loopback address,
+* ` + "`data_dir` and `agents_dir`" + ` must be in the folder,
+* ` + "`models`" + ` must have no ` + "`base_url` and no `api_key_env`" + `: these decide where conversations and environment variables are sent.
+
+Everything else in it is an error at startup, which shows the command that trusts the file: ` + "`bobbin chat --config bobbin.yaml`" + `. So such a file cannot leak environment
+variables, redirect conversations to its own address, open access or remove anything. It can still choose among the
+providers whose keys you have (` + "`default_llm`" + `). A foreign folder can also bring agents (` + "`agents/`" + `), which have their own instructions and read web pages if you
+enabled ` + "`tools.fetch_url.enabled`" + ` for all folders, tools (` + "`tools/`" + `), which start programs and read environment variables if you set ` + "`tools.allow`" + ` for all folders, and a database (` + "`bobbin-data/`" + `): in such a folder name your own with ` + "`--data-dir`" + `. ` + "`bobbin serve` and `bobbin chat`" + ` say
+at startup which file they use.
 
 ## Keys
 
@@ -77,8 +109,8 @@ other users of the machine can read a command line.
 	b.WriteString(`
 ## An entry of models
 
-An entry extends the built-in table of models, or overrides it: agents call the model by ` + "`name`" + `, and what an entry
-leaves out is as it would be for the provider's model of that name.
+An entry extends the built-in table of models, or overrides it: agents call the model by ` + "`name`" + `, and omitted keys
+have the values of the provider's model of that name.
 
 | key | meaning |
 |---|---|
@@ -87,21 +119,22 @@ leaves out is as it would be for the provider's model of that name.
 		fmt.Fprintf(&b, "| `%s` | %s |\n", k.Name, k.Meaning)
 	}
 	b.WriteString(`
-Costs are counted with the prices that are written here; none are built in, as providers change theirs. Calls of models
-without prices are counted without costs, and ` + "`bobbin usage`" + ` says how many there were. Without prices of its own the cached part
-of a prompt is counted at ` + "`input_price`" + `: that is too much for reads, and may be too little for writes.
+Costs are calculated with the prices configured here; none are built in, because providers change theirs. Calls of models
+without prices are recorded without costs, and ` + "`bobbin usage`" + ` says how many there were. Without cache prices the cached part
+of a prompt is priced at ` + "`input_price`" + `: that is too much for reads, and may be too little for writes.
 
 ## An entry of auth.limits
 
-` + "`key`" + ` is the name of an API key, or ` + "`local`" + ` for this machine's own user where no key is used; ` + "`usd_per_day`" + ` and ` + "`tokens_per_day`" + `
-bound what is called for it between two midnights of UTC, summaries and titles included; 0 or nothing = no limit.
-A message that comes after it is reached is refused until midnight, and a run at work ends before its next model call. Calls that
-are under way finish, so that the limit may be passed by what was under way at that moment: one call for each of the runs at work
-(` + "`limits.concurrent_runs`" + `). ` + "`usd_per_day`" + ` sees only calls of models that have prices.
+` + "`key`" + ` is the name of an API key, or ` + "`local`" + ` for this machine's own user when no key is used; ` + "`usd_per_day`" + ` and ` + "`tokens_per_day`" + `
+limit its usage per UTC day, including summaries and titles; 0 or omitted = no limit.
+Once a limit is reached, messages are rejected until midnight UTC, and an active run ends before its next model call. Calls in
+progress finish, so usage may exceed the limit by the calls in progress at that moment: one for each active run
+(` + "`limits.concurrent_runs`" + `). ` + "`usd_per_day`" + ` counts only calls of models that have prices: models without prices are rejected for that key
+(422 ` + "`model_unpriced`" + `), startup and ` + "`bobbin doctor`" + ` name those that agents use. ` + "`tokens_per_day`" + ` counts the calls of every model.
 `)
 	b.WriteString("\n## Example\n\n```yaml\n" + example + "```\n\n" + `## Keys of providers
 
-They are not settings of Bobbin but of the providers, and are read from the variables that their own tools use:
+These are settings of the providers, not of Bobbin, and are read from the variables that the providers' own tools use:
 ` + "`OPENAI_API_KEY`, `OPENAI_BASE_URL`, `ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL`, `GEMINI_API_KEY`, `OLLAMA_HOST`" + `. Without any
 of them and without a local Ollama the offline demonstration model answers.
 `)
@@ -117,7 +150,7 @@ models:
   - name: fast
     provider: openai
     model: gpt-4o-mini
-  - name: house               # a server of one's own
+  - name: house               # your own server
     provider: openai
     model: qwen2.5-14b
     base_url: http://localhost:8000/v1
@@ -126,7 +159,7 @@ models:
     max_output_tokens: 4096
 auth:
   keys:
-    - {name: alice, secret: "a long random text"}
+    - {name: alice, secret: "sha256:2b57c4131d4279db41586d827bb3ca1949590301c0330d25db874261f27b207f"}   # bobbin keys new alice
   limits:
     - {key: alice, usd_per_day: 5, tokens_per_day: 2000000}
 log:

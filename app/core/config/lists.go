@@ -24,7 +24,7 @@ func assignKeys(field *[]APIKey, raw any) error {
 	for i, item := range items {
 		key, err := oneKey(item)
 		if err != nil {
-			found.add(fmt.Sprintf("auth.keys[%d]", i), "%s", err)
+			found.addFault(fmt.Sprintf("auth.keys[%d]", i), "%s", err)
 		}
 		keys = append(keys, key)
 	}
@@ -79,7 +79,7 @@ func assignModels(field *[]Model, raw any) error {
 		at := fmt.Sprintf("models[%d]", i)
 		entry, ok := item.(map[string]any)
 		if !ok {
-			found.add(at, "write keys and values, such as name: fast")
+			found.addFault(at, "write keys and values, such as name: fast")
 			continue
 		}
 		models = append(models, oneModel(at, entry, &found))
@@ -100,15 +100,15 @@ func oneModel(at string, entry map[string]any, found *faults) Model {
 		i := slices.Index(names, name)
 		switch {
 		case i < 0:
-			found.add(at+"."+name, "%s", unknownKey(name, names))
+			found.addFault(at+"."+name, "%s", unknownKey(name, names))
 		case entry[name] == nil:
 		case name == "api_key_env": // may hold a key by mistake: its value is in no error
 			text, ok := entry[name].(string)
-			found.check(ok, at+"."+name, "write the name of an environment variable")
+			found.checkKey(ok, at+"."+name, "write the name of an environment variable")
 			model.APIKeyEnv = text
 		default:
-			if err := assign(fields[i].field(&model), entry[name]); err != nil {
-				found.add(at+"."+name, "%s", err)
+			if err := assignValue(fields[i].field(&model), entry[name]); err != nil {
+				found.addFault(at+"."+name, "%s", err)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"regexp"
 
 	"github.com/spf13/viper"
 )
@@ -14,7 +15,7 @@ import (
 type Options struct {
 	// File is the configuration file and must exist. Empty = the variable
 	// BOBBIN_CONFIG, else bobbin.yaml in Dir, else in UserDir/bobbin; it need not be
-	// there.
+	// there. That in Dir may set openKeys only.
 	File    string
 	Dir     string                   // the working directory; empty = "."
 	UserDir string                   // the user's configuration directory; empty = os.UserConfigDir()
@@ -69,6 +70,19 @@ func (o Origins) Of(key string) Origin {
 	return Origin{}
 }
 
+// File returns the configuration file that sets something; empty if none does.
+func (o Origins) File() string {
+	for _, origin := range o {
+		if at := lineNumber.FindStringIndex(origin.From); at != nil {
+			return origin.From[:at[0]]
+		}
+	}
+	return ""
+}
+
+// lineNumber is how the origin of a setting in a file ends.
+var lineNumber = regexp.MustCompile(`:\d+$`)
+
 // Set reports whether somebody set the key.
 func (o Origins) Set(key string) bool {
 	from := o.Of(key).From
@@ -79,7 +93,7 @@ func (o Origins) Set(key string) bool {
 // each; with it the Config must not be used, but the Origins can be shown.
 func Load(opts Options) (Config, Origins, error) {
 	opts = opts.withDefaults()
-	path, err := findFile(opts)
+	path, named, err := findFile(opts)
 	if err != nil {
 		return Config{}, nil, err
 	}
@@ -89,28 +103,30 @@ func Load(opts Options) (Config, Origins, error) {
 			return Config{}, nil, err
 		}
 	}
+	read.named = named
 	l := layers{opts: opts, file: read, values: viper.New(), from: map[string]string{}}
-	l.gather()
-	config, found := l.decode()
+	l.readSources()
+	config, found := l.decodeConfig()
 	found = append(read.faults, found...)
-	config.complete(l.from)
+	config.completeDefaults(l.from)
 	unreadable := map[string]bool{} // keys that have their default now: no second fault
 	for _, f := range faultsOf("", errors.Join(found...)) {
 		unreadable[f.Key] = true
 	}
 	for _, f := range faultsOf("", config.Validate()) {
 		if !unreadable[f.Key] {
-			f.Where = l.where(f.Key)
+			f.Where = l.keyLocation(f.Key)
 			found = append(found, f)
 		}
 	}
-	return config, l.origins(&config), errors.Join(found...)
+	found = append(found, l.checkUnnamed(&config)...)
+	return config, l.keyOrigins(&config), errors.Join(found...)
 }
 
-// complete gives the keys their defaults that depend on others.
-func (c *Config) complete(from map[string]string) {
+// completeDefaults gives the keys their defaults that depend on others.
+func (c *Config) completeDefaults(from map[string]string) {
 	if from["database.url"] == "" {
-		c.Database.URL = c.embedded()
+		c.Database.URL = c.embeddedURL()
 	}
 	if from["auth.required"] == "" {
 		_, _, err := net.SplitHostPort(c.Addr) // a wrong address is a fault of its own
@@ -126,29 +142,29 @@ type layers struct {
 	from   map[string]string // where a key is set; none = nowhere
 }
 
-// gather reads the sources from the weakest to the strongest; a later value takes
+// readSources reads the sources from the weakest to the strongest; a later value takes
 // the place of an earlier one.
-func (l *layers) gather() {
+func (l *layers) readSources() {
 	for _, key := range Keys() {
 		if raw, ok := l.file.values[key.Name]; ok {
-			l.set(key.Name, raw, l.file.where(key.Name))
+			l.setKey(key.Name, raw, l.file.keyLocation(key.Name))
 		}
 		if raw := l.opts.Env(key.Env()); raw != "" {
-			l.set(key.Name, raw, key.Env())
+			l.setKey(key.Name, raw, key.Env())
 		}
 		if raw, ok := l.opts.Flags[key.Name]; ok && key.Flag() != "" {
-			l.set(key.Name, raw, "--"+key.Flag())
+			l.setKey(key.Name, raw, "--"+key.Flag())
 		}
 	}
 }
 
-func (l *layers) set(key string, raw any, from string) {
+func (l *layers) setKey(key string, raw any, from string) {
 	l.values.Set(key, raw)
 	l.from[key] = from
 }
 
-// decode returns the defaults with everything that is set over them.
-func (l *layers) decode() (Config, []error) {
+// decodeConfig returns the defaults with everything that is set over them.
+func (l *layers) decodeConfig() (Config, []error) {
 	config := Default()
 	var found []error
 	for key := range l.opts.Flags {
@@ -156,27 +172,27 @@ func (l *layers) decode() (Config, []error) {
 			found = append(found, &Fault{Where: "--" + Key{Name: key}.Flag(), Key: key, Problem: unknownKey(key, settingNames())})
 		}
 	}
-	for _, s := range settings() {
+	for _, s := range keyTable() {
 		if l.from[s.name] == "" {
 			continue
 		}
-		for _, f := range faultsOf(s.name, assign(s.field(&config), l.values.Get(s.name))) {
-			f.Where = l.where(f.Key)
+		for _, f := range faultsOf(s.name, assignValue(s.field(&config), l.values.Get(s.name))) {
+			f.Where = l.keyLocation(f.Key)
 			found = append(found, f)
 		}
 	}
 	return config, found
 }
 
-// where returns where the key, or the key that it is part of, is set; "" if
+// keyLocation returns where the key, or the key that it is part of, is set; "" if
 // nowhere.
-func (l *layers) where(key string) string {
+func (l *layers) keyLocation(key string) string {
 	for name, from := range l.from {
 		if key != name && !isPartOf(key, name) {
 			continue
 		}
-		if _, ok := l.file.values[name]; ok && from == l.file.where(name) {
-			return l.file.where(key)
+		if _, ok := l.file.values[name]; ok && from == l.file.keyLocation(name) {
+			return l.file.keyLocation(key)
 		}
 		return from
 	}
@@ -189,11 +205,11 @@ func isPartOf(key, name string) bool {
 	return len(key) > len(name) && key[:len(name)] == name && key[len(name)] == '['
 }
 
-// origins returns the origins of all keys.
-func (l *layers) origins(config *Config) Origins {
+// keyOrigins returns the origins of all keys.
+func (l *layers) keyOrigins(config *Config) Origins {
 	var list Origins
-	for _, s := range settings() {
-		list = append(list, Origin{Key: s.name, Value: show(s.field(config)), From: cmp.Or(l.from[s.name], fromDefault)})
+	for _, s := range keyTable() {
+		list = append(list, Origin{Key: s.name, Value: displayValue(s.field(config)), From: cmp.Or(l.from[s.name], fromDefault)})
 	}
 	return list
 }

@@ -16,7 +16,8 @@ import (
 
 // source is where a test's settings come from: files, variables, flags.
 type source struct {
-	file  string // bobbin.yaml in the working directory; empty = none
+	file  string // a file that is named; empty = none
+	found string // bobbin.yaml in the working directory, which nobody names
 	user  string // bobbin.yaml in the user's configuration directory
 	env   map[string]string
 	flags map[string]string
@@ -27,10 +28,14 @@ type source struct {
 func (s source) load(t *testing.T) (config.Config, config.Origins, error) {
 	t.Helper()
 	dir, user := t.TempDir(), t.TempDir()
-	write(t, filepath.Join(dir, "bobbin.yaml"), s.file)
+	write(t, filepath.Join(dir, "bobbin.yaml"), s.file+s.found)
 	write(t, filepath.Join(user, "bobbin", "bobbin.yaml"), s.user)
+	named := ""
+	if s.file != "" {
+		named = filepath.Join(dir, "bobbin.yaml")
+	}
 	got, origins, err := config.Load(config.Options{
-		Dir: dir, UserDir: user, Flags: s.flags,
+		File: named, Dir: dir, UserDir: user, Flags: s.flags,
 		Env: func(name string) string { return s.env[name] },
 	})
 	for i := range origins {
@@ -82,7 +87,7 @@ func TestLoadNothing(t *testing.T) {
 func TestLoadPrecedence(t *testing.T) {
 	t.Parallel()
 	full := source{
-		file:  "default_llm: file\n",
+		found: "default_llm: file\n",
 		user:  "default_llm: user\n",
 		env:   map[string]string{"BOBBIN_DEFAULT_LLM": "env"},
 		flags: map[string]string{"default_llm": "flag"},
@@ -95,7 +100,7 @@ func TestLoadPrecedence(t *testing.T) {
 		{"environment", "env", "BOBBIN_DEFAULT_LLM", func(s *source) { s.flags = nil }},
 		{"file", "file", "./bobbin.yaml:1", func(s *source) { s.flags, s.env = nil, nil }},
 		{"empty variable is none", "file", "./bobbin.yaml:1", func(s *source) { s.flags, s.env = nil, map[string]string{"BOBBIN_DEFAULT_LLM": ""} }},
-		{"user's file", "user", "~/bobbin/bobbin.yaml:1", func(s *source) { s.flags, s.env, s.file = nil, nil, "" }},
+		{"user's file", "user", "~/bobbin/bobbin.yaml:1", func(s *source) { s.flags, s.env, s.found = nil, nil, "" }},
 		{"default", "", "default", func(s *source) { *s = source{} }},
 	}
 	for _, step := range steps {
@@ -120,6 +125,7 @@ func TestLoadEverything(t *testing.T) {
 addr: 0.0.0.0:9000
 database:
   url: postgres://bob:pa%40ss@db:5432/bobbin?sslmode=require
+  durability: normal
 data_dir: /var/lib/bobbin
 agents_dir: my-agents
 default_agent: quick
@@ -141,11 +147,12 @@ models:
     cache_read_price: 0.015
     cache_write_price: 0.2
     images: false
+    documents: false
   - {name: local, provider: ollama, model: "llama3.1:8b"}
 auth:
   keys:
-    - {name: alice, secret: s3cret-a}
-    - "bob:s3cret:b"
+    - {name: alice, secret: alice-4f9d7a61c2b8e053aa}
+    - "bob:bob:4f9d7a61c2b8e053aabb"
   limits:
     - {key: alice, usd_per_day: 2.5, tokens_per_day: 1000000}
     - {key: local, tokens_per_day: 5}
@@ -157,12 +164,14 @@ log: {level: debug, format: json}
 server: {cors_origins: [https://chat.example], trusted_proxies: [10.0.0.7, "fd00::/8"]}
 metrics: {open: true, keys: [alice, bob]}
 telemetry: {otlp_endpoint: "http://collector:4318"}
-files: {bytes: 2MiB, per_message: 3, total_bytes: 4MiB, user_bytes: 3MiB, types: [image/png, "text/*"]}
+files: {bytes: 2MiB, per_message: 3, total_bytes: 4MiB, user_bytes: 3MiB, types: [image/png, "text/*"], native_pdf: always}
 limits:
   message_bytes: 512 KiB
   body_bytes: 1048576
   import_bytes: 32MiB
   import_messages: 1000
+  request_memory_bytes: 16MiB
+  request_disk_bytes: 2GiB
   tool_output_bytes: 2MB
   tool_shown_bytes: 32KiB
   memory_index_bytes: 64MiB
@@ -185,22 +194,23 @@ limits:
   shutdown_grace: 0s
 retention: {events: 48h, archived_sessions: 2160h}
 webhooks: {secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, allow_private: true, time: 5s, concurrent: 4}
+slack: {bot_token: xoxb-1-a, signing_secret: hush, app_token: xapp-1-b, owner: alice, agent: quick, api_url: 'http://localhost:9/api/', link_by_email: true, approvers: [U1, W2], bots: [B1], max_bot_turns: 5}
 `}.load(t)
 	if err != nil {
 		t.Fatalf("Load: %v", err)
 	}
 	want := config.Config{
-		Addr: "0.0.0.0:9000", Database: config.Database{URL: config.NewSecretURL("postgres://bob:pa%40ss@db:5432/bobbin?sslmode=require")},
+		Addr: "0.0.0.0:9000", Database: config.Database{URL: config.NewSecretURL("postgres://bob:pa%40ss@db:5432/bobbin?sslmode=require"), Durability: "normal"},
 		DataDir: "/var/lib/bobbin", AgentsDir: "my-agents", DefaultAgent: "quick", DefaultLLM: "fast",
 		ContextUsageThreshold: 0.7, ContextSummaryModel: "gpt-4o-mini",
 		EmbeddingModel: "ollama:nomic-embed-text",
 		Models: []config.Model{
 			{Name: "fast", Provider: "openai", Model: "gpt-4o-mini", BaseURL: "http://localhost:8000/v1", APIKeyEnv: "FAST_KEY",
-				ContextWindow: 32768, MaxOutputTokens: 4096, Encoding: "o200k_base", InputPrice: 0.15, OutputPrice: 1, CacheReadPrice: 0.015, CacheWritePrice: 0.2, Images: new(bool)},
+				ContextWindow: 32768, MaxOutputTokens: 4096, Encoding: "o200k_base", InputPrice: 0.15, OutputPrice: 1, CacheReadPrice: 0.015, CacheWritePrice: 0.2, Images: new(bool), Documents: new(bool)},
 			{Name: "local", Provider: "ollama", Model: "llama3.1:8b"},
 		},
 		Auth: config.Auth{
-			Keys:     []config.APIKey{{Name: "alice", Secret: config.NewSecret("s3cret-a")}, {Name: "bob", Secret: config.NewSecret("s3cret:b")}},
+			Keys:     []config.APIKey{{Name: "alice", Secret: config.NewSecret("alice-4f9d7a61c2b8e053aa")}, {Name: "bob", Secret: config.NewSecret("bob:4f9d7a61c2b8e053aabb")}},
 			Required: true, // not a loopback address
 			Limits:   []config.SpendLimit{{Key: "alice", USDPerDay: 2.5, TokensPerDay: 1_000_000}, {Key: "local", TokensPerDay: 5}},
 			JWT: config.JWT{JWKSURL: "http://idp:8080/keys", AllowHTTP: true, Issuer: "https://idp.example", Audience: "bobbin", Owner: "alice",
@@ -208,13 +218,15 @@ webhooks: {secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, allow_private: true, 
 		},
 		Tools: config.Tools{FetchURL: config.FetchURL{Enabled: true, Ports: []string{"443", "8443"}, Time: 5 * time.Second, Bytes: 1 << 20}},
 		Log:   config.Log{Level: "debug", Format: "json"}, Server: config.Server{CORSOrigins: []string{"https://chat.example"}, TrustedProxies: []string{"10.0.0.7", "fd00::/8"}}, Metrics: config.Metrics{Open: true, Keys: []string{"alice", "bob"}}, Telemetry: config.Telemetry{OTLPEndpoint: "http://collector:4318"},
-		Files: config.Files{Bytes: 2 << 20, PerMessage: 3, TotalBytes: 4 << 20, UserBytes: 3 << 20, Types: []string{"image/png", "text/*"}},
+		Files: config.Files{Bytes: 2 << 20, PerMessage: 3, TotalBytes: 4 << 20, UserBytes: 3 << 20, Types: []string{"image/png", "text/*"}, NativePDF: "always"},
 		Limits: config.Limits{
-			MessageBytes: 512 << 10, BodyBytes: 1 << 20, ImportBytes: 32 << 20, ImportMessages: 1000, ToolOutputBytes: 2_000_000, ToolShownBytes: 32 << 10, MemoryIndexBytes: 64 << 20,
+			MessageBytes: 512 << 10, BodyBytes: 1 << 20, ImportBytes: 32 << 20, ImportMessages: 1000, RequestMemoryBytes: 16 << 20, RequestDiskBytes: 2 << 30, ToolOutputBytes: 2_000_000, ToolShownBytes: 32 << 10, MemoryIndexBytes: 64 << 20,
 			QueuedRuns: 5, RunsPerOwner: 8, RunsPerUser: 7, ConcurrentRuns: 6, OpenStreams: 7, OpenStreamsPerOwner: 3, OpenStreamsPerUser: 2, RequestsPerSecond: 20, UserRequests: 4,
 			WaitTime: 90 * time.Second, RunTime: time.Hour, ToolTime: 5 * time.Second, ApprovalTime: 2 * time.Hour, SummaryTime: 500 * time.Millisecond, BackgroundSummaryTime: 20 * time.Second,
 		},
-		Webhooks:  config.Webhooks{Secret: config.NewSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), AllowPrivate: true, Time: 5 * time.Second, Concurrent: 4},
+		Webhooks: config.Webhooks{Secret: config.NewSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), AllowPrivate: true, Time: 5 * time.Second, Concurrent: 4},
+		Slack: config.Slack{BotToken: config.NewSecret("xoxb-1-a"), SigningSecret: config.NewSecret("hush"), AppToken: config.NewSecret("xapp-1-b"), Owner: "alice", Agent: "quick",
+			APIURL: "http://localhost:9/api/", LinkByEmail: true, Approvers: []string{"U1", "W2"}, Bots: []string{"B1"}, MaxBotTurns: 5},
 		Retention: config.Retention{Events: 48 * time.Hour, ArchivedSessions: 2160 * time.Hour},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -229,7 +241,7 @@ webhooks: {secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, allow_private: true, 
 			t.Errorf("origin of %s: got value %q, want %q", key, got, want)
 		}
 	}
-	if got, want := origins.Of("limits.run_time").From, "./bobbin.yaml:62"; got != want {
+	if got, want := origins.Of("limits.run_time").From, "./bobbin.yaml:66"; got != want {
 		t.Errorf("origin of limits.run_time: got %q, want %q", got, want)
 	}
 	if got := want.Models[0].PriorFactor(); got != 1 {
@@ -242,20 +254,21 @@ webhooks: {secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, allow_private: true, 
 func TestLoadTexts(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{
-		"addr": "localhost:0", "database.url": "postgres://h/x", "data_dir": "d", "replica.name": "one", "nats.cluster_addr": "h:1", "nats.peers": "a:1,b:2", "nats.secret": "0123456789abcdef", "nats.tls_ca": "ca", "nats.tls_cert": "c", "nats.tls_key": "k", "agents_dir": "a", "default_agent": "x", "default_llm": "m",
-		"context_usage_threshold": "0.5", "context_summary_model": "s", "embedding_model": "openai:e", "models": `[{"name": "one", "provider": "demo"}]`,
-		"auth.keys": "alice:a, bob:b ,", "auth.limits": `[{"key": "bob", "usd_per_day": 1}]`,
+		"addr": "localhost:0", "database.url": "postgres://h/x", "data_dir": "d", "replica.name": "one", "nats.cluster_addr": "h:1", "nats.peers": "a:1,b:2", "nats.secret": "0123456789abcdef01234567", "nats.tls_ca": "ca", "nats.tls_cert": "c", "nats.tls_key": "k", "agents_dir": "a", "default_agent": "x", "default_llm": "m",
+		"context_usage_threshold": "0.5", "context_summary_model": "s", "context_summary_role": "user", "embedding_model": "openai:e", "models": `[{"name": "one", "provider": "demo"}]`,
+		"auth.keys": "alice:a123456789abcdef01234567, bob:b123456789abcdef01234567 ,", "auth.limits": `[{"key": "bob", "usd_per_day": 1}]`,
 		"auth.jwt.jwks_url": "http://keys.local/jwks", "auth.jwt.allow_http": "true", "auth.jwt.issuer": "i", "auth.jwt.audience": "a", "auth.jwt.owner_claim": "org", "auth.jwt.user_claim": "email",
 		"auth.jwt.scopes": "read", "auth.jwt.scope_claim": "scope", "auth.jwt.leeway": "0s", "auth.jwt.max_life": "2h", "auth.jwt.refresh": "2m",
-		"titles": "false", "tools.fetch_url.enabled": "true", "tools.fetch_url.ports": "443,8080", "tools.fetch_url.time": "2s", "tools.fetch_url.bytes": "3KiB",
-		"limits.tool_shown_bytes": "2KiB", "auth.required": "true", "log.level": "warn", "log.format": "text",
+		"titles": "false", "tools.allow": "mcp,http", "tools.fetch_url.enabled": "true", "tools.fetch_url.ports": "443,8080", "tools.fetch_url.time": "2s", "tools.fetch_url.bytes": "3KiB",
+		"limits.tool_shown_bytes": "2KiB", "auth.required": "true", "log.level": "warn", "log.format": "text", "database.durability": "normal",
 		"server.cors_origins": "https://chat.example,http://localhost:3000", "server.trusted_proxies": "10.0.0.0/8,::1",
 		"metrics.open": "true", "metrics.keys": "alice,bob", "telemetry.otlp_endpoint": "https://x:1",
-		"files.bytes": "2KiB", "files.per_message": "3", "files.total_bytes": "4KiB", "files.user_bytes": "3KiB", "files.types": "image/png,text/*",
-		"limits.message_bytes": "2KiB", "limits.body_bytes": "3KiB", "limits.import_bytes": "6KiB", "limits.import_messages": "77", "limits.tool_output_bytes": "4KiB", "limits.memory_index_bytes": "5KiB", "limits.queued_runs": "1_000", "limits.runs_per_owner": "12", "limits.runs_per_user": "3", "limits.open_streams_per_user": "4",
+		"files.bytes": "2KiB", "files.per_message": "3", "files.total_bytes": "4KiB", "files.user_bytes": "3KiB", "files.types": "image/png,text/*", "files.native_pdf": "never",
+		"limits.message_bytes": "2KiB", "limits.body_bytes": "3KiB", "limits.import_bytes": "6KiB", "limits.import_messages": "77", "limits.request_memory_bytes": "4KiB", "limits.request_disk_bytes": "7KiB", "limits.tool_output_bytes": "4KiB", "limits.memory_index_bytes": "5KiB", "limits.queued_runs": "1_000", "limits.runs_per_owner": "12", "limits.runs_per_user": "3", "limits.open_streams_per_user": "4",
 		"limits.concurrent_runs": "2", "limits.open_streams": "3", "limits.open_streams_per_owner": "4", "limits.requests_per_second": "0", "limits.user_requests_per_second": "1", "limits.guesses_per_minute": "9",
 		"limits.wait_time": "1s", "limits.run_time": "2s", "limits.tool_time": "3s", "limits.approval_time": "7s", "limits.summary_time": "4s", "limits.background_summary_time": "6s", "limits.shutdown_grace": "5s",
 		"webhooks.secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "webhooks.allow_private": "true", "webhooks.time": "7s", "webhooks.concurrent": "8",
+		"slack.client_id": "1.2", "slack.client_secret": "hush", "slack.token_key": strings.Repeat("a", 43) + "=", "slack.teams": "T1,E2", "slack.signing_secret": "hush", "slack.app_token": "xapp-1-b", "slack.owner": "alice", "slack.agent": "x", "slack.api_url": "http://h/api/", "slack.link_by_email": "true", "slack.approvers": "U1,U2", "slack.bots": "B1", "slack.max_bot_turns": "5",
 		"retention.events": "0s", "retention.archived_sessions": "24h",
 	}
 	env, flags, shown := map[string]string{}, map[string]string{}, map[string]string{}
@@ -263,7 +276,7 @@ func TestLoadTexts(t *testing.T) {
 	for _, key := range config.Keys() {
 		value, ok := values[key.Name]
 		if !ok {
-			if !slices.Contains([]string{"nats.url", "auth.jwt.jwks_file", "auth.jwt.owner"}, key.Name) { // not beside others
+			if !slices.Contains([]string{"nats.url", "auth.jwt.jwks_file", "auth.jwt.owner", "slack.bot_token"}, key.Name) { // not beside others
 				t.Errorf("no test sets %s", key.Name)
 			}
 			continue
@@ -274,7 +287,8 @@ func TestLoadTexts(t *testing.T) {
 		}
 		dotted.WriteString(key.Name + ": '" + value + "'\n")
 	}
-	for name, s := range map[string]source{"env": {env: env}, "flags": {flags: flags, env: map[string]string{"BOBBIN_AUTH_KEYS": values["auth.keys"], "BOBBIN_MODELS": values["models"], "BOBBIN_AUTH_LIMITS": values["auth.limits"], "BOBBIN_NATS_SECRET": values["nats.secret"], "BOBBIN_WEBHOOKS_SECRET": values["webhooks.secret"]}}, "dotted": {file: dotted.String()}} {
+	for name, s := range map[string]source{"env": {env: env}, "flags": {flags: flags, env: map[string]string{"BOBBIN_AUTH_KEYS": values["auth.keys"], "BOBBIN_MODELS": values["models"], "BOBBIN_AUTH_LIMITS": values["auth.limits"], "BOBBIN_NATS_SECRET": values["nats.secret"], "BOBBIN_WEBHOOKS_SECRET": values["webhooks.secret"],
+		"BOBBIN_SLACK_CLIENT_ID": values["slack.client_id"], "BOBBIN_SLACK_TEAMS": values["slack.teams"], "BOBBIN_SLACK_CLIENT_SECRET": values["slack.client_secret"], "BOBBIN_SLACK_TOKEN_KEY": values["slack.token_key"], "BOBBIN_SLACK_SIGNING_SECRET": values["slack.signing_secret"], "BOBBIN_SLACK_APP_TOKEN": values["slack.app_token"]}}, "dotted": {file: dotted.String()}} {
 		_, origins, err := s.load(t)
 		if err != nil {
 			t.Errorf("Load from %s: %v", name, err)
@@ -302,12 +316,12 @@ func TestLoadDerivedDefaults(t *testing.T) {
 		t.Errorf("database.url in /srv/b: got %q, origin %+v, error %v", got.Database.URL.Reveal(), origins.Of("database.url"), err)
 	}
 	for addr, want := range map[string]bool{"127.0.0.1:1": false, "[::1]:1": false, "localhost:1": false, "127.8.8.8:1": false, ":1": true, "0.0.0.0:1": true, "10.0.0.1:1": true, "example.com:1": true} {
-		got, _, err := source{flags: map[string]string{"addr": addr}, env: map[string]string{"BOBBIN_AUTH_KEYS": "a:b"}}.load(t)
+		got, _, err := source{flags: map[string]string{"addr": addr}, env: map[string]string{"BOBBIN_AUTH_KEYS": "a:b123456789abcdef01234567"}}.load(t)
 		if err != nil || got.Auth.Required != want {
 			t.Errorf("auth.required on %s: got %t (%v), want %t", addr, got.Auth.Required, err, want)
 		}
 	}
-	got, _, err = source{flags: map[string]string{"addr": ":1", "auth.required": "false"}, env: map[string]string{"BOBBIN_AUTH_KEYS": "a:b"}}.load(t)
+	got, _, err = source{flags: map[string]string{"addr": ":1", "auth.required": "false"}, env: map[string]string{"BOBBIN_AUTH_KEYS": "a:b123456789abcdef01234567"}}.load(t)
 	if err != nil || got.Auth.Required {
 		t.Errorf("auth.required set to false: got %t (%v)", got.Auth.Required, err)
 	}

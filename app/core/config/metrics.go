@@ -18,11 +18,11 @@ type Telemetry struct {
 	OTLPEndpoint string // base URL of a receiver of OTLP over HTTP; empty = as OpenTelemetry's own variables say
 }
 
-func metrics() []setting {
+func metricsKeys() []setting {
 	return []setting{
-		{name: "metrics.open", meaning: "let everybody who can reach the address read `/metrics`, without a key", field: func(c *Config) any { return &c.Metrics.Open }},
+		{name: "metrics.open", meaning: "let anyone who can reach the address read `/metrics`, without a key", field: func(c *Config) any { return &c.Metrics.Open }},
 		{name: "metrics.keys", meaning: "names of the API keys of `auth.keys` that may read `/metrics`; it is also open to this machine without a key, unless keys are required", field: func(c *Config) any { return &c.Metrics.Keys }},
-		{name: "telemetry.otlp_endpoint", meaning: "send traces there by OTLP over HTTP, such as `http://localhost:4318`; empty: as `OTEL_EXPORTER_OTLP_ENDPOINT` says, and none without", field: func(c *Config) any { return &c.Telemetry.OTLPEndpoint }},
+		{name: "telemetry.otlp_endpoint", meaning: "send traces there by OTLP over HTTP, such as `http://localhost:4318`; empty: as `OTEL_EXPORTER_OTLP_ENDPOINT` says, or none", field: func(c *Config) any { return &c.Telemetry.OTLPEndpoint }},
 	}
 }
 
@@ -30,11 +30,11 @@ func metrics() []setting {
 func (c Config) validateMetrics(found *faults) {
 	for _, name := range c.Metrics.Keys {
 		known := slices.ContainsFunc(c.Auth.Keys, func(k APIKey) bool { return k.Name == name })
-		found.check(known, "metrics.keys", "there is no API key %q; name one of auth.keys", name)
+		found.checkKey(known, "metrics.keys", "there is no API key %q; name one of auth.keys", name)
 	}
 	if at := c.Telemetry.OTLPEndpoint; at != "" {
 		u, err := url.Parse(at)
 		ok := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == ""
-		found.check(ok, "telemetry.otlp_endpoint", "this is not an address; write for example http://localhost:4318")
+		found.checkKey(ok, "telemetry.otlp_endpoint", "this is not an address; write for example http://localhost:4318")
 	}
 }

@@ -16,6 +16,9 @@ type Model struct {
 	CacheWritePrice float64 // of the part that it put into its cache; 0 = InputPrice
 	ThinkingBudget  int     // tokens, for provider anthropic; 0 = no thinking
 	Images          *bool   // whether it sees images; nil = by the model's name
+	Documents       *bool   // whether it gets PDFs as files; nil = by the provider and the model's name
+	Slots           int     // requests that its server works on at once; 0 = found out
+	MaxTokensField  string  // one of MaxTokensFields; empty = by the server
 }
 
 // PriorFactor returns how many of the model's tokens one cl100k_base token is
@@ -30,11 +33,15 @@ func (m Model) PriorFactor() float64 {
 // Providers returns the words that a model's provider takes. Any other server of
 // OpenAI's dialect is "openai" with a base_url.
 func Providers() []string {
-	return []string{"openai", "anthropic", "gemini", "ollama", "mistral", "openrouter", "demo"}
+	return []string{"openai", "anthropic", "gemini", "ollama", "mistral", "openrouter", "demo",
+		"langchain/huggingface", "langchain/mistral", "langchain/ollama"}
 }
 
 // Encodings returns the words that a model's encoding takes.
 func Encodings() []string { return []string{"cl100k_base", "o200k_base"} }
+
+// MaxTokensFields returns the words that a model's max_tokens_field takes.
+func MaxTokensFields() []string { return []string{"max_tokens", "max_completion_tokens"} }
 
 // ModelKeys returns the keys of an entry of models, in the order in which they are
 // documented.
@@ -55,19 +62,22 @@ type modelField struct {
 
 func modelFields() []modelField {
 	return []modelField{
-		{"name", "what agents call it", func(m *Model) any { return &m.Name }},
-		{"provider", "`openai` (and every server of its dialect, with `base_url`), `anthropic`, `gemini`, `ollama`, `mistral`, `openrouter`, `demo`", func(m *Model) any { return &m.Provider }},
-		{"model", "what the provider calls it; empty: `name`", func(m *Model) any { return &m.Model }},
-		{"base_url", "where the provider is; empty: its own address", func(m *Model) any { return &m.BaseURL }},
+		{"name", "the name that agents use", func(m *Model) any { return &m.Name }},
+		{"provider", "`openai` (and every OpenAI-compatible server, with `base_url`), `anthropic`, `gemini`, `ollama`, `mistral`, `openrouter`, `demo`; or a client of langchaingo: `langchain/huggingface`, `langchain/mistral`, `langchain/ollama`, which take no tools", func(m *Model) any { return &m.Provider }},
+		{"model", "the provider's name of the model; empty: `name`", func(m *Model) any { return &m.Model }},
+		{"base_url", "the address of the provider; empty: its own", func(m *Model) any { return &m.BaseURL }},
 		{"api_key_env", "the **name** of the environment variable that holds the key; empty: the provider's usual one", func(m *Model) any { return &m.APIKeyEnv }},
-		{"context_window", "tokens, prompt and answer together; holds against what the provider says when it refuses a prompt; empty: by the model's name", func(m *Model) any { return &m.ContextWindow }},
-		{"max_output_tokens", "most tokens of an answer; empty: by the model's name", func(m *Model) any { return &m.MaxOutputTokens }},
+		{"context_window", "tokens, prompt and answer together; takes precedence over what the provider says when it rejects a prompt; empty: by the model's name", func(m *Model) any { return &m.ContextWindow }},
+		{"max_output_tokens", "maximum tokens of an answer; empty: by the model's name", func(m *Model) any { return &m.MaxOutputTokens }},
 		{"encoding", "`cl100k_base` or `o200k_base`: counts need no correction until they are measured; empty: by the model's name", func(m *Model) any { return &m.Encoding }},
 		{"input_price", "US dollars per million tokens", func(m *Model) any { return &m.InputPrice }},
 		{"output_price", "US dollars per million tokens", func(m *Model) any { return &m.OutputPrice }},
-		{"cache_read_price", "US dollars per million tokens that the provider had cached; empty: `input_price`", func(m *Model) any { return &m.CacheReadPrice }},
-		{"cache_write_price", "US dollars per million tokens that it puts into its cache; empty: `input_price`", func(m *Model) any { return &m.CacheWritePrice }},
-		{"thinking_budget", "`anthropic` only: tokens that the model may think before it answers, 1024 or more, part of the answer's; from Claude 4.6 on it decides itself how many, and any number turns thinking on; empty: no thinking", func(m *Model) any { return &m.ThinkingBudget }},
-		{"images", "`true` or `false`: whether it sees images; to one that does not they are described; empty: by the model's name", func(m *Model) any { return &m.Images }},
+		{"cache_read_price", "US dollars per million tokens read from the provider's cache; empty: `input_price`", func(m *Model) any { return &m.CacheReadPrice }},
+		{"cache_write_price", "US dollars per million tokens written to its cache; empty: `input_price`", func(m *Model) any { return &m.CacheWritePrice }},
+		{"thinking_budget", "`anthropic` only: tokens that the model may think before it answers, 1024 or more, included in those of the answer; from Claude 4.6 on the model decides how many, and any number turns thinking on; empty: no thinking", func(m *Model) any { return &m.ThinkingBudget }},
+		{"max_tokens_field", "`openai` only: `max_tokens` or `max_completion_tokens`, the server's name of the output limit; a server that does not know the name ignores the limit. Empty: `max_completion_tokens` for models of OpenAI, `max_tokens` for others with a `base_url`", func(m *Model) any { return &m.MaxTokensField }},
+		{"images", "`true` or `false`: whether it accepts images; otherwise they are described; empty: by the model's name", func(m *Model) any { return &m.Images }},
+		{"documents", "`true` or `false`: whether it gets PDFs as files (see `files.native_pdf`), so that it sees their pages; otherwise it gets the text; empty: models of `openai` and `anthropic` that accept images do, without a `base_url`", func(m *Model) any { return &m.Documents }},
+		{"slots", "concurrent requests that its server can process, for all models at the same address together; while runs need them, summaries in the background wait; empty: 1 on this machine and for `ollama` (or `OLLAMA_NUM_PARALLEL`) until several answers have overlapped, elsewhere many until the server rejects or delays concurrent requests", func(m *Model) any { return &m.Slots }},
 	}
 }

@@ -31,43 +31,54 @@ func (n NATS) Own() bool { return n.ClusterAddr != "" }
 func (n NATS) Shared() bool { return n.Own() || !n.URL.Empty() }
 
 // InTheClear reports whether replicas talk over a network without encryption.
-func (n NATS) InTheClear() bool { return n.Own() && n.TLSCert == "" && !isLoopback(n.ClusterAddr) }
+func (n NATS) InTheClear() bool {
+	if n.TLSCert != "" || n.TLSCA != "" {
+		return false
+	}
+	if n.Own() {
+		return !isLoopback(n.ClusterAddr)
+	}
+	for at := range strings.SplitSeq(n.URL.Reveal(), ",") {
+		u, err := url.Parse(strings.TrimSpace(at))
+		if err == nil && (u.Scheme == "nats" || u.Scheme == "ws") && !isThisMachine(u.Hostname()) {
+			return true
+		}
+	}
+	return false
+}
 
-// leastClusterSecret is the shortest secret of a cluster, in bytes.
-const leastClusterSecret = 16
-
-func replicas() []setting {
+func replicaKeys() []setting {
 	return []setting{
-		{name: "replica.name", meaning: "tells this process from others on the same database, and is the same after a restart; empty: a random one that is kept in `data_dir`. No two processes may share one: the second warns, and both work, but neither takes its own work over at once after a crash", field: func(c *Config) any { return &c.Replica.Name }},
+		{name: "replica.name", meaning: "identifies this process on a shared database, also after a restart; empty: a random name that is kept in `data_dir`. No two processes may share one: the second warns, and both work, but neither takes over its own runs immediately after a crash", field: func(c *Config) any { return &c.Replica.Name }},
 		{name: "nats.url", flagless: true, meaning: "several processes on one PostgreSQL: an existing NATS cluster, `nats://user:password@host:4222`, `tls://…`, several separated by commas", field: func(c *Config) any { return &c.NATS.URL }},
-		{name: "nats.cluster_addr", meaning: "the same without NATS at hand: the replicas make a cluster of their own, and this one listens here for the others, such as `0.0.0.0:6222`", field: func(c *Config) any { return &c.NATS.ClusterAddr }},
-		{name: "nats.peers", meaning: "`nats.cluster_addr` of other replicas, as this one reaches them; one that runs is enough, and the list may name this one too", field: func(c *Config) any { return &c.NATS.Peers }},
-		{name: "nats.secret", flagless: true, meaning: "what lets replicas into their own cluster, 16 characters or more, the same for all", field: func(c *Config) any { return &c.NATS.Secret }},
-		{name: "nats.tls_ca", meaning: "PEM file of the authority that the other side must be certified by", field: func(c *Config) any { return &c.NATS.TLSCA }},
-		{name: "nats.tls_cert", meaning: "PEM file of this replica's certificate, for the names in `nats.peers`; the replicas' own cluster asks for one on both sides. Without it what they tell each other is not encrypted", field: func(c *Config) any { return &c.NATS.TLSCert }},
+		{name: "nats.cluster_addr", meaning: "the same without an existing NATS: the replicas form their own cluster, and this one listens here for the others, such as `0.0.0.0:6222`", field: func(c *Config) any { return &c.NATS.ClusterAddr }},
+		{name: "nats.peers", meaning: "`nats.cluster_addr` of other replicas, as this one reaches them; one running peer is enough, and the list may include this replica", field: func(c *Config) any { return &c.NATS.Peers }},
+		{name: "nats.secret", flagless: true, meaning: "admits replicas to their own cluster, 24 characters or more, the same for all", field: func(c *Config) any { return &c.NATS.Secret }},
+		{name: "nats.tls_ca", meaning: "PEM file of the authority that must have signed the certificate of the other side", field: func(c *Config) any { return &c.NATS.TLSCA }},
+		{name: "nats.tls_cert", meaning: "PEM file of this replica's certificate, for the names in `nats.peers`; the replicas' own cluster requires certificates on both sides. Without it their traffic is not encrypted", field: func(c *Config) any { return &c.NATS.TLSCert }},
 		{name: "nats.tls_key", meaning: "PEM file of its key", field: func(c *Config) any { return &c.NATS.TLSKey }},
 	}
 }
 
 func (c Config) validateReplicas(found *faults) {
 	n := c.NATS
-	found.check(c.Replica.Name == "" || isKeyName(c.Replica.Name), "replica.name", "%q must be 1 to 64 letters, digits, and . _ @ -", c.Replica.Name)
+	found.checkKey(c.Replica.Name == "" || isKeyName(c.Replica.Name), "replica.name", "%q must be 1 to 64 letters, digits, and . _ @ -", c.Replica.Name)
 	if n.Shared() && strings.HasPrefix(c.Database.URL.Reveal(), "sqlite:") {
 		key := "nats.cluster_addr"
 		if !n.URL.Empty() {
 			key = "nats.url"
 		}
-		found.add(key, "it is for several processes, and SQLite has one; set database.url to a PostgreSQL, or remove it")
+		found.addFault(key, "it is for several processes, and SQLite has one; set database.url to a PostgreSQL, or remove it")
 	}
 	if !n.URL.Empty() {
-		found.check(!n.Own(), "nats.cluster_addr", "nats.url is set as well; choose one of them")
+		found.checkKey(!n.Own(), "nats.cluster_addr", "nats.url is set as well; choose one of them")
 		n.validateURL(found)
 	}
 	n.validateCluster(found)
-	found.check((n.TLSCert == "") == (n.TLSKey == ""), "nats.tls_cert", "certificate and key belong together; set nats.tls_cert and nats.tls_key, or none")
-	found.check(n.Shared() || n.TLSCA == "" && n.TLSCert == "", "nats.tls_ca", "there is no NATS to talk to; set nats.url or nats.cluster_addr, or remove it")
+	found.checkKey((n.TLSCert == "") == (n.TLSKey == ""), "nats.tls_cert", "certificate and key belong together; set nats.tls_cert and nats.tls_key, or none")
+	found.checkKey(n.Shared() || n.TLSCA == "" && n.TLSCert == "", "nats.tls_ca", "there is no NATS to talk to; set nats.url or nats.cluster_addr, or remove it")
 	if n.Own() && n.TLSCA+n.TLSCert != "" {
-		found.check(n.TLSCA != "" && n.TLSCert != "", "nats.tls_ca", "replicas show certificates to each other; set nats.tls_ca, nats.tls_cert and nats.tls_key")
+		found.checkKey(n.TLSCA != "" && n.TLSCert != "", "nats.tls_ca", "replicas show certificates to each other; set nats.tls_ca, nats.tls_cert and nats.tls_key")
 	}
 }
 
@@ -76,22 +87,23 @@ func (n NATS) validateURL(found *faults) {
 	for _, at := range strings.Split(n.URL.Reveal(), ",") {
 		u, err := url.Parse(strings.TrimSpace(at))
 		ok := err == nil && u.Host != "" && isNATS(u.Scheme)
-		found.check(ok, "nats.url", "this is not an address; write for example nats://user:password@host:4222, special characters in the password as %%40")
+		found.checkKey(ok, "nats.url", "this is not an address; write for example nats://user:password@host:4222, special characters in the password as %%40")
 	}
 }
 
 func (n NATS) validateCluster(found *faults) {
 	if !n.Own() {
 		const without = "it is for the replicas' own cluster; set nats.cluster_addr (host:port), or remove it"
-		found.check(len(n.Peers) == 0, "nats.peers", without)
-		found.check(n.Secret.Empty(), "nats.secret", without)
+		found.checkKey(len(n.Peers) == 0, "nats.peers", without)
+		found.checkKey(n.Secret.Empty(), "nats.secret", without)
 		return
 	}
-	found.check(isHostPort(n.ClusterAddr, 0), "nats.cluster_addr", "%q is not host:port; write for example 0.0.0.0:6222", n.ClusterAddr)
+	found.checkKey(isHostPort(n.ClusterAddr, 0), "nats.cluster_addr", "%q is not host:port; write for example 0.0.0.0:6222", n.ClusterAddr)
 	for _, peer := range n.Peers {
-		found.check(isHostPort(peer, 1) && !strings.HasPrefix(peer, ":"), "nats.peers", "%q is not host:port; write for example bobbin-1:6222", peer)
+		found.checkKey(isHostPort(peer, 1) && !strings.HasPrefix(peer, ":"), "nats.peers", "%q is not host:port; write for example bobbin-1:6222", peer)
 	}
-	found.check(len(n.Secret.Reveal()) >= leastClusterSecret, "nats.secret", "it keeps others out of the cluster and must have %d characters or more; openssl rand -hex 32 makes one", leastClusterSecret)
+	weakness := n.Secret.weakness()
+	found.checkKey(weakness == "", "nats.secret", "it keeps others out of the cluster and %s: make one with: openssl rand -hex 32", weakness)
 }
 
 // isHostPort reports whether s is host:port with a port from least on.

@@ -12,10 +12,10 @@ type Retention struct {
 // waits for its answer.
 const leastRetention = time.Hour
 
-func retention() []setting {
+func retentionKeys() []setting {
 	return []setting{
-		{name: "retention.events", meaning: "how long the events of sessions are kept, by which a client that comes back sees what it missed; later it is told to load the messages; `0s`: for ever", field: func(c *Config) any { return &c.Retention.Events }},
-		{name: "retention.archived_sessions", meaning: "how long after they were archived sessions are removed for good, as by `bobbin sessions purge`; `0s`: never", field: func(c *Config) any { return &c.Retention.ArchivedSessions }},
+		{name: "retention.events", meaning: "how long the events of sessions are kept, from which a reconnecting client gets what it missed; later it is told to reload the messages; `0s`: forever", field: func(c *Config) any { return &c.Retention.Events }},
+		{name: "retention.archived_sessions", meaning: "how long after archiving sessions are permanently removed, as by `bobbin sessions purge`; `0s`: never", field: func(c *Config) any { return &c.Retention.ArchivedSessions }},
 	}
 }
 
@@ -24,6 +24,6 @@ func (r Retention) validate(found *faults) {
 		key   string
 		value time.Duration
 	}{{"events", r.Events}, {"archived_sessions", r.ArchivedSessions}} {
-		found.check(kept.value == 0 || kept.value >= leastRetention, "retention."+kept.key, "%s is too short; use 1h or more, or 0s (for ever)", kept.value)
+		found.checkKey(kept.value == 0 || kept.value >= leastRetention, "retention."+kept.key, "%s is too short; use 1h or more, or 0s (for ever)", kept.value)
 	}
 }

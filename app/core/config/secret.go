@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/url"
 	"strings"
+	"unicode/utf8"
 )
 
 // hidden is what a secret prints.
@@ -86,6 +87,23 @@ func plainParameter(key string) bool {
 	default:
 		return false
 	}
+}
+
+// minSecret is the shortest secret that is not a guess, in characters.
+const minSecret = 24
+
+// weakness returns why the secret keeps nobody out; empty if it may keep them out.
+func (s Secret) weakness() string {
+	text := strings.ToLower(s.Reveal())
+	for _, word := range []string{"change-me", "change_me", "changeme", "password", "passwort", "secret", "placeholder", "example", "your-key", "your_key"} {
+		if strings.Contains(text, word) {
+			return "is a placeholder (" + word + ")"
+		}
+	}
+	if n := utf8.RuneCountInString(text); n < minSecret {
+		return fmt.Sprintf("has %d characters, and %d are the least", n, minSecret)
+	}
+	return ""
 }
 
 // Reveal returns the secret itself.

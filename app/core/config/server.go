@@ -16,15 +16,15 @@ type Server struct {
 func (s Server) Proxies() []netip.Prefix {
 	var list []netip.Prefix
 	for _, text := range s.TrustedProxies {
-		if p, ok := network(text); ok {
+		if p, ok := parseNetwork(text); ok {
 			list = append(list, p)
 		}
 	}
 	return list
 }
 
-// network reads an address or a network.
-func network(text string) (netip.Prefix, bool) {
+// parseNetwork reads an address or a network.
+func parseNetwork(text string) (netip.Prefix, bool) {
 	if addr, err := netip.ParseAddr(text); err == nil && addr.Zone() == "" {
 		return netip.PrefixFrom(addr.Unmap(), addr.Unmap().BitLen()), true
 	}
@@ -32,23 +32,23 @@ func network(text string) (netip.Prefix, bool) {
 	return p.Masked(), err == nil
 }
 
-func server() []setting {
+func serverKeys() []setting {
 	return []setting{
-		{name: "server.cors_origins", meaning: "origins whose web pages may use the API, such as `https://chat.example`: exactly these, no `*`; they need a key all the same", field: func(c *Config) any { return &c.Server.CORSOrigins }},
-		{name: "server.trusted_proxies", meaning: "addresses and networks of proxies in front, such as `10.0.0.0/8`: requests without a valid key are counted (`limits.guesses_per_minute`) by the address that they name in `X-Forwarded-For`", field: func(c *Config) any { return &c.Server.TrustedProxies }},
+		{name: "server.cors_origins", meaning: "origins whose web pages may use the API, such as `https://chat.example`: exact matches, no `*`; they still need a key", field: func(c *Config) any { return &c.Server.CORSOrigins }},
+		{name: "server.trusted_proxies", meaning: "addresses and networks of proxies in front, such as `10.0.0.0/8`: requests without a valid key are counted (`limits.guesses_per_minute`) by the address that these report in `X-Forwarded-For`", field: func(c *Config) any { return &c.Server.TrustedProxies }},
 	}
 }
 
 // validate checks that every origin is one, as browsers write it, and every proxy too.
 func (s Server) validate(found *faults) {
 	for _, text := range s.TrustedProxies {
-		_, ok := network(text)
-		found.check(ok, "server.trusted_proxies", "%q is no address or network; write for example 10.0.0.7 or 10.0.0.0/8", text)
+		_, ok := parseNetwork(text)
+		found.checkKey(ok, "server.trusted_proxies", "%q is no address or network; write for example 10.0.0.7 or 10.0.0.0/8", text)
 	}
 	for _, origin := range s.CORSOrigins {
 		u, err := url.Parse(origin)
 		ok := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil &&
 			origin == strings.ToLower(u.Scheme+"://"+u.Host) && !strings.Contains(u.Host, "*")
-		found.check(ok, "server.cors_origins", "%q is not an origin; write scheme, host and port as a browser does, in small letters and without a path, such as https://chat.example", origin)
+		found.checkKey(ok, "server.cors_origins", "%q is not an origin; write scheme, host and port as a browser does, in small letters and without a path, such as https://chat.example", origin)
 	}
 }

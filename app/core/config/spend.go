@@ -32,7 +32,7 @@ func assignSpendLimits(field *[]SpendLimit, raw any) error {
 		at := fmt.Sprintf("auth.limits[%d]", i)
 		entry, ok := item.(map[string]any)
 		if !ok {
-			found.add(at, "write keys and values, such as key: alice")
+			found.addFault(at, "write keys and values, such as key: alice")
 			continue
 		}
 		limits = append(limits, oneSpendLimit(at, entry, &found))
@@ -51,10 +51,10 @@ func oneSpendLimit(at string, entry map[string]any, found *faults) SpendLimit {
 		field, known := fields[name]
 		switch {
 		case !known:
-			found.add(at+"."+name, "%s", unknownKey(name, sortedKeys(fields)))
+			found.addFault(at+"."+name, "%s", unknownKey(name, sortedKeys(fields)))
 		case entry[name] != nil:
-			if err := assign(field, entry[name]); err != nil {
-				found.add(at+"."+name, "%s", err)
+			if err := assignValue(field, entry[name]); err != nil {
+				found.addFault(at+"."+name, "%s", err)
 			}
 		}
 	}
@@ -82,14 +82,14 @@ func (c Config) validateSpendLimits(found *faults) {
 	seen := map[string]int{}
 	for i, l := range c.Auth.Limits {
 		at := fmt.Sprintf("auth.limits[%d]", i)
-		found.check(isKeyName(l.Key), at+".key", "%q is not the name of an owner; write the name of a key, or %s for this machine's own user", l.Key, core.LocalOwner)
+		found.checkKey(isKeyName(l.Key), at+".key", "%q is not the name of an owner; write the name of a key, or %s for this machine's own user", l.Key, core.LocalOwner)
 		if first, twice := seen[l.Key]; twice {
-			found.add(at+".key", "%q has a limit in auth.limits[%d] already", l.Key, first)
+			found.addFault(at+".key", "%q has a limit in auth.limits[%d] already", l.Key, first)
 		}
 		seen[l.Key] = i
-		found.check(l.USDPerDay >= 0 && l.USDPerDay <= maxUSD, at+".usd_per_day", "%g is out of range; use 0 (no limit) to %d", l.USDPerDay, maxUSD)
-		found.check(l.TokensPerDay >= 0, at+".tokens_per_day", "%d is negative; use 0 (no limit) or more", l.TokensPerDay)
-		found.check(l.USDPerDay != 0 || l.TokensPerDay != 0, at, "it limits nothing; set usd_per_day or tokens_per_day")
+		found.checkKey(l.USDPerDay >= 0 && l.USDPerDay <= maxUSD, at+".usd_per_day", "%g is out of range; use 0 (no limit) to %d", l.USDPerDay, maxUSD)
+		found.checkKey(l.TokensPerDay >= 0, at+".tokens_per_day", "%d is negative; use 0 (no limit) or more", l.TokensPerDay)
+		found.checkKey(l.USDPerDay != 0 || l.TokensPerDay != 0, at, "it limits nothing; set usd_per_day or tokens_per_day")
 	}
 }
 
@@ -108,21 +108,32 @@ func (m Model) validatePrices(at string, found *faults) {
 		{"cache_read_price", m.CacheReadPrice}, {"cache_write_price", m.CacheWritePrice},
 	} {
 		ok := price.value >= 0 && price.value <= maxPrice && !math.IsNaN(price.value)
-		found.check(ok, at+price.key, "%g is out of range; use US dollars per million tokens, 0 (not known) to %d", price.value, maxPrice)
+		found.checkKey(ok, at+price.key, "%g is out of range; use US dollars per million tokens, 0 (not known) to %d", price.value, maxPrice)
 	}
+}
+
+func (t Tools) validate(found *faults) {
+	var kinds []string
+	for _, kind := range core.ToolKinds() {
+		kinds = append(kinds, string(kind))
+	}
+	for _, kind := range t.Allow {
+		oneOf(found, "tools.allow", kind, kinds)
+	}
+	t.FetchURL.validate(found)
 }
 
 func (f FetchURL) validate(found *faults) {
 	for _, port := range f.Ports {
 		n, err := strconv.Atoi(port)
-		found.check(err == nil && n >= 1 && n <= 65535, "tools.fetch_url.ports", "%q is not a port; use 1 to 65535, such as 443", port)
+		found.checkKey(err == nil && n >= 1 && n <= 65535, "tools.fetch_url.ports", "%q is not a port; use 1 to 65535, such as 443", port)
 	}
-	found.check(len(f.Ports) > 0, "tools.fetch_url.ports", "it is empty; write the ports that may be connected to, such as 80,443")
-	found.check(f.Time >= 100*time.Millisecond && f.Time <= 10*time.Minute, "tools.fetch_url.time", "%s is out of range; use 100ms to 10m", f.Time)
-	found.check(f.Bytes >= 1024 && f.Bytes <= core.MaxToolResult, "tools.fetch_url.bytes", "%s is out of range; use 1KiB to 8MiB", f.Bytes)
+	found.checkKey(len(f.Ports) > 0, "tools.fetch_url.ports", "it is empty; write the ports that may be connected to, such as 80,443")
+	found.checkKey(f.Time >= 100*time.Millisecond && f.Time <= 10*time.Minute, "tools.fetch_url.time", "%s is out of range; use 100ms to 10m", f.Time)
+	found.checkKey(f.Bytes >= 1024 && f.Bytes <= core.MaxToolResult, "tools.fetch_url.bytes", "%s is out of range; use 1KiB to 8MiB", f.Bytes)
 }
 
 func (l Limits) validateTools(found *faults) {
-	found.check(l.ToolOutputBytes >= 1024 && l.ToolOutputBytes <= core.MaxToolResult, "limits.tool_output_bytes", "%s is out of range; use 1KiB to 8MiB", l.ToolOutputBytes)
-	found.check(l.ToolShownBytes >= 1024 && l.ToolShownBytes <= core.MaxToolResult, "limits.tool_shown_bytes", "%s is out of range; use 1KiB to 8MiB", l.ToolShownBytes)
+	found.checkKey(l.ToolOutputBytes >= 1024 && l.ToolOutputBytes <= core.MaxToolResult, "limits.tool_output_bytes", "%s is out of range; use 1KiB to 8MiB", l.ToolOutputBytes)
+	found.checkKey(l.ToolShownBytes >= 1024 && l.ToolShownBytes <= core.MaxToolResult, "limits.tool_shown_bytes", "%s is out of range; use 1KiB to 8MiB", l.ToolShownBytes)
 }

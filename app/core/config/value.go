@@ -15,8 +15,8 @@ import (
 // 10MB.
 type Bytes int64
 
-// units are the units of sizes, the longer names first.
-func units() []struct {
+// sizeUnits are the units of sizes, the longer names first.
+func sizeUnits() []struct {
 	name string
 	size Bytes
 } {
@@ -31,7 +31,7 @@ func units() []struct {
 
 // String returns the size with the largest binary unit that divides it.
 func (b Bytes) String() string {
-	for _, u := range units()[:3] {
+	for _, u := range sizeUnits()[:3] {
 		if b != 0 && b%u.size == 0 {
 			return fmt.Sprintf("%d%s", b/u.size, u.name)
 		}
@@ -42,7 +42,7 @@ func (b Bytes) String() string {
 // parseBytes is the reverse of Bytes.String; it also takes decimal units.
 func parseBytes(s string) (Bytes, error) {
 	number, factor := strings.TrimSpace(s), Bytes(1)
-	for _, u := range units() {
+	for _, u := range sizeUnits() {
 		if head := len(number) - len(u.name); head > 0 && strings.EqualFold(number[head:], u.name) {
 			number, factor = strings.TrimSpace(number[:head]), u.size
 			break
@@ -55,29 +55,29 @@ func parseBytes(s string) (Bytes, error) {
 	return Bytes(n) * factor, nil
 }
 
-// assign puts a raw value, as YAML or a text has it, into what field points to.
+// assignValue puts a raw value, as YAML or a text has it, into what field points to.
 // The error says what was expected, and never holds a secret.
-func assign(field, raw any) error {
+func assignValue(field, raw any) error {
 	switch p := field.(type) {
 	case *string:
-		return take(p, raw, "text; put it in quotes", asText)
+		return convertValue(p, raw, "text; put it in quotes", asText)
 	case *bool:
-		return take(p, raw, "true or false", asBool)
+		return convertValue(p, raw, "true or false", asBool)
 	case **bool:
 		var set bool
-		if err := take(&set, raw, "true or false", asBool); err != nil {
+		if err := convertValue(&set, raw, "true or false", asBool); err != nil {
 			return err
 		}
 		*p = &set
 		return nil
 	case *int:
-		return take(p, raw, "a whole number", asInt)
+		return convertValue(p, raw, "a whole number", asInt)
 	case *float64:
-		return take(p, raw, "a number", asFloat)
+		return convertValue(p, raw, "a number", asFloat)
 	case *time.Duration:
-		return take(p, raw, "a time with a unit, such as 30s or 5m", asDuration)
+		return convertValue(p, raw, "a time with a unit, such as 30s or 5m", asDuration)
 	case *Bytes:
-		return take(p, raw, "a size; write bytes or a unit, such as 1MiB", asBytes)
+		return convertValue(p, raw, "a size; write bytes or a unit, such as 1MiB", asBytes)
 	case *Secret:
 		s, ok := raw.(string)
 		if !ok {
@@ -86,7 +86,7 @@ func assign(field, raw any) error {
 		*p = NewSecretURL(s)
 		return nil
 	case *[]string:
-		return take(p, raw, "a list of texts", asList)
+		return convertValue(p, raw, "a list of texts", asList)
 	case *[]APIKey:
 		return assignKeys(p, raw)
 	case *[]Model:
@@ -98,8 +98,8 @@ func assign(field, raw any) error {
 	}
 }
 
-// take converts raw and stores it, or says what was wanted.
-func take[T any](field *T, raw any, wanted string, convert func(any) (T, bool)) error {
+// convertValue converts raw and stores it, or says what was wanted.
+func convertValue[T any](field *T, raw any, wanted string, convert func(any) (T, bool)) error {
 	value, ok := convert(raw)
 	if ok {
 		*field = value
@@ -207,8 +207,8 @@ func splitList(s string) []string {
 	return list
 }
 
-// show returns the value that field points to as people read it, secrets masked.
-func show(field any) string {
+// displayValue returns the value that field points to as people read it, secrets masked.
+func displayValue(field any) string {
 	switch p := field.(type) {
 	case *float64:
 		return strconv.FormatFloat(*p, 'g', -1, 64)

@@ -135,7 +135,7 @@ func (a *adverse) settled(rt *rapid.T) (cw.Input, cw.Decision, cw.PromptState) {
 	}
 }
 
-// checkOrder is CONTEXT § 3, invariants 3 and 8; § 10 row 20.
+// checkOrder checks invariants 3 and 8.
 func (a *adverse) checkOrder(rt *rapid.T, in cw.Input, o cw.Order) {
 	i := slices.IndexFunc(in.History, func(it cw.Item) bool { return it.Seq == o.ThroughSeq })
 	rest := slices.Concat(in.History, in.Run)[i+1:]
@@ -151,7 +151,7 @@ func (a *adverse) checkOrder(rt *rapid.T, in cw.Input, o cw.Order) {
 	}
 }
 
-// CONTEXT § 3, invariants 1, 2, 4, 5, 6 on inputs that nobody should send.
+// Invariants 1, 2, 4, 5, 6 on invalid inputs.
 func TestPlanSurvivesAnything(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -8,15 +8,17 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// How many images a prompt has at most, and their bytes together. Providers take
-// requests of 20 to 50 MB; base64 makes four bytes of three.
+// How many images and files a prompt has at most that are sent as they are, their bytes
+// together, and the pages of the files. Providers take requests of 20 to 50 MB, and 100
+// pages and images; base64 makes four bytes of three.
 const (
-	maxImages     = 20
-	maxImageBytes = 14 << 20
+	maxMedia      = 20
+	maxMediaBytes = 14 << 20
+	maxPages      = 80
 )
 
-// imageKey names an image of a prompt: a part of a message.
-type imageKey struct {
+// mediaKey names an image or a file of a prompt: a part of a message.
+type mediaKey struct {
 	message core.MessageID
 	part    int
 }
@@ -25,39 +27,63 @@ type imageKey struct {
 type attachments struct {
 	model llm.Info
 	blobs map[core.BlobID][]byte
-	shown map[imageKey]bool // the images that are sent
+	texts map[core.BlobID][]byte // of documents
+	shown map[mediaKey]bool      // what is sent as it is
 }
 
-// Attached returns the blobs of which Assemble needs the content for a decision:
-// what Parts.Blobs must hold.
-func Attached(parts Parts, d Decision) []core.BlobID {
-	shown := shownImages(parts, d)
-	var ids []core.BlobID
+// Attached returns the blobs of which Assemble needs the content for a decision, and
+// those of which it needs the text that was read out of them: what Parts.Blobs and
+// Parts.Documents must hold.
+func Attached(parts Parts, d Decision) (contents, texts []core.BlobID) {
+	shown := shownMedia(parts, d)
+	add := func(ids *[]core.BlobID, id core.BlobID) {
+		if id != "" && !slices.Contains(*ids, id) {
+			*ids = append(*ids, id)
+		}
+	}
 	for _, s := range slices.Concat(d.Pinned, d.History, d.Run) {
 		if s.Place != core.PlaceVerbatim && s.Place != core.PlaceShortened {
 			continue
 		}
 		for i, p := range parts.Messages[s.ID].Parts {
-			needed := p.Type == core.PartFile && attach.IsText(p.MediaType) || shown[imageKey{s.ID, i}]
-			if needed && p.BlobID != "" && !slices.Contains(ids, p.BlobID) {
-				ids = append(ids, p.BlobID)
+			switch {
+			case shown[mediaKey{s.ID, i}]:
+				add(&contents, p.BlobID)
+			case p.Extracted:
+				add(&texts, p.BlobID)
+			case p.Type == core.PartFile && attach.IsText(p.MediaType):
+				add(&contents, p.BlobID)
 			}
 		}
 	}
-	return ids
+	return contents, texts
 }
 
-// shownImages returns which images are sent: those of messages that are sent as
-// they are, to a model that takes them. When they become too many, the older ones
-// go until half of the room is free, so that not every new image changes the
-// beginning of the prompt.
-func shownImages(parts Parts, d Decision) map[imageKey]bool {
-	type image struct {
-		key  imageKey
-		size int64
-	}
-	var window []image
-	size := int64(0)
+// media are images and files, and what bounds them.
+type media struct {
+	keys  []mediaKey
+	parts []core.Part
+	bytes int64
+	pages int
+}
+
+// within reports whether there are no more than the share of what a prompt may have.
+func (w media) within(share int) bool {
+	return len(w.keys) <= maxMedia/share && w.bytes <= maxMediaBytes/int64(share) && w.pages <= maxPages/share
+}
+
+// add adds the part, times 1, or removes it, times -1, from the sums.
+func (w *media) add(p core.Part, times int) {
+	w.bytes += p.Size * int64(times)
+	w.pages += p.Pages * times
+}
+
+// shownMedia returns which images and files are sent as they are: those of messages that
+// are sent whole, to a model that takes them. When they become too many, the older ones
+// go until half of the room is free, so that not every new one changes the beginning of
+// the prompt.
+func shownMedia(parts Parts, d Decision) map[mediaKey]bool {
+	var w media
 	for _, s := range slices.Concat(d.History, d.Run) {
 		if s.Place != core.PlaceVerbatim || s.Note {
 			continue
@@ -66,51 +92,66 @@ func shownImages(parts Parts, d Decision) map[imageKey]bool {
 			if !parts.Model.Takes(p) {
 				continue
 			}
-			window, size = append(window, image{imageKey{s.ID, i}, p.Size}), size+p.Size
-			if len(window) <= maxImages && size <= maxImageBytes {
+			w.keys, w.parts = append(w.keys, mediaKey{s.ID, i}), append(w.parts, p)
+			if w.add(p, 1); w.within(1) {
 				continue
 			}
-			for len(window) > 1 && (len(window) > maxImages/2 || size > maxImageBytes/2) {
-				size -= window[0].size
-				window = window[1:]
+			for len(w.keys) > 1 && !w.within(2) {
+				w.add(w.parts[0], -1)
+				w.keys, w.parts = w.keys[1:], w.parts[1:]
 			}
 		}
 	}
-	shown := map[imageKey]bool{}
-	for _, i := range window {
-		shown[i.key] = true
+	shown := map[mediaKey]bool{}
+	for _, key := range w.keys {
+		shown[key] = true
 	}
 	return shown
 }
 
-// tell returns what a message with images and files says: its content, then its
-// files in their order, and the images that go with it. What is not sent is
-// described. Without images (whole is false) these are described too.
-func (a attachments) tell(m core.Message, whole bool) (content string, images []llm.Image) {
+// renderContent returns what a message with images and files says: its content, then its files in
+// their order, and the images and files that go with it as they are. Of a document that is
+// not sent the text stands there; what has none is described. Nothing goes with a message
+// that is not sent whole.
+func (a attachments) renderContent(m core.Message, whole bool) (content string, sent []llm.Media) {
 	texts := []string{m.Content}
 	for i, p := range m.Parts {
 		if !p.Attached() {
 			continue
 		}
-		data, stored := a.blobs[p.BlobID]
-		switch why := a.instead(p, imageKey{m.ID, i}, whole); {
+		shown := whole && a.shown[mediaKey{m.ID, i}]
+		data, stored := a.partData(p, shown)
+		switch why := a.omissionReason(p, shown); {
 		case why != "":
 			texts = append(texts, attach.Instead(p, why))
 		case !stored:
 			texts = append(texts, attach.Instead(p, attach.Gone))
-		case p.Type == core.PartImage:
-			images = append(images, llm.Image{Part: p, Data: data})
+		case shown:
+			sent = append(sent, llm.Media{Part: p, Data: data})
+		case p.Extracted:
+			texts = append(texts, attach.Fence(p, attach.Extracted(string(data))))
 		default:
 			texts = append(texts, attach.Fence(p, attach.Text(data)))
 		}
 	}
-	return attach.Join(texts...), images
+	return attach.Join(texts...), sent
 }
 
-// instead says why an image or a file is not sent; empty = it is.
-func (a attachments) instead(p core.Part, key imageKey, whole bool) string {
+// partData returns what is sent of a part: the text of a document that is not shown as it is.
+func (a attachments) partData(p core.Part, shown bool) (data []byte, stored bool) {
+	if p.Extracted && !shown {
+		data, stored = a.texts[p.BlobID]
+		return data, stored
+	}
+	data, stored = a.blobs[p.BlobID]
+	return data, stored
+}
+
+// omissionReason says why nothing of an image or a file is sent; empty = it is, as it is if it is
+// shown, else as text.
+func (a attachments) omissionReason(p core.Part, shown bool) string {
 	switch {
-	case p.Type == core.PartFile && attach.IsText(p.MediaType):
+	case shown, p.Type == core.PartFile && (p.Extracted || attach.IsText(p.MediaType)):
 		return ""
 	case p.Type == core.PartFile:
 		return attach.NoReader
@@ -118,23 +159,29 @@ func (a attachments) instead(p core.Part, key imageKey, whole bool) string {
 		return attach.NoSight
 	case !a.model.Takes(p):
 		return attach.NotSent
-	case !whole || !a.shown[key]:
-		return attach.SavesSpace
 	default:
-		return ""
+		return attach.SavesSpace
 	}
 }
 
 // hasFiles reports whether the message has images or files.
 func hasFiles(m core.Message) bool { return slices.ContainsFunc(m.Parts, core.Part.Attached) }
 
-// told returns the messages with what their images and files say in their content.
-func (a attachments) told(messages map[core.MessageID]core.Message, slots []Slot) map[core.MessageID]core.Message {
+// promptMessages returns the messages with what prompts show of them in their content: the
+// excerpt of a large tool result, and what their images and files say.
+func (a attachments) promptMessages(parts Parts, slots []Slot) map[core.MessageID]core.Message {
 	out := make(map[core.MessageID]core.Message, len(slots))
 	for _, s := range slots {
-		m := messages[s.ID]
-		if hasFiles(m) {
-			m.Content, _ = a.tell(m, false)
+		m, ok := parts.Messages[s.ID]
+		switch {
+		case !ok: // unpinned since the plan was made
+			continue
+		case m.Unloaded > 0:
+			m.Content = notShownText
+		case hasFiles(m):
+			m.Content, _ = a.renderContent(m, false)
+		default:
+			m.Content = m.Shown(parts.ReadsResults)
 		}
 		out[s.ID] = m
 	}

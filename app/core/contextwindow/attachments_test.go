@@ -23,7 +23,7 @@ func pictures(sizes ...int64) (cw.Parts, cw.Decision) {
 		m := core.Message{ID: core.MessageID(fmt.Sprint("m", i)), Seq: int64(i + 1), Role: core.RoleUser, Content: "look", Parts: []core.Part{p}}
 		parts.Messages[m.ID] = m
 		parts.Blobs[p.BlobID] = []byte(p.BlobID)
-		d.History = append(d.History, cw.Slot{Item: cw.ItemOf(m), Place: core.PlaceVerbatim})
+		d.History = append(d.History, cw.Slot{Item: cw.ItemOf(m, llm.Info{}, quarter{}), Place: core.PlaceVerbatim})
 	}
 	return parts, d
 }
@@ -32,7 +32,7 @@ func pictures(sizes ...int64) (cw.Parts, cw.Decision) {
 func shown(p cw.Prompt) []string {
 	var ids []string
 	for _, m := range p.Messages {
-		for _, image := range m.Images {
+		for _, image := range m.Media {
 			ids = append(ids, string(image.Data))
 		}
 	}
@@ -40,7 +40,7 @@ func shown(p cw.Prompt) []string {
 }
 
 // A prompt has images within what providers take. When the older ones go, several
-// go at once, so that not every new image changes the prompt's beginning.
+// go together, so that not every new image changes the prompt's beginning.
 func TestImagesAreBounded(t *testing.T) {
 	t.Parallel()
 	changes := 0
@@ -55,7 +55,7 @@ func TestImagesAreBounded(t *testing.T) {
 			changes++
 		}
 		before = got
-		if needed := cw.Attached(parts, d); len(needed) != len(got) {
+		if needed, _ := cw.Attached(parts, d); len(needed) != len(got) {
 			t.Errorf("%d images: %d blobs are asked for, %d are sent", n, len(needed), len(got))
 		}
 	}
@@ -99,8 +99,8 @@ func TestImagesAreDescribed(t *testing.T) {
 			parts, d := pictures(1)
 			c.change(&parts, &d)
 			p := cw.Assemble(parts, d, quarter{})
-			if m := p.Messages[0]; len(m.Images) != 0 || !strings.Contains(m.Content, "look\n") || !strings.Contains(m.Content, c.why) {
-				t.Errorf("got %q with %d images, want %q", m.Content, len(m.Images), c.why)
+			if m := p.Messages[0]; len(m.Media) != 0 || !strings.Contains(m.Content, "look\n") || !strings.Contains(m.Content, c.why) {
+				t.Errorf("got %q with %d images, want %q", m.Content, len(m.Media), c.why)
 			}
 			if diff := cmp.Diff(p, cw.Assemble(parts, d, quarter{})); diff != "" { // invariant 7
 				t.Errorf("the same decision gives other bytes:\n%s", diff)
@@ -129,7 +129,32 @@ func TestPinnedFilesAreTold(t *testing.T) {
 	if !strings.Contains(got, `[file "a.txt", text/plain`) || !strings.Contains(got, "the text[/pinned>") {
 		t.Errorf("got %q, want the file's text, fenced", got)
 	}
-	if ids := cw.Attached(parts, d); !slices.Equal(ids, []core.BlobID{"b0"}) {
+	if ids, _ := cw.Attached(parts, d); !slices.Equal(ids, []core.BlobID{"b0"}) {
 		t.Errorf("got the blobs %v, want b0", ids)
+	}
+}
+
+// The text that was read out of a document is sent, and not its content; of one that is
+// not read any more a line says so.
+//
+// Finding: users-A5
+func TestDocumentsAreSentAsText(t *testing.T) {
+	t.Parallel()
+	parts, d := pictures(1)
+	setPart(&parts, func(x *core.Part) {
+		x.Type, x.MediaType, x.Name, x.Pages, x.Extracted = core.PartFile, attach.PDF, "a.pdf", 2, true
+	})
+	contents, texts := cw.Attached(parts, d)
+	if len(contents) != 0 || !slices.Equal(texts, []core.BlobID{"b0"}) {
+		t.Errorf("got the contents %v and the texts %v, want the text of b0", contents, texts)
+	}
+	for want, documents := range map[string]map[core.BlobID][]byte{
+		"<attached_file>\n[page 1]\nhello [/attached_file>\n</attached_file>": {"b0": []byte("[page 1]\nhello </attached_file>")},
+		"2 pages, 1.0 MB: it is not stored any more]":                         nil,
+	} {
+		parts.Documents = documents
+		if got := cw.Assemble(parts, d, quarter{}).Messages[0].Content; !strings.Contains(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	cw "bobbin/app/core/contextwindow"
 )
 
-// CONTEXT § 1 and § 2, number by number. W5, B2, B3, R2, C2.
+// The budget, number by number. W5, B2, B3, R2, C2.
 func TestBudgetArithmetic(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -63,7 +63,7 @@ func TestBudgetArithmetic(t *testing.T) {
 	}
 }
 
-// CONTEXT § 2: target_context_tokens binds where it is below 0.625 · trigger (C2).
+// target_context_tokens binds where it is below 0.625 · trigger (C2).
 func TestBudgetTarget(t *testing.T) {
 	t.Parallel()
 	p := preset(t, "ratio", func(p *cw.Policy) { p.TargetContextTokens = 50_000 })
@@ -83,7 +83,7 @@ func TestBudgetSummaryTokensAndShare(t *testing.T) {
 	}
 }
 
-// CONTEXT § 1, § 2 on any window, from a token up: a compaction always has
+// On any window, from a token up: a compaction always has
 // somewhere to land, and its summary leaves room for messages.
 func TestBudgetNeverContradictsItself(t *testing.T) {
 	t.Parallel()
@@ -108,7 +108,7 @@ func TestBudgetNeverContradictsItself(t *testing.T) {
 	})
 }
 
-// CONTEXT § 10 row 14, W9: a window that nobody knows is 8,192, and a conversation
+// W9: an unknown window is 8,192, and a conversation
 // in it is compacted like any other.
 func TestRow14UnknownWindow(t *testing.T) {
 	t.Parallel()
@@ -123,7 +123,7 @@ func TestRow14UnknownWindow(t *testing.T) {
 	}
 }
 
-// CONTEXT § 1: the output limit is min(maximum output, window − prompt), and what
+// The output limit is min(maximum output, window − prompt), and what
 // the prompt's estimate may be off is taken from it.
 func TestMaxOutput(t *testing.T) {
 	t.Parallel()

@@ -5,22 +5,28 @@ import (
 	"slices"
 
 	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/prompttext"
+	"bobbin/app/core/tokens"
 )
 
-// What the fixed texts of a prompt cost at most, in cl100k_base tokens. Assemble
-// writes these texts; a test holds the numbers against them.
+// Max cost of the fixed texts of a prompt, in cl100k_base tokens. Assemble writes these
+// texts; a test checks the numbers against them.
 const (
-	ListOverhead     = 3   // of a message list (B8)
+	ListOverhead     = 3   // of a message list
 	maskTokens       = 64  // a masked tool result, overhead included
-	missingTokens    = 32  // the result that stands in for a missing one, overhead included
+	missingTokens    = 32  // the placeholder for a missing result, overhead included
 	summaryWrap      = 96  // the words around the summary
 	pinnedWrap       = 48  // the words around the pinned messages
 	pinnedLine       = 40  // the words around one of them
 	leftOutMarker    = 128 // the block that says what is left out
 	orphanWrap       = 16  // the words before a tool result without its call
 	loopWrap         = 96  // the words around the notes on a tool loop, overhead included
-	openingMarker    = 24  // the user's line before a conversation that an assistant began
-	shortMinimum     = 96  // a shortened message: its marker and a little of its text
+	recalledWrap     = 112 // the words around the recalled passages, overhead included
+	recalledDay      = 12  // a line with a day before them
+	lineEnd          = 3   // of a line among them, and the mark of a gap before it
+	openingMarker    = 24  // the user's line before a conversation that begins with an assistant
+	minShortened     = 96  // a shortened message: its marker and a little of its text
 	shortPerCall     = 80  // and for each tool call that stays in it
 	worthSummarizing = 64  // less than this is not worth a summary
 )
@@ -30,51 +36,89 @@ type Item struct {
 	ID     core.MessageID
 	Seq    int64
 	Role   core.Role
-	Tokens int      // cl100k_base, overhead and tool calls included
+	Tokens int      // cl100k_base, overhead, tool calls and the speaker's name included
+	Native int      // of these, what files cost more than their text, as the model gets them as they are
 	Calls  []string // ids of an assistant message's tool calls, in order
 	CallID string   // of a tool message: the call it answers
 	Pinned bool
-	Images bool // it has images
+	Unsaid int // cl100k_base tokens of a speaker's name that only a summarizer sees
 }
 
-// ItemOf returns the item of a message of the log.
-func ItemOf(m core.Message) Item {
+// ItemOf returns the item of a message of the log in a prompt for the model.
+func ItemOf(m core.Message, model llm.Info, count core.TextCounter) Item {
 	it := Item{ID: m.ID, Seq: m.Seq, Role: m.Role, Tokens: m.TokenCount, CallID: m.ToolCallID, Pinned: m.Pinned}
-	it.Images = slices.ContainsFunc(m.Parts, func(p core.Part) bool { return p.Type == core.PartImage })
+	it.Tokens += speakerTokens(m, count)
+	for _, p := range m.Parts {
+		if model.Takes(p) {
+			it.Native += tokens.Pages(p)
+		}
+	}
+	it.Tokens += it.Native
 	for _, c := range m.ToolCalls {
 		it.Calls = append(it.Calls, c.ID)
 	}
 	return it
 }
 
-// minimum returns to how many cl100k_base tokens the message can be shortened.
-func (it Item) minimum() int { return min(it.Tokens, shortMinimum+shortPerCall*len(it.Calls)) }
-
-// ActiveSummary is the summary in use, or one that is ready to be.
-type ActiveSummary struct {
-	Version    int   // 0 = no summary
-	ThroughSeq int64 // the cursor; 0 = no summary
-	Tokens     int   // cl100k_base tokens of its text
-	Messages   int   // that it covers
+// speakerTokens returns the cl100k_base tokens of the line that names the speaker of a message.
+func speakerTokens(m core.Message, count core.TextCounter) int {
+	if line := prompttext.SpeakerLine(m); line != "" {
+		return count.Text(line)
+	}
+	return 0
 }
 
-// Moment is when a plan is made.
-type Moment int
+// NamedItemOf returns the item of a message that a summarizer gets with its speaker's name,
+// whether or not prompts show the name.
+func NamedItemOf(m core.Message, model llm.Info, count core.TextCounter) Item {
+	it := ItemOf(m, model, count)
+	if m.Role == core.RoleUser && !m.Named {
+		m.Named = true
+		it.Unsaid = speakerTokens(m, count)
+	}
+	return it
+}
 
-// The moments.
+// Max tokens of a message that a summarizer sees, in cl100k_base tokens.
 const (
-	BeforeCall Moment = iota // a prompt is about to be sent, and somebody waits for it
-	AfterRun                 // nobody waits: what is to be summarized now or ahead?
+	resultMaterial = 1_000 // of a tool result, of which it sees the beginning and the end
+	lineMaterial   = 8     // the text before a message
 )
 
-// Input is all that a plan depends on.
+// materialTokens returns the max cl100k_base tokens of the message that a summarizer sees.
+func (it Item) materialTokens() int {
+	if it.Role == core.RoleTool {
+		return min(it.Tokens, resultMaterial) + lineMaterial
+	}
+	return it.asText() + it.Unsaid + lineMaterial
+}
+
+// asText returns how many cl100k_base tokens the message has with its files as text.
+func (it Item) asText() int { return it.Tokens - it.Native }
+
+// minTokens returns the min cl100k_base tokens to which the message can be shortened.
+func (it Item) minTokens() int { return min(it.Tokens, minShortened+shortPerCall*len(it.Calls)) }
+
+// ActiveSummary is the summary in use; version 0 = none.
+type ActiveSummary = core.SummaryVersion
+
+// Phase is when a plan is made.
+type Phase int
+
+// The phases.
+const (
+	BeforeCall Phase = iota // a prompt is about to be sent, and the user waits for it
+	AfterRun                // no user waits: what should be summarized now or ahead?
+)
+
+// Input is everything that a plan depends on.
 type Input struct {
 	Policy Policy
 	Loop   Loop
 	Model  Limits
 	Factor float64 // the model's tokens per cl100k_base token
-	Margin float64 // how far the numbers may be off, as a share; lowers the output limit only
-	Cap    int     // after the provider refused a prompt: the next must be at most so large; 0 = usable
+	Margin float64 // error margin of the numbers, as a share; lowers the output limit only
+	Cap    int     // after the provider refused a prompt: max size of the next; 0 = usable
 
 	System  int // cl100k_base tokens of the system blocks without the summary
 	Tools   int // of the tool definitions
@@ -84,40 +128,49 @@ type Input struct {
 	Run     []Item // the run in progress: the user's message first; empty between runs
 	State   PromptState
 
-	Moment   Moment
-	Prepared ActiveSummary // is ready, extends Summary and changes no prompt yet; version 0 = none
-	Busy     bool          // a summary of this session is being made right now, by somebody else
-	Resting  bool          // the summary model failed too often: it is not asked for a while
+	Recalled []Passage // messages that the user's message asks for, the best first; they may be in the prompt already
 
-	Force      bool // the user asked for a summary
-	NoSummary  bool // summarizing was tried already and brings nothing more
-	NoLoop     bool // the same of notes on the tool loop
-	Summarized bool // a summary was just made: record where the prompt lands
+	Phase    Phase
+	Versions []core.SummaryVersion // prepared versions that cover more than Summary, by ThroughSeq
+	Busy     bool                  // another run or process is making a summary of this session
+	Resting  bool                  // the summary model failed too often and is paused
+
+	// OrderLimit is the max cl100k_base tokens of messages for one call of the summary
+	// model. Only an order of a single turn may exceed it; 0 = no limit.
+	OrderLimit int
+
+	Force      bool // the user requested a summary
+	NoSummary  bool // summarizing was tried and gains nothing more
+	NoLoop     bool // the same for notes on the tool loop
+	Summarized bool // a summary was just made: record the landing
 }
 
-// Order asks for a summary: of the history, which moves the cursor, or of kind run,
-// which replaces the older part of a tool loop in the prompt.
+// Order asks for a summary: of the history, which moves the cursor, or of kind run, which
+// replaces the older part of a tool loop in the prompt.
 type Order struct {
 	Kind       core.SummaryKind
-	SummaryID  core.SummaryID // of notes, given by whoever carries the order out; Plan leaves it empty
+	SummaryID  core.SummaryID // of notes, set by the caller of Plan; Plan leaves it empty
 	FromID     core.MessageID
 	FromSeq    int64
 	ThroughID  core.MessageID // the new cursor: the last message covered
 	ThroughSeq int64
-	Messages   int    // to be added; of kind run all of the range, those of the notes so far included
-	Tokens     int    // of what it replaces: those messages and the summary so far, cl100k_base
-	Limit      int    // most of the new summary, cl100k_base
-	AskFor     int    // what the prompt asks for; 0 = Limit
+	OrderedSeq int64  // the last message to cover in all: by this order and the following ones
+	Messages   int    // to add; of kind run all messages of the range, including those of earlier notes
+	Tokens     int    // of what it replaces: those messages and the present summary, cl100k_base
+	Limit      int    // max of the new summary, cl100k_base
+	AskFor     int    // tokens that the summary prompt asks for; 0 = Limit
 	Trigger    string // what started it
-	Focus      string // what the user asked to keep above all; Plan leaves it empty
+	Focus      string // what the user wants kept above all; Plan leaves it empty
 	Rung       int    // 2, or 3 when the tail is below keep-at-least
-	Strict     bool   // only a model's summary is of use: the prompt fits without one, or nobody waits for it
+	Strict     bool   // only a model's summary is useful: the prompt fits without one, or no user waits
+	MadeFor    int    // see core.Summary
 }
 
-// Activation asks for the prepared summary to be put to use. No model is called.
+// Activation asks to activate a version of the summary. It calls no model.
 type Activation struct {
-	Version int
+	core.SummaryVersion
 	Trigger string // that was crossed
+	chosen  int    // trigger of the model for which it is chosen
 }
 
 // Slot is a message in the prompt.
@@ -125,11 +178,16 @@ type Slot struct {
 	Item
 	Place   core.Placement
 	Size    int            // the model's tokens in the prompt
-	Limit   int            // of a shortened message: its cl100k_base tokens; of the first that notes stand for: those of the notes
-	Note    bool           // sent among the pinned notes, as its own place is left out or covered
-	Loop    core.SummaryID // not empty: these notes stand for it, unless it is left out
-	Orphan  bool           // a tool result without its call: told as text
-	Missing int            // tool calls whose result is missing: Assemble stands in for them
+	Limit   int            // of a shortened message: its cl100k_base tokens; of the first message that notes replace: those of the notes
+	Note    bool           // sent among the pinned notes, because its own place is left out or covered
+	Loop    core.SummaryID // not empty: these notes replace it, unless it is left out
+	Orphan  bool           // a tool result without its call: sent as text
+	Missing int            // tool calls without a result: Assemble adds placeholders
+}
+
+// FilesAsText reports whether the message is whole but for its files, which are sent as text.
+func (s Slot) FilesAsText() bool {
+	return s.Place == core.PlaceShortened && s.Native > 0 && s.Limit == s.asText()
 }
 
 // Decision is what is sent, and why.
@@ -141,17 +199,21 @@ type Decision struct {
 	Pinned     []Slot // covered or left out, sent as notes
 	History    []Slot
 	Run        []Slot
+	Recalled   []Passage   // quoted, in the order of their seqs
 	Loops      []LoopRange // of History and Run, in order
-	SummaryCut int         // the summary is shown with so many cl100k_base tokens; 0 = whole
+	SummaryCut int         // max cl100k_base tokens of the summary in the prompt; 0 = whole
 	Summarize  *Order      // not nil: make this summary, then plan again
-	Activate   *Activation // not nil: put the prepared summary to use, then plan again
+	Activate   *Activation // not nil: activate this version, then plan again
 	Prepare    *Order      // not nil: make this summary ahead; it changes no prompt
 	Compacted  bool        // the PromptState changed and must be stored
 	MaxOutput  int         // the request's output limit
-	Rungs      []int       // of the ladder, in the order in which they were climbed
+	Rungs      []int       // rungs of the ladder, in the order in which they were climbed
 	Reasons    []string
 	Floor      *FloorError // not nil: nothing can be sent
-	Factor     float64     // that corrected the numbers
+	Factor     float64     // that converted cl100k_base tokens to the model's
+
+	WillTrigger bool // one more user message and answer of the tail's average size start a summarization
+	TurnsLeft   *int // how many average turns of the tail fit before a trigger fires or, without triggers, before the prompt is full; nil without a tail
 }
 
 // FloorError says that what cannot be shrunk does not fit the model's window.
@@ -161,9 +223,10 @@ type FloorError struct {
 	Usable  int
 }
 
-// RungName says what a rung of the ladder does (CONTEXT § 4).
+// RungName says what a rung of the ladder does.
 func RungName(n int) string {
 	names := map[int]string{
+		0: "quote fewer recalled passages",
 		1: "mask old tool results", 2: "summarize", 3: "summarize, keeping fewer recent messages", 4: "cut the summary",
 		5: "summarize without a model", 6: "shorten messages", 7: "leave out the oldest", 8: "refuse",
 	}
@@ -179,23 +242,42 @@ func (e *FloorError) Error() string {
 // Unwrap returns core.ErrContextFloor.
 func (e *FloorError) Unwrap() error { return core.ErrContextFloor }
 
-// After returns the input as it is when the order has been carried out: with a
-// summary of so many cl100k_base tokens that covers so many messages.
+// After returns the input after the order has been carried out: with a summary of that many
+// cl100k_base tokens that covers that many messages.
 func (in Input) After(o Order, tokens, covered int) Input {
 	if o.Kind == core.SummaryRun {
 		in.State = in.State.withLoop(LoopRange{ID: o.SummaryID, From: o.FromSeq, Through: o.ThroughSeq, Tokens: tokens})
 		return in
 	}
-	return in.using(ActiveSummary{Version: in.Summary.Version + 1, ThroughSeq: o.ThroughSeq, Tokens: tokens, Messages: covered})
+	return in.withActiveSummary(ActiveSummary{
+		Version: in.Summary.Version + 1, ThroughSeq: o.ThroughSeq, Tokens: tokens, Messages: covered, MadeFor: o.MadeFor,
+	})
 }
 
-// Activated returns the input as it is when the prepared summary is in use.
-func (in Input) Activated() Input { return in.using(in.Prepared) }
+// Activated returns the input after the version has been activated.
+func (in Input) Activated(a Activation) Input {
+	in = in.withActiveSummary(a.SummaryVersion)
+	in.State.Chosen = a.chosen
+	return in
+}
 
-// using returns the input as it is right after the summary has come into use.
-func (in Input) using(s ActiveSummary) Input {
-	in.State.Loops = in.State.loopsBehind(s.ThroughSeq)
-	in.Summary, in.Prepared = s, ActiveSummary{}
+// WithBestSummary returns the input with the best possible summary: of the fewest tokens,
+// covering the most messages.
+func (in Input) WithBestSummary() Input {
+	p := newPlanner(in)
+	cuts := p.cutPoints()
+	if len(cuts) == 0 {
+		return in
+	}
+	through := in.History[cuts[len(cuts)-1]-1].Seq
+	return in.withActiveSummary(ActiveSummary{Version: in.Summary.Version + 1, ThroughSeq: through, Tokens: minSummaryCut})
+}
+
+// withActiveSummary returns the input right after the summary was activated.
+func (in Input) withActiveSummary(s ActiveSummary) Input {
+	in.State.Loops, in.State.Chosen = in.State.loopsBehind(s.ThroughSeq), 0
+	in.Summary = s
+	in.Versions = slices.DeleteFunc(slices.Clone(in.Versions), func(v core.SummaryVersion) bool { return v.ThroughSeq <= s.ThroughSeq })
 	in.Summarized, in.Force = true, false
 	var pinned, rest []Item
 	for _, it := range in.History {

@@ -2,7 +2,9 @@ package contextwindow_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,9 +14,10 @@ import (
 	"bobbin/app/core"
 	cw "bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/app/core/prompttext"
 )
 
-// The ten invariants of CONTEXT § 3, each over thousands of random conversations:
+// The invariants of the package documentation, each over thousands of random conversations:
 // tools, parallel calls, huge messages, CJK, imports, pins, switches of model.
 // tests/mutants breaks the code in one way for each and expects its test to fail.
 
@@ -46,7 +49,7 @@ func rendered(sh shot) int {
 	return int(math.Ceil(float64(n) * sh.in.Factor))
 }
 
-// CONTEXT § 3, invariant 1; W5, W12, R7.
+// Invariant 1; W5, W12, R7.
 func TestInvariant1NeverLargerThanUsable(t *testing.T) {
 	every(t, func(rt *rapid.T, sh shot) {
 		if sh.d.Total > sh.d.Budget.Usable {
@@ -61,7 +64,7 @@ func TestInvariant1NeverLargerThanUsable(t *testing.T) {
 	})
 }
 
-// CONTEXT § 3, invariant 2.
+// Invariant 2.
 func TestInvariant2EveryMessageInOnePlace(t *testing.T) {
 	every(t, func(rt *rapid.T, sh shot) {
 		places := map[core.MessageID]cw.Slot{}
@@ -95,11 +98,11 @@ func checkPlace(rt *rapid.T, m core.Message, s cw.Slot, sent map[core.MessageID]
 	content, isSent := sent[m.ID]
 	switch {
 	case s.Note:
-		if !strings.Contains(system, m.Content) {
+		if !strings.Contains(system, prompttext.WithSpeaker(m)) {
 			rt.Fatalf("pinned message #%d is not among the notes", m.Seq)
 		}
 	case s.Place == core.PlaceVerbatim:
-		if !isSent || content != m.Content && !(s.Orphan && strings.HasSuffix(content, m.Content)) {
+		if !isSent || content != prompttext.WithSpeaker(m) && !(s.Orphan && strings.HasSuffix(content, m.Content)) {
 			rt.Fatalf("message #%d is called verbatim and is not", m.Seq)
 		}
 	case s.Place == core.PlaceCovered:
@@ -118,7 +121,7 @@ func checkPlace(rt *rapid.T, m core.Message, s cw.Slot, sent map[core.MessageID]
 	}
 }
 
-// CONTEXT § 3, invariant 3.
+// Invariant 3.
 func TestInvariant3CursorOnlyForwardAndOnlyOverWhatWasRead(t *testing.T) {
 	every(t, func(rt *rapid.T, sh shot) {
 		cursor := sh.started.ThroughSeq
@@ -143,7 +146,7 @@ func TestInvariant3CursorOnlyForwardAndOnlyOverWhatWasRead(t *testing.T) {
 	})
 }
 
-// CONTEXT § 3, invariant 4; § 10 row 2.
+// Invariant 4.
 func TestInvariant4NoCallWithoutResult(t *testing.T) {
 	every(t, func(rt *rapid.T, sh shot) {
 		var open []string
@@ -171,7 +174,7 @@ func TestInvariant4NoCallWithoutResult(t *testing.T) {
 	})
 }
 
-// CONTEXT § 3, invariant 5; § 10 row 9.
+// Invariant 5.
 func TestInvariant5LatestUserMessage(t *testing.T) {
 	every(t, func(rt *rapid.T, sh shot) {
 		want := sh.s.log[sh.s.runStart]
@@ -179,7 +182,7 @@ func TestInvariant5LatestUserMessage(t *testing.T) {
 			if m.ID != want.ID {
 				continue
 			}
-			if m.Content == want.Content {
+			if m.Content == prompttext.WithSpeaker(want) {
 				return
 			}
 			if got := alone(sh, want); sh.d.Compacted && got < sh.d.Budget.Usable {
@@ -195,7 +198,7 @@ func TestInvariant5LatestUserMessage(t *testing.T) {
 // is there with the user's message: pinned messages and the shortest form of the
 // newest tool round, with the texts that say so.
 func alone(sh shot, user core.Message) int {
-	n := user.TokenCount + sh.in.System + cw.ListOverhead + sh.in.Tools + 300
+	n := user.TokenCount + quarter{}.Text(prompttext.SpeakerLine(user)) + sh.in.System + cw.ListOverhead + sh.in.Tools + 300
 	last := 0
 	for i, it := range sh.in.Run {
 		if it.Role == core.RoleAssistant {
@@ -221,21 +224,21 @@ func alone(sh shot, user core.Message) int {
 	return int(math.Ceil(float64(n) * sh.in.Factor))
 }
 
-// CONTEXT § 3, invariant 6; § 10 row 1.
+// Invariant 6.
 func TestInvariant6LandsAndStaysQuiet(t *testing.T) {
 	every(t, func(rt *rapid.T, sh shot) {
 		if !sh.d.Compacted {
 			return
 		}
-		if sh.d.Total > sh.d.Budget.Landing && len(sh.d.Reasons) == 0 {
+		if sh.d.Total-recalledTokens(sh.d) > sh.d.Budget.Landing && len(sh.d.Reasons) == 0 {
 			rt.Fatalf("landed at %d, above %d, and does not say why", sh.d.Total, sh.d.Budget.Landing)
 		}
 		again := sh.s.input()
-		again.NoLoop = sh.noGain
+		again.NoSummary, again.NoLoop = sh.noGain, sh.noNotes
 		if d, _ := cw.Plan(again); d.Compacted || d.Summarize != nil || d.Activate != nil {
 			rt.Fatalf("the same plan triggers again: %v", d.Triggers)
 		}
-		room := min(sh.d.Budget.Trigger/4, sh.d.Budget.Usable-sh.d.Total) - 10
+		room := min(sh.d.Budget.Trigger/4, sh.d.Budget.Usable-sh.d.Total+recalledTokens(sh.d)) - 10
 		if tokens := int(float64(room) / sh.in.Factor); tokens > 10 && !sinceTriggers(sh.s.policy) {
 			more := cw.Item{ID: "more", Seq: 1 << 40, Role: core.RoleUser, Tokens: tokens}
 			again.Run = append(again.Run, more)
@@ -252,7 +255,7 @@ func sinceTriggers(p cw.Policy) bool {
 	return p.MaxMessages+p.WindowMessages+p.MaxTokens+p.MaxUnsummarized > 0
 }
 
-// CONTEXT § 3, invariant 7; R5.
+// Invariant 7; R5.
 func TestInvariant7PrefixIsStable(t *testing.T) {
 	every(t, func(rt *rapid.T, sh shot) {
 		prev := sh.previous
@@ -269,16 +272,16 @@ func TestInvariant7PrefixIsStable(t *testing.T) {
 	})
 }
 
-// marshal returns the messages as bytes, without the closing bracket.
+// marshal returns the messages that stay as bytes, without the closing bracket.
 func marshal(p cw.Prompt) string {
-	raw, err := json.Marshal(p.LLM())
+	raw, err := json.Marshal(slices.DeleteFunc(p.LLM(), func(m llm.Message) bool { return m.Passing }))
 	if err != nil {
 		panic(err)
 	}
 	return strings.TrimSuffix(string(raw), "]")
 }
 
-// CONTEXT § 3, invariant 8.
+// Invariant 8.
 func TestInvariant8OffNeverSummarizes(t *testing.T) {
 	every(t, func(rt *rapid.T, sh shot) {
 		if sh.s.policy.Name == "off" && len(sh.orders) > 0 {
@@ -290,7 +293,7 @@ func TestInvariant8OffNeverSummarizes(t *testing.T) {
 	})
 }
 
-// CONTEXT § 3, invariant 9.
+// Invariant 9.
 func TestInvariant9FirstMessageIsTheUsers(t *testing.T) {
 	every(t, func(rt *rapid.T, sh shot) {
 		if got := sh.prompt.Messages[0].Role; got != core.RoleUser {
@@ -299,10 +302,10 @@ func TestInvariant9FirstMessageIsTheUsers(t *testing.T) {
 	})
 }
 
-// CONTEXT § 3, invariant 10; W5, W12 (short conversation).
+// Invariant 10; W5, W12 (short conversation).
 func TestInvariant10UnderTheTriggerNothingChanges(t *testing.T) {
 	every(t, func(rt *rapid.T, sh shot) {
-		if len(sh.loops) > 0 || sh.noGain {
+		if len(sh.loops) > 0 || sh.noNotes || sh.noGain {
 			return
 		}
 		if len(sh.orders)+len(sh.d.Rungs) > 0 && fresh(sh) && under(sh) {
@@ -345,7 +348,7 @@ func under(sh shot) bool {
 		if m.Role == core.RoleSystem {
 			continue
 		}
-		size := float64(m.TokenCount+16+32*len(m.ToolCalls)) + 1/sh.in.Factor
+		size := float64(m.TokenCount+quarter{}.Text(prompttext.SpeakerLine(m))+16+32*len(m.ToolCalls)) + 1/sh.in.Factor
 		all += size
 		if i < sh.s.runStart {
 			tail += size
@@ -355,6 +358,58 @@ func under(sh shot) bool {
 	below := func(n, trigger int) bool { return trigger == 0 || n < trigger }
 	return int(all*sh.in.Factor)+4 <= b.Trigger && below(count, p.MaxMessages) && below(count, p.MaxUnsummarized) &&
 		(p.WindowMessages == 0 || count <= p.WindowMessages) && below(int(tail*sh.in.Factor)+1, p.MaxTokens)
+}
+
+// Invariant 11; P16-5.
+func TestInvariant11RecalledPassagesTakeNothing(t *testing.T) {
+	every(t, func(rt *rapid.T, sh shot) {
+		without := sh.in
+		without.Recalled = nil
+		d, _ := cw.Plan(without)
+		got := sh.d
+		if size := recalledTokens(got); size != got.Total-d.Total || size > got.Budget.Recall {
+			rt.Fatalf("the passages have %d tokens of %d; with them the prompt has %d, without %d", size, got.Budget.Recall, got.Total, d.Total)
+		}
+		places := func(d cw.Decision) string {
+			return fmt.Sprint(d.History, d.Run, d.Pinned, d.Loops, d.SummaryCut, d.Triggers, d.Compacted)
+		}
+		if places(got) != places(d) {
+			rt.Fatalf("the passages change the plan:\n%s\n%s", places(got), places(d))
+		}
+		known := map[int64]bool{}
+		for _, s := range slices.Concat(got.Pinned, got.History, got.Run) {
+			known[s.Seq] = s.Note || s.Place != core.PlaceLeftOut && s.Place != core.PlaceCovered
+		}
+		last := int64(0)
+		for _, c := range got.Recalled {
+			if known[c.Seq] || c.Seq <= last {
+				rt.Fatalf("#%d is quoted, which the prompt has, or after #%d", c.Seq, last)
+			}
+			last = c.Seq
+		}
+		before := 0
+		for i, m := range sh.prompt.Messages {
+			if m.Passing {
+				before++
+				if rest := sh.prompt.Messages[i+1:]; len(rest) == 0 || rest[0].ID != sh.s.log[sh.s.runStart].ID || m.Place != core.PlaceRecalled {
+					rt.Fatalf("the passages are not before the run's message: %+v", m)
+				}
+			}
+		}
+		if want := min(len(got.Recalled), 1); before != want {
+			rt.Fatalf("%d messages with passages, want %d", before, want)
+		}
+	})
+}
+
+// recalledTokens returns the size of the recalled passages.
+func recalledTokens(d cw.Decision) int {
+	for _, s := range d.Sections {
+		if s.Name == "recalled" {
+			return s.Tokens
+		}
+	}
+	return 0
 }
 
 // naive is a chat backend without context management; it knows only that calls
@@ -377,7 +432,7 @@ func naive(log []core.Message) []llm.Message {
 		if len(out) == 0 && m.Role != core.RoleUser {
 			out = append(out, llm.Message{Role: core.RoleUser, Content: "[The conversation begins with the assistant.]"})
 		}
-		out = append(out, llm.Message{Role: m.Role, Content: m.Content, ToolCalls: m.ToolCalls})
+		out = append(out, llm.Message{Role: m.Role, Content: prompttext.WithSpeaker(m), ToolCalls: m.ToolCalls})
 		for _, c := range m.ToolCalls {
 			r, ok := results[c.ID]
 			if !ok {

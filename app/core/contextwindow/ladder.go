@@ -7,39 +7,39 @@ import (
 	"bobbin/app/core"
 )
 
-// minMaskGain is the part of what is needed that masking must free to be worth
-// changing the prompt's bytes (CONTEXT § 4, rung 1).
+// minMaskGain is the part of what is needed that masking must free to justify changing the
+// prompt's bytes (rung 1).
 const minMaskGain = 0.2
 
-// compact climbs the ladder of CONTEXT § 4 until the prompt is small enough.
-func (p *planner) compact(f fired) {
+// climbLadder climbs the ladder until the prompt is small enough.
+func (p *planner) climbLadder(f firedTriggers) {
 	over := f.byTokens() || p.in.Summarized && p.total > p.shareThreshold()
 	if over {
 		p.maskHistory()
-		if p.total <= p.b.Landing && !f.bySince() && !p.in.Force {
-			p.settleIfSent()
+		if p.total <= p.budget.Landing && !f.bySince() && !p.in.Force {
+			p.landIfSent()
 			return
 		}
 	}
-	if p.maySummarize(f) && p.arrange(f) {
+	if p.maySummarize(f) && p.arrangeSummary(f) {
 		return
 	}
-	if !p.sends() {
-		p.begin()
+	if !p.isForSending() {
+		p.resetPlan()
 		return
 	}
 	if over {
 		if order := p.loopOrder(triggerLoopTokens); order != nil {
-			p.ask(order)
+			p.orderNow(order)
 			return
 		}
 	}
 	if !over && p.total <= p.limit {
-		p.settleIfChanged()
+		p.landIfChanged()
 		return
 	}
 	p.wholeUser()
-	p.cutSummary(p.b.SummaryLimit)
+	p.cutSummary(p.budget.SummaryLimit)
 	if p.total > p.limit {
 		p.fitHistory()
 	}
@@ -47,57 +47,57 @@ func (p *planner) compact(f fired) {
 		p.fitRun()
 	}
 	if p.total > p.limit {
-		p.floor()
+		p.refusePrompt()
 		return
 	}
-	p.settle()
+	p.recordLanding()
 }
 
-// ask ends the plan with an order.
-func (p *planner) ask(o *Order) {
-	p.d.Summarize = o
-	p.rung(o.Rung)
+// orderNow ends the plan with an order.
+func (p *planner) orderNow(o *Order) {
+	p.decision.Summarize = o
+	p.addRung(o.Rung)
 }
 
-// settleIfSent records a landing, if a prompt is about to be sent: otherwise the
-// next one is made small enough when it is.
-func (p *planner) settleIfSent() {
-	if !p.sends() {
-		p.begin()
+// landIfSent records a landing if a prompt is about to be sent: otherwise the next prompt is
+// shrunk when it is.
+func (p *planner) landIfSent() {
+	if !p.isForSending() {
+		p.resetPlan()
 		return
 	}
-	p.settle()
+	p.recordLanding()
 }
 
-// settleIfChanged records a landing only when something was compacted: a
-// trigger that found nothing to do leaves the state as it is.
-func (p *planner) settleIfChanged() {
+// landIfChanged records a landing only if something was compacted: a trigger that found
+// nothing to do leaves the state as it is.
+func (p *planner) landIfChanged() {
 	if p.in.Summarized {
-		p.settle()
+		p.recordLanding()
 		return
 	}
-	p.reason("there is nothing to summarize yet")
+	p.addReason("there is nothing to summarize yet")
 }
 
-// maskHistory is rung 1: old tool results of the history become markers, all but
-// those of the newest atom.
-func (p *planner) maskHistory() { p.mask(p.maskableThrough()) }
+// maskHistory is rung 1: markers replace old tool results of the history, except those of
+// the newest atom.
+func (p *planner) maskHistory() { p.maskThrough(p.maskableThrough()) }
 
-// mask masks the tool results up to a seq, if that frees enough to be worth it.
-func (p *planner) mask(through int64) {
+// maskThrough masks the tool results up to a seq if that frees enough.
+func (p *planner) maskThrough(through int64) {
 	gain := 0
-	for _, s := range slices.Concat(p.history, p.run) {
+	for _, s := range p.slots {
 		if s.Seq <= through && s.Role == core.RoleTool {
 			gain += p.maskGain(s)
 		}
 	}
-	if gain == 0 || float64(gain) < minMaskGain*float64(p.total-p.b.Landing) {
+	if gain == 0 || float64(gain) < minMaskGain*float64(p.total-p.budget.Landing) {
 		return
 	}
-	p.rung(1)
-	p.reason("%d tokens of old tool results are masked", gain)
+	p.addRung(1)
+	p.addReason("%d tokens of old tool results are masked", gain)
 	p.state.MaskedThrough = max(p.state.MaskedThrough, through)
-	p.place()
+	p.placeMessages()
 }
 
 // maskGain returns what masking the tool result frees.
@@ -105,7 +105,7 @@ func (p *planner) maskGain(s Slot) int {
 	if s.Pinned || s.Tokens <= maskTokens || s.Place == core.PlaceMasked || s.Place == core.PlaceLeftOut || s.Place == core.PlaceCovered {
 		return 0
 	}
-	return s.Size - p.r.of(maskTokens)
+	return s.Size - p.scale.toModel(maskTokens)
 }
 
 // maskableThrough returns the seq of the last message of the history before its
@@ -124,24 +124,24 @@ func (p *planner) maskableThrough() int64 {
 	return 0
 }
 
-// maySummarize reports whether the policy lets rungs 2 and 3 be climbed.
-func (p *planner) maySummarize(f fired) bool {
+// maySummarize reports whether the policy allows rungs 2 and 3.
+func (p *planner) maySummarize(f firedTriggers) bool {
 	if p.in.NoSummary {
 		return false
 	}
 	if p.in.Force || f.unsummarized {
 		return true
 	}
-	return p.in.Policy.summarizes() && (f.any() || p.in.Summarized && p.total > p.shareThreshold())
+	return p.in.Policy.canSummarize() && (f.anyFired() || p.in.Summarized && p.total > p.shareThreshold())
 }
 
-// order is rungs 2 and 3: which of the oldest messages the summary takes over;
-// nil when there is nothing worth it. Of several triggers the one that cuts most
+// summaryOrder is rungs 2 and 3: it decides which of the oldest messages the summary takes
+// over; nil when a summary gains nothing. Of several triggers the one with the deepest cut
 // decides.
-func (p *planner) order(f fired) *Order {
-	cut, rung := 0, 2
+func (p *planner) summaryOrder(f firedTriggers) *Order {
+	cut, rung, madeFor := 0, 2, 0
 	deeper := func(c, r int) {
-		if r == 3 && p.ahead.early { // more will have been said when it is used
+		if r == 3 && p.ahead.early { // there will be more messages when it is used
 			c, r = p.cutKeeping(p.in.Policy.MinRecent), 2
 		}
 		if c > cut {
@@ -152,60 +152,93 @@ func (p *planner) order(f fired) *Order {
 		deeper(p.cutKeeping(p.in.Policy.MinRecent), 2)
 	}
 	if f.tokens {
-		deeper(p.cutUntil(p.sinceCursor()+p.ahead.since, share(p.in.Policy.LandAt, p.in.Policy.MaxTokens), p.rawGain))
+		deeper(p.cutUntil(p.sinceCursor()+p.ahead.since, shareOf(p.in.Policy.LandAt, p.in.Policy.MaxTokens), p.rawGain))
 	}
 	if f.byTokens() {
-		deeper(p.cutUntil(p.withSummary(), p.b.Landing, p.coveredGain))
+		others := cut
+		deeper(p.cutUntil(p.sizeWithSummary(), p.budget.Landing, p.coveredGain))
+		if cut > others && !p.in.Force { // a larger model would cut less
+			madeFor = p.triggerSize()
+		}
 	}
 	if p.in.Force && cut == 0 {
 		cut = p.forcedCut()
 	}
-	if cut == 0 || p.bursts(cut) {
+	if cut == 0 || p.coverOverflows(cut) {
 		return nil
 	}
-	return p.orderThrough(cut, rung, f)
+	whole := cut
+	if cut = p.cutOneCall(whole); cut < whole {
+		p.addReason("the oldest %d of %d messages are summarized first: one call takes no more", cut, whole)
+		rung = 2
+	}
+	o := p.orderThrough(cut, rung, f)
+	if o != nil {
+		o.OrderedSeq, o.MadeFor = p.in.History[whole-1].Seq, madeFor
+	}
+	return o
 }
 
-// bursts reports whether the prompt would not fit with the first cut messages
-// covered, and not be smaller either: pinned messages cost more as notes.
-func (p *planner) bursts(cut int) bool {
+// cutOneCall returns the latest cut, at most max, up to which the messages fit one call of
+// the summary model; the earliest cut if none does.
+func (p *planner) cutOneCall(maxCut int) int {
+	if p.in.OrderLimit <= 0 {
+		return maxCut
+	}
+	best, size, added, next, enough := 0, 0, 0, 0, false
+	for _, c := range p.cutPoints() {
+		for ; next < c; next++ {
+			size += p.in.History[next].materialTokens()
+			added += p.history[next].sourceTokens()
+		}
+		if c > maxCut || enough && size > p.in.OrderLimit {
+			break
+		}
+		best, enough = c, added >= worthSummarizing
+	}
+	return best
+}
+
+// coverOverflows reports whether the prompt would not fit with the first cut messages
+// covered, and would not be smaller either: pinned messages cost more as notes.
+func (p *planner) coverOverflows(cut int) bool {
 	_, limit := p.takeOver(cut)
-	size := p.total - p.summarySize() + p.r.of(limit+summaryWrap)
+	size := p.total - p.summarySize() + p.scale.toModel(limit+summaryWrap)
 	for i := range cut {
 		size -= p.coveredGain(i)
 	}
 	return size > p.limit && size >= p.total
 }
 
-// takeOver returns how many cl100k_base tokens a summary of the first cut messages
-// would take over, and how many it may have.
+// takeOver returns how many cl100k_base tokens a summary of the first cut messages takes
+// over, and its size limit.
 func (p *planner) takeOver(cut int) (added, limit int) {
 	for _, s := range p.history[:cut] {
-		added += s.weight()
+		added += s.sourceTokens()
 	}
-	return added, max(min(p.r.back(p.b.SummaryLimit), p.in.Summary.Tokens+added/2), 1)
+	return added, max(min(p.scale.toBase(p.budget.SummaryLimit), p.in.Summary.Tokens+added/2), 1)
 }
 
 // orderThrough returns the order for the first cut messages of the history.
-func (p *planner) orderThrough(cut, rung int, f fired) *Order {
+func (p *planner) orderThrough(cut, rung int, f firedTriggers) *Order {
 	added, limit := p.takeOver(cut)
 	if added < worthSummarizing && !p.in.Force {
 		return nil
 	}
 	if rung == 3 {
-		p.reason("fewer than %d recent messages are kept: more do not fit", p.in.Policy.MinRecent)
+		p.addReason("fewer than %d recent messages are kept: more do not fit", p.in.Policy.MinRecent)
 	}
 	first, last := p.in.History[0], p.in.History[cut-1]
 	return &Order{
 		Kind: core.SummaryRolling, FromID: first.ID, FromSeq: first.Seq, ThroughID: last.ID, ThroughSeq: last.Seq,
 		Messages: cut, Tokens: p.in.Summary.Tokens + added, Limit: limit, AskFor: min(p.in.Policy.SummaryAskTokens, limit),
-		Trigger: f.name(p.in.Force), Rung: rung,
+		Trigger: f.triggerName(p.in.Force), Rung: rung,
 	}
 }
 
-// cuts returns after how many messages the history may be cut: the rest begins
-// with a user's message, so no atom is split.
-func (p *planner) cuts() []int {
+// cutPoints returns after how many messages the history may be cut: the rest begins with a
+// user's message, so no atom is split.
+func (p *planner) cutPoints() []int {
 	var cuts []int
 	for i, it := range p.in.History {
 		if i > 0 && it.Role == core.RoleUser {
@@ -218,10 +251,10 @@ func (p *planner) cuts() []int {
 	return cuts
 }
 
-// cutKeeping returns the latest cut that leaves at least keep messages; 0 = none.
+// cutKeeping returns the latest cut that keeps at least keep messages; 0 = none.
 func (p *planner) cutKeeping(keep int) int {
 	best := 0
-	for _, c := range p.cuts() {
+	for _, c := range p.cutPoints() {
 		if len(p.in.History)-c >= keep {
 			best = c
 		}
@@ -229,8 +262,8 @@ func (p *planner) cutKeeping(keep int) int {
 	return best
 }
 
-// forcedCut returns the cut for a summary that the user asked for: keep the
-// policy's recent messages if that leaves anything to summarize, else the last turn.
+// forcedCut returns the cut for a summary that the user requested: it keeps the policy's
+// recent messages if that leaves anything to summarize, else the last turn.
 func (p *planner) forcedCut() int {
 	if c := p.cutKeeping(max(p.in.Policy.MinRecent, 1)); c > 0 {
 		return c
@@ -238,19 +271,19 @@ func (p *planner) forcedCut() int {
 	return p.cutKeeping(1)
 }
 
-// cutUntil returns the earliest cut that brings size down to most, where covering
-// message i frees gain(i); if none does, the one that brings it lowest. It is on
-// rung 2 with the recent messages kept, else on rung 3.
-func (p *planner) cutUntil(size, most int, gain func(i int) int) (cut, rung int) {
-	least, next := math.MaxInt, 0
-	for _, c := range p.cuts() {
+// cutUntil returns the earliest cut that brings size down to target, where covering message
+// i frees gain(i); if none does, the one that brings it lowest. The rung is 2 if that keeps
+// the recent messages, else 3.
+func (p *planner) cutUntil(size, target int, gain func(i int) int) (cut, rung int) {
+	smallest, next := math.MaxInt, 0
+	for _, c := range p.cutPoints() {
 		for ; next < c; next++ {
 			size -= gain(next)
 		}
-		if size < least {
-			cut, least = c, size
+		if size < smallest {
+			cut, smallest = c, size
 		}
-		if size <= most {
+		if size <= target {
 			break
 		}
 	}
@@ -270,15 +303,15 @@ func (p *planner) sinceCursor() int {
 }
 
 // rawGain returns what covering message i takes from the tokens since the cursor.
-func (p *planner) rawGain(i int) int { return p.r.of(p.history[i].weight()) }
+func (p *planner) rawGain(i int) int { return p.scale.toModel(p.history[i].sourceTokens()) }
 
-// withSummary returns how large the prompt is with a summary of the largest size.
-func (p *planner) withSummary() int {
-	return p.total - p.summarySize() + p.b.SummaryLimit + p.r.of(summaryWrap)
+// sizeWithSummary returns the size of the prompt with a summary of maximum size.
+func (p *planner) sizeWithSummary() int {
+	return p.total - p.summarySize() + p.budget.SummaryLimit + p.scale.toModel(summaryWrap)
 }
 
-// coveredGain returns what covering message i frees in the prompt. A pinned one
-// stays there, as a note.
+// coveredGain returns what covering message i frees in the prompt. A pinned message stays
+// there, as a note.
 func (p *planner) coveredGain(i int) int {
 	switch s := p.history[i]; {
 	case s.Place == core.PlaceCovered:
@@ -286,24 +319,24 @@ func (p *planner) coveredGain(i int) int {
 	case s.Note:
 		return 0
 	case s.Pinned:
-		return s.Size - p.r.of(s.Tokens+pinnedLine) - p.r.of(pinnedWrap)
+		return s.Size - p.scale.toModel(s.asText()+pinnedLine) - p.scale.toModel(pinnedWrap)
 	default:
 		return s.Size
 	}
 }
 
-// cutSummary is rung 4: a summary over its share is shown without its oldest
-// content, in the prompt only. What an earlier compaction cut is judged anew.
-func (p *planner) cutSummary(most int) {
+// cutSummary is rung 4: the prompt shows a summary that exceeds its share without its oldest
+// content. It decides again about what an earlier compaction cut.
+func (p *planner) cutSummary(limit int) {
 	if p.state.SummaryCut > 0 {
 		p.state.SummaryCut = 0
-		p.sum()
+		p.sumSections()
 	}
-	if p.in.Summary.Version == 0 || p.summarySize()-p.r.of(summaryWrap) <= most {
+	if p.in.Summary.Version == 0 || p.summarySize()-p.scale.toModel(summaryWrap) <= limit {
 		return
 	}
-	p.rung(4)
-	p.reason("the summary is shown with %d tokens, its share of this model's window", most)
-	p.state.SummaryCut = max(p.r.back(most), 1)
-	p.sum()
+	p.addRung(4)
+	p.addReason("the summary is shown with %d tokens, its share of this model's window", limit)
+	p.state.SummaryCut = max(p.scale.toBase(limit), 1)
+	p.sumSections()
 }

@@ -12,8 +12,8 @@ import (
 	cw "bobbin/app/core/contextwindow"
 )
 
-// CONTEXT § 4 rung by rung, each by an example. Rung 0 is ingestion's, rung 5 the
-// summarizer's: the plan's part in it is the order, whoever carries it out.
+// The ladder rung by rung, each by an example. Rung 0 is ingestion's, rung 5 the
+// summarizer's: the plan only orders it.
 
 // bare counts a prompt that is nothing but its messages.
 func bare(c *talk) int { return testSystem + cw.ListOverhead + c.tokens() }
@@ -100,8 +100,8 @@ func TestRung2Summarizes(t *testing.T) {
 	}
 	// 23 + 800 + 96 + 300 leave 2,621 for the tail: 8 messages, 12 are covered.
 	want := cw.Order{
-		Kind: core.SummaryRolling, FromID: c.log[0].ID, FromSeq: 1, ThroughID: c.log[11].ID, ThroughSeq: 12,
-		Messages: 12, Tokens: 12*300 + 500, Limit: 800, Trigger: "share", Rung: 2,
+		Kind: core.SummaryRolling, FromID: c.log[0].ID, FromSeq: 1, ThroughID: c.log[11].ID, ThroughSeq: 12, OrderedSeq: 12,
+		Messages: 12, Tokens: 12*300 + 500, Limit: 800, Trigger: "share", Rung: 2, MadeFor: 6144,
 	}
 	if diff := cmp.Diff(want, *d.Summarize); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
@@ -173,7 +173,7 @@ func TestRung4CutsASummaryOverItsShare(t *testing.T) {
 	}
 }
 
-// Rung 4: what one compaction had to cut is judged anew by the next.
+// Rung 4: what one compaction had to cut is decided again by the next.
 func TestRung4IsJudgedAnew(t *testing.T) {
 	t.Parallel()
 	c := new(talk).turns(4, 300).user(100)
@@ -321,7 +321,7 @@ func TestRung8NamesTheCulprit(t *testing.T) {
 	}
 }
 
-// CONTEXT § 4: each rung yields strictly less than the one before it.
+// Each rung yields strictly less than the one before it.
 func TestEachRungYieldsLess(t *testing.T) {
 	t.Parallel()
 	c := new(talk).user(200).round(2_000).answer(200).user(100).answer(1_800).turns(2, 300).user(2_000).round(2_500).round(2_500)
@@ -346,5 +346,47 @@ func TestEachRungYieldsLess(t *testing.T) {
 		if !seen[r] {
 			t.Errorf("rung %d was never climbed", r)
 		}
+	}
+}
+
+// An order has no more than one call of the summary model takes, ends before a user's
+// message, and says how far it goes in all; a turn that alone is larger is an order of its
+// own. The orders that follow each other cover everything once.
+//
+// Finding: context-F6
+func TestOrdersAreOneCallEach(t *testing.T) {
+	t.Parallel()
+	c := new(talk).turns(40, 300).turns(1, 9_000).turns(60, 20).turns(20, 300).user(300)
+	in := c.during(preset(t, "window"), 8_192, int64(len(c.log)))
+	in.OrderLimit = 2_000
+	through, orders := int64(0), 0
+	for {
+		d, state := cw.Plan(in)
+		o := d.Summarize
+		if o == nil {
+			break
+		}
+		if orders++; orders > 100 {
+			t.Fatal("there is no end of orders")
+		}
+		material, turns := 0, 0
+		for _, m := range c.log[through:o.ThroughSeq] {
+			material += m.TokenCount + 8
+			if m.Role == core.RoleUser {
+				turns++
+			}
+		}
+		if material > in.OrderLimit && turns > 1 {
+			t.Errorf("order %d has %d tokens in %d turns, want at most %d", orders, material, turns, in.OrderLimit)
+		}
+		if o.FromSeq != through+1 || o.ThroughSeq > o.OrderedSeq || c.log[o.ThroughSeq].Role != core.RoleUser {
+			t.Errorf("order %d goes from #%d to #%d of #%d", orders, o.FromSeq, o.ThroughSeq, o.OrderedSeq)
+		}
+		through = o.ThroughSeq
+		in.State = state
+		in = in.After(*o, o.Limit, int(through))
+	}
+	if orders < 10 {
+		t.Errorf("got %d orders, want the whole call by call", orders)
 	}
 }

@@ -50,7 +50,7 @@ func (s *session) climbed(d cw.Decision) {
 	}
 }
 
-// R7, CONTEXT § 3 invariant 6: hundreds of turns, half of them with tools, never
+// R7, invariant 6: hundreds of turns, half of them with tools, never
 // overflow; where a policy summarizes that is all it takes, a compaction comes no
 // more often than ¼ of the trigger is new, and what is stored does not grow.
 func TestLongSessionIsSteady(t *testing.T) {

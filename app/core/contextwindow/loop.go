@@ -6,18 +6,86 @@ import (
 	"bobbin/app/core"
 )
 
-// The tool loop of a run is made small apart from the history: its older rounds are
-// replaced, in the prompt only, by one message of notes (REQUIREMENTS L2). The notes
-// are a stored summary of kind run; where they are used the PromptState says.
+// The tool loop of a run is compacted apart from the history: in the prompt, one message of
+// notes replaces its older rounds. The notes are a stored summary of kind run; the
+// PromptState says where they are used.
 //
 //	question │ notes on rounds 1–5 │ round 6 │ round 7 │ round 8
 //	           └─ LoopRange ─────┘   └─ KeepRecent, verbatim ┘
 //
 // A round is an atom, so nothing is split; the question is never part of a range. The
-// range stays in use after the run, until the rolling summary has passed it: that one
-// is made from the messages themselves.
+// range stays in use after the run, until the rolling summary, which is made from the
+// messages themselves, has passed it.
 
-// LoopRange is where notes stand for the messages of a tool loop, both ends included.
+// Loop says when the tool loop of a run is compacted and how much of it stays. The zero
+// value compacts nothing.
+//
+// An iteration is an assistant's message with tool calls and all their results. Iterations
+// count from the beginning of the run or from its last compaction, whatever started that:
+// with the defaults the first compaction follows 8 iterations, the next 16, if the prompt
+// then has more than 8,000 tokens or a tenth of the window.
+type Loop struct {
+	Enabled          bool   `key:"enabled"`
+	Threshold        int    `key:"threshold_iterations" min:"1"`   // compact after that many iterations
+	KeepRecent       int    `key:"keep_recent_iterations" min:"1"` // that many newest iterations stay verbatim
+	MinTokens        int    `key:"min_tokens"`                     // iterations trigger only above this prompt size, see minPromptTokens; 0 = at any size
+	MaxContextTokens int    `key:"max_context_tokens"`             // compact above this prompt size, in the model's tokens; 0 = only the window counts
+	SummaryModel     string `key:"summary_model"`                  // empty = the model of the rolling summary
+}
+
+// The default loop settings.
+const (
+	loopThreshold  = 8
+	loopKeepRecent = 3
+	loopMaxTokens  = 80_000
+	loopMinTokens  = 8_000
+	loopMinShare   = 0.1 // of the window: MinTokens is never more
+)
+
+// minPromptTokens returns the prompt size above which iterations trigger, for a model with
+// the window: below it a compaction gains nothing and the run would wait for the notes.
+func (l Loop) minPromptTokens(window int) int { return min(l.MinTokens, shareOf(loopMinShare, window)) }
+
+// ResolveLoop returns the loop settings of an agent with that preset: defaults < agent file.
+// The preset off, which makes no summaries, compacts only where the file says so.
+// Contradictions come back as one ErrInvalid that names all of them.
+func ResolveLoop(preset string, agent core.CompactionSettings) (Loop, error) {
+	l := Loop{Enabled: preset != presetOff, Threshold: loopThreshold, KeepRecent: loopKeepRecent, MinTokens: loopMinTokens, MaxContextTokens: loopMaxTokens}
+	overlayFields(&l, agent)
+	if err := l.Validate(); err != nil {
+		return Loop{}, err
+	}
+	return l, nil
+}
+
+// Validate returns all values that are out of range or contradict each other as one error;
+// each fault begins with the name of its field.
+func (l Loop) Validate() error {
+	faults := checkCounts(l)
+	faults.add(l.Threshold >= 1 && l.KeepRecent >= l.Threshold, "keep_recent_iterations (%d) must be below threshold_iterations (%d), or there is nothing to replace", l.KeepRecent, l.Threshold)
+	return faults.join("compaction")
+}
+
+// ExplainLoop returns every value of an agent's loop settings with its origin. Errors are
+// those of ResolveLoop.
+func ExplainLoop(preset string, agent core.CompactionSettings) ([]Field, error) {
+	l, err := ResolveLoop(preset, agent)
+	if err != nil {
+		return nil, err
+	}
+	fields := explainFields(l, agent, func(key string) string {
+		if key == "enabled" && preset == presetOff {
+			return "preset " + preset
+		}
+		return "default"
+	})
+	for i := range fields {
+		fields[i].Name = "compaction." + fields[i].Name
+	}
+	return fields, nil
+}
+
+// LoopRange is where notes replace the messages of a tool loop, both ends included.
 type LoopRange struct {
 	ID      core.SummaryID `json:"id"`
 	From    int64          `json:"from"`
@@ -31,16 +99,16 @@ const (
 	triggerLoopTokens = "tokens"
 )
 
-// The size of notes: as a summary's where the policy sets none, and no more than this
-// share of the landing point, as there is a summary beside them.
+// loopLandingShare bounds notes by the landing point, as there is a summary beside them.
+// They are also bounded like a summary whose size no policy sets.
 const loopLandingShare = 0.2
 
-// loopWorth is how much older rounds must have beyond the words around the notes for
-// their replacement to gain anything, in cl100k_base tokens.
+// loopWorth is how many cl100k_base tokens the older rounds must have beyond the text around
+// the notes for their replacement to gain anything.
 const loopWorth = worthSummarizing
 
-// loop returns the range that the message is in; nil if it is in none.
-func (s PromptState) loop(it Item) *LoopRange {
+// loopRange returns the range that contains the message; nil = none.
+func (s PromptState) loopRange(it Item) *LoopRange {
 	if it.Role != core.RoleAssistant && it.Role != core.RoleTool {
 		return nil
 	}
@@ -51,8 +119,8 @@ func (s PromptState) loop(it Item) *LoopRange {
 	return &s.Loops[i]
 }
 
-// withLoop returns the state with one more range, in place of those inside it. What
-// was left out there is told by the notes from now on.
+// withLoop returns the state with one more range, in place of those inside it. Messages that
+// were left out there are covered by the notes from now on.
 func (s PromptState) withLoop(r LoopRange) PromptState {
 	loops := slices.DeleteFunc(slices.Clone(s.Loops), func(old LoopRange) bool { return r.From <= old.From && old.Through <= r.Through })
 	s.Loops = append(loops, r)
@@ -81,13 +149,13 @@ func (s PromptState) loopsBehind(cursor int64) []LoopRange {
 	return out
 }
 
-// loopSlots gives the messages that notes stand for their place: the first of each
-// range has the size of the notes, the others have none.
+// loopSlots places the messages that notes replace: the first of each range has the size of
+// the notes, the others have none.
 func (p *planner) loopSlots(slots []Slot) {
 	var last core.SummaryID
 	for i := range slots {
 		s := &slots[i]
-		r := p.state.loop(s.Item)
+		r := p.state.loopRange(s.Item)
 		if r == nil {
 			continue
 		}
@@ -100,80 +168,80 @@ func (p *planner) loopSlots(slots []Slot) {
 		}
 		*s = Slot{Item: s.Item, Place: place, Loop: r.ID, Limit: limit, Note: s.Pinned}
 		if place == core.PlaceCovered {
-			s.Size = p.r.of(limit)
+			s.Size = p.scale.toModel(limit)
 		}
 	}
 }
 
-// weight returns the cl100k_base tokens of a message as it counts for what a summary
-// takes over: those of the notes for what they stand for.
-func (s Slot) weight() int {
+// sourceTokens returns the cl100k_base tokens of a message as the source of a summary: those
+// of the notes for the messages that they replace.
+func (s Slot) sourceTokens() int {
 	if s.Loop != "" {
 		return s.Limit
 	}
 	return s.Tokens
 }
 
-// loops returns the ranges in use, and how many messages are in them.
-func (p *planner) loops() (used []LoopRange, messages int) {
-	for _, s := range slices.Concat(p.history, p.run) {
+// loopsInUse returns the ranges in use, and how many messages are in them.
+func (p *planner) loopsInUse() (used []LoopRange, messages int) {
+	for _, s := range p.slots {
 		if s.Place != core.PlaceCovered {
 			continue
 		}
 		messages++
 		if len(used) == 0 || used[len(used)-1].ID != s.Loop {
-			used = append(used, *p.state.loop(s.Item))
+			used = append(used, *p.state.loopRange(s.Item))
 		}
 	}
 	return used, messages
 }
 
-// rounds is the tool loop of the run in progress.
-type rounds struct {
-	notes  int   // index of the first message that no notes stand for
+// toolRounds is the tool loop of the run in progress.
+type toolRounds struct {
+	notes  int   // index of the first message that no notes replace
 	starts []int // indexes of the assistant's messages from there on
-	end    int   // behind the last of them
+	end    int   // index behind the last of them
 }
 
-// rounds finds the tool rounds of the run. They end at the first message that is not
-// part of one, or where seq has a gap: what a range covers must be what was read.
-func (p *planner) rounds() rounds {
-	var r rounds
+// findRounds finds the tool rounds of the run. They end at the first message that is not
+// part of one, or at a gap in seq: a range covers exactly what was read.
+func (p *planner) findRounds() toolRounds {
+	var r toolRounds
 	i := 1
 	for i < len(p.run) && p.run[i].Loop != "" {
 		i++
 	}
 	r.notes, r.end = i, i
-	for i < len(p.run) && len(p.run[i].Calls) > 0 && p.adjoins(i) {
+	for i < len(p.run) && len(p.run[i].Calls) > 0 && p.followsPrevious(i) {
 		start := i
-		for i++; i < len(p.run) && p.run[i].Role == core.RoleTool && p.adjoins(i); i++ {
+		for i++; i < len(p.run) && p.run[i].Role == core.RoleTool && p.followsPrevious(i); i++ {
 		}
 		r.starts, r.end = append(r.starts, start), i
 	}
 	return r
 }
 
-// adjoins reports whether the message of the run is the next in the log after the one
-// before it; the first round may stand anywhere after the question.
-func (p *planner) adjoins(i int) bool { return i == 1 || p.run[i].Seq == p.run[i-1].Seq+1 }
+// followsPrevious reports whether the message of the run directly follows the one before it
+// in the log; the first round may be anywhere after the question.
+func (p *planner) followsPrevious(i int) bool { return i == 1 || p.run[i].Seq == p.run[i-1].Seq+1 }
 
-// loopTrigger says why the tool loop is to be compacted, by its own limits, and notes
-// how near they are; empty = it is not.
+// loopTrigger says which of its own limits the tool loop exceeds, and records how near they
+// are; empty = none.
 func (p *planner) loopTrigger() string {
 	l := p.in.Loop
 	if !l.Enabled || p.in.Force || len(p.run) < 2 {
 		return ""
 	}
-	r := p.rounds()
+	r := p.findRounds()
 	since := len(r.starts)
 	if r.notes > 1 {
 		since = max(since-l.KeepRecent, 0) // that many were there when the last notes were made
 	}
-	due := since >= l.Threshold
-	p.status("iterations", since, l.Threshold, due)
+	due := since >= l.Threshold && p.total >= l.minPromptTokens(p.budget.Window)
+	p.addStatus("iterations", since, l.Threshold, due)
 	over := l.MaxContextTokens > 0 && p.total > l.MaxContextTokens
 	if l.MaxContextTokens > 0 {
-		p.status("loop_tokens", p.total, l.MaxContextTokens, over)
+		p.addStatus("loop_tokens", p.total, l.MaxContextTokens, over)
 	}
 	switch {
 	case p.in.NoLoop:
@@ -187,23 +255,22 @@ func (p *planner) loopTrigger() string {
 	}
 }
 
-// loopOrder returns the order to replace the older rounds of the run by notes; nil if
-// that is not possible or gains too little. By size it is worth it when the rounds that
-// the notes take over have a quarter of the limit: else the next one would follow at
-// once.
+// loopOrder returns the order to replace the older rounds of the run with notes; nil if that
+// is not possible or gains too little. By size, the replaced rounds must have a quarter of
+// the limit: else the next order would follow immediately.
 func (p *planner) loopOrder(trigger string) *Order {
 	l := p.in.Loop
 	if !l.Enabled || p.in.NoLoop || p.in.Force || len(p.run) < 2 {
 		return nil
 	}
-	r := p.rounds()
+	r := p.findRounds()
 	if len(r.starts) <= l.KeepRecent {
 		return nil
 	}
 	cut := r.starts[len(r.starts)-l.KeepRecent]
 	fresh, replaced := 0, 0
 	for i, s := range p.run[1:cut] {
-		replaced += s.shown()
+		replaced += s.maxPromptTokens()
 		if i+1 >= r.notes {
 			fresh += s.Size
 		}
@@ -211,7 +278,7 @@ func (p *planner) loopOrder(trigger string) *Order {
 	if replaced < loopWrap+loopWorth {
 		return nil
 	}
-	if trigger == triggerLoopTokens && fresh < share(resetShare, p.loopLimit()) {
+	if trigger == triggerLoopTokens && fresh < shareOf(resetShare, p.loopLimit()) {
 		return nil
 	}
 	return p.loopThrough(cut, replaced, trigger)
@@ -219,8 +286,8 @@ func (p *planner) loopOrder(trigger string) *Order {
 
 // loopThrough returns the order for the messages of the run up to cut.
 func (p *planner) loopThrough(cut, replaced int, trigger string) *Order {
-	most := min(summarySize(p.b.Window), share(loopLandingShare, p.b.Landing))
-	limit := max(min(p.r.back(most), (replaced-loopWrap)/2), 1)
+	maxNotes := min(summarySize(p.budget.Window), shareOf(loopLandingShare, p.budget.Landing))
+	limit := max(min(p.scale.toBase(maxNotes), (replaced-loopWrap)/2), 1)
 	first, last := p.run[1], p.run[cut-1]
 	return &Order{
 		Kind: core.SummaryRun, FromID: first.ID, FromSeq: first.Seq, ThroughID: last.ID, ThroughSeq: last.Seq,
@@ -228,8 +295,8 @@ func (p *planner) loopThrough(cut, replaced int, trigger string) *Order {
 	}
 }
 
-// shown returns how many cl100k_base tokens the message has in the prompt at most.
-func (s Slot) shown() int {
+// maxPromptTokens returns the max cl100k_base tokens of the message in the prompt.
+func (s Slot) maxPromptTokens() int {
 	switch s.Place {
 	case core.PlaceLeftOut:
 		return 0
@@ -242,18 +309,18 @@ func (s Slot) shown() int {
 	}
 }
 
-// loopLimit returns over which size the prompt of a run is too large.
+// loopLimit returns the max prompt size of a run.
 func (p *planner) loopLimit() int {
-	if most := p.in.Loop.MaxContextTokens; most > 0 {
-		return min(most, p.b.Trigger)
+	if limit := p.in.Loop.MaxContextTokens; limit > 0 {
+		return min(limit, p.budget.Trigger)
 	}
-	return p.b.Trigger
+	return p.budget.Trigger
 }
 
-// loopFirst returns the order for the tool loop when it comes before everything else:
-// by its own limits, or when it frees at least half of what is too much, so that a
-// loop that has grown does not push the conversation into the summary.
-func (p *planner) loopFirst(f fired) *Order {
+// loopFirst returns the order for the tool loop if it comes before everything else: by its
+// own limits, or if it frees at least half of the excess, so that a growing loop does not
+// push the conversation into the summary.
+func (p *planner) loopFirst(f firedTriggers) *Order {
 	if f.loop != "" {
 		return p.loopOrder(f.loop)
 	}
@@ -264,8 +331,8 @@ func (p *planner) loopFirst(f fired) *Order {
 	if o == nil {
 		return nil
 	}
-	gain := p.r.of(o.Tokens) - p.r.of(o.Limit)
-	if 2*gain < p.total-p.b.Landing {
+	gain := p.scale.toModel(o.Tokens) - p.scale.toModel(o.Limit)
+	if 2*gain < p.total-p.budget.Landing {
 		return nil
 	}
 	return o

@@ -18,7 +18,7 @@ func defaultLoop(most int) cw.Loop {
 	return cw.Loop{Enabled: true, Threshold: 8, KeepRecent: 3, MaxContextTokens: most}
 }
 
-// carryOut makes notes of so many tokens for the order and returns the input then.
+// carryOut makes notes of that many tokens for the order and returns the input then.
 func carryOut(in cw.Input, d cw.Decision, state cw.PromptState, tokens int) cw.Input {
 	o := *d.Summarize
 	o.SummaryID = core.SummaryID(fmt.Sprintf("notes-%d", o.ThroughSeq))
@@ -99,6 +99,11 @@ func TestLoopTriggers(t *testing.T) {
 		{"tokens, and a quarter", rounds(4, 600), defaultLoop(2_400), nil, "tokens 2"},
 		{"keeps one", rounds(4, 600), with(func(l *cw.Loop) { l.KeepRecent = 1 }), nil, "tokens 6"},
 		{"every fourth", rounds(4, 100), with(func(l *cw.Loop) { l.Threshold = 4; l.KeepRecent = 2 }), nil, "iterations 4"},
+		// Finding: context-F9
+		{"small rounds in a large window", rounds(30, 50), with(func(l *cw.Loop) { l.MinTokens, l.MaxContextTokens = 8_000, 0 }), nil, ""},
+		{"the same by the seed's rule", rounds(30, 50), with(func(l *cw.Loop) { l.MinTokens, l.MaxContextTokens = 0, 0 }), nil, "iterations 54"},
+		{"over the floor", rounds(30, 300), with(func(l *cw.Loop) { l.MinTokens, l.MaxContextTokens = 8_000, 0 }), nil, "iterations 54"},
+		{"over a tenth of a small window", rounds(12, 50), with(func(l *cw.Loop) { l.MinTokens, l.MaxContextTokens = 8_000, 0 }), func(in *cw.Input) { in.Model.Window = 8_192 }, "iterations 18"},
 		{"between runs", rounds(12, 600), defaultLoop(2_000), func(in *cw.Input) { in.History, in.Run = in.Run, nil }, ""},
 	}
 	for _, tt := range tests {
@@ -121,7 +126,7 @@ func TestLoopTriggers(t *testing.T) {
 	}
 }
 
-// CONTEXT § 2: over the share of the window, the policy governs the history and
+// Over the share of the window, the policy governs the history and
 // compaction the run: the loop comes first when it is what has grown, else the
 // history, and before any harsher rung when that is used up.
 func TestLoopAndHistory(t *testing.T) {
@@ -153,7 +158,7 @@ func TestLoopAndHistory(t *testing.T) {
 	}
 }
 
-// L5, CONTEXT § 8: the notes are one message of the user between the question and the
+// L5: the notes are one message of the user between the question and the
 // rounds that stay, introduced as notes, and cannot leave their fence.
 func TestLoopNotesInThePrompt(t *testing.T) {
 	t.Parallel()
@@ -203,7 +208,7 @@ func TestLoopNotesInThePrompt(t *testing.T) {
 	}
 }
 
-// CONTEXT § 2: notes stay in use after their run, until the rolling summary, which is
+// Notes stay in use after their run, until the rolling summary, which is
 // made from the messages, has passed them. A larger window does not bring the long
 // version back.
 func TestLoopInTheNextTurns(t *testing.T) {
@@ -246,7 +251,7 @@ func TestLoopInTheNextTurns(t *testing.T) {
 	}
 }
 
-// CONTEXT § 9: a pinned message stays in the prompt when notes stand for it.
+// A pinned message stays in the prompt when notes replace it.
 func TestLoopKeepsPinnedMessages(t *testing.T) {
 	t.Parallel()
 	c := new(talk).user(50)
@@ -268,7 +273,7 @@ func TestLoopKeepsPinnedMessages(t *testing.T) {
 	}
 }
 
-// CONTEXT § 3, invariant 3: a range covers what was read and nothing else: it ends at a
+// Invariant 3: a range covers what was read and nothing else: it ends at a
 // gap, and at a message that is no part of a round.
 func TestLoopEndsWhereTheRoundsDo(t *testing.T) {
 	t.Parallel()
@@ -291,7 +296,7 @@ func TestLoopEndsWhereTheRoundsDo(t *testing.T) {
 	}
 }
 
-// L2; CONTEXT § 3, invariants 2 and 3, over random conversations: what notes stand for
+// L2; invariants 2 and 3, over random conversations: what notes replace
 // is the beginning of a run's rounds, never its question and never its newest ones;
 // the notes are in the prompt once, in that place.
 func TestLoopOverRandomConversations(t *testing.T) {

@@ -7,142 +7,154 @@ import (
 	"bobbin/app/core"
 )
 
-// planner is one Plan in the making.
+// planner is the state of one Plan call.
 type planner struct {
-	in      Input
-	r       ruler
-	b       Budget
-	state   PromptState
-	d       Decision
-	limit   int // no prompt above this: usable, or the cap
-	history []Slot
-	run     []Slot
-	pinned  []Slot
-	total   int
-	ahead   growth // until the trigger, of a plan for what is prepared; zero = none
+	in       Input
+	scale    tokenScale
+	budget   Budget
+	state    PromptState
+	decision Decision
+	limit    int       // max size of the prompt: usable, or the cap
+	limits   []trigger // of the policy
+	slots    []Slot    // of history and run
+	history  []Slot
+	run      []Slot
+	pinned   []Slot
+	total    int
+	ahead    growth // until the trigger, when planning ahead; zero = none
 }
 
-// Plan decides what is sent. It returns the decision and the PromptState that
-// belongs to it: the one given, unless Decision.Compacted says that it changed or
-// Decision.Summarize asks for a summary.
+// Plan decides what is sent. It returns the decision and the PromptState that belongs to it:
+// the given one, unless Decision.Compacted says that it changed or Decision.Summarize asks
+// for a summary.
 //
-// When Decision.Summarize is set the caller makes that summary and plans again
-// with the state returned and the shorter history (Input.After), or with NoSummary
-// if it brings nothing. When Decision.Activate is set the caller puts the prepared
-// summary to use and plans again likewise (Input.Activated). When Decision.Floor is
-// set nothing can be sent. Otherwise the decision is a prompt that fits;
-// Decision.Prepare says what is best summarized ahead, beside it.
+// If Decision.Summarize is set, the caller makes that summary and plans again with the
+// returned state and the shorter history (Input.After), or with the given state and
+// NoSummary or NoLoop if it gains nothing. If Decision.Activate is set, the caller activates that version and plans again
+// (Input.Activated). If Decision.Floor is set, nothing can be sent. Otherwise the decision
+// is a prompt that fits; Decision.Prepare says what to summarize ahead, beside it.
 func Plan(in Input) (Decision, PromptState) {
 	p := newPlanner(in)
-	p.place()
-	f := p.triggers()
+	p.placeMessages()
+	f := p.checkTriggers()
 	if order := p.loopFirst(f); order != nil {
-		p.ask(order)
-	} else if f.any() || in.Summarized || in.Force {
-		p.compact(f)
+		p.orderNow(order)
+	} else if f.anyFired() || in.Summarized || in.Force {
+		p.climbLadder(f)
 	} else {
-		p.prepare()
+		p.prepareAhead()
 	}
-	if !p.d.Compacted && p.d.Summarize == nil && p.d.Activate == nil {
-		return p.decision(), in.State
+	if !p.decision.Compacted && p.decision.Summarize == nil && p.decision.Activate == nil {
+		return p.finishDecision(), in.State
 	}
-	return p.decision(), p.state
+	return p.finishDecision(), p.state
 }
 
 func newPlanner(in Input) *planner {
 	if !(in.Factor > 0) { // NaN too
 		in.Factor = 1
 	}
-	if in.Moment == AfterRun {
-		in.NoLoop = true // the loop of a run that goes on is its own business
+	if in.Phase == AfterRun {
+		in.NoLoop = true // the run in progress compacts its own loop
 	}
-	p := &planner{in: in, r: ruler{in.Factor}, state: in.stateNow()}
-	p.b = in.Policy.Budget(in.Model, p.r.of(in.System+ListOverhead)+p.r.of(in.Tools))
-	p.limit = p.b.Usable
+	p := &planner{in: in, scale: tokenScale{in.Factor}, state: in.initialState()}
+	p.budget = in.Policy.Budget(in.Model, p.scale.toModel(in.System+ListOverhead)+p.scale.toModel(in.Tools))
+	p.limit = p.budget.Usable
 	if in.Cap > 0 {
 		p.limit = min(p.limit, in.Cap)
-		p.b.Landing = min(p.b.Landing, share(in.Policy.LandAt, p.limit))
+		p.budget.Landing = min(p.budget.Landing, shareOf(in.Policy.LandAt, p.limit))
 	}
-	p.d.Budget, p.d.Factor = p.b, in.Factor
+	p.decision.Budget, p.decision.Factor = p.budget, in.Factor
 	return p
 }
 
-// stateNow returns the state that the plan begins with.
-func (in Input) stateNow() PromptState {
-	s := in.State.within(in.Model.Window)
+// initialState returns the state with which the plan begins.
+func (in Input) initialState() PromptState {
+	s := in.State.forWindow(in.Model.Window)
 	if in.Summarized {
-		s.SummaryCut = 0 // it was for the summary before
+		s.SummaryCut = 0 // it was for the previous summary
 	}
 	return s
 }
 
-// place gives every message its place and size under the present state and adds
-// up the prompt.
-func (p *planner) place() {
-	items := make([]Item, 0, len(p.in.History)+len(p.in.Run))
-	items = append(append(items, p.in.History...), p.in.Run...)
-	orphans, missing := pairing(items)
+// placeMessages assigns every message its place and size under the current state and adds up
+// the prompt.
+func (p *planner) placeMessages() {
+	items := slices.Concat(p.in.History, p.in.Run)
+	orphans, missing := findUnpaired(items)
 	p.pinned = p.pinned[:0]
 	for _, it := range p.in.Pinned {
-		p.note(Slot{Item: it})
+		p.addPinnedNote(Slot{Item: it})
 	}
 	slots := make([]Slot, len(items))
 	for i, it := range items {
-		s := p.slot(it, orphans[it.ID])
+		s := p.placeItem(it, orphans[it.ID])
 		if s.Place != core.PlaceLeftOut {
 			s.Missing = missing[it.ID]
-			s.Size += p.r.of(missingTokens * s.Missing)
+			s.Size += p.scale.toModel(missingTokens * s.Missing)
 		}
 		slots[i] = s
 	}
 	p.loopSlots(slots)
 	for _, s := range slots {
 		if s.Note {
-			p.note(s)
+			p.addPinnedNote(s)
 		}
 	}
-	p.history, p.run = slots[:len(p.in.History)], slots[len(p.in.History):]
-	p.sum()
+	p.slots, p.history, p.run = slots, slots[:len(p.in.History)], slots[len(p.in.History):]
+	p.sumSections()
 }
 
-// note puts a pinned message among the notes.
-func (p *planner) note(s Slot) {
-	s.Note, s.Loop, s.Place, s.Size = true, "", core.PlaceVerbatim, p.r.of(s.Tokens+pinnedLine)
+// addPinnedNote adds a pinned message to the notes.
+func (p *planner) addPinnedNote(s Slot) {
+	s.Tokens, s.Native = s.asText(), 0
+	s.Note, s.Loop, s.Place, s.Size = true, "", core.PlaceVerbatim, p.scale.toModel(s.Tokens+pinnedLine)
 	p.pinned = append(p.pinned, s)
 }
 
-// slot returns where the state puts one message.
-func (p *planner) slot(it Item, orphan bool) Slot {
+// maxNativeShare is the part of a prompt that the files of one message may take besides
+// their text. Where they would take more it has their text, so that they do not push the
+// conversation out.
+const maxNativeShare = 0.5
+
+// placeItem returns where the state puts one message.
+func (p *planner) placeItem(it Item, orphan bool) Slot {
 	if orphan {
 		it.Tokens += orphanWrap
 	}
-	s := Slot{Item: it, Place: core.PlaceVerbatim, Size: p.r.of(it.Tokens), Orphan: orphan}
-	switch n, short := p.state.Shortened[it.ID]; {
-	case p.state.leftOut(it.Seq):
+	s := Slot{Item: it, Place: core.PlaceVerbatim, Size: p.scale.toModel(it.Tokens), Orphan: orphan}
+	n, short := p.state.Shortened[it.ID]
+	short = short && !it.Pinned
+	if !short && p.scale.toModel(it.Native) > shareOf(maxNativeShare, p.limit) {
+		n, short = it.asText(), true
+	}
+	switch {
+	case p.state.isLeftOut(it.Seq):
 		s.Place, s.Size, s.Note = core.PlaceLeftOut, 0, it.Pinned
-	case it.Pinned:
-	case it.Role == core.RoleTool && it.Seq <= p.state.MaskedThrough && it.Tokens > maskTokens:
-		s.Place, s.Size = core.PlaceMasked, p.r.of(maskTokens)
+	case !it.Pinned && it.Role == core.RoleTool && it.Seq <= p.state.MaskedThrough && it.Tokens > maskTokens:
+		s.Place, s.Size = core.PlaceMasked, p.scale.toModel(maskTokens)
 	case short && n < it.Tokens:
-		s.Place, s.Size, s.Limit = core.PlaceShortened, p.r.of(n), n
+		s.Place, s.Size, s.Limit = core.PlaceShortened, p.scale.toModel(n), n
 	}
 	return s
 }
 
-// The sections of a prompt that the ladder asks for.
+// Indexes of the sections that the ladder reads.
 const (
 	sectionSystem = 0
 	sectionTools  = 1
 	sectionPinned = 3
+	// sectionRecalled is there only where passages are recalled; the run comes after it.
+	sectionRecalled = 5
 )
 
-// sum adds up the prompt by section.
-func (p *planner) sum() {
+// sumSections adds up the prompt by section.
+func (p *planner) sumSections() {
 	var out [4]core.ContextPart
 	for i, slots := range [][]Slot{p.pinned, p.history, p.run} {
 		for _, s := range slots {
-			told := s.Place != core.PlaceCovered || s.Limit > 0 // of those that notes stand for, the first
-			if s.Note && i > 0 && s.Place != core.PlaceCovered || s.Place == core.PlaceLeftOut || !told {
+			counted := s.Place != core.PlaceCovered || s.Limit > 0 // of the messages that notes replace, the first
+			if s.Note && i > 0 && s.Place != core.PlaceCovered || s.Place == core.PlaceLeftOut || !counted {
 				continue
 			}
 			out[i].Tokens += s.Size
@@ -150,29 +162,29 @@ func (p *planner) sum() {
 		}
 	}
 	if len(p.pinned) > 0 {
-		out[0].Tokens += p.r.of(pinnedWrap)
+		out[0].Tokens += p.scale.toModel(pinnedWrap)
 	}
 	if p.opensWithAssistant() {
-		out[1].Tokens += p.r.of(openingMarker)
+		out[1].Tokens += p.scale.toModel(openingMarker)
 	}
-	system := p.r.of(p.in.System + ListOverhead)
+	system := p.scale.toModel(p.in.System + ListOverhead)
 	if p.anyLeftOut() {
-		system += p.r.of(leftOutMarker)
+		system += p.scale.toModel(leftOutMarker)
 	}
 	summary := core.ContextPart{Name: "summary", Tokens: p.summarySize(), Messages: p.in.Summary.Messages}
-	p.d.Sections = []core.ContextPart{
-		{Name: "system", Tokens: system}, {Name: "tools", Tokens: p.r.of(p.in.Tools)}, summary,
+	p.decision.Sections = []core.ContextPart{
+		{Name: "system", Tokens: system}, {Name: "tools", Tokens: p.scale.toModel(p.in.Tools)}, summary,
 		{Name: "pinned", Tokens: out[0].Tokens, Messages: out[0].Messages},
 		{Name: "tail", Tokens: out[1].Tokens, Messages: out[1].Messages},
 		{Name: "run", Tokens: out[2].Tokens, Messages: out[2].Messages},
 	}
 	p.total = p.ahead.prompt
-	for _, s := range p.d.Sections {
+	for _, s := range p.decision.Sections {
 		p.total += s.Tokens
 	}
 }
 
-// summarySize returns what the summary block costs, 0 without one.
+// summarySize returns the tokens of the summary block, 0 without one.
 func (p *planner) summarySize() int {
 	if p.in.Summary.Version == 0 {
 		return 0
@@ -181,87 +193,76 @@ func (p *planner) summarySize() int {
 	if p.state.SummaryCut > 0 {
 		tokens = min(tokens, p.state.SummaryCut)
 	}
-	return p.r.of(tokens + summaryWrap)
+	return p.scale.toModel(tokens + summaryWrap)
 }
 
 func (p *planner) anyLeftOut() bool {
-	for _, slots := range [][]Slot{p.history, p.run} {
-		for _, s := range slots {
-			if s.Place == core.PlaceLeftOut {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.slots, func(s Slot) bool { return s.Place == core.PlaceLeftOut })
 }
 
 // opensWithAssistant reports whether the first message sent is not a user's.
 func (p *planner) opensWithAssistant() bool {
-	for _, slots := range [][]Slot{p.history, p.run} {
-		for _, s := range slots {
-			if s.Place != core.PlaceLeftOut {
-				return s.Role != core.RoleUser && !s.Orphan && s.Place != core.PlaceCovered
-			}
-		}
-	}
-	return false
+	i := slices.IndexFunc(p.slots, func(s Slot) bool { return s.Place != core.PlaceLeftOut })
+	return i >= 0 && p.slots[i].Role != core.RoleUser && !p.slots[i].Orphan && p.slots[i].Place != core.PlaceCovered
 }
 
-// decision closes the plan.
-func (p *planner) decision() Decision {
-	d := p.d
+// finishDecision completes the decision.
+func (p *planner) finishDecision() Decision {
+	p.estimateTurnsLeft()
+	p.addRecalled()
+	d := p.decision
 	d.Total, d.Pinned, d.History, d.Run = p.total, p.pinned, p.history, p.run
 	d.SummaryCut = p.state.SummaryCut
 	var covered int
-	if d.Loops, covered = p.loops(); covered > 0 {
-		p.reason("%d messages of tool loops are told by notes", covered)
-		d.Reasons = p.d.Reasons
+	if d.Loops, covered = p.loopsInUse(); covered > 0 {
+		p.addReason("%d messages of tool loops are replaced by notes", covered)
+		d.Reasons = p.decision.Reasons
 	}
 	if d.SummaryCut >= p.in.Summary.Tokens {
 		d.SummaryCut = 0
 	}
-	free := max(p.b.Usable-p.total, 0)
-	d.Sections = append(d.Sections, core.ContextPart{Name: "reserve", Tokens: p.b.Reserve}, core.ContextPart{Name: "free", Tokens: free})
+	free := max(p.budget.Usable-p.total, 0)
+	d.Sections = append(d.Sections, core.ContextPart{Name: "reserve", Tokens: p.budget.Reserve}, core.ContextPart{Name: "free", Tokens: free})
 	d.MaxOutput = p.maxOutput()
 	return d
 }
 
-// maxOutput returns the request's output limit: min(maximum output, window −
-// prompt), where the prompt is taken as large as the margin says it may be.
+// maxOutput returns the request's output limit: min(maximum output, window − prompt), where
+// the prompt is as large as the margin allows for.
 func (p *planner) maxOutput() int {
-	most := p.in.Model.MaxOutput
-	if most <= 0 {
-		most = p.in.Policy.ResponseReserve
+	limit := p.in.Model.MaxOutput
+	if limit <= 0 {
+		limit = p.in.Policy.ResponseReserve
 	}
 	if p.in.Cap > 0 {
-		most = min(most, p.b.Reserve) // the provider refused the sum of prompt and answer
+		limit = min(limit, p.budget.Reserve) // the provider refused the sum of prompt and answer
 	}
-	left := p.b.Window - p.total - int(p.in.Margin*float64(p.total))
-	return max(min(most, left), min(most, p.b.Reserve/2), 1)
+	left := p.budget.Window - p.total - int(p.in.Margin*float64(p.total))
+	return max(min(limit, left), min(limit, p.budget.Reserve/2), 1)
 }
 
-// maxReasons bounds what a decision says of itself.
+// maxReasons bounds the reasons of a decision.
 const maxReasons = 20
 
-// reason notes why something was decided.
-func (p *planner) reason(format string, args ...any) {
-	if len(p.d.Reasons) >= maxReasons {
+// addReason records why something was decided.
+func (p *planner) addReason(format string, args ...any) {
+	if len(p.decision.Reasons) >= maxReasons {
 		return
 	}
-	p.d.Reasons = append(p.d.Reasons, fmt.Sprintf(format, args...))
+	p.decision.Reasons = append(p.decision.Reasons, fmt.Sprintf(format, args...))
 }
 
-// rung notes that a rung of the ladder was climbed.
-func (p *planner) rung(n int) {
-	if !slices.Contains(p.d.Rungs, n) {
-		p.d.Rungs = append(p.d.Rungs, n)
+// addRung records that a rung of the ladder was climbed.
+func (p *planner) addRung(n int) {
+	if !slices.Contains(p.decision.Rungs, n) {
+		p.decision.Rungs = append(p.decision.Rungs, n)
 	}
 }
 
-// pairing finds tool results without their call, and calls without their result.
-// A result belongs to the nearest assistant message before it, with only other
-// results between (CONTEXT § 3, invariant 4).
-func pairing(items []Item) (orphans map[core.MessageID]bool, missing map[core.MessageID]int) {
+// findUnpaired finds tool results without their call, and calls without their result. A
+// result belongs to the nearest assistant message before it, with only other results between
+// (invariant 4).
+func findUnpaired(items []Item) (orphans map[core.MessageID]bool, missing map[core.MessageID]int) {
 	orphans, missing = map[core.MessageID]bool{}, map[core.MessageID]int{}
 	var owner core.MessageID
 	var open []string

@@ -10,15 +10,16 @@ import (
 
 	"bobbin/app/core"
 	cw "bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
 )
 
-// CONTEXT § 2: the whole table, a column a preset. W5, W8, B1–B3, B9, R1–R3, C2.
+// The whole table, a column a preset. W5, W8, B1–B3, B9, R1–R3, C2.
 func TestPresetsAreTheTable(t *testing.T) {
 	t.Parallel()
 	want := []cw.Policy{
 		{
 			Name: "window", AutoSummarize: true, UsageThreshold: 0.8, LandAt: 0.625, MinRecent: 3,
-			ResponseReserve: 4096, Strategy: "hybrid", Timing: "background",
+			ResponseReserve: 4096, Strategy: "hybrid", Timing: "background", PreferredModel: llm.PreferDefault,
 		},
 		{
 			Name: "budget", AutoSummarize: true, UsageThreshold: 0.8, LandAt: 0.625, MinRecent: 6,
@@ -28,12 +29,12 @@ func TestPresetsAreTheTable(t *testing.T) {
 		{
 			Name: "sliding", AutoSummarize: true, UsageThreshold: 0.8, LandAt: 0.625, MinRecent: 10,
 			WindowMessages: 15, MaxUnsummarized: 50, MaxSummaryTokens: 500, SummaryAskTokens: 300,
-			ResponseReserve: 4096, Strategy: "llm", Timing: "after_run", CheapSummaryModel: true,
+			ResponseReserve: 4096, Strategy: "llm", Timing: "after_run", PreferredModel: llm.PreferSmall,
 		},
 		{
 			Name: "ratio", AutoSummarize: true, UsageThreshold: 0.8, LandAt: 0.625, MinRecent: 10,
 			MaxContextTokens: 180_000, TargetContextTokens: 150_000, MaxSummaryTokens: 2000,
-			ResponseReserve: 4096, Strategy: "hybrid", Timing: "inline", CheapSummaryModel: true,
+			ResponseReserve: 4096, Strategy: "hybrid", Timing: "inline", PreferredModel: llm.PreferSmall,
 		},
 		{Name: "off", LandAt: 0.625, ResponseReserve: 4096, Strategy: "extractive", Timing: "inline"},
 	}
@@ -42,6 +43,7 @@ func TestPresetsAreTheTable(t *testing.T) {
 		t.Fatalf("got presets %v, want %d", names, len(want))
 	}
 	for i, w := range want {
+		w.Recall, w.RecallShare = cw.RecallTool, 0.1
 		if diff := cmp.Diff(w, preset(t, names[i])); diff != "" {
 			t.Errorf("preset %s (-want +got):\n%s", names[i], diff)
 		}
@@ -62,7 +64,7 @@ func TestPresetDefaultAndUnknown(t *testing.T) {
 	}
 }
 
-// CONTEXT § 2: preset < global setting < agent file. W8.
+// Precedence: preset < global setting < agent file. W8.
 func TestResolvePrecedence(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -107,7 +109,8 @@ func TestResolveOverridesEveryField(t *testing.T) {
 		MaxMessagesBeforeSummary: new(50), MaxTokensBeforeSummary: new(180_000), MaxUnsummarizedMessages: new(70),
 		WindowMessages: new(25), MinRecentMessages: new(8), MaxContextTokens: new(100_000), TargetContextTokens: new(40_000),
 		ResponseReserve: new(1000), SummaryModel: new("s"), Strategy: new("extractive"), MaxSummaryTokens: new(900),
-		MaxSummaryShare: new(0.2), Timing: new("inline"),
+		MaxSummaryShare: new(0.2), Timing: new("inline"), SummaryRole: new("user"),
+		Recall: new("auto"), RecallShare: new(0.2),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +119,7 @@ func TestResolveOverridesEveryField(t *testing.T) {
 		Name: "budget", UsageThreshold: 0.75, LandAt: 0.5, MaxMessages: 50, MaxTokens: 180_000, MaxUnsummarized: 70,
 		WindowMessages: 25, MinRecent: 8, NeverBelow: 12, MaxContextTokens: 100_000, TargetContextTokens: 40_000,
 		ResponseReserve: 1000, SummaryModel: "s", Strategy: "extractive", MaxSummaryTokens: 900, MaxSummaryShare: 0.2, Timing: "inline",
-		SummaryAskTokens: 700,
+		SummaryAskTokens: 700, SummaryRole: core.RoleUser, Recall: cw.RecallAuto, RecallShare: 0.2,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("policy (-want +got):\n%s", diff)
@@ -165,7 +168,7 @@ func TestTwoAgentsDiffer(t *testing.T) {
 	}
 }
 
-// CONTEXT § 2: settings that contradict each other are refused, each with a
+// Settings that contradict each other are refused, each with a
 // sentence that says why.
 func TestResolveRefusesContradictions(t *testing.T) {
 	t.Parallel()
@@ -182,6 +185,7 @@ func TestResolveRefusesContradictions(t *testing.T) {
 		{"landing at nothing", core.ContextSettings{LandAt: new(0.0)}, "land_at is 0: the landing must be below the trigger"},
 		{"landing not a number", core.ContextSettings{LandAt: &nan}, "land_at is NaN: the landing must be below the trigger"},
 		{"summary share", core.ContextSettings{MaxSummaryShare: new(0.6)}, "max_summary_share is 0.6: use 0 to 0.5"},
+		{"summary role", core.ContextSettings{SummaryRole: new("tool")}, `summary_role "tool" does not exist; use system or user`},
 		{"negative N", core.ContextSettings{MaxMessagesBeforeSummary: new(-1)}, "max_messages_before_summary is -1: it cannot be negative (0 switches it off)"},
 		{"negative window", core.ContextSettings{WindowMessages: new(-1)}, "window_messages is -1: it cannot be negative"},
 		{"negative K", core.ContextSettings{MaxTokensBeforeSummary: new(-1)}, "max_tokens_before_summary is -1: it cannot be negative"},
@@ -190,7 +194,7 @@ func TestResolveRefusesContradictions(t *testing.T) {
 		{"negative context", core.ContextSettings{MaxContextTokens: new(-1)}, "max_context_tokens is -1: it cannot be negative"},
 		{"negative target", core.ContextSettings{TargetContextTokens: new(-1)}, "target_context_tokens is -1: it cannot be negative"},
 		{"negative summary", core.ContextSettings{MaxSummaryTokens: new(-1)}, "max_summary_tokens is -1: it cannot be negative"},
-		{"no reserve", core.ContextSettings{ResponseReserve: new(0)}, "response_reserve is 0: an answer needs at least 1 token"},
+		{"no reserve", core.ContextSettings{ResponseReserve: new(0)}, "response_reserve is 0: use 1 or more"},
 		{
 			"N at recent", core.ContextSettings{MaxMessagesBeforeSummary: new(6), MinRecentMessages: new(6)},
 			"max_messages_before_summary (6) must be above min_recent_messages (6), or there is nothing to summarize when it fires",
@@ -229,7 +233,7 @@ func TestResolveRefusesContradictions(t *testing.T) {
 	}
 }
 
-// CONTEXT § 2: all faults come at once, in a fixed order.
+// All faults come at once, in a fixed order.
 func TestResolveNamesAllFaults(t *testing.T) {
 	t.Parallel()
 	bad := core.ContextSettings{Timing: new("never"), Strategy: new(""), LandAt: new(2.0), MinRecentMessages: new(-1), WindowMessages: new(-3)}

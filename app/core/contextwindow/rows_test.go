@@ -12,9 +12,9 @@ import (
 	cw "bobbin/app/core/contextwindow"
 )
 
-// The rows of CONTEXT § 10 that the plan owns; row 14 is in budget_test.go.
+// Failures of other products that the plan rules out, numbered; number 14 is in budget_test.go.
 
-// CONTEXT § 10 row 1: a floor above the trigger is one attempt, then the typed
+// A floor above the trigger is one attempt, then the typed
 // error; never a compaction again and again.
 func TestRow01FloorAboveTheTrigger(t *testing.T) {
 	t.Parallel()
@@ -63,7 +63,7 @@ func TestRow01FloorAboveTheTrigger(t *testing.T) {
 	})
 }
 
-// CONTEXT § 10 row 2: over all cuts that a policy can make of a conversation with
+// Over all cuts that a policy can make of a conversation with
 // parallel calls and an open one, no pair is split.
 func TestRow02NoCutSplitsAPair(t *testing.T) {
 	t.Parallel()
@@ -98,7 +98,7 @@ func TestRow02NoCutSplitsAPair(t *testing.T) {
 	}
 }
 
-// CONTEXT § 10 row 9: the latest user message is there, word for word, whatever had
+// The latest user message is there, verbatim, whatever had
 // to go for it.
 func TestRow09LatestUserMessageVerbatim(t *testing.T) {
 	t.Parallel()
@@ -114,7 +114,7 @@ func TestRow09LatestUserMessageVerbatim(t *testing.T) {
 	}
 }
 
-// CONTEXT § 10 row 15, W12: in mid-session from a 128K to an 8K model, in any policy:
+// W12: in mid-session from a 128K to an 8K model, in any policy:
 // the next prompt fits, and back on the large one all that is left is there again.
 func TestRow15SwitchToASmallerWindow(t *testing.T) {
 	t.Parallel()
@@ -158,7 +158,7 @@ func TestRow15SwitchToASmallerWindow(t *testing.T) {
 	}
 }
 
-// CONTEXT § 10 row 15: a summary of the larger model does not fill the smaller one.
+// A summary of the larger model does not fill the smaller one.
 func TestRow15SummaryOfALargerModel(t *testing.T) {
 	t.Parallel()
 	c := new(talk).turns(3, 100).user(100)
@@ -173,7 +173,7 @@ func TestRow15SummaryOfALargerModel(t *testing.T) {
 	}
 }
 
-// CONTEXT § 10 row 19: a tool result of 100,000 tokens inside a loop; the question
+// A tool result of 100,000 tokens inside a loop; the question
 // stays whole and the newest round is there.
 func TestRow19HugeToolResultInTheLoop(t *testing.T) {
 	t.Parallel()
@@ -198,7 +198,7 @@ func TestRow19HugeToolResultInTheLoop(t *testing.T) {
 			if d.Run[0].Place != core.PlaceVerbatim || d.Total < d.Budget.Landing/2 {
 				t.Errorf("question %s, %d tokens of %d are used", d.Run[0].Place, d.Total, d.Budget.Landing)
 			}
-			// and the loop goes on without another compaction
+			// and the loop continues without another compaction
 			c.round(200)
 			in.State, in.Run = state, c.items(5)
 			if d, _ = cw.Plan(in); d.Compacted {
@@ -208,7 +208,7 @@ func TestRow19HugeToolResultInTheLoop(t *testing.T) {
 	}
 }
 
-// CONTEXT § 10 row 20: the cursor never passes the run's message, nor a message that
+// The cursor never passes the run's message, nor a message that
 // is not in the order; with the cursor at the end there is nothing to summarize.
 func TestRow20CursorStaysBehindWhatWasRead(t *testing.T) {
 	t.Parallel()

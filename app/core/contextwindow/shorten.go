@@ -4,46 +4,46 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"bobbin/app/core"
+	"bobbin/app/core/prompttext"
 )
 
-// messageOverhead is what a message costs besides its text (B8).
+// messageOverhead is the cost of a message besides its text.
 const messageOverhead = 4
 
-// shortened returns the content and the tool calls of a message that is held to
-// its slot's limit: head and tail with a marker between.
-func shortened(m core.Message, s Slot, count counter) (string, []core.ToolCall) {
+// shortenMessage returns the content and the tool calls of a message within its slot's
+// limit: head and tail with a marker between.
+func shortenMessage(m core.Message, s Slot, count core.TextCounter) (string, []core.ToolCall) {
 	calls, used := shortenedCalls(m, s, count)
 	room := s.Limit - messageOverhead - used
 	if s.Orphan {
 		room -= orphanWrap
 	}
 	if (len(calls) > 0 || hasFiles(m)) && count.Text(m.Content) <= room {
-		return m.Content, calls // without calls and images it is the text that is too long
+		return m.Content, calls // without calls and images the text is too long
 	}
-	return headTail(m.Content, room, marker(m, s), count), calls
+	return headTail(m.Content, room, shorteningMark(m, s), count), calls
 }
 
-// marker says what is missing and where it is.
-func marker(m core.Message, s Slot) string {
-	return fmt.Sprintf("\n[… shortened from %d tokens; the whole text is message %s …]\n", s.Tokens, m.ID)
+// shorteningMark says how much is missing and where the whole text is.
+func shorteningMark(m core.Message, s Slot) string {
+	return fmt.Sprintf("\n[… shortened from %d tokens; the whole text is message %s …]\n", s.asText(), m.ID)
 }
 
-// shortenedCalls replaces large arguments by a JSON object that says so; it
-// returns what all calls cost.
-func shortenedCalls(m core.Message, s Slot, count counter) ([]core.ToolCall, int) {
+// shortenedCalls replaces large arguments with a JSON object that says so; it also returns
+// the tokens of all calls.
+func shortenedCalls(m core.Message, s Slot, count core.TextCounter) ([]core.ToolCall, int) {
 	if len(m.ToolCalls) == 0 {
 		return nil, 0
 	}
 	calls := make([]core.ToolCall, len(m.ToolCalls))
 	used := 0
-	each := max((s.Limit-shortMinimum)/len(calls), 0)
+	each := max((s.Limit-minShortened)/len(calls), 0)
 	for i, c := range m.ToolCalls {
 		base, args := callOverhead+count.Text(c.Name), count.Text(c.Arguments)
 		if base+args > max(each/2, shortPerCall) {
-			c.Arguments = leftOutArguments(args, m.ID)
+			c.Arguments = omittedArguments(args, m.ID)
 			args = count.Text(c.Arguments)
 		}
 		if base+args > max(each/2, shortPerCall) { // the tool's name is very long
@@ -55,11 +55,11 @@ func shortenedCalls(m core.Message, s Slot, count counter) ([]core.ToolCall, int
 	return calls, used
 }
 
-// callOverhead is what a tool call costs besides its name and arguments.
+// callOverhead is the cost of a tool call besides its name and arguments.
 const callOverhead = 8
 
-// leftOutArguments stands in for arguments; it is valid JSON, as providers ask.
-func leftOutArguments(tokens int, id core.MessageID) string {
+// omittedArguments replaces arguments; it is valid JSON, as providers require.
+func omittedArguments(tokens int, id core.MessageID) string {
 	raw, err := json.Marshal(map[string]string{"left_out": fmt.Sprintf("%d tokens, see message %s", tokens, id)})
 	if err != nil {
 		return "{}" // a map of strings always encodes
@@ -70,9 +70,9 @@ func leftOutArguments(tokens int, id core.MessageID) string {
 // headShare is the part of a shortened text that comes from its beginning.
 const headShare = 2.0 / 3
 
-// headTail returns the beginning and the end of text with the marker between, in
-// at most limit tokens; at least the marker.
-func headTail(text string, limit int, marker string, count counter) string {
+// headTail returns the beginning and the end of text with the marker between, in at most
+// limit tokens; at least the marker.
+func headTail(text string, limit int, marker string, count core.TextCounter) string {
 	room := limit - count.Text(marker) - 2 // the cuts may split a token each
 	if room <= 0 {
 		return strings.TrimSpace(marker)
@@ -84,35 +84,34 @@ func headTail(text string, limit int, marker string, count counter) string {
 		if count.Text(out) <= limit || head == "" && tail == "" {
 			return out
 		}
-		head, tail = clip(head, len(head)*9/10), clipLeft(tail, len(tail)*9/10)
+		head, tail = core.Clip(head, len(head)*9/10), prompttext.Tail(tail, len(tail)*9/10)
 	}
 }
 
-// firstTokens returns the longest beginning of text, within a factor, that has at
-// most n tokens.
-func firstTokens(text string, n int, count counter) string {
-	return nTokens(text, n, count, clip)
+// firstTokens returns about the longest beginning of text with at most n tokens.
+func firstTokens(text string, n int, count core.TextCounter) string {
+	return nTokens(text, n, count, core.Clip)
 }
 
 // lastTokens is firstTokens for the end of text.
-func lastTokens(text string, n int, count counter) string {
-	return nTokens(text, n, count, clipLeft)
+func lastTokens(text string, n int, count core.TextCounter) string {
+	return nTokens(text, n, count, prompttext.Tail)
 }
 
-// maxGuesses bounds how often a text is counted for a better cut.
+// maxGuesses bounds how often nTokens counts a text to improve its cut.
 const maxGuesses = 8
 
-// nTokens guesses how much of text has n tokens until the guess is between 90 %
-// of n and n. The first guess is small, and the next ones follow the text's own
-// density, in steps, so that a long text is not counted as a whole.
-func nTokens(text string, n int, count counter, cut func(string, int) string) string {
+// nTokens guesses how much of text has n tokens until the guess is between 90 % of n and n.
+// The first guess is small, and the next ones follow the text's own density in steps, so
+// that a long text is never counted as a whole.
+func nTokens(text string, n int, count core.TextCounter, clip func(string, int) string) string {
 	if n <= 0 {
 		return ""
 	}
 	best, low, high := "", 0, len(text) // low is known to fit, more than high is not
 	size := min(high, n*4)
 	for guess := 1; low < high && (guess <= maxGuesses || best == ""); guess++ {
-		out := cut(text, size)
+		out := clip(text, size)
 		got := count.Text(out)
 		if got <= n {
 			best, low = out, size
@@ -126,28 +125,4 @@ func nTokens(text string, n int, count counter, cut func(string, int) string) st
 		size = min(max(next, low+1), high)
 	}
 	return best
-}
-
-// clip returns at most the first n bytes of s, whole characters only.
-func clip(s string, n int) string {
-	if n >= len(s) {
-		return s
-	}
-	n = max(n, 0)
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
-}
-
-// clipLeft returns at most the last n bytes of s, whole characters only.
-func clipLeft(s string, n int) string {
-	if n >= len(s) {
-		return s
-	}
-	from := len(s) - max(n, 0)
-	for from < len(s) && !utf8.RuneStart(s[from]) {
-		from++
-	}
-	return s[from:]
 }

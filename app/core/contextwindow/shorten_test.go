@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/core"
 	cw "bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
 )
 
@@ -27,10 +28,7 @@ func (perWord) Text(s string) int { return len(strings.Fields(s)) }
 
 func cl100k(t testing.TB) *tokens.Counter {
 	t.Helper()
-	c, err := tokens.NewCounter()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := tokens.NewCounter()
 	return c
 }
 
@@ -52,7 +50,7 @@ func hostile() map[string]string {
 	}
 }
 
-// CONTEXT § 3, invariant 1: every fixed text of a prompt costs at most what
+// Invariant 1: every fixed text of a prompt costs at most what
 // input.go says, counted as the product counts, with the costliest ids.
 func TestConstantsHoldForTheRealCounter(t *testing.T) {
 	t.Parallel()
@@ -156,8 +154,8 @@ func withinSections(t testing.TB, d cw.Decision, p cw.Prompt, count textCounter)
 	}
 }
 
-// CONTEXT § 4, rung 6: head and tail are in at most the limit, of whole characters,
-// from the text's own beginning and end, whatever the text and whoever counts.
+// Rung 6: head and tail are in at most the limit, of whole characters,
+// from the text's own beginning and end, for any text and counter.
 func TestShortenedProperty(t *testing.T) {
 	t.Parallel()
 	counters := map[string]textCounter{"quarter": quarter{}, "per rune": perRune{}, "per word": perWord{}, "cl100k_base": cl100k(t)}
@@ -193,7 +191,7 @@ func TestShortenedProperty(t *testing.T) {
 // assembleShortened returns the message as it is in a prompt when it is held to
 // limit tokens.
 func assembleShortened(m core.Message, limit int, count textCounter) string {
-	d := cw.Decision{Run: []cw.Slot{{Item: cw.ItemOf(m), Place: core.PlaceShortened, Limit: limit}}}
+	d := cw.Decision{Run: []cw.Slot{{Item: cw.ItemOf(m, llm.Info{}, quarter{}), Place: core.PlaceShortened, Limit: limit}}}
 	p := cw.Assemble(cw.Parts{Messages: map[core.MessageID]core.Message{m.ID: m}}, d, count)
 	return p.Messages[0].Content
 }
@@ -243,7 +241,7 @@ func (w weighing) Text(s string) int {
 	return w.textCounter.Text(s)
 }
 
-// CONTEXT § 5: 1 MiB of anything is shortened by counting little more of it than
+// 1 MiB of anything is shortened by counting little more of it than
 // what stays, a few times over.
 func TestShortenOneMiB(t *testing.T) {
 	t.Parallel()

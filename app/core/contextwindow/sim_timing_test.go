@@ -15,7 +15,7 @@ type made struct {
 	given []core.Message
 }
 
-// job is a summary that is being made while the conversation goes on.
+// job is a summary in progress while the conversation continues.
 type job struct {
 	order   cw.Order
 	given   []core.Message
@@ -62,9 +62,17 @@ func (s *sim) wait() {
 	}
 	s.activate()
 	in := s.input()
-	in.Moment, in.Summarized, in.NoSummary = cw.AfterRun, true, true
+	in.Phase, in.Summarized, in.NoSummary = cw.AfterRun, true, true
 	_, s.state = cw.Plan(in)
 	s.prev = nil
+}
+
+// versions returns what was made as Input has it; nothing if nothing was.
+func (m made) versions() []cw.ActiveSummary {
+	if m.Version == 0 {
+		return nil
+	}
+	return []cw.ActiveSummary{m.ActiveSummary}
 }
 
 // activate puts the prepared summary to use.
@@ -78,7 +86,7 @@ func (s *sim) beside() {
 		return
 	}
 	in := s.input()
-	in.Moment = cw.AfterRun
+	in.Phase = cw.AfterRun
 	d, state := cw.Plan(in)
 	if d.Compacted {
 		s.rt.Fatalf("a plan for nobody's prompt changed the state: %+v", d)
@@ -91,7 +99,7 @@ func (s *sim) beside() {
 	case d.Activate != nil:
 		s.activate()
 		in = s.input()
-		in.Moment, in.Summarized, s.prev = cw.AfterRun, true, nil
+		in.Phase, in.Summarized, s.prev = cw.AfterRun, true, nil
 		in.State = state
 		if d, state := cw.Plan(in); d.Summarize == nil {
 			s.state = state

@@ -9,19 +9,20 @@ import (
 	"bobbin/app/core"
 )
 
-// PromptState is what compactions have decided so far beyond the summary. It is
-// stored with the session under the same compare-and-set as the summary version
-// and changed only by a compaction: between two compactions prompts only grow at
-// their end (CONTEXT § 3, invariant 7). Its slices and maps are never changed in
-// place.
+// PromptState is what compactions have decided so far besides the summary. It is stored with
+// the session under the same compare-and-set as the summary version, and only compactions
+// change it: between two of them prompts only grow at their end (invariant 7). Its slices
+// and maps are never changed in place.
 type PromptState struct {
 	MaskedThrough int64                  `json:"masked_through,omitempty"` // tool results up to this seq are masked
 	LeftOut       []SeqRange             `json:"left_out,omitempty"`       // messages that are not sent
 	Shortened     map[core.MessageID]int `json:"shortened,omitempty"`      // to how many cl100k_base tokens
-	SummaryCut    int                    `json:"summary_cut,omitempty"`    // the summary is shown with so many cl100k_base tokens; 0 = whole
-	Landed        *Landing               `json:"landed,omitempty"`         // where the last compaction brought the prompt to
-	Warned        bool                   `json:"warned,omitempty"`         // since then it was said that the prompt is near the limit
-	Loops         []LoopRange            `json:"loops,omitempty"`          // where notes stand for the older part of a run's tool loop
+	SummaryCut    int                    `json:"summary_cut,omitempty"`    // max cl100k_base tokens of the summary in the prompt; 0 = whole
+	Landed        *Landing               `json:"landed,omitempty"`         // where the last compaction landed
+	Warned        bool                   `json:"warned,omitempty"`         // a warning near the limit was sent since then
+	ReportedID    core.MessageID         `json:"told,omitempty"`           // the message whose shortening was reported
+	Loops         []LoopRange            `json:"loops,omitempty"`          // where notes replace the older part of a run's tool loop
+	Chosen        int                    `json:"chosen,omitempty"`         // the largest trigger, in cl100k_base tokens, for which the version in use was chosen; 0 = not chosen
 }
 
 // SeqRange is a range of seq, both ends included.
@@ -30,14 +31,14 @@ type SeqRange struct {
 	Through int64 `json:"through"`
 }
 
-// Landing is where a compaction brought a prompt to.
+// Landing is the result of a compaction.
 type Landing struct {
 	Tokens int   `json:"tokens"` // of the model
 	Seq    int64 `json:"seq"`    // newest message in that prompt
 	Window int   `json:"window"` // of the model it was planned for
 }
 
-// DecodeState reads a stored PromptState; nothing stored is the zero state.
+// DecodeState reads a stored PromptState; an empty one is the zero state.
 func DecodeState(raw []byte) (PromptState, error) {
 	var s PromptState
 	if len(raw) == 0 {
@@ -58,18 +59,18 @@ func (s PromptState) Encode() []byte {
 	return raw
 }
 
-// within returns the state as it holds in a window. What was cut for a smaller
-// window is not cut in a larger one: after a switch to a larger model the whole
-// of what is not summarized is sent again (W12). Notes are summaries and stay.
-func (s PromptState) within(window int) PromptState {
+// forWindow returns the state as it applies to a window. Cuts for a smaller window do not
+// apply to a larger one: after a switch to a larger model everything that is not summarized
+// is sent whole again. Notes are summaries and stay.
+func (s PromptState) forWindow(window int) PromptState {
 	if s.Landed != nil && s.Landed.Window < window {
-		return PromptState{Loops: s.Loops}
+		return PromptState{Loops: s.Loops, Chosen: s.Chosen}
 	}
 	return s
 }
 
-// leftOut reports whether the message is not sent.
-func (s PromptState) leftOut(seq int64) bool {
+// isLeftOut reports whether the message is left out.
+func (s PromptState) isLeftOut(seq int64) bool {
 	return slices.ContainsFunc(s.LeftOut, func(r SeqRange) bool { return r.From <= seq && seq <= r.Through })
 }
 
@@ -90,7 +91,7 @@ func (s PromptState) withLeftOut(from, through int64) PromptState {
 	return s
 }
 
-// withShortened returns the state with these messages shortened to so many tokens.
+// withShortened returns the state with these messages shortened to the given tokens.
 func (s PromptState) withShortened(more map[core.MessageID]int) PromptState {
 	short := map[core.MessageID]int{}
 	maps.Copy(short, s.Shortened)
@@ -99,16 +100,16 @@ func (s PromptState) withShortened(more map[core.MessageID]int) PromptState {
 	return s
 }
 
-// whole returns the state with the message not shortened.
-func (s PromptState) whole(id core.MessageID) PromptState {
+// withoutShortening returns the state with the message not shortened.
+func (s PromptState) withoutShortening(id core.MessageID) PromptState {
 	s.Shortened = maps.Clone(s.Shortened)
 	delete(s.Shortened, id)
 	return s
 }
 
-// behind returns the state without what the cursor has passed or what is left out
-// anyway; items are those in front of the cursor.
-func (s PromptState) behind(cursor int64, items []Item) PromptState {
+// afterCursor returns the state without what the cursor has passed or what is left out;
+// items are the messages behind the cursor.
+func (s PromptState) afterCursor(cursor int64, items []Item) PromptState {
 	if s.MaskedThrough <= cursor {
 		s.MaskedThrough = 0
 	}
@@ -121,7 +122,7 @@ func (s PromptState) behind(cursor int64, items []Item) PromptState {
 	s.LeftOut, s.Loops = ranges, s.loopsBehind(cursor)
 	var short map[core.MessageID]int
 	for _, it := range items {
-		if n, ok := s.Shortened[it.ID]; ok && !s.leftOut(it.Seq) && s.loop(it) == nil {
+		if n, ok := s.Shortened[it.ID]; ok && !s.isLeftOut(it.Seq) && s.loopRange(it) == nil {
 			if short == nil {
 				short = map[core.MessageID]int{}
 			}
@@ -130,4 +131,23 @@ func (s PromptState) behind(cursor int64, items []Item) PromptState {
 	}
 	s.Shortened = short
 	return s
+}
+
+// Edited returns the state after an edit of the summary: the cut of the old text does not
+// apply to the new one.
+func (s PromptState) Edited() PromptState {
+	s.SummaryCut = 0
+	return s
+}
+
+// Resumed returns the state of a conversation that went back to an earlier summary, or to
+// none: nothing is masked, shortened or left out. Notes on tool loops are summaries of their
+// own and stay. As after a compaction, the share trigger waits for new material (invariant
+// 6): otherwise the restored summary would be replaced immediately.
+func Resumed(in Input) PromptState {
+	in.State = PromptState{Loops: in.State.Loops}
+	p := newPlanner(in)
+	p.placeMessages()
+	in.State.Landed = p.landing()
+	return in.State
 }

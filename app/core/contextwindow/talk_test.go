@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/core"
 	cw "bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
 )
 
 // talk is a conversation written down by hand, in the tokens of quarter.
@@ -18,7 +19,7 @@ type talk struct {
 	calls int
 }
 
-// add appends a message of so many tokens, its overhead of 4 included.
+// add appends a message of that many tokens, its overhead of 4 included.
 func (c *talk) add(role core.Role, tokens int) *core.Message {
 	seq := int64(len(c.log) + 1)
 	c.log = append(c.log, core.Message{
@@ -47,7 +48,7 @@ func (c *talk) answer(tokens int) *talk {
 	return c
 }
 
-// round appends an assistant message with a call for each result of so many tokens.
+// round appends an assistant message with a call for each result of that many tokens.
 func (c *talk) round(results ...int) *talk {
 	m := c.add(core.RoleAssistant, 4)
 	for range results {
@@ -75,7 +76,7 @@ func (c *talk) pin(seqs ...int64) *talk {
 func (c *talk) items(from int64) []cw.Item {
 	var out []cw.Item
 	for _, m := range c.log[from-1:] {
-		out = append(out, cw.ItemOf(m))
+		out = append(out, cw.ItemOf(m, llm.Info{}, quarter{}))
 	}
 	return out
 }
@@ -93,7 +94,7 @@ func (c *talk) between(p cw.Policy, window int) cw.Input {
 	return cw.Input{Policy: p, Model: cw.Limits{Window: window}, Factor: 1, System: testSystem, History: c.items(1)}
 }
 
-// during is the input while the run that began with message #from goes on.
+// during is the input while the run that began with message #from is in progress.
 func (c *talk) during(p cw.Policy, window int, from int64) cw.Input {
 	in := c.between(p, window)
 	in.History, in.Run = in.History[:from-1], in.History[from-1:]

@@ -22,20 +22,20 @@ func does(d cw.Decision) string {
 	}
 }
 
-// CONTEXT § 2, § 8; R4, B1, B5: what each timing does at each size, at each moment.
+// R4, B1, B5: what each timing does at each size, at each moment.
 // A prompt of 130,000 tokens does not fit; over 102,400 is over the trigger, over
 // 89,600 near it.
 func TestTimings(t *testing.T) {
 	t.Parallel()
 	ready := func(in *cw.Input) {
-		in.Prepared = cw.ActiveSummary{Version: 1, ThroughSeq: 40, Tokens: 500, Messages: 40}
+		in.Versions = []cw.ActiveSummary{{Version: 1, ThroughSeq: 40, Tokens: 500, Messages: 40}}
 	}
 	busy := func(in *cw.Input) { in.Busy = true }
 	resting := func(in *cw.Input) { in.Resting = true }
-	after := func(in *cw.Input) { in.Moment = cw.AfterRun }
+	after := func(in *cw.Input) { in.Phase = cw.AfterRun }
 	// a prepared one that belongs to another branch
 	elsewhere := func(in *cw.Input) {
-		in.Prepared = cw.ActiveSummary{Version: 1, ThroughSeq: 41, Tokens: 500, Messages: 41}
+		in.Versions = []cw.ActiveSummary{{Version: 1, ThroughSeq: 41, Tokens: 500, Messages: 41}}
 	}
 	const under, near, over, burst = 80_000, 95_000, 110_000, 130_000
 	tests := []struct {
@@ -90,7 +90,7 @@ func TestTimings(t *testing.T) {
 }
 
 // R4, B5: a count trigger that is still crossed when a run begins is seen to before
-// the run, unless somebody is at it; not in the middle of one.
+// the run, unless another worker does it; not in the middle of one.
 func TestAfterRunCatchesUp(t *testing.T) {
 	t.Parallel()
 	input := func(messages int, change func(*cw.Input)) cw.Input {
@@ -105,13 +105,15 @@ func TestAfterRunCatchesUp(t *testing.T) {
 		change   func(*cw.Input)
 		want     string
 	}{
-		"14 messages":          {14, func(*cw.Input) {}, "sends"},
-		"16 messages":          {16, func(*cw.Input) {}, "summarizes"},
-		"somebody is at it":    {16, func(in *cw.Input) { in.Busy = true }, "sends"},
-		"the model rests":      {16, func(in *cw.Input) { in.Resting = true }, "sends"},
-		"in a run":             {16, func(in *cw.Input) { in.Run = append(in.Run, in.Run[0], in.Run[0]) }, "sends"},
-		"after the run":        {16, func(in *cw.Input) { in.Moment, in.Run = cw.AfterRun, nil }, "summarizes"},
-		"after the run, fewer": {14, func(in *cw.Input) { in.Moment, in.Run = cw.AfterRun, nil }, "sends"},
+		"14 messages":       {14, func(*cw.Input) {}, "sends"},
+		"16 messages":       {16, func(*cw.Input) {}, "summarizes"},
+		"somebody is at it": {16, func(in *cw.Input) { in.Busy = true }, "sends"},
+		// Finding: context-F13
+		"imported, somebody is at it": {400, func(in *cw.Input) { in.Busy = true }, "summarizes"},
+		"the model rests":             {16, func(in *cw.Input) { in.Resting = true }, "sends"},
+		"in a run":                    {16, func(in *cw.Input) { in.Run = append(in.Run, in.Run[0], in.Run[0]) }, "sends"},
+		"after the run":               {16, func(in *cw.Input) { in.Phase, in.Run = cw.AfterRun, nil }, "summarizes"},
+		"after the run, fewer":        {14, func(in *cw.Input) { in.Phase, in.Run = cw.AfterRun, nil }, "sends"},
 	} {
 		if d, _ := cw.Plan(input(tt.messages, tt.change)); does(d) != tt.want {
 			t.Errorf("%s: %s, want %s", name, does(d), tt.want)
@@ -119,8 +121,8 @@ func TestAfterRunCatchesUp(t *testing.T) {
 	}
 }
 
-// CONTEXT § 8: a prepared summary that covers too little is put to use, and the next
-// one is prepared; where the prompt still does not fit, it is made at once.
+// A prepared summary that covers too little is activated, and the next
+// one is prepared; where the prompt still does not fit, it is made immediately.
 func TestPreparedCoversTooLittle(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -132,12 +134,12 @@ func TestPreparedCoversTooLittle(t *testing.T) {
 		{"it does not fit", 140_000, "summarizes"},
 	} {
 		in := sized(background(t), tt.tokens)
-		in.Prepared = cw.ActiveSummary{Version: 1, ThroughSeq: 8, Tokens: 500, Messages: 8}
+		in.Versions = []cw.ActiveSummary{{Version: 1, ThroughSeq: 8, Tokens: 500, Messages: 8}}
 		d, state := cw.Plan(in)
 		if does(d) != "activates" {
 			t.Fatalf("%s: %s, want the prepared one put to use", tt.name, does(d))
 		}
-		in = in.Activated()
+		in = in.Activated(*d.Activate)
 		in.State = state
 		d, state = cw.Plan(in)
 		if does(d) != tt.want || state.Landed != nil {
@@ -146,7 +148,7 @@ func TestPreparedCoversTooLittle(t *testing.T) {
 		if tt.want == "prepares" && (!d.Compacted || len(d.Reasons) < 2) {
 			t.Errorf("%s: compacted %v, reasons %q, want it said that it has not landed", tt.name, d.Compacted, d.Reasons)
 		}
-		in.State, in.Summarized, in.Moment = state, false, cw.AfterRun
+		in.State, in.Summarized, in.Phase = state, false, cw.AfterRun
 		if d, _ := cw.Plan(in); tt.want == "prepares" && does(d) != "prepares" {
 			t.Errorf("%s: after the run %s, want the next one prepared", tt.name, does(d))
 		}
@@ -158,7 +160,7 @@ func TestForcedSummaryDoesNotWait(t *testing.T) {
 	t.Parallel()
 	in := sized(background(t), 110_000)
 	in.Force, in.Resting, in.Busy = true, true, true
-	in.Prepared = cw.ActiveSummary{Version: 1, ThroughSeq: 40, Tokens: 500, Messages: 40}
+	in.Versions = []cw.ActiveSummary{{Version: 1, ThroughSeq: 40, Tokens: 500, Messages: 40}}
 	if d, _ := cw.Plan(in); does(d) != "summarizes" || d.Summarize.Trigger != "manual" {
 		t.Errorf("%s, want a summary at once", does(d))
 	}

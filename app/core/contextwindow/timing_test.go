@@ -16,12 +16,12 @@ func crossed(d cw.Decision) bool {
 	return d.Total > d.Budget.Usable || slices.ContainsFunc(d.Triggers, func(s core.TriggerStatus) bool { return s.Fires })
 }
 
-// W5, CONTEXT § 8: a prepared summary, or one that is being made, changes no prompt
-// under the triggers, and none is put to use there.
+// W5: a prepared summary, or one that is being made, changes no prompt
+// under the triggers, and none is activated there.
 func TestNothingIsSummarizedEarly(t *testing.T) {
 	every(t, func(rt *rapid.T, sh shot) {
 		without := sh.before
-		without.Prepared, without.Busy, without.Resting = cw.ActiveSummary{}, false, false
+		without.Versions, without.Busy, without.Resting = nil, false, false
 		plain, _ := cw.Plan(without)
 		if crossed(plain) || len(plain.Rungs) > 0 {
 			return
@@ -36,7 +36,7 @@ func TestNothingIsSummarizedEarly(t *testing.T) {
 	})
 }
 
-// CONTEXT § 2, § 8: nobody waits for a summary of a prompt that fits, but inline, and
+// Nobody waits for a summary of a prompt that fits, but inline, and
 // before a run whose predecessor's summary failed (R4).
 func TestNobodyWaitsForWhatFits(t *testing.T) {
 	every(t, func(rt *rapid.T, sh shot) {
@@ -47,14 +47,17 @@ func TestNobodyWaitsForWhatFits(t *testing.T) {
 		since := slices.ContainsFunc(d.Triggers, func(s core.TriggerStatus) bool {
 			return s.Fires && slices.Contains([]string{"messages", "tokens", "unsummarized"}, s.Name)
 		})
-		late := in.Policy.Timing == cw.TimingAfterRun && since && len(in.Run) == 1 && !in.Busy
+		far := slices.ContainsFunc(d.Triggers, func(s core.TriggerStatus) bool {
+			return s.Name != "share" && s.Threshold > 0 && s.Value >= 4*s.Threshold // an import
+		})
+		late := in.Policy.Timing == cw.TimingAfterRun && since && len(in.Run) == 1 && (!in.Busy || far)
 		if in.Resting || in.Policy.Timing != cw.TimingInline && !late {
 			rt.Fatalf("%s, resting %v, busy %v: %d of %d tokens, and a summary is waited for", in.Policy.Timing, in.Resting, in.Busy, d.Total, d.Budget.Usable)
 		}
 	})
 }
 
-// CONTEXT § 2, § 8: what is ordered ahead extends the summary in use, stays in front
+// What is ordered ahead extends the summary in use, stays in front
 // of the run, keeps the recent messages, and is not ordered while one is being made.
 func TestWhatIsPrepared(t *testing.T) {
 	every(t, func(rt *rapid.T, sh shot) {
@@ -75,7 +78,7 @@ func TestWhatIsPrepared(t *testing.T) {
 	})
 }
 
-// A prompt is smaller with the prepared summary, or it is not put to use.
+// A prompt is smaller with the prepared summary, or it is not activated.
 func TestActivationMakesThePromptSmaller(t *testing.T) {
 	every(t, func(rt *rapid.T, sh shot) {
 		if sh.first.Activate != nil && sh.d.Total >= sh.first.Total {
@@ -90,7 +93,7 @@ func background(t *testing.T, change ...func(*cw.Policy)) cw.Policy {
 	return preset(t, "window", append([]func(*cw.Policy){timed(cw.TimingBackground)}, change...)...)
 }
 
-// sized is a conversation with a prompt of exactly so many tokens: turns of 2,000
+// sized is a conversation with a prompt of exactly that many tokens: turns of 2,000
 // tokens, and a run that has just begun.
 func sized(p cw.Policy, tokens int) cw.Input {
 	c := new(talk).turns((tokens-3_000)/2_000, 1_000)
@@ -98,8 +101,8 @@ func sized(p cw.Policy, tokens int) cw.Input {
 	return c.during(p, 128_000, int64(len(c.log)))
 }
 
-// CONTEXT § 8: prepared over max(0.85 · trigger, landing + ¼ trigger), to the token,
-// and the prompt stays as it is.
+// Prepared over max(0.85 · trigger, landing + ¼ trigger), to the token,
+// and the prompt stays unchanged.
 func TestPreparedNearTheTrigger(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -134,12 +137,12 @@ func TestPreparedLandsWhenTheTriggerIsCrossed(t *testing.T) {
 		t.Fatal("nothing is prepared")
 	}
 	in := sized(p, 103_000)
-	in.Prepared = cw.ActiveSummary{Version: 1, ThroughSeq: d.Prepare.ThroughSeq, Tokens: d.Prepare.Limit, Messages: d.Prepare.Messages}
+	in.Versions = []cw.ActiveSummary{{Version: 1, ThroughSeq: d.Prepare.ThroughSeq, Tokens: d.Prepare.Limit, Messages: d.Prepare.Messages}}
 	d, state := cw.Plan(in)
 	if d.Activate == nil || d.Activate.Version != 1 || d.Activate.Trigger != "share" || d.Summarize != nil {
 		t.Fatalf("got %+v and order %+v, want the prepared summary put to use", d.Activate, d.Summarize)
 	}
-	in = in.Activated()
+	in = in.Activated(*d.Activate)
 	in.State = state
 	d, state = cw.Plan(in)
 	if d.Summarize != nil || d.Prepare != nil || !d.Compacted || d.Total > d.Budget.Landing+1_000 || d.Total < d.Budget.Landing-4_000 {
@@ -167,24 +170,24 @@ func TestPreparedKeepsAtLeast(t *testing.T) {
 }
 
 // A prepared summary that would make the prompt larger, with pinned messages that it
-// covers, is not put to use.
+// covers, is not activated.
 func TestActivationThatBringsNothing(t *testing.T) {
 	t.Parallel()
 	c := new(talk).turns(2, 60).turns(52, 1_000).pin(1, 2, 3, 4)
 	in := c.during(background(t), 128_000, int64(len(c.log)-1))
-	in.Prepared = cw.ActiveSummary{Version: 1, ThroughSeq: 4, Tokens: 50, Messages: 4}
+	in.Versions = []cw.ActiveSummary{{Version: 1, ThroughSeq: 4, Tokens: 50, Messages: 4}}
 	if d, _ := cw.Plan(in); !crossed(d) || d.Activate != nil || d.Prepare == nil {
 		t.Errorf("got %+v and order %+v, want another one prepared", d.Activate, d.Prepare)
 	}
 }
 
-// CONTEXT § 8: one is enough, until it would cover a quarter of the trigger less
+// One is enough, until it would cover a quarter of the trigger less
 // than a new one (after a switch to a larger model, say).
 func TestPreparedAgain(t *testing.T) {
 	t.Parallel()
 	for through, again := range map[int64]bool{10: true, 20: false} {
 		in := sized(background(t), 95_000)
-		in.Prepared = cw.ActiveSummary{Version: 1, ThroughSeq: through, Tokens: 500, Messages: int(through)}
+		in.Versions = []cw.ActiveSummary{{Version: 1, ThroughSeq: through, Tokens: 500, Messages: int(through)}}
 		if d, _ := cw.Plan(in); (d.Prepare != nil) != again {
 			t.Errorf("prepared through %d: prepares again %v, want %v", through, d.Prepare != nil, again)
 		}

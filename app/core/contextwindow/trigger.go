@@ -1,81 +1,155 @@
 package contextwindow
 
 import (
+	"math"
 	"slices"
 
 	"bobbin/app/core"
 )
 
-// fired says which triggers are over.
-type fired struct {
+// firedTriggers says which triggers are crossed.
+type firedTriggers struct {
 	share        bool   // too many tokens in the prompt
 	messages     bool   // too many messages since the cursor
 	tokens       bool   // too many tokens since the cursor
 	unsummarized bool   // too many unsummarized messages, whatever else is set
 	hard         bool   // the prompt does not fit
-	loop         string // the tool loop is too long, by its own limits: which; empty = it is not
+	loop         string // the limit that the tool loop exceeds; empty = none
 }
 
-// any reports whether the prompt as a whole or the history is too large.
-func (f fired) any() bool { return f.hard || f.share || f.bySince() }
+// anyFired reports whether the prompt or the history is too large.
+func (f firedTriggers) anyFired() bool { return f.hard || f.share || f.bySince() }
 
 // bySince reports whether there is too much since the cursor.
-func (f fired) bySince() bool { return f.messages || f.tokens || f.unsummarized }
+func (f firedTriggers) bySince() bool { return f.messages || f.tokens || f.unsummarized }
 
 // byTokens reports whether the prompt must be brought to the landing point.
-func (f fired) byTokens() bool { return f.share || f.hard }
+func (f firedTriggers) byTokens() bool { return f.share || f.hard }
 
-// name returns what started a compaction.
-func (f fired) name(force bool) string {
+// triggerName returns what started a compaction.
+func (f firedTriggers) triggerName(force bool) string {
 	switch {
 	case force:
 		return "manual"
 	case f.share:
-		return "share"
+		return triggerShare
 	case f.hard:
 		return "overflow"
 	case f.unsummarized:
-		return "unsummarized"
+		return triggerUnsummarized
 	case f.messages:
-		return "messages"
+		return triggerMessages
 	default:
-		return "tokens"
+		return triggerTokens
 	}
 }
 
-// resetShare is the part of the trigger that must be new material before a plan
-// that could not land triggers again (CONTEXT § 3, invariant 6).
+// resetShare is the part of the trigger that must be new material before a plan that could
+// not land triggers again (invariant 6).
 const resetShare = 0.25
 
-// triggers finds out which triggers are over and notes how near each one is.
-func (p *planner) triggers() fired {
-	pol := p.in.Policy
-	f := fired{hard: p.total > p.limit}
-	count, tokens := len(p.in.History), p.sinceCursor()
-	allowed := pol.AutoSummarize && count >= pol.NeverBelow
-	if p.b.HasShare {
-		threshold := p.shareThreshold()
-		f.share = p.total > threshold
-		p.status("share", p.total, threshold, f.share)
+// trigger is a limit of the history or the prompt, and how near it is.
+type trigger struct {
+	core.TriggerStatus
+	above    bool // fires above its threshold, not at it
+	messages bool // counts messages, not tokens
+	prepare  int  // the value from which a summary is prepared for it
+	missing  int  // messages until it may fire
+}
+
+// firesAfter reports whether the trigger fires after that many more messages and tokens.
+func (t trigger) firesAfter(messages, tokens int) bool {
+	value := t.Value + tokens
+	if t.messages {
+		value = t.Value + messages
 	}
-	if n := pol.messageThreshold(); n > 0 {
-		f.messages = allowed && count >= n
-		p.status("messages", count, n, f.messages)
+	return messages >= t.missing && (value > t.Threshold || value == t.Threshold && !t.above)
+}
+
+// turnsBefore returns how many turns of that many messages and tokens fit before it fires.
+func (t trigger) turnsBefore(messages, tokens int) int {
+	room, each := t.Threshold-t.Value, tokens
+	if t.messages {
+		each = messages
 	}
-	if pol.MaxTokens > 0 {
-		f.tokens = allowed && tokens >= pol.MaxTokens
-		p.status("tokens", tokens, pol.MaxTokens, f.tokens)
+	if !t.above {
+		room--
 	}
-	if pol.MaxUnsummarized > 0 {
-		f.unsummarized = count >= pol.MaxUnsummarized
-		p.status("unsummarized", count, pol.MaxUnsummarized, f.unsummarized)
+	return max(room/each, (t.missing-1)/messages, 0)
+}
+
+// isNear reports whether a summary should be prepared for the trigger.
+func (t trigger) isNear() bool { return t.missing == 0 && t.Value >= t.prepare }
+
+// policyTriggers returns the current state of the policy's triggers.
+func (p *planner) policyTriggers() []trigger {
+	policy, count, since := p.in.Policy, len(p.in.History), p.sinceCursor()
+	missing := max(policy.NeverBelow-count, 0)
+	if !policy.AutoSummarize {
+		missing = math.MaxInt
 	}
+	var list []trigger
+	add := func(name string, value, threshold int, t trigger) {
+		if threshold <= 0 {
+			return
+		}
+		if !t.above {
+			t.prepare = int(math.Ceil(nearShare * float64(threshold)))
+		}
+		t.TriggerStatus = core.TriggerStatus{Name: name, Value: value, Threshold: threshold}
+		t.Fires = t.firesAfter(0, 0)
+		list = append(list, t)
+	}
+	if p.budget.HasShare {
+		add(triggerShare, p.total, p.shareThreshold(), trigger{above: true, prepare: p.nearPoint() + 1})
+	}
+	add(triggerMessages, count, policy.messageThreshold(), trigger{messages: true, missing: missing})
+	add(triggerTokens, since, policy.MaxTokens, trigger{missing: missing})
+	add(triggerUnsummarized, count, policy.MaxUnsummarized, trigger{messages: true})
+	return list
+}
+
+// The triggers of a policy.
+const (
+	triggerShare        = "share"
+	triggerMessages     = "messages"
+	triggerTokens       = "tokens"
+	triggerUnsummarized = "unsummarized"
+)
+
+// selectTriggers returns the triggers of the list that satisfy is.
+func selectTriggers(list []trigger, is func(trigger) bool) firedTriggers {
+	var f firedTriggers
+	for _, t := range list {
+		switch {
+		case !is(t):
+		case t.Name == triggerShare:
+			f.share = true
+		case t.Name == triggerMessages:
+			f.messages = true
+		case t.Name == triggerTokens:
+			f.tokens = true
+		case t.Name == triggerUnsummarized:
+			f.unsummarized = true
+		}
+	}
+	return f
+}
+
+// checkTriggers determines which triggers are crossed and records how near each one is.
+func (p *planner) checkTriggers() firedTriggers {
+	p.limits = p.policyTriggers()
+	for _, t := range p.limits {
+		p.addStatus(t.Name, t.Value, t.Threshold, t.Fires)
+	}
+	f := selectTriggers(p.limits, func(t trigger) bool { return t.Fires })
+	f.hard = p.total > p.limit
 	f.loop = p.loopTrigger()
 	return f
 }
 
-// messageThreshold returns at how many messages since the cursor the policy
-// summarizes; 0 = at none. N is "at least", the sliding window is "more than".
+// messageThreshold returns at how many messages since the cursor the policy summarizes; 0 =
+// never. N is "at least", the sliding window is "more than".
 func (p Policy) messageThreshold() int {
 	switch {
 	case p.MaxMessages > 0 && p.WindowMessages > 0:
@@ -87,43 +161,79 @@ func (p Policy) messageThreshold() int {
 	}
 }
 
-// shareThreshold returns over which size the share trigger fires: the trigger,
-// or where the last compaction landed plus a quarter of it if that is more.
+// shareThreshold returns the size above which the share trigger fires: the trigger, or where
+// the last compaction landed plus a quarter of the trigger if that is more.
 func (p *planner) shareThreshold() int {
-	t := p.b.Trigger
-	if l := p.state.Landed; l != nil && l.Window == p.b.Window {
-		t = max(t, l.Tokens+share(resetShare, p.b.Trigger))
+	t := p.budget.Trigger
+	if l := p.state.Landed; l != nil && l.Window == p.budget.Window {
+		t = max(t, l.Tokens+shareOf(resetShare, p.budget.Trigger))
 	}
 	return min(t, p.limit)
 }
 
-func (p *planner) status(name string, value, threshold int, fires bool) {
+func (p *planner) addStatus(name string, value, threshold int, fires bool) {
 	percent := 100
 	if threshold > 0 {
 		percent = value * 100 / threshold
 	}
-	p.d.Triggers = append(p.d.Triggers, core.TriggerStatus{
+	p.decision.Triggers = append(p.decision.Triggers, core.TriggerStatus{
 		Name: name, Value: value, Threshold: threshold, Percent: percent, Fires: fires,
 	})
 }
 
-// settle records where a compaction landed.
-func (p *planner) settle() {
-	p.d.Compacted, p.state.Warned = true, false
-	seq := p.in.Summary.ThroughSeq
-	p.clean()
-	for _, slots := range [][]Slot{p.history, p.run} {
-		if n := len(slots); n > 0 {
-			seq = slots[n-1].Seq
-		}
-	}
-	p.state.Landed = &Landing{Tokens: p.total, Seq: seq, Window: p.b.Window}
-	if p.total > p.b.Landing {
-		p.reason("landed at %d tokens, above the landing point of %d: what is left cannot be summarized", p.total, p.b.Landing)
+// recordLanding records where a compaction landed.
+func (p *planner) recordLanding() {
+	p.decision.Compacted, p.state.Warned = true, false
+	p.cleanState()
+	p.state.Landed = p.landing()
+	if p.total > p.budget.Landing {
+		p.addReason("landed at %d tokens, above the landing point of %d: what is left cannot be summarized", p.total, p.budget.Landing)
 	}
 }
 
-// clean takes out of the state what is behind the cursor.
-func (p *planner) clean() {
-	p.state = p.state.behind(p.in.Summary.ThroughSeq, append(slices.Clone(p.in.History), p.in.Run...))
+// landing returns where the prompt is now.
+func (p *planner) landing() *Landing {
+	seq := p.in.Summary.ThroughSeq
+	if n := len(p.slots); n > 0 {
+		seq = p.slots[n-1].Seq
+	}
+	return &Landing{Tokens: p.total, Seq: seq, Window: p.budget.Window}
+}
+
+// cleanState removes what the cursor has passed from the state.
+func (p *planner) cleanState() {
+	p.state = p.state.afterCursor(p.in.Summary.ThroughSeq, slices.Concat(p.in.History, p.in.Run))
+}
+
+// estimateTurnsLeft estimates how many more average turns of the tail fit.
+func (p *planner) estimateTurnsLeft() {
+	tokens, messages, ok := p.perTurn()
+	const exchange = 2 // messages of a turn without tools
+	p.decision.WillTrigger = p.decision.Summarize != nil || p.decision.Activate != nil
+	left := max(p.budget.Usable-p.total, 0) / tokens
+	for _, t := range p.limits {
+		p.decision.WillTrigger = p.decision.WillTrigger || t.firesAfter(exchange, tokens)
+		left = min(left, t.turnsBefore(messages, tokens))
+	}
+	if p.decision.WillTrigger {
+		left = 0
+	}
+	if ok {
+		p.decision.TurnsLeft = &left
+	}
+}
+
+// perTurn returns the average turn of the tail, at least 1 each; false without a tail.
+func (p *planner) perTurn() (tokens, messages int, ok bool) {
+	turns := 0
+	for _, s := range p.history {
+		if s.Role == core.RoleUser {
+			turns++
+		}
+		tokens += s.Size
+	}
+	if turns == 0 {
+		return 1, 1, false
+	}
+	return max(tokens/turns, 1), max(len(p.history)/turns, 1), true
 }

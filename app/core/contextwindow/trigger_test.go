@@ -7,7 +7,7 @@ import (
 	cw "bobbin/app/core/contextwindow"
 )
 
-// W5, CONTEXT § 1: at the trigger everything is sent as it is; one token more and
+// W5: at the trigger everything is sent verbatim; one token more and
 // the oldest messages are summarized. C2 for base and ratio.
 func TestShareTriggerToTheToken(t *testing.T) {
 	t.Parallel()
@@ -46,7 +46,7 @@ func TestShareTriggerToTheToken(t *testing.T) {
 	}
 }
 
-// CONTEXT § 5: the trigger uses the corrected numbers, for K too.
+// The trigger uses the corrected numbers, for K too.
 func TestTriggersAreCorrected(t *testing.T) {
 	t.Parallel()
 	c := new(talk).turns(10, 1_000).user(10)
@@ -174,7 +174,7 @@ func TestUnsummarizedForces(t *testing.T) {
 	}
 }
 
-// CONTEXT § 2: auto_summarize false means no automatic summary, in no preset with
+// auto_summarize false means no automatic summary, in no preset with
 // that exception; the prompt fits by the other rungs.
 func TestManualNeverSummarizesByItself(t *testing.T) {
 	t.Parallel()
@@ -186,7 +186,7 @@ func TestManualNeverSummarizesByItself(t *testing.T) {
 	}
 }
 
-// CONTEXT § 3, invariant 8: a policy without triggers never summarizes, although
+// Invariant 8: a policy without triggers never summarizes, although
 // it may.
 func TestNoTriggersNoSummary(t *testing.T) {
 	t.Parallel()
@@ -205,7 +205,7 @@ func TestNoTriggersNoSummary(t *testing.T) {
 	}
 }
 
-// CONTEXT § 2: the message triggers of budget and sliding may be joined; the lower
+// The message triggers of budget and sliding may be joined; the lower
 // one counts.
 func TestMessageTriggersJoined(t *testing.T) {
 	t.Parallel()
@@ -218,7 +218,7 @@ func TestMessageTriggersJoined(t *testing.T) {
 	}
 }
 
-// CONTEXT § 3, invariant 6: where a compaction lands above the trigger, it does
+// Invariant 6: where a compaction lands above the trigger, it does
 // not start again before ¼ of the trigger is new; at another window it may.
 func TestHysteresis(t *testing.T) {
 	t.Parallel()

@@ -25,19 +25,19 @@ const (
 // probeTime is how long a local Ollama may take to answer at start-up.
 const probeTime = 300 * time.Millisecond
 
-// Choice is the model that is used when nobody asks for another one.
+// Choice is the default model.
 type Choice struct {
 	Model  string // as Registry.Get takes it
 	Reason string
 }
 
-// String says which model it is and why, for the start-up line. It never holds a
+// String returns the model and the reason, for the start-up line. It never holds a
 // key.
 func (c Choice) String() string { return fmt.Sprintf("model %s: %s", c.Model, c.Reason) }
 
 // Detect chooses the default model: the configured one; else OpenAI's,
 // Anthropic's or Gemini's, the first whose key is in the environment; else the
-// first model of a local Ollama that can talk; else the demonstration. Env reads an environment
+// first chat model of a local Ollama; else the demonstration. Env reads an environment
 // variable. Probe returns the models of the Ollama at an address, as OllamaModels
 // does; it gets 300 ms.
 func Detect(ctx context.Context, configured string, env func(string) string, probe func(ctx context.Context, url string) ([]string, error)) Choice {
@@ -67,13 +67,12 @@ func Detect(ctx context.Context, configured string, env func(string) string, pro
 	}
 	reason := "no Ollama answers at " + hostOf(address)
 	if err == nil {
-		reason = "the Ollama at " + hostOf(address) + " has no model that can talk"
+		reason = "the Ollama at " + hostOf(address) + " has no chat model"
 	}
 	return Choice{providerDemo, "none of OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY is set, and " + reason}
 }
 
-// canTalk tells models that answer from those that embed or rank, by the names
-// that these have.
+// canTalk reports whether the model answers, judged by its name; others embed or rank.
 func canTalk(model string) bool {
 	model = strings.ToLower(model)
 	for _, word := range []string{"embed", "minilm", "bge-", "rerank", "paraphrase-"} {
@@ -117,8 +116,7 @@ func hostOf(address string) string {
 }
 
 // OllamaModels asks the Ollama at the address (without a path) which models it
-// has, the last changed first; those that only embed are left out where Ollama
-// says so.
+// has, the last changed first, without those that Ollama reports as embedding models.
 func OllamaModels(ctx context.Context, address string) ([]string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/api/tags", http.NoBody)
 	if err != nil {

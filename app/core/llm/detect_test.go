@@ -36,8 +36,8 @@ func TestDetect(t *testing.T) {
 		"Gemini":           {"", []string{"GEMINI_API_KEY=" + secret}, []string{"x"}, nil, "model gemini-flash-latest: GEMINI_API_KEY is set"},
 		"Ollama":           {"", nil, []string{"nomic-embed-text:latest", "llama3.2:latest", "qwen3"}, nil, "model ollama/llama3.2:latest: Ollama runs at http://127.0.0.1:11434"},
 		"Ollama elsewhere": {"", []string{"OLLAMA_HOST=gpu:1234"}, []string{"qwen3"}, nil, "model ollama/qwen3: Ollama runs at http://gpu:1234"},
-		"only embeddings":  {"", nil, []string{"nomic-embed-text", "all-minilm", "bge-m3", ""}, nil, "model demo: none of OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY is set, and the Ollama at http://127.0.0.1:11434 has no model that can talk"},
-		"no models":        {"", nil, nil, nil, "model demo: none of OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY is set, and the Ollama at http://127.0.0.1:11434 has no model that can talk"},
+		"only embeddings":  {"", nil, []string{"nomic-embed-text", "all-minilm", "bge-m3", ""}, nil, "model demo: none of OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY is set, and the Ollama at http://127.0.0.1:11434 has no chat model"},
+		"no models":        {"", nil, nil, nil, "model demo: none of OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY is set, and the Ollama at http://127.0.0.1:11434 has no chat model"},
 		"nothing":          {"", nil, nil, silent, "model demo: none of OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY is set, and no Ollama answers at http://127.0.0.1:11434"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,12 +1,11 @@
-// Package llm is what Bobbin knows of language models: a Model streams typed
-// deltas or ends with a typed error.
+// Package llm defines language models: a Model streams typed deltas or ends with a typed
+// error.
 //
-// Providers stand behind it in their own packages: llm/langchain (every provider
-// of the OpenAI dialect), llm/anthropic (Claude) and llm/demo (offline); the first
-// two make their HTTP exchanges through llm/exchange. Registry finds the model that a
-// name stands for, WithRetry repeats calls that failed before they said
-// anything, Collect gathers a stream into one Response, and Scripted is the fake
-// for tests.
+// Providers have packages of their own: llm/openai (every provider of the OpenAI dialect),
+// llm/anthropic (Claude), llm/langchain (models of langchaingo) and llm/demo (offline). All
+// but the last send HTTP requests with llm/providerhttp. Registry finds the model of a name,
+// WithRetry repeats calls that failed before their first delta, Collect joins a stream into
+// one Response, and Scripted is the fake for tests.
 //
 // A Model and a Registry are safe for concurrent use.
 package llm

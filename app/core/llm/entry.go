@@ -15,26 +15,47 @@ const (
 	providerMistral    = "mistral"
 	providerOpenRouter = "openrouter"
 	providerDemo       = "demo"
+
+	providerLangchainHuggingFace = "langchain/huggingface"
+	providerLangchainMistral     = "langchain/mistral"
+	providerLangchainOllama      = "langchain/ollama"
 )
 
 // Entry is a model that the registry can open: one of the configuration, or one
 // that was inferred from a name.
 type Entry struct {
 	Name            string // what agents call it
-	Provider        string // openai, anthropic, gemini, ollama, mistral, openrouter, demo, or any server of the OpenAI dialect
+	Provider        string // openai, anthropic, gemini, ollama, mistral, openrouter, demo, langchain/…, or any server of the OpenAI dialect
 	Model           string // what the provider calls it; empty = Name
 	BaseURL         string // empty = the provider's own
 	APIKeyEnv       string // the environment variable that holds the key; empty = the provider's usual one, if it has any
 	Window          int    // context window in tokens; 0 = by the model's name
 	WindowFrom      WindowSource
-	MaxOutput       int     // most tokens of an answer; 0 = by the model's name
+	MaxOutput       int     // max tokens of an answer; 0 = by the model's name
 	PriorFactor     float64 // see Info; 0 = by the model's name
 	InputPrice      float64 // US dollars per million tokens; 0 = not known
 	OutputPrice     float64
 	CacheReadPrice  float64 // see Info
 	CacheWritePrice float64
-	Images          *bool // it sees images; nil = by the model's name
-	Thinking        int   // budget for thinking in tokens, for anthropic; 0 = off
+	Images          *bool     // it sees images; nil = by the model's name
+	Documents       Documents // the PDFs that it gets as files; empty = by the provider and the model's name
+	Slots           int       // requests that its server handles at once; 0 = see Servers
+	Thinking        int       // budget for thinking in tokens, for anthropic; 0 = off
+	// MaxTokensField is the member of a request that holds the output limit, for openai;
+	// empty = by the server.
+	MaxTokensField string
+}
+
+// TakesMaxTokens reports whether the model's server takes the output limit as max_tokens.
+// OpenAI's newer models refuse that name, wherever they are. The servers of others that
+// speak its dialect (llama.cpp, LM Studio, vLLM, TGI) all know it, and several ignore
+// max_completion_tokens.
+func (e Entry) TakesMaxTokens() bool {
+	if e.MaxTokensField != "" {
+		return e.MaxTokensField == "max_tokens"
+	}
+	own := providerOf(e.Model) == providerOpenAI && !strings.HasPrefix(strings.ToLower(e.Model), "gpt-oss")
+	return e.BaseURL != "" && !own && !strings.Contains(e.BaseURL, "://api.openai.com/")
 }
 
 // Info returns the entry as a model describes itself.
@@ -43,7 +64,7 @@ func (e Entry) Info() Info {
 		Name: e.Name, Provider: e.Provider, Window: e.Window, WindowFrom: e.WindowFrom, MaxOutput: e.MaxOutput,
 		PriorFactor: e.PriorFactor, InputPrice: e.InputPrice, OutputPrice: e.OutputPrice,
 		CacheReadPrice: e.CacheReadPrice, CacheWritePrice: e.CacheWritePrice,
-		Images: e.Images != nil && *e.Images,
+		Images: e.Images != nil && *e.Images, Documents: e.Documents,
 	}
 }
 
@@ -57,8 +78,10 @@ func keyVariable(provider string) string {
 		return "ANTHROPIC_API_KEY"
 	case providerGemini:
 		return "GEMINI_API_KEY"
-	case providerMistral:
+	case providerMistral, providerLangchainMistral:
 		return "MISTRAL_API_KEY"
+	case providerLangchainHuggingFace:
+		return "HF_TOKEN"
 	case providerOpenRouter:
 		return "OPENROUTER_API_KEY"
 	default:
@@ -66,9 +89,9 @@ func keyVariable(provider string) string {
 	}
 }
 
-// infer returns the entry that a name stands for by itself: "demo", a provider
-// and a model ("ollama/llama3.2"), or a model whose provider its name tells.
-func infer(name string) (Entry, bool) {
+// inferEntry returns the entry of a name that is not configured: "demo", a provider
+// and a model ("ollama/llama3.2"), or a model whose provider follows from its name.
+func inferEntry(name string) (Entry, bool) {
 	if name == providerDemo {
 		return Entry{Name: name, Provider: providerDemo}, true
 	}
@@ -76,6 +99,10 @@ func infer(name string) (Entry, bool) {
 		switch provider {
 		case providerOpenAI, providerAnthropic, providerGemini, providerOllama, providerMistral, providerOpenRouter:
 			return Entry{Name: name, Provider: provider, Model: model}, true
+		case "langchain":
+			if client, model, ok := strings.Cut(model, "/"); ok && model != "" {
+				return Entry{Name: name, Provider: provider + "/" + client, Model: model}, true
+			}
 		}
 	}
 	if provider := providerOf(name); provider != "" {
@@ -84,7 +111,7 @@ func infer(name string) (Entry, bool) {
 	return Entry{}, false
 }
 
-// providerOf tells the provider from the beginning of a model's name.
+// providerOf returns the provider of a model by the beginning of its name.
 func providerOf(model string) string {
 	model = strings.TrimPrefix(strings.ToLower(model), "ft:")
 	switch {
@@ -99,6 +126,11 @@ func providerOf(model string) string {
 	}
 }
 
+// isOllama reports whether the provider is Ollama, through either of its APIs.
+func isOllama(provider string) bool {
+	return provider == providerOllama || provider == providerLangchainOllama
+}
+
 // isOSeries reports whether the name is o1, o3-mini, o4-mini and so on.
 func isOSeries(model string) bool {
 	if len(model) < 2 || model[0] != 'o' || model[1] < '1' || model[1] > '9' {
@@ -107,8 +139,8 @@ func isOSeries(model string) bool {
 	return len(model) == 2 || model[2] == '-'
 }
 
-// withEnvironment fills in what the environment tells about the provider, and
-// checks that the key is there. The key itself is not read.
+// withEnvironment fills in the provider's address from the environment, and checks that
+// the key is set. It does not use the key.
 func (e Entry) withEnvironment(env func(string) string) (Entry, error) {
 	if e.Model == "" {
 		e.Model = e.Name
@@ -116,11 +148,11 @@ func (e Entry) withEnvironment(env func(string) string) (Entry, error) {
 	if e.Provider == "" {
 		e.Provider = providerOpenAI
 	}
-	asked := e.APIKeyEnv != "" // then the key must be there, wherever the model is
-	if !asked {
+	isNamed := e.APIKeyEnv != "" // then the key must be set, wherever the model is
+	if !isNamed {
 		e.APIKeyEnv = keyVariable(e.Provider)
 	}
-	needed := e.APIKeyEnv != "" && (asked || e.BaseURL == "")
+	needed := e.APIKeyEnv != "" && (isNamed || e.BaseURL == "")
 	if needed && env(e.APIKeyEnv) == "" {
 		return e, core.Errorf(core.ErrInvalid, "model %s needs an API key: set %s", e.Name, e.APIKeyEnv)
 	}
@@ -132,6 +164,8 @@ func (e Entry) withEnvironment(env func(string) string) (Entry, error) {
 			e.BaseURL = env("ANTHROPIC_BASE_URL")
 		case providerOllama:
 			e.BaseURL = ollamaURL(env) + "/v1"
+		case providerLangchainOllama:
+			e.BaseURL = ollamaURL(env)
 		}
 	}
 	return e, nil

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 
 	"bobbin/app/core"
 )
 
-// ErrorKind says what went wrong with a model call.
+// ErrorKind classifies failed model calls.
 type ErrorKind string
 
 // The kinds of errors.
@@ -30,22 +32,23 @@ const (
 )
 
 // Error is a failed model call. Message is safe to log; it may hold what the
-// provider said, so it is shown to users only by kind.
+// provider reported, without secrets. Words returns what users may see of it.
 type Error struct {
 	Kind       ErrorKind
+	Unclear    bool // with KindInvalid: the provider does not report the cause; the prompt may be too long
 	Message    string
 	Provider   string
 	Status     int           // HTTP status; 0 = none
 	Code       string        // the provider's own code
 	RequestID  string        // the provider's, for its support
-	RetryAfter time.Duration // 0 = not told
-	Limit      int           // with KindContextLength: the real limit in tokens; 0 = not told
-	Requested  int           // with KindContextLength: what the provider counted, the wanted answer included where it counts that in; 0 = not told
-	Prompt     int           // with KindContextLength: of Requested, the prompt alone; 0 = not told
+	RetryAfter time.Duration // 0 = not reported
+	Limit      int           // with KindContextLength: the real limit in tokens; 0 = not reported
+	Requested  int           // with KindContextLength: what the provider counted, with the requested answer if it counts that; 0 = not reported
+	Prompt     int           // with KindContextLength: of Requested, the prompt alone; 0 = not reported
 	Err        error
 }
 
-// Error says what went wrong, with the provider's words.
+// Error returns the provider, the kind and the message.
 func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s: %s", e.Provider, e.Kind, e.Message)
 }
@@ -56,6 +59,32 @@ func (e *Error) Unwrap() []error {
 		return []error{core.ErrModel}
 	}
 	return []error{core.ErrModel, e.Err}
+}
+
+// Words returns the provider's message about a refused request, as users may see it;
+// empty for other failures, which only the operator can solve.
+func (e *Error) Words() string {
+	switch e.Kind {
+	case KindInvalid, KindContextLength, KindContentFilter, KindNotFound:
+		if e.Status >= 400 {
+			return toOneLine(e.Message)
+		}
+	}
+	return ""
+}
+
+// maxWords bounds what users see of a provider's words, in bytes.
+const maxWords = 400
+
+// toOneLine returns the text on one line without control characters.
+func toOneLine(text string) string {
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool {
+		return unicode.IsSpace(r) || !unicode.IsGraphic(r) || unicode.Is(unicode.Cf, r)
+	}), " ")
+	if len(text) <= maxWords {
+		return text
+	}
+	return core.Clip(text, maxWords) + "…"
 }
 
 // Retryable reports whether the same request may succeed later.
@@ -70,7 +99,7 @@ func (e *Error) Retryable() bool {
 
 // CanceledError returns the error of a call that ended because ctx is done. It
 // wraps both ctx.Err() and context.Cause(ctx); a passed deadline of ctx is a
-// cancellation too, told apart by errors.Is(err, context.DeadlineExceeded).
+// cancellation too; errors.Is(err, context.DeadlineExceeded) distinguishes it.
 func CanceledError(ctx context.Context, provider string) *Error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if !errors.Is(cause, err) {

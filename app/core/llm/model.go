@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"slices"
 	"strings"
 
 	"bobbin/app/core"
@@ -13,7 +14,7 @@ import (
 type Model interface {
 	// Stream sends the request and yields what comes back, in order. The first
 	// error ends the stream and is an *Error. Without an error the last deltas
-	// carry Finish and, where the provider tells it, Usage. The caller stops a
+	// carry Finish and, where the provider reports it, Usage. The caller stops a
 	// stream by leaving the loop, or by canceling ctx.
 	Stream(ctx context.Context, req Request) iter.Seq2[Delta, error]
 	// Info describes the model.
@@ -25,40 +26,34 @@ type Info struct {
 	Name     string // what agents call it
 	Provider string // openai, anthropic, gemini, ollama, demo …
 	Window   int    // context window in tokens, prompt and answer together
-	// WindowFrom says who says so; empty = WindowKnown.
+	// WindowFrom is the source of Window; empty = WindowKnown.
 	WindowFrom WindowSource
-	MaxOutput  int // most tokens of an answer; 0 = not known
+	MaxOutput  int // max tokens of an answer; 0 = not known
 	// PriorFactor is how many of the provider's tokens one cl100k_base token is
 	// expected to be, before anything was measured; 0 = 1.
 	PriorFactor float64
-	Images      bool // it sees images; to others they are described
-	// NoToolChoice: the provider has no tool choice "none"; tool turns become text (W13).
+	Images      bool      // it sees images; other models get descriptions
+	Documents   Documents // the PDFs that it gets as files
+	// NoToolChoice: the provider has no tool choice; for "none" tool turns become text.
 	NoToolChoice bool
 	InputPrice   float64 // US dollars per million tokens; 0 = not known
 	OutputPrice  float64
 	// Of the parts of a prompt that the provider's cache held, or took; 0 = as InputPrice.
 	CacheReadPrice  float64
 	CacheWritePrice float64
+	// Lacks are the parameters that the model does not take; the adapter fills it in.
+	Lacks []Parameter
 }
 
-// WindowSource says where a window comes from.
+// WindowSource is where a window comes from.
 type WindowSource string
 
 // The sources of windows.
 const (
-	WindowConfigured WindowSource = "configuration" // holds against what the provider says
+	WindowConfigured WindowSource = "configuration" // takes precedence over what the provider reports
 	WindowKnown      WindowSource = "model"         // by the model's name
 	WindowAssumed    WindowSource = "default"       // the model is not known
-	WindowTold       WindowSource = "provider"      // it refused a prompt and said so
-)
-
-// ToolChoice says whether the model may or must use tools.
-type ToolChoice string
-
-// Tool choices.
-const (
-	ToolChoiceAuto ToolChoice = ""     // the model decides
-	ToolChoiceNone ToolChoice = "none" // it must answer in text; the tool list stays, so that the prefix stays cached
+	WindowReported   WindowSource = "provider"      // learned from refused prompts: reported by the provider, or a size that it accepted
 )
 
 // Request is one prompt.
@@ -68,24 +63,42 @@ type Request struct {
 	System          []string
 	Messages        []Message
 	Tools           []ToolSpec
-	ToolChoice      ToolChoice
+	ToolChoice      core.ToolChoice
 	MaxOutputTokens int      // 0 = the provider's default
 	Temperature     *float64 // nil = the provider's default
+	// The other parameters of the agent; zero = the provider's defaults. See WithParameters.
+	TopP            *float64
+	Stop            []string
+	Seed            *int
+	ReasoningEffort string
+	ResponseFormat  *core.ResponseFormat
+	// ParallelToolCalls says whether an answer may have several tool calls; nil = the
+	// provider's default.
+	ParallelToolCalls *bool
+	// Background marks a call whose answer no user waits for: on a server with few slots it
+	// yields to other calls and fails with ErrYielded.
+	Background bool
+}
+
+// SystemText returns the system blocks as one text, for providers without blocks.
+func (r Request) SystemText() string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(r.System), func(s string) bool { return s == "" }), "\n\n")
 }
 
 // Message is a message as a model sees it.
 type Message struct {
 	Role       core.Role // user, assistant or tool
 	Content    string
-	Parts      []core.Part // reasoning, and text that is not the Content; Images has the images
-	Images     []Image     // of a user's message, after its Content; only a model that sees images gets any
+	Parts      []core.Part // reasoning, and text that is not the Content; Media has the images and files
+	Media      []Media     // of a user's message; only what the model takes (Info.Takes)
 	ToolCalls  []core.ToolCall
 	ToolCallID string
 	ToolName   string
+	Passing    bool // the next prompt does not have it: what precedes it is what a cache can read then
 }
 
-// Image is an image that a model gets to see.
-type Image struct {
+// Media is an image or a file that a model gets unchanged.
+type Media struct {
 	core.Part
 	Data []byte // never changed
 }
@@ -95,6 +108,8 @@ type ToolSpec struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"` // JSON Schema of an object
+	// Strict says whether calls must follow the schema exactly; nil = the provider's default.
+	Strict *bool `json:"strict,omitempty"`
 }
 
 // Delta is one piece of an answer. Any of its fields may be set.
@@ -102,12 +117,12 @@ type Delta struct {
 	Text      string
 	Reasoning string
 	// Part is a block of reasoning that is complete and goes back to the provider
-	// as it came; its text was said before, piece by piece, as Reasoning.
+	// unchanged; its text was yielded before, piece by piece, as Reasoning.
 	Part     *core.Part
 	ToolCall *ToolCallDelta
 	Usage    *core.Usage
 	Finish   core.FinishReason
-	Model    string // with Finish: what the provider says has answered; empty = it does not say
+	Model    string // with Finish: the model that answered; empty = the provider does not report it
 }
 
 // ToolCallDelta is a piece of a tool call. Pieces with the same Index belong to
@@ -124,14 +139,14 @@ type ToolCallDelta struct {
 type Response struct {
 	Text      string
 	Reasoning string
-	Parts     []core.Part // blocks of reasoning that go back as they came; none from most providers
+	Parts     []core.Part // blocks of reasoning that go back unchanged; most providers send none
 	ToolCalls []core.ToolCall
-	Usage     *core.Usage // nil = the provider did not say
+	Usage     *core.Usage // nil = the provider did not report it
 	Finish    core.FinishReason
 }
 
-// Collect reads a stream to its end and returns the answer. Each delta is given
-// to onDelta first, if that is not nil. On an error the Response holds what came
+// Collect reads a stream to its end and returns the answer. It calls onDelta,
+// unless that is nil, with each delta first. On an error the Response holds what came
 // before it.
 func Collect(stream iter.Seq2[Delta, error], onDelta func(Delta)) (Response, error) {
 	var res Response

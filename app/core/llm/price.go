@@ -6,6 +6,9 @@ import (
 	"bobbin/app/core"
 )
 
+// Priced reports whether the model's calls have a cost, if only none.
+func (i Info) Priced() bool { return i.Cost(&core.Usage{}) != nil }
+
 // Cost returns what the usage costs with the model's prices, in millionths of a US
 // dollar; nil if no price is known, or no usage. What the demonstration and models of a local
 // Ollama say costs nothing. A cache price that is not known is the input price:

@@ -34,14 +34,17 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// What is said to a server of one's own goes to no other: the small model is one at
-// the same address.
-func TestCheap(t *testing.T) {
+// The work beside a conversation is done by a model of the same provider, at the same
+// address, with the same key, and one that the operator named: what is said to a server of
+// one's own goes to no other.
+//
+// Finding: context-F7
+func TestPreferred(t *testing.T) {
 	t.Parallel()
-	env := map[string]string{"OPENAI_API_KEY": "k"}
-	registry := func(env map[string]string, entries ...llm.Entry) *llm.Registry {
+	keys := map[string]string{"OPENAI_API_KEY": "k", "MINE": "m"}
+	registry := func(byDefault string, entries ...llm.Entry) *llm.Registry {
 		r, err := llm.NewRegistry(entries, func(e llm.Entry) (llm.Model, error) { return llm.Scripted().WithInfo(e.Info()), nil }, llm.Defaults{
-			Model: "gpt-4o", Env: func(name string) string { return env[name] },
+			Model: byDefault, Env: func(name string) string { return keys[name] },
 			Lookup: func(string) (int, int, float64, bool) { return 8192, 1024, 1, true },
 		})
 		if err != nil {
@@ -49,24 +52,60 @@ func TestCheap(t *testing.T) {
 		}
 		return r
 	}
-	house := llm.Entry{Name: "house", Provider: "openai", BaseURL: "http://localhost/v1"}
+	const box = "http://localhost/v1"
+	small := llm.CheapModel("openai")
+	fast := llm.Entry{Name: "fast", Provider: "openai", Model: small}
+	house, den := llm.Entry{Name: "house", Provider: "openai", BaseURL: box}, llm.Entry{Name: "den", Provider: "openai", BaseURL: box}
+	mine := llm.Entry{Name: "mine", Provider: "openai", APIKeyEnv: "MINE"}
 	for name, c := range map[string]struct {
-		r     *llm.Registry
-		model string
+		r                  *llm.Registry
+		model              string
+		byDefault, bySmall string
+	}{
+		"nothing named":                   {registry("demo"), "gpt-4o", "", ""},
+		"the small one by default":        {registry(small), "gpt-4o", small, small},
+		"the default itself":              {registry(small), "", small, small},
+		"the small one by an entry":       {registry("gpt-4o", fast), "gpt-4.1", "gpt-4o", "fast"},
+		"a server of one's own":           {registry(small, fast, house), "house", "", ""},
+		"two models on it":                {registry("den", house, den), "house", "den", ""},
+		"the cloud beside a server":       {registry("house", house), "gpt-4o", "", ""},
+		"another key":                     {registry(small, mine), "mine", "", ""},
+		"a provider without a small one":  {registry("demo"), "demo", "demo", ""},
+		"a model that nobody knows":       {registry(small), "nonsense", "", ""},
+		"a default that cannot be opened": {registry("gemini-pro"), "gpt-4o", "", ""},
+	} {
+		for p, want := range map[llm.Preference]string{llm.PreferOwn: "", llm.PreferDefault: c.byDefault, llm.PreferSmall: c.bySmall} {
+			got := ""
+			if m, ok := c.r.Preferred(c.model, p); ok {
+				got = m.Info().Name
+			}
+			if got != want {
+				t.Errorf("%s, preference %q: got %q, want %q", name, p, got, want)
+			}
+		}
+	}
+}
+
+// Servers of OpenAI's dialect take the output limit under the name that they know: one
+// that does not know the name writes as long as it likes.
+//
+// Finding: context-F13
+func TestTakesMaxTokens(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		entry llm.Entry
 		want  bool
 	}{
-		"the provider's":        {registry(env), "gpt-4o", true},
-		"the default":           {registry(env), "", true},
-		"all at a proxy":        {registry(map[string]string{"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://proxy/v1"}), "gpt-4o", true},
-		"a server of one's own": {registry(env, house), "house", false},
-		"another key":           {registry(map[string]string{"OPENAI_API_KEY": "k", "MINE": "m"}, llm.Entry{Name: "mine", Provider: "openai", APIKeyEnv: "MINE"}), "mine", false},
-		"no small one":          {registry(env), "demo", false},
-		"not known":             {registry(env), "nonsense", false},
-		"no key":                {registry(nil), "gpt-4o", false},
+		"OpenAI":                  {llm.Entry{Model: "gpt-4o"}, false},
+		"OpenAI by its address":   {llm.Entry{Model: "ft:acme", BaseURL: "https://api.openai.com/v1"}, false},
+		"its models at a proxy":   {llm.Entry{Model: "o4-mini", BaseURL: "http://proxy/v1"}, false},
+		"a server of one's own":   {llm.Entry{Model: "qwen2.5-14b", BaseURL: "http://localhost:8000/v1"}, true},
+		"its open models on that": {llm.Entry{Model: "gpt-oss-20b", BaseURL: "http://localhost:8000/v1"}, true},
+		"as configured":           {llm.Entry{Model: "qwen2.5-14b", BaseURL: "http://localhost:8000/v1", MaxTokensField: "max_completion_tokens"}, false},
+		"likewise":                {llm.Entry{Model: "gpt-4o", MaxTokensField: "max_tokens"}, true},
 	} {
-		m, ok := c.r.Cheap(c.model)
-		if ok != c.want || ok && m.Info().Name != llm.CheapModel("openai") {
-			t.Errorf("%s: got %v, want %v", name, ok, c.want)
+		if got := tt.entry.TakesMaxTokens(); got != tt.want {
+			t.Errorf("%s: got %v, want %v", name, got, tt.want)
 		}
 	}
 }

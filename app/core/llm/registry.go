@@ -18,13 +18,16 @@ type Defaults struct {
 	Env func(string) string
 	// Lookup knows models by the name that their provider gives them: the window
 	// and the longest answer in tokens, and the prior factor (see Info). It must
-	// not be nil, and gives something careful for a name that is not known.
+	// not be nil, and returns a cautious size for an unknown name.
 	Lookup func(model string) (window, maxOutput int, factor float64, known bool)
-	// Unknown is told of a model that is opened and whose window had to be assumed, and
-	// of that window; nil = nobody is.
+	// Unknown is called when a model is opened whose window had to be assumed; nil = it
+	// is not.
 	Unknown func(model string, window int)
-	// Images says by the same name whether a model sees images; nil = none does.
+	// Images reports by the same name whether a model sees images; nil = none does.
 	Images func(model string) bool
+	// Documents returns by the same name which PDFs a model gets as files at its
+	// provider's own address; nil = none.
+	Documents func(model string) Documents
 }
 
 // DefaultOllamaWindow is the context length with which Ollama runs a model on
@@ -32,9 +35,6 @@ type Defaults struct {
 // prompts silently, whatever the model could do, and its OpenAI endpoint cannot
 // ask for more.
 const DefaultOllamaWindow = 4_096
-
-// maxOpen bounds the models that are kept open: names can come from outside.
-const maxOpen = 256
 
 // Registry finds the Model that a name stands for. Models are opened when they
 // are first asked for and then kept. Safe for concurrent use.
@@ -45,6 +45,8 @@ type Registry struct {
 
 	mu     sync.Mutex
 	models map[string]Model // guarded by mu
+
+	resolved sync.Map // Resolve's entries by their names
 }
 
 // NewRegistry returns a registry of the configured entries. It calls open once
@@ -66,9 +68,10 @@ func NewRegistry(entries []Entry, open func(Entry) (Model, error), defaults Defa
 }
 
 // Get returns the model of the name: a configured entry, else "demo", else
-// provider/model, else a model whose provider its name tells; an empty name is
+// provider/model, else a model whose provider follows from its name; an empty name is
 // the default model. A name that stands for nothing is core.ErrNotFound, one
-// whose key is missing core.ErrInvalid; both say what to do.
+// whose key is missing core.ErrInvalid; both messages say what the operator has to do. Names and
+// errors are for settings: callers of the API choose from an Offer.
 func (r *Registry) Get(name string) (Model, error) {
 	if name == "" {
 		name = r.defaults.Model
@@ -86,9 +89,6 @@ func (r *Registry) Get(name string) (Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(r.models) >= maxOpen {
-		clear(r.models) // whoever uses one goes on using it
-	}
 	r.models[name] = m
 	if entry.WindowFrom == WindowAssumed && r.defaults.Unknown != nil {
 		r.defaults.Unknown(entry.Model, entry.Window)
@@ -96,59 +96,95 @@ func (r *Registry) Get(name string) (Model, error) {
 	return m, nil
 }
 
+// Describe returns what the model of the name is, also of one whose key is missing; then the
+// error is that of Get, too. Info is empty for a name that stands for nothing.
+func (r *Registry) Describe(name string) (Info, error) {
+	m, err := r.Get(name)
+	if err == nil {
+		return m.Info(), nil
+	}
+	if name == "" {
+		name = r.defaults.Model
+	}
+	entry, _ := r.Locate(name) // its error is that of Get
+	if entry.Provider == "" {
+		return Info{}, err
+	}
+	if m, failure := r.open(r.withSizes(entry)); failure == nil {
+		return m.Info(), err
+	}
+	return Info{}, err
+}
+
 // Resolve returns the entry that a name stands for, filled in, without opening
-// it. Errors are those of Get.
+// it. Errors are those of Get. An entry that was found once is kept: names come from settings,
+// or are offered.
 func (r *Registry) Resolve(name string) (Entry, error) {
+	known, _ := r.resolved.Load(name)
+	if entry, ok := known.(Entry); ok {
+		return entry, nil
+	}
 	entry, err := r.Locate(name)
 	if err != nil {
 		return Entry{}, err
 	}
-	return r.sized(entry), nil
+	entry = r.withSizes(entry)
+	r.resolved.Store(name, entry)
+	return entry, nil
 }
 
 // Locate is Resolve without the sizes, which models that only embed do not have.
 func (r *Registry) Locate(name string) (Entry, error) {
 	entry, ok := r.entries[name]
 	if !ok {
-		entry, ok = infer(name)
+		entry, ok = inferEntry(name)
 	}
 	if !ok {
-		return Entry{}, r.unknown(name)
+		return Entry{}, r.unknownModelError(name)
 	}
 	return entry.withEnvironment(r.defaults.Env)
 }
 
-// Cheap returns the small model of the provider of the named one (CheapModel), and
-// false if there is none that can be used. It is at the same address: what is said
-// to a server of one's own goes to no other.
-func (r *Registry) Cheap(name string) (Model, bool) {
+// Preferred returns the model that does the work beside conversations with the named
+// one, and false if that model does it itself. It is a model that the operator named, in
+// an entry or as the default, of the same provider, at the same address and with the same
+// key: a conversation is sent only to providers that were named for it.
+func (r *Registry) Preferred(name string, p Preference) (Model, bool) {
 	if name == "" {
 		name = r.defaults.Model
 	}
 	own, err := r.Resolve(name)
-	if err != nil {
+	if err != nil || p == PreferOwn {
 		return nil, false
 	}
 	small := CheapModel(own.Provider)
-	other, err := r.Resolve(small)
-	if small == "" || err != nil || other.Provider != own.Provider || other.BaseURL != own.BaseURL || other.APIKeyEnv != own.APIKeyEnv {
-		return nil, false
+	for _, candidate := range append([]string{r.defaults.Model}, r.Names()...) {
+		other, err := r.Resolve(candidate)
+		if err != nil || other.Provider != own.Provider || other.BaseURL != own.BaseURL || other.APIKeyEnv != own.APIKeyEnv {
+			continue
+		}
+		if p == PreferDefault && candidate == r.defaults.Model || p == PreferSmall && other.Model == small {
+			m, err := r.Get(candidate)
+			return m, err == nil
+		}
 	}
-	m, err := r.Get(small)
-	return m, err == nil
+	return nil, false
 }
 
 // Names returns the configured names, sorted.
 func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.entries)) }
 
-// sized fills in the sizes that are not configured.
-func (r *Registry) sized(e Entry) Entry {
+// withSizes fills in the sizes that are not configured.
+func (r *Registry) withSizes(e Entry) Entry {
 	if e.Provider == providerDemo {
 		return e // it knows itself
 	}
 	window, maxOutput, factor, known := r.defaults.Lookup(e.Model)
-	if e.Provider == providerOllama {
+	if isOllama(e.Provider) {
 		window = min(window, r.ollamaWindow())
+		if e.Slots == 0 {
+			e.Slots = r.ollamaSlots()
+		}
 	}
 	switch {
 	case e.Window > 0:
@@ -168,7 +204,17 @@ func (r *Registry) sized(e Entry) Entry {
 		sees := r.defaults.Images(e.Model)
 		e.Images = &sees
 	}
+	if e.Documents == "" && e.readsPDF() && r.defaults.Documents != nil {
+		e.Documents = r.defaults.Documents(e.Model)
+	}
 	return e
+}
+
+// readsPDF reports whether a model that sees images is known to take PDFs there: at the own
+// address of a provider that documents it. Servers that speak the same dialect may refuse them.
+func (e Entry) readsPDF() bool {
+	own := e.Provider == providerOpenAI || e.Provider == providerAnthropic
+	return own && e.BaseURL == "" && e.Images != nil && *e.Images
 }
 
 func (r *Registry) ollamaWindow() int {
@@ -178,11 +224,21 @@ func (r *Registry) ollamaWindow() int {
 	return DefaultOllamaWindow
 }
 
-func (r *Registry) unknown(name string) error {
+// ollamaSlots returns how many requests Ollama is configured to handle at once; 0 = not
+// known.
+func (r *Registry) ollamaSlots() int {
+	n, err := strconv.Atoi(r.defaults.Env("OLLAMA_NUM_PARALLEL"))
+	if err != nil {
+		return 0
+	}
+	return max(n, 0)
+}
+
+func (r *Registry) unknownModelError(name string) error {
 	configured := "no models are configured"
 	if len(r.entries) > 0 {
 		configured = "configured are " + strings.Join(r.Names(), ", ")
 	}
 	return core.Errorf(core.ErrNotFound, "model %q is not known: %s. Add an entry to models in bobbin.yaml, "+
-		"write provider/model (openai/gpt-4o, anthropic/claude-sonnet-5-5, gemini/gemini-flash-latest, ollama/llama3.2, mistral/…, openrouter/…), or use demo", name, configured)
+		"write provider/model (openai/gpt-4o, anthropic/claude-sonnet-5-5, gemini/gemini-flash-latest, ollama/llama3.2, mistral/…, openrouter/…, langchain/mistral/…), or use demo", name, configured)
 }

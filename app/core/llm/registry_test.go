@@ -2,7 +2,6 @@ package llm_test
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -79,6 +78,8 @@ func TestRegistryResolves(t *testing.T) {
 		"gemini-flash-latest":   {Name: "gemini-flash-latest", Provider: "gemini", Model: "gemini-flash-latest", APIKeyEnv: "GEMINI_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
 		"ollama/llama3.2":       {Name: "ollama/llama3.2", Provider: "ollama", Model: "llama3.2", BaseURL: "http://gpu:11434/v1", Window: 4_096, WindowFrom: llm.WindowKnown, PriorFactor: 1.1},
 		"openrouter/x-ai/grok":  {Name: "openrouter/x-ai/grok", Provider: "openrouter", Model: "x-ai/grok", APIKeyEnv: "OPENROUTER_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
+		"langchain/mistral/m":   {Name: "langchain/mistral/m", Provider: "langchain/mistral", Model: "m", APIKeyEnv: "MISTRAL_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
+		"langchain/ollama/m":    {Name: "langchain/ollama/m", Provider: "langchain/ollama", Model: "m", BaseURL: "http://gpu:11434", Window: 4_096, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
 		"mistral/mistral-small": {Name: "mistral/mistral-small", Provider: "mistral", Model: "mistral-small", APIKeyEnv: "MISTRAL_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
 		"thinker":               {Name: "thinker", Provider: "anthropic", Model: "claude-x", BaseURL: "http://claude", APIKeyEnv: "ANTHROPIC_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1, Thinking: 2_048},
 		"anthropic/claude-x":    {Name: "anthropic/claude-x", Provider: "anthropic", Model: "claude-x", BaseURL: "http://claude", APIKeyEnv: "ANTHROPIC_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
@@ -106,6 +107,23 @@ func TestRegistryOllamaWindow(t *testing.T) {
 		got, err := r.Resolve("ollama/llama3.2")
 		if err != nil || got.Window != want {
 			t.Errorf("OLLAMA_CONTEXT_LENGTH=%s: got %d, %v, want %d", value, got.Window, err, want)
+		}
+	}
+}
+
+// A model whose key is missing is described, besides what is missing.
+func TestRegistryDescribes(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t, nil, llm.Defaults{Model: "gpt-4o", Env: variables("ANTHROPIC_API_KEY=k")})
+	for name, c := range map[string]struct {
+		model string
+		kind  error
+	}{
+		"claude-5": {"claude-5", nil}, "gpt-5": {"gpt-5", core.ErrInvalid}, "": {"gpt-4o", core.ErrInvalid}, "nosuch": {"", core.ErrNotFound},
+	} {
+		info, err := r.Describe(name)
+		if info.Name != c.model || !errors.Is(err, c.kind) {
+			t.Errorf("%q: got %q, %v, want %q and %v", name, info.Name, err, c.model, c.kind)
 		}
 	}
 }
@@ -192,22 +210,5 @@ func TestRegistryOpensOnce(t *testing.T) {
 	wg.Wait()
 	if got := opened.Load(); got != 2 {
 		t.Errorf("opened %d models, want 2", got)
-	}
-}
-
-func TestRegistryDoesNotKeepModelsWithoutEnd(t *testing.T) {
-	t.Parallel()
-	r := newRegistry(t, nil, llm.Defaults{Model: "demo"})
-	first, err := r.Get("demo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 300 {
-		if _, err := r.Get(fmt.Sprintf("ollama/m%d", i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if again, err := r.Get("demo"); err != nil || again == first {
-		t.Errorf("got the same model and %v, want it opened anew after 300 others", err)
 	}
 }

@@ -16,16 +16,16 @@ const (
 	DefaultRetryAfterLimit = time.Minute
 )
 
-// Backoff says how often and after how long a failed call is repeated. The zero
+// Backoff is how often and after how long a failed call is repeated. The zero
 // value takes the defaults above.
 type Backoff struct {
 	Retries int           // tries after the first; negative = none
 	Base    time.Duration // the first wait, doubled each time; half of every wait is random
 	Max     time.Duration // no wait of our own is longer
 	// RetryAfterLimit bounds the wait that a provider asks for. A provider that
-	// asks for more is not waited for: its error is returned at once.
+	// asks for more is not waited for: its error is returned immediately.
 	RetryAfterLimit time.Duration
-	Logger          *slog.Logger // hears of each repetition; nil = nobody
+	Logger          *slog.Logger // logs each repetition; nil = none is logged
 }
 
 // WithRetry returns a model that repeats calls which failed before their first
@@ -60,15 +60,17 @@ type retrying struct {
 // Info describes the model underneath.
 func (r *retrying) Info() Info { return r.model.Info() }
 
-// Stream is the model's Stream, tried again until it says something.
+func (r *retrying) serverSlots() *slots { return slotsOf(r.model) }
+
+// Stream is the model's Stream, retried until it yields a delta.
 func (r *retrying) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
 		for try := 0; ; try++ {
-			failure := r.once(ctx, req, yield)
+			failure := r.streamOnce(ctx, req, yield)
 			if failure == nil {
 				return
 			}
-			if err := r.wait(ctx, try, failure); err != nil {
+			if err := r.waitForRetry(ctx, try, failure); err != nil {
 				yield(Delta{}, err)
 				return
 			}
@@ -76,15 +78,15 @@ func (r *retrying) Stream(ctx context.Context, req Request) iter.Seq2[Delta, err
 	}
 }
 
-// once passes one stream on. It returns the error that came before the first
-// delta; nil means that there is nothing more to do.
-func (r *retrying) once(ctx context.Context, req Request, yield func(Delta, error) bool) error {
-	begun := false
+// streamOnce forwards one stream. It returns the error that came before the first
+// delta; nil = the call is finished.
+func (r *retrying) streamOnce(ctx context.Context, req Request, yield func(Delta, error) bool) error {
+	hasBegun := false
 	for d, err := range r.model.Stream(ctx, req) {
-		if err != nil && !begun {
+		if err != nil && !hasBegun {
 			return err
 		}
-		begun = true
+		hasBegun = true
 		if !yield(d, err) || err != nil {
 			return nil
 		}
@@ -92,9 +94,9 @@ func (r *retrying) once(ctx context.Context, req Request, yield func(Delta, erro
 	return nil
 }
 
-// wait waits until the call may be repeated. It returns the error that ends the
+// waitForRetry waits until the call may be repeated. It returns the error that ends the
 // call if it may not.
-func (r *retrying) wait(ctx context.Context, try int, failure error) error {
+func (r *retrying) waitForRetry(ctx context.Context, try int, failure error) error {
 	e := AsError(failure)
 	if e == nil || !e.Retryable() || try >= r.backoff.Retries || e.RetryAfter > r.backoff.RetryAfterLimit {
 		return failure
@@ -102,7 +104,7 @@ func (r *retrying) wait(ctx context.Context, try int, failure error) error {
 	if ctx.Err() != nil {
 		return CanceledError(ctx, e.Provider)
 	}
-	pause := r.pause(try, e.RetryAfter)
+	pause := r.retryDelay(try, e.RetryAfter)
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= pause {
 		return failure
 	}
@@ -118,11 +120,11 @@ func (r *retrying) wait(ctx context.Context, try int, failure error) error {
 	}
 }
 
-// pause returns how long to wait before the repetition that follows the try.
-func (r *retrying) pause(try int, retryAfter time.Duration) time.Duration {
+// retryDelay returns how long to wait before the repetition that follows the try.
+func (r *retrying) retryDelay(try int, retryAfter time.Duration) time.Duration {
 	if retryAfter > 0 {
-		// A tenth more at most, so that all who were told the same do not come
-		// back in the same moment.
+		// Up to a tenth more, so that clients with the same Retry-After do not
+		// return in the same moment.
 		return retryAfter + randomUpTo(retryAfter/10)
 	}
 	full := r.backoff.Max

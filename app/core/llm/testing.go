@@ -17,14 +17,14 @@ type Step struct {
 	Reasoning string
 	Parts     []core.Part     // blocks of reasoning that go back, after Reasoning
 	ToolCalls []core.ToolCall // several = parallel calls
-	Usage     *core.Usage     // nil = the provider does not say
+	Usage     *core.Usage     // nil = the provider does not report it
 	Finish    core.FinishReason
-	Model     string // that answers; empty = the provider does not say
-	// Err ends the answer after its deltas. An *Error comes as it is, anything
+	Model     string // that answers; empty = the provider does not report it
+	// Err ends the answer after its deltas. An *Error is yielded unchanged, anything
 	// else as an *Error of KindUnknown.
 	Err error
 	// Gate, if not nil, holds the answer after GateAfter deltas (0 = before
-	// anything is said, many = before its end) until it is opened or ctx is done.
+	// the first, many = before the end) until it is opened or ctx is done.
 	Gate      *Gate
 	GateAfter int
 	// From computes the step from the request; the other fields are not used.
@@ -36,10 +36,10 @@ type Step struct {
 // Say returns a step that answers with the text, split into the given deltas.
 func Say(deltas ...string) Step { return Step{Text: deltas} }
 
-// Call returns a step that calls tools, all at once.
+// Call returns a step that calls tools in parallel.
 func Call(calls ...core.ToolCall) Step { return Step{ToolCalls: calls} }
 
-// Fail returns a step that fails before it says anything.
+// Fail returns a step that fails before its first delta.
 func Fail(err error) Step { return Step{Err: err} }
 
 // Gate holds a scripted answer open. It serves one answer.
@@ -58,7 +58,7 @@ func NewGate() *Gate {
 // Reached is closed when the answer waits at the gate.
 func (g *Gate) Reached() <-chan struct{} { return g.reached }
 
-// Open lets the answer go on. It may be called more than once, and early.
+// Open releases the answer. It may be called more than once, and early.
 func (g *Gate) Open() { g.open.Do(func() { close(g.opened) }) }
 
 // wait reports whether the gate was opened before ctx was done.
@@ -76,7 +76,7 @@ func (g *Gate) wait(ctx context.Context) bool {
 type Script struct {
 	mu       sync.Mutex
 	info     Info      // guarded by mu
-	steps    []Step    // guarded by mu; what is still to be said
+	steps    []Step    // guarded by mu; the remaining answers
 	given    int       // guarded by mu; how many steps there were
 	requests []Request // guarded by mu
 }
@@ -139,7 +139,7 @@ func (s *Script) Requests() []Request {
 	return slices.Clone(s.requests)
 }
 
-// Remaining returns how many answers were not asked for yet.
+// Remaining returns how many answers are left.
 func (s *Script) Remaining() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +150,7 @@ func (s *Script) Remaining() int {
 // when the stream is read.
 func (s *Script) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
-		step, err := s.next(req)
+		step, err := s.nextStep(req)
 		if err != nil {
 			yield(Delta{}, err)
 			return
@@ -158,14 +158,14 @@ func (s *Script) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error
 		if step.From != nil {
 			step = step.From(req)
 		}
-		if err := s.play(ctx, step, yield); err != nil {
+		if err := s.playStep(ctx, step, yield); err != nil {
 			yield(Delta{}, err)
 		}
 	}
 }
 
-// next records the request and returns the step that answers it.
-func (s *Script) next(req Request) (Step, error) {
+// nextStep records the request and returns the step that answers it.
+func (s *Script) nextStep(req Request) (Step, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	req.System, req.Messages, req.Tools = slices.Clone(req.System), slices.Clone(req.Messages), slices.Clone(req.Tools)
@@ -185,11 +185,11 @@ func (s *Script) next(req Request) (Step, error) {
 	return step, nil
 }
 
-// play yields the step. It returns the error that ends it; nil also when the
+// playStep yields the step. It returns the error that ends it; nil also when the
 // caller left.
-func (s *Script) play(ctx context.Context, step Step, yield func(Delta, error) bool) error {
+func (s *Script) playStep(ctx context.Context, step Step, yield func(Delta, error) bool) error {
 	provider := s.Info().Provider
-	deltas := step.deltas()
+	deltas := step.leadingDeltas()
 	for i := range len(deltas) + 1 {
 		if step.Gate != nil && i == min(step.GateAfter, len(deltas)) && !step.Gate.wait(ctx) {
 			return CanceledError(ctx, provider)
@@ -202,14 +202,14 @@ func (s *Script) play(ctx context.Context, step Step, yield func(Delta, error) b
 		}
 	}
 	if step.Err != nil {
-		return step.failure(provider)
+		return step.typedError(provider)
 	}
-	yield(Delta{Usage: step.Usage, Finish: step.finish(), Model: step.Model}, nil)
+	yield(Delta{Usage: step.Usage, Finish: step.finishReason(), Model: step.Model}, nil)
 	return nil
 }
 
-// deltas returns what is said before the end.
-func (s Step) deltas() []Delta {
+// leadingDeltas returns the deltas before the last.
+func (s Step) leadingDeltas() []Delta {
 	var out []Delta
 	if s.Reasoning != "" {
 		out = append(out, Delta{Reasoning: s.Reasoning})
@@ -228,7 +228,7 @@ func (s Step) deltas() []Delta {
 	return out
 }
 
-func (s Step) finish() core.FinishReason {
+func (s Step) finishReason() core.FinishReason {
 	switch {
 	case s.Finish != "":
 		return s.Finish
@@ -239,7 +239,7 @@ func (s Step) finish() core.FinishReason {
 	}
 }
 
-func (s Step) failure(provider string) error {
+func (s Step) typedError(provider string) error {
 	if e := AsError(s.Err); e != nil {
 		return e
 	}

@@ -11,8 +11,7 @@ import (
 	"bobbin/app/core"
 )
 
-// EmptyText stands for a message without anything in it, which several providers
-// refuse.
+// EmptyText stands for an empty message, which several providers refuse.
 const EmptyText = "[empty]"
 
 // Arguments returns a call's arguments as they are sent: as the model wrote them,
@@ -36,11 +35,11 @@ func Arguments(c core.ToolCall) string {
 // PlainText returns the message as text. Images and files are named; their content
 // is not sent. Reasoning is not sent back.
 func PlainText(turn Message) string {
-	pieces := nonEmpty([]string{turn.Content})
+	pieces := dropEmpty([]string{turn.Content})
 	for _, p := range turn.Parts {
 		switch p.Type {
 		case "text":
-			pieces = append(pieces, nonEmpty([]string{p.Text})...)
+			pieces = append(pieces, dropEmpty([]string{p.Text})...)
 		case "image", "file":
 			pieces = append(pieces, "["+p.Describe()+"]")
 		}
@@ -52,9 +51,9 @@ func PlainText(turn Message) string {
 }
 
 // ToolTurnsAsText rewrites tool calls and their results as text, for a provider
-// that cannot be told to leave tools alone. The results of one turn become one
+// without a tool choice "none". The results of one turn become one
 // message of the user, joined with a user's message that follows, so that user
-// and assistant go on alternating.
+// and assistant keep alternating.
 func ToolTurnsAsText(turns []Message) []Message {
 	out := make([]Message, 0, len(turns))
 	open := false // the last message of out ends with a result
@@ -64,11 +63,11 @@ func ToolTurnsAsText(turns []Message) []Message {
 		case core.RoleTool:
 			turn = Message{Role: core.RoleUser, Content: fmt.Sprintf("[result of %s]\n%s", turn.ToolName, turn.Content)}
 		case core.RoleAssistant:
-			turn = callsAsText(turn)
+			turn = withCallsAsText(turn)
 		}
 		if open && turn.Role == core.RoleUser {
 			out[len(out)-1].Content += "\n\n" + PlainText(turn)
-			out[len(out)-1].Images = append(out[len(out)-1].Images, turn.Images...)
+			out[len(out)-1].Media = append(out[len(out)-1].Media, turn.Media...)
 		} else {
 			out = append(out, turn)
 		}
@@ -77,9 +76,8 @@ func ToolTurnsAsText(turns []Message) []Message {
 	return out
 }
 
-// UsersJoined makes one of messages of the user that follow each other, such as a
-// question and the notes on the work that it began, for a provider that wants user and
-// assistant to alternate.
+// UsersJoined joins consecutive messages of the user, such as a question and the notes on
+// the work so far, for a provider that requires user and assistant to alternate.
 func UsersJoined(turns []Message) []Message {
 	out := make([]Message, 0, len(turns))
 	for _, turn := range turns {
@@ -95,19 +93,25 @@ func UsersJoined(turns []Message) []Message {
 			}
 		}
 		out[n-1] = Message{
-			Role: core.RoleUser, Content: strings.Join(texts, "\n\n"), Images: slices.Concat(out[n-1].Images, turn.Images),
+			Role: core.RoleUser, Content: strings.Join(texts, "\n\n"), Media: slices.Concat(out[n-1].Media, turn.Media),
 		}
 	}
 	return out
 }
 
-func callsAsText(turn Message) Message {
-	pieces := nonEmpty([]string{turn.Content})
+func withCallsAsText(turn Message) Message {
+	pieces := dropEmpty([]string{turn.Content})
 	for _, c := range turn.ToolCalls {
 		pieces = append(pieces, fmt.Sprintf("[called %s with %s]", c.Name, Arguments(c)))
 	}
 	turn.Content, turn.ToolCalls = strings.Join(pieces, "\n"), nil
 	return turn
+}
+
+// NewCallID returns an id for a tool call that came without one. It is short enough for
+// every provider.
+func NewCallID() string {
+	return "call_" + strings.ReplaceAll(string(core.NewID[core.MessageID]()), "-", "")
 }
 
 // HashID returns n ≤ 40 letters and digits that stand for the id.
@@ -117,7 +121,7 @@ func HashID(id string, n int) string {
 	return strings.NewReplacer("+", "p", "/", "s", "=", "e").Replace(text)[:n]
 }
 
-func nonEmpty(texts []string) []string {
+func dropEmpty(texts []string) []string {
 	out := make([]string, 0, len(texts))
 	for _, t := range texts {
 		if t != "" {

@@ -40,15 +40,15 @@ func New(w io.Writer, opts Options) (*slog.Logger, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings := &slog.HandlerOptions{Level: level, ReplaceAttr: readable}
+	settings := &slog.HandlerOptions{Level: level, ReplaceAttr: readableDurations}
 	if text {
 		return slog.New(handler{slog.NewTextHandler(w, settings)}), nil
 	}
 	return slog.New(handler{slog.NewJSONHandler(w, settings)}), nil
 }
 
-// readable gives durations a unit: JSON would have them as bare nanoseconds.
-func readable(_ []string, a slog.Attr) slog.Attr {
+// readableDurations gives durations a unit: JSON would have them as bare nanoseconds.
+func readableDurations(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().String())
 	}

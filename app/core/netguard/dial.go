@@ -19,12 +19,13 @@ var errTooMuch = errors.New("the server sent too much")
 
 // Dialer makes the connections of one exchange.
 type Dialer struct {
-	Until time.Time // when its time is over; connections end then
-	Bytes int64     // that may come over a connection
+	Until time.Time // when its time is over; connections end then; zero = never
+	Bytes int64     // that may come over a connection; 0 = any number
 	Ports []int     // that may be connected to; empty = all
 	// Lookup resolves host names; nil = the system's resolver.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
-	// Allow decides about each address that is connected to; nil = Public.
+	// Allow decides about each address that is connected to; nil = Public. It is not asked
+	// about link-local addresses and those of clouds' metadata, which are always refused.
 	Allow func(netip.Addr) error
 }
 
@@ -32,30 +33,45 @@ type Dialer struct {
 // ErrNotPublic, or what Allow says; ErrNoHost; those of the network. The transport's
 // context goes on when the time of the exchange is over, so that it is set anew.
 func (d Dialer) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	ctx, cancel := context.WithDeadline(ctx, d.Until)
-	defer cancel()
+	if !d.Until.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, d.Until)
+		defer cancel()
+	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
-	addrs, err := d.resolve(ctx, host)
+	addrs, err := d.resolveHost(ctx, host)
 	if err != nil {
 		return nil, err
 	}
 	for i, addr := range addrs {
 		var conn net.Conn
-		if conn, err = d.connect(ctx, network, net.JoinHostPort(addr.String(), port), len(addrs)-i); err == nil {
-			_ = conn.SetDeadline(d.Until.Add(afterTime)) // or a handshake without end would outlive the exchange
+		if conn, err = d.connectAddress(ctx, network, net.JoinHostPort(addr.String(), port), len(addrs)-i); err == nil {
+			if !d.Until.IsZero() {
+				_ = conn.SetDeadline(d.Until.Add(afterTime)) // or a handshake without end would outlive the exchange
+			}
+			if d.Bytes == 0 {
+				return conn, nil
+			}
 			return &boundedConn{Conn: conn, left: d.Bytes}, nil
 		}
 	}
 	return nil, err
 }
 
-// connect connects to one address in its share of the time that is left, so that an
+// dialTime is how long a connection may take whose exchange has no end.
+const dialTime = 30 * time.Second
+
+// connectAddress connects to one address in its share of the time that is left, so that an
 // address where nobody answers leaves time for the next.
-func (d Dialer) connect(ctx context.Context, network, address string, share int) (net.Conn, error) {
-	dialer := net.Dialer{ControlContext: d.control, Timeout: time.Until(d.Until) / time.Duration(share)}
+func (d Dialer) connectAddress(ctx context.Context, network, address string, share int) (net.Conn, error) {
+	left := dialTime
+	if !d.Until.IsZero() {
+		left = time.Until(d.Until)
+	}
+	dialer := net.Dialer{ControlContext: d.checkAddress, Timeout: left / time.Duration(share)}
 	return dialer.DialContext(ctx, network, address)
 }
 
@@ -66,7 +82,7 @@ const afterTime = time.Second
 // maxAddresses bounds how many addresses of one name are tried.
 const maxAddresses = 4
 
-func (d Dialer) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
+func (d Dialer) resolveHost(ctx context.Context, host string) ([]netip.Addr, error) {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{addr}, nil
 	}
@@ -86,10 +102,13 @@ func (d Dialer) resolve(ctx context.Context, host string) ([]netip.Addr, error) 
 	return addrs[:min(len(addrs), maxAddresses)], nil
 }
 
-// control runs after the address is known and before anything is sent to it.
-func (d Dialer) control(_ context.Context, _, address string, _ syscall.RawConn) error {
+// checkAddress runs after the address is known and before anything is sent to it.
+func (d Dialer) checkAddress(_ context.Context, _, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil || len(d.Ports) > 0 && !slices.Contains(d.Ports, int(to.Port())) {
+		return ErrNotPublic
+	}
+	if isMetadataAddress(to.Addr()) {
 		return ErrNotPublic
 	}
 	if d.Allow == nil {

@@ -21,9 +21,9 @@ func Public(addr netip.Addr) error {
 	if v4, ok := nat64(addr); ok {
 		addr = v4
 	}
-	refused := contains(refusedV4(), addr)
+	refused := containsAddress(refusedV4(), addr)
 	if addr.Is6() {
-		refused = !globalV6().Contains(addr) || contains(refusedV6(), addr)
+		refused = !globalV6().Contains(addr) || containsAddress(refusedV6(), addr)
 	}
 	if !addr.IsValid() || refused {
 		return ErrNotPublic
@@ -31,7 +31,25 @@ func Public(addr netip.Addr) error {
 	return nil
 }
 
-func contains(prefixes []netip.Prefix, addr netip.Addr) bool {
+// isMetadataAddress reports whether an address is one at which clouds serve their machines
+// credentials, or link-local, where most of them are. Nobody connects to these for
+// somebody else.
+func isMetadataAddress(addr netip.Addr) bool {
+	addr = addr.WithZone("").Unmap()
+	if v4, ok := nat64(addr); ok {
+		addr = v4
+	}
+	return containsAddress(parsePrefixes("169.254.0.0/16", "fe80::/10",
+		"168.63.129.16/32",                      // Azure
+		"fd00:ec2::254/128", "fd00:ec2::23/128", // AWS
+		"fd20:ce::254/128",   // Google
+		"100.100.100.200/32", // Alibaba
+		"192.0.0.192/32",     // Oracle
+		"fd00:42::42/128",    // Scaleway
+	), addr)
+}
+
+func containsAddress(prefixes []netip.Prefix, addr netip.Addr) bool {
 	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
@@ -49,7 +67,7 @@ func nat64(addr netip.Addr) (netip.Addr, bool) {
 // that are globally reachable, and the one public address at which a cloud serves
 // its machines.
 func refusedV4() []netip.Prefix {
-	return prefixes("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
+	return parsePrefixes("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
 		"192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24",
 		"203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
 		"168.63.129.16/32", // Azure's wire server
@@ -61,10 +79,10 @@ func globalV6() netip.Prefix { return netip.MustParsePrefix("2000::/3") }
 
 // refusedV6 is what is special in globalV6.
 func refusedV6() []netip.Prefix {
-	return prefixes("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
+	return parsePrefixes("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
 }
 
-func prefixes(texts ...string) []netip.Prefix {
+func parsePrefixes(texts ...string) []netip.Prefix {
 	list := make([]netip.Prefix, 0, len(texts))
 	for _, t := range texts {
 		list = append(list, netip.MustParsePrefix(t))

@@ -1,8 +1,11 @@
 package netguard_test
 
 import (
+	"context"
+	"errors"
 	"net/netip"
 	"testing"
+	"time"
 
 	"bobbin/app/core/netguard"
 )
@@ -39,5 +42,35 @@ func TestPublic(t *testing.T) {
 		if err := netguard.Public(netip.MustParseAddr(address)); err != nil {
 			t.Errorf("%s: got %v, want that it is public", address, err)
 		}
+	}
+}
+
+// Link-local addresses and those of clouds' metadata are refused whatever else is
+// allowed, in all their forms.
+//
+// Finding: security-16
+func TestMetadataIsAlwaysRefused(t *testing.T) {
+	t.Parallel()
+	var asked []netip.Addr
+	dialer := func(to string) netguard.Dialer {
+		return netguard.Dialer{
+			Until: time.Now().Add(time.Minute), Bytes: 1,
+			Lookup: func(context.Context, string) ([]netip.Addr, error) { return []netip.Addr{netip.MustParseAddr(to)}, nil },
+			Allow:  func(addr netip.Addr) error { asked = append(asked, addr); return errors.New("asked") },
+		}
+	}
+	for _, address := range []string{
+		"169.254.169.254", "169.254.0.1", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "168.63.129.16", "100.100.100.200", "192.0.0.192",
+		"fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fe80::1", "fe80::1%lo",
+	} {
+		if _, err := dialer(address).Dial(t.Context(), "tcp", "name.example:80"); !errors.Is(err, netguard.ErrNotPublic) {
+			t.Errorf("%s: got %v, want it refused", address, err)
+		}
+	}
+	if len(asked) > 0 {
+		t.Errorf("got asked about %v, want none", asked)
+	}
+	if _, err := dialer("127.0.0.1").Dial(t.Context(), "tcp", "name.example:80"); err == nil || len(asked) != 1 {
+		t.Errorf("a private address: got %v, asked %v, want it to be decided about", err, asked)
 	}
 }

@@ -1,129 +1,205 @@
 package redact
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
-// label is a name that says that what follows is secret.
+// Sizes of values, in bytes.
+const (
+	minPassword = 4
+	minToken    = 8
+	minBearer   = 16  // of a token after "Bearer" alone
+	maxValue    = 128 // of which is decided; a longer secret is replaced whole
+	maxLabel    = 16  // longer than any label
+)
+
+// label is the end of a name whose value is secret, in lower case and without
+// separators.
 type label struct {
-	kind kind
-	// chosen is a secret that a person chose: it may be a plain word. Others are
-	// made by machines and look like that.
-	chosen bool
-	auth   bool // the value begins with a scheme, such as Bearer
-	weak   bool // it says so only of what is assigned to it or stands in quotes
+	suffix string
+	kind   kind
 }
 
-// longestLabel is more than any label has, in bytes.
-const longestLabel = 24
-
-// table is what to look for, by a byte that tells: the first of shapes and foreign
-// labels, the last of labels.
-type table struct {
-	shapes  [256][]shape
-	labels  [256][]suffix
-	foreign [256][]string
+func labels() []label {
+	return []label{
+		{"password", password}, {"passwd", password}, {"passphrase", password}, {"passwort", password},
+		{"privatekey", privateKey}, {"secretaccesskey", secret}, {"secret", secret},
+		{"apikey", apiKey}, {"accesskey", apiKey}, {"secretkey", apiKey}, {"encryptionkey", apiKey}, {"signingkey", apiKey}, {"tokenkey", apiKey},
+		{"token", token}, {"credentials", token}, {"authorization", token},
+	}
 }
 
-// suffix is how a name ends that is a label.
-type suffix struct {
-	text  string // in lower case, without separators
-	label label
-	none  bool // names that end so are no labels, whatever stands below
-	whole bool // without separators inside
-	word  bool // it must be a word of the name
-	upper bool // only as in APP_KEY
-}
-
-// newTable returns the table. Of the suffixes the first that fits holds.
-func newTable() *table {
-	t := &table{}
-	for _, s := range shapes() {
-		t.shapes[s.prefix[0]] = append(t.shapes[s.prefix[0]], s)
+// labelKind returns the kind of secret that the name at the end of text introduces,
+// such as DB_PASSWORD, dbPassword or "API key"; false = none.
+func (f *finder) labelKind(text string) (kind, bool) {
+	if !strings.ContainsRune("dDtTyYnNeEsS", rune(text[len(text)-1])) {
+		return "", false
 	}
-	rows := func(names string, s suffix) {
-		for name := range strings.FieldsSeq(names) {
-			s.text = name
-			last := name[len(name)-1]
-			t.labels[last] = append(t.labels[last], s)
-		}
-	}
-	rows("pagetoken nexttoken continuationtoken cancellationtoken cancelationtoken canceltoken synctoken stoptoken eostoken bostoken padtoken", suffix{none: true})
-	rows("password passwd passphrase passwort kennwort contrasena senha", suffix{label: label{kind: password, chosen: true}})
-	rows("pwd", suffix{label: label{kind: password, chosen: true}, whole: true})
-	rows("pass", suffix{label: label{kind: password, weak: true}, word: true})
-	rows("privatekey", suffix{label: label{kind: privateKey}})
-	rows("secretaccesskey", suffix{label: label{kind: secret}})
-	rows("apikey accesskey secretkey secretkeybase encryptionkey signingkey authkey licensekey masterkey accountkey sharedkey", suffix{label: label{kind: apiKey}})
-	rows("key", suffix{label: label{kind: apiKey, weak: true}, upper: true})
-	rows("secret", suffix{label: label{kind: secret, chosen: true}})
-	rows("token credential credentials phpsessid jsessionid", suffix{label: label{kind: token}})
-	rows("authorization", suffix{label: label{kind: token, auth: true}})
-	rows("auth", suffix{label: label{kind: token, auth: true}, word: true})
-	for name := range strings.FieldsSeq(foreign) {
-		t.foreign[name[0]] = append(t.foreign[name[0]], name)
-	}
-	return t
-}
-
-// labelOf returns the label that a name ends with, such as that of DB_PASSWORD,
-// dbPassword and db-password.
-func (t *table) labelOf(name string) (label, bool) {
-	if len(name) < 3 {
-		return label{}, false
-	}
-	rows := t.labels[lower(name[len(name)-1])]
-	if len(rows) == 0 {
-		return label{}, false
-	}
-	var buf [longestLabel]byte
+	var buf [maxLabel]byte
 	n := len(buf)
-	for i := len(name) - 1; i >= 0 && n > 0; i-- {
-		if b := name[i]; b != '_' && b != '-' {
+	for i := len(text) - 1; i >= 0 && n > 0 && (isWord(text[i]) || text[i] == ' '); i-- {
+		if isAlnum(text[i]) {
 			n--
-			buf[n] = lower(b)
+			buf[n] = lower(text[i])
 		}
 	}
-	for _, s := range rows {
-		if len(buf)-n < len(s.text) || string(buf[len(buf)-len(s.text):]) != s.text {
-			continue
+	name := string(buf[n:])
+	for _, l := range f.labels {
+		if strings.HasSuffix(name, l.suffix) {
+			return l.kind, true
 		}
-		if s.whole && !strings.EqualFold(name[max(0, len(name)-len(s.text)):], s.text) {
-			continue
-		}
-		if s.word && !endsInWord(name, len(s.text)) || s.upper && !strings.HasSuffix(name, "_KEY") {
-			continue
-		}
-		l := s.label
-		if s.text == "pass" && len(name) > len(s.text) { // DB_PASS
-			l.chosen, l.weak = true, false
-		}
-		return l, !s.none
 	}
-	return label{}, false
+	if strings.HasSuffix(name, "pwd") || strings.HasSuffix(name, "pass") { // PWD, DB_PASS; neither FOO_W_D nor compass
+		if last := strings.ToLower(text[max(0, len(text)-5):]); last == "_pass" || strings.HasSuffix(last, "pwd") {
+			return password, true
+		}
+	}
+	return "", false
 }
 
-func lower(b byte) byte {
-	if isUpper(b) {
-		return b + 'a' - 'A'
-	}
-	return b
-}
-
-// endsInWord reports whether the last n bytes of a name are a word of it: of db_pass
-// and dbPass, not of compass.
-func endsInWord(name string, n int) bool {
-	before := name[:max(len(name)-n, 0)]
-	return before == "" || !isAlpha(before[len(before)-1]) || isLower(before[len(before)-1]) && isUpper(name[len(name)-n])
-}
-
-// foreign are labels that are no words of ASCII letters.
-const foreign = "пароль Пароль ПАРОЛЬ 密码 密碼 口令 パスワード 비밀번호 contraseña Contraseña CONTRASEÑA hasło Hasło lösenord Lösenord"
-
-// foreignAt returns the length of such a label at i; 0 = none.
-func (t *table) foreignAt(text string, i int) int {
-	for _, l := range t.foreign[text[i]] {
-		if strings.HasPrefix(text[i:], l) {
-			return len(l)
+// readForeignLabel looks at the character that begins at i, which is not ASCII, and
+// returns where to continue.
+func (f *finder) readForeignLabel(i int) int {
+	for _, label := range []string{"пароль", "Пароль", "密码", "密碼", "パスワード"} {
+		if strings.HasPrefix(f.text[i:], label) {
+			return f.valueEnd(i, i+len(label), password)
 		}
 	}
-	return 0
+	_, size := utf8.DecodeRuneInString(f.text[i:])
+	return i + size
+}
+
+// separator stands between a label and its value: closing quotes, an assignment or a
+// verb, an opening quote, and the scheme of a header.
+var separator = regexp.MustCompile(`^["'\x60*)\]\\]{0,4}[ \t]{0,8}(?:: ?(?:str|string) ?=|:=|=>|={1,3}|[:：>]|(?:is|lautet)\b:?)\*{0,2}[ \t]{0,8}([fb]?\\{0,3}["'\x60])?(?i:((?:bearer|basic|token|digest|apikey) +))?`)
+
+// value is what follows a label.
+type value struct {
+	from, to int
+	scheme   bool // "Bearer" or the like stands before it
+	certain  bool // it is in quotes, or directly behind "="
+}
+
+// valueEnd adds the secret behind the label from i to end, if there is one, and
+// returns where to continue.
+func (f *finder) valueEnd(i, end int, k kind) int {
+	if i > 0 && f.text[i-1] == '/' { // /etc/passwd: …
+		return end
+	}
+	v, ok := f.valueAfter(i, end)
+	if !ok {
+		return end
+	}
+	if to := f.shapeEnd(v.from); to > v.from {
+		return to
+	}
+	if !isSecret(f.text[v.from:v.to], k, v) {
+		return end
+	}
+	if v.to-v.from > maxValue-utf8.UTFMax {
+		v.to += valueLength(f.text[v.to:])
+	}
+	f.add(v.from, v.to, k)
+	return v.to
+}
+
+// valueAfter returns the value of the label from i to end; false = there is none.
+func (f *finder) valueAfter(i, end int) (value, bool) {
+	after := f.textFrom(end, 64)
+	v := value{}
+	m := separator.FindStringSubmatchIndex(after)
+	switch {
+	case m != nil:
+		v = value{from: end + m[1], scheme: m[4] >= 0, certain: m[2] >= 0 || after[:m[1]] == "="}
+	case strings.HasPrefix(f.text[i:], "--") && strings.HasPrefix(after, " "):
+		v = value{from: end + 1, certain: true}
+	default:
+		return v, false
+	}
+	v.to = v.from + valueLength(f.textFrom(v.from, maxValue))
+	if m != nil && m[2] >= 0 && (v.to == len(f.text) || !strings.ContainsRune("\"'`\\", rune(f.text[v.to]))) {
+		v.certain = false // a sentence in quotes
+	}
+	return v, v.to > v.from && markerLength(f.text[v.from:]) == 0
+}
+
+// valueLength returns the length of the value that text begins with. It ends at
+// white space, at a quote, and before another assignment.
+func valueLength(text string) int {
+	end := len(text)
+	for i, r := range text {
+		if isEnd(r) || r == '\\' && i+1 < len(text) && strings.IndexByte(`nrt"'`, text[i+1]) >= 0 ||
+			(r == '&' || r == ';' || r == ',') && startsAssignment(text[i+1:]) {
+			end = i
+			break
+		}
+	}
+	return len(strings.TrimRight(text[:end], `,;.)]}:\`))
+}
+
+// isEnd reports whether the character ends every value.
+func isEnd(r rune) bool {
+	switch r {
+	case '"', '\'', '`', '<', '>', '|', '，', '。', '；', '、', '）', '」', '』', '】':
+		return true
+	default:
+		return r <= ' ' || r >= 0x7f && (unicode.IsSpace(r) || unicode.IsControl(r))
+	}
+}
+
+// startsAssignment reports whether the text begins with a name and a sign, or is empty.
+func startsAssignment(text string) bool {
+	end := classEnd(text[:min(len(text), 64)], 0, isWord)
+	return end == len(text) || end > 0 && (text[end] == '=' || text[end] == ':')
+}
+
+// isSecret reports whether the value behind a label looks like a secret: a password
+// has a digit or stands where only a value can stand, a token has letters and digits.
+func isSecret(text string, k kind, v value) bool {
+	if isPlaceholder(text) {
+		return false
+	}
+	if k == password {
+		return len(text) >= minPassword && (hasDigit(text) || v.certain && !strings.ContainsAny(text, "(."))
+	}
+	if len(text) < minToken || classEnd(text, 0, isToken) < len(text) {
+		return false
+	}
+	lower, upper := strings.IndexFunc(text, unicode.IsLower) >= 0, strings.IndexFunc(text, unicode.IsUpper) >= 0
+	return hasDigit(text) && (lower || upper) || v.scheme && lower && upper
+}
+
+// isPlaceholder reports whether the text stands for a secret and is none: a variable,
+// a gap to fill in, stars, a path, a type.
+func isPlaceholder(text string) bool {
+	if text == "" || strings.Contains(text, markerOpen) || strings.Trim(text, "*•.xX_-…") == "" || strings.HasPrefix(text, "0x") {
+		return true
+	}
+	if strings.IndexByte("<[{(+/.~&", text[0]) >= 0 || strings.Contains(text, "${") || strings.Contains(text, "{{") || strings.Contains(text, "$(") {
+		return true
+	}
+	if strings.IndexByte("$%@:*!", text[0]) >= 0 { // $VAR, %VAR%, @field, :symbol
+		name := strings.TrimSuffix(text[1:], "%")
+		return name != "" && isAlpha(name[0]) && classEnd(name, 0, isName) == len(name) && (text[0] == '$' || !hasDigit(name))
+	}
+	switch strings.ToLower(text) {
+	case "none", "null", "true", "false", "undefined", "string", "password", "required", "optional", "example", "changeme":
+		return true
+	}
+	return strings.HasPrefix(strings.ToLower(text), "your")
+}
+
+// bearerEnd adds the token after the word "Bearer" that ended at i and returns its
+// end; i = there is none.
+func (f *finder) bearerEnd(i int) int {
+	from := classEnd(f.text, i, func(b byte) bool { return b == ' ' })
+	to := from + len(strings.TrimRight(f.text[from:classEnd(f.text, from, isToken)], ".:,"))
+	if text := f.text[from:to]; from > i && len(text) >= minBearer && hasDigit(text) {
+		f.add(from, to, token)
+		return to
+	}
+	return i
 }

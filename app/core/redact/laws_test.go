@@ -35,7 +35,7 @@ func pieces() []string {
 	return []string{
 		"password", "Passwort", "api_key", "token", "secret", "密码", "key", "Authorization", "Bearer ", "Basic ", "--", "-p", "curl -u ", "mysql ", "login ",
 		"=", ": ", ":=", " is ", "|", ">", "<", "\"", "'", "\\\"", "\\n", "\n", " ", ",", ";", "&", ".", "/", "*", "$", "{", "}", "[", "]", "(", ")", "%3D",
-		"hunter2", "letmein", "a1b2c3d4e5f6", "admin:pw1x", "://", "u:p@h", "http://", "[redacted: password]", "[redacted: ", "redacted", "required", "é", "，", "\xff",
+		"4111 1111 1111 1111", "123-45-6789", "PIN", "pin", "4711", "[redacted: PIN]", "hunter2", "letmein", "a1b2c3d4e5f6", "admin:pw1x", "://", "u:p@h", "http://", "[redacted: password]", "[redacted: ", "redacted", "required", "é", "，", "\xff",
 		"sk-abcdefghij0123456789", "AKIAQX7ZM2V9T4L8B3NR", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYzzzzzzzKEY", "eyJhbGciOiJI.eyJzdWIiOiIx.abcdefghij",
 		"-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "MIIEpAIBAAKCAQEA7bq3", "\tx9==", "-----",
 	}

@@ -3,6 +3,7 @@ package redact
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"bobbin/app/core"
 )
@@ -20,42 +21,43 @@ const (
 
 const markerOpen = "[redacted: "
 
-func (k kind) marker() string { return markerOpen + string(k) + "]" }
+func markerOf(k kind) string { return markerOpen + string(k) + "]" }
 
-// markerAt returns the length of the marker that begins at i; 0 = none does.
-func markerAt(s string, i int) int {
-	if !strings.HasPrefix(s[i:], markerOpen) {
+// markerLength returns the length of the marker that text begins with; 0 = none.
+func markerLength(text string) int {
+	if !strings.HasPrefix(text, markerOpen) {
 		return 0
 	}
-	for _, k := range []kind{apiKey, token, password, secret, privateKey} {
-		if strings.HasPrefix(s[i+len(markerOpen):], string(k)+"]") {
-			return len(k.marker())
+	for _, k := range []kind{apiKey, token, password, secret, privateKey, card, social, pin} {
+		if strings.HasPrefix(text[len(markerOpen):], string(k)+"]") {
+			return len(markerOf(k))
 		}
 	}
 	return 0
 }
 
 // Text returns s with a marker in place of every secret in it. A text without
-// secrets comes back as it is. The result is valid UTF-8 if s is.
+// secrets is returned unchanged. The result is valid UTF-8 if s is.
 func Text(s string) string {
-	if len(s) < leastPassword {
+	if len(s) < minPassword {
 		return s
 	}
-	f := &finder{text: s, table: newTable()}
-	for _, find := range []func(){f.privateKeys, f.urls, f.words} {
+	f := &finder{text: s, shapes: shapeTable(), labels: labels()}
+	for _, find := range []func(){f.findPrivateKeys, f.findURLPasswords, f.findInWords} {
 		f.found = f.found[:0]
 		find()
-		f.text = f.replaced()
+		f.text = f.withMarkers()
 	}
 	return f.text
 }
 
-// finder collects the secrets of a text. What one search found is replaced before
-// the next one, so that a second time finds nothing that the first did not see.
+// finder collects the secrets of a text. The secrets of one search are replaced
+// before the next search starts.
 type finder struct {
-	*table
-	text  string
-	found []span
+	shapes [256][]shape // by the first byte of the prefix
+	labels []label
+	text   string
+	found  []span
 }
 
 // span is a secret's place in the text.
@@ -66,12 +68,9 @@ type span struct {
 
 func (f *finder) add(from, to int, k kind) { f.found = append(f.found, span{from, to, k}) }
 
-// ahead returns the text from i on, n bytes of it or a little less: whole characters.
-func (f *finder) ahead(i, n int) string { return core.Clip(f.text[i:], n) }
-
-// replaced returns the text with markers. Places that overlap are one secret, of
+// withMarkers returns the text with markers. Overlapping spans are one secret, of
 // the kind of the first of them.
-func (f *finder) replaced() string {
+func (f *finder) withMarkers() string {
 	if len(f.found) == 0 {
 		return f.text
 	}
@@ -84,9 +83,80 @@ func (f *finder) replaced() string {
 			s.to = max(s.to, f.found[i].to)
 		}
 		b.WriteString(f.text[done:s.from])
-		b.WriteString(s.kind.marker())
+		b.WriteString(markerOf(s.kind))
 		done = s.to
 	}
 	b.WriteString(f.text[done:])
 	return b.String()
 }
+
+// findInWords adds keys by their shape, values by the label before them, and
+// secret numbers. It reads each word once.
+func (f *finder) findInWords() {
+	for i := 0; i < len(f.text); {
+		b := f.text[i]
+		switch {
+		case b == '[':
+			i += max(markerLength(f.text[i:]), 1)
+		case isDigit(b) && f.numberEnd(i) > i:
+			i = f.found[len(f.found)-1].to
+		case isWord(b):
+			i = f.readWord(i)
+		case b == '$':
+			i = max(f.shapeEnd(i), i+1)
+		case b >= utf8.RuneSelf:
+			i = f.readForeignLabel(i)
+		default:
+			i++
+		}
+	}
+}
+
+// readWord looks at the word that begins at i and returns where to continue.
+func (f *finder) readWord(i int) int {
+	end := classEnd(f.text, i, isWord)
+	if to := f.shapeInWord(i, end); to > 0 {
+		return to
+	}
+	word := f.text[i:end]
+	if isPINLabel(word) {
+		return f.pinEnd(i, end)
+	}
+	if strings.EqualFold(word, "bearer") {
+		return f.bearerEnd(end)
+	}
+	if k, ok := f.labelKind(f.text[:end]); ok {
+		return f.valueEnd(i, end, k)
+	}
+	return end
+}
+
+// shapeInWord adds the key in the word from i to end and returns its end; 0 = there
+// is none. A key begins with its word, or behind an escape that looks like the
+// beginning of the word: \n, %3D, the end of a terminal color.
+func (f *finder) shapeInWord(i, end int) int {
+	starts := []int{i}
+	if i > 0 {
+		switch f.text[i-1] {
+		case '\\':
+			starts = append(starts, i+1)
+		case '%':
+			starts = append(starts, i+2)
+		case '[', ';':
+			if n := classEnd(f.text, i, isDigit); n < end && f.text[n] == 'm' {
+				starts = append(starts, n+1)
+			}
+		}
+	}
+	for _, start := range starts {
+		if start < end {
+			if to := f.shapeEnd(start); to > start {
+				return to
+			}
+		}
+	}
+	return 0
+}
+
+// textFrom returns the text from i on, about n bytes of it: whole characters.
+func (f *finder) textFrom(i, n int) string { return core.Clip(f.text[i:], n) }

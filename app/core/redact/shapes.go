@@ -1,19 +1,22 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
-// shape is a key that is known by how it begins.
+// shape is the format of a provider's keys.
 type shape struct {
 	prefix string
-	class  func(byte) bool // of the bytes that follow; nil = parts between dots
-	least  int             // so many of them
-	most   int             // and no more; 0 = any number
+	class  func(byte) bool // of the bytes after the prefix; nil = parts between dots
+	min    int             // number of these bytes
+	max    int             // 0 = no limit
 	kind   kind
-	check  func(body string) bool // nil = nothing else is asked
+	check  func(body string) bool // nil = no further check
 }
 
-// shapes is the table. Lengths are a little under those of real keys, as keys
-// change, where nothing else is written that way.
+// shapes is the table. Lengths are slightly under those of real keys, as key formats
+// change, where nothing else has that form.
 func shapes() []shape {
 	return []shape{
 		{"sk-", isWord, 16, 0, apiKey, isModelKey}, // OpenAI, Anthropic, OpenRouter, DeepSeek …
@@ -73,36 +76,46 @@ func shapes() []shape {
 
 func isBcrypt(b byte) bool { return isBase64(b) || b == '$' || b == '.' || b == ',' }
 
-// mostParts is how many parts a token has between dots: an encrypted one has five.
-const mostParts = 5
+// shapeTable returns the shapes by the first byte of their prefix.
+func shapeTable() (table [256][]shape) {
+	for _, s := range shapes() {
+		table[s.prefix[0]] = append(table[s.prefix[0]], s)
+	}
+	return table
+}
 
-// body returns where the body that begins at i ends. Every byte is looked at a
-// bounded number of times, wherever bodies begin.
-func (s shape) body(text string, i int) int {
-	if s.class != nil && s.most > 0 {
-		return while(text[:min(len(text), i+s.most+1)], i, s.class)
+// maxParts is the largest number of parts that a token has between dots: an encrypted
+// one has five.
+const maxParts = 5
+
+// bodyEnd returns where the body that begins at i ends. It reads every byte a bounded
+// number of times, wherever bodies begin.
+func (s shape) bodyEnd(text string, i int) int {
+	if s.class != nil && s.max > 0 {
+		return classEnd(text[:min(len(text), i+s.max+1)], i, s.class)
 	}
 	if s.class != nil {
-		return while(text, i, s.class)
+		return classEnd(text, i, s.class)
 	}
 	for part := 1; ; part++ {
-		i = while(text, i, isWord)
-		if part == mostParts || i+1 >= len(text) || text[i] != '.' || !isWord(text[i+1]) {
+		i = classEnd(text, i, isWord)
+		if part == maxParts || i+1 >= len(text) || text[i] != '.' || !isWord(text[i+1]) {
 			return i
 		}
 		i++
 	}
 }
 
-func hasDigit(body string) bool { return strings.ContainsAny(body, "0123456789") }
-
-// isModelKey tells a key from a name such as a class of a style sheet.
+// isModelKey reports whether the body belongs to a key, not to a name such as a CSS class.
 func isModelKey(body string) bool {
 	if strings.HasPrefix(body, "ant-") || strings.HasPrefix(body, "proj-") || strings.HasPrefix(body, "or-v1-") || strings.HasPrefix(body, "svcacct-") {
 		return true
 	}
-	t := traitsOf(body)
-	return t.run >= 20 || t.run >= 10 && t.digits > 0
+	longest := 0
+	for part := range strings.FieldsFuncSeq(body, func(r rune) bool { return r == '_' || r == '-' }) {
+		longest = max(longest, len(part))
+	}
+	return longest >= 20 || longest >= 10 && hasDigit(body)
 }
 
 // isJWT reports whether the body has the parts of a signed token, or the five of an
@@ -110,47 +123,50 @@ func isModelKey(body string) bool {
 func isJWT(body string) bool {
 	parts := strings.Split(body, ".")
 	n := len(parts)
-	return n >= 3 && len(parts[0]) >= 8 && len(parts[2]) >= 8 && (n == mostParts || strings.HasPrefix(parts[1], "eyJ"))
+	return n >= 3 && len(parts[0]) >= 8 && len(parts[2]) >= 8 && (n == maxParts || strings.HasPrefix(parts[1], "eyJ"))
 }
 
-// shapeAt adds the key that begins at i and returns its end; i = none does.
-func (f *finder) shapeAt(i int) int {
+// shapeEnd adds the key that begins at i and returns its end; i = none.
+func (f *finder) shapeEnd(i int) int {
+	if i >= len(f.text) {
+		return i
+	}
 	for _, s := range f.shapes[f.text[i]] {
 		if !strings.HasPrefix(f.text[i:], s.prefix) {
 			continue
 		}
 		body := i + len(s.prefix)
-		end := s.body(f.text, body)
+		end := s.bodyEnd(f.text, body)
 		for end > body && strings.IndexByte(".,-", f.text[end-1]) >= 0 { // of the sentence
 			end--
 		}
 		n := end - body
-		if n < s.least || s.most > 0 && (n > s.most || end < len(f.text) && isAlnum(f.text[end])) || s.check != nil && !s.check(f.text[body:end]) {
+		if n < s.min || s.max > 0 && (n > s.max || end < len(f.text) && isAlnum(f.text[end])) || s.check != nil && !s.check(f.text[body:end]) {
 			continue
 		}
 		f.add(i, end, s.kind)
 		if s.prefix == "AKIA" || s.prefix == "ASIA" {
-			f.secretOfKey(end)
+			f.addSecretOfKey(end)
 		}
 		return end
 	}
 	return i
 }
 
-// keyDistance is how far behind an AWS key its secret is looked for, in bytes.
+// keyDistance is how far behind an AWS key its secret may begin, in bytes.
 const keyDistance = 200
 
-// secretOfKey adds the secret of an AWS key that ended at i: forty base64 characters
-// in upper and lower case.
-func (f *finder) secretOfKey(i int) {
+// addSecretOfKey adds the secret of an AWS key that ended at i: forty base64
+// characters in upper and lower case.
+func (f *finder) addSecretOfKey(i int) {
 	end := min(len(f.text), i+keyDistance)
 	for i < end {
 		from := i
-		i = while(f.text, i, isKeyByte)
+		i = classEnd(f.text, i, isKeyByte)
 		if n := strings.LastIndexByte(strings.TrimRight(f.text[from:i], "="), '='); n >= 0 { // of an assignment
 			from += n + 1
 		}
-		if v := f.text[from:i]; len(v) == 40 && all(v, isBase64) && strings.IndexFunc(v, isUpperRune) >= 0 && strings.IndexFunc(v, isLowerRune) >= 0 && hasDigit(v) {
+		if v := f.text[from:i]; len(v) == 40 && areAll(v, isBase64) && strings.IndexFunc(v, unicode.IsUpper) >= 0 && strings.IndexFunc(v, unicode.IsLower) >= 0 && hasDigit(v) {
 			f.add(from, i, secret)
 			return
 		}
@@ -159,6 +175,3 @@ func (f *finder) secretOfKey(i int) {
 }
 
 func isKeyByte(b byte) bool { return isBase64(b) || isWord(b) }
-
-func isUpperRune(r rune) bool { return r >= 'A' && r <= 'Z' }
-func isLowerRune(r rune) bool { return r >= 'a' && r <= 'z' }

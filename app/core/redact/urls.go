@@ -2,11 +2,11 @@ package redact
 
 import "strings"
 
-// mostUserInfo is how many bytes of a URL are looked at for a password.
-const mostUserInfo = 256
+// maxUserInfo is how many bytes of a URL may hold the user and the password.
+const maxUserInfo = 256
 
-// urls adds the passwords of URLs such as postgres://user:password@host.
-func (f *finder) urls() {
+// findURLPasswords adds the passwords of URLs such as postgres://user:password@host.
+func (f *finder) findURLPasswords() {
 	for i := 0; ; {
 		n := strings.Index(f.text[i:], "://")
 		if n < 0 {
@@ -20,11 +20,11 @@ func (f *finder) urls() {
 	}
 }
 
-// userPassword returns the place of the password in "user:password@", which begins at
-// i; from = to when there is none.
+// userPassword returns the place of the password in "user:password@" at i; from = to means
+// none.
 func userPassword(text string, i int) (from, to int) {
 	end := i
-	for end < len(text) && end < i+mostUserInfo && isURL(text[end]) {
+	for end < len(text) && end < i+maxUserInfo && isURL(text[end]) {
 		end++
 	}
 	rest := text[i:end]
@@ -33,10 +33,10 @@ func userPassword(text string, i int) (from, to int) {
 		authority = rest[:n]
 	}
 	at, colon := strings.LastIndexByte(authority, '@'), strings.IndexByte(authority, ':')
-	if at < 0 && colon >= 0 && !all(authority[colon+1:], isDigit) {
+	if at < 0 && colon >= 0 && !areAll(authority[colon+1:], isDigit) {
 		at = strings.LastIndexByte(rest, '@') // no port: a password with a slash in it
 	}
-	if colon < 0 || at < colon || placeholder(rest[colon+1:at]) {
+	if colon < 0 || at < colon || isPlaceholder(rest[colon+1:at]) {
 		return i, i
 	}
 	return i + colon + 1, i + at

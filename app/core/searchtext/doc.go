@@ -1,28 +1,27 @@
-// Package searchtext says which words a text has, and whether a query finds it.
-// It is the one place that knows; the databases only keep what Text returns and
-// look for what Parse returns, so that both find the same.
+// Package searchtext splits texts into words, and decides whether a query matches a text.
+// Both databases store what Text returns and search for what Parse returns, so that both
+// find the same messages.
 //
 // # Words
 //
-// A text is brought into compatibility form (NFKC) and lower case (ß is ss), and
-// cut at everything that is neither letter, digit nor mark; a symbol such as an
-// emoji is a word of its own. Only its first 256 KiB count.
+// A text is normalized (NFKC) and converted to lower case (ß is ss). Everything that is
+// neither letter, digit nor mark separates words; a symbol such as an emoji is a word of
+// its own. Only the first 256 KiB count.
 //
-//   - Scripts that are written without spaces (Chinese, Japanese, Thai …, and
-//     Korean, whose words grow endings) give every pair of neighbors: 水泵压力 has the
-//     words 水泵, 泵压, 压力. A single character is looked for among the parts.
-//   - snake_case, paths and error codes are words one after the other: each is found
-//     alone, and the whole as a phrase.
-//   - camelCase is one word, its humps are parts of it: both are found.
+//   - Scripts that are written without spaces (Chinese, Japanese, Thai …, and Korean,
+//     whose words have endings) are split into all pairs of neighbors: 水泵压力 has the
+//     words 水泵, 泵压, 压力. A single character is found among the parts.
+//   - snake_case, paths and error codes are several words: each is found alone, and all
+//     of them as a phrase.
+//   - camelCase is one word, and its humps are parts of it: both are found.
 //
-// A part has no place in the order of words, so that no phrase goes through it.
+// Parts have no position, so no phrase contains them.
 //
 // # Queries
 //
-// All words of a query must be there, in any order. "Words in quotes" must follow
-// each other, -word must not be there, and word* stands for all words that begin
-// so. What is written without a space is looked for as it is written: app/db and
-// ERR_CONN_RESET are phrases.
+// A text must contain all words of a query, in any order. "Words in quotes" must be
+// consecutive, -word must be absent, and word* matches all words with this prefix.
+// Text without a space is a phrase: app/db, ERR_CONN_RESET.
 //
-// Nothing here keeps anything; all functions are safe for concurrent use.
+// The package has no state; all functions are safe for concurrent use.
 package searchtext

@@ -6,16 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// reach is how far an end of an excerpt moves to come to the end of a word, in
+// maxEdgeShift is how far an edge of an excerpt may move to the end of a word, in
 // characters.
-const reach = 20
+const maxEdgeShift = 20
 
-// Excerpt returns about size characters of the text around the spans that Find
-// returned, where most terms of the query are near each other, and where in the
-// excerpt the spans are. White space is one blank each; … stands for what is left
-// out. Without spans it is the beginning of the text.
+// Excerpt returns about size characters of the text around the spans of Find, where most
+// terms of the query are close together, and the spans within the excerpt. White space
+// becomes one blank; … marks omitted text. Without spans it is the beginning of the text.
 func Excerpt(text string, spans []Span, size int) (string, []Span) {
-	start, end := window(text, spans, size)
+	start, end := chooseWindow(text, spans, size)
 	e := excerpt{}
 	if start > 0 {
 		e.b.WriteString("…")
@@ -39,10 +38,10 @@ func Excerpt(text string, spans []Span, size int) (string, []Span) {
 	return out, e.spans
 }
 
-// excerpt is one on its way.
+// excerpt builds an excerpt.
 type excerpt struct {
 	b     strings.Builder
-	blank bool // the last thing written
+	blank bool // was written last
 	spans []Span
 }
 
@@ -62,24 +61,24 @@ func (e *excerpt) write(text string) {
 	}
 }
 
-// window returns which piece of the text is shown.
-func window(text string, spans []Span, size int) (start, end int) {
-	first, last := densest(text, spans, size)
+// chooseWindow returns the part of the text to show.
+func chooseWindow(text string, spans []Span, size int) (start, end int) {
+	first, last := densestSpans(text, spans, size)
 	if len(spans) > 0 {
 		used := utf8.RuneCountInString(text[spans[first].Start:spans[last].End])
-		start = back(text, spans[first].Start, max(0, size-used)/3)
+		start = skipBack(text, spans[first].Start, max(0, size-used)/3)
 		start = wordStart(text, start, spans[first].Start)
 	}
-	end = forward(text, start, size)
+	end = skipForward(text, start, size)
 	if len(spans) > 0 {
-		end = max(end, forward(text, spans[first].Start, min(size, utf8.RuneCountInString(text[spans[first].Start:spans[first].End]))))
+		end = max(end, skipForward(text, spans[first].Start, min(size, utf8.RuneCountInString(text[spans[first].Start:spans[first].End]))))
 	}
 	return start, wordEnd(text, spans, start, end)
 }
 
-// densest returns the first and the last span of a piece of size characters in
-// which most different terms are, and of such the most spans.
-func densest(text string, spans []Span, size int) (first, last int) {
+// densestSpans returns the first and the last span of the part of size characters with
+// the most different terms, and among equals the most spans.
+func densestSpans(text string, spans []Span, size int) (first, last int) {
 	best, bestTerms := 0, 0
 	for i := range spans {
 		terms, limit := map[int]bool{}, spans[i].Start+size // in bytes: near enough
@@ -91,14 +90,14 @@ func densest(text string, spans []Span, size int) (first, last int) {
 			first, last, best, bestTerms = i, j-1, j-i, len(terms)
 		}
 		if i > 1000 {
-			break // the text is full of it
+			break // enough to choose from
 		}
 	}
 	return first, last
 }
 
-// back returns where n characters before at begin.
-func back(text string, at, n int) int {
+// skipBack returns the place n characters before at.
+func skipBack(text string, at, n int) int {
 	for ; n > 0 && at > 0; n-- {
 		_, size := utf8.DecodeLastRuneInString(text[:at])
 		at -= size
@@ -106,8 +105,8 @@ func back(text string, at, n int) int {
 	return at
 }
 
-// forward returns where n characters from at on end.
-func forward(text string, at, n int) int {
+// skipForward returns the place n characters after at.
+func skipForward(text string, at, n int) int {
 	for ; n > 0 && at < len(text); n-- {
 		_, size := utf8.DecodeRuneInString(text[at:])
 		at += size
@@ -115,26 +114,24 @@ func forward(text string, at, n int) int {
 	return at
 }
 
-// wordStart moves the start behind the next blank, if there is one near before the
-// limit.
+// wordStart moves the start behind the next blank, if one is near and before the limit.
 func wordStart(text string, start, limit int) int {
 	if before, _ := utf8.DecodeLastRuneInString(text[:start]); start == 0 || unicode.IsSpace(before) {
 		return start
 	}
-	near := min(forward(text, start, reach), limit)
+	near := min(skipForward(text, start, maxEdgeShift), limit)
 	if i := strings.IndexFunc(text[start:near], unicode.IsSpace); i >= 0 {
-		return forward(text, start+i, 1)
+		return skipForward(text, start+i, 1)
 	}
 	return start
 }
 
-// wordEnd moves the end before the last blank, if there is one near behind the
-// last span.
+// wordEnd moves the end before the last blank, if one is near and behind the last span.
 func wordEnd(text string, spans []Span, start, end int) int {
 	if next, _ := utf8.DecodeRuneInString(text[end:]); end == len(text) || unicode.IsSpace(next) {
 		return end
 	}
-	near := max(back(text, end, reach), start)
+	near := max(skipBack(text, end, maxEdgeShift), start)
 	for _, s := range spans {
 		if s.Start < end {
 			near = max(near, min(s.End, end))

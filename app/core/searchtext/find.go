@@ -2,6 +2,7 @@ package searchtext
 
 import (
 	"bytes"
+	"math/bits"
 	"slices"
 )
 
@@ -11,31 +12,58 @@ type Span struct {
 	term       int
 }
 
-// Find reports whether the query finds the text, and where what it looks for
-// stands: in order, without overlaps.
+// Bounds of the spans of one text. More spans of a frequent term are no use.
+const (
+	enoughSpans = 50    // with every term found, the scan stops
+	maxSpans    = 1_000 // are stored until then
+)
+
+// Find reports whether the query matches the text, and returns the places of its terms:
+// in order, without overlaps, not many more than 50. Its time is linear in the size of
+// the text for every query.
 func (q Query) Find(text string) ([]Span, bool) {
 	f := newFinder(q)
-	scan(text, f.see)
-	var spans []Span
-	for i, t := range q.Terms {
-		found := f.places(i, t)
-		if t.Not == (len(found) > 0) {
-			return nil, false
-		}
-		spans = append(spans, found...)
+	scanTokens(text, f.checkToken)
+	if !f.isFound() {
+		return nil, false
 	}
-	return merged(spans), true
+	return mergeSpans(f.spans), true
 }
 
-// finder notes where the words of a query stand. Each word of each term has a bit.
+// FindTerms returns which of the terms the text has, in one scan. It finds nothing if the terms
+// have more than MaxWords words.
+func FindTerms(text string, terms []Term) []bool {
+	f := newFinder(Query{Terms: terms})
+	scanTokens(text, func(t token) bool { return f.checkToken(t) && f.found != f.wanted })
+	has := make([]bool, len(terms))
+	for i := range terms {
+		has[i] = f.found>>i&1 == 1
+	}
+	return has
+}
+
+// isFound reports whether the text matches, after its last token.
+func (f *finder) isFound() bool { return !f.excluded && f.found == f.wanted }
+
+// finder finds the terms of a query. Each word of each term has a bit; the bits of a term
+// are consecutive. After each word of the text, state has the bit of a term's word set if
+// the term matches up to that word (the Shift-And algorithm).
 type finder struct {
-	exact    map[string]uint64
-	prefixes []prefix
-	alone    uint64 // the bits of terms of one word
-	bits     []int  // the first bit of each term
-	at       int    // words seen
-	words    []sighting
-	parts    []sighting
+	terms            []Term
+	exact            map[string]uint64 // by word: the bits that it matches
+	prefixes         []prefix
+	first, last      uint64 // the bits of first and of last words
+	single           uint64 // the bits of terms of one word
+	term             [MaxWords]int
+	wanted           uint64 // the terms that must be present, a bit each
+	hasExcludedTerms bool   // some terms must be absent
+
+	state    uint64
+	at       int           // words read
+	starts   [MaxWords]int // of the last words
+	found    uint64        // the wanted terms that were found
+	excluded bool          // an excluded term was found
+	spans    []Span
 }
 
 type prefix struct {
@@ -43,78 +71,79 @@ type prefix struct {
 	bit  uint64
 }
 
-// sighting is a token that some terms ask for.
-type sighting struct {
-	at         int
-	mask       uint64
-	start, end int
-}
-
+// newFinder returns the finder of a query. It finds nothing of a query with more than MaxWords
+// words.
 func newFinder(q Query) *finder {
-	f := &finder{exact: map[string]uint64{}}
+	f := &finder{terms: q.Terms, exact: map[string]uint64{}}
+	if words, _ := q.countWords(); words > MaxWords {
+		f.excluded = true
+		return f
+	}
 	bit := 0
-	for _, t := range q.Terms {
-		f.bits = append(f.bits, bit)
+	for n, t := range q.Terms {
+		if t.Not {
+			f.hasExcludedTerms = true
+		} else {
+			f.wanted |= 1 << n
+		}
+		f.first |= 1 << bit
 		for i, w := range t.Words {
 			mask := uint64(1) << bit
+			f.term[bit] = n
 			bit++
-			if len(t.Words) == 1 {
-				f.alone |= mask
-			}
 			if t.Prefix && i == len(t.Words)-1 {
 				f.prefixes = append(f.prefixes, prefix{[]byte(w), mask})
 				continue
 			}
 			f.exact[w] |= mask
 		}
+		f.last |= 1 << (bit - 1)
 	}
+	f.single = f.first & f.last
 	return f
 }
 
-// see notes a token.
-func (f *finder) see(t token) {
+// checkToken matches a token, and reports whether the next one is needed.
+func (f *finder) checkToken(t token) bool {
 	mask := f.exact[string(t.text)]
 	for _, p := range f.prefixes {
 		if bytes.HasPrefix(t.text, p.text) {
 			mask |= p.bit
 		}
 	}
-	if t.part {
-		if mask&f.alone != 0 {
-			f.parts = append(f.parts, sighting{mask: mask & f.alone, start: t.start, end: t.end})
+	hits := mask & f.single
+	if !t.part {
+		f.starts[f.at%MaxWords] = t.start
+		f.at++
+		f.state = (f.state<<1 | f.first) & mask
+		hits = f.state & f.last
+	}
+	for ; hits != 0; hits &= hits - 1 {
+		n := f.term[bits.TrailingZeros64(hits)]
+		start := t.start
+		if !t.part {
+			start = f.starts[(f.at-len(f.terms[n].Words))%MaxWords]
 		}
+		f.recordTerm(n, start, t.end)
+	}
+	return !f.excluded && (f.hasExcludedTerms || f.found != f.wanted || len(f.spans) < enoughSpans)
+}
+
+// recordTerm stores the place of a term.
+func (f *finder) recordTerm(term, start, end int) {
+	if f.terms[term].Not {
+		f.excluded = true
 		return
 	}
-	if mask != 0 {
-		f.words = append(f.words, sighting{at: f.at, mask: mask, start: t.start, end: t.end})
+	isNew := f.found>>term&1 == 0
+	f.found |= 1 << term
+	if isNew || len(f.spans) < maxSpans {
+		f.spans = append(f.spans, Span{start, end, term})
 	}
-	f.at++
 }
 
-// places returns where the i-th term stands.
-func (f *finder) places(i int, t Term) []Span {
-	var out []Span
-	n := len(t.Words)
-	for first := 0; first+n <= len(f.words); first++ {
-		fits := true
-		for k := range n {
-			s := f.words[first+k]
-			fits = fits && s.at == f.words[first].at+k && s.mask>>(f.bits[i]+k)&1 == 1
-		}
-		if fits {
-			out = append(out, Span{f.words[first].start, f.words[first+n-1].end, i})
-		}
-	}
-	for _, s := range f.parts {
-		if n == 1 && s.mask>>f.bits[i]&1 == 1 {
-			out = append(out, Span{s.start, s.end, i})
-		}
-	}
-	return out
-}
-
-// merged returns the spans in order; those that overlap become one.
-func merged(spans []Span) []Span {
+// mergeSpans returns the spans in order; overlapping spans become one.
+func mergeSpans(spans []Span) []Span {
 	slices.SortFunc(spans, func(a, b Span) int {
 		if a.Start != b.Start {
 			return a.Start - b.Start

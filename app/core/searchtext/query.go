@@ -2,6 +2,7 @@ package searchtext
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -11,97 +12,115 @@ import (
 
 // Limits of a query.
 const (
-	MaxQuery = 500 // bytes
-	MaxWords = 64  // pairs of characters count as words
+	MaxQuery   = 500 // bytes
+	MaxWords   = 64  // pairs of characters count as words
+	MaxPhrases = 8   // terms of several words
 )
 
-// Query is what is looked for: all of its terms must hold. There is at least one
-// that is not a Not.
+// Query is a parsed query: all of its terms must match. At least one term has Not unset.
 type Query struct {
 	Terms []Term
 }
 
-// Term is a word, or several in this order without others between them.
+// Term is a word, or several consecutive ones.
 type Term struct {
-	Words  []string // never empty; a word alone may also be a part of one
-	Prefix bool     // the last word may go on
-	Not    bool     // must not be there
+	Words  []string // never empty; a single word also matches a part of a word
+	Prefix bool     // the last word is a prefix
+	Not    bool     // must be absent
 }
 
-// Parse reads a query as people write it. Whatever the text, the result can be
-// looked for; core.ErrInvalid says what to do about a text without words, with
-// nothing but -words, and one that is too long.
+// Parse parses a query as people write it. Every result can be searched for;
+// core.ErrInvalid explains what to change in a text without words, with only -words, or
+// that is too long.
 func Parse(text string) (Query, error) {
 	if len(text) > MaxQuery {
-		return Query{}, invalid(fmt.Sprintf("a search has at most %d bytes, this one has %d; look for fewer words", MaxQuery, len(text)))
+		return Query{}, invalidQuery(fmt.Sprintf("a query may have at most %d bytes, this one has %d; use fewer words", MaxQuery, len(text)))
 	}
 	p := parser{rest: text}
-	for p.next() {
+	for p.parseNext() {
 	}
-	words, wanted := 0, 0
-	for _, t := range p.terms {
-		words += len(t.Words)
-		if !t.Not {
-			wanted++
-		}
-	}
+	q := Query{Terms: p.terms}
 	switch {
 	case len(p.terms) == 0:
-		return Query{}, invalid("there is no word to look for; write at least one letter, digit or emoji: punctuation is not searched")
-	case wanted == 0:
-		return Query{}, invalid("this says only what must not be there; add a word to look for")
-	case words > MaxWords:
-		return Query{}, invalid(fmt.Sprintf("a search has at most %d words or pairs of characters, this one has %d; look for fewer", MaxWords, words))
+		return Query{}, invalidQuery("the query has no word; enter at least one letter, digit or emoji: punctuation is not searched")
+	case !slices.ContainsFunc(p.terms, func(t Term) bool { return !t.Not }):
+		return Query{}, invalidQuery("the query only excludes words; add a word to search for")
 	}
-	return Query{Terms: p.terms}, nil
+	if err := q.checkLimits(); err != nil {
+		return Query{}, err
+	}
+	return q, nil
 }
 
-func invalid(message string) error {
+// checkLimits returns core.ErrInvalid if the query has too many words or phrases.
+func (q Query) checkLimits() error {
+	switch words, phrases := q.countWords(); {
+	case words > MaxWords:
+		return invalidQuery(fmt.Sprintf("a query may have at most %d words or pairs of characters, this one has %d; use fewer", MaxWords, words))
+	case phrases > MaxPhrases:
+		return invalidQuery(fmt.Sprintf("a query may have at most %d phrases, this one has %d; names such as a.b and C-4 count as phrases; use fewer", MaxPhrases, phrases))
+	}
+	return nil
+}
+
+// countWords returns how many words the terms have, and how many terms are phrases.
+func (q Query) countWords() (words, phrases int) {
+	for _, t := range q.Terms {
+		words += len(t.Words)
+		if len(t.Words) > 1 {
+			phrases++
+		}
+	}
+	return words, phrases
+}
+
+func invalidQuery(message string) error {
 	return &core.Error{Kind: core.ErrInvalid, Message: message, Fields: []core.FieldError{{Field: "q", Detail: message}}}
 }
 
-// parser takes a query apart.
+// parser splits a query into terms.
 type parser struct {
 	rest  string
 	terms []Term
+	known map[string]bool // the terms
 }
 
 // quotes are the ways to open and close a phrase. Any of them closes any.
 const quotes = `"“”„«»「」『』`
 
-// next reads what comes up to a space, or a phrase; false at the end.
-func (p *parser) next() bool {
+// parseNext reads a phrase, or the text up to the next space; false at the end.
+func (p *parser) parseNext() bool {
 	p.rest = strings.TrimLeftFunc(p.rest, unicode.IsSpace)
 	if p.rest == "" {
 		return false
 	}
-	not := negates(p.rest)
+	not := isNegated(p.rest)
 	if not {
 		p.rest = p.rest[1:]
 	}
 	if first, size := utf8.DecodeRuneInString(p.rest); isQuote(first) {
 		p.rest = p.rest[size:]
-		p.phrase(p.until(isQuote), not)
+		p.addPhrase(p.readUntil(isQuote), not)
 		_, size = utf8.DecodeRuneInString(p.rest)
 		p.rest = p.rest[size:]
 		return true
 	}
-	p.chunk(p.until(func(r rune) bool { return unicode.IsSpace(r) || isQuote(r) }), not)
+	p.addChunk(p.readUntil(func(r rune) bool { return unicode.IsSpace(r) || isQuote(r) }), not)
 	return true
 }
 
 func isQuote(r rune) bool { return strings.ContainsRune(quotes, r) }
 
-// negates reports whether the text begins with the minus of a -word. That of a
-// --flag is none, nor one that stands alone.
-func negates(text string) bool {
+// isNegated reports whether the text begins with the minus of a -word, not with that of a
+// --flag or a minus alone.
+func isNegated(text string) bool {
 	rest, minus := strings.CutPrefix(text, "-")
 	first, _ := utf8.DecodeRuneInString(rest)
 	return minus && rest != "" && (isQuote(first) || kindOf(first) != separator)
 }
 
-// until takes the text up to the first rune that stop knows, or all of it.
-func (p *parser) until(stop func(rune) bool) string {
+// readUntil reads the text up to the first rune for which stop is true, or all of it.
+func (p *parser) readUntil(stop func(rune) bool) string {
 	i := strings.IndexFunc(p.rest, stop)
 	if i < 0 {
 		i = len(p.rest)
@@ -111,49 +130,54 @@ func (p *parser) until(stop func(rune) bool) string {
 	return text
 }
 
-func (p *parser) phrase(text string, not bool) {
+func (p *parser) addPhrase(text string, not bool) {
 	t := Term{Not: not}
-	scan(text, func(k token) {
+	scanTokens(text, func(k token) bool {
 		if !k.part {
 			t.Words = append(t.Words, string(k.text))
 		}
+		return true
 	})
-	p.add(t)
+	p.addTerm(t)
 }
 
-// chunk reads what was written without a space: its words are one phrase, but for
-// commas, and where another script begins.
-func (p *parser) chunk(text string, not bool) {
+// addChunk adds text without a space: its words are one phrase, split at commas and where
+// another script begins.
+func (p *parser) addChunk(text string, not bool) {
 	t := Term{Not: not}
 	var last token
-	scan(text, func(k token) {
+	scanTokens(text, func(k token) bool {
 		if k.part {
-			return
+			return true
 		}
-		// ½ gives two words of one place.
+		// ½ is two words in one place.
 		between := text[min(last.end, k.start):k.start]
 		joined := k.kind == spaced && !strings.ContainsAny(between, ",;，；、") || k.kind == unspaced && k.run == last.run
 		if k.kind != last.kind || !joined {
-			p.add(t)
+			p.addTerm(t)
 			t.Words = nil
 		}
 		t.Words = append(t.Words, string(k.text))
 		last = k
+		return true
 	})
-	// One letter and a star would be nearly everything.
+	// One letter and a star would match almost everything.
 	t.Prefix = last.kind == spaced && text[last.end:] == "*" && utf8.RuneCountInString(t.Words[len(t.Words)-1]) > 1
-	p.add(t)
+	p.addTerm(t)
 }
 
-// add keeps a term, once.
-func (p *parser) add(t Term) {
+// addTerm adds a term unless the query has it.
+func (p *parser) addTerm(t Term) {
 	if len(t.Words) == 0 {
 		return
 	}
-	for _, known := range p.terms {
-		if known.Not == t.Not && known.Prefix == t.Prefix && strings.Join(known.Words, " ") == strings.Join(t.Words, " ") {
-			return
-		}
+	if p.known == nil {
+		p.known = map[string]bool{}
 	}
+	key := fmt.Sprint(t.Not, t.Prefix, t.Words)
+	if p.known[key] {
+		return
+	}
+	p.known[key] = true
 	p.terms = append(p.terms, t)
 }

@@ -15,11 +15,11 @@ const (
 	Limit = 256 << 10
 	// maxWord is how much of a word counts, in bytes: a line of base64 is one word.
 	maxWord = 128
-	// maxHumps is the longest word whose humps are looked at, in bytes.
+	// maxHumps is the longest word that is split into humps, in bytes.
 	maxHumps = 64
 )
 
-// kind is what a rune, and so a word, is made of.
+// kind is the kind of a rune, and of the word that it belongs to.
 type kind uint8
 
 const (
@@ -27,7 +27,7 @@ const (
 	spaced         // letters and digits of scripts that put spaces between words
 	unspaced       // characters of those that do not
 	symbol         // a word of its own
-	mark           // belongs to what it follows
+	mark           // belongs to the rune before it
 )
 
 // token is a word, or a part of one. Its text is valid until the next.
@@ -36,52 +36,56 @@ type token struct {
 	start, end int // in the scanned text, in bytes
 	kind       kind
 	run        int  // counts the runs of one kind
-	part       bool // of a word: without a place of its own
+	part       bool // of a word: without a position of its own
 }
 
 // place is where a byte of a word comes from.
 type place struct{ at, source int }
 
-// scanner cuts a text into tokens and gives them to emit.
+// scanner splits a text into tokens and calls next for each, until next returns false.
 type scanner struct {
-	emit func(token)
+	next func(token) bool
+	done bool
 
 	kind       kind // of the run; separator = none
 	run        int
 	word       []byte // folded
 	start, end int    // of the word in the text
 	humps      []place
-	before     [2]rune // the runes before, as they were written; 0 = none
+	before     [2]rune // the previous runes, as written; 0 = none
 
-	length int    // characters in an unspaced run so far
-	pair   []byte // the character before and this one
-	cut    int    // where this one begins in pair
-	second int    // where this one begins in the text
+	length int    // characters of the current unspaced run
+	pair   []byte // the previous character and the current one
+	cut    int    // where the current one begins in pair
+	second int    // where the current one begins in the text
 }
 
-// scan calls emit for every token of the text, in order.
-func scan(text string, emit func(token)) {
-	s := scanner{emit: emit}
+// scanTokens calls next for every token of the text, in order, until it returns false.
+func scanTokens(text string, next func(token) bool) {
+	s := scanner{next: next}
 	text = core.Clip(text, Limit)
-	for i := 0; i < len(text); {
+	for i := 0; i < len(text) && !s.done; {
 		unit, size := unitAt(text[i:])
 		for _, r := range unit {
-			s.take(r, i, i+size)
+			s.addRune(r, i, i+size)
 		}
 		i += size
 	}
 	s.flush()
 }
 
-// unitAt returns the beginning of the text that can be normalized by itself, in
+// emit calls next with a token.
+func (s *scanner) emit(t token) { s.done = s.done || !s.next(t) }
+
+// unitAt returns the shortest beginning of the text that can be normalized alone, in
 // normal form, and its size in the text.
 func unitAt(text string) (string, int) {
 	if text[0] < utf8.RuneSelf && (len(text) == 1 || text[1] < utf8.RuneSelf) {
 		return text[:1], 1
 	}
 	r, size := utf8.DecodeRuneInString(text)
-	if plainHan(r) {
-		if next, _ := utf8.DecodeRuneInString(text[size:]); size == len(text) || plainHan(next) || next < utf8.RuneSelf {
+	if isPlainHan(r) {
+		if next, _ := utf8.DecodeRuneInString(text[size:]); size == len(text) || isPlainHan(next) || next < utf8.RuneSelf {
 			return text[:size], size
 		}
 	}
@@ -91,11 +95,10 @@ func unitAt(text string) (string, int) {
 	return norm.NFKC.String(text[:size]), size
 }
 
-// plainHan reports whether r is of the block whose characters stand as they are in
-// every normal form.
-func plainHan(r rune) bool { return r >= 0x4E00 && r <= 0x9FFF }
+// isPlainHan reports whether r is in the block whose characters no normal form changes.
+func isPlainHan(r rune) bool { return r >= 0x4E00 && r <= 0x9FFF }
 
-// kindOf returns what r is.
+// kindOf returns the kind of r.
 func kindOf(r rune) kind {
 	switch {
 	case r < utf8.RuneSelf:
@@ -103,7 +106,7 @@ func kindOf(r rune) kind {
 			return spaced
 		}
 		return separator
-	case plainHan(r):
+	case isPlainHan(r):
 		return unspaced
 	case r == utf8.RuneError:
 		return separator
@@ -121,12 +124,12 @@ func kindOf(r rune) kind {
 	return spaced
 }
 
-// take adds a rune that comes from text[start:end].
-func (s *scanner) take(r rune, start, end int) {
+// addRune adds a rune that comes from text[start:end].
+func (s *scanner) addRune(r rune, start, end int) {
 	k := kindOf(r)
 	if k == mark {
 		if s.kind == spaced {
-			s.letter(r, start, end)
+			s.addLetter(r, start, end)
 		}
 		return
 	}
@@ -138,14 +141,14 @@ func (s *scanner) take(r rune, start, end int) {
 		s.kind, s.start, s.run = k, start, s.run+1
 	}
 	if k == unspaced {
-		s.character(r, start, end)
+		s.addCharacter(r, start, end)
 		return
 	}
-	s.letter(r, start, end)
+	s.addLetter(r, start, end)
 }
 
-// letter adds a rune to a word.
-func (s *scanner) letter(r rune, start, end int) {
+// addLetter adds a rune to a word.
+func (s *scanner) addLetter(r rune, start, end int) {
 	if s.end < start || s.end == 0 {
 		s.end = start
 	}
@@ -158,13 +161,13 @@ func (s *scanner) letter(r rune, start, end int) {
 		_, size := utf8.DecodeLastRune(s.word)
 		s.humps = append(s.humps, place{len(s.word) - size, s.end - utf8.RuneLen(last)})
 	}
-	s.word = fold(s.word, r)
+	s.word = appendFolded(s.word, r)
 	s.before[0], s.before[1] = s.before[1], r
 	s.end = end
 }
 
-// fold appends r in lower case.
-func fold(to []byte, r rune) []byte {
+// appendFolded appends r in lower case.
+func appendFolded(to []byte, r rune) []byte {
 	switch {
 	case 'A' <= r && r <= 'Z':
 		return append(to, byte(r)+'a'-'A')
@@ -178,9 +181,9 @@ func fold(to []byte, r rune) []byte {
 	return utf8.AppendRune(to, unicode.ToLower(r))
 }
 
-// character adds a character to an unspaced run: it makes a word with the one
-// before it, and is a part by itself.
-func (s *scanner) character(r rune, start, end int) {
+// addCharacter adds a character to an unspaced run: it forms a word with the previous one,
+// and is a part alone.
+func (s *scanner) addCharacter(r rune, start, end int) {
 	if s.length > 0 {
 		s.pair = append(s.pair[:0], s.pair[s.cut:]...)
 	}
@@ -204,7 +207,7 @@ func (s *scanner) flush() {
 	case s.kind == unspaced && s.length == 1:
 		s.emit(token{text: s.pair, start: s.second, end: s.end, kind: unspaced, run: s.run})
 	case s.kind == spaced || s.kind == symbol:
-		s.emit(token{text: clip(s.word), start: s.start, end: s.end, kind: s.kind, run: s.run})
+		s.emit(token{text: clipWord(s.word), start: s.start, end: s.end, kind: s.kind, run: s.run})
 		s.emitHumps()
 	}
 	s.kind, s.word, s.humps, s.before, s.end = separator, s.word[:0], s.humps[:0], [2]rune{}, 0
@@ -224,8 +227,8 @@ func (s *scanner) emitHumps() {
 	}
 }
 
-// clip returns as much of a word as counts.
-func clip(word []byte) []byte {
+// clipWord returns the part of a word that counts.
+func clipWord(word []byte) []byte {
 	if len(word) <= maxWord {
 		return word
 	}
@@ -236,16 +239,22 @@ func clip(word []byte) []byte {
 	return word[:n]
 }
 
-// Document is what is kept of a text.
+// Document is the searchable form of a text.
 type Document struct {
 	// Words are the words in order.
 	Words []string
-	// Parts are parts of them that are no words of the text, each once.
+	// Parts are parts of words that are not words of the text, each once.
 	Parts []string
+	// Stems are the stems that differ from their words, each once, with StemPrefix.
+	Stems []string
+	// Terms are what ranking counts.
+	Terms Terms
+	// Length is the number of words without stop words.
+	Length int
 }
 
-// Text returns the words of a text. They are made of letters, digits, marks and
-// symbols only, and have at most 128 bytes each.
+// Text returns the words of a text. They have only letters, digits, marks and symbols, and
+// at most 128 bytes each.
 func Text(text string) Document {
 	var d Document
 	known := map[string]string{}
@@ -258,22 +267,27 @@ func Text(text string) Document {
 		return s
 	}
 	words, parts := map[string]bool{}, map[string]bool{}
-	var order []string
-	scan(text, func(t token) {
+	var order, all []string
+	scanTokens(text, func(t token) bool {
 		w := intern(t.text)
 		switch {
 		case !t.part:
 			d.Words = append(d.Words, w)
 			words[w] = true
-		case !parts[w]:
-			parts[w] = true
-			order = append(order, w)
+		default:
+			all = append(all, w)
+			if !parts[w] {
+				parts[w] = true
+				order = append(order, w)
+			}
 		}
+		return true
 	})
 	for _, p := range order {
 		if !words[p] {
 			d.Parts = append(d.Parts, p)
 		}
 	}
+	d.addTerms(all)
 	return d
 }

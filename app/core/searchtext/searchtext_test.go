@@ -46,6 +46,7 @@ func TestText(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got := searchtext.Text(tt.text)
+			got.Stems, got.Terms, got.Length = nil, nil, 0
 			want := searchtext.Document{Words: strings.Fields(tt.words), Parts: strings.Fields(tt.parts)}
 			if diff := cmp.Diff(want, got, equateEmpty); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -123,10 +124,10 @@ func TestParse(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, text, says string }{
-		{"nothing", "", "write at least one letter"},
-		{"blanks", " \t\n", "write at least one letter"},
-		{"punctuation", `"..." -- !? ** ()`, "write at least one letter"},
-		{"only negatives", `-pump -"the valve"`, "add a word to look for"},
+		{"nothing", "", "enter at least one letter"},
+		{"blanks", " \t\n", "enter at least one letter"},
+		{"punctuation", `"..." -- !? ** ()`, "enter at least one letter"},
+		{"only negatives", `-pump -"the valve"`, "add a word to search for"},
 		{"too long", strings.Repeat("a", 501), "at most 500 bytes"},
 		{"too many words", strings.Repeat("a b c d e f g h i j ", 3) + "k l m n o p q r s t u v w x y z 1 2 3 4 5 6 7 8 9 0 " + strings.Repeat("水", 50), "at most 64 words"},
 	}
@@ -315,6 +316,69 @@ func TestLargeTexts(t *testing.T) {
 		if !utf8.ValidString(got) || utf8.RuneCountInString(got) > 250 {
 			t.Errorf("%s: got an excerpt of %d letters", name, utf8.RuneCountInString(got))
 		}
+	}
+}
+
+// Of a text that is full of what is looked for, some 50 places are told, and no more of
+// it is read; of a common term before a rare one no more than a thousand.
+//
+// Finding: security-4
+func TestFindIsBounded(t *testing.T) {
+	t.Parallel()
+	full := strings.Repeat("a b ", 60_000)
+	for name, c := range map[string]struct {
+		text, query string
+		found       bool
+		least, most int
+	}{
+		"a word":                    {full, "a", true, 50, 51},
+		"a phrase":                  {full, `"a b"`, true, 50, 51},
+		"words and phrases":         {full, `a b "a b" "b a" "a b a"`, true, 1, 51},
+		"a rare word at the end":    {full + "pump", "a pump", true, 50, 1_001},
+		"what must not be there":    {full, "a -pump", true, 1_000, 1_000},
+		"what is there and may not": {full + "pump", "a -pump", false, 0, 0},
+		"a phrase that is not":      {full, `"` + strings.Repeat("a b ", 29) + `b b"`, false, 0, 0},
+	} {
+		spans, found := parse(t, c.query).Find(c.text)
+		if found != c.found || len(spans) < c.least || len(spans) > c.most {
+			t.Errorf("%s: got %d places, found %v, want %d to %d, %v", name, len(spans), found, c.least, c.most, c.found)
+		}
+	}
+}
+
+// A query has a bounded number of words and of phrases.
+//
+// Finding: security-4
+func TestQueriesAreBounded(t *testing.T) {
+	t.Parallel()
+	phrases := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			b.WriteString(string(rune('a'+i)) + ".b ")
+		}
+		return b.String()
+	}
+	if q, err := searchtext.Parse(phrases(8)); err != nil || len(q.Terms) != 8 {
+		t.Errorf("8 phrases: got %d terms, error %v, want 8", len(q.Terms), err)
+	}
+	if _, err := searchtext.Parse(phrases(9)); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), "at most 8 phrases, this one has 9") {
+		t.Errorf("9 phrases: got %v, want them refused", err)
+	}
+}
+
+func BenchmarkFind(b *testing.B) {
+	text := strings.Repeat("The pump in hall three reported the pressure of valve 77. ", 4000)
+	for name, query := range map[string]string{"word": "pump", "rare": "pump -zebra", "phrase": `"hall three reported" -"valve 78"`, "phrases": `"a b" "c d" "e f" "g h" "i j" "k l" "m n" "o p"`} {
+		b.Run(name, func(b *testing.B) {
+			q, err := searchtext.Parse(query)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				q.Find(text)
+			}
+		})
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 // refused holds that an answer is no summary: it is asked for once more, with the reason,
 // and then replaced by a summary without a model; the same once, and then a summary, is
-// that summary (CONTEXT § 6). Nothing of the answer is stored.
+// that summary. Nothing of the answer is stored.
 func refused(t *testing.T, answer any, reason string) {
 	t.Helper()
 	model := llm.Scripted(answer, answer)
@@ -40,31 +40,14 @@ func refused(t *testing.T, answer any, reason string) {
 	}
 }
 
-// § 10 row 3: an error is never stored as a summary, whether the call failed or the
-// answer tells of it.
-func TestRow3ErrorTextIsNoSummary(t *testing.T) {
+// An error is never stored as a summary.
+func TestRow3ErrorIsNoSummary(t *testing.T) {
 	t.Parallel()
 	refused(t, &llm.Error{Kind: llm.KindOverloaded, Provider: "p", Message: "the engine is over its capacity"}, "the model failed (overloaded)")
 	refused(t, errors.New("boom"), "the model failed (unknown)")
-	for _, text := range []string{
-		"Error: 429 Too Many Requests", "502 Bad Gateway", `{"error": {"message": "overloaded", "type": "server_error"}}`, "Internal server error. Please try again later.",
-		"I'm sorry, but I can't help with that.", "Es tut mir leid, aber ich kann dabei nicht helfen.", "Lo siento, no puedo ayudar con eso.", "Je suis désolé, je ne peux pas le faire.", "抱歉，我无法完成这个请求。", "申し訳ありませんが、お答えできません。",
-	} {
-		refused(t, text, "the answer was an error text")
-	}
 }
 
-// § 10 row 3: the provider's words, said again as an answer, are not a summary.
-func TestRow3RepeatedErrorIsNoSummary(t *testing.T) {
-	t.Parallel()
-	failure := &llm.Error{Kind: llm.KindOverloaded, Provider: "p", Message: "the engine is over its capacity, come back"}
-	res := run(t, llm.Scripted(failure, "Sadly the engine is over its capacity, come back"), request())
-	if res.Strategy != "extractive" || res.Note != "fallback: the answer was an error text" {
-		t.Errorf("got %q (%s), want the fallback", res.Content, res.Note)
-	}
-}
-
-// § 10 row 4: nothing is no summary, and thoughts are nothing.
+// Nothing is no summary, and thoughts are nothing.
 func TestRow4EmptySummaryIsRefused(t *testing.T) {
 	t.Parallel()
 	refused(t, "", "the answer was empty")
@@ -74,7 +57,7 @@ func TestRow4EmptySummaryIsRefused(t *testing.T) {
 	refused(t, "<think>The user wants …", "the answer was reasoning only")
 }
 
-// § 10 row 5: a cut-off summary is no summary.
+// A cut-off summary is no summary.
 func TestRow5CutOffSummaryIsRefused(t *testing.T) {
 	t.Parallel()
 	refused(t, llm.Step{Text: []string{good}, Finish: core.FinishLength}, "the answer was cut off at the output limit")
@@ -82,30 +65,24 @@ func TestRow5CutOffSummaryIsRefused(t *testing.T) {
 	refused(t, llm.Step{Text: []string{good}, Finish: core.FinishContentFilter}, "the answer did not end normally")
 }
 
-// § 10 row 6: the summarizer does not work.
+// The summarizer does not work.
 func TestRow6ToolCallIsRefused(t *testing.T) {
 	t.Parallel()
 	call := core.ToolCall{ID: "c1", Name: "search", Arguments: "{}"}
 	for _, answer := range []any{
-		llm.Step{Text: []string{good}, ToolCalls: []core.ToolCall{call}}, `<tool_call>{"name": "search", "arguments": {}}</tool_call>`, `{"name": "search", "arguments": {"q": "x"}}`,
-		"```json\n{\"name\": \"search\", \"arguments\": {\"q\": \"x\"}}\n```", `<function=search>{"q": "x"}</function>`, `[TOOL_CALLS] [{"name": "search", "arguments": {}}]`, `<|python_tag|>search.call(q="x")`,
+		llm.Step{Text: []string{good}, ToolCalls: []core.ToolCall{call}}, llm.Step{Text: []string{good}, Finish: core.FinishToolCalls},
 	} {
 		refused(t, answer, "the answer called a tool")
 	}
-}
-
-// § 10 row 6: the summarizer does not go on chatting.
-func TestRow6ChattingIsRefused(t *testing.T) {
-	t.Parallel()
-	for _, text := range []string{
-		"Sure! How can I help you today?", "Understood.", "Of course. Please provide the transcript that you want summarized.", "[11] assistant: The release is on Friday, and I told the team about it.",
-		"Gerne! Wie kann ich dir weiterhelfen?", "¡Claro! ¿En qué puedo ayudarte?", "Bien sûr ! Comment puis-je vous aider ?", "Конечно! Чем я могу помочь?", "好的！请问有什么可以帮您？", "もちろんです。何かお手伝いできることはありますか？",
+	for _, answer := range []string{
+		`<tool_call>{"name": "search", "arguments": {}}</tool_call>`, `{"name": "search", "arguments": {"q": "x"}}`,
+		"```json\n{\"name\": \"search\", \"arguments\": {\"q\": \"x\"}}\n```", `<function=search>{"q": "x"}</function>`, `[TOOL_CALLS] [{"name": "search", "arguments": {}}]`, `<|python_tag|>search.call(q="x")`,
 	} {
-		refused(t, text, "the answer went on with the conversation")
+		refused(t, answer, "the answer contained markup or data that is in no message")
 	}
 }
 
-// § 10 row 7: an answer that repeats the transcript is no summary, whether it would be
+// An answer that repeats the transcript is no summary, whether it would be
 // cut to its limit or not.
 func TestRow7EchoIsRefused(t *testing.T) {
 	t.Parallel()
@@ -138,7 +115,7 @@ func TestRow7EchoIsRefused(t *testing.T) {
 	}
 	// Quoting a line is no repetition, and what an earlier summary says is carried forward.
 	req := request()
-	req.Previous = "## Facts\n" + strings.Repeat("- An old fact that is carried forward, word for word.\n", 10)
+	req.Previous = "## Facts\n" + sentences(10) + "\n"
 	req.Messages = append(req.Messages, toolResult(11, "x", "Error: the connection to db-7 was refused by its owner"))
 	answer := req.Previous + "- New: Error: the connection to db-7 was refused by its owner"
 	if res := run(t, llm.Scripted(answer), req); res.Content != answer || res.Note != "" {
@@ -146,27 +123,8 @@ func TestRow7EchoIsRefused(t *testing.T) {
 	}
 }
 
-// Summaries that speak of errors and quote small talk are summaries.
-func TestNotRefused(t *testing.T) {
-	t.Parallel()
-	for _, answer := range []string{
-		"Error handling was rewritten; the user wants sentinel errors.",
-		"Rate limiting was chosen: 10 requests a second. Quota questions are open.",
-		"The user greeted with “Sure, how can I help?” and wants a poem.",
-		"Okay was the user's answer to plan B; deployment is pending.",
-		"# Goal\nFix the message “Error: 404 Not Found” on the start page.",
-		"500 guests are invited; the hall is booked.",
-		"Klar ist: die Halle ist gebucht. Offen: wie kann man anreisen?",
-		"好的方案是 B；部署尚未完成。", "抱歉信已发出；客户还没有回复。",
-	} {
-		if got := run(t, llm.Scripted(answer), request()); got.Content != answer || got.Note != "" {
-			t.Errorf("got %q (%s), want %q accepted", got.Content, got.Note, answer)
-		}
-	}
-}
-
 // A strategy of somebody else that returns one of these is stopped at the last gate: empty,
-// as large as what it replaces, too long (§ 10 rows 4, 7).
+// as large as what it replaces, too long.
 func TestRow7LastGate(t *testing.T) {
 	t.Parallel()
 	req := request()

@@ -6,8 +6,8 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// causeOf returns the word of Result.Cause for why a strategy was given up. There
-// are a few of them, so that they can be counted.
+// causeOf returns the value of Result.Cause for the error of a strategy. There are only a
+// few values, so that they can be counted.
 func causeOf(err error) string {
 	if errors.Is(err, errTimeLimit) {
 		return "time_limit"
@@ -32,12 +32,26 @@ func causeOfRejection(r rejection) string {
 		return "cut_off"
 	case errToolCall:
 		return "tool_call"
-	case errErrorText:
-		return "error_text"
-	case errSmallTalk:
-		return "small_talk"
 	case errNotSmaller:
 		return "not_smaller"
+	case errMarkup:
+		return "markup"
+	case errDialog:
+		return "dialog"
+	case errEcho, errPromptEcho:
+		return "echo"
+	case errRepetition:
+		return "repetition"
+	case errTooShort:
+		return "too_short"
+	case errLanguage:
+		return "language"
+	case errUngrounded:
+		return "ungrounded"
+	case errForgotten:
+		return "forgotten"
+	case errInvented:
+		return "invented"
 	default:
 		return "refused"
 	}

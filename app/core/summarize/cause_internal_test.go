@@ -13,8 +13,9 @@ func TestCauses(t *testing.T) {
 	t.Parallel()
 	for want, err := range map[string]error{
 		"time_limit": fmt.Errorf("%w (10s)", errTimeLimit), "model_rate_limit": &llm.Error{Kind: llm.KindRateLimit}, "strategy": errors.New("x"),
-		"empty": errEmpty, "reasoning_only": errReasoningOnly, "cut_off": errCutOff, "tool_call": errToolCall, "error_text": errErrorText,
-		"small_talk": errSmallTalk, "not_smaller": fmt.Errorf("twice: %w", errNotSmaller), "refused": rejection("it rhymes"),
+		"empty": errEmpty, "reasoning_only": errReasoningOnly, "cut_off": errCutOff, "tool_call": errToolCall, "markup": errMarkup,
+		"dialog": errDialog, "echo": errEcho, "repetition": errRepetition, "too_short": errTooShort, "language": errLanguage,
+		"ungrounded": errUngrounded, "forgotten": errForgotten, "invented": errInvented, "not_smaller": fmt.Errorf("twice: %w", errNotSmaller), "refused": rejection("it rhymes"),
 	} {
 		if got := causeOf(err); got != want {
 			t.Errorf("%v: got %q, want %q", err, got, want)

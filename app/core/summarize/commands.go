@@ -6,43 +6,44 @@ import (
 	"slices"
 	"strings"
 
-	"bobbin/app/core/cut"
+	"bobbin/app/core/prompttext"
 )
 
-// commandLine takes a shell prompt's command, or a line of a shell's code block.
-func (s *scan) commandLine(line string) {
-	if s.full(commands) {
+// takeCommandLine records the command after a shell prompt, or a line of a shell's code
+// block.
+func (s *scan) takeCommandLine(line string) {
+	if s.isFull(commands) {
 		s.command = ""
 		return
 	}
 	trimmed := strings.TrimSpace(line)
 	if m := promptLine.FindStringSubmatch(trimmed); m != nil {
 		s.prompts = s.inBlock
-		s.run(cmp.Or(m[1], m[2]))
+		s.recordCommand(cmp.Or(m[1], m[2]))
 		return
 	}
 	if s.inBlock && !s.prompts && isShell(s.block) && !strings.HasPrefix(trimmed, "#") && shellCommand.MatchString(trimmed) {
-		s.run(trimmed)
+		s.recordCommand(trimmed)
 	}
 }
 
-func (s *scan) run(command string) {
-	s.command = cut.Line(command, entryBytes)
-	s.take(commands, command)
+func (s *scan) recordCommand(command string) {
+	s.command = prompttext.Line(command, entryBytes)
+	s.takeEntry(commands, command)
 }
 
-// exitCode adds the code to the command that came last.
-func (s *scan) exitCode(line string) {
+// takeExitCode adds the exit code to the last command.
+func (s *scan) takeExitCode(line string) {
 	if s.command == "" {
 		return
 	}
 	if m := exitCode.FindStringSubmatch(line); m != nil {
-		s.add(commands, s.command, "exit "+m[1], s.ref)
+		s.addEntry(commands, entry{text: s.command, note: "exit " + m[1], ref: s.ref})
 	}
 }
 
-// words is a list of words as JSON has it; nil = it is none.
-func words(value any) []string {
+// stringList returns the strings of a JSON list; nil = the value is no list.
+func stringList(value any) []string {
 	list, ok := value.([]any)
 	if !ok {
 		return nil
@@ -56,8 +57,8 @@ func words(value any) []string {
 	return out
 }
 
-// commandOf returns the command that an object describes: its text, or its words, with
-// the arguments that stand beside it. Empty = it describes none.
+// commandOf returns the command that a JSON object describes: its text, or its words, with
+// the arguments beside it. Empty = none.
 func commandOf(object map[string]any) string {
 	for key, value := range object {
 		if !isCommandName(key) {
@@ -65,9 +66,9 @@ func commandOf(object map[string]any) string {
 		}
 		command, ok := value.(string)
 		if !ok {
-			command = strings.Join(words(value), " ")
+			command = strings.Join(stringList(value), " ")
 		}
-		return strings.TrimSpace(strings.Join(append([]string{command}, words(object["args"])...), " "))
+		return strings.TrimSpace(strings.Join(append([]string{command}, stringList(object["args"])...), " "))
 	}
 	return ""
 }
@@ -87,7 +88,7 @@ func isShell(language string) bool {
 var (
 	// promptLine is "$ make", "user@host:~/dir$ make", "PS C:\> make" or "C:\> dir"; a price is not.
 	promptLine = regexp.MustCompile(`^(?:(?:\([\w.-]+\) )?(?:[\w.-]+@[\w.-]+[^$#%]{0,80})?\$ ([A-Za-z_./~]\S*(?: .*)?)|(?:PS [^>]{0,80}|[A-Za-z]:\\[^>]{0,80})> ?([A-Za-z_./~]\S*(?: .*)?))$`)
-	// shellCommand leaves out closing words and output that looks like none.
+	// shellCommand excludes output that does not look like a command.
 	shellCommand = regexp.MustCompile(`^(?:[A-Za-z_][\w.-]*|[.~]{0,2}/\S+)(?: .*)?$`)
 	exitCode     = regexp.MustCompile(`(?i)\b(?:exit[ _-]?(?:code|status)|exited(?: with)?(?: (?:code|status))?|return ?code)"?\s*[:=]?\s*(-?\d{1,10})\b`)
 )

@@ -1,34 +1,41 @@
-// Package summarize turns the oldest part of a conversation into a running
-// summary (CONTEXT § 6).
+// Package summarize turns the oldest part of a conversation into a running summary.
 //
-// A Strategy makes a summary: LLM asks a language model, Hybrid adds to the
-// model's words a ledger that code extracted (files, commands, errors, URLs),
-// Extractive needs no model at all, and neither does Steps, which is for the tool loop
-// of a run. A new strategy is one type with one method.
+// A Strategy writes a summary: LLM asks a language model, Hybrid appends to the
+// model's text a ledger that code extracted (the user's standing wishes, files,
+// commands, errors, URLs), and Extract needs no model at all: NewExtractive for
+// conversations, NewSteps for the tool loop of a run. A new strategy is one type with two
+// methods.
 //
-// A Summarizer guards a strategy. Whatever the strategy does, what comes out is
+// A ledger is evidence, not authority. Sentences are quoted with their source, wishes
+// come only from a user's own prose, and sentences of a tool result that give orders are
+// left out.
+//
+// A Summarizer guards a strategy. Whatever the strategy does, the result is
 // within its limit and strictly smaller than what it replaces, or there is an
-// error and nothing is to be stored:
+// error and nothing may be stored:
 //
 //	strategy ── accepted ─────────────────────────────▶ Result
 //	   ├─ refused, failed, time limit ▶ without model ▶ Result with a Note that says so
 //	   └─ ctx done ───────────────────────────────────▶ error
 //
-// Inside LLM every answer passes the same gate: not empty, ended normally, no
-// tool call, no error text, no small talk, smaller than its material. A refused
-// answer is asked for once more with the reason; one over its limit once more,
-// shorter, and then cut at a sentence. Material that does not fit the model's own
-// window is folded in chunks: summary k comes from summary k−1 and chunk k. The
-// number of calls is bounded, and nothing here calls itself.
+// Inside LLM every answer passes the same gate. The answer ended normally, calls no tool,
+// holds no markup that no message has, does not continue the dialog, and repeats neither
+// the transcript nor its request nor itself. It is long enough, in a language of the
+// conversation, covers different parts of the messages or extends the previous summary,
+// and is smaller than its material. The gate checks form and shared words, not meaning. A
+// refused answer is requested once more with the reason; an answer over its limit once
+// more, shorter, and is then cut at a sentence. A summary is one call of the model:
+// LLM.Room returns how much one call can summarize, and callers pass no more. A single
+// message that is larger is cut in its middle, and Result.Shortened counts it.
 //
 // The conversation reaches the model as text between <transcript> and
-// </transcript>, introduced as data; fences inside the data are made harmless.
+// </transcript>, introduced as data; fences inside the data are escaped.
 //
-// The prompts are in prompts/*.md, a file a preset. They stand here and not with
+// The prompts are in prompts/*.md, one file a preset. They are here and not with
 // the agents' prompts, because core may not import agents.
 //
-// Nothing is kept between two summaries and no goroutine is started: all types
-// are safe for concurrent use. A crash loses the summary in the making and nothing
-// else. All work is linear in the size of its input, but for the sorting of a
-// summary's sections.
+// The package keeps no state between summaries and starts no goroutine: all types
+// are safe for concurrent use. A crash loses only the summary that is being written.
+// All work is linear in the size of its input, except for the sorting of a summary's
+// sections.
 package summarize

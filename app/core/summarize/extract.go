@@ -10,32 +10,32 @@ import (
 	"bobbin/app/core"
 )
 
-// Bounds of what is looked at and taken.
+// Bounds of what is read and recorded.
 const (
 	lineBytes    = 16_000 // of a line
 	perMessage   = 40     // entries of a kind from one message
 	perResult    = 12     // and from a tool's result, which may be a long listing
 	jsonDepth    = 6      // of a tool call's arguments and of a result
 	commandBytes = 2_000
-	ownFrames    = 2 // of a stack trace whose files are taken; those below are mostly of libraries
+	ownFrames    = 2 // of a stack trace whose files are recorded; lower frames are mostly of libraries
 )
 
-// extract adds to the ledger what the messages name: file paths, commands with
-// their exit codes, errors, URLs. It is linear in the size of the messages.
-func (l *ledger) extract(messages []core.Message) {
-	open := map[string]string{} // call id → its command, until the result is seen
+// extractFacts adds the facts of the messages to the ledger: file paths, commands with
+// their exit codes, errors, URLs, wishes. It is linear in the size of the messages.
+func (l *ledger) extractFacts(messages []core.Message) {
+	open := map[string]string{} // call id → its command, until the result is read
 	for _, m := range messages {
 		if m.Role == core.RoleSystem {
 			continue
 		}
-		s := scan{ledger: l, ref: ref(m), tool: m.Role == core.RoleTool}
-		if command, ok := open[m.ToolCallID]; ok && s.tool {
+		s := scan{ledger: l, ref: messageRef(m), role: m.Role, isTool: m.Role == core.RoleTool}
+		if command, ok := open[m.ToolCallID]; ok && s.isTool {
 			s.command = command
 			delete(open, m.ToolCallID)
 		}
-		s.content(m)
+		s.readContent(m)
 		for _, c := range m.ToolCalls {
-			if command := s.arguments(c.Arguments); command != "" && c.ID != "" {
+			if command := s.readArguments(c.Arguments); command != "" && c.ID != "" {
 				open[c.ID] = command
 			}
 		}
@@ -45,54 +45,72 @@ func (l *ledger) extract(messages []core.Message) {
 // scan reads one message.
 type scan struct {
 	*ledger
-	ref     string
-	tool    bool       // a tool's result: more of it is machine output
-	brief   bool       // only files are taken, no folders
-	call    bool       // a call's arguments: what they say did not happen yet
-	taken   [kinds]int // entries so far
-	command string     // the last one, whose exit code may follow
-	block   string     // language of the code block that the line is in
-	inBlock bool
-	prompts bool   // the block shows prompts: its other lines are output
-	traced  bool   // a Python traceback goes on
-	frames  int    // frames of a trace one after the other
-	last    string // a line equal to the one before says nothing
+	ref         string
+	role        core.Role
+	isTool      bool       // a tool's result, mostly machine output
+	filesOnly   bool       // record files, no folders
+	isCall      bool       // a call's arguments: nothing of them has happened yet
+	taken       [kinds]int // entries of this message
+	command     string     // the last one, whose exit code may follow
+	block       string     // language of the current code block
+	inBlock     bool
+	prompts     bool   // the block shows prompts: its other lines are output
+	inTraceback bool   // of Python
+	frames      int    // consecutive frames of a stack trace
+	last        string // the previous line; repeated lines are skipped
 }
 
-// take adds an entry unless the message gave enough of the kind.
-func (s *scan) take(k kind, text string) {
-	if s.full(k) {
+// takeEntry adds an entry unless the message has enough of the kind.
+func (s *scan) takeEntry(k kind, text string) {
+	if s.isFull(k) {
 		return
 	}
+	if s.isTool {
+		if text = s.stripOrders(k, text); text == "" {
+			return
+		}
+	}
 	s.taken[k]++
-	s.add(k, text, "", s.ref)
+	s.addEntry(k, entry{text: text, source: s.role, ref: s.ref})
 }
 
-// full reports whether the message gave enough of the kind. It is asked before
-// any dear test, so that a huge message costs little more than its reading.
-func (s *scan) full(k kind) bool {
-	if s.tool {
+// stripOrders returns an entry of a tool without orders: an error without the sentences
+// that are orders; a name that only an order of the current line has becomes empty.
+func (s *scan) stripOrders(k kind, text string) string {
+	if k == problems {
+		return withoutOrders(text)
+	}
+	if strings.HasPrefix(s.last, text) || !strings.Contains(s.last, text) || strings.Contains(withoutOrders(s.last), text) {
+		return text
+	}
+	return ""
+}
+
+// isFull reports whether the message has enough entries of the kind. It is checked before
+// every expensive test, so that a huge message costs little more than reading it.
+func (s *scan) isFull(k kind) bool {
+	if s.isTool {
 		return s.taken[k] >= perResult
 	}
 	return s.taken[k] >= perMessage
 }
 
-// content reads what the message says. A tool's result is often JSON.
-func (s *scan) content(m core.Message) {
+// readContent reads the content of a message. A tool's result is often JSON.
+func (s *scan) readContent(m core.Message) {
 	var value any
 	trimmed := strings.TrimSpace(m.Content)
-	if s.tool && trimmed != "" && strings.ContainsRune("{[", rune(trimmed[0])) && json.Unmarshal([]byte(trimmed), &value) == nil {
-		s.value("", value, 0)
+	if s.isTool && trimmed != "" && strings.ContainsRune("{[", rune(trimmed[0])) && json.Unmarshal([]byte(trimmed), &value) == nil {
+		s.readValue("", value, 0)
 	} else {
-		s.text(m.Content)
+		s.readText(m.Content)
 	}
-	if m.Status == core.MessageFailed && s.tool && s.taken[problems] == 0 {
-		s.take(problems, trimmed)
+	if m.Status == core.MessageFailed && s.isTool && s.taken[problems] == 0 {
+		s.takeEntry(problems, trimmed)
 	}
 }
 
-// text reads all lines of a text.
-func (s *scan) text(text string) {
+// readText reads all lines of a text.
+func (s *scan) readText(text string) {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(core.Clip(line, lineBytes), "\r\n")
@@ -105,84 +123,85 @@ func (s *scan) text(text string) {
 			s.block = strings.ToLower(strings.TrimSpace(info))
 			continue
 		}
-		s.commandLine(line)
-		s.exitCode(line)
-		s.problem(line)
+		s.takeCommandLine(line)
+		s.takeExitCode(line)
+		s.takeProblem(line)
+		s.takeWishes(line)
 		if strings.HasPrefix(strings.TrimSpace(line), "at ") {
 			s.frames++
 		} else {
 			s.frames = 0
 		}
 		if s.frames <= ownFrames {
-			s.names(line)
+			s.takeNames(line)
 		}
 	}
 }
 
-// arguments reads a tool call's arguments and returns the command in them. Text
+// readArguments reads a tool call's arguments and returns the command in them. Text
 // that is not JSON is read as text.
-func (s *scan) arguments(raw string) string {
+func (s *scan) readArguments(raw string) string {
 	var value any
-	s.call = true
+	s.isCall = true
 	if json.Unmarshal([]byte(raw), &value) != nil {
-		s.text(raw)
+		s.readText(raw)
 		return ""
 	}
-	s.value("", value, 0)
+	s.readValue("", value, 0)
 	return s.command
 }
 
-// value reads a JSON value that stands under a name.
-func (s *scan) value(name string, value any, depth int) {
+// readValue reads the JSON value of a name.
+func (s *scan) readValue(name string, value any, depth int) {
 	if depth > jsonDepth {
 		return
 	}
 	switch v := value.(type) {
 	case string:
-		s.named(name, v)
+		s.readNamedText(name, v)
 	case float64:
-		s.number(name, v)
+		s.readNumber(name, v)
 	case []any:
 		for _, item := range v {
-			s.value(name, item, depth+1)
+			s.readValue(name, item, depth+1)
 		}
 	case map[string]any:
-		if command := commandOf(v); command != "" && s.call {
-			s.run(core.Clip(command, commandBytes))
-			s.brief = true // the folders are in the command
-			s.names(core.Clip(command, lineBytes))
-			s.brief = false
+		if command := commandOf(v); command != "" && s.isCall {
+			s.recordCommand(core.Clip(command, commandBytes))
+			s.filesOnly = true // the command shows the folders
+			s.takeNames(core.Clip(command, lineBytes))
+			s.filesOnly = false
 		}
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			if !s.call || !isCommandName(key) {
-				s.value(key, v[key], depth+1)
+			if !s.isCall || !isCommandName(key) {
+				s.readValue(key, v[key], depth+1)
 			}
 		}
 	}
 }
 
-// number reads a number that stands under a name.
-func (s *scan) number(name string, value float64) {
+// readNumber reads the number of a name.
+func (s *scan) readNumber(name string, value float64) {
 	switch {
 	case s.command != "" && isExitCodeName(name):
-		s.add(commands, s.command, fmt.Sprintf("exit %d", int64(value)), s.ref)
-	case s.tool && (name == "status" || name == "status_code" || name == "statusCode") && value >= 400 && value < 600:
-		s.take(problems, fmt.Sprintf("status %d", int64(value)))
+		s.addEntry(commands, entry{text: s.command, note: fmt.Sprintf("exit %d", int64(value)), ref: s.ref})
+	case s.isTool && (name == "status" || name == "status_code" || name == "statusCode") && value >= 400 && value < 600:
+		s.takeEntry(problems, fmt.Sprintf("status %d", int64(value)))
 	}
 }
 
-// named reads a text that stands under a name.
-func (s *scan) named(name, value string) {
+// readNamedText reads the text of a name.
+func (s *scan) readNamedText(name, value string) {
 	switch {
 	case strings.TrimSpace(value) == "":
-	case s.call && isContentName(name): // what is to be written is not what happened
-	case s.tool && isErrorName(name):
-		s.take(problems, value)
-		s.names(core.Clip(value, lineBytes))
+	case s.isCall && isContentName(name): // text to write is not an event
+	case s.isTool && isErrorName(name):
+		s.takeEntry(problems, value)
+		s.takeNames(core.Clip(value, lineBytes))
 	case len(value) < nameBytes && !strings.Contains(value, "\n") && (windowsPath.MatchString(value) || isPathName(name) && mayBePath(value)):
-		s.take(files, tidy(value)) // blanks are part of it
+		s.takeEntry(files, tidyPath(value)) // may contain blanks
 	default:
-		s.text(value)
+		s.readText(value)
 	}
 }
 

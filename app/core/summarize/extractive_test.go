@@ -34,18 +34,20 @@ func TestExtractive(t *testing.T) {
 	}})
 	want := `(Extracted by a program, without a language model.)
 
-## Goal
-Build me a parser for dates.
+## Latest Request
+- "ISO, in pkg/date.go" [3]
 
 ## User Messages
-- Build me a parser for dates. [1]
-- ISO, in pkg/date.go [3]
+- "Build me a parser for dates." [1]
+
+## Assistant Messages
+- "Error: E42 happened" [4]
 
 ## Files Referenced
 - pkg/date.go [3]
 
 ## Errors Encountered
-- Error: E42 happened [4]`
+- assistant said: "Error: E42 happened" [4]`
 	if diff := cmp.Diff(want, res.Content); diff != "" {
 		t.Errorf("summary (-want +got):\n%s", diff)
 	}
@@ -61,15 +63,15 @@ func TestExtractiveFolds(t *testing.T) {
 	res := extract(t, summarize.Request{Limit: 800, Previous: first, Messages: []core.Message{user(7, "And b.go?")}})
 	want := `(Extracted by a program, without a language model.)
 
-## Goal
-Ship it.
+## Latest Request
+- "And b.go?" [7]
 
 ## Earlier Summary
+### Goal
+Ship it.
+
 ### Decisions
 Use Go.
-
-## User Messages
-- And b.go? [7]
 
 ## Files Referenced
 - a.go [1]
@@ -78,13 +80,14 @@ Use Go.
 		t.Errorf("over a model's summary (-want +got):\n%s", diff)
 	}
 	again := extract(t, summarize.Request{Limit: 800, Previous: res.Content, Messages: []core.Message{user(9, "Thanks")}})
-	want = strings.Replace(want, "- And b.go? [7]", "- And b.go? [7]\n- Thanks [9]", 1)
+	want = strings.NewReplacer("- \"And b.go?\" [7]", "- \"Thanks\" [9]", "Use Go.", "Use Go.\n\n## User Messages\n- \"And b.go?\" [7]").Replace(want)
 	if diff := cmp.Diff(want, again.Content); diff != "" {
 		t.Errorf("over its own (-want +got):\n%s", diff)
 	}
 }
 
-// The newest messages are kept, the others counted, over 20 rounds.
+// The last request is kept, the messages that are not shown are counted, over 20 rounds.
+// Finding: context-F10
 func TestExtractiveRounds(t *testing.T) {
 	t.Parallel()
 	req := summarize.Request{Limit: 300}
@@ -98,11 +101,11 @@ func TestExtractiveRounds(t *testing.T) {
 		req.Previous = res.Content
 	}
 	lines := ledgerOf(req.Previous, "User Messages")
-	if got, want := lines[0], fmt.Sprintf("+%d more", 100-len(lines)+1); got != want || !strings.HasPrefix(lines[len(lines)-1], "- wish 100") {
-		t.Errorf("got %q … %q, want %q and the newest", got, lines[len(lines)-1], want)
+	if got, want := lines[0], fmt.Sprintf("+%d more", 99-len(lines)+1); got != want {
+		t.Errorf("got %q above %d messages, want %q", got, len(lines)-1, want)
 	}
-	if !strings.Contains(req.Previous, "## Goal\nwish 1: please") {
-		t.Errorf("got %q, want the first goal", req.Previous)
+	if !strings.Contains(req.Previous, "## Latest Request\n- \"wish 100: please") {
+		t.Errorf("got %q, want the last request", req.Previous)
 	}
 }
 

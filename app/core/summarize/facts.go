@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"bobbin/app/core"
-	"bobbin/app/core/cut"
+	"bobbin/app/core/prompttext"
 )
 
 // The kinds of facts.
@@ -16,27 +16,27 @@ const (
 	FactURL     = "url"
 )
 
-// Fact is something that the ledger keeps of a conversation.
+// Fact is an entry that the ledger keeps of a conversation.
 type Fact struct {
 	Kind string
-	Text string // one line; as the messages have it but for its blanks
+	Text string // one line, as in the messages except for white space
 }
 
-// Facts returns what the ledger extracts from the messages, in the order of the last
-// mention; of very many of a kind the newest. What is too long for an entry, and so
-// would stand in it with its beginning only, is left out.
+// Facts returns what the ledger extracts from the messages besides the user's wishes, in
+// the order of the last mention; of very many of a kind the newest. Facts that are too
+// long for an entry are left out.
 func Facts(messages []core.Message) []Fact {
 	l := newLedger()
-	l.extract(messages)
+	l.extractFacts(messages)
 	type mention struct {
 		Fact
 		at int
 	}
 	var found []mention
-	for k := range kinds {
+	for k := files; k < kinds; k++ {
 		for _, e := range l.entries[k] {
-			if !strings.HasSuffix(e.text, cut.Ellipsis) {
-				found = append(found, mention{Fact{k.fact(), e.text}, e.at})
+			if !strings.HasSuffix(e.text, prompttext.Ellipsis) {
+				found = append(found, mention{Fact{k.factKind(), e.text}, e.at})
 			}
 		}
 	}
@@ -48,7 +48,7 @@ func Facts(messages []core.Message) []Fact {
 	return facts
 }
 
-// fact returns the kind of fact that an entry is.
-func (k kind) fact() string {
-	return [kinds]string{FactPath, FactCommand, FactError, FactURL}[k]
+// factKind returns the kind of fact that an entry is.
+func (k kind) factKind() string {
+	return [kinds]string{"", FactPath, FactCommand, FactError, FactURL}[k]
 }

@@ -5,8 +5,11 @@ import (
 	"strings"
 )
 
-// host is how the name of a host or of a package begins: example.com/shop, java.base/jdk.
-var host = regexp.MustCompile(`^[a-z0-9-]+(?:\.[a-z][a-z0-9-]*)+$`)
+// The lists of names in this file, in names.go, commands.go and problems.go are complete:
+// do not extend them. What they miss is in the log, and search finds it.
+
+// hostName matches the beginning of a host or package: example.com/shop, java.base/jdk.
+var hostName = regexp.MustCompile(`^[a-z0-9-]+(?:\.[a-z][a-z0-9-]*)+$`)
 
 // isRelativePath reports whether a word with separators is a path: its last part has
 // an extension, and its first is no host.
@@ -15,7 +18,7 @@ func isRelativePath(w string) bool {
 	if m == nil || strings.HasPrefix(w, "//") {
 		return false
 	}
-	if first := w[:strings.IndexAny(w, `/\`)]; host.MatchString(first) || strings.HasPrefix(first, "HKEY_") || first == "HKLM" || first == "HKCU" {
+	if first := w[:strings.IndexAny(w, `/\`)]; hostName.MatchString(first) || strings.HasPrefix(first, "HKEY_") || first == "HKLM" || first == "HKCU" {
 		return false
 	}
 	ext := strings.ToLower(m[1])
@@ -55,8 +58,8 @@ func isFileExtension(ext string) bool {
 	return ext != "" && strings.Contains(known, " "+ext+" ")
 }
 
-// isFileStem reports whether what stands before the extension is a file's name, and
-// not a thing in source code, such as in console.log, this.config or a.c.
+// isFileStem reports whether the text before the extension is a file's name, and not a
+// name in source code, as in console.log, this.config or a.c.
 func isFileStem(stem, ext string) bool {
 	const attributes = " c h r log lock env diff patch properties css html zip bin db dat bak old key service timer tmp "
 	const objects = " this self cls super window document console math np pd os sys req res request response ctx context app module exports process err error obj" +
@@ -70,7 +73,7 @@ func isFileStem(stem, ext string) bool {
 	return !strings.Contains(attributes, " "+ext+" ") || len(stem) > 1 && !strings.Contains(objects, " "+strings.ToLower(stem)+" ")
 }
 
-// isProduct reports whether the name is a library's or a variable's, not a file's.
+// isProduct reports whether the name is one of a library or a variable, not of a file.
 func isProduct(name string) bool {
 	switch name {
 	case "node.js", "vue.js", "next.js", "nuxt.js", "react.js", "express.js", "three.js", "d3.js", "ember.js", "backbone.js", "chart.js", "p5.js", "nest.js", "discord.js", "socket.io", "process.env", "import.meta.env", "asp.net":
@@ -80,8 +83,8 @@ func isProduct(name string) bool {
 	}
 }
 
-// isLibrary reports whether the path is of a library: in a stack trace of many lines
-// the few of one's own files are what counts.
+// isLibrary reports whether the path belongs to a library: in a long stack trace only the
+// few files of the user's own code matter.
 func isLibrary(path string) bool {
 	for _, part := range []string{"/usr/local/go/src/", "/site-packages/", "/dist-packages/", "/node_modules/", "/pkg/mod/", "/usr/lib/python3", "/lib/python3.", "/rustc/", "/.cargo/registry/", "/jre/", "/jdk"} {
 		if strings.Contains(path, part) {

@@ -1,7 +1,8 @@
 package summarize_test
 
 import (
-	"fmt"
+	"errors"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -15,12 +16,12 @@ func small(window int, answers ...any) *llm.Script {
 	return llm.Scripted(answers...).WithInfo(llm.Info{Name: "small", Provider: "p", Window: window, MaxOutput: 1_000})
 }
 
-// numbered answers with a summary that names its number and repeats the one before.
-func numbered() llm.Step {
-	n := 0
-	return llm.Step{Repeat: true, From: func(llm.Request) llm.Step {
-		n++
-		return llm.Say(fmt.Sprintf("## Facts\nsummary %d", n))
+// quotedAnswer answers with a summary that names the messages of the request.
+func quotedAnswer() llm.Step {
+	name := regexp.MustCompile(`message \d+`)
+	return llm.Step{Repeat: true, From: func(r llm.Request) llm.Step {
+		names := name.FindAllString(r.Messages[0].Content, -1)
+		return llm.Say(good + "\n\n## Open\nWho reads the words that the user and the assistant repeat, and what for? They stand in " + strings.Join(names[max(0, len(names)-60):], ", ") + ".")
 	}}
 }
 
@@ -35,80 +36,98 @@ func fits(t *testing.T, model *llm.Script, factor float64) {
 	}
 }
 
-// § 10 row 13: material over the summarizer's own window is folded in chunks,
-// and every message reaches it once.
-func TestRow13MaterialOverItsWindowIsFolded(t *testing.T) {
+// What fits the room that Room tells is summarized in one call, whole, and
+// the call fits the summarizer's window.
+func TestRow13OneCallSeesAllThatFits(t *testing.T) {
 	t.Parallel()
 	const factor = 1.3
-	model := small(4_096, numbered())
-	req := request()
-	req.Messages = talk(60, 200)
-	strategy := summarize.NewLLM(model, counter{}, func() float64 { return factor })
-	res, err := summarize.New(strategy, counter{}).Summarize(t.Context(), req)
-	if err != nil {
-		t.Fatalf("summarize: %v", err)
-	}
-	wantSummary(t, req, res)
-	fits(t, model, factor)
-	n := len(model.Requests())
-	if n < 6 || n > 32 || res.Note != "" || res.Content != fmt.Sprintf("## Facts\nsummary %d", n) {
-		t.Errorf("got %q (%s) after %d calls, want the last summary of a fold", res.Content, res.Note, n)
-	}
-	var seen strings.Builder
-	for i, r := range model.Requests() {
-		text := lastUser(t, r)
-		seen.WriteString(between(t, text, "transcript") + "\n")
-		if want := fmt.Sprintf("part %d of %d", i+1, n); !strings.Contains(text, want) {
-			t.Errorf("request %d does not say %q", i+1, want)
+	for _, previous := range []string{"", strings.Repeat("An old fact is here. ", 60)} {
+		model := small(4_096, quotedAnswer())
+		strategy := summarize.NewLLM(model, counter{}, func() float64 { return factor })
+		req := request()
+		req.Previous = previous
+		room, used := strategy.Room(req), 0
+		for req.Messages = nil; ; {
+			m := talk(len(req.Messages)+1, 100)[len(req.Messages)]
+			if used += m.TokenCount + 8; used > room {
+				break
+			}
+			req.Messages = append(req.Messages, m)
 		}
-		if i > 0 && between(t, text, "summary") != fmt.Sprintf("## Facts\nsummary %d", i) {
-			t.Errorf("request %d does not extend summary %d", i+1, i)
+		res, err := summarize.New(strategy, counter{}).Summarize(t.Context(), req)
+		if err != nil {
+			t.Fatalf("summarize: %v", err)
 		}
-	}
-	for _, m := range req.Messages {
-		if got := strings.Count(seen.String(), fmt.Sprintf("message %d: ", m.Seq)); got != 1 {
-			t.Errorf("message %d was shown %d times, want once", m.Seq, got)
+		wantSummary(t, req, res)
+		fits(t, model, factor)
+		if len(model.Requests()) != 1 || res.Shortened != 0 || len(req.Messages) < 10 {
+			t.Errorf("got %d calls, %d of %d messages shortened, want all of many in one call", len(model.Requests()), res.Shortened, len(req.Messages))
+		}
+		seen := between(t, lastUser(t, model.Requests()[0]), "transcript")
+		for _, m := range req.Messages {
+			if !strings.Contains(seen, strings.TrimSpace(m.Content)) {
+				t.Errorf("message %d was not shown whole", m.Seq)
+			}
 		}
 	}
 }
 
-// One message over a chunk is cut into head and tail with a mark.
+// A single message over a call is cut into head and tail with a mark, and counted.
+//
+// Finding: context-F6
 func TestHugeMessage(t *testing.T) {
 	t.Parallel()
-	model := small(4_096, numbered())
+	model := small(4_096, quotedAnswer())
 	req := request()
-	req.Messages = append(talk(4, 100), user(5, "BEGIN "+strings.Repeat("word ", 40_000)+"END"))
+	req.Messages = append(talk(14, 100)[10:], user(15, "BEGIN "+strings.Repeat("word ", 40_000)+"END"))
 	res := run(t, model, req)
 	wantSummary(t, req, res)
 	fits(t, model, 1.1)
 	requests := model.Requests()
-	last := between(t, lastUser(t, requests[len(requests)-1]), "transcript")
-	if !strings.HasPrefix(last, "[5] user: BEGIN") || !strings.HasSuffix(last, "END") || !strings.Contains(last, "bytes left out") {
+	text := between(t, lastUser(t, requests[0]), "transcript")
+	_, last, _ := strings.Cut(text, "[15] user: ")
+	if !strings.HasPrefix(last, "BEGIN") || !strings.HasSuffix(last, "END") || !strings.Contains(last, "bytes left out") {
 		t.Errorf("got %q … %q, want head, mark and tail", last[:40], last[len(last)-40:])
 	}
-	if len(requests) > 3 {
-		t.Errorf("got %d calls, want one message to be one chunk", len(requests))
+	for _, m := range req.Messages[:4] {
+		if !strings.Contains(text, strings.TrimSpace(m.Content)) {
+			t.Errorf("message %d was cut, want only the long one to be", m.Seq)
+		}
+	}
+	if len(requests) != 1 || res.Shortened != 1 {
+		t.Errorf("got %d calls, %d messages shortened (%s), want one of each", len(requests), res.Shortened, res.Note)
 	}
 }
 
-// A backlog that would need too many calls is shortened; one that is beyond all
-// measure is left to the strategy without a model. The number of calls is bounded.
-func TestBacklog(t *testing.T) {
+// More than a call takes is cut, tool results first, and counted: whoever orders a summary
+// orders less.
+func TestMoreThanOneCall(t *testing.T) {
 	t.Parallel()
-	model := small(4_096, numbered())
+	model := small(4_096, quotedAnswer())
 	req := request()
-	req.Messages = talk(400, 600)
+	req.Messages = append(talk(18, 100)[10:], toolResult(19, "x", strings.Repeat("a line of output ", 2_000)))
+	for i := range 8 {
+		req.Messages = append(req.Messages, toolResult(int64(20+i), "x", strings.Repeat("more output ", 2_000)))
+	}
 	res := run(t, model, req)
+	text := between(t, lastUser(t, model.Requests()[0]), "transcript")
+	for _, m := range req.Messages[:8] {
+		if !strings.Contains(text, strings.TrimSpace(m.Content)) {
+			t.Errorf("message %d was cut before the tool results", m.Seq)
+		}
+	}
+	if res.Shortened != 9 || len(res.Calls) != 1 {
+		t.Errorf("got %d shortened in %d calls, want the nine results (%s)", res.Shortened, len(res.Calls), res.Note)
+	}
+	fits(t, model, 1.1)
+
+	model = small(4_096, quotedAnswer())
+	req.Messages = talk(4_000, 60)
+	res = run(t, model, req)
 	wantSummary(t, req, res)
 	fits(t, model, 1.1)
-	if n := len(res.Calls); res.Note != "" || n < 8 || n > 32 {
-		t.Errorf("got note %q after %d calls, want a summary after at most 32", res.Note, n)
-	}
-	req.Messages = talk(4_000, 60)
-	res = run(t, small(4_096, numbered()), req)
-	wantSummary(t, req, res)
-	if len(res.Calls) != 0 || res.Note != "fallback: there is too much for the summary model's window" {
-		t.Errorf("got note %q after %d calls, want the fallback at once", res.Note, len(res.Calls))
+	if len(res.Calls) != 1 || res.Shortened == 0 {
+		t.Errorf("got %d calls, %d shortened, want one call that says what it lacks", len(res.Calls), res.Shortened)
 	}
 }
 
@@ -116,7 +135,7 @@ func TestBacklog(t *testing.T) {
 func TestTinyWindow(t *testing.T) {
 	t.Parallel()
 	res := run(t, small(512), request())
-	if len(res.Calls) != 0 || res.Note != "fallback: the window of the summary model is too small" {
+	if len(res.Calls) != 0 || res.Note != "fallback: the context window of the summary model is too small" {
 		t.Errorf("got note %q after %d calls, want the fallback at once", res.Note, len(res.Calls))
 	}
 }
@@ -124,7 +143,7 @@ func TestTinyWindow(t *testing.T) {
 // A summary of a model with a larger window is cut before it is extended.
 func TestLargePrevious(t *testing.T) {
 	t.Parallel()
-	model := small(4_096, numbered())
+	model := small(4_096, quotedAnswer())
 	req := request()
 	req.Previous = "## Goal\nShip it.\n\n## Facts\n" + strings.Repeat("An old fact is here. ", 1_000) + "The newest fact is 4711."
 	res := run(t, model, req)
@@ -136,39 +155,36 @@ func TestLargePrevious(t *testing.T) {
 	}
 }
 
-// A wrong idea of the window is corrected by what the provider says, at most twice.
-func TestRow13WindowIsCorrectedByTheProvider(t *testing.T) {
+// A prompt that the provider refuses as too long is not sent again: whoever ordered the
+// summary orders a smaller one.
+func TestRow13TooLongForTheProvider(t *testing.T) {
 	t.Parallel()
-	told := &llm.Error{Kind: llm.KindContextLength, Limit: 4_096}
-	model := llm.Scripted(told, numbered()).WithInfo(llm.Info{Name: "liar", Window: 32_000})
+	told := llm.Step{Err: &llm.Error{Kind: llm.KindContextLength, Limit: 4_096}, Repeat: true}
 	req := request()
-	req.Messages = talk(20, 400)
-	res := run(t, model, req)
-	if res.Note != "" || res.Calls[0].Error != "context_length" || len(res.Calls) < 4 {
-		t.Errorf("got note %q after %d calls, want smaller chunks", res.Note, len(res.Calls))
+	req.Strict = true
+	model := llm.Scripted(told)
+	res, err := over(model).Summarize(t.Context(), req)
+	if e := llm.AsError(err); !errors.Is(err, summarize.ErrFailed) || e == nil || e.Limit != 4_096 {
+		t.Errorf("got error %v, want one that tells the limit", err)
 	}
-	for i, r := range model.Requests()[1:] {
-		if got := (counter{}).Text(lastUser(t, r)) + r.MaxOutputTokens; got > told.Limit {
-			t.Errorf("request %d takes %d tokens, want at most %d", i+2, got, told.Limit)
-		}
-	}
-	untold := llm.Step{Err: &llm.Error{Kind: llm.KindContextLength}, Repeat: true}
-	res = run(t, llm.Scripted(untold), req)
-	if len(res.Calls) != 3 || res.Note != "fallback: the model failed (context_length)" {
-		t.Errorf("got note %q after %d calls, want the fallback after 3", res.Note, len(res.Calls))
+	if len(model.Requests()) != 1 || len(res.Calls) != 1 || res.Calls[0].Error != "context_length" {
+		t.Errorf("got %d calls, want one", len(res.Calls))
 	}
 }
 
-// A chunk in the middle may fail once, without beginning anew.
-func TestRetryInTheMiddle(t *testing.T) {
+// A call that gave way to a run is neither a failure nor made again here.
+//
+// Finding: context-F8
+func TestYieldedCall(t *testing.T) {
 	t.Parallel()
-	model := small(4_096, "one", "", "two", numbered())
-	req := request()
-	req.Messages = talk(30, 200)
-	res := run(t, model, req)
-	requests := model.Requests()
-	if res.Note != "" || between(t, lastUser(t, requests[2]), "summary") != "one" || between(t, lastUser(t, requests[3]), "summary") != "two" {
-		t.Errorf("got note %q, want the chunk repeated and the fold to go on", res.Note)
+	for _, strict := range []bool{false, true} {
+		model := llm.Scripted(llm.Step{Err: &llm.Error{Kind: llm.KindCanceled, Err: llm.ErrYielded}})
+		req := request()
+		req.Strict, req.Background = strict, true
+		res, err := over(model).Summarize(t.Context(), req)
+		if !errors.Is(err, llm.ErrYielded) || errors.Is(err, summarize.ErrFailed) || res.Content != "" || len(res.Calls) != 1 || !model.Requests()[0].Background {
+			t.Errorf("strict %t: got %+v, %v, want only the call", strict, res, err)
+		}
 	}
 }
 
@@ -180,8 +196,8 @@ func TestOutputLimit(t *testing.T) {
 	req.Limit = 4_000
 	run(t, model, req)
 	sent := model.Requests()[0]
-	if sent.MaxOutputTokens != 330 || !strings.Contains(lastUser(t, sent), "at most 300 tokens") {
-		t.Errorf("got output limit %d and %q, want 330 and 300 tokens asked for", sent.MaxOutputTokens, lastUser(t, sent)[len(lastUser(t, sent))-120:])
+	if sent.MaxOutputTokens != 330 || !strings.Contains(lastUser(t, sent), "at most 210 tokens") {
+		t.Errorf("got output limit %d and %q, want 330, and 210 tokens asked for", sent.MaxOutputTokens, lastUser(t, sent)[len(lastUser(t, sent))-120:])
 	}
 }
 

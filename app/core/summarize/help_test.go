@@ -16,7 +16,19 @@ type counter struct{}
 func (counter) Text(s string) int { return (len(s) + 3) / 4 }
 
 // good is an answer that is a summary.
-const good = "## Goal\nShip the release on Friday.\n\n## Decisions\nUse PostgreSQL, because two replicas write."
+const good = "## Goal\nShip the release on Friday.\n\n## Facts\nLisbon has the staging cluster; Marta tests there until Thursday evening.\n\n" +
+	"## Decisions\nUse PostgreSQL, because two replicas write."
+
+// sentences returns n sentences that say something different each.
+func sentences(n int) string {
+	things := strings.Fields("pump door lamp boat roof shed well gate tank path wall barn desk ship coat bell")
+	likes := strings.Fields("red old new big dry wet hot low tall thin round clean empty quiet heavy cheap narrow")
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "The %s %s is %s. ", likes[i%len(likes)], things[(i/2+i)%len(things)], likes[(3*i+i/17+1)%len(likes)])
+	}
+	return strings.TrimSpace(b.String())
+}
 
 // user returns a user message.
 func user(seq int64, text string) core.Message {

@@ -4,35 +4,39 @@ import (
 	"context"
 	"strings"
 
-	"bobbin/app/core/cut"
+	"bobbin/app/core"
+	"bobbin/app/core/prompttext"
 )
 
-// Hybrid is the strategy that lets a model write and code keep the facts: under
-// the model's summary stands a ledger of files, commands, errors and URLs, merged
-// with the ledger of the summary before, so that no round can lose them in
-// rewording (C3). Safe for concurrent use.
+// Hybrid is the strategy in which a model writes and code keeps the facts: a ledger of
+// files, commands, errors and URLs follows the model's summary. It is merged with the
+// ledger of the previous summary, so that no rewording loses facts. Safe for concurrent
+// use.
 type Hybrid struct {
 	llm   *LLM
-	count counter
+	count core.TextCounter
 }
 
-// NewHybrid returns the strategy over a model's.
+// NewHybrid returns the strategy that uses model for the text.
 func NewHybrid(model *LLM) *Hybrid { return &Hybrid{llm: model, count: model.count} }
 
-// Name is StrategyHybrid.
+// Name returns StrategyHybrid.
 func (h *Hybrid) Name() string { return StrategyHybrid }
 
-// summaryHeading stands over the model's part.
+// Room returns LLM.Room of the model.
+func (h *Hybrid) Room(req Request) int { return h.llm.Room(req) }
+
+// summaryHeading is the heading of the model's part.
 const summaryHeading = "## Conversation Summary"
 
-const joinTokens = 8 // of the heading and of the lines between the parts
+const joinTokens = 8 // of the heading and the lines between the parts
 
-// Summarize asks the model for its part and appends the ledger, which has at most
-// ledgerTokens, two fifths of the limit and half of what is replaced: that holds the
-// ledger before, so that a small round does not shrink it. Errors are those of LLM.
+// Summarize asks the model for its part and appends the ledger. The ledger has at most
+// ledgerTokens, two fifths of the limit, and half of what is replaced: that includes the
+// previous ledger, so that a small summary does not shrink it. Errors are those of LLM.
 func (h *Hybrid) Summarize(ctx context.Context, req Request) (Result, error) {
 	previous, l := splitLedger(req.Previous)
-	l.extract(req.Messages)
+	l.extractFacts(req.Messages)
 	budget := ledgerRoom(req.Limit)
 	if req.Replaces > 0 {
 		budget = min(budget, req.Replaces/2)
@@ -46,30 +50,30 @@ func (h *Hybrid) Summarize(ctx context.Context, req Request) (Result, error) {
 	if req.Replaces > 0 {
 		words.Replaces = max(req.Replaces-size, 1)
 	}
-	res, err := h.llm.summarize(ctx, words, true)
+	res, err := h.llm.writeSummary(ctx, words, true)
 	res.Strategy = StrategyHybrid
 	if err != nil {
 		return res, err
 	}
-	written, _ := splitLedger(res.Content) // lists that the model wrote although it was told not to: nobody checked them
+	written, _ := splitLedger(res.Content) // drops lists that the model wrote against its instructions: no code checked them
 	if written = withoutHeading(written); written == "" {
 		return res, errEmpty
 	}
-	res.Content = h.join(written, facts, req.Limit)
+	res.Content = h.joinParts(written, facts, req.Limit)
 	res.Tokens = h.count.Text(res.Content)
 	return res, nil
 }
 
-// withoutHeading takes our own heading off an earlier summary.
+// withoutHeading removes our own heading from an earlier summary.
 func withoutHeading(summary string) string {
 	return strings.TrimSpace(strings.TrimPrefix(summary, summaryHeading))
 }
 
-// join puts the parts together. The words give way to the facts when both
-// together count more than each alone.
-func (h *Hybrid) join(words, facts string, limit int) string {
+// joinParts joins the parts. It cuts the words, not the facts, if both together have more
+// tokens than the limit.
+func (h *Hybrid) joinParts(words, facts string, limit int) string {
 	for room := limit - h.count.Text(facts); ; room -= max(limit/16, joinTokens) {
-		parts := []string{summaryHeading, cut.Oldest(h.count, words, max(room, 0))}
+		parts := []string{summaryHeading, prompttext.Oldest(h.count, words, max(room, 0))}
 		if facts != "" {
 			parts = append(parts, "\n"+facts)
 		}

@@ -2,59 +2,91 @@ package summarize
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/abadojack/whatlanggo"
 
 	"bobbin/app/core"
 )
 
-// How much text is looked at, in bytes: of everything, and of one message, which says
-// first what it is about and quotes afterwards.
+// How much text is examined, in bytes: in all, and of one message, which begins with its
+// own words and quotes later.
 const (
-	languageSample = 16 << 10
+	languageSample = 64 << 10
 	languageHead   = 400
+	enoughVotes    = 5   // messages in one language
+	sureLetters    = 150 // of a text whose language can be compared with another's
 )
 
-// language names the language of the conversation where it is sure, else it is
-// empty. What users say counts; if that says nothing, the summary before, which was
-// in the conversation's language, and then what the assistant says.
-func language(messages []core.Message, previous string) string {
-	if name := languageOf(messages, core.RoleUser); name != "" {
-		return name
-	}
-	words, _ := splitLedger(core.Clip(previous, languageSample))
-	if name := guess(prose(words)); name != "" {
-		return name
-	}
-	return languageOf(messages, core.RoleAssistant)
+// spokenLanguages are the languages of a conversation.
+type spokenLanguages struct {
+	main string   // of the summary; empty = not sure
+	all  []string // every one that the conversation may use; empty = there may be others
 }
 
-// languageOf names the language of most messages of a role; of those that are sure, or
-// else of all together. The newest wins a draw.
-func languageOf(messages []core.Message, role core.Role) string {
+// languagesOf returns the languages of the messages and of the previous summary, which is
+// in the conversation's language. The users' messages count first, the assistant's last.
+func languagesOf(messages []core.Message, previous string) spokenLanguages {
+	words, _ := splitLedger(core.Clip(previous, languageSample))
+	before := detectLanguage(withoutCode(words))
+	users, assistant := countVotes(messages, core.RoleUser), countVotes(messages, core.RoleAssistant)
+	found := spokenLanguages{main: cmp.Or(users.main, before, assistant.main)}
+	if !users.sure || !assistant.sure {
+		return found
+	}
+	found.all = slices.AppendSeq(slices.Collect(maps.Keys(users.votes)), maps.Keys(assistant.votes))
+	if before != "" {
+		found.all = append(found.all, before)
+	}
+	return found
+}
+
+// languageVotes holds the detected languages of the messages of a role.
+type languageVotes struct {
+	votes map[string]int
+	main  string // the language of most of them, of the newest five first; empty = not sure
+	sure  bool   // no message is in another language than those of the votes
+}
+
+// countVotes detects the language of each message of the role, and of all of them
+// together: a few words are easily mistaken for another language.
+func countVotes(messages []core.Message, role core.Role) languageVotes {
 	var all strings.Builder
-	votes, best := map[string]int{}, ""
+	p := languageVotes{votes: map[string]int{}}
 	for i := len(messages) - 1; i >= 0 && all.Len() < languageSample; i-- {
 		if messages[i].Role != role {
 			continue
 		}
-		text := strings.ToValidUTF8(prose(core.Clip(messages[i].Content, languageSample)), "")
+		text := strings.ToValidUTF8(withoutCode(core.Clip(messages[i].Content, languageSample)), "")
 		text = core.Clip(text, languageHead)
-		first, _, _ := strings.Cut(text, "\n") // what follows may be quoted
+		first, _, _ := strings.Cut(text, "\n") // later lines may be quoted
 		all.WriteString(text + "\n")
-		if name := cmp.Or(guess(first), guess(text)); name != "" {
-			if votes[name]++; best == "" || votes[name] > votes[best] {
-				best = name
-			}
+		name := detectLanguage(first)
+		if name == "" && len(first) < len(strings.TrimSpace(text)) {
+			name = detectLanguage(text)
+		}
+		if name == "" {
+			continue
+		}
+		p.votes[name]++
+		if p.votes[p.main] < enoughVotes && (p.main == "" || p.votes[name] > p.votes[p.main]) {
+			p.main = name
 		}
 	}
-	return cmp.Or(best, guess(all.String()))
+	together := detectLanguage(all.String())
+	p.main = cmp.Or(p.main, together)
+	p.sure = together != "" && together == p.main && weighLetters(all.String()) >= sureLetters
+	return p
 }
 
-// prose drops code: in fences, in backquotes, and words that look like it. Lines stay.
-func prose(text string) string {
+// withoutCode drops code: in fences, in backquotes, and words that look like it. Line
+// breaks stay.
+func withoutCode(text string) string {
 	var b strings.Builder
-	for line := range strings.Lines(outside(outside(text, "```"), "`")) {
+	for line := range strings.Lines(dropEnclosed(dropEnclosed(text, "```"), "`")) {
 		for w := range strings.FieldsSeq(line) {
 			if !strings.ContainsAny(w, `/\_=(){}<>[]@#$|;`) {
 				b.WriteString(w + " ")
@@ -67,8 +99,8 @@ func prose(text string) string {
 	return b.String()
 }
 
-// outside drops what stands between two marks.
-func outside(text, mark string) string {
+// dropEnclosed drops the text between pairs of marks.
+func dropEnclosed(text, mark string) string {
 	if !strings.Contains(text, mark) {
 		return text
 	}
@@ -81,164 +113,76 @@ func outside(text, mark string) string {
 	return b.String()
 }
 
-// guess names the language of the text by its script, or by its commonest words.
-func guess(text string) string {
-	letters, scripts := countScripts(text)
-	if letters < 8 {
-		return ""
-	}
-	best, most := "", 0
-	for name, n := range scripts {
-		if n > most {
-			best, most = name, n
-		}
-	}
-	if scripts["Japanese"]*8 > letters { // kana stands among Chinese characters
-		return "Japanese"
-	}
-	if most*2 < letters {
-		return ""
-	}
-	switch best {
-	case "Latin":
-		return guessByWords(text)
-	case "Cyrillic":
-		return guessCyrillic(text)
-	case "Arabic":
-		return guessArabic(text)
-	case "Devanagari":
-		if strings.Contains(text, "है") || strings.Contains(text, "हैं") {
-			return "Hindi"
-		}
-		return "" // shared by several languages
-	default:
-		return best
-	}
-}
-
-// weightHan and weightSyllable are how many letters a character counts that is a word, or
-// a syllable of one: names of programs and the like stand between them in Latin letters.
 const (
-	weightHan      = 3
-	weightSyllable = 2
+	minLetters = 8 // of a text whose language is detected
+	// weightLetter is the weight of a letter that is not Latin: texts in any language
+	// contain names and code in Latin letters.
+	weightLetter = 3
+	shareKana    = 8 // at least one in so many letters of a Japanese text is kana
 )
 
-// countScripts counts letters by the language that owns their script, or by the
-// script where several share it.
-func countScripts(text string) (letters int, scripts map[string]int) {
-	scripts = map[string]int{}
+// countLetters returns how many letters of the text are Latin, how many are not, and how
+// many of those are kana.
+func countLetters(text string) (latin, other, kana int) {
 	for _, r := range text {
-		if !unicode.IsLetter(r) {
-			continue
-		}
-		letters++
 		switch {
-		case r < 0x250:
-			scripts["Latin"]++
-		case unicode.Is(unicode.Han, r):
-			scripts["Chinese"] += weightHan
-			letters += weightHan - 1
+		case unicode.Is(unicode.Latin, r):
+			latin++
 		case unicode.In(r, unicode.Hiragana, unicode.Katakana):
-			scripts["Japanese"] += weightSyllable
-			letters += weightSyllable - 1
-		case unicode.Is(unicode.Hangul, r):
-			scripts["Korean"] += weightSyllable
-			letters += weightSyllable - 1
-		case unicode.Is(unicode.Cyrillic, r):
-			scripts["Cyrillic"]++
-		case unicode.Is(unicode.Greek, r):
-			scripts["Greek"]++
-		case unicode.Is(unicode.Hebrew, r):
-			scripts["Hebrew"]++
-		case unicode.Is(unicode.Thai, r):
-			scripts["Thai"]++
-		case unicode.Is(unicode.Arabic, r):
-			scripts["Arabic"]++
-		case unicode.Is(unicode.Devanagari, r):
-			scripts["Devanagari"]++
+			kana++
+			other++
+		case unicode.IsLetter(r):
+			other++
 		}
 	}
-	return letters, scripts
+	return latin, other, kana
 }
 
-// guessCyrillic tells Russian from Ukrainian by letters that only one has, else by its
-// commonest words.
-func guessCyrillic(text string) string {
-	ukrainian := strings.ContainsAny(text, "іїєґІЇЄҐ")
-	russian := strings.ContainsAny(text, "ыэёЫЭЁ")
-	if !russian && !ukrainian {
-		for w := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) }) {
-			switch w {
-			case "что", "это", "как", "пожалуйста", "почему", "нужно", "для", "или", "нет", "если", "мне":
-				russian = true
+// weighLetters returns the number of letters, with the weight of those that are not Latin.
+func weighLetters(text string) int {
+	latin, other, _ := countLetters(text)
+	return latin + weightLetter*other
+}
+
+// detectLanguage returns the language of the text; empty = not sure.
+func detectLanguage(text string) string {
+	latin, other, kana := countLetters(text)
+	if latin+weightLetter*other < minLetters || repeatsItself(text) {
+		return ""
+	}
+	if kana*shareKana > latin+other {
+		return "Japanese"
+	}
+	if weightLetter*other > latin {
+		text = strings.Map(func(r rune) rune {
+			if unicode.Is(unicode.Latin, r) {
+				return ' '
 			}
-		}
+			return r
+		}, text)
 	}
+	found := whatlanggo.DetectWithOptions(text, whatlanggo.Options{Whitelist: knownLanguages()})
 	switch {
-	case russian && !ukrainian:
-		return "Russian"
-	case ukrainian && !russian:
-		return "Ukrainian"
+	case !found.IsReliable():
+		return ""
+	case found.Lang == whatlanggo.Cmn:
+		return "Chinese"
 	default:
-		return ""
+		return found.Lang.String()
 	}
 }
 
-// guessArabic tells the languages of Arabic script by letters that not all have.
-func guessArabic(text string) string {
-	switch {
-	case strings.ContainsAny(text, "ٹڈڑںےھ"):
-		return "Urdu"
-	case strings.ContainsAny(text, "پچژگ"):
-		return "Persian"
-	case strings.ContainsAny(text, "ةىيكأإ"):
-		return "Arabic"
-	default:
-		return ""
+// knownLanguages are the languages to choose from: the fewer there are, the shorter a text
+// can be for a sure result.
+func knownLanguages() map[whatlanggo.Lang]bool {
+	known := map[whatlanggo.Lang]bool{}
+	for _, lang := range []whatlanggo.Lang{
+		whatlanggo.Eng, whatlanggo.Deu, whatlanggo.Fra, whatlanggo.Spa, whatlanggo.Por, whatlanggo.Ita, whatlanggo.Nld, whatlanggo.Pol,
+		whatlanggo.Ces, whatlanggo.Hun, whatlanggo.Ron, whatlanggo.Swe, whatlanggo.Fin, whatlanggo.Tur, whatlanggo.Ind, whatlanggo.Vie,
+		whatlanggo.Rus, whatlanggo.Ukr, whatlanggo.Ell, whatlanggo.Heb, whatlanggo.Arb, whatlanggo.Pes, whatlanggo.Urd,
+		whatlanggo.Hin, whatlanggo.Mar, whatlanggo.Ben, whatlanggo.Tam, whatlanggo.Tha, whatlanggo.Cmn, whatlanggo.Jpn, whatlanggo.Kor,
+	} {
+		known[lang] = true
 	}
-}
-
-// stopWords are common words by language. Words that are code in English, or
-// common in two of the languages with different weight, are left out.
-func stopWords() map[string]string {
-	return map[string]string{
-		"English":    "the and that have with this you your what would please can we they are was how should does is to it of my",
-		"German":     "der die das und ist nicht ich wir sie mit ein eine für auf wie bitte auch noch kannst werden soll dem den zu",
-		"French":     "le les des est une je vous nous dans pour pas avec sur mais plaît être cette comment peux et du au ce",
-		"Spanish":    "el los las es una por para con pero como más está qué puedes gracias esto cómo favor del y mi se lo",
-		"Portuguese": "os as uma não para com você mas como está isso são também obrigado pode por do da em um ao",
-		"Italian":    "il gli che è una per non con sono come questo puoi grazie della anche di più ho le mi",
-		"Dutch":      "het een en van niet ik wij met voor op hoe kan dat zijn alsjeblieft ook wat je deze moet",
-		"Polish":     "nie się jest na to z jak czy dla proszę tego mam być może są ale tak",
-		"Turkish":    "bir ve bu için ile nasıl değil ne daha lütfen var mı çok ben gibi",
-		"Swedish":    "och att det är som en inte jag vi med för på hur kan du av har om",
-	}
-}
-
-// guessByWords names a language of Latin script if its common words are there,
-// and clearly more of them than of any other's.
-func guessByWords(text string) string {
-	counts := map[string]int{}
-	total := 0
-	for _, w := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) }) {
-		counts[w]++
-		total++
-	}
-	best, most, second := "", 0, 0
-	for name, words := range stopWords() {
-		score := 0
-		for _, w := range strings.Fields(words) {
-			score += counts[w]
-		}
-		switch {
-		case score > most:
-			best, most, second = name, score, most
-		case score > second:
-			second = score
-		}
-	}
-	if most < 3 || most*10 < total || most < 2*second {
-		return ""
-	}
-	return best
+	return known
 }

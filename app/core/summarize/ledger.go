@@ -8,52 +8,59 @@ import (
 	"strconv"
 	"strings"
 
-	"bobbin/app/core/cut"
+	"bobbin/app/core"
+	"bobbin/app/core/prompttext"
 )
 
 // kind is a section of the ledger.
 type kind int
 
 const (
-	files kind = iota
+	wishes kind = iota // of the user, in the user's words
+	files
 	commands
 	problems
 	urls
 	kinds // how many there are
 )
 
-// heading returns the line above the kind's entries (C3). Stored summaries are
-// read back by it.
+// heading returns the line above the kind's entries. Stored summaries are parsed by it.
 func (k kind) heading() string {
-	return [kinds]string{"## Files Referenced", "## Commands Executed", "## Errors Encountered", "## URLs"}[k]
+	return [kinds]string{"## Standing Wishes", "## Files Referenced", "## Commands Executed", "## Errors Encountered", "## URLs"}[k]
 }
 
 const (
-	// ledgerTokens is the ledger's own budget inside the limit (CONTEXT § 6).
+	// ledgerTokens bounds the ledger inside the limit of the summary.
 	ledgerTokens = 600
-	// ledgerEntries bounds a kind's entries in memory; more could never be shown.
+	// ledgerEntries bounds a kind's entries in memory; no summary can show more.
 	ledgerEntries = 1_000
 	entryBytes    = 240 // of one entry
-	// leastEntry is the fewest tokens of an entry's line with its reference.
-	leastEntry = 6
-	// moreTokens is kept free for a kind's "+12 more".
+	// minEntryTokens is the min size of an entry's line with its reference.
+	minEntryTokens = 6
+	// moreTokens is reserved for a kind's "+12 more".
 	moreTokens = 8
 )
 
-// ledgerRoom returns the tokens that the ledger may have in a summary of at most limit.
-// All strategies give it the same, so that none throws away what another kept.
+// ledgerRoom returns how many tokens the ledger may have in a summary of at most limit.
+// It is the same for all strategies, so that none drops what another kept.
 func ledgerRoom(limit int) int { return min(ledgerTokens, limit*2/5) }
 
-// entry is one fact and the message that spoke of it last.
+// entry is one fact and the message that mentioned it last.
 type entry struct {
-	text string
-	note string // "exit 1"; empty = nothing more is known
-	ref  string // empty = not known
-	at   int    // order of the last mention
+	text   string
+	source core.Role // empty = not known
+	note   string    // such as "exit 1"; empty = none
+	ref    string    // of the message; empty = not known
+	at     int       // order of the last mention
 }
 
-func (e entry) line() string {
+// renderLine returns the line of the entry. Text that may be a sentence is quoted with its
+// source: it is evidence, not an order. So is an address that only a tool named.
+func (e entry) renderLine(k kind) string {
 	line := "- " + e.text
+	if k == wishes || k == problems || k == urls && e.source == core.RoleTool {
+		line = "- " + quoteSource(e.source, e.text)
+	}
 	if e.note != "" {
 		line += " → " + e.note
 	}
@@ -63,12 +70,12 @@ func (e entry) line() string {
 	return line
 }
 
-// ledger is what code knows of a conversation: each fact once, newest mention
-// last. What does not fit is counted.
+// ledger holds the facts that code extracted from a conversation: each fact once, newest
+// mention last. Facts that do not fit are counted.
 type ledger struct {
 	entries [kinds]map[string]entry
 	bases   map[string]bool // the last parts of the paths among the files
-	more    [kinds]int      // entries that earlier summaries could not show
+	more    [kinds]int      // entries that earlier summaries did not show
 	clock   int
 }
 
@@ -80,27 +87,37 @@ func newLedger() *ledger {
 	return l
 }
 
-// add records a mention. A known fact moves to the end and keeps its note unless
+// quoteSource returns the text as a quotation that names its source, if it is known.
+func quoteSource(source core.Role, text string) string {
+	text = `"` + text + `"`
+	if source != "" {
+		text = string(source) + " said: " + text
+	}
+	return text
+}
+
+// quotation matches what quoteSource returns.
+var quotation = regexp.MustCompile(`^(?:(user|assistant|tool) said: )?"(.*)"$`)
+
+// addEntry records a mention. A known fact moves to the end and keeps its note unless
 // there is a new one.
-func (l *ledger) add(k kind, text, note, ref string) {
-	text = cut.Line(text, entryBytes)
-	if text == "" {
+func (l *ledger) addEntry(k kind, e entry) {
+	e.text = prompttext.Line(prompttext.Harmless(e.text), entryBytes)
+	if e.text == "" || k == files && !l.isNewFile(e.text) {
 		return
 	}
-	if k == files && !l.fresh(text) {
-		return
-	}
-	known := l.entries[k][text]
+	known := l.entries[k][e.text]
 	l.clock++
-	l.entries[k][text] = entry{text: text, note: cmp.Or(note, known.note), ref: cmp.Or(ref, known.ref), at: l.clock}
+	e.note, e.ref, e.source, e.at = cmp.Or(e.note, known.note), cmp.Or(e.ref, known.ref), cmp.Or(e.source, known.source), l.clock
+	l.entries[k][e.text] = e
 	if len(l.entries[k]) > 2*ledgerEntries {
-		l.forget(k)
+		l.dropOldest(k)
 	}
 }
 
-// fresh reports whether a file is to be recorded: the bare name of one whose path is
-// known says nothing new. A path takes the place of the bare name.
-func (l *ledger) fresh(path string) bool {
+// isNewFile reports whether to record a file: not the bare name of a known path. A path
+// replaces the bare name.
+func (l *ledger) isNewFile(path string) bool {
 	n := strings.LastIndexAny(path, `/\`)
 	if n < 0 {
 		return !l.bases[path]
@@ -110,18 +127,18 @@ func (l *ledger) fresh(path string) bool {
 	return true
 }
 
-// forget drops the older half of a kind. It runs once in ledgerEntries additions,
-// so additions stay cheap.
-func (l *ledger) forget(k kind) {
-	newest := l.newest(k)
+// dropOldest drops the older half of a kind. It runs once per ledgerEntries additions, so
+// additions stay cheap.
+func (l *ledger) dropOldest(k kind) {
+	newest := l.newestEntries(k)
 	for _, e := range newest[ledgerEntries:] {
 		delete(l.entries[k], e.text)
 	}
 	l.more[k] += len(newest) - ledgerEntries
 }
 
-// newest returns the entries of a kind, the last mentioned first.
-func (l *ledger) newest(k kind) []entry {
+// newestEntries returns the entries of a kind, the last mentioned first.
+func (l *ledger) newestEntries(k kind) []entry {
 	out := make([]entry, 0, len(l.entries[k]))
 	for _, e := range l.entries[k] {
 		out = append(out, e)
@@ -130,7 +147,7 @@ func (l *ledger) newest(k kind) []entry {
 	return out
 }
 
-func (l *ledger) empty() bool {
+func (l *ledger) isEmpty() bool {
 	for k := range kinds {
 		if len(l.entries[k]) > 0 || l.more[k] > 0 {
 			return false
@@ -139,12 +156,12 @@ func (l *ledger) empty() bool {
 	return true
 }
 
-// render writes the ledger in at most budget tokens: of each kind the entries
+// render renders the ledger in at most budget tokens: of each kind the entries
 // mentioned last, in the order of their mention, and "+12 more" for the rest.
-// Empty = nothing to say, or no room for it.
-func (l *ledger) render(count counter, budget int) string {
-	for room := budget; room > 0 && !l.empty(); room -= max(budget/16, 1) {
-		out := l.write(l.choose(count, room))
+// Empty = no entries, or no room for them.
+func (l *ledger) render(count core.TextCounter, budget int) string {
+	for room := budget; room > 0 && !l.isEmpty(); room -= max(budget/16, 1) {
+		out := l.renderChosen(l.chooseEntries(count, room))
 		if count.Text(out) <= budget {
 			return out
 		}
@@ -152,26 +169,26 @@ func (l *ledger) render(count counter, budget int) string {
 	return ""
 }
 
-// choose returns the newest entries of each kind that fit the room together; the
+// chooseEntries returns the newest entries of each kind that fit the room together; the
 // kinds take turns, so that none crowds out the others.
-func (l *ledger) choose(count counter, room int) [kinds][]entry {
+func (l *ledger) chooseEntries(count core.TextCounter, room int) [kinds][]entry {
 	var waiting, chosen [kinds][]entry
 	for k := range kinds {
 		cost := count.Text(k.heading()) + moreTokens
-		if len(l.entries[k]) == 0 || cost+leastEntry > room {
+		if len(l.entries[k]) == 0 || cost+minEntryTokens > room {
 			continue
 		}
-		waiting[k], room = l.newest(k), room-cost
+		waiting[k], room = l.newestEntries(k), room-cost
 	}
 	for turn := true; turn; {
 		turn = false
 		for k := range kinds {
-			if len(waiting[k]) == 0 || room < leastEntry {
+			if len(waiting[k]) == 0 || room < minEntryTokens {
 				continue
 			}
 			e := waiting[k][0]
 			waiting[k] = waiting[k][1:]
-			if cost := count.Text(e.line()) + 1; cost <= room {
+			if cost := count.Text(e.renderLine(k)) + 1; cost <= room {
 				chosen[k], room = append(chosen[k], e), room-cost
 			}
 			turn = true
@@ -180,8 +197,8 @@ func (l *ledger) choose(count counter, room int) [kinds][]entry {
 	return chosen
 }
 
-// write renders the chosen entries, given newest first.
-func (l *ledger) write(chosen [kinds][]entry) string {
+// renderChosen renders the chosen entries, given newest first.
+func (l *ledger) renderChosen(chosen [kinds][]entry) string {
 	var b strings.Builder
 	for k := range kinds {
 		if len(chosen[k]) == 0 {
@@ -192,7 +209,7 @@ func (l *ledger) write(chosen [kinds][]entry) string {
 		}
 		b.WriteString(k.heading())
 		for _, e := range slices.Backward(chosen[k]) {
-			b.WriteString("\n" + e.line())
+			b.WriteString("\n" + e.renderLine(k))
 		}
 		if more := len(l.entries[k]) - len(chosen[k]) + l.more[k]; more > 0 {
 			fmt.Fprintf(&b, "\n+%d more", more)
@@ -207,9 +224,9 @@ var (
 	moreLine  = regexp.MustCompile(`^\+(\d{1,9}) more$`)
 )
 
-// disowned returns what a model wrote so that none of it is taken for a ledger: nobody
-// checked it.
-func disowned(text string) string {
+// demoteLedgerHeadings returns a model's text without the headings of a ledger: only code
+// writes ledgers.
+func demoteLedgerHeadings(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "## ") && ledgerKind(strings.TrimSpace(line)) != kinds {
@@ -220,28 +237,27 @@ func disowned(text string) string {
 	return b.String()
 }
 
-// splitLedger takes a ledger out of a summary: it returns what else the summary
-// says, and the entries of all its ledger sections, of those that a model wrote in
-// the place of code, too.
+// splitLedger separates a summary from its ledger: it returns the other text, and the
+// entries of all ledger sections, including those that a model wrote instead of code.
 func splitLedger(summary string) (rest string, l *ledger) {
 	l = newLedger()
 	var b strings.Builder
 	current := kinds // not in a ledger section
 	for line := range strings.Lines(summary) {
 		bare := strings.TrimSpace(line)
-		if cut.IsHeading(bare) && !strings.HasPrefix(bare, "### ") {
+		if prompttext.IsHeading(bare) && !strings.HasPrefix(bare, "### ") {
 			current = ledgerKind(bare)
 		}
 		if current == kinds {
 			b.WriteString(line)
 			continue
 		}
-		l.parse(current, bare)
+		l.parseEntry(current, bare)
 	}
 	return strings.TrimSpace(b.String()), l
 }
 
-// ledgerKind returns the kind that the heading stands for; kinds = none.
+// ledgerKind returns the kind of a heading; kinds = none.
 func ledgerKind(heading string) kind {
 	name := strings.ToLower(strings.Trim(heading, "#*: "))
 	for k := range kinds {
@@ -252,8 +268,8 @@ func ledgerKind(heading string) kind {
 	return kinds
 }
 
-// parse reads one line of a ledger section.
-func (l *ledger) parse(k kind, line string) {
+// parseEntry reads one line of a ledger section.
+func (l *ledger) parseEntry(k kind, line string) {
 	if more, ok := parseMore(line); ok {
 		l.more[k] += more
 		return
@@ -269,7 +285,11 @@ func (l *ledger) parse(k kind, line string) {
 	if m := entryNote.FindStringSubmatch(text); m != nil {
 		text, note = m[1], m[2]
 	}
-	l.add(k, text, note, ref)
+	var source core.Role
+	if m := quotation.FindStringSubmatch(text); m != nil {
+		source, text = core.Role(m[1]), m[2]
+	}
+	l.addEntry(k, entry{text: text, source: source, note: note, ref: ref})
 }
 
 // parseMore reads "+12 more".

@@ -63,16 +63,16 @@ func TestExtraction(t *testing.T) {
 			toolResult(2, "a", "vet: bad\nexit status 1"), toolResult(3, "b", `{"stdout":"ok","exit_code":0}`),
 		}, "Commands Executed", []string{"- go vet ./... → exit 1 [2]", "- git push → exit 0 [3]"}},
 		{"errors in output", []core.Message{toolResult(1, "x", "ok\npanic: runtime error: index out of range\n\tat foo(bar)\n0 errors\nerror TS2304: Cannot find name\nCannot open: ENOENT\nTraceback (most recent call last):\nValueError: bad\nerr := f()\nfatal things happen")}, "Errors Encountered",
-			[]string{"- panic: runtime error: index out of range [1]", "- error TS2304: Cannot find name [1]", "- Cannot open: ENOENT [1]", "- ValueError: bad [1]", "- fatal things happen [1]"}},
+			[]string{`- tool said: "panic: runtime error: index out of range" [1]`, `- tool said: "error TS2304: Cannot find name" [1]`, `- tool said: "Cannot open: ENOENT" [1]`, `- tool said: "ValueError: bad" [1]`, `- tool said: "fatal things happen" [1]`}},
 		{"errors in prose", []core.Message{user(1, "How do I handle an error or exception? It says\nError: no such table\nand E0308 too.\nThere is no error: it works")}, "Errors Encountered",
-			[]string{"- Error: no such table [1]", "- and E0308 too. [1]"}},
+			[]string{`- user said: "Error: no such table" [1]`, `- user said: "and E0308 too." [1]`}},
 		{"errors in JSON", []core.Message{toolResult(1, "x", `{"error":"quota used up","detail":{"items":[1,null,"x"]}}`), toolResult(2, "x", `{"error":null}`)}, "Errors Encountered",
-			[]string{"- quota used up [1]"}},
+			[]string{`- tool said: "quota used up" [1]`}},
 		{"failed tool", []core.Message{func() core.Message {
 			m := toolResult(1, "x", "timed out after 30 s")
 			m.Status = core.MessageFailed
 			return m
-		}()}, "Errors Encountered", []string{"- timed out after 30 s [1]"}},
+		}()}, "Errors Encountered", []string{`- tool said: "timed out after 30 s" [1]`}},
 		{"URLs", []core.Message{user(1, "See https://example.com/a?b=c#d, (http://en.wikipedia.org/wiki/Go_(game)) and <ftp://x.org/f.tar>. Not file:///x or ://.")}, "URLs",
 			[]string{"- https://example.com/a?b=c#d [1]", "- http://en.wikipedia.org/wiki/Go_(game) [1]", "- ftp://x.org/f.tar [1]"}},
 		{"broken arguments", []core.Message{call("open", `{"path": "app/x.go`)}, "Files Referenced", []string{"- app/x.go [1]"}},
@@ -117,7 +117,7 @@ func TestHybridMerge(t *testing.T) {
 	}
 }
 
-// § 10 row 8: 60 planted facts after 20 rounds are in the ledger, or counted in
+// 60 planted facts after 20 rounds are in the ledger, or counted in
 // "+12 more"; the ledger stays within its own 600 tokens, whatever the model forgets.
 func TestRow8FactsSurvive(t *testing.T) {
 	t.Parallel()

@@ -8,57 +8,55 @@ import (
 	"time"
 
 	"bobbin/app/core"
-	"bobbin/app/core/cut"
 	"bobbin/app/core/llm"
+	"bobbin/app/core/prompttext"
 )
 
-// Sizes that a model which does not tell gets.
+// Defaults for a model that reports no sizes.
 const (
-	defaultWindow = 8_192 // tokens (W9)
-	defaultFactor = 1.1   // until five calls were measured (CONTEXT § 5)
+	defaultWindow = 8_192 // tokens
+	defaultFactor = 1.1   // until the factor was measured in five calls
 )
 
 const (
-	temperature     = 0.2
-	reasoningTokens = 2_048 // room for thoughts beside the summary
-	promptOverhead  = 11    // tokens around a system block and a message (B8)
-	leastMaterial   = 64    // tokens of transcript under which a call is not worth it
-	maxSteps        = 32    // most chunks of one summary
-	maxTightened    = 2     // how often the provider's "too long" is answered with smaller chunks
+	temperature       = 0.2
+	reasoningTokens   = 2_048 // room for thoughts beside the summary
+	promptOverhead    = 11    // tokens around a system block and a message
+	minMaterialTokens = 64    // tokens of transcript under which a call is not worth it
 )
 
 // LLM is the strategy that asks a language model. Safe for concurrent use.
 type LLM struct {
 	model   llm.Model
-	count   counter
+	count   core.TextCounter
 	factor  func() float64
 	prompts prompts
 }
 
-// NewLLM returns the strategy for a model of its own. factor returns how many of
-// the model's tokens one cl100k_base token is at present, its margin included; nil
-// takes what the model expects of itself, times 1.1.
-func NewLLM(model llm.Model, count counter, factor func() float64) *LLM {
+// NewLLM returns the strategy for a model. factor returns how many of the model's tokens
+// one cl100k_base token currently is, its margin included; nil = the model's prior
+// factor times 1.1.
+func NewLLM(model llm.Model, count core.TextCounter, factor func() float64) *LLM {
 	return &LLM{model: model, count: count, factor: factor, prompts: newPrompts()}
 }
 
-// Name is StrategyLLM.
+// Name returns StrategyLLM.
 func (l *LLM) Name() string { return StrategyLLM }
 
-// Summarize asks the model for a summary, in several steps when the material does
-// not fit its window. Errors are of the model, or say why its answers were refused.
+// Summarize asks the model for a summary, in one call: messages that do not fit it are
+// cut (see Room). Errors come from the model, or say why its answers were refused.
 func (l *LLM) Summarize(ctx context.Context, req Request) (Result, error) {
-	res, err := l.summarize(ctx, req, false)
-	res.Content = disowned(res.Content)
+	res, err := l.writeSummary(ctx, req, false)
+	res.Content = demoteLedgerHeadings(res.Content)
 	res.Tokens = l.count.Text(res.Content)
 	return res, err
 }
 
-// summarize is Summarize; with ledger the model is told that code appends lists.
-func (l *LLM) summarize(ctx context.Context, req Request, ledger bool) (Result, error) {
+// writeSummary is Summarize; with ledger the prompt says that code appends lists.
+func (l *LLM) writeSummary(ctx context.Context, req Request, ledger bool) (Result, error) {
 	j := l.newJob(req, ledger)
-	err := j.fold(ctx)
-	res := Result{Strategy: StrategyLLM, Model: l.model.Info().Name, Calls: j.calls}
+	err := j.summarizeMessages(ctx)
+	res := Result{Strategy: StrategyLLM, Model: l.model.Info().Name, Calls: j.calls, Shortened: j.shortened}
 	if err != nil {
 		return res, err
 	}
@@ -66,53 +64,68 @@ func (l *LLM) summarize(ctx context.Context, req Request, ledger bool) (Result, 
 	return res, nil
 }
 
-// job is one summary in the making. One goroutine owns it.
+// job is the state of one summary. One goroutine owns it.
 type job struct {
 	*LLM
 	req       Request
 	system    string
+	frame     string // our own words around the data
+	languages spokenLanguages
 	fixed     int // tokens of the system text and, at most, of the request around the data
-	language  string
-	limit     int // most tokens of the summary: the request's, or what the model can say
-	ask       int // tokens asked for
+	limit     int // max tokens of the summary: the request's, or the model's max output
+	ask       int // tokens to ask for
 	maxOutput int // of a call, in the model's tokens
 	window    int // of the model, in its tokens
 	scale     float64
-	tightened int
-	summary   string // what was summarized so far
+	shortened int    // messages that were cut to fit the call
+	summary   string // the previous one, then the new one
 	calls     []core.ModelCall
 }
 
+// Room returns how many cl100k_base tokens of messages one call can summarize besides
+// req.Previous, for a summary of req.Limit tokens; at least 1.
+func (l *LLM) Room(req Request) int { return max(l.newJob(req, true).messageRoom(), 1) }
+
 func (l *LLM) newJob(req Request, ledger bool) *job {
 	info := l.model.Info()
-	j := &job{LLM: l, req: req, language: language(req.Messages, req.Previous), window: info.Window, scale: l.currentFactor(info), summary: req.Previous}
+	j := &job{LLM: l, req: req, languages: languagesOf(req.Messages, req.Previous), window: info.Window, scale: l.currentFactor(info), summary: req.Previous}
 	if j.window <= 0 {
 		j.window = defaultWindow
 	}
-	j.req.Focus = harmless(cut.Line(req.Focus, 1_000))
-	j.measure()
-	j.system = l.prompts.system(req.Preset, systemData{Tokens: cmp.Or(req.AskFor, req.Limit), Ledger: ledger})
-	frame := l.prompts.request(requestData{Previous: "-", Focus: j.req.Focus, Language: j.language,
-		Parts: maxSteps, Part: maxSteps, Tokens: j.ask, Rejected: string(errNotSmaller)})
-	j.fixed = l.count.Text(j.system) + l.count.Text(frame) + promptOverhead
+	j.req.Focus = makeHarmless(prompttext.Line(req.Focus, 1_000))
+	j.setLimits()
+	j.system = l.prompts.renderSystem(req.Preset, systemData{Tokens: cmp.Or(req.TargetTokens, tokensToAskFor(req.Limit)), Ledger: ledger})
+	j.frame = l.prompts.renderRequest(requestData{Previous: "-", Focus: j.req.Focus, Speakers: j.req.Speakers, Language: j.languages.main, Tokens: j.ask, Rejected: string(errNotSmaller)})
+	j.fixed = l.count.Text(j.system) + l.count.Text(j.frame) + promptOverhead
 	return j
 }
 
-// measure works out from window and scale what the model can say and what is
-// asked of it.
-func (j *job) measure() {
+// setLimits derives the max output and the tokens to ask for from window and scale.
+func (j *job) setLimits() {
 	wanted := int(float64(max(2*j.req.Limit, j.req.Limit+reasoningTokens)) * j.scale)
 	j.maxOutput = max(min(wanted, j.window/4), 1)
-	if most := j.model.Info().MaxOutput; most > 0 {
-		j.maxOutput = min(j.maxOutput, most)
+	if limit := j.model.Info().MaxOutput; limit > 0 {
+		j.maxOutput = min(j.maxOutput, limit)
 	}
 	j.limit = max(min(j.req.Limit, int(float64(j.maxOutput)/j.scale)), 1)
-	j.ask = j.limit
-	if j.req.AskFor > 0 {
-		j.ask = min(j.req.AskFor, j.limit)
+	j.ask = tokensToAskFor(j.limit)
+	if j.req.TargetTokens > 0 {
+		j.ask = min(j.req.TargetTokens, j.ask)
 	}
 	if j.req.Replaces > 0 { // a summary nearly as large as its material gains nothing
 		j.ask = max(min(j.ask, j.req.Replaces*3/4), 1)
+	}
+}
+
+// tokensToAskFor returns how many tokens to ask for under a limit: models write more than
+// asked, and an answer that is cut off at the output limit is lost.
+func tokensToAskFor(limit int) int { return max(limit*7/10, 1) }
+
+// newEvidence returns what an answer about the transcript is checked against.
+func (j *job) newEvidence(transcript string, least int) evidence {
+	return evidence{
+		transcript: transcript, previous: j.summary, prompt: j.system + "\n" + j.frame,
+		languages: j.languages.all, focused: j.req.Focus != "", minTokens: least,
 	}
 }
 
@@ -128,12 +141,12 @@ func (l *LLM) currentFactor(info llm.Info) float64 {
 	return defaultFactor
 }
 
-// prompt returns how many tokens a prompt may have.
-func (j *job) prompt() int { return int(float64(j.window-j.maxOutput) / j.scale) }
+// promptLimit returns how many tokens a prompt may have.
+func (j *job) promptLimit() int { return int(float64(j.window-j.maxOutput) / j.scale) }
 
-// send makes one call and records it. The prompt is counted once more as it is
-// sent, as calibration compares it with the provider's count.
-func (j *job) send(ctx context.Context, text string) (llm.Response, error) {
+// callModel makes one call and records it. It counts the prompt as it is sent, as
+// calibration compares that with the provider's count.
+func (j *job) callModel(ctx context.Context, text string) (llm.Response, error) {
 	info := j.model.Info()
 	t := temperature
 	start := time.Now()
@@ -142,6 +155,7 @@ func (j *job) send(ctx context.Context, text string) (llm.Response, error) {
 		Messages:        []llm.Message{{Role: core.RoleUser, Content: text}},
 		MaxOutputTokens: j.maxOutput,
 		Temperature:     &t,
+		Background:      j.req.Background,
 	}), nil)
 	call := core.ModelCall{
 		Purpose: core.PurposeSummary, Model: info.Name, Provider: info.Provider,

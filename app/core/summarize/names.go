@@ -9,20 +9,20 @@ import (
 	"bobbin/app/core"
 )
 
-const nameBytes = 300 // of a path; a longer word is none
+const nameBytes = 300 // max bytes of a path
 
-// names takes the file paths and URLs of a line. It goes word by word, so that
-// the expressions below only ever see short text.
-func (s *scan) names(line string) {
-	if s.full(files) && s.full(urls) || !strings.ContainsAny(line, `./\:`) && !strings.Contains(line, "file") {
+// takeNames records the file paths and URLs of a line. It goes word by word, so that the
+// regular expressions below read only short texts.
+func (s *scan) takeNames(line string) {
+	if s.isFull(files) && s.isFull(urls) || !strings.ContainsAny(line, `./\:`) && !strings.Contains(line, "file") {
 		return
 	}
-	line = withoutMarks(s.quoted(line))
+	line = withoutMarks(s.takeQuotedPaths(line))
 	words := strings.FieldsFunc(line, endsName)
-	requested := false // the word before is a request's method
+	requested := false // the previous word is an HTTP method
 	for i, w := range words {
 		if at := strings.Index(w, "://"); at > 0 {
-			s.url(w, at)
+			s.takeURL(w, at)
 			continue
 		}
 		if i+1 < len(words) && isBroken(w, words[i+1]) {
@@ -30,18 +30,18 @@ func (s *scan) names(line string) {
 			continue
 		}
 		if strings.HasPrefix(w, "www.") && strings.Count(w, ".") > 1 {
-			s.take(urls, strings.TrimRight(w, ".,;:!?)"))
+			s.takeEntry(urls, strings.TrimRight(w, ".,;:!?)"))
 			continue
 		}
-		if !requested && !s.full(files) {
-			s.paths(w)
+		if !requested && !s.isFull(files) {
+			s.takePaths(w)
 		}
 		requested = isMethod(w)
 	}
 }
 
-// withoutMarks takes off what git puts before the paths in a difference, and joins
-// Windows' own folders whose names have blanks.
+// withoutMarks removes the marks before the paths of a git diff, and joins the folders of
+// Windows whose names have blanks.
 func withoutMarks(line string) string {
 	for _, mark := range []string{"--- a/", "+++ b/"} {
 		if rest, ok := strings.CutPrefix(line, mark); ok {
@@ -57,22 +57,21 @@ func withoutMarks(line string) string {
 	return line
 }
 
-// isBroken reports whether a path of Windows goes on behind the blank after it:
-// D:\My Files\a.txt.
+// isBroken reports whether a Windows path continues after a blank: D:\My Files\a.txt.
 func isBroken(w, next string) bool {
 	return windowsPath.MatchString(w) && !strings.HasSuffix(w, `\`) && !fileName.MatchString(w[strings.LastIndexByte(w, '\\')+1:]) &&
 		strings.IndexByte(next, '\\') > 0 && next[0] != '.' && !windowsPath.MatchString(next) && !strings.ContainsAny(w[len(w)-1:], ".,;:!?)")
 }
 
-// Stand-ins for names with blanks, while a line is split at its blanks.
+// Placeholders for names with blanks, while a line is split at its blanks.
 const (
 	programFiles   = "\x01"
 	programFiles86 = "\x02"
 )
 
-// quoted takes the paths with blanks that stand in quotes, and returns the line
+// takeQuotedPaths records the paths with blanks that are in quotes, and returns the line
 // without them.
-func (s *scan) quoted(line string) string {
+func (s *scan) takeQuotedPaths(line string) string {
 	if !strings.ContainsAny(line, "\"'`") || !strings.ContainsAny(line, `/\`) {
 		return line
 	}
@@ -80,10 +79,10 @@ func (s *scan) quoted(line string) string {
 		parts := strings.Split(line, quote)
 		for i := 1; i+1 < len(parts); i += 2 {
 			p := parts[i]
-			if !strings.Contains(p, " ") || len(p) > nameBytes || s.full(files) || !isSpacedPath(p) {
+			if !strings.Contains(p, " ") || len(p) > nameBytes || s.isFull(files) || !isSpacedPath(p) {
 				continue
 			}
-			s.take(files, unescape(p))
+			s.takeEntry(files, unescapePath(p))
 			parts[i] = ""
 		}
 		line = strings.Join(parts, quote)
@@ -91,8 +90,8 @@ func (s *scan) quoted(line string) string {
 	return line
 }
 
-// isSpacedPath tells a path with blanks in it from a command or a sentence with a
-// path: its last word has no separator, and only one of the others begins a path.
+// isSpacedPath reports whether the text is a path with blanks, not a command or a sentence
+// with a path: its last word has no separator, and only its first word begins a path.
 func isSpacedPath(p string) bool {
 	if windowsPath.MatchString(p) && !strings.Contains(p[2:], `:\`) {
 		return true
@@ -111,7 +110,7 @@ func isSpacedPath(p string) bool {
 	return isFileExtension(ext) && !strings.ContainsAny(p, "<>|;=:")
 }
 
-// isMethod reports whether a word says that the next one is the path of a request.
+// isMethod reports whether the word is an HTTP method, which a request's path follows.
 func isMethod(w string) bool {
 	switch w {
 	case "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS":
@@ -121,8 +120,8 @@ func isMethod(w string) bool {
 	}
 }
 
-// paths takes the file paths of a word.
-func (s *scan) paths(word string) {
+// takePaths records the file paths of a word.
+func (s *scan) takePaths(word string) {
 	if !strings.ContainsAny(word, `./\`) && !isKnownFile(trimPath(word)) {
 		return
 	}
@@ -138,8 +137,8 @@ func (s *scan) paths(word string) {
 		p := trimPath(word[i : i+n])
 		called := i+n < len(word) && word[i+n] == '('
 		folder := !strings.Contains(strings.TrimLeft(p, "."), ".")
-		if (!s.brief || !folder) && isPath(p) && (!called || strings.ContainsAny(p, `/\`)) && (!s.tool || !isLibrary(p)) {
-			s.take(files, tidy(p))
+		if (!s.filesOnly || !folder) && isPath(p) && (!called || strings.ContainsAny(p, `/\`)) && (!s.isTool || !isLibrary(p)) {
+			s.takeEntry(files, tidyPath(p))
 		}
 		_, size := utf8.DecodeRuneInString(word[i+n:])
 		i += n + max(size, 1)
@@ -152,8 +151,8 @@ func endsName(r rune) bool {
 
 func endsPath(r rune) bool { return strings.ContainsRune("()[]{},;=!?&^$#%", r) }
 
-// url takes the URL whose "://" is at i in w.
-func (s *scan) url(w string, i int) {
+// takeURL records the URL whose "://" is at i in w.
+func (s *scan) takeURL(w string, i int) {
 	start := i
 	for start > 0 && isSchemeByte(w[start-1]) {
 		start--
@@ -162,13 +161,13 @@ func (s *scan) url(w string, i int) {
 		return
 	}
 	u := strings.TrimRight(w[start:], ".,;:!?*_")
-	for _, pair := range []string{"()", "[]", "{}"} { // a bracket that only closes is the sentence's
+	for _, pair := range []string{"()", "[]", "{}"} { // a closing bracket without an opening one belongs to the sentence
 		if strings.HasSuffix(u, pair[1:]) && strings.Count(u, pair[:1]) < strings.Count(u, pair[1:]) {
 			u = strings.TrimRight(strings.TrimSuffix(u, pair[1:]), ".,;:!?")
 		}
 	}
 	if len(u) > i-start+3 {
-		s.take(urls, u)
+		s.takeEntry(urls, u)
 	}
 }
 
@@ -177,38 +176,38 @@ func isSchemeByte(b byte) bool {
 }
 
 var (
-	position     = regexp.MustCompile(`:\d+(?::\d+)?(?::in)?:?$`) // main.go:12:5
+	placeSuffix  = regexp.MustCompile(`:\d+(?::\d+)?(?::in)?:?$`) // main.go:12:5
 	unixPath     = regexp.MustCompile(`^(?:~|\.{1,2})?(?:/[^/\\:]+)+/?$`)
 	relativePath = regexp.MustCompile(`^(?:[^/\\:]+[/\\])+[^/\\:]*\.([A-Za-z][A-Za-z0-9_]{0,9})$`)
 	fileName     = regexp.MustCompile(`^[\p{L}\p{N}_.@+()-]*[\p{L}\p{N}_)]\.([A-Za-z][A-Za-z0-9]{0,9})$`)
 	windowsPath  = regexp.MustCompile(`^(?:[A-Za-z]:[\\/]|\\\\)[^<>|*?"]+$`)
 )
 
-// trimPath takes off what a sentence, an emphasis or a compiler puts around a path.
+// trimPath removes what a sentence, Markdown or a compiler puts around a path.
 func trimPath(w string) string {
-	w = position.ReplaceAllString(strings.TrimRight(strings.Trim(w, "*_"), ".,;:!?*"), "")
+	w = placeSuffix.ReplaceAllString(strings.TrimRight(strings.Trim(w, "*_"), ".,;:!?*"), "")
 	return strings.TrimRight(strings.TrimLeft(w, "+:"), ".,;:")
 }
 
-// tidy returns the path as it is shown: without the doubled backslashes of JSON, and
-// without a separator at its end.
-func tidy(path string) string {
-	path = unescape(strings.NewReplacer(programFiles86, `Program Files (x86)\`, programFiles, `Program Files\`).Replace(path))
+// tidyPath returns the path without the escaped backslashes of JSON and without a
+// separator at its end.
+func tidyPath(path string) string {
+	path = unescapePath(strings.NewReplacer(programFiles86, `Program Files (x86)\`, programFiles, `Program Files\`).Replace(path))
 	if len(path) > 3 {
 		path = strings.TrimRight(path, `/\`)
 	}
 	return path
 }
 
-// unescape undoes the doubled backslashes of a Windows path that stood in JSON.
-func unescape(path string) string {
+// unescapePath unescapes the backslashes of a Windows path that comes from JSON.
+func unescapePath(path string) string {
 	if len(path) > 3 && path[1:4] == `:\\` {
 		return strings.ReplaceAll(path, `\\`, `\`)
 	}
 	return path
 }
 
-// mayBePath reports whether a text that is called a path looks like one.
+// mayBePath reports whether a text in a field for paths looks like one.
 func mayBePath(text string) bool {
 	return len(text) > 1 && !strings.Contains(text, "://") && strings.ContainsAny(text, `./\`) && strings.Trim(text, `./\`) != ""
 }
@@ -230,7 +229,8 @@ func isPath(w string) bool {
 	return isFileName(w)
 }
 
-// isUnixPath tells a path from a word with a slash before it: /help is a command.
+// isUnixPath reports whether an absolute path is more than a word with a slash: /help is a
+// command.
 func isUnixPath(w string) bool {
 	if w[0] != '/' {
 		return true

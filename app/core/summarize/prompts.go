@@ -13,8 +13,8 @@ var promptFiles embed.FS
 // prompts renders the embedded prompt files. Safe for concurrent use.
 type prompts struct{ templates *template.Template }
 
-// newPrompts parses the files; a file that cannot be parsed was broken by a
-// programmer, so it panics.
+// newPrompts parses the embedded files. It panics if one is invalid, which is a
+// programmer's error.
 func newPrompts() prompts {
 	return prompts{template.Must(template.ParseFS(promptFiles, "prompts/*.md"))}
 }
@@ -22,8 +22,8 @@ func newPrompts() prompts {
 // systemData fills a preset's file. It depends on the policy alone, so that the
 // system text is the same from call to call and providers can cache it.
 type systemData struct {
-	Tokens int  // what is asked for
-	Ledger bool // lists are appended by code
+	Tokens int  // to ask for
+	Ledger bool // code appends the lists
 }
 
 // requestData fills request.md and shorten.md.
@@ -31,17 +31,16 @@ type requestData struct {
 	Previous   string
 	Transcript string
 	Focus      string
+	Speakers   bool   // messages begin with the names of users
 	Language   string // empty = not sure
-	Part       int
-	Parts      int
-	Tokens     int    // what is asked for
-	Length     string // the same in words
-	Have       int    // shorten.md: tokens of what is too long
-	Rejected   string // why the last answer was not used
+	Tokens     int    // to ask for
+	Length     string // the same in words or characters
+	Have       int    // shorten.md: tokens of the text that is too long
+	Rejected   string // why the last answer was refused
 }
 
-// lengthOf says a number of tokens in what a model can count better: words, or in
-// languages without blanks characters.
+// lengthOf returns a number of tokens in units that a model can count: words, or
+// characters in languages without blanks.
 func lengthOf(tokens int, language string) string {
 	unit := "words"
 	switch language {
@@ -55,8 +54,8 @@ func lengthOf(tokens int, language string) string {
 	return fmt.Sprintf("%d %s", max(n, 1), unit)
 }
 
-// system renders the file of the preset.
-func (p prompts) system(preset string, data systemData) string {
+// renderSystem renders the file of the preset.
+func (p prompts) renderSystem(preset string, data systemData) string {
 	name := "summary_window.md"
 	switch preset {
 	case PresetBudget, PresetSliding, PresetRatio:
@@ -64,22 +63,22 @@ func (p prompts) system(preset string, data systemData) string {
 	case PresetCompaction:
 		name = "compaction.md"
 	}
-	return p.render(name, data)
+	return p.renderFile(name, data)
 }
 
-func (p prompts) request(data requestData) string {
+func (p prompts) renderRequest(data requestData) string {
 	data.Length = lengthOf(data.Tokens, data.Language)
-	return p.render("request.md", data)
+	return p.renderFile("request.md", data)
 }
 
-func (p prompts) shorten(data requestData) string {
+func (p prompts) renderShorten(data requestData) string {
 	data.Length = lengthOf(data.Tokens, data.Language)
-	return p.render("shorten.md", data)
+	return p.renderFile("shorten.md", data)
 }
 
-// render fills a file. The files know no data but the structs above, which the
-// tests of every file prove; so a failure is a programmer's.
-func (p prompts) render(file string, data any) string {
+// renderFile renders a file. It panics on an error: the files use only the structs above,
+// and tests render all of them.
+func (p prompts) renderFile(file string, data any) string {
 	var b strings.Builder
 	if err := p.templates.ExecuteTemplate(&b, file, data); err != nil {
 		panic(fmt.Sprintf("summarize: prompt %s: %v", file, err))

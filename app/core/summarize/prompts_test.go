@@ -25,7 +25,7 @@ func prompted(t *testing.T, strategy func(*summarize.LLM) summarize.Strategy, pr
 		Messages: []core.Message{user(7, "What is the date of the release, and can you tell the team?"), assistant(8, "It is Friday.")},
 	}
 	if preset == summarize.PresetSliding {
-		req.Limit, req.AskFor = 500, 300
+		req.Limit, req.TargetTokens = 500, 300
 	}
 	s := summarize.New(strategy(summarize.NewLLM(model, counter{}, nil)), counter{})
 	if _, err := s.Summarize(t.Context(), req); err != nil {
@@ -82,7 +82,7 @@ func demands() map[string]map[string][]demand {
 	}
 }
 
-// everyPrompt is what CONTEXT § 6 asks of all prompts.
+// everyPrompt is what all prompts must say.
 func everyPrompt() []demand {
 	return []demand{
 		{"goal", "- Goal: "}, {"constraints and preferences", "- Constraints and preferences: "}, {"facts", "- Facts: "},
@@ -97,7 +97,7 @@ func everyPrompt() []demand {
 	}
 }
 
-// Each preset owns a prompt that says what REQUIREMENTS asks of it: W8, B9, R2, C3, C4, L4.
+// Each preset owns a prompt that states its requirements: W8, B9, R2, C3, C4, L4.
 func TestPrompts(t *testing.T) {
 	t.Parallel()
 	strategies := map[string]func(*summarize.LLM) summarize.Strategy{
@@ -110,7 +110,7 @@ func TestPrompts(t *testing.T) {
 			if !strings.HasPrefix(got, "You summarize conversations.") {
 				t.Errorf("got %q, want it to begin with its task", got[:40])
 			}
-			requirements["CONTEXT § 6"] = everyPrompt()
+			requirements["every prompt"] = everyPrompt()
 			for requirement, all := range requirements {
 				for _, d := range all {
 					if !strings.Contains(got, d.said) {
@@ -127,8 +127,8 @@ func TestPrompts(t *testing.T) {
 func TestLengthIsSaidInWords(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"请告诉我这个服务器有什么问题，我看不懂控制台里的错误。":                                             "at most 800 tokens (about 560 characters), in Chinese",
-		"Can you tell me what is wrong with this build and how it is to be done?": "at most 800 tokens (about 560 words), in English",
+		"请告诉我这个服务器有什么问题，我看不懂控制台里的错误。":                                             "at most 560 tokens (about 390 characters), in Chinese",
+		"Can you tell me what is wrong with this build and how it is to be done?": "at most 560 tokens (about 390 words), in English",
 	} {
 		req := request()
 		req.Messages = []core.Message{user(1, text), assistant(2, strings.Repeat("1234 ", 900))}

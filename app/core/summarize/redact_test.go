@@ -34,7 +34,7 @@ func leaky() summarize.Request {
 	return req
 }
 
-// § 10 row 23: secrets reach neither the summarizer nor the summary, whatever the
+// Secrets reach neither the summarizer nor the summary, whatever the
 // strategy and whoever wrote them; the messages stay as they are (W10).
 func TestRow23SecretsAreRedacted(t *testing.T) {
 	t.Parallel()
@@ -49,6 +49,9 @@ func TestRow23SecretsAreRedacted(t *testing.T) {
 			res, err := summarize.New(strategy(summarize.NewLLM(model, counter{}, nil)), counter{}).Summarize(t.Context(), req)
 			if err != nil {
 				t.Fatalf("summarize: %v", err)
+			}
+			if u := res.Unsupported; u != nil && strings.Contains(strings.Join(u.Examples, " "), secretPassword) {
+				t.Errorf("got %q among the facts that nobody said", u.Examples)
 			}
 			texts := []string{res.Content}
 			for _, r := range model.Requests() {

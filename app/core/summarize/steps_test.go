@@ -48,10 +48,10 @@ func TestSteps(t *testing.T) {
 	want := `(Extracted by a program, without a language model.)
 
 ## Steps
-- said: I look at it. [2]
-- read_file({"path":"pkg/parser.go"}) → package pkg func Parse() {} [2]
-- list({}) → parser.go lexer.go [2]
-- remove({"path":"x"}) → failed → exit status 1: no such file [5]
+- assistant said: "I look at it." [2]
+- read_file({"path":"pkg/parser.go"}) → "package pkg func Parse() {}" [2]
+- list({}) → "parser.go lexer.go" [2]
+- remove({"path":"x"}) → failed → "exit status 1: no such file" [5]
 - wait({}) → no result [5]
 `
 	if got, _, _ := strings.Cut(res.Content, "\n## Files"); got != want {
@@ -135,10 +135,14 @@ func TestLoopFallsBackToSteps(t *testing.T) {
 // L5: notes that are too long are cut; the model is not asked to summarize them again.
 func TestLoopDoesNotRecurse(t *testing.T) {
 	t.Parallel()
-	long := "## Current state\n" + strings.Repeat("The pump was repaired and tested. ", 200)
+	tools := "harbor lantern compass gravel timber rudder anchor bucket hammer ladder mortar pulley shovel spanner tackle trowel varnish"
+	long := "## Current state\nRead: " + tools + ".\n" + sentences(100)
 	model := llm.Scripted(long)
 	s := summarize.NewLoop(summarize.NewLLM(model, counter{}, nil), counter{})
 	req := summarize.Request{Preset: summarize.PresetCompaction, Messages: rounds(8, 400), Limit: 200}
+	for i := range req.Messages {
+		req.Messages[i].Content = strings.Fields(tools)[i] + " " + req.Messages[i].Content
+	}
 	res, err := s.Summarize(t.Context(), req)
 	if err != nil || res.Strategy != "llm" || len(model.Requests()) != 1 {
 		t.Errorf("got %+v, %v and %d calls, want one call and its answer cut", res, err, len(model.Requests()))

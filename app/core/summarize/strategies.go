@@ -1,34 +1,36 @@
 package summarize
 
-import "bobbin/app/core/llm"
+import (
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+)
 
 // Kind is a strategy that an agent's file can name (context.strategy).
 type Kind struct {
 	Name  string
-	Model bool // it asks a model: without one Extractive takes its place
+	Model bool // it calls a model: without one Extractive replaces it
 	New   func(Material) Strategy
 }
 
-// Material is what a strategy may be made of.
+// Material is what a strategy is built from.
 type Material struct {
-	Count counter
-	// Model writes summaries, and Factor says how many of its tokens one of ours is at
-	// present; nil for kinds without a model. See NewLLM.
+	Count core.TextCounter
+	// Model writes summaries, and Factor returns how many of its tokens one of ours
+	// currently is; nil for kinds without a model. See NewLLM.
 	Model  llm.Model
 	Factor func() float64
 }
 
-// Kinds is the table of strategies: the one place where a strategy is registered. What
-// reads agents' files and what makes summaries looks here.
+// Kinds is the table of strategies: the only place where a strategy is registered.
 func Kinds() []Kind {
 	return []Kind{
-		{Name: StrategyLLM, Model: true, New: func(m Material) Strategy { return m.llm() }},
-		{Name: StrategyHybrid, Model: true, New: func(m Material) Strategy { return NewHybrid(m.llm()) }},
+		{Name: StrategyLLM, Model: true, New: func(m Material) Strategy { return m.newLLM() }},
+		{Name: StrategyHybrid, Model: true, New: func(m Material) Strategy { return NewHybrid(m.newLLM()) }},
 		{Name: StrategyExtractive, New: func(m Material) Strategy { return NewExtractive(m.Count) }},
 	}
 }
 
-func (m Material) llm() *LLM { return NewLLM(m.Model, m.Count, m.Factor) }
+func (m Material) newLLM() *LLM { return NewLLM(m.Model, m.Count, m.Factor) }
 
 // KindOf returns the named strategy; false = there is none.
 func KindOf(name string) (Kind, bool) {

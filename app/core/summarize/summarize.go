@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"bobbin/app/core"
-	"bobbin/app/core/cut"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/prompttext"
 )
 
 // The names of the strategies, as policies and stored summaries say them.
@@ -18,8 +19,7 @@ const (
 	StrategySteps      = "steps" // of a tool loop, without a model
 )
 
-// The presets that own a prompt. Compaction is for the older part of a run's
-// tool loop (REQUIREMENTS L4).
+// The presets that have a prompt. Compaction is for the older part of a run's tool loop.
 const (
 	PresetWindow     = "window"
 	PresetBudget     = "budget"
@@ -28,118 +28,137 @@ const (
 	PresetCompaction = "compaction"
 )
 
-// MinLimit is the smallest limit at which every summary says at least something.
-// Under it the result is still within its limit, but may be a mere fragment.
-const MinLimit = cut.Least
+// MinLimit is the smallest limit at which every summary is a complete statement.
+// Below it the result is still within its limit, but may be a fragment.
+const MinLimit = prompttext.MinTokens
 
-// ErrNoGain says that no summary can be smaller than what it would replace:
-// there is too little to summarize. Nothing is to be stored.
+// ErrNoGain means that no summary can be smaller than what it would replace:
+// there is too little to summarize. Nothing may be stored.
 var ErrNoGain = errors.New("a summary would not be smaller than what it replaces")
 
-// ErrFailed says that the strategy failed and that Request.Strict wants nothing else.
-// The Note and the Cause of the Result say why. Nothing is to be stored.
-var ErrFailed = errors.New("the summary was not made")
+// ErrFailed means that the strategy failed and Request.Strict allows no fallback.
+// The Note and the Cause of the Result say why. Nothing may be stored.
+var ErrFailed = errors.New("the summary failed")
 
-// Request is one summary to be made. Token counts are cl100k_base.
+// Request describes the summary to write. Token counts are cl100k_base.
 type Request struct {
 	Preset   string         // whose prompt is used; empty or unknown = window
-	Previous string         // the summary so far, to be extended; empty = none
-	Messages []core.Message // to be added, in order, tool calls and results included; system rows are passed over
-	Limit    int            // most tokens of the result; at least 1
-	AskFor   int            // tokens that the prompt asks for; 0 or over Limit = Limit
-	Replaces int            // tokens of Previous and Messages as they are counted in the prompt; 0 = counted here
-	Focus    string         // what the user asked to keep above all; empty = nothing
-	// TimeLimit bounds all model calls together; after it the summary is made
+	Previous string         // the summary to extend; empty = none
+	Messages []core.Message // to add, in order, tool calls and results included; system rows are skipped
+	// Load returns messages that have no text yet (core.Message.Unloaded) with their
+	// text; a deleted message as it is. Nil = all messages have their text.
+	Load         func(ctx context.Context, list []core.Message) ([]core.Message, error)
+	Limit        int    // max tokens of the result; at least 1
+	TargetTokens int    // tokens that the prompt asks for; 0 or over Limit = Limit
+	Replaces     int    // tokens of Previous and Messages as counted in the prompt; 0 = counted here
+	Focus        string // what the user asked to keep above all; empty = nothing
+	Speakers     bool   // several users speak: messages begin with their names (core.Message.Named)
+	// TimeLimit bounds all model calls together; after it the summary is written
 	// without a model. 0 = only ctx bounds them.
 	TimeLimit time.Duration
-	Strict    bool // a strategy that fails is not replaced by one that needs no model
+	Strict    bool // a strategy that fails has no fallback
+	// Background means that no client waits for the summary: its calls give way to others
+	// (llm.Request.Background).
+	Background bool
 }
 
 // Result is a finished summary.
 type Result struct {
 	Content  string
 	Tokens   int    // of Content
-	Strategy string // the one that made Content: the one without a model after a fallback
-	Model    string // empty = made without a model
-	Note     string // why it is not what was asked for, such as "fallback: …"; empty = it is
-	// Cause is the reason of Note in one of a few words: time_limit, strategy, model_
+	Strategy string // the strategy that wrote Content; after a fallback the one without a model
+	Model    string // empty = written without a model
+	Note     string // why it is not what was requested, such as "fallback: …"; empty = it is
+	// Cause is the reason for Note in one of a few words: time_limit, strategy, model_
 	// and an llm.ErrorKind, or why the answer was refused (empty, reasoning_only,
-	// cut_off, tool_call, error_text, small_talk, not_smaller, refused). Empty without
-	// a Note.
+	// cut_off, tool_call, not_smaller, markup, dialog, echo, repetition, too_short,
+	// language, ungrounded, forgotten, invented, refused). Empty without a Note.
 	Cause string
+	// Shortened is how many messages the strategy saw only in part, because they were
+	// too long for its call. Tool results, which are always shown in part, count only if
+	// they were cut further.
+	Shortened int
+	// Unsupported are the facts of Content that are in none of the messages and not in the
+	// previous summary; nil = none, or Content was written without a model.
+	Unsupported *core.Unsupported
 	// Calls are the model calls, refused and failed ones too. Purpose, Model,
 	// Provider, Estimated, Usage, FinishReason, Error, Duration and CreatedAt are
-	// set; ids and owner are the caller's to fill in.
+	// set; the caller sets ids and owner.
 	Calls []core.ModelCall
 }
 
-// Strategy makes summaries. Implementations are safe for concurrent use.
+// Strategy writes summaries. Implementations are safe for concurrent use.
 type Strategy interface {
-	// Name is what policies and stored summaries call the strategy.
+	// Name is the strategy's name in policies and stored summaries.
 	Name() string
 	// Summarize returns a summary of at most req.Limit tokens. With an error only
-	// the Calls of the Result mean anything. It returns soon after ctx is done.
+	// the Calls of the Result are valid. It returns soon after ctx is done.
 	Summarize(ctx context.Context, req Request) (Result, error)
 }
 
-// counter counts cl100k_base tokens (tokens.Counter).
-type counter interface {
-	Text(s string) int
-}
-
-// Summarizer makes summaries that may be stored. Safe for concurrent use.
+// Summarizer writes summaries that may be stored. Safe for concurrent use.
 type Summarizer struct {
 	strategy Strategy
-	instead  Strategy // needs no model and does not fail
-	count    counter
+	fallback Strategy // needs no model and does not fail
+	count    core.TextCounter
 }
 
-// New returns a Summarizer that uses the strategy, and Extractive when it fails.
-func New(strategy Strategy, count counter) *Summarizer {
-	return &Summarizer{strategy: strategy, instead: NewExtractive(count), count: count}
+// New returns a Summarizer that uses the strategy, with Extractive as the fallback.
+func New(strategy Strategy, count core.TextCounter) *Summarizer {
+	return &Summarizer{strategy: strategy, fallback: NewExtractive(count), count: count}
 }
 
-// NewLoop returns a Summarizer for the older part of a tool loop: it uses the
-// strategy, and Steps when it fails.
-func NewLoop(strategy Strategy, count counter) *Summarizer {
-	return &Summarizer{strategy: strategy, instead: NewSteps(count), count: count}
+// NewLoop returns a Summarizer for the older part of a tool loop, with Steps as the
+// fallback.
+func NewLoop(strategy Strategy, count core.TextCounter) *Summarizer {
+	return &Summarizer{strategy: strategy, fallback: NewSteps(count), count: count}
 }
 
-// errTimeLimit is the cause of a context that ended by Request.TimeLimit.
-var errTimeLimit = errors.New("time limit of the summary passed")
+// errTimeLimit is the cause of a context that Request.TimeLimit ended.
+var errTimeLimit = errors.New("the summary took longer than its time limit")
 
 // Summarize returns a summary of at most req.Limit tokens that is strictly
-// smaller than what it replaces. A strategy that fails, is refused or takes too
-// long is replaced by the one that needs no model, unless the request is strict; Note
-// and Strategy say so. Errors: the cause of ctx when it is done, ErrNoGain, ErrFailed,
-// and ErrInvalid for a request without messages or limit. With an error the Result
-// holds only the Calls and, with ErrFailed, Note and Cause.
+// smaller than what it replaces. If the strategy fails, is refused or takes too long, the
+// fallback without a model writes it, unless the request is strict; Note and Strategy say
+// so. Errors: the cause of ctx when it is done, llm.ErrYielded, ErrNoGain, ErrFailed,
+// ErrInvalid for a request without messages or limit, and errors of Load. With an error the
+// Result holds only the Calls and, with ErrFailed, Note and Cause.
 func (s *Summarizer) Summarize(ctx context.Context, req Request) (Result, error) {
 	if len(req.Messages) == 0 || req.Limit < 1 {
 		return Result{}, core.Errorf(core.ErrInvalid, "a summary needs messages and a limit")
 	}
 	if req.Replaces <= 0 {
-		req.Replaces = s.size(req)
+		req.Replaces = s.replacedTokens(req)
 	}
-	req = redacted(req)
-	res, err := s.within(ctx, req)
+	req, reduced, err := prepareMaterial(ctx, req)
+	if err != nil {
+		return Result{}, err
+	}
+	res, err := s.runWithTimeLimit(ctx, req)
 	if ctx.Err() != nil {
 		return Result{Calls: res.Calls}, fmt.Errorf("summarize: %w", context.Cause(ctx))
 	}
 	if err == nil {
-		res, err = s.check(res, req)
+		res, err = s.checkResult(res, req)
 	}
 	if err == nil {
+		res.Shortened = max(res.Shortened, reduced)
+		if res.Model != "" {
+			res.Unsupported = unsupportedIn(res.Content, req)
+		}
 		return res, nil
 	}
-	if req.Strict {
-		return Result{Calls: res.Calls, Note: reason(err), Cause: causeOf(err)}, fmt.Errorf("%w: %s", ErrFailed, reason(err))
+	if errors.Is(err, llm.ErrYielded) {
+		return Result{Calls: res.Calls}, err
 	}
-	return s.fallback(ctx, req, res.Calls, err)
+	if req.Strict {
+		return Result{Calls: res.Calls, Note: publicReason(err), Cause: causeOf(err)}, fmt.Errorf("%w: %w", ErrFailed, err)
+	}
+	return s.summarizeWithoutModel(ctx, req, res.Calls, err)
 }
 
-// within runs the strategy under the request's time limit.
-func (s *Summarizer) within(ctx context.Context, req Request) (Result, error) {
+// runWithTimeLimit runs the strategy under the request's time limit.
+func (s *Summarizer) runWithTimeLimit(ctx context.Context, req Request) (Result, error) {
 	if req.TimeLimit <= 0 {
 		return s.strategy.Summarize(ctx, req)
 	}
@@ -152,10 +171,10 @@ func (s *Summarizer) within(ctx context.Context, req Request) (Result, error) {
 	return res, err
 }
 
-// check is the last gate, whatever the strategy: text that every database takes,
-// without secrets, within the limit, and smaller than what it replaces.
-func (s *Summarizer) check(res Result, req Request) (Result, error) {
-	res.Content = cut.Oldest(s.count, clean(res.Content), req.Limit)
+// checkResult is the last gate for every strategy: the text is valid for every database,
+// has no secrets, is within the limit, and smaller than what it replaces.
+func (s *Summarizer) checkResult(res Result, req Request) (Result, error) {
+	res.Content = prompttext.Oldest(s.count, cleanText(res.Content), req.Limit)
 	res.Tokens = s.count.Text(res.Content)
 	if res.Content == "" {
 		return res, errEmpty
@@ -166,24 +185,24 @@ func (s *Summarizer) check(res Result, req Request) (Result, error) {
 	return res, nil
 }
 
-// fallback makes the summary without a model (rung 5).
-func (s *Summarizer) fallback(ctx context.Context, req Request, calls []core.ModelCall, cause error) (Result, error) {
+// summarizeWithoutModel writes the summary with the fallback strategy (rung 5).
+func (s *Summarizer) summarizeWithoutModel(ctx context.Context, req Request, calls []core.ModelCall, cause error) (Result, error) {
 	req.Limit = max(min(req.Limit, req.Replaces-1), 1)
-	res, err := s.instead.Summarize(ctx, req)
+	res, err := s.fallback.Summarize(ctx, req)
 	res.Calls = calls
 	if err != nil {
 		return Result{Calls: calls}, err
 	}
-	if res, err = s.check(res, req); err != nil {
+	if res, err = s.checkResult(res, req); err != nil {
 		return Result{Calls: calls}, fmt.Errorf("summarize: %w", ErrNoGain)
 	}
 	res.Calls = calls
-	res.Note, res.Cause = "fallback: "+reason(cause), causeOf(cause)
+	res.Note, res.Cause = "fallback: "+publicReason(cause), causeOf(cause)
 	return res, nil
 }
 
-// size counts what the summary replaces when the caller did not.
-func (s *Summarizer) size(req Request) int {
+// replacedTokens counts what the summary replaces if the caller did not.
+func (s *Summarizer) replacedTokens(req Request) int {
 	n := s.count.Text(req.Previous)
 	for _, m := range req.Messages {
 		if m.TokenCount > 0 {

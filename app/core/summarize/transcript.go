@@ -6,13 +6,13 @@ import (
 	"strings"
 
 	"bobbin/app/core"
-	"bobbin/app/core/cut"
+	"bobbin/app/core/prompttext"
 )
 
 // How much of a message the summarizer sees, in characters.
 const (
-	resultCharacters       = 2_000 // of a tool result (CONTEXT § 6)
-	budgetResultCharacters = 500   // of a tool result with preset budget (B9)
+	resultCharacters       = 2_000 // of a tool result
+	budgetResultCharacters = 500   // of a tool result with preset budget
 	argumentCharacters     = 500   // of a tool call's arguments
 )
 
@@ -27,46 +27,57 @@ func resultLimit(preset string) int {
 // piece is one message as the summarizer sees it.
 type piece struct {
 	text   string
-	tokens int
+	tokens int  // of the text and a line break
+	tool   bool // a tool's result
+	cut    bool // the text is not complete
 }
 
-// transcript renders the messages, one piece each. System rows and messages
-// that say nothing are passed over.
-func transcript(count counter, messages []core.Message, resultLimit int) []piece {
+// shortenedTo returns the piece without its middle.
+func (p piece) shortenedTo(count core.TextCounter, tokens int) piece {
+	p.text, p.cut = prompttext.Middle(count, p.text, tokens), true
+	p.tokens = count.Text(p.text) + 1
+	return p
+}
+
+// transcriptPieces renders the messages, one piece each. It skips system rows and empty
+// messages.
+func transcriptPieces(count core.TextCounter, messages []core.Message, resultLimit int) []piece {
 	pieces := make([]piece, 0, len(messages))
 	for _, m := range messages {
-		if text := render(m, resultLimit); text != "" {
-			pieces = append(pieces, piece{text: text, tokens: count.Text(text) + 1}) // and a line break
+		if text := renderMessage(m, resultLimit); text != "" {
+			pieces = append(pieces, piece{text: text, tokens: count.Text(text) + 1, tool: m.Role == core.RoleTool})
 		}
 	}
 	return pieces
 }
 
-// render returns the message as text, made harmless: "[seq] role: text", a line
-// more for each tool call, long tool results cut. Empty = nothing to say.
-func render(m core.Message, resultLimit int) string {
+// renderMessage returns the message as escaped text: "[seq] role: text", a line more for
+// each tool call, long tool results cut. Empty = the message has no content.
+func renderMessage(m core.Message, resultLimit int) string {
 	var lines []string
 	switch m.Role {
 	case core.RoleSystem:
 		return ""
 	case core.RoleTool:
-		text := harmless(cut.Characters(m.Content, resultLimit))
-		lines = append(lines, fmt.Sprintf("[%s] tool %s%s: %s", ref(m), word(m.ToolName), failed(m), text))
+		text := makeHarmless(prompttext.Characters(m.Content, resultLimit))
+		lines = append(lines, fmt.Sprintf("[%s] tool %s%s: %s", messageRef(m), safeName(m.ToolName), failedMark(m), text))
 	default:
-		if text := spoken(m); text != "" {
-			lines = append(lines, fmt.Sprintf("[%s] %s: %s", ref(m), m.Role, harmless(text)))
+		said := m
+		said.Content = prompttext.WithSpeaker(m)
+		if text := spokenText(said); text != "" {
+			lines = append(lines, fmt.Sprintf("[%s] %s: %s", messageRef(m), m.Role, makeHarmless(text)))
 		}
 	}
 	for _, c := range m.ToolCalls {
-		arguments := harmless(cut.Characters(c.Arguments, argumentCharacters))
-		lines = append(lines, fmt.Sprintf("[%s] %s calls %s(%s)", ref(m), m.Role, word(c.Name), arguments))
+		arguments := makeHarmless(prompttext.Characters(c.Arguments, argumentCharacters))
+		lines = append(lines, fmt.Sprintf("[%s] %s calls %s(%s)", messageRef(m), m.Role, safeName(c.Name), arguments))
 	}
 	return strings.Join(lines, "\n")
 }
 
-// spoken is what a message says, with a word for each attachment. Reasoning is
-// not said.
-func spoken(m core.Message) string {
+// spokenText returns the text of a message, with a description of each attachment,
+// without its reasoning.
+func spokenText(m core.Message) string {
 	said := strings.TrimSpace(m.Content)
 	for _, p := range m.Parts {
 		switch p.Type {
@@ -82,25 +93,25 @@ func spoken(m core.Message) string {
 	return strings.TrimSpace(said)
 }
 
-func failed(m core.Message) string {
+func failedMark(m core.Message) string {
 	if m.Status == core.MessageFailed {
 		return " (failed)"
 	}
 	return ""
 }
 
-// ref is how the transcript and the ledger name a message: by its seq, which is
-// short and can be looked up; without one by the end of its id.
-func ref(m core.Message) string {
+// messageRef returns the name of a message in the transcript and the ledger: its seq,
+// which is short and can be looked up; without one the end of its id.
+func messageRef(m core.Message) string {
 	if m.Seq > 0 {
 		return fmt.Sprint(m.Seq)
 	}
 	id := string(m.ID)
-	return word(id[max(len(id)-8, 0):])
+	return safeName(id[max(len(id)-8, 0):])
 }
 
-// word keeps a name to what a name may be, so that it cannot break out of its line.
-func word(name string) string {
+// safeName replaces the characters by which a name could break out of its line.
+func safeName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r < ' ' || strings.ContainsRune("<>[]():", r) {
 			return '_'
@@ -113,22 +124,14 @@ func word(name string) string {
 	return name
 }
 
-var (
-	// fence is one of our own tags, however it is written.
-	fence = regexp.MustCompile(`(?i)[<＜]([\s\p{Cf}]*[/／]?[\s\p{Cf}]*(?:transcript|summary)\b)`)
-	// turnLine is a line that looks like the beginning of a message, or of what a chat
-	// template begins one with.
-	turnLine = regexp.MustCompile(`(?mi)(^|[\r\v\f\x{85}\x{2028}\x{2029}])([ \t]*)\[[ \t]*([0-9a-f]{1,20})[ \t]*\][ \t]*(user|assistant|tool|system)\b`)
-)
+// turnLine is a line that looks like the beginning of a message, or of what a chat
+// template begins one with.
+var turnLine = regexp.MustCompile(`(?mi)(^|[\r\v\f\x{85}\x{2028}\x{2029}])([ \t]*)\[[ \t]*([0-9a-f]{1,20})[ \t]*\][ \t]*(user|assistant|tool|system)\b`)
 
-// harmless makes data unable to leave its fence: our own tags lose their bracket,
-// and so does a line that looks like the beginning of another message. Special tokens
-// of models are text like any other and stay.
-func harmless(text string) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if strings.ContainsAny(text, "<＜") {
-		text = fence.ReplaceAllString(text, "‹$1")
-	}
+// makeHarmless escapes data so that it can neither leave its fence (prompttext.Harmless) nor
+// look like another message of the transcript.
+func makeHarmless(text string) string {
+	text = prompttext.Harmless(text)
 	if strings.Contains(text, "[") {
 		text = turnLine.ReplaceAllString(text, "$1$2($3) $4")
 	}

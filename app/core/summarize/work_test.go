@@ -2,6 +2,7 @@ package summarize_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -49,8 +50,9 @@ func (m metered) Text(s string) int {
 	return counter{}.Text(s)
 }
 
-// § 10 row 12: what is counted is bounded by a multiple of the input, whatever the text: no
-// strategy counts anything again and again.
+// What is counted is bounded by a multiple of the input, whatever the text: no
+// strategy counts anything again and again. With BOBBIN_TEST_LONG=1 of four times as large
+// texts, too.
 func TestRow12WorkIsLinear(t *testing.T) {
 	t.Parallel()
 	for name, unit := range texts() {
@@ -69,7 +71,11 @@ func TestRow12WorkIsLinear(t *testing.T) {
 				}
 				return n
 			}
-			for _, size := range []int{64 << 10, 256 << 10} { // each of five texts
+			sizes := []int{64 << 10, 256 << 10} // each of five texts
+			if os.Getenv("BOBBIN_TEST_LONG") == "" {
+				sizes = sizes[:1]
+			}
+			for _, size := range sizes {
 				if got := work(size); got > 32*size+256<<10 {
 					t.Errorf("%d KiB: %d KiB were counted", size>>10, got>>10)
 				}
@@ -78,13 +84,10 @@ func TestRow12WorkIsLinear(t *testing.T) {
 	}
 }
 
-// § 10 row 12: BenchmarkExtractive prints what four times 1 MiB of each kind of
+// BenchmarkExtractive prints what four times 1 MiB of each kind of
 // text cost with the real counter.
 func BenchmarkExtractive(b *testing.B) {
-	count, err := tokens.NewCounter()
-	if err != nil {
-		b.Fatalf("counter: %v", err)
-	}
+	count := tokens.NewCounter()
 	for name, unit := range texts() {
 		b.Run(name, func(b *testing.B) {
 			req := heavy(unit, 1<<20)
@@ -98,22 +101,18 @@ func BenchmarkExtractive(b *testing.B) {
 	}
 }
 
-// With the real counter the bounds hold too, and special tokens count as text
-// (§ 10 row 21).
+// With the real counter the bounds hold too, and special tokens count as text.
 func TestRealCounter(t *testing.T) {
 	t.Parallel()
-	count, err := tokens.NewCounter()
-	if err != nil {
-		t.Fatalf("counter: %v", err)
-	}
-	long := "## Facts\n" + strings.Repeat("The port is 4711 <|endoftext|>. 長い文は読みにくい。", 200)
+	count := tokens.NewCounter()
+	long := "## Facts\n" + strings.ReplaceAll(sentences(200), "red", "<|endoftext|> 長い文は読みにくい。")
 	for _, limit := range []int{16, 33, 100, 500} {
 		for _, s := range []summarize.Strategy{
 			summarize.NewExtractive(count), summarize.NewLLM(llm.Scripted(long, long), count, nil), summarize.NewHybrid(summarize.NewLLM(llm.Scripted(long, long), count, nil)),
 		} {
 			req := request()
 			req.Limit = limit
-			req.Messages = append(req.Messages, user(11, "<|endoftext|> Look at a/b.go and https://x.org <|fim_middle|>"))
+			req.Messages = append([]core.Message{user(0, "<|endoftext|> Look at a/b.go and https://x.org <|fim_middle|>")}, req.Messages...)
 			res, err := summarize.New(s, count).Summarize(t.Context(), req)
 			if err != nil {
 				t.Fatalf("%s in %d tokens: %v", s.Name(), limit, err)

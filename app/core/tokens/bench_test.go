@@ -8,7 +8,7 @@ import (
 )
 
 // BenchmarkMiB prints what 1 MiB of each kind of text costs in seconds of one core,
-// and how far the count is from the exact one. CONTEXT § 5 allows 1 s and 1 %.
+// and how far the count is from the exact one. The target is 1 s and 1 %.
 //
 //	go test -run XXX -bench MiB ./app/core/tokens
 func BenchmarkMiB(b *testing.B) {

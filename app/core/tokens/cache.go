@@ -7,24 +7,24 @@ import (
 )
 
 const (
-	maxCached   = 10_000 // characters; strings of so many and more are counted anew (C3)
+	maxCached   = 10_000 // characters; longer strings are not cached
 	cacheShards = 16     // each has its own mutex
 	// generationSize bounds the entries of half a shard: 16 × 2 × 2,048 = 65,536
 	// counts, about 3 MB at most.
 	generationSize = 2048
 )
 
-// cache remembers the counts of short strings. It holds 128-bit hashes and not the
-// strings: nobody's text stays in memory for it, and its size is bounded by the
-// number of entries. The hashes are seeded at random, so nobody can make two texts
-// collide on purpose. Safe for concurrent use.
+// cache stores the counts of short strings. It holds 128-bit hashes and not the
+// strings: it keeps no user's text in memory, and its size is bounded by the number of
+// entries. The hashes have random seeds, so nobody can construct a collision. Safe for
+// concurrent use.
 type cache struct {
 	seeds  [2]maphash.Seed
 	shards [cacheShards]shard
 }
 
-// shard is two generations: entries are written to the young one; when it is full
-// it becomes the old one, and what nobody asked for since is forgotten.
+// shard has two generations: new entries go into the young one. When it is full, it
+// replaces the old one, whose unused entries are dropped.
 type shard struct {
 	mu    sync.Mutex
 	young map[cacheKey]int // guarded by mu
@@ -37,12 +37,12 @@ func newCache() *cache {
 	return &cache{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
 }
 
-// get returns the count of s, and false if it is not known.
+// get returns the count of s; false = not cached.
 func (c *cache) get(s string) (int, bool) {
-	if !cacheable(s) {
+	if !isCacheable(s) {
 		return 0, false
 	}
-	key := c.key(s)
+	key := c.keyOf(s)
 	sh := c.shardOf(key)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -56,27 +56,27 @@ func (c *cache) get(s string) (int, bool) {
 	return n, ok
 }
 
-// put remembers the count of s, unless s is too long.
+// put stores the count of s, unless s is too long.
 func (c *cache) put(s string, n int) {
-	if !cacheable(s) {
+	if !isCacheable(s) {
 		return
 	}
-	key := c.key(s)
+	key := c.keyOf(s)
 	sh := c.shardOf(key)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sh.put(key, n)
 }
 
-// cacheable reports whether s is under maxCached characters.
-func cacheable(s string) bool {
+// isCacheable reports whether s has less than maxCached characters.
+func isCacheable(s string) bool {
 	if len(s) < maxCached {
 		return true
 	}
 	return len(s) < maxCached*utf8.UTFMax && utf8.RuneCountInString(s) < maxCached
 }
 
-// put writes to the young generation; sh.mu is held.
+// put writes to the young generation; the caller holds sh.mu.
 func (sh *shard) put(key cacheKey, n int) {
 	if len(sh.young) >= generationSize {
 		sh.old, sh.young = sh.young, nil
@@ -87,7 +87,7 @@ func (sh *shard) put(key cacheKey, n int) {
 	sh.young[key] = n
 }
 
-func (c *cache) key(s string) cacheKey {
+func (c *cache) keyOf(s string) cacheKey {
 	return cacheKey{maphash.String(c.seeds[0], s), maphash.String(c.seeds[1], s)}
 }
 

@@ -10,95 +10,93 @@ import (
 	"bobbin/app/core"
 )
 
-// Constants of CONTEXT § 5.
+// Constants of the exponential mean.
 const (
-	calibrationRate = 0.2 // of the exponential mean
+	calibrationRate = 0.2
 	minFactor       = 0.5
 	maxFactor       = 4
-	// sessionRate is that of a conversation's own mean: its next prompt is hardly
-	// another one than its last.
+	// sessionRate is the rate of a conversation's own mean: its next prompt is almost the
+	// same as its last.
 	sessionRate = 0.5
-	// MeasuredAfter calls the estimate rests on what was measured.
+	// MeasuredAfter is the number of calls after which the estimate uses the measured
+	// factor.
 	MeasuredAfter = 5
-	// unmeasured is what the prior factor is multiplied by until then.
-	unmeasured = 1.1
+	// unmeasuredMargin multiplies the prior factor until then.
+	unmeasuredMargin = 1.1
 )
 
 const (
-	// minObserved is the smallest prompt, in cl100k_base tokens, that teaches
-	// anything: in smaller ones a provider's fixed overheads are most of the
-	// difference.
+	// minObserved is the smallest prompt to learn from, in cl100k_base tokens: in smaller
+	// prompts a provider's fixed overhead is most of the difference.
 	minObserved = 200
-	// tightenStep raises the factor when a provider refused a prompt and did not
-	// say how large it was.
+	// tightenStep raises the factor when a provider refuses a prompt and does not
+	// report its size.
 	tightenStep = 1.15
-	// priorDeviation is what an estimate that was not measured may be off.
+	// priorDeviation is the assumed error of an estimate without measurements.
 	priorDeviation = 0.15
 )
 
 // Estimate says how many of a model's tokens one cl100k_base token is.
 type Estimate struct {
 	Factor    float64
-	Measured  bool    // rests on at least MeasuredAfter calls
-	Deviation float64 // mean relative error of the corrected counts, each against the call after it; 0.02 = ± 2 %
-	Samples   int     // calls that it rests on
+	Measured  bool    // uses at least MeasuredAfter calls
+	Deviation float64 // mean relative error of the corrected counts, each against the next call; 0.02 = ± 2 %
+	Samples   int     // calls that it uses
 }
 
-// Apply returns the model's tokens for so many of ours, rounded up.
+// Apply converts our tokens to the model's, rounded up.
 func (e Estimate) Apply(tokens int) int {
 	return int(math.Ceil(float64(tokens) * e.Factor))
 }
 
-// Calibrator corrects our counts by what providers report, a factor a model
-// (CONTEXT § 5). A model does not count all texts alike: by the same rule it also
-// keeps a factor for each conversation, which takes the model's place where there is
-// one, so that one in Chinese and one in English do not spoil each other's counts.
-// These are kept in memory only. Safe for concurrent use.
+// Calibrator corrects our counts by the counts that providers report, with one factor a
+// model. The factor depends on the text, so it also keeps a factor for each conversation,
+// which replaces the model's: conversations in Chinese and in English do not distort each
+// other's counts. Factors of conversations are in memory only. Safe for concurrent use.
 type Calibrator struct {
 	prior func(model string) float64
 
-	mu       sync.Mutex
-	models   map[string]*measured // guarded by mu
-	sessions generations          // guarded by mu
+	mu          sync.Mutex
+	models      map[string]*calibration // guarded by mu
+	largestFits map[string]int          // by model: the largest prompt with its answer that was accepted; guarded by mu
+	sessions    sessionCalibrations     // guarded by mu
 }
 
-// measured is what is known of one model, or of one model in one conversation.
-type measured struct {
+// calibration is the state of one model, or of one model in one conversation.
+type calibration struct {
 	core.Calibration
-	tightened bool // the factor began with a refusal: a first small ratio must not undo it
+	tightened bool // the factor began with a refusal: one small ratio must not undo it
 	changed   bool // since the last Changed
 }
 
-// NewCalibrator returns a Calibrator that knows nothing yet. Prior tells a model's
-// factor before anything was measured, such as Models.Factor; values of 0 and less
-// count as 1.
+// NewCalibrator returns a Calibrator without measurements. Prior returns a model's factor
+// until it is measured, such as Models.Factor; values of 0 and less count as 1.
 func NewCalibrator(prior func(model string) float64) *Calibrator {
-	return &Calibrator{prior: prior, models: map[string]*measured{}}
+	return &Calibrator{prior: prior, models: map[string]*calibration{}, largestFits: map[string]int{}}
 }
 
-// Observe learns from a call: what we counted for its prompt in cl100k_base
-// tokens, and what the provider counted (input, cache reads and writes together).
-// The factor is the exponential mean of the ratios with a rate of 0.2; the first
-// five count alike, so that it does not depend on a wrong prior. Prompts under 200
-// tokens and numbers that make no sense are left out. Session is the conversation
-// whose prompt it was; empty = none.
+// Observe learns from a call: from our count of its prompt in cl100k_base tokens, and
+// the provider's count (input, cache reads and writes together). The factor is the
+// exponential mean of the ratios with a rate of 0.2; the first five have equal weight, so
+// that it does not depend on a wrong prior. It ignores prompts under 200 tokens and
+// invalid numbers. Session is the conversation of the prompt; empty = none.
 func (c *Calibrator) Observe(model string, session core.SessionID, estimated, provider int) {
 	if estimated < minObserved || provider <= 0 {
 		return
 	}
-	ratio := clamp(float64(provider) / float64(estimated))
+	ratio := clampFactor(float64(provider) / float64(estimated))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m := c.of(model)
-	m.observe(ratio, max(calibrationRate, 1/float64(m.Samples+1)))
-	m.touch()
+	m := c.entryOf(model)
+	m.addRatio(ratio, max(calibrationRate, 1/float64(m.Samples+1)))
+	m.markChanged()
 	if session != "" {
-		c.sessions.of(key{model, session}).observe(ratio, sessionRate)
+		c.sessions.entryOf(sessionKey{model, session}).addRatio(ratio, sessionRate)
 	}
 }
 
-// observe takes a ratio into the mean; the Calibrator's mu is held.
-func (m *measured) observe(ratio, rate float64) {
+// addRatio updates the mean; the caller holds the Calibrator's mu.
+func (m *calibration) addRatio(ratio, rate float64) {
 	before := m.Factor
 	m.Samples++
 	switch {
@@ -108,82 +106,82 @@ func (m *measured) observe(ratio, rate float64) {
 		rate = 1
 	}
 	m.Factor += rate * (ratio - before)
-	if n := m.Samples - 1; n > 0 { // the first call corrects, and is not corrected
+	if n := m.Samples - 1; n > 0 { // the first call has no estimate to compare with
 		miss := math.Abs(before-ratio) / ratio
 		m.Deviation += max(calibrationRate, 1/float64(n)) * (miss - m.Deviation)
 	}
 }
 
 // Tighten raises the model's factor after the provider refused a prompt as too
-// long: at least to atLeast, the ratio of what the provider counted to what we
-// did; if that is not known (0) or not above the present factor, by 15 %. Never
-// above 4. Later observations bring it down again, slowly. Session is as in Observe.
+// long: at least to atLeast, the ratio of the provider's count to ours; if that is not
+// known (0) or not above the current factor, by 15 %. Never above 4. Later observations
+// lower it slowly. Session is as in Observe.
 func (c *Calibrator) Tighten(model string, session core.SessionID, atLeast float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := c.estimate(model, session).Factor
+	now := c.estimateLocked(model, session).Factor
 	if atLeast <= now || math.IsNaN(atLeast) {
 		atLeast = now * tightenStep
 	}
-	m := c.of(model)
-	m.tighten(atLeast)
-	m.touch()
+	m := c.entryOf(model)
+	m.raiseFactor(atLeast)
+	m.markChanged()
 	if session != "" {
-		c.sessions.of(key{model, session}).tighten(atLeast)
+		c.sessions.entryOf(sessionKey{model, session}).raiseFactor(atLeast)
 	}
 }
 
-// tighten raises the factor; the Calibrator's mu is held.
-func (m *measured) tighten(factor float64) {
-	m.Factor = max(m.Factor, clamp(factor))
+// raiseFactor raises the factor; the caller holds the Calibrator's mu.
+func (m *calibration) raiseFactor(factor float64) {
+	m.Factor = max(m.Factor, clampFactor(factor))
 	m.tightened = true
 }
 
-// Estimate returns how the model's counts relate to ours, in a conversation if one is
-// named. Until five calls were measured it is the prior factor × 1.1, or what was
-// measured or tightened so far if that is more.
+// Estimate returns how the model's counts relate to ours, in the conversation if session
+// is not empty. Until five calls are measured it is the prior factor × 1.1, or the
+// measured or tightened factor if that is larger.
 func (c *Calibrator) Estimate(model string, session core.SessionID) Estimate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.estimate(model, session)
+	return c.estimateLocked(model, session)
 }
 
-// estimate is Estimate; c.mu is held.
-func (c *Calibrator) estimate(model string, session core.SessionID) Estimate {
+// estimateLocked is Estimate; the caller holds c.mu.
+func (c *Calibrator) estimateLocked(model string, session core.SessionID) Estimate {
 	m := c.models[model]
 	if m == nil {
-		m = &measured{}
+		m = &calibration{}
 	}
 	if m.Samples < MeasuredAfter {
 		prior := c.prior(model)
 		if prior <= 0 {
 			prior = 1
 		}
-		return Estimate{Factor: max(clamp(prior*unmeasured), m.Factor), Deviation: priorDeviation, Samples: m.Samples}
+		return Estimate{Factor: max(clampFactor(prior*unmeasuredMargin), m.Factor), Deviation: priorDeviation, Samples: m.Samples}
 	}
 	e := Estimate{Factor: m.Factor, Measured: true, Deviation: m.Deviation, Samples: m.Samples}
-	if own := c.sessions.get(key{model, session}); own != nil {
+	if own := c.sessions.get(sessionKey{model, session}); own != nil {
 		e.Factor = own.Factor
-		if own.Samples > 1 { // one call says nothing about how far the next is off
+		if own.Samples > 1 { // one call has no error yet
 			e.Deviation = own.Deviation
 		}
 	}
 	return e
 }
 
-// Estimates returns the estimate of every model that something is known of.
+// Estimates returns the estimate of every model with measurements or a reported window.
 func (c *Calibrator) Estimates() map[string]Estimate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := make(map[string]Estimate, len(c.models))
 	for name := range c.models {
-		all[name] = c.estimate(name, "")
+		all[name] = c.estimateLocked(name, "")
 	}
 	return all
 }
 
-// Restore takes over what was saved before, such as at start-up; models that have
-// been observed since keep what they have. Factors out of range are clamped.
+// Restore loads saved calibrations, at start-up; models that were observed since keep
+// theirs. It clamps factors that are out of range.
 func (c *Calibrator) Restore(rows []core.Calibration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -191,17 +189,17 @@ func (c *Calibrator) Restore(rows []core.Calibration) {
 		if _, ok := c.models[row.Model]; ok {
 			continue
 		}
-		if row.Factor > 0 { // no number is not
-			row.Factor = clamp(row.Factor)
+		if row.Factor > 0 { // false for NaN
+			row.Factor = clampFactor(row.Factor)
 		} else {
 			row.Factor, row.Deviation, row.Samples = 0, 0, 0
 		}
-		c.models[row.Model] = &measured{Calibration: row, tightened: row.Samples == 0 && row.Factor > 0}
+		c.models[row.Model] = &calibration{Calibration: row, tightened: row.Samples == 0 && row.Factor > 0}
 	}
 }
 
-// Changed returns what has changed since the last call, sorted by model, to be
-// saved. A row that could not be saved comes again with the model's next
+// Changed returns the calibrations that changed since the last call, sorted by model. The
+// caller saves them; a row that it could not save is returned again after the model's next
 // observation.
 func (c *Calibrator) Changed() []core.Calibration {
 	c.mu.Lock()
@@ -217,20 +215,20 @@ func (c *Calibrator) Changed() []core.Calibration {
 	return rows
 }
 
-// of returns the model's entry, new if there is none; c.mu is held.
-func (c *Calibrator) of(model string) *measured {
+// entryOf returns the model's entry, or creates it; the caller holds c.mu.
+func (c *Calibrator) entryOf(model string) *calibration {
 	m, ok := c.models[model]
 	if !ok {
-		m = &measured{Calibration: core.Calibration{Model: model}}
+		m = &calibration{Calibration: core.Calibration{Model: model}}
 		c.models[model] = m
 	}
 	return m
 }
 
-// touch notes that the entry has changed; the Calibrator's mu is held.
-func (m *measured) touch() {
+// markChanged marks the entry as changed; the caller holds the Calibrator's mu.
+func (m *calibration) markChanged() {
 	m.UpdatedAt = core.Now()
 	m.changed = true
 }
 
-func clamp(factor float64) float64 { return min(max(factor, minFactor), maxFactor) }
+func clampFactor(factor float64) float64 { return min(max(factor, minFactor), maxFactor) }

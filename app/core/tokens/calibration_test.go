@@ -15,7 +15,7 @@ import (
 
 func prior(factor float64) func(string) float64 { return func(string) float64 { return factor } }
 
-// CONTEXT § 5, § 10 row 11: within 10 calls the estimate is within 5 %, whatever the
+// Within 10 calls the estimate is within 5 %, whatever the
 // prior was, and the deviation says so.
 func TestRow11CalibrationConverges(t *testing.T) {
 	t.Parallel()
@@ -36,7 +36,7 @@ func TestRow11CalibrationConverges(t *testing.T) {
 	}
 }
 
-// CONTEXT § 5: until five calls were measured the estimate is the prior × 1.1.
+// Until five calls were measured the estimate is the prior × 1.1.
 func TestCalibratorUnmeasured(t *testing.T) {
 	t.Parallel()
 	c := tokens.NewCalibrator(prior(1.2))
@@ -126,7 +126,7 @@ func TestCalibratorClamps(t *testing.T) {
 	})
 }
 
-// CONTEXT § 4: after a provider's context length error the estimate is tighter.
+// After a provider's context length error the estimate is tighter.
 func TestCalibratorTighten(t *testing.T) {
 	t.Parallel()
 	c := tokens.NewCalibrator(prior(1))

@@ -16,10 +16,7 @@ import (
 
 func newCounter(tb testing.TB) *tokens.Counter {
 	tb.Helper()
-	c, err := tokens.NewCounter()
-	if err != nil {
-		tb.Fatalf("NewCounter: %v", err)
-	}
+	c := tokens.NewCounter()
 	return c
 }
 
@@ -43,7 +40,7 @@ func TestTextKnownCounts(t *testing.T) {
 }
 
 // TestRow21SpecialTokensAreText: a text that names a special token is counted as
-// the text that it is and blocks nothing (CONTEXT § 10 row 21).
+// the text that it is and blocks nothing.
 func TestRow21SpecialTokensAreText(t *testing.T) {
 	t.Parallel()
 	counter := newCounter(t)
@@ -58,7 +55,7 @@ func TestRow21SpecialTokensAreText(t *testing.T) {
 }
 
 // TestRow21VocabularyIsInTheProgram: nothing is loaded from the network, not at the
-// first count either (CONTEXT § 10 row 21). It runs before the parallel tests.
+// first count either. It runs before the parallel tests.
 func TestRow21VocabularyIsInTheProgram(t *testing.T) {
 	before := http.DefaultTransport
 	defer func() { http.DefaultTransport = before }()

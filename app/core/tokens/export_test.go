@@ -1,33 +1,19 @@
 package tokens
 
-// Limits of what tiktoken-go gets, for the tests.
+// Limits of the cache.
 const (
-	MaxPiece   = maxPiece
-	MaxSegment = maxSegment
 	MaxCached  = maxCached
 	MaxEntries = cacheShards * 2 * generationSize
 )
 
-// Part is a part of a text and whether tiktoken-go counts it.
-type Part struct {
-	Text    string
-	Library bool
-}
-
-// Split cuts a text into the parts that are counted one by one.
-func (c *Counter) Split(s string) []Part {
-	var parts []Part
-	for text, way := range loaded().split(s) {
-		parts = append(parts, Part{Text: text, Library: way == byLibrary})
-	}
-	return parts
-}
+// VocabularyData is the embedded vocabulary.
+func VocabularyData() string { return vocabularyData }
 
 // Pretokens cuts a text into its pre-tokens.
 func Pretokens(s string) []string {
 	var list []string
 	for s != "" {
-		n := pretoken(s)
+		n := pretokenLength(s)
 		list = append(list, s[:n])
 		s = s[n:]
 	}
@@ -35,7 +21,10 @@ func Pretokens(s string) []string {
 }
 
 // Merge counts one pre-token with the heap.
-func (c *Counter) Merge(piece string) int { return mergeCount(piece, loaded().ranks) }
+func (c *Counter) Merge(piece string) int {
+	m := merger{vocabulary: sharedVocabulary()}
+	return m.countTokens(piece)
+}
 
 // Cached returns how many counts are remembered.
 func (c *Counter) Cached() int {
@@ -50,13 +39,13 @@ func (c *Counter) Cached() int {
 }
 
 // Builtin returns the built-in table.
-func Builtin() []ModelInfo { return builtin() }
+func Builtin() []ModelInfo { return builtinModels() }
 
 // LongestToken returns the length of the longest token, and what the heap takes it
 // to be.
 func (c *Counter) LongestToken() (got, want int) {
-	for token := range loaded().ranks {
-		got = max(got, len(token))
+	for _, at := range sharedVocabulary().starts {
+		got = max(got, len(tokenAt(at)))
 	}
 	return got, maxToken
 }

@@ -5,38 +5,43 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// What a prompt's structure costs besides its texts, in tokens. The first two are
-// OpenAI's for chat messages (B8); the others are on the safe side of what
-// providers add, and calibration corrects the rest.
+// The tokens of a prompt's structure, besides its texts. The first two are OpenAI's for
+// chat messages; the others are upper estimates of what providers add, and calibration
+// corrects the rest.
 const (
 	MessageOverhead  = 4    // of each message
 	ListOverhead     = 3    // of a list of messages, once
 	ToolCallOverhead = 8    // of each tool call besides its name and arguments
 	ToolOverhead     = 8    // of each tool definition besides its texts
-	ImageTokens      = 1600 // of an image whose size is not known: the most that common providers charge
+	ImageTokens      = 1600 // of an image of unknown size: the max that common providers charge
+	// PageTokens are of a page of a PDF that is sent as a file, besides its text: the model
+	// gets an image of each page, too (Anthropic, "PDF support"; OpenAI, "File inputs"). An
+	// image has at most about 1,600 tokens at Anthropic, and one of a page 765 at OpenAI
+	// (four squares of 512 pixels).
+	PageTokens = ImageTokens
 )
 
-// Message returns what a message costs in a prompt: its text, its tool calls (name
-// and raw arguments), what its other parts hold, and the overhead (B8). It is
-// stored as core.Message.TokenCount and then only added up.
+// Message returns the tokens of a message in a prompt: its text, its tool calls (name and
+// raw arguments), its other parts, and the overhead. Callers store it as
+// core.Message.TokenCount and later only add up.
 func (c *Counter) Message(m core.Message) int {
-	return ruler(c.Text).message(m.Content, m.Parts, m.ToolCalls)
+	return textCounter(c.Text).messageTokens(m.Content, m.Parts, m.ToolCalls)
 }
 
-// Prompted returns the same for a message as a model sees it.
+// Prompted returns the same for a message in the form that a model receives.
 func (c *Counter) Prompted(m llm.Message) int { return Prompted(c.Text, m) }
 
-// Prompted returns what a message costs as a model sees it, by the rules of Message;
-// text counts a text.
+// Prompted returns the tokens of a message in the form that a model receives, by the
+// rules of Message; text counts a text.
 func Prompted(text func(string) int, m llm.Message) int {
-	n := ruler(text).message(m.Content, m.Parts, m.ToolCalls)
-	for _, image := range m.Images {
-		n += ruler(text).part(image.Part)
+	n := textCounter(text).messageTokens(m.Content, m.Parts, m.ToolCalls)
+	for _, media := range m.Media {
+		n += Media(media.Part)
 	}
 	return n
 }
 
-// Messages returns what a list of messages costs, its own overhead included (B8).
+// Messages returns the tokens of a list of messages, including the list's overhead.
 func (c *Counter) Messages(list []core.Message) int {
 	n := ListOverhead
 	for _, m := range list {
@@ -45,8 +50,7 @@ func (c *Counter) Messages(list []core.Message) int {
 	return n
 }
 
-// Tools returns what a list of tool definitions costs: names, descriptions and
-// JSON schemas. No tools cost nothing.
+// Tools returns the tokens of tool definitions: names, descriptions and JSON schemas.
 func (c *Counter) Tools(tools []llm.ToolSpec) int {
 	n := 0
 	for _, t := range tools {
@@ -55,16 +59,16 @@ func (c *Counter) Tools(tools []llm.ToolSpec) int {
 	return n
 }
 
-// ruler counts a text; its methods count what has texts in it.
-type ruler func(text string) int
+// textCounter counts a text; its methods count messages and their parts.
+type textCounter func(text string) int
 
-func (r ruler) message(content string, parts []core.Part, calls []core.ToolCall) int {
+func (r textCounter) messageTokens(content string, parts []core.Part, calls []core.ToolCall) int {
 	n := MessageOverhead + r(content)
 	for _, p := range parts {
 		if p.Type == "reasoning" && len(calls) == 0 {
-			continue // goes back with tool calls only
+			continue // sent back only with tool calls
 		}
-		n += r.part(p)
+		n += r.partTokens(p)
 	}
 	for _, call := range calls {
 		n += ToolCallOverhead + r(call.Name) + r(call.Arguments)
@@ -72,23 +76,39 @@ func (r ruler) message(content string, parts []core.Part, calls []core.ToolCall)
 	return n
 }
 
-// part counts what is not in the message's content already.
-func (r ruler) part(p core.Part) int {
+// partTokens counts the part, without what the message's content contains already.
+func (r textCounter) partTokens(p core.Part) int {
 	switch p.Type {
 	case "text": // is the content
 		return 0
 	case core.PartImage:
 		return Image(p)
 	case core.PartFile:
-		return r.file(p)
+		return r.fileTokens(p)
 	case "reasoning":
-		return r.reasoning(p)
+		return r.reasoningTokens(p)
 	default:
 		return r(p.Text) + r(p.Name)
 	}
 }
 
-// Image returns what was counted for an image when its message came.
+// Pages returns what a file costs besides its text when it is sent as it is; of an image 0.
+func Pages(p core.Part) int {
+	if p.Type != core.PartFile {
+		return 0
+	}
+	return p.Pages * PageTokens
+}
+
+// Media returns what an image or a file costs that is sent as it is.
+func Media(p core.Part) int {
+	if p.Type == core.PartFile {
+		return p.Tokens + Pages(p)
+	}
+	return Image(p)
+}
+
+// Image returns the tokens of an image, as counted when its message arrived.
 func Image(p core.Part) int {
 	if p.Tokens > 0 {
 		return p.Tokens
@@ -96,21 +116,21 @@ func Image(p core.Part) int {
 	return ImageTokens
 }
 
-// file returns what was counted for a file when its message came.
-func (r ruler) file(p core.Part) int {
+// fileTokens returns the tokens of a file, as counted when its message arrived.
+func (r textCounter) fileTokens(p core.Part) int {
 	if p.Tokens > 0 {
 		return p.Tokens
 	}
 	return r(p.Text) + r(p.Name)
 }
 
-// signatureBytes is how many bytes of a signature stand for one token of the
-// thoughts that are encrypted in it: base64 of about four bytes a token. What is
-// shown of the thoughts may be a summary of them, or nothing.
+// signatureBytes is how many bytes of a signature hold one token of the encrypted
+// reasoning: base64 of about four bytes a token. The visible reasoning may be a summary
+// of it, or empty.
 const signatureBytes = 16.0 / 3
 
-// reasoning counts thoughts that are sent back, which only signed ones are.
-func (r ruler) reasoning(p core.Part) int {
+// reasoningTokens counts reasoning that is sent back, which only signed reasoning is.
+func (r textCounter) reasoningTokens(p core.Part) int {
 	if p.Signature == "" {
 		return 0
 	}

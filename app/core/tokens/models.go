@@ -7,20 +7,20 @@ import (
 	"sync"
 )
 
-// DefaultWindow is the context window of models that nobody knows: small, so that
-// a wrong guess cannot make a prompt too large (W9).
+// DefaultWindow is the context window of unknown models: small, so that a wrong guess
+// cannot make a prompt too large.
 const DefaultWindow = 8192
 
-// maxWarned bounds the names that are remembered as warned of; names come from
-// callers. After so many there are no more warnings.
+// maxWarned bounds the names with a logged warning, as names come from callers. After so
+// many there are no more warnings.
 const maxWarned = 1000
 
-// ModelInfo says what a model takes.
+// ModelInfo describes a model's limits.
 type ModelInfo struct {
-	Name      string  // normalized; every name that begins with it, and has no longer row, is this model
+	Name      string  // normalized; covers every name with this prefix that has no longer row
 	Window    int     // context window in tokens, prompt and answer together
-	MaxOutput int     // most tokens of an answer; 0 = not known
-	Factor    float64 // the model's tokens per cl100k_base token, before anything was measured
+	MaxOutput int     // max tokens of an answer; 0 = not known
+	Factor    float64 // the model's tokens per cl100k_base token, until it is measured
 }
 
 // Models is the table of known models. Safe for concurrent use.
@@ -32,32 +32,32 @@ type Models struct {
 	warned map[string]struct{} // guarded by mu
 }
 
-// NewModels returns the built-in table, extended by extra. A row of extra replaces
-// the built-in one of the same name; fields that it leaves 0 are what the model
-// would have without it. Of two rows of extra with one name the last holds.
+// NewModels returns the built-in table, extended by extra. A row of extra replaces the
+// built-in row of the same name; its fields that are 0 keep the model's values from the
+// table. The last of two rows of extra with the same name wins.
 func NewModels(logger *slog.Logger, extra ...ModelInfo) *Models {
-	m := &Models{logger: logger, warned: map[string]struct{}{}, rows: builtin()}
-	byLength(m.rows)
+	m := &Models{logger: logger, warned: map[string]struct{}{}, rows: builtinModels()}
+	sortByLength(m.rows)
 	rows := slices.Clone(m.rows)
 	for _, e := range extra {
 		base, _ := m.Assume(e.Name)
-		e = e.over(base)
+		e = e.withBase(base)
 		rows = slices.DeleteFunc(rows, func(r ModelInfo) bool { return r.Name == e.Name })
 		rows = append(rows, e)
 	}
-	byLength(rows)
+	sortByLength(rows)
 	m.rows = rows
 	return m
 }
 
-// byLength puts the longest name first, so that the first that fits is the one.
-func byLength(rows []ModelInfo) {
+// sortByLength puts the longest name first, so that the first match is the longest.
+func sortByLength(rows []ModelInfo) {
 	slices.SortStableFunc(rows, func(a, b ModelInfo) int { return len(b.Name) - len(a.Name) })
 }
 
-// over returns e under its normalized name, with what it leaves 0 from base.
-func (e ModelInfo) over(base ModelInfo) ModelInfo {
-	e.Name = normalize(e.Name)
+// withBase returns e under its normalized name, with base's values for fields that are 0.
+func (e ModelInfo) withBase(base ModelInfo) ModelInfo {
+	e.Name = normalizeName(e.Name)
 	if e.Window == 0 {
 		e.Window = base.Window
 	}
@@ -70,13 +70,13 @@ func (e ModelInfo) over(base ModelInfo) ModelInfo {
 	return e
 }
 
-// Lookup returns the row with the longest name that the normalized name begins
-// with, and false if there is none. Lower case; vendor path, "ft:", region prefix
-// and ":tag" do not count; dots and dashes between digits are alike; a date or
-// any other suffix is covered by the prefix (W9). A number is never cut:
-// "gpt-4-1" (that is gpt-4.1) is not the row of "gpt-4-1106-preview".
+// Lookup returns the row with the longest name that is a prefix of the normalized name,
+// and false if there is none. It ignores case, vendor path, "ft:", region prefix and
+// ":tag"; dots and dashes between digits are equal; a date or any other suffix is covered
+// by the prefix. A prefix never ends inside a number: "gpt-4-1" (that is gpt-4.1) is not
+// the row of "gpt-4-1106-preview".
 func (m *Models) Lookup(name string) (ModelInfo, bool) {
-	name = normalize(name)
+	name = normalizeName(name)
 	for _, row := range m.rows {
 		if isPrefix(row.Name, name) {
 			return row, true
@@ -85,8 +85,8 @@ func (m *Models) Lookup(name string) (ModelInfo, bool) {
 	return ModelInfo{}, false
 }
 
-// Get is Lookup with an answer for every name: one that is not known has a window
-// of DefaultWindow, and is logged once.
+// Get is Lookup with a result for every name: an unknown model has DefaultWindow, and is
+// logged once.
 func (m *Models) Get(name string) ModelInfo {
 	row, ok := m.Lookup(name)
 	if ok {
@@ -97,20 +97,18 @@ func (m *Models) Get(name string) ModelInfo {
 	return row
 }
 
-// Warn logs once that nobody knows the model, which window it is taken to have, and
-// what to set (W9).
+// Warn logs once that the model is not known, its assumed window, and what to set.
 func (m *Models) Warn(name string, window int) {
-	if m.first(name) {
-		m.logger.Warn("model is not known, its window is taken to be small; set context_window under models",
+	if m.claimWarning(name) {
+		m.logger.Warn("unknown model, assuming a small context window; set context_window under models",
 			"model", name, "window", window)
 	}
 }
 
-// ContextLimit returns the model's context window in tokens: get_context_limit of
-// W9.
+// ContextLimit returns the model's context window in tokens.
 func (m *Models) ContextLimit(name string) int { return m.Get(name).Window }
 
-// Factor returns the model's prior factor; 1 for one that is not known.
+// Factor returns the model's prior factor; 1 for an unknown model.
 func (m *Models) Factor(name string) float64 {
 	row, _ := m.Assume(name)
 	return row.Factor
@@ -121,11 +119,11 @@ func (m *Models) Assume(name string) (ModelInfo, bool) {
 	if row, ok := m.Lookup(name); ok {
 		return row, true
 	}
-	return ModelInfo{Name: normalize(name), Window: DefaultWindow, Factor: 1}, false
+	return ModelInfo{Name: normalizeName(name), Window: DefaultWindow, Factor: 1}, false
 }
 
-// first reports whether the name has not been warned of yet.
-func (m *Models) first(name string) bool {
+// claimWarning marks the name as logged and reports whether it was not.
+func (m *Models) claimWarning(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, ok := m.warned[name]; ok || len(m.warned) >= maxWarned {
@@ -135,8 +133,8 @@ func (m *Models) first(name string) bool {
 	return true
 }
 
-// isPrefix reports whether name begins with prefix and does not go on with a digit
-// where prefix ends with one.
+// isPrefix reports whether name begins with prefix, and prefix does not end inside a
+// number.
 func isPrefix(prefix, name string) bool {
 	if !strings.HasPrefix(name, prefix) {
 		return false
@@ -149,8 +147,8 @@ func isPrefix(prefix, name string) bool {
 
 func isDigit(b byte) bool { return b >= '0' && b <= '9' }
 
-// normalize returns the name in the form of the table (W9).
-func normalize(name string) string {
+// normalizeName returns the name in the form of the table.
+func normalizeName(name string) string {
 	s := strings.ToLower(strings.TrimSpace(name))
 	if tuned, ok := strings.CutPrefix(s, "ft:"); ok {
 		s, _, _ = strings.Cut(tuned, ":") // what follows names the owner's job
@@ -177,4 +175,40 @@ func cutLabel(s string, labels ...string) string {
 		return rest
 	}
 	return s
+}
+
+// SeesImages reports whether the model accepts images, according to its provider. It
+// compares names as Models.Lookup does; false for unknown models.
+func SeesImages(name string) bool {
+	name = normalizeName(name)
+	begins := func(prefix string) bool { return isPrefix(prefix, name) }
+	if slices.ContainsFunc([]string{"audio", "transcribe", "tts", "realtime", "embedding"}, func(word string) bool { return strings.Contains(name, word) }) {
+		return false
+	}
+	return slices.ContainsFunc(visionPrefixes(), begins) && !slices.ContainsFunc(textOnlyPrefixes(), begins)
+}
+
+// ReadsPDF reports whether a model of that name accepts PDFs where it is known to accept
+// images: OpenAI's models do from gpt-4o on.
+func ReadsPDF(name string) bool {
+	name = normalizeName(name)
+	return SeesImages(name) && !isPrefix("gpt-4-turbo", name) && !isPrefix("gpt-4-vision", name)
+}
+
+// visionPrefixes are the prefixes of models that accept images.
+func visionPrefixes() []string {
+	return []string{
+		"gpt-4o", "chatgpt-4o", "gpt-4-turbo", "gpt-4-vision", "gpt-4-1", "gpt-4-5", "gpt-5", "o1", "o3", "o4-mini", "codex-mini",
+		"claude", "gemini", "gemma-3", "gemma3", "pixtral", "llama-4", "llama4", "llama-3-2-11b-vision", "llama-3-2-90b-vision",
+		"llama3-2-vision", "llava", "bakllava", "minicpm-v", "moondream", "qwen-vl", "qwen2-vl", "qwen2-5-vl", "qwen2-5vl", "qwen-2-5-vl",
+		"qwen3-vl", "grok-4", "nova", "mistral-small-2503", "mistral-small-2506", "mistral-small3-1", "mistral-small3-2", "mistral-medium",
+	}
+}
+
+// textOnlyPrefixes are the exceptions among them.
+func textOnlyPrefixes() []string {
+	return []string{
+		"o1-mini", "o1-preview", "o3-mini", "claude-instant", "claude-2", "claude-1", "gemini-pro", "gemini-1-0",
+		"gemma-3-1b", "gemma-3n", "gemma3n", "nova-micro",
+	}
 }

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// class is what the pre-token pattern of cl100k_base wants to know of a character.
+// class is the class of a character in the pre-token pattern of cl100k_base.
 type class uint8
 
 const (
@@ -40,9 +40,9 @@ func classOf(r rune) class {
 	}
 }
 
-// first returns the class of the first character of s and its length in bytes;
-// the length of nothing is 0.
-func first(s string) (class, int) {
+// firstClass returns the class of the first character of s and its length in bytes; 0 for
+// an empty s.
+func firstClass(s string) (class, int) {
 	if s == "" {
 		return other, 0
 	}
@@ -53,35 +53,34 @@ func first(s string) (class, int) {
 	return classOf(r), n
 }
 
-// pretoken returns the length in bytes of the first pre-token of s, which is
-// valid UTF-8 and not empty: what the first match of cl100k_base's pattern takes
-// (see pattern). Called again and again on what remains, it reads no byte more
-// than three times.
-func pretoken(s string) int {
-	if n := contraction(s); n > 0 {
+// pretokenLength returns the length in bytes of the first pre-token of s, which must be
+// valid UTF-8 and not empty: the first match of cl100k_base's pattern (see pattern).
+// Repeated calls on the rest read each byte at most three times.
+func pretokenLength(s string) int {
+	if n := contractionLength(s); n > 0 {
 		return n
 	}
-	c, n := first(s)
-	next, _ := first(s[n:])
+	c, n := firstClass(s)
+	next, _ := firstClass(s[n:])
 	switch {
 	case c == letter:
-		return n + runOf(s[n:], letter, len(s))
+		return n + runLength(s[n:], letter, len(s))
 	case next == letter && len(s) > n && (c == other || c == space):
-		return n + runOf(s[n:], letter, len(s))
+		return n + runLength(s[n:], letter, len(s))
 	case c == number:
-		return n + runOf(s[n:], number, 2)
+		return n + runLength(s[n:], number, 2)
 	case c == other:
-		return symbols(s, n)
+		return symbolsLength(s, n)
 	case s[0] == ' ' && next == other && len(s) > n:
-		return symbols(s, n)
+		return symbolsLength(s, n)
 	default:
-		return blanks(s)
+		return blanksLength(s)
 	}
 }
 
-// contraction returns the length of 's, 't, 're, 've, 'm, 'll or 'd at the
+// contractionLength returns the length of 's, 't, 're, 've, 'm, 'll or 'd at the
 // beginning of s, in any case; 0 = there is none.
-func contraction(s string) int {
+func contractionLength(s string) int {
 	if len(s) < 2 || s[0] != '\'' {
 		return 0
 	}
@@ -100,12 +99,12 @@ func contraction(s string) int {
 	return 0
 }
 
-// runOf returns the length in bytes of the characters of the class at the
+// runLength returns the length in bytes of the characters of the class at the
 // beginning of s, at most limit of them.
-func runOf(s string, want class, limit int) int {
+func runLength(s string, want class, limit int) int {
 	size := 0
 	for range limit {
-		c, n := first(s[size:])
+		c, n := firstClass(s[size:])
 		if n == 0 || c != want {
 			break
 		}
@@ -114,20 +113,20 @@ func runOf(s string, want class, limit int) int {
 	return size
 }
 
-// symbols returns the length of [^\s\p{L}\p{N}]+[\r\n]* at the beginning of s,
-// whose first n bytes belong to it anyway.
-func symbols(s string, n int) int {
-	n += runOf(s[n:], other, len(s))
-	return n + runOf(s[n:], newline, len(s))
+// symbolsLength returns the length of [^\s\p{L}\p{N}]+[\r\n]* at the beginning of s; its
+// first n bytes are known to match.
+func symbolsLength(s string, n int) int {
+	n += runLength(s[n:], other, len(s))
+	return n + runLength(s[n:], newline, len(s))
 }
 
-// blanks returns the length of \s*[\r\n]+|\s+(?!\S)|\s+ at the beginning of s:
+// blanksLength returns the length of \s*[\r\n]+|\s+(?!\S)|\s+ at the beginning of s:
 // white space up to its last line break, or all but the last character, which
 // belongs to what follows.
-func blanks(s string) int {
+func blanksLength(s string) int {
 	end, last, lines := 0, 0, 0
 	for {
-		c, n := first(s[end:])
+		c, n := firstClass(s[end:])
 		if n == 0 || c != space && c != newline {
 			break
 		}

@@ -2,24 +2,24 @@ package tokens
 
 import "bobbin/app/core"
 
-// generationSessions bounds the conversations of half of a generations: about 1 MB.
+// generationSessions bounds the conversations of one generation: about 1 MB.
 const generationSessions = 4096
 
-// key is one model in one conversation.
-type key struct {
+// sessionKey is one model in one conversation.
+type sessionKey struct {
 	model   string
 	session core.SessionID
 }
 
-// generations are what is known of conversations, in two halves: entries are written
-// to the young one; when that is full it becomes the old one, and those that nobody
-// asked for since are forgotten.
-type generations struct {
-	young, old map[key]*measured
+// sessionCalibrations holds the calibrations of conversations in two generations: new
+// entries go into the young one. When it is full, it replaces the old one, whose unused
+// entries are dropped.
+type sessionCalibrations struct {
+	young, old map[sessionKey]*calibration
 }
 
-// get returns what is known of the conversation; nil if nothing is.
-func (g *generations) get(k key) *measured {
+// get returns the conversation's entry; nil = none.
+func (g *sessionCalibrations) get(k sessionKey) *calibration {
 	if m := g.young[k]; m != nil {
 		return m
 	}
@@ -30,22 +30,22 @@ func (g *generations) get(k key) *measured {
 	return m
 }
 
-// of returns the conversation's entry, new if there is none.
-func (g *generations) of(k key) *measured {
+// entryOf returns the conversation's entry, or creates it.
+func (g *sessionCalibrations) entryOf(k sessionKey) *calibration {
 	m := g.get(k)
 	if m == nil {
-		m = &measured{}
+		m = &calibration{}
 		g.put(k, m)
 	}
 	return m
 }
 
-func (g *generations) put(k key, m *measured) {
+func (g *sessionCalibrations) put(k sessionKey, m *calibration) {
 	if len(g.young) >= generationSessions {
 		g.old, g.young = g.young, nil
 	}
 	if g.young == nil {
-		g.young = map[key]*measured{}
+		g.young = map[sessionKey]*calibration{}
 	}
 	g.young[k] = m
 }

@@ -33,7 +33,7 @@ func TestCalibratorBySession(t *testing.T) {
 	}
 }
 
-// CONTEXT § 5: until the model was measured in five calls, a conversation's own
+// Until the model was measured in five calls, a conversation's own
 // count does not make its estimate less careful.
 func TestCalibratorSessionBeforeTheModelIsMeasured(t *testing.T) {
 	t.Parallel()

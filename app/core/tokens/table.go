@@ -1,21 +1,20 @@
 package tokens
 
-// builtin returns the built-in table: normalized name, window, most tokens of an
+// builtinModels returns the built-in table: normalized name, window, max tokens of an
 // answer (0 = not known), prior factor. The numbers are those that the providers
-// publish; where the hosts of an open model differ, the smaller. Where a provider
-// bounds the prompt below the window (GPT-5: 272,000 of 400,000), that bound
-// stands here: it is what a prompt has to fit. Factors are our own: cl100k_base
-// and o200k_base are 1; the others were set from what is published of their
-// tokenizers, on the safe side; calibration replaces them.
-func builtin() []ModelInfo {
+// publish; if the hosts of an open model differ, the smaller. If a provider limits the
+// prompt below the window (GPT-5: 272,000 of 400,000), the table has that limit. The
+// factors are our own: cl100k_base and o200k_base are 1; the others are upper estimates
+// from published data about their tokenizers; calibration replaces them.
+func builtinModels() []ModelInfo {
 	var rows []ModelInfo
-	for _, family := range [][]ModelInfo{openAI(), anthropic(), google(), llama(), mistral(), qwen(), others()} {
+	for _, family := range [][]ModelInfo{openAIModels(), anthropicModels(), googleModels(), llamaModels(), mistralModels(), qwenModels(), otherModels()} {
 		rows = append(rows, family...)
 	}
 	return rows
 }
 
-func openAI() []ModelInfo {
+func openAIModels() []ModelInfo {
 	return []ModelInfo{
 		{"gpt-3-5-turbo", 16_385, 4_096, 1},
 		{"gpt-3-5-turbo-0301", 4_096, 4_096, 1},
@@ -52,8 +51,9 @@ func openAI() []ModelInfo {
 	}
 }
 
-// anthropic: the tokenizer changed with Opus 4.7; it makes up to 35 % more tokens.
-func anthropic() []ModelInfo {
+// anthropicModels has two factors: the tokenizer since Opus 4.7 needs up to 35 % more
+// tokens.
+func anthropicModels() []ModelInfo {
 	const before, since = 1.2, 1.55
 	return []ModelInfo{
 		{"claude", 200_000, 0, since},
@@ -80,7 +80,7 @@ func anthropic() []ModelInfo {
 	}
 }
 
-func google() []ModelInfo {
+func googleModels() []ModelInfo {
 	const gemini, gemma = 1.1, 1.1
 	return []ModelInfo{
 		{"gemini", 32_760, 8_192, gemini},
@@ -102,8 +102,8 @@ func google() []ModelInfo {
 	}
 }
 
-// llama has both spellings: "llama3.1" is Ollama's, "Llama-3.1" everybody else's.
-func llama() []ModelInfo {
+// llamaModels has both spellings: "llama3.1" is Ollama's, "Llama-3.1" is used elsewhere.
+func llamaModels() []ModelInfo {
 	const two, three = 1.25, 1.05
 	return []ModelInfo{
 		{"llama-2", 4_096, 4_096, two},
@@ -128,7 +128,7 @@ func llama() []ModelInfo {
 	}
 }
 
-func mistral() []ModelInfo {
+func mistralModels() []ModelInfo {
 	const old, tekken = 1.25, 1.1
 	return []ModelInfo{
 		{"mistral", 32_768, 8_192, old},
@@ -155,7 +155,7 @@ func mistral() []ModelInfo {
 	}
 }
 
-func qwen() []ModelInfo {
+func qwenModels() []ModelInfo {
 	const factor = 1.1
 	return []ModelInfo{
 		{"qwen", 8_192, 8_192, factor},
@@ -175,7 +175,7 @@ func qwen() []ModelInfo {
 	}
 }
 
-func others() []ModelInfo {
+func otherModels() []ModelInfo {
 	const typical = 1.15
 	return []ModelInfo{
 		{"demo", DefaultWindow, 0, 1}, // the offline model counts as we do

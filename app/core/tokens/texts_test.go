@@ -15,7 +15,7 @@ type kind struct {
 }
 
 // hardTexts are the texts that are slow or large with other tokenizers: runs
-// without a break above all (CONTEXT § 5).
+// without a break above all.
 func hardTexts() []kind {
 	return []kind{
 		{"one letter", repeat("a")},

@@ -7,48 +7,69 @@ import (
 )
 
 const (
-	// toldFor is how long a window holds that a provider told when it refused a
-	// prompt: models are moved to other servers, and accounts to other limits. After
-	// that a prompt may be refused once more.
-	toldFor = 24 * time.Hour
-	// leastTold is the smallest window that is believed beyond the run that was
-	// refused: less is no window of a model in use.
-	leastTold = 1024
+	// reportedWindowTTL is how long a window is valid that a provider reported when it
+	// refused a prompt: models move to other servers, and accounts to other limits. After
+	// that a prompt may be refused again.
+	reportedWindowTTL = 24 * time.Hour
+	// minReportedWindow is the smallest window that is stored for later runs: no model in
+	// use has a smaller one.
+	minReportedWindow = 1024
 )
 
-// Told takes over the window that a provider told when it refused a prompt.
+// Told stores the window that a provider reported when it refused a prompt.
 func (c *Calibrator) Told(model string, window int) {
-	if window < leastTold {
+	if window < minReportedWindow {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m := c.of(model)
+	m := c.entryOf(model)
 	m.Window, m.WindowAt = window, new(core.Now())
-	m.touch()
+	m.markChanged()
 }
 
-// Window returns the window that the provider told, in the model's tokens; 0 = none
-// was told that still holds.
+// Window returns the window that the provider reported, in the model's tokens; 0 = none,
+// or it has expired.
 func (c *Calibrator) Window(model string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.models[model]
-	if m == nil || m.Window == 0 || m.WindowAt == nil || time.Since(*m.WindowAt) > toldFor {
+	if m == nil || m.Window == 0 || m.WindowAt == nil || time.Since(*m.WindowAt) > reportedWindowTTL {
 		return 0
 	}
 	return m.Window
 }
 
-// Fitted learns from a call that succeeded: a prompt and an answer of so many tokens
-// together fit. A window that was told and is smaller is forgotten.
+// Fitted learns from a call that succeeded: a prompt and an answer of total tokens fit.
+// It drops a reported window that is smaller.
 func (c *Calibrator) Fitted(model string, total int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.largestFits[model] = max(c.largestFits[model], total)
 	m := c.models[model]
 	if m == nil || m.Window == 0 || total <= m.Window {
 		return
 	}
 	m.Window, m.WindowAt = 0, nil
-	m.touch()
+	m.markChanged()
+}
+
+// LargestFit returns the largest total that Fitted received in this process, in the
+// model's tokens; 0 = none.
+func (c *Calibrator) LargestFit(model string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.largestFits[model]
+}
+
+// LearnWindow stores an assumed window after a provider refused a prompt and its answer of
+// refused tokens, and accepted the next prompt in that window. It never goes below a
+// total that has fit: one caller's unusual request does not make the window of all others
+// smaller.
+func (c *Calibrator) LearnWindow(model string, window, refused int) {
+	fitted := c.LargestFit(model)
+	if fitted >= refused {
+		return
+	}
+	c.Told(model, max(window, fitted))
 }

@@ -10,7 +10,7 @@ import (
 	"bobbin/app/core/tokens"
 )
 
-// CONTEXT § 4: a window that the provider told holds for the model, over a restart,
+// A window that the provider told holds for the model, over a restart,
 // for a day; a larger prompt that went through proves that it is none.
 func TestToldWindow(t *testing.T) {
 	t.Parallel()
@@ -60,6 +60,27 @@ func TestRestoreKeepsTheWindow(t *testing.T) {
 		c.Observe("m", "", 1000, 1000)
 		if got := c.Estimate("m", ""); got.Samples != 1 {
 			t.Errorf("factor %g: got %+v after a call", factor, got)
+		}
+	}
+}
+
+// A window that was only supposed is believed as far as nothing that was accepted
+// before speaks against it.
+func TestLearnWindow(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ fitted, want int }{
+		"nothing accepted before": {0, 10_000},
+		"less accepted before":    {4_000, 10_000},
+		"more accepted before":    {14_000, 14_000},
+		"as much as was refused":  {20_000, 0},
+		"more than was refused":   {60_000, 0},
+	} {
+		calibrator := tokens.NewCalibrator(prior(1))
+		calibrator.Fitted("m", c.fitted)
+		calibrator.Fitted("m", c.fitted/2)
+		calibrator.LearnWindow("m", 10_000, 20_000)
+		if got := calibrator.Window("m"); got != c.want || calibrator.LargestFit("m") != c.fitted {
+			t.Errorf("%s: got the window %d, the largest fit %d, want %d and %d", name, got, calibrator.LargestFit("m"), c.want, c.fitted)
 		}
 	}
 }

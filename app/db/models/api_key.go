@@ -31,12 +31,11 @@ func APIKeyFrom(k core.APIKey, hash string) APIKey {
 	}
 }
 
-// Core returns the key of the row. Scopes that this program does not know open
-// nothing.
+// Core returns the key of the row. Scopes that this program does not know grant nothing.
 func (r APIKey) Core() core.APIKey {
 	k := core.APIKey{
-		ID: core.KeyID(r.ID), Owner: r.Owner, Name: r.Name, CreatedAt: utc(r.CreatedAt),
-		ExpiresAt: utcPtr(r.ExpiresAt), LastUsedAt: utcPtr(r.LastUsedAt), RevokedAt: utcPtr(r.RevokedAt),
+		ID: core.KeyID(r.ID), Owner: r.Owner, Name: r.Name, CreatedAt: toUTC(r.CreatedAt),
+		ExpiresAt: toUTCPtr(r.ExpiresAt), LastUsedAt: toUTCPtr(r.LastUsedAt), RevokedAt: toUTCPtr(r.RevokedAt),
 	}
 	for word := range strings.FieldsSeq(r.Scopes) {
 		if one, err := core.ParseRights([]string{word}); err == nil {

@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"time"
 
 	"bobbin/app/core"
@@ -15,6 +16,10 @@ type Approval struct {
 	CallID      string
 	Tool        string
 	Arguments   string
+	Edited      string `gorm:"column:edited_arguments"`
+	Kind        string
+	Result      string
+	Failed      bool
 	Mode        string
 	Status      string
 	Comment     string
@@ -31,7 +36,8 @@ func (Approval) TableName() string { return "approvals" }
 func ApprovalFrom(owner string, a core.Approval) Approval {
 	return Approval{
 		ID: string(a.ID), RunID: string(a.RunID), SessionID: string(a.SessionID), Owner: owner, CallID: a.ToolCallID,
-		Tool: a.Tool, Arguments: a.Arguments, Mode: string(a.Mode), Status: string(a.Status), Comment: a.Comment,
+		Tool: a.Tool, Arguments: a.Arguments, Edited: a.Edited, Kind: string(cmp.Or(a.Kind, core.KindApproval)), Result: a.Result, Failed: a.Failed,
+		Mode: string(a.Mode), Status: string(a.Status), Comment: a.Comment,
 		DecidedBy: a.DecidedBy, RequestedAt: a.RequestedAt, ExpiresAt: a.ExpiresAt, DecidedAt: a.DecidedAt,
 	}
 }
@@ -40,8 +46,9 @@ func ApprovalFrom(owner string, a core.Approval) Approval {
 func (r Approval) Core() core.Approval {
 	return core.Approval{
 		ID: core.ApprovalID(r.ID), RunID: core.RunID(r.RunID), SessionID: core.SessionID(r.SessionID), ToolCallID: r.CallID,
-		Tool: r.Tool, Arguments: r.Arguments, Mode: core.ApprovalMode(r.Mode), Status: core.ApprovalStatus(r.Status),
+		Tool: r.Tool, Arguments: r.Arguments, Edited: r.Edited, Kind: core.ApprovalKind(r.Kind), Result: r.Result, Failed: r.Failed,
+		Mode: core.ApprovalMode(r.Mode), Status: core.ApprovalStatus(r.Status),
 		Comment: r.Comment, DecidedBy: r.DecidedBy,
-		RequestedAt: utc(r.RequestedAt), ExpiresAt: utcPtr(r.ExpiresAt), DecidedAt: utcPtr(r.DecidedAt),
+		RequestedAt: toUTC(r.RequestedAt), ExpiresAt: toUTCPtr(r.ExpiresAt), DecidedAt: toUTCPtr(r.DecidedAt),
 	}
 }

@@ -29,9 +29,9 @@ func AuditEntryFrom(e core.AuditEntry) AuditEntry {
 }
 
 // Core returns the entry of the row.
-func (r AuditEntry) Core() (core.AuditEntry, error) {
+func (r AuditEntry) Core() core.AuditEntry {
 	return core.AuditEntry{
 		ID: core.AuditID(r.ID), Owner: r.Owner, Actor: r.Actor, Action: r.Action, Target: r.Target,
-		Details: r.Details.raw(), CreatedAt: utc(r.CreatedAt),
-	}, nil
+		Details: r.Details.rawMessage(), CreatedAt: toUTC(r.CreatedAt),
+	}
 }

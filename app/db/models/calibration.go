@@ -25,6 +25,6 @@ func CalibrationFrom(c core.Calibration) Calibration { return Calibration(c) }
 
 // Core returns the calibration of the row.
 func (r Calibration) Core() core.Calibration {
-	r.UpdatedAt, r.WindowAt = utc(r.UpdatedAt), utcPtr(r.WindowAt)
+	r.UpdatedAt, r.WindowAt = toUTC(r.UpdatedAt), toUTCPtr(r.WindowAt)
 	return core.Calibration(r)
 }

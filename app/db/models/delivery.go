@@ -15,6 +15,7 @@ type Delivery struct {
 	Kind       string
 	Event      string
 	Target     string
+	Receiver   string // core.Target.Receiver
 	Secret     string
 	State      string
 	Attempt    int
@@ -22,7 +23,7 @@ type Delivery struct {
 	Since      time.Time
 	LeaseOwner string
 	LeaseUntil *time.Time // by the database's clock
-	NextAt     *time.Time // by the database's clock; nil = at once
+	DueAt      time.Time  // the next try, or the end of the lease; likewise
 	Error      string
 	CreatedAt  time.Time `gorm:"autoCreateTime:false"`
 	FinishedAt *time.Time
@@ -33,14 +34,29 @@ func (Delivery) TableName() string { return "deliveries" }
 
 // Core returns the delivery of the row.
 func (d Delivery) Core() core.Delivery {
-	return core.Delivery{
+	out := core.Delivery{
 		ID: core.DeliveryID(d.ID), Owner: d.Owner, SessionID: core.SessionID(d.SessionID), RunID: core.RunID(d.RunID),
-		Kind: core.DeliveryKind(d.Kind), Event: core.EventType(d.Event), Target: core.Target(d.Target), Secret: d.Secret,
-		State: core.DeliveryState(d.State), Attempt: d.Attempt, Tries: d.Tries, Since: utc(d.Since),
-		LeaseOwner: d.LeaseOwner, LeaseUntil: utcPtr(d.LeaseUntil), NextAt: utcPtr(d.NextAt), Error: d.Error,
-		CreatedAt: utc(d.CreatedAt), FinishedAt: utcPtr(d.FinishedAt),
+		Kind: core.DeliveryKind(d.Kind), Event: core.EventType(d.Event), Target: core.Target(d.Target), Receiver: d.Receiver, Secret: d.Secret,
+		State: core.DeliveryState(d.State), Attempt: d.Attempt, Tries: d.Tries, Since: toUTC(d.Since),
+		LeaseOwner: d.LeaseOwner, LeaseUntil: toUTCPtr(d.LeaseUntil), Error: d.Error,
+		CreatedAt: toUTC(d.CreatedAt), FinishedAt: toUTCPtr(d.FinishedAt),
 	}
+	if out.State == core.DeliveryPending && d.LeaseUntil == nil && d.Error != "" && d.DueAt.After(d.Since) {
+		out.NextAt = toUTCPtr(&d.DueAt)
+	}
+	return out
 }
+
+// ReceiverOutage is a row of receiver_outages: a receiver that the last attempt did not
+// reach.
+type ReceiverOutage struct {
+	Receiver string    `gorm:"primaryKey"`
+	Tries    int       // since the last success
+	Since    time.Time // of the first of them; by the database's clock
+}
+
+// TableName is the table's name.
+func (ReceiverOutage) TableName() string { return "receiver_outages" }
 
 // Webhook are the columns of a core.Webhook; empty = there is none.
 type Webhook struct {

@@ -1,6 +1,7 @@
 package models
 
 import (
+	"encoding/json"
 	"time"
 
 	"bobbin/app/core"
@@ -21,21 +22,31 @@ type Event struct {
 func (Event) TableName() string { return "session_events" }
 
 // EventFrom returns the row of an event in a session of the owner.
-func EventFrom(owner string, e core.Event) Event {
-	data := JSON(e.Data)
-	if len(data) == 0 {
-		data = JSON("{}")
-	}
+func EventFrom(owner string, e core.Event) (Event, error) {
+	data, err := EventData(e.Data)
 	return Event{
 		SessionID: string(e.SessionID), EventSeq: e.Seq, Owner: owner, Type: string(e.Type),
 		RunID: Ref(e.RunID), At: e.At, Data: data,
+	}, err
+}
+
+// EventData returns the data of an event as they are stored.
+func EventData(data any) (JSON, error) {
+	if data == nil {
+		return JSON("{}"), nil
 	}
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return nil, core.Errorf(core.ErrInvalid, "event data: %v", err)
+	}
+	return raw, nil
 }
 
 // Core returns the event of the row.
 func (r Event) Core() core.Event {
+	kind := core.EventType(r.Type)
 	return core.Event{
-		SessionID: core.SessionID(r.SessionID), Seq: r.EventSeq, Type: core.EventType(r.Type),
-		RunID: core.RunID(r.RunID), At: utc(r.At), Data: r.Data.raw(),
+		SessionID: core.SessionID(r.SessionID), Seq: r.EventSeq, Type: kind,
+		RunID: core.RunID(r.RunID), At: toUTC(r.At), Data: core.DecodeEventData(kind, r.Data.rawMessage()), Size: len(r.Data),
 	}
 }

@@ -6,17 +6,19 @@ import (
 	"bobbin/app/core"
 )
 
-// IdempotencyKey is a row of idempotency_keys: a request that may come again, and
-// the answer it gets then.
+// IdempotencyKey is a row of idempotency_keys: a request that may be repeated, and its
+// stored answer.
 type IdempotencyKey struct {
 	Owner       string `gorm:"primaryKey"`
 	Key         string `gorm:"primaryKey"`
 	Target      string // method and path
-	RequestHash string // of the body; while it is being worked on, the token of who does
-	Status      *int   // of the answer; nil = still being worked on
+	RequestHash string // of the body; while in progress the token of the request
+	Status      *int   // of the answer; nil = in progress
 	ContentType string
 	Location    string
 	Body        []byte    // nil = the answer was not kept
+	Result      string    // what the request has committed; empty = nothing
+	ResultHash  string    // of the body of the request that committed it
 	CreatedAt   time.Time `gorm:"autoCreateTime:false"`
 	ExpiresAt   time.Time
 }
@@ -24,7 +26,18 @@ type IdempotencyKey struct {
 // TableName is the table's name.
 func (IdempotencyKey) TableName() string { return "idempotency_keys" }
 
-// Core returns what is known of the request.
+// IdempotencyMention is a row of idempotency_mentions: an id or a user that a stored
+// answer, or the path of its request, contains.
+type IdempotencyMention struct {
+	Mention string `gorm:"primaryKey"` // an id, or "user " and the name of one
+	Owner   string `gorm:"primaryKey"`
+	Key     string `gorm:"primaryKey"`
+}
+
+// TableName is the table's name.
+func (IdempotencyMention) TableName() string { return "idempotency_mentions" }
+
+// Core returns the state of the request.
 func (r IdempotencyKey) Core() core.KeyedAnswer {
 	a := core.KeyedAnswer{
 		Target: r.Target, RequestHash: r.RequestHash, ContentType: r.ContentType, Location: r.Location,
@@ -32,6 +45,8 @@ func (r IdempotencyKey) Core() core.KeyedAnswer {
 	}
 	if r.Status != nil {
 		a.Status = *r.Status
+	} else if r.Result != "" {
+		a.Result = &core.KeyedResult{RequestHash: r.ResultHash, Name: r.Result}
 	}
 	return a
 }

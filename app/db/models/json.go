@@ -12,7 +12,7 @@ import (
 // is NULL.
 type JSON json.RawMessage
 
-// Value gives the text to the driver.
+// Value returns the text for the driver.
 func (j JSON) Value() (driver.Value, error) {
 	if j == nil {
 		return nil, nil
@@ -20,7 +20,7 @@ func (j JSON) Value() (driver.Value, error) {
 	return string(j), nil
 }
 
-// Scan takes the text from the driver.
+// Scan reads the text from the driver.
 func (j *JSON) Scan(v any) error {
 	switch v := v.(type) {
 	case nil:
@@ -28,17 +28,17 @@ func (j *JSON) Scan(v any) error {
 	case string:
 		*j = JSON(v)
 	case []byte:
-		*j = JSON(slices.Clone(v)) // the driver's memory
+		*j = JSON(slices.Clone(v)) // the driver reuses its memory
 	default:
 		return fmt.Errorf("a %T is not JSON text", v)
 	}
 	return nil
 }
 
-// raw returns the column as core has it.
-func (j JSON) raw() json.RawMessage { return json.RawMessage(j) }
+// rawMessage returns the column as a core value.
+func (j JSON) rawMessage() json.RawMessage { return json.RawMessage(j) }
 
-// jsonFrom returns raw as a column: NULL for nothing and for null.
+// jsonFrom returns raw as a column: NULL for empty and for null.
 func jsonFrom(raw []byte) JSON {
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
 		return nil
@@ -46,9 +46,9 @@ func jsonFrom(raw []byte) JSON {
 	return JSON(raw)
 }
 
-// encode returns v as a column. It panics on what JSON cannot say: v is always a
-// plain value of core.
-func encode(v any) JSON {
+// encodeJSON returns v as a column. It panics on values that JSON cannot represent: v is
+// always a plain value of core.
+func encodeJSON(v any) JSON {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -58,16 +58,16 @@ func encode(v any) JSON {
 	return JSON(bytes.TrimRight(b.Bytes(), "\n"))
 }
 
-// encodeList is encode, but NULL for an empty list.
+// encodeList is encodeJSON with NULL for an empty list.
 func encodeList[T any](list []T) JSON {
 	if len(list) == 0 {
 		return nil
 	}
-	return encode(list)
+	return encodeJSON(list)
 }
 
-// decode reads a column into v; NULL leaves v as it is.
-func (j JSON) decode(v any) error {
+// decodeInto reads a column into v; NULL leaves v as it is.
+func (j JSON) decodeInto(v any) error {
 	if j == nil {
 		return nil
 	}

@@ -39,9 +39,9 @@ func MemoryFrom(m core.Memory) Memory {
 // Core returns the memory of the row.
 func (r Memory) Core() (core.Memory, error) {
 	m := core.Memory{
-		ID: core.MemoryID(r.ID), Owner: r.Owner, UserID: r.UserID, Content: r.Content, Metadata: r.Metadata.raw(),
+		ID: core.MemoryID(r.ID), Owner: r.Owner, UserID: r.UserID, Content: r.Content, Metadata: r.Metadata.rawMessage(),
 		EmbeddingModel: r.EmbeddingModel, Dimension: r.Dimension, Revision: r.Revision,
-		CreatedAt: utc(r.CreatedAt), UpdatedAt: utc(r.UpdatedAt),
+		CreatedAt: toUTC(r.CreatedAt), UpdatedAt: toUTC(r.UpdatedAt),
 	}
 	var err error
 	if m.Embedding, err = ParseVector(r.Embedding); err != nil {

@@ -28,12 +28,16 @@ type Message struct {
 	Pinned          bool
 	Source          string
 	Author          string
+	AuthorID        string
+	Named           bool // prompts show the author's name
 	RunID           Ref
 	ClientMessageID Ref
 	OriginID        Ref // of a fork: the message it is a copy of
 	Metadata        JSON
 	CreatedAt       time.Time `gorm:"autoCreateTime:false"`
 	DeletedAt       *time.Time
+	Feedback        JSON
+	RevisedAt       *time.Time
 }
 
 // TableName is the table's name.
@@ -46,8 +50,8 @@ func MessageFrom(m core.Message) Message {
 		OnPath: m.OnPath, Role: string(m.Role), Content: m.Content, Parts: encodeList(m.Parts),
 		Status: string(m.Status), ToolCalls: encodeList(m.ToolCalls), ToolCallID: m.ToolCallID, ToolName: m.ToolName,
 		Model: m.Model, FinishReason: string(m.FinishReason), TokenCount: m.TokenCount, Pinned: m.Pinned,
-		Source: string(m.Source), Author: m.Author, RunID: Ref(m.RunID), ClientMessageID: Ref(m.ClientMessageID),
-		Metadata: jsonFrom(m.Metadata), CreatedAt: m.CreatedAt, DeletedAt: m.DeletedAt,
+		Source: string(m.Source), Author: m.Author, AuthorID: m.AuthorID, Named: m.Named, RunID: Ref(m.RunID), ClientMessageID: Ref(m.ClientMessageID),
+		Metadata: jsonFrom(m.Metadata), CreatedAt: m.CreatedAt, DeletedAt: m.DeletedAt, Feedback: FeedbackFrom(m.Feedback), RevisedAt: m.RevisedAt,
 	}
 }
 
@@ -58,15 +62,26 @@ func (r Message) Core() (core.Message, error) {
 		ParentID: core.MessageID(r.ParentID), OnPath: r.OnPath, Role: core.Role(r.Role), Content: r.Content,
 		Status: core.MessageStatus(r.Status), ToolCallID: r.ToolCallID, ToolName: r.ToolName,
 		Model: r.Model, FinishReason: core.FinishReason(r.FinishReason), TokenCount: r.TokenCount, Pinned: r.Pinned,
-		Source: core.Source(r.Source), Author: r.Author, RunID: core.RunID(r.RunID),
-		ClientMessageID: string(r.ClientMessageID), Metadata: r.Metadata.raw(),
-		CreatedAt: utc(r.CreatedAt), DeletedAt: utcPtr(r.DeletedAt),
+		Source: core.Source(r.Source), Author: r.Author, AuthorID: r.AuthorID, Named: r.Named, RunID: core.RunID(r.RunID),
+		ClientMessageID: string(r.ClientMessageID), Metadata: r.Metadata.rawMessage(),
+		CreatedAt: toUTC(r.CreatedAt), DeletedAt: toUTCPtr(r.DeletedAt), RevisedAt: toUTCPtr(r.RevisedAt),
 	}
-	if err := r.Parts.decode(&m.Parts); err != nil {
+	if err := r.Parts.decodeInto(&m.Parts); err != nil {
 		return core.Message{}, fmt.Errorf("parts of message %s: %w", r.ID, err)
 	}
-	if err := r.ToolCalls.decode(&m.ToolCalls); err != nil {
+	if err := r.ToolCalls.decodeInto(&m.ToolCalls); err != nil {
 		return core.Message{}, fmt.Errorf("tool calls of message %s: %w", r.ID, err)
 	}
+	if err := r.Feedback.decodeInto(&m.Feedback); err != nil {
+		return core.Message{}, fmt.Errorf("feedback on message %s: %w", r.ID, err)
+	}
 	return m, nil
+}
+
+// FeedbackFrom returns the column of a feedback; nil = NULL.
+func FeedbackFrom(f *core.Feedback) JSON {
+	if f == nil {
+		return nil
+	}
+	return encodeJSON(f)
 }

@@ -26,6 +26,53 @@ type ModelCall struct {
 	CreatedAt       time.Time `gorm:"autoCreateTime:false"`
 }
 
+// The levels of usage days: whose calls a row sums. A row of a level with a session has no
+// agent and no model; one without a user has no user.
+const (
+	UsageOfAll         = "all"
+	UsageOfUser        = "user"
+	UsageOfSession     = "session"
+	UsageOfUserSession = "user_session"
+)
+
+// UsageDay is a row of usage_days: the usage of model calls of one day.
+type UsageDay struct {
+	Owner       string `gorm:"primaryKey"`
+	Level       string `gorm:"primaryKey"` // whose they were; see the constants
+	UserID      string `gorm:"primaryKey"`
+	SessionID   string `gorm:"primaryKey"`
+	Day         string `gorm:"primaryKey"` // of UTC: 2026-01-31
+	Agent       string `gorm:"primaryKey"`
+	Model       string `gorm:"primaryKey"`
+	Shard       int    `gorm:"primaryKey"`
+	UsageTotal  `gorm:"embedded"`
+	SpentTokens int64 // that count against a limit
+}
+
+// TableName is the table's name.
+func (UsageDay) TableName() string { return "usage_days" }
+
+// UsageTotal are the columns of a core.UsageTotal.
+type UsageTotal struct {
+	Calls            int64
+	InputTokens      int64
+	OutputTokens     int64
+	ReasoningTokens  int64
+	CacheReadTokens  int64
+	CacheWriteTokens int64
+	CostMicroUsd     int64
+	UnpricedCalls    int64
+}
+
+// Core returns the total of the columns.
+func (t UsageTotal) Core() core.UsageTotal {
+	return core.UsageTotal{
+		Calls: t.Calls, InputTokens: t.InputTokens, OutputTokens: t.OutputTokens, ReasoningTokens: t.ReasoningTokens,
+		CacheReadTokens: t.CacheReadTokens, CacheWriteTokens: t.CacheWriteTokens,
+		CostMicroUSD: t.CostMicroUsd, UnpricedCalls: t.UnpricedCalls,
+	}
+}
+
 // TableName is the table's name.
 func (ModelCall) TableName() string { return "model_calls" }
 
@@ -44,7 +91,7 @@ func (r ModelCall) Core() core.ModelCall {
 	return core.ModelCall{
 		ID: r.ID, Owner: r.Owner, User: r.UserID, SessionID: core.SessionID(r.SessionID), RunID: core.RunID(r.RunID),
 		Agent: r.Agent, Purpose: core.ModelPurpose(r.Purpose), Model: r.Model, Provider: r.Provider,
-		Estimated: r.EstimatedTokens, Usage: r.Usage.core(), Cost: r.CostMicroUsd, FinishReason: core.FinishReason(r.FinishReason),
-		Error: r.Error, Duration: time.Duration(r.DurationNs), CreatedAt: utc(r.CreatedAt),
+		Estimated: r.EstimatedTokens, Usage: r.Usage.toCore(), Cost: r.CostMicroUsd, FinishReason: core.FinishReason(r.FinishReason),
+		Error: r.Error, Duration: time.Duration(r.DurationNs), CreatedAt: toUTC(r.CreatedAt),
 	}
 }

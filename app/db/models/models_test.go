@@ -9,11 +9,11 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
 	"bobbin/app/db/models"
+	"bobbin/tests/dbtest"
 )
 
-// W11: memories are kept, though no node of the graph uses them.
+// W11: memories are stored, though no node of the graph uses them.
 func TestMemoryKeepsItsEmbedding(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -51,7 +51,7 @@ func TestModelCallIsTheSameAfterwards(t *testing.T) {
 	}
 }
 
-// A column that something else spoiled is an error that names the row.
+// A corrupted column is an error that names the row.
 func TestSpoiledColumnsAreErrors(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func() error{

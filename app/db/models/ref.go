@@ -8,7 +8,7 @@ import (
 // Ref is an optional id or key: empty is NULL.
 type Ref string
 
-// Value gives the id to the driver.
+// Value returns the id for the driver.
 func (r Ref) Value() (driver.Value, error) {
 	if r == "" {
 		return nil, nil
@@ -16,7 +16,7 @@ func (r Ref) Value() (driver.Value, error) {
 	return string(r), nil
 }
 
-// Scan takes the id from the driver.
+// Scan reads the id from the driver.
 func (r *Ref) Scan(v any) error {
 	switch v := v.(type) {
 	case nil:

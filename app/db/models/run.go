@@ -19,12 +19,15 @@ type Run struct {
 	AgentVersion    string
 	Model           string
 	Input           JSON
+	Options         JSON // NULL = none
 	UserMessageID   string
 	ClientMessageID Ref
 	Multitask       string
 	Attempt         int
 	LeaseOwner      string
 	LeaseUntil      *time.Time // by the database's clock
+	Deaths          int
+	GiveBacks       int
 	CancelRequested bool
 	Partial         string
 	State           JSON
@@ -32,6 +35,7 @@ type Run struct {
 	Error           JSON
 	Usage           `gorm:"embedded"`
 	AnswerID        Ref
+	FirstEventSeq   int64     // number of its first event; 0 = not known
 	LastWrite       string    // core.RunWrite.ID
 	Webhook         Webhook   `gorm:"embedded;embeddedPrefix:webhook_"`
 	CreatedAt       time.Time `gorm:"autoCreateTime:false"`
@@ -47,22 +51,28 @@ func RunFrom(r core.Run) Run {
 	row := Run{
 		ID: string(r.ID), SessionID: string(r.SessionID), Owner: r.Owner, UserID: r.User, QueueSeq: r.QueueSeq,
 		Status: string(r.Status), Agent: r.Agent, AgentVersion: r.AgentVersion, Model: r.Model,
-		Input: encode(r.Input), UserMessageID: string(r.UserMessageID), ClientMessageID: Ref(r.ClientMessageID),
+		Input: InputFrom(r.Input), UserMessageID: string(r.UserMessageID), ClientMessageID: Ref(r.ClientMessageID),
 		Multitask: string(r.Multitask), Attempt: r.Attempt, LeaseOwner: r.LeaseOwner, LeaseUntil: r.LeaseUntil,
-		CancelRequested: r.CancelRequested, Partial: r.Partial, State: jsonFrom(r.State), Context: jsonFrom(r.Context),
-		Usage: usageFrom(r.Usage), AnswerID: Ref(r.AnswerID), Webhook: WebhookFrom(r.Webhook),
+		Deaths: r.Deaths, GiveBacks: r.GiveBacks, CancelRequested: r.CancelRequested, Partial: r.Partial, State: jsonFrom(r.State), Context: jsonFrom(r.Context),
+		Usage: usageFrom(r.Usage), AnswerID: Ref(r.AnswerID), FirstEventSeq: r.FirstEvent, Webhook: WebhookFrom(r.Webhook),
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
 	}
 	row.Error = RunErrorFrom(r.Error)
+	if r.Options != nil {
+		row.Options = encodeJSON(r.Options)
+	}
 	return row
 }
+
+// InputFrom returns the column of a run's input.
+func InputFrom(in core.RunInput) JSON { return encodeJSON(in) }
 
 // RunErrorFrom returns the column of a run's error.
 func RunErrorFrom(e *core.RunError) JSON {
 	if e == nil {
 		return nil
 	}
-	return encode(e)
+	return encodeJSON(e)
 }
 
 // Core returns the run of the row.
@@ -72,14 +82,17 @@ func (r Run) Core() (core.Run, error) {
 		QueueSeq: r.QueueSeq, Status: core.RunStatus(r.Status), Agent: r.Agent, AgentVersion: r.AgentVersion,
 		Model: r.Model, UserMessageID: core.MessageID(r.UserMessageID), ClientMessageID: string(r.ClientMessageID),
 		Multitask: core.Multitask(r.Multitask), Attempt: r.Attempt, LeaseOwner: r.LeaseOwner,
-		LeaseUntil: utcPtr(r.LeaseUntil), CancelRequested: r.CancelRequested, Partial: r.Partial,
-		State: r.State.raw(), Context: r.Context.raw(), Usage: r.Usage.core(), AnswerID: core.MessageID(r.AnswerID), Webhook: r.Webhook.Core(),
-		CreatedAt: utc(r.CreatedAt), StartedAt: utcPtr(r.StartedAt), FinishedAt: utcPtr(r.FinishedAt),
+		LeaseUntil: toUTCPtr(r.LeaseUntil), Deaths: r.Deaths, GiveBacks: r.GiveBacks, CancelRequested: r.CancelRequested, Partial: r.Partial,
+		State: r.State.rawMessage(), Context: r.Context.rawMessage(), Usage: r.Usage.toCore(), AnswerID: core.MessageID(r.AnswerID), FirstEvent: r.FirstEventSeq, Webhook: r.Webhook.Core(),
+		CreatedAt: toUTC(r.CreatedAt), StartedAt: toUTCPtr(r.StartedAt), FinishedAt: toUTCPtr(r.FinishedAt),
 	}
-	if err := r.Input.decode(&run.Input); err != nil {
+	if err := r.Input.decodeInto(&run.Input); err != nil {
 		return core.Run{}, fmt.Errorf("input of run %s: %w", r.ID, err)
 	}
-	if err := r.Error.decode(&run.Error); err != nil {
+	if err := r.Options.decodeInto(&run.Options); err != nil {
+		return core.Run{}, fmt.Errorf("options of run %s: %w", r.ID, err)
+	}
+	if err := r.Error.decodeInto(&run.Error); err != nil {
 		return core.Run{}, fmt.Errorf("error of run %s: %w", r.ID, err)
 	}
 	return run, nil
@@ -96,4 +109,4 @@ type Usage struct {
 
 func usageFrom(u core.Usage) Usage { return Usage(u) }
 
-func (u Usage) core() core.Usage { return core.Usage(u) }
+func (u Usage) toCore() core.Usage { return core.Usage(u) }

@@ -4,24 +4,19 @@ import (
 	"time"
 )
 
-// SearchEntry is a row of search_entries: a text that can be searched. Its words
-// are kept as each database looks for them best.
+// SearchEntry is a row of search_entries: a searchable text. Each database stores its words
+// in its own way.
 type SearchEntry struct {
 	N         int64 `gorm:"primaryKey"`
 	Owner     string
 	SessionID string
 	MessageID Ref       // empty = the title of the session
 	CreatedAt time.Time `gorm:"autoCreateTime:false"` // to the millisecond
+	Seq       int64     // of the message; 0 = the title
+	OnPath    bool
+	Length    int    // words, without stop words
+	Terms     []byte // searchtext.Terms; nil = indexed by an older version
 }
 
 // TableName is the table's name.
 func (SearchEntry) TableName() string { return "search_entries" }
-
-// SearchFill is a row of search_fill: a part of the index that is still missing.
-type SearchFill struct {
-	Part    string `gorm:"primaryKey"`
-	Through string // the id of the last one done
-}
-
-// TableName is the table's name.
-func (SearchFill) TableName() string { return "search_fill" }

@@ -18,36 +18,51 @@ type Session struct {
 	Timezone     string
 	Instructions string
 	Metadata     JSON
+	Pinned       bool
+	Temporary    bool
+	Tags         JSON
+	Slack        bool   // a thread of Slack is bound to it: slack_threads
+	Speakers     string // core.AfterSpeaker
 	MessageCount int
 	LastSeq      int64
+	IndexedSeq   int64 // messages up to this one are in the search index; -1 = nothing, the title neither
 	LastEventSeq int64
 	LastQueueSeq int64
+	FullEventSeq int64     // events up to this one hold whole messages; those after it refer to them
 	CreatedAt    time.Time `gorm:"autoCreateTime:false"`
 	UpdatedAt    time.Time `gorm:"autoUpdateTime:false"`
 	ArchivedAt   *time.Time
 	TitledAt     *time.Time
 
-	TitleMessageID Ref  // the question of which the last title was made that was not set
-	TitleMade      bool // Title is that one
+	TitleMessageID Ref  // the question from which the last title was generated
+	TitleMade      bool // Title was generated, not set by a user
 
 	ConversationSummary *string
 	SummaryThroughID    Ref
 	SummaryThroughSeq   int64
 	SummaryVersion      int
 	SummaryTokens       int
+	SummaryCovered      int `gorm:"column:summary_tokens_covered"`
+	SummaryMadeFor      int
 	SummarizedCount     int
 	SummaryCount        int
 	LastSummarizedAt    *time.Time
 	PromptState         JSON
 	PromptRevision      int
 
-	Webhook Webhook `gorm:"embedded;embeddedPrefix:webhook_"`
+	Usage   UsageTotal `gorm:"embedded;embeddedPrefix:usage_"`
+	Webhook Webhook    `gorm:"embedded;embeddedPrefix:webhook_"`
 
-	SummaryLeaseOwner   string // who is making a summary; Sessions.LeaseSummary
+	SummaryLeaseOwner   string // who is summarizing; Sessions.LeaseSummary
 	SummaryLeaseUntil   *time.Time
+	SummaryLeaseSince   *time.Time
 	SummaryFailures     int // of the summary model, in a row
 	SummaryFailure      string
 	SummaryBreakerUntil *time.Time
+
+	Busy      string // why it is busy: repositories/session_lease.go
+	BusyOwner string
+	BusyUntil *time.Time
 }
 
 // TableName is the table's name.
@@ -58,11 +73,11 @@ func SessionFrom(s core.Session) Session {
 	row := Session{
 		ID: string(s.ID), Owner: s.Owner, Agent: s.Agent, Model: s.Model, Title: s.Title,
 		UserID: s.UserID, Source: string(s.Source), Timezone: s.Timezone, Instructions: s.Instructions,
-		Metadata: jsonFrom(s.Metadata), MessageCount: s.MessageCount,
-		LastSeq: s.LastSeq, LastEventSeq: s.LastEventSeq,
+		Metadata: jsonFrom(s.Metadata), Pinned: s.Pinned, Temporary: s.Temporary, Tags: encodeList(s.Tags), MessageCount: s.MessageCount,
+		LastSeq: s.LastSeq, LastEventSeq: s.LastEventSeq, Speakers: s.Speakers,
 		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, ArchivedAt: s.ArchivedAt, TitledAt: s.TitledAt,
 		ConversationSummary: s.ConversationSummary, SummaryThroughSeq: s.SummaryThroughSeq,
-		SummaryVersion: s.SummaryVersion, SummaryTokens: s.SummaryTokens,
+		SummaryVersion: s.SummaryVersion, SummaryTokens: s.SummaryTokens, SummaryCovered: s.SummaryCovered, SummaryMadeFor: s.SummaryMadeFor,
 		SummarizedCount: s.SummarizedCount, SummaryCount: s.SummaryCount,
 		LastSummarizedAt: s.LastSummarizedAt, PromptState: jsonFrom(s.PromptState), PromptRevision: s.PromptRevision,
 		Webhook: WebhookFrom(s.Webhook),
@@ -78,18 +93,49 @@ func (r Session) Core() core.Session {
 	s := core.Session{
 		ID: core.SessionID(r.ID), Owner: r.Owner, Agent: r.Agent, Model: r.Model, Title: r.Title,
 		UserID: r.UserID, Source: core.Source(r.Source), Timezone: r.Timezone, Instructions: r.Instructions,
-		Metadata: r.Metadata.raw(), MessageCount: r.MessageCount,
-		LastSeq: r.LastSeq, LastEventSeq: r.LastEventSeq,
-		CreatedAt: utc(r.CreatedAt), UpdatedAt: utc(r.UpdatedAt), ArchivedAt: utcPtr(r.ArchivedAt), TitledAt: utcPtr(r.TitledAt),
+		Metadata: r.Metadata.rawMessage(), Pinned: r.Pinned, Temporary: r.Temporary, Tags: r.decodeTags(), MessageCount: r.MessageCount,
+		LastSeq: r.LastSeq, LastEventSeq: r.LastEventSeq, Speakers: r.Speakers,
+		CreatedAt: toUTC(r.CreatedAt), UpdatedAt: toUTC(r.UpdatedAt), ArchivedAt: toUTCPtr(r.ArchivedAt), TitledAt: toUTCPtr(r.TitledAt),
 		ConversationSummary: r.ConversationSummary, SummaryThroughSeq: r.SummaryThroughSeq,
-		SummaryVersion: r.SummaryVersion, SummaryTokens: r.SummaryTokens,
+		SummaryVersion: r.SummaryVersion, SummaryTokens: r.SummaryTokens, SummaryCovered: r.SummaryCovered, SummaryMadeFor: r.SummaryMadeFor,
 		SummarizedCount: r.SummarizedCount, SummaryCount: r.SummaryCount,
-		LastSummarizedAt: utcPtr(r.LastSummarizedAt), PromptState: r.PromptState.raw(), PromptRevision: r.PromptRevision,
-		Webhook: r.Webhook.Core(),
+		LastSummarizedAt: toUTCPtr(r.LastSummarizedAt), PromptState: r.PromptState.rawMessage(), PromptRevision: r.PromptRevision,
+		Webhook: r.Webhook.Core(), Importing: r.Busy != "", Status: core.SessionIdle,
 	}
 	if r.SummaryThroughID != "" {
 		id := core.MessageID(r.SummaryThroughID)
 		s.SummaryThroughID = &id
 	}
-	return s
+	return s.WithExpiry()
+}
+
+// decodeTags returns the tags; none for a column that cannot be decoded.
+func (r Session) decodeTags() []string {
+	var tags []string
+	if r.Tags.decodeInto(&tags) != nil {
+		return nil
+	}
+	return tags
+}
+
+// TagsFrom returns the column of tags.
+func TagsFrom(tags []string) JSON { return encodeList(tags) }
+
+// SessionRuns is the state of a session's runs, read with the session.
+type SessionRuns struct {
+	ActiveID      Ref    // the run that is running or waiting; empty = none
+	ActiveStatus  string // of that run
+	NextID        Ref    // the oldest queued run; empty = none
+	OpenApprovals int    // of the run that is waiting
+}
+
+// Apply sets the state of the runs on the session.
+func (r SessionRuns) Apply(s *core.Session) {
+	s.OpenApprovals = r.OpenApprovals
+	switch {
+	case r.ActiveID != "":
+		s.Status, s.ActiveRunID = core.SessionStatus(r.ActiveStatus), core.RunID(r.ActiveID)
+	case r.NextID != "":
+		s.Status, s.ActiveRunID = core.SessionQueued, core.RunID(r.NextID)
+	}
 }

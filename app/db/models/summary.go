@@ -8,30 +8,35 @@ import (
 
 // Summary is a row of session_summaries.
 type Summary struct {
-	ID              string `gorm:"primaryKey"`
-	SessionID       string
-	Owner           string
-	Version         int
-	Kind            string
-	State           string
-	Content         string
-	FromID          Ref
-	ThroughID       Ref
-	FromSeq         int64
-	ThroughSeq      int64
-	MessagesCovered int
-	MessagesAdded   int
-	TokensBefore    int
-	TokensAfter     int
-	TokenCount      int
-	Model           string
-	Strategy        string
-	Trigger         string
-	Focus           string
-	Note            string
-	DurationNs      int64
-	CreatedAt       time.Time `gorm:"autoCreateTime:false"`
-	ActivatedAt     *time.Time
+	ID                string `gorm:"primaryKey"`
+	SessionID         string
+	Owner             string
+	Version           int
+	Kind              string
+	State             string
+	Content           string
+	FromID            Ref
+	ThroughID         Ref
+	FromSeq           int64
+	ThroughSeq        int64
+	MessagesCovered   int
+	MessagesAdded     int
+	MessagesShortened int
+	OrderedSeq        int64
+	TokensBefore      int
+	TokensAfter       int
+	TokensCovered     int
+	TokenCount        int
+	MadeFor           int
+	Model             string
+	Strategy          string
+	Trigger           string
+	Focus             string
+	Note              string
+	Unsupported       JSON // core.Unsupported
+	DurationNs        int64
+	CreatedAt         time.Time `gorm:"autoCreateTime:false"`
+	ActivatedAt       *time.Time
 }
 
 // TableName is the table's name.
@@ -39,26 +44,34 @@ func (Summary) TableName() string { return "session_summaries" }
 
 // SummaryFrom returns the row of a summary.
 func SummaryFrom(s core.Summary) Summary {
+	var unsupported JSON
+	if s.Unsupported != nil {
+		unsupported = encodeJSON(s.Unsupported)
+	}
 	return Summary{
 		ID: string(s.ID), SessionID: string(s.SessionID), Owner: s.Owner, Version: s.Version,
 		Kind: string(s.Kind), State: string(s.State), Content: s.Content,
 		FromID: Ref(s.FromID), ThroughID: Ref(s.ThroughID), FromSeq: s.FromSeq, ThroughSeq: s.ThroughSeq,
-		MessagesCovered: s.MessagesCovered, MessagesAdded: s.MessagesAdded,
-		TokensBefore: s.TokensBefore, TokensAfter: s.TokensAfter, TokenCount: s.TokenCount,
-		Model: s.Model, Strategy: s.Strategy, Trigger: s.Trigger, Focus: s.Focus, Note: s.Note,
+		MessagesCovered: s.MessagesCovered, MessagesAdded: s.MessagesAdded, MessagesShortened: s.MessagesShortened, OrderedSeq: s.OrderedSeq,
+		TokensBefore: s.TokensBefore, TokensAfter: s.TokensAfter, TokenCount: s.TokenCount, TokensCovered: s.TokensCovered, MadeFor: s.MadeFor,
+		Model: s.Model, Strategy: s.Strategy, Trigger: s.Trigger, Focus: s.Focus, Note: s.Note, Unsupported: unsupported,
 		DurationNs: int64(s.Duration), CreatedAt: s.CreatedAt, ActivatedAt: s.ActivatedAt,
 	}
 }
 
 // Core returns the summary of the row.
 func (r Summary) Core() core.Summary {
+	var unsupported *core.Unsupported
+	if r.Unsupported.decodeInto(&unsupported) != nil {
+		unsupported = nil
+	}
 	return core.Summary{
 		ID: core.SummaryID(r.ID), SessionID: core.SessionID(r.SessionID), Owner: r.Owner, Version: r.Version,
 		Kind: core.SummaryKind(r.Kind), State: core.SummaryState(r.State), Content: r.Content,
 		FromID: core.MessageID(r.FromID), ThroughID: core.MessageID(r.ThroughID), FromSeq: r.FromSeq, ThroughSeq: r.ThroughSeq,
-		MessagesCovered: r.MessagesCovered, MessagesAdded: r.MessagesAdded,
-		TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, TokenCount: r.TokenCount,
-		Model: r.Model, Strategy: r.Strategy, Trigger: r.Trigger, Focus: r.Focus, Note: r.Note,
-		Duration: time.Duration(r.DurationNs), CreatedAt: utc(r.CreatedAt), ActivatedAt: utcPtr(r.ActivatedAt),
+		MessagesCovered: r.MessagesCovered, MessagesAdded: r.MessagesAdded, MessagesShortened: r.MessagesShortened, OrderedSeq: r.OrderedSeq,
+		TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, TokenCount: r.TokenCount, TokensCovered: r.TokensCovered, MadeFor: r.MadeFor,
+		Model: r.Model, Strategy: r.Strategy, Trigger: r.Trigger, Focus: r.Focus, Note: r.Note, Unsupported: unsupported,
+		Duration: time.Duration(r.DurationNs), CreatedAt: toUTC(r.CreatedAt), ActivatedAt: toUTCPtr(r.ActivatedAt),
 	}
 }

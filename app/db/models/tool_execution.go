@@ -33,6 +33,6 @@ func ToolExecutionFrom(e core.ToolExecution) ToolExecution {
 func (r ToolExecution) Core() core.ToolExecution {
 	return core.ToolExecution{
 		RunID: core.RunID(r.RunID), CallID: r.CallID, SessionID: core.SessionID(r.SessionID), Owner: r.Owner,
-		Attempt: r.Attempt, Tool: r.Tool, StartedAt: utc(r.StartedAt), FinishedAt: utcPtr(r.FinishedAt),
+		Attempt: r.Attempt, Tool: r.Tool, StartedAt: toUTC(r.StartedAt), FinishedAt: toUTCPtr(r.FinishedAt),
 	}
 }

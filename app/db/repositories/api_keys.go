@@ -10,9 +10,8 @@ import (
 	"bobbin/app/db/models"
 )
 
-// APIKeys are the keys of the API that are in the database, by the hashes of their
-// secrets. They are the operator's: the methods take no scope. Safe for concurrent
-// use.
+// APIKeys are the API keys in the database, by the hashes of their secrets. They belong to
+// the operator: the methods take no scope. Safe for concurrent use.
 type APIKeys struct {
 	db *gorm.DB
 }
@@ -20,65 +19,56 @@ type APIKeys struct {
 // NewAPIKeys returns the keys in db.
 func NewAPIKeys(db *gorm.DB) *APIKeys { return &APIKeys{db: db} }
 
-// Create stores a key whose secret has that hash, and the entry of the audit log that
-// tells of it.
+// Create stores a key whose secret has that hash, with its entry in the audit log.
 func (r *APIKeys) Create(ctx context.Context, key core.APIKey, hash string, entry core.AuditEntry) error {
-	if !storableText(key.Name) || !storableText(key.Owner) {
-		return core.Errorf(core.ErrInvalid, unstorable)
+	if !isStorableText(key.Name) || !isStorableText(key.Owner) {
+		return core.Errorf(core.ErrInvalid, unstorableMessage)
 	}
 	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
 		row := models.APIKeyFrom(key, hash)
 		if err := tx.Create(&row).Error; err != nil {
 			return err
 		}
-		return note(tx, entry)
+		return insertAuditEntry(tx, entry)
 	})
-	return failure(err, "API key", key.ID)
+	return wrapError(err, "API key", key.ID)
 }
 
-// ByHash returns the key whose secret has that hash, valid or not. ErrNotFound when
-// there is none; no error names the hash.
+// ByHash returns the key whose secret has that hash, valid or not. ErrNotFound when there
+// is none; no error contains the hash.
 func (r *APIKeys) ByHash(ctx context.Context, hash string) (core.APIKey, error) {
 	var rows []models.APIKey
 	if err := r.db.WithContext(ctx).Where("secret_hash = ?", hash).Limit(1).Find(&rows).Error; err != nil {
-		return core.APIKey{}, failure(err, "API key", "of a secret")
+		return core.APIKey{}, wrapError(err, "API key", "of a secret")
 	}
 	if len(rows) == 0 {
-		return core.APIKey{}, core.Errorf(core.ErrNotFound, "this API key is not known")
+		return core.APIKey{}, core.Errorf(core.ErrNotFound, "unknown API key")
 	}
 	return rows[0].Core(), nil
 }
 
-// ByIDs returns those of the keys that there are, in any order.
+// ByIDs returns those of the keys that exist, in any order.
 func (r *APIKeys) ByIDs(ctx context.Context, ids []core.KeyID) ([]core.APIKey, error) {
 	var rows []models.APIKey
 	if err := r.db.WithContext(ctx).Where("id IN ?", ids).Find(&rows).Error; err != nil {
-		return nil, failure(err, "API keys", "")
+		return nil, wrapError(err, "API keys", "")
 	}
-	keys := []core.APIKey{}
-	for _, row := range rows {
-		keys = append(keys, row.Core())
-	}
-	return keys, nil
+	return mapRows(rows, infallible(models.APIKey.Core))
 }
 
-// List returns all keys, the oldest first, revoked ones too.
+// List returns all keys, including revoked ones, the oldest first.
 func (r *APIKeys) List(ctx context.Context) ([]core.APIKey, error) {
 	var rows []models.APIKey
 	if err := r.db.WithContext(ctx).Order("created_at, id").Find(&rows).Error; err != nil {
-		return nil, failure(err, "API keys", "")
+		return nil, wrapError(err, "API keys", "")
 	}
-	keys := []core.APIKey{}
-	for _, row := range rows {
-		keys = append(keys, row.Core())
-	}
-	return keys, nil
+	return mapRows(rows, infallible(models.APIKey.Core))
 }
 
-// Revoke makes the key open nothing from now on, and stores the entry of the audit log
-// that tells of it. A key that was revoked before stays as it is, and nothing is noted.
+// Revoke revokes the key immediately, and stores the entry in the audit log. A key that was
+// revoked before stays as it is, without a new entry.
 func (r *APIKeys) Revoke(ctx context.Context, id core.KeyID, entry core.AuditEntry) error {
-	if err := known("API key", id); err != nil {
+	if err := requireID("API key", id); err != nil {
 		return err
 	}
 	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
@@ -86,9 +76,9 @@ func (r *APIKeys) Revoke(ctx context.Context, id core.KeyID, entry core.AuditEnt
 		if res.Error != nil || res.RowsAffected == 0 {
 			return res.Error
 		}
-		return note(tx, entry)
+		return insertAuditEntry(tx, entry)
 	})
-	return failure(err, "API key", id)
+	return wrapError(err, "API key", id)
 }
 
 // Used stores when keys were last used.
@@ -98,7 +88,7 @@ func (r *APIKeys) Used(ctx context.Context, at map[core.KeyID]time.Time) error {
 			Where("id = ? AND (last_used_at IS NULL OR last_used_at < ?)", id, when.UTC()).
 			UpdateColumn("last_used_at", when.UTC()).Error
 		if err != nil {
-			return failure(err, "API key", id)
+			return wrapError(err, "API key", id)
 		}
 	}
 	return nil

@@ -6,29 +6,29 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bobbin/app/admin"
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
 	"bobbin/app/db/repositories"
+	"bobbin/app/ops"
+	"bobbin/tests/dbtest"
 )
 
-// A key is made, found by its secret alone, used and revoked, and each act of an
-// operator is in the audit log, without a secret (issue 5, 4).
+// A key is created, found by its secret alone, used and revoked, and the audit log has an
+// entry for each action of an operator, without a secret.
 func TestAPIKeys(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		keys, audit := repositories.NewAPIKeys(d.Gorm), repositories.NewAudit(d.Gorm)
-		ops := admin.New(keys, audit, repositories.NewDeliveries(d.Gorm))
-		made, secret, err := ops.CreateKey(t.Context(), admin.NewKey{Name: "web", Owner: "shop", Rights: core.CanRead | core.CanMetrics, Expires: time.Hour, Actor: "cli:ann"})
+		service := ops.NewService(keys, audit, repositories.NewDeliveries(d.Gorm))
+		made, secret, err := service.CreateKey(t.Context(), ops.NewKey{Name: "web", Owner: "shop", Rights: core.CanRead | core.CanMetrics, Expires: time.Hour, Actor: "cli:ann"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := ops.KeyOf(t.Context(), secret)
+		got, err := service.KeyOf(t.Context(), secret)
 		if diff := cmp.Diff(made, got); err != nil || diff != "" {
 			t.Fatalf("the key of the secret: %v (-made +got)\n%s", err, diff)
 		}
-		_, err = ops.KeyOf(t.Context(), secret+"x")
+		_, err = service.KeyOf(t.Context(), secret+"x")
 		wantError(t, "another secret", err, core.ErrNotFound)
 		later := made.CreatedAt.Add(2 * time.Minute)
 		for _, at := range []time.Time{later, made.CreatedAt} { // replicas tell in any order
@@ -37,20 +37,20 @@ func TestAPIKeys(t *testing.T) {
 			}
 		}
 		for range 2 { // revoked twice is revoked once
-			if _, err := ops.RevokeKey(t.Context(), "web", "cli:bob"); err != nil {
+			if _, err := service.RevokeKey(t.Context(), "web", "cli:bob"); err != nil {
 				wantError(t, "a name that no valid key has", err, core.ErrNotFound)
 			}
-			if _, err := ops.RevokeKey(t.Context(), string(made.ID), "cli:bob"); err != nil {
+			if _, err := service.RevokeKey(t.Context(), string(made.ID), "cli:bob"); err != nil {
 				t.Fatal(err)
 			}
 		}
-		list, err := ops.Keys(t.Context())
+		list, err := service.Keys(t.Context())
 		if err != nil || len(list) != 1 || list[0].RevokedAt == nil || list[0].LastUsedAt == nil || !list[0].LastUsedAt.Equal(later) {
 			t.Errorf("got keys %+v, %v, want the one, revoked, last used %v", list, err, later)
 		}
 		var told []string
 		for cursor := ""; ; {
-			page, err := ops.Audit(t.Context(), core.PageQuery{Limit: 1, Cursor: cursor})
+			page, err := service.Audit(t.Context(), core.PageQuery{Limit: 1, Cursor: cursor})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,10 +73,10 @@ func TestAPIKeys(t *testing.T) {
 func TestAPIKeyNames(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		ops := admin.New(repositories.NewAPIKeys(d.Gorm), repositories.NewAudit(d.Gorm), repositories.NewDeliveries(d.Gorm))
+		service := ops.NewService(repositories.NewAPIKeys(d.Gorm), repositories.NewAudit(d.Gorm), repositories.NewDeliveries(d.Gorm))
 		var first core.APIKey
 		for range 2 {
-			key, _, err := ops.CreateKey(t.Context(), admin.NewKey{Name: "web"})
+			key, _, err := service.CreateKey(t.Context(), ops.NewKey{Name: "web"})
 			if err != nil || key.Owner != "web" || key.Rights != core.ReadWrite {
 				t.Fatalf("got %+v, %v, want a key of web that reads and writes", key, err)
 			}
@@ -84,16 +84,16 @@ func TestAPIKeyNames(t *testing.T) {
 				first = key
 			}
 		}
-		_, err := ops.RevokeKey(t.Context(), "web", "")
+		_, err := service.RevokeKey(t.Context(), "web", "")
 		wantError(t, "a name that two keys have", err, core.ErrConflict)
-		if _, err := ops.RevokeKey(t.Context(), string(first.ID), ""); err != nil {
+		if _, err := service.RevokeKey(t.Context(), string(first.ID), ""); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := ops.RevokeKey(t.Context(), "web", ""); err != nil || got.ID == first.ID {
+		if got, err := service.RevokeKey(t.Context(), "web", ""); err != nil || got.ID == first.ID {
 			t.Errorf("got %v, %v, want the one that is valid revoked", got.ID, err)
 		}
-		for _, in := range []admin.NewKey{{}, {Name: "a b"}, {Name: "a", Owner: "ö"}, {Name: "a", Expires: -1}} {
-			_, _, err := ops.CreateKey(t.Context(), in)
+		for _, in := range []ops.NewKey{{}, {Name: "a b"}, {Name: "a", Owner: "ö"}, {Name: "a", Expires: -1}} {
+			_, _, err := service.CreateKey(t.Context(), in)
 			wantError(t, "a key that cannot be", err, core.ErrInvalid)
 		}
 	})

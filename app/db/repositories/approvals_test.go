@@ -13,12 +13,12 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
 )
 
-// waits lets a run of a fresh session ask for its tool calls, named tool:mode, and
-// wait for the answers.
+// waits makes a run of a new session request its tool calls, named tool:mode, and wait for
+// the decisions.
 func (s *store) waits(t *testing.T, session core.SessionID, expiry time.Duration, tools ...string) core.Run {
 	t.Helper()
 	run := s.accept(t, ask(session, "do it")).Run
@@ -55,8 +55,8 @@ func (s *store) claim(t *testing.T, session core.SessionID) core.Claimed {
 	return c
 }
 
-// Issue 5, 3: a run that waits has no lease, is nobody's to take over, keeps its
-// session, and tells in events and in its row what it waits for.
+// A waiting run has no lease, cannot be taken over, keeps its session, and reports in
+// events and in its row what it waits for.
 func TestRunWaits(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -67,7 +67,7 @@ func TestRunWaits(t *testing.T) {
 			t.Fatalf("got %+v, want it waiting for two answers without a lease", run)
 		}
 		a := run.Approvals[0]
-		want := core.Approval{ID: a.ID, RunID: run.ID, SessionID: session, ToolCallID: "call-0", Tool: "pay", Arguments: `{"n": "Rosebud"}`, Mode: core.ApprovalAlways, Status: core.ApprovalOpen}
+		want := core.Approval{ID: a.ID, Kind: core.KindApproval, RunID: run.ID, SessionID: session, ToolCallID: "call-0", Tool: "pay", Arguments: `{"n": "Rosebud"}`, Mode: core.ApprovalAlways, Status: core.ApprovalOpen}
 		if diff := cmp.Diff(want, a, cmpopts.IgnoreFields(core.Approval{}, "RequestedAt", "ExpiresAt")); diff != "" || a.ExpiresAt == nil || !core.ValidID(a.ID) {
 			t.Errorf("question (-want +got):\n%s", diff)
 		}
@@ -75,7 +75,7 @@ func TestRunWaits(t *testing.T) {
 		if diff := cmp.Diff([]core.EventType{core.EventApprovalRequested, core.EventApprovalRequested, core.EventRunWaiting}, types(events[len(events)-3:])); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
-		if runs, err := s.runs.TakeOver(t.Context(), worker, true, 10); err != nil || len(runs) != 0 {
+		if runs, err := s.takeOver(t.Context(), worker+"/2", true, 10); err != nil || len(runs) != 0 {
 			t.Errorf("taken over: %v, %v, want nothing", runs, err)
 		}
 		_, err := s.runs.Claim(t.Context(), session, worker)
@@ -96,8 +96,8 @@ func TestRunWaits(t *testing.T) {
 	})
 }
 
-// Issue 5, 3: the first answer counts, and the last one lets the run go on, before
-// what was queued meanwhile.
+// The first decision counts, and the last one resumes the run before runs that were queued
+// meanwhile.
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -144,8 +144,8 @@ func TestDecide(t *testing.T) {
 	})
 }
 
-// Issue 5, 3: a tool that is asked for once is remembered in its session when one call
-// was approved, and only then.
+// A tool with mode "first" is approved for its session after one call was approved, and
+// only then.
 func TestAllowed(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -168,57 +168,7 @@ func TestAllowed(t *testing.T) {
 	})
 }
 
-// Issue 5, 3: a cancel, and a message that says nothing of waiting, close the questions
-// and queue the run to end.
-func TestQuestionsAreClosed(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		for why, do := range map[string]func(core.Run){
-			core.ApprovalCanceled: func(run core.Run) {
-				got, events, err := s.runs.RequestCancel(t.Context(), ann(), run.ID)
-				if err != nil || !got.Suspended() || len(events) != 1 {
-					t.Errorf("cancel: got %+v, %d events, %v", got, len(events), err)
-				}
-				if got, events, err = s.runs.RequestCancel(t.Context(), ann(), run.ID); err != nil || !got.Suspended() || len(events) != 0 {
-					t.Errorf("cancel again: got %+v, %d events, %v", got, len(events), err)
-				}
-			},
-			core.ApprovalInstead: func(run core.Run) {
-				reject := ask(run.SessionID, "no")
-				reject.Multitask = core.MultitaskReject
-				if _, err := s.runs.Accept(t.Context(), ann(), reject); !errors.Is(err, core.ErrConflict) {
-					t.Errorf("reject: got %v, want a conflict", err)
-				}
-				if got := s.accept(t, ask(run.SessionID, "instead")); !got.Instead || got.Run.Status != core.RunQueued || got.Run.Multitask != core.MultitaskEnqueue {
-					t.Errorf("got %+v, want it queued behind the run that is to end", got)
-				}
-			},
-		} {
-			session := s.session(t).ID
-			run := s.waits(t, session, 0, "pay:always")
-			do(run)
-			all, err := s.runs.Approvals(t.Context(), run.ID)
-			if err != nil || all[0].Status != core.ApprovalClosed || all[0].Comment != why {
-				t.Errorf("got %+v, %v, want it closed: %s", all, err, why)
-			}
-			if c := s.claim(t, session); c.Run.ID != run.ID || !c.Run.CancelRequested {
-				t.Errorf("%s: claimed %+v, want the run, to be canceled", why, c.Run)
-			}
-		}
-		session := s.session(t).ID
-		run := s.accept(t, ask(session, "cancel me")).Run
-		if _, _, err := s.runs.RequestCancel(t.Context(), ann(), run.ID); err != nil {
-			t.Fatal(err)
-		}
-		w := core.RunWrite{RunID: run.ID, SessionID: session, Attempt: 1, Wait: &core.RunWait{Approvals: []core.Approval{{ToolCallID: "x"}}}}
-		if _, err := s.runs.Write(t.Context(), w); !errors.Is(err, core.ErrCanceled) || s.run(t, run.ID).Status != core.RunRunning {
-			t.Errorf("a run that is to be canceled waits: got %v, want it refused", err)
-		}
-	})
-}
-
-// Issue 5, 3: what nobody answered in time is closed by one of any number of sweeps.
+// An expired approval is closed by exactly one of several sweeps.
 func TestExpireApprovals(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -253,7 +203,7 @@ func TestExpireApprovals(t *testing.T) {
 	})
 }
 
-// Issue 5, 3: of two answers at once one counts.
+// Of two concurrent decisions one counts.
 func TestTwoDecisionsAtOnce(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -273,22 +223,24 @@ func TestTwoDecisionsAtOnce(t *testing.T) {
 	})
 }
 
-// A deleted message leaves nothing in the questions for its tool calls.
+// Deleting a message clears the approvals of its tool calls.
 func TestDeleteErasesApprovals(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := open(d)
 		session := s.session(t).ID
-		run := s.waits(t, session, 0, "pay:always")
-		if _, err := s.runs.Decide(t.Context(), ann(), run.ID, run.Approvals[0].ID, core.ApprovalDecision{Comment: "no Rosebud"}); err != nil {
-			t.Fatal(err)
+		run := s.waits(t, session, 0, "pay:always", "ask:always", "look:always")
+		for i, d := range []core.ApprovalDecision{{Comment: "no Rosebud"}, {Approve: true, Arguments: `{"n": "Rosebud 2"}`}, {Respond: "Rosebud"}} {
+			if _, err := s.runs.Decide(t.Context(), ann(), run.ID, run.Approvals[i].ID, d); err != nil {
+				t.Fatal(err)
+			}
 		}
 		s.finish(t, s.claim(t, session).Run, "done")
 		log := s.log(t, session)
 		if _, err := repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), session, log[1].ID); err != nil {
 			t.Fatal(err)
 		}
-		if n := s.count(t, "SELECT (SELECT COUNT(*) FROM approvals WHERE arguments LIKE '%Rosebud%' OR comment LIKE '%Rosebud%') + (SELECT COUNT(*) FROM session_events WHERE CAST(data AS text) LIKE '%Rosebud%')"); n != 0 {
+		if n := s.count(t, "SELECT (SELECT COUNT(*) FROM approvals WHERE arguments || edited_arguments || result || comment LIKE '%Rosebud%') + (SELECT COUNT(*) FROM session_events WHERE CAST(data AS text) LIKE '%Rosebud%')"); n != 0 {
 			t.Errorf("%d rows still have what was deleted", n)
 		}
 	})

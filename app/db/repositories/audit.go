@@ -2,7 +2,6 @@ package repositories
 
 import (
 	"context"
-	"time"
 
 	"gorm.io/gorm"
 
@@ -10,8 +9,7 @@ import (
 	"bobbin/app/db/models"
 )
 
-// Audit is the log of what operators did. Entries are only added. Safe for concurrent
-// use.
+// Audit is the log of operators' actions. Entries are only added. Safe for concurrent use.
 type Audit struct {
 	db *gorm.DB
 }
@@ -21,7 +19,7 @@ func NewAudit(db *gorm.DB) *Audit { return &Audit{db: db} }
 
 // Add stores an entry.
 func (r *Audit) Add(ctx context.Context, entry core.AuditEntry) error {
-	return failure(note(r.db.WithContext(ctx), entry), "audit entry", entry.ID)
+	return wrapError(insertAuditEntry(r.db.WithContext(ctx), entry), "audit entry", entry.ID)
 }
 
 // Last returns the newest entry of an action on a target; ErrNotFound when there is none.
@@ -29,13 +27,13 @@ func (r *Audit) Last(ctx context.Context, action, target string) (core.AuditEntr
 	var row models.AuditEntry
 	err := r.db.WithContext(ctx).Where("action = ? AND target = ?", action, target).Order("created_at DESC, id DESC").Take(&row).Error
 	if err != nil {
-		return core.AuditEntry{}, failure(err, "audit entry", target)
+		return core.AuditEntry{}, wrapError(err, "audit entry", target)
 	}
-	return row.Core()
+	return row.Core(), nil
 }
 
-// note adds an entry within a transaction.
-func note(tx *gorm.DB, entry core.AuditEntry) error {
+// insertAuditEntry inserts an entry within a transaction.
+func insertAuditEntry(tx *gorm.DB, entry core.AuditEntry) error {
 	row := models.AuditEntryFrom(entry)
 	return tx.Create(&row).Error
 }
@@ -43,23 +41,16 @@ func note(tx *gorm.DB, entry core.AuditEntry) error {
 // List returns a page of entries, the newest first.
 func (r *Audit) List(ctx context.Context, q core.PageQuery) (core.Page[core.AuditEntry], error) {
 	none := core.Page[core.AuditEntry]{}
-	limit, err := pageLimit(q.Limit)
+	limit, after, err := pageStart(q.Limit, q.Cursor, "audit")
 	if err != nil {
 		return none, err
 	}
-	after, more, err := parseCursor(q.Cursor, "audit")
-	if err != nil {
-		return none, err
-	}
-	db := r.db.WithContext(ctx)
-	if more {
-		db = db.Where("(created_at, id) < (?, ?)", time.UnixMicro(after.N).UTC(), after.ID)
-	}
+	db := orderNewestFirst(r.db.WithContext(ctx), after)
 	var rows []models.AuditEntry
-	if err := db.Order("created_at DESC, id DESC").Limit(limit + 1).Find(&rows).Error; err != nil {
-		return none, failure(err, "audit log", "")
+	if err := db.Limit(limit + 1).Find(&rows).Error; err != nil {
+		return none, wrapError(err, "audit log", "")
 	}
-	return page(rows, limit, models.AuditEntry.Core, func(e models.AuditEntry) position {
+	return pageOf(rows, limit, infallible(models.AuditEntry.Core), func(e models.AuditEntry) position {
 		return position{List: "audit", N: e.CreatedAt.UnixMicro(), ID: e.ID}
 	})
 }

@@ -5,7 +5,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/dbtest"
 )
 
 // BenchmarkTurn is what a plain turn costs the database: Accept, Write with the

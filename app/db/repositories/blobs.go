@@ -2,8 +2,12 @@ package repositories
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"slices"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
@@ -12,8 +16,8 @@ import (
 // Blobs stores images and files. Safe for concurrent use.
 //
 // The content is stored once for each owner. A blob is that content under one name,
-// brought by one user; messages refer to it from the moment in which they are
-// accepted (journal.refer). What nothing refers to is swept.
+// uploaded by one user; messages refer to it from the moment they are accepted
+// (sessionTx.linkBlobs). A sweep removes unreferenced blobs.
 type Blobs struct {
 	db *gorm.DB
 }
@@ -21,107 +25,161 @@ type Blobs struct {
 // NewBlobs returns the blobs in db.
 func NewBlobs(db *gorm.DB) *Blobs { return &Blobs{db: db} }
 
-// blobEntry is what a blob counts besides its content: also many names for one
-// content come to an end.
+// blobEntry is what a blob counts besides its content, which bounds the number of names for
+// one content.
 const blobEntry = 1 << 10
 
-// Put stores the content under the blob's name and returns the blob as it is
-// stored. The same content of the same user under the same name is the blob of the
-// first time, from now on as young as a new one. ErrTooLarge when there is
-// no room for it.
-func (r *Blobs) Put(ctx context.Context, b core.Blob, data []byte, room core.BlobRoom) (core.Blob, error) {
+// Put stores the content under the blob's name and returns the blob as stored. The same
+// content of the same user under the same name is the existing blob, which then counts as
+// newly uploaded. ErrTooLarge when there is no room for it.
+func (r *Blobs) Put(ctx context.Context, b core.Blob, content core.BlobContent, room core.BlobRoom) (core.Blob, error) {
 	b.ID, b.CreatedAt = core.NewID[core.BlobID](), core.Now()
 	var stored models.Blob
-	err := inTx(ctx, r.db, func(tx *gorm.DB) (err error) {
+	id, repeated, err := commitRowOnce(ctx, r.db, func(tx *gorm.DB) (_ string, err error) {
 		if err := lockBlobs(tx, b.Owner); err != nil {
-			return err
+			return "", err
 		}
 		var same []models.Blob
 		err = tx.Where("owner = ? AND user_id = ? AND sha256 = ? AND name = ?", b.Owner, b.UserID, b.SHA256, b.Name).Limit(1).Find(&same).Error
 		if err != nil {
-			return err
+			return "", err
 		}
 		if len(same) > 0 {
-			stored, err = again(tx, same[0], b)
-			return err
+			stored, err = refreshBlob(tx, same[0], b)
+			return stored.ID, errors.Join(err, insertBlobText(tx, b, content.Text))
 		}
 		stored = models.BlobFrom(b)
-		return put(tx, stored, data, room)
+		if err := insertBlob(tx, stored, content, room); err != nil {
+			return "", err
+		}
+		return stored.ID, insertBlobText(tx, b, content.Text)
 	})
-	if err != nil {
-		return core.Blob{}, failure(err, "blob", b.ID)
+	switch {
+	case err != nil:
+		return core.Blob{}, wrapError(err, "blob", b.ID)
+	case repeated:
+		return r.Get(ctx, core.Tenant{Owner: b.Owner, User: b.UserID}, core.BlobID(id))
 	}
-	return stored.Core()
+	return stored.Core(), nil
 }
 
-// again notes that a blob was uploaded once more.
-func again(tx *gorm.DB, row models.Blob, b core.Blob) (models.Blob, error) {
+// refreshBlob records a repeated upload of a blob.
+func refreshBlob(tx *gorm.DB, row models.Blob, b core.Blob) (models.Blob, error) {
 	if row.SessionID != models.Ref(b.SessionID) {
-		row.SessionID = "" // for more than one
+		row.SessionID = "" // several sessions
 	}
-	err := tx.Model(&models.Blob{}).Where("id = ?", row.ID).
-		UpdateColumns(map[string]any{"session_id": row.SessionID, "uploaded_at": b.CreatedAt}).Error
+	changes := map[string]any{"session_id": row.SessionID, "uploaded_at": b.CreatedAt}
+	if b.Extracted && !row.Extracted { // stored before texts were extracted
+		row.Extracted, row.Pages, row.BlankPages, row.TokenCount = true, b.Pages, b.Blank, b.Tokens
+		changes["extracted"], changes["pages"], changes["blank_pages"], changes["token_count"] = true, b.Pages, b.Blank, b.Tokens
+	}
+	err := tx.Model(&models.Blob{}).Where("id = ?", row.ID).UpdateColumns(changes).Error
 	return row, err
 }
 
-// put inserts a blob, and its content if the owner does not have it.
-func put(tx *gorm.DB, row models.Blob, data []byte, room core.BlobRoom) error {
+// insertBlobText stores the text of a document whose content is stored, unless it exists:
+// it never changes.
+func insertBlobText(tx *gorm.DB, b core.Blob, text core.DocumentText) error {
+	if !b.Extracted {
+		return nil
+	}
+	row := models.BlobText{Owner: b.Owner, Sha256: b.SHA256, Pages: text.Pages, BlankPages: text.Blank, CreatedAt: b.CreatedAt, Text: text.Text}
+	return insertRows(tx.Clauses(clause.OnConflict{DoNothing: true}), &row)
+}
+
+// Text returns the text of a document of the owner by the hash of its content; ok is false
+// if there is none.
+func (r *Blobs) Text(ctx context.Context, owner, sha256 string) (text core.DocumentText, ok bool, err error) {
+	var rows []models.BlobText
+	if err := r.db.WithContext(ctx).Where("owner = ? AND sha256 = ?", owner, sha256).Limit(1).Find(&rows).Error; err != nil || len(rows) == 0 {
+		return text, false, wrapError(err, "text of blob", sha256)
+	}
+	return core.DocumentText{Text: rows[0].Text, Pages: rows[0].Pages, Blank: rows[0].BlankPages}, true, nil
+}
+
+// insertBlob inserts a blob, and its content if the owner does not have it yet.
+func insertBlob(tx *gorm.DB, row models.Blob, content core.BlobContent, room core.BlobRoom) error {
 	if err := fitUser(tx, row, room.User); err != nil {
 		return err
 	}
-	var has struct {
-		Bytes   int64
-		Blobs   int64
-		Content bool
-	}
-	err := tx.Raw(`SELECT
-		(SELECT COALESCE(SUM(size), 0) FROM blob_contents WHERE owner = @o) AS bytes,
-		(SELECT COUNT(*) FROM blobs WHERE owner = @o) AS blobs,
-		EXISTS (SELECT 1 FROM blob_contents WHERE owner = @o AND sha256 = @h) AS content`,
-		map[string]any{"o": row.Owner, "h": row.Sha256}).Scan(&has).Error
+	var contents int64
+	err := tx.Model(&models.BlobContent{}).Where("owner = ? AND sha256 = ?", row.Owner, row.Sha256).Count(&contents).Error
 	if err != nil {
 		return err
 	}
-	more := int64(blobEntry)
-	if !has.Content {
-		more += row.Size
+	used, err := usedRoom(tx, row.Owner, "")
+	if err != nil {
+		return err
 	}
-	if used := has.Bytes + has.Blobs*blobEntry; used+more > room.Owner {
-		return noRoom(used, room.Owner, row.Size)
+	stored := row.Size + int64(len(content.Text.Text))
+	more := stored
+	if contents > 0 {
+		more = 0
 	}
-	if !has.Content {
-		content := models.BlobContent{Owner: row.Owner, Sha256: row.Sha256, Size: row.Size, CreatedAt: row.CreatedAt, Data: data}
-		if err := insert(tx, &content); err != nil {
+	if used+more+blobEntry > room.Owner {
+		return noRoomError(used, room.Owner, stored)
+	}
+	if contents == 0 {
+		row := models.BlobContent{Owner: row.Owner, Sha256: row.Sha256, Size: stored, CreatedAt: row.CreatedAt, Data: content.Data}
+		if err := insertRows(tx, &row); err != nil {
 			return err
 		}
 	}
-	return insert(tx, &row)
-}
-
-// fitUser returns ErrTooLarge if the user would have more than that many bytes, of which
-// each file counts; 0 = any number.
-func fitUser(tx *gorm.DB, row models.Blob, most int64) error {
-	if most <= 0 {
-		return nil
-	}
-	var has struct{ Bytes, Blobs int64 }
-	err := tx.Raw("SELECT COALESCE(SUM(size), 0) AS bytes, COUNT(*) AS blobs FROM blobs WHERE owner = ? AND user_id = ?", row.Owner, row.UserID).Scan(&has).Error
-	if err != nil {
+	if err := insertRows(tx, &row); err != nil {
 		return err
 	}
-	if used := has.Bytes + has.Blobs*blobEntry; used+row.Size+blobEntry > most {
-		return noRoom(used, most, row.Size)
+	return countBlobs(tx, row.Owner, core.SweptBlobs{Blobs: 1, Bytes: more}, []models.Blob{row}, 1)
+}
+
+// usedRoom returns how many bytes the blobs of an owner, or of one of the owner's users,
+// count.
+func usedRoom(tx *gorm.DB, owner, user string) (int64, error) {
+	var has models.BlobTotal
+	err := tx.Where("owner = ? AND by_user = ? AND user_id = ?", owner, user != "", user).Limit(1).Find(&has).Error
+	return has.Bytes + has.Blobs*blobEntry, err
+}
+
+// countBlobs adds blobs to the totals of their owner and users, or with times -1 subtracts
+// them. The caller holds the owner's lock.
+func countBlobs(tx *gorm.DB, owner string, all core.SweptBlobs, blobs []models.Blob, times int64) error {
+	totals := map[string]models.BlobTotal{"": {Owner: owner, Bytes: times * all.Bytes, Blobs: times * int64(all.Blobs)}}
+	for _, b := range blobs {
+		if b.UserID != "" {
+			t := totals[b.UserID]
+			totals[b.UserID] = models.BlobTotal{Owner: owner, ByUser: true, UserID: b.UserID, Bytes: t.Bytes + times*b.Size, Blobs: t.Blobs + times}
+		}
 	}
-	return nil
+	rows := slices.Collect(maps.Values(totals))
+	key := []clause.Column{{Name: "owner"}, {Name: "by_user"}, {Name: "user_id"}}
+	add := clause.Set{
+		{Column: clause.Column{Name: "bytes"}, Value: gorm.Expr("blob_totals.bytes + excluded.bytes")},
+		{Column: clause.Column{Name: "blobs"}, Value: gorm.Expr("blob_totals.blobs + excluded.blobs")},
+	}
+	if err := insertRows(tx.Clauses(clause.OnConflict{Columns: key, DoUpdates: add}), &rows); err != nil {
+		return err
+	}
+	return tx.Where("owner = ? AND by_user AND user_id IN ? AND blobs <= 0", owner, slices.Collect(maps.Keys(totals))).Delete(&models.BlobTotal{}).Error
 }
 
-func noRoom(used, most, more int64) error {
-	return core.Errorf(core.ErrTooLarge, "your files take %s of %s, so there is no room for %s more: delete messages that have some",
-		core.ByteSize(used), core.ByteSize(most), core.ByteSize(more))
+// fitUser returns ErrTooLarge if the user's files would exceed maxBytes; 0 = no limit.
+func fitUser(tx *gorm.DB, row models.Blob, maxBytes int64) error {
+	if maxBytes <= 0 {
+		return nil
+	}
+	used, err := usedRoom(tx, row.Owner, row.UserID)
+	if err == nil && used+row.Size+blobEntry > maxBytes {
+		err = noRoomError(used, maxBytes, row.Size)
+	}
+	return err
 }
 
-// lockBlobs makes those who add to the owner's blobs or take from them do so one
-// after the other. SQLite's transactions do anyway.
+func noRoomError(used, maxBytes, more int64) error {
+	return core.Errorf(core.ErrTooLarge, "your files use %s of %s, so there is no room for %s more: delete messages with files",
+		core.ByteSize(used), core.ByteSize(maxBytes), core.ByteSize(more))
+}
+
+// lockBlobs serializes changes to the owner's blobs. SQLite serializes all transactions
+// anyway.
 func lockBlobs(tx *gorm.DB, owner string) error {
 	if !isPostgres(tx) {
 		return nil
@@ -130,35 +188,49 @@ func lockBlobs(tx *gorm.DB, owner string) error {
 }
 
 // Get returns one blob.
-func (r *Blobs) Get(ctx context.Context, scope core.Scope, id core.BlobID) (core.Blob, error) {
-	if err := known("blob", id); err != nil {
+func (r *Blobs) Get(ctx context.Context, tenant core.Tenant, id core.BlobID) (core.Blob, error) {
+	return takeBlob(r.db.WithContext(ctx).Scopes(inScope(tenant)), id)
+}
+
+func takeBlob(db *gorm.DB, id core.BlobID) (core.Blob, error) {
+	if err := requireID("blob", id); err != nil {
 		return core.Blob{}, err
 	}
 	var row models.Blob
-	if err := r.db.WithContext(ctx).Scopes(visible(scope)).Where("id = ?", id).Take(&row).Error; err != nil {
-		return core.Blob{}, failure(err, "blob", id)
+	if err := db.Where("id = ?", id).Take(&row).Error; err != nil {
+		return core.Blob{}, wrapError(err, "blob", id)
 	}
-	return row.Core()
+	return row.Core(), nil
 }
 
 // Open returns one blob with its content.
-func (r *Blobs) Open(ctx context.Context, scope core.Scope, id core.BlobID) (core.Blob, []byte, error) {
-	b, err := r.Get(ctx, scope, id)
+func (r *Blobs) Open(ctx context.Context, tenant core.Tenant, id core.BlobID) (core.Blob, []byte, error) {
+	b, err := r.Get(ctx, tenant, id)
 	if err != nil {
 		return core.Blob{}, nil, err
 	}
 	var content models.BlobContent
 	if err := r.db.WithContext(ctx).Where("owner = ? AND sha256 = ?", b.Owner, b.SHA256).Take(&content).Error; err != nil {
-		return core.Blob{}, nil, failure(err, "blob", id)
+		return core.Blob{}, nil, wrapError(err, "blob", id)
 	}
 	return b, content.Data, nil
 }
 
-// Contents returns the content of each of the blobs that is there.
-func (r *Blobs) Contents(ctx context.Context, scope core.Scope, ids []core.BlobID) (map[core.BlobID][]byte, error) {
+// Contents returns the contents of the blobs that exist.
+func (r *Blobs) Contents(ctx context.Context, tenant core.Tenant, ids []core.BlobID) (map[core.BlobID][]byte, error) {
+	return r.loadColumn(ctx, tenant, ids, "blob_contents", "data")
+}
+
+// Texts returns the extracted texts of the blobs that have one.
+func (r *Blobs) Texts(ctx context.Context, tenant core.Tenant, ids []core.BlobID) (map[core.BlobID][]byte, error) {
+	return r.loadColumn(ctx, tenant, ids, "blob_texts", "text")
+}
+
+// loadColumn returns a column that blobs with the same content share.
+func (r *Blobs) loadColumn(ctx context.Context, tenant core.Tenant, ids []core.BlobID, table, column string) (map[core.BlobID][]byte, error) {
 	var valid []core.BlobID
 	for _, id := range ids {
-		if known("blob", id) == nil {
+		if requireID("blob", id) == nil {
 			valid = append(valid, id)
 		}
 	}
@@ -169,14 +241,14 @@ func (r *Blobs) Contents(ctx context.Context, scope core.Scope, ids []core.BlobI
 		ID   models.Ref
 		Data []byte
 	}
-	query := r.db.WithContext(ctx).Table("blobs").Select("blobs.id, c.data").
-		Joins("JOIN blob_contents c ON c.owner = blobs.owner AND c.sha256 = blobs.sha256").
-		Where("blobs.owner = ? AND blobs.id IN ?", scope.Owner, valid)
-	if scope.User != "" {
-		query = query.Where("blobs.user_id = ?", scope.User)
+	query := r.db.WithContext(ctx).Table("blobs").Select("blobs.id, c."+column+" AS data").
+		Joins("JOIN "+table+" c ON c.owner = blobs.owner AND c.sha256 = blobs.sha256").
+		Where("blobs.owner = ? AND blobs.id IN ?", tenant.Owner, valid)
+	if tenant.User != "" {
+		query = query.Where("blobs.user_id = ?", tenant.User)
 	}
 	if err := query.Scan(&rows).Error; err != nil {
-		return nil, failure(err, "blob", valid[0])
+		return nil, wrapError(err, "blob", valid[0])
 	}
 	out := make(map[core.BlobID][]byte, len(rows))
 	for _, row := range rows {

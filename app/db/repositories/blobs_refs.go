@@ -7,20 +7,21 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
 )
 
-// refer notes which blobs a message has among its parts, so that they stay as long
+// linkBlobs records which blobs a message has among its parts, so that they exist as long
 // as it does. A blob that the session's owner does not have is ErrNotFound.
-func (j *journal) refer(m core.Message) error {
+func (stx *sessionTx) linkBlobs(m core.Message) error {
 	var ids []core.BlobID
 	for _, p := range m.Parts {
 		if p.BlobID == "" || slices.Contains(ids, p.BlobID) {
 			continue
 		}
-		if err := known("blob", p.BlobID); err != nil {
+		if err := requireID("blob", p.BlobID); err != nil {
 			return err
 		}
 		ids = append(ids, p.BlobID)
@@ -28,14 +29,17 @@ func (j *journal) refer(m core.Message) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	err := j.tx.Exec(`INSERT INTO blob_references (message_id, blob_id, session_id, owner)
-		SELECT @m, id, @s, owner FROM blobs WHERE id IN @b AND owner = @o ON CONFLICT DO NOTHING`,
-		map[string]any{"m": m.ID, "s": j.session.ID, "b": ids, "o": j.session.Owner}).Error
+	err := stx.tx.Exec(`INSERT INTO blob_references (message_id, blob_id, session_id, owner)
+		SELECT @m, id, @s, owner FROM blobs WHERE id IN @b AND owner = @o ORDER BY id ON CONFLICT DO NOTHING`,
+		map[string]any{"m": m.ID, "s": stx.session.ID, "b": ids, "o": stx.session.Owner}).Error
+	if err == nil {
+		err = stx.tx.Exec("UPDATE blobs SET unreferenced = false WHERE id IN ? AND owner = ? AND unreferenced", ids, stx.session.Owner).Error
+	}
 	if err != nil {
 		return err
 	}
 	var there []models.Ref
-	if err := j.tx.Model(&models.BlobReference{}).Where("message_id = ?", m.ID).Pluck("blob_id", &there).Error; err != nil {
+	if err := stx.tx.Model(&models.BlobReference{}).Where("message_id = ?", m.ID).Pluck("blob_id", &there).Error; err != nil {
 		return err
 	}
 	for _, id := range ids {
@@ -46,43 +50,69 @@ func (j *journal) refer(m core.Message) error {
 	return nil
 }
 
-// unrefer drops what the messages refer to. A blob that nothing else refers to goes
-// at once: its author wants it gone.
-func (j *journal) unrefer(messages []models.Ref) error {
+// unlinkBlobs drops the messages' references. A blob without other references is removed
+// immediately: its author deletes it.
+func (stx *sessionTx) unlinkBlobs(messages []models.Ref) error {
 	var blobs []models.Ref
-	of := j.tx.Model(&models.BlobReference{}).Where("message_id IN ?", messages)
+	of := stx.tx.Model(&models.BlobReference{}).Where("message_id IN ?", messages)
 	if err := of.Distinct("blob_id").Pluck("blob_id", &blobs).Error; err != nil || len(blobs) == 0 {
 		return err
 	}
-	if err := j.tx.Where("message_id IN ?", messages).Delete(&models.BlobReference{}).Error; err != nil {
+	if err := stx.tx.Where("message_id IN ?", messages).Delete(&models.BlobReference{}).Error; err != nil {
 		return err
 	}
-	_, err := removeBlobs(j.tx, j.session.Owner, blobs)
+	_, err := removeBlobs(stx.tx, stx.session.Owner, blobs)
 	return err
 }
 
-// copyReferences makes the copies in a fork refer to what their originals do.
-func (j *journal) copyReferences() error {
-	return j.tx.Exec(`INSERT INTO blob_references (message_id, blob_id, session_id, owner)
-		SELECT m.id, r.blob_id, m.session_id, r.owner FROM messages m JOIN blob_references r ON r.message_id = m.origin_id
-		WHERE m.session_id = ?`, j.session.ID).Error
+// releaseUnsentFiles is releaseFiles for the message of a run that never started.
+func (stx *sessionTx) releaseUnsentFiles(run core.Run) error {
+	if run.Input.Regenerate { // its message is in the log
+		return nil
+	}
+	return stx.releaseFiles([]models.Ref{models.Ref(run.UserMessageID)})
 }
 
-// sweepBatch is how many blobs one transaction removes at most.
+// releaseFiles drops the references of messages that do not enter the log. Their author may
+// still send the files with other messages; a sweep removes unreferenced ones.
+func (stx *sessionTx) releaseFiles(messages []models.Ref) error {
+	err := stx.tx.Exec("UPDATE blobs SET unreferenced = true WHERE id IN (SELECT blob_id FROM blob_references WHERE message_id IN ?)", messages).Error
+	if err == nil {
+		err = stx.tx.Where("message_id IN ?", messages).Delete(&models.BlobReference{}).Error
+	}
+	return err
+}
+
+// copyReferences copies the references of the messages to their copies, the first of which
+// has the n-th place of the log.
+func (stx *sessionTx) copyReferences(originals []models.Ref, n int, prefix string) error {
+	var rows []models.BlobReference
+	if err := stx.tx.Where("message_id IN ?", originals).Find(&rows).Error; err != nil {
+		return err
+	}
+	for i, row := range rows {
+		seq := n + slices.Index(originals, models.Ref(row.MessageID)) + 1
+		rows[i].MessageID, rows[i].SessionID = string(copyID(prefix, seq)), stx.session.ID
+	}
+	return insertRows(stx.tx, &rows)
+}
+
+// sweepBatch bounds the blobs that one transaction removes.
 const sweepBatch = 500
 
-// Sweep removes the blobs that nothing refers to and that were uploaded last before
-// the time given.
+// Sweep removes the unreferenced blobs whose last upload is before the given time.
 func (r *Blobs) Sweep(ctx context.Context, before time.Time) (core.SweptBlobs, error) {
 	var total core.SweptBlobs
 	var owners []string
-	orphans := func(db *gorm.DB) *gorm.DB { return db.Scopes(unreferenced).Where("uploaded_at < ?", before) }
+	orphans := func(db *gorm.DB) *gorm.DB {
+		return db.Scopes(unreferencedBlobs).Where("blobs.unreferenced AND uploaded_at < ?", before)
+	}
 	err := r.db.WithContext(ctx).Model(&models.Blob{}).Scopes(orphans).Distinct("owner").Pluck("owner", &owners).Error
 	if err != nil {
-		return total, failure(err, "blob", "")
+		return total, wrapError(err, "blob", "")
 	}
 	for _, owner := range owners {
-		swept, err := r.sweep(ctx, owner, orphans)
+		swept, err := r.sweepOwner(ctx, owner, orphans)
 		total.Blobs += swept.Blobs
 		total.Bytes += swept.Bytes
 		if err != nil {
@@ -92,8 +122,8 @@ func (r *Blobs) Sweep(ctx context.Context, before time.Time) (core.SweptBlobs, e
 	return total, nil
 }
 
-// sweep is Sweep for one owner.
-func (r *Blobs) sweep(ctx context.Context, owner string, orphans func(*gorm.DB) *gorm.DB) (core.SweptBlobs, error) {
+// sweepOwner is Sweep for one owner.
+func (r *Blobs) sweepOwner(ctx context.Context, owner string, orphans func(*gorm.DB) *gorm.DB) (core.SweptBlobs, error) {
 	var total core.SweptBlobs
 	for {
 		var found []models.Ref
@@ -108,9 +138,9 @@ func (r *Blobs) sweep(ctx context.Context, owner string, orphans func(*gorm.DB) 
 		})
 		total.Blobs += swept.Blobs
 		total.Bytes += swept.Bytes
-		err = failure(err, "blob", owner)
+		err = wrapError(err, "blob", owner)
 		if errors.Is(err, core.ErrConflict) {
-			return total, nil // a message came to refer to one: the next sweep does the others
+			return total, nil // a message now refers to one; the next sweep removes the others
 		}
 		if err != nil || len(found) < sweepBatch {
 			return total, err
@@ -118,32 +148,38 @@ func (r *Blobs) sweep(ctx context.Context, owner string, orphans func(*gorm.DB) 
 	}
 }
 
-// unreferenced narrows a question about blobs to those that no message has.
-func unreferenced(db *gorm.DB) *gorm.DB {
+// unreferencedBlobs narrows a query to blobs that no message refers to.
+func unreferencedBlobs(db *gorm.DB) *gorm.DB {
 	return db.Where("NOT EXISTS (SELECT 1 FROM blob_references r WHERE r.blob_id = blobs.id)")
 }
 
-// removeBlobs removes those of the owner's blobs that nothing refers to, with the
-// content that no other blob has.
+// removeBlobs removes those of the owner's blobs without references, with the content that
+// no other blob has.
 func removeBlobs(tx *gorm.DB, owner string, ids []models.Ref) (core.SweptBlobs, error) {
 	var swept core.SweptBlobs
 	if err := lockBlobs(tx, owner); err != nil {
 		return swept, err
 	}
 	var hashes []string
-	of := tx.Model(&models.Blob{}).Scopes(unreferenced).Where("owner = ? AND id IN ?", owner, ids)
+	of := tx.Model(&models.Blob{}).Scopes(unreferencedBlobs).Where("owner = ? AND id IN ?", owner, ids)
 	if err := of.Distinct("sha256").Pluck("sha256", &hashes).Error; err != nil || len(hashes) == 0 {
 		return swept, err
 	}
-	gone := tx.Scopes(unreferenced).Where("owner = ? AND id IN ?", owner, ids).Delete(&models.Blob{})
-	if gone.Error != nil {
-		return swept, gone.Error
-	}
-	const unused = "owner = ? AND sha256 IN ? AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.owner = blob_contents.owner AND b.sha256 = blob_contents.sha256)"
-	err := tx.Model(&models.BlobContent{}).Select("COALESCE(SUM(size), 0)").Where(unused, owner, hashes).Scan(&swept.Bytes).Error
+	var gone []models.Blob
+	err := tx.Clauses(clause.Returning{Columns: []clause.Column{{Name: "user_id"}, {Name: "size"}}}).Scopes(unreferencedBlobs).
+		Where("owner = ? AND id IN ?", owner, ids).Delete(&gone).Error
 	if err != nil {
 		return swept, err
 	}
-	swept.Blobs = int(gone.RowsAffected)
-	return swept, tx.Where(unused, owner, hashes).Delete(&models.BlobContent{}).Error
+	const unused = "owner = ? AND sha256 IN ? AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.owner = blob_contents.owner AND b.sha256 = blob_contents.sha256)"
+	var contents []models.BlobContent
+	err = tx.Clauses(clause.Returning{Columns: []clause.Column{{Name: "size"}}}).Where(unused, owner, hashes).Delete(&contents).Error
+	swept.Blobs, swept.Contents = len(gone), len(contents)
+	for _, c := range contents {
+		swept.Bytes += c.Size
+	}
+	if err != nil {
+		return swept, err
+	}
+	return swept, countBlobs(tx, owner, swept, gone, -1)
 }

@@ -12,8 +12,8 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
 )
 
 const quota = 1 << 20
@@ -21,7 +21,7 @@ const quota = 1 << 20
 // upload puts a text into ann's blobs, or into those of one of her users.
 func (s *store) upload(t *testing.T, user, name, content string) core.Blob {
 	t.Helper()
-	b, err := s.blobs.Put(t.Context(), blobOf(user, name, content), []byte(content), core.BlobRoom{Owner: quota})
+	b, err := s.blobs.Put(t.Context(), blobOf(user, name, content), core.BlobContent{Data: []byte(content)}, core.BlobRoom{Owner: quota})
 	if err != nil {
 		t.Fatalf("put %s: %v", name, err)
 	}
@@ -46,8 +46,8 @@ func (s *store) sweep(t *testing.T) core.SweptBlobs {
 	return swept
 }
 
-// Item 6: by hash. One content for each owner, however often, under whatever name
-// and by whichever of the owner's users it comes.
+// Contents are stored by hash: one for each owner, however often it is uploaded, under any
+// name and by any of the owner's users.
 func TestBlobsAreStoredOnce(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -62,7 +62,7 @@ func TestBlobsAreStoredOnce(t *testing.T) {
 		}
 		theirs := blobOf("", "a.txt", "content")
 		theirs.Owner = "bob"
-		if _, err := s.blobs.Put(t.Context(), theirs, []byte("content"), core.BlobRoom{Owner: quota}); err != nil {
+		if _, err := s.blobs.Put(t.Context(), theirs, core.BlobContent{Data: []byte("content")}, core.BlobRoom{Owner: quota}); err != nil {
 			t.Fatal(err)
 		}
 		if n := s.count(t, "SELECT COUNT(*) FROM blob_contents WHERE owner = 'ann'"); n != 1 {
@@ -78,14 +78,14 @@ func TestBlobsAreStoredOnce(t *testing.T) {
 	})
 }
 
-// REQUIREMENTS: every row has an owner.
+// Every row has an owner.
 func TestBlobsBelongToTheirOwner(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := open(d)
 		anns, carols := s.upload(t, "", "a.txt", "content"), s.upload(t, "carol", "c.txt", "content")
 		for what, c := range map[string]struct {
-			scope core.Scope
+			scope core.Tenant
 			id    core.BlobID
 		}{
 			"another owner's": {bob(), anns.ID}, "not the user's": {carol(), anns.ID}, "none": {ann(), core.NewID[core.BlobID]()}, "no id": {ann(), "x"},
@@ -110,8 +110,8 @@ func TestBlobsBelongToTheirOwner(t *testing.T) {
 	})
 }
 
-// What a message refers to stays: in the log, and while the message waits for its
-// turn. With its session it goes.
+// A file stays while a message refers to it: in the log, and while the message is queued.
+// It is removed with its session.
 func TestReferredBlobsStay(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -135,14 +135,14 @@ func TestReferredBlobsStay(t *testing.T) {
 		if list := s.log(t, session.ID); list[2].Parts[0].BlobID != queued.ID || s.sweep(t).Blobs != 0 {
 			t.Errorf("got %+v, want the part of the queued message", list[2].Parts)
 		}
-		s.exec(t, "DELETE FROM sessions WHERE id = ?", session.ID)
-		if swept := s.sweep(t); swept.Blobs != 2 || s.count(t, "SELECT COUNT(*) FROM blob_contents") != 0 {
-			t.Errorf("after the purge: swept %+v, want the other two", swept)
+		gone, err := repositories.NewPurges(d.Gorm).Session(t.Context(), session.ID, true)
+		if err != nil || gone.Removed["blobs"] != 2 || s.count(t, "SELECT COUNT(*) FROM blob_contents") != 0 {
+			t.Errorf("purge: removed %+v, %v, want the other two", gone.Removed, err)
 		}
 	})
 }
 
-// A sweep leaves what is young; another upload of the same makes it young again.
+// A sweep leaves recent uploads; another upload of the same content makes it recent again.
 func TestSweepLeavesTheYoung(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -162,8 +162,7 @@ func TestSweepLeavesTheYoung(t *testing.T) {
 	})
 }
 
-// The owner's total holds, also when all come at once, and for many names of one
-// content too.
+// The owner's total holds for concurrent uploads, and for many names of one content.
 func TestBlobQuota(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -175,7 +174,7 @@ func TestBlobQuota(t *testing.T) {
 		for i := range 12 {
 			wg.Go(func() {
 				content := strings.Repeat(string(rune('a'+i)), size)
-				_, err := s.blobs.Put(t.Context(), blobOf("", "x.txt", content), []byte(content), core.BlobRoom{Owner: room})
+				_, err := s.blobs.Put(t.Context(), blobOf("", "x.txt", content), core.BlobContent{Data: []byte(content)}, core.BlobRoom{Owner: room})
 				mu.Lock()
 				defer mu.Unlock()
 				if err == nil {
@@ -189,20 +188,20 @@ func TestBlobQuota(t *testing.T) {
 		if taken != 3 {
 			t.Errorf("%d were taken, want 3", taken)
 		}
-		_, err := s.blobs.Put(t.Context(), blobOf("", "another name", "aaa"), []byte("aaa"), core.BlobRoom{Owner: room})
+		_, err := s.blobs.Put(t.Context(), blobOf("", "another name", "aaa"), core.BlobContent{Data: []byte("aaa")}, core.BlobRoom{Owner: room})
 		wantError(t, "another entry", err, core.ErrTooLarge)
 	})
 }
 
-// A user has room of their own, within the owner's; what others have does not count, and
-// the same file again takes none.
+// A user has a separate limit within the owner's; files of others do not count, and the
+// same file again needs no room.
 func TestBlobRoomOfUsers(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := open(d)
 		room := core.BlobRoom{Owner: quota, User: 3000}
 		put := func(user, content string) error {
-			_, err := s.blobs.Put(t.Context(), blobOf(user, content[:1], content), []byte(content), room)
+			_, err := s.blobs.Put(t.Context(), blobOf(user, content[:1], content), core.BlobContent{Data: []byte(content)}, room)
 			return err
 		}
 		for _, user := range []string{"kim", "eve"} {
@@ -218,8 +217,8 @@ func TestBlobRoomOfUsers(t *testing.T) {
 	})
 }
 
-// A deleted message takes its files along, unless another one has them, such as
-// its copy in a fork.
+// Deleting a message removes its files, unless another message has them, such as its copy
+// in a fork.
 func TestDeletedMessagesDropTheirBlobs(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -249,6 +248,51 @@ func TestDeletedMessagesDropTheirBlobs(t *testing.T) {
 			if n := s.count(t, "SELECT COUNT(*) FROM blob_contents"); n != 1 {
 				t.Errorf("after deletion %d: %d contents are left, want the fork's", i, n)
 			}
+		}
+	})
+}
+
+// The text of a document is stored once for each content, counted as the owner's, and
+// goes with the content. A file that was stored before documents were read gets its text
+// when it is uploaded again.
+func TestDocumentTexts(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		old := s.upload(t, "", "a.pdf", "content")
+		read := blobOf("", "a.pdf", "content")
+		read.Extracted, read.Pages, read.Blank, read.Tokens = true, 7, 2, 5
+		put := func(b core.Blob, text string) core.Blob {
+			t.Helper()
+			b, err := s.blobs.Put(t.Context(), b, core.BlobContent{Data: []byte("content"), Text: core.DocumentText{Text: text, Pages: 7, Blank: 2}}, core.BlobRoom{Owner: quota})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b
+		}
+		again := put(read, "its text")
+		if old.Extracted || again.ID != old.ID || !again.Extracted || again.Pages != 7 || again.Blank != 2 || again.Tokens != 5 {
+			t.Errorf("got %+v, then %+v, want it read", old, again)
+		}
+		read.Name = "b.pdf"
+		other := put(read, "another text, which is not stored")
+		got, err := s.blobs.Texts(t.Context(), ann(), []core.BlobID{again.ID, other.ID})
+		if err != nil || string(got[again.ID]) != "its text" || string(got[other.ID]) != "its text" {
+			t.Errorf("got %q, %v", got, err)
+		}
+		text, ok, err := s.blobs.Text(t.Context(), "ann", read.SHA256)
+		if want := (core.DocumentText{Text: "its text", Pages: 7, Blank: 2}); err != nil || !ok || text != want {
+			t.Errorf("got %+v, %v, %v, want %+v", text, ok, err, want)
+		}
+		if _, ok, err := s.blobs.Text(t.Context(), "bob", read.SHA256); ok || err != nil {
+			t.Errorf("bob: got %v, %v, want none", ok, err)
+		}
+		large := blobOf("", "large.pdf", "large")
+		large.Extracted = true
+		_, err = s.blobs.Put(t.Context(), large, core.BlobContent{Data: []byte("large"), Text: core.DocumentText{Text: strings.Repeat("x", quota)}}, core.BlobRoom{Owner: quota})
+		wantError(t, "over the quota", err, core.ErrTooLarge)
+		if swept := s.sweep(t); swept.Blobs != 2 || s.count(t, "SELECT COUNT(*) FROM blob_texts") != 0 {
+			t.Errorf("swept %+v, want both and the text", swept)
 		}
 	})
 }

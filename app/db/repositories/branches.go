@@ -11,9 +11,9 @@ import (
 	"bobbin/app/db/models"
 )
 
-// Branches changes what there is of a session's log already: which branch is
-// current, what is pinned, what was deleted, and copies of it. A run that begins
-// on a branch of its own is accepted by Runs. Safe for concurrent use.
+// Branches changes the existing messages of a session's log: which branch is current, what
+// is pinned, what is deleted; and it copies them. Runs accepts a run on a branch of its
+// own. Safe for concurrent use.
 type Branches struct {
 	db *gorm.DB
 }
@@ -27,72 +27,127 @@ const leafSQL = `WITH RECURSIVE down (id, seq) AS (
 	SELECT m.id, m.seq FROM messages m JOIN down ON m.parent_id = down.id)
 SELECT id FROM down ORDER BY seq DESC LIMIT 1`
 
-// Select makes the branch through the message the current path, down to the newest
-// message below it. On the current path it changes nothing. ErrConflict while the
-// session has a run.
-func (r *Branches) Select(ctx context.Context, scope core.Scope, session core.SessionID, id core.MessageID) (core.Session, []core.Event, error) {
-	var j *journal
-	err := r.change(ctx, scope, session, func(locked *journal) error {
-		j = locked
-		m, err := j.message(id)
+// Select makes the branch through the message the current path, down to the newest message
+// below it. On the current path it changes nothing. ErrConflict while the session has a
+// run.
+func (r *Branches) Select(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.MessageID) (core.Session, []core.Event, error) {
+	var stx *sessionTx
+	err := r.changeOnce(ctx, tenant, session, func(locked *sessionTx) error {
+		stx = locked
+		m, err := stx.findMessage(id)
 		if err != nil || m.OnPath {
 			return err
 		}
-		if err := j.idle(); err != nil {
+		if err := stx.checkIdle(); err != nil {
 			return err
 		}
 		var leaf models.Ref
-		if err := j.tree().Raw(leafSQL, sql.Named("m", m.ID)).Scan(&leaf).Error; err != nil {
+		if err := stx.treeQuery().Raw(leafSQL, sql.Named("m", m.ID)).Scan(&leaf).Error; err != nil {
 			return err
 		}
-		return j.turnTo(change{leaf: core.MessageID(leaf), before: math.MaxInt64, why: "select"})
+		return stx.switchPath(pathChange{leaf: core.MessageID(leaf), before: math.MaxInt64, why: "select"})
 	})
 	if err != nil {
-		return core.Session{}, nil, failure(err, "session", session)
+		return core.Session{}, nil, wrapError(err, "session", session)
 	}
-	return j.session.Core(), j.events, nil
+	selected, err := NewSessions(r.db).Get(ctx, tenant, session)
+	if stx == nil { // an earlier execution of the request has committed it
+		return selected, nil, err
+	}
+	return selected, stx.events, err
 }
 
-// change locks the session, does what must be done, and writes it down.
-func (r *Branches) change(ctx context.Context, scope core.Scope, session core.SessionID, do func(*journal) error) error {
-	return inTx(ctx, r.db, func(tx *gorm.DB) error {
-		j, err := lockSession(tx, session, visible(scope))
-		if err == nil {
-			err = do(j)
-		}
-		if err == nil {
-			err = j.close()
-		}
-		return err
+// changeOnce locks the session, calls do and saves the changes. It does not call do if an
+// earlier execution of a request with an idempotency key has committed the change.
+func (r *Branches) changeOnce(ctx context.Context, tenant core.Tenant, session core.SessionID, do func(*sessionTx) error) error {
+	_, _, err := commitOnce(ctx, func(note resultRecorder) error {
+		return retryCollisions(func() error {
+			return changeLog(ctx, r.db, session, func(stx *sessionTx) error {
+				if err := do(stx); err != nil {
+					return err
+				}
+				if err := stx.saveChanges(); err != nil {
+					return err
+				}
+				return note(stx.tx, "")
+			}, visibleTo(tenant))
+		})
 	})
+	return err
 }
 
-// Pin pins a message or unpins it, and returns it. ErrUnprocessable for the
-// system's messages, which no prompt holds.
-func (r *Branches) Pin(ctx context.Context, scope core.Scope, session core.SessionID, id core.MessageID, pinned bool) (core.Message, []core.Event, error) {
-	var m core.Message
-	var j *journal
-	err := r.change(ctx, scope, session, func(locked *journal) (err error) {
-		j = locked
-		if m, err = j.message(id); err != nil || m.Pinned == pinned {
-			return err
+// Pin pins or unpins a message and returns it. ErrUnprocessable for system messages, which
+// are never in a prompt.
+func (r *Branches) Pin(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.MessageID, pinned bool) (core.Message, []core.Event, error) {
+	return r.updateMessage(ctx, tenant, session, id, func(m *core.Message) (map[string]any, error) {
+		if m.Pinned == pinned {
+			return nil, nil
 		}
 		if m.Role == core.RoleSystem {
-			return core.Errorf(core.ErrUnprocessable, "message %s is from the system and never in the prompt", id)
+			return nil, core.Errorf(core.ErrUnprocessable, "message %s is from the system and never in the prompt", id)
 		}
 		m.Pinned = pinned
-		j.emit(core.NewEvent(session, m.RunID, core.EventMessageUpdated, core.MessageData{Message: m}))
-		return j.tx.Model(&models.Message{}).Where("id = ?", id).UpdateColumn("pinned", pinned).Error
+		return map[string]any{"pinned": pinned}, nil
+	})
+}
+
+// UpdateMessage changes the metadata or the feedback of a message, and returns it. Metadata
+// that Bobbin wrote stays.
+func (r *Branches) UpdateMessage(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.MessageID, p core.MessagePatch) (core.Message, []core.Event, error) {
+	return r.updateMessage(ctx, tenant, session, id, func(m *core.Message) (map[string]any, error) {
+		changes := map[string]any{}
+		if p.Metadata != nil {
+			merged, err := core.ReplaceMetadata(m.Metadata, p.Metadata)
+			if err != nil {
+				return nil, err
+			}
+			m.Metadata, changes["metadata"] = merged, models.JSON(merged)
+		}
+		if p.Feedback != nil {
+			if m.Feedback = p.Feedback; p.Feedback.Rating == "" {
+				m.Feedback = nil
+			}
+			changes["feedback"] = models.FeedbackFrom(m.Feedback)
+		}
+		return changes, nil
+	})
+}
+
+// updateMessage changes columns of a message that was not deleted, and emits
+// message.updated; without changes it does nothing. It returns the message.
+func (r *Branches) updateMessage(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.MessageID,
+	update func(*core.Message) (map[string]any, error),
+) (core.Message, []core.Event, error) {
+	var m core.Message
+	var stx *sessionTx
+	err := r.changeOnce(ctx, tenant, session, func(locked *sessionTx) (err error) {
+		stx = locked
+		if m, err = stx.findMessage(id); err != nil {
+			return err
+		}
+		changes, err := update(&m)
+		if err == nil && len(changes) > 0 {
+			changes, err = storableChanges(changes)
+		}
+		if err != nil || len(changes) == 0 {
+			return err
+		}
+		stx.emitMessage(core.EventMessageUpdated, m)
+		return stx.tx.Model(&models.Message{}).Where("id = ?", id).UpdateColumns(changes).Error
 	})
 	if err != nil {
-		return core.Message{}, nil, failure(err, "message", id)
+		return core.Message{}, nil, wrapError(err, "message", id)
 	}
-	return m, j.events, nil
+	if stx == nil { // an earlier execution of the request has committed it
+		m, err = NewMessages(r.db).Get(ctx, tenant, session, id)
+		return m, nil, err
+	}
+	return m, stx.events, nil
 }
 
 const siblingsSQL = "deleted_at IS NULL AND parent_id IN ?"
 
-// withBranches tells the messages that have siblings which of them they are.
+// withBranches sets Branch on the messages that have siblings.
 func (r *Messages) withBranches(db *gorm.DB, session core.SessionID, list []core.Message) error {
 	var parents []models.Ref
 	roots := false
@@ -101,10 +156,10 @@ func (r *Messages) withBranches(db *gorm.DB, session core.SessionID, list []core
 		parents = append(parents, models.Ref(m.ParentID))
 	}
 	var all, first []models.Message
-	err := db.Select("id, parent_id, seq").Where(siblingsSQL, parents).Order("seq").Find(&all).Error
+	err := db.Select("id, parent_id, seq").Where(siblingsSQL, parents).Where(inLogOf, session).Order("seq").Find(&all).Error
 	if err == nil && roots {
 		err = db.Select("id, parent_id, seq").Where("session_id = ? AND parent_id IS NULL AND deleted_at IS NULL", session).
-			Order("seq").Find(&first).Error
+			Where(inLogOf, session).Order("seq").Find(&first).Error
 	}
 	if err != nil {
 		return err
@@ -119,7 +174,7 @@ func (r *Messages) withBranches(db *gorm.DB, session core.SessionID, list []core
 	return nil
 }
 
-// branchOf returns the place of a message among its siblings; nil if it has none.
+// branchOf returns the position of a message among its siblings; nil if it has none.
 func branchOf(id core.MessageID, all []core.MessageID) *core.Branch {
 	if len(all) < 2 {
 		return nil

@@ -8,12 +8,12 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
 )
 
-// Whatever comes at once, the path is one way from a root, numbers have no gaps, and
-// nothing waits for ever.
+// Under concurrent changes the path is one line from a root, numbers have no gaps, and
+// nothing waits forever.
 func TestBranchesAtOnce(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -58,7 +58,7 @@ func TestBranchesAtOnce(t *testing.T) {
 	})
 }
 
-// anyBranch does one thing to a message of the session.
+// anyBranch applies one random change to a message of the session.
 func (s *store) anyBranch(t *testing.T, id core.SessionID, r *rand.Rand) error {
 	t.Helper()
 	branches, ctx := repositories.NewBranches(s.Gorm), t.Context()
@@ -103,9 +103,10 @@ func (s *store) anyBranch(t *testing.T, id core.SessionID, r *rand.Rand) error {
 	}
 }
 
-// harmless reports whether an error is an answer that was to be expected.
+// harmless reports whether an error is expected. A run is stale when another of the
+// goroutines, which are one worker, has claimed it.
 func harmless(err error) bool {
-	for _, kind := range []error{core.ErrConflict, core.ErrNotFound, core.ErrUnprocessable} {
+	for _, kind := range []error{core.ErrConflict, core.ErrNotFound, core.ErrUnprocessable, core.ErrStale} {
 		if errors.Is(err, kind) {
 			return true
 		}

@@ -8,13 +8,12 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
 )
 
-// A change of the path takes time that grows with its length, and not faster, also
-// where the database knows nothing of the table yet: each step up or down the tree
-// goes by an index to the message it wants.
+// The time of a path change grows linearly with its length, even before the database has
+// statistics of the table: each step up or down the tree uses an index.
 func TestLongBranches(t *testing.T) {
 	t.Parallel()
 	const n = 1000

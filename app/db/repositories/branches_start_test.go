@@ -3,14 +3,16 @@ package repositories_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
 )
 
-// The question of a run is never covered, even if a summary ends with it because
-// its first run failed. CONTEXT § 2: the cursor never passes it.
+// A summary never covers the question of a run, even if one ends with it because its first
+// run failed.
 func TestRegenerateUncoversTheQuestion(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -30,11 +32,14 @@ func TestRegenerateUncoversTheQuestion(t *testing.T) {
 		}
 		s.wantPath(t, id, 1, 2, 3)
 		s.wantSummary(t, id, 2, 3)
+		if diff := cmp.Diff(a.Session, s.get(t, id)); diff != "" {
+			t.Errorf("session as returned and as stored (-returned +stored):\n%s", diff)
+		}
 	})
 }
 
-// A run that goes on after it had to wait keeps what it wrote: only its first start
-// changes the path.
+// A run that resumes after waiting keeps what it wrote: only its first start changes the
+// path.
 func TestBranchBeginsOnce(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -45,6 +50,8 @@ func TestBranchBeginsOnce(t *testing.T) {
 		for _, in := range []core.AcceptRun{
 			{SessionID: id, Worker: worker, Answers: log[1].ID},
 			{SessionID: id, Worker: worker, Input: core.RunInput{Content: "new", Edits: log[0].ID}},
+			{SessionID: id, Worker: worker, After: log[1].ID, Input: core.RunInput{Content: "behind it"}},
+			{SessionID: id, Worker: worker, After: core.AfterStart, Input: core.RunInput{Content: "anew"}},
 		} {
 			run := s.accept(t, in).Run
 			half := answer("half")
@@ -62,8 +69,7 @@ func TestBranchBeginsOnce(t *testing.T) {
 	})
 }
 
-// What is being summarized while the path changes is stale afterwards, with a
-// summary or without one.
+// A summary in progress becomes stale when the path changes, with a summary or without one.
 func TestBranchesMakeSummariesStale(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

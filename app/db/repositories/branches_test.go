@@ -10,8 +10,8 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
 )
 
 // edit accepts a new version of a message and ends its run with an answer.
@@ -24,7 +24,7 @@ func (s *store) edit(t *testing.T, session core.SessionID, id core.MessageID, co
 	return a
 }
 
-// again has a message answered anew.
+// again regenerates the answer to a message.
 func (s *store) again(t *testing.T, session core.SessionID, id core.MessageID) core.Accepted {
 	t.Helper()
 	in := ask(session, "")
@@ -92,8 +92,8 @@ func (s *store) wantPath(t *testing.T, id core.SessionID, want ...int64) {
 	}
 }
 
-// ENGINE, branches; CONTEXT § 7: editing, regenerating and selecting at or before
-// the cursor falls back to the newest version that ends before.
+// Editing, regenerating and selecting at or before the cursor falls back to the newest
+// version that ends before.
 func TestBranches(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -116,7 +116,7 @@ func TestBranches(t *testing.T) {
 			t.Errorf("got events %v, want %v", types(edited.Events), want)
 		}
 		path := decode[core.SessionData](t, edited.Events[1]).Path
-		if diff := cmp.Diff(&core.PathChange{AfterID: log[5].ID, LeafID: log[5].ID}, path); diff != "" {
+		if diff := cmp.Diff(&core.PathChange{AfterID: log[5].ID, AfterSeq: log[5].Seq, LeafID: log[5].ID}, path); diff != "" {
 			t.Errorf("change of the path (-want +got):\n%s", diff)
 		}
 
@@ -148,7 +148,7 @@ func TestBranches(t *testing.T) {
 	})
 }
 
-// wantBranches checks what the list says of siblings.
+// wantBranches checks the siblings in the list.
 func (s *store) wantBranches(t *testing.T, id core.SessionID) {
 	t.Helper()
 	page, err := s.messages.List(t.Context(), ann(), id, core.MessageQuery{AllBranches: true})
@@ -173,8 +173,8 @@ func (s *store) wantBranches(t *testing.T, id core.SessionID) {
 	}
 }
 
-// A run on a branch of its own cannot wait behind others; what cannot be edited or
-// answered is refused.
+// A run on a branch of its own cannot be queued behind others; a message that cannot be
+// edited or answered is refused.
 func TestBranchesRefused(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -229,7 +229,7 @@ func TestBranchesRefused(t *testing.T) {
 	})
 }
 
-// An interrupted answer is given anew when the run before has ended.
+// An interrupted answer is regenerated when the previous run has ended.
 func TestRegenerateInterrupts(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

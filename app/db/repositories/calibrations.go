@@ -12,7 +12,7 @@ import (
 	"bobbin/app/db/models"
 )
 
-// Calibrations stores how models count tokens. Safe for concurrent use.
+// Calibrations stores the token calibration of models. Safe for concurrent use.
 type Calibrations struct {
 	db *gorm.DB
 }
@@ -24,13 +24,13 @@ func NewCalibrations(db *gorm.DB) *Calibrations { return &Calibrations{db: db} }
 func (r *Calibrations) All(ctx context.Context) ([]core.Calibration, error) {
 	var rows []models.Calibration
 	if err := r.db.WithContext(ctx).Order("model").Find(&rows).Error; err != nil {
-		return nil, failure(err, "calibrations", "")
+		return nil, wrapError(err, "calibrations", "")
 	}
-	return values(rows, sure(models.Calibration.Core))
+	return mapRows(rows, infallible(models.Calibration.Core))
 }
 
-// Save stores the calibrations, each in place of the one of the same model. Of two
-// for one model the last counts.
+// Save stores the calibrations, replacing those of the same models. Of two for one model
+// the last counts.
 func (r *Calibrations) Save(ctx context.Context, list []core.Calibration) error {
 	byModel := map[string]models.Calibration{}
 	for _, c := range list {
@@ -39,13 +39,13 @@ func (r *Calibrations) Save(ctx context.Context, list []core.Calibration) error 
 		}
 		byModel[c.Model] = models.CalibrationFrom(c)
 	}
-	// One order for all replicas, so that two of them cannot wait for each other.
+	// A fixed order prevents deadlocks between replicas.
 	rows := make([]models.Calibration, 0, len(byModel))
 	for _, model := range slices.Sorted(maps.Keys(byModel)) {
 		rows = append(rows, byModel[model])
 	}
-	err := insert(r.db.WithContext(ctx).Clauses(clause.OnConflict{
+	err := insertRows(r.db.WithContext(ctx).Clauses(clause.OnConflict{
 		Columns: []clause.Column{{Name: "model"}}, UpdateAll: true,
 	}), &rows)
-	return failure(err, "calibrations", "")
+	return wrapError(err, "calibrations", "")
 }

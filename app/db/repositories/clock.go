@@ -8,15 +8,11 @@ import (
 	"gorm.io/gorm"
 )
 
-// Lease is how long a claim of a run lasts without being renewed.
-const Lease = 30 * time.Second
-
-// isPostgres tells which of the two databases it is.
+// isPostgres reports whether the database is PostgreSQL rather than SQLite.
 func isPostgres(db *gorm.DB) bool { return db.Name() == "postgres" }
 
-// clockSQL is the expression of the database's time, plus some whole seconds;
-// a negative number takes them off. On SQLite it has the form in which times are
-// stored, so that text compares as time does.
+// clockSQL is the expression for the database's time plus some whole seconds, which may be
+// negative. On SQLite it has the format of stored times, so that they compare as text.
 func clockSQL(db *gorm.DB, plus time.Duration) string {
 	seconds := int(plus / time.Second)
 	if isPostgres(db) {
@@ -25,10 +21,19 @@ func clockSQL(db *gorm.DB, plus time.Duration) string {
 	return fmt.Sprintf("strftime('%%Y-%%m-%%d %%H:%%M:%%f+00:00', 'now', '%+d seconds')", seconds)
 }
 
-// clockTime is the result of clockSQL as a time.
+// clockBoundSQL is clockSQL for comparisons with an indexed column. Otherwise PostgreSQL
+// reads the clock for each row and scans the whole table.
+func clockBoundSQL(db *gorm.DB, plus time.Duration) string {
+	if isPostgres(db) {
+		return "(SELECT " + clockSQL(db, plus) + ")"
+	}
+	return clockSQL(db, plus)
+}
+
+// clockTime is the value of a clockSQL expression.
 type clockTime struct{ time.Time }
 
-// Scan takes a time, or SQLite's text of one.
+// Scan accepts a time, or its text on SQLite.
 func (c *clockTime) Scan(v any) error {
 	switch v := v.(type) {
 	case time.Time:
@@ -42,5 +47,5 @@ func (c *clockTime) Scan(v any) error {
 	return fmt.Errorf("a %T is not a time", v)
 }
 
-// Value makes gorm take it for a column.
+// Value lets gorm treat the type as a column.
 func (c clockTime) Value() (driver.Value, error) { return c.Time, nil }

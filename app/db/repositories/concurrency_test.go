@@ -9,10 +9,10 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/dbtest"
 )
 
-// race calls f n times at once and waits for all.
+// race calls f n times concurrently and waits for all.
 func race(n int, f func(i int)) {
 	var wg sync.WaitGroup
 	start := make(chan struct{})
@@ -28,7 +28,7 @@ func race(n int, f func(i int)) {
 
 const racers = 16
 
-// ENGINE, life of a run: one running run per session, order of acceptance.
+// A session has one running run at a time; runs start in the order of acceptance.
 func TestConcurrentAcceptsStartOneRun(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -195,8 +195,8 @@ func TestConcurrentClaimsStartOneRun(t *testing.T) {
 	})
 }
 
-// A turn is two transactions: whether somebody waits at its end is asked without a third,
-// so that nobody who writes in the session is waited for. (ENGINE)
+// A turn is two transactions: the check for queued runs at its end needs no third one, so
+// that no other writer of the session waits for it.
 func TestClaimOfNothingWaitsForNobody(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -217,14 +217,13 @@ func TestClaimOfNothingWaitsForNobody(t *testing.T) {
 			if !errors.Is(err, core.ErrNotFound) {
 				t.Errorf("got %v, want nothing to start", err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Error("the claim waits for a transaction that holds the session")
 		}
 	})
 }
 
-// Renewing, taking over, writing and accepting at once, in many sessions, must
-// not end in a deadlock.
+// Concurrent renewals, take-overs, writes and accepts in many sessions do not deadlock.
 func TestEverythingAtOnce(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -250,7 +249,7 @@ func TestEverythingAtOnce(t *testing.T) {
 					_, err := s.runs.Renew(t.Context(), worker, ids)
 					check("renew", err)
 				case 1:
-					_, err := s.runs.TakeOver(t.Context(), worker, true, 100)
+					_, err := s.takeOver(t.Context(), fmt.Sprint(worker, "/", i), true, 100)
 					check("take over", err)
 				case 2:
 					_, err := s.runs.Write(t.Context(), core.RunWrite{
@@ -289,7 +288,7 @@ func TestColumnsAreAddedMeanwhile(t *testing.T) {
 			}
 			s.finish(t, claimed.Run, "answer")
 			log := s.log(t, id)
-			if _, _, err := s.sessions.ApplyContext(t.Context(), ann(), change(s.sessionOf(t, id), "sum", log[0], log[1])); err != nil {
+			if _, _, err := s.sessions.ApplyContext(t.Context(), ann(), pathChange(s.sessionOf(t, id), "sum", log[0], log[1])); err != nil {
 				t.Fatalf("apply context: %v", err)
 			}
 			if _, err := s.summaries.List(t.Context(), ann(), id, core.PageQuery{}); err != nil {

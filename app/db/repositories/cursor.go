@@ -3,20 +3,24 @@ package repositories
 import (
 	"encoding/base64"
 	"encoding/json"
+	"slices"
+	"time"
+
+	"gorm.io/gorm"
 
 	"bobbin/app/core"
 )
 
-// position is where a page ended. On the wire it is opaque.
+// position is the end of a page. Cursors are opaque to clients.
 type position struct {
-	List string `json:"l"`           // of which list
+	List string `json:"l"`           // the name of the list
 	N    int64  `json:"n"`           // a number, or microseconds since 1970
-	ID   string `json:"i,omitempty"` // where N alone is not unique
+	ID   string `json:"i,omitempty"` // if N alone is not unique
 	M    int64  `json:"m,omitempty"` // likewise, a number
-	Key  string `json:"k,omitempty"` // a name, where the order is that of names
+	Key  string `json:"k,omitempty"` // a name, in lists ordered by name
 }
 
-func (p position) cursor() *string {
+func (p position) encodeCursor() *string {
 	raw, err := json.Marshal(p)
 	if err != nil {
 		panic("repositories: " + err.Error()) // strings and a number
@@ -25,11 +29,32 @@ func (p position) cursor() *string {
 	return &s
 }
 
-// parseCursor returns the position of a cursor that one of the lists gave, and
-// false for the first page.
-func parseCursor(cursor string, lists ...string) (position, bool, error) {
+// isSet reports whether the position is in a list; that of the first page is not.
+func (p position) isSet() bool { return p.List != "" }
+
+// pageStart checks the limit and the cursor of a page. It returns the limit and the
+// position after which the page begins.
+func pageStart(limit int, cursor string, lists ...string) (int, position, error) {
+	limit, err := pageLimit(limit)
+	if err != nil {
+		return 0, position{}, err
+	}
+	after, err := parseCursor(cursor, lists...)
+	return limit, after, err
+}
+
+// orderNewestFirst orders rows by their creation, the newest first, after the position.
+func orderNewestFirst(db *gorm.DB, after position) *gorm.DB {
+	if after.isSet() {
+		db = db.Where("(created_at, id) < (?, ?)", time.UnixMicro(after.N).UTC(), after.ID)
+	}
+	return db.Order("created_at DESC, id DESC")
+}
+
+// parseCursor returns the position of a cursor of one of the lists; unset for the first page.
+func parseCursor(cursor string, lists ...string) (position, error) {
 	if cursor == "" {
-		return position{}, false, nil
+		return position{}, nil
 	}
 	var p position
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
@@ -38,11 +63,11 @@ func parseCursor(cursor string, lists ...string) (position, bool, error) {
 	}
 	for _, l := range lists {
 		if err == nil && p.List == l && (p.ID == "" || core.ValidID(p.ID)) {
-			return p, true, nil
+			return p, nil
 		}
 	}
-	return position{}, false, &core.Error{Kind: core.ErrInvalid, Err: err,
-		Message: "the cursor is not one that this list gave; leave it out to begin with the first page",
+	return position{}, &core.Error{Kind: core.ErrInvalid, Err: err,
+		Message: "the cursor does not belong to this list; omit it to get the first page",
 		Fields:  []core.FieldError{{Field: "cursor", Detail: "not a cursor of this list"}}}
 }
 
@@ -59,19 +84,19 @@ func pageLimit(limit int) (int, error) {
 	return limit, nil
 }
 
-// page makes a page of rows, of which one more than limit was asked for.
-func page[R, T any](rows []R, limit int, value func(R) (T, error), at func(R) position) (core.Page[T], error) {
+// pageOf returns a page of rows, which were queried with a limit of one more.
+func pageOf[R, T any](rows []R, limit int, value func(R) (T, error), at func(R) position) (core.Page[T], error) {
 	var next *string
 	if len(rows) > limit {
 		rows = rows[:limit]
-		next = at(rows[limit-1]).cursor()
+		next = at(rows[limit-1]).encodeCursor()
 	}
-	items, err := values(rows, value)
+	items, err := mapRows(rows, value)
 	return core.Page[T]{Items: items, NextCursor: next}, err
 }
 
-// values turns rows into values of core; the result is never nil.
-func values[R, T any](rows []R, value func(R) (T, error)) ([]T, error) {
+// mapRows converts rows to core values; the result is never nil.
+func mapRows[R, T any](rows []R, value func(R) (T, error)) ([]T, error) {
 	out := make([]T, 0, len(rows))
 	for _, r := range rows {
 		v, err := value(r)
@@ -83,7 +108,21 @@ func values[R, T any](rows []R, value func(R) (T, error)) ([]T, error) {
 	return out, nil
 }
 
-// sure makes a value function of one that cannot fail.
-func sure[R, T any](value func(R) T) func(R) (T, error) {
+// findIn returns the rows that match db and have one of the values in the column.
+func findIn[R, V any](db *gorm.DB, column string, list []V) ([]R, error) {
+	db = db.Session(&gorm.Session{})
+	var all []R
+	for part := range slices.Chunk(list, maxIDs) {
+		var rows []R
+		if err := db.Where(column+" IN ?", part).Find(&rows).Error; err != nil {
+			return nil, err
+		}
+		all = append(all, rows...)
+	}
+	return all, nil
+}
+
+// infallible adapts a conversion that cannot fail.
+func infallible[R, T any](value func(R) T) func(R) (T, error) {
 	return func(r R) (T, error) { return value(r), nil }
 }

@@ -10,14 +10,14 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/dbtest"
 )
 
 func hook(path string) *core.Webhook {
 	return &core.Webhook{URL: core.Target("https://a.example/" + path + "?token=t"), Secret: "whsec_" + path}
 }
 
-// told accepts a run with a webhook of its own in a new session, and ends it.
+// told accepts a run with its own webhook in a new session, and ends it.
 func (s *store) told(t *testing.T) core.Run {
 	t.Helper()
 	in := ask(s.session(t).ID, "one")
@@ -44,8 +44,8 @@ func (s *store) deliveriesOf(t *testing.T, run core.RunID) []core.Delivery {
 	return list
 }
 
-// The end of a run is told to the run's webhook, else to the session's, else to
-// nobody; it is there with the end, however the run ends.
+// The end of a run is delivered to the run's webhook, else to the session's, else to none;
+// the delivery is committed with the end, however the run ends.
 func TestEndsOfRunsAreDeliveries(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -82,8 +82,8 @@ func TestEndsOfRunsAreDeliveries(t *testing.T) {
 			}
 		}
 		for _, e := range s.allEvents(t, session.ID) {
-			if strings.Contains(string(e.Data), "whsec_") || strings.Contains(string(e.Data), "token=") {
-				t.Errorf("the event %s has a secret: %s", e.Type, e.Data)
+			if text := dataText(t, e); strings.Contains(text, "whsec_") || strings.Contains(text, "token=") {
+				t.Errorf("the event %s has a secret: %s", e.Type, text)
 			}
 		}
 	})
@@ -135,7 +135,7 @@ func TestSettle(t *testing.T) {
 		if got := s.deliveriesOf(t, run.ID)[0]; got.NextAt == nil || got.Error != "no" || got.LeaseUntil != nil {
 			t.Errorf("waiting: got %+v", got)
 		}
-		s.exec(t, "UPDATE deliveries SET next_at = '2000-01-01 00:00:00+00:00'")
+		s.exec(t, "UPDATE deliveries SET due_at = '2000-01-01 00:00:00+00:00'")
 		second := s.due(t, worker)[0]
 		if second.TakenOver || second.ID != first.ID || second.Attempt != 2 || second.Tries != 2 {
 			t.Errorf("second try: got %+v", second)
@@ -167,10 +167,10 @@ func TestRetryADelivery(t *testing.T) {
 		if _, err := s.deliveries.Settle(t.Context(), core.Settlement{ID: c.ID, Attempt: 1, State: core.DeliveryFailed}); err != nil {
 			t.Fatal(err)
 		}
-		for _, scope := range []core.Scope{bob(), carol()} {
-			_, _, err = s.deliveries.Retry(t.Context(), scope, run.ID, c.ID)
+		for _, tenant := range []core.Tenant{bob(), carol()} {
+			_, _, err = s.deliveries.Retry(t.Context(), tenant, run.ID, c.ID)
 			wantNotFound(t, "retry of another's", err)
-			_, err = s.deliveries.List(t.Context(), scope, run.ID)
+			_, err = s.deliveries.List(t.Context(), tenant, run.ID)
 			wantNotFound(t, "list of another's", err)
 		}
 		_, _, err = s.deliveries.Retry(t.Context(), ann(), run.ID, core.NewID[core.DeliveryID]())
@@ -185,8 +185,8 @@ func TestRetryADelivery(t *testing.T) {
 	})
 }
 
-// Two processes that claim at once share what is due; what one that died had is
-// claimed when its lease is past, or at once when it is started again.
+// Two processes that claim concurrently share the due deliveries; those of a process that
+// died are claimed when its lease has expired, or immediately after its restart.
 func TestClaimDeliveries(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -226,7 +226,7 @@ func TestClaimDeliveries(t *testing.T) {
 		if err != nil || stats.Waiting != n || stats.Oldest < 0 {
 			t.Errorf("stats: %+v, %v", stats, err)
 		}
-		s.exec(t, "UPDATE deliveries SET lease_until = '2000-01-01 00:00:00+00:00' WHERE lease_owner = 'worker-1'")
+		s.exec(t, "UPDATE deliveries SET lease_until = '2000-01-01 00:00:00+00:00', due_at = '2000-01-01 00:00:00+00:00' WHERE lease_owner = 'worker-1'")
 		taken := s.due(t, "worker-3")
 		past := len(taken)
 		if err := s.deliveries.Release(t.Context(), "worker-2", false); err != nil {
@@ -244,8 +244,8 @@ func TestClaimDeliveries(t *testing.T) {
 	})
 }
 
-// No receiver gets more than its part, and those that have none yet come first: of
-// many deliveries to one address and few to others each address has its turn.
+// No receiver exceeds its share, and those without deliveries in progress come first: with
+// many deliveries to one address and few to others, each address has its turn.
 func TestClaimIsFairBetweenReceivers(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -8,8 +8,8 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
 )
 
 // secret is in every text of the turn that is deleted.
@@ -20,6 +20,7 @@ const secret = "swordfish"
 func (s *store) confess(t *testing.T, session core.SessionID) []core.Message {
 	t.Helper()
 	in := ask(session, "my password is "+secret)
+	in.Options = &core.RunOptions{Instructions: "remember " + secret}
 	in.Input.Metadata, in.Input.Author = []byte(`{"note":"`+secret+`"}`), secret
 	a := s.accept(t, in)
 	call := answer("")
@@ -44,9 +45,9 @@ func (s *store) remains(t *testing.T) map[string]int {
 	hits := map[string]int{}
 	for table, text := range map[string]string{
 		"messages":          "content || author || COALESCE(CAST(tool_calls AS text), '') || COALESCE(CAST(metadata AS text), '')",
-		"runs":              "CAST(input AS text)",
+		"runs":              "CAST(input AS text) || COALESCE(CAST(options AS text), '')",
 		"session_events":    "CAST(data AS text)",
-		"session_summaries": "content || focus",
+		"session_summaries": "content || focus || COALESCE(CAST(unsupported AS text), '')",
 		"sessions":          "COALESCE(conversation_summary, '')",
 	} {
 		if n := s.count(t, "SELECT COUNT(*) FROM "+table+" WHERE "+text+" LIKE ?", "%"+secret+"%"); n > 0 {
@@ -56,9 +57,9 @@ func (s *store) remains(t *testing.T) map[string]int {
 	return hits
 }
 
-// A user's own deletion leaves nothing of a message: not in the log, in events, in
-// the run, in the search index, in kept answers, or in summaries that covered it.
-// CONTEXT § 7: the session falls back to the version before.
+// A user's deletion of a message clears its content everywhere: in the log, in events, in
+// the run, in the search index, in stored answers, and in summaries that covered it. The
+// session falls back to the version before.
 func TestDeleteLeavesNothing(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -69,15 +70,16 @@ func TestDeleteLeavesNothing(t *testing.T) {
 		before := s.log(t, id)
 		s.summarize(t, id, before[1])
 		log := s.confess(t, id)
+		s.index(t)
 		s.turns(t, id, 1)
 		covered := s.summarize(t, id, log[5])
-		s.exec(t, "UPDATE session_summaries SET content = ?, focus = ? WHERE session_id = ? AND version = 2", "told "+secret, secret, id)
+		s.exec(t, "UPDATE session_summaries SET content = ?, focus = ?, unsupported = ? WHERE session_id = ? AND version = 2", "told "+secret, secret,
+			`{"count":1,"examples":["`+secret+`"]}`, id)
 		s.exec(t, "UPDATE sessions SET conversation_summary = ? WHERE id = ?", "told "+secret, id)
 		if _, _, err := s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("told")}); err != nil {
 			t.Fatal(err)
 		}
-		s.exec(t, "INSERT INTO idempotency_keys (owner, key, target, request_hash, status, body, created_at, expires_at) SELECT 'ann', 'k', 'POST /x', '', 200, ?, created_at, created_at FROM sessions WHERE id = ?",
-			[]byte(`{"message":{"id":"`+string(log[5].ID)+`"}}`), id)
+		s.keep(t, "k", "POST /x", `{"message":{"id":"`+string(log[5].ID)+`"}}`)
 		events := s.allEvents(t, id)
 
 		for _, m := range []core.Message{log[2], log[4], log[5]} { // the question, a tool's result, the answer
@@ -140,7 +142,7 @@ func (s *store) wantTombstones(t *testing.T, id core.SessionID, before []core.Ev
 	}
 }
 
-// What was copied before stays in the copy: it is a session of its own.
+// Earlier copies stay in the fork, which is a separate session.
 func TestDeleteSparesForks(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -152,6 +154,7 @@ func TestDeleteSparesForks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		s.index(t)
 		if _, err := branches.Delete(t.Context(), ann(), id, log[1].ID); err != nil {
 			t.Fatal(err)
 		}

@@ -1,9 +1,11 @@
 package repositories
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -12,170 +14,257 @@ import (
 	"bobbin/app/db/models"
 )
 
-// Fork makes a new session with the log of another one up to a message, on the
-// branch through it; without a message, with its current path. A tool call is
-// copied with its results, what was deleted is not. The newest version of the
-// summary that ends on that way is the first one of the copy. Runs and events are
-// not copied. The source is not changed.
-func (r *Branches) Fork(ctx context.Context, scope core.Scope, in core.ForkSession) (core.Session, error) {
-	var out core.Session
-	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
-		source, err := lockSession(tx, in.SessionID, visible(scope))
+// Fork creates a session with the log of another one up to a message, on the branch through
+// it; without a message, with its current path. A tool call is copied with its results;
+// deleted messages are not copied. The newest version of the summary that ends on that path
+// becomes the first one of the copy. Runs and events are not copied. The source is not
+// changed.
+//
+// The copy is written in steps and becomes visible when it is complete. If ctx ends before
+// the last step, the copy is removed. ErrConflict while the source is busy, ErrStale when a
+// message was deleted before it was copied.
+func (r *Branches) Fork(ctx context.Context, tenant core.Tenant, in core.ForkSession) (core.Session, error) {
+	var fork core.Session
+	id, repeated, err := commitOnce(ctx, func(note resultRecorder) error {
+		f, err := r.beginFork(ctx, tenant, in)
 		if err != nil {
 			return err
 		}
-		leaf, err := source.forkLeaf(in.MessageID)
+		if fork, err = f.copyAll(ctx, note); err != nil {
+			f.endLease(ctx)
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return core.Session{}, wrapError(err, "session", in.SessionID)
+	case repeated:
+		return NewSessions(r.db).Get(ctx, tenant, core.SessionID(id))
+	}
+	return fork, nil
+}
+
+// forkJob is a fork in progress. Its lease is that of the copy.
+type forkJob struct {
+	*sessionLease
+	source core.SessionID
+	leaf   models.Ref   // the last message to copy; empty = none
+	prefix string       // of the ids of the copies
+	path   []models.Ref // the messages to copy, in order
+	copied int          // how many of them are copied
+}
+
+// beginFork stores the copy as a hidden session without messages.
+func (r *Branches) beginFork(ctx context.Context, tenant core.Tenant, in core.ForkSession) (*forkJob, error) {
+	f := &forkJob{source: in.SessionID, prefix: core.NewID[string]()[:idPrefix]}
+	err := changeLog(ctx, r.db, in.SessionID, func(source *sessionTx) (err error) {
+		if f.leaf, err = source.forkLeaf(in.MessageID); err != nil {
+			return err
+		}
+		fork, err := source.insertFork(in.ID, in.Title)
 		if err != nil {
 			return err
 		}
-		fork, err := source.forked(in.Title)
-		if err != nil {
+		f.sessionLease, err = fork.acquireLease(r.db, busyFork, "")
+		return err
+	}, visibleTo(tenant))
+	return f, err
+}
+
+// copyAll copies everything, then makes the copy visible.
+func (f *forkJob) copyAll(ctx context.Context, note resultRecorder) (core.Session, error) {
+	if err := f.findPath(ctx); err != nil {
+		return core.Session{}, err
+	}
+	for rows := firstRows; f.copied < len(f.path); rows = f.nextRows(rows) {
+		if err := f.copySome(ctx, rows); err != nil {
+			return core.Session{}, err
+		}
+	}
+	return f.finishFork(ctx, note)
+}
+
+// copySome copies the next messages in one step.
+func (f *forkJob) copySome(ctx context.Context, rows int) error {
+	part := f.path[f.copied:min(f.copied+rows, len(f.path))]
+	err := f.runStep(ctx, func(stx *sessionTx) error {
+		if err := stx.copyLog(part, f.copied, f.prefix); err != nil {
 			return err
 		}
-		if err := fork.copyLog(leaf); err != nil {
+		return stx.copyReferences(part, f.copied, f.prefix)
+	})
+	if err == nil {
+		f.copied += len(part)
+	}
+	return err
+}
+
+// finishFork copies what belongs to the messages, and makes the copy visible. The source is
+// locked, so that no deletion changes it meanwhile.
+func (f *forkJob) finishFork(ctx context.Context, note resultRecorder) (out core.Session, err error) {
+	copies := f.copiesByOriginal()
+	err = f.runStepWith(ctx, f.source, func(source, fork *sessionTx) error {
+		fork.extendLog(f.copied)
+		fork.clearBusy()
+		if err := fork.copySummary(source, copies); err != nil {
 			return err
 		}
-		if err := fork.copySummary(source, leaf); err != nil {
+		if err := fork.copyLoops(source, copies); err != nil {
 			return err
 		}
-		if err := fork.copyLoops(source, leaf); err != nil {
-			return err
-		}
-		if err := fork.copyTitleMark(source); err != nil {
+		fork.copyTitleMark(source, copies)
+		if err := fork.indexTitle(); err != nil {
 			return err
 		}
 		out = fork.session.Core()
-		return fork.close()
+		if err := fork.saveChanges(); err != nil {
+			return err
+		}
+		return note(fork.tx, string(out.ID))
 	})
-	if err != nil {
-		return core.Session{}, failure(err, "session", in.SessionID)
-	}
-	return out, nil
+	return out, err
 }
 
-// forkLeaf returns the last message that is copied; empty if there is none.
-func (j *journal) forkLeaf(id core.MessageID) (models.Ref, error) {
+// messageCopy is the copy of a message in a fork.
+type messageCopy struct {
+	id  core.MessageID
+	seq int64
+}
+
+// copiesByOriginal returns the copies by the ids of their originals.
+func (f *forkJob) copiesByOriginal() map[models.Ref]messageCopy {
+	all := make(map[models.Ref]messageCopy, len(f.path))
+	for i, id := range f.path {
+		all[id] = messageCopy{id: copyID(f.prefix, i+1), seq: int64(i + 1)}
+	}
+	return all
+}
+
+// idPrefix is the length of the part that the ids of copies share, the time and random
+// bits. Their last group is the seq.
+const idPrefix = len("00000000-0000-7000-8000-")
+
+func copyID(prefix string, seq int) core.MessageID {
+	return core.MessageID(fmt.Sprintf("%s%012x", prefix, seq))
+}
+
+// forkLeaf returns the last message to copy; empty if there is none.
+func (stx *sessionTx) forkLeaf(id core.MessageID) (models.Ref, error) {
 	if id == "" {
-		f, err := j.facts("", "")
+		f, err := stx.loadFacts()
 		return f.ParentID, err
 	}
-	if _, err := j.message(id); err != nil {
+	if _, err := stx.findMessage(id); err != nil {
 		return "", err
 	}
-	atom, err := j.atom(id)
+	atom, err := stx.atomOf(id)
 	if err != nil {
 		return "", err
 	}
 	return atom[len(atom)-1], nil
 }
 
-// forked stores a new session with the settings of the present one, still empty.
-func (j *journal) forked(title string) (*journal, error) {
-	s, now := j.session, core.Now()
+// insertFork inserts a new, empty session with the settings of this one.
+func (stx *sessionTx) insertFork(id core.SessionID, title string) (*sessionTx, error) {
+	s, now := stx.session, core.Now()
 	row := models.Session{
-		ID: core.NewID[string](), Owner: s.Owner, Agent: s.Agent, Model: s.Model, Title: title, UserID: s.UserID,
-		Source: s.Source, Timezone: s.Timezone, Instructions: s.Instructions, Metadata: s.Metadata,
-		CreatedAt: now, UpdatedAt: now,
+		ID: cmp.Or(string(id), core.NewID[string]()), Owner: s.Owner, Agent: s.Agent, Model: s.Model, Title: title, UserID: s.UserID,
+		Source: s.Source, Timezone: s.Timezone, Instructions: s.Instructions, Metadata: s.Metadata, Tags: s.Tags,
+		Temporary: s.Temporary, Speakers: s.Speakers, CreatedAt: now, UpdatedAt: now, Busy: busyFork,
 	}
-	err := insert(j.tx, &row)
-	if err == nil {
-		err = index(j.tx, []entry{titleEntry(row)})
-	}
-	return &journal{tx: j.tx, session: row, changes: map[string]any{}}, err
+	return &sessionTx{tx: stx.tx, session: row, changes: map[string]any{}}, insertRows(stx.tx, &row)
 }
 
-// The way from the root to a message.
-const wayCTE = `WITH RECURSIVE up (id, parent_id) AS (
-	SELECT id, parent_id FROM messages WHERE id = @leaf
+// forkPathSQL selects the messages from the root to a leaf that were not deleted.
+const forkPathSQL = `WITH RECURSIVE up (id, parent_id, seq, deleted_at) AS (
+	SELECT id, parent_id, seq, deleted_at FROM messages WHERE id = @leaf
 	UNION ALL
-	SELECT m.id, m.parent_id FROM messages m JOIN up ON m.id = up.parent_id) `
+	SELECT m.id, m.parent_id, m.seq, m.deleted_at FROM messages m JOIN up ON m.id = up.parent_id)
+SELECT id FROM up WHERE deleted_at IS NULL ORDER BY seq`
 
-// copyLog copies the way to the leaf. The seq of the copies begins at 1, and their
-// ids follow from it, so that one statement can name their parents, too.
-func (j *journal) copyLog(leaf models.Ref) error {
-	if leaf == "" {
+// findPath finds the messages to copy, in order. It locks nothing.
+func (f *forkJob) findPath(ctx context.Context) error {
+	if f.leaf == "" {
 		return nil
 	}
-	stmt := &gorm.Statement{DB: j.tx}
-	if err := stmt.Parse(&models.Message{}); err != nil {
-		return err
+	walk := func(tx *gorm.DB) error {
+		return (&sessionTx{tx: tx}).treeQuery().Raw(forkPathSQL, sql.Named("leaf", f.leaf)).Scan(&f.path).Error
 	}
+	if !isPostgres(f.db) { // a transaction would wait for the writers
+		return walk(f.db.WithContext(ctx))
+	}
+	return inTx(ctx, f.db, walk)
+}
+
+// copyLog copies the messages, the first to the n-th place of the log, from 0 on. The ids
+// of the copies follow from their seq, so that one statement can set their parents, too.
+// ErrStale if one of the messages was removed.
+func (stx *sessionTx) copyLog(ids []models.Ref, n int, prefix string) error {
+	columns := columnsOf(stx.tx, &models.Message{})
 	id := "CAST(CAST(@prefix AS text) || lpad(to_hex(%s), 12, '0') AS uuid)"
-	if !isPostgres(j.tx) {
+	if !isPostgres(stx.tx) {
 		id = "@prefix || printf('%%012x', %s)"
 	}
 	given := map[string]string{
 		"id": fmt.Sprintf(id, "n"), "session_id": "@new", "seq": "n", "on_path": "true", "origin_id": "id",
-		"parent_id": "CASE WHEN n > 1 THEN " + fmt.Sprintf(id, "n - 1") + " END", "run_id": "NULL", "client_message_id": "NULL",
+		"parent_id": "CASE WHEN n > 1 THEN " + fmt.Sprintf(id, "n - 1") + " END", "run_id": "NULL", "client_message_id": "NULL", "feedback": "NULL", "revised_at": "NULL",
 	}
-	if isPostgres(j.tx) {
-		given["session_id"], given["run_id"] = "CAST(@new AS uuid)", "CAST(NULL AS uuid)"
+	if isPostgres(stx.tx) {
+		given["session_id"], given["run_id"], given["feedback"] = "CAST(@new AS uuid)", "CAST(NULL AS uuid)", "CAST(NULL AS jsonb)"
+		given["revised_at"] = "CAST(NULL AS timestamptz)"
 	}
 	var values []string
-	for _, column := range stmt.Schema.DBNames {
+	for _, column := range columns {
 		value, ok := given[column]
 		if !ok {
 			value = column
 		}
 		values = append(values, value)
 	}
-	res := j.tree().Exec("INSERT INTO messages ("+strings.Join(stmt.Schema.DBNames, ", ")+") "+wayCTE+"SELECT "+strings.Join(values, ", ")+
-		" FROM (SELECT m.*, ROW_NUMBER() OVER (ORDER BY m.seq) AS n FROM messages m JOIN up ON m.id = up.id WHERE m.deleted_at IS NULL) c",
-		sql.Named("leaf", leaf), sql.Named("new", j.session.ID), sql.Named("prefix", core.NewID[string]()[:idPrefix]))
-	j.session.LastSeq, j.session.MessageCount = res.RowsAffected, int(res.RowsAffected)
-	j.changes["last_seq"], j.changes["message_count"] = j.session.LastSeq, j.session.MessageCount
+	res := stx.tx.Exec("INSERT INTO messages ("+strings.Join(columns, ", ")+") SELECT "+strings.Join(values, ", ")+
+		" FROM (SELECT m.*, @n + ROW_NUMBER() OVER (ORDER BY m.seq) AS n FROM messages m WHERE m.id IN @ids AND m.deleted_at IS NULL) c",
+		sql.Named("n", n), sql.Named("ids", ids), sql.Named("new", stx.session.ID), sql.Named("prefix", prefix))
 	if res.Error != nil {
 		return res.Error
 	}
-	if err := j.copyReferences(); err != nil {
-		return err
+	if int(res.RowsAffected) != len(ids) {
+		return core.Errorf(core.ErrStale, "a message was removed while it was copied; fork the session again")
 	}
-	return j.indexLog()
+	return nil
 }
 
-// idPrefix is how much of a UUID comes before its last group: the time and random
-// bits. The ids of copies differ in the last group only.
-const idPrefix = len("00000000-0000-7000-8000-")
+const forkSummarySQL = `SELECT id, through_id FROM session_summaries
+WHERE session_id = ? AND kind = 'rolling' AND state IN ('active', 'dropped') AND activated_at IS NOT NULL
+ORDER BY through_seq DESC, version DESC`
 
-const forkSummarySQL = wayCTE + `SELECT * FROM session_summaries
-WHERE session_id = @s AND kind = 'rolling' AND state IN ('active', 'dropped') AND activated_at IS NOT NULL AND through_id IN (SELECT id FROM up)
-ORDER BY through_seq DESC, version DESC LIMIT 1`
-
-// copySummary gives the copy the newest summary of the source that ends on the way
-// to the leaf.
-func (j *journal) copySummary(source *journal, leaf models.Ref) error {
-	if leaf == "" {
+// copySummary copies the source's newest summary whose last message was copied.
+func (stx *sessionTx) copySummary(source *sessionTx, copies map[models.Ref]messageCopy) error {
+	var rows []models.Summary
+	if err := stx.tx.Raw(forkSummarySQL, source.session.ID).Scan(&rows).Error; err != nil {
+		return err
+	}
+	newest := slices.IndexFunc(rows, func(s models.Summary) bool { return copies[s.ThroughID].seq > 0 })
+	if newest < 0 {
 		return nil
 	}
-	var rows []models.Summary
-	err := j.tree().Raw(forkSummarySQL, sql.Named("leaf", leaf), sql.Named("s", source.session.ID)).Scan(&rows).Error
-	if err != nil || len(rows) == 0 {
+	var row models.Summary
+	if err := stx.tx.Where("id = ?", rows[newest].ID).Take(&row).Error; err != nil {
 		return err
 	}
-	s := repeatedOf(rows[0], source)
-	var ends []models.Message // the first copy, and that of the last message covered
-	err = j.tx.Select("id, seq").Where("session_id = ? AND (seq = 1 OR origin_id = ?)", j.session.ID, s.ThroughID).Order("seq").Find(&ends).Error
-	if err != nil || len(ends) == 0 {
-		return err
-	}
-	first, last := ends[0], ends[len(ends)-1]
-	s.FromID, s.FromSeq, s.ThroughID, s.ThroughSeq = core.MessageID(first.ID), first.Seq, core.MessageID(last.ID), last.Seq
-	s.MessagesCovered, s.MessagesAdded = int(last.Seq), int(last.Seq)
-	_, err = j.activate(s)
+	s, last := repeatFromFork(row, source), copies[row.ThroughID]
+	s.FromID, s.FromSeq, s.ThroughID, s.ThroughSeq = copyID(string(last.id)[:idPrefix], 1), 1, last.id, last.seq
+	s.MessagesCovered, s.MessagesAdded = int(last.seq), int(last.seq)
+	_, err := stx.activateSummary(s)
 	return err
 }
 
-// copyTitleMark notes which copy the title was made of, so that it goes with it.
-func (j *journal) copyTitleMark(source *journal) error {
-	if source.session.TitleMessageID == "" || !source.session.TitleMade {
-		return nil
+// copyTitleMark records which copied message the title was generated from, so that erasing
+// the message erases the title.
+func (stx *sessionTx) copyTitleMark(source *sessionTx, copies map[models.Ref]messageCopy) {
+	of, ok := copies[source.session.TitleMessageID]
+	if !ok || !source.session.TitleMade {
+		return
 	}
-	var ids []models.Ref
-	err := j.tx.Model(&models.Message{}).Where("session_id = ? AND origin_id = ?", j.session.ID, source.session.TitleMessageID).Pluck("id", &ids).Error
-	if err != nil || len(ids) == 0 {
-		return err
-	}
-	j.session.TitleMessageID, j.session.TitleMade = ids[0], true
-	j.changes["title_message_id"], j.changes["title_made"] = ids[0], true
-	return nil
+	stx.session.TitleMessageID, stx.session.TitleMade = models.Ref(of.id), true
+	stx.changes["title_message_id"], stx.changes["title_made"] = stx.session.TitleMessageID, true
 }

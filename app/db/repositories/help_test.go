@@ -1,10 +1,16 @@
 package repositories_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
 	"bobbin/app/db"
@@ -41,9 +47,9 @@ func open(d *db.DB) *store {
 }
 
 // ann owns what the tests make; bob must see none of it; ann's carol has her own.
-func ann() core.Scope   { return core.Scope{Owner: "ann"} }
-func bob() core.Scope   { return core.Scope{Owner: "bob"} }
-func carol() core.Scope { return core.Scope{Owner: "ann", User: "carol"} }
+func ann() core.Tenant   { return core.Tenant{Owner: "ann"} }
+func bob() core.Tenant   { return core.Tenant{Owner: "bob"} }
+func carol() core.Tenant { return core.Tenant{Owner: "ann", User: "carol"} }
 
 const worker = "worker-1"
 
@@ -106,6 +112,32 @@ func (s *store) turns(t *testing.T, session core.SessionID, n int) {
 	}
 }
 
+// keep keeps an answer for a request that may come again.
+func (s *store) keep(t *testing.T, key, target, body string) {
+	t.Helper()
+	keys := repositories.NewIdempotencyKeys(s.Gorm)
+	in := core.KeyedRequest{Owner: "ann", Key: key, Target: target, Token: core.NewID[string](), Keep: time.Hour, Work: time.Minute}
+	known, err := keys.Begin(t.Context(), in)
+	if err == nil && known != nil {
+		t.Fatalf("the key %s is taken", key)
+	}
+	if err == nil {
+		err = keys.Finish(t.Context(), in, core.KeyedAnswer{RequestHash: "h", Status: 200, Body: []byte(body), Kept: true})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sessionUsage returns the tokens of a session's model calls.
+func (s *store) sessionUsage(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.Usage, error) {
+	u, err := s.modelCalls.SessionTotal(ctx, tenant, id)
+	return core.Usage{
+		InputTokens: int(u.InputTokens), OutputTokens: int(u.OutputTokens), ReasoningTokens: int(u.ReasoningTokens),
+		CacheReadTokens: int(u.CacheReadTokens), CacheWriteTokens: int(u.CacheWriteTokens),
+	}, err
+}
+
 func (s *store) log(t *testing.T, session core.SessionID) []core.Message {
 	t.Helper()
 	list, err := s.messages.GetMessagesAfter(t.Context(), ann(), session, "")
@@ -148,6 +180,18 @@ func (s *store) expire(t *testing.T) {
 	s.exec(t, "UPDATE runs SET lease_until = "+past+" WHERE status = 'running'")
 }
 
+// takeOver takes over what nobody works on, however many deaths it has.
+func (s *store) takeOver(ctx context.Context, worker string, lapsed bool, limit int) (all []core.Run, err error) {
+	due, err := s.runs.Due(ctx, worker, lapsed)
+	for _, deaths := range slices.Sorted(maps.Keys(due)) {
+		got, err := s.runs.TakeOver(ctx, core.TakeOver{Worker: worker, Lapsed: lapsed, Deaths: deaths, Limit: limit - len(all)})
+		if all = append(all, got...); err != nil {
+			return all, err
+		}
+	}
+	return all, err
+}
+
 func types(events []core.Event) []core.EventType {
 	list := make([]core.EventType, 0, len(events))
 	for _, e := range events {
@@ -178,11 +222,32 @@ func wantNotFound(t *testing.T, what string, got error) {
 	wantError(t, what, got, core.ErrNotFound)
 }
 
+// dataText returns the data of an event as its readers get them.
+func dataText(t *testing.T, e core.Event) string {
+	t.Helper()
+	text, err := json.Marshal(e.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// asRead compares events as their readers get them: without what JSON leaves out.
+func asRead() cmp.Option {
+	return cmp.Transformer("asRead", func(e core.Event) map[string]any {
+		var data any
+		if raw, err := json.Marshal(e.Data); err != nil || json.Unmarshal(raw, &data) != nil {
+			data = e.Data
+		}
+		return map[string]any{"session": e.SessionID, "seq": e.Seq, "type": e.Type, "run": e.RunID, "at": e.At, "data": data}
+	})
+}
+
 func decode[T any](t *testing.T, e core.Event) T {
 	t.Helper()
-	var v T
-	if err := json.Unmarshal(e.Data, &v); err != nil {
-		t.Fatalf("data of %s: %v", e.Type, err)
+	v, ok := e.Data.(T)
+	if !ok {
+		t.Fatalf("the data of %s are %T", e.Type, e.Data)
 	}
 	return v
 }

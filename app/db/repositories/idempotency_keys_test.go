@@ -1,6 +1,7 @@
 package repositories_test
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -11,8 +12,8 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
 )
 
 func keyed(owner, key string) core.KeyedRequest {
@@ -21,7 +22,8 @@ func keyed(owner, key string) core.KeyedRequest {
 	}
 }
 
-// API.md: the same key is done once, and answered the same way for as long as it is kept.
+// A request with the same key is executed once, and answered the same way while the key is
+// stored.
 func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -104,7 +106,7 @@ func TestIdempotencyKeyRelease(t *testing.T) {
 	})
 }
 
-// Of many that come at once one gets the key, also one that must be taken over.
+// Of many concurrent requests one gets the key, even when it must be taken over.
 func TestIdempotencyKeyConcurrently(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -149,6 +151,82 @@ func TestIdempotencyKeySweep(t *testing.T) {
 		}
 		if n := s.count(t, "SELECT COUNT(*) FROM idempotency_keys"); n != 1 {
 			t.Errorf("got %d keys left, want the one that is valid", n)
+		}
+	})
+}
+
+// keyedContext is the context of an execution of the request, whose body has the hash.
+func keyedContext(t *testing.T, in core.KeyedRequest, hash string, result *core.KeyedResult) context.Context {
+	t.Helper()
+	return core.WithKeyedWork(t.Context(), core.KeyedWork{Request: in, BodyHash: func() (string, error) { return hash, nil }, Result: result})
+}
+
+// A committed request counts as executed even if its process dies: the key is not released,
+// and the next request with it finds the result.
+//
+// Finding: runs-5
+func TestIdempotencyKeyKeepsWhatIsCommitted(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, keys := open(d), repositories.NewIdempotencyKeys(d.Gorm)
+		begin := func(in core.KeyedRequest) *core.KeyedAnswer {
+			t.Helper()
+			known, err := keys.Begin(t.Context(), in)
+			if err != nil {
+				t.Fatalf("begin: %v", err)
+			}
+			return known
+		}
+		dead, next := keyed("ann", "k"), keyed("ann", "k")
+		begin(dead)
+		made, err := s.sessions.Create(keyedContext(t, dead, "h", nil), core.Session{Owner: "ann", Title: "once"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := keys.Release(t.Context(), dead); err != nil {
+			t.Fatal(err)
+		}
+		known := begin(next)
+		if known == nil || known.Status != 0 || known.Result == nil || known.Result.Name != string(made.ID) {
+			t.Fatalf("got %+v after a release, want the session %s", known, made.ID)
+		}
+		again, err := s.sessions.Create(keyedContext(t, next, "h", known.Result), core.Session{Owner: "ann", Title: "once"})
+		if err != nil || again.ID != made.ID {
+			t.Errorf("got session %s, %v, want %s", again.ID, err, made.ID)
+		}
+		_, err = s.sessions.Create(keyedContext(t, next, "other", known.Result), core.Session{Owner: "ann"})
+		wantError(t, "another body", err, core.ErrInvalid)
+		if n := s.count(t, "SELECT COUNT(*) FROM sessions"); n != 1 {
+			t.Errorf("got %d sessions, want 1", n)
+		}
+		other := keyed("ann", "k")
+		other.Target = "POST /api/v1/memories"
+		if known := begin(other); known == nil || known.Target != dead.Target {
+			t.Errorf("got %+v for another target, want the first request", known)
+		}
+	})
+}
+
+// A request whose key was taken over commits nothing.
+// Finding: runs-5
+func TestIdempotencyKeyFencesItsRequest(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, keys := open(d), repositories.NewIdempotencyKeys(d.Gorm)
+		slow, next := keyed("ann", "k"), keyed("ann", "k")
+		for _, in := range []core.KeyedRequest{slow, next} {
+			if known, err := keys.Begin(t.Context(), in); err != nil || known != nil {
+				t.Fatalf("got %+v, %v, want the key", known, err)
+			}
+			s.exec(t, "UPDATE idempotency_keys SET created_at = '2000-01-01 00:00:00+00:00'")
+		}
+		_, err := s.sessions.Create(keyedContext(t, slow, "h", nil), core.Session{Owner: "ann"})
+		wantError(t, "the slow request", err, core.ErrConflict)
+		if _, err := s.sessions.Create(keyedContext(t, next, "h", nil), core.Session{Owner: "ann"}); err != nil {
+			t.Errorf("the request that took over: %v", err)
+		}
+		if n := s.count(t, "SELECT COUNT(*) FROM sessions"); n != 1 {
+			t.Errorf("got %d sessions, want 1", n)
 		}
 	})
 }

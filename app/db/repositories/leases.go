@@ -13,94 +13,161 @@ import (
 	"bobbin/app/db/models"
 )
 
-// TakeOver leases to the worker running runs that nobody works on: those whose
-// lease is past by the database's clock and, with all, also those that are leased
-// to the worker's replica, which is what a process finds of its former life.
-// Each gets its next attempt, so that writes of the former one are refused; the
-// partial text of the former stays until the new one saves its own. Of
-// several replicas that take over at once each gets other runs. The oldest runs
-// come first, at most limit.
-func (r *Runs) TakeOver(ctx context.Context, worker string, all bool, limit int) ([]core.Run, error) {
-	where, args := "lease_until IS NULL OR lease_until <= "+clockSQL(r.db, 0), []any{}
-	if all {
-		of, prefix := workersOf(worker)
-		where, args = where+" OR "+of, prefix
+// TakeOver leases orphaned running runs to the worker: those that were given back, those of
+// earlier processes of the worker's replica, and with Lapsed those whose lease has expired
+// by the database's clock. Each gets its next attempt, so that writes of the former one are
+// refused; its partial text stays until the new attempt saves its own.
+//
+// If another process still held the lease of a run, that process has died with it, and the
+// run's deaths increase by one. Only runs that have t.Deaths then are taken over. With
+// t.Later the stored number stays one lower until CountDeath.
+//
+// Several replicas that take over concurrently get different runs. The oldest runs come
+// first, at most t.Limit.
+func (r *Runs) TakeOver(ctx context.Context, t core.TakeOver) ([]core.Run, error) {
+	where, args := r.orphanedSQL(t.Worker, t.Lapsed)
+	later := 0
+	if t.Later {
+		later = 1
 	}
-	rows, err := r.lease(ctx, leaseQuery{
-		where: "status = 'running' AND (" + where + ")",
-		args:  args, order: "created_at, id", limit: limit, skipLocked: true,
-		set: "attempt = attempt + 1, lease_owner = ?, lease_until = " + clockSQL(r.db, Lease), values: []any{worker},
-	})
-	if err != nil {
-		return nil, failure(err, "runs for worker", worker)
+	q := leaseQuery{
+		where: where + " AND " + nextDeaths + " = ?", args: append(args, t.Worker, t.Deaths),
+		order: "created_at, id", limit: t.Limit, skipLocked: true,
+		set:       "attempt = attempt + 1, lease_owner = ?, lease_until = " + clockSQL(r.db, core.RunLease) + ", deaths = ?",
+		values:    []any{t.Worker, t.Deaths - later},
+		returning: strings.Join(columnsOf(r.db, &models.Run{}), ", "),
 	}
-	slices.SortFunc(rows, func(a, b models.Run) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	var runs []core.Run
+	err := inTx(ctx, r.reserve, func(tx *gorm.DB) error {
+		rows, err := leaseRuns(tx, q)
+		if err != nil {
+			return err
+		}
+		slices.SortFunc(rows, func(a, b models.Run) int {
+			return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+		})
+		runs, err = loadInputs(tx, rows)
+		return err
 	})
-	return values(rows, models.Run.Core)
+	return runs, wrapError(err, "runs for worker", t.Worker)
 }
 
-// workersOf is the condition that a lease is one of the worker's replica.
+// nextDeaths is the number of deaths of an orphaned run, including the one that its
+// take-over detects. The argument is the worker that takes it over.
+const nextDeaths = "deaths + CASE WHEN lease_owner IN ('', ?) THEN 0 ELSE 1 END"
+
+// Due counts the runs that TakeOver would lease to the worker, by their deaths after it.
+func (r *Runs) Due(ctx context.Context, worker string, lapsed bool) (map[int]int, error) {
+	where, args := r.orphanedSQL(worker, lapsed)
+	var rows []struct{ Deaths, N int }
+	err := r.reserve.WithContext(ctx).Raw("SELECT next AS deaths, COUNT(*) AS n FROM (SELECT "+nextDeaths+" AS next FROM runs WHERE "+where+") d GROUP BY next",
+		append([]any{worker}, args...)...).Scan(&rows).Error
+	due := map[int]int{}
+	for _, row := range rows {
+		due[row.Deaths] = row.N
+	}
+	return due, wrapError(err, "runs for worker", worker)
+}
+
+// orphanedSQL is the condition for running runs without a live worker.
+func (r *Runs) orphanedSQL(worker string, lapsed bool) (where string, args []any) {
+	of, args := workersOf(worker)
+	where = "lease_owner = '' OR lease_owner <> ? AND " + of
+	if lapsed {
+		where += " OR lease_until IS NULL OR lease_until <= " + clockSQL(r.db, 0)
+	}
+	return "status = 'running' AND (" + where + ")", append([]any{worker}, args...)
+}
+
+// workersOf is the condition for leases of the worker's replica.
 func workersOf(worker string) (where string, args []any) {
 	prefix := core.WorkersOf(worker)
 	return "substr(lease_owner || '/', 1, ?) = ?", []any{len(prefix), prefix}
 }
 
-// Renew lengthens the worker's leases of the runs, and returns those of them that
-// are not the worker's any more: taken over, or ended. This is the heartbeat.
+// CountDeath stores the deaths of a run that was taken over with core.TakeOver.Later.
+// ErrStale if the attempt no longer owns it.
+func (r *Runs) CountDeath(ctx context.Context, run core.RunID, attempt, deaths int) error {
+	return r.updateAttempt(ctx, run, attempt, map[string]any{"deaths": deaths})
+}
+
+// renewChunk is how many leases one transaction renews.
+const renewChunk = 1000
+
+// Renew extends the worker's leases of the runs, and returns those that the worker has
+// lost: taken over, or ended. This is the heartbeat. It skips a run that another
+// transaction is writing to: that lease stays as it is.
 func (r *Runs) Renew(ctx context.Context, worker string, runs []core.RunID) (lost []core.RunID, err error) {
-	if len(runs) == 0 {
-		return nil, nil
+	for chunk := range slices.Chunk(slices.Sorted(slices.Values(runs)), renewChunk) {
+		gone, err := r.renewSome(ctx, worker, chunk)
+		if err != nil {
+			return nil, wrapError(err, "leases of worker", worker)
+		}
+		lost = append(lost, gone...)
 	}
-	rows, err := r.lease(ctx, leaseQuery{
+	return lost, nil
+}
+
+// renewSome is Renew in one transaction.
+func (r *Runs) renewSome(ctx context.Context, worker string, runs []core.RunID) (lost []core.RunID, err error) {
+	rows, err := r.leaseInTx(ctx, leaseQuery{
 		where: "status = 'running' AND lease_owner = ? AND id IN ?", args: []any{worker, runs},
-		order: "id", limit: len(runs),
-		set: "lease_until = " + clockSQL(r.db, Lease),
+		order: "id", limit: len(runs), skipLocked: true,
+		set: "lease_until = " + clockSQL(r.db, core.RunLease), returning: "id",
 	})
 	if err != nil {
-		return nil, failure(err, "leases of worker", worker)
+		return nil, err
 	}
 	held := map[core.RunID]bool{}
 	for _, row := range rows {
 		held[core.RunID(row.ID)] = true
 	}
-	for _, id := range runs {
-		if !held[id] {
-			lost = append(lost, id)
-		}
+	lost = slices.DeleteFunc(slices.Clone(runs), func(id core.RunID) bool { return held[id] })
+	if len(lost) == 0 {
+		return nil, nil
 	}
-	return lost, nil
+	var skipped []core.RunID
+	err = runningRuns(ctx, r.reserve).Select("id").Where("lease_owner = ? AND id IN ?", worker, lost).Scan(&skipped).Error
+	return slices.DeleteFunc(lost, func(id core.RunID) bool { return slices.Contains(skipped, id) }), err
 }
 
-// Release ends all leases of the worker now, so that others can take over its
-// runs without waiting. What the worker still writes counts until they do.
+// Release ends all leases of the worker, so that others can take over its runs without
+// waiting. Writes of the worker are accepted until then.
 func (r *Runs) Release(ctx context.Context, worker string) error {
-	_, err := r.lease(ctx, leaseQuery{
-		where: "status = 'running' AND lease_owner = ?", args: []any{worker},
-		order: "id", limit: maxReleased,
-		set: "lease_until = " + clockSQL(r.db, 0),
+	_, err := r.leaseInTx(ctx, leaseQuery{
+		where: "status = 'running' AND lease_owner = ?", args: []any{worker}, order: "id", limit: maxReleased,
+		set: unleasedSQL(r.db), returning: "id",
 	})
-	return failure(err, "leases of worker", worker)
+	return wrapError(err, "leases of worker", worker)
 }
 
-// Yield ends the lease of a run that its attempt gives up, so that anybody can take it
-// over without waiting. ErrStale if it is not that attempt's any more.
+// unleasedSQL sets the lease columns of a run without a worker.
+func unleasedSQL(db *gorm.DB) string { return "lease_owner = '', lease_until = " + clockSQL(db, 0) }
+
+// Yield gives back a run whose attempt could not reach the database, so that any worker can
+// take it over without waiting, and counts that. ErrStale if the attempt no longer owns it.
 func (r *Runs) Yield(ctx context.Context, run core.RunID, attempt int) error {
-	done := r.running(ctx).Where("id = ? AND attempt = ?", run, attempt).UpdateColumn("lease_until", gorm.Expr(clockSQL(r.db, 0)))
+	return r.updateAttempt(ctx, run, attempt, map[string]any{
+		"lease_owner": "", "lease_until": gorm.Expr(clockSQL(r.db, 0)), "give_backs": gorm.Expr("give_backs + 1"),
+	})
+}
+
+// updateAttempt changes a run that the attempt owns; otherwise it returns ErrStale.
+func (r *Runs) updateAttempt(ctx context.Context, run core.RunID, attempt int, columns map[string]any) error {
+	done := r.selectRunning(ctx).Where("id = ? AND attempt = ?", run, attempt).UpdateColumns(columns)
 	if done.Error == nil && done.RowsAffected == 0 {
 		return core.Errorf(core.ErrStale, "run %s belongs to another attempt, or has ended", run)
 	}
-	return failure(done.Error, "run", run)
+	return wrapError(done.Error, "run", run)
 }
 
-// HandBack ends the worker's lease of one run now: see Release.
+// HandBack ends the worker's lease of one run: see Release.
 func (r *Runs) HandBack(ctx context.Context, worker string, run core.RunID) error {
-	_, err := r.lease(ctx, leaseQuery{
-		where: "status = 'running' AND lease_owner = ? AND id = ?", args: []any{worker, run},
-		order: "id", limit: 1,
-		set: "lease_until = " + clockSQL(r.db, 0),
+	_, err := r.leaseInTx(ctx, leaseQuery{
+		where: "status = 'running' AND lease_owner = ? AND id = ?", args: []any{worker, run}, order: "id", limit: 1,
+		set: unleasedSQL(r.db), returning: "id",
 	})
-	return failure(err, "run", run)
+	return wrapError(err, "run", run)
 }
 
 // maxReleased is more runs than one worker executes.
@@ -110,66 +177,79 @@ const maxReleased = 100_000
 type leaseQuery struct {
 	where      string
 	args       []any
-	order      string // in which the rows are locked
+	order      string // of locking the rows
 	limit      int
-	skipLocked bool // leave out rows that another transaction holds
+	skipLocked bool // skip rows that another transaction has locked
 	set        string
 	values     []any
+	returning  string // columns
 }
 
-// lease chooses and locks the rows first, in one order for everybody, and returns
-// them as they are after the change.
-func (r *Runs) lease(ctx context.Context, q leaseQuery) ([]models.Run, error) {
+// leaseInTx is leaseRuns in its own transaction.
+func (r *Runs) leaseInTx(ctx context.Context, q leaseQuery) (rows []models.Run, err error) {
+	err = inTx(ctx, r.reserve, func(tx *gorm.DB) error {
+		rows, err = leaseRuns(tx, q)
+		return err
+	})
+	return rows, err
+}
+
+// leaseRuns selects and locks the rows in a fixed order, and returns them as they are after
+// the change.
+func leaseRuns(tx *gorm.DB, q leaseQuery) ([]models.Run, error) {
 	lock := ""
-	if isPostgres(r.db) {
+	if isPostgres(tx) {
 		lock = " FOR UPDATE"
 		if q.skipLocked {
 			lock += " SKIP LOCKED"
 		}
 	}
-	var names []string
-	for _, c := range runColumns(r.db) {
-		names = append(names, c.Name)
-	}
 	stmt := "WITH due AS (SELECT id FROM runs WHERE " + q.where + " ORDER BY " + q.order + " LIMIT ?" + lock + ") " +
-		"UPDATE runs SET " + q.set + " WHERE id IN (SELECT id FROM due) RETURNING " + strings.Join(names, ", ")
+		"UPDATE runs SET " + q.set + " WHERE id IN (SELECT id FROM due) RETURNING " + q.returning
 	args := slices.Concat(q.args, []any{q.limit}, q.values)
 	var rows []models.Run
-	err := inTx(ctx, r.db, func(tx *gorm.DB) error { return tx.Raw(stmt, args...).Scan(&rows).Error })
+	err := tx.Raw(stmt, args...).Scan(&rows).Error
 	return rows, err
 }
 
-// runColumns are the columns of a run by name, for RETURNING: with * PostgreSQL
-// would refuse the statement, once on each connection, after a column was added.
-func runColumns(db *gorm.DB) []clause.Column {
+// returningAll returns all columns of the row type by name: with * PostgreSQL would fail the
+// statement once on each connection after a column was added.
+func returningAll(db *gorm.DB, row any) clause.Returning {
+	var all clause.Returning
+	for _, name := range columnsOf(db, row) {
+		all.Columns = append(all.Columns, clause.Column{Name: name})
+	}
+	return all
+}
+
+// columnsOf returns the names of the columns of a row type.
+func columnsOf(db *gorm.DB, row any) []string {
 	stmt := &gorm.Statement{DB: db}
-	if err := stmt.Parse(&models.Run{}); err != nil {
+	if err := stmt.Parse(row); err != nil {
 		panic("repositories: " + err.Error()) // the row type is wrong
 	}
-	columns := make([]clause.Column, 0, len(stmt.Schema.DBNames))
-	for _, name := range stmt.Schema.DBNames {
-		columns = append(columns, clause.Column{Name: name})
-	}
-	return columns
+	return stmt.Schema.DBNames
 }
 
-// Waiting returns sessions that have queued runs and no active one, those that
-// wait longest first. A sweep claims what a lost wake-up left behind.
+// Waiting returns sessions with queued runs and no active one, the longest waiting first. A
+// sweep claims runs whose wake-up was lost.
 func (r *Runs) Waiting(ctx context.Context, limit int) ([]core.SessionID, error) {
 	ids := []core.SessionID{}
-	err := r.db.WithContext(ctx).Model(&models.Run{}).Select("session_id").
+	err := r.reserve.WithContext(ctx).Model(&models.Run{}).Select("session_id").
 		Where("status = 'queued' AND NOT EXISTS (SELECT 1 FROM runs a WHERE a.session_id = runs.session_id AND a.status IN ('running', 'waiting'))").
 		Group("session_id").Order("MIN(created_at), session_id").Limit(limit).Scan(&ids).Error
-	return ids, failure(err, "sessions", "waiting")
+	return ids, wrapError(err, "sessions", "waiting")
 }
 
-// CancelRequested returns the worker's running runs that somebody asked to cancel.
+// CancelRequested returns the worker's running runs for which a cancel was requested.
 func (r *Runs) CancelRequested(ctx context.Context, worker string) ([]core.RunID, error) {
 	ids := []core.RunID{}
-	err := r.running(ctx).Select("id").Where("lease_owner = ? AND cancel_requested", worker).Order("id").Scan(&ids).Error
-	return ids, failure(err, "runs of worker", worker)
+	err := runningRuns(ctx, r.reserve).Select("id").Where("lease_owner = ? AND cancel_requested", worker).Order("id").Scan(&ids).Error
+	return ids, wrapError(err, "runs of worker", worker)
 }
 
-func (r *Runs) running(ctx context.Context) *gorm.DB {
-	return r.db.WithContext(ctx).Model(&models.Run{}).Where("status = 'running'")
+func (r *Runs) selectRunning(ctx context.Context) *gorm.DB { return runningRuns(ctx, r.db) }
+
+func runningRuns(ctx context.Context, db *gorm.DB) *gorm.DB {
+	return db.WithContext(ctx).Model(&models.Run{}).Where("status = 'running'")
 }

@@ -1,6 +1,7 @@
 package repositories
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -10,9 +11,9 @@ import (
 	"bobbin/app/db/models"
 )
 
-// Memories stores what users asked to keep, with its vectors. Each write raises
-// its owner's revision, in the same transaction, so that revisions are in the
-// order of commits. Safe for concurrent use.
+// Memories stores facts for users, with their vectors. Each write increments its owner's
+// revision in the same transaction, so that revisions are in the order of commits. Safe for
+// concurrent use.
 type Memories struct {
 	db *gorm.DB
 }
@@ -23,8 +24,8 @@ func NewMemories(db *gorm.DB) *Memories { return &Memories{db: db} }
 // withoutVector are the columns of a memory that callers see.
 const withoutVector = "id, owner, user_id, content, metadata, embedding_model, dimension, revision, created_at, updated_at"
 
-// Create stores a new memory and returns it. The owner is required; id and times
-// are given where they are missing.
+// Create stores a new memory and returns it. The owner is required; a missing id and
+// missing times are assigned.
 func (r *Memories) Create(ctx context.Context, m core.Memory) (core.Memory, error) {
 	if m.Owner == "" {
 		return core.Memory{}, core.Errorf(core.ErrInvalid, "a memory needs an owner")
@@ -42,24 +43,27 @@ func (r *Memories) Create(ctx context.Context, m core.Memory) (core.Memory, erro
 		m.UpdatedAt = m.CreatedAt
 	}
 	m.Dimension = len(m.Embedding)
-	err := inTx(ctx, r.db, func(tx *gorm.DB) (err error) {
+	id, repeated, err := commitRowOnce(ctx, r.db, func(tx *gorm.DB) (_ string, err error) {
 		if m.Revision, err = nextRevision(tx, m.Owner); err != nil {
-			return err
+			return "", err
 		}
 		row := models.MemoryFrom(m)
-		return insert(tx, &row)
+		return row.ID, insertRows(tx, &row)
 	})
-	if err != nil {
-		return core.Memory{}, failure(err, "memory", m.ID)
+	switch {
+	case err != nil:
+		return core.Memory{}, wrapError(err, "memory", m.ID)
+	case repeated:
+		return r.Get(ctx, core.Tenant{Owner: m.Owner}, core.MemoryID(id))
 	}
 	return m, nil
 }
 
-// nextRevision raises the owner's revision. It holds the owner's row until the
-// transaction ends: one owner's writes come one after the other.
+// nextRevision increments the owner's revision. It locks the owner's row until the
+// transaction ends, which serializes the owner's writes.
 func nextRevision(tx *gorm.DB, owner string) (int64, error) {
-	if !storableText(owner) {
-		return 0, core.Errorf(core.ErrInvalid, unstorable)
+	if !isStorableText(owner) {
+		return 0, core.Errorf(core.ErrInvalid, unstorableMessage)
 	}
 	var revision int64
 	err := tx.Raw(`INSERT INTO memory_revisions (owner, revision) VALUES (?, 1)
@@ -68,63 +72,61 @@ func nextRevision(tx *gorm.DB, owner string) (int64, error) {
 }
 
 // Get returns the memory, without its vector.
-func (r *Memories) Get(ctx context.Context, scope core.Scope, id core.MemoryID) (core.Memory, error) {
-	if err := known("memory", id); err != nil {
+func (r *Memories) Get(ctx context.Context, tenant core.Tenant, id core.MemoryID) (core.Memory, error) {
+	if err := requireID("memory", id); err != nil {
 		return core.Memory{}, err
 	}
-	row, err := takeMemory(r.db.WithContext(ctx), scope, id)
+	row, err := takeMemory(r.db.WithContext(ctx), tenant, id)
 	if err != nil {
-		return core.Memory{}, failure(err, "memory", id)
+		return core.Memory{}, wrapError(err, "memory", id)
 	}
 	return row.Core()
 }
 
-func takeMemory(db *gorm.DB, scope core.Scope, id core.MemoryID) (models.Memory, error) {
+func takeMemory(db *gorm.DB, tenant core.Tenant, id core.MemoryID) (models.Memory, error) {
 	var row models.Memory
-	err := db.Select(withoutVector).Scopes(visible(scope)).Where("id = ?", id).Take(&row).Error
+	err := db.Select(withoutVector).Scopes(inScope(tenant)).Where("id = ?", id).Take(&row).Error
 	return row, err
 }
 
-// Found returns those of the memories that are in the scope, in no order, without
-// their vectors.
-func (r *Memories) Found(ctx context.Context, scope core.Scope, ids []core.MemoryID) ([]core.Memory, error) {
+// Found returns those of the memories that are in the scope, in no order, without their
+// vectors.
+func (r *Memories) Found(ctx context.Context, tenant core.Tenant, ids []core.MemoryID) ([]core.Memory, error) {
 	var rows []models.Memory
-	err := r.db.WithContext(ctx).Select(withoutVector).Scopes(visible(scope)).Where("id IN ?", ids).Find(&rows).Error
+	err := r.db.WithContext(ctx).Select(withoutVector).Scopes(inScope(tenant)).Where("id IN ?", ids).Find(&rows).Error
 	if err != nil {
-		return nil, failure(err, "memories of", scope.Owner)
+		return nil, wrapError(err, "memories of", tenant.Owner)
 	}
-	return values(rows, models.Memory.Core)
+	return mapRows(rows, models.Memory.Core)
 }
 
 // List returns the memories in the scope, the newest first, without their vectors.
-func (r *Memories) List(ctx context.Context, scope core.Scope, q core.PageQuery) (core.Page[core.Memory], error) {
+func (r *Memories) List(ctx context.Context, tenant core.Tenant, q core.PageQuery) (core.Page[core.Memory], error) {
 	none := core.Page[core.Memory]{}
-	limit, err := pageLimit(q.Limit)
+	limit, after, err := pageStart(q.Limit, q.Cursor, "memories")
 	if err != nil {
 		return none, err
 	}
-	after, more, err := parseCursor(q.Cursor, "memories")
-	if err != nil {
-		return none, err
-	}
-	db := r.db.WithContext(ctx).Select(withoutVector).Scopes(visible(scope))
-	if more {
-		db = db.Where("(created_at, id) < (?, ?)", time.UnixMicro(after.N).UTC(), after.ID)
-	}
+	db := orderNewestFirst(r.db.WithContext(ctx), after).Select(withoutVector).Scopes(inScope(tenant))
 	var rows []models.Memory
-	if err := db.Order("created_at DESC, id DESC").Limit(limit + 1).Find(&rows).Error; err != nil {
-		return none, failure(err, "memories of", scope.Owner)
+	db = db.Model(&models.Memory{}).Session(&gorm.Session{})
+	limit, err = fitRows(db, longColumns{texts: []string{"content"}, jsons: []string{"metadata"}}, limit, cmp.Or(q.Bytes, core.MaxPageBytes))
+	if err == nil {
+		err = db.Limit(limit + 1).Find(&rows).Error
 	}
-	return page(rows, limit, models.Memory.Core, func(m models.Memory) position {
+	if err != nil {
+		return none, wrapError(err, "memories of", tenant.Owner)
+	}
+	return pageOf(rows, limit, models.Memory.Core, func(m models.Memory) position {
 		return position{List: "memories", N: m.CreatedAt.UnixMicro(), ID: m.ID}
 	})
 }
 
-// Update replaces content, metadata and vector of the memory that m names by its
-// id, and returns it. Without a vector in m the stored one stays if the content is
-// the same, and goes if it is another.
-func (r *Memories) Update(ctx context.Context, scope core.Scope, m core.Memory) (core.Memory, error) {
-	if err := known("memory", m.ID); err != nil {
+// Update replaces content, metadata and vector of the memory with m's id, and returns it.
+// If m has no vector, the stored one stays with the same content and is removed with a
+// different one.
+func (r *Memories) Update(ctx context.Context, tenant core.Tenant, m core.Memory) (core.Memory, error) {
+	if err := requireID("memory", m.ID); err != nil {
 		return core.Memory{}, err
 	}
 	if err := checkMetadata(m.Metadata); err != nil {
@@ -132,27 +134,27 @@ func (r *Memories) Update(ctx context.Context, scope core.Scope, m core.Memory) 
 	}
 	var row models.Memory
 	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
-		revision, err := nextRevision(tx, scope.Owner)
+		revision, err := nextRevision(tx, tenant.Owner)
 		if err != nil {
 			return err
 		}
-		// The revision's row is held: nobody else writes this one.
-		if row, err = takeMemory(tx, scope, m.ID); err != nil {
+		// The lock on the revision's row keeps others from writing this one.
+		if row, err = takeMemory(tx, tenant, m.ID); err != nil {
 			return err
 		}
 		changes := memoryChanges(&row, m, revision)
-		if changes, err = checked(changes); err != nil {
+		if changes, err = storableChanges(changes); err != nil {
 			return err
 		}
 		return tx.Model(&models.Memory{}).Where("id = ?", m.ID).UpdateColumns(changes).Error
 	})
 	if err != nil {
-		return core.Memory{}, failure(err, "memory", m.ID)
+		return core.Memory{}, wrapError(err, "memory", m.ID)
 	}
 	return row.Core()
 }
 
-// memoryChanges puts m into the row and returns the columns that change.
+// memoryChanges applies m to the row and returns the changed columns.
 func memoryChanges(row *models.Memory, m core.Memory, revision int64) map[string]any {
 	wanted := models.MemoryFrom(m)
 	changes := map[string]any{
@@ -170,31 +172,31 @@ func memoryChanges(row *models.Memory, m core.Memory, revision int64) map[string
 	return changes
 }
 
-// keptDeletions is how many revisions back a deletion is remembered.
+// keptDeletions is how many revisions a deletion is remembered.
 const keptDeletions = 10_000
 
-// Delete removes the memory for good.
-func (r *Memories) Delete(ctx context.Context, scope core.Scope, id core.MemoryID) error {
-	if err := known("memory", id); err != nil {
+// Delete removes the memory permanently.
+func (r *Memories) Delete(ctx context.Context, tenant core.Tenant, id core.MemoryID) error {
+	if err := requireID("memory", id); err != nil {
 		return err
 	}
 	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
-		revision, err := nextRevision(tx, scope.Owner)
+		revision, err := nextRevision(tx, tenant.Owner)
 		if err != nil {
 			return err
 		}
-		res := tx.Scopes(visible(scope)).Where("id = ?", id).Delete(&models.Memory{})
+		res := tx.Scopes(inScope(tenant)).Where("id = ?", id).Delete(&models.Memory{})
 		if res.Error != nil {
 			return res.Error
 		}
 		if res.RowsAffected == 0 {
 			return notFound("memory", id)
 		}
-		old := tx.Where("owner = ? AND revision < ?", scope.Owner, revision-keptDeletions)
+		old := tx.Where("owner = ? AND revision < ?", tenant.Owner, revision-keptDeletions)
 		if err := old.Delete(&models.MemoryDeletion{}).Error; err != nil {
 			return err
 		}
-		return insert(tx, &models.MemoryDeletion{Owner: scope.Owner, MemoryID: string(id), Revision: revision})
+		return insertRows(tx, &models.MemoryDeletion{Owner: tenant.Owner, MemoryID: string(id), Revision: revision})
 	})
-	return failure(err, "memory", id)
+	return wrapError(err, "memory", id)
 }

@@ -12,8 +12,8 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
 )
 
 // space is where the tests' vectors lie.
@@ -92,28 +92,28 @@ func TestOthersMemoriesDoNotExist(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := repositories.NewMemories(d.Gorm)
 		m := keep(t, r, "carol", "a secret")
-		for who, scope := range map[string]core.Scope{
+		for who, tenant := range map[string]core.Tenant{
 			"another owner": bob(), "another user": {Owner: "ann", User: "dave"}, "the user of another owner": {Owner: "bob", User: "carol"}, "nobody": {},
 		} {
-			_, err := r.Get(t.Context(), scope, m.ID)
+			_, err := r.Get(t.Context(), tenant, m.ID)
 			wantNotFound(t, "get by "+who, err)
-			_, err = r.Update(t.Context(), scope, core.Memory{ID: m.ID, Content: "mine"})
+			_, err = r.Update(t.Context(), tenant, core.Memory{ID: m.ID, Content: "mine"})
 			wantNotFound(t, "update by "+who, err)
-			wantNotFound(t, "delete by "+who, r.Delete(t.Context(), scope, m.ID))
-			found, err := r.Found(t.Context(), scope, []core.MemoryID{m.ID})
+			wantNotFound(t, "delete by "+who, r.Delete(t.Context(), tenant, m.ID))
+			found, err := r.Found(t.Context(), tenant, []core.MemoryID{m.ID})
 			if err != nil || len(found) != 0 {
 				t.Errorf("found by %s: got %v, error %v, want none", who, found, err)
 			}
-			page, err := r.List(t.Context(), scope, core.PageQuery{})
+			page, err := r.List(t.Context(), tenant, core.PageQuery{})
 			if err != nil || len(page.Items) != 0 {
 				t.Errorf("list by %s: got %v, error %v, want none", who, page.Items, err)
 			}
-			vectors, err := r.Vectors(t.Context(), scope, core.VectorQuery{Space: space(), Limit: 10})
+			vectors, err := r.Vectors(t.Context(), tenant, core.VectorQuery{Space: space(), Limit: 10})
 			if err != nil || len(vectors) != 0 {
 				t.Errorf("vectors by %s: got %v, error %v, want none", who, vectors, err)
 			}
-			for what, count := range map[string]func(context.Context, core.Scope, core.VectorSpace) (int, error){"count": r.Count, "count stale": r.CountStale} {
-				if n, err := count(t.Context(), scope, core.VectorSpace{Model: "m-1", Dimension: 2}); n != 0 || err != nil {
+			for what, count := range map[string]func(context.Context, core.Tenant, core.VectorSpace) (int, error){"count": r.Count, "count stale": r.CountStale} {
+				if n, err := count(t.Context(), tenant, core.VectorSpace{Model: "m-1", Dimension: 2}); n != 0 || err != nil {
 					t.Errorf("%s by %s: got %d, error %v, want 0", what, who, n, err)
 				}
 			}

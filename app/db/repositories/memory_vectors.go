@@ -13,27 +13,26 @@ import (
 	"bobbin/app/db/models"
 )
 
-// in narrows a question about memories to those whose vectors are in the space.
-func in(space core.VectorSpace) func(*gorm.DB) *gorm.DB {
+// inVectorSpace narrows a query to memories with a vector in the space.
+func inVectorSpace(space core.VectorSpace) func(*gorm.DB) *gorm.DB {
 	return func(db *gorm.DB) *gorm.DB {
 		return db.Where("embedding_model = ? AND dimension = ?", space.Model, space.Dimension)
 	}
 }
 
 // Count returns how many memories of the scope have a vector in the space.
-func (r *Memories) Count(ctx context.Context, scope core.Scope, space core.VectorSpace) (int, error) {
+func (r *Memories) Count(ctx context.Context, tenant core.Tenant, space core.VectorSpace) (int, error) {
 	var n int64
-	err := r.db.WithContext(ctx).Model(&models.Memory{}).Scopes(visible(scope), in(space)).Count(&n).Error
-	return int(n), failure(err, "memories of", scope.Owner)
+	err := r.db.WithContext(ctx).Model(&models.Memory{}).Scopes(inScope(tenant), inVectorSpace(space)).Count(&n).Error
+	return int(n), wrapError(err, "memories of", tenant.Owner)
 }
 
-// Vectors returns the next vectors of the scope in the space; none = there are no
-// more.
-func (r *Memories) Vectors(ctx context.Context, scope core.Scope, q core.VectorQuery) ([]core.MemoryVector, error) {
-	db := r.db.WithContext(ctx).Select("id, user_id, embedding, embedding_model, dimension").Scopes(visible(scope), in(q.Space))
+// Vectors returns the next vectors of the scope in the space; none = the end.
+func (r *Memories) Vectors(ctx context.Context, tenant core.Tenant, q core.VectorQuery) ([]core.MemoryVector, error) {
+	db := r.db.WithContext(ctx).Select("id, user_id, embedding, embedding_model, dimension").Scopes(inScope(tenant), inVectorSpace(q.Space))
 	order := "user_id, id"
 	switch {
-	case scope.User != "":
+	case tenant.User != "":
 		order = "id"
 		if q.After.ID != "" {
 			db = db.Where("id > ?", q.After.ID)
@@ -43,12 +42,12 @@ func (r *Memories) Vectors(ctx context.Context, scope core.Scope, q core.VectorQ
 	}
 	var rows []models.Memory
 	if err := db.Order(order).Limit(q.Limit).Find(&rows).Error; err != nil {
-		return nil, failure(err, "memories of", scope.Owner)
+		return nil, wrapError(err, "memories of", tenant.Owner)
 	}
-	return values(rows, vectorIn(q.Space))
+	return mapRows(rows, vectorIn(q.Space))
 }
 
-// vectorIn makes a vector of a row; it is nil if it lies in another space.
+// vectorIn converts a row to a vector, nil if it is in another space.
 func vectorIn(space core.VectorSpace) func(models.Memory) (core.MemoryVector, error) {
 	return func(row models.Memory) (core.MemoryVector, error) {
 		out := core.MemoryVector{ID: core.MemoryID(row.ID), UserID: row.UserID}
@@ -64,18 +63,18 @@ func vectorIn(space core.VectorSpace) func(models.Memory) (core.MemoryVector, er
 	}
 }
 
-// maxChanges is how many changed memories are told one by one.
+// maxChanges bounds the changed memories that Changes lists.
 const maxChanges = 4096
 
-// Changes returns what happened to the owner's memories after that revision; 0 and
-// an empty space only ask for the newest one.
+// Changes returns what happened to the owner's memories after that revision; with 0 and an
+// empty space only the newest revision.
 func (r *Memories) Changes(ctx context.Context, owner string, after int64, space core.VectorSpace) (core.MemoryChanges, error) {
 	db := r.db.WithContext(ctx)
 	var out core.MemoryChanges
-	// Read first: what is written from here on belongs to the next call.
+	// Read first: later writes belong to the next call.
 	err := db.Model(&models.MemoryRevision{}).Select("revision").Where("owner = ?", owner).Limit(1).Scan(&out.Revision).Error
 	if err != nil {
-		return out, failure(err, "memories of", owner)
+		return out, wrapError(err, "memories of", owner)
 	}
 	out.Reload = after > out.Revision || after < out.Revision-keptDeletions
 	if after == out.Revision || out.Reload || space.Model == "" {
@@ -85,28 +84,28 @@ func (r *Memories) Changes(ctx context.Context, owner string, after int64, space
 	err = db.Select("id, user_id, embedding, embedding_model, dimension").
 		Where("owner = ? AND revision > ?", owner, after).Limit(maxChanges + 1).Find(&rows).Error
 	if err != nil {
-		return out, failure(err, "memories of", owner)
+		return out, wrapError(err, "memories of", owner)
 	}
 	if out.Reload = len(rows) > maxChanges; out.Reload {
 		return out, nil
 	}
-	if out.Changed, err = values(rows, vectorIn(space)); err != nil {
+	if out.Changed, err = mapRows(rows, vectorIn(space)); err != nil {
 		return out, err
 	}
-	// After the rows, so that one that was deleted in between is gone.
+	// After the rows, so that the list includes one deleted in between.
 	err = db.Model(&models.MemoryDeletion{}).Select("memory_id").Where("owner = ? AND revision > ?", owner, after).Scan(&out.Gone).Error
-	return out, failure(err, "memories of", owner)
+	return out, wrapError(err, "memories of", owner)
 }
 
-// CountStale returns how many memories of the scope have no vector in the space.
-// It reads no others, so it is quick where nothing is stale.
-func (r *Memories) CountStale(ctx context.Context, scope core.Scope, space core.VectorSpace) (int, error) {
+// CountStale returns how many memories of the scope have no vector in the space. It reads
+// no others, so it is fast when nothing is stale.
+func (r *Memories) CountStale(ctx context.Context, tenant core.Tenant, space core.VectorSpace) (int, error) {
 	wheres := []string{"embedding_model < @model", "embedding_model > @model"}
 	if space.Dimension > 0 {
 		wheres = append(wheres, "embedding_model = @model AND dimension < @dimension", "embedding_model = @model AND dimension > @dimension")
 	}
 	user := ""
-	if scope.User != "" {
+	if tenant.User != "" {
 		user = " AND user_id = @user"
 	}
 	for i, where := range wheres {
@@ -114,20 +113,20 @@ func (r *Memories) CountStale(ctx context.Context, scope core.Scope, space core.
 	}
 	var n int
 	err := r.db.WithContext(ctx).Raw("SELECT "+strings.Join(wheres, " + "), map[string]any{
-		"owner": scope.Owner, "user": scope.User, "model": space.Model, "dimension": space.Dimension,
+		"owner": tenant.Owner, "user": tenant.User, "model": space.Model, "dimension": space.Dimension,
 	}).Scan(&n).Error
-	return n, failure(err, "memories of", scope.Owner)
+	return n, wrapError(err, "memories of", tenant.Owner)
 }
 
-// CountAllStale is CountStale of every owner.
+// CountAllStale is CountStale for all owners.
 func (r *Memories) CountAllStale(ctx context.Context, space core.VectorSpace) (int, error) {
 	var n int64
-	err := r.db.WithContext(ctx).Model(&models.Memory{}).Scopes(outside(space)).Count(&n).Error
-	return int(n), failure(err, "memories of", "all owners")
+	err := r.db.WithContext(ctx).Model(&models.Memory{}).Scopes(outsideVectorSpace(space)).Count(&n).Error
+	return int(n), wrapError(err, "memories of", "all owners")
 }
 
-// outside is the opposite of in.
-func outside(space core.VectorSpace) func(*gorm.DB) *gorm.DB {
+// outsideVectorSpace is the opposite of inVectorSpace.
+func outsideVectorSpace(space core.VectorSpace) func(*gorm.DB) *gorm.DB {
 	return func(db *gorm.DB) *gorm.DB {
 		if space.Dimension == 0 {
 			return db.Where("embedding_model <> ?", space.Model)
@@ -136,34 +135,33 @@ func outside(space core.VectorSpace) func(*gorm.DB) *gorm.DB {
 	}
 }
 
-// Stale returns memories of the scope that have no vector in the space, in the
-// order of their ids; a scope without an owner is every owner's. The cursor is the
-// last id of the page before.
-func (r *Memories) Stale(ctx context.Context, scope core.Scope, space core.VectorSpace, q core.PageQuery) (core.Page[core.Memory], error) {
+// Stale returns memories of the scope that have no vector in the space, ordered by id; a
+// scope without an owner means all owners. The cursor is the last id of the previous page.
+func (r *Memories) Stale(ctx context.Context, tenant core.Tenant, space core.VectorSpace, q core.PageQuery) (core.Page[core.Memory], error) {
 	none := core.Page[core.Memory]{}
-	after, more, err := parseCursor(q.Cursor, "stale memories")
+	after, err := parseCursor(q.Cursor, "stale memories")
 	if err != nil {
 		return none, err
 	}
-	db := r.db.WithContext(ctx).Select(withoutVector).Scopes(outside(space))
-	if scope.Owner != "" {
-		db = db.Scopes(visible(scope))
+	db := r.db.WithContext(ctx).Select(withoutVector).Scopes(outsideVectorSpace(space))
+	if tenant.Owner != "" {
+		db = db.Scopes(inScope(tenant))
 	}
-	if more {
+	if after.isSet() {
 		db = db.Where("id > ?", after.ID)
 	}
 	var rows []models.Memory
 	if err := db.Order("id").Limit(q.Limit + 1).Find(&rows).Error; err != nil {
-		return none, failure(err, "memories of", scope.Owner)
+		return none, wrapError(err, "memories of", tenant.Owner)
 	}
-	return page(rows, q.Limit, models.Memory.Core, func(m models.Memory) position {
+	return pageOf(rows, q.Limit, models.Memory.Core, func(m models.Memory) position {
 		return position{List: "stale memories", ID: m.ID}
 	})
 }
 
-// SetVectors stores the vectors of memories that were read before, and returns how
-// many it stored: of one that was changed meanwhile it leaves what it has. Each
-// owner's are one transaction.
+// SetVectors stores vectors of memories that were read before, and returns how many it
+// stored: memories that changed meanwhile stay as they are. It uses one transaction for
+// each owner.
 func (r *Memories) SetVectors(ctx context.Context, list []core.Memory) (int, error) {
 	byOwner := map[string][]core.Memory{}
 	for _, m := range list {
@@ -173,7 +171,7 @@ func (r *Memories) SetVectors(ctx context.Context, list []core.Memory) (int, err
 	for _, owner := range slices.Sorted(maps.Keys(byOwner)) {
 		n, err := r.setVectors(ctx, owner, byOwner[owner])
 		if err != nil {
-			return stored, failure(err, "memories of", owner)
+			return stored, wrapError(err, "memories of", owner)
 		}
 		stored += n
 	}

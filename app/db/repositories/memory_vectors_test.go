@@ -9,11 +9,11 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
 )
 
-// Who knows a revision learns what happened since, and no more.
+// A caller with a revision gets the later changes, and no others.
 func TestMemoryChanges(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -27,7 +27,7 @@ func TestMemoryChanges(t *testing.T) {
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
 			t.Errorf("after revision 1: error %v (-want +got):\n%s", err, diff)
 		}
-		// One that lost its vector is told as one without, one that is gone as gone.
+		// A memory that lost its vector is listed without one, a deleted memory as gone.
 		if _, err := r.Update(t.Context(), ann(), core.Memory{ID: a.ID, Content: "another"}); err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestSetVectors(t *testing.T) {
 		var all []core.Memory
 		q := core.PageQuery{Limit: 2}
 		for {
-			page, err := r.Stale(t.Context(), core.Scope{}, space(), q)
+			page, err := r.Stale(t.Context(), core.Tenant{}, space(), q)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -202,17 +202,17 @@ func TestNoQuestionAboutMemoriesScans(t *testing.T) {
 		s.exec(t, `INSERT INTO memories (id, owner, user_id, content, embedding_model, dimension, revision, created_at, updated_at) `+series+`
 			SELECT `+uuid+`, CASE WHEN n % 2 = 0 THEN 'bob' ELSE 'eve' END, 'u' || (n % 50), 'c', 'm-1', 2, n, '2026-01-01 00:00:00+00:00', '2026-01-01 00:00:00+00:00' FROM s`)
 		s.exec(t, "ANALYZE")
-		eve := core.Scope{Owner: "eve"}
+		eve := core.Tenant{Owner: "eve"}
 		seen := s.recorded(t, func() {
 			_, err := r.List(t.Context(), eve, core.PageQuery{Limit: 10})
 			fail(t, err)
-			_, err = r.List(t.Context(), core.Scope{Owner: "eve", User: "u7"}, core.PageQuery{Limit: 10})
+			_, err = r.List(t.Context(), core.Tenant{Owner: "eve", User: "u7"}, core.PageQuery{Limit: 10})
 			fail(t, err)
 			_, err = r.CountStale(t.Context(), eve, space())
 			fail(t, err)
 			_, err = r.Changes(t.Context(), "eve", 3990, space())
 			fail(t, err)
-			_, err = r.Vectors(t.Context(), core.Scope{Owner: "eve", User: "u7"}, core.VectorQuery{Space: space(), Limit: 10, After: core.MemoryVector{ID: first.ID, UserID: "u7"}})
+			_, err = r.Vectors(t.Context(), core.Tenant{Owner: "eve", User: "u7"}, core.VectorQuery{Space: space(), Limit: 10, After: core.MemoryVector{ID: first.ID, UserID: "u7"}})
 			fail(t, err)
 			_, err = r.Found(t.Context(), ann(), []core.MemoryID{first.ID})
 			fail(t, err)

@@ -2,166 +2,231 @@ package repositories
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"slices"
-
-	"gorm.io/gorm"
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
 )
 
-// How imports are written: so many rows a statement (neither database takes many
-// more), and up to so many messages with an event each.
+// How many messages, and bytes of them, one transaction stores, and up to how many imported
+// messages have an event each.
 const (
-	appendBatch  = 250
+	appendRows   = 250
+	appendBytes  = 1 << 20
 	importEvents = 100
 )
 
-// Append puts messages at the end of the session's current path without a run. It
-// is one transaction: all of them are in the log then, or none.
+// Append adds messages to the end of the session's current path, or after in.Branch, without a
+// run: all of them, or none. Those of a branch have to fit into one transaction.
 //
-// A message has the event message.created. An import of more than 100 messages has
-// one event for all, messages.imported.
+// Each message emits message.created. An import of more than 100 messages, or of more than
+// 1 MiB, emits one messages.imported instead. If it does not fit into a single transaction
+// it is written in steps; it stops, and leaves nothing in the log, when ctx ends before the
+// last step.
 //
-// Of a single message a client_message_id that the session knows already answers
-// with the message of the first time and changes nothing. The errors besides
-// ErrNotFound: ErrConflict for an archived session, while the session has a run
-// that is active or queued (the messages would stand between a question and its
-// answer), and for a client_message_id that is taken; ErrUnprocessable for tool
-// results, at the beginning, that answer no open call at the end of the path.
-func (r *Messages) Append(ctx context.Context, scope core.Scope, in core.AppendMessages) (core.Appended, error) {
+// If the session already knows the client_message_id of a single message, Append returns
+// the stored message and changes nothing. Errors besides ErrNotFound: ErrConflict for an
+// archived session, while the session has an active or queued run (the messages would
+// separate a question from its answer), for a client_message_id that is in use, and for a
+// busy session; ErrUnprocessable for leading tool results that answer no open call at the
+// end of the path.
+func (r *Messages) Append(ctx context.Context, tenant core.Tenant, in core.AppendMessages) (core.Appended, error) {
 	var out core.Appended
-	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
-		j, err := lockSession(tx, in.SessionID, visible(scope))
-		if err != nil {
-			return err
+	name, repeated, err := commitOnce(ctx, func(note resultRecorder) (err error) {
+		if fitsOneStep(in) || in.Branch != nil {
+			out, err = r.appendInStep(ctx, tenant, in, note)
+		} else {
+			out, err = r.importInSteps(ctx, tenant, in, note)
 		}
-		if !in.Import && len(in.Messages) == 1 {
-			known, err := j.appended(in.Messages[0].ClientMessageID)
-			if err != nil || known != nil {
-				out = core.Appended{Session: j.session.Core(), Messages: known, Repeated: true}
-				return err
-			}
-		}
-		out, err = j.append(in)
 		return err
 	})
+	if err == nil && repeated {
+		out.Repeated = true
+		_, err = fmt.Sscanf(name, appendResultFormat, &out.FirstSeq, &out.LastSeq)
+	}
 	if err != nil {
-		return core.Appended{}, failure(err, "session", in.SessionID)
+		return core.Appended{}, wrapError(err, "session", in.SessionID)
 	}
 	return out, nil
 }
 
-// appended returns the message with the client message id, nil if the session has
-// none. It is a conflict if a run answers it.
-func (j *journal) appended(id string) ([]core.Message, error) {
+// appendInStep is Append in one transaction.
+func (r *Messages) appendInStep(ctx context.Context, tenant core.Tenant, in core.AppendMessages, note resultRecorder) (out core.Appended, err error) {
+	ctx, cancel := stepContext(ctx)
+	defer cancel()
+	err = retryCollisions(func() error {
+		return changeLog(ctx, r.db, in.SessionID, func(stx *sessionTx) (err error) {
+			if out, err = stx.appendOnce(in); err != nil || out.Repeated {
+				return err
+			}
+			return note(stx.tx, fmt.Sprintf(appendResultFormat, out.FirstSeq, out.LastSeq))
+		}, visibleTo(tenant))
+	})
+	return out, err
+}
+
+// appendResultFormat names appended messages by the first and the last seq.
+const appendResultFormat = "%d-%d"
+
+// findByClientID returns the message with the client message id, nil if there is none. It
+// is a conflict if a run answers it.
+func (stx *sessionTx) findByClientID(id string) ([]core.Message, error) {
 	if id == "" {
 		return nil, nil
 	}
-	if !storableText(id) {
-		return nil, core.Errorf(core.ErrInvalid, unstorable)
+	if !isStorableText(id) {
+		return nil, core.Errorf(core.ErrInvalid, unstorableMessage)
 	}
 	var rows []models.Message
-	err := j.tx.Where("session_id = ? AND client_message_id = ?", j.session.ID, id).Limit(1).Find(&rows).Error
+	err := stx.tx.Where("session_id = ? AND client_message_id = ?", stx.session.ID, id).Limit(1).Find(&rows).Error
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
 	if rows[0].RunID != "" {
-		return nil, taken(id)
+		return nil, clientIDTakenError(id)
 	}
-	return values(rows, models.Message.Core)
+	return mapRows(rows, models.Message.Core)
 }
 
-func taken(id string) error {
+func clientIDTakenError(id string) error {
 	return core.Errorf(core.ErrConflict, "client_message_id %s belongs to another message of the session", core.Clip(id, 200))
 }
 
-// append is Append, with the session locked.
-func (j *journal) append(in core.AppendMessages) (core.Appended, error) {
-	f, err := j.facts("", "")
+// appendOnce is storeAppended, unless the session knows the client message id of a single
+// message.
+func (stx *sessionTx) appendOnce(in core.AppendMessages) (core.Appended, error) {
+	if !in.Import && len(in.Messages) == 1 {
+		known, err := stx.findByClientID(in.Messages[0].ClientMessageID)
+		if err != nil || known != nil {
+			return core.Appended{Session: stx.session.Core(), Messages: known, Repeated: true}, err
+		}
+	}
+	return stx.storeAppended(in)
+}
+
+// storeAppended is Append with the session locked.
+func (stx *sessionTx) storeAppended(in core.AppendMessages) (core.Appended, error) {
+	parent, err := stx.admitAppend(in)
 	if err != nil {
 		return core.Appended{}, err
 	}
-	if err := j.admitAppend(f, in); err != nil {
+	first := stx.session.LastSeq + 1
+	if hasSharedEvent(in) {
+		_, err = stx.insertMessages(in.Messages, parent, "")
+		return stx.finishAppend(in, first, nil, err)
+	}
+	stored, err := stx.appendMessages(in.Messages, parent, "")
+	return stx.finishAppend(in, first, stored, err)
+}
+
+// hasSharedEvent reports whether one event stands for all the messages.
+func hasSharedEvent(in core.AppendMessages) bool {
+	return in.Import && len(in.Messages) > importEvents || !fitsOneStep(in)
+}
+
+// fitsOneStep reports whether one transaction stores all the messages.
+func fitsOneStep(in core.AppendMessages) bool {
+	return countStep(in.Messages, appendRows) == len(in.Messages)
+}
+
+// finishAppend completes an Append whose messages from first on are stored.
+func (stx *sessionTx) finishAppend(in core.AppendMessages, first int64, stored []core.Message, err error) (core.Appended, error) {
+	if err != nil {
 		return core.Appended{}, err
 	}
-	out := core.Appended{FirstSeq: j.session.LastSeq + 1, LastSeq: j.session.LastSeq + int64(len(in.Messages))}
-	add := j.add
-	quiet := in.Import && len(in.Messages) > importEvents
-	if quiet {
-		add = j.put
-	}
-	parent := core.MessageID(f.ParentID)
-	for batch := range slices.Chunk(in.Messages, appendBatch) {
-		stored, err := add(batch, parent, "")
-		if err != nil {
-			return core.Appended{}, err
-		}
-		parent = stored[len(stored)-1].ID
-		if !quiet {
-			out.Messages = append(out.Messages, stored...)
-		}
-	}
-	if quiet {
-		j.emit(core.NewEvent("", "", core.EventMessagesImported, core.ImportedData{
+	out := core.Appended{FirstSeq: first, LastSeq: stx.session.LastSeq, Messages: stored}
+	if hasSharedEvent(in) {
+		stx.emitEvents(core.NewEvent("", "", core.EventMessagesImported, core.ImportedData{
 			Imported: len(in.Messages), FirstSeq: out.FirstSeq, LastSeq: out.LastSeq,
 		}))
 	}
-	if err := j.close(); err != nil {
+	if err := stx.saveChanges(); err != nil {
 		return core.Appended{}, err
 	}
-	out.Session, out.Events = j.session.Core(), j.events
+	out.Session, out.Events = stx.session.Core(), stx.events
 	return out, nil
 }
 
-// admitAppend refuses messages that must not enter the log now.
-func (j *journal) admitAppend(f facts, in core.AppendMessages) error {
-	switch {
-	case j.session.ArchivedAt != nil:
-		return core.Errorf(core.ErrConflict, "session %s is archived and takes no messages", j.session.ID)
-	case f.Active+f.Queued > 0:
-		return core.Errorf(core.ErrConflict,
-			"session %s is answering a message: one that is only added would stand between question and answer; wait for the end of its runs, or add it before the next question", j.session.ID)
+// admitAppend returns the error of messages that must not enter the log now, or the message
+// that precedes them.
+func (stx *sessionTx) admitAppend(in core.AppendMessages) (parent core.MessageID, err error) {
+	f, err := stx.loadFacts()
+	if err == nil {
+		err = stx.checkNotArchived()
 	}
-	if err := j.openNames(in.Messages); err != nil {
-		return err
+	if err == nil && f.Active+f.Queued > 0 {
+		err = core.Errorf(core.ErrConflict,
+			"session %s is answering a message: an added message would separate the question from its answer; wait for its runs to end, then add the message", stx.session.ID)
 	}
-	if len(in.Messages) == 0 || in.Messages[0].Role != core.RoleTool {
-		return nil
+	if err == nil {
+		err = stx.checkClientIDs(in.Messages)
 	}
-	return j.answersOpen(in.Messages)
+	parent = core.MessageID(f.ParentID)
+	if err == nil && in.Branch != nil {
+		parent, err = *in.Branch, stx.beginBranch(*in.Branch)
+	}
+	if err == nil && len(in.Messages) > 0 && in.Messages[0].Role == core.RoleTool {
+		err = stx.checkToolResults(in.Messages)
+	}
+	return parent, err
 }
 
-// openNames refuses client message ids that the session knows, or that a run has.
-func (j *journal) openNames(messages []core.Message) error {
-	var names []string
-	for _, m := range messages {
-		if m.ClientMessageID != "" {
-			names = append(names, m.ClientMessageID)
+// beginBranch makes the path to the message the current one, for messages that come after it.
+func (stx *sessionTx) beginBranch(after core.MessageID) error {
+	if after != "" {
+		if _, err := stx.findMessage(after); err != nil {
+			return err
 		}
 	}
-	for batch := range slices.Chunk(names, maxNames) {
+	return stx.switchPath(pathChange{leaf: after, before: math.MaxInt64, why: "branch"})
+}
+
+// checkNotArchived returns ErrConflict for an archived session.
+func (stx *sessionTx) checkNotArchived() error {
+	if stx.session.ArchivedAt == nil {
+		return nil
+	}
+	return core.Errorf(core.ErrConflict, "session %s is archived and takes no messages", stx.session.ID)
+}
+
+// checkClientIDs refuses client message ids that are in use in the session or occur twice.
+func (stx *sessionTx) checkClientIDs(messages []core.Message) error {
+	var ids []string
+	given := map[string]bool{}
+	for _, m := range messages {
+		if m.ClientMessageID == "" {
+			continue
+		}
+		if given[m.ClientMessageID] {
+			return clientIDTakenError(m.ClientMessageID)
+		}
+		given[m.ClientMessageID] = true
+		ids = append(ids, m.ClientMessageID)
+	}
+	for batch := range slices.Chunk(ids, maxClientIDs) {
 		var found []string
-		err := j.tx.Raw(`SELECT client_message_id FROM messages WHERE session_id = ? AND client_message_id IN ?
+		err := stx.tx.Raw(`SELECT client_message_id FROM messages WHERE session_id = ? AND client_message_id IN ?
 UNION SELECT client_message_id FROM runs WHERE session_id = ? AND client_message_id IN ?`,
-			j.session.ID, batch, j.session.ID, batch).Scan(&found).Error
+			stx.session.ID, batch, stx.session.ID, batch).Scan(&found).Error
 		if err != nil {
 			return err
 		}
 		if len(found) > 0 {
-			return taken(slices.Min(found))
+			return clientIDTakenError(slices.Min(found))
 		}
 	}
 	return nil
 }
 
-// maxNames bounds the client message ids of one statement.
-const maxNames = 500
+// maxClientIDs bounds the client message ids of one statement.
+const maxClientIDs = 500
 
-// answersOpen refuses leading tool results without an open call at the end of the
+// checkToolResults refuses leading tool results without an open call at the end of the
 // current path.
-func (j *journal) answersOpen(messages []core.Message) error {
-	open, err := j.openCalls()
+func (stx *sessionTx) checkToolResults(messages []core.Message) error {
+	open, err := stx.openCalls()
 	if err != nil {
 		return err
 	}
@@ -171,7 +236,7 @@ func (j *journal) answersOpen(messages []core.Message) error {
 		}
 		if open[m.ToolCallID]--; open[m.ToolCallID] < 0 {
 			return core.Errorf(core.ErrUnprocessable,
-				"tool_call_id %s: the last messages of the session have no such call that waits for its result", core.Clip(m.ToolCallID, 200))
+				"tool_call_id %s: the last messages of the session have no such call without a result", core.Clip(m.ToolCallID, 200))
 		}
 	}
 	return nil
@@ -180,15 +245,15 @@ func (j *journal) answersOpen(messages []core.Message) error {
 const tailSQL = `SELECT * FROM messages WHERE session_id = @s AND on_path AND seq >= (
 	SELECT COALESCE(MAX(seq), 0) FROM messages WHERE session_id = @s AND on_path AND role NOT IN ('tool', 'system')) ORDER BY seq`
 
-// openCalls returns the calls at the end of the current path that have no result
-// yet, and how many there are of each id.
-func (j *journal) openCalls() (map[string]int, error) {
+// openCalls returns the calls at the end of the current path that have no result yet, with
+// their number by id.
+func (stx *sessionTx) openCalls() (map[string]int, error) {
 	var rows []models.Message
-	if err := j.tx.Raw(tailSQL, map[string]any{"s": j.session.ID}).Scan(&rows).Error; err != nil {
+	if err := stx.tx.Raw(tailSQL, map[string]any{"s": stx.session.ID}).Scan(&rows).Error; err != nil {
 		return nil, err
 	}
 	open := map[string]int{}
-	tail, err := values(rows, models.Message.Core)
+	tail, err := mapRows(rows, models.Message.Core)
 	for _, m := range tail {
 		for _, c := range m.ToolCalls {
 			open[c.ID]++

@@ -1,6 +1,7 @@
 package repositories_test
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -9,7 +10,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/dbtest"
 )
 
 func said(role core.Role, content string) core.Message {
@@ -25,7 +26,7 @@ func (s *store) append(t *testing.T, session core.SessionID, imported bool, list
 	return out
 }
 
-// A message that nobody answers is in the log at once, where the path ends.
+// A message without a run is in the log immediately, at the end of the path.
 func TestAppendPutsAMessageIntoTheLog(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -100,8 +101,8 @@ func TestAppendIsRefused(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := open(d)
-		try := func(scope core.Scope, session core.SessionID, imported bool, list ...core.Message) error {
-			_, err := s.messages.Append(t.Context(), scope, core.AppendMessages{SessionID: session, Messages: list, Import: imported})
+		try := func(tenant core.Tenant, session core.SessionID, imported bool, list ...core.Message) error {
+			_, err := s.messages.Append(t.Context(), tenant, core.AppendMessages{SessionID: session, Messages: list, Import: imported})
 			return err
 		}
 		session := s.session(t)
@@ -170,7 +171,7 @@ func TestAppendToolResults(t *testing.T) {
 	})
 }
 
-// Who appends at once gets numbers without a gap and each a parent of its own.
+// Concurrent appends get consecutive numbers, and each its own parent.
 func TestAppendConcurrently(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -197,6 +198,40 @@ func TestAppendConcurrently(t *testing.T) {
 		}
 		if len(log) != 20 || len(parents) != 20 {
 			t.Errorf("got %d messages with %d parents, want 20 of each", len(log), len(parents))
+		}
+	})
+}
+
+// Messages of a branch come after the message that is named, or begin the conversation anew, and
+// what they replace on the current path stays in the log.
+func TestAppendBranch(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		session := s.session(t)
+		s.turns(t, session.ID, 2)
+		before := s.log(t, session.ID)
+		for after, length := range map[core.MessageID]int{before[1].ID: 4, "": 2} {
+			in := core.AppendMessages{SessionID: session.ID, Branch: &after, Messages: []core.Message{said(core.RoleUser, "other"), said(core.RoleAssistant, "answer")}}
+			got, err := s.messages.Append(t.Context(), ann(), in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m := got.Messages[0]; m.ParentID != after || !m.OnPath {
+				t.Errorf("after %q: got parent %q, on path %v", after, m.ParentID, m.OnPath)
+			}
+			if path := s.log(t, session.ID); len(path) != length {
+				t.Errorf("after %q: %d messages on the path, want %d", after, len(path), length)
+			}
+			replaced, err := s.messages.Get(t.Context(), ann(), session.ID, before[3].ID)
+			if err != nil || replaced.OnPath || replaced.Content != before[3].Content {
+				t.Errorf("after %q: the replaced message is %+v, %v", after, replaced, err)
+			}
+			gapless(t, "events", s.allEvents(t, session.ID), func(e core.Event) int64 { return e.Seq })
+		}
+		unknown := core.MessageID("0192f0c4-0000-7000-8000-000000000999")
+		if _, err := s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: session.ID, Branch: &unknown, Messages: []core.Message{said(core.RoleUser, "x")}}); !errors.Is(err, core.ErrNotFound) {
+			t.Errorf("got %v for a branch after an unknown message, want ErrNotFound", err)
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/dbtest"
 )
 
 // branched returns a session of 24 messages, some of them on another branch, some
@@ -87,13 +87,6 @@ func TestConversationQuestions(t *testing.T) {
 		pinned, err := s.messages.Pinned(t.Context(), ann(), id)
 		if diff := cmp.Diff([]int64{1, 9, 14}, seqs(pinned)); err != nil || diff != "" {
 			t.Errorf("pinned (-want +got): %v\n%s", err, diff)
-		}
-		part, err := s.messages.Range(t.Context(), ann(), id, 2, 12)
-		if diff := cmp.Diff([]int64{2, 5, 8, 9, 10, 12}, seqs(part)); err != nil || diff != "" {
-			t.Errorf("range (-want +got): %v\n%s", err, diff)
-		}
-		if part, err := s.messages.Range(t.Context(), ann(), id, 3, 4); err != nil || len(part) != 0 {
-			t.Errorf("empty range: got %v, %v, want none", seqs(part), err)
 		}
 		n, err := s.messages.CountOnPath(t.Context(), ann(), id)
 		if err != nil || n != len(conversation()) {
@@ -189,7 +182,7 @@ func TestListSummariesAndRunsPages(t *testing.T) {
 		s.turns(t, id, 7)
 		log := s.log(t, id)
 		for i := range 7 {
-			if _, _, err := s.sessions.ApplyContext(t.Context(), ann(), change(s.sessionOf(t, id), fmt.Sprint(i), log[0], log[i])); err != nil {
+			if _, _, err := s.sessions.ApplyContext(t.Context(), ann(), pathChange(s.sessionOf(t, id), fmt.Sprint(i), log[0], log[i])); err != nil {
 				t.Fatal(err)
 			}
 		}

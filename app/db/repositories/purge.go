@@ -11,41 +11,53 @@ import (
 	"bobbin/app/db/models"
 )
 
-// Purges removes sessions and users for good. It is for operators: its methods
-// take no scope. Safe for concurrent use; each method is one transaction for each
-// session that it touches, so that one which was cut off is simply called again.
+// Purges removes sessions and users permanently. Its methods are for operators and take no
+// scope. Safe for concurrent use; an interrupted method is simply called again.
 type Purges struct {
 	db *gorm.DB
 }
 
-// NewPurges returns what removes from db.
+// NewPurges returns the purges of db.
 func NewPurges(db *gorm.DB) *Purges { return &Purges{db: db} }
 
-// What becomes of a table when a session goes, or a user. A test holds these lists
-// against the schema: a new table has to be in one of them.
+// What happens to each table when a session or a user is removed. A test compares these
+// lists with the schema: a new table has to be in one of them.
 
-// sessionTables hold rows of one session each, in the order in which they can be
-// deleted. search_entries takes the words of its index with it.
+// sessionTables hold rows of one session each, in an order in which they can be deleted.
+// Deleting from search_entries removes the words from its index as well.
 func sessionTables() []string {
-	return []string{"search_entries", "tool_executions", "approvals", "session_events", "session_summaries", "messages", "deliveries", "runs"}
+	return []string{"search_entries", "tool_executions", "approvals", "session_events", "session_summaries", "message_revisions", "message_vectors", "message_vector_sessions", "messages", "deliveries", "runs", "session_aliases", "slack_inbox", "slack_threads", "slack_posts"}
 }
 
-// otherTables are treated one by one: purge_user.go, purge_blobs.go,
-// purge_answers.go, and the books, which stay without a name in them.
+// deletionOf returns how the rows of a session are deleted from the table.
+func deletionOf(table string) deletion {
+	d := deletion{table: table, where: "session_id = @s"}
+	switch table {
+	case "tool_executions": // has no index by session
+		d.where = "run_id IN (SELECT id FROM runs WHERE session_id = @s)"
+	case "messages": // a parent has a smaller seq than its children
+		d.order = "seq DESC"
+	}
+	return d
+}
+
+// otherTables need special treatment: see purge_user.go, purge_blobs.go and
+// purge_answers.go. Usage records stay without the user's name.
 func otherTables() []string {
-	return []string{"sessions", "memories", "blob_references", "blobs", "blob_contents", "idempotency_keys", "model_calls"}
+	return []string{"sessions", "memories", "blob_references", "blobs", "blob_texts", "blob_contents", "blob_totals", "idempotency_keys", "idempotency_mentions", "model_calls", "usage_days",
+		"deletions"} // Deletions.Finish clears the user
 }
 
-// PurgedTables are the tables in which something of a user can be.
+// PurgedTables are the tables that can contain data of a user.
 func PurgedTables() []string {
 	return append([]string{"sessions"}, append(sessionTables(), otherTables()[1:]...)...)
 }
 
-// purgeChunk is how many ids are in one question.
+// purgeChunk bounds the ids of one statement.
 const purgeChunk = 500
 
-// Archived returns the sessions that were archived before the time, oldest first;
-// of all owners if none is named.
+// Archived returns the sessions that were archived before the time, oldest first; of all
+// owners if none is named.
 func (r *Purges) Archived(ctx context.Context, owner string, before time.Time) ([]core.SessionID, error) {
 	db := r.db.WithContext(ctx).Where("archived_at < ?", before.UTC())
 	if owner != "" {
@@ -56,20 +68,20 @@ func (r *Purges) Archived(ctx context.Context, owner string, before time.Time) (
 
 // OfUser returns the sessions of the user.
 func (r *Purges) OfUser(ctx context.Context, owner, user string) ([]core.SessionID, error) {
-	return sessionIDs(r.db.WithContext(ctx).Where("owner = ? AND user_id = ?", owner, user))
+	return sessionIDs(r.db.WithContext(ctx).Where("id IN ("+userSessionsSQL+")", userParams(owner, user)))
 }
 
 func sessionIDs(db *gorm.DB) ([]core.SessionID, error) {
 	var ids []core.SessionID
 	err := db.Model(&models.Session{}).Order("created_at, id").Pluck("id", &ids).Error
-	return ids, failure(err, "sessions", "to be purged")
+	return ids, wrapError(err, "sessions", "to be purged")
 }
 
-// Exist returns ErrNotFound for the first id that is no session, of that owner if
-// one is named.
+// Exist returns ErrNotFound for the first id without a session, of that owner if one is
+// named.
 func (r *Purges) Exist(ctx context.Context, owner string, ids []core.SessionID) error {
 	for _, id := range ids {
-		if err := known("session", id); err != nil {
+		if err := requireID("session", id); err != nil {
 			return err
 		}
 		db := r.db.WithContext(ctx).Model(&models.Session{}).Where("id = ?", id)
@@ -82,14 +94,13 @@ func (r *Purges) Exist(ctx context.Context, owner string, ids []core.SessionID) 
 			err = gorm.ErrRecordNotFound
 		}
 		if err != nil {
-			return failure(err, "session", id)
+			return wrapError(err, "session", id)
 		}
 	}
 	return nil
 }
 
-// Unfinished returns the runs in the sessions that have not ended, the queued ones
-// last.
+// Unfinished returns the unfinished runs in the sessions, queued ones last.
 func (r *Purges) Unfinished(ctx context.Context, ids []core.SessionID) ([]core.UnfinishedRun, error) {
 	var all []core.UnfinishedRun
 	for part := range slices.Chunk(ids, purgeChunk) {
@@ -102,7 +113,7 @@ func (r *Purges) Unfinished(ctx context.Context, ids []core.SessionID) ([]core.U
 			Where("session_id IN ? AND status IN ('queued', 'running', 'waiting')", part).
 			Order("status DESC, session_id, queue_seq DESC")
 		if err := db.Find(&rows).Error; err != nil {
-			return nil, failure(err, "runs", "that have not ended")
+			return nil, wrapError(err, "runs", "that have not ended")
 		}
 		for _, row := range rows {
 			all = append(all, core.UnfinishedRun{ID: core.RunID(row.ID), SessionID: core.SessionID(row.SessionID), Owner: row.Owner, Leased: row.Leased})
@@ -111,53 +122,100 @@ func (r *Purges) Unfinished(ctx context.Context, ids []core.SessionID) ([]core.U
 	return all, nil
 }
 
-// Session removes a session with everything that belongs to it; the books stay,
-// without a name in them. ErrConflict while it has a run that has not ended, unless
-// force says that nobody works on that any more.
+// Session removes a session with everything that belongs to it; usage records stay, without
+// names. It works in steps: after the first one the session is hidden, and Recover removes
+// what a process that dies meanwhile leaves behind.
+//
+// ErrConflict while the session has an unfinished run or is busy, unless force says to
+// ignore that. A removal in progress is always a conflict.
 func (r *Purges) Session(ctx context.Context, id core.SessionID, force bool) (core.Purged, error) {
-	var gone core.Purged
-	err := r.try(ctx, func(tx *gorm.DB) error {
-		gone = core.Purged{}
-		j, err := lockSession(tx, id)
-		if err != nil {
-			return err
+	var lease *sessionLease
+	err := inSessionTurn(ctx, r.db, id, func(tx *gorm.DB) error {
+		stx, err := lockSession(tx, id)
+		if err == nil {
+			err = stx.admitPurge(force)
 		}
-		if err := j.idle(); err != nil && !force {
-			return err
+		if err == nil {
+			lease, err = stx.beginPurge(r.db)
 		}
-		return j.purge(&gone)
+		return err
 	})
-	return gone, failure(err, "session", id)
+	if err != nil {
+		return core.Purged{}, wrapError(err, "session", id)
+	}
+	return lease.purgeSession(ctx)
 }
 
-// purge deletes the session. What refers to its rows goes first.
-func (j *journal) purge(gone *core.Purged) error {
-	id := j.session.ID
-	if err := j.purgeBlobs(gone); err != nil {
+// admitPurge returns ErrConflict for a session that must not be removed now.
+func (stx *sessionTx) admitPurge(force bool) error {
+	held, err := stx.hasLiveLease()
+	if err == nil && held && (!force || stx.session.Busy == busyPurge) {
+		err = stx.sessionBusyError()
+	}
+	if err != nil || force {
 		return err
 	}
-	books := j.tx.Model(&models.ModelCall{}).Where("session_id = ?", id).
-		UpdateColumns(map[string]any{"session_id": nil, "run_id": nil, "user_id": ""})
-	if books.Error != nil {
-		return books.Error
-	}
-	gone.Empty("model_calls", books.RowsAffected)
-	err := j.tx.Model(&models.Session{}).Where("id = ?", id).UpdateColumn("summary_through_id", nil).Error
+	return stx.checkIdle()
+}
+
+// beginPurge hides the session.
+func (stx *sessionTx) beginPurge(db *gorm.DB) (*sessionLease, error) {
+	err := stx.tx.Model(&models.Session{}).Where("id = ?", stx.session.ID).UpdateColumns(map[string]any{
+		"last_seq": 0, "message_count": 0, "conversation_summary": nil, "summary_through_id": nil,
+	}).Error
 	if err != nil {
+		return nil, err
+	}
+	return stx.acquireLease(db, busyPurge, "")
+}
+
+// purgeSession deletes the session, and first the rows that refer to it.
+func (lease *sessionLease) purgeSession(ctx context.Context) (core.Purged, error) {
+	var gone core.Purged
+	err := lease.purgeRows(ctx, &gone)
+	if err == nil {
+		err = lease.runStep(ctx, func(stx *sessionTx) error {
+			return stx.tx.Where("id = ?", lease.id).Delete(&models.Session{}).Error
+		})
+	}
+	if err != nil {
+		lease.endLease(ctx)
+		return gone, wrapError(err, "session", lease.id)
+	}
+	gone.Remove("sessions", 1)
+	return gone, nil
+}
+
+// purgeRows deletes everything of the session except its own row.
+func (lease *sessionLease) purgeRows(ctx context.Context, gone *core.Purged) error {
+	if err := lease.purgeBlobs(ctx, gone); err != nil {
+		return err
+	}
+	if err := lease.purgeUsage(ctx, gone); err != nil {
 		return err
 	}
 	for _, table := range sessionTables() {
-		res := j.tx.Exec("DELETE FROM "+table+" WHERE session_id = ?", id)
-		if res.Error != nil {
-			return res.Error
+		if err := lease.deleteAll(ctx, deletionOf(table), gone); err != nil {
+			return err
 		}
-		gone.Remove(table, res.RowsAffected)
 	}
-	gone.Remove("sessions", 1)
-	return j.tx.Where("id = ?", id).Delete(&models.Session{}).Error
+	return nil
 }
 
-// CountSessions counts what there is of the sessions, by table.
+// purgeUsage removes the session and the names of its users from the usage records.
+func (lease *sessionLease) purgeUsage(ctx context.Context, gone *core.Purged) error {
+	err := lease.runSteps(ctx, gone, func(stx *sessionTx, limit int, gone *core.Purged) (int64, error) {
+		n, err := stx.forgetCalls(limit)
+		gone.Empty("model_calls", n)
+		return n, err
+	})
+	if err != nil {
+		return err
+	}
+	return lease.runSteps(ctx, gone, func(stx *sessionTx, limit int, _ *core.Purged) (int64, error) { return stx.forgetDays(limit) })
+}
+
+// CountSessions counts the rows of the sessions by table.
 func (r *Purges) CountSessions(ctx context.Context, ids []core.SessionID) (core.Purged, error) {
 	var there core.Purged
 	db := r.db.WithContext(ctx)
@@ -191,19 +249,10 @@ func (r *Purges) CountSessions(ctx context.Context, ids []core.SessionID) (core.
 func countRows(db *gorm.DB, table, where string, args ...any) (int64, error) {
 	var n int64
 	err := db.Table(table).Where(where, args...).Count(&n).Error
-	return n, failure(err, "rows of", table)
+	return n, wrapError(err, "rows of", table)
 }
 
-// purgeTries is how often a transaction is begun that somebody else's stands against.
-const purgeTries = 5
-
-// try does fn in a transaction, again if another one was in the way: a message that
-// came to refer to a file which was about to go, or each waits for the other.
-func (r *Purges) try(ctx context.Context, fn func(tx *gorm.DB) error) (err error) {
-	for range purgeTries {
-		if err = inTx(ctx, r.db, fn); err == nil || !isCollision(err) {
-			return err
-		}
-	}
-	return err
+// retryTx runs fn in a transaction and retries it like retryDelays.
+func (r *Purges) retryTx(ctx context.Context, fn func(tx *gorm.DB) error) error {
+	return retryDelays(func() error { return inTx(ctx, r.db, fn) })
 }

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"regexp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,69 +12,49 @@ import (
 	"bobbin/app/db/models"
 )
 
-// anyID finds ids in what is kept of requests and answers.
-var anyID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
-
-// answersPage is how many answers are read at a time: each may be a megabyte.
-const answersPage = 20
-
-// Answers removes the kept answers that the marks are in, or with dry only counts
+// Answers removes the stored answers that mention one of the marks, or with dry only counts
 // them.
 func (r *Purges) Answers(ctx context.Context, m core.PurgeMarks, dry bool) (int64, error) {
-	db := r.db.WithContext(ctx)
-	var found int64
-	last := models.IdempotencyKey{}
-	for {
-		page := db.Where("(owner, key) > (?, ?)", last.Owner, last.Key)
+	mentions := slices.Sorted(maps.Keys(m.IDs))
+	if m.User != "" {
+		mentions = append(mentions, mentionOfUser(m.User))
+	}
+	found := map[models.IdempotencyMention]bool{}
+	var removed int64
+	for part := range slices.Chunk(mentions, maxIDs) {
+		db := r.db.WithContext(ctx)
+		which := db.Model(&models.IdempotencyMention{}).Select("owner, key").Where("mention IN ?", part)
 		if m.Owner != "" {
-			page = page.Where("owner = ?", m.Owner)
+			which = which.Where("owner = ?", m.Owner)
 		}
-		var rows []models.IdempotencyKey
-		if err := page.Order("owner, key").Limit(answersPage).Find(&rows).Error; err != nil {
-			return found, failure(err, "idempotency keys of", m.Owner)
-		}
-		for _, row := range rows {
-			if !marked(m, row) {
-				continue
+		// A request without an answer or a result checks what still exists when it stores
+		// them.
+		kept := db.Where("(status IS NOT NULL OR result <> '') AND (owner, key) IN (?)", which)
+		if !dry {
+			res := kept.Delete(&models.IdempotencyKey{})
+			if res.Error != nil {
+				return removed, wrapError(res.Error, "idempotency keys of", m.Owner)
 			}
-			found++
-			if dry {
-				continue
-			}
-			err := db.Where("owner = ? AND key = ?", row.Owner, row.Key).Delete(&models.IdempotencyKey{}).Error
-			if err != nil {
-				return found, failure(err, "idempotency key", row.Key)
-			}
+			removed += res.RowsAffected
+			continue
 		}
-		if len(rows) < answersPage {
-			return found, nil
+		var keys []models.IdempotencyKey
+		if err := kept.Select("owner", "key").Find(&keys).Error; err != nil {
+			return 0, wrapError(err, "idempotency keys of", m.Owner)
 		}
-		last = rows[len(rows)-1]
+		for _, k := range keys {
+			found[models.IdempotencyMention{Owner: k.Owner, Key: k.Key}] = true
+		}
 	}
+	return removed + int64(len(found)), nil
 }
 
-// marked reports whether a mark is in what is kept of a request.
-func marked(m core.PurgeMarks, row models.IdempotencyKey) bool {
-	for _, text := range [][]byte{[]byte(row.Target), []byte(row.Location), row.Body} {
-		for _, id := range anyID.FindAll(text, -1) {
-			if m.IDs[string(id)] {
-				return true
-			}
-		}
-	}
-	if m.User == "" {
-		return false
-	}
-	return slices.ContainsFunc(userFields(m.User), func(field string) bool { return bytes.Contains(row.Body, []byte(field)) })
-}
-
-// userFields is how a user stands in our JSON: answers do not escape <, > and &,
-// events do.
+// userFields are the JSON encodings of a user: answers do not escape <, > and &, events do.
 func userFields(user string) []string {
 	var plain bytes.Buffer
 	enc := json.NewEncoder(&plain)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(user)             // a string has a JSON form always
-	escaped, _ := json.Marshal(user) // the same
+	_ = enc.Encode(user)             // a string can always be encoded
+	escaped, _ := json.Marshal(user) // likewise
 	return []string{`"user_id":` + strings.TrimSpace(plain.String()), `"user_id":` + string(escaped)}
 }

@@ -6,8 +6,8 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
 )
 
 // wrote is what the user eve says in sessions of others.
@@ -41,8 +41,7 @@ func (s *store) wantNothingLeft(t *testing.T, what string) {
 	}
 }
 
-// A message that was accepted and canceled before it came into the log is told of in
-// an event only.
+// A message that was canceled before it entered the log is only in an event.
 func TestPurgeOfWhatWasNeverInTheLog(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -59,8 +58,8 @@ func TestPurgeOfWhatWasNeverInTheLog(t *testing.T) {
 	})
 }
 
-// By force, where nobody works on them any more, runs of the user end: they must not
-// go on later, with nothing to answer. Runs of others stay as they are.
+// With force, unfinished runs of the user end: they must not resume later with nothing to
+// answer. Runs of others stay as they are.
 func TestPurgeEndsRuns(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -129,8 +128,7 @@ func TestPurgeFindsCopies(t *testing.T) {
 	})
 }
 
-// What the user deleted before, and the name that a client gave to a message, is
-// nobody's any more.
+// Messages that the user deleted before lose their client message id.
 func TestPurgeOfWhatWasDeleted(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -178,5 +176,106 @@ func TestPurgeOfManyMessages(t *testing.T) {
 			t.Errorf("the session was told to have changed %d times, want once", updated)
 		}
 		s.wantNothingLeft(t, "many")
+	})
+}
+
+// Many messages are erased in several transactions, and counted once.
+//
+// Finding: runs-3
+func TestPurgeOfMuchThatWasShared(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		list := history(450, secret)
+		for i := range list {
+			list[i].Author, list[i].ClientMessageID = "eve", fmt.Sprint("eve's ", i)
+		}
+		s.append(t, id, true, list...)
+		run := s.accept(t, wrote(id)).Run
+		s.finish(t, run, secret)
+		waiting := s.accept(t, wrote(id)).Run
+		s.expire(t)
+		gone := s.fromShared(t, id)
+		if gone.Emptied["messages"] != 453 || gone.Emptied["runs"] != 2 {
+			t.Errorf("got %+v, want 453 messages and 2 runs emptied", gone.Emptied)
+		}
+		if got, err := s.runs.Get(t.Context(), ann(), waiting.ID); err != nil || got.Status != core.RunCanceled {
+			t.Errorf("got the run %s, %v, want it canceled", got.Status, err)
+		}
+		events := s.allEvents(t, id)
+		gapless(t, "events", events, func(e core.Event) int64 { return e.Seq })
+		s.wantNothingLeft(t, "in many messages")
+	})
+}
+
+// What others appended in the user's name is found by the author's id, in copies too; and the
+// session forgets that the user spoke.
+func TestPurgeOfAppendedMessages(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, purges := open(d), repositories.NewPurges(d.Gorm)
+		id := s.session(t).ID
+		m := said(core.RoleUser, "my password is "+secret)
+		m.Author, m.AuthorID, m.ClientMessageID = secret, "eve", "c-"+secret
+		s.append(t, id, false, m)
+		s.append(t, id, false, said(core.RoleAssistant, "noted"))
+		fork, err := repositories.NewBranches(d.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if log := s.log(t, fork.ID); log[0].AuthorID != "eve" {
+			t.Errorf("the copy is by %q, want its author", log[0].AuthorID)
+		}
+		elsewhere, err := repositories.NewUserExports(d.Gorm).Elsewhere(t.Context(), "ann", "eve", "", 10)
+		if err != nil || len(elsewhere) != 2 {
+			t.Errorf("exported %d messages, error %v, want the message and its copy", len(elsewhere), err)
+		}
+		shared, err := purges.Shared(t.Context(), "ann", "eve")
+		if err != nil || len(shared) != 2 {
+			t.Fatalf("got %v, error %v, want the session and its fork", shared, err)
+		}
+		for _, id := range shared {
+			s.fromShared(t, id)
+		}
+		s.wantNothingLeft(t, "appended")
+		if n := s.count(t, "SELECT COUNT(*) FROM messages WHERE author_id <> ''") + s.count(t, "SELECT COUNT(*) FROM sessions WHERE speakers <> ''"); n > 0 {
+			t.Errorf("%d rows know that the user spoke", n)
+		}
+	})
+}
+
+// A long import, which is stored in steps, has the speakers of a short one; so has a fork.
+func TestSpeakersOfAnImport(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		var list []core.Message
+		for i := range 600 {
+			m := said(core.RoleUser, fmt.Sprint("message ", i))
+			m.Author = "Ann"
+			if i == 400 {
+				m.Author = "Ben"
+			}
+			list = append(list, m)
+		}
+		s.append(t, id, true, list...)
+		fork, err := repositories.NewBranches(d.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, of := range []core.SessionID{id, fork.ID} {
+			for i, m := range s.log(t, of) {
+				if m.Named != (i >= 400) {
+					t.Fatalf("message %d: named %v", i, m.Named)
+				}
+			}
+			next := said(core.RoleUser, "and on")
+			next.Author = "Ann"
+			if got := s.append(t, of, false, next); !got.Messages[0].Named {
+				t.Error("the message after it is not named")
+			}
+		}
 	})
 }

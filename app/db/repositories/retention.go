@@ -3,6 +3,7 @@ package repositories
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -11,29 +12,30 @@ import (
 	"bobbin/app/db/models"
 )
 
-// Retention finds and removes what was kept long enough. It is the worker's: its
-// methods take no scope. Safe for concurrent use, by many processes. Times are the
-// database's.
+// Retention finds and removes expired data. Its methods are for the background worker and
+// take no scope. Safe for concurrent use, by many processes. Times are the database's.
 type Retention struct {
 	db *gorm.DB
 }
 
-// NewRetention returns what removes old things from db.
+// NewRetention returns the retention of db.
 func NewRetention(db *gorm.DB) *Retention { return &Retention{db: db} }
 
-// firstID is before every id.
+// firstID sorts before every id.
 const firstID = "00000000-0000-0000-0000-000000000000"
 
-// Events in a range of places; the newest of each session stays. On PostgreSQL what
-// another transaction holds is passed by.
-const sweepEventsSQL = `DELETE FROM session_events WHERE (session_id, event_seq) IN (
-	SELECT e.session_id, e.event_seq FROM session_events e JOIN sessions s ON s.id = e.session_id
-	WHERE (e.at, e.session_id, e.event_seq) > (@at, @session, @seq)
-		AND (e.at, e.session_id, e.event_seq) <= (@last_at, @last_session, @last_seq)
-		AND e.event_seq < s.last_event_seq%s)`
+// sweepEventsSQL deletes the events of some sessions, up to a number each; the newest of
+// each session stays. On PostgreSQL it skips rows that another transaction has locked.
+const sweepEventsSQL = `WITH old (session_id, event_seq) AS (VALUES %s)
+DELETE FROM session_events WHERE (session_id, event_seq) IN (
+	SELECT e.session_id, e.event_seq FROM old
+	JOIN sessions s ON s.id = old.session_id
+	JOIN session_events e ON e.session_id = old.session_id AND e.event_seq <= old.event_seq AND e.event_seq < s.last_event_seq%s)`
 
-// SweepEvents looks at the first limit events after the place that are older than keep,
-// and removes them, but for the newest one of each session.
+// SweepEvents finds the first limit events after the place that are older than keep, and
+// removes them with those before them, except for the newest event of each session. A sweep
+// may continue where the last one ended: an event that was the newest then is removed with
+// the next old event of its session.
 func (r *Retention) SweepEvents(ctx context.Context, keep time.Duration, from core.EventPlace, limit int) (core.SweptEvents, error) {
 	if from.Session == "" {
 		from.Session = firstID
@@ -41,7 +43,7 @@ func (r *Retention) SweepEvents(ctx context.Context, keep time.Duration, from co
 	db := r.db.WithContext(ctx)
 	var old []models.Event
 	err := db.Select("at, session_id, event_seq").
-		Where("(at, session_id, event_seq) > (?, ?, ?)", from.At.UTC(), from.Session, from.Seq).Where("at < " + clockSQL(db, -keep)).
+		Where("(at, session_id, event_seq) > (?, ?, ?)", from.At.UTC(), from.Session, from.Seq).Where("at < " + clockBoundSQL(db, -keep)).
 		Order("at, session_id, event_seq").Limit(limit).Find(&old).Error
 	if err != nil {
 		return core.SweptEvents{Next: from}, fmt.Errorf("find old events: %w", err)
@@ -51,27 +53,50 @@ func (r *Retention) SweepEvents(ctx context.Context, keep time.Duration, from co
 	}
 	last := old[len(old)-1].Core()
 	next := core.EventPlace{At: last.At, Session: last.SessionID, Seq: last.Seq}
-	lock := ""
-	if isPostgres(db) {
-		lock = " FOR UPDATE OF e SKIP LOCKED"
+	newest := map[string]int64{} // of the old ones, by session
+	for _, e := range old {
+		newest[e.SessionID] = max(newest[e.SessionID], e.EventSeq)
 	}
-	res := db.Exec(fmt.Sprintf(sweepEventsSQL, lock), map[string]any{
-		"at": from.At.UTC(), "session": from.Session, "seq": from.Seq,
-		"last_at": next.At.UTC(), "last_session": next.Session, "last_seq": next.Seq,
-	})
+	row, lock := "(?, ?)", ""
+	if isPostgres(db) {
+		row, lock = "(CAST(? AS uuid), CAST(? AS bigint))", " FOR UPDATE OF e SKIP LOCKED"
+	}
+	var args []any
+	for session, seq := range newest {
+		args = append(args, session, seq)
+	}
+	rows := strings.TrimSuffix(strings.Repeat(row+", ", len(newest)), ", ")
+	res := db.Exec(fmt.Sprintf(sweepEventsSQL, rows, lock), args...)
 	if res.Error != nil {
 		return core.SweptEvents{Next: from}, fmt.Errorf("remove old events: %w", res.Error)
 	}
 	return core.SweptEvents{Removed: res.RowsAffected, Next: next, Done: len(old) < limit}, nil
 }
 
-// ArchivedSessions returns up to limit sessions that were archived longer than keep ago
-// and have no run that has not ended, the first ones first.
+// TemporarySessions returns up to limit temporary sessions whose last activity was longer than
+// keep ago, the oldest first. Those that a run is at work in are not among them; a run that
+// waits for an answer keeps none.
+func (r *Retention) TemporarySessions(ctx context.Context, keep time.Duration, limit int) ([]core.SessionID, error) {
+	db := r.db.WithContext(ctx)
+	var ids []core.SessionID
+	err := db.Model(&models.Session{}).Where("temporary AND updated_at < "+clockBoundSQL(db, -keep)).
+		Where("NOT EXISTS (SELECT 1 FROM runs WHERE runs.session_id = sessions.id AND status = 'queued')").
+		Where("NOT EXISTS (SELECT 1 FROM runs WHERE runs.session_id = sessions.id AND status IN ('running', 'waiting') AND status = 'running')").
+		Order("updated_at, id").Limit(limit).Pluck("id", &ids).Error
+	if err != nil {
+		return nil, fmt.Errorf("find temporary sessions: %w", err)
+	}
+	return ids, nil
+}
+
+// ArchivedSessions returns up to limit sessions that were archived longer than keep ago and
+// have no unfinished run, the oldest first.
 func (r *Retention) ArchivedSessions(ctx context.Context, keep time.Duration, limit int) ([]core.SessionID, error) {
 	db := r.db.WithContext(ctx)
 	var ids []core.SessionID
-	err := db.Model(&models.Session{}).Where("archived_at < "+clockSQL(db, -keep)).
-		Where("NOT EXISTS (SELECT 1 FROM runs WHERE runs.session_id = sessions.id AND status IN ('queued', 'running', 'waiting'))").
+	err := db.Model(&models.Session{}).Where("archived_at < "+clockBoundSQL(db, -keep)).
+		Where("NOT EXISTS (SELECT 1 FROM runs WHERE runs.session_id = sessions.id AND status = 'queued')").
+		Where("NOT EXISTS (SELECT 1 FROM runs WHERE runs.session_id = sessions.id AND status IN ('running', 'waiting'))").
 		Order("archived_at, id").Limit(limit).Pluck("id", &ids).Error
 	if err != nil {
 		return nil, fmt.Errorf("find archived sessions: %w", err)

@@ -7,8 +7,8 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
 )
 
 const month = 30 * 24 * time.Hour
@@ -43,8 +43,8 @@ func (s *store) seqs(t *testing.T, id core.SessionID) []int64 {
 	return list
 }
 
-// Old events go, whatever the size of a step; the newest of a session stays, and its
-// numbers go on.
+// A sweep of any step size removes old events; the newest of a session stays, and its
+// numbers continue.
 func TestSweepEvents(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -82,7 +82,34 @@ func TestSweepEvents(t *testing.T) {
 	})
 }
 
-// Several processes sweep at once, while a session goes on: each old event goes once.
+// A sweep continues where the last one ended, so that it does not read the newest events of
+// all sessions again: these are removed with the next old event of their session.
+//
+// Finding: runs-17
+func TestSweepEventsGoesOn(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, r := open(d), repositories.NewRetention(d.Gorm)
+		id := s.session(t).ID
+		s.turns(t, id, 1)
+		s.exec(t, "UPDATE session_events SET at = '2020-01-01 00:00:00+00:00'")
+		first, err := r.SweepEvents(t.Context(), month, core.EventPlace{}, 500)
+		if err != nil || first.Removed != 3 || !first.Done {
+			t.Fatalf("got %+v, %v, want all but the newest removed", first, err)
+		}
+		s.turns(t, id, 1)
+		s.exec(t, "UPDATE session_events SET at = '2020-02-01 00:00:00+00:00' WHERE event_seq > 4")
+		next, err := r.SweepEvents(t.Context(), month, first.Next, 500)
+		if got := s.seqs(t, id); err != nil || next.Removed != 4 || len(got) != 1 || got[0] != 8 {
+			t.Errorf("got %+v, %v, and %v left, want the one that was the newest removed, too", next, err, got)
+		}
+		if last, err := r.SweepEvents(t.Context(), month, next.Next, 500); err != nil || last.Next != next.Next || last.Removed != 0 {
+			t.Errorf("got %+v, %v, want it to begin behind %+v", last, err, next.Next)
+		}
+	})
+}
+
+// Concurrent sweeps remove each old event once, while a session continues.
 func TestSweepEventsTogether(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

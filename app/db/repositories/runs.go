@@ -1,6 +1,7 @@
 package repositories
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -10,103 +11,135 @@ import (
 	"bobbin/app/db/models"
 )
 
-// Runs stores runs and everything that happens in their course. Safe for
-// concurrent use, by any number of replicas.
+// Runs stores runs and everything that happens during them. Safe for concurrent use, by any
+// number of replicas.
 //
-// The methods are in files by the part of a run's life: this one reads, then
-// runs_accept.go, runs_claim.go, leases.go, runs_write.go, approvals.go,
-// runs_cancel.go and tool_executions.go.
+// The methods are in files by the stage of a run's life: this one reads, then
+// runs_accept.go, runs_claim.go, leases.go, runs_write.go, approvals.go, runs_cancel.go and
+// tool_executions.go.
 type Runs struct {
-	db *gorm.DB
+	db      *gorm.DB
+	reserve *gorm.DB // for leases
 }
 
 // NewRuns returns the runs in db.
-func NewRuns(db *gorm.DB) *Runs { return &Runs{db: db} }
+func NewRuns(db *gorm.DB) *Runs { return &Runs{db: db, reserve: db} }
 
-// Get returns the run; a waiting one with what it waits for.
-func (r *Runs) Get(ctx context.Context, scope core.Scope, id core.RunID) (core.Run, error) {
-	if err := known("run", id); err != nil {
+// WithReserve returns the runs with a separate handle for renewing leases and finding work,
+// which does not wait for the connections of requests (db.DB.Reserve).
+func (r *Runs) WithReserve(reserve *gorm.DB) *Runs { return &Runs{db: r.db, reserve: reserve} }
+
+// Get returns the run; a waiting one with its open approvals.
+func (r *Runs) Get(ctx context.Context, tenant core.Tenant, id core.RunID) (core.Run, error) {
+	if err := requireID("run", id); err != nil {
 		return core.Run{}, err
 	}
-	var row models.Run
-	if err := r.db.WithContext(ctx).Scopes(runsOf(scope)).Where("id = ?", id).Take(&row).Error; err != nil {
-		return core.Run{}, failure(err, "run", id)
+	db := r.db.WithContext(ctx)
+	runs, err := findRuns(db, db.Scopes(runsWithin(tenant)).Where("id = ?", id), "id")
+	if err == nil && len(runs) == 0 {
+		err = gorm.ErrRecordNotFound
 	}
-	run, err := row.Core()
-	if err == nil && run.Status == core.RunWaiting {
-		run.Approvals, err = approvals(r.db.WithContext(ctx).Where("run_id = ? AND status = 'open'", id))
+	if err != nil {
+		return core.Run{}, wrapError(err, "run", id)
 	}
-	return run, err
+	run := runs[0]
+	if run.Status == core.RunWaiting {
+		run.Approvals, err = approvals(db.Where("run_id = ? AND status = 'open'", id))
+	}
+	return run, wrapError(err, "run", id)
 }
 
-// runsOf narrows a question about runs to those whose session is in the scope.
-func runsOf(scope core.Scope) func(*gorm.DB) *gorm.DB {
+// Repeated returns the run that a client_message_id began in a session.
+func (r *Runs) Repeated(ctx context.Context, tenant core.Tenant, session core.SessionID, clientMessageID string) (core.Run, error) {
+	db := r.db.WithContext(ctx)
+	runs, err := findRuns(db, db.Scopes(withinSession(tenant, session)).Where("client_message_id = ?", clientMessageID), "queue_seq")
+	if err == nil && len(runs) == 0 {
+		err = gorm.ErrRecordNotFound
+	}
+	if err != nil {
+		return core.Run{}, wrapError(err, "run of client_message_id", clientMessageID)
+	}
+	return runs[0], nil
+}
+
+// runsWithin narrows a query on runs to those of sessions in the scope.
+func runsWithin(tenant core.Tenant) func(*gorm.DB) *gorm.DB {
 	return func(db *gorm.DB) *gorm.DB {
-		db = db.Where("owner = ?", scope.Owner)
-		if scope.User != "" {
-			db = db.Where("EXISTS (SELECT 1 FROM sessions WHERE sessions.id = runs.session_id AND sessions.user_id = ?)", scope.User)
+		db = db.Where("owner = ?", tenant.Owner)
+		if tenant.User != "" {
+			db = db.Where("EXISTS (SELECT 1 FROM sessions WHERE sessions.id = runs.session_id AND sessions.user_id = ?)", tenant.User)
 		}
 		return db
 	}
 }
 
 // List returns the runs of a session, the newest first.
-func (r *Runs) List(ctx context.Context, scope core.Scope, session core.SessionID, q core.PageQuery) (core.Page[core.Run], error) {
+func (r *Runs) List(ctx context.Context, tenant core.Tenant, session core.SessionID, q core.PageQuery) (core.Page[core.Run], error) {
 	none := core.Page[core.Run]{}
-	if err := known("session", session); err != nil {
+	if err := requireID("session", session); err != nil {
 		return none, err
 	}
-	limit, err := pageLimit(q.Limit)
-	if err != nil {
-		return none, err
-	}
-	after, more, err := parseCursor(q.Cursor, "runs")
+	limit, after, err := pageStart(q.Limit, q.Cursor, "runs")
 	if err != nil {
 		return none, err
 	}
 	db := r.db.WithContext(ctx)
-	list := db.Scopes(within(scope, session))
-	if more {
+	list := db.Scopes(withinSession(tenant, session))
+	if after.isSet() {
 		list = list.Where("queue_seq < ?", after.N)
 	}
-	var rows []models.Run
-	err = list.Order("queue_seq DESC").Limit(limit + 1).Find(&rows).Error
-	if err == nil && len(rows) == 0 {
-		err = mustSee(db, scope, session)
+	var runs []core.Run
+	list = list.Model(&models.Run{}).Session(&gorm.Session{})
+	limit, err = fitRows(list.Order("queue_seq DESC"), longRunColumns(db), limit, cmp.Or(q.Bytes, core.MaxPageBytes))
+	if err == nil {
+		runs, err = findRuns(db, list.Limit(limit+1), "queue_seq DESC")
+	}
+	if err == nil && len(runs) == 0 {
+		err = requireVisible(db, tenant, session)
 	}
 	if err != nil {
-		return none, failure(err, "session", session)
+		return none, wrapError(err, "session", session)
 	}
-	return page(rows, limit, models.Run.Core, func(r models.Run) position {
+	return pageOf(runs, limit, func(r core.Run) (core.Run, error) { return r, nil }, func(r core.Run) position {
 		return position{List: "runs", N: r.QueueSeq}
 	})
 }
 
-// Pending returns the queued runs of a session in the order in which they start.
-func (r *Runs) Pending(ctx context.Context, scope core.Scope, session core.SessionID) ([]core.Run, error) {
-	if err := known("session", session); err != nil {
+// longRunColumns are the columns of runs that may be long, with those of their messages.
+func longRunColumns(db *gorm.DB) longColumns {
+	return longColumns{
+		texts: []string{"partial"}, jsons: []string{"input", "options", "context", "error"},
+		related: []string{"(SELECT " + longMessageColumns().sumSQL(db) + " FROM messages m WHERE m.id = runs.user_message_id)"},
+	}
+}
+
+// Pending returns the queued runs of a session in the order in which they will start: as
+// many as fit into core.MaxPageBytes, at least one.
+func (r *Runs) Pending(ctx context.Context, tenant core.Tenant, session core.SessionID) ([]core.Run, error) {
+	if err := requireID("session", session); err != nil {
 		return nil, err
 	}
 	db := r.db.WithContext(ctx)
-	var rows []models.Run
-	err := db.Scopes(within(scope, session)).Where("status = 'queued'").Order("queue_seq").Find(&rows).Error
-	if err == nil && len(rows) == 0 {
-		err = mustSee(db, scope, session)
+	var runs []core.Run
+	list := db.Model(&models.Run{}).Scopes(withinSession(tenant, session)).Where("status = 'queued'").Session(&gorm.Session{})
+	limit, err := fitRows(list.Order("queue_seq"), longRunColumns(db), core.MaxPageLimit, core.MaxPageBytes)
+	if err == nil {
+		runs, err = findRuns(db, list.Limit(limit), "queue_seq")
 	}
-	if err != nil {
-		return nil, failure(err, "session", session)
+	if err == nil && len(runs) == 0 {
+		err = requireVisible(db, tenant, session)
 	}
-	return values(rows, models.Run.Core)
+	return runs, wrapError(err, "session", session)
 }
 
 // Queue counts the queued runs of all sessions.
 func (r *Runs) Queue(ctx context.Context) (core.QueueStats, error) {
-	n, oldest, err := waiting(ctx, r.db, "runs WHERE status = 'queued'")
-	return core.QueueStats{Queued: n, Oldest: oldest}, failure(err, "runs", "queued")
+	n, oldest, err := countWaiting(ctx, r.db, "runs WHERE status = 'queued'")
+	return core.QueueStats{Queued: n, Oldest: oldest}, wrapError(err, "runs", "queued")
 }
 
-// waiting counts rows, and tells the age of the oldest by the database's clock.
-func waiting(ctx context.Context, db *gorm.DB, from string) (n int, oldest time.Duration, err error) {
+// countWaiting counts rows and returns the age of the oldest by the database's clock.
+func countWaiting(ctx context.Context, db *gorm.DB, from string) (n int, oldest time.Duration, err error) {
 	var row struct {
 		N      int
 		Oldest *clockTime
@@ -120,20 +153,19 @@ func waiting(ctx context.Context, db *gorm.DB, from string) (n int, oldest time.
 }
 
 // Active returns the run of a session that is running or waiting.
-func (r *Runs) Active(ctx context.Context, scope core.Scope, session core.SessionID) (core.Run, error) {
-	if err := known("session", session); err != nil {
+func (r *Runs) Active(ctx context.Context, tenant core.Tenant, session core.SessionID) (core.Run, error) {
+	if err := requireID("session", session); err != nil {
 		return core.Run{}, err
 	}
 	db := r.db.WithContext(ctx)
-	var rows []models.Run
-	err := db.Scopes(within(scope, session)).Where("status IN ('running', 'waiting')").Limit(1).Find(&rows).Error
-	if err == nil && len(rows) == 0 {
-		if err = mustSee(db, scope, session); err == nil {
+	runs, err := findRuns(db, db.Scopes(withinSession(tenant, session)).Where("status IN ('running', 'waiting')").Limit(1), "queue_seq")
+	if err == nil && len(runs) == 0 {
+		if err = requireVisible(db, tenant, session); err == nil {
 			err = core.Errorf(core.ErrNotFound, "session %s has no active run", session)
 		}
 	}
 	if err != nil {
-		return core.Run{}, failure(err, "session", session)
+		return core.Run{}, wrapError(err, "session", session)
 	}
-	return rows[0].Core()
+	return runs[0], nil
 }

@@ -4,90 +4,103 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
+	"bobbin/app/db"
 	"bobbin/app/db/models"
 )
 
-// Accept commits that a message will be answered: after it the message is never
-// lost. The run starts at once, leased to in.Worker, if the session has no other
-// run to do before; otherwise, and without a worker, it is queued and its message
-// enters the log when it starts (ENGINE, "Accepted").
+// Accept commits that a message will be answered: from then on the message is never lost.
+// The run starts immediately, leased to in.Worker, if the session has no earlier run to
+// finish; otherwise, and without a worker, it is queued, and its message enters the log
+// when it starts.
 //
-// A run of the session that waits for a decision does so no longer, unless the message
-// says what it does meanwhile: it is to end (core.Accepted.Instead).
+// A run of the session that waits for a decision stops waiting, unless in.Multitask is set,
+// and will end (core.Accepted.Instead).
 //
-// A client_message_id that the session knows already answers with its run of the
-// first time and changes nothing. The errors besides ErrNotFound: ErrConflict for
-// an archived session, for multitask "reject" while there is another run, and for
-// a client_message_id that belongs to a message without a run; ErrRateLimited for
-// a full queue. For a run on a branch of its own (Input.Edits, Answers) it is also
-// ErrConflict while there is another run, unless it interrupts the only one, and
-// ErrUnprocessable for a message that cannot be edited or answered.
-func (r *Runs) Accept(ctx context.Context, scope core.Scope, in core.AcceptRun) (core.Accepted, error) {
-	if err := checkAccept(in); err != nil {
-		return core.Accepted{}, err
-	}
+// If the session already knows the client_message_id, Accept returns its first run and
+// changes nothing. Errors besides ErrNotFound: ErrConflict for an archived session, for
+// multitask "reject" while there is another run, and for a client_message_id of a message
+// without a run; ErrRateLimited for a full queue. For a run on a branch of its own
+// (Input.Edits, After, Answers) it is also ErrConflict while there is another run, unless it
+// interrupts the only one, and ErrUnprocessable for a message that cannot be edited or
+// answered. It is ErrStale if the session has another agent or model than in.SessionAgent.
+func (r *Runs) Accept(ctx context.Context, tenant core.Tenant, in core.AcceptRun) (core.Accepted, error) {
 	var out core.Accepted
-	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
-		j, err := lockSession(tx, in.SessionID, visible(scope))
-		if err != nil {
-			return err
-		}
-		f, err := j.facts(in.ClientMessageID, counted(in))
-		if err != nil {
-			return err
-		}
-		if f.RepeatID != "" {
-			out, err = j.repeated(f.RepeatID)
-			return err
-		}
-		if in.Refuse != nil {
-			return in.Refuse
-		}
-		if err := f.admit(j.session, in); err != nil {
-			return err
-		}
-		if in, err = j.resolve(in); err != nil {
-			return err
-		}
-		out, err = j.accept(f, in)
-		return err
-	})
+	locks := locksFor(in)
+	err := errNearLimit
+	for errors.Is(err, errNearLimit) {
+		err = retryCollisions(func() error {
+			var facts *sessionFacts
+			lock := sessionLock{id: in.SessionID, conds: []condition{visibleTo(tenant)}, with: func(dry *gorm.DB) (all []*gorm.DB) {
+				facts, all = earlyFacts(dry, tenant, in, locks)
+				return all
+			}}
+			return changeLogWith(ctx, r.db, lock, func(stx *sessionTx) (err error) {
+				stx.later = db.DeferWrites(stx.tx)
+				out, err = stx.acceptOnce(in, facts, &locks)
+				return err
+			})
+		})
+	}
 	if err != nil {
-		return core.Accepted{}, failure(err, "session", in.SessionID)
+		return core.Accepted{}, wrapError(err, "session", in.SessionID)
 	}
 	return out, nil
 }
 
-func checkAccept(in core.AcceptRun) error {
-	switch in.Multitask {
-	case "", core.MultitaskEnqueue, core.MultitaskReject, core.MultitaskInterrupt:
-	default:
-		return core.Errorf(core.ErrInvalid, "multitask must be enqueue, reject or interrupt")
+// acceptOnce is Accept with the session locked. After errNearLimit the caller repeats it in
+// a new transaction with the locks that it has set. The facts are nil if they are to be loaded under
+// these locks.
+func (stx *sessionTx) acceptOnce(in core.AcceptRun, facts *sessionFacts, locks *runLocks) (core.Accepted, error) {
+	if facts == nil {
+		var err error
+		if facts, err = stx.lockedFacts(in, *locks); err != nil {
+			return core.Accepted{}, err
+		}
 	}
-	if !storableText(in.ClientMessageID) {
-		return core.Errorf(core.ErrInvalid, unstorable)
+	f := *facts
+	if f.RepeatID != "" {
+		return stx.repeatAccepted(f.RepeatID)
 	}
-	return checkMetadata(in.Input.Metadata)
+	if err := f.checkAdmission(stx.session, in); err != nil {
+		return core.Accepted{}, err
+	}
+	if now := (core.SessionAgent{Agent: stx.session.Agent, Model: stx.session.Model}); in.SessionAgent != nil && *in.SessionAgent != now {
+		return core.Accepted{}, core.Errorf(core.ErrStale, "session %s has another agent or model now", in.SessionID)
+	}
+	if needed := f.locksNeeded(in, *locks); isPostgres(stx.tx) && needed != *locks {
+		*locks = needed
+		return core.Accepted{}, errNearLimit
+	}
+	in, err := stx.resolveBranch(in)
+	if err != nil {
+		return core.Accepted{}, err
+	}
+	return stx.storeAccepted(f, in)
 }
 
-// facts are what must be known of a locked session to start or queue a run.
-type facts struct {
+// sessionFacts is the state of a locked session that decides whether a run starts or is
+// queued.
+type sessionFacts struct {
 	Queued   int        // runs
 	Active   int        // runs: 0 or 1
-	Owned    int        // runs of the session's owner that are queued or at work, in all sessions
-	OfUser   int        // of them runs of the user; 0 if nobody asks
+	Owned    int        // queued or active runs of the session's owner, in all sessions
+	OfUser   int        // of these, runs of the user; 0 without a user
 	NextID   models.Ref // the oldest queued run
 	WaitID   models.Ref // the run that waits for a decision
-	RepeatID models.Ref // the run with the client_message_id asked for
+	RepeatID models.Ref // the run with the given client_message_id
 	Taken    int        // messages with that client_message_id and without a run
 	ParentID models.Ref // the last message on the path
 	Now      clockTime  // by the database
+
+	// Whether the locks of runs_limits.go were free.
+	OwnerFree, UserFree bool
 }
 
 const factsSQL = `SELECT
@@ -100,19 +113,36 @@ const factsSQL = `SELECT
 	(SELECT id FROM runs WHERE session_id = @s AND client_message_id = @c) AS repeat_id,
 	(SELECT COUNT(*) FROM messages WHERE session_id = @s AND client_message_id = @c AND run_id IS NULL) AS taken,
 	(SELECT id FROM messages WHERE session_id = @s AND on_path ORDER BY seq DESC LIMIT 1) AS parent_id,
-	%s AS now`
+	%s AS now, %s`
 
-// facts looks at the session in one statement. An empty client message id is
-// known to nobody; of an empty user no runs are counted.
-func (j *journal) facts(clientMessageID, user string) (facts, error) {
-	var f facts
-	err := j.tx.Raw(fmt.Sprintf(factsSQL, clockSQL(j.tx, 0)),
-		sql.Named("s", j.session.ID), sql.Named("o", j.session.Owner), sql.Named("c", models.Ref(clientMessageID)), sql.Named("u", user)).Scan(&f).Error
+// loadFacts reads the state of the session in one statement.
+func (stx *sessionTx) loadFacts() (sessionFacts, error) {
+	return stx.queryFacts(factsQuery{locks: noLocksSQL})
+}
+
+// queryFacts executes the query for the session.
+func (stx *sessionTx) queryFacts(q factsQuery) (f sessionFacts, err error) {
+	q.session, q.owner = stx.session.ID, stx.session.Owner
+	err = q.find(stx.tx, &f).Error
 	return f, err
 }
 
-// counted returns the user whose runs have a limit, empty if they have none.
-func counted(in core.AcceptRun) string {
+// factsQuery asks for the facts of a session.
+type factsQuery struct {
+	session, owner  string
+	clientMessageID string // empty = it matches nothing
+	user            string // empty = no runs of users are counted
+	locks           string // of runs_limits.go
+}
+
+// find puts the facts into f.
+func (q factsQuery) find(db *gorm.DB, f *sessionFacts) *gorm.DB {
+	return db.Raw(fmt.Sprintf(factsSQL, clockSQL(db, 0), q.locks),
+		sql.Named("s", q.session), sql.Named("o", q.owner), sql.Named("c", models.Ref(q.clientMessageID)), sql.Named("u", q.user)).Find(f)
+}
+
+// limitedUser returns the user whose runs are limited; empty if there is no limit.
+func limitedUser(in core.AcceptRun) string {
 	if in.MaxOfUser <= 0 {
 		return ""
 	}
@@ -120,105 +150,113 @@ func counted(in core.AcceptRun) string {
 }
 
 // leaseUntil is the end of a lease that begins now.
-func (f facts) leaseUntil() *time.Time {
-	t := f.Now.Add(Lease)
+func (f sessionFacts) leaseUntil() *time.Time {
+	t := f.Now.Add(core.RunLease)
 	return &t
 }
 
-// admit refuses a run that must not be accepted.
-func (f facts) admit(s models.Session, in core.AcceptRun) error {
+// checkAdmission returns the error of a run that must not be accepted.
+func (f sessionFacts) checkAdmission(s models.Session, in core.AcceptRun) error {
 	busy := f.Active+f.Queued > 0
 	switch {
 	case s.ArchivedAt != nil:
 		return core.Errorf(core.ErrConflict, "session %s is archived and takes no messages", s.ID)
 	case f.Taken > 0:
 		return core.Errorf(core.ErrConflict, "client_message_id %s belongs to another message of the session", in.ClientMessageID)
-	case branches(in) && busy && (in.Multitask != core.MultitaskInterrupt || f.Queued > 0):
-		return busyError(s.ID)
+	case startsBranch(in) && busy && (in.Multitask != core.MultitaskInterrupt || f.Queued > 0):
+		return activeRunsError(s.ID)
 	case busy && in.Multitask == core.MultitaskReject:
 		return core.Errorf(core.ErrConflict, "session %s is busy with another message", s.ID)
 	case busy && in.MaxQueued > 0 && f.Queued >= in.MaxQueued:
-		return &core.Error{Kind: core.ErrRateLimited, Code: core.CodeQueueFull, RetryAfter: comeBack,
-			Message: fmt.Sprintf("session %s has %d messages waiting; wait for an answer first", s.ID, f.Queued)}
+		return &core.Error{Kind: core.ErrRateLimited, Code: core.CodeQueueFull, RetryAfter: queueRetryAfter,
+			Message: fmt.Sprintf("session %s has %d queued messages; wait for an answer first", s.ID, f.Queued)}
 	case in.MaxOfUser > 0 && f.OfUser >= in.MaxOfUser:
-		return &core.Error{Kind: core.ErrRateLimited, Code: core.CodeTooManyRuns, RetryAfter: comeBack,
-			Message: fmt.Sprintf("%d runs of yours are at work or wait for their turn; wait for answers first (the operator can raise limits.runs_per_user)", f.OfUser)}
+		return &core.Error{Kind: core.ErrRateLimited, Code: core.CodeTooManyRuns, RetryAfter: queueRetryAfter,
+			Message: fmt.Sprintf("you have %d active or queued runs; wait for one to finish (the operator can raise limits.runs_per_user)", f.OfUser)}
 	case in.MaxOwned > 0 && f.Owned >= in.MaxOwned:
-		return &core.Error{Kind: core.ErrRateLimited, Code: core.CodeTooManyRuns, RetryAfter: comeBack,
-			Message: fmt.Sprintf("%d runs of yours are at work or wait for their turn; wait for answers first (the operator can raise limits.runs_per_owner)", f.Owned)}
+		return &core.Error{Kind: core.ErrRateLimited, Code: core.CodeTooManyRuns, RetryAfter: queueRetryAfter,
+			Message: fmt.Sprintf("you have %d active or queued runs; wait for one to finish (the operator can raise limits.runs_per_owner)", f.Owned)}
 	}
 	return nil
 }
 
-// comeBack is when another try may make sense for who has too much waiting.
-const comeBack = 5 * time.Second
+// queueRetryAfter is when a client with too many queued runs should retry.
+const queueRetryAfter = 5 * time.Second
 
-// accept writes the run, started or queued.
-func (j *journal) accept(f facts, in core.AcceptRun) (core.Accepted, error) {
-	run := j.newRun(in)
+// storeAccepted inserts the run, started or queued.
+func (stx *sessionTx) storeAccepted(f sessionFacts, in core.AcceptRun) (core.Accepted, error) {
+	run := stx.newRun(in)
 	starts := in.Worker != "" && f.Active+f.Queued == 0
 	if starts {
 		run.Status, run.Attempt = core.RunRunning, 1
 		run.LeaseOwner, run.LeaseUntil = in.Worker, f.leaseUntil()
 		run.StartedAt = &run.CreatedAt
 	}
-	row := models.RunFrom(run)
-	if err := insert(j.tx, &row); err != nil {
-		return core.Accepted{}, failure(err, "run", run.ID)
-	}
-	if err := j.refer(run.UserMessage()); err != nil {
-		return core.Accepted{}, err
-	}
 	instead := f.WaitID != "" && in.Multitask == ""
 	if instead {
-		if err := j.closeOpen(core.RunID(f.WaitID), core.ApprovalInstead); err != nil {
+		if err := stx.closeApprovals(core.RunID(f.WaitID), core.ApprovalInstead); err != nil {
 			return core.Accepted{}, err
 		}
 	}
-	j.changes["last_queue_seq"] = j.session.LastQueueSeq
-	j.touch()
+	run.FirstEvent = stx.session.LastEventSeq + 1
+	row := models.RunFrom(run)
+	if starts {
+		row.Input = models.InputFrom(run.Input.Emptied()) // the message enters the log now
+	}
+	if err := insertRows(stx.later, &row); err != nil {
+		return core.Accepted{}, wrapError(err, "run", run.ID)
+	}
+	if err := stx.linkBlobs(run.UserMessage()); err != nil {
+		return core.Accepted{}, err
+	}
+	stx.changes["last_queue_seq"] = stx.session.LastQueueSeq
+	stx.setUpdatedAt()
 	message, inLog := run.UserMessage(), (*core.Message)(nil)
 	if run.Input.Regenerate {
 		var err error
-		if inLog, err = j.inLog(run.UserMessageID); err != nil {
+		if inLog, err = stx.findInLog(run.UserMessageID); err != nil {
 			return core.Accepted{}, err
 		}
 		message = *inLog
 	}
 	if starts {
 		var err error
-		if message, err = j.start(run, f, inLog); err != nil {
+		if message, err = stx.startRun(run, f, inLog); err != nil {
 			return core.Accepted{}, err
 		}
 	} else {
-		j.emit(core.NewEvent(run.SessionID, run.ID, core.EventRunQueued, core.MessageData{Message: message}))
+		stx.emitQueued(run.ID, message)
 	}
-	if err := j.close(); err != nil {
+	if err := stx.saveChanges(); err != nil {
 		return core.Accepted{}, err
 	}
-	return core.Accepted{Run: run, Session: j.session.Core(), Message: message, Events: j.events, Instead: instead}, nil
+	out := core.Accepted{Run: run, Message: message, Events: stx.events, Instead: instead}
+	if starts {
+		out.Session = stx.sessionWithRun(run)
+	}
+	return out, nil
 }
 
 // newRun returns the queued run of an accepted message, next in the queue.
-func (j *journal) newRun(in core.AcceptRun) core.Run {
-	j.session.LastQueueSeq++
+func (stx *sessionTx) newRun(in core.AcceptRun) core.Run {
+	stx.session.LastQueueSeq++
 	if in.Multitask == "" {
 		in.Multitask = core.MultitaskEnqueue
 	}
 	return core.Run{
-		ID: core.NewID[core.RunID](), SessionID: in.SessionID, Owner: j.session.Owner, User: in.User,
-		QueueSeq: j.session.LastQueueSeq, Status: core.RunQueued,
+		ID: core.NewID[core.RunID](), SessionID: in.SessionID, Owner: stx.session.Owner, User: in.User,
+		QueueSeq: stx.session.LastQueueSeq, Status: core.RunQueued,
 		Agent: in.Agent, AgentVersion: in.AgentVersion, Model: in.Model, Input: in.Input,
 		UserMessageID: cmp.Or(in.Answers, core.NewID[core.MessageID]()), ClientMessageID: in.ClientMessageID,
-		Multitask: in.Multitask, Webhook: in.Webhook, CreatedAt: core.Now(),
+		Multitask: in.Multitask, Options: in.Options, Webhook: in.Webhook, CreatedAt: core.Now(),
 	}
 }
 
-// start tells that the run began, makes its branch the current one, and puts its
-// message into the log, unless it is there already.
-func (j *journal) start(run core.Run, f facts, inLog *core.Message) (core.Message, error) {
-	j.emit(core.NewEvent(run.SessionID, run.ID, core.EventRunStarted, core.RunData{Run: run}))
-	parent, err := j.branch(run, core.MessageID(f.ParentID))
+// startRun emits that the run started, selects its branch, and appends its message to the
+// log, unless it is already there.
+func (stx *sessionTx) startRun(run core.Run, f sessionFacts, inLog *core.Message) (core.Message, error) {
+	stx.emitRun(core.EventRunStarted, run)
+	parent, err := stx.selectRunBranch(run, core.MessageID(f.ParentID))
 	if err != nil {
 		return core.Message{}, err
 	}
@@ -226,39 +264,35 @@ func (j *journal) start(run core.Run, f facts, inLog *core.Message) (core.Messag
 		inLog.OnPath = true
 		return *inLog, nil
 	}
-	stored, err := j.add([]core.Message{run.UserMessage()}, parent, run.ID)
+	stored, err := stx.appendMessages([]core.Message{run.UserMessage()}, parent, run.ID)
 	if err != nil {
 		return core.Message{}, err
 	}
 	return stored[0], nil
 }
 
-// repeated answers with the run that the same message got before.
-func (j *journal) repeated(id models.Ref) (core.Accepted, error) {
-	var row models.Run
-	if err := j.tx.Where("id = ?", id).Take(&row).Error; err != nil {
-		return core.Accepted{}, err
-	}
-	run, err := row.Core()
+// repeatAccepted returns the first run of a repeated message.
+func (stx *sessionTx) repeatAccepted(id models.Ref) (core.Accepted, error) {
+	run, err := stx.loadRun(core.RunID(id))
 	if err != nil {
 		return core.Accepted{}, err
 	}
 	message := run.UserMessage()
-	stored, err := j.inLog(run.UserMessageID)
+	stored, err := stx.findInLog(run.UserMessageID)
 	if err != nil {
 		return core.Accepted{}, err
 	}
 	if stored != nil {
 		message = *stored
 	}
-	return core.Accepted{Run: run, Session: j.session.Core(), Message: message, Repeated: true}, nil
+	return core.Accepted{Run: run, Message: message, Repeated: true}, nil
 }
 
-// inLog returns a message of the session, nil if the log does not have it.
-func (j *journal) inLog(id core.MessageID) (*core.Message, error) {
+// findInLog returns a message of the session, nil if it is not in the log.
+func (stx *sessionTx) findInLog(id core.MessageID) (*core.Message, error) {
 	var rows []models.Message
-	err := j.tx.Where("id = ?", id).Limit(1).Find(&rows).Error
-	if err != nil || len(rows) == 0 || rows[0].SessionID != j.session.ID {
+	err := stx.tx.Where("id = ?", id).Limit(1).Find(&rows).Error
+	if err != nil || len(rows) == 0 || rows[0].SessionID != stx.session.ID {
 		return nil, err
 	}
 	m, err := rows[0].Core()

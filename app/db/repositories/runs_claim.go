@@ -4,59 +4,86 @@ import (
 	"context"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
+	"bobbin/app/db"
 	"bobbin/app/db/models"
 )
 
-// Claim starts the session's oldest queued run and leases it to the worker, if no
-// other run of the session is active; its message enters the log. ErrNotFound
-// means that there is nothing to start. Of any number of workers that claim at
-// once one gets the run.
+// Claim starts the session's oldest queued run and leases it to the worker, if no other run
+// of the session is active; its message enters the log. ErrNotFound means that there is
+// nothing to start. If several workers claim concurrently, one gets the run.
+//
+// A run that the worker has already claimed is returned again (core.Claimed.Repeated): the
+// reply to that claim may have been lost.
 func (r *Runs) Claim(ctx context.Context, session core.SessionID, worker string) (core.Claimed, error) {
-	if err := r.anyQueued(ctx, session); err != nil {
-		return core.Claimed{}, failure(err, "session", session)
+	if err := r.checkClaimable(ctx, session, worker); err != nil {
+		return core.Claimed{}, wrapError(err, "session", session)
 	}
 	var out core.Claimed
-	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
-		j, err := lockSession(tx, session)
+	err := changeLog(ctx, r.db, session, func(stx *sessionTx) error {
+		stx.later = db.DeferWrites(stx.tx)
+		f, err := stx.loadFacts()
 		if err != nil {
 			return err
 		}
-		f, err := j.facts("", "")
-		if err != nil {
-			return err
+		switch {
+		case f.Active > 0:
+			out, err = stx.findClaimed(worker)
+		case f.NextID == "":
+			err = nothingToStartError(session)
+		default:
+			out, err = stx.claimRun(f, worker)
 		}
-		if f.Active > 0 || f.NextID == "" {
-			return core.Errorf(core.ErrNotFound, "session %s has no run to start", session)
-		}
-		out, err = j.claim(f, worker)
 		return err
 	})
 	if err != nil {
-		return core.Claimed{}, failure(err, "session", session)
+		return core.Claimed{}, wrapError(err, "session", session)
 	}
 	return out, nil
 }
 
-// anyQueued returns ErrNotFound if no run of the session waits, without a lock: each turn
-// asks at its end, and mostly nobody waits. Nothing is missed: who accepts a run and
-// finds none active starts it in the same transaction, so that whatever waits for the
-// run that has just ended was there before the end.
-func (r *Runs) anyQueued(ctx context.Context, session core.SessionID) error {
-	var n int64
-	err := r.db.WithContext(ctx).Model(&models.Run{}).Where("session_id = ? AND status = 'queued'", session).Count(&n).Error
-	if err == nil && n == 0 {
-		err = core.Errorf(core.ErrNotFound, "session %s has no run to start", session)
+// checkClaimable returns ErrNotFound if the session has no queued run and none of the
+// worker, without a lock: each turn ends with this check, and usually nothing is queued. It
+// misses nothing: Accept starts a run in its own transaction if none is active, or wakes a
+// process with a free slot afterwards.
+func (r *Runs) checkClaimable(ctx context.Context, session core.SessionID, worker string) error {
+	var found bool
+	err := r.db.WithContext(ctx).Raw(`SELECT EXISTS (SELECT 1 FROM runs WHERE session_id = ? AND status = 'queued') OR
+		EXISTS (SELECT 1 FROM runs WHERE session_id = ? AND status IN ('running', 'waiting') AND status = 'running' AND lease_owner = ?)`,
+		session, session, worker).Scan(&found).Error
+	if err == nil && !found {
+		err = nothingToStartError(session)
 	}
 	return err
 }
 
-// claim starts the oldest queued run.
-func (j *journal) claim(f facts, worker string) (core.Claimed, error) {
+func nothingToStartError(session core.SessionID) error {
+	return core.Errorf(core.ErrNotFound, "session %s has no run to start", session)
+}
+
+// findClaimed returns the session's running run if it is the worker's.
+func (stx *sessionTx) findClaimed(worker string) (core.Claimed, error) {
+	which := stx.tx.Where("session_id = ? AND status IN ('running', 'waiting') AND status = 'running' AND lease_owner = ?", stx.session.ID, worker)
+	runs, err := findRuns(stx.tx, which, "queue_seq")
+	if err == nil && len(runs) == 0 {
+		err = nothingToStartError(core.SessionID(stx.session.ID))
+	}
+	if err != nil {
+		return core.Claimed{}, err
+	}
+	return core.Claimed{Run: runs[0], Repeated: true}, nil
+}
+
+// emptyInput removes the input of a run whose message is now in the log.
+func (stx *sessionTx) emptyInput(run core.Run) error {
+	return stx.tx.Model(&models.Run{}).Where("id = ?", run.ID).UpdateColumn("input", models.InputFrom(run.Input.Emptied())).Error
+}
+
+// claimRun starts the oldest queued run.
+func (stx *sessionTx) claimRun(f sessionFacts, worker string) (core.Claimed, error) {
 	var row models.Run
-	err := j.tx.Model(&row).Clauses(clause.Returning{Columns: runColumns(j.tx)}).Where("id = ?", f.NextID).UpdateColumns(map[string]any{
+	err := stx.tx.Model(&row).Clauses(returningAll(stx.tx, &models.Run{})).Where("id = ?", f.NextID).UpdateColumns(map[string]any{
 		"status":      string(core.RunRunning),
 		"attempt":     gorm.Expr("attempt + 1"),
 		"lease_owner": worker,
@@ -71,15 +98,21 @@ func (j *journal) claim(f facts, worker string) (core.Claimed, error) {
 		return core.Claimed{}, err
 	}
 	run.Resumed = run.Attempt > 1
-	// It is there when the run was started before and had to wait for a decision.
-	inLog, err := j.inLog(run.UserMessageID)
+	// The message is in the log if the run started before and waited for a decision.
+	inLog, err := stx.findInLog(run.UserMessageID)
 	if err != nil {
 		return core.Claimed{}, err
 	}
-	message, err := j.start(run, f, inLog)
-	if err == nil {
-		j.touch()
-		err = j.close()
+	message, err := stx.startRun(run, f, inLog)
+	if err == nil && inLog == nil {
+		err = stx.emptyInput(run)
 	}
-	return core.Claimed{Run: run, Session: j.session.Core(), Message: message, Events: j.events}, err
+	if err == nil {
+		stx.setUpdatedAt()
+		err = stx.saveChanges()
+	}
+	if !run.Input.Regenerate {
+		run.SetInput(message)
+	}
+	return core.Claimed{Run: run, Session: stx.sessionWithRun(run), Message: message, Events: stx.events}, err
 }

@@ -5,65 +5,81 @@ import (
 	"errors"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
+	"bobbin/app/db"
 	"bobbin/app/db/models"
 )
 
-// Write stores one step of a run: messages, events, model calls, and how the run
-// stands. It is refused with core.ErrStale, and stores nothing, unless w.Attempt is
-// the run's current one and the run is running. The events are numbered in this
-// order: message.created of each new message, then w.Events, then approval.requested
-// of each new question, then the event of the run's end or of its waiting.
+// Write stores one step of a run: messages, events, model calls, and the run's state. It
+// returns core.ErrStale and stores nothing unless w.Attempt is the run's current attempt
+// and the run is running. Events are numbered in this order: message.created for each new
+// message, w.Events, approval.requested for each new question, and the event of the run's
+// end or wait.
 //
-// A tool message also finishes the execution of the call that it answers. Storing
-// messages, waiting, or ending the run clears its partial text: it is in the log now.
+// A tool message also finishes the execution of its call. Storing messages, waiting, or
+// ending the run clears its partial text, which is then in the log.
 func (r *Runs) Write(ctx context.Context, w core.RunWrite) (core.Written, error) {
 	if err := checkWrite(w); err != nil {
 		return core.Written{}, err
 	}
-	var out core.Written
-	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
-		j, err := lockSession(tx, w.SessionID)
-		if isNotFound(err) {
-			return stale(w.RunID)
+	changes, err := runChanges(w)
+	if err != nil {
+		return core.Written{}, err
+	}
+	var (
+		out   core.Written
+		fence fencedRun
+		hooks []models.OwnerWebhook
+	)
+	lock := sessionLock{id: w.SessionID, with: func(dry *gorm.DB) []*gorm.DB {
+		all := []*gorm.DB{fence.buildUpdate(dry, w, changes)}
+		if w.End != nil {
+			hooks = nil
+			all = append(all, dry.Where("owner = (SELECT owner FROM sessions WHERE id = ?)", w.SessionID).Limit(1).Find(&hooks))
 		}
-		if err != nil {
-			return err
+		return all
+	}}
+	err = changeLogWith(ctx, r.db, lock, func(stx *sessionTx) (err error) {
+		stx.later = db.DeferWrites(stx.tx)
+		if w.End != nil {
+			stx.ownerHooks = &hooks
 		}
-		out, err = j.write(w)
+		out, err = stx.storeWrite(w, fence)
 		return err
 	})
+	if isNotFound(err) {
+		err = staleRunError(w.RunID)
+	}
 	if err != nil {
-		return core.Written{}, failure(err, "run", w.RunID)
+		return core.Written{}, wrapError(err, "run", w.RunID)
 	}
 	return out, nil
 }
 
-func stale(id core.RunID) error {
-	return core.Errorf(core.ErrStale, "run %s is not this worker's any more", id)
+func staleRunError(id core.RunID) error {
+	return core.Errorf(core.ErrStale, "run %s is owned by another worker or has ended", id)
 }
 
 func checkWrite(w core.RunWrite) error {
 	switch {
 	case !core.ValidID(w.RunID):
-		return stale(w.RunID)
+		return staleRunError(w.RunID)
 	case len(w.State) > core.MaxRunState:
-		return core.Errorf(core.ErrInvalid, "the state of run %s has %d bytes, at most %d are kept", w.RunID, len(w.State), core.MaxRunState)
+		return core.Errorf(core.ErrInvalid, "the state of run %s has %d bytes; the limit is %d", w.RunID, len(w.State), core.MaxRunState)
 	case w.End != nil && !w.End.Status.Ended():
 		return core.Errorf(core.ErrInvalid, "run %s cannot end as %q", w.RunID, w.End.Status)
 	case w.Wait != nil && (w.End != nil || len(w.Wait.Approvals) == 0):
-		return core.Errorf(core.ErrInvalid, "run %s cannot wait for nothing, nor end while it waits", w.RunID)
+		return core.Errorf(core.ErrInvalid, "run %s needs a question to wait for, and cannot wait and end in one write", w.RunID)
 	}
 	return nil
 }
 
-// write is Write, with the session locked.
-func (j *journal) write(w core.RunWrite) (core.Written, error) {
-	run, err := j.fence(w)
-	if errors.Is(err, errWritten) {
-		return j.again(w)
+// storeWrite is Write with the session locked.
+func (stx *sessionTx) storeWrite(w core.RunWrite, fence fencedRun) (core.Written, error) {
+	run, err := stx.checkFence(w, fence)
+	if errors.Is(err, errAlreadyWritten) {
+		return stx.repeatedWrite(w)
 	}
 	if err != nil {
 		return core.Written{}, err
@@ -71,38 +87,38 @@ func (j *journal) write(w core.RunWrite) (core.Written, error) {
 	if w.Wait != nil && run.CancelRequested {
 		return core.Written{}, core.Errorf(core.ErrCanceled, "run %s is to be canceled", w.RunID)
 	}
-	stored, err := j.addNew(w.Messages, run.ID)
+	stored, err := stx.appendNew(w)
 	if err != nil {
 		return core.Written{}, err
 	}
-	if err := j.finishTools(run.ID, w.Messages); err != nil {
+	if err := stx.finishTools(run.ID, w.Messages); err != nil {
 		return core.Written{}, err
 	}
-	if err := j.book(w.ModelCalls, run.ID); err != nil {
+	if err := stx.recordCalls(w.ModelCalls, run.ID); err != nil {
 		return core.Written{}, err
 	}
 	for _, e := range w.Events {
 		if e.RunID == "" {
 			e.RunID = run.ID
 		}
-		j.emit(e)
+		stx.emitEvents(e)
 	}
 	if w.Wait != nil {
-		if err := j.wait(run, *w.Wait); err != nil {
+		if err := stx.requestApprovals(run, *w.Wait); err != nil {
 			return core.Written{}, err
 		}
-		j.touch()
+		stx.setUpdatedAt()
 	}
 	if w.End != nil {
-		if err := j.report(run, endEvent(w.End.Status)); err != nil {
+		if err := stx.reportRun(run, endEvent(w.End.Status)); err != nil {
 			return core.Written{}, err
 		}
-		j.touch()
+		stx.setUpdatedAt()
 	}
-	if err := j.close(); err != nil {
+	if err := stx.saveChanges(); err != nil {
 		return core.Written{}, err
 	}
-	return core.Written{Messages: stored, Events: j.events, Run: run}, nil
+	return core.Written{Messages: stored, Events: stx.events, Run: run, MoreQueued: stx.session.LastQueueSeq > run.QueueSeq}, nil
 }
 
 func endEvent(s core.RunStatus) core.EventType {
@@ -115,33 +131,33 @@ func endEvent(s core.RunStatus) core.EventType {
 	return core.EventRunCanceled
 }
 
-// fence changes the run's row, if it is still the writer's, and returns the run.
-func (j *journal) fence(w core.RunWrite) (core.Run, error) {
-	changes, err := runChanges(w)
-	if err == nil {
-		changes, err = checked(changes)
-	}
-	if err != nil {
-		return core.Run{}, err
-	}
-	var row models.Run
-	ours := j.tx.Model(&row).Clauses(clause.Returning{Columns: runColumns(j.tx)}).
-		Where("id = ? AND attempt = ? AND status = 'running'", w.RunID, w.Attempt)
-	if w.ID != "" {
-		changes["last_write"] = w.ID
-		ours = ours.Where("last_write <> ?", w.ID)
-	}
-	res := ours.UpdateColumns(changes)
-	if res.Error != nil {
-		return core.Run{}, res.Error
-	}
-	if res.RowsAffected == 0 || row.SessionID != j.session.ID {
-		return core.Run{}, j.refusal(w)
-	}
-	return row.Core()
+// fencedRun is the run of a write after its row was updated.
+type fencedRun struct {
+	row    models.Run
+	result *gorm.DB
 }
 
-// runChanges are the columns that a write sets; there is always one.
+// buildUpdate returns the statement that updates the run's row if the attempt still owns it.
+func (f *fencedRun) buildUpdate(dry *gorm.DB, w core.RunWrite, changes map[string]any) *gorm.DB {
+	ours := dry.Model(&models.Run{}).Clauses(returningAll(dry, &models.Run{})).
+		Where("id = ? AND attempt = ? AND status = 'running'", w.RunID, w.Attempt)
+	if w.ID != "" {
+		ours = ours.Where("last_write <> ?", w.ID)
+	}
+	f.row = models.Run{}
+	f.result = db.ScanInto(ours.UpdateColumns(changes), &f.row)
+	return f.result
+}
+
+// checkFence returns the run of a write if the attempt still owned it.
+func (stx *sessionTx) checkFence(w core.RunWrite, fence fencedRun) (core.Run, error) {
+	if fence.result.RowsAffected == 0 || fence.row.SessionID != stx.session.ID {
+		return core.Run{}, stx.refusedWrite(w)
+	}
+	return fence.row.Core()
+}
+
+// runChanges returns the columns that a write sets; there is always one.
 func runChanges(w core.RunWrite) (map[string]any, error) {
 	changes := map[string]any{}
 	for column, n := range map[string]int{
@@ -170,6 +186,7 @@ func runChanges(w core.RunWrite) (map[string]any, error) {
 	if w.Wait != nil {
 		changes["status"] = string(core.RunWaiting)
 		changes["lease_owner"], changes["lease_until"] = "", nil
+		changes["deaths"] = 0 // a run that gets this far does not crash its process
 	}
 	if w.End != nil {
 		changes["status"] = string(w.End.Status)
@@ -180,17 +197,23 @@ func runChanges(w core.RunWrite) (map[string]any, error) {
 	if w.End != nil && w.End.AnswerID != "" {
 		changes["answer_id"] = models.Ref(w.End.AnswerID)
 	}
-	return changes, nil
+	if w.ID != "" {
+		changes["last_write"] = w.ID
+	}
+	return storableChanges(changes)
 }
 
-// addNew appends those messages that are not in the log yet, and returns all of
-// them as they are stored.
-func (j *journal) addNew(messages []core.Message, run core.RunID) ([]core.Message, error) {
-	if len(messages) == 0 {
+// appendNew appends the messages that are not in the log yet, and returns all of them as
+// stored.
+func (stx *sessionTx) appendNew(w core.RunWrite) ([]core.Message, error) {
+	if len(w.Messages) == 0 {
 		return nil, nil
 	}
-	messages = core.WithIDs(messages)
-	known, parent, err := j.logged(messages)
+	messages := core.WithIDs(w.Messages)
+	if w.LastEvent > 0 && w.LastEvent == stx.session.LastEventSeq {
+		return stx.appendMessages(messages, w.LastMessage, w.RunID)
+	}
+	known, parent, err := stx.findLogged(messages)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +223,7 @@ func (j *journal) addNew(messages []core.Message, run core.RunID) ([]core.Messag
 			fresh = append(fresh, m)
 		}
 	}
-	added, err := j.add(fresh, parent, run)
+	added, err := stx.appendMessages(fresh, parent, w.RunID)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +233,7 @@ func (j *journal) addNew(messages []core.Message, run core.RunID) ([]core.Messag
 	return inOrder(messages, known), nil
 }
 
-// inOrder returns the messages as they are stored.
+// inOrder returns the stored messages in the order of the given ones.
 func inOrder(messages []core.Message, stored map[core.MessageID]core.Message) []core.Message {
 	out := make([]core.Message, 0, len(messages))
 	for _, m := range messages {
@@ -219,21 +242,20 @@ func inOrder(messages []core.Message, stored map[core.MessageID]core.Message) []
 	return out
 }
 
-// logged returns those of the messages that the log has, and the last message on
-// the path. Ids alone are asked for, not the session: with both a planner may
-// prefer to look through all messages of the session, as PostgreSQL does until it
-// has statistics.
-func (j *journal) logged(messages []core.Message) (map[core.MessageID]core.Message, core.MessageID, error) {
+// findLogged returns those of the messages that are in the log, and the last message on the
+// path. It queries by id alone: with the session as a second condition a planner may scan
+// all messages of the session, as PostgreSQL does until it has statistics.
+func (stx *sessionTx) findLogged(messages []core.Message) (map[core.MessageID]core.Message, core.MessageID, error) {
 	ids := make([]core.MessageID, 0, len(messages))
 	for _, m := range messages {
-		if err := known("message", m.ID); err != nil {
+		if err := requireID("message", m.ID); err != nil {
 			return nil, "", core.Errorf(core.ErrInvalid, "the message id %q is not a UUID", m.ID)
 		}
 		ids = append(ids, m.ID)
 	}
 	var rows []models.Message
-	err := j.tx.Where("id IN ? OR id = (SELECT l.id FROM messages l WHERE l.session_id = ? AND l.on_path ORDER BY l.seq DESC LIMIT 1)",
-		ids, j.session.ID).Order("seq").Find(&rows).Error
+	err := stx.tx.Where("id IN ? OR id = (SELECT l.id FROM messages l WHERE l.session_id = ? AND l.on_path ORDER BY l.seq DESC LIMIT 1)",
+		ids, stx.session.ID).Order("seq").Find(&rows).Error
 	if err != nil {
 		return nil, "", err
 	}
@@ -244,7 +266,7 @@ func (j *journal) logged(messages []core.Message) (map[core.MessageID]core.Messa
 		if err != nil {
 			return nil, "", err
 		}
-		if row.SessionID != j.session.ID {
+		if row.SessionID != stx.session.ID {
 			return nil, "", core.Errorf(core.ErrConflict, "message %s belongs to another session", m.ID)
 		}
 		known[m.ID] = m
@@ -255,19 +277,19 @@ func (j *journal) logged(messages []core.Message) (map[core.MessageID]core.Messa
 	return known, last, nil
 }
 
-// SavePartial keeps the text on its way, for readers that come while nobody can be
-// asked. Like Write it is refused with core.ErrStale for an attempt that is over.
+// SavePartial stores the partial text of the answer, for readers that come when no process
+// streams it. Like Write it returns core.ErrStale for an attempt that is over.
 func (r *Runs) SavePartial(ctx context.Context, id core.RunID, attempt int, text string) error {
-	if err := known("run", id); err != nil {
-		return stale(id)
+	if err := requireID("run", id); err != nil {
+		return staleRunError(id)
 	}
-	changes, err := checked(map[string]any{"partial": text})
+	changes, err := storableChanges(map[string]any{"partial": text})
 	if err != nil {
 		return err
 	}
-	res := r.running(ctx).Where("id = ? AND attempt = ?", id, attempt).UpdateColumns(changes)
+	res := r.selectRunning(ctx).Where("id = ? AND attempt = ?", id, attempt).UpdateColumns(changes)
 	if res.Error == nil && res.RowsAffected == 0 {
-		return stale(id)
+		return staleRunError(id)
 	}
-	return failure(res.Error, "run", id)
+	return wrapError(res.Error, "run", id)
 }

@@ -9,53 +9,70 @@ import (
 	"bobbin/app/db/models"
 )
 
-// known returns ErrNotFound for an id that cannot exist, so that PostgreSQL is
-// never asked to read it as a UUID.
-func known[T ~string](what string, id T) error {
+// requireID returns ErrNotFound for an id that cannot exist, so that PostgreSQL never has
+// to parse it as a UUID.
+func requireID[T ~string](what string, id T) error {
 	if !core.ValidID(id) || strings.ToLower(string(id)) != string(id) {
 		return notFound(what, id)
 	}
 	return nil
 }
 
-// visible narrows a question about sessions to the scope.
-func visible(scope core.Scope) func(*gorm.DB) *gorm.DB {
+// visibleTo narrows a query on sessions to the visible ones of the scope.
+func visibleTo(tenant core.Tenant) func(*gorm.DB) *gorm.DB {
 	return func(db *gorm.DB) *gorm.DB {
-		db = db.Where("owner = ?", scope.Owner)
-		if scope.User != "" {
-			db = db.Where("user_id = ?", scope.User)
+		return inScope(tenant)(db).Where(visibleSQL)
+	}
+}
+
+// inScope narrows a query on rows with an owner and a user to the scope.
+func inScope(tenant core.Tenant) func(*gorm.DB) *gorm.DB {
+	return func(db *gorm.DB) *gorm.DB {
+		db = db.Where("owner = ?", tenant.Owner)
+		if tenant.User != "" {
+			db = db.Where("user_id = ?", tenant.User)
 		}
 		return db
 	}
 }
 
-// within narrows a question about what belongs to sessions, such as messages, to
-// one session in the scope.
-func within(scope core.Scope, id core.SessionID) func(*gorm.DB) *gorm.DB {
+// withinSession narrows a query on rows of sessions, such as messages, to one session of
+// the scope.
+func withinSession(tenant core.Tenant, id core.SessionID) func(*gorm.DB) *gorm.DB {
 	return func(db *gorm.DB) *gorm.DB {
-		return ownedBy(scope, id)(db.Where("session_id = ?", id))
+		return ownedBy(tenant, id)(db.Where("session_id = ?", id))
 	}
 }
 
-// ownedBy narrows a question to rows of the scope's owner, and to nothing if the
-// session is not the scope's user's.
-func ownedBy(scope core.Scope, id core.SessionID) func(*gorm.DB) *gorm.DB {
+// withinLog is withinSession for messages that are in the session's log.
+func withinLog(tenant core.Tenant, id core.SessionID) func(*gorm.DB) *gorm.DB {
 	return func(db *gorm.DB) *gorm.DB {
-		db = db.Where("owner = ?", scope.Owner)
-		if scope.User != "" {
-			db = db.Where("EXISTS (SELECT 1 FROM sessions WHERE sessions.id = ? AND sessions.user_id = ?)", id, scope.User)
+		return withinSession(tenant, id)(db).Where(inLogOf, id)
+	}
+}
+
+// inLogOf is the condition for messages that are in their session's log.
+const inLogOf = "seq <= (SELECT last_seq FROM sessions WHERE sessions.id = ?)"
+
+// ownedBy narrows a query to rows of the scope's owner, and to none if the session is
+// outside the scope.
+func ownedBy(tenant core.Tenant, id core.SessionID) func(*gorm.DB) *gorm.DB {
+	return func(db *gorm.DB) *gorm.DB {
+		db = db.Where("owner = ?", tenant.Owner)
+		if tenant.User != "" {
+			return db.Where("EXISTS (SELECT 1 FROM sessions WHERE sessions.id = ? AND sessions.user_id = ? AND "+visibleSQL+")", id, tenant.User)
 		}
-		return db
+		return db.Where("EXISTS (SELECT 1 FROM sessions WHERE sessions.id = ? AND "+visibleSQL+")", id)
 	}
 }
 
-// mustSee returns ErrNotFound unless the session is in the scope. Lists ask only
-// when they found nothing: what they find proves it by itself.
-func mustSee(db *gorm.DB, scope core.Scope, id core.SessionID) error {
+// requireVisible returns ErrNotFound unless the session is in the scope. Lists check this
+// only when they are empty: a row proves it.
+func requireVisible(db *gorm.DB, tenant core.Tenant, id core.SessionID) error {
 	var n int64
-	err := db.Model(&models.Session{}).Scopes(visible(scope)).Where("id = ?", id).Count(&n).Error
+	err := db.Model(&models.Session{}).Scopes(visibleTo(tenant)).Where("id = ?", id).Count(&n).Error
 	if err == nil && n == 0 {
 		err = gorm.ErrRecordNotFound
 	}
-	return failure(err, "session", id)
+	return wrapError(err, "session", id)
 }

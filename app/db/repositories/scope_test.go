@@ -6,11 +6,11 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/dbtest"
 )
 
-// Every row has an owner: what belongs to somebody else does not exist (API.md).
-// The table names every method that takes a Scope.
+// Every row has an owner: what belongs to another owner does not exist. The table names
+// every method that takes a Scope.
 func TestOtherOwnersSeeNothing(t *testing.T) {
 	t.Parallel()
 	type target struct {
@@ -19,100 +19,100 @@ func TestOtherOwnersSeeNothing(t *testing.T) {
 		run     core.RunID
 	}
 	title := "mine now"
-	calls := map[string]func(ctx context.Context, s *store, sc core.Scope, at target) error{
-		"sessions.Get": func(ctx context.Context, s *store, sc core.Scope, at target) error {
+	calls := map[string]func(ctx context.Context, s *store, sc core.Tenant, at target) error{
+		"sessions.Get": func(ctx context.Context, s *store, sc core.Tenant, at target) error {
 			_, err := s.sessions.Get(ctx, sc, at.session)
 			return err
 		},
-		"sessions.Update": func(ctx context.Context, s *store, sc core.Scope, at target) error {
+		"sessions.Update": func(ctx context.Context, s *store, sc core.Tenant, at target) error {
 			_, _, err := s.sessions.Update(ctx, sc, at.session, core.SessionPatch{Title: &title})
 			return err
 		},
-		"sessions.Archive": func(ctx context.Context, s *store, sc core.Scope, at target) error {
+		"sessions.Archive": func(ctx context.Context, s *store, sc core.Tenant, at target) error {
 			return s.sessions.Archive(ctx, sc, at.session)
 		},
-		"sessions.ApplyContext": func(ctx context.Context, s *store, sc core.Scope, at target) error {
+		"sessions.ApplyContext": func(ctx context.Context, s *store, sc core.Tenant, at target) error {
 			_, _, err := s.sessions.ApplyContext(ctx, sc, core.ContextChange{SessionID: at.session, Expect: 1, PromptState: []byte(`{}`)})
 			return err
 		},
-		"sessions.SummaryWork": func(ctx context.Context, s *store, sc core.Scope, at target) error {
+		"sessions.SummaryWork": func(ctx context.Context, s *store, sc core.Tenant, at target) error {
 			_, err := s.sessions.SummaryWork(ctx, sc, at.session)
 			return err
 		},
-		"sessions.SummaryFailed": func(ctx context.Context, s *store, sc core.Scope, at target) error {
+		"sessions.SummaryFailed": func(ctx context.Context, s *store, sc core.Tenant, at target) error {
 			_, err := s.sessions.SummaryFailed(ctx, sc, core.SummaryFailure{SessionID: at.session, Reason: "none"})
 			return err
 		},
-		"sessions.LeaseSummary": func(ctx context.Context, s *store, sc core.Scope, at target) error {
+		"sessions.LeaseSummary": func(ctx context.Context, s *store, sc core.Tenant, at target) error {
 			_, err := s.sessions.LeaseSummary(ctx, sc, at.session, "w", 0)
 			return err
 		},
-		"messages.Get": func(ctx context.Context, s *store, sc core.Scope, at target) error {
+		"messages.Get": func(ctx context.Context, s *store, sc core.Tenant, at target) error {
 			_, err := s.messages.Get(ctx, sc, at.session, at.message)
 			return err
 		},
-		"messages.GetMessagesAfter": func(ctx context.Context, s *store, sc core.Scope, at target) error {
+		"messages.GetMessagesAfter": func(ctx context.Context, s *store, sc core.Tenant, at target) error {
 			_, err := s.messages.GetMessagesAfter(ctx, sc, at.session, "")
 			return err
 		},
-		"messages.GetMessagesAfter(id)": func(ctx context.Context, s *store, sc core.Scope, at target) error {
+		"messages.GetMessagesAfter(id)": func(ctx context.Context, s *store, sc core.Tenant, at target) error {
 			_, err := s.messages.GetMessagesAfter(ctx, sc, at.session, at.message)
 			return err
 		},
-		"messages.List": func(ctx context.Context, s *store, sc core.Scope, at target) error {
+		"messages.List": func(ctx context.Context, s *store, sc core.Tenant, at target) error {
 			_, err := s.messages.List(ctx, sc, at.session, core.MessageQuery{})
 			return err
 		},
-		"messages.Pinned": func(ctx context.Context, s *store, sc core.Scope, at target) error {
+		"messages.Pinned": func(ctx context.Context, s *store, sc core.Tenant, at target) error {
 			_, err := s.messages.Pinned(ctx, sc, at.session)
 			return err
 		},
-		"messages.Range": func(ctx context.Context, s *store, sc core.Scope, at target) error {
-			_, err := s.messages.Range(ctx, sc, at.session, 1, 9)
+		"messages.GetMessages": func(ctx context.Context, s *store, sc core.Tenant, at target) error {
+			_, err := s.messages.GetMessages(ctx, sc, at.session, []core.MessageID{at.message})
 			return err
 		},
-		"messages.CountOnPath": func(ctx context.Context, s *store, sc core.Scope, at target) error {
+		"messages.CountOnPath": func(ctx context.Context, s *store, sc core.Tenant, at target) error {
 			_, err := s.messages.CountOnPath(ctx, sc, at.session)
 			return err
 		},
-		"summaries.List": func(ctx context.Context, s *store, sc core.Scope, at target) error {
+		"summaries.List": func(ctx context.Context, s *store, sc core.Tenant, at target) error {
 			_, err := s.summaries.List(ctx, sc, at.session, core.PageQuery{})
 			return err
 		},
-		"summaries.Get": func(ctx context.Context, s *store, sc core.Scope, at target) error {
+		"summaries.Get": func(ctx context.Context, s *store, sc core.Tenant, at target) error {
 			_, err := s.summaries.Get(ctx, sc, at.session, 1)
 			return err
 		},
-		"runs.Accept": func(ctx context.Context, s *store, sc core.Scope, at target) error {
+		"runs.Accept": func(ctx context.Context, s *store, sc core.Tenant, at target) error {
 			_, err := s.runs.Accept(ctx, sc, ask(at.session, "let me in"))
 			return err
 		},
-		"runs.RequestCancel": func(ctx context.Context, s *store, sc core.Scope, at target) error {
+		"runs.RequestCancel": func(ctx context.Context, s *store, sc core.Tenant, at target) error {
 			_, _, err := s.runs.RequestCancel(ctx, sc, at.run)
 			return err
 		},
-		"runs.Get": func(ctx context.Context, s *store, sc core.Scope, at target) error {
+		"runs.Get": func(ctx context.Context, s *store, sc core.Tenant, at target) error {
 			_, err := s.runs.Get(ctx, sc, at.run)
 			return err
 		},
-		"runs.List": func(ctx context.Context, s *store, sc core.Scope, at target) error {
+		"runs.List": func(ctx context.Context, s *store, sc core.Tenant, at target) error {
 			_, err := s.runs.List(ctx, sc, at.session, core.PageQuery{})
 			return err
 		},
-		"runs.Pending": func(ctx context.Context, s *store, sc core.Scope, at target) error {
+		"runs.Pending": func(ctx context.Context, s *store, sc core.Tenant, at target) error {
 			_, err := s.runs.Pending(ctx, sc, at.session)
 			return err
 		},
-		"runs.Active": func(ctx context.Context, s *store, sc core.Scope, at target) error {
+		"runs.Active": func(ctx context.Context, s *store, sc core.Tenant, at target) error {
 			_, err := s.runs.Active(ctx, sc, at.session)
 			return err
 		},
-		"events.Last": func(ctx context.Context, s *store, sc core.Scope, at target) error {
+		"events.Last": func(ctx context.Context, s *store, sc core.Tenant, at target) error {
 			_, err := s.events.Last(ctx, sc, at.session)
 			return err
 		},
-		"modelCalls.SessionUsage": func(ctx context.Context, s *store, sc core.Scope, at target) error {
-			_, err := s.modelCalls.SessionUsage(ctx, sc, at.session)
+		"modelCalls.SessionUsage": func(ctx context.Context, s *store, sc core.Tenant, at target) error {
+			_, err := s.sessionUsage(ctx, sc, at.session)
 			return err
 		},
 	}
@@ -125,7 +125,7 @@ func TestOtherOwnersSeeNothing(t *testing.T) {
 			}
 			s.turns(t, session.ID, 1)
 			log := s.log(t, session.ID)
-			if _, _, err := s.sessions.ApplyContext(t.Context(), ann(), change(session, "sum", log[0], log[0])); err != nil {
+			if _, _, err := s.sessions.ApplyContext(t.Context(), ann(), pathChange(session, "sum", log[0], log[0])); err != nil {
 				t.Fatal(err)
 			}
 			return target{session.ID, log[0].ID, s.accept(t, ask(session.ID, "open")).Run.ID}
@@ -133,15 +133,15 @@ func TestOtherOwnersSeeNothing(t *testing.T) {
 		unknown := target{core.NewID[core.SessionID](), core.NewID[core.MessageID](), core.NewID[core.RunID]()}
 		theirs := fill()
 		for name, call := range calls {
-			for who, scope := range map[string]core.Scope{
+			for who, tenant := range map[string]core.Tenant{
 				"another owner": bob(), "another user": {Owner: "ann", User: "dave"}, "the user of another owner": {Owner: "bob", User: "carol"}, "nobody": {},
 			} {
-				wantNotFound(t, name+" by "+who, call(t.Context(), s, scope, theirs))
+				wantNotFound(t, name+" by "+who, call(t.Context(), s, tenant, theirs))
 			}
 			wantNotFound(t, name+" of nothing", call(t.Context(), s, ann(), unknown))
 			wantNotFound(t, name+" of nonsense", call(t.Context(), s, ann(), target{"1' OR", "x", "y"}))
-			for who, scope := range map[string]core.Scope{"the owner": ann(), "the user": carol()} {
-				if err := call(t.Context(), s, scope, fill()); err != nil {
+			for who, tenant := range map[string]core.Tenant{"the owner": ann(), "the user": carol()} {
+				if err := call(t.Context(), s, tenant, fill()); err != nil {
 					t.Errorf("%s by %s: %v", name, who, err)
 				}
 			}

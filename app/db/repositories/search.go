@@ -13,68 +13,131 @@ import (
 
 // Search finds messages by their words. Safe for concurrent use.
 type Search struct {
-	db *gorm.DB
+	db     *gorm.DB
+	bounds searchBounds
 }
 
 // NewSearch returns the search in db.
-func NewSearch(db *gorm.DB) *Search { return &Search{db: db} }
+func NewSearch(db *gorm.DB) *Search { return &Search{db: db, bounds: defaultBounds()} }
 
-// maxLooked bounds how many messages a page looks at that turn out not to be on the
-// path, or not to have a phrase that it asks for. More are for the next page.
-const maxLooked = 1000
+// maxExamined bounds how many messages a page examines that turn out to be off the path, or
+// not to contain a phrase of the query. The next page examines more.
+const maxExamined = 1000
 
-// Messages returns a page of the messages that the query finds, newest first;
-// those of one millisecond in the order in which they were stored, the last one
-// first. The order does not change when messages are added, and is the same on both
-// databases. What was deleted is not found. ErrInvalid is a text that cannot be
-// looked for, ErrNotFound a session outside of the scope.
-func (r *Search) Messages(ctx context.Context, scope core.Scope, q core.SearchQuery) (core.SearchPage, error) {
+// Messages returns a page of the messages that the query finds, the best first, or with
+// core.SortNewest those that have all of its words, newest first; those of one millisecond in
+// the reverse order of storage. The order is stable when messages are added, and is the same
+// on both databases. Deleted messages are not found. ErrInvalid for a text that cannot be
+// searched for, ErrNotFound for a session outside of the scope.
+func (r *Search) Messages(ctx context.Context, tenant core.Tenant, q core.SearchQuery) (core.SearchPage, error) {
 	none := core.SearchPage{}
-	query, err := searchtext.Parse(q.Text)
+	read, list, err := r.parseSearch(q)
 	if err != nil {
 		return none, err
 	}
 	if q.SessionID != "" {
-		if err := known("session", q.SessionID); err != nil {
+		if err := requireID("session", q.SessionID); err != nil {
 			return none, err
 		}
-		if err := mustSee(r.db.WithContext(ctx), scope, q.SessionID); err != nil {
+		if err := requireVisible(r.db.WithContext(ctx), tenant, q.SessionID); err != nil {
 			return none, err
 		}
 	}
-	limit, err := pageLimit(q.Limit)
+	limit, from, err := pageStart(q.Limit, q.Cursor, list)
 	if err != nil {
 		return none, err
 	}
-	from, more, err := parseCursor(q.Cursor, "search")
-	if err != nil {
-		return none, err
+	indexing := false
+	if q.Sort == core.SortNewest || r.hasBacklog(ctx, q.SessionID) {
+		indexing = r.indexScope(ctx, tenant, q.SessionID)
 	}
-	page := core.SearchPage{}
-	// Before it is looked: what is indexed in between may be found or not.
-	if page.Indexing, err = r.Indexing(ctx); err != nil {
-		return none, err
-	}
+	var page core.SearchPage
 	err = withoutJIT(r.db.WithContext(ctx), func(db *gorm.DB) (err error) {
-		s := searching{db: db, scope: scope, q: q, query: query, from: from, more: more}
-		page.Page, err = s.page(limit)
+		s := messageSearch{db: db, scope: tenant, q: q, from: from}
+		if page, err = read(s, limit); err == nil && q.Around > 0 {
+			err = s.addAround(page.Items)
+		}
 		return err
 	})
 	if err != nil {
-		return none, failure(err, "search of", scope.Owner)
+		return none, wrapError(err, "search of", tenant.Owner)
 	}
+	page.Indexing = page.Indexing || indexing && q.Sort == core.SortNewest
 	return page, nil
 }
 
-// Indexing reports whether messages of an older version are still being indexed.
-func (r *Search) Indexing(ctx context.Context) (bool, error) {
-	var n int64
-	err := r.db.WithContext(ctx).Model(&models.SearchFill{}).Count(&n).Error
-	return n > 0, failure(err, "search", "")
+// parseSearch parses the query, and returns how to read a page, and the name of the list
+// for its cursors.
+func (r *Search) parseSearch(q core.SearchQuery) (read func(messageSearch, int) (core.SearchPage, error), list string, err error) {
+	if q.Sort == core.SortNewest {
+		query, err := searchtext.Parse(q.Text)
+		return func(s messageSearch, limit int) (core.SearchPage, error) {
+			s.query = query
+			p, err := s.readPage(limit)
+			return core.SearchPage{Page: p}, err
+		}, "search", err
+	}
+	question, err := searchtext.ParseQuestion(q.Text)
+	return func(s messageSearch, limit int) (core.SearchPage, error) {
+		ranked := rankedSearch{messageSearch: s, question: question, bounds: r.bounds}
+		return ranked.readRanked(limit)
+	}, "relevance", err
 }
 
-// found is a message that the index found, with the place of its entry.
-type found struct {
+// How often a search tries to index before it searches, and how long it waits for another
+// transaction that holds the sessions.
+const (
+	indexTries = 100
+	indexPause = 20 * time.Millisecond
+)
+
+// maxUnindexed is how many messages of a session a search reads directly rather than to index
+// them first.
+const maxUnindexed = 100
+
+// hasBacklog reports whether more messages of the session are not indexed than a search reads
+// directly.
+func (r *Search) hasBacklog(ctx context.Context, session core.SessionID) bool {
+	if session == "" {
+		return false
+	}
+	some, err := r.hasUnindexed(ctx, func(db *gorm.DB) *gorm.DB {
+		return db.Where("id = ? AND last_seq - indexed_seq > ?", session, maxUnindexed)
+	})
+	return err == nil && some
+}
+
+// indexScope indexes what is not indexed yet of the scope, and reports whether something is
+// left. A search for exact words needs it, as it reads the index alone.
+func (r *Search) indexScope(ctx context.Context, tenant core.Tenant, session core.SessionID) (left bool) {
+	scope := func(db *gorm.DB) *gorm.DB {
+		if session != "" {
+			db = db.Where("id = ?", session)
+		}
+		return db.Scopes(visibleTo(tenant))
+	}
+	for range indexTries {
+		n, _, err := r.indexSome(ctx, scope)
+		if err != nil { // a database that only reads: the search goes on
+			return true
+		}
+		if left, err = r.hasUnindexed(ctx, scope); err != nil || !left {
+			return err != nil
+		}
+		if n > 0 {
+			continue
+		}
+		select {
+		case <-time.After(indexPause):
+		case <-ctx.Done():
+			return true
+		}
+	}
+	return true
+}
+
+// foundMessage is a message that the index found, with the position of its entry.
+type foundMessage struct {
 	N         int64
 	EntryAt   time.Time
 	Allowed   bool
@@ -86,36 +149,39 @@ type found struct {
 	Content   string
 	ToolCalls models.JSON
 	ToolName  string
+	Author    string
 	CreatedAt time.Time
 }
 
-// searching is one search.
-type searching struct {
+// messageSearch is one search.
+type messageSearch struct {
 	db    *gorm.DB
-	scope core.Scope
+	scope core.Tenant
 	q     core.SearchQuery
 	query searchtext.Query
-	from  position
-	more  bool // from is where the last page ended
+	from  position // the end of the last page
 }
 
-// page reads what the index found until the page is full.
-func (s *searching) page(limit int) (core.Page[core.SearchHit], error) {
+// readPage reads rows from the index until the page is full.
+func (s *messageSearch) readPage(limit int) (core.Page[core.SearchHit], error) {
 	p := core.Page[core.SearchHit]{Items: []core.SearchHit{}}
-	for looked := 0; ; {
+	for examined := 0; ; {
 		want := limit - len(p.Items) + 1
-		rows, err := s.candidates(want)
+		rows, err := s.nextCandidates(want)
 		if err != nil {
 			return p, err
 		}
 		for i, row := range rows {
-			if len(p.Items) == limit || looked > maxLooked+limit {
-				p.NextCursor = s.from.cursor()
+			if err := s.db.Statement.Context.Err(); err != nil {
+				return p, err
+			}
+			if len(p.Items) == limit || examined > maxExamined+limit {
+				p.NextCursor = s.from.encodeCursor()
 				return p, nil
 			}
-			looked++
-			s.from, s.more = rows[i].position(s.db), true
-			hit, ok, err := s.hit(row)
+			examined++
+			s.from = rows[i].cursorPosition(s.db)
+			hit, ok, err := s.hitOf(row)
 			if err != nil {
 				return p, err
 			}
@@ -129,26 +195,31 @@ func (s *searching) page(limit int) (core.Page[core.SearchHit], error) {
 	}
 }
 
-// position returns where the row's entry is in the order.
-func (f found) position(db *gorm.DB) position {
+// cursorPosition returns the position of the row's entry.
+func (f foundMessage) cursorPosition(db *gorm.DB) position {
 	if isPostgres(db) {
 		return position{List: "search", N: f.EntryAt.UnixMicro(), M: f.N}
 	}
 	return position{List: "search", N: f.N}
 }
 
-// hit returns what is told of a row, and false if it may not be told, or does not
-// have what is looked for after all.
-func (s *searching) hit(f found) (core.SearchHit, bool, error) {
+// hitOf returns the hit of a row, and false if it must not be shown or does not match after
+// all.
+func (s *messageSearch) hitOf(f foundMessage) (core.SearchHit, bool, error) {
 	if !f.Allowed {
 		return core.SearchHit{}, false, nil
 	}
+	return s.newHit(f, s.query.Find)
+}
+
+// newHit returns the hit of a row with what find finds in its text.
+func (s *messageSearch) newHit(f foundMessage, find func(string) ([]searchtext.Span, bool)) (core.SearchHit, bool, error) {
 	m, err := models.Message{ID: f.ID, Content: f.Content, ToolCalls: f.ToolCalls, ToolName: f.ToolName}.Core()
 	if err != nil {
 		return core.SearchHit{}, false, err
 	}
-	text := searchable(m)
-	spans, ok := s.query.Find(text)
+	text := indexedText(m)
+	spans, ok := find(text)
 	if !ok {
 		return core.SearchHit{}, false, nil
 	}
@@ -158,29 +229,30 @@ func (s *searching) hit(f found) (core.SearchHit, bool, error) {
 	}
 	hit := core.SearchHit{
 		SessionID: core.SessionID(f.SessionID), SessionTitle: f.Title, MessageID: core.MessageID(f.ID),
-		Seq: f.Seq, Role: core.Role(f.Role), Highlights: []core.Highlight{}, CreatedAt: f.CreatedAt.UTC(),
+		Seq: f.Seq, Role: core.Role(f.Role), Author: f.Author, Highlights: []core.Highlight{}, CreatedAt: f.CreatedAt.UTC(),
 	}
 	hit.Excerpt, spans = searchtext.Excerpt(text, spans, size)
 	for _, p := range spans {
 		hit.Highlights = append(hit.Highlights, core.Highlight{Start: p.Start, End: p.End})
 	}
+	hit.Pieces = core.Pieces(hit.Excerpt, hit.Highlights)
 	return hit, true, nil
 }
 
-// ownerWords narrow a search to a scope.
-func ownerWords(scope core.Scope) []string {
-	words := []string{hashed(wordOwner, scope.Owner)}
-	if scope.User != "" {
-		words = append(words, hashed(wordUser, scope.User))
+// ownerWords are the words that narrow a search to a scope.
+func ownerWords(tenant core.Tenant) []string {
+	words := []string{hashedWord(wordOwner, tenant.Owner)}
+	if tenant.User != "" {
+		words = append(words, hashedWord(wordUser, tenant.User))
 	}
 	return words
 }
 
 // scopeWords are the words that narrow the search.
-func (s *searching) scopeWords() []string {
+func (s *messageSearch) scopeWords() []string {
 	words := append(ownerWords(s.scope), wordMessage)
 	if s.q.UserID != "" {
-		words = append(words, hashed(wordUser, s.q.UserID))
+		words = append(words, hashedWord(wordUser, s.q.UserID))
 	}
 	if s.q.SessionID != "" {
 		words = append(words, sessionWord(string(s.q.SessionID)))
@@ -191,22 +263,22 @@ func (s *searching) scopeWords() []string {
 	return words
 }
 
-// candidates returns the next rows that the index finds, at most n.
-func (s *searching) candidates(n int) ([]found, error) {
+// nextCandidates returns the next rows from the index, at most n.
+func (s *messageSearch) nextCandidates(n int) ([]foundMessage, error) {
 	if isPostgres(s.db) {
 		return s.candidatesPostgres(n)
 	}
 	return s.candidatesSQLite(n)
 }
 
-// foundColumns are the columns of found, but for the first three. No more of a
-// message is read than is searched.
-const foundColumns = `m.id, m.session_id, s.title, m.seq, m.role, substr(m.content, 1, 262144) AS content, m.tool_calls, m.tool_name, m.created_at`
+// foundColumns are the columns of a foundMessage, except for the first three. The query
+// reads no more of a message than is indexed.
+const foundColumns = `m.id, m.session_id, s.title, m.seq, m.role, substr(m.content, 1, 262144) AS content, m.tool_calls, m.tool_name, m.author, m.created_at`
 
-// allowed are the conditions that the index does not know, and those of the scope
-// once more, of messages m and sessions s.
-func (s *searching) allowed() (string, []any) {
-	sql, args := "m.deleted_at IS NULL AND m.owner = ? AND s.owner = ?", []any{s.scope.Owner, s.scope.Owner}
+// allowedSQL returns the conditions that the index does not contain, and those of the scope
+// again, for messages m and sessions s.
+func (s *messageSearch) allowedSQL() (string, []any) {
+	sql, args := "m.deleted_at IS NULL AND m.seq <= s.last_seq AND m.owner = ? AND s.owner = ?", []any{s.scope.Owner, s.scope.Owner}
 	if !s.q.AllBranches {
 		sql += " AND m.on_path"
 	}
@@ -214,6 +286,12 @@ func (s *searching) allowed() (string, []any) {
 		if user != "" {
 			sql, args = sql+" AND s.user_id = ?", append(args, user)
 		}
+	}
+	if s.q.Agent != "" {
+		sql, args = sql+" AND s.agent = ?", append(args, s.q.Agent)
+	}
+	if s.q.Author != "" {
+		sql, args = sql+" AND (m.author = ? OR m.author_id = ?)", append(args, s.q.Author, s.q.Author)
 	}
 	if !s.q.After.IsZero() {
 		sql, args = sql+" AND m.created_at >= ?", append(args, s.q.After.UTC())

@@ -13,12 +13,14 @@ import (
 	"bobbin/app/db/models"
 )
 
-// entry is a text on its way into the search index.
+// entry is a text for the search index.
 type entry struct {
 	owner, session, user string
 	message              models.Ref // empty = the title of the session
 	role                 core.Role
 	at                   time.Time
+	seq                  int64
+	onPath               bool
 	text                 string
 }
 
@@ -26,18 +28,18 @@ type entry struct {
 func messageEntry(m core.Message, user string) entry {
 	return entry{
 		owner: m.Owner, session: string(m.SessionID), user: user, message: models.Ref(m.ID),
-		role: m.Role, at: m.CreatedAt, text: searchable(m),
+		role: m.Role, at: m.CreatedAt, seq: m.Seq, onPath: m.OnPath, text: indexedText(m),
 	}
 }
 
 // titleEntry returns the entry of a session's title.
 func titleEntry(s models.Session) entry {
-	return entry{owner: s.Owner, session: s.ID, user: s.UserID, at: s.CreatedAt, text: s.Title}
+	return entry{owner: s.Owner, session: s.ID, user: s.UserID, at: s.CreatedAt, onPath: true, text: s.Title}
 }
 
-// searchable returns the text of a message in which words are looked for: what was
-// said, and what tools were asked.
-func searchable(m core.Message) string {
+// indexedText returns the searchable text of a message: its content, and the arguments of
+// tool calls.
+func indexedText(m core.Message) string {
 	if m.ToolName == core.ToolSearchHistory {
 		return ""
 	}
@@ -54,12 +56,12 @@ func searchable(m core.Message) string {
 	return text
 }
 
-// index writes the entries in one statement; those without words are left out.
-func index(tx *gorm.DB, entries []entry) error {
+// indexEntries inserts the entries in one statement, without those that have no words.
+func indexEntries(tx *gorm.DB, entries []entry) error {
 	if isPostgres(tx) {
-		return insert(tx, entriesOf(entries, postgresEntryOf))
+		return insertRows(tx, entriesOf(entries, postgresEntryOf))
 	}
-	return insert(tx, entriesOf(entries, sqliteEntryOf))
+	return insertRows(tx, entriesOf(entries, sqliteEntryOf))
 }
 
 func entriesOf[T any](entries []entry, row func(entry, searchtext.Document) T) *[]T {
@@ -73,8 +75,8 @@ func entriesOf[T any](entries []entry, row func(entry, searchtext.Document) T) *
 	return &rows
 }
 
-// The words that no text has, by which a search is narrowed: the databases then
-// need to look at nothing else. Words of texts have no underscore.
+// Words that no text contains, as words of texts have no underscore. They narrow a search,
+// so that the databases need not read anything else.
 const (
 	wordOwner   = "_o"
 	wordUser    = "_u"
@@ -84,11 +86,11 @@ const (
 	wordTitle   = "_t"
 )
 
-// scopeWords are those of an entry.
+// scopeWords returns the narrowing words of an entry.
 func (e entry) scopeWords() []string {
-	words := []string{hashed(wordOwner, e.owner), sessionWord(e.session)}
+	words := []string{hashedWord(wordOwner, e.owner), sessionWord(e.session)}
 	if e.user != "" {
-		words = append(words, hashed(wordUser, e.user))
+		words = append(words, hashedWord(wordUser, e.user))
 	}
 	if e.message == "" {
 		return append(words, wordTitle)
@@ -96,48 +98,30 @@ func (e entry) scopeWords() []string {
 	return append(words, wordMessage, wordRole+string(e.role))
 }
 
-// hashed makes a word of a name that may hold anything.
-func hashed(kind, name string) string {
+// hashedWord encodes an arbitrary name as a word.
+func hashedWord(kind, name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return kind + hex.EncodeToString(sum[:8])
 }
 
 func sessionWord(id string) string { return wordSession + strings.ReplaceAll(id, "-", "") }
 
-// indexMessages brings messages of the journal's session into the index.
-func (j *journal) indexMessages(messages []core.Message) error {
-	entries := make([]entry, 0, len(messages))
-	for _, m := range messages {
-		entries = append(entries, messageEntry(m, j.session.UserID))
+// indexTitle indexes the session's title.
+func (stx *sessionTx) indexTitle() error {
+	if stx.session.Temporary {
+		return nil
 	}
-	return index(j.tx, entries)
-}
-
-// indexLog brings all messages of the journal's session into the index.
-func (j *journal) indexLog() error {
-	for from := int64(0); ; {
-		var rows []models.Message
-		err := j.tx.Select("id, session_id, owner, seq, role, substr(content, 1, 262144) AS content, tool_calls, tool_name, created_at").
-			Where("session_id = ? AND seq > ?", j.session.ID, from).Order("seq").Limit(fillBatch).Find(&rows).Error
-		if err != nil || len(rows) == 0 {
-			return err
-		}
-		messages, err := values(rows, models.Message.Core)
-		if err != nil {
-			return err
-		}
-		if err := j.indexMessages(messages); err != nil {
-			return err
-		}
-		from = rows[len(rows)-1].Seq
-	}
-}
-
-// indexTitle brings the title of the journal's session into the index.
-func (j *journal) indexTitle() error {
-	err := j.tx.Where("session_id = ? AND message_id IS NULL", j.session.ID).Delete(&models.SearchEntry{}).Error
+	err := stx.tx.Where("session_id = ? AND message_id IS NULL", stx.session.ID).Delete(&models.SearchEntry{}).Error
 	if err != nil {
 		return err
 	}
-	return index(j.tx, []entry{titleEntry(j.session)})
+	return indexEntries(stx.tx, []entry{titleEntry(stx.session)})
+}
+
+// movePathOfIndex sets for the entries of messages after the seq whether they are on the
+// path. It writes only those that change.
+func (stx *sessionTx) movePathOfIndex(after int64) error {
+	return stx.tx.Exec(`UPDATE search_entries SET on_path = (SELECT m.on_path FROM messages m WHERE m.id = search_entries.message_id)
+		WHERE session_id = ? AND seq > ? AND message_id IS NOT NULL
+		AND on_path <> (SELECT m.on_path FROM messages m WHERE m.id = search_entries.message_id)`, stx.session.ID, after).Error
 }

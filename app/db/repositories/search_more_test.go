@@ -1,11 +1,13 @@
 package repositories_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,24 +16,24 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/searchtext"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
 )
 
 // contents returns the excerpts of a page.
-func (s *store) contents(t testing.TB, scope core.Scope, q core.SearchQuery) []string {
+func (s *store) contents(t testing.TB, tenant core.Tenant, q core.SearchQuery) []string {
 	t.Helper()
 	out := []string{}
-	for _, h := range s.search(t, scope, q).Items {
+	for _, h := range s.search(t, tenant, q).Items {
 		out = append(out, h.Excerpt)
 	}
 	return out
 }
 
 // titlesWith returns the titles of the sessions that the text finds.
-func (s *store) titlesWith(t testing.TB, scope core.Scope, text string) []string {
+func (s *store) titlesWith(t testing.TB, tenant core.Tenant, text string) []string {
 	t.Helper()
-	page, err := s.sessions.List(t.Context(), scope, core.SessionQuery{Text: text})
+	page, err := s.sessions.List(t.Context(), tenant, core.SessionQuery{Text: text})
 	if err != nil {
 		t.Fatalf("sessions with %q: %v", text, err)
 	}
@@ -42,8 +44,8 @@ func (s *store) titlesWith(t testing.TB, scope core.Scope, text string) []string
 	return out
 }
 
-// What was deleted, what belongs to others, and what is not on the path is not
-// found; copies in forks are.
+// Search does not find messages that are deleted, of others, or off the path; it finds
+// copies in forks.
 func TestSearchFindsOnlyWhatItMay(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -55,9 +57,9 @@ func TestSearchFindsOnlyWhatItMay(t *testing.T) {
 		s.finish(t, s.accept(t, ask(session.ID, "red pump")).Run, "red answer")
 		s.finish(t, s.accept(t, ask(session.ID, "red valve")).Run, "blue answer")
 		s.edit(t, session.ID, s.log(t, session.ID)[2].ID, "green valve")
-		want := func(what string, scope core.Scope, q core.SearchQuery, want ...string) {
+		want := func(what string, tenant core.Tenant, q core.SearchQuery, want ...string) {
 			t.Helper()
-			if diff := cmp.Diff(append([]string{}, want...), s.contents(t, scope, q)); diff != "" {
+			if diff := cmp.Diff(append([]string{}, want...), s.contents(t, tenant, q)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", what, diff)
 			}
 		}
@@ -65,7 +67,7 @@ func TestSearchFindsOnlyWhatItMay(t *testing.T) {
 		want("all branches", ann(), core.SearchQuery{Text: "red", AllBranches: true}, "red valve", "red answer", "red pump")
 		want("a role", ann(), core.SearchQuery{Text: "red", Role: core.RoleAssistant}, "red answer")
 		want("her user", carol(), core.SearchQuery{Text: "pump"}, "red pump")
-		want("another user", core.Scope{Owner: "ann", User: "dave"}, core.SearchQuery{Text: "red"})
+		want("another user", core.Tenant{Owner: "ann", User: "dave"}, core.SearchQuery{Text: "red"})
 		want("no user of hers", carol(), core.SearchQuery{Text: "red", UserID: "dave"})
 		want("another owner", bob(), core.SearchQuery{Text: "red"})
 		_, err = repositories.NewSearch(s.Gorm).Messages(t.Context(), bob(), core.SearchQuery{Text: "red", SessionID: session.ID})
@@ -103,7 +105,7 @@ func TestSearchFindsOnlyWhatItMay(t *testing.T) {
 	})
 }
 
-// What an agent searched and found is no message to be found: it would find itself.
+// A search does not find the searches of agents and their results: it would find itself.
 func TestSearchLeavesItselfOut(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -234,21 +236,36 @@ func TestSearchWhateverIsWritten(t *testing.T) {
 	})
 }
 
-// What was stored before there was an index is indexed a little at a time, by any
-// number of processes, and searches say that it is not done.
-func TestSearchFill(t *testing.T) {
+// index indexes all messages.
+func (s *store) index(t testing.TB) {
+	t.Helper()
+	for n := 0; ; n++ {
+		_, done, err := repositories.NewSearch(s.Gorm).IndexNext(t.Context())
+		if err != nil || n > 100_000 {
+			t.Fatalf("index %d: %v", n, err)
+		}
+		if done {
+			return
+		}
+	}
+}
+
+// What an older version stored is indexed a little at a time, by any number of processes; a
+// search finds the newest messages meanwhile, and says that some may be missing.
+func TestSearchBacklog(t *testing.T) {
 	t.Parallel()
 	dbtest.EachURL(t, func(t *testing.T, url string) {
 		d := dbtest.Open(t, url)
 		if err := d.MigrateTo(t.Context(), 2); err != nil {
 			t.Fatal(err)
 		}
+		const messages = 1200
 		now, session := core.Now(), core.NewID[core.SessionID]()
 		g := d.Gorm.WithContext(t.Context())
-		if err := g.Exec("INSERT INTO sessions (id, owner, title, last_seq, message_count, created_at, updated_at) VALUES (?, 'ann', 'old pumps', 250, 250, ?, ?)", session, now, now).Error; err != nil {
+		if err := g.Exec("INSERT INTO sessions (id, owner, title, last_seq, message_count, created_at, updated_at) VALUES (?, 'ann', 'old pumps', ?, ?, ?, ?)", session, messages, messages, now, now).Error; err != nil {
 			t.Fatal(err)
 		}
-		for i := range 250 {
+		for i := range messages {
 			err := g.Exec("INSERT INTO messages (id, session_id, owner, seq, role, content, status, created_at) VALUES (?, ?, 'ann', ?, 'user', ?, 'complete', ?)",
 				core.NewID[core.MessageID](), session, i+1, fmt.Sprintf("pump %d", i), now.Add(time.Duration(i)*time.Second)).Error
 			if err != nil {
@@ -259,26 +276,143 @@ func TestSearchFill(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := open(d)
-		if page := s.search(t, ann(), core.SearchQuery{Text: "pump"}); !page.Indexing || len(page.Items) != 0 {
-			t.Errorf("before: got %d hits and indexing %t, want none and true", len(page.Items), page.Indexing)
-		}
 		s.accept(t, ask(session, "a new pump"))
-		for n := 0; ; n++ {
-			_, done, err := repositories.NewSearch(s.Gorm).Fill(t.Context())
-			if err != nil || n > 20 {
-				t.Fatalf("fill %d: %v", n, err)
-			}
-			if done {
-				break
-			}
+		find := func(text string) core.SearchPage {
+			return s.search(t, ann(), core.SearchQuery{Text: text, Sort: core.SortRelevance, PageQuery: core.PageQuery{Limit: 1}})
 		}
-		page := s.search(t, ann(), core.SearchQuery{Text: "pump", PageQuery: core.PageQuery{Limit: 200}})
-		rest := s.search(t, ann(), core.SearchQuery{Text: "pump", PageQuery: core.PageQuery{Limit: 200, Cursor: *page.NextCursor}})
-		if n := len(page.Items) + len(rest.Items); n != 251 || page.Indexing || page.Items[0].Excerpt != "pump 249" {
-			t.Errorf("after: got %d hits, the first %q, indexing %t; want 251 and false", n, page.Items[0].Excerpt, page.Indexing)
+		if page := find("1199"); !page.Indexing || page.Total != 1 {
+			t.Errorf("before: got %d results and indexing %t, want the newest message and true", page.Total, page.Indexing)
+		}
+		s.index(t)
+		if page := find("7"); page.Indexing || page.Total != 1 {
+			t.Errorf("after: got %d results and indexing %t, want 1 and false", page.Total, page.Indexing)
+		}
+		if page := s.search(t, ann(), core.SearchQuery{Text: "pump", PageQuery: core.PageQuery{Limit: 200}}); page.Indexing || page.Items[0].Excerpt != "pump 1199" {
+			t.Errorf("after: got %q first, indexing %t", page.Items[0].Excerpt, page.Indexing)
 		}
 		if got := s.titlesWith(t, ann(), "old"); len(got) != 1 {
 			t.Errorf("titles: got %q, want one", got)
+		}
+		if n := s.count(t, "SELECT COUNT(*) FROM search_entries"); n != messages+2 {
+			t.Errorf("got %d entries, want one for each message and the title", n)
+		}
+	})
+}
+
+// A message is found at once, and once, whatever is indexed meanwhile: all of it, in all
+// orders; what is edited, deleted or off the path is found as it is then.
+func TestSearchBeforeTheIndex(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		for i := range 30 {
+			s.finish(t, s.accept(t, ask(id, fmt.Sprintf("pump%d of the hall", i))).Run, fmt.Sprintf("answer%d", i))
+			if i%7 == 3 {
+				s.index(t)
+			}
+			for _, back := range []int{0, i / 2} {
+				for _, sort := range []core.SearchSort{core.SortRelevance, core.SortNewest} {
+					q := core.SearchQuery{Text: fmt.Sprintf("pump%d", i-back), Sort: sort}
+					if sort == core.SortNewest && i%5 > 0 {
+						continue // indexes
+					}
+					if got := s.contents(t, ann(), q); !slices.Equal(got, []string{fmt.Sprintf("pump%d of the hall", i-back)}) {
+						t.Errorf("%s %s after %d: got %q", sort, q.Text, i, got)
+					}
+				}
+			}
+		}
+		log := s.log(t, id)
+		s.edit(t, id, log[4].ID, "valve")
+		if got := s.ranked(t, core.SearchQuery{Text: "pump2"}); len(got) != 0 {
+			t.Errorf("off the path: got %d results", len(got))
+		}
+		s.index(t)
+		if got := s.ranked(t, core.SearchQuery{Text: "pump3 pump2 pump1"}); len(got) != 1 || got[0].Excerpt != "pump1 of the hall" {
+			t.Errorf("off the path: got %+v", got)
+		}
+		if n, want := s.count(t, "SELECT COUNT(*) FROM search_entries WHERE message_id IS NOT NULL"), s.count(t, "SELECT COUNT(*) FROM messages"); n != want {
+			t.Errorf("got %d entries, want one for each of %d messages", n, want)
+		}
+	})
+}
+
+// Indexing that is broken off anywhere, by several processes at once, leaves every message in
+// the index exactly once.
+func TestIndexingIsBrokenOff(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		const sessions, each = 12, 60
+		for range sessions {
+			var messages []core.Message
+			for i := range each {
+				messages = append(messages, core.Message{Role: core.RoleUser, Content: fmt.Sprintf("pump %d", i)})
+			}
+			if err := repositories.Fillup(t.Context(), s.Gorm, s.session(t).ID, messages); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var wg sync.WaitGroup
+		for worker := range 3 {
+			wg.Go(func() {
+				r := rand.New(rand.NewPCG(uint64(worker), 1))
+				for range 20 {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(r.IntN(20_000))*time.Microsecond)
+					_, _, _ = repositories.NewSearch(s.Gorm).IndexNext(ctx)
+					cancel()
+				}
+			})
+		}
+		wg.Wait()
+		s.index(t)
+		if n, one := s.count(t, "SELECT COUNT(*) FROM search_entries"), s.count(t, "SELECT COUNT(DISTINCT message_id) FROM search_entries"); n != sessions*each || one != n {
+			t.Errorf("got %d entries of %d messages, want %d", n, one, sessions*each)
+		}
+		if n := s.count(t, "SELECT COUNT(*) FROM sessions WHERE indexed_seq <> last_seq"); n != 0 {
+			t.Errorf("%d sessions are not indexed", n)
+		}
+		if n, err := repositories.NewSearch(s.Gorm).Reindex(t.Context()); err != nil || n != sessions {
+			t.Errorf("reindex: got %d sessions, %v", n, err)
+		}
+		s.index(t)
+		if n := s.count(t, "SELECT COUNT(*) FROM search_entries"); n != sessions*each {
+			t.Errorf("reindexed: got %d entries, want %d", n, sessions*each)
+		}
+	})
+}
+
+// A long phrase is found where it stands, and not where only its beginning and its
+// words do; a search ends with its context.
+//
+// Finding: security-4
+func TestSearchLongPhrases(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		session, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", Title: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.finish(t, s.accept(t, ask(session.ID, "one two three four five six seven eight nine")).Run, "one two three four five six nine eight seven")
+		const long, other = `"one two three four five six seven eight nine"`, `"one two three four five six nine eight seven"`
+		for query, want := range map[string][]string{
+			long:                                    {"one two three four five six seven eight nine"},
+			other:                                   {"one two three four five six nine eight seven"},
+			"one -" + long:                          {"one two three four five six nine eight seven"},
+			`"one two three four five six eight"`:   {},
+			long + " ten":                           {},
+			"one.two.three.four.five.six.seven.ei*": {"one two three four five six seven eight nine"},
+		} {
+			if diff := cmp.Diff(want, s.contents(t, ann(), core.SearchQuery{Text: query})); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", query, diff)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := repositories.NewSearch(s.Gorm).Messages(ctx, ann(), core.SearchQuery{Text: "one"}); err == nil {
+			t.Error("got no error of a search that was canceled")
 		}
 	})
 }

@@ -19,7 +19,11 @@ type postgresEntry struct {
 	SessionID string
 	MessageID models.Ref
 	CreatedAt time.Time `gorm:"autoCreateTime:false"`
-	Words     string    // as text of a tsvector
+	Seq       int64
+	OnPath    bool
+	Length    int
+	Terms     []byte
+	Words     string // as text of a tsvector
 }
 
 // TableName is the table's name.
@@ -28,24 +32,24 @@ func (postgresEntry) TableName() string { return "search_entries" }
 func postgresEntryOf(e entry, d searchtext.Document) postgresEntry {
 	return postgresEntry{
 		Owner: e.owner, SessionID: e.session, MessageID: e.message, CreatedAt: e.at,
-		Words: tsvector(d, e.scopeWords()),
+		Seq: e.seq, OnPath: e.onPath, Length: d.Length, Terms: d.Terms, Words: tsvectorText(d, e.scopeWords()),
 	}
 }
 
-// What a tsvector can hold: positions up to 16,383, at most 255 of a word, and
-// 1 MiB in all.
+// The capacity of a tsvector: positions up to 16,383, at most 255 for each word, and 1 MiB
+// in all.
 const (
 	maxPosition  = 16383
 	maxPositions = 255
 	maxVector    = 1<<20 - 64<<10
 )
 
-// wordInexact marks a text of which a tsvector cannot hold all positions: it has
-// all words, and whether it has a phrase is for searchtext to say.
+// wordInexact marks a text whose positions do not all fit a tsvector: it has all words, and
+// searchtext checks phrases.
 const wordInexact = "_x"
 
-// tsvector returns the words as text of a tsvector.
-func tsvector(d searchtext.Document, scope []string) string {
+// tsvectorText returns the words as the text of a tsvector.
+func tsvectorText(d searchtext.Document, scope []string) string {
 	at := make(map[string][]int, len(d.Words))
 	exact := len(d.Words) < maxPosition
 	size := 0
@@ -65,28 +69,28 @@ func tsvector(d searchtext.Document, scope []string) string {
 		scope = append(slices.Clip(scope), wordInexact)
 	}
 	for w, list := range at {
-		lexeme(&b, w)
+		writeLexeme(&b, w)
 		if exact {
-			positions(&b, list)
+			writePositions(&b, list)
 		}
 		b.WriteByte(' ')
 	}
-	for _, w := range slices.Concat(d.Parts, scope) {
-		lexeme(&b, w)
+	for _, w := range slices.Concat(d.Parts, d.Stems, scope) {
+		writeLexeme(&b, w)
 		b.WriteByte(' ')
 	}
 	return b.String()
 }
 
-// lexeme writes a word. It has no quotation marks and no backslashes.
-func lexeme(b *strings.Builder, w string) {
+// writeLexeme writes a word. Words contain no quotation marks and no backslashes.
+func writeLexeme(b *strings.Builder, w string) {
 	b.WriteByte('\'')
 	b.WriteString(w)
 	b.WriteByte('\'')
 }
 
-// positions writes the places of a word.
-func positions(b *strings.Builder, list []int) {
+// writePositions writes the positions of a word.
+func writePositions(b *strings.Builder, list []int) {
 	between := byte(':')
 	for _, n := range list {
 		b.WriteByte(between)
@@ -95,9 +99,9 @@ func positions(b *strings.Builder, list []int) {
 	}
 }
 
-// postgresMatch returns the query as text of two tsqueries, narrowed to entries
-// with the scope words: what an entry must have, and, if there are phrases, what
-// it must be besides, unless it is inexact.
+// postgresMatch returns the query as the texts of two tsqueries, narrowed to entries with
+// the scope words: one that every entry must match, and one for phrases, which inexact
+// entries need not match.
 func postgresMatch(q searchtext.Query, scope []string) (must, exactly string) {
 	var words, phrases []string
 	for _, w := range scope {
@@ -126,7 +130,7 @@ func postgresMatch(q searchtext.Query, scope []string) (must, exactly string) {
 	return strings.Join(words, " & "), strings.Join(phrases, " & ")
 }
 
-// matchPostgres returns the condition for entries e that the query finds.
+// matchPostgres returns the condition for entries e that match the query.
 func matchPostgres(q searchtext.Query, scope []string) (string, []any) {
 	must, exactly := postgresMatch(q, scope)
 	if exactly == "" {
@@ -136,18 +140,22 @@ func matchPostgres(q searchtext.Query, scope []string) (string, []any) {
 		[]any{must, exactly, "'" + wordInexact + "'"}
 }
 
-// How many of the newest entries are looked at before the index is asked: it knows
-// no order, so that of a word that is everywhere it would give everything, to be
-// sorted. More are looked at if the newest promise that the page will be full.
+// How many of the newest entries are read before the index is used. The index has no order:
+// for a frequent word it would return everything, to be sorted. More are read if the newest
+// promise to fill the page.
 const (
 	newestFirst = 1000
 	newestMore  = 12_000
 	promising   = 8 // this part of a page
 )
 
-// candidatesPostgres looks at the newest entries, and asks the index if these were
-// not enough.
-func (s *searching) candidatesPostgres(n int) ([]found, error) {
+// entryInLog excludes entries of messages that are not in a log, which could fill a page
+// during an import. Usually no session is busy.
+const entryInLog = ` AND (e.session_id NOT IN (SELECT id FROM sessions WHERE busy <> '') OR
+	EXISTS (SELECT 1 FROM messages l JOIN sessions b ON b.id = l.session_id WHERE l.id = e.message_id AND l.seq <= b.last_seq))`
+
+// candidatesPostgres reads the newest entries, and uses the index if these are not enough.
+func (s *messageSearch) candidatesPostgres(n int) ([]foundMessage, error) {
 	rows, err := s.selectPostgres(n, newestFirst)
 	if err == nil && len(rows) < n && len(rows)*promising >= n {
 		rows, err = s.selectPostgres(n, newestMore)
@@ -158,8 +166,8 @@ func (s *searching) candidatesPostgres(n int) ([]found, error) {
 	return s.selectPostgres(n, 0)
 }
 
-// withoutJIT lets fn ask PostgreSQL without compiling its questions: that would
-// take a quarter of a second for what takes milliseconds.
+// withoutJIT runs fn without JIT compilation on PostgreSQL, which would take a quarter of a
+// second for queries that take milliseconds.
 func withoutJIT(db *gorm.DB, fn func(*gorm.DB) error) error {
 	if !isPostgres(db) {
 		return fn(db)
@@ -172,15 +180,15 @@ func withoutJIT(db *gorm.DB, fn func(*gorm.DB) error) error {
 	})
 }
 
-// selectPostgres returns the next n entries that the query finds, among the newest
-// ones only unless that is 0.
-func (s *searching) selectPostgres(n, newest int) ([]found, error) {
+// selectPostgres returns the next n entries that match, with newest > 0 only among that
+// many of the newest.
+func (s *messageSearch) selectPostgres(n, newest int) ([]foundMessage, error) {
 	match, matched := matchPostgres(s.query, s.scopeWords())
-	where, args := "e.message_id IS NOT NULL AND e.owner = ?", []any{s.scope.Owner}
+	where, args := "e.message_id IS NOT NULL AND e.owner = ?"+entryInLog, []any{s.scope.Owner}
 	if s.q.SessionID != "" {
 		where, args = where+" AND e.session_id = ?", append(args, s.q.SessionID)
 	}
-	if s.more {
+	if s.from.isSet() {
 		where, args = where+" AND (e.created_at, e.n) < (?, ?)", append(args, time.UnixMicro(s.from.N).UTC(), s.from.M)
 	}
 	if !s.q.After.IsZero() {
@@ -189,20 +197,20 @@ func (s *searching) selectPostgres(n, newest int) ([]found, error) {
 	if !s.q.Before.IsZero() {
 		where, args = where+" AND e.created_at < ?", append(args, s.q.Before.UTC())
 	}
-	// Only as many as are needed are joined with their messages, and of the newest
-	// no more are looked at than are needed.
+	// Joins only as many messages as needed, and reads no more of the newest entries than
+	// needed.
 	const newestLast = " ORDER BY e.created_at DESC, e.n DESC LIMIT "
 	from := "search_entries e WHERE " + where + " AND " + match
 	if newest > 0 {
-		// A number, no parameter: a plan for any number would sort all entries.
+		// A literal, not a parameter: a plan for any number would sort all entries.
 		from = "(SELECT * FROM search_entries e WHERE " + where + newestLast + strconv.Itoa(newest) + ") e WHERE " + match
 	}
-	allowed, more := s.allowed()
+	allowed, more := s.allowedSQL()
 	args = slices.Concat(args, matched, []any{n}, more)
 	sql := "WITH e AS MATERIALIZED (SELECT e.n, e.created_at, e.message_id FROM " + from + newestLast + `?)
 		SELECT e.n, e.created_at AS entry_at, (` + allowed + ") AS allowed, " + foundColumns + `
 		FROM e JOIN messages m ON m.id = e.message_id JOIN sessions s ON s.id = m.session_id ORDER BY e.created_at DESC, e.n DESC`
-	var rows []found
+	var rows []foundMessage
 	err := s.db.Raw(sql, args...).Scan(&rows).Error
 	return rows, err
 }

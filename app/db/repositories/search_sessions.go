@@ -1,6 +1,9 @@
 package repositories
 
 import (
+	"cmp"
+	"context"
+	"slices"
 	"strconv"
 
 	"gorm.io/gorm"
@@ -10,65 +13,72 @@ import (
 	"bobbin/app/db/models"
 )
 
-// What is everywhere is found faster by looking into the newest sessions, one by
-// one; everything else by asking the index for all sessions that have it.
+// Frequent words are found faster by checking the newest sessions one by one; all others by
+// asking the index for all sessions that have them.
 const (
 	newestSessions = 300
 	commonNewest   = 20  // of the newestFirst entries, on PostgreSQL
 	commonAtAll    = 500 // entries, on SQLite, whose index counts fast
 )
 
-// holding is a search for sessions that have a text in their title or in a message.
-// A phrase in a message of which a tsvector cannot hold all positions counts as
-// found on PostgreSQL if its words are there.
-type holding struct {
-	db    *gorm.DB // without conditions
-	owner string
-	match string // of search_entries e
-	args  []any
+// sessionSearch is a search for sessions with a text in their title or in a message. On
+// PostgreSQL a phrase counts as found in a message whose positions do not all fit a
+// tsvector if it has the words.
+type sessionSearch struct {
+	sessionList
+
+	db       *gorm.DB // without conditions
+	owner    string
+	match    string // of search_entries e
+	args     []any
+	entrySQL string // condition for entries e of messages m
 }
 
-// sessionsWith returns the first n sessions of the list that have the text.
-func sessionsWith(list *gorm.DB, scope core.Scope, text string, n int) ([]models.Session, error) {
-	query, err := searchtext.Parse(text)
+// sessionsWith returns the first sessions of the list that have the text, up to one more
+// than the limit.
+func (l sessionList) sessionsWith(list *gorm.DB, tenant core.Tenant, q core.SessionQuery) ([]sessionRow, error) {
+	query, err := searchtext.Parse(q.Text)
 	if err != nil {
 		return nil, err
 	}
 	list = list.Model(&models.Session{}).Session(&gorm.Session{})
-	h := holding{owner: scope.Owner, match: "search_words MATCH ?", args: []any{sqliteMatch(query, ownerWords(scope))}}
-	if isPostgres(list) {
-		h.match, h.args = matchPostgres(query, ownerWords(scope))
+	h := sessionSearch{sessionList: l, owner: tenant.Owner, match: "search_words MATCH ?", args: []any{sqliteMatch(query, ownerWords(tenant))}, entrySQL: visibleEntrySQL}
+	if q.TitlesOnly {
+		h.entrySQL = " AND e.message_id IS NULL"
 	}
-	var rows []models.Session
+	if isPostgres(list) {
+		h.match, h.args = matchPostgres(query, ownerWords(tenant))
+	}
+	var rows []sessionRow
 	err = withoutJIT(list.Session(&gorm.Session{NewDB: true}), func(db *gorm.DB) (err error) {
 		h.db = db
-		rows, err = h.first(n, list)
+		rows, err = h.findFirst(q.Limit+1, list)
 		return err
 	})
 	return rows, err
 }
 
-// first is sessionsWith.
-func (h holding) first(n int, list *gorm.DB) ([]models.Session, error) {
-	common, err := h.common()
+// findFirst returns the first n sessions of the list that match.
+func (h sessionSearch) findFirst(n int, list *gorm.DB) ([]sessionRow, error) {
+	common, err := h.isCommon()
 	if err != nil {
 		return nil, err
 	}
-	var rows []models.Session
+	var rows []sessionRow
 	if common {
-		newest := list.Order(newestActivity).Limit(newestSessions)
-		err := h.db.Table("(?) AS sessions", newest).Scopes(h.oneByOne).Order(newestActivity).Limit(n).Find(&rows).Error
+		newest := list.Order(h.newestFirstSQL()).Limit(newestSessions)
+		err := h.db.Table("(?) AS sessions", newest).Scopes(h.withOwnEntry, h.selectColumns).Order(h.newestFirstSQL()).Limit(n).Find(&rows).Error
 		if err != nil || len(rows) == n {
 			return rows, err
 		}
 	}
 	rows = nil
-	err = h.db.Table("(?) AS sessions", list).Scopes(h.atOnce).Order(newestActivity).Limit(n).Find(&rows).Error
+	err = h.db.Table("(?) AS sessions", list).Scopes(h.withIndexedEntry, h.selectColumns).Order(h.newestFirstSQL()).Limit(n).Find(&rows).Error
 	return rows, err
 }
 
-// common reports whether a good part of the newest entries has what is looked for.
-func (h holding) common() (bool, error) {
+// isCommon reports whether a good part of the newest entries match.
+func (h sessionSearch) isCommon() (bool, error) {
 	if !isPostgres(h.db) {
 		return false, nil
 	}
@@ -78,21 +88,150 @@ func (h holding) common() (bool, error) {
 	return found >= commonNewest, err
 }
 
-// shown is the condition for entries e of messages m that may be found.
-const shown = " AND (m.id IS NULL OR m.on_path AND m.deleted_at IS NULL)"
+// visibleEntrySQL is the condition for entries e of messages m that may be found. Only a
+// busy session has messages outside of the log, and usually there is none.
+const visibleEntrySQL = " AND (m.id IS NULL OR m.on_path AND m.deleted_at IS NULL AND" +
+	" NOT EXISTS (SELECT 1 FROM sessions b WHERE b.busy <> '' AND b.id = m.session_id AND b.last_seq < m.seq))"
 
-// atOnce narrows a list to the sessions of all entries found.
-func (h holding) atOnce(list *gorm.DB) *gorm.DB {
+// withIndexedEntry narrows a list to the sessions of all matching entries.
+func (h sessionSearch) withIndexedEntry(list *gorm.DB) *gorm.DB {
 	from := "search_words CROSS JOIN search_entries e LEFT JOIN messages m ON m.id = e.message_id WHERE e.n = search_words.rowid AND "
 	if isPostgres(list) {
 		from = "search_entries e LEFT JOIN messages m ON m.id = e.message_id WHERE "
 	}
-	return list.Where("id IN (SELECT e.session_id FROM "+from+h.match+" AND e.owner = ?"+shown+")", append(h.args[:len(h.args):len(h.args)], h.owner)...)
+	return list.Where("id IN (SELECT e.session_id FROM "+from+h.match+" AND e.owner = ?"+h.entrySQL+")", append(h.args[:len(h.args):len(h.args)], h.owner)...)
 }
 
-// oneByOne narrows a list on PostgreSQL to the sessions that have an entry of their
-// own. IS TRUE keeps the planner from asking the index of all words for each.
-func (h holding) oneByOne(list *gorm.DB) *gorm.DB {
+// withOwnEntry narrows a list on PostgreSQL to the sessions with a matching entry, checked
+// one by one. IS TRUE keeps the planner from using the index of all words for each.
+func (h sessionSearch) withOwnEntry(list *gorm.DB) *gorm.DB {
 	return list.Where("(SELECT true FROM search_entries e LEFT JOIN messages m ON m.id = e.message_id WHERE e.session_id = sessions.id AND ("+
-		h.match+") IS TRUE"+shown+" LIMIT 1)", h.args...)
+		h.match+") IS TRUE"+h.entrySQL+" LIMIT 1)", h.args...)
+}
+
+// maxExactSessions is how many sessions with a matching title, the newest, come first in a ranked list.
+const maxExactSessions = 100
+
+// listRanked returns a page of the sessions that a text finds, as a search of messages ranks them:
+// first those whose titles have all words, the newest first, then the others in the order of the
+// best of their messages. Like a search it is stable when messages are added.
+func (r *Sessions) listRanked(ctx context.Context, tenant core.Tenant, q core.SessionQuery) (core.Page[core.Session], error) {
+	none := core.Page[core.Session]{}
+	limit, from, err := pageStart(q.Limit, q.Cursor, "sessions-relevance")
+	if err != nil {
+		return none, err
+	}
+	question, err := searchtext.ParseQuestion(q.Text)
+	if err != nil {
+		return none, err
+	}
+	list, err := filterSessions(r.db.WithContext(ctx).Scopes(visibleTo(tenant)).Where("NOT temporary"), tenant, q)
+	if err != nil {
+		return none, err
+	}
+	if !q.Archived {
+		list = list.Where("archived_at IS NULL")
+	}
+	list = list.Model(&models.Session{}).Session(&gorm.Session{})
+	s := rankedSearch{
+		messageSearch: messageSearch{scope: tenant, q: core.SearchQuery{Text: q.Text, UserID: q.UserID, Agent: q.Agent}},
+		bounds:        defaultBounds(), question: question, newest: cmp.Or(from.ID, core.NewID[string]()), total: max(0, from.M),
+	}
+	var ids []string
+	err = withoutJIT(r.db.WithContext(ctx), func(db *gorm.DB) (err error) {
+		s.db = db
+		ids, err = s.rankSessions(list, q)
+		return err
+	})
+	if err != nil {
+		return none, wrapError(err, "sessions of", tenant.Owner)
+	}
+	ids, next, err := pageInOrder(list, ids, int(from.N), limit)
+	if err != nil {
+		return none, wrapError(err, "sessions of", tenant.Owner)
+	}
+	var rows []sessionRow
+	if err := list.Where("id IN ?", ids).Scopes(sessionListOf(q).selectColumns).Find(&rows).Error; err != nil {
+		return none, wrapError(err, "sessions of", tenant.Owner)
+	}
+	slices.SortFunc(rows, func(a, b sessionRow) int { return cmp.Compare(slices.Index(ids, a.ID), slices.Index(ids, b.ID)) })
+	page := core.Page[core.Session]{Items: []core.Session{}}
+	for _, row := range rows {
+		page.Items = append(page.Items, row.toCore())
+	}
+	if next > 0 {
+		page.NextCursor = position{List: "sessions-relevance", N: int64(next), ID: s.newest, M: s.total}.encodeCursor()
+	}
+	return page, nil
+}
+
+// rankSessions returns the ids of the sessions that the question finds, in order, each once. Those
+// of messages may be outside of the list.
+func (s *rankedSearch) rankSessions(list *gorm.DB, q core.SessionQuery) (ids []string, err error) {
+	known := map[string]bool{}
+	add := func(id string) {
+		if !known[id] {
+			known[id] = true
+			ids = append(ids, id)
+		}
+	}
+	addExact := func(titlesOnly bool) error {
+		exact := q
+		exact.TitlesOnly, exact.Limit = titlesOnly, maxExactSessions
+		if _, err := searchtext.Parse(q.Text); err != nil {
+			return nil //nolint:nilerr // a question that is no exact query
+		}
+		rows, err := sessionListOf(q).sessionsWith(list.Where("id <= ?", s.newest), s.scope, exact)
+		for _, row := range rows {
+			add(row.ID)
+		}
+		return err
+	}
+	if err := addExact(true); err != nil {
+		return nil, err
+	}
+	results, err := s.rankEntries()
+	if err == nil {
+		results, err = s.allowedResults(results)
+	}
+	if err != nil {
+		return nil, err
+	}
+	sessions := make(map[int64]string, len(s.documents))
+	for _, d := range s.documents {
+		sessions[d.ID] = d.Session
+	}
+	for _, found := range results {
+		add(sessions[found.ID])
+	}
+	if s.indexing { // entries of older versions cannot be ranked before they are indexed again
+		err = addExact(false)
+	}
+	return ids, err
+}
+
+// pageInOrder returns the ids of the list's sessions among the given ones, in their order, from one of
+// them on, and where the next page begins; 0 = there is none.
+func pageInOrder(list *gorm.DB, ids []string, from, limit int) (page []string, next int, err error) {
+	for from = min(max(from, 0), len(ids)); from < len(ids); {
+		part := ids[from:min(from+maxIDs, len(ids))]
+		var found []string
+		if err := list.Where("id IN ?", part).Pluck("id", &found).Error; err != nil {
+			return nil, 0, err
+		}
+		listed := map[string]bool{}
+		for _, id := range found {
+			listed[id] = true
+		}
+		for i, id := range part {
+			if listed[id] && len(page) == limit {
+				return page, from + i, nil
+			}
+			if listed[id] {
+				page = append(page, id)
+			}
+		}
+		from += len(part)
+	}
+	return page, 0, nil
 }

@@ -1,6 +1,8 @@
 package repositories
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +17,10 @@ type sqliteEntry struct {
 	SessionID string
 	MessageID models.Ref
 	CreatedAt time.Time `gorm:"autoCreateTime:false"`
+	Seq       int64
+	OnPath    bool
+	Length    int
+	Terms     []byte
 	Words     string
 	Parts     string
 	Scope     string
@@ -26,19 +32,20 @@ func (sqliteEntry) TableName() string { return "search_new" }
 func sqliteEntryOf(e entry, d searchtext.Document) sqliteEntry {
 	return sqliteEntry{
 		Base: firstOf(e.at), Owner: e.owner, SessionID: e.session, MessageID: e.message, CreatedAt: e.at,
-		Words: strings.Join(d.Words, " "), Parts: strings.Join(d.Parts, " "), Scope: strings.Join(e.scopeWords(), " "),
+		Seq: e.seq, OnPath: e.onPath, Length: d.Length, Terms: d.Terms,
+		Words: strings.Join(d.Words, " "), Parts: strings.Join(slices.Concat(d.Parts, d.Stems), " "), Scope: strings.Join(e.scopeWords(), " "),
 	}
 }
 
-// Entries of one millisecond differ in the last entryBits of their n. The
-// milliseconds that fit are those of the years 1831 to 2109.
+// Entries of one millisecond differ in the last entryBits of their n. The remaining bits
+// hold the milliseconds of the years 1831 to 2109.
 const (
 	entryBits = 20
 	maxMillis = 1<<(63-entryBits) - 1
 )
 
-// firstOf returns the n of the first entry of the time's millisecond. A time that
-// does not fit counts as the nearest that does.
+// firstOf returns the n of the first entry of the time's millisecond. A time out of range
+// counts as the nearest one in range.
 func firstOf(t time.Time) int64 {
 	return max(min(t.UnixMilli(), maxMillis), -maxMillis) << entryBits
 }
@@ -72,16 +79,46 @@ func sqliteMatch(q searchtext.Query, scope []string) string {
 	return match
 }
 
-// candidatesSQLite goes through the index from its end. CROSS JOIN keeps SQLite to
-// the order in which the tables are named.
-func (s *searching) candidatesSQLite(n int) ([]found, error) {
+// maxIndexedPhrase is the longest phrase, in words, that FTS5 evaluates: it reads all
+// positions of each word, which takes long in texts with thousands of them.
+const maxIndexedPhrase = 6
+
+// coarseQuery returns a query that finds what q finds, and sometimes more. It replaces a
+// long phrase by its beginning and all its words. The caller checks the results with q.
+func coarseQuery(q searchtext.Query) searchtext.Query {
+	var out searchtext.Query
+	known := map[string]bool{}
+	add := func(t searchtext.Term) {
+		if key := fmt.Sprint(t); !known[key] {
+			known[key] = true
+			out.Terms = append(out.Terms, t)
+		}
+	}
+	for _, t := range q.Terms {
+		n := len(t.Words)
+		switch {
+		case n <= maxIndexedPhrase:
+			add(t)
+		case !t.Not:
+			add(searchtext.Term{Words: t.Words[:maxIndexedPhrase]})
+			for i, w := range t.Words[maxIndexedPhrase:] {
+				add(searchtext.Term{Words: []string{w}, Prefix: t.Prefix && maxIndexedPhrase+i == n-1})
+			}
+		}
+	}
+	return out
+}
+
+// candidatesSQLite walks the index from its end. CROSS JOIN makes SQLite keep the order of
+// the tables.
+func (s *messageSearch) candidatesSQLite(n int) ([]foundMessage, error) {
 	sql := `SELECT e.n, e.created_at AS entry_at, true AS allowed, ` + foundColumns + `
 		FROM search_words CROSS JOIN search_entries e CROSS JOIN messages m CROSS JOIN sessions s
 		WHERE search_words MATCH ? AND e.n = search_words.rowid AND m.id = e.message_id AND s.id = m.session_id AND `
-	args := []any{sqliteMatch(s.query, s.scopeWords())}
-	allowed, more := s.allowed()
+	args := []any{sqliteMatch(coarseQuery(s.query), s.scopeWords())}
+	allowed, more := s.allowedSQL()
 	sql, args = sql+allowed, append(args, more...)
-	if s.more {
+	if s.from.isSet() {
 		sql, args = sql+" AND search_words.rowid < ?", append(args, s.from.N)
 	}
 	if !s.q.After.IsZero() {
@@ -90,7 +127,7 @@ func (s *searching) candidatesSQLite(n int) ([]found, error) {
 	if !s.q.Before.IsZero() {
 		sql, args = sql+" AND search_words.rowid < ?", append(args, firstOf(s.q.Before.Add(time.Millisecond)))
 	}
-	var rows []found
+	var rows []foundMessage
 	err := s.db.Raw(sql+" ORDER BY search_words.rowid DESC LIMIT ?", append(args, n)...).Scan(&rows).Error
 	return rows, err
 }

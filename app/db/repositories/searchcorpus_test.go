@@ -104,6 +104,7 @@ func (s *store) fill(t testing.TB, n int) map[string]string {
 		if err := repositories.Fillup(t.Context(), s.Gorm, session.ID, messages); err != nil {
 			t.Fatal(err)
 		}
+		s.index(t)
 	}
 	return texts
 }

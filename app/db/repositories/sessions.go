@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"time"
+	"slices"
 
 	"gorm.io/gorm"
 
@@ -20,10 +20,27 @@ type Sessions struct {
 // NewSessions returns the sessions in db.
 func NewSessions(db *gorm.DB) *Sessions { return &Sessions{db: db} }
 
-// Create stores a new, empty session and returns it. The owner is required; id
-// and times are given where they are missing; counters and summary begin at
-// nothing whatever s says. An id that exists already is core.ErrConflict.
+// Create stores a new, empty session and returns it. The owner is required; a missing id
+// and missing times are assigned; counters start at zero and there is no summary, whatever
+// s says. An id that already exists is core.ErrConflict.
 func (r *Sessions) Create(ctx context.Context, s core.Session) (core.Session, error) {
+	s, err := withSessionDefaults(s)
+	if err != nil {
+		return core.Session{}, err
+	}
+	row := models.SessionFrom(s)
+	id, repeated, err := commitRowOnce(ctx, r.db, func(tx *gorm.DB) (string, error) { return row.ID, createSession(tx, row) })
+	switch {
+	case err != nil:
+		return core.Session{}, wrapError(err, "session", s.ID)
+	case repeated:
+		return r.Get(ctx, core.Tenant{Owner: s.Owner}, core.SessionID(id))
+	}
+	return s, nil
+}
+
+// withSessionDefaults returns the session as Create stores it.
+func withSessionDefaults(s core.Session) (core.Session, error) {
 	if s.Owner == "" {
 		return core.Session{}, core.Errorf(core.ErrInvalid, "a session needs an owner")
 	}
@@ -42,32 +59,23 @@ func (r *Sessions) Create(ctx context.Context, s core.Session) (core.Session, er
 	if s.UpdatedAt.IsZero() {
 		s.UpdatedAt = s.CreatedAt
 	}
-	s = core.Session{
+	return core.Session{
 		ID: s.ID, Owner: s.Owner, Agent: s.Agent, Model: s.Model, Title: s.Title, UserID: s.UserID,
-		Source: s.Source, Timezone: s.Timezone, Instructions: s.Instructions, Metadata: s.Metadata, Webhook: s.Webhook,
-		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
-	}
-	row := models.SessionFrom(s)
-	if err := r.create(ctx, row); err != nil {
-		return core.Session{}, failure(err, "session", s.ID)
-	}
-	return s, nil
+		Source: s.Source, Timezone: s.Timezone, Instructions: s.Instructions, Metadata: s.Metadata, Pinned: s.Pinned, Temporary: s.Temporary, Tags: s.Tags, Webhook: s.Webhook,
+		Speakers: s.Speakers, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Status: core.SessionIdle,
+	}.WithExpiry(), nil
 }
 
-// create writes a session; its title, if it has one, can be searched.
-func (r *Sessions) create(ctx context.Context, row models.Session) error {
-	if row.Title == "" {
-		return insert(r.db.WithContext(ctx), &row)
+// createSession inserts a session and indexes its title, if it has one. Nothing of a temporary
+// one is indexed.
+func createSession(tx *gorm.DB, row models.Session) error {
+	if err := insertRows(tx, &row); err != nil || row.Title == "" || row.Temporary {
+		return err
 	}
-	return inTx(ctx, r.db, func(tx *gorm.DB) error {
-		if err := insert(tx, &row); err != nil {
-			return err
-		}
-		return index(tx, []entry{titleEntry(row)})
-	})
+	return indexEntries(tx, []entry{titleEntry(row)})
 }
 
-// checkMetadata returns ErrInvalid for metadata that are not a JSON object.
+// checkMetadata returns ErrInvalid for metadata that is not a JSON object.
 func checkMetadata(raw json.RawMessage) error {
 	trimmed := bytes.TrimSpace(raw)
 	if len(trimmed) == 0 || json.Valid(trimmed) && trimmed[0] == '{' {
@@ -78,122 +86,109 @@ func checkMetadata(raw json.RawMessage) error {
 }
 
 // Get returns the session, archived or not.
-func (r *Sessions) Get(ctx context.Context, scope core.Scope, id core.SessionID) (core.Session, error) {
-	if err := known("session", id); err != nil {
+func (r *Sessions) Get(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.Session, error) {
+	if err := requireID("session", id); err != nil {
 		return core.Session{}, err
 	}
-	var row models.Session
-	err := r.db.WithContext(ctx).Scopes(visible(scope)).Where("id = ?", id).Take(&row).Error
+	var row sessionRow
+	err := r.db.WithContext(ctx).Model(&models.Session{}).Scopes(visibleTo(tenant), selectWithRuns).Where("id = ?", id).Take(&row).Error
 	if err != nil {
-		return core.Session{}, failure(err, "session", id)
+		return core.Session{}, wrapError(err, "session", id)
 	}
-	return row.Core(), nil
+	return row.toCore(), nil
 }
 
-// newestActivity is the order of lists of sessions.
-const newestActivity = "updated_at DESC, id DESC"
-
-// List returns the sessions in the scope, the newest activity first. ErrInvalid is
-// a cursor of another list, and a text that cannot be looked for.
-func (r *Sessions) List(ctx context.Context, scope core.Scope, q core.SessionQuery) (core.Page[core.Session], error) {
-	none := core.Page[core.Session]{}
-	limit, err := pageLimit(q.Limit)
-	if err != nil {
-		return none, err
-	}
-	after, more, err := parseCursor(q.Cursor, "sessions")
-	if err != nil {
-		return none, err
-	}
-	db := r.db.WithContext(ctx).Scopes(visible(scope))
-	if more {
-		db = db.Where("(updated_at, id) < (?, ?)", time.UnixMicro(after.N).UTC(), after.ID)
-	}
-	if q.Agent != "" {
-		db = db.Where("agent = ?", q.Agent)
-	}
-	if q.UserID != "" {
-		db = db.Where("user_id = ?", q.UserID)
-	}
-	if !q.Archived {
-		db = db.Where("archived_at IS NULL")
-	}
-	var rows []models.Session
-	if q.Text == "" {
-		err = db.Order(newestActivity).Limit(limit + 1).Find(&rows).Error
-	} else {
-		rows, err = sessionsWith(db, scope, q.Text, limit+1)
-	}
-	if err != nil {
-		return none, failure(err, "sessions of", scope.Owner)
-	}
-	return page(rows, limit, sure(models.Session.Core), func(s models.Session) position {
-		return position{List: "sessions", N: s.UpdatedAt.UnixMicro(), ID: s.ID}
-	})
+// longSessionColumns are the columns of sessions that may be long, without those of the
+// summary.
+func longSessionColumns() longColumns {
+	return longColumns{texts: []string{"instructions"}, jsons: []string{"metadata", "tags"}}
 }
 
-// Update changes the session and tells of it in a session.updated event. A patch
-// without fields changes nothing and has no event.
-func (r *Sessions) Update(ctx context.Context, scope core.Scope, id core.SessionID, p core.SessionPatch) (core.Session, []core.Event, error) {
+// withSummary adds the columns of the summary that may be long.
+func (w longColumns) withSummary() longColumns {
+	w.texts = append(slices.Clone(w.texts), "conversation_summary")
+	w.jsons = append(slices.Clone(w.jsons), "prompt_state")
+	return w
+}
+
+// Update changes the session and emits session.updated. A patch without fields changes
+// nothing and emits nothing.
+func (r *Sessions) Update(ctx context.Context, tenant core.Tenant, id core.SessionID, p core.SessionPatch) (core.Session, []core.Event, error) {
 	if err := checkMetadata(p.Metadata); err != nil {
 		return core.Session{}, nil, err
 	}
-	var j *journal
-	err := inTx(ctx, r.db, func(tx *gorm.DB) (err error) {
-		if j, err = lockSession(tx, id, visible(scope)); err != nil {
-			return err
-		}
-		if !patch(j, p) {
-			return nil
-		}
-		j.touch()
-		j.emit(core.NewEvent(id, "", core.EventSessionUpdated, core.SessionData{Session: j.session.Core()}))
-		return j.close()
+	var stx *sessionTx
+	var session core.Session
+	_, repeated, err := commitOnce(ctx, func(note resultRecorder) error {
+		return changeSession(ctx, r.db, id, func(locked *sessionTx) (err error) {
+			if stx = locked; applyPatch(stx, p) {
+				stx.setUpdatedAt()
+				if err := stx.emitSession("", nil); err != nil {
+					return err
+				}
+			}
+			if session, err = stx.sessionWithRuns(); err != nil {
+				return err
+			}
+			if err := stx.saveChanges(); err != nil {
+				return err
+			}
+			return note(stx.tx, "")
+		}, visibleTo(tenant))
 	})
 	if err != nil {
-		return core.Session{}, nil, failure(err, "session", id)
+		return core.Session{}, nil, wrapError(err, "session", id)
 	}
-	return j.session.Core(), j.events, nil
+	if repeated {
+		session, err := r.Get(ctx, tenant, id)
+		return session, nil, err
+	}
+	return session, stx.events, nil
 }
 
-// patch puts the fields of p into the session and reports whether there were any.
-func patch(j *journal, p core.SessionPatch) bool {
+// applyPatch sets the fields of p and reports whether there were any.
+func applyPatch(stx *sessionTx, p core.SessionPatch) bool {
 	set := func(column string, field, value *string) {
 		if value != nil {
-			*field, j.changes[column] = *value, *value
+			*field, stx.changes[column] = *value, *value
 		}
 	}
-	set("title", &j.session.Title, p.Title)
-	if p.Title != nil { // none is made for it any more
+	set("title", &stx.session.Title, p.Title)
+	if p.Title != nil { // no title is generated from now on
 		now := core.Now()
-		j.session.TitledAt, j.changes["titled_at"] = &now, now
-		j.session.TitleMade, j.changes["title_made"] = false, false
+		stx.session.TitledAt, stx.changes["titled_at"] = &now, now
+		stx.session.TitleMade, stx.changes["title_made"] = false, false
 	}
-	set("agent", &j.session.Agent, p.Agent)
-	set("model", &j.session.Model, p.Model)
-	set("timezone", &j.session.Timezone, p.Timezone)
-	set("instructions", &j.session.Instructions, p.Instructions)
+	set("agent", &stx.session.Agent, p.Agent)
+	set("model", &stx.session.Model, p.Model)
+	set("timezone", &stx.session.Timezone, p.Timezone)
+	set("instructions", &stx.session.Instructions, p.Instructions)
 	if len(p.Metadata) > 0 {
-		j.session.Metadata = models.JSON(p.Metadata)
-		j.changes["metadata"] = j.session.Metadata
+		stx.session.Metadata = models.JSON(p.Metadata)
+		stx.changes["metadata"] = stx.session.Metadata
+	}
+	if p.Pinned != nil {
+		stx.session.Pinned, stx.changes["pinned"] = *p.Pinned, *p.Pinned
+	}
+	if p.Tags != nil {
+		stx.session.Tags = models.TagsFrom(p.Tags)
+		stx.changes["tags"] = stx.session.Tags
 	}
 	if p.Webhook != nil {
-		j.session.Webhook = models.WebhookFrom(p.Webhook)
-		j.changes["webhook_url"], j.changes["webhook_secret"] = j.session.Webhook.URL, j.session.Webhook.Secret
+		stx.session.Webhook = models.WebhookFrom(p.Webhook)
+		stx.changes["webhook_url"], stx.changes["webhook_secret"] = stx.session.Webhook.URL, stx.session.Webhook.Secret
 	}
-	return len(j.changes) > 0
+	return len(stx.changes) > 0
 }
 
-// Archive puts the session away: it takes no new runs and is not listed, and all
-// that is in it stays. Archiving it again changes nothing.
-func (r *Sessions) Archive(ctx context.Context, scope core.Scope, id core.SessionID) error {
-	if err := known("session", id); err != nil {
-		return err
-	}
-	res := r.db.WithContext(ctx).Model(&models.Session{}).Scopes(visible(scope)).Where("id = ?", id).
-		UpdateColumn("archived_at", gorm.Expr("COALESCE(archived_at, ?)", core.Now()))
-	if res.Error == nil && res.RowsAffected == 0 {
-		return notFound("session", id)
-	}
-	return failure(res.Error, "session", id)
+// Archive hides the session from lists and refuses new runs; its content stays. Archiving
+// it again changes nothing.
+func (r *Sessions) Archive(ctx context.Context, tenant core.Tenant, id core.SessionID) error {
+	err := changeSession(ctx, r.db, id, func(stx *sessionTx) error {
+		if stx.session.ArchivedAt == nil {
+			stx.changes["archived_at"] = core.Now()
+		}
+		return stx.saveChanges()
+	}, visibleTo(tenant))
+	return wrapError(err, "session", id)
 }

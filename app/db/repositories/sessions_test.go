@@ -11,7 +11,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/dbtest"
 )
 
 func TestCreateSession(t *testing.T) {
@@ -70,11 +70,10 @@ func TestUpdateSession(t *testing.T) {
 		if diff := cmp.Diff(s.sessionOf(t, id), got, sameJSON()); diff != "" {
 			t.Errorf("session (-stored +returned):\n%s", diff)
 		}
-		if diff := cmp.Diff(s.allEvents(t, id), events); diff != "" || len(events) != 1 || events[0].Type != core.EventSessionUpdated {
+		if diff := cmp.Diff(s.allEvents(t, id), events, asRead()); diff != "" || len(events) != 1 || events[0].Type != core.EventSessionUpdated {
 			t.Errorf("events (-stored +returned):\n%s", diff)
 		}
-		type data struct{ Session core.Session }
-		if told := decode[data](t, events[0]).Session.Title; told != "T" {
+		if told := decode[core.SessionData](t, events[0]).Session.Title; told != "T" {
 			t.Errorf("the event tells of title %q, want T", told)
 		}
 		empty := p("")
@@ -204,7 +203,7 @@ func TestListSessionsPages(t *testing.T) {
 		if got := s.listSessions(t, core.SessionQuery{UserID: "user-2"}); len(got) != 7 {
 			t.Errorf("of user-2: got %d sessions, want 7", len(got))
 		}
-		mine, err := s.sessions.List(t.Context(), core.Scope{Owner: "ann", User: "user-2"}, core.SessionQuery{})
+		mine, err := s.sessions.List(t.Context(), core.Tenant{Owner: "ann", User: "user-2"}, core.SessionQuery{})
 		if err != nil || len(mine.Items) != 7 {
 			t.Errorf("in the scope of user-2: got %d sessions, %v, want 7", len(mine.Items), err)
 		}

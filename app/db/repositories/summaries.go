@@ -1,7 +1,10 @@
 package repositories
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
+	"slices"
 
 	"gorm.io/gorm"
 
@@ -9,8 +12,8 @@ import (
 	"bobbin/app/db/models"
 )
 
-// Summaries reads the versions of sessions' summaries; Sessions.ApplyContext
-// writes them. Safe for concurrent use.
+// Summaries reads the versions of sessions' summaries; Sessions.ApplyContext writes them.
+// Safe for concurrent use.
 type Summaries struct {
 	db *gorm.DB
 }
@@ -19,53 +22,82 @@ type Summaries struct {
 func NewSummaries(db *gorm.DB) *Summaries { return &Summaries{db: db} }
 
 // List returns the versions of a session's summary, the newest first.
-func (r *Summaries) List(ctx context.Context, scope core.Scope, id core.SessionID, q core.PageQuery) (core.Page[core.Summary], error) {
+func (r *Summaries) List(ctx context.Context, tenant core.Tenant, id core.SessionID, q core.PageQuery) (core.Page[core.Summary], error) {
 	none := core.Page[core.Summary]{}
-	if err := known("session", id); err != nil {
+	if err := requireID("session", id); err != nil {
 		return none, err
 	}
-	limit, err := pageLimit(q.Limit)
-	if err != nil {
-		return none, err
-	}
-	after, more, err := parseCursor(q.Cursor, "summaries")
+	limit, after, err := pageStart(q.Limit, q.Cursor, "summaries")
 	if err != nil {
 		return none, err
 	}
 	db := r.db.WithContext(ctx)
-	list := db.Scopes(within(scope, id))
-	if more {
+	list := db.Scopes(withinSession(tenant, id))
+	if after.isSet() {
 		list = list.Where("version < ?", after.N)
 	}
 	var rows []models.Summary
-	err = list.Order("version DESC").Limit(limit + 1).Find(&rows).Error
+	list = list.Model(&models.Summary{}).Order("version DESC").Session(&gorm.Session{})
+	limit, err = fitRows(list, longColumns{texts: []string{"content"}}, limit, cmp.Or(q.Bytes, core.MaxPageBytes))
+	if err == nil {
+		err = list.Limit(limit + 1).Find(&rows).Error
+	}
 	if err == nil && len(rows) == 0 {
-		err = mustSee(db, scope, id)
+		err = requireVisible(db, tenant, id)
 	}
 	if err != nil {
-		return none, failure(err, "session", id)
+		return none, wrapError(err, "session", id)
 	}
-	return page(rows, limit, sure(models.Summary.Core), func(s models.Summary) position {
+	return pageOf(rows, limit, infallible(models.Summary.Core), func(s models.Summary) position {
 		return position{List: "summaries", N: int64(s.Version)}
 	})
 }
 
 // Get returns one version of a session's summary.
-func (r *Summaries) Get(ctx context.Context, scope core.Scope, id core.SessionID, version int) (core.Summary, error) {
-	if err := known("session", id); err != nil {
+func (r *Summaries) Get(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Summary, error) {
+	if err := requireID("session", id); err != nil {
 		return core.Summary{}, err
 	}
 	db := r.db.WithContext(ctx)
 	var row models.Summary
-	err := db.Scopes(within(scope, id)).Where("version = ?", version).Take(&row).Error
+	err := db.Scopes(withinSession(tenant, id)).Where("version = ?", version).Take(&row).Error
 	if err == nil {
 		return row.Core(), nil
 	}
-	if err := mustSee(db, scope, id); err != nil {
+	if err := requireVisible(db, tenant, id); err != nil {
 		return core.Summary{}, err
 	}
-	if failed := failure(err, "session", id); !isNotFound(failed) {
+	if failed := wrapError(err, "session", id); !isNotFound(failed) {
 		return core.Summary{}, failed
 	}
 	return core.Summary{}, core.Errorf(core.ErrNotFound, "session %s has no summary with version %d", id, version)
+}
+
+// maxVersions bounds the result of Versions.
+const maxVersions = 256
+
+const versionsSQL = `SELECT s.id, s.version, s.state, s.through_id, s.through_seq, s.token_count, s.messages_covered, s.tokens_covered, s.made_for
+FROM session_summaries s JOIN messages m ON m.id = s.through_id
+WHERE s.session_id = @s AND s.owner = @owner AND m.on_path AND ` + usableSQL + `
+ORDER BY s.through_seq DESC, s.version DESC LIMIT @max`
+
+// Versions returns the versions of the conversation's summary that a prompt can contain,
+// without their text, in ascending order of what they cover. Of several that cover the same
+// messages it returns the newest, and of more than maxVersions those that cover most.
+func (r *Summaries) Versions(ctx context.Context, tenant core.Tenant, id core.SessionID) ([]core.SummaryVersion, error) {
+	if err := requireID("session", id); err != nil {
+		return nil, err
+	}
+	db := r.db.WithContext(ctx)
+	if err := requireVisible(db, tenant, id); err != nil {
+		return nil, err
+	}
+	var rows []models.Summary
+	err := db.Raw(versionsSQL, sql.Named("s", id), sql.Named("owner", tenant.Owner), sql.Named("max", maxVersions)).Scan(&rows).Error
+	if err != nil {
+		return nil, wrapError(err, "session", id)
+	}
+	rows = slices.CompactFunc(rows, func(a, b models.Summary) bool { return a.ThroughSeq == b.ThroughSeq })
+	slices.Reverse(rows)
+	return mapRows(rows, infallible(func(row models.Summary) core.SummaryVersion { return row.Core().AsVersion() }))
 }

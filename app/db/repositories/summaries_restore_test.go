@@ -8,8 +8,8 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
 )
 
 // restore makes a version the active one again.
@@ -25,8 +25,8 @@ func (s *store) restore(t *testing.T, id core.SessionID, version int) (core.Sess
 	return session, events
 }
 
-// CONTEXT § 7: undo is a new version that repeats an earlier one, its cursor included;
-// version 0 is no summary; either can be taken back.
+// Undo creates a new version that repeats an earlier one, with its cursor; version 0 is no
+// summary; either can be undone.
 func TestRestoreSummary(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -47,7 +47,7 @@ func TestRestoreSummary(t *testing.T) {
 			t.Errorf("got %+v, want the first version's count and the state given", session)
 		}
 		stored := s.allEvents(t, id)
-		if diff := cmp.Diff(stored[len(stored)-1:], events); diff != "" || decode[core.ContextData](t, events[0]).Version != 3 {
+		if diff := cmp.Diff(stored[len(stored)-1:], events, asRead()); diff != "" || decode[core.ContextData](t, events[0]).Version != 3 {
 			t.Errorf("events, with version 3 (-stored +returned):\n%s", diff)
 		}
 		repeats, err := s.summaries.Get(t.Context(), ann(), id, 3)
@@ -65,7 +65,7 @@ func TestRestoreSummary(t *testing.T) {
 	})
 }
 
-// What was taken back does not come back when the path changes; what was not, does.
+// Undone versions are not restored when the path changes; others are.
 func TestRestoredStays(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -89,7 +89,7 @@ func TestRestoredStays(t *testing.T) {
 		}
 		s.wantSummary(t, id, 6, 4)
 
-		// One of another branch is not taken back by a restore on this one.
+		// A restore does not undo a version of another branch.
 		s.summarize(t, id, log[9]) // version 5
 		if _, _, err := branches.Select(t.Context(), ann(), id, edited.Run.UserMessageID); err != nil {
 			t.Fatal(err)
@@ -103,7 +103,7 @@ func TestRestoredStays(t *testing.T) {
 	})
 }
 
-// An edit that is taken back is, too, although it ends where the version before does.
+// An edit of the summary is undone, too, although it ends where the version before does.
 func TestRestoreBeforeAnEdit(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -148,7 +148,7 @@ func TestRestoreNotes(t *testing.T) {
 	})
 }
 
-// What cannot come back is refused, says why, and changes nothing.
+// A version that cannot be restored is refused with the reason, and changes nothing.
 func TestRestoreRefused(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -166,8 +166,8 @@ func TestRestoreRefused(t *testing.T) {
 		if _, _, err := s.sessions.ApplyContext(t.Context(), ann(), core.ContextChange{SessionID: id, Expect: s.get(t, id).PromptRevision, Summary: &run}); err != nil {
 			t.Fatal(err)
 		}
-		restore := func(version int, scope core.Scope, behind int) error {
-			_, _, err := s.sessions.RestoreSummary(t.Context(), scope, core.SummaryRestore{SessionID: id, Expect: s.get(t, id).PromptRevision - behind, Version: version, PromptState: []byte(`{}`)})
+		restore := func(version int, tenant core.Tenant, behind int) error {
+			_, _, err := s.sessions.RestoreSummary(t.Context(), tenant, core.SummaryRestore{SessionID: id, Expect: s.get(t, id).PromptRevision - behind, Version: version, PromptState: []byte(`{}`)})
 			return err
 		}
 		before := s.get(t, id)
@@ -243,11 +243,11 @@ func TestRestoreDropsPrepared(t *testing.T) {
 			_, err := s.summaries.Restorable(t.Context(), ann(), id, tt.prepared)
 			wantError(t, "prepared", err, core.ErrUnprocessable)
 			s.restore(t, id, tt.restored)
-			if got := s.summary(t, id, tt.prepared).State; got != core.SummaryDropped {
-				t.Errorf("restore %d: got the prepared version %s, want it dropped", tt.restored, got)
+			if got := s.summary(t, id, tt.prepared).State; got != core.SummaryUndone {
+				t.Errorf("restore %d: got the prepared version %s, want it undone", tt.restored, got)
 			}
 			_, err = s.summaries.Restorable(t.Context(), ann(), id, tt.prepared)
-			wantError(t, "dropped", err, core.ErrUnprocessable)
+			wantError(t, "undone", err, core.ErrUnprocessable)
 		}
 		if got, err := s.summaries.FirstCovering(t.Context(), ann(), id, 6); err != nil || got != 0 {
 			t.Errorf("got version %d and %v, want none that was in use", got, err)

@@ -3,71 +3,75 @@ package repositories
 import (
 	"context"
 
-	"gorm.io/gorm"
-
 	"bobbin/app/core"
 	"bobbin/app/db/models"
 )
 
-// GiveTitle gives the session a title that was made for it, unless it has one or
-// had one before: what a user set, also to nothing, stays. Nor is one given that was
-// made of a message that has been deleted meanwhile. The model calls are booked in
-// any case. It returns the events, none if the title was not needed.
-func (r *Sessions) GiveTitle(ctx context.Context, scope core.Scope, t core.NewTitle) ([]core.Event, error) {
-	var j *journal
-	err := inTx(ctx, r.db, func(tx *gorm.DB) (err error) {
-		if j, err = lockSession(tx, t.SessionID, visible(scope)); err != nil {
+// GiveTitle stores a generated title, unless the session has one or had one before: what a
+// user set, even an empty title, stays. A title of a message that has been deleted, or edited
+// since the run began, is dropped. The model calls are recorded in any case. It returns the
+// events, none if the title was not needed.
+func (r *Sessions) GiveTitle(ctx context.Context, tenant core.Tenant, t core.NewTitle) ([]core.Event, error) {
+	var stx *sessionTx
+	err := changeSession(ctx, r.db, t.SessionID, func(locked *sessionTx) error {
+		stx = locked
+		if err := stx.recordCalls(t.Calls, ""); err != nil {
 			return err
 		}
-		if err := j.book(t.Calls, ""); err != nil {
+		if stx.session.Title != "" || stx.session.TitledAt != nil || t.Title == "" {
+			return stx.saveChanges()
+		}
+		there, err := stx.areUnchanged(t.Of, t.RunID)
+		if err != nil {
 			return err
 		}
-		if j.session.Title != "" || j.session.TitledAt != nil || t.Title == "" {
-			return nil
+		if !there {
+			return stx.saveChanges()
 		}
-		if there, err := j.there(t.Of); err != nil || !there {
+		if err := stx.setTitle(t); err != nil {
 			return err
 		}
-		if err := j.title(t); err != nil {
+		if err := stx.emitSession(t.RunID, nil); err != nil {
 			return err
 		}
-		j.emit(core.NewEvent(t.SessionID, "", core.EventSessionUpdated, core.SessionData{Session: j.session.Core()}))
-		return j.close()
-	})
+		return stx.saveChanges()
+	}, visibleTo(tenant))
 	if err != nil {
-		return nil, failure(err, "session", t.SessionID)
+		return nil, wrapError(err, "session", t.SessionID)
 	}
-	return j.events, nil
+	return stx.events, nil
 }
 
-// there reports whether none of the messages was deleted.
-func (j *journal) there(ids []core.MessageID) (bool, error) {
-	var deleted int64
-	err := j.tx.Model(&models.Message{}).Where("id IN ? AND deleted_at IS NOT NULL", ids).Count(&deleted).Error
-	return deleted == 0, err
+// areUnchanged reports whether none of the messages was deleted, or edited since the run
+// began.
+func (stx *sessionTx) areUnchanged(ids []core.MessageID, run core.RunID) (bool, error) {
+	var changed int64
+	err := stx.tx.Model(&models.Message{}).Where("id IN ?", ids).
+		Where("deleted_at IS NOT NULL OR revised_at > (SELECT started_at FROM runs WHERE id = ?)", models.Ref(run)).Count(&changed).Error
+	return changed == 0, err
 }
 
-// title sets the title where nobody has; the comparison in the statement is the
-// last guard of it.
-func (j *journal) title(t core.NewTitle) error {
+// setTitle sets the title unless there is one; the condition of the statement is the last
+// check.
+func (stx *sessionTx) setTitle(t core.NewTitle) error {
 	now := core.Now()
 	row := models.Session{Title: t.Title, TitledAt: &now, TitleMade: true}
 	if len(t.Of) > 0 {
 		row.TitleMessageID = models.Ref(t.Of[0])
 	}
-	changes, err := checked(map[string]any{
+	changes, err := storableChanges(map[string]any{
 		"title": row.Title, "titled_at": now, "title_made": true, "title_message_id": row.TitleMessageID,
 	})
 	if err != nil {
 		return err
 	}
-	res := j.tx.Model(&models.Session{}).Where("id = ? AND title = '' AND titled_at IS NULL", j.session.ID).UpdateColumns(changes)
+	res := stx.tx.Model(&models.Session{}).Where("id = ? AND title = '' AND titled_at IS NULL", stx.session.ID).UpdateColumns(changes)
 	if res.Error == nil && res.RowsAffected == 0 {
-		return core.Errorf(core.ErrStale, "session %s was given a title by somebody else", j.session.ID)
+		return core.Errorf(core.ErrStale, "session %s already has a title", stx.session.ID)
 	}
 	if res.Error != nil {
 		return res.Error
 	}
-	j.session.Title, j.session.TitledAt, j.session.TitleMade, j.session.TitleMessageID = row.Title, row.TitledAt, true, row.TitleMessageID
-	return j.indexTitle()
+	stx.session.Title, stx.session.TitledAt, stx.session.TitleMade, stx.session.TitleMessageID = row.Title, row.TitledAt, true, row.TitleMessageID
+	return stx.indexTitle()
 }

@@ -10,12 +10,12 @@ import (
 	"bobbin/app/db/models"
 )
 
-// StartTools commits that tools are about to start that must not run twice. A
-// call that has a row already starts anew: whoever asks has decided so. Like Write
-// it is refused with core.ErrStale for an attempt that is over.
+// StartTools commits that tools are about to start that must not run twice. A call that
+// already has a row starts again: the caller has decided so. Like Write it returns
+// core.ErrStale for an attempt that is over.
 func (r *Runs) StartTools(ctx context.Context, id core.RunID, attempt int, list []core.ToolExecution) error {
-	if err := known("run", id); err != nil {
-		return stale(id)
+	if err := requireID("run", id); err != nil {
+		return staleRunError(id)
 	}
 	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
 		var run []models.Run
@@ -25,26 +25,26 @@ func (r *Runs) StartTools(ctx context.Context, id core.RunID, attempt int, list 
 			return err
 		}
 		if len(run) == 0 {
-			return stale(id)
+			return staleRunError(id)
 		}
 		rows := executionRows(run[0], list)
-		return insert(tx.Clauses(clause.OnConflict{
+		return insertRows(tx.Clauses(clause.OnConflict{
 			Columns:   []clause.Column{{Name: "run_id"}, {Name: "call_id"}},
 			DoUpdates: clause.AssignmentColumns([]string{"attempt", "tool", "started_at", "finished_at"}),
 		}), &rows)
 	})
-	return failure(err, "run", id)
+	return wrapError(err, "run", id)
 }
 
-// executionRows are the rows of the executions in the run, one for each call.
+// executionRows returns the rows of the executions in the run, one for each call.
 func executionRows(run models.Run, list []core.ToolExecution) []models.ToolExecution {
 	rows := make([]models.ToolExecution, 0, len(list))
-	seen := map[string]bool{}
+	known := map[string]bool{}
 	for _, e := range list {
-		if seen[e.CallID] {
+		if known[e.CallID] {
 			continue
 		}
-		seen[e.CallID] = true
+		known[e.CallID] = true
 		e.RunID, e.SessionID = core.RunID(run.ID), core.SessionID(run.SessionID)
 		e.Owner, e.Attempt, e.FinishedAt = run.Owner, run.Attempt, nil
 		if e.StartedAt.IsZero() {
@@ -55,23 +55,22 @@ func executionRows(run models.Run, list []core.ToolExecution) []models.ToolExecu
 	return rows
 }
 
-// ToolExecutions returns the executions of a run in the order in which they
-// started. One without FinishedAt, of an attempt that is over, was interrupted:
-// nobody knows how far it came.
+// ToolExecutions returns the executions of a run in the order in which they started. One
+// without FinishedAt, of an attempt that is over, was interrupted: its effect is unknown.
 func (r *Runs) ToolExecutions(ctx context.Context, id core.RunID) ([]core.ToolExecution, error) {
-	if err := known("run", id); err != nil {
+	if err := requireID("run", id); err != nil {
 		return nil, err
 	}
 	var rows []models.ToolExecution
 	err := r.db.WithContext(ctx).Where("run_id = ?", id).Order("started_at, call_id").Find(&rows).Error
 	if err != nil {
-		return nil, failure(err, "run", id)
+		return nil, wrapError(err, "run", id)
 	}
-	return values(rows, sure(models.ToolExecution.Core))
+	return mapRows(rows, infallible(models.ToolExecution.Core))
 }
 
-// finishTools marks the executions of the calls that the messages answer.
-func (j *journal) finishTools(run core.RunID, messages []core.Message) error {
+// finishTools marks the executions of the calls that the messages answer as finished.
+func (stx *sessionTx) finishTools(run core.RunID, messages []core.Message) error {
 	var calls []string
 	for _, m := range messages {
 		if m.Role == core.RoleTool && m.ToolCallID != "" {
@@ -81,7 +80,7 @@ func (j *journal) finishTools(run core.RunID, messages []core.Message) error {
 	if len(calls) == 0 {
 		return nil
 	}
-	return j.tx.Model(&models.ToolExecution{}).
+	return stx.tx.Model(&models.ToolExecution{}).
 		Where("run_id = ? AND call_id IN ? AND finished_at IS NULL", run, calls).
 		UpdateColumn("finished_at", core.Now()).Error
 }

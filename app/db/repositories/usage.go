@@ -10,8 +10,17 @@ import (
 	"bobbin/app/db/models"
 )
 
-// totalSQL adds model calls up. A call that failed before it said anything has no
-// price to be missed; one that was canceled while the model spoke has one.
+// ModelCalls reads the usage records; Runs.Write and Sessions.ApplyContext write them. Safe
+// for concurrent use.
+type ModelCalls struct {
+	db *gorm.DB
+}
+
+// NewModelCalls returns the model calls in db.
+func NewModelCalls(db *gorm.DB) *ModelCalls { return &ModelCalls{db: db} }
+
+// totalSQL sums model calls. A call that failed before any output has no missing price; one
+// that was canceled during the output has.
 const totalSQL = `COUNT(*) AS calls,
 	CAST(COALESCE(SUM(input_tokens), 0) AS bigint) AS input_tokens,
 	CAST(COALESCE(SUM(output_tokens), 0) AS bigint) AS output_tokens,
@@ -19,120 +28,157 @@ const totalSQL = `COUNT(*) AS calls,
 	CAST(COALESCE(SUM(cache_read_tokens), 0) AS bigint) AS cache_read_tokens,
 	CAST(COALESCE(SUM(cache_write_tokens), 0) AS bigint) AS cache_write_tokens,
 	CAST(COALESCE(SUM(cost_micro_usd), 0) AS bigint) AS cost_micro_usd,
-	CAST(COALESCE(SUM(CASE WHEN cost_micro_usd IS NULL AND (error IN ('', 'canceled') OR input_tokens > 0) THEN 1 ELSE 0 END), 0) AS bigint) AS unpriced_calls`
+	CAST(COALESCE(SUM(` + unpricedSQL + `), 0) AS bigint) AS unpriced_calls`
 
-// total is a row of totalSQL.
-type total struct {
-	Key              string
-	Calls            int64
-	InputTokens      int64
-	OutputTokens     int64
-	ReasoningTokens  int64
-	CacheReadTokens  int64
-	CacheWriteTokens int64
-	CostMicroUsd     int64
-	UnpricedCalls    int64
+// unpricedSQL is 1 for a call with a missing price.
+const unpricedSQL = `CASE WHEN cost_micro_usd IS NULL AND (error IN ('', 'canceled') OR input_tokens > 0) THEN 1 ELSE 0 END`
+
+// spentSQL sums what counts against a token limit. If the provider did not report the
+// tokens of a call, the estimate of its prompt counts.
+const spentSQL = `CAST(COALESCE(SUM(CASE WHEN input_tokens + output_tokens > 0 THEN input_tokens + output_tokens WHEN error IN ('', 'canceled') THEN estimated_tokens ELSE 0 END), 0) AS bigint)`
+
+// daysSQL sums days, and single calls in the form of days.
+const daysSQL = `CAST(COALESCE(SUM(calls), 0) AS bigint) AS calls,
+	CAST(COALESCE(SUM(input_tokens), 0) AS bigint) AS input_tokens,
+	CAST(COALESCE(SUM(output_tokens), 0) AS bigint) AS output_tokens,
+	CAST(COALESCE(SUM(reasoning_tokens), 0) AS bigint) AS reasoning_tokens,
+	CAST(COALESCE(SUM(cache_read_tokens), 0) AS bigint) AS cache_read_tokens,
+	CAST(COALESCE(SUM(cache_write_tokens), 0) AS bigint) AS cache_write_tokens,
+	CAST(COALESCE(SUM(cost_micro_usd), 0) AS bigint) AS cost_micro_usd,
+	CAST(COALESCE(SUM(unpriced_calls), 0) AS bigint) AS unpriced_calls`
+
+// usageRow is a group of usage.
+type usageRow struct {
+	Key               string
+	models.UsageTotal `gorm:"embedded"`
 }
 
-func (t total) core() core.UsageTotal {
-	return core.UsageTotal{
-		Calls: t.Calls, InputTokens: t.InputTokens, OutputTokens: t.OutputTokens, ReasoningTokens: t.ReasoningTokens,
-		CacheReadTokens: t.CacheReadTokens, CacheWriteTokens: t.CacheWriteTokens,
-		CostMicroUSD: t.CostMicroUsd, UnpricedCalls: t.UnpricedCalls,
-	}
-}
-
-// SessionTotal returns what all model calls of a session came to, summaries and
-// its title included.
-func (r *ModelCalls) SessionTotal(ctx context.Context, scope core.Scope, session core.SessionID) (core.UsageTotal, error) {
-	if err := known("session", session); err != nil {
+// SessionTotal returns the usage of all model calls of a session, including summaries and
+// its title.
+func (r *ModelCalls) SessionTotal(ctx context.Context, tenant core.Tenant, session core.SessionID) (core.UsageTotal, error) {
+	if err := requireID("session", session); err != nil {
 		return core.UsageTotal{}, err
 	}
-	db := r.db.WithContext(ctx)
-	if err := mustSee(db, scope, session); err != nil {
-		return core.UsageTotal{}, err
-	}
-	var sum total
-	err := db.Model(&models.ModelCall{}).Where("session_id = ?", session).Select(totalSQL).Scan(&sum).Error
-	return sum.core(), failure(err, "usage of session", session)
+	var row models.Session
+	err := r.db.WithContext(ctx).Scopes(visibleTo(tenant)).Where("id = ?", session).Take(&row).Error
+	return row.Usage.Core(), wrapError(err, "session", session)
 }
 
-// Usage returns a page of the scope's usage in a span of time, by groups, and the
-// total of all of them. Errors: ErrInvalid for a cursor that is none of this list.
-func (r *ModelCalls) Usage(ctx context.Context, scope core.Scope, q core.UsageQuery) (core.UsageReport, error) {
-	limit, err := pageLimit(q.Limit)
-	if err != nil {
-		return core.UsageReport{}, err
-	}
+// Usage returns a page of the scope's usage in a time range, by groups, and the total of
+// all groups. ErrInvalid for a cursor of another list.
+//
+// Whole UTC days are read from the sums by day, the rest of the range, less than two days,
+// call by call.
+func (r *ModelCalls) Usage(ctx context.Context, tenant core.Tenant, q core.UsageQuery) (core.UsageReport, error) {
 	list := "usage/" + string(q.GroupBy)
-	after, more, err := parseCursor(q.Cursor, list)
+	limit, after, err := pageStart(q.Limit, q.Cursor, list)
 	if err != nil {
 		return core.UsageReport{}, err
 	}
 	report := core.UsageReport{GroupBy: q.GroupBy, From: q.From, To: q.To}
-	var sum total
-	if err := r.calls(ctx, scope, q).Select(totalSQL).Scan(&sum).Error; err != nil {
-		return core.UsageReport{}, failure(err, "usage of", scope.Owner)
+	var sum models.UsageTotal
+	if err := r.usageBetween(ctx, tenant, q, models.UsageOfAll).Select(daysSQL).Scan(&sum).Error; err != nil {
+		return core.UsageReport{}, wrapError(err, "usage of", tenant.Owner)
 	}
-	report.Total = sum.core()
+	report.Total = sum.Core()
 	key, order, beyond := groupSQL(r.db, q.GroupBy)
-	db := r.calls(ctx, scope, q).Select(key + " AS key, " + totalSQL).Group(key).Order(key + " " + order).Limit(limit + 1)
-	if more {
+	level := models.UsageOfAll
+	switch q.GroupBy {
+	case core.UsageBySession:
+		level = models.UsageOfSession
+	case core.UsageByUser:
+		level = models.UsageOfUser
+	}
+	db := r.usageBetween(ctx, tenant, q, level).Select(key + " AS key, " + daysSQL).Group(key).Order(key + " " + order).Limit(limit + 1)
+	if after.isSet() {
 		db = db.Where(key+" "+beyond+" ?", after.Key)
 	}
-	var rows []total
+	var rows []usageRow
 	if err := db.Scan(&rows).Error; err != nil {
-		return core.UsageReport{}, failure(err, "usage of", scope.Owner)
+		return core.UsageReport{}, wrapError(err, "usage of", tenant.Owner)
 	}
-	page, err := page(rows, limit, sure(func(t total) core.UsageRow {
-		return core.UsageRow{Key: t.Key, UsageTotal: t.core()}
-	}), func(t total) position { return position{List: list, Key: t.Key} })
+	page, err := pageOf(rows, limit, infallible(func(t usageRow) core.UsageRow {
+		return core.UsageRow{Key: t.Key, UsageTotal: t.Core()}
+	}), func(t usageRow) position { return position{List: list, Key: t.Key} })
 	report.Items, report.NextCursor = page.Items, page.NextCursor
 	return report, err
 }
 
-// calls are the scope's model calls in a span of time.
-func (r *ModelCalls) calls(ctx context.Context, scope core.Scope, q core.UsageQuery) *gorm.DB {
-	return r.db.WithContext(ctx).Model(&models.ModelCall{}).Scopes(visible(scope)).
-		Where("created_at >= ? AND created_at < ?", q.From.UTC(), q.To.UTC())
+// callsBetween selects the scope's model calls in a time range.
+func (r *ModelCalls) callsBetween(ctx context.Context, tenant core.Tenant, from, to time.Time) *gorm.DB {
+	return r.db.WithContext(ctx).Model(&models.ModelCall{}).Scopes(inScope(tenant)).Where("created_at >= ? AND created_at < ?", from.UTC(), to.UTC())
 }
 
-// groupSQL returns the expression of a group's key, the order of the groups, and
-// what comes after a key in it. Texts are compared by their bytes on both databases.
+// usageBetween selects the scope's usage in a time range, at a level narrowed to the
+// scope's user: whole days, and the calls of partial days as if each were a day.
+func (r *ModelCalls) usageBetween(ctx context.Context, tenant core.Tenant, q core.UsageQuery, level string) *gorm.DB {
+	const day = 24 * time.Hour
+	from, to := q.From.UTC(), q.To.UTC()
+	first, last := from.Truncate(day), to.Truncate(day)
+	if first.Before(from) {
+		first = first.Add(day)
+	}
+	if last.Before(first) { // within one day
+		first, last = to, to
+	}
+	db := r.db.WithContext(ctx)
+	whole := db.Model(&models.UsageDay{}).Where("owner = ? AND day >= ? AND day < ?", tenant.Owner, usageDay(first), usageDay(last))
+	switch {
+	case tenant.User != "" && level == models.UsageOfSession:
+		whole = whole.Where("level = ? AND user_id = ?", models.UsageOfUserSession, tenant.User)
+	case tenant.User != "":
+		whole = whole.Where("level = ? AND user_id = ?", models.UsageOfUser, tenant.User)
+	case level == models.UsageOfUser:
+		whole = whole.Where("level = ?", level)
+	default:
+		whole = whole.Where("level = ? AND user_id = ''", level)
+	}
+	if first.Equal(from) && last.Equal(to) {
+		return whole
+	}
+	const counters = "agent, model, calls, input_tokens, output_tokens, reasoning_tokens, cache_read_tokens, cache_write_tokens, cost_micro_usd, unpriced_calls"
+	single := dayOfCallSQL(db) + " AS day, user_id, COALESCE(CAST(session_id AS text), '') AS session_id, agent, model, 1 AS calls, " +
+		"input_tokens, output_tokens, reasoning_tokens, cache_read_tokens, cache_write_tokens, " +
+		"COALESCE(cost_micro_usd, 0) AS cost_micro_usd, " + unpricedSQL + " AS unpriced_calls"
+	return db.Table("(? UNION ALL ? UNION ALL ?) AS u", whole.Select("day, user_id, session_id, "+counters),
+		r.callsBetween(ctx, tenant, from, first).Select(single), r.callsBetween(ctx, tenant, last, to).Select(single))
+}
+
+// dayOfCallSQL is the day of a model call.
+func dayOfCallSQL(db *gorm.DB) string {
+	if isPostgres(db) {
+		return "to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
+	}
+	return "substr(created_at, 1, 10)" // SQLite stores times as text in UTC
+}
+
+// groupSQL returns the expression of a group's key, the order of the groups, and the
+// comparison for keys after a given one. Texts compare by their bytes on both databases.
 func groupSQL(db *gorm.DB, by core.UsageGroup) (key, order, beyond string) {
+	order, beyond = "ASC", ">"
 	switch by {
 	case core.UsageByDay:
-		key = "substr(created_at, 1, 10)" // SQLite's times are texts, of UTC
-		if isPostgres(db) {
-			key = "to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
-		}
-		return key, "DESC", "<"
-	case core.UsageBySession:
-		key = "COALESCE(CAST(session_id AS text), '')"
-		if isPostgres(db) {
-			key += ` COLLATE "C"`
-		}
-		return key, "DESC", "<"
+		return "day", "DESC", "<"
+	case core.UsageBySession: // the newest first: their ids begin with the time
+		key, order, beyond = "session_id", "DESC", "<"
 	case core.UsageByUser:
 		key = "user_id"
 	case core.UsageByAgent:
 		key = "agent"
-	case core.UsageByModel:
+	default:
 		key = "model"
 	}
 	if isPostgres(db) {
 		key += ` COLLATE "C"`
 	}
-	return key, "ASC", ">"
+	return key, order, beyond
 }
 
-// Spent returns what the owner's model calls came to since a time. Where the
-// provider did not tell the tokens of a call, they are those of its prompt as it
-// was estimated.
-func (r *ModelCalls) Spent(ctx context.Context, owner string, since time.Time) (core.Spent, error) {
+// Spent returns the usage of the owner's model calls on the UTC day that begins at the
+// given time.
+func (r *ModelCalls) Spent(ctx context.Context, owner string, day time.Time) (core.Spent, error) {
 	var sum struct{ Tokens, Micro int64 }
-	err := r.db.WithContext(ctx).Model(&models.ModelCall{}).Where("owner = ? AND created_at >= ?", owner, since.UTC()).Select(
-		`CAST(COALESCE(SUM(CASE WHEN input_tokens + output_tokens > 0 THEN input_tokens + output_tokens WHEN error IN ('', 'canceled') THEN estimated_tokens ELSE 0 END), 0) AS bigint) AS tokens,
-		CAST(COALESCE(SUM(cost_micro_usd), 0) AS bigint) AS micro`).Scan(&sum).Error
-	return core.Spent{Tokens: sum.Tokens, MicroUSD: sum.Micro}, failure(err, "usage of", owner)
+	err := r.db.WithContext(ctx).Model(&models.UsageDay{}).Where("owner = ? AND level = ? AND user_id = '' AND session_id = '' AND day = ?", owner, models.UsageOfAll, usageDay(day)).
+		Select("CAST(COALESCE(SUM(spent_tokens), 0) AS bigint) AS tokens, CAST(COALESCE(SUM(cost_micro_usd), 0) AS bigint) AS micro").Scan(&sum).Error
+	return core.Spent{Tokens: sum.Tokens, MicroUSD: sum.Micro}, wrapError(err, "usage of", owner)
 }

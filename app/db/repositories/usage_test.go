@@ -9,7 +9,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/dbtest"
 )
 
 // day is a time of a day in January 2026, in another zone than UTC.
@@ -17,7 +17,7 @@ func day(n, hour int) time.Time {
 	return time.Date(2026, 1, n, hour, 30, 0, 0, time.UTC).In(time.FixedZone("", 5*3600))
 }
 
-// book books calls on the owner's sessions: two of them, one of carol's.
+// book records calls of the owner's sessions: two of them, one of carol's.
 func (s *store) bookUsage(t *testing.T) (first, second core.SessionID) {
 	t.Helper()
 	opened := func(user string) (core.SessionID, func(...core.ModelCall)) {
@@ -101,7 +101,7 @@ func TestUsageOfOthers(t *testing.T) {
 		q := january()
 		q.GroupBy = core.UsageByModel
 		for name, c := range map[string]struct {
-			scope core.Scope
+			scope core.Tenant
 			calls int64
 		}{"bob": {bob(), 0}, "carol": {carol(), 2}, "ann": {ann(), 5}} {
 			report, err := s.modelCalls.Usage(t.Context(), c.scope, q)
@@ -109,8 +109,8 @@ func TestUsageOfOthers(t *testing.T) {
 				t.Errorf("%s: got %+v, error %v, want %d calls", name, report, err, c.calls)
 			}
 		}
-		for _, scope := range []core.Scope{bob(), carol()} {
-			_, err := s.modelCalls.SessionTotal(t.Context(), scope, first)
+		for _, tenant := range []core.Tenant{bob(), carol()} {
+			_, err := s.modelCalls.SessionTotal(t.Context(), tenant, first)
 			wantNotFound(t, "total of another's session", err)
 		}
 		_, err := s.modelCalls.SessionTotal(t.Context(), ann(), "nonsense")
@@ -124,21 +124,21 @@ func TestUsageOfOthers(t *testing.T) {
 	})
 }
 
-// Spend limits count what is known, and where the provider did not tell, as it was
-// estimated.
+// Spend limits count reported tokens, or the estimate if the provider reported none.
 func TestSpent(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := open(d)
 		s.bookUsage(t)
-		for since, want := range map[time.Time]core.Spent{
-			day(1, 0): {Tokens: 110 + 50 + 4 + 40, MicroUSD: 9},
-			day(2, 0): {Tokens: 50 + 4 + 40, MicroUSD: 2},
-			day(3, 1): {},
+		for on, want := range map[time.Time]core.Spent{
+			day(1, 0): {Tokens: 110, MicroUSD: 7},
+			day(2, 0): {Tokens: 50 + 4, MicroUSD: 2},
+			day(3, 1): {Tokens: 40},
+			day(4, 0): {},
 		} {
-			got, err := s.modelCalls.Spent(t.Context(), "ann", since)
+			got, err := s.modelCalls.Spent(t.Context(), "ann", on)
 			if err != nil || got != want {
-				t.Errorf("since %s: got %+v, error %v, want %+v", since.UTC(), got, err, want)
+				t.Errorf("on %s: got %+v, error %v, want %+v", on.UTC(), got, err, want)
 			}
 		}
 		if got, err := s.modelCalls.Spent(t.Context(), "bob", day(1, 0)); err != nil || got != (core.Spent{}) {
@@ -147,8 +147,8 @@ func TestSpent(t *testing.T) {
 	})
 }
 
-// A refusal keeps new messages out; one that was accepted before gets its run.
-func TestRefusedUnlessRepeated(t *testing.T) {
+// A repeated message finds its run by its id in its session, and only there.
+func TestRepeated(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := open(d)
@@ -156,20 +156,17 @@ func TestRefusedUnlessRepeated(t *testing.T) {
 		in := ask(id, "go")
 		in.ClientMessageID = "c-1"
 		run := s.accept(t, in).Run
-		in.Refuse = core.ErrSpendLimit("$1", day(1, 0), day(2, 0))
-		if got := s.accept(t, in); !got.Repeated || got.Run.ID != run.ID {
-			t.Errorf("got %+v, want the run of the first time", got)
+		if got, err := s.runs.Repeated(t.Context(), ann(), id, "c-1"); err != nil || got.ID != run.ID || got.Input.Content != "go" {
+			t.Errorf("got %+v and error %v, want the run of the first time", got, err)
 		}
-		in.ClientMessageID = "c-2"
-		_, err := s.runs.Accept(t.Context(), ann(), in)
-		wantError(t, "refused", err, core.ErrRateLimited)
-		if n := s.count(t, "SELECT COUNT(*) FROM runs"); n != 1 {
-			t.Errorf("got %d runs, want 1", n)
-		}
+		_, err := s.runs.Repeated(t.Context(), ann(), id, "c-2")
+		wantError(t, "another id", err, core.ErrNotFound)
+		_, err = s.runs.Repeated(t.Context(), core.Tenant{Owner: "bob"}, id, "c-1")
+		wantError(t, "another owner", err, core.ErrNotFound)
 	})
 }
 
-// A session is given a title once, and never over what its user decided.
+// A session gets a generated title once, never over a user's decision.
 func TestGiveTitle(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

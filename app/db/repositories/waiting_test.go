@@ -8,10 +8,10 @@ import (
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
-	"bobbin/app/db/dbtest"
+	"bobbin/tests/dbtest"
 )
 
-// These are of PostgreSQL alone: on SQLite one transaction at a time writes.
+// PostgreSQL only: on SQLite one transaction at a time writes.
 
 // A run whose row somebody holds is no reason to wait: the sweep takes the others.
 func TestTakeOverSkipsHeldRows(t *testing.T) {
@@ -21,9 +21,9 @@ func TestTakeOverSkipsHeldRows(t *testing.T) {
 	free := s.accept(t, ask(s.session(t).ID, "free")).Run
 	s.expire(t)
 	holder := s.hold(t, "SELECT 1 FROM runs WHERE id = ? FOR UPDATE", held.ID)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	got, err := s.runs.TakeOver(ctx, "worker-2", false, 10)
+	got, err := s.takeOver(ctx, "worker-2", true, 10)
 	if err != nil || len(got) != 1 || got[0].ID != free.ID {
 		t.Errorf("take over: got %v, %v, want only %s", runIDs(got), err, free.ID)
 	}
@@ -61,28 +61,48 @@ func TestCancelComesTooLate(t *testing.T) {
 	}
 }
 
-// A lease that its worker renews while somebody takes it over ends up with one of
-// them, never with both.
+// A lease that is renewed and taken over concurrently ends up with one worker, never with
+// both.
 func TestRenewComesTooLate(t *testing.T) {
 	t.Parallel()
 	s := open(dbtest.Postgres(t))
 	run := s.accept(t, ask(s.session(t).ID, "go")).Run
 	holder := s.hold(t, "UPDATE runs SET lease_owner = 'worker-2', attempt = attempt + 1 WHERE id = ?", run.ID)
-	type result struct {
-		lost []core.RunID
-		err  error
+	lost, err := s.runs.Renew(t.Context(), worker, []core.RunID{run.ID})
+	if err != nil || len(lost) != 0 {
+		t.Errorf("before the commit: got lost %v, %v, want nothing known yet", lost, err)
 	}
-	done := make(chan result, 1)
-	go func() {
-		lost, err := s.runs.Renew(t.Context(), worker, []core.RunID{run.ID})
-		done <- result{lost, err}
-	}()
-	s.untilSomebodyWaits(t)
 	if err := holder.Commit().Error; err != nil {
 		t.Fatal(err)
 	}
-	if got := <-done; got.err != nil || len(got.lost) != 1 {
-		t.Errorf("renew: got lost %v, %v, want the run lost", got.lost, got.err)
+	lost, err = s.runs.Renew(t.Context(), worker, []core.RunID{run.ID})
+	if err != nil || len(lost) != 1 {
+		t.Errorf("after it: got lost %v, %v, want the run lost", lost, err)
+	}
+}
+
+// A locked row does not prevent the renewal of the process's other leases, and its own run
+// does not count as lost.
+//
+// Finding: runs-21
+func TestRenewDoesNotWaitForHeldRows(t *testing.T) {
+	t.Parallel()
+	s := open(dbtest.Postgres(t))
+	var ids []core.RunID
+	for range 10 {
+		ids = append(ids, s.accept(t, ask(s.session(t).ID, "x")).Run.ID)
+	}
+	s.expire(t)
+	holder := s.hold(t, "SELECT id FROM runs WHERE id = ? FOR UPDATE", ids[9])
+	lost, err := s.runs.Renew(t.Context(), worker, ids)
+	if err != nil || len(lost) != 0 {
+		t.Errorf("got lost %v, %v, want none", lost, err)
+	}
+	if err := holder.Rollback().Error; err != nil {
+		t.Fatal(err)
+	}
+	if n := s.count(t, "SELECT COUNT(*) FROM runs WHERE lease_until > clock_timestamp()"); n != 9 {
+		t.Errorf("%d leases were renewed, want the 9 whose rows were free", n)
 	}
 }
 

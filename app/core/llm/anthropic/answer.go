@@ -12,7 +12,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
-	"bobbin/app/core/llm/exchange"
+	"bobbin/app/core/llm/providerhttp"
 )
 
 // answer reads one answer and hands it on piece by piece.
@@ -25,7 +25,7 @@ type answer struct {
 	calls  int // so far
 	ids    map[string]bool
 	usage  tally
-	model  string // that answered, as the provider says
+	model  string // that answered, as reported
 	stop   sdk.StopReason
 	ended  bool // message_stop came
 }
@@ -43,22 +43,22 @@ type block struct {
 // read reads the answer to its end, streamed or not.
 func (a *answer) read(body io.Reader) error {
 	a.blocks, a.ids = map[int64]*block{}, map[string]bool{}
-	err := exchange.Reader{Whole: a.whole, Stream: a.stream, Page: func() error {
-		return a.refusal([]byte(exchange.WebPage))
+	err := providerhttp.Reader{Whole: a.readWhole, Stream: a.readStream, Page: func() error {
+		return a.refusal([]byte(providerhttp.WebPage))
 	}}.Read(body)
 	if err != nil {
 		return err
 	}
-	return a.say(llm.Delta{Usage: a.usage.tokens(), Finish: finishReason(a.stop, a.calls > 0), Model: a.model})
+	return a.emitDelta(llm.Delta{Usage: a.usage.toUsage(), Finish: finishReason(a.stop, a.calls > 0), Model: a.model})
 }
 
-// stream reads server-sent events up to message_stop, without which the answer was
+// readStream reads server-sent events up to message_stop, without which the answer was
 // cut off.
-func (a *answer) stream(events *exchange.Events) error {
+func (a *answer) readStream(events *providerhttp.Events) error {
 	for !a.ended {
 		e, err := events.Next()
 		if errors.Is(err, io.EOF) {
-			return exchange.ErrTruncated
+			return providerhttp.ErrTruncated
 		}
 		if err != nil {
 			return err
@@ -66,43 +66,43 @@ func (a *answer) stream(events *exchange.Events) error {
 		if e.Name == "error" {
 			return a.refusal(e.Data)
 		}
-		if err := a.take(e.Data); err != nil {
+		if err := a.handleEvent(e.Data); err != nil {
 			return err
 		}
 	}
 	if a.stop == "" {
-		return exchange.ErrTruncated
+		return providerhttp.ErrTruncated
 	}
 	return nil
 }
 
-// take handles one event. What is not of the protocol is a server's sign of life.
-func (a *answer) take(data []byte) error {
+// handleEvent handles one event. Other data is a keep-alive.
+func (a *answer) handleEvent(data []byte) error {
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 || data[0] != '{' {
 		return nil
 	}
 	var e sdk.MessageStreamEventUnion
 	if err := json.Unmarshal(data, &e); err != nil {
-		return fmt.Errorf("%w in the middle of an event", exchange.ErrTruncated)
+		return fmt.Errorf("%w in the middle of an event", providerhttp.ErrTruncated)
 	}
 	switch e.Type {
 	case "error":
 		return a.refusal(data)
 	case "message_start":
 		a.model = string(e.Message.Model)
-		a.usage.add(sdk.MessageDeltaUsage{
+		a.usage.addUsage(sdk.MessageDeltaUsage{
 			InputTokens: e.Message.Usage.InputTokens, OutputTokens: e.Message.Usage.OutputTokens,
 			CacheReadInputTokens: e.Message.Usage.CacheReadInputTokens, CacheCreationInputTokens: e.Message.Usage.CacheCreationInputTokens,
 		})
 	case "content_block_start":
-		return a.open(e)
+		return a.openBlock(e)
 	case "content_block_delta":
-		return a.piece(e)
+		return a.continueBlock(e)
 	case "content_block_stop":
-		return a.close(e.Index)
+		return a.closeBlock(e.Index)
 	case "message_delta":
-		a.usage.add(e.Usage)
+		a.usage.addUsage(e.Usage)
 		if e.Delta.StopReason != "" {
 			a.stop = e.Delta.StopReason
 		}
@@ -112,29 +112,29 @@ func (a *answer) take(data []byte) error {
 	return nil
 }
 
-// open begins a block.
-func (a *answer) open(e sdk.MessageStreamEventUnion) error {
+// openBlock begins a block.
+func (a *answer) openBlock(e sdk.MessageStreamEventUnion) error {
 	start := e.ContentBlock
 	b := &block{kind: start.Type, thinking: []byte(start.Thinking), signature: start.Signature}
 	a.blocks[e.Index] = b
 	switch start.Type {
 	case "text":
-		return a.say(llm.Delta{Text: start.Text})
+		return a.emitDelta(llm.Delta{Text: start.Text})
 	case "thinking":
-		return a.say(llm.Delta{Reasoning: start.Thinking})
+		return a.emitDelta(llm.Delta{Reasoning: start.Thinking})
 	case "redacted_thinking":
 		b.signature = start.Data
 	case "tool_use":
 		b.call, b.input = a.calls, []byte(start.JSON.Input.Raw())
 		a.calls++
-		return a.say(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: b.call, ID: a.id(start.ID), Name: start.Name}})
+		return a.emitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: b.call, ID: a.uniqueCallID(start.ID), Name: start.Name}})
 	}
 	return nil
 }
 
-// id returns the id of a call: the provider's, or one of ours where that is missing
+// uniqueCallID returns the id of a call: the provider's, or one of ours where that is missing
 // or another call's, so that its result can name it.
-func (a *answer) id(given string) string {
+func (a *answer) uniqueCallID(given string) string {
 	if given == "" || a.ids[given] {
 		given = "call_" + strings.ReplaceAll(string(core.NewID[core.MessageID]()), "-", "")
 	}
@@ -142,9 +142,9 @@ func (a *answer) id(given string) string {
 	return given
 }
 
-// piece goes on with a block. One whose beginning did not come is of its piece's
-// kind.
-func (a *answer) piece(e sdk.MessageStreamEventUnion) error {
+// continueBlock adds a piece to a block. A block whose beginning did not come has the kind
+// of its piece.
+func (a *answer) continueBlock(e sdk.MessageStreamEventUnion) error {
 	b := a.blocks[e.Index]
 	if b == nil {
 		b = &block{}
@@ -152,10 +152,10 @@ func (a *answer) piece(e sdk.MessageStreamEventUnion) error {
 	}
 	switch d := e.Delta; d.Type {
 	case "text_delta":
-		return a.say(llm.Delta{Text: d.Text})
+		return a.emitDelta(llm.Delta{Text: d.Text})
 	case "thinking_delta":
 		b.thinking = append(b.thinking, d.Thinking...)
-		return a.say(llm.Delta{Reasoning: d.Thinking})
+		return a.emitDelta(llm.Delta{Reasoning: d.Thinking})
 	case "signature_delta":
 		b.signature += d.Signature
 	case "input_json_delta":
@@ -163,13 +163,13 @@ func (a *answer) piece(e sdk.MessageStreamEventUnion) error {
 			return nil
 		}
 		b.streamed = true
-		return a.say(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: b.call, Arguments: d.PartialJSON}})
+		return a.emitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: b.call, Arguments: d.PartialJSON}})
 	}
 	return nil
 }
 
-// close ends a block. Its thoughts go into the log as one part.
-func (a *answer) close(index int64) error {
+// closeBlock ends a block. Its thoughts go into the log as one part.
+func (a *answer) closeBlock(index int64) error {
 	b := a.blocks[index]
 	if b == nil {
 		return nil
@@ -180,17 +180,17 @@ func (a *answer) close(index int64) error {
 		if b.streamed || len(b.input) == 0 || string(b.input) == "{}" || string(b.input) == "null" {
 			return nil
 		}
-		return a.say(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: b.call, Arguments: string(b.input)}})
+		return a.emitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: b.call, Arguments: string(b.input)}})
 	case "thinking":
-		return a.part(core.Part{Text: string(b.thinking), Signature: b.signature})
+		return a.emitThinking(core.Part{Text: string(b.thinking), Signature: b.signature})
 	case "redacted_thinking":
-		return a.part(core.Part{Name: redacted, Signature: b.signature})
+		return a.emitThinking(core.Part{Name: redacted, Signature: b.signature})
 	}
 	return nil
 }
 
-// part hands a block of thoughts on.
-func (a *answer) part(p core.Part) error {
+// emitThinking yields a block of thinking.
+func (a *answer) emitThinking(p core.Part) error {
 	if p.Text == "" && p.Signature == "" {
 		return nil
 	}
@@ -198,20 +198,20 @@ func (a *answer) part(p core.Part) error {
 	if p.Signature != "" {
 		p.Origin = a.origin
 	}
-	return a.say(llm.Delta{Part: &p})
+	return a.emitDelta(llm.Delta{Part: &p})
 }
 
-// say hands on what says something.
-func (a *answer) say(d llm.Delta) error {
+// emitDelta yields a delta that is not empty.
+func (a *answer) emitDelta(d llm.Delta) error {
 	if d == (llm.Delta{}) || a.emit(d) {
 		return nil
 	}
-	return exchange.ErrLeft
+	return providerhttp.ErrLeft
 }
 
-// whole takes the answer of a server that did not stream, as the events that it
+// readWhole takes the answer of a server that did not stream, as the events that it
 // would have been.
-func (a *answer) whole(text []byte) error {
+func (a *answer) readWhole(text []byte) error {
 	var message struct {
 		Type    string            `json:"type"`
 		Model   string            `json:"model"`
@@ -224,21 +224,21 @@ func (a *answer) whole(text []byte) error {
 	}
 	a.stop, a.model = message.Stop, message.Model
 	if len(message.Usage) > 0 {
-		if err := a.take([]byte(`{"type":"message_delta","delta":{},"usage":` + string(message.Usage) + `}`)); err != nil {
+		if err := a.handleEvent([]byte(`{"type":"message_delta","delta":{},"usage":` + string(message.Usage) + `}`)); err != nil {
 			return err
 		}
 	}
 	for i, raw := range message.Content {
 		start := fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":%s}`, i, raw)
-		if err := a.take([]byte(start)); err != nil {
+		if err := a.handleEvent([]byte(start)); err != nil {
 			return err
 		}
-		if err := a.close(int64(i)); err != nil {
+		if err := a.closeBlock(int64(i)); err != nil {
 			return err
 		}
 	}
 	if a.stop == "" {
-		return exchange.ErrTruncated
+		return providerhttp.ErrTruncated
 	}
 	return nil
 }
@@ -247,15 +247,15 @@ func (a *answer) whole(text []byte) error {
 // what is left out leaves it.
 type tally struct{ input, read, write, output, reasoning int64 }
 
-func (t *tally) add(u sdk.MessageDeltaUsage) {
+func (t *tally) addUsage(u sdk.MessageDeltaUsage) {
 	t.input, t.output = max(t.input, u.InputTokens), max(t.output, u.OutputTokens)
 	t.read, t.write = max(t.read, u.CacheReadInputTokens), max(t.write, u.CacheCreationInputTokens)
 	t.reasoning = max(t.reasoning, u.OutputTokensDetails.ThinkingTokens)
 }
 
-// tokens returns the usage in our words; nil if it says nothing. The API counts
+// toUsage returns the usage; nil if it is empty. The API counts
 // what came from the cache, and what went into it, beside the input.
-func (t tally) tokens() *core.Usage {
+func (t tally) toUsage() *core.Usage {
 	input := t.input + t.read + t.write
 	if input <= 0 && t.output <= 0 {
 		return nil

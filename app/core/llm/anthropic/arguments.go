@@ -9,8 +9,8 @@ import (
 )
 
 // rawArguments are the arguments of tool calls as the models wrote them, in the
-// order in which they stand in the request. The SDK would write them anew, and the
-// bytes of a prompt must not change (CONTEXT § 3, invariant 7); it gets marks to
+// order in which they stand in the request. The SDK would rewrite them, and the
+// bytes of a prompt must not change because providers cache it; it gets marks to
 // write instead.
 type rawArguments []string
 
@@ -18,16 +18,16 @@ type rawArguments []string
 // quote within a text.
 const marked = `"input":"\u0001arguments %d"`
 
-// add keeps the call's arguments and returns the mark that stands for them.
-func (r *rawArguments) add(c core.ToolCall) string {
+// addMark keeps the call's arguments and returns the mark that stands for them.
+func (r *rawArguments) addMark(c core.ToolCall) string {
 	*r = append(*r, llm.Arguments(c))
 	return fmt.Sprintf("\x01arguments %d", len(*r)-1)
 }
 
-// into returns the request's body with the arguments for the marks. A mark that a
+// insertInto returns the request's body with the arguments for the marks. A mark that a
 // text of the request would imitate is not one: each is looked for once, after the
 // one before it.
-func (r rawArguments) into(body []byte) []byte {
+func (r rawArguments) insertInto(body []byte) []byte {
 	if len(r) == 0 {
 		return body
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// generation is which Claude a model is, as its name says: 4, 5 for
+// generation is which Claude a model is, by its name: 4, 5 for
 // claude-sonnet-4-5-20250929. Zero = the name does not say.
 type generation struct{ major, minor int }
 
@@ -33,14 +33,14 @@ func generationOf(model string) generation {
 	return generation{}
 }
 
-// since reports whether the model is of that generation or a later one.
-func (g generation) since(major, minor int) bool {
+// isSince reports whether the model is of that generation or a later one.
+func (g generation) isSince(major, minor int) bool {
 	return g.major > major || g.major == major && g.minor >= minor
 }
 
-// decidesThinking: the model says itself how much it thinks; later ones refuse a
+// decidesThinking: the model decides how much it thinks; later ones refuse a
 // budget.
-func (g generation) decidesThinking() bool { return g.since(4, 6) }
+func (g generation) decidesThinking() bool { return g.isSince(4, 6) }
 
 // fixedSampling: the model refuses a temperature.
-func (g generation) fixedSampling() bool { return g.since(4, 7) }
+func (g generation) fixedSampling() bool { return g.isSince(4, 7) }

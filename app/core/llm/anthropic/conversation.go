@@ -22,7 +22,7 @@ type conversation struct {
 	err   *llm.Error // how it failed
 }
 
-// errSettled tells the SDK to stop; what really happened is in conversation.err.
+// errSettled makes the SDK stop; the outcome is in conversation.err.
 var errSettled = errors.New("settled")
 
 // Do sends the request and reads the answer to its end. The SDK gets to see an
@@ -30,7 +30,7 @@ var errSettled = errors.New("settled")
 func (x *conversation) Do(built *http.Request) (*http.Response, error) {
 	x.sent = true
 	x.err = x.model.peer.Do(built.Context(), func(ctx context.Context) (*http.Request, error) {
-		return x.request(ctx, built)
+		return x.newRequest(ctx, built)
 	}, x.read)
 	if x.err != nil {
 		return nil, errSettled
@@ -38,13 +38,13 @@ func (x *conversation) Do(built *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: built}, nil
 }
 
-// request returns the request that is really sent.
-func (x *conversation) request(ctx context.Context, built *http.Request) (*http.Request, error) {
+// newRequest returns the request that is really sent.
+func (x *conversation) newRequest(ctx context.Context, built *http.Request) (*http.Request, error) {
 	body, err := io.ReadAll(built.Body)
 	if err != nil {
 		return nil, err
 	}
-	body = x.raw.into(body)
+	body = x.raw.insertInto(body)
 	request := built.Clone(ctx)
 	request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
@@ -55,7 +55,7 @@ func (x *conversation) request(ctx context.Context, built *http.Request) (*http.
 // read reads the answer.
 func (x *conversation) read(response *http.Response, body io.Reader) error {
 	a := &answer{
-		origin: x.model.origin(),
+		origin: x.model.signatureOrigin(),
 		emit: func(d llm.Delta) bool {
 			x.left = !x.yield(d, nil)
 			return !x.left

@@ -18,7 +18,8 @@
 //   - Without a tool list the API refuses tool turns: they are sent as text then.
 //   - At most four cache breakpoints: the last tool, the system prompt, the block
 //     after it (the summary, if there is one), and the end of a conversation of
-//     more than one message. A prompt that grows at its end is read from the cache
+//     more than one message. What precedes a message that the next prompt does not
+//     have (llm.Message.Passing) takes the place of the last tool. A prompt that grows at its end is read from the cache
 //     up to where it grew; a summary's request, which nobody sends again, is not
 //     written to it.
 //
@@ -38,7 +39,14 @@
 // thinking, as the API wants it. Thoughts that the API refuses, such as those of a
 // name that stands for another model since, are left out in a second request.
 //
+// # Parameters
+//
+// Info.Lacks has those that the model does not take: a seed, a reasoning effort (its levels
+// are not those of the OpenAI dialect) and JSON without a schema, which the API does not
+// have; a temperature over 1, temperature and top_p beside each other, and both with thinking or from Claude 4.7 on;
+// schemas before Claude 4.5. A schema is always followed strictly.
+//
 // # Known limits
 //
-// Images go before the text of their message, as Anthropic advises.
+// Images and PDFs go before the text of their message, as Anthropic advises.
 package anthropic

@@ -19,6 +19,7 @@ type builder struct {
 	model    *Model
 	messages []sdk.MessageParam
 	raw      rawArguments
+	lasting  [2]int // how many messages precede one that is Passing, and how many blocks the last of them has; zero = none
 }
 
 // addAll appends the messages; those of one role that follow each other become
@@ -27,18 +28,21 @@ func (b *builder) addAll(turns []llm.Message) error {
 	for i := 0; i < len(turns); i++ {
 		switch turn := turns[i]; turn.Role {
 		case core.RoleUser:
-			b.add(sdk.MessageParamRoleUser, user(turn)...)
+			if turn.Passing && len(b.messages) > 0 {
+				b.lasting = [2]int{len(b.messages), len(b.messages[len(b.messages)-1].Content)}
+			}
+			b.addBlocks(sdk.MessageParamRoleUser, userMessage(turn)...)
 		case core.RoleAssistant:
-			b.add(sdk.MessageParamRoleAssistant, b.assistant(turn)...)
+			b.addBlocks(sdk.MessageParamRoleAssistant, b.assistantBlocks(turn)...)
 			end := i + 1
 			for end < len(turns) && turns[end].Role == core.RoleTool {
 				end++
 			}
-			b.results(turns[i+1:end], turn.ToolCalls)
+			b.addResults(turns[i+1:end], turn.ToolCalls)
 			i = end - 1
 		case core.RoleTool:
-			b.results(turns[i:i+1], nil)
-		case core.RoleSystem: // kept in the log, never sent (W14)
+			b.addResults(turns[i:i+1], nil)
+		case core.RoleSystem: // kept in the log, never sent
 		default:
 			return fmt.Errorf("message %d has the role %q", i, turn.Role)
 		}
@@ -46,20 +50,28 @@ func (b *builder) addAll(turns []llm.Message) error {
 	return nil
 }
 
-// user returns a user's message: its images, which Claude wants first, and its text.
-func user(turn llm.Message) []sdk.ContentBlockParamUnion {
+// userMessage returns a user's message: its images and documents, which Claude wants first, and
+// its text.
+func userMessage(turn llm.Message) []sdk.ContentBlockParamUnion {
 	var out []sdk.ContentBlockParamUnion
-	for _, image := range turn.Images {
-		out = append(out, sdk.NewImageBlockBase64(image.MediaType, base64.StdEncoding.EncodeToString(image.Data)))
+	for _, media := range turn.Media {
+		data := base64.StdEncoding.EncodeToString(media.Data)
+		if media.Type == core.PartFile {
+			document := sdk.NewDocumentBlock(sdk.Base64PDFSourceParam{Data: data})
+			document.OfDocument.Title = sdk.String(media.Name)
+			out = append(out, document)
+			continue
+		}
+		out = append(out, sdk.NewImageBlockBase64(media.MediaType, data))
 	}
-	if text := llm.PlainText(turn); len(out) == 0 || !blank(text) && text != llm.EmptyText {
+	if text := llm.PlainText(turn); len(out) == 0 || !isBlank(text) && text != llm.EmptyText {
 		out = append(out, textBlock(text))
 	}
 	return out
 }
 
-// add appends the blocks to the last message if that has the role too.
-func (b *builder) add(role sdk.MessageParamRole, blocks ...sdk.ContentBlockParamUnion) {
+// addBlocks appends the blocks to the last message if that has the role too.
+func (b *builder) addBlocks(role sdk.MessageParamRole, blocks ...sdk.ContentBlockParamUnion) {
 	if n := len(b.messages); n > 0 && b.messages[n-1].Role == role {
 		b.messages[n-1].Content = append(b.messages[n-1].Content, blocks...)
 		return
@@ -67,12 +79,12 @@ func (b *builder) add(role sdk.MessageParamRole, blocks ...sdk.ContentBlockParam
 	b.messages = append(b.messages, sdk.MessageParam{Role: role, Content: blocks})
 }
 
-// assistant returns an assistant's message: its thoughts, each in its place in the
+// assistantBlocks returns an assistant's message: its thoughts, each in its place in the
 // text, and all its tool calls.
-func (b *builder) assistant(turn llm.Message) []sdk.ContentBlockParamUnion {
+func (b *builder) assistantBlocks(turn llm.Message) []sdk.ContentBlockParamUnion {
 	var out []sdk.ContentBlockParamUnion
-	said := func(text string) {
-		if !blank(text) {
+	addText := func(text string) {
+		if !isBlank(text) {
 			out = append(out, sdk.NewTextBlock(text))
 		}
 	}
@@ -80,16 +92,16 @@ func (b *builder) assistant(turn llm.Message) []sdk.ContentBlockParamUnion {
 	if text == llm.EmptyText {
 		text = ""
 	}
-	for _, p := range b.model.thoughts(turn) {
+	for _, p := range b.model.thinkingBlocks(turn) {
 		if p.Offset > at && p.Offset <= len(text) && (p.Offset == len(text) || utf8.RuneStart(text[p.Offset])) {
-			said(text[at:p.Offset])
+			addText(text[at:p.Offset])
 			at = p.Offset
 		}
-		out = append(out, thought(p))
+		out = append(out, thinkingBlock(p))
 	}
-	said(text[at:])
+	addText(text[at:])
 	for _, c := range turn.ToolCalls {
-		out = append(out, sdk.NewToolUseBlock(callID(c.ID), b.raw.add(c), c.Name))
+		out = append(out, sdk.NewToolUseBlock(callID(c.ID), b.raw.addMark(c), c.Name))
 	}
 	if len(out) == 0 {
 		out = append(out, sdk.NewTextBlock(llm.EmptyText))
@@ -101,16 +113,16 @@ func (b *builder) assistant(turn llm.Message) []sdk.ContentBlockParamUnion {
 // the provider does not show.
 const redacted = "redacted"
 
-func thought(p core.Part) sdk.ContentBlockParamUnion {
+func thinkingBlock(p core.Part) sdk.ContentBlockParamUnion {
 	if p.Name == redacted {
 		return sdk.NewRedactedThinkingBlock(p.Signature)
 	}
 	return sdk.NewThinkingBlock(p.Signature, p.Text)
 }
 
-// results appends the results of the calls, in the order of the calls; what
+// addResults appends the results of the calls, in the order of the calls; what
 // answers none of them comes after.
-func (b *builder) results(turns []llm.Message, calls []core.ToolCall) {
+func (b *builder) addResults(turns []llm.Message, calls []core.ToolCall) {
 	place := func(turn llm.Message) int {
 		i := slices.IndexFunc(calls, func(c core.ToolCall) bool { return c.ID == turn.ToolCallID })
 		if i < 0 {
@@ -122,22 +134,22 @@ func (b *builder) results(turns []llm.Message, calls []core.ToolCall) {
 	slices.SortStableFunc(turns, func(x, y llm.Message) int { return place(x) - place(y) })
 	for _, turn := range turns {
 		result := &sdk.ToolResultBlockParam{ToolUseID: callID(turn.ToolCallID)}
-		if text := llm.PlainText(turn); !blank(text) && text != llm.EmptyText {
+		if text := llm.PlainText(turn); !isBlank(text) && text != llm.EmptyText {
 			result.Content = []sdk.ToolResultBlockParamContentUnion{{OfText: &sdk.TextBlockParam{Text: text}}}
 		}
-		b.add(sdk.MessageParamRoleUser, sdk.ContentBlockParamUnion{OfToolResult: result})
+		b.addBlocks(sdk.MessageParamRoleUser, sdk.ContentBlockParamUnion{OfToolResult: result})
 	}
 }
 
 // textBlock returns a block with the text; the API refuses blank ones.
 func textBlock(text string) sdk.ContentBlockParamUnion {
-	if blank(text) {
+	if isBlank(text) {
 		text = llm.EmptyText
 	}
 	return sdk.NewTextBlock(text)
 }
 
-func blank(text string) bool { return strings.TrimSpace(text) == "" }
+func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
 
 // takenID is what the API takes as the id of a tool call.
 var takenID = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)

@@ -9,14 +9,14 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"bobbin/app/core/llm"
-	"bobbin/app/core/llm/exchange"
+	"bobbin/app/core/llm/providerhttp"
 )
 
 // Model is one model of Anthropic.
 type Model struct {
 	options Options
 	claude  generation
-	peer    *exchange.Peer
+	peer    *providerhttp.Peer
 	client  sdk.Client
 }
 
@@ -27,9 +27,9 @@ func New(options Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{options: options, claude: generationOf(options.Model), peer: &exchange.Peer{
+	m := &Model{options: options, claude: generationOf(options.Model), peer: &providerhttp.Peer{
 		Provider: Provider, BaseURL: options.BaseURL, Key: options.APIKey, Timeouts: options.Timeouts,
-		Client: exchange.NewClient(options.Transport),
+		Client: providerhttp.NewClient(options.Transport),
 	}}
 	settings := []option.RequestOption{
 		// Else keys, tokens, headers and files of this machine would be sent anywhere.
@@ -71,7 +71,7 @@ func (m *Model) run(ctx context.Context, x *conversation, req llm.Request) error
 	if ctx.Err() != nil {
 		return llm.CanceledError(ctx, Provider)
 	}
-	params, raw, err := m.params(req)
+	params, raw, err := m.toParams(req)
 	if err != nil {
 		return m.peer.Invalid(err)
 	}

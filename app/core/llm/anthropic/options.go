@@ -8,7 +8,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
-	"bobbin/app/core/llm/exchange"
+	"bobbin/app/core/llm/providerhttp"
 )
 
 // Provider is what this provider is called.
@@ -32,13 +32,13 @@ type Options struct {
 	// Transport sends the requests; nil = a transport of its own that honors the
 	// proxy variables of the environment.
 	Transport http.RoundTripper
-	Timeouts  exchange.Timeouts
+	Timeouts  providerhttp.Timeouts
 	Thinking  int // budget for thinking in tokens, see the package; 0 = off
 }
 
 // Format keeps the key out of whatever prints Options.
 func (o Options) Format(f fmt.State, _ rune) {
-	fmt.Fprintf(f, "{%s model %s at %s}", Provider, o.Model, exchange.Redacted(o.BaseURL))
+	fmt.Fprintf(f, "{%s model %s at %s}", Provider, o.Model, providerhttp.Redacted(o.BaseURL))
 }
 
 // LogValue keeps the key out of logs.
@@ -56,7 +56,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.BaseURL = DefaultBaseURL
 	}
 	o.BaseURL = strings.TrimSuffix(strings.TrimRight(o.BaseURL, "/"), "/v1")
-	if err := exchange.CheckURL(o.Name, o.BaseURL); err != nil {
+	if err := providerhttp.CheckURL(o.Name, o.BaseURL); err != nil {
 		return o, err
 	}
 	if o.Thinking != 0 && o.Thinking < minThinking {
@@ -68,6 +68,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Info.Provider == "" {
 		o.Info.Provider = Provider
 	}
+	o.Info.Lacks = o.lackedParameters()
 	o.Timeouts = o.Timeouts.WithDefaults()
 	return o, nil
 }

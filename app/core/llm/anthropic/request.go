@@ -17,10 +17,10 @@ import (
 // answer beside any.
 const minThinking = 1_024
 
-// params returns the request in the SDK's types, and the arguments that go into
+// toParams returns the request in the SDK's types, and the arguments that go into
 // its body. It is a function of the request alone, message by message, so that the
-// same messages give the same bytes (CONTEXT § 3, invariant 7).
-func (m *Model) params(req llm.Request) (sdk.MessageNewParams, rawArguments, error) {
+// same messages give the same bytes.
+func (m *Model) toParams(req llm.Request) (sdk.MessageNewParams, rawArguments, error) {
 	turns := req.Messages
 	if len(req.Tools) == 0 {
 		turns = llm.ToolTurnsAsText(turns)
@@ -33,18 +33,16 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, rawArguments, err
 		Model: m.options.Model, MaxTokens: int64(m.maxTokens(req)), Messages: b.messages,
 		System: systemBlocks(req.System), Tools: toolParams(req.Tools),
 	}
-	p.Thinking = m.thinking(req, turns, int(p.MaxTokens))
-	if t := req.Temperature; t != nil && !m.claude.fixedSampling() {
-		p.Temperature = param.NewOpt(*t)
+	p.Thinking = m.thinkingConfig(req, turns, int(p.MaxTokens))
+	m.setParameters(&p, req)
+	if len(p.Tools) > 0 {
+		p.ToolChoice = toToolChoice(req)
 	}
-	if req.ToolChoice == llm.ToolChoiceNone && len(p.Tools) > 0 {
-		p.ToolChoice = sdk.ToolChoiceUnionParam{OfNone: &sdk.ToolChoiceNoneParam{}}
-	}
-	breakpoints(&p)
+	setCacheBreakpoints(&p, b.lasting)
 	return p, b.raw, nil
 }
 
-// maxTokens returns the output limit, which the API wants to be told.
+// maxTokens returns the output limit, which the API requires.
 func (m *Model) maxTokens(req llm.Request) int {
 	for _, n := range []int{req.MaxOutputTokens, m.options.Info.MaxOutput} {
 		if n > 0 {
@@ -54,11 +52,11 @@ func (m *Model) maxTokens(req llm.Request) int {
 	return DefaultMaxOutput
 }
 
-// thinking returns how the model is to think; nothing = as it does by itself,
+// thinkingConfig returns how the model is to think; zero = its default,
 // which up to Claude 4.5 is not at all.
-func (m *Model) thinking(req llm.Request, turns []llm.Message, maxTokens int) sdk.ThinkingConfigParamUnion {
+func (m *Model) thinkingConfig(req llm.Request, turns []llm.Message, maxTokens int) sdk.ThinkingConfigParamUnion {
 	var out sdk.ThinkingConfigParamUnion
-	if m.options.Thinking == 0 || req.Temperature != nil {
+	if m.options.Thinking == 0 || req.Temperature != nil || req.ToolChoice.Forced() { // the API refuses both together
 		return out
 	}
 	if m.claude.decidesThinking() {
@@ -66,34 +64,34 @@ func (m *Model) thinking(req llm.Request, turns []llm.Message, maxTokens int) sd
 		return out
 	}
 	budget := min(m.options.Thinking, maxTokens-minThinking)
-	if budget < minThinking || m.thoughtless(turns) {
+	if budget < minThinking || m.endsWithUnthinkingCalls(turns) {
 		return out
 	}
 	return sdk.ThinkingConfigParamOfEnabled(int64(budget))
 }
 
-// thoughtless reports whether the last answer is tool calls that came without
+// endsWithUnthinkingCalls reports whether the last answer is tool calls that came without
 // thinking of this model. The API refuses to think on from there.
-func (m *Model) thoughtless(turns []llm.Message) bool {
+func (m *Model) endsWithUnthinkingCalls(turns []llm.Message) bool {
 	for _, turn := range slices.Backward(turns) {
 		if turn.Role == core.RoleAssistant {
-			return len(turn.ToolCalls) > 0 && len(m.thoughts(turn)) == 0
+			return len(turn.ToolCalls) > 0 && len(m.thinkingBlocks(turn)) == 0
 		}
 	}
 	return false
 }
 
-// origin is whose signatures this model takes back.
-func (m *Model) origin() string { return Provider + "/" + m.options.Model }
+// signatureOrigin is whose signatures this model takes back.
+func (m *Model) signatureOrigin() string { return Provider + "/" + m.options.Model }
 
-// thoughts returns the blocks of thinking that go back with a message.
-func (m *Model) thoughts(turn llm.Message) []core.Part {
+// thinkingBlocks returns the blocks of thinking that go back with a message.
+func (m *Model) thinkingBlocks(turn llm.Message) []core.Part {
 	if len(turn.ToolCalls) == 0 {
 		return nil
 	}
 	var out []core.Part
 	for _, p := range turn.Parts {
-		if p.Type == "reasoning" && p.Signature != "" && p.Origin == m.origin() {
+		if p.Type == "reasoning" && p.Signature != "" && p.Origin == m.signatureOrigin() {
 			out = append(out, p)
 		}
 	}
@@ -107,7 +105,7 @@ func (m *Model) refusedThoughts(req llm.Request, err error) bool {
 	if e == nil || e.Kind != llm.KindInvalid || e.Status != http.StatusBadRequest || !strings.Contains(e.Message, "thinking") {
 		return false
 	}
-	return slices.ContainsFunc(req.Messages, func(turn llm.Message) bool { return len(m.thoughts(turn)) > 0 })
+	return slices.ContainsFunc(req.Messages, func(turn llm.Message) bool { return len(m.thinkingBlocks(turn)) > 0 })
 }
 
 // withoutThoughts returns the request without any.
@@ -122,7 +120,7 @@ func withoutThoughts(req llm.Request) llm.Request {
 func systemBlocks(texts []string) []sdk.TextBlockParam {
 	var out []sdk.TextBlockParam
 	for _, text := range texts {
-		if !blank(text) {
+		if !isBlank(text) {
 			out = append(out, sdk.TextBlockParam{Text: text})
 		}
 	}
@@ -140,7 +138,29 @@ func toolParams(tools []llm.ToolSpec) []sdk.ToolUnionParam {
 		if t.Description != "" {
 			tool.Description = param.NewOpt(t.Description)
 		}
+		if t.Strict != nil {
+			tool.Strict = param.NewOpt(*t.Strict)
+		}
 		out = append(out, sdk.ToolUnionParam{OfTool: tool})
+	}
+	return out
+}
+
+// toToolChoice returns the choice as the API writes it; zero = the model decides.
+func toToolChoice(req llm.Request) (out sdk.ToolChoiceUnionParam) {
+	var single param.Opt[bool]
+	if p := req.ParallelToolCalls; p != nil && !*p {
+		single = param.NewOpt(true)
+	}
+	switch tool := req.ToolChoice.Tool(); {
+	case req.ToolChoice == core.ToolChoiceNone:
+		out.OfNone = &sdk.ToolChoiceNoneParam{}
+	case req.ToolChoice == core.ToolChoiceRequired:
+		out.OfAny = &sdk.ToolChoiceAnyParam{DisableParallelToolUse: single}
+	case tool != "":
+		out.OfTool = &sdk.ToolChoiceToolParam{Name: tool, DisableParallelToolUse: single}
+	case single.Valid():
+		out.OfAuto = &sdk.ToolChoiceAutoParam{DisableParallelToolUse: single}
 	}
 	return out
 }
@@ -149,10 +169,12 @@ func toolParams(tools []llm.ToolSpec) []sdk.ToolUnionParam {
 // and the summary.
 const cachedBlocks = 2
 
-// breakpoints marks up to where the prompt is kept in the provider's cache.
-func breakpoints(p *sdk.MessageNewParams) {
+// setCacheBreakpoints marks up to where the prompt is kept in the provider's cache. Lasting
+// tells the last block that the next prompt repeats (builder); it takes the place of the
+// tools', which the system prompt's covers.
+func setCacheBreakpoints(p *sdk.MessageNewParams, lasting [2]int) {
 	mark := sdk.NewCacheControlEphemeralParam()
-	if n := len(p.Tools); n > 0 {
+	if n := len(p.Tools); n > 0 && (lasting[0] == 0 || len(p.System) == 0) {
 		p.Tools[n-1].OfTool.CacheControl = mark
 	}
 	for i := range p.System[:min(len(p.System), cachedBlocks)] {
@@ -162,7 +184,13 @@ func breakpoints(p *sdk.MessageNewParams) {
 		return
 	}
 	last := p.Messages[len(p.Messages)-1].Content
-	if control := last[len(last)-1].GetCacheControl(); control != nil {
-		*control = mark
+	ends := []*sdk.ContentBlockParamUnion{&last[len(last)-1]}
+	if lasting[0] > 0 {
+		ends = append(ends, &p.Messages[lasting[0]-1].Content[lasting[1]-1])
+	}
+	for _, block := range ends {
+		if control := block.GetCacheControl(); control != nil {
+			*control = mark
+		}
 	}
 }

@@ -16,16 +16,33 @@ import (
 	"bobbin/app/core/llm/demo"
 )
 
+// quarter counts four bytes as a token.
+type quarter struct{ llm.TokenCounter }
+
+func (quarter) Text(s string) int { return (len(s) + 3) / 4 }
+
+func (q quarter) Tools(list []llm.ToolSpec) int {
+	n := 0
+	for _, t := range list {
+		n += 8 + q.Text(t.Name) + q.Text(t.Description) + q.Text(string(t.Parameters))
+	}
+	return n
+}
+
+func newModel() *demo.Model { return demo.New(quarter{}, 0) }
+
 // chat is a conversation with the model.
 type chat struct {
-	t     *testing.T
-	model llm.Model
-	req   llm.Request
+	t   *testing.T
+	req llm.Request
 }
 
 func newChat(t *testing.T, system ...string) *chat {
 	t.Helper()
-	return &chat{t: t, model: demo.New(demo.WithDelay(0)), req: llm.Request{System: system}}
+	return &chat{t: t, req: llm.Request{System: system, Tools: []llm.ToolSpec{
+		{Name: "calculator", Parameters: json.RawMessage(`{"type":"object","properties":{"expression":{"type":"string"}},"required":["expression"]}`)},
+		{Name: "current_time", Parameters: json.RawMessage(`{"type":"object","properties":{"timezone":{"type":"string"}}}`)},
+	}}}
 }
 
 // ask says something and returns the answer, which becomes part of the conversation.
@@ -37,30 +54,27 @@ func (c *chat) ask(text string) llm.Response {
 
 func (c *chat) next() llm.Response {
 	c.t.Helper()
-	res, err := llm.Collect(c.model.Stream(c.t.Context(), c.req), nil)
+	res, err := llm.Collect(newModel().Stream(c.t.Context(), c.req), nil)
 	if err != nil {
 		c.t.Fatalf("stream: %v", err)
 	}
-	if res.Usage == nil || (res.Usage.InputTokens <= 0 && len(c.req.Messages) > 0) || res.Usage.OutputTokens <= 0 || res.Finish == "" {
+	if res.Usage == nil || res.Usage.InputTokens <= 0 || res.Usage.OutputTokens <= 0 || res.Finish == "" {
 		c.t.Errorf("got usage %+v and finish %q, want both", res.Usage, res.Finish)
 	}
 	c.req.Messages = append(c.req.Messages, llm.Message{Role: core.RoleAssistant, Content: res.Text, ToolCalls: res.ToolCalls})
 	return res
 }
 
-func (c *chat) want(text string, parts ...string) {
+func (c *chat) want(text, part string) {
 	c.t.Helper()
-	got := c.ask(text).Text
-	for _, p := range parts {
-		if !strings.Contains(got, p) {
-			c.t.Errorf("%q: got %q, want it to hold %q", text, got, p)
-		}
+	if got := c.ask(text).Text; !strings.Contains(got, part) {
+		c.t.Errorf("%q: got %q, want it to hold %q", text, got, part)
 	}
 }
 
 func TestFirstAnswerSaysWhatItIs(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"Hello", "What is 1+1?", "My name is Ada.", "who are you?", "", "日本語で話してください", "…"} {
+	for _, text := range []string{"Hello", "My name is Ada.", "who are you?", "", "日本語で話してください", "…"} {
 		c := newChat(t)
 		got := c.ask(text).Text
 		for _, want := range []string{"demonstration", "no language model", "OPENAI_API_KEY", "GEMINI_API_KEY", "Ollama"} {
@@ -76,47 +90,29 @@ func TestFirstAnswerSaysWhatItIs(t *testing.T) {
 	if got := c.ask("Hello").Text; strings.Contains(got, "OPENAI_API_KEY") {
 		t.Errorf("after a summary: got %q, want no introduction again", got)
 	}
+	if got := newChat(t).next().Text; got == "" {
+		t.Error("no messages at all: got no answer")
+	}
 }
 
-func TestConversation(t *testing.T) {
+// A question is answered with the newest sentence of the prompt that has the most of its
+// words, and with nothing that is not in the prompt.
+func TestQuestionsAreAnsweredWithQuotations(t *testing.T) {
 	t.Parallel()
 	c := newChat(t, "You are helpful.")
-	c.want("Hi there!", "Hello!")
-	c.want("My name is Ada Lovelace, and I live in London.", "Nice to meet you, Ada Lovelace")
-	c.want("I like hiking in the Alps.", "Noted", "I like hiking in the Alps.")
-	c.want("My favorite color is dark blue. My dog's name is Rex.", "Noted")
-	c.want("The budget for the garden is 4,000 euros.", "budget")
-	c.want("What is my name?", "Your name is Ada Lovelace.")
-	c.want("what's my favorite color?", "dark blue")
-	c.want("Do you remember my dog's name?", "Rex")
-	c.want("Where do I live?", "London")
-	c.want("What do I like?", "hiking in the Alps")
+	c.want("Hi there!", "Ask me about it later")
+	c.want("My name is Ada Lovelace, and I live in London.", "Ask me about it later")
+	c.ask("My favorite color is dark blue. My dog's name is Rex.")
+	c.ask("The budget for the garden is 4,000 euros.")
+	c.want("What is my name?", "You wrote: “My name is Ada Lovelace, and I live in London.”")
+	c.want("Where do I live?", "“My name is Ada Lovelace, and I live in London.”")
+	c.want("what's my favorite color?", "“My favorite color is dark blue.”")
 	c.want("What did I say about the budget?", "“The budget for the garden is 4,000 euros.”")
-	c.want("What did I say about the garden?", "4,000 euros")
-	c.want("What did I say about quantum physics?", "nothing about “quantum physics”")
-	c.want("What was my first message?", "“Hi there!”")
-	c.want("Summarize our conversation, please", "The budget for the garden", "- ")
-	c.want("Summarize our conversation again", "Of your messages")
-	c.want("Am I allowed to fly?", "cannot answer")
-	c.want("Who is my garden?", "I found this", "4,000 euros")
-	c.want("What is my shoe size?", "not told me about your shoe size")
-	c.want("Who invented the telephone?", "cannot answer")
-	c.want("Tell me about the garden budget plans?", "4,000 euros")
-	c.want("The garden again.", "You come back to “garden”", "4,000 euros")
-	c.want("Thank you!", "You are welcome, Ada Lovelace.")
-	c.want("Hello again", "Hello, Ada Lovelace!")
-	c.want("what can you do?", "summarize our conversation")
-	c.want("Bye!", "Goodbye, Ada Lovelace!")
-}
-
-// The size of an image is no task: 640×480 is not calculated.
-func TestImagesAreNoTask(t *testing.T) {
-	t.Parallel()
-	c := newChat(t)
-	res := c.ask("What is this?\n[image \"cat.png\", image/png, 640×480, 82 KB: this model cannot see images]")
-	if strings.Contains(res.Text, "480") || len(res.ToolCalls) > 0 {
-		t.Errorf("got %q and %v, want nothing calculated", res.Text, res.ToolCalls)
-	}
+	c.want("Tell me about the gardens", "4,000 euros")
+	c.want("What did I say about quantum physics?", "Nothing in my prompt answers that")
+	c.want("Who invented the telephone?", "no knowledge of my own")
+	c.ask("No, the budget is 5,000 euros.")
+	c.want("What is the budget?", "5,000 euros")
 }
 
 func TestAnswersFromTheSummary(t *testing.T) {
@@ -124,33 +120,21 @@ func TestAnswersFromTheSummary(t *testing.T) {
 	summary := "Summary of earlier conversation:\n<conversation_summary>\n## Facts\n- My name is Grace.\n- The deadline is the 4th of May.\n" +
 		"- My cat is called Tom.\n</conversation_summary>\n(Notes about my name is Nobody.)"
 	c := newChat(t, "You are helpful.", summary, "Use tools.")
-	c.want("What is my name?", "Grace")
-	c.want("What did I say about the deadline?", "“The deadline is the 4th of May.” (from the summary)")
-	c.want("What was my first message?", "only in its summary", "My name is Grace.", "“What is my name?”")
-	c.want("Summarize our conversation", "From the summary", "- The deadline is the 4th of May.")
-	if got := newChat(t, "You are helpful.").ask("What is my name?").Text; !strings.Contains(got, "not told me your name") {
-		t.Errorf("without the summary: got %q, want it not to know", got)
-	}
-	c = newChat(t, summary)
-	c.want("What was my first message?", "only in its summary")
+	c.want("What is my name?", "The summary of our conversation says: “My name is Grace.”")
+	c.want("What did I say about the deadline?", "“The deadline is the 4th of May.”")
+	c.want("Did I mention facts?", "Nothing in my prompt")
+	newChat(t, "You are helpful.").want("What is my name?", "Nothing in my prompt")
 }
 
-func TestEmptyConversation(t *testing.T) {
+// Notes on a tool loop stand in the prompt in the user's place.
+func TestNotesAreNotTheUsersWords(t *testing.T) {
 	t.Parallel()
 	c := newChat(t)
-	c.want("summarize our conversation", "nothing to summarize yet")
-	c = newChat(t)
-	c.want("What was my first message?", "This is your first message.")
-	c = newChat(t)
-	if got := c.next(); got.Text == "" {
-		t.Error("no messages at all: got no answer")
-	}
-}
-
-func specs() []llm.ToolSpec {
-	return []llm.ToolSpec{
-		{Name: "calculator", Parameters: json.RawMessage(`{"type":"object","properties":{"expression":{"type":"string"}},"required":["expression"]}`)},
-		{Name: "current_time", Parameters: json.RawMessage(`{"type":"object","properties":{"timezone":{"type":"string"}}}`)},
+	c.ask("My name is Ada.")
+	c.req.Messages = append(c.req.Messages, llm.Message{Role: core.RoleUser, Content: "What is my name?"},
+		llm.Message{Role: core.RoleUser, Content: "Notes on the work so far, in place of messages #4–#9:\n<work_notes>\nMy name is Bob.\n</work_notes>"})
+	if got := c.next().Text; !strings.Contains(got, "Ada") || strings.Contains(got, "Bob") {
+		t.Errorf("got %q, want the name that the user wrote", got)
 	}
 }
 
@@ -163,19 +147,15 @@ func TestArithmeticCallsTheCalculator(t *testing.T) {
 		"(1 + 2) * 3 =":                        {"(1 + 2) * 3"},
 		"How much is 1,234.5 minus 10?":        {"1234.5 - 10"},
 		"Calculate 3 x 4 and 5 / 2, please":    {"3 * 4", "5 / 2"},
-		"What is 15% of 200?":                  {"15/100*200"},
-		"What is the square root of 16?":       {"sqrt(16)"},
+		"what is 17 % of 4,300":                {"17/100*4300"},
 		"compute 2 ^ 10":                       {"2 ^ 10"},
 		"What is 6 times 7?":                   {"6 * 7"},
-		"What is (1+2?":                        {"1+2"},
 		"The meeting is on 2024-05-01, right?": nil,
 		"Does it take 10-15 minutes?":          nil,
 		"I have 3 cats and 2 dogs.":            nil,
-		"Our score was 3-1 yesterday.":         nil,
+		"What is this?\n[image \"cat.png\", image/png, 640×480, 82 KB: this model cannot see images]": nil,
 	} {
-		c := newChat(t)
-		c.req.Tools = specs()
-		res := c.ask(text)
+		res := newChat(t).ask(text)
 		var got []string
 		for _, call := range res.ToolCalls {
 			var arguments struct{ Expression string }
@@ -193,16 +173,13 @@ func TestArithmeticCallsTheCalculator(t *testing.T) {
 	}
 }
 
-func TestToolsAreCalledAndTheirResultsTold(t *testing.T) {
+func TestToolsAreCalledAndTheirResultsReported(t *testing.T) {
 	t.Parallel()
 	c := newChat(t)
-	c.req.Tools = specs()
-	res := c.ask("What is 17 * 23, and what time is it in Europe/Berlin?")
-	if len(res.ToolCalls) != 2 || res.ToolCalls[0].ID == res.ToolCalls[1].ID || res.Text != "" {
+	const question = "What is 17 * 23, and what time is it?"
+	res := c.ask(question)
+	if len(res.ToolCalls) != 2 || res.ToolCalls[0].ID == res.ToolCalls[1].ID || res.Text != "" || res.ToolCalls[1].Arguments != "{}" {
 		t.Fatalf("got %q and %+v, want two calls with ids of their own", res.Text, res.ToolCalls)
-	}
-	if got, want := res.ToolCalls[1].Arguments, `{"timezone":"Europe/Berlin"}`; got != want {
-		t.Errorf("got arguments %s, want %s", got, want)
 	}
 	for i, content := range []string{"391", "Saturday, 21 November 2026, 14:05"} {
 		c.req.Messages = append(c.req.Messages, llm.Message{
@@ -210,56 +187,87 @@ func TestToolsAreCalledAndTheirResultsTold(t *testing.T) {
 		})
 	}
 	got := c.next()
-	if !strings.HasSuffix(got.Text, "17 * 23 = 391\nIt is Saturday, 21 November 2026, 14:05.") || got.Finish != core.FinishStop {
+	if !strings.HasSuffix(got.Text, "17 * 23 = 391\nThe tool current_time says: Saturday, 21 November 2026, 14:05") || got.Finish != core.FinishStop {
 		t.Errorf("got %q, %q, want both results", got.Text, got.Finish)
 	}
 	if !strings.Contains(got.Text, "no language model") {
 		t.Errorf("got %q, want the introduction in the first answer in words", got.Text)
 	}
-	again := c.ask("What is 17 * 23, and what time is it in Europe/Berlin?")
+	again := c.ask(question)
 	if len(again.ToolCalls) != 2 || again.ToolCalls[0].ID == res.ToolCalls[0].ID {
 		t.Errorf("got %+v, want other ids than the first time", again.ToolCalls)
 	}
-}
-
-func TestResultsOfOtherForms(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		message llm.Message
-		want    string
-	}{
-		"with the expression": {llm.Message{ToolName: "calculator", Content: "1+1 = 2"}, "1+1 = 2"},
-		"unknown call":        {llm.Message{ToolName: "calculator", Content: "2"}, "The result is 2."},
-		"error":               {llm.Message{ToolName: "calculator", Content: "error: division by zero"}, "The tool calculator answered: error: division by zero"},
-		"other tool":          {llm.Message{ToolName: "search", Content: "found"}, "The tool search answered: found"},
-		"nothing":             {llm.Message{ToolName: "search"}, "The tool search answered nothing."},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			chat := newChat(t)
-			c.message.Role, c.message.ToolCallID = core.RoleTool, "x"
-			chat.req.Messages = []llm.Message{{Role: core.RoleUser, Content: "hi"}, c.message}
-			if got := chat.next().Text; !strings.HasSuffix(got, c.want) {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
-		})
+	c.req.Messages = append(c.req.Messages, llm.Message{Role: core.RoleTool, ToolName: "calculator", Content: "error: division by zero"})
+	if got := c.next().Text; got != "The tool calculator says: error: division by zero" {
+		t.Errorf("got %q, want the error", got)
 	}
 }
 
-// W13: with tool choice "none" it answers in text.
-func TestNoToolsWhenTheyAreForbidden(t *testing.T) {
+// With tool choice "none", and without tools, it answers in text.
+// A message can name any tool, so that tools of one's own can be tried.
+func TestNamedToolIsCalled(t *testing.T) {
 	t.Parallel()
-	c := newChat(t)
-	c.req.Tools, c.req.ToolChoice = specs(), llm.ToolChoiceNone
-	for text, want := range map[string]string{"What is 2+2?": "calculator", "What time is it?": "current_time"} {
-		if got := c.ask(text); len(got.ToolCalls) != 0 || !strings.Contains(got.Text, want) {
-			t.Errorf("got %+v and %q, want a text that names %s", got.ToolCalls, got.Text, want)
+	for text, want := range map[string]string{
+		`Please call get_sum {"a": 2, "b": [3]}, and tell me.`: `{"a": 2, "b": [3]}`,
+		"What does get_sum do?":                                "",
+		`get_sum {"a": `:                                       "",
+		`get_sums {"a": 2}`:                                    "",
+	} {
+		c := newChat(t)
+		c.req.Tools = append(c.req.Tools, llm.ToolSpec{Name: "get_sum"})
+		got := ""
+		for _, call := range c.ask(text).ToolCalls {
+			if call.Name == "get_sum" {
+				got = call.Arguments
+			}
+		}
+		if got != want {
+			t.Errorf("%s: got a call with %q, want %q", text, got, want)
 		}
 	}
-	c.req.ToolChoice = llm.ToolChoiceAuto
-	c.req.Tools = []llm.ToolSpec{{Name: "calculator", Parameters: json.RawMessage(`{"properties":{"input":{}},"required":["input"]}`)}}
-	if got := c.ask("What is 2+2?"); len(got.ToolCalls) != 1 || got.ToolCalls[0].Arguments != `{"input":"2+2"}` {
-		t.Errorf("another parameter: got %+v", got.ToolCalls)
+}
+
+func TestNoToolsWhenTheyAreForbidden(t *testing.T) {
+	t.Parallel()
+	forbidden, without := newChat(t), newChat(t)
+	forbidden.req.ToolChoice, without.req.Tools = core.ToolChoiceNone, nil
+	for _, c := range []*chat{forbidden, without} {
+		if got := c.ask("What is 2+2, and what time is it?"); len(got.ToolCalls) != 0 || got.Text == "" {
+			t.Errorf("got %+v and %q, want a text", got.ToolCalls, got.Text)
+		}
+	}
+}
+
+// A tool that must be called is, once, and the other choices hold.
+func TestToolChoices(t *testing.T) {
+	t.Parallel()
+	const both = "What is 2+2 and 3+3?"
+	for name, c := range map[string]struct {
+		text   string
+		choice core.ToolChoice
+		single bool
+		want   []string
+	}{
+		"by itself":        {both, "", false, []string{"calculator", "calculator"}},
+		"one at a time":    {both, "", true, []string{"calculator"}},
+		"required":         {"Hello.", core.ToolChoiceRequired, false, []string{"calculator"}},
+		"required anyway":  {both, core.ToolChoiceRequired, false, []string{"calculator", "calculator"}},
+		"by name":          {"Hello.", "current_time", false, []string{"current_time"}},
+		"by another name":  {both, "current_time", false, []string{"current_time"}},
+		"none, in any way": {both, core.ToolChoiceNone, true, nil},
+	} {
+		chat := newChat(t)
+		chat.req.ToolChoice = c.choice
+		if c.single {
+			chat.req.ParallelToolCalls = new(false)
+		}
+		var got []string
+		for _, call := range chat.ask(c.text).ToolCalls {
+			got = append(got, call.Name)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: calls (-want +got):\n%s", name, diff)
+		}
 	}
 }
 
@@ -267,8 +275,7 @@ func TestItIsDeterministic(t *testing.T) {
 	t.Parallel()
 	run := func() []llm.Message {
 		c := newChat(t)
-		c.req.Tools = specs()
-		for _, text := range []string{"Hello", "I like tea", "The weather is fine", "More about weather", "What is 3*4?"} {
+		for _, text := range []string{"Hello", "I like tea", "What do I like?", "What is 3*4?"} {
 			c.ask(text)
 		}
 		return c.req.Messages
@@ -281,21 +288,17 @@ func TestItIsDeterministic(t *testing.T) {
 func TestWordByWord(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		words := 0
+		start, words := time.Now(), 0
 		req := llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "Hello"}}}
-		res, err := llm.Collect(demo.New().Stream(t.Context(), req), func(d llm.Delta) {
+		res, err := llm.Collect(demo.New(quarter{}, demo.Delay).Stream(t.Context(), req), func(d llm.Delta) {
 			if d.Text != "" {
 				words++
 			}
 		})
-		if err != nil {
-			t.Fatal(err)
+		if want := strings.Count(res.Text, " ") + 1; err != nil || words != want {
+			t.Errorf("got %d deltas, %v, want one for each of %d words", words, err, want)
 		}
-		if want := len(strings.Fields(res.Text)); words != want {
-			t.Errorf("got %d deltas, want one for each of %d words", words, want)
-		}
-		if took := time.Since(start); took != time.Duration(words)*demo.DefaultDelay {
+		if took := time.Since(start); took != time.Duration(words+1)*demo.Delay {
 			t.Errorf("took %v for %d words", took, words)
 		}
 	})
@@ -308,79 +311,46 @@ func TestCanceled(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(20*time.Millisecond, func() { cancel(cause) })
 		req := llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "Hello"}}}
-		res, err := llm.Collect(demo.New().Stream(ctx, req), nil)
+		res, err := llm.Collect(demo.New(quarter{}, demo.Delay).Stream(ctx, req), nil)
 		if !llm.IsKind(err, llm.KindCanceled) || !errors.Is(err, cause) || len(strings.Fields(res.Text)) != 2 {
 			t.Errorf("got %q, %v, want two words and KindCanceled", res.Text, err)
 		}
-		for name, m := range map[string]llm.Model{"with delay": demo.New(), "without": demo.New(demo.WithDelay(0))} {
-			if _, err := llm.Collect(m.Stream(ctx, req), nil); !llm.IsKind(err, llm.KindCanceled) {
-				t.Errorf("%s, canceled before: got %v, want KindCanceled", name, err)
-			}
+		if _, err := llm.Collect(newModel().Stream(ctx, req), nil); !llm.IsKind(err, llm.KindCanceled) {
+			t.Errorf("canceled before: got %v, want KindCanceled", err)
 		}
 	})
 }
 
-func TestLeaving(t *testing.T) {
-	t.Parallel()
-	req := llm.Request{Tools: specs(), Messages: []llm.Message{{Role: core.RoleUser, Content: "What is 1+1?"}}}
-	for _, text := range []string{"Hello", "What is 1+1?"} {
-		req.Messages[0].Content = text
-		for d, err := range demo.New(demo.WithDelay(0)).Stream(t.Context(), req) {
-			if err != nil || d.Text == "" && d.ToolCall == nil {
-				t.Errorf("got %+v, %v, want a first piece", d, err)
-			}
-			break
-		}
-	}
-}
-
 func TestOutputLimit(t *testing.T) {
 	t.Parallel()
-	count := func(text string) int { return len(strings.Fields(text)) }
-	m := demo.New(demo.WithDelay(0), demo.WithCounter(count))
 	req := llm.Request{MaxOutputTokens: 5, Messages: []llm.Message{{Role: core.RoleUser, Content: "Hello"}}}
-	res, err := llm.Collect(m.Stream(t.Context(), req), nil)
-	if err != nil || len(strings.Fields(res.Text)) != 5 || res.Finish != core.FinishLength || res.Usage.OutputTokens != 5 {
-		t.Errorf("got %q, %q, %+v, %v, want five words and length", res.Text, res.Finish, res.Usage, err)
+	res, err := llm.Collect(newModel().Stream(t.Context(), req), nil)
+	if err != nil || res.Text != "I am Bobbin's " || res.Finish != core.FinishLength || res.Usage.OutputTokens != 5 {
+		t.Errorf("got %q, %q, %+v, %v, want three words and length", res.Text, res.Finish, res.Usage, err)
 	}
 }
 
 func TestInfo(t *testing.T) {
 	t.Parallel()
-	got := demo.New().Info()
-	if got.Name != "demo" || got.Provider != "demo" || got.Window != 8_192 || got.PriorFactor != 1 {
+	if got := newModel().Info(); got.Name != "demo" || got.Provider != "demo" || got.Window != 8_192 || got.PriorFactor != 1 {
 		t.Errorf("got %+v", got)
 	}
 }
 
-// The model counts prompts by the rules of package tokens, so that what is learned of
-// its counting is a factor of 1.
-func TestUsageByTheRules(t *testing.T) {
+// The model counts prompts by the rules of package tokens, so that calibration measures a
+// factor of 1.
+func TestUsage(t *testing.T) {
 	t.Parallel()
-	four := func(text string) int { return (len(text) + 3) / 4 }
 	req := llm.Request{
 		System:   []string{"Be kind.", "Be brief."}, // 19 bytes joined
 		Messages: []llm.Message{{Role: core.RoleUser, Content: "Hello there!"}, {Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "1", Name: "calc", Arguments: `{"a":12}`}}}},
 		Tools:    []llm.ToolSpec{{Name: "calc", Description: "calculates", Parameters: []byte(`{"type":"object"}`)}},
 	}
-	res, err := llm.Collect(demo.New(demo.WithDelay(0), demo.WithCounter(four)).Stream(t.Context(), req), nil)
+	res, err := llm.Collect(newModel().Stream(t.Context(), req), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got, want := res.Usage.InputTokens, 3+(4+5)+(4+3)+(4+8+1+2)+(8+1+3+5); got != want {
 		t.Errorf("got %d tokens, want %d", got, want)
-	}
-}
-
-// Notes on a tool loop stand in the prompt as the user's message: they are not taken
-// for what the user said.
-func TestNotesAreNotTheUsersWords(t *testing.T) {
-	t.Parallel()
-	c := newChat(t)
-	c.req.Messages = []llm.Message{{Role: core.RoleUser, Content: "My name is Ada."}, {Role: core.RoleAssistant, Content: "Hello."}}
-	c.req.Messages = append(c.req.Messages, llm.Message{Role: core.RoleUser, Content: "What is my name?"},
-		llm.Message{Role: core.RoleUser, Content: "Notes on the work so far, in place of messages #4–#9:\n<work_notes>\nMy name is Bob.\n</work_notes>"})
-	if got := c.next().Text; !strings.Contains(got, "Ada") || strings.Contains(got, "Bob") {
-		t.Errorf("got %q, want the name that the user told", got)
 	}
 }

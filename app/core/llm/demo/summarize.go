@@ -2,111 +2,78 @@ package demo
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
-
-	"bobbin/app/core/llm"
 )
 
-// As a summarizer the demonstration copies sentences: the sections are those that
-// the summarizer's prompts ask for, the words are the conversation's own. What an
-// earlier summary says is carried forward. When it gets too long, what matters
-// least goes first, of this the oldest.
+var (
+	askedSize = regexp.MustCompile(`at most (\d{1,9}) tokens`)
+	turnLine  = regexp.MustCompile(`^\[[0-9a-f]{1,20}\] (user|assistant|tool)[^:]{0,90}: ?`)
+	// What makes a sentence worth its room.
+	outcome  = regexp.MustCompile(`(?i)\b(?:errors?|failed|decided|fixed|solved|done)\b`)
+	personal = regexp.MustCompile(`(?i)\b(?:my|our|i|we)\b`)
+	specific = regexp.MustCompile(`\d|\S \p{Lu}|[a-z][/._][a-z]`)
+)
 
-// summarizerMark stands in the system text of every summarizer's request.
-const summarizerMark = "You summarize conversations"
-
-func isSummarizer(req llm.Request) bool {
-	for _, block := range req.System {
-		if strings.Contains(block, summarizerMark) {
-			return true
+// summarize extends the summary in the request by sentences of the transcript. When it gets
+// too long it drops the least informative lines first, of these the oldest.
+func (m *Model) summarize(request string) string {
+	limit, size := maxOutput, 0
+	if asked := askedSize.FindAllStringSubmatch(request, -1); asked != nil {
+		limit, _ = strconv.Atoi(asked[len(asked)-1][1]) // at most nine digits
+	}
+	var lines []string
+	for _, line := range append(sentencesOf(between(request, "summary")), transcriptSentences(between(request, "transcript"))...) {
+		if !slices.Contains(lines, line) {
+			lines, size = append(lines, line), size+m.count.Text(line)+2
 		}
 	}
-	return false
-}
-
-var askedSize = regexp.MustCompile(`(?i)at most (\d{1,9}) tokens`)
-
-// summarize writes the summary that the request asks for.
-func (m *Model) summarize(req llm.Request) string {
-	text := ""
-	for _, msg := range req.Messages {
-		text += msg.Content + "\n"
-	}
-	transcript := parseTranscript(between(text, "transcript"))
-	n := notes{count: m.count}
-	n.addSummary(between(text, "summary"))
-	n.addGoal(transcript)
-	for i, t := range transcript {
-		n.addTurn(t, i == len(transcript)-1)
-	}
-	if len(n.lines) == 0 {
-		n.add(sectionFacts, "Nothing was said that has to be kept.")
-	}
-	n.shrink(m.summaryLimit(req, text))
-	return n.String()
-}
-
-// summaryLimit returns how many tokens the summary may have: less than is asked
-// for, as the estimate counts less than a tokenizer does.
-func (m *Model) summaryLimit(req llm.Request, text string) int {
-	limit := MaxOutput
-	if all := askedSize.FindAllStringSubmatch(text, -1); len(all) > 0 {
-		if n, err := strconv.Atoi(all[len(all)-1][1]); err == nil {
-			limit = min(limit, n)
-		}
-	}
-	if req.MaxOutputTokens > 0 {
-		limit = min(limit, req.MaxOutputTokens)
-	}
-	return limit * 3 / 4
-}
-
-// between returns what stands between the lines <tag> and </tag>; "" if they are
-// not there.
-func between(text, tag string) string {
-	_, rest, ok := strings.Cut(text, "<"+tag+">\n")
-	if !ok {
-		return ""
-	}
-	inside, _, _ := strings.Cut(rest, "\n</"+tag+">")
-	return inside
-}
-
-// turn is a message of the transcript.
-type turn struct {
-	role string // user, assistant, tool
-	text string
-}
-
-var turnLine = regexp.MustCompile(`^\[[0-9a-f]{1,20}\] (user|assistant|tool)\b([^:]{0,90}): ?(.*)$`)
-
-// callLine is a tool call in the transcript.
-var callLine = regexp.MustCompile(`^\[[0-9a-f]{1,20}\] assistant calls `)
-
-// parseTranscript reads lines such as "[12] user: text"; lines that do not begin
-// a message go on with the last. Tool calls are passed over: their results follow.
-func parseTranscript(text string) []turn {
-	var out []turn
-	skip := false
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\r\n")
-		if callLine.MatchString(line) {
-			skip = true
-			continue
-		}
-		if m := turnLine.FindStringSubmatch(line); m != nil {
-			skip = false
-			content := m[3]
-			if m[1] == "tool" {
-				content = strings.TrimSpace(m[2]) + ": " + content
+	for value := range 4 {
+		lines = slices.DeleteFunc(lines, func(line string) bool {
+			if size <= limit*3/4 || valueOf(line) != value {
+				return false
 			}
-			out = append(out, turn{m[1], content})
-			continue
+			size -= m.count.Text(line) + 2
+			return true
+		})
+	}
+	return "## Facts\n- " + strings.Join(lines, "\n- ")
+}
+
+// transcriptSentences returns what the user says and does not ask, what the assistant says
+// of outcomes, and the first line of each tool result.
+func transcriptSentences(transcript string) (out []string) {
+	role := ""
+	for line := range strings.Lines(transcript) {
+		m := turnLine.FindStringSubmatch(line)
+		if m != nil {
+			role, line = m[1], line[len(m[0]):]
 		}
-		if len(out) > 0 && !skip {
-			out[len(out)-1].text += "\n" + line
+		for _, s := range sentencesOf(line) {
+			if role == "tool" && m != nil || role == "user" && !strings.HasSuffix(s, "?") || role == "assistant" && outcome.MatchString(s) {
+				out = append(out, s)
+			}
 		}
 	}
 	return out
+}
+
+// valueOf returns how informative a line is, from 0 to 3.
+func valueOf(line string) int {
+	value := 0
+	if personal.MatchString(line) || outcome.MatchString(line) {
+		value = 2
+	}
+	if specific.MatchString(line) {
+		value++
+	}
+	return value
+}
+
+// between returns the text between the lines <tag> and </tag>; "" if it has none.
+func between(text, tag string) string {
+	_, rest, _ := strings.Cut(text, "<"+tag+">\n")
+	inside, _, _ := strings.Cut(rest, "\n</"+tag+">")
+	return inside
 }

@@ -9,7 +9,6 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
-	"bobbin/app/core/llm/demo"
 )
 
 // summarize asks the model for a summary in the form of the summarizer's prompts.
@@ -23,7 +22,7 @@ func summarize(t *testing.T, previous, transcript string, tokens int) string {
 		fmt.Fprintf(&b, "What follows is a transcript.\n\n<transcript>\n%s\n</transcript>\n\n", transcript)
 	}
 	fmt.Fprintf(&b, "Write the summary now, at most %d tokens, in the language of the conversation.", tokens)
-	res, err := llm.Collect(demo.New(demo.WithDelay(0)).Stream(t.Context(), llm.Request{
+	res, err := llm.Collect(newModel().Stream(t.Context(), llm.Request{
 		System:   []string{"You summarize conversations. Your summary takes the place of the oldest messages."},
 		Messages: []llm.Message{{Role: core.RoleUser, Content: b.String()}},
 	}), nil)
@@ -44,26 +43,17 @@ The garden is 40 square meters.
 [8] tool search (failed): error: no network
 [9] user: The fence is done. Which trees fit?`
 
-func TestSummaryHasSections(t *testing.T) {
+func TestSummaryCopiesSentences(t *testing.T) {
 	t.Parallel()
-	want := `## Goal
-- I want to plan a garden.
-
-## Facts
+	want := `## Facts
 - Hi!
+- I want to plan a garden.
 - My name is Ada.
 - The garden is 40 square meters.
-
-## Decisions
 - We decided to use raised beds instead of pots.
-
-## Done and open
-- calculator: 40
-- The fence is done.
-- Which trees fit?
-
-## Errors and fixes
-- search (failed): error: no network`
+- 40
+- error: no network
+- The fence is done.`
 	if diff := cmp.Diff(want, summarize(t, "", transcript, 500)); diff != "" {
 		t.Errorf("summary (-want +got):\n%s", diff)
 	}
@@ -102,30 +92,17 @@ func TestSummaryKeepsItsLimitForManyRounds(t *testing.T) {
 			t.Fatalf("round %d: got about %d tokens, want at most 300", round, n)
 		}
 	}
-	if !strings.Contains(summary, "## Goal") || !strings.Contains(summary, "round 29") && !strings.Contains(summary, "29-19") {
-		t.Errorf("got\n%s\nwant the goal and the newest facts", summary)
+	if !strings.Contains(summary, "round 29") && !strings.Contains(summary, "29-19") {
+		t.Errorf("got\n%s\nwant the newest facts", summary)
 	}
 }
 
+// The least informative lines go first.
 func TestSummaryIsShortened(t *testing.T) {
 	t.Parallel()
-	long := "## Goal\n- Plan a garden.\n\n## Facts\n" + strings.Repeat("- A fact about the garden and its many plants and animals.\n", 1) +
-		"- " + strings.Repeat("long ", 100)
-	got := summarize(t, long, "", 30)
-	if len(got)/4 > 30 || !strings.Contains(got, "Plan a garden.") {
-		t.Errorf("got %q, want the goal within 30 tokens", got)
-	}
-	if tiny := summarize(t, long, "", 5); tiny == "" {
-		t.Error("a tiny limit: got nothing")
-	}
-}
-
-func TestSummaryOfNothing(t *testing.T) {
-	t.Parallel()
-	for _, empty := range []string{"", "no messages here", "[1] assistant: Hello."} {
-		if got := summarize(t, "", empty, 100); got == "" {
-			t.Errorf("%q: got nothing, want a sentence", empty)
-		}
+	got := summarize(t, "- My name is Ada.\n- The weather is fine.\n- So it is.", "[4] user: The sun shines again today.", 14)
+	if !strings.Contains(got, "My name is Ada.") || strings.Contains(got, "The weather is fine.") {
+		t.Errorf("got %q, want the name and not the weather", got)
 	}
 }
 
@@ -138,7 +115,7 @@ func TestSummaryInItsOwnLanguage(t *testing.T) {
 }
 
 func FuzzSummarize(f *testing.F) {
-	f.Add("## Goal\n- x", transcript, 100)
+	f.Add("## Facts\n- x", transcript, 100)
 	f.Add("", "[1] user: \n\n[2] tool x (failed): error", 1)
 	f.Fuzz(func(t *testing.T, previous, transcript string, tokens int) {
 		if summarize(t, previous, transcript, tokens) == "" && tokens > 20 {

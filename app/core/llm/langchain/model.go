@@ -2,124 +2,140 @@ package langchain
 
 import (
 	"context"
-	"encoding/json"
+	"fmt"
 	"iter"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/tmc/langchaingo/llms"
-	"github.com/tmc/langchaingo/llms/openai"
 
+	"bobbin/app/core"
 	"bobbin/app/core/llm"
-	"bobbin/app/core/llm/exchange"
+	"bobbin/app/core/llm/providerhttp"
 )
 
-// Model is one model of one provider of the OpenAI dialect.
-type Model struct {
-	options Options
-	dialect dialect
-	peer    *exchange.Peer
+// Options describe a model of one of the Providers.
+type Options struct {
+	Name     string // what agents call it; empty = Model
+	Model    string // what the provider calls it
+	Provider string // one of Providers
+	BaseURL  string // empty = the provider's own
+	APIKey   string // empty = none is sent; never in errors or logs
+	// Info describes the model; an empty Name or Provider is taken from above.
+	Info llm.Info
+	// Transport sends the requests of providers that accept an HTTP client; nil = one that
+	// honors the proxy variables of the environment.
+	Transport http.RoundTripper
+	// Idle is the longest silence of the provider; 0 = providerhttp.DefaultIdleTimeout.
+	Idle time.Duration
 }
 
-// New returns the model that the options describe. Nothing is sent before the
-// first Stream. Options that cannot work are refused with core.ErrInvalid.
-func New(options Options) (*Model, error) {
-	options, d, err := options.withDefaults()
+// Format keeps the key out of printed Options.
+func (o Options) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "{%s model %s at %s}", o.Provider, o.Model, providerhttp.Redacted(o.BaseURL))
+}
+
+// LogValue keeps the key out of logs.
+func (o Options) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(o)) }
+
+// Model is a model of langchaingo. Safe for concurrent use if the llms.Model is.
+type Model struct {
+	chat   llms.Model
+	info   llm.Info
+	traits traits
+	peer   *providerhttp.Peer
+	idle   time.Duration
+}
+
+// New opens a model of one of the Providers. It sends nothing. Options that cannot work
+// are core.ErrInvalid.
+func New(o Options) (*Model, error) {
+	t, err := findProvider(o.Provider)
 	if err != nil {
 		return nil, err
 	}
-	return &Model{options: options, dialect: d, peer: &exchange.Peer{
-		Provider: options.Provider, BaseURL: options.BaseURL, Key: options.APIKey, Timeouts: options.Timeouts,
-		Client: exchange.NewClient(options.Transport),
-	}}, nil
+	if o.Model == "" {
+		return nil, core.Errorf(core.ErrInvalid, "a model of provider %s has no model name", o.Provider)
+	}
+	if o.Name == "" {
+		o.Name = o.Model
+	}
+	if o.BaseURL = strings.TrimRight(o.BaseURL, "/"); o.BaseURL == "" {
+		o.BaseURL = t.baseURL
+	}
+	if err := providerhttp.CheckURL(o.Name, o.BaseURL); err != nil {
+		return nil, err
+	}
+	o.Info = t.describeModel(o)
+	peer := &providerhttp.Peer{Provider: o.Provider, BaseURL: o.BaseURL, Key: o.APIKey, Client: providerhttp.NewClient(o.Transport)}
+	client := *peer.Client
+	client.Transport = &transport{peer: peer, next: peer.Client.Transport}
+	chat, err := t.open(o, &client)
+	if err != nil {
+		return nil, err
+	}
+	return newModel(chat, o.Info, t, peer, o.Idle), nil
+}
+
+// FromModel adapts any model of langchaingo. Info says what it can do; what it does not
+// take belongs in Info.Lacks. A tool choice is sent only where Info.NoToolChoice is false.
+func FromModel(chat llms.Model, info llm.Info) *Model {
+	if info.Provider == "" {
+		info.Provider = strings.TrimSuffix(Prefix, "/")
+	}
+	for _, p := range []llm.Parameter{llm.ReasoningEffort, llm.JSONSchema, llm.ParallelTools} { // langchaingo has no option for them
+		if !slices.Contains(info.Lacks, p) {
+			info.Lacks = append(slices.Clone(info.Lacks), p)
+		}
+	}
+	return newModel(chat, info, traits{}, &providerhttp.Peer{Provider: info.Provider}, 0)
+}
+
+func newModel(chat llms.Model, info llm.Info, t traits, peer *providerhttp.Peer, idle time.Duration) *Model {
+	if idle == 0 {
+		idle = providerhttp.DefaultIdleTimeout
+	}
+	return &Model{chat: chat, info: info, traits: t, peer: peer, idle: idle}
+}
+
+// describeModel returns the Info of a model of the provider.
+func (t traits) describeModel(o Options) llm.Info {
+	info := o.Info
+	if info.Name == "" {
+		info.Name = o.Name
+	}
+	if info.Provider == "" {
+		info.Provider = o.Provider
+	}
+	info.Images = info.Images && t.images
+	info.Documents = llm.DocumentsNever
+	info.Lacks = t.lacks
+	return info
 }
 
 // Info describes the model.
-func (m *Model) Info() llm.Info { return m.options.Info }
+func (m *Model) Info() llm.Info { return m.info }
 
-// Stream sends the request and yields the answer as it arrives. Everything
-// happens on the caller's goroutine; when Stream's loop has ended, the request
-// has too. Errors are *llm.Error: KindCanceled when ctx ended it (also by its
-// deadline), KindTimeout when one of our own limits passed.
+// Stream sends the request and yields the answer. Errors are *llm.Error: KindCanceled when
+// ctx ended it, KindTimeout when the provider was silent for too long.
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
-		x := &conversation{model: m, req: req, yield: yield}
-		if err := m.run(ctx, x); err != nil && !x.left {
+		if ctx.Err() != nil {
+			yield(llm.Delta{}, llm.CanceledError(ctx, m.info.Provider))
+			return
+		}
+		messages, err := m.toMessages(req)
+		if err != nil {
 			yield(llm.Delta{}, err)
+			return
 		}
+		limited, cancel := context.WithCancel(ctx)
+		defer cancel()
+		c := &call{model: m, req: req, chunks: make(chan string), done: make(chan outcome, 1)}
+		go c.run(limited, messages)
+		c.receiveAnswer(ctx, yield)
 	}
-}
-
-// run lets langchaingo build the request; the conversation, as its HTTP client,
-// does everything from there on and keeps the outcome.
-func (m *Model) run(ctx context.Context, x *conversation) error {
-	if ctx.Err() != nil {
-		return llm.CanceledError(ctx, m.options.Provider)
-	}
-	messages, err := m.messages(x.req)
-	if err != nil {
-		return err
-	}
-	chat, err := openai.New(
-		openai.WithHTTPClient(x),
-		openai.WithBaseURL(m.options.BaseURL),
-		// The conversation puts the real ones in. Were langchaingo to know the model it
-		// would change the request by its name (O13, O20), and whatever it knows of
-		// the key could show up in its errors.
-		openai.WithModel(placeholder),
-		openai.WithToken(placeholder),
-		// Else it would send OPENAI_ORGANIZATION to any provider.
-		openai.WithOrganization(""),
-	)
-	if err != nil {
-		return m.peer.Invalid(err)
-	}
-	_, err = chat.GenerateContent(ctx, messages, m.callOptions(x.req)...)
-	if !x.sent {
-		return m.peer.Invalid(err)
-	}
-	if x.err != nil { // not err: langchaingo flattens errors (O12)
-		return x.err
-	}
-	return nil
-}
-
-// placeholder stands where langchaingo wants something that it must not know.
-const placeholder = "-"
-
-func (m *Model) callOptions(req llm.Request) []llms.CallOption {
-	var options []llms.CallOption
-	if tools := m.tools(req); len(tools) > 0 {
-		options = append(options, llms.WithTools(tools))
-		if req.ToolChoice == llm.ToolChoiceNone {
-			options = append(options, llms.WithToolChoice("none"))
-		}
-	}
-	if req.MaxOutputTokens > 0 {
-		options = append(options, llms.WithMaxTokens(req.MaxOutputTokens))
-		if m.dialect.legacyMaxTokens {
-			options = append(options, openai.WithLegacyMaxTokensField())
-		}
-	}
-	return options
-}
-
-func (m *Model) tools(req llm.Request) []llms.Tool {
-	if m.asText(req) {
-		return nil
-	}
-	tools := make([]llms.Tool, 0, len(req.Tools))
-	for _, t := range req.Tools {
-		parameters := t.Parameters
-		if len(parameters) == 0 {
-			parameters = json.RawMessage(`{"type":"object","properties":{}}`)
-		}
-		tools = append(tools, llms.Tool{Type: "function", Function: &llms.FunctionDefinition{
-			Name: t.Name, Description: t.Description, Parameters: parameters,
-		}})
-	}
-	return tools
-}
-
-// asText reports whether tool turns have to become text (W13).
-func (m *Model) asText(req llm.Request) bool {
-	return m.options.Info.NoToolChoice && req.ToolChoice == llm.ToolChoiceNone
 }

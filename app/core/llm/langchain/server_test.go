@@ -3,224 +3,140 @@ package langchain_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/tmc/langchaingo/llms"
-	"github.com/tmc/langchaingo/llms/openai"
+	"time"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/langchain"
 )
 
-// server is a scripted provider. Its connections are pipes in memory, so that it
-// works in a synctest bubble: time is fake there, and a goroutine that is left
-// behind fails the test.
+// server is a scripted provider over real HTTP.
 type server struct {
-	transport *http.Transport
-	mu        sync.Mutex
-	requests  []received // guarded by mu
+	*httptest.Server
+	mu       sync.Mutex
+	requests []received // guarded by mu
 }
 
 // received is a request as the provider got it.
 type received struct {
-	path   string
-	header http.Header
-	body   []byte
+	path          string
+	authorization string
+	body          map[string]any
 }
-
-// baseURL is where the scripted provider is.
-const baseURL = "http://provider.test/v1"
 
 func serve(t *testing.T, answer http.HandlerFunc) *server {
 	t.Helper()
 	s := &server{}
-	listener := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
-	web := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(
-		func(w http.ResponseWriter, r *http.Request) {
-			body, err := io.ReadAll(r.Body)
-			if err != nil {
-				t.Errorf("read request: %v", err)
-			}
-			s.mu.Lock()
-			s.requests = append(s.requests, received{r.URL.Path, r.Header.Clone(), body})
-			s.mu.Unlock()
-			answer(w, r)
-		})}}
-	web.Start()
-	s.transport = &http.Transport{DialContext: listener.dial}
-	t.Cleanup(func() {
-		s.transport.CloseIdleConnections()
-		web.Close()
-	})
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Errorf("read request: %v", err)
+		}
+		got := received{path: r.URL.Path, authorization: r.Header.Get("Authorization")}
+		if err := json.Unmarshal(text, &got.body); err != nil {
+			t.Errorf("the request is not JSON: %v", err)
+		}
+		s.mu.Lock()
+		s.requests = append(s.requests, got)
+		s.mu.Unlock()
+		answer(w, r)
+	}))
+	t.Cleanup(s.Close)
 	return s
 }
 
-// model returns a model that talks to the server.
-func (s *server) model(t *testing.T, options langchain.Options) *langchain.Model {
-	t.Helper()
-	if options.Model == "" {
-		options.Model = "test-model"
-	}
-	if options.BaseURL == "" {
-		options.BaseURL = baseURL
-	}
-	options.Transport = s.transport
-	m, err := langchain.New(options)
-	if err != nil {
-		t.Fatalf("New: %v", err)
-	}
-	return m
-}
-
-// last returns the last request's body as JSON.
-func (s *server) last(t *testing.T) map[string]any {
+func (s *server) last(t *testing.T) received {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.requests) == 0 {
 		t.Fatal("got no request")
 	}
-	var body map[string]any
-	if err := json.Unmarshal(s.requests[len(s.requests)-1].body, &body); err != nil {
-		t.Fatalf("the request is not JSON: %v", err)
+	return s.requests[len(s.requests)-1]
+}
+
+func (s *server) open(t *testing.T, o langchain.Options) *langchain.Model {
+	t.Helper()
+	o.Model, o.BaseURL = "the-model", s.URL
+	m, err := langchain.New(o)
+	if err != nil {
+		t.Fatalf("New: %v", err)
 	}
-	return body
+	return m
 }
 
-func (s *server) received() []received {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]received(nil), s.requests...)
-}
-
-// pipes is a listener on connections in memory.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
+// write sends the lines one by one.
+func write(w http.ResponseWriter, lines ...string) {
+	for _, line := range lines {
+		fmt.Fprint(w, line+"\n")
+		http.NewResponseController(w).Flush()
 	}
 }
 
-func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.closed) })
-	return nil
+func hello() llm.Request {
+	return llm.Request{System: []string{"Be brief."}, Messages: []llm.Message{{Role: core.RoleUser, Content: "Hello"}}}
 }
 
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "provider.test", Net: "pipe"} }
-
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	client, server := net.Pipe()
-	select {
-	case p.conns <- server:
-		return client, nil
-	case <-p.closed:
-		return nil, errors.New("connection refused")
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// stream answers with the events, each flushed.
-func stream(events ...string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) { say(w, events...) }
-}
-
-// say writes events and flushes each.
-func say(w http.ResponseWriter, events ...string) {
-	if w.Header().Get("Content-Type") == "" {
-		w.Header().Set("Content-Type", "text/event-stream")
-	}
-	for _, e := range events {
-		fmt.Fprintf(w, "data: %s\n\n", e)
-		w.(http.Flusher).Flush()
-	}
-}
-
-// refuse answers with a status and a body; header is "Name: value" lines.
-func refuse(status int, body string, header ...string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		for _, h := range header {
-			name, value, _ := strings.Cut(h, ": ")
-			w.Header().Set(name, value)
+// collect returns the answer and its text deltas.
+func collect(ctx context.Context, m llm.Model, req llm.Request) (res llm.Response, deltas []string, err error) {
+	res, err = llm.Collect(m.Stream(ctx, req), func(d llm.Delta) {
+		if d.Text != "" {
+			deltas = append(deltas, d.Text)
 		}
-		w.WriteHeader(status)
-		fmt.Fprint(w, body)
-	}
+	})
+	return res, deltas, err
 }
 
-// text is an event with text.
-func text(s string) string {
-	return fmt.Sprintf(`{"choices":[{"index":0,"delta":{"content":%q},"finish_reason":null}]}`, s)
-}
-
-// call is an event with pieces of tool calls.
-func call(pieces ...string) string {
-	return fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[%s]},"finish_reason":null}]}`, strings.Join(pieces, ","))
-}
-
-const (
-	finishStop  = `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`
-	finishTools = `{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}`
-	done        = "[DONE]"
-)
-
-// ask is a request with one message of the user.
-func ask(content string) llm.Request {
-	return llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: content}}}
-}
-
-func collect(t *testing.T, m llm.Model, req llm.Request) (llm.Response, error) {
+func timeLimit(t *testing.T) context.Context {
 	t.Helper()
-	return llm.Collect(m.Stream(t.Context(), req), nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
 }
 
-// plain asks langchaingo itself, as it comes, to show what is repaired here.
-func plain(ctx context.Context, t *testing.T, s *server, options ...llms.CallOption) (*llms.ContentChoice, error) {
-	t.Helper()
-	model, err := openai.New(openai.WithBaseURL(baseURL), openai.WithToken("k"), openai.WithModel("test-model"),
-		openai.WithHTTPClient(&http.Client{Transport: s.transport}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	options = append(options, llms.WithStreamingFunc(func(context.Context, []byte) error { return nil }))
-	answer, err := model.GenerateContent(ctx, []llms.MessageContent{llms.TextParts(llms.ChatMessageTypeHuman, "hi")}, options...)
-	if err != nil {
-		return nil, err
-	}
-	return answer.Choices[0], nil
+// script is what one provider sends.
+type script struct {
+	provider string
+	answer   []string // of "Hello there", 7 tokens to 3
+	begin    []string // of an answer that is held open; nil = the provider does not stream
+	tooLong  string   // the body of a 400 for a prompt that is too long
 }
 
-// calls writes tool calls short, to compare them.
-func calls(res llm.Response) string {
-	out := make([]string, 0, len(res.ToolCalls))
-	for _, c := range res.ToolCalls {
-		out = append(out, c.ID+" "+c.Name+" "+c.Arguments)
+func scripts() []script {
+	return []script{
+		{
+			provider: "langchain/mistral",
+			answer: []string{
+				`data: {"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"Hello "}}]}`, "",
+				`data: {"model":"m","choices":[{"index":0,"delta":{"content":"there"},"finish_reason":"stop"}],"usage":{"prompt_tokens":7,"total_tokens":10,"completion_tokens":3}}`, "",
+				`data: [DONE]`, "",
+			},
+			begin:   []string{`data: {"model":"m","choices":[{"index":0,"delta":{"content":"Hello "}}]}`, ""},
+			tooLong: `{"object":"error","message":"Prompt contains 40000 tokens, too large for model with 32768 maximum context length","type":"invalid_request_error","code":"3051"}`,
+		},
+		{
+			provider: "langchain/ollama",
+			answer: []string{
+				`{"model":"m","message":{"role":"assistant","content":"Hello "},"done":false}`,
+				`{"model":"m","message":{"role":"assistant","content":"there"},"done":false}`,
+				`{"model":"m","message":{"role":"assistant","content":""},"done":true,"prompt_eval_count":7,"eval_count":3}`,
+			},
+			begin:   []string{`{"model":"m","message":{"role":"assistant","content":"Hello "},"done":false}`},
+			tooLong: `{"error":"the input length exceeds the context length of 4096 tokens"}`,
+		},
+		{
+			provider: "langchain/huggingface",
+			answer:   []string{`[{"generated_text":"Hello there"}]`},
+			tooLong:  "{\"error\":\"Input validation error: `inputs` must have less than 4096 tokens. Given: 5000\",\"error_type\":\"validation\"}",
+		},
 	}
-	return strings.Join(out, " | ")
 }
 
-// plainCalls does the same for langchaingo's answer.
-func plainCalls(c *llms.ContentChoice) string {
-	out := make([]string, 0, len(c.ToolCalls))
-	for _, c := range c.ToolCalls {
-		out = append(out, c.ID+" "+c.FunctionCall.Name+" "+c.FunctionCall.Arguments)
-	}
-	return strings.Join(out, " | ")
-}
+func join(deltas []string) string { return strings.Join(deltas, "|") }

@@ -1,0 +1,367 @@
+package agents
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+)
+
+//go:embed builtin/*.yaml
+var builtin embed.FS
+
+// maxFile bounds the size of an agent's file, in bytes.
+const maxFile = 1 << 20
+
+// KnownParts is what an agent's file may refer to.
+type KnownParts struct {
+	// Tools are the names of the tools that exist; nil = names are not checked.
+	Tools []string
+	// Settings are the fields of tool_settings that a tool has besides those of all
+	// tools, by the tool's name; nil = they are not checked.
+	Settings map[string][]string
+	// Off are tools that exist and are switched off, each with what switches it on.
+	Off map[string]string
+	// Model describes the model of a name, as far as it is known, and says why it cannot be
+	// used; an empty name is the default model. nil = models are not checked.
+	Model func(name string) (llm.Info, error)
+	// Validate finds settings that contradict each other, such as those of context;
+	// nil = none do. Its error is reported with the line of the field that it
+	// begins with, else that of context.
+	Validate func(core.Agent) error
+
+	// ToolsDir is the folder of the files that describe tools, which need not exist; empty = none.
+	ToolsDir string
+	// Kinds are the kinds of tools that files may describe; none = such files are not read.
+	Kinds []core.ToolKind
+
+	dropTools   bool                           // an agent whose model takes no tools has none, instead of a fault
+	definitions map[string]core.ToolDefinition // of the files of ToolsDir, by name; nil = they were not read
+	broken      map[string]bool                // names of such files that cannot be used, which is reported there
+}
+
+// Catalog is the configured agents. Reload replaces them. Safe for concurrent use.
+type Catalog struct {
+	now atomic.Pointer[agentSet]
+
+	reload sync.Mutex // held by Reload
+}
+
+// agentSet is the agents at one moment. It never changes.
+type agentSet struct {
+	agents map[string]core.Agent // by name
+	files  map[string]string     // name of the agent that comes from a file, by the file's path
+	tools  []toolFile            // the files of tools
+}
+
+// newCatalog returns the catalog of a set.
+func newCatalog(set *agentSet) *Catalog {
+	c := &Catalog{}
+	c.now.Store(set)
+	return c
+}
+
+// LoadCatalog reads the agents of the folder over the built-in ones. The folder need not
+// exist. The error joins everything that is wrong, a *FileFault each.
+func LoadCatalog(dir string, known KnownParts) (*Catalog, error) {
+	known, tools, err := known.withDefinitions(nil)
+	if err != nil {
+		return nil, err
+	}
+	set, err := loadBuiltin(known)
+	if err != nil {
+		return nil, err
+	}
+	set.tools = tools
+	files, err := readFolder(dir, known)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	faults := []error{toolFaults(tools)}
+	for _, f := range files {
+		if err := set.addAgent(f); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
+	return newCatalog(set), nil
+}
+
+// loadBuiltin returns the built-in agents. They have no tools if the default model takes
+// none.
+func loadBuiltin(known KnownParts) (*agentSet, error) {
+	shipped, err := fs.Sub(builtin, "builtin")
+	if err != nil {
+		return nil, err
+	}
+	known.dropTools = true
+	texts, err := readAll(shipped, "builtin")
+	files := parseAgents(texts, known)
+	set := &agentSet{agents: map[string]core.Agent{}, files: map[string]string{}}
+	for _, f := range files {
+		err = errors.Join(err, f.err)
+		set.agents[f.agent.Name] = f.agent
+	}
+	if err != nil {
+		return nil, fmt.Errorf("built-in agents: %w", err)
+	}
+	return set, nil
+}
+
+// CatalogOf returns the catalog of these agents. Their names must differ.
+func CatalogOf(agents ...core.Agent) *Catalog {
+	set := &agentSet{agents: map[string]core.Agent{}}
+	for _, agent := range agents {
+		set.agents[agent.Name] = agent
+	}
+	return newCatalog(set)
+}
+
+// LoadAgentFile reads one agent's file, wherever it is. The error joins everything that
+// is wrong with it, a *FileFault each.
+func LoadAgentFile(path string, known KnownParts) (core.Agent, error) {
+	data, err := readText(os.DirFS(filepath.Dir(path)), filepath.Base(path), path)
+	if err != nil {
+		return core.Agent{}, err
+	}
+	if known.definitions == nil {
+		var tools []toolFile
+		if known, tools, err = known.withDefinitions(nil); err == nil {
+			err = toolFaults(tools)
+		}
+		if err != nil {
+			return core.Agent{}, err
+		}
+	}
+	return parseAgent(path, data, known)
+}
+
+// Get returns the agent of the name; ErrNotFound if there is none. Its slices and
+// pointers must not be changed.
+func (c *Catalog) Get(name string) (core.Agent, error) {
+	set := c.now.Load()
+	agent, ok := set.agents[name]
+	if !ok {
+		return core.Agent{}, core.Errorf(core.ErrNotFound, "agent %q does not exist; there are %s", name, strings.Join(set.agentNames(), ", "))
+	}
+	return agent, nil
+}
+
+// List returns all agents, sorted by name.
+func (c *Catalog) List() []core.Agent {
+	set := c.now.Load()
+	list := []core.Agent{}
+	for _, name := range set.agentNames() {
+		list = append(list, set.agents[name])
+	}
+	return list
+}
+
+// File returns the path of the file that the agent comes from; empty for a built-in one.
+func (c *Catalog) File(name string) string {
+	for path, agent := range c.now.Load().files {
+		if agent == name {
+			return path
+		}
+	}
+	return ""
+}
+
+// Definitions returns the tools that files describe, of agents and of their own, sorted by name.
+func (c *Catalog) Definitions() []core.ToolDefinition {
+	set := c.now.Load()
+	all := map[string]core.ToolDefinition{}
+	for _, agent := range set.agents {
+		for _, definition := range agent.Definitions {
+			all[definition.Name] = definition
+		}
+	}
+	for _, f := range set.tools {
+		if f.definition.Name != "" {
+			all[f.definition.Name] = f.definition
+		}
+	}
+	var out []core.ToolDefinition
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, all[name])
+	}
+	return out
+}
+
+func (s *agentSet) agentNames() []string { return slices.Sorted(maps.Keys(s.agents)) }
+
+// addAgent puts the agent of a file in, over a built-in one of its name. It returns what is wrong
+// with the file.
+func (s *agentSet) addAgent(f agentFile) error {
+	if f.err != nil {
+		return f.err
+	}
+	for other, name := range s.files {
+		if name == f.agent.Name {
+			return &FileFault{File: f.path, Problem: fmt.Sprintf("agent %s is in %s too; give one another name", name, other)}
+		}
+	}
+	s.agents[f.agent.Name], s.files[f.path] = f.agent, f.agent.Name
+	return nil
+}
+
+// agentFile is a file that was read: an agent, or what is wrong with it.
+type agentFile struct {
+	path  string
+	agent core.Agent
+	err   error
+}
+
+// fileText is the text of a file, or why there is none.
+type fileText struct {
+	path string
+	data []byte
+	err  error
+}
+
+// readFolder reads the agents of every *.yaml of a folder on disk; fs.ErrNotExist if there is none.
+func readFolder(dir string, known KnownParts) ([]agentFile, error) {
+	texts, err := readTexts(dir)
+	if err != nil {
+		return nil, err
+	}
+	return parseAgents(texts, known), nil
+}
+
+// parseAgents reads an agent from each text.
+func parseAgents(texts []fileText, known KnownParts) []agentFile {
+	var files []agentFile
+	for _, text := range texts {
+		f := agentFile{path: text.path, err: text.err}
+		if f.err == nil {
+			f.agent, f.err = parseAgent(text.path, text.data, known)
+		}
+		files = append(files, f)
+	}
+	return files
+}
+
+// readTexts reads every *.yaml of a folder on disk; fs.ErrNotExist if there is none.
+func readTexts(dir string) ([]fileText, error) {
+	info, err := os.Stat(dir)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("agents: %w", err)
+	case !info.IsDir():
+		return nil, fmt.Errorf("agents: %s is not a folder", dir)
+	}
+	return readAll(os.DirFS(dir), dir)
+}
+
+// readAll reads every *.yaml of fsys. Folder is what fsys is called in faults.
+func readAll(fsys fs.FS, folder string) ([]fileText, error) {
+	entries, err := fs.ReadDir(fsys, ".")
+	if err != nil {
+		return nil, fmt.Errorf("agents: read %s: %w", folder, err)
+	}
+	var texts []fileText
+	for _, entry := range entries {
+		name := entry.Name()
+		text := fileText{path: filepath.Join(folder, name)}
+		switch ext := filepath.Ext(name); {
+		case entry.IsDir() || strings.HasPrefix(name, "."):
+			continue
+		case ext == ".yml":
+			text.err = &FileFault{File: text.path, Problem: "only *.yaml is read; rename the file"}
+		case ext != ".yaml":
+			continue
+		default:
+			text.data, text.err = readText(fsys, name, text.path)
+		}
+		texts = append(texts, text)
+	}
+	return texts, nil
+}
+
+// readText reads one file; path is what it is called in faults.
+func readText(fsys fs.FS, name, path string) ([]byte, error) {
+	info, err := fs.Stat(fsys, name)
+	if err != nil {
+		return nil, fmt.Errorf("agents: %w", err)
+	}
+	if !info.Mode().IsRegular() { // reading a pipe or a device might never end
+		return nil, &FileFault{File: path, Problem: "it is not a regular file; write the agent to one"}
+	}
+	file, err := fsys.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("agents: %w", err)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("agents: read %s: %w", path, err)
+	}
+	if len(data) > maxFile {
+		return nil, &FileFault{File: path, Problem: fmt.Sprintf("the file has more than %d bytes; make it smaller", maxFile)}
+	}
+	return data, nil
+}
+
+// parseAgent reads an agent from the text of a file.
+func parseAgent(path string, data []byte, known KnownParts) (core.Agent, error) {
+	doc, err := readDocument(path, data)
+	if err != nil {
+		return core.Agent{}, err
+	}
+	var agent core.Agent
+	doc.decodeInto(&agent)
+	doc.readTools(&agent, known)
+	doc.addDefinitions(&agent, known)
+	doc.checkAgent(agent, known)
+	if err := doc.err(); err != nil {
+		return core.Agent{}, err
+	}
+	if agent.Tools == nil || known.dropTools && modelLacksTools(agent, known) {
+		agent.Tools = []string{}
+	}
+	agent = agent.WithToolDefaults()
+	agent.Version, err = agentVersion(agent)
+	return agent, err
+}
+
+// modelLacksTools reports whether the agent's model takes no tools.
+func modelLacksTools(agent core.Agent, known KnownParts) bool {
+	if known.Model == nil {
+		return false
+	}
+	info, _ := known.Model(agent.Model) // its error is reported elsewhere
+	return slices.Contains(info.Lacks, llm.Tools)
+}
+
+// agentVersion returns the first 12 hexadecimal digits of the SHA-256 of the agent and of the
+// definitions of its tools as JSON: the same for the same agent, whatever its file looks like.
+func agentVersion(agent core.Agent) (string, error) {
+	agent.Version = ""
+	canonical, err := json.Marshal(agent)
+	if err == nil && len(agent.Definitions) > 0 {
+		var definitions []byte
+		definitions, err = json.Marshal(agent.Definitions)
+		canonical = append(canonical, definitions...)
+	}
+	if err != nil {
+		return "", fmt.Errorf("version of agent %s: %w", agent.Name, err)
+	}
+	sum := sha256.Sum256(canonical)
+	return hex.EncodeToString(sum[:])[:12], nil
+}

@@ -1,0 +1,126 @@
+package agents
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"bobbin/app/core"
+)
+
+// Reload reads the folder again and replaces the agents, all at the same moment. A file that
+// is broken keeps the agent that came from it before. It returns what became of each file, in
+// the order of their paths. An error changes nothing: there is no folder any more, or no agent
+// of the needed name.
+func (c *Catalog) Reload(dir string, known KnownParts, needed string) ([]core.AgentFile, error) {
+	c.reload.Lock()
+	defer c.reload.Unlock()
+	before := c.now.Load()
+	known, tools, err := known.withDefinitions(before.tools)
+	if err != nil {
+		return nil, err
+	}
+	files, err := readFolder(dir, known)
+	if err != nil && (len(tools) == 0 || !errors.Is(err, fs.ErrNotExist)) {
+		return nil, err
+	}
+	next, err := loadBuiltin(known)
+	if err != nil {
+		return nil, err
+	}
+	next.tools = tools
+	r := reload{before: before, next: next, report: map[string]core.AgentFile{}}
+	r.reportTools()
+	for _, f := range files { // those that are kept come first: a new file must not take their names
+		if f.err != nil {
+			r.keepAgent(f.path, f.err)
+		}
+	}
+	for _, f := range files {
+		if f.err == nil {
+			r.addAgent(f)
+		}
+	}
+	r.reportRemoved(files)
+	if _, ok := next.agents[needed]; !ok {
+		return nil, fmt.Errorf("agents: no file in %s is agent %s any more, which default_agent names", dir, needed)
+	}
+	c.now.Store(next)
+	var report []core.AgentFile
+	for _, path := range slices.Sorted(maps.Keys(r.report)) {
+		report = append(report, r.report[path])
+	}
+	return report, nil
+}
+
+// reload is a Reload at work.
+type reload struct {
+	before, next *agentSet
+	report       map[string]core.AgentFile // by path
+}
+
+// reportRemoved reports the files that are gone. A built-in agent of a name is there again.
+func (r *reload) reportRemoved(files []agentFile) {
+	gone := maps.Clone(r.before.files)
+	for _, f := range files {
+		delete(gone, f.path)
+	}
+	for path, name := range gone {
+		r.report[path] = core.AgentFile{File: path, Agent: name, Change: core.AgentRemoved}
+	}
+}
+
+// reportTools reports the files of tools. A file that is broken keeps the tool that it had.
+func (r *reload) reportTools() {
+	gone := map[string]toolFile{}
+	for _, f := range r.before.tools {
+		gone[f.path] = f
+	}
+	for _, f := range r.next.tools {
+		before, had := gone[f.path]
+		delete(gone, f.path)
+		report := core.AgentFile{File: f.path, Tool: f.definition.Name, Change: core.AgentAdded}
+		switch {
+		case f.err != nil:
+			report.Change, report.Problems = core.AgentBroken, strings.Split(f.err.Error(), "\n")
+		case had && reflect.DeepEqual(before.definition, f.definition):
+			report.Change = core.AgentUnchanged
+		case had:
+			report.Change = core.AgentChanged
+		}
+		r.report[f.path] = report
+	}
+	for path, f := range gone {
+		r.report[path] = core.AgentFile{File: path, Tool: f.definition.Name, Change: core.AgentRemoved}
+	}
+}
+
+// keepAgent leaves the agent of a file as it was, because something is wrong with the file.
+func (r *reload) keepAgent(path string, err error) {
+	f := core.AgentFile{File: path, Change: core.AgentBroken, Problems: strings.Split(err.Error(), "\n")}
+	name, had := r.before.files[path]
+	if old := (agentFile{path: path, agent: r.before.agents[name]}); had && r.next.addAgent(old) == nil {
+		f.Agent, f.Version = name, old.agent.Version
+	}
+	r.report[path] = f
+}
+
+// addAgent puts the agent of a file in.
+func (r *reload) addAgent(f agentFile) {
+	if err := r.next.addAgent(f); err != nil {
+		r.keepAgent(f.path, err)
+		return
+	}
+	change := core.AgentAdded
+	if name, ok := r.before.files[f.path]; ok {
+		change = core.AgentChanged
+		if name == f.agent.Name && r.before.agents[name].Version == f.agent.Version {
+			change = core.AgentUnchanged
+		}
+	}
+	r.report[f.path] = core.AgentFile{File: f.path, Agent: f.agent.Name, Version: f.agent.Version, Change: change}
+}

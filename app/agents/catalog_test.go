@@ -1,0 +1,298 @@
+package agents_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/agents"
+	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
+)
+
+// known is what files may refer to in the tests: as in app.go.
+func known() agents.KnownParts {
+	return agents.KnownParts{
+		Tools: []string{"calculator", "current_time", "read_result", "search_history"},
+		Validate: func(agent core.Agent) error {
+			_, err := contextwindow.Resolve(contextwindow.Global{}, agent.Context)
+			return err
+		},
+	}
+}
+
+// load loads the files, of which each is a name and a text; faults call the folder
+// "agents".
+func load(t *testing.T, files map[string]string) (*agents.Catalog, error) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := agents.LoadCatalog(dir, known())
+	if err != nil {
+		err = errors.New(strings.ReplaceAll(err.Error(), dir, "agents"))
+	}
+	return c, err
+}
+
+func names(c *agents.Catalog) []string {
+	var list []string
+	for _, agent := range c.List() {
+		list = append(list, agent.Name)
+	}
+	return list
+}
+
+// The built-in agents are there without any file or folder.
+func TestLoadBuiltin(t *testing.T) {
+	t.Parallel()
+	for name, dir := range map[string]string{"empty folder": t.TempDir(), "no folder": filepath.Join(t.TempDir(), "none")} {
+		c, err := agents.LoadCatalog(dir, known())
+		if err != nil {
+			t.Fatalf("%s: Load: %v", name, err)
+		}
+		if diff := cmp.Diff([]string{"assistant", "quick", "researcher"}, names(c)); diff != "" {
+			t.Errorf("%s: agents (-want +got):\n%s", name, diff)
+		}
+		for _, agent := range c.List() {
+			if agent.SystemPrompt == "" || agent.Description == "" || len(agent.Tools) < 2 || len(agent.Version) != 12 {
+				t.Errorf("%s: agent %s is not complete: %+v", name, agent.Name, agent)
+			}
+		}
+	}
+}
+
+// B9: the samples quick (15 messages / 32,000 tokens) and researcher (50 /
+// 180,000). B2: they behave differently in one process.
+func TestLoadSamples(t *testing.T) {
+	t.Parallel()
+	c, err := load(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][2]int{"quick": {15, 32_000}, "researcher": {50, 180_000}} {
+		agent, err := c.Get(name)
+		if err != nil {
+			t.Fatalf("Get(%s): %v", name, err)
+		}
+		policy, err := contextwindow.Resolve(contextwindow.Global{}, agent.Context)
+		if err != nil {
+			t.Fatalf("Resolve(%s): %v", name, err)
+		}
+		if got := [2]int{policy.MaxMessages, policy.MaxTokens}; policy.Name != "budget" || got != want {
+			t.Errorf("%s: got policy %s with %v, want budget with %v", name, policy.Name, got, want)
+		}
+	}
+}
+
+const full = `name: full
+description: Has everything.
+model: gpt-4o
+fallback_models: [gpt-4o-mini, demo]
+system_prompt: |
+  You are
+  complete.
+tools: [current_time, calculator]
+max_iterations: 7
+context:
+  policy: budget
+  auto_summarize: false
+  usage_threshold: 0.75
+  land_at: 0.5
+  max_messages_before_summary: 40
+  max_tokens_before_summary: 100_000
+  max_unsummarized_messages: 60
+  window_messages: 20
+  min_recent_messages: 4
+  max_context_tokens: 90000
+  target_context_tokens: 60000
+  response_reserve: 2048
+  summary_model: gpt-4o-mini
+  strategy: hybrid
+  max_summary_tokens: 1500
+  max_summary_share: 0.25
+  timing: inline
+compaction:
+  enabled: false
+  threshold_iterations: 8
+  keep_recent_iterations: 3
+  min_tokens: 4000
+  max_context_tokens: 80000
+  summary_model: demo
+`
+
+func ptr[T any](v T) *T { return &v }
+
+func TestLoadEverything(t *testing.T) {
+	t.Parallel()
+	c, err := load(t, map[string]string{"full.yaml": full})
+	if err != nil {
+		t.Fatalf("Load: %v", err)
+	}
+	got, err := c.Get("full")
+	if err != nil {
+		t.Fatalf("Get: %v", err)
+	}
+	want := core.Agent{
+		Name: "full", Description: "Has everything.", Model: "gpt-4o", FallbackModels: []string{"gpt-4o-mini", "demo"},
+		SystemPrompt: "You are\ncomplete.\n", Tools: []string{"current_time", "calculator"}, MaxIterations: 7,
+		Context: core.ContextSettings{
+			Policy: "budget", AutoSummarize: ptr(false), UsageThreshold: ptr(0.75), LandAt: ptr(0.5),
+			MaxMessagesBeforeSummary: ptr(40), MaxTokensBeforeSummary: ptr(100_000), MaxUnsummarizedMessages: ptr(60),
+			WindowMessages: ptr(20), MinRecentMessages: ptr(4), MaxContextTokens: ptr(90_000), TargetContextTokens: ptr(60_000),
+			ResponseReserve: ptr(2048), SummaryModel: ptr("gpt-4o-mini"), Strategy: ptr("hybrid"),
+			MaxSummaryTokens: ptr(1500), MaxSummaryShare: ptr(0.25), Timing: ptr("inline"),
+		},
+		Compaction: core.CompactionSettings{
+			Enabled: ptr(false), ThresholdIterations: ptr(8), KeepRecentIterations: ptr(3), MinTokens: ptr(4_000), MaxContextTokens: ptr(80_000), SummaryModel: ptr("demo"),
+		},
+		Version: got.Version,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("agent (-want +got):\n%s", diff)
+	}
+}
+
+// What a file does not say, or leaves without a value, stays unset.
+func TestLoadLittle(t *testing.T) {
+	t.Parallel()
+	c, err := load(t, map[string]string{"a.yaml": "# little\nname: little\ntools:\ncontext:\ncompaction: {}\nmodel: ~\n"})
+	if err != nil {
+		t.Fatalf("Load: %v", err)
+	}
+	got, err := c.Get("little")
+	if err != nil {
+		t.Fatalf("Get: %v", err)
+	}
+	if diff := cmp.Diff(core.Agent{Name: "little", Tools: []string{}, Version: got.Version}, got); diff != "" {
+		t.Errorf("agent (-want +got):\n%s", diff)
+	}
+}
+
+// A file replaces the built-in agent of its name; what is no *.yaml is no agent.
+func TestLoadOverrides(t *testing.T) {
+	t.Parallel()
+	c, err := load(t, map[string]string{
+		"mine.yaml": "name: assistant\nsystem_prompt: Mine.\n", "zoe.yaml": "name: zoe",
+		"README.md": "# agents", ".draft.yaml": "nam: x", "old/x.yaml": "nam: x",
+	})
+	if err != nil {
+		t.Fatalf("Load: %v", err)
+	}
+	if diff := cmp.Diff([]string{"assistant", "quick", "researcher", "zoe"}, names(c)); diff != "" {
+		t.Errorf("agents (-want +got):\n%s", diff)
+	}
+	if got, err := c.Get("assistant"); err != nil || got.SystemPrompt != "Mine." {
+		t.Errorf("assistant: got %q (%v), want the file's", got.SystemPrompt, err)
+	}
+}
+
+func TestGetUnknown(t *testing.T) {
+	t.Parallel()
+	c, err := load(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"nobody", ""} {
+		_, err := c.Get(name)
+		if !errors.Is(err, core.ErrNotFound) || !strings.Contains(err.Error(), "there are assistant, quick, researcher") {
+			t.Errorf("Get(%q): got %v, want an ErrNotFound that names those that exist", name, err)
+		}
+	}
+}
+
+// The version is the same for the same agent however it is written, and another
+// for every change.
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	version := func(text string) string {
+		c, err := load(t, map[string]string{"a.yaml": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		agent, err := c.Get("a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return agent.Version
+	}
+	first := version("name: a\ntools: [calculator]\ncontext: {policy: budget}\n")
+	if again := version("# same\ncontext:\n  policy: \"budget\"\ntools:\n  - calculator\nname: a\n"); again != first {
+		t.Errorf("the same agent written otherwise: got version %s, want %s", again, first)
+	}
+	seen := map[string]bool{first: true}
+	for _, other := range []string{"name: a\n", "name: a\ntools: [calculator]\ncontext: {policy: sliding}\n", "name: a\ntools: [calculator]\ncontext: {policy: budget, land_at: 0.5}\n", "name: a\nsystem_prompt: x\n"} {
+		got := version(other)
+		if seen[got] || len(got) != 12 {
+			t.Errorf("version of %q: got %s, want 12 digits that no other agent has", other, got)
+		}
+		seen[got] = true
+	}
+}
+
+func TestLoadNotAFolder(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "agents")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := agents.LoadCatalog(path, known()); err == nil || !strings.Contains(err.Error(), "is not a folder") {
+		t.Errorf("LoadCatalog of a file: got %v, want that it is not a folder", err)
+	}
+}
+
+// Tools are not checked when nobody says which there are.
+func TestLoadUnknownTools(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte("name: a\ntools: [anything]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := agents.LoadCatalog(dir, agents.KnownParts{}); err != nil {
+		t.Errorf("Load: %v", err)
+	}
+	_, err := agents.LoadCatalog(dir, agents.KnownParts{Tools: []string{}})
+	if err == nil || !strings.Contains(err.Error(), "built-in agents: builtin/assistant.yaml:14:9: tool \"calculator\" does not exist; there are none") {
+		t.Errorf("LoadCatalog without any tool: got %v, want a fault of the built-in agents", err)
+	}
+}
+
+// One file is read wherever it is, and its faults name it; nothing else of its
+// folder is looked at.
+func TestLoadFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	write("broken.yaml", "name: [")
+	agent, err := agents.LoadAgentFile(write("mine.yml", "name: mine\ntools: [calculator]\n"), known())
+	if err != nil || agent.Name != "mine" || len(agent.Version) != 12 {
+		t.Errorf("got %+v, %v, want the agent with its version", agent, err)
+	}
+	bad := write("bad.yaml", "name: bad\ntools: [hammer]\n")
+	if _, err := agents.LoadAgentFile(bad, known()); err == nil || !strings.Contains(err.Error(), bad+":2:") {
+		t.Errorf("got %v, want a fault in line 2 of %s", err, bad)
+	}
+	if _, err := agents.LoadAgentFile(filepath.Join(dir, "none.yaml"), known()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v, want that there is no such file", err)
+	}
+	if got, err := agents.CatalogOf(agent).Get("mine"); err != nil || got.Version != agent.Version {
+		t.Errorf("got %+v, %v of a catalog of one, want the agent", got, err)
+	}
+}

@@ -1,0 +1,174 @@
+package agents_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/agents"
+	"bobbin/app/core"
+)
+
+// TestLoadFaults: every fault tells file, line and column, and what is allowed.
+func TestLoadFaults(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, file, want string
+	}{
+		{"unknown field", "name: a\nmodl: x\n", "2:1: modl is not a known field; did you mean model?"},
+		{"unknown field of a section", "name: a\ncontext:\n  polcy: budget\n", "3:3: context.polcy is not a known field; did you mean policy?"},
+		{"unknown and like nothing", "name: a\ncompaction: {x: 1}\n",
+			"2:14: compaction.x is not a known field; there are enabled, keep_recent_iterations, max_context_tokens, min_tokens, summary_model, threshold_iterations"},
+		{"version cannot be set", "name: a\nversion: x\n",
+			"2:1: version is not a known field; there are compaction, context, description, fallback_models, max_iterations, max_output_tokens, model, name, reasoning_effort, response_format, seed, stop, system_prompt, temperature, tool_settings, tools, top_p"},
+		{"merge key", "name: a\n<<: {model: x}\n", "2:1: << is not a known field; there are compaction, context, description, fallback_models, max_iterations, max_output_tokens, model, name, reasoning_effort, response_format, seed, stop, system_prompt, temperature, tool_settings, tools, top_p"},
+		{"twice", "name: a\nmodel: x\nmodel: y\n", "3:1: model is there already, in line 2"},
+		{"types", "name: 7\nsystem_prompt: [x]\ntools: calculator\nmax_iterations: many\ncontext: budget\ncompaction:\n  enabled: perhaps\n  threshold_iterations: 1.5\n",
+			`1:7: name: "7" is not text; put it in quotes
+2:16: system_prompt is one value, and not a list or a section
+3:8: tools is not a list; write tools: [one, two]
+4:17: max_iterations: "many" is not a whole number
+5:10: context is a section: write its fields below it, indented
+7:12: compaction.enabled: "perhaps" is not true or false
+8:25: compaction.threshold_iterations: "1.5" is not a whole number`},
+		{"numbers", "name: a\ncontext: {usage_threshold: .nan, land_at: x}\nmax_iterations: 99999999999999999999\n",
+			`2:28: context.usage_threshold: ".nan" is not a number
+2:43: context.land_at: "x" is not a number
+3:17: max_iterations: "99999999999999999999" is not a whole number`},
+		{"lists", "name: a\ntools: [calculator, ~, [x], calculator, 5]\nfallback_models: ['', x]\n",
+			`2:21: tools[1] is empty; remove it
+2:24: tools[2] is one value, and not a list or a section
+2:29: tool "calculator" is there twice
+2:41: tools[4]: "5" is not text; put it in quotes
+3:19: fallback_models[0] is empty; remove it`},
+		{"no name", "description: x\n", " name is missing; write for example name: helper"},
+		{"bad name", "name: My Agent\n", `1:1: name "My Agent" is not allowed; use 1 to 64 lower-case letters, digits, - and _, with a letter or digit first`},
+		{"tool", "name: a\ntools:\n  - calculatr\n  - shell\n",
+			"3:5: tool \"calculatr\" does not exist; did you mean calculator?\n4:5: tool \"shell\" does not exist; there are calculator, current_time, read_result, search_history"},
+		{"iterations", "name: a\nmax_iterations: -1\n", "2:1: max_iterations is -1; use 1 to 1000, or 0 for the default (10)"},
+		{"words", "name: a\ncontext:\n  policy: slidding\n  strategy: best\n  timing: ''\n",
+			`3:3: context.policy "slidding" does not exist; did you mean sliding?
+4:3: context.strategy "best" does not exist; there are extractive, hybrid, llm
+5:3: context.timing is empty; use one of inline, after_run, background`},
+		{"context contradicts itself", "name: a\ncontext:\n  policy: budget\n  land_at: 1.5\n  max_messages_before_summary: 3\n",
+			`4:3: context.land_at is 1.5: the landing must be below the trigger, use a share above 0 and below 1
+5:3: context.max_messages_before_summary (3) must be above min_recent_messages (6), or there is nothing to summarize when it fires`},
+		{"contradiction with the preset", "name: a\ncontext:\n  policy: ratio\n  max_context_tokens: 100000\n",
+			"2:1: context: target_context_tokens (150000) must be below max_context_tokens (100000)"},
+		{"compaction", "name: a\ncompaction: {threshold_iterations: 0, keep_recent_iterations: -1, max_context_tokens: -5}\n",
+			`2:14: compaction.threshold_iterations is 0: use 1 or more
+2:39: compaction.keep_recent_iterations is -1: use 1 or more
+2:67: compaction.max_context_tokens is -5: it cannot be negative (0 switches it off)`},
+		{"compaction of nothing by a default", "name: a\ncompaction: {threshold_iterations: 2}\n",
+			"2:1: compaction.keep_recent_iterations (3) must be below threshold_iterations (2), or there is nothing to replace"},
+		{"compaction keeps too much", "name: a\ncompaction:\n  threshold_iterations: 3\n  keep_recent_iterations: 3\n",
+			"4:3: compaction.keep_recent_iterations (3) must be below threshold_iterations (3), or there is nothing to replace"},
+		{"empty", "# nothing\n", " the file is empty; write at least a name"},
+		{"no mapping", "- name: a\n", "1:1: expected fields and values, such as name: helper"},
+		{"tabs", "name: a\ncontext:\n\tpolicy: budget\n", "3:1: a tab cannot indent; use spaces"},
+		{"temperature", "name: a\ntemperature: 2.5\ntop_p: -1\nmax_output_tokens: -5\nseed: 1.5\n",
+			`2:1: temperature is 2.5; use 0 to 2
+3:1: top_p is -1; use 0 to 1
+4:1: max_output_tokens is -5; use 1 to 1000000, or 0 for the model's own limit
+5:7: seed: "1.5" is not a whole number`},
+		{"effort", "name: a\nreasoning_effort: hihg\n", `2:1: reasoning_effort "hihg" does not exist; did you mean high?`},
+		{"stops", "name: a\nstop: [a, b, c, d, " + strings.Repeat("e", 257) + "]\n", "2:1: stop has 5 texts; use 1 to 4\n2:20: stop[4] has 257 bytes; use at most 256"},
+		{"format without a type", "name: a\nresponse_format: {name: x}\n", "2:1: response_format.type is missing; use one of text, json_object, json_schema"},
+		{"format of no kind", "name: a\nresponse_format: {type: xml}\n", `2:19: response_format.type "xml" does not exist; there are json_object, json_schema, text`},
+		{"no schema", "name: a\nresponse_format: {type: json_schema, name: a b}\n",
+			`2:1: response_format.schema is missing; write the JSON Schema of the answer
+2:38: response_format.name "a b" is not allowed; use 1 to 64 letters, digits, - and _`},
+		{"schema for nothing", "name: a\nresponse_format: {type: json_object, schema: {}}\n", "2:38: response_format.schema is for type json_schema only; remove it, or change the type"},
+		{"schema that is a text", "name: a\nresponse_format: {type: json_schema, schema: x}\n", "2:46: response_format.schema is a section: write the JSON Schema below it, indented"},
+		{"schema with a key twice", "name: a\nresponse_format: {type: json_schema, schema: {a: 1, a: 2}}\n", `2:53: response_format.schema: "a" is there already`},
+		{"schema in itself", "name: a\nresponse_format: {type: json_schema, schema: &s {a: *s}}\n", "2:46: response_format.schema: it has more than 32 levels; make it flatter"},
+		{"schema without numbers", "name: a\nresponse_format: {type: json_schema, schema: {a: .inf}}\n", `2:50: response_format.schema: ".inf" is not a value of JSON`},
+		{"two documents", "name: a\n---\nname: b\n", " the file holds more than one document; write one agent a file"},
+		{"no YAML", "name: [\n", "1:1: it is not YAML from about here on: did not find expected node content"},
+		{"too large", "name: a\nsystem_prompt: " + strings.Repeat("x", 10<<20), " the file has more than 1048576 bytes; make it smaller"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := load(t, map[string]string{"a.yaml": tt.file})
+			if err == nil {
+				t.Fatal("Load: got no error")
+			}
+			want := "agents/a.yaml:" + strings.ReplaceAll(tt.want, "\n", "\nagents/a.yaml:")
+			if diff := cmp.Diff(want, err.Error()); diff != "" {
+				t.Errorf("faults (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// All faults of all files come at once.
+func TestLoadAllFaultsAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := load(t, map[string]string{
+		"a.yaml": "name: same\n", "b.yaml": "name: same\n", "c.yml": "name: c\n", "d.yaml": "nam: d\n", "e.yaml": "x",
+	})
+	want := `agents/b.yaml: agent same is in agents/a.yaml too; give one another name
+agents/c.yml: only *.yaml is read; rename the file
+agents/d.yaml:1:1: nam is not a known field; did you mean name?
+agents/d.yaml: name is missing; write for example name: helper
+agents/e.yaml:1:1: expected fields and values, such as name: helper`
+	if diff := cmp.Diff(want, err.Error()); diff != "" {
+		t.Errorf("faults (-want +got):\n%s", diff)
+	}
+}
+
+// Each fault can be found by its type.
+func TestFaultType(t *testing.T) {
+	t.Parallel()
+	_, err := agents.ParseFile("agents/a.yaml", "name: a\nmodl: x\n", known())
+	var fault *agents.FileFault
+	if !errors.As(err, &fault) {
+		t.Fatalf("Parse: got %v, want a *Fault", err)
+	}
+	want := agents.FileFault{File: "agents/a.yaml", Line: 2, Column: 1, Problem: "modl is not a known field; did you mean model?"}
+	if diff := cmp.Diff(want, *fault); diff != "" {
+		t.Errorf("fault (-want +got):\n%s", diff)
+	}
+}
+
+// Validate's error may be of any make.
+func TestValidateErrors(t *testing.T) {
+	t.Parallel()
+	joined := errors.Join(errors.New("policy is odd"), errors.New("other things too"))
+	for name, tt := range map[string]struct {
+		err  error
+		want string
+	}{
+		"plain":           {errors.New("policy is odd"), "a.yaml:3:3: context.policy is odd"},
+		"joined":          {joined, "a.yaml:2:1: context: other things too\na.yaml:3:3: context.policy is odd"},
+		"to be shown":     {core.Errorf(core.ErrInvalid, "context: all is odd"), "a.yaml:2:1: context: all is odd"},
+		"with its causes": {&core.Error{Kind: core.ErrInvalid, Message: "odd", Err: joined}, "a.yaml:2:1: context: other things too\na.yaml:3:3: context.policy is odd"},
+	} {
+		_, err := agents.ParseFile("a.yaml", "name: a\ncontext:\n  policy: off\n", agents.KnownParts{Validate: func(core.Agent) error { return tt.err }})
+		if err == nil || err.Error() != tt.want {
+			t.Errorf("%s: got %v, want %s", name, err, tt.want)
+		}
+	}
+}
+
+// FuzzParse: whatever the file, it is a valid agent or a fault; nothing panics.
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{full, "name: a", "name: &a a\nmodel: *a\n", "a: &a [*a]", "context: &c {policy: budget}\ncompaction: *c\n", "name: !!binary aGk=\n", "? [x]\n: y\n", "tools: &t [a, *t]\n", "---\n...\n", "name: a\nmax_iterations: 0x10\n"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		agent, err := agents.ParseFile("a.yaml", text, known())
+		if err != nil {
+			if agent.Name != "" || !strings.HasPrefix(err.Error(), "a.yaml:") {
+				t.Errorf("got agent %q and error %v, want no agent and an error that names the file", agent.Name, err)
+			}
+			return
+		}
+		if agent.Name == "" || agent.Version == "" || agent.Tools == nil {
+			t.Errorf("got %+v, want a name, a version and tools", agent)
+		}
+	})
+}

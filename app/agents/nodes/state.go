@@ -1,0 +1,110 @@
+package nodes
+
+import (
+	"bobbin/app/core"
+	"bobbin/app/core/compaction"
+	"bobbin/app/core/contextwindow"
+)
+
+// AgentState is the state of one run on its way through the graph. A node gets a
+// copy and returns the new one; slices are never changed in place. What is in the
+// message log can be rebuilt from it: every resume begins at retrieve_context.
+type AgentState struct {
+	Run     core.Run
+	Session core.Session
+	Profile compaction.Profile // the agent, its model and tools, as this run uses them
+
+	UserMessage         core.Message                    // the message that the run answers; Seq is 0 until the log has it
+	ContextMessages     []core.Message                  // after the summary and before the user message
+	ConversationSummary string                          // empty without one
+	LoopNotes           map[core.SummaryID]core.Summary // on tool loops, as far as they were loaded
+	Waited              bool                            // a prompt of the run has waited for a summary: the others do not
+	Rendered            contextwindow.Rendered          // of the messages that came without their texts: as the last prompt showed them
+	Recalled            *compaction.Recalled            // what the log has for the user message; nil = not searched
+	RunMessages         []core.Message                  // what the run has added to the log after the user message
+
+	Planned *Planned // the next prompt, if nothing changed since it was planned
+
+	Window   int        // the model's real window, once the provider told it; 0 = as the model table says
+	Measures Measures   // what made the run's prompts fit
+	Usage    core.Usage // of all model calls of this execution
+}
+
+// Planned is a turn that was made to fit, and what its prompt holds.
+type Planned struct {
+	Turn     compaction.Turn
+	Decision contextwindow.Decision
+}
+
+// maxRunTexts is how many bytes of texts of its own messages a run keeps in memory: the
+// newest. A loop of tools may write a hundred times as much.
+const maxRunTexts = 1 << 20
+
+// WithRunMessages returns the state with what the run has added to the log.
+func (s AgentState) WithRunMessages(added []core.Message) AgentState {
+	s.Planned = nil
+	s.RunMessages = core.WithNewestTexts(append(s.RunMessages[:len(s.RunMessages):len(s.RunMessages)], added...), maxRunTexts)
+	return s
+}
+
+// OpenCalls returns the tool calls of the newest assistant message that have no
+// result yet, in the model's order.
+func (s AgentState) OpenCalls() []core.ToolCall {
+	answered := map[string]bool{}
+	for i := len(s.RunMessages) - 1; i >= 0; i-- {
+		m := s.RunMessages[i]
+		if m.Role == core.RoleTool {
+			answered[m.ToolCallID] = true
+			continue
+		}
+		var open []core.ToolCall
+		for _, c := range m.ToolCalls {
+			if !answered[c.ID] {
+				open = append(open, c)
+			}
+		}
+		return open
+	}
+	return nil
+}
+
+// Answer returns the assistant message that ends the run, and false while there
+// is none.
+func (s AgentState) Answer() (core.Message, bool) {
+	if n := len(s.RunMessages); n > 0 {
+		last := s.RunMessages[n-1]
+		return last, last.Role == core.RoleAssistant && len(last.ToolCalls) == 0
+	}
+	return core.Message{}, false
+}
+
+// Iteration returns how many model calls the run has made (W13).
+func (s AgentState) Iteration() int {
+	n := 0
+	for _, m := range s.RunMessages {
+		if m.Role == core.RoleAssistant {
+			n++
+		}
+	}
+	return n
+}
+
+// Turn returns what the context plan of the next model call depends on.
+func (s AgentState) Turn() compaction.Turn {
+	return compaction.Turn{
+		Session: s.Session, Profile: s.Profile, RunID: s.Run.ID,
+		History: s.ContextMessages, Run: append([]core.Message{s.UserMessage}, s.RunMessages...),
+		Window: s.Window, Notes: s.LoopNotes, Rendered: s.Rendered, Waited: s.Waited, Recalled: s.Recalled,
+	}
+}
+
+// With returns the state with what a plan has changed: a compaction moves
+// messages from the context into the summary.
+func (s AgentState) With(t compaction.Turn) AgentState {
+	s.Session, s.ContextMessages, s.Window, s.LoopNotes, s.Rendered, s.Waited = t.Session, t.History, t.Window, t.Notes, t.Rendered, t.Waited
+	s.Recalled, s.ConversationSummary = t.Recalled, ""
+	if t.Session.ConversationSummary != nil {
+		s.ConversationSummary = *t.Session.ConversationSummary
+	}
+	return s
+}

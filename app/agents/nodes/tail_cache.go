@@ -1,0 +1,106 @@
+package nodes
+
+import (
+	"container/list"
+	"slices"
+	"sync"
+
+	"bobbin/app/core"
+)
+
+// Bounds of the tail cache, in bytes of texts. A longer tail comes from storage with some of its
+// texts left out.
+const (
+	maxTail  = 1 << 20
+	maxTails = 32 << 20
+)
+
+// messageOverhead is about what a message takes in memory besides its texts, in bytes.
+const messageOverhead = 1 << 10
+
+// TailCache has the messages after the summaries of the sessions that this process served last, so
+// that the next run need not load them. An entry is used only if nothing has happened in the session
+// since: every change of messages, by whichever process, has an event, and events are numbered. Safe
+// for concurrent use; a nil TailCache has nothing.
+type TailCache struct {
+	mu    sync.Mutex
+	tails map[core.SessionID]*list.Element // of tail; guarded by mu, as all below
+	order *list.List                       // the newest first
+	bytes int
+}
+
+// tail is the end of a conversation after a run.
+type tail struct {
+	session  core.SessionID
+	event    int64          // the session's last one
+	cursor   core.MessageID // the message after which the tail begins; empty = the conversation's first
+	messages []core.Message // never changed in place
+	bytes    int
+}
+
+// NewTailCache returns an empty cache.
+func NewTailCache() *TailCache {
+	return &TailCache{tails: map[core.SessionID]*list.Element{}, order: list.New()}
+}
+
+// findTail returns the messages after the cursor with the one that began the run; false if they have
+// to be loaded.
+func (c *TailCache) findTail(s AgentState, cursor core.MessageID) ([]core.Message, bool) {
+	if c == nil || s.UserMessage.Seq == 0 {
+		return nil, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.tails[s.Run.SessionID]
+	if e == nil {
+		return nil, false
+	}
+	t := e.Value.(tail)
+	last := t.messages[len(t.messages)-1]
+	if t.event != s.Run.FirstEvent-1 || t.cursor != cursor || s.Run.Attempt != 1 || s.UserMessage.ParentID != last.ID || s.UserMessage.Seq != last.Seq+1 {
+		c.removeTail(e)
+		return nil, false
+	}
+	return append(t.messages[:len(t.messages):len(t.messages)], s.UserMessage), true
+}
+
+// storeTail stores the end of the conversation after a run that has ended with the event.
+func (c *TailCache) storeTail(s AgentState, event int64) {
+	if c == nil || s.Session.Temporary {
+		return
+	}
+	t := tail{session: s.Run.SessionID, event: event, cursor: summaryCursor(s.Session), messages: slices.Concat(s.ContextMessages, []core.Message{s.UserMessage}, s.RunMessages)}
+	for _, m := range t.messages {
+		if m.Seq == 0 || m.Unloaded > 0 {
+			return
+		}
+		t.bytes += messageOverhead + m.TextBytes()
+	}
+	if t.bytes > maxTail {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old := c.tails[t.session]; old != nil {
+		c.removeTail(old)
+	}
+	c.tails[t.session] = c.order.PushFront(t)
+	for c.bytes += t.bytes; c.bytes > maxTails; {
+		c.removeTail(c.order.Back())
+	}
+}
+
+// removeTail removes an entry. The caller holds c.mu.
+func (c *TailCache) removeTail(e *list.Element) {
+	t := c.order.Remove(e).(tail)
+	delete(c.tails, t.session)
+	c.bytes -= t.bytes
+}
+
+// summaryCursor returns the last message that the session's summary covers; empty = there is none.
+func summaryCursor(s core.Session) core.MessageID {
+	if s.SummaryThroughID == nil {
+		return ""
+	}
+	return *s.SummaryThroughID
+}

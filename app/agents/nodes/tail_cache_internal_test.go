@@ -1,0 +1,85 @@
+package nodes
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"bobbin/app/core"
+)
+
+// endedRun returns the state at the end of a session's run.
+func endedRun(session core.SessionID, text string) AgentState {
+	return AgentState{
+		Run: core.Run{ID: "r", SessionID: session, Attempt: 1}, Session: core.Session{ID: session},
+		UserMessage: core.Message{ID: "q", Seq: 1, Role: core.RoleUser, Content: "question"},
+		RunMessages: []core.Message{{ID: "a", Seq: 2, Role: core.RoleAssistant, Content: text}},
+	}
+}
+
+// nextRun returns the state at the begin of the session's next run.
+func nextRun() AgentState {
+	return AgentState{
+		Run: core.Run{ID: "n", SessionID: "s", Attempt: 1, FirstEvent: 8}, Session: core.Session{ID: "s"},
+		UserMessage: core.Message{ID: "m", Seq: 3, ParentID: "a", Role: core.RoleUser, Content: "next"},
+	}
+}
+
+// The tail is used if nothing has happened in the session since, and only then.
+func TestTailCache(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		change func(*AgentState)
+		cursor core.MessageID
+		want   bool
+	}{
+		{"the next message", func(*AgentState) {}, "", true},
+		{"something happened between", func(s *AgentState) { s.Run.FirstEvent++ }, "", false},
+		{"another summary", func(*AgentState) {}, "q", false},
+		{"a second attempt", func(s *AgentState) { s.Run.Attempt = 2 }, "", false},
+		{"another branch", func(s *AgentState) { s.UserMessage.ParentID = "q" }, "", false},
+		{"a message between", func(s *AgentState) { s.UserMessage.Seq++ }, "", false},
+		{"not in the log", func(s *AgentState) { s.UserMessage.Seq = 0 }, "", false},
+		{"another session", func(s *AgentState) { s.Run.SessionID = "o" }, "", false},
+	} {
+		c := NewTailCache()
+		c.storeTail(endedRun("s", "answer"), 7)
+		s := nextRun()
+		tt.change(&s)
+		got, ok := c.findTail(s, tt.cursor)
+		var ids strings.Builder
+		for _, m := range got {
+			ids.WriteString(string(m.ID))
+		}
+		if ok != tt.want || ok && ids.String() != "qam" {
+			t.Errorf("%s: got %s, %v, want %v", tt.name, ids.String(), ok, tt.want)
+		}
+	}
+	var none *TailCache
+	none.storeTail(endedRun("s", "answer"), 7)
+	if _, ok := none.findTail(nextRun(), ""); ok {
+		t.Error("no cache has a tail")
+	}
+}
+
+// The cache is bounded, and has no messages whose texts are not loaded.
+func TestTailCacheIsBounded(t *testing.T) {
+	t.Parallel()
+	c := NewTailCache()
+	c.storeTail(endedRun("s", strings.Repeat("x", maxTail)), 7)
+	without := endedRun("s", "answer")
+	without.RunMessages[0] = without.RunMessages[0].WithoutTexts()
+	c.storeTail(without, 7)
+	if len(c.tails) > 0 {
+		t.Error("a tail that is too long, or without texts, is kept")
+	}
+	const size = maxTail / 2
+	for i := range 3 * maxTails / size {
+		c.storeTail(endedRun(core.SessionID(fmt.Sprint(i)), strings.Repeat("x", size)), 7)
+		c.storeTail(endedRun(core.SessionID(fmt.Sprint(i)), strings.Repeat("x", size)), 8) // replaces it
+	}
+	if n := len(c.tails); c.bytes > maxTails || c.bytes < maxTails/2 || n != c.order.Len() || n*size > c.bytes {
+		t.Errorf("got %d tails, %d in order, of %d bytes, want at most %d bytes", n, c.order.Len(), c.bytes, maxTails)
+	}
+}

@@ -1,0 +1,105 @@
+package agents_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"bobbin/app/agents"
+	"bobbin/app/core"
+)
+
+// toolReference is the page with the table of the keys of definitions.
+const toolReference = "../../docs/TOOLS.md"
+
+const keysBegin, keysEnd = "<!-- keys -->\n", "<!-- /keys -->"
+
+// TestToolReference: docs/TOOLS.md documents every key of a definition, and nothing else. Run
+// TestReference with -update to write the table anew.
+func TestToolReference(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(toolReference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(page), keysBegin)
+	_, after, ok2 := strings.Cut(rest, keysEnd)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no place for the table of keys", toolReference)
+	}
+	want := before + keysBegin + toolTable() + keysEnd + after
+	if *update {
+		if err := os.WriteFile(toolReference, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if string(page) != want {
+		t.Errorf("%s is not what the code says; run: go test ./app/agents -run Reference -update", toolReference)
+	}
+}
+
+// toolTable returns the table of the keys.
+func toolTable() string {
+	var b strings.Builder
+	b.WriteString("| key | kinds | type | default | allowed | meaning |\n|---|---|---|---|---|---|\n")
+	for _, k := range agents.ToolKeys() {
+		kinds := "all"
+		if len(k.Kinds) > 0 {
+			kinds = ""
+			for i, kind := range k.Kinds {
+				if i > 0 {
+					kinds += ", "
+				}
+				kinds += string(kind)
+			}
+		}
+		value := k.Default
+		if value == "" && len(k.Required) > 0 {
+			value = "required"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", k.Path, kinds, k.Type, value, k.Bounds, k.Meaning)
+	}
+	return b.String()
+}
+
+// yamlBlock matches the files in the page.
+var yamlBlock = regexp.MustCompile("(?s)```yaml\n# (tools|agents)/([a-z_]+)\\.yaml\n(.*?)```")
+
+// Every file in docs/TOOLS.md can be copied as it is.
+func TestToolReferenceExamples(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(toolReference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := yamlBlock.FindAllStringSubmatch(string(page), -1)
+	for _, block := range blocks {
+		f := newToolFolders(t)
+		if err := os.Mkdir(filepath.Join(f.root, "tools/openapi"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		f.write("tools/openapi/shop.yaml", strings.ReplaceAll(shopDocument, "\t", "  "))
+		f.write("tools/files.yaml", "name: files\nkind: mcp\ncommand: npx\n")
+		f.write(block[1]+"/"+block[2]+".yaml", block[3])
+		if _, err := agents.LoadCatalog(f.agents(), f.known(core.ToolKinds()...)); err != nil {
+			t.Errorf("%s/%s.yaml: %v", block[1], block[2], err)
+		}
+	}
+	if len(blocks) < 7 {
+		t.Errorf("found %d files", len(blocks))
+	}
+}
+
+const shopDocument = `openapi: 3.1.0
+info: {title: Shop, version: "1"}
+servers: [{url: "https://shop.example.com"}]
+paths:
+	/items/{id}:
+		get: {operationId: getItem, parameters: [{name: id, in: path, required: true, schema: {type: string}}], responses: {}}
+	/orders:
+		post: {operationId: createOrder, responses: {}}
+`

@@ -1,0 +1,124 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+)
+
+// DefaultMemory bounds the data of a process of a command that sets nothing, in bytes.
+const DefaultMemory = 512 << 20
+
+// Command runs the programs of definitions. Safe for concurrent use.
+type Command struct {
+	Env      Environment
+	MaxBytes int // of the output of one call
+}
+
+// NewCommand returns the tool of a definition of the kind command.
+func NewCommand(d core.ToolDefinition, commands Command) (*Custom, error) {
+	if len(d.Parameters) == 0 {
+		d.Parameters = json.RawMessage(noArguments)
+	}
+	schema, err := CompileSchema(d.Parameters)
+	if err != nil {
+		return nil, fmt.Errorf("tool %s: parameters: %w", d.Name, err)
+	}
+	tool := &Custom{
+		Definition: llm.ToolSpec{Name: d.Name, Description: d.Description, Parameters: d.Parameters},
+		Approval:   core.ApprovalAlways, Repeatable: d.Idempotent != nil && *d.Idempotent,
+	}
+	tool.Execute = func(ctx context.Context, call Call) (string, error) { return commands.run(ctx, d, schema, call) }
+	return tool, nil
+}
+
+// run runs the program with the arguments as JSON on its standard input. Its standard output is the
+// result; an exit code other than 0 is an error with what it wrote.
+func (c Command) run(ctx context.Context, d core.ToolDefinition, schema *jsonschema.Schema, call Call) (string, error) {
+	arguments, err := parseChecked(call.Arguments, schema)
+	if err != nil {
+		return "", err
+	}
+	input, err := json.Marshal(arguments)
+	if err != nil {
+		return "", fmt.Errorf("the arguments are not JSON: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	cmd, err := NewProcess(ctx, d, c.Env)
+	if err != nil {
+		return "", err
+	}
+	out := &boundedBuffer{limit: c.MaxBytes, full: cancel}
+	failed := &boundedBuffer{limit: maxErrorText}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(string(input)+"\n"), out, failed
+	if err := cmd.Start(); err != nil {
+		return "", errors.New("the program could not be started")
+	}
+	memory := uint64(DefaultMemory)
+	if d.MaxMemory > 0 {
+		memory = uint64(d.MaxMemory) << 20
+	}
+	limited := limitMemory(cmd, memory)
+	if errors.Is(limited, syscall.ESRCH) {
+		limited = nil // it has ended already
+	}
+	if limited != nil {
+		cancel()
+	}
+	err = cmd.Wait()
+	switch {
+	case limited != nil:
+		return "", errors.New("the memory of the program could not be limited")
+	case out.overflowed:
+		return "", fmt.Errorf("the program wrote more than %s and was stopped; ask for less", core.ByteSize(int64(c.MaxBytes)))
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case errors.Is(err, exec.ErrWaitDelay): // the result is complete; what it left running is not waited for
+		_ = KillGroup(cmd)
+	case err != nil:
+		return "", fmt.Errorf("the program failed: %w%s", err, quoteOutput(out, failed))
+	}
+	return out.String(), nil
+}
+
+// quoteOutput returns what a program that failed wrote, in bounds.
+func quoteOutput(out, failed *boundedBuffer) string {
+	text := ""
+	for _, b := range []*boundedBuffer{failed, out} {
+		if written := strings.TrimSpace(b.String()); written != "" {
+			text += "\n" + core.Clip(written, maxErrorText)
+		}
+	}
+	return text
+}
+
+// boundedBuffer keeps the beginning of what is written to it. One goroutine writes.
+type boundedBuffer struct {
+	strings.Builder
+
+	limit      int    // bytes
+	full       func() // called when more is written; nil = nothing is
+	overflowed bool
+}
+
+// Write keeps what fits and never fails.
+func (b *boundedBuffer) Write(p []byte) (int, error) {
+	room := b.limit - b.Len()
+	b.Builder.Write(p[:min(room, len(p))])
+	if len(p) > room {
+		if b.overflowed = true; b.full != nil {
+			b.full()
+		}
+	}
+	return len(p), nil
+}

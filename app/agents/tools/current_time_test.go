@@ -1,0 +1,96 @@
+package tools_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"bobbin/app/agents/tools"
+	"bobbin/app/core"
+)
+
+func TestCurrentTime(t *testing.T) {
+	t.Parallel()
+	clock := func() time.Time { return time.Date(2026, 11, 21, 13, 5, 9, 123, time.UTC) }
+	const (
+		berlin = "Saturday, 21 November 2026, 14:05:09 CET (UTC+01:00), 2026-11-21T14:05:09+01:00"
+		utc    = "Saturday, 21 November 2026, 13:05:09 UTC (UTC+00:00), 2026-11-21T13:05:09Z"
+	)
+	tests := []struct {
+		name      string
+		session   string
+		arguments string
+		want      string
+		wantErr   string
+	}{
+		{"the session's zone", "Europe/Berlin", "{}", berlin, ""},
+		{"no arguments at all", "Europe/Berlin", "", berlin, ""},
+		{"blank arguments", "Europe/Berlin", " \n", berlin, ""},
+		{"the default", "", "{}", utc, ""},
+		{"a zone asked for", "", `{"timezone": "Europe/Berlin"}`, berlin, ""},
+		{"an empty zone", "Europe/Berlin", `{"timezone": ""}`, berlin, ""},
+		{"another day", "", `{"timezone": "Pacific/Auckland"}`, "Sunday, 22 November 2026, 02:05:09 NZDT (UTC+13:00), 2026-11-22T02:05:09+13:00", ""},
+		{"no abbreviation, half an hour", "", `{"timezone": "Asia/Kathmandu"}`, "Saturday, 21 November 2026, 18:50:09 (UTC+05:45), 2026-11-21T18:50:09+05:45", ""},
+		{"west, no abbreviation", "", `{"timezone": "America/Sao_Paulo"}`, "Saturday, 21 November 2026, 10:05:09 (UTC-03:00), 2026-11-21T10:05:09-03:00", ""},
+		{"a wrong session", "Mars/Base", "{}", utc + ` (the time zone "Mars/Base" of the session is unknown)`, ""},
+		{"unknown zone", "Europe/Berlin", `{"timezone": "Berlin"}`, "",
+			`the time zone "Berlin" is unknown; expected an IANA name such as "Europe/Berlin", "America/New_York" or "UTC"`},
+		{"the server's zone", "", `{"timezone": "Local"}`, "",
+			`the time zone "Local" is unknown; expected an IANA name such as "Europe/Berlin", "America/New_York" or "UTC"`},
+		{"a path", "", `{"timezone": "../../etc/passwd"}`, "",
+			`the time zone "../../etc/passwd" is unknown; expected an IANA name such as "Europe/Berlin", "America/New_York" or "UTC"`},
+		{"unknown argument", "", `{"zone": "UTC"}`, "", `there is no argument "zone"; expected a JSON object such as {"timezone": "Europe/Berlin"}`},
+		{"wrong type", "", `{"timezone": 1}`, "", `"timezone" must be a string, not a number; expected a JSON object such as {"timezone": "Europe/Berlin"}`},
+		{"no object", "", `"UTC"`, "", `the arguments are not an object; expected a JSON object such as {"timezone": "Europe/Berlin"}`},
+		{"null", "", `null`, "", `the arguments are not an object; expected a JSON object such as {"timezone": "Europe/Berlin"}`},
+		{"broken off", "", `{"timezone": "Eur`, "", `the arguments are not valid JSON: the end is missing; expected a JSON object such as {"timezone": "Europe/Berlin"}`},
+		{"not JSON", "", `{timezone: UTC}`, "",
+			`the arguments are not valid JSON: invalid character 't' looking for beginning of object key string; expected a JSON object such as {"timezone": "Europe/Berlin"}`},
+		{"two objects", "", `{} {}`, "", `there is text after the arguments; expected a JSON object such as {"timezone": "Europe/Berlin"}`},
+	}
+	tool := tools.NewCurrentTime(clock)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := tool.Call(t.Context(), tools.Call{Arguments: tt.arguments, Session: core.Session{Timezone: tt.session}})
+			checkAnswer(t, got, err, tt.want, tt.wantErr)
+		})
+	}
+}
+
+// checkAnswer compares what a tool answered; an empty wantErr wants no error.
+func checkAnswer(t *testing.T, got string, err error, want, wantErr string) {
+	t.Helper()
+	message := ""
+	if err != nil {
+		message = err.Error()
+	}
+	if got != want || message != wantErr {
+		t.Errorf("got %q, error %q, want %q, error %q", got, message, want, wantErr)
+	}
+}
+
+// TestSpecs: what the model is told of each tool is a JSON Schema of an object,
+// and its name is the one that agents use.
+func TestSpecs(t *testing.T) {
+	t.Parallel()
+	for name, tool := range map[string]tools.Tool{
+		"current_time": tools.NewCurrentTime(time.Now),
+		"calculator":   tools.NewCalculator(),
+	} {
+		spec := tool.Spec()
+		if spec.Name != name || spec.Description == "" {
+			t.Errorf("got name %q, description %q, want %q with a description", spec.Name, spec.Description, name)
+		}
+		var schema struct {
+			Type       string
+			Properties map[string]struct{ Type, Description string }
+		}
+		if err := json.Unmarshal(spec.Parameters, &schema); err != nil || schema.Type != "object" || len(schema.Properties) == 0 {
+			t.Errorf("%s: got schema %s, error %v, want an object with properties", name, spec.Parameters, err)
+		}
+		if !tool.Idempotent() {
+			t.Errorf("%s: got not idempotent, want that a call may be repeated", name)
+		}
+	}
+}

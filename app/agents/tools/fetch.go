@@ -1,0 +1,153 @@
+package tools
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/netguard"
+)
+
+// Limits that are not settings.
+const (
+	maxRedirects = 5
+	maxURL       = 2048     // bytes
+	maxHeader    = 64 << 10 // bytes of an answer's header
+)
+
+// FetcherOptions configure a Fetcher. Zero values mean the defaults.
+type FetcherOptions struct {
+	Time      time.Duration // of one fetch, redirects included; default 20 s
+	Bytes     int64         // read of a page, after decompression; default 2 MiB
+	Ports     []int         // allowed; default 80 and 443
+	UserAgent string        // default Bobbin
+	// Roots are the trusted certificate authorities; nil = the system's.
+	Roots *x509.CertPool
+	// Lookup resolves host names; nil = the system's resolver.
+	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+	// Allow checks each address before a connection; nil = netguard.Public.
+	Allow func(netip.Addr) error
+}
+
+func (o FetcherOptions) withDefaults() FetcherOptions {
+	if o.Time <= 0 {
+		o.Time = 20 * time.Second
+	}
+	if o.Bytes <= 0 {
+		o.Bytes = 2 << 20
+	}
+	if len(o.Ports) == 0 {
+		o.Ports = []int{80, 443}
+	}
+	if o.UserAgent == "" {
+		o.UserAgent = "Bobbin"
+	}
+	if o.Allow == nil {
+		o.Allow = netguard.Public
+	}
+	return o
+}
+
+// Fetcher reads public web pages for agents. The requests are not trusted: users
+// and texts that an agent reads can cause them.
+//
+// The check of the address happens when the connection is opened (core/netguard), so that
+// it also covers redirects and names that resolve differently the second time. A fetch has
+// limits for time, bytes (of the page and of the connection), redirects and the resulting
+// text; its connections are closed when its time is over. It sends no credentials, stores
+// no cookies and uses no proxy, as it could not check the addresses behind a proxy.
+//
+// Text that a page hides from its readers is omitted, and the result says so: see
+// htmltext. That does not protect against instructions in the visible text.
+// Safe for concurrent use.
+type Fetcher struct{ o FetcherOptions }
+
+// NewFetcher returns a Fetcher.
+func NewFetcher(o FetcherOptions) *Fetcher { return &Fetcher{o.withDefaults()} }
+
+// Request is one fetch.
+type Request struct {
+	URL   string
+	Hosts []string      // allowed: example.com, or *.example.com for its subdomains; empty = all
+	Bytes int64         // overrides FetcherOptions.Bytes; 0 = not
+	Time  time.Duration // overrides FetcherOptions.Time; 0 = not
+}
+
+// Page is the result of a fetch.
+type Page struct {
+	URL       string // after redirects
+	Title     string // one line; empty = none
+	MediaType string // from the server, without parameters
+	Text      string // readable text, valid UTF-8
+	Cut       bool   // the page was longer than the limit
+	HasHidden bool   // text was omitted that the page hides from its readers
+}
+
+// Get reads a page. Its errors are for the model: they say what is wrong with the
+// request, and reveal nothing about the server's network.
+func (f *Fetcher) Get(ctx context.Context, r Request) (Page, error) {
+	target, err := url.Parse(strings.TrimSpace(r.URL))
+	if err != nil || len(r.URL) > maxURL {
+		return Page{}, fmt.Errorf("the URL is not valid; write for example https://example.com/page, in at most %d characters", maxURL)
+	}
+	x := exchange{FetcherOptions: f.o, hosts: r.Hosts}
+	if r.Time > 0 {
+		x.Time = r.Time
+	}
+	if r.Bytes > 0 {
+		x.Bytes = r.Bytes
+	}
+	if err := x.checkURL(target); err != nil {
+		return Page{}, err
+	}
+	x.deadline = time.Now().Add(x.Time)
+	ctx, cancel := context.WithDeadline(ctx, x.deadline)
+	defer cancel()
+	response, err := x.send(ctx, target)
+	if err != nil {
+		return Page{}, x.explainError(ctx, target, err)
+	}
+	defer response.Body.Close()
+	page, err := readPage(ctx, response, x.Bytes)
+	if ctx.Err() != nil {
+		return Page{}, x.explainError(ctx, target, ctx.Err())
+	}
+	return page, err
+}
+
+// readPage reads the page from a response, at most limit bytes.
+func readPage(ctx context.Context, response *http.Response, limit int64) (Page, error) {
+	page := Page{URL: response.Request.URL.String()}
+	if response.StatusCode < 200 || response.StatusCode > 299 {
+		return page, fmt.Errorf("%s answered with status %d %s", core.CleanText(core.Clip(page.URL, maxURL)), response.StatusCode, http.StatusText(response.StatusCode))
+	}
+	contentType := response.Header.Get("Content-Type")
+	if contentType != "" && !isReadable(mediaType(contentType)) { // before reading it
+		return page, unreadableError(mediaType(contentType))
+	}
+	if packed := response.Header.Get("Content-Encoding"); packed != "" && !strings.EqualFold(packed, "identity") {
+		return page, fmt.Errorf("the page is compressed as %q, which is not supported", core.CleanText(core.Clip(packed, 100)))
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
+	if err != nil {
+		return page, errors.New("the connection broke while the page was read")
+	}
+	if page.Cut = int64(len(body)) > limit; page.Cut {
+		body = body[:limit]
+	}
+	if contentType == "" {
+		contentType = http.DetectContentType(body)
+	}
+	if page.MediaType = mediaType(contentType); !isReadable(page.MediaType) {
+		return page, unreadableError(page.MediaType)
+	}
+	return page.withText(ctx, decodeBody(body, contentType), response.Request.URL, int(limit)), nil
+}

@@ -1,0 +1,245 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+)
+
+// HTTPMethods returns the methods of HTTP tools.
+func HTTPMethods() []string {
+	return []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
+}
+
+// isReading reports whether requests of the method change nothing.
+func isReading(method string) bool { return method == http.MethodGet || method == http.MethodHead }
+
+// endpoint is what requests of a tool are made of.
+type endpoint struct {
+	method  string
+	address string            // with {argument} in its path and its query
+	query   map[string]string // with {argument}
+	headers map[string]string // header by argument
+	body    string            // the argument that is the body; allArguments = those that are nowhere else
+	known   map[string]bool   // arguments that are part of the query by their own names; nil = all
+	result  string            // a JSON Pointer; empty = the whole answer
+}
+
+// allArguments stands for the arguments that are not in the address, the query or a header.
+const allArguments = "*"
+
+// NewHTTP returns the tool of a definition of the kind http.
+func NewHTTP(d core.ToolDefinition, web Web) (*Custom, error) {
+	if len(d.Parameters) == 0 {
+		d.Parameters = json.RawMessage(noArguments)
+	}
+	schema, err := CompileSchema(d.Parameters)
+	if err != nil {
+		return nil, fmt.Errorf("tool %s: parameters: %w", d.Name, err)
+	}
+	e := endpoint{method: d.Method, address: d.URL, query: d.Query, result: d.Result}
+	if e.method == "" {
+		e.method = http.MethodGet
+	}
+	if e.method == http.MethodPost || e.method == http.MethodPut || e.method == http.MethodPatch {
+		e.body = allArguments
+	}
+	spec := llm.ToolSpec{Name: d.Name, Description: d.Description, Parameters: d.Parameters}
+	return newRequestTool(d, spec, e, schema, web), nil
+}
+
+// newRequestTool returns the tool of an endpoint.
+func newRequestTool(d core.ToolDefinition, spec llm.ToolSpec, e endpoint, schema *jsonschema.Schema, web Web) *Custom {
+	tool := &Custom{Definition: spec, Approval: core.ApprovalAlways, Repeatable: isReading(e.method)}
+	if isReading(e.method) {
+		tool.Approval = core.ApprovalNever
+	}
+	if d.Idempotent != nil {
+		tool.Repeatable = *d.Idempotent
+	}
+	tool.Execute = func(ctx context.Context, call Call) (string, error) {
+		arguments, err := parseChecked(call.Arguments, schema)
+		if err != nil {
+			return "", err
+		}
+		headers, secrets, err := web.Env.Headers(d)
+		if err != nil {
+			return "", err
+		}
+		request, err := e.newRequest(arguments)
+		if err != nil {
+			return "", err
+		}
+		maps.Copy(request.headers, headers)
+		if !isReading(e.method) {
+			name := d.IdempotencyKey
+			if name == "" {
+				name = "Idempotency-Key"
+			}
+			request.headers[name] = callKey(call)
+		}
+		answer, err := web.send(ctx, d, request)
+		if err != nil {
+			return "", err
+		}
+		text, err := answer.text(e.result)
+		if err != nil {
+			return "", fmt.Errorf("%s", hideSecrets(err.Error(), secrets))
+		}
+		return hideSecrets(text, secrets), nil
+	}
+	return tool
+}
+
+// callKey is the same for each attempt of a call.
+func callKey(call Call) string {
+	sum := sha256.Sum256([]byte(string(call.Session.ID) + "/" + call.ID))
+	return hex.EncodeToString(sum[:16])
+}
+
+// newRequest returns the request with the arguments.
+func (e endpoint) newRequest(arguments map[string]any) (webRequest, error) {
+	rest := maps.Clone(arguments)
+	for _, text := range append(slices.Collect(maps.Values(e.query)), e.address) {
+		names, _ := placeholders(text)
+		for _, name := range names {
+			delete(rest, name)
+		}
+	}
+	r := webRequest{method: e.method, headers: map[string]string{}}
+	for name, header := range e.headers {
+		if text, ok := textOf(rest[name]); ok && !strings.ContainsAny(text, "\r\n\x00") {
+			r.headers[header] = text
+		}
+		delete(rest, name)
+	}
+	var err error
+	switch e.body {
+	case "":
+	case allArguments:
+		r.body, err = json.Marshal(rest)
+		rest = nil
+	default:
+		if value, ok := rest[e.body]; ok {
+			r.body, err = json.Marshal(value)
+			delete(rest, e.body)
+		}
+	}
+	if err != nil {
+		return r, fmt.Errorf("the arguments are not JSON: %w", err)
+	}
+	r.url, err = e.expand(arguments, rest)
+	return r, err
+}
+
+// expand returns the address with the arguments; rest are those that are parameters of the query by
+// their own names.
+func (e endpoint) expand(arguments, rest map[string]any) (string, error) {
+	address, fixed, _ := strings.Cut(e.address, "?")
+	address, err := expandPath(address, arguments)
+	if err != nil {
+		return "", err
+	}
+	var pairs []string
+	for pair := range strings.SplitSeq(fixed, "&") { // it is encoded already
+		if expanded, ok := expandText(pair, arguments, url.QueryEscape); ok && expanded != "" {
+			pairs = append(pairs, expanded)
+		}
+	}
+	query := url.Values{}
+	for name, value := range e.query {
+		if text, ok := expandText(value, arguments, func(text string) string { return text }); ok {
+			query.Set(name, text)
+		}
+	}
+	for name, value := range rest {
+		if e.known != nil && !e.known[name] {
+			continue
+		}
+		list, several := value.([]any)
+		if !several {
+			list = []any{value}
+		}
+		for _, item := range list {
+			if text, ok := textOf(item); ok {
+				query.Add(name, text)
+			}
+		}
+	}
+	if encoded := query.Encode(); encoded != "" {
+		pairs = append(pairs, encoded)
+	}
+	if len(pairs) > 0 {
+		address += "?" + strings.Join(pairs, "&")
+	}
+	if len(address) > maxURL {
+		return "", fmt.Errorf("the address would have more than %d characters; use shorter arguments", maxURL)
+	}
+	return address, nil
+}
+
+// maxErrorText bounds what the model reads of an answer that is an error, in bytes.
+const maxErrorText = 4 << 10
+
+// text returns the part of the answer at the JSON Pointer as text.
+func (a webAnswer) text(pointer string) (string, error) {
+	content := string(a.body)
+	if len(a.body) > 0 && !isReadable(a.mediaType) {
+		content = fmt.Sprintf("[%s, %d bytes]", core.CleanText(core.Clip(a.mediaType, 100)), len(a.body))
+	}
+	if a.status < 200 || a.status > 299 {
+		return "", fmt.Errorf("the server answered with status %d %s: %s", a.status, http.StatusText(a.status), core.Clip(content, maxErrorText))
+	}
+	if content == "" {
+		return fmt.Sprintf("[status %d, no content]", a.status), nil
+	}
+	if pointer == "" {
+		return content, nil
+	}
+	return resolvePointer(a.body, pointer)
+}
+
+// resolvePointer returns the value at a JSON Pointer (RFC 6901): a text as it is, anything else as
+// JSON.
+func resolvePointer(document []byte, pointer string) (string, error) {
+	var value any
+	decoder := json.NewDecoder(bytes.NewReader(document))
+	decoder.UseNumber()
+	if err := decoder.Decode(&value); err != nil {
+		return "", fmt.Errorf("the answer is not JSON, and the tool reads %s of it", pointer)
+	}
+	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		var found bool
+		switch v := value.(type) {
+		case map[string]any:
+			value, found = v[token]
+		case []any:
+			if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(v) {
+				value, found = v[i], true
+			}
+		}
+		if !found {
+			return "", fmt.Errorf("the answer has nothing at %s; it is: %s", pointer, core.Clip(string(document), maxErrorText))
+		}
+	}
+	if text, ok := value.(string); ok {
+		return text, nil
+	}
+	text, err := json.Marshal(value)
+	return string(text), err
+}

@@ -1,0 +1,242 @@
+package tools_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"bobbin/app/agents/tools"
+	"bobbin/app/core"
+)
+
+// environment is the variables of the tests.
+func environment(name string) string {
+	return map[string]string{"TOKEN": "s3cret-token-4711", "PATH": "/usr/bin:/bin", "HOME": "/tmp"}[name]
+}
+
+// httpTool returns the tool of a definition that may reach this machine.
+func httpTool(t *testing.T, d core.ToolDefinition) *tools.Custom {
+	t.Helper()
+	d.Kind, d.Name = core.ToolHTTP, "x"
+	if d.PrivateHosts == nil {
+		d.PrivateHosts = []string{"127.0.0.1"}
+	}
+	tool, err := tools.NewHTTP(d, tools.Web{Env: environment, MaxBytes: 10_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tool
+}
+
+func callTool(t *testing.T, tool tools.Tool, arguments string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	return tool.Call(ctx, tools.Call{ID: "call_1", Arguments: arguments, Session: core.Session{ID: "s"}})
+}
+
+// schemaOf is a schema with properties of any type.
+func schemaOf(names ...string) json.RawMessage {
+	var properties []string
+	for _, name := range names {
+		properties = append(properties, fmt.Sprintf("%q:{}", name))
+	}
+	return json.RawMessage(`{"type":"object","properties":{` + strings.Join(properties, ",") + `}}`)
+}
+
+// Arguments are escaped for the place where they stand, and what has no place is a parameter of the
+// query, or part of the body.
+func TestHTTPArguments(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "%s %s %s %s", r.Method, r.RequestURI, r.Header.Get("Authorization"), body)
+	}))
+	t.Cleanup(server.Close)
+	for name, c := range map[string]struct {
+		d               core.ToolDefinition
+		arguments, want string
+	}{
+		"path": {core.ToolDefinition{URL: "/a/{id}/b-{n}"}, `{"id":"x/../y?z#é","n":3}`, "GET /a/x%2F..%2Fy%3Fz%23%C3%A9/b-3 "},
+		"query": {core.ToolDefinition{URL: "/a?q={q}&fixed=1&gone={gone}", Query: map[string]string{"both": "{q}-{n}"}}, `{"q":"a&b=c {n}","n":3,"more":[1,"x"]}`,
+			"GET /a?q=a%26b%3Dc+%7Bn%7D&fixed=1&both=a%26b%3Dc+%7Bn%7D-3&more=1&more=x "},
+		"body":      {core.ToolDefinition{Method: "POST", URL: "/a/{id}"}, `{"id":"7","title":"t","big":12345678901234567890}`, `POST /a/7  {"big":12345678901234567890,"title":"t"}`},
+		"nothing":   {core.ToolDefinition{Method: "DELETE", URL: "/a"}, "", "DELETE /a "},
+		"a header":  {core.ToolDefinition{URL: "/a", Headers: map[string]string{"Authorization": "Key ${TOKEN}"}}, "{}", "GET /a Key *** "},
+		"a bearer":  {core.ToolDefinition{URL: "/a", Bearer: "TOKEN"}, "{}", "GET /a Bearer *** "},
+		"truths":    {core.ToolDefinition{URL: "/a?x={x}"}, `{"x":true}`, "GET /a?x=true "},
+		"null":      {core.ToolDefinition{URL: "/a?x={x}"}, `{"x":null}`, "GET /a "},
+		"no such a": {core.ToolDefinition{URL: "/a/{id}"}, `{}`, `error: the argument "id" is missing: it is part of the address`},
+		"dots":      {core.ToolDefinition{URL: "/a/{id}"}, `{"id":".."}`, "error: an argument must not name the current or the parent folder"},
+		"no JSON":   {core.ToolDefinition{URL: "/a"}, `{"id":`, "error: the arguments are not valid JSON; expected one JSON object"},
+		"no object": {core.ToolDefinition{URL: "/a"}, `[1]`, "error: the arguments are not an object; expected one JSON object"},
+		"not set":   {core.ToolDefinition{URL: "/a", Bearer: "NONE"}, `{}`, "error: the tool is not set up: the environment variable NONE is not set"},
+		"too long":  {core.ToolDefinition{URL: "/a?x={x}"}, `{"x":"` + strings.Repeat("a", 3000) + `"}`, "error: the address would have more than 2048 characters; use shorter arguments"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.d.URL = server.URL + c.d.URL
+			c.d.Parameters = schemaOf("id", "n", "q", "x", "gone", "more", "title", "big")
+			got, err := callTool(t, httpTool(t, c.d), c.arguments)
+			if err != nil {
+				got = "error: " + err.Error()
+			}
+			if strings.TrimSpace(got) != strings.TrimSpace(c.want) {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+// Arguments are checked against the schema before anything is sent.
+func TestHTTPSchema(t *testing.T) {
+	t.Parallel()
+	tool := httpTool(t, core.ToolDefinition{URL: "http://127.0.0.1:1/", Parameters: json.RawMessage(
+		`{"type":"object","properties":{"n":{"type":"integer","minimum":1}},"required":["n"],"additionalProperties":false}`)})
+	for _, arguments := range []string{`{}`, `{"n":"1"}`, `{"n":0}`, `{"n":1,"m":2}`} {
+		if _, err := callTool(t, tool, arguments); err == nil || !strings.HasPrefix(err.Error(), "the arguments do not match the schema: ") {
+			t.Errorf("%s: got %v", arguments, err)
+		}
+	}
+}
+
+// What an answer comes to: a part of it by a JSON Pointer, a placeholder for what is not text, an
+// error with the status, and never a secret that was sent.
+func TestHTTPAnswers(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		w.Header().Set("Content-Type", q.Get("type"))
+		status := http.StatusOK
+		_, _ = fmt.Sscan(q.Get("status"), &status)
+		w.WriteHeader(status)
+		fmt.Fprint(w, q.Get("body"))
+	}))
+	t.Cleanup(server.Close)
+	const items = `{"items":[{"name":"one"},{"a/b":{"n":12345678901234567890}}]}`
+	for name, c := range map[string]struct{ kind, status, body, result, want string }{
+		"whole":        {"application/json", "200", items, "", items},
+		"a text":       {"application/json", "200", items, "/items/0/name", "one"},
+		"an object":    {"application/json", "200", items, "/items/1/a~1b", `{"n":12345678901234567890}`},
+		"nothing":      {"application/json", "200", items, "/items/2", "error: the answer has nothing at /items/2; it is: " + items},
+		"not JSON":     {"text/plain", "200", "hello", "/a", "error: the answer is not JSON, and the tool reads /a of it"},
+		"an image":     {"image/png", "200", "\x89PNG12345", "", "[image/png, 9 bytes]"},
+		"no content":   {"", "200", "", "", "[status 200, no content]"},
+		"a fault":      {"application/json", "422", `{"detail":"bad"}`, "/x", `error: the server answered with status 422 Unprocessable Entity: {"detail":"bad"}`},
+		"a secret":     {"text/plain", "200", "you sent s3cret-token-4711", "", "you sent ***"},
+		"a secret too": {"text/plain", "500", "you sent s3cret-token-4711", "", "error: the server answered with status 500 Internal Server Error: you sent ***"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q := url.Values{"type": {c.kind}, "status": {c.status}, "body": {c.body}}
+			got, err := callTool(t, httpTool(t, core.ToolDefinition{URL: server.URL + "/?" + q.Encode(), Bearer: "TOKEN", Result: c.result}), "")
+			if err != nil {
+				got = "error: " + err.Error()
+			}
+			if got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+// A server that floods, redirects, or is on this machine's networks gets and gives nothing more. A
+// request that may take effect is sent once.
+func TestHTTPHostileServers(t *testing.T) {
+	t.Parallel()
+	var inside, posts atomic.Int64
+	var keys [2]atomic.Value
+	secret := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		inside.Add(1)
+		fmt.Fprint(w, r.Header)
+	}))
+	t.Cleanup(secret.Close)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/flood":
+			for range 100 {
+				_, _ = w.Write(make([]byte, 1000))
+			}
+		case "/inside":
+			http.Redirect(w, r, secret.URL, http.StatusFound)
+		case "/again":
+			posts.Add(1)
+			http.Redirect(w, r, "/ok", http.StatusTemporaryRedirect)
+		case "/here":
+			http.Redirect(w, r, "/ok", http.StatusFound)
+		case "/loop":
+			http.Redirect(w, r, "/loop", http.StatusFound)
+		case "/cut":
+			if n := posts.Add(1); n <= 2 {
+				keys[n-1].Store(r.Header.Get("Idempotency-Key"))
+			}
+			hijacked, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				_ = hijacked.Close()
+			}
+		default:
+			fmt.Fprint(w, "ok")
+		}
+	}))
+	t.Cleanup(server.Close)
+	try := func(d core.ToolDefinition) string {
+		t.Helper()
+		got, err := callTool(t, httpTool(t, d), "")
+		if err != nil {
+			return err.Error()
+		}
+		return got
+	}
+	for path, want := range map[string]string{
+		"/flood": "the answer has more than 10 KB; ask for less", "/inside": "the server redirects to another host, which is not followed",
+		"/here": "ok", "/loop": "the server redirects more than 5 times",
+	} {
+		if got := try(core.ToolDefinition{URL: server.URL + path, Bearer: "TOKEN"}); got != want {
+			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
+	}
+	if got := try(core.ToolDefinition{Method: "POST", URL: server.URL + "/again"}); !strings.Contains(got, "status 307") || posts.Load() != 1 {
+		t.Errorf("a redirected POST: got %q after %d requests", got, posts.Load())
+	}
+	posts.Store(0)
+	idempotent := true
+	for _, d := range []core.ToolDefinition{{Method: "POST"}, {Method: "POST", Idempotent: &idempotent}} {
+		d.URL = server.URL + "/cut"
+		if got := try(d); !strings.Contains(got, "cannot be reached") {
+			t.Errorf("a cut POST: got %q", got)
+		}
+	}
+	if posts.Load() != 2 || keys[0].Load() != keys[1].Load() || len(fmt.Sprint(keys[0].Load())) != 32 {
+		t.Errorf("%d requests for 2 calls, with the keys %v and %v of one call", posts.Load(), keys[0].Load(), keys[1].Load())
+	}
+	public := core.ToolDefinition{URL: secret.URL, PrivateHosts: []string{"other.example"}}
+	if got := try(public); !strings.Contains(got, "the address of 127.0.0.1 is not public; if it may be reached, the tool's file must name it in private_hosts") {
+		t.Errorf("this machine: got %q", got)
+	}
+	metadata := core.ToolDefinition{URL: "http://169.254.169.254/latest/", PrivateHosts: []string{"169.254.169.254"}}
+	if got := try(metadata); !strings.Contains(got, "is not public") {
+		t.Errorf("the metadata of a cloud: got %q", got)
+	}
+	if inside.Load() != 0 {
+		t.Errorf("%d requests arrived inside", inside.Load())
+	}
+}
+
+// What a tool does by default chooses whether a person is asked, and whether a crash may repeat it.
+func TestHTTPDefaults(t *testing.T) {
+	t.Parallel()
+	for method, want := range map[string]core.ApprovalMode{"": core.ApprovalNever, "HEAD": core.ApprovalNever, "POST": core.ApprovalAlways, "DELETE": core.ApprovalAlways} {
+		tool := httpTool(t, core.ToolDefinition{Method: method, URL: "https://a.example"})
+		if tool.Approval != want || tool.Idempotent() != (want == core.ApprovalNever) {
+			t.Errorf("%s: got approval %s, idempotent %v", method, tool.Approval, tool.Idempotent())
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package mcp_test
+
+import (
+	"fmt"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"bobbin/app/agents/tools"
+	"bobbin/app/core"
+	"bobbin/tests/mcptest"
+)
+
+// What a program writes beside the protocol is dropped, and what it writes in a flood costs neither
+// memory nor the log.
+func TestNoise(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[string][]string{
+		"garbage":  {`text="Starting server ..."`, "text=listening[31m", `to="standard error"`},
+		"complain": {`to="standard error"`},
+		"spam":     nil,
+	} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			s, log := start(t, program(mode))
+			if got := call(t, s, "test__echo", `{"text":"x"}`); got != "x" {
+				t.Fatalf("got %s\n%.2000s", got, log)
+			}
+			text := log.String()
+			for _, part := range want {
+				if !strings.Contains(text, part) {
+					t.Errorf("the log has no %s: %.2000s", part, text)
+				}
+			}
+			if len(text) > 200_000 || strings.Contains(text, "\x1b") {
+				t.Errorf("the log has %d bytes", len(text))
+			}
+		})
+	}
+}
+
+// A server that does not speak the protocol has no tools, and says why.
+func TestNoServer(t *testing.T) {
+	t.Parallel()
+	gone := core.ToolDefinition{Name: "test", Kind: core.ToolMCP, Command: "no-such-program", File: "x.yaml"}
+	web := func(answer func(http.ResponseWriter)) core.ToolDefinition {
+		return overHTTP(t, nil, func(http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w) })
+		})
+	}
+	for name, c := range map[string]struct {
+		d    core.ToolDefinition
+		want string
+	}{
+		"no program": {gone, "the program no-such-program is not installed, or cannot be executed"},
+		"it ends":    {program("refuse"), "it said: cannot open the database"},
+		"no end":     {program("long"), "message of more than 16 MiB"},
+		"a web page": {web(func(w http.ResponseWriter) { fmt.Fprint(w, "<html>") }), "unsupported content type"},
+		"a fault":    {web(func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) }), "Internal Server Error"},
+		"a JSON bomb": {web(func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":1,"result":"`))
+			for range 20 << 10 {
+				_, _ = w.Write(make([]byte, 1<<10))
+			}
+		}), "message of more than 16 MiB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, _ := start(t, c.d)
+			if got := s.Listing(); len(got.Tools) != 0 || !strings.Contains(got.Problem, c.want) || len(got.Problem) > 1000 {
+				t.Errorf("got %v, %q, want %q", names(got), got.Problem, c.want)
+			}
+		})
+	}
+}
+
+// Of too many, too large and too deep tools those that fit are left.
+func TestManyTools(t *testing.T) {
+	t.Parallel()
+	s, _ := start(t, program("many"))
+	got := s.Listing()
+	if len(got.Tools) < 100 || len(got.Tools) > 128 {
+		t.Errorf("got %d tools", len(got.Tools))
+	}
+	all := strings.Join(got.Notes, "\n")
+	for _, want := range []string{`tool "deep" was left out: its schema has more than 32 levels`, `tool "huge" was left out: its schema has more than 64 KiB`, "it has more than 128 tools"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("got the notes\n%s\nwant %s", all, want)
+		}
+	}
+	for _, c := range got.Tools {
+		if len(c.Definition.Description) > 4<<10 {
+			t.Errorf("%s has a description of %d bytes", c.Definition.Name, len(c.Definition.Description))
+		}
+	}
+}
+
+// A result that has no end ends the connection, and the next call has a new one.
+func TestLargeResult(t *testing.T) {
+	t.Parallel()
+	s, log := start(t, program(""))
+	if got := call(t, s, "test__large", "{}"); !strings.Contains(got, "was lost during the call") {
+		t.Errorf("got %.100s", got)
+	}
+	await(t, s, "the next connection", func(tools.Listing) bool { return strings.Count(log.String(), "mcp server connected") > 1 })
+	if got := call(t, s, "test__echo", `{"text":"x"}`); got != "x" {
+		t.Errorf("got %s", got)
+	}
+	if !strings.Contains(log.String(), "message of more than 16 MiB") {
+		t.Errorf("the log does not say why: %s", log)
+	}
+}
+
+// An idle server has one set of goroutines, and none when it has ended.
+func TestGoroutines(t *testing.T) {
+	before := runtime.NumGoroutine()
+	t.Run("idle", func(t *testing.T) {
+		s, _ := start(t, program(""))
+		one := runtime.NumGoroutine() - before
+		for range 100 {
+			if got := call(t, s, "test__echo", `{"text":"x"}`); got != "x" {
+				t.Fatalf("got %s", got)
+			}
+		}
+		for deadline := time.Now().Add(patience); runtime.NumGoroutine()-before > one; runtime.Gosched() {
+			if time.Now().After(deadline) {
+				t.Fatalf("%d goroutines after 100 calls, %d before", runtime.NumGoroutine()-before, one)
+			}
+		}
+		t.Logf("%d goroutines of an idle server over stdio", one)
+	})
+	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d goroutines are left of %d", runtime.NumGoroutine(), before)
+		}
+	}
+}
+
+// A server over HTTP that dies and comes back is connected to again.
+func TestHTTPServerComesBack(t *testing.T) {
+	t.Parallel()
+
+	gate := make(chan bool, 1)
+	gate <- false
+	d := overHTTP(t, mcptest.New(""), func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			down := <-gate
+			gate <- down
+			if down {
+				panic(http.ErrAbortHandler)
+			}
+			next.ServeHTTP(w, r)
+		})
+	})
+	s, log := start(t, d)
+	setDown := func(to bool) { <-gate; gate <- to }
+	setDown(true)
+	if got := call(t, s, "test__write", "{}"); !strings.HasPrefix(got, "error: the connection to the server test was lost during the call") {
+		t.Errorf("got %s", got)
+	}
+	await(t, s, "the loss", func(l tools.Listing) bool { return l.Problem != "" })
+	if got := call(t, s, "test__write", "{}"); !strings.Contains(got, "is not connected at the moment, so nothing was called") {
+		t.Errorf("got %s", got)
+	}
+	setDown(false)
+	await(t, s, "the connection", func(l tools.Listing) bool { return l.Problem == "" })
+	if got := call(t, s, "test__write", `{"text":"x"}`); got != "wrote x" {
+		t.Errorf("got %s\n%s", got, log)
+	}
+}

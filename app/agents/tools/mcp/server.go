@@ -1,0 +1,172 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"bobbin/app/agents/tools"
+	"bobbin/app/core"
+)
+
+// Options are what a Server needs besides its definition. Env is required.
+type Options struct {
+	Env    tools.Environment
+	Logger *slog.Logger // nil = nothing is logged
+	// Pause is the time between two attempts to connect, at first; 0 = 1 s. It doubles up to a minute.
+	Pause time.Duration
+}
+
+// Server is one MCP server. Safe for concurrent use.
+type Server struct {
+	definition core.ToolDefinition
+	o          Options
+	listing    atomic.Pointer[tools.Listing]
+	tried      chan struct{}
+	once       sync.Once     // closes tried
+	stale      chan struct{} // has room for one: the tools are to be listed again
+
+	mu      sync.Mutex
+	session *sdk.ClientSession // guarded by mu; nil = not connected
+}
+
+// NewServer returns the server of a definition of the kind mcp. It does nothing until Run.
+func NewServer(d core.ToolDefinition, o Options) *Server {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Logger = o.Logger.With("server", d.Name)
+	o.Pause = cmp.Or(o.Pause, time.Second)
+	s := &Server{definition: d, o: o, tried: make(chan struct{}), stale: make(chan struct{}, 1)}
+	s.listing.Store(&tools.Listing{Problem: "it is not connected yet"})
+	return s
+}
+
+// Listing returns the server's tools as they were listed last.
+func (s *Server) Listing() tools.Listing { return *s.listing.Load() }
+
+// Tried is closed when the first attempt to connect has ended.
+func (s *Server) Tried() <-chan struct{} { return s.tried }
+
+// Times of the connection.
+const (
+	connectTime = 30 * time.Second // until the tools are listed
+	probeTime   = 10 * time.Second // for a list after a call that went wrong
+	listPause   = time.Second      // between two lists
+	maxPause    = time.Minute      // between two attempts to connect
+	healthyTime = time.Minute      // a connection that lasted so long was a good one
+	keepAlive   = 30 * time.Second // between two pings
+)
+
+// Run keeps the server connected until ctx ends.
+func (s *Server) Run(ctx context.Context) {
+	reason := ""
+	for pause := s.o.Pause; ; pause = min(2*pause, maxPause) {
+		begin := time.Now()
+		err := s.serve(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(begin) > healthyTime {
+			pause = s.o.Pause
+		}
+		level := slog.LevelWarn
+		if err.Error() == reason { // it was said
+			level = slog.LevelDebug
+		}
+		reason = err.Error()
+		s.o.Logger.Log(ctx, level, "mcp server is not connected", "reason", reason, "pause", pause)
+		s.setProblem(reason)
+		s.once.Do(func() { close(s.tried) })
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// setProblem keeps the tools and says why they cannot be called.
+func (s *Server) setProblem(problem string) {
+	listing := s.Listing()
+	listing.Problem = problem
+	s.listing.Store(&listing)
+}
+
+// serve connects and keeps the list of tools current until the connection is lost, or ctx ends. The
+// error says why it ended.
+func (s *Server) serve(ctx context.Context) error {
+	link, err := s.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer link.close()
+	ended := make(chan error, 1)
+	go func() { ended <- link.session.Wait() }()
+	first, cancel := context.WithTimeout(ctx, connectTime)
+	defer cancel()
+	if err := s.list(first, link.session); err != nil {
+		return link.explain(err)
+	}
+	s.setSession(link.session)
+	defer s.setSession(nil)
+	s.once.Do(func() { close(s.tried) })
+	s.o.Logger.InfoContext(ctx, "mcp server connected", "tools", len(s.Listing().Tools), "protocol", link.session.InitializeResult().ProtocolVersion)
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-ended:
+			if err == nil {
+				err = errors.New("it ended the connection")
+			}
+			return link.explain(err)
+		case <-s.stale:
+		}
+		if err := s.listAgain(ctx, link.session); err != nil {
+			return link.explain(err)
+		}
+	}
+}
+
+// listAgain lists the tools after they have changed, or when it is to be seen whether the server
+// still answers, at most once in listPause.
+func (s *Server) listAgain(ctx context.Context, session *sdk.ClientSession) error {
+	probe, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	if err := s.list(probe, session); err != nil {
+		return err
+	}
+	select {
+	case <-time.After(listPause):
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// markStale has the tools listed again.
+func (s *Server) markStale() {
+	select {
+	case s.stale <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Server) setSession(session *sdk.ClientSession) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.session = session
+}
+
+// connected returns the connection; nil if there is none.
+func (s *Server) connected() *sdk.ClientSession {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.session
+}

@@ -1,0 +1,254 @@
+package tools
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"bobbin/app/core"
+)
+
+// MaxDocument bounds an OpenAPI document, in bytes.
+const MaxDocument = 16 << 20
+
+// OpenAPI is the source of the tools of an OpenAPI document: one for each operation that the
+// definition lists. A document at a URL is loaded until that succeeds. Safe for concurrent use.
+type OpenAPI struct {
+	definition core.ToolDefinition
+	web        Web
+	listing    atomic.Pointer[Listing]
+	tried      chan struct{}
+}
+
+// NewOpenAPI returns the source of a definition of the kind openapi.
+func NewOpenAPI(d core.ToolDefinition, web Web) *OpenAPI {
+	o := &OpenAPI{definition: d, web: web, tried: make(chan struct{})}
+	o.listing.Store(&Listing{Problem: "the document is not loaded yet"})
+	return o
+}
+
+// Listing returns the tools of the document.
+func (o *OpenAPI) Listing() Listing { return *o.listing.Load() }
+
+// Tried is closed when the document was loaded, or could not be the first time.
+func (o *OpenAPI) Tried() <-chan struct{} { return o.tried }
+
+// How long a document may take, and how long after an error it is loaded again: at first, and at
+// most.
+const (
+	documentTime  = 30 * time.Second
+	documentRetry = 5 * time.Second
+	maxRetry      = 5 * time.Minute
+)
+
+// Run loads the document.
+func (o *OpenAPI) Run(ctx context.Context) {
+	first := true
+	for wait := documentRetry; ; wait = min(2*wait, maxRetry) {
+		err := o.load(ctx)
+		if err != nil {
+			o.listing.Store(&Listing{Problem: err.Error()})
+		}
+		if first {
+			close(o.tried)
+			first = false
+		}
+		if err == nil {
+			return
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// load reads the document and makes the tools.
+func (o *OpenAPI) load(ctx context.Context) error {
+	data, err := o.read(ctx)
+	if err != nil {
+		return err
+	}
+	list, fault := newOperations(o.definition, data, o.web)
+	if fault != nil {
+		return fmt.Errorf("%s: %s", fault.Key, fault.Problem)
+	}
+	listing := NewListing(list)
+	o.listing.Store(&listing)
+	return nil
+}
+
+func (o *OpenAPI) read(ctx context.Context) ([]byte, error) {
+	if !isRemote(o.definition.Document) {
+		return readDocumentFile(o.definition)
+	}
+	ctx, cancel := context.WithTimeout(ctx, documentTime)
+	defer cancel()
+	web := o.web
+	web.MaxBytes = MaxDocument
+	headers := map[string]string{} // without the secrets, which are for the server
+	answer, err := web.send(ctx, o.definition, webRequest{method: http.MethodGet, url: o.definition.Document, headers: headers})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("document: %w", err)
+	case answer.status != http.StatusOK:
+		return nil, fmt.Errorf("document: the server answered with status %d", answer.status)
+	}
+	return answer.body, nil
+}
+
+// isRemote reports whether a document is at a URL.
+func isRemote(document string) bool { return strings.Contains(document, "://") }
+
+// readDocumentFile reads the document of a definition from its file.
+func readDocumentFile(d core.ToolDefinition) ([]byte, error) {
+	path := d.Document
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(d.File), path)
+	}
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("there is no file %s", path)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("the file %s cannot be read", path)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, MaxDocument+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the file %s cannot be read", path)
+	case len(data) > MaxDocument:
+		return nil, fmt.Errorf("the file %s has more than %d MiB", path, MaxDocument>>20)
+	}
+	return data, nil
+}
+
+// CheckOpenAPI checks a definition against its document, which is a file, and returns the hash of
+// the document.
+func CheckOpenAPI(d core.ToolDefinition) (hash string, fault *Fault) {
+	data, err := readDocumentFile(d)
+	if err != nil {
+		return "", &Fault{"document", err.Error()}
+	}
+	sum := sha256.Sum256(data)
+	_, fault = newOperations(d, data, Web{})
+	return hex.EncodeToString(sum[:8]), fault
+}
+
+// newOperations returns the tools of the operations of the definition, or what is wrong.
+func newOperations(d core.ToolDefinition, data []byte, web Web) ([]*Custom, *Fault) {
+	loader := openapi3.NewLoader()
+	loader.IsExternalRefsAllowed = false
+	document, err := loadDocument(loader, data)
+	if err != nil {
+		return nil, &Fault{"document", "it is not an OpenAPI document that can be read: " + core.CleanText(core.Clip(firstLine(err), 300))}
+	}
+	base, fault := serverAddress(d, document)
+	if fault != nil {
+		return nil, fault
+	}
+	found := map[string]operation{}
+	for path, item := range document.Paths.Map() {
+		for method, o := range item.Operations() {
+			if o.OperationID != "" {
+				found[o.OperationID] = operation{method, path, item, o}
+			}
+		}
+	}
+	names := NewNamer(d.Name)
+	var list []*Custom
+	for i, id := range d.Operations {
+		key := fmt.Sprintf("operations[%d]", i)
+		o, ok := found[id]
+		if !ok {
+			return nil, &Fault{key, missingOperation(id, found)}
+		}
+		tool, err := o.tool(d, document, base, names.Name(id), web)
+		if err != nil {
+			return nil, &Fault{key, fmt.Sprintf("operation %s: %s", core.Clip(id, 100), err)}
+		}
+		list = append(list, tool)
+	}
+	return list, nil
+}
+
+// loadDocument parses a document; a panic of the library is an error.
+func loadDocument(loader *openapi3.Loader, data []byte) (document *openapi3.T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errors.New("it cannot be parsed")
+		}
+	}()
+	if document, err = loader.LoadFromData(data); err != nil {
+		return nil, err
+	}
+	if !strings.HasPrefix(document.OpenAPI, "3.") || document.Paths == nil {
+		return nil, errors.New("it must be of version 3.0 or 3.1, with paths")
+	}
+	return document, nil
+}
+
+// missingOperation says that there is no operation of the id.
+func missingOperation(id string, found map[string]operation) string {
+	ids := make([]string, 0, len(found))
+	for known := range found {
+		ids = append(ids, known)
+	}
+	slices.Sort(ids)
+	problem := fmt.Sprintf("the document has no operation with the operationId %q", core.Clip(id, 100))
+	if meant := core.Nearest(id, ids); meant != "" {
+		return problem + "; did you mean " + core.CleanText(core.Clip(meant, 100)) + "?"
+	}
+	const shown = 10
+	return problem + "; it has " + core.CleanText(core.Clip(strings.Join(ids[:min(len(ids), shown)], ", "), 500))
+}
+
+// serverAddress returns the address that paths are appended to. What the definition sends its secrets
+// to must not be chosen by a document from elsewhere.
+func serverAddress(d core.ToolDefinition, document *openapi3.T) (string, *Fault) {
+	if d.Server != "" {
+		return strings.TrimSuffix(d.Server, "/"), nil
+	}
+	if len(document.Servers) == 0 {
+		return "", &Fault{"document", "it names no server; set server"}
+	}
+	server := document.Servers[0]
+	address := server.URL
+	for name, v := range server.Variables {
+		if v != nil {
+			address = strings.ReplaceAll(address, "{"+name+"}", v.Default)
+		}
+	}
+	if isRemote(d.Document) {
+		from, err := url.Parse(d.Document)
+		to, err2 := url.Parse(address)
+		if err != nil || err2 != nil {
+			return "", &Fault{"document", "its server is not an address; set server"}
+		}
+		to = from.ResolveReference(to)
+		if to.Host != from.Host && (len(d.Headers) > 0 || d.Bearer != "") {
+			return "", &Fault{"document", fmt.Sprintf("it names a server on another host, %s, which would get the headers; set server", core.Clip(to.Host, 100))}
+		}
+		address = to.String()
+	}
+	if CheckAddress(address) != nil || strings.ContainsAny(address, "{}?") {
+		return "", &Fault{"document", fmt.Sprintf("its server %s is not an address; set server", core.CleanText(core.Clip(address, 100)))}
+	}
+	return strings.TrimSuffix(address, "/"), nil
+}

@@ -1,0 +1,235 @@
+package tools_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"bobbin/app/agents/tools"
+	"bobbin/app/core"
+)
+
+// shop is a document with parameters in all places, a body, and a schema that contains itself.
+const shop = `openapi: 3.0.3
+info: {title: Shop, version: "1"}
+servers: [{url: "%s/{base}", variables: {base: {default: v1}}}]
+paths:
+  /items/{id}:
+    parameters:
+      - {name: id, in: path, required: true, schema: {type: string}, description: The item.}
+    get:
+      operationId: getItem
+      summary: Reads an item.
+      description: Reads an item. With its parts.
+      parameters:
+        - {name: expand, in: query, schema: {type: array, items: {type: string, enum: [parts, price]}}}
+        - {name: X-Trace, in: header, schema: {type: string}}
+        - {name: crumbs, in: cookie, schema: {type: string}}
+      responses: {"200": {description: ok}}
+    put:
+      operationId: putItem
+      requestBody:
+        required: true
+        content: {application/json: {schema: {$ref: "#/components/schemas/Item"}}}
+      responses: {"200": {description: ok}}
+components:
+  schemas:
+    Item:
+      type: object
+      required: [name]
+      properties:
+        id: {type: string, readOnly: true}
+        name: {type: string, nullable: true, example: Bolt, x-order: 1}
+        price: {type: number, minimum: 0, exclusiveMinimum: true}
+        parts: {type: array, items: {$ref: "#/components/schemas/Item"}}
+`
+
+// openAPI returns the source of a document in a file, loaded.
+func openAPI(t *testing.T, document string, d core.ToolDefinition) (tools.Listing, *tools.Fault) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "api.yaml"), []byte(document), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d.Name, d.Kind, d.Document, d.File, d.PrivateHosts = "shop", core.ToolOpenAPI, "api.yaml", filepath.Join(dir, "shop.yaml"), []string{"127.0.0.1"}
+	if _, fault := tools.CheckOpenAPI(d); fault != nil {
+		return tools.Listing{}, fault
+	}
+	source := tools.NewOpenAPI(d, tools.Web{Env: environment, MaxBytes: 100_000})
+	source.Run(t.Context())
+	<-source.Tried()
+	return source.Listing(), nil
+}
+
+// Operations of a document become tools: their parameters and their body are one schema, without
+// references, and each argument goes to its place.
+func TestOpenAPI(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "%s %s trace=%s auth=%s %s", r.Method, r.RequestURI, r.Header.Get("X-Trace"), r.Header.Get("Authorization"), body)
+	}))
+	t.Cleanup(server.Close)
+	got, fault := openAPI(t, fmt.Sprintf(shop, server.URL), core.ToolDefinition{Operations: []string{"getItem", "putItem"}, Bearer: "TOKEN"})
+	if fault != nil || len(got.Tools) != 2 {
+		t.Fatalf("got %+v, %+v", got, fault)
+	}
+	get, put := got.Tools[0], got.Tools[1]
+	if get.Definition.Name != "shop__getItem" || get.Definition.Description != "Reads an item.\n With its parts." || get.Approval != core.ApprovalNever || put.Approval != core.ApprovalAlways || put.Idempotent() {
+		t.Errorf("got %+v, %+v", get, put)
+	}
+	for tool, want := range map[*tools.Custom]string{
+		get: `{"properties":{"X-Trace":{"type":"string"},"expand":{"items":{"enum":["parts","price"],"type":"string"},"type":"array"},"id":{"description":"The item.","type":"string"}},"required":["id"],"type":"object"}`,
+		put: `{"properties":{"body":{"properties":{"name":{"type":"string"},"parts":{"items":{"description":"as above: Item"},"type":"array"},"price":{"minimum":0,"type":"number"}},"required":["name"],"type":"object"},"id":{"description":"The item.","type":"string"}},"required":["body","id"],"type":"object"}`,
+	} {
+		if string(tool.Definition.Parameters) != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", tool.Definition.Name, tool.Definition.Parameters, want)
+		}
+	}
+	for arguments, want := range map[string]string{
+		`{"id":"a/b","expand":["parts","price"],"X-Trace":"t"}`: "GET /v1/items/a%2Fb?expand=parts&expand=price trace=t auth=Bearer *** ",
+		`{"id":"1","expand":["x"]}`:                             "error: the arguments do not match the schema: at '/expand/0': value must be one of 'parts', 'price'",
+	} {
+		text, err := callTool(t, get, arguments)
+		if err != nil {
+			text = "error: " + err.Error()
+		}
+		if text != want {
+			t.Errorf("got  %s\nwant %s", text, want)
+		}
+	}
+	if text, err := callTool(t, put, `{"id":"1","body":{"name":"Bolt"}}`); err != nil || text != `PUT /v1/items/1 trace= auth=Bearer *** {"name":"Bolt"}` {
+		t.Errorf("got %s, %v", text, err)
+	}
+}
+
+// What is wrong with a document is a fault of the key that it belongs to.
+func TestOpenAPIFaults(t *testing.T) {
+	t.Parallel()
+	good := fmt.Sprintf(shop, "https://shop.example")
+	deep := strings.Repeat(`{"a":`, 20_000) + "1" + strings.Repeat("}", 20_000)
+	var wide strings.Builder
+	for i := range 20 { // each contains the next twice: 2^20 schemas
+		fmt.Fprintf(&wide, "    S%d: {type: object, properties: {a: {$ref: '#/components/schemas/S%d'}, b: {$ref: '#/components/schemas/S%d'}}}\n", i, i+1, i+1)
+	}
+	wide.WriteString("    S20: {type: string}\n")
+	for name, c := range map[string]struct{ document, key, want string }{
+		"no operation":  {good, "operations[0]", `the document has no operation with the operationId "getItems"; did you mean getItem?`},
+		"no document":   {"hello", "document", "it is not an OpenAPI document that can be read: "},
+		"version 2":     {"swagger: '2.0'\npaths: {}\n", "document", "it is not an OpenAPI document that can be read: "},
+		"no server":     {strings.Replace(good, "servers:", "x-servers:", 1), "document", "it names no server; set server"},
+		"a path":        {strings.Replace(good, "https://shop.example", "", 1), "document", "its server /v1 is not an address; set server"},
+		"a file":        {strings.Replace(good, "#/components/schemas/Item\"}}}", "/etc/passwd\"}}}", 1), "document", "it is not an OpenAPI document that can be read: "},
+		"another host":  {strings.Replace(good, "#/components/schemas/Item\"}}}", "http://127.0.0.1/x\"}}}", 1), "document", "it is not an OpenAPI document that can be read: "},
+		"deep":          {deep, "document", "it is not an OpenAPI document that can be read: "},
+		"many schemas":  {strings.Replace(strings.Replace(good, "#/components/schemas/Item\"}}}", "#/components/schemas/S0\"}}}", 1), "  schemas:\n", "  schemas:\n"+wide.String(), 1), "operations[0]", "operation putItem: its schema has more than 5000 parts"},
+		"a foreign tag": {strings.Replace(good, "{type: number", "{type: number, default: !!binary 'x'", 1), "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			operation := "putItem"
+			if name == "no operation" {
+				operation = "getItems"
+			}
+			_, fault := openAPI(t, c.document, core.ToolDefinition{Operations: []string{operation}})
+			if c.want == "" {
+				return // whatever comes of it, it is no panic
+			}
+			if fault == nil || fault.Key != c.key || !strings.HasPrefix(fault.Problem, c.want) || len(fault.Problem) > 500 {
+				t.Errorf("got %+v, want %s %s", fault, c.key, c.want)
+			}
+		})
+	}
+}
+
+// A document at a URL is loaded until that succeeds, without the secrets, which a document must not
+// send elsewhere.
+func TestOpenAPIByURL(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	var document atomic.Value
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) == 1 || r.Header.Get("Authorization") != "" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprint(w, document.Load())
+	}))
+	t.Cleanup(server.Close)
+	document.Store(fmt.Sprintf(shop, "https://evil.example"))
+	d := core.ToolDefinition{Name: "shop", Kind: core.ToolOpenAPI, Document: server.URL + "/api.yaml", Operations: []string{"getItem"}, Bearer: "TOKEN", PrivateHosts: []string{"127.0.0.1"}}
+	load := func() tools.Listing {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		source := tools.NewOpenAPI(d, tools.Web{Env: environment, MaxBytes: 1000})
+		go source.Run(ctx)
+		<-source.Tried()
+		return source.Listing()
+	}
+	if got := load(); got.Problem != "document: the server answered with status 503" {
+		t.Errorf("got %+v", got)
+	}
+	if got := load(); got.Problem != "document: it names a server on another host, evil.example, which would get the headers; set server" {
+		t.Errorf("got %+v", got)
+	}
+	document.Store(strings.Replace(fmt.Sprintf(shop, ""), "/{base}", "/{base}/", 1))
+	if got := load(); got.Problem != "" || len(got.Tools) != 1 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// A document that cannot be loaded is asked for again after a growing pause.
+func TestOpenAPIRetries(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		source := tools.NewOpenAPI(core.ToolDefinition{Name: "x", Document: "gone.yaml", File: "/nowhere/x.yaml"}, tools.Web{Env: environment})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { source.Run(ctx); close(done) }()
+		<-source.Tried()
+		if got := source.Listing(); !strings.HasPrefix(got.Problem, "there is no file ") || got.Tools != nil {
+			t.Errorf("got %+v", got)
+		}
+		cancel()
+		<-done
+	})
+}
+
+// A schema of others is made fit for providers, in bounds.
+func TestFitSchema(t *testing.T) {
+	t.Parallel()
+	var deep any = "x"
+	for range 100_000 {
+		deep = map[string]any{"a": deep}
+	}
+	for name, c := range map[string]struct {
+		schema any
+		want   string
+	}{
+		"nothing":     {nil, `{"type":"object","properties":{}}`},
+		"draft":       {map[string]any{"$schema": "x", "$id": "y", "type": "object"}, `{"properties":{},"type":"object"}`},
+		"no type":     {map[string]any{"properties": map[string]any{"a": map[string]any{}}}, `{"properties":{"a":{}},"type":"object"}`},
+		"null":        {map[string]any{"properties": nil}, `{"properties":{},"type":"object"}`},
+		"a list":      {map[string]any{"type": "array"}, "error: its arguments are not an object"},
+		"no object":   {true, "error: its schema is not an object"},
+		"many levels": {deep, "error: its schema has more than 32 levels"},
+		"large":       {map[string]any{"description": strings.Repeat("a", 70_000)}, "error: its schema has more than 64 KiB"},
+	} {
+		got, err := tools.FitSchema(c.schema)
+		if err != nil {
+			got = json.RawMessage("error: " + err.Error())
+		}
+		if string(got) != c.want {
+			t.Errorf("%s: got %.200s, want %s", name, got, c.want)
+		}
+	}
+}

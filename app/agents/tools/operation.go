@@ -1,0 +1,234 @@
+package tools
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+)
+
+// operation is an operation of an OpenAPI document.
+type operation struct {
+	method, path string
+	item         *openapi3.PathItem
+	*openapi3.Operation
+}
+
+// bodyArgument is the argument that is the body of the request.
+const bodyArgument = "body"
+
+// tool returns the tool of the operation: its parameters and its body are the arguments.
+func (o operation) tool(d core.ToolDefinition, document *openapi3.T, base, name string, web Web) (*Custom, error) {
+	if !slices.Contains(HTTPMethods(), o.method) {
+		return nil, fmt.Errorf("the method %s is not supported", o.method)
+	}
+	e := endpoint{method: o.method, address: base + o.path, headers: map[string]string{}, known: map[string]bool{}}
+	properties, required, in := map[string]any{}, []string{}, &inliner{document: document}
+	for _, ref := range append(slices.Clone(o.item.Parameters), o.Parameters...) { // the operation's own hold
+		p := ref.Value
+		if p == nil {
+			return nil, errors.New("it has a parameter that cannot be resolved")
+		}
+		switch p.In {
+		case openapi3.ParameterInPath:
+		case openapi3.ParameterInQuery:
+			e.known[p.Name] = true
+		case openapi3.ParameterInHeader:
+			if d.Headers[p.Name] != "" {
+				continue // the definition sets it
+			}
+			e.headers[p.Name] = p.Name
+		default:
+			continue // cookies are not sent
+		}
+		schema, err := in.parameterSchema(p)
+		if err != nil {
+			return nil, err
+		}
+		properties[p.Name] = schema
+		if p.Required || p.In == openapi3.ParameterInPath {
+			required = append(required, p.Name)
+		}
+	}
+	if err := o.addBody(&e, in, properties, &required); err != nil {
+		return nil, err
+	}
+	names, ok := placeholders(o.path)
+	if !ok {
+		return nil, errors.New("its path is not valid")
+	}
+	for _, name := range names {
+		if properties[name] == nil {
+			return nil, fmt.Errorf("its path has {%s}, which is no parameter", core.Clip(name, 100))
+		}
+	}
+	slices.Sort(required)
+	parameters, err := FitSchema(map[string]any{"type": "object", "properties": properties, "required": slices.Compact(required)})
+	if err != nil {
+		return nil, err
+	}
+	schema, err := CompileSchema(parameters)
+	if err != nil {
+		schema = nil // a schema of another draft: the server checks the arguments
+	}
+	spec := llm.ToolSpec{Name: name, Description: FitDescription(o.text()), Parameters: parameters}
+	return newRequestTool(d, spec, e, schema, web), nil
+}
+
+// addBody makes the body of the request an argument.
+func (o operation) addBody(e *endpoint, in *inliner, properties map[string]any, required *[]string) error {
+	if o.RequestBody == nil || o.RequestBody.Value == nil {
+		return nil
+	}
+	body := o.RequestBody.Value
+	media := body.Content.Get("application/json")
+	if media == nil || media.Schema == nil {
+		if body.Required {
+			return errors.New("its body is not JSON, which is not supported")
+		}
+		return nil
+	}
+	if properties[bodyArgument] != nil {
+		return errors.New("it has a parameter body and a body, which is not supported")
+	}
+	schema, err := in.inline(media.Schema)
+	if err != nil {
+		return err
+	}
+	properties[bodyArgument], e.body = schema, bodyArgument
+	if body.Required {
+		*required = append(*required, bodyArgument)
+	}
+	return nil
+}
+
+// text returns what the model is told about the operation.
+func (o operation) text() string {
+	if o.Description == "" || strings.HasPrefix(o.Description, o.Summary) && o.Summary != "" {
+		return strings.TrimSpace(o.Summary + "\n" + strings.TrimPrefix(o.Description, o.Summary))
+	}
+	return strings.TrimSpace(o.Summary + "\n" + o.Description)
+}
+
+// Bounds of the schema of one operation, with what it refers to.
+const (
+	maxSchemaNodes = 5000
+	maxRefDepth    = 12
+)
+
+// inliner puts what schemas refer to in the place of the references.
+type inliner struct {
+	document *openapi3.T
+	nodes    int
+	stack    []string // the references on the way
+}
+
+// parameterSchema returns the schema of a parameter.
+func (x *inliner) parameterSchema(p *openapi3.Parameter) (map[string]any, error) {
+	schema := map[string]any{}
+	if p.Schema != nil {
+		inlined, err := x.inline(p.Schema)
+		if err != nil {
+			return nil, err
+		}
+		if object, ok := inlined.(map[string]any); ok {
+			schema = object
+		}
+	}
+	if p.Description != "" {
+		schema["description"] = FitDescription(p.Description)
+	}
+	return schema, nil
+}
+
+// inline returns a schema as JSON without references.
+func (x *inliner) inline(ref *openapi3.SchemaRef) (any, error) {
+	text, err := json.Marshal(ref)
+	if err != nil {
+		return nil, errors.New("its schema is not JSON")
+	}
+	var value any
+	if err := json.Unmarshal(text, &value); err != nil {
+		return nil, errors.New("its schema is not JSON")
+	}
+	return x.value(value, true)
+}
+
+// dropped are the keywords of schemas that no provider needs.
+func dropped() []string {
+	return []string{"example", "examples", "xml", "externalDocs", "discriminator", "nullable", "deprecated", "readOnly", "writeOnly"}
+}
+
+// value returns a value of a schema without references. Named is false for a mapping from names to
+// schemas.
+func (x *inliner) value(value any, isSchema bool) (any, error) {
+	if x.nodes++; x.nodes > maxSchemaNodes {
+		return nil, fmt.Errorf("its schema has more than %d parts", maxSchemaNodes)
+	}
+	switch v := value.(type) {
+	case []any:
+		out := make([]any, 0, len(v))
+		for _, item := range v {
+			part, err := x.value(item, true)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, part)
+		}
+		return out, nil
+	case map[string]any:
+		if ref, ok := v["$ref"].(string); ok && isSchema {
+			return x.reference(ref)
+		}
+		return x.object(v, isSchema)
+	default:
+		return value, nil
+	}
+}
+
+func (x *inliner) object(v map[string]any, isSchema bool) (any, error) {
+	out := map[string]any{}
+	for _, key := range slices.Sorted(maps.Keys(v)) {
+		item := v[key]
+		if isSchema && (slices.Contains(dropped(), key) || strings.HasPrefix(key, "x-") || isOldBound(key, item)) {
+			continue
+		}
+		if property, ok := item.(map[string]any); !isSchema && ok && property["readOnly"] == true {
+			continue // of answers only
+		}
+		part, err := x.value(item, !isSchema || key != "properties" && key != "patternProperties")
+		if err != nil {
+			return nil, err
+		}
+		out[key] = part
+	}
+	return out, nil
+}
+
+// isOldBound reports whether a keyword is one of OpenAPI 3.0 that JSON Schema has with another type.
+func isOldBound(key string, value any) bool {
+	_, truth := value.(bool)
+	return truth && (key == "exclusiveMinimum" || key == "exclusiveMaximum")
+}
+
+// reference returns what a reference stands for. One that contains itself is cut.
+func (x *inliner) reference(ref string) (any, error) {
+	name, local := strings.CutPrefix(ref, "#/components/schemas/")
+	name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
+	if !local || x.document.Components == nil || x.document.Components.Schemas[name] == nil {
+		return map[string]any{}, nil
+	}
+	if slices.Contains(x.stack, name) || len(x.stack) >= maxRefDepth {
+		return map[string]any{"description": "as above: " + core.Clip(name, 100)}, nil
+	}
+	x.stack = append(x.stack, name)
+	defer func() { x.stack = x.stack[:len(x.stack)-1] }()
+	return x.inline(x.document.Components.Schemas[name])
+}

@@ -1,0 +1,178 @@
+package tools_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/agents/tools"
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+)
+
+// changing is a source whose tools a test changes.
+type changing struct {
+	mu      sync.Mutex
+	listing tools.Listing // guarded by mu
+	tried   chan struct{}
+	running chan bool // true = Run has begun, false = it has ended
+}
+
+func newChanging() *changing {
+	return &changing{tried: make(chan struct{}), running: make(chan bool, 10)}
+}
+
+func (c *changing) set(list ...*tools.Custom) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.listing = tools.NewListing(list)
+}
+
+func (c *changing) Listing() tools.Listing {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.listing
+}
+
+func (c *changing) Tried() <-chan struct{} { return c.tried }
+
+func (c *changing) Run(ctx context.Context) {
+	c.running <- true
+	<-ctx.Done()
+	c.running <- false
+}
+
+// custom is a tool that answers with its name.
+func custom(name string, mode core.ApprovalMode) *tools.Custom {
+	return &tools.Custom{Definition: llm.ToolSpec{Name: name, Description: name}, Approval: mode, Repeatable: true,
+		Execute: func(context.Context, tools.Call) (string, error) { return name, nil }}
+}
+
+// withSource is a set with the built-in tools b and a, and one source for all definitions.
+func withSource(t *testing.T, source tools.Source) *tools.Set {
+	t.Helper()
+	return newSet(t, named("b"), named("a")).WithSources(func(core.ToolDefinition) tools.Source { return source })
+}
+
+func filesAgent() core.Agent {
+	return core.Agent{
+		Name: "x", Version: "0123456789ab", Tools: []string{"b", "files"},
+		Definitions:  []core.ToolDefinition{{Name: "files", Kind: core.ToolMCP, Timeout: core.Duration(time.Second), MaxOutputBytes: 1000}},
+		ToolSettings: core.ToolSettings{"b": {MaxOutputBytes: 5}, "files": {MaxOutputBytes: 2000}, "files__write": {Approval: core.ApprovalFirst}},
+	}
+}
+
+// An agent has the tools that its definitions have now, with what its file says of them over what the
+// definition says over what the tool is like. Its version has their hash.
+func TestResolve(t *testing.T) {
+	t.Parallel()
+	source := newChanging()
+	source.set(custom("files__write", core.ApprovalAlways), custom("files__read", core.ApprovalNever))
+	set := withSource(t, source)
+	agent := filesAgent()
+	set.Use([]core.Agent{agent})
+	got, specs := set.Resolve(agent)
+	if diff := cmp.Diff([]string{"b", "files__read", "files__write"}, got.Tools); diff != "" {
+		t.Errorf("tools (-want +got):\n%s", diff)
+	}
+	want := core.ToolSettings{
+		"b":            {MaxOutputBytes: 5},
+		"files__read":  {Approval: core.ApprovalNever, Timeout: core.Duration(time.Second), MaxOutputBytes: 2000},
+		"files__write": {Approval: core.ApprovalFirst, Timeout: core.Duration(time.Second), MaxOutputBytes: 2000},
+	}
+	if diff := cmp.Diff(want, got.ToolSettings); diff != "" {
+		t.Errorf("settings (-want +got):\n%s", diff)
+	}
+	if len(specs) != 3 || specs[0].Name != "b" || specs[2].Name != "files__write" || len(got.Version) != 12 || got.Version == agent.Version {
+		t.Errorf("got %v, version %s", specs, got.Version)
+	}
+	if again, _ := set.Resolve(agent); again.Version != got.Version {
+		t.Errorf("the same tools, and version %s and %s", got.Version, again.Version)
+	}
+	source.set(custom("files__read", core.ApprovalNever))
+	next, specs := set.Resolve(agent)
+	if next.Version == got.Version || len(specs) != 2 {
+		t.Errorf("other tools, and the same version, or %v", specs)
+	}
+	if _, ok := set.Find(got, "files__write"); ok {
+		t.Error("a tool that has vanished is found")
+	}
+	if tool, ok := set.Find(got, "files__read"); !ok || !tool.Idempotent() {
+		t.Error("the tool that is left is not found")
+	}
+	one := agent
+	one.Name, one.Tools = "y", []string{"files__read", "files__gone", "a"}
+	if only, _ := set.Resolve(one); !cmp.Equal(only.Tools, []string{"files__read", "a"}) {
+		t.Errorf("got %v for single tools", only.Tools)
+	}
+	plain := core.Agent{Name: "p", Version: "1", Tools: []string{"a"}}
+	if p, specs := set.Resolve(plain); p.Version != "1" || len(specs) != 1 {
+		t.Errorf("an agent without definitions has changed: %+v %v", p, specs)
+	}
+}
+
+// Agents with the same definition share a source. It runs while one of them is there.
+func TestSourcesInUse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		source, opened := newChanging(), 0
+		set := newSet(t).WithSources(func(core.ToolDefinition) tools.Source { opened++; return source })
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		done := make(chan error, 1)
+		go func() { done <- set.Run(ctx) }()
+		a, b := filesAgent(), filesAgent()
+		b.Name = "y"
+		set.Use([]core.Agent{a, b})
+		if !<-source.running || opened != 1 {
+			t.Errorf("opened %d sources, want one that runs", opened)
+		}
+		set.Use([]core.Agent{b})
+		synctest.Wait()
+		if len(source.running) > 0 {
+			t.Error("the source has ended although an agent uses it")
+		}
+		begin := time.Now()
+		if !set.Await(t.Context(), a) || time.Since(begin) != 10*time.Second {
+			t.Errorf("waited %s for a source that was not tried, want 10s", time.Since(begin))
+		}
+		close(source.tried)
+		if set.Await(t.Context(), a) {
+			t.Error("waited for a source that was tried")
+		}
+		set.Use(nil)
+		if <-source.running {
+			t.Error("the source has begun again")
+		}
+		if _, ok := set.Find(a, "files__read"); ok {
+			t.Error("a tool of a source that was closed is found")
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Names have the letters and the length that providers take, and are never the same.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	names := tools.NewNamer("files")
+	long := strings.Repeat("a", 80)
+	seen := map[string]bool{}
+	for _, tool := range []string{"read", "read file", "read.file", "read_file", long, long + "b", "日本", "中国", ""} {
+		got := names.Name(tool)
+		if len(got) > 64 || seen[got] || !strings.HasPrefix(got, "files__") || strings.ContainsAny(got, " .日") {
+			t.Errorf("%q is called %q", tool, got)
+		}
+		seen[got] = true
+	}
+	if got := tools.NewNamer("files").Name("read"); got != "files__read" {
+		t.Errorf("got %q", got)
+	}
+}

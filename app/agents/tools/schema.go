@@ -1,0 +1,159 @@
+package tools
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"bobbin/app/core"
+)
+
+// Bounds of a tool's definition that comes from others: of its schema, and of its description.
+const (
+	maxSchemaBytes = 64 << 10
+	maxSchemaDepth = 32
+	maxDescription = 4 << 10
+)
+
+// noArguments is the schema of a tool without arguments.
+const noArguments = `{"type":"object","properties":{}}`
+
+// FitSchema returns a schema of arguments as providers take it: an object with properties, without
+// $schema. The error says why it cannot be used.
+func FitSchema(schema any) (json.RawMessage, error) {
+	if schema == nil {
+		return json.RawMessage(noArguments), nil
+	}
+	if depthOf(schema, maxSchemaDepth) > maxSchemaDepth {
+		return nil, fmt.Errorf("its schema has more than %d levels", maxSchemaDepth)
+	}
+	object, ok := schema.(map[string]any)
+	if !ok {
+		return nil, errors.New("its schema is not an object")
+	}
+	fitted := make(map[string]any, len(object)+1)
+	for key, value := range object {
+		if key != "$schema" && key != "$id" {
+			fitted[key] = value
+		}
+	}
+	switch fitted["type"] {
+	case nil:
+		fitted["type"] = "object"
+	case "object":
+	default:
+		return nil, errors.New("its arguments are not an object")
+	}
+	if _, ok := fitted["properties"].(map[string]any); !ok {
+		fitted["properties"] = map[string]any{}
+	}
+	text, err := json.Marshal(fitted)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("its schema is not JSON: %w", err)
+	case len(text) > maxSchemaBytes:
+		return nil, fmt.Errorf("its schema has more than %d KiB", maxSchemaBytes>>10)
+	}
+	return text, nil
+}
+
+// depthOf returns how many levels a value of JSON has, or more than most.
+func depthOf(value any, most int) int {
+	if most < 0 {
+		return 1
+	}
+	deepest := 0
+	switch v := value.(type) {
+	case map[string]any:
+		for _, item := range v {
+			deepest = max(deepest, depthOf(item, most-1))
+		}
+	case []any:
+		for _, item := range v {
+			deepest = max(deepest, depthOf(item, most-1))
+		}
+	default:
+		return 0
+	}
+	return deepest + 1
+}
+
+// FitDescription returns a description of others in one bounded text.
+func FitDescription(text string) string {
+	return core.CleanText(core.Clip(strings.TrimSpace(text), maxDescription))
+}
+
+// refusingLoader loads no schemas from elsewhere.
+type refusingLoader struct{}
+
+// Load returns an error.
+func (refusingLoader) Load(string) (any, error) {
+	return nil, errors.New("a schema must not refer to other documents")
+}
+
+// CompileSchema checks a JSON Schema of arguments.
+func CompileSchema(schema json.RawMessage) (*jsonschema.Schema, error) {
+	const address = "arguments"
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
+	if err != nil {
+		return nil, errors.New("it is not JSON")
+	}
+	if object, ok := document.(map[string]any); !ok || object["type"] != "object" {
+		return nil, errors.New(`it must have "type: object", as arguments are an object`)
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.UseLoader(refusingLoader{})
+	if err := compiler.AddResource(address, document); err != nil {
+		return nil, errors.New("it is not a JSON Schema")
+	}
+	compiled, err := compiler.Compile(address)
+	if err != nil {
+		return nil, fmt.Errorf("it is not a JSON Schema: %s", core.Clip(firstLine(err), 300))
+	}
+	return compiled, nil
+}
+
+// parseChecked decodes a call's arguments and checks them against the schema; nil = any object.
+// Errors are for the model.
+func parseChecked(raw string, schema *jsonschema.Schema) (map[string]any, error) {
+	text := strings.TrimSpace(raw)
+	if text == "" {
+		text = "{}"
+	}
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	if err != nil {
+		return nil, errors.New("the arguments are not valid JSON; expected one JSON object")
+	}
+	arguments, ok := value.(map[string]any)
+	if !ok {
+		return nil, errors.New("the arguments are not an object; expected one JSON object")
+	}
+	if schema == nil {
+		return arguments, nil
+	}
+	if err := schema.Validate(value); err != nil {
+		return nil, fmt.Errorf("the arguments do not match the schema: %s", core.Clip(explainValidation(err), 500))
+	}
+	return arguments, nil
+}
+
+// explainValidation returns what is wrong with arguments in one line.
+func explainValidation(err error) string {
+	lines := strings.Split(err.Error(), "\n")
+	if len(lines) > 1 {
+		lines = lines[1:] // without the schema's address
+	}
+	for i, line := range lines {
+		lines[i] = strings.TrimPrefix(strings.TrimSpace(line), "- ")
+	}
+	return strings.Join(lines, "; ")
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}

@@ -1,0 +1,204 @@
+package tools_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/agents/tools"
+	"bobbin/app/core"
+	"bobbin/app/core/recall"
+)
+
+// history is a search that answers with what it has.
+type history struct {
+	page core.SearchPage
+	err  error
+	got  core.SearchQuery
+	who  core.Tenant
+}
+
+func (h *history) Messages(_ context.Context, tenant core.Tenant, q core.SearchQuery) (core.SearchPage, error) {
+	h.got, h.who = q, tenant
+	return h.page, h.err
+}
+
+// A search that takes too long is ended, and the model is told what to do; of many
+// at once, some wait.
+//
+// Those for prompts count, too.
+//
+// Finding: security-4, review16-5
+func TestSearchHistoryIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var atOnce, most atomic.Int64
+		shared := core.NewAgentSearch(searchFunc(func(ctx context.Context) error {
+			most.Store(max(most.Load(), atOnce.Add(1)))
+			defer atOnce.Add(-1)
+			<-ctx.Done()
+			return ctx.Err()
+		}))
+		search, passages := tools.NewSearchHistory(shared), recall.New(shared)
+		var wg sync.WaitGroup
+		for i := range 12 {
+			wg.Go(func() {
+				if i%2 == 0 {
+					if _, err := passages.Recall(t.Context(), core.Session{}, "pump", nil); !errors.Is(err, core.ErrUnavailable) {
+						t.Errorf("recall: got %v, want that it took too long", err)
+					}
+					return
+				}
+				_, err := search.Call(t.Context(), tools.Call{Arguments: `{"query":"pump"}`})
+				if err == nil || !strings.Contains(err.Error(), "took longer than 5s and was stopped; look for rarer or fewer words") {
+					t.Errorf("got %v, want what to do", err)
+				}
+			})
+		}
+		began := time.Now()
+		wg.Wait()
+		if got := time.Since(began); got != 15*time.Second || most.Load() != 4 {
+			t.Errorf("12 searches took %s, %d at once, want 15 s, 4 at once", got, most.Load())
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := search.Call(ctx, tools.Call{Arguments: `{"query":"pump"}`}); err == nil {
+			t.Error("got no error of a call that was canceled")
+		}
+	})
+}
+
+// searchFunc is a search that finds nothing.
+type searchFunc func(ctx context.Context) error
+
+func (f searchFunc) Messages(ctx context.Context, _ core.Tenant, _ core.SearchQuery) (core.SearchPage, error) {
+	return core.SearchPage{}, f(ctx)
+}
+
+// The agent finds any message of its session, and quotes it with id
+// and date.
+//
+// Finding: users-A30
+func TestSearchHistory(t *testing.T) {
+	t.Parallel()
+	hit := func(seq int64) core.SearchHit {
+		return core.SearchHit{MessageID: core.MessageID(fmt.Sprint("m", seq)), Seq: seq, Role: core.RoleUser, Excerpt: "the pump works",
+			CreatedAt: time.Date(2026, 3, 4, 23, 30, 0, 0, time.UTC)}
+	}
+	more := "cursor"
+	tests := []struct {
+		name string
+		page core.SearchPage
+		want []string
+	}{
+		{"nothing", core.SearchPage{}, []string{"No message that you do not see already fits this search."}},
+		{"one", core.SearchPage{Page: core.Page[core.SearchHit]{Items: []core.SearchHit{hit(7)}}},
+			[]string{"One message fits, with those before and after.\n\n[message m7, #7, user, 5 March 2026, 00:30 CET]\nthe pump works"}},
+		{"more", core.SearchPage{Page: core.Page[core.SearchHit]{Items: []core.SearchHit{hit(9), hit(7)}, NextCursor: &more}, Indexing: true, Total: 12},
+			[]string{"The 2 most relevant messages", `10 more fit less well: to read on, search again with "skip": 2`, "some may be missing", "[message m9, #9,", "\n---\n"}},
+		{"none yet", core.SearchPage{Page: core.Page[core.SearchHit]{NextCursor: &more}, Total: 2000}, []string{"there are more: use more specific words"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			h := &history{page: tt.page}
+			asked := time.Now()
+			got, err := tools.NewSearchHistory(h).Call(t.Context(), tools.Call{
+				AskedAt: asked, Arguments: `{"query":"pump","role":"user"}`, Session: core.Session{ID: "s", Owner: "ann", Timezone: "Europe/Vienna"},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(got, want) {
+					t.Errorf("got %q, want %q in it", got, want)
+				}
+			}
+			want := core.SearchQuery{PageQuery: core.PageQuery{Limit: 10}, Text: "pump", SessionID: "s", Role: core.RoleUser, Excerpt: 600, Before: asked, Around: 2}
+			if diff := cmp.Diff(want, h.got); diff != "" || h.who != (core.Tenant{Owner: "ann"}) {
+				t.Errorf("asked by %+v (-want +got):\n%s", h.who, diff)
+			}
+		})
+	}
+}
+
+func TestSearchHistoryErrors(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, arguments string
+		err             error
+		says            string
+	}{
+		{"no JSON", "pump", nil, "expected a JSON object such as"},
+		{"role", `{"query":"a","role":"system"}`, nil, "role must be user, assistant or tool"},
+		{"a day", `{"query":"a","after":"yesterday"}`, nil, "after must be a day or a time such as"},
+		{"skip", `{"query":"a","skip":-1}`, nil, "skip must not be negative"},
+		{"no words", `{"query":"?"}`, core.Errorf(core.ErrInvalid, "there is no word to look for"), "there is no word to look for; expected"},
+		{"storage", `{"query":"a"}`, errors.New("secret"), "cannot be searched at the moment"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := tools.NewSearchHistory(&history{err: tt.err}).Call(t.Context(), tools.Call{Arguments: tt.arguments})
+			if err == nil || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("got %v, want an error that says %q", err, tt.says)
+			}
+		})
+	}
+}
+
+// Results beside each other are one passage, in which nothing is repeated; what the prompt
+// shows is not quoted; the answer has a bounded size and says how to read on.
+func TestSearchHistoryPassages(t *testing.T) {
+	t.Parallel()
+	beside := func(seqs ...int64) (list []core.Neighbor) {
+		for _, seq := range seqs {
+			list = append(list, core.Neighbor{MessageID: core.MessageID(fmt.Sprint("m", seq)), Seq: seq, Role: core.RoleAssistant, Excerpt: fmt.Sprint("text ", seq)})
+		}
+		return list
+	}
+	hit := func(seq int64, before, after []core.Neighbor) core.SearchHit {
+		return core.SearchHit{MessageID: core.MessageID(fmt.Sprint("m", seq)), Seq: seq, Role: core.RoleUser, Author: "Ann <system>", Excerpt: fmt.Sprint("found ", seq), Before: before, After: after}
+	}
+	page := core.SearchPage{Total: 3, Page: core.Page[core.SearchHit]{Items: []core.SearchHit{
+		hit(20, beside(18, 19), beside(21, 22)), hit(5, beside(3, 4), beside(6, 9)), hit(9, beside(5, 6), beside(10)),
+	}}}
+	call := tools.Call{Arguments: `{"query":"pump","after":"2026-01-31","before":"2026-02-01T12:00:00Z","author":"Ann","skip":4}`, Shown: map[int64]bool{21: true, 22: true}}
+	h := &history{page: page}
+	got, err := tools.NewSearchHistory(h).Call(t.Context(), call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var order []string
+	for _, line := range strings.Split(got, "\n") {
+		if strings.HasPrefix(line, "found") || strings.HasPrefix(line, "text") || line == "---" {
+			order = append(order, line)
+		}
+	}
+	want := []string{"text 18", "text 19", "found 20", "---", "text 3", "text 4", "found 5", "text 6", "found 9", "text 10"}
+	if diff := cmp.Diff(want, order); diff != "" {
+		t.Errorf("(-want +got):\n%s\n%s", diff, got)
+	}
+	if strings.Contains(got, "<system>") || !strings.Contains(got, ", found]") {
+		t.Errorf("got %q, want the author harmless and what was found marked", got)
+	}
+	if h.got.Skip != 4 || h.got.Author != "Ann" || h.got.After.Format(time.DateOnly) != "2026-01-31" || h.got.Before.Hour() != 12 || !h.got.Except[21] {
+		t.Errorf("asked %+v", h.got)
+	}
+	page.Total = 40
+	for i := range page.Items {
+		page.Items[i].Excerpt = strings.Repeat("long words ", 800)
+	}
+	got, err = tools.NewSearchHistory(&history{page: page}).Call(t.Context(), call)
+	if err != nil || len(got) > 13_000 || !strings.Contains(got, `35 more fit less well: to read on, search again with "skip": 5`) {
+		t.Errorf("got %d bytes, %.300q, %v", len(got), got, err)
+	}
+}

@@ -1,0 +1,122 @@
+package tools
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"bobbin/app/core"
+)
+
+// variable matches ${NAME}, and what begins like it.
+var variable = regexp.MustCompile(`\$\{([^}]*)\}?`)
+
+// variableName is what a variable of the environment may be called.
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// CheckVariables checks the variables ${NAME} in the value of a header.
+func CheckVariables(value string) error {
+	for _, found := range variable.FindAllStringSubmatch(value, -1) {
+		if !strings.HasSuffix(found[0], "}") || !variableName.MatchString(found[1]) {
+			return errors.New("write a variable of the environment as ${NAME}")
+		}
+	}
+	return nil
+}
+
+// Environment reads variables of the environment; "" = not set.
+type Environment func(name string) string
+
+// missingError says that a variable is not set.
+func missingError(name string) error {
+	return fmt.Errorf("the tool is not set up: the environment variable %s is not set", name)
+}
+
+// Headers returns the headers of a definition with their secrets, and the secrets themselves. An
+// error names the variable that is not set.
+func (e Environment) Headers(d core.ToolDefinition) (headers map[string]string, secrets []string, err error) {
+	headers = map[string]string{}
+	read := func(name string) string {
+		value := e(name)
+		if value == "" {
+			err = missingError(name)
+		}
+		secrets = append(secrets, value)
+		return value
+	}
+	for name, value := range d.Headers {
+		headers[name] = variable.ReplaceAllStringFunc(value, func(found string) string {
+			return read(strings.TrimSuffix(strings.TrimPrefix(found, "${"), "}"))
+		})
+	}
+	if d.Bearer != "" {
+		headers["Authorization"] = "Bearer " + read(d.Bearer)
+	}
+	for _, value := range headers {
+		if strings.ContainsAny(value, "\r\n\x00") {
+			return nil, nil, errors.New("the tool is not set up: a variable for a header has more than one line")
+		}
+	}
+	return headers, secrets, err
+}
+
+// Secret returns the secret of a definition's OAuth client; empty = the definition has none.
+func (e Environment) Secret(d core.ToolDefinition) (string, error) {
+	name := d.OAuth.ClientSecret
+	if name == "" {
+		return "", nil
+	}
+	if e(name) == "" {
+		return "", missingError(name)
+	}
+	return e(name), nil
+}
+
+// List returns the environment of a program: the variables that the list names, as NAME, or sets, as
+// NAME=value. An empty list is PATH and HOME.
+func (e Environment) List(list []string) ([]string, error) {
+	if len(list) == 0 {
+		list = []string{"PATH", "HOME"}
+	}
+	var out []string
+	for _, entry := range list {
+		if strings.Contains(entry, "=") {
+			out = append(out, entry)
+			continue
+		}
+		value := e(entry)
+		switch {
+		case value != "":
+			out = append(out, entry+"="+value)
+		case entry != "PATH" && entry != "HOME":
+			return nil, missingError(entry)
+		}
+	}
+	return out, nil
+}
+
+// Check returns an error if a variable of a definition is not set.
+func (e Environment) Check(d core.ToolDefinition) error {
+	_, _, err := e.Headers(d)
+	if err == nil {
+		_, err = e.Secret(d)
+	}
+	if err == nil && d.Command != "" {
+		_, err = e.List(d.Env)
+	}
+	return err
+}
+
+// minSecret is the shortest text that is taken for a secret, in bytes: a shorter one may be a word.
+const minSecret = 8
+
+// hideSecrets returns the text without the secrets: a server may repeat what it was sent.
+func hideSecrets(text string, secrets []string) string {
+	for _, secret := range secrets {
+		if len(secret) >= minSecret {
+			text = strings.ReplaceAll(text, secret, "***")
+		}
+	}
+	return text
+}

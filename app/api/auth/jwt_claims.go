@@ -1,0 +1,122 @@
+package auth
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"bobbin/app/core"
+)
+
+// claims are the claims of a verified token.
+type claims struct {
+	jwt.Claims
+	all map[string]any
+}
+
+// checkClaims returns the identity in the claims if they are valid at that time.
+func (v *Verifier) checkClaims(c claims, now time.Time) (core.Identity, error) {
+	switch {
+	case c.Issuer != v.opts.Issuer:
+		return core.Identity{}, invalidToken("the token has the wrong issuer (iss)")
+	case !slices.Contains([]string(c.Audience), v.opts.Audience):
+		return core.Identity{}, invalidToken("the token has the wrong audience (aud)")
+	}
+	if err := v.checkTimes(c, now); err != nil {
+		return core.Identity{}, err
+	}
+	owner, err := v.ownerOf(c)
+	if err != nil {
+		return core.Identity{}, err
+	}
+	user, ok := c.all[v.opts.UserClaim].(string)
+	if !ok || !validUser(user) {
+		return core.Identity{}, invalidToken("the token names no user: the user claim is missing, empty, longer than 200 bytes, or not plain text")
+	}
+	return core.Identity{
+		Owner: owner, User: user, Rights: v.rightsOf(c), Expires: c.Expiry.Time().Add(v.opts.Leeway).UTC(),
+	}, nil
+}
+
+// maxUnixTime is the last second of the year 9999.
+const maxUnixTime = 253402300799
+
+// checkTimes checks exp, nbf and iat, and the lifetime.
+func (v *Verifier) checkTimes(c claims, now time.Time) error {
+	for _, t := range []*jwt.NumericDate{c.Expiry, c.NotBefore, c.IssuedAt} {
+		if t != nil && (*t < 0 || *t > maxUnixTime) {
+			return invalidToken("the token has a time out of range")
+		}
+	}
+	switch {
+	case c.Expiry == nil:
+		return invalidToken("the token has no expiry time (exp)")
+	case !now.Before(c.Expiry.Time().Add(v.opts.Leeway)):
+		return &core.Error{Kind: core.ErrUnauthorized, Code: core.CodeTokenExpired, Message: "the token has expired; send a new one"}
+	case c.NotBefore != nil && now.Add(v.opts.Leeway).Before(c.NotBefore.Time()):
+		return invalidToken("the token is not valid yet (nbf)")
+	case c.IssuedAt != nil && now.Add(v.opts.Leeway).Before(c.IssuedAt.Time()):
+		return invalidToken("the token was issued in the future (iat): the signer's clock is fast")
+	}
+	issued := now.Add(v.opts.Leeway)
+	if c.IssuedAt != nil {
+		issued = c.IssuedAt.Time()
+	}
+	if v.opts.MaxLife > 0 && c.Expiry.Time().Sub(issued) > v.opts.MaxLife {
+		return invalidToken("the lifetime of the token is longer than allowed (auth.jwt.max_life)")
+	}
+	return nil
+}
+
+// ownerName matches valid owner names, which are also those of API keys.
+var ownerName = regexp.MustCompile(`^[A-Za-z0-9._@-]{1,64}$`)
+
+// ownerOf returns the owner of the token's user. A claim cannot name core.LocalOwner.
+func (v *Verifier) ownerOf(c claims) (string, error) {
+	if v.opts.Owner != "" {
+		return v.opts.Owner, nil
+	}
+	owner, ok := c.all[v.opts.OwnerClaim].(string)
+	if !ok || owner == core.LocalOwner || !ownerName.MatchString(owner) {
+		return "", invalidToken("the token names no owner: the owner claim must be 1 to 64 letters, digits, and . _ @ -, and not " + core.LocalOwner)
+	}
+	return owner, nil
+}
+
+// maxUser bounds a user's id in bytes, as in the API.
+const maxUser = 200
+
+// validUser reports whether the user id is valid.
+func validUser(user string) bool {
+	return user != "" && len(user) <= maxUser && core.CleanText(user) == user && strings.TrimSpace(user) == user &&
+		!strings.ContainsFunc(user, unicode.IsControl)
+}
+
+// rightsOf returns the scopes of the token.
+func (v *Verifier) rightsOf(c claims) core.Scopes {
+	if v.opts.ScopeClaim == "" {
+		return v.opts.Rights
+	}
+	var words []string
+	switch given := c.all[v.opts.ScopeClaim].(type) {
+	case string:
+		words = strings.Fields(given)
+	case []any:
+		for _, one := range given {
+			if word, ok := one.(string); ok {
+				words = append(words, word)
+			}
+		}
+	}
+	var rights core.Scopes
+	for _, word := range words {
+		if right, err := core.ParseRights([]string{strings.TrimPrefix(word, "bobbin:")}); err == nil {
+			rights |= right
+		}
+	}
+	return rights & v.opts.Rights
+}

@@ -1,0 +1,183 @@
+package auth
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"golang.org/x/time/rate"
+
+	"bobbin/app/core"
+)
+
+// How often tokens may trigger a fetch: anyone can send tokens with made-up key ids.
+const (
+	tokenFetchEvery = 10 * time.Second
+	tokenFetchBurst = 3
+)
+
+// firstRetry is the delay after a failed fetch; it doubles with each further failure.
+const firstRetry = 5 * time.Second
+
+// KeyOptions say where keys come from. URL or File, and Logger, are required.
+type KeyOptions struct {
+	URL     string
+	File    string
+	Refresh time.Duration // interval between fetches; 0 = 15 min
+	Logger  *slog.Logger
+}
+
+// Keys are the public keys of a signer as last fetched. Run refreshes them. Safe for
+// concurrent use.
+type Keys struct {
+	fetch        source
+	refresh      time.Duration
+	log          *slog.Logger
+	tokenFetches *rate.Limiter // limits fetches for unknown key ids
+
+	mu       sync.Mutex
+	keys     set           // guarded by mu
+	loaded   bool          // a fetch has succeeded; guarded by mu
+	fetching chan struct{} // closed when the current fetch has ended; nil = none; guarded by mu
+}
+
+// NewKeys returns an empty set; Load or Run fetches the keys.
+func NewKeys(o KeyOptions) *Keys {
+	fetch := fromURL(o.URL)
+	if o.File != "" {
+		fetch = fromFile(o.File)
+	}
+	return &Keys{fetch: fetch, refresh: cmp.Or(o.Refresh, 15*time.Minute), log: o.Logger, tokenFetches: rate.NewLimiter(rate.Every(tokenFetchEvery), tokenFetchBurst)}
+}
+
+// Load fetches the keys now. After an error the previous keys stay, unless the fetched set
+// has no usable key. The error does not name the URL or file.
+func (k *Keys) Load(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	data, err := k.fetch(ctx)
+	if err != nil {
+		return err
+	}
+	fetched, err := readSet(data)
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	k.keys, k.loaded = fetched, true // also if empty: the signer has withdrawn all keys
+	k.mu.Unlock()
+	if len(fetched.keys) == 0 {
+		return fmt.Errorf("it has no usable key: %s", cmp.Or(strings.Join(fetched.skipped, "; "), "it is empty"))
+	}
+	return nil
+}
+
+// Run fetches the keys immediately and then periodically, until ctx ends.
+func (k *Keys) Run(ctx context.Context) error {
+	retry := firstRetry
+	for {
+		wait := k.refresh
+		if !k.fetchOnce(ctx, nil) {
+			wait, retry = min(retry, k.refresh), min(2*retry, k.refresh)
+		} else {
+			retry = firstRetry
+		}
+		pause := time.NewTimer(wait)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return nil
+		}
+	}
+}
+
+// fetchOnce fetches the keys, or waits for the current fetch. missing, called with mu held,
+// reports whether a token still needs a fetch, which then counts against tokenFetches; nil
+// is for a periodic fetch. It returns false if the fetch failed and should be retried soon.
+func (k *Keys) fetchOnce(ctx context.Context, missing func() bool) bool {
+	k.mu.Lock()
+	if missing != nil && !missing() {
+		k.mu.Unlock()
+		return true
+	}
+	if current := k.fetching; current != nil {
+		k.mu.Unlock()
+		select {
+		case <-current:
+		case <-ctx.Done():
+		}
+		_, loaded := k.currentSet()
+		return loaded
+	}
+	if missing != nil && !k.tokenFetches.Allow() {
+		k.mu.Unlock()
+		return true
+	}
+	ended := make(chan struct{})
+	k.fetching = ended
+	k.mu.Unlock()
+	defer func() {
+		k.mu.Lock()
+		k.fetching = nil
+		k.mu.Unlock()
+		close(ended)
+	}()
+	// Other requests wait for the fetch too, so it does not end with the one that started it.
+	err := k.Load(context.WithoutCancel(ctx))
+	if err != nil && ctx.Err() == nil {
+		k.log.WarnContext(ctx, "keys for tokens not fetched", slog.Any("err", err))
+	}
+	return err == nil
+}
+
+// findKeys returns the keys that may verify a signature. An unknown id may be new: then the
+// keys are fetched, within the limit of tokenFetches. ErrUnauthorized means that there is no
+// such key, ErrUnavailable that no fetch has succeeded yet.
+func (k *Keys) findKeys(ctx context.Context, id string, alg jose.SignatureAlgorithm) ([]key, error) {
+	k.fetchOnce(ctx, func() bool { return !k.loaded || id != "" && !k.keys.hasKey(id) })
+	now, loaded := k.currentSet()
+	if !loaded {
+		return nil, &core.Error{Kind: core.ErrUnavailable, RetryAfter: firstRetry,
+			Message: "the keys for tokens have not been fetched yet; try again in a moment"}
+	}
+	found := now.keysFor(id, alg)
+	switch {
+	case len(found) == 0 && id != "" && now.hasKey(id):
+		return nil, invalidToken("the signing algorithm of the token does not match its key")
+	case len(found) == 0:
+		return nil, invalidToken("the token is signed with an unknown key")
+	case id == "" && len(found) > 1:
+		return nil, invalidToken("the token does not name its key (kid), and several keys match")
+	}
+	return found, nil
+}
+
+func (k *Keys) currentSet() (set, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.keys, k.loaded
+}
+
+// About describes the usable keys, and why others are not usable.
+func (k *Keys) About() (usable, skipped []string) {
+	now, _ := k.currentSet()
+	for _, one := range now.keys {
+		algs := one.algorithms
+		if one.only != "" {
+			algs = []jose.SignatureAlgorithm{one.only}
+		}
+		words := []string{}
+		for _, alg := range algs {
+			words = append(words, string(alg))
+		}
+		usable = append(usable, fmt.Sprintf("%q (%s)", core.Clip(one.id, 64), strings.Join(words, ", ")))
+	}
+	return usable, slices.Clone(now.skipped)
+}

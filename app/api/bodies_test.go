@@ -1,0 +1,252 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"bobbin/app/api"
+	"bobbin/app/core/quota"
+	"bobbin/tests/apitest"
+)
+
+const asForm = "Content-Type: multipart/form-data; boundary=x"
+
+// part is a part of a form.
+func part(name, file, content string) string {
+	if file != "" {
+		file = `; filename="` + file + `"`
+	}
+	return "--x\r\nContent-Disposition: form-data; name=\"" + name + "\"" + file + "\r\n\r\n" + content + "\r\n"
+}
+
+// The message of a form is no longer than one that comes as JSON, and counted like it,
+// however long the form may be.
+//
+// Finding: security-1
+func TestFormMessageIsBounded(t *testing.T) {
+	t.Parallel()
+	backend := apitest.New()
+	opts, _ := options(backend)
+	opts.Limits.BodyBytes, opts.Limits.FileBytes = 64<<10, 1<<20
+	server := api.New(opts)
+	send := func(message string) *httptest.ResponseRecorder {
+		form := part("message", "", message) + part("file", "a.txt", "text") + "--x--\r\n"
+		return do(server, request("POST", sessionPath+"/messages", form, asForm, "Prefer: respond-async"))
+	}
+	if w := send(`{"content":"` + strings.Repeat("a", 60<<10) + `"}`); w.Code != 202 {
+		t.Errorf("got %d %s, want 202", w.Code, w.Body)
+	}
+	n := len(backend.Calls())
+	p := wantProblem(t, send(`{"parts":[`+strings.Repeat(`{},`, 1<<20)+`{}]}`), 413, "too_large")
+	if want := "the field message is larger than 65536 bytes"; p.Detail != want {
+		t.Errorf("got %q, want %q", p.Detail, want)
+	}
+	p = wantProblem(t, send(`{"parts":[`+strings.Repeat(`{},`, 10_000)+`{}]}`), 422, "invalid")
+	if want := "the body has more than 10000 values"; p.Detail != want {
+		t.Errorf("got %q, want %q", p.Detail, want)
+	}
+	if got := len(backend.Calls()); got != n {
+		t.Errorf("got %d calls for messages that were refused, want none", got-n)
+	}
+}
+
+// slowRequest is a request whose body comes as the test writes it.
+type slowRequest struct {
+	t      *testing.T
+	body   *io.PipeWriter
+	answer chan *httptest.ResponseRecorder
+}
+
+// beginRequest sends a request without its body.
+func beginRequest(t *testing.T, server http.Handler, path string, headers ...string) *slowRequest {
+	t.Helper()
+	r := request("POST", path, "x", headers...)
+	body, writer := io.Pipe()
+	r.Body, r.ContentLength = body, -1
+	s := &slowRequest{t: t, body: writer, answer: make(chan *httptest.ResponseRecorder, 1)}
+	go func() {
+		w := do(server, r)
+		_ = body.CloseWithError(io.ErrClosedPipe)
+		s.answer <- w
+	}()
+	return s
+}
+
+// write sends a piece. When it returns the server has counted the pieces before it.
+func (s *slowRequest) write(text string) {
+	s.t.Helper()
+	if _, err := io.WriteString(s.body, text); err != nil {
+		s.t.Errorf("write the body: %v", err)
+	}
+}
+
+// end ends the body and returns the answer.
+func (s *slowRequest) end() *httptest.ResponseRecorder {
+	_ = s.body.Close()
+	return <-s.answer
+}
+
+// Bodies that do not end take the memory of their caller, and of nobody else.
+//
+// Finding: security-2
+func TestBodiesInHand(t *testing.T) {
+	t.Parallel()
+	backend := apitest.New()
+	opts := userOptions(backend)
+	memory := quota.New(quota.Limits{Total: 5000, Owner: 4000, User: 2000, What: "memory"})
+	opts.Space.Memory = memory
+	server := api.New(opts)
+	const path = "/api/v1/sessions"
+	title := `{"title":"` + strings.Repeat("a", 100) + `"}`
+	first := beginRequest(t, server, path, asEve)
+	first.write(strings.Repeat(" ", 1950))
+	first.write(" ")
+
+	w := do(server, request("POST", path, title, asEve))
+	wantProblem(t, w, 429, quota.CodeExceeded)
+	if w.Header().Get("Retry-After") == "" {
+		t.Error("got no Retry-After")
+	}
+	if w := do(server, request("POST", path, title, asKim)); w.Code != 201 {
+		t.Errorf("got %d %s for another user, want 201", w.Code, w.Body)
+	}
+	second := beginRequest(t, server, path, asKim)
+	second.write(strings.Repeat(" ", 1950))
+	second.write(" ")
+	wantProblem(t, do(server, request("POST", path, title)), 429, quota.CodeExceeded) // the owner's share is taken
+
+	first.write("{}")
+	if w := first.end(); w.Code != 201 {
+		t.Errorf("got %d %s for a slow body, want 201", w.Code, w.Body)
+	}
+	if w := do(server, request("POST", path, title, asEve)); w.Code != 201 {
+		t.Errorf("got %d %s after it ended, want 201", w.Code, w.Body)
+	}
+	second.write(strings.Repeat(" ", 40)) // 1,991
+	second.write(strings.Repeat(" ", 40)) // beyond its share
+	wantProblem(t, second.end(), 429, quota.CodeExceeded)
+	if got := memory.Used(); got != 0 {
+		t.Errorf("got %d bytes held in the end, want 0", got)
+	}
+}
+
+// What a request holds is given back when its body is read, and not at the end of a stream.
+func TestBodiesOfStreams(t *testing.T) {
+	t.Parallel()
+	backend := apitest.New()
+	opts, _ := options(backend)
+	memory := quota.New(quota.Limits{Total: 5000, Owner: 4000, User: 2000})
+	opts.Space.Memory = memory
+	held := int64(-1)
+	backend.Hooks["Send"] = func(context.Context) error { held = memory.Used(); return nil }
+	for _, r := range []*http.Request{
+		request("POST", sessionPath+"/messages", `{"content":"Hello"}`, "Accept: text/event-stream"),
+		request("POST", sessionPath+"/messages", part("message", "", `{"content":"x"}`)+part("file", "a.txt", "a")+"--x--\r\n", asForm, "Accept: text/event-stream"),
+	} {
+		if w := do(api.New(opts), r); w.Code != 200 || held != 0 {
+			t.Errorf("got %d and %d bytes held while it is answered, want 200 and 0", w.Code, held)
+		}
+	}
+}
+
+// Uploads and histories that do not end hold no memory and no place that others wait for;
+// what is on the disk is of their caller's share, and gone at the end.
+//
+// Finding: security-5, runs-14
+func TestSlowUploads(t *testing.T) {
+	t.Parallel()
+	backend := apitest.New()
+	opts := userOptions(backend)
+	memory := quota.New(quota.Limits{Total: 3000, Owner: 3000, User: 3000, What: "memory"})
+	disk := quota.New(quota.Limits{Total: 50_000, Owner: 40_000, User: 20_000, What: "disk space"})
+	opts.Space.Memory, opts.Space.Disk, opts.Space.Folder = memory, disk, t.TempDir()
+	server := api.New(opts)
+	const imports, history = sessionPath + "/messages/import", `{"role":"user","content":"x"}` + "\n"
+	var held []*slowRequest
+	for range 10 {
+		s := beginRequest(t, server, "/api/v1/blobs", asForm, asEve)
+		s.write(part("file", "a.txt", "")[:60])
+		s.write("d")
+		held = append(held, s)
+	}
+	for range 2 {
+		s := beginRequest(t, server, imports, "Content-Type: application/jsonl", asKim)
+		s.write(history)
+		s.write(history)
+		held = append(held, s)
+	}
+	if got := memory.Used(); got != 0 {
+		t.Errorf("got %d bytes of memory held by slow bodies, want 0", got)
+	}
+	if got := disk.Used(); got < 600 {
+		t.Errorf("got %d bytes on the disk, want those of 12 bodies", got)
+	}
+	for _, who := range []string{asEve, asKim} {
+		if w := do(server, request("POST", imports, history, "Content-Type: application/jsonl", who)); w.Code != 200 {
+			t.Errorf("got %d %s for an import beside slow ones, want 200", w.Code, w.Body)
+		}
+		if w := do(server, request("POST", "/api/v1/blobs", part("file", "a.txt", "text")+"--x--\r\n", asForm, who)); w.Code != 201 {
+			t.Errorf("got %d %s for an upload beside slow ones, want 201", w.Code, w.Body)
+		}
+	}
+	// More than the share of a user.
+	w := do(server, request("POST", imports, strings.Repeat(history, 1000), "Content-Type: application/jsonl", asKim))
+	wantProblem(t, w, 429, quota.CodeExceeded)
+	for _, s := range held {
+		_ = s.body.CloseWithError(io.ErrUnexpectedEOF)
+		<-s.answer
+	}
+	if got := disk.Used(); got != 0 {
+		t.Errorf("got %d bytes on the disk in the end, want 0", got)
+	}
+	files, err := os.ReadDir(opts.Space.Folder)
+	if err != nil || len(files) > 0 {
+		t.Errorf("got files %v, %v in the end, want none", files, err)
+	}
+}
+
+// A disk that is full is nobody's mistake.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New())
+	opts.Space.Folder = t.TempDir() + "/gone"
+	server := api.New(opts)
+	w := do(server, request("POST", sessionPath+"/messages/import", "{}", "Content-Type: application/jsonl"))
+	if p := wantProblem(t, w, 503, "unavailable"); strings.Contains(fmt.Sprint(p), opts.Space.Folder) || w.Header().Get("Retry-After") == "" {
+		t.Errorf("got %+v, want when to come again and no path", p)
+	}
+}
+
+// The file of a download is on the disk while its reader reads.
+func TestDownloads(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New())
+	memory, disk := quota.New(quota.Limits{Total: 4 << 20, Owner: 4 << 20, User: 4 << 20}), quota.New(quota.Limits{Total: 100, Owner: 100, User: 100})
+	opts.Space.Memory, opts.Space.Disk, opts.Space.Folder = memory, disk, t.TempDir()
+	reader := &reader{ResponseRecorder: httptest.NewRecorder(), look: func() (int64, int64) { return memory.Used(), disk.Used() }}
+	api.New(opts).ServeHTTP(reader, request("GET", "/api/v1/blobs/"+string(apitest.BlobID), ""))
+	if reader.Body.String() != apitest.Content || reader.memory != 0 || reader.disk != int64(len(apitest.Content)) {
+		t.Errorf("got %q, with %d bytes in memory and %d on the disk, want all of it on the disk", reader.Body, reader.memory, reader.disk)
+	}
+	if disk.Used() != 0 {
+		t.Errorf("got %d bytes on the disk afterwards, want 0", disk.Used())
+	}
+}
+
+// reader looks at what is held while it reads.
+type reader struct {
+	*httptest.ResponseRecorder
+	look         func() (memory, disk int64)
+	memory, disk int64
+}
+
+func (r *reader) Write(p []byte) (int, error) {
+	r.memory, r.disk = r.look()
+	return r.ResponseRecorder.Write(p)
+}

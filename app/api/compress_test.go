@@ -1,0 +1,47 @@
+package api_test
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+
+	"bobbin/app/api"
+	"bobbin/tests/apitest"
+)
+
+// Long answers to GET are compressed for readers who take it; short ones, changes and
+// streams are not.
+//
+// Finding: users-C10
+func TestCompression(t *testing.T) {
+	t.Parallel()
+	backend := apitest.New()
+	backend.Messages[1].Content = strings.Repeat("All work and no play. ", 5000)
+	opts, _ := options(backend)
+	server := api.New(opts)
+	const takes = "Accept-Encoding: gzip, br"
+	plain := do(server, request("GET", sessionPath+"/messages", ""))
+	w := do(server, request("GET", sessionPath+"/messages", "", takes))
+	if w.Header().Get("Content-Encoding") != "gzip" || !strings.Contains(strings.Join(w.Header().Values("Vary"), ","), "Accept-Encoding") || w.Body.Len() > plain.Body.Len()/20 {
+		t.Errorf("got %d of %d bytes with %v, want them compressed", w.Body.Len(), plain.Body.Len(), w.Header())
+	}
+	r, err := gzip.NewReader(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(r); err != nil || string(text) != plain.Body.String() || !json.Valid(text) {
+		t.Errorf("got another text, %v", err)
+	}
+	for name, w := range map[string]string{
+		"nobody asked": plain.Header().Get("Content-Encoding"),
+		"short":        do(server, request("GET", "/healthz", "", takes)).Header().Get("Content-Encoding"),
+		"a change":     do(server, request("POST", sessionPath+"/messages", `{"content":"x"}`, takes)).Header().Get("Content-Encoding"),
+		"a stream":     do(server, request("GET", runPath+"/events", "", takes)).Header().Get("Content-Encoding"),
+	} {
+		if w != "" {
+			t.Errorf("%s: got the encoding %q, want none", name, w)
+		}
+	}
+}

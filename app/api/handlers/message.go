@@ -1,0 +1,98 @@
+package handlers
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"bobbin/app/core"
+)
+
+// Get answers one message, on any branch.
+func (h *Messages) Get(c *gin.Context) error {
+	session, id, err := messageOf(c)
+	if err != nil {
+		return err
+	}
+	message, err := h.messages.Get(c.Request.Context(), scopeOf(c), session, id)
+	if err != nil {
+		return err
+	}
+	if message.DeletedAt != nil {
+		return core.Errorf(core.ErrNotFound, "message %s was deleted", id)
+	}
+	return writeJSON(c, http.StatusOK, message)
+}
+
+// newMetadata is the body of PutMetadata.
+type newMetadata struct {
+	Metadata object `json:"metadata"`
+}
+
+// PutMetadata replaces the metadata of a message and answers the message.
+func (h *Messages) PutMetadata(c *gin.Context) error {
+	body, err := readBody[newMetadata](c)
+	if err != nil {
+		return err
+	}
+	if len(body.Metadata) == 0 {
+		return invalidError([]core.FieldError{{Field: "metadata", Detail: "is missing"}})
+	}
+	return h.updateMessage(c, core.MessagePatch{Metadata: json.RawMessage(body.Metadata)})
+}
+
+// newFeedback is the body of PutFeedback.
+type newFeedback struct {
+	Rating  core.Rating `json:"rating"`
+	Comment string      `json:"comment"`
+}
+
+// PutFeedback replaces a person's feedback on a message and answers the message.
+func (h *Messages) PutFeedback(c *gin.Context) error {
+	body, err := readBody[newFeedback](c)
+	if err != nil {
+		return err
+	}
+	if body.Rating == "" {
+		return invalidError([]core.FieldError{{Field: "rating", Detail: "must be up or down"}})
+	}
+	return h.updateMessage(c, core.MessagePatch{Feedback: &core.Feedback{Rating: body.Rating, Comment: body.Comment}})
+}
+
+// DeleteFeedback removes the feedback on a message: 204. It may be repeated.
+func (h *Messages) DeleteFeedback(c *gin.Context) error {
+	session, id, err := messageOf(c)
+	if err != nil {
+		return err
+	}
+	if _, err := h.chat.UpdateMessage(c.Request.Context(), scopeOf(c), session, id, core.MessagePatch{Feedback: &core.Feedback{}}); err != nil {
+		return err
+	}
+	return noContent(c)
+}
+
+// updateMessage patches the message in the path and answers it.
+func (h *Messages) updateMessage(c *gin.Context, patch core.MessagePatch) error {
+	session, id, err := messageOf(c)
+	if err != nil {
+		return err
+	}
+	message, err := h.chat.UpdateMessage(c.Request.Context(), scopeOf(c), session, id, patch)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusOK, message)
+}
+
+// Unpin removes the pin of a message: 204. It may be repeated.
+func (h *Messages) Unpin(c *gin.Context) error {
+	session, id, err := messageOf(c)
+	if err != nil {
+		return err
+	}
+	if _, err := h.chat.Pin(c.Request.Context(), scopeOf(c), session, id, false); err != nil {
+		return err
+	}
+	return noContent(c)
+}

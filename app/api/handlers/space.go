@@ -1,0 +1,139 @@
+package handlers
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+
+	"github.com/gin-gonic/gin"
+
+	"bobbin/app/core"
+	"bobbin/app/core/quota"
+)
+
+// Space is the memory and disk space that requests may use. Large bodies and downloads,
+// which move at the caller's pace, are in files; memory is for processing.
+type Space struct {
+	Memory *quota.Quota // nil = no limit
+	Disk   *quota.Quota // nil = no limit
+	Folder string       // of the files; empty = the system's
+	Body   int64        // max. bytes of a body in memory, and of the message of a form
+}
+
+// AnswerBytes is the memory that a GET request reserves in advance.
+const AnswerBytes = 1 << 20
+
+const holdKey = "memory"
+
+// Charge charges what the request reads and answers to the hold.
+func Charge(c *gin.Context, hold *quota.Hold) { c.Set(holdKey, hold) }
+
+// ReserveMemory replaces what is reserved for the request by n bytes, as soon as there is room.
+func ReserveMemory(c *gin.Context, n int64) error {
+	return holdOf(c).Resize(c.Request.Context(), n)
+}
+
+// ReserveMore reserves n bytes more for the request, immediately. The errors are those of
+// quota.Hold.Grow.
+func ReserveMore(c *gin.Context, n int64) error { return holdOf(c).Grow(n) }
+
+// holdOf returns the request's hold on memory; nil = no limit.
+func holdOf(c *gin.Context) *quota.Hold {
+	hold, _ := c.Value(holdKey).(*quota.Hold)
+	return hold
+}
+
+// readAll reads all of r into memory, into a buffer with the initial capacity room.
+func readAll(r io.Reader, room int64) ([]byte, error) {
+	buf := bytes.NewBuffer(make([]byte, 0, room+bytes.MinRead))
+	_, err := buf.ReadFrom(r)
+	return buf.Bytes(), err
+}
+
+// chargedReader charges what it reads.
+type chargedReader struct {
+	r    io.Reader
+	grow func(int64) error
+}
+
+// Read is part of io.Reader.
+func (r *chargedReader) Read(p []byte) (int, error) {
+	n, err := r.r.Read(p)
+	if refused := r.grow(int64(n)); refused != nil {
+		return 0, refused
+	}
+	return n, err
+}
+
+// spoolBody reads the rest of the request's body into a temporary file, which becomes the
+// request's body. A slow upload holds no memory. The caller closes the file.
+func (s Space) spoolBody(c *gin.Context) (*spoolFile, error) {
+	file, err := s.createFile(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := file.fillFrom(c.Request.Body); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	c.Request.Body = file
+	return file, nil
+}
+
+// spoolFile is a temporary file that is removed on Close.
+type spoolFile struct {
+	*os.File
+	named bool // Close must remove the name
+	size  int64
+	hold  *quota.Hold
+}
+
+// createFile returns an empty file whose content is charged to the caller.
+func (s Space) createFile(c *gin.Context) (*spoolFile, error) {
+	file, err := os.CreateTemp(s.Folder, "request-*")
+	if err != nil {
+		return nil, diskError(err)
+	}
+	// Without a name the file disappears with the process, however that ends. Not every
+	// system can remove the name of an open file.
+	named := os.Remove(file.Name()) != nil
+	return &spoolFile{File: file, named: named, hold: s.Disk.Hold(scopeOf(c))}, nil
+}
+
+// fillFrom writes all of r to the file and seeks to its start.
+func (f *spoolFile) fillFrom(r io.Reader) error {
+	in := &chargedReader{r: r, grow: f.hold.Grow}
+	var err error
+	if f.size, err = io.Copy(diskWriter{f.File}, in); err != nil {
+		return BodyError(err)
+	}
+	_, err = f.Seek(0, io.SeekStart)
+	return err
+}
+
+// Close removes the file.
+func (f *spoolFile) Close() error {
+	f.hold.Release()
+	err := f.File.Close()
+	if f.named {
+		err = errors.Join(err, os.Remove(f.Name()))
+	}
+	return err
+}
+
+// diskWriter is a writer that returns diskError.
+type diskWriter struct{ w io.Writer }
+
+// Write is part of io.Writer.
+func (d diskWriter) Write(p []byte) (int, error) {
+	n, err := d.w.Write(p)
+	if err != nil {
+		err = diskError(err)
+	}
+	return n, err
+}
+
+// diskError returns the error of a failed write to the disk.
+func diskError(err error) error {
+	return &core.Error{Kind: core.ErrUnavailable, Err: err, Message: "the server cannot write the body to disk; try again in a moment"}
+}

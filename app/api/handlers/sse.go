@@ -1,0 +1,244 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// ErrGone says that the reader went away, or read too slowly and was cut off.
+var ErrGone = errors.New("the reader is gone")
+
+// defaultHeartbeat is the interval of comments without a setting.
+const defaultHeartbeat = 15 * time.Second
+
+// StreamOptions configure a stream.
+type StreamOptions struct {
+	Heartbeat    time.Duration // interval of comment lines; 0 = 15 s
+	WriteTimeout time.Duration // a reader who takes longer for one frame is disconnected; 0 = 10 s
+	ID           string        // for readers that reconnect before the first event; empty = none
+	Encode       Encoder       // of another protocol; nil = the native frames
+	Observer     core.Observer // nil = none
+}
+
+// Encoder appends the frames of an event to buf, none if its protocol has none for it.
+type Encoder func(buf []byte, e core.Event) ([]byte, error)
+
+// Outcomes of a stream, for the observer.
+const (
+	outcomeEnded  = "ended"  // the events ended, or the server ended them with its own cause
+	outcomeGone   = "gone"   // the reader disconnected
+	outcomeSlow   = "slow"   // the reader was too slow and was disconnected
+	outcomeFailed = "failed" // the reader got an error event
+)
+
+// streamOutcome returns the outcome of a stream that ended with err.
+func streamOutcome(ctx context.Context, err error) string {
+	var shown *core.Error
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &shown) && shown.Code == core.CodeSlowReader:
+		return outcomeSlow
+	case errors.Is(err, ErrGone), ctx.Err() != nil && errors.Is(context.Cause(ctx), ctx.Err()):
+		return outcomeGone
+	case err != nil:
+		return outcomeFailed
+	default:
+		return outcomeEnded
+	}
+}
+
+// EventSource returns the events to serve. The sequence ends when ctx does.
+type EventSource func(ctx context.Context) iter.Seq2[core.Event, error]
+
+// retry is the delay in milliseconds after which browsers reconnect. It is part of the first
+// event's frame: some readers dispatch a separate frame as an event.
+const retry = "retry: 1000\n"
+
+// ServeEvents answers with status 200 and the events of source, until they end (nil), one is an
+// error (returned unchanged; the stream is still open for FailStream), ctx ends (nil), or the
+// reader is gone (ErrGone). It ranges over the events in the caller's goroutine and starts
+// no other.
+func ServeEvents(ctx context.Context, w http.ResponseWriter, source EventSource, opts StreamOptions) (err error) {
+	ended := core.ObserverOrNone(opts.Observer).Stream()
+	defer func() { ended(streamOutcome(ctx, err)) }()
+	s := newStream(w, opts)
+	if err := s.writeHeader(); err != nil {
+		return err
+	}
+	reading, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.startComments(cancel)
+	defer s.close()
+	for event, err := range source(reading) {
+		if reading.Err() != nil {
+			break // an error about the end of ctx is expected
+		}
+		if err == nil {
+			err = s.writeEvent(event)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.commentError()
+}
+
+// FailStream ends a stream that ServeEvents has begun with an error; frame is how its protocol
+// writes it.
+func FailStream(w http.ResponseWriter, frame []byte, opts StreamOptions) error {
+	return newStream(w, opts).write(frame)
+}
+
+// ErrorFrame returns the native frame of an error; problem is its JSON data.
+func ErrorFrame(problem []byte) []byte { return appendFrame(nil, ErrorEvent, problem) }
+
+// stream is one connection. The goroutine of ServeEvents writes the frames, a timer the comments.
+type stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	timeout time.Duration
+	every   time.Duration
+	id      string
+	encode  Encoder // nil = the native frames
+	buf     []byte  // of encode
+
+	mu         sync.Mutex  // held during writes
+	hasEvent   bool        // the first event is written; guarded by mu
+	closed     bool        // no more comments; guarded by mu
+	commentErr error       // of writing a comment; guarded by mu
+	beat       *time.Timer // guarded by mu
+	cancel     func()      // ends the events; guarded by mu
+}
+
+func newStream(w http.ResponseWriter, opts StreamOptions) *stream {
+	return &stream{
+		w: w, control: http.NewResponseController(innermostWriter(w)), id: opts.ID, encode: opts.Encode,
+		timeout: orDefault(opts.WriteTimeout, 10*time.Second), every: orDefault(opts.Heartbeat, defaultHeartbeat),
+	}
+}
+
+func orDefault(d, fallback time.Duration) time.Duration {
+	if d <= 0 {
+		return fallback
+	}
+	return d
+}
+
+// innermostWriter returns the server's own writer. The Flush of a wrapper may return no
+// error and hide that the reader is gone.
+func innermostWriter(w http.ResponseWriter) http.ResponseWriter {
+	for {
+		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return w
+		}
+		w = u.Unwrap()
+	}
+}
+
+// writeHeader writes the headers and a comment, so that the reader immediately knows that
+// it is connected.
+func (s *stream) writeHeader() error {
+	h := s.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache")
+	h.Set("X-Accel-Buffering", "no")
+	s.w.WriteHeader(http.StatusOK)
+	frame := ": connected\n\n"
+	if s.id != "" { // browsers take it from a frame without an event, too
+		frame = ": connected\nid: " + s.id + "\n\n"
+	}
+	return s.write([]byte(frame))
+}
+
+// startComments starts the comments. It calls cancel if one cannot be written.
+func (s *stream) startComments(cancel func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cancel = cancel
+	s.beat = time.AfterFunc(s.every, s.keepAlive)
+}
+
+// keepAlive writes a comment on an idle stream.
+func (s *stream) keepAlive() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.commentErr != nil {
+		return
+	}
+	if s.commentErr = s.write([]byte(": keep-alive\n\n")); s.commentErr != nil {
+		s.cancel()
+		return
+	}
+	s.beat.Reset(s.every)
+}
+
+// close stops the comments, and extends the deadline for the end of the response.
+func (s *stream) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	s.beat.Stop()
+	s.extendDeadline()
+}
+
+// commentError returns the error of writing a comment, if any.
+func (s *stream) commentError() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.commentErr
+}
+
+// writeEvent writes an event.
+func (s *stream) writeEvent(e core.Event) error {
+	frame, err := s.encodeEvent(e)
+	if err != nil {
+		return fmt.Errorf("write event %d of session %s: %w", e.Seq, e.SessionID, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.commentErr != nil || len(frame) == 0 {
+		return s.commentErr
+	}
+	if !s.hasEvent && s.encode == nil {
+		s.hasEvent = true
+		frame = append([]byte(retry), frame...)
+	}
+	s.beat.Reset(s.every)
+	return s.write(frame)
+}
+
+// encodeEvent returns the frames of the event. Native frames are shared by all readers.
+func (s *stream) encodeEvent(e core.Event) (frame []byte, err error) {
+	if s.encode == nil {
+		return e.Frame.Encoded(func() ([]byte, error) { return AppendEvent(nil, e) })
+	}
+	s.buf, err = s.encode(s.buf[:0], e)
+	return s.buf, err
+}
+
+// write writes and flushes within the time limit. The caller holds s.mu once events are
+// written.
+func (s *stream) write(b []byte) error {
+	s.extendDeadline()
+	if _, err := s.w.Write(b); err != nil {
+		return fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	if err := s.control.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	return nil
+}
+
+// extendDeadline extends the write deadline; at the end also for what the server itself
+// writes. Only the writers of tests do not support deadlines.
+func (s *stream) extendDeadline() {
+	_ = s.control.SetWriteDeadline(time.Now().Add(s.timeout))
+}

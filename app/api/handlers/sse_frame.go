@@ -1,0 +1,80 @@
+package handlers
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// ErrorEvent is the name of the event that ends a stream after an error.
+const ErrorEvent = "error"
+
+// AppendEvent appends the event's frame to buf. It fails if the event's data are no object.
+func AppendEvent(buf []byte, e core.Event) ([]byte, error) {
+	if d, ok := e.Data.(core.DeltaData); ok {
+		return appendDelta(buf, e.Type, d)
+	}
+	data, err := mergedData(e)
+	if err != nil {
+		return buf, fmt.Errorf("data of %s: %w", e.Type, err)
+	}
+	if e.Seq > 0 || e.Type == core.EventResync {
+		buf = append(buf, "id: "...)
+		buf = strconv.AppendInt(buf, e.Seq, 10)
+		buf = append(buf, '\n')
+	}
+	return appendFrame(buf, string(e.Type), data), nil
+}
+
+func appendFrame(buf []byte, name string, data []byte) []byte {
+	buf = appendName(buf, name)
+	buf = append(buf, data...)
+	return append(buf, "\n\n"...)
+}
+
+// appendName appends a frame's lines up to the data.
+func appendName(buf []byte, name string) []byte {
+	buf = append(buf, "event: "...)
+	buf = append(buf, name...)
+	return append(buf, "\ndata: "...)
+}
+
+// mergedData returns the event's data on one line, preceded by the common fields.
+func mergedData(e core.Event) ([]byte, error) {
+	head, err := json.Marshal(struct {
+		SessionID core.SessionID `json:"session_id"`
+		RunID     core.RunID     `json:"run_id,omitempty"`
+		At        time.Time      `json:"at"`
+	}{e.SessionID, e.RunID, e.At})
+	if err != nil || e.Data == nil {
+		return head, err
+	}
+	body, err := json.Marshal(e.Data)
+	if err != nil {
+		return nil, err
+	}
+	if body[0] != '{' {
+		return nil, fmt.Errorf("%.20s is not a JSON object", body)
+	}
+	if len(body) == len("{}") {
+		return head, nil
+	}
+	head[len(head)-1] = ','
+	return append(head, body[1:]...), nil
+}
+
+// appendDelta appends the frame of a delta, without the common fields: there is a delta for
+// each word of an answer.
+func appendDelta(buf []byte, name core.EventType, d core.DeltaData) ([]byte, error) {
+	out := bytes.NewBuffer(appendName(buf, string(name)))
+	enc := json.NewEncoder(out) // it ends the line
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(core.LeanDelta{MessageID: d.MessageID, Offset: d.Offset, OffsetUTF16: d.OffsetUTF16, Text: d.Text}); err != nil {
+		return buf, fmt.Errorf("data of %s: %w", name, err)
+	}
+	return append(out.Bytes(), '\n'), nil
+}

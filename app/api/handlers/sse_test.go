@@ -1,0 +1,246 @@
+package handlers_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bobbin/app/api/handlers"
+	"bobbin/app/core"
+)
+
+func at() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+
+func TestAppendEvent(t *testing.T) {
+	t.Parallel()
+	const head = `{"session_id":"s","run_id":"r","at":"2026-01-02T03:04:05Z"`
+	tests := []struct {
+		name string
+		e    core.Event
+		want string
+	}{
+		{"durable", core.Event{SessionID: "s", RunID: "r", Seq: 7, Type: core.EventRunStarted, At: at(), Data: json.RawMessage(`{"a":1}`)},
+			"id: 7\nevent: run.started\ndata: " + head + ",\"a\":1}\n\n"},
+		{"passing", core.Event{SessionID: "s", RunID: "r", Type: core.EventMessageDelta, At: at(), Data: core.DeltaData{MessageID: "m", ParentID: "p", Attempt: 1, Offset: 7, OffsetUTF16: 5, Text: "\n<"}},
+			"event: message.delta\ndata: {\"message_id\":\"m\",\"offset\":7,\"offset_utf16\":5,\"text\":\"\\n<\"}\n\n"},
+		{"resync", core.Event{SessionID: "s", Seq: 9, Type: core.EventResync, At: at()}, "id: 9\nevent: resync\ndata: {\"session_id\":\"s\",\"at\":\"2026-01-02T03:04:05Z\"}\n\n"},
+		{"resync of a session without events", core.Event{SessionID: "s", Type: core.EventResync, At: at()}, "id: 0\nevent: resync\ndata: {\"session_id\":\"s\",\"at\":\"2026-01-02T03:04:05Z\"}\n\n"},
+		{"of no run, without data", core.Event{SessionID: "s", Type: core.EventNodeStarted, At: at()},
+			"event: node.started\ndata: {\"session_id\":\"s\",\"at\":\"2026-01-02T03:04:05Z\"}\n\n"},
+		{"of a known type", core.Event{SessionID: "s", RunID: "r", Type: core.EventNodeStarted, At: at(), Data: core.NodeData{Node: "<n>", Step: 1}},
+			"event: node.started\ndata: " + head + ",\"node\":\"\\u003cn\\u003e\",\"step\":1}\n\n"},
+		{"empty data", core.Event{SessionID: "s", RunID: "r", Type: core.EventNodeStarted, At: at(), Data: json.RawMessage("{\r\n}")}, "event: node.started\ndata: " + head + "}\n\n"},
+		{"data as a database may store it", core.Event{SessionID: "s", RunID: "r", Type: core.EventNodeStarted, At: at(), Data: json.RawMessage("\n{\"a\":\r\n [1,\t2]}\n")},
+			"event: node.started\ndata: " + head + ",\"a\":[1,2]}\n\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := handlers.AppendEvent([]byte("x"), tt.e)
+			if err != nil || string(got) != "x"+tt.want {
+				t.Errorf("got %q, %v, want %q after x", got, err, tt.want)
+			}
+		})
+	}
+	for _, data := range []string{`[1]`, `null`, `"x"`, `{`, `{} {}`} {
+		if got, err := handlers.AppendEvent(nil, core.Event{Type: "x", Data: json.RawMessage(data)}); err == nil {
+			t.Errorf("got %q for data %s, want an error", got, data)
+		}
+	}
+	if _, err := handlers.AppendEvent(nil, core.Event{Type: "x", At: time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)}); err == nil {
+		t.Error("got no error for a time that JSON cannot say, want one")
+	}
+}
+
+// writer is a response writer that keeps what it gets, and fails when told.
+type writer struct {
+	mu      sync.Mutex
+	header  http.Header
+	body    bytes.Buffer
+	flushed int
+	fail    error
+}
+
+func newWriter() *writer { return &writer{header: http.Header{}} }
+
+func (w *writer) Header() http.Header { return w.header }
+func (w *writer) WriteHeader(int)     {}
+func (w *writer) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fail != nil {
+		return 0, w.fail
+	}
+	return w.body.Write(p)
+}
+
+func (w *writer) FlushError() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.flushed = w.body.Len()
+	return w.fail
+}
+
+func (w *writer) breakNow(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fail = err
+}
+
+// text returns what the reader has got: what was flushed.
+func (w *writer) text() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.body.String()[:w.flushed]
+}
+
+// from is a source of what the channel brings; closing it ends the source.
+func from(events <-chan core.Event) handlers.EventSource {
+	return func(ctx context.Context) iter.Seq2[core.Event, error] {
+		return func(yield func(core.Event, error) bool) {
+			for {
+				select {
+				case e, open := <-events:
+					if !open || !yield(e, nil) {
+						return
+					}
+				case <-ctx.Done():
+					yield(core.Event{}, context.Cause(ctx))
+					return
+				}
+			}
+		}
+	}
+}
+
+// TestServe: every event is with its reader at once, and a comment comes every
+// 15 s of silence.
+func TestServe(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, events, done := newWriter(), make(chan core.Event), make(chan error)
+		go func() { done <- handlers.ServeEvents(t.Context(), w, from(events), handlers.StreamOptions{}) }()
+		synctest.Wait()
+		if got := w.text(); got != ": connected\n\n" {
+			t.Errorf("got %q at the beginning, want a comment", got)
+		}
+		events <- core.Event{Seq: 1, Type: "a", At: at()}
+		synctest.Wait()
+		if got, want := w.text(), ": connected\n\nretry: 1000\nid: 1\nevent: a\n"; !strings.HasPrefix(got, want) {
+			t.Errorf("got %q, want %q at its beginning", got, want)
+		}
+		time.Sleep(14 * time.Second)
+		events <- core.Event{Seq: 2, Type: "b", At: at()}
+		time.Sleep(14 * time.Second)
+		synctest.Wait()
+		if got := w.text(); strings.Contains(got, "keep-alive") || strings.Count(got, "retry") != 1 {
+			t.Errorf("got %q, want no comment before 15 s of silence and one retry", got)
+		}
+		time.Sleep(31 * time.Second)
+		synctest.Wait()
+		if got := strings.Count(w.text(), ": keep-alive\n\n"); got != 3 {
+			t.Errorf("got %d comments after 45 s of silence, want 3", got)
+		}
+		close(events)
+		if err := <-done; err != nil {
+			t.Errorf("got %v at the end, want nil", err)
+		}
+	})
+}
+
+// TestServeEnds: each way in which a stream can end, none of which leaves a
+// goroutine behind (the bubble would not end).
+func TestServeEnds(t *testing.T) {
+	t.Parallel()
+	boom := errors.New("boom")
+	tests := []struct {
+		name string
+		end  func(w *writer, events chan<- core.Event, cancel func())
+		want error
+	}{
+		{"the reader leaves", func(_ *writer, _ chan<- core.Event, cancel func()) { cancel() }, nil},
+		{"the reader is gone at an event", func(w *writer, events chan<- core.Event, _ func()) {
+			w.breakNow(boom)
+			events <- core.Event{Type: "a", At: at()}
+		}, handlers.ErrGone},
+		{"the reader is gone at a keep-alive", func(w *writer, _ chan<- core.Event, _ func()) { w.breakNow(boom) }, handlers.ErrGone},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				w, events, done := newWriter(), make(chan core.Event), make(chan error)
+				go func() { done <- handlers.ServeEvents(ctx, w, from(events), handlers.StreamOptions{}) }()
+				synctest.Wait()
+				tt.end(w, events, cancel)
+				if err := <-done; !errors.Is(err, tt.want) {
+					t.Errorf("got %v, want %v", err, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// Whoever loses the connection before the first event comes back with what the opening
+// says, in a frame without an event.
+func TestServeFromANumber(t *testing.T) {
+	t.Parallel()
+	w, events := newWriter(), make(chan core.Event, 1)
+	events <- core.Event{Seq: 8, Type: "a", At: at()}
+	close(events)
+	if err := handlers.ServeEvents(t.Context(), w, from(events), handlers.StreamOptions{ID: "7"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := w.text(), ": connected\nid: 7\n\nretry: 1000\nid: 8\nevent: a\n"; !strings.HasPrefix(got, want) {
+		t.Errorf("got %q, want %q at its beginning", got, want)
+	}
+}
+
+func TestServeToNobody(t *testing.T) {
+	t.Parallel()
+	w := newWriter()
+	w.breakNow(errors.New("boom"))
+	source := func(context.Context) iter.Seq2[core.Event, error] {
+		return func(func(core.Event, error) bool) { t.Error("got a look at the source, want none") }
+	}
+	if err := handlers.ServeEvents(t.Context(), w, source, handlers.StreamOptions{}); !errors.Is(err, handlers.ErrGone) {
+		t.Errorf("got %v, want ErrGone", err)
+	}
+}
+
+func TestServePassesErrorsAndPanics(t *testing.T) {
+	t.Parallel()
+	boom := errors.New("boom")
+	source := func(context.Context) iter.Seq2[core.Event, error] {
+		return func(yield func(core.Event, error) bool) { yield(core.Event{}, boom) }
+	}
+	if err := handlers.ServeEvents(t.Context(), newWriter(), source, handlers.StreamOptions{}); !errors.Is(err, boom) {
+		t.Errorf("got %v, want the source's error", err)
+	}
+	defer func() {
+		if p, ok := recover().(error); !ok || !errors.Is(p, boom) {
+			t.Errorf("got panic %v, want the source's", p)
+		}
+	}()
+	panics := func(context.Context) iter.Seq2[core.Event, error] { panic(boom) }
+	err := handlers.ServeEvents(t.Context(), newWriter(), panics, handlers.StreamOptions{})
+	t.Errorf("got %v, want a panic", err)
+}
+
+func TestFail(t *testing.T) {
+	t.Parallel()
+	w := newWriter()
+	if err := handlers.FailStream(w, handlers.ErrorFrame([]byte(`{"status":500}`)), handlers.StreamOptions{}); err != nil || w.text() != "event: error\ndata: {\"status\":500}\n\n" {
+		t.Errorf("got %q, %v, want an error event", w.text(), err)
+	}
+}

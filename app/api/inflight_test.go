@@ -1,0 +1,123 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/tests/apitest"
+)
+
+// Until the server is ready only probes are answered; what came early is answered then.
+func TestNobodyIsLetInBeforeTheStartIsOver(t *testing.T) {
+	t.Parallel()
+	ready := make(chan struct{})
+	opts, _ := options(apitest.New())
+	opts.Ready = ready
+	s := serve(t, opts)
+	early := make(chan int)
+	go func() {
+		response, err := http.Get(s.url + sessionPath)
+		if err != nil {
+			early <- 0
+			return
+		}
+		response.Body.Close()
+		early <- response.StatusCode
+	}()
+	if r := open(t, "GET", s.url+"/healthz", ""); r.StatusCode != 200 {
+		t.Errorf("got %d from /healthz, want 200: the process lives", r.StatusCode)
+	}
+	r := open(t, "GET", s.url+"/readyz", "")
+	body, _ := io.ReadAll(r.Body)
+	if r.StatusCode != 503 || !strings.Contains(string(body), `"runs"`) || r.Header.Get("Retry-After") == "" {
+		t.Errorf("got %d %s from /readyz, want 503 and what is missing", r.StatusCode, body)
+	}
+	select {
+	case got := <-early:
+		t.Errorf("got %d before the server was ready, want no answer", got)
+	default:
+	}
+	close(ready)
+	if got := <-early; got != 200 {
+		t.Errorf("got %d for the early request, want 200", got)
+	}
+	if r := open(t, "GET", s.url+"/readyz", ""); r.StatusCode != 200 {
+		t.Errorf("got %d from /readyz at last, want 200", r.StatusCode)
+	}
+}
+
+// Slack's requests are only stored, and Slack wants a quick answer: they do not wait for the start
+// to be over.
+func TestSlackDoesNotWaitForTheStart(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New())
+	opts.Ready = make(chan struct{})
+	opts.Slack = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) })
+	if r := open(t, "POST", serve(t, opts).url+"/slack/events", "{}"); r.StatusCode != http.StatusAccepted {
+		t.Errorf("got %d, want the answer of Slack's handler", r.StatusCode)
+	}
+}
+
+// A start that takes long is told to who comes, before clients give up by themselves.
+func TestLongStart(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New())
+	opts.Ready, opts.Limits.Start = make(chan struct{}), time.Millisecond
+	r := open(t, "GET", serve(t, opts).url+sessionPath, "")
+	if r.StatusCode != 503 || r.Header.Get("Retry-After") == "" {
+		t.Errorf("got %d, Retry-After %q, want 503 and when to ask again", r.StatusCode, r.Header.Get("Retry-After"))
+	}
+}
+
+// While the server stops a run's stream goes on, new requests are refused and told to
+// come again, also by connections that are new, and until the work beside them is over.
+func TestRefusedWhileStopping(t *testing.T) {
+	t.Parallel()
+	backend := apitest.New()
+	finish, work := make(chan struct{}), make(chan struct{})
+	backend.Streaming = func(_ context.Context, _ core.Cursor) iter.Seq2[core.Event, error] {
+		return func(yield func(core.Event, error) bool) {
+			if yield(backend.Events[0], nil) {
+				<-finish
+				yield(backend.Events[len(backend.Events)-1], nil)
+			}
+		}
+	}
+	opts, _ := options(backend)
+	opts.Work = work
+	s := serve(t, opts)
+	run := bufio.NewReader(open(t, "POST", s.url+sessionPath+"/messages", `{"content":"x"}`).Body)
+	if line, err := run.ReadString('\n'); err != nil || line != ": connected\n" {
+		t.Fatalf("got line %q, %v, want a comment at once", line, err)
+	}
+	s.stop()
+	for open(t, "GET", s.url+"/readyz", "").StatusCode == 200 { // the stop has not begun yet
+	}
+	refused := func(when string) {
+		t.Helper()
+		r := open(t, "GET", s.url+sessionPath, "")
+		if r.StatusCode != 503 || r.Header.Get("Retry-After") == "" || !r.Close {
+			t.Errorf("%s: got %d, Retry-After %q, closed %v, want 503, when to ask again, and a closed connection", when, r.StatusCode, r.Header.Get("Retry-After"), r.Close)
+		}
+		if r := open(t, "GET", s.url+"/healthz", ""); r.StatusCode != 200 {
+			t.Errorf("%s: got %d from /healthz, want 200", when, r.StatusCode)
+		}
+	}
+	refused("while a run is at work")
+	close(finish)
+	if rest, err := io.ReadAll(run); err != nil || !strings.Contains(string(rest), "event: run.succeeded") {
+		t.Errorf("got stream %q, %v, want the run's end", rest, err)
+	}
+	refused("while other work is in hand")
+	close(work)
+	if err := <-s.done; err != nil {
+		t.Errorf("got %v from a stop in order, want nil", err)
+	}
+}

@@ -1,0 +1,245 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"bobbin/app/api/handlers"
+	"bobbin/app/core"
+)
+
+// How long a call waits for a run. Many clients give up after a minute.
+const (
+	defaultWait = 45 * time.Second
+	maxWait     = 5 * time.Minute
+)
+
+// maxAnswer bounds the answer in a result, in bytes.
+const maxAnswer = 256 << 10
+
+// maxApprovals bounds the approvals in a result.
+const maxApprovals = 20
+
+// runResult is what became of a message.
+type runResult struct {
+	SessionID core.SessionID `json:"session_id"`
+	RunID     core.RunID     `json:"run_id" jsonschema:"pass it to wait_for_run or cancel_run"`
+	Status    core.RunStatus `json:"status" jsonschema:"queued, running, waiting (for a person's decision), succeeded, failed or canceled"`
+	Answer    string         `json:"answer,omitempty" jsonschema:"the agent's answer"`
+	Truncated bool           `json:"truncated,omitempty" jsonschema:"the answer is longer than this result may be"`
+	Error     string         `json:"error,omitempty" jsonschema:"why the run failed"`
+	Approvals []openApproval `json:"approvals,omitempty" jsonschema:"tool calls that a person must approve or deny before the run continues"`
+	Next      string         `json:"next,omitempty" jsonschema:"what to do next"`
+}
+
+// openApproval is a tool call that waits for a person.
+type openApproval struct {
+	ApprovalID core.ApprovalID `json:"approval_id"`
+	Tool       string          `json:"tool"`
+	Arguments  string          `json:"arguments" jsonschema:"JSON, as the agent's model wrote it"`
+}
+
+// failed reports whether there is no answer because of a failure.
+func (r runResult) failed() bool { return r.Status == core.RunFailed }
+
+func (s *Server) addRunTools(server *sdk.Server) {
+	limitWait := func(a map[string]*jsonschema.Schema) { between(a["wait_seconds"], 0, maxWait.Seconds()) }
+	addTool(s, server, tool{
+		name: "send_message", title: "Send a message to an agent", scope: core.CanWrite, effect: adds, open: true, limits: limitWait,
+		description: "Sends a message to an agent and returns its answer. Without session_id it starts a new session; with it, it continues that conversation, " +
+			"which the agent remembers. If the answer takes longer than wait_seconds, the result has the status running or queued: call wait_for_run with the run_id, " +
+			"do not send the message again.",
+	}, s.sendMessage)
+	addTool(s, server, tool{
+		name: "wait_for_run", title: "Wait for an agent's answer", scope: core.CanRead, effect: reads, limits: limitWait,
+		description: "Waits until a run that send_message started has ended or waits for a person's approval, for at most wait_seconds, and returns its answer.",
+	}, s.waitForRunTool)
+	addTool(s, server, tool{
+		name: "cancel_run", title: "Cancel a run", scope: core.CanWrite, effect: replaces, answer: handlers.AnswerBytes,
+		description: "Cancels a run that has not ended. What the agent has written so far stays in the conversation.",
+	}, s.cancelRun)
+}
+
+// newMessage is the arguments of send_message.
+type newMessage struct {
+	Content     string         `json:"content" jsonschema:"the message"`
+	SessionID   core.SessionID `json:"session_id,omitempty" jsonschema:"the conversation to continue; leave it out for a new one"`
+	Agent       string         `json:"agent,omitempty" jsonschema:"the agent of a new session; leave it out for the default one"`
+	Model       string         `json:"model,omitempty" jsonschema:"a configured model that answers in place of the agent's own"`
+	Title       string         `json:"title,omitempty" jsonschema:"the title of a new session; leave it out to have one made"`
+	WaitSeconds *float64       `json:"wait_seconds,omitempty" jsonschema:"how long to wait for the answer, 45 by default"`
+}
+
+// sendMessage sends the message and waits for its run.
+func (s *Server) sendMessage(ctx context.Context, c call, in newMessage) (runResult, error) {
+	if in.Content == "" {
+		return runResult{}, core.Errorf(core.ErrInvalid, "content is empty: give the message for the agent")
+	}
+	created := in.SessionID == ""
+	if created {
+		session, err := s.Chat.CreateSession(ctx, c.tenant, core.Session{Agent: in.Agent, Title: in.Title, Source: core.SourceAPI})
+		if err != nil {
+			return runResult{}, err
+		}
+		in.SessionID = session.ID
+	} else if in.Agent != "" || in.Title != "" {
+		return runResult{}, core.Errorf(core.ErrInvalid, "agent and title are for a new session: leave them out, or session_id")
+	}
+	if err := checkID("session", in.SessionID); err != nil {
+		return runResult{}, err
+	}
+	accepted, err := s.Chat.Send(ctx, c.tenant, core.SendMessage{SessionID: in.SessionID, Content: in.Content, Model: in.Model, Source: core.SourceAPI})
+	if err != nil {
+		if created { // nobody would use it
+			_ = s.Chat.ArchiveSession(context.WithoutCancel(ctx), c.tenant, in.SessionID)
+		}
+		return runResult{}, err
+	}
+	run, err := s.waitForRun(ctx, c, accepted.Run, in.WaitSeconds)
+	if err != nil {
+		run = accepted.Run // the message is accepted: an error would make the model send it again
+	}
+	return s.resultOf(ctx, c, run)
+}
+
+// runQuery is the arguments of wait_for_run.
+type runQuery struct {
+	RunID       core.RunID `json:"run_id"`
+	WaitSeconds *float64   `json:"wait_seconds,omitempty" jsonschema:"how long to wait, 45 by default; 0 returns the present state"`
+}
+
+func (s *Server) waitForRunTool(ctx context.Context, c call, in runQuery) (runResult, error) {
+	run, err := s.getRun(ctx, c, in.RunID)
+	if err != nil {
+		return runResult{}, err
+	}
+	if run, err = s.waitForRun(ctx, c, run, in.WaitSeconds); err != nil {
+		return runResult{}, err
+	}
+	return s.resultOf(ctx, c, run)
+}
+
+// runParam is the arguments of cancel_run.
+type runParam struct {
+	RunID core.RunID `json:"run_id"`
+}
+
+func (s *Server) cancelRun(ctx context.Context, c call, in runParam) (runResult, error) {
+	if err := checkID("run", in.RunID); err != nil {
+		return runResult{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(defaultWait, s.Streams.Wait()))
+	defer cancel()
+	run, err := s.Chat.Cancel(ctx, c.tenant, in.RunID, true)
+	if err != nil {
+		return runResult{}, err
+	}
+	return s.resultOf(ctx, c, run)
+}
+
+// getRun returns one of the caller's runs.
+func (s *Server) getRun(ctx context.Context, c call, id core.RunID) (core.Run, error) {
+	if err := checkID("run", id); err != nil {
+		return core.Run{}, err
+	}
+	return s.Runs.Get(ctx, c.tenant, id)
+}
+
+// checkID returns ErrNotFound for an id that is none.
+func checkID[T ~string](what string, id T) error {
+	if core.ValidID(id) {
+		return nil
+	}
+	return core.Errorf(core.ErrNotFound, "%s %q does not exist", what, core.Clip(string(id), 64))
+}
+
+// waitForRun returns the run when it has ended or waits for a person, or as it is after the time
+// limit.
+func (s *Server) waitForRun(ctx context.Context, c call, run core.Run, seconds *float64) (core.Run, error) {
+	limit := defaultWait
+	if seconds != nil {
+		limit = time.Duration(*seconds * float64(time.Second))
+	}
+	if limit = min(limit, s.Streams.Wait()); limit <= 0 {
+		return run, nil
+	}
+	waiting, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	defer s.startProgress(waiting, c, run.ID)()
+	ended, err := s.Chat.Wait(waiting, c.tenant, run.ID)
+	switch {
+	case err != nil:
+		return handlers.RunAfterTimeout(ctx, s.Runs, run.ID, err)
+	case ended.Status == core.RunWaiting:
+		return s.Runs.Get(ctx, c.tenant, run.ID) // with its approvals
+	default:
+		return ended, nil
+	}
+}
+
+// startProgress tells the client that its call is waiting, until the returned function is called:
+// by progress notifications if it asks for them, otherwise by comments in the event stream.
+func (s *Server) startProgress(ctx context.Context, c call, run core.RunID) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		begin, every := time.Now(), time.NewTicker(s.Streams.Heartbeat())
+		defer every.Stop()
+		for {
+			if s.reportProgress(ctx, c, run, time.Since(begin)) != nil {
+				return
+			}
+			select {
+			case <-every.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// reportProgress sends one sign of life. The progress is in seconds.
+func (s *Server) reportProgress(ctx context.Context, c call, run core.RunID, waited time.Duration) error {
+	if token := c.request.Params.GetProgressToken(); token != nil {
+		return c.request.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
+			ProgressToken: token, Progress: waited.Seconds(), Message: fmt.Sprintf("run %s has not ended yet", run),
+		})
+	}
+	if x := exchangeOf(ctx); x != nil && waited >= s.Streams.Heartbeat()/2 {
+		return x.stream.KeepAlive()
+	}
+	return nil
+}
+
+// resultOf returns what the client reads of a run.
+func (s *Server) resultOf(ctx context.Context, c call, run core.Run) (runResult, error) {
+	r := runResult{SessionID: run.SessionID, RunID: run.ID, Status: run.Status}
+	for _, a := range run.Approvals {
+		if a.Status == core.ApprovalOpen && len(r.Approvals) < maxApprovals {
+			r.Approvals = append(r.Approvals, openApproval{ApprovalID: a.ID, Tool: a.Tool, Arguments: clip(a.Arguments, maxText)})
+		}
+	}
+	switch {
+	case run.Status == core.RunWaiting:
+		r.Next = fmt.Sprintf("A person must approve or deny each of the approvals, with POST /api/v1/runs/%s/approvals/{approval_id} of Bobbin's API, bobbin chat, or in Slack; no tool can. Then call wait_for_run.", run.ID)
+	case !run.Status.Ended():
+		r.Next = "The run has not ended: call wait_for_run with the run_id. Do not send the message again."
+	case run.Error != nil:
+		r.Error = run.Error.Message
+	}
+	if run.Status.Ended() && run.AnswerID != "" {
+		message, err := s.Messages.Get(ctx, c.tenant, run.SessionID, run.AnswerID)
+		if err != nil {
+			return r, err
+		}
+		r.Answer = clip(message.Content, maxAnswer)
+		r.Truncated = len(r.Answer) < len(message.Content)
+	}
+	return r, nil
+}

@@ -1,0 +1,287 @@
+package mcp
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"bobbin/app/api/handlers"
+	"bobbin/app/core"
+)
+
+// Limits of results.
+const (
+	maxItems  = 50        // items of a list
+	pageBytes = 128 << 10 // of the messages of a page
+	maxText   = 32 << 10  // bytes of one message, or of one memory
+	maxCursor = 512
+)
+
+// clip returns the beginning of a text, of at most maxBytes bytes.
+func clip(text string, maxBytes int) string { return core.Clip(text, maxBytes) }
+
+func (s *Server) addSessionTools(server *sdk.Server) {
+	limitPage := func(a map[string]*jsonschema.Schema) { between(a["limit"], 1, maxItems) }
+	addTool(s, server, tool{
+		name: "list_sessions", title: "List conversations", scope: core.CanRead, limits: limitPage, answer: handlers.AnswerBytes,
+		description: "Lists sessions (conversations), those with the newest activity first; with query those with matching titles or messages.",
+	}, s.listSessions)
+	addTool(s, server, tool{
+		name: "get_session", title: "Look at a conversation", scope: core.CanRead, answer: 2 * handlers.AnswerBytes,
+		description: "Returns a session with its state, its summary and its newest runs. Use it to find the run of a message whose answer was not waited for.",
+	}, s.getSession)
+	addTool(s, server, tool{
+		name: "get_messages", title: "Read a conversation", scope: core.CanRead, limits: limitPage, answer: 4 * handlers.AnswerBytes,
+		description: "Returns messages of a session, the newest first. Very long messages are truncated. next_cursor continues with earlier ones.",
+	}, s.getMessages)
+	addTool(s, server, tool{
+		name: "search_messages", title: "Search conversations", scope: core.CanRead, answer: handlers.AnswerBytes,
+		description: `Searches all messages, or those of one session, and returns excerpts, the best first. Ask with a question or with a few specific words: rare words count most, in any form. A phrase in "quotes" must be in the message, -word excludes a word, begin* finds all words with that beginning.`,
+		limits: func(a map[string]*jsonschema.Schema) {
+			limitPage(a)
+			a["role"].Enum = []any{core.RoleUser, core.RoleAssistant, core.RoleTool, core.RoleSystem}
+		},
+	}, s.searchMessages)
+}
+
+// sessionItem is a session in a list.
+type sessionItem struct {
+	SessionID    core.SessionID     `json:"session_id"`
+	Title        string             `json:"title"`
+	Agent        string             `json:"agent"`
+	Status       core.SessionStatus `json:"status" jsonschema:"idle, queued, running or waiting (for a person's decision)"`
+	MessageCount int                `json:"message_count"`
+	CreatedAt    time.Time          `json:"created_at"`
+	UpdatedAt    time.Time          `json:"updated_at"`
+}
+
+func itemOf(s core.Session) sessionItem {
+	return sessionItem{SessionID: s.ID, Title: s.Title, Agent: s.Agent, Status: s.Status, MessageCount: s.MessageCount, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt}
+}
+
+// sessionQuery is the arguments of list_sessions.
+type sessionQuery struct {
+	Query  string `json:"query,omitempty" jsonschema:"a question, or words to look for; leave it out for all sessions"`
+	Agent  string `json:"agent,omitempty" jsonschema:"only sessions of this agent"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"20 by default"`
+	Cursor string `json:"cursor,omitempty" jsonschema:"next_cursor of the page before"`
+}
+
+// sessionPage is a page of sessions.
+type sessionPage struct {
+	Sessions   []sessionItem `json:"sessions"`
+	NextCursor string        `json:"next_cursor,omitempty" jsonschema:"there are more: pass it as cursor"`
+}
+
+func (s *Server) listSessions(ctx context.Context, c call, in sessionQuery) (sessionPage, error) {
+	page, err := s.readSessions(ctx, c.tenant, in)
+	if err != nil {
+		return sessionPage{}, err
+	}
+	out := sessionPage{Sessions: []sessionItem{}, NextCursor: cursorOf(page.NextCursor)}
+	for _, session := range page.Items {
+		out.Sessions = append(out.Sessions, itemOf(session))
+	}
+	return out, nil
+}
+
+// readSessions returns a page of sessions.
+func (s *Server) readSessions(ctx context.Context, tenant core.Tenant, in sessionQuery) (core.Page[core.Session], error) {
+	query := core.SessionQuery{Text: in.Query, Agent: in.Agent}
+	if in.Query != "" {
+		query.Order = core.OrderByRelevance
+	}
+	var err error
+	if query.PageQuery, err = pageQuery(in.Limit, in.Cursor); err != nil {
+		return core.Page[core.Session]{}, err
+	}
+	list := func(ctx context.Context) (core.Page[core.Session], error) { return s.Sessions.List(ctx, tenant, query) }
+	if in.Query == "" {
+		return list(ctx)
+	}
+	return handlers.SearchInSlot(ctx, s.searches, list)
+}
+
+// pageQuery returns the query for a page.
+func pageQuery(limit int, cursor string) (core.PageQuery, error) {
+	if len(cursor) > maxCursor {
+		return core.PageQuery{}, core.Errorf(core.ErrInvalid, "cursor is not a next_cursor of this list")
+	}
+	if limit == 0 {
+		limit = 20
+	}
+	return core.PageQuery{Limit: limit, Cursor: cursor}, nil
+}
+
+// cursorOf returns the cursor of the next page, "" if there is none.
+func cursorOf(next *string) string {
+	if next == nil {
+		return ""
+	}
+	return *next
+}
+
+// sessionParam is the arguments of tools that take a session.
+type sessionParam struct {
+	SessionID core.SessionID `json:"session_id"`
+}
+
+// sessionDetail is a session as get_session returns it.
+type sessionDetail struct {
+	Session         sessionItem `json:"session"`
+	Model           string      `json:"model,omitempty" jsonschema:"answers in place of the agent's own"`
+	Archived        bool        `json:"archived,omitempty"`
+	Summary         string      `json:"summary,omitempty" jsonschema:"stands for the oldest messages in the agent's prompt"`
+	SummarizedCount int         `json:"summarized_count" jsonschema:"messages that the summary stands for"`
+	Runs            []runItem   `json:"runs" jsonschema:"the newest runs, the newest first"`
+}
+
+// runItem is a run in a list.
+type runItem struct {
+	RunID     core.RunID     `json:"run_id"`
+	Status    core.RunStatus `json:"status"`
+	Error     string         `json:"error,omitempty"`
+	CreatedAt time.Time      `json:"created_at"`
+}
+
+func (s *Server) getSession(ctx context.Context, c call, in sessionParam) (sessionDetail, error) {
+	if err := checkID("session", in.SessionID); err != nil {
+		return sessionDetail{}, err
+	}
+	session, err := s.Sessions.Get(ctx, c.tenant, in.SessionID)
+	if err != nil {
+		return sessionDetail{}, err
+	}
+	runs, err := s.Runs.List(ctx, c.tenant, in.SessionID, core.PageQuery{Limit: 5, Bytes: pageBytes})
+	if err != nil {
+		return sessionDetail{}, err
+	}
+	out := sessionDetail{Session: itemOf(session), Model: session.Model, Archived: session.ArchivedAt != nil, SummarizedCount: session.SummarizedCount, Runs: []runItem{}}
+	if session.ConversationSummary != nil {
+		out.Summary = clip(*session.ConversationSummary, pageBytes)
+	}
+	for _, run := range runs.Items {
+		item := runItem{RunID: run.ID, Status: run.Status, CreatedAt: run.CreatedAt}
+		if run.Error != nil {
+			item.Error = run.Error.Message
+		}
+		out.Runs = append(out.Runs, item)
+	}
+	return out, nil
+}
+
+// messageQuery is the arguments of get_messages.
+type messageQuery struct {
+	SessionID core.SessionID `json:"session_id"`
+	Limit     int            `json:"limit,omitempty" jsonschema:"20 by default"`
+	Cursor    string         `json:"cursor,omitempty" jsonschema:"next_cursor of the page before"`
+}
+
+// messagePage is a page of messages.
+type messagePage struct {
+	Messages   []messageItem `json:"messages"`
+	NextCursor string        `json:"next_cursor,omitempty" jsonschema:"there are earlier messages: pass it as cursor"`
+}
+
+// messageItem is a message of a conversation.
+type messageItem struct {
+	MessageID core.MessageID `json:"message_id"`
+	Role      core.Role      `json:"role"`
+	Author    string         `json:"author,omitempty"`
+	Content   string         `json:"content"`
+	Truncated bool           `json:"truncated,omitempty"`
+	ToolName  string         `json:"tool_name,omitempty" jsonschema:"of the result of a tool"`
+	ToolCalls []string       `json:"tool_calls,omitempty" jsonschema:"names of the tools that the agent called"`
+	CreatedAt time.Time      `json:"created_at"`
+}
+
+func (s *Server) getMessages(ctx context.Context, c call, in messageQuery) (messagePage, error) {
+	if err := checkID("session", in.SessionID); err != nil {
+		return messagePage{}, err
+	}
+	query := core.MessageQuery{Descending: true}
+	var err error
+	if query.PageQuery, err = pageQuery(in.Limit, in.Cursor); err != nil {
+		return messagePage{}, err
+	}
+	query.Bytes = pageBytes
+	page, err := s.Messages.List(ctx, c.tenant, in.SessionID, query)
+	if err != nil {
+		return messagePage{}, err
+	}
+	out := messagePage{Messages: []messageItem{}, NextCursor: cursorOf(page.NextCursor)}
+	for _, m := range page.Items {
+		item := messageItem{MessageID: m.ID, Role: m.Role, Author: m.Author, Content: clip(m.Content, maxText), ToolName: m.ToolName, CreatedAt: m.CreatedAt}
+		item.Truncated = len(item.Content) < len(m.Content)
+		for _, called := range m.ToolCalls {
+			item.ToolCalls = append(item.ToolCalls, called.Name)
+		}
+		out.Messages = append(out.Messages, item)
+	}
+	return out, nil
+}
+
+// messageSearch is the arguments of search_messages.
+type messageSearch struct {
+	Query     string         `json:"query" jsonschema:"a question, or words to look for"`
+	SessionID core.SessionID `json:"session_id,omitempty" jsonschema:"only this session; leave it out for all"`
+	Role      core.Role      `json:"role,omitempty" jsonschema:"only messages of this role"`
+	Author    string         `json:"author,omitempty" jsonschema:"only messages of this author, by name or id"`
+	After     time.Time      `json:"after,omitzero" jsonschema:"only messages of this time or later, such as 2026-01-31T12:00:00Z"`
+	Before    time.Time      `json:"before,omitzero" jsonschema:"only messages before this time"`
+	Newest    bool           `json:"newest,omitempty" jsonschema:"the newest first, of the messages that have all words exactly"`
+	Limit     int            `json:"limit,omitempty" jsonschema:"20 by default"`
+	Cursor    string         `json:"cursor,omitempty" jsonschema:"next_cursor of the page before"`
+}
+
+// hitPage is a page of messages that a search found.
+type hitPage struct {
+	Hits       []hit  `json:"hits"`
+	NextCursor string `json:"next_cursor,omitempty" jsonschema:"there are more: pass it as cursor"`
+	Indexing   bool   `json:"indexing,omitempty" jsonschema:"old messages are still being made searchable: some may be missing"`
+}
+
+// hit is a message that a search found.
+type hit struct {
+	SessionID    core.SessionID `json:"session_id"`
+	SessionTitle string         `json:"session_title"`
+	MessageID    core.MessageID `json:"message_id"`
+	Role         core.Role      `json:"role"`
+	Excerpt      string         `json:"excerpt"`
+	CreatedAt    time.Time      `json:"created_at"`
+}
+
+func (s *Server) searchMessages(ctx context.Context, c call, in messageSearch) (hitPage, error) {
+	if in.Query == "" {
+		return hitPage{}, core.Errorf(core.ErrInvalid, "query is empty: give the words to look for")
+	}
+	query := core.SearchQuery{Text: in.Query, SessionID: in.SessionID, Role: in.Role, Author: in.Author, After: in.After, Before: in.Before}
+	if in.Newest {
+		query.Sort = core.SortNewest
+	}
+	var err error
+	if query.PageQuery, err = pageQuery(in.Limit, in.Cursor); err != nil {
+		return hitPage{}, err
+	}
+	if in.SessionID != "" {
+		if err := checkID("session", in.SessionID); err != nil {
+			return hitPage{}, err
+		}
+		if _, err := s.Sessions.Get(ctx, c.tenant, in.SessionID); err != nil {
+			return hitPage{}, err
+		}
+	}
+	page, err := handlers.SearchInSlot(ctx, s.searches, func(ctx context.Context) (core.SearchPage, error) {
+		return s.Search.Messages(ctx, c.tenant, query)
+	})
+	if err != nil {
+		return hitPage{}, err
+	}
+	out := hitPage{Hits: []hit{}, NextCursor: cursorOf(page.NextCursor), Indexing: page.Indexing}
+	for _, h := range page.Items {
+		out.Hits = append(out.Hits, hit{SessionID: h.SessionID, SessionTitle: h.SessionTitle, MessageID: h.MessageID, Role: h.Role, Excerpt: h.Excerpt, CreatedAt: h.CreatedAt})
+	}
+	return out, nil
+}

@@ -1,0 +1,221 @@
+package openai
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strings"
+
+	"bobbin/app/core"
+)
+
+// answer follows the events of a run and keeps what the client gets of them: the texts of its
+// messages, one after the other, and the calls of the client's tools. Tools of the server are
+// invisible: a client would try to execute them.
+type answer struct {
+	message core.MessageID // whose text is on its way
+	sent    int            // bytes of it
+	created bool           // it is in the log: its text stays
+	any     bool           // there is text of earlier messages
+	gone    core.MessageID // the last message that was discarded: a watcher that joins late may get its text after that
+	open    map[core.ApprovalID]core.Approval
+	finish  core.FinishReason
+	usage   core.Usage
+	ended   bool
+
+	texts   []string       // of the messages that are stored
+	leaf    core.MessageID // the last of them
+	leafSeq int64
+}
+
+// text returns the text of the answer as turns have it.
+func (a *answer) text() string { return normalize(strings.Join(a.texts, " ")) }
+
+// storedText returns the text of the answer's messages that are in the log.
+func (a *answer) storedText() string {
+	texts := slices.DeleteFunc(slices.Clone(a.texts), func(text string) bool { return text == "" })
+	return strings.Join(texts, textSeparator)
+}
+
+// answerDelta is what an event adds to the answer.
+type answerDelta struct {
+	text      string
+	reasoning string
+	calls     []core.Approval // of the client's tools: the answer ends with them
+	discarded bool            // the text of the last message is no answer any more
+	end       bool
+}
+
+// textSeparator stands between the texts of two messages of one answer.
+const textSeparator = "\n\n"
+
+// followEvent returns what the event adds. It returns an error for a failed run.
+func (a *answer) followEvent(e core.Event) (answerDelta, error) {
+	switch data := e.Data.(type) {
+	case core.DeltaData:
+		return a.followDelta(e.Type, data), nil
+	case core.MessageData:
+		return a.followMessage(e.Type, data.Message), nil
+	case core.DiscardedData:
+		return a.followDiscarded(data), nil
+	case core.ApprovalData:
+		a.followApproval(e.Type, data.Approval)
+	case core.RunData:
+		return a.followRun(e.Type, data.Run)
+	}
+	return answerDelta{}, nil
+}
+
+func (a *answer) followDelta(kind core.EventType, d core.DeltaData) answerDelta {
+	if kind == core.EventReasoningDelta {
+		return answerDelta{reasoning: d.Text}
+	}
+	return a.extend(d.MessageID, d.Offset, d.Text)
+}
+
+// followDiscarded takes back the text of a message that broke off. Another one follows.
+func (a *answer) followDiscarded(d core.DiscardedData) answerDelta {
+	a.gone = d.MessageID
+	if d.MessageID != a.message || a.sent == 0 {
+		return answerDelta{}
+	}
+	a.sent = 0
+	return answerDelta{discarded: true}
+}
+
+// extend returns the part of a message's text from offset on that the client does not have.
+func (a *answer) extend(id core.MessageID, offset int, text string) (p answerDelta) {
+	if id == a.gone {
+		return p
+	}
+	if id != a.message {
+		p.discarded = a.sent > 0 && !a.created
+		a.any = a.any || a.sent > 0 && a.created
+		a.message, a.sent, a.created = id, 0, false
+	}
+	if offset > a.sent || offset+len(text) <= a.sent {
+		return p
+	}
+	text = text[a.sent-offset:]
+	begins := a.sent == 0
+	a.sent += len(text)
+	if p.text = text; begins && a.any {
+		p.text = textSeparator + text
+	}
+	return p
+}
+
+func (a *answer) followMessage(kind core.EventType, m core.Message) answerDelta {
+	if kind != core.EventMessageCreated || m.Role != core.RoleAssistant {
+		return answerDelta{}
+	}
+	a.finish, a.leaf, a.leafSeq = m.FinishReason, m.ID, m.Seq
+	a.texts = append(a.texts, m.Content)
+	p := a.extend(m.ID, 0, m.Content)
+	a.created = a.message == m.ID
+	return p
+}
+
+func (a *answer) followApproval(kind core.EventType, approval core.Approval) {
+	if a.open == nil {
+		a.open = map[core.ApprovalID]core.Approval{}
+	}
+	if kind == core.EventApprovalRequested {
+		a.open[approval.ID] = approval
+		return
+	}
+	delete(a.open, approval.ID)
+}
+
+func (a *answer) followRun(kind core.EventType, run core.Run) (answerDelta, error) {
+	switch kind {
+	case core.EventRunWaiting:
+		calls := a.clientCalls()
+		if len(calls) == 0 {
+			return answerDelta{}, nil // a person decides elsewhere
+		}
+		a.usage, a.finish, a.ended = run.Usage, core.FinishToolCalls, true
+		return answerDelta{calls: calls, end: true}, nil
+	case core.EventRunFailed:
+		a.ended = true
+		return answerDelta{}, failureOf(run)
+	case core.EventRunSucceeded, core.EventRunCanceled:
+		a.usage, a.ended = run.Usage, true
+		return answerDelta{end: true}, nil
+	default:
+		return answerDelta{}, nil
+	}
+}
+
+// clientCalls returns the open calls of the client's tools in the order of their requests; none
+// while a person has to decide about others.
+func (a *answer) clientCalls() []core.Approval {
+	var calls []core.Approval
+	for _, open := range a.open {
+		if open.Kind != core.KindClientTool {
+			return nil
+		}
+		calls = append(calls, open)
+	}
+	slices.SortFunc(calls, func(x, y core.Approval) int { return strings.Compare(string(x.ID), string(y.ID)) })
+	return calls
+}
+
+// failureOf returns the error of a failed run.
+func failureOf(run core.Run) error {
+	if run.Error == nil {
+		return core.Errorf(core.ErrModel, "the run failed")
+	}
+	return &core.Error{Kind: core.ErrModel, Code: run.Error.Code, Message: run.Error.Message}
+}
+
+// finishReason returns the reason as this API names it.
+func (a *answer) finishReason() string {
+	switch a.finish {
+	case core.FinishLength, core.FinishContentFilter:
+		return string(a.finish)
+	case core.FinishToolCalls:
+		if a.ended && len(a.open) > 0 {
+			return string(a.finish)
+		}
+	}
+	return string(core.FinishStop)
+}
+
+// untilAnswered returns the events up to the end of the answer: a run that waits for the
+// client's tools has not ended, but its answer has.
+func untilAnswered(events iter.Seq2[core.Event, error], ended func() bool) iter.Seq2[core.Event, error] {
+	return func(yield func(core.Event, error) bool) {
+		for e, err := range events {
+			if !yield(e, err) || ended() {
+				return
+			}
+		}
+	}
+}
+
+// collectAnswer returns the whole answer.
+func collectAnswer(ctx context.Context, events iter.Seq2[core.Event, error]) (*answer, *wholeAnswer, error) {
+	a, w := &answer{}, &wholeAnswer{}
+	for e, err := range events {
+		if err != nil {
+			return a, w, err
+		}
+		p, err := a.followEvent(e)
+		if err != nil {
+			return a, w, err
+		}
+		w.reasoning.WriteString(p.reasoning)
+		w.calls = append(w.calls, p.calls...)
+		if p.end {
+			return a, w, nil
+		}
+	}
+	return a, w, context.Cause(ctx)
+}
+
+// wholeAnswer is a whole answer.
+type wholeAnswer struct {
+	reasoning strings.Builder
+	calls     []core.Approval
+}

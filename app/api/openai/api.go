@@ -1,0 +1,342 @@
+package openai
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"bobbin/app/api/handlers"
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+)
+
+// Options are the parts that the API needs.
+type Options struct {
+	handlers.Services
+	Streams  *handlers.StreamLimiter
+	Models   func() []string // names of the configured models
+	Embedder llm.Embedder    // nil = no embeddings
+	// CheckEmbeddings returns an error if a limit of the owner's spending does not allow embeddings.
+	CheckEmbeddings func(ctx context.Context, owner string) error
+	// CountTokens counts the tokens of a text.
+	CountTokens func(text string) int
+}
+
+// API answers the requests of OpenAI's clients. Safe for concurrent use.
+type API struct {
+	Options
+	leaves *leafCache
+}
+
+// New returns the API.
+func New(o Options) *API { return &API{Options: o, leaves: newLeafCache()} }
+
+// CodeUnknownModel means that no agent has the name of the model.
+const CodeUnknownModel = "model_not_found"
+
+// findAgent returns the agent that a model of this API stands for, and the model that answers in
+// place of its own: "agent" or "agent/model".
+func (a *API) findAgent(name string) (agent core.Agent, model string, err error) {
+	if name == "" {
+		return agent, "", oneFault("model", "is missing; use one of %s", strings.Join(a.modelNames(), ", "))
+	}
+	agentName, model, overrides := strings.Cut(name, "/")
+	agent, err = a.Agents.Get(agentName)
+	if err != nil || overrides && !slices.Contains(a.Models(), model) {
+		return agent, "", &core.Error{Kind: core.ErrNotFound, Code: CodeUnknownModel,
+			Message: "the model " + quoteShort(name) + " does not exist; use an agent, or agent/model: " + strings.Join(a.modelNames(), ", ")}
+	}
+	return agent, model, nil
+}
+
+// modelNames returns the models of this API: the agents, and each with the configured models
+// that may answer for it.
+func (a *API) modelNames() []string {
+	var names []string
+	list := a.Agents.List()
+	for _, agent := range list {
+		names = append(names, agent.Name)
+	}
+	for _, agent := range list {
+		for _, model := range a.Models() {
+			if model != agent.Model {
+				names = append(names, agent.Name+"/"+model)
+			}
+		}
+	}
+	return names
+}
+
+// quoteShort returns a name of the caller for an error.
+func quoteShort(name string) string { return `"` + core.Clip(core.CleanText(name), 100) + `"` }
+
+// request is a chat completion on its way.
+type request struct {
+	caller
+	body         completionRequest
+	conversation conversation
+	options      *core.RunOptions
+	agent        core.Agent
+	model        string // in place of the agent's; empty = the agent's
+	key          string // Idempotency-Key; empty = none
+}
+
+// newRequest checks a chat completion.
+func (a *API) newRequest(c *gin.Context, body completionRequest) (r request, err error) {
+	r.body = body
+	if err = r.body.check(); err != nil {
+		return r, err
+	}
+	if r.conversation, err = readConversation(r.body.Messages); err != nil {
+		return r, err
+	}
+	if r.options, err = r.body.options(); err != nil {
+		return r, err
+	}
+	if r.agent, r.model, err = a.findAgent(r.body.Model); err != nil {
+		return r, err
+	}
+	if r.key, err = handlers.IdempotencyKey(c.Request); err != nil {
+		return r, err
+	}
+	r.caller, err = readCaller(c, r.body.Metadata, cmp.Or(r.body.SafetyIdentifier, r.body.User))
+	return r, err
+}
+
+// Names of headers of answers.
+const (
+	headerSession = "X-Session-Id"     // the session of Bobbin
+	headerHistory = "X-Bobbin-History" // how the client's history was taken: append, branch or side
+	headerRetry   = "X-Should-Retry"   // false as soon as there is a run: clients would begin another one
+)
+
+// Complete answers POST /v1/chat/completions.
+func (a *API) Complete(c *gin.Context) error {
+	body, err := handlers.ReadForeign[completionRequest](c)
+	if err != nil {
+		return err
+	}
+	r, err := a.newRequest(c, body)
+	if err != nil {
+		return err
+	}
+	return a.Streams.WithSlot(c, func(stream handlers.RunStream) error {
+		run, err := a.startRun(c, r)
+		if err != nil {
+			return err
+		}
+		// A stream may last for minutes: it does not keep the conversation in memory.
+		r.conversation, r.options, r.body.Messages, r.body.Tools = conversation{}, nil, nil, nil
+		handlers.ReleaseBody(c)
+		c.Header(headerSession, string(run.run.SessionID))
+		c.Header(headerRetry, "false")
+		return a.serveAnswer(c, r, run, stream)
+	})
+}
+
+// activeRun is a run that answers a request.
+type activeRun struct {
+	run     core.Run
+	from    core.Cursor // where the events of the answer begin
+	history historyHash // of the client's turns before the new message
+	user    *string     // the new message as turns have it; nil = there is none
+}
+
+// startRun has the new message of the request answered.
+func (a *API) startRun(c *gin.Context, r request) (activeRun, error) {
+	ctx := c.Request.Context()
+	if len(r.conversation.results) > 0 {
+		return a.resumeRun(ctx, r)
+	}
+	session, err := a.openSession(ctx, r.caller, r.agent.Name, r.key)
+	if err != nil {
+		return activeRun{}, err
+	}
+	if r.key != "" {
+		run, err := a.Runs.Repeated(ctx, r.tenant, session.ID, r.key)
+		if !errors.Is(err, core.ErrNotFound) {
+			return activeRun{run: run}, err
+		}
+	}
+	if err := a.awaitCanceled(ctx, r.caller, session); err != nil {
+		return activeRun{}, err
+	}
+	at, err := a.locateHistory(c, r, session)
+	if err != nil {
+		return activeRun{}, err
+	}
+	c.Header(headerHistory, string(at.kind))
+	if at.kind == placeSide {
+		aside := r.caller
+		aside.session, aside.ours = "", false
+		if session, err = a.openSession(ctx, aside, r.agent.Name, ""); err != nil {
+			return activeRun{}, err
+		}
+		at = logTree{}.placeConversation(r.conversation)
+	}
+	return a.sendMessage(ctx, r, session, at)
+}
+
+// locateHistory compares the history of the request with the session's log.
+func (a *API) locateHistory(c *gin.Context, r request, session core.Session) (placement, error) {
+	if known, ok := a.leaves.findLeaf(session, r.conversation.hash); ok {
+		leaf, err := a.findLeaf(c.Request.Context(), r.caller, session.ID)
+		if err != nil || leaf == known { // else another branch was selected
+			return placement{kind: placeAppend, after: leaf}, err
+		}
+	}
+	if session.LastSeq == 0 {
+		return logTree{}.placeConversation(r.conversation), nil
+	}
+	log, err := a.loadLog(c, r.caller, session.ID)
+	if err != nil {
+		return placement{}, err
+	}
+	return log.placeConversation(r.conversation), nil
+}
+
+// sendMessage stores what the log does not have, and the new message, and has it answered.
+func (a *API) sendMessage(ctx context.Context, r request, session core.Session, at placement) (activeRun, error) {
+	if session.Agent != r.agent.Name {
+		if _, err := a.Chat.UpdateSession(ctx, r.tenant, session.ID, core.SessionPatch{Agent: &r.agent.Name}); err != nil {
+			return activeRun{}, err
+		}
+	}
+	user := normalize(r.conversation.next.Content.text)
+	out := activeRun{history: r.conversation.hash, user: &user}
+	if at.regenerate != "" {
+		accepted, err := a.Chat.Regenerate(ctx, r.tenant, core.Regenerate{
+			SessionID: session.ID, MessageID: at.regenerate, User: r.user, ClientMessageID: r.key, Model: r.model,
+			Multitask: multitaskOf(session, true), Source: core.SourceAPI, Options: r.options,
+		})
+		out.run = accepted.Run
+		return out, err
+	}
+	stored, err := a.storeMissing(ctx, r, session.ID, at)
+	if err != nil {
+		return activeRun{}, err
+	}
+	switch {
+	case stored || at.kind == placeAppend:
+		at.after = "" // the end of the current path
+	case at.after == "":
+		at.after = core.AfterStart
+	}
+	parts, err := a.uploadFiles(ctx, r.caller, session.ID, r.conversation.next.Content.files)
+	if err != nil {
+		return activeRun{}, err
+	}
+	accepted, err := a.Chat.Send(ctx, r.tenant, core.SendMessage{
+		SessionID: session.ID, User: r.user, Content: r.conversation.next.Content.text, ClientMessageID: r.key, Model: r.model,
+		Multitask: multitaskOf(session, at.after != ""), Source: core.SourceAPI, Author: r.conversation.next.Name, Parts: parts, Options: r.options,
+		After: at.after,
+	})
+	out.run = accepted.Run
+	return out, err
+}
+
+// multitaskOf returns what the new message does to the session's active run: one that waits for a
+// decision or for the client's tools ends (nothing asked for does that), others are in the way.
+func multitaskOf(session core.Session, branch bool) core.Multitask {
+	switch {
+	case session.Status != core.SessionWaiting:
+		return core.MultitaskReject
+	case branch:
+		return core.MultitaskInterrupt
+	default:
+		return ""
+	}
+}
+
+// uploadFiles stores the images and files of a message.
+func (a *API) uploadFiles(ctx context.Context, who caller, session core.SessionID, files []file) ([]core.Part, error) {
+	if _, most := a.Files.MaxBytes(); len(files) > most {
+		return nil, oneFault("messages[].content"+files[most].field, "at most %d images and files are allowed in a message", most)
+	}
+	var parts []core.Part
+	for _, f := range files {
+		field := "messages[].content" + f.field
+		if f.id == "" {
+			data, name, err := f.decode()
+			if err != nil {
+				return nil, oneFault(field, "%s", err)
+			}
+			blob, err := a.Files.Upload(ctx, who.tenant, core.Upload{SessionID: session, User: who.user, Name: name, Data: data})
+			if err != nil {
+				return nil, err
+			}
+			f.id = blob.ID
+		}
+		parts = append(parts, core.Part{BlobID: f.id})
+	}
+	return parts, nil
+}
+
+// resumeRun gives the results of the client's tools to the run that waits for them.
+func (a *API) resumeRun(ctx context.Context, r request) (activeRun, error) {
+	var run core.RunID
+	results := make([]core.CallResult, 0, len(r.conversation.results))
+	for i, m := range r.conversation.results {
+		of, id, ok := parseCallID(m.ToolCallID)
+		if !ok || run != "" && of != run {
+			return activeRun{}, unknownCall(i, m.ToolCallID)
+		}
+		run = of
+		results = append(results, core.CallResult{ToolCallID: id, Result: m.Content.text})
+	}
+	before, err := a.Runs.Get(ctx, r.tenant, run)
+	if errors.Is(err, core.ErrNotFound) {
+		return activeRun{}, unknownCall(0, r.conversation.results[0].ToolCallID)
+	}
+	if err != nil {
+		return activeRun{}, err
+	}
+	session, err := a.Sessions.Get(ctx, r.tenant, before.SessionID)
+	if err != nil {
+		return activeRun{}, err
+	}
+	answered, err := a.Chat.AnswerCalls(ctx, r.tenant, before.SessionID, results)
+	if err != nil {
+		return activeRun{}, err
+	}
+	if !waitsFor(before, results) { // a client that has not got the answer sends its results again
+		return a.findAnswer(ctx, r.tenant, answered, results)
+	}
+	if answered.Status == core.RunWaiting {
+		err = oneFault("messages", "the answer before has calls whose results are missing: send the results of all of them")
+	}
+	return activeRun{run: answered, from: core.Cursor{After: session.LastEventSeq}}, err
+}
+
+// waitsFor reports whether the run waits for one of the results.
+func waitsFor(run core.Run, results []core.CallResult) bool {
+	for _, open := range run.Approvals {
+		if slices.ContainsFunc(results, func(r core.CallResult) bool { return r.ToolCallID == open.ToolCallID }) {
+			return true
+		}
+	}
+	return false
+}
+
+// findAnswer returns the answer that followed results.
+func (a *API) findAnswer(ctx context.Context, tenant core.Tenant, run core.Run, results []core.CallResult) (activeRun, error) {
+	for e, err := range a.Chat.WatchRun(ctx, tenant, run.ID, core.Cursor{}) {
+		if err != nil {
+			return activeRun{}, err
+		}
+		data, ok := e.Data.(core.ApprovalData)
+		if ok && e.Type == core.EventApprovalDecided && data.Approval.ToolCallID == results[0].ToolCallID {
+			return activeRun{run: run, from: core.Cursor{After: e.Seq - 1}}, nil
+		}
+	}
+	return activeRun{}, unknownCall(0, results[0].ToolCallID)
+}
+
+// unknownCall returns the error for a result of a call that nobody waits for.
+func unknownCall(i int, id string) error {
+	return oneFault("messages", "no call waits for the result of tool_call_id %s (result %d)", quoteShort(id), i+1)
+}

@@ -1,0 +1,290 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"github.com/gin-gonic/gin"
+
+	"bobbin/app/api/handlers"
+	"bobbin/app/core"
+)
+
+// conversationObject is a session as the Conversations API shows it.
+type conversationObject struct {
+	ID        string            `json:"id"`
+	Object    string            `json:"object"`
+	CreatedAt int64             `json:"created_at"`
+	Metadata  map[string]string `json:"metadata"`
+}
+
+func newConversationObject(s core.Session) conversationObject {
+	o := conversationObject{ID: conversationPrefix + string(s.ID), Object: "conversation", CreatedAt: s.CreatedAt.Unix(), Metadata: map[string]string{}}
+	var all map[string]any
+	_ = json.Unmarshal(s.Metadata, &all) // none, or an object
+	for key, value := range all {
+		if text, ok := value.(string); ok {
+			o.Metadata[key] = text
+		}
+	}
+	return o
+}
+
+// CreateConversation answers POST /v1/conversations.
+func (a *API) CreateConversation(c *gin.Context) error {
+	body, err := handlers.ReadForeign[struct {
+		Items    input             `json:"items"`
+		Metadata map[string]string `json:"metadata"`
+	}](c)
+	if err != nil {
+		return err
+	}
+	who, err := readCaller(c, body.Metadata, "")
+	if err != nil {
+		return err
+	}
+	metadata, err := encodeMetadata(body.Metadata)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request.Context()
+	session, err := a.Chat.CreateSession(ctx, who.tenant, core.Session{UserID: who.user, Source: core.SourceAPI, Metadata: metadata})
+	if err != nil {
+		return err
+	}
+	if len(body.Items) > 0 {
+		if err := a.addItems(ctx, who, session.ID, body.Items); err != nil {
+			return err
+		}
+	}
+	return writeJSON(c, newConversationObject(session))
+}
+
+// encodeMetadata returns the metadata of a session; nil for none.
+func encodeMetadata(m map[string]string) (json.RawMessage, error) {
+	if len(m) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(m)
+}
+
+// addItems adds items to the end of a conversation without an answer.
+func (a *API) addItems(ctx context.Context, who caller, id core.SessionID, items input) error {
+	messages, err := items.messages()
+	if err != nil {
+		return err
+	}
+	in := core.AppendMessages{SessionID: id}
+	for _, m := range messages {
+		in.Messages = append(in.Messages, m.toCore(who.user))
+	}
+	return a.Transfer.AppendHistory(ctx, who.tenant, in)
+}
+
+// conversationOf returns the session of the path's conversation.
+func (a *API) conversationOf(c *gin.Context) (core.Session, caller, error) {
+	who, err := readCaller(c, nil, "")
+	if err != nil {
+		return core.Session{}, who, err
+	}
+	id, err := parseID[core.SessionID](conversationPrefix, c.Param("id"), "conversation")
+	if err != nil {
+		return core.Session{}, who, err
+	}
+	session, err := a.Sessions.Get(c.Request.Context(), who.tenant, id)
+	return session, who, err
+}
+
+// GetConversation answers GET /v1/conversations/{id}.
+func (a *API) GetConversation(c *gin.Context) error {
+	session, _, err := a.conversationOf(c)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, newConversationObject(session))
+}
+
+// UpdateConversation answers POST /v1/conversations/{id}.
+func (a *API) UpdateConversation(c *gin.Context) error {
+	body, err := handlers.ReadForeign[struct {
+		Metadata map[string]string `json:"metadata"`
+	}](c)
+	if err != nil {
+		return err
+	}
+	session, who, err := a.conversationOf(c)
+	if err != nil {
+		return err
+	}
+	patch := core.SessionPatch{}
+	if body.Metadata != nil {
+		if patch.Metadata, err = json.Marshal(body.Metadata); err != nil {
+			return err
+		}
+	}
+	if session, err = a.Chat.UpdateSession(c.Request.Context(), who.tenant, session.ID, patch); err != nil {
+		return err
+	}
+	return writeJSON(c, newConversationObject(session))
+}
+
+// DeleteConversation answers DELETE /v1/conversations/{id}. It archives the session: what
+// removes data for good is the native API's deletion.
+func (a *API) DeleteConversation(c *gin.Context) error {
+	session, who, err := a.conversationOf(c)
+	if err == nil {
+		err = a.Chat.ArchiveSession(c.Request.Context(), who.tenant, session.ID)
+	}
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, struct {
+		ID      string `json:"id"`
+		Object  string `json:"object"`
+		Deleted bool   `json:"deleted"`
+	}{conversationPrefix + string(session.ID), "conversation.deleted", true})
+}
+
+// itemList is a page of items.
+type itemList struct {
+	Object  string       `json:"object"`
+	Data    []outputItem `json:"data"`
+	FirstID string       `json:"first_id"`
+	LastID  string       `json:"last_id"`
+	HasMore bool         `json:"has_more"`
+}
+
+func newItemList(items []outputItem, more bool) itemList {
+	list := itemList{Object: "list", Data: items, HasMore: more}
+	if list.Data == nil {
+		list.Data = []outputItem{}
+	}
+	if n := len(items); n > 0 {
+		list.FirstID, list.LastID = items[0].ID, items[n-1].ID
+	}
+	return list
+}
+
+// Limits of lists of items.
+const (
+	defaultItems = 20
+	mostItems    = 100
+)
+
+// ListItems answers GET /v1/conversations/{id}/items: those of the current path, the newest first
+// unless order=asc.
+func (a *API) ListItems(c *gin.Context) error {
+	session, who, err := a.conversationOf(c)
+	if err != nil {
+		return err
+	}
+	limit, err := strconv.Atoi(c.DefaultQuery("limit", strconv.Itoa(defaultItems)))
+	if err != nil || limit < 1 || limit > mostItems {
+		return oneFault("limit", "must be a number from 1 to %d", mostItems)
+	}
+	order := c.DefaultQuery("order", "desc")
+	if order != "asc" && order != "desc" {
+		return oneFault("order", "must be asc or desc")
+	}
+	q := core.MessageQuery{PageQuery: core.PageQuery{Limit: limit + 1}, Descending: order == "desc"}
+	if after := c.Query("after"); after != "" {
+		id, err := parseID[core.MessageID](messagePrefix, after, "item")
+		if err != nil {
+			return err
+		}
+		m, err := a.Messages.Get(c.Request.Context(), who.tenant, session.ID, id)
+		if err != nil {
+			return err
+		}
+		if q.Descending {
+			q.Before = m.Seq
+		} else {
+			q.After = m.Seq
+		}
+	}
+	page, err := a.listMessages(c, who, session.ID, q)
+	if err != nil {
+		return err
+	}
+	more := len(page.Items) > limit || page.NextCursor != nil
+	var items []outputItem
+	for _, m := range page.Items[:min(limit, len(page.Items))] {
+		of := itemsOf(m)
+		if q.Descending {
+			slices.Reverse(of)
+		}
+		items = append(items, of...)
+	}
+	return writeJSON(c, newItemList(items, more))
+}
+
+// listMessages returns a page of messages and reserves the memory for it and for its JSON.
+func (a *API) listMessages(c *gin.Context, who caller, id core.SessionID, q core.MessageQuery) (core.Page[core.Message], error) {
+	if err := handlers.ReserveMemory(c, 2*core.MaxMessagePageBytes); err != nil {
+		return core.Page[core.Message]{}, err
+	}
+	return a.Messages.List(c.Request.Context(), who.tenant, id, q)
+}
+
+// CreateItems answers POST /v1/conversations/{id}/items.
+func (a *API) CreateItems(c *gin.Context) error {
+	body, err := handlers.ReadForeign[struct {
+		Items input `json:"items"`
+	}](c)
+	if err != nil {
+		return err
+	}
+	session, who, err := a.conversationOf(c)
+	if err != nil {
+		return err
+	}
+	if err := a.addItems(c.Request.Context(), who, session.ID, body.Items); err != nil {
+		return err
+	}
+	q := core.MessageQuery{PageQuery: core.PageQuery{Limit: mostItems}, After: session.LastSeq}
+	page, err := a.listMessages(c, who, session.ID, q)
+	if err != nil {
+		return err
+	}
+	var items []outputItem
+	for _, m := range page.Items {
+		items = append(items, itemsOf(m)...)
+	}
+	return writeJSON(c, newItemList(items, page.NextCursor != nil))
+}
+
+// GetItem answers GET /v1/conversations/{id}/items/{item}.
+func (a *API) GetItem(c *gin.Context) error {
+	session, who, err := a.conversationOf(c)
+	if err != nil {
+		return err
+	}
+	id, err := parseID[core.MessageID](messagePrefix, c.Param("item"), "item")
+	if err != nil {
+		return err
+	}
+	m, err := a.Messages.Get(c.Request.Context(), who.tenant, session.ID, id)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, itemsOf(m)[0])
+}
+
+// DeleteItem answers DELETE /v1/conversations/{id}/items/{item}: nothing of the message's content
+// is left.
+func (a *API) DeleteItem(c *gin.Context) error {
+	session, who, err := a.conversationOf(c)
+	if err != nil {
+		return err
+	}
+	id, err := parseID[core.MessageID](messagePrefix, c.Param("item"), "item")
+	if err == nil {
+		err = a.Chat.DeleteMessage(c.Request.Context(), who.tenant, session.ID, id)
+	}
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, newConversationObject(session))
+}

@@ -1,0 +1,130 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"bobbin/app/api/handlers"
+	"bobbin/app/core"
+)
+
+// Limits of a request for embeddings.
+const (
+	maxInputs     = 2048
+	maxInputBytes = 1 << 20
+)
+
+// embeddingRequest is the body of a request for embeddings.
+type embeddingRequest struct {
+	Model      string     `json:"model"`
+	Input      inputTexts `json:"input"`
+	Format     string     `json:"encoding_format"`
+	Dimensions int        `json:"dimensions"`
+}
+
+// inputTexts is a text or a list of texts.
+type inputTexts []string
+
+// UnmarshalJSON reads a text or a list of texts.
+func (l *inputTexts) UnmarshalJSON(data []byte) error {
+	if err := json.Unmarshal(data, (*[]string)(l)); err == nil {
+		return nil
+	}
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return errors.New("must be a text or a list of texts; lists of tokens are not supported")
+	}
+	*l = inputTexts{text}
+	return nil
+}
+
+type embedding struct {
+	Object    string `json:"object"`
+	Index     int    `json:"index"`
+	Embedding any    `json:"embedding"` // a list of numbers, or a text in base64
+}
+
+type embeddingList struct {
+	Object string         `json:"object"`
+	Data   []embedding    `json:"data"`
+	Model  string         `json:"model"`
+	Usage  embeddingUsage `json:"usage"`
+}
+
+type embeddingUsage struct {
+	PromptTokens int `json:"prompt_tokens"`
+	TotalTokens  int `json:"total_tokens"`
+}
+
+// Embed answers POST /v1/embeddings with vectors of the configured embedding model.
+func (a *API) Embed(c *gin.Context) error {
+	body, err := handlers.ReadForeign[embeddingRequest](c)
+	if err != nil {
+		return err
+	}
+	if err := a.checkEmbedding(body); err != nil {
+		return err
+	}
+	id, _ := core.IdentityFrom(c.Request.Context())
+	if err := a.CheckEmbeddings(c.Request.Context(), id.Owner); err != nil {
+		return err
+	}
+	vectors, err := a.Embedder.Embed(c.Request.Context(), body.Input)
+	if err != nil {
+		return err
+	}
+	list := embeddingList{Object: "list", Model: a.Embedder.Model(), Data: make([]embedding, len(vectors))}
+	for i, v := range vectors {
+		list.Data[i] = embedding{Object: "embedding", Index: i, Embedding: v}
+		if body.Format == "base64" {
+			list.Data[i].Embedding = encodeVector(v)
+		}
+		list.Usage.PromptTokens += a.CountTokens(body.Input[i])
+	}
+	list.Usage.TotalTokens = list.Usage.PromptTokens
+	return writeJSON(c, list)
+}
+
+// encodeVector returns the numbers as clients decode them: float32, little endian, in base64.
+func encodeVector(v []float32) string {
+	var raw bytes.Buffer
+	_ = binary.Write(&raw, binary.LittleEndian, v) // a buffer cannot fail
+	return base64.StdEncoding.EncodeToString(raw.Bytes())
+}
+
+func (a *API) checkEmbedding(body embeddingRequest) error {
+	if body.Model != a.Embedder.Model() {
+		return &core.Error{Kind: core.ErrNotFound, Code: CodeUnknownModel,
+			Message: "the embedding model " + quoteShort(body.Model) + " does not exist; the server has " + a.Embedder.Model()}
+	}
+	var f core.Faults
+	size := 0
+	for _, text := range body.Input {
+		size += len(text)
+		if strings.TrimSpace(text) == "" {
+			f.Add("input", "has an empty text")
+			break
+		}
+	}
+	switch {
+	case len(body.Input) == 0:
+		f.Add("input", "is empty")
+	case len(body.Input) > maxInputs:
+		f.Add("input", "has %d texts, at most %d are allowed", len(body.Input), maxInputs)
+	case size > maxInputBytes:
+		f.Add("input", "has %d bytes, at most %d are allowed", size, maxInputBytes)
+	}
+	if body.Format != "" && body.Format != "float" && body.Format != "base64" {
+		f.Add("encoding_format", "must be float or base64")
+	}
+	if n := a.Embedder.Dimension(); body.Dimensions != 0 && n != 0 && body.Dimensions != n {
+		f.Add("dimensions", "must be %d: the model has no other", n)
+	}
+	return f.Err()
+}

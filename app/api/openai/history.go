@@ -1,0 +1,355 @@
+package openai
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"bobbin/app/core"
+)
+
+// turn is a message of the user and what was answered. Both sides see a conversation as turns:
+// the client knows nothing of the tools that the server has called between two texts.
+type turn struct {
+	user     string // with one space between words
+	answer   string // the texts of all its messages, likewise
+	messages []message
+	partial  bool // of a stored turn: its answer was canceled
+}
+
+// isSame reports whether the stored turn is the one that the client sent. A client that canceled an
+// answer may have got less of it than the log.
+func (t turn) isSame(sent turn) bool {
+	return t.user == sent.user && (t.answer == sent.answer || t.partial && strings.HasPrefix(t.answer, sent.answer))
+}
+
+// conversation is what the client sent, without the instructions.
+type conversation struct {
+	history []turn // before the new message
+	hash    historyHash
+	next    message // the user's new message; without a role = the client sends results of its tools
+	results []message
+}
+
+// readConversation returns the turns of the client's messages.
+func readConversation(messages []message) (conversation, error) {
+	var c conversation
+	var faults core.Faults
+	for i, m := range messages {
+		field := fmt.Sprintf("messages[%d]", i)
+		switch m.Role {
+		case "system", "developer":
+		case "user":
+			c.history = append(c.history, turn{user: normalize(m.Content.text), messages: []message{m}})
+		case "assistant", "tool":
+			if len(c.history) == 0 { // a greeting
+				c.history = append(c.history, turn{})
+			}
+			last := &c.history[len(c.history)-1]
+			last.messages = append(last.messages, m)
+			if m.Role == "tool" && m.ToolCallID == "" {
+				faults.Add(field+".tool_call_id", "is missing")
+			}
+		default:
+			faults.Add(field+".role", "must be system, developer, user, assistant or tool")
+		}
+	}
+	if err := faults.Err(); err != nil {
+		return c, err
+	}
+	for i, t := range c.history {
+		var texts []string
+		for _, m := range t.messages {
+			if m.Role == "assistant" {
+				texts = append(texts, m.Content.text)
+			}
+		}
+		c.history[i].answer = normalize(texts...)
+	}
+	return c.splitNext()
+}
+
+// splitNext takes what is new from the end of the history.
+func (c conversation) splitNext() (conversation, error) {
+	if len(c.history) == 0 {
+		return c, oneFault("messages", "has no message of the user")
+	}
+	last := &c.history[len(c.history)-1]
+	newest := last.messages[len(last.messages)-1]
+	switch newest.Role {
+	case "user":
+		c.next, c.history = newest, c.history[:len(c.history)-1]
+		c.hash = hashHistory(c.history)
+		return c, nil
+	case "tool":
+		n := len(last.messages)
+		for n > 0 && last.messages[n-1].Role == "tool" {
+			n--
+		}
+		c.results = last.messages[n:]
+		return c, nil
+	default:
+		return c, oneFault("messages", "must end with a message of the user, or with results of tools")
+	}
+}
+
+// normalize returns the texts as one, with one space between words: clients trim texts, and join the
+// texts of one turn in their own ways.
+func normalize(texts ...string) string {
+	var words []string
+	for _, text := range texts {
+		words = append(words, strings.Fields(text)...)
+	}
+	return strings.Join(words, " ")
+}
+
+// oneFault returns the error of one field.
+func oneFault(field, format string, args ...any) error {
+	var f core.Faults
+	f.Add(field, format, args...)
+	return f.Err()
+}
+
+// logTree is the log of a session with all its branches.
+type logTree struct {
+	children  map[core.MessageID][]core.Message // in the order in which they were written
+	ends      map[core.MessageID]core.Message   // the last messages of the newest answers that follow messages
+	path      []core.Message                    // the current one
+	truncated bool                              // older messages are not in it
+}
+
+// newLogTree returns the tree of a session's messages, in the order of their seq.
+func newLogTree(messages []core.Message) logTree {
+	t := logTree{children: map[core.MessageID][]core.Message{}, ends: map[core.MessageID]core.Message{}}
+	for _, m := range messages {
+		t.children[m.ParentID] = append(t.children[m.ParentID], m)
+		if m.OnPath {
+			t.path = append(t.path, m)
+		}
+	}
+	for _, m := range slices.Backward(messages) { // what follows a message comes before it
+		if _, newer := t.ends[m.ParentID]; newer || m.Role == core.RoleUser {
+			continue
+		}
+		end, continued := t.ends[m.ID]
+		if !continued {
+			end = m
+		}
+		t.ends[m.ParentID] = end
+	}
+	return t
+}
+
+// leaf returns the end of the current path; empty = there are no messages.
+func (t logTree) leaf() core.MessageID {
+	if len(t.path) == 0 {
+		return ""
+	}
+	return t.path[len(t.path)-1].ID
+}
+
+// findTurn returns the last message of the newest turn after parent that is the client's.
+func (t logTree) findTurn(parent core.MessageID, want turn) (core.MessageID, bool) {
+	for _, m := range slices.Backward(t.children[parent]) {
+		var last core.MessageID
+		var found bool
+		switch {
+		case m.Role != core.RoleUser && want.user == "": // a greeting
+			last, found = t.matchAnswer(m, want.answer)
+		case m.Role == core.RoleUser && normalize(m.Content) == want.user:
+			last, found = t.findAnswer(m.ID, want.answer)
+		}
+		if found {
+			return last, true
+		}
+	}
+	return "", false
+}
+
+// findAnswer returns the last message of the newest answer after a message that has the text. The
+// whole search looks at each message once, and copies no text of the client.
+func (t logTree) findAnswer(at core.MessageID, text string) (core.MessageID, bool) {
+	ended := true
+	for _, m := range slices.Backward(t.children[at]) {
+		if m.Role == core.RoleUser {
+			continue
+		}
+		ended = false
+		if last, found := t.matchAnswer(m, text); found {
+			return last, true
+		}
+	}
+	return at, ended && text == ""
+}
+
+// matchAnswer returns the last message of an answer that has the text and begins with m.
+func (t logTree) matchAnswer(m core.Message, text string) (core.MessageID, bool) {
+	if m.Role != core.RoleAssistant {
+		return t.findAnswer(m.ID, text)
+	}
+	stored := normalize(m.Content)
+	if rest, ok := cutWords(text, stored); ok {
+		if last, found := t.findAnswer(m.ID, rest); found {
+			return last, true
+		}
+	}
+	if !strings.HasPrefix(stored, text) {
+		return "", false
+	}
+	end, continued := t.ends[m.ID]
+	if !continued {
+		end = m
+	}
+	return end.ID, end.Status == core.MessagePartial
+}
+
+// cutWords removes the words from the beginning of a text; both have one space between words.
+func cutWords(text, words string) (rest string, ok bool) {
+	rest, ok = strings.CutPrefix(text, words)
+	if words == "" || rest == "" || !ok {
+		return rest, ok
+	}
+	return strings.CutPrefix(rest, " ")
+}
+
+// placement says where a new message belongs in a session.
+type placement struct {
+	kind       placementKind
+	after      core.MessageID // the last message that both sides have; empty = none
+	missing    []turn         // turns of the client that the log does not have, to be stored after it
+	regenerate core.MessageID // the stored message that is to be answered again; empty = a new message
+}
+
+// placementKind is a kind of placement; clients see it in a header.
+type placementKind string
+
+// The kinds of placements.
+const (
+	placeAppend placementKind = "append" // at the end of the conversation
+	placeBranch placementKind = "branch" // beside what the log has
+	placeSide   placementKind = "side"   // the request has nothing to do with the conversation
+)
+
+// placeConversation compares the client's conversation with the log.
+func (t logTree) placeConversation(c conversation) placement {
+	if t.truncated {
+		return t.placeAtEnd(c)
+	}
+	at, matched := core.MessageID(""), 0
+	for _, want := range c.history {
+		last, ok := t.findTurn(at, want)
+		if !ok {
+			break
+		}
+		at, matched = last, matched+1
+	}
+	if matched == 0 && len(t.path) > 0 {
+		if p := t.placeAtEnd(c); p.kind == placeAppend || !t.resembles(c) {
+			return p
+		}
+	}
+	p := placement{kind: placeBranch, after: at, missing: c.history[matched:]}
+	if at == t.leaf() {
+		p.kind = placeAppend
+	}
+	if len(p.missing) > 0 {
+		return p
+	}
+	next := normalize(c.next.Content.text)
+	for _, m := range t.children[at] {
+		if m.Role == core.RoleUser && normalize(m.Content) == next {
+			p.regenerate, p.kind = m.ID, placeBranch
+		}
+	}
+	return p
+}
+
+// placeAtEnd places a conversation whose beginning the log does not have: at the end if the
+// current path ends with it, since clients leave out the beginning of long conversations.
+func (t logTree) placeAtEnd(c conversation) placement {
+	path := pathTurns(t.path)
+	n := len(path) - len(c.history)
+	if len(c.history) == 0 || n < 0 || !slices.EqualFunc(path[n:], c.history, turn.isSame) {
+		return placement{kind: placeSide}
+	}
+	return placement{kind: placeAppend, after: t.leaf()}
+}
+
+// pathTurns returns the turns of a path.
+func pathTurns(path []core.Message) []turn {
+	var turns []turn
+	for len(path) > 0 {
+		end := 1 + slices.IndexFunc(path[1:], func(m core.Message) bool { return m.Role == core.RoleUser })
+		if end == 0 {
+			end = len(path)
+		}
+		turns = append(turns, storedTurn(path[:end]))
+		path = path[end:]
+	}
+	return turns
+}
+
+// storedTurn returns the turn of stored messages; only the first one may be the user's.
+func storedTurn(messages []core.Message) turn {
+	var t turn
+	var texts []string
+	for _, m := range messages {
+		switch m.Role {
+		case core.RoleUser:
+			t.user = normalize(m.Content)
+		case core.RoleAssistant:
+			texts, t.partial = append(texts, m.Content), m.Status == core.MessagePartial
+		}
+	}
+	t.answer = normalize(texts...)
+	return t
+}
+
+// minResemblance is the share of common words from which a first message is an edit of the
+// stored one. Requests for titles and tags quote a conversation and are much longer.
+const minResemblance = 0.5
+
+// maxResemblances bounds how many of the stored first messages are compared, the newest.
+const maxResemblances = 20
+
+// resembles reports whether the client's conversation has something in common with the log
+// although its first turn differs: an answer, or a first message that was edited.
+func (t logTree) resembles(c conversation) bool {
+	stored := map[string]bool{}
+	for _, p := range pathTurns(t.path) {
+		stored[p.answer] = p.answer != ""
+	}
+	for _, h := range c.history {
+		if stored[h.answer] {
+			return true
+		}
+	}
+	first := c.next.Content.text
+	if len(c.history) > 0 {
+		first = c.history[0].user
+	}
+	roots := t.children[""]
+	for _, m := range roots[max(0, len(roots)-maxResemblances):] {
+		if m.Role == core.RoleUser && commonShare(m.Content, first) >= minResemblance {
+			return true
+		}
+	}
+	return false
+}
+
+// commonShare returns the share of the words of both texts that both have.
+func commonShare(a, b string) float64 {
+	words, common := map[string]int{}, 0
+	for _, w := range strings.Fields(a) {
+		words[w] |= 1
+	}
+	for _, w := range strings.Fields(b) {
+		words[w] |= 2
+	}
+	for _, in := range words {
+		if in == 3 {
+			common++
+		}
+	}
+	return float64(common) / float64(max(len(words), 1))
+}

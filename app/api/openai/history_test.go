@@ -1,0 +1,208 @@
+package openai
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+)
+
+// stored is a log in the making.
+type stored []core.Message
+
+// add adds a message after another one, and makes it the end of the current path.
+func (s *stored) add(id, parent core.MessageID, role core.Role, text string) {
+	*s = append(*s, core.Message{ID: id, ParentID: parent, Role: role, Content: text, Seq: int64(len(*s) + 1)})
+	onPath := map[core.MessageID]bool{}
+	parents := map[core.MessageID]core.MessageID{}
+	for _, m := range *s {
+		parents[m.ID] = m.ParentID
+	}
+	for at := id; at != ""; at = parents[at] {
+		onPath[at] = true
+	}
+	for i := range *s {
+		(*s)[i].OnPath = onPath[(*s)[i].ID]
+	}
+}
+
+// talk returns messages of alternating roles, the user's first.
+func talk(texts ...string) []message {
+	var list []message
+	for i, text := range texts {
+		list = append(list, message{Role: []string{"user", "assistant"}[i%2], Content: content{text: text}})
+	}
+	return list
+}
+
+func longLog() stored {
+	var s stored
+	s.add("u1", "", core.RoleUser, "What is a bobbin?")
+	s.add("a1", "u1", core.RoleAssistant, "A spool\nfor thread.")
+	s.add("u2", "a1", core.RoleUser, "And what is a loom?")
+	s.add("c2", "u2", core.RoleAssistant, "Let me look.") // with a call of a tool of the server
+	s.add("t2", "c2", core.RoleTool, "loom: a machine")
+	s.add("a2", "t2", core.RoleAssistant, "A machine to weave.")
+	return s
+}
+
+// A client's history is the same as the log up to where both differ; what is new there becomes a
+// branch, and what has nothing to do with the log never enters it.
+func TestPlace(t *testing.T) {
+	t.Parallel()
+	branched := longLog()
+	branched.add("u2b", "a1", core.RoleUser, "Who made the first one?")
+	branched.add("a2b", "u2b", core.RoleAssistant, "Nobody knows.")
+	canceled := longLog()
+	canceled[len(canceled)-1].Status = core.MessagePartial
+	for _, tt := range []struct {
+		name string
+		log  stored
+		sent []message
+		want placement
+	}{
+		{"first message", nil, talk("hello"), placement{kind: placeAppend}},
+		{"given history", nil, talk("hello", "hi", "and?"), placement{kind: placeAppend, missing: make([]turn, 1)}},
+		{"next message", longLog(), talk("What is a bobbin?", "A spool for thread.", "And what is a loom?", "Let me look.\n\nA machine to weave. ", "Thanks"), placement{kind: placeAppend, after: "a2"}},
+		{"edited message", longLog(), talk("What is a bobbin?", "A spool for thread.", "And what is a shuttle?"), placement{kind: placeBranch, after: "a1"}},
+		{"regenerated answer", longLog(), talk("What is a bobbin?", "A spool for thread.", "And what is a loom?"), placement{kind: placeBranch, after: "a1", regenerate: "u2"}},
+		{"regenerated first answer", longLog(), talk("What is a bobbin?"), placement{kind: placeBranch, regenerate: "u1"}},
+		{"edited first message", longLog(), talk("What is a steel bobbin?"), placement{kind: placeBranch}},
+		{"edited answer", longLog(), talk("What is a bobbin?", "A reel.", "And what is a loom?"), placement{kind: placeBranch, missing: make([]turn, 1)}},
+		{"another branch than the current one", branched, talk("What is a bobbin?", "A spool for thread.", "And what is a loom?", "Let me look. A machine to weave.", "Thanks"), placement{kind: placeBranch, after: "a2"}},
+		{"the current branch", branched, talk("What is a bobbin?", "A spool for thread.", "Who made the first one?", "Nobody knows.", "Thanks"), placement{kind: placeAppend, after: "a2b"}},
+		{"without the beginning", longLog(), talk("And what is a loom?", "Let me look. A machine to weave.", "Thanks"), placement{kind: placeAppend, after: "a2"}},
+		{"less of a canceled answer", canceled, talk("What is a bobbin?", "A spool for thread.", "And what is a loom?", "Let me look.\n\nA mach", "Thanks"), placement{kind: placeAppend, after: "a2"}},
+		{"less of a whole answer", longLog(), talk("What is a bobbin?", "A spool for thread.", "And what is a loom?", "Let me look.\n\nA mach", "Thanks"), placement{kind: placeBranch, after: "a1", missing: make([]turn, 1)}},
+		{"a title", longLog(), talk("Write a title of at most five words for this conversation: What is a bobbin? A spool for thread. And what is a loom? A machine to weave. Answer with the title alone."), placement{kind: placeSide}},
+		{"another conversation", longLog(), talk("Good morning", "Good morning!", "How are you?"), placement{kind: placeSide}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c, err := readConversation(tt.sent)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := newLogTree(tt.log).placeConversation(c)
+			if len(got.missing) != len(tt.want.missing) {
+				t.Errorf("got %d missing turns, want %d", len(got.missing), len(tt.want.missing))
+			}
+			got.missing, tt.want.missing = nil, nil
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(placement{})); diff != "" {
+				t.Errorf("placement (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Of a log that is too long to be read whole, only its end is compared.
+func TestPlaceInTruncatedLog(t *testing.T) {
+	t.Parallel()
+	log := newLogTree(longLog()[2:])
+	log.truncated = true
+	answer := "Let me look. A machine to weave."
+	for _, tt := range []struct {
+		name string
+		sent []message
+		want placement
+	}{
+		{"the end", talk("And what is a loom?", answer, "Thanks"), placement{kind: placeAppend, after: "a2"}},
+		{"more than the log has", talk("What is a bobbin?", "A spool.", "And what is a loom?", answer, "Thanks"), placement{kind: placeSide}},
+		{"another end", talk("And what is a loom?", "A machine.", "Thanks"), placement{kind: placeSide}},
+		{"no history", talk("And what is a loom?"), placement{kind: placeSide}},
+	} {
+		c, err := readConversation(tt.sent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.want, log.placeConversation(c), cmp.AllowUnexported(placement{})); diff != "" {
+			t.Errorf("%s: placement (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+// The largest history and log cost what they are long, not its square.
+func TestLongestHistory(t *testing.T) {
+	sent := talk("Count")
+	log := stored{{ID: "u", Role: core.RoleUser, Content: "Count", OnPath: true}}
+	for i := range maxMessages - 3 {
+		text := fmt.Sprintf("The number that comes after this one is %d.", i)
+		sent = append(sent, message{Role: "assistant", Content: content{text: text}})
+		id := core.MessageID(fmt.Sprintf("a%d", i))
+		log = append(log, core.Message{ID: id, ParentID: log[i].ID, Role: core.RoleAssistant, Content: text, OnPath: true})
+	}
+	for _, tt := range []struct {
+		name string
+		edit func()
+		want placementKind
+	}{
+		{"the same", func() {}, placeAppend},
+		{"another end", func() { sent[len(sent)-1].Content.text = "?" }, placeBranch},
+		{"a canceled answer", func() { log[len(log)-1].Status = core.MessagePartial }, placeBranch},
+		{"many branches", func() {
+			for i := 1; i < len(log); i++ {
+				log[i].ParentID = log[0].ID
+			}
+		}, placeBranch},
+	} {
+		tt.edit()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		c, err := readConversation(append(slices.Clone(sent), talk("Thanks")...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := newLogTree(log).placeConversation(c)
+		runtime.ReadMemStats(&after)
+		if got.kind != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, got.kind, tt.want)
+		}
+		if n := (after.TotalAlloc - before.TotalAlloc) >> 20; n > 200 {
+			t.Errorf("%s: %d MiB were allocated", tt.name, n)
+		} else {
+			t.Logf("%s: %d MiB", tt.name, n)
+		}
+	}
+}
+
+// The end of a client's messages is what is new: a user's message, or results of its tools.
+func TestReadConversation(t *testing.T) {
+	t.Parallel()
+	call := message{Role: "assistant", ToolCalls: []toolCall{{ID: "c1"}}}
+	result := message{Role: "tool", ToolCallID: "c1", Content: content{text: "42"}}
+	c, err := readConversation([]message{{Role: "system"}, {Role: "user", Content: content{text: "hi"}}, call, result})
+	if err != nil || len(c.results) != 1 || c.results[0].ToolCallID != "c1" {
+		t.Errorf("got %+v, %v, want one result", c, err)
+	}
+	for name, sent := range map[string][]message{
+		"no message of the user":      {{Role: "system"}},
+		"the answer is already there": talk("hi", "hello"),
+		"an unknown role":             {{Role: "robot"}},
+		"a result without its call":   {{Role: "user"}, {Role: "tool"}},
+	} {
+		if _, err := readConversation(sent); err == nil {
+			t.Errorf("%s: got no error", name)
+		}
+	}
+}
+
+// Ids of tool calls name the run, and nothing else is taken for one.
+func TestCallID(t *testing.T) {
+	t.Parallel()
+	const run = core.RunID("0192f0c4-0000-7000-8000-000000000001")
+	for _, id := range []string{"call_abc", "x", "a_b_c", ""} {
+		got, inner, ok := parseCallID(callID(run, id))
+		if got != run || inner != id || !ok {
+			t.Errorf("%q: got %s, %q, %v", id, got, inner, ok)
+		}
+	}
+	for _, id := range []string{"", "call_", "call_abc", "call_0192f0c4000070008000000000000001", "call_zzzzf0c4000070008000000000000001_x"} {
+		if _, _, ok := parseCallID(id); ok {
+			t.Errorf("%q is taken for the id of a call", id)
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"bobbin/app/core"
+)
+
+// Prefixes of ids as clients of the Responses API see them.
+const (
+	responsePrefix     = "resp_"
+	conversationPrefix = "conv_"
+	messagePrefix      = "msg_"
+	functionPrefix     = "fc_"
+)
+
+// inputItem is an item of the input of a response.
+type inputItem struct {
+	Type      string          `json:"type"`
+	Role      string          `json:"role"`
+	Content   itemContent     `json:"content"`
+	CallID    string          `json:"call_id"`
+	Name      string          `json:"name"`
+	Arguments string          `json:"arguments"`
+	Output    json.RawMessage `json:"output"`
+}
+
+// itemContent is the content of an item: parts of this API name their fields otherwise.
+type itemContent struct{ content }
+
+// UnmarshalJSON reads a text or a list of parts.
+func (c *itemContent) UnmarshalJSON(data []byte) error {
+	if len(data) == 0 || data[0] != '[' {
+		return c.content.UnmarshalJSON(data)
+	}
+	var parts []struct {
+		contentPart
+		ImageURL string      `json:"image_url"`
+		FileData string      `json:"file_data"`
+		FileName string      `json:"filename"`
+		FileID   core.BlobID `json:"file_id"`
+	}
+	if err := json.Unmarshal(data, &parts); err != nil {
+		return err
+	}
+	plain := make([]contentPart, len(parts))
+	for i, p := range parts {
+		plain[i] = p.contentPart
+		switch p.Type {
+		case "input_image":
+			plain[i].Type, plain[i].ImageURL.URL = "image_url", p.ImageURL
+			if p.FileID != "" {
+				plain[i].Type, plain[i].File.ID = "file", p.FileID
+			}
+		case "input_file":
+			plain[i].Type, plain[i].File.Data, plain[i].File.Name, plain[i].File.ID = "file", p.FileData, p.FileName, p.FileID
+		}
+	}
+	return c.readParts(plain)
+}
+
+// input is the input of a response: a text of the user, or a list of items.
+type input []inputItem
+
+// UnmarshalJSON reads a text or a list of items.
+func (in *input) UnmarshalJSON(data []byte) error {
+	if bytes.HasPrefix(data, []byte(`"`)) {
+		*in = input{{Role: "user"}}
+		return json.Unmarshal(data, &(*in)[0].Content)
+	}
+	if !bytes.HasPrefix(data, []byte("[")) {
+		return errors.New("must be a text or a list of items")
+	}
+	return json.Unmarshal(data, (*[]inputItem)(in))
+}
+
+// messages returns the items as messages of a chat completion.
+func (in input) messages() ([]message, error) {
+	var list []message
+	var faults core.Faults
+	for i, item := range in {
+		field := fmt.Sprintf("input[%d]", i)
+		switch item.Type {
+		case "", "message":
+			list = append(list, message{Role: item.Role, Content: item.Content.content})
+		case "function_call":
+			call := toolCall{ID: item.CallID, Type: "function", Function: functionCall{Name: item.Name, Arguments: item.Arguments}}
+			if n := len(list); n > 0 && list[n-1].Role == "assistant" {
+				list[n-1].ToolCalls = append(list[n-1].ToolCalls, call)
+				continue
+			}
+			list = append(list, message{Role: "assistant", ToolCalls: []toolCall{call}})
+		case "function_call_output":
+			text, err := item.outputText()
+			if err != nil {
+				faults.Add(field+".output", "%s", err)
+			}
+			list = append(list, message{Role: "tool", ToolCallID: item.CallID, Content: content{text: text}})
+		case "reasoning": // of another response; the log has it
+		default:
+			faults.Add(field+".type", "the type %s is not supported; use message, function_call or function_call_output", quoteShort(item.Type))
+		}
+	}
+	if len(in) == 0 {
+		faults.Add("input", "is empty")
+	}
+	if len(in) > maxMessages {
+		faults.Add("input", "has %d items, at most %d are allowed", len(in), maxMessages)
+	}
+	return list, faults.Err()
+}
+
+// outputText returns the result of a function: a text, or a list of texts.
+func (item inputItem) outputText() (string, error) {
+	var c itemContent
+	if len(item.Output) == 0 {
+		return "", errors.New("is missing")
+	}
+	if err := c.UnmarshalJSON(item.Output); err != nil {
+		return "", err
+	}
+	if len(c.files) > 0 {
+		return "", errors.New("may have texts only")
+	}
+	return c.text, nil
+}
+
+// outputItem is an item of a response or of a conversation.
+type outputItem struct {
+	ID        string       `json:"id"`
+	Type      string       `json:"type"` // message, function_call or function_call_output
+	Status    string       `json:"status"`
+	Role      string       `json:"role,omitempty"`
+	Content   []outputPart `json:"content,omitempty"`
+	CallID    string       `json:"call_id,omitempty"`
+	Name      string       `json:"name,omitempty"`
+	Arguments *string      `json:"arguments,omitempty"`
+	Output    *string      `json:"output,omitempty"`
+}
+
+// outputPart is a part of a message.
+type outputPart struct {
+	Type        string `json:"type"`
+	Text        string `json:"text"`
+	Annotations []any  `json:"annotations,omitempty"`
+	Logprobs    []any  `json:"logprobs,omitempty"`
+}
+
+// MarshalJSON writes empty lists where clients expect them.
+func (p outputPart) MarshalJSON() ([]byte, error) {
+	if p.Type != "output_text" {
+		return json.Marshal(struct {
+			Type string `json:"type"`
+			Text string `json:"text"`
+		}{p.Type, p.Text})
+	}
+	return json.Marshal(struct {
+		Type        string `json:"type"`
+		Text        string `json:"text"`
+		Annotations []any  `json:"annotations"`
+		Logprobs    []any  `json:"logprobs"`
+	}{p.Type, p.Text, []any{}, []any{}})
+}
+
+// MarshalJSON writes the content of a message although it is empty.
+func (i outputItem) MarshalJSON() ([]byte, error) {
+	type plain outputItem
+	if i.Type != "message" {
+		return json.Marshal(plain(i))
+	}
+	if i.Content == nil {
+		i.Content = []outputPart{}
+	}
+	return json.Marshal(struct {
+		plain
+		Content []outputPart `json:"content"`
+	}{plain(i), i.Content})
+}
+
+// messageItem returns an assistant's message as an item.
+func messageItem(id core.MessageID, text, status string) outputItem {
+	item := outputItem{ID: messagePrefix + string(id), Type: "message", Status: status, Role: "assistant"}
+	if text != "" {
+		item.Content = []outputPart{{Type: "output_text", Text: text}}
+	}
+	return item
+}
+
+// callItem returns a call of a tool of the client as an item.
+func callItem(run core.RunID, call core.Approval) outputItem {
+	id := callID(run, call.ToolCallID)
+	return outputItem{ID: functionPrefix + id, Type: "function_call", Status: "completed", CallID: id, Name: call.Tool, Arguments: &call.Arguments}
+}
+
+// itemsOf returns a stored message as items of a conversation. Calls and results of the server's
+// tools are items, too: a conversation shows what is there.
+func itemsOf(m core.Message) []outputItem {
+	status := "completed"
+	if m.Status == core.MessagePartial {
+		status = "incomplete"
+	}
+	if m.Role == core.RoleTool {
+		return []outputItem{{ID: messagePrefix + string(m.ID), Type: "function_call_output", Status: status, CallID: callID(m.RunID, m.ToolCallID), Output: &m.Content}}
+	}
+	part := "input_text"
+	if m.Role == core.RoleAssistant {
+		part = "output_text"
+	}
+	var items []outputItem
+	if m.Content != "" || len(m.ToolCalls) == 0 {
+		items = append(items, outputItem{ID: messagePrefix + string(m.ID), Type: "message", Status: status, Role: string(m.Role), Content: []outputPart{{Type: part, Text: m.Content}}})
+	}
+	for _, call := range m.ToolCalls {
+		id := callID(m.RunID, call.ID)
+		items = append(items, outputItem{ID: functionPrefix + id, Type: "function_call", Status: "completed", CallID: id, Name: call.Name, Arguments: &call.Arguments})
+	}
+	return items
+}
+
+// parseID returns the id of Bobbin in an id of this API.
+func parseID[T ~string](prefix, outer, what string) (T, error) {
+	id, ok := strings.CutPrefix(outer, prefix)
+	if !ok || !core.ValidID(T(id)) {
+		return "", core.Errorf(core.ErrNotFound, "the %s %s does not exist", what, quoteShort(outer))
+	}
+	return T(id), nil
+}

@@ -1,0 +1,308 @@
+package openai
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"reflect"
+	"strings"
+
+	"bobbin/app/core"
+)
+
+// Limits of a request.
+const (
+	maxMessages = 20_000
+	maxName     = 256 // bytes of the name of a session or a user
+)
+
+// completionRequest is the body of a chat completion.
+type completionRequest struct {
+	Model               string            `json:"model"`
+	Messages            []message         `json:"messages"`
+	Stream              bool              `json:"stream"`
+	StreamOptions       streamOptions     `json:"stream_options"`
+	Tools               []toolDefinition  `json:"tools"`
+	ToolChoice          toolChoice        `json:"tool_choice"`
+	ParallelToolCalls   *bool             `json:"parallel_tool_calls"`
+	MaxTokens           int               `json:"max_tokens"`
+	MaxCompletionTokens int               `json:"max_completion_tokens"`
+	Temperature         *float64          `json:"temperature"`
+	TopP                *float64          `json:"top_p"`
+	Stop                stringList        `json:"stop"`
+	Seed                *int              `json:"seed"`
+	N                   int               `json:"n"`
+	ReasoningEffort     string            `json:"reasoning_effort"`
+	ResponseFormat      *responseFormat   `json:"response_format"`
+	Metadata            map[string]string `json:"metadata"`
+	User                string            `json:"user"`
+	SafetyIdentifier    string            `json:"safety_identifier"`
+	Functions           json.RawMessage   `json:"functions"`
+	Modalities          []string          `json:"modalities"`
+	Audio               json.RawMessage   `json:"audio"`
+}
+
+type streamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+// message is a message of the client's conversation.
+type message struct {
+	Role       string     `json:"role"`
+	Content    content    `json:"content"`
+	Name       string     `json:"name"`
+	ToolCalls  []toolCall `json:"tool_calls"`
+	ToolCallID string     `json:"tool_call_id"`
+}
+
+// toolCall is a call of one of the client's tools.
+type toolCall struct {
+	ID       string       `json:"id"`
+	Type     string       `json:"type"`
+	Function functionCall `json:"function"`
+}
+
+type functionCall struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// toolDefinition is a tool that the client executes.
+type toolDefinition struct {
+	Type     string `json:"type"`
+	Function struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
+		Strict      *bool           `json:"strict"`
+	} `json:"function"`
+}
+
+// responseFormat is the form in which the model answers.
+type responseFormat struct {
+	Type       string `json:"type"`
+	JSONSchema struct {
+		Name   string          `json:"name"`
+		Schema json.RawMessage `json:"schema"`
+		Strict *bool           `json:"strict"`
+	} `json:"json_schema"`
+}
+
+// content is the content of a message: a text, or a list of parts.
+type content struct {
+	text  string
+	files []file
+}
+
+// file is an image or a file in a message.
+type file struct {
+	field string // where in the content it is
+	url   string // a data URL
+	name  string
+	id    core.BlobID // of a file that was uploaded; empty = its content is in url
+}
+
+// UnmarshalJSON reads a text or a list of parts.
+func (c *content) UnmarshalJSON(data []byte) error {
+	switch {
+	case bytes.Equal(data, []byte("null")):
+		return nil
+	case data[0] == '"':
+		return json.Unmarshal(data, &c.text)
+	case data[0] != '[':
+		return errors.New("must be a text or a list of parts")
+	}
+	var parts []contentPart
+	if err := json.Unmarshal(data, &parts); err != nil {
+		return err
+	}
+	return c.readParts(parts)
+}
+
+// readParts reads the parts of a message.
+func (c *content) readParts(parts []contentPart) error {
+	var texts []string
+	for i, p := range parts {
+		text, f, err := p.read(fmt.Sprintf("[%d]", i))
+		if err != nil {
+			return err
+		}
+		if f != nil {
+			c.files = append(c.files, *f)
+		} else if text != "" {
+			texts = append(texts, text)
+		}
+	}
+	c.text = strings.Join(texts, "\n")
+	return nil
+}
+
+// contentPart is one part of a content.
+type contentPart struct {
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	Refusal  string `json:"refusal"`
+	ImageURL struct {
+		URL string `json:"url"`
+	} `json:"image_url"`
+	File struct {
+		Data string      `json:"file_data"`
+		Name string      `json:"filename"`
+		ID   core.BlobID `json:"file_id"`
+	} `json:"file"`
+}
+
+// read returns the part's text, or its file.
+func (p contentPart) read(field string) (string, *file, error) {
+	switch p.Type {
+	case "text", "input_text", "output_text":
+		return p.Text, nil, nil
+	case "refusal":
+		return p.Refusal, nil, nil
+	case "image_url":
+		if !strings.HasPrefix(p.ImageURL.URL, "data:") {
+			return "", nil, fmt.Errorf("%s: image_url must be a data: URL; this server does not fetch images", field)
+		}
+		return "", &file{field: field, url: p.ImageURL.URL}, nil
+	case "file":
+		if p.File.ID == "" && !strings.HasPrefix(p.File.Data, "data:") {
+			return "", nil, fmt.Errorf("%s: file needs file_id or file_data, a data: URL", field)
+		}
+		return "", &file{field: field, url: p.File.Data, name: p.File.Name, id: p.File.ID}, nil
+	default:
+		return "", nil, fmt.Errorf("%s: the type %.40q is not supported; use text, image_url or file", field, p.Type)
+	}
+}
+
+// decode returns the content of a file's data URL and the name of the file.
+func (f file) decode() (data []byte, name string, err error) {
+	head, body, found := strings.Cut(strings.TrimPrefix(f.url, "data:"), ",")
+	media, isBase64 := strings.CutSuffix(head, ";base64")
+	if !found || !isBase64 {
+		return nil, "", errors.New("must be a data: URL in base64")
+	}
+	if data, err = base64.StdEncoding.DecodeString(body); err != nil {
+		return nil, "", errors.New("is not valid base64")
+	}
+	if f.name != "" {
+		return data, f.name, nil
+	}
+	media, _, _ = mime.ParseMediaType(media)
+	kind, extension, _ := strings.Cut(media, "/")
+	if kind != "image" || extension == "" {
+		return data, "file", nil
+	}
+	return data, "image." + extension, nil
+}
+
+// stringList is a text or a list of texts.
+type stringList []string
+
+// UnmarshalJSON reads a text or a list of texts.
+func (l *stringList) UnmarshalJSON(data []byte) error {
+	if data[0] == '"' {
+		*l = make([]string, 1)
+		return json.Unmarshal(data, &(*l)[0])
+	}
+	return json.Unmarshal(data, (*[]string)(l))
+}
+
+// toolChoice is auto, none, required, or the name of a function.
+type toolChoice core.ToolChoice
+
+// UnmarshalJSON reads a text or an object with a function.
+func (t *toolChoice) UnmarshalJSON(data []byte) error {
+	if data[0] == '"' {
+		return json.Unmarshal(data, (*string)(t))
+	}
+	var named struct {
+		Type     string `json:"type"`
+		Name     string `json:"name"`
+		Function struct {
+			Name string `json:"name"`
+		} `json:"function"`
+	}
+	if err := json.Unmarshal(data, &named); err != nil {
+		return err
+	}
+	*t = toolChoice(cmp.Or(named.Function.Name, named.Name))
+	if named.Type != "function" || *t == "" {
+		return errors.New(`must be auto, none, required, or {"type": "function", "function": {"name": …}}`)
+	}
+	return nil
+}
+
+// check returns what is wrong with the request as a whole.
+func (r *completionRequest) check() error {
+	var f core.Faults
+	switch {
+	case len(r.Messages) == 0:
+		f.Add("messages", "is empty")
+	case len(r.Messages) > maxMessages:
+		f.Add("messages", "has %d messages, at most %d are allowed", len(r.Messages), maxMessages)
+	}
+	if r.N > 1 {
+		f.Add("n", "must be 1: a conversation has one answer at a time")
+	}
+	if len(r.Functions) > 0 {
+		f.Add("functions", "is not supported; use tools")
+	}
+	for _, m := range r.Modalities {
+		if m != "text" {
+			f.Add("modalities", "must be text")
+		}
+	}
+	if len(r.Audio) > 0 {
+		f.Add("audio", "is not supported")
+	}
+	return f.Err()
+}
+
+// options returns what the run does otherwise than its agent.
+func (r *completionRequest) options() (*core.RunOptions, error) {
+	var f core.Faults
+	o := core.RunOptions{
+		ModelParameters: core.ModelParameters{
+			Temperature: r.Temperature, TopP: r.TopP, MaxOutputTokens: cmp.Or(r.MaxCompletionTokens, r.MaxTokens),
+			Stop: r.Stop, Seed: r.Seed, ReasoningEffort: r.ReasoningEffort, ResponseFormat: r.ResponseFormat.toCore(),
+		},
+		ToolChoice: core.ToolChoice(r.ToolChoice), ParallelToolCalls: r.ParallelToolCalls, Instructions: instructionsOf(r.Messages),
+	}
+	for i, t := range r.Tools {
+		if t.Type != "function" {
+			f.Add(fmt.Sprintf("tools[%d].type", i), "must be function")
+		}
+		o.Tools = append(o.Tools, core.ClientTool{Name: t.Function.Name, Description: t.Function.Description, Parameters: t.Function.Parameters, Strict: t.Function.Strict})
+	}
+	if len(o.Tools) == 0 {
+		o.ParallelToolCalls = nil // clients send it without tools
+	}
+	if reflect.ValueOf(o).IsZero() {
+		return nil, nil
+	}
+	return &o, f.Err()
+}
+
+func (f *responseFormat) toCore() *core.ResponseFormat {
+	if f == nil {
+		return nil
+	}
+	return &core.ResponseFormat{Type: core.FormatType(f.Type), Name: f.JSONSchema.Name, Schema: f.JSONSchema.Schema, Strict: f.JSONSchema.Strict}
+}
+
+// instructionsOf returns the system messages of a conversation as one text.
+func instructionsOf(messages []message) string {
+	var texts []string
+	for _, m := range messages {
+		if m.isInstruction() && m.Content.text != "" {
+			texts = append(texts, m.Content.text)
+		}
+	}
+	return strings.Join(texts, "\n\n")
+}
+
+func (m message) isInstruction() bool { return m.Role == "system" || m.Role == "developer" }

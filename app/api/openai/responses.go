@@ -1,0 +1,385 @@
+package openai
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"strconv"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"bobbin/app/api/handlers"
+	"bobbin/app/core"
+)
+
+// responseRequest is the body of a response.
+type responseRequest struct {
+	Model              string            `json:"model"`
+	Input              input             `json:"input"`
+	Instructions       string            `json:"instructions"`
+	Conversation       conversationID    `json:"conversation"`
+	PreviousResponseID string            `json:"previous_response_id"`
+	Store              *bool             `json:"store"`
+	Stream             bool              `json:"stream"`
+	Background         bool              `json:"background"`
+	Tools              []responseTool    `json:"tools"`
+	ToolChoice         toolChoice        `json:"tool_choice"`
+	ParallelToolCalls  *bool             `json:"parallel_tool_calls"`
+	MaxOutputTokens    int               `json:"max_output_tokens"`
+	Temperature        *float64          `json:"temperature"`
+	TopP               *float64          `json:"top_p"`
+	Text               textSettings      `json:"text"`
+	Reasoning          reasoningSettings `json:"reasoning"`
+	Metadata           map[string]string `json:"metadata"`
+	User               string            `json:"user"`
+	SafetyIdentifier   string            `json:"safety_identifier"`
+}
+
+// conversationID is the id of a conversation, or an object with it.
+type conversationID string
+
+// UnmarshalJSON reads an id or an object with one.
+func (id *conversationID) UnmarshalJSON(data []byte) error {
+	if bytes.HasPrefix(data, []byte(`"`)) {
+		return json.Unmarshal(data, (*string)(id))
+	}
+	var object struct {
+		ID string `json:"id"`
+	}
+	err := json.Unmarshal(data, &object)
+	*id = conversationID(object.ID)
+	return err
+}
+
+// responseTool is a tool that the client executes.
+type responseTool struct {
+	Type        string          `json:"type"`
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+	Strict      *bool           `json:"strict"`
+}
+
+type textSettings struct {
+	Format struct {
+		Type   string          `json:"type"`
+		Name   string          `json:"name"`
+		Schema json.RawMessage `json:"schema"`
+		Strict *bool           `json:"strict"`
+	} `json:"format"`
+}
+
+type reasoningSettings struct {
+	Effort string `json:"effort"`
+}
+
+// toCompletion returns the request as a chat completion with its messages.
+func (r *responseRequest) toCompletion(messages []message) completionRequest {
+	body := completionRequest{
+		Model: r.Model, Messages: messages, Stream: r.Stream, ToolChoice: r.ToolChoice, ParallelToolCalls: r.ParallelToolCalls,
+		MaxCompletionTokens: r.MaxOutputTokens, Temperature: r.Temperature, TopP: r.TopP, ReasoningEffort: r.Reasoning.Effort,
+		Metadata: r.Metadata, User: r.User, SafetyIdentifier: r.SafetyIdentifier,
+	}
+	if r.Instructions != "" {
+		body.Messages = append([]message{{Role: "developer", Content: content{text: r.Instructions}}}, messages...)
+	}
+	for _, t := range r.Tools {
+		tool := toolDefinition{Type: t.Type}
+		tool.Function.Name, tool.Function.Description, tool.Function.Parameters, tool.Function.Strict = t.Name, t.Description, t.Parameters, t.Strict
+		body.Tools = append(body.Tools, tool)
+	}
+	if f := r.Text.Format; f.Type != "" {
+		body.ResponseFormat = &responseFormat{Type: f.Type}
+		body.ResponseFormat.JSONSchema.Name, body.ResponseFormat.JSONSchema.Schema, body.ResponseFormat.JSONSchema.Strict = f.Name, f.Schema, f.Strict
+	}
+	return body
+}
+
+// Respond answers POST /v1/responses.
+func (a *API) Respond(c *gin.Context) error {
+	body, err := handlers.ReadForeign[responseRequest](c)
+	if err != nil {
+		return err
+	}
+	messages, err := body.Input.messages()
+	if err != nil {
+		return err
+	}
+	r, err := a.newRequest(c, body.toCompletion(messages))
+	if err != nil {
+		return err
+	}
+	return a.Streams.WithSlot(c, func(stream handlers.RunStream) error {
+		b, err := a.startResponse(c, r, &body)
+		if err != nil {
+			return err
+		}
+		r.conversation, r.options, r.body, body.Input, body.Tools = conversation{}, nil, completionRequest{}, nil, nil
+		handlers.ReleaseBody(c)
+		c.Header(headerSession, string(b.run.SessionID))
+		c.Header(headerRetry, "false")
+		shape := newResponseShape(b, &body)
+		switch {
+		case body.Stream:
+			return a.streamResponse(stream, r.tenant, b, shape, -1)
+		case body.Background:
+			return writeJSON(c, shape.unfinished(b.run))
+		default:
+			return a.writeResponse(c, r.tenant, b, shape)
+		}
+	})
+}
+
+// startResponse has the input of a response answered.
+func (a *API) startResponse(c *gin.Context, r request, body *responseRequest) (activeRun, error) {
+	ctx := c.Request.Context()
+	switch {
+	case body.Conversation != "" && body.PreviousResponseID != "":
+		return activeRun{}, oneFault("previous_response_id", "cannot be given together with conversation")
+	case len(r.conversation.results) > 0:
+		return a.resumeRun(ctx, r)
+	case body.Conversation != "":
+		id, err := parseID[core.SessionID](conversationPrefix, string(body.Conversation), "conversation")
+		if err != nil {
+			return activeRun{}, err
+		}
+		return a.sendNew(ctx, r, id, "")
+	case body.PreviousResponseID != "":
+		run, _, err := a.findResponse(ctx, r.tenant, body.PreviousResponseID)
+		if err != nil {
+			return activeRun{}, err
+		}
+		if !run.Status.Ended() {
+			return activeRun{}, core.Errorf(core.ErrConflict, "the response %s has not ended: wait for it, or give the results of its tools", quoteShort(body.PreviousResponseID))
+		}
+		return a.sendNew(ctx, r, run.SessionID, cmp.Or(run.AnswerID, run.UserMessageID))
+	case r.session == "" && (body.Store == nil || *body.Store):
+		session, err := a.Chat.CreateSession(ctx, r.tenant, core.Session{Agent: r.agent.Name, UserID: r.user, Source: core.SourceAPI})
+		if err != nil {
+			return activeRun{}, err
+		}
+		return a.sendMessage(ctx, r, session, logTree{}.placeConversation(r.conversation))
+	default:
+		return a.startRun(c, r)
+	}
+}
+
+// sendNew adds the whole input to a session: at the end, or after the message that is given.
+func (a *API) sendNew(ctx context.Context, r request, id core.SessionID, after core.MessageID) (activeRun, error) {
+	session, err := a.Sessions.Get(ctx, r.tenant, id)
+	if err != nil {
+		return activeRun{}, err
+	}
+	at := placement{kind: placeAppend, missing: r.conversation.history}
+	if after != "" {
+		leaf, err := a.findLeaf(ctx, r.caller, id)
+		if err != nil {
+			return activeRun{}, err
+		}
+		if leaf != after {
+			at.kind, at.after = placeBranch, after
+		}
+	}
+	return a.sendMessage(ctx, r, session, at)
+}
+
+// responseID returns the id of a response: a run, and of one that went on with results of the
+// client's tools the event after which this response begins.
+func responseID(b activeRun) string {
+	id := responsePrefix + strings.ReplaceAll(string(b.run.ID), "-", "")
+	if b.from.After > 0 {
+		id += "_" + strconv.FormatInt(b.from.After, 10)
+	}
+	return id
+}
+
+// findResponse returns the run of a response, and where its events begin.
+func (a *API) findResponse(ctx context.Context, tenant core.Tenant, id string) (core.Run, core.Cursor, error) {
+	missing := core.Errorf(core.ErrNotFound, "the response %s does not exist", quoteShort(id))
+	rest, ok := strings.CutPrefix(id, responsePrefix)
+	hexed, number, continued := strings.Cut(rest, "_")
+	run, _, isRun := parseCallID(callPrefix + hexed + "_")
+	if !ok || !isRun {
+		return core.Run{}, core.Cursor{}, missing
+	}
+	var from core.Cursor
+	if continued {
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || n <= 0 {
+			return core.Run{}, core.Cursor{}, missing
+		}
+		from.After = n
+	}
+	found, err := a.Runs.Get(ctx, tenant, run)
+	if errors.Is(err, core.ErrNotFound) {
+		err = missing
+	}
+	return found, from, err
+}
+
+// GetResponse answers GET /v1/responses/{id}: the response as it is now, or with stream=true its
+// events after starting_after.
+func (a *API) GetResponse(c *gin.Context) error {
+	id, _ := core.IdentityFrom(c.Request.Context())
+	run, from, err := a.findResponse(c.Request.Context(), id.Tenant(), c.Param("id"))
+	if err != nil {
+		return err
+	}
+	b := activeRun{run: run, from: from}
+	shape := newResponseShape(b, &responseRequest{Model: run.Agent})
+	if c.Query("stream") == "true" {
+		after := int64(-1)
+		if text := c.Query("starting_after"); text != "" {
+			if after, err = strconv.ParseInt(text, 10, 64); err != nil || after < 0 {
+				return oneFault("starting_after", "must be a sequence_number")
+			}
+		}
+		return a.Streams.WithSlot(c, func(stream handlers.RunStream) error {
+			return a.streamResponse(stream, id.Tenant(), b, shape, after)
+		})
+	}
+	current, err := a.readResponse(c.Request.Context(), id.Tenant(), b, shape)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, current)
+}
+
+// CancelResponse answers POST /v1/responses/{id}/cancel.
+func (a *API) CancelResponse(c *gin.Context) error {
+	id, _ := core.IdentityFrom(c.Request.Context())
+	run, from, err := a.findResponse(c.Request.Context(), id.Tenant(), c.Param("id"))
+	if err != nil {
+		return err
+	}
+	if run, err = a.Chat.Cancel(c.Request.Context(), id.Tenant(), run.ID, true); err != nil {
+		return err
+	}
+	b := activeRun{run: run, from: from}
+	return a.writeResponse(c, id.Tenant(), b, newResponseShape(b, &responseRequest{Model: run.Agent}))
+}
+
+// watchEvents returns the events of a response.
+func (a *API) watchEvents(ctx context.Context, tenant core.Tenant, b activeRun) iter.Seq2[core.Event, error] {
+	if b.from.After > 0 {
+		return a.Chat.WatchRun(ctx, tenant, b.run.ID, b.from)
+	}
+	return a.Chat.WatchAccepted(ctx, tenant, b.run)
+}
+
+// writeResponse answers with the response when it has ended, or as it is when a request has
+// waited long enough.
+func (a *API) writeResponse(c *gin.Context, tenant core.Tenant, b activeRun, shape *responseShape) error {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), a.Streams.Wait())
+	defer cancel()
+	enc := newResponseEncoder(shape, b.run.ID, -1)
+	for e, err := range a.watchEvents(ctx, tenant, b) {
+		if err != nil {
+			if ctx.Err() != nil && c.Request.Context().Err() == nil {
+				return writeJSON(c, shape.unfinished(b.run))
+			}
+			return err
+		}
+		if _, err := enc.encode(nil, e); err != nil {
+			return err
+		}
+		if enc.ended {
+			break
+		}
+	}
+	return writeJSON(c, enc.final)
+}
+
+// streamResponse answers with the events of the response.
+func (a *API) streamResponse(stream handlers.RunStream, tenant core.Tenant, b activeRun, shape *responseShape, after int64) error {
+	enc := newResponseEncoder(shape, b.run.ID, after)
+	return stream(func(ctx context.Context) iter.Seq2[core.Event, error] {
+		return untilAnswered(a.watchEvents(ctx, tenant, b), func() bool { return enc.ended })
+	}, enc.encode)
+}
+
+// responseShape is what all versions of a response have in common.
+type responseShape struct {
+	ID                 string            `json:"id"`
+	Object             string            `json:"object"`
+	CreatedAt          int64             `json:"created_at"`
+	Status             string            `json:"status"`
+	Background         bool              `json:"background"`
+	Error              *responseError    `json:"error"`
+	IncompleteDetails  *incomplete       `json:"incomplete_details"`
+	Instructions       *string           `json:"instructions"`
+	MaxOutputTokens    *int              `json:"max_output_tokens"`
+	Model              string            `json:"model"`
+	Output             []outputItem      `json:"output"`
+	ParallelToolCalls  bool              `json:"parallel_tool_calls"`
+	PreviousResponseID *string           `json:"previous_response_id"`
+	Conversation       responseOwner     `json:"conversation"`
+	Store              bool              `json:"store"`
+	Temperature        *float64          `json:"temperature"`
+	TopP               *float64          `json:"top_p"`
+	ToolChoice         string            `json:"tool_choice"`
+	Tools              []any             `json:"tools"`
+	Truncation         string            `json:"truncation"`
+	Usage              *responseUsage    `json:"usage"`
+	Metadata           map[string]string `json:"metadata"`
+}
+
+type responseOwner struct {
+	ID string `json:"id"`
+}
+
+type responseError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+type incomplete struct {
+	Reason string `json:"reason"`
+}
+
+type responseUsage struct {
+	InputTokens   int             `json:"input_tokens"`
+	InputDetails  cachedTokens    `json:"input_tokens_details"`
+	OutputTokens  int             `json:"output_tokens"`
+	OutputDetails reasoningTokens `json:"output_tokens_details"`
+	TotalTokens   int             `json:"total_tokens"`
+}
+
+type reasoningTokens struct {
+	ReasoningTokens int `json:"reasoning_tokens"`
+}
+
+func newResponseShape(b activeRun, body *responseRequest) *responseShape {
+	s := &responseShape{
+		ID: responseID(b), Object: "response", CreatedAt: b.run.CreatedAt.Unix(), Status: "in_progress", Background: body.Background,
+		Model: body.Model, Output: []outputItem{}, ParallelToolCalls: body.ParallelToolCalls == nil || *body.ParallelToolCalls,
+		Conversation: responseOwner{conversationPrefix + string(b.run.SessionID)}, Store: true, Temperature: body.Temperature, TopP: body.TopP,
+		ToolChoice: cmp.Or(string(body.ToolChoice), "auto"), Tools: []any{}, Truncation: "disabled", Metadata: body.Metadata,
+	}
+	if body.Instructions != "" {
+		s.Instructions = &body.Instructions
+	}
+	if body.MaxOutputTokens != 0 {
+		s.MaxOutputTokens = &body.MaxOutputTokens
+	}
+	if body.PreviousResponseID != "" {
+		s.PreviousResponseID = &body.PreviousResponseID
+	}
+	if s.Metadata == nil {
+		s.Metadata = map[string]string{}
+	}
+	return s
+}
+
+// unfinished returns the response of a run that has not ended.
+func (s *responseShape) unfinished(run core.Run) responseShape {
+	out := *s
+	if run.Status == core.RunQueued {
+		out.Status = "queued"
+	}
+	return out
+}

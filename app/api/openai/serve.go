@@ -1,0 +1,158 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"bobbin/app/api/handlers"
+	"bobbin/app/core"
+)
+
+// serveAnswer answers with the run's answer, as a stream if the request asks for it. If the client
+// closes its connection before the end, the run is canceled, unless the client can come back
+// for it with its Idempotency-Key.
+func (a *API) serveAnswer(c *gin.Context, r request, b activeRun, stream handlers.RunStream) (err error) {
+	done := false
+	defer func() {
+		if !done && r.key == "" {
+			_, _ = a.Chat.Cancel(context.WithoutCancel(c.Request.Context()), r.tenant, b.run.ID, false) // it may have ended
+		}
+	}()
+	created := b.run.CreatedAt.Unix()
+	if r.body.Stream {
+		enc := newChunkEncoder(b.run, r.body, created)
+		err = stream(func(ctx context.Context) iter.Seq2[core.Event, error] {
+			return untilAnswered(a.watchEvents(ctx, r.tenant, b), func() bool { return enc.answer.ended })
+		}, enc.encode)
+		done = enc.answer.ended
+		a.leaves.storeLeaf(b, &enc.answer)
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.Request.Context(), a.Streams.Wait())
+	defer cancel()
+	ans, whole, err := collectAnswer(ctx, a.watchEvents(ctx, r.tenant, b))
+	if done = ans.ended; err != nil {
+		return err
+	}
+	if !done {
+		return core.Errorf(core.ErrTimeout, "the run %s has not ended in %s; read it with GET /api/v1/runs/%s", b.run.ID, a.Streams.Wait(), b.run.ID)
+	}
+	a.leaves.storeLeaf(b, ans)
+	return writeJSON(c, newCompletion(b.run, r.body, ans, whole, created))
+}
+
+// completion is a whole answer as this API writes it.
+type completion struct {
+	ID      string   `json:"id"`
+	Object  string   `json:"object"`
+	Created int64    `json:"created"`
+	Model   string   `json:"model"`
+	Choices []choice `json:"choices"`
+	Usage   *usage   `json:"usage"`
+}
+
+type choice struct {
+	Index        int           `json:"index"`
+	Message      answerMessage `json:"message"`
+	Logprobs     any           `json:"logprobs"`
+	FinishReason string        `json:"finish_reason"`
+}
+
+type answerMessage struct {
+	Role      string     `json:"role"`
+	Content   *string    `json:"content"` // nil if there are only tool calls
+	Reasoning string     `json:"reasoning_content,omitempty"`
+	Refusal   any        `json:"refusal"`
+	ToolCalls []toolCall `json:"tool_calls,omitempty"`
+}
+
+type usage struct {
+	PromptTokens     int          `json:"prompt_tokens"`
+	CompletionTokens int          `json:"completion_tokens"`
+	TotalTokens      int          `json:"total_tokens"`
+	PromptDetails    cachedTokens `json:"prompt_tokens_details"`
+}
+
+type cachedTokens struct {
+	CachedTokens int `json:"cached_tokens"`
+}
+
+// usageOf returns the tokens of the run's model calls.
+func usageOf(u core.Usage) *usage {
+	return &usage{
+		PromptTokens: u.InputTokens, CompletionTokens: u.OutputTokens, TotalTokens: u.InputTokens + u.OutputTokens,
+		PromptDetails: cachedTokens{u.CacheReadTokens},
+	}
+}
+
+func newCompletion(run core.Run, body completionRequest, a *answer, w *wholeAnswer, created int64) completion {
+	m := answerMessage{Role: "assistant", Reasoning: w.reasoning.String(), ToolCalls: toolCallsOf(run.ID, w.calls)}
+	if text := a.storedText(); text != "" || len(w.calls) == 0 {
+		m.Content = &text
+	}
+	return completion{
+		ID: completionID(run.ID), Object: "chat.completion", Created: created, Model: body.Model,
+		Choices: []choice{{Message: m, FinishReason: a.finishReason()}}, Usage: usageOf(a.usage),
+	}
+}
+
+// completionID returns the id of a completion.
+func completionID(run core.RunID) string { return "chatcmpl-" + string(run) }
+
+// toolCallsOf returns the calls as the client gets them.
+func toolCallsOf(run core.RunID, calls []core.Approval) []toolCall {
+	var list []toolCall
+	for _, call := range calls {
+		list = append(list, toolCall{ID: callID(run, call.ToolCallID), Type: "function", Function: functionCall{Name: call.Tool, Arguments: call.Arguments}})
+	}
+	return list
+}
+
+// writeJSON answers with body.
+func writeJSON(c *gin.Context, body any) error {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	handlers.Write(c, http.StatusOK, "application/json", raw)
+	return nil
+}
+
+// modelList is the answer of GET /v1/models.
+type modelList struct {
+	Object string  `json:"object"`
+	Data   []model `json:"data"`
+}
+
+type model struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	OwnedBy string `json:"owned_by"`
+}
+
+// modelsSince is when models are said to be created: agents have no such time.
+func modelsSince() int64 { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Unix() }
+
+// ListModels answers GET /v1/models with the agents.
+func (a *API) ListModels(c *gin.Context) error {
+	list := modelList{Object: "list", Data: []model{}}
+	for _, name := range a.modelNames() {
+		list.Data = append(list.Data, model{ID: name, Object: "model", Created: modelsSince(), OwnedBy: "bobbin"})
+	}
+	return writeJSON(c, list)
+}
+
+// GetModel answers GET /v1/models/{model}, whose name may have a slash.
+func (a *API) GetModel(c *gin.Context) error {
+	name := c.Param("model")[1:]
+	if _, _, err := a.findAgent(name); err != nil {
+		return err
+	}
+	return writeJSON(c, model{ID: name, Object: "model", Created: modelsSince(), OwnedBy: "bobbin"})
+}

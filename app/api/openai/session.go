@@ -1,0 +1,151 @@
+package openai
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/gin-gonic/gin"
+
+	"bobbin/app/api/handlers"
+	"bobbin/app/core"
+)
+
+// caller is who makes a request, and for which session.
+type caller struct {
+	tenant  core.Tenant
+	user    string // of the caller's users; empty = none named
+	session string // the name or the id of the session; empty = none
+	ours    bool   // session may be an id of Bobbin: clients made up all others
+}
+
+// readCaller returns who makes the request. Headers are what chat pages can be configured to
+// send, metadata what programs send.
+func readCaller(c *gin.Context, metadata map[string]string, user string) (caller, error) {
+	id, _ := core.IdentityFrom(c.Request.Context())
+	who := caller{tenant: id.Tenant()}
+	who.user = cmp.Or(metadata["user_id"], c.GetHeader("X-OpenWebUI-User-Id"), user)
+	if id.User != "" {
+		who.user = id.User
+	}
+	who.session = cmp.Or(metadata["session_id"], c.GetHeader("X-Session-Id"))
+	who.ours = isSessionID(who.session)
+	who.session = cmp.Or(who.session, c.GetHeader("X-Conversation-Id"), c.GetHeader("X-OpenWebUI-Chat-Id"))
+	for field, value := range map[string]string{"session_id": who.session, "user": who.user} {
+		if len(value) > maxName || core.CleanText(value) != value || strings.ContainsFunc(value, unicode.IsControl) {
+			return who, oneFault(field, "must be at most %d bytes, without control characters", maxName)
+		}
+	}
+	return who, nil
+}
+
+// isSessionID reports whether the name is an id as Bobbin makes them: a UUID of version 7.
+// Those of clients are of version 4.
+func isSessionID(name string) bool {
+	return core.ValidID(name) && name[14] == '7'
+}
+
+// openSession returns the session that the caller names, created if it does not exist, or a
+// temporary one if it names none.
+func (a *API) openSession(ctx context.Context, who caller, agent, key string) (core.Session, error) {
+	fresh := core.Session{Agent: agent, UserID: who.user, Source: core.SourceAPI}
+	switch {
+	case who.ours:
+		return a.Sessions.Get(ctx, who.tenant, core.SessionID(who.session))
+	case who.session != "":
+		return a.Chat.OpenSession(ctx, who.tenant, core.Alias{Surface: core.SourceAPI, Name: who.session}, fresh)
+	}
+	fresh.Temporary = true
+	if key != "" { // a repetition finds the run of the first time
+		return a.Chat.OpenSession(ctx, who.tenant, core.Alias{Surface: core.SourceAPI, Name: "idempotency-key:" + key}, fresh)
+	}
+	return a.Chat.CreateSession(ctx, who.tenant, fresh)
+}
+
+// maxCancelWait bounds the wait for a run whose client has closed its connection.
+const maxCancelWait = 10 * time.Second
+
+// awaitCanceled waits until the session's active run has ended if it was canceled: its answer
+// so far belongs to the history that the client sends.
+func (a *API) awaitCanceled(ctx context.Context, who caller, session core.Session) error {
+	if session.ActiveRunID == "" {
+		return nil
+	}
+	run, err := a.Runs.Get(ctx, who.tenant, session.ActiveRunID)
+	if err != nil || !run.CancelRequested {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxCancelWait)
+	defer cancel()
+	_, err = a.Chat.Wait(ctx, who.tenant, run.ID)
+	return err
+}
+
+// Limits of the part of a log that a history is compared with.
+const (
+	maxLogMessages = 20_000
+	maxLogBytes    = 64 << 20
+)
+
+// loadLog returns the session's log, of a longer one the newest messages. What it has in memory
+// is reserved for the request.
+func (a *API) loadLog(c *gin.Context, who caller, id core.SessionID) (logTree, error) {
+	var log []core.Message
+	bytes := 0
+	q := core.MessageQuery{AllBranches: true, Descending: true, PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}
+	for {
+		page, err := a.Messages.List(c.Request.Context(), who.tenant, id, q)
+		if err != nil {
+			return logTree{}, err
+		}
+		read := 0
+		for _, m := range page.Items {
+			read += len(m.Content)
+			log = append(log, core.Message{ID: m.ID, ParentID: m.ParentID, Role: m.Role, Content: m.Content, Status: m.Status, OnPath: m.OnPath})
+		}
+		if err := handlers.ReserveMore(c, int64(read)); err != nil {
+			return logTree{}, err
+		}
+		bytes += read
+		truncated := page.NextCursor != nil && (len(log) >= maxLogMessages || bytes >= maxLogBytes)
+		if page.NextCursor == nil || truncated {
+			slices.Reverse(log)
+			tree := newLogTree(log)
+			tree.truncated = truncated
+			return tree, nil
+		}
+		q.Cursor = *page.NextCursor
+	}
+}
+
+// findLeaf returns the last message of the session's current path; empty = there is none.
+func (a *API) findLeaf(ctx context.Context, who caller, id core.SessionID) (core.MessageID, error) {
+	page, err := a.Messages.List(ctx, who.tenant, id, core.MessageQuery{Descending: true, PageQuery: core.PageQuery{Limit: 1}})
+	if err != nil || len(page.Items) == 0 {
+		return "", err
+	}
+	return page.Items[0].ID, nil
+}
+
+// callPrefix begins the ids of tool calls as clients see them.
+const callPrefix = "call_"
+
+// callID returns the id of a tool call for the client. It names the run, so that the result
+// finds it although the client names no session.
+func callID(run core.RunID, id string) string {
+	return callPrefix + strings.ReplaceAll(string(run), "-", "") + "_" + id
+}
+
+// parseCallID returns the run and the id of the call within it.
+func parseCallID(outer string) (run core.RunID, id string, ok bool) {
+	hexed, id, ok := strings.Cut(strings.TrimPrefix(outer, callPrefix), "_")
+	if _, err := hex.DecodeString(hexed); err != nil || len(hexed) != 32 || !ok {
+		return "", "", false
+	}
+	run = core.RunID(strings.Join([]string{hexed[:8], hexed[8:12], hexed[12:16], hexed[16:20], hexed[20:]}, "-"))
+	return run, id, core.ValidID(run)
+}

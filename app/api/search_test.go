@@ -1,0 +1,57 @@
+package api_test
+
+import (
+	"context"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+
+	"bobbin/app/api"
+	"bobbin/tests/apitest"
+)
+
+// A search that takes longer than 5 seconds ends with 503 and says when to come back; a
+// user has two at once, an owner eight, and others are not held up by them.
+//
+// Finding: security-4
+func TestSearchesAreBounded(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/api/v1/search?q=pump", "/api/v1/sessions?q=pump"} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				backend := apitest.New()
+				untilEnd := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+				backend.Hooks["Search.Messages"], backend.Hooks["Sessions.List"] = untilEnd, untilEnd
+				server := api.New(userOptions(backend))
+				answers := make(chan *httptest.ResponseRecorder, 20)
+				ask := func(headers ...string) { go func() { answers <- do(server, request("GET", path, "", headers...)) }() }
+				got := func() *httptest.ResponseRecorder { synctest.Wait(); return <-answers }
+				ask(asEve)
+				ask(asEve)
+				synctest.Wait()
+				ask(asEve)
+				wantProblem(t, got(), 429, "too_many_streams")
+				for range 6 { // of kim and of the owner
+					ask(asKim)
+					ask()
+					synctest.Wait()
+				}
+				for range 6 {
+					wantProblem(t, got(), 429, "too_many_streams")
+				}
+				for range 8 {
+					w := <-answers
+					wantProblem(t, w, 503, "search_time")
+					if after := w.Header().Get("Retry-After"); after != "5" {
+						t.Errorf("got Retry-After %q, want 5", after)
+					}
+				}
+				backend.Hooks["Search.Messages"], backend.Hooks["Sessions.List"] = nil, nil
+				if w := do(server, request("GET", path, "", asEve)); w.Code != 200 {
+					t.Errorf("got %d when all had ended, want 200", w.Code)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,66 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// forkPoll is how often OpenSession looks for a fork that another process is making.
+const forkPoll = 50 * time.Millisecond
+
+// OpenSession returns the session that a surface knows by the alias. If there is none, it
+// creates the session by the rules of CreateSession; concurrent calls return one session. An
+// archived session takes no messages: the alias moves to a fork of it.
+func (s *Service) OpenSession(ctx context.Context, tenant core.Tenant, a core.Alias, in core.Session) (core.Session, error) {
+	in, err := s.newSession(tenant, in)
+	if err != nil {
+		return core.Session{}, err
+	}
+	for {
+		session, err := s.aliases.Open(ctx, a, in)
+		switch {
+		case err != nil:
+			return core.Session{}, err
+		case tenant.User != "" && session.UserID != tenant.User:
+			return core.Session{}, core.Errorf(core.ErrNotFound, "session %q does not exist", a.Name)
+		case session.ArchivedAt == nil:
+			return session, nil
+		}
+		if err := s.continueArchived(ctx, a, session); err != nil {
+			return core.Session{}, err
+		}
+	}
+}
+
+// continueArchived forks the archived session and moves the alias to the fork. Whoever forks
+// it concurrently makes the same fork.
+func (s *Service) continueArchived(ctx context.Context, a core.Alias, session core.Session) error {
+	tenant, id := core.Tenant{Owner: session.Owner}, session.SuccessorID()
+	_, err := s.branches.Fork(ctx, tenant, core.ForkSession{ID: id, SessionID: session.ID, Title: session.Title})
+	if errors.Is(err, core.ErrConflict) { // it exists, or the session is busy
+		if _, lost := s.sessions.Get(ctx, tenant, id); lost != nil {
+			return s.awaitFork(ctx, err)
+		}
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	if err = s.aliases.Rebind(ctx, session.Owner, a, session.ID, id); errors.Is(err, core.ErrStale) {
+		return nil // another process has moved it
+	}
+	return err
+}
+
+// awaitFork waits until it is worth looking again; it returns cause when ctx ends.
+func (s *Service) awaitFork(ctx context.Context, cause error) error {
+	select {
+	case <-time.After(forkPoll):
+		return nil
+	case <-ctx.Done():
+		return errors.Join(cause, ctx.Err())
+	}
+}

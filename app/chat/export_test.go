@@ -1,0 +1,7 @@
+package chat
+
+// Cleaned is cleaned, and FirstWords firstWords.
+var (
+	Cleaned    = cleanTitle
+	FirstWords = firstWords
+)

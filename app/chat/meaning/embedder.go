@@ -1,0 +1,135 @@
+package meaning
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+)
+
+// The bounds of embedding in the background.
+const (
+	batchMessages = 64
+	maxEmbedded   = 8_000 // bytes of a text: its beginning
+	batchTime     = 20 * time.Second
+	idlePause     = 2 * time.Second  // when there is nothing to embed
+	failurePause  = 30 * time.Second // after a failure of the model
+)
+
+// EmbedderOptions configure an Embedder. All are required.
+type EmbedderOptions struct {
+	Vectors     core.MessageVectorStore
+	Embedder    llm.Embedder
+	Model       llm.Info                                      // its name, provider and price
+	CheckBudget func(ctx context.Context, owner string) error // of embeddings
+	Count       func(text string) int                         // cl100k_base tokens
+	Worker      string                                        // names this process in the lease
+	Logger      *slog.Logger
+}
+
+// Embedder embeds messages in the background.
+type Embedder struct{ EmbedderOptions }
+
+// NewEmbedder returns an Embedder.
+func NewEmbedder(o EmbedderOptions) *Embedder { return &Embedder{o} }
+
+// Run embeds messages until ctx ends.
+func (e *Embedder) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		pause := time.Duration(0)
+		n, err := e.EmbedBatch(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			e.Logger.WarnContext(ctx, "messages not embedded", "model", e.Embedder.Model(), "err", err)
+			pause = failurePause
+		case n == 0:
+			pause = idlePause
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// EmbedBatch embeds the next messages of a session and returns how many; 0 = there is nothing
+// to do, or another process does it.
+func (e *Embedder) EmbedBatch(ctx context.Context) (int, error) {
+	space := llm.SpaceOf(e.Embedder)
+	if claimed, err := e.Vectors.Claim(ctx, e.Worker, space); err != nil || !claimed {
+		return 0, err
+	}
+	var spent []string // owners who may spend no more
+	for {
+		next, err := e.Vectors.Unembedded(ctx, space, spent, batchMessages)
+		if err != nil || next.SessionID == "" {
+			return 0, err
+		}
+		if e.CheckBudget(ctx, next.Owner) != nil {
+			spent = append(spent, next.Owner)
+			continue
+		}
+		return len(next.Messages), e.embedMessages(ctx, next)
+	}
+}
+
+// embedMessages embeds the messages and stores the vectors.
+func (e *Embedder) embedMessages(ctx context.Context, next core.Unembedded) error {
+	start := time.Now()
+	vectors, err := e.embedTexts(ctx, next.Messages)
+	if err != nil {
+		return err
+	}
+	list, tokens := make([]core.MessageVector, len(vectors)), 0
+	for i, m := range next.Messages {
+		list[i] = core.MessageVector{MessageID: m.ID, SessionID: m.SessionID, Vector: vectors[i]}
+		tokens += e.Count(textOf(m))
+	}
+	usage := core.Usage{InputTokens: tokens} // embedding servers rarely report it
+	err = e.Vectors.StoreVectors(ctx, next, llm.SpaceOf(e.Embedder), list, core.ModelCall{
+		ID: core.NewID[string](), Purpose: core.PurposeEmbedding, Model: e.Model.Name, Provider: e.Model.Provider, Estimated: tokens,
+		Usage: usage, Cost: e.Model.Cost(&usage), Duration: time.Since(start), CreatedAt: core.Now(),
+	})
+	if errors.Is(err, core.ErrNotFound) { // the session is gone
+		return nil
+	}
+	return err
+}
+
+// embedTexts returns the vectors of the messages; nil for a text that the model refuses.
+func (e *Embedder) embedTexts(ctx context.Context, messages []core.Message) ([][]float32, error) {
+	asking, cancel := context.WithTimeout(ctx, batchTime)
+	defer cancel()
+	texts := make([]string, len(messages))
+	for i, m := range messages {
+		texts[i] = textOf(m)
+	}
+	vectors, err := e.Embedder.Embed(asking, texts)
+	switch {
+	case err == nil && len(vectors) == len(messages):
+		return vectors, nil
+	case err == nil:
+		return nil, errors.New("the embedding model returned a different number of vectors than texts")
+	case !llm.IsKind(err, llm.KindContextLength) && !llm.IsKind(err, llm.KindInvalid) && !llm.IsKind(err, llm.KindContentFilter):
+		return nil, err
+	case len(messages) == 1:
+		return make([][]float32, 1), nil
+	}
+	// At least one of them was refused. Bisection finds it in few calls.
+	half := len(messages) / 2
+	left, err := e.embedTexts(ctx, messages[:half])
+	if err != nil {
+		return nil, err
+	}
+	right, err := e.embedTexts(ctx, messages[half:])
+	return append(left, right...), err
+}
+
+// textOf returns what of a message is embedded.
+func textOf(m core.Message) string { return core.Clip(m.Content, maxEmbedded) }

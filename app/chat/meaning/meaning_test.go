@@ -1,0 +1,300 @@
+package meaning_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"bobbin/app/chat/meaning"
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/openai"
+	"bobbin/app/db"
+	"bobbin/app/wire"
+	"bobbin/tests/dbtest"
+)
+
+// server embeds texts: those about boats are near each other, whatever their words.
+type server struct {
+	*httptest.Server
+	requests, texts atomic.Int64
+	broken          atomic.Bool
+	dimension       atomic.Int64
+}
+
+func newServer(t *testing.T) *server {
+	s := &server{}
+	s.dimension.Store(4)
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.requests.Add(1)
+		raw, err := io.ReadAll(r.Body)
+		var in struct{ Input []string }
+		if err == nil {
+			err = json.Unmarshal(raw, &in)
+		}
+		if err != nil || s.broken.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		s.texts.Add(int64(len(in.Input)))
+		var data []string
+		for i, text := range in.Input {
+			v := make([]float32, s.dimension.Load())
+			v[1] = 0.1
+			for _, word := range []string{"canoe", "boat", "sailing"} {
+				if strings.Contains(text, word) {
+					v[0] = 1
+				}
+			}
+			if v[0] == 0 {
+				v[2], v[3] = 1, float32(len(text)%7)
+			}
+			raw, _ := json.Marshal(v)
+			data = append(data, fmt.Sprintf(`{"index":%d,"embedding":%s}`, i, raw))
+		}
+		fmt.Fprintf(w, `{"data":[%s]}`, strings.Join(data, ","))
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// world is a search over a database with two sessions of ann and one of bob.
+type world struct {
+	t        *testing.T
+	server   *server
+	stores   wire.Stores
+	embedder *openai.Embedder
+	worker   *meaning.Embedder
+	search   *meaning.Search
+	spent    map[string]bool // owners over their limit
+	session  core.SessionID
+	other    core.SessionID
+	foreign  core.SessionID
+}
+
+var ann = core.Tenant{Owner: "ann"}
+
+func newWorld(t *testing.T, d *db.DB) *world {
+	w := &world{t: t, server: newServer(t), stores: wire.NewStores(d), spent: map[string]bool{}}
+	w.session, w.other, w.foreign = w.newSession("ann"), w.newSession("ann"), w.newSession("bob")
+	w.restart()
+	for i := range 70 {
+		w.say(w.session, "ann", core.RoleUser, fmt.Sprintf("Item %d of the inventory is in hall %d.", i, i%5))
+	}
+	w.say(w.session, "ann", core.RoleUser, "I bought a canoe in Turku.")
+	w.say(w.session, "ann", core.RoleAssistant, "The canoe must be dry in winter.")
+	w.say(w.other, "ann", core.RoleUser, "The sailing course is on Saturday.")
+	w.say(w.foreign, "bob", core.RoleUser, "My boat is blue.")
+	return w
+}
+
+// restart builds the parts anew, as another process does.
+func (w *world) restart() {
+	var err error
+	w.embedder, err = openai.NewEmbedder(openai.Options{Name: "embed", Model: "embed", Provider: "openai", BaseURL: w.server.URL, APIKey: "k"}, llm.Backoff{Retries: -1})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	check := func(_ context.Context, owner string) error {
+		if w.spent[owner] {
+			return errors.New("spent")
+		}
+		return nil
+	}
+	log := slog.New(slog.DiscardHandler)
+	w.worker = meaning.NewEmbedder(meaning.EmbedderOptions{
+		Vectors: w.stores.MessageVectors, Embedder: w.embedder, Model: llm.Info{Name: "embed", Provider: "openai", InputPrice: 1}, CheckBudget: check,
+		Count: func(text string) int { return len(text) / 4 }, Worker: "w", Logger: log,
+	})
+	w.search = meaning.NewSearch(meaning.SearchOptions{
+		Words: w.stores.Search, Vectors: w.stores.MessageVectors, Log: w.stores.Messages, Embedder: w.embedder, CheckBudget: check, Logger: log,
+	})
+}
+
+func (w *world) newSession(owner string) core.SessionID {
+	w.t.Helper()
+	s := core.Session{ID: core.NewID[core.SessionID](), Owner: owner, Agent: "a", CreatedAt: core.Now(), UpdatedAt: core.Now()}
+	if _, err := w.stores.Sessions.Create(w.t.Context(), s); err != nil {
+		w.t.Fatal(err)
+	}
+	return s.ID
+}
+
+func (w *world) say(session core.SessionID, owner string, role core.Role, text string) core.Message {
+	w.t.Helper()
+	done, err := w.stores.Messages.Append(w.t.Context(), core.Tenant{Owner: owner}, core.AppendMessages{
+		SessionID: session, Messages: []core.Message{{Role: role, Content: text, TokenCount: 5}},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return done.Messages[0]
+}
+
+// embedAll embeds until nothing is left, and returns how many messages.
+func (w *world) embedAll() int {
+	w.t.Helper()
+	for all := 0; ; {
+		n, err := w.worker.EmbedBatch(w.t.Context())
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if all += n; n == 0 {
+			return all
+		}
+	}
+}
+
+// find returns the contents of the results.
+func (w *world) find(q core.SearchQuery) ([]string, core.SearchPage) {
+	w.t.Helper()
+	q.SessionID = w.session
+	page, err := w.search.Messages(w.t.Context(), ann, q)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var texts []string
+	for _, h := range page.Items {
+		texts = append(texts, h.Excerpt)
+	}
+	return texts, page
+}
+
+// Messages are embedded in batches, once, and found by what they mean, none of other sessions;
+// what they cost is recorded (P16-2).
+func TestMeaningBesideWords(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		if n := w.embedAll(); n != 74 || w.server.texts.Load() != 74 {
+			t.Errorf("got %d messages embedded with %d texts, want 74", n, w.server.texts.Load())
+		}
+		if n := w.embedAll(); n != 0 {
+			t.Errorf("got %d messages embedded again, want none", n)
+		}
+		got, page := w.find(core.SearchQuery{Text: "my boat", PageQuery: core.PageQuery{Limit: 2}})
+		if page.Meaning != core.MeaningUsed || len(got) != 2 || !strings.Contains(got[0], "canoe") || !strings.Contains(got[1], "canoe") {
+			t.Errorf("got %q, %s, want both messages about the canoe first", got, page.Meaning)
+		}
+		known := map[core.MessageID]bool{}
+		for pages := 0; ; pages++ {
+			for _, h := range page.Items {
+				if h.SessionID != w.session || known[h.MessageID] || h.Score == 0 {
+					t.Errorf("got %+v, want each message of the session once", h)
+				}
+				known[h.MessageID] = true
+			}
+			if page.NextCursor == nil || pages > 50 {
+				break
+			}
+			w.say(w.session, "ann", core.RoleUser, "And a boat again.")
+			_, page = w.find(core.SearchQuery{Text: "my boat", PageQuery: core.PageQuery{Limit: 20, Cursor: *page.NextCursor}})
+		}
+		if len(known) != 72 {
+			t.Errorf("got %d messages on all pages, want the 72 of the first", len(known))
+		}
+		for name, q := range map[string]core.SearchQuery{
+			"a phrase": {Text: `"my boat"`}, "an excluded word": {Text: "boat -hall"}, "the newest": {Text: "boat", Sort: core.SortNewest},
+		} {
+			if _, page := w.find(q); page.Meaning != "" {
+				t.Errorf("%s: got %q, want words alone", name, page.Meaning)
+			}
+		}
+		if got, _ := w.find(core.SearchQuery{Text: "my boat", Role: core.RoleAssistant}); len(got) != 1 {
+			t.Errorf("got %q, want the assistant's message alone", got)
+		}
+		total, err := w.stores.ModelCalls.SessionTotal(t.Context(), ann, w.session)
+		if err != nil || total.Calls < 2 || total.InputTokens == 0 {
+			t.Errorf("got %+v, %v, want the calls recorded", total, err)
+		}
+	})
+}
+
+// An edited message is embedded anew, a deleted one is found no more.
+func TestMeaningOfChanges(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		edited := w.say(w.session, "ann", core.RoleUser, "A boat of my own.")
+		deleted := w.say(w.session, "ann", core.RoleUser, "The boat has a hole.")
+		w.embedAll()
+		if _, _, err := w.stores.Branches.Revise(t.Context(), ann, core.ReviseMessage{SessionID: w.session, MessageID: edited.ID, Content: "A bicycle of my own.", TokenCount: 5}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.stores.Branches.Delete(t.Context(), ann, w.session, deleted.ID); err != nil {
+			t.Fatal(err)
+		}
+		got, _ := w.find(core.SearchQuery{Text: "sailing", PageQuery: core.PageQuery{Limit: 4}})
+		if joined := strings.Join(got, "|"); strings.Contains(joined, "hole") || strings.Contains(joined, "of my own") {
+			t.Errorf("got %q, want neither the deleted message nor the edited one by its old text", got)
+		}
+		if n := w.embedAll(); n != 1 {
+			t.Errorf("got %d messages embedded, want the edited one", n)
+		}
+	})
+}
+
+// Without the embedding model search goes on by words and says so; with another dimension all
+// is embedded anew (P16-2).
+func TestMeaningUnavailable(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.server.broken.Store(true)
+		if _, err := w.worker.EmbedBatch(t.Context()); err == nil {
+			t.Error("got no error from a broken server")
+		}
+		before := w.server.requests.Load()
+		for range 3 {
+			got, page := w.find(core.SearchQuery{Text: "Turku boat"})
+			if page.Meaning != core.MeaningUnavailable || len(got) == 0 || !strings.Contains(got[0], "Turku") {
+				t.Errorf("got %q, %q, want what words find", got, page.Meaning)
+			}
+		}
+		if n := w.server.requests.Load() - before; n != 1 {
+			t.Errorf("got %d requests for three searches, want one", n)
+		}
+		w.server.broken.Store(false)
+		w.embedAll()
+		w.server.dimension.Store(6)
+		w.restart()
+		w.say(w.session, "ann", core.RoleUser, "One more.")
+		if n := w.embedAll(); n != 76 {
+			t.Errorf("got %d messages embedded, want the new one, then all 75 with the new dimension", n)
+		}
+		if got, page := w.find(core.SearchQuery{Text: "my boat"}); page.Meaning != core.MeaningUsed || !strings.Contains(got[0], "canoe") {
+			t.Errorf("got %q, %q, want the canoe", got[0], page.Meaning)
+		}
+	})
+}
+
+// An owner who may spend no more is passed over, and not asked for; another process does not
+// embed at the same time.
+func TestEmbeddingObeysLimits(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.spent["ann"] = true
+		if n := w.embedAll(); n != 1 {
+			t.Errorf("got %d messages embedded, want bob's", n)
+		}
+		if _, page := w.find(core.SearchQuery{Text: "my boat"}); page.Meaning != core.MeaningUnavailable || w.server.texts.Load() != 1 {
+			t.Errorf("got %q after %d texts, want words alone", page.Meaning, w.server.texts.Load())
+		}
+		delete(w.spent, "ann")
+		if claimed, err := w.stores.MessageVectors.Claim(t.Context(), "another", llm.SpaceOf(w.embedder)); err != nil || claimed {
+			t.Errorf("got %v, %v, want that only one worker embeds", claimed, err)
+		}
+		if n := w.embedAll(); n != 73 {
+			t.Errorf("got %d messages embedded, want ann's", n)
+		}
+	})
+}

@@ -1,0 +1,274 @@
+package meaning
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/searchtext"
+)
+
+// The bounds of a search.
+const (
+	fromWords    = 100    // results by words that are joined
+	fromVectors  = 100    // results by vectors
+	maxCompared  = 20_000 // vectors of a session: the newest
+	vectorBatch  = 1_000
+	queryTime    = 1500 * time.Millisecond // for the vector of a query
+	restTime     = 30 * time.Second        // after a failure of the model
+	fusionOffset = 60                      // of reciprocal rank fusion, as in its paper
+)
+
+// SearchOptions configure a Search. All are required.
+type SearchOptions struct {
+	Words       core.SearchStore
+	Vectors     core.MessageVectorStore
+	Log         core.MessageStore
+	Embedder    llm.Embedder
+	CheckBudget func(ctx context.Context, owner string) error // of embeddings
+	Logger      *slog.Logger
+}
+
+// Search is a SearchStore that joins the ranking by words with one by meaning.
+type Search struct {
+	SearchOptions
+
+	mu    sync.Mutex
+	until time.Time // guarded by mu; the model is not asked before
+}
+
+var _ core.SearchStore = (*Search)(nil)
+
+// NewSearch returns a Search.
+func NewSearch(o SearchOptions) *Search { return &Search{SearchOptions: o} }
+
+// Messages returns a page of results. Errors are those of the search by words.
+func (s *Search) Messages(ctx context.Context, tenant core.Tenant, q core.SearchQuery) (core.SearchPage, error) {
+	from, joined := decodeCursor(q.Cursor)
+	if !joined && (q.Cursor != "" || !isJoinable(q)) {
+		return s.Words.Messages(ctx, tenant, q)
+	}
+	vector, err := s.queryVector(ctx, tenant.Owner, q.Text)
+	if err != nil && !joined {
+		page, wordsErr := s.Words.Messages(ctx, tenant, q)
+		page.Meaning = core.MeaningUnavailable
+		return page, wordsErr
+	}
+	if !joined {
+		from = position{Skip: q.Skip, Before: cmp.Or(q.Before, core.Now())}
+	}
+	words := q
+	words.Cursor, words.Skip, words.Limit, words.Before = "", 0, fromWords, from.Before
+	page, err := s.Words.Messages(ctx, tenant, words)
+	if err != nil {
+		return page, err
+	}
+	if len(vector) > 0 {
+		page.Meaning = core.MeaningUsed
+		if page.Items, err = s.joinVectors(ctx, tenant, words, page.Items, vector); err != nil {
+			return page, err
+		}
+	} else {
+		page.Meaning = core.MeaningUnavailable
+	}
+	return cutPage(page, from, cmp.Or(q.Limit, core.DefaultPageLimit)), nil
+}
+
+// isJoinable reports whether meaning has a part in the search.
+func isJoinable(q core.SearchQuery) bool {
+	if q.SessionID == "" || q.Sort == core.SortNewest || q.Limit < 0 || q.Limit > core.MaxPageLimit {
+		return false
+	}
+	question, err := searchtext.ParseQuestion(q.Text)
+	return err == nil && len(question.Must.Terms) == 0
+}
+
+// position is where a page of joined results begins.
+type position struct {
+	Skip   int       `json:"skip"`
+	Before time.Time `json:"before"` // only messages before the first page's time
+}
+
+// cursorMark begins the cursors of joined results.
+const cursorMark = "m."
+
+func (p position) encodeCursor() string {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		panic("meaning: cursor: " + err.Error()) // plain values only
+	}
+	return cursorMark + base64.RawURLEncoding.EncodeToString(raw)
+}
+
+// decodeCursor returns the position of a cursor; false = it is none of joined results.
+func decodeCursor(cursor string) (p position, ok bool) {
+	if len(cursor) < len(cursorMark) || cursor[:len(cursorMark)] != cursorMark {
+		return p, false
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(cursor[len(cursorMark):])
+	return p, err == nil && json.Unmarshal(raw, &p) == nil && p.Skip >= 0
+}
+
+// cutPage returns the part of the joined results that is asked for.
+func cutPage(page core.SearchPage, from position, limit int) core.SearchPage {
+	all := page.Items
+	page.Total, page.NextCursor = max(page.Total, len(all)), nil
+	start := min(from.Skip, len(all))
+	end := min(start+limit, len(all))
+	page.Items = all[start:end]
+	if end < len(all) {
+		next := position{Skip: end, Before: from.Before}.encodeCursor()
+		page.NextCursor = &next
+	}
+	return page
+}
+
+// queryVector returns the vector of the query. After a failure the model is not asked for a
+// while.
+func (s *Search) queryVector(ctx context.Context, owner, text string) ([]float32, error) {
+	s.mu.Lock()
+	resting := time.Now().Before(s.until)
+	s.mu.Unlock()
+	if resting {
+		return nil, core.Errorf(core.ErrUnavailable, "the embedding model failed a moment ago")
+	}
+	if err := s.CheckBudget(ctx, owner); err != nil {
+		return nil, err
+	}
+	asking, cancel := context.WithTimeout(ctx, queryTime)
+	defer cancel()
+	vectors, err := s.Embedder.Embed(asking, []string{core.Clip(text, maxEmbedded)})
+	if err == nil && len(vectors) == 1 {
+		return llm.UnitVector(vectors[0], s.Embedder.Dimension())
+	}
+	if err == nil {
+		err = core.Errorf(core.ErrUnavailable, "the embedding model returned %d vectors for one text", len(vectors))
+	}
+	if ctx.Err() == nil {
+		s.Logger.WarnContext(ctx, "search by words alone: the embedding model failed", "model", s.Embedder.Model(), "err", err)
+		s.mu.Lock()
+		s.until = time.Now().Add(restTime)
+		s.mu.Unlock()
+	}
+	return nil, err
+}
+
+// near is a message with its likeness to the query.
+type near struct {
+	id    core.MessageID
+	score float32
+}
+
+// nearest returns the messages of the session whose vectors are the nearest.
+func (s *Search) nearest(ctx context.Context, tenant core.Tenant, q core.SearchQuery, vector []float32) ([]near, error) {
+	var best []near
+	next := core.MessageVectorQuery{
+		Space: core.VectorSpace{Model: s.Embedder.Model(), Dimension: len(vector)}, AllBranches: q.AllBranches, Limit: vectorBatch,
+	}
+	for compared := 0; compared < maxCompared; compared += vectorBatch {
+		batch, err := s.Vectors.SessionVectors(ctx, tenant, q.SessionID, next)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range batch {
+			next.Before = v.MessageID
+			if llm.IsUnitVector(v.Vector, len(vector)) {
+				best = append(best, near{v.MessageID, llm.DotProduct(vector, v.Vector)})
+			}
+		}
+		slices.SortFunc(best, func(a, b near) int {
+			return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.id, a.id))
+		})
+		best = best[:min(len(best), fromVectors)]
+		if len(batch) < vectorBatch {
+			break
+		}
+	}
+	return best, nil
+}
+
+// joinVectors returns the results by words joined with those by vectors.
+func (s *Search) joinVectors(ctx context.Context, tenant core.Tenant, q core.SearchQuery, byWords []core.SearchHit, vector []float32) ([]core.SearchHit, error) {
+	found, err := s.nearest(ctx, tenant, q, vector)
+	if err != nil {
+		return nil, err
+	}
+	hits := map[core.MessageID]core.SearchHit{}
+	for _, h := range byWords {
+		hits[h.MessageID] = h
+	}
+	if err := s.loadHits(ctx, tenant, q, found, hits); err != nil {
+		return nil, err
+	}
+	scores := map[core.MessageID]float64{}
+	var order []core.MessageID
+	add := func(id core.MessageID, rank int) {
+		if _, known := scores[id]; !known {
+			order = append(order, id)
+		}
+		scores[id] += 1 / float64(fusionOffset+rank)
+	}
+	for i, h := range byWords {
+		add(h.MessageID, i+1)
+	}
+	rank := 0
+	for _, n := range found {
+		if _, ok := hits[n.id]; ok {
+			rank++
+			add(n.id, rank)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b core.MessageID) int { return cmp.Compare(scores[b], scores[a]) })
+	out := make([]core.SearchHit, 0, len(order))
+	for _, id := range order {
+		h := hits[id]
+		h.Score = scores[id]
+		out = append(out, h)
+	}
+	return out, nil
+}
+
+// loadHits adds the messages that only their vectors have found, as far as the query allows.
+func (s *Search) loadHits(ctx context.Context, tenant core.Tenant, q core.SearchQuery, found []near, hits map[core.MessageID]core.SearchHit) error {
+	var ids []core.MessageID
+	for _, n := range found {
+		if _, known := hits[n.id]; !known {
+			ids = append(ids, n.id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	messages, err := s.Log.GetMessages(ctx, tenant, q.SessionID, ids)
+	if err != nil {
+		return err
+	}
+	size, title := cmp.Or(q.Excerpt, core.DefaultExcerpt), ""
+	for _, h := range hits {
+		title = h.SessionTitle // all are of the same session
+	}
+	for _, m := range messages {
+		if !isWanted(q, m) {
+			continue
+		}
+		excerpt, _ := searchtext.Excerpt(m.Content, nil, size)
+		hits[m.ID] = core.SearchHit{
+			SessionID: q.SessionID, SessionTitle: title, MessageID: m.ID, Seq: m.Seq, Role: m.Role, Author: m.Author, Excerpt: excerpt,
+			Pieces: core.Pieces(excerpt, nil), Highlights: []core.Highlight{}, CreatedAt: m.CreatedAt,
+		}
+	}
+	return nil
+}
+
+// isWanted reports whether the message passes the filters of the query.
+func isWanted(q core.SearchQuery, m core.Message) bool {
+	return (q.Role == "" || m.Role == q.Role) && (q.Author == "" || m.Author == q.Author || m.AuthorID == q.Author) &&
+		(q.After.IsZero() || !m.CreatedAt.Before(q.After)) && (q.Before.IsZero() || m.CreatedAt.Before(q.Before)) && !q.Except[m.Seq]
+}

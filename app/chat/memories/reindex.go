@@ -1,0 +1,83 @@
+package memories
+
+import (
+	"context"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+)
+
+// Reindex embeds one batch of stale memories with the current model. Progress is stored in the
+// rows: Reindex may be interrupted at any time, repeated, and run concurrently. A memory that
+// is changed meanwhile keeps the result of the change. Texts that the model refuses are counted
+// as failed and skipped; if the model does not respond at all, the error is ErrModel, and the
+// batch may be requested again.
+func (s *Service) Reindex(ctx context.Context, tenant core.Tenant, in core.Reindex) (core.Reindexed, error) {
+	var f core.Faults
+	if in.Limit == 0 {
+		in.Limit = core.DefaultReindexBatch
+	}
+	if in.Limit < 1 || in.Limit > core.MaxReindexBatch {
+		f.Add("limit", "must be between 1 and %d", core.MaxReindexBatch)
+	}
+	if err := f.Err(); err != nil {
+		return core.Reindexed{}, err
+	}
+	from := tenant
+	if in.AllOwners {
+		from = core.Tenant{}
+	}
+	page, err := s.store.Stale(ctx, from, llm.SpaceOf(s.embedder), core.PageQuery{Limit: in.Limit, Cursor: in.Cursor})
+	if err != nil {
+		return core.Reindexed{}, err
+	}
+	out := core.Reindexed{NextCursor: page.NextCursor, EmbeddingModel: s.embedder.Model()}
+	done, err := s.embedAll(ctx, page.Items)
+	if err != nil {
+		return core.Reindexed{}, err
+	}
+	out.Failed = len(page.Items) - len(done)
+	if out.Embedded, err = s.store.SetVectors(ctx, done); err != nil {
+		return core.Reindexed{}, err
+	}
+	out.Remaining, err = s.countRemaining(ctx, tenant, in.AllOwners)
+	return out, err
+}
+
+func (s *Service) countRemaining(ctx context.Context, tenant core.Tenant, all bool) (int, error) {
+	if all {
+		return s.store.CountAllStale(ctx, llm.SpaceOf(s.embedder))
+	}
+	return s.store.CountStale(ctx, tenant, llm.SpaceOf(s.embedder))
+}
+
+// embedAll returns the memories that the model accepts, with their vectors.
+func (s *Service) embedAll(ctx context.Context, list []core.Memory) ([]core.Memory, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	texts := make([]string, len(list))
+	for i, m := range list {
+		texts[i] = m.Content
+	}
+	vectors, err := s.embedTexts(ctx, texts)
+	switch {
+	case err == nil:
+		for i := range list {
+			list[i].Embedding, list[i].EmbeddingModel = vectors[i], s.embedder.Model()
+		}
+		return list, nil
+	case !isRefused(err):
+		return nil, s.embedError(ctx, err)
+	case len(list) == 1:
+		s.log.WarnContext(ctx, "memory not embedded", "memory_id", string(list[0].ID), "model", s.embedder.Model(), "err", err)
+		return nil, nil
+	}
+	// At least one of them was refused. Bisection finds it in few calls.
+	left, err := s.embedAll(ctx, list[:len(list)/2])
+	if err != nil {
+		return nil, err
+	}
+	right, err := s.embedAll(ctx, list[len(list)/2:])
+	return append(left, right...), err
+}

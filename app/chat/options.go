@@ -1,0 +1,111 @@
+package chat
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"bobbin/app/agents"
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+)
+
+// checkOptions returns the options of a run as they are kept, and complains about what is
+// wrong with them whatever the agent; nil = none.
+func (f *faults) checkOptions(given *core.RunOptions) *core.RunOptions {
+	if given == nil {
+		return nil
+	}
+	o := *given
+	if len(o.Tools) > core.MaxClientTools {
+		f.Add("options.tools", "has %d tools, at most %d are allowed", len(o.Tools), core.MaxClientTools)
+		return nil
+	}
+	o.Instructions = f.Text("options.instructions", o.Instructions, core.MaxRunOptions)
+	if o.ToolChoice == core.ToolChoiceWordAuto {
+		o.ToolChoice = core.ToolChoiceAuto
+	}
+	f.checkID("options.tool_choice", string(o.ToolChoice), maxToolName)
+	before := len(f.Faults)
+	agents.CheckParameters(&f.Faults, "options.", o.ModelParameters)
+	o.Tools = f.checkClientTools(o.Tools)
+	if len(f.Faults) > before {
+		return nil
+	}
+	if size := optionBytes(o); size > core.MaxRunOptions {
+		f.Add("options", "have %d bytes as JSON, at most %d are allowed", size, core.MaxRunOptions)
+	}
+	return &o
+}
+
+// maxToolName bounds the name of a tool, in bytes.
+const maxToolName = 64
+
+// checkClientTools returns the tools as they are kept.
+func (f *faults) checkClientTools(given []core.ClientTool) []core.ClientTool {
+	tools := slices.Clone(given)
+	known := map[string]bool{}
+	for i, t := range tools {
+		at := fmt.Sprintf("options.tools[%d]", i)
+		agents.CheckClientTool(&f.Faults, at, t)
+		if known[t.Name] {
+			f.Add(at+".name", "%q is there twice", core.Clip(t.Name, maxToolName))
+		}
+		known[t.Name] = true
+		tools[i].Description = core.CleanText(t.Description)
+	}
+	return tools
+}
+
+// optionBytes returns the size of the options as JSON.
+func optionBytes(o core.RunOptions) int {
+	text, err := json.Marshal(o)
+	if err != nil { // a schema that is no JSON, which is a fault already
+		return 0
+	}
+	return len(text)
+}
+
+// checkForRun complains about options that do not go with the agent or with a model that may
+// answer. Fallback models need only take what an answer depends on: of the rest they leave
+// out what they do not take.
+func (s *Service) checkForRun(o core.RunOptions, agent core.Agent, model llm.Model) error {
+	var f faults
+	for i, t := range o.Tools {
+		if agent.HasTool(t.Name) {
+			f.Add(fmt.Sprintf("options.tools[%d].name", i), "%q is a tool of the agent %s; choose another name", t.Name, agent.Name)
+		}
+	}
+	named := func(t core.ClientTool) bool { return t.Name == o.ToolChoice.Tool() }
+	switch tool := o.ToolChoice.Tool(); {
+	case tool != "" && !agent.HasTool(tool) && !slices.ContainsFunc(o.Tools, named):
+		f.Add("options.tool_choice", "%q is not a tool of this run; use auto, none, required, or the name of a tool", core.Clip(tool, maxToolName))
+	case o.ToolChoice.Forced() && len(agent.Tools)+len(o.Tools) == 0:
+		f.Add("options.tool_choice", "%s needs a tool, and this run has none", o.ToolChoice)
+	}
+	if err := f.Err(); err != nil {
+		return err
+	}
+	for _, p := range model.Info().LackingForRun(agent, o) {
+		return lackingError(model, p)
+	}
+	for _, name := range agent.FallbackModels {
+		fallback, err := s.findModel(name)
+		if err != nil || fallback.Info().Name == model.Info().Name {
+			continue // one that cannot be used is refused when the agents are loaded
+		}
+		for _, p := range fallback.Info().LackingForRun(agent, o) {
+			if p.Binding() {
+				return lackingError(fallback, p)
+			}
+		}
+	}
+	return nil
+}
+
+// lackingError says that a model does not take what the options of a run ask for.
+func lackingError(model llm.Model, p llm.Parameter) error {
+	return &core.Error{Kind: core.ErrInvalid, Fields: []core.FieldError{{Field: "options." + p.Key(), Detail: "is not taken by the model"}},
+		Message: fmt.Sprintf("the model %q does not take %s: leave it out of the options, or choose another model", cmp.Or(model.Info().Name, "default"), p)}
+}

@@ -1,0 +1,81 @@
+package chat
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+
+	"bobbin/app/core"
+)
+
+// Ids of Slack.
+var (
+	slackTeam    = regexp.MustCompile(`^[TE][A-Z0-9]{1,30}$`)
+	slackChannel = regexp.MustCompile(`^[CDG][A-Z0-9]{1,30}$`)
+	slackTime    = regexp.MustCompile(`^[0-9]{1,12}\.[0-9]{6}$`)
+)
+
+// SlackThread returns the thread of Slack that the session is attached to, and what is wrong with
+// its posts; ErrNotFound if there is none.
+func (s *Service) SlackThread(ctx context.Context, tenant core.Tenant, session core.SessionID) (core.SlackThreadStatus, error) {
+	thread, err := s.slack.OfSession(ctx, tenant, session)
+	if err != nil {
+		return core.SlackThreadStatus{}, err
+	}
+	faults, err := s.slack.Faults(ctx, session)
+	return core.SlackThreadStatus{SlackThread: thread, Faults: faults}, err
+}
+
+// AttachSlack attaches a session to a thread of Slack, or changes the mode of its thread. The
+// thread shows what happens from then on. Without a mode the thread follows the session.
+// ErrConflict if the thread or the session is attached to another one.
+func (s *Service) AttachSlack(ctx context.Context, tenant core.Tenant, t core.SlackThread) (core.SlackThread, error) {
+	t.Owner, t.Mode = tenant.Owner, cmp.Or(t.Mode, core.SlackToSlack)
+	var f faults
+	checkID := func(field, value string, form *regexp.Regexp, example string) {
+		if !form.MatchString(value) {
+			f.Add(field, "%q is not one; write for example %s", core.Clip(value, 40), example)
+		}
+	}
+	checkID("team", t.Team, slackTeam, "T012ABCDEF")
+	checkID("channel", t.Channel, slackChannel, "C012ABCDEF")
+	checkID("thread", t.Thread, slackTime, "1700000000.000100")
+	if t.Enterprise != "" {
+		checkID("enterprise", t.Enterprise, slackTeam, "E012ABCDEF")
+	}
+	if !slices.Contains(core.SlackModes(), t.Mode) {
+		f.Add("mode", "%q is not one; use %s", core.Clip(string(t.Mode), 40), slackModes())
+	}
+	if err := f.Err(); err != nil {
+		return core.SlackThread{}, err
+	}
+	known, err := s.slack.OfSession(ctx, tenant, t.SessionID)
+	if err == nil && known == t {
+		return t, nil
+	}
+	if err != nil && !errors.Is(err, core.ErrNotFound) {
+		return core.SlackThread{}, err
+	}
+	if err := s.slack.Bind(ctx, t); err != nil {
+		return core.SlackThread{}, err
+	}
+	return s.slack.SetMode(ctx, tenant, t.SessionID, t.Mode)
+}
+
+// slackModes lists the modes of threads.
+func slackModes() string {
+	var names []string
+	for _, m := range core.SlackModes() {
+		names = append(names, string(m))
+	}
+	return strings.Join(names, ", ")
+}
+
+// DetachSlack separates a session from its thread of Slack. What was posted stays there. It
+// may be repeated.
+func (s *Service) DetachSlack(ctx context.Context, tenant core.Tenant, session core.SessionID) error {
+	return s.slack.Unbind(ctx, tenant, session)
+}

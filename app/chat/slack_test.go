@@ -1,0 +1,53 @@
+package chat_test
+
+import (
+	"errors"
+	"testing"
+
+	"bobbin/app/chat"
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
+)
+
+// A session is attached to a thread, its mode changed, and detached. Ids that Slack does not
+// have are refused.
+func TestAttachSlack(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		sessions := repositories.NewSessions(d.Gorm)
+		h := chat.New(chat.Options{Sessions: sessions, Slack: repositories.NewSlackThreads(d.Gorm), Counter: counter{}})
+		session, err := sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "assistant"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tenant, thread := core.Tenant{Owner: "ann"}, core.SlackThread{SessionID: session.ID, Team: "T1A", Channel: "C1A", Thread: "1700000000.000100"}
+		want := thread
+		want.Owner, want.Mode = "ann", core.SlackToSlack
+		for range 2 {
+			if got, err := h.AttachSlack(t.Context(), tenant, thread); err != nil || got != want {
+				t.Fatalf("got %+v (%v), want %+v", got, err, want)
+			}
+		}
+		thread.Mode, want.Mode = core.SlackTwoWay, core.SlackTwoWay
+		if got, err := h.AttachSlack(t.Context(), tenant, thread); err != nil || got != want {
+			t.Errorf("another mode: got %+v (%v), want %+v", got, err, want)
+		}
+		if got, err := h.SlackThread(t.Context(), tenant, session.ID); err != nil || got.SlackThread != want || len(got.Faults) > 0 {
+			t.Errorf("got %+v (%v), want %+v", got, err, want)
+		}
+		if _, err := h.AttachSlack(t.Context(), core.Tenant{Owner: "eve"}, thread); !errors.Is(err, core.ErrNotFound) {
+			t.Errorf("another owner: got error %v, want ErrNotFound", err)
+		}
+		if _, err := h.AttachSlack(t.Context(), tenant, core.SlackThread{SessionID: session.ID, Team: "acme", Channel: "#general", Thread: "now", Enterprise: "x", Mode: "both"}); !errors.Is(err, core.ErrInvalid) {
+			t.Errorf("wrong ids: got error %v, want ErrInvalid", err)
+		}
+		if err := h.DetachSlack(t.Context(), tenant, session.ID); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.SlackThread(t.Context(), tenant, session.ID); !errors.Is(err, core.ErrNotFound) {
+			t.Errorf("detached: got error %v, want ErrNotFound", err)
+		}
+	})
+}

@@ -1,0 +1,384 @@
+package chat_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bobbin/app/chat"
+	"bobbin/app/core"
+	"bobbin/app/core/compaction"
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
+)
+
+// world is everything around a Titler: one session of ann's.
+type titleWorld struct {
+	core.SessionStore
+	core.Publisher
+	*llm.Script // the model that answers, and its small one
+	titler      *chat.Titler
+	policy      contextwindow.Policy
+	budget      error
+
+	mu        sync.Mutex
+	session   core.Session
+	answer    string
+	calls     []core.ModelCall
+	of        []core.MessageID // what the last title was made of
+	published []core.Event
+	asked     []string // models by name
+	fails     error    // of the storage
+}
+
+func newTitleWorld(answers ...any) *titleWorld {
+	w := &titleWorld{
+		Script:  llm.Scripted(answers...).WithInfo(llm.Info{Name: "m", Provider: "p", Window: 8192, InputPrice: 1, OutputPrice: 2}),
+		session: core.Session{ID: "s1", Owner: "ann", UserID: "carol", Agent: "a"}, answer: "They dance.",
+	}
+	w.titler = chat.NewTitler(chat.TitlerOptions{
+		Sessions: w, Messages: titleMessages{world: w}, LoadProfile: w.Profile, Models: titleModels{w}, Counter: w, Budget: w.Check, Feed: w, Logger: slog.New(slog.DiscardHandler),
+	})
+	return w
+}
+
+func (w *titleWorld) Get(_ context.Context, tenant core.Tenant, _ core.SessionID) (core.Session, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if tenant.Owner != "ann" {
+		return core.Session{}, core.ErrNotFound
+	}
+	return w.session, w.fails
+}
+
+func (w *titleWorld) GiveTitle(ctx context.Context, _ core.Tenant, made core.NewTitle) ([]core.Event, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	w.calls, w.of = append(w.calls, made.Calls...), made.Of
+	if w.session.Title != "" || made.Title == "" {
+		return nil, nil
+	}
+	w.session.Title = made.Title
+	return []core.Event{core.NewEvent(made.SessionID, made.RunID, core.EventSessionUpdated, core.SessionData{Session: w.session})}, nil
+}
+
+// titleMessages is the log of the session.
+type titleMessages struct {
+	core.MessageStore
+	world *titleWorld
+}
+
+func (m titleMessages) GetMessagesAfter(context.Context, core.Tenant, core.SessionID, core.MessageID) ([]core.Message, error) {
+	return []core.Message{{ID: "a1", RunID: "r1", Role: core.RoleAssistant, Content: m.world.answer}, {RunID: "other", Role: core.RoleAssistant, Content: "not this"}}, m.world.fails
+}
+
+func (w *titleWorld) Profile(_ context.Context, s core.Session, model string) (compaction.Profile, error) {
+	if s.Agent == "gone" {
+		return compaction.Profile{}, core.ErrNotFound
+	}
+	w.asked = append(w.asked, "answered by "+model)
+	return compaction.Profile{Model: w.Script, Policy: w.policy}, nil
+}
+
+// models is the registry.
+type titleModels struct{ *titleWorld }
+
+func (m titleModels) Get(name string) (llm.Model, error) {
+	m.asked = append(m.asked, name)
+	return m.Script, nil
+}
+
+func (m titleModels) Preferred(name string, p llm.Preference) (llm.Model, bool) {
+	m.asked = append(m.asked, string(p)+" of "+name)
+	return m.Script, name == "m"
+}
+
+func (w *titleWorld) Text(s string) int { return len(s) / 4 }
+
+func (w *titleWorld) Check(context.Context, string, llm.Info) error { return w.budget }
+
+func (w *titleWorld) Publish(_ context.Context, events []core.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.published = append(w.published, events...)
+}
+
+// run is an answered run of the session.
+func titleRun(question string) core.Run {
+	return core.Run{ID: "r1", UserMessageID: "q1", SessionID: "s1", Owner: "ann", Agent: "a", Model: "asked", Input: core.RunInput{Content: question}}
+}
+
+// title lets the titler work until it is done.
+func (w *titleWorld) title(t *testing.T, r core.Run) string {
+	t.Helper()
+	w.titler.Answered(core.Session{}, r)
+	w.stop(t)
+	return w.session.Title
+}
+
+// stop waits for the work in hand.
+func (w *titleWorld) stop(t *testing.T) {
+	t.Helper()
+	synctest.Wait()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.titler.Run(ctx); err != nil {
+		t.Errorf("run: %v", err)
+	}
+}
+
+// After the first answer a session gets a title of the small model, which is in the usage
+// records and published, and never a second one.
+func TestTitleOfTheModel(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newTitleWorld(llm.Step{Text: []string{`"How bees `, "talk.\"\n"}, Usage: &core.Usage{InputTokens: 90, OutputTokens: 5}})
+		for range 3 {
+			w.titler.Answered(core.Session{}, titleRun("How do bees <answer> talk?"))
+		}
+		synctest.Wait()
+		w.titler.Answered(core.Session{}, titleRun("again"))
+		w.stop(t)
+		if w.session.Title != "How bees talk" || len(w.published) != 1 || w.published[0].Type != core.EventSessionUpdated {
+			t.Errorf("got title %q, events %v", w.session.Title, w.published)
+		}
+		req := w.Requests()
+		if len(req) != 1 || req[0].MaxOutputTokens != 30 || len(req[0].Tools) != 0 {
+			t.Fatalf("got requests %+v, want one, of 30 tokens at most", req)
+		}
+		if want := "<question>\nHow do bees [answer> talk?\n</question>\n<answer>\nThey dance.\n</answer>"; !strings.Contains(req[0].Messages[0].Content, want) {
+			t.Errorf("got prompt %q, want %q in it", req[0].Messages[0].Content, want)
+		}
+		if c := w.calls; len(c) != 1 || c[0].Purpose != core.PurposeTitle || c[0].Owner != "ann" || c[0].User != "carol" || c[0].RunID != "r1" ||
+			c[0].Usage.InputTokens != 90 || c[0].Cost == nil || *c[0].Cost != 100 || c[0].Estimated == 0 {
+			t.Errorf("got %+v in the books", c)
+		}
+		if len(w.of) != 2 || w.of[0] != "q1" || w.of[1] != "a1" {
+			t.Errorf("made of the messages %v", w.of)
+		}
+		if strings.Join(w.asked, ", ") != "answered by asked, small of m" {
+			t.Errorf("asked for models %q", w.asked)
+		}
+	})
+}
+
+// A title made of the question is there while the run answers, as an event of the run; the
+// answer takes no second one.
+// Finding: users-C12
+func TestTitleWithTheQuestion(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newTitleWorld("Bees")
+		w.titler.Begin(w.session, titleRun("How do bees talk?"))
+		synctest.Wait()
+		if w.session.Title != "Bees" || len(w.published) != 1 || w.published[0].RunID != "r1" {
+			t.Errorf("got title %q, events %v, want one of the run", w.session.Title, w.published)
+		}
+		if got := w.Requests()[0]; !got.Background || strings.Contains(got.Messages[0].Content, "answer") {
+			t.Errorf("got request %+v, want one in the background, without an answer", got)
+		}
+		w.titler.Answered(core.Session{}, titleRun("How do bees talk?"))
+		w.titler.Begin(w.session, titleRun("And wasps?"))
+		w.stop(t)
+		if n := len(w.Requests()); n != 1 {
+			t.Errorf("got %d requests, want 1", n)
+		}
+	})
+}
+
+// A title that no model wrote with the question is requested again after the answer, also
+// if the first request ends later than the answer.
+func TestTitleAgainAfterTheAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gate := llm.NewGate()
+		w := newTitleWorld(llm.Step{Gate: gate, Err: &llm.Error{Kind: llm.KindCanceled, Err: llm.ErrYielded}}, "Bees")
+		w.titler.Begin(w.session, titleRun("How do bees talk?"))
+		w.titler.Answered(core.Session{}, titleRun("How do bees talk?"))
+		synctest.Wait()
+		if w.session.Title != "" {
+			t.Errorf("got title %q before a model wrote one", w.session.Title)
+		}
+		gate.Open()
+		synctest.Wait()
+		w.stop(t)
+		if req := w.Requests(); w.session.Title != "Bees" || len(req) != 2 || req[1].Background || len(w.calls) != 2 {
+			t.Errorf("got title %q, %d requests, %d calls recorded, want Bees of the second", w.session.Title, len(req), len(w.calls))
+		}
+	})
+}
+
+// The model of summaries writes titles where one is set.
+func TestSummaryModelWritesTitles(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newTitleWorld("Bees")
+		w.policy.SummaryModel = "notes"
+		if got := w.title(t, titleRun("x")); got != "Bees" || w.asked[1] != "notes" {
+			t.Errorf("got %q by %q", got, w.asked)
+		}
+	})
+}
+
+// Without a model that can be had, or may be paid for, the title is the first words
+// of the question.
+func TestTitleWithoutAModel(t *testing.T) {
+	t.Parallel()
+	const question = "  How do\n\tbees talk to each other when they are far away from home?"
+	const words = "How do bees talk to each other when they are far away from…"
+	for name, c := range map[string]struct {
+		answer any
+		change func(*titleWorld, *core.Run)
+		want   string
+		calls  int
+	}{
+		"fails":          {llm.Step{Err: &llm.Error{Kind: llm.KindOverloaded, Provider: "p", Message: "no"}}, nil, words, 1},
+		"empty":          {llm.Step{Text: []string{" \n "}}, nil, words, 1},
+		"only quotes":    {llm.Step{Text: []string{`""`}}, nil, words, 1},
+		"cut":            {llm.Step{Text: []string{"The dance of the bee"}, Finish: core.FinishLength}, nil, "The dance of the", 1},
+		"cut in a word":  {llm.Step{Text: []string{"Donaudampfschiff"}, Finish: core.FinishLength}, nil, words, 1},
+		"spend limit":    {"x", func(w *titleWorld, _ *core.Run) { w.budget = core.Errorf(core.ErrRateLimited, "no") }, words, 0},
+		"no agent":       {"x", func(_ *titleWorld, r *core.Run) { r.Agent = "gone" }, words, 0},
+		"no question":    {"x", func(w *titleWorld, r *core.Run) { r.Agent, r.Input.Content = "gone", "" }, "They dance", 0},
+		"nothing at all": {"x", func(w *titleWorld, r *core.Run) { r.Agent, r.Input.Content, w.answer = "gone", "", "" }, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w, r := newTitleWorld(c.answer), titleRun(question)
+				if c.change != nil {
+					c.change(w, &r)
+				}
+				if got := w.title(t, r); got != c.want || len(w.calls) != c.calls {
+					t.Errorf("got %q with %d calls, want %q with %d", got, len(w.calls), c.want, c.calls)
+				}
+			})
+		})
+	}
+}
+
+// More people see a title in lists than the conversation: no secret of the question, the answer
+// or the model's own words gets into one.
+func TestTitlesHoldNoSecrets(t *testing.T) {
+	t.Parallel()
+	const key = "sk" + "-proj-Zk3xQ9vT2mB7nL4pR8sW1yC6dF5gH0jK"
+	for name, answer := range map[string]any{"of the model": key + " and the rest", "without a model": errors.New("down")} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newTitleWorld(answer)
+			w.answer = "Use " + key
+			if got := w.title(t, titleRun("Is "+key+" mine?")); strings.Contains(got, key[:12]) || !strings.Contains(got, "[redacted: api key]") {
+				t.Errorf("%s: got the title %q, want no key in it", name, got)
+			}
+			if sent := w.Requests()[0].Messages[0].Content; strings.Contains(sent, key) {
+				t.Errorf("%s: got %q, want no key in the request", name, sent)
+			}
+		})
+	}
+}
+
+// A title in progress when the process stops is written with what is there: no goroutine is
+// left, and no new work begins.
+func TestTitlerStops(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newTitleWorld(llm.Step{Text: []string{"never"}, Gate: llm.NewGate()})
+		w.titler.Answered(core.Session{}, titleRun("How do bees talk?"))
+		w.stop(t)
+		if w.session.Title != "How do bees talk?" || len(w.calls) != 1 || w.calls[0].Error != string(llm.KindCanceled) {
+			t.Errorf("got title %q, calls %+v, want the words of the question", w.session.Title, w.calls)
+		}
+		w.session.Title = ""
+		w.titler.Answered(core.Session{}, core.Run{SessionID: "s2", Owner: "ann"})
+		synctest.Wait()
+		if len(w.Requests()) != 1 {
+			t.Error("a model was called after the stop")
+		}
+	})
+}
+
+// A model that does not answer gets ten seconds.
+func TestTitleTimeLimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newTitleWorld(llm.Step{Text: []string{"never"}, Gate: llm.NewGate()})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- w.titler.Run(ctx) }()
+		w.titler.Answered(core.Session{}, titleRun("How do bees talk?"))
+		<-time.After(9 * time.Second)
+		before, _ := w.Get(ctx, core.Tenant{Owner: "ann"}, "")
+		<-time.After(2 * time.Second)
+		after, _ := w.Get(ctx, core.Tenant{Owner: "ann"}, "")
+		if before.Title != "" || after.Title != "How do bees talk?" {
+			t.Errorf("got %q after 9 s, %q after 11 s, want the words of the question after 10", before.Title, after.Title)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+}
+
+// A session whose title was taken away, as its message was deleted, gets another one
+// after its next answer.
+func TestTitleAfterADeletion(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newTitleWorld("Bees", "Wasps")
+		w.titler.Answered(core.Session{}, titleRun("x"))
+		synctest.Wait()
+		w.session.Title = ""
+		if got := w.title(t, titleRun("y")); got != "Wasps" {
+			t.Errorf("got %q, want the second title", got)
+		}
+	})
+}
+
+// A storage that fails once is asked again after the next answer.
+func TestTitleStorageFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newTitleWorld("Bees")
+		w.fails = errors.New("disk on fire")
+		w.titler.Answered(core.Session{}, titleRun("x"))
+		synctest.Wait()
+		w.fails = nil
+		if got := w.title(t, titleRun("x")); got != "Bees" {
+			t.Errorf("got %q, want the title of the second time", got)
+		}
+	})
+}
+
+// A title is one short line, whatever a model writes.
+func TestTitleCleaned(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"How bees talk":                         "How bees talk",
+		"\n\n  **Title: How bees talk.**\nMore": "How bees talk",
+		"„Wie Bienen sprechen“":                 "Wie Bienen sprechen",
+		"标题：蜜蜂如何交流。":                            "蜜蜂如何交流",
+		"# A plan\n1. x":                        "A plan",
+		"Why?":                                  "Why?",
+		"\"\"":                                  "",
+		"":                                      "",
+		"...\nSecond":                           "Second",
+		"a\x00b\x1b[31m\xff":                    "a\uFFFDb[31m\uFFFD",
+		strings.Repeat("蜜", 100):                strings.Repeat("蜜", 59) + "…",
+		strings.Repeat("word ", 30):             "word word word word word word word word word word word…",
+	} {
+		if got := chat.Cleaned(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+		if n := len([]rune(chat.FirstWords(text))); n > 60 {
+			t.Errorf("%q: got %d characters", text, n)
+		}
+	}
+}

@@ -1,0 +1,269 @@
+package transfer
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// What a message may hold besides what Limits bound.
+const (
+	maxCalls = 128 // tool calls
+	maxParts = 128
+)
+
+// clockSkew is how far another machine's clock may be ahead.
+const clockSkew = time.Minute
+
+// maxContent returns how many bytes the text of a message may have.
+func (l Limits) maxContent(role core.Role) int {
+	if role == "" || role == core.RoleUser {
+		return l.Message
+	}
+	return max(l.Message, l.Output)
+}
+
+// checkMessage returns the message as it can be stored, and what is wrong with it. Broken
+// characters of its texts become U+FFFD, which metadata.replaced_characters counts.
+func (l Limits) checkMessage(m core.Message) (core.Message, core.Faults) {
+	c := checker{limits: l, m: m}
+	c.checkRole()
+	c.checkContent()
+	c.checkCalls()
+	c.checkParts()
+	c.checkNames()
+	c.checkState()
+	c.checkMetadata()
+	c.checkFeedback()
+	c.checkRevisions()
+	return c.m, c.faults
+}
+
+// checker is one check.
+type checker struct {
+	limits   Limits
+	m        core.Message
+	replaced int
+	faults   core.Faults
+}
+
+// cleanText returns what is stored of a text, and complains if it is too long.
+func (c *checker) cleanText(field, value string, most int) string {
+	clean := core.CleanText(value)
+	c.replaced += strings.Count(clean, "\uFFFD") - strings.Count(value, "\uFFFD")
+	if len(clean) > most {
+		c.faults.Add(field, "has %d bytes, at most %d are allowed", len(clean), most)
+	}
+	return clean
+}
+
+func (c *checker) checkRole() {
+	m := c.m
+	switch m.Role {
+	case core.RoleUser, core.RoleAssistant, core.RoleTool, core.RoleSystem:
+	default:
+		c.faults.Add("role", "%q must be user, assistant, tool or system", core.Clip(string(m.Role), 40))
+	}
+	switch {
+	case m.Role == core.RoleTool && m.ToolCallID == "":
+		c.faults.Add("tool_call_id", "is missing: a tool's message must say which call it answers")
+	case m.Role != core.RoleTool && m.ToolCallID != "":
+		c.faults.Add("tool_call_id", "is of tool messages only")
+	case m.Role != core.RoleAssistant && len(m.ToolCalls) > 0:
+		c.faults.Add("tool_calls", "are of assistant messages only")
+	}
+}
+
+func (c *checker) checkContent() {
+	c.m.Content = c.cleanText("content", c.m.Content, c.limits.maxContent(c.m.Role))
+	if saysNothing(c.m) || c.m.Role == core.RoleUser && strings.TrimSpace(c.m.Content) == "" {
+		c.faults.Add("content", "is empty")
+	}
+}
+
+// saysNothing reports whether a message is an answer without any content, as one that was
+// stopped before its first word: no prompt can hold it.
+func saysNothing(m core.Message) bool {
+	return m.Role == core.RoleAssistant && strings.TrimSpace(m.Content) == "" && len(m.ToolCalls) == 0 && len(m.Parts) == 0
+}
+
+// checkCalls checks the tool calls. Their arguments are kept byte for byte.
+func (c *checker) checkCalls() {
+	if len(c.m.ToolCalls) > maxCalls {
+		c.faults.Add("tool_calls", "are %d, at most %d are allowed", len(c.m.ToolCalls), maxCalls)
+		return
+	}
+	total := 0
+	calls := slices.Clone(c.m.ToolCalls)
+	for i, call := range calls {
+		field := fmt.Sprintf("tool_calls[%d]", i)
+		if call.ID == "" {
+			c.faults.Add(field+".id", "is missing")
+		}
+		if call.Name == "" {
+			c.faults.Add(field+".name", "is missing")
+		}
+		c.checkName(field+".id", call.ID)
+		c.checkName(field+".name", call.Name)
+		total += len(call.Arguments) + len(call.Signature)
+		calls[i].Arguments = c.cleanText(field+".arguments", call.Arguments, c.limits.Output)
+		if core.CleanText(call.Signature) != call.Signature {
+			c.faults.Add(field+".signature", "must be valid UTF-8 without U+0000")
+		}
+	}
+	if total > c.limits.Output {
+		c.faults.Add("tool_calls", "have %d bytes of arguments, at most %d are allowed", total, c.limits.Output)
+	}
+	c.m.ToolCalls = calls
+}
+
+func (c *checker) checkParts() {
+	if len(c.m.Parts) > maxParts {
+		c.faults.Add("parts", "are %d, at most %d are allowed", len(c.m.Parts), maxParts)
+		return
+	}
+	c.m.Parts = slices.Clone(c.m.Parts)
+	for i, p := range c.m.Parts {
+		if p.Type != "text" && p.Type != "reasoning" {
+			c.faults.Add("parts", "type %q must be text or reasoning", core.Clip(p.Type, 40))
+		}
+		c.m.Parts[i].Text = c.cleanText("parts", p.Text, c.limits.Output)
+		c.m.Parts[i].Signature = c.cleanText("parts", p.Signature, c.limits.Output)
+	}
+}
+
+// checkName complains about what must be stored as it is and cannot.
+func (c *checker) checkName(field, value string) {
+	if len(value) > c.limits.Name {
+		c.faults.Add(field, "has %d bytes, at most %d are allowed", len(value), c.limits.Name)
+	}
+	if core.CleanText(value) != value {
+		c.faults.Add(field, "must be valid UTF-8 without U+0000")
+	}
+}
+
+func (c *checker) checkNames() {
+	c.checkName("tool_call_id", c.m.ToolCallID)
+	c.checkName("tool_name", c.m.ToolName)
+	c.checkName("model", c.m.Model)
+	c.checkName("finish_reason", string(c.m.FinishReason))
+	c.checkName("client_message_id", c.m.ClientMessageID)
+	c.checkName("author_id", c.m.AuthorID)
+	c.m.Author = c.cleanText("author", c.m.Author, c.limits.Name)
+}
+
+func (c *checker) checkState() {
+	switch c.m.Status {
+	case "", core.MessageComplete, core.MessagePartial, core.MessageFailed:
+	default:
+		c.faults.Add("status", "%q must be complete, partial or failed", core.Clip(string(c.m.Status), 40))
+	}
+	switch c.m.Source {
+	case core.SourceAPI, core.SourceWeb, core.SourceCLI, core.SourceSlack:
+	default:
+		c.faults.Add("source", "%q must be api, web, cli or slack", core.Clip(string(c.m.Source), 40))
+	}
+	if c.m.Pinned && c.m.Role == core.RoleSystem {
+		c.faults.Add("pinned", "is not of system messages, which no prompt holds")
+	}
+	if !c.m.CreatedAt.IsZero() {
+		c.m.CreatedAt = c.checkTime("created_at", c.m.CreatedAt)
+	}
+}
+
+// checkTime returns a time as it is stored, and complains about one that cannot be.
+func (c *checker) checkTime(field string, t time.Time) time.Time {
+	t = t.UTC().Truncate(time.Microsecond)
+	switch {
+	case t.After(core.Now().Add(clockSkew)):
+		c.faults.Add(field, "%s is in the future", t.Format(time.RFC3339))
+	case t.Year() < 1970:
+		c.faults.Add(field, "%s is before 1970", t.Format(time.RFC3339))
+	}
+	return t
+}
+
+// checkFeedback checks what a person said of the message; without a rating it is none.
+func (c *checker) checkFeedback() {
+	if c.m.Feedback != nil {
+		c.m.Feedback = c.faults.Feedback("feedback.", *c.m.Feedback)
+	}
+	if c.m.Feedback != nil && c.m.Feedback.Rating == "" {
+		c.m.Feedback = nil
+	}
+}
+
+// checkRevisions checks what the message said before; messages keep the newest revisions.
+func (c *checker) checkRevisions() {
+	m := &c.m
+	if m.RevisedAt == nil || m.Role != core.RoleUser {
+		m.RevisedAt, m.Revisions = nil, nil
+		return
+	}
+	m.RevisedAt = new(c.checkTime("revised_at", *m.RevisedAt))
+	m.Revisions = slices.Clone(core.KeptRevisions(m.Revisions))
+	for i, r := range m.Revisions {
+		r.Content, r.ReplacedAt = c.cleanText("revisions", r.Content, c.limits.Message), c.checkTime("revisions", r.ReplacedAt)
+		r.TokenCount = max(r.TokenCount, 0)
+		m.Revisions[i] = r
+	}
+}
+
+// checkMetadata checks the metadata and notes in them how many characters were replaced.
+func (c *checker) checkMetadata() {
+	raw := c.m.Metadata
+	before := len(c.faults)
+	c.faults.Metadata(raw, c.limits.Metadata)
+	// No database takes every escape that JSON has: what has none stays as it is.
+	if len(c.faults) > before || c.replaced == 0 && !bytes.Contains(raw, []byte(`\u`)) {
+		return
+	}
+	object := map[string]any{}
+	if len(raw) > 0 {
+		decoder := json.NewDecoder(bytes.NewReader(raw))
+		decoder.UseNumber()
+		if err := decoder.Decode(&object); err != nil {
+			c.faults.Add("metadata", "must be a JSON object")
+			return
+		}
+	}
+	if c.replaced > 0 {
+		object[core.ReplacedKey] = c.replaced
+	}
+	c.m.Metadata = mustEncode(cleanJSON(object))
+}
+
+// cleanJSON returns a JSON value with texts that can be stored.
+func cleanJSON(v any) any {
+	switch v := v.(type) {
+	case string:
+		return core.CleanText(v)
+	case []any:
+		for i := range v {
+			v[i] = cleanJSON(v[i])
+		}
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, value := range v {
+			out[core.CleanText(name)] = cleanJSON(value)
+		}
+		return out
+	}
+	return v
+}
+
+// mustEncode returns a value as JSON. It panics on what JSON cannot say.
+func mustEncode(v any) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic("transfer: " + err.Error())
+	}
+	return bytes.TrimRight(b.Bytes(), "\n")
+}

@@ -1,0 +1,146 @@
+package transfer_test
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/chat/transfer"
+	"bobbin/app/core"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares got with the file of that name in testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := "testdata/" + name
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v; make it with -update", err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+// told is a world with a conversation that has a bit of everything.
+func told(t *testing.T) *world {
+	t.Helper()
+	w := newWorld()
+	w.session.Title = "A *title* <b>\nof two lines"
+	w.session.CreatedAt = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	say := func(m core.Message) {
+		m.CreatedAt = w.session.CreatedAt.Add(time.Duration(len(w.log)) * time.Minute).Truncate(time.Hour)
+		m.Source, m.Status = core.SourceAPI, core.MessageComplete
+		if _, err := (messages{world: w}).Append(t.Context(), ann(), core.AppendMessages{Messages: []core.Message{m}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say(core.Message{Role: core.RoleSystem, Content: "A note."})
+	say(core.Message{Role: core.RoleUser, Author: "Ann <b> Lee", Content: "Show me:\n```go\nfunc f[T any](a <-chan T) {}\n"})
+	say(core.Message{Role: core.RoleAssistant, Parts: []core.Part{{Type: "reasoning", Text: "hm", Signature: "s"}},
+		ToolCalls: []core.ToolCall{{ID: "c1", Name: "calc", Arguments: `{"x": 1.50, "y":"` + "```" + `"}`}, {ID: "c2", Name: "calc", Arguments: `{"x": `}}})
+	say(core.Message{Role: core.RoleTool, ToolCallID: "c2", ToolName: "calc", Content: "</details> ````\nline\n"})
+	say(core.Message{Role: core.RoleTool, ToolCallID: "c1", Content: "391"})
+	say(core.Message{Role: core.RoleAssistant, Content: "It is `Vec<T>`, <b>not</b> `</details>`, nor ` <script>.\n~~~\r<!-- here it stays\r~~~~\n<!-- gone? -->\n    <pre>"})
+	say(core.Message{Role: core.RoleUser, Content: "a picture", Parts: []core.Part{{Type: "image", Name: "cat_1.png"}}})
+	say(core.Message{Role: core.RoleAssistant, Content: "never mind"})
+	w.log[5].Feedback = &core.Feedback{Rating: core.RatingUp, Comment: "exactly", At: w.session.CreatedAt}
+	w.log[1].RevisedAt = &w.log[1].CreatedAt
+	w.log[1].Revisions = []core.Revision{{Content: "Shw me", TokenCount: 2, ReplacedAt: w.log[1].CreatedAt}}
+	w.log[7].OnPath = false
+	w.log[7].Status = core.MessagePartial
+	w.session.MessageCount = len(w.log)
+	w.versions = []core.Summary{{Version: 2, Content: "second"}, {Version: 1, Content: "first"}}
+	return w
+}
+
+func TestExport(t *testing.T) {
+	t.Parallel()
+	w := told(t)
+	golden(t, "export.json", w.export(t, core.ExportJSON))
+	golden(t, "export.jsonl", w.export(t, core.ExportLines))
+	golden(t, "export.md", w.export(t, core.ExportMarkdown))
+	if err := w.service(transfer.Limits{}).Export(t.Context(), ann(), w.session, "pdf", &strings.Builder{}); !errors.Is(err, core.ErrInvalid) {
+		t.Errorf("got %v for a format that there is not, want ErrInvalid", err)
+	}
+	var whole struct {
+		Session   core.Session
+		Messages  []core.Message
+		Summaries []core.Summary
+	}
+	if err := json.Unmarshal([]byte(w.export(t, core.ExportJSON)), &whole); err != nil {
+		t.Fatalf("the export is not JSON: %v", err)
+	}
+	if len(whole.Messages) != 8 || len(whole.Summaries) != 2 || whole.Session.ID != w.session.ID {
+		t.Errorf("got %d messages and %d summaries of %s, want all", len(whole.Messages), len(whole.Summaries), whole.Session.ID)
+	}
+}
+
+// Export → import gives the same conversation, tool calls byte for byte.
+func TestRoundTrip(t *testing.T) {
+	t.Parallel()
+	w := told(t)
+	for export, as := range map[core.ExportFormat]core.ImportFormat{core.ExportJSON: core.ImportJSON, core.ExportLines: core.ImportLines} {
+		copied := newWorld()
+		got, err := copied.take(t, as, w.export(t, export))
+		if err != nil || got.Imported != 7 || got.Skipped != 1 || got.LeftOut != 1 {
+			t.Fatalf("%s: got %+v, %v, want the 7 messages of the path, but the picture", export, got, err)
+		}
+		want := append([]core.Message(nil), w.log[:7]...)
+		want[4].ToolName = "calc" // of its call
+		want[6].Content, want[6].Parts = "a picture\n[image cat_1.png: not imported]", nil
+		if diff := cmp.Diff(want, copied.log, unstored()); diff != "" {
+			t.Errorf("%s: copy (-want +got):\n%s", export, diff)
+		}
+	}
+}
+
+// A session is read page by page, and what comes in meanwhile is not of it.
+func TestExportPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	for i := range 1000 {
+		if _, err := (messages{world: w}).Append(t.Context(), ann(), core.AppendMessages{Messages: []core.Message{{Role: core.RoleUser, Content: fmt.Sprint(i)}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.session.LastSeq = 950
+	if got := strings.Count(w.export(t, core.ExportLines), "\n"); got != 950 || w.pages != 5 {
+		t.Errorf("got %d messages from %d pages, want 950 from 5", got, w.pages)
+	}
+	w.pages, w.fail = 0, errors.New("disk on fire")
+	var out strings.Builder
+	for _, format := range []core.ExportFormat{core.ExportJSON, core.ExportLines, core.ExportMarkdown} {
+		w.pages = 0
+		if err := w.service(transfer.Limits{}).Export(t.Context(), ann(), w.session, format, &out); !errors.Is(err, w.fail) {
+			t.Errorf("%s: got %v, want what storage says", format, err)
+		}
+	}
+	w.fail = nil
+	for _, format := range []core.ExportFormat{core.ExportJSON, core.ExportLines, core.ExportMarkdown} {
+		if err := w.service(transfer.Limits{}).Export(t.Context(), ann(), w.session, format, full{}); !errors.Is(err, errFull) {
+			t.Errorf("%s: got %v, want what the writer says", format, err)
+		}
+	}
+}
+
+// full is a writer that takes nothing.
+type full struct{}
+
+var errFull = errors.New("the disk is full")
+
+func (full) Write([]byte) (int, error) { return 0, errFull }

@@ -1,0 +1,202 @@
+package transfer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"bobbin/app/core"
+)
+
+// maxFaults bounds how many faults of a history are named.
+const maxFaults = 20
+
+// Import reads a history and puts it at the end of the session, the whole of it or
+// nothing. A summary is not made now but before the next answer, if it is needed. The
+// end of ctx before the last of it is stored ends the import, and nothing is imported.
+//
+// Errors: ErrInvalid names the lines that are wrong, up to 20; ErrTooLarge;
+// ErrConflict for a session that is answering a message, archived or busy, and for a
+// client_message_id that it knows: a history with ids cannot come in twice;
+// ErrNotFound. An owner's imports wait for each other, and after some seconds they are
+// refused: ErrRateLimited, or ErrUnavailable when those of all owners are too many. What
+// the body's reader returns is returned.
+//
+// The Body should come without delay: whoever waits for its bytes keeps the place.
+func (s *Service) Import(ctx context.Context, tenant core.Tenant, in core.ImportMessages) (core.Imported, error) {
+	session, err := s.sessions.Get(ctx, tenant, in.SessionID)
+	if err != nil {
+		return core.Imported{}, err
+	}
+	if session.ArchivedAt != nil {
+		return core.Imported{}, core.Errorf(core.ErrConflict, "session %s is archived and takes no messages", session.ID)
+	}
+	if session.Importing { // before the body is read
+		return core.Imported{}, core.SessionBusy(session.ID, "a history is being imported into it")
+	}
+	place, memory := s.places.Hold(tenant), s.memory.Hold(tenant)
+	defer place.Release()
+	defer memory.Release()
+	if err := place.Resize(ctx, 1); err != nil {
+		return core.Imported{}, err
+	}
+	if err := memory.Resize(ctx, cmp.Or(in.Size, s.limits.Import)); err != nil {
+		return core.Imported{}, err
+	}
+	h, err := s.readHistory(ctx, in)
+	if err != nil {
+		return core.Imported{}, withReasons("nothing was imported", err)
+	}
+	out := core.Imported{Imported: len(h.messages), Tokens: h.tokens, Skipped: h.skipped, LeftOut: h.leftOut}
+	if len(h.messages) == 0 {
+		return out, nil
+	}
+	stored, err := s.storeMessages(ctx, tenant, core.AppendMessages{SessionID: in.SessionID, Messages: h.messages, Import: true, Worker: s.worker})
+	if err != nil {
+		return core.Imported{}, err
+	}
+	out.FirstSeq, out.LastSeq = stored.FirstSeq, stored.LastSeq
+	return out, nil
+}
+
+// Read returns the messages of a history as Import would store them, and stores
+// nothing: only the Body, the Format and the Source of in are used. Errors are those
+// of Import that are about the body.
+func (s *Service) Read(ctx context.Context, in core.ImportMessages) ([]core.Message, core.Imported, error) {
+	h, err := s.readHistory(ctx, in)
+	if err != nil {
+		return nil, core.Imported{}, withReasons("the history cannot be used", err)
+	}
+	return h.messages, core.Imported{Imported: len(h.messages), Tokens: h.tokens, Skipped: h.skipped, LeftOut: h.leftOut}, nil
+}
+
+// withReasons returns the faults of a history with what they are the reason of.
+func withReasons(what string, err error) error {
+	var found *faultsError
+	if !errors.As(err, &found) {
+		return err
+	}
+	return &core.Error{Kind: core.ErrInvalid, Fields: found.fields, Message: what + found.text}
+}
+
+// faultsError is what is wrong with the lines of a history.
+type faultsError struct {
+	fields []core.FieldError
+	text   string // of the first ones
+}
+
+// Error names the first faults.
+func (e *faultsError) Error() string { return e.text }
+
+// history is what was read of a history.
+type history struct {
+	messages []core.Message
+	tokens   int
+	skipped  int
+	leftOut  int
+	order    order
+	faults   []core.FieldError
+	lines    int // that are wrong
+}
+
+// readHistory reads and checks all of it.
+func (s *Service) readHistory(ctx context.Context, in core.ImportMessages) (*history, error) {
+	h := &history{}
+	for e, err := range s.limits.readEntries(in.Body, in.Format) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := s.readMessage(h, e, in.Source); err != nil {
+			h.addFault(e.name, err)
+		}
+		if h.lines >= maxFaults {
+			break
+		}
+		if len(h.messages) > s.limits.Messages {
+			return nil, core.Errorf(core.ErrTooLarge, "the history has more than %d messages: import it in parts, cut between two questions", s.limits.Messages)
+		}
+	}
+	if err := h.err(); err != nil {
+		return nil, err
+	}
+	return h, s.countTokens(ctx, h)
+}
+
+// readMessage reads one message; an error says what is wrong with it.
+func (s *Service) readMessage(h *history, e entry, source core.Source) error {
+	if e.err != nil {
+		h.order.skipUnreadable()
+		return e.err
+	}
+	t, err := readMessage(e.raw)
+	if err != nil {
+		h.order.skipUnreadable()
+		return err
+	}
+	if t.skip || saysNothing(t.message) {
+		h.skipped++
+		return nil
+	}
+	m := t.message
+	m.Source = cmp.Or(m.Source, source, core.SourceAPI)
+	m, faults := s.limits.checkMessage(m)
+	m, err = h.order.placeNext(m)
+	if len(faults) > 0 {
+		err = faults[:min(len(faults), 3)].Err()
+	}
+	if err != nil {
+		return err
+	}
+	h.leftOut += t.leftOut
+	h.messages = append(h.messages, m)
+	return nil
+}
+
+// countTokens counts the tokens.
+func (s *Service) countTokens(ctx context.Context, h *history) error {
+	for i := range h.messages {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		h.messages[i].TokenCount = s.counter.Message(h.messages[i])
+		h.tokens += h.messages[i].TokenCount
+	}
+	return nil
+}
+
+func (h *history) addFault(where string, err error) {
+	var shown *core.Error
+	detail := "cannot be read"
+	if errors.As(err, &shown) {
+		detail = shown.Message
+	}
+	h.lines++
+	h.faults = append(h.faults, core.FieldError{Field: where, Detail: detail})
+}
+
+// shownFaults is how many faults stand in the sentence; Fields has them all.
+const shownFaults = 3
+
+// err returns the faults as one error, nil if there are none.
+func (h *history) err() error {
+	if h.lines == 0 {
+		return nil
+	}
+	var words []string
+	for _, f := range h.faults[:min(len(h.faults), shownFaults)] {
+		words = append(words, f.Field+" "+f.Detail)
+	}
+	if len(h.faults) > shownFaults {
+		words = append(words, "…")
+	}
+	several := ""
+	if h.lines >= maxFaults {
+		several = fmt.Sprintf(" (the first %d faults are named)", maxFaults)
+	}
+	return &faultsError{h.faults, several + ": " + strings.Join(words, "; ")}
+}

@@ -1,0 +1,372 @@
+package transfer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/chat/transfer"
+	"bobbin/app/core"
+)
+
+func asError(err error, into **core.Error) bool { return errors.As(err, into) }
+
+const two = `{"role":"user","content":"one two"}` + "\n" + `{"role":"assistant","content":"three"}`
+
+func TestImportFormats(t *testing.T) {
+	t.Parallel()
+	list := "[" + strings.ReplaceAll(two, "\n", ",\n") + "]"
+	tests := []struct {
+		name   string
+		format core.ImportFormat
+		text   string
+	}{
+		{"lines", core.ImportLines, two},
+		{"lines of Windows, blank ones, a mark", core.ImportLines, "\uFEFF" + strings.ReplaceAll(two, "\n", "\r\n\r\n \t\r\n") + "\r\n\r\n"},
+		{"a list", core.ImportJSON, list},
+		{"a list with a mark", core.ImportJSON, "\uFEFF" + list + "\n"},
+		{"an export", core.ImportJSON, `{"session":{"messages":[1]},"messages":` + list + `,"summaries":[{"content":"x"}]}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld()
+			got, err := w.take(t, tt.format, tt.text)
+			want := core.Imported{Imported: 2, FirstSeq: 1, LastSeq: 2, Tokens: 3}
+			if err != nil || got != want {
+				t.Fatalf("got %+v, %v, want %+v", got, err, want)
+			}
+			if w.log[0].Content != "one two" || w.log[1].Role != core.RoleAssistant || w.log[1].TokenCount != 1 || w.log[0].Source != core.SourceAPI {
+				t.Errorf("got %+v, want both with their tokens", w.log)
+			}
+			if len(w.told) != 1 {
+				t.Errorf("got %d events published, want those of the commit", len(w.told))
+			}
+		})
+	}
+}
+
+func TestImportOfNothing(t *testing.T) {
+	t.Parallel()
+	for format, texts := range map[core.ImportFormat][]string{core.ImportLines: {"", "\n\n"}, core.ImportJSON: {"", "[]", `{"messages":[]}`}} {
+		for _, text := range texts {
+			w := newWorld()
+			if got, err := w.take(t, format, text); err != nil || got != (core.Imported{}) || len(w.told) > 0 {
+				t.Errorf("%s %q: got %+v, %v, want nothing", format, text, got, err)
+			}
+		}
+	}
+}
+
+func TestImportOfBrokenJSON(t *testing.T) {
+	t.Parallel()
+	for text, says := range map[string]string{
+		`7`:                               "neither a list of messages nor an export",
+		`-1e400`:                          "neither a list of messages nor an export",
+		`{"messages":1e400}`:              "messages must be a list",
+		`{"session":{}}`:                  "neither a list of messages nor an export",
+		`[{"role":"user","content":"x"}`:  "is not JSON: at byte",
+		`[{"role":"user" "content":"x"}]`: "in or after message 1",
+		`{"messages":7}`:                  "messages must be a list",
+		`{"messages":[],"messages":[]}`:   "only one",
+		`[] []`:                           "something stands behind",
+		two:                               "application/jsonl",
+		`[7]`:                             "message 1 is not a JSON object",
+		`nonsense`:                        "is not JSON",
+	} {
+		w := newWorld()
+		_, err := w.take(t, core.ImportJSON, text)
+		wantFault(t, w, err, says)
+	}
+}
+
+// Answers without any content, as one that was stopped before its first word, are passed
+// over and counted; the rest of the history comes in.
+//
+// Finding: context-F13
+func TestImportSkipsEmptyAnswers(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	got, err := w.take(t, core.ImportLines, strings.Join([]string{
+		`{"role":"user","content":"q"}`, `{"role":"assistant","content":null}`,
+		`{"role":"assistant","content":"","tool_calls":[{"id":"c1","name":"clock"}]}`, `{"role":"assistant","content":" \n"}`,
+		`{"role":"tool","content":"","tool_call_id":"c1"}`, `{"role":"assistant","content":"a"}`,
+	}, "\n"))
+	if err != nil || got.Imported != 4 || got.Skipped != 2 || len(w.log) != 4 {
+		t.Errorf("got %+v, %d messages in the log, %v; want 4 imported and 2 skipped", got, len(w.log), err)
+	}
+}
+
+// All faults are named, up to 20; what hangs on a broken line is not blamed.
+func TestImportNamesTheFaults(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	_, err := w.take(t, core.ImportLines, strings.Join([]string{
+		`{"role":"user","content":"q"}`, `{broken`, `{"role":"tool","content":"x","tool_call_id":"c1"}`, `{"role":"user","content":""}`,
+	}, "\n"))
+	wantFault(t, w, err, "nothing was imported: line 2 is not a JSON object; line 4 content is empty")
+	var shown *core.Error
+	if asError(err, &shown) && len(shown.Fields) != 2 {
+		t.Errorf("got faults %+v, want two", shown.Fields)
+	}
+	_, err = w.take(t, core.ImportLines, `{"role":"user","content":"q","feedback":{"rating":"five stars"}}`)
+	wantFault(t, w, err, "line 1 feedback.rating must be up or down")
+	_, err = w.take(t, core.ImportLines, strings.Repeat("x\n", 1000))
+	wantFault(t, w, err, "(the first 20 faults are named)")
+	if asError(err, &shown) && len(shown.Fields) != 20 {
+		t.Errorf("got %d faults, want 20", len(shown.Fields))
+	}
+}
+
+// Messages of other branches and deleted ones do not come in with an export.
+//
+// Finding: users-A11
+func TestImportSkips(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	got, err := w.take(t, core.ImportLines, two+"\n"+`{"role":"tool","content":"x","on_path":false,"tool_call_id":"c"}`+"\n"+
+		`{"role":"user","content":"","deleted_at":"2026-01-01T00:00:00Z"}`+"\n"+`{"role":"user","content":[{"type":"input_audio"}]}`)
+	want := core.Imported{Imported: 3, FirstSeq: 1, LastSeq: 3, Tokens: 6, Skipped: 2, LeftOut: 1}
+	if err != nil || got != want {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+}
+
+// What no database takes becomes U+FFFD in texts, and is counted.
+func TestImportCleans(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	_, err := w.take(t, core.ImportLines, `{"role":"user","content":"a\u0000b\ud800","metadata":{"k\u0000":["\u0000",1.50]}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := w.log[0]
+	if m.Content != "a\uFFFDb\uFFFD" || string(m.Metadata) != `{"k`+"\uFFFD"+`":["`+"\uFFFD"+`",1.50],"replaced_characters":1}` {
+		t.Errorf("got %q with %s, want replaced characters, counted", m.Content, m.Metadata)
+	}
+}
+
+func TestImportLimits(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		limits transfer.Limits
+		format core.ImportFormat
+		text   string
+		says   string
+	}{
+		{"bytes", transfer.Limits{Import: int64(len(two)) - 1}, core.ImportLines, two, "is larger than"},
+		{"bytes of a list", transfer.Limits{Import: 30}, core.ImportJSON, "[" + strings.ReplaceAll(two, "\n", ",") + "]", "is larger than 30 bytes"},
+		{"messages", transfer.Limits{Messages: 1}, core.ImportLines, two, "more than 1 messages"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld()
+			_, err := w.service(tt.limits).Import(t.Context(), ann(), core.ImportMessages{SessionID: w.session.ID, Body: strings.NewReader(tt.text), Format: tt.format})
+			if !errors.Is(err, core.ErrTooLarge) || !strings.Contains(err.Error(), tt.says) || len(w.log) > 0 {
+				t.Errorf("got %v and %d messages, want %q and none", err, len(w.log), tt.says)
+			}
+		})
+	}
+}
+
+// What is too long or too deep is never in memory as a whole, whatever it is.
+//
+// Finding: security-2
+func TestImportOfLongValues(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 1<<20)
+	message := `{"role":"user","content":"one two"}`
+	for name, tt := range map[string]struct{ text, says string }{
+		"a message":           {`[` + message + `,{"role":"user","content":"` + long + `"},` + message + `]`, "message 2 is longer than 1024 bytes"},
+		"a little too long":   {`[{"role":"user","content":"` + long[:1024] + `"}]`, "message 1 is longer than 1024 bytes"},
+		"a member":            {`{"note":"` + long + `","messages":[` + message + `]}`, "a value of the history, in or after message 0, is longer than 1024 bytes"},
+		"a deep member":       {`{"note":` + strings.Repeat("[", 1<<20), "the history is nested more than 64 levels deep"},
+		"a member behind":     {`{"messages":[` + message + `],"note":"` + long + `"}`, "a value of the history, in or after message 1, is longer"},
+		"a list in a message": {`[{"role":"user","content":[` + strings.Repeat(`{},`, 1<<20), "message 1 is longer than 1024 bytes"},
+	} {
+		w := newWorld()
+		_, err := w.service(transfer.Limits{Line: 1024}).Import(t.Context(), ann(), core.ImportMessages{SessionID: w.session.ID, Body: strings.NewReader(tt.text), Format: core.ImportJSON})
+		if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), tt.says) || len(w.log) > 0 {
+			t.Errorf("%s: got %v and %d messages, want %q and none", name, err, len(w.log), tt.says)
+		}
+	}
+	w := newWorld()
+	many := strings.Repeat(`{"id":"`+long[:1000]+`"},`, 1000)
+	text := `{"summaries":[` + many + `{}],"messages":[` + message + strings.Repeat(" ", 1000) + `],"more":{"a":[1,"b",null,true,{}]}}`
+	got, err := w.service(transfer.Limits{Line: 1024}).Import(t.Context(), ann(), core.ImportMessages{SessionID: w.session.ID, Body: strings.NewReader(text), Format: core.ImportJSON})
+	if err != nil || got.Imported != 1 {
+		t.Errorf("got %+v, %v for an export with long lists of short values, want 1 message", got, err)
+	}
+}
+
+// reading is a reader that calls a function first.
+type reading func() error
+
+func (r reading) Read([]byte) (int, error) { return 0, r() }
+
+func TestImportErrors(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	broken := errors.New("the connection broke")
+	at := func(ctx context.Context, s *transfer.Service, id core.SessionID, body io.Reader) error {
+		_, err := s.Import(ctx, ann(), core.ImportMessages{SessionID: id, Body: body, Format: core.ImportLines})
+		return err
+	}
+	s := w.service(transfer.Limits{})
+	if err := at(t.Context(), s, "other", strings.NewReader(two)); !errors.Is(err, core.ErrNotFound) {
+		t.Errorf("got %v for another's session, want ErrNotFound", err)
+	}
+	if err := at(t.Context(), s, w.session.ID, reading(func() error { return broken })); !errors.Is(err, broken) {
+		t.Errorf("got %v, want what the body's reader says", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := at(ctx, s, w.session.ID, strings.NewReader(two)); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v after the caller left, want that", err)
+	}
+	w.fail = core.Errorf(core.ErrConflict, "busy")
+	if err := at(t.Context(), s, w.session.ID, strings.NewReader(two)); !errors.Is(err, core.ErrConflict) || len(w.told) > 0 {
+		t.Errorf("got %v, want storage's word and no events", err)
+	}
+	w.session.Importing = true
+	unread := reading(func() error {
+		t.Error("the body is read")
+		return io.EOF
+	})
+	if err := at(t.Context(), s, w.session.ID, unread); !core.IsSessionBusy(err) {
+		t.Errorf("got %v while another import is under way, want that the session is busy", err)
+	}
+	w.session.Importing, w.session.ArchivedAt = false, new(core.Now())
+	if err := at(t.Context(), s, w.session.ID, strings.NewReader(two)); !errors.Is(err, core.ErrConflict) || !strings.Contains(err.Error(), "archived") {
+		t.Errorf("got %v, want that it is archived", err)
+	}
+}
+
+// The imports of one owner come one after the other, and leave places for those of others.
+//
+// Finding: security-5, runs-14
+func TestImportPlaces(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		s := w.service(transfer.Limits{Imports: 2})
+		owned := func(owner string, body io.Reader) error {
+			_, err := s.Import(t.Context(), core.Tenant{Owner: owner}, core.ImportMessages{SessionID: w.session.ID, Body: body, Size: 1, Format: core.ImportLines})
+			return err
+		}
+		end := make(chan struct{})
+		slow := reading(func() error { <-end; return io.EOF })
+		ended := make(chan error)
+		begin := time.Now()
+		go func() { ended <- owned("ann", slow) }()
+		synctest.Wait()
+		if err := owned("ann", strings.NewReader(two)); !errors.Is(err, core.ErrRateLimited) || time.Since(begin) != 10*time.Second {
+			t.Errorf("got %v after %v for the second of an owner, want ErrRateLimited after 10 s", err, time.Since(begin))
+		}
+		if err := owned("bob", strings.NewReader(two)); err != nil || time.Since(begin) != 10*time.Second {
+			t.Errorf("got %v after %v for another owner, want that it comes in without a wait", err, time.Since(begin)-10*time.Second)
+		}
+		go func() { ended <- owned("bob", slow) }()
+		synctest.Wait()
+		if err := owned("carl", strings.NewReader(two)); !errors.Is(err, core.ErrUnavailable) {
+			t.Errorf("got %v when all places are taken, want ErrUnavailable", err)
+		}
+		go func() { ended <- owned("ann", strings.NewReader(two)) }()
+		synctest.Wait()
+		close(end)
+		for range 3 {
+			if err := <-ended; err != nil {
+				t.Errorf("got %v for one that waited, want none", err)
+			}
+		}
+	})
+}
+
+func TestAppend(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	s := w.service(transfer.Limits{Message: 10, Output: 20})
+	m, repeated, err := s.Append(t.Context(), ann(), w.session.ID, core.Message{Content: "hello you"})
+	if err != nil || repeated || m.Role != core.RoleUser || m.TokenCount != 2 || m.Source != core.SourceAPI || len(w.told) != 1 {
+		t.Errorf("got %+v, %t, %v, want a user's message, counted and told", m, repeated, err)
+	}
+	for _, tt := range []struct {
+		m    core.Message
+		kind error
+		says string
+	}{
+		{core.Message{Content: strings.Repeat("x", 11)}, core.ErrTooLarge, "has 11 bytes, at most 10"},
+		{core.Message{Role: core.RoleTool, Content: strings.Repeat("x", 21), ToolCallID: "c"}, core.ErrTooLarge, "at most 20"},
+		{core.Message{Role: core.RoleTool, Content: "x"}, core.ErrInvalid, "tool_call_id is missing"},
+		{core.Message{}, core.ErrInvalid, "content is empty"},
+	} {
+		if _, _, err := s.Append(t.Context(), ann(), w.session.ID, tt.m); !errors.Is(err, tt.kind) || !strings.Contains(fmt.Sprint(err), tt.says) {
+			t.Errorf("got %v, want %q", err, tt.says)
+		}
+	}
+	w.fail = core.Errorf(core.ErrConflict, "busy")
+	if _, _, err := s.Append(t.Context(), ann(), w.session.ID, core.Message{Content: "x"}); !errors.Is(err, core.ErrConflict) {
+		t.Errorf("got %v, want storage's word", err)
+	}
+	if diff := cmp.Diff(1, len(w.log)); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}
+
+// Nothing that anybody sends makes it panic, and what it takes it exports and
+// takes again.
+func FuzzImport(f *testing.F) {
+	f.Add(two, true)
+	f.Add(before+`{"role":"tool","tool_call_id":"c1","content":"391"}`, true)
+	f.Add(`{"lc":1,"type":"constructor","id":["AIMessage"],"kwargs":{"content":[{"type":"thinking"}]}}`, true)
+	f.Add(`{"messages":[{"type":"ai","data":{"content":"x","tool_calls":[{}]}}]}`, false)
+	f.Add(`[{"role":"user","content":"x","metadata":{"a":"\u0000"},"parts":[{"type":"file"}]}]`, false)
+	f.Fuzz(func(t *testing.T, text string, lines bool) {
+		w, format := newWorld(), core.ImportJSON
+		if lines {
+			format = core.ImportLines
+		}
+		first, err := w.take(t, format, text)
+		if err != nil {
+			return
+		}
+		copied := newWorld()
+		again, err := copied.take(t, core.ImportLines, w.export(t, core.ExportLines))
+		if err != nil || again.Imported != first.Imported {
+			t.Fatalf("got %+v, %v from the export of %+v", again, err, first)
+		}
+		if diff := cmp.Diff(w.log, copied.log, unstored()); diff != "" {
+			t.Fatalf("round trip (-first +again):\n%s", diff)
+		}
+		w.export(t, core.ExportMarkdown)
+	})
+}
+
+// Read gives the messages that Import would store, and stores nothing.
+func TestRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	s := w.service(transfer.Limits{})
+	got, about, err := s.Read(t.Context(), core.ImportMessages{Format: core.ImportLines, Body: strings.NewReader(two + "\n" + `{"type":"human","content":"langchain"}`)})
+	want := core.Imported{Imported: 3, Tokens: 4}
+	if err != nil || about != want || len(got) != 3 || got[2].Content != "langchain" || got[2].Role != core.RoleUser {
+		t.Errorf("got %+v, %+v, %v, want three messages", got, about, err)
+	}
+	_, _, err = s.Read(t.Context(), core.ImportMessages{Format: core.ImportLines, Body: strings.NewReader("\n7\n")})
+	var shown *core.Error
+	if !errors.Is(err, core.ErrInvalid) || err.Error() != "the history cannot be used: line 2 is not a JSON object" || !errors.As(err, &shown) || len(shown.Fields) != 1 {
+		t.Errorf("got %v with %+v, want the line that is wrong", err, shown)
+	}
+	if len(w.log) > 0 {
+		t.Errorf("got %d messages stored, want none", len(w.log))
+	}
+}

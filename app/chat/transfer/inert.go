@@ -1,0 +1,101 @@
+package transfer
+
+import (
+	"regexp"
+	"strings"
+
+	"bobbin/app/core"
+)
+
+// A text of others in a Markdown document must look as it was meant and do nothing: no
+// tag, no image, no link to anything but a bare address, and no fence that goes on
+// behind it. Renderers do not agree where code is. So fences are written anew, at the
+// margin, where all of them see the same, and in a line of text with a sign that could
+// be more than text entities take the place of all such signs, of backticks and of
+// backslashes.
+
+// escapeMarkdown returns a text of others as a part of the document.
+func escapeMarkdown(text string) string {
+	var out []string
+	var open fence
+	indent := 0 // of the fence that is open, as it was written
+	for line := range strings.SplitSeq(strings.TrimRight(plainLines(text), "\n"), "\n") {
+		if open.length > 0 {
+			line = dedentLine(line, indent)
+			if open.closedBy(line) {
+				line, open = open.String(), fence{}
+			}
+			out = append(out, line)
+			continue
+		}
+		opened, language := openedBy(line)
+		if opened.length == 0 {
+			out = append(out, inertLine(line))
+			continue
+		}
+		open, indent = opened, len(line)-len(strings.TrimLeft(line, " \t"))
+		out = append(out, "", open.String()+language) // the empty line ends what might go on
+	}
+	if open.length > 0 {
+		out = append(out, open.String())
+	}
+	return strings.Join(out, "\n")
+}
+
+// plainLines returns text without control characters, whose lines end in one way.
+func plainLines(text string) string {
+	return core.StripControls(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text))
+}
+
+// fence is what begins and ends a block of code; the zero value is none.
+type fence struct {
+	mark   byte
+	length int
+}
+
+// String returns the fence as a line.
+func (f fence) String() string { return strings.Repeat(string(f.mark), f.length) }
+
+// closedBy reports whether the line ends the block for some renderer.
+func (f fence) closedBy(line string) bool {
+	rest := strings.TrimSpace(line)
+	return len(rest) >= f.length && strings.Trim(rest, string(f.mark)) == ""
+}
+
+// openedBy returns the fence that a line of text opens, however it is indented, and the
+// language of the code; the zero fence if it opens none.
+func openedBy(line string) (open fence, language string) {
+	rest := strings.TrimSpace(line)
+	if rest == "" || rest[0] != '`' && rest[0] != '~' {
+		return fence{}, ""
+	}
+	open = fence{mark: rest[0], length: len(rest) - len(strings.TrimLeft(rest, rest[:1]))}
+	info := rest[open.length:]
+	if open.length < 3 || strings.IndexByte(info, open.mark) >= 0 {
+		return fence{}, ""
+	}
+	return open, languages.FindString(strings.TrimSpace(info))
+}
+
+// languages matches the name of a language behind a fence.
+var languages = regexp.MustCompile(`^[A-Za-z0-9_+#.-]+`)
+
+// dedentLine returns the line with at most n characters of indentation less.
+func dedentLine(line string, n int) string {
+	for n > 0 && line != "" && (line[0] == ' ' || line[0] == '\t') {
+		line, n = line[1:], n-1
+	}
+	return line
+}
+
+// active matches what could be a tag, the middle of a link or an image, the definition
+// of one, a fence, or an attribute, for some renderer.
+var active = regexp.MustCompile("<[^ \t=<0-9-]|\\][ \t]*([(\\[:]|$)|`{3,}|~{3,}|\\{[^}]*[:=]")
+
+// inertLine returns a line of text in which nothing is active.
+func inertLine(line string) string {
+	if !active.MatchString(line) {
+		return line
+	}
+	return strings.NewReplacer("\\", "&#92;", "<", "&#60;", "]", "&#93;", "{", "&#123;", "~~~", "&#126;&#126;&#126;", "`", "&#96;").Replace(line)
+}

@@ -1,0 +1,110 @@
+package transfer
+
+import (
+	"cmp"
+	"encoding/json"
+	"strings"
+
+	"bobbin/app/core"
+)
+
+// langchainConstructor reads {"lc": 1, "type": "constructor", "id": […,
+// "HumanMessage"], "kwargs": {…}}: what dumps and toJSON write.
+func (r *reader) langchainConstructor() importedMessage {
+	var path []string
+	r.readField("id", &path, "the path of a class")
+	if len(path) == 0 {
+		r.addFault("id must be the path of a message's class")
+		return importedMessage{}
+	}
+	class := strings.TrimSuffix(strings.TrimSuffix(path[len(path)-1], "Chunk"), "Message")
+	return r.readLangChain(strings.ToLower(class), r.readSection("kwargs"))
+}
+
+// langchainDict reads {"type": "human", "data": {…}}, which messages_to_dict
+// writes, and the same without data, which model_dump writes.
+func (r *reader) langchainDict() importedMessage {
+	kind := strings.ToLower(strings.TrimSuffix(r.readText("type"), "MessageChunk"))
+	if r.fields.has("data") {
+		return r.readLangChain(kind, r.readSection("data"))
+	}
+	return r.readLangChain(kind, r.fields)
+}
+
+// readLangChain reads the members of a message of LangChain's.
+func (r *reader) readLangChain(kind string, data fields) importedMessage {
+	in := &reader{fields: data}
+	defer func() { r.wrong = append(r.wrong, in.wrong...) }()
+	role, ok := map[string]core.Role{
+		"human": core.RoleUser, "ai": core.RoleAssistant, "tool": core.RoleTool, "system": core.RoleSystem,
+		"chat": roleOf(in.readText("role")),
+	}[kind]
+	if !ok {
+		r.addFault("type %q is not a message: there are human, ai, tool, system and chat", core.Clip(kind, 40))
+		return importedMessage{}
+	}
+	out := importedMessage{message: core.Message{Role: role, ToolCallID: in.readText("tool_call_id")}}
+	m := &out.message
+	if name := in.readText("name"); role == core.RoleTool {
+		m.ToolName = name
+	} else {
+		m.Author = name
+	}
+	if role == core.RoleTool && in.readText("status") == "error" {
+		m.Status = core.MessageFailed
+	}
+	m.ToolCalls = in.langchainCalls()
+	in.readContent(&out, len(m.ToolCalls) > 0)
+	about := &reader{fields: in.readSection("response_metadata")}
+	m.Model = cmp.Or(about.readText("model_name"), about.readText("model"))
+	m.FinishReason = finishOf(cmp.Or(about.readText("finish_reason"), about.readText("stop_reason")))
+	in.wrong = append(in.wrong, about.wrong...)
+	return out
+}
+
+// langchainCalls reads the calls. LangChain parses their arguments; what the model
+// wrote is kept beside them for providers of OpenAI's dialect, and comes first.
+func (r *reader) langchainCalls() []core.ToolCall {
+	var broken []call
+	r.readField("invalid_tool_calls", &broken, "a list of calls")
+	calls := append(r.readCalls(), callsOf(broken)...)
+	var raw struct {
+		ToolCalls []call `json:"tool_calls"`
+	}
+	r.readField("additional_kwargs", &raw, "an object")
+	written := map[string]string{}
+	for _, c := range callsOf(raw.ToolCalls) {
+		written[c.ID] = c.Arguments
+	}
+	if len(calls) == 0 {
+		return callsOf(raw.ToolCalls)
+	}
+	for i, c := range calls {
+		if text, ok := written[c.ID]; ok && c.ID != "" && sameJSON(text, c.Arguments) {
+			calls[i].Arguments = text
+		}
+	}
+	return calls
+}
+
+// sameJSON reports whether both texts are the same value, or no JSON at all.
+func sameJSON(a, b string) bool {
+	var x, y any
+	if json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {
+		return a == b
+	}
+	return string(mustEncode(x)) == string(mustEncode(y))
+}
+
+// finishOf returns why the model stopped in core's words.
+func finishOf(word string) core.FinishReason {
+	switch word {
+	case "end_turn", "stop_sequence":
+		return core.FinishStop
+	case "max_tokens":
+		return core.FinishLength
+	case "tool_use":
+		return core.FinishToolCalls
+	}
+	return core.FinishReason(word)
+}

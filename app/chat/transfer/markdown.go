@@ -1,0 +1,113 @@
+package transfer
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"strings"
+
+	"bobbin/app/core"
+)
+
+// markdown writes a conversation to be read. What was said keeps its own Markdown,
+// but cannot change what stands around it: fences that it leaves open are closed,
+// and tags, images and links are shown and not obeyed.
+type markdown struct {
+	out  *bufio.Writer
+	last string // speaker and day of the message before
+}
+
+func (w *markdown) writeTitle(s core.Session) {
+	fmt.Fprintf(w.out, "# %s\n\n", escapeInline(cmp.Or(s.Title, "Conversation")))
+	fmt.Fprintf(w.out, "Session %s · agent %s · %s · %d messages\n", s.ID, escapeInline(s.Agent), s.CreatedAt.UTC().Format("2006-01-02"), s.MessageCount)
+}
+
+// writeMessage writes one message under the name of its speaker.
+func (w *markdown) writeMessage(m core.Message) error {
+	if m.Role == core.RoleTool {
+		w.writeCode("Result of "+cmp.Or(m.ToolName, "a tool"), m.Content)
+		return w.err()
+	}
+	head := fmt.Sprintf("## %s · %s", speakerName(m), m.CreatedAt.UTC().Format("2006-01-02 15:04"))
+	if head != w.last || m.Role != core.RoleAssistant {
+		fmt.Fprintf(w.out, "\n%s\n", head)
+	}
+	w.last = head
+	if text := strings.TrimSpace(m.Content); text != "" {
+		fmt.Fprintf(w.out, "\n%s\n", escapeMarkdown(text))
+	}
+	for _, p := range m.Parts {
+		if p.Type == "image" || p.Type == "file" {
+			fmt.Fprintf(w.out, "\n*%s %s*\n", p.Type, escapeInline(cmp.Or(p.Name, p.MediaType)))
+		}
+	}
+	for _, c := range m.ToolCalls {
+		w.writeCode("Calls "+c.Name, prettyArguments(c.Arguments))
+	}
+	if m.Status == core.MessagePartial {
+		w.writeLine("*(canceled here)*")
+	}
+	return w.err()
+}
+
+// err returns the first error of writing.
+func (w *markdown) err() error {
+	_, err := w.out.Write(nil)
+	return err
+}
+
+func (w *markdown) writeLine(text string) { fmt.Fprintf(w.out, "\n%s\n", text) }
+
+// writeCode writes a text as it is, under a title. No tag folds it: some renderers take all
+// that stands between tags for tags.
+func (w *markdown) writeCode(title, text string) {
+	text = plainLines(text)
+	fence := fenceFor(text)
+	fmt.Fprintf(w.out, "\n**%s**\n\n%s\n%s\n%s\n", escapeInline(title), fence, strings.TrimRight(text, "\n"), fence)
+}
+
+// speakerName returns who says a message.
+func speakerName(m core.Message) string {
+	name := map[core.Role]string{core.RoleUser: "User", core.RoleAssistant: "Assistant", core.RoleSystem: "System"}[m.Role]
+	if m.Author != "" {
+		name += " (" + escapeInline(m.Author) + ")"
+	}
+	return name
+}
+
+// fenceFor returns a fence that the text does not hold.
+func fenceFor(text string) string {
+	longest, run := 0, 0
+	for _, r := range text {
+		if r != '`' {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	return strings.Repeat("`", max(3, longest+1))
+}
+
+// escapeInline returns a text of others for the middle of a line: one line, every
+// character for itself.
+func escapeInline(text string) string {
+	var b strings.Builder
+	for _, r := range core.Clip(strings.Join(strings.Fields(core.StripControls(text)), " "), 300) {
+		switch {
+		case r == '<':
+			b.WriteString("&#60;")
+			continue
+		case r == '{':
+			b.WriteString("&#123;")
+			continue
+		case r == '&':
+			b.WriteString("&amp;")
+			continue
+		case strings.ContainsRune("\\`*_[]#|>~", r):
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}

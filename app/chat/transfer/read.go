@@ -1,0 +1,284 @@
+package transfer
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"bobbin/app/core"
+)
+
+// entry is one message of a history, still to be read.
+type entry struct {
+	name string // where it is: "line 3", "message 3"
+	raw  []byte // valid until the next entry
+	err  error  // what is wrong with it already
+}
+
+// errTooMuch says that a history is too large.
+func (l Limits) errTooMuch() error {
+	return core.Errorf(core.ErrTooLarge, "the history is larger than %d bytes: import it in parts, cut between two questions", l.Import)
+}
+
+// readEntries yields the messages of a history one by one. An error ends it: of the
+// reader, or one that may be shown.
+func (l Limits) readEntries(r io.Reader, format core.ImportFormat) iter.Seq2[entry, error] {
+	r = &limited{r: r, left: l.Import, err: l.errTooMuch()}
+	if format == core.ImportJSON {
+		return l.readList(r)
+	}
+	return l.readLines(r)
+}
+
+// limited is a reader that fails behind its limit.
+type limited struct {
+	r    io.Reader
+	left int64
+	err  error
+}
+
+// Read is part of io.Reader.
+func (l *limited) Read(p []byte) (int, error) {
+	n, err := l.r.Read(p)
+	if l.left -= int64(n); l.left < 0 {
+		return 0, l.err
+	}
+	return n, err
+}
+
+// readLines yields the lines that are not blank.
+func (l Limits) readLines(r io.Reader) iter.Seq2[entry, error] {
+	return func(yield func(entry, error) bool) {
+		in := bufio.NewReaderSize(r, 64<<10)
+		for n := 1; ; n++ {
+			raw, tooLong, err := readLine(in, l.Line)
+			if err != nil && !errors.Is(err, io.EOF) {
+				yield(entry{}, err)
+				return
+			}
+			if n == 1 {
+				raw = bytes.TrimPrefix(raw, []byte("\uFEFF"))
+			}
+			e := entry{name: fmt.Sprintf("line %d", n), raw: bytes.TrimSpace(raw)}
+			if tooLong {
+				e.err = core.Errorf(core.ErrInvalid, "is longer than %d bytes", l.Line)
+			}
+			if (tooLong || len(e.raw) > 0) && !yield(e, nil) {
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}
+}
+
+// readLine reads to the end of a line, and of one that is longer than most nothing.
+// io.EOF comes with the last one.
+func readLine(in *bufio.Reader, most int) (line []byte, tooLong bool, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		tooLong = tooLong || len(line)+len(part) > most+1
+		if tooLong {
+			line = nil
+		} else {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, tooLong, err
+		}
+	}
+}
+
+// readList yields the elements of a JSON list, or of the list "messages" of an object.
+func (l Limits) readList(r io.Reader) iter.Seq2[entry, error] {
+	return func(yield func(entry, error) bool) {
+		values := &valueReader{r: skipBOM(r), err: core.Errorf(core.ErrInvalid, "is longer than %d bytes", l.Line)}
+		d := &listReader{in: json.NewDecoder(values), values: values, most: l.Line, yield: yield}
+		d.in.UseNumber() // a number that no float64 holds is no error of ours
+		if err := d.readAll(); err != nil && !errors.Is(err, errLeft) {
+			yield(entry{}, err)
+		}
+	}
+}
+
+// skipBOM returns the reader behind a byte order mark.
+func skipBOM(r io.Reader) io.Reader {
+	in := bufio.NewReader(r)
+	if mark, err := in.Peek(3); err == nil && string(mark) == "\uFEFF" {
+		_, _ = in.Discard(3) // it was just seen
+	}
+	return in
+}
+
+// errLeft: the reader left the loop.
+var errLeft = errors.New("the reader left")
+
+// valueReader is a reader that fails behind a value that is too long: a decoder would hold
+// all of it.
+type valueReader struct {
+	r    io.Reader
+	left int64 // bytes of the value
+	err  error
+}
+
+// Read is part of io.Reader. It gives little at once, as a decoder reads ahead.
+func (v *valueReader) Read(p []byte) (int, error) {
+	if v.left <= 0 {
+		return 0, v.err
+	}
+	n, err := v.r.Read(p[:min(len(p), 32<<10)])
+	v.left -= int64(n)
+	return n, err
+}
+
+// listReader reads one JSON document.
+type listReader struct {
+	in     *json.Decoder
+	values *valueReader
+	most   int // bytes of a value
+	n      int
+	yield  func(entry, error) bool
+}
+
+// allowValue lets the next value be read, and what stands before it.
+func (d *listReader) allowValue() { d.values.left = int64(d.most) + 64<<10 }
+
+// hasMore reports whether the list or the object goes on.
+func (d *listReader) hasMore() bool {
+	d.allowValue()
+	return d.in.More()
+}
+
+// nextToken returns the next token.
+func (d *listReader) nextToken() (json.Token, error) {
+	d.allowValue()
+	return d.in.Token()
+}
+
+// nextValue returns the next value. What is too long has the error of the valueReader.
+func (d *listReader) nextValue() (json.RawMessage, error) {
+	d.allowValue()
+	var raw json.RawMessage
+	err := d.in.Decode(&raw)
+	if err == nil && len(raw) > d.most {
+		err = d.values.err
+	}
+	return raw, err
+}
+
+// skipValue reads past the next value, whatever its length.
+func (d *listReader) skipValue() error {
+	for depth := 0; ; {
+		token, err := d.nextToken()
+		switch {
+		case err != nil:
+			return err
+		case token == json.Delim('[') || token == json.Delim('{'):
+			depth++
+		case token == json.Delim(']') || token == json.Delim('}'):
+			depth--
+		}
+		if depth > core.MaxJSONDepth {
+			return core.Errorf(core.ErrInvalid, "the history is nested more than %d levels deep", core.MaxJSONDepth)
+		}
+		if depth == 0 {
+			return nil
+		}
+	}
+}
+
+func (d *listReader) readAll() error {
+	start, err := d.nextToken()
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err != nil {
+		return d.explainError(err)
+	}
+	found := true
+	switch start {
+	case json.Delim('['):
+		err = d.readElements()
+	case json.Delim('{'):
+		found, err = d.readObject()
+	default:
+		found = false
+	}
+	if err != nil {
+		return err
+	}
+	if !found {
+		return core.Errorf(core.ErrInvalid, "the history is neither a list of messages nor an export with a list of messages; messages line by line are sent as application/jsonl")
+	}
+	if _, err := d.nextToken(); !errors.Is(err, io.EOF) {
+		return core.Errorf(core.ErrInvalid, "something stands behind the history; messages line by line are sent as application/jsonl")
+	}
+	return nil
+}
+
+// readObject reads an export, and reports whether it has messages.
+func (d *listReader) readObject() (found bool, err error) {
+	for d.hasMore() {
+		name, err := d.nextToken()
+		if err != nil {
+			return found, d.explainError(err)
+		}
+		if name != "messages" {
+			if err := d.skipValue(); err != nil {
+				return found, d.explainError(err)
+			}
+			continue
+		}
+		start, err := d.nextToken()
+		if err != nil {
+			return found, d.explainError(err)
+		}
+		if start != json.Delim('[') || found {
+			return found, core.Errorf(core.ErrInvalid, "messages must be a list, and only one")
+		}
+		found = true
+		if err := d.readElements(); err != nil {
+			return found, err
+		}
+	}
+	_, err = d.nextToken() // the closing brace
+	return found, d.explainError(err)
+}
+
+// readElements reads a list to its end.
+func (d *listReader) readElements() error {
+	for d.hasMore() {
+		d.n++
+		raw, err := d.nextValue()
+		e := entry{name: fmt.Sprintf("message %d", d.n), raw: raw}
+		switch {
+		case errors.Is(err, d.values.err):
+			e.err = err // nothing behind it can be read
+		case err != nil:
+			return d.explainError(err)
+		}
+		if !d.yield(e, nil) || e.err != nil {
+			return errLeft
+		}
+	}
+	_, err := d.nextToken() // the closing bracket
+	return d.explainError(err)
+}
+
+// explainError says where the JSON is wrong; errors of the reader stay as they are.
+func (d *listReader) explainError(err error) error {
+	var syntax *json.SyntaxError
+	if errors.Is(err, d.values.err) {
+		return core.Errorf(core.ErrInvalid, "a value of the history, in or after message %d, %v", d.n, err)
+	}
+	if errors.As(err, &syntax) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return core.Errorf(core.ErrInvalid, "the history is not JSON: at byte %d, in or after message %d: %v; messages line by line are sent as application/jsonl",
+			d.in.InputOffset(), d.n, err)
+	}
+	return err
+}

@@ -1,0 +1,113 @@
+package transfer
+
+import (
+	"context"
+	"slices"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/quota"
+)
+
+// Limits bound what callers may bring in. Sizes are bytes of UTF-8; zero values
+// mean the defaults.
+type Limits struct {
+	Message  int   // text of a user's message; default 1 MiB
+	Output   int   // text of any other message, and the arguments of its tool calls; default 1 MiB
+	Line     int   // of an import; default 8 MiB
+	Import   int64 // all of an import; default 64 MiB
+	Messages int   // of an import; default 100,000
+	Metadata int   // default 16 KiB
+	Name     int   // names and ids that callers choose; default 200
+	Imports  int   // at once in this process, one of each owner; default 4
+	Exports  int   // of users, likewise; default 4
+}
+
+func (l Limits) withDefaults() Limits {
+	for field, value := range map[*int]int{
+		&l.Message: 1 << 20, &l.Output: 1 << 20, &l.Line: 8 << 20, &l.Messages: 100_000,
+		&l.Metadata: 16 << 10, &l.Name: 200, &l.Imports: 4, &l.Exports: 4,
+	} {
+		if *field <= 0 {
+			*field = value
+		}
+	}
+	if l.Import <= 0 {
+		l.Import = 64 << 20
+	}
+	return l
+}
+
+// Options are what a Service is made of. All but Added and Limits are required, and Users
+// where users are exported.
+type Options struct {
+	Sessions  core.SessionStore
+	Messages  core.MessageStore
+	Summaries core.SummaryStore
+	Feed      core.Publisher
+	Counter   llm.TokenCounter
+	Users     UserStores
+	// Added is told of sessions that have new messages; it must not wait for anything.
+	// Nil = nobody is.
+	Added  func(tenant core.Tenant, session core.SessionID)
+	Worker string // names this process (core.NewWorker)
+	Limits Limits
+}
+
+// Service is the use cases. Safe for concurrent use.
+type Service struct {
+	sessions  core.SessionStore
+	messages  core.MessageStore
+	summaries core.SummaryStore
+	feed      core.Publisher
+	counter   llm.TokenCounter
+	added     func(tenant core.Tenant, session core.SessionID)
+	worker    string
+	limits    Limits
+	places    *quota.Quota // for imports at once
+	memory    *quota.Quota // for their histories, in bytes
+	users     UserStores
+	exports   *quota.Quota // places for exports of users at once
+}
+
+// New returns a Service.
+func New(o Options) *Service {
+	limits := o.Limits.withDefaults()
+	return &Service{
+		sessions: o.Sessions, messages: o.Messages, summaries: o.Summaries, feed: o.Feed, counter: o.Counter,
+		added: o.Added, worker: o.Worker, limits: limits,
+		places:  quota.New(quota.Limits{Total: int64(limits.Imports), Owner: 1, User: 1, What: "places for imports"}),
+		memory:  quota.New(quota.Limits{Total: 2 * limits.Import, Owner: limits.Import, User: limits.Import, What: "memory for imports"}),
+		users:   o.Users,
+		exports: quota.New(quota.Limits{Total: int64(limits.Exports), Owner: int64(max(limits.Exports/2, 1)), User: 1, What: "places for exports"}),
+	}
+}
+
+// storeMessages commits the messages and notifies those who watch.
+func (s *Service) storeMessages(ctx context.Context, tenant core.Tenant, in core.AppendMessages) (core.Appended, error) {
+	if tenant.User != "" {
+		in.Messages = withOwnAuthor(in.Messages, tenant.User)
+	}
+	out, err := s.messages.Append(ctx, tenant, in)
+	if err != nil {
+		return core.Appended{}, err
+	}
+	s.feed.Publish(context.WithoutCancel(ctx), out.Events)
+	if s.added != nil && !out.Repeated {
+		s.added(tenant, in.SessionID)
+	}
+	return out, nil
+}
+
+// withOwnAuthor returns the messages that a user appends: those of users are the user's own, or
+// nobody's if they name another.
+func withOwnAuthor(messages []core.Message, user string) []core.Message {
+	messages = slices.Clone(messages)
+	for i, m := range messages {
+		messages[i].AuthorID = ""
+		if m.Role == core.RoleUser && (m.AuthorID == "" || m.AuthorID == user) {
+			messages[i].AuthorID = user
+		}
+	}
+	return messages
+}

@@ -1,0 +1,295 @@
+package transfer
+
+import (
+	"archive/zip"
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// UserStores are what exports of users are read from. All are required.
+type UserStores struct {
+	Sessions core.SessionStore
+	Runs     core.RunStore
+	Memories core.MemoryStore
+	Blobs    core.BlobStore
+	Usage    core.UsageStore
+	More     userStore
+}
+
+// userStore finds what is of a user and has no list of its own.
+type userStore interface {
+	// Files returns files after that id: the user's own and those in the user's sessions.
+	Files(ctx context.Context, owner, user string, after core.BlobID, limit int) ([]core.Blob, error)
+	// Elsewhere returns messages after that id that the user wrote in sessions of others.
+	Elsewhere(ctx context.Context, owner, user string, after core.MessageID, limit int) ([]core.Message, error)
+	// Keys returns the API keys of the owner.
+	Keys(ctx context.Context, owner string) ([]core.APIKey, error)
+}
+
+// How much of a list is in memory.
+const (
+	exportRows  = 50
+	exportUsage = 365 // days of a page
+)
+
+// ExportUser writes everything of a user as a ZIP archive while it is read: no more than a
+// page of messages, or one file, is in memory. The archive has its directory at its end, so
+// that one that broke off is not taken for whole. What is written meanwhile may be in it or
+// not; a session that is deleted meanwhile is left out or ends the export with an error.
+//
+// Some exports at once are made in this process; others wait for their turn, and after
+// some seconds they are refused: ErrRateLimited or ErrUnavailable. Further errors are those
+// of storage and of w.
+func (s *Service) ExportUser(ctx context.Context, caller core.Tenant, in core.UserExport, w io.Writer) error {
+	place := s.exports.Hold(caller)
+	defer place.Release()
+	if err := place.Resize(ctx, 1); err != nil {
+		return err
+	}
+	e := &userExport{
+		service: s, stores: s.users, in: in, scope: core.Tenant{Owner: in.Owner, User: in.User}, zip: zip.NewWriter(w), now: core.Now(),
+	}
+	steps := []func(context.Context) error{e.writeInfo, e.writeSessions, e.writeElsewhere, e.writeMemories, e.writeFiles, e.writeUsage, e.writeKeys, e.writeCounts}
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return e.zip.Close()
+}
+
+// userExport is an export of a user that is being written.
+type userExport struct {
+	service *Service
+	stores  UserStores
+	in      core.UserExport
+	scope   core.Tenant
+	zip     *zip.Writer
+	now     time.Time
+	counts  core.UserExportCounts
+}
+
+// beginFile begins a file of the archive; fill writes it.
+func (e *userExport) beginFile(name string, method uint16, fill func(*bufio.Writer) error) error {
+	f, err := e.zip.CreateHeader(&zip.FileHeader{Name: name, Method: method, Modified: e.now})
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(f, 64<<10)
+	if err := fill(out); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+// beginJSON begins a file of JSON.
+func (e *userExport) beginJSON(name string, fill func(*bufio.Writer) error) error {
+	return e.beginFile(name, zip.Deflate, fill)
+}
+
+// writeValue writes a file with one value.
+func (e *userExport) writeValue(name string, v any) error {
+	return e.beginJSON(name, func(out *bufio.Writer) error { return writeJSON(out, "", v, "\n") })
+}
+
+func (e *userExport) writeInfo(context.Context) error {
+	return e.writeValue("export.json", core.UserExportInfo{Format: core.UserExportFormat, Version: core.UserExportVersion, User: e.in.User, ExportedAt: e.now})
+}
+
+func (e *userExport) writeCounts(context.Context) error { return e.writeValue("counts.json", e.counts) }
+
+// writeSessions writes a file for each session, as Export does, and one for its runs.
+func (e *userExport) writeSessions(ctx context.Context) error {
+	q := core.SessionQuery{Order: core.OrderByCreation, Archived: true}
+	q.Limit, q.Bytes = exportRows, core.MaxPageBytes
+	return eachPage(func(cursor string) (core.Page[core.Session], error) {
+		q.Cursor = cursor
+		return e.stores.Sessions.List(ctx, e.scope, q)
+	}, func(session core.Session) error { return e.writeSession(ctx, session) })
+}
+
+func (e *userExport) writeSession(ctx context.Context, session core.Session) error {
+	if !e.in.OwnersView {
+		session.Webhook = nil
+	}
+	e.counts.Sessions++
+	err := e.beginJSON("sessions/"+string(session.ID)+".json", func(out *bufio.Writer) error {
+		n, err := e.service.exportJSON(ctx, e.scope, session, out)
+		e.counts.Messages += n.Messages
+		e.counts.Summaries += n.Summaries
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return e.beginJSON("runs/"+string(session.ID)+".jsonl", func(out *bufio.Writer) error {
+		q := core.PageQuery{Limit: exportRows, Bytes: core.MaxPageBytes}
+		return eachPage(func(cursor string) (core.Page[core.Run], error) {
+			q.Cursor = cursor
+			return e.stores.Runs.List(ctx, e.scope, session.ID, q)
+		}, func(run core.Run) error {
+			if !e.in.OwnersView {
+				run.Webhook = nil
+			}
+			e.counts.Runs++
+			return writeJSON(out, "", run, "\n")
+		})
+	})
+}
+
+func (e *userExport) writeElsewhere(ctx context.Context) error {
+	return e.beginJSON("messages_elsewhere.jsonl", func(out *bufio.Writer) error {
+		after := core.MessageID("")
+		for {
+			messages, err := e.stores.More.Elsewhere(ctx, e.in.Owner, e.in.User, after, exportRows)
+			if err != nil {
+				return err
+			}
+			for _, m := range messages {
+				after = m.ID
+				e.counts.MessagesElsewhere++
+				if err := writeJSON(out, "", m, "\n"); err != nil {
+					return err
+				}
+			}
+			if len(messages) < exportRows {
+				return nil
+			}
+		}
+	})
+}
+
+func (e *userExport) writeMemories(ctx context.Context) error {
+	return e.beginJSON("memories.jsonl", func(out *bufio.Writer) error {
+		q := core.PageQuery{Limit: exportRows, Bytes: core.MaxPageBytes}
+		return eachPage(func(cursor string) (core.Page[core.Memory], error) {
+			q.Cursor = cursor
+			return e.stores.Memories.List(ctx, e.scope, q)
+		}, func(m core.Memory) error {
+			e.counts.Memories++
+			return writeJSON(out, "", m, "\n")
+		})
+	})
+}
+
+// writeFiles writes each file's content and then the list of them.
+func (e *userExport) writeFiles(ctx context.Context) error {
+	err := e.eachFile(ctx, func(b core.Blob) error {
+		_, data, err := e.stores.Blobs.Open(ctx, core.Tenant{Owner: e.in.Owner}, b.ID)
+		if errors.Is(err, core.ErrNotFound) { // deleted meanwhile
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		e.counts.Files++
+		e.counts.FileBytes += int64(len(data))
+		return e.beginFile(archiveName(b), zip.Store, func(out *bufio.Writer) error {
+			_, err := out.Write(data)
+			return err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return e.beginJSON("files.jsonl", func(out *bufio.Writer) error {
+		return e.eachFile(ctx, func(b core.Blob) error {
+			return writeJSON(out, "", struct {
+				core.Blob
+				File string `json:"file"` // in the archive
+			}{b, archiveName(b)}, "\n")
+		})
+	})
+}
+
+// eachFile calls do with every file.
+func (e *userExport) eachFile(ctx context.Context, do func(core.Blob) error) error {
+	after := core.BlobID("")
+	for {
+		blobs, err := e.stores.More.Files(ctx, e.in.Owner, e.in.User, after, exportRows)
+		if err != nil {
+			return err
+		}
+		for _, b := range blobs {
+			after = b.ID
+			if err := do(b); err != nil {
+				return err
+			}
+		}
+		if len(blobs) < exportRows {
+			return nil
+		}
+	}
+}
+
+// archiveName is a file's place in the archive: its id keeps names apart, and nothing in
+// the name leads out of the folder.
+func archiveName(b core.Blob) string {
+	name := strings.Map(func(r rune) rune {
+		if strings.ContainsRune(`/\:*?"<>|`, r) || r < ' ' {
+			return '_'
+		}
+		return r
+	}, core.Clip(b.Name, 100))
+	return "files/" + string(b.ID) + "-" + name
+}
+
+// writeUsage writes what the user's model calls came to, a line for each day.
+func (e *userExport) writeUsage(ctx context.Context) error {
+	return e.beginJSON("usage.jsonl", func(out *bufio.Writer) error {
+		q := core.UsageQuery{GroupBy: core.UsageByDay, From: time.Unix(0, 0).UTC(), To: e.now.Add(24 * time.Hour).Truncate(24 * time.Hour)}
+		q.Limit = min(exportUsage, core.MaxPageLimit)
+		return eachPage(func(cursor string) (core.Page[core.UsageRow], error) {
+			q.Cursor = cursor
+			report, err := e.stores.Usage.Usage(ctx, e.scope, q)
+			return core.Page[core.UsageRow]{Items: report.Items, NextCursor: report.NextCursor}, err
+		}, func(row core.UsageRow) error { return writeJSON(out, "", row, "\n") })
+	})
+}
+
+// writeKeys writes the owner's API keys, which have no secrets. They are not for end users.
+func (e *userExport) writeKeys(ctx context.Context) error {
+	if !e.in.OwnersView {
+		return nil
+	}
+	keys, err := e.stores.More.Keys(ctx, e.in.Owner)
+	if err != nil {
+		return err
+	}
+	return e.beginJSON("keys.jsonl", func(out *bufio.Writer) error {
+		for _, k := range keys {
+			e.counts.Keys++
+			if err := writeJSON(out, "", k, "\n"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// eachPage calls do with every item of a list.
+func eachPage[T any](list func(cursor string) (core.Page[T], error), do func(T) error) error {
+	cursor := ""
+	for {
+		page, err := list(cursor)
+		if err != nil {
+			return fmt.Errorf("export user: %w", err)
+		}
+		for _, item := range page.Items {
+			if err := do(item); err != nil {
+				return err
+			}
+		}
+		if page.NextCursor == nil {
+			return nil
+		}
+		cursor = *page.NextCursor
+	}
+}

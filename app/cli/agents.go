@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"bobbin/app/cli/term"
+	"bobbin/app/core"
+	"bobbin/app/core/datadir"
+)
+
+func (p *program) agentsCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "agents", Short: "List, show, check and reload the agents", Args: rejectUnknownCommand, RunE: showHelp}
+	cmd.AddCommand(p.listAgentsCommand(), p.showAgentCommand(), p.checkAgentsCommand(), p.reloadAgentsCommand())
+	return cmd
+}
+
+func (p *program) reloadAgentsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "reload", Short: "Reload the agent files of the running server",
+		Long: "Makes the server that runs on the data folder read its agent files again, and prints the\n" +
+			"result for each file. Active runs keep the agent that they started with; later runs use the\n" +
+			"new one. If a file is broken, its agent stays as it was and the exit code is 1.\n\n" +
+			"Each replica has its own files: run the command on each machine.",
+		Example: "  bobbin agents reload", Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, _, err := p.loadFolderSettings(cmd)
+			if err != nil {
+				return err
+			}
+			running, ok := datadir.Running(cfg.DataDir)
+			if !ok {
+				return core.Errorf(core.ErrNotFound, "no server is running on %s; servers read the agent files when they start", cfg.DataDir)
+			}
+			s, err := p.connectLocal(cfg.DataDir, running)
+			if err != nil {
+				return err
+			}
+			page, err := s.client.ReloadAgents(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return p.reportReload(page)
+		},
+	}
+	p.withJSON(cmd)
+	return cmd
+}
+
+// reportReload prints the result for each agent file; it returns an error if one is broken.
+func (p *program) reportReload(page core.Page[core.AgentFile]) error {
+	broken := 0
+	var problems []string
+	for _, f := range page.Items {
+		if f.Change == core.AgentBroken {
+			broken++
+			problems = append(problems, f.Problems...)
+		}
+	}
+	if p.json {
+		if err := p.printJSON(page); err != nil {
+			return err
+		}
+	} else if err := p.printAgentFileTable(page.Items); err != nil {
+		return err
+	}
+	if broken > 0 {
+		return core.Errorf(core.ErrInvalid, "%d broken files; their agents stay as they were\n  %s", broken, strings.Join(problems, "\n  "))
+	}
+	return nil
+}
+
+func (p *program) printAgentFileTable(files []core.AgentFile) error {
+	if len(files) == 0 {
+		fmt.Fprintln(p.Out, "there are no agent files; the built-in agents do not need any")
+		return nil
+	}
+	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "FILE\tCHANGE\tAGENT\tVERSION")
+	for _, f := range files {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", term.Clean(f.File), f.Change, cmp.Or(f.Agent, f.Tool), f.Version)
+	}
+	return w.Flush()
+}

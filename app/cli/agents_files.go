@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"bobbin/app/cli/term"
+	"bobbin/app/core"
+	"bobbin/app/ops"
+)
+
+// agentFiles opens the agent files with the settings and keys of this command, without a
+// server.
+func (p *program) agentFiles(cmd *cobra.Command) (*ops.AgentFiles, error) {
+	cfg, origins, err := p.loadSettings(cmd)
+	if err != nil {
+		return nil, err
+	}
+	return ops.OpenAgentFiles(cmd.Context(), cfg, origins.Set("context_usage_threshold"))
+}
+
+func (p *program) listAgentsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the agents, their models, and whether the models are usable",
+		Long: "Lists each agent with its model and whether the model can be used with the settings and API keys\n" +
+			"of this command; if not, why. It needs no server and calls no model.",
+		Example: "  bobbin agents list", Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			files, err := p.agentFiles(cmd)
+			if err != nil {
+				return err
+			}
+			list, err := files.List()
+			if err != nil {
+				return err
+			}
+			if p.json {
+				return p.printJSON(core.Page[ops.AgentState]{Items: list})
+			}
+			w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "AGENT\tMODEL\tUSABLE")
+			for _, a := range list {
+				fmt.Fprintf(w, "%s\t%s\t%s\n", a.Agent, term.Line(a.Model, 0), describeUsability(a))
+			}
+			return w.Flush()
+		},
+	}
+	p.withJSON(cmd)
+	return cmd
+}
+
+// describeUsability returns whether an agent can be used, and if not, why.
+func describeUsability(a ops.AgentState) string {
+	if a.Usable {
+		return "yes"
+	}
+	return "no: " + term.Line(a.Reason, 0)
+}
+
+// maxSettingWidth is the maximum width of a value in `agents show`; --json prints all of it.
+const maxSettingWidth = 60
+
+func (p *program) showAgentCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "show <name>", Short: "Print every setting of an agent, its value and where it comes from",
+		Long: "Prints every key of an agent's file (docs/AGENTS.md), its effective value, and where it comes from,\n" +
+			"and the tools that files describe (docs/TOOLS.md). It needs no server, but connects to the servers\n" +
+			"of tools. Long values are shortened; --json prints them whole.",
+		Example: "  bobbin agents show assistant", Args: requireOneArg("which agent? bobbin agents list shows their names"),
+		ValidArgsFunction: p.completeAgents,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			files, err := p.agentFiles(cmd)
+			if err != nil {
+				return err
+			}
+			fields, err := files.Settings(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			list := settingsOf(fields)
+			for i := range list {
+				if !p.json {
+					list[i].Value = term.Line(list[i].Value, maxSettingWidth)
+				}
+			}
+			return p.printSettings(list)
+		},
+	}
+	p.withJSON(cmd)
+	return cmd
+}
+
+func (p *program) checkAgentsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "check [file or folder]...", Short: "Check agent files without a server",
+		Long: "Reads agent files as a server would, by default those of agents_dir, and the files of tools beside\n" +
+			"it, and prints their errors with file, line and column. The exit code is 1 if a file has an error. An agent whose model cannot be\n" +
+			"used here, for example because its key is missing, is only reported.",
+		Example: "  bobbin agents check\n  bobbin agents check agents/support.yaml",
+		RunE: func(cmd *cobra.Command, paths []string) error {
+			files, err := p.agentFiles(cmd)
+			if err != nil {
+				return err
+			}
+			list, err := files.Check(paths)
+			if err != nil {
+				return err
+			}
+			return p.reportCheck(list)
+		},
+	}
+	p.withJSON(cmd)
+	return cmd
+}
+
+// reportCheck prints the result for each file; it returns an error if one is broken.
+func (p *program) reportCheck(list []ops.AgentState) error {
+	broken := 0
+	var problems []string
+	for _, f := range list {
+		if len(f.Problems) > 0 {
+			broken++
+			problems = append(problems, f.Problems...)
+		}
+	}
+	if err := p.showCheck(list); err != nil {
+		return err
+	}
+	if broken > 0 {
+		return core.Errorf(core.ErrInvalid, "%d broken files\n  %s", broken, strings.Join(problems, "\n  "))
+	}
+	return nil
+}
+
+func (p *program) showCheck(list []ops.AgentState) error {
+	if p.json {
+		return p.printJSON(core.Page[ops.AgentState]{Items: list})
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(p.Out, "there are no agent files; the built-in agents do not need any")
+		return nil
+	}
+	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "FILE\tAGENT\tRESULT")
+	for _, f := range list {
+		result := "ok"
+		switch {
+		case len(f.Problems) > 0:
+			result = "broken"
+		case !f.Usable:
+			result = "ok, but it cannot be used: " + term.Line(f.Reason, 0)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", term.Clean(f.File), cmp.Or(f.Agent, f.Tool), result)
+	}
+	return w.Flush()
+}

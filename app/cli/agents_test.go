@@ -1,0 +1,152 @@
+package cli_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"bobbin/app/agents"
+)
+
+// agentsOf writes agents' files into the folder of the flags and returns that.
+func agentsOf(t *testing.T, flags []string, files map[string]string) string {
+	t.Helper()
+	dir := flags[5]
+	for name, text := range files {
+		if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// The list says which agents can be used, and why one cannot.
+//
+// Finding: users-A4
+func TestAgentsList(t *testing.T) {
+	t.Parallel()
+	flags := folder(t)
+	agentsOf(t, flags, map[string]string{"lost.yaml": "name: lost\nmodel: nosuch\n", "mine.yaml": "name: mine\ntemperature: 0.2\n"})
+	code, out, errs := run(t, "", append([]string{"agents", "list"}, flags...)...)
+	for _, says := range []string{"AGENT", "assistant   demo    yes", "mine        demo    yes", `lost        nosuch  no: model "nosuch" is not known`} {
+		if code != 0 || errs != "" || !strings.Contains(out, says) {
+			t.Errorf("got %d, %q, %q, want %q", code, out, errs, says)
+		}
+	}
+}
+
+// Every key of an agent's file is shown, with its value and where that comes from.
+//
+// Finding: users-A3
+func TestAgentsShow(t *testing.T) {
+	t.Parallel()
+	flags := append(folder(t), "--tools-fetch-url-enabled", "true", "--context-usage-threshold", "0.7")
+	dir := agentsOf(t, flags, map[string]string{"mine.yaml": "name: mine\ntools: [fetch_url]\ntemperature: 0\nsystem_prompt: " + strings.Repeat("long ", 100) +
+		"\ncontext: {policy: sliding, window_messages: 20}\n"})
+	code, out, errs := run(t, "", append([]string{"agents", "show", "mine", "--json"}, flags...)...)
+	if code != 0 || errs != "" {
+		t.Fatalf("got %d, %q", code, errs)
+	}
+	shown := map[string][2]any{}
+	for _, item := range fields(t, out)["items"].([]any) {
+		f := item.(map[string]any)
+		shown[f["key"].(string)] = [2]any{f["value"], f["from"]}
+	}
+	for _, k := range agents.FileKeys() {
+		if path := strings.Replace(k.Path, "<tool>", "fetch_url", 1); shown[path] == [2]any{} {
+			t.Errorf("%s is not shown", path)
+		}
+	}
+	file := filepath.Join(dir, "mine.yaml")
+	for path, want := range map[string][2]any{
+		"temperature":                      {"0", file},
+		"model":                            {"demo", "default_llm"},
+		"context.policy":                   {"sliding", file},
+		"context.window_messages":          {"20", file},
+		"context.min_recent_messages":      {"10", "preset sliding"},
+		"context.usage_threshold":          {"0.7", "context_usage_threshold"},
+		"compaction.threshold_iterations":  {"8", "default"},
+		"tool_settings.fetch_url.approval": {"first", file},
+	} {
+		if shown[path] != want {
+			t.Errorf("%s: got %q, want %q", path, shown[path], want)
+		}
+	}
+	code, out, _ = run(t, "", append([]string{"agents", "show", "mine"}, flags...)...)
+	if code != 0 || !strings.Contains(out, "long long") || strings.Contains(out, strings.Repeat("long ", 20)) {
+		t.Errorf("got %d, %q, want the prompt cut", code, out)
+	}
+	code, out, _ = run(t, "", append([]string{"agents", "show", "assistant"}, flags...)...)
+	if code != 0 || !strings.Contains(out, "built-in agent") {
+		t.Errorf("got %d, %q, want that the agent is built in", code, out)
+	}
+	if code, _, errs := run(t, "", append([]string{"agents", "show", "nobody"}, flags...)...); code != 1 || !strings.Contains(errs, "there are assistant, mine") {
+		t.Errorf("an agent that does not exist: got %d, %q", code, errs)
+	}
+}
+
+// Files are checked without a server: what is wrong has file, line and column, and ends
+// with 1; a model that cannot be used here does not.
+//
+// Finding: users-A3, users-A4
+func TestAgentsCheck(t *testing.T) {
+	t.Parallel()
+	flags := folder(t)
+	check := func(paths ...string) (int, string, string) {
+		return run(t, "", append(append([]string{"agents", "check"}, paths...), flags...)...)
+	}
+	if code, out, errs := check(); code != 0 || errs != "" || !strings.Contains(out, "there are no agent files") {
+		t.Errorf("no folder: got %d, %q, %q", code, out, errs)
+	}
+	dir := agentsOf(t, flags, map[string]string{"good.yaml": "name: good\n", "lost.yaml": "name: lost\nmodel: nosuch\n"})
+	code, out, errs := check()
+	if code != 0 || errs != "" || !strings.Contains(out, "good.yaml  good   ok\n") || !strings.Contains(out, "lost.yaml  lost   ok, but it cannot be used: model \"nosuch\" is not known") {
+		t.Errorf("sound files: got %d, %q, %q", code, out, errs)
+	}
+	agentsOf(t, flags, map[string]string{
+		"tab.yaml": "name: tab\ncontext:\n\tpolicy: budget\n", "twin.yaml": "name: good\n", "large.yaml": "name: large\nsystem_prompt: " + strings.Repeat("x", 10<<20),
+		"types.yaml": "name: types\ntemperature: warm\nmax_iterations: [1]\n", "lacks.yaml": "name: lacks\nmodel: gpt-5\ntemperature: 0\n",
+		"loop.yaml": "name: loop\nmodel: demo\nfallback_models: [demo]\n",
+	})
+	code, out, errs = check()
+	for _, says := range []string{
+		"tab.yaml:3:1: a tab cannot indent; use spaces", "twin.yaml: agent good is in " + filepath.Join(dir, "good.yaml") + " too", "large.yaml: the file has more than 1048576 bytes",
+		`types.yaml:2:14: temperature: "warm" is not a number`, "types.yaml:3:17: max_iterations is one value", "lacks.yaml:3:1: temperature: the model gpt-5 does not take temperature",
+		`loop.yaml:3:19: fallback model "demo" is the model itself`, "6 broken files",
+	} {
+		if code != 1 || !strings.Contains(errs, says) || !strings.Contains(out, "good.yaml") {
+			t.Errorf("broken files: got %d, %q, %q, want %q", code, out, errs, says)
+		}
+	}
+	if code, out, _ := check(filepath.Join(dir, "good.yaml"), filepath.Join(dir, "good.yaml")); code != 0 || strings.Count(out, "good.yaml") != 1 {
+		t.Errorf("one file: got %d, %q", code, out)
+	}
+	if code, _, errs := check(filepath.Join(dir, "none.yaml")); code != 1 || !strings.Contains(errs, "no such file") {
+		t.Errorf("a file that is not there: got %d, %q", code, errs)
+	}
+}
+
+// Doctor has a line for each agent. It fails if the default agent, or none at all, can be used.
+//
+// Finding: users-A4
+func TestDoctorOfAgents(t *testing.T) {
+	t.Parallel()
+	flags := append(folder(t), "--addr", "127.0.0.1:0")
+	agentsOf(t, flags, map[string]string{"lost.yaml": "name: lost\nmodel: nosuch\n"})
+	code, out, _ := run(t, "", append([]string{"doctor"}, flags...)...)
+	for _, says := range []string{"ok    agent assistant: model demo", "warn  agent lost: messages to it are refused: model \"nosuch\" is not known", "ok    agents: 4, of which 3 can be used"} {
+		if code != 0 || !strings.Contains(out, says) {
+			t.Errorf("one of four: got %d, %q, want %q", code, out, says)
+		}
+	}
+	agentsOf(t, flags, map[string]string{"assistant.yaml": "name: assistant\nmodel: nosuch\n"})
+	if code, out, _ := run(t, "", append([]string{"doctor"}, flags...)...); code != 1 || !strings.Contains(out, "fail  agent assistant: sessions that name no agent cannot be used") {
+		t.Errorf("the default agent: got %d, %q", code, out)
+	}
+	agentsOf(t, flags, map[string]string{"quick.yaml": "name: quick\nmodel: nosuch\n", "researcher.yaml": "name: researcher\nmodel: nosuch\n"})
+	if code, out, _ := run(t, "", append([]string{"doctor"}, flags...)...); code != 1 || !strings.Contains(out, "fail  agents: none of 4 can be used") {
+		t.Errorf("none: got %d, %q", code, out)
+	}
+}

@@ -1,0 +1,136 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"bobbin/app/cli/term"
+	"bobbin/app/core"
+)
+
+// Errors of commands that need messages or a summary.
+var (
+	errNothingSaid = core.Errorf(core.ErrUnprocessable, "there are no messages yet")
+	errNoSummary   = core.Errorf(core.ErrUnprocessable, "there is no active summary; /summarize creates one, /summary list shows earlier versions")
+)
+
+// handleSummary shows the active summary, another version, all versions or changes, or
+// restores a version, as rest says.
+func (c *Conversation) handleSummary(ctx context.Context, rest string) error {
+	if c.Session.ID == "" {
+		return errNothingSaid
+	}
+	word, number, _ := strings.Cut(rest, " ")
+	version, isNumber := versionOf(number)
+	switch {
+	case rest == "":
+		return c.showSummary(ctx, 0)
+	case rest == "list":
+		return c.listSummaries(ctx)
+	case rest == "diff", word == "diff" && isNumber:
+		return c.showDiff(ctx, version)
+	case word == "restore" && isNumber:
+		return c.restoreSummary(ctx, version)
+	}
+	if version, ok := versionOf(rest); ok && version > 0 {
+		return c.showSummary(ctx, version)
+	}
+	return core.Errorf(core.ErrInvalid, "use /summary, /summary 2, /summary list, /summary diff, or /summary restore 2")
+}
+
+// versionOf parses a version: 2, v2 or #2.
+func versionOf(text string) (int, bool) {
+	n, err := strconv.Atoi(strings.TrimLeft(strings.TrimSpace(text), "v#"))
+	return n, err == nil && n >= 0
+}
+
+// activeVersion returns the active version.
+func (c *Conversation) activeVersion(ctx context.Context) (int, error) {
+	session, err := c.Service.Session(ctx, c.Session.ID)
+	if err == nil && session.SummaryVersion == 0 {
+		err = errNoSummary
+	}
+	return session.SummaryVersion, err
+}
+
+// showSummary shows a version; 0 = the active one.
+func (c *Conversation) showSummary(ctx context.Context, version int) error {
+	if version == 0 {
+		var err error
+		if version, err = c.activeVersion(ctx); err != nil {
+			return err
+		}
+	}
+	s, err := c.Service.Summary(ctx, c.Session.ID, version)
+	if err != nil {
+		return err
+	}
+	width, height := c.Size()
+	term.DrawSummary(c.Out, s, time.Now(), width, height)
+	return nil
+}
+
+func (c *Conversation) listSummaries(ctx context.Context) error {
+	page, err := c.Service.Summaries(ctx, c.Session.ID, core.PageQuery{Limit: 20})
+	if err != nil {
+		return err
+	}
+	width, _ := c.Size()
+	term.DrawVersions(c.Out, page.Items, time.Now(), width)
+	if page.NextCursor != nil {
+		c.printNotice("  ", "and older ones")
+	}
+	return nil
+}
+
+// showDiff shows what a version changed; 0 = the active one.
+func (c *Conversation) showDiff(ctx context.Context, version int) error {
+	if version == 0 {
+		var err error
+		if version, err = c.activeVersion(ctx); err != nil {
+			return err
+		}
+	}
+	d, err := c.Service.DiffSummary(ctx, c.Session.ID, version, -1)
+	if err != nil {
+		return err
+	}
+	width, _ := c.Size()
+	term.DrawDiff(c.Out, d, width)
+	return nil
+}
+
+// undoSummary undoes the last summary.
+func (c *Conversation) undoSummary(ctx context.Context) error {
+	if c.Session.ID == "" {
+		return errNothingSaid
+	}
+	done, err := c.Service.UndoSummary(ctx, c.Session.ID)
+	if err != nil {
+		return err
+	}
+	c.printNotice("· ", term.RestoredText(done.To, done.Session)+fmt.Sprintf("; to undo: /summary restore %d", done.From))
+	return c.warnOfTrigger(ctx)
+}
+
+// restoreSummary restores an earlier version.
+func (c *Conversation) restoreSummary(ctx context.Context, version int) error {
+	session, err := c.Service.RestoreSummary(ctx, c.Session.ID, version)
+	if err != nil {
+		return err
+	}
+	c.printNotice("· ", term.RestoredText(version, session))
+	return c.warnOfTrigger(ctx)
+}
+
+// warnOfTrigger warns if the next message will summarize again.
+func (c *Conversation) warnOfTrigger(ctx context.Context) error {
+	report, err := c.Service.Context(ctx, c.Session.ID)
+	if err == nil && report.WillTrigger {
+		c.printNotice("  ", "summarization will trigger on the next message")
+	}
+	return err
+}

@@ -1,0 +1,186 @@
+// Package chat runs a conversation in a terminal: it reads lines, shows answers as they
+// stream, and handles slash commands.
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"strings"
+	"time"
+
+	"bobbin/app/cli/term"
+	"bobbin/app/client"
+	"bobbin/app/core"
+)
+
+// service is the part of client.Client that a conversation needs.
+type service interface {
+	CreateSession(ctx context.Context, s core.Session) (core.Session, error)
+	Send(ctx context.Context, m core.SendMessage) iter.Seq2[core.Event, error]
+	Regenerate(ctx context.Context, r core.Regenerate) iter.Seq2[core.Event, error]
+	CancelRun(ctx context.Context, id core.RunID, wait bool) (core.Run, error)
+	Decide(ctx context.Context, run core.RunID, id core.ApprovalID, d core.ApprovalDecision) (core.Approval, error)
+	Context(ctx context.Context, id core.SessionID) (core.ContextReport, error)
+	Summarize(ctx context.Context, id core.SessionID, focus string) (core.Summary, error)
+	UploadBlob(ctx context.Context, u core.Upload) (core.Blob, error)
+	Session(ctx context.Context, id core.SessionID) (core.Session, error)
+	Summaries(ctx context.Context, id core.SessionID, q core.PageQuery) (core.Page[core.Summary], error)
+	Summary(ctx context.Context, id core.SessionID, version int) (core.Summary, error)
+	DiffSummary(ctx context.Context, id core.SessionID, version, against int) (core.SummaryDiff, error)
+	RestoreSummary(ctx context.Context, id core.SessionID, version int) (core.Session, error)
+	UndoSummary(ctx context.Context, id core.SessionID) (client.UndoneSummary, error)
+	Where(ctx context.Context, id core.SessionID, message core.MessageID) (core.MessageLocation, error)
+	Search(ctx context.Context, q core.SearchQuery) (core.SearchPage, error)
+	MessageNumber(ctx context.Context, id core.SessionID, seq int64) (core.Message, error)
+}
+
+// Options configure a Conversation.
+type Options struct {
+	Service service
+	Session core.Session // without an ID it is created when it is first needed
+	Model   string       // which model answers; empty = the session's
+	Lines   term.Reader
+	Out     io.Writer
+	Notes   io.Writer // everything that is not part of an answer; nil = Out
+	// Interrupts reports Ctrl-C while a command or an answer is in progress.
+	Interrupts <-chan os.Signal
+	// Size returns the terminal's width and height, zeros if there is none.
+	Size func() (width, height int)
+	// Attended means that a person reads the output: errors are shown and the conversation
+	// continues. Otherwise the first error ends it.
+	Attended bool
+}
+
+// Conversation is an interactive conversation. Not safe for concurrent use.
+type Conversation struct {
+	Options
+	attached   []core.Part    // go with the next message
+	lastAnswer core.MessageID // the last answer of this conversation, empty if none yet
+}
+
+// New returns a conversation.
+func New(o Options) *Conversation {
+	if o.Notes == nil {
+		o.Notes = o.Out
+	}
+	return &Conversation{Options: o}
+}
+
+// Run reads and answers until the user quits or ctx ends. It returns an error of reading, or,
+// if unattended, the first error of a message or command.
+func (c *Conversation) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		text, err := c.Lines.Line(ctx)
+		switch {
+		case errors.Is(err, term.ErrInterrupted):
+			fmt.Fprintln(c.Out, "(press Ctrl-D or type /quit to quit)")
+			continue
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("read line: %w", err)
+		}
+		text = strings.TrimSpace(text)
+		if text == "/quit" || text == "/exit" {
+			return nil
+		}
+		c.forgetInterrupts()
+		if err := c.handleLine(ctx, text); err != nil && !c.Attended {
+			return err
+		} else if err != nil && ctx.Err() == nil {
+			c.printNotice("! ", term.ErrorText(err))
+		}
+	}
+	return nil
+}
+
+// Ask sends one message and shows the answer. The error says why there is none.
+func (c *Conversation) Ask(ctx context.Context, text string) error { return c.sendMessage(ctx, text) }
+
+// forgetInterrupts drops a Ctrl-C that arrived after the last command or answer had ended.
+func (c *Conversation) forgetInterrupts() {
+	select {
+	case <-c.Interrupts:
+	default:
+	}
+}
+
+// ensureSession creates the session if there is none yet.
+func (c *Conversation) ensureSession(ctx context.Context) (core.SessionID, error) {
+	if c.Session.ID == "" {
+		created, err := c.Service.CreateSession(ctx, c.Session)
+		if err != nil {
+			return "", err
+		}
+		c.Session = created
+	}
+	return c.Session.ID, nil
+}
+
+func (c *Conversation) showContext(ctx context.Context) error {
+	id, err := c.ensureSession(ctx)
+	if err != nil {
+		return err
+	}
+	report, err := c.Service.Context(ctx, id)
+	if err != nil {
+		return err
+	}
+	width, _ := c.Size()
+	term.DrawContext(c.Out, report, time.Now(), width)
+	return nil
+}
+
+// summarizeNow summarizes now and shows its progress.
+func (c *Conversation) summarizeNow(ctx context.Context, focus string) error {
+	id, err := c.ensureSession(ctx)
+	if err != nil {
+		return err
+	}
+	stop := c.showProgress("summarizing")
+	s, err := c.Service.Summarize(ctx, id, focus)
+	stop()
+	if err != nil {
+		return err
+	}
+	c.printNotice("· ", fmt.Sprintf("summary v%d: %d messages → %d tokens (%s, %.1f s)", s.Version, s.MessagesCovered, s.TokenCount, s.Strategy, s.Duration.Seconds()))
+	if s.Note != "" {
+		c.printNotice("  ", s.Note)
+	}
+	return nil
+}
+
+// printNotice writes a line of the program itself, wrapped.
+func (c *Conversation) printNotice(mark, text string) {
+	width, _ := c.Size()
+	fmt.Fprintln(c.Notes, term.Wrap(mark+text, width, "  "))
+}
+
+// showProgress shows what is in progress, and for how long, until it is stopped.
+func (c *Conversation) showProgress(what string) (stop func()) {
+	if width, _ := c.Size(); width == 0 {
+		fmt.Fprintf(c.Notes, "· %s …\n", what)
+		return func() {}
+	}
+	start, done, ended := time.Now(), make(chan struct{}), make(chan struct{})
+	fmt.Fprintf(c.Out, "· %s …", what)
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				fmt.Fprintf(term.Raw(c.Out), "\r\x1b[K· %s … %.0f s", what, time.Since(start).Seconds())
+			case <-done:
+				fmt.Fprint(term.Raw(c.Out), "\r\x1b[K")
+				return
+			}
+		}
+	}()
+	return func() { close(done); <-ended }
+}

@@ -1,0 +1,265 @@
+package chat_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+)
+
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	answer := core.Message{ID: "m", Role: core.RoleAssistant, Content: "Hello there"}
+	delta := func(text string) core.Event {
+		return event(t, core.EventMessageDelta, core.DeltaData{MessageID: "m", Text: text})
+	}
+	created := event(t, core.EventMessageCreated, core.MessageData{Message: answer})
+	tests := []struct {
+		name   string
+		events []core.Event
+		want   string
+	}{
+		{"streamed", []core.Event{delta("Hello "), delta("there"), created}, "Hello there\n"},
+		{"not streamed", []core.Event{created}, "Hello there\n"},
+		{"the user's own", []core.Event{event(t, core.EventMessageCreated, core.MessageData{Message: core.Message{Role: core.RoleUser, Content: "hi"}})}, ""},
+		{"tool", []core.Event{
+			event(t, core.EventToolStarted, core.ToolStartedData{Name: "calculator", Arguments: "{\n\"x\": 1}"}),
+			event(t, core.EventToolFinished, core.ToolFinishedData{Preview: "3\x1b[2J\n91"}), created,
+		}, "· calculator { \"x\": 1}\n· → 3[2J 91\nHello there\n"},
+		{"begun again", []core.Event{delta("Hel"), event(t, core.EventMessageDiscarded, core.DiscardedData{MessageID: "m"}), created},
+			"Hel\n· the answer was interrupted and starts again\nHello there\n"},
+		{"canceled", []core.Event{delta("Hel"), event(t, core.EventRunCanceled, core.RunData{})}, "Hel\n· stopped; the partial answer is kept\n"},
+		{"failed", []core.Event{delta("Hel"), event(t, core.EventRunFailed, core.RunData{Run: core.Run{Error: &core.RunError{Message: "no credit"}}})},
+			"Hel\n! no credit\n"},
+		{"summarized", []core.Event{
+			event(t, core.EventContextStarted, core.ContextData{}),
+			event(t, core.EventContextCompleted, core.ContextData{MessagesCovered: 9, TokensBefore: 9000, TokensAfter: 90}),
+			event(t, core.EventContextWarning, core.ContextData{Reason: "almost full"}), created,
+		}, "· summarizing earlier messages …\n· summarized 9 messages: prompt 9,000 → 90 tokens\n· almost full\nHello there\n"},
+		{"tool loop", []core.Event{ // L6
+			event(t, core.EventContextStarted, core.ContextData{Kind: core.SummaryRun}),
+			event(t, core.EventContextCompleted, core.ContextData{
+				Kind: core.SummaryRun, MessagesCovered: 10, MessagesBefore: 19, MessagesAfter: 10, TokensBefore: 61_000, TokensAfter: 24_500,
+			}), created,
+		}, "· summarizing earlier tool calls …\n· summarized 10 tool messages: prompt 19 → 10 messages, 61,000 → 24,500 tokens\nHello there\n"},
+		{"unreadable", []core.Event{{Type: core.EventMessageDelta, Data: json.RawMessage("{")}, created}, "Hello there\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := &fake{send: events(tt.events...)}
+			c, out := conversation(f, nil, "hi")
+			if err := c.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, out.String()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A session is made with the first message, and once.
+func TestSessionIsMadeWhenNeeded(t *testing.T) {
+	t.Parallel()
+	f := &fake{send: events()}
+	c, _ := conversation(f, nil, "", "  ", "/help", "/quit", "never")
+	if err := c.Run(t.Context()); err != nil || len(f.calls) != 0 {
+		t.Errorf("without a message: %v, calls %q, want none", err, f.calls)
+	}
+	c, _ = conversation(f, nil, " one ", "two\n/context", "/etc/hosts is a file", "^C", "/context")
+	if err := c.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"create a", "send new one", "send new two\n/context", "send new /etc/hosts is a file", "context new"}
+	if diff := cmp.Diff(want, f.calls); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	if c.Session.ID != "new" {
+		t.Errorf("session %q, want new", c.Session.ID)
+	}
+}
+
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	f := &fake{
+		report: core.ContextReport{Model: "gpt-4o", Policy: "window"},
+		summary: func(_ context.Context, focus string) (core.Summary, error) {
+			if focus == "" {
+				return core.Summary{}, core.Errorf(core.ErrUnprocessable, "there is nothing to summarize")
+			}
+			return core.Summary{Version: 2, MessagesCovered: 8, TokenCount: 120, Strategy: "llm", Duration: 1500 * time.Millisecond, Note: "short"}, nil
+		},
+	}
+	tests := []struct{ typed, want string }{
+		{"/help", "/summarize [focus]"},
+		{"/context", "gpt-4o · policy window"},
+		{"/summarize", "! there is nothing to summarize\n"},
+		{"/summarize the names", "· summary v2: 8 messages → 120 tokens (llm, 1.5 s)\n  short\n"},
+		{"/contxt", "! unknown command /contxt; did you mean /context?\n"},
+		{"/zzzzzzz", "! unknown command /zzzzzzz; /help lists all commands\n"},
+		{"^C", "(press Ctrl-D or type /quit to quit)\n"},
+	}
+	for _, tt := range tests {
+		c, out := conversation(f, nil, tt.typed)
+		if err := c.Run(t.Context()); err != nil || !strings.Contains(out.String(), tt.want) {
+			t.Errorf("%s: %v, %q, want %q", tt.typed, err, out.String(), tt.want)
+		}
+	}
+}
+
+// A sitting goes from one conversation to the next, has an answer given anew, and by whom.
+//
+// Finding: users-A29
+func TestSitting(t *testing.T) {
+	t.Parallel()
+	answer := core.Message{ID: "m9", Role: core.RoleAssistant, Content: "hello"}
+	f := &fake{send: events(event(t, core.EventMessageCreated, core.MessageData{Message: answer}))}
+	c, out := conversation(f, nil, "/retry", "/model", "one", "/model big", "/retry", "/model", "/new", "two", "/search pump")
+	if err := c.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"create a", "send new one", `regenerate new m9 by "big"`, "create a", "send new two by big", "search  pump"}
+	if diff := cmp.Diff(want, f.calls); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	for _, says := range []string{"! there are no messages yet", "this chat uses the agent's model", "this chat now uses big", "new conversation; the previous one was new"} {
+		if !strings.Contains(out.String(), says) {
+			t.Errorf("no %q in %q", says, out)
+		}
+	}
+}
+
+// Where nobody reads along, the first error is the program's.
+func TestUnattendedEndsWithTheFirstError(t *testing.T) {
+	t.Parallel()
+	want := core.Errorf(core.ErrConflict, "archived")
+	f := &fake{send: func(_ context.Context, yield func(core.Event, error) bool) { yield(core.Event{}, want) }}
+	c, out := conversation(f, nil, "one", "two")
+	c.Attended = false
+	if err := c.Run(t.Context()); !errors.Is(err, core.ErrConflict) || len(f.calls) != 2 || out.String() != "" {
+		t.Errorf("got %v, calls %q, output %q; want the error after one message", err, f.calls, out.String())
+	}
+}
+
+// Ctrl-C stops the answer and not the conversation; what came before the message
+// does not count.
+func TestInterruptCancelsTheRun(t *testing.T) {
+	t.Parallel()
+	interrupts, canceled := make(chan os.Signal, 1), make(chan struct{})
+	interrupts <- os.Interrupt
+	f := &fake{cancel: func(context.Context) error { close(canceled); return nil }}
+	f.send = func(_ context.Context, yield func(core.Event, error) bool) {
+		yield(event(t, core.EventRunStarted, core.RunData{}), nil)
+		interrupts <- os.Interrupt
+		<-canceled
+		yield(event(t, core.EventRunCanceled, core.RunData{}), nil)
+	}
+	c, out := conversation(f, interrupts, "hi", "/help")
+	if err := c.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"create a", "send new hi", "cancel r"}, f.calls); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	if !strings.HasPrefix(out.String(), "· stopped; the partial answer is kept\n  /context") {
+		t.Errorf("got %q", out.String())
+	}
+}
+
+// A second Ctrl-C, or one that cannot cancel, ends the waiting.
+func TestInterruptEndsTheWaiting(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		begun  bool // the run's id was told
+		cancel error
+		keys   int
+	}{
+		{"twice", true, nil, 2},
+		{"before the run is known", false, nil, 2},
+		{"cannot cancel", true, errors.New("no server"), 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			interrupts := make(chan os.Signal)
+			f := &fake{cancel: func(context.Context) error { return tt.cancel }}
+			f.send = func(ctx context.Context, yield func(core.Event, error) bool) {
+				if tt.begun {
+					yield(event(t, core.EventRunStarted, core.RunData{}), nil)
+				}
+				for range tt.keys {
+					interrupts <- os.Interrupt
+				}
+				<-ctx.Done()
+				yield(core.Event{}, context.Cause(ctx))
+			}
+			c, out := conversation(f, interrupts, "hi")
+			if err := c.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(out.String(), "! stopped waiting") {
+				t.Errorf("got %q", out.String())
+			}
+		})
+	}
+}
+
+func TestInterruptStopsSummarize(t *testing.T) {
+	t.Parallel()
+	interrupts := make(chan os.Signal)
+	f := &fake{summary: func(ctx context.Context, _ string) (core.Summary, error) {
+		interrupts <- os.Interrupt
+		<-ctx.Done()
+		return core.Summary{}, ctx.Err()
+	}}
+	c, out := conversation(f, interrupts, "/summarize", "/help")
+	if err := c.Run(t.Context()); err != nil || !strings.Contains(out.String(), "! stopped\n  /context") {
+		t.Errorf("got %v, %q", err, out.String())
+	}
+}
+
+// B5: on a terminal /summarize shows how long it has been running.
+func TestSummarizeShowsItsProgress(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{summary: func(context.Context, string) (core.Summary, error) {
+			time.Sleep(2500 * time.Millisecond) // of the bubble's clock
+			return core.Summary{Version: 1}, nil
+		}}
+		c, out := conversation(f, nil, "/summarize")
+		c.Size = func() (int, int) { return 80, 24 }
+		if err := c.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"· summarizing …", "summarizing … 2 s\r\x1b[K", "· summary v1"} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("no %q in %q", want, out.String())
+			}
+		}
+	})
+}
+
+// The list of commands fits a narrow terminal.
+func TestHelpIsNarrow(t *testing.T) {
+	t.Parallel()
+	c, out := conversation(&fake{}, nil, "/help")
+	c.Size = func() (int, int) { return 40, 24 }
+	if err := c.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for row := range strings.SplitSeq(out.String(), "\n") {
+		if len(row) >= 40 {
+			t.Errorf("a row has %d characters: %q", len(row), row)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package cli_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/cli"
+)
+
+var refresh = flag.Bool("update", false, "write the golden files anew")
+
+// remote is a server with a key, and a folder elsewhere from which it is asked.
+type remote struct {
+	url  string
+	file string // with the key
+}
+
+func startRemote(t *testing.T) remote {
+	t.Helper()
+	flags := folder(t)
+	code, out, errs := run(t, "", append([]string{"keys", "create", "web", "--owner", "ada"}, flags...)...)
+	key := strings.TrimSpace(strings.Split(out+"\n\n", "\n")[1])
+	if code != 0 || key == "" {
+		t.Fatalf("keys create: %d, %q, %q", code, out, errs)
+	}
+	r := remote{file: filepath.Join(t.TempDir(), "key")}
+	if err := os.WriteFile(r.file, []byte(key+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out2, ended := lines{make(chan string, 1)}, make(chan int, 1)
+	go func() {
+		ended <- cli.Main(t.Context(), append([]string{"serve", "--addr", "127.0.0.1:0", "--log-level", "error"}, flags...), cli.Streams{In: os.Stdin, Out: out2, Err: os.Stderr})
+	}()
+	t.Cleanup(func() { <-ended })
+	r.url = <-out2.found
+	return r
+}
+
+// changing is what differs from run to run.
+var changing = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?)?|\d+(\.\d+)? ?(ms|µs|s)\b|127\.0\.0\.1:\d+`)
+
+// columns are as far apart as what changes is wide.
+var columns = regexp.MustCompile(` {2,}`)
+
+// All commands that talk to a server do so from another machine, with a key that no
+// command line shows; what they said is recorded.
+//
+// Finding: users-A24
+// Finding: users-A38
+func TestRemoteServer(t *testing.T) {
+	t.Parallel()
+	r := startRemote(t)
+	var record strings.Builder
+	const prefix = 24
+	session := strings.Repeat("-", 36)
+	call := func(want int, input string, args ...string) string {
+		t.Helper()
+		code, out, errs := run(t, input, append(args, "--url", r.url, "--key", "@"+r.file)...)
+		if code != want {
+			t.Fatalf("%q: got %d, %q, %q; want %d", args, code, out, errs, want)
+		}
+		said := strings.NewReplacer(session, "ID", session[:prefix], "ID").Replace(strings.Join(args, " ")) + "\n" + out + errs
+		record.WriteString("$ bobbin " + columns.ReplaceAllString(changing.ReplaceAllString(said, "…"), "  ") + "\n")
+		return out
+	}
+	call(0, "", "sessions", "list")
+	if out := call(0, "", "ask", "my", "name", "is", "Ada"); !strings.Contains(out, "in our conversation now") || strings.Contains(out, "messages in history") {
+		t.Errorf("ask: got %q, want the answer only", out)
+	}
+	call(0, "What is my name?\n", "ask", "--last")
+	session = regexp.MustCompile(`(?m)^[0-9a-f-]{36}`).FindString(call(0, "", "sessions", "list"))
+	call(0, "What is 19 * 23?\n/model\n/context\n", "chat", "--session", session[:prefix], "-")
+	for _, args := range [][]string{
+		{"sessions", "show", session}, {"context", session}, {"context", "plan", session, "--policy", "sliding"}, {"context", "prompt", session}, {"context", "message", session, "1"},
+		{"summary", "list", session}, {"runs", "list", session}, {"search", "name"}, {"memories", "add", "Ada likes tea", "--user", "u"}, {"memories", "search", "tea", "--user", "u"},
+		{"usage"}, {"sessions", "fork", session}, {"sessions", "export", session, "--format", "markdown"},
+	} {
+		call(0, "", args...)
+	}
+	call(1, "", "sessions", "show", "nothing")
+	call(1, "", "keys", "list")
+	golden := filepath.Join("testdata", "remote.txt")
+	// Messages of one speaker have one heading, unless a minute has passed between them.
+	again := regexp.MustCompile(`(?m)(^## Assistant · …\n\n(?:[^#\n].*\n|\n)+?)## Assistant · …\n\n`)
+	text := again.ReplaceAllString(record.String(), "$1")
+	if *refresh {
+		if err := os.WriteFile(golden, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), text); diff != "" {
+		t.Errorf("recorded (-want +got):\n%s", diff)
+	}
+}
+
+// What is wrong with an address or a key is said before anything is sent.
+func TestRemoteMistakes(t *testing.T) {
+	t.Setenv("BOBBIN_KEY", "")
+	t.Setenv("EMPTY", "")
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"--url", "example.com"}, `looks like https://host or http://host:port, not "example.com"`},
+		{[]string{"--url", "https://user:secret@example.com"}, "must not contain a password"},
+		{[]string{"--url", "http://127.0.0.1:1", "--key", "bob_secret"}, "--key must be env:NAME or @file: other users of this machine can see"},
+		{[]string{"--url", "http://127.0.0.1:1", "--key", "env:EMPTY"}, "the environment variable EMPTY is empty"},
+		{[]string{"--url", "http://127.0.0.1:1", "--key", "@/nowhere"}, "--key: open /nowhere: no such file"},
+		{[]string{"--url", "http://127.0.0.1:1", "--key", "@" + empty}, empty + " contains no key"},
+		{[]string{"--url", "http://127.0.0.1:1"}, "connection refused"},
+	} {
+		code, _, errs := run(t, "", append([]string{"sessions", "list"}, tt.args...)...)
+		if code != 1 || !strings.Contains(errs, tt.says) || strings.Contains(errs, "secret@") {
+			t.Errorf("%q: got %d, %q, want 1 and %q", tt.args, code, errs, tt.says)
+		}
+	}
+}
+
+// A pipe is one message, and what is no answer does not come to the standard output.
+//
+// Finding: users-A27
+func TestPipeIsOneMessage(t *testing.T) {
+	t.Parallel()
+	flags := folder(t)
+	code, out, errs := run(t, "my name is\nAda\n", append([]string{"chat"}, flags...)...)
+	if code != 0 || !strings.Contains(out, "in our conversation now") {
+		t.Fatalf("chat: %d, %q, %q", code, out, errs)
+	}
+	code, out, errs = run(t, "", append([]string{"sessions", "list", "--json"}, flags...)...)
+	if code != 0 || strings.Count(out, `"message_count": 2,`) != 1 {
+		t.Errorf("sessions: %d, %s, %q, want one with two messages", code, out, errs)
+	}
+	code, out, errs = run(t, "of the report", append([]string{"ask", "--last", "--json", "What is my name?", "-"}, flags...)...)
+	if code != 0 || !strings.Contains(out, "What is my name?\\n\\nof the report") || fields(t, out)["run"] == nil {
+		t.Errorf("ask --json: %d, %s, %q", code, out, errs)
+	}
+	if code, _, errs := run(t, " \n", append([]string{"ask"}, flags...)...); code != 1 || !strings.Contains(errs, "the question is empty") {
+		t.Errorf("ask nothing: %d, %q", code, errs)
+	}
+}
+
+// The settings of a server that runs are those that doctor, config and backup look at.
+//
+// Finding: users-A23
+func TestSettingsOfTheRunningServer(t *testing.T) {
+	t.Parallel()
+	flags := folder(t)
+	defer serve(t, append(flags, "--context-usage-threshold", "0.7"))()
+	for args, says := range map[string]string{
+		"config show": "--context-usage-threshold", "doctor": "is the running server's", "config show --agent assistant": "0.7",
+	} {
+		code, out, errs := run(t, "", append(strings.Fields(args), flags...)...)
+		if code != 0 || !strings.Contains(out, says) || !strings.HasPrefix(errs, "using the settings of the server at http://127.0.0.1:") {
+			t.Errorf("%s: got %d, %q, %q; want %q and whose settings they are", args, code, out, errs, says)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"bobbin/app"
+	"bobbin/app/client"
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/core/datadir"
+)
+
+// connection is a connection to a server.
+type connection struct {
+	client       *client.Client
+	description  string // which server, for people
+	ownFolder    string // the data folder, if this process serves it for the command; empty = a separate server
+	settingsFile string // the configuration file of this process; empty = none, or a separate server
+}
+
+// withServer calls do with a connection to the server of --url, or else the server that runs
+// on the data folder, or else one that it starts in this process for as long as do runs.
+func (p *program) withServer(cmd *cobra.Command, do func(context.Context, connection) error) error {
+	if address := cmp.Or(p.url, os.Getenv(config.URLVariable)); address != "" {
+		s, err := p.connectRemote(address)
+		if err != nil {
+			return err
+		}
+		return do(cmd.Context(), s)
+	}
+	cfg, origins, err := p.loadFolderSettings(cmd)
+	if err != nil {
+		return err
+	}
+	if running, ok := datadir.Running(cfg.DataDir); ok {
+		s, err := p.connectLocal(cfg.DataDir, running)
+		if err != nil {
+			return err
+		}
+		return do(cmd.Context(), s)
+	}
+	begun := false
+	err = p.inProcess(cmd.Context(), cfg, origins, func(ctx context.Context, s connection) error {
+		begun = true
+		return do(ctx, s)
+	})
+	if begun || !errors.Is(err, core.ErrConflict) {
+		return err
+	}
+	// Another process holds the folder and cannot be reached yet: a server that is starting.
+	running, ok := awaitServer(cmd.Context(), cfg.DataDir)
+	if !ok {
+		return err
+	}
+	s, err := p.connectLocal(cfg.DataDir, running)
+	if err != nil {
+		return err
+	}
+	return do(cmd.Context(), s)
+}
+
+// connectTimeout bounds how long a remote server may take to accept a connection.
+const connectTimeout = 10 * time.Second
+
+// startTimeout bounds how long a server may take from locking its folder to listening.
+const startTimeout = 3 * time.Second
+
+// awaitServer waits until the server that holds the folder announces its address.
+func awaitServer(ctx context.Context, dir string) (datadir.Server, bool) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.NewTimer(startTimeout)
+	defer limit.Stop()
+	for {
+		if running, ok := datadir.Running(dir); ok {
+			return running, true
+		}
+		select {
+		case <-ctx.Done():
+			return datadir.Server{}, false
+		case <-limit.C:
+			return datadir.Server{}, false
+		case <-tick.C:
+		}
+	}
+}
+
+// connectLocal returns a connection to the server that runs on the folder.
+func (p *program) connectLocal(dir string, running datadir.Server) (connection, error) {
+	c, err := client.New(client.Options{
+		URL: running.URL, UserAgent: "bobbin-cli",
+		HTTP: &http.Client{Transport: &folderTransport{dir: dir, next: localTransport(), server: running}}, OnConnectionLost: p.reportLostConnection,
+	})
+	return connection{client: c, description: "the server at " + running.URL}, err
+}
+
+// reportLostConnection tells the user that an answer is interrupted because its server is
+// unavailable.
+func (p *program) reportLostConnection() {
+	fmt.Fprintln(p.Err, "\n· connection lost; waiting for the server …")
+}
+
+// localTransport returns the transport to a server on this machine. It never uses a proxy,
+// which would see the token and all content.
+func localTransport() *http.Transport { return &http.Transport{Proxy: nil} }
+
+// inProcess starts a server on a free port of this machine for as long as do runs.
+func (p *program) inProcess(ctx context.Context, cfg config.Config, origins config.Origins, do func(context.Context, connection) error) error {
+	cfg.Addr = "127.0.0.1:0"
+	logger, err := p.newLogger(cfg, origins, true)
+	if err != nil {
+		return err
+	}
+	a, err := app.New(ctx, cfg, readBuild(), logger)
+	if err != nil {
+		return err
+	}
+	listener, err := a.Listen(ctx, datadir.StartOptions{})
+	if err != nil {
+		return errors.Join(err, a.Close())
+	}
+	c, err := client.New(client.Options{
+		URL: a.LocalURL(listener), Key: a.Token(), UserAgent: "bobbin-cli", HTTP: &http.Client{Transport: localTransport()},
+	})
+	if err != nil {
+		return errors.Join(err, listener.Close(), a.Close())
+	}
+	running, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(running, listener) }()
+	err = do(ctx, connection{client: c, description: a.Choice().String(), ownFolder: cfg.DataDir, settingsFile: origins.File()})
+	stop()
+	return errors.Join(err, <-ended)
+}
+
+// folderTransport sends requests to the server of a data folder, even if it restarts in
+// between: a new process has another token, and may have another address. Safe for
+// concurrent use.
+type folderTransport struct {
+	dir  string
+	next http.RoundTripper
+
+	mu     sync.Mutex
+	server datadir.Server // guarded by mu
+}
+
+// RoundTrip implements http.RoundTripper. A request that did not reach the server, or that
+// it rejected as unauthorized, is sent once more if the folder announces another server.
+// RoundTrip waits for a server that is starting.
+func (a *folderTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	known := a.currentServer()
+	response, err := a.sendTo(r, known)
+	if !isRefused(response, err) {
+		return response, err
+	}
+	fresh, running := datadir.Running(a.dir)
+	if err != nil && !running {
+		fresh, running = awaitServer(r.Context(), a.dir)
+	}
+	switch {
+	case running && !fresh.Is(known):
+		if response != nil {
+			_ = response.Body.Close() // its answer is not needed
+		}
+		a.mu.Lock()
+		a.server = fresh
+		a.mu.Unlock()
+		return a.sendTo(r, fresh)
+	case err != nil && !running:
+		return nil, &core.Error{Kind: core.ErrUnavailable, Err: err,
+			Message: "the server at " + known.URL + " has stopped; start it again with: " + programName() + " serve"}
+	default:
+		return response, err
+	}
+}
+
+func (a *folderTransport) currentServer() datadir.Server {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.server
+}
+
+// sendTo sends a copy of the request to the server.
+func (a *folderTransport) sendTo(r *http.Request, s datadir.Server) (*http.Response, error) {
+	to, err := url.Parse(s.URL)
+	if err != nil {
+		return nil, err
+	}
+	out := r.Clone(r.Context())
+	out.URL.Scheme, out.URL.Host, out.Host = to.Scheme, to.Host, to.Host
+	out.Header.Set("Authorization", "Bearer "+s.Token)
+	if r.GetBody != nil {
+		if out.Body, err = r.GetBody(); err != nil {
+			return nil, err
+		}
+	}
+	return a.next.RoundTrip(out)
+}
+
+// isRefused reports whether a request certainly had no effect: no server listened, or it
+// rejected the token.
+func isRefused(response *http.Response, err error) bool {
+	var broken *net.OpError
+	if errors.As(err, &broken) {
+		return broken.Op == "dial"
+	}
+	return err == nil && response.StatusCode == http.StatusUnauthorized
+}

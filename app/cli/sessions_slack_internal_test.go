@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+)
+
+func TestParseSlackLink(t *testing.T) {
+	t.Parallel()
+	for link, want := range map[string]string{
+		"https://acme.slack.com/archives/C012/p1700000000000100":                                           "C012 1700000000.000100",
+		" https://acme.slack.com/archives/C012/p1700000000000200?thread_ts=1700000000.000100&cid=C012":     "C012 1700000000.000100",
+		"https://acme.enterprise.slack.com/archives/D9/p1700000000000200?cid=D9&thread_ts=1600000000.0001": "D9 1600000000.0001",
+		"https://acme.slack.com/archives/C012":                                                             "",
+		"C012":                                                                                             "",
+	} {
+		got, err := parseSlackLink(link)
+		if text := got.Channel + " " + got.Thread; (err != nil) != (want == "") || err == nil && text != want {
+			t.Errorf("%s: got %q and error %v, want %q", link, text, err, want)
+		}
+	}
+}
+
+// The welcome says what Slack must be told: the address of events, or nothing.
+func TestSlackSource(t *testing.T) {
+	t.Parallel()
+	if got, want := slackSource(config.Slack{}, "http://127.0.0.1:1"), "expects events at http://127.0.0.1:1/slack/events"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := slackSource(config.Slack{AppToken: config.NewSecret("xapp-1")}, ""); got != "Socket Mode" {
+		t.Errorf("got %q, want Socket Mode", got)
+	}
+}
+
+// What is wrong with the posts of a thread is shown with the session.
+func TestPrintSlackStatus(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	p := &program{Streams: Streams{Out: &out}}
+	p.printSlackStatus(nil)
+	p.printSlackStatus(&core.SlackThreadStatus{
+		SlackThread: core.SlackThread{Channel: "C1", Thread: "1700000000.000100", Mode: core.SlackTwoWay},
+		Faults:      []core.SlackFault{{ItemID: "m1", Part: 1, State: core.SlackPostUnknown, Reason: "Slack's answer\nwas lost"}},
+	})
+	want := "Slack: thread 1700000000.000100 in channel C1, two_way\n  part 2 of m1 is unknown in Slack: Slack's answer was lost\n"
+	if out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}

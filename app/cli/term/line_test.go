@@ -1,0 +1,148 @@
+package term_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/cli/term"
+)
+
+func TestPlain(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 1<<20)
+	tests := []struct {
+		name, in string
+		want     []string
+	}{
+		{"empty", "", nil},
+		{"lines", "a\n\nb\n", []string{"a", "", "b"}},
+		{"no end", "a\nb", []string{"a", "b"}},
+		{"windows", "a\r\nb\r\n", []string{"a", "b"}},
+		{"long", long + "\nb", []string{long, "b"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := term.NewPlain(strings.NewReader(tt.in))
+			defer p.Close()
+			var got []string
+			for {
+				text, err := p.Line(t.Context())
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, text)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPlainTellsWhatFails(t *testing.T) {
+	t.Parallel()
+	want := errors.New("broken")
+	r, w := io.Pipe()
+	w.CloseWithError(want)
+	p := term.NewPlain(r)
+	defer p.Close()
+	if _, err := p.Line(t.Context()); !errors.Is(err, want) {
+		t.Errorf("got %v, want %v", err, want)
+	}
+}
+
+// A read that hangs does not keep the program.
+func TestPlainEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	r, w := io.Pipe()
+	defer w.Close()
+	p := term.NewPlain(r)
+	defer p.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := p.Line(ctx); !errors.Is(err, io.EOF) {
+		t.Errorf("got %v, want %v", err, io.EOF)
+	}
+}
+
+// output is what was written to a terminal. Safe for concurrent use.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer // guarded by mu
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+// edited returns an editor and where to type.
+func edited(t *testing.T) (*term.Edited, io.Writer, *output) {
+	t.Helper()
+	r, w := io.Pipe()
+	out := &output{}
+	e, err := term.NewEdited(r, out, "> ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = w.Close()
+		_ = e.Close()
+	})
+	return e, w, out
+}
+
+func TestEdited(t *testing.T) { // not parallel: the editor has globals
+	e, keys, out := edited(t)
+	go func() {
+		for _, typed := range []string{"Helo\x1b[Dl\r", "\x1b[200~a\nb\x1b[201~ c\r", "abc\x03", "日本\x7f\r"} {
+			_, _ = io.WriteString(keys, typed) // the reader sees what is missing
+		}
+	}()
+	for _, want := range []string{"Hello", "a\nb c"} {
+		if got, err := e.Line(t.Context()); err != nil || got != want {
+			t.Errorf("got %q, %v, want %q", got, err, want)
+		}
+	}
+	if _, err := e.Line(t.Context()); !errors.Is(err, term.ErrInterrupted) {
+		t.Errorf("Ctrl-C: got %v, want %v", err, term.ErrInterrupted)
+	}
+	if got, err := e.Line(t.Context()); err != nil || got != "日" {
+		t.Errorf("got %q, %v, want %q", got, err, "日")
+	}
+	if s := out.String(); strings.Count(s, "\x1b[?2004h") != strings.Count(s, "\x1b[?2004l") {
+		t.Errorf("marking of pastes is switched on and off differently often: %q", s)
+	}
+}
+
+func TestEditedEnds(t *testing.T) { // not parallel: the editor has globals
+	e, keys, _ := edited(t)
+	go func() { _, _ = io.WriteString(keys, "\x04") }()
+	if _, err := e.Line(t.Context()); !errors.Is(err, io.EOF) {
+		t.Errorf("Ctrl-D: got %v, want %v", err, io.EOF)
+	}
+	e, _, _ = edited(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := e.Line(ctx); !errors.Is(err, io.EOF) {
+		t.Errorf("after the end: got %v, want %v", err, io.EOF)
+	}
+}

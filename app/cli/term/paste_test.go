@@ -1,0 +1,111 @@
+package term
+
+// The sequences arrive in pieces of any size; what the editor gets for a paste is
+// an algorithm of its own, and is tested from inside.
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// pieces is a reader that gives one piece at a time.
+type pieces struct{ rest []string }
+
+func (p *pieces) Read(b []byte) (int, error) {
+	if len(p.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, p.rest[0])
+	if p.rest[0] = p.rest[0][n:]; p.rest[0] == "" {
+		p.rest = p.rest[1:]
+	}
+	return n, nil
+}
+
+func typed(t *testing.T, in ...string) (line, meant string) {
+	t.Helper()
+	p := newPasteReader(&pieces{in})
+	got, err := io.ReadAll(p)
+	if err != nil {
+		t.Fatalf("%q: %v", in, err)
+	}
+	return string(got), p.expandPlaceholders(string(got))
+}
+
+func TestPastes(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", minHiddenPaste)
+	tests := []struct{ name, in, line, meant string }{
+		{"typed", "abc\r", "abc\r", "abc\r"},
+		{"arrow keys", "a\x1b[A\x1b[200", "a\x1b[A\x1b[200", "a\x1b[A\x1b[200"},
+		{"escape", "\x1b", "\x1b", "\x1b"},
+		{"one line", "a" + pasteBegin + "b c\n" + pasteEnd + "d", "ab cd", "ab cd"},
+		{"tabs and controls", pasteBegin + "a\tb\x03\x1bc" + pasteEnd, "a    bc", "a    bc"},
+		{"lines", "say: " + pasteBegin + "a\r\nb\rc\n" + pasteEnd + "!", "say: [pasted 1: 3 lines]!", "say: a\nb\nc!"},
+		{"two", pasteBegin + "a\nb" + pasteEnd + " " + pasteBegin + "c\nd\ne" + pasteEnd, "[pasted 1: 2 lines] [pasted 2: 3 lines]", "a\nb c\nd\ne"},
+		{"long", pasteBegin + long + pasteEnd, "[pasted 1: 400 characters]", long},
+		{"begin within", pasteBegin + "a" + pasteBegin + "b" + pasteEnd, "a[200~b", "a[200~b"},
+		{"not ended", "a" + pasteBegin + "b", "a", "a"},
+		{"empty", pasteBegin + pasteEnd + "a", "a", "a"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			for _, in := range [][]string{{tt.in}, bytesOf(tt.in)} {
+				line, meant := typed(t, in...)
+				if line != tt.line || meant != tt.meant {
+					t.Errorf("in %d pieces: got %q = %q, want %q = %q", len(in), line, meant, tt.line, tt.meant)
+				}
+			}
+		})
+	}
+}
+
+// bytesOf splits what is typed as finely as it comes: an escape that is no key
+// does not come alone.
+func bytesOf(text string) []string {
+	var out []string
+	for i := range len(text) {
+		if n := len(out); n > 0 && strings.HasSuffix(out[n-1], "\x1b") {
+			out[n-1] += text[i : i+1]
+			continue
+		}
+		out = append(out, text[i:i+1])
+	}
+	return out
+}
+
+// A mark that was edited is text.
+func TestEditedMarkIsText(t *testing.T) {
+	t.Parallel()
+	p := newPasteReader(&pieces{[]string{pasteBegin + "a\nb" + pasteEnd}})
+	if _, err := io.ReadAll(p); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := p.expandPlaceholders("[pasted 1: 2 line]"), "[pasted 1: 2 line]"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// However the bytes come, the same is read.
+func TestPastesDoNotDependOnPieces(t *testing.T) {
+	t.Parallel()
+	parts := rapid.SampledFrom([]string{"a", "é", "\x1b", "[", "20", "0", "1", "~", "\n", "\x1b[A", pasteBegin, pasteEnd})
+	rapid.Check(t, func(r *rapid.T) {
+		text := strings.Join(rapid.SliceOfN(parts, 0, 30).Draw(r, "text"), "")
+		var cut []string
+		for rest := bytesOf(text); len(rest) > 0; {
+			n := rapid.IntRange(1, min(len(rest), 7)).Draw(r, "piece")
+			cut, rest = append(cut, strings.Join(rest[:n], "")), rest[n:]
+		}
+		line, meant := typed(t, text)
+		whole := slices.Clone(cut) // the reader takes it apart
+		if gotLine, gotMeant := typed(t, cut...); gotLine != line || gotMeant != meant {
+			r.Fatalf("%q in pieces %q: got %q = %q, want %q = %q", text, whole, gotLine, gotMeant, line, meant)
+		}
+	})
+}

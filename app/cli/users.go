@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"bobbin/app/core"
+)
+
+func (p *program) usersCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "users", Short: "Export or permanently remove all data of a user", Args: rejectUnknownCommand, RunE: showHelp}
+	cmd.AddCommand(p.purgeUserCommand(), p.exportUserCommand())
+	return cmd
+}
+
+func (p *program) purgeUserCommand() *cobra.Command {
+	var f purgeFlags
+	owner := core.LocalOwner
+	purge := &cobra.Command{
+		Use:   "purge <user_id>",
+		Short: "Permanently remove all data of a user, and verify it",
+		Long: "Removes a user's sessions, memories and files with everything that belongs to them, empties\n" +
+			"what the user wrote in sessions of others (with the answers and summaries based on it),\n" +
+			"removes the name from the usage records, and compacts the database files. This cannot be\n" +
+			"undone. Afterwards it searches the database again: the report shows the rows really left.\n\n" +
+			"Not covered: quotes by other users, PostgreSQL's write-ahead log, backups and replicas.",
+		Example: "  bobbin users purge alice@example.com --owner web --dry-run\n" +
+			"  bobbin users purge alice@example.com --owner web",
+		Args: requireUser,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withPurger(cmd, func(ctx context.Context, s purger) error {
+				return p.runPurge(ctx, f, args[0], func(o core.PurgeOptions) (core.PurgeReport, error) {
+					return s.user(ctx, core.PurgeUser{Owner: owner, User: args[0], PurgeOptions: o})
+				})
+			})
+		},
+	}
+	f.addFlags(purge)
+	p.withJSON(purge)
+	purge.Flags().StringVar(&owner, "owner", owner, "the owner of the user (the name of an API key)")
+	return purge
+}

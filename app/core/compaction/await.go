@@ -1,0 +1,138 @@
+package compaction
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"bobbin/app/core/llm"
+)
+
+// How often a prompt polls for a summary that another run or process makes.
+const (
+	minPoll = 10 * time.Millisecond
+	maxPoll = 100 * time.Millisecond
+)
+
+// awaitSummary makes one summary of the session, or waits for the one in progress: for one
+// model call, and no longer than e.deadline. It then marks the turn as having waited. What
+// is unfinished then is finished in the background.
+func (k *Compactor) awaitSummary(ctx context.Context, t Turn, e *progress) (Turn, error) {
+	if e.asksModel(t) && llm.Contend(t.Profile.Model, e.writer.model) {
+		t.Waited = true // the answer needs the only slot of the model's server
+		return t, nil
+	}
+	lease, err := k.acquireLease(ctx, scopeOf(t), t.Session.ID)
+	if err != nil {
+		return t, err
+	}
+	limited, cancel := context.WithDeadlineCause(ctx, e.deadline, errWaitTooLong)
+	defer cancel()
+	switch {
+	case lease == nil:
+		t.Waited, err = k.awaitOther(limited, t)
+		return t, err
+	case e.asksModel(t):
+		return k.awaitOwn(limited, t, e, lease)
+	default:
+		return k.awaitOwn(ctx, t, e, lease)
+	}
+}
+
+// asksModel reports whether a model makes the turn's next summary.
+func (e *progress) asksModel(t Turn) bool {
+	return e.writer.model != nil && t.Work.Breaker.Until == nil
+}
+
+// errWaitTooLong is the cause of a wait that exceeded its limit.
+var errWaitTooLong = errors.New("the summary takes too long")
+
+// awaitOwn makes one summary and waits for it.
+func (k *Compactor) awaitOwn(ctx context.Context, t Turn, e *progress, lease *summaryLease) (Turn, error) {
+	var left, done atomic.Bool
+	own, next := *e, t
+	own.lease = lease
+	err := k.jobs.beginCall(ctx, func(ctx context.Context) (err error) {
+		defer func() {
+			lease.releaseLease(ctx)
+			if left.Load() {
+				k.queueRest(t)
+			}
+		}()
+		next, err = k.makeOne(ctx, t, &own)
+		done.Store(true)
+		return err
+	}).wait(ctx)
+	switch {
+	case errors.Is(err, errWaitTooLong):
+		left.Store(true)
+		late := t // the job continues with next
+		late.Waited = true
+		return late, nil
+	case !done.Load(): // ctx has ended before the job
+		return t, err
+	}
+	e.failed, e.noGain, e.noLoop = own.failed, own.noGain, own.noLoop
+	next.Waited = true
+	return next, err
+}
+
+// makeOne makes the summary that the plan orders, if it still does.
+func (k *Compactor) makeOne(ctx context.Context, t Turn, e *progress) (Turn, error) {
+	t, p, err := k.planAndExecute(ctx, t, e)
+	if err == nil && p.d.Summarize != nil {
+		t, _, err = k.summarizeOnce(ctx, t, p, e)
+	}
+	return t, err
+}
+
+// awaitOther waits for a summary of the session that another run or process makes. It
+// reports whether the turn has waited long enough: false if that work ended without a
+// result.
+func (k *Compactor) awaitOther(ctx context.Context, t Turn) (bool, error) {
+	for delay := minPoll; sleepContext(ctx, delay); delay = min(2*delay, maxPoll) {
+		work, err := k.Stores.Sessions.SummaryWork(ctx, scopeOf(t), t.Session.ID)
+		switch {
+		case err != nil && ctx.Err() != nil:
+		case err != nil:
+			return false, err
+		case work.Revision != t.Work.Revision || work.Prepared.ID != t.Work.Prepared.ID:
+			return true, nil
+		case !work.Busy:
+			return false, nil
+		}
+	}
+	if cause := context.Cause(ctx); !errors.Is(cause, errWaitTooLong) {
+		return false, cause
+	}
+	return true, nil
+}
+
+// planWithoutSummary returns the plan of a prompt that does not wait for the wanted summary:
+// sent as it is or, where it does not fit, without its oldest messages. That holds for this
+// prompt only and is not stored: the summary is made in the background.
+func (k *Compactor) planWithoutSummary(t Turn, p plan) plan {
+	k.queueRest(t)
+	in := p.in
+	in.State, in.NoSummary, in.NoLoop = p.state, true, true
+	p = newPlan(in)
+	p.d.Reasons = append(p.d.Reasons, "the oldest messages are being summarized; this prompt does not wait for the summary")
+	return p
+}
+
+// queueRest queues the rest of the session's summaries in the background, whatever the
+// policy's timing.
+func (k *Compactor) queueRest(t Turn) { k.jobs.addJob(job{scopeOf(t), t.Session.ID, true}) }
+
+// sleepContext waits for d and reports false if ctx ends first.
+func sleepContext(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,180 @@
+package compaction_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+)
+
+// long reports whether the long forms of what is shown run (make show-…).
+func long() bool { return os.Getenv("BOBBIN_TEST_LONG") == "1" }
+
+// backlog is a conversation that was imported, and what came of it.
+type backlog struct {
+	*world
+	tokens, window int
+
+	mu      sync.Mutex
+	seen    strings.Builder // what the summarizer was shown; guarded by mu
+	waits   []time.Duration // of the prompts meanwhile
+	longest time.Duration
+}
+
+// callTime is how long the summarizer takes.
+const callTime = 3 * time.Second
+
+// newBacklog returns a conversation of about that many tokens.
+func newBacklog(t *testing.T, policy string, tokens, window int) *backlog {
+	t.Helper()
+	b := &backlog{world: newWorld(t, core.ContextSettings{Policy: policy}, window), tokens: tokens, window: window}
+	b.writer.WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: window, MaxOutput: window / 8})
+	b.writer.Add(llm.Step{Repeat: true, From: func(req llm.Request) llm.Step {
+		<-time.After(callTime)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		_, text, _ := strings.Cut(req.Messages[0].Content, "<transcript>\n")
+		b.seen.WriteString(text)
+		return llm.Say("## Goal\nThe release of Friday needs another look at the tables before anybody ships.\n\n## Facts\n" +
+			"- Each message says the same in another order: the tables, the look, the Friday, and that nobody ships before. Nothing was decided, no date was moved, " +
+			"and whoever reads this learns little beside what the numbers of the messages tell.\n\n## To look up\n" + numbersOf(text))
+	}})
+	random := rand.New(rand.NewPCG(uint64(tokens), uint64(window))) //nolint:gosec // texts of a test
+	for size := 0; size < tokens; {
+		for _, role := range []core.Role{core.RoleUser, core.RoleAssistant} {
+			words := make([]string, 30+random.IntN(400))
+			for i := range words {
+				words[i] = []string{"the", "release", "of", "Friday", "needs", "another", "look", "at", "tables", "before", "anybody", "ships"}[random.IntN(12)]
+			}
+			m := b.said(role, fmt.Sprintf("message %d: %s.", len(b.Messages)+1, strings.Join(words, " ")))
+			b.add(m)
+			size += m.TokenCount
+		}
+	}
+	return b
+}
+
+// numbersOf returns the numbers of up to eighty messages of the transcript.
+func numbersOf(transcript string) string {
+	begins := regexp.MustCompile(`(?m)^\[\d+\]`).FindAllString(transcript, -1)
+	step := max((len(begins)+79)/80, 1)
+	var numbers []string
+	for i := 0; i < len(begins); i += step {
+		numbers = append(numbers, begins[i])
+	}
+	return strings.Join(numbers, ", ")
+}
+
+// talk imports nothing more, and has a user ask something every few seconds until nothing
+// is left to be summarized.
+func (b *backlog) talk() {
+	b.bubble(func() {
+		for quiet := 0; quiet < 3; {
+			b.ask("and what is next?")
+			before, begun := len(b.writer.Requests()), time.Now()
+			b.fit()
+			b.waits = append(b.waits, time.Since(begun))
+			b.longest = max(b.longest, time.Since(begun))
+			b.add(b.said(core.RoleAssistant, "We go on."))
+			b.endRun()
+			b.keeper.Enqueue(b.scope(), b.Session.ID)
+			<-time.After(20 * time.Second)
+			synctest.Wait()
+			if quiet++; len(b.writer.Requests()) > before {
+				quiet = 0
+			}
+		}
+	})
+}
+
+// shown returns which part of the words behind the cursor the summarizer was shown, and of
+// how many words.
+func (b *backlog) shown() (part float64, words int) {
+	session, _, log := b.now()
+	seen, text := 0, b.seen.String()
+	for _, m := range log {
+		if m.Seq > session.SummaryThroughSeq {
+			break
+		}
+		n := len(strings.Fields(m.Content))
+		words += n
+		if strings.Contains(text, fmt.Sprintf("[%d] %s: %s", m.Seq, m.Role, m.Content)) {
+			seen += n
+		}
+	}
+	return float64(seen) / float64(max(words, 1)), words
+}
+
+// A backlog is summarized call by call: the summarizer sees every word that the summary
+// covers, paid work is kept, and a user who writes meanwhile waits for the call at
+// hand. The clock is that of testing/synctest: a call takes exactly three seconds.
+//
+// Finding: context-F6
+func TestShowBacklog(t *testing.T) {
+	t.Parallel()
+	sizes, policies := []int{125_000}, []string{"window"}
+	if long() {
+		sizes, policies = append(sizes, 500_000, 2_000_000), []string{"window", "sliding", "ratio"}
+	}
+	table := fmt.Sprintf("%-8s %-10s %-8s %-9s %-10s %-8s %-9s %-12s %s\n", "policy", "tokens", "window", "messages", "words", "seen", "calls", "thrown away", "longest wait of a message")
+	for _, tokens := range sizes {
+		for _, window := range []int{8_192, 131_072} {
+			for _, policy := range policies {
+				if policy != "window" && tokens > 125_000 {
+					continue
+				}
+				b := newBacklog(t, policy, tokens, window)
+				b.talk()
+				part, words := b.shown()
+				_, versions, _ := b.now()
+				calls := len(b.writer.Requests())
+				lost := calls - len(versions)
+				table += fmt.Sprintf("%-8s %-10d %-8d %-9d %-10d %-8s %-9d %-12d %s\n", policy, tokens, window, len(b.Messages), words, fmt.Sprintf("%.2f %%", 100*part), calls, lost, b.longest)
+				r := b.report()
+				if part < 0.99 || lost != 0 || b.longest > callTime+time.Second || r.Used > r.Trigger && r.Trigger > 0 {
+					t.Errorf("%s, %d tokens, window %d: seen %.4f, %d thrown away, waited %s, %d tokens used", policy, tokens, window, part, lost, b.longest, r.Used)
+				}
+				for _, v := range versions {
+					if v.Model == "" || v.Note != "" || v.MessagesShortened > 0 {
+						t.Errorf("version %d: model %q, note %q, %d shortened", v.Version, v.Model, v.Note, v.MessagesShortened)
+					}
+				}
+			}
+		}
+	}
+	t.Log("\nA backlog, call by call (a call takes 3 s)\n" + table)
+}
+
+// ratio makes its summary while the message waits, and only for so long: then the message
+// continues unchanged, and the summary that is paid for is in use at the next.
+//
+// Finding: context-F6
+func TestRatioDoesNotEndWithTheExtract(t *testing.T) {
+	t.Parallel()
+	w := grown(t, core.ContextSettings{Policy: "ratio"}, 6_000)
+	w.writer.Add(llm.Step{From: func(llm.Request) llm.Step {
+		<-time.After(25 * time.Second)
+		return llm.Say(notes)
+	}})
+	w.bubble(func() {
+		begun := time.Now()
+		turn, d := w.fit()
+		if took := time.Since(begun); took != w.options.SummaryTime || len(turn.History)+len(turn.Run) != d.Messages() {
+			t.Errorf("waited %s, sent %d of %d messages, want all after %s", took, d.Messages(), len(turn.History)+len(turn.Run), w.options.SummaryTime)
+		}
+		<-time.After(30 * time.Second)
+		begun = time.Now()
+		turn, _ = w.fit()
+		if v := w.Summaries; time.Since(begun) > 0 || len(v) != 1 || v[0].Model != "writer" || turn.Session.SummaryVersion != 1 {
+			t.Errorf("got %+v after %s, want the model's summary in use", v, time.Since(begun))
+		}
+	})
+}

@@ -1,0 +1,187 @@
+package compaction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/redact"
+)
+
+// Edit replaces the text of the active summary with a new version that has the same cursor,
+// and returns it. The same text changes nothing.
+//
+// Errors: ErrUnprocessable when there is no summary, ErrInvalid for a text that is empty or
+// longer than a summary may be, ErrConflict when the edited version is not the active one,
+// ErrNotFound.
+func (c *Inspector) Edit(ctx context.Context, tenant core.Tenant, id core.SessionID, edit core.SummaryEdit) (core.Summary, error) {
+	k := c.keeper
+	release, err := k.acquireView(ctx)
+	if err != nil {
+		return core.Summary{}, err
+	}
+	defer release()
+	v, err := k.loadStoredSnapshot(ctx, tenant, id)
+	if err != nil {
+		return core.Summary{}, err
+	}
+	session := v.turn.Session
+	switch {
+	case session.SummaryVersion == 0:
+		return core.Summary{}, core.Errorf(core.ErrUnprocessable, "there is no summary to edit: create one first (summarize)")
+	case edit.Version != 0 && edit.Version != session.SummaryVersion:
+		return core.Summary{}, core.Errorf(core.ErrConflict, "version %d is no longer in use, version %d is: read and edit that one", edit.Version, session.SummaryVersion)
+	}
+	active, err := c.stores.Summaries.Get(ctx, tenant, id, session.SummaryVersion)
+	if err != nil {
+		return core.Summary{}, fmt.Errorf("load the version in use: %w", err)
+	}
+	content := cleanEdit(edit.Content)
+	if content == active.Content {
+		return active, nil
+	}
+	s := editedVersion(active, content, k.Counter.Text(content))
+	if err := checkEdit(s, contextwindow.SummaryRoom(v.in)); err != nil {
+		return core.Summary{}, err
+	}
+	state := v.in.State.Edited()
+	after, err := k.snapshotTurn(ctx, v.turn.withSummary(s, state))
+	if err != nil {
+		return core.Summary{}, err
+	}
+	change := core.ContextChange{PromptState: state.Encode(), Summary: &s, Events: []core.Event{
+		core.NewEvent(id, "", core.EventContextCompleted, core.ContextData{
+			Kind: s.Kind, TokensBefore: v.usedTokens(), TokensAfter: after.usedTokens(), MessagesCovered: s.MessagesCovered, Trigger: s.Trigger, Reason: s.Note,
+		}),
+	}}
+	if err := k.applyChange(ctx, &v.turn, change); err != nil {
+		return core.Summary{}, changedMeanwhile(err)
+	}
+	return c.stores.Summaries.Get(ctx, tenant, id, v.turn.Session.SummaryVersion)
+}
+
+// cleanEdit returns a user's text as it becomes a summary, without secrets: every text of a
+// summary that no summarizer made passes through here.
+func cleanEdit(content string) string { return strings.TrimSpace(redact.Text(core.CleanText(content))) }
+
+// editedVersion returns the version with another text.
+func editedVersion(s core.Summary, content string, tokens int) core.Summary {
+	s.Note = fmt.Sprintf("edited from version %d", s.Version)
+	s.ID, s.Version, s.State, s.CreatedAt = core.NewID[core.SummaryID](), 0, core.SummaryActive, core.Now()
+	s.Unsupported = nil
+	s.Content, s.TokensBefore, s.TokensAfter, s.TokenCount = content, s.TokenCount, tokens, tokens
+	s.Model, s.Strategy, s.Trigger, s.Focus, s.MessagesAdded, s.MadeFor, s.Duration = "", core.StrategyEdited, core.TriggerManualEdit, "", 0, 0, 0
+	return s
+}
+
+// checkEdit returns ErrInvalid for a summary that is empty or exceeds the room that prompts
+// have for it.
+func checkEdit(s core.Summary, room int) error {
+	detail := ""
+	switch {
+	case s.Content == "":
+		detail = "is empty; to remove the summary, restore version 0"
+	case s.TokenCount > room:
+		detail = fmt.Sprintf("has %d tokens, but the policy and the model leave %d for a summary: shorten it", s.TokenCount, room)
+	default:
+		return nil
+	}
+	return &core.Error{Kind: core.ErrInvalid, Message: "content " + detail, Fields: []core.FieldError{{Field: "content", Detail: detail}}}
+}
+
+// changedMeanwhile says what to do after a lost compare-and-set.
+func changedMeanwhile(err error) error {
+	if errors.Is(err, core.ErrStale) {
+		return core.Errorf(core.ErrConflict, "the session's context changed meanwhile: check its newest summary and retry if necessary")
+	}
+	return err
+}
+
+// Restore makes an earlier version of the summary the active one, with its cursor, so that
+// the messages behind that are sent verbatim again; version 0 is no summary. It returns the
+// session. Restoring the version in use changes nothing.
+//
+// Errors: ErrUnprocessable for versions that cannot be restored, ErrConflict when the run in
+// progress answers a message that the version covers or when another change was first,
+// ErrNotFound.
+func (c *Inspector) Restore(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Session, error) {
+	k := c.keeper
+	if _, committed, err := core.CommittedResult(ctx); err != nil {
+		return core.Session{}, err
+	} else if committed { // by an earlier execution of the request
+		return k.Stores.Sessions.Get(ctx, tenant, id)
+	}
+	release, err := k.acquireView(ctx)
+	if err != nil {
+		return core.Session{}, err
+	}
+	defer release()
+	v, err := k.loadStoredSnapshot(ctx, tenant, id)
+	if err != nil || v.turn.Session.SummaryVersion == version {
+		return v.turn.Session, err
+	}
+	var to core.Summary
+	if version != 0 {
+		if to, err = c.stores.Summaries.Restorable(ctx, tenant, id, version); err != nil {
+			return core.Session{}, err
+		}
+	}
+	if run := v.turn.Run; len(run) > 0 && to.ThroughSeq >= run[0].Seq {
+		return core.Session{}, core.Errorf(core.ErrConflict, "the run in progress answers message #%d, which version %d covers: wait until it ends", run[0].Seq, version)
+	}
+	after, err := c.snapshotRestored(ctx, v.turn, to)
+	if err != nil {
+		return core.Session{}, err
+	}
+	session, events, err := c.stores.Sessions.RestoreSummary(ctx, tenant, core.SummaryRestore{
+		SessionID: id, Expect: v.turn.Session.PromptRevision, Version: version, PromptState: after.in.State.Encode(),
+		Events: []core.Event{core.NewEvent(id, "", core.EventContextCompleted, core.ContextData{
+			Kind: core.SummaryRolling, TokensBefore: v.usedTokens(), TokensAfter: after.usedTokens(), MessagesCovered: to.MessagesCovered,
+			Trigger: core.TriggerRestore, Reason: restoredReason(version),
+		})},
+	})
+	if err != nil {
+		return core.Session{}, changedMeanwhile(err)
+	}
+	k.Publisher.Publish(context.WithoutCancel(ctx), events)
+	k.Logger.InfoContext(ctx, "summary restored", "session_id", id, "restored", version, "version", session.SummaryVersion)
+	return session, nil
+}
+
+func restoredReason(version int) string {
+	if version == 0 {
+		return "nothing is summarized any more"
+	}
+	return fmt.Sprintf("repeats version %d", version)
+}
+
+// snapshotRestored plans the turn with the summary as it was; the zero summary is none.
+func (c *Inspector) snapshotRestored(ctx context.Context, t Turn, to core.Summary) (snapshot, error) {
+	t, err := c.keeper.withEarlierVersion(ctx, t, to)
+	if err != nil {
+		return snapshot{}, err
+	}
+	in, err := c.keeper.planInput(ctx, t)
+	if err != nil {
+		return snapshot{}, err
+	}
+	return c.keeper.snapshotTurn(ctx, t.withSummary(to, contextwindow.Resumed(in)))
+}
+
+// withSummary returns the turn with another summary and state; the zero summary is none.
+func (t Turn) withSummary(s core.Summary, state contextwindow.PromptState) Turn {
+	session := &t.Session
+	t.Work.Prepared = core.SummaryVersion{} // it extends the version that was in use
+	session.ConversationSummary, session.SummaryThroughID, session.SummaryThroughSeq = nil, nil, s.ThroughSeq
+	session.SummaryVersion, session.SummaryTokens, session.SummarizedCount = s.Version, s.TokenCount, s.MessagesCovered
+	session.SummaryCovered, session.SummaryMadeFor = s.TokensCovered, s.MadeFor
+	if s.ThroughSeq > 0 {
+		session.ConversationSummary, session.SummaryThroughID = &s.Content, &s.ThroughID
+		session.SummaryVersion = max(s.Version, 1) // it gets its number when stored
+	}
+	session.PromptState = state.Encode()
+	return t
+}

@@ -1,0 +1,353 @@
+package compaction
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/summarize"
+)
+
+// maxReloads bounds the retries after a lost compare-and-set.
+const maxReloads = 5
+
+// plan is a decision with its input and the resulting state.
+type plan struct {
+	in    contextwindow.Input
+	d     contextwindow.Decision
+	state contextwindow.PromptState
+}
+
+// newPlan plans the input.
+func newPlan(in contextwindow.Input) plan {
+	d, state := contextwindow.Plan(in)
+	return plan{in, d, state}
+}
+
+// isDone reports whether nothing is left to carry out.
+func (p plan) isDone() bool { return p.nextOrder() == nil && p.d.Activate == nil && !p.d.Compacted }
+
+// nextOrder returns the summary that the plan orders, now or ahead; nil = none.
+func (p plan) nextOrder() *contextwindow.Order { return cmp.Or(p.d.Summarize, p.d.Prepare) }
+
+// progress is the state of carrying out decisions for one turn.
+type progress struct {
+	background    bool // no prompt waits for it
+	manual        bool // requested by a person
+	lease         *summaryLease
+	writer        writer
+	deadline      time.Time // end of the wait for summaries
+	versionChosen bool      // older versions have been considered
+	failed        bool      // an optional summary failed: no further ones
+	noGain        bool      // no summary would be smaller than what it replaces
+	noLoop        bool      // the same for notes on the tool loop, or they failed
+	refusals      int       // orders that the provider refused as too long
+	orderLimit    int       // max message tokens of an order after a refusal; 0 = as many as the model takes
+	calls         []core.ModelCall
+	conflicts     int          // lost compare-and-sets
+	committed     core.Summary // the last summary; empty = none
+}
+
+// fitTurn is Fit without warnings, notes and observer.
+func (k *Compactor) fitTurn(ctx context.Context, t Turn) (Turn, contextwindow.Decision, error) {
+	in, err := k.planInput(ctx, t)
+	if err != nil {
+		return t, contextwindow.Decision{}, err
+	}
+	in.NoSummary, in.NoLoop = t.Trial, t.Trial
+	p := newPlan(in)
+	if p.isDone() && !contextwindow.MayUseOlder(in) || t.Trial {
+		return t, p.d, floorError(p.d)
+	}
+	e := &progress{deadline: time.Now().Add(k.SummaryTime)}
+	for {
+		t, p, err = k.planAndExecute(ctx, t, e)
+		if err == nil && p.d.Summarize != nil {
+			if t.Waited && (e.asksModel(t) || time.Now().After(e.deadline)) {
+				p = k.planWithoutSummary(t, p)
+				return t, p.d, floorError(p.d)
+			}
+			t, err = k.awaitSummary(ctx, t, e)
+		} else if err == nil {
+			return t, p.d, nil
+		}
+		switch {
+		case err == nil:
+		case !errors.Is(err, core.ErrStale):
+			return t, p.d, err
+		case e.conflicts >= maxReloads:
+			return t, p.d, errTooManyConflicts()
+		default:
+			e.conflicts++
+		}
+	}
+}
+
+// errTooManyConflicts is not ErrStale: that would mean that another process owns the run.
+func errTooManyConflicts() error {
+	return &core.Error{Kind: core.ErrConflict, Code: "context_conflict",
+		Message: "The conversation's summary kept changing while the message was processed. Send the message again later."}
+}
+
+// planAndExecute plans the turn and carries out everything but a summary of the conversation.
+func (k *Compactor) planAndExecute(ctx context.Context, t Turn, e *progress) (Turn, plan, error) {
+	t, p, err := k.planWithSummaryWork(ctx, t, e)
+	if err != nil {
+		return t, p, err
+	}
+	return k.executePlan(ctx, t, p, e)
+}
+
+// planWithSummaryWork plans with the current work on the session's summaries. It first
+// activates an older version if that suits the turn's model better than the one in use.
+func (k *Compactor) planWithSummaryWork(ctx context.Context, t Turn, e *progress) (Turn, plan, error) {
+	t, err := k.loadSummaryWork(ctx, t)
+	if err != nil {
+		return t, plan{}, err
+	}
+	if !e.versionChosen {
+		if t, err = k.useOlder(ctx, t); err != nil {
+			return t, plan{}, err
+		}
+		e.versionChosen = true
+	}
+	p, err := k.planTurn(ctx, t, e)
+	return t, p, err
+}
+
+// planTurn plans the turn. If a summary is due, it first looks for versions that cover more
+// than the one in use.
+func (k *Compactor) planTurn(ctx context.Context, t Turn, e *progress) (plan, error) {
+	in, err := k.planInput(ctx, t)
+	if err != nil {
+		return plan{}, err
+	}
+	p := newPlan(k.withSummaryWork(ctx, in, t, e))
+	if p.d.Prepare == nil && (p.d.Summarize == nil || p.d.Summarize.Kind == core.SummaryRun) {
+		return p, nil
+	}
+	versions, err := k.Stores.Summaries.Versions(ctx, scopeOf(t), t.Session.ID)
+	if err != nil {
+		return plan{}, fmt.Errorf("versions of the summary: %w", err)
+	}
+	p.in.Versions = slices.DeleteFunc(versions, func(v core.SummaryVersion) bool { return v.ThroughSeq <= p.in.Summary.ThroughSeq })
+	return newPlan(p.in), nil
+}
+
+// loadSummaryWork loads the current work on the session's summaries. It reloads the turn if
+// that is older than the session.
+func (k *Compactor) loadSummaryWork(ctx context.Context, t Turn) (Turn, error) {
+	work, err := k.Stores.Sessions.SummaryWork(ctx, scopeOf(t), t.Session.ID)
+	if err != nil {
+		return t, fmt.Errorf("load the session's summary work: %w", err)
+	}
+	if work.Revision != t.Session.PromptRevision {
+		if t, err = k.reloadTurn(ctx, t); err != nil {
+			return t, err
+		}
+	}
+	t.Work = work
+	return t, nil
+}
+
+// withSummaryWork adds the current work on the session's summaries to the input, and how
+// much one call of the summary model takes.
+func (k *Compactor) withSummaryWork(ctx context.Context, in contextwindow.Input, t Turn, e *progress) contextwindow.Input {
+	work := t.Work
+	if work.Prepared.Version > 0 {
+		in.Versions = []core.SummaryVersion{work.Prepared}
+	}
+	in.Busy = e.lease == nil && (work.Busy || !e.background && k.jobs.hasSession(t.Session.ID))
+	in.Resting = work.Breaker.Until != nil || e.failed
+	in.NoSummary, in.NoLoop = e.noGain, e.noLoop
+	if e.background {
+		in.Phase = contextwindow.AfterRun
+	}
+	e.writer = k.chooseWriter(ctx, t)
+	if !in.Resting {
+		in.OrderLimit = minKnown(e.orderLimit, k.orderLimit(in, t, e.writer))
+	}
+	return in
+}
+
+// executePlan carries out everything that a decision asks for except a summary of the
+// conversation, which is left to the caller.
+func (k *Compactor) executePlan(ctx context.Context, t Turn, p plan, e *progress) (Turn, plan, error) {
+	if p.d.Summarize != nil {
+		if d, ok := floorDecision(p.in); ok {
+			p.d = d
+			return t, p, floorError(d)
+		}
+	}
+	for {
+		var err error
+		switch {
+		case p.d.Activate != nil:
+			t, p, err = k.activateVersion(ctx, t, p)
+		case p.d.Summarize == nil:
+			return k.finishPlan(ctx, t, p, e)
+		case p.d.Summarize.Kind == core.SummaryRun: // belongs to this run: no other process makes it
+			t, p, err = k.compactLoop(ctx, t, p)
+			e.noLoop = e.noLoop || p.in.NoLoop
+		default:
+			return t, p, nil
+		}
+		if err != nil {
+			return t, p, err
+		}
+	}
+}
+
+// finishPlan stores what the last decision changed and queues the summary that it wants
+// prepared.
+func (k *Compactor) finishPlan(ctx context.Context, t Turn, p plan, e *progress) (Turn, plan, error) {
+	if p.d.Prepare != nil && !e.background {
+		k.Enqueue(scopeOf(t), t.Session.ID)
+	}
+	if raw := p.state.Encode(); p.d.Compacted && p.d.Floor == nil && !bytes.Equal(raw, t.Session.PromptState) {
+		err := k.applyChange(ctx, &t, core.ContextChange{PromptState: raw})
+		if err != nil {
+			return t, p, fmt.Errorf("store the prompt state: %w", err)
+		}
+	}
+	return t, p, floorError(p.d)
+}
+
+// applyChange commits a change against the session as the turn knows it.
+func (k *Compactor) applyChange(ctx context.Context, t *Turn, change core.ContextChange) error {
+	change.SessionID, change.Expect = t.Session.ID, t.Session.PromptRevision
+	session, events, err := k.Stores.Sessions.ApplyContext(ctx, scopeOf(*t), change)
+	if err != nil {
+		return err
+	}
+	k.Publisher.Publish(ctx, events)
+	t.Session = session
+	return nil
+}
+
+// summarizeOnce makes the ordered summary in one call, commits it, and plans again.
+func (k *Compactor) summarizeOnce(ctx context.Context, t Turn, p plan, e *progress) (Turn, plan, error) {
+	m, err := k.makeSummary(ctx, t, *p.d.Summarize, k.summaryMode(t, e))
+	switch {
+	case k.tooLong(m, err, e):
+		if e.manual {
+			return t, p, errTooLong
+		}
+		if t, p, err = k.planWithSummaryWork(ctx, t, e); err != nil || p.d.Summarize == nil {
+			return t, p, err
+		}
+		return k.summarizeOnce(ctx, t, p, e)
+	case errors.Is(err, llm.ErrYielded):
+		k.recordLostCalls(ctx, t, m.calls)
+		return t, p, err
+	case errors.Is(err, summarize.ErrNoGain):
+		return k.recordSkipped(ctx, t, p, m, e)
+	case errors.Is(err, summarize.ErrFailed) && p.d.Summarize.Strict:
+		return k.continueWithoutSummary(ctx, t, p, m, e)
+	case errors.Is(err, summarize.ErrFailed):
+		return k.extractSummary(ctx, t, p, m, e)
+	case err != nil:
+		return t, p, err
+	}
+	return k.commitActive(ctx, t, p, m, e)
+}
+
+// errTooLong says that the provider refused the order and a smaller one is due.
+var errTooLong = errors.New("the order is too long for one call")
+
+// maxRefused bounds how many consecutive orders the provider may refuse as too long. Each
+// has half as many tokens as the one before.
+const maxRefused = 2
+
+// tooLong reports whether the provider refused the call as too long and a smaller order is
+// due.
+func (k *Compactor) tooLong(m draftSummary, err error, e *progress) bool {
+	if !llm.IsKind(err, llm.KindContextLength) || e.refusals >= maxRefused {
+		return false
+	}
+	if limit := llm.AsError(err).Limit; limit > 0 {
+		k.Calibrator.Told(e.writer.model.Info().Name, limit)
+	}
+	e.refusals++
+	e.orderLimit, e.calls = max(m.order.Tokens/2, 1), m.calls
+	return true
+}
+
+// extractSummary makes the summary without the model, which failed, and commits it: the
+// prompt would not fit otherwise. It is not bound by the size of a model call and covers
+// everything that must go.
+func (k *Compactor) extractSummary(ctx context.Context, t Turn, p plan, failed draftSummary, e *progress) (Turn, plan, error) {
+	in := p.in
+	in.OrderLimit = 0
+	if all := newPlan(in); all.d.Summarize != nil && all.d.Summarize.Kind == core.SummaryRolling {
+		p = all
+	}
+	m, err := k.makeSummary(ctx, t, *p.d.Summarize, mode{note: fallback + failed.failure, calls: failed.calls, failed: failed})
+	switch {
+	case errors.Is(err, summarize.ErrNoGain):
+		return k.recordSkipped(ctx, t, p, m, e)
+	case err != nil:
+		return t, p, err
+	}
+	return k.commitActive(ctx, t, p, m, e)
+}
+
+// commitActive stores the summary as the one in use and plans again.
+func (k *Compactor) commitActive(ctx context.Context, t Turn, p plan, m draftSummary, e *progress) (Turn, plan, error) {
+	m.toChange = func(t Turn, p plan) (plan, core.ContextChange, error) {
+		in := p.in
+		in.State = p.state
+		in = in.After(m.order, m.summary.TokenCount, m.summary.MessagesCovered)
+		next := newPlan(in)
+		before, after, err := k.promptSizes(ctx, t, p, m.summary, next)
+		return next, m.contextChange(t, next.state, core.ContextData{TokensBefore: before, TokensAfter: after}), err
+	}
+	return k.commitDraft(ctx, t, p, m, e)
+}
+
+// recordSkipped continues without a summary because none would be smaller than what it
+// replaces.
+func (k *Compactor) recordSkipped(ctx context.Context, t Turn, p plan, m draftSummary, e *progress) (Turn, plan, error) {
+	e.noGain = true
+	in := p.in // with the stored state: a plan that changes nothing else would not store the order's
+	in.NoSummary, in.Force = true, false
+	if e.background || e.manual { // the next prompt orders it again; a manual request gets an error
+		return t, newPlan(in), nil
+	}
+	change := core.ContextChange{PromptState: t.Session.PromptState, ModelCalls: m.calls, Events: []core.Event{
+		t.newEvent(core.EventContextSkipped, core.ContextData{
+			Kind: p.d.Summarize.Kind, Trigger: p.d.Summarize.Trigger, Reason: summarize.ErrNoGain.Error(),
+		}),
+	}}
+	if err := k.applyChange(ctx, &t, change); err != nil {
+		return t, p, fmt.Errorf("record the skipped summary: %w", err)
+	}
+	return t, newPlan(in), nil
+}
+
+// messagesAfter returns the messages behind the cursor.
+func messagesAfter(messages []core.Message, cursor int64) []core.Message {
+	for i, m := range messages {
+		if m.Seq > cursor {
+			return messages[i:]
+		}
+	}
+	return nil
+}
+
+// floorError returns the decision's refusal as an error that may be shown to users.
+func floorError(d contextwindow.Decision) error {
+	if d.Floor == nil {
+		return nil
+	}
+	e := core.Errorf(core.ErrContextFloor, "%s", d.Floor.Error())
+	e.Code = "context_floor"
+	return e
+}

@@ -1,0 +1,208 @@
+package compaction_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/compaction"
+	"bobbin/app/core/llm"
+	"bobbin/tests/coretest"
+)
+
+// slowWriter has summaries written by a model with a window that takes a few turns per call,
+// in so long a time each.
+func (w *world) slowWriter(window int, took time.Duration) {
+	w.writer.WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: window, MaxOutput: 800})
+	w.writer.Add(llm.Step{Repeat: true, From: func(llm.Request) llm.Step {
+		<-time.After(took)
+		return llm.Say(fmt.Sprintf("%s\n- call %d", notes, len(w.writer.Requests())))
+	}})
+}
+
+// A manual summary has the time of one in the background, continues until all is covered
+// that was requested, and answers with the last version.
+//
+// Finding: context-F6
+func TestSummarizeCallByCall(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 128_000)
+	w.turns(40, 200)
+	w.slowWriter(8_192, 12*time.Second)
+	w.bubble(func() {
+		begun := time.Now()
+		got, err := w.keeper.Summarize(w.t.Context(), w.scope(), w.Session.ID, "the dog")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, versions, log := w.now()
+		calls := len(w.writer.Requests())
+		if calls < 3 || len(versions) != calls || got.Version != calls || time.Since(begun) != time.Duration(calls)*12*time.Second {
+			t.Errorf("got version %d of %d after %d calls and %s, want a version for each call", got.Version, len(versions), calls, time.Since(begun))
+		}
+		for i, v := range versions {
+			if v.Model != "writer" || v.Note != "" || v.Focus != "the dog" || v.Trigger != "manual" || v.OrderedSeq != got.ThroughSeq || (v.ThroughSeq == v.OrderedSeq) != (i == len(versions)-1) {
+				t.Errorf("version %d: %+v, want the model's, a part of what goes to #%d", i+1, v, got.ThroughSeq)
+			}
+		}
+		if rest := len(log) - int(got.ThroughSeq); rest > 4 {
+			t.Errorf("%d messages are not summarized, want the recent ones", rest)
+		}
+		w.report()
+	})
+}
+
+// When the request stops waiting it is answered with the last version so far, and the work continues.
+//
+// Finding: context-F6
+func TestSummarizeGoesOnBehindTheAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 128_000)
+	w.turns(60, 200)
+	w.slowWriter(8_192, 25*time.Second)
+	w.bubble(func() {
+		begun := time.Now()
+		got, err := w.keeper.Summarize(w.t.Context(), w.scope(), w.Session.ID, "")
+		if err != nil || time.Since(begun) != w.options.BackgroundTime || got.Version != 2 || got.ThroughSeq >= got.OrderedSeq {
+			t.Errorf("got %+v, %v after %s, want the second version after %s", got, err, time.Since(begun), w.options.BackgroundTime)
+		}
+		if _, err := w.keeper.Summarize(w.t.Context(), w.scope(), w.Session.ID, ""); !errors.Is(err, core.ErrConflict) {
+			t.Errorf("got %v for another one meanwhile, want a conflict", err)
+		}
+		<-time.After(5 * time.Minute)
+		synctest.Wait()
+		if session, versions, _ := w.now(); session.SummaryThroughSeq != got.OrderedSeq || len(versions) != len(w.writer.Requests()) || w.Lease.Holder != "" {
+			t.Errorf("the cursor is at #%d after %d calls, %d versions, want #%d", session.SummaryThroughSeq, len(w.writer.Requests()), len(versions), got.OrderedSeq)
+		}
+	})
+}
+
+// keyed returns a context of a request with an idempotency key, of which an earlier
+// execution has committed the result.
+func keyed(ctx context.Context, result string) context.Context {
+	w := core.KeyedWork{Request: core.KeyedRequest{Owner: core.LocalOwner, Key: "k", Token: "t"}, BodyHash: func() (string, error) { return "hash", nil }}
+	if result != "" {
+		w.Result = &core.KeyedResult{RequestHash: "hash", Name: result}
+	}
+	return core.WithKeyedWork(ctx, w)
+}
+
+// refusing are sessions that take no commit of a request with an idempotency key that has
+// been answered.
+type refusing struct {
+	coretest.Sessions
+	answered atomic.Bool
+	refused  atomic.Int32
+}
+
+func (r *refusing) ApplyContext(ctx context.Context, tenant core.Tenant, c core.ContextChange) (core.Session, []core.Event, error) {
+	if _, ok := core.KeyedWorkFrom(ctx); ok && r.answered.Load() {
+		r.refused.Add(1)
+		return core.Session{}, nil, core.KeyInProgress()
+	}
+	return r.Sessions.ApplyContext(ctx, tenant, c)
+}
+
+// A request with an idempotency key may be answered before its last version is committed:
+// what continues behind it commits without the key. If its process died before it answered,
+// a repetition gets the last version, and the rest continues.
+//
+// Finding: context-F6
+func TestSummarizeWithIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 128_000)
+	w.turns(60, 200)
+	w.slowWriter(8_192, 25*time.Second)
+	sessions := &refusing{Sessions: w.db.Sessions}
+	w.options.Stores.Sessions = sessions
+	w.bubble(func() {
+		got, err := w.keeper.Summarize(keyed(w.t.Context(), ""), w.scope(), w.Session.ID, "")
+		sessions.answered.Store(true)
+		if err != nil || got.ThroughSeq >= got.OrderedSeq {
+			t.Fatalf("got %+v, %v, want a part", got, err)
+		}
+		<-time.After(5 * time.Minute)
+		synctest.Wait()
+		session, versions, _ := w.now()
+		if session.SummaryThroughSeq != got.OrderedSeq || len(versions) != len(w.writer.Requests()) {
+			t.Errorf("the cursor is at #%d, %d versions of %d calls, %d refused, want all kept", session.SummaryThroughSeq, len(versions), len(w.writer.Requests()), sessions.refused.Load())
+		}
+	})
+
+	w = newWorld(t, core.ContextSettings{}, 128_000)
+	w.turns(60, 200)
+	w.slowWriter(8_192, 25*time.Second)
+	w.bubble(func() {
+		first := compaction.New(w.options)
+		ctx, kill := context.WithCancel(w.t.Context())
+		left := make(chan error)
+		go func() { left <- first.Run(ctx) }()
+		got, err := first.Summarize(w.t.Context(), w.scope(), w.Session.ID, "the cat")
+		if err != nil {
+			t.Fatal(err)
+		}
+		kill()
+		if err := <-left; err != nil {
+			t.Error(err)
+		}
+		again, err := w.keeper.Summarize(keyed(w.t.Context(), string(got.ID)), w.scope(), w.Session.ID, "the cat")
+		if err != nil || again.Version != got.Version {
+			t.Errorf("the repetition got version %d, %v, want %d", again.Version, err, got.Version)
+		}
+		<-time.After(5 * time.Minute)
+		synctest.Wait()
+		session, versions, _ := w.now()
+		if session.SummaryThroughSeq != got.OrderedSeq || !strings.Contains(fmt.Sprint(versions[len(versions)-1].Focus), "the cat") {
+			t.Errorf("the cursor is at #%d, want #%d", session.SummaryThroughSeq, got.OrderedSeq)
+		}
+		if again, err := w.keeper.Summarize(keyed(w.t.Context(), string(versions[len(versions)-1].ID)), w.scope(), w.Session.ID, "the cat"); err != nil || again.Version != len(versions) || len(w.writer.Requests()) > len(versions)+1 {
+			t.Errorf("a repetition of what is done: version %d, %v, %d calls", again.Version, err, len(w.writer.Requests()))
+		}
+	})
+}
+
+// An order that the provider refuses as too long is halved, or made as large as the provider
+// says; it counts as no failure.
+//
+// Finding: context-F6
+func TestOrderTooLongForTheProvider(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		limit, calls int
+		manual       bool
+	}{"told": {4_096, 2, false}, "not told": {0, 3, false}, "by hand": {0, 0, true}} {
+		w := full(t)
+		refuse := func(req llm.Request) *llm.Error {
+			if w.size(req)+req.MaxOutputTokens <= 4_096 {
+				return nil
+			}
+			return &llm.Error{Kind: llm.KindContextLength, Provider: "scripted", Limit: tt.limit}
+		}
+		w.writer.WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: 16_000, MaxOutput: 500})
+		w.writer.Add(llm.Step{Repeat: true, From: func(req llm.Request) llm.Step {
+			if e := refuse(req); e != nil {
+				return llm.Fail(e)
+			}
+			return llm.Say(notes)
+		}})
+		if tt.manual {
+			if got, err := w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, "the dog"); err != nil || got.Focus != "the dog" {
+				t.Errorf("%s: got %+v, %v", name, got, err)
+			}
+			continue
+		}
+		w.fit()
+		if v := w.Summaries; len(v) != 1 || v[0].Model != "writer" || v[0].MessagesShortened != 0 || w.Breaker.Failures != 0 {
+			t.Errorf("%s: got %+v, breaker %+v, want a smaller summary of the model", name, v, w.Breaker)
+		}
+		if n := len(w.writer.Requests()); n > tt.calls || len(w.Calls) != n {
+			t.Errorf("%s: got %d calls, %d booked, want %d", name, n, len(w.Calls), tt.calls)
+		}
+	}
+}

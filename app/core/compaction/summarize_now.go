@@ -1,0 +1,200 @@
+package compaction
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/redact"
+)
+
+// Summarize makes a summary now, whatever the triggers say, in as many calls as that takes,
+// each committed as a version. Focus is what the user wants kept above all; empty = nothing.
+// It returns the last version when all is covered. After BackgroundTime it returns the last
+// version so far and continues in the background.
+//
+// Errors: ErrConflict while another summary of the session is being made or was committed
+// first, ErrUnprocessable when there is nothing to summarize, ErrNotFound.
+func (k *Compactor) Summarize(ctx context.Context, tenant core.Tenant, id core.SessionID, focus string) (core.Summary, error) {
+	o := &manualOrder{k: k, scope: core.Tenant{Owner: tenant.Owner}, id: id, last: make(chan core.Summary, 1)}
+	o.focus = redact.Text(focus) // it is stored with the summary
+	if name, committed, err := core.CommittedResult(ctx); err != nil {
+		return core.Summary{}, err
+	} else if committed {
+		return o.committedResult(ctx, tenant, core.SummaryID(name))
+	}
+	t, err := k.loadTurn(ctx, tenant, id, "")
+	if err != nil {
+		return core.Summary{}, err
+	}
+	if o.through, err = k.manualThrough(ctx, t); err != nil {
+		return core.Summary{}, err
+	}
+	if o.lease, err = k.acquireLease(ctx, tenant, id); err != nil {
+		return core.Summary{}, err
+	}
+	if o.lease == nil {
+		return core.Summary{}, core.Errorf(core.ErrConflict, "a summary of this session is already in progress: wait for it to finish")
+	}
+	return o.wait(ctx, k.jobs.beginCall(ctx, o.makeAll))
+}
+
+// manualThrough returns the seq of the last message that a summary made now covers.
+func (k *Compactor) manualThrough(ctx context.Context, t Turn) (int64, error) {
+	in, err := k.planInput(ctx, t)
+	if err != nil {
+		return 0, err
+	}
+	in.Force = true
+	if d, _ := contextwindow.Plan(in); d.Summarize != nil {
+		return d.Summarize.ThroughSeq, nil
+	}
+	return 0, core.Errorf(core.ErrUnprocessable, "there is nothing to summarize: the conversation has fewer than two finished turns since the last summary")
+}
+
+// manualOrder is a summary on request, made in as many calls as it takes.
+type manualOrder struct {
+	k          *Compactor
+	scope      core.Tenant
+	id         core.SessionID
+	focus      string
+	through    int64 // seq of the last message to cover
+	lease      *summaryLease
+	unattended atomic.Bool // the request no longer waits
+
+	last         chan core.Summary // the last version; capacity 1
+	versionCount int               // made so far
+}
+
+// committedResult returns the result that an earlier execution of a request with an
+// idempotency key committed. If that does not cover all, the rest continues in the
+// background.
+func (o *manualOrder) committedResult(ctx context.Context, tenant core.Tenant, summary core.SummaryID) (core.Summary, error) {
+	found, err := o.k.Stores.Summaries.Find(ctx, tenant, o.id, []core.SummaryID{summary})
+	if err == nil && len(found) == 0 {
+		err = core.Errorf(core.ErrNotFound, "summary %s no longer exists", summary)
+	}
+	if err != nil {
+		return core.Summary{}, err
+	}
+	if s := found[0]; s.ThroughSeq < s.OrderedSeq && (s.State == core.SummaryActive || s.State == core.SummaryDropped) {
+		o.through, o.focus = s.OrderedSeq, s.Focus
+		o.unattended.Store(true)
+		if o.lease, err = o.k.acquireLease(ctx, o.scope, o.id); err == nil && o.lease != nil {
+			o.k.jobs.beginCall(core.WithoutKeyedWork(ctx), o.makeAll)
+		}
+	}
+	return found[0], nil
+}
+
+// wait returns the last version when the work is done, or the last one so far when the
+// request stops waiting.
+func (o *manualOrder) wait(ctx context.Context, c *call) (core.Summary, error) {
+	limit := time.NewTimer(o.k.BackgroundTime)
+	defer limit.Stop()
+	var last core.Summary
+	for patient := true; ; {
+		select {
+		case last = <-o.last:
+			if patient {
+				continue
+			}
+		case <-c.done:
+			select {
+			case last = <-o.last:
+			default:
+			}
+			if last.ID == "" {
+				return last, cmp.Or(c.err, errSummarizedMeanwhile())
+			}
+		case <-limit.C:
+			if patient = false; last.ID == "" {
+				continue // the first call reaches its limit, too
+			}
+		case <-ctx.Done():
+			if last.ID == "" || errors.Is(ctx.Err(), context.Canceled) {
+				return last, c.wait(ctx) // which cancels it
+			}
+		}
+		o.unattended.Store(true)
+		return last, nil
+	}
+}
+
+// makeAll makes versions until all is covered.
+func (o *manualOrder) makeAll(ctx context.Context) error {
+	defer o.lease.releaseLease(ctx)
+	e := &progress{lease: o.lease, manual: true}
+	for {
+		e.background, e.committed, e.conflicts = o.unattended.Load(), core.Summary{}, 0
+		err := o.makeNext(ctx, e)
+		switch {
+		case errors.Is(err, errTooLong):
+			err = nil
+		case errors.Is(err, llm.ErrYielded):
+			err = llm.AwaitFree(ctx, e.writer.model)
+		case err == nil && e.committed.ID == "":
+			return nil
+		case err == nil:
+			o.setLast(e.committed)
+		}
+		if err == nil {
+			err = o.lease.renewLease(ctx)
+		}
+		if err != nil {
+			o.k.Logger.InfoContext(ctx, "requested summary is incomplete", "session_id", o.id, "err", err)
+			return err
+		}
+	}
+}
+
+// errSummarizedMeanwhile says that another writer was first.
+func errSummarizedMeanwhile() error {
+	return core.Errorf(core.ErrConflict, "the session was summarized meanwhile: check its newest summary and retry if necessary")
+}
+
+// setLast makes the version the last one.
+func (o *manualOrder) setLast(s core.Summary) {
+	select {
+	case <-o.last:
+	default:
+	}
+	o.last <- s
+	o.versionCount++
+}
+
+// makeNext makes the next version, if anything is left to cover.
+func (o *manualOrder) makeNext(ctx context.Context, e *progress) error {
+	t, err := o.k.loadCurrentTurn(ctx, o.scope, o.id, "")
+	if err != nil {
+		return err
+	}
+	t.Work.Breaker.Until = nil // a manual request calls the model even if the breaker is open
+	in, err := o.k.planInput(ctx, t)
+	if err != nil {
+		return err
+	}
+	in = o.k.withSummaryWork(ctx, in, t, e)
+	in.Force, in.Phase = true, contextwindow.BeforeCall
+	p := newPlan(in)
+	if p.d.Summarize == nil || t.Session.SummaryThroughSeq >= o.through {
+		return nil
+	}
+	// Parts are made by a model only: without one, a single summary covers everything.
+	p.d.Summarize.Focus, p.d.Summarize.Strict = o.focus, o.versionCount > 0 || p.d.Summarize.ThroughSeq < o.through
+	_, _, err = o.k.summarizeOnce(ctx, t, p, e)
+	switch {
+	case errors.Is(err, core.ErrStale):
+		return errSummarizedMeanwhile()
+	case err == nil && e.noGain:
+		return core.Errorf(core.ErrUnprocessable, "there is nothing to summarize: a summary would not be smaller than the %d messages it replaces", p.d.Summarize.Messages)
+	case err == nil && e.failed:
+		return core.Errorf(core.ErrUnavailable, "no summary was made because its model failed: try again later")
+	}
+	return err
+}

@@ -1,0 +1,165 @@
+package compaction
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"golang.org/x/sync/semaphore"
+
+	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/summarize"
+)
+
+// A turn has the texts of its newest messages only. Prompts and summaries load the other
+// texts by id, in slices. A slice is in memory until its messages are rendered: a prompt
+// shows a few pages of a tool result of four megabytes. All slices of the process share a
+// limit, and so does the material of all summaries: many concurrent sessions need no more
+// memory than a few.
+const (
+	sliceBytes   = 4 << 20  // of one slice for a prompt
+	slicesBytes  = 32 << 20 // of all slices in this process
+	summaryBytes = 64 << 20 // of the material of all summaries in this process
+	maxViews     = 16       // concurrent reports for people in this process
+)
+
+// textLimits bounds the texts in memory. The number of runs bounds those of runs.
+type textLimits struct {
+	slices    *semaphore.Weighted // in bytes
+	summaries *semaphore.Weighted // in bytes
+	views     *semaphore.Weighted
+}
+
+func newTextLimits() textLimits {
+	return textLimits{
+		slices: semaphore.NewWeighted(slicesBytes), summaries: semaphore.NewWeighted(summaryBytes), views: semaphore.NewWeighted(maxViews),
+	}
+}
+
+// acquireView waits until a turn may be loaded for a person's request. It counts until
+// release is called.
+func (k *Compactor) acquireView(ctx context.Context) (release func(), err error) {
+	if k.limits.views.Acquire(ctx, 1) != nil {
+		return nil, context.Cause(ctx)
+	}
+	return func() { k.limits.views.Release(1) }, nil
+}
+
+// renderUnloaded returns the messages without texts as the prompt of the decision shows
+// them: those that the parts have rendered already, and the others, which it loads. It omits
+// what the prompt does not show.
+func (k *Compactor) renderUnloaded(ctx context.Context, t Turn, parts contextwindow.Parts, d contextwindow.Decision) (contextwindow.Rendered, error) {
+	missing, _, rendered := contextwindow.Unloaded(parts, d)
+	err := k.eachSlice(ctx, t, missing, parts.Messages, func(slots []contextwindow.Slot, whole messagesByID) {
+		maps.Copy(rendered, contextwindow.Render(parts, slots, whole, k.Counter))
+	})
+	return rendered, err
+}
+
+// loadWhole loads the messages whose full texts the prompt of the decision needs into the
+// parts.
+func (k *Compactor) loadWhole(ctx context.Context, t Turn, parts contextwindow.Parts, d contextwindow.Decision) error {
+	_, missing, _ := contextwindow.Unloaded(parts, d)
+	return k.eachSlice(ctx, t, missing, parts.Messages, func(_ []contextwindow.Slot, whole messagesByID) {
+		maps.Copy(parts.Messages, whole)
+	})
+}
+
+// messagesByID are messages by their ids.
+type messagesByID = map[core.MessageID]core.Message
+
+// eachSlice loads the messages of the slots and calls use for one slice after the other.
+func (k *Compactor) eachSlice(ctx context.Context, t Turn, slots []contextwindow.Slot, headers messagesByID, use func([]contextwindow.Slot, messagesByID)) error {
+	list := make([]core.Message, len(slots))
+	for i, s := range slots {
+		list[i] = headers[s.ID]
+	}
+	for slice, size := range core.Slices(list, sliceBytes) {
+		n := len(slice)
+		err := k.loadSlice(ctx, t, slice, size, func(whole messagesByID) { use(slots[:n], whole) })
+		if err != nil {
+			return err
+		}
+		slots = slots[n:]
+	}
+	return nil
+}
+
+// loadSlice loads the messages and calls use with them. They count toward the limit of the
+// process until it returns.
+func (k *Compactor) loadSlice(ctx context.Context, t Turn, slice []core.Message, size int, use func(messagesByID)) error {
+	weight := int64(min(size, slicesBytes))
+	if k.limits.slices.Acquire(ctx, weight) != nil {
+		return context.Cause(ctx)
+	}
+	defer k.limits.slices.Release(weight)
+	list, err := k.loadTexts(ctx, t, slice)
+	if err != nil {
+		return err
+	}
+	whole := make(messagesByID, len(list))
+	for _, m := range list {
+		if m.Unloaded > 0 {
+			m = deletedMessage(m)
+		}
+		whole[m.ID] = m
+	}
+	use(whole)
+	return nil
+}
+
+// loadTexts returns the messages with their texts. Messages that no longer exist are
+// returned unchanged.
+func (k *Compactor) loadTexts(ctx context.Context, t Turn, list []core.Message) ([]core.Message, error) {
+	at, ids := make(map[core.MessageID]int, len(list)), make([]core.MessageID, len(list))
+	for i, m := range list {
+		at[m.ID], ids[i] = i, m.ID
+	}
+	found, err := k.Stores.Messages.GetMessages(ctx, scopeOf(t), t.Session.ID, ids)
+	if err != nil {
+		return nil, fmt.Errorf("load the texts of %d messages: %w", len(list), err)
+	}
+	list = slices.Clone(list)
+	for _, m := range found {
+		list[at[m.ID]] = m
+	}
+	return list, nil
+}
+
+// acquireMaterial waits until the texts that a summary of the messages loads are within the
+// limit of the process. They count toward it until release is called.
+func (k *Compactor) acquireMaterial(ctx context.Context, messages []core.Message) (release func(), err error) {
+	size := 0
+	for _, m := range messages {
+		size += m.Unloaded
+	}
+	if size == 0 {
+		return func() {}, nil
+	}
+	weight := int64(min(size, summarize.MaxMaterial))
+	if k.limits.summaries.Acquire(ctx, weight) != nil {
+		return nil, context.Cause(ctx)
+	}
+	return func() { k.limits.summaries.Release(weight) }, nil
+}
+
+// textLoader returns a function that loads the texts of the turn's messages for a summary.
+func (k *Compactor) textLoader(t Turn) func(context.Context, []core.Message) ([]core.Message, error) {
+	return func(ctx context.Context, list []core.Message) ([]core.Message, error) {
+		list, err := k.loadTexts(ctx, t, list)
+		return t.nameSpeakers(list), err
+	}
+}
+
+// deletedMessage replaces a message that was deleted since it was planned: the messages
+// around it can be sent as they are.
+func deletedMessage(m core.Message) core.Message {
+	m.Unloaded, m.Content, m.Parts, m.Named = 0, "[this message was deleted]", nil, false
+	m.ToolCalls = slices.Clone(m.ToolCalls)
+	for i := range m.ToolCalls {
+		m.ToolCalls[i].Arguments = "{}"
+	}
+	return m
+}

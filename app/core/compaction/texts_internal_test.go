@@ -1,0 +1,82 @@
+package compaction
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"bobbin/app/core"
+)
+
+// However many summaries are made concurrently: what they load is bounded. One of
+// texts that are loaded already does not wait.
+func TestMaterialOfAllSummariesIsBounded(t *testing.T) {
+	t.Parallel()
+	k := New(Options{})
+	backlog := []core.Message{{Unloaded: 1 << 30}}
+	var releases []func()
+	for range 8 {
+		release, err := k.acquireMaterial(t.Context(), backlog)
+		if err != nil {
+			t.Fatal(err)
+		}
+		releases = append(releases, release)
+	}
+	impatient := errors.New("nobody waits any more")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(impatient)
+	if _, err := k.acquireMaterial(ctx, backlog); !errors.Is(err, impatient) {
+		t.Errorf("the ninth large summary: got %v, want that it waits", err)
+	}
+	if _, err := k.acquireMaterial(ctx, []core.Message{{Content: "loaded"}}); err != nil {
+		t.Errorf("a summary that has to load nothing: got %v", err)
+	}
+	releases[0]()
+	if _, err := k.acquireMaterial(t.Context(), backlog); err != nil {
+		t.Errorf("after one was made: got %v", err)
+	}
+}
+
+// However many people view contexts concurrently: the turns loaded for them are bounded.
+func TestViewsAreBounded(t *testing.T) {
+	t.Parallel()
+	k := New(Options{})
+	var release func()
+	for range maxViews {
+		var err error
+		if release, err = k.acquireView(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, look := range map[string]func() error{
+		"report": func() error { _, err := k.Report(ctx, core.Tenant{}, ""); return err },
+		"prompt": func() error { _, err := k.Prompt(ctx, core.Tenant{}, ""); return err },
+		"pin":    func() error { return k.CheckPin(ctx, core.Tenant{}, "", core.Message{}) },
+		"dry run": func() error {
+			_, err := NewInspector(k, InspectorStores{}).DryRun(ctx, core.Tenant{}, "", core.PlanPreview{})
+			return err
+		},
+		"where": func() error {
+			_, err := NewInspector(k, InspectorStores{}).Where(ctx, core.Tenant{}, "", "")
+			return err
+		},
+		"edit": func() error {
+			_, err := NewInspector(k, InspectorStores{}).Edit(ctx, core.Tenant{}, "", core.SummaryEdit{})
+			return err
+		},
+		"restore": func() error {
+			_, err := NewInspector(k, InspectorStores{}).Restore(ctx, core.Tenant{}, "", 0)
+			return err
+		},
+	} {
+		if err := look(); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: got %v, want that it waits", name, err)
+		}
+	}
+	release()
+	if _, err := k.acquireView(t.Context()); err != nil {
+		t.Errorf("after one ended: got %v", err)
+	}
+}

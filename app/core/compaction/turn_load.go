@@ -1,0 +1,248 @@
+package compaction
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/tokens"
+)
+
+// loadTurn loads what the next prompt of a session depends on. The messages of the run in
+// progress are kept apart: the cursor never passes its user message. Model, unless it is
+// empty, replaces the session's model.
+func (k *Compactor) loadTurn(ctx context.Context, tenant core.Tenant, id core.SessionID, model string) (Turn, error) {
+	t, err := k.loadProfile(ctx, tenant, id, model)
+	if err != nil {
+		return Turn{}, err
+	}
+	return k.loadTurnMessages(ctx, tenant, t)
+}
+
+// loadCurrentTurn is loadTurn with the current work on the session's summaries.
+func (k *Compactor) loadCurrentTurn(ctx context.Context, tenant core.Tenant, id core.SessionID, model string) (Turn, error) {
+	t, err := k.loadTurn(ctx, tenant, id, model)
+	if err != nil {
+		return Turn{}, err
+	}
+	return k.loadSummaryWork(ctx, t)
+}
+
+// loadProfile loads a turn without its messages. Model, unless it is empty, replaces the
+// session's model.
+func (k *Compactor) loadProfile(ctx context.Context, tenant core.Tenant, id core.SessionID, model string) (Turn, error) {
+	session, err := k.Stores.Sessions.Get(ctx, tenant, id)
+	if err != nil {
+		return Turn{}, err
+	}
+	profile, err := k.LoadProfile(ctx, session, model)
+	return Turn{Session: session, Profile: profile}, err
+}
+
+// loadTurnMessages loads the messages of a turn whose session was just read. The run in
+// progress is the one of the moment at which the session was read: with another one, its
+// messages could be those of half a turn.
+func (k *Compactor) loadTurnMessages(ctx context.Context, tenant core.Tenant, t Turn) (Turn, error) {
+	load := k.loadHistory
+	for attempt := 1; ; attempt++ {
+		var err error
+		if t, err = load(ctx, t); err != nil {
+			return Turn{}, err
+		}
+		load = k.reloadTurn
+		if s := t.Session.Status; s == core.SessionIdle || s == core.SessionQueued {
+			return t, nil
+		}
+		run, err := k.Stores.Runs.Active(ctx, tenant, t.Session.ID)
+		switch {
+		case err != nil && !errors.Is(err, core.ErrNotFound):
+			return Turn{}, fmt.Errorf("find the run in progress: %w", err)
+		case run.ID != t.Session.ActiveRunID && attempt < maxSnapshots:
+			continue
+		case err == nil:
+			t = t.withRun(run)
+		}
+		return t, nil
+	}
+}
+
+// withRun returns the turn with the options of the run in progress, and its messages kept apart.
+func (t Turn) withRun(run core.Run) Turn {
+	t.Profile = t.Profile.WithOptions(run.Options)
+	for i, m := range t.History {
+		if m.ID == run.UserMessageID || m.RunID == run.ID { // a regenerated answer's question belongs to an earlier run
+			t.RunID, t.Run, t.History = run.ID, t.History[i:], t.History[:i]
+			break
+		}
+	}
+	return t
+}
+
+// reloadTurn reads the session and its messages again after another writer changed them.
+func (k *Compactor) reloadTurn(ctx context.Context, t Turn) (Turn, error) {
+	session, err := k.Stores.Sessions.Get(ctx, scopeOf(t), t.Session.ID)
+	if err != nil {
+		return t, fmt.Errorf("reload session: %w", err)
+	}
+	t.Session = session
+	return k.loadHistory(ctx, t)
+}
+
+// loadHistory loads the messages of the turn's session as it was read.
+func (k *Compactor) loadHistory(ctx context.Context, t Turn) (Turn, error) {
+	session := t.Session
+	var cursor core.MessageID
+	if session.SummaryThroughID != nil {
+		cursor = *session.SummaryThroughID
+	}
+	messages, err := k.Stores.Messages.GetMessagesAfter(ctx, scopeOf(t), session.ID, cursor)
+	if err != nil {
+		return t, fmt.Errorf("load messages: %w", err)
+	}
+	for n := len(messages); n > 0 && messages[n-1].Seq > session.LastSeq; n-- {
+		messages = messages[:n-1] // stored after the session was read
+	}
+	t.History = BeforeRun(messages, t.Run)
+	return t, nil
+}
+
+// BeforeRun returns the messages before the run in progress; all of them when there is no
+// run or its message is not in the log yet.
+func BeforeRun(messages, run []core.Message) []core.Message {
+	if len(run) == 0 || run[0].Seq == 0 {
+		return messages
+	}
+	for i, m := range messages {
+		if m.Seq >= run[0].Seq {
+			return messages[:i]
+		}
+	}
+	return messages
+}
+
+// planInput converts a turn to the input of Plan.
+func (k *Compactor) planInput(ctx context.Context, t Turn) (contextwindow.Input, error) {
+	state, err := contextwindow.DecodeState(t.Session.PromptState)
+	if err != nil {
+		return contextwindow.Input{}, err
+	}
+	info := t.Profile.Model.Info()
+	window, _ := k.turnWindow(t)
+	estimate := k.Calibrator.Estimate(info.Name, t.Session.ID)
+	in := contextwindow.Input{
+		Policy: t.Profile.Policy, Factor: estimate.Factor, Margin: estimateMargin(estimate), Cap: estimate.Apply(t.Cap),
+		Model:   contextwindow.Limits{Window: window, MaxOutput: t.Profile.maxOutput()},
+		History: k.planItems(t, t.History, info), Run: k.planItems(t, t.Run, info), State: state,
+	}
+	if k.CompactLoop != nil {
+		in.Loop = t.Profile.Loop
+	}
+	if t.Recalled != nil {
+		in.Recalled = t.Recalled.passages
+	}
+	parts := k.promptParts(t, nil)
+	in.System, in.Tools = contextwindow.SystemTokens(parts, k.Counter), parts.Tools
+	if s := t.Session; s.SummaryVersion > 0 && s.ConversationSummary != nil {
+		in.Summary = contextwindow.ActiveSummary{
+			Version: s.SummaryVersion, ThroughSeq: s.SummaryThroughSeq, Tokens: s.SummaryTokens, Messages: s.SummarizedCount,
+			Covered: s.SummaryCovered, MadeFor: s.SummaryMadeFor,
+		}
+	}
+	pinned, err := k.loadPinned(ctx, t)
+	in.Pinned = k.planItems(t, pinned, llm.Info{}) // they are quoted
+	return in, err
+}
+
+// loadPinned returns the pinned messages that the summary covers.
+func (k *Compactor) loadPinned(ctx context.Context, t Turn) ([]core.Message, error) {
+	if t.Session.SummaryThroughSeq == 0 {
+		return nil, nil
+	}
+	all, err := k.Stores.Messages.Pinned(ctx, scopeOf(t), t.Session.ID)
+	if err != nil {
+		return nil, fmt.Errorf("load pinned messages: %w", err)
+	}
+	for i, m := range all {
+		if m.Seq > t.Session.SummaryThroughSeq {
+			return all[:i], nil
+		}
+	}
+	return all, nil
+}
+
+// Error margins of an estimate, used to compute the output limit.
+const (
+	unmeasuredMargin = 0.1
+	minMargin        = 0.03
+	maxMargin        = 0.25
+)
+
+// estimateMargin returns the error margin of an estimate, as a share.
+func estimateMargin(e tokens.Estimate) float64 {
+	if !e.Measured {
+		return unmeasuredMargin
+	}
+	return math.Min(math.Max(2*e.Deviation, minMargin), maxMargin)
+}
+
+// scopeOf returns the scope of the turn's own work.
+func scopeOf(t Turn) core.Tenant { return core.Tenant{Owner: t.Session.Owner} }
+
+// turnWindow returns the window that the turn is planned for, and its source. A window that
+// the provider reported when it refused a prompt applies to the model, unless the operator
+// configured another; in the refused run it always applies.
+func (k *Compactor) turnWindow(t Turn) (int, llm.WindowSource) {
+	info := t.Profile.Model.Info()
+	window, from := info.Window, cmp.Or(info.WindowFrom, llm.WindowKnown)
+	if window <= 0 {
+		window, from = contextwindow.UnknownWindow, llm.WindowAssumed
+	}
+	told := t.Window
+	if from != llm.WindowConfigured {
+		told = minKnown(told, k.Calibrator.Window(info.Name))
+	}
+	if told > 0 && told < window {
+		return told, llm.WindowReported
+	}
+	return window, from
+}
+
+// minKnown returns the smaller of two numbers; 0 = unknown.
+func minKnown(a, b int) int {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// withKnownWindow returns the model that writes a summary of the turn, with the window that
+// its provider reported if that is smaller than its own.
+func (k *Compactor) withKnownWindow(t Turn, model llm.Model) llm.Model {
+	writing := Turn{Profile: Profile{Model: model}}
+	if model.Info().Name == t.Profile.Model.Info().Name {
+		writing.Window = t.Window
+	}
+	window, from := k.turnWindow(writing)
+	if from != llm.WindowReported {
+		return model
+	}
+	return windowModel{model, window}
+}
+
+// windowModel is a model with another window than its own.
+type windowModel struct {
+	llm.Model
+	window int
+}
+
+// Info returns the model's info with that window.
+func (m windowModel) Info() llm.Info {
+	info := m.Model.Info()
+	info.Window = m.window
+	return info
+}

@@ -1,0 +1,169 @@
+package compaction_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"bobbin/app/core"
+	"bobbin/app/core/compaction"
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
+)
+
+// sizes is a world with models of several windows, and what its prompts had.
+type sizes struct {
+	*world
+	models map[int]*llm.Script // by window
+}
+
+// newSizes returns a world whose agent has the policy, and a model for each window.
+func newSizes(t *testing.T, policy string, windows ...int) sizes {
+	t.Helper()
+	w := sizes{newWorld(t, core.ContextSettings{Policy: policy}, windows[0]), map[int]*llm.Script{}}
+	w.writer.Add(always(notes))
+	for _, window := range windows {
+		w.models[window] = llm.Scripted().WithInfo(llm.Info{Name: fmt.Sprintf("of %d", window), Provider: "scripted", Window: window, MaxOutput: 512})
+	}
+	return w
+}
+
+// prompt says something, has the model of the window answer it, and returns the turn and
+// the messages of before that its prompt has verbatim.
+func (w sizes) prompt(window, size int) (compaction.Turn, []core.MessageID) {
+	w.t.Helper()
+	w.profile.Model = w.models[window]
+	w.ask(strings.Repeat("word ", size))
+	turn, d := w.fit()
+	w.request(turn, d)
+	var verbatim []core.MessageID
+	for _, s := range d.History {
+		if s.Place == core.PlaceVerbatim {
+			verbatim = append(verbatim, s.ID)
+		}
+	}
+	answer := w.said(core.RoleAssistant, strings.Repeat("said ", size))
+	answer.RunID = w.run.ID
+	w.add(answer)
+	w.endRun()
+	return turn, verbatim
+}
+
+// A smaller model that answers once folds nothing away for the larger one: after the
+// switch back its prompt has every message that it had before, and no model was called for
+// that.
+//
+// Finding: context-F5
+func TestSwitchBackForgetsNothing(t *testing.T) {
+	t.Parallel()
+	w := newSizes(t, "window", 128_000, 8_192)
+	w.turns(60, 100) // 12,000 tokens: nothing for the one, too much for the other
+	_, before := w.prompt(128_000, 20)
+	small, _ := w.prompt(8_192, 20)
+	if small.Session.SummaryVersion == 0 || small.Session.SummaryMadeFor == 0 {
+		t.Fatalf("got version %d, made for %d, want a summary for the small model", small.Session.SummaryVersion, small.Session.SummaryMadeFor)
+	}
+	w.profile.Model = w.models[128_000]
+	if r := w.report(); r.Coverage.Summarized != 0 || !strings.HasPrefix(r.SummaryReason, "nothing is summarized any more: version 1 was made for a smaller model") {
+		t.Errorf("got %d summarized, reason %q, want the report of the next prompt, in which nothing is", r.Coverage.Summarized, r.SummaryReason)
+	}
+	calls := len(w.writer.Requests())
+	back, after := w.prompt(128_000, 20)
+	if back.Session.SummaryVersion != 0 || !contains(after, before) {
+		t.Errorf("got version %d and %d of %d messages word for word, want all", back.Session.SummaryVersion, len(after), len(before))
+	}
+	again, _ := w.prompt(8_192, 20)
+	w.profile.Model = w.models[8_192]
+	if r := w.report(); r.SummaryVersion != 1 || len(r.Versions) != 1 || !strings.Contains(r.SummaryReason, "Version 1 covers the first") {
+		t.Errorf("got version %d of %+v, reason %q, want version 1 and what it stands for", r.SummaryVersion, r.Versions, r.SummaryReason)
+	}
+	if again.Session.SummaryVersion != small.Session.SummaryVersion || len(w.writer.Requests()) != calls {
+		t.Errorf("got version %d and %d calls, want version %d again and none", again.Session.SummaryVersion, len(w.writer.Requests())-calls, small.Session.SummaryVersion)
+	}
+}
+
+// tokensFrom returns the tokens of the messages from the first of the given ones on.
+func (w sizes) tokensFrom(ids []core.MessageID) int {
+	sum, found := 0, false
+	for _, m := range w.Messages {
+		if found = found || len(ids) > 0 && m.ID == ids[0]; found {
+			sum += m.TokenCount
+		}
+	}
+	return sum
+}
+
+// contains reports whether all has each of some.
+func contains[T comparable](all, some []T) bool {
+	return !slices.ContainsFunc(some, func(x T) bool { return !slices.Contains(all, x) })
+}
+
+// Whatever models answer in between: a model's prompt has every message verbatim that
+// its last prompt had, unless its own trigger was crossed since. A summary that a person
+// wrote or requested is valid for all of them.
+func TestRandomSwitchesForgetNothing(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newSizes(t, rapid.SampledFrom([]string{"window", "ratio"}).Draw(rt, "policy"), 65_536, 16_384, 4_096)
+		last := map[int][]core.MessageID{}
+		w.turns(rapid.IntRange(1, 20).Draw(rt, "turns"), rapid.SampledFrom([]int{40, 150}).Draw(rt, "size"))
+		for range rapid.IntRange(2, 8).Draw(rt, "prompts") {
+			window := rapid.SampledFrom([]int{65_536, 16_384, 4_096}).Draw(rt, "window")
+			turn, verbatim := w.prompt(window, rapid.SampledFrom([]int{10, 150, 450}).Draw(rt, "words"))
+			trigger := turn.Session.SummaryMadeFor
+			own := trigger > window/2 || w.tokensFrom(last[window]) > window*7/10 // a trigger is at three quarters
+			if !own && !contains(verbatim, last[window]) {
+				rt.Fatalf("the model of %d had %d messages word for word, then %d, with version %d made for %d",
+					window, len(last[window]), len(verbatim), turn.Session.SummaryVersion, trigger)
+			}
+			last[window] = verbatim
+		}
+	})
+}
+
+// A version that people made is valid for every model: no model goes back behind it.
+func TestVersionsOfPeopleHoldForAll(t *testing.T) {
+	t.Parallel()
+	w := newSizes(t, "window", 128_000, 8_192)
+	w.turns(30, 100)
+	if _, err := w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, ""); err != nil {
+		t.Fatal(err)
+	}
+	w.turns(60, 100)
+	w.prompt(8_192, 20)
+	back, _ := w.prompt(128_000, 20)
+	if back.Session.SummaryVersion != 1 || back.Session.SummaryMadeFor != 0 {
+		t.Errorf("got version %d made for %d, want the one that was asked for", back.Session.SummaryVersion, back.Session.SummaryMadeFor)
+	}
+}
+
+// Which version is chosen, as a table.
+func TestOlderVersion(t *testing.T) {
+	t.Parallel()
+	policy, err := contextwindow.Preset("window")
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := func(n, covered, madeFor int) core.SummaryVersion {
+		return core.SummaryVersion{Version: n, ThroughSeq: int64(covered / 100), Tokens: 500, Messages: covered / 100, Covered: covered, MadeFor: madeFor}
+	}
+	for name, tt := range map[string]struct {
+		window int
+		chain  []core.SummaryVersion
+		want   int
+	}{
+		"everything fits":                    {128_000, []core.SummaryVersion{version(1, 10_000, 4_000), version(2, 20_000, 6_000), version(3, 30_000, 6_000)}, 0},
+		"the first is enough":                {32_768, []core.SummaryVersion{version(1, 10_000, 4_000), version(2, 20_000, 6_000), version(3, 30_000, 6_000)}, 1},
+		"only the one in use is":             {10_500, []core.SummaryVersion{version(1, 10_000, 4_000), version(2, 20_000, 6_000), version(3, 30_000, 6_000)}, 3},
+		"behind one that holds for all":      {128_000, []core.SummaryVersion{version(1, 10_000, 4_000), version(2, 20_000, 0), version(3, 30_000, 6_000)}, 2},
+		"it is the only one, and was erased": {128_000, nil, 0},
+	} {
+		in := contextwindow.Input{Policy: policy, Factor: 1, Model: contextwindow.Limits{Window: tt.window}, System: 50, Summary: version(3, 30_000, 6_000)}
+		if got := contextwindow.OlderVersion(in, tt.chain).Version; got != tt.want {
+			t.Errorf("%s: got version %d, want %d", name, got, tt.want)
+		}
+	}
+}

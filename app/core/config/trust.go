@@ -1,0 +1,85 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// A bobbin.yaml in the working directory may be somebody else's: it came with a
+// repository or an archive. Unless --config or BOBBIN_CONFIG names it, it may only set
+// what sends nothing to an address that it chooses, reads no environment variable that
+// it chooses, lets nobody in, and touches no files outside of its folder. Every other
+// key is refused, so that a new one is until somebody thought about it.
+
+// openKeys are the keys that such a file may set, "limits." for a whole section.
+func openKeys() []string {
+	return []string{
+		"addr", "data_dir", "agents_dir", "default_agent", "default_llm", "context_usage_threshold", "context_summary_model", "context_summary_role",
+		"embedding_model", "models", "titles", "log.", "files.", "limits.",
+	}
+}
+
+// isOpen reports whether a file that nobody named may set the key.
+func isOpen(key string) bool {
+	for _, open := range openKeys() {
+		if key == open || strings.HasSuffix(open, ".") && strings.HasPrefix(key, open) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkUnnamed returns what a file that nobody named must not set and sets. A key that a
+// flag or a variable overrides is not in force and not looked at.
+func (l *layers) checkUnnamed(c *Config) []error {
+	if l.file.named {
+		return nil
+	}
+	var found faults
+	for _, s := range keyTable() {
+		if _, ok := l.file.values[s.name]; !ok || l.from[s.name] != l.file.keyLocation(s.name) {
+			continue
+		}
+		if !isOpen(s.name) {
+			found.addFault(s.name, "must not be set here")
+			continue
+		}
+		checkUnnamedValue(s.name, c, &found)
+	}
+	for _, f := range faultsOf("", errors.Join(found...)) {
+		f.Where = l.keyLocation(f.Key)
+		f.unnamed = l.file.path
+	}
+	return found
+}
+
+// checkUnnamedValue notes what is wrong with the value of a key that a file which
+// nobody named may set.
+func checkUnnamedValue(key string, c *Config, found *faults) {
+	switch key {
+	case "addr":
+		found.checkKey(c.Loopback(), key, "must not open other addresses than 127.0.0.1 here")
+	case "data_dir":
+		found.checkKey(filepath.IsLocal(c.DataDir), key, "must not leave the folder of this file")
+	case "agents_dir":
+		found.checkKey(filepath.IsLocal(c.AgentsDir), key, "must not leave the folder of this file")
+	case "models":
+		for i, m := range c.Models {
+			found.checkKey(m.BaseURL == "", fmt.Sprintf("models[%d].base_url", i), "must not be set here: conversations and keys would go there")
+			found.checkKey(m.APIKeyEnv == "", fmt.Sprintf("models[%d].api_key_env", i), "must not be set here: it sends an environment variable away")
+		}
+	}
+}
+
+// UnnamedFile returns the path of the file in the working directory whose settings the
+// error of Load refuses because nobody named it; empty if that is not the reason.
+func UnnamedFile(err error) string {
+	for _, f := range faultsOf("", err) {
+		if f.unnamed != "" {
+			return f.unnamed
+		}
+	}
+	return ""
+}

@@ -1,0 +1,93 @@
+package contextwindow
+
+import (
+	"slices"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+)
+
+// Rendered are messages as prompts show them, which may be much shorter than their texts: a
+// caller that keeps them need not keep the texts.
+type Rendered map[Form]PromptMessage
+
+// Form is a message and how a prompt shows it. Two messages of the same form have the same
+// bytes.
+type Form struct {
+	id     core.MessageID
+	place  core.Placement
+	limit  int
+	orphan bool
+	reads  bool // see Parts.ReadsResults
+	model  string
+}
+
+// formOf returns the form that the slot requires.
+func (p Parts) formOf(s Slot) Form {
+	return Form{id: s.ID, place: s.Place, limit: s.Limit, orphan: s.Orphan, reads: p.ReadsResults, model: p.Model.Name}
+}
+
+// Unloaded returns the slots whose messages the prompt of the decision shows and whose texts
+// the parts lack: those that can be rendered one by one (Render), and those that Assemble
+// needs whole, because they are quoted or have images and files. Forms are the Rendered of
+// the parts that Assemble uses.
+func Unloaded(parts Parts, d Decision) (render, whole []Slot, forms Rendered) {
+	forms = Rendered{}
+	for _, s := range slices.Concat(d.Pinned, d.History, d.Run) {
+		m := parts.Messages[s.ID]
+		shown := s.Place == core.PlaceVerbatim || s.Place == core.PlaceShortened
+		if m.Unloaded == 0 || !shown {
+			continue
+		}
+		rendered, ok := parts.Rendered[parts.formOf(s)]
+		switch {
+		case s.Note || hasFiles(m):
+			whole = append(whole, s)
+		case !ok:
+			render = append(render, s)
+		default:
+			forms[parts.formOf(s)] = rendered
+		}
+	}
+	return render, whole, forms
+}
+
+// Render returns the messages of the slots as the prompt shows them. From the parts it uses
+// only the facts about agent and model.
+func Render(parts Parts, slots []Slot, messages map[core.MessageID]core.Message, count core.TextCounter) Rendered {
+	p := assembly{count: count, parts: parts, files: attachments{model: parts.Model}}
+	forms := make(Rendered, len(slots))
+	for _, s := range slots {
+		forms[parts.formOf(s)] = p.renderMessage(s, messages[s.ID])
+	}
+	return forms
+}
+
+// notShownText replaces a text that is not loaded, in a prompt that is shown to people and
+// not sent.
+const notShownText = "[not shown here, as this prompt is too large to be sent; the whole text is in the conversation]"
+
+// unloadedMessage replaces a message whose texts are not loaded. It has the size of the
+// message.
+func unloadedMessage(s Slot, m core.Message) PromptMessage {
+	out := llm.Message{Role: s.Role, Content: notShownText, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, ToolName: m.ToolName}
+	if s.Orphan {
+		out = llm.Message{Role: core.RoleUser, Content: orphanText + notShownText}
+	}
+	tokens := s.Tokens
+	if s.Place == core.PlaceShortened {
+		tokens = s.Limit
+	}
+	return PromptMessage{Message: out, ID: s.ID, Place: s.Place, Tokens: tokens}
+}
+
+// unloadedTokens returns the tokens of the messages whose texts are not loaded.
+func unloadedTokens(messages map[core.MessageID]core.Message, slots []Slot) int {
+	n := 0
+	for _, s := range slots {
+		if messages[s.ID].Unloaded > 0 {
+			n += s.Tokens
+		}
+	}
+	return n
+}

@@ -1,0 +1,133 @@
+package contextwindow
+
+import "bobbin/app/core"
+
+// The versions of a summary form a chain: each covers more than the one before it. A
+// prompt takes the oldest version with which it is below the triggers of its model, so
+// that a smaller model, which needed a later version, costs the others no detail: a larger
+// model goes back to an earlier version (OlderVersion), and takes a later one when its own
+// trigger is crossed (planner.readyVersion). Neither calls a model.
+
+// largerBy is how much larger a model's trigger must be for a version made for another model
+// to count as made for a smaller one. Estimates of one model vary less.
+const largerBy = 1.25
+
+// triggerSize returns above which size the prompts of the plan are summarized, in
+// cl100k_base tokens.
+func (p *planner) triggerSize() int { return p.scale.toBase(min(p.budget.Trigger, p.limit)) }
+
+// madeForSmaller reports whether madeFor is the trigger of a smaller model; 0 = made for
+// every model.
+func (p *planner) madeForSmaller(madeFor int) bool {
+	return madeFor > 0 && largerBy*float64(madeFor) <= float64(p.triggerSize())
+}
+
+// MayUseOlder reports whether an older version may be enough: the summary in use was made
+// for a smaller model, and was not chosen for one as large as this one.
+func MayUseOlder(in Input) bool {
+	return in.Summary.MadeFor > 0 && newPlanner(in).madeForSmaller(max(in.Summary.MadeFor, in.State.Chosen))
+}
+
+// Chosen returns the state in which the version in use is the one chosen for this model.
+func Chosen(in Input) PromptState {
+	in.State.Chosen = newPlanner(in).triggerSize()
+	return in.State
+}
+
+// OlderVersion returns the oldest version of the chain, in the order of
+// repositories.Summaries.Versions, with which the prompt is below all triggers; the zero
+// version, no summary, is a candidate unless a version is valid for every model. It returns
+// the version in use if no older one is enough.
+func OlderVersion(in Input, chain []core.SummaryVersion) core.SummaryVersion {
+	active := in.Summary
+	in.State = PromptState{Loops: in.State.Loops} // what was cut for the smaller model is not cut
+	p := newPlanner(in)
+	p.placeMessages()
+	candidates := []core.SummaryVersion{{}}
+	for _, v := range chain {
+		switch {
+		case v.ThroughSeq >= active.ThroughSeq:
+		case v.MadeFor == 0:
+			candidates = []core.SummaryVersion{v}
+		default:
+			candidates = append(candidates, v)
+		}
+	}
+	for _, v := range candidates {
+		messages, covered := active.Messages-v.Messages, p.scale.toModel(active.Covered-v.Covered)
+		size := p.total - p.summarySize() + p.sizeOf(v) + covered + messages // a message's size is rounded up
+		if p.staysQuiet(size, len(in.History)+messages, p.sinceCursor()+covered) {
+			return v
+		}
+	}
+	return active
+}
+
+// staysQuiet reports whether no trigger fires for a prompt of the size with that many
+// messages and tokens after the cursor.
+func (p *planner) staysQuiet(size, messages, tokens int) bool {
+	pol := p.in.Policy
+	allowed := pol.AutoSummarize && messages >= pol.NeverBelow
+	n := pol.messageThreshold()
+	switch {
+	case size > min(p.budget.Trigger, p.limit):
+	case pol.MaxUnsummarized > 0 && messages >= pol.MaxUnsummarized:
+	case allowed && n > 0 && messages >= n:
+	case allowed && pol.MaxTokens > 0 && tokens >= pol.MaxTokens:
+	default:
+		return true
+	}
+	return false
+}
+
+// sizeOf returns the tokens of a summary in the prompt, with the text around it.
+func (p *planner) sizeOf(v core.SummaryVersion) int {
+	if v.Version == 0 {
+		return 0
+	}
+	return p.scale.toModel(v.Tokens + summaryWrap)
+}
+
+// readyVersion returns the prepared version to activate now that triggers are crossed: the
+// oldest with which none is; else the one that comes nearest, which the next summary then
+// extends; the zero version = none. A version that was made for a smaller model is not used
+// if it leaves too little for this one: less than half of the landing point by tokens, or
+// fewer messages than the policy keeps.
+func (p *planner) readyVersion(byTokens bool) core.SummaryVersion {
+	var best core.SummaryVersion
+	cuts, next := p.cutPoints(), 0
+	size, tokens := p.total-p.summarySize(), p.sinceCursor()
+	for _, v := range p.in.Versions {
+		cut := cutAt(p.in.History, cuts, v.ThroughSeq)
+		if cut == 0 {
+			continue
+		}
+		for ; next < cut; next++ {
+			size, tokens = size-p.coveredGain(next), tokens-p.rawGain(next)
+		}
+		with, left := size+p.sizeOf(v), len(p.in.History)-cut
+		little := byTokens && with < p.budget.Landing/2 || !byTokens && left < p.in.Policy.MinRecent
+		fits := p.staysQuiet(with, left, tokens)
+		switch {
+		case with >= p.total:
+			continue
+		case fits && little && p.madeForSmaller(v.MadeFor):
+			return best
+		case fits:
+			return v
+		}
+		best = v
+	}
+	return best
+}
+
+// cutAt returns after how many messages of the history a summary through the seq ends; 0 =
+// the history cannot be cut there.
+func cutAt(history []Item, cuts []int, through int64) int {
+	for _, c := range cuts {
+		if history[c-1].Seq == through {
+			return c
+		}
+	}
+	return 0
+}

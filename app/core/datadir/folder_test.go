@@ -1,0 +1,156 @@
+package datadir_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/core/datadir"
+)
+
+func TestOneProcessHoldsTheFolder(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir()
+	f, err := datadir.Hold(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = datadir.Hold(t.Context(), path)
+	if !errors.Is(err, core.ErrConflict) || !strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
+		t.Errorf("second hold: %v, want a conflict that names process %d", err, os.Getpid())
+	}
+	if err := f.Release(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := datadir.Hold(t.Context(), path)
+	if err != nil {
+		t.Fatalf("hold after release: %v", err)
+	}
+	if err := again.Release(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRunningIsFoundOnlyWhileItRuns(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir()
+	if _, ok := datadir.Running(path); ok {
+		t.Error("found a process in an empty folder")
+	}
+	f, err := datadir.Hold(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := datadir.Server{URL: "http://127.0.0.1:1", PID: os.Getpid(), Token: "secret"}
+	if err := f.Announce(want); err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := datadir.Running(path); !ok || !got.Is(want) {
+		t.Errorf("running = %+v, %v, want %+v", got, ok, want)
+	}
+	info, err := os.Stat(path + "/server.json")
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("server.json: %v, %v, want it for this user only", info, err)
+	}
+	raw, err := os.ReadFile(path + "/server.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Release(); err != nil {
+		t.Fatal(err)
+	}
+	// What a killed process leaves behind does not count.
+	if err := os.WriteFile(path+"/server.json", raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, ok := datadir.Running(path); ok {
+		t.Errorf("found %+v, which does not run", s)
+	}
+}
+
+func TestWorkerNameStays(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir()
+	var names [2]string
+	for i := range names {
+		f, err := datadir.Hold(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if names[i], err = f.Worker(); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Release(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if names[0] == "" || names[0] != names[1] {
+		t.Errorf("worker names %q", names)
+	}
+}
+
+// Whoever put symbolic links into the folder has nothing written, read or made elsewhere.
+//
+// Finding: security-15
+func TestSymbolicLinksLeadNowhere(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"bobbin.lock", "server.json.new", "worker"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path, outside := t.TempDir(), t.TempDir()
+			victim, made := filepath.Join(outside, "victim"), filepath.Join(outside, "made")
+			if err := os.WriteFile(victim, []byte("important"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, target := range []string{victim, made} {
+				_ = os.Remove(filepath.Join(path, name)) // there is none yet the first time
+				if err := os.Symlink(target, filepath.Join(path, name)); err != nil {
+					t.Skipf("no symbolic links here: %v", err)
+				}
+				f, err := datadir.Hold(t.Context(), path)
+				if err == nil {
+					_, workerErr := f.Worker()
+					err = errors.Join(workerErr, f.Announce(datadir.Server{URL: "http://127.0.0.1:1"}), f.Release())
+				}
+				if err == nil {
+					t.Errorf("a link to %s: got no error", target)
+				}
+			}
+			if raw, err := os.ReadFile(victim); err != nil || string(raw) != "important" {
+				t.Errorf("the file of somebody else is now %q (%v)", raw, err)
+			}
+			if _, err := os.Lstat(made); !errors.Is(err, os.ErrNotExist) {
+				t.Error("a file was made elsewhere")
+			}
+		})
+	}
+}
+
+// A lock that somebody else holds elsewhere does not make a process out of a
+// server.json that came with a folder.
+//
+// Finding: security-15
+func TestRunningFollowsNoLinks(t *testing.T) {
+	t.Parallel()
+	held, fake := t.TempDir(), t.TempDir()
+	f, err := datadir.Hold(t.Context(), held)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(held, "bobbin.lock"), filepath.Join(fake, "bobbin.lock")); err != nil {
+		t.Skipf("no symbolic links here: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(fake, "server.json"), []byte(`{"url": "http://evil.example", "token": "x"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, ok := datadir.Running(fake); ok {
+		t.Errorf("found %+v by somebody else's lock", s)
+	}
+	if err := f.Release(); err != nil {
+		t.Fatal(err)
+	}
+}

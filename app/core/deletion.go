@@ -1,0 +1,64 @@
+package core
+
+import "time"
+
+// DeletionKind says what a deletion removes.
+type DeletionKind string
+
+// What can be deleted for good.
+const (
+	DeleteSession DeletionKind = "session" // with everything that belongs to it
+	DeleteUser    DeletionKind = "user"    // everything of a user: sessions, memories, files, what they wrote elsewhere
+)
+
+// DeletionStatus says how far a deletion is.
+type DeletionStatus string
+
+// The states of deletions. A deletion never fails: it is tried until it succeeds.
+const (
+	DeletionPending   DeletionStatus = "pending"   // accepted, or waiting for its next attempt
+	DeletionRunning   DeletionStatus = "running"   // a process is at work on it
+	DeletionSucceeded DeletionStatus = "succeeded" // everything is removed; Report says what
+)
+
+// Deletion is the removal of a session or a user for good, as a job that survives
+// restarts.
+type Deletion struct {
+	ID         DeletionID     `json:"id"`
+	Owner      string         `json:"-"`
+	Kind       DeletionKind   `json:"kind"`
+	SessionID  SessionID      `json:"session_id,omitempty"`  // of a session's deletion
+	UserHash   string         `json:"-"`                     // whose data it is: SecretHash of the user; empty = nobody's
+	User       string         `json:"-"`                     // of a user's deletion that is not done
+	Actor      string         `json:"-"`                     // who asked for it, as the audit log names them
+	SlackPosts bool           `json:"slack_posts,omitempty"` // also delete the posts in Slack
+	Status     DeletionStatus `json:"status"`
+	RowsTotal  int64          `json:"rows_total"` // that there were at the beginning; 0 = not counted yet
+	RowsLeft   int64          `json:"rows_left"`  // of these, as counted last
+	Attempts   int            `json:"attempts"`
+	Error      string         `json:"error,omitempty"`  // why the last attempt did not succeed
+	Report     *PurgeReport   `json:"report,omitempty"` // of a deletion that succeeded
+	CreatedAt  time.Time      `json:"created_at"`
+	FinishedAt *time.Time     `json:"finished_at,omitempty"` // nil until the deletion succeeded
+
+	Plan  *DeletionPlan `json:"-"` // nil until the first attempt has made it, and when it is done
+	Lease string        `json:"-"` // of the process at work
+}
+
+// DeletionPlan is what there was when a deletion began. An attempt that follows another
+// knows by it what was removed before.
+type DeletionPlan struct {
+	Sessions []SessionID   `json:"sessions"`
+	Marks    []string      `json:"marks"` // further ids of PurgeMarks
+	Tables   []PurgedTable `json:"tables"`
+	// SlackPosts says what became of the posts of Sessions in Slack; nil until they are deleted.
+	SlackPosts *PurgedPosts `json:"slack_posts,omitempty"`
+}
+
+// Target returns what tells deletions of one kind apart.
+func (d Deletion) Target() string {
+	if d.Kind == DeleteSession {
+		return string(d.SessionID)
+	}
+	return d.UserHash
+}

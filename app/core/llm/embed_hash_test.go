@@ -1,0 +1,136 @@
+package llm_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core/llm"
+)
+
+// vector returns the vector of one text.
+func vector(t *testing.T, text string) []float32 {
+	t.Helper()
+	list, err := llm.HashEmbedder{}.Embed(t.Context(), []string{text})
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%.40q: got %d vectors, error %v", text, len(list), err)
+	}
+	return list[0]
+}
+
+// Texts that share words, forms of words or CJK characters are nearer to each other
+// than to texts that do not.
+func TestHashingFindsWords(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, query, near, far string }{
+		{"words", "when is the inspection?", "The inspection is on Friday.", "My favorite tea is green tea."},
+		{"upper case", "INSPECTION", "the inspection", "the invitation"},
+		{"another form", "inspecting pumps", "the pump was inspected", "the cat was fed"},
+		{"misspelled", "inspektsion of the suppplier", "The supplier's inspection is on Friday.", "The cat sleeps."},
+		{"common words do not count", "what is the address of the supplier", "supplier address", "what is the name of the cat"},
+		{"German", "Wann ist die Prüfung der Pumpe?", "Die Pumpenprüfung ist am Freitag.", "Grüner Tee schmeckt mir."},
+		{"Chinese", "水泵什么时候检查", "三号车间的水泵星期五检查", "我喜欢绿茶"},
+		{"Japanese", "点検はいつですか", "ポンプの点検は金曜日です", "緑茶が好きです"},
+		{"Korean", "점검은 언제입니까", "펌프 점검은 금요일입니다", "녹차를 좋아합니다"},
+		{"full width", "ＡＢＣ１２３", "abc123", "xyz789"},
+		{"composed or not", "cafe\u0301 crème", "café cre\u0300me", "tea with milk"},
+		{"numbers", "invoice 4711", "4711 is the invoice of May", "invoice 8152"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			q := vector(t, tt.query)
+			near, far := llm.DotProduct(q, vector(t, tt.near)), llm.DotProduct(q, vector(t, tt.far))
+			if near < far+0.05 {
+				t.Errorf("got %.3f for %q, and %.3f for %q; want the first to be far more", near, tt.near, far, tt.far)
+			}
+		})
+	}
+}
+
+// Every text has a vector of length 1, always the same; the texts are left alone.
+func TestHashingIsSound(t *testing.T) {
+	t.Parallel()
+	texts := []string{"", " ", "!!!", "...", "\x00\xff", "a", "the", "水", "👍", strings.Repeat("x", 33_000), strings.Repeat("a b ", 9_000), "one\ntwo"}
+	before := append([]string(nil), texts...)
+	first, err := llm.HashEmbedder{}.Embed(t.Context(), texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := llm.HashEmbedder{}.Embed(t.Context(), texts)
+	if diff := cmp.Diff(first, second); err != nil || diff != "" {
+		t.Errorf("the second time: error %v, difference %s", err, diff)
+	}
+	for i, v := range first {
+		if !llm.IsUnitVector(v, llm.HashEmbedder{}.Dimension()) {
+			t.Errorf("%.20q: got a vector that is not sound", texts[i])
+		}
+	}
+	if diff := cmp.Diff(before, texts); diff != "" {
+		t.Errorf("the texts were changed: %s", diff)
+	}
+	if got := llm.DotProduct(vector(t, "!!!"), vector(t, "???")); got > 0.5 {
+		t.Errorf("two texts of signs: got %.2f, want them apart", got)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("enough"))
+	if _, err := (llm.HashEmbedder{}).Embed(ctx, texts); err == nil || err.Error() != "enough" {
+		t.Errorf("canceled: got error %v, want its cause", err)
+	}
+}
+
+// What is stored must not change by accident: another vector needs another name.
+func TestHashingStaysTheSame(t *testing.T) {
+	t.Parallel()
+	v := vector(t, "The inspection of pump 3 is on Friday. 水泵检查")
+	var sum float64
+	for i, f := range v {
+		sum += float64(f) * float64(i+1)
+	}
+	if got, want := math.Round(sum*1e4)/1e4, -225.0602; got != want && llm.HashingModel == "hashing-384-v1" {
+		t.Errorf("got the sum %v, want %v: change HashingModel when vectors change", got, want)
+	}
+}
+
+func TestUnit(t *testing.T) {
+	t.Parallel()
+	in := []float32{3, 0, 4}
+	got, err := llm.UnitVector(in, 3)
+	if diff := cmp.Diff([]float32{0.6, 0, 0.8}, got); err != nil || diff != "" || in[0] != 3 {
+		t.Errorf("got %v, error %v, want it at length 1 and the input as it was", got, err)
+	}
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	for name, v := range map[string][]float32{
+		"nothing": nil, "another dimension": {1}, "no direction": {0, 0, 0}, "no number": {1, nan, 1}, "endless": {1, inf, 1},
+	} {
+		if got, err := llm.UnitVector(v, 3); err == nil {
+			t.Errorf("%s: got %v, want an error", name, got)
+		}
+	}
+	if got, err := llm.UnitVector([]float32{math.MaxFloat32, 0, math.MaxFloat32}, 0); err != nil || !llm.IsUnitVector(got, 3) {
+		t.Errorf("large numbers: got %v, error %v", got, err)
+	}
+	for name, v := range map[string][]float32{"short": {1}, "long": {3, 0, 4}, "no number": {nan, 0, 0}} {
+		if llm.IsUnitVector(v, 3) {
+			t.Errorf("%s: got sound", name)
+		}
+	}
+}
+
+func TestDot(t *testing.T) {
+	t.Parallel()
+	for n := range 40 {
+		a, b, want := make([]float32, n), make([]float32, n), float32(0)
+		for i := range n {
+			a[i], b[i] = float32(i), 2
+			want += 2 * float32(i)
+		}
+		if got := llm.DotProduct(a, b); got != want {
+			t.Errorf("%d numbers: got %g, want %g", n, got, want)
+		}
+	}
+}

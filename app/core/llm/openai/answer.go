@@ -1,0 +1,188 @@
+package openai
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/providerhttp"
+)
+
+// answer reads one answer and emits it piece by piece.
+type answer struct {
+	emit    func(llm.Delta) bool             // false = no more
+	refusal func(reported []byte) *llm.Error // makes the error that the answer reports
+
+	calls      calls
+	usage      *core.Usage
+	model      string // that answered, as reported
+	finish     string // the provider's word, as it came
+	hasContent bool   // there was text, reasoning or a tool call
+}
+
+// read reads the answer to its end, streamed or not.
+func (a *answer) read(body io.Reader) error {
+	err := providerhttp.Reader{Whole: a.handleEvent, Stream: a.readStream, Page: func() error {
+		return a.refusal([]byte(providerhttp.WebPage))
+	}}.Read(body)
+	if err != nil {
+		return err
+	}
+	return a.emitLast()
+}
+
+// readStream reads server-sent events. Once the finish reason is there, nothing
+// can be lost any more: a stream that breaks off then is a whole answer.
+func (a *answer) readStream(events *providerhttp.Events) error {
+	for {
+		e, err := events.Next()
+		if err != nil && a.finish != "" && !isSize(err) {
+			return nil
+		}
+		if errors.Is(err, io.EOF) {
+			return providerhttp.ErrTruncated
+		}
+		if err != nil {
+			return err
+		}
+		if providerhttp.IsDone(e.Data) {
+			return a.handleDone()
+		}
+		if e.Name == "error" {
+			return a.refusal(e.Data)
+		}
+		if err := a.handleEvent(e.Data); err != nil {
+			return err
+		}
+	}
+}
+
+func isSize(err error) bool {
+	var e *providerhttp.SizeError
+	return errors.As(err, &e)
+}
+
+// handleDone is called at [DONE]. A server that sent content, but no finish reason,
+// has finished.
+func (a *answer) handleDone() error {
+	if a.finish != "" {
+		return nil
+	}
+	if !a.hasContent {
+		return providerhttp.ErrTruncated
+	}
+	a.finish = "stop"
+	return nil
+}
+
+// handleEvent handles one event.
+func (a *answer) handleEvent(data []byte) error {
+	data = bytes.TrimSpace(data)
+	if len(data) == 0 {
+		return nil
+	}
+	if data[0] == '[' { // Gemini reports errors in a list
+		return a.refusal(data)
+	}
+	if data[0] != '{' { // not of the protocol: a keep-alive
+		return nil
+	}
+	c, err := parseChunk(data)
+	if err != nil {
+		return fmt.Errorf("%w in the middle of an event", providerhttp.ErrTruncated)
+	}
+	if failure := c.reportedError(data); failure != nil {
+		return a.refusal(failure)
+	}
+	if u := c.Usage.toCore(); u != nil {
+		a.usage = u
+	}
+	if c.Model != "" {
+		a.model = c.Model
+	}
+	for _, one := range c.Choices {
+		if one.Index != 0 && len(c.Choices) > 1 { // only one is requested
+			continue
+		}
+		if err := a.handleChoice(one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *answer) handleChoice(one choice) error {
+	if u := one.Usage.toCore(); u != nil {
+		a.usage = u
+	}
+	p := one.Delta
+	if p == nil {
+		p = one.Message
+	}
+	if p != nil {
+		if err := a.emitPiece(p, one.Delta == nil); err != nil {
+			return err
+		}
+	}
+	// null and "" must not replace an earlier reason.
+	if one.FinishReason != "" {
+		a.finish = one.FinishReason
+	}
+	switch one.FinishReason {
+	case "error", "insufficient_system_resource": // OpenRouter, Mistral; DeepSeek
+		return a.refusal([]byte(`{"error":{"message":"the provider stopped with an error","type":"server_error"}}`))
+	}
+	return nil
+}
+
+// emitPiece emits the content of a delta. In a complete message every tool call is
+// complete.
+func (a *answer) emitPiece(p *piece, whole bool) error {
+	d := llm.Delta{
+		Text:      p.Content.text + p.Refusal,
+		Reasoning: p.ReasoningContent.text,
+	}
+	if d.Reasoning == "" { // some servers send both
+		d.Reasoning = p.Reasoning.text
+	}
+	d.Reasoning += p.Content.reasoning
+	if d.Text != "" || d.Reasoning != "" {
+		a.hasContent = true
+		if !a.emit(d) {
+			return providerhttp.ErrLeft
+		}
+	}
+	for i := range p.ToolCalls {
+		if whole {
+			p.ToolCalls[i].Index = &i
+		}
+		call := a.calls.addPiece(p.ToolCalls[i])
+		if call == nil {
+			continue
+		}
+		a.hasContent = true
+		if !a.emit(llm.Delta{ToolCall: call}) {
+			return providerhttp.ErrLeft
+		}
+	}
+	return nil
+}
+
+// emitLast emits what is known only at the end.
+func (a *answer) emitLast() error {
+	if a.finish == "" {
+		return providerhttp.ErrTruncated
+	}
+	for _, call := range a.calls.assignMissingIDs() {
+		if !a.emit(llm.Delta{ToolCall: call}) {
+			return providerhttp.ErrLeft
+		}
+	}
+	if !a.emit(llm.Delta{Usage: a.usage, Finish: finishReason(a.finish, len(a.calls.slots) > 0), Model: a.model}) {
+		return providerhttp.ErrLeft
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+package openai
+
+import (
+	"encoding/json"
+	"strings"
+
+	"bobbin/app/core/llm"
+)
+
+// calls joins the pieces of tool calls by their index, also for servers that leave it out
+// or repeat it.
+type calls struct {
+	slots []*slot
+}
+
+// slot is one tool call; its place in calls.slots is the index that we give it.
+type slot struct {
+	index     *int // the provider's
+	id        string
+	name      string
+	arguments []byte
+}
+
+// addPiece returns the delta of the piece; nil if the piece is empty.
+func (c *calls) addPiece(w callWire) *llm.ToolCallDelta {
+	signature := w.ExtraContent.Google.ThoughtSignature
+	if w.ID == "" && w.Function.Name == "" && w.Function.Arguments == "" && signature == "" {
+		return nil
+	}
+	i := c.findSlot(w)
+	if i < 0 {
+		i = len(c.slots)
+		c.slots = append(c.slots, &slot{index: w.Index})
+	}
+	s := c.slots[i]
+	d := &llm.ToolCallDelta{Index: i, Arguments: string(w.Function.Arguments), Signature: signature}
+	if s.id == "" && w.ID != "" && !c.hasID(w.ID) {
+		s.id, d.ID = w.ID, w.ID
+	}
+	if s.name == "" {
+		s.name, d.Name = w.Function.Name, w.Function.Name
+	}
+	s.arguments = append(s.arguments, d.Arguments...)
+	return d
+}
+
+// findSlot returns the slot that the piece belongs to; -1 = a new one.
+func (c *calls) findSlot(w callWire) int {
+	for i := len(c.slots) - 1; i >= 0; i-- {
+		s := c.slots[i]
+		if w.Index != nil && s.index != nil {
+			if *w.Index == *s.index {
+				return c.sameIndex(i, w)
+			}
+			continue
+		}
+		if w.ID != "" && s.id == w.ID {
+			return i
+		}
+	}
+	if w.Index == nil && w.ID == "" && w.Function.Name == "" {
+		return len(c.slots) - 1 // continues the last
+	}
+	return -1
+}
+
+// sameIndex returns i if the piece continues that call, and -1 if it is another call with
+// the same index: Gemini numbers all parallel calls 0, each whole in one piece.
+func (c *calls) sameIndex(i int, w callWire) int {
+	s := c.slots[i]
+	if w.Function.Name == "" || s.name == "" {
+		return i
+	}
+	if w.ID != "" && s.id != "" && w.ID != s.id {
+		return -1
+	}
+	if w.ID == "" && strings.HasPrefix(string(w.Function.Arguments), "{") && json.Valid(s.arguments) {
+		return -1
+	}
+	return i
+}
+
+func (c *calls) hasID(id string) bool {
+	for _, s := range c.slots {
+		if s.id == id {
+			return true
+		}
+	}
+	return false
+}
+
+// assignMissingIDs gives the calls that came without an id one of ours, so that their
+// results can name them.
+func (c *calls) assignMissingIDs() []*llm.ToolCallDelta {
+	var out []*llm.ToolCallDelta
+	for i, s := range c.slots {
+		if s.id == "" {
+			s.id = llm.NewCallID()
+			out = append(out, &llm.ToolCallDelta{Index: i, ID: s.id})
+		}
+	}
+	return out
+}

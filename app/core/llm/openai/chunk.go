@@ -1,0 +1,155 @@
+package openai
+
+import (
+	"encoding/json"
+	"strings"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm/providerhttp"
+)
+
+// chunk is one event of a stream, or the whole answer of a server that does not
+// stream.
+type chunk struct {
+	Object  string          `json:"object"`
+	Model   string          `json:"model"`
+	Choices []choice        `json:"choices"`
+	Usage   *usage          `json:"usage"`
+	Error   json.RawMessage `json:"error"`
+}
+
+type choice struct {
+	Index        int             `json:"index"`
+	Delta        *piece          `json:"delta"`
+	Message      *piece          `json:"message"`
+	FinishReason string          `json:"finish_reason"`
+	Usage        *usage          `json:"usage"` // Moonshot puts it here
+	Error        json.RawMessage `json:"error"` // OpenRouter
+}
+
+// piece is a delta, or a whole message.
+type piece struct {
+	Content          content    `json:"content"`
+	Refusal          string     `json:"refusal"`
+	ReasoningContent content    `json:"reasoning_content"` // DeepSeek, vLLM, llama.cpp
+	Reasoning        content    `json:"reasoning"`         // OpenRouter, Ollama, newer vLLM
+	ToolCalls        []callWire `json:"tool_calls"`
+}
+
+type callWire struct {
+	Index    *int   `json:"index"`
+	ID       string `json:"id"`
+	Function struct {
+		Name      string  `json:"name"`
+		Arguments rawText `json:"arguments"`
+	} `json:"function"`
+	ExtraContent struct {
+		Google struct {
+			ThoughtSignature string `json:"thought_signature"`
+		} `json:"google"`
+	} `json:"extra_content"`
+}
+
+// content is text, which some servers (Mistral's reasoning models) send as a list
+// of typed parts.
+type content struct {
+	text      string
+	reasoning string // parts of the type thinking
+}
+
+// UnmarshalJSON reads a string, a list of parts, or null.
+func (c *content) UnmarshalJSON(raw []byte) error {
+	if raw[0] != '[' {
+		return providerhttp.IgnoreType(json.Unmarshal(raw, &c.text))
+	}
+	var parts []struct {
+		Type     string  `json:"type"`
+		Text     string  `json:"text"`
+		Thinking content `json:"thinking"`
+	}
+	if err := providerhttp.IgnoreType(json.Unmarshal(raw, &parts)); err != nil {
+		return err
+	}
+	for _, p := range parts {
+		c.text += p.Text
+		c.reasoning += p.Thinking.text
+	}
+	return nil
+}
+
+// rawText is text, or the JSON of another value: some servers send the arguments of a
+// tool as an object.
+type rawText string
+
+// UnmarshalJSON reads a string, null, or keeps the JSON.
+func (t *rawText) UnmarshalJSON(raw []byte) error {
+	switch {
+	case raw[0] == '"':
+		return json.Unmarshal(raw, (*string)(t))
+	case string(raw) != "null":
+		*t = rawText(raw)
+	}
+	return nil
+}
+
+type usage struct {
+	PromptTokens        int `json:"prompt_tokens"`
+	CompletionTokens    int `json:"completion_tokens"`
+	PromptTokensDetails struct {
+		CachedTokens     int `json:"cached_tokens"`
+		CacheWriteTokens int `json:"cache_write_tokens"`
+	} `json:"prompt_tokens_details"`
+	CompletionTokensDetails struct {
+		ReasoningTokens int `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
+	PromptCacheHitTokens int `json:"prompt_cache_hit_tokens"` // DeepSeek
+}
+
+// toCore returns the usage; nil if it is empty.
+func (u *usage) toCore() *core.Usage {
+	if u == nil || (u.PromptTokens <= 0 && u.CompletionTokens <= 0) {
+		return nil
+	}
+	return &core.Usage{
+		InputTokens:      max(u.PromptTokens, 0),
+		OutputTokens:     max(u.CompletionTokens, 0),
+		ReasoningTokens:  max(u.CompletionTokensDetails.ReasoningTokens, 0),
+		CacheReadTokens:  max(u.PromptTokensDetails.CachedTokens, u.PromptCacheHitTokens, 0),
+		CacheWriteTokens: max(u.PromptTokensDetails.CacheWriteTokens, 0),
+	}
+}
+
+// parseChunk reads one event. Members of an unexpected type are left empty.
+func parseChunk(data []byte) (chunk, error) {
+	var c chunk
+	err := providerhttp.IgnoreType(json.Unmarshal(data, &c))
+	return c, err
+}
+
+// reportedError returns the error that the event reports, as JSON; nil if it does not.
+func (c chunk) reportedError(data []byte) []byte {
+	if providerhttp.Present(c.Error) || c.Object == "error" {
+		return data
+	}
+	for _, one := range c.Choices {
+		if providerhttp.Present(one.Error) {
+			return []byte(`{"error":` + string(one.Error) + `}`)
+		}
+	}
+	return nil
+}
+
+// finishReason returns the provider's finish reason in the words of core.
+func finishReason(word string, called bool) core.FinishReason {
+	switch word = strings.ToLower(word); word {
+	case "function_call":
+		return core.FinishToolCalls
+	case "model_length", "max_tokens": // Mistral; Gemini's native word
+		return core.FinishLength
+	case "stop":
+		if called { // Gemini, and Ollama at times
+			return core.FinishToolCalls
+		}
+	}
+	return core.FinishReason(word)
+}

@@ -1,0 +1,88 @@
+package openai_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/openai"
+)
+
+func TestO11ErrorsAreTyped(t *testing.T) {
+	t.Parallel()
+	const body = `{"error":{"message":"order 4290 is not valid","type":"invalid_request_error","code":"bad_order","param":null}}`
+	s := serve(t, refuse(http.StatusBadRequest, body, "X-Request-Id: req_1", "Retry-After: 7"))
+	_, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
+	e := llm.AsError(err)
+	if e == nil {
+		t.Fatalf("got %v, want an *llm.Error", err)
+	}
+	want := llm.Error{
+		Kind: llm.KindInvalid, Message: "order 4290 is not valid", Provider: "openai", Status: 400, Code: "bad_order",
+		RequestID: "req_1", RetryAfter: 7 * time.Second,
+	}
+	if *e != want {
+		t.Errorf("got %+v, want %+v", *e, want)
+	}
+}
+
+func TestO12NothingIsFlattened(t *testing.T) {
+	t.Parallel()
+	t.Run("cancel before the headers", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			s := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+			cause := errors.New("stop")
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(time.Second, func() { cancel(cause) })
+			_, err := llm.Collect(s.model(t, openai.Options{}).Stream(ctx, ask("hi")), nil)
+			if !llm.IsKind(err, llm.KindCanceled) || !errors.Is(err, cause) || !errors.Is(err, context.Canceled) {
+				t.Errorf("canceled before: got %v, want KindCanceled with its cause", err)
+			}
+			ctx, again := context.WithCancelCause(t.Context())
+			time.AfterFunc(time.Second, func() { again(cause) })
+			_, err = llm.Collect(s.model(t, openai.Options{}).Stream(ctx, ask("hi")), nil)
+			if !llm.IsKind(err, llm.KindCanceled) || !errors.Is(err, cause) {
+				t.Errorf("canceled while waiting: got %v, want KindCanceled with its cause", err)
+			}
+		})
+	})
+	t.Run("network", func(t *testing.T) {
+		t.Parallel()
+		refused := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
+		m, err := openai.New(openai.Options{Model: "m", BaseURL: baseURL, Transport: roundTripper(func(*http.Request) (*http.Response, error) {
+			return nil, refused
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = collect(t, m, ask("hi"))
+		if !llm.IsKind(err, llm.KindNetwork) || !errors.Is(err, refused) {
+			t.Errorf("got %v, want KindNetwork that wraps the cause", err)
+		}
+		if want := "openai: network: http://provider.test/v1 was not reached: dial tcp: connection refused"; err.Error() != want {
+			t.Errorf("got %q, want %q", err, want)
+		}
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestO18RequestIDIsInTheError(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Request-Id", "req_9")
+		say(w, `{"error":{"message":"broken","type":"server_error"}}`)
+	})
+	_, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
+	if e := llm.AsError(err); e == nil || e.RequestID != "req_9" {
+		t.Errorf("got %+v, want the request id req_9", e)
+	}
+}

@@ -1,0 +1,230 @@
+package openai_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/openai"
+)
+
+// The numbers in the names of the tests are those of doc.go.
+
+func TestO1CancelInMidStreamIsTyped(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("user pressed stop")
+	for name, end := range map[string]func(context.Context) (context.Context, context.CancelFunc){
+		"cancel": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancelCause(ctx)
+			stop := time.AfterFunc(time.Second, func() { cancel(cause) })
+			return ctx, func() { stop.Stop(); cancel(nil) }
+		},
+		"deadline": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeoutCause(ctx, time.Second, cause)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+					say(w, text("par"))
+					<-r.Context().Done() // the provider is told
+				})
+				ctx, cancel := end(t.Context())
+				defer cancel()
+				got, err := llm.Collect(s.model(t, openai.Options{}).Stream(ctx, ask("hi")), nil)
+				if !llm.IsKind(err, llm.KindCanceled) || !errors.Is(err, cause) || !errors.Is(err, ctx.Err()) {
+					t.Errorf("got %v, want KindCanceled that wraps the cause and %v", err, ctx.Err())
+				}
+				if got.Text != "par" {
+					t.Errorf("got %q, want what came before", got.Text)
+				}
+			})
+		})
+	}
+}
+
+func TestO2TruncatedStream(t *testing.T) {
+	t.Parallel()
+	for name, events := range map[string][]string{
+		"in the text": {text("Hel")},
+		"nothing":     {},
+		"only done":   {done},
+		"in a call":   {call(`{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{\"x"}}`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, stream(events...))
+			_, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
+			if !llm.IsKind(err, llm.KindTruncated) {
+				t.Errorf("got %v, want KindTruncated", err)
+			}
+		})
+	}
+}
+
+func TestO3ErrorEventInMidStream(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		event string
+		want  llm.ErrorKind
+	}{
+		"OpenAI":     {`{"error":{"message":"The server had an error","type":"server_error","code":null}}`, llm.KindOverloaded},
+		"OpenRouter": {`{"error":{"code":429,"message":"slow down"},"choices":[{"delta":{"content":""},"finish_reason":"error"}]}`, llm.KindRateLimit},
+		"in a choice": {
+			`{"choices":[{"delta":{"content":""},"finish_reason":"error","error":{"code":502,"message":"upstream"}}]}`, llm.KindOverloaded,
+		},
+		"vLLM":   {`{"object":"error","message":"bad","type":"BadRequestError","code":400}`, llm.KindInvalid},
+		"Gemini": {`[{"error":{"code":503,"message":"overloaded","status":"UNAVAILABLE"}}]`, llm.KindOverloaded},
+		"text":   {`{"error":"something broke"}`, llm.KindUnknown},
+		"type":   {`{"error":{"message":"too slow","type":"timeout"}}`, llm.KindTimeout},
+		"model":  {`{"error":{"message":"gone","type":"not_found_error"}}`, llm.KindNotFound},
+		"google": {`{"error":{"message":"late","status":"DEADLINE_EXCEEDED"}}`, llm.KindTimeout},
+		"wrong":  {`{"error":{"message":"bad","type":"invalid_request_error"}}`, llm.KindInvalid},
+		"finish": {`{"choices":[{"delta":{},"finish_reason":"error"}]}`, llm.KindOverloaded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, stream(text("par"), c.event, finishStop, done))
+			got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
+			if !llm.IsKind(err, c.want) || got.Text != "par" {
+				t.Errorf("got %q, %v, want the partial text and %s", got.Text, err, c.want)
+			}
+		})
+	}
+}
+
+func TestO3ErrorEventByName(t *testing.T) {
+	t.Parallel()
+	for name, lines := range map[string]string{
+		"event line": "event: error\ndata: {\"message\":\"no more memory\",\"type\":\"server_error\"}\n\n",
+		"llama.cpp":  "error: {\"code\":500,\"message\":\"no more memory\",\"type\":\"server_error\"}\n\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				say(w, text("par"))
+				_, _ = w.Write([]byte(lines))
+			})
+			_, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
+			if !llm.IsKind(err, llm.KindOverloaded) || !strings.Contains(err.Error(), "no more memory") {
+				t.Errorf("got %v, want KindOverloaded with the provider's words", err)
+			}
+		})
+	}
+}
+
+// checkCalls checks which tool calls the events make.
+func checkCalls(t *testing.T, want string, events ...string) {
+	t.Helper()
+	s := serve(t, stream(append(events, finishTools, done)...))
+	got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
+	if err != nil || calls(got) != want || got.Finish != core.FinishToolCalls {
+		t.Errorf("got %q, %q, %v, want %q", calls(got), got.Finish, err, want)
+	}
+}
+
+func TestO4InterleavedParallelCalls(t *testing.T) {
+	t.Parallel()
+	checkCalls(t, `a weather {"city":"Paris"} | b weather {"city":"Rome"}`,
+		call(`{"index":0,"id":"a","type":"function","function":{"name":"weather","arguments":""}}`),
+		call(`{"index":1,"id":"b","type":"function","function":{"name":"weather","arguments":""}}`),
+		call(`{"index":0,"function":{"arguments":"{\"city\":\"Paris\"}"}}`),
+		call(`{"index":1,"function":{"arguments":"{\"city\":\"Rome\"}"}}`))
+}
+
+func TestO5TypeInEveryFragment(t *testing.T) {
+	t.Parallel()
+	checkCalls(t, `a weather {"city":"Paris"}`,
+		call(`{"index":0,"id":"a","type":"function","function":{"name":"weather","arguments":"{\"city\""}}`),
+		call(`{"index":0,"type":"function","function":{"arguments":":\"Paris\"}"}}`))
+}
+
+func TestO6EmptyFragmentIsNoCall(t *testing.T) {
+	t.Parallel()
+	checkCalls(t, `a weather {"city":"Paris"}`,
+		call(`{"index":0,"id":"a","type":"function","function":{"name":"weather","arguments":""}}`),
+		call(`{"index":0,"function":{"arguments":""}}`),
+		call(`{"index":0,"function":{"arguments":"{\"city\":\"Paris\"}"}}`))
+}
+
+func TestO7FirstFragmentWithoutType(t *testing.T) {
+	t.Parallel()
+	checkCalls(t, `a weather {"city":"Paris"}`,
+		call(`{"index":0,"id":"a","function":{"name":"weather","arguments":"{\"city\":\"Paris\"}"}}`))
+}
+
+func TestO8TextAndToolCallsApart(t *testing.T) {
+	t.Parallel()
+	s := serve(t, stream(
+		`{"choices":[{"delta":{"role":"assistant","content":""}}]}`,
+		text("Let me "), text("look."),
+		call(`{"index":0,"id":"a","type":"function","function":{"name":"weather","arguments":"{}"}}`),
+		finishTools, done))
+	var deltas []llm.Delta
+	res, err := llm.Collect(s.model(t, openai.Options{}).Stream(t.Context(), ask("hi")), func(d llm.Delta) { deltas = append(deltas, d) })
+	if err != nil || res.Text != "Let me look." || calls(res) != "a weather {}" {
+		t.Fatalf("got %q, %q, %v", res.Text, calls(res), err)
+	}
+	if len(deltas) != 4 || deltas[0].Text != "Let me " || deltas[2].ToolCall == nil || deltas[2].Text != "" || deltas[3].Finish == "" {
+		t.Errorf("got %+v, want two texts, a call, the end, and nothing empty", deltas)
+	}
+}
+
+func TestO9FinishReasonIsKept(t *testing.T) {
+	t.Parallel()
+	s := serve(t, stream(text("cut o"),
+		`{"choices":[{"delta":{},"finish_reason":"length"}]}`,
+		`{"choices":[{"delta":{},"finish_reason":null}]}`,
+		`{"choices":[{"delta":{},"finish_reason":""}],"usage":{"prompt_tokens":3,"completion_tokens":2}}`, done))
+	got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
+	if err != nil || got.Finish != core.FinishLength || got.Usage == nil || got.Usage.InputTokens != 3 {
+		t.Errorf("got %q, %+v, %v, want length and the usage", got.Finish, got.Usage, err)
+	}
+}
+
+func TestO10LongLines(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 1<<20)
+	s := serve(t, stream(text(long), finishStop, done))
+	got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
+	if err != nil || got.Text != long {
+		t.Errorf("got %d bytes, %v, want all %d", len(got.Text), err, len(long))
+	}
+}
+
+func TestO10AnswersAreBounded(t *testing.T) {
+	t.Parallel()
+	line := strings.Repeat("x", 1<<20)
+	for name, c := range map[string]struct {
+		write string
+		times int
+		want  string
+	}{
+		"a line":     {line, 9, "a line of the answer is larger than 8 MiB"},
+		"an answer":  {": " + line + "\n", 70, "the answer is larger than 64 MiB"},
+		"no stream":  {"{" + line, 70, "the answer is larger than 64 MiB"},
+		"only blank": {strings.Repeat(" ", 1<<20), 9, "the blank beginning of the answer is larger than 8 MiB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				for range c.times {
+					if _, err := w.Write([]byte(c.write)); err != nil {
+						return
+					}
+				}
+			})
+			_, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
+			if !llm.IsKind(err, llm.KindUnknown) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,75 @@
+package openai
+
+import (
+	"regexp"
+	"strings"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+)
+
+// toResponseFormat returns the format as OpenAI writes it; nil = none.
+func toResponseFormat(f *core.ResponseFormat) *responseFormat {
+	switch {
+	case f == nil:
+		return nil
+	case f.Type != core.FormatJSONSchema:
+		return &responseFormat{Type: f.Type}
+	}
+	schema := &jsonSchema{Name: f.Name, Schema: f.Schema, Strict: f.Strict}
+	if f.Name == "" {
+		schema.Name = core.DefaultSchemaName
+	}
+	return &responseFormat{Type: f.Type, JSONSchema: schema}
+}
+
+// The models of OpenAI by what they take. Its documentation: reasoning models refuse
+// sampling parameters, the older ones know no schema, and only reasoning models have an
+// effort. Models of others that are called alike, such as gpt-oss, are not among them.
+var (
+	reasoningModel  = regexp.MustCompile(`^(?:o\d|gpt-5)`)
+	withoutStop     = regexp.MustCompile(`^(?:o3|o4|gpt-5)`)
+	withoutEffort   = regexp.MustCompile(`^(?:gpt-3|gpt-4|chatgpt-|o1-mini|o1-preview)`)
+	withoutSchema   = regexp.MustCompile(`^(?:gpt-3|gpt-4-|gpt-4$|o1-mini|o1-preview)`)
+	withoutParallel = regexp.MustCompile(`^o\d`)
+	oldGemini       = regexp.MustCompile(`^gemini-(?:1|2\.0)`)
+)
+
+// ownName returns the model's name without what a proxy or a fine-tuning puts before it.
+func ownName(model string) string {
+	model = strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
+	return strings.TrimPrefix(model, "ft:")
+}
+
+// hasFixedSampling reports whether the model is one of OpenAI's that refuse any temperature.
+func hasFixedSampling(model string) bool {
+	model = ownName(model)
+	return reasoningModel.MatchString(model) && !strings.Contains(model, "-chat")
+}
+
+// lackedParameters returns the parameters that the provider or the model does not take, as far as its
+// name shows.
+func lackedParameters(provider, model string) []llm.Parameter {
+	name := ownName(model)
+	var out []llm.Parameter
+	if hasFixedSampling(model) {
+		out = append(out, llm.Temperature, llm.TopP)
+	}
+	if hasFixedSampling(model) && withoutStop.MatchString(name) {
+		out = append(out, llm.Stop)
+	}
+	chat := reasoningModel.MatchString(name) && !hasFixedSampling(model) // gpt-5-chat-latest does not reason
+	if chat || withoutEffort.MatchString(name) || oldGemini.MatchString(name) || provider == ProviderMistral {
+		out = append(out, llm.ReasoningEffort)
+	}
+	if withoutSchema.MatchString(name) {
+		out = append(out, llm.JSONSchema)
+	}
+	if provider == ProviderOllama { // its API has neither of them
+		out = append(out, llm.StrictTools, llm.ParallelTools)
+	}
+	if withoutParallel.MatchString(name) {
+		out = append(out, llm.ParallelTools)
+	}
+	return out
+}

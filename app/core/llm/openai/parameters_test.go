@@ -1,0 +1,122 @@
+package openai_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/openai"
+)
+
+// parameters are all parameters of an agent, in the form that the tests compare.
+func parameters() core.ModelParameters {
+	return core.ModelParameters{
+		Temperature: new(0.0), TopP: new(0.5), Stop: []string{"END", "\n\n"}, Seed: new(0), ReasoningEffort: "low",
+		ResponseFormat: &core.ResponseFormat{Type: core.FormatJSONSchema, Schema: json.RawMessage(`{"type":"object","properties":{"z":{},"a":{}}}`), Strict: new(true)},
+	}
+}
+
+// The parameters of an agent are members of the request, under the names that the provider
+// has for them; what an agent does not set is not sent.
+//
+// Finding: users-A2
+func TestParametersAreSent(t *testing.T) {
+	t.Parallel()
+	all := map[string]any{
+		"temperature": 0.0, "top_p": 0.5, "stop": []any{"END", "\n\n"}, "seed": 0.0, "reasoning_effort": "low",
+		"response_format": map[string]any{"type": "json_schema", "json_schema": map[string]any{
+			"name": "answer", "strict": true, "schema": map[string]any{"type": "object", "properties": map[string]any{"z": map[string]any{}, "a": map[string]any{}}},
+		}},
+	}
+	without := func(keys ...string) map[string]any {
+		out := map[string]any{}
+		for key, value := range all {
+			out[key] = value
+		}
+		for _, key := range keys {
+			delete(out, key)
+		}
+		return out
+	}
+	mistral := without("seed", "reasoning_effort")
+	mistral["random_seed"] = 0.0
+	for name, tt := range map[string]struct {
+		provider, model string
+		want            map[string]any
+	}{
+		"OpenAI":                    {"openai", "gpt-4o", without("reasoning_effort")},
+		"OpenAI, an older model":    {"openai", "gpt-4-turbo", without("reasoning_effort", "response_format")},
+		"OpenAI, a reasoning model": {"openai", "gpt-5-mini", without("temperature", "top_p", "stop")},
+		"OpenAI, o1":                {"openai", "o1", without("temperature", "top_p")},
+		"OpenAI, a chat model":      {"openai", "gpt-5-chat-latest", without("reasoning_effort")},
+		"Gemini":                    {"gemini", "gemini-2.5-flash", all},
+		"Gemini, an older model":    {"gemini", "gemini-2.0-flash", without("reasoning_effort")},
+		"Ollama":                    {"ollama", "gpt-oss:20b", all},
+		"Mistral":                   {"mistral", "mistral-large-latest", mistral},
+		"OpenRouter":                {"openrouter", "openai/o3", without("temperature", "top_p", "stop")},
+		"a server of one's own":     {"house", "qwen2.5-14b", all},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, stream(`{"choices":[{"delta":{"content":"ok"},"finish_reason":"stop"}]}`, "[DONE]"))
+			m := s.model(t, openai.Options{Provider: tt.provider, Model: tt.model})
+			if _, err := collect(t, m, ask("hi").WithParameters(parameters(), m.Info())); err != nil {
+				t.Fatal(err)
+			}
+			got := s.last(t)
+			for _, key := range []string{"model", "messages", "stream", "stream_options"} {
+				delete(got, key)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("members of the request (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Formats besides a schema, and the name that a schema has.
+func TestResponseFormats(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		format core.ResponseFormat
+		want   string
+	}{
+		"text":   {core.ResponseFormat{Type: core.FormatText}, `{"type":"text"}`},
+		"object": {core.ResponseFormat{Type: core.FormatJSONObject}, `{"type":"json_object"}`},
+		"schema": {core.ResponseFormat{Type: core.FormatJSONSchema, Name: "bill", Schema: json.RawMessage(`{"b":1,"a":2}`)}, `{"type":"json_schema","json_schema":{"name":"bill","schema":{"b":1,"a":2}}}`},
+	} {
+		s := serve(t, stream(`{"choices":[{"delta":{"content":"ok"},"finish_reason":"stop"}]}`, "[DONE]"))
+		req := ask("hi")
+		req.ResponseFormat = &tt.format
+		if _, err := collect(t, s.model(t, openai.Options{}), req); err != nil {
+			t.Fatal(err)
+		}
+		var body struct {
+			Format json.RawMessage `json:"response_format"`
+		}
+		if err := json.Unmarshal(s.received()[0].body, &body); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(body.Format); got != tt.want {
+			t.Errorf("%s: got %s, want %s, keys in the schema's order", name, got, tt.want)
+		}
+	}
+}
+
+// What a model lacks is said by the parameter's key.
+func TestLacking(t *testing.T) {
+	t.Parallel()
+	m, err := openai.New(openai.Options{Model: "gpt-5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]llm.Parameter{llm.Temperature, llm.TopP, llm.Stop}, m.Info().Lacking(parameters())); diff != "" {
+		t.Errorf("gpt-5 lacks (-want +got):\n%s", diff)
+	}
+	if got := m.Info().Lacking(core.ModelParameters{ReasoningEffort: "low", Seed: new(1)}); len(got) > 0 {
+		t.Errorf("got %v, want nothing that is not set", got)
+	}
+}

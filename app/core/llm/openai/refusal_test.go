@@ -1,0 +1,213 @@
+package openai_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/openai"
+)
+
+// refused returns the error that the model makes of a refusal.
+func refused(t *testing.T, status int, body string, header ...string) *llm.Error {
+	t.Helper()
+	s := serve(t, refuse(status, body, header...))
+	_, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
+	e := llm.AsError(err)
+	if e == nil {
+		t.Fatalf("got %v, want an *llm.Error", err)
+	}
+	return e
+}
+
+func TestRefusalsByStatusAndCode(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status  int
+		body    string
+		kind    llm.ErrorKind
+		code    string
+		message string
+	}{
+		"OpenAI key": {
+			401, `{"error":{"message":"Incorrect API key provided.","type":"invalid_request_error","code":"invalid_api_key"}}`,
+			llm.KindAuth, "invalid_api_key", "Incorrect API key provided.",
+		},
+		"OpenAI rate": {
+			429, `{"error":{"message":"Rate limit reached","type":"requests","code":"rate_limit_exceeded"}}`,
+			llm.KindRateLimit, "rate_limit_exceeded", "Rate limit reached",
+		},
+		"OpenAI quota: waiting does not help": {
+			429, `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`,
+			llm.KindAuth, "insufficient_quota", "You exceeded your current quota",
+		},
+		"OpenAI model": {
+			404, `{"error":{"message":"The model does not exist","type":"invalid_request_error","code":"model_not_found"}}`,
+			llm.KindNotFound, "model_not_found", "The model does not exist",
+		},
+		"OpenAI server":  {500, `{"error":{"message":"The server had an error","type":"server_error"}}`, llm.KindOverloaded, "server_error", "The server had an error"},
+		"content filter": {400, `{"error":{"message":"filtered","code":"content_filter"}}`, llm.KindContentFilter, "content_filter", "filtered"},
+		"overloaded":     {529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, llm.KindOverloaded, "overloaded_error", "Overloaded"},
+		"Gemini in a list": {
+			400, `[{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}]`,
+			llm.KindAuth, "API_KEY_INVALID", "API key not valid.",
+		},
+		"Gemini busy": {503, `[{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}]`, llm.KindOverloaded, "503", "The model is overloaded."},
+		"Mistral detail": {
+			422, `{"object":"error","message":{"detail":[{"msg":"Extra inputs are not permitted"}]},"type":"invalid_request_error","code":null}`,
+			llm.KindInvalid, "invalid_request_error", "Extra inputs are not permitted",
+		},
+		"FastAPI":            {422, `{"detail":"no such field"}`, llm.KindInvalid, "", "no such field"},
+		"Ollama":             {404, `{"error":"model 'x' not found"}`, llm.KindNotFound, "", "model 'x' not found"},
+		"vLLM":               {400, `{"object":"error","message":"bad","type":"BadRequestError","param":null,"code":400}`, llm.KindInvalid, "400", "bad"},
+		"code and sentence":  {400, `{"error":"bad_thing","message":"It is bad."}`, llm.KindInvalid, "bad_thing", "It is bad."},
+		"OpenRouter credits": {402, `{"error":{"code":402,"message":"Insufficient credits"}}`, llm.KindAuth, "402", "Insufficient credits"},
+		"OpenRouter filter":  {403, `{"error":{"code":403,"message":"flagged","metadata":{"reasons":["violence"]}}}`, llm.KindContentFilter, "moderation", "flagged"},
+		"OpenRouter upstream": {
+			429, `{"error":{"code":429,"message":"Provider returned error","metadata":{"raw":"{\"error\":{\"message\":\"busy\",\"code\":\"rate_limit_exceeded\"}}","provider_name":"X"}}}`,
+			llm.KindRateLimit, "rate_limit_exceeded", "busy",
+		},
+		"time-out of the server": {408, `{"error":{"code":408,"message":"timed out"}}`, llm.KindTimeout, "408", "timed out"},
+		"gateway":                {502, "<html>Bad Gateway</html>", llm.KindOverloaded, "", "status 502 Bad Gateway"},
+		"plain text":             {503, "no healthy upstream", llm.KindOverloaded, "", "no healthy upstream"},
+		"nothing":                {500, "", llm.KindOverloaded, "", "status 500 Internal Server Error"},
+		"redirect":               {302, "", llm.KindInvalid, "", "status 302 Found"},
+		"not implemented":        {501, "", llm.KindInvalid, "", "status 501 Not Implemented"},
+		"other members":          {400, `{"foo":1}`, llm.KindInvalid, "", "status 400 Bad Request"},
+		"broken JSON":            {400, `{"error":`, llm.KindInvalid, "", `{"error":`},
+		// Words in a sentence are no codes.
+		"429 in a sentence":         {400, `{"error":{"message":"order 4290 of 429 rate limit exceeded"}}`, llm.KindInvalid, "", "order 4290 of 429 rate limit exceeded"},
+		"length quoted":             {400, `{"error":{"message":"Invalid value: \"This model's maximum context length is 5 tokens\""}}`, llm.KindInvalid, "", `Invalid value: "This model's maximum context length is 5 tokens"`},
+		"too large an output limit": {400, `{"error":{"message":"max_tokens is too large: 99999. This model supports at most 16384 completion tokens"}}`, llm.KindInvalid, "", "max_tokens is too large: 99999. This model supports at most 16384 completion tokens"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := refused(t, c.status, c.body)
+			if e.Kind != c.kind || e.Code != c.code || e.Message != c.message || e.Status != c.status {
+				t.Errorf("got %s, code %q, status %d, %q\nwant %s, code %q, status %d, %q",
+					e.Kind, e.Code, e.Status, e.Message, c.kind, c.code, c.status, c.message)
+			}
+			if e.Limit != 0 || e.Requested != 0 {
+				t.Errorf("got limit %d and requested %d, want none", e.Limit, e.Requested)
+			}
+		})
+	}
+}
+
+// The provider's own "context length exceeded" tells the real limit.
+func TestContextLengthWordings(t *testing.T) {
+	t.Parallel()
+	plain := func(message string) string { return `{"error":{"message":"` + message + `"}}` }
+	for name, c := range map[string]struct {
+		status           int
+		body             string
+		limit, requested int
+	}{
+		"OpenAI":                {400, `{"error":{"message":"This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens. Please reduce the length of the messages.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`, 8192, 9001},
+		"OpenAI with functions": {400, plain("This model's maximum context length is 8,192 tokens. However, your messages resulted in 8500 tokens (8000 in the messages, 500 in the functions)."), 8192, 8500},
+		"OpenAI code only":      {400, `{"error":{"message":"Your input exceeds the context window of this model. Please adjust your input and try again.","code":"context_length_exceeded"}}`, 0, 0},
+		"OpenAI GPT-5":          {400, plain("Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 300000 tokens. Please reduce the length of the messages."), 272000, 300000},
+		"OpenAI minute":         {429, `{"error":{"message":"Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Requested 40123. The input or output tokens must be reduced","type":"tokens","code":"rate_limit_exceeded"}}`, 30000, 40123},
+		"Groq minute":           {413, `{"error":{"message":"Request too large for model ` + "`llama`" + ` in organization ` + "`org`" + ` service tier ` + "`on_demand`" + ` on tokens per minute (TPM): Limit 6000, Requested 7000, please reduce","type":"tokens","code":"rate_limit_exceeded"}}`, 6000, 7000},
+		"vLLM":                  {400, plain("This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4000 in the messages, 1000 in the completion). Please reduce the length of the messages or completion."), 4096, 5000},
+		"vLLM input":            {400, plain("This model's maximum context length is 4096 tokens. However, your request has 5000 input tokens. Please reduce the length of the input messages."), 4096, 5000},
+		"vLLM output and input": {400, plain("This model's maximum context length is 8192 tokens. However, you requested 64 output tokens and your prompt contains at least 8129 input tokens, for a total of at least 8193 tokens."), 8192, 8193},
+		"vLLM passed":           {400, plain("You passed 31745 input tokens and requested 1024 output tokens. However, the model's context length is only 32768 tokens, resulting in a maximum input length of 31744 tokens."), 32768, 32769},
+		"vLLM max_tokens":       {400, plain("'max_tokens' or 'max_completion_tokens' is too large: 5000. This model's maximum context length is 4096 tokens and your request has 1000 input tokens (5000 > 4096 - 1000)."), 4096, 6000},
+		"vLLM decoder":          {400, plain("The decoder prompt (length 5000) is longer than the maximum model length of 4096. Make sure that `max_model_len` is no smaller than the number of text tokens."), 4096, 5000},
+		"vLLM behind LiteLLM":   {400, plain("litellm.ContextWindowExceededError: litellm.BadRequestError: ContextWindowExceededError: Hosted_vllmException - This model's maximum context length is 65536 tokens. However, you requested 0 output tokens and your prompt contains at least 65537 input tokens"), 65536, 65537},
+		"llama.cpp":             {400, `{"error":{"code":400,"message":"request (5000 tokens) exceeds the available context size (4096 tokens), try increasing it","type":"exceed_context_size_error","n_prompt_tokens":5000,"n_ctx":4096}}`, 4096, 5000},
+		"llama.cpp older":       {500, `{"error":{"code":500,"message":"the request exceeds the available context size. try increasing the context size or enable context shift","type":"exceed_context_size_error","n_prompt_tokens":1407,"n_ctx":256}}`, 256, 1407},
+		"llama.cpp full":        {500, plain("Context size has been exceeded."), 0, 0},
+		"Ollama":                {400, `{"error":"prompt too long; exceeded max context length by 17 tokens (ref: 1)"}`, 0, 0},
+		"Ollama input":          {400, plain("the input length exceeds the context length"), 0, 0},
+		"Mistral":               {400, `{"object":"error","message":"Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length","type":"invalid_request_error","code":"3051"}`, 32768, 40000},
+		"OpenRouter":            {400, `{"error":{"message":"This endpoint's maximum context length is 16384 tokens. However, you requested about 26265 tokens (26255 of text input, 10 in the output). Please reduce the length of either one.","code":400,"metadata":{"provider_name":null}}}`, 16384, 26265},
+		"OpenRouter upstream":   {400, `{"error":{"code":400,"message":"Provider returned error","metadata":{"raw":"{\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"prompt is too long: 210000 tokens > 200000 maximum\"}}"}}}`, 200000, 210000},
+		"Gemini":                {400, `[{"error":{"code":400,"message":"The input token count (1500000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}]`, 1048576, 1500000},
+		"Gemini short":          {400, `[{"error":{"code":400,"message":"The input token count exceeds the maximum number of tokens allowed 1048576.","status":"INVALID_ARGUMENT"}}]`, 1048576, 0},
+		"Anthropic total":       {400, plain("input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input length"), 200000, 210000},
+		"xAI":                   {400, plain("This model's maximum prompt length is 131072 but the request contains 537812 tokens."), 131072, 537812},
+		"SGLang":                {400, plain("The input (100 tokens) is longer than the model's context length (50 tokens)."), 50, 100},
+		"SGLang total":          {400, plain("Requested token count exceeds the model's maximum context length of 4096 tokens. You requested a total of 5000 tokens: 1000 tokens from the input"), 4096, 5000},
+		"Groq":                  {400, plain("Please reduce the length of the messages or completion."), 0, 0},
+		"LM Studio":             {400, `{"error":"The number of tokens to keep from the initial prompt is greater than the context length. Try to load the model with a larger context length"}`, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := refused(t, c.status, c.body)
+			if e.Kind != llm.KindContextLength || e.Limit != c.limit || e.Requested != c.requested {
+				t.Errorf("got %s, limit %d, requested %d, want context_length, %d, %d", e.Kind, e.Limit, e.Requested, c.limit, c.requested)
+			}
+			want := c.requested // most tell of the prompt alone
+			if n, ok := promptsTold()[name]; ok {
+				want = n
+			}
+			if e.Prompt != want {
+				t.Errorf("got a prompt of %d tokens, want %d", e.Prompt, want)
+			}
+		})
+	}
+}
+
+// promptsTold are the prompts of the wordings that count the answer in, or do not say
+// whether they do.
+func promptsTold() map[string]int {
+	return map[string]int{
+		"OpenAI minute": 0, "Groq minute": 0, "SGLang total": 1000,
+		"vLLM": 4000, "vLLM output and input": 8129, "vLLM passed": 31745, "vLLM max_tokens": 1000,
+		"vLLM behind LiteLLM": 65537, "OpenRouter": 26255, "Anthropic total": 190000,
+	}
+}
+
+func TestContextLengthInMidStream(t *testing.T) {
+	t.Parallel()
+	s := serve(t, stream(`{"error":{"code":400,"message":"request (5000 tokens) exceeds the available context size (4096 tokens)","type":"exceed_context_size_error","n_prompt_tokens":5000,"n_ctx":4096}}`))
+	_, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
+	if e := llm.AsError(err); e == nil || e.Kind != llm.KindContextLength || e.Limit != 4096 || e.Requested != 5000 {
+		t.Errorf("got %+v, want context_length of 4096", e)
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			header string
+			want   time.Duration
+		}{
+			{"Retry-After: 12", 12 * time.Second},
+			{"Retry-After: 1.5", 1500 * time.Millisecond},
+			{"Retry-After: " + time.Now().Add(90*time.Second).UTC().Format(http.TimeFormat), 90 * time.Second},
+			{"Retry-After: " + time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat), 0},
+			{"Retry-After-Ms: 250", 250 * time.Millisecond},
+			{"Retry-After: -5", 0},
+			{"Retry-After: NaN", 0},
+			{"Retry-After: 1e300", 24 * time.Hour},
+			{"Retry-After: soon", 0},
+		} {
+			if e := refused(t, 429, "{}", c.header); e.RetryAfter != c.want || e.Kind != llm.KindRateLimit {
+				t.Errorf("%s: got %v, %s, want %v", c.header, e.RetryAfter, e.Kind, c.want)
+			}
+		}
+	})
+}
+
+func TestRetryAfterFromGoogle(t *testing.T) {
+	t.Parallel()
+	e := refused(t, 429, `[{"error":{"code":429,"message":"quota","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34s"}]}}]`)
+	if e.Kind != llm.KindRateLimit || e.RetryAfter != 34*time.Second {
+		t.Errorf("got %s after %v, want rate_limit after 34 s", e.Kind, e.RetryAfter)
+	}
+}
+
+func TestLongRefusalsAreCut(t *testing.T) {
+	t.Parallel()
+	e := refused(t, 400, strings.Repeat("ä", 40_000))
+	if len(e.Message) > 1_010 || !strings.HasSuffix(e.Message, "ä…") {
+		t.Errorf("got %d bytes that end in %q, want about 1,000 and a mark", len(e.Message), e.Message[len(e.Message)-6:])
+	}
+}

@@ -1,0 +1,303 @@
+package openai_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/openai"
+)
+
+// conversation is a request with every kind of message in it.
+func conversation() llm.Request {
+	return llm.Request{
+		System: []string{"You are kind.", "", "Be brief."},
+		Messages: []llm.Message{
+			{Role: core.RoleSystem, Content: "an old system message"},
+			{Role: core.RoleUser, Content: "What is 1+1, and 2+2?"},
+			{Role: core.RoleAssistant, Content: "I will calculate.", ToolCalls: []core.ToolCall{
+				{ID: "a", Name: "calculator", Arguments: `{"x": 1}`}, {ID: "b", Name: "calculator"},
+			}},
+			{Role: core.RoleTool, ToolCallID: "a", ToolName: "calculator", Content: "two"},
+			{Role: core.RoleTool, ToolCallID: "b", ToolName: "calculator", Content: ""},
+			{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "c", Name: "clock", Arguments: "not JSON <&>"}}},
+			{Role: core.RoleTool, ToolCallID: "c", ToolName: "clock", Content: "noon"},
+			{Role: core.RoleUser, Content: "Well?"},
+			{Role: core.RoleAssistant, Content: "It is 2."},
+		},
+		Tools: []llm.ToolSpec{
+			{Name: "calculator", Description: "Calculates.", Parameters: json.RawMessage(`{"type":"object","properties":{"b":{},"a":{}}}`)},
+			{Name: "clock", Description: "Tells the time."},
+		},
+		MaxOutputTokens: 500,
+	}
+}
+
+func toolCall(id, name, arguments string) map[string]any {
+	return map[string]any{"id": id, "type": "function", "function": map[string]any{"name": name, "arguments": arguments}}
+}
+
+func TestMessagesAreConverted(t *testing.T) {
+	t.Parallel()
+	got := sent(t, openai.Options{}, conversation())
+	want := map[string]any{
+		"model": "test-model", "stream": true, "stream_options": map[string]any{"include_usage": true},
+		"max_completion_tokens": 500.0,
+		"messages": []any{
+			map[string]any{"role": "system", "content": "You are kind.\n\nBe brief."},
+			map[string]any{"role": "user", "content": "What is 1+1, and 2+2?"},
+			map[string]any{"role": "assistant", "content": "I will calculate.", "tool_calls": []any{
+				toolCall("a", "calculator", `{"x": 1}`), toolCall("b", "calculator", "{}"),
+			}},
+			map[string]any{"role": "tool", "tool_call_id": "a", "content": "two"},
+			map[string]any{"role": "tool", "tool_call_id": "b", "content": ""},
+			map[string]any{"role": "assistant", "content": "", "tool_calls": []any{toolCall("c", "clock", `{"unreadable_arguments":"not JSON \u003c\u0026\u003e"}`)}},
+			map[string]any{"role": "tool", "tool_call_id": "c", "content": "noon"},
+			map[string]any{"role": "user", "content": "Well?"},
+			map[string]any{"role": "assistant", "content": "It is 2."},
+		},
+		"tools": []any{
+			map[string]any{"type": "function", "function": map[string]any{
+				"name": "calculator", "description": "Calculates.",
+				"parameters": map[string]any{"type": "object", "properties": map[string]any{"b": map[string]any{}, "a": map[string]any{}}},
+			}},
+			map[string]any{"type": "function", "function": map[string]any{
+				"name": "clock", "description": "Tells the time.",
+				"parameters": map[string]any{"type": "object", "properties": map[string]any{}},
+			}},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("request (-want +got):\n%s", diff)
+	}
+}
+
+func TestMaxTokensFieldByProvider(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		options openai.Options
+		field   string
+	}{
+		"openai":        {openai.Options{Provider: "openai"}, "max_completion_tokens"},
+		"openai legacy": {openai.Options{Provider: "openai", LegacyMaxTokens: true}, "max_tokens"},
+		"gemini":        {openai.Options{Provider: "gemini"}, "max_tokens"},
+		"ollama":        {openai.Options{Provider: "ollama"}, "max_tokens"},
+		"vllm":          {openai.Options{Provider: "vllm"}, "max_tokens"},
+		"mistral":       {openai.Options{Provider: "mistral"}, "max_tokens"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := sent(t, c.options, conversation())
+			for _, field := range []string{"max_tokens", "max_completion_tokens"} {
+				if _, ok := got[field]; ok != (field == c.field) {
+					t.Errorf("got %s = %v, want only %s", field, got[field], c.field)
+				}
+			}
+			if _, ok := got["stream_options"]; ok == (name == "mistral") {
+				t.Errorf("got stream_options %v", got["stream_options"])
+			}
+		})
+	}
+}
+
+// W13: the tools stay in the request, tool choice "none".
+func TestToolChoiceNone(t *testing.T) {
+	t.Parallel()
+	req := conversation()
+	req.ToolChoice = core.ToolChoiceNone
+	got := sent(t, openai.Options{}, req)
+	if got["tool_choice"] != "none" || len(got["tools"].([]any)) != 2 {
+		t.Errorf("got tool_choice %v and tools %v, want none and both tools", got["tool_choice"], got["tools"])
+	}
+	req.Tools = nil // without tools OpenAI refuses a tool choice
+	if got := sent(t, openai.Options{}, req); got["tool_choice"] != nil || got["tools"] != nil {
+		t.Errorf("got tool_choice %v and tools %v, want neither", got["tool_choice"], got["tools"])
+	}
+}
+
+// W13: where a provider lacks the tool choice "none", tool turns become text.
+func TestToolTurnsBecomeText(t *testing.T) {
+	t.Parallel()
+	req := conversation()
+	req.ToolChoice = core.ToolChoiceNone
+	got := sent(t, openai.Options{Provider: "ollama"}, req)
+	want := []any{
+		map[string]any{"role": "system", "content": "You are kind.\n\nBe brief."},
+		map[string]any{"role": "user", "content": "What is 1+1, and 2+2?"},
+		map[string]any{"role": "assistant", "content": "I will calculate.\n[called calculator with {\"x\": 1}]\n[called calculator with {}]"},
+		map[string]any{"role": "user", "content": "[result of calculator]\ntwo\n\n[result of calculator]\n"},
+		map[string]any{"role": "assistant", "content": "[called clock with {\"unreadable_arguments\":\"not JSON \\u003c\\u0026\\u003e\"}]"},
+		map[string]any{"role": "user", "content": "[result of clock]\nnoon\n\nWell?"},
+		map[string]any{"role": "assistant", "content": "It is 2."},
+	}
+	if diff := cmp.Diff(want, got["messages"]); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+	if got["tools"] != nil || got["tool_choice"] != nil {
+		t.Errorf("got tools %v and tool_choice %v, want neither", got["tools"], got["tool_choice"])
+	}
+	req.ToolChoice = core.ToolChoiceAuto
+	if got := sent(t, openai.Options{Provider: "ollama"}, req); len(got["tools"].([]any)) != 2 {
+		t.Errorf("got tools %v, want both while tools may be used", got["tools"])
+	}
+}
+
+func TestEmptyMessagesAreMarked(t *testing.T) {
+	t.Parallel()
+	got := sent(t, openai.Options{}, llm.Request{Messages: []llm.Message{{Role: core.RoleUser}, {Role: core.RoleAssistant}}})
+	want := []any{map[string]any{"role": "user", "content": "[empty]"}, map[string]any{"role": "assistant", "content": "[empty]"}}
+	if diff := cmp.Diff(want, got["messages"]); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}
+
+func TestCallIDsThatAProviderRefuses(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 41)
+	req := llm.Request{Messages: []llm.Message{
+		{Role: core.RoleUser, Content: "go"},
+		{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "call_1", Name: "f"}, {ID: "abcDEF123", Name: "f"}, {ID: long, Name: "f"}}},
+		{Role: core.RoleTool, ToolCallID: "call_1", Content: "1"},
+		{Role: core.RoleTool, ToolCallID: "abcDEF123", Content: "2"},
+		{Role: core.RoleTool, ToolCallID: long, Content: "3"},
+	}}
+	ids := func(provider string) []string {
+		messages := sent(t, openai.Options{Provider: provider}, req)["messages"].([]any)
+		var out []string
+		for _, c := range messages[1].(map[string]any)["tool_calls"].([]any) {
+			out = append(out, c.(map[string]any)["id"].(string))
+		}
+		for i, m := range messages[2:] {
+			if got := m.(map[string]any)["tool_call_id"]; got != out[i] {
+				t.Errorf("%s: result %d names %v, its call is %s", provider, i, got, out[i])
+			}
+		}
+		return out
+	}
+	if got := ids("openai"); got[0] != "call_1" || got[1] != "abcDEF123" || len(got[2]) != 40 {
+		t.Errorf("openai: got %q, want the short ones unchanged", got)
+	}
+	if got := ids("mistral"); len(got[0]) != 9 || got[1] != "abcDEF123" || len(got[2]) != 9 || got[0] == got[2] {
+		t.Errorf("mistral: got %q, want nine characters each", got)
+	}
+}
+
+// The messages of prompt k are a byte prefix of those
+// of prompt k+1.
+func TestMessagesKeepTheirBytes(t *testing.T) {
+	t.Parallel()
+	for _, provider := range []string{"openai", "gemini", "mistral", "ollama"} {
+		t.Run(provider, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, stream(text("ok"), finishStop, done))
+			m := s.model(t, openai.Options{Provider: provider, Model: "gemini-3-flash"})
+			whole := conversation()
+			whole.Messages[2].ToolCalls[0].Signature = "sig<&>"
+			var last []byte
+			for n := 2; n <= len(whole.Messages); n++ {
+				req := whole
+				req.Messages = whole.Messages[:n]
+				if n == len(whole.Messages) {
+					req.ToolChoice, req.MaxOutputTokens = core.ToolChoiceAuto, 7
+				}
+				if _, err := collect(t, m, req); err != nil {
+					t.Fatal(err)
+				}
+				requests := s.received()
+				var body struct{ Messages json.RawMessage }
+				if err := json.Unmarshal(requests[len(requests)-1].body, &body); err != nil {
+					t.Fatal(err)
+				}
+				if last != nil && !bytes.HasPrefix(body.Messages, bytes.TrimSuffix(last, []byte("]"))) {
+					t.Errorf("%d messages: got\n%s\nwant it to begin with\n%s", n, body.Messages, last)
+				}
+				last = body.Messages
+			}
+		})
+	}
+}
+
+func TestUnknownRoleIsRefused(t *testing.T) {
+	t.Parallel()
+	s := serve(t, stream(done))
+	_, err := collect(t, s.model(t, openai.Options{}), llm.Request{Messages: []llm.Message{{Role: "ghost", Content: "boo"}}})
+	if !llm.IsKind(err, llm.KindInvalid) || !strings.Contains(err.Error(), `"ghost"`) || len(s.received()) != 0 {
+		t.Errorf("got %v after %d requests, want KindInvalid before any", err, len(s.received()))
+	}
+}
+
+func TestRequestThatCannotBeBuilt(t *testing.T) {
+	t.Parallel()
+	s := serve(t, stream(done))
+	req := ask("hi")
+	req.Tools = []llm.ToolSpec{{Name: "f", Parameters: json.RawMessage(`{broken`)}}
+	if _, err := collect(t, s.model(t, openai.Options{}), req); !llm.IsKind(err, llm.KindInvalid) {
+		t.Errorf("broken schema: got %v, want KindInvalid", err)
+	}
+}
+
+// L5: notes on a tool loop follow the question. A server of one's own, whose template
+// may want user and assistant to alternate, gets them as one message; OpenAI as they are.
+func TestUsersInARow(t *testing.T) {
+	t.Parallel()
+	req := llm.Request{Messages: []llm.Message{
+		{Role: core.RoleUser, Content: "What is it?", Media: []llm.Media{{Part: core.Part{MediaType: "image/png"}, Data: []byte("x")}}},
+		{Role: core.RoleUser, Content: "Notes on the work so far."}, {Role: core.RoleUser},
+		{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "a", Name: "f", Arguments: "{}"}}},
+		{Role: core.RoleTool, ToolCallID: "a", Content: "found"}, {Role: core.RoleUser, Content: "Well?"},
+	}}
+	for name, c := range map[string]struct {
+		options openai.Options
+		want    string
+	}{
+		"a server of one's own":          {openai.Options{BaseURL: baseURL}, "user assistant tool user"},
+		"OpenAI":                         {openai.Options{}, "user user user assistant tool user"},
+		"Gemini":                         {openai.Options{Provider: openai.ProviderGemini}, "user user user assistant tool user"},
+		"Ollama, which joins them":       {openai.Options{Provider: openai.ProviderOllama}, "user user user assistant tool user"},
+		"Mistral":                        {openai.Options{Provider: openai.ProviderMistral}, "user assistant tool user"},
+		"OpenRouter":                     {openai.Options{Provider: openai.ProviderOpenRouter}, "user assistant tool user"},
+		"a provider that nobody has met": {openai.Options{Provider: "house", BaseURL: baseURL}, "user assistant tool user"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var body struct {
+				Messages []struct {
+					Role    string
+					Content any
+				}
+			}
+			c.options.Model = "m"
+			c.options.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
+				if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+					t.Error(err)
+				}
+				return nil, errors.New("enough")
+			})
+			m, err := openai.New(c.options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := llm.Collect(m.Stream(t.Context(), req), nil); err == nil {
+				t.Fatal("got an answer")
+			}
+			var roles []string
+			for _, m := range body.Messages {
+				roles = append(roles, m.Role)
+			}
+			if got := strings.Join(roles, " "); got != c.want {
+				t.Errorf("got the roles %s, want %s", got, c.want)
+			}
+			text, _ := json.Marshal(body.Messages[0].Content)
+			if joined := strings.Contains(string(text), `"What is it?\n\nNotes on the work so far."`); joined != !strings.HasPrefix(c.want, "user user") || !strings.Contains(string(text), "image") {
+				t.Errorf("got %s", text)
+			}
+		})
+	}
+}

@@ -1,0 +1,169 @@
+package openai_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"reflect"
+	"strings"
+	"testing"
+
+	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/openai"
+)
+
+// key stands for an API key. No error and no log may hold it.
+const key = "sk-test-0123456789"
+
+func TestKeyIsSentAndNeverShown(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]http.HandlerFunc{
+		"refusal":     refuse(401, `{"error":{"message":"Incorrect API key `+key+`","code":"`+key+`"}}`, "X-Request-Id: "+key),
+		"plain text":  refuse(401, "no such key: "+key),
+		"in a stream": stream(text("a"), `{"error":"`+key+`"}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, answer)
+			_, err := collect(t, s.model(t, openai.Options{APIKey: key}), ask("hi"))
+			if got := s.received()[0].header.Get("Authorization"); got != "Bearer "+key {
+				t.Errorf("got authorization %q, want the key", got)
+			}
+			if e := llm.AsError(err); e == nil || strings.Contains(fmt.Sprintf("%v %+v %#v", err, *e, *e), key) {
+				t.Errorf("got %+v, want an error without the key", err)
+			}
+		})
+	}
+	t.Run("network", func(t *testing.T) {
+		t.Parallel()
+		m, err := openai.New(openai.Options{
+			Model: "m", APIKey: key, BaseURL: "http://user:" + key + "@provider.test/v1",
+			Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+				return nil, fmt.Errorf("cannot send %s %v", r.URL, r.Header)
+			}),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = collect(t, m, ask("hi"))
+		if !llm.IsKind(err, llm.KindNetwork) || strings.Contains(err.Error(), key) {
+			t.Errorf("got %v, want KindNetwork without the key", err)
+		}
+	})
+}
+
+func TestKeyIsNotPrinted(t *testing.T) {
+	t.Parallel()
+	options := openai.Options{Model: "m", Provider: "openai", APIKey: key, BaseURL: "http://u:" + key + "@provider.test/v1"}
+	var log bytes.Buffer
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "options", options)
+	m, err := openai.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, got := range map[string]string{
+		"%v": fmt.Sprintf("%v", options), "%+v": fmt.Sprintf("%+v", options), "%#v": fmt.Sprintf("%#v", options),
+		"a pointer": fmt.Sprintf("%+v", &options), "slog": log.String(), "info": fmt.Sprintf("%+v", m.Info()),
+	} {
+		if strings.Contains(got, key) || got == "" {
+			t.Errorf("%s: got %s, want it without the key", name, got)
+		}
+	}
+	if got, want := fmt.Sprint(options), "{openai model m at http://provider.test/v1}"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestNoKeyNoHeader(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", key)
+	t.Setenv("OPENAI_ORGANIZATION", "org-of-another-provider")
+	t.Setenv("OPENAI_MODEL", "another-model")
+	t.Setenv("OPENAI_BASE_URL", "http://elsewhere.test")
+	s := serve(t, stream(text("a"), finishStop, done))
+	if _, err := collect(t, s.model(t, openai.Options{Provider: "ollama", Model: "llama"}), ask("hi")); err != nil {
+		t.Fatal(err)
+	}
+	r := s.received()[0]
+	if r.header.Get("Authorization") != "" || r.header.Get("OpenAI-Organization") != "" || r.path != "/v1/chat/completions" {
+		t.Errorf("got %s with %v, want nothing that the environment says", r.path, r.header)
+	}
+	if got := s.last(t)["model"]; got != "llama" {
+		t.Errorf("got model %v, want llama", got)
+	}
+}
+
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	s := serve(t, refuse(http.StatusTemporaryRedirect, "", "Location: http://thief.test/"))
+	_, err := collect(t, s.model(t, openai.Options{APIKey: key}), ask("hi"))
+	if !llm.IsKind(err, llm.KindInvalid) || len(s.received()) != 1 {
+		t.Errorf("got %v after %d requests, want KindInvalid after one", err, len(s.received()))
+	}
+}
+
+// The variables of a proxy are read once in a process, so this needs one of its own.
+func TestProxyOfTheEnvironment(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("TEST_PROXIED") != "" {
+		m, err := openai.New(openai.Options{Model: "m", BaseURL: "http://provider.invalid/v1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := collect(t, m, ask("hi")); err != nil || got.Text != "through the proxy" {
+			t.Errorf("got %q, %v, want an answer through the proxy", got.Text, err)
+		}
+		return
+	}
+	var asked string
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.URL.String()
+		say(w, text("through the proxy"), finishStop, done)
+	}))
+	defer proxy.Close()
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestProxyOfTheEnvironment$", "-test.count=1")
+	child.Env = append(os.Environ(), "TEST_PROXIED=1", "HTTP_PROXY="+proxy.URL, "NO_PROXY=")
+	if out, err := child.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if want := "http://provider.invalid/v1/chat/completions"; asked != want {
+		t.Errorf("the proxy was asked for %q, want %q", asked, want)
+	}
+}
+
+func TestOptionsThatCannotWork(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		options openai.Options
+		says    string
+	}{
+		"no model":   {openai.Options{Provider: "openai"}, "no model name"},
+		"no address": {openai.Options{Provider: "vllm", Model: "m"}, "needs a base_url"},
+		"no scheme":  {openai.Options{Model: "m", BaseURL: "localhost:8000/v1"}, "not an http or https address"},
+		"no host":    {openai.Options{Model: "m", BaseURL: "http:///v1"}, "not an http or https address"},
+		"broken":     {openai.Options{Model: "m", BaseURL: "http://%zz"}, "not an http or https address"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := openai.New(c.options)
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, want %q", err, c.says)
+			}
+		})
+	}
+}
+
+func TestInfo(t *testing.T) {
+	t.Parallel()
+	m, err := openai.New(openai.Options{Name: "local", Model: "llama3.2", Provider: "ollama", Info: llm.Info{Window: 4096, PriorFactor: 1.1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := llm.Info{Name: "local", Provider: "ollama", Window: 4096, PriorFactor: 1.1, NoToolChoice: true, Lacks: []llm.Parameter{llm.StrictTools, llm.ParallelTools}}
+	if got := m.Info(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}

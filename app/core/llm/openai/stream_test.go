@@ -1,0 +1,464 @@
+package openai_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/openai"
+)
+
+func TestStreamYieldsAsItArrives(t *testing.T) {
+	t.Parallel()
+	more := make(chan struct{})
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		say(w, text("first"))
+		<-more
+		say(w, text(" second"), finishStop, done)
+	})
+	var got string
+	for d, err := range s.model(t, openai.Options{}).Stream(t.Context(), ask("hi")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got == "" {
+			close(more) // the provider says the rest only now
+		}
+		got += d.Text
+	}
+	if got != "first second" {
+		t.Errorf("got %q, want both", got)
+	}
+}
+
+func TestStreamUsage(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		events []string
+		want   *core.Usage
+	}{
+		"OpenAI": {
+			[]string{finishStop, `{"choices":[],"usage":{"prompt_tokens":100,"completion_tokens":20,"prompt_tokens_details":{"cached_tokens":64},"completion_tokens_details":{"reasoning_tokens":7}}}`},
+			&core.Usage{InputTokens: 100, OutputTokens: 20, ReasoningTokens: 7, CacheReadTokens: 64},
+		},
+		"DeepSeek": {
+			[]string{`{"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":10,"completion_tokens":2,"prompt_cache_hit_tokens":8}}`},
+			&core.Usage{InputTokens: 10, OutputTokens: 2, CacheReadTokens: 8},
+		},
+		"OpenRouter cache write": {
+			[]string{finishStop, `{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":2,"prompt_tokens_details":{"cache_write_tokens":9}}}`},
+			&core.Usage{InputTokens: 10, OutputTokens: 2, CacheWriteTokens: 9},
+		},
+		"in every chunk": {
+			[]string{`{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":1}}`, finishStop, `{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":2}}`},
+			&core.Usage{InputTokens: 10, OutputTokens: 2},
+		},
+		"in the choice": {
+			[]string{`{"choices":[{"delta":{},"finish_reason":"stop","usage":{"prompt_tokens":10,"completion_tokens":2}}]}`},
+			&core.Usage{InputTokens: 10, OutputTokens: 2},
+		},
+		"null":        {[]string{`{"choices":[{"delta":{},"finish_reason":"stop"}],"usage":null}`}, nil},
+		"zeros":       {[]string{finishStop, `{"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0}}`}, nil},
+		"wrong types": {[]string{finishStop, `{"choices":[],"usage":{"prompt_tokens":"many","completion_tokens":-3}}`}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, stream(append(append([]string{text("ok")}, c.events...), done)...))
+			got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got.Usage); diff != "" {
+				t.Errorf("usage (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestToolCallsOfManyServers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		events []string
+		want   string
+	}{
+		"Gemini: all have index 0": {
+			[]string{
+				call(`{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}`),
+				call(`{"index":0,"id":"b","type":"function","function":{"name":"f","arguments":"{\"x\":2}"}}`), finishStop,
+			},
+			`a f {"x":1} | b f {"x":2}`,
+		},
+		"no index": {
+			[]string{
+				call(`{"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}`, `{"id":"b","function":{"name":"g","arguments":"{\"x\""}}`),
+				call(`{"function":{"arguments":":2}"}}`), finishTools,
+			},
+			`a f {"x":1} | b g {"x":2}`,
+		},
+		"no index, id repeated": {
+			[]string{call(`{"id":"a","function":{"name":"f","arguments":"{"}}`), call(`{"id":"a","function":{"arguments":"}"}}`), finishTools},
+			`a f {}`,
+		},
+		"another id in every fragment": {
+			[]string{
+				call(`{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}`),
+				call(`{"index":0,"id":"b","function":{"arguments":"}"}}`), finishTools,
+			},
+			`a f {}`,
+		},
+		"name repeated": {
+			[]string{
+				call(`{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}`),
+				call(`{"index":0,"id":"a","function":{"name":"f","arguments":"}"}}`), finishTools,
+			},
+			`a f {}`,
+		},
+		"arguments as an object": {
+			[]string{call(`{"index":0,"id":"a","function":{"name":"f","arguments":{"x": 1}}}`), finishTools},
+			`a f {"x": 1}`,
+		},
+		"arguments null": {
+			[]string{call(`{"index":0,"id":"a","function":{"name":"f","arguments":null}}`), finishTools},
+			`a f `,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, stream(append(c.events, done)...))
+			got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
+			if err != nil || calls(got) != c.want || got.Finish != core.FinishToolCalls {
+				t.Errorf("got %q, %q, %v, want %q", calls(got), got.Finish, err, c.want)
+			}
+		})
+	}
+}
+
+func TestToolCallsWithoutIDsGetOne(t *testing.T) {
+	t.Parallel()
+	for name, events := range map[string][]string{
+		"one index": {
+			call(`{"index":0,"id":"","function":{"name":"f","arguments":"{}"}}`),
+			call(`{"index":0,"id":"","function":{"name":"f","arguments":"{}"}}`),
+		},
+		"the same id twice": {
+			call(`{"index":0,"id":"x","function":{"name":"f","arguments":"{}"}}`),
+			call(`{"index":1,"id":"x","function":{"name":"f","arguments":"{}"}}`),
+		},
+		"no index": {call(`{"function":{"name":"f","arguments":"{}"}}`, `{"function":{"name":"f","arguments":"{}"}}`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, stream(append(events, finishTools, done)...))
+			got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
+			if err != nil || len(got.ToolCalls) != 2 {
+				t.Fatalf("got %q, %v, want two calls", calls(got), err)
+			}
+			a, b := got.ToolCalls[0].ID, got.ToolCalls[1].ID
+			if a == "" || b == "" || a == b || len(a) > 40 || len(b) > 40 {
+				t.Errorf("got ids %q and %q, want two of at most 40 bytes", a, b)
+			}
+		})
+	}
+}
+
+// Gemini 3 refuses a call that comes back without its signature.
+func TestGeminiSignatures(t *testing.T) {
+	t.Parallel()
+	s := serve(t, stream(
+		call(`{"extra_content":{"google":{"thought_signature":"sig=="}},"function":{"arguments":"{}","name":"f"},"id":"a","type":"function"}`),
+		call(`{"function":{"arguments":"{}","name":"f"},"id":"b","type":"function"}`), finishStop, done))
+	m := s.model(t, openai.Options{Provider: "gemini", Model: "gemini-3-flash"})
+	got, err := collect(t, m, ask("hi"))
+	if err != nil || len(got.ToolCalls) != 2 || got.ToolCalls[0].Signature != "sig==" || got.ToolCalls[1].Signature != "" {
+		t.Fatalf("got %+v, %v, want the signature on the first call", got.ToolCalls, err)
+	}
+	req := llm.Request{Messages: []llm.Message{
+		{Role: core.RoleUser, Content: "go"},
+		{Role: core.RoleAssistant, ToolCalls: got.ToolCalls},
+		{Role: core.RoleTool, ToolCallID: "a", Content: "1"},
+		{Role: core.RoleTool, ToolCallID: "b", Content: "2"},
+		{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "c", Name: "f"}}}, // of another provider's model
+		{Role: core.RoleTool, ToolCallID: "c", Content: "3"},
+	}}
+	signatures := func(options openai.Options) string {
+		var out []string
+		for _, m := range sent(t, options, req)["messages"].([]any) {
+			list, _ := m.(map[string]any)["tool_calls"].([]any)
+			for _, c := range list {
+				out = append(out, fmt.Sprint(c.(map[string]any)["extra_content"]))
+			}
+		}
+		return strings.Join(out, " | ")
+	}
+	const signed, none = "map[google:map[thought_signature:sig==]] | <nil> | ", "<nil> | <nil> | <nil>"
+	if got, want := signatures(openai.Options{Provider: "gemini", Model: "gemini-flash-latest"}),
+		signed+"map[google:map[thought_signature:skip_thought_signature_validator]]"; got != want {
+		t.Errorf("Gemini 3: got %s, want %s", got, want)
+	}
+	if got := signatures(openai.Options{Provider: "gemini", Model: "models/gemini-2.5-flash"}); got != signed+"<nil>" {
+		t.Errorf("Gemini 2: got %s, want only the real one", got)
+	}
+	if got := signatures(openai.Options{Provider: "openai"}); got != none {
+		t.Errorf("OpenAI: got %s, want none", got)
+	}
+}
+
+func TestAnswersThatAreNotStreamed(t *testing.T) {
+	t.Parallel()
+	s := serve(t, refuse(http.StatusOK, "\n  "+`{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"hello",
+		"reasoning_content":"hm","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"g","arguments":"{}"}}]},
+		"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":3,"completion_tokens":2}}`, "Content-Type: application/json"))
+	got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
+	if err != nil || got.Text != "hello" || got.Reasoning != "hm" || calls(got) != "a f {} | b g {}" || got.Finish != core.FinishToolCalls || got.Usage.InputTokens != 3 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestAnswersThatAreNone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		body string
+		kind llm.ErrorKind
+		says string
+	}{
+		"error with status 200": {`{"error":{"message":"no","type":"invalid_request_error"}}`, llm.KindInvalid, "no"},
+		"web page":              {"<!doctype html><p>Welcome", llm.KindUnknown, "base_url"},
+		"empty":                 {"", llm.KindTruncated, "finish reason"},
+		"half of an object":     {`{"choices":[{"mess`, llm.KindTruncated, "in the middle"},
+		"no choices":            {`{"choices":[]}`, llm.KindTruncated, "finish reason"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, refuse(http.StatusOK, c.body))
+			_, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
+			if !llm.IsKind(err, c.kind) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, want %s that says %q", err, c.kind, c.says)
+			}
+		})
+	}
+}
+
+func TestFormsOfStreams(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{
+		"comments, ids, CRLF": ": OPENROUTER PROCESSING\r\n\r\nid: 1\r\nevent: message\r\ndata: " + text("ok") + "\r\n\r\nretry: 5\r\n\r\ndata: " + finishStop + "\r\n\r\ndata: [DONE]\r\n\r\n",
+		"no space":            "data:" + text("ok") + "\n\ndata:" + finishStop + "\n\ndata:[DONE]\n\n",
+		"no empty lines":      "data: " + text("ok") + "\ndata: " + finishStop + "\ndata: [DONE]\n",
+		"several data lines":  "data: {\"choices\":\ndata: [{\"delta\":{\"content\":\"ok\"},\ndata: \"finish_reason\":\"stop\"}]}\n\n",
+		"no end of line":      "data: " + text("ok") + "\n\ndata: " + finishStop,
+		"no [DONE]":           "data: " + text("ok") + "\n\ndata: " + finishStop + "\n\n",
+		"no finish reason":    "data: " + text("ok") + "\n\ndata: [DONE]\n\n",
+		"byte order mark":     "\xEF\xBB\xBFdata: " + text("ok") + "\n\ndata: " + finishStop + "\n\n",
+		"signs of life":       "data: ping\n\ndata: \n\ndata: " + text("ok") + "\n\ndata: " + finishStop + "\n\n",
+		"upper case":          "data: " + text("ok") + "\n\ndata: {\"choices\":[{\"finish_reason\":\"STOP\"}]}\n\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, refuse(http.StatusOK, body))
+			got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
+			if err != nil || got.Text != "ok" || got.Finish != core.FinishStop {
+				t.Errorf("got %q, %q, %v, want ok and stop", got.Text, got.Finish, err)
+			}
+		})
+	}
+}
+
+func TestFinishReasons(t *testing.T) {
+	t.Parallel()
+	for word, want := range map[string]core.FinishReason{
+		"stop": core.FinishStop, "length": core.FinishLength, "model_length": core.FinishLength, "MAX_TOKENS": core.FinishLength,
+		"content_filter": core.FinishContentFilter, "function_call": core.FinishToolCalls, "abort": "abort",
+	} {
+		s := serve(t, stream(text("x"), fmt.Sprintf(`{"choices":[{"delta":{},"finish_reason":%q}]}`, word), done))
+		got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
+		if err != nil || got.Finish != want {
+			t.Errorf("%s: got %q, %v, want %q", word, got.Finish, err, want)
+		}
+	}
+}
+
+func TestTimeouts(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		options openai.Timeouts
+		first   []string
+		want    time.Duration
+		says    string
+	}{
+		"headers, by default": {openai.Timeouts{}, nil, time.Minute, "no answer within 1m0s"},
+		"idle, by default":    {openai.Timeouts{}, []string{text("par")}, 2 * time.Minute, "nothing more came within 2m0s"},
+		"headers":             {openai.Timeouts{Headers: time.Second}, nil, time.Second, "no answer within 1s"},
+		"idle":                {openai.Timeouts{Idle: time.Second}, []string{text("par")}, time.Second, "nothing more came within 1s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+					if c.first != nil {
+						say(w, c.first...)
+					}
+					<-r.Context().Done()
+				})
+				start := time.Now()
+				_, err := collect(t, s.model(t, openai.Options{Timeouts: c.options}), ask("hi"))
+				var timeout net.Error
+				if !llm.IsKind(err, llm.KindTimeout) || !strings.Contains(err.Error(), c.says) || !errors.As(err, &timeout) || !timeout.Timeout() {
+					t.Errorf("got %v, want KindTimeout that says %q", err, c.says)
+				}
+				if took := time.Since(start); took != c.want {
+					t.Errorf("took %v, want %v", took, c.want)
+				}
+			})
+		})
+	}
+}
+
+func TestSlowReaderIsNotBlamedOnTheProvider(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			say(w, text("a"))
+			<-time.After(50 * time.Second)
+			say(w, text("b"), finishStop, done)
+		})
+		var got string
+		for d, err := range s.model(t, openai.Options{Timeouts: openai.Timeouts{Idle: time.Minute}}).Stream(t.Context(), ask("hi")) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got += d.Text
+			<-time.After(time.Hour)
+		}
+		if got != "ab" {
+			t.Errorf("got %q, want ab", got)
+		}
+	})
+}
+
+func TestNoTimeLimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			<-time.After(time.Hour)
+			say(w, text("a"))
+			<-time.After(time.Hour)
+			say(w, finishStop, done)
+		})
+		got, err := collect(t, s.model(t, openai.Options{Timeouts: openai.Timeouts{Headers: -1, Idle: -1}}), ask("hi"))
+		if err != nil || got.Text != "a" {
+			t.Errorf("got %q, %v, want a", got.Text, err)
+		}
+	})
+}
+
+// The request ends when the caller leaves, and nothing goes on: the bubble fails
+// the test if a goroutine is left.
+func TestLeavingEndsTheRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan struct{})
+		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			say(w, text("a"))
+			<-r.Context().Done()
+			close(ended)
+		})
+		for d, err := range s.model(t, openai.Options{}).Stream(t.Context(), ask("hi")) {
+			if err != nil || d.Text != "a" {
+				t.Errorf("got %q, %v, want a", d.Text, err)
+			}
+			break
+		}
+		<-ended
+	})
+}
+
+func TestLeavingAtAnyDelta(t *testing.T) {
+	t.Parallel()
+	s := serve(t, stream(text("a"), call(`{"index":0,"function":{"name":"f","arguments":"{}"}}`), finishTools, done))
+	m := s.model(t, openai.Options{})
+	for n := 1; n <= 4; n++ {
+		seen := 0
+		for _, err := range m.Stream(t.Context(), ask("hi")) {
+			if err != nil {
+				t.Fatalf("got %v", err)
+			}
+			if seen++; seen == n {
+				break
+			}
+		}
+		if seen != n {
+			t.Errorf("got %d deltas, want to leave at %d", seen, n)
+		}
+	}
+}
+
+func TestConnectionsAreUsedAgain(t *testing.T) {
+	t.Parallel()
+	// On simulated time: an answer has 100 ms to end, which a busy machine takes by itself.
+	synctest.Test(t, func(t *testing.T) {
+		s := serve(t, stream(text("a"), finishStop, done))
+		dials := 0
+		dial := s.transport.DialContext
+		s.transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			dials++
+			return dial(ctx, network, address)
+		}
+		m := s.model(t, openai.Options{})
+		for range 5 {
+			if _, err := collect(t, m, ask("hi")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if dials != 1 {
+			t.Errorf("got %d connections for 5 calls, want 1", dials)
+		}
+	})
+}
+
+func TestAServerThatDoesNotEndAfterDone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			say(w, text("a"), finishStop, done)
+			<-r.Context().Done()
+		})
+		start := time.Now()
+		got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
+		if err != nil || got.Text != "a" || time.Since(start) > time.Second {
+			t.Errorf("got %q, %v after %v, want a at once", got.Text, err, time.Since(start))
+		}
+	})
+}
+
+func TestBrokenConnections(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		events []string
+		ok     bool
+	}{
+		"in the text":             {[]string{text("par")}, false},
+		"after the finish reason": {[]string{text("par"), finishStop}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				say(w, c.events...)
+				panic(http.ErrAbortHandler)
+			})
+			got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
+			if c.ok != (err == nil) || (!c.ok && !llm.IsKind(err, llm.KindTruncated)) || got.Text != "par" {
+				t.Errorf("got %q, %v, want success = %v", got.Text, err, c.ok)
+			}
+		})
+	}
+}

@@ -1,0 +1,69 @@
+package providerhttp
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"strings"
+)
+
+// Reader is how an adapter reads an answer.
+type Reader struct {
+	Whole  func(text []byte) error    // the answer of a server that did not stream: a JSON value
+	Stream func(events *Events) error // server-sent events
+	Page   func() error               // a web page; returns the error
+}
+
+// Read reads an answer to its end in the form that it has.
+func (a Reader) Read(body io.Reader) error {
+	r := bufio.NewReaderSize(body, 4<<10)
+	first, err := firstByte(r)
+	if err != nil {
+		return err
+	}
+	switch first {
+	case '{', '[':
+		text, err := readWhole(r)
+		if err != nil {
+			return err
+		}
+		return a.Whole(text)
+	case '<':
+		return a.Page()
+	default:
+		return a.Stream(NewEvents(r))
+	}
+}
+
+// WebPage is the error message for an answer that is a web page.
+const WebPage = "a web page came instead of an answer: is the base_url right?"
+
+// firstByte returns the first byte that is not blank, without taking it.
+func firstByte(r *bufio.Reader) (byte, error) {
+	for range MaxLine {
+		b, err := r.ReadByte()
+		if errors.Is(err, io.EOF) {
+			return 0, ErrTruncated
+		}
+		if err != nil {
+			return 0, err
+		}
+		// Blank, or of a byte order mark.
+		if strings.IndexByte(" \t\r\n\xEF\xBB\xBF", b) < 0 {
+			return b, r.UnreadByte()
+		}
+	}
+	return 0, &SizeError{"the blank beginning of the answer", MaxLine}
+}
+
+// readWhole reads the answer of a server that did not stream.
+func readWhole(r io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, MaxAnswer+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > MaxAnswer {
+		return nil, &SizeError{"the answer", MaxAnswer}
+	}
+	return text, nil
+}

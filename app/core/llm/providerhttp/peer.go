@@ -1,0 +1,211 @@
+package providerhttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+)
+
+// The time limits that a zero Timeouts means.
+const (
+	DefaultHeadersTimeout = 60 * time.Second
+	DefaultIdleTimeout    = 120 * time.Second
+)
+
+// Timeouts are our own limits; one that passes gives KindTimeout. 0 = the
+// default, negative = no limit.
+type Timeouts struct {
+	Headers time.Duration // from the request to the answer's headers
+	Idle    time.Duration // between two pieces of the answer
+}
+
+// WithDefaults returns the limits with the defaults where none are set.
+func (t Timeouts) WithDefaults() Timeouts {
+	if t.Headers == 0 {
+		t.Headers = DefaultHeadersTimeout
+	}
+	if t.Idle == 0 {
+		t.Idle = DefaultIdleTimeout
+	}
+	return t
+}
+
+const (
+	// maxErrorBody is how much of a failed answer is read, in bytes.
+	maxErrorBody = 64 << 10
+	// drainTime is how long a finished answer may take to end, so that its
+	// connection can be used again.
+	drainTime = 100 * time.Millisecond
+)
+
+// Peer is a provider as HTTP reaches it. Safe for concurrent use.
+type Peer struct {
+	Provider string // for errors
+	BaseURL  string // for errors
+	Key      string // removed from every error; empty = none
+	Timeouts Timeouts
+	Client   *http.Client // see NewClient
+}
+
+// NewClient returns a client that follows no redirects: one would take the key to
+// another host. A nil transport is one of its own that honors the proxy variables
+// of the environment, with idle connections for many parallel calls to one host.
+func NewClient(transport http.RoundTripper) *http.Client {
+	if transport == nil {
+		transport = newTransport()
+	}
+	return &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+func newTransport() http.RoundTripper {
+	standard, ok := http.DefaultTransport.(*http.Transport)
+	if !ok { // the program replaced it
+		return http.DefaultTransport
+	}
+	transport := standard.Clone()
+	transport.MaxIdleConnsPerHost = 32
+	return transport
+}
+
+// ErrLeft is returned by the reader of an answer when its caller has left the loop.
+var ErrLeft = errors.New("the caller left")
+
+// ErrTruncated is the error of an answer that ended without a finish reason.
+var ErrTruncated = errors.New("it ended without a finish reason")
+
+// Do sends the request that build returns and calls read for an answer with a 2xx status.
+// ErrLeft is not a failure. It returns nil or the cause of the failure: canceled by ctx, a
+// limit of ours, a refusal, a provider that was not reached, an answer that broke off.
+func (p *Peer) Do(ctx context.Context, build func(context.Context) (*http.Request, error), read func(*http.Response, io.Reader) error) *llm.Error {
+	limited, watch := newWatchdog(ctx)
+	defer watch.stop()
+	request, err := build(limited)
+	if err != nil {
+		return p.Invalid(err)
+	}
+	if err := p.sendRequest(request, watch, read); err != nil {
+		return p.toError(ctx, limited, err)
+	}
+	return nil
+}
+
+// sendRequest sends the request and reads the answer.
+func (p *Peer) sendRequest(request *http.Request, watch *watchdog, read func(*http.Response, io.Reader) error) error {
+	watch.arm(p.Timeouts.Headers, "no answer")
+	response, err := p.Client.Do(request)
+	watch.disarm()
+	if err != nil {
+		return &unreachedError{err: unwrapURLError(err)}
+	}
+	defer response.Body.Close()
+	body := &watchedBody{body: response.Body, watch: watch, idle: p.Timeouts.Idle}
+	if response.StatusCode < 200 || response.StatusCode > 299 {
+		// Of a body that breaks off, what came is used.
+		text, _ := io.ReadAll(io.LimitReader(body, maxErrorBody))
+		return p.Refusal(response.StatusCode, response.Header, text)
+	}
+	err = read(response, body)
+	if errors.Is(err, ErrLeft) {
+		return nil
+	}
+	if err == nil {
+		watch.arm(drainTime, "no end")
+		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxErrorBody)) // only for the connection's sake
+	}
+	return err
+}
+
+// Invalid returns the error of a request that could not be built.
+func (p *Peer) Invalid(err error) *llm.Error {
+	return &llm.Error{Kind: llm.KindInvalid, Provider: p.Provider, Message: "the request cannot be built: " + err.Error(), Err: err}
+}
+
+// unreachedError is the error of a request that got no answer.
+type unreachedError struct{ err error }
+
+func (e *unreachedError) Error() string { return e.err.Error() }
+
+// toError classifies err, which ended the request.
+func (p *Peer) toError(parent, ctx context.Context, err error) *llm.Error {
+	if e := llm.AsError(err); e != nil {
+		return e
+	}
+	if parent.Err() != nil {
+		return llm.CanceledError(parent, p.Provider)
+	}
+	var limit *limitError
+	if errors.As(context.Cause(ctx), &limit) {
+		return &llm.Error{Kind: llm.KindTimeout, Provider: p.Provider, Message: limit.Error(), Err: limit}
+	}
+	var unreached *unreachedError
+	if errors.As(err, &unreached) {
+		return p.Unreached(unreached.err)
+	}
+	var tooLong *SizeError
+	if errors.As(err, &tooLong) {
+		return &llm.Error{Kind: llm.KindUnknown, Provider: p.Provider, Message: tooLong.Error(), Err: tooLong}
+	}
+	return &llm.Error{Kind: llm.KindTruncated, Provider: p.Provider, Message: "the answer broke off: " + p.Scrub(err.Error()), Err: err}
+}
+
+// Unreached returns the error of a request that got no answer.
+func (p *Peer) Unreached(err error) *llm.Error {
+	message := fmt.Sprintf("%s was not reached: %s", Redacted(p.BaseURL), err)
+	return &llm.Error{Kind: llm.KindNetwork, Provider: p.Provider, Message: p.Scrub(message), Err: err}
+}
+
+// TooLarge returns the error of an answer with more than MaxAnswer bytes.
+func (p *Peer) TooLarge() *llm.Error {
+	err := &SizeError{"the answer", MaxAnswer}
+	return &llm.Error{Kind: llm.KindUnknown, Provider: p.Provider, Message: err.Error(), Err: err}
+}
+
+// unwrapURLError removes net/http's wrapping, which only adds the URL.
+func unwrapURLError(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	return err
+}
+
+// Scrub removes the key from a text.
+func (p *Peer) Scrub(text string) string {
+	if p.Key == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, p.Key, "***")
+}
+
+// CheckURL returns core.ErrInvalid for a base URL that is not an address; name is the
+// model's.
+func CheckURL(name, base string) error {
+	if base == "" {
+		return core.Errorf(core.ErrInvalid, "model %s needs a base_url, such as http://127.0.0.1:8000/v1", name)
+	}
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return core.Errorf(core.ErrInvalid, "model %s: the base_url is not an http or https address", name)
+	}
+	return nil
+}
+
+// Redacted returns the address without credentials and parameters.
+func Redacted(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "?"
+	}
+	return u.Scheme + "://" + u.Host + u.Path
+}

@@ -1,0 +1,68 @@
+package providerhttp_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/providerhttp"
+)
+
+// What a provider answers may be shown, stored and logged: it is cleaned and bounded.
+//
+// Finding: context-F3
+func TestRefusalsAreCleaned(t *testing.T) {
+	t.Parallel()
+	p := &providerhttp.Peer{Provider: "p", Key: "hush"}
+	e := p.Refusal(400, nil, []byte(`{"error":{"message":"no: hush, sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGH, \u001b]52;c;eA==\u0007 \u202eok\nnext"}}`))
+	if words := e.Words(); words != "no: ***, [redacted: api key], ]52;c;eA== ok next" {
+		t.Errorf("got the words %q, want no secrets and no control characters", words)
+	}
+	e = p.Refusal(400, nil, []byte(strings.Repeat("ä ", 10_000)))
+	if words := e.Words(); len(words) > 410 || !utf8.ValidString(words) {
+		t.Errorf("got %d bytes, want about 400", len(words))
+	}
+	for _, status := range []int{401, 429, 500} {
+		if e := p.Refusal(status, nil, []byte("internal.host:8080 said no")); e.Words() != "" {
+			t.Errorf("%d: got the words %q, want none: they are the operator's business", status, e.Words())
+		}
+	}
+}
+
+// Hostile answers are read in bounds.
+func TestRefusalsHaveBounds(t *testing.T) {
+	t.Parallel()
+	p := &providerhttp.Peer{Provider: "p"}
+	for name, body := range map[string]string{
+		"deep":        strings.Repeat(`{"error":`, 20_000) + `"prompt is too long"`,
+		"many":        `{"errors":[` + strings.Repeat(`{"message":"x"},`, 5_000) + `{"message":"prompt is too long"}]}`,
+		"quoted deep": strings.Repeat(`{"error":"`, 5_000),
+		"braces":      strings.Repeat(`{`, 60_000),
+		"one word":    strings.Repeat(`maximum `, 8_000),
+		"numbers":     strings.Repeat(`tokens 123456 > `, 4_000),
+	} {
+		if e := p.Refusal(400, http.Header{}, []byte(body)); e == nil || len(e.Message) > 1_100 {
+			t.Errorf("%s: got %d bytes", name, len(e.Message))
+		}
+	}
+}
+
+func FuzzRefusal(f *testing.F) {
+	for _, body := range []string{
+		"", `{"error":{"message":"prompt is too long: 9000 tokens > 8192 maximum","code":"x"}}`, `[{"error":{"code":400}}]`,
+		`{"detail":"Error code: 400 - {'error': {'message': 'it\'s', 'code': 7}}"}`, `{"error":{"metadata":{"raw":"{\"error\":\"{\\\"message\\\":1}\"}"}}}`, "<400> range [1, 8192]",
+	} {
+		f.Add(400, body)
+	}
+	f.Fuzz(func(t *testing.T, status int, body string) {
+		e := (&providerhttp.Peer{Provider: "p", Key: "hush"}).Refusal(status, nil, []byte(body))
+		switch {
+		case e.Message == "" && status != 0, !utf8.ValidString(e.Message), len(e.Message) > 1_010, len(e.Words()) > 410:
+			t.Errorf("got the message %q", e.Message)
+		case e.Limit < 0 || e.Prompt < 0 || e.Requested < 0 || e.Kind != llm.KindContextLength && e.Limit+e.Prompt+e.Requested > 0:
+			t.Errorf("got %s with limit %d, prompt %d, requested %d", e.Kind, e.Limit, e.Prompt, e.Requested)
+		}
+	})
+}

@@ -1,0 +1,71 @@
+package providerhttp
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"time"
+)
+
+// limitError is the error of one of our own time limits.
+type limitError struct {
+	what  string
+	limit time.Duration
+}
+
+func (e *limitError) Error() string { return fmt.Sprintf("%s within %v", e.what, e.limit) }
+
+// Timeout makes it a net.Error, as other time limits are.
+func (e *limitError) Timeout() bool { return true }
+
+// Temporary is part of net.Error.
+func (e *limitError) Temporary() bool { return true }
+
+var _ net.Error = (*limitError)(nil)
+
+// watchdog cancels a context when nothing happens for too long.
+type watchdog struct {
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+}
+
+func newWatchdog(parent context.Context) (context.Context, *watchdog) {
+	ctx, cancel := context.WithCancelCause(parent)
+	return ctx, &watchdog{cancel: cancel}
+}
+
+// arm starts the timer, unless the limit is negative.
+func (w *watchdog) arm(limit time.Duration, what string) {
+	if limit < 0 {
+		return
+	}
+	w.timer = time.AfterFunc(limit, func() { w.cancel(&limitError{what: what, limit: limit}) })
+}
+
+// disarm stops the timer.
+func (w *watchdog) disarm() {
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+}
+
+// stop ends the request.
+func (w *watchdog) stop() {
+	w.disarm()
+	w.cancel(nil)
+}
+
+// watchedBody runs the timer only while it waits for the provider, so that a slow reader
+// of the answer does not count.
+type watchedBody struct {
+	body  io.Reader
+	watch *watchdog
+	idle  time.Duration
+}
+
+func (b *watchedBody) Read(p []byte) (int, error) {
+	b.watch.arm(b.idle, "nothing more came")
+	defer b.watch.disarm()
+	return b.body.Read(p)
+}

@@ -1,0 +1,36 @@
+//go:build linux || darwin || freebsd
+
+package core_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"bobbin/app/core"
+)
+
+// Root works in no folder of another user: its owner could have put links there.
+//
+// Finding: security-15
+func TestCheckOwner(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	for _, path := range []string{folder, filepath.Join(folder, "none"), "/"} { // root's own, whoever this is
+		if err := core.CheckOwner(path); err != nil {
+			t.Errorf("%s: got %v, want none", path, err)
+		}
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a folder away")
+	}
+	if err := os.Chown(folder, 54321, -1); err != nil {
+		t.Fatal(err)
+	}
+	err := core.CheckOwner(folder)
+	if !errors.Is(err, core.ErrForbidden) || !strings.Contains(err.Error(), "54321") || !strings.Contains(err.Error(), "sudo -u 54321") || !strings.Contains(err.Error(), "systemd-run") {
+		t.Errorf("got %v, want who owns it and what to do", err)
+	}
+}

@@ -1,0 +1,124 @@
+package prompttext
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The names that quoted text must not have between angle brackets: our own fences, the
+// roles of messages, and the marks of chat templates (ChatML, Llama, Mistral, Gemma) and
+// of tool calls in text.
+const (
+	tags = " transcript summary conversation_summary pinned recalled_passages work_notes instructions system_prompt start_of_turn end_of_turn im_start im_end" +
+		" tool_call tool_calls tool_response tool_result function_call function_calls function_results invoke "
+	roles  = " system user assistant human developer tool question answer " // List<User> is a type
+	tokens = " s sys bos eos "                                              // a<s is a comparison
+)
+
+// blocks are the names that chat templates write between square brackets, in capital
+// letters.
+const blocks = " inst sys system_prompt available_tools tool_calls tool_results tool_content args call_id think "
+
+// roleLine matches a line that looks like a message of a chat transcript. YAML and code have
+// these words in lower case.
+var roleLine = regexp.MustCompile(`(?m)(^|[\r\v\f\x{85}\x{2028}\x{2029}])([ \t#*]*(?:System|SYSTEM|User|USER|Human|HUMAN|Assistant|ASSISTANT|Developer|DEVELOPER|Instruction|Response|Tool|TOOL)[ \t*]*)[:：]`)
+
+// maxName is longer than every listed name, in characters, including those that nameAt
+// skips.
+const maxName = 48
+
+// Harmless returns the text so that it is safe to quote.
+func Harmless(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if strings.ContainsFunc(text, opensMark) {
+		text = withoutMarks(text)
+	}
+	if strings.ContainsAny(text, ":：") {
+		text = roleLine.ReplaceAllString(text, "$1$2 -")
+	}
+	return text
+}
+
+// opensMark reports whether the character may begin a mark.
+func opensMark(r rune) bool { return isAngle(r) || r == '[' || r == '［' }
+
+func isAngle(r rune) bool { return strings.ContainsRune("<＜﹤〈⟨‹❮⧼", r) }
+
+// withoutMarks replaces the bracket of every mark.
+func withoutMarks(text string) string {
+	var b strings.Builder
+	b.Grow(len(text))
+	last := rune(0)
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		next := text[i+size : min(len(text), i+size+utf8.UTFMax*maxName)]
+		switch {
+		case isAngle(r) && isTag(next, last):
+			b.WriteByte('[')
+		case (r == '[' || r == '［') && isBlockMark(next):
+			b.WriteByte('(')
+		default:
+			b.WriteString(text[i : i+size])
+		}
+		last = r
+		i += size
+	}
+	return b.String()
+}
+
+// isTag reports whether the text after an angle bracket forms a mark; last is the character
+// before the bracket.
+func isTag(text string, last rune) bool {
+	if first, size := utf8.DecodeRuneInString(text); strings.ContainsRune("|｜¦❘", first) && size > 0 {
+		r, _ := utf8.DecodeRuneInString(text[size:])
+		return unicode.IsLetter(r)
+	}
+	name, rest := nameAt(text)
+	in := func(list string) bool { return name != "" && strings.Contains(list, " "+name+" ") }
+	closing := strings.HasPrefix(text, "/")
+	return in(tags) || in(roles) && (closing || !unicode.IsLetter(last)) || in(tokens) && strings.HasPrefix(rest, ">")
+}
+
+// isBlockMark is isTag after a square bracket.
+func isBlockMark(text string) bool {
+	name, rest := nameAt(text)
+	i := strings.IndexFunc(text, unicode.IsLetter)
+	if name == "" || !strings.Contains(blocks, " "+name+" ") {
+		return false
+	}
+	first, _ := utf8.DecodeRuneInString(text[i:])
+	rest = strings.TrimSpace(rest)
+	return unicode.IsUpper(first) && (strings.HasPrefix(rest, "]") || strings.HasPrefix(rest, "］"))
+}
+
+// nameAt returns the name with which the text begins, in lower case and in plain letters,
+// and the rest. It skips blanks and slashes before the name, and invisible characters.
+func nameAt(text string) (name, rest string) {
+	var b strings.Builder
+	n := 0
+	for i, r := range text {
+		r = plainLetter(r)
+		switch {
+		case r == '_' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r):
+			b.WriteRune(r)
+		case unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Cc, r) && !unicode.IsSpace(r):
+		case b.Len() == 0 && (unicode.IsSpace(r) || unicode.Is(unicode.Z, r) || strings.ContainsRune(`/\⁄∕⧸╱⟋⫽|<`, r)):
+		default:
+			return b.String(), text[i:]
+		}
+		if n++; n > maxName {
+			return "", text
+		}
+	}
+	return b.String(), ""
+}
+
+// plainLetter returns a letter in its usual width and in lower case.
+func plainLetter(r rune) rune {
+	if r >= '！' && r <= '～' {
+		r -= '！' - '!'
+	}
+	return unicode.ToLower(r)
+}

@@ -1,0 +1,209 @@
+package quota_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"bobbin/app/core"
+	"bobbin/app/core/quota"
+)
+
+var (
+	ann  = core.Tenant{Owner: "ann"}
+	eve  = core.Tenant{Owner: "ann", User: "eve"}
+	kim  = core.Tenant{Owner: "ann", User: "kim"}
+	bob  = core.Tenant{Owner: "bob"}
+	carl = core.Tenant{Owner: "carl"}
+)
+
+// small is a quota whose limits are reached quickly.
+func small() *quota.Quota {
+	return quota.New(quota.Limits{Total: 100, Owner: 60, User: 30, What: "memory"})
+}
+
+func TestGrow(t *testing.T) {
+	t.Parallel()
+	q := small()
+	hold := func(tenant core.Tenant, n int64) *quota.Hold {
+		h := q.Hold(tenant)
+		if err := h.Grow(n); err != nil {
+			t.Errorf("%v: got %v for %d, want none", tenant, err, n)
+		}
+		return h
+	}
+	refused := func(tenant core.Tenant, n int64, kind error) {
+		t.Helper()
+		h := q.Hold(tenant)
+		var shown *core.Error
+		if err := h.Grow(n); !errors.Is(err, kind) || !errors.As(err, &shown) || shown.RetryAfter <= 0 || shown.Code != quota.CodeExceeded {
+			t.Errorf("%v: got %v for %d, want %v and when to try again", tenant, err, n, kind)
+		}
+		h.Release()
+	}
+	first := hold(eve, 30)
+	refused(eve, 1, core.ErrRateLimited) // the end user's share
+	hold(kim, 20)
+	refused(ann, 11, core.ErrRateLimited) // the owner's
+	hold(ann, 10)
+	hold(bob, 40)
+	refused(carl, 1, core.ErrUnavailable) // all
+	first.Keep(25)
+	refused(carl, 6, core.ErrUnavailable)
+	hold(carl, 5)
+	first.Release()
+	first.Release()
+	if got := q.Used(); got != 75 {
+		t.Errorf("got %d held after the release, want 75", got)
+	}
+}
+
+// What no share has room for gets in alone; otherwise it never would.
+func TestLargerThanTheShare(t *testing.T) {
+	t.Parallel()
+	q := small()
+	h := q.Hold(eve)
+	if err := h.Grow(1000); err != nil {
+		t.Errorf("got %v for the only request, want none", err)
+	}
+	if err := h.Grow(1); err == nil {
+		t.Error("got none for one more, want an error")
+	}
+}
+
+func TestAddTakesInAnyCase(t *testing.T) {
+	t.Parallel()
+	q := small()
+	h := q.Hold(bob)
+	h.Add(500)
+	if err := q.Hold(carl).Grow(1); !errors.Is(err, core.ErrUnavailable) {
+		t.Errorf("got %v beside it, want that all is taken", err)
+	}
+	h.Release()
+	if err := q.Hold(carl).Grow(1); err != nil {
+		t.Errorf("got %v after the release, want none", err)
+	}
+}
+
+func TestWithoutAQuota(t *testing.T) {
+	t.Parallel()
+	var q *quota.Quota
+	h := q.Hold(ann)
+	h.Add(1)
+	if err := errors.Join(h.Grow(1<<60), h.Resize(t.Context(), 1<<60)); err != nil {
+		t.Errorf("got %v, want that everything is allowed", err)
+	}
+	h.Release()
+}
+
+// Waiters get room in the order of arrival, and do not delay those whose share has room.
+func TestResizeWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := small()
+		first, others := q.Hold(ann), q.Hold(bob)
+		if err := errors.Join(first.Grow(60), others.Resize(t.Context(), 20)); err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan string, 3)
+		wait := func(name string, tenant core.Tenant, n int64) {
+			go func() {
+				if err := q.Hold(tenant).Resize(t.Context(), n); err == nil {
+					got <- name
+				}
+			}()
+			synctest.Wait()
+		}
+		wait("eve", eve, 30)
+		wait("kim", kim, 30)
+		wait("bob", bob, 20)
+		if name := <-got; name != "bob" {
+			t.Errorf("got %s first, want bob, whose share has room", name)
+		}
+		first.Keep(30)
+		if name := <-got; name != "eve" {
+			t.Errorf("got %s next, want eve, who came first", name)
+		}
+		first.Release()
+		if name := <-got; name != "kim" {
+			t.Errorf("got %s last, want kim", name)
+		}
+	})
+}
+
+func TestResizeEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := small()
+		if err := q.Hold(ann).Grow(60); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		h := q.Hold(eve)
+		if err := h.Grow(0); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Resize(t.Context(), 1); !errors.Is(err, core.ErrRateLimited) || time.Since(begin) != 10*time.Second {
+			t.Errorf("got %v after %v, want a refusal after 10 s", err, time.Since(begin))
+		}
+		ctx, leave := context.WithCancelCause(t.Context())
+		gone := errors.New("the caller went away")
+		time.AfterFunc(time.Second, func() { leave(gone) })
+		if err := h.Resize(ctx, 1); !errors.Is(err, gone) {
+			t.Errorf("got %v, want the cause", err)
+		}
+		if got := q.Used(); got != 60 {
+			t.Errorf("got %d held, want that who got nothing holds nothing", got)
+		}
+	})
+}
+
+// Whatever is taken and released: no share is exceeded, and in the end nothing is held.
+func TestSharesHold(t *testing.T) {
+	t.Parallel()
+	type taken struct {
+		hold  *quota.Hold
+		scope core.Tenant
+		n     int64
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		q := small()
+		var held []taken
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			next := taken{scope: rapid.SampledFrom([]core.Tenant{ann, eve, kim, bob, carl}).Draw(t, "scope"), n: rapid.Int64Range(0, 30).Draw(t, "n")}
+			next.hold = q.Hold(next.scope)
+			if next.hold.Grow(next.n) == nil {
+				held = append(held, next)
+			}
+			held = slices.DeleteFunc(held, func(h taken) bool {
+				gone := rapid.IntRange(0, 3).Draw(t, "release") == 0
+				if gone {
+					h.hold.Release()
+				}
+				return gone
+			})
+			sums := map[core.Tenant]int64{}
+			for _, h := range held {
+				sums[core.Tenant{}] += h.n
+				sums[core.Tenant{Owner: h.scope.Owner}] += h.n
+				if h.scope.User != "" {
+					sums[h.scope] += h.n
+				}
+			}
+			if sums[core.Tenant{}] > 100 || sums[ann] > 60 || sums[eve] > 30 || sums[core.Tenant{}] != q.Used() {
+				t.Fatalf("got %v held and %d counted, want no more than the shares", sums, q.Used())
+			}
+		}
+		for _, h := range held {
+			h.hold.Release()
+		}
+		if q.Used() != 0 {
+			t.Fatalf("got %d held in the end, want 0", q.Used())
+		}
+	})
+}

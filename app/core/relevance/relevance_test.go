@@ -1,0 +1,68 @@
+package relevance_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"bobbin/app/core/relevance"
+	"bobbin/app/core/searchtext"
+)
+
+// parse returns a question of words, to be asked of documents.
+func parse(t *testing.T, text string) relevance.Question {
+	t.Helper()
+	q, err := searchtext.ParseQuestion(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return relevance.Question{Groups: q.Groups}
+}
+
+// documentsOf returns documents of two sessions in turn.
+func documentsOf(texts ...string) []relevance.Document {
+	var out []relevance.Document
+	for i, text := range texts {
+		d := searchtext.Text(text)
+		out = append(out, relevance.Document{ID: int64(i), Session: []string{"b", "a"}[i%2], Seq: int64(1 + i/2), Length: d.Length, Terms: d.Terms})
+	}
+	return out
+}
+
+// A group stands at the places with it and at two on each side, none counted twice. The
+// counts take one sort and a few allocations, however many groups and documents there are.
+//
+// Finding: review16-2
+func TestFrequencies(t *testing.T) { //nolint:paralleltest // it counts allocations
+	texts := slices.Repeat([]string{"nothing"}, 40)
+	texts[0], texts[1], texts[4], texts[38] = "pump", "pump valve", "pump", "seal"
+	// Session b: pump at 1 and 3, which reach 1 to 5; seal at 20, which reaches 18 to 22.
+	// Session a: pump and valve at 1, which reach 1 to 3.
+	if got := parse(t, "pump valve seal zebra").Frequencies(documentsOf(texts...)); !slices.Equal(got, []int{8, 3, 5, 0}) {
+		t.Errorf("got %v, want 8, 3, 5 and 0", got)
+	}
+	var words []string
+	for i := range 64 {
+		words = append(words, fmt.Sprintf("w%d", i))
+	}
+	q, documents := parse(t, strings.Join(words, " ")), documentsOf(slices.Repeat([]string{strings.Join(words, " ")}, 2_000)...)
+	if got := testing.AllocsPerRun(1, func() { q.Frequencies(documents) }); got > 5 {
+		t.Errorf("got %.0f allocations for 64 groups in 2,000 documents, want at most 5", got)
+	}
+}
+
+// Of many groups the rarest are kept, with their documents.
+//
+// Finding: review16-2
+func TestKeepRarest(t *testing.T) {
+	t.Parallel()
+	q := parse(t, "pump valve seal zebra")
+	q.Members = map[int]map[int64]bool{2: {7: true}}
+	for isKnown, want := range map[bool]string{false: "seal zebra [3 0] map[0:map[7:true]]", true: "valve seal [5 3] map[1:map[7:true]]"} {
+		kept, frequencies := q.KeepRarest(2, []int{9, 5, 3, 0}, isKnown)
+		if got := fmt.Sprint(kept.Groups[0].Words[0], " ", kept.Groups[1].Words[0], " ", frequencies, kept.Members); strings.ReplaceAll(got, "]map", "] map") != want {
+			t.Errorf("known %t: got %s, want %s", isKnown, got, want)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package core
+
+import "encoding/json"
+
+// Limits of the options of a run.
+const (
+	MaxRunOptions  = 256 << 10 // bytes as JSON
+	MaxClientTools = 128
+)
+
+// RunOptions are what one run does otherwise than its agent. They are kept with the run, so
+// that it goes on with them after a crash and after a wait.
+type RunOptions struct {
+	ModelParameters              // those that are set override the agent's
+	ToolChoice        ToolChoice `json:"tool_choice,omitempty"`
+	ParallelToolCalls *bool      `json:"parallel_tool_calls,omitempty"` // whether an answer may have several tool calls; nil = the provider's default
+	// Instructions are a system block of this run alone, after the agent's.
+	Instructions string       `json:"instructions,omitempty"`
+	Tools        []ClientTool `json:"tools,omitempty"`
+}
+
+// ClientTool is a tool that the client of a run executes itself: a call of it waits for the
+// client's result.
+type ClientTool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"` // JSON Schema of an object; empty = no parameters
+	Strict      *bool           `json:"strict,omitempty"`     // whether calls must follow the schema exactly; nil = the provider's default
+}
+
+// ToolChoice says whether a model may or must call tools. A value besides the constants is
+// the name of the tool that it must call.
+type ToolChoice string
+
+// Tool choices. Required, and the name of a tool, hold for the first model call of a run: if
+// they held for all, it would never end.
+const (
+	ToolChoiceAuto     ToolChoice = ""     // the model decides
+	ToolChoiceNone     ToolChoice = "none" // it must answer in text; the tool list stays, so that the prefix stays cached
+	ToolChoiceRequired ToolChoice = "required"
+)
+
+// ToolChoiceWordAuto is ToolChoiceAuto as callers may write it.
+const ToolChoiceWordAuto ToolChoice = "auto"
+
+// Tool returns the name of the tool that the model must call; empty if none is named.
+func (c ToolChoice) Tool() string {
+	switch c {
+	case ToolChoiceAuto, ToolChoiceWordAuto, ToolChoiceNone, ToolChoiceRequired:
+		return ""
+	}
+	return string(c)
+}
+
+// Forced reports whether the model must call a tool.
+func (c ToolChoice) Forced() bool { return c == ToolChoiceRequired || c.Tool() != "" }
+
+// With returns the parameters with those of over that are set.
+func (p ModelParameters) With(over ModelParameters) ModelParameters {
+	if over.Temperature != nil {
+		p.Temperature = over.Temperature
+	}
+	if over.TopP != nil {
+		p.TopP = over.TopP
+	}
+	if over.MaxOutputTokens != 0 {
+		p.MaxOutputTokens = over.MaxOutputTokens
+	}
+	if len(over.Stop) > 0 {
+		p.Stop = over.Stop
+	}
+	if over.Seed != nil {
+		p.Seed = over.Seed
+	}
+	if over.ReasoningEffort != "" {
+		p.ReasoningEffort = over.ReasoningEffort
+	}
+	if over.ResponseFormat != nil {
+		p.ResponseFormat = over.ResponseFormat
+	}
+	return p
+}
+
+// HasClientTool reports whether the run's client executes the tool of that name.
+func (r Run) HasClientTool(name string) bool {
+	if r.Options == nil {
+		return false
+	}
+	for _, t := range r.Options.Tools {
+		if t.Name == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,194 @@
+package core
+
+import (
+	"context"
+	"strings"
+	"time"
+)
+
+// SlackMode says in which directions a thread and its session follow each other.
+type SlackMode string
+
+// The modes of a thread.
+const (
+	SlackTwoWay  SlackMode = "two_way"  // of a session that began in Slack
+	SlackToSlack SlackMode = "to_slack" // the thread shows the session
+	SlackToWeb   SlackMode = "to_web"   // the session gets the thread's messages
+	SlackOff     SlackMode = "off"
+)
+
+// SlackModes returns all modes.
+func SlackModes() []SlackMode { return []SlackMode{SlackTwoWay, SlackToSlack, SlackToWeb, SlackOff} }
+
+// Posts reports whether what happens in the session is posted to the thread.
+func (m SlackMode) Posts() bool { return m == SlackTwoWay || m == SlackToSlack }
+
+// Reads reports whether messages of the thread go to the session.
+func (m SlackMode) Reads() bool { return m == SlackTwoWay || m == SlackToWeb }
+
+// SlackThread is a thread of Slack and the session that it belongs to. Each has at most one
+// of the other.
+type SlackThread struct {
+	SessionID  SessionID `json:"session_id"`
+	Owner      string    `json:"-"`
+	Enterprise string    `json:"enterprise,omitempty"`
+	Team       string    `json:"team"`
+	Channel    string    `json:"channel"`
+	Thread     string    `json:"thread"` // ts of its first message
+	Mode       SlackMode `json:"mode"`
+}
+
+// SlackThreadStatus is a thread and what is wrong with its posts.
+type SlackThreadStatus struct {
+	SlackThread
+
+	Faults []SlackFault `json:"faults,omitempty"` // the newest ones first
+}
+
+// MaxSlackFaults is how many faults of a thread are listed.
+const MaxSlackFaults = 100
+
+// SlackFault is a post that Slack refused, or of which it is unknown whether it is in Slack.
+type SlackFault struct {
+	ItemID    string         `json:"item_id"` // of a message or an approval
+	Part      int            `json:"part"`    // 0, 1, 2 … of a long text
+	State     SlackPostState `json:"state"`   // failed or unknown
+	Reason    string         `json:"reason"`
+	CreatedAt time.Time      `json:"created_at"`
+}
+
+// Speakers returns the Session.Speakers of a session that the thread is bound to; empty for a
+// direct message, in which one person writes.
+func (t SlackThread) Speakers() string {
+	if strings.HasPrefix(t.Channel, "D") {
+		return ""
+	}
+	return ManySpeakers
+}
+
+// Alias returns the name of the thread as the alias of its session.
+func (t SlackThread) Alias() Alias {
+	return Alias{Surface: SourceSlack, Name: t.Enterprise + "/" + t.Team + "/" + t.Channel + "/" + t.Thread}
+}
+
+// SlackBacklog is a thread that a process has leased to post what is missing there.
+type SlackBacklog struct {
+	SlackThread
+	FirstSeq int64 // of messages: those up to it are not posted
+	SentSeq  int64 // of events: what they report was posted
+}
+
+// SlackClaim asks for threads that are behind their sessions.
+type SlackClaim struct {
+	Worker   string
+	Lease    time.Duration
+	Limit    int
+	Sessions []SessionID // only threads of these; nil = of any
+	Busy     []string    // channels, as "<team>/<channel>", whose threads are left out
+}
+
+// SlackPostKind says what a post shows.
+type SlackPostKind string
+
+// The kinds of posts.
+const (
+	SlackPostMessage  SlackPostKind = "message"
+	SlackPostApproval SlackPostKind = "approval"
+)
+
+// SlackPostState is what became of a post.
+type SlackPostState string
+
+// The states of a post.
+const (
+	SlackPostPending SlackPostState = "pending" // it is not in Slack, and will be sent
+	SlackPostSending SlackPostState = "sending" // it may be in Slack already
+	SlackPostSent    SlackPostState = "sent"
+	SlackPostFailed  SlackPostState = "failed"  // Slack refused it
+	SlackPostUnknown SlackPostState = "unknown" // Slack's answer was lost, and Slack does not say whether it is there
+	SlackPostRemoved SlackPostState = "removed"
+	SlackPostPurged  SlackPostState = "purged" // removed, because its session is purged
+	SlackPostGone    SlackPostState = "gone"   // not in Slack any more when its session was purged
+)
+
+// SlackPost is a message in Slack that shows a part of an item: a message or an approval.
+type SlackPost struct {
+	SessionID             SessionID
+	ItemID                string
+	Part                  int // 0, 1, 2 … of a long text
+	Owner                 string
+	Kind                  SlackPostKind
+	Team, Channel, Thread string
+	TS                    string // empty until it is known
+	State                 SlackPostState
+	Streaming             bool
+	OffPath               bool // marked in Slack as not on the current path
+	From, To              int  // bytes of the message that the part shows
+	Hash                  string
+	Error                 string // of a failed or unknown post
+	CreatedAt             time.Time
+}
+
+// SlackThreadStore stores which threads show which sessions, and how much of them.
+type SlackThreadStore interface {
+	// Bind binds the thread to its session, together with the alias. It may be repeated, and
+	// moves a thread whose alias was moved to another session. ErrConflict if the alias or the
+	// session belongs to another one.
+	Bind(ctx context.Context, t SlackThread) error
+	// Find returns ErrNotFound if the thread is not bound.
+	Find(ctx context.Context, team, channel, thread string) (SlackThread, error)
+	// OfSession returns ErrNotFound if the session has no thread.
+	OfSession(ctx context.Context, tenant Tenant, session SessionID) (SlackThread, error)
+	// Faults returns what is wrong with the posts of the session, the newest first.
+	Faults(ctx context.Context, session SessionID) ([]SlackFault, error)
+	// SetMode changes the mode. A thread that shows nothing until then begins with what happens
+	// afterwards.
+	SetMode(ctx context.Context, tenant Tenant, session SessionID, mode SlackMode) (SlackThread, error)
+	// Unbind separates the session from its thread. It may be repeated.
+	Unbind(ctx context.Context, tenant Tenant, session SessionID) error
+
+	// Claim MUST give concurrent callers different threads.
+	Claim(ctx context.Context, c SlackClaim) ([]SlackBacklog, error)
+	// Advance stores that all events up to the number are posted, and extends the lease. It MUST
+	// return ErrStale when the worker no longer has it.
+	Advance(ctx context.Context, worker string, session SessionID, seq int64, lease time.Duration) error
+	// Release ends the worker's lease of a thread, which becomes due after the time.
+	Release(ctx context.Context, worker string, session SessionID, after time.Duration) error
+	// ReleaseAll ends the leases of all earlier processes of the worker's replica.
+	ReleaseAll(ctx context.Context, worker string) error
+	// Stop ends posting to the session's thread, whose mode becomes "off", and returns it;
+	// ErrNotFound if there is none.
+	Stop(ctx context.Context, session SessionID) (SlackThread, error)
+}
+
+// SlackPostStore stores what was posted to threads.
+type SlackPostStore interface {
+	// PostAt returns ErrNotFound if the message in Slack is not one of Bobbin's.
+	PostAt(ctx context.Context, team, channel, ts string) (SlackPost, error)
+	// Of returns the posts of the items, ordered by part.
+	Of(ctx context.Context, session SessionID, items ...string) ([]SlackPost, error)
+	// All returns all posts of the session, the oldest first.
+	All(ctx context.Context, session SessionID) ([]SlackPost, error)
+	// Purge stores the state of a post whose session is purged. No lease is needed: Stop ended
+	// all of them.
+	Purge(ctx context.Context, p SlackPost) error
+	// Unfinished returns the posts of the session in the state "sending" or that still stream.
+	Unfinished(ctx context.Context, session SessionID) ([]SlackPost, error)
+	// Begin stores a post that is about to be sent. If there is one already that is not pending,
+	// it returns that and false. It MUST return ErrStale when the worker no longer has the thread's lease.
+	Begin(ctx context.Context, worker string, p SlackPost) (SlackPost, bool, error)
+	// Confirm stores that the post is in Slack with its ts, unless its ts is known. No lease is
+	// needed: Slack said so.
+	Confirm(ctx context.Context, p SlackPost) error
+	// Update stores what became of a post. ErrStale likewise.
+	Update(ctx context.Context, worker string, p SlackPost) error
+	// Misplaced returns posts of messages that left the current path, or came back to it, since
+	// they were last marked.
+	Misplaced(ctx context.Context, session SessionID) ([]SlackPost, error)
+	// Outdated returns posts of messages that may show something else than the message, of which no
+	// event is needed to know: it was edited in place, was deleted, or was never stored.
+	Outdated(ctx context.Context, session SessionID) ([]SlackPost, error)
+	// LastPosted returns the newest ts of the session's posts in its thread, and the newest seq of
+	// a message that has one; empty and 0 if there is none.
+	LastPosted(ctx context.Context, t SlackThread) (ts string, seq int64, err error)
+}

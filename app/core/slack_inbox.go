@@ -1,0 +1,91 @@
+package core
+
+import (
+	"context"
+	"time"
+)
+
+// SlackKind says what Slack sent.
+type SlackKind string
+
+// What Slack sends.
+const (
+	SlackMessage     SlackKind = "message"     // also a mention
+	SlackEvent       SlackKind = "event"       // everything else of the Events API
+	SlackCommand     SlackKind = "command"     // a slash command
+	SlackInteraction SlackKind = "interaction" // a click, or a shortcut
+	SlackOAuthState  SlackKind = "oauth_state" // with which a browser came back from an installation: it is used once
+)
+
+// How long the inbox knows things.
+const (
+	// SlackLease is how long a process may work on an item.
+	SlackLease = 2 * time.Minute
+	// SlackMemory is how long an item that is done is remembered: Slack repeats deliveries for
+	// up to a day.
+	SlackMemory = 48 * time.Hour
+	// SlackGesture is how far the two messages are apart that one gesture may become.
+	SlackGesture = 2 * time.Minute
+)
+
+// SlackItem is something that Slack sent, stored before it was acknowledged.
+type SlackItem struct {
+	ID       SlackItemID
+	Owner    string
+	App      string // the Slack app
+	Key      string // unique in the app: of a message its channel and ts
+	Kind     SlackKind
+	Lane     string // items of one lane are handled one after the other, by Position: a thread
+	Position string // a timestamp of Slack
+	User     string // who caused it: slack:<team>/<user>; empty = nobody
+	Gesture  string // the same of messages that one gesture may have become; empty = unknown
+	Payload  []byte // JSON
+
+	SessionID SessionID // set by Finish: what it went to; empty = nothing
+	Attempts  int
+	Error     string // of the last attempt
+	Lease     string // of the process at work
+	CreatedAt time.Time
+}
+
+// SlackInboxStore stores what Slack sent until it is handled.
+type SlackInboxStore interface {
+	// Add MUST store an item once: added is false if the app has one with its key.
+	Add(ctx context.Context, item SlackItem) (added bool, err error)
+	// Claim MUST lease the oldest item of a lane of which no other item is leased; ErrNotFound if
+	// none is due.
+	Claim(ctx context.Context, worker string) (SlackItem, error)
+	// Repeats reports whether another message of the same gesture is handled in its place.
+	Repeats(ctx context.Context, item SlackItem) (bool, error)
+	// Retry MUST return ErrStale when the lease was lost; so must Finish.
+	Retry(ctx context.Context, item SlackItem, wait time.Duration) error
+	// Finish MUST leave nothing of the payload.
+	Finish(ctx context.Context, item SlackItem) error
+	// FindMessage returns the message of the session that the client message id names, also one
+	// that is queued. Pending says that the item with the key is not done.
+	FindMessage(ctx context.Context, q SlackMessageQuery) (SlackMessageRef, error)
+	// Sweep removes items that were done longer than keep ago.
+	Sweep(ctx context.Context, keep time.Duration) error
+}
+
+// SlackMessageQuery names a message of Slack.
+type SlackMessageQuery struct {
+	App, Key        string    // of its item
+	SessionID       SessionID // empty = none
+	ClientMessageID string
+}
+
+// SlackMessageRef is where a message of Slack is.
+type SlackMessageRef struct {
+	MessageID MessageID // empty = it is not in the session
+	Pending   bool
+}
+
+// What people click in Slack. The value of a decision is the run and the approval:
+// "<run>/<approval>"; that of feedback is a Rating.
+const (
+	SlackActionApprove   = "bobbin_approve"
+	SlackActionDeny      = "bobbin_deny"
+	SlackActionFeedback  = "bobbin_feedback"
+	SlackShortcutContext = "bobbin_context" // a message shortcut
+)

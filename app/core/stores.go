@@ -1,0 +1,228 @@
+package core
+
+import (
+	"context"
+	"time"
+)
+
+// The stores of the nouns of this package. Package repositories implements them over SQL, and
+// package coretest in memory; coretest.TestStores is the suite that both pass.
+//
+// Every method MUST return ErrNotFound for what is outside of the tenant, and be safe for
+// concurrent use. A method that changes a session returns the events to be published, in
+// order; they are committed together with the change.
+
+// SessionStore stores sessions, with the state of their contexts.
+type SessionStore interface {
+	// Get returns the session, archived or not.
+	Get(ctx context.Context, tenant Tenant, id SessionID) (Session, error)
+	// Create assigns a missing id and missing times. ErrConflict for an id that exists.
+	Create(ctx context.Context, s Session) (Session, error)
+	List(ctx context.Context, tenant Tenant, q SessionQuery) (Page[Session], error)
+	// Update MUST change and emit nothing for a patch without fields.
+	Update(ctx context.Context, tenant Tenant, id SessionID, p SessionPatch) (Session, []Event, error)
+	// Archive hides the session from lists and refuses new runs. It may be repeated.
+	Archive(ctx context.Context, tenant Tenant, id SessionID) error
+	// GiveTitle MUST keep a title that a user has set, even an empty one.
+	GiveTitle(ctx context.Context, tenant Tenant, t NewTitle) ([]Event, error)
+
+	// What prompts are made of, and who makes the summaries.
+
+	// ApplyContext MUST return ErrStale when the prompt revision is no longer the expected one,
+	// and when the version to be activated can no longer be used.
+	ApplyContext(ctx context.Context, tenant Tenant, change ContextChange) (Session, []Event, error)
+	// RestoreSummary makes an earlier version the active one; ErrStale as for ApplyContext.
+	RestoreSummary(ctx context.Context, tenant Tenant, in SummaryRestore) (Session, []Event, error)
+	// SummaryWork returns the state of the session's background summaries.
+	SummaryWork(ctx context.Context, tenant Tenant, id SessionID) (SummaryWork, error)
+	// SummaryFailed stores a failed attempt at a summary with its model calls.
+	SummaryFailed(ctx context.Context, tenant Tenant, f SummaryFailure) ([]Event, error)
+	// LeaseSummary MUST let one holder at a time summarize the session, across all processes,
+	// for d by the store's clock. A holder that has the lease extends it.
+	LeaseSummary(ctx context.Context, tenant Tenant, id SessionID, holder string, d time.Duration) (LeaseResult, error)
+	// FreeSummary ends the holder's lease. The lease of another holder MUST stay.
+	FreeSummary(ctx context.Context, id SessionID, holder string) error
+	// FreeSummaries ends the leases of all holders whose names have the prefix.
+	FreeSummaries(ctx context.Context, prefix string) error
+}
+
+// MessageStore stores the logs of sessions.
+type MessageStore interface {
+	// Get returns a message of any branch, deleted or not, with its revisions.
+	Get(ctx context.Context, tenant Tenant, session SessionID, id MessageID) (Message, error)
+	List(ctx context.Context, tenant Tenant, session SessionID, q MessageQuery) (Page[Message], error)
+	// Append MUST return the stored message and change nothing when the session already knows
+	// its client id. ErrConflict for an archived session and for one with a run.
+	Append(ctx context.Context, tenant Tenant, in AppendMessages) (Appended, error)
+
+	// What prompts are made of.
+
+	// GetMessagesAfter returns the messages of the conversation after one of them, in order. It
+	// and Pinned may omit the texts of old messages (Message.Unloaded); GetMessages loads them.
+	GetMessagesAfter(ctx context.Context, tenant Tenant, id SessionID, after MessageID) ([]Message, error)
+	// GetMessages returns those of the messages that still exist, with their texts.
+	GetMessages(ctx context.Context, tenant Tenant, id SessionID, ids []MessageID) ([]Message, error)
+	Pinned(ctx context.Context, tenant Tenant, id SessionID) ([]Message, error)
+	CountOnPath(ctx context.Context, tenant Tenant, id SessionID) (int, error)
+}
+
+// BranchStore changes stored messages and the paths through them. Select, Delete and Revise
+// MUST return ErrConflict while the session has a run.
+type BranchStore interface {
+	// Select makes the branch through the message the current path.
+	Select(ctx context.Context, tenant Tenant, session SessionID, id MessageID) (Session, []Event, error)
+	Pin(ctx context.Context, tenant Tenant, session SessionID, id MessageID, pinned bool) (Message, []Event, error)
+	UpdateMessage(ctx context.Context, tenant Tenant, session SessionID, id MessageID, p MessagePatch) (Message, []Event, error)
+	// Delete removes the message's content and all that was derived from it.
+	Delete(ctx context.Context, tenant Tenant, session SessionID, id MessageID) ([]Event, error)
+	// Revise replaces the text of a user's message, keeps the old one as a revision, and removes
+	// what was derived from it. It MUST change and emit nothing if the text is the same, and
+	// return ErrConflict for a message that is still queued.
+	Revise(ctx context.Context, tenant Tenant, in ReviseMessage) (Message, []Event, error)
+	// Fork MUST make the copy visible only when it is complete.
+	Fork(ctx context.Context, tenant Tenant, in ForkSession) (Session, error)
+}
+
+// SummaryStore reads summaries; a SessionStore writes them.
+type SummaryStore interface {
+	// List returns the versions of a session's summary, the newest first.
+	List(ctx context.Context, tenant Tenant, id SessionID, q PageQuery) (Page[Summary], error)
+	// Find returns those of the summaries that still exist.
+	Find(ctx context.Context, tenant Tenant, id SessionID, ids []SummaryID) ([]Summary, error)
+	// Versions returns the versions that a prompt can use, ordered by what they cover.
+	Versions(ctx context.Context, tenant Tenant, id SessionID) ([]SummaryVersion, error)
+	// Loops returns the notes on tool loops that are in use with the cursor at after.
+	Loops(ctx context.Context, tenant Tenant, id SessionID, after int64) ([]Summary, error)
+	Get(ctx context.Context, tenant Tenant, id SessionID, version int) (Summary, error)
+	// Before returns the newest version before the given one that still has its text.
+	Before(ctx context.Context, tenant Tenant, id SessionID, version int) (Summary, error)
+	// Restorable is Get, with an error that says why the version cannot be restored.
+	Restorable(ctx context.Context, tenant Tenant, id SessionID, version int) (Summary, error)
+	// FirstCovering returns the first version that covered a seq of the path; 0 = none.
+	FirstCovering(ctx context.Context, tenant Tenant, id SessionID, seq int64) (int, error)
+}
+
+// EventStore reads the durable events of sessions. The caller of Page and LastOf MUST have
+// checked access to the sessions.
+type EventStore interface {
+	// Page returns up to limit events with a greater number, in order, as many as MaxPageBytes
+	// allows but at least one, and whether there may be more.
+	Page(ctx context.Context, session SessionID, after int64, limit int) ([]Event, bool, error)
+	// Last returns the number of the session's newest event; 0 = none yet.
+	Last(ctx context.Context, tenant Tenant, session SessionID) (int64, error)
+	// LastOf is Last for several sessions of any owner. Sessions that do not exist are left out.
+	LastOf(ctx context.Context, sessions []SessionID) (map[SessionID]int64, error)
+}
+
+// SearchStore searches messages.
+type SearchStore interface {
+	// Messages returns the messages with the query's words, the newest first.
+	Messages(ctx context.Context, tenant Tenant, q SearchQuery) (SearchPage, error)
+}
+
+// BlobStore stores images and files.
+type BlobStore interface {
+	// Put stores the content with the text of a document, if it has any.
+	Put(ctx context.Context, b Blob, content BlobContent, room BlobRoom) (Blob, error)
+	Get(ctx context.Context, tenant Tenant, id BlobID) (Blob, error)
+	// Find returns a file of any owner.
+	Find(ctx context.Context, id BlobID) (Blob, error)
+	Open(ctx context.Context, tenant Tenant, id BlobID) (Blob, []byte, error)
+	List(ctx context.Context, tenant Tenant, q BlobQuery) (Page[Blob], error)
+	Delete(ctx context.Context, tenant Tenant, id BlobID) error
+	// Text returns the text of a document that the owner has stored, by the content's hash.
+	Text(ctx context.Context, owner, sha256 string) (text DocumentText, ok bool, err error)
+	// SigningKey returns the key that signs links.
+	SigningKey(ctx context.Context) ([]byte, error)
+	// Sweep removes files that no message has referred to since before.
+	Sweep(ctx context.Context, before time.Time) (SweptBlobs, error)
+	// Contents returns what is there of the blobs.
+	Contents(ctx context.Context, tenant Tenant, ids []BlobID) (map[BlobID][]byte, error)
+	// Texts returns the text that was read out of each of the blobs that has some.
+	Texts(ctx context.Context, tenant Tenant, ids []BlobID) (map[BlobID][]byte, error)
+}
+
+// MemoryStore stores memories with their vectors.
+type MemoryStore interface {
+	Create(ctx context.Context, m Memory) (Memory, error)
+	Get(ctx context.Context, tenant Tenant, id MemoryID) (Memory, error)
+	// Found returns those of the memories that exist, in no order.
+	Found(ctx context.Context, tenant Tenant, ids []MemoryID) ([]Memory, error)
+	List(ctx context.Context, tenant Tenant, q PageQuery) (Page[Memory], error)
+	Update(ctx context.Context, tenant Tenant, m Memory) (Memory, error)
+	Delete(ctx context.Context, tenant Tenant, id MemoryID) error
+
+	// For searches.
+
+	Count(ctx context.Context, tenant Tenant, space VectorSpace) (int, error)
+	Vectors(ctx context.Context, tenant Tenant, q VectorQuery) ([]MemoryVector, error)
+	Changes(ctx context.Context, owner string, after int64, space VectorSpace) (MemoryChanges, error)
+
+	// For indexing anew with another model.
+
+	CountStale(ctx context.Context, tenant Tenant, space VectorSpace) (int, error)
+	CountAllStale(ctx context.Context, space VectorSpace) (int, error)
+	Stale(ctx context.Context, tenant Tenant, space VectorSpace, q PageQuery) (Page[Memory], error)
+	SetVectors(ctx context.Context, list []Memory) (int, error)
+}
+
+// UsageStore sums up model calls.
+type UsageStore interface {
+	SessionTotal(ctx context.Context, tenant Tenant, session SessionID) (UsageTotal, error)
+	Usage(ctx context.Context, tenant Tenant, q UsageQuery) (UsageReport, error)
+	// Spent returns the usage of the owner on the UTC day that begins at the given time.
+	Spent(ctx context.Context, owner string, day time.Time) (Spent, error)
+}
+
+// WebhookStore stores the default webhooks of owners.
+type WebhookStore interface {
+	// Get returns ErrNotFound if the owner has none.
+	Get(ctx context.Context, owner string) (Webhook, error)
+	Set(ctx context.Context, owner string, hook Webhook) error
+	Delete(ctx context.Context, owner string) error
+}
+
+// DeliveryStore stores deliveries.
+type DeliveryStore interface {
+	// Claim MUST give concurrent callers different deliveries, each with its next attempt.
+	Claim(ctx context.Context, c DeliveryClaim) ([]Delivery, error)
+	// Settle stores the result of an attempt. It MUST return ErrStale for one that is over.
+	Settle(ctx context.Context, s Settlement) ([]Event, error)
+	// GiveUpReceiver gives up old deliveries to a receiver that was not reached for a long time.
+	// It returns an event for each of them, none if there are no more.
+	GiveUpReceiver(ctx context.Context, in ReceiverGivenUp) ([]Event, error)
+	// Release ends the leases of the worker; with all also those of earlier processes of its
+	// replica.
+	Release(ctx context.Context, worker string, all bool) error
+	// List returns the deliveries of a run in the order of their creation.
+	List(ctx context.Context, tenant Tenant, run RunID) ([]Delivery, error)
+	// All returns deliveries of all owners, the newest first.
+	All(ctx context.Context, q DeliveryQuery) (Page[Delivery], error)
+	// One returns a delivery of any owner.
+	One(ctx context.Context, id DeliveryID) (Delivery, error)
+	// Retry makes a delivery due immediately. ErrConflict while a process is sending it.
+	Retry(ctx context.Context, tenant Tenant, run RunID, id DeliveryID) (Delivery, []Event, error)
+}
+
+// APIKeyStore stores API keys. No error may contain a hash.
+type APIKeyStore interface {
+	// Create stores a key, together with the entry in the audit log. So does Revoke.
+	Create(ctx context.Context, key APIKey, hash string, entry AuditEntry) error
+	// Revoke MUST take effect immediately.
+	Revoke(ctx context.Context, id KeyID, entry AuditEntry) error
+	// List returns all keys, including revoked ones, the oldest first.
+	List(ctx context.Context) ([]APIKey, error)
+	// ByHash returns the key of a secret, valid or not; ErrNotFound if there is none.
+	ByHash(ctx context.Context, hash string) (APIKey, error)
+	// ByIDs returns those of the keys that exist.
+	ByIDs(ctx context.Context, ids []KeyID) ([]APIKey, error)
+	// Used stores when keys were last used.
+	Used(ctx context.Context, at map[KeyID]time.Time) error
+}
+
+// AuditLog stores what operators and administrators did.
+type AuditLog interface {
+	Add(ctx context.Context, entry AuditEntry) error
+	// List returns the entries, the newest first.
+	List(ctx context.Context, q PageQuery) (Page[AuditEntry], error)
+}

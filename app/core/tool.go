@@ -1,0 +1,94 @@
+package core
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// ToolKind is what a tool of a file is made of.
+type ToolKind string
+
+// The kinds of tools that files describe.
+const (
+	ToolMCP     ToolKind = "mcp"     // the tools of an MCP server
+	ToolHTTP    ToolKind = "http"    // one HTTP request
+	ToolOpenAPI ToolKind = "openapi" // operations of an OpenAPI document
+	ToolCommand ToolKind = "command" // a program
+)
+
+// ToolKinds returns all kinds, in the order of the documentation.
+func ToolKinds() []ToolKind { return []ToolKind{ToolMCP, ToolHTTP, ToolOpenAPI, ToolCommand} }
+
+// ToolDefinition describes a tool, or the tools of a server or a document. It comes from an
+// agent's file or from a file of its own. Fields that its kind does not have are zero.
+type ToolDefinition struct {
+	Name           string       `json:"name" yaml:"name"`
+	Kind           ToolKind     `json:"kind" yaml:"kind"`
+	Description    string       `json:"description,omitempty" yaml:"description"`
+	Approval       ApprovalMode `json:"approval,omitempty" yaml:"approval"` // empty = as the kind has it
+	Timeout        Duration     `json:"timeout,omitempty" yaml:"timeout"`
+	MaxOutputBytes int          `json:"max_output_bytes,omitempty" yaml:"max_output_bytes"`
+
+	Command   string   `json:"command,omitempty" yaml:"command"` // mcp, command: the program
+	Args      []string `json:"args,omitempty" yaml:"args"`
+	Env       []string `json:"env,omitempty" yaml:"env"` // NAME, of our environment, or NAME=value
+	Dir       string   `json:"dir,omitempty" yaml:"dir"`
+	MaxMemory int      `json:"max_memory_mib,omitempty" yaml:"max_memory_mib"` // command: MiB; 0 = the default
+
+	URL          string            `json:"url,omitempty" yaml:"url"`         // mcp, http
+	Headers      map[string]string `json:"headers,omitempty" yaml:"headers"` // ${NAME} is a variable of our environment
+	Bearer       string            `json:"bearer,omitempty" yaml:"bearer"`   // the variable with the token
+	OAuth        OAuthClient       `json:"oauth,omitzero" yaml:"oauth"`      // mcp
+	PrivateHosts []string          `json:"private_hosts,omitempty" yaml:"private_hosts"`
+
+	Method         string            `json:"method,omitempty" yaml:"method"` // http
+	Query          map[string]string `json:"query,omitempty" yaml:"query"`
+	Result         string            `json:"result,omitempty" yaml:"result"` // a JSON Pointer
+	Idempotent     *bool             `json:"idempotent,omitempty" yaml:"idempotent"`
+	IdempotencyKey string            `json:"idempotency_key,omitempty" yaml:"idempotency_key"` // the header's name
+
+	Document   string   `json:"document,omitempty" yaml:"document"` // openapi: a file or a URL
+	Operations []string `json:"operations,omitempty" yaml:"operations"`
+	Server     string   `json:"server,omitempty" yaml:"server"` // instead of the document's
+	// DocumentHash is of the content of a document that is a file.
+	DocumentHash string `json:"document_hash,omitempty" yaml:"-"`
+
+	Only      []string `json:"only,omitempty" yaml:"only"` // mcp: the server's tools that agents get; empty = all
+	Resources bool     `json:"resources,omitempty" yaml:"resources"`
+	Prompts   bool     `json:"prompts,omitempty" yaml:"prompts"`
+
+	Parameters json.RawMessage `json:"parameters,omitempty" yaml:"parameters"` // http, command: a JSON Schema
+
+	File string `json:"-" yaml:"-"` // that it comes from
+}
+
+// OAuthClient is how Bobbin gets access tokens for a server: as a client of a token server, by the
+// grant client_credentials of OAuth 2.1. Zero = it needs none.
+type OAuthClient struct {
+	TokenURL     string            `json:"token_url,omitempty" yaml:"token_url"`
+	ClientID     string            `json:"client_id,omitempty" yaml:"client_id"`
+	ClientSecret string            `json:"client_secret,omitempty" yaml:"client_secret"` // the variable with the secret
+	Scopes       []string          `json:"scopes,omitempty" yaml:"scopes"`
+	Parameters   map[string]string `json:"parameters,omitempty" yaml:"parameters"` // more of the token request
+}
+
+// HasGroup reports whether the definition stands for several tools, whose names begin with its
+// own: name__tool.
+func (d ToolDefinition) HasGroup() bool { return d.Kind == ToolMCP || d.Kind == ToolOpenAPI }
+
+// ToolSeparator is between the name of a definition and that of one of its tools.
+const ToolSeparator = "__"
+
+// Definition returns the definition that a name in the agent's tools stands for, and whether
+// there is one: the name of a definition, or of one of its tools.
+func (a Agent) Definition(name string) (ToolDefinition, bool) {
+	group, _, _ := strings.Cut(name, ToolSeparator)
+	i := slices.IndexFunc(a.Definitions, func(d ToolDefinition) bool {
+		return d.Name == name || d.Name == group && d.HasGroup()
+	})
+	if i < 0 {
+		return ToolDefinition{}, false
+	}
+	return a.Definitions[i], true
+}

@@ -1,0 +1,86 @@
+package db_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/tests/dbtest"
+)
+
+// A temporary outage has a code, and the error contains nothing internal.
+//
+// Finding: runs-18
+func TestOutages(t *testing.T) {
+	t.Parallel()
+	for state, code := range map[string]string{
+		"25006": "database_read_only", "53100": "disk_full", "08006": "database_unavailable", "53200": "database_unavailable",
+		"53300": "database_unavailable", "57014": "database_unavailable", "57P01": "database_unavailable", "58030": "database_unavailable",
+		"23505": "", "42P01": "",
+	} {
+		wantOutage(t, db.Translate(fmt.Errorf("write: %w", &pgconn.PgError{Code: state, Message: "of table hush"})), code)
+	}
+	d := dbtest.SQLite(t)
+	d.Pool().SetMaxOpenConns(1) // the limit is the connection's
+	if err := d.Gorm.Exec("PRAGMA max_page_count = 1").Error; err != nil {
+		t.Fatal(err)
+	}
+	wantOutage(t, d.Gorm.Exec("CREATE TABLE more AS SELECT hex(zeroblob(1000000)) AS x").Error, "disk_full")
+	if err := d.Gorm.Exec("PRAGMA query_only = 1").Error; err != nil {
+		t.Fatal(err)
+	}
+	wantOutage(t, d.Gorm.Exec("UPDATE write_checks SET checked_at = NULL").Error, "database_read_only")
+}
+
+// wantOutage checks the code of err; empty = no outage.
+func wantOutage(t *testing.T, err error, code string) {
+	t.Helper()
+	var shown *core.Error
+	if !errors.As(err, &shown) {
+		shown = &core.Error{}
+	}
+	if shown.Code != code || errors.Is(err, core.ErrNoDatabase) != (code != "") || (shown.RetryAfter > 0) != (code == "disk_full" || code == "database_read_only") {
+		t.Errorf("got %v: code %q, again in %s, want %q", err, shown.Code, shown.RetryAfter, code)
+	}
+}
+
+// CheckWrites writes at intervals, and repeats the last result in between.
+//
+// Finding: runs-18
+func TestCheckWrites(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		before := d.Statements()
+		for range 20 {
+			if err := d.CheckWrites(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var at *time.Time
+		n := d.Statements() - before
+		if err := d.Gorm.Raw("SELECT checked_at FROM write_checks").Scan(&at).Error; err != nil || at == nil || n < 1 || n > 10 {
+			t.Errorf("got %d writes, the last at %v, %v, want few", n, at, err)
+		}
+	})
+}
+
+// After a failover the connections to a read-only host are closed.
+//
+// Finding: runs-18
+func TestReadOnlyConnectionsAreClosed(t *testing.T) {
+	t.Parallel()
+	d := dbtest.Postgres(t)
+	d.Pool().SetMaxOpenConns(1)
+	if err := d.Gorm.Exec("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY").Error; err != nil {
+		t.Fatal(err)
+	}
+	wantOutage(t, d.CheckWrites(t.Context()), "database_read_only")
+	if err := d.Gorm.Exec("UPDATE write_checks SET checked_at = NULL").Error; err != nil {
+		t.Errorf("got %v, want a new connection, which takes writes", err)
+	}
+}

@@ -1,0 +1,14 @@
+package models
+
+import "time"
+
+// OwnerWebhook is a row of owner_webhooks.
+type OwnerWebhook struct {
+	Owner     string `gorm:"primaryKey"`
+	URL       string
+	Secret    string
+	UpdatedAt time.Time `gorm:"autoUpdateTime:false"`
+}
+
+// TableName is the table's name.
+func (OwnerWebhook) TableName() string { return "owner_webhooks" }

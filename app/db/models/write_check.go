@@ -1,0 +1,13 @@
+package models
+
+import "time"
+
+// WriteCheck is the row of write_checks, which is written to check that the database
+// accepts writes.
+type WriteCheck struct {
+	ID        int `gorm:"primaryKey"`
+	CheckedAt *time.Time
+}
+
+// TableName is the table's name.
+func (WriteCheck) TableName() string { return "write_checks" }

@@ -1,0 +1,88 @@
+package db_test
+
+import (
+	"context"
+	"log/slog"
+	"net/url"
+	"runtime"
+	"strings"
+	"testing"
+
+	"bobbin/app/db"
+	"bobbin/tests/dbtest"
+	"bobbin/tests/pgproxy"
+)
+
+// A statement whose caller goes away costs no connection.
+// Finding: runs-18
+func TestCanceledStatementsKeepTheirConnection(t *testing.T) {
+	t.Parallel()
+	url := dbtest.PostgresURL(t)
+	d, observer := dbtest.Open(t, url), dbtest.Open(t, url)
+	d.Pool().SetMaxOpenConns(1)
+	number := func(d *db.DB, query string, args ...any) (n int) {
+		t.Helper()
+		if err := d.Gorm.Raw(query, args...).Scan(&n).Error; err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	const backend = "SELECT pg_backend_pid()"
+	first := number(d, backend)
+	for range 5 {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = d.Gorm.WithContext(ctx).Exec("SELECT 1 FROM pg_sleep(0.04)").Error // none if it ended before it was canceled
+		}()
+		for !isClosed(done) && number(observer, "SELECT COUNT(*) FROM pg_stat_activity WHERE pid = ? AND state = 'active'", first) == 0 {
+			runtime.Gosched() // until the statement is at work
+		}
+		cancel()
+		<-done
+		if got := number(d, backend); got != first {
+			t.Errorf("got backend %d after a cancel, want %d", got, first)
+		}
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// Of several hosts the one that takes writes is taken, unless the URL says otherwise.
+// Finding: runs-18
+func TestHostThatTakesWritesIsTaken(t *testing.T) {
+	t.Parallel()
+	raw := dbtest.MigratedPostgresURL(t)
+	standby := host(t, pgproxy.NewReadOnly(t, raw).URL)
+	both := strings.Replace(raw, host(t, raw), standby+","+host(t, raw), 1)
+	for also, readOnly := range map[string]bool{"": false, "&target_session_attrs=any": true} {
+		d, err := db.Open(t.Context(), both+also, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		health, err := d.Inspect(t.Context())
+		if err != nil || health.ReadOnly != readOnly {
+			t.Errorf("%q: got read-only %t, %v, want %t", also, health.ReadOnly, err, readOnly)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func host(t *testing.T, raw string) string {
+	t.Helper()
+	u, err := url.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Host
+}

@@ -1,0 +1,105 @@
+package db_test
+
+import (
+	"errors"
+	"log/slog"
+	"net/url"
+	"strings"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/tests/dbtest"
+)
+
+// Of several processes one has a name; another gets an error that names the first, and gets
+// the name when the first has released it. Names of other replicas, and all names on
+// SQLite, are free. Others counts the other processes.
+//
+// Finding: users-A17
+func TestHoldName(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		first, err := d.LockReplica(t.Context(), "a", "first")
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := d.LockReplica(t.Context(), "b", "two")
+		if err != nil || other.Check(t.Context()) != nil {
+			t.Errorf("another name: %v", err)
+		}
+		if n, err := other.Others(t.Context()); err != nil || n != map[string]int{"postgres": 1, "sqlite": 0}[d.Dialect()] {
+			t.Errorf("got %d other processes, %v, want the one on PostgreSQL", n, err)
+		}
+		second, err := d.LockReplica(t.Context(), "a", "three")
+		var taken *db.ReplicaLockedError
+		if d.Dialect() == "postgres" && (!errors.As(err, &taken) || taken.Holder.Who != "first" || taken.Holder.Since.IsZero() || second != nil) {
+			t.Errorf("the same name: got %v, want that first has it", err)
+		}
+		if d.Dialect() == "sqlite" && err != nil {
+			t.Errorf("SQLite: %v", err)
+		}
+		if err := errors.Join(first.Check(t.Context()), first.Close(), second.Close(), other.Close()); err != nil {
+			t.Error(err)
+		}
+		if d.Dialect() == "postgres" && first.Check(t.Context()) == nil {
+			t.Error("a name that was given back is held")
+		}
+		for { // the database lets go a moment after the connection is closed
+			third, err := d.LockReplica(t.Context(), "a", "four")
+			if err == nil {
+				if err := third.Close(); err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if !errors.As(err, &taken) {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// What a process that was killed held is free.
+func TestNameOfADeadProcess(t *testing.T) {
+	t.Parallel()
+	d := dbtest.Postgres(t)
+	if _, err := d.LockReplica(t.Context(), "a", "one"); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Gorm.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'bobbin one'").Error; err != nil {
+		t.Fatal(err)
+	}
+	var taken *db.ReplicaLockedError
+	for {
+		n, err := d.LockReplica(t.Context(), "a", "two")
+		if err == nil {
+			if err := n.Close(); err != nil {
+				t.Error(err)
+			}
+			return
+		}
+		if !errors.As(err, &taken) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A database that does not exist is named, with how to make it.
+//
+// Finding: users-A20
+func TestDatabaseThatDoesNotExist(t *testing.T) {
+	t.Parallel()
+	at, err := url.Parse(dbtest.PostgresURL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at.Path = "/nosuch"
+	d, err := db.Open(t.Context(), at.String(), slog.New(slog.DiscardHandler))
+	if err == nil {
+		_ = d.Close()
+	}
+	if !errors.Is(err, core.ErrUnavailable) || !strings.Contains(err.Error(), "create it, for example with: createdb nosuch") {
+		t.Errorf("got %v, want a hint to create it", err)
+	}
+}

@@ -1,0 +1,86 @@
+package repositories_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
+)
+
+// An alias names one session of its owner, however many open it concurrently.
+func TestAliasOpen(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		aliases := repositories.NewAliases(d.Gorm)
+		thread := core.Alias{Surface: core.SourceSlack, Name: "T1/C1/1.2"}
+		var wait sync.WaitGroup
+		ids := make([]core.SessionID, 12)
+		for i := range ids {
+			wait.Go(func() {
+				s, err := aliases.Open(t.Context(), thread, core.Session{Owner: "ann", Agent: "tester", Title: "the pump"})
+				if err != nil {
+					t.Error(err)
+				}
+				ids[i] = s.ID
+			})
+		}
+		wait.Wait()
+		for _, id := range ids {
+			if id != ids[0] || id == "" {
+				t.Fatalf("got the sessions %v, want one", ids)
+			}
+		}
+		all, err := repositories.NewSessions(d.Gorm).List(t.Context(), ann(), core.SessionQuery{})
+		if err != nil || len(all.Items) != 1 {
+			t.Errorf("got %d sessions (%v), want one", len(all.Items), err)
+		}
+		for name, other := range map[string]struct {
+			owner string
+			alias core.Alias
+		}{
+			"another owner":   {"eve", thread},
+			"another thread":  {"ann", core.Alias{Surface: core.SourceSlack, Name: "T1/C1/3.4"}},
+			"another surface": {"ann", core.Alias{Surface: core.SourceAPI, Name: thread.Name}},
+		} {
+			if s, err := aliases.Open(t.Context(), other.alias, core.Session{Owner: other.owner, Agent: "tester"}); err != nil || s.ID == ids[0] {
+				t.Errorf("%s: got session %s and error %v, want a new session", name, s.ID, err)
+			}
+		}
+	})
+}
+
+// An alias moves only from the session that it belongs to, and is removed with it.
+func TestAliasRebind(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		aliases, s := repositories.NewAliases(d.Gorm), open(d)
+		thread := core.Alias{Surface: core.SourceSlack, Name: "T1/C1/1.2"}
+		first, err := aliases.Open(t.Context(), thread, core.Session{Owner: "ann", Agent: "tester"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		second := s.session(t)
+		if err := aliases.Rebind(t.Context(), "eve", thread, first.ID, second.ID); !errors.Is(err, core.ErrStale) {
+			t.Errorf("another owner: got error %v, want ErrStale", err)
+		}
+		if err := aliases.Rebind(t.Context(), "ann", thread, first.ID, second.ID); err != nil {
+			t.Fatal(err)
+		}
+		if err := aliases.Rebind(t.Context(), "ann", thread, first.ID, second.ID); !errors.Is(err, core.ErrStale) {
+			t.Errorf("the second time: got error %v, want ErrStale", err)
+		}
+		if got, err := aliases.Open(t.Context(), thread, core.Session{Owner: "ann", Agent: "tester"}); err != nil || got.ID != second.ID {
+			t.Errorf("got session %s and error %v, want %s", got.ID, err, second.ID)
+		}
+		if _, err := repositories.NewPurges(d.Gorm).Session(t.Context(), second.ID, false); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := aliases.Open(t.Context(), thread, core.Session{Owner: "ann", Agent: "tester"}); err != nil || got.ID == second.ID {
+			t.Errorf("after the purge: got session %s and error %v, want a new session", got.ID, err)
+		}
+	})
+}

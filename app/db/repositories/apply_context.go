@@ -1,0 +1,181 @@
+package repositories
+
+import (
+	"context"
+
+	"bobbin/app/core"
+	"bobbin/app/db/models"
+)
+
+// ApplyContext stores the result of a compaction if the session's prompt revision is still
+// change.Expect; otherwise it stores nothing and returns core.ErrStale. Messages appended
+// since then do not matter.
+//
+// A summary gets the session's next version number. Older versions keep their content; the
+// active one is marked as dropped, and so is a prepared one, which extends an older
+// summary. A prepared summary changes neither the prompt state nor the revision. The data
+// of context.completed events gets the number of the version that becomes active.
+//
+// ErrStale also when the version to be activated can no longer be used.
+func (r *Sessions) ApplyContext(ctx context.Context, tenant core.Tenant, change core.ContextChange) (core.Session, []core.Event, error) {
+	id := change.SessionID
+	var stx *sessionTx
+	_, _, err := commitOnce(ctx, func(note resultRecorder) error {
+		return changeSession(ctx, r.db, id, func(locked *sessionTx) error {
+			stx = locked
+			summary, err := stx.applyContext(change)
+			if err != nil {
+				return err
+			}
+			return note(stx.tx, string(summary))
+		}, visibleTo(tenant))
+	})
+	if err != nil {
+		return core.Session{}, nil, wrapError(err, "session", id)
+	}
+	if stx == nil { // an earlier execution of the request has committed it
+		session, err := r.Get(ctx, tenant, id)
+		return session, nil, err
+	}
+	return stx.session.Core(), stx.events, nil
+}
+
+// applyContext is ApplyContext with the session locked. It returns the id of the new
+// summary, if there is one.
+func (stx *sessionTx) applyContext(change core.ContextChange) (summary core.SummaryID, err error) {
+	if stx.session.PromptRevision != change.Expect {
+		return "", core.Errorf(core.ErrStale, "session %s was compacted by another process; load it again", change.SessionID)
+	}
+	version, err := stx.changeSummary(change)
+	if err != nil {
+		return "", err
+	}
+	stx.updateBreaker(change)
+	stx.emitEvents(withVersion(change.Events, version)...)
+	if err := stx.recordCalls(change.ModelCalls, ""); err != nil {
+		return "", err
+	}
+	if change.Summary != nil {
+		summary = change.Summary.ID
+	}
+	return summary, stx.saveChanges()
+}
+
+// changeSummary applies the change to the session's summary, and returns the new version; 0
+// = none.
+func (stx *sessionTx) changeSummary(change core.ContextChange) (int, error) {
+	if s := change.Summary; s != nil && s.State == core.SummaryPrepared {
+		return stx.prepareSummary(*s)
+	}
+	stx.raiseRevision(change.PromptState)
+	switch {
+	case change.Activate != nil:
+		return *change.Activate, stx.useVersion(*change.Activate)
+	case change.Summary != nil:
+		return stx.activateSummary(*change.Summary)
+	}
+	return 0, nil
+}
+
+// raiseRevision increments the prompt revision and sets the prompt state unless it is
+// empty.
+func (stx *sessionTx) raiseRevision(state []byte) {
+	stx.session.PromptRevision++
+	stx.changes["prompt_revision"] = stx.session.PromptRevision
+	if len(state) > 0 {
+		stx.session.PromptState = models.JSON(state)
+		stx.changes["prompt_state"] = stx.session.PromptState
+	}
+}
+
+// activateSummary stores the next version of the summary and returns its number.
+func (stx *sessionTx) activateSummary(s core.Summary) (int, error) {
+	s, err := stx.withNextVersion(s)
+	if err != nil {
+		return 0, err
+	}
+	now := core.Now()
+	s.State, s.ActivatedAt = core.SummaryActive, &now
+	if s.Kind == core.SummaryRolling {
+		if err := stx.replaceSummary(s); err != nil {
+			return 0, err
+		}
+	}
+	if err := stx.dropLoops(s); err != nil {
+		return 0, err
+	}
+	row := models.SummaryFrom(s)
+	if err := insertRows(stx.tx, &row); err != nil {
+		return 0, wrapError(err, "summary", s.ID)
+	}
+	stx.countSummary()
+	return s.Version, nil
+}
+
+// replaceSummary drops the active summary and the prepared one, and makes s the session's
+// summary.
+func (stx *sessionTx) replaceSummary(s core.Summary) error {
+	err := stx.tx.Model(&models.Summary{}).Scopes(activeOf(stx.session.ID)).UpdateColumn("state", core.SummaryDropped).Error
+	if err == nil {
+		err = stx.dropPrepared()
+	}
+	stx.setSummary(s)
+	return err
+}
+
+// countSummary counts an activated summary.
+func (stx *sessionTx) countSummary() {
+	stx.session.SummaryCount++
+	stx.changes["summary_count"] = stx.session.SummaryCount
+}
+
+// withNextVersion fills in the session's next version and the missing fields of a summary.
+func (stx *sessionTx) withNextVersion(s core.Summary) (core.Summary, error) {
+	var last int
+	err := stx.tx.Model(&models.Summary{}).Select("COALESCE(MAX(version), 0)").
+		Where("session_id = ?", stx.session.ID).Scan(&last).Error
+	s.SessionID, s.Owner, s.Version = core.SessionID(stx.session.ID), stx.session.Owner, last+1
+	if s.ID == "" {
+		s.ID = core.NewID[core.SummaryID]()
+	}
+	if s.Kind == "" {
+		s.Kind = core.SummaryRolling
+	}
+	if s.CreatedAt.IsZero() {
+		s.CreatedAt = core.Now()
+	}
+	return s, err
+}
+
+// setSummary makes s the session's summary.
+func (stx *sessionTx) setSummary(s core.Summary) {
+	row := &stx.session
+	row.ConversationSummary, row.SummaryThroughID, row.SummaryThroughSeq = &s.Content, models.Ref(s.ThroughID), s.ThroughSeq
+	row.SummaryVersion, row.SummaryTokens, row.SummarizedCount = s.Version, s.TokenCount, s.MessagesCovered
+	row.SummaryCovered, row.SummaryMadeFor, row.LastSummarizedAt = s.TokensCovered, s.MadeFor, s.ActivatedAt
+	stx.changes["conversation_summary"] = s.Content
+	stx.changes["summary_through_id"] = row.SummaryThroughID
+	stx.changes["summary_through_seq"] = s.ThroughSeq
+	stx.changes["summary_version"] = s.Version
+	stx.changes["summary_tokens"] = s.TokenCount
+	stx.changes["summary_tokens_covered"], stx.changes["summary_made_for"] = s.TokensCovered, s.MadeFor
+	stx.changes["summarized_count"] = s.MessagesCovered
+	stx.changes["last_summarized_at"] = s.ActivatedAt
+}
+
+// withVersion adds the version to the data of context.completed events: the number is known
+// only when the session is locked.
+func withVersion(events []core.Event, version int) []core.Event {
+	if version == 0 {
+		return events
+	}
+	out := make([]core.Event, 0, len(events))
+	for _, e := range events {
+		if data, ok := e.Data.(core.ContextData); ok && e.Type == core.EventContextCompleted {
+			data.Version = version
+			e = e.WithData(data)
+		}
+		out = append(out, e)
+	}
+	return out
+}

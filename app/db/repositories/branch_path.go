@@ -1,0 +1,302 @@
+package repositories
+
+import (
+	"database/sql"
+	"fmt"
+	"math"
+	"slices"
+
+	"gorm.io/gorm"
+
+	"bobbin/app/core"
+	"bobbin/app/db/models"
+)
+
+// The log of a session is a tree: the parent of each message is the one before it. The
+// current path (on_path) leads from a root to one leaf, in ascending order of seq. A
+// summary covers the path to its last message, so it is valid on every path that contains
+// this message.
+
+// pathNode is a message's position in the tree.
+type pathNode struct {
+	ID     models.Ref
+	Seq    int64
+	OnPath bool
+}
+
+// treeQuery returns the transaction for queries that walk the tree, row by row through an
+// index. PostgreSQL cannot know how long a walk is: it may consider it short and scan the
+// table at each step.
+func (stx *sessionTx) treeQuery() *gorm.DB {
+	if isPostgres(stx.tx) {
+		const byIndex = "SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_seqscan', 'off', true)"
+		stx.tx.Exec(byIndex) // a failure aborts the transaction, so the query fails, too
+	}
+	return stx.tx
+}
+
+// startsBranch reports whether the run names the place in the tree where it starts.
+func startsBranch(in core.AcceptRun) bool {
+	return in.Input.Edits != "" || in.After != "" || in.Answers != ""
+}
+
+// activeRunsError is the error of a session whose runs prevent a change of the path.
+func activeRunsError(id string) error {
+	return core.Errorf(core.ErrConflict, "session %s is busy: cancel its runs or wait for them to end", id)
+}
+
+// resolveBranch checks the message that a run on a branch of its own refers to, and finds
+// the question to regenerate an answer for.
+func (stx *sessionTx) resolveBranch(in core.AcceptRun) (core.AcceptRun, error) {
+	switch {
+	case in.Input.Edits != "":
+		m, err := stx.findMessage(in.Input.Edits)
+		if err == nil && m.Role != core.RoleUser {
+			err = core.Errorf(core.ErrUnprocessable, "message %s is from the %s; only a user's message can be edited", m.ID, m.Role)
+		}
+		return in, err
+	case in.After != "":
+		var err error
+		in.Input.After, err = stx.findPlace(in.After)
+		return in, err
+	case in.Answers != "":
+		m, err := stx.findMessage(in.Answers)
+		if err != nil {
+			return in, err
+		}
+		in.Input.Regenerate = true
+		in.Answers, err = stx.findQuestion(m)
+		return in, err
+	}
+	return in, nil
+}
+
+// findPlace returns the message behind which a run that names this one begins: a tool call and
+// its results are never separated.
+func (stx *sessionTx) findPlace(after core.MessageID) (core.MessageID, error) {
+	if after == core.AfterStart {
+		return after, nil
+	}
+	m, err := stx.findMessage(after)
+	if err != nil || m.Role == core.RoleUser || m.Role == core.RoleSystem {
+		return after, err
+	}
+	atom, err := stx.atomOf(after)
+	if err != nil {
+		return "", err
+	}
+	return core.MessageID(atom[len(atom)-1]), nil
+}
+
+// findMessage returns a message of the session that was not deleted.
+func (stx *sessionTx) findMessage(id core.MessageID) (core.Message, error) {
+	if err := requireID("message", id); err != nil {
+		return core.Message{}, err
+	}
+	m, err := stx.findInLog(id)
+	switch {
+	case err != nil:
+		return core.Message{}, err
+	case m == nil:
+		return core.Message{}, notFound("message", id)
+	case m.DeletedAt != nil:
+		return core.Message{}, core.Errorf(core.ErrNotFound, "message %s was deleted", id)
+	}
+	return *m, nil
+}
+
+const questionSQL = `WITH RECURSIVE up (id, parent_id, role, deleted_at) AS (
+	SELECT id, parent_id, role, deleted_at FROM messages WHERE id = @m
+	UNION ALL
+	SELECT m.id, m.parent_id, m.role, m.deleted_at FROM messages m JOIN up ON m.id = up.parent_id WHERE up.role <> 'user')
+SELECT id FROM up WHERE role = 'user' AND deleted_at IS NULL`
+
+// findQuestion returns the user's message of the turn that m belongs to.
+func (stx *sessionTx) findQuestion(m core.Message) (core.MessageID, error) {
+	var ids []models.Ref
+	if err := stx.treeQuery().Raw(questionSQL, sql.Named("m", m.ID)).Scan(&ids).Error; err != nil {
+		return "", err
+	}
+	if len(ids) == 0 {
+		return "", core.Errorf(core.ErrUnprocessable, "message %s does not answer an existing user message: there is nothing to regenerate", m.ID)
+	}
+	return core.MessageID(ids[0]), nil
+}
+
+// selectRunBranch makes the branch of a run that has just started for the first time the
+// current path, as far as it exists, and returns its last message. Other runs keep the
+// path, which ends with last.
+func (stx *sessionTx) selectRunBranch(run core.Run, last core.MessageID) (core.MessageID, error) {
+	if run.Attempt > 1 || run.Input.Edits == "" && run.Input.After == "" && !run.Input.Regenerate {
+		return last, nil
+	}
+	if run.Input.After == core.AfterStart {
+		return "", stx.switchPath(pathChange{run: run.ID, why: "after", before: math.MaxInt64})
+	}
+	c := pathChange{run: run.ID, leaf: run.UserMessageID, why: "regenerate", before: math.MaxInt64}
+	at := run.UserMessageID
+	switch {
+	case run.Input.Edits != "":
+		at, c.why = run.Input.Edits, "edit"
+	case run.Input.After != "":
+		at, c.leaf, c.why = run.Input.After, run.Input.After, "after"
+	}
+	m, err := stx.findInLog(at)
+	if err != nil {
+		return "", err
+	}
+	if m == nil { // impossible; a run that cannot start would be worse
+		return last, nil
+	}
+	switch {
+	case run.Input.Regenerate:
+		c.before = m.Seq // the run's question is never covered
+	case run.Input.Edits != "":
+		c.leaf = m.ParentID
+	}
+	return c.leaf, stx.switchPath(c)
+}
+
+// pathChange is a change of the current path.
+type pathChange struct {
+	run    core.RunID     // the run that causes it; empty = none
+	leaf   core.MessageID // the last message of the new path; empty = the path is empty
+	before int64          // the summary must end before this seq
+	why    string         // the trigger of a restored summary
+}
+
+const branchSQL = `WITH RECURSIVE up (id, parent_id, seq, on_path) AS (
+	SELECT id, parent_id, seq, on_path FROM messages WHERE id = @leaf
+	UNION ALL
+	SELECT m.id, m.parent_id, m.seq, m.on_path FROM messages m JOIN up ON m.id = up.parent_id WHERE NOT up.on_path)
+SELECT id, seq, on_path FROM up ORDER BY seq`
+
+// switchPath makes the path to c.leaf the current one, restores the summary that is valid
+// there, and emits session.updated. If path and summary stay the same, it changes nothing.
+func (stx *sessionTx) switchPath(c pathChange) error {
+	var path []pathNode // the last message common to both paths, then those of the new one only
+	if c.leaf != "" {
+		if err := stx.treeQuery().Raw(branchSQL, sql.Named("leaf", c.leaf)).Scan(&path).Error; err != nil {
+			return err
+		}
+	}
+	var common pathNode
+	if len(path) > 0 && path[0].OnPath {
+		common, path = path[0], path[1:]
+	}
+	off := stx.tx.Model(&models.Message{}).Where("session_id = ? AND on_path AND seq > ?", stx.session.ID, common.Seq).
+		UpdateColumn("on_path", false)
+	if off.Error != nil {
+		return off.Error
+	}
+	for part := range slices.Chunk(path, maxIDs) {
+		ids := idsOf(part, func(n pathNode) models.Ref { return n.ID })
+		if err := stx.tx.Model(&models.Message{}).Where("id IN ?", ids).UpdateColumn("on_path", true).Error; err != nil {
+			return err
+		}
+	}
+	isOther := off.RowsAffected > 0 || len(path) > 0
+	if isOther {
+		if err := stx.movePathOfIndex(common.Seq); err != nil {
+			return err
+		}
+	}
+	if err := stx.dropPreparedFrom(c.before); err != nil {
+		return err
+	}
+	if !isOther && stx.session.SummaryThroughSeq < c.before {
+		return nil
+	}
+	if err := stx.fallBack(c.before, c.why); err != nil {
+		return err
+	}
+	var changed *core.PathChange
+	if isOther {
+		changed = &core.PathChange{AfterID: core.MessageID(common.ID), AfterSeq: common.Seq, LeafID: c.leaf}
+	}
+	stx.setUpdatedAt()
+	return stx.emitSession(c.run, changed)
+}
+
+// maxIDs bounds the ids of one statement.
+const maxIDs = 1000
+
+const validSQL = `SELECT s.* FROM session_summaries s JOIN messages m ON m.id = s.through_id
+WHERE s.session_id = @s AND s.kind = 'rolling' AND s.state IN ('active', 'dropped') AND s.activated_at IS NOT NULL AND m.on_path AND m.seq < @before
+ORDER BY s.through_seq DESC, s.version DESC LIMIT 1`
+
+// fallBack gives the session the newest version of its summary that ends on the current
+// path, before the given seq: the present one, an older one that becomes a new version, or
+// none. The prompt state is reset, with the notes on tool loops that are valid there, and a
+// summary in progress becomes stale.
+func (stx *sessionTx) fallBack(before int64, why string) error {
+	if err := stx.fallBackTo(before, why); err != nil {
+		return err
+	}
+	return stx.resumeLoops(before)
+}
+
+func (stx *sessionTx) fallBackTo(before int64, why string) error {
+	stx.raiseRevision(nil)
+	stx.session.PromptState = nil
+	stx.changes["prompt_state"] = nil
+	var valid []models.Summary
+	err := stx.tx.Raw(validSQL, sql.Named("s", stx.session.ID), sql.Named("before", before)).Scan(&valid).Error
+	switch {
+	case err != nil:
+		return err
+	case len(valid) == 0:
+		return stx.clearSummary()
+	case valid[0].Version == stx.session.SummaryVersion:
+		return nil
+	}
+	_, err = stx.activateSummary(repeatVersion(valid[0], why))
+	return err
+}
+
+// repeatVersion returns the version as a new one, not stored yet.
+func repeatVersion(row models.Summary, why string) core.Summary {
+	s := row.Core()
+	s.ID, s.CreatedAt = "", core.Now()
+	s.MessagesAdded, s.TokensBefore, s.TokensAfter, s.Duration = 0, s.TokenCount, s.TokenCount, 0
+	s.Trigger, s.Note = why, fmt.Sprintf("repeats version %d", s.Version)
+	return s
+}
+
+// clearSummary leaves the session without a summary; its versions stay.
+func (stx *sessionTx) clearSummary() error {
+	row := &stx.session
+	if row.SummaryVersion == 0 {
+		return nil
+	}
+	if err := stx.dropPrepared(); err != nil { // it extends the removed summary
+		return err
+	}
+	row.ConversationSummary, row.SummaryThroughID, row.SummaryThroughSeq = nil, "", 0
+	row.SummaryVersion, row.SummaryTokens, row.SummarizedCount, row.LastSummarizedAt = 0, 0, 0, nil
+	row.SummaryCovered, row.SummaryMadeFor = 0, 0
+	for column, value := range map[string]any{
+		"conversation_summary": nil, "summary_through_id": nil, "summary_through_seq": 0, "summary_version": 0,
+		"summary_tokens": 0, "summarized_count": 0, "last_summarized_at": nil, "summary_tokens_covered": 0, "summary_made_for": 0,
+	} {
+		stx.changes[column] = value
+	}
+	return stx.tx.Model(&models.Summary{}).Scopes(activeOf(row.ID)).UpdateColumn("state", core.SummaryDropped).Error
+}
+
+// activeOf narrows a query on summaries to the active one, in the words of the partial
+// index.
+func activeOf(session string) func(*gorm.DB) *gorm.DB {
+	return func(db *gorm.DB) *gorm.DB {
+		return db.Where("session_id = ? AND kind = 'rolling' AND state = 'active'", session)
+	}
+}
+
+// checkIdle returns ErrConflict while the session has an active or queued run.
+func (stx *sessionTx) checkIdle() error {
+	f, err := stx.loadFacts()
+	if err == nil && f.Active+f.Queued > 0 {
+		err = activeRunsError(stx.session.ID)
+	}
+	return err
+}

@@ -1,0 +1,76 @@
+package repositories
+
+import (
+	"cmp"
+	"context"
+
+	"gorm.io/gorm"
+
+	"bobbin/app/core"
+	"bobbin/app/db/models"
+)
+
+// resultRecorder records the result of a request in the transaction that commits it. The
+// caller finds the result by its name; empty if it needs none.
+type resultRecorder func(tx *gorm.DB, name string) error
+
+// ignoreResult is the resultRecorder of requests without a key.
+func ignoreResult(*gorm.DB, string) error { return nil }
+
+// commitOnce runs do, which commits the effect of a request and calls note in the same
+// transaction. If the request of ctx has an idempotency key, note writes into the key's
+// row, so that the effect and the fact that it happened are committed together.
+//
+// A request commits one result. If it makes several calls, the last result counts, so only
+// the call that completes the request may use commitOnce.
+//
+// If an earlier execution of the request has committed its result, do is not called:
+// repeated is true, and name is what that execution recorded.
+func commitOnce(ctx context.Context, do func(note resultRecorder) error) (name string, repeated bool, err error) {
+	work, keyed := core.KeyedWorkFrom(ctx)
+	if !keyed {
+		return "", false, do(ignoreResult)
+	}
+	if name, repeated, err = core.CommittedResult(ctx); repeated || err != nil {
+		return name, repeated, err
+	}
+	hash, err := work.BodyHash() // before the transaction, as the body may arrive slowly
+	if err != nil {
+		return "", false, err
+	}
+	err = do(func(tx *gorm.DB, name string) error {
+		return recordResult(tx, work.Request, core.KeyedResult{RequestHash: hash, Name: name})
+	})
+	return "", false, err
+}
+
+// commitRowOnce is commitOnce for a plain transaction. Do returns the name of the result.
+func commitRowOnce(ctx context.Context, db *gorm.DB, do func(tx *gorm.DB) (name string, err error)) (name string, repeated bool, err error) {
+	return commitOnce(ctx, func(note resultRecorder) error {
+		return inTx(ctx, db, func(tx *gorm.DB) error {
+			name, err := do(tx)
+			if err != nil {
+				return err
+			}
+			return note(tx, name)
+		})
+	})
+}
+
+// emptyName stands for the name of a result without one: an empty column means no result.
+const emptyName = "-"
+
+// recordResult stores the result in the row of the key, with what it mentions. It returns
+// ErrConflict if another execution of the request has taken over the key: this one must not
+// commit then.
+func recordResult(tx *gorm.DB, in core.KeyedRequest, result core.KeyedResult) error {
+	res := tx.Model(&models.IdempotencyKey{}).Scopes(keyInProgress(in)).
+		UpdateColumns(map[string]any{"result": cmp.Or(result.Name, emptyName), "result_hash": result.RequestHash})
+	if res.Error == nil && res.RowsAffected == 0 {
+		return core.KeyInProgress()
+	}
+	if res.Error != nil {
+		return res.Error
+	}
+	return storeMentions(tx, in, mentionsOf(in.Target, core.KeyedAnswer{Location: result.Name}))
+}

@@ -1,0 +1,153 @@
+package repositories
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"bobbin/app/core"
+	"bobbin/app/db/models"
+)
+
+// Deletions stores which sessions and users are to be deleted permanently. A finished
+// deletion is kept for a while, without the user's name. Safe for concurrent use, by any
+// number of replicas.
+type Deletions struct {
+	db *gorm.DB
+}
+
+// NewDeletions returns the deletions in db.
+func NewDeletions(db *gorm.DB) *Deletions { return &Deletions{db: db} }
+
+// Create stores a deletion that is due immediately. If the same target has an unfinished
+// one, it returns that.
+func (r *Deletions) Create(ctx context.Context, d core.Deletion) (core.Deletion, error) {
+	row := models.DeletionFrom(d)
+	for {
+		err := inTx(ctx, r.db, func(tx *gorm.DB) error {
+			var now clockTime
+			if err := tx.Raw("SELECT " + clockSQL(tx, 0)).Row().Scan(&now); err != nil {
+				return err
+			}
+			row.DueAt = now.Time
+			return insertRows(tx, &row)
+		})
+		if !errors.Is(err, gorm.ErrDuplicatedKey) {
+			if err != nil {
+				return core.Deletion{}, wrapError(err, "deletion", d.ID)
+			}
+			return row.Core()
+		}
+		open, err := r.findNewest(ctx, "owner = ? AND kind = ? AND target = ? AND finished_at IS NULL", d.Owner, row.Kind, row.Target)
+		if !isNotFound(err) { // otherwise it has finished meanwhile
+			return open, err
+		}
+	}
+}
+
+// Get returns a deletion of the scope; with a user, one of the user's data.
+func (r *Deletions) Get(ctx context.Context, tenant core.Tenant, id core.DeletionID) (core.Deletion, error) {
+	if err := requireID("deletion", id); err != nil {
+		return core.Deletion{}, err
+	}
+	return r.findInScope(ctx, tenant, "id = ?", id)
+}
+
+// OfSession returns the newest deletion of the session.
+func (r *Deletions) OfSession(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.Deletion, error) {
+	return r.findInScope(ctx, tenant, "kind = ? AND target = ?", string(core.DeleteSession), string(id))
+}
+
+// findInScope returns the newest deletion of the scope that matches.
+func (r *Deletions) findInScope(ctx context.Context, tenant core.Tenant, where string, args ...any) (core.Deletion, error) {
+	where, args = where+" AND owner = ?", append(args, tenant.Owner)
+	if tenant.User != "" {
+		where, args = where+" AND user_hash = ?", append(args, core.SecretHash(tenant.User))
+	}
+	return r.findNewest(ctx, where, args...)
+}
+
+// findNewest returns the newest deletion that matches.
+func (r *Deletions) findNewest(ctx context.Context, where string, args ...any) (core.Deletion, error) {
+	var row models.Deletion
+	err := r.db.WithContext(ctx).Where(where, args...).Order("created_at DESC, id DESC").Limit(1).Take(&row).Error
+	if errors.Is(err, gorm.ErrRecordNotFound) {
+		return core.Deletion{}, core.Errorf(core.ErrNotFound, "this deletion does not exist")
+	}
+	if err != nil {
+		return core.Deletion{}, wrapError(err, "deletion", "")
+	}
+	return row.Core()
+}
+
+// Claim leases a deletion that is due, or that an earlier process of the worker's replica
+// held. ErrNotFound when there is none.
+func (r *Deletions) Claim(ctx context.Context, worker string) (core.Deletion, error) {
+	lease := worker + "/" + core.NewID[string]()
+	own, former := worker+"/", core.WorkersOf(worker)
+	var rows []models.Deletion
+	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
+		due := tx.Model(&models.Deletion{}).Select("id").
+			Where("finished_at IS NULL AND (due_at <= "+clockBoundSQL(tx, 0)+" OR substr(lease_owner, 1, ?) = ? AND substr(lease_owner, 1, ?) <> ?)", len(former), former, len(own), own).
+			Order("due_at, id").Limit(1)
+		if isPostgres(tx) {
+			due = due.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate, Options: clause.LockingOptionsSkipLocked})
+		}
+		return tx.Model(&rows).Clauses(clause.Returning{}).Where("id IN (?)", due).UpdateColumns(map[string]any{
+			"attempts": gorm.Expr("attempts + 1"), "lease_owner": lease, "due_at": gorm.Expr(clockSQL(tx, core.RunLease)),
+		}).Error
+	})
+	switch {
+	case err != nil:
+		return core.Deletion{}, wrapError(err, "deletion for worker", worker)
+	case len(rows) == 0:
+		return core.Deletion{}, core.Errorf(core.ErrNotFound, "no deletion is due")
+	}
+	return rows[0].Core()
+}
+
+// Renew renews the lease and stores how many rows are left. ErrStale when the lease was
+// lost.
+func (r *Deletions) Renew(ctx context.Context, d core.Deletion) error {
+	return r.updateLeased(ctx, d, map[string]any{"rows_left": d.RowsLeft, "due_at": gorm.Expr(clockSQL(r.db, core.RunLease))})
+}
+
+// SavePlan stores the state at the beginning. ErrStale when the lease was lost.
+func (r *Deletions) SavePlan(ctx context.Context, d core.Deletion) error {
+	return r.updateLeased(ctx, d, map[string]any{"plan": models.PlanFrom(*d.Plan), "rows_total": d.RowsTotal, "rows_left": d.RowsTotal})
+}
+
+// Retry ends the lease after a failed attempt, and stores the error. ErrStale when the
+// lease was lost.
+func (r *Deletions) Retry(ctx context.Context, d core.Deletion, wait time.Duration) error {
+	return r.updateLeased(ctx, d, map[string]any{"error": d.Error, "lease_owner": "", "due_at": gorm.Expr(clockSQL(r.db, wait))})
+}
+
+// Finish stores the report and clears the user's name. ErrStale when the lease was lost.
+func (r *Deletions) Finish(ctx context.Context, d core.Deletion) error {
+	return r.updateLeased(ctx, d, map[string]any{
+		"report": models.ReportFrom(*d.Report), "finished_at": core.Now(), "rows_left": d.Report.Left(), "rows_total": d.RowsTotal,
+		"user_id": "", "plan": nil, "error": "", "lease_owner": "",
+	})
+}
+
+// updateLeased changes a deletion whose lease is still held.
+func (r *Deletions) updateLeased(ctx context.Context, d core.Deletion, changes map[string]any) error {
+	err := retryDelays(func() error {
+		res := r.db.WithContext(ctx).Model(&models.Deletion{}).Where("id = ? AND lease_owner = ? AND finished_at IS NULL", d.ID, d.Lease).UpdateColumns(changes)
+		if res.Error == nil && res.RowsAffected == 0 {
+			return core.Errorf(core.ErrStale, "another process has taken over deletion %s", d.ID)
+		}
+		return res.Error
+	})
+	return wrapError(err, "deletion", d.ID)
+}
+
+// Sweep removes deletions that finished longer than keep ago.
+func (r *Deletions) Sweep(ctx context.Context, keep time.Duration) error {
+	err := r.db.WithContext(ctx).Where("finished_at <= " + clockBoundSQL(r.db, -keep)).Delete(&models.Deletion{}).Error
+	return wrapError(err, "deletions", "that are done")
+}

@@ -1,0 +1,202 @@
+package repositories
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"gorm.io/gorm"
+
+	"bobbin/app/core"
+	"bobbin/app/db/models"
+)
+
+// Settle stores the result of an attempt, and returns the event of the delivery's end. It
+// returns core.ErrStale for an attempt that is over.
+func (r *Deliveries) Settle(ctx context.Context, s core.Settlement) ([]core.Event, error) {
+	return r.updateInSession(ctx, s.ID, func(tx *gorm.DB) *gorm.DB {
+		return tx.Where("attempt = ? AND state = 'pending'", s.Attempt)
+	}, func(tx *gorm.DB) (map[string]any, error) {
+		outage, err := recordOutage(tx, s)
+		if err != nil {
+			return nil, err
+		}
+		return storableChanges(settlementColumns(tx, s, outage))
+	})
+}
+
+// settlementColumns are the columns that a settlement sets.
+func settlementColumns(db *gorm.DB, s core.Settlement, outage bool) map[string]any {
+	changes := map[string]any{"state": string(s.State), "error": s.Error, "lease_owner": "", "lease_until": nil}
+	switch {
+	case s.State != core.DeliveryPending:
+		changes["finished_at"] = core.Now()
+	case outage: // it keeps its place and probes for all others
+		changes["due_at"] = gorm.Expr("since")
+	default:
+		changes["due_at"] = gorm.Expr(clockSQL(db, s.Wait))
+	}
+	return changes
+}
+
+// recordOutage stores whether the receiver was reached, and reports whether it counts as
+// unreachable.
+func recordOutage(tx *gorm.DB, s core.Settlement) (bool, error) {
+	switch {
+	case s.Receiver == "":
+		return false, nil
+	case !s.Unreached:
+		return false, tx.Where("receiver = ?", s.Receiver).Delete(&models.ReceiverOutage{}).Error
+	}
+	var tries int
+	err := tx.Raw(`INSERT INTO receiver_outages (receiver, tries, since) VALUES (?, 1, `+clockSQL(tx, 0)+`)
+		ON CONFLICT (receiver) DO UPDATE SET tries = receiver_outages.tries + 1 RETURNING tries`, s.Receiver).Scan(&tries).Error
+	return tries >= core.OutageAfter, err
+}
+
+// updateInSession changes a delivery that matches the condition, and emits an event unless
+// it merely waits for its next attempt. ErrStale for one that does not match.
+func (r *Deliveries) updateInSession(ctx context.Context, id core.DeliveryID, fits condition, changes func(tx *gorm.DB) (map[string]any, error)) ([]core.Event, error) {
+	var found models.Delivery
+	if err := r.db.WithContext(ctx).Select("session_id").Where("id = ?", id).Take(&found).Error; err != nil {
+		return nil, wrapError(err, "delivery", id)
+	}
+	var stx *sessionTx
+	_, repeated, err := commitOnce(ctx, func(note resultRecorder) error {
+		return changeSession(ctx, r.db, core.SessionID(found.SessionID), func(locked *sessionTx) error {
+			stx = locked
+			columns, err := changes(stx.tx)
+			if err != nil {
+				return err
+			}
+			if err := stx.updateDelivery(id, fits, columns); err != nil {
+				return err
+			}
+			return note(stx.tx, "")
+		})
+	})
+	if err != nil || repeated {
+		return nil, wrapError(err, "delivery", id)
+	}
+	return stx.events, nil
+}
+
+// updateDelivery is updateInSession with the session locked.
+func (stx *sessionTx) updateDelivery(id core.DeliveryID, fits condition, columns map[string]any) error {
+	var row models.Delivery
+	res := stx.tx.Model(&row).Clauses(returningAll(stx.tx, &models.Delivery{})).
+		Where("id = ?", id).Scopes(fits).UpdateColumns(columns)
+	if res.Error != nil {
+		return res.Error
+	}
+	if res.RowsAffected == 0 {
+		return core.Errorf(core.ErrStale, "delivery %s is in progress, or was settled by another process", id)
+	}
+	if row.State != string(core.DeliveryPending) || row.Error == "" {
+		stx.emitEvents(row.Core().Updated())
+	}
+	return stx.saveChanges()
+}
+
+// GiveUpReceiver abandons deliveries to a receiver that has long been unreachable, the
+// oldest first, and returns their events, one for each. It does nothing for a receiver that
+// may be reachable.
+func (r *Deliveries) GiveUpReceiver(ctx context.Context, in core.ReceiverGivenUp) ([]core.Event, error) {
+	var events []core.Event
+	err := retryDelays(func() error {
+		return inTx(ctx, r.db, func(tx *gorm.DB) (err error) {
+			events, err = giveUpReceiver(tx, in)
+			return err
+		})
+	})
+	return events, wrapError(err, "deliveries to", in.Receiver)
+}
+
+// giveUpReceiver is GiveUpReceiver in a transaction.
+func giveUpReceiver(tx *gorm.DB, in core.ReceiverGivenUp) ([]core.Event, error) {
+	var found []models.Delivery
+	if err := tx.Select("id, session_id").Scopes(undeliverable(in)).Order("due_at, id").Limit(in.Limit).Find(&found).Error; err != nil {
+		return nil, err
+	}
+	txs, err := lockSessions(tx, found)
+	if err != nil {
+		return nil, err
+	}
+	if err := giveUpDeliveries(tx, found, txs, in); err != nil {
+		return nil, err
+	}
+	var events []core.Event
+	for _, id := range slices.Sorted(maps.Keys(txs)) {
+		if err := txs[id].saveChanges(); err != nil {
+			return nil, err
+		}
+		events = append(events, txs[id].events...)
+	}
+	return events, tx.Where("receiver = ? AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.state = 'pending' AND d.receiver = receiver_outages.receiver)", in.Receiver).
+		Delete(&models.ReceiverOutage{}).Error
+}
+
+// undeliverable narrows a query to deliveries that are to be abandoned.
+func undeliverable(in core.ReceiverGivenUp) func(*gorm.DB) *gorm.DB {
+	return func(db *gorm.DB) *gorm.DB {
+		old := clockBoundSQL(db, -in.Age)
+		return db.Where("state = 'pending' AND receiver = ? AND due_at <= "+old, in.Receiver).
+			Where("EXISTS (SELECT 1 FROM receiver_outages o WHERE o.receiver = ? AND o.tries >= ? AND o.since <= "+old+")", in.Receiver, in.Tries)
+	}
+}
+
+// lockSessions locks the sessions of the deliveries in a fixed order. It leaves out
+// sessions that were removed with their deliveries, or are being removed.
+func lockSessions(tx *gorm.DB, deliveries []models.Delivery) (map[string]*sessionTx, error) {
+	txs := map[string]*sessionTx{}
+	for _, d := range deliveries {
+		txs[d.SessionID] = nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(txs)) {
+		stx, err := lockSession(tx, core.SessionID(id), func(db *gorm.DB) *gorm.DB { return db.Where(visibleSQL) })
+		switch {
+		case isNotFound(err):
+			delete(txs, id)
+		case err != nil:
+			return nil, err
+		default:
+			txs[id] = stx
+		}
+	}
+	return txs, nil
+}
+
+// giveUpDeliveries abandons the deliveries that still qualify.
+func giveUpDeliveries(tx *gorm.DB, found []models.Delivery, txs map[string]*sessionTx, in core.ReceiverGivenUp) error {
+	var ids []string
+	for _, d := range found {
+		if txs[d.SessionID] != nil {
+			ids = append(ids, d.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	var gone []models.Delivery
+	err := tx.Model(&gone).Clauses(returningAll(tx, &models.Delivery{})).Where("id IN ?", ids).Scopes(undeliverable(in)).UpdateColumns(map[string]any{
+		"state": string(core.DeliveryFailed), "error": in.Reason, "lease_owner": "", "lease_until": nil, "finished_at": core.Now(),
+	}).Error
+	slices.SortFunc(gone, func(a, b models.Delivery) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	for _, d := range gone {
+		txs[d.SessionID].emitEvents(d.Core().Updated())
+	}
+	return err
+}
+
+// Release ends the leases of the worker and, with all, also those of earlier processes of
+// its replica. The leases keep their owners until they are settled.
+func (r *Deliveries) Release(ctx context.Context, worker string, all bool) error {
+	where, args := "lease_owner = ?", []any{worker}
+	if all {
+		where, args = workersOf(worker)
+	}
+	err := r.db.WithContext(ctx).Model(&models.Delivery{}).
+		Where("state = 'pending' AND lease_until IS NOT NULL").Where(where, args...).
+		UpdateColumns(map[string]any{"lease_until": nil, "due_at": gorm.Expr(clockSQL(r.db, 0))}).Error
+	return wrapError(err, "deliveries of worker", worker)
+}

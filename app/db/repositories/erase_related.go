@@ -1,0 +1,126 @@
+package repositories
+
+import (
+	"database/sql"
+	"maps"
+	"slices"
+
+	"bobbin/app/core"
+	"bobbin/app/db/models"
+)
+
+// eraseSummaries clears the content of summaries that covered one of the messages, and
+// returns their versions. The messages are in the order of their seq.
+//
+// What a summary covers lies on the path to its last message. The model that writes notes
+// on a tool loop also sees the question, which is the parent of the loop's first message.
+func (stx *sessionTx) eraseSummaries(messages []core.Message) (map[int]bool, error) {
+	versions := map[int]bool{}
+	var rows []models.Summary
+	err := stx.tx.Where("session_id = ? AND through_seq >= ?", stx.session.ID, messages[0].Seq).Find(&rows).Error
+	if err != nil || len(rows) == 0 {
+		return versions, err
+	}
+	covers, err := stx.summaryCoverage(messages)
+	if err != nil {
+		return versions, err
+	}
+	rows = slices.DeleteFunc(rows, func(s models.Summary) bool { return !covers(s) })
+	for _, s := range rows {
+		versions[s.Version] = true
+	}
+	for part := range slices.Chunk(idsOf(rows, func(s models.Summary) string { return s.ID }), maxIDs) {
+		err := stx.tx.Model(&models.Summary{}).Where("id IN ?", part).UpdateColumns(map[string]any{
+			"content": "", "focus": "", "token_count": 0, "state": core.SummaryErased, "unsupported": nil, "note": "a message that it covered was deleted or edited",
+		}).Error
+		if err != nil {
+			return versions, err
+		}
+	}
+	return versions, nil
+}
+
+// summaryCoverage returns a function that reports whether a summary covers one of the
+// messages.
+func (stx *sessionTx) summaryCoverage(messages []core.Message) (func(models.Summary) bool, error) {
+	type place struct {
+		ID, ParentID models.Ref
+		Seq          int64
+	}
+	var rows []place
+	err := stx.tx.Model(&models.Message{}).Where("session_id = ? AND seq >= ?", stx.session.ID, messages[0].Seq).Find(&rows).Error
+	if err != nil {
+		return nil, err
+	}
+	tree := make(map[models.Ref]place, len(rows))
+	for _, row := range rows {
+		tree[row.ID] = row
+	}
+	gone := make(map[models.Ref]bool, len(messages))
+	for _, m := range messages {
+		gone[models.Ref(m.ID)] = true
+	}
+	return func(s models.Summary) bool {
+		for id := s.ThroughID; ; {
+			if gone[id] {
+				return true
+			}
+			m, ok := tree[id]
+			if !ok || s.Kind == string(core.SummaryRun) && m.Seq < s.FromSeq {
+				return false
+			}
+			id = m.ParentID
+		}
+	}, nil
+}
+
+// turnSQL counts whether the question is one of the messages, or is answered by one of
+// them.
+const turnSQL = `WITH RECURSIVE up (id, parent_id, role) AS (
+	SELECT id, parent_id, role FROM messages WHERE id IN @ids
+	UNION
+	SELECT m.id, m.parent_id, m.role FROM messages m JOIN up ON m.id = up.parent_id WHERE up.role <> 'user')
+SELECT COUNT(*) FROM up WHERE id = @question`
+
+// eraseTitle removes the session's title if it was generated from the turn of one of the
+// messages; the next answer generates a new one. A title that a user set stays. It returns
+// the resulting title for the events; nil = no title was generated from the messages.
+func (stx *sessionTx) eraseTitle(ids []models.Ref) (*string, error) {
+	if stx.session.TitleMessageID == "" {
+		return nil, nil
+	}
+	var n int
+	err := stx.treeQuery().Raw(turnSQL, sql.Named("ids", ids), sql.Named("question", stx.session.TitleMessageID)).Scan(&n).Error
+	if err != nil || n == 0 {
+		return nil, err
+	}
+	if stx.session.TitleMade {
+		stx.session.Title, stx.session.TitledAt = "", nil
+		stx.changes["title"], stx.changes["titled_at"] = "", nil
+	}
+	stx.session.TitleMessageID, stx.session.TitleMade = "", false
+	stx.changes["title_message_id"], stx.changes["title_made"] = nil, false
+	return &stx.session.Title, nil
+}
+
+// eraseApprovals clears the arguments, the comments and the results in the approvals of the tool
+// calls, and returns their ids.
+func (stx *sessionTx) eraseApprovals(calls map[string]bool) ([]models.Ref, error) {
+	var all []models.Ref
+	for part := range slices.Chunk(slices.Sorted(maps.Keys(calls)), maxIDs) {
+		asked := stx.tx.Model(&models.Approval{}).Where("session_id = ? AND call_id IN ?", stx.session.ID, part)
+		var ids []models.Ref
+		if err := asked.Pluck("id", &ids).Error; err != nil {
+			return nil, err
+		}
+		if len(ids) == 0 {
+			continue
+		}
+		err := stx.tx.Model(&models.Approval{}).Where("id IN ?", ids).UpdateColumns(map[string]any{"arguments": "", "comment": "", "edited_arguments": "", "result": ""}).Error
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, ids...)
+	}
+	return all, nil
+}

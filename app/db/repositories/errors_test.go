@@ -1,0 +1,269 @@
+package repositories_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gorm.io/gorm"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/tests/dbtest"
+)
+
+var errInjected = errors.New("injected")
+
+// faults makes the statement with that number fail, counted from the last set.
+type faults struct{ left int }
+
+func (f *faults) install(t *testing.T, g *gorm.DB) {
+	t.Helper()
+	fail := func(tx *gorm.DB) {
+		if tx.DryRun { // a part of another statement
+			return
+		}
+		if f.left--; f.left == 0 {
+			_ = tx.AddError(errInjected)
+		}
+	}
+	cb := g.Callback()
+	if err := errors.Join(
+		cb.Create().Before("gorm:create").Register("faults:create", fail),
+		cb.Query().Before("gorm:query").Register("faults:query", fail),
+		cb.Update().Before("gorm:update").Register("faults:update", fail),
+		cb.Row().Before("gorm:row").Register("faults:row", fail),
+		cb.Raw().Before("gorm:raw").Register("faults:raw", fail),
+	); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rows is all that is in the database.
+func (s *store) rows(t *testing.T) map[string][]map[string]any {
+	t.Helper()
+	out := map[string][]map[string]any{}
+	for _, table := range []string{"sessions", "messages", "runs", "session_events", "session_summaries", "tool_executions", "model_calls", "model_calibrations"} {
+		var list []map[string]any
+		if err := s.Gorm.WithContext(t.Context()).Raw("SELECT * FROM " + table + " ORDER BY 1, 2").Scan(&list).Error; err != nil {
+			t.Fatal(err)
+		}
+		out[table] = list
+	}
+	return out
+}
+
+// A write that fails at any of its statements stores nothing, emits nothing, and can be
+// retried; internal errors are not shown to callers.
+func TestWritesAreAllOrNothing(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		f := &faults{}
+		f.install(t, d.Gorm)
+		title := "T"
+		busy, idle, waiting := s.session(t).ID, s.session(t).ID, s.session(t).ID
+		s.turns(t, busy, 1)
+		run := s.accept(t, ask(busy, "go")).Run
+		queued := s.accept(t, ask(busy, "later")).Run
+		in := ask(waiting, "wait")
+		in.Worker = ""
+		s.accept(t, in)
+		log := s.log(t, busy)
+
+		steps := []struct {
+			name string
+			do   func(ctx context.Context) error
+		}{
+			{"update", func(ctx context.Context) error {
+				_, _, err := s.sessions.Update(ctx, ann(), busy, core.SessionPatch{Title: &title})
+				return err
+			}},
+			{"apply context", func(ctx context.Context) error {
+				_, _, err := s.sessions.ApplyContext(ctx, ann(), pathChange(core.Session{ID: busy}, "sum", log[0], log[1]))
+				return err
+			}},
+			{"start tools", func(ctx context.Context) error {
+				return s.runs.StartTools(ctx, run.ID, 1, []core.ToolExecution{{CallID: "a", Tool: "x"}})
+			}},
+			{"write", func(ctx context.Context) error {
+				m := answer("bye")
+				_, err := s.runs.Write(ctx, core.RunWrite{
+					RunID: run.ID, SessionID: busy, Attempt: 1, Usage: core.Usage{InputTokens: 1},
+					Messages:   []core.Message{{Role: core.RoleTool, ToolCallID: "a"}, m},
+					ModelCalls: []core.ModelCall{{Purpose: core.PurposeAnswer, Model: "m"}},
+					End:        &core.RunEnd{Status: core.RunSucceeded, AnswerID: m.ID},
+				})
+				return err
+			}},
+			{"cancel", func(ctx context.Context) error {
+				_, _, err := s.runs.RequestCancel(ctx, ann(), queued.ID)
+				return err
+			}},
+			{"accept", func(ctx context.Context) error {
+				in := ask(idle, "hello")
+				in.ClientMessageID = "c-1"
+				_, err := s.runs.Accept(ctx, ann(), in)
+				return err
+			}},
+			{"accept behind", func(ctx context.Context) error {
+				_, err := s.runs.Accept(ctx, ann(), ask(idle, "hello"))
+				return err
+			}},
+			{"claim", func(ctx context.Context) error {
+				_, err := s.runs.Claim(ctx, waiting, worker)
+				return err
+			}},
+			{"take over", func(ctx context.Context) error {
+				_, err := s.runs.TakeOver(ctx, core.TakeOver{Worker: worker + "/2", Deaths: 1, Limit: 10})
+				return err
+			}},
+		}
+		for _, step := range steps {
+			before := s.rows(t)
+			failed := 0
+			for {
+				f.left = failed + 1
+				err := step.do(t.Context())
+				reached := f.left <= 0
+				f.left = 0
+				if err == nil && !reached {
+					break
+				}
+				var shown *core.Error
+				if !errors.Is(err, errInjected) || errors.As(err, &shown) {
+					t.Fatalf("%s, statement %d fails: got %v, want an internal error", step.name, failed+1, err)
+				}
+				if diff := cmp.Diff(before, s.rows(t)); diff != "" {
+					t.Fatalf("%s, statement %d fails: something is stored (-before +after):\n%s", step.name, failed+1, diff)
+				}
+				failed++
+			}
+			if failed == 0 {
+				t.Errorf("%s: no statement was made to fail", step.name)
+			}
+			if cmp.Equal(before, s.rows(t)) {
+				t.Errorf("%s: nothing is stored after it succeeded", step.name)
+			}
+		}
+	})
+}
+
+// Every method returns the error of an unavailable database.
+func TestAClosedDatabaseIsAnInternalError(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		d, err := db.Open(t.Context(), url, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s := open(d)
+		ctx, sid, mid, rid := t.Context(), core.NewID[core.SessionID](), core.NewID[core.MessageID](), core.NewID[core.RunID]()
+		errs := map[string]func() error{
+			"sessions.Create":  func() error { _, err := s.sessions.Create(ctx, core.Session{Owner: "ann"}); return err },
+			"sessions.Get":     func() error { _, err := s.sessions.Get(ctx, ann(), sid); return err },
+			"sessions.List":    func() error { _, err := s.sessions.List(ctx, ann(), core.SessionQuery{}); return err },
+			"sessions.Archive": func() error { return s.sessions.Archive(ctx, ann(), sid) },
+			"messages.Get":     func() error { _, err := s.messages.Get(ctx, ann(), sid, mid); return err },
+			"messages.After":   func() error { _, err := s.messages.GetMessagesAfter(ctx, ann(), sid, mid); return err },
+			"messages.Texts":   func() error { _, err := s.messages.GetMessages(ctx, ann(), sid, []core.MessageID{mid}); return err },
+			"messages.List":    func() error { _, err := s.messages.List(ctx, ann(), sid, core.MessageQuery{}); return err },
+			"messages.Count":   func() error { _, err := s.messages.CountOnPath(ctx, ann(), sid); return err },
+			"summaries.List":   func() error { _, err := s.summaries.List(ctx, ann(), sid, core.PageQuery{}); return err },
+			"summaries.Get":    func() error { _, err := s.summaries.Get(ctx, ann(), sid, 1); return err },
+			"runs.Get":         func() error { _, err := s.runs.Get(ctx, ann(), rid); return err },
+			"runs.List":        func() error { _, err := s.runs.List(ctx, ann(), sid, core.PageQuery{}); return err },
+			"runs.Pending":     func() error { _, err := s.runs.Pending(ctx, ann(), sid); return err },
+			"runs.Active":      func() error { _, err := s.runs.Active(ctx, ann(), sid); return err },
+			"runs.Accept":      func() error { _, err := s.runs.Accept(ctx, ann(), ask(sid, "x")); return err },
+			"runs.Claim":       func() error { _, err := s.runs.Claim(ctx, sid, worker); return err },
+			"runs.Write":       func() error { _, err := s.runs.Write(ctx, core.RunWrite{RunID: rid, SessionID: sid}); return err },
+			"runs.SavePartial": func() error { return s.runs.SavePartial(ctx, rid, 1, "x") },
+			"runs.Cancel":      func() error { _, _, err := s.runs.RequestCancel(ctx, ann(), rid); return err },
+			"runs.TakeOver":    func() error { _, err := s.runs.TakeOver(ctx, core.TakeOver{Worker: worker, Limit: 1}); return err },
+			"runs.Due":         func() error { _, err := s.runs.Due(ctx, worker, true); return err },
+			"runs.CountDeath":  func() error { return s.runs.CountDeath(ctx, core.NewID[core.RunID](), 1, 3) },
+			"runs.Renew":       func() error { _, err := s.runs.Renew(ctx, worker, []core.RunID{rid}); return err },
+			"runs.Release":     func() error { return s.runs.Release(ctx, worker) },
+			"runs.Waiting":     func() error { _, err := s.runs.Waiting(ctx, 1); return err },
+			"runs.Requested":   func() error { _, err := s.runs.CancelRequested(ctx, worker); return err },
+			"runs.StartTools":  func() error { return s.runs.StartTools(ctx, rid, 1, []core.ToolExecution{{CallID: "c"}}) },
+			"runs.Executions":  func() error { _, err := s.runs.ToolExecutions(ctx, rid); return err },
+			"events.After":     func() error { _, err := s.events.After(ctx, sid, 0, 1); return err },
+			"events.Oldest":    func() error { _, err := s.events.Oldest(ctx, sid); return err },
+			"events.Last":      func() error { _, err := s.events.Last(ctx, ann(), sid); return err },
+			"events.LastOf":    func() error { _, err := s.events.LastOf(ctx, []core.SessionID{sid}); return err },
+			"usage":            func() error { _, err := s.sessionUsage(ctx, ann(), sid); return err },
+			"calibrations.All": func() error { _, err := s.calibrations.All(ctx); return err },
+			"calibrations.Save": func() error {
+				return s.calibrations.Save(ctx, []core.Calibration{{Model: "m"}})
+			},
+		}
+		for name, f := range errs {
+			err := f()
+			var shown *core.Error
+			if err == nil || errors.As(err, &shown) || !strings.Contains(err.Error(), "closed") {
+				t.Errorf("%s: got %v, want an internal error that says \"closed\"", name, err)
+			}
+		}
+	})
+}
+
+// A value that only PostgreSQL refuses is reported as the caller's error.
+//
+// Finding: security-19
+func TestUnstorableNumber(t *testing.T) {
+	t.Parallel()
+	s := open(dbtest.Postgres(t))
+	_, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", Metadata: json.RawMessage(`{"a":1e999999}`)})
+	wantError(t, "number beyond numeric", err, core.ErrInvalid)
+	if err != nil && !strings.Contains(err.Error(), "a number in the JSON is too large") {
+		t.Errorf("got %v, want it to say what is wrong", err)
+	}
+}
+
+// Another process writes for longer than busy_timeout: the error asks for a retry.
+func TestABusySQLiteIsUnavailable(t *testing.T) {
+	t.Parallel()
+	url := dbtest.SQLiteURL(t)
+	first, second := dbtest.Open(t, url), dbtest.Open(t, url)
+	if err := first.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tx := first.Gorm.WithContext(t.Context()).Begin()
+	if tx.Error != nil {
+		t.Fatal(tx.Error)
+	}
+	_, err := open(second).sessions.Create(t.Context(), core.Session{Owner: "ann"})
+	wantError(t, "create while another process writes", err, core.ErrUnavailable)
+	if err := tx.Rollback().Error; err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(second).sessions.Create(t.Context(), core.Session{Owner: "ann"}); err != nil {
+		t.Errorf("create afterwards: %v", err)
+	}
+}
+
+// A caller that disconnects while its write waits gets its context's error.
+func TestCanceledWrites(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		session := s.session(t).ID
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(fmt.Errorf("gone: %w", core.ErrCanceled))
+		_, err := s.runs.Accept(ctx, ann(), ask(session, "x"))
+		wantError(t, "accept", err, context.Canceled)
+		if n := s.count(t, "SELECT COUNT(*) FROM runs"); n != 0 {
+			t.Errorf("runs: got %d, want none", n)
+		}
+	})
+}

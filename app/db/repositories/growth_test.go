@@ -1,0 +1,129 @@
+package repositories_test
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"bobbin/app/db"
+	"bobbin/tests/dbtest"
+)
+
+// growthVariable is the environment's number of sessions; make show-growth sets 200,000.
+const growthVariable = "BOBBIN_TEST_GROWTH"
+
+// mostRead bounds the rows that a statement may read, however long the history is: some
+// pages of the largest size.
+const mostRead = 1500
+
+// mostReadOf returns how many rows the statements of a question may read: of some there
+// is another bound.
+func mostReadOf(name string) float64 {
+	switch {
+	case strings.HasPrefix(name, "usage by"):
+		return 7000 // 31 days of 97 users and their sum, and as many before
+	case name == "deliveries that wait, counted":
+		return 20_000
+	}
+	return mostRead
+}
+
+// No query of the API, of a turn, of a sweep, of retention or of a limit reads rows in
+// proportion to the stored history: every statement reads at most mostRead rows, of tables
+// that have many times more.
+//
+// Finding: runs-9
+// Finding: runs-10
+// Finding: runs-17
+func TestNothingReadsInProportionToHistory(t *testing.T) {
+	t.Parallel()
+	n := 2 * mostRead
+	if text := os.Getenv(growthVariable); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := &bigHistory{store: open(d), n: n}
+		h.load(t)
+		for name, do := range h.questions(t) {
+			began := time.Now()
+			asked := h.recorded(t, func() {
+				if err := do(t.Context()); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			})
+			t.Logf("%-40s %8.1f ms, %d statements", name, float64(time.Since(began).Microseconds())/1000, len(asked))
+			if len(asked) == 0 {
+				t.Errorf("%s: no statement was recorded", name)
+			}
+			for _, q := range asked {
+				h.wantBounded(t, name, q)
+			}
+		}
+	})
+}
+
+// wantBounded checks the rows that a statement reads. PostgreSQL counts them; on SQLite no
+// plan may scan a table or sort its result.
+func (h *bigHistory) wantBounded(t *testing.T, name string, q statement) {
+	t.Helper()
+	if strings.HasPrefix(q.text, "INSERT INTO") && !strings.Contains(q.text, "SELECT") {
+		return
+	}
+	if h.Dialect() == "sqlite" {
+		plan := h.plan(t, q)
+		for _, line := range strings.Split(plan, "\n") {
+			if strings.Contains(line, "VIRTUAL TABLE") { // the parts of one row
+				continue
+			}
+			walks := strings.Contains(line, " USING INDEX ") && strings.Contains(q.text, "LIMIT") && !strings.Contains(plan, "TEMP B-TREE")
+			if bigTables.MatchString(line) && !walks && !smallIndexes.MatchString(line) {
+				t.Errorf("%s looks through a table:\n%s\n%s", name, q.text, plan)
+			}
+		}
+		return
+	}
+	var plans []struct{ Plan planNode }
+	text := h.explain(t, "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) ", q)
+	if err := json.Unmarshal([]byte(text), &plans); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	if read := plans[0].Plan.read(); read > mostReadOf(name) {
+		t.Errorf("%s reads %.0f rows:\n%s\n%s", name, read, q.text, h.explain(t, "EXPLAIN (ANALYZE, TIMING OFF) ", q))
+	}
+}
+
+// bigTables matches a line of a plan in which a table is looked through that grows with
+// a history, by the names that it has in statements.
+var bigTables = regexp.MustCompile(`SCAN (sessions|messages|m|l|runs|session_events|e|model_calls|idempotency_keys|idempotency_mentions|deliveries|blobs|blob_contents|blob_references|usage_days)\b`)
+
+// smallIndexes matches one in which an index of runs that have not ended is.
+var smallIndexes = regexp.MustCompile(`INDEX (runs_leases|runs_queued|runs_unfinished|runs_one_active)\b`)
+
+// planNode is a step of a plan that was carried out.
+type planNode struct {
+	Type    string     `json:"Node Type"`
+	Rows    float64    `json:"Actual Rows"`
+	Loops   float64    `json:"Actual Loops"`
+	Removed float64    `json:"Rows Removed by Filter"`
+	Recheck float64    `json:"Rows Removed by Index Recheck"`
+	Plans   []planNode `json:"Plans"`
+}
+
+// read returns how many rows of tables the step read.
+func (p planNode) read() float64 {
+	sum := 0.0
+	if strings.Contains(p.Type, "Scan") && !strings.HasPrefix(p.Type, "CTE") && !strings.HasPrefix(p.Type, "Subquery") && !strings.HasPrefix(p.Type, "WorkTable") {
+		sum = (p.Rows + p.Removed + p.Recheck) * p.Loops
+	}
+	for _, child := range p.Plans {
+		sum += child.read()
+	}
+	return sum
+}

@@ -1,0 +1,106 @@
+package repositories_test
+
+import (
+	"sync"
+	"testing"
+
+	"gorm.io/gorm"
+
+	"bobbin/app/core"
+	"bobbin/tests/dbtest"
+)
+
+// hog locks the session's row like another process, until release is called.
+func (s *store) hog(t *testing.T, id core.SessionID) (release func()) {
+	t.Helper()
+	tx := s.Gorm.Begin()
+	t.Cleanup(func() { tx.Rollback() })
+	if err := tx.Exec("SELECT id FROM sessions WHERE id = ? FOR UPDATE", id).Error; err != nil {
+		t.Fatal(err)
+	}
+	return func() { tx.Rollback() }
+}
+
+// The clients of a locked session wait in this process, all but one: they do not occupy the
+// connections that other sessions need.
+//
+// Finding: runs-3
+func TestWritersOfALockedSessionLeaveThePool(t *testing.T) {
+	t.Parallel()
+	s := open(dbtest.Postgres(t))
+	const clients = 60
+	id := s.session(t).ID
+	release := s.hog(t, id)
+	var done, begun sync.WaitGroup
+	begun.Add(clients)
+	for range clients {
+		done.Go(func() {
+			begun.Done()
+			_, err := s.runs.Accept(t.Context(), ann(), ask(id, "hello"))
+			if err != nil && !core.IsSessionBusy(err) {
+				t.Errorf("accept: %v, want the run or a busy session", err)
+			}
+		})
+	}
+	begun.Wait()
+	const waiting = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+	for s.count(t, waiting) == 0 && t.Context().Err() == nil { // until the first has come to the lock
+	}
+	for range 50 {
+		if got := s.count(t, waiting); got > 1 {
+			t.Fatalf("%d connections wait for the lock, want one", got)
+		}
+	}
+	s.turns(t, s.session(t).ID, 1)
+	release()
+	done.Wait()
+}
+
+// A transaction that waits too long for another one's lock is refused, and may be tried
+// again.
+// Finding: runs-3
+func TestWriterGivesUpALockedSession(t *testing.T) {
+	t.Parallel()
+	s := open(dbtest.Postgres(t))
+	id := s.session(t).ID
+	release := s.hog(t, id)
+	_, err := s.runs.Accept(t.Context(), ann(), ask(id, "hello"))
+	wantBusy(t, "a question to a locked session", err)
+	release()
+	s.accept(t, ask(id, "hello"))
+	// The limit is the transaction's own.
+	var limit string
+	if err := s.Gorm.Session(&gorm.Session{}).Raw("SHOW lock_timeout").Scan(&limit).Error; err != nil || limit != "0" {
+		t.Errorf("got a limit of %q, %v for other statements, want none", limit, err)
+	}
+}
+
+// Heartbeats have separate connections: requests that use the whole pool do not prevent the
+// renewal of leases.
+//
+// Finding: runs-3
+func TestHeartbeatHasAReserve(t *testing.T) {
+	t.Parallel()
+	s := open(dbtest.Postgres(t))
+	run := s.accept(t, ask(s.session(t).ID, "hello")).Run
+	for range s.Pool().Stats().MaxOpenConnections {
+		tx := s.Gorm.Begin()
+		t.Cleanup(func() { tx.Rollback() })
+	}
+	runs := s.runs.WithReserve(s.Reserve)
+	if lost, err := runs.Renew(t.Context(), worker, []core.RunID{run.ID}); err != nil || len(lost) > 0 {
+		t.Errorf("renew: lost %v, %v", lost, err)
+	}
+	if _, err := runs.TakeOver(t.Context(), core.TakeOver{Worker: "other", Limit: 10}); err != nil {
+		t.Errorf("take over: %v", err)
+	}
+	if _, err := runs.Waiting(t.Context(), 10); err != nil {
+		t.Errorf("waiting: %v", err)
+	}
+	if err := s.Ping(t.Context()); err != nil {
+		t.Errorf("ping: %v", err)
+	}
+	if _, err := s.MigrationStatus(t.Context()); err != nil {
+		t.Errorf("migration status: %v", err)
+	}
+}

@@ -1,0 +1,175 @@
+package repositories
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math"
+	"slices"
+
+	"gorm.io/gorm"
+
+	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/db/models"
+)
+
+// Notes on tool loops are summaries of kind run. The session's prompt state says which of
+// them are in use, and so does the state of their rows: active until the rolling summary
+// has passed them, or later notes cover them.
+
+// Find returns the summaries of a session with these ids, whatever their state; missing
+// ones are left out.
+func (r *Summaries) Find(ctx context.Context, tenant core.Tenant, id core.SessionID, ids []core.SummaryID) ([]core.Summary, error) {
+	if err := requireID("session", id); err != nil {
+		return nil, err
+	}
+	var rows []models.Summary
+	err := r.db.WithContext(ctx).Scopes(withinSession(tenant, id)).Where("id IN ?", ids).Order("version").Find(&rows).Error
+	if err != nil {
+		return nil, wrapError(err, "session", id)
+	}
+	return mapRows(rows, infallible(models.Summary.Core))
+}
+
+// Loops returns the notes on tool loops of the conversation after the seq: for each loop
+// the newest whose messages are all on the current path.
+func (r *Summaries) Loops(ctx context.Context, tenant core.Tenant, id core.SessionID, after int64) ([]core.Summary, error) {
+	if err := requireID("session", id); err != nil {
+		return nil, err
+	}
+	db := r.db.WithContext(ctx)
+	if err := requireVisible(db, tenant, id); err != nil {
+		return nil, err
+	}
+	rows, err := validLoops(db, string(id), after, math.MaxInt64)
+	if err != nil {
+		return nil, wrapError(err, "session", id)
+	}
+	return mapRows(rows, infallible(models.Summary.Core))
+}
+
+const validLoopsSQL = `SELECT s.* FROM session_summaries s JOIN messages m ON m.id = s.through_id
+WHERE s.session_id = @s AND s.kind = 'run' AND s.state IN ('active', 'dropped') AND s.from_seq > @after AND s.through_seq < @before AND m.on_path
+ORDER BY s.from_seq, s.through_seq DESC, s.version DESC`
+
+// validLoops returns the notes between the seqs, in order. A run's messages are
+// consecutive, so if the last message of a range is on the path, all of them are.
+func validLoops(db *gorm.DB, session string, after, before int64) ([]models.Summary, error) {
+	var rows []models.Summary
+	err := db.Raw(validLoopsSQL, sql.Named("s", session), sql.Named("after", after), sql.Named("before", before)).Scan(&rows).Error
+	return longestLoops(rows), err
+}
+
+// longestLoops keeps the first of overlapping notes.
+func longestLoops(rows []models.Summary) []models.Summary {
+	through := int64(0)
+	return slices.DeleteFunc(rows, func(s models.Summary) bool {
+		inside := s.FromSeq <= through
+		through = max(through, s.ThroughSeq)
+		return inside
+	})
+}
+
+// dropLoops drops the notes that a summary replaces: a rolling one those that its cursor
+// has passed, notes the earlier ones of the same loop.
+func (stx *sessionTx) dropLoops(s core.Summary) error {
+	which := stx.loopsInUse().Where("through_seq <= ?", s.ThroughSeq)
+	if s.Kind == core.SummaryRun {
+		which = which.Where("from_seq >= ?", s.FromSeq)
+	}
+	return which.UpdateColumn("state", core.SummaryDropped).Error
+}
+
+func (stx *sessionTx) loopsInUse() *gorm.DB {
+	return stx.tx.Model(&models.Summary{}).Where("session_id = ? AND kind = 'run' AND state = 'active'", stx.session.ID)
+}
+
+// resumeLoops activates the notes that are valid between the cursor and the seq after the
+// path or the cursor has changed, so that the full messages stay out of the prompt. Notes
+// with deleted messages stay erased.
+func (stx *sessionTx) resumeLoops(before int64) error {
+	rows, err := validLoops(stx.tx, stx.session.ID, stx.session.SummaryThroughSeq, before)
+	if err != nil {
+		return err
+	}
+	ids := idsOf(rows, func(s models.Summary) string { return s.ID })
+	gone := stx.loopsInUse()
+	if len(ids) > 0 {
+		gone = gone.Where("id NOT IN ?", ids)
+	}
+	if err := gone.UpdateColumn("state", core.SummaryDropped).Error; err != nil {
+		return err
+	}
+	if len(ids) > 0 {
+		if err := stx.tx.Model(&models.Summary{}).Where("id IN ?", ids).UpdateColumn("state", core.SummaryActive).Error; err != nil {
+			return err
+		}
+	}
+	return stx.useLoops(rows)
+}
+
+// useLoops writes the notes in use into the prompt state.
+func (stx *sessionTx) useLoops(rows []models.Summary) error {
+	state, err := contextwindow.DecodeState(stx.session.PromptState)
+	if err != nil || len(state.Loops)+len(rows) == 0 {
+		return err
+	}
+	state.Loops = nil
+	for _, s := range rows {
+		state.Loops = append(state.Loops, contextwindow.LoopRange{
+			ID: core.SummaryID(s.ID), From: s.FromSeq, Through: s.ThroughSeq, Tokens: s.TokenCount,
+		})
+	}
+	stx.session.PromptState = models.JSON(state.Encode())
+	stx.changes["prompt_state"] = stx.session.PromptState
+	return nil
+}
+
+const forkLoopsSQL = `SELECT * FROM session_summaries WHERE session_id = ? AND kind = 'run' AND state IN ('active', 'dropped')
+ORDER BY from_seq, through_seq DESC, version DESC`
+
+// copyLoops copies the source's notes on copied messages that the fork's summary does not
+// cover.
+func (stx *sessionTx) copyLoops(source *sessionTx, copies map[models.Ref]messageCopy) error {
+	var found, rows []models.Summary
+	if err := stx.tx.Raw(forkLoopsSQL, source.session.ID).Scan(&found).Error; err != nil {
+		return err
+	}
+	found = slices.DeleteFunc(found, func(s models.Summary) bool { return copies[s.ThroughID].seq == 0 })
+	for _, row := range longestLoops(found) {
+		s, err := copyLoop(row, source, copies)
+		if err != nil {
+			return err
+		}
+		if s.FromSeq <= stx.session.SummaryThroughSeq {
+			continue
+		}
+		if _, err := stx.activateSummary(s); err != nil {
+			return err
+		}
+		rows = append(rows, models.SummaryFrom(s))
+	}
+	return stx.useLoops(rows)
+}
+
+// copyLoop returns the notes with the copies of their messages.
+func copyLoop(row models.Summary, source *sessionTx, copies map[models.Ref]messageCopy) (core.Summary, error) {
+	from, through := copies[row.FromID], copies[row.ThroughID]
+	if from.seq == 0 {
+		return core.Summary{}, fmt.Errorf("the messages of notes %s were not copied", row.ID)
+	}
+	s := repeatFromFork(row, source)
+	s.ID = core.NewID[core.SummaryID]()
+	s.FromID, s.FromSeq, s.ThroughID, s.ThroughSeq = from.id, from.seq, through.id, through.seq
+	return s, nil
+}
+
+// repeatFromFork returns a summary of the source as a new one.
+func repeatFromFork(row models.Summary, source *sessionTx) core.Summary {
+	s := row.Core()
+	s.ID, s.CreatedAt = "", core.Now()
+	s.TokensBefore, s.TokensAfter, s.Duration = s.TokenCount, s.TokenCount, 0
+	s.Trigger, s.Note = "fork", fmt.Sprintf("repeats version %d of session %s", s.Version, source.session.ID)
+	return s
+}

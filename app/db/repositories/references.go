@@ -1,0 +1,273 @@
+package repositories
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"gorm.io/gorm"
+
+	"bobbin/app/core"
+	"bobbin/app/db/models"
+)
+
+// Events and runs refer to rows stored elsewhere: the message of an event or a run to the
+// log, the session of an event to its row. Readers get their present state, so that deleted
+// content is nowhere. Events of earlier versions, up to sessions.full_event_seq, contain
+// the whole.
+
+// messageReference is stored as the data of an event about a message.
+type messageReference struct {
+	MessageID models.Ref `json:"message_id"`
+	Bytes     int        `json:"bytes"` // of the event's data, with the message
+}
+
+// sessionReference is stored as the data of session.updated.
+type sessionReference struct {
+	Path  *core.PathChange `json:"path,omitempty"`
+	Bytes int              `json:"bytes"` // as of a messageReference
+}
+
+// emitMessage emits an event about a message; saveChanges stores a reference.
+func (stx *sessionTx) emitMessage(kind core.EventType, m core.Message) {
+	e := core.NewEvent(m.SessionID, m.RunID, kind, core.MessageData{Message: m})
+	stx.emitReference(e, func(size int) any { return messageReference{models.Ref(m.ID), size} })
+}
+
+// emitQueued emits that a run is queued; its message may be the question of another run.
+func (stx *sessionTx) emitQueued(run core.RunID, m core.Message) {
+	e := core.NewEvent(m.SessionID, run, core.EventRunQueued, core.MessageData{Message: m})
+	stx.emitReference(e, func(size int) any { return messageReference{models.Ref(m.ID), size} })
+}
+
+// emitRun emits an event about a run, without the content of its message.
+func (stx *sessionTx) emitRun(kind core.EventType, run core.Run) {
+	stx.emitRunData(kind, core.RunData{Run: run})
+}
+
+func (stx *sessionTx) emitRunData(kind core.EventType, data core.RunData) {
+	data.Run.Input = data.Run.Input.Emptied()
+	stx.emitEvents(core.NewEvent(data.Run.SessionID, data.Run.ID, kind, data))
+}
+
+// emitSession emits an event about the session as it will be; saveChanges stores a
+// reference. Run is the run that caused the change; empty = none.
+func (stx *sessionTx) emitSession(run core.RunID, path *core.PathChange) error {
+	session, err := stx.sessionWithRuns()
+	if err != nil {
+		return err
+	}
+	session.ConversationSummary = nil
+	e := core.NewEvent("", run, core.EventSessionUpdated, core.SessionData{Session: session, Path: path})
+	stx.emitReference(e, func(size int) any { return sessionReference{path, size} })
+	return nil
+}
+
+// emitReference emits an event of which saveChanges stores what stored returns for the size of
+// its data.
+func (stx *sessionTx) emitReference(e core.Event, stored func(size int) any) {
+	stx.emitEvents(e)
+	if stx.references == nil {
+		stx.references = map[int64]func(int) any{}
+	}
+	stx.references[stx.session.LastEventSeq] = stored
+}
+
+// renderEvents returns the events of a session as they are published, with their references
+// resolved.
+func renderEvents(db *gorm.DB, session core.SessionID, rows []models.Event) ([]core.Event, error) {
+	messages, err := referredMessages(db, rows)
+	if err != nil {
+		return nil, err
+	}
+	events := make([]core.Event, 0, len(rows))
+	var current *core.Session
+	for _, row := range rows {
+		e := row.Core()
+		if ref := referredMessage(row); ref.MessageID != "" {
+			m := messages[ref.MessageID]
+			if e.Data, e.Size = (core.MessageData{Message: messageOf(e, m)}), ref.Bytes; m.RevisedAt != nil {
+				e.Size += len(m.Content)
+			}
+		}
+		if e.Type == core.EventSessionUpdated && !hasKey(row.Data, "session") {
+			if current == nil {
+				if current, err = loadSession(db, session); err != nil {
+					return nil, err
+				}
+			}
+			var stored sessionReference
+			if err := json.Unmarshal(row.Data, &stored); err != nil {
+				return nil, err
+			}
+			e.Data, e.Size = core.SessionData{Session: *current, Path: stored.Path}, stored.Bytes
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+// longReference is a size in bytes that no reference reaches.
+const longReference = "1024"
+
+// longEventColumns are the columns of events that may be long, with their references:
+// messages as they were at the time of the event and their texts as edited since, the session
+// as it is now.
+func longEventColumns(db *gorm.DB) longColumns {
+	const reference = "CASE WHEN octet_length(CAST(data AS text)) > " + longReference + " THEN 0 " +
+		"WHEN type IN ('run.queued', 'message.created', 'message.updated') THEN CAST(data ->> 'bytes' AS bigint) + %s " +
+		"WHEN type = 'session.updated' THEN (SELECT %s FROM sessions s WHERE s.id = session_events.session_id) END"
+	id := "data ->> 'message_id'"
+	if isPostgres(db) {
+		id = "CAST(" + id + " AS uuid)"
+	}
+	revised := "COALESCE((SELECT octet_length(m.content) FROM messages m WHERE m.id = " + id + " AND m.revised_at IS NOT NULL), 0)"
+	return longColumns{jsons: []string{"data"}, related: []string{fmt.Sprintf(reference, revised, longSessionColumns().sumSQL(db))}}
+}
+
+// messageOf returns the message of an event in its state at the time of the event, as far
+// as it can change: a queued message has no place in the log.
+func messageOf(e core.Event, m core.Message) core.Message {
+	if e.Type == core.EventRunQueued && m.RunID == e.RunID {
+		m.Seq, m.ParentID, m.OnPath = 0, "", true
+	}
+	return m
+}
+
+// hasKey reports whether data, an object, begins with the key, as events of earlier
+// versions do.
+func hasKey(data models.JSON, key string) bool {
+	return len(data) > len(key)+2 && string(data[2:len(key)+2]) == key
+}
+
+// referredMessage returns the reference of the event to a message; an empty one = none.
+func referredMessage(row models.Event) (stored messageReference) {
+	switch core.EventType(row.Type) {
+	case core.EventRunQueued, core.EventMessageCreated, core.EventMessageUpdated:
+		if hasKey(row.Data, "message_id") && json.Unmarshal(row.Data, &stored) == nil {
+			return stored
+		}
+	}
+	return messageReference{}
+}
+
+// referredMessages returns the messages that events refer to: from the log, or from their
+// runs if they are not in the log.
+func referredMessages(db *gorm.DB, rows []models.Event) (map[models.Ref]core.Message, error) {
+	var ids []models.Ref
+	runs := map[models.Ref]models.Ref{}
+	for _, row := range rows {
+		if id := referredMessage(row).MessageID; id != "" {
+			ids, runs[id] = append(ids, id), row.RunID
+		}
+	}
+	found, err := messagesByID(db, ids)
+	if err != nil {
+		return nil, err
+	}
+	var unsent []models.Ref
+	for id, run := range runs {
+		if _, ok := found[id]; !ok && run != "" {
+			unsent = append(unsent, run)
+		}
+	}
+	queued, err := findIn[models.Run](db, "id", unsent)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range queued {
+		run, err := row.Core()
+		if err != nil {
+			return nil, err
+		}
+		found[models.Ref(run.UserMessageID)] = run.UserMessage()
+	}
+	return found, nil
+}
+
+// messagesByID returns those of the messages that are in the log.
+func messagesByID(db *gorm.DB, ids []models.Ref) (map[models.Ref]core.Message, error) {
+	found := make(map[models.Ref]core.Message, len(ids))
+	rows, err := findIn[models.Message](db, "id", ids)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := mapRows(rows, models.Message.Core)
+	for _, m := range messages {
+		found[models.Ref(m.ID)] = m
+	}
+	return found, err
+}
+
+// loadSession returns the session without its summary; an empty one if it was removed
+// meanwhile.
+func loadSession(db *gorm.DB, id core.SessionID) (*core.Session, error) {
+	var rows []sessionRow
+	if err := db.Model(&models.Session{}).Scopes(selectWithoutTexts).Where("id = ?", id).Limit(1).Find(&rows).Error; err != nil {
+		return nil, err
+	}
+	session := core.Session{ID: id, Status: core.SessionIdle}
+	if len(rows) > 0 {
+		session = rows[0].toCore()
+	}
+	return &session, nil
+}
+
+// runRow is a run with the message that it answers, if that is in the log.
+type runRow struct {
+	models.Run `gorm:"embedded"`
+
+	Message struct {
+		ID         models.Ref
+		Content    string
+		Parts      models.JSON
+		Author     string
+		Metadata   models.JSON
+		TokenCount int
+		DeletedAt  *time.Time
+	} `gorm:"embedded;embeddedPrefix:message_"`
+}
+
+// findRuns returns the runs of the query in the given order, with their inputs: these are
+// in the log as soon as their messages are.
+func findRuns(db, which *gorm.DB, order string) ([]core.Run, error) {
+	var rows []runRow
+	err := db.Table("(?) AS r", which.Model(&models.Run{}).Order(order)).
+		Joins("LEFT JOIN messages m ON m.id = r.user_message_id").
+		Select("r.*, m.id AS message_id, COALESCE(m.content, '') AS message_content, m.parts AS message_parts, COALESCE(m.author, '') AS message_author, " +
+			"m.metadata AS message_metadata, COALESCE(m.token_count, 0) AS message_token_count, m.deleted_at AS message_deleted_at").
+		Order(order).Find(&rows).Error
+	if err != nil {
+		return nil, err
+	}
+	return mapRows(rows, runRow.toCore)
+}
+
+// loadInputs returns the runs of the rows with their inputs.
+func loadInputs(db *gorm.DB, rows []models.Run) ([]core.Run, error) {
+	runs := make([]core.Run, 0, len(rows))
+	for part := range slices.Chunk(rows, maxIDs) {
+		ids := idsOf(part, func(r models.Run) string { return r.ID })
+		some, err := findRuns(db, db.Where("id IN ?", ids), "created_at, id")
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, some...)
+	}
+	return runs, nil
+}
+
+// toCore returns the run. Runs of earlier versions store their input themselves.
+func (r runRow) toCore() (core.Run, error) {
+	run, err := r.Run.Core()
+	if err != nil || r.Message.ID == "" || !run.Input.Empty() || run.Input.Regenerate {
+		return run, err
+	}
+	m, err := models.Message{
+		ID: string(r.Message.ID), Content: r.Message.Content, Parts: r.Message.Parts, Author: r.Message.Author,
+		Metadata: r.Message.Metadata, TokenCount: r.Message.TokenCount, DeletedAt: r.Message.DeletedAt,
+	}.Core()
+	run.SetInput(m)
+	return run, err
+}

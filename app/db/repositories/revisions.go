@@ -1,0 +1,166 @@
+package repositories
+
+import (
+	"context"
+
+	"gorm.io/gorm"
+
+	"bobbin/app/core"
+	"bobbin/app/db/models"
+)
+
+// Revise replaces the text of a user's message in place and keeps the old one as a revision.
+// What was derived from the old text is erased as by Delete. The same text changes nothing.
+// ErrConflict while the session has a run, also for a message that is queued;
+// ErrUnprocessable for messages that are not a user's.
+func (r *Branches) Revise(ctx context.Context, tenant core.Tenant, in core.ReviseMessage) (core.Message, []core.Event, error) {
+	if err := requireID("message", in.MessageID); err != nil {
+		return core.Message{}, nil, err
+	}
+	var m core.Message
+	var stx *sessionTx
+	err := r.changeOnce(ctx, tenant, in.SessionID, func(locked *sessionTx) (err error) {
+		stx = locked
+		m, err = stx.reviseMessage(in)
+		return err
+	})
+	if err != nil {
+		return core.Message{}, nil, wrapError(err, "message", in.MessageID)
+	}
+	if stx == nil { // an earlier execution of the request has committed it
+		m, err = NewMessages(r.db).Get(ctx, tenant, in.SessionID, in.MessageID)
+		return m, nil, err
+	}
+	return m, stx.events, nil
+}
+
+// reviseMessage is Revise with the session locked.
+func (stx *sessionTx) reviseMessage(in core.ReviseMessage) (core.Message, error) {
+	m, err := stx.findRevisable(in.MessageID)
+	if err != nil {
+		return m, err
+	}
+	if m.Content != in.Content {
+		if err := stx.checkIdle(); err != nil {
+			return m, err
+		}
+		if m, err = stx.replaceText(m, in); err != nil {
+			return m, err
+		}
+	}
+	revised := []core.Message{m}
+	err = addRevisions(stx.tx, revised)
+	return revised[0], err
+}
+
+// findRevisable returns a user's message of the session.
+func (stx *sessionTx) findRevisable(id core.MessageID) (core.Message, error) {
+	m, err := stx.findMessage(id)
+	if err == nil && m.Role != core.RoleUser {
+		return m, core.Errorf(core.ErrUnprocessable, "message %s is from the %s; only a user's message can be edited", id, m.Role)
+	}
+	if !isNotFound(err) {
+		return m, err
+	}
+	var queued int64
+	failed := stx.tx.Model(&models.Run{}).Where("session_id = ? AND user_message_id = ? AND status = 'queued'", stx.session.ID, id).Count(&queued).Error
+	if failed != nil {
+		return m, failed
+	}
+	if queued > 0 {
+		return m, activeRunsError(stx.session.ID)
+	}
+	return m, err
+}
+
+// replaceText stores the new text and returns the message.
+func (stx *sessionTx) replaceText(m core.Message, in core.ReviseMessage) (core.Message, error) {
+	now := core.Now()
+	if err := stx.keepRevision(m, core.Revision{Content: m.Content, TokenCount: m.TokenCount, ReplacedAt: now}); err != nil {
+		return m, err
+	}
+	m.Content, m.TokenCount, m.RevisedAt = in.Content, in.TokenCount, &now
+	changes, err := storableChanges(map[string]any{"content": m.Content, "token_count": m.TokenCount, "revised_at": now})
+	if err != nil {
+		return m, err
+	}
+	err = stx.tx.Model(&models.Message{}).Where("id = ?", m.ID).UpdateColumns(changes).Error
+	if err == nil {
+		err = stx.tx.Where("message_id = ?", m.ID).Delete(&models.SearchEntry{}).Error
+	}
+	if err == nil {
+		err = stx.tx.Model(&models.MessageVector{}).Where("message_id = ?", m.ID).UpdateColumns(map[string]any{"model": "", "embedding": nil}).Error
+	}
+	if err == nil && m.Seq <= stx.session.IndexedSeq && !stx.session.Temporary {
+		err = indexEntries(stx.tx, []entry{messageEntry(m, stx.session.UserID)})
+	}
+	if err == nil {
+		err = stx.eraseDerived(erasure{messages: []core.Message{m}}, "revise")
+	}
+	return m, err
+}
+
+// keepRevision adds a revision to those of the message, and drops the oldest beyond the
+// limits.
+func (stx *sessionTx) keepRevision(m core.Message, latest core.Revision) error {
+	rows, err := findRevisions(stx.tx, []core.MessageID{m.ID})
+	if err != nil {
+		return err
+	}
+	all, number := []core.Revision{}, int64(1)
+	for _, row := range rows {
+		all, number = append(all, row.Core()), row.Number+1
+	}
+	all = append(all, latest)
+	if dropped := len(all) - len(core.KeptRevisions(all)); dropped > 0 {
+		err := stx.tx.Where("message_id = ? AND number <= ?", m.ID, rows[dropped-1].Number).Delete(&models.MessageRevision{}).Error
+		if err != nil {
+			return err
+		}
+	}
+	return insertRows(stx.tx, &[]models.MessageRevision{revisionRow(m, number, latest)})
+}
+
+func revisionRow(m core.Message, number int64, r core.Revision) models.MessageRevision {
+	return models.MessageRevision{
+		MessageID: string(m.ID), Number: number, SessionID: string(m.SessionID), Owner: m.Owner, Content: r.Content, TokenCount: r.TokenCount, ReplacedAt: r.ReplacedAt,
+	}
+}
+
+// insertRevisions stores the revisions that imported messages bring.
+func (stx *sessionTx) insertRevisions(messages []core.Message) error {
+	var rows []models.MessageRevision
+	for _, m := range messages {
+		for i, r := range m.Revisions {
+			rows = append(rows, revisionRow(m, int64(i+1), r))
+		}
+	}
+	return insertRows(stx.tx, &rows)
+}
+
+// findRevisions returns the revisions of the messages, those of one oldest first.
+func findRevisions(db *gorm.DB, ids []core.MessageID) ([]models.MessageRevision, error) {
+	return findIn[models.MessageRevision](db.Order("message_id, number"), "message_id", ids)
+}
+
+// revisionBytesSQL is the size of a message's revisions.
+const revisionBytesSQL = "CASE WHEN revised_at IS NOT NULL THEN (SELECT SUM(octet_length(r.content)) FROM message_revisions r WHERE r.message_id = messages.id) END"
+
+// addRevisions sets the revisions of the messages that have some.
+func addRevisions(db *gorm.DB, messages []core.Message) error {
+	var ids []core.MessageID
+	for _, m := range messages {
+		if m.RevisedAt != nil {
+			ids = append(ids, m.ID)
+		}
+	}
+	rows, err := findRevisions(db, ids)
+	of := map[string][]core.Revision{}
+	for _, row := range rows {
+		of[row.MessageID] = append(of[row.MessageID], row.Core())
+	}
+	for i, m := range messages {
+		messages[i].Revisions = of[string(m.ID)]
+	}
+	return err
+}

@@ -1,0 +1,93 @@
+package repositories_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/tests/dbtest"
+)
+
+// acceptAtOnce sends a message to each of n sessions concurrently, and returns how many
+// were accepted. The limit refused the others.
+func (s *store) acceptAtOnce(t *testing.T, n int, limit func(*core.AcceptRun)) int {
+	t.Helper()
+	sessions := make([]core.SessionID, n)
+	for i := range sessions {
+		sessions[i] = s.session(t).ID
+	}
+	var wait sync.WaitGroup
+	results := make([]error, n)
+	begin := make(chan struct{})
+	for i, id := range sessions {
+		wait.Go(func() {
+			in := ask(id, fmt.Sprint(i))
+			limit(&in)
+			<-begin
+			// A caller waits for the others a limited time, and then tries again.
+			for busy := true; busy; busy = core.IsSessionBusy(results[i]) {
+				_, results[i] = s.runs.Accept(t.Context(), ann(), in)
+			}
+		})
+	}
+	close(begin)
+	wait.Wait()
+	accepted := 0
+	for _, err := range results {
+		var refused *core.Error
+		switch {
+		case err == nil:
+			accepted++
+		case !errors.As(err, &refused) || refused.Code != core.CodeTooManyRuns:
+			t.Errorf("got %v, want it accepted, or refused as too many runs", err)
+		}
+	}
+	return accepted
+}
+
+// The limits of an owner's and a user's runs hold for concurrent requests to many sessions.
+//
+// Finding: runs-15
+func TestRunLimitsHoldForRequestsAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		requests, want int
+		limit          func(*core.AcceptRun)
+	}{
+		"of an owner":           {20, 2, func(in *core.AcceptRun) { in.MaxOwned = 2 }},
+		"of an owner, a higher": {160, 130, func(in *core.AcceptRun) { in.MaxOwned = 130 }},
+		"of a user":             {30, 2, func(in *core.AcceptRun) { in.User, in.MaxOfUser = "eve", 2 }},
+		"of a user, a higher":   {30, 12, func(in *core.AcceptRun) { in.User, in.MaxOfUser, in.MaxOwned = "eve", 12, 1000 }},
+		"of both":               {30, 5, func(in *core.AcceptRun) { in.User, in.MaxOfUser, in.MaxOwned = "eve", 9, 5 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				if got := open(d).acceptAtOnce(t, tt.requests, tt.limit); got != tt.want {
+					t.Errorf("%d requests at once: got %d accepted, want %d", tt.requests, got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// Far from the limits they cost no statement.
+func TestRunLimitsCostNoStatement(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		cost := func(in core.AcceptRun) int64 {
+			before := s.Statements()
+			s.accept(t, in)
+			return s.Statements() - before
+		}
+		plain, limited := ask(s.session(t).ID, "x"), ask(s.session(t).ID, "x")
+		limited.User, limited.MaxOfUser, limited.MaxOwned, limited.MaxQueued = "eve", 20, 1000, 100
+		if without, with := cost(plain), cost(limited); with != without {
+			t.Errorf("got %d statements with limits and %d without", with, without)
+		}
+	})
+}

@@ -1,0 +1,210 @@
+package repositories
+
+import (
+	"context"
+	"slices"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"bobbin/app/core"
+	"bobbin/app/db/models"
+)
+
+// Bounds of one transaction that indexes. Turns of its sessions wait meanwhile, on SQLite all
+// writers: some milliseconds.
+const (
+	indexedSessions = 16
+	indexedMessages = 100
+	indexedBytes    = 512 << 10
+)
+
+// unindexedSQL is the condition for sessions with messages, or a title, to be indexed.
+const unindexedSQL = "indexed_seq < last_seq AND NOT temporary AND busy NOT IN ('fork', 'purge')"
+
+// IndexNext indexes the next messages that are not indexed yet, those of the sessions with the
+// newest activity first, and returns how many it read; done reports that nothing is left
+// that another transaction does not hold. Any number of processes may call it: a session is
+// indexed by one at a time, which holds its row. A crash loses nothing: the watermark is
+// written with the entries.
+func (r *Search) IndexNext(ctx context.Context) (n int, done bool, err error) {
+	n, done, err = r.indexSome(ctx, func(db *gorm.DB) *gorm.DB { return db })
+	return n, done, wrapError(err, "search", "")
+}
+
+// indexSome is IndexNext for some sessions.
+func (r *Search) indexSome(ctx context.Context, scope func(*gorm.DB) *gorm.DB) (n int, done bool, err error) {
+	// A look first: on SQLite the transaction takes the lock of all writers.
+	if some, err := r.hasUnindexed(ctx, scope); err != nil || !some {
+		return 0, true, err
+	}
+	err = inTx(ctx, r.db, func(tx *gorm.DB) error {
+		n, done = 0, true
+		var sessions []models.Session
+		err := scope(tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate, Options: clause.LockingOptionsSkipLocked})).
+			Where(unindexedSQL).Order("updated_at DESC, id DESC").Limit(indexedSessions).Find(&sessions).Error
+		if err != nil {
+			return err
+		}
+		size := 0
+		for _, s := range sessions {
+			if n >= indexedMessages || size >= indexedBytes {
+				done = false
+				return nil
+			}
+			part, err := indexSession(tx, s, indexedMessages-n)
+			if err != nil {
+				return err
+			}
+			n, size = n+max(1, part.messages), size+part.bytes
+			done = done && part.through == s.LastSeq
+		}
+		done = done && len(sessions) < indexedSessions
+		return nil
+	})
+	return n, done && err == nil, err
+}
+
+// hasUnindexed reports whether messages of some sessions are not indexed yet.
+func (r *Search) hasUnindexed(ctx context.Context, scope func(*gorm.DB) *gorm.DB) (bool, error) {
+	var some []string
+	err := scope(r.db.WithContext(ctx).Model(&models.Session{})).Where(unindexedSQL).Limit(1).Pluck("id", &some).Error
+	return len(some) > 0, err
+}
+
+// indexedPart is a part of a session that was indexed.
+type indexedPart struct {
+	messages, bytes int
+	through         int64
+}
+
+// indexSession indexes the next messages of a session whose row is locked, at most limit.
+func indexSession(tx *gorm.DB, s models.Session, limit int) (indexedPart, error) {
+	part := indexedPart{through: s.LastSeq}
+	messages, err := unindexedMessages(tx, s.ID, s.IndexedSeq, s.LastSeq, limit)
+	if err != nil {
+		return part, err
+	}
+	entries := make([]entry, 0, len(messages)+1)
+	for i, m := range messages {
+		if part.bytes += len(m.Content); part.bytes > indexedBytes && i > 0 {
+			messages = messages[:i]
+			break
+		}
+		entries = append(entries, messageEntry(m, s.UserID))
+	}
+	if part.messages = len(messages); len(messages) > 0 {
+		part.through = messages[len(messages)-1].Seq
+	}
+	if s.IndexedSeq < 0 {
+		entries = append(entries, titleEntry(s))
+		if err := tx.Where("session_id = ? AND message_id IS NULL", s.ID).Delete(&models.SearchEntry{}).Error; err != nil {
+			return part, err
+		}
+	}
+	ids := idsOf(messages, func(m core.Message) core.MessageID { return m.ID })
+	if err := tx.Where("message_id IN ?", ids).Delete(&models.SearchEntry{}).Error; err != nil {
+		return part, err
+	}
+	if err := indexEntries(tx, entries); err != nil {
+		return part, err
+	}
+	return part, tx.Model(&models.Session{}).Where("id = ?", s.ID).UpdateColumn("indexed_seq", part.through).Error
+}
+
+// unindexedMessages returns messages of a session between two seqs, the first of them.
+func unindexedMessages(db *gorm.DB, session string, after, through int64, limit int) ([]core.Message, error) {
+	var rows []models.Message
+	err := db.Select("id, session_id, owner, seq, on_path, role, substr(content, 1, 262144) AS content, tool_calls, tool_name, author, author_id, created_at").
+		Where("session_id = ? AND seq > ? AND seq <= ? AND deleted_at IS NULL", session, after, through).Order("seq").Limit(limit).Find(&rows).Error
+	if err != nil {
+		return nil, err
+	}
+	return mapRows(rows, models.Message.Core)
+}
+
+// Reindex makes all messages be indexed again, in the background, and returns of how many
+// sessions. Searches find everything meanwhile.
+func (r *Search) Reindex(ctx context.Context) (int64, error) {
+	done := r.db.WithContext(ctx).Model(&models.Session{}).Where("indexed_seq >= 0 AND NOT temporary").UpdateColumn("indexed_seq", -1)
+	return done.RowsAffected, wrapError(done.Error, "search", "")
+}
+
+// Unindexed returns how many messages are not indexed yet.
+func (r *Search) Unindexed(ctx context.Context) (n int64, err error) {
+	err = r.db.WithContext(ctx).Raw("SELECT COALESCE(SUM(last_seq - indexed_seq), 0) FROM sessions WHERE " + unindexedSQL).Scan(&n).Error
+	return n, wrapError(err, "search", "")
+}
+
+// What a search reads directly, because it is not indexed yet.
+const (
+	directSessions = 1_000
+	directMessages = 500
+	directBytes    = 4 << 20
+)
+
+// directPart is a part of a session that is not indexed yet.
+type directPart struct {
+	ID         string
+	Owner      string
+	UserID     string
+	IndexedSeq int64
+	LastSeq    int64
+}
+
+// unindexedParts returns the newest parts of sessions in the scope that are not indexed yet,
+// and whether there are more.
+func (s *messageSearch) unindexedParts() (parts []directPart, more bool, err error) {
+	const columns = "SELECT id, owner, user_id, indexed_seq, last_seq FROM sessions WHERE " + unindexedSQL
+	var all []directPart
+	if s.q.SessionID != "" {
+		err = s.db.Raw(columns+" AND id = ?", s.q.SessionID).Scan(&all).Error
+	} else {
+		err = s.db.Raw(columns+" ORDER BY updated_at DESC, id DESC LIMIT ?", directSessions).Scan(&all).Error
+	}
+	count := int64(0)
+	for _, p := range all {
+		if p.Owner != s.scope.Owner || s.scope.User != "" && p.UserID != s.scope.User || s.q.UserID != "" && p.UserID != s.q.UserID {
+			continue
+		}
+		if p.IndexedSeq = max(0, p.IndexedSeq); p.IndexedSeq < p.LastSeq-(directMessages-count) {
+			p.IndexedSeq, more = p.LastSeq-(directMessages-count), true
+		}
+		count += p.LastSeq - p.IndexedSeq
+		parts = append(parts, p)
+		if count >= directMessages {
+			more = true
+			break
+		}
+	}
+	return parts, more || len(all) == directSessions, err
+}
+
+// unindexed returns the messages in the scope that are not indexed yet, and whether there are
+// more.
+func (s *messageSearch) unindexed() (messages []core.Message, more bool, err error) {
+	parts, more, err := s.unindexedParts()
+	size := 0
+	for _, p := range parts {
+		var part []core.Message
+		if part, err = unindexedMessages(s.db, p.ID, p.IndexedSeq, p.LastSeq, directMessages); err != nil {
+			return nil, more, err
+		}
+		for _, m := range slices.Backward(part) {
+			if size += len(m.Content); size > directBytes {
+				return messages, true, nil
+			}
+			messages = append(messages, m)
+		}
+	}
+	return messages, more, err
+}
+
+// idsOf returns the ids of the rows.
+func idsOf[T, I any](rows []T, id func(T) I) []I {
+	ids := make([]I, 0, len(rows))
+	for _, r := range rows {
+		ids = append(ids, id(r))
+	}
+	return ids
+}

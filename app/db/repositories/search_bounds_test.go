@@ -1,0 +1,251 @@
+package repositories_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"gorm.io/gorm"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
+)
+
+// endedContext is a context that ends without telling the database.
+type endedContext struct {
+	context.Context
+
+	ended atomic.Bool
+}
+
+func (*endedContext) Done() <-chan struct{} { return nil }
+
+func (c *endedContext) Err() error {
+	if c.ended.Load() {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A search that has taken too long ends between two messages, too, not only in the database.
+//
+// Finding: review16-2
+func TestSearchEndsInTime(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		if err := repositories.Fillup(t.Context(), s.Gorm, s.session(t).ID, []core.Message{{Role: core.RoleUser, Content: "the pump"}}); err != nil {
+			t.Fatal(err)
+		}
+		for _, until := range []string{"substr(m.content", "FROM search_", "FROM messages"} {
+			ctx := &endedContext{Context: t.Context()}
+			after := func(db *gorm.DB) {
+				if strings.Contains(db.Statement.SQL.String(), until) {
+					ctx.ended.Store(true)
+				}
+			}
+			if err := errors.Join(s.Gorm.Callback().Row().After("gorm:row").Replace("end", after), s.Gorm.Callback().Query().After("gorm:query").Replace("end", after)); err != nil {
+				t.Fatal(err)
+			}
+			_, err := repositories.NewSearch(s.Gorm).Messages(ctx, ann(), core.SearchQuery{Text: "pump*"})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("after %s: got %v, want that it ends", until, err)
+			}
+		}
+	})
+}
+
+// Of a question with very many words, the rarest count.
+//
+// Finding: review16-2
+func TestSearchForManyWords(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		var words []string
+		for i := range 60 {
+			words = append(words, fmt.Sprintf("w%d", i))
+		}
+		var messages []core.Message
+		for i := range 80 {
+			text := strings.Join(words, " ")
+			if i == 30 {
+				text = "zebra"
+			}
+			messages = append(messages, core.Message{Role: core.RoleUser, Content: text})
+		}
+		if err := repositories.Fillup(t.Context(), s.Gorm, s.session(t).ID, messages); err != nil {
+			t.Fatal(err)
+		}
+		for name, search := range map[string]*repositories.Search{"all": repositories.NewSearch(s.Gorm), "few": repositories.NewSmallSearch(s.Gorm)} {
+			page, err := search.Messages(t.Context(), ann(), core.SearchQuery{Text: strings.Join(words, " ") + " zebra nowhere w1.w2*"})
+			if err != nil || len(page.Items) == 0 || page.Items[0].Seq < 29 || page.Items[0].Seq > 33 {
+				t.Errorf("%s: got %+v (%v), want what is at the zebra first", name, page.Items, err)
+			}
+		}
+	})
+}
+
+// A search reads a bounded number of bytes, the same on both databases.
+//
+// Finding: review16-5
+func TestSearchReadsFewBytes(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		var messages []core.Message
+		for i := range 60 {
+			var b strings.Builder
+			for k := range 200 {
+				fmt.Fprintf(&b, "pump x%dy%d ", i, k)
+			}
+			messages = append(messages, core.Message{Role: core.RoleUser, Content: b.String()})
+		}
+		if err := repositories.Fillup(t.Context(), s.Gorm, s.session(t).ID, messages); err != nil {
+			t.Fatal(err)
+		}
+		s.index(t)
+		// An entry has 201 terms of 5 bytes; the last one is read whole. Then come neighbors.
+		for bytes, want := range map[int]int{20 * 1005: 21, 1 << 20: 60} {
+			page, err := repositories.NewNarrowSearch(s.Gorm, bytes).Messages(t.Context(), ann(), core.SearchQuery{Text: "pump"})
+			if err != nil || page.Total < want || page.Total > 2*want || len(page.Items) == 0 {
+				t.Errorf("%d bytes: got %d messages (%v), want %d", bytes, page.Total, err, want)
+			}
+		}
+	})
+}
+
+// Filters that the index does not have do not disturb Skip, Total and cursors.
+//
+// Finding: review16-3, review16-15
+func TestRankedPagesOfAnAuthor(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		var messages []core.Message
+		for i := range 30 {
+			messages = append(messages, core.Message{Role: core.RoleUser, Content: fmt.Sprintf("pump %d", i), Author: []string{"Ann", "Ann", "Ben"}[i%3]})
+		}
+		if err := repositories.Fillup(t.Context(), s.Gorm, id, messages); err != nil {
+			t.Fatal(err)
+		}
+		for skip, want := range map[int]int{0: 4, 4: 4, 8: 1, 9: 0} {
+			q := core.SearchQuery{Text: "pump", SessionID: id, Author: "Ben", Skip: skip, Except: map[int64]bool{3: true}, PageQuery: core.PageQuery{Limit: 4}}
+			page, err := repositories.NewSearch(s.Gorm).Messages(t.Context(), ann(), q)
+			if err != nil || len(page.Items) != want || page.Total != 9 || (page.NextCursor != nil) != (skip+want < 9) {
+				t.Errorf("skip %d: got %d of %d messages, %v (%v), want %d of 9", skip, len(page.Items), page.Total, page.NextCursor, err, want)
+			}
+		}
+		seen := map[int64]bool{}
+		for q := (core.SearchQuery{Text: "pump", Author: "Ben", Except: map[int64]bool{3: true}, PageQuery: core.PageQuery{Limit: 2}}); ; {
+			page, err := repositories.NewSearch(s.Gorm).Messages(t.Context(), ann(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, h := range page.Items {
+				if seen[h.Seq] || h.Author != "Ben" || h.Seq == 3 {
+					t.Errorf("got message %d of %s again, or not of Ben", h.Seq, h.Author)
+				}
+				seen[h.Seq] = true
+			}
+			if page.NextCursor == nil {
+				break
+			}
+			q.Cursor = *page.NextCursor
+		}
+		if len(seen) != 9 {
+			t.Errorf("pages have %d messages, want 9", len(seen))
+		}
+	})
+}
+
+// Phrases in long texts are checked in few queries.
+//
+// Finding: review16-10
+func TestPhrasesAreCheckedTogether(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		var messages []core.Message
+		for i := range 30 {
+			messages = append(messages, core.Message{Role: core.RoleUser, Content: strings.Repeat("pump hall ", 300) + []string{"ERR_CONN_RESET", "RESET CONN ERR"}[i%2]})
+		}
+		if err := repositories.Fillup(t.Context(), s.Gorm, s.session(t).ID, messages); err != nil {
+			t.Fatal(err)
+		}
+		s.index(t)
+		queries := 0
+		count := func(*gorm.DB) { queries++ }
+		if err := errors.Join(s.Gorm.Callback().Row().After("gorm:row").Replace("count", count), s.Gorm.Callback().Query().After("gorm:query").Replace("count", count)); err != nil {
+			t.Fatal(err)
+		}
+		page, err := repositories.NewSearch(s.Gorm).Messages(t.Context(), ann(), core.SearchQuery{Text: "ERR_CONN_RESET", PageQuery: core.PageQuery{Limit: 15}})
+		if err != nil || len(page.Items) != 15 || queries > 20 {
+			t.Fatalf("got %d messages in %d queries (%v), want 15 in at most 20 queries", len(page.Items), queries, err)
+		}
+		for _, h := range page.Items {
+			if h.Seq%2 == 0 {
+				t.Errorf("message %d has no phrase, but is among the best", h.Seq)
+			}
+		}
+	})
+}
+
+// A switch to another branch writes only the entries of messages that come on or off the path.
+//
+// Finding: review16-12
+func TestPathSwitchWritesFewEntries(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		s.turns(t, id, 2)
+		last := s.log(t, id)[3].ID
+		written := int64(0)
+		err := s.Gorm.Callback().Raw().After("gorm:raw").Register("count", func(db *gorm.DB) {
+			if strings.Contains(db.Statement.SQL.String(), "UPDATE search_entries SET on_path") {
+				written += db.RowsAffected
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			s.index(t)
+			s.again(t, id, last)
+		}
+		if written != 3 {
+			t.Errorf("three new answers wrote %d entries, want one each", written)
+		}
+	})
+}
+
+// What an older version has indexed is found by its words until it is indexed again.
+//
+// Finding: review16-6
+func TestSearchAfterAnUpgrade(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		messages := []core.Message{{Role: core.RoleUser, Content: "zebra crossing"}}
+		for range 700 {
+			messages = append(messages, core.Message{Role: core.RoleUser, Content: "pump"})
+		}
+		if err := repositories.Fillup(t.Context(), s.Gorm, s.session(t).ID, messages); err != nil {
+			t.Fatal(err)
+		}
+		s.index(t)
+		s.exec(t, "UPDATE search_entries SET terms = NULL, seq = 0")
+		s.exec(t, "UPDATE sessions SET indexed_seq = -1")
+		page, err := repositories.NewSearch(s.Gorm).Messages(t.Context(), ann(), core.SearchQuery{Text: "zebra"})
+		if err != nil || len(page.Items) != 1 || page.Total != 1 || !page.Indexing {
+			t.Errorf("got %+v (%v), want one message, while it is indexed", page, err)
+		}
+	})
+}

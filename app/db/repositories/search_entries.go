@@ -1,0 +1,195 @@
+package repositories
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+
+	"bobbin/app/core/searchtext"
+)
+
+// entryColumns are the columns of a searchEntry, except for the last.
+const (
+	entryColumns = "e.n, e.session_id, e.message_id, e.seq, e.created_at, e.length, e.terms"
+	exactColumns = entryColumns + ", false AS inexact"
+)
+
+// entrySQL returns the conditions of entries e that the words of the index do not contain.
+func (s *rankedSearch) entrySQL() (string, []any) {
+	sql, args := "e.message_id IS NOT NULL AND e.terms IS NOT NULL AND e.owner = ?", []any{s.scope.Owner}
+	if !s.q.AllBranches {
+		sql += " AND e.on_path"
+	}
+	if s.newest != "" {
+		sql, args = sql+" AND e.message_id <= ?", append(args, s.newest)
+	}
+	if !s.q.After.IsZero() {
+		sql, args = sql+" AND e.created_at >= ?", append(args, s.q.After.UTC().Truncate(time.Millisecond))
+	}
+	if !s.q.Before.IsZero() {
+		sql, args = sql+" AND e.created_at < ?", append(args, s.q.Before.UTC())
+	}
+	return sql, args
+}
+
+// newestEntries returns the newest entries in the scope with what they must have.
+func (s *rankedSearch) newestEntries(limit int) ([]searchEntry, error) {
+	if isPostgres(s.db) {
+		return s.newestPostgres(limit)
+	}
+	if s.q.SessionID != "" && s.q.Role == "" && len(s.question.Must.Terms) == 0 {
+		where, args := s.entrySQL()
+		return s.readEntries("SELECT "+exactColumns+" FROM search_entries e WHERE e.session_id = ? AND "+where+" ORDER BY e.created_at DESC, e.n DESC LIMIT ?",
+			slices.Concat([]any{s.q.SessionID}, args, []any{limit}))
+	}
+	return s.walkSQLite(s.matchMust(), limit)
+}
+
+// entriesWith returns the newest entries with all of the groups.
+func (s *rankedSearch) entriesWith(groups []searchtext.Group, limit int) ([]searchEntry, error) {
+	if isPostgres(s.db) {
+		return s.indexedPostgres(groups, limit)
+	}
+	match := s.matchMust()
+	for _, g := range groups {
+		match = sqliteGroup(g) + " AND " + match
+	}
+	return s.walkSQLite(match, limit)
+}
+
+// readEntries reads entries within the budget, at least one, and sets isCut if there are more.
+// It scans the rows itself: thousands of them.
+func (s *rankedSearch) readEntries(sql string, args []any) (entries []searchEntry, err error) {
+	rows, err := s.db.Raw(sql, args...).Rows()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	s.isCut = false
+	for size := 0; rows.Next(); {
+		if s.isCut = size > s.budget; s.isCut {
+			break
+		}
+		var e searchEntry
+		if err := rows.Scan(&e.N, &e.SessionID, &e.MessageID, &e.Seq, &e.CreatedAt, &e.Length, &e.Terms, &e.Inexact); err != nil {
+			return nil, err
+		}
+		size += len(e.Terms)
+		entries = append(entries, e)
+	}
+	return entries, rows.Err()
+}
+
+// matchMust returns the query for FTS5 of what every entry must have.
+func (s *rankedSearch) matchMust() string {
+	return sqliteMatch(coarseQuery(s.question.Must), s.scopeWords())
+}
+
+// sqliteGroup returns the query for FTS5 of a group.
+func sqliteGroup(g searchtext.Group) string {
+	if g.Term != nil {
+		return sqliteMatch(searchtext.Query{Terms: []searchtext.Term{*g.Term}}, nil)
+	}
+	return `({words parts} : ("` + strings.Join(g.Words, `" OR "`) + `"))`
+}
+
+// walkSQLite walks the index from its end.
+func (s *rankedSearch) walkSQLite(match string, limit int) ([]searchEntry, error) {
+	where, args := s.entrySQL()
+	args = append([]any{match}, args...)
+	if !s.q.After.IsZero() {
+		where, args = where+" AND search_words.rowid >= ?", append(args, firstOf(s.q.After))
+	}
+	if !s.q.Before.IsZero() {
+		where, args = where+" AND search_words.rowid < ?", append(args, firstOf(s.q.Before.Add(time.Millisecond)))
+	}
+	return s.readEntries("SELECT "+exactColumns+` FROM search_words CROSS JOIN search_entries e
+		WHERE search_words MATCH ? AND e.n = search_words.rowid AND `+where+" ORDER BY search_words.rowid DESC LIMIT ?", append(args, limit))
+}
+
+// newestPostgres reads the newest entries of the session, of the owner, or of a user.
+func (s *rankedSearch) newestPostgres(limit int) ([]searchEntry, error) {
+	if s.q.SessionID == "" && (s.scope.User != "" || s.q.UserID != "" || s.q.Role != "" || len(s.question.Must.Terms) > 0) {
+		return s.indexedPostgres(nil, limit)
+	}
+	match, matched := matchPostgres(s.question.Must, s.scopeWords())
+	where, args := s.entrySQL()
+	if s.q.SessionID != "" {
+		where, args = where+" AND e.session_id = ?", append(args, s.q.SessionID)
+		if s.q.Role != "" || len(s.question.Must.Terms) > 0 {
+			where, args = where+" AND "+match, append(args, matched...)
+		}
+	}
+	return s.readEntries("SELECT "+exactColumns+" FROM search_entries e WHERE "+where+" ORDER BY e.created_at DESC, e.n DESC LIMIT ?", append(args, limit))
+}
+
+// indexedPostgres returns the newest entries with what they must have and the groups. For
+// phrases and prefixes it reads the newest entries of all first: for frequent ones the index
+// would return very many, to be checked and sorted. A word alone is known to be rare.
+func (s *rankedSearch) indexedPostgres(groups []searchtext.Group, limit int) ([]searchEntry, error) {
+	where, args := s.entrySQL()
+	match, matched := matchPostgres(s.question.Must, s.scopeWords())
+	probe := s.q.SessionID == "" && len(s.question.Must.Terms) > 0
+	for _, g := range groups {
+		sql, more := postgresGroup(g)
+		match, matched = match+" AND "+sql, append(matched, more...)
+		probe = probe || s.q.SessionID == "" && g.Term != nil
+	}
+	const (
+		last    = " ORDER BY e.created_at DESC, e.n DESC LIMIT "
+		inexact = ", e.words @@ CAST('''" + wordInexact + "''' AS tsquery) AS inexact"
+	)
+	for _, newest := range []int{newestFirst, newestMore} {
+		if !probe {
+			break
+		}
+		rows, err := s.readEntries("SELECT "+entryColumns+inexact+" FROM (SELECT * FROM search_entries e WHERE "+where+last+strconv.Itoa(newest)+") e WHERE "+
+			match+last+"?", slices.Concat(args, matched, []any{limit}))
+		if err != nil || len(rows) == limit || s.isCut {
+			return rows, err
+		}
+		probe = len(rows)*promising >= limit
+	}
+	// OFFSET 0 keeps the planner from walking all entries in order.
+	return s.readEntries("SELECT * FROM (SELECT "+entryColumns+inexact+" FROM search_entries e WHERE "+match+" AND "+where+" OFFSET 0) e"+last+"?",
+		slices.Concat(matched, args, []any{limit}))
+}
+
+// postgresGroup returns the condition for entries e with the group.
+func postgresGroup(g searchtext.Group) (string, []any) {
+	if g.Term != nil {
+		return matchPostgres(searchtext.Query{Terms: []searchtext.Term{*g.Term}}, nil)
+	}
+	return "e.words @@ CAST(? AS tsquery)", []any{"'" + strings.Join(g.Words, "' | '") + "'"}
+}
+
+// entriesIn returns the entries in the windows.
+func (s *rankedSearch) entriesIn(windows []window) ([]searchEntry, error) {
+	with, args := windowsSQL(s.db, windows)
+	where, more := s.entrySQL()
+	return s.readEntries(with+" SELECT "+exactColumns+" FROM w CROSS JOIN search_entries e WHERE e.session_id = w.session_id AND e.seq BETWEEN w.first AND w.final AND "+
+		where+" ORDER BY e.session_id, e.seq", append(args, more...))
+}
+
+// window is a part of a session.
+type window struct {
+	session  string
+	from, to int64
+}
+
+// windowsSQL returns the windows as a table w of a query.
+func windowsSQL(db *gorm.DB, windows []window) (string, []any) {
+	value := "(?, ?, ?)"
+	if isPostgres(db) {
+		value = "(CAST(? AS uuid), CAST(? AS bigint), CAST(? AS bigint))"
+	}
+	args := make([]any, 0, 3*len(windows))
+	for _, w := range windows {
+		args = append(args, w.session, w.from, w.to)
+	}
+	return "WITH w (session_id, first, final) AS (VALUES " + strings.Join(slices.Repeat([]string{value}, len(windows)), ", ") + ")", args
+}

@@ -1,0 +1,286 @@
+package repositories
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/relevance"
+	"bobbin/app/core/searchtext"
+)
+
+// searchBounds is how much a ranked search reads, in entries. It is the same on both
+// databases.
+type searchBounds struct {
+	ofSession  int // the newest entries of a session; a larger one is searched like an owner's sessions
+	ofOwner    int // the newest entries otherwise
+	groups     int // entries of all words together that are not frequent …
+	groupLeast int // … and of each
+	groupMost  int
+	exact      int // results whose neighbors are read
+	looked     int // groups whose entries are looked for, the rarest, …
+	ranked     int // … and which count
+	bytes      int // of terms of the newest entries, of those of all words, and of neighbors
+}
+
+func defaultBounds() searchBounds {
+	return searchBounds{ofSession: 5_000, ofOwner: 1_000, groups: 4_000, groupLeast: 100, groupMost: 1_000, exact: 60, looked: 32, ranked: 16, bytes: 16 << 20}
+}
+
+const (
+	frequentShare = 50 // one entry of so many has a frequent word, which is not looked for beyond the newest
+	enoughWithAll = 20 // of the newest entries with all frequent words: no more are looked for
+	windowReach   = 2 * relevance.Neighbors
+)
+
+// searchEntry is an entry of the index for ranking.
+type searchEntry struct {
+	N         int64
+	SessionID string
+	MessageID string
+	Seq       int64
+	CreatedAt time.Time
+	Length    int
+	Terms     []byte
+	Inexact   bool // whether it has a phrase must be checked
+}
+
+func (e searchEntry) document() relevance.Document {
+	return relevance.Document{ID: e.N, Session: e.SessionID, Seq: e.Seq, At: e.CreatedAt.UTC(), Length: e.Length, Terms: e.Terms}
+}
+
+// rankedSearch is one search for the best messages. The messages in the order of their
+// scores are a list; a page is a part of it.
+type rankedSearch struct {
+	messageSearch
+
+	bounds   searchBounds
+	question searchtext.Question
+	newest   string // only messages up to this one, by id; "" = all, on the first page
+	total    int64  // messages in the scope; 0 = to be counted, on the first page
+
+	documents []relevance.Document
+	messages  map[int64]string // the documents' messages
+	texts     map[int64]string // of documents that the index does not have
+	known     map[relevance.Place]bool
+	last      string // the newest message among the documents, by id
+	budget    int    // how many bytes of terms the next query may read
+	isCut     bool   // the last query found more than it was to read
+	inexact   int    // texts read to check phrases
+	indexing  bool   // there are more than those that the index does not have
+}
+
+// readRanked returns a page.
+func (s *rankedSearch) readRanked(limit int) (core.SearchPage, error) {
+	s.newest, s.total = s.from.ID, max(0, s.from.M)
+	list, err := s.rankEntries()
+	if err != nil {
+		return core.SearchPage{}, err
+	}
+	p := core.SearchPage{Page: core.Page[core.SearchHit]{Items: []core.SearchHit{}}, Indexing: s.indexing}
+	list = slices.DeleteFunc(list, func(r relevance.Result) bool { return s.q.Except[r.Seq] })
+	if list, err = s.allowedResults(list); err != nil {
+		return p, err
+	}
+	p.Total = len(list)
+	at := int(min(max(0, s.from.N), int64(len(list))))
+	if !s.from.isSet() {
+		at = min(max(0, s.q.Skip), len(list))
+	}
+	for examined := 0; at < len(list) && len(p.Items) < limit && examined <= maxExamined; {
+		part := list[at:min(len(list), at+limit)]
+		found, err := s.findMessages(part)
+		if err != nil {
+			return p, err
+		}
+		for _, r := range part {
+			if len(p.Items) == limit {
+				break
+			}
+			if err := s.db.Statement.Context.Err(); err != nil {
+				return p, err
+			}
+			at, examined = at+1, examined+1
+			hit, ok, err := s.rankedHit(found[s.messages[r.ID]])
+			if err != nil {
+				return p, err
+			}
+			if ok {
+				hit.Score = math.Round(r.Score*1e4) / 1e4
+				p.Items = append(p.Items, hit)
+			}
+		}
+	}
+	if s.indexing && at == len(list) && len(p.Items) < limit {
+		if err := s.addExact(&p, limit); err != nil {
+			return p, err
+		}
+	}
+	if at < len(list) {
+		p.NextCursor = position{List: "relevance", N: int64(at), ID: cmp.Or(s.newest, s.last), M: s.total}.encodeCursor()
+	}
+	return p, nil
+}
+
+// addExact adds to the last page messages that have all of the words, newest first. Entries of
+// older versions, which cannot be ranked before they are indexed again, are among these.
+func (s *rankedSearch) addExact(p *core.SearchPage, limit int) (err error) {
+	exact := s.messageSearch
+	exact.from = position{}
+	if exact.query, err = searchtext.Parse(s.q.Text); err != nil {
+		return nil //nolint:nilerr // a question that is no exact query
+	}
+	found, err := exact.readPage(limit)
+	for _, h := range found.Items {
+		isNew := !s.known[relevance.Place{Session: string(h.SessionID), Seq: h.Seq}] && !s.q.Except[h.Seq]
+		if isNew && len(p.Items) < limit {
+			p.Items, p.Total = append(p.Items, h), p.Total+1
+		}
+	}
+	return err
+}
+
+// rankedHit returns the hit of a row, and false if there is none or it does not match.
+func (s *rankedSearch) rankedHit(f *foundMessage) (core.SearchHit, bool, error) {
+	if f == nil {
+		return core.SearchHit{}, false, nil
+	}
+	return s.newHit(*f, s.question.FindWords)
+}
+
+// findMessages returns the messages of results that may be shown, by their ids.
+func (s *rankedSearch) findMessages(part []relevance.Result) (map[string]*foundMessage, error) {
+	allowed, args := s.allowedSQL()
+	var rows []foundMessage
+	err := s.db.Raw("SELECT true AS allowed, "+foundColumns+" FROM messages m JOIN sessions s ON s.id = m.session_id WHERE m.id IN ? AND "+allowed,
+		append([]any{idsOf(part, s.messageOf)}, args...)...).Scan(&rows).Error
+	found := make(map[string]*foundMessage, len(rows))
+	for i := range rows {
+		found[rows[i].ID] = &rows[i]
+	}
+	return found, err
+}
+
+// allowedResults returns the results of the agent and the author of the query, which the index
+// does not have.
+func (s *rankedSearch) allowedResults(list []relevance.Result) ([]relevance.Result, error) {
+	if s.q.Agent == "" && s.q.Author == "" {
+		return list, nil
+	}
+	sql, args := s.allowedSQL()
+	allowed := map[string]bool{}
+	for part := range slices.Chunk(list, maxIDs) {
+		var ids []string
+		err := s.db.Raw("SELECT m.id FROM messages m JOIN sessions s ON s.id = m.session_id WHERE m.id IN ? AND "+sql,
+			append([]any{idsOf(part, s.messageOf)}, args...)...).Scan(&ids).Error
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range ids {
+			allowed[id] = true
+		}
+	}
+	return slices.DeleteFunc(list, func(r relevance.Result) bool { return !allowed[s.messageOf(r)] }), nil
+}
+
+// messageOf returns the id of a result's message.
+func (s *rankedSearch) messageOf(r relevance.Result) string { return s.messages[r.ID] }
+
+// rankEntries returns all results in order.
+func (s *rankedSearch) rankEntries() ([]relevance.Result, error) {
+	limit := s.bounds.ofOwner
+	if s.q.SessionID != "" {
+		limit = s.bounds.ofSession
+	}
+	// First what is not indexed: what is indexed meanwhile is found twice, and nothing is missed.
+	s.known, s.messages, s.texts = map[relevance.Place]bool{}, map[int64]string{}, map[int64]string{}
+	if err := s.addUnindexed(); err != nil {
+		return nil, err
+	}
+	s.budget = s.bounds.bytes
+	newest, err := s.newestEntries(limit)
+	if err != nil {
+		return nil, err
+	}
+	isWhole := len(newest) < limit && !s.isCut
+	s.addEntries(newest, false)
+	s.budget = s.bounds.bytes / (1 + len(s.question.Groups))
+	r := relevance.Ranking{Question: relevance.Question{Groups: s.question.Groups}, Mean: relevance.MeanLength(s.documents)}
+	if r.Members, err = s.findMembers(); err != nil {
+		return nil, err
+	}
+	var frequencies []int
+	if isWhole {
+		r.Whole = !s.isNarrowed()
+		r.Question, frequencies = r.KeepRarest(s.bounds.ranked, r.Frequencies(s.documents), true)
+		r.Weights = relevance.Weights(frequencies, int64(len(s.documents)))
+		return r.Order(s.documents), s.db.Statement.Context.Err()
+	}
+	if r.Question, frequencies, err = s.findCandidates(r.Question); err != nil {
+		return nil, err
+	}
+	r.Weights = relevance.Weights(frequencies, s.total)
+	if err := s.addNeighbors(r.Order(s.documents)); err != nil {
+		return nil, err
+	}
+	return r.Order(s.documents), s.db.Statement.Context.Err()
+}
+
+// isNarrowed reports whether messages of the path are left out, so that entries in a row
+// are not always neighbors.
+func (s *rankedSearch) isNarrowed() bool {
+	return s.q.Role != "" || s.q.AllBranches || len(s.question.Must.Terms) > 0
+}
+
+// addEntries adds entries to the documents.
+func (s *rankedSearch) addEntries(entries []searchEntry, beside bool) {
+	for _, e := range entries {
+		d := e.document()
+		if s.known[d.Place()] {
+			continue
+		}
+		s.known[d.Place()] = true
+		d.Beside = beside
+		s.documents = append(s.documents, d)
+		s.messages[e.N] = e.MessageID
+		s.last = max(s.last, e.MessageID)
+	}
+}
+
+// addUnindexed adds the documents that the index does not have yet.
+func (s *rankedSearch) addUnindexed() error {
+	messages, more, err := s.unindexed()
+	if err != nil {
+		return err
+	}
+	s.indexing = more
+	for i, m := range messages {
+		if err := s.db.Statement.Context.Err(); err != nil {
+			return err
+		}
+		text := indexedText(m)
+		d := searchtext.Text(text)
+		if len(d.Words) == 0 || !s.covers(m) {
+			continue
+		}
+		if len(s.question.Must.Terms) > 0 {
+			if _, ok := s.question.Must.Find(text); !ok {
+				continue
+			}
+		}
+		n := -1 - int64(i)
+		s.texts[n] = text
+		s.addEntries([]searchEntry{{
+			N: n, SessionID: string(m.SessionID), MessageID: string(m.ID), Seq: m.Seq, CreatedAt: m.CreatedAt.Truncate(time.Millisecond), Length: d.Length, Terms: d.Terms,
+		}}, false)
+	}
+	return nil
+}
+
+// covers reports whether a message meets the conditions that its words have nothing to do with.
+func (s *rankedSearch) covers(m core.Message) bool {
+	return (m.OnPath || s.q.AllBranches) && (s.q.Role == "" || s.q.Role == m.Role) && (s.newest == "" || string(m.ID) <= s.newest) &&
+		!m.CreatedAt.Before(s.q.After) && (s.q.Before.IsZero() || m.CreatedAt.Before(s.q.Before))
+}

@@ -1,0 +1,208 @@
+package repositories_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
+)
+
+// ranked returns the first results of a ranked search.
+func (s *store) ranked(t testing.TB, q core.SearchQuery) []core.SearchHit {
+	t.Helper()
+	q.Sort = core.SortRelevance
+	return s.search(t, ann(), q).Items
+}
+
+// Ranked searches in very many messages: how long they take in a session and over an owner,
+// and how large the index is. `make show-search` sets BOBBIN_TEST_RANKED to how many.
+func TestShowRankedSearch(t *testing.T) {
+	n, err := strconv.Atoi(os.Getenv("BOBBIN_TEST_RANKED"))
+	if err != nil {
+		t.Skip("set BOBBIN_TEST_RANKED=1000000, or use make show-search")
+	}
+	for name, openDB := range map[string]func(testing.TB) *db.DB{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			s := open(openDB(t))
+			took := timed(func() { s.fill(t, n) })
+			s.exec(t, "ANALYZE")
+			page, err := s.sessions.List(t.Context(), ann(), core.SessionQuery{PageQuery: core.PageQuery{Limit: 50}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			measure := func(scope func(i int) core.SessionID) (p50, p95, worst time.Duration, slowest string) {
+				var times []time.Duration
+				for i, text := range slices.Repeat(questions(), 3) {
+					d := timed(func() { s.ranked(t, core.SearchQuery{Text: text, SessionID: scope(i)}) })
+					if d > worst {
+						worst, slowest = d, text
+					}
+					times = append(times, d)
+				}
+				slices.Sort(times)
+				return times[len(times)/2], times[len(times)*95/100], worst, slowest
+			}
+			p50, p95, worst, slowest := measure(func(i int) core.SessionID { return page.Items[i%len(page.Items)].ID })
+			t.Logf("%s: %d messages stored in %s; in a session: p50 %.1f ms, p95 %.1f ms, most %.1f ms (%s)", name, n, took.Round(time.Second), ms(p50), ms(p95), ms(worst), slowest)
+			if p95 > 20*time.Millisecond {
+				t.Errorf("in a session: got %s at the 95th percentile, want less than 20 ms", p95)
+			}
+			p50, p95, worst, slowest = measure(func(int) core.SessionID { return "" })
+			t.Logf("%s: over the owner: p50 %.1f ms, p95 %.1f ms, most %.1f ms (%s)", name, ms(p50), ms(p95), ms(worst), slowest)
+			if p95 > 100*time.Millisecond {
+				t.Errorf("over the owner: got %s at the 95th percentile, want less than 100 ms", p95)
+			}
+		})
+	}
+}
+
+// questions are asked beside corpusQueries.
+func questions() []string {
+	return append(corpusQueries(), "What did the inspectors say about the pressures of the valve?", "Wer hat die Rechnungen geprüft?", "who lost invoices on Monday", "the of and",
+		`zebra "pump"`, "getUserById ERR_CONN_RESET zebras", "紫色的大象在哪里", "pump -the")
+}
+
+// The order and the scores of a ranked search are the same on both databases, where all
+// entries are read and where few are.
+func TestSearchRanksTheSame(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		s.fill(t, 800)
+		var b strings.Builder
+		for _, text := range questions() {
+			for name, search := range []*repositories.Search{repositories.NewSearch(s.Gorm), repositories.NewSmallSearch(s.Gorm)} {
+				page, err := search.Messages(t.Context(), ann(), core.SearchQuery{Text: text, PageQuery: core.PageQuery{Limit: 7}})
+				if err != nil {
+					t.Fatalf("%s: %v", text, err)
+				}
+				fmt.Fprintf(&b, "%s\n  %s: %d:", text, []string{"all", "few"}[name], page.Total)
+				for _, h := range page.Items {
+					fmt.Fprintf(&b, " %s#%d %.3f", h.SessionTitle, h.Seq, h.Score)
+				}
+				if b.WriteString("\n"); len(page.Items) > 0 {
+					fmt.Fprintf(&b, "    %s\n", marked(page.Items[0]))
+				}
+			}
+		}
+		file := filepath.Join("testdata", "search_ranked.golden")
+		if *update {
+			if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatalf("%v; make it with -update", err)
+		}
+		if diff := cmp.Diff(string(want), b.String()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Words are optional, the rare ones count more, stems and neighbors count; what is in quotes
+// must be there and -words must not; among equals the newest is first.
+func TestSearchRanking(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		texts := []string{
+			"Hello there", "My sister Clara lives in Turku", "Nice!", "She keeps seven canoes", "The weather is bad", "It rains a lot", "Really bad", "I know",
+			"We repaired the pump in the hall", "And then?", "Pumps need seals", "Of course", "The seal came late", "ok", "Die Pumpen haben Dichtungen", "gut", "same words", "x", "y", "z", "same words",
+		}
+		var messages []core.Message
+		for i, text := range texts {
+			messages = append(messages, core.Message{Role: []core.Role{core.RoleUser, core.RoleAssistant}[i%2], Content: text, Author: []string{"Ann", "Ben"}[i/8%2]})
+		}
+		if err := repositories.Fillup(t.Context(), s.Gorm, id, messages); err != nil {
+			t.Fatal(err)
+		}
+		for _, tt := range []struct {
+			name  string
+			q     core.SearchQuery
+			first []int64
+		}{
+			{"a question", core.SearchQuery{Text: "How many canoes does the sister of Ann have?"}, []int64{2, 4}},
+			{"beside two words", core.SearchQuery{Text: "sister canoes"}, []int64{2, 4, 3}},
+			{"stems", core.SearchQuery{Text: "pump"}, []int64{9, 11, 15}},
+			{"German", core.SearchQuery{Text: "Pumpe Dichtung"}, []int64{15}},
+			{"a phrase", core.SearchQuery{Text: `canoes "is bad"`}, []int64{5}},
+			{"not", core.SearchQuery{Text: "bad -rains -really"}, []int64{5}},
+			{"a role", core.SearchQuery{Text: "canoes pump", Role: core.RoleAssistant}, []int64{4}},
+			{"an author", core.SearchQuery{Text: "pump", Author: "Ben"}, []int64{9, 11, 15}},
+			{"nobody", core.SearchQuery{Text: "pump", Author: "Cid"}, nil},
+			{"equals", core.SearchQuery{Text: "same words"}, []int64{21, 17}},
+			{"another agent", core.SearchQuery{Text: "pump", Agent: "other"}, nil},
+			{"later", core.SearchQuery{Text: "pump", After: time.Now().Add(time.Hour)}, nil},
+			{"stop words", core.SearchQuery{Text: "of the"}, []int64{12}},
+		} {
+			for scope, session := range map[string]core.SessionID{"session": id, "owner": ""} {
+				tt.q.SessionID = session
+				var got []int64
+				for _, h := range s.ranked(t, tt.q) {
+					got = append(got, h.Seq)
+				}
+				if len(got) < len(tt.first) || tt.first == nil && len(got) > 0 || !slices.Equal(got[:len(tt.first)], tt.first) {
+					t.Errorf("%s in the %s: got %v, want %v first", tt.name, scope, got, tt.first)
+				}
+			}
+		}
+	})
+}
+
+// Pages of a ranked search neither repeat nor omit anything while messages come in, wherever
+// the entries are chosen.
+func TestRankedPagesAreStable(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		add := func(n int, text string) {
+			t.Helper()
+			var messages []core.Message
+			for i := range n {
+				messages = append(messages, core.Message{Role: core.RoleUser, Content: fmt.Sprintf(text, i%7, i)})
+			}
+			if err := repositories.Fillup(t.Context(), s.Gorm, id, messages); err != nil {
+				t.Fatal(err)
+			}
+		}
+		add(200, "valve%d and pump%d")
+		for name, search := range map[string]*repositories.Search{"all": repositories.NewSearch(s.Gorm), "few": repositories.NewSmallSearch(s.Gorm)} {
+			read := func(limit int, then func()) []core.MessageID {
+				var got []core.MessageID
+				for q := (core.SearchQuery{Text: "valve3 valve5 pump7", PageQuery: core.PageQuery{Limit: limit}}); ; then() {
+					page, err := search.Messages(t.Context(), ann(), q)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, h := range page.Items {
+						got = append(got, h.MessageID)
+					}
+					if page.NextCursor == nil {
+						return got
+					}
+					q.Cursor = *page.NextCursor
+				}
+			}
+			whole := read(200, func() {})
+			paged := read(6, func() { add(3, "valve%d is new, pump%d") })
+			if diff := cmp.Diff(whole, paged); diff != "" || len(whole) < 12 {
+				t.Errorf("%s: %d results (-one page +pages):\n%s", name, len(whole), diff)
+			}
+		}
+	})
+}

@@ -1,0 +1,223 @@
+package repositories
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gorm.io/gorm"
+
+	"bobbin/app/core"
+	"bobbin/app/db/models"
+)
+
+// Work on many rows of a session runs in steps: short transactions that do not delay
+// others. Meanwhile the session is busy, by a lease that each step renews.
+//
+// A message is in the log if its seq is at most the session's last_seq. An import writes
+// beyond that, and its last step moves last_seq. The copy that a fork writes, and a session
+// that is being removed, are hidden. Purges.Recover removes what a process that dies
+// meanwhile leaves behind.
+
+// The reasons for a busy session.
+const (
+	busyImport = "import" // messages beyond last_seq are being written
+	busyFork   = "fork"   // the session is a copy that is not complete
+	busyPurge  = "purge"  // the session is being removed
+)
+
+// visibleSQL is the condition for sessions that are not hidden.
+const visibleSQL = "sessions.busy NOT IN ('" + busyFork + "', '" + busyPurge + "')"
+
+// isHidden reports whether a session that is busy for that reason is hidden.
+func isHidden(busy string) bool { return busy == busyFork || busy == busyPurge }
+
+// stepTime bounds a step, which usually takes some ten milliseconds.
+const stepTime = 15 * time.Second
+
+// stepContext bounds a transaction that continues when its caller goes away: otherwise its
+// outcome would be unknown.
+func stepContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), stepTime)
+}
+
+// sessionBusyError is the error for requests to a busy session.
+func (stx *sessionTx) sessionBusyError() error {
+	why := map[string]string{
+		busyImport: "a history is being imported into it", busyFork: "it is a fork that is not complete", busyPurge: "it is being removed",
+	}[stx.session.Busy]
+	return core.SessionBusy(core.SessionID(stx.session.ID), why)
+}
+
+// hasLiveLease reports whether the session is busy by a lease that has not expired.
+func (stx *sessionTx) hasLiveLease() (bool, error) {
+	var n int64
+	err := stx.tx.Model(&models.Session{}).Where("id = ? AND busy <> '' AND busy_until > "+clockSQL(stx.tx, 0), stx.session.ID).Count(&n).Error
+	return n > 0, err
+}
+
+// sessionLease is the right to change a session in steps.
+type sessionLease struct {
+	db       *gorm.DB
+	id       core.SessionID
+	owner    string
+	lastStep time.Duration // duration of the last step, without the wait for its turn
+}
+
+// acquireLease makes the session busy. Each step renews the lease for core.RunLease.
+func (stx *sessionTx) acquireLease(db *gorm.DB, busy, worker string) (*sessionLease, error) {
+	lease := &sessionLease{db: db, id: core.SessionID(stx.session.ID), owner: worker + "/" + core.NewID[string]()}
+	stx.session.Busy, stx.session.BusyOwner = busy, lease.owner
+	return lease, stx.tx.Model(&models.Session{}).Where("id = ?", lease.id).UpdateColumns(map[string]any{
+		"busy": busy, "busy_owner": lease.owner, "busy_until": gorm.Expr(clockSQL(db, core.RunLease)),
+	}).Error
+}
+
+// runStep runs fn in a transaction that renews the lease. The end of ctx does not interrupt
+// it, but prevents the next one. ErrStale when the lease was lost.
+func (lease *sessionLease) runStep(ctx context.Context, fn func(*sessionTx) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	ctx, cancel := stepContext(ctx)
+	defer cancel()
+	var began time.Time
+	defer func() { lease.lastStep = time.Since(began) }()
+	return inSessionTurn(ctx, lease.db, lease.id, func(tx *gorm.DB) error {
+		began = time.Now()
+		stx, err := lease.lockLeased(tx)
+		if err == nil {
+			err = tx.Model(&models.Session{}).Where("id = ?", lease.id).UpdateColumn("busy_until", gorm.Expr(clockSQL(tx, core.RunLease))).Error
+		}
+		if err == nil {
+			err = fn(stx)
+		}
+		return err
+	})
+}
+
+// runStepWith is runStep with another session locked as well. Lock order: the other session
+// first.
+func (lease *sessionLease) runStepWith(ctx context.Context, id core.SessionID, fn func(other, own *sessionTx) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	ctx, cancel := stepContext(ctx)
+	defer cancel()
+	return changeSession(ctx, lease.db, id, func(other *sessionTx) error {
+		own, err := lease.lockLeased(other.tx)
+		if err == nil {
+			err = fn(other, own)
+		}
+		return err
+	})
+}
+
+// lockLeased locks the session if the lease has not expired.
+func (lease *sessionLease) lockLeased(tx *gorm.DB) (*sessionTx, error) {
+	stx, err := lockSession(tx, lease.id, func(db *gorm.DB) *gorm.DB {
+		return db.Where("busy_owner = ? AND busy_until > "+clockSQL(tx, 0), lease.owner)
+	})
+	if isNotFound(err) {
+		err = core.Errorf(core.ErrStale, "the work on session %s took too long, or another process has taken it over; try again", lease.id)
+	}
+	return stx, err
+}
+
+// clearBusy makes the session available again.
+func (stx *sessionTx) clearBusy() {
+	stx.session.Busy = ""
+	stx.changes["busy"], stx.changes["busy_owner"], stx.changes["busy_until"] = "", "", nil
+}
+
+// endLease ends the lease after a failure, so that the partial work can be removed
+// immediately. It ignores errors: the lease expires by itself.
+func (lease *sessionLease) endLease(ctx context.Context) {
+	ctx, cancel := stepContext(ctx)
+	defer cancel()
+	lease.db.WithContext(ctx).Model(&models.Session{}).Where("id = ? AND busy_owner = ?", lease.id, lease.owner).
+		UpdateColumn("busy_until", gorm.Expr(clockSQL(lease.db, 0)))
+}
+
+// The bounds of a step. Its number of rows adapts so that it takes some ten milliseconds,
+// whatever the rows contain. On a busy machine it does not fall below fewRows, where the
+// overhead of each transaction would dominate.
+const (
+	firstRows = 16
+	fewRows   = 128
+	maxRows   = 512
+	quickStep = 25 * time.Millisecond
+	slowStep  = 75 * time.Millisecond
+	hugeStep  = 500 * time.Millisecond
+)
+
+// nextRows returns how many rows the step after one of that many rows takes.
+func (lease *sessionLease) nextRows(rows int) int {
+	took := lease.lastStep
+	if isPostgres(lease.db) { // the writers of other sessions do not wait for it
+		took /= 4
+	}
+	switch {
+	case took < quickStep:
+		return min(2*rows, maxRows)
+	case took > hugeStep:
+		return max(rows/2, 1)
+	case took > slowStep && rows > fewRows:
+		return rows / 2
+	}
+	return rows
+}
+
+// runSteps runs fn in steps: it handles up to limit rows and returns how many there were,
+// until there are fewer. A step is retried if another transaction gets in the way. gone
+// collects what the steps removed.
+func (lease *sessionLease) runSteps(ctx context.Context, gone *core.Purged, fn func(stx *sessionTx, limit int, gone *core.Purged) (int64, error)) error {
+	for rows := firstRows; ; rows = lease.nextRows(rows) {
+		var n int64
+		var removed core.Purged
+		err := retryDelays(func() error {
+			return lease.runStep(ctx, func(stx *sessionTx) (err error) {
+				removed = core.Purged{}
+				n, err = fn(stx, rows, &removed)
+				return err
+			})
+		})
+		if err != nil {
+			return err
+		}
+		if gone.Add(removed); n < int64(rows) {
+			return nil
+		}
+	}
+}
+
+// deletion describes the rows of a table that are deleted with a session.
+type deletion struct {
+	table string
+	where string // with @s, the session
+	order string // empty = any
+}
+
+// deleteAll deletes the rows in steps.
+func (lease *sessionLease) deleteAll(ctx context.Context, d deletion, gone *core.Purged) error {
+	return lease.runSteps(ctx, gone, func(stx *sessionTx, limit int, gone *core.Purged) (int64, error) {
+		n, err := stx.deleteSome(d, limit)
+		gone.Remove(d.table, n)
+		return n, err
+	})
+}
+
+// deleteSome deletes up to limit rows and returns how many there were.
+func (stx *sessionTx) deleteSome(d deletion, limit int) (int64, error) {
+	row, in := "rowid", "IN (%s)"
+	if isPostgres(stx.tx) {
+		row, in = "ctid", "= ANY(ARRAY(%s))" // IN would read the whole table
+	}
+	rows := "SELECT " + row + " FROM " + d.table + " WHERE " + d.where
+	if d.order != "" {
+		rows += " ORDER BY " + d.order
+	}
+	res := stx.tx.Exec("DELETE FROM "+d.table+" WHERE "+row+" "+fmt.Sprintf(in, rows+" LIMIT @limit"),
+		map[string]any{"s": stx.session.ID, "limit": limit})
+	return res.RowsAffected, res.Error
+}

@@ -1,0 +1,325 @@
+package repositories_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
+)
+
+// history returns n messages for an import, questions and answers.
+func history(n int, text string) []core.Message {
+	list := make([]core.Message, 0, n)
+	for i := range n {
+		list = append(list, said([]core.Role{core.RoleUser, core.RoleAssistant}[i%2], fmt.Sprint(text, " ", i)))
+	}
+	return list
+}
+
+// beginImport imports a history up to the last step.
+func (s *store) beginImport(t *testing.T, session core.SessionID, worker string, list ...core.Message) (finish func(context.Context) error) {
+	t.Helper()
+	finish, err := repositories.BeginImport(t.Context(), s.messages, ann(), core.AppendMessages{SessionID: session, Messages: list, Import: true, Worker: worker})
+	if err != nil {
+		t.Fatalf("begin an import: %v", err)
+	}
+	return finish
+}
+
+// lapse ends the leases of all busy sessions.
+func (s *store) lapse(t *testing.T) {
+	t.Helper()
+	s.exec(t, "UPDATE sessions SET busy_until = '2000-01-01 00:00:00+00:00' WHERE busy <> ''")
+}
+
+// recover recovers the sessions that are abandoned, and returns how many those were.
+func (s *store) recover(t *testing.T) int {
+	t.Helper()
+	purges := repositories.NewPurges(s.Gorm)
+	ids, err := purges.Abandoned(t.Context(), "other/1", 10)
+	for _, id := range ids {
+		if err == nil {
+			_, err = purges.Recover(t.Context(), id, "other/1")
+		}
+	}
+	if err != nil {
+		t.Fatalf("recover: %v", err)
+	}
+	return len(ids)
+}
+
+func wantBusy(t *testing.T, what string, err error) {
+	t.Helper()
+	var shown *core.Error
+	if !errors.As(err, &shown) || shown.Code != core.CodeSessionBusy || !errors.Is(err, core.ErrConflict) || shown.RetryAfter <= 0 {
+		t.Errorf("%s: got %v, want a conflict with the code %s that says when to come back", what, err, core.CodeSessionBusy)
+	}
+}
+
+// While a history is being imported the session takes no messages and says so
+// immediately, also in another process; its readers see it as it was.
+// Finding: runs-3
+func TestImportingSessionIsBusy(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		s.append(t, id, true, history(4, "old rope")...)
+		before := s.log(t, id)
+		finish := s.beginImport(t, id, "w/1", history(300, "new rope")...)
+
+		branches := repositories.NewBranches(d.Gorm)
+		change := func(_ any, _ any, err error) error { return err }
+		_, accepting := s.runs.Accept(t.Context(), ann(), ask(id, "a question"))
+		_, appending := s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: id, Messages: history(1, "x")})
+		_, importing := s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: id, Messages: history(300, "x"), Import: true})
+		_, forking := branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: id})
+		_, deleting := branches.Delete(t.Context(), ann(), id, before[0].ID)
+		_, purging := repositories.NewPurges(d.Gorm).Session(t.Context(), id, false)
+		for what, err := range map[string]error{
+			"a question": accepting, "a message": appending, "another import": importing, "a fork": forking, "a deletion": deleting, "a purge": purging,
+			"a pin":          change(branches.Pin(t.Context(), ann(), id, before[0].ID, true)),
+			"another branch": change(branches.Select(t.Context(), ann(), id, before[0].ID)),
+			"a user's messages": func() error {
+				_, err := repositories.NewPurges(d.Gorm).FromShared(t.Context(), "ann", "kim", id, 0)
+				return err
+			}(),
+		} {
+			wantBusy(t, what, err)
+		}
+		if session, err := s.sessions.Get(t.Context(), ann(), id); err != nil || !session.Importing || session.MessageCount != 4 || session.LastSeq != 4 {
+			t.Errorf("got %+v, %v, want a session with 4 messages that says that it is imported into", session, err)
+		}
+		title := "renamed"
+		if _, _, err := s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: &title}); err != nil {
+			t.Errorf("a new title: %v, want it taken: it changes no message", err)
+		}
+		s.checkUnread(t, id, 4)
+
+		if err := finish(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		log := s.log(t, id)
+		gapless(t, "messages", log, func(m core.Message) int64 { return m.Seq })
+		if len(log) != 304 || log[4].ParentID != log[3].ID {
+			t.Errorf("got %d messages, want 304 in one chain", len(log))
+		}
+		session, err := s.sessions.Get(t.Context(), ann(), id)
+		if err != nil || session.Importing || session.MessageCount != 304 || session.LastSeq != 304 || session.Title != title {
+			t.Errorf("got %+v, %v, want 304 messages and an idle session", session, err)
+		}
+		gapless(t, "events", s.allEvents(t, id), func(e core.Event) int64 { return e.Seq })
+		if got := len(s.found(t, "new")); got == 0 {
+			t.Error("the search finds nothing of what was imported")
+		}
+		s.finish(t, s.accept(t, ask(id, "and now?")).Run, "go on")
+	})
+}
+
+// checkUnread checks that nobody sees more than the first n messages of a session.
+func (s *store) checkUnread(t *testing.T, id core.SessionID, n int) {
+	t.Helper()
+	if got := len(s.log(t, id)); got != n {
+		t.Errorf("log: got %d messages, want %d", got, n)
+	}
+	for _, q := range []core.MessageQuery{{}, {AllBranches: true}, {Before: 1 << 40}, {After: int64(n - 1)}} {
+		q.Limit = 200
+		page, err := s.messages.List(t.Context(), ann(), id, q)
+		if want := n - int(q.After); err != nil || len(page.Items) != want {
+			t.Errorf("list %+v: got %d messages, %v, want %d", q, len(page.Items), err, want)
+		}
+	}
+	if list, err := s.messages.GetMessagesAfter(t.Context(), ann(), id, ""); err != nil || len(list) != n {
+		t.Errorf("conversation: got %d messages, %v, want %d", len(list), err, n)
+	}
+	if got, err := s.messages.CountOnPath(t.Context(), ann(), id); err != nil || got != n {
+		t.Errorf("count: got %d, %v, want %d", got, err, n)
+	}
+	var hidden core.MessageID
+	if err := s.Gorm.Raw("SELECT id FROM messages WHERE session_id = ? AND seq = ?", id, n+1).Scan(&hidden).Error; err != nil || hidden == "" {
+		t.Fatalf("a message behind the log: %q, %v", hidden, err)
+	}
+	_, err := s.messages.Get(t.Context(), ann(), id, hidden)
+	wantNotFound(t, "a message that is not in the log", err)
+	if list, err := s.messages.GetMessages(t.Context(), ann(), id, []core.MessageID{hidden}); err != nil || len(list) > 0 {
+		t.Errorf("a message that is not in the log: got %d, %v, want none", len(list), err)
+	}
+	if got := s.contents(t, ann(), core.SearchQuery{Text: "new rope"}); len(got) > 0 {
+		t.Errorf("the search finds %q", got)
+	}
+	if got := s.contents(t, ann(), core.SearchQuery{Text: "rope", SessionID: id}); len(got) != n {
+		t.Errorf("the search finds %q, want %d messages", got, n)
+	}
+	if got := s.titlesWith(t, ann(), "new"); len(got) > 0 {
+		t.Errorf("the search finds the sessions %q", got)
+	}
+}
+
+// The messages of an import that dies are removed, also from the search index; a late step
+// of the import writes nothing.
+//
+// Finding: runs-3
+func TestAbandonedImportIsRemoved(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		s.append(t, id, true, history(4, "old rope")...)
+		finish := s.beginImport(t, id, "w/1", history(300, "new rope")...)
+		s.index(t)
+		if n := s.recover(t); n != 0 {
+			t.Errorf("recovered %d sessions that are worked on", n)
+		}
+		s.lapse(t)
+		if n := s.recover(t); n != 1 {
+			t.Errorf("recovered %d sessions, want 1", n)
+		}
+		wantError(t, "the import that lost its lease", finish(t.Context()), core.ErrStale)
+		for table, want := range map[string]int{"messages": 4, "search_entries": 4} {
+			if n := s.count(t, "SELECT COUNT(*) FROM "+table+" WHERE session_id = ?", id); n != want {
+				t.Errorf("%s: got %d rows, want %d", table, n, want)
+			}
+		}
+		if d.Dialect() == "sqlite" {
+			if n := s.count(t, "SELECT COUNT(*) FROM search_words WHERE search_words MATCH 'new'"); n != 0 {
+				t.Errorf("the index has %d entries of the removed messages", n)
+			}
+		}
+		s.append(t, id, true, history(300, "third rope")...)
+		gapless(t, "messages", s.log(t, id), func(m core.Message) int64 { return m.Seq })
+	})
+}
+
+// A restarted process removes what it left behind without waiting for the lease, and leaves
+// alone the work of others and its own.
+func TestAbandonedByAFormerProcess(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, purges := open(d), repositories.NewPurges(d.Gorm)
+		id := s.session(t).ID
+		s.beginImport(t, id, core.NewWorker("replica", "first"), history(300, "rope")...)
+		for worker, want := range map[string]int{
+			core.NewWorker("replica", "first"): 0, core.NewWorker("other", "first"): 0, core.NewWorker("replica", "second"): 1,
+		} {
+			ids, err := purges.Abandoned(t.Context(), worker, 10)
+			if err != nil || len(ids) != want {
+				t.Errorf("abandoned for %s: got %v, %v, want %d", worker, ids, err, want)
+			}
+		}
+		if _, err := purges.Recover(t.Context(), id, core.NewWorker("replica", "second")); err != nil {
+			t.Fatal(err)
+		}
+		s.append(t, id, true, history(300, "rope")...)
+	})
+}
+
+// An import whose client goes away leaves nothing.
+func TestCanceledImport(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		finish := s.beginImport(t, id, "w/1", history(300, "rope")...)
+		gone, cancel := context.WithCancelCause(t.Context())
+		reason := errors.New("the client went away")
+		cancel(reason)
+		wantError(t, "the last step", finish(gone), reason)
+		if n := s.recover(t); n != 1 {
+			t.Errorf("recovered %d sessions, want the one of the import without waiting for its lease", n)
+		}
+		if n := s.count(t, "SELECT COUNT(*) FROM messages WHERE session_id = ?", id); n != 0 {
+			t.Errorf("got %d messages, want none", n)
+		}
+		_, err := s.messages.Append(gone, ann(), core.AppendMessages{SessionID: id, Messages: history(300, "rope"), Import: true})
+		wantError(t, "an import whose client is gone already", err, reason)
+		s.recover(t)
+		s.append(t, id, true, history(3, "rope")...)
+	})
+}
+
+// A session that was archived while a history was imported takes none of it.
+func TestImportIntoASessionThatIsArchived(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		finish := s.beginImport(t, id, "w/1", history(300, "rope")...)
+		if err := s.sessions.Archive(t.Context(), ann(), id); err != nil {
+			t.Fatal(err)
+		}
+		wantError(t, "the last step", finish(t.Context()), core.ErrConflict)
+		s.recover(t)
+		if n := s.count(t, "SELECT COUNT(*) FROM messages WHERE session_id = ?", id); n != 0 {
+			t.Errorf("got %d messages, want none", n)
+		}
+	})
+}
+
+// An import of few messages that are long is written in steps, too, and has one event.
+func TestImportOfLongMessages(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		list := history(5, strings.Repeat("long ", 1<<16))
+		var most int
+		for _, q := range s.recorded(t, func() {
+			if got := s.append(t, id, true, list...); len(got.Events) != 1 || got.Events[0].Type != core.EventMessagesImported || got.LastSeq != 5 {
+				t.Errorf("got %v, seq %d, want one event for all 5", types(got.Events), got.LastSeq)
+			}
+		}) {
+			size := 0
+			for _, v := range q.values {
+				text, _ := v.(string)
+				size += len(text)
+			}
+			most = max(most, size)
+		}
+		if most > 2<<20 {
+			t.Errorf("a statement writes %d bytes, want them in steps", most)
+		}
+		if got := s.log(t, id); len(got) != 5 || got[4].Content != list[4].Content {
+			t.Errorf("got %d messages, want all 5 as they were", len(got))
+		}
+	})
+}
+
+// Others write while a history is imported: they wait for a step of it, not for all.
+// Finding: runs-3
+func TestOthersWriteDuringAnImport(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id, other := s.session(t).ID, s.session(t).ID
+		imported := make(chan error, 1)
+		go func() {
+			_, err := s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: id, Messages: history(2000, "rope"), Import: true})
+			imported <- err
+		}()
+		writes := 0 // between the first row of the import and its end
+		for {
+			select {
+			case err := <-imported:
+				if err != nil || writes < 2 {
+					t.Errorf("import: %v; %d writes of another session meanwhile, want some", err, writes)
+				}
+				return
+			default:
+			}
+			s.append(t, other, false, said(core.RoleUser, "hello"))
+			session, err := s.sessions.Get(t.Context(), ann(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if session.Importing {
+				writes++
+			}
+		}
+	})
+}

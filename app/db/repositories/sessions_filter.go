@@ -1,0 +1,95 @@
+package repositories
+
+import (
+	"encoding/json"
+
+	"gorm.io/gorm"
+
+	"bobbin/app/core"
+)
+
+// filterSessions narrows a list of sessions to the query, except for its text.
+func filterSessions(db *gorm.DB, tenant core.Tenant, q core.SessionQuery) (*gorm.DB, error) {
+	if q.Agent != "" {
+		db = db.Where("agent = ?", q.Agent)
+	}
+	if q.UserID != "" {
+		db = db.Where("user_id = ?", q.UserID)
+	}
+	if q.Pinned != nil {
+		db = db.Where("pinned = ?", *q.Pinned)
+	}
+	db = inRange(inRange(db, "created_at", q.Created), "updated_at", q.Updated)
+	db = withStatus(db, tenant, q.Status)
+	if q.Tag != "" {
+		if !isStorableText(q.Tag) {
+			return nil, core.Errorf(core.ErrInvalid, unstorableMessage)
+		}
+		if isPostgres(db) {
+			db = db.Where("tags @> jsonb_build_array(CAST(? AS text))", q.Tag)
+		} else {
+			db = db.Where("EXISTS (SELECT 1 FROM json_each(sessions.tags) t WHERE t.value = ?)", q.Tag)
+		}
+	}
+	return withMetadata(db, q.Metadata)
+}
+
+// inRange narrows a list to rows in a time range.
+func inRange(db *gorm.DB, column string, r core.TimeRange) *gorm.DB {
+	if !r.After.IsZero() {
+		db = db.Where(column+" >= ?", r.After.UTC())
+	}
+	if !r.Before.IsZero() {
+		db = db.Where(column+" < ?", r.Before.UTC())
+	}
+	return db
+}
+
+// withStatus narrows a list of sessions to a status. Few runs are unfinished, and partial
+// indexes cover them.
+func withStatus(db *gorm.DB, tenant core.Tenant, status core.SessionStatus) *gorm.DB {
+	const active = "id IN (SELECT r.session_id FROM runs r WHERE r.status IN ('running', 'waiting') AND r.owner = ?"
+	const queued = "id IN (SELECT r.session_id FROM runs r WHERE r.status = 'queued' AND r.status IN ('queued', 'running') AND r.owner = ?)"
+	switch status {
+	case core.SessionRunning, core.SessionWaiting:
+		return db.Where(active+" AND r.status = ?)", tenant.Owner, string(status))
+	case core.SessionQueued:
+		return db.Where(queued+" AND NOT "+active+")", tenant.Owner, tenant.Owner)
+	case core.SessionIdle:
+		return db.Where("NOT "+queued+" AND NOT "+active+")", tenant.Owner, tenant.Owner)
+	default:
+		return db
+	}
+}
+
+// withMetadata narrows a list of sessions to those whose metadata have all members of an
+// object: strings, numbers and booleans.
+func withMetadata(db *gorm.DB, raw json.RawMessage) (*gorm.DB, error) {
+	if len(raw) == 0 {
+		return db, nil
+	}
+	if !isStorableText(string(raw)) {
+		return nil, core.Errorf(core.ErrInvalid, unstorableMessage)
+	}
+	var members map[string]any
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return nil, core.Errorf(core.ErrInvalid, "metadata must be a JSON object")
+	}
+	if isPostgres(db) {
+		return db.Where("metadata @> CAST(? AS jsonb)", string(raw)), nil
+	}
+	const member = "EXISTS (SELECT 1 FROM json_each(sessions.metadata) e WHERE e.key = ? AND "
+	for key, value := range members {
+		switch v := value.(type) {
+		case string:
+			db = db.Where(member+"e.type = 'text' AND e.value = ?)", key, v)
+		case float64:
+			db = db.Where(member+"e.type IN ('integer', 'real') AND e.value = ?)", key, v)
+		case bool:
+			db = db.Where(member+"e.type = ?)", key, map[bool]string{true: "true", false: "false"}[v])
+		default:
+			return nil, core.Errorf(core.ErrInvalid, "metadata can be filtered by strings, numbers and booleans")
+		}
+	}
+	return db, nil
+}

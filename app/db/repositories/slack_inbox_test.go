@@ -1,0 +1,252 @@
+package repositories_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
+)
+
+// slackItem is a message of a thread, with the user carol.
+func slackItem(thread, ts string) core.SlackItem {
+	return core.SlackItem{
+		ID: core.NewID[core.SlackItemID](), Owner: "ann", App: "A1", Key: "C1/" + ts, Kind: core.SlackMessage, Lane: "T1/C1/" + thread, Position: ts,
+		User: "carol", Payload: []byte(`{"text":"the pump is red"}`), CreatedAt: core.Now(),
+	}
+}
+
+// addItems stores items that are new.
+func addItems(t *testing.T, inbox *repositories.SlackInbox, items ...core.SlackItem) {
+	t.Helper()
+	for _, item := range items {
+		if added, err := inbox.Add(t.Context(), item); err != nil || !added {
+			t.Fatalf("add %s: got %v, %v, want it added", item.Key, added, err)
+		}
+	}
+}
+
+// claimItem returns the next item, which must be the one with the key; empty = there must be none.
+func claimItem(t *testing.T, inbox *repositories.SlackInbox, worker, key string) core.SlackItem {
+	t.Helper()
+	item, err := inbox.Claim(t.Context(), worker)
+	if key == "" {
+		wantNotFound(t, "a claim of "+worker, err)
+		return item
+	}
+	if err != nil || item.Key != key {
+		t.Fatalf("claim of %s: got %q, %v, want %s", worker, item.Key, err, key)
+	}
+	return item
+}
+
+// A message arrives twice: as a mention too, or because the process died between the insert and
+// the acknowledgment, and Slack repeats it. It is stored once, also concurrently.
+func TestSlackItemIsStoredOnce(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		inbox := repositories.NewSlackInbox(d.Gorm)
+		var wait sync.WaitGroup
+		results := make([]bool, 8)
+		for i := range results {
+			wait.Go(func() {
+				added, err := inbox.Add(t.Context(), slackItem("1.0", "1.0"))
+				if err != nil {
+					t.Error(err)
+				}
+				results[i] = added
+			})
+		}
+		wait.Wait()
+		n := 0
+		for _, added := range results {
+			if added {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Errorf("stored %d times, want once", n)
+		}
+		// After a restart: the item waits, and the repetition adds nothing, before it is done and after.
+		restarted := repositories.NewSlackInbox(d.Gorm)
+		item := claimItem(t, restarted, "one/2", "C1/1.0")
+		if string(item.Payload) != `{"text":"the pump is red"}` || item.User != "carol" || item.Attempts != 1 {
+			t.Errorf("got the item %+v", item)
+		}
+		if added, err := restarted.Add(t.Context(), slackItem("1.0", "1.0")); err != nil || added {
+			t.Errorf("repeated while it is handled: got %v, %v", added, err)
+		}
+		if err := restarted.Finish(t.Context(), item); err != nil {
+			t.Fatal(err)
+		}
+		if added, err := restarted.Add(t.Context(), slackItem("1.0", "1.0")); err != nil || added {
+			t.Errorf("repeated when it is done: got %v, %v", added, err)
+		}
+		claimItem(t, restarted, "one/2", "")
+		other := slackItem("1.0", "1.0")
+		other.App = "A2"
+		addItems(t, inbox, other)
+	})
+}
+
+// The items of a thread are handled in Slack's order, one at a time; other threads do not wait.
+func TestSlackLanes(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, ctx, inbox := open(d), t.Context(), repositories.NewSlackInbox(d.Gorm)
+		addItems(t, inbox, slackItem("1.0", "3.0"), slackItem("1.0", "1.0"), slackItem("1.0", "2.0"))
+		first := claimItem(t, inbox, "one/1", "C1/1.0")
+		claimItem(t, inbox, "two/1", "")
+		addItems(t, inbox, slackItem("1.0", "0.5"), slackItem("9.0", "9.0")) // a late one, and another thread
+		claimItem(t, inbox, "two/1", "C1/9.0")
+		claimItem(t, inbox, "two/1", "")
+		if err := inbox.Finish(ctx, first); err != nil {
+			t.Fatal(err)
+		}
+		late := claimItem(t, inbox, "two/1", "C1/0.5")
+		late.Error = "a run is at work"
+		if err := inbox.Retry(ctx, late, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		claimItem(t, inbox, "one/1", "") // those behind it wait
+		s.exec(t, "UPDATE slack_inbox SET due_at = '2000-01-01 00:00:00+00:00' WHERE item_key = 'C1/0.5'")
+		again := claimItem(t, inbox, "one/1", "C1/0.5")
+		if again.Attempts != 2 || again.Error != "a run is at work" {
+			t.Errorf("got %+v, want the second attempt", again)
+		}
+		wantError(t, "finish without the lease", inbox.Finish(ctx, late), core.ErrStale)
+		wantError(t, "retry without the lease", inbox.Retry(ctx, late, 0), core.ErrStale)
+	})
+}
+
+// The items of a dead process are handled by its restart immediately, by others when the lease
+// has expired.
+func TestSlackLease(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, inbox := open(d), repositories.NewSlackInbox(d.Gorm)
+		addItems(t, inbox, slackItem("1.0", "1.0"))
+		claimItem(t, inbox, "one/1", "C1/1.0")
+		claimItem(t, inbox, "one/1", "")
+		claimItem(t, inbox, "two/1", "")
+		claimItem(t, inbox, "one/2", "C1/1.0")
+		s.exec(t, "UPDATE slack_inbox SET due_at = '2000-01-01 00:00:00+00:00'")
+		last := claimItem(t, inbox, "two/1", "C1/1.0")
+		last.SessionID, last.User = core.NewID[core.SessionID](), "dave"
+		if err := inbox.Finish(t.Context(), last); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.count(t, "SELECT COUNT(*) FROM slack_inbox WHERE payload = '' AND user_id = 'dave' AND lease_owner = '' AND session_id IS NOT NULL"); n != 1 {
+			t.Error("a finished item keeps its payload, or does not say whose it was")
+		}
+		if err := inbox.Sweep(t.Context(), core.SlackMemory); err != nil || s.count(t, "SELECT COUNT(*) FROM slack_inbox") != 1 {
+			t.Errorf("swept too early (%v)", err)
+		}
+		s.exec(t, "UPDATE slack_inbox SET finished_at = created_at")
+		if err := inbox.Sweep(t.Context(), 0); err != nil || s.count(t, "SELECT COUNT(*) FROM slack_inbox") != 0 {
+			t.Errorf("not swept (%v)", err)
+		}
+	})
+}
+
+// One gesture becomes two messages with different timestamps: the older one counts, or the one
+// that was handled already; far apart they are two.
+func TestSlackGesture(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		ctx, inbox := t.Context(), repositories.NewSlackInbox(d.Gorm)
+		item := func(ts string) core.SlackItem {
+			i := slackItem(ts, ts)
+			i.Gesture = "C1/U1/g1"
+			return i
+		}
+		first, twin, late := item("1700000000.000100"), item("1700000020.000200"), item("1700000200.000300")
+		other := item("1700000010.000100")
+		other.Gesture = ""
+		addItems(t, inbox, twin, first, late, other)
+		want := func(i core.SlackItem, repeats bool) {
+			t.Helper()
+			if got, err := inbox.Repeats(ctx, i); err != nil || got != repeats {
+				t.Errorf("%s: got %v, %v, want %v", i.Position, got, err, repeats)
+			}
+		}
+		want(first, false)
+		want(twin, true)
+		want(late, false)
+		want(other, false)
+		for range 4 { // the newer one was first: the older one repeats it
+			i, err := inbox.Claim(ctx, "one/1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i.ID == twin.ID {
+				if err := inbox.Finish(ctx, i); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		want(first, true)
+	})
+}
+
+// A message of Slack is found in the log and in the queue, and while it waits in the inbox.
+func TestFindSlackMessage(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, ctx, inbox := open(d), t.Context(), repositories.NewSlackInbox(d.Gorm)
+		session := s.session(t)
+		q := core.SlackMessageQuery{App: "A1", Key: "C1/1.0", SessionID: session.ID, ClientMessageID: "T1/C1/1.0"}
+		want := func(ref core.SlackMessageRef) {
+			t.Helper()
+			if got, err := inbox.FindMessage(ctx, q); err != nil || got != ref {
+				t.Errorf("got %+v, %v, want %+v", got, err, ref)
+			}
+		}
+		want(core.SlackMessageRef{})
+		addItems(t, inbox, slackItem("1.0", "1.0"))
+		want(core.SlackMessageRef{Pending: true})
+		q.SessionID = "" // its thread is not bound yet
+		want(core.SlackMessageRef{Pending: true})
+		q.SessionID = session.ID
+		stored, err := s.messages.Append(ctx, ann(), core.AppendMessages{SessionID: session.ID, Messages: []core.Message{
+			{Role: core.RoleUser, Content: "the pump", ClientMessageID: "T1/C1/1.0"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(core.SlackMessageRef{MessageID: stored.Messages[0].ID, Pending: true})
+		accepted, err := s.runs.Accept(ctx, ann(), core.AcceptRun{SessionID: session.ID, Agent: "tester", ClientMessageID: "T1/C1/2.0", Input: core.RunInput{Content: "green"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.ClientMessageID, q.Key = "T1/C1/2.0", "C1/2.0"
+		want(core.SlackMessageRef{MessageID: accepted.Run.UserMessageID})
+	})
+}
+
+// A purge of a user or of a session leaves nothing of what came from Slack.
+func TestSlackInboxIsPurged(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, ctx, inbox, purges := open(d), t.Context(), repositories.NewSlackInbox(d.Gorm), repositories.NewPurges(d.Gorm)
+		addItems(t, inbox, slackItem("1.0", "1.0"), slackItem("2.0", "2.0"))
+		session := s.session(t)
+		item := claimItem(t, inbox, "one/1", "C1/1.0")
+		item.SessionID, item.User = session.ID, "dave"
+		if err := inbox.Finish(ctx, item); err != nil {
+			t.Fatal(err)
+		}
+		if there, err := purges.CountUser(ctx, "ann", "carol"); err != nil || there.Removed["slack_inbox"] != 1 {
+			t.Errorf("counted %v, %v, want one item of carol", there.Removed, err)
+		}
+		gone, err := purges.User(ctx, "ann", "carol")
+		if err != nil || gone.Removed["slack_inbox"] != 1 || s.count(t, "SELECT COUNT(*) FROM slack_inbox") != 1 {
+			t.Errorf("purged %v, %v, want the item of carol and no other", gone.Removed, err)
+		}
+		if _, err := purges.Session(ctx, session.ID, false); err != nil || s.count(t, "SELECT COUNT(*) FROM slack_inbox") != 0 {
+			t.Errorf("%d items are left of the session (%v)", s.count(t, "SELECT COUNT(*) FROM slack_inbox"), err)
+		}
+	})
+}

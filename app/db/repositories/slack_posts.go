@@ -1,0 +1,152 @@
+package repositories
+
+import (
+	"context"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"bobbin/app/core"
+	"bobbin/app/db/models"
+)
+
+// SlackPosts stores what was posted to threads of Slack. Safe for concurrent use.
+type SlackPosts struct {
+	db *gorm.DB
+}
+
+// NewSlackPosts returns the posts in db.
+func NewSlackPosts(db *gorm.DB) *SlackPosts { return &SlackPosts{db: db} }
+
+// PostAt returns the post with Slack's id in the channel; ErrNotFound if Bobbin has none.
+func (r *SlackPosts) PostAt(ctx context.Context, team, channel, ts string) (core.SlackPost, error) {
+	var row models.SlackPost
+	err := r.db.WithContext(ctx).Where("team = ? AND channel = ? AND ts = ? AND ts <> ''", team, channel, ts).Take(&row).Error
+	return row.Core(), wrapError(err, "Slack post", ts)
+}
+
+// Of returns the posts of the items, ordered by part.
+func (r *SlackPosts) Of(ctx context.Context, session core.SessionID, items ...string) ([]core.SlackPost, error) {
+	return r.find(ctx, session, func(db *gorm.DB) *gorm.DB { return db.Where("item_id IN ?", items).Order("item_id, part") })
+}
+
+// All returns all posts of the session, the oldest first.
+func (r *SlackPosts) All(ctx context.Context, session core.SessionID) ([]core.SlackPost, error) {
+	return r.find(ctx, session, func(db *gorm.DB) *gorm.DB { return db.Order("created_at, item_id, part") })
+}
+
+// Purge stores the state of a post whose session is purged. It needs no lease.
+func (r *SlackPosts) Purge(ctx context.Context, p core.SlackPost) error {
+	err := onePost(r.db.WithContext(ctx), p).UpdateColumns(map[string]any{"state": string(p.State), "streaming": false}).Error
+	return wrapError(err, "Slack post of", p.ItemID)
+}
+
+// Unfinished returns the posts of the session that may be in Slack or still stream, the
+// oldest first.
+func (r *SlackPosts) Unfinished(ctx context.Context, session core.SessionID) ([]core.SlackPost, error) {
+	return r.find(ctx, session, func(db *gorm.DB) *gorm.DB {
+		return db.Where("(state = 'sending' OR streaming)").Order("created_at, item_id, part")
+	})
+}
+
+// Misplaced returns posts of messages that left the current path, or came back to it, since
+// they were last marked.
+func (r *SlackPosts) Misplaced(ctx context.Context, session core.SessionID) ([]core.SlackPost, error) {
+	return r.find(ctx, session, func(db *gorm.DB) *gorm.DB {
+		return db.Joins("JOIN messages m ON m.id = slack_posts.item_id").
+			Where("slack_posts.kind = 'message' AND slack_posts.state = 'sent' AND slack_posts.off_path = m.on_path").Order("m.seq, part")
+	})
+}
+
+// Outdated returns posts of messages that were edited in place or deleted, or were never stored: a
+// draft that was not completed.
+func (r *SlackPosts) Outdated(ctx context.Context, session core.SessionID) ([]core.SlackPost, error) {
+	return r.find(ctx, session, func(db *gorm.DB) *gorm.DB {
+		return db.Joins("LEFT JOIN messages m ON m.id = slack_posts.item_id").
+			Where("slack_posts.kind = 'message' AND slack_posts.state = 'sent' AND (m.id IS NULL OR m.revised_at IS NOT NULL OR m.deleted_at IS NOT NULL)").
+			Order("slack_posts.created_at, item_id, part")
+	})
+}
+
+func (r *SlackPosts) find(ctx context.Context, session core.SessionID, which condition) ([]core.SlackPost, error) {
+	var rows []models.SlackPost
+	err := r.db.WithContext(ctx).Where("slack_posts.session_id = ?", session).Scopes(which).Find(&rows).Error
+	if err != nil {
+		return nil, wrapError(err, "Slack posts of session", session)
+	}
+	return mapRows(rows, infallible(models.SlackPost.Core))
+}
+
+// LastPosted returns the newest ts of the session's posts in its thread, and the newest seq of a
+// message that has one; empty and 0 if there is none.
+func (r *SlackPosts) LastPosted(ctx context.Context, t core.SlackThread) (ts string, seq int64, err error) {
+	var last struct {
+		TS  string
+		Seq int64
+	}
+	err = r.db.WithContext(ctx).Model(&models.SlackPost{}).Joins("LEFT JOIN messages m ON m.id = slack_posts.item_id").
+		Select("COALESCE(MAX(slack_posts.ts), '') AS ts, COALESCE(MAX(m.seq), 0) AS seq").
+		Where("slack_posts.session_id = ? AND team = ? AND channel = ? AND thread = ?", t.SessionID, t.Team, t.Channel, t.Thread).Scan(&last).Error
+	return last.TS, last.Seq, wrapError(err, "Slack posts of session", t.SessionID)
+}
+
+// Begin stores a post that is about to be sent. If there is one already that is not pending, it
+// returns that and false. ErrStale if the worker no longer has the thread's lease.
+func (r *SlackPosts) Begin(ctx context.Context, worker string, p core.SlackPost) (core.SlackPost, bool, error) {
+	p.State, p.CreatedAt = core.SlackPostSending, core.Now()
+	row := models.SlackPostFrom(p)
+	begun := false
+	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
+		if err := checkThreadLease(tx, worker, p.SessionID); err != nil {
+			return err
+		}
+		res := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&row)
+		begun = res.RowsAffected == 1
+		if res.Error != nil || begun {
+			return res.Error
+		}
+		again := onePost(tx, p).Where("state = 'pending'").Select("state", "streaming", "text_from", "text_to").Updates(row)
+		if begun = again.RowsAffected == 1; again.Error != nil {
+			return again.Error
+		}
+		row = models.SlackPost{}
+		return onePost(tx, p).Take(&row).Error
+	})
+	return row.Core(), begun, wrapError(err, "Slack post of", p.ItemID)
+}
+
+// Confirm stores that the post is in Slack with its ts, unless its ts is known, or Bobbin has no such
+// post. It needs no lease. Most calls are for posts whose ts is known: these only read.
+func (r *SlackPosts) Confirm(ctx context.Context, p core.SlackPost) error {
+	if requireID("session", p.SessionID) != nil {
+		return nil
+	}
+	unsure := func() *gorm.DB {
+		return onePost(r.db.WithContext(ctx), p).Where("team = ? AND channel = ? AND ts = '' AND state IN ('pending', 'sending', 'unknown')", p.Team, p.Channel)
+	}
+	var n int64
+	err := unsure().Count(&n).Error
+	if err == nil && n > 0 {
+		err = unsure().UpdateColumns(map[string]any{"state": string(core.SlackPostSent), "ts": p.TS, "hash": "", "error": ""}).Error
+	}
+	return wrapError(err, "Slack post of", p.ItemID)
+}
+
+// Update stores what became of a post. ErrStale if the worker no longer has the thread's
+// lease.
+func (r *SlackPosts) Update(ctx context.Context, worker string, p core.SlackPost) error {
+	row := models.SlackPostFrom(p)
+	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
+		if err := checkThreadLease(tx, worker, p.SessionID); err != nil {
+			return err
+		}
+		return onePost(tx, p).Select("ts", "state", "streaming", "off_path", "text_from", "text_to", "hash", "error").Updates(row).Error
+	})
+	return wrapError(err, "Slack post of", p.ItemID)
+}
+
+// onePost selects the stored post. gorm's own condition for a primary key leaves out the part if
+// it is 0, and so would select all parts.
+func onePost(tx *gorm.DB, p core.SlackPost) *gorm.DB {
+	return tx.Model(&models.SlackPost{}).Where("session_id = ? AND item_id = ? AND part = ?", p.SessionID, p.ItemID, p.Part)
+}

@@ -1,0 +1,274 @@
+package repositories
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"bobbin/app/core"
+	"bobbin/app/db/models"
+)
+
+// SlackThreads stores which threads of Slack show which sessions. Safe for concurrent use.
+type SlackThreads struct {
+	db *gorm.DB
+}
+
+// NewSlackThreads returns the threads in db.
+func NewSlackThreads(db *gorm.DB) *SlackThreads { return &SlackThreads{db: db} }
+
+// Bind binds the thread to its session, together with the alias. It may be repeated, and
+// moves a thread whose alias was moved to another session. What happened until then is not
+// posted. ErrConflict if the alias or the session belongs to another one; ErrNotFound for a
+// session that the owner does not have.
+func (r *SlackThreads) Bind(ctx context.Context, t core.SlackThread) error {
+	err := changeSession(ctx, r.db, t.SessionID, func(stx *sessionTx) error {
+		if stx.session.Temporary {
+			return core.Errorf(core.ErrUnprocessable, "session %s is temporary and cannot be attached to Slack", t.SessionID)
+		}
+		if err := stx.bindAlias(t); err != nil {
+			return err
+		}
+		var rows []models.SlackThread
+		if err := stx.tx.Where("session_id = ? OR team = ? AND channel = ? AND thread = ?", t.SessionID, t.Team, t.Channel, t.Thread).Find(&rows).Error; err != nil {
+			return err
+		}
+		for _, row := range rows {
+			if row.Team != t.Team || row.Channel != t.Channel || row.Thread != t.Thread {
+				return core.Errorf(core.ErrConflict, "session %s belongs to another thread of Slack; detach it first", t.SessionID)
+			}
+			if row.SessionID == string(t.SessionID) {
+				return nil
+			}
+			if row.Owner != t.Owner {
+				return core.Errorf(core.ErrConflict, "this thread of Slack belongs to another session")
+			}
+		}
+		now, seq := core.Now(), stx.session.LastEventSeq
+		row := models.SlackThread{
+			Team: t.Team, Channel: t.Channel, Thread: t.Thread, Enterprise: t.Enterprise, SessionID: string(t.SessionID), Owner: t.Owner, Mode: string(t.Mode),
+			FirstSeq: stx.session.LastSeq, SentSeq: seq, LastSeq: seq, DueAt: now, CreatedAt: now,
+		}
+		if err := stx.tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&row).Error; err != nil {
+			return err
+		}
+		stx.changes["slack"] = true
+		if many := t.Speakers(); many != "" {
+			stx.setSpeakers(many)
+		}
+		return stx.saveChanges()
+	}, visibleTo(core.Tenant{Owner: t.Owner}))
+	return wrapError(err, "session", t.SessionID)
+}
+
+// bindAlias makes the thread's name an alias of the session. ErrConflict if it is that of
+// another one.
+func (stx *sessionTx) bindAlias(t core.SlackThread) error {
+	a := t.Alias()
+	alias := models.SessionAlias{Owner: t.Owner, Surface: string(a.Surface), Alias: a.Name, SessionID: string(t.SessionID), CreatedAt: core.Now()}
+	if err := stx.tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&alias).Error; err != nil {
+		return err
+	}
+	var known models.SessionAlias
+	err := stx.tx.Where("owner = ? AND surface = ? AND alias = ?", t.Owner, a.Surface, a.Name).Take(&known).Error
+	if err == nil && known.SessionID != string(t.SessionID) {
+		return core.Errorf(core.ErrConflict, "this thread of Slack belongs to session %s; detach that first", known.SessionID)
+	}
+	return err
+}
+
+// Find returns the thread; ErrNotFound if it is not bound.
+func (r *SlackThreads) Find(ctx context.Context, team, channel, thread string) (core.SlackThread, error) {
+	var row models.SlackThread
+	err := r.db.WithContext(ctx).Where("team = ? AND channel = ? AND thread = ?", team, channel, thread).Take(&row).Error
+	return row.Core(), wrapError(err, "Slack thread", thread)
+}
+
+// OfSession returns the session's thread; ErrNotFound if it has none.
+func (r *SlackThreads) OfSession(ctx context.Context, tenant core.Tenant, session core.SessionID) (core.SlackThread, error) {
+	if _, err := NewSessions(r.db).Get(ctx, tenant, session); err != nil {
+		return core.SlackThread{}, err
+	}
+	var row models.SlackThread
+	err := r.db.WithContext(ctx).Where("session_id = ?", session).Take(&row).Error
+	return row.Core(), wrapError(err, "Slack thread of session", session)
+}
+
+// Faults returns the posts of the session that Slack refused, or of which it is unknown whether
+// they are in Slack, the newest first.
+func (r *SlackThreads) Faults(ctx context.Context, session core.SessionID) ([]core.SlackFault, error) {
+	posts, err := NewSlackPosts(r.db).find(ctx, session, func(db *gorm.DB) *gorm.DB {
+		return db.Where("state IN ('failed', 'unknown')").Order("created_at DESC, item_id, part").Limit(core.MaxSlackFaults)
+	})
+	var faults []core.SlackFault
+	for _, p := range posts {
+		faults = append(faults, core.SlackFault{ItemID: p.ItemID, Part: p.Part, State: p.State, Reason: p.Error, CreatedAt: p.CreatedAt})
+	}
+	return faults, err
+}
+
+// SetMode changes the mode of the session's thread. A thread that showed nothing until then
+// begins with what happens afterwards; in a mode that shows nothing, posting ends.
+func (r *SlackThreads) SetMode(ctx context.Context, tenant core.Tenant, session core.SessionID, mode core.SlackMode) (core.SlackThread, error) {
+	if err := requireID("session", session); err != nil {
+		return core.SlackThread{}, err
+	}
+	var row models.SlackThread
+	err := changeSession(ctx, r.db, session, func(stx *sessionTx) error {
+		if err := stx.tx.Where("session_id = ?", session).Take(&row).Error; err != nil {
+			return wrapError(err, "Slack thread of session", session)
+		}
+		changes := map[string]any{}
+		if !mode.Posts() {
+			changes = unleased(stx.tx, 0) // the process that has it stops
+		}
+		changes["mode"] = string(mode)
+		if mode.Posts() && !core.SlackMode(row.Mode).Posts() {
+			changes["first_seq"], changes["sent_seq"] = stx.session.LastSeq, stx.session.LastEventSeq
+		}
+		row.Mode = string(mode)
+		return stx.tx.Model(&models.SlackThread{}).Where("session_id = ?", session).UpdateColumns(changes).Error
+	}, visibleTo(tenant))
+	return row.Core(), wrapError(err, "session", session)
+}
+
+// Stop ends posting to the session's thread, whose mode becomes "off", and returns it; ErrNotFound
+// if there is none.
+func (r *SlackThreads) Stop(ctx context.Context, session core.SessionID) (core.SlackThread, error) {
+	var rows []models.SlackThread
+	changes := unleased(r.db, 0) // the process that has it stops
+	changes["mode"] = string(core.SlackOff)
+	err := r.db.WithContext(ctx).Model(&rows).Clauses(returningAll(r.db, &models.SlackThread{})).Where("session_id = ?", session).UpdateColumns(changes).Error
+	if err == nil && len(rows) == 0 {
+		err = gorm.ErrRecordNotFound
+	}
+	if err != nil {
+		return core.SlackThread{}, wrapError(err, "Slack thread of session", session)
+	}
+	return rows[0].Core(), nil
+}
+
+// Unbind separates the session from its thread, whose name is no longer its alias. It may be
+// repeated. What was posted stays in Slack.
+func (r *SlackThreads) Unbind(ctx context.Context, tenant core.Tenant, session core.SessionID) error {
+	if err := requireID("session", session); err != nil {
+		return err
+	}
+	err := changeSession(ctx, r.db, session, func(stx *sessionTx) error {
+		var rows []models.SlackThread
+		if err := stx.tx.Where("session_id = ?", session).Find(&rows).Error; err != nil || len(rows) == 0 {
+			return err
+		}
+		t := rows[0].Core()
+		a := t.Alias()
+		if err := stx.tx.Where("owner = ? AND surface = ? AND alias = ?", t.Owner, a.Surface, a.Name).Delete(&models.SessionAlias{}).Error; err != nil {
+			return err
+		}
+		if err := stx.tx.Where("session_id = ?", session).Delete(&models.SlackThread{}).Error; err != nil {
+			return err
+		}
+		stx.changes["slack"] = false
+		return stx.saveChanges()
+	}, visibleTo(tenant))
+	return wrapError(err, "session", session)
+}
+
+// behindSQL is the condition of the index slack_threads_behind.
+const behindSQL = "sent_seq < last_seq AND mode IN ('two_way', 'to_slack')"
+
+// Claim leases threads that are behind their sessions, those that wait the longest first.
+// Several replicas that claim concurrently get different threads.
+func (r *SlackThreads) Claim(ctx context.Context, c core.SlackClaim) ([]core.SlackBacklog, error) {
+	var rows []models.SlackThread
+	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
+		due := tx.Model(&models.SlackThread{}).Select("session_id").Where(behindSQL).Where("due_at <= " + clockBoundSQL(tx, 0)).Order("due_at").Limit(c.Limit)
+		if c.Sessions != nil {
+			due = due.Where("session_id IN ?", c.Sessions)
+		}
+		if len(c.Busy) > 0 {
+			due = due.Where("team || '/' || channel NOT IN ?", c.Busy)
+		}
+		if isPostgres(tx) {
+			due = due.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate, Options: clause.LockingOptionsSkipLocked})
+		}
+		return tx.Model(&rows).Clauses(returningAll(tx, &models.SlackThread{})).Where("session_id IN (?)", due).UpdateColumns(leasedUntil(tx, c.Worker, c.Lease)).Error
+	})
+	if err != nil {
+		return nil, wrapError(err, "Slack threads for worker", c.Worker)
+	}
+	return mapRows(rows, infallible(models.SlackThread.Backlog))
+}
+
+// leasedUntil are the lease columns of a thread that the worker has for the time.
+func leasedUntil(db *gorm.DB, worker string, d time.Duration) map[string]any {
+	return map[string]any{"lease_owner": worker, "lease_until": gorm.Expr(clockSQL(db, d)), "due_at": gorm.Expr(clockSQL(db, d))}
+}
+
+// heldBy narrows a query to the thread of the session while the worker has its lease.
+func heldBy(worker string, session core.SessionID) condition {
+	return func(db *gorm.DB) *gorm.DB {
+		return db.Model(&models.SlackThread{}).Where("session_id = ? AND lease_owner = ? AND lease_until > "+clockBoundSQL(db, 0), session, worker)
+	}
+}
+
+// Advance stores that everything up to the event is posted, and extends the lease. ErrStale
+// if the worker no longer has it.
+func (r *SlackThreads) Advance(ctx context.Context, worker string, session core.SessionID, seq int64, lease time.Duration) error {
+	changes := leasedUntil(r.db, worker, lease)
+	changes["sent_seq"] = seq
+	res := r.db.WithContext(ctx).Scopes(heldBy(worker, session)).UpdateColumns(changes)
+	if res.Error == nil && res.RowsAffected == 0 {
+		return errThreadLost(session)
+	}
+	return wrapError(res.Error, "Slack thread of session", session)
+}
+
+// errThreadLost says that the worker does not have the thread's lease.
+func errThreadLost(session core.SessionID) error {
+	return core.Errorf(core.ErrStale, "the Slack thread of session %s belongs to another process, or is detached", session)
+}
+
+// Release ends the worker's lease of a thread, which becomes due after the time. It does
+// nothing without the lease.
+func (r *SlackThreads) Release(ctx context.Context, worker string, session core.SessionID, after time.Duration) error {
+	err := r.db.WithContext(ctx).Scopes(heldBy(worker, session)).UpdateColumns(unleased(r.db, after)).Error
+	return wrapError(err, "Slack thread of session", session)
+}
+
+// unleased are the lease columns of a thread that is due after the time.
+func unleased(db *gorm.DB, after time.Duration) map[string]any {
+	return map[string]any{"lease_owner": "", "lease_until": nil, "due_at": gorm.Expr(clockSQL(db, after))}
+}
+
+// ReleaseAll ends the leases of all earlier processes of the worker's replica.
+func (r *SlackThreads) ReleaseAll(ctx context.Context, worker string) error {
+	of, args := workersOf(worker)
+	err := r.db.WithContext(ctx).Model(&models.SlackThread{}).Where("lease_owner <> ''").Where(of, args...).UpdateColumns(unleased(r.db, 0)).Error
+	return wrapError(err, "Slack threads of worker", worker)
+}
+
+// setSlackSeq stores the number of the newest event with the thread of the session, which
+// is thereby behind.
+func (stx *sessionTx) setSlackSeq() error {
+	if !stx.session.Slack || len(stx.events) == 0 {
+		return nil
+	}
+	return stx.later.Model(&models.SlackThread{}).Where("session_id = ?", stx.session.ID).UpdateColumn("last_seq", stx.session.LastEventSeq).Error
+}
+
+// checkThreadLease checks in a transaction that the worker has the thread's lease, and locks its row.
+func checkThreadLease(tx *gorm.DB, worker string, session core.SessionID) error {
+	q := tx.Scopes(heldBy(worker, session)).Select("session_id")
+	if isPostgres(tx) {
+		q = q.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate})
+	}
+	var row models.SlackThread
+	err := q.Take(&row).Error
+	if errors.Is(err, gorm.ErrRecordNotFound) {
+		return errThreadLost(session)
+	}
+	return err
+}

@@ -1,0 +1,379 @@
+package repositories_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
+)
+
+func slackThread(session core.SessionID, ts string) core.SlackThread {
+	return core.SlackThread{SessionID: session, Owner: "ann", Team: "T1", Channel: "C1", Thread: ts, Mode: core.SlackTwoWay}
+}
+
+// bindThread binds a thread, which has the ts, to a new session.
+func (s *store) bindThread(t *testing.T, ts string) core.SlackThread {
+	t.Helper()
+	thread := slackThread(s.session(t).ID, ts)
+	if err := repositories.NewSlackThreads(s.Gorm).Bind(t.Context(), thread); err != nil {
+		t.Fatal(err)
+	}
+	return thread
+}
+
+func claimOf(worker string) core.SlackClaim {
+	return core.SlackClaim{Worker: worker, Lease: time.Minute, Limit: 10}
+}
+
+// The session of a channel's thread has many speakers from then on; that of a direct message
+// has not.
+func TestSlackBindNamesSpeakers(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		for channel, named := range map[string]bool{"C1": true, "G1": true, "D1": false} {
+			thread := slackThread(s.session(t).ID, "1.1")
+			thread.Channel = channel
+			in := ask(thread.SessionID, "before")
+			in.User = "u1"
+			s.finish(t, s.accept(t, in).Run, "done")
+			if err := repositories.NewSlackThreads(s.Gorm).Bind(t.Context(), thread); err != nil {
+				t.Fatal(err)
+			}
+			in = ask(thread.SessionID, "after")
+			in.User = "u1"
+			if got := s.accept(t, in).Message.Named; got != named || s.log(t, thread.SessionID)[0].Named {
+				t.Errorf("channel %s: a message after it is named: %v, want %v", channel, got, named)
+			}
+		}
+	})
+}
+
+// A thread belongs to one session and a session to one thread.
+func TestSlackBind(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, threads := open(d), repositories.NewSlackThreads(d.Gorm)
+		first, other := s.bindThread(t, "1.1"), s.session(t)
+		if err := threads.Bind(t.Context(), first); err != nil {
+			t.Errorf("the second time: %v", err)
+		}
+		if got, err := threads.Find(t.Context(), "T1", "C1", "1.1"); err != nil || got != first {
+			t.Errorf("got thread %+v (%v), want %+v", got, err, first)
+		}
+		if got, err := threads.OfSession(t.Context(), ann(), first.SessionID); err != nil || got != first {
+			t.Errorf("of the session: got thread %+v (%v), want %+v", got, err, first)
+		}
+		_, err := threads.OfSession(t.Context(), bob(), first.SessionID)
+		wantNotFound(t, "of another owner", err)
+		_, err = threads.Find(t.Context(), "T2", "C1", "1.1")
+		wantNotFound(t, "the same channel of another team", err)
+		wantError(t, "another session", threads.Bind(t.Context(), slackThread(other.ID, "1.1")), core.ErrConflict)
+		wantError(t, "another thread", threads.Bind(t.Context(), slackThread(first.SessionID, "2.2")), core.ErrConflict)
+		foreign := slackThread(other.ID, "3.3")
+		foreign.Owner = "bob"
+		wantNotFound(t, "a session of another owner", threads.Bind(t.Context(), foreign))
+		bobs, err := s.sessions.Create(t.Context(), core.Session{Owner: "bob", Agent: "assistant"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stolen := slackThread(bobs.ID, "1.1")
+		stolen.Owner = "bob"
+		wantError(t, "a thread of another owner", threads.Bind(t.Context(), stolen), core.ErrConflict)
+
+		// The alias of an archived session moves to its fork; the thread follows.
+		if err := repositories.NewAliases(d.Gorm).Rebind(t.Context(), "ann", first.Alias(), first.SessionID, other.ID); err != nil {
+			t.Fatal(err)
+		}
+		if err := threads.Bind(t.Context(), slackThread(other.ID, "1.1")); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := threads.Find(t.Context(), "T1", "C1", "1.1"); err != nil || got.SessionID != other.ID {
+			t.Errorf("moved: got session %s (%v), want %s", got.SessionID, err, other.ID)
+		}
+		for range 2 {
+			if err := threads.Unbind(t.Context(), ann(), other.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err = threads.Find(t.Context(), "T1", "C1", "1.1")
+		wantNotFound(t, "detached", err)
+		if err := threads.Bind(t.Context(), slackThread(first.SessionID, "1.1")); err != nil {
+			t.Errorf("a detached thread: %v", err)
+		}
+	})
+}
+
+// A thread is behind when its session gets an event, and one process has it at a time.
+func TestSlackClaim(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, threads := open(d), repositories.NewSlackThreads(d.Gorm)
+		thread := s.bindThread(t, "1.1")
+		if got, err := threads.Claim(t.Context(), claimOf("a/1")); err != nil || len(got) != 0 {
+			t.Fatalf("nothing happened: got %+v (%v), want no thread", got, err)
+		}
+		s.turns(t, thread.SessionID, 1)
+		last, err := s.events.Last(t.Context(), ann(), thread.SessionID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wait sync.WaitGroup
+		got := make([][]core.SlackBacklog, 4)
+		for i := range got {
+			wait.Go(func() {
+				list, err := threads.Claim(t.Context(), claimOf(fmt.Sprintf("%d/1", i)))
+				if err != nil {
+					t.Error(err)
+				}
+				got[i] = list
+			})
+		}
+		wait.Wait()
+		holder := ""
+		for i, list := range got {
+			for _, b := range list {
+				if holder != "" || b.SlackThread != thread || b.SentSeq != 0 {
+					t.Fatalf("got the claims %+v, want one", got)
+				}
+				holder = fmt.Sprintf("%d/1", i)
+			}
+		}
+		wantError(t, "another worker", threads.Advance(t.Context(), "x/1", thread.SessionID, last, time.Minute), core.ErrStale)
+		if err := threads.Advance(t.Context(), holder, thread.SessionID, last-1, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if err := threads.Release(t.Context(), holder, thread.SessionID, 0); err != nil {
+			t.Fatal(err)
+		}
+		wantError(t, "after the release", threads.Advance(t.Context(), holder, thread.SessionID, last, time.Minute), core.ErrStale)
+		again, err := threads.Claim(t.Context(), claimOf("y/1"))
+		if err != nil || len(again) != 1 || again[0].SentSeq != last-1 {
+			t.Fatalf("got %+v (%v), want the thread after event %d", again, err, last-1)
+		}
+		// The same replica starts again.
+		if err := threads.ReleaseAll(t.Context(), "y/2"); err != nil {
+			t.Fatal(err)
+		}
+		for name, c := range map[string]core.SlackClaim{
+			"a busy channel":   {Worker: "z/1", Lease: time.Minute, Limit: 10, Busy: []string{"T1/C1"}},
+			"another session":  {Worker: "z/1", Lease: time.Minute, Limit: 10, Sessions: []core.SessionID{core.NewID[core.SessionID]()}},
+			"no session given": {Worker: "z/1", Lease: time.Minute, Limit: 10, Sessions: []core.SessionID{}},
+		} {
+			if list, err := threads.Claim(t.Context(), c); err != nil || len(list) != 0 {
+				t.Errorf("%s: got %+v (%v), want nothing", name, list, err)
+			}
+		}
+		if list, err := threads.Claim(t.Context(), claimOf("z/1")); err != nil || len(list) != 1 {
+			t.Fatalf("got %+v (%v), want the thread", list, err)
+		}
+		if err := threads.Release(t.Context(), "z/1", thread.SessionID, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if list, err := threads.Claim(t.Context(), claimOf("z/2")); err != nil || len(list) != 0 {
+			t.Errorf("due in an hour: got %+v (%v), want nothing", list, err)
+		}
+	})
+}
+
+// A mode that posts nothing is never behind; back to one that posts, the thread goes on with
+// what happens then.
+func TestSlackSetMode(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, threads := open(d), repositories.NewSlackThreads(d.Gorm)
+		thread := s.bindThread(t, "1.1")
+		if got, err := threads.SetMode(t.Context(), ann(), thread.SessionID, core.SlackToWeb); err != nil || got.Mode != core.SlackToWeb {
+			t.Fatalf("got thread %+v (%v), want mode to_web", got, err)
+		}
+		s.turns(t, thread.SessionID, 2)
+		if list, err := threads.Claim(t.Context(), claimOf("a/1")); err != nil || len(list) != 0 {
+			t.Errorf("to_web: got %+v (%v), want nothing", list, err)
+		}
+		if _, err := threads.SetMode(t.Context(), ann(), thread.SessionID, core.SlackToSlack); err != nil {
+			t.Fatal(err)
+		}
+		if list, err := threads.Claim(t.Context(), claimOf("a/1")); err != nil || len(list) != 0 {
+			t.Errorf("to_slack: got %+v (%v), want nothing yet", list, err)
+		}
+		s.turns(t, thread.SessionID, 1)
+		list, err := threads.Claim(t.Context(), claimOf("a/1"))
+		if err != nil || len(list) != 1 || list[0].FirstSeq != 4 {
+			t.Errorf("got %+v (%v), want the thread after message 4", list, err)
+		}
+		if _, err := threads.SetMode(t.Context(), ann(), thread.SessionID, core.SlackOff); err != nil {
+			t.Fatal(err)
+		}
+		wantError(t, "off", threads.Advance(t.Context(), "a/1", thread.SessionID, 1, time.Minute), core.ErrStale)
+		_, err = threads.SetMode(t.Context(), bob(), thread.SessionID, core.SlackOff)
+		wantNotFound(t, "another owner", err)
+		_, err = threads.SetMode(t.Context(), ann(), s.session(t).ID, core.SlackOff)
+		wantNotFound(t, "a session without a thread", err)
+	})
+}
+
+// A post is begun once, by the process that has the lease of its thread, and is found by
+// Slack's id.
+func TestSlackPosts(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, threads, posts := open(d), repositories.NewSlackThreads(d.Gorm), repositories.NewSlackPosts(d.Gorm)
+		thread := s.bindThread(t, "1.1")
+		s.turns(t, thread.SessionID, 1)
+		log := s.log(t, thread.SessionID)
+		p := core.SlackPost{
+			SessionID: thread.SessionID, ItemID: string(log[1].ID), Owner: "ann", Kind: core.SlackPostMessage,
+			Team: "T1", Channel: "C1", Thread: "1.1", To: 8,
+		}
+		_, _, err := posts.Begin(t.Context(), "a/1", p)
+		wantError(t, "without the lease", err, core.ErrStale)
+		if list, err := threads.Claim(t.Context(), claimOf("a/1")); err != nil || len(list) != 1 {
+			t.Fatalf("got %+v (%v), want the thread", list, err)
+		}
+		begun, first, err := posts.Begin(t.Context(), "a/1", p)
+		if err != nil || !first || begun.State != core.SlackPostSending {
+			t.Fatalf("got post %+v, %v (%v), want a new one", begun, first, err)
+		}
+		if again, first, err := posts.Begin(t.Context(), "a/1", p); err != nil || first || !again.CreatedAt.Equal(begun.CreatedAt) {
+			t.Errorf("again: got post %+v, %v (%v), want the first one", again, first, err)
+		}
+		if list, err := posts.Unfinished(t.Context(), thread.SessionID); err != nil || len(list) != 1 {
+			t.Errorf("unfinished: got %+v (%v), want one post", list, err)
+		}
+		begun.State, begun.TS, begun.Hash = core.SlackPostSent, "1.2", "h"
+		wantError(t, "an update without the lease", posts.Update(t.Context(), "b/1", begun), core.ErrStale)
+		if err := posts.Update(t.Context(), "a/1", begun); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := posts.PostAt(t.Context(), "T1", "C1", "1.2"); err != nil || got != begun {
+			t.Errorf("got post %+v (%v), want %+v", got, err, begun)
+		}
+		_, err = posts.PostAt(t.Context(), "T1", "C1", "")
+		wantNotFound(t, "a post without a ts", err)
+		if ts, seq, err := posts.LastPosted(t.Context(), thread); err != nil || ts != "1.2" || seq != 2 {
+			t.Errorf("last: got %q and %d (%v), want 1.2 and 2", ts, seq, err)
+		}
+		if list, err := posts.Misplaced(t.Context(), thread.SessionID); err != nil || len(list) != 0 {
+			t.Errorf("on the path: got %+v (%v), want nothing", list, err)
+		}
+		if _, _, err := repositories.NewBranches(d.Gorm).Select(t.Context(), ann(), thread.SessionID, log[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		s.exec(t, "UPDATE messages SET on_path = false WHERE id = ?", log[1].ID)
+		if list, err := posts.Misplaced(t.Context(), thread.SessionID); err != nil || len(list) != 1 {
+			t.Errorf("off the path: got %+v (%v), want one post", list, err)
+		}
+		if _, err := repositories.NewPurges(d.Gorm).Session(t.Context(), thread.SessionID, false); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.count(t, "SELECT (SELECT COUNT(*) FROM slack_posts) + (SELECT COUNT(*) FROM slack_threads)"); n != 0 {
+			t.Errorf("purged: got %d rows, want none", n)
+		}
+	})
+}
+
+// The first part of a message is changed without the others: with their ts it would be a post of
+// its own again, which the index refuses, and the thread would stand still.
+func TestSlackPostOfSeveralParts(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, threads, posts := open(d), repositories.NewSlackThreads(d.Gorm), repositories.NewSlackPosts(d.Gorm)
+		thread := s.bindThread(t, "1.1")
+		s.turns(t, thread.SessionID, 1)
+		if list, err := threads.Claim(t.Context(), claimOf("a/1")); err != nil || len(list) != 1 {
+			t.Fatalf("got %+v (%v), want the thread", list, err)
+		}
+		item := string(s.log(t, thread.SessionID)[1].ID)
+		var sent []core.SlackPost
+		for part, ts := range []string{"1.2", "1.3"} {
+			p, _, err := posts.Begin(t.Context(), "a/1", core.SlackPost{
+				SessionID: thread.SessionID, ItemID: item, Part: part, Owner: "ann", Kind: core.SlackPostMessage, Team: "T1", Channel: "C1", Thread: "1.1",
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.State, p.TS = core.SlackPostSent, ts
+			if err := posts.Update(t.Context(), "a/1", p); err != nil {
+				t.Fatal(err)
+			}
+			sent = append(sent, p)
+		}
+		sent[0].Hash = "edited"
+		if err := posts.Update(t.Context(), "a/1", sent[0]); err != nil {
+			t.Errorf("update of the first part: %v", err)
+		}
+		for i := range sent {
+			sent[i].State = core.SlackPostPending
+			if err := posts.Update(t.Context(), "a/1", sent[i]); err != nil {
+				t.Errorf("part %d becomes pending: %v", i, err)
+			}
+		}
+		if p, begun, err := posts.Begin(t.Context(), "a/1", sent[0]); err != nil || !begun {
+			t.Errorf("begin the first part again: got %+v, %v (%v), want it to begin", p, begun, err)
+		}
+		list, err := posts.Of(t.Context(), thread.SessionID, item)
+		if err != nil || len(list) != 2 || list[0].State != core.SlackPostSending || list[0].Hash != "edited" || list[1].State != core.SlackPostPending || list[1].Hash != "" {
+			t.Errorf("got the posts %+v (%v), want only the first one changed", list, err)
+		}
+	})
+}
+
+// A session without a thread costs no statement more; one with a thread costs one.
+func TestSlackStatementsPerWrite(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		turn := func(session core.SessionID) (all, slack int) {
+			for _, q := range s.recorded(t, func() { s.turns(t, session, 1) }) {
+				all++
+				if strings.Contains(q.text, "slack_") {
+					slack++
+				}
+			}
+			return all, slack
+		}
+		plain, slack := turn(s.session(t).ID)
+		if slack != 0 {
+			t.Errorf("without Slack: got %d statements on its tables, want none", slack)
+		}
+		if all, slack := turn(s.bindThread(t, "1.1").SessionID); slack != 2 || all != plain+2 {
+			t.Errorf("with Slack: got %d statements, %d for Slack, want %d and 2", all, slack, plain+2)
+		}
+	})
+}
+
+// The sweep reads the threads that are behind, of 50,000 that are bound.
+func TestSlackClaimReadsOnlyThreadsThatAreBehind(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		const numbered = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50000) SELECT "
+		id := "substr(CAST(100000000 + i AS text), 2) || '-0000-7000-8000-000000000000'"
+		if d.Dialect() == "postgres" {
+			id = "CAST(" + id + " AS uuid)"
+		}
+		s.exec(t, "INSERT INTO sessions (id, owner, slack, created_at, updated_at) "+numbered+id+", 'ann', true, CURRENT_TIMESTAMP, CURRENT_TIMESTAMP FROM n")
+		s.exec(t, "INSERT INTO slack_threads (team, channel, thread, session_id, owner, mode, sent_seq, last_seq, due_at, created_at) "+numbered+
+			"'T1', 'C1', CAST(i AS text), "+id+", 'ann', 'two_way', 7, CASE WHEN i % 1000 = 0 THEN 8 ELSE 7 END, '2026-01-01 00:00:00', CURRENT_TIMESTAMP FROM n")
+		s.exec(t, "ANALYZE")
+		var got []core.SlackBacklog
+		seen := s.recorded(t, func() {
+			var err error
+			if got, err = repositories.NewSlackThreads(d.Gorm).Claim(t.Context(), core.SlackClaim{Worker: "a/1", Lease: time.Minute, Limit: 3}); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if len(got) != 3 || len(seen) != 1 {
+			t.Fatalf("got %d threads by %d statements, want 3 by 1", len(got), len(seen))
+		}
+		if plan := s.plan(t, seen[0]); !strings.Contains(plan, "slack_threads_behind") || strings.Contains(plan, "Seq Scan") || strings.Contains(plan, "SCAN slack_threads\n") {
+			t.Errorf("reads more than the threads that are behind:\n%s", plan)
+		}
+	})
+}

@@ -1,0 +1,127 @@
+package repositories_test
+
+import (
+	"slices"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
+)
+
+// temporary creates a temporary session of ann.
+func (s *store) temporary(t *testing.T, user string) core.Session {
+	t.Helper()
+	session, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "a", Title: "about bees", UserID: user, Temporary: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session
+}
+
+// A temporary session can be read by its id, and is in no list, no search, and no Slack; its
+// forks are temporary, too.
+func TestTemporarySessionsAreHidden(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		kept, brief := s.session(t), s.temporary(t, "carol")
+		for _, id := range []core.SessionID{kept.ID, brief.ID} {
+			s.finish(t, s.accept(t, ask(id, "a question about bees")).Run, "bees")
+		}
+		got := s.get(t, brief.ID)
+		if !got.Temporary || got.ExpiresAt == nil || !got.ExpiresAt.Equal(got.UpdatedAt.Add(core.TemporaryLife)) || s.get(t, kept.ID).ExpiresAt != nil {
+			t.Errorf("got temporary %v until %v, want it to be removed a day after %v", got.Temporary, got.ExpiresAt, got.UpdatedAt)
+		}
+		fork, err := repositories.NewBranches(d.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: brief.ID})
+		if err != nil || !fork.Temporary {
+			t.Errorf("got the fork %+v, %v, want it temporary", fork, err)
+		}
+		if err := s.sessions.Archive(t.Context(), ann(), fork.ID); err != nil {
+			t.Fatal(err)
+		}
+		for _, q := range []core.SessionQuery{{}, {Archived: true}, {Order: core.OrderByCreation}, {UserID: "carol"}, {Text: "bees", Archived: true}, {Text: "bees", TitlesOnly: true}, {Agent: "a"}} {
+			page, err := s.sessions.List(t.Context(), ann(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if slices.ContainsFunc(page.Items, func(s core.Session) bool { return s.ID != kept.ID }) {
+				t.Errorf("the list of %+v has %d sessions, want at most the one that is kept", q, len(page.Items))
+			}
+		}
+		page, err := repositories.NewSearch(d.Gorm).Messages(t.Context(), ann(), core.SearchQuery{Text: "bees"})
+		s.index(t)
+		if err != nil || len(page.Items) != 2 || page.Items[0].SessionID != kept.ID || page.Items[1].SessionID != kept.ID {
+			t.Errorf("got the hits %+v, %v, want those of the session that is kept", page.Items, err)
+		}
+		if n := s.count(t, "SELECT COUNT(*) FROM search_entries WHERE session_id <> ?", kept.ID); n != 0 {
+			t.Errorf("the index has %d entries of temporary sessions", n)
+		}
+		err = repositories.NewSlackThreads(d.Gorm).Bind(t.Context(), core.SlackThread{Owner: "ann", SessionID: brief.ID, Team: "T1", Channel: "C1", Thread: "1.1", Mode: core.SlackTwoWay})
+		wantError(t, "Slack", err, core.ErrUnprocessable)
+	})
+}
+
+// The owner's default webhook hears nothing of temporary sessions; that of a run does.
+func TestTemporarySessionsAndWebhooks(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		hook := core.Webhook{URL: "https://example.com/hook", Secret: "whsec_c2VjcmV0c2VjcmV0c2VjcmV0"}
+		if err := repositories.NewOwnerWebhooks(d.Gorm).Set(t.Context(), "ann", hook); err != nil {
+			t.Fatal(err)
+		}
+		brief := s.temporary(t, "").ID
+		s.turns(t, brief, 1)
+		if n := s.count(t, "SELECT COUNT(*) FROM deliveries"); n != 0 {
+			t.Errorf("got %d deliveries, want none to the owner's default", n)
+		}
+		in := ask(brief, "with a webhook of its own")
+		in.Webhook = &hook
+		s.finish(t, s.accept(t, in).Run, "done")
+		if n := s.count(t, "SELECT COUNT(*) FROM deliveries"); n != 1 {
+			t.Errorf("got %d deliveries, want the one of the run's own webhook", n)
+		}
+	})
+}
+
+// A day after its last activity a temporary session is due, also while a run waits for an
+// answer, and its removal leaves nothing but its usage.
+func TestTemporarySessionsExpire(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, r := open(d), repositories.NewRetention(d.Gorm)
+		old, waiting, busy, fresh, kept := s.temporary(t, "carol").ID, s.temporary(t, "").ID, s.temporary(t, "").ID, s.temporary(t, "").ID, s.session(t).ID
+		run := s.accept(t, ask(old, "hello")).Run
+		s.write(t, core.RunWrite{RunID: run.ID, SessionID: old, Attempt: 1, Messages: []core.Message{answer("hi")},
+			ModelCalls: []core.ModelCall{{ID: core.NewID[string](), Model: "m", Purpose: core.PurposeAnswer, Usage: core.Usage{InputTokens: 7}}}, End: &core.RunEnd{Status: core.RunSucceeded}})
+		s.waits(t, waiting, 0, "pay:always")
+		s.accept(t, ask(busy, "at work"))
+		for _, id := range []core.SessionID{old, waiting, busy, kept} {
+			s.exec(t, "UPDATE sessions SET updated_at = '2020-01-01 00:00:00+00:00' WHERE id = ?", id)
+		}
+		due, err := r.TemporarySessions(t.Context(), core.TemporaryLife, 10)
+		if want := []core.SessionID{old, waiting}; err != nil || !slices.Equal(sorted(due), sorted(want)) {
+			t.Errorf("got %v, %v, want %v and neither %s at work nor %s in use", due, err, want, busy, fresh)
+		}
+		purges := repositories.NewPurges(d.Gorm)
+		if own, err := purges.OfUser(t.Context(), "ann", "carol"); err != nil || !slices.Equal(own, []core.SessionID{old}) {
+			t.Errorf("the user's sessions are %v, %v, want the temporary one", own, err)
+		}
+		for _, id := range due {
+			if _, err := purges.Session(t.Context(), id, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := s.count(t, "SELECT (SELECT COUNT(*) FROM messages WHERE session_id = ?) + (SELECT COUNT(*) FROM runs WHERE session_id = ?)", old, waiting); n != 0 {
+			t.Errorf("%d rows are left", n)
+		}
+		if n := s.count(t, "SELECT COALESCE(SUM(input_tokens), 0) FROM model_calls"); n != 7 {
+			t.Errorf("the usage has %d tokens, want it to stay", n)
+		}
+	})
+}
+
+// sorted returns the ids in order.
+func sorted(ids []core.SessionID) []core.SessionID { return slices.Sorted(slices.Values(ids)) }

@@ -1,0 +1,123 @@
+package repositories_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/tests/dbtest"
+)
+
+// A PostgreSQL that stops, is unavailable, or starts again causes an error that asks for a
+// retry and contains nothing internal.
+func TestDatabaseAway(t *testing.T) {
+	t.Parallel()
+	server := dbtest.NewServer(t)
+	d, err := db.Open(t.Context(), server.URL, slog.New(slog.DiscardHandler))
+	if err == nil {
+		err = d.Migrate(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() }) // its server is gone
+	s := open(d)
+	session := s.session(t).ID
+	for _, mode := range []dbtest.StopMode{dbtest.StopFast, dbtest.StopImmediate} {
+		if err := server.Stop(mode); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.sessions.Get(t.Context(), ann(), session)
+		wantAway(t, "read", err)
+		_, err = s.runs.Accept(t.Context(), ann(), ask(session, "hello"))
+		wantAway(t, "write", err)
+		_, err = s.runs.Approvals(t.Context(), core.NewID[core.RunID]())
+		wantAway(t, "read of what has no words for its errors", err)
+		if err := server.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.sessions.Get(t.Context(), ann(), session); err != nil {
+			t.Errorf("%s: got %v when the server is there again", mode, err)
+		}
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.sessions.Get(gone, ann(), session); errors.Is(err, core.ErrNoDatabase) || !errors.Is(err, context.Canceled) {
+		t.Errorf("a caller who went away: got %v", err)
+	}
+}
+
+// A connection that breaks under a statement, as it does behind a network that is cut,
+// is the same.
+func TestConnectionBreaks(t *testing.T) {
+	t.Parallel()
+	link, breaks := breakable(t, dbtest.PostgresURL(t))
+	d, err := db.Open(t.Context(), link, slog.New(slog.DiscardHandler))
+	if err == nil {
+		err = d.Migrate(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() }) // as above
+	s := open(d)
+	session := s.session(t).ID
+	tx := d.Gorm.Begin()
+	tx.Exec("SELECT 1")
+	breaks()
+	err = tx.Exec("SELECT 1").Error
+	if err == nil {
+		t.Fatal("a broken connection answers")
+	}
+	_, err = s.sessions.Get(t.Context(), ann(), session)
+	wantAway(t, "read", err)
+}
+
+func wantAway(t *testing.T, what string, err error) {
+	t.Helper()
+	var told *core.Error
+	if !errors.Is(err, core.ErrNoDatabase) || !errors.As(err, &told) || !errors.Is(told.Kind, core.ErrUnavailable) || strings.Contains(told.Message, "127.0.0.1") {
+		t.Errorf("%s: got %v, want that the database is away, and not where", what, err)
+	}
+}
+
+// breakable returns the URL of the same database behind a proxy, and what ends the proxy
+// and its connections.
+func breakable(t *testing.T, url string) (behind string, breaks func()) {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, _ := strings.Cut(url, "@")
+	target, rest, _ := strings.Cut(rest, "/")
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := new(net.Dialer).DialContext(ctx, "tcp", target)
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			context.AfterFunc(ctx, func() { _, _ = in.Close(), out.Close() })
+			go func() { _, _ = io.Copy(out, in) }()
+			go func() { _, _ = io.Copy(in, out) }()
+		}
+	}()
+	breaks = func() {
+		_ = l.Close()
+		cancel()
+	}
+	t.Cleanup(breaks)
+	return head + "@" + l.Addr().String() + "/" + rest, breaks
+}

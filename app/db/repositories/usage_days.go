@@ -1,0 +1,274 @@
+package repositories
+
+import (
+	"cmp"
+	"context"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"bobbin/app/core"
+	"bobbin/app/db/models"
+)
+
+// usageShards is the number of rows for the usage of a day that many sessions add to:
+// transactions that add to one row wait for each other.
+const usageShards = 8
+
+// usageDay is the text of a day in usage_days.
+func usageDay(t time.Time) string { return t.UTC().Format(time.DateOnly) }
+
+// isUnpriced reports whether a call's price or tokens are missing. A call that failed
+// before any output has no missing price; one that was canceled during the output has.
+func isUnpriced(c models.ModelCall) bool {
+	return c.CostMicroUsd == nil && (c.Error == "" || c.Error == "canceled" || c.InputTokens > 0)
+}
+
+// spentTokens are the tokens of a call that count against a limit. If the provider did not
+// report them, the estimate of its prompt counts.
+func spentTokens(c models.ModelCall) int64 {
+	switch reported := int64(c.InputTokens + c.OutputTokens); {
+	case reported > 0:
+		return reported
+	case c.Error == "" || c.Error == "canceled":
+		return int64(c.EstimatedTokens)
+	}
+	return 0
+}
+
+// callUsage returns the usage of a call.
+func callUsage(c models.ModelCall) models.UsageTotal {
+	t := models.UsageTotal{
+		Calls: 1, InputTokens: int64(c.InputTokens), OutputTokens: int64(c.OutputTokens), ReasoningTokens: int64(c.ReasoningTokens),
+		CacheReadTokens: int64(c.CacheReadTokens), CacheWriteTokens: int64(c.CacheWriteTokens),
+	}
+	if c.CostMicroUsd != nil {
+		t.CostMicroUsd = *c.CostMicroUsd
+	}
+	if isUnpriced(c) {
+		t.UnpricedCalls = 1
+	}
+	return t
+}
+
+// addUsage adds calls to the usage of the session and of their days; saveChanges writes it.
+func (stx *sessionTx) addUsage(calls []models.ModelCall) {
+	for _, c := range calls {
+		used := callUsage(c)
+		stx.session.Usage = sumUsage(stx.session.Usage, used, 1)
+		stx.days = append(stx.days, stx.usageDays(models.UsageDay{
+			Owner: c.Owner, UserID: c.UserID, Day: usageDay(c.CreatedAt), Agent: c.Agent, Model: c.Model, UsageTotal: used, SpentTokens: spentTokens(c),
+		})...)
+	}
+	if len(calls) > 0 {
+		stx.changeUsage()
+	}
+}
+
+// usageDays returns the rows of all levels for the session's calls of one user, agent and
+// model.
+func (stx *sessionTx) usageDays(d models.UsageDay) []models.UsageDay {
+	all, ofUser, ofSession := d, d, d
+	all.Level, all.UserID, all.Shard = models.UsageOfAll, "", stx.usageShard("")
+	ofUser.Level, ofUser.Shard = models.UsageOfUser, stx.usageShard(d.UserID)
+	ofSession.Level, ofSession.SessionID, ofSession.UserID, ofSession.Agent, ofSession.Model = models.UsageOfSession, stx.session.ID, "", "", ""
+	days := []models.UsageDay{all, ofUser, ofSession}
+	if d.UserID != "" {
+		ofUserSession := ofSession
+		ofUserSession.Level, ofUserSession.UserID = models.UsageOfUserSession, d.UserID
+		days = append(days, ofUserSession)
+	}
+	return days
+}
+
+// usageShard returns the shard that the session adds to. The days of a user have a single
+// shard.
+func (stx *sessionTx) usageShard(user string) int {
+	if user != "" {
+		return 0
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(stx.session.ID)) // never fails
+	return int(h.Sum32() % usageShards)
+}
+
+// changeUsage adds the session's usage to its changed columns.
+func (stx *sessionTx) changeUsage() {
+	u := stx.session.Usage
+	for column, n := range map[string]int64{
+		"usage_calls": u.Calls, "usage_input_tokens": u.InputTokens, "usage_output_tokens": u.OutputTokens,
+		"usage_reasoning_tokens": u.ReasoningTokens, "usage_cache_read_tokens": u.CacheReadTokens,
+		"usage_cache_write_tokens": u.CacheWriteTokens, "usage_cost_micro_usd": u.CostMicroUsd, "usage_unpriced_calls": u.UnpricedCalls,
+	} {
+		stx.changes[column] = n
+	}
+}
+
+// sumUsage returns a plus b times a factor.
+func sumUsage(a, b models.UsageTotal, times int64) models.UsageTotal {
+	a.Calls += times * b.Calls
+	a.InputTokens += times * b.InputTokens
+	a.OutputTokens += times * b.OutputTokens
+	a.ReasoningTokens += times * b.ReasoningTokens
+	a.CacheReadTokens += times * b.CacheReadTokens
+	a.CacheWriteTokens += times * b.CacheWriteTokens
+	a.CostMicroUsd += times * b.CostMicroUsd
+	a.UnpricedCalls += times * b.UnpricedCalls
+	return a
+}
+
+// addUsageDays adds to the days in a fixed order, which prevents deadlocks.
+func addUsageDays(tx *gorm.DB, days []models.UsageDay) error {
+	sums := map[models.UsageDay]models.UsageDay{} // by their keys
+	for _, d := range days {
+		key := d
+		key.UsageTotal, key.SpentTokens = models.UsageTotal{}, 0
+		sum, ok := sums[key]
+		if !ok {
+			sum = key
+		}
+		sum.UsageTotal, sum.SpentTokens = sumUsage(sum.UsageTotal, d.UsageTotal, 1), sum.SpentTokens+d.SpentTokens
+		sums[key] = sum
+	}
+	rows := slices.SortedFunc(maps.Values(sums), compareUsageDays)
+	var add clause.Set
+	for _, column := range []string{
+		"calls", "input_tokens", "output_tokens", "reasoning_tokens", "cache_read_tokens", "cache_write_tokens", "cost_micro_usd", "unpriced_calls", "spent_tokens",
+	} {
+		add = append(add, clause.Assignment{Column: clause.Column{Name: column}, Value: gorm.Expr("usage_days." + column + " + excluded." + column)})
+	}
+	key := []clause.Column{
+		{Name: "owner"}, {Name: "level"}, {Name: "user_id"}, {Name: "session_id"}, {Name: "day"}, {Name: "agent"}, {Name: "model"}, {Name: "shard"},
+	}
+	return insertRows(tx.Clauses(clause.OnConflict{Columns: key, DoUpdates: add}), &rows)
+}
+
+// compareUsageDays compares two days by their keys.
+func compareUsageDays(a, b models.UsageDay) int {
+	return cmp.Or(strings.Compare(a.Owner, b.Owner), strings.Compare(a.Level, b.Level), strings.Compare(a.UserID, b.UserID), strings.Compare(a.SessionID, b.SessionID),
+		strings.Compare(a.Day, b.Day), strings.Compare(a.Agent, b.Agent), strings.Compare(a.Model, b.Model), cmp.Compare(a.Shard, b.Shard))
+}
+
+// forgetUserDays moves the usage of a user's days to rows without a user, some days in a
+// transaction, and counts the rows that named the user.
+func (r *Purges) forgetUserDays(ctx context.Context, owner, user string, gone *core.Purged) error {
+	named := func(db *gorm.DB, level string) *gorm.DB {
+		return db.Model(&models.UsageDay{}).Where("owner = ? AND level = ? AND user_id = ?", owner, level, user)
+	}
+	var days, sessions []string
+	db := r.db.WithContext(ctx)
+	err := named(db, models.UsageOfUser).Distinct("day").Order("day").Pluck("day", &days).Error
+	if err == nil {
+		err = named(db, models.UsageOfUserSession).Distinct("session_id").Pluck("session_id", &sessions).Error
+	}
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(days, firstRows) {
+		var n int64
+		err := r.retryTx(ctx, func(tx *gorm.DB) (err error) {
+			n, err = anonymizeDays(tx, func() *gorm.DB { return named(tx, models.UsageOfUser).Where("day IN ?", part) })
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		gone.Empty("usage_days", n)
+	}
+	for part := range slices.Chunk(sessions, purgeChunk) {
+		res := named(db, models.UsageOfUserSession).Where("session_id IN ?", part).Delete(&models.UsageDay{})
+		if res.Error != nil {
+			return res.Error
+		}
+		gone.Empty("usage_days", res.RowsAffected)
+	}
+	return nil
+}
+
+// anonymizeDays removes the user from days of users, and returns how many there were.
+func anonymizeDays(tx *gorm.DB, which func() *gorm.DB) (int64, error) {
+	var days []models.UsageDay
+	if err := which().Find(&days).Error; err != nil {
+		return 0, err
+	}
+	for i := range days {
+		days[i].UserID = ""
+	}
+	if err := addUsageDays(tx, days); err != nil {
+		return 0, err
+	}
+	res := which().Delete(&models.UsageDay{})
+	return res.RowsAffected, res.Error
+}
+
+// forgetCalls removes the session and the names of users from up to limit of its model
+// calls, and the names from the days of these calls. It returns how many calls there were.
+func (stx *sessionTx) forgetCalls(limit int) (int64, error) {
+	var ids []string
+	err := stx.tx.Model(&models.ModelCall{}).Where("session_id = ?", stx.session.ID).Limit(limit).Pluck("id", &ids).Error
+	if err != nil || len(ids) == 0 {
+		return 0, err
+	}
+	if err := stx.forgetUsers(ids); err != nil {
+		return 0, err
+	}
+	res := stx.tx.Model(&models.ModelCall{}).Where("id IN ?", ids).UpdateColumns(map[string]any{"session_id": nil, "run_id": nil, "user_id": ""})
+	return res.RowsAffected, res.Error
+}
+
+// forgetUsers moves what the calls added to the days of users to rows without a user.
+func (stx *sessionTx) forgetUsers(calls []string) error {
+	day := dayOfCallSQL(stx.tx)
+	var named []models.UsageDay
+	err := stx.tx.Model(&models.ModelCall{}).Where("id IN ? AND user_id <> ''", calls).
+		Select("owner, user_id, " + day + " AS day, agent, model, " + totalSQL + ", " + spentSQL + " AS spent_tokens").
+		Group("owner, user_id, " + day + ", agent, model").Scan(&named).Error
+	if err != nil || len(named) == 0 {
+		return err
+	}
+	var moved []models.UsageDay
+	users := map[string]bool{}
+	for _, d := range named {
+		users[d.UserID] = true
+		d.Level = models.UsageOfUser
+		anonymous, less := d, d
+		anonymous.UserID, anonymous.Shard = "", stx.usageShard("")
+		less.UsageTotal, less.SpentTokens = sumUsage(models.UsageTotal{}, d.UsageTotal, -1), -d.SpentTokens
+		moved = append(moved, anonymous, less)
+	}
+	if err := addUsageDays(stx.tx, moved); err != nil {
+		return err
+	}
+	names := slices.Collect(maps.Keys(users))
+	gone := stx.tx.Where("owner = ? AND level = ? AND user_id IN ?", stx.session.Owner, models.UsageOfUserSession, names).Where("session_id = ?", stx.session.ID)
+	if err := gone.Delete(&models.UsageDay{}).Error; err != nil {
+		return err
+	}
+	return stx.tx.Where("owner = ? AND level = ? AND user_id IN ? AND calls <= 0", stx.session.Owner, models.UsageOfUser, names).Delete(&models.UsageDay{}).Error
+}
+
+// forgetDays removes the session from up to limit of its days, and returns how many there
+// were.
+func (stx *sessionTx) forgetDays(limit int) (int64, error) {
+	ofSession := func() *gorm.DB {
+		return stx.tx.Where("owner = ? AND level = ? AND user_id = '' AND session_id = ?", stx.session.Owner, models.UsageOfSession, stx.session.ID)
+	}
+	var rows []models.UsageDay
+	if err := ofSession().Order("day").Limit(limit).Find(&rows).Error; err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	days := make([]string, 0, len(rows))
+	for i, row := range rows {
+		days = append(days, row.Day)
+		rows[i].SessionID, rows[i].Shard = "", stx.usageShard("")
+	}
+	if err := addUsageDays(stx.tx, rows); err != nil {
+		return 0, err
+	}
+	return int64(len(rows)), ofSession().Where("day IN ?", days).Delete(&models.UsageDay{}).Error
+}

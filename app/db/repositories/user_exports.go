@@ -1,0 +1,64 @@
+package repositories
+
+import (
+	"context"
+
+	"gorm.io/gorm"
+
+	"bobbin/app/core"
+	"bobbin/app/db/models"
+)
+
+// UserExports finds data of a user that has no list of its own. Safe for concurrent use.
+type UserExports struct {
+	db *gorm.DB
+}
+
+// NewUserExports returns the exports of db.
+func NewUserExports(db *gorm.DB) *UserExports { return &UserExports{db: db} }
+
+// filesSQL selects the user's own files and those that messages of the user's sessions
+// refer to, or that were uploaded for these: the files that a purge of the user considers.
+const filesSQL = "SELECT id FROM blobs WHERE owner = @owner AND user_id = @user" +
+	" UNION SELECT blob_id FROM blob_references WHERE session_id IN (" + userSessionsSQL + ")" +
+	" UNION SELECT id FROM blobs WHERE session_id IN (" + userSessionsSQL + ")"
+
+// Files returns up to limit files after that id ("" = from the first one).
+func (r *UserExports) Files(ctx context.Context, owner, user string, after core.BlobID, limit int) ([]core.Blob, error) {
+	db := r.db.WithContext(ctx).Where("owner = @owner AND id IN ("+filesSQL+")", userParams(owner, user))
+	if after != "" {
+		db = db.Where("id > ?", after)
+	}
+	var rows []models.Blob
+	if err := db.Order("id").Limit(limit).Find(&rows).Error; err != nil {
+		return nil, wrapError(err, "files of user", user)
+	}
+	return mapRows(rows, infallible(models.Blob.Core))
+}
+
+// Elsewhere returns up to limit messages after that id ("" = from the first one) that the
+// user wrote in sessions of others, with their revisions.
+func (r *UserExports) Elsewhere(ctx context.Context, owner, user string, after core.MessageID, limit int) ([]core.Message, error) {
+	db := r.db.WithContext(ctx).Where(userMessagesSQL, userParams(owner, user)).Where("deleted_at IS NULL AND role = 'user'")
+	if after != "" {
+		db = db.Where("id > ?", after)
+	}
+	var rows []models.Message
+	if err := db.Order("id").Limit(limit).Find(&rows).Error; err != nil {
+		return nil, wrapError(err, "messages of user", user)
+	}
+	messages, err := mapRows(rows, models.Message.Core)
+	if err == nil {
+		err = wrapError(addRevisions(r.db.WithContext(ctx), messages), "messages of user", user)
+	}
+	return messages, err
+}
+
+// Keys returns the API keys of the owner, the oldest first.
+func (r *UserExports) Keys(ctx context.Context, owner string) ([]core.APIKey, error) {
+	var rows []models.APIKey
+	if err := r.db.WithContext(ctx).Where("owner = ?", owner).Order("created_at, id").Find(&rows).Error; err != nil {
+		return nil, wrapError(err, "API keys of", owner)
+	}
+	return mapRows(rows, infallible(models.APIKey.Core))
+}

@@ -1,0 +1,138 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"modernc.org/sqlite"
+)
+
+// newCachingPool returns a pool of one connection that keeps its statements.
+func newCachingPool(t *testing.T) *sql.DB {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "bobbin.db")
+	if err := makeFile(path); err != nil {
+		t.Fatal(err)
+	}
+	connector, err := sqlite.NewConnector(sqliteDSN(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := sql.OpenDB(cachingConnector{connector})
+	pool.SetMaxOpenConns(1)
+	t.Cleanup(func() { _ = pool.Close() })
+	return pool
+}
+
+// readNames returns the first column of the rows.
+func readNames(ctx context.Context, t *testing.T, tx *sql.Tx, each func()) (names []string) {
+	t.Helper()
+	rows, err := tx.QueryContext(ctx, "SELECT name FROM things WHERE id > ? ORDER BY id", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, name)
+		each()
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// A kept statement gives what a new one gives: while its rows are being read, after an error, after
+// its reader has left, and after the table has changed.
+func TestKeptStatements(t *testing.T) {
+	t.Parallel()
+	pool := newCachingPool(t)
+	exec := func(query string, args ...any) error {
+		_, err := pool.ExecContext(t.Context(), query, args...)
+		return err
+	}
+	const insert = "INSERT INTO things (name) VALUES (?)"
+	if err := errors.Join(exec("CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT UNIQUE)"), exec(insert, "a"), exec(insert, "b")); err != nil {
+		t.Fatal(err)
+	}
+	if exec(insert, "a") == nil || exec(insert, "c") != nil {
+		t.Error("a statement that has failed is of no use afterwards")
+	}
+
+	tx, err := pool.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner := 0
+	outer := readNames(t.Context(), t, tx, func() { inner += len(readNames(t.Context(), t, tx, func() {})) })
+	if got := fmt.Sprint(outer, inner); got != "[a b c] 9" {
+		t.Errorf("rows read within rows: got %s, want [a b c] 9", got)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+
+	const forever = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n WHERE i < 0"
+	for range 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		err := pool.QueryRowContext(ctx, forever).Scan(new(int))
+		cancel()
+		if err == nil {
+			t.Error("got no error of a statement that was broken off")
+		}
+	}
+
+	const read = "SELECT * FROM things WHERE id = 1"
+	for columns := 2; columns < 4; columns++ {
+		rows, err := pool.QueryContext(t.Context(), read)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, err := rows.Columns()
+		if err := errors.Join(err, rows.Close(), rows.Err()); err != nil || len(names) != columns {
+			t.Errorf("got the columns %v, %v, want %d", names, err, columns)
+		}
+		if err := exec(fmt.Sprintf("ALTER TABLE things ADD COLUMN c%d TEXT", columns)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A connection keeps a bounded number of statements, and none that is very long.
+func TestKeptStatementsAreBounded(t *testing.T) {
+	t.Parallel()
+	pool := newCachingPool(t)
+	conn, err := pool.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	kept := func() (n int) {
+		_ = conn.Raw(func(c any) error { n = len(c.(*cachingConn).statements); return nil })
+		return n
+	}
+	read := func(query string) {
+		if err := conn.QueryRowContext(t.Context(), query).Scan(new(int)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read(fmt.Sprintf("SELECT 1 %*s", maxStatementBytes, ""))
+	if n := kept(); n != 0 {
+		t.Errorf("%d long statements are kept, want none", n)
+	}
+	for i := range 5 * maxStatements {
+		read(fmt.Sprintf("SELECT %d", i))
+		if n := kept(); n == 0 || n > maxStatements {
+			t.Fatalf("after %d statements %d are kept, want 1 to %d", i+1, n, maxStatements)
+		}
+	}
+}

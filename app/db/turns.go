@@ -1,0 +1,121 @@
+package db
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"gorm.io/gorm"
+
+	"bobbin/app/core"
+)
+
+// The bounds of waiting for a session. Waiting writers hold no connection.
+const (
+	maxTurnWait = 10 * time.Second
+	maxWaiters  = 256
+)
+
+// SessionTurns lets one writer of a session in at a time, in the order of arrival, so that
+// the clients of one session never occupy more than one connection of the pool. It is a
+// gorm plugin only to be found through the handle. Safe for concurrent use.
+type SessionTurns struct {
+	mu     sync.Mutex
+	queues map[core.SessionID]*turnQueue // guarded by mu
+	held   map[core.SessionID]bool       // guarded by mu
+}
+
+// turnQueue holds the writers of one session.
+type turnQueue struct {
+	turn    chan struct{} // holds one token while a writer is active
+	writers int           // active and waiting
+}
+
+func newSessionTurns() *SessionTurns {
+	return &SessionTurns{queues: map[core.SessionID]*turnQueue{}, held: map[core.SessionID]bool{}}
+}
+
+// TurnsOf returns the turns of the database.
+func TurnsOf(g *gorm.DB) *SessionTurns {
+	turns, ok := g.Plugins[turnsPlugin].(*SessionTurns)
+	if !ok {
+		panic("db: the database was not opened by Open")
+	}
+	return turns
+}
+
+const turnsPlugin = "bobbin:session_turns"
+
+// Name is part of gorm.Plugin.
+func (*SessionTurns) Name() string { return turnsPlugin }
+
+// Initialize is part of gorm.Plugin.
+func (*SessionTurns) Initialize(*gorm.DB) error { return nil }
+
+// Take waits for the caller's turn to write to the session; release ends it. The error is a
+// core.SessionBusy after 10 s, and immediately while 256 writers wait.
+func (t *SessionTurns) Take(ctx context.Context, id core.SessionID) (release func(), err error) {
+	q := t.addWriter(id)
+	if q == nil {
+		return nil, core.SessionBusy(id, "too many requests are waiting to write to it")
+	}
+	limit := time.NewTimer(maxTurnWait)
+	defer limit.Stop()
+	select {
+	case q.turn <- struct{}{}:
+		return func() {
+			<-q.turn
+			t.removeWriter(id, q)
+		}, nil
+	case <-limit.C:
+		err = core.SessionBusy(id, "another request is writing to it")
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	t.removeWriter(id, q)
+	return nil, err
+}
+
+// addWriter adds a writer and returns its queue; nil if there are too many.
+func (t *SessionTurns) addWriter(id core.SessionID) *turnQueue {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	q := t.queues[id]
+	if q == nil {
+		q = &turnQueue{turn: make(chan struct{}, 1)}
+		t.queues[id] = q
+	}
+	if q.writers > maxWaiters {
+		return nil
+	}
+	q.writers++
+	return q
+}
+
+func (t *SessionTurns) removeWriter(id core.SessionID, q *turnQueue) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if q.writers--; q.writers == 0 {
+		delete(t.queues, id)
+	}
+}
+
+// MarkHeld records that this process writes to the session in several transactions, until
+// release is called: others then need not wait for a turn to learn that it is busy.
+func (t *SessionTurns) MarkHeld(id core.SessionID) (release func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.held[id] = true
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.held, id)
+	}
+}
+
+// IsHeld reports whether the session is marked as held.
+func (t *SessionTurns) IsHeld(id core.SessionID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.held[id]
+}

@@ -1,0 +1,127 @@
+package db_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/tests/dbtest"
+)
+
+const (
+	here  core.SessionID = "01920000-0000-7000-8000-000000000001"
+	there core.SessionID = "01920000-0000-7000-8000-000000000002"
+)
+
+// Writers of a session come in one at a time, in the order of arrival; those of another
+// session do not wait for them.
+func TestSessionTurns(t *testing.T) {
+	t.Parallel()
+	turns := db.TurnsOf(dbtest.SQLite(t).Gorm)
+	synctest.Test(t, func(t *testing.T) {
+		release, err := turns.Take(t.Context(), here)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex
+		var order []int
+		for i := range 10 {
+			go func() {
+				release, err := turns.Take(t.Context(), here)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				order = append(order, i)
+				mu.Unlock()
+				release()
+			}()
+			synctest.Wait() // it stands in the queue
+		}
+		other, err := turns.Take(t.Context(), there)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other()
+		release()
+		synctest.Wait()
+		for i, got := range order {
+			if got != i {
+				t.Fatalf("got the order %v, want that of arrival", order)
+			}
+		}
+		if len(order) != 10 {
+			t.Errorf("%d writers came in, want 10", len(order))
+		}
+	})
+}
+
+// Waiting is bounded in time and in the number of writers.
+func TestSessionTurnsAreBounded(t *testing.T) {
+	t.Parallel()
+	turns := db.TurnsOf(dbtest.SQLite(t).Gorm)
+	synctest.Test(t, func(t *testing.T) {
+		release, err := turns.Take(t.Context(), here)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var late, canceled, refused int
+		var mu sync.Mutex
+		gone, cancel := context.WithCancel(t.Context())
+		began := time.Now()
+		for i := range 300 {
+			ctx := t.Context()
+			if i == 0 {
+				ctx = gone
+			}
+			go func() {
+				_, err := turns.Take(ctx, here)
+				mu.Lock()
+				defer mu.Unlock()
+				switch waited := time.Since(began); {
+				case errors.Is(err, context.Canceled):
+					canceled++
+				case core.IsSessionBusy(err) && waited == 0:
+					refused++
+				case core.IsSessionBusy(err) && waited == 10*time.Second:
+					late++
+				default:
+					t.Errorf("after %v: %v", waited, err)
+				}
+			}()
+			synctest.Wait()
+		}
+		cancel()
+		time.Sleep(11 * time.Second) // of the bubble's clock
+		synctest.Wait()
+		if canceled != 1 || late != 255 || refused != 44 {
+			t.Errorf("%d canceled, %d gave up, %d refused immediately; want 1, 255 and 44", canceled, late, refused)
+		}
+		release()
+		again, err := turns.Take(t.Context(), here)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again()
+	})
+}
+
+// A session is held until it is released.
+func TestHeldSession(t *testing.T) {
+	t.Parallel()
+	turns := db.TurnsOf(dbtest.SQLite(t).Gorm)
+	release := turns.MarkHeld(here)
+	if !turns.IsHeld(here) || turns.IsHeld(there) {
+		t.Error("want the one session held and the other not")
+	}
+	release()
+	if turns.IsHeld(here) {
+		t.Error("the session is held after its release")
+	}
+}

@@ -1,0 +1,224 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// How long Compact waits for readers that still see deleted rows.
+const (
+	compactWait = 30 * time.Second
+	compactPoll = 100 * time.Millisecond
+)
+
+// Compact removes data that was deleted from the tables from the database's files, and
+// returns notes for the operator on where bytes may remain.
+//
+// SQLite: merges the index of words, rewrites the file (VACUUM) and empties the write-ahead
+// log. Writers wait meanwhile; the disk needs room for a second copy of the file.
+//
+// PostgreSQL: rewrites the tables and the planner's samples of them (VACUUM FULL), and a
+// checkpoint removes the old files. A table is locked while it is rewritten. Rewriting
+// keeps rows that an older transaction can still see, so Compact waits for those. The
+// tables must be the program's own.
+func (d *DB) Compact(ctx context.Context, tables []string) ([]string, error) {
+	if d.Dialect() == "sqlite" {
+		return d.compactSQLite(ctx)
+	}
+	return d.compactPostgres(ctx, tables)
+}
+
+func (d *DB) compactSQLite(ctx context.Context) ([]string, error) {
+	if g, ok := d.Gorm.ConnPool.(*writeQueue); ok {
+		if err := g.acquireTurn(ctx); err != nil {
+			return nil, err
+		}
+		defer g.releaseTurn()
+	}
+	conn, err := d.pool.Conn(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("compact database: %w", err)
+	}
+	defer func() { _ = conn.Close() }() // returns it to the pool
+	indexes, err := queryTexts(ctx, conn, "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE '%USING fts5%'")
+	if err != nil {
+		return nil, fmt.Errorf("compact database: %w", err)
+	}
+	for _, name := range indexes {
+		if _, err := conn.ExecContext(ctx, fmt.Sprintf(`INSERT INTO "%[1]s" ("%[1]s") VALUES ('optimize')`, name)); err != nil {
+			return nil, fmt.Errorf("merge the index %s: %w", name, err)
+		}
+	}
+	if _, err := conn.ExecContext(ctx, "VACUUM"); err != nil {
+		return nil, fmt.Errorf("rewrite the database: %w", err)
+	}
+	if err := emptyLog(ctx, conn); err != nil {
+		return nil, err
+	}
+	return []string{
+		"backups and copies of the database file, and snapshots of its disk, are unchanged",
+		"a solid state disk may keep overwritten blocks until it reuses them",
+	}, nil
+}
+
+// emptyLog moves everything from the write-ahead log into the file and truncates the log.
+// It waits for readers of old states.
+func emptyLog(ctx context.Context, conn *sql.Conn) error {
+	tick := time.NewTicker(compactPoll)
+	defer tick.Stop()
+	limit := time.NewTimer(compactWait)
+	defer limit.Stop()
+	for {
+		var busy, log, moved int
+		err := conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &moved)
+		if err != nil {
+			return fmt.Errorf("empty the write-ahead log: %w", err)
+		}
+		if busy == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-limit.C:
+			return core.Errorf(core.ErrUnavailable, "everything is removed from the tables, but another program reads the database, so removed bytes are still in its write-ahead log; compact it again later")
+		case <-tick.C:
+		}
+	}
+}
+
+func (d *DB) compactPostgres(ctx context.Context, tables []string) ([]string, error) {
+	conn, err := d.pool.Conn(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("compact database: %w", err)
+	}
+	defer func() { _ = conn.Close() }() // returns it to the pool
+	if err := awaitSnapshots(ctx, conn); err != nil {
+		return nil, err
+	}
+	for _, table := range tables {
+		rewritten, err := rewriteTable(ctx, conn, table)
+		if err != nil {
+			return nil, fmt.Errorf("rewrite the table %s: %w", table, err)
+		}
+		if !rewritten {
+			return nil, core.Errorf(core.ErrForbidden, "everything is removed from the tables, but the database's user may not rewrite the table %s, so removed bytes are still in the files. Run as the owner of the tables: VACUUM FULL", table)
+		}
+	}
+	for _, table := range tables {
+		if err := forgetSamples(ctx, conn, table); err != nil {
+			return nil, fmt.Errorf("drop the samples of %s: %w", table, err)
+		}
+	}
+	// The planner keeps samples of columns as text. The old samples were just replaced, but
+	// transactions that began earlier still see them.
+	if err := awaitSnapshots(ctx, conn); err != nil {
+		return nil, err
+	}
+	var notes []string
+	if rewritten, err := rewriteTable(ctx, conn, "pg_statistic"); err != nil || !rewritten {
+		notes = append(notes, "the planner's samples (pg_statistic) could not be rewritten and may contain removed texts; run as a superuser: VACUUM FULL pg_statistic")
+	}
+	if _, err := conn.ExecContext(ctx, "CHECKPOINT"); err != nil {
+		notes = append(notes, "PostgreSQL's next checkpoint, in some minutes, removes the old files of the tables; this user may not request one")
+	}
+	return append(notes,
+		"PostgreSQL's write-ahead log (pg_wal), its archive, replicas, and backups are unchanged until they are recycled",
+	), nil
+}
+
+// rewriteTable rewrites a table and its samples. It returns false if the user lacks the
+// right, for which PostgreSQL only issues a warning.
+func rewriteTable(ctx context.Context, conn *sql.Conn, table string) (bool, error) {
+	var before, after int64
+	file := "SELECT pg_relation_filenode('" + table + "')"
+	if err := conn.QueryRowContext(ctx, file).Scan(&before); err != nil {
+		return false, err
+	}
+	if _, err := conn.ExecContext(ctx, "VACUUM (FULL, ANALYZE) "+table); err != nil {
+		return false, err
+	}
+	err := conn.QueryRowContext(ctx, file).Scan(&after)
+	return before != after, err
+}
+
+// samplesSQL selects a statement for each column of an empty table whose samples contain
+// texts. ANALYZE takes no samples of an empty table, and keeps the old ones.
+const samplesSQL = `SELECT format('ALTER TABLE %%I ALTER COLUMN %%I TYPE %%s', s.tablename, s.attname, format_type(a.atttypid, a.atttypmod))
+	FROM pg_stats s JOIN pg_attribute a ON a.attrelid = to_regclass('%[1]s') AND a.attname = s.attname
+	WHERE s.schemaname = current_schema() AND s.tablename = '%[1]s' AND NOT EXISTS (SELECT 1 FROM %[1]s)
+	AND a.atttypid IN ('text'::regtype, 'json'::regtype, 'jsonb'::regtype, 'bytea'::regtype, 'tsvector'::regtype)`
+
+// forgetSamples drops the planner's samples of an empty table. Setting a column to its own
+// type does that, and needs no superuser.
+func forgetSamples(ctx context.Context, conn *sql.Conn, table string) error {
+	statements, err := queryTexts(ctx, conn, fmt.Sprintf(samplesSQL, table))
+	if err != nil {
+		return err
+	}
+	for _, stmt := range statements {
+		if _, err := conn.ExecContext(ctx, stmt); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// olderSnapshotsSQL counts what keeps deleted rows in a rewritten table: snapshots in this
+// database, and transactions in any database that began before $1, as later snapshots are
+// as old as the oldest of them.
+const olderSnapshotsSQL = `SELECT (SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+		AND age(backend_xmin) > age(CAST(CAST($1 AS xid8) AS xid)))
+	+ CASE WHEN pg_snapshot_xmin(pg_current_snapshot()) < CAST($1 AS xid8) THEN 1 ELSE 0 END`
+
+// awaitSnapshots waits for transactions that began before now: they can still see deleted
+// rows, which VACUUM would keep.
+func awaitSnapshots(ctx context.Context, conn *sql.Conn) error {
+	var now string
+	if err := conn.QueryRowContext(ctx, "SELECT CAST(pg_current_xact_id() AS text)").Scan(&now); err != nil {
+		return fmt.Errorf("compact database: %w", err)
+	}
+	tick := time.NewTicker(compactPoll)
+	defer tick.Stop()
+	limit := time.NewTimer(compactWait)
+	defer limit.Stop()
+	for {
+		var open int
+		err := conn.QueryRowContext(ctx, olderSnapshotsSQL, now).Scan(&open)
+		if err != nil {
+			return fmt.Errorf("compact database: %w", err)
+		}
+		if open == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-limit.C:
+			return core.Errorf(core.ErrUnavailable, "everything is removed from the tables, but older transactions are still open (pg_stat_activity), so removed rows would stay in the files; compact it again later")
+		case <-tick.C:
+		}
+	}
+}
+
+// queryTexts returns the first column of a query.
+func queryTexts(ctx context.Context, conn *sql.Conn, query string) (list []string, err error) {
+	rows, err := conn.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return nil, err
+		}
+		list = append(list, text)
+	}
+	return list, rows.Err()
+}

@@ -1,0 +1,96 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"sync"
+
+	"gorm.io/gorm"
+)
+
+// writeQueue lets one writer of this process at a time into SQLite, in the order of
+// arrival. SQLite itself makes writers wait by sleeping and retrying, which is unfair:
+// under a steady load some would exceed busy_timeout and fail. That remains possible
+// between processes. Readers do not wait.
+type writeQueue struct {
+	*sql.DB
+	turn chan struct{} // holds one token while a writer is active
+	log  *logSync      // nil = commits do not wait for the disk
+}
+
+func newWriteQueue(pool *sql.DB, log *logSync) *writeQueue {
+	return &writeQueue{DB: pool, turn: make(chan struct{}, 1), log: log}
+}
+
+// GetDBConn returns the pool to gorm.
+func (g *writeQueue) GetDBConn() (*sql.DB, error) { return g.DB, nil }
+
+func (g *writeQueue) acquireTurn(ctx context.Context) error {
+	select {
+	case g.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (g *writeQueue) releaseTurn() { <-g.turn }
+
+// waitForSync returns when committed data is on the disk, unless commits do not wait for
+// it.
+func (g *writeQueue) waitForSync() error {
+	if g.log == nil {
+		return nil
+	}
+	return g.log.wait()
+}
+
+// BeginTx begins a transaction; all transactions write.
+func (g *writeQueue) BeginTx(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPool, error) {
+	if err := g.acquireTurn(ctx); err != nil {
+		return nil, err
+	}
+	tx, err := g.DB.BeginTx(ctx, opts)
+	if err != nil {
+		g.releaseTurn()
+		return nil, err
+	}
+	return &queuedTx{Tx: tx, queue: g, release: sync.OnceFunc(g.releaseTurn)}, nil
+}
+
+// ExecContext runs a statement that returns no rows and therefore writes.
+func (g *writeQueue) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	if err := g.acquireTurn(ctx); err != nil {
+		return nil, err
+	}
+	result, err := g.DB.ExecContext(ctx, query, args...)
+	g.releaseTurn()
+	if err == nil {
+		err = g.waitForSync()
+	}
+	return result, err
+}
+
+// queuedTx releases its turn when it ends, whatever the reason.
+type queuedTx struct {
+	*sql.Tx
+	queue   *writeQueue
+	release func()
+}
+
+// Commit ends the transaction and returns when it is on the disk. The next writer does not
+// wait for that.
+func (t *queuedTx) Commit() error {
+	err := t.Tx.Commit()
+	t.release()
+	if err == nil {
+		err = t.queue.waitForSync()
+	}
+	return err
+}
+
+// Rollback ends the transaction.
+func (t *queuedTx) Rollback() error {
+	defer t.release()
+	return t.Tx.Rollback()
+}

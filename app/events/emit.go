@@ -1,0 +1,180 @@
+package events
+
+import (
+	"context"
+
+	"bobbin/app/core"
+)
+
+// emitNode tells the reader once which node the run executes.
+func (w *watcher) emitNode(e core.Event) error {
+	if w.closed.has(string(e.RunID)) || e.RunID == w.lastNode.RunID && e.At.Equal(w.lastNode.At) && nodeOf(e) == nodeOf(w.lastNode) {
+		return nil
+	}
+	w.lastNode = e
+	return w.emitEvent(e)
+}
+
+// emitEvent delivers the event to the reader, after the text that came before it.
+func (w *watcher) emitEvent(e core.Event) error {
+	if err := w.flushPending(); err != nil {
+		return err
+	}
+	if e.Seq > 0 {
+		w.lastSeq = e.Seq
+	}
+	if message := e.FinishedMessage(); message != "" {
+		w.closeTexts(string(message), func(k textKey, _ deliveredText) bool { return k.message == message })
+	}
+	if e.Type.EndsRun() {
+		w.closeTexts(string(e.RunID), func(_ textKey, g deliveredText) bool { return g.run == e.RunID })
+	}
+	if !w.yield(e) {
+		return errReaderLeft
+	}
+	return nil
+}
+
+// closeTexts forgets the texts that match, and drops further ones with the id.
+func (w *watcher) closeTexts(id string, match func(textKey, deliveredText) bool) {
+	w.closed.add(id)
+	for k, g := range w.delivered {
+		if match(k, g) {
+			delete(w.delivered, k)
+		}
+	}
+}
+
+// emitSnapshot delivers what the reader lacks of the texts that this process writes.
+func (w *watcher) emitSnapshot(ctx context.Context) error {
+	if e, ok := w.feed.live.nodeOf(w.session); ok {
+		if err := w.emitNode(e); err != nil {
+			return err
+		}
+	}
+	for _, e := range w.feed.live.textsOf(w.session) {
+		if err := w.deliverDelta(ctx, deltaOf(e)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deliverDelta delivers the part of the delta that the reader lacks. It drops text of a
+// finished message or a lost attempt, and text that leaves an unfillable gap: message.created
+// will bring the whole message.
+func (w *watcher) deliverDelta(ctx context.Context, d delta) error {
+	if w.closed.has(string(d.data.MessageID)) || w.closed.has(string(d.event.RunID)) {
+		return nil
+	}
+	if w.lastWriter.run == d.event.RunID && d.data.Attempt < w.lastWriter.number {
+		return nil
+	}
+	key := keyOf(d)
+	have, end := w.delivered[key].bytes, d.data.Offset+len(d.data.Text)
+	if d.data.Offset > have || end <= have {
+		return nil
+	}
+	if holds, err := w.ownsRun(ctx, d); err != nil || !holds {
+		return err
+	}
+	d.intact = d.intact && d.data.Offset == have
+	d.data = d.data.From(have)
+	w.delivered[key] = deliveredText{run: d.event.RunID, bytes: end}
+	w.lastWriter = attempt{run: d.event.RunID, number: d.data.Attempt}
+	if w.pending != nil && keyOf(*w.pending) == key {
+		w.pending.data.Text += d.data.Text
+		w.pending.intact = false
+		return nil
+	}
+	if err := w.flushPending(); err != nil {
+		return err
+	}
+	if err := w.emitStarted(d); err != nil {
+		return err
+	}
+	w.pending = &d
+	return nil
+}
+
+// emitStarted emits message.started before the first piece of a message.
+func (w *watcher) emitStarted(d delta) error {
+	if w.startedMessage == d.data.MessageID {
+		return nil
+	}
+	w.startedMessage = d.data.MessageID
+	e := core.NewEvent(w.session, d.event.RunID, core.EventMessageStarted, core.StartedData{
+		MessageID: d.data.MessageID, Role: core.RoleAssistant, ParentID: d.data.ParentID, Attempt: d.data.Attempt,
+	})
+	e.At = d.event.At
+	if !w.yield(e) {
+		return errReaderLeft
+	}
+	return nil
+}
+
+// deltaOf returns the piece of text that the event brings.
+func deltaOf(e core.Event) delta {
+	data, _ := e.Data.(core.DeltaData)
+	return delta{event: e, data: data, intact: true}
+}
+
+// nodeOf returns the data of a node.started.
+func nodeOf(e core.Event) core.NodeData {
+	data, _ := e.Data.(core.NodeData)
+	return data
+}
+
+func keyOf(d delta) textKey { return textKey{kind: d.event.Type, message: d.data.MessageID} }
+
+// flushPending delivers the pending text to the reader.
+func (w *watcher) flushPending() error {
+	if w.pending == nil {
+		return nil
+	}
+	d := w.pending
+	w.pending = nil
+	e := d.event
+	if !d.intact {
+		e = e.WithData(d.data)
+	}
+	if !w.yield(e) {
+		return errReaderLeft
+	}
+	return nil
+}
+
+// recentSize is how many ids recent keeps. When a message is known to be finished, at most
+// defaultBuffer of its deltas can still arrive.
+const recentSize = defaultBuffer
+
+// recent is a bounded set: the newest id replaces the oldest. The zero value is empty and ready
+// to use.
+type recent struct {
+	ids  map[string]struct{}
+	ring []string // in the order of insertion; starts at next when full
+	next int
+}
+
+func (r *recent) has(id string) bool {
+	_, ok := r.ids[id]
+	return ok
+}
+
+// add adds the id; the empty one is ignored.
+func (r *recent) add(id string) {
+	if id == "" || r.has(id) {
+		return
+	}
+	if r.ids == nil {
+		r.ids = map[string]struct{}{}
+	}
+	r.ids[id] = struct{}{}
+	if len(r.ring) < recentSize {
+		r.ring = append(r.ring, id)
+		return
+	}
+	delete(r.ids, r.ring[r.next])
+	r.ring[r.next] = id
+	r.next = (r.next + 1) % recentSize
+}

@@ -1,0 +1,15 @@
+package events
+
+import "bobbin/app/core"
+
+// Wire is a bus as between processes: all that it brings was encoded.
+type Wire struct{ *Local }
+
+// PublishEvent publishes the encoded event.
+func (w Wire) PublishEvent(subject string, e core.Event) error {
+	raw, err := encode(e)
+	if err != nil {
+		return err
+	}
+	return w.Publish(subject, raw)
+}

@@ -1,0 +1,81 @@
+package events_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/quota"
+)
+
+// readSeqs pulls the events of the numbers from first to last.
+func readSeqs(t *testing.T, w *watch, first, last int64) {
+	t.Helper()
+	for seq := first; seq <= last; seq++ {
+		if e, err, _ := w.next(); err != nil || e.Seq != seq {
+			t.Fatalf("got event %d and error %v, want event %d", e.Seq, err, seq)
+		}
+	}
+}
+
+// What is replayed to readers who stall is bounded: by bytes for each of them, and by the
+// memory for all. A reader that gets none is told to reconnect, and the live feeds of others
+// continue.
+//
+// Finding: runs-2
+func TestReplaysInBytes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		feed, store, _ := newFeed(t, 0)
+		memory := quota.New(quota.Limits{Total: 2 << 20, Owner: 2 << 20, User: 2 << 20, What: "memory"})
+		feed.Limit(memory)
+		for range 10 {
+			store.commit(created("m1", strings.Repeat("x", 400_000)))
+		}
+		first, second := startWatch(t, feed, core.Cursor{}), startWatch(t, feed, core.Cursor{})
+		readSeqs(t, first, 1, 1) // and reads on later
+		readSeqs(t, second, 1, 1)
+		if got := memory.Used(); got < 1_600_000 || got > 2<<20 {
+			t.Errorf("got %d bytes held for two readers, want what two pages of at most 1 MiB have", got)
+		}
+		live := startWatch(t, feed, core.Cursor{Live: true})
+		go func() {
+			synctest.Wait() // until it follows: what came before is not for it
+			feed.Publish(t.Context(), []core.Event{store.commit(started())})
+		}()
+		if e, err, _ := live.next(); err != nil || e.Seq != 11 {
+			t.Errorf("got event %d, %v for who wants no replay, want the new one", e.Seq, err)
+		}
+		begin, refused := time.Now(), make(chan error)
+		go func() {
+			for _, err := range feed.Watch(t.Context(), tenant, session, core.Cursor{}) {
+				refused <- err
+			}
+		}()
+		if err := <-refused; !errors.Is(err, core.ErrUnavailable) || time.Since(begin) != 10*time.Second {
+			t.Errorf("got %v after %v for one too many, want ErrUnavailable after 10 s", err, time.Since(begin))
+		}
+		first.stop()
+		readSeqs(t, second, 2, 11)
+		readSeqs(t, startWatch(t, feed, core.Cursor{}), 1, 11)
+		second.stop()
+	})
+	synctest.Test(t, func(t *testing.T) { // a reader that leaves gives everything back
+		feed, store, _ := newFeed(t, 0)
+		memory := quota.New(quota.Limits{Total: 2 << 20, Owner: 2 << 20, User: 2 << 20})
+		feed.Limit(memory)
+		e := store.commit(created("m1", strings.Repeat("x", 3<<20))) // alone larger than a page
+		w := startWatch(t, feed, core.Cursor{})
+		readSeqs(t, w, 1, 1)
+		if got := memory.Used(); got != int64(e.Size) {
+			t.Errorf("got %d bytes held, want the %d of the event", got, e.Size)
+		}
+		w.stop()
+		if got := memory.Used(); got != 0 {
+			t.Errorf("got %d bytes held after the reader left, want 0", got)
+		}
+	})
+}

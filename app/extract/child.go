@@ -1,0 +1,71 @@
+package extract
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"runtime/debug"
+
+	"bobbin/app/core/attach"
+	"bobbin/app/core/prompttext"
+)
+
+// Command is the first argument of the child process; the second is the document's media type.
+// It is not meant for people.
+const Command = "extract-text"
+
+// Serve is the child process: it reads a document from in and writes its text to out. It sets
+// the process's limits and returns the exit code.
+func Serve(mediaType string, in io.Reader, out io.Writer) int {
+	if err := limitProcess(); err != nil {
+		return 1
+	}
+	const maxStack = 64 << 20
+	debug.SetMaxStack(maxStack)
+	debug.SetMemoryLimit(maxMemory / 4 * 3)
+	data, err := io.ReadAll(in)
+	if err != nil {
+		return 1
+	}
+	w := newWriter(out)
+	if err := w.writeEnd(readDocument(mediaType, data, w)); err != nil {
+		return 1
+	}
+	return 0
+}
+
+// readDocument sends the text of a document.
+func readDocument(mediaType string, data []byte, w *writer) (err error) {
+	defer func() {
+		if p := recover(); p != nil { // the libraries panic on unexpected input
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	switch mediaType {
+	case attach.PDF:
+		return readPDF(data, w)
+	case attach.Word:
+		return readWord(data, w)
+	case attach.Excel:
+		return readExcel(data, w)
+	case attach.PowerPoint:
+		return readPowerPoint(data, w)
+	case attach.HTML:
+		return readHTML(string(data), w)
+	default:
+		return fmt.Errorf("%s is not a document type", mediaType)
+	}
+}
+
+// readHTML sends the visible text of an HTML page. Relative links are left out: the page's
+// address is unknown.
+func readHTML(page string, w *writer) error {
+	got := prompttext.ReadHTML(context.Background(), page, prompttext.HTMLOptions{Base: &url.URL{}, Max: maxText})
+	title := bytes.Join(bytes.Fields([]byte(got.Title)), []byte(" "))
+	if err := w.writeText(string(title), got.Text); err != nil || !got.Truncated {
+		return err
+	}
+	return errFull
+}

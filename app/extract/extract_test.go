@@ -1,0 +1,142 @@
+package extract_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/core/attach"
+	"bobbin/tests/documents"
+)
+
+func excel(t testing.TB, sheet string, rows ...[]any) []byte {
+	t.Helper()
+	data, err := documents.Excel(sheet, rows...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// The text of each kind of document is read.
+//
+// Finding: users-A5
+func TestRead(t *testing.T) {
+	t.Parallel()
+	day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	utf16 := "/CIDInit/ProcSet findresource begin 12 dict begin begincmap 1 begincodespacerange<0000><FFFF>endcodespacerange\n" +
+		"1 beginbfchar<0001><00480069>endbfchar 1 beginbfrange<0010><0012><0061>endbfrange 1 beginbfrange<0020><0021>[<65E5><672C>]endbfrange endcmap end end"
+	var subset documents.PDFFile
+	subset.Add("<</Type/Catalog/Pages 2 0 R>>")
+	subset.Add("<</Type/Pages/Kids[3 0 R]/Count 1>>")
+	subset.Add("<</Type/Page/Parent 2 0 R/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>/XObject<</X 7 0 R>>>>>>")
+	subset.Add(documents.Stream("BT /F1 10 Tf 1 0 0 1 50 700 Tm <00010010> Tj [<0011>-20<0012>-400<0020>] TJ ET /X Do", ""))
+	subset.Add("<</Type/Font/Subtype/Type0/Encoding/Identity-H/ToUnicode 6 0 R/DescendantFonts[<</Subtype/CIDFontType2/DW 500>>]>>")
+	subset.Add(documents.Stream(utf16, ""))
+	subset.Add(documents.Stream("BT /F1 10 Tf 1 0 0 1 50 680 Tm <0021> Tj ET", "/Type/XObject/Subtype/Form"))
+	for name, tt := range map[string]struct {
+		kind string
+		data []byte
+		want core.DocumentText
+	}{
+		"PDF":             {attach.PDF, documents.PDF("First line\nsecond (line)", "Page two"), core.DocumentText{Text: "[page 1]\nFirst line\nsecond (line)\n\n[page 2]\nPage two", Pages: 2}},
+		"PDF, scanned":    {attach.PDF, documents.PDF("", ""), core.DocumentText{Text: "[none of its 2 pages has text: they are scanned or drawn, and their content is missing here]", Pages: 2, Blank: 2}},
+		"PDF, partly":     {attach.PDF, documents.PDF("a", "", "", "b", ""), core.DocumentText{Text: "[3 of 5 pages have no text: they are scanned or drawn, and their content is missing here: 2–3, 5]\n[page 1]\na\n\n[page 4]\nb", Pages: 5, Blank: 3}},
+		"PDF, own codes":  {attach.PDF, subset.Bytes(1, ""), core.DocumentText{Text: "[page 1]\nHiabc 日\n本", Pages: 1}},
+		"PDF, words":      {attach.PDF, documents.PDFOf("<</Type/Font/Subtype/Type1/BaseFont/Times-Roman>>", "BT /F1 12 Tf 10 700 Td [(Ker)20(ned)-333(wo )-250(rds)] TJ 200 0 Td (far) Tj ET"), core.DocumentText{Text: "[page 1]\nKerned wo rds far", Pages: 1}},
+		"PDF, a bad page": {attach.PDF, documents.PDFOf("<</Type/Font/Subtype/Type1/BaseFont/Times-Roman>>", "BT /F1 12 Tf (be) Tj /F1 Tf << << ] (x) TJ", "BT /F1 9 Tf (fine) Tj ET"), core.DocumentText{Text: "[page 1]\nbe\n\n[page 2]\nfine", Pages: 2}},
+		"Word": {attach.Word, documents.Word(`<w:p><w:pPr><w:pStyle w:val="Heading2"/></w:pPr><w:r><w:t>Title</w:t></w:r></w:p>` +
+			`<w:p><w:r><w:t xml:space="preserve">A &amp; </w:t></w:r><w:r><w:rPr><w:vanish/></w:rPr><w:t>not seen</w:t></w:r><w:r><w:t>B</w:t><w:tab/><w:t>C</w:t></w:r></w:p>` +
+			`<w:tbl><w:tr><w:tc><w:p><w:r><w:t>1</w:t></w:r></w:p></w:tc><w:tc><w:p><w:r><w:t>2</w:t></w:r></w:p></w:tc></w:tr></w:tbl>` +
+			`<w:p><w:r><w:delText>gone</w:delText><w:instrText>HYPERLINK</w:instrText></w:r></w:p>`), core.DocumentText{Text: "## Title\nA & B\tC\n1 | 2"}},
+		"Word, empty": {attach.Word, documents.Word(""), core.DocumentText{Text: "[it has no text]"}},
+		"Excel":       {attach.Excel, excel(t, "Sales", []any{"Region", "Sum", "Day"}, []any{"North\nWest", 1200.5, day}), core.DocumentText{Text: "[sheet \"Sales\"]\nRegion\tSum\tDay\nNorth West\t1200.5\tMar-26"}},
+		"PowerPoint":  {attach.PowerPoint, documents.PowerPoint("Opening", "", "End"), core.DocumentText{Text: "[1 of 3 pages have no text: they are scanned or drawn, and their content is missing here: 2]\n[slide 1]\nOpening\n\n[slide 3]\nEnd", Pages: 3, Blank: 1}},
+		"HTML":        {attach.HTML, []byte("<title>A  page</title><h1>News</h1><script>alert(1)</script><p hidden>no</p><p>One <a href='https://a.example/'>link</a>"), core.DocumentText{Text: "[A page]\n# News\n\nOne [link](https://a.example/)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, ok, err := newReader(t).Read(t.Context(), tt.kind, tt.data)
+			if err != nil || !ok {
+				t.Fatalf("got %v, %v", ok, err)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Text beyond the limit is left out, and a note tells the model.
+func TestLongDocumentsAreCut(t *testing.T) {
+	t.Parallel()
+	const note = "\n[… the document continues; the rest is left out …]"
+	page := strings.Repeat("the quick brown fox jumps over the lazy dog\n", 400)
+	for name, tt := range map[string]struct {
+		kind string
+		data []byte
+	}{
+		"PDF":  {attach.PDF, documents.PDF(slicesOf(page, 100)...)},
+		"Word": {attach.Word, documents.Word(documents.Paragraphs(slicesOf(page, 100)...))},
+		"HTML": {attach.HTML, []byte("<p>" + strings.Repeat(page, 100))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, _, err := newReader(t).Read(t.Context(), tt.kind, tt.data)
+			if err != nil || len(got.Text) < 1<<20 || len(got.Text) > 1<<20+2000 || !strings.HasSuffix(got.Text, note) {
+				t.Errorf("got %d bytes and %v, want 1 MiB and a note", len(got.Text), err)
+			}
+		})
+	}
+}
+
+func slicesOf(text string, n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = text
+	}
+	return out
+}
+
+// What cannot be read is refused with what to do.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	bomb := strings.Repeat("<w:p/>", 16<<20)
+	for name, tt := range map[string]struct {
+		kind, words string
+		data        []byte
+	}{
+		"no PDF":      {attach.PDF, "open it, save it again", []byte("%PDF-1.7\n%binary")},
+		"cut PDF":     {attach.PDF, "open it, save it again", documents.PDF("a", "b")[:200]},
+		"no pages":    {attach.PDF, "open it, save it again", documents.PDF()},
+		"a password":  {attach.PDF, "protected by a password", encrypted()},
+		"no Word":     {attach.Word, "open it, save it again", []byte("PK\x03\x04 word/document.xml")},
+		"a bomb":      {attach.Word, "larger than 67.1 MB", documents.Word(bomb)},
+		"Excel bomb":  {attach.Excel, "larger than 67.1 MB", documents.ZIP(documents.File{Name: "xl/workbook.xml", Content: bomb})},
+		"no workbook": {attach.Excel, "open it, save it again", documents.ZIP(documents.File{Name: "xl/workbook.xml", Content: "<x"})},
+		"no slides":   {attach.PowerPoint, "open it, save it again", documents.PowerPoint()},
+		"entities": {attach.Word, "open it, save it again", documents.ZIP(documents.File{Name: "word/document.xml",
+			Content: `<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><w:t>&a;</w:t>`})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, ok, err := newReader(t).Read(t.Context(), tt.kind, tt.data)
+			if ok || !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), tt.words) {
+				t.Errorf("got %.200q, %v, want an error with %q", got.Text, err, tt.words)
+			}
+		})
+	}
+}
+
+// encrypted is a PDF whose password is not the empty one (ISO 32000-1, 7.6).
+func encrypted() []byte {
+	var f documents.PDFFile
+	f.Add("<</Type/Catalog/Pages 2 0 R>>")
+	f.Add("<</Type/Pages/Kids[]/Count 0>>")
+	key := "<" + strings.Repeat("41", 32) + ">"
+	return f.Bytes(1, "/ID[<41><41>]/Encrypt<</Filter/Standard/V 2/R 3/Length 128/P -4/O "+key+"/U "+key+">>")
+}

@@ -1,0 +1,26 @@
+package extract_test
+
+import (
+	"os"
+	"testing"
+
+	"bobbin/app/extract"
+)
+
+// TestMain makes the test's own program the one that reads documents.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == extract.Command {
+		os.Exit(extract.Serve(os.Args[2], os.Stdin, os.Stdout))
+	}
+	os.Exit(m.Run())
+}
+
+// newReader returns a Reader that works as the program's does.
+func newReader(t testing.TB) *extract.Reader {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return extract.NewReader(program)
+}

@@ -1,0 +1,227 @@
+package extract
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// Limits of a child process.
+const (
+	maxSeconds   = 20               // of CPU time
+	maxTime      = 30 * time.Second // in total
+	maxMemory    = 512 << 20        // bytes
+	maxProcesses = 2                // processes
+)
+
+// Reader reads documents. Safe for concurrent use.
+type Reader struct {
+	program string
+	slots   chan struct{}
+}
+
+// NewReader returns a Reader that runs the program, which must call Serve for Command; with an
+// empty program it reads nothing.
+func NewReader(program string) *Reader {
+	return &Reader{program: program, slots: make(chan struct{}, maxProcesses)}
+}
+
+// Read returns the text of a document. The result depends on its type and content only. ok is
+// false if this Reader reads no documents.
+//
+// Errors: ErrInvalid, with advice, for a document that cannot be read; ErrUnavailable when ctx
+// ends before a process is free.
+func (r *Reader) Read(ctx context.Context, mediaType string, data []byte) (text core.DocumentText, ok bool, err error) {
+	if r.program == "" {
+		return core.DocumentText{}, false, nil
+	}
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-ctx.Done():
+		return core.DocumentText{}, false, core.Errorf(core.ErrUnavailable, "too many documents are being read; upload the file again in a moment")
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxTime)
+	defer cancel()
+	var a answer
+	if err := r.runChild(ctx, mediaType, data, &a); err != nil && !a.begun {
+		if ctx.Err() == nil && !endedByLimit(err) {
+			return core.DocumentText{}, false, fmt.Errorf("read document: %w", err)
+		}
+		return core.DocumentText{}, false, refuseFile("reading it takes too much time or memory; split it, or save it as plain text")
+	}
+	text, err = a.documentText()
+	return text, err == nil, err
+}
+
+// endedByLimit reports whether a limit ended the process: by a signal, or by Go's exit code
+// when out of memory.
+func endedByLimit(err error) bool {
+	const exhausted = 2
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && (exit.ExitCode() == exhausted || exit.ExitCode() < 0)
+}
+
+// runChild has a child process read the document. After an error, a holds what came before it.
+func (r *Reader) runChild(ctx context.Context, mediaType string, data []byte, a *answer) error {
+	cmd := exec.CommandContext(ctx, r.program, Command, mediaType)
+	cmd.Env = []string{"GOMAXPROCS=1", "GOTRACEBACK=none"} // no secrets
+	if root := os.Getenv("SYSTEMROOT"); root != "" {       // required to start processes on Windows
+		cmd.Env = append(cmd.Env, "SYSTEMROOT="+root)
+	}
+	cmd.Stdin = bytes.NewReader(data)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	const escaped = 6 // JSON bytes per byte, at most
+	frames := json.NewDecoder(io.LimitReader(out, escaped*maxText+maxPages*100))
+	for {
+		var f frame
+		if err := frames.Decode(&f); err != nil {
+			break
+		}
+		a.addFrame(f)
+	}
+	_ = cmd.Cancel() // it has finished, or its output is invalid
+	err = cmd.Wait()
+	if a.ended {
+		return nil
+	}
+	return err
+}
+
+// answer collects the frames of the child.
+type answer struct {
+	begun, ended bool // the first frame came; the last frame came
+	cut          bool
+	fault        fault
+	pages        int
+	blank        []int
+	text         strings.Builder
+}
+
+func (a *answer) addFrame(f frame) {
+	a.begun = true
+	a.cut = a.cut || f.Cut
+	a.ended = a.ended || f.Done || f.Fault != ""
+	if f.Pages > 0 {
+		a.pages = f.Pages
+	}
+	if f.Fault != "" {
+		a.fault = f.Fault
+	}
+	if f.Blank > 0 {
+		a.blank = append(a.blank, f.Blank)
+	}
+	for _, piece := range []string{inBrackets(f.Label), strings.TrimRight(f.Text, " \n")} {
+		if piece = strings.TrimLeft(piece, "\n"); piece == "" {
+			continue
+		}
+		if a.text.Len() > 0 {
+			a.text.WriteString("\n")
+			if f.Label != "" && piece[0] == '[' {
+				a.text.WriteString("\n")
+			}
+		}
+		a.text.WriteString(piece)
+	}
+}
+
+func inBrackets(label string) string {
+	if label == "" {
+		return ""
+	}
+	return "[" + label + "]"
+}
+
+// documentText returns the text with notes about pages without text and about missing parts.
+func (a *answer) documentText() (core.DocumentText, error) {
+	text := core.CleanText(core.VisibleText(core.StripControls(a.text.String())))
+	if text == "" || a.fault == faultLocked || a.fault == faultUnpacked {
+		if err := a.refusalError(); err != nil {
+			return core.DocumentText{}, err
+		}
+	}
+	notes := []string{}
+	switch n := len(a.blank); {
+	case n > 0 && n == a.pages:
+		notes = append(notes, "[none of its "+pageCount(n)+" has text: they are scanned or drawn, and their content is missing here]")
+	case n > 0:
+		notes = append(notes, fmt.Sprintf("[%d of %d pages have no text: they are scanned or drawn, and their content is missing here: %s]", n, a.pages, pageRanges(a.blank)))
+	case text == "":
+		notes = append(notes, "[it has no text]")
+	}
+	if text != "" {
+		notes = append(notes, text)
+	}
+	switch {
+	case a.cut:
+		notes = append(notes, "[… the document continues; the rest is left out …]")
+	case !a.ended || a.fault != "":
+		notes = append(notes, "[… the rest of the document could not be read …]")
+	}
+	return core.DocumentText{Text: strings.Join(notes, "\n"), Pages: a.pages, Blank: len(a.blank)}, nil
+}
+
+// refusalError returns why the document is refused; nil = it simply has no text.
+func (a *answer) refusalError() error {
+	switch {
+	case a.fault == faultLocked:
+		return refuseFile("it is protected by a password; save it without one and upload the copy")
+	case a.fault == faultUnpacked:
+		return refuseFile(fmt.Sprintf("it is larger than %s when unpacked; save the relevant part as a smaller file", core.ByteSize(maxUnpacked)))
+	case a.fault != "":
+		return refuseFile("it is damaged, or its content does not match its type; open it, save it again, and upload the copy")
+	case !a.ended:
+		return refuseFile("reading it takes too much time or memory; split it, or save it as plain text")
+	default:
+		return nil
+	}
+}
+
+func refuseFile(why string) error {
+	return core.Errorf(core.ErrInvalid, "the file is not accepted: %s", why)
+}
+
+func pageCount(pages int) string {
+	if pages == 1 {
+		return "one page"
+	}
+	return fmt.Sprintf("%d pages", pages)
+}
+
+// pageRanges formats ascending page numbers as 3–7, 9; only the first of many.
+func pageRanges(pages []int) string {
+	const most = 20
+	var out []string
+	for i := 0; i < len(pages); {
+		end := i
+		for end+1 < len(pages) && pages[end+1] == pages[end]+1 {
+			end++
+		}
+		if len(out) == most {
+			return strings.Join(out, ", ") + ", …"
+		}
+		if one := fmt.Sprint(pages[i]); end == i {
+			out = append(out, one)
+		} else {
+			out = append(out, fmt.Sprintf("%s–%d", one, pages[end]))
+		}
+		i = end + 1
+	}
+	return strings.Join(out, ", ")
+}

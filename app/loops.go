@@ -1,0 +1,158 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"bobbin/app/wire"
+)
+
+// How often what was learned about the models' counting is saved, and how long
+// the last save may take when the process stops.
+const (
+	calibrationInterval = 10 * time.Second
+	lastSaveTime        = 5 * time.Second
+)
+
+// restoreCalibrations loads what was learned about the models' counting.
+func restoreCalibrations(ctx context.Context, d wire.Deps) error {
+	rows, err := d.Stores.Calibrations.All(ctx)
+	if err != nil {
+		return fmt.Errorf("load calibrations: %w", err)
+	}
+	d.Models.Calibrator.Restore(rows)
+	return nil
+}
+
+// saveCalibrations keeps what was learned about the models' counting. What is lost
+// in a crash is learned again in a few calls.
+func (a *App) saveCalibrations(ctx context.Context) error {
+	ticker := time.NewTicker(calibrationInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			a.saveCalibration(ctx)
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSaveTime)
+			defer cancel()
+			a.saveCalibration(last)
+			return nil
+		}
+	}
+}
+
+func (a *App) saveCalibration(ctx context.Context) {
+	rows := a.Models.Calibrator.Changed()
+	if len(rows) == 0 {
+		return
+	}
+	if err := a.Stores.Calibrations.Save(ctx, rows); err != nil {
+		a.Logger.WarnContext(ctx, "calibration not saved", "err", err)
+	}
+}
+
+// How long the indexing of messages waits when all are indexed, at most if nothing happens in the
+// database, and after an error; how often it reports the progress of a backlog.
+const (
+	indexInterval = 400 * time.Millisecond
+	indexMaxWait  = 10 * time.Second
+	indexRetry    = 5 * time.Second
+	indexLog      = 10 * time.Second
+	indexBacklog  = 1_000 // messages
+)
+
+// indexMessages makes messages searchable that were stored since the last look. Searches read
+// directly what is not indexed yet.
+func (a *App) indexMessages(ctx context.Context) error {
+	begin, reported, total := time.Now(), time.Now(), 0
+	for ctx.Err() == nil {
+		before, start := a.Statements(), time.Now()
+		n, done, err := a.Stores.Search.IndexNext(ctx)
+		total += n
+		wait := time.Since(start) // as long as it has kept other writers waiting
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			a.Logger.WarnContext(ctx, "messages not indexed", "err", err)
+			wait = indexRetry
+		case done:
+			if total > indexBacklog {
+				a.Logger.InfoContext(ctx, "backlog of messages indexed", "messages", total, "dur", time.Since(begin))
+			}
+			begin, reported, total, wait = time.Now(), time.Now(), 0, indexInterval
+		case time.Since(reported) > indexLog:
+			reported = time.Now()
+			a.Logger.InfoContext(ctx, "messages are being indexed", "messages", total)
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+		if done && n == 0 {
+			a.awaitStatements(ctx, before+1) // IndexNext has asked once
+		}
+	}
+	return nil
+}
+
+// awaitStatements waits until this process has sent more statements to the database than those, at
+// most indexMaxWait: an idle server asks nothing.
+func (a *App) awaitStatements(ctx context.Context, known int64) {
+	for end := time.Now().Add(indexMaxWait); a.Statements() <= known && time.Now().Before(end); {
+		select {
+		case <-time.After(indexInterval):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// How often idempotency keys that have expired are deleted, and how many in one
+// transaction.
+const (
+	keySweepInterval = time.Hour
+	keySweepBatch    = 1000
+)
+
+// sweepKeys deletes the idempotency keys that have expired.
+func (a *App) sweepKeys(ctx context.Context) error {
+	ticker := time.NewTicker(keySweepInterval)
+	defer ticker.Stop()
+	for {
+		for {
+			n, err := a.Stores.Keys.Sweep(ctx, keySweepBatch)
+			if err != nil && ctx.Err() == nil {
+				a.Logger.WarnContext(ctx, "idempotency keys not swept", "err", err)
+			}
+			if err != nil || n < keySweepBatch {
+				break
+			}
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// warmCounter loads the vocabulary, which takes some hundredths of a second, before the first
+// message needs it.
+func (a *App) warmCounter(context.Context) error {
+	a.Counter.Text("warm")
+	return nil
+}
+
+// runTools runs the servers of tools until the last run has ended.
+func (a *App) runTools(ctx context.Context) error {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	go func() {
+		<-a.drained
+		stop()
+	}()
+	return a.agents.Tools.Run(ctx)
+}

@@ -1,0 +1,160 @@
+package ops
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// Service creates and revokes keys and repeats deliveries, each with its entry in the audit
+// log. Safe for concurrent use.
+type Service struct {
+	keys       core.APIKeyStore
+	audit      core.AuditLog
+	deliveries core.DeliveryStore
+}
+
+// NewService returns a Service over the stores.
+func NewService(keys core.APIKeyStore, audit core.AuditLog, deliveries core.DeliveryStore) *Service {
+	return &Service{keys: keys, audit: audit, deliveries: deliveries}
+}
+
+// NewKey describes a new key.
+type NewKey struct {
+	Name    string        // 1 to 64 letters, digits, and . _ @ -
+	Owner   string        // likewise; empty = the name
+	Rights  core.Scopes   // zero = core.ReadWrite
+	Expires time.Duration // from now; 0 = never
+	Actor   string        // who creates it
+}
+
+// namePattern matches the allowed names of keys and owners.
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9._@-]{1,64}$`)
+
+// CreateKey creates a key and returns it with its secret, which is never shown again.
+func (s *Service) CreateKey(ctx context.Context, in NewKey) (key core.APIKey, secret string, err error) {
+	if in.Owner == "" {
+		in.Owner = in.Name
+	}
+	for what, name := range map[string]string{"name": in.Name, "owner": in.Owner} {
+		if !namePattern.MatchString(name) {
+			return core.APIKey{}, "", core.Errorf(core.ErrInvalid, "the %s %.80q must be 1 to 64 letters, digits, and . _ @ -", what, name)
+		}
+	}
+	if in.Expires < 0 {
+		return core.APIKey{}, "", core.Errorf(core.ErrInvalid, "the lifetime of a key must be positive, such as 720h")
+	}
+	key = core.APIKey{ID: core.NewID[core.KeyID](), Name: in.Name, Owner: in.Owner, Rights: in.Rights, CreatedAt: core.Now()}
+	if key.Rights == 0 {
+		key.Rights = core.ReadWrite
+	}
+	if in.Expires > 0 {
+		at := key.CreatedAt.Add(in.Expires)
+		key.ExpiresAt = &at
+	}
+	secret = core.NewSecret()
+	details, err := json.Marshal(map[string]any{"name": key.Name, "scopes": key.Rights, "expires_at": key.ExpiresAt})
+	if err != nil {
+		return core.APIKey{}, "", fmt.Errorf("audit entry: %w", err)
+	}
+	entry := entryOf(in.Actor, core.AuditKeyCreated, key, details)
+	if err := s.keys.Create(ctx, key, core.SecretHash(secret), entry); err != nil {
+		return core.APIKey{}, "", err
+	}
+	return key, secret, nil
+}
+
+// entryOf returns the audit entry for an action on a key.
+func entryOf(actor, action string, key core.APIKey, details json.RawMessage) core.AuditEntry {
+	return core.AuditEntry{
+		ID: core.NewID[core.AuditID](), CreatedAt: core.Now(), Actor: actor, Action: action,
+		Owner: key.Owner, Target: "key " + string(key.ID), Details: details,
+	}
+}
+
+// Keys returns all keys, the oldest first.
+func (s *Service) Keys(ctx context.Context) ([]core.APIKey, error) { return s.keys.List(ctx) }
+
+// KeyOf returns the key of a secret; ErrNotFound when there is none.
+func (s *Service) KeyOf(ctx context.Context, secret string) (core.APIKey, error) {
+	return s.keys.ByHash(ctx, core.SecretHash(secret))
+}
+
+// RevokeKey revokes a key and returns it. The key is named by its id, or by its name if only
+// one valid key has it: otherwise ErrConflict. A key that was already revoked stays unchanged.
+func (s *Service) RevokeKey(ctx context.Context, which, actor string) (core.APIKey, error) {
+	key, err := s.findKey(ctx, which)
+	if err != nil || key.RevokedAt != nil {
+		return key, err
+	}
+	details, err := json.Marshal(map[string]any{"name": key.Name})
+	if err != nil {
+		return core.APIKey{}, fmt.Errorf("audit entry: %w", err)
+	}
+	entry := entryOf(actor, core.AuditKeyRevoked, key, details)
+	if err := s.keys.Revoke(ctx, key.ID, entry); err != nil {
+		return core.APIKey{}, err
+	}
+	key.RevokedAt = &entry.CreatedAt
+	return key, nil
+}
+
+// findKey returns the key with that id, or the only valid one with that name.
+func (s *Service) findKey(ctx context.Context, which string) (core.APIKey, error) {
+	keys, err := s.keys.List(ctx)
+	if err != nil {
+		return core.APIKey{}, err
+	}
+	var named []core.APIKey
+	for _, k := range keys {
+		switch {
+		case string(k.ID) == which:
+			return k, nil
+		case k.Name == which && k.RevokedAt == nil:
+			named = append(named, k)
+		}
+	}
+	switch len(named) {
+	case 1:
+		return named[0], nil
+	case 0:
+		return core.APIKey{}, core.Errorf(core.ErrNotFound, "the database has no key %.80q; bobbin keys list shows all keys", which)
+	default:
+		return core.APIKey{}, core.Errorf(core.ErrConflict, "%d keys have the name %s; use the id, which bobbin keys list shows", len(named), which)
+	}
+}
+
+// Audit returns a page of the audit log, the newest entries first.
+func (s *Service) Audit(ctx context.Context, q core.PageQuery) (core.Page[core.AuditEntry], error) {
+	return s.audit.List(ctx, q)
+}
+
+// Deliveries returns a page of the deliveries of all owners, the newest first.
+func (s *Service) Deliveries(ctx context.Context, q core.DeliveryQuery) (core.Page[core.Delivery], error) {
+	return s.deliveries.All(ctx, q)
+}
+
+// RetryDelivery repeats a delivery with a fresh set of tries; a running server finds it within
+// seconds. ErrConflict while it is being delivered.
+func (s *Service) RetryDelivery(ctx context.Context, id core.DeliveryID, actor string) (core.Delivery, error) {
+	d, err := s.deliveries.One(ctx, id)
+	if err != nil {
+		return core.Delivery{}, err
+	}
+	details, err := json.Marshal(map[string]any{"run_id": d.RunID, "state": d.State, "attempt": d.Attempt})
+	if err != nil {
+		return core.Delivery{}, fmt.Errorf("audit entry: %w", err)
+	}
+	d, _, err = s.deliveries.Retry(ctx, core.Tenant{Owner: d.Owner}, d.RunID, id)
+	if err != nil {
+		return core.Delivery{}, err
+	}
+	return d, s.audit.Add(ctx, core.AuditEntry{
+		ID: core.NewID[core.AuditID](), CreatedAt: core.Now(), Actor: actor, Action: core.AuditDeliveryRetried,
+		Owner: d.Owner, Target: "delivery " + string(id), Details: details,
+	})
+}

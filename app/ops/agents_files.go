@@ -1,0 +1,155 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"bobbin/app/agents"
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/tokens"
+	"bobbin/app/wire"
+)
+
+// AgentState is an agent as the operator sees it.
+type AgentState struct {
+	File     string   `json:"file,omitempty"` // empty = built in
+	Agent    string   `json:"agent,omitempty"`
+	Tool     string   `json:"tool,omitempty"`     // that the file describes
+	Model    string   `json:"model,omitempty"`    // that answers
+	Usable   bool     `json:"usable"`             // with the settings and the keys that are here
+	Reason   string   `json:"reason,omitempty"`   // why it is not
+	Problems []string `json:"problems,omitempty"` // of a broken file, each with file, line and column
+}
+
+// AgentFiles are the agents' files and the models of the settings, without a server.
+type AgentFiles struct {
+	dir    string // of the settings
+	models wire.Models
+	agents wire.Agents
+}
+
+// OpenAgentFiles opens the models that agents' files are checked against. ThresholdSet says
+// whether the settings have context_usage_threshold.
+func OpenAgentFiles(ctx context.Context, cfg config.Config, thresholdSet bool) (*AgentFiles, error) {
+	counter := tokens.NewCounter()
+	models, err := wire.OpenModels(ctx, cfg, wire.ModelOptions{Counter: counter, Backoff: llm.Backoff{Logger: slog.New(slog.DiscardHandler)}})
+	if err != nil {
+		return nil, err
+	}
+	set, err := wire.NewTools(cfg, wire.ToolParts{})
+	if err != nil {
+		return nil, err
+	}
+	return &AgentFiles{dir: cfg.AgentsDir, models: models, agents: wire.NewAgents(cfg, set, thresholdSet, models)}, nil
+}
+
+// List returns the agents that a server would have. Errors are those of its start.
+func (f *AgentFiles) List() ([]AgentState, error) {
+	catalog, err := agents.LoadCatalog(f.dir, f.agents.Known)
+	if err != nil {
+		return nil, err
+	}
+	var list []AgentState
+	for _, agent := range catalog.List() {
+		list = append(list, agentState(f.models, agent, catalog.File(agent.Name)))
+	}
+	return list, nil
+}
+
+// Check reads files, and the *.yaml of folders, as a server would; without paths, the folder of
+// the settings, which need not exist. An error is that a path cannot be read.
+func (f *AgentFiles) Check(paths []string) ([]AgentState, error) {
+	optional := len(paths) == 0
+	if optional {
+		paths = []string{f.dir}
+	}
+	files, err := agents.CheckFiles(paths, f.agents.Known)
+	if optional && errors.Is(err, fs.ErrNotExist) {
+		return []AgentState{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	list := []AgentState{}
+	for _, file := range files {
+		state := AgentState{File: file.Path, Tool: file.Tool.Name, Usable: file.Err == nil}
+		switch {
+		case file.Err != nil:
+			state.Problems = strings.Split(file.Err.Error(), "\n")
+		case file.Tool.Name == "":
+			state = agentState(f.models, file.Agent, file.Path)
+		}
+		list = append(list, state)
+	}
+	return list, nil
+}
+
+// Settings returns every key of an agent's file with the value that holds for the agent, and
+// where that comes from, and the tools of each definition. It connects to the servers of tools.
+func (f *AgentFiles) Settings(ctx context.Context, name string) ([]contextwindow.Field, error) {
+	catalog, err := agents.LoadCatalog(f.dir, f.agents.Known)
+	if err != nil {
+		return nil, err
+	}
+	agent, err := catalog.Get(name)
+	if err != nil {
+		return nil, err
+	}
+	resolved, err := explainAgent(f.agents.Global, agent)
+	if err != nil {
+		return nil, err
+	}
+	origin := catalog.File(name)
+	if origin == "" {
+		origin = "built-in agent"
+	}
+	var fields []contextwindow.Field
+	for _, s := range agents.Settings(agent, f.agents.Known) {
+		field := contextwindow.Field{Name: s.Path, Value: s.Value, From: "default"}
+		if i := slices.IndexFunc(resolved, func(r contextwindow.Field) bool { return r.Name == s.Path && r.Value != "" }); i >= 0 {
+			field.Value, field.From = resolved[i].Value, resolved[i].From
+		}
+		switch {
+		case s.Set:
+			field.From = origin
+		case s.Path == "model":
+			field.Value, field.From = f.models.Choice.Model, "default_llm"
+		}
+		fields = append(fields, field)
+	}
+	for _, t := range listTools(ctx, f.agents.Tools, agent.Definitions) {
+		fields = append(fields, contextwindow.Field{Name: "tools." + t.Name, Value: t.describe(), From: t.File})
+	}
+	return fields, nil
+}
+
+// explainAgent returns the context and compaction settings of an agent by their paths in its
+// file.
+func explainAgent(global contextwindow.Global, agent core.Agent) ([]contextwindow.Field, error) {
+	fields, err := contextwindow.Explain(global, agent.Context)
+	if err != nil {
+		return nil, err
+	}
+	for i := range fields {
+		fields[i].Name = "context." + fields[i].Name
+	}
+	loop, err := contextwindow.ExplainLoop(agent.Context.Policy, agent.Compaction)
+	return append(fields, loop...), err
+}
+
+// agentState returns the agent with its model, and whether that can be used.
+func agentState(m wire.Models, agent core.Agent, file string) AgentState {
+	model, err := wire.CheckAgent(m, agent)
+	state := AgentState{File: file, Agent: agent.Name, Model: model, Usable: err == nil}
+	if err != nil {
+		state.Reason = err.Error()
+	}
+	return state
+}

@@ -1,0 +1,256 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/core/datadir"
+)
+
+// Verdict is how a check of Doctor came out.
+type Verdict string
+
+// The verdicts, from good to bad.
+const (
+	VerdictOK   Verdict = "ok"
+	VerdictWarn Verdict = "warn" // it works, and somebody should know
+	VerdictFail Verdict = "fail" // it does not work
+)
+
+// Finding is what a check found.
+type Finding struct {
+	Check  string  `json:"check"`
+	Status Verdict `json:"status"`
+	Detail string  `json:"detail"`
+	Do     string  `json:"do,omitempty"` // what to do about it
+}
+
+// Diagnosis is all findings.
+type Diagnosis struct {
+	Status   Verdict   `json:"status"` // the worst of them
+	Findings []Finding `json:"checks"`
+}
+
+// DoctorOptions say what Doctor looks at.
+type DoctorOptions struct {
+	Config  config.Config
+	Origins config.Origins
+	Err     error // of loading the settings; not nil = nothing else can be checked
+	Call    bool  // also call the model, for a few tokens
+	Logger  *slog.Logger
+}
+
+// Times that single checks may take.
+const (
+	inspectTime = 20 * time.Second
+	callTime    = 60 * time.Second
+	reachTime   = 2 * time.Second
+)
+
+// doctor looks at one installation.
+type doctor struct {
+	DoctorOptions
+	found  []Finding
+	stored int // valid API keys of the database
+}
+
+// Doctor looks at everything that Bobbin needs, and says what to do about what is
+// not right. It changes nothing and makes nothing.
+func Doctor(ctx context.Context, o DoctorOptions) Diagnosis {
+	d := &doctor{DoctorOptions: o}
+	if d.checkSettings(); o.Err == nil {
+		d.checkFolder()
+		d.checkDatabase(ctx)
+		d.checkKeys()
+		d.checkReplicas()
+		d.checkTokenKeys(ctx)
+		d.checkModels(ctx)
+		d.checkClock()
+		d.checkPort(ctx)
+	}
+	out := Diagnosis{Status: VerdictOK, Findings: d.found}
+	for _, f := range d.found {
+		if f.Status == VerdictFail || f.Status == VerdictWarn && out.Status == VerdictOK {
+			out.Status = f.Status
+		}
+	}
+	return out
+}
+
+func (d *doctor) addOK(check, format string, args ...any) {
+	d.found = append(d.found, Finding{Check: check, Status: VerdictOK, Detail: fmt.Sprintf(format, args...)})
+}
+
+func (d *doctor) addWarning(check, detail, do string) {
+	d.found = append(d.found, Finding{check, VerdictWarn, detail, do})
+}
+
+func (d *doctor) addFailure(check, detail, do string) {
+	d.found = append(d.found, Finding{check, VerdictFail, detail, do})
+}
+
+// checkSettings checks the configuration and who can read it.
+func (d *doctor) checkSettings() {
+	if d.Err != nil {
+		for _, line := range strings.Split(d.Err.Error(), "\n") {
+			d.addFailure("configuration", line, "")
+		}
+		d.found[len(d.found)-1].Do = "correct these settings; the other checks need valid settings"
+		return
+	}
+	set := 0
+	for _, o := range d.Origins {
+		if d.Origins.Set(o.Key) {
+			set++
+		}
+	}
+	file := d.Origins.File()
+	if file != "" {
+		d.checkSecrets(file)
+	}
+	d.addOK("configuration", "%s, %d settings differ from the defaults", cmp.Or(file, "no file"), set)
+}
+
+// checkSecrets complains about a file with secrets that others can read.
+func (d *doctor) checkSecrets(file string) {
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm()&0o077 == 0 {
+		return
+	}
+	secret := false
+	for _, key := range []string{"auth.keys", "database.url"} {
+		o := d.Origins.Of(key)
+		secret = secret || strings.HasPrefix(o.From, file+":") && strings.Contains(o.Value, "***")
+	}
+	if secret {
+		d.addWarning("configuration", file+" has secrets, and other users of this machine can read it", "chmod 600 "+file)
+	}
+}
+
+// leastFree is how much room there should be, in bytes.
+const leastFree, littleFree = 64 << 20, 1 << 30
+
+// checkFolder checks the data folder.
+func (d *doctor) checkFolder() {
+	dir := d.Config.DataDir
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		parent := filepath.Dir(filepath.Clean(dir))
+		for parent != "." && parent != "/" && errors.Is(statError(parent), fs.ErrNotExist) {
+			parent = filepath.Dir(parent)
+		}
+		if err := tryWriting(parent); err != nil {
+			d.addFailure("data folder", fmt.Sprintf("%s does not exist and cannot be created: %v", dir, err), "create it, or name another with --data-dir")
+			return
+		}
+		d.addOK("data folder", "%s will be created at the first start", dir)
+		d.checkRoom("disk", parent)
+		return
+	case err != nil || !info.IsDir():
+		d.addFailure("data folder", dir+" is not a usable folder", "name another with --data-dir")
+		return
+	}
+	if err := tryWriting(dir); err != nil {
+		d.addFailure("data folder", fmt.Sprintf("%s cannot be written: %v", dir, err), "give it to the user who runs Bobbin, or name another with --data-dir")
+		return
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		d.addWarning("data folder", "other users of this machine can read "+dir, "chmod 700 "+dir)
+	} else {
+		d.addOK("data folder", "%s", dir)
+	}
+	if s, running := datadir.Running(dir); running {
+		d.addOK("server", "runs at %s, process %d", s.URL, s.PID)
+	} else {
+		d.addOK("server", "none runs on this folder")
+	}
+	d.checkRoom("disk", dir)
+}
+
+func statError(path string) error {
+	_, err := os.Stat(path)
+	return err
+}
+
+// tryWriting tries to write into the folder.
+func tryWriting(dir string) error {
+	f, err := os.CreateTemp(dir, ".bobbin-doctor-")
+	if err != nil {
+		var path *fs.PathError
+		if errors.As(err, &path) {
+			return path.Err
+		}
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// checkRoom says how much room there is where dir is.
+func (d *doctor) checkRoom(check, dir string) {
+	free, ok := datadir.Free(dir)
+	text := fmt.Sprintf("%.1f GiB free", float64(free)/(1<<30))
+	switch {
+	case !ok:
+	case free < leastFree:
+		d.addFailure(check, text, "make disk space: requests that need storage are refused")
+	case free < littleFree:
+		d.addWarning(check, text, "make disk space, or move the data folder")
+	default:
+		d.addOK(check, "%s", text)
+	}
+}
+
+// checkClock checks the time, which ids and leases rest on.
+func (d *doctor) checkClock() {
+	now := time.Now()
+	if _, err := time.LoadLocation("Europe/Vienna"); err != nil {
+		d.addWarning("clock", "there is no time zone database", "install tzdata: sessions with a timezone are in UTC without it")
+		return
+	}
+	if now.Year() < 2025 {
+		d.addFailure("clock", "the time here is "+now.Format(time.RFC3339), "set the clock: ids sort by it")
+		return
+	}
+	d.addOK("clock", "%s", now.Format(time.RFC3339))
+}
+
+// checkPort checks whether the server could listen.
+func (d *doctor) checkPort(ctx context.Context) {
+	if s, running := datadir.Running(d.Config.DataDir); running {
+		d.addOK("address", "%s is the running server's", strings.TrimPrefix(s.URL, "http://"))
+		return
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", d.Config.Addr)
+	if err != nil {
+		reason := err
+		var inner *net.OpError
+		if errors.As(err, &inner) {
+			reason = inner.Err
+		}
+		d.addFailure("address", fmt.Sprintf("cannot listen on %s: %v", d.Config.Addr, reason), "choose another with --addr, or stop the process that uses it")
+		return
+	}
+	_ = l.Close() // it was only a check
+	d.addOK("address", "%s is free", d.Config.Addr)
+}
+
+// shownError returns an error as it is told to people.
+func shownError(err error) string {
+	var shown *core.Error
+	if errors.As(err, &shown) {
+		return shown.Message
+	}
+	return err.Error()
+}

@@ -1,0 +1,371 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"bobbin/app/agents/tools"
+	"bobbin/app/core"
+	"bobbin/app/core/datadir"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/tokens"
+	"bobbin/app/db"
+	"bobbin/app/db/repositories"
+	"bobbin/app/wire"
+)
+
+// maxSkew is how far the database's clock may be from ours without a word.
+const maxSkew = 2 * time.Second
+
+// checkDatabase checks the database, if there is one already.
+func (d *doctor) checkDatabase(ctx context.Context) {
+	address := d.Config.Database.URL
+	if path, embedded := wire.SQLiteFile(d.Config); embedded {
+		if dir := filepath.Dir(path); dir != filepath.Clean(d.Config.DataDir) { // of that one is said already
+			d.checkRoom("disk of the database", dir)
+		}
+		if _, err := os.Stat(path); err != nil {
+			d.addOK("database", "%s will be created at the first start", address)
+			return
+		}
+	}
+	if db.IsUnverified(address.Reveal()) {
+		d.addWarning("database connection", "nothing proves that PostgreSQL answers: "+wire.UnverifiedDatabase, wire.VerifyDatabase)
+	}
+	ctx, cancel := context.WithTimeout(ctx, inspectTime)
+	defer cancel()
+	database, err := db.Open(ctx, address.Reveal(), d.Logger)
+	if err != nil {
+		d.addFailure("database", shownError(err), "check database.url")
+		return
+	}
+	defer func() { _ = database.Close() }() // it was only a check
+	health, err := database.Inspect(ctx)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		d.addWarning("database", "the check takes longer than "+inspectTime.String(), "run PRAGMA quick_check with the sqlite3 program when there is time")
+	case err != nil:
+		d.addFailure("database", shownError(err), "check database.url")
+		return
+	case health.Damage != "":
+		d.addFailure("database", "it is damaged: "+health.Damage, "stop Bobbin and go back to the last backup; sqlite3's .recover saves what can be saved")
+	case health.ReadOnly:
+		d.addFailure("database", "PostgreSQL is read-only: nothing can be stored", "name the primary in database.url, and all hosts of a cluster: Bobbin takes the one that takes writes")
+	case health.Skew.Abs() > maxSkew:
+		d.addWarning("database", fmt.Sprintf("its clock is %s from this machine's", health.Skew.Round(time.Millisecond)), "let both follow the same time server")
+	default:
+		d.addOK("database", "%s, %s, sound", address, health.Version)
+	}
+	d.checkMigrations(ctx, database)
+	d.checkReplicaName(ctx, database)
+	d.storedKeys(ctx, database)
+}
+
+// storedKeys counts the keys that open something.
+func (d *doctor) storedKeys(ctx context.Context, database *db.DB) {
+	if v, err := database.MigrationStatus(ctx); err != nil || v.Pending() {
+		return // the other checks say so
+	}
+	keys, err := repositories.NewAPIKeys(database.Gorm).List(ctx)
+	if err != nil {
+		d.addFailure("api keys", shownError(err), "")
+		return
+	}
+	for _, k := range keys {
+		if k.Valid(time.Now()) {
+			d.stored++
+		}
+	}
+}
+
+// checkKeys says who may come in.
+func (d *doctor) checkKeys() {
+	plain := 0
+	for _, k := range d.Config.Auth.Keys {
+		if !k.Hashed() {
+			plain++
+		}
+	}
+	set := len(d.Config.Auth.Keys)
+	switch {
+	case plain > 0:
+		d.addWarning("api keys", fmt.Sprintf("%d of %d keys are set as plain text", plain, set), "bobbin keys new <name> makes keys whose setting is a hash")
+	case set+d.stored == 0:
+		d.addOK("api keys", "none: only this machine has access")
+	default:
+		d.addOK("api keys", "%d in the database, %d in the settings, all by their hashes", d.stored, set)
+	}
+}
+
+// checkReplicaName checks that no other process has the name of this replica.
+func (d *doctor) checkReplicaName(ctx context.Context, database *db.DB) {
+	name := cmp.Or(d.Config.Replica.Name, datadir.WorkerOf(d.Config.DataDir))
+	_, running := datadir.Running(d.Config.DataDir)
+	if name == "" || running || database.Dialect() != "postgres" {
+		return // not made yet, or the server's that runs here
+	}
+	held, err := db.WaitForReplica(ctx, database, name, "doctor")
+	if err != nil {
+		d.addWarning("replica", fmt.Sprintf("the name %s: %v", name, err), "give each process its own replica.name, or data_dir: they do not share work, but do not take their own over at once after a crash")
+		return
+	}
+	_ = held.Close() // it was only a check
+	d.addOK("replica", "%s: no other process has this name", name)
+}
+
+// checkReplicas checks how replicas talk to each other.
+func (d *doctor) checkReplicas() {
+	if n := d.Config.NATS; n.InTheClear() {
+		d.addWarning("nats", fmt.Sprintf("what replicas tell each other by %s%s is not encrypted", n.URL, n.ClusterAddr), wire.EncryptNATS)
+	}
+}
+
+func (d *doctor) checkMigrations(ctx context.Context, database *db.DB) {
+	v, err := database.MigrationStatus(ctx)
+	switch {
+	case err != nil:
+		d.addFailure("migrations", shownError(err), "")
+	case v.Current > v.Target:
+		d.addFailure("migrations", fmt.Sprintf("the database is at version %d, this program knows versions up to %d", v.Current, v.Target), "use a newer bobbin")
+	case v.Pending():
+		d.addWarning("migrations", fmt.Sprintf("the database is at version %d of %d", v.Current, v.Target), "the next start brings it up to date, or: bobbin migrate")
+	default:
+		d.addOK("migrations", "version %d, the newest", v.Current)
+	}
+}
+
+// checkTokenKeys checks that the keys of end users' tokens can be had.
+func (d *doctor) checkTokenKeys(ctx context.Context) {
+	const check = "tokens of end users"
+	j := d.Config.Auth.JWT
+	if !j.Enabled() {
+		return
+	}
+	keys, from, do := wire.NewTokenKeys(j, d.Logger), "auth.jwt.jwks_url", "look at the address, and whether this machine reaches it; end users cannot come without the keys"
+	if j.JWKSFile != "" {
+		from, do = "auth.jwt.jwks_file", "write the public keys of who signs the tokens there, as a JWKS"
+	}
+	if err := keys.Load(ctx); err != nil {
+		d.addFailure(check, fmt.Sprintf("%s: %v", from, err), do)
+		return
+	}
+	usable, skipped := keys.About()
+	if len(skipped) > 0 {
+		d.addWarning(check, fmt.Sprintf("of the keys %d cannot be used: %s", len(skipped), strings.Join(skipped, "; ")), "nothing, if no token is signed with them")
+	}
+	if strings.HasPrefix(j.JWKSURL, "http:") && j.AllowHTTP {
+		d.addWarning(check, "the keys come by http: who can change them on their way can make tokens", "use https")
+	}
+	d.addOK(check, "%d keys: %s", len(usable), strings.Join(usable, ", "))
+}
+
+// checkModels checks the models, and the agents that name them.
+func (d *doctor) checkModels(ctx context.Context) {
+	m, err := wire.OpenModels(ctx, d.Config, wire.ModelOptions{Counter: tokens.NewCounter(), Backoff: llm.Backoff{Logger: d.Logger}})
+	if err != nil {
+		d.addFailure("model", shownError(err), "check models")
+		return
+	}
+	d.checkModel(ctx, m, "model", m.Choice.Model)
+	if name := d.Config.ContextSummaryModel; name != "" {
+		d.checkModel(ctx, m, "summary model", name)
+	}
+	for _, name := range m.Names() {
+		if name != m.Choice.Model && name != d.Config.ContextSummaryModel {
+			d.checkModel(ctx, m, "model "+name, name)
+		}
+	}
+	if embedder, err := wire.OpenEmbedder(d.Config, m, d.Logger); err != nil {
+		d.addFailure("embeddings", shownError(err), "check embedding_model")
+	} else {
+		d.addOK("embeddings", "%s", wire.DescribeEmbedder(embedder))
+	}
+	d.checkAgents(ctx, m)
+}
+
+// checkModel checks one model: that it can be used and, where it has an address of its
+// own, that somebody is there.
+func (d *doctor) checkModel(ctx context.Context, m wire.Models, check, name string) {
+	entry, err := m.Resolve(name)
+	if err == nil {
+		_, err = m.Get(name)
+	}
+	if err != nil {
+		d.addFailure(check, shownError(err), "")
+		return
+	}
+	if entry.Provider == "demo" {
+		do := "set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or run Ollama, for a real model"
+		if name == m.Choice.Model {
+			d.addWarning(check, "demo: no language model, it only quotes and calculates ("+m.Choice.Reason+")", do)
+		}
+		return
+	}
+	if host := hostOf(entry.BaseURL); host != "" {
+		if err := tryConnecting(ctx, host); err != nil {
+			d.addFailure(check, fmt.Sprintf("%s: no server answers at %s", entry.Name, host), "start it, or correct its base_url")
+			return
+		}
+	}
+	detail := fmt.Sprintf("%s of %s, window %d", entry.Name, entry.Provider, entry.Window)
+	if name == m.Choice.Model {
+		detail += " (" + m.Choice.Reason + ")"
+	}
+	if !d.Call {
+		d.addOK(check, "%s", detail)
+		return
+	}
+	d.callModel(ctx, m, check, name)
+}
+
+// callModel asks the model for one word.
+func (d *doctor) callModel(ctx context.Context, m wire.Models, check, name string) {
+	model, err := m.Get(name)
+	if err != nil {
+		d.addFailure(check, shownError(err), "")
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	begin := time.Now()
+	var usage core.Usage
+	for delta, err := range model.Stream(ctx, llm.Request{
+		System: []string{"Answer with one word."}, Messages: []llm.Message{{Role: core.RoleUser, Content: "Say ok."}}, MaxOutputTokens: 64,
+	}) {
+		if err != nil {
+			d.addFailure(check, fmt.Sprintf("%s does not answer: %v", name, err), "check its key, its name and the provider's status page")
+			return
+		}
+		if delta.Usage != nil {
+			usage = *delta.Usage
+		}
+	}
+	d.addOK(check, "%s answers, in %d ms, for %d + %d tokens", name, time.Since(begin).Milliseconds(), usage.InputTokens, usage.OutputTokens)
+}
+
+// hostOf returns host and port of an address; "" if it has none.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	port := map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port))
+}
+
+func tryConnecting(ctx context.Context, host string) error {
+	ctx, cancel := context.WithTimeout(ctx, reachTime)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", host)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// checkAgents checks the agents' files.
+func (d *doctor) checkAgents(ctx context.Context, m wire.Models) {
+	set, err := wire.NewTools(d.Config, wire.ToolParts{})
+	if err != nil {
+		d.addFailure("agents", shownError(err), "")
+		return
+	}
+	agents, err := wire.LoadAgents(d.Config, set, false, m)
+	if err != nil {
+		for _, line := range strings.Split(err.Error(), "\n") {
+			d.addFailure("agents", line, "")
+		}
+		return
+	}
+	if _, err := agents.Catalog.Get(d.Config.DefaultAgent); err != nil {
+		d.addFailure("agents", "default_agent: "+shownError(err), "")
+		return
+	}
+	usable := 0
+	for _, agent := range agents.Catalog.List() {
+		if d.checkAgent(m, agent) {
+			usable++
+		}
+		if agent.SendsAnywhere() {
+			d.addWarning("agent "+agent.Name, wire.SendsAnywhere, wire.NarrowFetch)
+		}
+	}
+	if n := len(agents.Catalog.List()); usable == 0 {
+		d.addFailure("agents", fmt.Sprintf("none of %d can be used", n), "make one of their models usable")
+	} else {
+		d.addOK("agents", "%d, of which %d can be used", n, usable)
+	}
+	d.agentModels(ctx, m, agents.Catalog.List())
+	d.checkTools(ctx, agents)
+}
+
+// checkTools checks the tools that files describe: that their variables are set, and with Call that
+// they can be loaded.
+func (d *doctor) checkTools(ctx context.Context, agents wire.Agents) {
+	definitions := agents.Catalog.Definitions()
+	problems := map[string]string{}
+	for _, definition := range definitions {
+		if err := tools.Environment(os.Getenv).Check(definition); err != nil {
+			problems[definition.Name] = err.Error()
+		}
+	}
+	if d.Call {
+		for _, t := range listTools(ctx, agents.Tools, definitions) {
+			problems[t.Name] = cmp.Or(t.Problem, problems[t.Name])
+			for _, note := range t.Notes {
+				d.addWarning("tool "+t.Name, note, "")
+			}
+		}
+	}
+	for _, definition := range definitions {
+		if problem := problems[definition.Name]; problem != "" {
+			d.addWarning("tool "+definition.Name, problem, "agents answer without it until this is corrected")
+			continue
+		}
+		d.addOK("tool "+definition.Name, "%s, %s", definition.Kind, definition.File)
+	}
+}
+
+// checkAgent checks that the agent's model can be used, and reports whether it can.
+func (d *doctor) checkAgent(m wire.Models, agent core.Agent) bool {
+	s := agentState(m, agent, "")
+	switch {
+	case s.Usable:
+		d.addOK("agent "+s.Agent, "model %s", s.Model)
+	case s.Agent == d.Config.DefaultAgent:
+		d.addFailure("agent "+s.Agent, "sessions that name no agent cannot be used: "+s.Reason, "")
+	default:
+		d.addWarning("agent "+s.Agent, "messages to it are refused: "+s.Reason, "")
+	}
+	return s.Usable
+}
+
+// agentModels checks the models that only agents name, and that each has a price where
+// dollars are limited.
+func (d *doctor) agentModels(ctx context.Context, m wire.Models, list []core.Agent) {
+	checked := append(m.Names(), m.Choice.Model)
+	for _, name := range wire.AgentModels(list) {
+		if _, err := m.Resolve(name); err != nil {
+			continue // the line of the agent says so
+		}
+		if !slices.Contains(checked, name) {
+			checked = append(checked, name)
+			d.checkModel(ctx, m, "model "+name, name)
+		}
+	}
+	if keys := wire.DollarLimited(d.Config); len(keys) > 0 {
+		for _, name := range m.Unpriced(d.Config, list) {
+			d.addWarning("prices", fmt.Sprintf("%s has no price: it is refused to %s (usd_per_day)", name, strings.Join(keys, ", ")),
+				"set input_price and output_price in models, or limit tokens_per_day")
+		}
+	}
+}

@@ -1,0 +1,73 @@
+// Package ops is what operators do from the command line, without a server: diagnose an
+// installation, migrate, copy and purge a database, look after keys, check agents' files and
+// count tokens.
+package ops
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"bobbin/app/agents"
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/db"
+	"bobbin/app/wire"
+)
+
+// Graph returns the agent graph, to be drawn.
+func Graph() (*agents.Engine, error) { return agents.Blank() }
+
+// Migrate applies the migrations that the database lacks and returns its version;
+// with apply false it only looks.
+func Migrate(ctx context.Context, cfg config.Config, logger *slog.Logger, apply bool) (v db.Versions, err error) {
+	database, err := db.Open(ctx, cfg.Database.URL.Reveal(), logger)
+	if err != nil {
+		return db.Versions{}, err
+	}
+	defer func() { err = errors.Join(err, database.Close()) }()
+	if apply {
+		if err := database.Migrate(ctx); err != nil {
+			return db.Versions{}, err
+		}
+	}
+	return database.MigrationStatus(ctx)
+}
+
+// AgentContext returns the context and compaction settings of an agent, each with its
+// origin.
+func AgentContext(cfg config.Config, thresholdSet bool, name string) ([]contextwindow.Field, error) {
+	agents, err := loadAgents(cfg, thresholdSet)
+	if err != nil {
+		return nil, err
+	}
+	agent, err := agents.Catalog.Get(name)
+	if err != nil {
+		return nil, err
+	}
+	fields, err := contextwindow.Explain(agents.Global, agent.Context)
+	if err != nil {
+		return nil, err
+	}
+	loop, err := contextwindow.ExplainLoop(agent.Context.Policy, agent.Compaction)
+	return append(fields, loop...), err
+}
+
+// Agents returns the agents that are configured.
+func Agents(cfg config.Config) ([]core.Agent, error) {
+	agents, err := loadAgents(cfg, false)
+	if err != nil {
+		return nil, err
+	}
+	return agents.Catalog.List(), nil
+}
+
+// loadAgents reads the agents' files without looking at their models.
+func loadAgents(cfg config.Config, thresholdSet bool) (wire.Agents, error) {
+	set, err := wire.NewTools(cfg, wire.ToolParts{})
+	if err != nil {
+		return wire.Agents{}, err
+	}
+	return wire.LoadAgents(cfg, set, thresholdSet, wire.Models{})
+}

@@ -1,0 +1,161 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"bobbin/app/agents/tools"
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+)
+
+// ToolSource is the tools of a definition as they are now.
+type ToolSource struct {
+	Name    string        `json:"name"`
+	Kind    core.ToolKind `json:"kind"`
+	File    string        `json:"file"`
+	Address string        `json:"address,omitempty"` // the program or the URL
+	Tools   []ListedTool  `json:"tools"`
+	Problem string        `json:"problem,omitempty"` // why tools are missing; empty = none are
+	Notes   []string      `json:"notes,omitempty"`   // on tools that were left out
+}
+
+// ListedTool is a tool of a source.
+type ListedTool struct {
+	Name        string            `json:"name"`
+	Description string            `json:"description"`
+	Approval    core.ApprovalMode `json:"approval"` // unless an agent's file says otherwise
+}
+
+// describe returns the tools in one line.
+func (s ToolSource) describe() string {
+	if s.Problem != "" {
+		return "not available: " + s.Problem
+	}
+	names := make([]string, 0, len(s.Tools))
+	for _, t := range s.Tools {
+		names = append(names, t.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// listTools connects to what is behind the definitions, for at most a few seconds, and returns their
+// tools.
+func listTools(ctx context.Context, set *tools.Set, definitions []core.ToolDefinition) []ToolSource {
+	out := []ToolSource{}
+	withTools(ctx, set, definitions, func(listings map[string]tools.Listing) {
+		for _, d := range definitions {
+			source := ToolSource{Name: d.Name, Kind: d.Kind, File: d.File, Address: addressOf(d), Tools: []ListedTool{}}
+			listing := listings[d.Name]
+			source.Problem, source.Notes = listing.Problem, listing.Notes
+			for _, t := range listing.Tools {
+				mode := t.Approval
+				if d.Approval != "" {
+					mode = d.Approval
+				}
+				source.Tools = append(source.Tools, ListedTool{t.Definition.Name, t.Definition.Description, mode})
+			}
+			out = append(out, source)
+		}
+	})
+	return out
+}
+
+// addressOf returns what a definition starts or calls.
+func addressOf(d core.ToolDefinition) string {
+	switch {
+	case d.Command != "":
+		return strings.Join(append([]string{d.Command}, d.Args...), " ")
+	case d.Document != "":
+		return d.Document
+	default:
+		return d.URL
+	}
+}
+
+// withTools opens the definitions, waits until each was tried, and calls use.
+func withTools(ctx context.Context, set *tools.Set, definitions []core.ToolDefinition, use func(map[string]tools.Listing)) {
+	agent := core.Agent{Definitions: definitions}
+	set.Use([]core.Agent{agent})
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = set.Run(ctx) }) // it never fails
+	set.Await(ctx, agent)
+	use(set.Listings(agent))
+	cancel()
+	wg.Wait()
+}
+
+// MCPServers connects to the MCP servers of the files, or to the one of the name, and returns their
+// tools.
+func MCPServers(ctx context.Context, cfg config.Config, name string) ([]ToolSource, error) {
+	set, definitions, err := openMCP(cfg, name)
+	if err != nil {
+		return nil, err
+	}
+	return listTools(ctx, set, definitions), nil
+}
+
+// CallMCP calls a tool of an MCP server, by the name that models call it by or by the server's own,
+// and returns the result. No person is asked.
+func CallMCP(ctx context.Context, cfg config.Config, server, tool, arguments string) (result string, err error) {
+	set, definitions, err := openMCP(cfg, server)
+	if err != nil {
+		return "", err
+	}
+	withTools(ctx, set, definitions, func(listings map[string]tools.Listing) {
+		listing := listings[server]
+		i := slices.IndexFunc(listing.Tools, func(t *tools.Custom) bool {
+			return t.Definition.Name == tool || t.Definition.Name == tools.NewNamer(server).Name(tool)
+		})
+		switch {
+		case listing.Problem != "":
+			err = core.Errorf(core.ErrUnavailable, "%s: %s", server, listing.Problem)
+		case i < 0:
+			err = core.Errorf(core.ErrNotFound, "%s has no tool %q; bobbin mcp list %s shows its tools", server, core.Clip(tool, 100), server)
+		default:
+			limit, stop := context.WithTimeout(ctx, cfg.Limits.ToolTime)
+			defer stop()
+			if result, err = listing.Tools[i].Call(limit, tools.Call{ID: "cli", Arguments: arguments}); err != nil {
+				err = core.Errorf(core.ErrUnprocessable, "%s: %s", tool, err)
+			}
+		}
+	})
+	return result, err
+}
+
+// openMCP returns the definitions of MCP servers in the files, or the one of the name.
+func openMCP(cfg config.Config, name string) (*tools.Set, []core.ToolDefinition, error) {
+	agents, err := loadAgents(cfg, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	var servers []core.ToolDefinition
+	var names []string
+	for _, d := range agents.Catalog.Definitions() {
+		if d.Kind == core.ToolMCP {
+			names = append(names, d.Name)
+			if name == "" || d.Name == name {
+				servers = append(servers, d)
+			}
+		}
+	}
+	switch {
+	case name != "" && len(servers) == 0 && len(names) == 0:
+		return nil, nil, core.Errorf(core.ErrNotFound, "no file describes an MCP server: %s", howToAllow(cfg))
+	case name != "" && len(servers) == 0:
+		return nil, nil, core.Errorf(core.ErrNotFound, "there is no MCP server %q; there are %s", core.Clip(name, 100), strings.Join(names, ", "))
+	}
+	return agents.Tools, servers, nil
+}
+
+// howToAllow says what to do if there is no server.
+func howToAllow(cfg config.Config) string {
+	if !slices.Contains(cfg.Tools.Allow, string(core.ToolMCP)) {
+		return fmt.Sprintf("tools of the kind %s are switched off; if the files are yours, add it to tools.allow, such as --tools-allow mcp", core.ToolMCP)
+	}
+	return "write one to tools/<name>.yaml (docs/TOOLS.md)"
+}

@@ -1,0 +1,105 @@
+package ops_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/ops"
+	"bobbin/tests/mcptest"
+)
+
+func TestMain(m *testing.M) {
+	mcptest.Main()
+	os.Exit(m.Run())
+}
+
+// withServers returns settings whose folder of tools has two MCP servers, of which one cannot start,
+// and an agent with them.
+func withServers(t *testing.T) config.Config {
+	t.Helper()
+	cfg := config.Default()
+	cfg.DataDir, cfg.DefaultLLM = t.TempDir(), "demo"
+	cfg.AgentsDir = filepath.Join(cfg.DataDir, "agents")
+	program, args := mcptest.Command("")
+	for name, text := range map[string]string{
+		"tools/good.yaml":  fmt.Sprintf("name: good\nkind: mcp\ncommand: %s\nargs: [%s, %q]\nonly: [echo, write]\napproval: first\n", program, args[0], args[1]),
+		"tools/bad.yaml":   "name: bad\nkind: mcp\ncommand: no-such-program\n",
+		"agents/mine.yaml": "name: mine\ntools: [good, bad]\n",
+	} {
+		path := filepath.Join(cfg.DataDir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cfg
+}
+
+// An operator lists MCP servers and calls their tools without a Bobbin server, once they are allowed.
+func TestMCPServers(t *testing.T) {
+	t.Parallel()
+	cfg := withServers(t)
+	if _, err := ops.MCPServers(t.Context(), cfg, ""); err == nil || !strings.Contains(err.Error(), "is switched off; such tools start programs") {
+		t.Errorf("not allowed: got %v", err)
+	}
+	cfg.Tools.Allow = []string{"mcp"}
+	list, err := ops.MCPServers(t.Context(), cfg, "")
+	if err != nil || len(list) != 2 {
+		t.Fatalf("got %+v, %v", list, err)
+	}
+	bad, good := list[0], list[1]
+	if bad.Problem != "the program no-such-program is not installed, or cannot be executed" || good.Problem != "" || len(good.Tools) != 2 {
+		t.Errorf("got %+v", list)
+	}
+	if w := good.Tools[1]; w.Name != "good__write" || w.Approval != core.ApprovalFirst || w.Description != "Does write." {
+		t.Errorf("got %+v", w)
+	}
+	for call, want := range map[[3]string]string{
+		{"good", "echo", `{"text":"hi"}`}:       "hi",
+		{"good", "good__echo", `{"text":"hi"}`}: "hi",
+		{"good", "gone", `{}`}:                  `error: good has no tool "gone"; bobbin mcp list good shows its tools`,
+		{"bad", "echo", `{}`}:                   "error: bad: the program no-such-program is not installed, or cannot be executed",
+		{"none", "echo", `{}`}:                  `error: there is no MCP server "none"; there are bad, good`,
+	} {
+		got, err := ops.CallMCP(t.Context(), cfg, call[0], call[1], call[2])
+		if err != nil {
+			got = "error: " + err.Error()
+		}
+		if got != want {
+			t.Errorf("%v: got %q, want %q", call, got, want)
+		}
+	}
+}
+
+// What an agent has of the tools of files is in its settings.
+func TestAgentShowsTools(t *testing.T) {
+	t.Parallel()
+	cfg := withServers(t)
+	cfg.Tools.Allow = []string{"mcp"}
+	files, err := ops.OpenAgentFiles(t.Context(), cfg, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields, err := files.Settings(t.Context(), "mine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]string{}
+	for _, f := range fields {
+		shown[f.Name] = f.Value
+	}
+	if shown["tools"] != "good, bad" || shown["tools.good"] != "good__echo, good__write" || !strings.HasPrefix(shown["tools.bad"], "not available: the program no-such-program") {
+		t.Errorf("got %v", shown)
+	}
+	list, err := files.Check(nil)
+	if err != nil || len(list) != 3 || list[0].Tool != "bad" || !list[0].Usable || list[2].Agent != "mine" {
+		t.Errorf("got %+v, %v", list, err)
+	}
+}

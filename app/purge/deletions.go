@@ -1,0 +1,316 @@
+package purge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"bobbin/app/core"
+)
+
+// Limits and intervals of deletions.
+const (
+	deletionWorkers = 4                   // concurrently in this process
+	deletionPoll    = 5 * time.Second     // between two searches for one that is due
+	deletionBeat    = 2 * time.Second     // between two renewals of a lease, and counts of what is left
+	deletionRetry   = 2 * time.Second     // before the second attempt; then twice as long each time
+	maxDeletionWait = time.Minute         // between two attempts
+	deletionLife    = 30 * 24 * time.Hour // how long a finished one can be read
+	deletionSweep   = time.Hour
+	maxCount        = core.RunLease / 3 // for counting what is left
+	maxFollowed     = 5                 // attempts to remove what is written meanwhile
+	maxListed       = 1000              // sessions in a report
+)
+
+// deletionStore stores deletions.
+type deletionStore interface {
+	// Create returns the unfinished deletion of the same target, if there is one.
+	Create(ctx context.Context, d core.Deletion) (core.Deletion, error)
+	Get(ctx context.Context, tenant core.Tenant, id core.DeletionID) (core.Deletion, error)
+	OfSession(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.Deletion, error)
+	// Claim returns ErrNotFound when none is due.
+	Claim(ctx context.Context, worker string) (core.Deletion, error)
+	// The following methods return ErrStale when the lease was lost.
+	Renew(ctx context.Context, d core.Deletion) error
+	SavePlan(ctx context.Context, d core.Deletion) error
+	Retry(ctx context.Context, d core.Deletion, wait time.Duration) error
+	Finish(ctx context.Context, d core.Deletion) error
+	Sweep(ctx context.Context, keep time.Duration) error
+}
+
+// Deletions are purges that callers of the API request: jobs that survive a restart, end runs
+// first, and are retried until they succeed. Safe for concurrent use.
+type Deletions struct {
+	service  *Service
+	store    deletionStore
+	sessions core.SessionStore
+	wake     chan struct{} // a deletion was accepted
+}
+
+// NewDeletions returns the deletions that service carries out.
+func NewDeletions(service *Service, store deletionStore, sessions core.SessionStore) *Deletions {
+	return &Deletions{service: service, store: store, sessions: sessions, wake: make(chan struct{}, deletionWorkers)}
+}
+
+// Session accepts the deletion of a session. The session leaves the lists and accepts no more
+// messages. With slackPosts what Bobbin posted for it is deleted from Slack as well. If it is being
+// deleted, or was, the existing deletion is returned.
+func (d *Deletions) Session(ctx context.Context, tenant core.Tenant, id core.SessionID, slackPosts bool) (core.Deletion, error) {
+	session, err := d.sessions.Get(ctx, tenant, id)
+	if isNotFound(err) {
+		if known, unknown := d.store.OfSession(ctx, tenant, id); unknown == nil {
+			return known, nil
+		}
+	}
+	if err != nil {
+		return core.Deletion{}, err
+	}
+	accepted, err := d.acceptDeletion(ctx, core.Deletion{Owner: tenant.Owner, Kind: core.DeleteSession, SessionID: id, UserHash: hashOf(session.UserID), SlackPosts: slackPosts})
+	if err != nil {
+		return accepted, err
+	}
+	// The session may be in use, or gone already: the deletion does not depend on it.
+	if err := d.sessions.Archive(ctx, tenant, id); err != nil {
+		d.service.Logger.DebugContext(ctx, "session not archived before its deletion", "session_id", id, "err", err)
+	}
+	return accepted, nil
+}
+
+// User accepts the deletion of everything of a user. While one is in progress, it is returned.
+func (d *Deletions) User(ctx context.Context, tenant core.Tenant, user string, slackPosts bool) (core.Deletion, error) {
+	return d.acceptDeletion(ctx, core.Deletion{Owner: tenant.Owner, Kind: core.DeleteUser, User: user, UserHash: hashOf(user), SlackPosts: slackPosts})
+}
+
+// Get returns a deletion.
+func (d *Deletions) Get(ctx context.Context, tenant core.Tenant, id core.DeletionID) (core.Deletion, error) {
+	return d.store.Get(ctx, tenant, id)
+}
+
+func (d *Deletions) acceptDeletion(ctx context.Context, in core.Deletion) (core.Deletion, error) {
+	if err := d.service.admitPosts(in.SlackPosts); err != nil {
+		return core.Deletion{}, err
+	}
+	caller, _ := core.IdentityFrom(ctx)
+	in.ID, in.CreatedAt, in.Actor = core.NewID[core.DeletionID](), core.Now(), "api:"+cmp.Or(caller.Key, core.LocalOwner)
+	if caller.User != "" {
+		in.Actor = "api:" + hashedUser(caller.User)
+	}
+	accepted, err := d.store.Create(ctx, in)
+	if err == nil {
+		select {
+		case d.wake <- struct{}{}:
+		default:
+		}
+	}
+	return accepted, err
+}
+
+// hashOf returns the name of a user in a deletion; empty stays empty.
+func hashOf(user string) string {
+	if user == "" {
+		return ""
+	}
+	return core.SecretHash(user)
+}
+
+// Run executes deletions until ctx ends: those that are accepted here, and those that other
+// processes left.
+func (d *Deletions) Run(ctx context.Context) error {
+	var group errgroup.Group
+	for range deletionWorkers {
+		group.Go(func() error {
+			d.workLoop(ctx)
+			return nil
+		})
+	}
+	group.Go(func() error {
+		d.sweepOld(ctx)
+		return nil
+	})
+	return group.Wait()
+}
+
+// workLoop executes one deletion after the other.
+func (d *Deletions) workLoop(ctx context.Context) {
+	ticker := time.NewTicker(deletionPoll)
+	defer ticker.Stop()
+	for {
+		for d.attemptNext(ctx) {
+		}
+		select {
+		case <-d.wake:
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// attemptNext attempts a deletion that is due, and reports whether there was one.
+func (d *Deletions) attemptNext(ctx context.Context) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	job, err := d.store.Claim(ctx, d.service.Worker)
+	switch {
+	case isNotFound(err):
+		return false
+	case err != nil:
+		if ctx.Err() == nil {
+			d.service.Logger.WarnContext(ctx, "deletions not claimed", "err", err)
+		}
+		return false
+	}
+	if err := d.attemptDeletion(ctx, job); err != nil {
+		d.scheduleRetry(ctx, job, err)
+	}
+	return true
+}
+
+// attemptDeletion executes a deletion under its lease.
+func (d *Deletions) attemptDeletion(ctx context.Context, job core.Deletion) error {
+	if job.Plan == nil {
+		var plan *core.DeletionPlan
+		err := d.runUnderLease(ctx, job, func(ctx context.Context) (err error) {
+			plan, err = d.service.planDeletion(ctx, job)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		job.Plan, job.RowsTotal = plan, core.PurgeReport{Tables: plan.Tables}.Rows()
+		job.RowsLeft = job.RowsTotal
+		if err := d.store.SavePlan(ctx, job); err != nil {
+			return err
+		}
+	}
+	if err := d.deletePosts(ctx, job); err != nil {
+		return err
+	}
+	var report core.PurgeReport
+	err := d.runUnderLease(ctx, job, func(ctx context.Context) (err error) {
+		report, err = d.service.executeDeletion(ctx, job)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if report.Left() > 0 && job.Attempts < maxFollowed {
+		return core.Errorf(core.ErrConflict, "%d rows are left: data was written meanwhile", report.Left())
+	}
+	if n := len(report.Sessions); n > maxListed {
+		report.Sessions = report.Sessions[:maxListed]
+		report.Notes = append(report.Notes, fmt.Sprintf("the first %d of %d sessions are listed", maxListed, n))
+	}
+	job.Report = &report
+	return d.store.Finish(context.WithoutCancel(ctx), job)
+}
+
+// deletePosts deletes the posts of the plan's sessions from Slack, if they are to be, and stores
+// what became of them: once the rows are removed, it is not known any more.
+func (d *Deletions) deletePosts(ctx context.Context, job core.Deletion) error {
+	if !job.SlackPosts || job.Plan.SlackPosts != nil {
+		return nil
+	}
+	var gone core.Purged
+	err := d.runUnderLease(ctx, job, func(ctx context.Context) (err error) {
+		gone, err = d.service.deletePosts(ctx, true, job.Plan.Sessions, nil)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	job.Plan.SlackPosts = &gone.Posts
+	return d.store.SavePlan(ctx, job)
+}
+
+// runUnderLease calls do while it renews the lease and counts what is left. The context of do
+// ends when the lease is lost.
+func (d *Deletions) runUnderLease(ctx context.Context, job core.Deletion, do func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	beats := make(chan struct{})
+	go func() {
+		defer close(beats)
+		if err := d.renewLease(ctx, job); err != nil {
+			cancel(err)
+		}
+	}()
+	err := do(ctx)
+	cancel(nil)
+	<-beats
+	return err
+}
+
+// renewLease renews the lease until ctx ends. It returns an error if the lease was lost.
+func (d *Deletions) renewLease(ctx context.Context, job core.Deletion) error {
+	ticker := time.NewTicker(deletionBeat)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil
+		}
+		if err := d.store.Renew(ctx, job); errors.Is(err, core.ErrStale) {
+			return err
+		}
+		if job.Plan != nil {
+			job.RowsLeft = d.countLeft(ctx, job)
+		}
+	}
+}
+
+// countLeft returns how many rows are left, or were when they were last counted.
+func (d *Deletions) countLeft(ctx context.Context, job core.Deletion) int64 {
+	ctx, cancel := context.WithTimeout(ctx, maxCount)
+	defer cancel()
+	left, err := d.service.countLeft(ctx, job.Plan)
+	if err != nil {
+		return job.RowsLeft
+	}
+	return left
+}
+
+// scheduleRetry leaves a deletion to a later attempt, which may begin immediately if this
+// process stops.
+func (d *Deletions) scheduleRetry(ctx context.Context, job core.Deletion, cause error) {
+	wait := time.Duration(0)
+	if job.Error = ""; ctx.Err() == nil {
+		wait = min(deletionRetry<<min(job.Attempts-1, 5), maxDeletionWait)
+		job.Error = reasonOf(cause)
+		d.service.Logger.WarnContext(ctx, "deletion failed, retrying", slog.String("deletion_id", string(job.ID)), slog.Int("attempt", job.Attempts), slog.Duration("wait", wait), slog.Any("err", cause))
+	}
+	if err := d.store.Retry(context.WithoutCancel(ctx), job, wait); err != nil && !errors.Is(err, core.ErrStale) {
+		d.service.Logger.WarnContext(ctx, "deletion not released; its lease will lapse", slog.String("deletion_id", string(job.ID)), slog.Any("err", err))
+	}
+}
+
+// reasonOf returns what callers may see of an error.
+func reasonOf(err error) string {
+	var shown *core.Error
+	if errors.As(err, &shown) {
+		return core.Clip(shown.Message, 300)
+	}
+	return "internal error; see the server's log"
+}
+
+// sweepOld removes deletions that were finished long ago, at intervals.
+func (d *Deletions) sweepOld(ctx context.Context) {
+	ticker := time.NewTicker(deletionSweep)
+	defer ticker.Stop()
+	for {
+		if err := d.store.Sweep(ctx, deletionLife); err != nil && ctx.Err() == nil {
+			d.service.Logger.WarnContext(ctx, "old deletions not removed", "err", err)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package purge
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// Intervals and batch sizes of a sweep.
+const (
+	interval     = time.Hour
+	stepPause    = 20 * time.Millisecond
+	eventBatch   = 500 // events of one step
+	sessionBatch = 20  // sessions of one step, each in a transaction of its own
+)
+
+// expiredStore finds and removes old data, by the database's clock.
+type expiredStore interface {
+	// SweepEvents removes events older than keep among the first limit ones after the place.
+	SweepEvents(ctx context.Context, keep time.Duration, from core.EventPlace, limit int) (core.SweptEvents, error)
+	// ArchivedSessions returns sessions that were archived longer than keep ago and have no
+	// unfinished run, oldest first.
+	ArchivedSessions(ctx context.Context, keep time.Duration, limit int) ([]core.SessionID, error)
+	// TemporarySessions returns temporary sessions whose last activity was longer than keep ago
+	// and in which no run is at work, oldest first.
+	TemporarySessions(ctx context.Context, keep time.Duration, limit int) ([]core.SessionID, error)
+}
+
+// RetentionOptions configure a RetentionWorker. All but the times are required.
+type RetentionOptions struct {
+	Store expiredStore
+	Audit core.AuditLog
+	// PurgeExpired removes sessions with everything that belongs to them (Service.Expired). It
+	// returns how many it removed; sessions in use are skipped, with force not those with an
+	// unfinished run.
+	PurgeExpired func(ctx context.Context, ids []core.SessionID, force bool) (int, error)
+	Observer     core.Observer
+	Logger       *slog.Logger
+	Events       time.Duration // how long events are kept; 0 = forever
+	Archived     time.Duration // how long archived sessions are kept; 0 = forever
+}
+
+// RetentionWorker removes data whose retention has ended.
+type RetentionWorker struct {
+	RetentionOptions
+
+	place core.EventPlace // where the last sweep of events ended; used by Run only
+}
+
+// NewRetentionWorker returns a worker.
+func NewRetentionWorker(o RetentionOptions) *RetentionWorker {
+	return &RetentionWorker{RetentionOptions: o}
+}
+
+// Run sweeps immediately and then every hour, until ctx ends. A failed sweep is logged.
+func (w *RetentionWorker) Run(ctx context.Context) error {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		w.sweepOnce(ctx)
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// sweepOnce removes everything that is too old by now.
+func (w *RetentionWorker) sweepOnce(ctx context.Context) {
+	start := time.Now()
+	sessions, err := w.sweepArchived(ctx) // first, as their events go with them
+	w.recordAudit(ctx, sessions)
+	if err == nil {
+		var n int
+		n, err = w.sweepSessions(ctx, core.TemporaryLife, w.Store.TemporarySessions, true)
+		sessions += n
+	}
+	var events int
+	if err == nil {
+		events, err = w.sweepEvents(ctx)
+	}
+	if ctx.Err() != nil { // the rest can wait until the next start
+		err = nil
+	}
+	w.Observer.Retained(events, sessions, err)
+	switch {
+	case err != nil:
+		w.Logger.WarnContext(ctx, "retention sweep failed", "events", events, "sessions", sessions, "err", err)
+	case events+sessions > 0:
+		w.Logger.InfoContext(ctx, "retention swept", "events", events, "sessions", sessions, "dur", time.Since(start))
+	}
+}
+
+// recordAudit records removed sessions in the audit log. They are gone: an entry that cannot be
+// stored is in the server's log.
+func (w *RetentionWorker) recordAudit(ctx context.Context, sessions int) {
+	if sessions == 0 {
+		return
+	}
+	details, err := json.Marshal(map[string]any{"sessions": sessions, "archived_for": w.Archived.String()})
+	if err == nil {
+		err = w.Audit.Add(context.WithoutCancel(ctx), core.AuditEntry{
+			ID: core.NewID[core.AuditID](), CreatedAt: core.Now(), Actor: "retention", Action: core.AuditSessionsExpired, Target: "archived sessions", Details: details,
+		})
+	}
+	if err != nil {
+		w.Logger.ErrorContext(ctx, "retention not recorded in the audit log", "sessions", sessions, "err", err)
+	}
+}
+
+// sweepArchived purges the sessions that were archived long enough ago.
+func (w *RetentionWorker) sweepArchived(ctx context.Context) (int, error) {
+	if w.Archived <= 0 {
+		return 0, nil
+	}
+	return w.sweepSessions(ctx, w.Archived, w.Store.ArchivedSessions, false)
+}
+
+// findSessions finds sessions whose time is over.
+type findSessions func(ctx context.Context, keep time.Duration, limit int) ([]core.SessionID, error)
+
+// sweepSessions purges the sessions that find returns.
+func (w *RetentionWorker) sweepSessions(ctx context.Context, keep time.Duration, find findSessions, force bool) (int, error) {
+	removed := 0
+	for ctx.Err() == nil {
+		ids, err := find(ctx, keep, sessionBatch)
+		if err != nil || len(ids) == 0 {
+			return removed, err
+		}
+		n, err := w.PurgeExpired(ctx, ids, force)
+		removed += n
+		// n == 0: they are in use, or another process is removing them.
+		if err != nil || n == 0 || len(ids) < sessionBatch {
+			return removed, err
+		}
+		waitBetweenSteps(ctx)
+	}
+	return removed, nil
+}
+
+// sweepEvents removes the events that have become too old since the last sweep; the first sweep
+// of a process checks all.
+func (w *RetentionWorker) sweepEvents(ctx context.Context) (int, error) {
+	removed := 0
+	for w.Events > 0 && ctx.Err() == nil {
+		step, err := w.Store.SweepEvents(ctx, w.Events, w.place, eventBatch)
+		removed += int(step.Removed)
+		if err != nil {
+			return removed, err
+		}
+		w.place = step.Next
+		if step.Done {
+			return removed, nil
+		}
+		waitBetweenSteps(ctx)
+	}
+	return removed, nil
+}
+
+// waitBetweenSteps lets other writers proceed.
+func waitBetweenSteps(ctx context.Context) {
+	select {
+	case <-time.After(stepPause):
+	case <-ctx.Done():
+	}
+}

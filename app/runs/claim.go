@@ -1,0 +1,200 @@
+package runs
+
+import (
+	"context"
+	"errors"
+
+	"bobbin/app/core"
+)
+
+// Begin accepts a run and executes it. If a slot is free, accept gets the name of this process
+// and leases the run to it if the run is to start. With an empty name it leaves the run queued,
+// and the first process with a free slot claims it. If accept repeats an earlier request
+// (core.Accepted.Repeated) whose run this process has claimed but does not execute, the run
+// begins too: the response to its claim was lost.
+func (s *Runner) Begin(ctx context.Context, accept func(worker string) (core.Accepted, error)) (core.Accepted, error) {
+	worker, reserved := "", s.isReady() && s.reserveSlots(0, 1) == 1
+	if reserved {
+		worker = s.worker
+	}
+	used := false
+	defer func() {
+		if reserved && !used {
+			s.freeSlots(0, 1)
+		}
+	}()
+	a, err := accept(worker)
+	if err != nil {
+		return core.Accepted{}, err
+	}
+	ours := a.Run.Status == core.RunRunning && a.Run.LeaseOwner == s.worker
+	switch {
+	case ours && a.Repeated:
+		used = s.recoverRun(ctx, a.Run, reserved)
+	case ours:
+		used = true
+		s.launchRun(core.Claimed{Run: a.Run, Session: a.Session, Message: a.Message}, false) //nolint:contextcheck // a run does not depend on the request
+	case a.Run.Status == core.RunQueued && !reserved:
+		s.offerWork(ctx)
+	}
+	return a, nil
+}
+
+// Next claims the session's oldest queued run, if there is one, and executes it here if a slot
+// is free. The sweep repairs failures.
+func (s *Runner) Next(ctx context.Context, session core.SessionID) {
+	if s.reserveSlots(0, 1) == 0 {
+		s.offerWork(ctx)
+		return
+	}
+	s.claimSession(ctx, session)
+}
+
+// offerWork lets queued runs begin in whichever process has a free slot.
+func (s *Runner) offerWork(ctx context.Context) {
+	s.setBacklog(true)
+	s.triggerSweep() // a slot of this process may have become free
+	s.notifyPeers(ctx, core.Wakeup{Free: true})
+}
+
+// claimNext claims the session's next run after one has ended. If other sessions wait for the
+// slot, it leaves the choice to the sweep.
+func (s *Runner) claimNext(ctx context.Context, session core.SessionID) {
+	switch {
+	case s.isStopping():
+		s.notifyPeers(ctx, core.Wakeup{Free: true}) // others may execute it
+	case s.hasBacklog():
+	case s.reserveSlots(0, 1) == 1:
+		s.claimSession(ctx, session)
+	default:
+		s.setBacklog(true)
+		s.triggerSweep() // the sweep may hold the slot
+	}
+}
+
+// claimSession claims the session's oldest queued run in a reserved slot, and reports whether
+// one began.
+func (s *Runner) claimSession(ctx context.Context, session core.SessionID) bool {
+	c, err := s.claimWithRetry(ctx, session)
+	begun := false
+	switch {
+	case errors.Is(err, core.ErrNotFound), errors.Is(err, core.ErrConflict):
+	case err != nil:
+		s.log.WarnContext(ctx, "next run not claimed", "session_id", session, "err", errorText(err))
+	case c.Repeated:
+		begun = s.recoverRun(ctx, c.Run, true)
+	default:
+		begun = true
+		s.journal.feed.Publish(ctx, c.Events)
+		s.launchRun(c, false) //nolint:contextcheck // a run does not depend on the request
+	}
+	s.setClaimUnknown(session, err != nil && !isPermanent(err))
+	if !begun {
+		s.freeSlots(0, 1)
+	}
+	return begun
+}
+
+// claimTries is how often a claim with an unknown outcome is tried.
+const claimTries = 3
+
+// claimWithRetry claims the session's next run. If a claim was committed but its response was
+// lost, the next try finds it.
+func (s *Runner) claimWithRetry(ctx context.Context, session core.SessionID) (c core.Claimed, err error) {
+	for try := range claimTries {
+		call, cancel := context.WithTimeout(ctx, callTime)
+		c, err = s.store.Claim(call, session, s.worker)
+		cancel()
+		if err == nil || isPermanent(err) || sleep(ctx, firstBackoff<<try) != nil {
+			break
+		}
+	}
+	return c, err
+}
+
+// recoverRun starts a run that this process has claimed but does not execute, and reports
+// whether it used the reserved slot.
+func (s *Runner) recoverRun(ctx context.Context, run core.Run, reserved bool) bool {
+	if s.isExecuting(run) {
+		return false
+	}
+	call, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	lost, err := s.store.Renew(call, s.worker, []core.RunID{run.ID})
+	switch {
+	case err != nil:
+		s.log.WarnContext(ctx, "claimed run not recovered", "run_id", run.ID, "err", errorText(err))
+	case len(lost) > 0: // it has ended since it was read
+	case !reserved || run.Deaths >= suspectDeaths:
+		s.releaseRun(run) //nolint:contextcheck // a run does not depend on the request
+	default:
+		s.log.InfoContext(ctx, "claimed run recovered", "run_id", run.ID, "session_id", run.SessionID)
+		s.launchRun(core.Claimed{Run: run}, false) //nolint:contextcheck // likewise
+		return true
+	}
+	return false
+}
+
+// launchRun executes a run that this process has claimed, in a reserved slot or alone. It
+// returns immediately; the run does not depend on the caller's context. When the run has ended,
+// the session's next queued run is claimed. An attempt that is already active is not started
+// again; a newer one replaces it. While the process stops, the run is handed back instead.
+func (s *Runner) launchRun(c core.Claimed, lone bool) {
+	begun, stopping := s.startExecution(c, lone)
+	if !begun && !lone {
+		s.freeSlots(c.Run.Deaths, 1)
+	}
+	if stopping {
+		s.releaseRun(c.Run)
+	}
+}
+
+// releaseRun releases a run that this process cannot begin, so that others need not wait for
+// the end of its lease.
+func (s *Runner) releaseRun(run core.Run) {
+	ctx, cancel := context.WithTimeout(context.Background(), callTime)
+	defer cancel()
+	if err := s.store.HandBack(ctx, s.worker, run.ID); err != nil {
+		s.log.WarnContext(ctx, "run not handed back", "run_id", run.ID, "err", err)
+		return
+	}
+	s.offerWork(ctx)
+}
+
+// startExecution starts the execution for launchRun. It reports whether the execution begins;
+// if not, stopping says whether that is because the process stops.
+func (s *Runner) startExecution(c core.Claimed, lone bool) (begun, stopping bool) {
+	run := c.Run
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping {
+		return false, true
+	}
+	old := s.active[run.ID]
+	if old != nil && old.run.Attempt >= run.Attempt {
+		return false, false
+	}
+	// A run is detached from its caller here and nowhere else.
+	whole, halt := context.WithCancelCause(context.Background())
+	work, cancel := context.WithCancelCause(whole)
+	x := &activeRun{run: run, claimed: c, halt: halt, cancel: cancel, done: make(chan struct{})}
+	if old != nil {
+		old.cancel(errLost)
+		x.previousDone = old.done
+	}
+	if _, early := s.earlyCancels[run.ID]; early || run.CancelRequested {
+		cancel(core.ErrCanceled)
+		delete(s.earlyCancels, run.ID)
+	}
+	s.active[run.ID] = x
+	if lone {
+		x.alone = make(chan struct{})
+		s.loneRun = x
+		x.beginAlone(s.used)
+	}
+	s.wait.Go(func() {
+		defer s.removeExecution(x)
+		s.executeRun(whole, work, x)
+	})
+	return true, false
+}

@@ -1,0 +1,160 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"bobbin/app/core"
+)
+
+// openCall is what the model reads as the result of an interrupted call.
+const openCall = "error: the call was interrupted; whether it took effect is not known"
+
+// previewBytes is how much of a result its event shows.
+const previewBytes = 200
+
+// readOwnMessages reads the run's own messages, and retries until ctx ends.
+func (s *Runner) readOwnMessages(ctx context.Context, run core.Run) ([]core.Message, error) {
+	var own []core.Message
+	err := s.journal.callWithRetry(ctx, "read run", func(ctx context.Context) error {
+		all, err := s.messages.GetMessagesAfter(ctx, run.Tenant(), run.SessionID, run.UserMessageID)
+		own = nil
+		for _, m := range all {
+			if m.RunID == run.ID {
+				own = append(own, m)
+			}
+		}
+		return err
+	})
+	if errors.Is(err, core.ErrNotFound) {
+		return nil, nil // the user's message is not in the log: then nothing of the run is
+	}
+	return own, err
+}
+
+// readApprovals reads the approvals of the run's open tool calls, and retries until ctx ends.
+func (s *Runner) readApprovals(ctx context.Context, run core.Run, own []core.Message) ([]core.Approval, error) {
+	open := openCalls(own)
+	if len(open) == 0 {
+		return nil, nil
+	}
+	var calls []string
+	for _, c := range open {
+		calls = append(calls, c.ID)
+	}
+	var all []core.Approval
+	err := s.journal.callWithRetry(ctx, "read approvals", func(ctx context.Context) (err error) {
+		all, err = s.store.Approvals(ctx, run.ID, calls...)
+		return err
+	})
+	return all, err
+}
+
+// buildEndWrite returns the write that ends a run which the engine did not end: results for its
+// open tool calls, and the fate of its draft. After a cancel the draft is kept as a partial
+// message; after a failure it is retracted.
+func (s *Runner) buildEndWrite(run core.Run, own []core.Message, asked []core.Approval, end core.RunEnd) core.RunWrite {
+	w := core.RunWrite{RunID: run.ID, SessionID: run.SessionID, Attempt: run.Attempt, End: &end}
+	s.closeCalls(&w, run, openCalls(own), asked)
+	for _, m := range own {
+		if m.Role == core.RoleAssistant {
+			end.AnswerID = m.ID
+		}
+	}
+	d := s.journal.draftOf(run.ID)
+	if !s.journal.isDraftDiscarded(run.ID) { // the engine did not run
+		for _, id := range lostDrafts(run, "", own) {
+			if id != d.MessageID {
+				w.Events = append(w.Events, discardedEvent(run, id, reasonInterrupted))
+			}
+		}
+	}
+	if d.MessageID == "" || containsMessage(own, d.MessageID) {
+		return w
+	}
+	if end.Status != core.RunCanceled || strings.TrimSpace(d.Text) == "" {
+		w.Events = append(w.Events, discardedEvent(run, d.MessageID, string(end.Status)))
+		return w
+	}
+	end.AnswerID = d.MessageID
+	w.Messages = append(w.Messages, s.partialMessage(run, d))
+	return w
+}
+
+// closeCalls adds results for the tool calls that have none: providers refuse a prompt with an
+// open call. A call that was not approved has never begun.
+func (s *Runner) closeCalls(w *core.RunWrite, run core.Run, open []core.ToolCall, asked []core.Approval) {
+	for _, c := range open {
+		m := s.newMessage(run, core.RoleTool, openCall)
+		m.ID, m.Status = core.NewID[core.MessageID](), core.MessageFailed
+		switch a, found := core.ApprovalOf(asked, open, c); {
+		case !found || a.Status == core.ApprovalApproved:
+		case a.Status == core.ApprovalAnswered:
+			m.Content = a.Result
+			if !a.Failed {
+				m.Status = core.MessageComplete
+			}
+		default:
+			m.Content = a.Refusal()
+		}
+		m.ToolCallID, m.ToolName = c.ID, c.Name
+		m.TokenCount = s.counter.Message(m)
+		w.Messages = append(w.Messages, m)
+		w.Events = append(w.Events, core.NewEvent(run.SessionID, run.ID, core.EventToolFinished,
+			core.ToolFinishedData{ToolCallID: c.ID, Status: m.Status, Preview: core.Clip(m.Content, previewBytes)}))
+	}
+}
+
+// openCalls returns the tool calls without a result, in the model's order.
+func openCalls(own []core.Message) []core.ToolCall {
+	answered := map[string]bool{}
+	for _, m := range own {
+		if m.Role == core.RoleTool {
+			answered[m.ToolCallID] = true
+		}
+	}
+	var open []core.ToolCall
+	for _, m := range own {
+		for _, c := range m.ToolCalls {
+			if !answered[c.ID] {
+				open = append(open, c)
+			}
+		}
+	}
+	return open
+}
+
+// partialMessage is the draft of a canceled run as a message. Its id is that of the deltas.
+func (s *Runner) partialMessage(run core.Run, d core.Draft) core.Message {
+	m := s.newMessage(run, core.RoleAssistant, core.CleanText(d.Text))
+	m.ID, m.Status, m.Model = d.MessageID, core.MessagePartial, run.Model
+	m.TokenCount = s.counter.Message(m)
+	return m
+}
+
+// newMessage returns a message of the run without id, status and token count.
+func (s *Runner) newMessage(run core.Run, role core.Role, content string) core.Message {
+	return core.Message{
+		SessionID: run.SessionID, Owner: run.Owner, OnPath: true, Role: role, Content: content,
+		Source: run.Input.Source, RunID: run.ID, CreatedAt: core.Now(),
+	}
+}
+
+// reasonInterrupted is why the text of an attempt is retracted that died before it finished it.
+const reasonInterrupted = "interrupted"
+
+// discardedEvent returns the event that retracts the text of a message.
+func discardedEvent(run core.Run, id core.MessageID, reason string) core.Event {
+	return core.NewEvent(run.SessionID, run.ID, core.EventMessageDiscarded,
+		core.DiscardedData{MessageID: id, Reason: reason})
+}
+
+func containsMessage(messages []core.Message, id core.MessageID) bool {
+	for _, m := range messages {
+		if m.ID == id {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,131 @@
+package runs
+
+import (
+	"context"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// sendHeartbeat renews the leases and stops runs that were lost, or canceled through another
+// process.
+func (s *Runner) sendHeartbeat(ctx context.Context) {
+	if !s.renewLeases(ctx) {
+		return
+	}
+	call, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	began := time.Now()
+	runs, err := s.store.CancelRequested(call, s.worker)
+	s.recordContact(err)
+	if err != nil {
+		s.log.WarnContext(ctx, "cancels not read", "err", err)
+		return
+	}
+	for _, id := range runs {
+		s.cancelLocal(id)
+	}
+	s.forgetEarlyCancels(began.Add(-heartbeatEvery))
+}
+
+// renewLeases renews the leases of all active runs, and reports false if it could not.
+func (s *Runner) renewLeases(ctx context.Context) bool {
+	held := s.activeAttempts()
+	if len(held) == 0 {
+		return true
+	}
+	ids := make([]core.RunID, 0, len(held))
+	for id := range held {
+		ids = append(ids, id)
+	}
+	call, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	lost, err := s.store.Renew(call, s.worker, ids)
+	s.recordContact(err)
+	s.observer.Renewed(core.WorkRun, len(ids)-len(lost), len(lost), err)
+	if err != nil {
+		s.log.ErrorContext(ctx, "leases not renewed", "runs", len(ids), "err", err)
+		return false
+	}
+	for _, id := range lost {
+		s.abandonRun(id, held[id])
+	}
+	return true
+}
+
+// activeAttempts returns the attempts of the active runs whose leases are to be renewed.
+func (s *Runner) activeAttempts() map[core.RunID]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	held := make(map[core.RunID]int, len(s.active))
+	for id, x := range s.active {
+		if !x.released {
+			held[id] = x.run.Attempt
+		}
+	}
+	return held
+}
+
+// abandonRun stops an attempt whose run belongs to another process now. A newer attempt
+// continues: it began after the store was asked.
+func (s *Runner) abandonRun(run core.RunID, attempt int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if x := s.active[run]; x != nil && x.run.Attempt == attempt {
+		x.cancel(errLost)
+	}
+}
+
+// forgetEarlyCancels drops the remembered cancels of runs that never arrived: they execute
+// elsewhere or have ended.
+func (s *Runner) forgetEarlyCancels(before time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, at := range s.earlyCancels {
+		if at.Before(before) {
+			delete(s.earlyCancels, id)
+		}
+	}
+}
+
+// startWait is how long a newly started process does not take over lapsed runs of others. A
+// living process renews its leases within two heartbeats.
+const startWait = 2 * heartbeatEvery
+
+// databaseContact is what is known of the database's responses. Guarded by Service.mu.
+type databaseContact struct {
+	lastAnswer time.Time // wall clock, which keeps running while the machine sleeps
+	waitUntil  time.Time // until then others may renew leases that have lapsed
+}
+
+// recordContact records whether the database responded. During a pause longer than a heartbeat
+// interval others may have lost their leases too: they get the time of one lease to renew them.
+func (s *Runner) recordContact(err error) {
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	switch {
+	case s.contact.lastAnswer.IsZero():
+		s.contact.waitUntil = now.Add(startWait)
+	case s.contact.isPaused(now):
+		s.contact.waitUntil = now.Add(core.RunLease)
+	}
+	s.contact.lastAnswer = now.Round(0)
+}
+
+// isPaused reports whether the last response is longer ago than a heartbeat.
+func (r databaseContact) isPaused(now time.Time) bool {
+	return now.Round(0).Sub(r.lastAnswer) > heartbeatEvery
+}
+
+// canTakeLapsed reports whether runs with lapsed leases may be taken over: not while the
+// database is unavailable, when no process can renew a lease, nor soon after.
+func (s *Runner) canTakeLapsed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	return !s.contact.isPaused(now) && !now.Before(s.contact.waitUntil)
+}

@@ -1,0 +1,236 @@
+package runs_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/runs"
+	"bobbin/tests/coretest"
+)
+
+// bus carries signals between the processes of a test.
+type bus struct {
+	mu        sync.Mutex
+	listeners []chan core.Wakeup // guarded by mu
+}
+
+// join lets a process hear of others.
+func (b *bus) join(o *runs.Options) { o.Signals = b }
+
+// Send sends the signal to all.
+func (b *bus) Send(_ context.Context, signal core.Wakeup) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, l := range b.listeners {
+		l <- signal
+	}
+}
+
+// Listen handles what is sent.
+func (b *bus) Listen(ctx context.Context, handle func(core.Wakeup)) {
+	l := make(chan core.Wakeup, 10_000)
+	b.mu.Lock()
+	b.listeners = append(b.listeners, l)
+	b.mu.Unlock()
+	for {
+		select {
+		case s := <-l:
+			handle(s)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// slowly answers after a while.
+func slowly(d time.Duration) execute {
+	return func(ctx context.Context, j *runs.Recorder, run core.Run) error {
+		select {
+		case <-time.After(d):
+			return answer(ctx, j, run)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Messages that come to a process without a free slot are queued, and say so; another
+// process with a free slot takes its share of them without waiting for a sweep.
+//
+// Finding: runs-6
+func TestProcessesShareTheWork(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		db, signals := coretest.New(), &bus{}
+		p := newProcess(t, db, "one/1", runs.Limits{Concurrent: 1}, slowly(time.Second), signals.join).run(t)
+		newProcess(t, db, "two/1", runs.Limits{Concurrent: 1}, slowly(time.Second), signals.join).run(t)
+		var all []core.Run
+		for i := range 6 {
+			p.session = db.AddSession()
+			all = append(all, p.accept(t, fmt.Sprint(i)))
+		}
+		for i, want := range []core.RunStatus{core.RunRunning, core.RunQueued, core.RunQueued} {
+			if all[i].Status != want {
+				t.Errorf("message %d was answered with %s, want %s", i, all[i].Status, want)
+			}
+		}
+		for second := range 3 {
+			synctest.Wait()
+			by := map[string]int{}
+			for _, run := range all {
+				if got := db.Run(run.ID); got.Status == core.RunRunning {
+					by[got.LeaseOwner]++
+				}
+			}
+			if by["one/1"] != 1 || by["two/1"] != 1 {
+				t.Errorf("after %d s: got runs %v, want one in each process", second, by)
+			}
+			<-time.After(time.Second)
+		}
+		synctest.Wait()
+		for _, run := range all {
+			p.wantStatus(t, run, core.RunSucceeded)
+		}
+	})
+}
+
+// What a dead process left behind is leased as slots become free, not before: leases are
+// renewed by the heartbeat alone, and only those of runs at work.
+//
+// Finding: runs-6
+func TestLapsedRunsWaitForSlots(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		const lapsed, slots = 200, 4
+		db := coretest.New()
+		p := newProcess(t, db, "w", runs.Limits{Concurrent: slots}, slowly(2*time.Second)).run(t)
+		dead := newProcess(t, db, "other", runs.Limits{}, answer)
+		dead.dead = true
+		var all []core.Run
+		for range lapsed {
+			dead.session = db.AddSession()
+			all = append(all, dead.accept(t, "hello"))
+		}
+		<-time.After(35 * time.Second)
+		before := db.CallCount("Renew")
+		for range 20 {
+			<-time.After(2 * time.Second)
+			held := 0
+			for _, run := range all {
+				if got := db.Run(run.ID); got.Status == core.RunRunning && got.LeaseOwner == "w" {
+					held++
+				}
+			}
+			if held > slots {
+				t.Fatalf("got %d leases, want at most one for each of %d slots", held, slots)
+			}
+		}
+		if n := db.CallCount("Renew") - before; n > 5 {
+			t.Errorf("got %d renewals in 40 s, want those of the heartbeat", n)
+		}
+		ended := 0
+		for _, run := range all {
+			if db.Run(run.ID).Status == core.RunSucceeded {
+				ended++
+			}
+		}
+		if ended < 19*slots { // those of the 20th round end at this instant
+			t.Errorf("got %d runs answered in 40 s, want the slots busy all the time", ended)
+		}
+		p.stop()
+	})
+}
+
+// The runs of a full replica that was killed are taken over within 35 s, as many as slots
+// are free.
+//
+// Finding: runs-12
+func TestTakeOverOfAFullReplica(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{100, 256, 500} {
+		t.Run(fmt.Sprint(n, " runs"), func(t *testing.T) {
+			simulate(t, func(t *testing.T) {
+				db := coretest.New()
+				p := newProcess(t, db, "w", runs.Limits{Concurrent: 2000}, answer).run(t)
+				dead := newProcess(t, db, "other", runs.Limits{}, answer)
+				dead.dead = true
+				begin := time.Now()
+				var all []core.Run
+				for range n {
+					dead.session = db.AddSession()
+					all = append(all, dead.accept(t, "hello"))
+				}
+				<-time.After(time.Minute)
+				for _, run := range all {
+					got := p.wantStatus(t, run, core.RunSucceeded)
+					if took := got.FinishedAt.Sub(begin); took > 35*time.Second {
+						t.Fatalf("a run was answered after %v, want at most 35 s", took)
+					}
+				}
+				p.stop()
+			})
+		})
+	}
+}
+
+// The run that has waited longest is next, in any session: a session with many messages does
+// not keep the slot.
+func TestSlotGoesToWhoWaitsLongest(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		db := coretest.New()
+		p := newProcess(t, db, "w", runs.Limits{Concurrent: 1}, slowly(time.Second)).run(t)
+		p.accept(t, "busy 1")
+		busy := p.session
+		p.session = db.AddSession()
+		<-time.After(time.Millisecond)
+		other := p.accept(t, "other")
+		<-time.After(time.Millisecond)
+		p.session = busy
+		last := p.accept(t, "busy 2")
+		<-time.After(1500 * time.Millisecond)
+		p.wantStatus(t, other, core.RunRunning)
+		p.wantStatus(t, last, core.RunQueued)
+		<-time.After(2 * time.Second)
+		p.wantStatus(t, last, core.RunSucceeded)
+	})
+}
+
+// slowDue is storage that takes its time to say what is due.
+type slowDue struct {
+	coretest.Runs
+	asked atomic.Int32
+}
+
+// Due answers after a second.
+func (s *slowDue) Due(ctx context.Context, worker string, lapsed bool) (map[int]int, error) {
+	s.asked.Add(1)
+	<-time.After(time.Second)
+	return s.Runs.Due(ctx, worker, lapsed)
+}
+
+// A burst of signals costs one look at the database, and does not hold up a cancel.
+func TestSignalsAreCoalesced(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		db, signals := coretest.New(), &bus{}
+		store := &slowDue{Runs: db.Runs}
+		p := newProcess(t, db, "w", runs.Limits{}, hang, signals.join, func(o *runs.Options) { o.Store = store }).run(t)
+		<-p.service.Ready()
+		run := p.accept(t, "hello")
+		synctest.Wait()
+		before := store.asked.Load()
+		for range 256 {
+			signals.Send(t.Context(), core.Wakeup{Free: true})
+		}
+		signals.Send(t.Context(), core.Wakeup{Cancel: run.ID})
+		synctest.Wait()
+		p.wantStatus(t, run, core.RunCanceled)
+		<-time.After(3 * time.Second)
+		if n := store.asked.Load() - before; n > 2 {
+			t.Errorf("got %d looks for 256 signals, want at most 2", n)
+		}
+	})
+}

@@ -1,0 +1,284 @@
+package runs
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// The intervals of Run. A lease lasts core.RunLease, which survives two lost heartbeats. Lease
+// and sweep interval together leave one second of the 35 within which a run is taken over.
+const (
+	heartbeatEvery = 10 * time.Second
+	sweepEvery     = 4 * time.Second
+	saveEvery      = time.Second
+)
+
+// sweepLimit is how many rows one call of a sweep requests. A sweep repeats its calls while
+// they return that many and slots are free.
+const sweepLimit = 100
+
+// Run keeps the runs of this process alive until ctx ends. It first takes over what an earlier
+// process of the same replica left behind, then renews leases, sweeps, and saves partial texts.
+// When ctx ends, nothing new begins, active runs get the grace period, and unfinished ones are
+// handed back. It returns nil after that. Call it once.
+func (s *Runner) Run(ctx context.Context) error {
+	// Heartbeats continue while active runs finish.
+	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var clocks sync.WaitGroup
+	clocks.Go(func() { runEvery(alive, heartbeatEvery, s.sendHeartbeat) })
+	clocks.Go(func() { runEvery(alive, saveEvery, s.journal.saveDrafts) })
+	if s.signals != nil {
+		clocks.Go(func() { s.signals.Listen(alive, s.handleSignal) })
+	}
+	if s.resumeRuns(ctx) {
+		close(s.ready)
+		s.sweepLoop(ctx)
+	}
+	s.stopRuns(alive)
+	stop()
+	clocks.Wait()
+	return nil
+}
+
+// runEvery calls f every d until ctx ends.
+func runEvery(ctx context.Context, d time.Duration, f func(context.Context)) {
+	t := time.NewTicker(d)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			f(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// sweepLoop sweeps at intervals, and when a sweep is requested, until ctx ends.
+func (s *Runner) sweepLoop(ctx context.Context) {
+	t := time.NewTicker(sweepEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			s.sweepAndReport(ctx)
+		case <-s.sweepRequested:
+			s.sweepOnce(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// resumeRuns takes over the runs of earlier processes of this replica, and claims for the
+// sessions that wait. It retries until the database responds, and reports false if ctx ends
+// first.
+func (s *Runner) resumeRuns(ctx context.Context) bool {
+	for {
+		_, err := s.takeOver(ctx)
+		if err == nil {
+			s.expireApprovals(ctx)
+			s.claimWaiting(ctx)
+			return true
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		s.log.ErrorContext(ctx, "runs not taken over, retrying", "err", errorText(err))
+		if sleep(ctx, time.Second) != nil {
+			return false
+		}
+	}
+}
+
+// sweepAndReport sweeps, and reports work that no signal announced.
+func (s *Runner) sweepAndReport(ctx context.Context) {
+	known := s.hasBacklog()
+	s.observer.Found(foundExpired, s.expireApprovals(ctx))
+	s.waiting = s.unknownClaimSessions() // waiting sessions are read again
+	lapsed, queued := s.sweepOnce(ctx)
+	if !known {
+		s.observer.Found(foundLapsed, lapsed)
+		s.observer.Found(foundQueued, queued)
+	}
+}
+
+// sweepOnce takes over runs without an owner and claims for waiting sessions, as far as slots
+// are free. It returns how many of each it found.
+func (s *Runner) sweepOnce(ctx context.Context) (lapsed, queued int) {
+	if !s.hasFreeSlot() {
+		s.setBacklog(true)
+		return 0, 0
+	}
+	s.setBacklog(false) // this sweep may miss work that arrives from now on
+	lapsed, err := s.takeOver(ctx)
+	switch {
+	case err == nil:
+		queued = s.claimWaiting(ctx)
+	case ctx.Err() == nil:
+		s.log.WarnContext(ctx, "lapsed runs not taken over", "err", errorText(err))
+	}
+	return lapsed, queued
+}
+
+// takeOver takes over runs without an owner, and returns how many. A run that has to execute
+// alone comes last: nothing begins after it.
+func (s *Runner) takeOver(ctx context.Context) (n int, err error) {
+	call, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	due, err := s.store.Due(call, s.worker, s.canTakeLapsed())
+	s.recordContact(err)
+	if err != nil {
+		return 0, err
+	}
+	for _, deaths := range slices.Sorted(maps.Keys(due)) {
+		if deaths == loneDeaths {
+			continue
+		}
+		taken, err := s.takeOverSome(ctx, deaths, due[deaths])
+		n += taken
+		if err != nil {
+			return n, err
+		}
+	}
+	if due[loneDeaths] == 0 {
+		return n, nil
+	}
+	taken, err := s.takeOverLone(ctx)
+	return n + taken, err
+}
+
+// takeOverSome takes over up to limit runs with so many deaths, as far as slots are free, and
+// returns how many.
+func (s *Runner) takeOverSome(ctx context.Context, deaths, limit int) (n int, err error) {
+	for n < limit {
+		slots := s.reserveSlots(deaths, min(limit-n, sweepLimit))
+		if slots == 0 {
+			s.setBacklog(true)
+			return n, nil
+		}
+		runs, err := s.leaseRuns(ctx, core.TakeOver{Deaths: deaths, Limit: slots})
+		s.freeSlots(deaths, slots-len(runs))
+		for _, run := range runs {
+			s.launchRun(core.Claimed{Run: run}, false) //nolint:contextcheck // a run does not depend on the request
+		}
+		n += len(runs)
+		if err != nil || len(runs) < slots {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// takeOverLone takes over one run that executes alone, unless there already is one.
+func (s *Runner) takeOverLone(ctx context.Context) (int, error) {
+	if !s.hasFreeSlot() {
+		s.setBacklog(true)
+		return 0, nil
+	}
+	runs, err := s.leaseRuns(ctx, core.TakeOver{Deaths: loneDeaths, Later: true, Limit: 1})
+	for _, run := range runs {
+		s.launchRun(core.Claimed{Run: run}, true) //nolint:contextcheck // a run does not depend on the request
+	}
+	return len(runs), err
+}
+
+// leaseRuns takes over runs.
+func (s *Runner) leaseRuns(ctx context.Context, t core.TakeOver) ([]core.Run, error) {
+	call, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	t.Worker, t.Lapsed = s.worker, s.canTakeLapsed()
+	runs, err := s.store.TakeOver(call, t)
+	s.recordContact(err)
+	if err != nil {
+		return nil, err
+	}
+	s.observer.TookOver(core.WorkRun, len(runs))
+	for _, run := range runs {
+		s.log.WarnContext(ctx, "run taken over", "run_id", run.ID, "session_id", run.SessionID, "attempt", run.Attempt, "deaths", t.Deaths)
+	}
+	return runs, nil
+}
+
+// expireApprovals closes approvals that were not decided in time, which queues their runs. It
+// returns how many it closed.
+func (s *Runner) expireApprovals(ctx context.Context) (n int) {
+	call, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	events, err := s.store.ExpireApprovals(call, sweepLimit)
+	s.recordContact(err)
+	if err != nil {
+		s.log.WarnContext(ctx, "approvals not expired", "err", err)
+	}
+	s.journal.feed.Publish(ctx, events)
+	for _, e := range events {
+		if e.Type == core.EventApprovalDecided {
+			n++
+		}
+	}
+	return n
+}
+
+// claimWaiting claims for sessions whose queue is stalled, as far as slots are free, and
+// returns for how many. Sessions that it read but had no slot for come first the next time.
+func (s *Runner) claimWaiting(ctx context.Context) (n int) {
+	for {
+		fresh := len(s.waiting) == 0
+		if fresh {
+			s.waiting = s.readWaiting(ctx)
+		}
+		page, before := len(s.waiting), n
+		for len(s.waiting) > 0 {
+			if s.reserveSlots(0, 1) == 0 {
+				s.setBacklog(true)
+				return n
+			}
+			id := s.waiting[0]
+			s.waiting = s.waiting[1:]
+			if s.claimSession(ctx, id) {
+				n++
+			}
+		}
+		// Others may have claimed for all sessions that an earlier sweep read, and more may
+		// wait since then.
+		if fresh && (page < sweepLimit || n == before) {
+			return n
+		}
+	}
+}
+
+// readWaiting returns sessions whose queue is stalled, those that have waited longest first.
+func (s *Runner) readWaiting(ctx context.Context) []core.SessionID {
+	call, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	sessions, err := s.store.Waiting(call, sweepLimit)
+	s.recordContact(err)
+	if err != nil {
+		s.log.WarnContext(ctx, "waiting sessions not read", "err", err)
+	}
+	return sessions
+}
+
+// setClaimUnknown remembers a session whose claim may or may not have been committed.
+func (s *Runner) setClaimUnknown(session core.SessionID, unsure bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.unknownClaims, session)
+	if unsure {
+		s.unknownClaims[session] = time.Now()
+	}
+}
+
+// unknownClaimSessions returns the sessions whose claims have an unknown outcome. A run that
+// was claimed longer ago than a lease lasts is taken over anyway.
+func (s *Runner) unknownClaimSessions() []core.SessionID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.unknownClaims, func(_ core.SessionID, at time.Time) bool { return time.Since(at) > core.RunLease })
+	return slices.Collect(maps.Keys(s.unknownClaims))
+}

@@ -1,0 +1,449 @@
+package runs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/runs"
+	"bobbin/tests/coretest"
+)
+
+var errDown = errors.New("connection refused")
+
+// always lets the named calls fail.
+func always(names ...string) func(string) error {
+	return func(call string) error {
+		if slices.Contains(names, call) {
+			return errDown
+		}
+		return nil
+	}
+}
+
+// The runs of a killed process are taken over immediately by its restart.
+func TestRestartTakesOver(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		db := coretest.New()
+		dead := newProcess(t, db, "w", runs.Limits{}, answer)
+		dead.dead = true
+		first := dead.accept(t, "one")
+		second := dead.accept(t, "two")
+		p := newProcess(t, db, "w/2", runs.Limits{}, answer)
+		p.session = dead.session
+		p.run(t)
+		synctest.Wait()
+		if got := p.wantStatus(t, first, core.RunSucceeded); got.Attempt != 2 {
+			t.Errorf("got attempt %d, want 2", got.Attempt)
+		}
+		p.wantStatus(t, second, core.RunSucceeded)
+		p.wantTexts(t, "one", "re: one", "two", "re: two")
+	})
+}
+
+// Nobody is let in before the runs of the process before are taken over: a run that
+// is accepted earlier would be taken for one of them.
+func TestReadyWhenTakenOver(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		db := coretest.New()
+		db.Before(always("Due"))
+		p := newProcess(t, db, "w", runs.Limits{}, answer).run(t)
+		ready := func() bool {
+			select {
+			case <-p.service.Ready():
+				return true
+			default:
+				return false
+			}
+		}
+		if ready() {
+			t.Error("got ready while the database was away, want not")
+		}
+		db.Before(nil)
+		<-p.service.Ready()
+		if got := db.CallCount("Due"); got < 2 {
+			t.Errorf("got ready after %d tries to look for runs, want a second one", got)
+		}
+	})
+}
+
+// The runs of a killed replica are taken over within 35 s.
+func TestLapsedLeaseIsTakenOver(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		db := coretest.New()
+		p := newProcess(t, db, "w", runs.Limits{}, answer).run(t)
+		dead := newProcess(t, db, "other", runs.Limits{}, answer)
+		dead.dead = true
+		begin := time.Now()
+		run := dead.accept(t, "hello")
+		<-time.After(25 * time.Second)
+		p.wantStatus(t, run, core.RunRunning)
+		<-time.After(10*time.Second + time.Millisecond)
+		got := p.wantStatus(t, run, core.RunSucceeded)
+		if took := got.FinishedAt.Sub(begin); took > 35*time.Second {
+			t.Errorf("got the answer after %v, want at most 35 s", took)
+		}
+	})
+}
+
+// A run that cannot continue because the database is unavailable does not fail: it is requeued
+// when the database is back, and another attempt continues immediately.
+func TestRunOutlivesTheDatabase(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		db := coretest.New()
+		away := &core.Error{Kind: core.ErrUnavailable, Err: core.ErrNoDatabase}
+		p := newProcess(t, db, "w", runs.Limits{}, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
+			if run.Attempt == 1 {
+				say(ctx, j, run, run.DraftID(1, 0), 0, "half")
+				db.Before(func(string) error { return away })
+				return fmt.Errorf("load messages: %w", away)
+			}
+			return answer(ctx, j, run)
+		}).run(t)
+		run := p.accept(t, "hello")
+		<-time.After(time.Minute) // longer than a lease: this process alone holds it
+		p.wantStatus(t, run, core.RunRunning)
+		db.Before(nil)
+		<-time.After(10*time.Second + time.Millisecond) // the next try, and the next sweep
+		if got := p.wantStatus(t, run, core.RunSucceeded); got.Attempt != 2 {
+			t.Errorf("got attempt %d, want the second", got.Attempt)
+		}
+		p.wantTexts(t, "hello", "re: hello")
+		if got := p.discarded(); !slices.Contains(got, run.DraftID(1, 0)) {
+			t.Errorf("got %v taken back, want what the first attempt said", got)
+		}
+	})
+}
+
+// A run whose session others have been writing to for too long is requeued, too.
+func TestRunOfABusySession(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
+			if run.Attempt == 1 {
+				return fmt.Errorf("save the summary: %w", core.SessionBusy(run.SessionID, "another request is writing to it"))
+			}
+			return answer(ctx, j, run)
+		}).run(t)
+		run := p.accept(t, "hello")
+		<-time.After(10*time.Second + time.Millisecond)
+		if got := p.wantStatus(t, run, core.RunSucceeded); got.Attempt != 2 {
+			t.Errorf("got attempt %d, want the second", got.Attempt)
+		}
+	})
+}
+
+// A run is handed back, too, if a part that it waits for stops before the run itself does.
+func TestPartStopsBeforeTheRun(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		db := coretest.New()
+		p := newProcess(t, db, "w", runs.Limits{}, func(_ context.Context, _ *runs.Recorder, _ core.Run) error {
+			<-time.After(time.Second)
+			return fmt.Errorf("summarize: %w", core.ErrStopping)
+		}).run(t)
+		run := p.accept(t, "hello")
+		synctest.Wait()
+		p.stop()
+		if got := p.wantStatus(t, run, core.RunRunning); got.LeaseOwner != "" {
+			t.Errorf("got a lease of %q, want it released", got.LeaseOwner)
+		}
+		late := newProcess(t, db, "w2", runs.Limits{}, answer).run(t)
+		<-time.After(5*time.Second + time.Millisecond)
+		late.wantStatus(t, run, core.RunSucceeded)
+	})
+}
+
+// A database that seems to be away again and again ends the run at last.
+func TestRunDoesNotComeBackForEver(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, func(context.Context, *runs.Recorder, core.Run) error {
+			return &core.Error{Kind: core.ErrUnavailable, Code: "database_unavailable", Message: "away", Err: core.ErrNoDatabase}
+		}).run(t)
+		run := p.accept(t, "hello")
+		<-time.After(5 * time.Minute)
+		if got := p.wantStatus(t, run, core.RunFailed); got.Error == nil || got.Error.Code != "database_unavailable" {
+			t.Errorf("got error %+v, want that the database is away", got.Error)
+		}
+	})
+}
+
+func TestStandingQueueIsFound(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, answer).run(t)
+		p.db.Before(always("Claim"))
+		p.accept(t, "one")
+		second := p.accept(t, "two")
+		synctest.Wait()
+		p.db.Before(nil)
+		p.wantStatus(t, second, core.RunQueued)
+		<-time.After(5*time.Second + time.Millisecond)
+		p.wantStatus(t, second, core.RunSucceeded)
+	})
+}
+
+func TestLeasesAreRenewed(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		db := coretest.New()
+		p := newProcess(t, db, "w", runs.Limits{}, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
+			<-time.After(5 * time.Minute)
+			return answer(ctx, j, run)
+		}).run(t)
+		newProcess(t, db, "other", runs.Limits{}, answer).run(t)
+		run := p.accept(t, "hello")
+		<-time.After(5*time.Minute + time.Millisecond)
+		if got := p.wantStatus(t, run, core.RunSucceeded); got.Attempt != 1 {
+			t.Errorf("got attempt %d, want 1: nobody may take it over", got.Attempt)
+		}
+	})
+}
+
+// A cancel that came in through another process is seen by the heartbeat.
+func TestCancelFromElsewhere(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, hang).run(t)
+		run := p.accept(t, "hello")
+		if _, _, err := p.db.Runs.RequestCancel(t.Context(), ann, run.ID); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(10*time.Second + time.Millisecond)
+		p.wantStatus(t, run, core.RunCanceled)
+	})
+}
+
+// A write of an older attempt is refused. The loser stops silently.
+func TestLostRunIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		writes int
+		do     execute
+	}{
+		{"the engine is told", 1, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
+			<-time.After(time.Second)
+			return answer(ctx, j, run)
+		}},
+		{"the heartbeat is told", 0, hang},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			simulate(t, func(t *testing.T) {
+				db := coretest.New()
+				p := newProcess(t, db, "w", runs.Limits{}, c.do).run(t)
+				run := p.accept(t, "hello")
+				next := p.accept(t, "next")
+				// Somebody takes the run over, as after a long suspension of w.
+				takeOver(t, db, "w", "other")
+				<-time.After(11 * time.Second)
+				if got := p.wantStatus(t, run, core.RunRunning); got.Attempt != 2 || got.LeaseOwner != "other" {
+					t.Errorf("got attempt %d of %s, want 2 of other", got.Attempt, got.LeaseOwner)
+				}
+				p.wantTexts(t, "hello")
+				p.wantStatus(t, next, core.RunQueued)
+				if n := db.CallCount("Write"); n != c.writes {
+					t.Errorf("got %d writes, want %d: the end is somebody else's", n, c.writes)
+				}
+				if n := p.service.Active(); n != 0 {
+					t.Errorf("got %d active runs, want 0", n)
+				}
+			})
+		})
+	}
+}
+
+// Stopping has two steps. A run that finishes within the grace period is stored; the others are
+// handed back, not ended, and continue after the restart.
+func TestStop(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		db := coretest.New()
+		do := func(ctx context.Context, j *runs.Recorder, run core.Run) error {
+			switch {
+			case run.Attempt > 1:
+			case run.Input.Content == "quick":
+				<-time.After(20 * time.Second)
+			case run.Input.Content == "slow":
+				say(ctx, j, run, "m1", 0, "Once upon")
+				return hang(ctx, j, run)
+			}
+			return answer(ctx, j, run)
+		}
+		p := newProcess(t, db, "w", runs.Limits{Concurrent: 2}, do).run(t)
+		quick, after := p.accept(t, "quick"), p.accept(t, "after quick")
+		quiet := p.session
+		p.session = db.AddSession()
+		slow := p.accept(t, "slow")
+		synctest.Wait() // both slots are taken
+		p.session = db.AddSession()
+		parked := p.accept(t, "parked")
+		<-time.After(time.Second / 2)
+		begin := time.Now()
+		p.stop()
+		if took := time.Since(begin); took != 30*time.Second {
+			t.Errorf("got a stop of %v, want the grace of 30 s", took)
+		}
+		p.wantStatus(t, quick, core.RunSucceeded)
+		p.wantStatus(t, after, core.RunQueued)
+		p.wantStatus(t, parked, core.RunQueued)
+		if got := p.wantStatus(t, slow, core.RunRunning); got.LeaseOwner != "" || got.LeaseUntil.After(time.Now()) {
+			t.Errorf("got a lease of %q until %v, want it released", got.LeaseOwner, got.LeaseUntil)
+		}
+		late := newProcess(t, db, "w2", runs.Limits{}, do).run(t) // another replica, at once
+		<-time.After(5*time.Second + time.Millisecond)
+		for _, run := range []core.Run{quick, after, slow, parked} {
+			late.wantStatus(t, run, core.RunSucceeded)
+		}
+		late.session = quiet
+		late.wantTexts(t, "quick", "re: quick", "after quick", "re: after quick")
+		late.session = core.Session{ID: slow.SessionID}
+		late.wantTexts(t, "slow", "re: slow")
+		if types := late.types(); !slices.Contains(types, core.EventMessageDiscarded) {
+			t.Errorf("got events %v, want the text of the first attempt taken back", types)
+		}
+	})
+}
+
+// What was said since it was last saved is saved when the run is handed back.
+func TestHandedBackTextIsSaved(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, coretest.New(), "w", runs.Limits{Grace: 100 * time.Millisecond},
+			func(ctx context.Context, j *runs.Recorder, run core.Run) error {
+				say(ctx, j, run, "m1", 0, "Once upon")
+				return hang(ctx, j, run)
+			}).run(t)
+		run := p.accept(t, "hello")
+		synctest.Wait()
+		p.stop()
+		if got := p.wantStatus(t, run, core.RunRunning); !strings.Contains(got.Partial, "Once upon") {
+			t.Errorf("got partial %q, want the text so far", got.Partial)
+		}
+	})
+}
+
+// A run that arrives while a process stops goes to another process immediately, not when the
+// lease has lapsed.
+func TestNothingBeginsWhileStopping(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		db := coretest.New()
+		p := newProcess(t, db, "w", runs.Limits{}, answer).run(t)
+		began, err := p.service.Begin(t.Context(), func(worker string) (core.Accepted, error) {
+			a, err := db.Runs.Accept(t.Context(), ann, core.AcceptRun{SessionID: p.session.ID, Worker: worker})
+			p.stop()
+			return a, err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.session = db.AddSession()
+		late := p.accept(t, "too late")
+		synctest.Wait()
+		p.wantStatus(t, began.Run, core.RunRunning) // to be taken over
+		p.wantStatus(t, late, core.RunQueued)
+		newProcess(t, db, "other", runs.Limits{}, answer).run(t)
+		if got := p.wantStatus(t, began.Run, core.RunSucceeded); got.Attempt != 2 || got.Deaths != 0 {
+			t.Errorf("got attempt %d, %d deaths, want the other one's, which counts no death", got.Attempt, got.Deaths)
+		}
+		p.wantStatus(t, late, core.RunSucceeded)
+		if n := p.service.Active(); n != 0 {
+			t.Errorf("got %d active runs, want 0", n)
+		}
+	})
+}
+
+func TestStopDoesNotWaitForeverForADeafEngine(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, func(context.Context, *runs.Recorder, core.Run) error {
+			<-time.After(time.Hour)
+			return nil
+		}).run(t)
+		p.accept(t, "hello")
+		synctest.Wait()
+		begin := time.Now()
+		p.stop()
+		if took := time.Since(begin); took != 40*time.Second {
+			t.Errorf("got a stop of %v, want 40 s", took)
+		}
+		<-time.After(time.Hour)
+		synctest.Wait()
+		if !strings.Contains(p.log.String(), "runs do not stop") {
+			t.Error("got no word of it in the log")
+		}
+	})
+}
+
+func TestStopWhileTheDatabaseIsDown(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, answer)
+		p.db.Before(always("Due", "TakeOver", "Release"))
+		p.run(t)
+		run := p.accept(t, "hello")
+		<-time.After(time.Minute)
+		p.stop()
+		p.wantStatus(t, run, core.RunQueued)
+	})
+}
+
+// A result is not lost if the database is unavailable when the run ends; nor does the process
+// take over its own run when the database is back.
+func TestDatabaseIsAwayAtTheEndOfARun(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		do   execute
+		want core.RunStatus
+		log  []string
+	}{
+		{"an answer", answer, core.RunSucceeded, []string{"hello", "re: hello", "next", "re: next"}},
+		{"a failure", func(context.Context, *runs.Recorder, core.Run) error { return errors.New("x") }, core.RunFailed, []string{"hello", "next"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			simulate(t, func(t *testing.T) {
+				p := newProcess(t, coretest.New(), "w", runs.Limits{}, c.do).run(t)
+				synctest.Wait()
+				var down atomic.Bool
+				p.db.Before(func(call string) error {
+					if down.Load() {
+						return errDown
+					}
+					return nil
+				})
+				run := p.accept(t, "hello")
+				down.Store(true)
+				<-time.After(2*time.Minute + 2*time.Second) // the sweep comes before the heartbeat
+				down.Store(false)
+				p.accept(t, "next")
+				<-time.After(6 * time.Second)
+				if got := p.wantStatus(t, run, c.want); got.Attempt != 1 {
+					t.Errorf("got attempt %d, want 1", got.Attempt)
+				}
+				p.wantTexts(t, c.log...)
+			})
+		})
+	}
+}
+
+// A commit whose answer is lost is not done twice, and does not stop the queue.
+func TestLostAcknowledgement(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, answer).run(t)
+		var once atomic.Bool
+		p.db.After(func(call string) error {
+			if call == "Write" && once.CompareAndSwap(false, true) {
+				return errDown
+			}
+			return nil
+		})
+		first, second := p.accept(t, "one"), p.accept(t, "two")
+		<-time.After(time.Second) // the next try; a sweep comes later
+		p.wantStatus(t, first, core.RunSucceeded)
+		p.wantStatus(t, second, core.RunSucceeded)
+		p.wantTexts(t, "one", "re: one", "two", "re: two")
+		told := slices.DeleteFunc(coretest.Types(p.feed.Published()), func(e core.EventType) bool { return e != core.EventRunSucceeded })
+		if len(told) != 2 {
+			t.Errorf("got run.succeeded published %d times, want 2: who watches would wait", len(told))
+		}
+	})
+}

@@ -1,0 +1,168 @@
+package slack
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+)
+
+// Finding is the result of one check.
+type Finding struct {
+	Check  string
+	Detail string
+	Do     string // what to do; empty = it works
+}
+
+// maxSkew is how far this machine's clock may be off before a check complains. Requests are
+// refused from five minutes on.
+const maxSkew = 2 * time.Minute
+
+// Check returns what works of the settings and the installations, and what does not. With the
+// address of a Bobbin it sends a signed request there, as Slack does.
+func Check(ctx context.Context, cfg config.Slack, installed []core.SlackInstallation, address string) []Finding {
+	ctx, cancel := context.WithTimeout(ctx, 3*apiTime)
+	defer cancel()
+	if !cfg.Enabled() {
+		return []Finding{{"settings", "Slack is off", "set slack.bot_token, and slack.signing_secret or slack.app_token (docs/SLACK.md)"}}
+	}
+	var found []Finding
+	if cfg.OAuth() {
+		found = checkInstallations(ctx, cfg, installed)
+	} else {
+		found = checkToken(ctx, cfg, "bot token", cfg.BotToken.Reveal())
+		if found[0].Do != "" {
+			return found
+		}
+	}
+	if !cfg.AppToken.Empty() {
+		f := Finding{"socket mode", "Slack accepts the app token", ""}
+		if _, _, err := newClient(cfg, "").StartSocketModeContext(ctx); err != nil {
+			f.Detail, f.Do = failure(err), "enable Socket Mode, and set slack.app_token to a token with the scope connections:write"
+		}
+		found = append(found, f)
+	}
+	if address != "" {
+		found = append(found, checkReach(ctx, cfg, address))
+	}
+	return found
+}
+
+// checkInstallations checks the token of each installation.
+func checkInstallations(ctx context.Context, cfg config.Slack, installed []core.SlackInstallation) []Finding {
+	vault, err := newVault(cfg.Key())
+	if err != nil {
+		return []Finding{{"settings", failure(err), "make a key with: openssl rand -base64 32"}}
+	}
+	if len(installed) == 0 {
+		return []Finding{{"workspaces", "the app is not installed in any workspace", "open " + InstallPath + " of this Bobbin in a browser"}}
+	}
+	var found []Finding
+	for _, i := range installed {
+		name := "workspace " + i.Team
+		tokens, err := vault.openTokens(i)
+		switch {
+		case i.State == core.SlackRevoked:
+			found = append(found, Finding{name, cleanName(i.Name) + ": removed in Slack; nothing is sent there", ""})
+		case err != nil:
+			found = append(found, Finding{name, failure(err), "set slack.token_key as it was, or install the app again at " + InstallPath})
+		case expiresIn(i, 0):
+			found = append(found, Finding{name, cleanName(i.Name) + ": its token is replaced when it is needed", ""})
+		default:
+			found = append(found, checkToken(ctx, cfg, name, tokens.Access)...)
+		}
+	}
+	return found
+}
+
+// checkToken checks a bot token, its scopes and the clock.
+func checkToken(ctx context.Context, cfg config.Slack, name, token string) []Finding {
+	me, err := newClient(cfg, token).AuthTestContext(ctx)
+	if err != nil {
+		do := "install the app in the workspace and set slack.bot_token to its Bot User OAuth Token"
+		if cfg.OAuth() {
+			do = "install the app there again at " + InstallPath
+		}
+		return []Finding{{name, failure(err), do}}
+	}
+	return []Finding{
+		{name, fmt.Sprintf("%s in the workspace %s (%s)", me.User, me.Team, me.TeamID), ""},
+		checkScopes(cfg, me.Header), checkClock(me.Header),
+	}
+}
+
+// failure returns why a call failed, without addresses that may hold tokens.
+func failure(err error) string { return core.Clip(err.Error(), 200) }
+
+// checkScopes compares the token's scopes with those that are needed.
+func checkScopes(cfg config.Slack, h http.Header) Finding {
+	needed, missing := neededScopes(cfg.LinkByEmail), []string(nil)
+	granted := strings.FieldsFunc(h.Get("X-OAuth-Scopes"), func(r rune) bool { return r == ',' || r == ' ' })
+	for _, scope := range needed {
+		if !slices.Contains(granted, scope) {
+			missing = append(missing, scope)
+		}
+	}
+	if len(missing) > 0 {
+		return Finding{"scopes", "missing: " + strings.Join(missing, ", "), "add them to the app (bobbin slack manifest has all), and install it again"}
+	}
+	return Finding{"scopes", fmt.Sprintf("all %d are granted", len(needed)), ""}
+}
+
+// checkClock compares this machine's clock with Slack's.
+func checkClock(h http.Header) Finding {
+	at, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return Finding{"clock", "Slack does not say what time it is", ""}
+	}
+	skew := time.Since(at).Round(time.Second)
+	if skew.Abs() > maxSkew {
+		return Finding{"clock", fmt.Sprintf("this machine is %s off; Slack's requests are refused from five minutes on", skew), "synchronize the clock (NTP)"}
+	}
+	return Finding{"clock", fmt.Sprintf("%s off", skew), ""}
+}
+
+// checkReach asks the Bobbin at the address to verify itself, as Slack does.
+func checkReach(ctx context.Context, cfg config.Slack, address string) Finding {
+	target := strings.TrimSuffix(address, "/") + EventsPath
+	challenge := core.NewID[string]()
+	body, err := json.Marshal(map[string]string{"type": "url_verification", "challenge": challenge})
+	if err != nil {
+		return Finding{"reach", failure(err), "report this"}
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(body))
+	if err != nil {
+		return Finding{"reach", failure(err), "give the address of this Bobbin, such as https://bobbin.example.org"}
+	}
+	timestamp := strconv.FormatInt(time.Now().Unix(), 10)
+	mac := hmac.New(sha256.New, []byte(cfg.SigningSecret.Reveal()))
+	fmt.Fprintf(mac, "v0:%s:%s", timestamp, body)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-Slack-Request-Timestamp", timestamp)
+	r.Header.Set("X-Slack-Signature", "v0="+hex.EncodeToString(mac.Sum(nil)))
+	response, err := (&http.Client{Timeout: apiTime}).Do(r)
+	if err != nil {
+		return Finding{"reach", failure(err), "check the address, the proxy in front and its certificate"}
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxUnsigned))
+	switch {
+	case response.StatusCode == http.StatusUnauthorized:
+		return Finding{"reach", "the server refuses the signature", "start it with the same slack.signing_secret, and check the clocks; a proxy must pass bodies and headers unchanged"}
+	case response.StatusCode != http.StatusOK || err != nil || !strings.Contains(string(answer), challenge):
+		return Finding{"reach", fmt.Sprintf("status %d from %s", response.StatusCode, target), "let the proxy pass /slack/… to Bobbin, and start it with slack.bot_token, or slack.client_id, and slack.signing_secret"}
+	}
+	return Finding{"reach", target + " answers", ""}
+}

@@ -1,0 +1,217 @@
+package slack
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"bobbin/app/core"
+)
+
+// envelope is a request of the Events API.
+type envelope struct {
+	Type           string          `json:"type"`
+	Challenge      string          `json:"challenge"`
+	App            string          `json:"api_app_id"`
+	Team           string          `json:"team_id"`
+	Enterprise     string          `json:"enterprise_id"`
+	ID             string          `json:"event_id"`
+	Authorizations []authorization `json:"authorizations"`
+	Event          event           `json:"event"`
+}
+
+// authorization says for which installation of the app an event is.
+type authorization struct {
+	Enterprise string `json:"enterprise_id"`
+	Team       string `json:"team_id"`
+	User       string `json:"user_id"` // the bot's
+}
+
+// event is an event of the Events API: what messages, edits and deletions have.
+type event struct {
+	Type        string          `json:"type"`
+	Subtype     string          `json:"subtype"`
+	Channel     string          `json:"channel"`
+	ChannelType string          `json:"channel_type"`
+	User        string          `json:"user"`
+	UserTeam    string          `json:"user_team"`
+	Team        string          `json:"team"`
+	Bot         string          `json:"bot_id"`
+	Username    string          `json:"username"`
+	App         string          `json:"app_id"`
+	BotProfile  *botProfile     `json:"bot_profile"`
+	Text        string          `json:"text"`
+	TS          string          `json:"ts"`
+	Thread      string          `json:"thread_ts"`
+	EventTS     string          `json:"event_ts"`
+	DeletedTS   string          `json:"deleted_ts"`
+	ClientMsgID string          `json:"client_msg_id"`
+	Edited      *edit           `json:"edited"`
+	Message     *event          `json:"message"`
+	Previous    *event          `json:"previous_message"`
+	Files       []file          `json:"files"`
+	Blocks      json.RawMessage `json:"blocks"`
+	Metadata    json.RawMessage `json:"metadata"`
+}
+
+// The fields of an event that the decoder must tolerate: in events of other types they have
+// other shapes.
+func (e *event) UnmarshalJSON(data []byte) error {
+	type plain event
+	var head struct {
+		Type string `json:"type"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return err
+	}
+	if !decodedTypes(head.Type) {
+		e.Type = head.Type
+		return nil
+	}
+	return json.Unmarshal(data, (*plain)(e))
+}
+
+// decodedTypes reports whether events of the type are decoded: those that Bobbin handles.
+func decodedTypes(kind string) bool {
+	switch kind {
+	case eventMessage, eventMention, eventStopped, "":
+		return true
+	}
+	return false
+}
+
+// file is a file of a message.
+type file struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	Size     int64  `json:"size"`
+	Mimetype string `json:"mimetype"`
+	Download string `json:"url_private_download"`
+	Private  string `json:"url_private"`
+	Access   string `json:"file_access"`
+}
+
+type botProfile struct {
+	App  string `json:"app_id"`
+	Name string `json:"name"`
+}
+
+type edit struct {
+	TS string `json:"ts"`
+}
+
+// The types and subtypes of events that Bobbin handles.
+const (
+	eventMessage     = "message"
+	eventMention     = "app_mention"
+	eventStopped     = "agent_session_stopped"
+	eventUninstalled = "app_uninstalled"
+	eventRevoked     = "tokens_revoked"
+	subtypeChanged   = "message_changed"
+	subtypeDeleted   = "message_deleted"
+	subtypeBot       = "bot_message"
+	subtypeTombstone = "tombstone" // a deleted message that has replies
+)
+
+// install returns the installation that the event is for. One for a whole organization names no
+// workspace: that is the one where the event happened.
+func (e envelope) install() authorization {
+	var a authorization
+	if len(e.Authorizations) > 0 {
+		a = e.Authorizations[0]
+	}
+	a.Enterprise = cmp.Or(a.Enterprise, e.Enterprise)
+	a.Team = cmp.Or(a.Team, e.Team, a.Enterprise)
+	return a
+}
+
+// echo returns the post of the app that the event reports; false if it reports none.
+func (e envelope) echo() (core.SlackPost, bool) {
+	ev, install := e.Event, e.install()
+	var stamp struct {
+		Type    string `json:"event_type"`
+		Payload struct {
+			Delivery string         `json:"delivery_id"`
+			Session  core.SessionID `json:"session_id"`
+			Part     int            `json:"part"`
+		} `json:"event_payload"`
+	}
+	if ev.Type != eventMessage || !ev.fromApp(e.App, install.User) || len(ev.Metadata) == 0 || json.Unmarshal(ev.Metadata, &stamp) != nil || stamp.Type != MetadataEvent {
+		return core.SlackPost{}, false
+	}
+	p := core.SlackPost{SessionID: stamp.Payload.Session, Part: stamp.Payload.Part, Team: install.Team, Channel: ev.Channel, TS: ev.TS}
+	p.ItemID = strings.TrimSuffix(stamp.Payload.Delivery, fmt.Sprintf("/%d", p.Part))
+	return p, p.ItemID != "" && p.TS != "" && safeIDs(p.ItemID, p.Team, p.Channel, p.TS)
+}
+
+// fromApp reports whether the message was posted by the app.
+func (e *event) fromApp(app, botUser string) bool {
+	if e == nil {
+		return false
+	}
+	profile := ""
+	if e.BotProfile != nil {
+		profile = e.BotProfile.App
+	}
+	return app != "" && (e.App == app || profile == app) || botUser != "" && e.User == botUser
+}
+
+// isEdit reports whether the change of a message is an edit of its text by its author. Slack
+// also reports others: previews of links, replies, what we stream.
+func (e *event) isEdit() bool {
+	now, before := e.Message, e.Previous
+	return now.Edited != nil && (before == nil || before.Edited == nil || before.Edited.TS != now.Edited.TS || before.Text != now.Text)
+}
+
+// author returns the id of the bot, else of the user, that wrote the message.
+func (e *event) author() string { return cmp.Or(e.Bot, e.User) }
+
+// botName returns the name of the bot that wrote the message.
+func (e *event) botName() string {
+	name := e.Username
+	if name == "" && e.BotProfile != nil {
+		name = e.BotProfile.Name
+	}
+	return cmp.Or(cleanName(name), e.Bot)
+}
+
+// root returns the ts of the thread's first message: of the thread that the message is in, or
+// begins.
+func (e *event) root() string { return cmp.Or(e.Thread, e.TS) }
+
+// mentions reports whether the text mentions the user.
+func (e *event) mentions(user string) bool {
+	return user != "" && (strings.Contains(e.Text, "<@"+user+">") || strings.Contains(e.Text, "<@"+user+"|"))
+}
+
+// direct reports whether the message is in a direct message channel.
+func (e *event) direct() bool { return e.ChannelType == "im" || strings.HasPrefix(e.Channel, "D") }
+
+// userID returns the user's id in Bobbin.
+func userID(team, user string) string {
+	if user == "" {
+		return ""
+	}
+	return "slack:" + team + "/" + user
+}
+
+// isBot reports whether the user's id in Bobbin is that of a bot of Slack.
+func isBot(user string) bool { return botID.MatchString(user) }
+
+var botID = regexp.MustCompile(`^slack:[^/]*/B[A-Z0-9]*$`)
+
+// messageKey is the key of a message in the inbox.
+func messageKey(channel, ts string) string { return channel + "/" + ts }
+
+// clientMessageID returns the name of a message of Slack in its session.
+func clientMessageID(team, channel, ts string) string { return team + "/" + channel + "/" + ts }
+
+// newItem returns an item for the inbox.
+func newItem(owner, app, key string, kind core.SlackKind, payload []byte) core.SlackItem {
+	return core.SlackItem{
+		ID: core.NewID[core.SlackItemID](), Owner: owner, App: app, Key: key, Kind: kind, Lane: key, Position: key,
+		Payload: payload, CreatedAt: core.Now(),
+	}
+}

@@ -1,0 +1,236 @@
+package fakeslack
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// Message is a message as events and conversations.history have it.
+type Message struct {
+	Type         string          `json:"type"`
+	Subtype      string          `json:"subtype,omitempty"`
+	User         string          `json:"user,omitempty"`
+	BotID        string          `json:"bot_id,omitempty"`
+	AppID        string          `json:"app_id,omitempty"`
+	BotProfile   *BotProfile     `json:"bot_profile,omitempty"`
+	Username     string          `json:"username,omitempty"`
+	Text         string          `json:"text"`
+	Blocks       json.RawMessage `json:"blocks,omitempty"`
+	Metadata     json.RawMessage `json:"metadata,omitempty"`
+	Files        []*File         `json:"files,omitempty"`
+	Team         string          `json:"team,omitempty"`
+	TS           string          `json:"ts"`
+	ThreadTS     string          `json:"thread_ts,omitempty"`
+	ParentUserID string          `json:"parent_user_id,omitempty"`
+	ReplyCount   int             `json:"reply_count,omitempty"`
+	LatestReply  string          `json:"latest_reply,omitempty"`
+	ClientMsgID  string          `json:"client_msg_id,omitempty"`
+	Edited       *Edited         `json:"edited,omitempty"`
+	Reactions    []Reaction      `json:"reactions,omitempty"`
+	Hidden       bool            `json:"hidden,omitempty"`
+
+	Channel string  `json:"-"`
+	Stream  *Stream `json:"-"` // of a message that is or was streamed
+}
+
+// BotProfile is the app of a bot's message.
+type BotProfile struct {
+	ID     string `json:"id"`
+	AppID  string `json:"app_id"`
+	Name   string `json:"name"`
+	TeamID string `json:"team_id"`
+}
+
+// Edited says who changed a message last, and when.
+type Edited struct {
+	User string `json:"user"`
+	TS   string `json:"ts"`
+}
+
+// Reaction is an emoji with those who added it.
+type Reaction struct {
+	Name  string   `json:"name"`
+	Users []string `json:"users"`
+	Count int      `json:"count"`
+}
+
+// Ephemeral is a message that only one user sees.
+type Ephemeral struct {
+	Channel, User, ThreadTS, TS, Text string
+	Blocks                            json.RawMessage
+}
+
+// threadRoot returns the ts of the message's thread.
+func (m *Message) threadRoot() string { return firstOf(m.ThreadTS, m.TS) }
+
+// Markdown returns what the message says: what was streamed, unless it was edited, else the texts of its markdown
+// blocks and sections, else its text.
+func (m Message) Markdown() string {
+	if m.Stream != nil && m.Edited == nil {
+		return m.Text
+	}
+	var blocks []struct {
+		Type string          `json:"type"`
+		Text json.RawMessage `json:"text"`
+	}
+	_ = json.Unmarshal(m.Blocks, &blocks) // without blocks there is nothing to read
+	var texts []string
+	for _, b := range blocks {
+		var text string
+		var object struct{ Text string }
+		switch {
+		case b.Type == "markdown" && json.Unmarshal(b.Text, &text) == nil:
+			texts = append(texts, text)
+		case b.Type == "section" && json.Unmarshal(b.Text, &object) == nil:
+			texts = append(texts, object.Text)
+		}
+	}
+	if len(texts) == 0 {
+		return m.Text
+	}
+	return strings.Join(texts, "\n\n")
+}
+
+// Messages returns all messages of a channel, those in threads too, oldest first.
+func (w *Workspace) Messages(channel string) []Message {
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	c := w.findChannel(channel)
+	if c == nil {
+		return nil
+	}
+	return copyMessages(c.messages)
+}
+
+// Thread returns the messages of a thread, the first one is its root.
+func (w *Workspace) Thread(channel, ts string) []Message {
+	return slices.DeleteFunc(w.Messages(channel), func(m Message) bool { return m.threadRoot() != ts })
+}
+
+// Posts returns the app's messages in a channel, oldest first.
+func (w *Workspace) Posts(channel string) []Message {
+	id := w.server.opts.AppID
+	return slices.DeleteFunc(w.Messages(channel), func(m Message) bool { return m.AppID != id })
+}
+
+// Ephemerals returns what the app showed a user alone.
+func (w *Workspace) Ephemerals(user string) []Ephemeral {
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(w.ephemerals), func(e Ephemeral) bool { return e.User != user })
+}
+
+func copyMessages(messages []*Message) []Message {
+	list := make([]Message, 0, len(messages))
+	for _, m := range messages {
+		list = append(list, m.clone())
+	}
+	return list
+}
+
+func (m *Message) clone() Message {
+	c := *m
+	c.Files, c.Reactions = slices.Clone(m.Files), slices.Clone(m.Reactions)
+	if m.Stream != nil {
+		stream := *m.Stream
+		stream.Tasks = slices.Clone(m.Stream.Tasks)
+		c.Stream = &stream
+	}
+	return c
+}
+
+func (c *Channel) findMessage(ts string) *Message {
+	return findFirst(c.messages, func(m *Message) bool { return m.TS == ts })
+}
+
+// insertMessage stores a message of a user or bot, gives it its ts, and sends its events.
+func (w *Workspace) insertMessage(c *Channel, u *User, m Message) (*Message, error) {
+	m.Type, m.TS, m.Team, m.Channel = "message", w.server.newTS(), w.ID, c.ID
+	if u.BotID != "" {
+		m.BotID, m.AppID = u.BotID, u.AppID
+		m.BotProfile = &BotProfile{ID: u.BotID, AppID: u.AppID, Name: u.Name, TeamID: w.ID}
+	}
+	if m.Username == "" {
+		m.User = u.ID
+	} else {
+		m.Subtype = "bot_message"
+	}
+	if m.ThreadTS != "" {
+		root := c.findMessage(m.ThreadTS)
+		if root == nil || root.threadRoot() != root.TS {
+			return nil, failure{code: "thread_not_found"}
+		}
+		root.ThreadTS, root.LatestReply, m.ParentUserID = root.TS, m.TS, root.User
+		root.ReplyCount++
+	}
+	c.messages = append(c.messages, &m)
+	w.clearStatus(c.ID, m.threadRoot())
+	w.server.emitMessage(w, c, &m)
+	w.server.notifyWaiters()
+	return &m, nil
+}
+
+// changeMessage changes a message and sends message_changed. An edit is marked as one; a
+// stream's growth, a reaction or an unfurled link is not.
+func (w *Workspace) changeMessage(c *Channel, m *Message, editor string, change func(*Message)) {
+	before := m.clone()
+	change(m)
+	if editor != "" {
+		m.Edited = &Edited{User: editor, TS: w.server.newTS()}
+	}
+	w.server.emitHidden(w, c, reply{"subtype": "message_changed", "message": m.clone(), "previous_message": before})
+	w.server.notifyWaiters()
+}
+
+// removeMessage deletes a message. The root of a thread with replies becomes a tombstone:
+// Slack sends message_changed for it, not message_deleted.
+func (w *Workspace) removeMessage(c *Channel, m *Message) {
+	if m.ReplyCount > 0 {
+		w.changeMessage(c, m, "", func(m *Message) {
+			*m = Message{Type: "message", Subtype: "tombstone", User: "USLACKBOT", Text: "This message was deleted.", Hidden: true,
+				TS: m.TS, ThreadTS: m.TS, ReplyCount: m.ReplyCount, LatestReply: m.LatestReply, Channel: m.Channel}
+		})
+		return
+	}
+	c.messages = slices.DeleteFunc(c.messages, func(other *Message) bool { return other == m })
+	if root := c.findMessage(m.ThreadTS); root != nil {
+		root.ReplyCount--
+	}
+	w.server.emitHidden(w, c, reply{"subtype": "message_deleted", "deleted_ts": m.TS, "previous_message": m.clone()})
+	w.server.notifyWaiters()
+}
+
+// addReaction adds a user's reaction to a message.
+func (m *Message) addReaction(name, user string) error {
+	i := slices.IndexFunc(m.Reactions, func(r Reaction) bool { return r.Name == name })
+	if i < 0 {
+		m.Reactions = append(m.Reactions, Reaction{Name: name, Users: []string{user}, Count: 1})
+		return nil
+	}
+	r := &m.Reactions[i]
+	if slices.Contains(r.Users, user) {
+		return failure{code: "already_reacted"}
+	}
+	r.Users = append(slices.Clone(r.Users), user)
+	r.Count++
+	return nil
+}
+
+func reactionsAdd(c *call) (reply, error) {
+	channel, err := c.findChannel("channel")
+	if err != nil {
+		return nil, err
+	}
+	m := channel.findMessage(c.args.text("timestamp"))
+	if m == nil {
+		return nil, failure{code: "message_not_found"}
+	}
+	name := strings.Trim(c.args.text("name"), ":")
+	if err := m.addReaction(name, c.token.user.ID); err != nil {
+		return nil, err
+	}
+	c.s.emitEvent(c.ws, channel.ID, reply{"type": "reaction_added", "user": c.token.user.ID, "reaction": name, "item_user": m.User,
+		"item": reply{"type": "message", "channel": channel.ID, "ts": m.TS}})
+	return reply{}, nil
+}

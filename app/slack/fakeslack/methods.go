@@ -1,0 +1,241 @@
+package fakeslack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// reply is a JSON object.
+type reply map[string]any
+
+// failure is an answer with ok:false.
+type failure struct {
+	code       string
+	messages   []string // response_metadata.messages
+	needed     string   // a scope
+	retryAfter int      // seconds: the answer is 429
+}
+
+func (f failure) Error() string { return f.code }
+
+// call is one call of a method.
+type call struct {
+	s     *Server
+	ws    *Workspace // of the token; nil with an app-level token or none
+	token *token     // nil for methods without
+	args  args
+}
+
+// method is a method of the Web API.
+type method struct {
+	kind  string // of the token: anyToken, appToken or noToken
+	scope string // that a bot needs
+	run   func(*call) (reply, error)
+}
+
+const (
+	anyToken = "any"
+	noToken  = "none"
+)
+
+// methodTable returns every method of the Web API that there is.
+func methodTable() map[string]method {
+	return map[string]method{
+		"agents.sessions.rename":                {anyToken, "chat:write", sessionsRename},
+		"agents.sessions.setStatus":             {anyToken, "chat:write", sessionsSetStatus},
+		"api.test":                              {noToken, "", func(*call) (reply, error) { return reply{}, nil }},
+		"apps.connections.open":                 {appToken, "", connectionsOpen},
+		"assistant.threads.setStatus":           {anyToken, "chat:write", threadsSetStatus},
+		"assistant.threads.setSuggestedPrompts": {anyToken, "assistant:write", threadsSetPrompts},
+		"assistant.threads.setTitle":            {anyToken, "assistant:write", threadsSetTitle},
+		"auth.revoke":                           {anyToken, "", authRevoke},
+		"auth.test":                             {anyToken, "", authTest},
+		"chat.appendStream":                     {anyToken, "chat:write", appendStream},
+		"chat.delete":                           {anyToken, "chat:write", chatDelete},
+		"chat.getPermalink":                     {anyToken, "", chatGetPermalink},
+		"chat.postEphemeral":                    {anyToken, "chat:write", chatPostEphemeral},
+		"chat.postMessage":                      {anyToken, "chat:write", chatPostMessage},
+		"chat.startStream":                      {anyToken, "chat:write", startStream},
+		"chat.stopStream":                       {anyToken, "chat:write", stopStream},
+		"chat.update":                           {anyToken, "chat:write", chatUpdate},
+		"conversations.history":                 {anyToken, "channels:history", conversationsHistory},
+		"conversations.info":                    {anyToken, "channels:read", conversationsInfo},
+		"conversations.open":                    {anyToken, "im:write", conversationsOpen},
+		"conversations.replies":                 {anyToken, "channels:history", conversationsReplies},
+		"files.completeUploadExternal":          {anyToken, "files:write", filesCompleteUpload},
+		"files.getUploadURLExternal":            {anyToken, "files:write", filesGetUploadURL},
+		"files.info":                            {anyToken, "files:read", filesInfo},
+		"oauth.v2.access":                       {noToken, "", oauthAccess},
+		"reactions.add":                         {anyToken, "reactions:write", reactionsAdd},
+		"users.info":                            {anyToken, "users:read", usersInfo},
+		"users.lookupByEmail":                   {anyToken, "users:read.email", usersLookupByEmail},
+		"views.open":                            {anyToken, "", viewsOpen},
+	}
+}
+
+// Call is a call of the Web API that the server has answered.
+type Call struct {
+	Method  string
+	TeamID  string
+	Channel string
+	Args    map[string]any
+	Error   string // the code of an answer with ok:false, or the status, as 429
+	Lost    bool   // the connection broke before the answer
+	At      time.Time
+}
+
+// Calls returns the calls of a method, or of all with "", oldest first.
+func (s *Server) Calls(method string) []Call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var calls []Call
+	for _, c := range s.calls {
+		if method == "" || c.Method == method {
+			calls = append(calls, c)
+		}
+	}
+	return calls
+}
+
+func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("method")
+	a, err := decodeArgs(r)
+	if user, password, ok := r.BasicAuth(); ok && err == nil {
+		a["client_id"], a["client_secret"] = user, password
+	}
+	if value := bearerToken(r); value != "" && err == nil {
+		a["token"] = value
+	}
+	fault := s.takeFault(name, firstOf(a.text("channel"), a.text("channel_id")))
+	if fault.RetryAfter > 0 || fault.Status > 0 {
+		s.recordCall(name, a, strconv.Itoa(fault.statusCode()), false)
+		fault.writeRefusal(w)
+		return
+	}
+	var answer reply
+	if err == nil && fault.Error == "" {
+		answer, err = s.runMethod(w.Header(), name, a)
+	} else if err == nil {
+		err = failure{code: fault.Error}
+	}
+	s.recordCall(name, a, errorCode(err), fault.LoseAnswer)
+	if !waitFor(r.Context(), fault.Delay) || fault.LoseAnswer {
+		panic(http.ErrAbortHandler)
+	}
+	writeAnswer(w, answer, err)
+}
+
+// runMethod executes a method. It takes mu.
+func (s *Server) runMethod(header http.Header, name string, a args) (reply, error) {
+	m, ok := s.methods[name]
+	if !ok {
+		return nil, failure{code: "unknown_method"}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := &call{s: s, args: a}
+	if m.kind != noToken {
+		t, err := s.checkToken(a.text("token"))
+		if err != nil {
+			return nil, err
+		}
+		if (m.kind == appToken) != (t.kind == appToken) {
+			return nil, failure{code: "not_allowed_token_type"}
+		}
+		if c.token = t; t.user != nil {
+			c.ws = s.actsIn(t, a)
+		}
+		header.Set("X-OAuth-Scopes", strings.Join(t.scopes, ","))
+		header.Set("X-Accepted-OAuth-Scopes", m.scope)
+		if !t.hasScope(m.scope) {
+			return nil, failure{code: "missing_scope", needed: m.scope}
+		}
+	}
+	answer, err := m.run(c)
+	s.notifyWaiters()
+	return answer, err
+}
+
+// recordCall keeps a call. It takes mu.
+func (s *Server) recordCall(name string, a args, code string, lost bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := Call{Method: name, Channel: firstOf(a.text("channel"), a.text("channel_id")), Args: map[string]any{}, Error: code, Lost: lost, At: s.opts.Now()}
+	maps.Copy(c.Args, a)
+	if t := s.tokens[a.text("token")]; t != nil && t.user != nil {
+		c.TeamID = s.actsIn(t, a).ID
+	}
+	delete(c.Args, "token")
+	s.calls = append(s.calls, c)
+	s.notifyWaiters()
+}
+
+func errorCode(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// writeAnswer writes the answer of a method as Slack does: errors are 200, too.
+func writeAnswer(w http.ResponseWriter, answer reply, err error) {
+	var f failure
+	if errors.As(err, &f) {
+		if f.retryAfter > 0 {
+			Fault{RetryAfter: time.Duration(f.retryAfter) * time.Second}.writeRefusal(w)
+			return
+		}
+		answer = reply{"error": f.code}
+		if f.needed != "" {
+			answer["needed"], answer["provided"] = f.needed, w.Header().Get("X-OAuth-Scopes")
+		}
+		if len(f.messages) > 0 {
+			answer["response_metadata"] = reply{"messages": f.messages}
+		}
+	}
+	full := reply{"ok": err == nil}
+	maps.Copy(full, answer)
+	writeJSON(w, http.StatusOK, full)
+}
+
+func writeJSON(w http.ResponseWriter, status int, value any) {
+	data, err := json.Marshal(value)
+	if err != nil {
+		http.Error(w, fmt.Sprintf("encode the answer: %v", err), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(data)
+}
+
+// waitFor waits and reports whether the context still holds.
+func waitFor(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func firstOf(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}

@@ -1,0 +1,231 @@
+package fakeslack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options are the settings of a Server. Zero values are replaced by what Slack does.
+type Options struct {
+	Addr          string           // where to listen; default: a free port on loopback
+	AppID         string           // default "A0001"
+	AppName       string           // default "bobbin"
+	ClientID      string           // default "1.1"
+	ClientSecret  string           // default "client-secret"
+	SigningSecret string           // default "signing-secret"
+	AppToken      string           // for Socket Mode; default "xapp-1-A0001-1"
+	Scopes        []string         // of the app's bot token; default AllScopes
+	RotateTokens  bool             // bot tokens from OAuth expire and come with a refresh token
+	TokenLife     time.Duration    // of rotated tokens; default 12 hours
+	AckTimeout    time.Duration    // for events, commands and interactions; default 3 seconds
+	RetryDelays   []time.Duration  // before each retry of an event; default 0, 1 minute, 5 minutes
+	StreamLife    time.Duration    // default 5 minutes
+	PostInterval  time.Duration    // 429 for posts to a channel that come faster; default: no limit
+	Now           func() time.Time // default time.Now
+}
+
+// AllScopes are the bot scopes of an app that uses every method of this server.
+func AllScopes() []string {
+	return strings.Fields("app_mentions:read assistant:write channels:history channels:read chat:write chat:write.customize " +
+		"commands files:read files:write groups:history im:history im:read im:write mpim:history reactions:write users:read users:read.email")
+}
+
+func (o *Options) setDefaults() {
+	setDefault(&o.Addr, "127.0.0.1:0")
+	setDefault(&o.AppID, "A0001")
+	setDefault(&o.AppName, "bobbin")
+	setDefault(&o.ClientID, "1.1")
+	setDefault(&o.ClientSecret, "client-secret")
+	setDefault(&o.SigningSecret, "signing-secret")
+	setDefault(&o.AppToken, "xapp-1-A0001-1")
+	setDefault(&o.TokenLife, 12*time.Hour)
+	setDefault(&o.AckTimeout, 3*time.Second)
+	setDefault(&o.StreamLife, 5*time.Minute)
+	if o.Scopes == nil {
+		o.Scopes = AllScopes()
+	}
+	if o.RetryDelays == nil {
+		o.RetryDelays = []time.Duration{0, time.Minute, 5 * time.Minute}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// URLs are the request URLs of the app, and where browsers are sent that do not say where.
+// Without one, what would go there is dropped.
+type URLs struct{ Events, Interactions, Commands, Redirect string }
+
+// URLsBelow returns the URLs of a Bobbin at the address.
+func URLsBelow(base string) URLs {
+	base = strings.TrimSuffix(base, "/") + "/slack/"
+	return URLs{Events: base + "events", Interactions: base + "interactions", Commands: base + "commands", Redirect: base + "oauth/callback"}
+}
+
+// Server is a running fake Slack. Create one with New.
+type Server struct {
+	URL string // http://host:port
+
+	opts    Options
+	mux     *http.ServeMux
+	methods map[string]method
+	http    *http.Server
+	client  *http.Client
+	ctx     context.Context //nolint:containedctx // ends the deliveries when the server closes
+	cancel  context.CancelFunc
+	work    sync.WaitGroup // deliveries and sockets
+
+	mu           sync.Mutex
+	changed      chan struct{} // closed at the next change
+	version      int           // of the state, for the page
+	lastTS       int64         // microseconds
+	lastID       int
+	urls         URLs
+	workspaces   []*Workspace
+	tokens       map[string]*token
+	codes        map[string]*authCode
+	refreshes    map[string]*token
+	hooks        map[string]*hook
+	sockets      []*socket
+	tickets      map[string]bool // of Socket Mode, each for one connection
+	socketMode   bool            // the app has opened a socket: nothing goes to request URLs
+	faults       []*Fault
+	eventFaults  EventFaults
+	heldEvents   []*delivery
+	queues       map[string][]*delivery
+	pending      map[string]int // deliveries that are not yet done, by channel
+	deliveries   []*Delivery
+	calls        []Call
+	triggers     map[string]*trigger
+	views        []View
+	threadStates map[threadKey]*ThreadState
+}
+
+// New starts a server. Close ends it.
+func New(opts Options) (*Server, error) {
+	opts.setDefaults()
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", opts.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen for the fake Slack: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Server{
+		URL: "http://" + listener.Addr().String(), opts: opts, ctx: ctx, cancel: cancel,
+		methods: methodTable(), mux: http.NewServeMux(), changed: make(chan struct{}),
+		client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		tokens: map[string]*token{}, codes: map[string]*authCode{}, refreshes: map[string]*token{}, hooks: map[string]*hook{},
+		tickets: map[string]bool{}, triggers: map[string]*trigger{}, queues: map[string][]*delivery{}, pending: map[string]int{}, threadStates: map[threadKey]*ThreadState{},
+	}
+	s.tokens[opts.AppToken] = &token{value: opts.AppToken, kind: appToken}
+	s.addRoutes()
+	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
+	s.work.Go(func() { _ = s.http.Serve(listener) })
+	return s, nil
+}
+
+func (s *Server) addRoutes() {
+	s.mux.HandleFunc("POST /api/{method}", s.serveMethod)
+	s.mux.HandleFunc("GET /api/{method}", s.serveMethod)
+	s.mux.HandleFunc("POST /upload/v1/{id}", s.serveUpload)
+	s.mux.HandleFunc("GET /files-pri/{id}/download/{name}", s.serveDownload)
+	s.mux.HandleFunc("POST /hooks/{id}", s.serveHook)
+	s.mux.HandleFunc("GET /link", s.serveSocket)
+	s.mux.HandleFunc("GET /oauth/v2/authorize", s.serveAuthorize)
+	s.mux.HandleFunc("POST /oauth/v2/authorize", s.serveApproval)
+	s.addPage()
+}
+
+// ServeHTTP answers one request: of the Web API, of a browser, or of Socket Mode.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+// APIURL is the base of the Web API methods, with a slash at its end.
+func (s *Server) APIURL() string { return s.URL + "/api/" }
+
+// SetURLs says where the app receives events, interactions and commands.
+func (s *Server) SetURLs(urls URLs) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.urls = urls
+}
+
+// Close ends the server, its sockets and its deliveries.
+func (s *Server) Close() error {
+	s.cancel()
+	s.mu.Lock()
+	for _, socket := range s.sockets {
+		_ = socket.conn.Close()
+	}
+	s.mu.Unlock()
+	err := s.http.Close()
+	s.work.Wait()
+	return err
+}
+
+// Wait returns when the condition holds, and the context's error if it ends before. The
+// condition is checked after every change and may call the server's methods.
+func (s *Server) Wait(ctx context.Context, condition func() bool) error {
+	for {
+		s.mu.Lock()
+		changed := s.changed
+		s.mu.Unlock()
+		if condition() {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-s.ctx.Done():
+			return errors.New("the fake Slack is closed")
+		}
+	}
+}
+
+// WaitDelivered returns when no delivery is under way or waits for a retry.
+func (s *Server) WaitDelivered(ctx context.Context) error {
+	return s.Wait(ctx, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.pending) == 0
+	})
+}
+
+// WaitDeliveredFrom is WaitDelivered for the events of one channel of the workspace.
+func (w *Workspace) WaitDeliveredFrom(ctx context.Context, channel string) error {
+	return w.server.Wait(ctx, func() bool {
+		w.server.mu.Lock()
+		defer w.server.mu.Unlock()
+		return w.server.pending[w.ID+"/"+channel] == 0
+	})
+}
+
+// notifyWaiters wakes those who wait for a change.
+func (s *Server) notifyWaiters() {
+	s.version++
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// newTS returns a timestamp that no other message has.
+func (s *Server) newTS() string {
+	s.lastTS = max(s.lastTS+1, s.opts.Now().UnixMicro())
+	return fmt.Sprintf("%d.%06d", s.lastTS/1e6, s.lastTS%1e6)
+}
+
+func (s *Server) newID(prefix string) string {
+	s.lastID++
+	return fmt.Sprintf("%s%08d", prefix, s.lastID)
+}

@@ -1,0 +1,133 @@
+package fakeslack
+
+import (
+	"slices"
+	"strings"
+)
+
+// threadKey is a thread of a workspace.
+type threadKey struct{ team, channel, ts string }
+
+// ThreadState is what the app shows beside a thread.
+type ThreadState struct {
+	Status  string   // the line "… is typing"
+	Title   string   // of the thread, or of the agent session
+	Session string   // status of the agent session: active, processing, suspended or closed
+	Prompts []string // suggested messages
+}
+
+// ThreadState returns what the app shows beside a thread.
+func (w *Workspace) ThreadState(channel, ts string) ThreadState {
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	return *w.threadState(channel, ts)
+}
+
+func (w *Workspace) threadState(channel, ts string) *ThreadState {
+	key := threadKey{w.ID, channel, ts}
+	state := w.server.threadStates[key]
+	if state == nil {
+		state = &ThreadState{}
+		w.server.threadStates[key] = state
+	}
+	return state
+}
+
+// clearStatus removes the status line, as every message in the thread does.
+func (w *Workspace) clearStatus(channel, ts string) {
+	if state := w.server.threadStates[threadKey{w.ID, channel, ts}]; state != nil {
+		state.Status = ""
+	}
+}
+
+// findThread returns the state of the thread that the call names.
+func (c *call) findThread() (*ThreadState, error) {
+	channel, err := c.findChannel("channel_id")
+	if err != nil {
+		return nil, err
+	}
+	ts := c.args.text("thread_ts")
+	if ts != "" && channel.findMessage(ts) == nil {
+		return nil, failure{code: "thread_not_found"}
+	}
+	return c.ws.threadState(channel.ID, ts), nil
+}
+
+func threadsSetStatus(c *call) (reply, error) {
+	state, err := c.findThread()
+	if err != nil {
+		return nil, err
+	}
+	loading := c.args.list("loading_messages")
+	if len(loading) > 10 || slices.ContainsFunc(loading, func(s string) bool { return countChars(s) > 50 }) {
+		return nil, failure{code: "invalid_arguments"}
+	}
+	state.Status = c.args.text("status")
+	return reply{}, nil
+}
+
+func threadsSetTitle(c *call) (reply, error) {
+	state, err := c.findThread()
+	if err != nil {
+		return nil, err
+	}
+	state.Title = c.args.text("title")
+	return reply{}, nil
+}
+
+func threadsSetPrompts(c *call) (reply, error) {
+	state, err := c.findThread()
+	if err != nil {
+		return nil, err
+	}
+	var prompts []struct{ Title, Message string }
+	if err := c.args.decode("prompts", &prompts); err != nil {
+		return nil, err
+	}
+	if len(prompts) == 0 || len(prompts) > 4 {
+		return nil, failure{code: "invalid_arguments"}
+	}
+	state.Prompts = nil
+	for _, p := range prompts {
+		state.Prompts = append(state.Prompts, p.Message)
+	}
+	return reply{}, nil
+}
+
+func sessionsSetStatus(c *call) (reply, error) {
+	state, err := c.findThread()
+	if err != nil {
+		return nil, err
+	}
+	if state.Session == "" {
+		state.Title = c.args.text("title")
+	}
+	if err := c.setSessionStatus(c.args.text("channel_id"), c.args.text("thread_ts"), c.args.text("status")); err != nil {
+		return nil, err
+	}
+	return reply{"status": state.Session, "agent_status": state.Session, "title": state.Title}, nil
+}
+
+// setSessionStatus moves an agent session to a status, which it creates if it is not there.
+func (c *call) setSessionStatus(channel, ts, status string) error {
+	if !slices.Contains(strings.Fields("active processing suspended closed"), status) {
+		return failure{code: "invalid_status"}
+	}
+	c.ws.threadState(channel, ts).Session = status
+	return nil
+}
+
+func sessionsRename(c *call) (reply, error) {
+	state, err := c.findThread()
+	title := c.args.text("title")
+	switch {
+	case err != nil:
+		return nil, err
+	case state.Session == "":
+		return nil, failure{code: "session_not_found"}
+	case title == "" || countChars(title) > 200:
+		return nil, failure{code: "invalid_title"}
+	}
+	state.Title = title
+	return reply{"title": title}, nil
+}

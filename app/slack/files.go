@@ -1,0 +1,150 @@
+package slack
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/netguard"
+)
+
+// How files are downloaded.
+const (
+	fileTime     = 30 * time.Second
+	maxFile      = 25 << 20
+	maxRedirects = 3
+	maxFileTries = 5 // then the message goes without it
+)
+
+// newHTTPClient returns the client for files and response URLs. It connects to public addresses
+// only, unless the Web API is not Slack's own: for tests.
+func (s *Service) newHTTPClient() *http.Client {
+	dial := (&net.Dialer{Timeout: apiTime}).DialContext
+	if s.apiHost == "" {
+		dial = netguard.Dialer{}.Dial
+	}
+	return &http.Client{
+		Timeout:   fileTime,
+		Transport: &http.Transport{DialContext: dial, TLSHandshakeTimeout: apiTime, ResponseHeaderTimeout: fileTime, MaxResponseHeaderBytes: 64 << 10},
+		CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			if len(via) > maxRedirects || !s.trustedURL(r.URL) {
+				return core.Errorf(core.ErrUnprocessable, "Slack refers to another host")
+			}
+			r.Header.Del("Authorization")
+			return nil
+		},
+	}
+}
+
+// isSlackHost reports whether Slack serves files and its API there.
+func isSlackHost(host string) bool {
+	host = strings.ToLower(host)
+	for _, domain := range []string{"slack.com", "slack-gov.com", "slack-files.com"} {
+		if host == domain || strings.HasSuffix(host, "."+domain) {
+			return true
+		}
+	}
+	return false
+}
+
+// trustedURL reports whether the address is Slack's, or that of the Web API of the settings.
+func (s *Service) trustedURL(u *url.URL) bool {
+	if u.User != nil {
+		return false
+	}
+	if s.apiHost != "" {
+		return u.Host == s.apiHost
+	}
+	return u.Scheme == "https" && (u.Port() == "" || u.Port() == "443") && isSlackHost(u.Hostname())
+}
+
+// fetchFiles stores the files of a message. Notes say which ones were not accepted, and why.
+func (s *workspace) fetchFiles(ctx context.Context, m incoming, session core.SessionID) (parts []core.Part, notes []string, err error) {
+	maxBytes, maxFiles := s.Files.MaxBytes()
+	for i, f := range m.Files {
+		name := core.CleanText(core.Clip(f.Name, 200))
+		if i >= maxFiles {
+			return parts, append(notes, fmt.Sprintf("Only the first %d files were accepted.", maxFiles)), nil
+		}
+		data, err := s.download(ctx, f, min(maxBytes, maxFile))
+		if err == nil {
+			var blob core.Blob
+			if blob, err = s.Files.Upload(ctx, s.tenant(), core.Upload{SessionID: session, User: m.person.ID, Name: f.Name, Data: data}); err == nil {
+				parts = append(parts, core.Part{Type: blob.Part().Type, BlobID: blob.ID})
+			}
+		}
+		switch {
+		case isFinal(err):
+			var shown *core.Error
+			errors.As(err, &shown)
+			notes = append(notes, fmt.Sprintf("The file %s was not accepted: %s", name, shown.Message))
+		case err != nil && m.attempt < maxFileTries:
+			return nil, nil, fmt.Errorf("file of Slack: %w", err)
+		case err != nil:
+			notes = append(notes, fmt.Sprintf("The file %s could not be read.", name))
+		}
+	}
+	return parts, notes, nil
+}
+
+// download returns the content of a file. The token is sent to Slack's hosts alone.
+func (s *workspace) download(ctx context.Context, f file, limit int64) ([]byte, error) {
+	if f.Size > limit {
+		return nil, core.Errorf(core.ErrTooLarge, "it has %s, at most %s are allowed", core.ByteSize(f.Size), core.ByteSize(limit))
+	}
+	address, err := s.fileURL(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, fileTime)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+s.api.token)
+	response, err := s.http.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	switch {
+	case response.StatusCode >= http.StatusInternalServerError || response.StatusCode == http.StatusTooManyRequests:
+		return nil, fmt.Errorf("status %d", response.StatusCode)
+	case response.StatusCode != http.StatusOK:
+		return nil, core.Errorf(core.ErrUnprocessable, "Slack does not give it (status %d)", response.StatusCode)
+	case kind == "text/html" && !strings.HasPrefix(f.Mimetype, "text/html"): // Slack's login page
+		return nil, core.Errorf(core.ErrUnprocessable, "Slack does not give it: the app lacks the scope files:read")
+	}
+	data, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		return nil, core.Errorf(core.ErrTooLarge, "at most %s are allowed", core.ByteSize(limit))
+	}
+	return data, err
+}
+
+// fileURL returns where the file is. That of a shared channel must be asked for.
+func (s *workspace) fileURL(ctx context.Context, f file) (*url.URL, error) {
+	if f.Access == "check_file_info" {
+		info, _, _, err := s.api.GetFileInfoContext(ctx, f.ID, 0, 0)
+		if err != nil {
+			return nil, core.Errorf(core.ErrUnprocessable, "Slack does not give it (%s)", core.Clip(err.Error(), 100))
+		}
+		f.Download, f.Private = info.URLPrivateDownload, info.URLPrivate
+	}
+	u, err := url.Parse(cmp.Or(f.Download, f.Private))
+	if err != nil || !s.trustedURL(u) {
+		return nil, core.Errorf(core.ErrUnprocessable, "its address is not one of Slack")
+	}
+	return u, nil
+}

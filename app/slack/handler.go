@@ -1,0 +1,147 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"net/url"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// Limits of requests of Slack.
+const (
+	// MaxBody is how large the body of a request may be.
+	MaxBody = 4 << 20
+	// maxBodies is how many bodies are read or stored at the same time.
+	maxBodies = 32
+	// storeTime is less than the 3 s in which Slack wants the acknowledgment.
+	storeTime = 2500 * time.Millisecond
+	// maxUnsigned is how large the body of an unsigned request may be: ssl_check.
+	maxUnsigned = 4 << 10
+)
+
+// The paths of requests of Slack.
+const (
+	EventsPath       = "/slack/events"
+	InteractionsPath = "/slack/interactions"
+	CommandsPath     = "/slack/commands"
+)
+
+// Handler answers requests of Slack: it verifies and stores them. Safe for concurrent use.
+type Handler struct {
+	intake   *Intake
+	verifier verifier
+	slots    chan struct{} // one for each body
+	observer core.Observer
+	log      *slog.Logger
+}
+
+// newHandler returns a handler.
+func newHandler(intake *Intake, secret string, observer core.Observer, log *slog.Logger) *Handler {
+	return &Handler{intake: intake, verifier: verifier{secret}, slots: make(chan struct{}, maxBodies), observer: observer, log: log}
+}
+
+// ServeHTTP answers 200 once the request is stored, or needs not be; 401 for a wrong signature,
+// 413 for a body that is too large, 400 for one that is not understood, and 503 when it cannot be
+// stored: Slack sends it again.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), storeTime)
+	defer cancel()
+	select {
+	case h.slots <- struct{}{}:
+		defer func() { <-h.slots }()
+	case <-ctx.Done():
+		h.refuse(w, r, http.StatusServiceUnavailable, ctx.Err())
+		return
+	}
+	unsigned := h.verifier.checkHeader(r.Header)
+	limit := int64(MaxBody)
+	if unsigned != nil {
+		limit = maxUnsigned
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	switch tooLarge := (*http.MaxBytesError)(nil); {
+	case unsigned != nil && (err != nil || !isSSLCheck(r, body)):
+		h.refuse(w, r, http.StatusUnauthorized, unsigned)
+	case unsigned != nil:
+		w.WriteHeader(http.StatusOK) // nothing of the body counts
+	case errors.As(err, &tooLarge):
+		h.refuse(w, r, http.StatusRequestEntityTooLarge, err)
+	case err != nil:
+		h.refuse(w, r, http.StatusBadRequest, err)
+	default:
+		h.serveBody(ctx, w, r, body)
+	}
+}
+
+// serveBody answers a request whose body was read.
+func (h *Handler) serveBody(ctx context.Context, w http.ResponseWriter, r *http.Request, body []byte) {
+	if isSSLCheck(r, body) {
+		w.WriteHeader(http.StatusOK)
+		return
+	}
+	if err := h.verifier.checkBody(r.Header, body); err != nil {
+		h.refuse(w, r, http.StatusUnauthorized, err)
+		return
+	}
+	challenge, err := h.store(ctx, r.URL.Path, body)
+	switch {
+	case errors.Is(err, core.ErrInvalid):
+		h.refuse(w, r, http.StatusBadRequest, err)
+	case err != nil:
+		h.refuse(w, r, http.StatusServiceUnavailable, err)
+	case challenge != "":
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]string{"challenge": challenge}) // a client that is gone asks again
+	default:
+		w.WriteHeader(http.StatusOK)
+	}
+}
+
+// store stores the body of a request to the path.
+func (h *Handler) store(ctx context.Context, path string, body []byte) (challenge string, err error) {
+	if path == EventsPath {
+		return h.intake.Event(ctx, body)
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return "", core.Errorf(core.ErrInvalid, "the body is not a form")
+	}
+	if path == CommandsPath {
+		return "", h.intake.Command(ctx, form)
+	}
+	return "", h.intake.Interaction(ctx, []byte(form.Get("payload")))
+}
+
+// refuse answers with a status that is an error.
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, status int, cause error) {
+	h.observer.SlackReceived("request", outcomeRefused)
+	level := slog.LevelWarn
+	if status == http.StatusUnauthorized { // anybody may cause it
+		level = slog.LevelDebug
+	}
+	h.log.Log(r.Context(), level, "request of Slack refused", "path", r.URL.Path, "status", status, "err", cause)
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	http.Error(w, http.StatusText(status), status)
+}
+
+// isSSLCheck reports whether Slack checks the certificate. Such a request is not signed.
+func isSSLCheck(r *http.Request, body []byte) bool {
+	if len(body) > maxUnsigned {
+		return false
+	}
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/x-www-form-urlencoded" {
+		return false
+	}
+	form, err := url.ParseQuery(string(body))
+	return err == nil && form.Get("ssl_check") == "1"
+}

@@ -1,0 +1,223 @@
+package slack_test
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/db"
+	"bobbin/app/db/repositories"
+	"bobbin/app/slack"
+	"bobbin/app/slack/fakeslack"
+	"bobbin/tests/dbtest"
+)
+
+const signingSecret = "8f742231b10e8888abcd99yyyzzz85a5" // of Slack's documentation
+
+// counted counts what Slack sent.
+type counted struct {
+	core.NoObserver
+
+	mu   sync.Mutex
+	seen map[string]int // guarded by mu
+}
+
+func (c *counted) SlackReceived(kind, outcome string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen == nil {
+		c.seen = map[string]int{}
+	}
+	c.seen[kind+" "+outcome]++
+}
+
+func (c *counted) of(what string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen[what]
+}
+
+// newHandler returns what answers Slack, over the database.
+func newHandler(d *db.DB, seen *counted) http.Handler {
+	return slack.New(slack.Options{
+		Settings: config.Slack{BotToken: config.NewSecret("xoxb-1"), SigningSecret: config.NewSecret(signingSecret), Owner: "ann", APIURL: "https://slack.com/api/"},
+		Inbox:    repositories.NewSlackInbox(d.Gorm), Worker: "one/1", Observer: seen, Logger: slog.New(slog.DiscardHandler),
+	}).Handler()
+}
+
+// request is a request of Slack.
+type request struct {
+	path, body, kind string
+	at               time.Time
+	secret           string
+	unsigned         bool
+}
+
+// send sends the request, signed now unless it says otherwise.
+func send(t *testing.T, h http.Handler, r request) *httptest.ResponseRecorder {
+	t.Helper()
+	if r.path == "" {
+		r.path = slack.EventsPath
+	}
+	if r.at.IsZero() {
+		r.at = time.Now()
+	}
+	if r.secret == "" {
+		r.secret = signingSecret
+	}
+	if r.kind == "" {
+		r.kind = "application/json"
+	}
+	in := httptest.NewRequestWithContext(t.Context(), http.MethodPost, r.path, strings.NewReader(r.body))
+	in.Header.Set("Content-Type", r.kind)
+	if !r.unsigned {
+		ts := strconv.FormatInt(r.at.Unix(), 10)
+		in.Header.Set("X-Slack-Request-Timestamp", ts)
+		in.Header.Set("X-Slack-Signature", fakeslack.Sign(r.secret, ts, []byte(r.body)))
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, in)
+	return w
+}
+
+// eventBody is a request of the Events API for the bot U0BOT.
+func eventBody(id, event string) string {
+	return fmt.Sprintf(`{"type":"event_callback","api_app_id":"A1","team_id":"T1","event_id":%q,"authorizations":[{"team_id":"T1","user_id":"U0BOT","is_bot":true}],"event":%s}`, id, event)
+}
+
+const form = "application/x-www-form-urlencoded"
+
+// What is wrong is refused in the way that makes Slack repeat what can be repeated, and nothing else.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		seen := &counted{}
+		h := newHandler(d, seen)
+		mention := eventBody("Ev1", `{"type":"app_mention","channel":"C1","user":"U1","ts":"1.0","text":"<@U0BOT> hi"}`)
+		for name, c := range map[string]struct {
+			request
+
+			status int
+			body   string
+		}{
+			"a wrong secret":             {request{body: mention, secret: "another"}, 401, ""},
+			"no signature":               {request{body: mention, unsigned: true}, 401, ""},
+			"six minutes ago":            {request{body: mention, at: time.Now().Add(-6 * time.Minute)}, 401, ""},
+			"in six minutes":             {request{body: mention, at: time.Now().Add(6 * time.Minute)}, 401, ""},
+			"more than 4 MiB":            {request{body: strings.Repeat(" ", slack.MaxBody+1)}, 413, ""},
+			"not JSON":                   {request{body: "text"}, 400, ""},
+			"JSON that is no event":      {request{body: `["event_callback"]`}, 400, ""},
+			"a challenge":                {request{body: `{"type":"url_verification","challenge":"c1"}`}, 200, `{"challenge":"c1"}`},
+			"a challenge, unsigned":      {request{body: `{"type":"url_verification","challenge":"c1"}`, unsigned: true}, 401, ""},
+			"an unknown event":           {request{body: eventBody("Ev2", `{"type":"star_added","item":[1]}`)}, 200, ""},
+			"an unknown type":            {request{body: `{"type":"new_thing"}`}, 200, ""},
+			"too many events":            {request{body: `{"type":"app_rate_limited","minute_rate_limited":1}`}, 200, ""},
+			"a forged id":                {request{body: eventBody("Ev3", `{"type":"app_mention","channel":"C1/2","user":"U1","ts":"1.0\u0000","text":"hi"}`)}, 200, ""},
+			"ssl_check":                  {request{path: slack.CommandsPath, kind: form, body: "ssl_check=1&command=%2Fstop&trigger_id=1&user_id=U1", unsigned: true}, 200, ""},
+			"ssl_check, signed":          {request{path: slack.CommandsPath, kind: form, body: "ssl_check=1&command=%2Fstop&trigger_id=1&user_id=U1"}, 200, ""},
+			"ssl_check with a long body": {request{path: slack.CommandsPath, kind: form, body: "ssl_check=1&x=" + strings.Repeat("x", 8<<10), unsigned: true}, 401, ""},
+			"a command without a user":   {request{path: slack.CommandsPath, kind: form, body: "command=%2Fstop"}, 400, ""},
+			"a click that is not JSON":   {request{path: slack.InteractionsPath, kind: form, body: "payload=x"}, 400, ""},
+			"an unknown interaction":     {request{path: slack.InteractionsPath, kind: form, body: "payload=" + url.QueryEscape(`{"type":"view_closed"}`)}, 200, ""},
+		} {
+			w := send(t, h, c.request)
+			if w.Code != c.status || c.body != "" && strings.TrimSpace(w.Body.String()) != c.body {
+				t.Errorf("%s: got %d %q, want %d %s", name, w.Code, w.Body, c.status, c.body)
+			}
+		}
+		if n := stored(t, d); n != 0 {
+			t.Errorf("%d items are stored, want none", n)
+		}
+		if seen.of("other ignored") != 2 || seen.of("app_rate_limited ignored") != 1 || seen.of("request refused") == 0 {
+			t.Errorf("counted %v", seen.seen)
+		}
+	})
+}
+
+func stored(t *testing.T, d *db.DB) (n int) {
+	t.Helper()
+	if err := d.Gorm.WithContext(t.Context()).Raw("SELECT COUNT(*) FROM slack_inbox").Scan(&n).Error; err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// The request of Slack's documentation has the signature that is printed there.
+func TestSlackTestVector(t *testing.T) {
+	t.Parallel()
+	body := "token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow&channel_id=G8PSS9T3V&channel_name=foobar&user_id=U2CERLKJA&user_name=roadrunner&command=%2Fwebhook-collect&text=&response_url=https%3A%2F%2Fhooks.slack.com%2Fcommands%2FT1DC2JH3J%2F397700885554%2F96rGlfmibIGlgcZRskXaIFfN&trigger_id=398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c"
+	if got := fakeslack.Sign(signingSecret, "1531420618", []byte(body)); got != "v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503" {
+		t.Errorf("got the signature %s", got)
+	}
+}
+
+// What a person writes to the bot is stored once; what others write, and what the bot writes
+// itself, is not.
+func TestIntake(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		seen := &counted{}
+		h := newHandler(d, seen)
+		n := 0
+		add := func(what, event string, more int) {
+			t.Helper()
+			before := stored(t, d)
+			n++
+			if w := send(t, h, request{body: eventBody(fmt.Sprintf("Ev%d", n), event)}); w.Code != http.StatusOK {
+				t.Errorf("%s: got %d", what, w.Code)
+			}
+			if got := stored(t, d) - before; got != more {
+				t.Errorf("%s: %d items stored, want %d", what, got, more)
+			}
+		}
+		add("a mention", `{"type":"app_mention","channel":"C1","user":"U1","ts":"1.0","text":"<@U0BOT> hi","client_msg_id":"a"}`, 1)
+		add("the same as a message", `{"type":"message","channel":"C1","user":"U1","ts":"1.0","text":"<@U0BOT> hi","client_msg_id":"a"}`, 0)
+		add("to others", `{"type":"message","channel":"C1","user":"U1","ts":"2.0","text":"hi <@U2>"}`, 0)
+		add("a reply in a thread", `{"type":"message","channel":"C1","user":"U1","ts":"3.0","thread_ts":"1.0","text":"and?"}`, 1)
+		add("a reply that is shown in the channel", `{"type":"message","subtype":"thread_broadcast","channel":"C1","user":"U1","ts":"3.1","thread_ts":"1.0","text":"and?"}`, 1)
+		add("a file", `{"type":"message","subtype":"file_share","channel":"D1","channel_type":"im","user":"U1","ts":"4.0","text":"","files":[{"id":"F1"}]}`, 1)
+		add("somebody joins", `{"type":"message","subtype":"channel_join","channel":"C1","user":"U1","ts":"5.0","text":"<@U0BOT>"}`, 0)
+		add("our own message", `{"type":"message","channel":"D1","channel_type":"im","user":"U0BOT","ts":"6.0","text":"hi"}`, 0)
+		add("our own message, named otherwise", `{"type":"message","subtype":"bot_message","channel":"D1","channel_type":"im","bot_id":"B1","app_id":"A1","ts":"6.1","text":"hi"}`, 0)
+		add("another bot", `{"type":"message","channel":"C1","user":"U9","bot_id":"B9","ts":"7.0","text":"<@U0BOT> hi"}`, 0)
+		add("Slackbot", `{"type":"message","channel":"D1","channel_type":"im","user":"USLACKBOT","ts":"8.0","text":"hi"}`, 0)
+		add("a preview of a link", `{"type":"message","subtype":"message_changed","channel":"C1","event_ts":"9.0","message":{"user":"U1","ts":"1.0","text":"a"},"previous_message":{"user":"U1","ts":"1.0","text":"a"}}`, 0)
+		add("an edit", `{"type":"message","subtype":"message_changed","channel":"C1","event_ts":"9.05","message":{"user":"U1","ts":"1.0","text":"b","edited":{"user":"U1","ts":"9.0"}},"previous_message":{"user":"U1","ts":"1.0","text":"a"}}`, 1)
+		add("a preview of a link after an edit", `{"type":"message","subtype":"message_changed","channel":"C1","event_ts":"9.06","message":{"user":"U1","ts":"1.0","text":"b","edited":{"user":"U1","ts":"9.0"}},"previous_message":{"user":"U1","ts":"1.0","text":"b","edited":{"user":"U1","ts":"9.0"}}}`, 0)
+		add("text that we stream", `{"type":"message","subtype":"message_changed","channel":"C1","event_ts":"9.1","message":{"user":"U0BOT","bot_id":"B1","app_id":"A1","ts":"1.1","text":"ab","edited":{"ts":"9.0"}},"previous_message":{"ts":"1.1","text":"a"}}`, 0)
+		add("a deletion", `{"type":"message","subtype":"message_deleted","channel":"C1","event_ts":"9.2","deleted_ts":"1.0","previous_message":{"user":"U1","ts":"1.0","text":"a"}}`, 1)
+		add("a deletion of our own", `{"type":"message","subtype":"message_deleted","channel":"C1","event_ts":"9.3","deleted_ts":"1.1","previous_message":{"bot_id":"B1","app_id":"A1","ts":"1.1","text":"a"}}`, 0)
+		add("Slack's stop button", `{"type":"agent_session_stopped","channel":"C1","user":"U1","thread_ts":"1.0","event_ts":"9.4"}`, 1)
+		if seen.of("message repeated") != 1 || seen.of("app_mention stored") != 1 {
+			t.Errorf("counted %v", seen.seen)
+		}
+	})
+}
+
+// Without the database a request is not acknowledged, so that Slack sends it again.
+func TestDatabaseAway(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		seen := &counted{}
+		h := newHandler(d, seen)
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		w := send(t, h, request{body: eventBody("Ev1", `{"type":"app_mention","channel":"C1","user":"U1","ts":"1.0","text":"<@U0BOT> hi"}`)})
+		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || w.Header().Get("X-Slack-No-Retry") != "" {
+			t.Errorf("got %d %v, want 503 and a retry", w.Code, w.Header())
+		}
+		if seen.of("app_mention failed") != 1 {
+			t.Errorf("counted %v", seen.seen)
+		}
+	})
+}

@@ -1,0 +1,468 @@
+package slack
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/db"
+	"bobbin/app/db/repositories"
+	"bobbin/app/slack/fakeslack"
+	"bobbin/tests/dbtest"
+)
+
+// installWorld is a Bobbin that people install in workspaces of a fake Slack.
+type installWorld struct {
+	*fakeslack.Server
+
+	db      *db.DB
+	store   *repositories.SlackInstallations
+	service *Service
+	url     string
+	log     *logText
+	counts  *receivedCounts
+}
+
+// receivedCounts counts what Slack sent. Safe for concurrent use.
+type receivedCounts struct {
+	core.NoObserver
+
+	unknown atomic.Int32
+}
+
+func (c *receivedCounts) SlackReceived(_, outcome string) {
+	if outcome == outcomeUnknown {
+		c.unknown.Add(1)
+	}
+}
+
+// logText is what was logged. Safe for concurrent use.
+type logText struct {
+	mu   sync.Mutex
+	text strings.Builder // guarded by mu
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func newInstallWorld(t *testing.T, d *db.DB, teams ...string) *installWorld {
+	t.Helper()
+	s, err := fakeslack.New(fakeslack.Options{RotateTokens: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	w := &installWorld{Server: s, db: d, store: repositories.NewSlackInstallations(d.Gorm), log: &logText{}, counts: &receivedCounts{}}
+	settings := oauthSettings(s, 'a')
+	settings.Teams = teams
+	w.service = New(Options{
+		Settings: settings, Clients: w.clients(t, settings), Inbox: repositories.NewSlackInbox(d.Gorm), Worker: "one/1", Observer: w.counts,
+		Logger: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
+	server := httptest.NewServer(w.service.InstallHandler())
+	t.Cleanup(server.Close)
+	w.url = server.URL
+	s.SetURLs(fakeslack.URLsBelow(server.URL))
+	return w
+}
+
+// oauthSettings are settings whose key consists of the letter.
+func oauthSettings(s *fakeslack.Server, letter byte) config.Slack {
+	return config.Slack{
+		ClientID: "1.1", ClientSecret: config.NewSecret("client-secret"), Owner: "ann", APIURL: s.APIURL(),
+		TokenKey: config.NewSecret(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{letter}, 32))),
+	}
+}
+
+func (w *installWorld) clients(t *testing.T, settings config.Slack) *Clients {
+	t.Helper()
+	c, err := NewClients(settings, w.store, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// begin opens the page of the installation and returns the address of Slack's, and the cookie.
+func (w *installWorld) begin(t *testing.T) (string, *http.Cookie) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, InstallPath, nil)
+	answer := httptest.NewRecorder()
+	w.service.InstallHandler().ServeHTTP(answer, r)
+	cookies := answer.Result().Cookies()
+	if answer.Code != http.StatusFound || len(cookies) != 1 || !cookies[0].HttpOnly || !cookies[0].Secure || cookies[0].SameSite != http.SameSiteLaxMode {
+		t.Fatalf("got %d and the cookies %v", answer.Code, cookies)
+	}
+	return answer.Header().Get("Location"), cookies[0]
+}
+
+// install installs the app in the workspace of a user.
+func (w *installWorld) install(t *testing.T, by *fakeslack.User) {
+	t.Helper()
+	address, cookie := w.begin(t)
+	if status, body, err := by.Approve(t.Context(), address, cookie); err != nil || status != http.StatusOK {
+		t.Fatalf("got %d %s, %v", status, body, err)
+	}
+}
+
+// callback opens the page to which Slack sends the browser back.
+func (w *installWorld) callback(t *testing.T, query url.Values, cookie *http.Cookie) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+CallbackPath+"?"+query.Encode(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.AddCookie(cookie)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(body)
+}
+
+// stateOf returns the state in the address of Slack's page.
+func stateOf(t *testing.T, address string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Query().Get("state")
+}
+
+// Only the browser that began an installation ends it, once and within ten minutes. No token is
+// readable in the database, in pages or in the log.
+func TestInstall(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newInstallWorld(t, d)
+		acme := w.AddWorkspace("<b>Acme")
+		admin := acme.AddUser("Admin", "")
+		address, cookie := w.begin(t)
+		_, other := w.begin(t)
+		if scopes := strings.Join(RequiredScopes(), ","); !strings.HasPrefix(address, w.URL+"/oauth/v2/authorize?") || !strings.Contains(address, url.QueryEscape(scopes)) {
+			t.Errorf("got the address %s", address)
+		}
+		past := strconv.FormatInt(time.Now().Add(-2*time.Second).Unix(), 10)
+		old := base64.RawURLEncoding.EncodeToString(w.service.Clients.vault.seal(stateName(cookie.Value), []byte(past)))
+		state := stateOf(t, address)
+		changed := state[:len(state)-6] + "AAAAAA"
+		for name, c := range map[string]struct {
+			state  string
+			cookie *http.Cookie
+		}{
+			"no cookie":         {state, &http.Cookie{Name: "x", Value: "y"}},
+			"another browser":   {state, other},
+			"no state":          {"", cookie},
+			"a changed state":   {changed, cookie},
+			"an expired state":  {old, cookie},
+			"far too long":      {strings.Repeat("a", 5000), cookie},
+			"not base64":        {"?", cookie},
+			"more than a state": {state + "A", cookie},
+		} {
+			if status, body := w.callback(t, url.Values{"code": {"c"}, "state": {c.state}}, c.cookie); status != http.StatusBadRequest || !strings.Contains(body, InstallPath) {
+				t.Errorf("%s: got %d %s, want 400", name, status, body)
+			}
+		}
+		if n := len(w.Calls("oauth.v2.access")); n != 0 {
+			t.Errorf("Slack was asked %d times, want never", n)
+		}
+		status, body, err := admin.Approve(t.Context(), address, cookie)
+		if err != nil || status != http.StatusOK || !strings.Contains(body, "&lt;b&gt;Acme") {
+			t.Fatalf("got %d %s, %v", status, body, err)
+		}
+		if status, _ := w.callback(t, url.Values{"code": {"c"}, "state": {state}}, cookie); status != http.StatusBadRequest || len(w.Calls("oauth.v2.access")) != 1 {
+			t.Errorf("the same state again: got %d, want 400", status)
+		}
+		row, err := w.store.Find(t.Context(), "", acme.ID)
+		if err != nil || row.Owner != "ann" || row.App != "A0001" || row.BotUser != acme.Bot().ID || row.ExpiresAt == nil || bytes.Contains(row.Tokens, []byte("xox")) {
+			t.Errorf("got the installation %+v, %v", row, err)
+		}
+		api, err := w.service.Clients.of(t.Context(), "", acme.ID)
+		if err != nil || api.me.TeamID != acme.ID {
+			t.Fatalf("got %+v, %v", api, err)
+		}
+		for _, secret := range []string{api.token, "xox", "client-secret", state} {
+			if strings.Contains(w.log.String()+body, secret) {
+				t.Errorf("%q is in the log or the page:\n%s\n%s", secret, w.log, body)
+			}
+		}
+	})
+}
+
+// What Slack or the settings refuse is said in plain words, and nothing is stored.
+func TestInstallRefused(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newInstallWorld(t, d, "T999")
+		acme := w.AddWorkspace("Acme")
+		address, cookie := w.begin(t)
+		if status, body := w.callback(t, url.Values{"error": {"access_denied"}, "state": {stateOf(t, address)}}, cookie); status != http.StatusBadRequest || !strings.Contains(body, "canceled") {
+			t.Errorf("canceled: got %d %s", status, body)
+		}
+		address, cookie = w.begin(t)
+		if status, body := w.callback(t, url.Values{"code": {"wrong"}, "state": {stateOf(t, address)}}, cookie); status != http.StatusBadGateway || strings.Contains(body, "invalid_code") || !strings.Contains(w.log.String(), "invalid_code") {
+			t.Errorf("a wrong code: got %d %s", status, body)
+		}
+		address, cookie = w.begin(t)
+		if status, body, err := acme.AddUser("Admin", "").Approve(t.Context(), address, cookie); err != nil || status != http.StatusForbidden || !strings.Contains(body, acme.ID) {
+			t.Errorf("another workspace: got %d %s, %v", status, body, err)
+		}
+		if all, err := w.store.List(t.Context()); err != nil || len(all) != 0 {
+			t.Errorf("got %+v, %v, want no installation", all, err)
+		}
+	})
+}
+
+// setExpiry makes all tokens expire at the time, as far as Bobbin knows.
+func (w *installWorld) setExpiry(t *testing.T, at time.Time) {
+	t.Helper()
+	if err := w.db.Gorm.WithContext(t.Context()).Exec("UPDATE slack_installations SET expires_at = ?", at.UTC()).Error; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// refreshes returns how many refresh tokens were exchanged.
+func (w *installWorld) refreshes() (n int) {
+	for _, c := range w.Calls("oauth.v2.access") {
+		if c.Args["grant_type"] == "refresh_token" {
+			n++
+		}
+	}
+	return n
+}
+
+// Of several processes one rotates the tokens, before they expire. All callers get a token that
+// works, the old one or the new one.
+func TestRotation(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newInstallWorld(t, d)
+		acme := w.AddWorkspace("Acme")
+		w.install(t, acme.AddUser("Admin", ""))
+		before, err := w.service.Clients.of(t.Context(), "", acme.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.setExpiry(t, time.Now().Add(rotateBefore/2))
+		var callers sync.WaitGroup
+		settings := oauthSettings(w.Server, 'a')
+		for range 3 { // processes
+			clients := w.clients(t, settings)
+			for range 5 {
+				callers.Go(func() {
+					if api, err := clients.of(t.Context(), "", acme.ID); err != nil {
+						t.Error(err)
+					} else if _, err := api.AuthTestContext(t.Context()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+		callers.Wait()
+		after, err := w.clients(t, settings).of(t.Context(), "", acme.ID)
+		if err != nil || after.token == before.token || w.refreshes() != 1 {
+			t.Errorf("error %v, %d rotations, want another token by one rotation", err, w.refreshes())
+		}
+		if _, err := before.AuthTestContext(t.Context()); err != nil {
+			t.Errorf("the old token: %v, want it to work until it expires", err)
+		}
+	})
+}
+
+// A rotation that fails counts only when the token has expired.
+func TestRotationFails(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newInstallWorld(t, d)
+		acme := w.AddWorkspace("Acme")
+		w.install(t, acme.AddUser("Admin", ""))
+		w.Inject(fakeslack.Fault{Method: "oauth.v2.access", Error: "internal_error"})
+		w.setExpiry(t, time.Now().Add(rotateBefore/2))
+		settings := oauthSettings(w.Server, 'a')
+		if _, err := w.clients(t, settings).of(t.Context(), "", acme.ID); err != nil || w.refreshes() != 1 {
+			t.Errorf("before the expiry: got %v after %d attempts, want the old token", err, w.refreshes())
+		}
+		w.setExpiry(t, time.Now().Add(-time.Second))
+		if api, err := w.clients(t, settings).of(t.Context(), "", acme.ID); err == nil || w.refreshes() != 1 {
+			t.Errorf("after the expiry, while the lease lasts: got %v, want an error", api)
+		}
+	})
+}
+
+// Tokens that were sealed with another key, or for another workspace, are not used.
+func TestSealedTokens(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newInstallWorld(t, d)
+		acme, other := w.AddWorkspace("Acme"), w.AddWorkspace("Other")
+		w.install(t, acme.AddUser("Admin", ""))
+		w.install(t, other.AddUser("Admin", ""))
+		refused := func(what string, settings config.Slack) {
+			t.Helper()
+			_, err := w.clients(t, settings).of(t.Context(), "", acme.ID)
+			if means, wait := classify(err); !errors.Is(err, errSealed) || means != tryLater || wait != noTokenTime || isFinal(err) {
+				t.Errorf("%s: got %v, want errSealed", what, err)
+			}
+		}
+		refused("another key", oauthSettings(w.Server, 'b'))
+		a, err := w.store.Find(t.Context(), "", acme.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := w.store.Find(t.Context(), "", other.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole := bytes.Clone(a.Tokens)
+		for what, stored := range map[string][]byte{"those of another workspace": o.Tokens, "a changed byte": append(whole[:len(whole)-1:len(whole)-1], whole[len(whole)-1]^1), "nothing": nil} {
+			a.Tokens = stored
+			if err := w.store.Save(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+			refused(what, oauthSettings(w.Server, 'a'))
+		}
+	})
+}
+
+// What a workspace sends in which the app is not installed is done with: it is counted.
+func TestUnknownWorkspace(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newInstallWorld(t, d)
+		for kind, payload := range map[core.SlackKind]string{
+			core.SlackMessage:     `{"team_id":"T9","event":{"type":"app_mention","channel":"C1","user":"U1","ts":"1.0","text":"hi"}}`,
+			core.SlackEvent:       `{"team_id":"T9","event":{"type":"app_uninstalled"}}`,
+			core.SlackCommand:     `{"team_id":"T9","command":"/context"}`,
+			core.SlackInteraction: `{"team":{"id":"T9"},"enterprise":null,"type":"block_actions"}`,
+			core.SlackOAuthState:  ``,
+		} {
+			if _, err := w.service.handleItem(t.Context(), core.SlackItem{Kind: kind, Payload: []byte(payload)}); err != nil {
+				t.Errorf("%s: got %v, want it done", kind, err)
+			}
+		}
+		if n := w.counts.unknown.Load(); n != 4 {
+			t.Errorf("%d are counted, want 4", n)
+		}
+	})
+}
+
+// The check tells installations that work from those that do not.
+func TestCheckInstallations(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newInstallWorld(t, d)
+		settings := oauthSettings(w.Server, 'a')
+		check := func(cfg config.Slack, want ...string) {
+			t.Helper()
+			all, err := w.store.List(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, f := range Check(t.Context(), cfg, all, "") {
+				if f.Check != "scopes" && f.Check != "clock" {
+					got = append(got, fmt.Sprintf("%s %t", f.Check, f.Do == ""))
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		}
+		check(settings, "workspaces false")
+		acme, other, third := w.AddWorkspace("Acme"), w.AddWorkspace("Other"), w.AddWorkspace("Third")
+		for _, ws := range []*fakeslack.Workspace{acme, other, third} {
+			w.install(t, ws.AddUser("Admin", ""))
+		}
+		acme.Uninstall()
+		check(settings, "workspace "+acme.ID+" false", "workspace "+other.ID+" true", "workspace "+third.ID+" true")
+		if err := w.service.handleRemoval(t.Context(), eventUninstalled, authorization{Team: acme.ID}); err != nil {
+			t.Fatal(err)
+		}
+		check(settings, "workspace "+acme.ID+" true", "workspace "+other.ID+" true", "workspace "+third.ID+" true")
+		check(oauthSettings(w.Server, 'b'), "workspace "+acme.ID+" true", "workspace "+other.ID+" false", "workspace "+third.ID+" false")
+	})
+}
+
+// An installation ends when Slack says so and its token does not work: a late event, or one about
+// other tokens, ends nothing.
+func TestRemoval(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newInstallWorld(t, d)
+		acme, other := w.AddWorkspace("Acme"), w.AddWorkspace("Other")
+		w.install(t, acme.AddUser("Admin", ""))
+		w.install(t, other.AddUser("Admin", ""))
+		for _, ws := range []*fakeslack.Workspace{acme, other} {
+			if err := w.service.handleRemoval(t.Context(), eventRevoked, authorization{Team: ws.ID}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		acme.Uninstall()
+		if err := w.service.handleRemoval(t.Context(), eventUninstalled, authorization{Team: acme.ID}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.service.Clients.of(t.Context(), "", acme.ID); !errors.Is(err, errNotInstalled) {
+			t.Errorf("got %v, want errNotInstalled", err)
+		}
+		if _, err := w.service.Clients.of(t.Context(), "", other.ID); err != nil {
+			t.Errorf("the other workspace: %v", err)
+		}
+		if _, err := w.store.Find(t.Context(), "", acme.ID); !errors.Is(err, core.ErrNotFound) {
+			t.Errorf("got %v, want the installation revoked", err)
+		}
+	})
+}
+
+// An event names its installation: of a workspace, of the organization of the workspace where it
+// happened, or, without authorizations, as the whole request does.
+func TestInstallationOfEvent(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		body string
+		want authorization
+	}{
+		"workspace":    {`{"team_id": "T1", "authorizations": [{"enterprise_id": null, "team_id": "T1", "user_id": "U1"}]}`, authorization{Team: "T1", User: "U1"}},
+		"shared":       {`{"team_id": "T2", "authorizations": [{"team_id": "T1", "user_id": "U1"}]}`, authorization{Team: "T1", User: "U1"}},
+		"organization": {`{"team_id": "T1", "enterprise_id": "E1", "authorizations": [{"enterprise_id": "E1", "team_id": null, "user_id": "U1"}]}`, authorization{Enterprise: "E1", Team: "T1", User: "U1"}},
+		"removal":      {`{"team_id": null, "enterprise_id": "E1", "authorizations": []}`, authorization{Enterprise: "E1", Team: "E1"}},
+	} {
+		var e envelope
+		if err := json.Unmarshal([]byte(c.body), &e); err != nil {
+			t.Fatal(err)
+		}
+		if got := e.install(); got != c.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+
+	"bobbin/app/core"
+)
+
+// What becomes of what Slack sends, for metrics.
+const (
+	outcomeStored   = "stored"
+	outcomeRepeated = "repeated"
+	outcomeIgnored  = "ignored"
+	outcomeRefused  = "refused"
+	outcomeFailed   = "failed"
+	outcomeUnknown  = "unknown" // of a workspace without a token
+)
+
+// Intake stores what Slack sends. Safe for concurrent use.
+type Intake struct {
+	inbox    core.SlackInboxStore
+	echoes   chan core.SlackPost // posts of the app that Slack reports
+	owner    string
+	bots     []string // of other apps, that may mention the bot
+	observer core.Observer
+	wake     func()
+}
+
+// Event stores an event of the Events API. ErrInvalid for what is not one. Its challenge is the
+// answer to a url_verification.
+func (in *Intake) Event(ctx context.Context, body []byte) (challenge string, err error) {
+	var e envelope
+	if err := json.Unmarshal(body, &e); err != nil {
+		return "", core.Errorf(core.ErrInvalid, "the body is not an event of Slack")
+	}
+	switch e.Type {
+	case "url_verification":
+		return e.Challenge, nil
+	case "event_callback":
+	default: // app_rate_limited, and what is still to be invented
+		in.observer.SlackReceived(eventLabel(e.Type), outcomeIgnored)
+		return "", nil
+	}
+	if post, ok := e.echo(); ok { // its answer may be lost
+		in.observer.SlackReceived(eventLabel(e.Event.Type), outcomeIgnored)
+		select {
+		case in.echoes <- post:
+		default: // whoever waits for the answer reads the thread
+		}
+		return "", nil
+	}
+	item, ok := in.eventItem(e, body)
+	if !ok {
+		in.observer.SlackReceived(eventLabel(e.Event.Type), outcomeIgnored)
+		return "", nil
+	}
+	return "", in.store(ctx, eventLabel(e.Event.Type), item)
+}
+
+// eventLabel returns the type of an event as metrics name it.
+func eventLabel(kind string) string {
+	switch kind {
+	case eventMessage, eventMention, eventStopped, eventUninstalled, eventRevoked, "app_rate_limited", "app_home_opened", "member_joined_channel":
+		return kind
+	}
+	return "other"
+}
+
+// store stores an item and wakes the worker.
+func (in *Intake) store(ctx context.Context, name string, item core.SlackItem) error {
+	item.Payload = []byte(strings.ToValidUTF8(string(item.Payload), "\uFFFD"))
+	added, err := in.inbox.Add(ctx, item)
+	switch {
+	case err != nil:
+		in.observer.SlackReceived(name, outcomeFailed)
+		return err
+	case !added:
+		in.observer.SlackReceived(name, outcomeRepeated)
+		return nil
+	}
+	in.observer.SlackReceived(name, outcomeStored)
+	in.wake()
+	return nil
+}
+
+// eventItem returns the item of an event; ok is false for what needs no handling.
+func (in *Intake) eventItem(e envelope, body []byte) (item core.SlackItem, ok bool) {
+	ev, install := e.Event, e.install()
+	if !safeIDs(e.App, e.ID, install.Enterprise, install.Team, ev.Channel, ev.User, ev.TS, ev.Thread, ev.EventTS, ev.DeletedTS) {
+		return item, false
+	}
+	item = newItem(in.owner, e.App, e.ID, core.SlackEvent, body)
+	switch {
+	case e.ID == "":
+		return item, false
+	case ev.Type == eventUninstalled, ev.Type == eventRevoked, ev.Type == eventStopped:
+		return item, true
+	case ev.Type != eventMessage && ev.Type != eventMention:
+		return item, false
+	case ev.Subtype == subtypeChanged && ev.Message != nil:
+		return in.changeItem(item, install.Team, ev, ev.Message), (ev.Message.Subtype == subtypeTombstone || ev.isEdit()) && !ev.Message.fromApp(e.App, install.User)
+	case ev.Subtype == subtypeDeleted && ev.Previous != nil:
+		return in.changeItem(item, install.Team, ev, &event{TS: ev.DeletedTS}), !ev.Previous.fromApp(e.App, install.User)
+	case !in.isMessage(ev, e.App, install.User):
+		return item, false
+	}
+	item.Kind, item.Key, item.Position = core.SlackMessage, messageKey(ev.Channel, ev.TS), ev.TS
+	item.Lane = clientMessageID(install.Team, ev.Channel, ev.root())
+	item.User = userID(userTeam(ev, install.Team), ev.author())
+	if ev.ClientMsgID != "" {
+		item.Gesture = core.SecretHash(ev.Channel + "/" + ev.User + "/" + ev.ClientMsgID)
+	}
+	return item, true
+}
+
+// changeItem completes the item of an edit or a deletion: those of one message are handled in order.
+func (in *Intake) changeItem(item core.SlackItem, team string, ev event, of *event) core.SlackItem {
+	item.Lane, item.Position = "change/"+clientMessageID(team, ev.Channel, of.TS), ev.EventTS
+	return item
+}
+
+// isMessage reports whether a person, or a bot that may, wrote the message to the bot.
+func (in *Intake) isMessage(ev event, app, botUser string) bool {
+	switch ev.Subtype {
+	case "", "file_share", "thread_broadcast", subtypeBot:
+	default:
+		return false
+	}
+	if ev.Channel == "" || ev.TS == "" || ev.author() == "" || ev.User == "USLACKBOT" || ev.fromApp(app, botUser) {
+		return false
+	}
+	toBot := ev.Type == eventMention || ev.direct() || botUser == "" || ev.mentions(botUser)
+	if ev.Bot != "" || ev.Subtype == subtypeBot {
+		return slices.Contains(in.bots, ev.Bot) && toBot
+	}
+	return toBot || ev.Thread != "" // a reply may be in a thread that belongs to a session
+}
+
+// userTeam returns the workspace of the message's author: another one in a shared channel.
+func userTeam(ev event, team string) string {
+	for _, t := range []string{ev.UserTeam, ev.Team} {
+		if t != "" {
+			return t
+		}
+	}
+	return team
+}
+
+// Command stores a slash command.
+func (in *Intake) Command(ctx context.Context, form url.Values) error {
+	c := command{
+		App: form.Get("api_app_id"), Enterprise: form.Get("enterprise_id"), Team: form.Get("team_id"), Channel: form.Get("channel_id"), User: form.Get("user_id"),
+		Command: form.Get("command"), Text: form.Get("text"), ResponseURL: form.Get("response_url"), Trigger: form.Get("trigger_id"),
+	}
+	return in.storeCommand(ctx, c)
+}
+
+// command is a slash command.
+type command struct {
+	App         string `json:"api_app_id"`
+	Enterprise  string `json:"enterprise_id"`
+	Team        string `json:"team_id"`
+	Channel     string `json:"channel_id"`
+	User        string `json:"user_id"`
+	Command     string `json:"command"`
+	Text        string `json:"text"`
+	ResponseURL string `json:"response_url"`
+	Trigger     string `json:"trigger_id"`
+}
+
+// storeCommand stores a slash command, as a request or the socket brought it.
+func (in *Intake) storeCommand(ctx context.Context, c command) error {
+	if c.Trigger == "" || c.User == "" || !safeIDs(c.App, c.Enterprise, c.Team, c.Channel, c.User, c.Trigger) {
+		return core.Errorf(core.ErrInvalid, "the body is not a slash command of Slack")
+	}
+	payload, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	item := newItem(in.owner, c.App, "command/"+c.Trigger, core.SlackCommand, payload)
+	item.User = userID(c.Team, c.User)
+	return in.store(ctx, "slash_command", item)
+}
+
+// Interaction stores a click or a shortcut. ErrInvalid for what is not one.
+func (in *Intake) Interaction(ctx context.Context, body []byte) error {
+	var c interaction
+	if err := json.Unmarshal(body, &c); err != nil {
+		return core.Errorf(core.ErrInvalid, "the body is not an interaction of Slack")
+	}
+	if !c.known() {
+		in.observer.SlackReceived("interaction", outcomeIgnored)
+		return nil
+	}
+	key := "interaction/" + c.Trigger
+	if !safeIDs(c.App, key, c.Enterprise.ID, c.Team.ID, c.User.ID, c.channel()) || c.Trigger == "" {
+		return core.Errorf(core.ErrInvalid, "the body is not an interaction of Slack")
+	}
+	item := newItem(in.owner, c.App, key, core.SlackInteraction, body)
+	item.User = userID(c.userTeam(), c.User.ID)
+	return in.store(ctx, "interaction", item)
+}
+
+// maxID is more characters than an id of Slack has.
+const maxID = 200
+
+// safeIDs reports whether the ids look like Slack's: they become parts of keys.
+func safeIDs(ids ...string) bool {
+	for _, id := range ids {
+		if len(id) > maxID || strings.ContainsFunc(id, func(r rune) bool { return r < '!' || r > '~' }) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,91 @@
+package slack
+
+import (
+	"encoding/json"
+	"strings"
+
+	"bobbin/app/core"
+)
+
+// RequiredScopes returns the scopes that the bot token needs.
+func RequiredScopes() []string {
+	return []string{
+		"app_mentions:read", "assistant:write", "channels:history", "channels:read", "chat:write", "chat:write.customize", "commands", "files:read", "groups:history",
+		"groups:read", "im:history", "im:read", "im:write", "mpim:history", "mpim:read", "users:read",
+	}
+}
+
+// emailScope is needed for slack.link_by_email.
+const emailScope = "users:read.email"
+
+// neededScopes returns the scopes that the bot token needs, with or without e-mail addresses.
+func neededScopes(email bool) []string {
+	if email {
+		return append(RequiredScopes(), emailScope)
+	}
+	return RequiredScopes()
+}
+
+// subscribedEvents returns the events that the app gets.
+func subscribedEvents() []string {
+	return []string{
+		eventStopped, eventMention, eventUninstalled, "message.channels", "message.groups", "message.im", "message.mpim", eventRevoked,
+	}
+}
+
+// Manifest returns the manifest of a Slack app for a Bobbin at the address, as JSON; without an
+// address for Socket Mode. With email it may read e-mail addresses.
+func Manifest(address string, email bool) ([]byte, error) {
+	address = strings.TrimSuffix(address, "/")
+	oauth := map[string]any{"scopes": map[string]any{"bot": neededScopes(email)}}
+	if address != "" {
+		oauth["redirect_urls"] = []string{address + CallbackPath}
+	}
+	at := func(path string) map[string]any { // a request URL, where there is one
+		if address == "" {
+			return map[string]any{}
+		}
+		return map[string]any{"request_url": address + path}
+	}
+	events := at(EventsPath)
+	events["bot_events"] = subscribedEvents()
+	interactivity := at(InteractionsPath)
+	interactivity["is_enabled"] = true
+	return json.MarshalIndent(map[string]any{
+		"display_information": map[string]any{"name": "Bobbin", "description": "Conversations with Bobbin, in Slack and on the web"},
+		"features": map[string]any{
+			"bot_user":       map[string]any{"display_name": "bobbin", "always_online": true},
+			"agent_view":     map[string]any{"agent_description": "Answers in threads and direct messages"},
+			"app_home":       map[string]any{"messages_tab_enabled": true, "messages_tab_read_only_enabled": false},
+			"slash_commands": slashCommands(address),
+			"shortcuts": []any{map[string]any{
+				"name": "Show context", "type": "message", "callback_id": core.SlackShortcutContext, "description": "How full this conversation's context window is",
+			}},
+		},
+		"oauth_config": oauth,
+		"settings": map[string]any{
+			"event_subscriptions": events, "interactivity": interactivity, "socket_mode_enabled": address == "",
+			"org_deploy_enabled": false, "token_rotation_enabled": false,
+		},
+	}, "", "  ")
+}
+
+// slashCommands returns the app's slash commands.
+func slashCommands(address string) []any {
+	var list []any
+	for _, c := range []struct{ name, description, hint string }{
+		{commandContext, "Show how full a conversation's context window is", ""},
+		{commandSummarize, "Summarize a conversation's older messages now", "[focus]"},
+		{commandStop, "Stop the answer that is being written", ""},
+	} {
+		entry := map[string]any{"command": "/" + c.name, "description": c.description, "should_escape": false}
+		if c.hint != "" {
+			entry["usage_hint"] = c.hint
+		}
+		if address != "" {
+			entry["url"] = address + CommandsPath
+		}
+		list = append(list, entry)
+	}
+	return list
+}

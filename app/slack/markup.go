@@ -1,0 +1,165 @@
+package slack
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+)
+
+// Marked parts of Slack's texts: <…>.
+var markedPart = regexp.MustCompile(`<([^<>\s][^<>\n]*)>`)
+
+// decodeMarkup returns a text of Slack as Markdown: mentions by names, links as links.
+func decodeMarkup(text string, names resolved) string {
+	var out strings.Builder
+	end := 0
+	for _, at := range markedPart.FindAllStringSubmatchIndex(text, -1) {
+		out.WriteString(unescapeText(text[end:at[0]]))
+		out.WriteString(decodePart(text[at[2]:at[3]], names))
+		end = at[1]
+	}
+	out.WriteString(unescapeText(text[end:]))
+	return out.String()
+}
+
+// decodePart returns a marked part as Markdown.
+func decodePart(part string, names resolved) string {
+	target, label, labeled := strings.Cut(part, "|")
+	label = unescapeText(label)
+	switch {
+	case strings.HasPrefix(target, "@"):
+		return "@" + orElse(label, func() string { return names.userName(target[1:]) })
+	case strings.HasPrefix(target, "#"):
+		return "#" + orElse(strings.TrimPrefix(label, "#"), func() string { return names.channelName(target[1:]) })
+	case strings.HasPrefix(target, "!subteam^"):
+		return "@" + strings.TrimPrefix(orElse(label, func() string { return "group" }), "@")
+	case strings.HasPrefix(target, "!date^"):
+		return label
+	case strings.HasPrefix(target, "!"):
+		return "@" + orElse(strings.TrimPrefix(label, "@"), func() string { return target[1:] })
+	}
+	target = unescapeText(target)
+	if labeled && label != "" && label != target && strings.TrimPrefix(strings.TrimPrefix(target, "https://"), "http://") != label {
+		return "[" + label + "](" + target + ")"
+	}
+	return strings.TrimPrefix(target, "mailto:")
+}
+
+// orElse returns the text, or another one if it is empty.
+func orElse(text string, other func() string) string {
+	if text != "" {
+		return text
+	}
+	return other()
+}
+
+// mentionedIDs returns the ids of users and channels that a text names without a label.
+func mentionedIDs(text string) (users, channels []string) {
+	for _, found := range markedPart.FindAllStringSubmatch(text, -1) {
+		target, label, _ := strings.Cut(found[1], "|")
+		switch {
+		case label != "":
+		case strings.HasPrefix(target, "@"):
+			users = append(users, target[1:])
+		case strings.HasPrefix(target, "#"):
+			channels = append(channels, target[1:])
+		}
+	}
+	return users, channels
+}
+
+// stripMention removes a mention of the user from the beginning of a text, and only there.
+func stripMention(text, user string) string {
+	trimmed := strings.TrimSpace(text)
+	for _, prefix := range []string{"<@" + user + ">", "<@" + user + "|"} {
+		rest, ok := strings.CutPrefix(trimmed, prefix)
+		if !ok || user == "" {
+			continue
+		}
+		if strings.HasSuffix(prefix, "|") {
+			if _, rest, ok = strings.Cut(rest, ">"); !ok {
+				return text
+			}
+		}
+		return strings.TrimLeft(rest, " \t\u00a0:,")
+	}
+	return text
+}
+
+// unescapeText is the reverse of escapeText.
+func unescapeText(s string) string {
+	return strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(s)
+}
+
+// escapeText returns a text as Slack shows it literally: no mention, no link.
+func escapeText(s string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)
+}
+
+// richElement is a part of a rich_text block.
+type richElement struct {
+	Type     string        `json:"type"`
+	Text     richText      `json:"text"`
+	URL      string        `json:"url"`
+	User     string        `json:"user_id"`
+	Channel  string        `json:"channel_id"`
+	Name     string        `json:"name"`
+	Elements []richElement `json:"elements"`
+}
+
+// richText is a text, or an object that has one.
+type richText string
+
+// UnmarshalJSON takes both.
+func (t *richText) UnmarshalJSON(data []byte) error {
+	var object struct {
+		Text string `json:"text"`
+	}
+	if json.Unmarshal(data, (*string)(t)) == nil {
+		return nil
+	}
+	if json.Unmarshal(data, &object) == nil {
+		*t = richText(object.Text)
+	}
+	return nil
+}
+
+// maxRichDepth is deeper than Slack nests elements.
+const maxRichDepth = 8
+
+// blockText returns the text of a message's blocks in Slack's markup; empty if they have none.
+func blockText(blocks json.RawMessage) string {
+	var elements []richElement
+	if len(blocks) == 0 || json.Unmarshal(blocks, &elements) != nil {
+		return ""
+	}
+	var out strings.Builder
+	writeRich(&out, elements, 0)
+	return strings.TrimSpace(out.String())
+}
+
+func writeRich(out *strings.Builder, elements []richElement, depth int) {
+	if depth > maxRichDepth {
+		return
+	}
+	for _, e := range elements {
+		switch e.Type {
+		case "user":
+			out.WriteString("<@" + e.User + ">")
+		case "channel":
+			out.WriteString("<#" + e.Channel + ">")
+		case "emoji":
+			out.WriteString(":" + e.Name + ":")
+		case "broadcast":
+			out.WriteString("@")
+		case "link":
+			out.WriteString("<" + e.URL + "|" + escapeText(string(e.Text)) + ">")
+		default:
+			out.WriteString(escapeText(string(e.Text)))
+		}
+		writeRich(out, e.Elements, depth+1)
+		if strings.HasPrefix(e.Type, "rich_text") || e.Type == "section" {
+			out.WriteString("\n")
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	slackapi "github.com/slack-go/slack"
+
+	"bobbin/app/core"
+)
+
+// How long names are remembered, how many, and how long they may be.
+const (
+	nameLife = time.Hour
+	maxNames = 10_000
+	maxName  = 80 // characters
+)
+
+// person is who writes in Slack.
+type person struct {
+	ID       string // of the user in Bobbin
+	Name     string
+	Timezone string
+}
+
+// profile is what Slack says of a user.
+type profile struct {
+	Name     string
+	Timezone string
+	Email    string // only a confirmed one, of a full member of the workspace
+	Team     string
+}
+
+// nameCache remembers the names of users and channels. Safe for concurrent use.
+type nameCache struct {
+	mu    sync.Mutex
+	known map[string]knownName // by team and id; guarded by mu
+}
+
+type knownName struct {
+	profile
+	until time.Time
+}
+
+// findUser returns the profile of a user; the id as the name of one that Slack does not show.
+func (s *workspace) findUser(ctx context.Context, id string) (profile, error) {
+	return s.names.lookUp(s.team, id, func() (profile, error) {
+		u, err := s.api.GetUserInfoContext(ctx, id)
+		if err != nil {
+			return profile{}, fmt.Errorf("users.info: %w", err)
+		}
+		p := profile{Name: u.Name, Timezone: u.TZ, Team: u.TeamID}
+		for _, name := range []string{u.RealName, u.Profile.RealName, u.Profile.DisplayName} {
+			if cleanName(name) != "" {
+				p.Name = name
+			}
+		}
+		if u.IsEmailConfirmed && !u.IsBot && !u.IsStranger && !u.IsRestricted && !u.IsUltraRestricted {
+			p.Email = strings.ToLower(u.Profile.Email)
+		}
+		return p, nil
+	})
+}
+
+// findChannel returns the profile of a channel: its name.
+func (s *workspace) findChannel(ctx context.Context, id string) (profile, error) {
+	return s.names.lookUp(s.team, id, func() (profile, error) {
+		c, err := s.api.GetConversationInfoContext(ctx, &slackapi.GetConversationInfoInput{ChannelID: id})
+		if err != nil {
+			return profile{}, fmt.Errorf("conversations.info: %w", err)
+		}
+		return profile{Name: c.Name}, nil
+	})
+}
+
+// lookUp returns what is known of the id in the team, or asks. What Slack refuses to say is its id.
+func (n *nameCache) lookUp(team, id string, ask func() (profile, error)) (profile, error) {
+	key := team + "/" + id
+	n.mu.Lock()
+	found, ok := n.known[key]
+	n.mu.Unlock()
+	if ok && time.Now().Before(found.until) {
+		return found.profile, nil
+	}
+	p, err := ask()
+	var refused slackapi.SlackErrorResponse
+	if err != nil && !errors.As(err, &refused) {
+		return profile{}, err
+	}
+	if p.Name = cleanName(p.Name); p.Name == "" {
+		p.Name = id
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.known) >= maxNames {
+		clear(n.known)
+	}
+	n.known[key] = knownName{profile: p, until: time.Now().Add(nameLife)}
+	return p, nil
+}
+
+// ForgetUser removes what is remembered of a user: the names of the person in Slack, by the user's
+// id in Bobbin or the e-mail address that is the id.
+func (s *Service) ForgetUser(user string) { s.names.forget(user) }
+
+func (n *nameCache) forget(user string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for key, known := range n.known {
+		_, id, _ := strings.Cut(key, "/")
+		if known.Email != "" && known.Email == user || strings.HasPrefix(user, "slack:") && strings.HasSuffix(user, "/"+id) {
+			delete(n.known, key)
+		}
+	}
+}
+
+// resolved are the names of one text.
+type resolved map[string]string
+
+func (r resolved) userName(id string) string    { return orElse(r[id], func() string { return id }) }
+func (r resolved) channelName(id string) string { return orElse(r[id], func() string { return id }) }
+
+// maxMentions is how many names of one text are looked up.
+const maxMentions = 50
+
+// decode returns a text of Slack as Markdown.
+func (s *workspace) decode(ctx context.Context, text string) (string, error) {
+	found := resolved{}
+	users, channels := mentionedIDs(text)
+	for i, id := range append(users, channels...) {
+		if i >= maxMentions || !safeIDs(id) {
+			break
+		}
+		ask := s.findUser
+		if i >= len(users) {
+			ask = s.findChannel
+		}
+		p, err := ask(ctx, id)
+		if err != nil {
+			return "", err
+		}
+		found[id] = p.Name
+	}
+	return strings.TrimSpace(decodeMarkup(text, found)), nil
+}
+
+// findPerson returns who a Slack user is in Bobbin. Only members of the workspace are linked by
+// e-mail.
+func (s *workspace) findPerson(ctx context.Context, team, id string) (person, error) {
+	p, err := s.findUser(ctx, id)
+	if err != nil {
+		return person{}, err
+	}
+	who := person{ID: userID(team, id), Name: p.Name, Timezone: p.Timezone}
+	if _, err := time.LoadLocation(who.Timezone); err != nil {
+		who.Timezone = ""
+	}
+	if s.Settings.LinkByEmail && p.Email != "" && team == s.team && p.Team == s.team {
+		who.ID = p.Email
+	}
+	return who, nil
+}
+
+// cleanName returns a name in one line that can stand anywhere: without control characters.
+func cleanName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == unicode.ReplacementChar {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(name, ""))
+	name = strings.Join(strings.Fields(name), " ")
+	if r := []rune(name); len(r) > maxName {
+		name = string(r[:maxName])
+	}
+	return core.CleanText(name)
+}

@@ -1,0 +1,150 @@
+package slack
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/events"
+)
+
+// Times and numbers of a Outbox.
+const (
+	sweepEvery      = time.Second // also finds threads that other processes bound
+	leaseTime       = time.Minute // outlives the longest call
+	callTime        = 20 * time.Second
+	outboxStoreTime = 10 * time.Second
+	maxThreads      = 128 // in progress in this process
+	channelPart     = 4   // one channel has at most 1/channelPart of them
+	maxKnown        = 20_000
+	wakeBuffer      = 256
+	defaultPause    = time.Second // between posts to a channel
+)
+
+// OutboxOptions configure a Outbox. All are required but Pause and Settle.
+type OutboxOptions struct {
+	Threads  core.SlackThreadStore
+	Posts    core.SlackPostStore
+	Sessions core.SessionStore
+	Messages core.MessageStore
+	Feed     *events.Feed
+	Clients  *Clients
+	Worker   string // names this process in leases (core.NewWorker)
+	Logger   *slog.Logger
+	Pause    time.Duration // between posts to a channel; 0 = one second
+	Settle   time.Duration // after which Slack has what it was sent; 0 = three seconds
+}
+
+// Outbox posts to threads. Safe for concurrent use.
+type Outbox struct {
+	OutboxOptions
+
+	pace      *pace
+	noStreams sync.Map // teams in which Slack has no streams for this app
+	wake      chan core.SessionID
+	done      chan core.SlackThread // no longer in progress
+
+	mu    sync.Mutex
+	known map[core.SessionID]bool // sessions with a thread; guarded by mu
+}
+
+// NewOutbox returns a Outbox. It posts nothing before Run is called.
+func NewOutbox(o OutboxOptions) *Outbox {
+	if o.Pause == 0 {
+		o.Pause = defaultPause
+	}
+	if o.Settle == 0 {
+		o.Settle = 3 * time.Second
+	}
+	return &Outbox{
+		OutboxOptions: o, pace: &pace{interval: o.Pause, next: map[string]time.Time{}},
+		wake: make(chan core.SessionID, wakeBuffer), done: make(chan core.SlackThread), known: map[core.SessionID]bool{},
+	}
+}
+
+// Wakeups returns the channel for sessions in which something happened: events.Feed puts them
+// in, and drops them when it is full. The sweep finds what is lost.
+func (s *Outbox) Wakeups() chan<- core.SessionID { return s.wake }
+
+// Run posts until ctx ends, then finishes the calls in progress. It returns nil. Call it once.
+func (s *Outbox) Run(ctx context.Context) error {
+	s.storeCall(ctx, "release all threads", func(ctx context.Context) error { return s.Threads.ReleaseAll(ctx, s.Worker) })
+	var threads sync.WaitGroup
+	current := map[core.SessionID]core.SlackThread{} // in progress
+	sweep := time.NewTicker(sweepEvery)
+	defer sweep.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case thread := <-s.done:
+			delete(current, thread.SessionID)
+		case session := <-s.wake:
+			if _, follows := current[session]; !follows && s.isKnown(session) {
+				s.startThreads(ctx, &threads, current, []core.SessionID{session})
+			}
+		case <-sweep.C:
+			s.startThreads(ctx, &threads, current, nil)
+		}
+	}
+	go func() {
+		for range s.done { // those that end now are not counted
+		}
+	}()
+	threads.Wait()
+	close(s.done)
+	return nil
+}
+
+// startThreads claims threads that are behind, and posts what is missing there.
+func (s *Outbox) startThreads(ctx context.Context, threads *sync.WaitGroup, current map[core.SessionID]core.SlackThread, sessions []core.SessionID) {
+	free, busy := maxThreads-len(current), s.pace.busyChannels()
+	if free <= 0 {
+		return
+	}
+	channels := map[string]int{}
+	for _, thread := range current {
+		if channels[channelKey(thread)]++; channels[channelKey(thread)] == maxThreads/channelPart {
+			busy = append(busy, channelKey(thread))
+		}
+	}
+	var list []core.SlackBacklog
+	s.storeCall(ctx, "claim threads", func(ctx context.Context) (err error) {
+		list, err = s.Threads.Claim(ctx, core.SlackClaim{Worker: s.Worker, Lease: leaseTime, Limit: min(free, maxThreads/channelPart), Sessions: sessions, Busy: busy})
+		return err
+	})
+	for _, b := range list {
+		s.addKnown(b.SessionID)
+		current[b.SessionID] = b.SlackThread
+		threads.Go(func() {
+			newFollower(s, b).run(ctx)
+			s.done <- b.SlackThread
+		})
+	}
+}
+
+// storeCall calls the store with a time limit, and logs an error.
+func (s *Outbox) storeCall(ctx context.Context, failure string, call func(context.Context) error) {
+	limited, cancel := context.WithTimeout(ctx, outboxStoreTime)
+	defer cancel()
+	if err := call(limited); err != nil && ctx.Err() == nil {
+		s.Logger.WarnContext(ctx, "storage of Slack's threads failed", "call", failure, "err", err)
+	}
+}
+
+func (s *Outbox) isKnown(session core.SessionID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known[session]
+}
+
+// addKnown remembers that the session has a thread.
+func (s *Outbox) addKnown(session core.SessionID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.known) >= maxKnown {
+		clear(s.known)
+	}
+	s.known[session] = true
+}

@@ -1,0 +1,350 @@
+package slack
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"bobbin/app/core"
+)
+
+// How a message is shown while it is being written.
+const (
+	streamTime = 240 * time.Second // of one stream: Slack ends it after five minutes
+	editEvery  = 3 * time.Second   // where there are no streams
+	longLine   = 200               // bytes of a line that is shown before it ends
+)
+
+// draft is what the thread shows of a message that is being written. Offsets are bytes of
+// its text.
+type draft struct {
+	message core.MessageID
+	raw     strings.Builder
+	post    core.SlackPost // of the part that grows; without a ts = none yet
+	part    int
+	from    int // where the part begins
+	sent    int // up to here the text is in Slack
+	started time.Time
+	edited  time.Time
+	stream  bool // the part is a stream
+	broken  bool // nothing is shown until the message is complete
+	rated   bool // the part ends a complete answer: people may rate it
+	tasks   []slack.StreamChunk
+}
+
+// text returns what the message says so far.
+func (d *draft) text() string { return neutralizeMentions(d.raw.String()) }
+
+// addDelta extends the draft by a piece of the message.
+func (f *follower) addDelta(ctx context.Context, d core.DeltaData) error {
+	if f.draft == nil || f.draft.message != d.MessageID {
+		if err := f.closeDraft(ctx); err != nil {
+			return err
+		}
+		f.draft = &draft{message: d.MessageID, started: time.Now()}
+	}
+	if n := f.draft.raw.Len(); d.Offset <= n && d.Offset+len(d.Text) > n {
+		f.draft.raw.WriteString(d.From(n).Text)
+	}
+	return nil
+}
+
+// addTask shows the state of a tool call in the stream of the message that asks for it.
+func (f *follower) addTask(call, name string, status slack.TaskCardStatus) {
+	if f.draft == nil && f.toolMessage != "" {
+		f.draft, f.toolMessage = &draft{message: f.toolMessage, started: time.Now()}, ""
+	}
+	if name != "" {
+		f.tools[call] = name
+	}
+	if f.draft == nil {
+		return
+	}
+	task := slack.NewTaskUpdateChunk(call, core.Clip(cmp.Or(f.tools[call], "tool"), maxName))
+	task.Status = status
+	f.draft.tasks = append(f.draft.tasks, task)
+}
+
+// flushDraft shows what is new of the draft, unless the channel has more urgent posts.
+func (f *follower) flushDraft(ctx context.Context) error {
+	d := f.draft
+	if d == nil || d.broken || time.Since(d.started) < tickEvery || !f.pace.isFree(channelKey(f.SlackThread)) {
+		return nil
+	}
+	for {
+		text := d.text()
+		end, full := d.nextEnd(text)
+		rotate := full || d.stream && time.Since(d.started) > streamTime && end > d.sent
+		if end <= d.sent && !rotate && (len(d.tasks) == 0 || !f.canStream()) {
+			return nil
+		}
+		if err := f.grow(ctx, text, end, rotate); err != nil || !rotate || d.broken {
+			return err
+		}
+		d.part, d.from, d.post, d.stream, d.started = d.part+1, end, core.SlackPost{}, false, time.Now()
+	}
+}
+
+// nextEnd returns up to where the draft can be shown in its present part, and whether the
+// part is full then.
+func (d *draft) nextEnd(text string) (end int, full bool) {
+	spans := splitText(text, d.from)
+	if len(spans) > 1 {
+		return max(spans[0].to, d.sent), true
+	}
+	end = strings.LastIndexByte(text, '\n') + 1
+	if i := strings.LastIndexByte(text, ' ') + 1; i > end+longLine {
+		end = i
+	}
+	return max(end, d.sent), false
+}
+
+// grow shows the text up to end. With last the part is complete then.
+func (f *follower) grow(ctx context.Context, text string, end int, last bool) error {
+	d := f.draft
+	if d.post.TS == "" {
+		return f.startPart(ctx, text, end, last)
+	}
+	if d.stream {
+		return f.appendStream(ctx, text, end, last)
+	}
+	if !last && time.Since(d.edited) < editEvery {
+		return nil
+	}
+	d.post.From, d.post.To = d.from, end
+	if err := f.edit(ctx, d.post, f.draftContent(text, end)); err != nil {
+		return err
+	}
+	d.sent, d.edited = end, time.Now()
+	return nil
+}
+
+// draftContent is what the present part shows of an answer.
+func (f *follower) draftContent(text string, end int) content {
+	m := core.Message{Role: core.RoleAssistant, OnPath: true, Status: core.MessageComplete}
+	return f.messageContent(m, renderSpan(text, span{f.draft.from, end}), false, f.draft.rated)
+}
+
+// canStream reports whether Slack shows the thread streams.
+func (f *follower) canStream() bool {
+	_, noStreams := f.noStreams.Load(f.Team)
+	return !noStreams && (f.user != "" || strings.HasPrefix(f.Channel, "D"))
+}
+
+// startPart begins a part of the draft: a stream, or a post where there are none.
+func (f *follower) startPart(ctx context.Context, text string, end int, last bool) error {
+	d := f.draft
+	p := f.newPost(core.SlackPostMessage, string(d.message), d.part)
+	p.From, p.To = d.from, end
+	var err error
+	if !f.canStream() {
+		d.post, err = f.post(ctx, p, f.draftContent(text, end))
+		d.sent, d.edited, d.broken = end, time.Now(), d.post.State != core.SlackPostSent
+		return err
+	}
+	p.Streaming = true
+	chunks, shown, plain := d.chunks(text, end), f.draftContent(text, end), false
+	p, err = f.postWith(ctx, p, streamHash, func(ctx context.Context, api *client) (string, error) {
+		_, ts, err := api.StartStreamContext(ctx, f.Channel, slack.MsgOptionTS(f.Thread), slack.MsgOptionChunks(chunks...),
+			slack.MsgOptionRecipientTeamID(f.Team), slack.MsgOptionRecipientUserID(f.user), slack.MsgOptionTaskDisplayMode(slack.TaskDisplayModeTimeline))
+		if isNoStream(err) {
+			f.noStreams.Store(f.Team, true)
+			plain = true
+			return f.postMessageCall(ctx, api, p, shown)
+		}
+		return ts, err
+	})
+	if err != nil {
+		return err
+	}
+	d.post, d.sent, d.tasks, d.stream = p, end, nil, true
+	switch {
+	case p.State == core.SlackPostSent && p.Hash == streamHash && plain:
+		d.post.Streaming, d.post.Hash, d.stream, d.edited = false, shown.hash(), false, time.Now()
+		return f.Posts.Update(context.WithoutCancel(ctx), f.Worker, d.post)
+	case p.State != core.SlackPostSent:
+		d.broken = true
+		return nil
+	case p.Hash != streamHash: // found in the thread: it is not known what it says
+		return f.breakStream(ctx)
+	case last:
+		return f.stopStream(ctx, text)
+	}
+	return nil
+}
+
+// streamHash stands for the content of a stream.
+const streamHash = "stream"
+
+// isNoStream reports whether the error says that there are no streams here.
+func isNoStream(err error) bool {
+	var answer slack.SlackErrorResponse
+	return errors.As(err, &answer) && slices.Contains([]string{
+		"feature_not_enabled", "method_deprecated", "unknown_method", "missing_scope", "not_allowed_token_type", "missing_recipient_user_id", "user_not_found", "channel_type_not_supported",
+	}, answer.Err)
+}
+
+// chunks returns the new text up to end and the new tasks for a stream.
+func (d *draft) chunks(text string, end int) []slack.StreamChunk {
+	var chunks []slack.StreamChunk
+	piece := text[d.sent:end]
+	if opening := blockAt(scanLines(text), d.from).opening; d.sent == d.from && opening != "" && piece != "" {
+		piece = opening + "\n" + piece
+	}
+	for piece != "" {
+		n := cutUnits(piece, maxPost)
+		chunks, piece = append(chunks, slack.NewMarkdownTextChunk(piece[:n])), piece[n:]
+	}
+	return append(chunks, d.tasks...)
+}
+
+// appendStream appends the text up to end, and stops the stream with last.
+func (f *follower) appendStream(ctx context.Context, text string, end int, last bool) error {
+	d := f.draft
+	if chunks := d.chunks(text, end); len(chunks) > 0 {
+		err := f.call(ctx, func(ctx context.Context, api *client) error {
+			_, _, err := api.AppendStreamContext(ctx, f.Channel, d.post.TS, slack.MsgOptionChunks(chunks...))
+			return err
+		})
+		var answer slack.SlackErrorResponse
+		var later *laterError
+		switch {
+		case err == nil:
+		case errors.As(err, &later):
+			return err
+		case errors.As(err, &answer) && answer.Err == "message_not_in_streaming_state":
+			return f.continueStream(ctx, text)
+		default:
+			return f.breakStream(ctx)
+		}
+		d.sent, d.tasks = end, nil
+	}
+	if last {
+		return f.stopStream(ctx, text)
+	}
+	return nil
+}
+
+// continueStream goes on in another part after Slack has ended the stream.
+func (f *follower) continueStream(ctx context.Context, text string) error {
+	d := f.draft
+	d.rated = false // its end is in the next part
+	if err := f.storeStream(ctx, text, false); err != nil {
+		return err
+	}
+	d.part, d.from, d.post, d.stream, d.started = d.part+1, d.sent, core.SlackPost{}, false, time.Now()
+	return nil
+}
+
+// stopStream ends the stream, whose text is complete.
+func (f *follower) stopStream(ctx context.Context, text string) error {
+	d := f.draft
+	options := []slack.MsgOption{stamp(d.post)}
+	if closing := blockAt(scanLines(text), d.sent).closing; closing != "" {
+		options = append(options, slack.MsgOptionMarkdownText("\n"+closing))
+	}
+	if d.rated {
+		options = append(options, slack.MsgOptionBlocks(feedbackButtons()))
+	}
+	err := f.call(ctx, func(ctx context.Context, api *client) error {
+		_, _, err := api.StopStreamContext(ctx, f.Channel, d.post.TS, options...)
+		return err
+	})
+	if err := f.changeError(ctx, d.post, err); err != nil {
+		return err
+	}
+	return f.storeStream(ctx, text, err == nil)
+}
+
+// storeStream stores that the stream has ended, and what it shows. What closing it would have
+// added, the end of a code block and buttons, an edit adds if Slack ended it.
+func (f *follower) storeStream(ctx context.Context, text string, closed bool) error {
+	d := f.draft
+	shown := f.draftContent(text, d.sent)
+	d.post.Streaming, d.post.From, d.post.To = false, d.from, d.sent
+	if closed || !d.rated && blockAt(scanLines(text), d.sent).closing == "" {
+		d.post.Hash = shown.hash()
+	}
+	d.stream = false
+	return f.edit(ctx, d.post, shown)
+}
+
+// breakStream ends a stream of which it is not known what it says. The complete message will
+// replace it.
+func (f *follower) breakStream(ctx context.Context) error {
+	f.draft.broken = true
+	return f.endStray(ctx, f.draft.post)
+}
+
+// endStray ends the stream of a post, if it is one still.
+func (f *follower) endStray(ctx context.Context, p core.SlackPost) error {
+	err := f.call(ctx, func(ctx context.Context, api *client) error {
+		_, _, err := api.StopStreamContext(ctx, p.Channel, p.TS, stamp(p))
+		return err
+	})
+	var later *laterError
+	if errors.As(err, &later) {
+		return err
+	}
+	if means, wait := classify(err); err != nil && means != refused { // a stream that is open cannot be edited
+		return &laterError{after: wait, reason: err.Error()}
+	}
+	p.Streaming, p.Hash = false, ""
+	return f.Posts.Update(context.WithoutCancel(ctx), f.Worker, p)
+}
+
+// completeDraft brings the draft of a message to its end. With tool calls the stream stays
+// open for their states.
+func (f *follower) completeDraft(ctx context.Context, m core.Message) error {
+	d := f.draft
+	if d == nil || d.message != m.ID {
+		return f.closeDraft(ctx)
+	}
+	text := neutralizeMentions(m.Content)
+	if d.broken || !d.stream || !strings.HasPrefix(text, d.text()) {
+		return f.closeDraft(ctx)
+	}
+	end, last := d.sent, len(m.ToolCalls) == 0
+	if spans := splitText(text, d.from); len(spans) > 0 {
+		end, last = max(spans[0].to, d.sent), last || len(spans) > 1
+	}
+	d.rated = last && end == len(text) && isRated(m)
+	if err := f.appendStream(ctx, text, end, last); err != nil {
+		return err
+	}
+	if !d.stream || d.broken {
+		f.draft = nil
+		return nil
+	}
+	d.raw.Reset()
+	d.raw.WriteString(m.Content)
+	return nil
+}
+
+// closeDraft ends the stream of the draft, and forgets it.
+func (f *follower) closeDraft(ctx context.Context) error {
+	d := f.draft
+	if d == nil {
+		return nil
+	}
+	if d.stream && !d.broken {
+		if err := f.endStream(ctx, d.text()); err != nil {
+			return err
+		}
+	}
+	f.draft = nil
+	return nil
+}
+
+// endStream ends the stream of the draft. One that lacks some of the text is broken.
+func (f *follower) endStream(ctx context.Context, text string) error {
+	if f.draft.sent < len(text) {
+		return f.breakStream(ctx)
+	}
+	return f.appendStream(ctx, text, len(text), true)
+}

@@ -1,0 +1,235 @@
+package slack
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"bobbin/app/core"
+)
+
+// Times of a follower.
+const (
+	tickEvery   = time.Second
+	renewEvery  = leaseTime / 3
+	idleTime    = 2 * time.Second  // without an event and a run at work
+	stuckTime   = 10 * time.Minute // without an event of a run at work
+	retryTime   = 10 * time.Second // after an error of the database, or without a connection to Slack
+	unclearTime = time.Second      // after a call whose answer was lost
+	noTokenTime = 5 * time.Minute  // without a token that works
+)
+
+// errIdle ends a follower: there is nothing more to post.
+var errIdle = errors.New("nothing happens in the session")
+
+// follower posts to one thread what happens in its session. It has the thread's lease, and
+// belongs to one goroutine.
+type follower struct {
+	*Outbox
+	core.SlackBacklog
+
+	tenant      core.Tenant
+	seq         int64 // of the last event that was handled
+	renewed     time.Time
+	lastEvent   time.Time
+	active      bool              // a run is at work
+	user        string            // of Slack, who asked; empty = nobody there did
+	draft       *draft            // of the message that is being written; nil = none
+	toolMessage core.MessageID    // the last one that has only tool calls
+	tools       map[string]string // names by the ids of their calls
+}
+
+func newFollower(s *Outbox, b core.SlackBacklog) *follower {
+	now := time.Now()
+	return &follower{Outbox: s, SlackBacklog: b, tenant: core.Tenant{Owner: b.Owner}, tools: map[string]string{}, seq: b.SentSeq, renewed: now, lastEvent: now}
+}
+
+// run follows the session until nothing happens any more, and lets go of the thread.
+func (f *follower) run(ctx context.Context) {
+	err := f.follow(ctx)
+	rest := context.WithoutCancel(ctx)
+	var later *laterError
+	after := time.Duration(0)
+	switch {
+	case errors.Is(err, core.ErrStale), errors.Is(err, core.ErrNotFound):
+		return // it belongs to another process, or is gone
+	case errors.Is(err, errIdle), ctx.Err() != nil, errors.Is(err, core.ErrUnavailable):
+	case errors.As(err, &later):
+		after = min(later.after.Truncate(time.Second)+time.Second, time.Hour)
+		f.Logger.InfoContext(ctx, "thread of Slack waits", "session_id", f.SessionID, "err", err)
+	default:
+		after = retryTime
+		f.Logger.WarnContext(ctx, "thread of Slack not continued", "session_id", f.SessionID, "err", err)
+	}
+	f.storeCall(rest, "release a thread", func(ctx context.Context) error {
+		if err := f.Threads.Advance(ctx, f.Worker, f.SessionID, f.seq, leaseTime); err != nil && !errors.Is(err, core.ErrStale) {
+			return err
+		}
+		return f.Threads.Release(ctx, f.Worker, f.SessionID, after)
+	})
+}
+
+// follow handles events until an error, errIdle among them, ends it.
+func (f *follower) follow(ctx context.Context) error {
+	session, err := f.Sessions.Get(ctx, f.tenant, f.SessionID)
+	if err != nil {
+		return err
+	}
+	f.active, f.user = session.Status == core.SessionRunning, slackUser(session.UserID)
+	if err := f.finishEarlier(ctx); err != nil {
+		return err
+	}
+	watch, stop := context.WithCancel(ctx)
+	defer stop()
+	events, failed := f.watch(watch)
+	tick := time.NewTicker(tickEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case e := <-events:
+			err = f.handle(ctx, e)
+		case err = <-failed:
+		case <-tick.C:
+			err = f.tick(ctx)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// watch passes the events of the session on, and the error that ends them.
+func (f *follower) watch(ctx context.Context) (<-chan core.Event, <-chan error) {
+	events, failed := make(chan core.Event), make(chan error, 1)
+	go func() {
+		for e, err := range f.Feed.Watch(ctx, f.tenant, f.SessionID, core.Cursor{After: f.SentSeq}) {
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case events <- e:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return events, failed
+}
+
+// handle posts what the event reports. When it returns nil, that is posted.
+func (f *follower) handle(ctx context.Context, e core.Event) error {
+	f.lastEvent = time.Now()
+	if err := f.handleType(ctx, e); err != nil {
+		return err
+	}
+	f.seq = max(f.seq, e.Seq)
+	return nil
+}
+
+func (f *follower) handleType(ctx context.Context, e core.Event) error {
+	switch e.Type {
+	case core.EventRunStarted:
+		f.active = true
+		return withData(e, func(d core.RunData) error {
+			f.user = cmp.Or(slackUser(d.Run.User), f.user)
+			return nil
+		})
+	case core.EventRunSucceeded, core.EventRunFailed, core.EventRunCanceled, core.EventRunWaiting:
+		f.active = false
+		if err := f.closeDraft(ctx); err != nil || e.Type != core.EventRunFailed {
+			return err
+		}
+		return withData(e, func(d core.RunData) error { return f.reportFailure(ctx, d.Run) })
+	case core.EventMessageDelta:
+		return withData(e, func(d core.DeltaData) error { return f.addDelta(ctx, d) })
+	case core.EventMessageDiscarded:
+		return withData(e, func(d core.DiscardedData) error { return f.discardMessage(ctx, d.MessageID) })
+	case core.EventToolStarted:
+		return withData(e, func(d core.ToolStartedData) error {
+			f.addTask(d.ToolCallID, d.Name, slack.TaskCardStatusInProgress)
+			return nil
+		})
+	case core.EventToolFinished:
+		return withData(e, func(d core.ToolFinishedData) error {
+			status := slack.TaskCardStatusComplete
+			if d.Status == core.MessageFailed {
+				status = slack.TaskCardStatusError
+			}
+			f.addTask(d.ToolCallID, "", status)
+			return nil
+		})
+	case core.EventApprovalRequested, core.EventApprovalDecided:
+		return withData(e, func(d core.ApprovalData) error { return f.showApproval(ctx, d.Approval) })
+	case core.EventSessionUpdated:
+		return withData(e, func(d core.SessionData) error {
+			if d.Path == nil {
+				return nil
+			}
+			return f.markPath(ctx)
+		})
+	case core.EventResync:
+		return f.postMissing(ctx)
+	case core.EventMessageCreated:
+		return withData(e, func(d core.MessageData) error { return f.postMessage(ctx, d.Message) })
+	case core.EventMessageUpdated:
+		return withData(e, func(d core.MessageData) error { return f.updateMessage(ctx, d.Message) })
+	default:
+	}
+	return nil
+}
+
+// withData calls fn with the data of the event; not for data that do not fit its type.
+func withData[T any](e core.Event, fn func(T) error) error {
+	data, ok := e.Data.(T)
+	if !ok {
+		return nil
+	}
+	return fn(data)
+}
+
+// tick renews the lease, and ends the follower when nothing happens.
+func (f *follower) tick(ctx context.Context) error {
+	quiet := time.Since(f.lastEvent)
+	if quiet > stuckTime || quiet > idleTime && !f.active {
+		return errIdle
+	}
+	if err := f.flushDraft(ctx); err != nil {
+		return err
+	}
+	if time.Since(f.renewed) < renewEvery && f.seq == f.SentSeq {
+		return nil
+	}
+	if err := f.Threads.Advance(ctx, f.Worker, f.SessionID, f.seq, leaseTime); err != nil {
+		return err
+	}
+	f.renewed, f.SentSeq = time.Now(), f.seq
+	return nil
+}
+
+// finishEarlier finds out what became of posts that an earlier process was about to send, and
+// ends its streams.
+func (f *follower) finishEarlier(ctx context.Context) error {
+	posts, err := f.Posts.Unfinished(ctx, f.SessionID)
+	if err != nil {
+		return err
+	}
+	for _, p := range posts {
+		if p.State == core.SlackPostSending {
+			if p, err = f.reconcile(ctx, p); err != nil {
+				return err
+			}
+		}
+		if p.State == core.SlackPostSent && p.Streaming {
+			if err := f.endStray(ctx, p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

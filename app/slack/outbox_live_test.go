@@ -1,0 +1,390 @@
+package slack_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
+)
+
+// fromSlack is a message that a person wrote in Slack.
+func fromSlack(text string) core.RunInput {
+	return core.RunInput{Content: text, Source: core.SourceSlack}
+}
+
+// say publishes the next piece of the run's answer.
+func (w *world) say(t *testing.T, run core.Run, offset int, text string) {
+	t.Helper()
+	w.feed.Delta(t.Context(), core.NewEvent(run.SessionID, run.ID, core.EventMessageDelta, core.DeltaData{
+		MessageID: run.DraftID(run.Attempt, 0), Attempt: run.Attempt, Offset: offset, OffsetUTF16: offset, Text: text,
+	}))
+}
+
+// last returns the newest post that is there.
+func (s *slackServer) last() slackPost {
+	if list := s.list(); len(list) > 0 {
+		return list[len(list)-1]
+	}
+	return slackPost{}
+}
+
+// An answer is streamed while it is written, and complete at the end: with streams, when
+// Slack ends the stream early, where Slack has no streams, and when it loses an answer.
+func TestStreamedAnswer(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		fault    func(method string, call int, work func()) (int, string)
+		streamed bool
+		parts    int
+	}{
+		"stream": {streamed: true, parts: 1},
+		"stream ends early": {streamed: true, parts: 1, fault: func(method string, call int, _ func()) (int, string) {
+			if method == "chat.appendStream" && call == 1 {
+				return 0, `{"ok":false,"error":"message_not_in_streaming_state"}`
+			}
+			return 0, ""
+		}},
+		"no streams": {parts: 1, fault: func(method string, _ int, _ func()) (int, string) {
+			if method == "chat.startStream" {
+				return 0, `{"ok":false,"error":"feature_not_enabled"}`
+			}
+			return 0, ""
+		}},
+		"lost start": {streamed: true, parts: 1, fault: func(method string, call int, work func()) (int, string) {
+			if method == "chat.startStream" && call == 1 {
+				work()
+				return -1, ""
+			}
+			return 0, ""
+		}},
+		"lost append": {streamed: true, parts: 1, fault: func(method string, call int, work func()) (int, string) {
+			if method == "chat.appendStream" && call == 1 {
+				work()
+				return http.StatusBadGateway, "bad"
+			}
+			return 0, ""
+		}},
+		"stop refused after a lost append": {streamed: true, parts: 1, fault: func(method string, call int, _ func()) (int, string) {
+			if call == 1 && (method == "chat.appendStream" || method == "chat.stopStream") {
+				return http.StatusBadGateway, "bad"
+			}
+			return 0, ""
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				w := newWorld(t, d)
+				w.slack.setFault(test.fault)
+				stop := w.start(t, "a/1")
+				run := w.askIn(t, w.session.ID, fromSlack("Hello?"))
+				first, second, third := "First line.\n", "Second line.\n", "Third line."
+				w.say(t, run, 0, first)
+				w.slack.await(t, "the first line", func() bool { return strings.Contains(w.slack.last().Markdown, "First line.") })
+				w.say(t, run, len(first), second)
+				w.answer(t, run, first+second+third)
+				whole := func() string { return strings.ReplaceAll(strings.Join(w.slack.texts(), ""), "\n", "") }
+				w.slack.await(t, "the answer", func() bool {
+					return whole() == "First line.Second line.Third line." && !w.slack.last().Streaming
+				})
+				stop()
+				list := w.slack.list()
+				if len(list) != test.parts || list[0].Streamed != test.streamed {
+					t.Errorf("got the posts %+v, want %d, streamed: %v", list, test.parts, test.streamed)
+				}
+			})
+		})
+	}
+}
+
+// A long answer is streamed into several posts, none of which is too long.
+func TestStreamedLongAnswer(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		stop := w.start(t, "a/1")
+		run := w.askIn(t, w.session.ID, fromSlack("Hello?"))
+		var text strings.Builder
+		text.WriteString("```\n")
+		w.say(t, run, 0, text.String())
+		for i := range 2000 {
+			piece := fmt.Sprintf("line %d of the code\n", i)
+			w.say(t, run, text.Len(), piece)
+			text.WriteString(piece)
+			if i == 100 {
+				w.slack.await(t, "the first part", func() bool { return len(w.slack.list()) > 0 })
+			}
+		}
+		text.WriteString("```\nEnd.")
+		w.answer(t, run, text.String())
+		w.slack.await(t, "the end", func() bool { return strings.HasSuffix(w.slack.last().Markdown, "End.") && !w.slack.last().Streaming })
+		stop()
+		var lines []string
+		for i, p := range w.slack.list() {
+			if strings.Count(p.Markdown, "```") != 2 || len(p.Markdown) > 12_000 {
+				t.Errorf("part %d: got %d bytes, %.60q … %q, want one code block", i, len(p.Markdown), p.Markdown, p.Markdown[max(0, len(p.Markdown)-20):])
+			}
+			for l := range strings.SplitSeq(p.Markdown, "\n") {
+				if strings.HasPrefix(l, "line") {
+					lines = append(lines, l)
+				}
+			}
+		}
+		if len(lines) != 2000 || lines[1999] != "line 1999 of the code" {
+			t.Errorf("got %d lines, want 2000", len(lines))
+		}
+	})
+}
+
+// Tool calls are tasks of a stream.
+func TestStreamedTasks(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.start(t, "a/1")
+		run := w.askIn(t, w.session.ID, fromSlack("What time is it?"))
+		call := core.Message{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "c1", Name: "clock", Arguments: "{}"}}}
+		w.write(t, core.RunWrite{RunID: run.ID, SessionID: run.SessionID, Attempt: 1, Messages: []core.Message{call}, Events: []core.Event{
+			core.NewEvent(run.SessionID, run.ID, core.EventToolStarted, core.ToolStartedData{ToolCallID: "c1", Name: "clock", Arguments: "{}"}),
+		}})
+		w.slack.await(t, "the task", func() bool { return slices.Equal(w.slack.last().Tasks, []string{"clock in_progress"}) })
+		result := core.Message{Role: core.RoleTool, ToolCallID: "c1", ToolName: "clock", Content: "noon"}
+		w.write(t, core.RunWrite{RunID: run.ID, SessionID: run.SessionID, Attempt: 1, Messages: []core.Message{result}, Events: []core.Event{
+			core.NewEvent(run.SessionID, run.ID, core.EventToolFinished, core.ToolFinishedData{ToolCallID: "c1", Status: core.MessageComplete}),
+		}})
+		w.slack.await(t, "the end of the task", func() bool { return slices.Contains(w.slack.last().Tasks, "clock complete") })
+		w.answer(t, run, "It is noon.")
+		w.slack.awaitTexts(t, "", "It is noon.")
+		w.slack.await(t, "the end of the stream", func() bool { return !w.slack.list()[0].Streaming })
+	})
+}
+
+// A process that dies while it streams leaves one answer, which the next process completes.
+func TestDeathWhileStreaming(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		stop := w.start(t, "a/1")
+		run := w.askIn(t, w.session.ID, fromSlack("Hello?"))
+		w.say(t, run, 0, "First line.\n")
+		w.slack.await(t, "the first line", func() bool { return w.slack.last().Streaming })
+		stop()
+		w.answer(t, run, "First line.\nSecond line.")
+		w.start(t, "a/2")
+		w.slack.awaitTexts(t, "First line.\nSecond line.")
+	})
+}
+
+// What was shown of an attempt that is lost is marked; the next attempt is posted.
+func TestDiscardedMessage(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.start(t, "a/1")
+		run := w.askIn(t, w.session.ID, fromSlack("Hello?"))
+		w.say(t, run, 0, "A wrong start.\n")
+		w.slack.await(t, "the start", func() bool { return w.slack.last().Streaming })
+		m := core.Message{ID: core.NewID[core.MessageID](), Role: core.RoleAssistant, Content: "Right."}
+		w.write(t, core.RunWrite{
+			RunID: run.ID, SessionID: run.SessionID, Attempt: 1, Messages: []core.Message{m}, End: &core.RunEnd{Status: core.RunSucceeded, AnswerID: m.ID},
+			Events: []core.Event{core.NewEvent(run.SessionID, run.ID, core.EventMessageDiscarded, core.DiscardedData{MessageID: run.DraftID(1, 0), Reason: "retry"})},
+		})
+		w.slack.awaitTexts(t, "", "Right.")
+		if p := w.slack.list()[0]; !strings.Contains(p.Blocks, "interrupted") {
+			t.Errorf("got the blocks %s, want a note", p.Blocks)
+		}
+	})
+}
+
+// A deletion removes the post, and a change of the path marks what left it and posts what
+// follows.
+func TestDeletionAndPathChange(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.start(t, "a/1")
+		w.turn(t, 0)
+		w.slack.awaitTexts(t, turnTexts(1)...)
+		branches := repositories.NewBranches(d.Gorm)
+		log, err := repositories.NewMessages(d.Gorm).GetMessagesAfter(t.Context(), ann(), w.session.ID, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		edited := w.askIn(t, w.session.ID, core.RunInput{Content: "better question", Source: core.SourceWeb, Edits: log[0].ID})
+		w.answer(t, edited, "better answer")
+		w.slack.awaitTexts(t, "question 0", "answer 0", "better question", "better answer")
+		marked := func() (marks []bool) {
+			for _, p := range w.slack.list() {
+				marks = append(marks, strings.Contains(p.Blocks, "not part of the conversation"))
+			}
+			return marks
+		}
+		w.slack.await(t, "the marks", func() bool { return slices.Equal(marked(), []bool{true, true, false, false}) })
+		_, events, err := branches.Select(t.Context(), ann(), w.session.ID, log[1].ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.feed.Publish(t.Context(), events)
+		w.slack.await(t, "the other marks", func() bool { return slices.Equal(marked(), []bool{false, false, true, true}) })
+		if events, err = branches.Delete(t.Context(), ann(), w.session.ID, log[1].ID); err != nil {
+			t.Fatal(err)
+		}
+		w.feed.Publish(t.Context(), events)
+		w.slack.awaitTexts(t, "question 0", "better question", "better answer")
+	})
+}
+
+// The question whether a tool may start has buttons until it is decided, on either side.
+func TestApproval(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.start(t, "a/1")
+		run := w.askIn(t, w.session.ID, fromSlack("Delete it."))
+		a := core.Approval{ID: core.NewID[core.ApprovalID](), ToolCallID: "c1", Tool: "remove", Arguments: `{"file":"a.txt","api_key":"sk-proj-abcdefghijklmnopqrstuvwxyz012345"}`, Mode: core.ApprovalAlways}
+		call := core.Message{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "c1", Name: "remove", Arguments: a.Arguments}}}
+		w.write(t, core.RunWrite{RunID: run.ID, SessionID: run.SessionID, Attempt: 1, Messages: []core.Message{call}, Wait: &core.RunWait{Approvals: []core.Approval{a}}})
+		w.slack.await(t, "the buttons", func() bool { return strings.Contains(w.slack.last().Blocks, "bobbin_approve") })
+		blocks := w.slack.last().Blocks
+		asked, err := w.runs.Approvals(t.Context(), run.ID)
+		if err != nil || len(asked) != 1 {
+			t.Fatalf("got the approvals %+v (%v), want one", asked, err)
+		}
+		a = asked[0]
+		if !strings.Contains(blocks, string(run.ID)+"/"+string(a.ID)) || !strings.Contains(blocks, "a.txt") || strings.Contains(blocks, "abcdefghij") {
+			t.Errorf("got the blocks %s, want the ids and the arguments without the key", blocks)
+		}
+		decided, err := w.runs.Decide(t.Context(), ann(), run.ID, a.ID, core.ApprovalDecision{Approve: true, By: "carol"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.feed.Publish(t.Context(), decided.Events)
+		w.slack.await(t, "the decision", func() bool {
+			last := w.slack.last().Blocks
+			return strings.Contains(last, "approved by carol") && !strings.Contains(last, "bobbin_approve")
+		})
+	})
+}
+
+// A call of a client's tool has no buttons: the app that brought the tool answers it.
+func TestClientTool(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.start(t, "a/1")
+		run := w.askIn(t, w.session.ID, fromSlack("Where is it?"))
+		call := core.Message{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "c1", Name: "look<up>", Arguments: "{}"}}}
+		w.write(t, core.RunWrite{RunID: run.ID, SessionID: run.SessionID, Attempt: 1, Messages: []core.Message{call}, Wait: &core.RunWait{Approvals: []core.Approval{
+			{Kind: core.KindClientTool, ToolCallID: "c1", Tool: "look<up>", Arguments: "{}", Mode: core.ApprovalAlways},
+		}}})
+		w.slack.await(t, "the call", func() bool {
+			return strings.Contains(w.slack.last().Blocks, "The app that brought the tool") && !strings.Contains(w.slack.last().Blocks, "look<up>")
+		})
+		if blocks := w.slack.last().Blocks; strings.Contains(blocks, "bobbin_approve") {
+			t.Errorf("got the blocks %s, want no buttons", blocks)
+		}
+		decided, err := w.runs.AnswerCalls(t.Context(), ann(), core.AnswerCalls{SessionID: run.SessionID, Results: []core.CallResult{{ToolCallID: "c1", Result: "here"}}, By: "app"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.feed.Publish(t.Context(), decided.Events)
+		w.slack.await(t, "the answer", func() bool { return strings.Contains(w.slack.last().Blocks, "answered by app") })
+	})
+}
+
+// A failed run is reported to the person in Slack who asked, and to nobody else.
+func TestFailedRun(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.start(t, "a/1")
+		for _, in := range []core.RunInput{fromSlack("Hello?"), {Content: "from the web", Source: core.SourceWeb}} {
+			a, err := w.runs.Accept(t.Context(), ann(), core.AcceptRun{SessionID: w.session.ID, User: "slack:T1/U1", Agent: "a", Worker: "w", Input: in})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.feed.Publish(t.Context(), a.Events)
+			w.write(t, core.RunWrite{RunID: a.Run.ID, SessionID: w.session.ID, Attempt: 1, End: &core.RunEnd{Status: core.RunFailed, Error: &core.RunError{Code: "x", Message: "the model <is> away"}}})
+		}
+		w.slack.awaitTexts(t, "from the web")
+		w.slack.mu.Lock()
+		defer w.slack.mu.Unlock()
+		if !slices.Equal(w.slack.private, []string{"U1: the model &lt;is&gt; away"}) {
+			t.Errorf("got the ephemeral messages %q, want one", w.slack.private)
+		}
+	})
+}
+
+// What is edited, deleted and interrupted while no process posts arrives in Slack afterwards:
+// from the events, and without them when these are no longer kept.
+func TestChangesWhileDown(t *testing.T) {
+	t.Parallel()
+	for name, kept := range map[string]bool{"events are kept": true, "events are gone": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				w := newWorld(t, d)
+				stop := w.start(t, "a/1")
+				w.turn(t, 0)
+				w.turn(t, 1)
+				run := w.askIn(t, w.session.ID, fromSlack("Hello?"))
+				w.say(t, run, 0, "A wrong start.\n")
+				w.slack.await(t, "the start", func() bool { return w.slack.last().Streaming })
+				stop()
+				m := core.Message{ID: core.NewID[core.MessageID](), Role: core.RoleAssistant, Content: "Right."}
+				w.write(t, core.RunWrite{
+					RunID: run.ID, SessionID: run.SessionID, Attempt: 1, Messages: []core.Message{m}, End: &core.RunEnd{Status: core.RunSucceeded, AnswerID: m.ID},
+					Events: []core.Event{core.NewEvent(run.SessionID, run.ID, core.EventMessageDiscarded, core.DiscardedData{MessageID: run.DraftID(1, 0), Reason: "retry"})},
+				})
+				log, err := repositories.NewMessages(d.Gorm).GetMessagesAfter(t.Context(), ann(), w.session.ID, "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				branches := repositories.NewBranches(d.Gorm)
+				if _, _, err := branches.Revise(t.Context(), ann(), core.ReviseMessage{SessionID: w.session.ID, MessageID: log[0].ID, Content: "question zero"}); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := branches.Delete(t.Context(), ann(), w.session.ID, log[2].ID); err != nil {
+					t.Fatal(err)
+				}
+				if !kept {
+					if err := d.Gorm.WithContext(t.Context()).Exec("DELETE FROM session_events").Error; err != nil {
+						t.Fatal(err)
+					}
+				}
+				w.turn(t, 2)
+				w.start(t, "a/2")
+				w.slack.awaitTexts(t, "question zero", "answer 0", "answer 1", "", "Right.", "question 2", "answer 2")
+				if p := w.slack.list(); !strings.Contains(p[3].Blocks, "interrupted") {
+					t.Errorf("got the blocks %s, want a note", p[3].Blocks)
+				}
+			})
+		})
+	}
+}
+
+// When the events are no longer kept, the messages are loaded.
+func TestResync(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		stop := w.start(t, "a/1")
+		w.turn(t, 0)
+		w.slack.awaitTexts(t, turnTexts(1)...)
+		stop()
+		for i := range 3 {
+			w.turn(t, i+1)
+		}
+		if err := d.Gorm.WithContext(t.Context()).Exec("DELETE FROM session_events").Error; err != nil {
+			t.Fatal(err)
+		}
+		w.start(t, "a/2")
+		w.slack.awaitTexts(t, turnTexts(4)...)
+	})
+}

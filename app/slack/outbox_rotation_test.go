@@ -1,0 +1,243 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"bobbin/app/core"
+)
+
+// streamSlack is a Slack that shows streams, without a network: it works in simulated time.
+type streamSlack struct {
+	streams []*shownStream
+}
+
+type shownStream struct {
+	ts             string
+	text           strings.Builder
+	started, ended time.Time // ended is zero while it is open
+}
+
+// maxStream is how long Slack lets a stream live.
+const maxStream = 5 * time.Minute
+
+// RoundTrip answers a call of the Web API.
+func (s *streamSlack) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, err
+	}
+	answer := map[string]any{"ok": true, "channel": "C1"}
+	switch method := strings.TrimPrefix(r.URL.Path, "/api/"); method {
+	case "chat.startStream":
+		ts := fmt.Sprintf("1000.%06d", len(s.streams))
+		s.streams = append(s.streams, &shownStream{ts: ts, started: time.Now()})
+		answer["ts"] = ts
+		s.streams[len(s.streams)-1].add(form)
+	case "chat.appendStream", "chat.stopStream":
+		last := s.streams[len(s.streams)-1]
+		if !last.ended.IsZero() || time.Since(last.started) >= maxStream {
+			answer = map[string]any{"ok": false, "error": "message_not_in_streaming_state"}
+			break
+		}
+		last.add(form)
+		if method == "chat.stopStream" {
+			last.ended = time.Now()
+		}
+	case "chat.update":
+		var blocks []struct{ Text string }
+		_ = json.Unmarshal([]byte(form.Get("blocks")), &blocks) // without blocks the stream says nothing
+		i := slices.IndexFunc(s.streams, func(one *shownStream) bool { return one.ts == form.Get("ts") })
+		s.streams[i].ended = s.streams[i].started.Add(maxStream - 1) // when Slack ended it
+		s.streams[i].text.Reset()
+		for _, b := range blocks {
+			s.streams[i].text.WriteString(b.Text)
+		}
+	default:
+		answer = map[string]any{"ok": false, "error": "unexpected_" + method}
+	}
+	data, err := json.Marshal(answer)
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(string(data))), Request: r}, err
+}
+
+func (s *shownStream) add(form url.Values) {
+	var chunks []struct{ Type, Text string }
+	_ = json.Unmarshal([]byte(form.Get("chunks")), &chunks) // stopStream may have none
+	for _, c := range chunks {
+		s.text.WriteString(c.Text)
+	}
+	s.text.WriteString(form.Get("markdown_text"))
+}
+
+// memoryPosts keep posts in memory; what a stream does not need is missing.
+type memoryPosts struct {
+	core.SlackPostStore
+
+	all []core.SlackPost
+}
+
+func (m *memoryPosts) Begin(_ context.Context, _ string, p core.SlackPost) (core.SlackPost, bool, error) {
+	p.State = core.SlackPostSending
+	m.all = append(m.all, p)
+	return p, true, nil
+}
+
+func (m *memoryPosts) Of(context.Context, core.SessionID, ...string) ([]core.SlackPost, error) {
+	return slices.Clone(m.all), nil
+}
+
+func (m *memoryPosts) Update(_ context.Context, _ string, p core.SlackPost) error {
+	for i := range m.all {
+		if m.all[i].Part == p.Part {
+			m.all[i] = p
+		}
+	}
+	return nil
+}
+
+// newStreaming returns a follower of a session in which a person of Slack waits for an answer.
+func newStreaming(s *streamSlack) (*follower, *memoryPosts) {
+	posts := &memoryPosts{}
+	api := slack.New("xoxb-1", slack.OptionAPIURL("https://slack.test/api/"), slack.OptionHTTPClient(&http.Client{Transport: s}))
+	me := &client{Client: api, me: &slack.AuthTestResponse{TeamID: "T1"}}
+	clients := &Clients{known: map[string]*clientEntry{"": {client: me, until: time.Now().Add(24 * time.Hour)}}}
+	o := NewOutbox(OutboxOptions{Posts: posts, Worker: "a/1", Logger: slog.New(slog.DiscardHandler), Threads: advancing{}, Clients: clients})
+	f := newFollower(o, core.SlackBacklog{SlackThread: core.SlackThread{SessionID: "s1", Team: "T1", Channel: "C1", Thread: "1000.0"}})
+	f.active, f.user = true, "U1"
+	return f, posts
+}
+
+// advancing is a store of threads whose lease nobody takes.
+type advancing struct{ core.SlackThreadStore }
+
+func (advancing) Advance(context.Context, string, core.SessionID, int64, time.Duration) error {
+	return nil
+}
+
+// writeAnswer lets the model write an answer of lines of code, one a second. After each it calls
+// pause with the number of the line.
+func writeAnswer(t *testing.T, f *follower, lines int, pause func(int)) {
+	t.Helper()
+	whole := ""
+	write := func(text string) {
+		t.Helper()
+		if err := f.addDelta(t.Context(), core.DeltaData{MessageID: "m1", Offset: len(whole), Text: text}); err != nil {
+			t.Fatal(err)
+		}
+		whole += text
+		f.lastEvent = time.Now()
+	}
+	write("```go\n")
+	for i := range lines {
+		write(fmt.Sprintf("line %d\n", i))
+		pause(i)
+		if err := f.tick(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("```\nThe end.")
+	if err := f.postMessage(t.Context(), core.Message{ID: "m1", Role: core.RoleAssistant, Content: whole, OnPath: true}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Slack ends a stream after five minutes. An answer that is written for a quarter of an hour goes
+// on in another stream before that; each part is whole Markdown, and nothing is lost or doubled.
+func TestStreamRotation(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &streamSlack{}
+		f, posts := newStreaming(s)
+		writeAnswer(t, f, 15*60, func(int) { time.Sleep(time.Second) })
+		checkStreams(t, s, posts, 15*60, 4)
+	})
+}
+
+// A stream that Slack has ended, because nothing could be sent for a while, goes on in another
+// one; the code block in which it ended is closed.
+func TestStreamExpires(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &streamSlack{}
+		f, posts := newStreaming(s)
+		writeAnswer(t, f, 60, func(line int) {
+			time.Sleep(time.Second)
+			if line == 30 {
+				f.pace.slowDown("C1", maxStream)
+				time.Sleep(maxStream)
+			}
+		})
+		checkStreams(t, s, posts, 60, 2)
+	})
+}
+
+// checkStreams checks that the streams have all lines once, and that none became too old.
+func checkStreams(t *testing.T, s *streamSlack, posts *memoryPosts, lines, streams int) {
+	t.Helper()
+	next := 0
+	for i, part := range s.streams {
+		if life := part.ended.Sub(part.started); part.ended.IsZero() || life >= maxStream {
+			t.Errorf("stream %d lived for %s, want it ended before %s", i, life, maxStream)
+		}
+		text := part.text.String()
+		if strings.Count(text, "```") != 2 {
+			t.Errorf("stream %d is not whole: %.30q … %q", i, text, text[max(0, len(text)-30):])
+		}
+		for l := range strings.Lines(text) {
+			if l == fmt.Sprintf("line %d\n", next) {
+				next++
+			} else if strings.HasPrefix(l, "line") {
+				t.Errorf("stream %d has %q, want line %d", i, l, next)
+			}
+		}
+	}
+	if next != lines || len(s.streams) != streams || len(posts.all) != streams {
+		t.Errorf("got %d lines in %d streams and %d posts, want %d in %d", next, len(s.streams), len(posts.all), lines, streams)
+	}
+	for _, p := range posts.all {
+		if p.Streaming || p.State != core.SlackPostSent {
+			t.Errorf("got the post %+v, want it complete", p)
+		}
+	}
+}
+
+// A thread is followed for ten minutes without an event of the run at work, and not longer: its
+// lease and its goroutine are free then, and the next event brings another follower.
+func TestFollowerEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, _ := newStreaming(&streamSlack{})
+		began := time.Now()
+		for time.Since(began) <= stuckTime {
+			if err := f.tick(t.Context()); err != nil {
+				t.Fatalf("after %s: %v, want it to follow", time.Since(began), err)
+			}
+			time.Sleep(tickEvery)
+		}
+		if err := f.tick(t.Context()); !errors.Is(err, errIdle) {
+			t.Errorf("after %s: got %v, want the end", time.Since(began), err)
+		}
+		f.lastEvent, f.active = time.Now(), false
+		time.Sleep(idleTime + tickEvery)
+		if err := f.tick(t.Context()); !errors.Is(err, errIdle) {
+			t.Errorf("without a run: got %v, want the end", err)
+		}
+	})
+}

@@ -1,0 +1,278 @@
+package slack_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"runtime/pprof"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/repositories"
+	"bobbin/app/slack"
+	"bobbin/tests/dbtest"
+	"bobbin/tests/process"
+)
+
+// What is said on the web is posted with its author, answers in parts, and messages that
+// came from Slack are not posted again.
+func TestPostsMessages(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		stop := w.start(t, "a/1")
+		w.answer(t, w.askIn(t, w.session.ID, core.RunInput{Content: "from Slack", Source: core.SourceSlack}), "Hello <!channel>.")
+		w.answer(t, w.ask(t, "from the web"), strings.Repeat("Some words.\n\n", 1200))
+		w.slack.await(t, "four posts", func() bool { return len(w.slack.list()) == 4 })
+		posts := w.slack.list()
+		for i, want := range []string{"Hello <\u2060!channel>.", "from the web", "Some words.", "Some words."} {
+			if !strings.HasPrefix(posts[i].Markdown, want) || posts[i].Thread != thread || posts[i].Delivery == "" {
+				t.Errorf("post %d: got %.300v, want %q in the thread", i, posts[i], want)
+			}
+		}
+		if !strings.Contains(posts[1].Blocks, `Ann *Lee* · web`) || strings.Contains(posts[0].Blocks, "web") {
+			t.Errorf("got the blocks %s and %s, want the author in the second", posts[0].Blocks, posts[1].Blocks)
+		}
+		if text := posts[2].Markdown + "\n\n" + posts[3].Markdown; strings.Count(text, "Some words.") != 1200 {
+			t.Errorf("got %d sentences, want 1200", strings.Count(text, "Some words."))
+		}
+		stop()
+		p, err := w.posts.PostAt(t.Context(), "T1", "C1", posts[3].TS)
+		if err != nil || p.Part != 1 || p.State != core.SlackPostSent {
+			t.Errorf("got post %+v (%v), want part 1", p, err)
+		}
+	})
+}
+
+// A storm of 429 holds posts up, and changes neither their order nor their number.
+func TestRateLimitStorm(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.slack.setFault(func(method string, call int, _ func()) (int, string) {
+			if method == "chat.postMessage" && call%3 != 0 {
+				return http.StatusTooManyRequests, "0"
+			}
+			return 0, ""
+		})
+		const turns = 2 // each refusal takes three seconds
+		for i := range turns {
+			w.turn(t, i)
+		}
+		w.start(t, "a/1")
+		w.slack.awaitTexts(t, turnTexts(turns)...)
+	})
+}
+
+// An answer of Slack that is lost after the post was made, or before, leads to one post.
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.slack.setFault(func(method string, call int, work func()) (int, string) {
+			switch {
+			case method != "chat.postMessage":
+			case call == 2: // nothing happens
+				return http.StatusBadGateway, "bad"
+			case call == 4:
+				work()
+				return -1, ""
+			}
+			return 0, ""
+		})
+		for i := range 3 {
+			w.turn(t, i)
+		}
+		w.start(t, "a/1")
+		w.slack.awaitTexts(t, turnTexts(3)...)
+	})
+}
+
+// A post whose answer is lost, while Slack does not let the thread be read, is unknown and
+// never repeated.
+func TestUnknownPost(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.slack.setFault(func(method string, call int, _ func()) (int, string) {
+			switch {
+			case method == "chat.postMessage" && call == 1:
+				return -1, ""
+			case method == "conversations.replies":
+				return 0, `{"ok":false,"error":"missing_scope"}`
+			}
+			return 0, ""
+		})
+		w.turn(t, 0)
+		w.start(t, "a/1")
+		w.slack.awaitTexts(t, "answer 0")
+		question, err := repositories.NewMessages(d.Gorm).GetMessagesAfter(t.Context(), ann(), w.session.ID, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		posts, err := w.posts.Of(t.Context(), w.session.ID, string(question[0].ID))
+		if err != nil || len(posts) != 1 || posts[0].State != core.SlackPostUnknown || posts[0].Error == "" {
+			t.Errorf("got the posts %+v (%v), want one that is unknown", posts, err)
+		}
+		faults, err := w.threads.Faults(t.Context(), w.session.ID)
+		if err != nil || len(faults) != 1 || faults[0].ItemID != string(question[0].ID) || faults[0].State != core.SlackPostUnknown || faults[0].Reason == "" {
+			t.Errorf("got the faults %+v (%v), want the unknown post", faults, err)
+		}
+	})
+}
+
+// dyingPosts is the storage of a process that dies after its first post, before it has
+// stored Slack's answer.
+type dyingPosts struct {
+	core.SlackPostStore
+	died chan struct{}
+	once sync.Once
+}
+
+func (d *dyingPosts) Update(context.Context, string, core.SlackPost) error {
+	d.once.Do(func() { close(d.died) })
+	return core.Errorf(core.ErrStale, "the process is dead")
+}
+
+// A process that dies between a post and its ts leaves one post, which the next process
+// finds in Slack.
+func TestDeathBetweenPostAndTimestamp(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.turn(t, 0)
+		dying := &dyingPosts{SlackPostStore: w.posts, died: make(chan struct{})}
+		stop := w.start(t, "a/1", func(o *slack.OutboxOptions) { o.Posts = dying })
+		<-dying.died
+		stop()
+		w.start(t, "a/2")
+		w.slack.awaitTexts(t, turnTexts(1)...)
+		w.turn(t, 1)
+		w.slack.awaitTexts(t, turnTexts(2)...)
+	})
+}
+
+// Two processes post to a thread in turns, and wake-ups that come twice change nothing.
+func TestTwoProcesses(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		stop := w.start(t, "a/1", func(*slack.OutboxOptions) {})
+		w.start(t, "b/1")
+		for i := range 10 {
+			w.turn(t, i)
+			if i == 5 {
+				stop()
+			}
+		}
+		w.slack.awaitTexts(t, turnTexts(10)...)
+	})
+}
+
+// Wake-ups that come many times, for one event and for sessions without a thread, post once.
+func TestRepeatedWakeups(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		for i := range 3 {
+			w.start(t, fmt.Sprintf("%d/1", i), func(o *slack.OutboxOptions) { o.Settle = time.Millisecond })
+		}
+		for i := range 5 {
+			w.turn(t, i)
+			for range 20 {
+				for _, s := range w.outboxes {
+					for _, session := range []core.SessionID{w.session.ID, "nobody"} {
+						select {
+						case s.Wakeups() <- session:
+						default: // full: the sweep finds it
+						}
+					}
+				}
+			}
+		}
+		w.slack.awaitTexts(t, turnTexts(5)...)
+		w.turn(t, 5)
+		w.slack.awaitTexts(t, turnTexts(6)...)
+	})
+}
+
+// A channel that Slack slows down holds up no other.
+func TestSlowChannel(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		other, err := repositories.NewSessions(d.Gorm).Create(t.Context(), core.Session{Owner: "ann", Agent: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.bind(t, other.ID, "C2", "2000.1")
+		limited := make(chan struct{})
+		w.slack.setFault(func(_ string, call int, _ func()) (int, string) {
+			if call == 1 {
+				close(limited)
+				return http.StatusTooManyRequests, "3600"
+			}
+			return 0, ""
+		})
+		w.turn(t, 0)
+		w.start(t, "a/1")
+		<-limited
+		w.askIn(t, other.ID, core.RunInput{Content: "elsewhere", Source: core.SourceWeb})
+		w.slack.awaitTexts(t, "elsewhere")
+	})
+}
+
+// A thread in which nothing happens costs no goroutine.
+func TestIdleThread(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		var following atomic.Int64 // while a post is made
+		w.slack.setFault(func(string, int, func()) (int, string) {
+			following.Store(int64(countFollowers(t)))
+			return 0, ""
+		})
+		// Goroutines inherit the labels of the one that starts them.
+		pprof.Do(t.Context(), pprof.Labels("test", t.Name()), func(context.Context) { w.start(t, "a/1") })
+		w.turn(t, 0)
+		w.slack.awaitTexts(t, turnTexts(1)...)
+		if following.Load() == 0 {
+			t.Error("got no goroutine of the thread while it gets a post, want one: this test counts the wrong ones")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for countFollowers(t) > 0 {
+			if !process.Pause(ctx, 20*time.Millisecond) {
+				t.Fatalf("got %d goroutines of the thread after a minute without an event, want none", countFollowers(t))
+			}
+		}
+		w.turn(t, 1)
+		w.slack.awaitTexts(t, turnTexts(2)...)
+	})
+}
+
+// countFollowers returns how many goroutines of the test's outbox follow a thread.
+func countFollowers(t *testing.T) (n int) {
+	t.Helper()
+	var profile strings.Builder
+	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
+		t.Fatal(err)
+	}
+	for stack := range strings.SplitSeq(profile.String(), "\n\n") {
+		if strings.Contains(stack, t.Name()) && strings.Contains(stack, "follower") {
+			count, _, _ := strings.Cut(stack, " @ ")
+			one, err := strconv.Atoi(count)
+			if err != nil {
+				t.Fatalf("got the stack %q, want it to begin with a number", stack)
+			}
+			n += one
+		}
+	}
+	return n
+}

@@ -1,0 +1,207 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	slackapi "github.com/slack-go/slack"
+
+	"bobbin/app/core"
+)
+
+// How items are handled.
+const (
+	workers    = 8
+	workerTime = 500 * time.Millisecond // between the starts of two workers: after a restart acknowledgments come first
+	pollTime   = 2 * time.Second        // for items whose wake-up was lost, and those that wait
+	handleTime = 100 * time.Second
+	minRetry   = time.Second
+	maxRetry   = time.Minute
+	maxAge     = time.Hour      // an item that fails is given up then
+	maxWait    = 24 * time.Hour // one that waits for runs
+	sweepTime  = time.Hour
+)
+
+// waitError says that an item cannot be handled yet.
+type waitError struct{ after time.Duration }
+
+// Error says so.
+func (e waitError) Error() string { return "waits for the session's runs to end" }
+
+// workLoop handles one item after the other.
+func (s *Service) workLoop(ctx context.Context) {
+	ticker := time.NewTicker(pollTime)
+	defer ticker.Stop()
+	for {
+		for s.handleNext(ctx) {
+		}
+		select {
+		case <-s.wake:
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// sweepLoop removes old items, at intervals.
+func (s *Service) sweepLoop(ctx context.Context) {
+	ticker := time.NewTicker(sweepTime)
+	defer ticker.Stop()
+	for {
+		if err := s.Inbox.Sweep(ctx, core.SlackMemory); err != nil && ctx.Err() == nil {
+			s.Logger.WarnContext(ctx, "old items of Slack not removed", "err", err)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// maxEchoes is how many reported posts wait to be confirmed.
+const maxEchoes = 1000
+
+// confirmLoop confirms posts that Slack reports until ctx ends. What is lost here is found in the
+// thread.
+func (s *Service) confirmLoop(ctx context.Context) {
+	for {
+		select {
+		case post := <-s.intake.echoes:
+			if err := s.Posts.Confirm(ctx, post); err != nil && ctx.Err() == nil {
+				s.Logger.WarnContext(ctx, "post that Slack reports not confirmed", "item", post.ItemID, "part", post.Part, "err", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// handleNext handles an item that is due, and reports whether there was one.
+func (s *Service) handleNext(ctx context.Context) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	item, err := s.Inbox.Claim(ctx, s.Worker)
+	if err != nil {
+		if !errors.Is(err, core.ErrNotFound) && ctx.Err() == nil {
+			s.Logger.WarnContext(ctx, "items of Slack not claimed", "err", err)
+		}
+		return false
+	}
+	item, err = s.handleItem(ctx, item)
+	if err = s.settle(ctx, item, err); err != nil && !errors.Is(err, core.ErrStale) {
+		s.Logger.WarnContext(ctx, "item of Slack not settled; its lease will lapse", "item", item.ID, "err", err)
+	}
+	return true
+}
+
+// handleItem handles an item. It returns it with the session that it went to, and its user.
+func (s *Service) handleItem(ctx context.Context, item core.SlackItem) (_ core.SlackItem, err error) {
+	ctx, cancel := context.WithTimeout(ctx, handleTime)
+	defer cancel()
+	defer func() { // one item must not end the process
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	defer func() {
+		if errors.Is(err, errNotInstalled) {
+			s.Observer.SlackReceived(string(item.Kind), outcomeUnknown)
+			err = nil
+		}
+	}()
+	switch item.Kind {
+	case core.SlackOAuthState:
+		return item, nil
+	case core.SlackMessage, core.SlackEvent:
+		var e envelope
+		if err := json.Unmarshal(item.Payload, &e); err != nil {
+			return item, finalError(err)
+		}
+		return s.handleEvent(ctx, item, e)
+	case core.SlackCommand:
+		var c command
+		if err := json.Unmarshal(item.Payload, &c); err != nil {
+			return item, finalError(err)
+		}
+		w, err := s.openWorkspace(ctx, c.Enterprise, c.Team)
+		if err != nil {
+			return item, err
+		}
+		return item, w.handleCommand(ctx, c)
+	default:
+		var c interaction
+		if err := json.Unmarshal(item.Payload, &c); err != nil {
+			return item, finalError(err)
+		}
+		w, err := s.openWorkspace(ctx, c.Enterprise.ID, c.Team.ID)
+		if err != nil {
+			return item, err
+		}
+		return item, w.handleInteraction(ctx, c)
+	}
+}
+
+// finalError returns an error after which an item is not tried again.
+func finalError(err error) error {
+	return &core.Error{Kind: core.ErrInvalid, Message: err.Error(), Err: err}
+}
+
+// settle ends the lease of an item: it is done, or due again later.
+func (s *Service) settle(ctx context.Context, item core.SlackItem, err error) error {
+	stopping := ctx.Err() != nil
+	ctx = context.WithoutCancel(ctx)
+	item.Error = ""
+	if err == nil {
+		return s.Inbox.Finish(ctx, item)
+	}
+	if stopping {
+		return s.Inbox.Retry(ctx, item, 0)
+	}
+	item.Error = core.Clip(err.Error(), 300)
+	wait, giveUp := retryAfter(err, item)
+	if !giveUp {
+		s.Logger.DebugContext(ctx, "item of Slack waits", "item", item.ID, "attempt", item.Attempts, "wait", wait, "err", err)
+		return s.Inbox.Retry(ctx, item, wait)
+	}
+	s.Logger.LogAttrs(ctx, slog.LevelError, "item of Slack given up",
+		slog.String("item", string(item.ID)), slog.String("kind", string(item.Kind)), slog.Int("attempts", item.Attempts), slog.Any("err", err))
+	return s.Inbox.Finish(ctx, item)
+}
+
+// retryAfter returns when an item is due again after an error, or that it is given up.
+func retryAfter(err error, item core.SlackItem) (wait time.Duration, giveUp bool) {
+	age := time.Since(item.CreatedAt)
+	var waits waitError
+	var limited *slackapi.RateLimitedError
+	switch {
+	case errors.As(err, &waits):
+		return waits.after, age > maxWait
+	case errors.As(err, &limited):
+		return max(limited.RetryAfter, minRetry), age > maxAge
+	case isFinal(err):
+		return 0, true
+	}
+	return min(minRetry<<min(item.Attempts-1, 6), maxRetry), age > maxAge
+}
+
+// isFinal reports whether the same item fails again however often it is tried.
+func isFinal(err error) bool {
+	if core.IsSessionBusy(err) || errors.Is(err, core.ErrNoDatabase) {
+		return false
+	}
+	for _, kind := range []error{
+		core.ErrInvalid, core.ErrForbidden, core.ErrNotFound, core.ErrConflict, core.ErrTooLarge, core.ErrUnprocessable, core.ErrRateLimited, core.ErrContextFloor,
+	} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}

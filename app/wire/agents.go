@@ -1,0 +1,148 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"bobbin/app/agents"
+	"bobbin/app/agents/tools"
+	"bobbin/app/chat/memories"
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/core/contextwindow"
+)
+
+// Agents are the agents of the settings, with what their files may refer to.
+type Agents struct {
+	Catalog *agents.Catalog
+	Known   agents.KnownParts
+	Tools   *tools.Set
+	Global  contextwindow.Global // the context settings of all agents
+}
+
+// LoadAgents reads the agents' files. Their models are checked against m, where it has
+// any; context settings are checked as they will be used.
+func LoadAgents(cfg config.Config, set *tools.Set, thresholdSet bool, m Models) (Agents, error) {
+	a := NewAgents(cfg, set, thresholdSet, m)
+	var err error
+	if a.Catalog, err = agents.LoadCatalog(cfg.AgentsDir, a.Known); err != nil {
+		return Agents{}, err
+	}
+	set.Use(a.Catalog.List())
+	return a, nil
+}
+
+// NewAgents returns what agents' files are checked against, with an empty catalog.
+func NewAgents(cfg config.Config, set *tools.Set, thresholdSet bool, m Models) Agents {
+	a := Agents{Catalog: agents.CatalogOf(), Tools: set, Global: GlobalContext(cfg, thresholdSet)}
+	a.Known = agents.KnownParts{
+		Tools: set.Names(), Settings: map[string][]string{}, Off: map[string]string{},
+		ToolsDir: ToolsDir(cfg), Kinds: toolKinds(cfg),
+		Validate: func(agent core.Agent) error {
+			_, err := contextwindow.Resolve(a.Global, agent.Context)
+			return err
+		},
+	}
+	if m.Registry != nil {
+		a.Known.Model = m.Describe
+	}
+	for _, name := range set.Names() {
+		if tool, ok := set.Lookup(name); ok {
+			if t, ok := tool.(tools.Configurable); ok {
+				a.Known.Settings[name] = t.Settings()
+			}
+		}
+	}
+	if !cfg.Tools.FetchURL.Enabled {
+		a.Known.Off[core.ToolFetchURL] = "set tools.fetch_url.enabled: true in bobbin.yaml"
+	}
+	return a
+}
+
+// GlobalContext returns the context settings of all agents. The threshold counts
+// only when it was set: its default is the presets' own.
+func GlobalContext(cfg config.Config, thresholdSet bool) contextwindow.Global {
+	g := contextwindow.Global{SummaryModel: cfg.ContextSummaryModel, SummaryRole: cfg.ContextSummaryRole}
+	if thresholdSet || cfg.ContextUsageThreshold != config.Default().ContextUsageThreshold {
+		g.UsageThreshold = &cfg.ContextUsageThreshold
+	}
+	return g
+}
+
+// ToolParts are what the built-in tools work on. A tool whose part is nil can be listed, and not
+// called.
+type ToolParts struct {
+	Messages core.MessageStore
+	Search   core.SearchStore
+	Memories *memories.Service
+	Logger   *slog.Logger // nil = nothing is logged
+}
+
+// NewTools returns the built-in tools that are switched on, with what opens those that files
+// describe.
+func NewTools(cfg config.Config, parts ToolParts) (*tools.Set, error) {
+	list := []tools.Tool{
+		tools.NewCurrentTime(time.Now), tools.NewCalculator(), tools.NewReadResult(parts.Messages), tools.NewSearchHistory(parts.Search),
+		tools.NewSearchMemories(parts.Memories.Search),
+	}
+	if cfg.Tools.FetchURL.Enabled {
+		list = append(list, tools.NewFetchURL(newFetcher(cfg.Tools.FetchURL)))
+	}
+	set, err := tools.NewSet(list...)
+	if err != nil {
+		return nil, fmt.Errorf("tools: %w", err)
+	}
+	log := parts.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return set.WithSources(newToolOpener(cfg, log)), nil
+}
+
+// newFetcher returns what reads web pages: of the public internet only.
+func newFetcher(cfg config.FetchURL) *tools.Fetcher {
+	ports := make([]int, 0, len(cfg.Ports))
+	for _, p := range cfg.Ports {
+		if n, err := strconv.Atoi(p); err == nil { // Validate has checked them
+			ports = append(ports, n)
+		}
+	}
+	return tools.NewFetcher(tools.FetcherOptions{Time: cfg.Time, Bytes: int64(cfg.Bytes), Ports: ports, UserAgent: "Bobbin (fetch_url)"})
+}
+
+// What operators are told about an agent that may send what it knows to any host.
+const (
+	SendsAnywhere = "fetch_url without allow_hosts and approval: a page or a file that the agent reads can make it send what it knows to any host"
+	NarrowFetch   = "set allow_hosts, or approval: first, under tool_settings.fetch_url in the agent's file"
+)
+
+// WarnOpenFetch warns of agents that may send what they know to any host.
+func WarnOpenFetch(ctx context.Context, list []core.Agent, log *slog.Logger) {
+	for _, agent := range list {
+		if agent.SendsAnywhere() {
+			log.WarnContext(ctx, SendsAnywhere+"; "+NarrowFetch, "agent", agent.Name)
+		}
+	}
+}
+
+// CheckAgent returns the model that answers for the agent, and why it cannot be used.
+func CheckAgent(m Models, agent core.Agent) (model string, err error) {
+	model = agent.Model
+	if model == "" {
+		model = m.Choice.Model
+	}
+	_, err = m.Get(agent.Model)
+	return model, err
+}
+
+// WarnUnusable warns of each agent whose model cannot be used.
+func WarnUnusable(ctx context.Context, m Models, list []core.Agent, log *slog.Logger) {
+	for _, agent := range list {
+		if model, err := CheckAgent(m, agent); err != nil {
+			log.WarnContext(ctx, "agent cannot be used, messages to it are refused", "agent", agent.Name, "model", model, "reason", err.Error())
+		}
+	}
+}

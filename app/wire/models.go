@@ -1,0 +1,147 @@
+package wire
+
+import (
+	"context"
+	"os"
+	"strings"
+
+	"bobbin/app/core/config"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/anthropic"
+	"bobbin/app/core/llm/demo"
+	"bobbin/app/core/llm/langchain"
+	"bobbin/app/core/llm/openai"
+	"bobbin/app/core/tokens"
+)
+
+// Models are the language models of the settings.
+type Models struct {
+	*llm.Registry
+
+	Choice     llm.Choice // which model is the default, and why
+	Calibrator *tokens.Calibrator
+}
+
+// ModelOptions are what OpenModels needs besides the settings: Counter is required.
+type ModelOptions struct {
+	Counter llm.TokenCounter
+	Backoff llm.Backoff
+	// Observe returns the model with its calls counted, under that label; nil = none are.
+	Observe func(m llm.Model, label string) llm.Model
+}
+
+// OpenModels builds the registry of models and chooses the default one. It needs no
+// database; models are opened when they are used.
+func OpenModels(ctx context.Context, cfg config.Config, o ModelOptions) (Models, error) {
+	known := tokens.NewModels(o.Backoff.Logger)
+	m := Models{Choice: llm.Detect(ctx, cfg.DefaultLLM, os.Getenv, llm.OllamaModels)}
+	var err error
+	m.Registry, err = llm.NewRegistry(modelEntries(cfg), newOpener(o), llm.Defaults{
+		Model: m.Choice.Model, Env: os.Getenv,
+		Lookup: func(model string) (window, maxOutput int, factor float64, ok bool) {
+			info, ok := known.Assume(model)
+			return info.Window, info.MaxOutput, info.Factor, ok
+		},
+		Unknown: known.Warn,
+		Images:  tokens.SeesImages,
+		Documents: func(model string) llm.Documents {
+			reads := tokens.ReadsPDF(model)
+			return nativeDocuments(cfg, &reads)
+		},
+	})
+	if err != nil {
+		return Models{}, err
+	}
+	m.Calibrator = tokens.NewCalibrator(m.priorFactor)
+	return m, nil
+}
+
+// modelEntries returns the configured models.
+func modelEntries(cfg config.Config) []llm.Entry {
+	entries := make([]llm.Entry, 0, len(cfg.Models))
+	for _, m := range cfg.Models {
+		entries = append(entries, llm.Entry{
+			Name: m.Name, Provider: m.Provider, Model: m.Model, BaseURL: m.BaseURL, APIKeyEnv: m.APIKeyEnv,
+			Window: m.ContextWindow, MaxOutput: m.MaxOutputTokens, PriorFactor: m.PriorFactor(),
+			InputPrice: m.InputPrice, OutputPrice: m.OutputPrice, CacheReadPrice: m.CacheReadPrice, CacheWritePrice: m.CacheWritePrice,
+			Thinking: m.ThinkingBudget, Images: m.Images, Documents: nativeDocuments(cfg, m.Documents), Slots: m.Slots, MaxTokensField: m.MaxTokensField,
+		})
+	}
+	return entries
+}
+
+// nativeDocuments returns which PDFs a model gets as files that reads them or not; empty =
+// the settings do not say whether it does.
+func nativeDocuments(cfg config.Config, reads *bool) llm.Documents {
+	switch {
+	case reads == nil:
+		return ""
+	case *reads:
+		return llm.Documents(cfg.Files.NativePDF)
+	default:
+		return llm.DocumentsNever
+	}
+}
+
+// priorFactor returns what a model's counts are expected to be, before any were seen.
+func (m Models) priorFactor(model string) float64 {
+	entry, err := m.Resolve(model)
+	if err != nil || entry.PriorFactor <= 0 {
+		return 1
+	}
+	return entry.PriorFactor
+}
+
+// newOpener returns what opens one model of the registry, with retries around it.
+func newOpener(o ModelOptions) func(llm.Entry) (llm.Model, error) {
+	observe := o.Observe
+	if observe == nil {
+		observe = func(m llm.Model, _ string) llm.Model { return m }
+	}
+	var servers llm.Servers // that models share
+	return func(e llm.Entry) (llm.Model, error) {
+		if e.Provider == "demo" {
+			return observe(demo.New(o.Counter, demo.Delay), e.Model), nil
+		}
+		m, err := openProvider(e, os.Getenv(e.APIKeyEnv))
+		if err != nil {
+			return nil, err
+		}
+		return llm.WithRetry(servers.Share(observe(m, e.Model), e), o.Backoff), nil
+	}
+}
+
+// openProvider opens a model behind HTTP.
+func openProvider(e llm.Entry, key string) (llm.Model, error) {
+	if e.Provider == anthropic.Provider {
+		return anthropic.New(anthropic.Options{
+			Name: e.Name, Model: e.Model, BaseURL: e.BaseURL, APIKey: key, Info: e.Info(), Thinking: e.Thinking,
+		})
+	}
+	if strings.HasPrefix(e.Provider, langchain.Prefix) {
+		return langchain.New(langchain.Options{
+			Name: e.Name, Model: e.Model, Provider: e.Provider, BaseURL: e.BaseURL, APIKey: key, Info: e.Info(),
+		})
+	}
+	return openai.New(openai.Options{
+		Name: e.Name, Model: e.Model, Provider: e.Provider, BaseURL: e.BaseURL, APIKey: key, Info: e.Info(),
+		LegacyMaxTokens: e.TakesMaxTokens(),
+	})
+}
+
+// Window returns how long the prompts for the default model are planned, answer
+// included, and what the operator should set where that is a guess.
+func (m Models) Window() (size int, hint string) {
+	model, err := m.Get("")
+	if err != nil {
+		return 0, "" // the start has refused it
+	}
+	info := model.Info()
+	switch {
+	case info.WindowFrom == llm.WindowAssumed:
+		hint = "assumed, as the model is not known: set context_window in models"
+	case info.Provider == "ollama" && info.WindowFrom == llm.WindowKnown && os.Getenv("OLLAMA_CONTEXT_LENGTH") == "":
+		hint = "the default of Ollama: if yours is larger, set OLLAMA_CONTEXT_LENGTH here, too"
+	}
+	return info.Window, hint
+}

@@ -1,0 +1,132 @@
+package wire
+
+import (
+	"context"
+	"log/slog"
+
+	"bobbin/app/blobs"
+	"bobbin/app/chat"
+	"bobbin/app/chat/memories"
+	"bobbin/app/chat/transfer"
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/core/llm"
+	"bobbin/app/db/repositories"
+	"bobbin/app/deliveries"
+	"bobbin/app/events"
+	"bobbin/app/extract"
+	"bobbin/app/purge"
+	"bobbin/app/slack"
+)
+
+// NewFiles builds the use cases of images and files. Program is the file of this program,
+// which reads documents as a child process; empty = not known.
+func NewFiles(d Deps, program string) *blobs.Service {
+	f := d.Config.Files
+	return blobs.New(blobs.Options{
+		Store: d.Stores.Blobs, Sessions: d.Stores.Sessions, Counter: d.Counter, ReadText: extract.NewReader(program).Read, Logger: d.Logger,
+		Limits: blobs.Limits{Bytes: int64(f.Bytes), PerMessage: f.PerMessage, Total: int64(f.TotalBytes), User: int64(f.UserBytes), Types: f.Types},
+	})
+}
+
+// NewMemories builds the use cases of memories.
+func NewMemories(d Deps, e llm.Embedder) *memories.Service {
+	matches := core.MatchesMeaning
+	if e.Model() == llm.HashingModel {
+		matches = core.MatchesWords
+	}
+	return memories.New(memories.Options{
+		Store: d.Stores.Memories, Embedder: e, Matches: matches,
+		IndexBytes: int64(d.Config.Limits.MemoryIndexBytes), Logger: d.Logger,
+	})
+}
+
+// NewDeliveries builds what notifies webhooks of how runs end. It reads from the feed that
+// there is something to deliver.
+func NewDeliveries(d Deps) *deliveries.Service {
+	w := d.Config.Webhooks
+	newWork := make(chan struct{}, 1)
+	d.Feed.Notify(newWork, func(e core.Event) bool {
+		data, ok := e.Data.(core.RunData)
+		return ok && data.Delivers
+	})
+	o := deliveries.Options{
+		NewWork: newWork,
+		Store:   d.Stores.Deliveries, Feed: d.Feed, Worker: d.Worker, Concurrent: w.Concurrent, Grace: d.Config.Limits.ShutdownGrace,
+		Logger: d.Logger, Observer: d.Telemetry,
+		SendWebhook: deliveries.NewSender(deliveries.SenderOptions{
+			Runs: d.Stores.Runs, Messages: d.Stores.Messages, Secret: w.Secret.Reveal(),
+			AllowPrivate: w.AllowPrivate, Time: w.Time, Logger: d.Logger,
+		}).Send,
+	}
+	if d.Config.NATS.Shared() {
+		o.Signals = events.NewSignals(d.Bus, d.Logger)
+	}
+	return deliveries.New(o)
+}
+
+// NewPurge builds what removes sessions and users while this process serves. In and out are nil if
+// Slack is off.
+func NewPurge(d Deps, service *chat.Service, in *slack.Service, out *slack.Outbox) *purge.Service {
+	return purge.New(addSlack(purge.Options{
+		Store: repositories.NewPurges(d.Database.Gorm), CompactFiles: d.Database.Compact, Publisher: d.Feed,
+		Tables: repositories.PurgedTables(), Logger: d.Logger, Audit: d.Stores.Audit, Worker: d.Worker,
+		CancelRun: func(ctx context.Context, tenant core.Tenant, id core.RunID) error { // of this process and of others
+			_, err := service.Cancel(ctx, tenant, id, false)
+			return err
+		},
+	}, in, out))
+}
+
+// NewOfflinePurge builds what removes sessions and users in a process that does not serve.
+func NewOfflinePurge(s *Storage, stores Stores, settings config.Slack, log *slog.Logger) (*purge.Service, error) {
+	posts, err := newOfflineOutbox(settings, stores, log)
+	if err != nil {
+		return nil, err
+	}
+	return purge.New(addSlack(purge.Options{
+		Store: repositories.NewPurges(s.Gorm), CompactFiles: s.DB.Compact,
+		Publisher: events.New(events.NewLocal(0), stores.Events, log), // watchers at other processes read the database
+		Tables:    repositories.PurgedTables(), Logger: log, Audit: stores.Audit, Alone: s.Exclusive(),
+		CancelRun: func(ctx context.Context, tenant core.Tenant, id core.RunID) error { // by other processes, through the database
+			_, _, err := stores.Runs.RequestCancel(ctx, tenant, id)
+			return err
+		},
+	}, nil, posts)), nil
+}
+
+// NewDeletions builds what carries out deletions that were requested.
+func NewDeletions(d Deps, purges *purge.Service) *purge.Deletions {
+	return purge.NewDeletions(purges, repositories.NewDeletions(d.Database.Gorm), d.Stores.Sessions)
+}
+
+// NewRetention builds what removes things that were kept long enough.
+func NewRetention(d Deps, purges *purge.Service) *purge.RetentionWorker {
+	r := d.Config.Retention
+	return purge.NewRetentionWorker(purge.RetentionOptions{
+		Store: repositories.NewRetention(d.Database.Gorm), Audit: d.Stores.Audit, PurgeExpired: purges.Expired, Observer: d.Telemetry, Logger: d.Logger,
+		Events: r.Events, Archived: r.ArchivedSessions,
+	})
+}
+
+// NewTransfer builds what brings histories in and sessions out.
+func NewTransfer(d Deps, e Engine) *transfer.Service {
+	s := d.Stores
+	return transfer.New(transfer.Options{
+		Sessions: s.Sessions, Messages: s.Messages, Summaries: s.Summaries, Feed: d.Feed, Counter: d.Counter, Added: e.Compactor.Enqueue, Worker: d.Worker,
+		Users: transfer.UserStores{
+			Sessions: s.Sessions, Runs: s.Runs, Memories: s.Memories, Blobs: s.Blobs, Usage: s.ModelCalls, More: repositories.NewUserExports(d.Database.Gorm),
+		},
+		Limits: TransferLimits(d.Config),
+	})
+}
+
+// TransferLimits returns the bounds of imports and exports.
+func TransferLimits(cfg config.Config) transfer.Limits {
+	l := cfg.Limits
+	return transfer.Limits{
+		Message: int(l.MessageBytes), Output: int(l.ToolOutputBytes),
+		Line:   6*int(max(l.MessageBytes, l.ToolOutputBytes)) + 1<<20, // a byte may be six in JSON: whatever is exported can be imported
+		Import: int64(l.ImportBytes), Messages: l.ImportMessages,
+	}
+}

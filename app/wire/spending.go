@@ -1,0 +1,93 @@
+package wire
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"slices"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/runs"
+)
+
+// NewBudget returns what keeps spending within the limits of auth.limits.
+func NewBudget(cfg config.Config, s Stores) *runs.Budget {
+	limits := map[string]runs.DailyLimit{}
+	for _, l := range cfg.Auth.Limits {
+		limits[l.Key] = runs.DailyLimit{MicroUSD: int64(math.Round(l.USDPerDay * 1e6)), Tokens: int64(l.TokensPerDay)}
+	}
+	return runs.NewBudget(s.ModelCalls, limits, time.Now)
+}
+
+// WarnUnpriced warns of models that agents use and that keys with a limit in US dollars
+// are refused.
+func WarnUnpriced(ctx context.Context, cfg config.Config, m Models, list []core.Agent, log *slog.Logger) {
+	keys := DollarLimited(cfg)
+	if len(keys) == 0 {
+		return
+	}
+	for _, name := range m.Unpriced(cfg, list) {
+		log.WarnContext(ctx, "a model without a price is refused to keys with usd_per_day; set input_price and output_price in models, or limit tokens_per_day",
+			"model", name, "keys", keys)
+	}
+}
+
+// DollarLimited returns the names of the keys with a limit in US dollars.
+func DollarLimited(cfg config.Config) []string {
+	var keys []string
+	for _, l := range cfg.Auth.Limits {
+		if l.USDPerDay > 0 {
+			keys = append(keys, l.Key)
+		}
+	}
+	return keys
+}
+
+// Unpriced returns the models without a price that the agents use, for answers and for
+// summaries, sorted.
+func (m Models) Unpriced(cfg config.Config, list []core.Agent) []string {
+	var names []string
+	for _, name := range m.configuredNames(cfg, list) {
+		entry, err := m.Resolve(name)
+		if err == nil && !entry.Info().Priced() {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// configuredNames returns the models that agents answer with and that summaries are made
+// with, and the default.
+func (m Models) configuredNames(cfg config.Config, list []core.Agent) []string {
+	return slices.Concat(AgentModels(list), summaryModels(cfg, list), []string{m.Choice.Model})
+}
+
+// AgentModels returns the models that the agents answer with, fallbacks included.
+func AgentModels(list []core.Agent) []string {
+	var names []string
+	for _, agent := range list {
+		names = append(names, agent.FallbackModels...)
+		if agent.Model != "" {
+			names = append(names, agent.Model)
+		}
+	}
+	return names
+}
+
+// summaryModels returns the models that the settings name for summaries.
+func summaryModels(cfg config.Config, list []core.Agent) []string {
+	settings := []*string{&cfg.ContextSummaryModel}
+	for _, agent := range list {
+		settings = append(settings, agent.Context.SummaryModel, agent.Compaction.SummaryModel)
+	}
+	var names []string
+	for _, name := range settings {
+		if name != nil && *name != "" {
+			names = append(names, *name)
+		}
+	}
+	return names
+}

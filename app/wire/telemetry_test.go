@@ -1,0 +1,71 @@
+package wire
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+
+	"bobbin/app/core/config"
+	"bobbin/app/core/llm"
+)
+
+// A message may name any model that its provider may have: what the configuration does
+// not name shares a few labels.
+func TestModelLabels(t *testing.T) {
+	t.Parallel()
+	labels := NewLabels(slog.New(slog.DiscardHandler))
+	labels.current.Store(&configured{models: map[string]bool{"fast": true, "gpt-4o-mini": true}})
+	for name, want := range map[string]string{
+		"fast": "fast", "gpt-4o-mini": "gpt-4o-mini", "gpt-4o": "gpt-4o*", "openai/gpt-4o-mini": "gpt-4o*", "gpt-4o-alice@example.com": "gpt-4o*",
+		"ft:gpt-4o:acme:secret": "gpt-4o*", "openrouter/some/thing": "other", "bob's phone number is 123": "other", "": "other",
+	} {
+		if got := labels.modelLabel(name); got != want {
+			t.Errorf("%q: got label %q, want %q", name, got, want)
+		}
+	}
+	seen := map[string]bool{}
+	for i := range 10_000 {
+		seen[labels.modelLabel(fmt.Sprintf("gpt-4o-%d", i))] = true
+		seen[labels.modelLabel(fmt.Sprintf("openrouter/x/%d", i))] = true
+	}
+	if len(seen) > 5 {
+		t.Errorf("got %d labels of 20,000 models that somebody made up: %v", len(seen), seen)
+	}
+}
+
+// What the configuration names in any place has a label of its own, and so have agents
+// and tools.
+func TestNamedModels(t *testing.T) {
+	t.Parallel()
+	cfg := config.Default()
+	cfg.DefaultLLM, cfg.ContextSummaryModel = "one", "two"
+	cfg.Models = []config.Model{{Name: "one", Provider: "anthropic", BaseURL: "http://localhost"}, {Name: "three", Provider: "demo"}}
+	cfg.AgentsDir = t.TempDir()
+	log := slog.New(slog.DiscardHandler)
+	models, err := OpenModels(t.Context(), cfg, ModelOptions{Backoff: llm.Backoff{Logger: log}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := NewTools(cfg, ToolParts{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	agents, err := LoadAgents(cfg, set, false, Models{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := NewLabels(log)
+	labels.Set(cfg, models, agents)
+	got := labels.current.Load().models
+	for _, name := range []string{"one", "two", "three"} {
+		if !got[name] {
+			t.Errorf("%q is not among %v", name, got)
+		}
+	}
+	if got[""] {
+		t.Error("no name is a name")
+	}
+	if labels.agentLabel("assistant") != "assistant" || labels.agentLabel("gone") != "other" || labels.toolLabel("calculator") != "calculator" || labels.toolLabel("made_up") != "other" {
+		t.Error("agents and tools that are configured have their names as labels, others have none")
+	}
+}

@@ -1,0 +1,41 @@
+package licenses_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"bobbin/licenses"
+)
+
+// Every module that is linked into the program has its license here, in the version that
+// is linked in.
+//
+// Finding: security-18
+func TestNoticesAreComplete(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", "bobbin")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	modules := strings.Fields(strings.ReplaceAll(string(out), " ", "@"))
+	if len(modules) < 100 {
+		t.Fatalf("got %d packages of others, want what the program is made of", len(modules))
+	}
+	listed := map[string]bool{}
+	for line := range strings.Lines(licenses.ThirdParty()) {
+		if name, _, ok := strings.Cut(line, ": "); ok {
+			listed[name] = true
+		}
+	}
+	missing := map[string]bool{}
+	for _, module := range modules {
+		if name := strings.Replace(module, "@", " ", 1); !listed[name] {
+			missing[name] = true
+		}
+	}
+	if len(missing) > 0 || !listed["Go, its runtime and standard library"] {
+		t.Errorf("%v are not in THIRD_PARTY_NOTICES; run scripts/notices", missing)
+	}
+}

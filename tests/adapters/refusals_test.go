@@ -1,0 +1,83 @@
+package adapters_test
+
+import (
+	"testing"
+
+	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/providerhttp"
+	"bobbin/tests/refusal"
+)
+
+// refuse returns the error that an adapter makes of a refusal.
+func refuse(t *testing.T, r refusal.Refusal, n refusal.Numbers) *llm.Error {
+	t.Helper()
+	return (&providerhttp.Peer{Provider: "p"}).Refusal(r.Status, nil, []byte(r.Text(n)))
+}
+
+// Each of the 43 ways in which real servers refuse a prompt that is too long is
+// understood, with the numbers that it tells; one of them says nothing at all.
+//
+// Finding: context-F3
+func TestVendorsRefusals(t *testing.T) {
+	t.Parallel()
+	list := refusal.Vendors()
+	if len(list) != 43 {
+		t.Errorf("got %d vendors, want 43", len(list))
+	}
+	n := refusal.Numbers{Limit: 8192, Prompt: 15_321, Output: 1024}
+	for _, r := range list {
+		t.Run(r.Name, func(t *testing.T) {
+			t.Parallel()
+			e := refuse(t, r, n)
+			limit := 0
+			if r.Limit {
+				limit = n.Limit
+			}
+			if got := e.Kind == llm.KindContextLength; got != r.Clear || e.Unclear == r.Clear {
+				t.Errorf("got %s, unclear %v, want clear %v: %s", e.Kind, e.Unclear, r.Clear, e.Message)
+			}
+			if e.Limit != limit || e.Prompt != 0 && e.Prompt != n.Prompt || e.Requested != 0 && e.Requested != n.Prompt && e.Requested != n.Prompt+n.Output {
+				t.Errorf("got limit %d, prompt %d, requested %d, want %+v", e.Limit, e.Prompt, e.Requested, n)
+			}
+		})
+	}
+}
+
+// Other words, other numbers and other forms are understood as well. What says nothing
+// is unclear: it is not taken for anything else.
+//
+// Finding: context-F3
+func TestOtherWordsForTooLong(t *testing.T) {
+	t.Parallel()
+	n := refusal.Numbers{Limit: 8192, Prompt: 15_321, Output: 1024}
+	for _, r := range refusal.Variants(600) {
+		e := refuse(t, r, n)
+		if got := e.Kind == llm.KindContextLength; got != r.Clear && !e.Unclear {
+			t.Errorf("%s: got %s, unclear %v (%s): %s", r.Name, e.Kind, e.Unclear, e.Message, r.Text(n))
+		}
+		if r.Clear && e.Unclear {
+			t.Logf("%s: only suspected: %s", r.Name, r.Text(n))
+		}
+		if e.Limit != 0 && e.Limit != n.Limit || r.Limit && e.Limit == 0 && !e.Unclear {
+			t.Errorf("%s: got the limit %d: %s", r.Name, e.Limit, r.Text(n))
+		}
+	}
+}
+
+// Refusals for other reasons are not taken for a prompt that is too long, whatever they
+// quote.
+//
+// Finding: context-F3
+func TestOtherRefusals(t *testing.T) {
+	t.Parallel()
+	list := refusal.Others()
+	if len(list) < 100 {
+		t.Errorf("got %d refusals, want at least 100", len(list))
+	}
+	for _, r := range list {
+		e := refuse(t, r, refusal.Numbers{})
+		if e.Kind == llm.KindContextLength || e.Unclear {
+			t.Errorf("%s: got %s, unclear %v, limit %d: %s", r.Name, e.Kind, e.Unclear, e.Limit, r.Body)
+		}
+	}
+}

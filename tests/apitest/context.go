@@ -1,0 +1,45 @@
+package apitest
+
+import (
+	"context"
+
+	"bobbin/app/core"
+)
+
+// Where answers that the summary covers the message.
+func (c Chat) Where(ctx context.Context, tenant core.Tenant, id core.SessionID, message core.MessageID) (core.MessageLocation, error) {
+	return core.MessageLocation{
+		MessageID: message, Seq: 1, Role: core.RoleUser, Placement: core.PlaceCovered,
+		Reason:     "Version 2 of the summary covers it and replaces it in the prompt; version 1 was the first to cover it.",
+		TokenCount: 5, WholeTokens: 6, Model: "demo", SummaryVersion: 2, FirstVersion: 1,
+	}, c.recordCall(ctx, "Where", tenant, id, message)
+}
+
+// DryRun answers Backend.Report with no message after the summary.
+func (c Chat) DryRun(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.ContextPlan, error) {
+	return core.ContextPlan{
+		Tokens: 300, Context: c.Report,
+		Summarize: &core.PlannedSummary{When: core.WhenNow, FromID: UserID, FromSeq: 1, ThroughID: AnswerID, ThroughSeq: 2, Messages: 2, Tokens: 10, MaxTokens: 5, Trigger: "share"},
+		Floor:     &core.ContextFloor{Culprit: "message", Tokens: 300, Usable: 200, Detail: "the prompt cannot be made small enough"},
+	}, c.recordCall(ctx, "DryRun", tenant, id, ask)
+}
+
+// EditSummary answers Backend.Summary with the new text, as its next version.
+func (c Chat) EditSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, edit core.SummaryEdit) (core.Summary, error) {
+	s := c.Summary
+	s.Version, s.Content, s.Strategy, s.Trigger, s.Model = s.Version+1, edit.Content, core.StrategyEdited, core.TriggerManualEdit, ""
+	s.Note, s.MessagesAdded, s.Duration, s.Unsupported = "edited from version 1", 0, 0, nil
+	return s, c.recordCall(ctx, "EditSummary", tenant, id, edit)
+}
+
+// RestoreSummary answers Backend.Session.
+func (c Chat) RestoreSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Session, error) {
+	return c.Session, c.recordCall(ctx, "RestoreSummary", tenant, id, version)
+}
+
+// DiffSummary answers one change of each kind.
+func (c Chat) DiffSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, version, against int) (core.SummaryDiff, error) {
+	return core.SummaryDiff{Version: version, Against: max(against, 0), Added: 1, Removed: 1, Equal: 1, Ops: []core.DiffOp{
+		{Op: core.DiffEqual, Pieces: []string{"They greeted each other. "}}, {Op: core.DiffRemoved, Pieces: []string{"It rained."}}, {Op: core.DiffAdded, Pieces: []string{"It snowed."}},
+	}}, c.recordCall(ctx, "DiffSummary", tenant, id, version, against)
+}

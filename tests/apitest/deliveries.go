@@ -1,0 +1,58 @@
+package apitest
+
+import (
+	"context"
+
+	"bobbin/app/core"
+)
+
+// Deliveries is the backend as the delivery service.
+type Deliveries struct{ *Backend }
+
+// List answers one failed delivery that will be retried.
+func (d Deliveries) List(ctx context.Context, tenant core.Tenant, run core.RunID) ([]core.Delivery, error) {
+	if err := d.recordCall(ctx, "Deliveries.List", tenant, run); err != nil {
+		return nil, err
+	}
+	if run != RunID {
+		return nil, notFoundError("run", run)
+	}
+	return []core.Delivery{sampleDelivery()}, nil
+}
+
+// Retry answers the delivery, due immediately.
+func (d Deliveries) Retry(ctx context.Context, tenant core.Tenant, run core.RunID, id core.DeliveryID) (core.Delivery, error) {
+	if err := d.recordCall(ctx, "Deliveries.Retry", tenant, run, id); err != nil {
+		return core.Delivery{}, err
+	}
+	if run != RunID || id != DeliveryID {
+		return core.Delivery{}, notFoundError("delivery", id)
+	}
+	again := sampleDelivery()
+	again.NextAt, again.Error = nil, ""
+	return again, nil
+}
+
+func sampleDelivery() core.Delivery {
+	next := Time()
+	return core.Delivery{
+		ID: DeliveryID, SessionID: SessionID, RunID: RunID, Kind: core.DeliveryWebhook, Event: core.EventRunSucceeded,
+		Target: "https://example.com/hook?token=hush", Secret: "whsec_hush", State: core.DeliveryPending, Attempt: 2,
+		NextAt: &next, Error: "the receiver answered with status 500 Internal Server Error", CreatedAt: Time(),
+	}
+}
+
+// DefaultWebhook answers a webhook.
+func (c Chat) DefaultWebhook(ctx context.Context, tenant core.Tenant) (core.Webhook, error) {
+	return core.Webhook{URL: "https://example.com/hook?token=t", Secret: "whsec_s"}, c.recordCall(ctx, "DefaultWebhook", tenant)
+}
+
+// SetDefaultWebhook answers the webhook.
+func (c Chat) SetDefaultWebhook(ctx context.Context, tenant core.Tenant, hook core.Webhook) (core.Webhook, error) {
+	return hook, c.recordCall(ctx, "SetDefaultWebhook", tenant, hook)
+}
+
+// DeleteDefaultWebhook records the call.
+func (c Chat) DeleteDefaultWebhook(ctx context.Context, tenant core.Tenant) error {
+	return c.recordCall(ctx, "DeleteDefaultWebhook", tenant)
+}

@@ -1,0 +1,41 @@
+package apitest
+
+import (
+	"context"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// Usage is the backend as the books.
+type Usage struct {
+	*Backend
+	core.UsageStore // the methods that the API does not call
+}
+
+// sampleTotal is what everything came to.
+func sampleTotal() core.UsageTotal {
+	return core.UsageTotal{
+		Calls: 3, InputTokens: 5120, OutputTokens: 310, CacheReadTokens: 4096, CostMicroUSD: 1234, UnpricedCalls: 1,
+	}
+}
+
+// SessionTotal returns a fixed usage.
+func (u Usage) SessionTotal(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.UsageTotal, error) {
+	if err := u.recordCall(ctx, "Usage.SessionTotal", tenant, id); err != nil {
+		return core.UsageTotal{}, err
+	}
+	return sampleTotal(), nil
+}
+
+// Usage returns a report with one row.
+func (u Usage) Usage(ctx context.Context, tenant core.Tenant, q core.UsageQuery) (core.UsageReport, error) {
+	if err := u.recordCall(ctx, "Usage.Usage", tenant, q); err != nil {
+		return core.UsageReport{}, err
+	}
+	next := "b3RoZXI"
+	return core.UsageReport{
+		GroupBy: q.GroupBy, From: q.From.Truncate(time.Second), To: q.To.Truncate(time.Second), Total: sampleTotal(),
+		Items: []core.UsageRow{{Key: "2026-01-31", UsageTotal: sampleTotal()}}, NextCursor: &next,
+	}, nil
+}

@@ -1,0 +1,149 @@
+// Package apptest serves Bobbin in the process of a test, for packages that drive the whole
+// program: the parts as app.New joins them, with a database and models of the test.
+package apptest
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"bobbin/app"
+	"bobbin/app/api/handlers"
+	"bobbin/app/client"
+	"bobbin/app/core/config"
+	"bobbin/tests/document"
+)
+
+// Bobbin is one Bobbin: a data folder and a database, served on a loopback port,
+// and a client of it. It can be stopped and started again on the same folder.
+type Bobbin struct {
+	*client.Client // of the present start; without a key
+
+	T      testing.TB    // the test
+	HTTP   *http.Client  // holds all that is sent and answered against the OpenAPI document
+	Config config.Config // of the next start
+	App    *app.App      // of the present start
+	URL    string
+	Log    *Tail  // the end of its log
+	Stop   func() // ends gracefully and waits; may be called again
+}
+
+// Setting changes the configuration of a Bobbin.
+type Setting func(*config.Config)
+
+// New starts a Bobbin on a fresh data folder with the database at url. What
+// the settings leave is as by default, with the demonstration model.
+func New(t testing.TB, url string, settings ...Setting) *Bobbin {
+	t.Helper()
+	cfg := config.Default()
+	cfg.Addr = "127.0.0.1:0"
+	cfg.DataDir = t.TempDir()
+	cfg.AgentsDir = filepath.Join(cfg.DataDir, "agents")
+	cfg.Database.URL = config.NewSecretURL(url)
+	cfg.DefaultLLM = "demo" // not by what the machine's environment holds
+	cfg.Titles = false      // they are calls that only their own tests expect
+	for _, set := range settings {
+		set(&cfg)
+	}
+	h := &Bobbin{T: t, HTTP: NewCheckedClient(t), Config: cfg, Log: &Tail{}, Stop: func() {}}
+	t.Cleanup(func() {
+		h.Stop()
+		if t.Failed() {
+			t.Logf("the last of the log:\n%s", h.Log)
+		}
+	})
+	h.Start()
+	return h
+}
+
+// Start builds and serves Bobbin.
+func (h *Bobbin) Start() {
+	h.T.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	level := slog.LevelWarn
+	if h.Config.Log.Level == "debug" {
+		level, h.Log.Most = slog.LevelDebug, 100_000
+	}
+	logger := slog.New(slog.NewTextHandler(h.Log, &slog.HandlerOptions{Level: level}))
+	built, err := app.New(ctx, h.Config, handlers.Build{Version: "test", Program: os.Args[0]}, logger)
+	if err != nil {
+		cancel()
+		h.T.Fatal(err)
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", h.Config.Addr)
+	if err != nil {
+		cancel()
+		h.T.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- built.Run(ctx, listener) }()
+	h.App, h.URL = built, "http://"+listener.Addr().String()
+	h.Client = h.NewClient("")
+	h.Stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			h.T.Errorf("stop: %v", err)
+		}
+	})
+}
+
+// Restart stops Bobbin and starts it again on the same folder and database.
+func (h *Bobbin) Restart() {
+	h.T.Helper()
+	h.Stop()
+	h.Start()
+}
+
+// NewClient returns a client with a key of its own; empty = none.
+func (h *Bobbin) NewClient(key string) *client.Client {
+	h.T.Helper()
+	c, err := client.New(client.Options{URL: h.URL, Key: key, HTTP: h.HTTP})
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	return c
+}
+
+// NewCheckedClient returns a client that fails the test over a request or an answer, an event
+// of a stream included, that is not in the OpenAPI document.
+func NewCheckedClient(t testing.TB) *http.Client {
+	t.Helper()
+	d, err := document.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &http.Client{Transport: document.NewTransport(t, d, http.DefaultTransport)}
+}
+
+// Tail keeps the end of a log. Safe for concurrent use.
+type Tail struct {
+	mu    sync.Mutex
+	lines [][]byte // guarded by mu
+	Most  int      // lines that are kept; 0 = tailLines
+}
+
+const tailLines = 60
+
+// Write keeps one line.
+func (t *Tail) Write(line []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lines = append(t.lines, bytes.Clone(line))
+	if len(t.lines) > max(t.Most, tailLines) {
+		t.lines = t.lines[1:]
+	}
+	return len(line), nil
+}
+
+// String returns what was kept.
+func (t *Tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(bytes.Join(t.lines, nil))
+}

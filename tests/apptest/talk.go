@@ -1,0 +1,146 @@
+package apptest
+
+import (
+	"iter"
+	"testing"
+
+	"bobbin/app/client"
+	"bobbin/app/core"
+)
+
+// NewSession creates a session.
+func NewSession(t testing.TB, c *client.Client, s core.Session) core.SessionID {
+	t.Helper()
+	made, err := c.CreateSession(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.ID
+}
+
+// EventData returns the data of an event.
+func EventData[T any](t testing.TB, e core.Event) T {
+	t.Helper()
+	d, ok := e.Data.(T)
+	if !ok {
+		t.Fatalf("the data of %s are %T", e.Type, e.Data)
+	}
+	return d
+}
+
+// Turn is what the stream of one run has.
+type Turn struct {
+	Run      core.Run // as its last event has it
+	Events   []core.Event
+	Deltas   int
+	Streamed int                       // assistant messages that came as deltas before they were stored
+	Messages []core.Message            // created, in order
+	Texts    map[core.MessageID]string // put together from the deltas
+	Question core.Message              // the user's message
+	Answer   core.Message              // the last assistant message
+}
+
+// ReadTurn reads a run's stream to its end and checks what every stream promises:
+// ascending numbers, the end last, and deltas that amount to the stored messages.
+// A message that was stored before the stream began comes without deltas.
+func ReadTurn(t testing.TB, stream iter.Seq2[core.Event, error]) Turn {
+	t.Helper()
+	got := Turn{Texts: map[core.MessageID]string{}}
+	var last int64
+	for e, err := range stream {
+		if err != nil {
+			t.Fatalf("stream: %v", err)
+		}
+		if got.Run.Status.Ended() {
+			t.Errorf("got %s after the end of the run", e.Type)
+		}
+		if e.Seq > 0 && e.Seq <= last {
+			t.Errorf("got event %d after event %d", e.Seq, last)
+		}
+		last = max(last, e.Seq)
+		got.take(t, e)
+	}
+	if !got.Run.Status.Ended() {
+		t.Errorf("the stream ended after %d events without the end of the run", len(got.Events))
+	}
+	return got
+}
+
+// take notes one event.
+func (g *Turn) take(t testing.TB, e core.Event) {
+	t.Helper()
+	g.Events = append(g.Events, e)
+	switch e.Type {
+	case core.EventMessageDelta:
+		d := EventData[core.DeltaData](t, e)
+		if d.Offset != len(g.Texts[d.MessageID]) {
+			t.Errorf("got a delta at offset %d, want %d", d.Offset, len(g.Texts[d.MessageID]))
+		}
+		g.Texts[d.MessageID] += d.Text
+		g.Deltas++
+	case core.EventMessageDiscarded:
+		delete(g.Texts, EventData[core.DiscardedData](t, e).MessageID)
+	case core.EventMessageCreated:
+		m := EventData[core.MessageData](t, e).Message
+		g.Messages = append(g.Messages, m)
+		switch m.Role {
+		case core.RoleUser:
+			g.Question = m
+		case core.RoleAssistant:
+			g.Answer = m
+			g.compareDeltas(t, m)
+		}
+	case core.EventRunStarted, core.EventRunSucceeded, core.EventRunFailed, core.EventRunCanceled:
+		g.Run = EventData[core.RunData](t, e).Run
+	}
+}
+
+// compareDeltas compares an answer with what came of it before it was stored.
+func (g *Turn) compareDeltas(t testing.TB, m core.Message) {
+	t.Helper()
+	text := g.Texts[m.ID]
+	if text == "" {
+		return
+	}
+	g.Streamed++
+	if text != m.Content {
+		t.Errorf("message #%d: got the deltas %.80q, want the stored %.80q", m.Seq, text, m.Content)
+	}
+}
+
+// SendMessage sends a message, reads the stream of its run, and wants it to succeed.
+func SendMessage(t testing.TB, c *client.Client, m core.SendMessage) Turn {
+	t.Helper()
+	got := ReadTurn(t, c.Send(t.Context(), m))
+	if got.Run.Status != core.RunSucceeded {
+		t.Fatalf("message %.60q: got the run %s (%+v), want it succeeded", m.Content, got.Run.Status, got.Run.Error)
+	}
+	return got
+}
+
+// ListMessages returns the whole log and checks that its seq has no gap.
+func ListMessages(t testing.TB, c *client.Client, id core.SessionID) []core.Message {
+	t.Helper()
+	var all []core.Message
+	q := core.MessageQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}
+	for {
+		page, err := c.Messages(t.Context(), id, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, page.Items...)
+		if page.NextCursor == nil {
+			break
+		}
+		q.Cursor = *page.NextCursor
+	}
+	for i, m := range all {
+		if m.Seq != int64(i+1) {
+			t.Fatalf("the log has a gap: message %d has the seq %d", i+1, m.Seq)
+		}
+		if i > 0 && m.ParentID != all[i-1].ID {
+			t.Errorf("message #%d: got the parent %s, want the message before it", m.Seq, m.ParentID)
+		}
+	}
+	return all
+}

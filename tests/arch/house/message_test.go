@@ -1,0 +1,158 @@
+package house_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"bobbin/app/client"
+	"bobbin/app/core"
+	"bobbin/app/core/datadir"
+	"bobbin/tests/arch"
+	"bobbin/tests/process"
+	"bobbin/tests/provider"
+)
+
+// sessions is how many sessions have one, two or three turns.
+const sessions = 20
+
+// messageFigures returns how many functions and packages of app a message passes: a later one
+// of a session, 24 bytes, over SSE, on SQLite, answered in five pieces without tools. The
+// program is built with counters and runs three times for the same time, with one more turn
+// in each session. A block that ran once more for each such turn, both times, is on the way;
+// one that ran a few times more is of a background loop.
+func messageFigures(t *testing.T, root string, src *source) []figure {
+	t.Helper()
+	den, err := process.Open("house")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(den.Close)
+	model, err := provider.New(provider.Options{Pieces: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(model.Close)
+	b := bobbin{den: den, program: filepath.Join(den.Dir, "bobbin"), model: model.URL}
+	run(t, root, "go", "build", "-trimpath", "-cover", "-covermode=atomic", "-coverpkg=.,./app/...", "-o", b.program, ".")
+	began := time.Now()
+	three := b.count(t, 3, began)
+	took := time.Since(began)
+	two := b.count(t, 2, time.Now().Add(took))
+	return src.passed(b.count(t, 1, time.Now().Add(took)), two, three)
+}
+
+// passed returns how many functions, and packages of theirs, ran in every later turn.
+func (s *source) passed(one, two, three map[string]int) []figure {
+	const atLeast = sessions * 9 / 10 // a loop may have run a little more often in the shorter run
+	functions, packages := map[function]bool{}, map[string]bool{}
+	for block := range three {
+		if two[block]-one[block] < atLeast || three[block]-two[block] < atLeast {
+			continue
+		}
+		file, position, _ := strings.Cut(strings.TrimPrefix(block, arch.Module+"/"), ":")
+		start, _, _ := strings.Cut(position, ".")
+		line, _ := strconv.Atoi(start) // the go tool wrote it
+		for _, f := range s.functions {
+			if f.file == file && f.line <= line && line <= f.end {
+				functions[f], packages[path.Dir(file)] = true, true
+			}
+		}
+	}
+	s.onTheWay = functions
+	return []figure{
+		{"functions on the way of a message", float64(len(functions)), 350},
+		{"packages on the way of a message", float64(len(packages)), 0},
+	}
+}
+
+// bobbin is the program that counts.
+type bobbin struct {
+	den            *process.Den
+	program, model string
+}
+
+// count runs the program with so many turns in each session, at least until the given
+// time, and returns how often each block of the source ran.
+func (b bobbin) count(t *testing.T, turns int, until time.Time) map[string]int {
+	t.Helper()
+	dir := b.den.Temp(t)
+	running, c := b.start(t, dir)
+	for range sessions {
+		session, err := c.CreateSession(t.Context(), core.Session{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range turns {
+			var last core.Event
+			for last, err = range c.Send(t.Context(), core.SendMessage{SessionID: session.ID, Content: "How far is it to Oslo ?!"}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if last.Type != core.EventRunSucceeded {
+				t.Fatalf("the run ended by %s: %+v", last.Type, last.Data)
+			}
+		}
+	}
+	process.Pause(t.Context(), time.Until(until))
+	if err := running.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	<-running.Exited
+	run(t, root, "go", "tool", "covdata", "textfmt", "-i="+dir, "-o="+filepath.Join(dir, "profile"))
+	profile, err := os.ReadFile(filepath.Join(dir, "profile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int{}
+	for line := range strings.Lines(string(profile)) {
+		if fields := strings.Fields(line); len(fields) == 3 { // position, statements, count
+			counts[fields[0]], _ = strconv.Atoi(fields[2]) // the go tool wrote it
+		}
+	}
+	return counts
+}
+
+// start starts the program and waits until it serves.
+func (b bobbin) start(t *testing.T, dir string) (*process.Process, *client.Client) {
+	t.Helper()
+	config, log := filepath.Join(dir, "bobbin.yaml"), filepath.Join(dir, "log")
+	text := fmt.Sprintf("default_llm: small\nmodels:\n  - name: small\n    provider: openai\n    base_url: %s\n"+
+		"    api_key_env: PROVIDER_KEY\n    context_window: 128000\n    max_output_tokens: 1000\n", b.model)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(b.program, "serve", "--config", config, "--data-dir", dir, "--agents-dir", filepath.Join(dir, "agents"), "--addr", "127.0.0.1:0")
+	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PROVIDER_KEY=none", "GOCOVERDIR=" + dir}
+	running, err := b.den.Start(cmd, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for process.Pause(t.Context(), 10*time.Millisecond) {
+		var server datadir.Server
+		if raw, err := os.ReadFile(filepath.Join(dir, "server.json")); err == nil && json.Unmarshal(raw, &server) == nil {
+			c, err := client.New(client.Options{URL: server.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return running, c
+		}
+		select {
+		case <-running.Exited:
+			raw, _ := os.ReadFile(log) // what there is
+			t.Fatalf("bobbin ended at its start:\n%s", raw)
+		default:
+		}
+	}
+	t.Fatal("bobbin does not serve")
+	return nil, nil
+}

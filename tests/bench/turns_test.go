@@ -1,0 +1,418 @@
+package bench_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"bobbin/app/eval"
+	"bobbin/tests/dbtest"
+	"bobbin/tests/process"
+)
+
+// A turn of the benchmark, as in the first comparison with LangGraph.
+const (
+	messageBytes = 200
+	answerChunks = 64
+	chunkText    = "a word "
+)
+
+// series is one run of a target: sessions have their turns at the same time.
+type series struct {
+	Target   string `json:"target"`
+	Stream   bool   `json:"stream"`
+	Sessions int    `json:"sessions"`
+	Turns    int    `json:"turns"` // of all sessions
+
+	PerSecond   float64 `json:"turns_per_second"`
+	First50     float64 `json:"first_p50_ms"`
+	First99     float64 `json:"first_p99_ms"`
+	Whole50     float64 `json:"turn_p50_ms"`
+	Whole99     float64 `json:"turn_p99_ms"`
+	CPU         float64 `json:"cpu_ms_per_turn"`          // of the service, or of what stands in its place
+	CPUDatabase float64 `json:"cpu_database_ms_per_turn"` // of PostgreSQL; SQLite's is the service's
+	Commits     float64 `json:"commits_per_turn"`         // of PostgreSQL, also of reads
+	WAL         float64 `json:"wal_kb_per_turn"`
+	Stored      float64 `json:"stored_kb_per_turn"`
+	RSS         float64 `json:"rss_mb"`
+}
+
+// target is what has turns.
+type target struct {
+	name     string
+	streams  bool // it can stream
+	pid      int  // 0 = this process
+	database *pgx.Conn
+	file     string // of SQLite
+	// newTurns returns what has the turns of one session. It returns when the first word came.
+	newTurns func(t *testing.T, n int, stream bool) func() (time.Duration, error)
+}
+
+// What a turn takes: Bobbin on both databases, the bare rows of a turn written by pgx and SQLite with
+// shared commits, and the provider called directly, in turns on the same machine. The median of some
+// runs is printed as a table and written as JSON and as a picture to the folder that
+// BOBBIN_BENCH_DIR names. CPU hardly depends on what else the machine does; rates and times do.
+func TestShowBench(t *testing.T) {
+	runs, turns, loads := 1, 2, []int{2}
+	if os.Getenv("BOBBIN_TEST_LONG") != "" {
+		runs, turns, loads = 5, 10, []int{1, 8, 64}
+	}
+	den, err := process.Open("bench")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(den.Close)
+	provider := newLeanProvider(t)
+	targets := []target{
+		newBobbinTarget(t, den, "Bobbin, SQLite", provider, dbtest.SQLiteURL(t)), newBobbinTarget(t, den, "Bobbin, PostgreSQL", provider, dbtest.PostgresURL(t)),
+		newFloor(t, "rows alone, SQLite", dbtest.SQLiteURL(t)), newFloor(t, "rows alone, PostgreSQL", dbtest.PostgresURL(t)), newProviderTarget(provider),
+	}
+	all := map[string][]series{} // the runs of each row of the table
+	var order []string
+	for run := range runs {
+		for _, sessions := range loads {
+			for _, stream := range []bool{true, false} {
+				for _, x := range targets {
+					if stream && !x.streams {
+						continue
+					}
+					s := x.measure(t, sessions, max(turns, 64/sessions*turns/10), stream)
+					key := fmt.Sprint(x.name, sessions, stream)
+					if run == 0 {
+						order = append(order, key)
+					}
+					all[key] = append(all[key], s)
+				}
+			}
+		}
+		t.Logf("run %d of %d is done, the load is %s", run+1, runs, loadAverage())
+	}
+	var medians []series
+	for _, key := range order {
+		medians = append(medians, medianSeries(all[key]))
+	}
+	printSeries(t, medians)
+	writeSeries(t, medians)
+	for _, s := range medians {
+		if s.PerSecond <= 0 || s.CPU < 0 || s.Whole50 <= 0 {
+			t.Errorf("nothing was measured: %+v", s)
+		}
+	}
+}
+
+// measure has the turns and returns what they took.
+func (x target) measure(t *testing.T, sessions, turns int, stream bool) series {
+	t.Helper()
+	have := make([]func() (time.Duration, error), sessions)
+	for n := range have {
+		have[n] = x.newTurns(t, n, stream)
+	}
+	var mu sync.Mutex
+	var first, whole []float64
+	cpu, database, commits, wal, stored := cpuOf(t, x.pid), x.databaseCPU(t), x.counter(t, commitsSQL), x.counter(t, walSQL), x.storedBytes(t)
+	began := time.Now()
+	var all sync.WaitGroup
+	for _, turn := range have {
+		all.Go(func() {
+			for range turns {
+				start := time.Now()
+				word, err := turn()
+				mu.Lock()
+				if err != nil {
+					t.Errorf("%s: %v", x.name, err)
+				}
+				first, whole = append(first, word.Seconds()*1e3), append(whole, time.Since(start).Seconds()*1e3)
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	took, n := time.Since(began).Seconds(), float64(sessions*turns)
+	process.Pause(t.Context(), time.Second) // what a turn leaves to the background is its cost, too
+	slices.Sort(first)
+	slices.Sort(whole)
+	return series{
+		Target: x.name, Stream: stream, Sessions: sessions, Turns: sessions * turns, PerSecond: n / took,
+		First50: first[len(first)/2], First99: first[len(first)*99/100], Whole50: whole[len(whole)/2], Whole99: whole[len(whole)*99/100],
+		CPU: (cpuOf(t, x.pid) - cpu) / n, CPUDatabase: (x.databaseCPU(t) - database) / n,
+		Commits: (x.counter(t, commitsSQL) - commits) / n, WAL: (x.counter(t, walSQL) - wal) / n / 1024,
+		Stored: (x.storedBytes(t) - stored) / n / 1024, RSS: residentMB(t, x.pid),
+	}
+}
+
+// Questions for PostgreSQL.
+const (
+	commitsSQL = "SELECT xact_commit::float8 FROM pg_stat_database WHERE datname = current_database()"
+	walSQL     = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8"
+	sizeSQL    = "SELECT pg_database_size(current_database())::float8"
+)
+
+// counter returns a number of PostgreSQL; 0 for other targets.
+func (x target) counter(t *testing.T, query string) (n float64) {
+	t.Helper()
+	if x.database != nil {
+		if err := x.database.QueryRow(t.Context(), query).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n
+}
+
+// storedBytes returns the size of the database.
+func (x target) storedBytes(t *testing.T) (n float64) {
+	t.Helper()
+	if x.database != nil {
+		return x.counter(t, sizeSQL)
+	}
+	for _, suffix := range []string{"", "-wal"} {
+		if info, err := os.Stat(x.file + suffix); x.file != "" && err == nil {
+			n += float64(info.Size())
+		}
+	}
+	return n
+}
+
+// clockTick is how long a tick of /proc is, on every Linux.
+const clockTick = 10 // ms
+
+// cpuOf returns the CPU time of a process so far, in ms; of this one without a pid.
+func cpuOf(t *testing.T, pid int) float64 {
+	t.Helper()
+	name := strconv.Itoa(pid)
+	if pid == 0 {
+		name = "self"
+	}
+	raw, err := os.ReadFile(filepath.Join("/proc", name, "stat"))
+	if err != nil {
+		t.Skip("it takes /proc")
+	}
+	return ticks(raw, 11, 12)
+}
+
+// ticks returns the sum of fields of a stat file of /proc after the name, in ms.
+func ticks(stat []byte, which ...int) (ms float64) {
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	for _, n := range which {
+		v, _ := strconv.ParseFloat(fields[n], 64) // they are numbers
+		ms += v * clockTick
+	}
+	return ms
+}
+
+// databaseCPU returns the CPU time of all processes of PostgreSQL so far, in ms; 0 for other targets.
+func (x target) databaseCPU(t *testing.T) (ms float64) {
+	t.Helper()
+	if x.database == nil {
+		return 0
+	}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is well formed
+	for _, path := range stats {
+		raw, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(raw, []byte("(postgres)")) {
+			continue // it has ended, or is another program
+		}
+		ms += ticks(raw, 11, 12, 13, 14) // with those that have ended
+	}
+	return ms
+}
+
+// residentMB returns the resident memory of a process.
+func residentMB(t *testing.T, pid int) float64 {
+	t.Helper()
+	if pid == 0 {
+		return 0
+	}
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, _ := strconv.ParseFloat(strings.Fields(string(raw))[1], 64)
+	return pages * float64(os.Getpagesize()) / (1 << 20)
+}
+
+// newLeanProvider starts a provider that takes almost no CPU: its answer is made once.
+func newLeanProvider(t *testing.T) string {
+	t.Helper()
+	chunk := func(delta, reason string) string {
+		return `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"bench","choices":[{"index":0,"delta":` + delta + `,"finish_reason":` + reason + "}]}\n\n"
+	}
+	answer := chunk(`{"role":"assistant","content":""}`, "null") + strings.Repeat(chunk(`{"content":"`+chunkText+`"}`, "null"), answerChunks) +
+		chunk(`{}`, `"stop"`) + `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"bench","choices":[],"usage":{"prompt_tokens":60,"completion_tokens":128,"total_tokens":188}}` +
+		"\n\ndata: [DONE]\n\n"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = w.Write([]byte(answer)) // who has left needs no answer
+	}))
+	t.Cleanup(server.Close)
+	return server.URL + "/v1"
+}
+
+// newBobbinTarget starts a Bobbin whose model is the provider.
+func newBobbinTarget(t *testing.T, den *process.Den, name, provider, database string) target {
+	t.Helper()
+	dir := den.Temp(t)
+	config := filepath.Join(dir, "bobbin.yaml")
+	settings := fmt.Sprintf("default_llm: bench\ntitles: false\nlog:\n  level: warn\nmodels:\n  - name: bench\n    provider: openai\n    base_url: %s\n"+
+		"    context_window: 128000\n    max_output_tokens: 4096\n    slots: 1000\n    api_key_env: HOME\n", provider)
+	if err := os.WriteFile(config, []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x := target{name: name, streams: true, file: strings.TrimPrefix(database, "sqlite://")}
+	if strings.HasPrefix(database, "postgres:") {
+		x.database, x.file = connect(t, database), ""
+	}
+	s := &side{name: name}
+	s.url, x.pid = serve(t, den, den.Program(t, false), dir, config, database)
+	text := strings.Repeat("x", messageBytes)
+	x.newTurns = func(t *testing.T, _ int, stream bool) func() (time.Duration, error) {
+		t.Helper()
+		path := s.url + "/api/v1/sessions/" + s.newSession(t) + "/messages"
+		accept, end := "application/json", `"status":"succeeded"`
+		if stream {
+			accept, end = "text/event-stream", "event: run.succeeded"
+		}
+		return func() (time.Duration, error) {
+			return ask(path, accept, map[string]any{"content": text}, chunkText, end)
+		}
+	}
+	return x
+}
+
+// newProviderTarget returns the provider called directly.
+func newProviderTarget(provider string) target {
+	return target{name: "the provider alone", streams: true, newTurns: func(*testing.T, int, bool) func() (time.Duration, error) {
+		return func() (time.Duration, error) {
+			return ask(provider+"/chat/completions", "text/event-stream", map[string]any{"stream": true}, chunkText, "[DONE]")
+		}
+	}}
+}
+
+// client keeps as many connections as there are sessions.
+var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
+
+// ask posts the body and reads the answer, in which the word and the end must be. It returns after
+// how long the word came.
+func ask(url, accept string, body any, word, end string) (first time.Duration, err error) {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return 0, err
+	}
+	req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(raw)) //nolint:noctx // it has no end of its own
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", accept)
+	began := time.Now()
+	res, err := client.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = res.Body.Close() }() // it is read to its end
+	ended := false
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if first == 0 && bytes.Contains(lines.Bytes(), []byte(word)) {
+			first = time.Since(began)
+		}
+		ended = ended || bytes.Contains(lines.Bytes(), []byte(end))
+	}
+	if !ended || first == 0 {
+		return 0, fmt.Errorf("%s: got %s without an end", url, res.Status)
+	}
+	return first, lines.Err()
+}
+
+// medianSeries returns the runs' medians, each figure by itself.
+func medianSeries(runs []series) series {
+	out := runs[0]
+	for _, field := range []func(*series) *float64{
+		func(s *series) *float64 { return &s.PerSecond }, func(s *series) *float64 { return &s.First50 }, func(s *series) *float64 { return &s.First99 },
+		func(s *series) *float64 { return &s.Whole50 }, func(s *series) *float64 { return &s.Whole99 }, func(s *series) *float64 { return &s.CPU },
+		func(s *series) *float64 { return &s.CPUDatabase }, func(s *series) *float64 { return &s.Commits }, func(s *series) *float64 { return &s.WAL },
+		func(s *series) *float64 { return &s.Stored }, func(s *series) *float64 { return &s.RSS },
+	} {
+		var values []float64
+		for i := range runs {
+			values = append(values, *field(&runs[i]))
+		}
+		slices.Sort(values)
+		*field(&out) = values[len(values)/2]
+	}
+	return out
+}
+
+// printSeries prints the table.
+func printSeries(t *testing.T, all []series) {
+	t.Helper()
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "target\tmode\tsessions\tturns/s\tfirst word p50\tp99\tturn p50\tp99 ms\tCPU ms\tof PostgreSQL\tcommits\tWAL KB\tstored KB\tRSS MB\t")
+	for _, s := range all {
+		mode := map[bool]string{true: "stream", false: "wait"}[s.Stream]
+		fmt.Fprintf(w, "%s\t%s\t%d\t%.0f\t%.1f\t%.1f\t%.1f\t%.1f\t%.2f\t%.2f\t%.1f\t%.1f\t%.1f\t%.0f\t\n", s.Target, mode, s.Sessions, s.PerSecond,
+			s.First50, s.First99, s.Whole50, s.Whole99, s.CPU, s.CPUDatabase, s.Commits, s.WAL, s.Stored, s.RSS)
+	}
+	_ = w.Flush() // into memory
+	t.Logf("medians; CPU, commits, WAL and bytes are those of a turn\n%s", b.String())
+}
+
+// writeSeries writes the figures as JSON and the rates as a picture, if a folder is named.
+func writeSeries(t *testing.T, all []series) {
+	t.Helper()
+	dir := os.Getenv("BOBBIN_BENCH_DIR")
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	chart := eval.Chart{
+		Title: "Turns a second", Subtitle: "messages of 200 bytes, answers of 64 chunks by a provider without delay",
+		XLabel: "sessions at the same time", YLabel: "turns/s",
+	}
+	for _, s := range all {
+		if !strings.HasPrefix(s.Target, "Bobbin") {
+			continue
+		}
+		name := strings.TrimPrefix(s.Target, "Bobbin, ") + map[bool]string{true: ", streamed", false: ", waited for"}[s.Stream]
+		i := slices.IndexFunc(chart.Lines, func(l eval.Line) bool { return l.Name == name })
+		if i < 0 {
+			i = len(chart.Lines)
+			chart.Lines = append(chart.Lines, eval.Line{Name: name})
+		}
+		chart.Lines[i].Points = append(chart.Lines[i].Points, eval.Point{X: float64(s.Sessions), Y: s.PerSecond})
+	}
+	figures, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{"bench.json": append(figures, '\n'), "bench.svg": chart.SVG()} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// connect connects to PostgreSQL until the test ends.
+func connect(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(t.Context()) }) // the cluster ends soon
+	return conn
+}

@@ -1,0 +1,49 @@
+package commandline_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Who looks at a data folder whose owner prepared it writes to no file outside of it,
+// and root is told to come as its owner.
+//
+// Finding: security-15
+func TestPreparedDataFolder(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, "BOBBIN_DEFAULT_LLM=demo")
+	s.write(t, "victim", "important\n")
+	s.write(t, "data/empty", "")
+	for name, target := range map[string]string{"bobbin.lock": "victim", "server.json.new": "new-file", "bobbin.db": "made.db", "bobbin.db.migrate.lock": "made.lock"} {
+		if err := os.Symlink(filepath.Join(s.dir, target), filepath.Join(s.dir, "data", name)); err != nil {
+			t.Skipf("no symbolic links here: %v", err)
+		}
+	}
+	for _, args := range [][]string{{"sessions", "list"}, {"migrate"}, {"keys", "create", "web"}} {
+		got := s.run(t, "", append(args, "--data-dir", "data")...)
+		if got.code == 0 {
+			t.Errorf("%v: got %s, want it refused", args, got.out)
+		}
+	}
+	if got := s.read(t, "victim"); got != "important\n" {
+		t.Errorf("the file of somebody else is now %q", got)
+	}
+	for _, made := range []string{"new-file", "made.db", "made.lock"} {
+		if _, err := os.Lstat(filepath.Join(s.dir, made)); err == nil {
+			t.Errorf("%s was made outside of the folder", made)
+		}
+	}
+	if os.Geteuid() != 0 {
+		return
+	}
+	if err := os.Chown(filepath.Join(s.dir, "data"), 54321, -1); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"sessions", "list"}, {"serve"}, {"chat"}, {"keys", "list"}, {"doctor"}} {
+		if got := s.run(t, "", append(args, "--data-dir", "data")...); got.code == 0 || !strings.Contains(got.out+got.errs, "sudo -u 54321") {
+			t.Errorf("%v in a folder of another user: got %+v", args, got)
+		}
+	}
+}

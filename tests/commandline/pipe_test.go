@@ -1,0 +1,82 @@
+package commandline_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// hostile is an answer with everything that a terminal obeys or that turns it round.
+const hostile = "hi \x1b]52;c;ZXZpbA==\x07\x1b[2J \u009b31mC1 \u202egnp.exe\u202c \u2066x\u2069 done"
+
+// newHostileModel returns the address of a model that answers with it.
+func newHostileModel(t *testing.T) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, choice := range []map[string]any{
+			{"index": 0, "delta": map[string]string{"role": "assistant", "content": hostile}},
+			{"index": 0, "delta": map[string]string{}, "finish_reason": "stop"},
+		} {
+			raw, _ := json.Marshal(map[string]any{"id": "1", "object": "chat.completion.chunk", "model": "m", "choices": []any{choice}}) // plain data
+			fmt.Fprintf(w, "data: %s\n\n", raw)
+		}
+		fmt.Fprint(w, "data: [DONE]\n\n")
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// newHostileShell returns a shell whose model answers with what terminals obey.
+func newHostileShell(t *testing.T) shell {
+	t.Helper()
+	s := newShell(t, "TERM=xterm", "BOBBIN_CONFIG=bobbin.yaml")
+	s.write(t, "bobbin.yaml", fmt.Sprintf("default_llm: m\ntitles: false\nmodels: [{name: m, provider: openai, base_url: %q}]\n", newHostileModel(t)+"/v1"))
+	return s
+}
+
+// steering returns the characters in the text that a terminal obeys.
+func steering(text string) []rune {
+	var found []rune
+	for _, r := range text {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// Nothing of a model or of a user steers the terminal at the end of a pipe, whatever
+// command prints it.
+//
+// Finding: security-11
+func TestPipesAreCleaned(t *testing.T) {
+	t.Parallel()
+	s := newHostileShell(t)
+	s.serve(t, "--addr", "127.0.0.1:0") // without it each command starts one
+	said := s.run(t, "say "+hostile+"\n", "chat")
+	if said.code != 0 || !strings.Contains(said.out, "gnp.exe") || len(steering(said.out)) > 0 {
+		t.Errorf("chat: got %d, %q, %s", said.code, said.out, said.errs)
+	}
+	id := regexp.MustCompile(`(?m)^[0-9a-f-]{36}`).FindString(s.run(t, "", "sessions", "list").out)
+	if shown := s.run(t, "", "sessions", "show", id); shown.code != 0 || id == "" {
+		t.Fatalf("sessions show %s: %+v", id, shown)
+	}
+	s.run(t, "", "memories", "add", hostile, "--user", "evil\nuser"+hostile)
+	for _, args := range [][]string{
+		{"sessions", "list"}, {"sessions", "list", "--json"}, {"sessions", "show", id}, {"sessions", "show", id, "--json"},
+		{"sessions", "export", id, "--format", "markdown"}, {"search", "done"}, {"search", "done", "--json"}, {"context", id}, {"context", "prompt", id},
+		{"context", "prompt", id, "--json"}, {"runs", "list", id}, {"memories", "list"}, {"memories", "search", "done"}, {"memories", "list", "--json"},
+		{"usage", "--by", "user"}, {"audit"}, {"sessions", "show", hostile}, {hostile}, {"chat", "--" + hostile},
+	} {
+		got := s.run(t, "", args...)
+		if found := steering(got.out + got.errs); len(found) > 0 {
+			t.Errorf("%q: %U in %q", args, found, got.out+got.errs)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package commandline_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var refresh = flag.Bool("update", false, "write the transcript of the README anew")
+
+const root = "../../"
+
+// blocks returns the code blocks of a Markdown file in a language.
+func blocks(t *testing.T, name, language string) []string {
+	t.Helper()
+	raw, err := os.ReadFile(root + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, part := range strings.Split(string(raw), "\n```"+language+"\n")[1:] {
+		block, _, _ := strings.Cut(part, "\n```")
+		found = append(found, block)
+	}
+	return found
+}
+
+// What the README says can be typed in bash and in zsh: its commands work in an empty home
+// folder, one after the other.
+//
+// Finding: users-A18
+func TestReadmeCommands(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"bash", "zsh"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			program, err := exec.LookPath(name)
+			if err != nil {
+				t.Skipf("%s is not installed; scripts/test installs it", name)
+			}
+			s := newShell(t)
+			server := s.serve(t, "--addr", "127.0.0.1:0")
+			s.write(t, "conversation.jsonl", `{"role": "user", "content": "My dog is Rex."}`+"\n"+`{"role": "assistant", "content": "Hello Rex."}`+"\n")
+			var script strings.Builder
+			for _, block := range blocks(t, "README.md", "sh") {
+				if strings.Contains(block, "serve") || strings.Contains(block, "scripts/test") || strings.Contains(block, "go run . chat") {
+					continue // a server, the tests, and what wants a terminal
+				}
+				fmt.Fprintln(&script, block)
+			}
+			text := strings.NewReplacer("--policy all", "--policy window", "go run .", den.Program(t, raceEnabled), "http://127.0.0.1:8080", server.URL).Replace(script.String())
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			var out bytes.Buffer
+			cmd := exec.CommandContext(ctx, program, "-eu", "-c", text) //nolint:gosec // the README's own
+			cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.dir, s.env, &out, &out
+			if err := cmd.Run(); err != nil {
+				t.Fatalf("%v:\n%s\nof\n%s", err, out.String(), text)
+			}
+			for _, says := range []string{"event: message.delta", "My name is Ada.”", `"used"`, "2 messages"} {
+				if !strings.Contains(out.String(), says) {
+					t.Errorf("no %q in\n%s", says, out.String())
+				}
+			}
+			if svg, chat := s.read(t, "chart.svg"), s.read(t, "chat.md"); !strings.Contains(svg, "<svg") || !strings.Contains(chat, "What is 17 * 23?") {
+				t.Errorf("got the picture %.80q and the export %q", svg, chat)
+			}
+		})
+	}
+}
+
+// unsafe finds what an interactive zsh does not take: comments, and patterns without quotes.
+var unsafe = regexp.MustCompile(`(?m)^#|\s#|^[^'"\n]*("[^"\n]*"[^'"\n]*|'[^'\n]*'[^'"\n]*)*[?*\[]`)
+
+// Commands of the README and of the API's document are meant to be typed as they stand.
+//
+// Finding: users-A18
+func TestCommandsCanBeTyped(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"README.md", "docs/API.md"} {
+		for _, block := range blocks(t, name, "sh") {
+			for line := range strings.Lines(block) {
+				if unsafe.MatchString(line) {
+					t.Errorf("%s: %q has a comment or a pattern without quotes: zsh refuses it", name, line)
+				}
+			}
+		}
+	}
+}
+
+// The conversation that the README shows is what happens.
+//
+// Finding: users-A16
+func TestReadmeTranscript(t *testing.T) {
+	t.Parallel()
+	shown := ""
+	for _, block := range blocks(t, "README.md", "text") {
+		if strings.HasPrefix(block, "$ go run . chat\n") {
+			shown = block
+		}
+	}
+	s := newShell(t)
+	s.serve(t, "--addr", "127.0.0.1:0")
+	var typed []string
+	for line := range strings.Lines(shown) {
+		if text, ok := strings.CutPrefix(line, "> "); ok {
+			typed = append(typed, strings.TrimSpace(text))
+		}
+	}
+	if len(typed) < 2 {
+		t.Fatalf("the README shows %q, want a conversation", shown)
+	}
+	var happened strings.Builder
+	happened.WriteString("$ go run . chat\nthe server at http://127.0.0.1:8080\n/help lists the commands, Ctrl-D quits\n")
+	args := []string{"chat", "-"}
+	for _, line := range typed {
+		said := s.run(t, line+"\n", args...)
+		_, notes, _ := strings.Cut("\n"+said.errs, "(0 summarized)\n")
+		if len(args) == 2 {
+			notes = said.errs
+		}
+		fmt.Fprintf(&happened, "> %s\n%s%s\n", line, notes, strings.TrimRight(said.out, "\n"))
+		args = []string{"chat", "--last", "-"}
+	}
+	happened.WriteString("to continue: go run . chat --session 01a1fd0a-a378-7b36-b3dd-a9be6fae4860")
+	if *refresh {
+		path := filepath.Join(root, "README.md")
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, bytes.Replace(raw, []byte(shown), []byte(happened.String()), 1), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(shown, happened.String()); diff != "" {
+		t.Errorf("the README's conversation (-shown +happened):\n%s", diff)
+	}
+}

@@ -1,0 +1,109 @@
+package commandline_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"unicode"
+
+	"golang.org/x/sys/unix"
+)
+
+// A terminal that has not told its size is one of 80 columns: what steers it does not
+// get through there either.
+//
+// Finding: security-11
+func TestTerminalsAreNotSteered(t *testing.T) {
+	t.Parallel()
+	for _, size := range []unix.Winsize{{Row: 24, Col: 80}, {}} {
+		t.Run(fmt.Sprintf("%dx%d", size.Col, size.Row), func(t *testing.T) {
+			t.Parallel()
+			out := talk(t, newHostileShell(t), size, "say hi\r")
+			if !strings.Contains(out, "gnp.exe") || !strings.Contains(out, "/help lists the commands") {
+				t.Fatalf("got %q, want a conversation", out)
+			}
+			for _, part := range []string{"\x1b]52", "\x1b[2J"} {
+				if strings.Contains(out, part) {
+					t.Errorf("%q gets through: %q", part, out)
+				}
+			}
+			if i := strings.IndexFunc(out, func(r rune) bool { return r >= 0x80 && r < 0xa0 || unicode.Is(unicode.Bidi_Control, r) }); i >= 0 {
+				t.Errorf("%q gets through", []rune(out[i:])[0])
+			}
+		})
+	}
+}
+
+// talk types a line into a chat on a terminal of the size, and returns what it showed
+// until the answer was whole.
+func talk(t *testing.T, s shell, size unix.Winsize, line string) string {
+	t.Helper()
+	master, slave := openTerminal(t, size)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := s.command(ctx, t, "chat")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := slave.Close(); err != nil {
+		t.Fatal(err)
+	}
+	defer context.AfterFunc(ctx, func() { _ = master.Close() })()
+	shown := expect(t, master, "quits")
+	if _, err := io.WriteString(master, line); err != nil {
+		t.Fatal(err)
+	}
+	shown += expect(t, master, "done\r\n")
+	if err := cmd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait() // it was killed
+	return shown
+}
+
+// expect reads from the terminal until the text was shown.
+func expect(t *testing.T, r io.Reader, text string) string {
+	t.Helper()
+	var shown strings.Builder
+	buffer := make([]byte, 4096)
+	for !strings.Contains(shown.String(), text) {
+		n, err := r.Read(buffer)
+		shown.Write(buffer[:n])
+		if err != nil {
+			t.Fatalf("the terminal shows %q and no %q: %v", shown.String(), text, err)
+		}
+	}
+	return shown.String()
+}
+
+// openTerminal opens a pseudo-terminal: the side of who sits at it, and that of the
+// program.
+func openTerminal(t *testing.T, size unix.Winsize) (master, slave *os.File) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("this machine has no pseudo-terminals: %v", err)
+	}
+	t.Cleanup(func() { _ = master.Close() })
+	fd := int(master.Fd())
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &size); err != nil {
+		t.Fatal(err)
+	}
+	if slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0); err != nil {
+		t.Fatal(err)
+	}
+	return master, slave
+}

@@ -1,0 +1,266 @@
+package conformance_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"bobbin/tests/dbtest"
+)
+
+// badInput is a request that is refused.
+type badInput struct {
+	name, method, path, body string
+	status                   int
+	param                    string // a part of the field that the error names
+}
+
+// openAIError is an error as all clients of the protocol read it.
+type openAIError struct {
+	Error *struct {
+		Message string
+		Type    string
+		Param   *string
+		Code    *string
+	}
+}
+
+// maxPeak bounds what the process takes while it gets bad input, in bytes.
+const maxPeak = 400 << 20
+
+// Bad input gets an error in the protocol's own shape, whatever it is, that says what to change
+// and nothing internal. Memory stays bounded.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	b := newBobbin(t, dbtest.MigratedSQLiteURL(t))
+	inputs := append(badChats(), append(badResponses(), badOthers()...)...)
+	for _, in := range inputs {
+		status, body := b.send(t, in, nil)
+		var got openAIError
+		if err := json.Unmarshal(body, &got); err != nil || got.Error == nil || got.Error.Message == "" || got.Error.Type == "" || got.Error.Code == nil {
+			t.Errorf("%s: got %d %.300s, want an error of the protocol", in.name, status, body)
+			continue
+		}
+		param := ""
+		if got.Error.Param != nil {
+			param = *got.Error.Param
+		}
+		if status != in.status || !strings.Contains(param, in.param) {
+			t.Errorf("%s: got %d, param %q: %.300s; want %d, param %q", in.name, status, param, body, in.status, in.param)
+		}
+		if bad := regexp.MustCompile(`goroutine|\.go:|bobbin/app|sqlite|SQLSTATE|127\.0\.0\.1|panic`).Find(body); bad != nil || len(body) > 4096 {
+			t.Errorf("%s: got %d bytes with %q: %.300s", in.name, len(body), bad, body)
+		}
+	}
+	// Text that is no Unicode becomes text that is.
+	half := badInput{method: "POST", path: "chat/completions", body: `{"model":"plain","messages":[{"role":"user","content":"half \ud83d of a pair, \u0000 and \u202e"}]}`}
+	if status, body := b.send(t, half, nil); status != http.StatusOK || !strings.Contains(string(body), "half \ufffd of a pair") {
+		t.Errorf("half a surrogate: got %d %s, want an answer with the replacement character", status, body)
+	}
+	peak := b.peakMemory(t)
+	t.Logf("%d bad inputs; the process took at most %d MiB", len(inputs), peak>>20)
+	if peak > maxPeak {
+		t.Errorf("the process took %d MiB, want at most %d", peak>>20, maxPeak>>20)
+	}
+}
+
+// send sends the request as Alice, with other headers if there are some, and returns the answer.
+func (b *bobbin) send(t *testing.T, in badInput, headers map[string]string) (int, []byte) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), in.method, "http://"+b.addr+"/v1/"+in.path, strings.NewReader(in.body))
+	must(t, err)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+aliceKey)
+	for name, value := range headers {
+		r.Header.Set(name, value)
+		if name == "Host" {
+			r.Host = value
+		}
+	}
+	response, err := http.DefaultClient.Do(r)
+	must(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	must(t, err)
+	return response.StatusCode, body
+}
+
+// peakMemory returns the most memory that the process has taken, 0 where the system does not say.
+func (b *bobbin) peakMemory(t *testing.T) int64 {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.now.Cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	found := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
+	if found == nil {
+		return 0
+	}
+	kilobytes, err := strconv.ParseInt(string(found[1]), 10, 64)
+	must(t, err)
+	return kilobytes << 10
+}
+
+// repeat returns a list of n times the JSON value.
+func repeat(value string, n int) string {
+	return "[" + strings.Repeat(value+",", n-1) + value + "]"
+}
+
+// deep returns JSON of so many lists in each other.
+func deep(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+
+func badChats() []badInput {
+	const hello = `{"role":"user","content":"hello"}`
+	tool := `{"type":"function","function":{"name":"t","parameters":{"type":"object"}}}`
+	chat := func(fields string) string { return `{"model":"plain","messages":[` + hello + `],` + fields + `}` }
+	messages := func(list string) string { return `{"model":"plain","messages":` + list + `}` }
+	content := func(c string) string { return messages(`[{"role":"user","content":` + c + `}]`) }
+	result := `[` + hello + `,{"role":"assistant","tool_calls":[{"id":"x","type":"function","function":{"name":"t","arguments":"{}"}}]},{"role":"tool","tool_call_id":"x","content":"1"}]`
+	list := []badInput{
+		{name: "not JSON", body: `{"model"`},
+		{name: "a list", body: `[]`},
+		{name: "null", body: `null`},
+		{name: "nothing", body: ``},
+		{name: "no messages", body: `{"model":"plain"}`, param: "messages"},
+		{name: "no model", body: `{"messages":[` + hello + `]}`, param: "model"},
+		{name: "model of a wrong type", body: `{"model":7,"messages":[` + hello + `]}`, param: "model"},
+		{name: "messages of a wrong type", body: messages(`{"role":"user"}`), param: "messages"},
+		{name: "a message of a wrong type", body: messages(`["hello"]`), param: "messages"},
+		{name: "unknown role", body: messages(`[{"role":"king","content":"x"}]`), param: "messages[0].role"},
+		{name: "only a system message", body: messages(`[{"role":"system","content":"x"}]`), param: "messages"},
+		{name: "an answer at the end", body: messages(`[` + hello + `,{"role":"assistant","content":"x"}]`), param: "messages"},
+		{name: "content of a wrong type", body: content(`7`), param: "messages"},
+		{name: "unknown part", body: content(`[{"type":"video"}]`), param: "messages"},
+		{name: "image from elsewhere", body: content(`[{"type":"image_url","image_url":{"url":"http://169.254.169.254/"}}]`), param: "messages"},
+		{name: "broken base64", body: content(`[{"type":"image_url","image_url":{"url":"data:image/png;base64,%%%"}}]`), param: "messages"},
+		{name: "a file of somebody else", body: content(`[{"type":"file","file":{"file_id":"../../etc/passwd"}}]`), status: http.StatusNotFound},
+		{name: "too many files", body: content(repeat(`{"type":"file","file":{"filename":"a.txt","file_data":"data:text/plain;base64,aGVsbG8="}}`, 500))},
+		{name: "100,000 messages", body: messages(repeat(hello, 100_000))},
+		{name: "10,000 tools", body: chat(`"tools":` + repeat(tool, 10_000)), param: "tools"},
+		{name: "a schema of 1 MiB", body: chat(`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object","description":"` + strings.Repeat("x", 1<<20) + `"}}}`)},
+		{name: "a tool with a schema of 1 MiB", body: chat(`"tools":[{"type":"function","function":{"name":"t","parameters":{"description":"` + strings.Repeat("x", 1<<20) + `"}}}]`)},
+		{name: "a deep schema", body: chat(`"tools":[{"type":"function","function":{"name":"t","parameters":{"x":` + deep(9000) + `}}}]`)},
+		{name: "deep JSON", body: chat(`"unknown":` + deep(1_000_000))},
+		{name: "deep content", body: content(deep(100_000))},
+		{name: "a tool that is no function", body: chat(`"tools":[{"type":"code_interpreter"}]`), param: "tools[0].type"},
+		{name: "a tool without a name", body: chat(`"tools":[{"type":"function","function":{}}]`), param: "tools"},
+		{name: "two tools of one name", body: chat(`"tools":[` + tool + `,` + tool + `]`), param: "tools"},
+		{name: "a choice that is none", body: chat(`"tool_choice":"sometimes"`), param: "tool_choice"},
+		{name: "a choice of a wrong type", body: chat(`"tool_choice":7`), param: "tool_choice"},
+		{name: "two answers", body: chat(`"n":2`), param: "n"},
+		{name: "functions of old", body: chat(`"functions":[]`), param: "functions"},
+		{name: "audio", body: chat(`"modalities":["audio"]`), param: "modalities"},
+		{name: "temperature of a wrong type", body: chat(`"temperature":"hot"`), param: "temperature"},
+		{name: "temperature out of range", body: chat(`"temperature":9`), param: "temperature"},
+		{name: "stream of a wrong type", body: chat(`"stream":"yes"`), param: "stream"},
+		{name: "tokens below zero", body: chat(`"max_tokens":-1`), param: "max"},
+		{name: "stops without end", body: chat(`"stop":` + repeat(`"x"`, 1000)), param: "stop"},
+		{name: "response format of a wrong type", body: chat(`"response_format":{"type":"yaml"}`), param: "response_format"},
+		{name: "metadata of a wrong type", body: chat(`"metadata":{"session_id":7}`), param: "metadata"},
+		{name: "a long session id", body: chat(`"metadata":{"session_id":"` + strings.Repeat("x", 300) + `"}`), param: "session_id"},
+		{name: "a session id with a line break", body: chat(`"metadata":{"session_id":"a\nb"}`), param: "session_id"},
+		{name: "a session of nobody", body: chat(`"metadata":{"session_id":"01a206b9-a4c4-7ed6-aea7-ec47974f15b1"}`), status: http.StatusNotFound},
+		{name: "an unknown agent", body: `{"model":"` + strings.Repeat("x", 100_000) + `","messages":[` + hello + `]}`, status: http.StatusNotFound},
+		{name: "a result without a call", body: messages(result), param: "messages"},
+		{name: "a result without an id", body: messages(`[` + hello + `,{"role":"tool","content":"1"}]`), param: "tool_call_id"},
+		{name: "10,000 results without calls", body: messages(`[` + hello + `,` + strings.Trim(repeat(`{"role":"tool","tool_call_id":"x","content":"1"}`, 10_000), "[]") + `]`), param: "messages"},
+		{name: "too large", body: chat(`"user":"` + strings.Repeat("x", 65<<20) + `"`), status: http.StatusRequestEntityTooLarge},
+	}
+	return complete(list, "POST", "chat/completions")
+}
+
+// complete sets what most inputs have.
+func complete(list []badInput, method, path string) []badInput {
+	for i := range list {
+		if list[i].method == "" {
+			list[i].method = method
+		}
+		if list[i].path == "" {
+			list[i].path = path
+		}
+		if list[i].status == 0 {
+			list[i].status = http.StatusBadRequest
+		}
+	}
+	return list
+}
+
+func badResponses() []badInput {
+	const conversation = "conversations/conv_01a206b9-a4c4-7ed6-aea7-ec47974f15b1"
+	respond := func(fields string) string { return `{"model":"plain","input":"hello",` + fields + `}` }
+	input := func(list string) string { return `{"model":"plain","input":` + list + `}` }
+	return complete([]badInput{
+		{name: "no input", body: `{"model":"plain"}`, param: "input"},
+		{name: "input of a wrong type", body: input(`7`), param: "input"},
+		{name: "unknown item", body: input(`[{"type":"computer_call"}]`), param: "input[0].type"},
+		{name: "unknown part of an item", body: input(`[{"role":"user","content":[{"type":"input_audio"}]}]`), param: "input"},
+		{name: "an image of elsewhere", body: input(`[{"role":"user","content":[{"type":"input_image","image_url":"file:///etc/passwd"}]}]`), param: "input"},
+		{name: "an output without a call", body: input(`[{"type":"function_call_output","call_id":"x","output":"1"}]`)},
+		{name: "100,000 items", body: input(repeat(`{"role":"user","content":"x"}`, 100_000))},
+		{name: "deep input", body: input(deep(1_000_000))},
+		{name: "deep output", body: input(`[{"type":"function_call_output","call_id":"x","output":` + deep(9_000) + `}]`)},
+		{name: "both contexts", body: respond(`"conversation":"conv_x","previous_response_id":"resp_x"`), param: "previous_response_id"},
+		{name: "conversation of a wrong type", body: respond(`"conversation":7`), param: "conversation"},
+		{name: "unknown conversation", body: respond(`"conversation":"conv_01a206b9-a4c4-7ed6-aea7-ec47974f15b1"`), status: http.StatusNotFound},
+		{name: "unknown previous response", body: respond(`"previous_response_id":"resp_../../x"`), status: http.StatusNotFound},
+		{name: "no id of a response", method: "GET", path: "responses/..%2f..%2fetc", status: http.StatusNotFound},
+		{name: "a response of nobody", method: "GET", path: "responses/resp_01a206b9a4c47ed6aea7ec47974f15b1_9223372036854775807", status: http.StatusNotFound},
+		{name: "a response after nothing", method: "GET", path: "responses/resp_01a206b9a4c47ed6aea7ec47974f15b1_99999999999999999999", status: http.StatusNotFound},
+		{name: "cancel of nobody's response", path: "responses/resp_01a206b9a4c47ed6aea7ec47974f15b1/cancel", status: http.StatusNotFound},
+		{name: "unknown conversation's items", method: "GET", path: conversation + "/items", status: http.StatusNotFound},
+		{name: "unknown conversation deleted", method: "DELETE", path: conversation, status: http.StatusNotFound},
+		{name: "metadata of a wrong type", path: "conversations", body: `{"metadata":7}`, param: "metadata"},
+		{name: "items of a wrong type", path: "conversations", body: `{"items":{}}`, param: "items"},
+		{name: "an unknown role", path: "conversations", body: `{"items":[{"role":"king","content":"x"}]}`},
+		{name: "100,000 items of a conversation", path: "conversations", body: `{"items":` + repeat(`{"role":"user","content":"x"}`, 100_000) + `}`},
+	}, "POST", "responses")
+}
+
+func badOthers() []badInput {
+	embed := func(fields string) string { return `{"model":"hashing-384-v1",` + fields + `}` }
+	return complete([]badInput{
+		{name: "no input", body: embed(`"encoding_format":"float"`), param: "input"},
+		{name: "tokens", body: embed(`"input":[1,2,3]`), param: "input"},
+		{name: "3,000 texts", body: embed(`"input":` + repeat(`"x"`, 3000)), param: "input"},
+		{name: "2 MiB", body: embed(`"input":"` + strings.Repeat("x", 2<<20) + `"`), param: "input"},
+		{name: "an empty text", body: embed(`"input":[""]`), param: "input"},
+		{name: "unknown format", body: embed(`"input":"x","encoding_format":"hex"`), param: "encoding_format"},
+		{name: "other dimensions", body: embed(`"input":"x","dimensions":7`), param: "dimensions"},
+		{name: "unknown embedding model", body: `{"model":"x","input":"x"}`, status: http.StatusNotFound},
+		{name: "unknown path", method: "GET", path: "assistants", status: http.StatusNotFound},
+		{name: "unknown method", method: "DELETE", path: "models", status: http.StatusMethodNotAllowed},
+		{name: "unknown model", method: "GET", path: "models/..%2f..%2fx", status: http.StatusNotFound},
+	}, "POST", "embeddings")
+}
+
+// Without keys only this machine may use a Bobbin: not a page of another origin, and not one that
+// has its own name lead here.
+func TestForeignPages(t *testing.T) {
+	t.Parallel()
+	b := newBobbinWith(t, dbtest.MigratedSQLiteURL(t), "")
+	chat := badInput{method: "POST", path: "chat/completions", body: `{"model":"plain","messages":[{"role":"user","content":"hello"}]}`}
+	for name, tt := range map[string]struct {
+		headers map[string]string
+		want    int
+	}{
+		"this machine":                  {nil, http.StatusOK},
+		"another name of this machine":  {map[string]string{"Host": "localhost"}, http.StatusOK},
+		"foreign host":                  {map[string]string{"Host": "evil.example"}, http.StatusForbidden},
+		"foreign origin":                {map[string]string{"Origin": "https://evil.example"}, http.StatusForbidden},
+		"no origin, as from a sandbox":  {map[string]string{"Origin": "null"}, http.StatusForbidden},
+		"text, which pages may send":    {map[string]string{"Content-Type": "text/plain"}, http.StatusUnsupportedMediaType},
+		"form, which pages may send":    {map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, http.StatusUnsupportedMediaType},
+		"foreign name for this machine": {map[string]string{"Host": "evil.example", "Origin": "http://evil.example"}, http.StatusForbidden},
+	} {
+		status, body := b.send(t, chat, tt.headers)
+		if status != tt.want || status >= 300 && !strings.Contains(string(body), `{"error":{"message":"`) {
+			t.Errorf("%s: got %d %.300s, want %d", name, status, body, tt.want)
+		}
+	}
+}

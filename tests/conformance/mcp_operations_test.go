@@ -1,0 +1,241 @@
+package conformance_test
+
+import (
+	"strings"
+	"testing"
+
+	"bobbin/app/core"
+)
+
+// mcpOperation is something that a host does.
+type mcpOperation struct {
+	name string
+	run  func(t *testing.T, u *mcpUser)
+}
+
+func mcpOperations() []mcpOperation {
+	return []mcpOperation{
+		{"connect", mcpConnect},
+		{"tools: list, schemas, annotations", mcpListTools},
+		{"send_message, a conversation", mcpConversation},
+		{"a long answer, whole", mcpLongAnswer},
+		{"progress while a run is waited for", mcpProgress},
+		{"a call that times out, its run goes on", mcpTimeout},
+		{"cancel_run", mcpCancel},
+		{"a run that waits for approval", mcpApproval},
+		{"sessions: list, get, messages, search", mcpSessions},
+		{"context: report, summary", mcpContext},
+		{"memories: create, search, delete", mcpMemories},
+		{"resources: list, templates, read", mcpResources},
+		{"errors: arguments, unknown tool, unknown resource", mcpErrors},
+		{"two owners", mcpOwners},
+		{"a wrong key", mcpWrongKey},
+		{"100 calls at once", mcpHundred},
+	}
+}
+
+func mcpConnect(t *testing.T, u *mcpUser) {
+	got := get[struct {
+		Server                 struct{ Name string }
+		Instructions, Revision string
+	}](t, u, "connect", nil)
+	if got.Server.Name != "bobbin" || !strings.Contains(got.Instructions, "wait_for_run") || got.Revision != u.kind.revision {
+		t.Errorf("got %+v, want bobbin with revision %s", got, u.kind.revision)
+	}
+}
+
+func mcpListTools(t *testing.T, u *mcpUser) {
+	got := get[struct {
+		Tools []struct {
+			Name, Title, Description  string
+			InputSchema, OutputSchema struct {
+				Type                 string
+				AdditionalProperties any
+			}
+			Annotations struct{ ReadOnlyHint, DestructiveHint *bool }
+		}
+	}](t, u, "listTools", nil)
+	wantEqual(t, "tools", len(got.Tools), 12)
+	for _, tool := range got.Tools {
+		if tool.Title == "" || tool.Description == "" || tool.InputSchema.Type != "object" || tool.OutputSchema.Type != "object" || tool.Annotations.ReadOnlyHint == nil || tool.Annotations.DestructiveHint == nil {
+			t.Errorf("got the tool %+v, want it described", tool)
+		}
+	}
+}
+
+// say sends a message that is answered.
+func (u *mcpUser) say(t *testing.T, content string, more object) mcpRun {
+	t.Helper()
+	arguments := object{"content": content + " (" + u.mark + ")", "wait_seconds": 100}
+	for name, value := range more {
+		arguments[name] = value
+	}
+	return use[mcpRun](t, u, "send_message", arguments)
+}
+
+func mcpConversation(t *testing.T, u *mcpUser) {
+	first := u.say(t, "the bees of the garden", nil)
+	second := u.say(t, "and the wasps", object{"session_id": first.SessionID})
+	if first.Status != core.RunSucceeded || !strings.Contains(first.Answer, "bees") || second.SessionID != first.SessionID || !strings.Contains(second.Answer, "wasps") {
+		t.Errorf("got %+v and %+v, want both answered in a session", first, second)
+	}
+	wantEqual(t, "answer afterwards", use[mcpRun](t, u, "wait_for_run", object{"run_id": first.RunID}).Answer, first.Answer)
+}
+
+func mcpLongAnswer(t *testing.T, u *mcpUser) {
+	got := u.say(t, "speak at length", nil)
+	if want := say("speak at length (" + u.mark + ")"); !strings.Contains(got.Answer, want) {
+		t.Errorf("got %q, want it to have %q", got.Answer, want)
+	}
+}
+
+// hold begins a run whose answer is held.
+func (u *mcpUser) hold(t *testing.T, mark string) (mcpRun, *gate) {
+	t.Helper()
+	held := u.gates.add(t, mark+" ("+u.mark)
+	run := u.say(t, mark, object{"wait_seconds": 0})
+	<-held.asked
+	return run, held
+}
+
+func mcpProgress(t *testing.T, u *mcpUser) {
+	run, held := u.hold(t, "progress please")
+	out := u.do(t, "callTool", object{"name": "wait_for_run", "progress": true, "arguments": object{"run_id": run.RunID, "wait_seconds": 1}})
+	if out.fault != nil || len(out.events) == 0 {
+		t.Errorf("got %d notifications, %s, want some", len(out.events), out.fault)
+	}
+	held.release()
+	wantEqual(t, "status", use[mcpRun](t, u, "wait_for_run", object{"run_id": run.RunID}).Status, core.RunSucceeded)
+}
+
+func mcpTimeout(t *testing.T, u *mcpUser) {
+	run, held := u.hold(t, "hold on")
+	out := u.do(t, "callTool", object{"name": "wait_for_run", "timeout": 300, "arguments": object{"run_id": run.RunID, "wait_seconds": 100}})
+	if out.fault == nil {
+		t.Errorf("got %s, want an error", out.result)
+	}
+	wantEqual(t, "status", use[mcpRun](t, u, "wait_for_run", object{"run_id": run.RunID, "wait_seconds": 0}).Status, core.RunRunning)
+	held.release()
+	wantEqual(t, "status", use[mcpRun](t, u, "wait_for_run", object{"run_id": run.RunID}).Status, core.RunSucceeded)
+}
+
+func mcpCancel(t *testing.T, u *mcpUser) {
+	run, held := u.hold(t, "cancel me")
+	defer held.release()
+	if got := use[mcpRun](t, u, "cancel_run", object{"run_id": run.RunID}); got.Status != core.RunCanceled {
+		t.Errorf("got %+v, want it canceled", got)
+	}
+}
+
+func mcpApproval(t *testing.T, u *mcpUser) {
+	run := u.say(t, "use a tool", object{"agent": "careful"})
+	if run.Status != core.RunWaiting || len(run.Approvals) != 1 {
+		t.Fatalf("got %+v, want a run that waits for a person", run)
+	}
+	if _, err := u.Decide(t.Context(), run.RunID, run.Approvals[0].ApprovalID, core.ApprovalDecision{Approve: true}); err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "status", use[mcpRun](t, u, "wait_for_run", object{"run_id": run.RunID}).Status, core.RunSucceeded)
+}
+
+func mcpSessions(t *testing.T, u *mcpUser) {
+	run := u.say(t, "a heron in the pond", object{"title": "Herons of " + u.mark})
+	list := use[struct{ Sessions []struct{ Title string } }](t, u, "list_sessions", object{"query": `"Herons of ` + u.mark + `"`})
+	if len(list.Sessions) != 1 || list.Sessions[0].Title != "Herons of "+u.mark {
+		t.Errorf("got %+v, want the session", list)
+	}
+	session := object{"session_id": run.SessionID}
+	wantEqual(t, "runs", len(use[struct{ Runs []any }](t, u, "get_session", session).Runs), 1)
+	wantEqual(t, "messages", len(use[struct{ Messages []any }](t, u, "get_messages", session).Messages), 2)
+	wantEqual(t, "hits", len(use[struct{ Hits []any }](t, u, "search_messages", object{"session_id": run.SessionID, "query": "heron", "role": "user"}).Hits), 1)
+}
+
+func mcpContext(t *testing.T, u *mcpUser) {
+	run := u.say(t, "the first", nil)
+	u.say(t, "the second", object{"session_id": run.SessionID})
+	session := object{"session_id": run.SessionID}
+	if got := use[struct{ Window, Used int }](t, u, "get_context", session); got.Window != 100_000 || got.Used == 0 {
+		t.Errorf("got %+v, want the window and what is used of it", got)
+	}
+	if got := use[struct{ Content string }](t, u, "summarize_session", session); got.Content == "" {
+		t.Error("got no summary")
+	}
+}
+
+func mcpMemories(t *testing.T, u *mcpUser) {
+	type memory struct {
+		MemoryID string `json:"memory_id"`
+		Content  string
+	}
+	kept := use[memory](t, u, "create_memory", object{"content": "Ada keeps bees, says " + u.mark})
+	found := use[struct{ Memories []memory }](t, u, "search_memories", object{"query": "Ada bees " + u.mark, "limit": 1})
+	if len(found.Memories) != 1 || found.Memories[0] != kept {
+		t.Errorf("got %+v, want %+v", found, kept)
+	}
+	use[object](t, u, "delete_memory", object{"memory_id": kept.MemoryID})
+	u.wantFailure(t, "does not exist", "delete_memory", object{"memory_id": kept.MemoryID})
+}
+
+func mcpResources(t *testing.T, u *mcpUser) {
+	run := u.say(t, "resources", nil)
+	uri := "bobbin://sessions/" + run.SessionID + "/context"
+	found := false
+	for _, r := range get[struct{ Resources []struct{ URI string } }](t, u, "listResources", nil).Resources {
+		found = found || r.URI == uri
+	}
+	wantEqual(t, "listed", found, true)
+	wantEqual(t, "templates", len(get[struct{ ResourceTemplates []any }](t, u, "listResourceTemplates", nil).ResourceTemplates), 3)
+	read := get[struct{ Contents []struct{ Text string } }](t, u, "readResource", object{"uri": uri})
+	if len(read.Contents) != 1 || !strings.Contains(read.Contents[0].Text, `"window":100000`) {
+		t.Errorf("got %+v, want the report", read)
+	}
+}
+
+func mcpErrors(t *testing.T, u *mcpUser) {
+	u.wantFailure(t, "contents is not a known field (did you mean content?)", "send_message", object{"contents": "x"})
+	u.wantFailure(t, "does not exist; the agents are", "send_message", object{"content": "x", "agent": "nobody"})
+	if out := u.do(t, "callTool", object{"name": "drop_tables", "arguments": object{}}); out.fault == nil || !strings.Contains(out.fault.Message, "unknown tool") {
+		t.Errorf("got %s, %s, want an unknown tool", out.result, out.fault)
+	}
+	if out := u.do(t, "readResource", object{"uri": "bobbin://sessions/none/context"}); out.fault == nil || !strings.Contains(out.fault.Message, "not found") {
+		t.Errorf("got %s, %s, want it not found", out.result, out.fault)
+	}
+}
+
+func mcpOwners(t *testing.T, u *mcpUser) {
+	run := u.say(t, "a secret", nil)
+	other := *u
+	other.key = bobKey
+	other.wantFailure(t, "does not exist", "get_messages", object{"session_id": run.SessionID})
+	other.wantFailure(t, "does not exist", "wait_for_run", object{"run_id": run.RunID})
+	if out := other.do(t, "readResource", object{"uri": "bobbin://sessions/" + run.SessionID + "/context"}); out.fault == nil {
+		t.Errorf("got %s, want it not found", out.result)
+	}
+}
+
+func mcpWrongKey(t *testing.T, u *mcpUser) {
+	other := *u
+	other.key = "bbn-nobody-0123456789-0123456789"
+	if out := other.do(t, "listTools", nil); out.fault == nil {
+		t.Errorf("got %s, want it refused", out.result)
+	}
+}
+
+func mcpHundred(t *testing.T, u *mcpUser) {
+	answers := make(chan error, 100)
+	for range 100 {
+		go func() {
+			out := u.do(t, "callTool", object{"name": "list_sessions", "arguments": object{"limit": 1}})
+			if out.fault != nil {
+				answers <- errorOf(out.fault)
+				return
+			}
+			answers <- nil
+		}()
+	}
+	for range 100 {
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
+	}
+}

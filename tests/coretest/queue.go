@@ -1,0 +1,203 @@
+package coretest
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// leaseRun leases the run's next attempt to the worker.
+func (s *Store) leaseRun(run *core.Run, worker string) {
+	until := time.Now().Add(core.RunLease)
+	run.Attempt++
+	run.LeaseOwner, run.LeaseUntil = worker, &until
+}
+
+// endLease leaves a run without a worker.
+func endLease(run *core.Run) {
+	now := time.Now()
+	run.LeaseOwner, run.LeaseUntil = "", &now
+}
+
+// Claim starts the session's oldest queued run, if none is active.
+func (r Runs) Claim(ctx context.Context, session core.SessionID, worker string) (out core.Claimed, err error) {
+	err = r.s.transact(ctx, "Claim", func() error {
+		c := r.s.conversations[session]
+		var next *core.Run
+		for _, run := range r.s.runsOf(session) {
+			switch {
+			case run.Status == core.RunQueued && next == nil:
+				next = run
+			case run.Status == core.RunRunning && run.LeaseOwner == worker:
+				out = core.Claimed{Run: *run, Repeated: true}
+				return nil
+			case isActive(run):
+				return core.Errorf(core.ErrNotFound, "session %s has an active run", session)
+			}
+		}
+		if next == nil {
+			return core.Errorf(core.ErrNotFound, "session %s has no run to start", session)
+		}
+		message := r.s.startRun(c, next, worker)
+		out = core.Claimed{Run: *next, Session: r.s.withRuns(c), Message: message, Events: c.fresh}
+		out.Run.Resumed = next.Attempt > 1
+		return nil
+	})
+	return out, err
+}
+
+// TakeOver leases runs without an owner to the worker, the oldest first.
+func (r Runs) TakeOver(ctx context.Context, t core.TakeOver) (out []core.Run, err error) {
+	err = r.s.transact(ctx, "TakeOver", func() error {
+		for _, run := range r.s.orphans(t.Worker, t.Lapsed) {
+			deaths := deathsAfter(run, t.Worker)
+			if deaths != t.Deaths || len(out) == t.Limit {
+				continue
+			}
+			if run.Deaths = deaths; t.Later {
+				run.Deaths--
+			}
+			r.s.leaseRun(run, t.Worker)
+			out = append(out, *run)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Due counts the runs that TakeOver would lease, by their deaths.
+func (r Runs) Due(ctx context.Context, worker string, lapsed bool) (map[int]int, error) {
+	out := map[int]int{}
+	err := r.s.transact(ctx, "Due", func() error {
+		for _, run := range r.s.orphans(worker, lapsed) {
+			out[deathsAfter(run, worker)]++
+		}
+		return nil
+	})
+	return out, err
+}
+
+// orphans returns the running runs without a live worker, the oldest first.
+func (s *Store) orphans(worker string, lapsed bool) (out []*core.Run) {
+	for _, run := range s.runs {
+		past := run.LeaseUntil == nil || !run.LeaseUntil.After(time.Now())
+		former := run.LeaseOwner != worker && strings.HasPrefix(run.LeaseOwner+"/", core.WorkersOf(worker))
+		if run.Status == core.RunRunning && (run.LeaseOwner == "" || former || lapsed && past) {
+			out = append(out, run)
+		}
+	}
+	slices.SortFunc(out, func(a, b *core.Run) int { return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID)) })
+	return out
+}
+
+// deathsAfter returns the deaths of an orphan after the worker has taken it over.
+func deathsAfter(run *core.Run, worker string) int {
+	if run.LeaseOwner == "" || run.LeaseOwner == worker {
+		return run.Deaths
+	}
+	return run.Deaths + 1
+}
+
+// CountDeath stores the deaths of a run that was taken over.
+func (r Runs) CountDeath(ctx context.Context, run core.RunID, attempt, deaths int) error {
+	return r.s.inAttempt(ctx, "CountDeath", run, attempt, func(_ *Conversation, run *core.Run) error {
+		run.Deaths = deaths
+		return nil
+	})
+}
+
+// Waiting returns sessions that have queued runs and no active one, the longest waiting first.
+func (r Runs) Waiting(ctx context.Context, limit int) (out []core.SessionID, err error) {
+	err = r.s.transact(ctx, "Waiting", func() error {
+		since, active := map[core.SessionID]time.Time{}, map[core.SessionID]bool{}
+		for _, run := range r.s.runs {
+			if at, ok := since[run.SessionID]; run.Status == core.RunQueued && (!ok || run.CreatedAt.Before(at)) {
+				since[run.SessionID] = run.CreatedAt
+			}
+			active[run.SessionID] = active[run.SessionID] || isActive(run)
+		}
+		maps.DeleteFunc(since, func(id core.SessionID, _ time.Time) bool { return active[id] })
+		out = slices.SortedFunc(maps.Keys(since), func(a, b core.SessionID) int {
+			return cmp.Or(since[a].Compare(since[b]), cmp.Compare(a, b))
+		})
+		out = out[:min(limit, len(out))]
+		return nil
+	})
+	return out, err
+}
+
+// Renew renews leases and returns the runs that the worker no longer owns.
+func (r Runs) Renew(ctx context.Context, worker string, runs []core.RunID) (lost []core.RunID, err error) {
+	err = r.s.transact(ctx, "Renew", func() error {
+		until := time.Now().Add(core.RunLease)
+		for _, id := range runs {
+			if run := r.s.runs[id]; run != nil && run.Status == core.RunRunning && run.LeaseOwner == worker {
+				run.LeaseUntil = &until
+			} else {
+				lost = append(lost, id)
+			}
+		}
+		return nil
+	})
+	return lost, err
+}
+
+// Yield gives back a run.
+func (r Runs) Yield(ctx context.Context, run core.RunID, attempt int) error {
+	return r.s.inAttempt(ctx, "Yield", run, attempt, func(_ *Conversation, run *core.Run) error {
+		endLease(run)
+		run.GiveBacks++
+		return nil
+	})
+}
+
+// Release ends the leases of the worker.
+func (r Runs) Release(ctx context.Context, worker string) error {
+	return r.s.transact(ctx, "Release", func() error {
+		for _, run := range r.s.leased(worker) {
+			endLease(run)
+		}
+		return nil
+	})
+}
+
+// HandBack ends the worker's lease of one run.
+func (r Runs) HandBack(ctx context.Context, worker string, id core.RunID) error {
+	return r.s.transact(ctx, "HandBack", func() error {
+		for _, run := range r.s.leased(worker) {
+			if run.ID == id {
+				endLease(run)
+			}
+		}
+		return nil
+	})
+}
+
+// CancelRequested returns the worker's runs that are to be canceled.
+func (r Runs) CancelRequested(ctx context.Context, worker string) (out []core.RunID, err error) {
+	err = r.s.transact(ctx, "CancelRequested", func() error {
+		for _, run := range r.s.leased(worker) {
+			if run.CancelRequested {
+				out = append(out, run.ID)
+			}
+		}
+		slices.Sort(out)
+		return nil
+	})
+	return out, err
+}
+
+// leased returns the running runs of the worker.
+func (s *Store) leased(worker string) (out []*core.Run) {
+	for _, run := range s.runs {
+		if run.Status == core.RunRunning && run.LeaseOwner == worker {
+			out = append(out, run)
+		}
+	}
+	return out
+}

@@ -1,0 +1,264 @@
+package coretest
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"bobbin/app/core"
+)
+
+// Sessions are the sessions of a Store.
+type Sessions struct {
+	core.SessionStore // the methods that no test calls
+	s                 *Store
+}
+
+// Create stores a new session.
+func (r Sessions) Create(ctx context.Context, in core.Session) (core.Session, error) {
+	err := r.s.transact(ctx, "Create", func() error {
+		in.ID = cmp.Or(in.ID, core.NewID[core.SessionID]())
+		switch {
+		case in.Owner == "":
+			return core.Errorf(core.ErrInvalid, "a session needs an owner")
+		case r.s.conversations[in.ID] != nil:
+			return core.Errorf(core.ErrConflict, "session %s exists", in.ID)
+		}
+		in.Status, in.CreatedAt = core.SessionIdle, cmp.Or(in.CreatedAt, core.Now())
+		in.UpdatedAt = cmp.Or(in.UpdatedAt, in.CreatedAt)
+		in = in.WithExpiry()
+		r.s.conversations[in.ID] = &Conversation{Session: in, revisions: map[core.MessageID][]core.Revision{}}
+		return nil
+	})
+	return in, err
+}
+
+// Get returns a session.
+func (r Sessions) Get(ctx context.Context, tenant core.Tenant, id core.SessionID) (out core.Session, err error) {
+	err = r.s.inSession(ctx, "Sessions.Get", tenant, id, func(c *Conversation) error {
+		out = r.s.withRuns(c)
+		return nil
+	})
+	return out, err
+}
+
+// withRuns returns the session with the state of its runs.
+func (s *Store) withRuns(c *Conversation) core.Session {
+	out := c.Session
+	for _, r := range s.runsOf(out.ID) {
+		switch {
+		case isActive(r):
+			out.Status, out.ActiveRunID = core.SessionStatus(r.Status), r.ID
+			for _, a := range s.approvals[r.ID] {
+				if a.Status == core.ApprovalOpen {
+					out.OpenApprovals++
+				}
+			}
+		case r.Status == core.RunQueued && out.ActiveRunID == "":
+			out.Status, out.ActiveRunID = core.SessionQueued, r.ID
+		}
+	}
+	return out
+}
+
+// Update changes a session. It knows the texts and the metadata of a patch.
+func (r Sessions) Update(ctx context.Context, tenant core.Tenant, id core.SessionID, p core.SessionPatch) (out core.Session, events []core.Event, err error) {
+	err = r.s.inSession(ctx, "Update", tenant, id, func(c *Conversation) error {
+		changed := len(p.Metadata) > 0
+		if changed {
+			c.Session.Metadata = p.Metadata
+		}
+		for field, value := range map[*string]*string{
+			&c.Session.Title: p.Title, &c.Session.Agent: p.Agent, &c.Session.Model: p.Model,
+			&c.Session.Timezone: p.Timezone, &c.Session.Instructions: p.Instructions,
+		} {
+			if value != nil {
+				*field, changed = *value, true
+			}
+		}
+		if changed {
+			c.Session.UpdatedAt = core.Now()
+			c.emit(core.NewEvent(id, "", core.EventSessionUpdated, core.SessionData{Session: r.s.withRuns(c)}))
+		}
+		out, events = r.s.withRuns(c), c.fresh
+		return nil
+	})
+	return out, events, err
+}
+
+// Archive archives a session.
+func (r Sessions) Archive(ctx context.Context, tenant core.Tenant, id core.SessionID) error {
+	return r.s.inSession(ctx, "Archive", tenant, id, func(c *Conversation) error {
+		if c.Session.ArchivedAt == nil {
+			now := core.Now()
+			c.Session.ArchivedAt = &now
+		}
+		return nil
+	})
+}
+
+// Messages are the messages of a Store.
+type Messages struct {
+	core.MessageStore // the methods that no test calls
+	s                 *Store
+}
+
+// Get returns a message of any branch, deleted or not.
+func (r Messages) Get(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.MessageID) (out core.Message, err error) {
+	err = r.s.inSession(ctx, "Messages.Get", tenant, session, func(c *Conversation) error {
+		i := c.indexOf(id)
+		if i < 0 {
+			return core.Errorf(core.ErrNotFound, "message %s does not exist", id)
+		}
+		out = c.withRevisions(c.Messages[i])
+		return nil
+	})
+	return out, err
+}
+
+// GetMessagesAfter returns the messages of the conversation after the given one.
+func (r Messages) GetMessagesAfter(ctx context.Context, tenant core.Tenant, session core.SessionID, after core.MessageID) (out []core.Message, err error) {
+	err = r.s.inSession(ctx, "GetMessagesAfter", tenant, session, func(c *Conversation) error {
+		c.Cursors = append(c.Cursors, after)
+		from := c.indexOf(after)
+		if after != "" && from < 0 {
+			return core.Errorf(core.ErrNotFound, "message %s does not exist", after)
+		}
+		out = c.withTexts(onPath(c.Messages[from+1:]))
+		return nil
+	})
+	return out, err
+}
+
+// GetMessages returns the messages that exist.
+func (r Messages) GetMessages(ctx context.Context, tenant core.Tenant, session core.SessionID, ids []core.MessageID) (out []core.Message, err error) {
+	err = r.s.inSession(ctx, "GetMessages", tenant, session, func(c *Conversation) error {
+		c.Loaded = append(c.Loaded, ids...)
+		out = slices.DeleteFunc(slices.Clone(c.Messages), func(m core.Message) bool { return !slices.Contains(ids, m.ID) })
+		return nil
+	})
+	return out, err
+}
+
+// Pinned returns the pinned messages of the conversation.
+func (r Messages) Pinned(ctx context.Context, tenant core.Tenant, session core.SessionID) (out []core.Message, err error) {
+	err = r.s.inSession(ctx, "Pinned", tenant, session, func(c *Conversation) error {
+		out = c.withTexts(slices.DeleteFunc(onPath(c.Messages), func(m core.Message) bool { return !m.Pinned }))
+		return nil
+	})
+	return out, err
+}
+
+// CountOnPath returns how many messages the conversation has.
+func (r Messages) CountOnPath(ctx context.Context, tenant core.Tenant, session core.SessionID) (n int, err error) {
+	err = r.s.inSession(ctx, "CountOnPath", tenant, session, func(c *Conversation) error {
+		n = len(onPath(c.Messages))
+		return nil
+	})
+	return n, err
+}
+
+// onPath returns the messages that were not deleted and are on the current branch.
+func onPath(messages []core.Message) []core.Message {
+	return slices.DeleteFunc(slices.Clone(messages), func(m core.Message) bool { return !m.OnPath || m.DeletedAt != nil })
+}
+
+// withTexts returns the messages, the old ones without their texts (WithTexts).
+func (c *Conversation) withTexts(messages []core.Message) []core.Message {
+	if c.WithTexts > 0 {
+		for i := range max(len(messages)-c.WithTexts, 0) {
+			messages[i] = messages[i].WithoutTexts()
+		}
+	}
+	return messages
+}
+
+// indexOf returns the index of a message; -1 = there is none.
+func (c *Conversation) indexOf(id core.MessageID) int {
+	if id == "" {
+		return -1
+	}
+	return slices.IndexFunc(c.Messages, func(m core.Message) bool { return m.ID == id })
+}
+
+// appendMessages appends the messages that are not in the log yet, with their events, and
+// returns all of them as stored.
+func (c *Conversation) appendMessages(messages []core.Message, run core.RunID) []core.Message {
+	from := len(c.Messages)
+	out := c.insertMessages(messages, run)
+	for _, m := range c.Messages[from:] {
+		c.emit(core.NewEvent(c.Session.ID, m.RunID, core.EventMessageCreated, core.MessageData{Message: m}))
+	}
+	return out
+}
+
+// insertMessages is appendMessages without the events.
+func (c *Conversation) insertMessages(messages []core.Message, run core.RunID) (out []core.Message) {
+	for _, m := range messages {
+		if i := c.indexOf(m.ID); i >= 0 {
+			out = append(out, c.Messages[i])
+			continue
+		}
+		c.Session.LastSeq++
+		c.Session.MessageCount++
+		m.ID, m.RunID = cmp.Or(m.ID, core.NewID[core.MessageID]()), cmp.Or(m.RunID, run)
+		m.SessionID, m.Owner, m.Seq, m.OnPath = c.Session.ID, c.Session.Owner, c.Session.LastSeq, true
+		c.Session.Speakers, m.Named = core.AfterSpeaker(c.Session.Speakers, m)
+		m.Status, m.CreatedAt = cmp.Or(m.Status, core.MessageComplete), cmp.Or(m.CreatedAt, core.Now())
+		if n := len(c.Messages); n > 0 {
+			m.ParentID = c.Messages[n-1].ID
+		}
+		c.Messages = append(c.Messages, m)
+		out = append(out, m)
+	}
+	return out
+}
+
+// Events are the events of a Store.
+type Events struct{ s *Store }
+
+// Page returns the events after a number, and whether there may be more.
+func (r Events) Page(ctx context.Context, session core.SessionID, after int64, limit int) (out []core.Event, more bool, err error) {
+	err = r.s.transact(ctx, "Page", func() error {
+		c := r.s.conversations[session]
+		for _, e := range c.Events {
+			if e.Seq > after && len(out) < limit {
+				out = append(out, e)
+			}
+		}
+		return nil
+	})
+	return out, len(out) == limit, err
+}
+
+// Last returns the number of the newest event.
+func (r Events) Last(ctx context.Context, tenant core.Tenant, session core.SessionID) (out int64, err error) {
+	err = r.s.inSession(ctx, "Last", tenant, session, func(c *Conversation) error {
+		out = c.Session.LastEventSeq
+		return nil
+	})
+	return out, err
+}
+
+// LastOf returns the numbers of the newest events of the sessions that exist.
+func (r Events) LastOf(ctx context.Context, sessions []core.SessionID) (map[core.SessionID]int64, error) {
+	out := map[core.SessionID]int64{}
+	err := r.s.transact(ctx, "LastOf", func() error {
+		for _, id := range sessions {
+			if c := r.s.conversations[id]; c != nil {
+				out[id] = c.Session.LastEventSeq
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Forget removes the session's events up to a number, as the retention does.
+func (r Events) Forget(session core.SessionID, through int64) {
+	r.s.Edit(func() {
+		c := r.s.conversations[session]
+		c.Events = slices.DeleteFunc(c.Events, func(e core.Event) bool { return e.Seq <= through })
+		c.forgotten = through
+	})
+}

@@ -1,0 +1,192 @@
+package coretest
+
+import (
+	"encoding/json"
+
+	"bobbin/app/core"
+)
+
+// A session gets what is missing; its changes are events; an archived one takes no runs.
+func testSessions(s *suite) {
+	if got := s.get(); got.ID == "" || got.CreatedAt.IsZero() || !got.UpdatedAt.Equal(got.CreatedAt) || got.Status != core.SessionIdle || got.UserID != "carol" {
+		s.Errorf("got session %+v, want an idle one of carol with id and times", got)
+	}
+	_, err := s.Sessions.Create(s.Context(), core.Session{ID: s.session.ID, Owner: "ann"})
+	s.fails("create with an id that exists", err, core.ErrConflict)
+	_, err = s.Sessions.Create(s.Context(), core.Session{})
+	s.fails("create without owner", err, core.ErrInvalid)
+
+	_, events, err := s.Sessions.Update(s.Context(), tenant(), s.session.ID, core.SessionPatch{})
+	s.succeeds("update without fields", err)
+	s.equal("events of an empty patch", len(events)+len(s.events(0)), 0)
+	title := "about tests"
+	updated, events, err := s.Sessions.Update(s.Context(), tenant(), s.session.ID, core.SessionPatch{Title: &title, Metadata: json.RawMessage(`{"a":1}`)})
+	s.succeeds("update", err)
+	s.equal("title", []string{updated.Title, s.get().Title, s.get().Agent}, []string{title, title, "assistant"})
+	s.equal("events of an update", Types(events), []core.EventType{core.EventSessionUpdated})
+	s.equal("title in the event", Data[core.SessionData](events[0]).Session.Title, title)
+	s.equal("number of the event", events[0].Seq, 1)
+
+	s.succeeds("archive", s.Sessions.Archive(s.Context(), tenant(), s.session.ID))
+	first := s.get().ArchivedAt
+	s.succeeds("archive again", s.Sessions.Archive(s.Context(), tenant(), s.session.ID))
+	if again := s.get().ArchivedAt; first == nil || !again.Equal(*first) {
+		s.Errorf("archived at %v, then at %v, want the first time", first, again)
+	}
+	_, err = s.Runs.Accept(s.Context(), tenant(), s.ask("hello"))
+	s.fails("run of an archived session", err, core.ErrConflict)
+}
+
+// A session shows what its runs do.
+func testStatuses(s *suite) {
+	status := func(what string, want core.SessionStatus, run core.RunID, open int) {
+		s.Helper()
+		got := s.get()
+		s.equal(what, []any{got.Status, got.ActiveRunID, got.OpenApprovals}, []any{want, run, open})
+	}
+	status("new", core.SessionIdle, "", 0)
+	in := s.ask("one")
+	in.Worker = ""
+	one := s.accept(in).Run
+	s.equal("behind a queue", s.accept(s.ask("two")).Run.Status, core.RunQueued)
+	status("accepted without a worker", core.SessionQueued, one.ID, 0)
+	one = s.claim(worker).Run
+	status("claimed", core.SessionRunning, one.ID, 0)
+	s.write(waitFor(one, 0, "a", "b"))
+	status("waiting", core.SessionWaiting, one.ID, 2)
+}
+
+// The log is in order and without gaps; readers get the part that they ask for.
+func testMessages(s *suite) {
+	log := s.turns(3)
+	want := []string{"question 0", "re: question 0", "question 1", "re: question 1", "question 2", "re: question 2"}
+	s.equal("log", contents(log), want)
+	var parent core.MessageID
+	for i, m := range log {
+		s.equal("seq", m.Seq, i+1)
+		s.equal("parent", m.ParentID, parent)
+		s.equal("on path, status", []any{m.OnPath, m.Status, m.Owner}, []any{true, core.MessageComplete, "ann"})
+		parent = m.ID
+	}
+	after := func(id core.MessageID) []core.Message {
+		return must[[]core.Message](s, "messages after")(s.Messages.GetMessagesAfter(s.Context(), tenant(), s.session.ID, id))
+	}
+	s.equal("messages after one", contents(after(log[3].ID)), want[4:])
+	s.equal("messages after the last", len(after(log[5].ID)), 0)
+	_, err := s.Messages.GetMessagesAfter(s.Context(), tenant(), s.session.ID, core.NewID[core.MessageID]())
+	s.fails("messages after one that does not exist", err, core.ErrNotFound)
+
+	some := must[[]core.Message](s, "get messages")(s.Messages.GetMessages(s.Context(), tenant(), s.session.ID, []core.MessageID{log[4].ID, core.NewID[core.MessageID](), log[1].ID}))
+	s.equal("messages by id, one unknown", contents(some), []string{want[1], want[4]})
+	s.equal("message by id", must[core.Message](s, "get message")(s.Messages.Get(s.Context(), tenant(), s.session.ID, log[2].ID)).Content, want[2])
+	_, err = s.Messages.Get(s.Context(), tenant(), s.session.ID, core.NewID[core.MessageID]())
+	s.fails("message that does not exist", err, core.ErrNotFound)
+	s.equal("count", must[int](s, "count")(s.Messages.CountOnPath(s.Context(), tenant(), s.session.ID)), 6)
+	s.equal("counters", []any{s.get().LastSeq, s.get().MessageCount}, []any{6, 6})
+	s.equal("pinned", len(must[[]core.Message](s, "pinned")(s.Messages.Pinned(s.Context(), tenant(), s.session.ID))), 0)
+}
+
+// A message keeps the user who wrote it. From the second speaker's first message on, and in a
+// session of many speakers from its first one on, the users' messages carry names in prompts.
+func testSpeakers(s *suite) {
+	for _, c := range []struct {
+		user, author string
+		named        bool
+	}{
+		{"", "", false}, {"u1", "Ann", false}, {"", "", false}, {"u1", "", false}, {"u1", "Ann Lee", false},
+		{"u2", "Ben", true}, {"u1", "Ann", true}, {"", "", true},
+	} {
+		in := s.ask("hello")
+		in.User, in.Input.Author = c.user, c.author
+		run := s.accept(in).Run
+		s.finish(run)
+		m := must[core.Message](s, "message")(s.Messages.Get(s.Context(), tenant(), s.session.ID, run.UserMessageID))
+		s.equal("author", []string{m.AuthorID, m.Author}, []string{c.user, c.author})
+		s.equal("named, after "+c.user, m.Named, c.named)
+	}
+	for _, m := range s.log() {
+		s.equal("named", m.Named, m.Role == core.RoleUser && m.Seq > 10)
+	}
+	s.equal("speakers", s.get().Speakers, core.ManySpeakers)
+
+	second := s.create(core.Session{Owner: "ann", Agent: "assistant", Speakers: core.ManySpeakers})
+	in := s.ask("hello")
+	in.SessionID, in.User = second.ID, "u1"
+	s.equal("named in a session of many", s.accept(in).Message.Named, true)
+
+	third := s.create(core.Session{Owner: "ann", Agent: "assistant"})
+	for i, author := range []string{"Ann", "Ann", "Ben"} {
+		in := s.ask("hello")
+		in.SessionID, in.Input.Author = third.ID, author
+		accepted := s.accept(in)
+		s.finish(accepted.Run)
+		s.equal("named without ids, by "+author, accepted.Message.Named, i == 2)
+	}
+}
+
+// Events are numbered without gaps, committed with what they report, and read in pages.
+func testEvents(s *suite) {
+	accepted := s.accept(s.ask("hello"))
+	written := s.finish(accepted.Run)
+	all := s.events(0)
+	s.equal("types", Types(all), []core.EventType{core.EventRunStarted, core.EventMessageCreated, core.EventMessageCreated, core.EventRunSucceeded})
+	for i, e := range all {
+		s.equal("number", e.Seq, i+1)
+		s.equal("session and run", []any{e.SessionID, e.RunID}, []any{s.session.ID, accepted.Run.ID})
+	}
+	s.equal("events of the calls", append(Types(accepted.Events), Types(written.Events)...), Types(all))
+	s.equal("first event of the run", accepted.Run.FirstEvent, 1)
+	started, ended := Data[core.RunData](all[0]).Run, Data[core.RunData](all[3]).Run
+	s.equal("run.started", []any{started.Status, started.Input.Content}, []any{core.RunRunning, ""})
+	s.equal("run.succeeded", []any{ended.Status, ended.AnswerID}, []any{core.RunSucceeded, written.Messages[0].ID})
+	s.equal("message.created", Data[core.MessageData](all[2]).Message.Content, "re: hello")
+
+	page, more, err := s.Events.Page(s.Context(), s.session.ID, 1, 2)
+	s.succeeds("page", err)
+	s.equal("page", []any{Types(page), more}, []any{Types(all[1:3]), true})
+	s.equal("last", must[int64](s, "last")(s.Events.Last(s.Context(), tenant(), s.session.ID)), 4)
+	none := core.NewID[core.SessionID]()
+	of := must[map[core.SessionID]int64](s, "last of")(s.Events.LastOf(s.Context(), []core.SessionID{s.session.ID, none}))
+	s.equal("last of two, one unknown", of, map[core.SessionID]int64{s.session.ID: 4})
+}
+
+// Whoever is outside of the tenant finds nothing: another owner, another user of the owner.
+func testTenants(s *suite) {
+	run := s.accept(s.ask("hello")).Run
+	message := s.log()[0].ID
+	title := "mine"
+	for _, eve := range []core.Tenant{{Owner: "eve"}, {Owner: "ann", User: "eve"}} {
+		for name, call := range map[string]func() error{
+			"Sessions.Get": func() error { _, err := s.Sessions.Get(s.Context(), eve, s.session.ID); return err },
+			"Update": func() error {
+				_, _, err := s.Sessions.Update(s.Context(), eve, s.session.ID, core.SessionPatch{Title: &title})
+				return err
+			},
+			"Archive": func() error { return s.Sessions.Archive(s.Context(), eve, s.session.ID) },
+			"ApplyContext": func() error {
+				_, _, err := s.Sessions.ApplyContext(s.Context(), eve, core.ContextChange{SessionID: s.session.ID})
+				return err
+			},
+			"SummaryWork": func() error { _, err := s.Sessions.SummaryWork(s.Context(), eve, s.session.ID); return err },
+			"LeaseSummary": func() error {
+				_, err := s.Sessions.LeaseSummary(s.Context(), eve, s.session.ID, other, core.RunLease)
+				return err
+			},
+			"GetMessagesAfter": func() error { _, err := s.Messages.GetMessagesAfter(s.Context(), eve, s.session.ID, ""); return err },
+			"Messages.Get":     func() error { _, err := s.Messages.Get(s.Context(), eve, s.session.ID, message); return err },
+			"Pinned":           func() error { _, err := s.Messages.Pinned(s.Context(), eve, s.session.ID); return err },
+			"CountOnPath":      func() error { _, err := s.Messages.CountOnPath(s.Context(), eve, s.session.ID); return err },
+			"Summaries.List":   func() error { _, err := s.Summaries.List(s.Context(), eve, s.session.ID, core.PageQuery{}); return err },
+			"Versions":         func() error { _, err := s.Summaries.Versions(s.Context(), eve, s.session.ID); return err },
+			"Last":             func() error { _, err := s.Events.Last(s.Context(), eve, s.session.ID); return err },
+			"Accept":           func() error { _, err := s.Runs.Accept(s.Context(), eve, s.ask("mine")); return err },
+			"Runs.Get":         func() error { _, err := s.Runs.Get(s.Context(), eve, run.ID); return err },
+			"Active":           func() error { _, err := s.Runs.Active(s.Context(), eve, s.session.ID); return err },
+			"RequestCancel":    func() error { _, _, err := s.Runs.RequestCancel(s.Context(), eve, run.ID); return err },
+		} {
+			s.fails(name, call(), core.ErrNotFound)
+		}
+	}
+	s.equal("user of the session", must[core.Session](s, "get")(s.Sessions.Get(s.Context(), core.Tenant{Owner: "ann", User: "carol"}, s.session.ID)).Title, "")
+	s.equal("events", len(s.events(0)), 2)
+}

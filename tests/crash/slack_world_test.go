@@ -1,0 +1,206 @@
+package crash_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"bobbin/app/client"
+	"bobbin/app/db"
+	"bobbin/app/slack/fakeslack"
+	"bobbin/tests/provider"
+)
+
+// sized is how much a test does: CI has the short form, BOBBIN_TEST_LONG=1 the long one.
+func sized[T any](short, full T) T {
+	if os.Getenv("BOBBIN_TEST_LONG") != "" {
+		return full
+	}
+	return short
+}
+
+// slackWorld is a fake Slack and the Bobbins that are installed there, behind a load balancer.
+type slackWorld struct {
+	*fakeslack.Server
+	*balancer
+
+	t        *testing.T
+	ws       *fakeslack.Workspace
+	database *db.DB
+	model    *provider.Server
+	kills    int
+	away     [][2]time.Time // when a Bobbin did not run: from, to
+}
+
+// newSlackWorld starts everything, with so many Bobbins on the database.
+func newSlackWorld(t *testing.T, p place, bobbins int, slack fakeslack.Options, model provider.Options) *slackWorld {
+	t.Helper()
+	w := &slackWorld{t: t, balancer: &balancer{}}
+	var err error
+	if w.model, err = provider.New(model); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.model.Close)
+	if w.Server, err = fakeslack.New(slack); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.Server.Close() })
+	w.ws = w.AddWorkspace("acme")
+	token := w.ws.Install()
+	var clusters []string
+	for n := range bobbins {
+		clusters = append(clusters, freeAddr(t, fmt.Sprintf("127.0.2.%d", n+1)))
+	}
+	for n := range bobbins {
+		b := newBobbin(t, place{den.Temp(t), p.database}, w.model.URL)
+		b.configure(t, fmt.Sprintf("titles: false\nlimits: {shutdown_grace: 1s, runs_per_owner: 100000, runs_per_user: 100000}\n"+
+			"slack: {bot_token: %s, signing_secret: signing-secret, api_url: %q}\n", token, w.APIURL()))
+		if bobbins > 1 {
+			b.configure(t, fmt.Sprintf("nats: {cluster_addr: %q, peers: [%q], secret: hush-hush-hush-hush-hush-hush}\n", clusters[n], clusters[(n+1)%bobbins]))
+		}
+		b.start(t)
+		w.bobbins = append(w.bobbins, b)
+	}
+	w.database = openDatabase(t, p)
+	front := w.serve()
+	t.Cleanup(front.Close)
+	w.SetURLs(fakeslack.URLsBelow(front.URL))
+	return w
+}
+
+// freeAddr returns an address on the host that nobody listens at.
+func freeAddr(t *testing.T, host string) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", host+":0")
+	if err != nil {
+		t.Skipf("the test needs several loopback addresses: %v", err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// openDatabase opens the database of a Bobbin that runs.
+func openDatabase(t *testing.T, p place) *db.DB {
+	t.Helper()
+	d := p.open(t)
+	t.Cleanup(func() { _ = d.Close() }) // nothing is written
+	return d
+}
+
+// restart ends one of the Bobbins, with SIGKILL or as an operator does, and starts it again
+// after the time.
+func (w *slackWorld) restart(graceful bool, away time.Duration) {
+	w.t.Helper()
+	b := w.bobbins[w.kills%len(w.bobbins)]
+	w.kills++
+	from := time.Now()
+	if graceful {
+		b.stop(w.t)
+	} else {
+		b.kill()
+	}
+	pause(w.t.Context(), away)
+	b.start(w.t)
+	w.away = append(w.away, [2]time.Time{from, time.Now()})
+}
+
+// client returns a client of whichever Bobbin is up.
+func (w *slackWorld) client() *client.Client {
+	w.t.Helper()
+	c, err := client.New(client.Options{URL: "http://localhost", HTTP: &http.Client{Transport: w.transport()}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+// count returns the number that the statement selects.
+func (w *slackWorld) count(statement string) (n int) {
+	w.t.Helper()
+	if err := w.database.Gorm.WithContext(w.t.Context()).Raw(statement).Row().Scan(&n); err != nil {
+		w.t.Fatal(err)
+	}
+	return n
+}
+
+// settle waits until everything that was written is handled on both sides.
+func (w *slackWorld) settle(limit time.Duration) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), limit)
+	defer cancel()
+	for {
+		if err := w.WaitDelivered(ctx); err != nil {
+			w.t.Errorf("Slack's events are not delivered after %s: %v", limit, err)
+			return
+		}
+		inbox := w.count("SELECT COUNT(*) FROM slack_inbox WHERE finished_at IS NULL")
+		runs := w.count("SELECT COUNT(*) FROM runs WHERE status IN ('queued', 'running', 'waiting')")
+		behind := w.count("SELECT COUNT(*) FROM slack_threads WHERE sent_seq < last_seq")
+		if inbox+runs+behind == 0 {
+			return
+		}
+		if !pause(ctx, 100*time.Millisecond) {
+			w.t.Errorf("after %s: %d items in the inbox, %d runs, %d threads that are behind", limit, inbox, runs, behind)
+			return
+		}
+	}
+}
+
+// balancer passes requests to a Bobbin that is up.
+type balancer struct {
+	bobbins []*bobbin
+	lose    float64 // share of Slack's requests whose answer is lost after it was made
+
+	lost atomic.Int64
+}
+
+// dial connects to one of the Bobbins.
+func (b *balancer) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	first := rand.IntN(len(b.bobbins))
+	for i := range b.bobbins {
+		if addr := b.bobbins[(first+i)%len(b.bobbins)].door.Addr(); addr != "" {
+			return new(net.Dialer).DialContext(ctx, "tcp", addr)
+		}
+	}
+	return nil, errors.New("every Bobbin is down")
+}
+
+func (b *balancer) transport() *http.Transport {
+	return &http.Transport{DialContext: b.dial, DisableKeepAlives: true}
+}
+
+// errLost stands for an answer that is lost.
+var errLost = errors.New("lost")
+
+// serve starts the load balancer for Slack.
+func (b *balancer) serve() *httptest.Server {
+	return httptest.NewServer(&httputil.ReverseProxy{
+		Transport: b.transport(), ErrorLog: log.New(io.Discard, "", 0),
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: "localhost"}) },
+		ModifyResponse: func(*http.Response) error {
+			if rand.Float64() < b.lose {
+				b.lost.Add(1)
+				return errLost
+			}
+			return nil
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			if errors.Is(err, errLost) {
+				panic(http.ErrAbortHandler)
+			}
+			w.WriteHeader(http.StatusBadGateway)
+		},
+	})
+}

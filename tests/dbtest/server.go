@@ -1,0 +1,107 @@
+package dbtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Server is a PostgreSQL of one test that can be stopped and started again: it listens at
+// the same address each time and keeps committed data. Not safe for concurrent use.
+type Server struct {
+	URL string // of an empty database
+
+	cluster cluster
+	owner   process
+	port    string
+	now     *runningServer // nil = stopped
+}
+
+// StopMode is how a Server is stopped.
+type StopMode string
+
+// The modes are PostgreSQL's own.
+const (
+	StopFast      StopMode = "fast"      // disconnects clients and rolls back transactions
+	StopImmediate StopMode = "immediate" // like a crash: the next start recovers
+)
+
+// stopTime bounds how long a server may take to stop.
+const stopTime = time.Minute
+
+// NewServer starts a PostgreSQL for this test only, and stops and removes it afterwards.
+// Without PostgreSQL the test is skipped, or fails if BOBBIN_TEST_REQUIRE says so.
+func NewServer(t testing.TB) *Server {
+	t.Helper()
+	bin, err := findPrograms()
+	if errors.Is(err, errMissing) && !strings.Contains(os.Getenv(requireVariable), "postgres") {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	asUser, err := serverUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "bobbin-own-postgres-") //nolint:usetesting // the server's user must reach it
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{cluster: cluster{dir: dir, bin: bin, asUser: asUser, safe: true}, owner: thisProcess()}
+	t.Cleanup(func() {
+		if err := errors.Join(s.Stop(StopImmediate), os.RemoveAll(dir)); err != nil {
+			t.Errorf("remove the test's PostgreSQL: %v", err)
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	defer cancel()
+	r, err := s.cluster.startNew(ctx, s.owner)
+	if err != nil {
+		t.Fatalf("PostgreSQL for the test: %v", err)
+	}
+	s.now = &r
+	u, err := url.Parse(r.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.port, s.URL = u.Port(), r.url
+	return s
+}
+
+// Stop stops the server. It does nothing if the server is stopped.
+func (s *Server) Stop(mode StopMode) error {
+	if s.now == nil {
+		return nil
+	}
+	if err := signalServer(s.now.pid, mode); err != nil {
+		return fmt.Errorf("stop postgres: %w", err)
+	}
+	limit := time.NewTimer(stopTime)
+	defer limit.Stop()
+	select {
+	case <-s.now.exited: //nolint:errcheck // an immediate stop exits with an error
+		s.now = nil
+		return nil
+	case <-limit.C:
+		return fmt.Errorf("postgres has not stopped (%s) after %s", mode, stopTime)
+	}
+}
+
+// Start starts a stopped server, and returns when it answers.
+func (s *Server) Start(ctx context.Context) error {
+	if s.now != nil {
+		return nil
+	}
+	r, err := s.cluster.startServer(ctx, s.owner, s.port)
+	if err != nil {
+		return err
+	}
+	s.now = &r
+	return nil
+}

@@ -1,0 +1,111 @@
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"bobbin/app/client"
+	"bobbin/app/core"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
+)
+
+// Messages are read one by one and newest first, rated and labeled: nothing runs, watchers
+// are notified, exports have it, and it goes with the message.
+//
+// Finding: users-C5
+// Finding: users-C6
+func TestAnnotations(t *testing.T) {
+	t.Parallel()
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
+		h := apptest.New(t, url)
+		id := apptest.NewSession(t, h.Client, core.Session{})
+		for _, text := range []string{"one", "two", "three"} {
+			apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: text})
+		}
+		log := apptest.ListMessages(t, h.Client, id)
+		newest, err := h.Messages(t.Context(), id, core.MessageQuery{Descending: true, PageQuery: core.PageQuery{Limit: 4}})
+		if err != nil || len(newest.Items) != 4 || newest.Items[0].ID != log[5].ID || newest.NextCursor == nil {
+			t.Fatalf("newest first: got %+v, %v", newest, err)
+		}
+		rest, err := h.Messages(t.Context(), id, core.MessageQuery{Descending: true, PageQuery: core.PageQuery{Limit: 4, Cursor: *newest.NextCursor}})
+		all := append(newest.Items, rest.Items...)
+		slices.Reverse(all)
+		if err != nil || len(all) != 6 || !slices.EqualFunc(all, log, func(a, b core.Message) bool { return a.ID == b.ID }) {
+			t.Errorf("two pages: got %d messages, %v, want the log", len(all), err)
+		}
+
+		answer := log[5]
+		got, err := h.Message(t.Context(), id, answer.ID)
+		if err != nil || got.Content != answer.Content {
+			t.Errorf("got the message %+v, %v", got, err)
+		}
+		since := newest.LastEventID
+		rated, err := h.RateMessage(t.Context(), id, answer.ID, core.RatingDown, "The date is wrong.")
+		if err != nil || rated.Feedback == nil || rated.Feedback.Rating != core.RatingDown || rated.Feedback.At.IsZero() {
+			t.Fatalf("rated: got %+v, %v", rated.Feedback, err)
+		}
+		labeled, err := h.SetMetadata(t.Context(), id, answer.ID, json.RawMessage(`{"label": "important", "excerpt": {"head": 0, "tail": 0}}`))
+		if err != nil || !sameJSON(labeled.Metadata, `{"label": "important"}`) || labeled.Feedback == nil {
+			t.Errorf("labeled: got %s, %+v, %v, want the label and no excerpt", labeled.Metadata, labeled.Feedback, err)
+		}
+		told := 0
+		for e, err := range h.WatchSession(t.Context(), id, core.Cursor{After: since}) {
+			if err != nil || e.Type != core.EventMessageUpdated {
+				t.Fatalf("got event %s, %v, want message.updated", e.Type, err)
+			}
+			if told++; told == 2 {
+				break
+			}
+		}
+		if after := apptest.ListMessages(t, h.Client, id); len(after) != 6 || after[5].Branch != nil || after[5].Feedback == nil {
+			t.Errorf("got %d messages, the last one %+v, want no branch", len(after), after[len(after)-1])
+		}
+		var file bytes.Buffer
+		if err := h.ExportSession(t.Context(), id, core.ExportJSON, &file); err != nil || !strings.Contains(file.String(), "The date is wrong.") {
+			t.Errorf("the export has no feedback, %v", err)
+		}
+		if _, err := h.RateMessage(t.Context(), id, answer.ID, "sideways", ""); status(err) != http.StatusUnprocessableEntity {
+			t.Errorf("got %v for a rating that does not exist, want 422", err)
+		}
+		if err := h.DeleteFeedback(t.Context(), id, answer.ID); err != nil {
+			t.Error(err)
+		}
+		if got, err = h.Message(t.Context(), id, answer.ID); err != nil || got.Feedback != nil || len(got.Metadata) == 0 {
+			t.Errorf("got %+v, %v, want the feedback removed and nothing else", got, err)
+		}
+		if _, err := h.RateMessage(t.Context(), id, answer.ID, core.RatingUp, "Rosebud"); err != nil {
+			t.Error(err)
+		}
+		if err := h.DeleteMessage(t.Context(), id, answer.ID); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Message(t.Context(), id, answer.ID); status(err) != http.StatusNotFound {
+			t.Errorf("got %v for a deleted message, want 404", err)
+		}
+		if _, err := h.RateMessage(t.Context(), id, answer.ID, core.RatingUp, ""); status(err) != http.StatusNotFound {
+			t.Errorf("got %v for feedback on a deleted message, want 404", err)
+		}
+	})
+}
+
+// sameJSON reports whether two texts say the same in JSON.
+func sameJSON(a []byte, b string) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal([]byte(b), &y) == nil && reflect.DeepEqual(x, y)
+}
+
+// status returns the status of the server's refusal; 0 = it did not refuse.
+func status(err error) int {
+	var problem *client.ProblemError
+	if errors.As(err, &problem) {
+		return problem.Status
+	}
+	return 0
+}

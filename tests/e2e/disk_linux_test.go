@@ -1,0 +1,158 @@
+package e2e_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"bobbin/app"
+	"bobbin/app/api/handlers"
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/ops"
+	"bobbin/tests/apptest"
+	"bobbin/tests/provider"
+)
+
+// smallDisk returns a folder on a file system of its own of that many bytes. Only root
+// may make one.
+func smallDisk(t *testing.T, bytes int) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d", bytes)); err != nil {
+		t.Skipf("cannot mount a small file system: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Errorf("unmount: %v", err)
+		}
+	})
+	return dir
+}
+
+// fillDisk takes all the room of the disk but so many bytes, until empty is called.
+func fillDisk(t *testing.T, dir string, but int64) (empty func()) {
+	t.Helper()
+	name := filepath.Join(dir, "ballast")
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for size := 1 << 20; size > 0; {
+		if _, err := f.Write(make([]byte, size)); err != nil {
+			size /= 2
+		}
+	}
+	if end, err := f.Seek(0, io.SeekEnd); err != nil || f.Truncate(end-but) != nil {
+		t.Fatalf("make room: %v", err)
+	}
+	_ = f.Close() // what counts is written
+	return func() {
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A disk that is full loses nothing and fails no run: what cannot be stored is refused,
+// what was accepted waits for room. One run has its answer on the way when the disk fills
+// up, the other one a summary, without which it cannot go on.
+// Finding: users-A22
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	disk := smallDisk(t, 8<<20)
+	arrived, open := make(chan provider.Point, 2), make(chan struct{})
+	p := apptest.NewProvider(t, provider.Options{At: func(at provider.Point, a provider.Asked) {
+		if at == provider.PointSummary || at == provider.PointStream && strings.Contains(a.Question, "hold") {
+			arrived <- at
+			<-open
+		}
+	}})
+	release := sync.OnceFunc(func() { close(open) })
+	t.Cleanup(release)
+	h := apptest.New(t, "sqlite://"+filepath.Join(disk, "bobbin.db"), apptest.WithModel("house", 32_000, 2048, p), apptest.WithModel("tiny", 3000, 500, p))
+	long := apptest.NewSession(t, h.Client, core.Session{})
+	for range 4 {
+		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: long, Content: apptest.NewWriter(7).Sentences(60)})
+	}
+	var runs []core.RunID
+	for _, m := range []core.SendMessage{
+		{SessionID: apptest.NewSession(t, h.Client, core.Session{}), Content: "hold this"},
+		{SessionID: long, Content: "and now in short", Model: "tiny"},
+	} {
+		run, err := h.SendAsync(t.Context(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs = append(runs, run.ID)
+		<-arrived
+	}
+	empty := fillDisk(t, disk, 0)
+	refused(t, h, "disk_full")
+	awaitReadiness(t, h, http.StatusServiceUnavailable, `"field":"database","detail":"the disk of the database is full`)
+	release()
+	awaitLog(t, h, "requeueing run", "retrying")
+	for _, id := range runs {
+		if run, err := h.Run(t.Context(), id); err != nil || run.Status.Ended() {
+			t.Errorf("got %s, %v while the disk is full, want the run to wait", run.Status, err)
+		}
+	}
+	empty()
+	awaitReadiness(t, h, http.StatusOK, `"database":"ok"`)
+	for _, id := range runs {
+		wantSucceeded(t, h, id)
+	}
+}
+
+// awaitLog waits until the log has all of the words.
+func awaitLog(t *testing.T, h *apptest.Bobbin, words ...string) {
+	t.Helper()
+	for limit := time.Now().Add(apptest.Patience); ; {
+		text := h.Log.String()
+		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) }) {
+			return
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("got the log %s, want %q in it", text, words)
+		}
+		apptest.PauseBriefly(t)
+	}
+}
+
+// A start on a full disk says so, and doctor too. With room again it goes on where it was.
+// Finding: users-A22
+func TestStartOnFullDisk(t *testing.T) {
+	t.Parallel()
+	for _, left := range []int64{0, 100 << 10, 400 << 10} { // for nothing, for some of the schema, for most of it
+		t.Run(fmt.Sprint(left), func(t *testing.T) {
+			t.Parallel()
+			disk := smallDisk(t, 8<<20)
+			empty := fillDisk(t, disk, left)
+			cfg := config.Default()
+			cfg.Addr, cfg.DataDir = "127.0.0.1:0", filepath.Join(disk, "data")
+			url := "sqlite://" + filepath.Join(cfg.DataDir, "bobbin.db")
+			cfg.Database.URL = config.NewSecretURL(url)
+			_, err := app.New(t.Context(), cfg, handlers.Build{}, slog.New(slog.DiscardHandler))
+			var shown *core.Error
+			if !errors.As(err, &shown) || !strings.HasPrefix(shown.Message, "the disk of the data folder or of the database is full") {
+				t.Errorf("got %v, want that the disk is full", err)
+			}
+			if found := fmt.Sprint(ops.Doctor(t.Context(), ops.DoctorOptions{Config: cfg, Logger: slog.New(slog.DiscardHandler)}).Findings); !strings.Contains(found, "{disk fail 0.0 GiB free make disk space") {
+				t.Errorf("doctor found %s, want that the disk is full", found)
+			}
+			empty()
+			h := apptest.New(t, url, func(c *config.Config) { c.DataDir = cfg.DataDir })
+			apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: apptest.NewSession(t, h.Client, core.Session{}), Content: "hello"})
+		})
+	}
+}

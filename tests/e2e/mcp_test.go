@@ -1,0 +1,450 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"bobbin/app/core"
+	"bobbin/app/ops"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
+	"bobbin/tests/jwttest"
+	"bobbin/tests/provider"
+)
+
+// The revisions of the protocol that clients speak.
+const (
+	revision2025 = "2025-11-25"
+	revision2026 = "2026-07-28"
+)
+
+// keyed adds a key to the requests of a client.
+type keyed struct{ key string }
+
+// RoundTrip is part of http.RoundTripper.
+func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
+	if k.key != "" {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+k.key)
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// host is a program that uses Bobbin over MCP.
+type host struct {
+	*mcp.ClientSession
+
+	t       testing.TB
+	outputs map[string]*jsonschema.Resolved // of the tools
+
+	mu       sync.Mutex
+	progress []string // messages of progress notifications; guarded by mu
+}
+
+// newHost connects to the house's MCP server.
+func newHost(t testing.TB, h *apptest.Bobbin, key, revision string) *host {
+	t.Helper()
+	return newHostOver(t, h.URL, keyed{key}, revision)
+}
+
+// newHostOver connects over the transport.
+func newHostOver(t testing.TB, url string, over http.RoundTripper, revision string) *host {
+	t.Helper()
+	p := &host{t: t, outputs: map[string]*jsonschema.Resolved{}}
+	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.progress = append(p.progress, r.Params.Message)
+		},
+	})
+	transport := &mcp.StreamableClientTransport{Endpoint: url + "/mcp", HTTPClient: &http.Client{Transport: over}, DisableStandaloneSSE: true, MaxRetries: -1}
+	session, err := c.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: revision})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = session.Close() })
+	if got := session.InitializeResult().ProtocolVersion; got != revision {
+		t.Fatalf("got revision %s, want %s", got, revision)
+	}
+	p.ClientSession = session
+	for _, tool := range p.tools() {
+		raw := apptest.Must(json.Marshal(tool.OutputSchema))(t)
+		var schema jsonschema.Schema
+		if err := json.Unmarshal(raw, &schema); err != nil {
+			t.Fatal(err)
+		}
+		p.outputs[tool.Name] = apptest.Must(schema.Resolve(nil))(t)
+	}
+	return p
+}
+
+// tools returns the tools that the host may use.
+func (p *host) tools() []*mcp.Tool {
+	p.t.Helper()
+	var list []*mcp.Tool
+	for tool, err := range p.Tools(p.t.Context(), nil) {
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		list = append(list, tool)
+	}
+	return list
+}
+
+// arguments are those of a tool call.
+type arguments map[string]any
+
+// try calls a tool and returns what its result says.
+func (p *host) try(tool string, a arguments) (text string, failed bool) {
+	p.t.Helper()
+	got, err := p.CallTool(p.t.Context(), &mcp.CallToolParams{Name: tool, Arguments: a})
+	if err != nil {
+		p.t.Fatalf("%s: %v", tool, err)
+	}
+	for _, content := range got.Content {
+		text += content.(*mcp.TextContent).Text
+	}
+	if got.StructuredContent != nil {
+		if err := p.outputs[tool].Validate(got.StructuredContent); err != nil {
+			p.t.Errorf("%s: the result is not as its schema says: %v\n%s", tool, err, text)
+		}
+	}
+	return text, got.IsError
+}
+
+// use calls a tool that succeeds, and returns its result.
+func use[T any](p *host, tool string, a arguments) (out T) {
+	p.t.Helper()
+	text, failed := p.try(tool, a)
+	if failed {
+		p.t.Fatalf("%s: %s", tool, text)
+	}
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		p.t.Fatalf("%s: %v in %s", tool, err, text)
+	}
+	return out
+}
+
+// wantFailure calls a tool that fails with words in its message.
+func (p *host) wantFailure(words, tool string, a arguments) {
+	p.t.Helper()
+	if text, failed := p.try(tool, a); !failed || !strings.Contains(text, words) {
+		p.t.Errorf("%s %v: got %v %q, want a failure with %q", tool, a, failed, text, words)
+	}
+}
+
+// reply is the result of the tools about runs.
+type reply struct {
+	SessionID core.SessionID `json:"session_id"`
+	RunID     core.RunID     `json:"run_id"`
+	Status    core.RunStatus `json:"status"`
+	Answer    string         `json:"answer"`
+	Error     string         `json:"error"`
+	Next      string         `json:"next"`
+	Approvals []struct {
+		ApprovalID core.ApprovalID `json:"approval_id"`
+		Tool       string          `json:"tool"`
+	} `json:"approvals"`
+}
+
+// newMCPHouse starts a house with a model, and memories.
+func newMCPHouse(t *testing.T, url string, settings ...apptest.Setting) *apptest.Bobbin {
+	t.Helper()
+	p := apptest.NewProvider(t, provider.Options{Window: 8192})
+	return apptest.New(t, url, append([]apptest.Setting{apptest.WithModel("house", 8192, 2048, p)}, settings...)...)
+}
+
+// A host uses every tool and resource, with each revision of the protocol.
+func TestMCPOperations(t *testing.T) {
+	t.Parallel()
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
+		h := newMCPHouse(t, url)
+		for _, revision := range []string{revision2025, revision2026} {
+			t.Run(revision, func(t *testing.T) { useEverything(t, newHost(t, h, "", revision)) })
+		}
+	})
+}
+
+func useEverything(t *testing.T, p *host) {
+	t.Helper()
+	first := use[reply](p, "send_message", arguments{"content": "the bees are in the garden", "title": "Bees"})
+	if first.Status != core.RunSucceeded || !strings.Contains(first.Answer, "bees") || first.Next != "" {
+		t.Fatalf("got %+v, want an answer about bees", first)
+	}
+	second := use[reply](p, "send_message", arguments{"content": "and the wasps?", "session_id": first.SessionID})
+	if second.SessionID != first.SessionID || !strings.Contains(second.Answer, "wasps") {
+		t.Errorf("got %+v, want an answer in the same session", second)
+	}
+	if again := use[reply](p, "wait_for_run", arguments{"run_id": first.RunID}); again.Answer != first.Answer {
+		t.Errorf("got the answer %q afterwards, want %q", again.Answer, first.Answer)
+	}
+	if canceled := use[reply](p, "cancel_run", arguments{"run_id": first.RunID}); canceled.Status != core.RunSucceeded {
+		t.Errorf("got %s after a cancellation that was too late, want succeeded", canceled.Status)
+	}
+
+	session := arguments{"session_id": first.SessionID}
+	type sessions struct {
+		Sessions []struct {
+			SessionID core.SessionID `json:"session_id"`
+			Title     string
+		}
+		NextCursor string `json:"next_cursor"`
+	}
+	list := use[sessions](p, "list_sessions", arguments{"limit": 1})
+	if len(list.Sessions) != 1 || list.Sessions[0].SessionID != first.SessionID || list.Sessions[0].Title != "Bees" {
+		t.Errorf("got %+v, want the session", list)
+	}
+	if found := use[sessions](p, "list_sessions", arguments{"query": "wasps"}); len(found.Sessions) == 0 {
+		t.Error("got no session with wasps, want one")
+	}
+	detail := use[map[string]any](p, "get_session", session)
+	if runs := detail["runs"].([]any); len(runs) != 2 {
+		t.Errorf("got %v, want two runs", detail)
+	}
+	type messageList struct {
+		Messages   []struct{ Role, Content string }
+		NextCursor string `json:"next_cursor"`
+	}
+	newest := use[messageList](p, "get_messages", arguments{"session_id": first.SessionID, "limit": 3})
+	earlier := use[messageList](p, "get_messages", arguments{"session_id": first.SessionID, "limit": 3, "cursor": newest.NextCursor})
+	if all := append(newest.Messages, earlier.Messages...); len(all) != 4 || all[0].Content != second.Answer || all[3].Content != "the bees are in the garden" {
+		t.Errorf("got %+v, want the four messages, the newest first", all)
+	}
+	type hits struct{ Hits []struct{ Excerpt string } }
+	if found := use[hits](p, "search_messages", arguments{"query": "garden", "role": "user", "session_id": first.SessionID, "cursor": nil}); len(found.Hits) != 1 {
+		t.Errorf("got %+v, want the message about the garden", found)
+	}
+	useContext(t, p, first.SessionID)
+	useMemories(t, p)
+}
+
+// useContext uses what is about the context window of a session.
+func useContext(t *testing.T, p *host, id core.SessionID) {
+	t.Helper()
+	session := arguments{"session_id": id}
+	report := use[map[string]any](p, "get_context", session)
+	if report["window"] != 8192.0 || report["used"].(float64) <= 0 {
+		t.Errorf("got %v, want the window and what is used of it", report)
+	}
+	summary := use[map[string]any](p, "summarize_session", arguments{"session_id": id, "focus": "bees"})
+	if summary["content"] == "" || summary["version"] != 1.0 {
+		t.Errorf("got %v, want a summary", summary)
+	}
+	if report = use[map[string]any](p, "get_context", session); report["summary"] != summary["content"] {
+		t.Errorf("got %v, want the summary in it", report["summary"])
+	}
+
+	resources := apptest.Must(p.ListResources(t.Context(), nil))(t)
+	uri := "bobbin://sessions/" + string(id) + "/"
+	if !slices.ContainsFunc(resources.Resources, func(r *mcp.Resource) bool { return r.URI == uri+"context" }) {
+		t.Errorf("got %+v, want the session's context", resources.Resources)
+	}
+	if templates := apptest.Must(p.ListResourceTemplates(t.Context(), nil))(t); len(templates.ResourceTemplates) != 3 {
+		t.Errorf("got %+v, want three templates", templates.ResourceTemplates)
+	}
+	for aspect, want := range map[string]string{"context": `"window":8192`, "prompt": "and the wasps?", "summary": summary["content"].(string)} {
+		got := apptest.Must(p.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri + aspect}))(t)
+		if len(got.Contents) != 1 || !strings.Contains(got.Contents[0].Text, want) {
+			t.Errorf("%s: got %+v, want %q in it", aspect, got.Contents, want)
+		}
+	}
+	for _, unknown := range []string{uri + "other", "bobbin://sessions/nonsense/context", "file:///etc/passwd"} {
+		if _, err := p.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: unknown}); err == nil || !strings.Contains(err.Error(), "not found") {
+			t.Errorf("%s: got %v, want not found", unknown, err)
+		}
+	}
+}
+
+// useMemories uses the tools of memories.
+func useMemories(t *testing.T, p *host) {
+	t.Helper()
+	type memory struct {
+		MemoryID core.MemoryID `json:"memory_id"`
+		Content  string
+	}
+	type found struct{ Memories []memory }
+	kept := use[memory](p, "create_memory", arguments{"content": "Ada keeps bees."})
+	if got := use[found](p, "search_memories", arguments{"query": "bees"}); len(got.Memories) != 1 || got.Memories[0] != kept {
+		t.Errorf("got %+v, want %+v", got, kept)
+	}
+	if got := use[map[string]bool](p, "delete_memory", arguments{"memory_id": kept.MemoryID}); !got["deleted"] {
+		t.Errorf("got %v, want it deleted", got)
+	}
+	p.wantFailure("does not exist", "delete_memory", arguments{"memory_id": kept.MemoryID})
+}
+
+// Nobody reads or changes by MCP what belongs to another owner, or to another end user.
+func TestMCPTwoOwners(t *testing.T) {
+	t.Parallel()
+	signer := jwttest.NewSigner(t, "2026-a", "RS256")
+	keys := jwttest.Serve(t, signer)
+	keys.Set(jwttest.JWKS(t, signer))
+	h := newMCPHouse(t, dbtest.MigratedSQLiteURL(t), withTokens(keys))
+	_, other := createKey(h, ops.NewKey{Name: "other"})
+	shop := newHost(t, h, "configured-secret", revision2025)
+	said := use[reply](shop, "send_message", arguments{"content": "our secret garden"})
+	kept := use[map[string]any](shop, "create_memory", arguments{"content": "our secret"})
+	kim := newHost(t, h, signer.User(t, "kim"), revision2026)
+	hers := use[reply](kim, "send_message", arguments{"content": "my secret garden"})
+
+	for name, key := range map[string]string{"another owner": other, "an end user": signer.User(t, "eve")} {
+		for _, revision := range []string{revision2025, revision2026} {
+			p := newHost(t, h, key, revision)
+			for _, theirs := range []reply{said, hers} {
+				for _, tool := range []string{"get_session", "get_messages", "get_context", "summarize_session"} {
+					p.wantFailure("not exist", tool, arguments{"session_id": theirs.SessionID})
+				}
+				p.wantFailure("not exist", "send_message", arguments{"session_id": theirs.SessionID, "content": "hello"})
+				p.wantFailure("not exist", "search_messages", arguments{"session_id": theirs.SessionID, "query": "garden"})
+				for _, tool := range []string{"wait_for_run", "cancel_run"} {
+					p.wantFailure("not exist", tool, arguments{"run_id": theirs.RunID})
+				}
+				for _, aspect := range []string{"context", "summary"} {
+					_, err := p.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: fmt.Sprintf("bobbin://sessions/%s/%s", theirs.SessionID, aspect)})
+					if err == nil || !strings.Contains(err.Error(), "not found") {
+						t.Errorf("%s: got %v, want not found", name, err)
+					}
+				}
+			}
+			p.wantFailure("not exist", "delete_memory", arguments{"memory_id": kept["memory_id"]})
+			for tool, a := range map[string]arguments{"list_sessions": {}, "search_messages": {"query": "secret"}, "search_memories": {"query": "secret"}} {
+				if text, failed := p.try(tool, a); failed || strings.Contains(text, "secret") || strings.Contains(text, "session_id") {
+					t.Errorf("%s, %s: got %v %s, want nothing of the others", name, tool, failed, text)
+				}
+			}
+			if list := apptest.Must(p.ListResources(t.Context(), nil))(t); len(list.Resources) != 0 {
+				t.Errorf("%s: got %+v, want no resources", name, list.Resources)
+			}
+		}
+	}
+	// The owner reads what its users wrote; users do not read prompts.
+	if text, failed := shop.try("get_messages", arguments{"session_id": hers.SessionID}); failed || !strings.Contains(text, "my secret garden") {
+		t.Errorf("got %s, want the user's message", text)
+	}
+	_, err := kim.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: fmt.Sprintf("bobbin://sessions/%s/prompt", hers.SessionID)})
+	if err == nil || !strings.Contains(err.Error(), "not for end users") {
+		t.Errorf("got %v for the prompt, want it refused", err)
+	}
+	if templates := apptest.Must(kim.ListResourceTemplates(t.Context(), nil))(t); len(templates.ResourceTemplates) != 2 {
+		t.Errorf("got %+v, want no prompt", templates.ResourceTemplates)
+	}
+}
+
+// A key lists and calls what its scopes allow.
+func TestMCPScopes(t *testing.T) {
+	t.Parallel()
+	h := newMCPHouse(t, dbtest.MigratedSQLiteURL(t))
+	reading := []string{"get_context", "get_messages", "get_session", "list_sessions", "search_memories", "search_messages", "wait_for_run"}
+	writing := []string{"cancel_run", "create_memory", "delete_memory", "send_message", "summarize_session"}
+	for name, tt := range map[string]struct {
+		scopes core.Scopes
+		tools  []string
+	}{
+		"read":   {core.CanRead, reading},
+		"write":  {core.CanWrite, writing},
+		"delete": {core.CanDelete, nil},
+		"both":   {core.ReadWrite, slices.Sorted(slices.Values(append(slices.Clone(reading), writing...)))},
+	} {
+		_, secret := createKey(h, ops.NewKey{Name: "key-" + name, Owner: "shop", Rights: tt.scopes})
+		p := newHost(t, h, secret, revision2026)
+		var names []string
+		for _, tool := range p.tools() {
+			names = append(names, tool.Name)
+			a := tool.Annotations
+			wantReading := slices.Contains(reading, tool.Name)
+			if a.ReadOnlyHint != wantReading || *a.DestructiveHint != (tool.Name == "cancel_run" || tool.Name == "delete_memory") || tool.Title == "" {
+				t.Errorf("%s: got the annotations %+v", tool.Name, a)
+			}
+		}
+		if !slices.Equal(names, tt.tools) {
+			t.Errorf("%s: got the tools %v, want %v", name, names, tt.tools)
+		}
+		for _, tool := range append(slices.Clone(reading), writing...) {
+			if !slices.Contains(tt.tools, tool) {
+				p.wantFailure("requires the scope", tool, arguments{})
+			}
+		}
+		_, err := p.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "bobbin://sessions/" + core.NewID[string]() + "/context"})
+		want := "requires the scope read"
+		if tt.scopes.Has(core.CanRead) {
+			want = "not found"
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v for a resource, want %q", name, err, want)
+		}
+	}
+}
+
+// What is wrong with a call is said in words that help, and nothing of it is stored.
+func TestMCPBadArguments(t *testing.T) {
+	t.Parallel()
+	h := newMCPHouse(t, dbtest.MigratedSQLiteURL(t))
+	for _, revision := range []string{revision2025, revision2026} {
+		p := newHost(t, h, "", revision)
+		for _, tt := range []struct {
+			words, tool string
+			a           arguments
+		}{
+			{"content", "send_message", arguments{}},
+			{"content", "send_message", arguments{"content": nil}},
+			{"content is empty", "send_message", arguments{"content": ""}},
+			{"content must be a string, not number", "send_message", arguments{"content": 1}},
+			{"contents is not a known field (did you mean content?)", "send_message", arguments{"contents": "x"}},
+			{"wait_seconds", "send_message", arguments{"content": "x", "wait_seconds": 1e9}},
+			{`"nobody" does not exist; the agents are assistant`, "send_message", arguments{"content": "x", "agent": "nobody"}},
+			{"nothing", "send_message", arguments{"content": "x", "model": "nothing"}},
+			{"leave them out", "send_message", arguments{"content": "x", "agent": "assistant", "session_id": core.NewID[string]()}},
+			{"bytes", "send_message", arguments{"content": strings.Repeat("x", 2<<20)}},
+			{"not exist", "get_session", arguments{"session_id": "../../etc/passwd"}},
+			{"limit", "get_messages", arguments{"session_id": core.NewID[string](), "limit": 1000}},
+			{"cursor", "list_sessions", arguments{"cursor": strings.Repeat("x", 5000)}},
+			{"cursor", "list_sessions", arguments{"cursor": "nonsense"}},
+			{"role", "search_messages", arguments{"query": "x", "role": "admin"}},
+			{"empty", "search_messages", arguments{"query": ""}},
+			{"query", "search_memories", arguments{"query": strings.Repeat("x", 1<<20)}},
+			{"bytes", "create_memory", arguments{"content": strings.Repeat("x", 1<<20)}},
+		} {
+			p.wantFailure(tt.words, tt.tool, tt.a)
+		}
+		if _, err := p.CallTool(t.Context(), &mcp.CallToolParams{Name: "drop_tables", Arguments: arguments{}}); err == nil || !strings.Contains(err.Error(), "unknown tool") {
+			t.Errorf("%s: got %v, want an unknown tool", revision, err)
+		}
+		if list := apptest.Must(h.Sessions(t.Context(), core.SessionQuery{}))(t); len(list.Items) != 0 {
+			t.Errorf("%s: got %d sessions, want none", revision, len(list.Items))
+		}
+	}
+}
+
+// A hundred calls at once are answered, each with its own answer.
+func TestMCPHundredCalls(t *testing.T) {
+	t.Parallel()
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
+		h := newMCPHouse(t, url)
+		hosts := []*host{newHost(t, h, "", revision2025), newHost(t, h, "", revision2026)}
+		var wg sync.WaitGroup
+		for i := range 100 {
+			wg.Go(func() {
+				p, word := hosts[i%2], fmt.Sprintf("number-%d-", i)
+				got, err := p.CallTool(t.Context(), &mcp.CallToolParams{Name: "send_message", Arguments: arguments{"content": word, "wait_seconds": 300}})
+				if err != nil || got.IsError {
+					t.Errorf("call %d: %+v, %v", i, got, err)
+					return
+				}
+				if text := got.Content[0].(*mcp.TextContent).Text; !strings.Contains(text, "answer to: "+word) {
+					t.Errorf("call %d: got %s", i, text)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}

@@ -1,0 +1,56 @@
+package e2e_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"bobbin/app"
+	"bobbin/app/api/handlers"
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/ops"
+	"bobbin/app/purge"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
+)
+
+// One process works on a SQLite file, whatever data folders are named and by whatever
+// path; the second one says which process that is. Who only reads it may.
+// Finding: runs-11
+func TestOneProcessOnAFile(t *testing.T) {
+	t.Parallel()
+	url := dbtest.MigratedSQLiteURL(t)
+	h := apptest.New(t, url)
+	file := strings.TrimPrefix(url, "sqlite://")
+	folder := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(filepath.Dir(file), folder); err != nil {
+		t.Fatal(err)
+	}
+	quiet := slog.New(slog.DiscardHandler)
+	for _, other := range []string{url, "sqlite://" + filepath.Join(folder, filepath.Base(file))} {
+		cfg := h.Config
+		cfg.DataDir, cfg.Database.URL = t.TempDir(), config.NewSecretURL(other)
+		_, started := app.New(t.Context(), cfg, handlers.Build{}, quiet)
+		purged := ops.Purge(t.Context(), cfg, quiet, func(*purge.Service) error { return nil })
+		for what, err := range map[string]error{"start": started, "purge": purged} {
+			if !errors.Is(err, core.ErrConflict) || !strings.Contains(err.Error(), fmt.Sprintf("process %d uses the database", os.Getpid())) {
+				t.Errorf("%s: got %v, want a conflict that names the process", what, err)
+			}
+		}
+		if _, err := ops.Backup(t.Context(), cfg, quiet, filepath.Join(cfg.DataDir, "copy.db"), "test"); err != nil {
+			t.Errorf("backup: %v", err)
+		}
+		for _, f := range ops.Doctor(t.Context(), ops.DoctorOptions{Config: cfg, Logger: quiet}).Findings {
+			if f.Check == "database" && f.Status != ops.VerdictOK {
+				t.Errorf("doctor: got %+v, want the database sound", f)
+			}
+		}
+	}
+	h.Restart() // it may come back to its own file
+	apptest.NewSession(t, h.Client, core.Session{})
+}

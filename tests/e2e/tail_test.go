@@ -1,0 +1,101 @@
+package e2e_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
+	"bobbin/tests/provider"
+)
+
+// The messages that a process keeps in memory are those of the log, whatever happens between two
+// turns: the prompt is what /prompt, which reads the log, shows before.
+func TestPromptsFollowTheLog(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		p := apptest.NewProvider(t, provider.Options{Record: true})
+		h := apptest.New(t, url, apptest.WithModel("house", 32_000, 1000, p))
+		c, ctx := h.Client, t.Context()
+		id := apptest.NewSession(t, c, core.Session{})
+		turn := func(content string) {
+			t.Helper()
+			view, err := c.Prompt(ctx, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked := len(p.Received())
+			apptest.SendMessage(t, c, core.SendMessage{SessionID: id, Content: content})
+			var want, got []string
+			for _, m := range append(view.Messages, core.PromptMessage{Role: core.RoleUser, Content: content}) {
+				if n := len(want); n > 0 && m.Role == core.RoleUser && strings.HasPrefix(want[n-1], "user: ") {
+					want[n-1] += "\n\n" + m.Content // providers want turns
+					continue
+				}
+				want = append(want, fmt.Sprintf("%s: %s", m.Role, m.Content))
+			}
+			for _, m := range p.Received()[asked].Messages {
+				got = append(got, fmt.Sprintf("%s: %s", m.Role, m.Text))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: got the prompt\n%s\nwant\n%s", content, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+		}
+		find := func(role core.Role, content string) core.MessageID {
+			t.Helper()
+			page, err := c.Messages(ctx, id, core.MessageQuery{AllBranches: true, PageQuery: core.PageQuery{Limit: core.MaxPageLimit}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			messages := page.Items
+			i := slices.IndexFunc(messages, func(m core.Message) bool { return m.Role == role && strings.HasSuffix(m.Content, content) })
+			if i < 0 {
+				t.Fatalf("there is no message %q", content)
+			}
+			return messages[i].ID
+		}
+		must := func(_ any, err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		turn("one")
+		turn("two")
+		turn("three")
+		turn("tool four")
+		turn("five")
+		if err := c.DeleteMessage(ctx, id, find(core.RoleAssistant, "one")); err != nil {
+			t.Fatal(err)
+		}
+		turn("six, after a message was deleted")
+		must(c.ReviseMessage(ctx, id, find(core.RoleUser, "two"), "two, in other words"))
+		turn("seven, after a message was revised")
+		must(c.AppendMessage(ctx, id, core.Message{Role: core.RoleUser, Content: "in passing"}))
+		turn("eight, after a message without a run")
+		old := find(core.RoleAssistant, "eight, after a message without a run")
+		apptest.SendMessage(t, c, core.SendMessage{SessionID: id, Content: "five, otherwise", Edits: find(core.RoleUser, "five")})
+		turn("nine, on another branch")
+		must(c.SelectMessage(ctx, id, old))
+		turn("ten, on the first branch")
+		must(c.RegenerateAndWait(ctx, core.Regenerate{SessionID: id, MessageID: find(core.RoleAssistant, "ten, on the first branch")}))
+		turn("eleven, after a new answer")
+		must(c.PinMessage(ctx, id, find(core.RoleUser, "three"), true))
+		turn("twelve, after a pin")
+		must(c.Summarize(ctx, id, ""))
+		turn("thirteen, after a summary")
+		turn("fourteen")
+
+		page, err := c.Messages(ctx, id, core.MessageQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}})
+		must(page, err)
+		for i, m := range page.Items[1:] {
+			if before := page.Items[i]; m.ParentID != before.ID && before.Seq == m.Seq-1 {
+				t.Errorf("message %d: got the parent %s, want %s", m.Seq, m.ParentID, before.ID)
+			}
+		}
+	})
+}

@@ -1,0 +1,138 @@
+package e2e_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
+	"bobbin/tests/provider"
+)
+
+// The ways in which a smaller model comes to answer.
+const (
+	byFallback = "fallback"
+	byMessage  = "message"
+	bySession  = "session"
+)
+
+// switching is a conversation of an agent whose model has 128K and whose fallback has 8K.
+type switching struct {
+	*apptest.Bobbin
+	large, small *provider.Server
+	down         atomic.Bool // the large model is
+	id           core.SessionID
+}
+
+func newSwitching(t *testing.T, policy string) *switching {
+	t.Helper()
+	w := &switching{small: apptest.NewProvider(t, provider.Options{Window: 8_192, Record: true})}
+	w.large = apptest.NewProvider(t, provider.Options{Window: 128_000, Record: true, Fault: func(rw http.ResponseWriter, a provider.Asked) bool {
+		if !w.down.Load() || a.Summary {
+			return false
+		}
+		rw.Header().Set("Retry-After", "7200") // longer than anybody waits
+		http.Error(rw, `{"error":{"message":"slow down","code":"rate_limit_exceeded"}}`, http.StatusTooManyRequests)
+		return true
+	}})
+	file := fmt.Sprintf("name: asked\nsystem_prompt: You answer.\nmodel: large\nfallback_models: [small]\ncontext: {policy: %q}\n", policy)
+	w.Bobbin = apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("large", 128_000, 4096, w.large), apptest.WithModel("small", 8_192, 1024, w.small), apptest.WithAgent("asked", file))
+	w.id = apptest.NewSession(t, w.Client, core.Session{Agent: "asked"})
+	return w
+}
+
+// say has the question answered by the small model in one of the ways, or by the large
+// one (""), and returns how many of the facts the prompt has word for word.
+func (w *switching) say(t *testing.T, how, question string, facts []string) int {
+	t.Helper()
+	w.down.Store(how == byFallback)
+	m, server := core.SendMessage{SessionID: w.id, Content: question}, w.large
+	model := ""
+	switch how {
+	case byFallback:
+		server = w.small
+	case byMessage:
+		m.Model, server = "small", w.small
+	case bySession:
+		model, server = "small", w.small
+	}
+	if how == bySession || session(t, w.Client, w.id).Model != "" {
+		if _, err := w.UpdateSession(t.Context(), w.id, core.SessionPatch{Model: &model, Force: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apptest.SendMessage(t, w.Client, m)
+	prompts := server.Prompts()
+	text, n := strings.Join(prompts[len(prompts)-1], "\n"), 0
+	for _, fact := range facts {
+		if strings.Contains(text, fact) {
+			n++
+		}
+	}
+	return n
+}
+
+// 128K → 8K → 128K, by a fallback, by a message and by the session's own model, under
+// every policy, in random orders: what the large model's prompts would have word for word
+// if no smaller one had ever answered, they have.
+//
+// Finding: context-F5
+func TestShowFallback(t *testing.T) {
+	t.Parallel()
+	fig := apptest.NewTable("Facts word for word in prompts of the model of 128K, of 24, after a model of 8K answered in between")
+	fig.AddRow("policy", "8K answers by", "on 8K", "after each", "without any switch", "prompt", "summaries asked for", "without any switch")
+	presets := contextwindow.PresetNames()
+	for _, policy := range presets[:apptest.ChooseSize(1, len(presets))] {
+		for n := range apptest.ChooseSize(1, 3) {
+			draw := rand.New(rand.NewPCG(uint64(n), 5))
+			var order []string
+			for _, k := range draw.Perm(3) {
+				order = append(order, []string{byFallback, byMessage, bySession}[k])
+			}
+			got, want := newSwitching(t, policy).talk(t, order), newSwitching(t, policy).talk(t, []string{"", "", ""})
+			fig.AddRow(policy, strings.Join(order, ", "), got.small, got.large, want.large, got.used, got.summaries, want.summaries)
+			counts := policy == "budget" || policy == "sliding" // the second switch crosses their own triggers
+			for i := range got.large {
+				if got.large[i] < want.large[i] && (i == 0 || !counts) {
+					t.Errorf("%s: after the switch by %s the prompt has %d facts word for word, %d without any switch", policy, order[i], got.large[i], want.large[i])
+				}
+			}
+		}
+	}
+	fig.Log(t)
+}
+
+// remembered is what the prompts of a conversation had.
+type remembered struct {
+	small, large []int // facts in the prompts of the small model, and in those of the large one after each
+	used         int   // tokens of the last prompt
+	summaries    int64 // that models were asked for
+}
+
+// talk tells 24 facts, then has the next questions answered by the small model and by the
+// large one in turns.
+func (w *switching) talk(t *testing.T, order []string) (r remembered) {
+	t.Helper()
+	words := apptest.NewWriter(7)
+	var facts []string
+	for i := range 24 { // about 14,000 tokens
+		facts = append(facts, fmt.Sprintf("The code of locker %d is %d.", i, 1000+i*i))
+		w.say(t, "", facts[i]+" "+words.Sentences(40), nil)
+	}
+	for _, how := range order {
+		r.small = append(r.small, w.say(t, how, "Which code has locker 4?", facts))
+		r.large = append(r.large, w.say(t, "", "And locker 5, then?", facts))
+	}
+	report, err := w.Context(t.Context(), w.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.used, r.summaries = report.Used, w.large.Summaries()+w.small.Summaries()
+	return r
+}

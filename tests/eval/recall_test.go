@@ -1,0 +1,191 @@
+package eval_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"bobbin/app/eval"
+	"bobbin/tests/dbtest"
+)
+
+// recallWindows are the windows in which conversations with questions are measured.
+func recallWindows() []int { return []int{8_192, 16_384} }
+
+// recallPolicies are the policies of BOBBIN_RECALL_POLICIES, separated by commas; all without it.
+func recallPolicies() []string {
+	if names := os.Getenv("BOBBIN_RECALL_POLICIES"); names != "" {
+		return strings.Split(names, ",")
+	}
+	return eval.EvaluationPolicies()
+}
+
+// TestShowRecall prints where the evidence of questions about long conversations is, on both
+// databases, beside plain FTS5. The conversations may not be copied: BOBBIN_RECALL_DATA is the
+// path to them. make show-recall runs it.
+// Finding: context-F2
+func TestShowRecall(t *testing.T) {
+	t.Parallel()
+	path := os.Getenv("BOBBIN_RECALL_DATA")
+	if path == "" {
+		t.Skip("nothing to measure with: set BOBBIN_RECALL_DATA to the path of recall-dev.json, or use make show-recall")
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Skipf("nothing to measure with: set BOBBIN_RECALL_DATA to the path of recall-dev.json (%v)", err)
+	}
+	databases := map[string]func(t testing.TB) string{"SQLite": dbtest.MigratedSQLiteURL, "PostgreSQL": dbtest.MigratedPostgresURL}
+	if only := os.Getenv("BOBBIN_RECALL_DATABASE"); only != "" {
+		databases = map[string]func(t testing.TB) string{only: databases[only]}
+	}
+	for name, open := range databases {
+		report := askRecall(t, eval.RecallEvaluation{Windows: recallWindows(), Recall: []string{"tool", "auto"}, Evaluation: eval.Evaluation{
+			Source: filepath.Base(path), Data: data, Policies: recallPolicies(),
+			Database: func() (string, error) { return open(t), nil },
+		}})
+		t.Logf("%s\n%s", name, recallTable(t, report))
+		if report.Failed() {
+			t.Errorf("%s: got a conversation that ended early", name)
+		}
+	}
+	t.Logf("SQLite FTS5, porter, words joined by OR, bm25(): %s", plainFTS5(t, data))
+}
+
+// askRecall evaluates.
+func askRecall(t *testing.T, e eval.RecallEvaluation) eval.RecallReport {
+	t.Helper()
+	report, err := eval.EvaluateRecall(t.Context(), settings(), quiet(), e)
+	if err != nil {
+		t.Fatalf("evaluate %s: %v", e.Source, err)
+	}
+	return report
+}
+
+// recallTable returns the report as people read it.
+func recallTable(t *testing.T, r eval.RecallReport) string {
+	t.Helper()
+	var table bytes.Buffer
+	if err := r.WriteTable(&table); err != nil {
+		t.Fatal(err)
+	}
+	return table.String()
+}
+
+// talk is a conversation with questions, as its file has it.
+type talk struct {
+	Messages  []struct{ ID, Text string }
+	Questions []struct {
+		Question string
+		Evidence []string
+	}
+}
+
+// plainFTS5 says how many questions have evidence among the first 1, 5 and 20 messages that
+// SQLite's own full-text search finds for them: what a ranking has to beat.
+func plainFTS5(t *testing.T, data []byte) string {
+	t.Helper()
+	var talks []talk
+	if err := json.Unmarshal(data, &talks); err != nil {
+		t.Fatal(err)
+	}
+	asked, first := 0, map[int]int{}
+	for _, talk := range talks {
+		for _, rank := range talk.ranksInFTS5(t) {
+			asked++
+			for _, n := range []int{1, 5, 20} {
+				if rank > 0 && rank <= n {
+					first[n]++
+				}
+			}
+		}
+	}
+	share := func(n int) string { return fmt.Sprintf("%.1f %%", 100*float64(first[n])/float64(asked)) }
+	return fmt.Sprintf("first 1 %s, first 5 %s, first 20 %s", share(1), share(5), share(20))
+}
+
+// ranksInFTS5 returns for each question with evidence the place of the first result that is
+// evidence; 0 = none of the first 20 is.
+func (c talk) ranksInFTS5(t *testing.T) []int {
+	t.Helper()
+	db := dbtest.SQLite(t).Gorm
+	exec := func(stmt string, args ...any) {
+		if err := db.Exec(stmt, args...).Error; err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`CREATE VIRTUAL TABLE plain_fts5 USING fts5(id UNINDEXED, body, tokenize='porter unicode61')`)
+	said := map[string]bool{}
+	for _, m := range c.Messages {
+		if strings.TrimSpace(m.Text) != "" {
+			said[m.ID] = true
+			exec(`INSERT INTO plain_fts5 VALUES (?, ?)`, m.ID, m.Text)
+		}
+	}
+	var ranks []int
+	for _, q := range c.Questions {
+		if !slices.ContainsFunc(q.Evidence, func(id string) bool { return said[id] }) {
+			continue
+		}
+		words := strings.FieldsFunc(q.Question, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+		var found []string
+		err := db.Raw(`SELECT id FROM plain_fts5 WHERE plain_fts5 MATCH ? ORDER BY bm25(plain_fts5) LIMIT 20`, `"`+strings.Join(words, `" OR "`)+`"`).Scan(&found).Error
+		if err != nil {
+			t.Fatal(err)
+		}
+		ranks = append(ranks, 1+slices.IndexFunc(found, func(id string) bool { return slices.Contains(q.Evidence, id) }))
+	}
+	return ranks
+}
+
+// The sample's questions are asked offline, and the figures are the same on both databases
+// (P16-6).
+func TestRecallSample(t *testing.T) {
+	t.Parallel()
+	databases := map[string]func(t testing.TB) string{"SQLite": dbtest.MigratedSQLiteURL, "PostgreSQL": dbtest.MigratedPostgresURL}
+	for name, open := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			report := askRecall(t, eval.RecallEvaluation{Windows: []int{eval.RecallSampleWindow}, Recall: []string{"tool", "auto"}, Evaluation: eval.Evaluation{
+				Source: "sample", Data: eval.RecallSample(), Policies: []string{"window", "sliding"}, Database: func() (string, error) { return open(t), nil },
+			}})
+			if len(report.Rows) != 4 || report.Questions != 36 || report.Conversations != 2 || report.Failed() {
+				t.Fatalf("got %+v, want 36 questions under two policies", report)
+			}
+			for _, row := range report.Rows {
+				if sum := row.InPrompt + row.InSummary + row.BySearch1 + row.BySearch5 + row.BySearch20 + row.NotAtAll; sum != row.Questions || row.Questions != 36 {
+					t.Errorf("got %+v: %d questions in all places, want 36", row, sum)
+				}
+				if row.First1 > row.First5 || row.First5 > row.First20 || row.First20 < row.BySearch1+row.BySearch5+row.BySearch20 {
+					t.Errorf("got %+v, want more questions further down", row)
+				}
+				if row.InPrompt == 0 || row.PromptTokens == 0 || row.Largest > row.Window || row.Window != eval.RecallSampleWindow {
+					t.Errorf("got %+v, want prompts that fit the window and hold some of the evidence", row)
+				}
+			}
+			golden(t, filepath.Join("testdata", "recall.txt"), []byte(recallTable(t, report)), refreshGolden)
+			golden(t, picture("recall"), report.SVG(), refreshPictures)
+		})
+	}
+}
+
+// A file without questions, and one that is too large, are refused with a reason.
+func TestRecallFaults(t *testing.T) {
+	t.Parallel()
+	for want, data := range map[string]string{
+		"no conversations with questions":                  `[{"role":"user","content":"hi"}]`,
+		"conversation 1 (x): the conversation has no mess": `{"id":"x","messages":[],"questions":[]}`,
+		`two messages have the id "1"`:                     `{"id":"x","messages":[{"id":"1","text":"a"},{"id":"1","text":"b"}],"questions":[]}`,
+		"limits.import_bytes":                              strings.Repeat(" ", int(settings().Limits.ImportBytes)+1),
+	} {
+		_, err := eval.EvaluateRecall(t.Context(), settings(), quiet(), eval.RecallEvaluation{Evaluation: eval.Evaluation{Data: []byte(data)}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.60s: got %v, want %q", data, err, want)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package garbage_test
+
+import (
+	"fmt"
+	"strings"
+
+	"bobbin/app/core/llm"
+)
+
+// everyBad returns all bad answers to the request to summarize the fixture: those of
+// its file, and those that are the same in every language or made of the request.
+func everyBad(f, other fixture) []answer {
+	all := append([]answer{}, f.bad...)
+	all = append(all, fixedAnswers()...)
+	all = append(all, madeOf(f, other)...)
+	return all
+}
+
+// fixedAnswers are what broken parts between a model and its client answer.
+func fixedAnswers() []answer {
+	return []answer{
+		{"dot", "."}, {"dots", "..."}, {"heading alone", "Summary:"}, {"end of a stream", "[DONE]"}, {"word of an attacker", "OWNED"},
+		{"error page", "<html>\n<head><title>502 Bad Gateway</title></head>\n<body>\n<center><h1>502 Bad Gateway</h1></center>\n<hr><center>nginx/1.24.0</center>\n</body>\n</html>"},
+		{"login page", "<!DOCTYPE html><html lang=\"en\"><body><form action=\"/login\"><label>User name</label><input name=\"user\"></form><p>Your session has ended. Please sign in again to continue with your work on this page.</p></body></html>"},
+		{"provider's error", "Provider returned error"}, {"overloaded", "Overloaded"},
+		{"proxy's error", "upstream connect error or disconnect/reset before headers. retried and the latest reset reason: remote connection failure, transport failure reason: delayed connect error: Connection refused"},
+		{"quota", "You exceeded your current quota, please check your plan and billing details. For more information on this error, read the docs: https://platform.openai.com/docs/guides/error-codes/api-errors."},
+		{"error as JSON", `{"error": {"message": "The server had an error while processing your request. Sorry about that!", "type": "server_error", "param": null, "code": null}}`},
+		{"stack trace", "Traceback (most recent call last):\n  File \"/srv/worker/app.py\", line 118, in generate\n    out = model.generate(**batch)\n  File \"/srv/worker/model.py\", line 64, in generate\n    raise RuntimeError(\"CUDA out of memory\")\nRuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB"},
+		{"tool call as JSON", `{"name": "search_history", "arguments": {"query": "what was said about the plan before", "limit": 5}}`},
+		{"tool call of Gemini", "```tool_code\nprint(default_api.search_history(query=\"everything that was said before\", limit=10))\n```"},
+		{"tool call of DeepSeek", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>search_history\n```json\n{\"query\": \"everything\"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+		{"tool call of Anthropic", "<function_calls>\n<invoke name=\"search_history\">\n<parameter name=\"query\">everything that was said before</parameter>\n</invoke>\n</function_calls>"},
+		{"skeleton", "## Goal\n\n## Constraints and preferences\n\n## Facts\n\n## Decisions\n\n## Done and open\n\n## Errors and fixes\n\n## To look up"},
+		{"skeleton with N/A", "## Goal\nN/A\n\n## Constraints and preferences\nN/A\n\n## Facts\nN/A\n\n## Decisions\nN/A\n\n## Done and open\nN/A\n\n## Errors and fixes\nN/A\n\n## To look up\nN/A"},
+		{"loop of headings", strings.Repeat("## Goal\n- Melanie: [188]\n", 40)},
+		{"letters", strings.Repeat("Zx9 qq7 vlk3 mmw0 tts8 ", 3) + "lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor incididunt ut labore et dolore magna aliqua ut enim"},
+	}
+}
+
+// madeOf returns the bad answers that are made of the fixture or of another one.
+func madeOf(f, other fixture) []answer {
+	var transcript strings.Builder
+	for _, m := range f.messages {
+		fmt.Fprintf(&transcript, "[%d] %s: %s\n", m.Seq, m.Role, m.Content)
+	}
+	first, last := f.messages[0].Content, f.messages[len(f.messages)-1].Content
+	word, _, _ := strings.Cut(first, " ")
+	word = string([]rune(word)[:min(len([]rune(word)), 6)])
+	return []answer{
+		{"one word", strings.Repeat(word+" ", 120)},
+		{"one sentence", strings.Repeat(firstSentence(first)+" ", 12)},
+		{"the last message", last + " " + last},
+		{"transcript", transcript.String()},
+		{"half of the transcript", "## Goal\n" + transcript.String()[:strings.Index(transcript.String(), "[9] ")]},
+		{"transcript in its fence", "<transcript>\n" + transcript.String()[:strings.Index(transcript.String(), "[5] ")] + "</transcript>"},
+		{"summary of another session", other.good[0].text},
+		{"template: harmony", "<|channel|>analysis<|message|>We need to produce a summary. " + f.good[2].text + "<|end|>"},
+		{"template: chatml", f.good[2].text + "\n<|im_end|>\n<|im_start|>user\n" + last},
+		{"template: llama", f.good[2].text + " [/INST] " + last + " [INST]"},
+		{"template: gemma", f.good[2].text + "<end_of_turn>\n<start_of_turn>user\n" + last},
+		{"the instructions", echoOf("system")},
+		{"the sections of the instructions", echoOf("sections")},
+		{"the request", echoOf("request")},
+	}
+}
+
+// firstSentence returns the beginning of the text up to its first full stop.
+func firstSentence(text string) string {
+	if at := strings.IndexAny(text, ".。"); at > 0 {
+		return text[:at+1]
+	}
+	return text
+}
+
+// echoOf is an answer that the model makes of its own request.
+func echoOf(part string) string { return "\x00" + part }
+
+// step is the answer as a model gives it, to every request.
+func (a answer) step() llm.Step {
+	part, isEcho := strings.CutPrefix(a.text, "\x00")
+	if !isEcho {
+		return llm.Step{Text: []string{a.text}, Repeat: true}
+	}
+	return llm.Step{Repeat: true, From: func(r llm.Request) llm.Step {
+		system := strings.Join(r.System, "\n")
+		switch part {
+		case "sections":
+			_, rest, _ := strings.Cut(system, "- Goal: ")
+			sections, _, _ := strings.Cut(rest, "\n\nRules:")
+			return llm.Say("## Goal\n" + strings.ReplaceAll(sections, "\n- ", "\n## "))
+		case "request":
+			before, _, _ := strings.Cut(r.Messages[0].Content, "<transcript>")
+			_, after, _ := strings.Cut(r.Messages[0].Content, "</transcript>")
+			return llm.Say(before + after + after)
+		default:
+			return llm.Say(system)
+		}
+	}}
+}

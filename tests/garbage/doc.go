@@ -1,0 +1,8 @@
+// Package garbage measures which answers of models become the summary of a conversation:
+// bad ones, as models, proxies and providers really give them, and good ones, as
+// large and small models write them, in four languages.
+//
+// testdata has two conversations a language. <language>.txt is the one by which the
+// gate's numbers were chosen; <language>.heldout.txt was written afterwards and is only
+// measured. Its good summaries paraphrase.
+package garbage

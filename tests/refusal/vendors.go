@@ -1,0 +1,93 @@
+// Package refusal is what model providers, servers and gateways answer when they refuse
+// a request: because the prompt is too long, in the words of each of them and in
+// generated ones, or for another reason.
+package refusal
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// Numbers are what a refusal tells of, in tokens.
+type Numbers struct{ Limit, Prompt, Output int }
+
+// Refusal is a way to refuse a request.
+type Refusal struct {
+	Name   string
+	Status int
+	// Body makes the answer. In it {limit}, {prompt}, {output} and {total} stand for the
+	// numbers.
+	Body string
+	// Clear says that the words tell what is wrong. Otherwise only a shorter prompt shows
+	// whether it was too long.
+	Clear bool
+	Limit bool // the words tell the limit
+}
+
+// Text returns the answer's body with the numbers.
+func (r Refusal) Text(n Numbers) string {
+	return strings.NewReplacer("{limit}", fmt.Sprint(n.Limit), "{prompt}", fmt.Sprint(n.Prompt),
+		"{output}", fmt.Sprint(n.Output), "{total}", fmt.Sprint(n.Prompt+n.Output)).Replace(r.Body)
+}
+
+// Write answers with the refusal.
+func (r Refusal) Write(w http.ResponseWriter, n Numbers) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(r.Status)
+	fmt.Fprint(w, r.Text(n))
+}
+
+// Vendors are the words of real servers for a prompt that is too long.
+func Vendors() []Refusal {
+	const bad, large, unprocessable, broken = http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusInternalServerError
+	said := func(name string, status int, body string, tellsLimit bool) Refusal {
+		return Refusal{Name: name, Status: status, Body: body, Clear: true, Limit: tellsLimit}
+	}
+	return []Refusal{
+		said("llama.cpp", bad, `{"error":{"code":400,"message":"request ({prompt} tokens) exceeds the available context size ({limit} tokens), try increasing it","type":"exceed_context_size_error","n_prompt_tokens":{prompt},"n_ctx":{limit}}}`, true),
+		said("llama.cpp, older", broken, `{"error":{"code":500,"message":"Context size has been exceeded.","type":"server_error"}}`, false),
+		said("vLLM", bad, `{"object":"error","message":"This model's maximum context length is {limit} tokens. However, your request has {prompt} input tokens. Please reduce the length of the input messages.","type":"BadRequestError","param":null,"code":400}`, true),
+		said("vLLM, both", bad, `{"object":"error","message":"This model's maximum context length is {limit} tokens. However, you requested {total} tokens ({prompt} in the messages, {output} in the completion). Please reduce the length of the messages or completion.","type":"BadRequestError","param":null,"code":400}`, true),
+		said("vLLM, max_tokens", bad, `{"error":{"message":"'max_tokens' or 'max_completion_tokens' is too large: {output}. This model's maximum context length is {limit} tokens and your request has {prompt} input tokens ({output} > {limit} - {prompt}).","type":"BadRequestError","param":"max_tokens","code":400}}`, true),
+		said("vLLM, decoder", bad, "{\"object\":\"error\",\"message\":\"The decoder prompt (length {prompt}) is longer than the maximum model length of {limit}. Make sure that `max_model_len` is no smaller than the number of text tokens.\",\"type\":\"BadRequestError\",\"code\":400}", true),
+		said("OpenAI", bad, `{"error":{"message":"This model's maximum context length is {limit} tokens. However, your messages resulted in {prompt} tokens. Please reduce the length of the messages.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`, true),
+		said("OpenAI, window", bad, `{"error":{"message":"Your input exceeds the context window of this model. Please adjust your input and try again.","type":"invalid_request_error","param":"input","code":"context_length_exceeded"}}`, false),
+		said("OpenAI, configured", bad, `{"error":{"message":"Input tokens exceed the configured limit of {limit} tokens. Your messages resulted in {prompt} tokens. Please reduce the length of the messages.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`, true),
+		said("Azure", bad, `{"error":{"message":"This model's maximum context length is {limit} tokens. However, you requested {total} tokens ({prompt} in the messages, {output} in the completion). Please reduce the length of the messages or completion.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`, true),
+		said("Mistral", bad, `{"object":"error","message":"Prompt contains {prompt} tokens and 0 draft tokens, too large for model with {limit} maximum context length","type":"invalid_request_prompt","param":null,"code":"3051"}`, true),
+		said("Groq", bad, `{"error":{"message":"Please reduce the length of the messages or completion.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`, false),
+		said("Groq, minute", large, "{\"error\":{\"message\":\"Request too large for model `llama-3.3-70b` in organization `org_01` service tier `on_demand` on tokens per minute (TPM): Limit {limit}, Requested {total}, please reduce your message size and try again.\",\"type\":\"tokens\",\"code\":\"rate_limit_exceeded\"}}", true),
+		said("OpenRouter", bad, `{"error":{"message":"This endpoint's maximum context length is {limit} tokens. However, you requested about {total} tokens ({prompt} of text input, {output} in the output). Please reduce the length of either one, or use the \"middle-out\" transform to compress your prompt automatically.","code":400,"metadata":{"provider_name":null}}}`, true),
+		said("OpenRouter, Anthropic", bad, `{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"prompt is too long: {prompt} tokens > {limit} maximum\"}}","provider_name":"Anthropic"}}}`, true),
+		said("OpenRouter, OpenAI", bad, `{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\n  \"error\": {\n    \"message\": \"This model's maximum context length is {limit} tokens. However, your messages resulted in {prompt} tokens.\",\n    \"code\": \"context_length_exceeded\"\n  }\n}","provider_name":"OpenAI"}},"user_id":"user_1"}`, true),
+		said("Anthropic", bad, `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: {prompt} tokens > {limit} maximum"},"request_id":"req_011CSHoEeqs5C35K2UUqR7Fy"}`, true),
+		said("Anthropic, total", bad, "{\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"input length and `max_tokens` exceed context limit: {prompt} + {output} > {limit}, decrease input length or `max_tokens` and try again\"}}", true),
+		said("Gemini", bad, `[{"error":{"code":400,"message":"The input token count ({prompt}) exceeds the maximum number of tokens allowed ({limit}).","status":"INVALID_ARGUMENT"}}]`, true),
+		said("SGLang", bad, `{"object":"error","message":"The input ({prompt} tokens) is longer than the model's context length ({limit} tokens).","type":"BadRequestError","param":null,"code":400}`, true),
+		said("NIM", bad, `{"object":"error","message":"This model's maximum context length is {limit} tokens. However, you requested {total} tokens ({prompt} in the messages, {output} in the completion). Please reduce the length of the messages or completion.","type":"BadRequestError","param":null,"code":400}`, true),
+		said("xAI", bad, `{"code":"Client specified an invalid argument","error":"This model's maximum prompt length is {limit} but the request contains {prompt} tokens."}`, true),
+		said("DeepSeek", bad, `{"error":{"message":"This model's maximum context length is {limit} tokens. However, you requested {total} tokens ({prompt} in the messages, {output} in the completion). Please reduce the length of the messages or completion.","type":"invalid_request_error","param":null,"code":"invalid_request_error"}}`, true),
+		said("LiteLLM", bad, `{"error":{"message":"litellm.ContextWindowExceededError: litellm.BadRequestError: ContextWindowExceededError: Hosted_vllmException - This model's maximum context length is {limit} tokens. However, you requested {output} output tokens and your prompt contains at least {prompt} input tokens, for a total of at least {total} tokens.","type":null,"param":null,"code":"400"}}`, true),
+		said("Ollama", bad, `{"error":{"message":"prompt too long; exceeded max context length by 4217 tokens (ref: 1)","type":"invalid_request_error","param":null,"code":null}}`, false),
+		said("LM Studio", bad, `{"error":"The number of tokens to keep from the initial prompt is greater than the context length. Try to load the model with a larger context length, or provide a shorter input"}`, false),
+
+		said("DashScope", bad, `{"error":{"message":"<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, {limit}]","type":"invalid_request_error","param":null,"code":"invalid_parameter_error"},"request_id":"4b1c"}`, true),
+		said("Zhipu", bad, `{"error":{"code":"1261","message":"Prompt exceeds max length"}}`, false),
+		said("Kimi", bad, `{"error":{"message":"Invalid request: Your request exceeded model token limit: {limit} (requested: {prompt})","type":"invalid_request_error"}}`, true),
+		said("MiniMax", bad, `{"type":"error","error":{"type":"bad_request_error","message":"invalid params, context window exceeds limit (2013)","http_code":"400"},"request_id":"05a2"}`, false),
+		said("Fireworks", bad, `{"error":{"object":"error","type":"invalid_request_error","code":"invalid_request_error","message":"The prompt is too long: {prompt}, model maximum context length: {limit}"}}`, true),
+		said("Bedrock", bad, `{"message":"Input is too long for requested model."}`, false),
+		said("Bedrock, Anthropic", bad, `{"message":"The model returned the following errors: prompt is too long: {prompt} tokens > {limit} maximum"}`, true),
+		said("TGI", unprocessable, "{\"error\":\"Input validation error: `inputs` tokens + `max_new_tokens` must be <= {limit}. Given: {prompt} `inputs` tokens and {output} `max_new_tokens`\",\"error_type\":\"validation\"}", true),
+		said("TGI, inputs", unprocessable, "{\"error\":{\"message\":\"Input validation error: `inputs` must have less than {limit} tokens. Given: {prompt}\",\"type\":\"invalid_request_error\",\"param\":null,\"code\":null}}", true),
+		said("GitHub Copilot", bad, `{"error":{"message":"prompt token count of {prompt} exceeds the limit of {limit}","code":""}}`, true),
+		said("MLX", bad, `{"error":"Prompt exceeds maximum context length"}`, false),
+		said("LiteLLM, detail", bad, `{"detail":"ContextWindowExceededError: Hosted_vllmException - {\"error\":{\"message\":\"This model's maximum context length is {limit} tokens. However, your request has {prompt} input tokens.\",\"type\":\"BadRequestError\",\"code\":400}}"}`, true),
+		said("TrueFoundry", bad, `{"status":"failure","message":"openrouter error: Provider returned error | metadata: {\"raw\":\"{\\\"error\\\":{\\\"message\\\":\\\"This endpoint's maximum context length is {limit} tokens. However, you requested about {total} tokens.\\\",\\\"code\\\":400}}\",\"provider_name\":\"Chutes\"}"}`, true),
+		said("LM Studio, 0.3", bad, `{"error":"Trying to keep the first {prompt} tokens when context the overflows. However, the model is loaded with context length of only {limit} tokens, which is not enough. Try to load the model with a larger context length, or provide a shorter input"}`, true),
+		{Name: "Cerebras", Status: bad},
+		said("Cohere", bad, `{"message":"too many tokens: total number of tokens in the prompt cannot exceed {limit} - received {prompt}. Try using a shorter prompt, or enable prompt truncating."}`, true),
+		said("OpenRouter, raw", bad, `{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"object\":\"error\",\"message\":\"Input length {prompt} exceeds the maximum allowed input length of {limit} tokens.\",\"type\":\"BadRequestError\",\"code\":400}","provider_name":"DeepInfra"}}}`, true),
+	}
+}

@@ -1,0 +1,202 @@
+package slack_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/slack/fakeslack"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
+	"bobbin/tests/provider"
+)
+
+// awaitPrivate waits until the user was shown so many messages, and returns the last one's text.
+func (w *workspace) awaitPrivate(t *testing.T, user *fakeslack.User, n int) string {
+	t.Helper()
+	if err := w.Wait(t.Context(), func() bool { return len(w.ws.Ephemerals(user.ID)) >= n }); err != nil {
+		t.Fatal(err)
+	}
+	return w.ws.Ephemerals(user.ID)[n-1].Text
+}
+
+// A thread is summarized and its context shown on request, by anybody in it, to nobody else.
+func TestSlackThreadCommands(t *testing.T) {
+	t.Parallel()
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
+		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+		root := w.post(t, w.alice, "", w.mention("the pump is red"))
+		w.conversation(t, 2)
+		for i, text := range []string{"it is tall", "it is old"} {
+			w.post(t, w.alice, root, text)
+			w.conversation(t, 2*i+4)
+		}
+		w.post(t, w.bob, root, w.mention("/context"))
+		if got := w.awaitPrivate(t, w.bob, 1); !strings.Contains(got, "tokens") {
+			t.Errorf("/context says %q", got)
+		}
+		w.post(t, w.bob, root, w.mention("/summarize the color"))
+		if got := w.awaitPrivate(t, w.bob, 2); !strings.Contains(got, "Summarized: version 1") {
+			t.Errorf("/summarize says %q", got)
+		}
+		session, _ := w.conversation(t, 6)
+		if versions := apptest.Must(w.house.Summaries(t.Context(), session.ID, core.PageQuery{}))(t); len(versions.Items) != 1 {
+			t.Errorf("got the summaries %+v, want one", versions.Items)
+		}
+		if got := w.ws.Ephemerals(w.alice.ID); len(got) != 0 {
+			t.Errorf("Alice was shown %+v", got)
+		}
+	})
+}
+
+// The command and Slack's own button stop the run that is active, and keep what it has said.
+func TestSlackStops(t *testing.T) {
+	t.Parallel()
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
+		g := &barriers{held: map[string]barrier{}}
+		model := apptest.NewProvider(t, provider.Options{Hold: g.hold})
+		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) }, apptest.WithModel("slow", 8192, 1024, model))
+		stop := map[string]func(root string){
+			"by the command": func(root string) { w.post(t, w.alice, root, w.mention("/stop")) },
+			"by the button": func(root string) {
+				if err := w.bob.StopAgent(w.channel, root); err != nil {
+					t.Fatal(err)
+				}
+			},
+		}
+		root := ""
+		for i, how := range []string{"by the command", "by the button"} {
+			held := g.add(how)
+			ts := w.post(t, w.alice, root, w.mention("stop me "+how))
+			if root == "" {
+				root = ts
+			}
+			<-held.asked
+			stop[how](root)
+			session, all := w.conversation(t, 2*i+2)
+			close(held.open)
+			last := all[len(all)-1]
+			if last.Status != core.MessagePartial || !strings.HasPrefix(last.Content, "answer to") {
+				t.Errorf("%s: got the answer %+v, want the partial one", how, last)
+			}
+			runs := apptest.Must(w.house.Runs(t.Context(), session.ID, core.PageQuery{}))(t)
+			if len(runs.Items) != i+1 || slices.ContainsFunc(runs.Items, func(r core.Run) bool { return r.Status != core.RunCanceled }) {
+				t.Errorf("%s: got the runs %+v, want them canceled", how, runs.Items)
+			}
+		}
+		if got := w.awaitPrivate(t, w.alice, 1); got != "Stopped." {
+			t.Errorf("/stop says %q", got)
+		}
+	})
+}
+
+// An approver of the settings decides about the call of another person; who is none does not.
+func TestSlackApprovers(t *testing.T) {
+	t.Parallel()
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
+		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.NewAsking(t, url, s...) }, func(c *config.Config) { c.Slack.Agent = "careful" })
+		carol := w.ws.AddUser("Carol", "")
+		w.house.Stop()
+		w.house.Config.Slack.Approvers = []string{w.bob.ID}
+		w.house.Start()
+		w.SetURLs(fakeslack.URLsBelow(w.house.URL))
+		root := w.post(t, w.alice, "", w.mention("use the calculator"))
+		button := ""
+		if err := w.Wait(t.Context(), func() bool {
+			for _, m := range w.ws.Thread(w.channel, root) {
+				if strings.Contains(string(m.Blocks), core.SlackActionApprove) {
+					button = m.TS
+				}
+			}
+			return button != ""
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for _, by := range []*fakeslack.User{carol, w.bob} {
+			if got, err := by.Click(w.channel, button, core.SlackActionApprove, ""); err != nil || got.Status != 200 {
+				t.Fatalf("got %+v, %v", got, err)
+			}
+			if by == carol {
+				if got := w.awaitPrivate(t, carol, 1); !strings.Contains(got, "Only the person who asked") {
+					t.Errorf("Carol was told %q", got)
+				}
+			}
+		}
+		w.sessions(t, "the end", func(list []core.Session) bool { return len(list) == 1 && list[0].Status == core.SessionIdle })
+		decided := "approved by " + w.bob.Mention()
+		if err := w.Wait(t.Context(), func() bool {
+			all := w.ws.Thread(w.channel, root)
+			i := slices.IndexFunc(all, func(m fakeslack.Message) bool { return m.TS == button })
+			return i >= 0 && strings.HasSuffix(all[i].Text, decided) && !strings.Contains(string(all[i].Blocks), core.SlackActionApprove)
+		}); err != nil {
+			t.Errorf("the thread does not say %q: %v", decided, err)
+		}
+	})
+}
+
+// When the app is removed, or its tokens are revoked, nothing goes to Slack and nothing that
+// comes from there is handled; the web goes on, and the log says what to do.
+func TestSlackUninstalled(t *testing.T) {
+	t.Parallel()
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
+		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+		root := w.post(t, w.alice, "", w.mention("hello"))
+		session, _ := w.conversation(t, 2)
+		w.awaitThread(t, root, w.mention("hello"), "")
+		w.ws.Uninstall()
+		if err := w.WaitDelivered(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.ws.Install() // with another token, which the settings do not have yet
+		w.post(t, w.alice, root, "is anybody there?")
+		apptest.Must(w.house.SendAndWait(t.Context(), core.SendMessage{SessionID: session.ID, Content: "on the web", Source: core.SourceWeb}))(t)
+		refused := func(c fakeslack.Call) bool { return c.Error == "account_inactive" }
+		if err := w.Wait(t.Context(), func() bool { return slices.ContainsFunc(w.Calls(""), refused) }); err != nil {
+			t.Fatal(err)
+		}
+		if _, all := w.conversation(t, 4); !slices.Equal(contents(all, core.RoleUser), []string{"hello", "on the web"}) {
+			t.Errorf("got the messages %q", contents(all, core.RoleUser))
+		}
+		if got := w.ws.Thread(w.channel, root); len(got) != 3 {
+			t.Errorf("got %d messages in the thread, want no post after the removal", len(got))
+		}
+		for _, event := range []string{"app_uninstalled", "tokens_revoked"} {
+			if !strings.Contains(w.house.Log.String(), "event="+event) {
+				t.Errorf("the log does not say %s", event)
+			}
+		}
+	})
+}
+
+// A complete answer has buttons to rate it, a streamed one and a posted one, once. A click is the
+// feedback of the message.
+func TestSlackFeedback(t *testing.T) {
+	t.Parallel()
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
+		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+		root := w.post(t, w.alice, "", w.mention("hello"))
+		session, _ := w.conversation(t, 2)
+		apptest.Must(w.house.SendAndWait(t.Context(), core.SendMessage{SessionID: session.ID, Content: "on the web", Source: core.SourceWeb}))(t)
+		var answers []fakeslack.Message
+		if err := w.Wait(t.Context(), func() bool {
+			answers = slices.DeleteFunc(w.ws.Thread(w.channel, root), func(m fakeslack.Message) bool { return !strings.Contains(string(m.Blocks), core.SlackActionFeedback) })
+			return len(answers) == 2
+		}); err != nil {
+			t.Fatalf("got the thread %+v: %v", w.ws.Thread(w.channel, root), err)
+		}
+		for i, rating := range []core.Rating{core.RatingUp, core.RatingDown} {
+			if got, err := w.bob.Click(w.channel, answers[i].TS, core.SlackActionFeedback, string(rating)); err != nil || got.Status != 200 {
+				t.Fatalf("got %+v, %v", got, err)
+			}
+			if got := w.awaitPrivate(t, w.bob, i+1); !strings.HasPrefix(got, "Thank you") {
+				t.Errorf("Bob was told %q", got)
+			}
+		}
+		_, all := w.conversation(t, 4)
+		if all[1].Feedback == nil || all[1].Feedback.Rating != core.RatingUp || all[3].Feedback == nil || all[3].Feedback.Rating != core.RatingDown {
+			t.Errorf("got the feedback %+v and %+v", all[1].Feedback, all[3].Feedback)
+		}
+	})
+}

@@ -1,0 +1,9 @@
+package slack_test
+
+import (
+	"testing"
+
+	"bobbin/tests/apptest"
+)
+
+func TestMain(m *testing.M) { apptest.Main(m) }

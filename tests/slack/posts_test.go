@@ -1,0 +1,98 @@
+package slack_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/slack/fakeslack"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
+)
+
+// awaitThread waits until the thread's messages begin with these words.
+func (w *workspace) awaitThread(t *testing.T, root string, want ...string) []fakeslack.Message {
+	t.Helper()
+	var got []fakeslack.Message
+	err := w.Wait(t.Context(), func() bool {
+		got = w.ws.Thread(w.channel, root)
+		return slices.EqualFunc(got, want, func(m fakeslack.Message, text string) bool {
+			return strings.HasPrefix(m.Markdown(), text) && (m.Stream == nil || !m.Stream.Open)
+		})
+	})
+	if err != nil {
+		t.Fatalf("got the thread %+v (%v), want %q", got, err, want)
+	}
+	return got
+}
+
+// A post whose answer is lost is known by the event that Slack sends of it: before the thread is
+// read, and also when that is refused and the post was unknown. It is there once.
+func TestSlackLostAnswerIsFoundByItsEvent(t *testing.T) {
+	t.Parallel()
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
+		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+		root := w.ask(t, "", 1)
+		session, _ := w.conversation(t, 2)
+		say := func(text string, n int) {
+			t.Helper()
+			w.Inject(fakeslack.Fault{Method: "chat.postMessage", Times: 1, LoseAnswer: true})
+			if _, err := w.house.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: text, Source: core.SourceWeb}); err != nil {
+				t.Fatal(err)
+			}
+			w.awaitAnswers(t, root, n)
+		}
+		w.Inject(fakeslack.Fault{Method: "conversations.replies", Error: "missing_scope"})
+		say("the first", 3)
+		if calls := w.Calls("conversations.replies"); len(calls) > 0 || len(w.faults(t, session.ID)) > 0 {
+			t.Errorf("the thread was read (%+v), or there are faults: %+v", calls, w.faults(t, session.ID))
+		}
+		w.DisturbEvents(fakeslack.EventFaults{Reverse: 1000}) // none comes
+		say("the second", 5)
+		if f := w.faults(t, session.ID); len(f) != 1 || f[0].State != core.SlackPostUnknown {
+			t.Errorf("without events: got the faults %+v, want an unknown post", f)
+		}
+		w.DisturbEvents(fakeslack.EventFaults{})
+		for limit := time.Now().Add(time.Minute); len(w.faults(t, session.ID)) > 0; apptest.PauseBriefly(t) {
+			if time.Now().After(limit) {
+				t.Fatalf("after the events: got the faults %+v, want none", w.faults(t, session.ID))
+			}
+		}
+		w.wantPosts(t, root, 5)
+	})
+}
+
+// faults returns what is wrong with the posts of the session.
+func (w *workspace) faults(t *testing.T, session core.SessionID) []core.SlackFault {
+	t.Helper()
+	return apptest.Must(w.house.SlackThread(t.Context(), session))(t).Faults
+}
+
+// A thread of Slack and its session are one conversation: what is said on either side is on
+// the other one once, though events come twice and Slack's answers get lost.
+func TestSlackBothWays(t *testing.T) {
+	t.Parallel()
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
+		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+		w.DisturbEvents(fakeslack.EventFaults{Duplicate: true})
+		root := w.post(t, w.alice, "", w.mention("my name is Ada"))
+		session, all := w.conversation(t, 2)
+		answer := all[1].Content
+		w.awaitThread(t, root, w.mention("my name"), answer)
+		w.Inject(fakeslack.Fault{Method: "chat.postMessage", Times: 1, LoseAnswer: true})
+		if _, err := w.house.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "What is my name?", Source: core.SourceWeb, Author: "Bob"}); err != nil {
+			t.Fatal(err)
+		}
+		_, all = w.conversation(t, 4)
+		thread := w.awaitThread(t, root, w.mention("my name"), answer, "What is my name?", all[3].Content)
+		if !strings.Contains(string(thread[2].Blocks), "Bob") {
+			t.Errorf("got the blocks %s, want the author's name", thread[2].Blocks)
+		}
+		if err := w.WaitDelivered(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.conversation(t, 4)
+	})
+}

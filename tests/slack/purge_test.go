@@ -1,0 +1,98 @@
+package slack_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/slack/fakeslack"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
+)
+
+// Posts in Slack are deleted with their session, or with a user, if that is requested: by the API
+// and by an operator. Otherwise they stay, and the report says so. The name of a purged user is
+// looked up again when the user comes back.
+func TestSlackPurge(t *testing.T) {
+	t.Parallel()
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
+		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+		purge := w.house.NewClient(w.house.App.Token())
+		first := w.ask(t, "", 1)
+		session := w.sessions(t, "the session", func(list []core.Session) bool { return len(list) == 1 })[0]
+		if _, err := w.house.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "From the web", Source: core.SourceWeb}); err != nil {
+			t.Fatal(err)
+		}
+		w.awaitAnswers(t, first, 3)
+		kept, removed := w.ask(t, "", 1), w.ask(t, "", 1)
+		if w.lookUps() != 1 {
+			t.Errorf("Slack was asked %d times for Alice's name, want once", w.lookUps())
+		}
+		d := w.delete(t, `{"session_id": "`+string(session.ID)+`", "slack_posts": true}`)
+		if diff := cmp.Diff(&core.PurgedPosts{Found: 3, Deleted: 3}, d.Report.SlackPosts); diff != "" || !d.SlackPosts {
+			t.Errorf("deletion %+v (-want +got):\n%s", d, diff)
+		}
+		w.wantPosts(t, first, 0)
+		one := w.sessionOf(t, kept)
+		report := apptest.Must(purge.PurgeSessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{one}, PurgeOptions: core.PurgeOptions{Force: true}}))(t)
+		if notes := strings.Join(report.Notes, "\n"); report.SlackPosts != nil || !strings.Contains(notes, "what was posted in Slack stays there") {
+			t.Errorf("without the flag: got %+v with the notes %s", report.SlackPosts, notes)
+		}
+		w.wantPosts(t, kept, 1)
+		user := core.PurgeUser{Owner: core.LocalOwner, User: "slack:" + w.ws.ID + "/" + w.alice.ID, PurgeOptions: core.PurgeOptions{Force: true, SlackPosts: true}}
+		report = apptest.Must(purge.PurgeUser(t.Context(), user))(t)
+		if diff := cmp.Diff(&core.PurgedPosts{Found: 1, Deleted: 1}, report.SlackPosts); diff != "" {
+			t.Errorf("a user's posts (-want +got):\n%s", diff)
+		}
+		w.wantPosts(t, removed, 0)
+		w.ask(t, "", 1)
+		if w.lookUps() != 2 {
+			t.Errorf("Slack was asked %d times for Alice's name, want a second time after the purge", w.lookUps())
+		}
+	})
+}
+
+// lookUps returns how often Slack was asked for a person's name.
+func (w *workspace) lookUps() int { return len(w.Calls("users.info")) }
+
+// sessionOf returns the session of the thread.
+func (w *workspace) sessionOf(t *testing.T, root string) core.SessionID {
+	t.Helper()
+	for _, s := range apptest.Must(w.house.Sessions(t.Context(), core.SessionQuery{}))(t).Items {
+		for _, m := range apptest.ListMessages(t, w.house.Client, s.ID) {
+			if strings.Contains(string(m.Metadata), root) {
+				return s.ID
+			}
+		}
+	}
+	t.Fatalf("no session has the thread %s", root)
+	return ""
+}
+
+// wantPosts checks how many posts of the app the thread has.
+func (w *workspace) wantPosts(t *testing.T, root string, want int) {
+	t.Helper()
+	var got []fakeslack.Message
+	for _, m := range w.ws.Thread(w.channel, root) {
+		if m.AppID != "" {
+			got = append(got, m)
+		}
+	}
+	if len(got) != want {
+		t.Errorf("thread %s: got the posts %+v, want %d", root, got, want)
+	}
+}
+
+// delete requests a deletion and waits for it.
+func (w *workspace) delete(t *testing.T, body string) core.Deletion {
+	t.Helper()
+	answer, err := w.house.HTTP.Post(w.house.URL+"/api/v1/deletions", "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	id := strings.TrimPrefix(answer.Header.Get("Location"), "/api/v1/deletions/")
+	return apptest.Must(w.house.AwaitDeletion(t.Context(), core.DeletionID(id)))(t)
+}

@@ -1,0 +1,46 @@
+// An app of @slack/bolt: answers mentions by a stream and a question with a button.
+import bolt from '@slack/bolt'
+import { slackApiUrl, tell, token } from './lines.mjs'
+
+const { App, verifySlackRequest } = bolt
+const signingSecret = process.env.SLACK_SIGNING_SECRET
+const app = new App({ token, signingSecret, endpoints: ['/slack/events', '/slack/interactions', '/slack/commands'], clientOptions: { slackApiUrl }, logLevel: 'error' })
+const button = { type: 'button', action_id: 'approve', value: 'id-1', text: { type: 'plain_text', text: 'Approve' } }
+
+app.message(async ({ message }) => { if (!message.subtype) tell({ message: message.text }) }) // Bolt passes changes of the app's own messages
+app.event('app_mention', async ({ event, client, context, say }) => {
+  const thread_ts = event.thread_ts ?? event.ts
+  await client.agents.sessions.setStatus({ channel_id: event.channel, thread_ts, status: 'processing' })
+  const streamer = client.chatStream({ channel: event.channel, thread_ts, recipient_team_id: context.teamId, recipient_user_id: event.user })
+  await streamer.append({ markdown_text: '**one** ' })
+  await streamer.append({ chunks: [{ type: 'task_update', id: 't1', title: 'Calculator', status: 'complete' }] })
+  await streamer.stop({ markdown_text: 'two' })
+  const { ts } = await say({ thread_ts, text: 'May I?', blocks: [{ type: 'actions', elements: [button] }] })
+  tell({ mention: event.text, retry: context.retryNum ?? 0, question: ts })
+})
+app.command('/context', async ({ ack, command, respond }) => {
+  await ack({ text: `context for ${command.user_name}` })
+  await respond({ response_type: 'in_channel', text: 'for all' })
+  tell({ command: command.command })
+})
+app.action('approve', async ({ ack, action, respond }) => {
+  await ack()
+  await respond({ replace_original: true, text: 'Approved' })
+  tell({ action: action.value })
+})
+app.shortcut('show_context', async ({ ack, client, shortcut }) => {
+  await ack()
+  await client.views.open({ trigger_id: shortcut.trigger_id, view: { type: 'modal', title: { type: 'plain_text', text: 'Context' }, blocks: [] } })
+  tell({ shortcut: shortcut.callback_id })
+})
+
+// The example of Slack's documentation holds in Bolt.
+const [secret, timestamp, body, signature] = JSON.parse(process.env.SLACK_VECTOR)
+const check = changed => {
+  try {
+    verifySlackRequest({ signingSecret: secret, body: body + changed, headers: { 'x-slack-signature': signature, 'x-slack-request-timestamp': Number(timestamp) }, nowMilliseconds: timestamp * 1000 })
+    return true
+  } catch { return false }
+}
+const server = await app.start(0)
+tell({ port: server.address().port, vector: check(''), forged: check('x') })

@@ -1,0 +1,262 @@
+// Package slackclients_test lets Slack's own clients in Node, at the versions of the lock
+// file, talk to the fake Slack: what they and slack-go read in the same way is Slack's.
+package slackclients_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/slack/fakeslack"
+	"bobbin/tests/process"
+)
+
+// vector is the example of Slack's documentation: secret, timestamp, body, signature.
+func vector() []string {
+	return []string{"8f742231b10e8888abcd99yyyzzz85a5", "1531420618",
+		"token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow&channel_id=G8PSS9T3V&channel_name=foobar&user_id=U2CERLKJA&user_name=roadrunner" +
+			"&command=%2Fwebhook-collect&text=&response_url=https%3A%2F%2Fhooks.slack.com%2Fcommands%2FT1DC2JH3J%2F397700885554%2F96rGlfmibIGlgcZRskXaIFfN&trigger_id=398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c",
+		"v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503"}
+}
+
+// world is a fake Slack with the app in a workspace with a channel and a user.
+type world struct {
+	*fakeslack.Server
+	ws    *fakeslack.Workspace
+	alice *fakeslack.User
+	token string
+}
+
+func newWorld(t *testing.T, opts fakeslack.Options) *world {
+	t.Helper()
+	s, err := fakeslack.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	ws := s.AddWorkspace("acme")
+	ws.AddChannel("C1", "general")
+	return &world{Server: s, ws: ws, alice: ws.AddUser("Alice", "alice@example.org"), token: ws.Install()}
+}
+
+// script is a client at work in Node.
+type script struct {
+	t   *testing.T
+	in  io.WriteCloser
+	out *bufio.Scanner
+}
+
+// start starts a script of this folder.
+func (w *world) start(t *testing.T, name string, env ...string) *script {
+	t.Helper()
+	return w.startAt(t, w.APIURL(), name, env...)
+}
+
+// startAt is start for another Web API.
+func (w *world) startAt(t *testing.T, apiURL, name string, env ...string) *script {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), process.FindNodeClients(t), name)
+	cmd.Env = append(os.Environ(), append([]string{"SLACK_API_URL=" + apiURL, "SLACK_TOKEN=" + w.token}, env...)...)
+	cmd.Stderr = t.Output()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		_ = cmd.Wait() // killed with the test's context if it does not end by itself
+	})
+	return &script{t: t, in: in, out: bufio.NewScanner(out)}
+}
+
+// read returns the next line of the script.
+func (s *script) read() map[string]any {
+	s.t.Helper()
+	if !s.out.Scan() {
+		s.t.Fatalf("the script has ended: %v", s.out.Err())
+	}
+	var line map[string]any
+	if err := json.Unmarshal(s.out.Bytes(), &line); err != nil || line["failed"] != nil {
+		s.t.Fatalf("got the line %s, %v", s.out.Bytes(), err)
+	}
+	return line
+}
+
+// expect compares the next lines of the script, in any order.
+func (s *script) expect(want ...map[string]any) {
+	s.t.Helper()
+	var got []map[string]any
+	for range want {
+		got = append(got, s.read())
+	}
+	byText := func(a, b map[string]any) int { return strings.Compare(text(a), text(b)) }
+	slices.SortFunc(got, byText)
+	slices.SortFunc(want, byText)
+	if diff := cmp.Diff(want, got); diff != "" {
+		s.t.Errorf("the script tells something else (-want +got):\n%s", diff)
+	}
+}
+
+func text(line map[string]any) string {
+	data, _ := json.Marshal(line) // from JSON, so it can be
+	return string(data)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An app of @slack/bolt takes our signatures, events, retries, commands, clicks and
+// shortcuts, and answers through our Web API.
+func TestBolt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fakeslack.Options{RetryDelays: []time.Duration{0}, AckTimeout: time.Minute})
+	example, err := json.Marshal(vector())
+	must(t, err)
+	s := w.start(t, "bolt.mjs", "SLACK_SIGNING_SECRET=signing-secret", "SLACK_VECTOR="+string(example))
+	first := s.read()
+	if first["vector"] != true || first["forged"] != false {
+		t.Errorf("got %v, want that Bolt accepts Slack's example and nothing else", first)
+	}
+	port, _ := first["port"].(float64)
+	base := "http://127.0.0.1:" + strconv.Itoa(int(port))
+	w.SetURLs(fakeslack.URLsBelow(base))
+	if !w.VerifyURL() {
+		t.Error("got no challenge from Bolt")
+	}
+	mention := w.ws.Bot().Mention() + " hello"
+	root, err := w.alice.Post("C1", mention)
+	must(t, err)
+	got := []map[string]any{s.read(), s.read()}
+	slices.SortFunc(got, func(a, b map[string]any) int { return len(a) - len(b) })
+	question, _ := got[1]["question"].(string)
+	if got[0]["message"] != mention || got[1]["mention"] != mention || question == "" {
+		t.Fatalf("got %v, want the message and the mention", got)
+	}
+	thread := w.ws.Thread("C1", root)
+	if len(thread) != 3 || thread[1].Markdown() != "**one** two" || thread[1].Stream.Open || thread[1].Stream.Tasks[0].Status != "complete" || w.ws.ThreadState("C1", root).Session != "processing" {
+		t.Errorf("got %+v, want a stream and a question", thread)
+	}
+	_, err = w.alice.Command("C1", "/context", "")
+	must(t, err)
+	s.expect(map[string]any{"command": "/context"})
+	if got := w.ws.Ephemerals(w.alice.ID); len(got) != 1 || got[0].Text != "context for alice" {
+		t.Errorf("got %+v, want the ack's text for Alice alone", got)
+	}
+	_, err = w.alice.Click("C1", question, "approve", "")
+	must(t, err)
+	s.expect(map[string]any{"action": "id-1"})
+	if got := w.ws.Thread("C1", root)[2]; got.Text != "Approved" || len(got.Blocks) > 0 {
+		t.Errorf("got %+v, want no button left", got)
+	}
+	_, err = w.alice.Shortcut("C1", root, "show_context")
+	must(t, err)
+	s.expect(map[string]any{"shortcut": "show_context"})
+	if got := w.alice.Views(); len(got) != 1 {
+		t.Errorf("got %+v, want a view", got)
+	}
+	must(t, w.WaitDelivered(t.Context()))
+	for _, d := range w.Deliveries() {
+		if !d.Acknowledged() {
+			t.Errorf("got %+v, want it acknowledged", d)
+		}
+	}
+	if status := postSigned(t, base+"/slack/events", "other-secret", time.Now()); status != http.StatusUnauthorized {
+		t.Errorf("got %d for a wrong secret, want 401", status)
+	}
+	if status := postSigned(t, base+"/slack/events", "signing-secret", time.Now().Add(-10*time.Minute)); status != http.StatusUnauthorized {
+		t.Errorf("got %d for an old timestamp, want 401", status)
+	}
+}
+
+// postSigned sends a signed event and returns the status.
+func postSigned(t *testing.T, address, secret string, now time.Time) int {
+	t.Helper()
+	body, timestamp := `{"type":"event_callback"}`, strconv.FormatInt(now.Unix(), 10)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(body))
+	must(t, err)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-Slack-Request-Timestamp", timestamp)
+	request.Header.Set("X-Slack-Signature", fakeslack.Sign(secret, timestamp, []byte(body)))
+	response, err := http.DefaultClient.Do(request)
+	must(t, err)
+	defer response.Body.Close()
+	_, _ = io.Copy(io.Discard, response.Body)
+	return response.StatusCode
+}
+
+// @slack/web-api calls every method that an app and a user need. It waits for a 429, and
+// posts again when an answer is lost.
+func TestWebAPI(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fakeslack.Options{RotateTokens: true})
+	w.Inject(fakeslack.Fault{Method: "chat.postMessage", Times: 1, RetryAfter: time.Second})
+	w.Inject(fakeslack.Fault{Method: "chat.postMessage", Times: 1}) // the second attempt works
+	w.Inject(fakeslack.Fault{Method: "chat.postMessage", Times: 1, LoseAnswer: true})
+	codes := make(chan string, 1)
+	redirect := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { codes <- r.FormValue("code") }))
+	t.Cleanup(redirect.Close)
+	_, _, err := w.alice.Approve(t.Context(), w.URL+"/oauth/v2/authorize?client_id=1.1&redirect_uri="+redirect.URL)
+	must(t, err)
+	s := w.start(t, "webapi.mjs", "SLACK_OTHER_TOKEN="+w.alice.Token(), "SLACK_TEAM="+w.ws.ID, "SLACK_USER="+w.alice.ID, "SLACK_CODE="+<-codes, "SLACK_REDIRECT="+redirect.URL)
+	want := map[string]any{"bot": w.ws.Bot().BotID, "updated": "edited", "notMine": "cant_update_message", "tooLong": "msg_too_long", "truncated": "message_truncated",
+		"streamed": 301.0, "expired": "message_not_in_streaming_state", "file": "from Node", "texts": []any{"question", "twice", "edited", "xxxxxxxx", "aaaaaaaa", "here"},
+		"history": 1.0, "email": "alice@example.org", "dm": w.alice.DM().ID, "rotated": "acme", "revoked": true}
+	if diff := cmp.Diff(want, s.read()); diff != "" {
+		t.Errorf("the client reads something else (-want +got):\n%s", diff)
+	}
+	if got := w.ws.Messages("C1")[0].Reactions; len(got) != 1 {
+		t.Errorf("got %+v, want a reaction", got)
+	}
+}
+
+// @slack/socket-mode gets hello, events, commands and clicks, acknowledges them, and comes
+// back after a disconnect.
+func TestSocketMode(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fakeslack.Options{RetryDelays: []time.Duration{0}, AckTimeout: time.Minute})
+	w.token = "xapp-1-A0001-1"
+	s := w.start(t, "socket.mjs")
+	s.expect(map[string]any{"connected": true})
+	_, err := w.alice.Post("C1", "one")
+	must(t, err)
+	s.expect(map[string]any{"type": "events_api", "text": "one", "retry": 0.0})
+	_, err = w.alice.Command("C1", "/context", "")
+	must(t, err)
+	s.expect(map[string]any{"type": "slash_commands", "text": "/context", "retry": 0.0})
+	if got := w.ws.Ephemerals(w.alice.ID); len(got) != 1 || got[0].Text != "ran /context" {
+		t.Errorf("got %+v, want the payload of the ack", got)
+	}
+	w.Disconnect("warning")
+	s.expect(map[string]any{"connected": true})
+	_, err = w.alice.Post("C1", "two")
+	must(t, err)
+	s.expect(map[string]any{"type": "events_api", "text": "two", "retry": 0.0})
+	must(t, w.WaitDelivered(t.Context()))
+	for _, d := range w.Deliveries() {
+		if !d.Acknowledged() {
+			t.Errorf("got %+v, want it acknowledged", d)
+		}
+	}
+}
