@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bobbin/app/core"
+	"bobbin/tests/seed"
 )
 
 func TestJSONSize(t *testing.T) {
@@ -35,7 +36,7 @@ func TestJSONSize(t *testing.T) {
 // No JSON text has more values or levels than are told.
 func TestJSONSizeIsNoLess(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		v := value(t, 5)
 		text, err := json.Marshal(v)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bobbin/app/eval"
+	"bobbin/tests/seed"
 )
 
 func line(name string, values ...float64) eval.Line {
@@ -68,7 +69,7 @@ func wellFormed(t interface{ Fatalf(string, ...any) }, svg []byte) map[string]in
 // number that is none.
 func TestAnyChart(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		c := eval.Chart{Title: rapid.String().Draw(t, "title"), Marks: "m", Top: rapid.Float64Range(0, 1e7).Draw(t, "top")}
 		for range rapid.IntRange(0, 8).Draw(t, "lines") {
 			l := eval.Line{Name: rapid.StringMatching(`[a-z<&"]{0,9}`).Draw(t, "name"), Faint: rapid.Bool().Draw(t, "faint")}

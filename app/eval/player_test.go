@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/seed"
 )
 
 // words counts words, so that tests can count along.
@@ -57,7 +58,7 @@ func TestMeasure(t *testing.T) {
 // before if that is its beginning.
 func TestMeasureLaws(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		m := newMeter(words{}, rapid.Float64Range(0.5, 2).Draw(t, "factor"))
 		text := rapid.StringMatching(`[ab ]{0,12}`)
 		list := rapid.SliceOfN(text, 1, 8).Draw(t, "before")

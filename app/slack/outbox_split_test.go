@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bobbin/app/core"
+	"bobbin/tests/seed"
 )
 
 // Whatever the text, the parts join to it, fit into posts, begin and end between characters,
@@ -21,7 +22,7 @@ func TestSplitTextProperties(t *testing.T) {
 		rapid.StringMatching(`[a-z 😀<|]{0,80}`),
 		rapid.Map(rapid.IntRange(0, 14_000), func(n int) string { return strings.Repeat("wörd😀", n/6) }),
 	)
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(line, 0, 400).Draw(t, "lines"), "\n")
 		if rapid.Bool().Draw(t, "many rows") {
 			text += "\n\n| a | b |\n|---|---|\n" + strings.Repeat("| 1 | 2 |\n", rapid.IntRange(0, 300).Draw(t, "rows"))

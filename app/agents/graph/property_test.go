@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bobbin/app/agents/graph"
+	"bobbin/tests/seed"
 )
 
 // shape is a generated graph: the targets of every source. A source with one
@@ -102,7 +103,7 @@ func (s shape) sound() bool {
 
 func TestCompileAcceptsWhatIsSound(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		s := anyShape(t)
 		_, err := s.build().Compile()
 		if got, want := err == nil, s.sound(); got != want {
@@ -113,7 +114,7 @@ func TestCompileAcceptsWhatIsSound(t *testing.T) {
 
 func TestRunKeepsToTheEdges(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		s := soundShape(t)
 		c, err := s.build().Compile()
 		if err != nil {
@@ -171,7 +172,7 @@ func checkVisits(t *rapid.T, s shape, from string, visited []string) {
 
 func TestMermaidNamesEverythingOnce(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		s := soundShape(t)
 		c, err := s.build().Compile()
 		if err != nil {

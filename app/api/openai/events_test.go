@@ -13,6 +13,7 @@ import (
 
 	"bobbin/app/api/handlers"
 	"bobbin/app/core"
+	"bobbin/tests/seed"
 )
 
 // script is a run as its events tell it.
@@ -125,7 +126,7 @@ func frames(t *rapid.T, events []core.Event, after int64) []byte {
 // or comes from the log.
 func TestResponseResumes(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		s := drawScript(t)
 		r := received{texts: map[int]string{}, last: -1}
 		whole := frames(t, s.live, -1)
@@ -147,7 +148,7 @@ func TestResponseResumes(t *testing.T) {
 // discarded after a part of it was sent is an error.
 func TestChunksAreTheText(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		s := drawScript(t)
 		enc := newChunkEncoder(core.Run{ID: "0192f0c4-0000-7000-8000-000000000001"}, completionRequest{Model: "assistant"}, 1)
 		var out []byte
@@ -187,7 +188,7 @@ func TestChunksAreTheText(t *testing.T) {
 // An answer that is not streamed has no text of messages that were discarded.
 func TestWholeAnswer(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		s := drawScript(t)
 		answer, _, err := collectAnswer(context.Background(), func(yield func(core.Event, error) bool) {
 			for _, e := range s.live {

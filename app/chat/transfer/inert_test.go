@@ -18,6 +18,7 @@ import (
 
 	"bobbin/app/chat/transfer"
 	"bobbin/app/core"
+	"bobbin/tests/seed"
 )
 
 // renderers make HTML of Markdown and let all tags through.
@@ -146,7 +147,7 @@ func TestMarkdownIsInertAtRandom(t *testing.T) {
 		"<script>x</script>", "<img src=x onerror=a>", "</details>", "<!--", "-->", "<a href='javascript:a'>", "](javascript:a)", "![x](http://e)", "[x]", "[x]: javascript:a", "[^1]: <b>",
 		"<javascript:a>", "{: onclick=a}", "{onclick=a}", "&lt;", "\u00a0", "\u2028", "\x1b[2J", "\u202e", "***", "---", "===", "***a*", "<", ">", "(", ")", "{", "}", "onclick=a",
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		text := rapid.Custom(func(t *rapid.T) string {
 			return strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 1, 14).Draw(t, "pieces"), "")
 		})

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bobbin/app/cli/term"
+	"bobbin/tests/seed"
 )
 
 // write writes the pieces on a screen and returns it.
@@ -185,7 +186,7 @@ func TestMarkdownDoesNotDependOnPieces(t *testing.T) {
 		"word", " ", " ", "\n", "\n\n", "**", "*", "_", "`", "```\n", "~~", "# ", "- ", "1. ", "> ", "|", "|-|-|\n", "| a | b |\n", "|a|b\n|-|-\n",
 		"[x](y)", "[", "](", "日本語、", "。", "é", "e\u0301", "👩‍👧", "❤\ufe0f", "\t", "\\", "<T>", "---\n", strings.Repeat("long", 9),
 	})
-	rapid.Check(t, func(r *rapid.T) {
+	seed.Check(t, func(r *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(parts, 0, 40).Draw(r, "text"), "")
 		width := rapid.IntRange(11, 50).Draw(r, "width")
 		var pieces []string

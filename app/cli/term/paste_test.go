@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"bobbin/tests/seed"
 )
 
 // pieces is a reader that gives one piece at a time.
@@ -95,7 +97,7 @@ func TestEditedMarkIsText(t *testing.T) {
 func TestPastesDoNotDependOnPieces(t *testing.T) {
 	t.Parallel()
 	parts := rapid.SampledFrom([]string{"a", "é", "\x1b", "[", "20", "0", "1", "~", "\n", "\x1b[A", pasteBegin, pasteEnd})
-	rapid.Check(t, func(r *rapid.T) {
+	seed.Check(t, func(r *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(parts, 0, 30).Draw(r, "text"), "")
 		var cut []string
 		for rest := bytesOf(text); len(rest) > 0; {

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bobbin/app/core"
+	"bobbin/tests/seed"
 )
 
 // diff is Diff, which must succeed.
@@ -63,7 +64,7 @@ func TestDiffLaw(t *testing.T) {
 	w.another(2, "before")
 	w.another(4, "after")
 	words := rapid.SliceOfN(rapid.SampledFrom([]string{"one", "two ", ". ", "? ", "\n", "\n\n", "。", "- x", "…", ".\n", " ", "\t", "é", ".) "}), 0, 40)
-	rapid.Check(t, func(r *rapid.T) {
+	seed.Check(t, func(r *rapid.T) {
 		before, after := strings.Join(words.Draw(r, "before"), ""), strings.Join(words.Draw(r, "after"), "")
 		w.Summaries[0].Content, w.Summaries[1].Content = before, after
 		d := w.diff(2, 1)

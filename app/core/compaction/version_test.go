@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/seed"
 )
 
 // sizes is a world with models of several windows, and what its prompts had.
@@ -106,7 +107,7 @@ func contains[T comparable](all, some []T) bool {
 // wrote or requested is valid for all of them.
 func TestRandomSwitchesForgetNothing(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	seed.Check(t, func(rt *rapid.T) {
 		w := newSizes(t, rapid.SampledFrom([]string{"window", "ratio"}).Draw(rt, "policy"), 65_536, 16_384, 4_096)
 		last := map[int][]core.MessageID{}
 		w.turns(rapid.IntRange(1, 20).Draw(rt, "turns"), rapid.SampledFrom([]int{40, 150}).Draw(rt, "size"))

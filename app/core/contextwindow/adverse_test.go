@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/core"
 	cw "bobbin/app/core/contextwindow"
+	"bobbin/tests/seed"
 )
 
 // adverse is an input that no orderly conversation leads to: tiny windows, states
@@ -154,7 +155,7 @@ func (a *adverse) checkOrder(rt *rapid.T, in cw.Input, o cw.Order) {
 // Invariants 1, 2, 4, 5, 6 on invalid inputs.
 func TestPlanSurvivesAnything(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	seed.Check(t, func(rt *rapid.T) {
 		a := drawAdverse(rt)
 		in, d, state := a.settled(rt)
 		before := in.State.Encode()

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	cw "bobbin/app/core/contextwindow"
+	"bobbin/tests/seed"
 )
 
 // The budget, number by number. W5, B2, B3, R2, C2.
@@ -87,7 +88,7 @@ func TestBudgetSummaryTokensAndShare(t *testing.T) {
 // somewhere to land, and its summary leaves room for messages.
 func TestBudgetNeverContradictsItself(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	seed.Check(t, func(rt *rapid.T) {
 		p, err := cw.Preset(rapid.SampledFrom(cw.PresetNames()).Draw(rt, "preset"))
 		if err != nil {
 			rt.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	cw "bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
+	"bobbin/tests/seed"
 )
 
 // reader is a model that gets PDFs as files.
@@ -148,7 +149,7 @@ func TestDocumentsFallBackToText(t *testing.T) {
 // the tokens that they are said to have.
 func TestDocumentsAreWithinThePlan(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	seed.Check(t, func(rt *rapid.T) {
 		l := &library{}
 		turns := rapid.IntRange(1, 8).Draw(rt, "turns")
 		for i := range turns {

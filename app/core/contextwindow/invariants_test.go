@@ -15,6 +15,7 @@ import (
 	cw "bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/prompttext"
+	"bobbin/tests/seed"
 )
 
 // The invariants of the package documentation, each over thousands of random conversations:
@@ -25,7 +26,7 @@ import (
 func every(t *testing.T, check func(rt *rapid.T, sh shot)) {
 	t.Helper()
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	seed.Check(t, func(rt *rapid.T) {
 		simulate(rt, func(sh shot) {
 			if sh.d.Floor == nil {
 				check(rt, sh)

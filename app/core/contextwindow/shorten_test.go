@@ -12,6 +12,7 @@ import (
 	cw "bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
+	"bobbin/tests/seed"
 )
 
 // textCounter is what Assemble counts with.
@@ -162,7 +163,7 @@ func TestShortenedProperty(t *testing.T) {
 	for name, count := range counters {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rapid.Check(t, func(rt *rapid.T) {
+			seed.Check(t, func(rt *rapid.T) {
 				var b strings.Builder
 				for range rapid.IntRange(1, 5).Draw(rt, "pieces") {
 					piece := rapid.SampledFrom([]string{"a", " ", "word ", "統一", "👩‍👧", "0a1b", "\n", "é"}).Draw(rt, "piece")
@@ -200,7 +201,7 @@ func assembleShortened(m core.Message, limit int, count textCounter) string {
 func TestSummaryCutProperty(t *testing.T) {
 	t.Parallel()
 	count := cl100k(t)
-	rapid.Check(t, func(rt *rapid.T) {
+	seed.Check(t, func(rt *rapid.T) {
 		text := rapid.StringN(0, 2_000, -1).Draw(rt, "summary") + strings.Repeat("統一 words ", rapid.IntRange(0, 500).Draw(rt, "more"))
 		d := cw.Decision{SummaryCut: rapid.IntRange(1, 1_000).Draw(rt, "cut")}
 		p := cw.Assemble(cw.Parts{Summary: text}, d, count)

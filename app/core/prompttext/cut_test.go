@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bobbin/app/core"
+	"bobbin/tests/seed"
 )
 
 // quarter counts a token for every four bytes, uneven one for every byte that is
@@ -38,7 +39,7 @@ func (uneven) Text(s string) int {
 func TestCutLaws(t *testing.T) {
 	t.Parallel()
 	cuts := map[string]func(core.TextCounter, string, int) string{"head": Head, "middle": Middle, "oldest": Oldest}
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(
 			rapid.StringN(0, 3_000, -1),
 			rapid.Map(rapid.SliceOf(rapid.SampledFrom([]string{"## Goal\n", "# x\n", "**Bold**\n", "- entry one\n", "A sentence. ", "Really?! ", "長い文。", "word ", "\n", strings.Repeat("x", 90)})), func(s []string) string { return strings.Join(s, "") }),

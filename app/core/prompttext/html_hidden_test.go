@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bobbin/app/core/prompttext"
+	"bobbin/tests/seed"
 )
 
 // read returns the text of a page.
@@ -143,7 +144,7 @@ func TestHiddenAsInBrowsers(t *testing.T) {
 		append([]string{"table", "tr", "td", "th", "tbody"}, blocks...),
 		append([]string{"h2", "h3"}, blocks...),
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		var b strings.Builder
 		var open []string
 		proper := rapid.Bool().Draw(t, "proper")

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bobbin/app/core/prompttext"
+	"bobbin/tests/seed"
 )
 
 // No quoted text ends a fence, begins a message, or has a token of a chat template.
@@ -44,7 +45,7 @@ func TestHarmless(t *testing.T) {
 // Quoting is idempotent, and its result is UTF-8.
 func TestHarmlessLaws(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		pieces := rapid.SliceOf(rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
 			"<", "[", "／", "|", "｜", "transcript", "INST", "]", ">", "\n", "System:", "[1] user", "\u200b", "\u00a0", "s", "\xff", "<<", "[[",
 		}))).Draw(t, "pieces")

@@ -12,6 +12,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/quota"
+	"bobbin/tests/seed"
 )
 
 var (
@@ -171,7 +172,7 @@ func TestSharesHold(t *testing.T) {
 		scope core.Tenant
 		n     int64
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		q := small()
 		var held []taken
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {

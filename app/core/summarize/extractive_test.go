@@ -12,6 +12,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/seed"
 )
 
 func extract(tb interface {
@@ -126,7 +127,7 @@ func message(t *rapid.T, seq int64) core.Message {
 // replaces, valid UTF-8.
 func TestExtractiveLaws(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		req := summarize.Request{
 			Limit:    rapid.OneOf(rapid.IntRange(summarize.MinLimit, 100), rapid.IntRange(summarize.MinLimit, 3_000)).Draw(t, "limit"),
 			Previous: rapid.OneOf(rapid.Just(""), rapid.String(), rapid.Just(good)).Draw(t, "previous"),

@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/seed"
 )
 
 func called(id, name, arguments string) core.ToolCall {
@@ -94,7 +95,7 @@ func TestStepsFold(t *testing.T) {
 // material.
 func TestStepsProperty(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	seed.Check(t, func(rt *rapid.T) {
 		var messages []core.Message
 		for i := range rapid.IntRange(1, 12).Draw(rt, "rounds") {
 			id := fmt.Sprint(i)

@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/tokens"
+	"bobbin/tests/seed"
 )
 
 func prior(factor float64) func(string) float64 { return func(string) float64 { return factor } }
@@ -68,7 +69,7 @@ func TestCalibratorBelievesMoreAtOnce(t *testing.T) {
 
 func TestCalibratorNoise(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	seed.Check(t, func(rt *rapid.T) {
 		c := tokens.NewCalibrator(prior(1))
 		for range 40 {
 			estimated := rapid.IntRange(200, 200_000).Draw(rt, "estimated")
@@ -108,7 +109,7 @@ func TestCalibratorIgnores(t *testing.T) {
 // The factor stays within 0.5 and 4 whatever is reported.
 func TestCalibratorClamps(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	seed.Check(t, func(rt *rapid.T) {
 		c := tokens.NewCalibrator(prior(rapid.Float64Range(-1, 10).Draw(rt, "prior")))
 		for range rapid.IntRange(0, 20).Draw(rt, "calls") {
 			switch rapid.IntRange(0, 2).Draw(rt, "what") {

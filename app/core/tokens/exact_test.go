@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bobbin/app/core/tokens"
+	"bobbin/tests/seed"
 )
 
 // reference is tiktoken-go as it comes: exact, and quadratic on long runs.
@@ -106,7 +107,7 @@ func TestTextExactProperty(t *testing.T) {
 	t.Parallel()
 	counter, codec := shared()
 	ref := library(t)
-	rapid.Check(t, func(rt *rapid.T) {
+	seed.Check(t, func(rt *rapid.T) {
 		text := drawText(rt, 3000)
 		got := counter.Text(text)
 		if want := ref.count(text); got != want {
@@ -139,7 +140,7 @@ func TestTextBlanksAreExact(t *testing.T) {
 func TestTextWithinOnePercentProperty(t *testing.T) {
 	t.Parallel()
 	counter, codec := shared()
-	rapid.Check(t, func(rt *rapid.T) {
+	seed.Check(t, func(rt *rapid.T) {
 		text := strings.Repeat(drawText(rt, 2000), rapid.IntRange(1, 40).Draw(rt, "repeat"))
 		want, ok := second(t, codec, text)
 		if !ok {
@@ -156,7 +157,7 @@ func TestMergeProperty(t *testing.T) {
 	t.Parallel()
 	counter, _ := shared()
 	ref := library(t)
-	rapid.Check(t, func(rt *rapid.T) {
+	seed.Check(t, func(rt *rapid.T) {
 		letters := rapid.SampledFrom([]string{"a", "ab", "aeiouy", "etaoinshrdlu", "我你他们的是了", "АБВГДеёжз", "ab我"}).Draw(rt, "alphabet")
 		piece := rapid.StringOfN(rapid.SampledFrom([]rune(letters)), 1, 700, -1).Draw(rt, "piece")
 		if got, want := counter.Merge(piece), ref.count(piece); got != want {

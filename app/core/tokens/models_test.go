@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bobbin/app/core/tokens"
+	"bobbin/tests/seed"
 )
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -183,7 +184,7 @@ func TestLookupProperty(t *testing.T) {
 	t.Parallel()
 	models := tokens.NewModels(quiet())
 	rows := tokens.Builtin()
-	rapid.Check(t, func(rt *rapid.T) {
+	seed.Check(t, func(rt *rapid.T) {
 		row := rapid.SampledFrom(rows).Draw(rt, "row")
 		name := row.Name + rapid.SampledFrom([]string{"", "-20250101", "-latest", "-2025-01-01-preview", "@001"}).Draw(rt, "suffix")
 		plain, ok := models.Lookup(name)

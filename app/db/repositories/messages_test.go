@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/seed"
 )
 
 // branched returns a session of 24 messages, some of them on another branch, some
@@ -110,7 +111,7 @@ func TestListMessagesPages(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := open(d)
 		id, _ := s.branched(t)
-		rapid.Check(t, func(rt *rapid.T) {
+		seed.Check(t, func(rt *rapid.T) {
 			q := core.MessageQuery{
 				PageQuery:   core.PageQuery{Limit: rapid.IntRange(1, 26).Draw(rt, "limit")},
 				Before:      rapid.Int64Range(0, 27).Draw(rt, "before"),
