@@ -4,15 +4,17 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+
+	"bobbin/tests/seed"
 )
 
-// Writer makes up messages, the same ones for the same seed. One goroutine owns it.
+// Writer makes up messages, the same ones for the same number. One goroutine owns it.
 type Writer struct {
 	Rand *rand.Rand
 }
 
-// NewWriter returns a writer of the seed.
-func NewWriter(seed uint64) *Writer { return &Writer{rand.New(rand.NewPCG(seed, 0))} }
+// NewWriter returns the writer of the number.
+func NewWriter(number uint64) *Writer { return &Writer{seed.Fixed(number, 0)} }
 
 // Sentences returns so many sentences of about 14 tokens.
 func (w *Writer) Sentences(n int) string {

@@ -8,8 +8,8 @@ import (
 )
 
 // CheckFiles returns a sentence for every breach of what files and packages keep
-// to: a package comment, a telling name, a bounded length, no init function, and
-// no sleeping in tests. Sorted.
+// to: a package comment, a telling name, a bounded length, no init function, and in
+// tests no sleeping and no randomness but that of package seed. Sorted.
 func CheckFiles(files []File) []string {
 	var breaches []string
 	for _, f := range files {
@@ -40,6 +40,9 @@ func checkFile(f File) []string {
 	}
 	if f.Test() && f.CallsSleep && !slices.Contains(f.Imports, "testing/synctest") {
 		breaches = append(breaches, fmt.Sprintf("%s calls time.Sleep: wait for a signal, or run the test in testing/synctest", f.Name))
+	}
+	if f.InTests() && len(f.Draws) > 0 && !slices.Contains(drawers(), f.Dir()) {
+		breaches = append(breaches, fmt.Sprintf("%s calls %s: take random numbers from package tests/seed, so that BOBBIN_TEST_SEED repeats them", f.Name, strings.Join(f.Draws, ", ")))
 	}
 	return breaches
 }

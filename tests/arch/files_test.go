@@ -32,6 +32,12 @@ func TestCheckFiles(t *testing.T) {
 		{"sleep", []arch.File{doc, {Name: "app/chat/send_test.go", Package: "chat_test", CallsSleep: true}},
 			[]string{"app/chat/send_test.go calls time.Sleep: wait for a signal, or run the test in testing/synctest"}},
 		{"sleep in a bubble", []arch.File{doc, {Name: "app/chat/send_test.go", Package: "chat_test", CallsSleep: true, Imports: []string{"testing/synctest"}}}, nil},
+		{"randomness of its own", []arch.File{doc, {Name: "app/chat/send_test.go", Package: "chat_test", Draws: []string{"rand.New", "rapid.Check"}}},
+			[]string{"app/chat/send_test.go calls rand.New, rapid.Check: take random numbers from package tests/seed, so that BOBBIN_TEST_SEED repeats them"}},
+		{"randomness of a helper", []arch.File{{Name: "tests/words/words.go", Package: "words", Doc: "Package words writes.\n", Draws: []string{"rand.IntN"}}},
+			[]string{"tests/words/words.go calls rand.IntN: take random numbers from package tests/seed, so that BOBBIN_TEST_SEED repeats them"}},
+		{"randomness of the program", []arch.File{doc, {Name: "app/chat/send.go", Package: "chat", Draws: []string{"rand.N"}}}, nil},
+		{"the source of it", []arch.File{{Name: "tests/seed/seed.go", Package: "seed", Doc: "Package seed is.\n", Draws: []string{"rand.New"}}}, nil},
 		{"no comment", []arch.File{{Name: "app/chat/send.go", Package: "chat"}},
 			[]string{`app/chat has no package comment: say in a sentence "Package chat …" what it is for`}},
 		{"other words", []arch.File{{Name: "app/chat/send.go", Package: "chat", Doc: "Here be chat.\n"}},
@@ -61,12 +67,13 @@ import (
 	root "bobbin"
 	"bobbin/app/core"
 	_ "embed"
+	"math/rand/v2"
 )
 
-type clock struct{}
+type clock struct{ *rand.Rand }
 
 func (clock) init() {}
-func init() { time.Sleep(1) }
+func init() { time.Sleep(1); rand.IntN(1); _ = clock{rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))}; rapid.Check() }
 `
 	got, err := arch.ParseFile("app/chat/send_test.go", []byte(source))
 	if err != nil {
@@ -74,7 +81,8 @@ func init() { time.Sleep(1) }
 	}
 	want := arch.File{
 		Name: "app/chat/send_test.go", Package: "chat", Doc: "Package chat is the use cases.\n",
-		Imports: []string{"time", ".", "app/core", "embed"}, Lines: 14, Inits: 1, CallsSleep: true,
+		Imports: []string{"time", ".", "app/core", "embed", "math/rand/v2"}, Lines: 15, Inits: 1, CallsSleep: true,
+		Draws: []string{"rand.IntN", "rand.New", "rand.NewPCG", "time.Now().UnixNano", "rapid.Check"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("file (-want +got):\n%s", diff)

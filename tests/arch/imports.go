@@ -45,7 +45,7 @@ func checkImport(f File, imported string) string {
 
 // checkTest judges the import of a test file.
 func checkTest(home part, from, imported string) string {
-	if home.dir != "app/core" || !own(imported) || within(imported, "app/core") || imported == "tests/coretest" {
+	if home.dir != "app/core" || !own(imported) || within(imported, "app/core") || slices.Contains(coreHelpers(), imported) {
 		return ""
 	}
 	return fmt.Sprintf("a test of %s imports %s: core is tested by itself; a test of several parts belongs in tests/integration", from, imported)

@@ -26,12 +26,16 @@ type File struct {
 	Imports    []string // as written; our own packages without the module's name, "." = the root
 	Lines      int
 	Generated  bool
-	Inits      int  // functions named init
-	CallsSleep bool // calls time.Sleep
+	Inits      int      // functions named init
+	CallsSleep bool     // calls time.Sleep
+	Draws      []string // what draws random numbers, as it is called: "rand.New"
 }
 
 // Dir returns the folder of the file, "." for the module's root.
 func (f File) Dir() string { return path.Dir(f.Name) }
+
+// InTests reports whether tests alone use the file: it is one, or belongs to their helpers.
+func (f File) InTests() bool { return f.Test() || strings.HasPrefix(f.Name, "tests/") }
 
 // Test reports whether the file belongs to a test.
 func (f File) Test() bool { return strings.HasSuffix(f.Name, "_test.go") }
@@ -118,5 +122,28 @@ func inspect(f *File, n ast.Node) {
 		if x, ok := n.X.(*ast.Ident); ok && x.Name == "time" && n.Sel.Name == "Sleep" {
 			f.CallsSleep = true
 		}
+		if call := drawing(f, n); call != "" && !slices.Contains(f.Draws, call) {
+			f.Draws = append(f.Draws, call)
+		}
 	}
+}
+
+// drawing returns what a selector draws random numbers with; empty = it does not. What
+// crypto/rand makes are keys, on which no test depends.
+func drawing(f *File, n *ast.SelectorExpr) string {
+	switch x := n.X.(type) {
+	case *ast.Ident:
+		name := x.Name + "." + n.Sel.Name
+		random := slices.Contains(f.Imports, "math/rand") || slices.Contains(f.Imports, "math/rand/v2")
+		if x.Name == "rand" && random && !slices.Contains([]string{"Rand", "Source"}, n.Sel.Name) ||
+			slices.Contains([]string{"rapid.Check", "rapid.MakeCheck"}, name) {
+			return name
+		}
+	case *ast.CallExpr: // a seed that is the time
+		now, ok := x.Fun.(*ast.SelectorExpr)
+		if ok && now.Sel.Name == "Now" && n.Sel.Name == "UnixNano" {
+			return "time.Now().UnixNano"
+		}
+	}
+	return ""
 }

@@ -140,3 +140,10 @@ const (
 func emptyNames() []string {
 	return []string{"common", "helper", "helpers", "manager", "misc", "shared", "types", "util", "utils"}
 }
+
+// drawers are the packages of the tests that draw random numbers themselves: what all others
+// draw comes from seed, and explore chooses seeds.
+func drawers() []string { return []string{"tests/seed", "tests/explore"} }
+
+// coreHelpers are the packages of the tests that tests of core may import: they know core alone.
+func coreHelpers() []string { return []string{"tests/coretest", "tests/seed"} }

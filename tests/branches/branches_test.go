@@ -1,7 +1,6 @@
 package branches_test
 
 import (
-	"math/rand/v2"
 	"os"
 	"strconv"
 	"testing"
@@ -9,6 +8,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/seed"
 )
 
 // How many sequences a normal run of the tests has, and what part of them
@@ -23,7 +23,7 @@ const (
 // cursor in random sequences: the invariants of package contextwindow hold, nothing is lost.
 func TestShowBranches(t *testing.T) {
 	t.Parallel()
-	sequences, seed := setting("BOBBIN_BRANCHES_SEQUENCES", usual), setting("BOBBIN_BRANCHES_SEED", 1)
+	sequences := setting("BOBBIN_BRANCHES_SEQUENCES", usual)
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		n := sequences
 		if d.Gorm.Name() == "postgres" {
@@ -32,7 +32,7 @@ func TestShowBranches(t *testing.T) {
 		f := newFigures()
 		w := newWorld(t, d, f)
 		for i := range n {
-			w.sequence(uint64(seed + i))
+			w.sequence(uint64(i))
 			if f.violations > 10 {
 				break
 			}
@@ -50,10 +50,10 @@ func setting(name string, otherwise int) int {
 }
 
 // sequence takes a new session through some steps and checks after each.
-func (w *world) sequence(seed uint64) {
+func (w *world) sequence(n uint64) {
 	w.t.Helper()
-	w.rand = rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // choices of a test
-	w.trace = []string{"seed " + strconv.FormatUint(seed, 10)}
+	w.rand = seed.Rand(w.t, n)
+	w.trace = []string{"sequence " + strconv.FormatUint(n, 10)}
 	names := []string{"window", "hybrid", "sliding", "manual"}
 	made, err := w.chat.CreateSession(w.t.Context(), tenant, core.Session{Agent: names[w.rand.IntN(len(names))], Title: "a talk"})
 	if err != nil {

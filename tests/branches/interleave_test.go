@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,11 +18,12 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/models"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/seed"
 )
 
-// usualSeeds is how many seeds a normal run of the tests has; PostgreSQL gets the same
+// usualInterleaved is how many sequences a normal run of the tests has; PostgreSQL gets the same
 // part of them as of the other sequences. make show-interleave has 500.
-const usualSeeds = 3
+const usualInterleaved = 3
 
 // A conversation with edits, new answers,
 // deletions, appended messages, other models and crashes, and beside it two processes
@@ -32,9 +32,9 @@ const usualSeeds = 3
 // what was read.
 func TestShowInterleave(t *testing.T) {
 	t.Parallel()
-	seeds, first := setting("BOBBIN_INTERLEAVE_SEEDS", usualSeeds), setting("BOBBIN_INTERLEAVE_SEED", 1)
+	sequences := setting("BOBBIN_INTERLEAVE_SEQUENCES", usualInterleaved)
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		n := seeds
+		n := sequences
 		if d.Gorm.Name() == "postgres" {
 			n = max(1, n/postgresShare)
 		}
@@ -42,7 +42,7 @@ func TestShowInterleave(t *testing.T) {
 		w.options.SummaryTime = time.Minute // no thread is left behind, of which the schedule knows nothing
 		w.agents = timings()
 		for i := range n {
-			w.interleaved(uint64(first + i))
+			w.interleaved(uint64(i))
 			if w.figures.violations > 10 {
 				break
 			}
@@ -69,10 +69,10 @@ func timings() map[string]core.Agent {
 }
 
 // interleaved has a new conversation with two summarizers beside it.
-func (w *world) interleaved(seed uint64) {
+func (w *world) interleaved(n uint64) {
 	w.t.Helper()
-	w.rand = rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // choices of a test
-	w.trace = []string{fmt.Sprint("seed ", seed)}
+	w.rand = seed.Rand(w.t, 1_000+2*n)
+	w.trace = []string{fmt.Sprint("sequence ", n)}
 	names := []string{"background", "background", "few background", "after_run", "few after_run", "inline"}
 	made, err := w.chat.CreateSession(w.t.Context(), tenant, core.Session{Agent: names[w.rand.IntN(len(names))], Title: "a talk"})
 	if err != nil {
@@ -81,7 +81,7 @@ func (w *world) interleaved(seed uint64) {
 	k := newTalk(made.ID)
 	w.talks = []*talk{k}
 	w.figures.sequences++
-	s := &schedule{rand: rand.New(rand.NewPCG(seed, 2))} //nolint:gosec // choices of a test
+	s := &schedule{rand: seed.Rand(w.t, 1_001+2*n)}
 	talker := &actor{name: "talker", weight: 1, act: func(*actor) { w.converse(k) }}
 	talker.die = func() bool {
 		if w.asked != nil && w.die != nil {
@@ -330,7 +330,7 @@ func (w *world) reportInterleaved() {
 	if made.Used == 0 || f.deaths == 0 || f.crashes == 0 || f.prompts == 0 {
 		w.t.Errorf("got %d summaries, %d deaths, %d crashes, %d prompts: the test shows nothing", made.Used, f.deaths, f.crashes, f.prompts)
 	}
-	w.t.Logf("A conversation and two summarizers (%s)\n  seeds       %d\n  steps       %d %v\n  points      %d at which another went on\n  crashes     %d processes died, %d runs taken over\n"+
+	w.t.Logf("A conversation and two summarizers (%s)\n  sequences   %d\n  steps       %d %v\n  points      %d at which another went on\n  crashes     %d processes died, %d runs taken over\n"+
 		"  prompts     %d sent and checked, %d of them after a summary without the model, %d that did not wait for one\n"+
 		"  summaries   %d rows, %d came into use, %d prepared and not used, %d without the model\n  violations  %d",
 		w.t.Name(), f.sequences, f.steps, f.kinds, f.points, f.deaths, f.crashes, f.prompts, f.partial, f.late, made.All, made.Used, made.Ahead, made.Fallbacks, f.violations)

@@ -2,7 +2,6 @@ package branches_test
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/seed"
 )
 
 // Three processes over one database, 16 at once on one session whose
@@ -24,7 +24,7 @@ func TestRow16OneSummaryInThreeProcesses(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d, newFigures())
 		w.agents = timings()
-		w.rand = rand.New(rand.NewPCG(16, 0)) //nolint:gosec // choices of a test
+		w.rand = seed.Rand(t, 16)
 		k := w.overfull("background")
 		g := &gated{registry: registry{w}, open: make(chan struct{}), refused: map[string]bool{}}
 		var keepers []*compaction.Compactor
@@ -174,7 +174,7 @@ func TestLateSummaryIsThrownAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, dbtest.Postgres(t), newFigures())
 	w.agents = timings()
-	w.rand = rand.New(rand.NewPCG(17, 0)) //nolint:gosec // choices of a test
+	w.rand = seed.Rand(t, 17)
 	k := w.overfull("background")
 	held := slowly{registry: registry{w}, begun: make(chan struct{}), wake: make(chan struct{})}
 	o := w.options

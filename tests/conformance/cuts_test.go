@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/tests/seed"
 )
 
 // cutKind is a connection that breaks at a random place.
@@ -43,7 +44,7 @@ func TestShowDialectsCuts(t *testing.T) {
 	rows := [][]string{{"connection, what the client does", "database", "cuts", "same text", "errors", "other text"}}
 	for database, url := range databases() {
 		b := newBobbin(t, url(t))
-		random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // where connections break need not be secret
+		random := seed.Rand(t, 3)
 		for _, kind := range cutKinds() {
 			var same, failures, other int
 			for i := range cuts / len(cutKinds()) {

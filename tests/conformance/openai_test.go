@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"bobbin/tests/seed"
 )
 
 // openAIScenarios are for the packages of OpenAI: what is not a chat completion.
@@ -152,7 +154,7 @@ func readEvents(t *testing.T, events []json.RawMessage, after int64) (text strin
 // responseResumed has the connection break again and again; the client goes on behind the last
 // event that it got.
 func responseResumed(t *testing.T, c *conversation) {
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // where connections break need not be secret
+	random := seed.Rand(t, 1)
 	for range 3 {
 		q := c.question("tell me at length")
 		text, stored := c.streamWithCuts(t, q, random)

@@ -5,10 +5,9 @@
 //
 // The Bobbin is the real program, built once; its model is a provider inside the
 // test, its clients use the HTTP API. `make show-crash` runs everything in full
-// and prints the figures. Two variables of the environment change it:
+// and prints the figures. A variable of the environment changes it, beside BOBBIN_TEST_SEED:
 //
 //	BOBBIN_CRASH_KILLS  how often each database's Bobbin is killed at random
-//	BOBBIN_CRASH_SEED   repeats the random choices of a run (not its timing)
 package crash_test
 
 import (
@@ -25,6 +24,7 @@ import (
 	"bobbin/tests/dbtest"
 	"bobbin/tests/mcptest"
 	"bobbin/tests/process"
+	"bobbin/tests/seed"
 )
 
 // den holds all files of the tests: the program that they start and its data.
@@ -87,15 +87,13 @@ func environmentInt(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// seeded returns the seed of this test's random choices, and prints it.
-func seeded(t *testing.T) uint64 {
-	t.Helper()
-	seed := environmentInt(t, "BOBBIN_CRASH_SEED", int(time.Now().UnixNano()%1_000_000))
-	t.Logf("seed: BOBBIN_CRASH_SEED=%d", seed)
-	return uint64(seed)
-}
-
 // dice returns random choices of their own for one goroutine.
-func dice(seed uint64, who int) *rand.Rand {
-	return rand.New(rand.NewPCG(seed, uint64(who)))
+func dice(who int) *rand.Rand { return seed.Fixed(seed.Value(), uint64(who)) }
+
+// delays are for many goroutines. The seed does not decide who of them draws first.
+var delays = seed.Fixed(seed.Value(), 1<<40)
+
+// randomDelay returns a time shorter than the longest.
+func randomDelay(longest time.Duration) time.Duration {
+	return time.Duration(delays.Int64N(int64(longest)))
 }

@@ -8,6 +8,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
+	"bobbin/tests/seed"
 )
 
 // TestRestartBesideAnother: of two replicas on one database one is killed in the middle
@@ -15,6 +16,7 @@ import (
 // to wait until the lease has passed, leaves it alone (life of a run).
 func TestRestartBesideAnother(t *testing.T) {
 	t.Parallel()
+	seed.SkipInCI(t)
 	p := place{den.Temp(t), dbtest.PostgresURL(t)}
 	g := newGrace(t, p, "30s")
 	model, err := provider.New(provider.Options{Window: modelWindow})

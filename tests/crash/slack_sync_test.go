@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"path/filepath"
 	"regexp"
@@ -18,6 +17,7 @@ import (
 	"bobbin/app/slack/fakeslack"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
+	"bobbin/tests/seed"
 )
 
 // People write in threads of Slack and, to the same sessions, on the web, while Slack refuses
@@ -29,6 +29,7 @@ import (
 // itself delivers an event that failed after those that follow it.
 func TestShowSlackSync(t *testing.T) {
 	t.Parallel()
+	seed.SkipInCI(t)
 	dir := den.Temp(t)
 	p, bobbins := place{dir, "sqlite://" + filepath.Join(dir, "bobbin.db")}, 1
 	if sized(false, true) {
@@ -50,10 +51,10 @@ func TestShowSlackSync(t *testing.T) {
 // holdSometimes is how long a third of an answer takes: sometimes so long that it is streamed.
 func holdSometimes(string) {
 	longest := 100 * time.Millisecond
-	if rand.IntN(4) == 0 {
+	if delays.IntN(4) == 0 {
 		longest = 3 * time.Second
 	}
-	pause(context.Background(), rand.N(longest))
+	pause(context.Background(), randomDelay(longest))
 }
 
 // slackSync is one run of the test.
@@ -133,7 +134,7 @@ func (th *syncThread) mark() string {
 // post writes a message in Slack and returns its ts.
 func (th *syncThread) post(thread, mention string) string {
 	text := th.mark() + " from Slack"
-	if rand.IntN(10) == 0 {
+	if delays.IntN(10) == 0 {
 		text += " with the tool"
 	}
 	ts, err := th.person.Reply(th.channel, thread, mention+text)
@@ -173,8 +174,8 @@ func (s *slackSync) talk(each, kills int) {
 	calm := make(chan struct{})
 	weather.Go(func() { s.disturb(calm) })
 	for range kills {
-		pause(s.t.Context(), time.Second+rand.N(sized(4*time.Second, 12*time.Second)))
-		s.restart(false, rand.N(sized(time.Second, 4*time.Second)))
+		pause(s.t.Context(), time.Second+randomDelay(sized(4*time.Second, 12*time.Second)))
+		s.restart(false, randomDelay(sized(time.Second, 4*time.Second)))
 	}
 	people.Wait()
 	for !s.t.Failed() && s.postsMissing() && pause(s.t.Context(), 200*time.Millisecond) {
@@ -198,7 +199,7 @@ func (s *slackSync) postsMissing() bool {
 func (th *syncThread) talk(ctx context.Context, each int) {
 	c := th.client()
 	for len(th.onWeb)+len(th.inSlack) < each && ctx.Err() == nil && !th.t.Failed() {
-		if rand.IntN(2) == 0 {
+		if delays.IntN(2) == 0 {
 			th.send(ctx, c)
 		} else {
 			if err := th.ws.WaitDeliveredFrom(ctx, th.channel); err != nil {
@@ -206,7 +207,7 @@ func (th *syncThread) talk(ctx context.Context, each int) {
 			}
 			th.post(th.root, "")
 		}
-		pause(ctx, rand.N(sized(600*time.Millisecond, 3*time.Second)))
+		pause(ctx, randomDelay(sized(600*time.Millisecond, 3*time.Second)))
 	}
 }
 
@@ -214,8 +215,8 @@ func (th *syncThread) talk(ctx context.Context, each int) {
 func (s *slackSync) disturb(calm <-chan struct{}) {
 	methods := []string{"chat.postMessage", "chat.postMessage", "chat.postMessage", "chat.startStream", "chat.appendStream", "chat.stopStream", "chat.update", "conversations.replies"}
 	for {
-		f := fakeslack.Fault{Method: methods[rand.IntN(len(methods))], Times: 1 + rand.IntN(len(s.threads))}
-		switch rand.IntN(4) {
+		f := fakeslack.Fault{Method: methods[delays.IntN(len(methods))], Times: 1 + delays.IntN(len(s.threads))}
+		switch delays.IntN(4) {
 		case 0, 1:
 			f.RetryAfter = time.Second
 		case 2:
@@ -228,7 +229,7 @@ func (s *slackSync) disturb(calm <-chan struct{}) {
 		select {
 		case <-calm:
 			return
-		case <-time.After(rand.N(3 * time.Second)):
+		case <-time.After(randomDelay(3 * time.Second)):
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -168,7 +167,7 @@ type balancer struct {
 
 // dial connects to one of the Bobbins.
 func (b *balancer) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	first := rand.IntN(len(b.bobbins))
+	first := delays.IntN(len(b.bobbins))
 	for i := range b.bobbins {
 		if addr := b.bobbins[(first+i)%len(b.bobbins)].door.Addr(); addr != "" {
 			return new(net.Dialer).DialContext(ctx, "tcp", addr)
@@ -190,7 +189,7 @@ func (b *balancer) serve() *httptest.Server {
 		Transport: b.transport(), ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: "localhost"}) },
 		ModifyResponse: func(*http.Response) error {
-			if rand.Float64() < b.lose {
+			if delays.Float64() < b.lose {
 				b.lost.Add(1)
 				return errLost
 			}

@@ -6,6 +6,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/tests/provider"
+	"bobbin/tests/seed"
 )
 
 // TestKilledWhileItStarts: the first start on an empty database makes the schema;
@@ -19,10 +20,9 @@ func TestKilledWhileItStarts(t *testing.T) {
 		}
 		t.Cleanup(model.Close)
 		b := newBobbin(t, p, model.URL)
-		r := dice(seeded(t), 0)
-		for range 12 {
+		for _, after := range startDelays() {
 			b.launch(t)
-			pause(t.Context(), time.Duration(r.IntN(120))*time.Millisecond)
+			pause(t.Context(), after)
 			b.kill()
 		}
 		b.start(t)
@@ -37,4 +37,15 @@ func TestKilledWhileItStarts(t *testing.T) {
 		}
 		b.stop(t)
 	})
+}
+
+// startDelays are how long after the start the process is killed: in CI a fixed list.
+func startDelays() []time.Duration {
+	delays := []time.Duration{0, 5 * time.Millisecond, 15 * time.Millisecond, 30 * time.Millisecond, 60 * time.Millisecond, 110 * time.Millisecond}
+	if seed.IsChosen() {
+		for range 12 {
+			delays = append(delays, randomDelay(120*time.Millisecond))
+		}
+	}
+	return delays
 }

@@ -30,7 +30,6 @@ type talk struct {
 	t      *testing.T
 	client *client.Client
 	board  *board
-	seed   uint64
 	closed chan struct{} // no new messages
 
 	senders  sync.WaitGroup
@@ -49,9 +48,9 @@ const (
 	interruptSession  = 0 // the one in which messages interrupt each other
 )
 
-func newTalk(t *testing.T, c *client.Client, b *board, seed uint64) *talk {
+func newTalk(t *testing.T, c *client.Client, b *board) *talk {
 	return &talk{
-		t: t, client: c, board: b, seed: seed, closed: make(chan struct{}),
+		t: t, client: c, board: b, closed: make(chan struct{}),
 		sent: map[string]*sent{}, summaries: map[core.SessionID][]core.Summary{},
 		feeds: map[core.SessionID]*feed{}, refused: map[string]int{},
 	}
@@ -65,9 +64,9 @@ func (k *talk) open(ctx context.Context, n int, id core.SessionID) {
 	k.watchers.Go(func() { f.watch(ctx, id) })
 	for i := range sendersPerSession {
 		who := n*10 + i
-		k.senders.Go(func() { k.speak(ctx, id, who, dice(k.seed, who)) })
+		k.senders.Go(func() { k.speak(ctx, id, who, dice(who)) })
 	}
-	k.senders.Go(func() { k.summarize(ctx, id, dice(k.seed, n*10+9)) })
+	k.senders.Go(func() { k.summarize(ctx, id, dice(n*10+9)) })
 }
 
 // hush lets everybody end: messages on their way are sent until they are accepted.

@@ -4,9 +4,10 @@ import (
 	"archive/zip"
 	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"bobbin/tests/seed"
 )
 
 // Sample is a document that is not what it seems to be.
@@ -31,7 +32,7 @@ func Hostile(n int) []Sample {
 	}{
 		{"pdf", PDF("first page", "second page\nof two")}, {"docx", Word(Paragraphs("one", "two"))}, {"xlsx", workbook}, {"pptx", PowerPoint("one", "two")},
 	}
-	random := rand.New(rand.NewPCG(1, 2))
+	random := seed.Fixed(1, 2)
 	for len(samples) < n {
 		i := len(samples)
 		s := Sample{Kind: good[i%len(good)].kind}

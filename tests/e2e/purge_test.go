@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"bytes"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -23,6 +22,7 @@ import (
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
+	"bobbin/tests/seed"
 )
 
 // purging is a house with a user who is to go, one who stays, and a session that
@@ -64,8 +64,10 @@ func (p *purging) fill() {
 	p.bobs = apptest.Must(p.north.CreateSession(t.Context(), core.Session{UserID: "bob", Title: "Bob's " + bobsWord}))(t)
 	p.shared = apptest.Must(p.north.CreateSession(t.Context(), core.Session{UserID: "bob", Title: "the team"}))(t)
 	// Incompressible, so that it is found where PostgreSQL keeps what is long.
-	noise := make([]byte, 20_000)
-	_, _ = rand.Read(noise)
+	noise, random := make([]byte, 20_000), seed.Fixed(1, 1)
+	for i := range noise {
+		noise[i] = byte(random.Uint32())
+	}
 	for _, send := range []core.SendMessage{
 		{SessionID: p.own.ID, Content: "my secret is " + m.Of("message"), User: p.user, Author: m.Of("author"), Metadata: object("k", m.Of("message metadata")), ClientMessageID: m.Of("client_message_id")},
 		{SessionID: p.own.ID, Content: "a tool for " + m.Of("tool question"), User: p.user},

@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
+	"bobbin/tests/seed"
 )
 
 // The ways in which a smaller model comes to answer.
@@ -90,7 +90,7 @@ func TestShowFallback(t *testing.T) {
 	presets := contextwindow.PresetNames()
 	for _, policy := range presets[:apptest.ChooseSize(1, len(presets))] {
 		for n := range apptest.ChooseSize(1, 3) {
-			draw := rand.New(rand.NewPCG(uint64(n), 5))
+			draw := seed.Fixed(uint64(n), 5)
 			var order []string
 			for _, k := range draw.Perm(3) {
 				order = append(order, []string{byFallback, byMessage, bySession}[k])

@@ -5,12 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 
 	"bobbin/app/core"
 	"bobbin/app/eval"
+	"bobbin/tests/apptest"
+	"bobbin/tests/seed"
 )
 
 // laws are what holds for every report.
@@ -150,16 +151,12 @@ func random(r *rand.Rand) []line {
 // whoever summarizes and however a model counts.
 func TestLaws(t *testing.T) {
 	t.Parallel()
-	seeds := []uint64{1}
-	if os.Getenv("BOBBIN_TEST_LONG") != "" {
-		seeds = []uint64{0, 1, 2, 3}
-	}
-	for _, seed := range seeds {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+	for n := range uint64(apptest.ChooseSize(1, 4)) {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
-			r := rand.New(rand.NewPCG(seed, 4))
+			r := seed.Rand(t, n)
 			e := eval.Evaluation{
-				Source: fmt.Sprint("seed ", seed), Data: jsonl(t, random(r)), Format: core.ImportLines, Policies: eval.EvaluationPolicies(),
+				Source: fmt.Sprint("conversation ", n), Data: jsonl(t, random(r)), Format: core.ImportLines, Policies: eval.EvaluationPolicies(),
 				Window: []int{4_096, 6_000, 8_192, 20_000}[r.IntN(4)], Model: []string{"gpt-4o-mini", "claude-sonnet-4-5", "demo"}[r.IntN(3)],
 				Summarizer: []string{eval.SummarizerScripted, eval.SummarizerExtractive}[r.IntN(2)],
 			}

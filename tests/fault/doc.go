@@ -25,11 +25,11 @@
 //   - summaries that go on where the one before ends
 //   - no session that stands still: a new message to each is answered
 //
-// `make fault` runs it for 30 minutes with 200 sessions, the tests for some seconds.
-// Variables of the environment change it:
+// `make fault` runs it for 30 minutes with 200 sessions, make explore for some seconds, CI not at
+// all. BOBBIN_TEST_SEED repeats the schedule and the people's choices, but not the timing; other
+// variables of the environment:
 //
 //	BOBBIN_FAULT_TIME      how long faults go on, such as 30m; default 12s
 //	BOBBIN_FAULT_SESSIONS  sessions; default 10
-//	BOBBIN_FAULT_SEED      repeats the schedule and the people's choices (not the timing)
 //	BOBBIN_FAULT_KEEP      a folder to keep the replicas' logs in
 package fault

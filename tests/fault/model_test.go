@@ -2,7 +2,6 @@ package fault_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"sync"
 	"time"
@@ -82,7 +81,7 @@ func (m *model) wait(d time.Duration) {
 func (m *model) due(list *[]modelFault) modelFault {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(*list) == 0 || rand.IntN(8) > 0 {
+	if len(*list) == 0 || shared.IntN(8) > 0 {
 		return modelFine
 	}
 	f := (*list)[0]
@@ -95,7 +94,7 @@ func (m *model) before() modelFault {
 	if f := m.due(&m.first); f != modelFine {
 		return f
 	}
-	switch x := rand.Float64(); {
+	switch x := shared.Float64(); {
 	case x < 0.03:
 		return modelRateLimit
 	case x < 0.06:
@@ -112,7 +111,7 @@ func (m *model) within() modelFault {
 	if f := m.due(&m.midway); f != modelFine {
 		return f
 	}
-	switch x := rand.Float64(); {
+	switch x := shared.Float64(); {
 	case x < 0.01:
 		return modelBreaksOff
 	case x < 0.015:
@@ -138,7 +137,7 @@ func (m *model) fault(w http.ResponseWriter, _ provider.Asked) bool {
 		status = http.StatusTooManyRequests
 	case modelHangs:
 		m.count(f)
-		m.wait(2*time.Second + rand.N(10*time.Second))
+		m.wait(2*time.Second + randomDelay(10*time.Second))
 		panic(http.ErrAbortHandler)
 	}
 	m.count(f)
@@ -162,11 +161,11 @@ func (m *model) hold(string) {
 	case modelBreaksOff:
 		panic(http.ErrAbortHandler)
 	case modelHangsOn:
-		m.wait(2*time.Second + rand.N(8*time.Second))
+		m.wait(2*time.Second + randomDelay(8*time.Second))
 		panic(http.ErrAbortHandler)
 	case modelSlow:
-		m.wait(rand.N(3 * time.Second))
+		m.wait(randomDelay(3 * time.Second))
 	default:
-		m.wait(rand.N(100 * time.Millisecond))
+		m.wait(randomDelay(100 * time.Millisecond))
 	}
 }

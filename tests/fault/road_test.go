@@ -2,7 +2,6 @@ package fault_test
 
 import (
 	"context"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"sync"
@@ -49,7 +48,7 @@ func (v traveler) http() *http.Client {
 // dial connects to a replica that is up, as soon as there is one.
 func (v traveler) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	for {
-		for _, n := range rand.Perm(len(v.road.replicas)) {
+		for _, n := range shared.Perm(len(v.road.replicas)) {
 			r := v.road.replicas[n]
 			addr := r.door.Addr()
 			if addr == "" || !v.leads(r) {
@@ -75,11 +74,11 @@ func (v traveler) leads(r *replica) bool {
 
 // mortal lets some connections break.
 func (v traveler) mortal(conn net.Conn) net.Conn {
-	if v.road.calm.Load() || rand.Float64() >= v.share {
+	if v.road.calm.Load() || shared.Float64() >= v.share {
 		return conn
 	}
 	m := &mortalConn{Conn: conn}
-	m.end = time.AfterFunc(rand.N(v.life), func() {
+	m.end = time.AfterFunc(randomDelay(v.life), func() {
 		if v.road.calm.Load() {
 			return
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bobbin/tests/process"
+	"bobbin/tests/seed"
 )
 
 // patience is how long the tests wait for what should take no time, and for what takes
@@ -33,13 +34,12 @@ func TestMain(m *testing.M) {
 type settings struct {
 	time     time.Duration
 	sessions int
-	seed     uint64
 	keep     string // folder for logs; empty = none
 }
 
 func readSettings(t *testing.T) settings {
 	t.Helper()
-	s := settings{time: 12 * time.Second, sessions: 10, seed: uint64(time.Now().UnixNano() % 1_000_000), keep: os.Getenv("BOBBIN_FAULT_KEEP")}
+	s := settings{time: 12 * time.Second, sessions: 10, keep: os.Getenv("BOBBIN_FAULT_KEEP")}
 	var err error
 	if text := os.Getenv("BOBBIN_FAULT_TIME"); text != "" {
 		if s.time, err = time.ParseDuration(text); err != nil || s.time <= 0 {
@@ -51,13 +51,16 @@ func readSettings(t *testing.T) settings {
 			t.Fatalf("BOBBIN_FAULT_SESSIONS is %q, want a number", text)
 		}
 	}
-	if text := os.Getenv("BOBBIN_FAULT_SEED"); text != "" {
-		if s.seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("BOBBIN_FAULT_SEED is %q, want a number", text)
-		}
-	}
 	return s
 }
 
 // dice returns random choices of their own for one goroutine.
-func dice(seed uint64, who int) *rand.Rand { return rand.New(rand.NewPCG(seed, uint64(who))) }
+func dice(who int) *rand.Rand { return seed.Fixed(seed.Value(), uint64(who)) }
+
+// shared is for goroutines that come and go. The seed does not decide who of them draws first.
+var shared = seed.Fixed(seed.Value(), 1<<40)
+
+// randomDelay returns a time shorter than the longest.
+func randomDelay(longest time.Duration) time.Duration {
+	return time.Duration(shared.Int64N(int64(longest)))
+}

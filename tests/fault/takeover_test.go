@@ -13,6 +13,7 @@ import (
 	"bobbin/app/db/models"
 	"bobbin/tests/provider"
 	"bobbin/tests/records"
+	"bobbin/tests/seed"
 )
 
 // promised is after how long a killed replica's run goes on elsewhere.
@@ -28,6 +29,7 @@ const slack = 25 * time.Second
 // else one is, and is started again at once.
 func TestShowTakeover(t *testing.T) {
 	t.Parallel()
+	seed.SkipInCI(t)
 	long := os.Getenv("BOBBIN_TEST_LONG") != ""
 	g := &gate{open: make(chan struct{}), reached: make(chan struct{}, 100)}
 	p, err := provider.New(provider.Options{Window: modelWindow, Hold: g.hold, Pieces: 4})

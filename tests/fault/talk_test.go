@@ -71,7 +71,7 @@ func (k *talk) open(ctx context.Context, n int) core.SessionID {
 // speakers begins to talk in the session.
 func (k *talk) speakers(ctx context.Context, n int, session core.SessionID) {
 	for i := range 2 {
-		k.wait.Go(func() { k.speak(ctx, session, n*10+i, dice(k.world.seed, n*10+i)) })
+		k.wait.Go(func() { k.speak(ctx, session, n*10+i, dice(n*10+i)) })
 	}
 }
 
@@ -246,9 +246,9 @@ func (k *talk) cancel(ctx context.Context, v traveler, run core.RunID, wait bool
 // that this, or another answer, was taken. Two do so for each, and may disagree.
 func (k *talk) decide(ctx context.Context, a core.Approval) {
 	v := traveler{road: k.world.road, share: 0.25, life: 400 * time.Millisecond}
-	for over := false; !over && process.Pause(ctx, rand.N(2*time.Second)); {
+	for over := false; !over && process.Pause(ctx, randomDelay(2*time.Second)); {
 		k.attempt(ctx, "answer to question "+string(a.ID), func(ctx context.Context) error {
-			_, err := v.client(k.world.t).Decide(ctx, a.RunID, a.ID, core.ApprovalDecision{Approve: rand.IntN(3) > 0})
+			_, err := v.client(k.world.t).Decide(ctx, a.RunID, a.ID, core.ApprovalDecision{Approve: shared.IntN(3) > 0})
 			if over = err == nil || errors.Is(err, core.ErrConflict); !over {
 				return err
 			}

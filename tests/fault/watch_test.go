@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
@@ -52,7 +51,7 @@ func (w *watcher) take(ctx context.Context, e core.Event) {
 		w.asked(records.Decoded[core.ApprovalData](e).Approval)
 	}
 	if w.slow && !w.traveler.road.calm.Load() {
-		process.Pause(ctx, rand.N(200*time.Millisecond))
+		process.Pause(ctx, randomDelay(200*time.Millisecond))
 	}
 }
 
@@ -87,7 +86,7 @@ func (w *watcher) byClient(ctx context.Context, c *client.Client) {
 func (w *watcher) byHand(ctx context.Context, c *http.Client) {
 	for ctx.Err() == nil {
 		w.connection(ctx, c)
-		process.Pause(ctx, 50*time.Millisecond+rand.N(time.Second))
+		process.Pause(ctx, 50*time.Millisecond+randomDelay(time.Second))
 	}
 }
 

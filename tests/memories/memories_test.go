@@ -20,6 +20,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/seed"
 )
 
 // embedder is one whose answers a test chooses.
@@ -93,7 +94,7 @@ func TestMemorySearchIsExact(t *testing.T) {
 		e := &embedder{name: "e-1"}
 		all := replicas(d, e, 3, 64<<20)
 		all = append(all, memories.New(memories.Options{Store: repositories.NewMemories(d.Gorm), Embedder: e, IndexBytes: 1 << 20}))
-		r := rand.New(rand.NewPCG(5, 5))
+		r := seed.Rand(t, 5)
 		kept := map[core.MemoryID]core.Memory{} // of ann
 		users := []string{"", "carol", "dave"}
 		anyOne := func() core.MemoryID {

@@ -16,6 +16,7 @@ import (
 	"bobbin/app/db/models"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/seed"
 )
 
 // W11: what a search costs, with the index and by scanning the rows. 100,000
@@ -27,7 +28,7 @@ func TestShowMemories(t *testing.T) {
 		rows = 100_000
 	}
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		r := rand.New(rand.NewPCG(9, 9))
+		r := seed.Fixed(9, 9)
 		fill(t, d, r, rows)
 		store := repositories.NewMemories(d.Gorm)
 		kept := memories.New(memories.Options{Store: store, Embedder: llm.HashEmbedder{}, IndexBytes: 1 << 30})

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"runtime"
@@ -18,6 +17,7 @@ import (
 
 	"bobbin/tests/dbtest"
 	"bobbin/tests/document"
+	"bobbin/tests/seed"
 )
 
 // number returns the setting of the environment, or what holds without.
@@ -31,22 +31,21 @@ func number(name string, otherwise int) int {
 // TestShowFuzz: thousands of requests made from the document, valid, nearly valid and
 // wild, by two owners at once: no 500, no answer that the document does not have, no
 // hang, no leak of what is internal or another owner's, no goroutine left, and the
-// server works afterwards. BOBBIN_FUZZ_REQUESTS and
-// BOBBIN_FUZZ_SEED change it.
+// server works afterwards. BOBBIN_FUZZ_REQUESTS
+// changes how many.
 func TestShowFuzz(t *testing.T) {
-	seed := uint64(number("BOBBIN_FUZZ_SEED", 1))
 	total := number("BOBBIN_FUZZ_REQUESTS", 1500)
 	// One after the other: goroutines are counted.
-	t.Run("sqlite", func(t *testing.T) { showFuzz(t, dbtest.MigratedSQLiteURL(t), seed, total) })
-	t.Run("postgres", func(t *testing.T) { showFuzz(t, dbtest.PostgresURL(t), seed, total/4) })
+	t.Run("sqlite", func(t *testing.T) { showFuzz(t, dbtest.MigratedSQLiteURL(t), total) })
+	t.Run("postgres", func(t *testing.T) { showFuzz(t, dbtest.PostgresURL(t), total/4) })
 }
 
-func showFuzz(t *testing.T, url string, seed uint64, requests int) {
+func showFuzz(t *testing.T, url string, requests int) {
 	t.Helper()
 	f := newFuzz(t, url)
 	before := runtime.NumGoroutine()
 	start := time.Now()
-	f.run(seed, requests)
+	f.run(requests)
 	took := time.Since(start)
 	f.healthy()
 	least := f.reached(requests)
@@ -56,7 +55,7 @@ func showFuzz(t *testing.T, url string, seed uint64, requests int) {
 		t.Errorf("got %d goroutines, want about %d as before:\n%.6000s", after, before, stacks[:runtime.Stack(stacks, true)])
 	}
 	t.Logf("\nseed %d, %d requests in %s: %s\n  faults: %d   goroutines before and after: %d, %d   slowest answer: %s\n  done least:%s\n%s",
-		seed, requests, took.Round(time.Millisecond), strings.SplitN(url, ":", 2)[0], f.faults, before, after, f.slowest.Round(time.Millisecond), least, f.table())
+		seed.Value(), requests, took.Round(time.Millisecond), strings.SplitN(url, ":", 2)[0], f.faults, before, after, f.slowest.Round(time.Millisecond), least, f.table())
 }
 
 // fuzz is one run of the fuzzer.
@@ -88,12 +87,15 @@ func newFuzz(t *testing.T, url string) *fuzz {
 	return f
 }
 
-// run sends the requests, some at a time.
-func (f *fuzz) run(seed uint64, requests int) {
-	const workers = 8
+// run sends the requests, one after the other in CI, else some at a time.
+func (f *fuzz) run(requests int) {
+	workers := 1
+	if seed.IsChosen() {
+		workers = 8
+	}
 	var all sync.WaitGroup
 	for i := range workers {
-		g := &generator{Rand: rand.New(rand.NewPCG(seed, uint64(i))), doc: f.w.doc, me: f.owners[i%2], other: f.owners[1-i%2], cursors: f.cursors}
+		g := &generator{Rand: seed.Rand(f.t, uint64(i)), doc: f.w.doc, me: f.owners[i%2], other: f.owners[1-i%2], cursors: f.cursors}
 		all.Go(func() {
 			line := wire{host: f.w.host}
 			defer line.close()

@@ -12,6 +12,7 @@ import (
 // FindNode returns the path of Node. Without it the test is skipped.
 func FindNode(t testing.TB) string {
 	t.Helper()
+	noteSource()
 	node, err := exec.LookPath("node")
 	if err != nil {
 		skipTest(t, "node", "node is missing; install Debian's package nodejs")

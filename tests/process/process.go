@@ -6,10 +6,12 @@ package process
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -79,10 +81,14 @@ func (d *Den) Temp(t testing.TB) string {
 }
 
 // Program builds Bobbin, once, with the race detector or without, and returns the path
-// of the file.
+// of the file. Without, it is the one that scripts/test has linked for all packages, if it has.
 func (d *Den) Program(t testing.TB, race bool) string {
 	t.Helper()
 	d.once.Do(func() {
+		if d.program = os.Getenv("BOBBIN_TEST_PROGRAM"); d.program != "" && !race {
+			return
+		}
+		noteSource()
 		d.program = filepath.Join(d.Dir, "bobbin")
 		args := []string{"build", "-ldflags=-s -w", "-o", d.program} // half the linker's time
 		if race {
@@ -99,6 +105,24 @@ func (d *Den) Program(t testing.TB, race bool) string {
 		t.Fatal(d.failure)
 	}
 	return d.program
+}
+
+// noteSource opens all folders of the module: go test answers from its cache while no file that a
+// test opened has changed, and does not know what the compiler or Node open.
+func noteSource() {
+	root, err := filepath.Abs(".")
+	for err == nil && root != filepath.Dir(root) {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			break
+		}
+		root = filepath.Dir(root)
+	}
+	_ = filepath.WalkDir(root, func(_ string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && slices.Contains([]string{".git", "node_modules", "venv"}, entry.Name()) {
+			return filepath.SkipDir
+		}
+		return nil // what cannot be opened cannot be noted
+	})
 }
 
 // Process is a process that was started.

@@ -3,15 +3,16 @@ package refusal
 import (
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"strings"
+
+	"bobbin/tests/seed"
 )
 
 // Variants returns n generated refusals of prompts that are too long: other words, other
 // numbers, other forms, and some that say nothing. The same n gives the same refusals.
 func Variants(n int) []Refusal {
-	random := rand.New(rand.NewPCG(7, uint64(n))) //nolint:gosec // a test repeats itself
+	random := seed.Fixed(7, uint64(n))
 	wordings, forms, silent := wordings(), wrappers(), silences()
 	out := make([]Refusal, 0, n)
 	for i := range n {

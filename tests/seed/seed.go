@@ -22,45 +22,49 @@ import (
 
 const (
 	variable = "BOBBIN_TEST_SEED"
-	usual    = 1  // the seed of CI
-	checks   = 30 // cases of a property in CI; rapid has 100
+	usual    = 1        // the seed of CI
+	largest  = 1e18 - 1 // of all seeds
+	checks   = 30       // cases of a property in CI; rapid has 100
 )
 
-//nolint:gochecknoglobals // read once, because rapid has one seed for the whole program
+//nolint:gochecknoglobals // rapid takes its settings from flags, which must be set before they are parsed
 var (
-	value  uint64
-	chosen bool
-	dir    = packageDir()
+	value, chosen = configure()
+	dir           = packageDir()
+	printing      sync.Map // the tests that print their command already, by testing.TB
 )
 
-//nolint:gochecknoinits // rapid takes its settings from flags, which must be set before they are parsed
-func init() {
-	var err error
-	if value, chosen, err = parse(os.LookupEnv(variable)); err != nil {
+// configure reads the seed and hands it to rapid.
+func configure() (uint64, bool) {
+	value, chosen, err := parse(os.Getenv(variable))
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
-	set := func(name, to string) {
-		if err := flag.Set(name, to); err != nil {
+	settings := map[string]string{
+		"rapid.seed":       strconv.FormatUint(value, 10),
+		"rapid.nofailfile": "true", // the seed repeats a failure
+	}
+	if !chosen {
+		settings["rapid.checks"] = strconv.Itoa(checks)
+	}
+	for name, setting := range settings {
+		if err := flag.Set(name, setting); err != nil {
 			panic(err)
 		}
 	}
-	set("rapid.seed", strconv.FormatUint(value, 10))
-	set("rapid.nofailfile", "true") // the seed repeats a failure
-	if !chosen {
-		set("rapid.checks", strconv.Itoa(checks))
-	}
+	return value, chosen
 }
 
 // parse returns the seed in the text of the variable, and whether there is one. Zero is none:
 // rapid would draw its own.
-func parse(text string, isSet bool) (uint64, bool, error) {
-	if !isSet || text == "" {
+func parse(text string) (uint64, bool, error) {
+	if text == "" {
 		return usual, false, nil
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || n == 0 {
-		return 0, false, fmt.Errorf("%s is %q: set it to a whole number from 1 to 18446744073709551615, or unset it", variable, text)
+	if err != nil || n == 0 || n > largest {
+		return 0, false, fmt.Errorf("%s is %q: set it to a whole number from 1 to %d, or unset it", variable, text, uint64(largest))
 	}
 	return n, true, nil
 }
@@ -76,6 +80,7 @@ func IsChosen() bool { return chosen }
 // a case with a fixed order in a test that CI runs.
 func SkipInCI(tb testing.TB) {
 	tb.Helper()
+	PrintOnFailure(tb)
 	if !chosen {
 		tb.Skip("a seed cannot repeat this test: make explore and make nightly run it, or BOBBIN_TEST_SEED=1")
 	}
@@ -115,8 +120,6 @@ func PrintOnFailure(tb testing.TB) {
 		}
 	})
 }
-
-var printing sync.Map //nolint:gochecknoglobals // the tests that print the command already, by testing.TB
 
 // packageDir returns the folder of the package under test, seen from the module's root. Go runs
 // its tests there.

@@ -88,7 +88,7 @@ func TestSeeds(t *testing.T) {
 // A seed that is none ends the program with one line.
 func TestSeedThatIsNone(t *testing.T) {
 	t.Parallel()
-	for _, value := range []string{"x", "0", "-1", "1.5", "18446744073709551616"} {
+	for _, value := range []string{"x", "0", "-1", "1.5", "1000000000000000000"} {
 		out := program(t, value)
 		if !strings.HasPrefix(out, "BOBBIN_TEST_SEED is "+`"`+value+`"`) || strings.Count(out, "\n") != 1 {
 			t.Errorf("got %q, want one line about the seed %q", out, value)

@@ -18,6 +18,7 @@ import (
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
+	"bobbin/tests/seed"
 )
 
 // changed counts what a test of edits and deletions did.
@@ -357,7 +358,7 @@ func TestShowSlackEdits(t *testing.T) {
 	done := &changed{count: map[string]int{}}
 	var all []*thread
 	for i := range threads {
-		th := &thread{workspace: *w, t: t, r: rand.New(rand.NewPCG(uint64(i), 14)), model: model, barriers: g, done: done}
+		th := &thread{workspace: *w, t: t, r: seed.Rand(t, uint64(i)), model: model, barriers: g, done: done}
 		th.channel = w.ws.AddChannel(fmt.Sprintf("E%d", i+1), fmt.Sprintf("edits-%d", i+1)).ID
 		th.root = th.say(th.newMark()).ts
 		known := w.sessions(t, "the session", func(list []core.Session) bool { return len(list) == i+1 })

@@ -12,6 +12,7 @@ import (
 	"bobbin/app/chat/memories"
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/seed"
 )
 
 // random returns n vectors of a dimension, of three users.
@@ -59,7 +60,7 @@ func nearestOf(list []core.MemoryVector, query []float32, user string, limit int
 func TestIndexIsExact(t *testing.T) {
 	t.Parallel()
 	const dimension = 8
-	r := rand.New(rand.NewPCG(1, 2))
+	r := seed.Fixed(1, 2)
 	space := core.VectorSpace{Model: "m", Dimension: dimension}
 	list := random(r, 40_000, dimension)
 	for i := range 500 { // equals
@@ -110,7 +111,7 @@ func TestIndexIsExact(t *testing.T) {
 
 // 100,000 memories of 384 numbers, the best ten.
 func BenchmarkNearest(b *testing.B) {
-	r := rand.New(rand.NewPCG(3, 4))
+	r := seed.Fixed(3, 4)
 	x := memories.NewIndex(core.VectorSpace{Model: "m", Dimension: 384}, random(r, 100_000, 384))
 	query := direction(r, 384)
 	for b.Loop() {

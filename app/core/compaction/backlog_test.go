@@ -2,7 +2,6 @@ package compaction_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"regexp"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/seed"
 )
 
 // long reports whether the long forms of what is shown run (make show-…).
@@ -47,7 +47,7 @@ func newBacklog(t *testing.T, policy string, tokens, window int) *backlog {
 			"- Each message says the same in another order: the tables, the look, the Friday, and that nobody ships before. Nothing was decided, no date was moved, " +
 			"and whoever reads this learns little beside what the numbers of the messages tell.\n\n## To look up\n" + numbersOf(text))
 	}})
-	random := rand.New(rand.NewPCG(uint64(tokens), uint64(window))) //nolint:gosec // texts of a test
+	random := seed.Fixed(uint64(tokens), uint64(window))
 	for size := 0; size < tokens; {
 		for _, role := range []core.Role{core.RoleUser, core.RoleAssistant} {
 			words := make([]string, 30+random.IntN(400))

@@ -1,10 +1,10 @@
 package contextwindow_test
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	cw "bobbin/app/core/contextwindow"
+	"bobbin/tests/seed"
 )
 
 // session carries out what plans decide over many turns, with a summarizer that
@@ -58,7 +58,7 @@ func TestLongSessionIsSteady(t *testing.T) {
 	for _, name := range cw.PresetNames() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rnd := rand.New(rand.NewPCG(1, 2))
+			rnd := seed.Rand(t, 1)
 			s := &session{t: t, policy: preset(t, name), window: 8_192, rungs: map[int]int{}}
 			for turn := range 400 {
 				start := len(s.log)

@@ -2,8 +2,9 @@ package tokens_test
 
 import (
 	"encoding/base64"
-	"math/rand/v2"
 	"strings"
+
+	"bobbin/tests/seed"
 )
 
 const mib = 1 << 20
@@ -56,7 +57,7 @@ func repeat(unit string) func(int) string {
 func random(alphabet string) func(int) string {
 	letters := []rune(alphabet)
 	return func(size int) string {
-		r := rand.New(rand.NewPCG(1, 2))
+		r := seed.Fixed(1, 2)
 		var b strings.Builder
 		for b.Len() < size {
 			b.WriteRune(letters[r.IntN(len(letters))])
@@ -66,7 +67,7 @@ func random(alphabet string) func(int) string {
 }
 
 func chinese(size int) string {
-	r := rand.New(rand.NewPCG(3, 4))
+	r := seed.Fixed(3, 4)
 	var b strings.Builder
 	for b.Len() < size {
 		b.WriteRune(rune(0x4e00 + r.IntN(0x9fa5-0x4e00)))
@@ -75,7 +76,7 @@ func chinese(size int) string {
 }
 
 func encoded(size int) string {
-	r := rand.New(rand.NewPCG(5, 6))
+	r := seed.Fixed(5, 6)
 	raw := make([]byte, size)
 	for i := range raw {
 		raw[i] = byte(r.Uint32())

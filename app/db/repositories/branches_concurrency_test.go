@@ -10,6 +10,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/seed"
 )
 
 // Under concurrent changes the path is one line from a root, numbers have no gaps, and
@@ -24,7 +25,7 @@ func TestBranchesAtOnce(t *testing.T) {
 		var wg sync.WaitGroup
 		for who := range uint64(6) {
 			wg.Go(func() {
-				r := rand.New(rand.NewPCG(who, 0)) //nolint:gosec // choices of a test
+				r := seed.Rand(t, who)
 				for range 6 {
 					if err := s.anyBranch(t, id, r); err != nil && !harmless(err) {
 						t.Errorf("got error %v, want a conflict at most", err)

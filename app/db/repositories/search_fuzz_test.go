@@ -3,7 +3,6 @@ package repositories_test
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/seed"
 )
 
 // Random queries of whatever people and programs write: no error but ErrInvalid, and never a
@@ -25,7 +25,7 @@ func TestSearchFuzz(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := open(d)
 		pieces := strings.Split(`pump|the pump|水泵|"|"the|-|-valve|*|pu*|%_*:^()|\|'|🎉|ERR_CONN|getUserById|a.b.c|NEAR(|AND|OR|NOT|é|`+"\x00|\xff|\u200d|"+`ß|Pumpen|don't|1 2 3|'; DROP|:*|<->|!|&|words :|_w|_o|`, "|")
-		r := rand.New(rand.NewPCG(16, 1))
+		r := seed.Rand(t, 16)
 		write := func(n int) string {
 			var b strings.Builder
 			for range 1 + r.IntN(n) {

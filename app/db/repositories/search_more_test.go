@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/seed"
 )
 
 // contents returns the excerpts of a page.
@@ -184,7 +184,7 @@ func TestSearchWhateverIsWritten(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := open(d)
-		r := rand.New(rand.NewPCG(3, 1))
+		r := seed.Rand(t, 3)
 		pieces := []string{
 			" ", " ", "a", "b", "ab", "a b", "getUserId", "_", "-", `"`, "'", `\`, ":", "*", "(", ")", "{", "}", "^", "+", "&", "|", "!", "<->", "<2>", "%", "?", ";--",
 			" AND ", " OR ", " NOT ", " NEAR(", "words : ", "scope:", "_oann", "$1", "@s", "水", "泵", "水泵", "é", "e\u0301", "ß", "İ", "ﬁ", "½", "ﷺ", "🎉", "\u200d", "ー", "ﾊﾞ", "กำ", "\ufeff", "\u00a0",
@@ -357,7 +357,7 @@ func TestIndexingIsBrokenOff(t *testing.T) {
 		var wg sync.WaitGroup
 		for worker := range 3 {
 			wg.Go(func() {
-				r := rand.New(rand.NewPCG(uint64(worker), 1))
+				r := seed.Rand(t, uint64(worker))
 				for range 20 {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(r.IntN(20_000))*time.Microsecond)
 					_, _, _ = repositories.NewSearch(s.Gorm).IndexNext(ctx)

@@ -9,6 +9,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/seed"
 )
 
 // corpusSession is how many messages a session of the corpus has.
@@ -21,7 +22,7 @@ type corpus struct {
 	n    int
 }
 
-func newCorpus() *corpus { return &corpus{rand: rand.New(rand.NewPCG(7, 7))} }
+func newCorpus() *corpus { return &corpus{rand: seed.Fixed(7, 7)} }
 
 func (c *corpus) pick(words string) string {
 	list := strings.Fields(words)

@@ -15,6 +15,8 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"strings"
+
+	"bobbin/tests/seed"
 )
 
 // Sample is a conversation that was made up.
@@ -62,8 +64,8 @@ type teller struct {
 	calls int
 }
 
-// tell returns a teller whose choices follow from the seed.
-func tell(seed uint64) *teller { return &teller{Rand: rand.New(rand.NewPCG(seed, 1889))} }
+// tell returns a teller whose choices follow from the number.
+func tell(number uint64) *teller { return &teller{Rand: seed.Fixed(number, 1889)} }
 
 // mark matches ⟦kind|text|question⟧.
 var mark = regexp.MustCompile(`⟦(\w+)\|([^⟧|]+)\|([^⟧|]+)⟧`)
