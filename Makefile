@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fmt tidy notices check ci nightly e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-counting show-concurrent show-background show-memories show-search show-growth show-crash show-takeover show-durability bench show-bench fault show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-feeds show-eval show-recall show-reviews show-refusals show-extract show-injection show-backlog show-slot show-privacy show-fallback show-garbage show-files show-files show-rights show-slack-edits show-slack-long show-slack-clients show-slack-sync show-slack-ack show-tools show-mcp show-dialects show-openai-whole show-dialects-cuts show-dialects-cost house pictures samples graph clean
+.PHONY: help build run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-counting show-concurrent show-background show-memories show-search show-growth show-crash show-takeover show-durability bench show-bench fault show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-feeds show-eval show-recall show-reviews show-refusals show-extract show-injection show-backlog show-slot show-privacy show-fallback show-garbage show-files show-files show-rights show-slack-edits show-slack-long show-slack-clients show-slack-sync show-slack-ack show-tools show-mcp show-dialects show-openai-whole show-dialects-cuts show-dialects-cost house pictures samples graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,7 +18,7 @@ run: ## serve from the folder bobbin-data
 	go run . serve
 
 test: ## the tests, quickly: without the race detector
-	go test -shuffle=on $(PKG)
+	go test $(PKG)
 
 race: ## the tests as everybody runs them: SQLite and PostgreSQL, race detector where goroutines share memory
 	scripts/test $(PKG)
@@ -43,7 +43,17 @@ ci: ## what continuous integration runs
 # shows is every target that measures a promise.
 shows := $(shell grep -oE '^show-[a-z-]+' $(MAKEFILE_LIST))
 
-nightly: ## everything: race detector everywhere, long forms, every show-… target, half an hour of faults
+# What measures has its long form, and the same cases each time; make nightly has a new seed.
+show-% fault: export BOBBIN_TEST_LONG = 1
+show-% fault: export BOBBIN_TEST_SEED ?= 1
+
+explore: TIME ?= 30m
+explore: ## all random tests with new seeds for TIME=30m, several packages at once: a line for each failure
+	go run ./tests/explore -time $(TIME) $(PKG)
+
+nightly: export BOBBIN_TEST_SEED ?= $(shell date +%s)
+nightly: ## everything: a new seed, race detector everywhere, long forms, every show-… target, half an hour of faults
+	@echo "BOBBIN_TEST_SEED=$$BOBBIN_TEST_SEED"
 	BOBBIN_TEST_RACE=all BOBBIN_TEST_LONG=1 scripts/test -timeout=90m
 	$(MAKE) --no-print-directory --keep-going $(shows) fault
 
@@ -136,7 +146,7 @@ show-branches: ## 500 random sequences of edits, new answers, branches, deletion
 	BOBBIN_BRANCHES_SEQUENCES=500 go test ./tests/branches -v -count=1 -timeout=30m -run '^TestShowBranches$$'
 
 show-interleave: ## 500 conversations beside two summarizers, call by call at random, with crashes: SQLite and PostgreSQL
-	BOBBIN_INTERLEAVE_SEEDS=500 go test ./tests/branches -v -count=1 -timeout=30m -run '^TestShowInterleave$$'
+	BOBBIN_INTERLEAVE_SEQUENCES=500 go test ./tests/branches -v -count=1 -timeout=30m -run '^TestShowInterleave$$'
 
 show-fuzz: ## 24,000 requests generated from the OpenAPI document: SQLite, and 6,000 on PostgreSQL
 	BOBBIN_FUZZ_REQUESTS=24000 go test ./tests/openapi -v -count=1 -timeout=10m -run '^TestShowFuzz$$'

@@ -10,9 +10,8 @@
 // processes make summaries, call by call in a random order. Variables of the environment
 // change them:
 //
-//	BOBBIN_BRANCHES_SEQUENCES  how many sequences there are on SQLite
-//	BOBBIN_BRANCHES_SEED       repeats the random choices of the first sequence
-//	BOBBIN_INTERLEAVE_SEEDS, BOBBIN_INTERLEAVE_SEED  the same of the interleaved ones
+//	BOBBIN_BRANCHES_SEQUENCES    how many sequences there are on SQLite
+//	BOBBIN_INTERLEAVE_SEQUENCES  how many interleaved ones
 package branches_test
 
 import (

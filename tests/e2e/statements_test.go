@@ -1,7 +1,7 @@
 package e2e_test
 
 import (
-	"slices"
+	"math"
 	"strings"
 	"testing"
 
@@ -12,50 +12,78 @@ import (
 	"bobbin/tests/provider"
 )
 
-// maxStatements is how many SQL statements a plain turn may take, with what follows it in the
-// background and the client's reading of the answer. Six make the messages searchable; turns that
-// follow one another share them.
-const maxStatements = 21
+// What a plain turn may take from its request to the end of its answer, with the client's reading
+// of it. A turn waits for PostgreSQL twice each when its message is accepted and when its answer
+// is stored.
+const (
+	maxStatements = 14
+	maxRoundTrips = 4
+)
 
-// maxRoundTrips is how often such a turn may wait for PostgreSQL: twice each when its message is
-// accepted and when its answer is stored. The others make the messages searchable.
-const maxRoundTrips = 13
+// The same with what follows in the background. Six statements make the messages searchable; turns
+// that follow one another share them.
+const (
+	maxAllStatements = 21
+	maxAllRoundTrips = 13
+)
 
 // A plain turn loads and stores everything once; that the agent has tools of an MCP server and of
-// files takes no statement. Background loops add statements to the turns that they meet, on a busy
-// machine to most of them; one in nine turns must do without.
+// files takes no statement. Background loops add statements to the turns that they meet: one turn
+// must do without.
 func TestStatementsOfATurn(t *testing.T) {
 	t.Parallel()
 	for name, agent := range map[string]string{"built-in tools": "assistant", "tools of an MCP server and of HTTP": "own"} {
 		t.Run(name, func(t *testing.T) {
 			dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-				trips := func() int64 { return 0 } // SQLite has none
-				if strings.HasPrefix(url, "postgres") {
-					proxy := pgproxy.New(t, url)
-					url, trips = proxy.URL, proxy.RoundTrips
-				}
-				h := apptest.New(t, url, apptest.WithModel("house", 128_000, 1000, apptest.NewProvider(t, provider.Options{Pieces: 5})),
-					mcpTool(t, "local", ""), withTool(t, "weather.yaml", "name: weather\nkind: http\ndescription: The weather.\nurl: https://example.com/weather\n"),
-					apptest.WithAgent("own", "name: own\ntools: [local, weather, calculator]\n"))
-				id := apptest.NewSession(t, h.Client, core.Session{Agent: agent})
-				apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "hello"})
-				var counts, waits []int64
-				for range 9 {
-					before, tripsBefore := settledStatements(t, h), trips()
-					apptest.ReadTurn(t, h.Client.Send(t.Context(), core.SendMessage{SessionID: id, Content: "How far is it to Oslo ?!"}))
-					counts = append(counts, settledStatements(t, h)-before)
-					waits = append(waits, trips()-tripsBefore)
-				}
-				t.Logf("statements of a turn: %v, round trips: %v", counts, waits)
-				if got := slices.Min(waits); got > maxRoundTrips {
-					t.Errorf("got at least %d round trips a turn, want at most %d", got, maxRoundTrips)
-				}
-				if got := slices.Min(counts); got > maxStatements {
-					t.Errorf("got at least %d statements a turn, want at most %d", got, maxStatements)
+				w := newStatementCounter(t, url, agent)
+				least, waits := w.repeat(maxStatements, maxRoundTrips, w.h.App.Statements)
+				t.Logf("a turn takes at least %d statements, %d round trips", least, waits)
+				if apptest.IsLong() { // on a busy machine loops meet every turn that waits for them
+					least, waits = w.repeat(maxAllStatements, maxAllRoundTrips, func() int64 { return settledStatements(t, w.h) })
+					t.Logf("and what follows: %d statements, %d round trips", least, waits)
 				}
 			})
 		})
 	}
+}
+
+// statementCounter counts what turns take.
+type statementCounter struct {
+	t     *testing.T
+	h     *apptest.Bobbin
+	id    core.SessionID
+	trips func() int64
+}
+
+func newStatementCounter(t *testing.T, url, agent string) *statementCounter {
+	w := &statementCounter{t: t, trips: func() int64 { return 0 }} // SQLite has none
+	if strings.HasPrefix(url, "postgres") {
+		proxy := pgproxy.New(t, url)
+		url, w.trips = proxy.URL, proxy.RoundTrips
+	}
+	w.h = apptest.New(t, url, apptest.WithModel("house", 128_000, 1000, apptest.NewProvider(t, provider.Options{Pieces: 5})),
+		mcpTool(t, "local", ""), withTool(t, "weather.yaml", "name: weather\nkind: http\ndescription: The weather.\nurl: https://example.com/weather\n"),
+		apptest.WithAgent("own", "name: own\ntools: [local, weather, calculator]\n"))
+	w.id = apptest.NewSession(t, w.h.Client, core.Session{Agent: agent})
+	apptest.SendMessage(t, w.h.Client, core.SendMessage{SessionID: w.id, Content: "hello"})
+	return w
+}
+
+// repeat has turns until one takes no more than the limits, and fails if none of 100 does. It
+// returns what the best one took.
+func (w *statementCounter) repeat(statements, trips int64, count func() int64) (leastStatements, leastTrips int64) {
+	w.t.Helper()
+	leastStatements, leastTrips = math.MaxInt64, math.MaxInt64
+	for range 100 {
+		before, tripsBefore := count(), w.trips()
+		apptest.ReadTurn(w.t, w.h.Client.Send(w.t.Context(), core.SendMessage{SessionID: w.id, Content: "How far is it to Oslo ?!"}))
+		leastStatements, leastTrips = min(leastStatements, count()-before), min(leastTrips, w.trips()-tripsBefore)
+		if leastStatements <= statements && leastTrips <= trips {
+			return leastStatements, leastTrips
+		}
+	}
+	w.t.Errorf("got at least %d statements and %d round trips a turn, want at most %d and %d", leastStatements, leastTrips, statements, trips)
+	return leastStatements, leastTrips
 }
 
 // settledStatements returns the statements so far when no more follow from the last turn.

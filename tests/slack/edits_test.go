@@ -358,7 +358,11 @@ func TestShowSlackEdits(t *testing.T) {
 	done := &changed{count: map[string]int{}}
 	var all []*thread
 	for i := range threads {
-		th := &thread{workspace: *w, t: t, r: seed.Rand(t, uint64(i)), model: model, barriers: g, done: done}
+		random := seed.Fixed(uint64(i), 14) // which changes messages that a summary covers
+		if seed.IsChosen() {
+			random = seed.Rand(t, uint64(i))
+		}
+		th := &thread{workspace: *w, t: t, r: random, model: model, barriers: g, done: done}
 		th.channel = w.ws.AddChannel(fmt.Sprintf("E%d", i+1), fmt.Sprintf("edits-%d", i+1)).ID
 		th.root = th.say(th.newMark()).ts
 		known := w.sessions(t, "the session", func(list []core.Session) bool { return len(list) == i+1 })
@@ -403,7 +407,7 @@ func (c *changed) logTable(t *testing.T, all []*thread, model *provider.Server) 
 		fig.AddRow(what, c.count[what])
 	}
 	fig.Log(t)
-	if c.count["summaries erased"] == 0 {
+	if c.count["summaries erased"] == 0 && !seed.IsChosen() {
 		t.Error("no summary covered what was edited or deleted: nothing was tested")
 	}
 }

@@ -123,7 +123,9 @@ func (f *finder) valueAfter(i, end int) (value, bool) {
 	if m != nil && m[2] >= 0 && (v.to == len(f.text) || !strings.ContainsRune("\"'`\\", rune(f.text[v.to]))) {
 		v.certain = false // a sentence in quotes
 	}
-	return v, v.to > v.from && markerLength(f.text[v.from:]) == 0
+	// Of a value that holds a marker, the secret is gone: what is left of it is none.
+	marker := strings.Index(f.text[v.from:v.to], strings.TrimRight(markerOpen, ": "))
+	return v, v.to > v.from && (marker < 0 || markerLength(f.text[v.from+marker:]) == 0)
 }
 
 // valueLength returns the length of the value that text begins with. It ends at

@@ -50,6 +50,16 @@ func TestLaws(t *testing.T) {
 	})
 }
 
+// Texts that random testing found.
+func TestLawsOfFoundTexts(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"a token of letters behind a label within a value": "password=密码eyJhbGciOiJI.eyJzdWIiOiIx.abcdefghij",
+	} {
+		t.Run(name, func(t *testing.T) { laws(t, text) })
+	}
+}
+
 func FuzzText(f *testing.F) {
 	for _, p := range pieces() {
 		f.Add(p)

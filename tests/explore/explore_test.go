@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// write writes files below a new folder and returns it.
+func write(t *testing.T, files map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func TestFindRandomTests(t *testing.T) {
+	t.Parallel()
+	dir := write(t, map[string]string{
+		"a_test.go": `package a
+func TestMain(m *testing.M) { seed.Value() }
+func TestDirect(t *testing.T) { seed.Check(t, nil) }
+func TestHelper(t *testing.T) { for range 3 { outer(t) } }
+func TestMethod(t *testing.T) { (world{}).roll() }
+func TestVariable(t *testing.T) { _ = delays }
+func TestFixed(t *testing.T) { fixed() }
+func TestPlain(t *testing.T) {}
+func FuzzX(f *testing.F) { seed.Rand(f, 1) }`,
+		"b_test.go": `package a
+var delays = seed.Fixed(seed.Value(), 1)
+func outer(t *testing.T) { inner(t) }
+func inner(t *testing.T) { seed.Rand(t, 1) }
+func fixed() { seed.Fixed(1, 2) }
+type world struct{}
+func (world) roll() { inner(nil) }`,
+		"a.go": "package a",
+	})
+	got, err := findRandomTests(dir)
+	if diff := cmp.Diff([]string{"TestDirect", "TestHelper", "TestMethod", "TestVariable"}, got); err != nil || diff != "" {
+		t.Errorf("random tests (-want +got):\n%s%v", diff, err)
+	}
+	if _, err := findRandomTests(write(t, map[string]string{"a_test.go": "package"})); err == nil {
+		t.Error("got no error for half a file")
+	}
+}
+
+func TestFailedTests(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		out  string
+		want []string
+	}{
+		"failures":        {"=== RUN   TestA\n--- FAIL: TestB (0.1s)\n    --- FAIL: TestB/sub (0.1s)\n--- PASS: TestC (0s)\n--- FAIL: TestA (0.1s)\nFAIL\n", []string{"TestA", "TestB"}},
+		"panic":           {"panic: boom\n\ngoroutine 7 [running]:\nbobbin/app/runs_test.TestA(0x1)\n\t/x/a_test.go:1\n", []string{"TestA"}},
+		"timeout":         {"panic: test timed out after 1s\n\trunning tests:\n\t\tTestA/sub (1s)\n", []string{"TestA"}},
+		"nothing is said": {"signal: killed\n", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := failedTests(tt.out); !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// module is one whose tests fail with some seeds.
+func module() map[string]string {
+	return map[string]string{
+		"go.mod":             "module bobbin\n\ngo 1.26\n",
+		"tests/seed/seed.go": "package seed\n\nimport \"os\"\n\nfunc Value() string { return os.Getenv(\"BOBBIN_TEST_SEED\") }\n",
+		"fine/fine_test.go":  "package fine\n\nimport (\n\t\"testing\"\n\n\t\"bobbin/tests/seed\"\n)\n\nfunc TestFine(t *testing.T) { seed.Value() }\n",
+		"odd/odd_test.go": "package odd\n\nimport (\n\t\"testing\"\n\n\t\"bobbin/tests/seed\"\n)\n\nfunc TestOdd(t *testing.T) {\n\tif s := seed.Value(); (s[len(s)-1]-'0')%2 == 1 {\n\t\tt.Error(s, \"is odd\")\n\t}\n}\n" +
+			"\nfunc TestNever(t *testing.T) { t.Error(\"is not random\") }\n",
+	}
+}
+
+// explore runs the command in a module and returns what it printed and its status.
+func explore(t *testing.T, dir string, args ...string) (string, int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "EXPLORE_MAIN=1")
+	out, err := cmd.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+func TestMain(m *testing.M) {
+	if os.Getenv("EXPLORE_MAIN") != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func TestExplore(t *testing.T) {
+	t.Parallel()
+	root, kept := write(t, module()), t.TempDir()
+	out, status := explore(t, root, "-time=4s", "-seed=10", "-p=2", "-out="+kept)
+	if want := "FAIL  ./odd TestOdd  seed 11  BOBBIN_TEST_SEED=11 scripts/test -run '^TestOdd$' ./odd\n"; status != 1 || !strings.Contains(out, want) && !strings.Contains(out, strings.ReplaceAll(want, "11", "13")) {
+		t.Errorf("got status %d and %s, want 1 and a line for the odd seed", status, out)
+	}
+	if strings.Contains(out, "TestFine") || strings.Contains(out, "TestNever") || !strings.Contains(out, "2 random tests in 2 packages") {
+		t.Errorf("got %s, want failures of the random tests alone", out)
+	}
+	logs, err := filepath.Glob(filepath.Join(kept, "odd-*.log"))
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("nothing was kept: %v", err)
+	}
+	if text, err := os.ReadFile(logs[0]); err != nil || !bytes.Contains(text, []byte("is odd")) {
+		t.Errorf("got %s, %v, want what the test printed", text, err)
+	}
+	if out, status := explore(t, root, "-time=2s", "./fine"); status != 0 || !strings.Contains(out, "./fine") {
+		t.Errorf("got status %d and %s, want 0 and the table", status, out)
+	}
+}
+
+func TestBadArguments(t *testing.T) {
+	t.Parallel()
+	root := write(t, module())
+	for want, args := range map[string][]string{
+		"must be greater than 0": {"-time=0s"}, "no random tests in ./tests/seed": {"./tests/seed"}, "go list": {"./nowhere"},
+	} {
+		if out, status := explore(t, root, args...); status != 2 || !strings.Contains(out, want) {
+			t.Errorf("%v: got status %d and %s, want 2 and %q", args, status, out, want)
+		}
+	}
+}
