@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/eval"
+	"bobbin/tests/apptest"
 )
 
 // settings are those of a new user.
@@ -44,24 +45,30 @@ func sample(t *testing.T, name string, policies ...string) eval.Evaluation {
 
 // TestShowEval replays each sample under each policy: the table is golden, the laws
 // hold, and the pictures of the documentation show that. make show-eval prints
-// the tables. All samples but one are for make show-eval, pictures and nightly alone.
+// the tables. CI has one policy of one sample.
 func TestShowEval(t *testing.T) {
 	t.Parallel()
 	for _, s := range eval.EvaluationSamples() {
-		if s.Name != "coding" && !*update && os.Getenv("BOBBIN_TEST_LONG") == "" {
-			continue
+		policies := eval.EvaluationPolicies()
+		if !*update && !apptest.IsLong() {
+			if s.Name != "coding" {
+				continue
+			}
+			policies = []string{"window"}
 		}
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			report := evaluate(t, sample(t, s.Name, eval.EvaluationPolicies()...))
+			report := evaluate(t, sample(t, s.Name, policies...))
 			laws(t, report)
 			var table bytes.Buffer
 			if err := report.WriteTable(&table); err != nil {
 				t.Fatal(err)
 			}
 			t.Logf("%s\n\n%s", s.About, table.String())
-			golden(t, filepath.Join("testdata", s.Name+".txt"), table.Bytes(), refreshGolden)
-			golden(t, picture(s.Name), report.SVG(), refreshPictures)
+			if len(policies) > 1 {
+				golden(t, filepath.Join("testdata", s.Name+".txt"), table.Bytes(), refreshGolden)
+				golden(t, picture(s.Name), report.SVG(), refreshPictures)
+			}
 			for _, p := range report.Policies {
 				alone := report
 				alone.Policies = []eval.Result{p}

@@ -64,7 +64,7 @@ func inspectDeclaration(d ast.Decl) (name string, mentioned map[string]bool, dra
 		name = d.Name.Name
 	case *ast.GenDecl:
 		if d.Tok == token.VAR {
-			name = d.Specs[0].(*ast.ValueSpec).Names[0].Name //nolint:errcheck // a VAR has no other specs
+			name = d.Specs[0].(*ast.ValueSpec).Names[0].Name
 		}
 	}
 	ast.Inspect(d, func(n ast.Node) bool {
