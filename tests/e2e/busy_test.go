@@ -102,11 +102,13 @@ func TestImportWhoseClientGoesAway(t *testing.T) {
 				began = true
 			default:
 				began = busy()
+				apptest.PauseBriefly(t)
 			}
 		}
 		cancel()
 		err = <-ended
 		for busy() {
+			apptest.PauseBriefly(t)
 		}
 		done := err == nil
 		var stored int

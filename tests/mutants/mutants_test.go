@@ -1,16 +1,22 @@
 package mutants_test
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
+
+var record = flag.Bool("record", false, "write the cases that kill mutants, and what all of them were killed in")
 
 // target is the package that is broken, seen from the root of the module.
 const target = "./app/core/contextwindow"
@@ -26,6 +32,10 @@ func TestMutantsAreKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := chosen(t, root, slices.Concat(invariants(), rungs(), timings()))
+	if len(all) == 0 {
+		t.Log("nothing has changed since all mutants were killed")
+		return
+	}
 	sound(t, root, all)
 	killed := make([]bool, len(all))
 	t.Run("each", func(t *testing.T) {
@@ -37,17 +47,49 @@ func TestMutantsAreKilled(t *testing.T) {
 		}
 	})
 	t.Log(table(all, killed))
+	if *record && !slices.Contains(killed, false) {
+		if err := os.WriteFile(sumFile, []byte(sum(t, root)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
-// chosen returns the mutants of daily, or with BOBBIN_TEST_LONG=1 (make nightly) all of
-// them. All of them have to have their place in the source.
+// sumFile holds the checksum of what all mutants were killed in.
+const sumFile = "testdata/killed.sum"
+
+// sum returns the checksum of the package, its tests and its cases, and of the mutants.
+func sum(t *testing.T, root string) string {
+	t.Helper()
+	h := sha256.New()
+	for _, path := range []string{filepath.Join(root, target), "table_test.go"} {
+		err := filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			_, _ = fmt.Fprintf(h, "%s %d\n%s", entry.Name(), len(text), text) // a hash has no errors
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return fmt.Sprintf("%x\n", h.Sum(nil))
+}
+
+// chosen returns the mutants of daily if something has changed since all were killed, else none; with
+// BOBBIN_TEST_LONG=1 (make nightly) or -record all of them. All have to have their place in the
+// source.
 func chosen(t *testing.T, root string, all []mutant) []mutant {
 	t.Helper()
 	for _, m := range all {
 		m.overlay(t, root)
 	}
-	if os.Getenv("BOBBIN_TEST_LONG") != "" {
+	if os.Getenv("BOBBIN_TEST_LONG") != "" || *record {
 		return all
+	}
+	if known, err := os.ReadFile(sumFile); err == nil && string(known) == sum(t, root) {
+		return nil
 	}
 	names := daily()
 	some := slices.DeleteFunc(all, func(m mutant) bool { return !slices.Contains(names, m.name) })
@@ -85,7 +127,12 @@ func sound(t *testing.T, root string, all []mutant) {
 // kill builds the package with the mutant in it and reports whether its test fails.
 func (m mutant) kill(t *testing.T, root string) bool {
 	t.Helper()
-	out, err := run(t, root, build(t, root, m.overlay(t, root)), m.test)
+	binary := build(t, root, m.overlay(t, root))
+	out, err := run(t, root, binary, m.test)
+	if err == nil && *record {
+		m.record(t, root, binary)
+		out, err = run(t, root, binary, m.test)
+	}
 	switch exit := (*exec.ExitError)(nil); {
 	case err == nil && strings.Contains(out, "no tests to run"):
 		t.Errorf("there is no test %s", m.test)
@@ -144,14 +191,32 @@ func build(t *testing.T, root, overlay string) string {
 	return binary
 }
 
-// run runs the tests that match and returns what they said. Property tests draw the same
-// conversations each time: with others, one that a mutant needs may be missing by chance.
-func run(t *testing.T, root, binary, tests string) (string, error) {
+// run runs the tests that match and returns what they said. A property draws nothing: it has the cases
+// that were recorded for it, which rapid reads from testdata/rapid.
+func run(t *testing.T, root, binary, tests string, args ...string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), binary, "-test.run=^("+tests+")$", "-test.timeout=5m", "-rapid.checks=150", "-rapid.nofailfile", "-rapid.shrinktime=1ms")
+	args = append([]string{"-test.run=^(" + tests + ")$", "-test.timeout=10m", "-rapid.checks=0", "-rapid.nofailfile", "-rapid.shrinktime=1ms"}, args...)
+	cmd := exec.CommandContext(t.Context(), binary, args...)
 	cmd.Dir, cmd.Env = filepath.Join(root, target), append(os.Environ(), "BOBBIN_TEST_SEED=") // the seed of CI
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+// record has the property find a case that kills the mutant, makes it small, and keeps it under the
+// mutant's name.
+func (m mutant) record(t *testing.T, root, binary string) {
+	t.Helper()
+	out, _ := run(t, root, binary, m.test, "-rapid.checks=5000", "-rapid.nofailfile=false", "-rapid.shrinktime=20s")
+	found := regexp.MustCompile(`-rapid\.failfile="([^"]+)"`).FindStringSubmatch(out)
+	if found == nil {
+		return // kill says that it lives
+	}
+	slug := strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(m.name), "-"), "-")
+	path := filepath.Join(root, target, found[1])
+	named := filepath.Join(filepath.Dir(path), filepath.Base(filepath.Dir(path))+"-"+slug+".fail")
+	if err := os.Rename(path, named); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // table returns who kills what, a line a mutant.
