@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -73,7 +74,10 @@ func TestDecodeIsBounded(t *testing.T) {
 //
 // Finding: security-2
 func TestDecodeMemory(t *testing.T) { // not parallel: it measures what the process allocates
-	const size = 8 << 20
+	size := 2 << 20
+	if os.Getenv("BOBBIN_TEST_LONG") != "" {
+		size = 8 << 20
+	}
 	fill := func(begin, unit, end string, most int) string {
 		n := min((size-len(begin)-len(end))/(len(unit)+1), most)
 		return begin + strings.Repeat(unit+",", n-1) + unit + end
@@ -93,9 +97,9 @@ func TestDecodeMemory(t *testing.T) { // not parallel: it measures what the proc
 		"deep":                          {`{"raw":` + strings.Repeat("[", size/2) + strings.Repeat("]", size/2) + "}", true, 1 << 20},
 		"as many objects as may be":     {fill(`{"calls":[`, `{}`, `]}`, 4_900), false, 3 << 20},
 		"as many names as may be":       {`{"text":""` + names.String() + `}`, true, 3 << 20},
-		"one text":                      {`{"text":"` + strings.Repeat("a", size-12) + `"}`, false, size + 1<<20},
-		"one text of escaped bytes":     {`{"text":"` + strings.Repeat(`\u0001`, size/6-2) + `"}`, false, size + 2<<20},
-		"one text where none is wanted": {`{"number":"` + strings.Repeat("a", size-14) + `"}`, true, size + 1<<20},
+		"one text":                      {`{"text":"` + strings.Repeat("a", size-12) + `"}`, false, uint64(size) + 1<<20},
+		"one text of escaped bytes":     {`{"text":"` + strings.Repeat(`\u0001`, size/6-2) + `"}`, false, uint64(size) + 2<<20},
+		"one text where none is wanted": {`{"number":"` + strings.Repeat("a", size-14) + `"}`, true, uint64(size) + 1<<20},
 	} {
 		data := []byte(tt.body)
 		var got struct {

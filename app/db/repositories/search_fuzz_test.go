@@ -18,7 +18,10 @@ import (
 // text of another owner. BOBBIN_TEST_LONG asks 20,000.
 func TestSearchFuzz(t *testing.T) {
 	t.Parallel()
-	asked := 300
+	asked := 100
+	if seed.IsChosen() {
+		asked = 300
+	}
 	if os.Getenv("BOBBIN_TEST_LONG") != "" {
 		asked = 20_000
 	}
