@@ -29,16 +29,16 @@ type mcpKind struct {
 	revision string
 }
 
-// mcpKinds returns the clients, at the versions of the lock files and of go.mod. That of Python is
-// for the long form.
+// mcpKinds returns the clients, at the versions of the lock files and of go.mod. That of Python
+// and both revisions of each are for the long form.
 func mcpKinds() []mcpKind {
 	goSDK := clientKind{name: "go-sdk 1.8"}
 	sdk := clientKind{name: "@modelcontextprotocol/sdk 1.32", script: "mcpsdk.mjs"}
 	client := clientKind{name: "@modelcontextprotocol/client 2.4", script: "mcpclient.mjs"}
 	python := clientKind{name: "mcp 2.3 (Python)", script: "mcphost.py", python: true}
-	kinds := []mcpKind{{goSDK, revision2025}, {goSDK, revision2026}, {sdk, revision2025}, {client, revision2025}, {client, revision2026}}
+	kinds := []mcpKind{{goSDK, revision2026}, {sdk, revision2025}, {client, revision2026}}
 	if os.Getenv("BOBBIN_TEST_LONG") != "" {
-		kinds = append(kinds, mcpKind{python, revision2025}, mcpKind{python, revision2026})
+		kinds = append(kinds, mcpKind{goSDK, revision2025}, mcpKind{client, revision2025}, mcpKind{python, revision2025}, mcpKind{python, revision2026})
 	}
 	return kinds
 }
