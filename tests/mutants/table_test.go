@@ -33,7 +33,7 @@ func invariants() []mutant {
 			"orphans[it.ID] = true", "orphans[it.ID] = false",
 		},
 		{
-			"4: results in the order in which they came", "TestInvariant4NoCallWithoutResult", "prompt.go",
+			"4: results in the order in which they came", "TestInvariant4NoCallWithoutResult", "calls.go",
 			"return s.CallID == call && !s.Orphan", "return !s.Orphan",
 		},
 		{

@@ -113,6 +113,7 @@ func Assemble(parts Parts, d Decision, count core.TextCounter) Prompt {
 	case len(p.Messages) > 0 && p.Messages[0].Role != core.RoleUser:
 		p.insertOpening(&sent.Tail, openingText)
 	}
+	separateCalls(p.Messages)
 	return p.Prompt
 }
 
@@ -146,44 +147,6 @@ func (p *assembly) newMessage(m llm.Message) PromptMessage {
 // openingText precedes a conversation that begins with an assistant: providers require a
 // user's message first (invariant 9).
 const openingText = "[The conversation begins with the assistant.]"
-
-// atomEnd returns where the atom that begins at i ends.
-func atomEnd(slots []Slot, i int) int {
-	end := i + 1
-	for len(slots[i].Calls) > 0 && end < len(slots) && slots[end].Role == core.RoleTool {
-		end++
-	}
-	return end
-}
-
-// addAtom appends a message and, after one with tool calls, the results in the order of the
-// calls; unmatched results follow.
-func (p *assembly) addAtom(atom []Slot, messages map[core.MessageID]core.Message) {
-	head, rest := atom[0], slices.Clone(atom[1:])
-	if head.Place == core.PlaceCovered {
-		p.addNotes(head.Loop)
-		return
-	}
-	p.addMessage(head, messages[head.ID])
-	for _, call := range head.Calls {
-		i := slices.IndexFunc(rest, func(s Slot) bool { return s.CallID == call && !s.Orphan })
-		switch {
-		case i >= 0:
-			p.addMessage(rest[i], messages[rest[i].ID])
-			rest = slices.Delete(rest, i, i+1) // two calls may have one id
-		case head.Place != core.PlaceLeftOut:
-			p.Messages = append(p.Messages, p.newMessage(missingResult(call)))
-		}
-	}
-	for _, s := range rest {
-		p.addMessage(s, messages[s.ID])
-	}
-}
-
-// missingResult replaces a result that a call never got.
-func missingResult(call string) llm.Message {
-	return llm.Message{Role: core.RoleTool, ToolCallID: call, Content: "[no result: the call was interrupted]"}
-}
 
 // addMessage appends the message if it is sent in its place.
 func (p *assembly) addMessage(s Slot, m core.Message) {

@@ -3,6 +3,7 @@ package contextwindow_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -249,8 +250,8 @@ func TestAssemblePairsCallsAndResults(t *testing.T) {
 		{"all missing", []string{"a"}, nil, []string{"tool a [no result: the call was interrupted]"}},
 		{"an orphan between", []string{"a", "b"}, []result{{"a", "1"}, {"x", "?"}, {"b", "2"}}, []string{"tool a 1", "tool b 2", "user ?"}},
 		{"one answered twice", []string{"a", "b"}, []result{{"a", "1"}, {"a", "again"}, {"b", "2"}}, []string{"tool a 1", "tool b 2", "user again"}},
-		{"two calls with one id", []string{"a", "a"}, []result{{"a", "1"}, {"a", "2"}}, []string{"tool a 1", "tool a 2"}},
-		{"no ids", []string{"", ""}, []result{{"", "1"}, {"", "2"}}, []string{"tool  1", "tool  2"}},
+		{"two calls with one id", []string{"a", "a"}, []result{{"a", "1"}, {"a", "2"}}, []string{"tool a 1", "tool a_2 2"}},
+		{"no ids", []string{"", ""}, []result{{"", "1"}, {"", "2"}}, []string{"tool call_2 1", "tool call_3 2"}},
 		{"an orphan first", nil, []result{{"x", "?"}}, []string{"user ?"}},
 	}
 	for _, tt := range tests {
@@ -281,6 +282,41 @@ func TestAssemblePairsCallsAndResults(t *testing.T) {
 				t.Errorf("results (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Answers of providers that number their calls anew have equal ids; a prompt has not (found by
+// TestChaos with seed 5001: an earlier version of the summary brought the older one back).
+func TestCallsOfDifferentAnswersHaveDifferentIDs(t *testing.T) {
+	t.Parallel()
+	c := new(talk).user(20)
+	for _, ids := range [][]string{{"c", "d"}, {"c_2", "c"}, {"c"}} {
+		m := c.add(core.RoleAssistant, 40)
+		for _, id := range ids {
+			m.ToolCalls = append(m.ToolCalls, core.ToolCall{ID: id, Name: "f", Arguments: "{}"})
+		}
+		for _, id := range slices.Backward(ids) {
+			m := c.add(core.RoleTool, 20)
+			m.ToolCallID, m.Content = id, "of "+id
+		}
+	}
+	in := c.during(preset(t, "window"), 8_192, 1)
+	d, _ := cw.Plan(in)
+	var got []string
+	for _, m := range fits(t, c, in, d, d.Budget.Usable).Messages {
+		for _, call := range m.ToolCalls {
+			got = append(got, call.ID)
+		}
+		if m.Role == core.RoleTool {
+			got = append(got, m.ToolCallID+" "+m.Content)
+		}
+	}
+	want := []string{"c", "d", "c of c", "d of d", "c_2", "c_3", "c_2 of c_2", "c_3 of c", "c_4", "c_4 of c"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("ids (-want +got):\n%s", diff)
+	}
+	if calls := c.log[4].ToolCalls; calls[1].ID != "c" {
+		t.Errorf("got the calls %v in the log, want them as they came", calls)
 	}
 }
 
