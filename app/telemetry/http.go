@@ -137,7 +137,7 @@ func (t *Telemetry) Stream() (ended func(outcome string)) {
 	open.Inc()
 	return func(outcome string) {
 		open.Dec()
-		t.streams.ended.WithLabelValues(outcome).Inc()
 		t.streams.duration.WithLabelValues().Observe(time.Since(start).Seconds())
+		t.streams.ended.WithLabelValues(outcome).Inc() // last, as for runs
 	}
 }

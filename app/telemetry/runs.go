@@ -56,11 +56,11 @@ func (t *Telemetry) Run(ctx context.Context, run core.Run) (context.Context, fun
 	return ctx, func(status, code string) {
 		t.endRun(span, run.ID, status, code)
 		active.Dec()
-		t.runs.finished.WithLabelValues(agent, status).Inc()
 		t.runs.duration.WithLabelValues(agent, status).Observe(time.Since(start).Seconds())
 		if code != "" {
 			t.runs.failures.WithLabelValues(code).Inc()
 		}
+		t.runs.finished.WithLabelValues(agent, status).Inc() // last: who sees the end counted sees all of it
 	}
 }
 
