@@ -15,7 +15,7 @@ import (
 )
 
 // patience is how long a test waits for something that should happen immediately.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // closer is a bus that can be closed.
 type closer interface {

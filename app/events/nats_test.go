@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math/big"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
@@ -19,18 +20,19 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/events"
+	"bobbin/tests/process"
 )
 
 // startNATS starts a server that others operate and returns its URL, with the token.
 func startNATS(t testing.TB, token string) string {
 	t.Helper()
-	s := serveNATS(t, server.RANDOM_PORT, token)
+	s := serveNATS(t, "127.0.0.1", server.RANDOM_PORT, token)
 	return "nats://" + token + "@" + s.Addr().String()
 }
 
-func serveNATS(t testing.TB, port int, token string) *server.Server {
+func serveNATS(t testing.TB, host string, port int, token string) *server.Server {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, Authorization: token, NoLog: true, NoSigs: true})
+	s, err := server.NewServer(&server.Options{Host: host, Port: port, Authorization: token, NoLog: true, NoSigs: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,15 +56,9 @@ func dial(t testing.TB, url string, buffer int) *events.NATS {
 // is back, subscribers learn that they may have missed something.
 func TestNATSComesBack(t *testing.T) {
 	t.Parallel()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := free.Addr().(*net.TCPAddr).Port
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
-	bus := dial(t, "nats://hush@"+free.Addr().String(), 0) // nobody is there yet
+	free := netip.MustParseAddrPort(process.FreeAddress(t))
+	url := "nats://hush@" + free.String()
+	bus := dial(t, url, 0) // nobody is there yet
 	if err := bus.Check(t.Context()); err == nil {
 		t.Error("got no error, want to hear that the cluster cannot be reached")
 	}
@@ -77,14 +73,14 @@ func TestNATSComesBack(t *testing.T) {
 	if got := receive(t, s); got != "alone" {
 		t.Errorf("got %q in the same process, want it delivered", got)
 	}
-	serveNATS(t, port, "hush")
+	serveNATS(t, free.Addr().String(), int(free.Port()), "hush")
 	if got := receiveAny(t, s); got != "" {
 		t.Errorf("got %q, want the empty message that says that some may be lost", got)
 	}
 	if err := bus.Check(t.Context()); err != nil {
 		t.Errorf("check: %v", err)
 	}
-	connect(t, dial(t, "nats://hush@"+free.Addr().String(), 0), bus, "session.a")
+	connect(t, dial(t, url, 0), bus, "session.a")
 }
 
 // TestClusterKeepsOthersOut: without the secret nothing is heard.

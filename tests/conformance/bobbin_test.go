@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -96,7 +95,7 @@ func newBobbin(t *testing.T, database string) *bobbin {
 // newBobbinWith starts a Bobbin with its providers and more settings.
 func newBobbinWith(t *testing.T, database, settings string) *bobbin {
 	t.Helper()
-	b := &bobbin{gates: newGates(), addr: freeAddress(t)}
+	b := &bobbin{gates: newGates(), addr: process.FreeAddress(t)}
 	b.provider = newProvider(t, provider.Options{Pieces: answerPieces, Hold: b.gates.hold, Record: true, Say: say, Calls: callTools})
 	b.small = newProvider(t, provider.Options{Window: smallWindow, Say: say})
 	dir := den.Temp(t)
@@ -123,15 +122,6 @@ func newProvider(t *testing.T, o provider.Options) *provider.Server {
 	must(t, err)
 	t.Cleanup(p.Close)
 	return p
-}
-
-// freeAddress returns an address that nobody listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	must(t, err)
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 // start starts the process and waits until it takes requests.

@@ -28,10 +28,13 @@ func TestMCPServers(t *testing.T) {
 	shared := filepath.Join(dir, "shared")
 	must(t, os.Mkdir(shared, 0o700))
 	must(t, os.WriteFile(filepath.Join(shared, "notes.txt"), []byte("the bobbin is blue"), 0o600))
-	addr := freeAddress(t)
-	_, port, err := net.SplitHostPort(addr)
+	addr := process.FreeAddress(t)
+	host, port, err := net.SplitHostPort(addr)
 	must(t, err)
-	overHTTP := exec.Command(node, serverProgram(t, "server-everything"), "streamableHttp")
+	// The server takes a port and listens on every host.
+	listen := `data:text/javascript,import {Server} from "node:net"; const {listen} = Server.prototype;` +
+		`Server.prototype.listen = function(port, ...more) { return listen.call(this, port, "` + host + `", ...more); }`
+	overHTTP := exec.Command(node, "--import", listen, serverProgram(t, "server-everything"), "streamableHttp")
 	overHTTP.Dir, overHTTP.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "PORT=" + port}
 	p, err := den.Start(overHTTP, filepath.Join(dir, "everything.log"))
 	must(t, err)
@@ -39,7 +42,7 @@ func TestMCPServers(t *testing.T) {
 	for name, text := range map[string]string{
 		"files":  "name: files\nkind: mcp\ncommand: " + node + "\nargs: ['" + serverProgram(t, "server-filesystem") + "', '" + shared + "']\n",
 		"stdio":  "name: stdio\nkind: mcp\ncommand: " + node + "\nargs: ['" + serverProgram(t, "server-everything") + "']\n",
-		"remote": "name: remote\nkind: mcp\nurl: http://" + addr + "/mcp\nprivate_hosts: [127.0.0.1]\n",
+		"remote": "name: remote\nkind: mcp\nurl: http://" + addr + "/mcp\nprivate_hosts: [" + host + "]\n",
 	} {
 		must(t, os.WriteFile(filepath.Join(dir, "tools", name+".yaml"), []byte(text), 0o600))
 	}

@@ -88,7 +88,7 @@ func serveDemo(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	program, err := os.Executable()
 	must(t, err)
-	addr := freeAddress(t)
+	addr := process.FreeAddress(t)
 	cmd := exec.Command(program, append([]string{"serve", "--addr", addr, "--data-dir", filepath.Join(dir, "data"), "--default-llm", "demo"}, args...)...)
 	cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, serveVariable + "=1", "npm_config_offline=true"}
 	p, err := den.Start(cmd, filepath.Join(dir, "log"))
@@ -102,6 +102,11 @@ func serveDemo(t *testing.T, dir string, args ...string) string {
 	c, err := native.New(native.Options{URL: "http://" + addr})
 	must(t, err)
 	poll(t, "Bobbin's start", func() bool {
+		select {
+		case <-p.Exited:
+			t.Fatalf("Bobbin ended at its start: %s", p.Cmd.ProcessState)
+		default:
+		}
 		_, err := c.Version(t.Context())
 		return err == nil
 	})

@@ -79,8 +79,8 @@ func until(t testing.TB, feed <-chan core.Event, what string, fits func(core.Eve
 			if fits(e) {
 				return e
 			}
-		case <-time.After(30 * time.Second):
-			t.Fatalf("no %s within 30 seconds", what)
+		case <-time.After(apptest.Patience):
+			t.Fatalf("no %s within %s", what, apptest.Patience)
 		}
 	}
 }

@@ -93,7 +93,7 @@ func TestStoredKeys(t *testing.T) {
 		_, err = report.CreateSession(t.Context(), core.Session{})
 		wantRefused(t, err, http.StatusForbidden, "missing_scope")
 
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), apptest.Patience)
 		defer cancel()
 		ended, goesOn := openFeed(ctx, h, web, id), openFeed(ctx, h, report, id)
 		operateOn(h, func(s *ops.Service) error {

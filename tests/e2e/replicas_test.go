@@ -3,7 +3,7 @@ package e2e_test
 import (
 	"context"
 	"errors"
-	"net"
+
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/process"
 	"bobbin/tests/provider"
 )
 
@@ -26,7 +27,7 @@ func withCluster(addr string, peers ...string) apptest.Setting {
 // newReplicas starts two houses on one PostgreSQL that are joined by their own cluster.
 func newReplicas(t *testing.T, p *provider.Server) (a, b *apptest.Bobbin) {
 	t.Helper()
-	addr := freeAddr(t)
+	addr := process.FreeAddress(t)
 	url := dbtest.PostgresURL(t)
 	a = apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p), apptest.WithGrace(time.Millisecond), withCluster(addr))
 	b = apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p), apptest.WithGrace(time.Millisecond), withCluster("127.0.0.1:0", addr))
@@ -34,20 +35,6 @@ func newReplicas(t *testing.T, p *provider.Server) (a, b *apptest.Bobbin) {
 		t.Errorf("the start-up lines say %q, want that it looks for %s", said, addr)
 	}
 	return a, b
-}
-
-// freeAddr returns an address of this machine that nobody listens on.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := free.Addr().String()
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return addr
 }
 
 // log is what a watcher got of a run.

@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/process"
 	"bobbin/tests/provider"
 )
 
@@ -40,7 +41,7 @@ func newPair(t *testing.T) *pair {
 		return []provider.Call{{ID: "call_1", Name: "calculator", Arguments: `{"expression": "6*7"}`}}
 	}})
 	t.Cleanup(p.letAllGo)
-	addr := freeAddr(t)
+	addr := process.FreeAddress(t)
 	url := dbtest.PostgresURL(t)
 	agent := apptest.WithAgent("careful", "name: careful\nsystem_prompt: You ask before you act.\ntools: [calculator]\ntool_settings:\n  calculator: {approval: always}\n")
 	p.a = apptest.New(t, url, apptest.WithModel("house", 32_000, 2048, model), apptest.WithGrace(time.Millisecond), withCluster(addr), agent)

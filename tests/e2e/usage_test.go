@@ -43,7 +43,7 @@ func TestTitleInTheStreamOfTheMessage(t *testing.T) {
 		if q == question {
 			select { // the answer goes on when the client has the title
 			case <-received:
-			case <-time.After(20 * time.Second):
+			case <-time.After(apptest.Patience):
 			}
 		}
 	}})

@@ -317,7 +317,7 @@ func (f *fuzz) healthy() {
 
 // settled waits until there are as few goroutines as before, or not any fewer.
 func settled(before int) int {
-	deadline := time.Now().Add(15 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		now := runtime.NumGoroutine()
 		if now <= before+4 || time.Now().After(deadline) {

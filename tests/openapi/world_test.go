@@ -132,7 +132,7 @@ func (w *world) do(o *owner, method, path string, body any, headers ...string) (
 		}
 		sent = bytes.NewReader(data)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, w.url+path, sent)
 	if err != nil {

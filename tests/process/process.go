@@ -162,6 +162,23 @@ func (p *Process) Kill() {
 	<-p.Exited
 }
 
+// FreeAddress returns an address of this machine that nobody listens on, for a server that has to
+// be told where to listen, or is started again at the same place. Its host belongs to this
+// process: nobody else is given the port before the server listens.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	pid := os.Getpid()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", fmt.Sprintf("127.%d.%d.%d:0", 64+pid>>16&127, pid>>8&255, pid&255))
+	if err != nil { // only Linux has all addresses from 127.0.0.0 on
+		listener, err = new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
 // Door is where a process can be reached: its address while it is up. Safe for
 // concurrent use.
 type Door struct {

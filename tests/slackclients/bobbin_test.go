@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -73,7 +72,7 @@ type bobbin struct {
 // newBobbin starts Slack, the people, a model and a Bobbin.
 func newBobbin(t *testing.T, database string, socket bool) *bobbin {
 	t.Helper()
-	b := &bobbin{gates: &gates{closed: map[string]*gate{}}, clock: &clock{}, dir: den.Temp(t), database: database, socket: socket, addr: freeAddress(t)}
+	b := &bobbin{gates: &gates{closed: map[string]*gate{}}, clock: &clock{}, dir: den.Temp(t), database: database, socket: socket, addr: process.FreeAddress(t)}
 	b.world = newWorld(t, fakeslack.Options{AckTimeout: 5 * time.Second, Now: b.clock.read,
 		RetryDelays: []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}})
 	b.bob = b.ws.AddUser("Bob", "bob@example.org")
@@ -103,16 +102,6 @@ func (b *bobbin) configure(t *testing.T, apiURL string) {
 			t.Logf("the end of Bobbin's log:\n%s", log[max(0, len(log)-6000):])
 		}
 	})
-}
-
-// freeAddress returns an address that nobody listens on: a process that is started again has the
-// same one.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	must(t, err)
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 // start starts the process and waits until it takes requests, and has its socket.

@@ -38,7 +38,7 @@ func httpTool(t *testing.T, d core.ToolDefinition) *tools.Custom {
 
 func callTool(t *testing.T, tool tools.Tool, arguments string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	return tool.Call(ctx, tools.Call{ID: "call_1", Arguments: arguments, Session: core.Session{ID: "s"}})
 }

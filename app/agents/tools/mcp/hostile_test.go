@@ -11,6 +11,7 @@ import (
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 	"bobbin/tests/mcptest"
+	"bobbin/tests/process"
 )
 
 // What a program writes beside the protocol is dropped, and what it writes in a flood costs neither
@@ -28,12 +29,14 @@ func TestNoise(t *testing.T) {
 			if got := call(t, s, "test__echo", `{"text":"x"}`); got != "x" {
 				t.Fatalf("got %s\n%.2000s", got, log)
 			}
-			text := log.String()
-			for _, part := range want {
-				if !strings.Contains(text, part) {
-					t.Errorf("the log has no %s: %.2000s", part, text)
+			for _, part := range want { // its lines come beside the answer
+				for limit := time.Now().Add(patience); !strings.Contains(log.String(), part); process.Pause(t.Context(), time.Millisecond) {
+					if time.Now().After(limit) {
+						t.Fatalf("the log has no %s: %.2000s", part, log)
+					}
 				}
 			}
+			text := log.String()
 			if len(text) > 200_000 || strings.Contains(text, "\x1b") {
 				t.Errorf("the log has %d bytes", len(text))
 			}

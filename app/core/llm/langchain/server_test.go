@@ -96,7 +96,7 @@ func collect(ctx context.Context, m llm.Model, req llm.Request) (res llm.Respons
 
 func timeLimit(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
