@@ -48,7 +48,7 @@ show-% fault: export BOBBIN_TEST_LONG = 1
 show-% fault: export BOBBIN_TEST_SEED ?= 1
 
 explore: TIME ?= 30m
-explore: ## all random tests with new seeds for TIME=30m, several packages at once: a line for each failure
+explore: ## all random tests with new seeds and all fuzz targets for TIME=30m, several packages at once: a line for each failure
 	go run ./tests/explore -time $(TIME) $(PKG)
 
 nightly: export BOBBIN_TEST_SEED ?= $(shell date +%s)

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -50,11 +53,14 @@ type world struct{}
 func (world) roll() { inner(nil) }`,
 		"a.go": "package a",
 	})
-	got, err := findRandomTests(dir)
+	got, targets, err := findRandomTests(dir)
 	if diff := cmp.Diff([]string{"TestDirect", "TestHelper", "TestMethod", "TestVariable"}, got); err != nil || diff != "" {
 		t.Errorf("random tests (-want +got):\n%s%v", diff, err)
 	}
-	if _, err := findRandomTests(write(t, map[string]string{"a_test.go": "package"})); err == nil {
+	if diff := cmp.Diff([]string{"FuzzX"}, targets); diff != "" {
+		t.Errorf("fuzz targets (-want +got):\n%s", diff)
+	}
+	if _, _, err := findRandomTests(write(t, map[string]string{"a_test.go": "package"})); err == nil {
 		t.Error("got no error for half a file")
 	}
 }
@@ -86,20 +92,53 @@ func module() map[string]string {
 		"tests/seed/seed.go": "package seed\n\nimport \"os\"\n\nfunc Value() string { return os.Getenv(\"BOBBIN_TEST_SEED\") }\n",
 		"fine/fine_test.go":  "package fine\n\nimport (\n\t\"testing\"\n\n\t\"bobbin/tests/seed\"\n)\n\nfunc TestFine(t *testing.T) { seed.Value() }\n",
 		"odd/odd_test.go": "package odd\n\nimport (\n\t\"testing\"\n\n\t\"bobbin/tests/seed\"\n)\n\nfunc TestOdd(t *testing.T) {\n\tif s := seed.Value(); (s[len(s)-1]-'0')%2 == 1 {\n\t\tt.Error(s, \"is odd\")\n\t}\n}\n" +
-			"\nfunc TestNever(t *testing.T) { t.Error(\"is not random\") }\n",
+			"\nfunc TestNever(t *testing.T) { t.Error(\"is not random\") }\n" +
+			"\nfunc FuzzOdd(f *testing.F) {\n\tf.Add(1)\n\tf.Fuzz(func(t *testing.T, n int) { t.Error(n) })\n}\n",
 	}
 }
 
-// explore runs the command in a module and returns what it printed and its status.
-func explore(t *testing.T, dir string, args ...string) (string, int) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+// newExplorerCommand returns the command in a module.
+func newExplorerCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "EXPLORE_MAIN=1")
+	return cmd
+}
+
+// runExplorer runs the command in a module and returns what it printed and its status.
+func runExplorer(t *testing.T, dir string, args ...string) (string, int) {
+	t.Helper()
+	cmd := newExplorerCommand(t.Context(), dir, args...)
 	out, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
 	return string(out), cmd.ProcessState.ExitCode()
+}
+
+// interruptExplorer runs the command in a module until it has printed all of the texts, interrupts
+// it, and returns what it printed and its status.
+func interruptExplorer(t *testing.T, dir string, texts []string, args ...string) (string, int) {
+	t.Helper()
+	cmd := newExplorerCommand(t.Context(), dir, args...)
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	missing := func(text string) bool { return !strings.Contains(out.String(), text) }
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+		out.WriteString(lines.Text() + "\n")
+		if !slices.ContainsFunc(texts, missing) {
+			_ = cmd.Process.Signal(os.Interrupt) // an error means that it has ended
+		}
+	}
+	if exit := (*exec.ExitError)(nil); !errors.As(cmd.Wait(), &exit) {
+		t.Errorf("got status 0 and %s", out.String())
+	}
+	return out.String(), cmd.ProcessState.ExitCode()
 }
 
 func TestMain(m *testing.M) {
@@ -113,21 +152,30 @@ func TestMain(m *testing.M) {
 func TestExplore(t *testing.T) {
 	t.Parallel()
 	root, kept := write(t, module()), t.TempDir()
-	out, status := explore(t, root, "-time=4s", "-seed=10", "-p=2", "-out="+kept)
-	if want := "FAIL  ./odd TestOdd  seed 11  BOBBIN_TEST_SEED=11 scripts/test -run '^TestOdd$' ./odd\n"; status != 1 || !strings.Contains(out, want) && !strings.Contains(out, strings.ReplaceAll(want, "11", "13")) {
-		t.Errorf("got status %d and %s, want 1 and a line for the odd seed", status, out)
+	texts := []string{"FAIL  ./odd TestOdd  seed ", "FAIL  ./odd FuzzOdd  seed "}
+	out, status := interruptExplorer(t, root, texts, "-time=5m", "-seed=11", "-p=2", "-out="+kept)
+	if status != 1 {
+		t.Errorf("got status %d, want 1", status)
 	}
-	if strings.Contains(out, "TestFine") || strings.Contains(out, "TestNever") || !strings.Contains(out, "2 random tests in 2 packages") {
+	for _, line := range []string{
+		`(?m)^2 random tests in 2 packages and 1 fuzz targets for 5m0s, first seed 11, failures in `,
+		`(?m)^FAIL  ./odd TestOdd  seed \d*[13579]  BOBBIN_TEST_SEED=\d*[13579] scripts/test -run '\^TestOdd\$' ./odd$`,
+		`(?m)^FAIL  ./odd FuzzOdd  seed \d+  scripts/test -run '\^FuzzOdd\$' ./odd$`,
+		`(?m)^./odd +FuzzOdd +\d+ +[1-9]`,
+	} {
+		if !regexp.MustCompile(line).MatchString(out) {
+			t.Errorf("got %s, want a line %s", out, line)
+		}
+	}
+	if strings.Contains(out, "TestFine") || strings.Contains(out, "TestNever") {
 		t.Errorf("got %s, want failures of the random tests alone", out)
 	}
-	logs, err := filepath.Glob(filepath.Join(kept, "odd-*.log"))
-	if err != nil || len(logs) == 0 {
-		t.Fatalf("nothing was kept: %v", err)
+	if seed := regexp.MustCompile(`TestOdd  seed (\d+)`).FindStringSubmatch(out); seed != nil {
+		if text, err := os.ReadFile(filepath.Join(kept, "odd-"+seed[1]+".log")); err != nil || !bytes.Contains(text, []byte("is odd")) {
+			t.Errorf("got %s, %v, want what the test printed", text, err)
+		}
 	}
-	if text, err := os.ReadFile(logs[0]); err != nil || !bytes.Contains(text, []byte("is odd")) {
-		t.Errorf("got %s, %v, want what the test printed", text, err)
-	}
-	if out, status := explore(t, root, "-time=2s", "./fine"); status != 0 || !strings.Contains(out, "./fine") {
+	if out, status := runExplorer(t, root, "-time=2s", "./fine"); status != 0 || !strings.Contains(out, "./fine") {
 		t.Errorf("got status %d and %s, want 0 and the table", status, out)
 	}
 }
@@ -138,7 +186,7 @@ func TestBadArguments(t *testing.T) {
 	for want, args := range map[string][]string{
 		"must be greater than 0": {"-time=0s"}, "no random tests in ./tests/seed": {"./tests/seed"}, "go list": {"./nowhere"},
 	} {
-		if out, status := explore(t, root, args...); status != 2 || !strings.Contains(out, want) {
+		if out, status := runExplorer(t, root, args...); status != 2 || !strings.Contains(out, want) {
 			t.Errorf("%v: got status %d and %s, want 2 and %q", args, status, out, want)
 		}
 	}

@@ -10,20 +10,21 @@ import (
 	"strings"
 )
 
-// findRandomTests returns the tests of a folder that draw random numbers: those whose body names
-// something of package seed that a seed changes, or something of their own package that does.
-// Names are compared, not what they stand for, so a test too many may be among them.
-func findRandomTests(dir string) ([]string, error) {
+// findRandomTests returns the tests of a folder that draw random numbers, and its fuzz targets.
+// Tests are those whose body names something of package seed that a seed changes, or something of
+// their own package that does. Names are compared, not what they stand for, so a test too many may
+// be among them.
+func findRandomTests(dir string) (tests, targets []string, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	names := map[string]map[string]bool{} // what a declaration mentions
 	random := map[string]bool{}           // declarations that draw
 	for _, file := range files {
 		tree, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, d := range tree.Decls {
 			name, mentioned, draws := inspectDeclaration(d)
@@ -45,14 +46,17 @@ func findRandomTests(dir string) ([]string, error) {
 			}
 		}
 	}
-	var tests []string
 	for name := range names {
-		if random[name] && strings.HasPrefix(name, "Test") && name != "TestMain" {
+		switch {
+		case strings.HasPrefix(name, "Fuzz"):
+			targets = append(targets, name)
+		case random[name] && strings.HasPrefix(name, "Test") && name != "TestMain":
 			tests = append(tests, name)
 		}
 	}
 	slices.Sort(tests)
-	return tests, nil
+	slices.Sort(targets)
+	return tests, targets, nil
 }
 
 // inspectDeclaration returns the name of a function, method or variable, the names it mentions,

@@ -1,7 +1,7 @@
-// Command explore runs the random tests of the module with new seeds, again and again, several
-// packages at once, until the time is over. It prints a line for each failure, with the command
-// that repeats it, and keeps what the tests printed. Its status is 1 if a test failed, 2 if it
-// could not begin.
+// Command explore runs the random tests of the module with new seeds, and its fuzz targets, again
+// and again, several packages at once, until the time is over. It prints a line for each failure,
+// with the command that repeats it, and keeps what the tests printed. Its status is 1 if a test
+// failed, 2 if it could not begin.
 //
 //	go run ./tests/explore -time 30m             everything
 //	go run ./tests/explore -time 5m ./app/core/...
@@ -22,6 +22,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -82,12 +83,16 @@ func newExplorer(ctx context.Context, out string, first int64, patterns []string
 	e := &explorer{out: out, first: first, next: first}
 	for line := range strings.Lines(string(listed)) {
 		f := strings.Fields(line)
-		tests, err := findRandomTests(f[3])
+		tests, targets, err := findRandomTests(f[3])
 		if err != nil {
 			return nil, err
 		}
+		pkg := "." + strings.TrimPrefix(f[0], f[1])
 		if len(tests) > 0 {
-			e.suites = append(e.suites, &suite{pkg: "." + strings.TrimPrefix(f[0], f[1]), dir: f[3], tests: tests, race: isRaced(f[2], f[0])})
+			e.suites = append(e.suites, &suite{pkg: pkg, dir: f[3], tests: tests, race: isRaced(f[2], f[0])})
+		}
+		for _, target := range targets {
+			e.suites = append(e.suites, &suite{pkg: pkg, dir: f[3], tests: []string{target}, fuzz: true})
 		}
 	}
 	if len(e.suites) == 0 {
@@ -121,11 +126,15 @@ func isRaced(root, pkg string) bool {
 
 // run runs the suites until the time is over and returns how many failures there were.
 func (e *explorer) run(ctx context.Context, duration time.Duration, atOnce int) int {
-	tests := 0
+	tests, targets := 0, 0
 	for _, s := range e.suites {
-		tests += len(s.tests)
+		if s.fuzz {
+			targets++
+		} else {
+			tests += len(s.tests)
+		}
 	}
-	fmt.Printf("%d random tests in %d packages for %s, first seed %d, failures in %s\n", tests, len(e.suites), duration, e.first, e.out)
+	fmt.Printf("%d random tests in %d packages and %d fuzz targets for %s, first seed %d, failures in %s\n", tests, len(e.suites)-targets, targets, duration, e.first, e.out)
 	ctx, cancel := context.WithTimeout(ctx, duration)
 	defer cancel()
 	end := time.Now().Add(duration)
@@ -164,7 +173,7 @@ func (e *explorer) turn(ctx context.Context) bool {
 	s, seed := e.queue[0], e.next
 	e.queue, e.next = e.queue[1:], e.next+1
 	e.mu.Unlock()
-	if s.binary == "" {
+	if s.binary == "" && !s.fuzz {
 		if err := s.build(ctx, e.binaries); err != nil {
 			if ctx.Err() == nil {
 				e.fail(s, []string{""}, seed, err.Error())
@@ -206,7 +215,11 @@ func (e *explorer) report() {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "package\ttests\truns\tfailures")
 	for _, s := range e.suites {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", s.pkg, len(s.tests), s.runs, s.failures)
+		tests := strconv.Itoa(len(s.tests))
+		if s.fuzz {
+			tests = s.tests[0]
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\n", s.pkg, tests, s.runs, s.failures)
 	}
 	_ = w.Flush()
 }

@@ -14,11 +14,12 @@ import (
 	"time"
 )
 
-// suite is the random tests of a package.
+// suite is the random tests of a package, or one of its fuzz targets.
 type suite struct {
 	pkg   string // seen from the root: "./app/runs"
 	dir   string
 	tests []string
+	fuzz  bool
 	race  bool
 
 	binary   string // empty = not built yet
@@ -42,11 +43,18 @@ func (s *suite) build(ctx context.Context, folder string) error {
 	return nil
 }
 
-// explore runs the tests once with the seed, in an order that it decides, too. It returns the
-// tests that failed, "" for the whole program, and what was printed.
+// fuzzTime is how long a fuzz target has its turn.
+const fuzzTime = "20s"
+
+// explore runs the tests once with the seed, in an order that it decides, too, or fuzzes for a
+// while: Go writes the input of a failure into testdata, where it is a fixed case from then on.
+// It returns the tests that failed, "" for the whole program, and what was printed.
 func (s *suite) explore(ctx context.Context, seed int64) (failed []string, out string) {
 	pattern := "^(" + strings.Join(s.tests, "|") + ")$"
 	cmd := exec.CommandContext(ctx, s.binary, "-test.run="+pattern, fmt.Sprintf("-test.shuffle=%d", seed), "-test.timeout=20m", "-test.v")
+	if s.fuzz { // only go test instruments the code
+		cmd = exec.CommandContext(ctx, "go", "test", "-trimpath", "-vet=off", "-run=^$", "-fuzz="+pattern, "-fuzztime="+fuzzTime, "-parallel=1", s.dir)
+	}
 	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), fmt.Sprintf("BOBBIN_TEST_SEED=%d", seed))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C in the terminal reaches explore alone
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -85,8 +93,11 @@ func failedTests(out string) []string {
 	return slices.Compact(tests)
 }
 
-// command returns what repeats a test with the seed.
+// command returns what repeats a test with the seed. The inputs of fuzz targets are in testdata.
 func command(test, pkg string, seed int64) string {
+	if strings.HasPrefix(test, "Fuzz") {
+		return fmt.Sprintf("scripts/test -run '^%s$' %s", test, pkg)
+	}
 	if test == "" {
 		return fmt.Sprintf("BOBBIN_TEST_SEED=%d scripts/test %s", seed, pkg)
 	}
