@@ -140,17 +140,7 @@ func closeCalls(ctx context.Context, j *runs.Recorder, run core.Run, log []core.
 // randomRun says something, perhaps calls a tool, and ends in one of many ways.
 func randomRun(ctx context.Context, d *dice, j *runs.Recorder, run core.Run) error {
 	if d.n(3) == 0 {
-		call := message(run, core.RoleAssistant, "")
-		call.ToolCalls = []core.ToolCall{{ID: string(core.NewID[core.MessageID]()), Name: "clock"}}
-		if _, err := j.Append(ctx, write(run, call)); err != nil {
-			return err
-		}
-		if d.n(2) == 0 {
-			return errors.New("tools are out of order")
-		}
-		result := message(run, core.RoleTool, "noon")
-		result.ToolCallID = call.ToolCalls[0].ID
-		if _, err := j.Append(ctx, write(run, result)); err != nil {
+		if err := callTool(ctx, j, run, d.n(2) == 0); err != nil {
 			return err
 		}
 	}
@@ -171,6 +161,22 @@ func randomRun(ctx context.Context, d *dice, j *runs.Recorder, run core.Run) err
 	default:
 		return answer(ctx, j, run)
 	}
+}
+
+// callTool appends a tool call and, unless that fails, its result.
+func callTool(ctx context.Context, j *runs.Recorder, run core.Run, fails bool) error {
+	call := message(run, core.RoleAssistant, "")
+	call.ToolCalls = []core.ToolCall{{ID: string(core.NewID[core.MessageID]()), Name: "clock"}}
+	if _, err := j.Append(ctx, write(run, call)); err != nil {
+		return err
+	}
+	if fails {
+		return errors.New("tools are out of order")
+	}
+	result := message(run, core.RoleTool, "noon")
+	result.ToolCallID = call.ToolCalls[0].ID
+	_, err := j.Append(ctx, write(run, result))
+	return err
 }
 
 // checkSession checks that every run has ended, and that the messages came into

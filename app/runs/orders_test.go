@@ -1,0 +1,132 @@
+package runs_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/runs"
+	"bobbin/tests/coretest"
+)
+
+// A run and one that waits behind it meet a cancel, the stop of their process, a database that
+// refuses a write, and one whose acknowledgement is lost, in every order and at every point of the
+// run. TestEverythingAtOnce has more of everything and draws the order.
+func TestEveryOrder(t *testing.T) {
+	t.Parallel()
+	steps := []string{"cancel", "stop", "refused write", "lost acknowledgement", "tool call", "answer"}
+	for order := range permutations(steps) {
+		if slices.Index(order, "answer") < slices.Index(order, "tool call") {
+			continue
+		}
+		t.Run(strings.Join(order, ", "), func(t *testing.T) {
+			simulate(t, func(t *testing.T) { runInOrder(t, order) })
+		})
+	}
+}
+
+// permutations yields the texts in each of their orders.
+func permutations(texts []string) func(yield func([]string) bool) {
+	return func(yield func([]string) bool) {
+		if len(texts) == 0 {
+			yield(nil)
+			return
+		}
+		for i, first := range texts {
+			rest := slices.Delete(slices.Clone(texts), i, i+1)
+			for order := range permutations(rest) {
+				if !yield(append([]string{first}, order...)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// runInOrder takes the steps, each when nothing moves any more.
+func runInOrder(t *testing.T, order []string) {
+	db := coretest.New()
+	call, end := make(chan struct{}), make(chan struct{})
+	do := func(ctx context.Context, j *runs.Recorder, run core.Run) error {
+		if err := closeCalls(ctx, j, run, db.Log(run.SessionID)); err != nil {
+			return err
+		}
+		say(ctx, j, run, core.NewID[core.MessageID](), 0, "x")
+		if err := await(ctx, call); err != nil {
+			return err
+		}
+		if err := callTool(ctx, j, run, false); err != nil {
+			return err
+		}
+		if err := await(ctx, end); err != nil {
+			return err
+		}
+		return answer(ctx, j, run)
+	}
+	start := func(worker string) *process {
+		return newProcess(t, db, worker, runs.Limits{Concurrent: 4, Grace: 5 * time.Second}, do).run(t)
+	}
+	a := start("a")
+	b := start("b")
+	first := a.accept(t, "first")
+	second := a.accept(t, "second")
+	refuse, lose := false, false
+	db.Before(func(call string) error { return failOnce(&refuse, call) })
+	db.After(func(call string) error { return failOnce(&lose, call) })
+	for _, step := range order {
+		synctest.Wait()
+		switch step {
+		case "cancel":
+			run, _, err := db.Runs.RequestCancel(t.Context(), ann, first.ID)
+			if err != nil {
+				t.Errorf("cancel: %v", err)
+			}
+			if run.Status == core.RunRunning {
+				a.service.Cancel(run.ID)
+			}
+		case "stop":
+			a.stop()
+			a = start("a/2")
+		case "refused write":
+			db.Edit(func() { refuse = true })
+		case "lost acknowledgement":
+			db.Edit(func() { lose = true })
+		case "tool call":
+			close(call)
+		case "answer":
+			close(end)
+		}
+	}
+	<-time.After(3 * time.Minute)
+	a.stop()
+	b.stop()
+	checkSession(t, db, first.SessionID)
+	if got := db.Run(first.ID).Status; got != core.RunCanceled &&
+		(got != core.RunSucceeded || slices.Index(order, "cancel") < slices.Index(order, "answer")) {
+		t.Errorf("the first run is %s", got)
+	}
+	a.wantStatus(t, second, core.RunSucceeded)
+}
+
+// await waits until the channel is closed, or for the end of ctx.
+func await(ctx context.Context, c <-chan struct{}) error {
+	select {
+	case <-c:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// failOnce is an error for the next write if it may fail.
+func failOnce(may *bool, call string) error {
+	if call != "Write" || !*may {
+		return nil
+	}
+	*may = false
+	return errDown
+}
