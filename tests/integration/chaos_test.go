@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"bobbin/app/agents/tools"
@@ -19,23 +20,18 @@ import (
 	"bobbin/tests/seed"
 )
 
-// chaos is a model, a summarizer and tools that do whatever they like.
+// chaos is a model, a summarizer, tools and a user that do whatever they like. Each has random
+// numbers of its own: what one does changes nothing for the others.
 type chaos struct {
-	t      *testing.T
-	count  *tokens.Counter
-	mu     sync.Mutex
-	rand   *rand.Rand // guarded by mu
-	faults []string   // guarded by mu; of the prompts
+	t                   *testing.T
+	count               *tokens.Counter
+	model, writer, user *rand.Rand
+	mu                  sync.Mutex
+	faults              []string // guarded by mu; of the prompts
 }
 
-func (c *chaos) n(n int) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.rand.IntN(n)
-}
-
-// model returns a model of the window that checks every prompt.
-func (c *chaos) model(name string, window int) *llm.Script {
+// newModel returns a model of the window that checks every prompt.
+func (c *chaos) newModel(name string, window int) *llm.Script {
 	return llm.Scripted(llm.Step{Repeat: true, From: func(req llm.Request) llm.Step {
 		c.check(req, name, window)
 		return c.step(req)
@@ -44,30 +40,30 @@ func (c *chaos) model(name string, window int) *llm.Script {
 
 // step is what the model does.
 func (c *chaos) step(req llm.Request) llm.Step {
-	words := strings.Fields(strings.Repeat("some words of an answer \x00 \xff ", 1+c.n(40)))
+	words := strings.Fields(strings.Repeat("some words of an answer \x00 \xff ", 1+c.model.IntN(40)))
 	fail := func(kind llm.ErrorKind) error {
-		return &llm.Error{Kind: kind, Provider: "scripted", Message: "no", Limit: c.n(2) * 6000, Requested: c.n(2) * 9000}
+		return &llm.Error{Kind: kind, Provider: "scripted", Message: "no", Limit: c.model.IntN(2) * 6000, Requested: c.model.IntN(2) * 9000}
 	}
 	kinds := []llm.ErrorKind{llm.KindContextLength, llm.KindTruncated, llm.KindAuth, llm.KindContentFilter, llm.KindNetwork}
-	switch c.n(12) {
+	switch c.model.IntN(12) {
 	case 0:
-		return llm.Fail(fail(kinds[c.n(len(kinds))]))
+		return llm.Fail(fail(kinds[c.model.IntN(len(kinds))]))
 	case 1:
-		return llm.Step{Text: words, Err: fail(kinds[c.n(len(kinds))])}
+		return llm.Step{Text: words, Err: fail(kinds[c.model.IntN(len(kinds))])}
 	case 2:
 		return llm.Step{Reasoning: "hm"}
 	case 3:
-		return llm.Step{Text: words, Gate: llm.NewGate(), GateAfter: c.n(4)} // says no more
+		return llm.Step{Text: words, Gate: llm.NewGate(), GateAfter: c.model.IntN(4)} // says no more
 	case 4, 5, 6, 7:
 		names := []string{"dump", "fire", "boom", "hang", "nothing", "", "functions.dump", "grumble"}
 		var calls []core.ToolCall
-		for range 1 + c.n(4) {
+		for range 1 + c.model.IntN(4) {
 			calls = append(calls, core.ToolCall{
-				ID: []string{"", "c", "d", core.NewID[string]()}[c.n(4)], Name: names[c.n(len(names))],
-				Arguments: []string{"{}", "", "{\"a\": ", strings.Repeat("long ", 2000)}[c.n(4)],
+				ID: []string{"", "c", "d", core.NewID[string]()}[c.model.IntN(4)], Name: names[c.model.IntN(len(names))],
+				Arguments: []string{"{}", "", "{\"a\": ", strings.Repeat("long ", 2000)}[c.model.IntN(4)],
 			})
 		}
-		return llm.Step{Text: words[:c.n(2)], ToolCalls: calls, Usage: &core.Usage{InputTokens: c.size(req)}}
+		return llm.Step{Text: words[:c.model.IntN(2)], ToolCalls: calls, Usage: &core.Usage{InputTokens: c.size(req)}}
 	default:
 		return llm.Step{Text: words, Usage: &core.Usage{InputTokens: c.size(req) * 5 / 4}}
 	}
@@ -120,22 +116,26 @@ func (c *chaos) check(req llm.Request, name string, window int) {
 // tools returns tools of every kind.
 func (c *chaos) tools() []tools.Tool {
 	return []tools.Tool{fire{}, boom{},
-		chaosTool{"dump", func(context.Context) (string, error) { return strings.Repeat("line of it\n", 1+c.n(3)*8000), nil }},
-		chaosTool{"hang", func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() }},
-		chaosTool{"grumble", func(context.Context) (string, error) { return "", errors.New("no \x00 \xff way") }},
+		chaosTool{"dump", func(_ context.Context, arguments string) (string, error) {
+			return strings.Repeat("line of it\n", 1+len(arguments)%3*8000), nil
+		}},
+		chaosTool{"hang", func(ctx context.Context, _ string) (string, error) { <-ctx.Done(); return "", ctx.Err() }},
+		chaosTool{"grumble", func(context.Context, string) (string, error) { return "", errors.New("no \x00 \xff way") }},
 	}
 }
 
 type chaosTool struct {
 	name string
-	do   func(ctx context.Context) (string, error)
+	do   func(ctx context.Context, arguments string) (string, error)
 }
 
 func (f chaosTool) Spec() llm.ToolSpec {
 	return llm.ToolSpec{Name: f.name, Description: "does " + f.name, Parameters: []byte(`{"type":"object","properties":{}}`)}
 }
-func (f chaosTool) Idempotent() bool                                       { return f.name != "hang" }
-func (f chaosTool) Call(ctx context.Context, _ tools.Call) (string, error) { return f.do(ctx) }
+func (f chaosTool) Idempotent() bool { return f.name != "hang" }
+func (f chaosTool) Call(ctx context.Context, call tools.Call) (string, error) {
+	return f.do(ctx, call.Arguments)
+}
 
 // Whatever models, tools, users and operators do, every run
 // ends in words, every prompt is valid and fits, and the log can be stored.
@@ -144,42 +144,55 @@ func TestChaos(t *testing.T) {
 	seed.SkipInCI(t)
 	for n := range uint64(4) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			simulate(t, func(t *testing.T) { riot(t, n) })
+			simulate(t, func(t *testing.T) { riot(t, n, func() {}) })
 		})
 	}
 }
 
-// riot is one conversation.
-func riot(t *testing.T, stream uint64) {
+// The same, but what a step sets in motion comes to rest before the next step: the seed alone
+// decides what happens. With CI's seed, each of these conversations has prompts in which two calls
+// would have one id.
+func TestChaosStepByStep(t *testing.T) {
+	t.Parallel()
+	for _, n := range []uint64{4, 5} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			simulate(t, func(t *testing.T) { riot(t, n, synctest.Wait) })
+		})
+	}
+}
+
+// riot is one conversation, with a rest after each step.
+func riot(t *testing.T, stream uint64, rest func()) {
 	count := tokens.NewCounter()
-	c := &chaos{t: t, count: count, rand: seed.Rand(t, stream)}
+	c := &chaos{t: t, count: count, model: seed.Rand(t, 3*stream), writer: seed.Rand(t, 3*stream+1), user: seed.Rand(t, 3*stream+2)}
 	s := newSettings(8192, llm.Scripted(), c.tools()...)
-	s.models[""], s.models["large"], s.models["small"] = c.model("default", 8192), c.model("large", 32_000), c.model("small", 3000)
+	s.models[""], s.models["large"], s.models["small"] = c.newModel("default", 8192), c.newModel("large", 32_000), c.newModel("small", 3000)
 	s.models["writer"] = llm.Scripted(llm.Step{Repeat: true, From: func(llm.Request) llm.Step {
-		return []llm.Step{{Text: []string{summaryText + " \x00"}}, {}, llm.Fail(&llm.Error{Kind: llm.KindOverloaded}), {Gate: llm.NewGate()}}[c.n(4)]
+		return []llm.Step{{Text: []string{summaryText + " \x00"}}, {}, llm.Fail(&llm.Error{Kind: llm.KindOverloaded}), {Gate: llm.NewGate()}}[c.writer.IntN(4)]
 	}})
 	db := coretest.New()
 	h := newHouse(t, db, "w", s)
 	session := h.session
 	var all []core.Run
 	for range 30 {
-		switch c.n(8) {
+		switch c.user.IntN(8) {
 		case 0:
 			if len(all) > 0 {
-				h.cancel(all[c.n(len(all))])
+				h.cancel(all[c.user.IntN(len(all))])
 			}
 		case 1:
 			h.stop()
 			h = newHouse(t, db, "w", s)
 			h.session = session
 		case 2:
-			model := []string{"", "large", "small", "gone"}[c.n(4)]
+			model := []string{"", "large", "small", "gone"}[c.user.IntN(4)]
 			h.patch(core.SessionPatch{Model: &model})
 		case 3:
-			<-time.After(time.Duration(c.n(900)) * time.Second)
+			<-time.After(time.Duration(c.user.IntN(900)) * time.Second)
 		default:
-			all = append(all, h.send(strings.TrimSpace(strings.Repeat("word ", 1+c.n(4)*c.n(900))), []string{"", "", "large", "small"}[c.n(4)]))
+			all = append(all, h.send(strings.TrimSpace(strings.Repeat("word ", 1+c.user.IntN(4)*c.user.IntN(900))), []string{"", "", "large", "small"}[c.user.IntN(4)]))
 		}
+		rest()
 	}
 	<-time.After(24 * time.Hour)
 	c.verdict(h, session, all)
