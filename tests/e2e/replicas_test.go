@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"context"
 	"errors"
-
 	"strings"
 	"testing"
 	"time"
