@@ -88,8 +88,11 @@ func (s *Server) connectHTTP(ctx context.Context, client *sdk.Client) (*link, er
 	session, err := client.Connect(ctx, transport, nil)
 	if err != nil {
 		web.base.CloseIdleConnections()
-		if ctx.Err() != nil {
+		switch unsupported := web.unsupported.Load(); {
+		case ctx.Err() != nil:
 			err = fmt.Errorf("it does not answer within %s", connectTime)
+		case unsupported != nil: // the SDK may say only that the connection was closed after it
+			err = *unsupported
 		}
 		return nil, explainLoss(err, "")
 	}

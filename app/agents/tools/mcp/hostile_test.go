@@ -60,7 +60,7 @@ func TestNoServer(t *testing.T) {
 		"no program": {gone, "the program no-such-program is not installed, or cannot be executed"},
 		"it ends":    {program("refuse"), "it said: cannot open the database"},
 		"no end":     {program("long"), "message of more than 16 MiB"},
-		"a web page": {web(func(w http.ResponseWriter) { fmt.Fprint(w, "<html>") }), "unsupported content type"},
+		"a web page": {web(func(w http.ResponseWriter) { fmt.Fprint(w, "<html>") }), `unsupported content type "text/html; charset=utf-8": check that url`},
 		"a fault":    {web(func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) }), "Internal Server Error"},
 		"a JSON bomb": {web(func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", "application/json")

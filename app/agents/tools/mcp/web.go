@@ -4,9 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -33,6 +36,8 @@ type web struct {
 	base    *http.Transport
 	headers map[string]string
 	tokens  *tokens // nil = the server needs none that a token server issues
+
+	unsupported atomic.Pointer[error] // the latest answer that is not one of MCP; nil = there was none
 }
 
 func newWeb(d core.ToolDefinition, headers map[string]string, secret string) *web {
@@ -88,6 +93,9 @@ func (w *web) send(req *http.Request, token string) (*http.Response, error) {
 	if err != nil {
 		return nil, explainAddress(err)
 	}
+	if err := checkType(response); err != nil {
+		w.unsupported.Store(&err)
+	}
 	perSecond, burst, left := rate.Limit(answerRate), answerBurst, int64(maxMessage)
 	if strings.HasPrefix(strings.ToLower(response.Header.Get("Content-Type")), "text/event-stream") {
 		left = -1 // its messages are bounded
@@ -97,6 +105,19 @@ func (w *web) send(req *http.Request, token string) (*http.Response, error) {
 	}
 	response.Body = &slowBody{ReadCloser: response.Body, ctx: req.Context(), limit: rate.NewLimiter(perSecond, burst), left: left}
 	return response, nil
+}
+
+// checkType returns an error for a successful answer whose content no MCP server sends.
+func checkType(response *http.Response) error {
+	if response.StatusCode != http.StatusOK {
+		return nil
+	}
+	header := response.Header.Get("Content-Type")
+	switch kind, _, _ := mime.ParseMediaType(header); kind {
+	case "application/json", "text/event-stream":
+		return nil
+	}
+	return fmt.Errorf("unsupported content type %q: check that url is that of an MCP server", header)
 }
 
 // explainAddress translates the errors of an address that may not be reached.
