@@ -112,7 +112,7 @@ func (s *Server) connectProgram(ctx context.Context, client *sdk.Client) (*link,
 		return nil, err
 	}
 	said := newLineLog(ctx, s.o.Logger, "standard error")
-	cmd.Stderr = said
+	cmd.Stderr = newSlowWriter(said)
 	in, err := cmd.StdinPipe()
 	if err == nil {
 		out, pipeErr := cmd.StdoutPipe()

@@ -91,6 +91,23 @@ func (l *lineLog) last() string {
 	return core.Clip(l.latest, 300)
 }
 
+// slowWriter writes lines to the log. Who writes a flood waits: reading it would keep a processor busy.
+type slowWriter struct {
+	*lineLog
+
+	limit *rate.Limiter
+}
+
+func newSlowWriter(l *lineLog) slowWriter {
+	return slowWriter{lineLog: l, limit: rate.NewLimiter(messagesPerSecond, messagesAtOnce)}
+}
+
+// Write never fails.
+func (w slowWriter) Write(p []byte) (int, error) {
+	_ = w.limit.WaitN(w.ctx, min(1+len(p)/maxLine, messagesAtOnce)) // an error is the end of the program
+	return w.lineLog.Write(p)
+}
+
 // filter passes the messages of a program on: one JSON object a line. It drops everything else, and
 // notifications that nobody reads.
 type filter struct {
