@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/signal"
 	"strings"
 	"sync"
 	"syscall"
@@ -32,6 +33,9 @@ func TestStoppedWithARunAtWork(t *testing.T) {
 }
 
 func stopWithARunAtWork(t *testing.T, sig syscall.Signal) {
+	hangups := make(chan os.Signal, 1) // else those that nohup starts, and their children, ignore it
+	signal.Notify(hangups, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(hangups) })
 	eachPlace(t, func(t *testing.T, p place) {
 		g := newGrace(t, p, "30s")
 		w := watchRaw(t, g.bobbin, g.session)
@@ -143,9 +147,13 @@ func (g *grace) refused(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	for g.ask(t, "/readyz", "").StatusCode == http.StatusOK {
+	for {
+		res := g.ask(t, "/readyz", "")
+		if _ = res.Body.Close(); res.StatusCode != http.StatusOK {
+			break
+		}
 		if ctx.Err() != nil {
-			t.Fatalf("still ready %s after SIGTERM", patience)
+			t.Fatalf("still ready %s after the signal", patience)
 		}
 	}
 	if res := g.ask(t, "/healthz", ""); res.StatusCode != http.StatusOK {
