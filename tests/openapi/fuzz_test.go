@@ -34,7 +34,7 @@ func number(name string, otherwise int) int {
 // server works afterwards. BOBBIN_FUZZ_REQUESTS
 // changes how many.
 func TestShowFuzz(t *testing.T) {
-	total := number("BOBBIN_FUZZ_REQUESTS", 1500)
+	total := number("BOBBIN_FUZZ_REQUESTS", 1200)
 	// One after the other: goroutines are counted.
 	t.Run("sqlite", func(t *testing.T) { showFuzz(t, dbtest.MigratedSQLiteURL(t), total) })
 	t.Run("postgres", func(t *testing.T) { showFuzz(t, dbtest.PostgresURL(t), total/4) })
