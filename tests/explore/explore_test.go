@@ -85,6 +85,18 @@ func TestFailedTests(t *testing.T) {
 	}
 }
 
+func TestEndOfFuzzing(t *testing.T) {
+	t.Parallel()
+	for out, want := range map[string]bool{
+		"fuzz: elapsed: 21s, execs: 9\n--- FAIL: FuzzA (21.03s)\n    context deadline exceeded\nFAIL\nexit status 1\n":       true,
+		"--- FAIL: FuzzA (2.00s)\n    --- FAIL: FuzzA (0.00s)\n        a_test.go:9: context deadline exceeded\n    \nFAIL\n": false,
+	} {
+		if got := endOfFuzzing.MatchString(out); got != want {
+			t.Errorf("%s: got %t, want %t", out, got, want)
+		}
+	}
+}
+
 // module is one whose tests fail with some seeds.
 func module() map[string]string {
 	return map[string]string{
