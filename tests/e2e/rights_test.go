@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -387,6 +388,8 @@ func TestShowLargeRights(t *testing.T) {
 	if !apptest.IsLong() {
 		t.Skip("make show-rights")
 	}
+	percent := debug.SetGCPercent(100) // as in production; scripts/test has more
+	defer debug.SetGCPercent(percent)
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		h := apptest.New(t, url)
 		id := apptest.NewSession(t, h.Client, core.Session{UserID: "ann"})
