@@ -2,6 +2,7 @@ package runs_test
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -13,9 +14,9 @@ import (
 	"bobbin/tests/coretest"
 )
 
-// A run and one that waits behind it meet a cancel, the stop of their process, a database that
-// refuses a write, and one whose acknowledgement is lost, in every order and at every point of the
-// run. TestEverythingAtOnce has more of everything and draws the order.
+// A run, with another queued behind it, meets a cancel, the stop of its process, a write that the
+// database refuses and one whose acknowledgement is lost: in every order, before, between and after
+// its own steps. TestEverythingAtOnce has more of everything and draws the order.
 func TestEveryOrder(t *testing.T) {
 	t.Parallel()
 	steps := []string{"cancel", "stop", "refused write", "lost acknowledgement", "tool call", "answer"}
@@ -30,7 +31,7 @@ func TestEveryOrder(t *testing.T) {
 }
 
 // permutations yields the texts in each of their orders.
-func permutations(texts []string) func(yield func([]string) bool) {
+func permutations(texts []string) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		if len(texts) == 0 {
 			yield(nil)
@@ -47,7 +48,7 @@ func permutations(texts []string) func(yield func([]string) bool) {
 	}
 }
 
-// runInOrder takes the steps, each when nothing moves any more.
+// runInOrder takes each step when the one before has come to rest.
 func runInOrder(t *testing.T, order []string) {
 	db := coretest.New()
 	call, end := make(chan struct{}), make(chan struct{})
@@ -122,7 +123,7 @@ func await(ctx context.Context, c <-chan struct{}) error {
 	}
 }
 
-// failOnce is an error for the next write if it may fail.
+// failOnce returns an error for the next write if that may fail.
 func failOnce(may *bool, call string) error {
 	if call != "Write" || !*may {
 		return nil

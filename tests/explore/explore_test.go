@@ -32,7 +32,7 @@ func write(t *testing.T, files map[string]string) string {
 	return root
 }
 
-func TestFindRandomTests(t *testing.T) {
+func TestFindTests(t *testing.T) {
 	t.Parallel()
 	dir := write(t, map[string]string{
 		"a_test.go": `package a
@@ -53,14 +53,14 @@ type world struct{}
 func (world) roll() { inner(nil) }`,
 		"a.go": "package a",
 	})
-	got, targets, err := findRandomTests(dir)
+	got, targets, err := findTests(dir)
 	if diff := cmp.Diff([]string{"TestDirect", "TestHelper", "TestMethod", "TestVariable"}, got); err != nil || diff != "" {
 		t.Errorf("random tests (-want +got):\n%s%v", diff, err)
 	}
 	if diff := cmp.Diff([]string{"FuzzX"}, targets); diff != "" {
 		t.Errorf("fuzz targets (-want +got):\n%s", diff)
 	}
-	if _, _, err := findRandomTests(write(t, map[string]string{"a_test.go": "package"})); err == nil {
+	if _, _, err := findTests(write(t, map[string]string{"a_test.go": "package"})); err == nil {
 		t.Error("got no error for half a file")
 	}
 }

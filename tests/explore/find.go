@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// findRandomTests returns the tests of a folder that draw random numbers, and its fuzz targets.
-// Tests are those whose body names something of package seed that a seed changes, or something of
-// their own package that does. Names are compared, not what they stand for, so a test too many may
-// be among them.
-func findRandomTests(dir string) (tests, targets []string, err error) {
+// findTests returns the tests of a folder that draw random numbers, and its fuzz targets. A test
+// draws if its body names something of package seed that a seed changes, or something of its own
+// package that does. Names are compared, not what they stand for, so a test too many may be among
+// them.
+func findTests(dir string) (tests, targets []string, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 	if err != nil {
 		return nil, nil, err

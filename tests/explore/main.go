@@ -83,7 +83,7 @@ func newExplorer(ctx context.Context, out string, first int64, patterns []string
 	e := &explorer{out: out, first: first, next: first}
 	for line := range strings.Lines(string(listed)) {
 		f := strings.Fields(line)
-		tests, targets, err := findRandomTests(f[3])
+		tests, targets, err := findTests(f[3])
 		if err != nil {
 			return nil, err
 		}

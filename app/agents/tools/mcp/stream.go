@@ -91,7 +91,7 @@ func (l *lineLog) last() string {
 	return core.Clip(l.latest, 300)
 }
 
-// slowWriter writes lines to the log. Who writes a flood waits: reading it would keep a processor busy.
+// slowWriter takes lines for the log at a bounded rate: to read a flood would keep a processor busy.
 type slowWriter struct {
 	*lineLog
 
