@@ -79,6 +79,7 @@ func TestShowBench(t *testing.T) {
 	provider := newLeanProvider(t)
 	targets := []target{
 		newBobbinTarget(t, den, "Bobbin, SQLite", provider, dbtest.SQLiteURL(t)), newBobbinTarget(t, den, "Bobbin, PostgreSQL", provider, dbtest.PostgresURL(t)),
+		newBobbinTarget(t, den, "Bobbin, SQLite, durability normal", provider, dbtest.SQLiteURL(t), "database: {durability: normal}"),
 		newFloor(t, "rows alone, SQLite", dbtest.SQLiteURL(t)), newFloor(t, "rows alone, PostgreSQL", dbtest.PostgresURL(t)), newProviderTarget(provider),
 	}
 	all := map[string][]series{} // the runs of each row of the table
@@ -261,13 +262,13 @@ func newLeanProvider(t *testing.T) string {
 	return server.URL + "/v1"
 }
 
-// newBobbinTarget starts a Bobbin whose model is the provider.
-func newBobbinTarget(t *testing.T, den *process.Den, name, provider, database string) target {
+// newBobbinTarget starts a Bobbin whose model is the provider, with more lines of settings.
+func newBobbinTarget(t *testing.T, den *process.Den, name, provider, database string, lines ...string) target {
 	t.Helper()
 	dir := den.Temp(t)
 	config := filepath.Join(dir, "bobbin.yaml")
 	settings := fmt.Sprintf("default_llm: bench\ntitles: false\nlog:\n  level: warn\nmodels:\n  - name: bench\n    provider: openai\n    base_url: %s\n"+
-		"    context_window: 128000\n    max_output_tokens: 4096\n    slots: 1000\n    api_key_env: HOME\n", provider)
+		"    context_window: 128000\n    max_output_tokens: 4096\n    slots: 1000\n    api_key_env: HOME\n%s\n", provider, strings.Join(lines, "\n"))
 	if err := os.WriteFile(config, []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}

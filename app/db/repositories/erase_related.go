@@ -17,7 +17,8 @@ import (
 func (stx *sessionTx) eraseSummaries(messages []core.Message) (map[int]bool, error) {
 	versions := map[int]bool{}
 	var rows []models.Summary
-	err := stx.tx.Where("session_id = ? AND through_seq >= ?", stx.session.ID, messages[0].Seq).Find(&rows).Error
+	err := stx.tx.Select("id, version, kind, through_id, from_seq").
+		Where("session_id = ? AND through_seq >= ?", stx.session.ID, messages[0].Seq).Find(&rows).Error
 	if err != nil || len(rows) == 0 {
 		return versions, err
 	}

@@ -242,14 +242,16 @@ func (stx *sessionTx) checkToolResults(messages []core.Message) error {
 	return nil
 }
 
-const tailSQL = `SELECT * FROM messages WHERE session_id = @s AND on_path AND seq >= (
+// openCallsSQL reads the last message that is neither a tool result nor of the system, and
+// the tool results after it. System messages between them can be many and large.
+const openCallsSQL = `SELECT role, tool_call_id, tool_calls FROM messages WHERE session_id = @s AND on_path AND role <> 'system' AND seq >= (
 	SELECT COALESCE(MAX(seq), 0) FROM messages WHERE session_id = @s AND on_path AND role NOT IN ('tool', 'system')) ORDER BY seq`
 
 // openCalls returns the calls at the end of the current path that have no result yet, with
 // their number by id.
 func (stx *sessionTx) openCalls() (map[string]int, error) {
 	var rows []models.Message
-	if err := stx.tx.Raw(tailSQL, map[string]any{"s": stx.session.ID}).Scan(&rows).Error; err != nil {
+	if err := stx.tx.Raw(openCallsSQL, map[string]any{"s": stx.session.ID}).Scan(&rows).Error; err != nil {
 		return nil, err
 	}
 	open := map[string]int{}
