@@ -49,7 +49,8 @@
 // While the database is unavailable no process can renew a lease. After a pause in its responses
 // that is longer than a heartbeat, a process therefore waits for the time of one lease before it
 // takes over lapsed runs of others: by then each living process has renewed its own. The same
-// applies to a process that was suspended, and for two heartbeats to one that has just started.
+// applies if it cannot write a lease (a table can be locked and still be read), to a process that
+// was suspended, and for two heartbeats to one that has just started.
 // Runs that were handed back or requeued, and those of earlier starts of the same replica, are
 // taken over without this delay.
 //

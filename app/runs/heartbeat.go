@@ -44,6 +44,7 @@ func (s *Runner) renewLeases(ctx context.Context) bool {
 	s.recordContact(err)
 	s.observer.Renewed(core.WorkRun, len(ids)-len(lost), len(lost), err)
 	if err != nil {
+		s.waitForRenewals()
 		s.log.ErrorContext(ctx, "leases not renewed", "runs", len(ids), "err", err)
 		return false
 	}
@@ -114,6 +115,14 @@ func (s *Runner) recordContact(err error) {
 		s.contact.waitUntil = now.Add(core.RunLease)
 	}
 	s.contact.lastAnswer = now.Round(0)
+}
+
+// waitForRenewals gives others the time of one lease, because a lease could not be written: if
+// the table is locked, theirs cannot be either, though the database responds to reads.
+func (s *Runner) waitForRenewals() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.contact.waitUntil = time.Now().Add(core.RunLease)
 }
 
 // isPaused reports whether the last response is longer ago than a heartbeat.

@@ -56,6 +56,37 @@ func TestOutageLongerThanALease(t *testing.T) {
 	}
 }
 
+// While a table is locked the database responds to reads, and no process can renew a lease. A
+// process without runs notices at its first take-over, at most one sweep after a lease.
+//
+// Finding: runs-4
+func TestLockedLongerThanALease(t *testing.T) {
+	t.Parallel()
+	for _, locked := range []time.Duration{36 * time.Second, 2 * time.Minute} {
+		t.Run(locked.String(), func(t *testing.T) {
+			simulate(t, func(t *testing.T) {
+				db := coretest.New()
+				p := newProcess(t, db, "w/1", runs.Limits{}, slowly(4*time.Minute)).run(t)
+				newProcess(t, db, "idle/1", runs.Limits{}, answer).run(t)
+				run := p.accept(t, "hello")
+				<-time.After(time.Minute)
+				db.Before(func(op string) error {
+					if op == "Renew" || op == "TakeOver" {
+						return errDown
+					}
+					return nil
+				})
+				<-time.After(locked)
+				db.Before(nil)
+				<-time.After(5 * time.Minute)
+				if got := p.wantStatus(t, run, core.RunSucceeded); got.Attempt != 1 || got.Deaths != 0 {
+					t.Errorf("got attempt %d and %d deaths of a run whose process lived, want 1 and none", got.Attempt, got.Deaths)
+				}
+			})
+		})
+	}
+}
+
 // A process that is started when the database has just come back leaves the runs of those
 // alone that lived through it, and takes over its own.
 //

@@ -196,6 +196,7 @@ func (s *Runner) leaseRuns(ctx context.Context, t core.TakeOver) ([]core.Run, er
 	runs, err := s.store.TakeOver(call, t)
 	s.recordContact(err)
 	if err != nil {
+		s.waitForRenewals()
 		return nil, err
 	}
 	s.observer.TookOver(core.WorkRun, len(runs))

@@ -74,9 +74,18 @@ func (r *Runs) orphanedSQL(worker string, lapsed bool) (where string, args []any
 	of, args := workersOf(worker)
 	where = "lease_owner = '' OR lease_owner <> ? AND " + of
 	if lapsed {
-		where += " OR lease_until IS NULL OR lease_until <= " + clockSQL(r.db, 0)
+		where += " OR (lease_until IS NULL OR lease_until <= " + clockSQL(r.db, 0) + ")" + r.promptSQL()
 	}
 	return "status = 'running' AND (" + where + ")", append([]any{worker}, args...)
+}
+
+// promptSQL is the condition that the transaction did not wait for a lock on the table: while it
+// did, no process could renew a lease.
+func (r *Runs) promptSQL() string {
+	if isPostgres(r.db) {
+		return " AND clock_timestamp() < now() + interval '1 second'"
+	}
+	return ""
 }
 
 // workersOf is the condition for leases of the worker's replica.

@@ -104,3 +104,38 @@ func TestHeartbeatHasAReserve(t *testing.T) {
 		t.Errorf("migration status: %v", err)
 	}
 }
+
+// While a table is locked, for instance to create an index, no process can renew a lease. A
+// take-over that waited for the lock takes nothing, although the leases have lapsed.
+//
+// Finding: runs-4
+func TestTakeOverAfterALockedTableTakesNothing(t *testing.T) {
+	t.Parallel()
+	s := open(dbtest.Postgres(t))
+	s.accept(t, ask(s.session(t).ID, "hello"))
+	s.expire(t)
+	tx := s.Gorm.Begin()
+	t.Cleanup(func() { tx.Rollback() })
+	if err := tx.Exec("LOCK TABLE runs IN SHARE MODE").Error; err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan int)
+	go func() {
+		runs, err := s.runs.TakeOver(t.Context(), core.TakeOver{Worker: "other", Lapsed: true, Deaths: 1, Limit: 10})
+		if err != nil {
+			t.Errorf("take over: %v", err)
+		}
+		got <- len(runs)
+	}()
+	const waiting = `SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+		AND clock_timestamp() > query_start + interval '1 second'`
+	for s.count(t, waiting) == 0 && t.Context().Err() == nil { // until it has waited for a second
+	}
+	tx.Rollback()
+	if n := <-got; n != 0 {
+		t.Errorf("took over %d runs, want none", n)
+	}
+	if runs, err := s.takeOver(t.Context(), "other", true, 10); err != nil || len(runs) != 1 {
+		t.Errorf("got %d runs, %v without a lock, want the one", len(runs), err)
+	}
+}
