@@ -253,7 +253,8 @@ func (r *Runs) Waiting(ctx context.Context, limit int) ([]core.SessionID, error)
 // CancelRequested returns the worker's running runs for which a cancel was requested.
 func (r *Runs) CancelRequested(ctx context.Context, worker string) ([]core.RunID, error) {
 	ids := []core.RunID{}
-	err := runningRuns(ctx, r.reserve).Select("id").Where("lease_owner = ? AND cancel_requested", worker).Order("id").Scan(&ids).Error
+	// Ordered by the id alone, SQLite would look through all runs in that order.
+	err := runningRuns(ctx, r.reserve).Select("id").Where("lease_owner = ? AND cancel_requested", worker).Order("lease_until, id").Scan(&ids).Error
 	return ids, wrapError(err, "runs of worker", worker)
 }
 

@@ -158,7 +158,8 @@ func (r *Runs) Active(ctx context.Context, tenant core.Tenant, session core.Sess
 		return core.Run{}, err
 	}
 	db := r.db.WithContext(ctx)
-	runs, err := findRuns(db, db.Scopes(withinSession(tenant, session)).Where("status IN ('running', 'waiting')").Limit(1), "queue_seq")
+	// There is one at most. Ordered by queue_seq, PostgreSQL may look through all runs of the session.
+	runs, err := findRuns(db, db.Scopes(withinSession(tenant, session)).Where("status IN ('running', 'waiting')"), "session_id")
 	if err == nil && len(runs) == 0 {
 		if err = requireVisible(db, tenant, session); err == nil {
 			err = core.Errorf(core.ErrNotFound, "session %s has no active run", session)

@@ -1,7 +1,7 @@
 -- A database with a long past, for growthdata_test.go: N sessions of five turns, of which
--- nine of ten are archived, and one more with N turns. In square brackets: ids of
--- S(essions), M(essages), R(uns), C(alls), D(eliveries) and B(lobs) by number, T(imes) in
--- seconds before now, J(SON). ROWS[n] makes k go from 1 to n.
+-- nine of ten are archived, and one more with N turns. Three runs have not
+-- ended. In square brackets: ids of S(essions), M(essages), R(uns), C(alls), D(eliveries) and
+-- B(lobs) by number, T(imes) in seconds before now, J(SON). ROWS[n] makes k go from 1 to n.
 
 ROWS[N] INSERT INTO sessions (id, owner, agent, user_id, title, source, message_count, last_seq, last_event_seq, last_queue_seq, created_at, updated_at, archived_at)
 SELECT S[k], 'ann', CASE WHEN k % (1 + N / 3) = 0 THEN 'rare' ELSE 'assistant' END, 'user ' || (k % 97), 'session ' || k, 'api', 10, 10, 15, 5,
@@ -24,6 +24,10 @@ SELECT R[k], S[(k - 1) / 5 + 1], 'ann', 'user ' || (((k - 1) / 5 + 1) % 97), (k 
 
 ROWS[N] INSERT INTO runs (id, session_id, owner, queue_seq, status, agent, input, user_message_id, attempt, first_event_seq, created_at, started_at, finished_at)
 SELECT R[5 * N + k], S[N + 1], 'ann', k, 'succeeded', 'assistant', J['{"content":"","source":"api","token_count":0}'], M[10 * N + 2 * k - 1], 1, 3 * k - 2, T[120], T[120], T[60] FROM k;
+
+ROWS[3] INSERT INTO runs (id, session_id, owner, user_id, queue_seq, status, agent, input, user_message_id, attempt, lease_owner, lease_until, created_at)
+SELECT R[6 * N + k], S[10 * k], 'ann', 'user ' || (10 * k % 97), 6, CASE k % 3 WHEN 0 THEN 'running' WHEN 1 THEN 'waiting' ELSE 'queued' END, 'assistant', J['{"content":"","source":"api","token_count":0}'],
+    M[12 * N + k], 1, CASE WHEN k % 3 = 0 THEN 'other' ELSE '' END, CASE WHEN k % 3 = 0 THEN T[-86400] END, T[60] FROM k;
 
 ROWS[15 * N] INSERT INTO session_events (session_id, event_seq, owner, type, run_id, at, data)
 SELECT S[(k - 1) / 15 + 1], (k - 1) % 15 + 1, 'ann', CASE k % 3 WHEN 1 THEN 'run.started' WHEN 2 THEN 'message.created' ELSE 'run.succeeded' END,
