@@ -86,6 +86,9 @@ func (h *bigHistory) wantBounded(t *testing.T, name string, q statement) {
 			if bigTables.MatchString(line) && !walks && !smallIndexes.MatchString(line) {
 				t.Errorf("%s looks through a table:\n%s\n%s", name, q.text, plan)
 			}
+			if strings.HasPrefix(name, fewSessions) && strings.Contains(line, " sessions ") && !narrowIndexes.MatchString(line) {
+				t.Errorf("%s looks through all sessions of an owner:\n%s\n%s", name, q.text, plan)
+			}
 		}
 		return
 	}
@@ -102,6 +105,9 @@ func (h *bigHistory) wantBounded(t *testing.T, name string, q statement) {
 // bigTables matches a line of a plan in which a table is looked through that grows with
 // a history, by the names that it has in statements.
 var bigTables = regexp.MustCompile(`SCAN (sessions|messages|m|l|runs|session_events|e|model_calls|idempotency_keys|idempotency_mentions|deliveries|blobs|blob_contents|blob_references|usage_days)\b`)
+
+// narrowIndexes matches one in which sessions are read by their ids, or from an index of few.
+var narrowIndexes = regexp.MustCompile(`INDEX (sqlite_autoindex_sessions_1|sessions_pinned|sessions_user_pinned)\b`)
 
 // smallIndexes matches one in which an index of runs that have not ended is.
 var smallIndexes = regexp.MustCompile(`INDEX (runs_leases|runs_queued|runs_unfinished|runs_one_active)\b`)

@@ -22,30 +22,61 @@ func asks[T any](q func(ctx context.Context) (T, error)) question {
 	}
 }
 
-// questions are all queries of a running server, by name. Searches have their own
-// measurements, and a purge of a user is an operator's long task.
+// fewSessions begins the names of lists with a filter that few sessions of many pass.
+const fewSessions = "few sessions: "
+
+// questions are the queries of a running server, by name. Searches have their own
+// measurements, and a purge of a user is an operator's long task. Lists by tag or by metadata
+// read all sessions of the scope, in a search slot and within core.SearchTime: SQLite has no
+// index for them, and those of PostgreSQL would be written at every turn, like all indexes of
+// a row whose updated_at is indexed.
 func (h *bigHistory) questions(t *testing.T) map[string]question {
 	t.Helper()
 	all := h.lists()
-	for _, some := range []map[string]question{h.details(), h.usage(), h.outside(), h.turns(t), h.sweeps(), h.deletions()} {
+	for _, some := range []map[string]question{h.filteredLists(), h.details(), h.usage(), h.outside(), h.turns(t), h.sweeps(), h.deletions()} {
 		maps.Copy(all, some)
+	}
+	return all
+}
+
+// listSessions reads two pages of a list.
+func (h *bigHistory) listSessions(tenant core.Tenant, q core.SessionQuery) question {
+	return func(ctx context.Context) error {
+		q.Limit = 200
+		page, err := h.sessions.List(ctx, tenant, q)
+		if err == nil && page.NextCursor != nil {
+			q.Cursor = *page.NextCursor
+			_, err = h.sessions.List(ctx, tenant, q)
+		}
+		return err
+	}
+}
+
+// filteredLists are lists of sessions with a filter that has no index of its own for all sessions.
+func (h *bigHistory) filteredLists() map[string]question {
+	all := map[string]question{
+		"idle sessions":                h.listSessions(ann(), core.SessionQuery{Status: core.SessionIdle, Archived: true}),
+		"sessions that are not pinned": h.listSessions(ann(), core.SessionQuery{Pinned: new(false), Archived: true}),
+	}
+	filters := map[string]core.SessionQuery{"pinned": {Pinned: new(true)}}
+	for _, status := range []core.SessionStatus{core.SessionRunning, core.SessionWaiting, core.SessionQueued} {
+		filters[string(status)] = core.SessionQuery{Status: status}
+	}
+	for name, q := range filters {
+		q.Archived = true
+		all[fewSessions+name] = h.listSessions(ann(), q)
+		all[fewSessions+name+", of a user"] = h.listSessions(core.Tenant{Owner: "ann", User: "user 7"}, q)
+		q.Agent = "assistant"
+		all[fewSessions+name+", of an agent"] = h.listSessions(ann(), q)
+		q.Agent, q.Order = "", core.OrderByCreation
+		all[fewSessions+name+", by creation"] = h.listSessions(ann(), q)
 	}
 	return all
 }
 
 // lists are pages of lists.
 func (h *bigHistory) lists() map[string]question {
-	list := func(tenant core.Tenant, q core.SessionQuery) question {
-		return func(ctx context.Context) error {
-			q.Limit = 200
-			page, err := h.sessions.List(ctx, tenant, q)
-			if err == nil && page.NextCursor != nil {
-				q.Cursor = *page.NextCursor
-				_, err = h.sessions.List(ctx, tenant, q)
-			}
-			return err
-		}
-	}
+	list := h.listSessions
 	middle := int64(h.n)
 	return map[string]question{
 		"sessions, 90 % archived":   list(ann(), core.SessionQuery{}),

@@ -71,7 +71,8 @@ func (r *Sessions) List(ctx context.Context, tenant core.Tenant, q core.SessionQ
 	if q.Limit = limit; q.Text != "" {
 		NewSearch(r.db).indexScope(ctx, tenant, "")
 	}
-	rows, limit, err := list.findSessions(db.Model(&models.Session{}).Session(&gorm.Session{}), tenant, q)
+	db = withNarrowIndex(db.Model(&models.Session{}), tenant, q)
+	rows, limit, err := list.findSessions(db.Session(&gorm.Session{}), tenant, q)
 	if err != nil {
 		return none, wrapError(err, "sessions of", tenant.Owner)
 	}

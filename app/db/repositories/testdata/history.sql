@@ -1,10 +1,10 @@
 -- A database with a long past, for growthdata_test.go: N sessions of five turns, of which
--- nine of ten are archived, and one more with N turns. Three runs have not
+-- nine of ten are archived and 20 are pinned, and one more with N turns. Three runs have not
 -- ended. In square brackets: ids of S(essions), M(essages), R(uns), C(alls), D(eliveries) and
 -- B(lobs) by number, T(imes) in seconds before now, J(SON). ROWS[n] makes k go from 1 to n.
 
-ROWS[N] INSERT INTO sessions (id, owner, agent, user_id, title, source, message_count, last_seq, last_event_seq, last_queue_seq, created_at, updated_at, archived_at)
-SELECT S[k], 'ann', CASE WHEN k % (1 + N / 3) = 0 THEN 'rare' ELSE 'assistant' END, 'user ' || (k % 97), 'session ' || k, 'api', 10, 10, 15, 5,
+ROWS[N] INSERT INTO sessions (id, owner, agent, user_id, title, pinned, source, message_count, last_seq, last_event_seq, last_queue_seq, created_at, updated_at, archived_at)
+SELECT S[k], 'ann', CASE WHEN k % (1 + N / 3) = 0 THEN 'rare' ELSE 'assistant' END, 'user ' || (k % 97), 'session ' || k, k <= 20, 'api', 10, 10, 15, 5,
     T[60 * 86400.0 - k * (59 * 86400.0 / N)], T[60 * 86400.0 - k * (59 * 86400.0 / N)], CASE WHEN k % 10 > 0 THEN T[60 * 86400.0 - k * (59 * 86400.0 / N)] END FROM k;
 
 INSERT INTO sessions (id, owner, agent, source, message_count, last_seq, last_event_seq, last_queue_seq, created_at, updated_at)
