@@ -170,7 +170,7 @@ show-backlog: ## 125K, 500K and 2M imported tokens on windows of 8K and 128K: wh
 show-slot: ## a model server with one slot and summaries of 25 s: what a user waits, by policy
 	BOBBIN_TEST_LONG=1 go test ./app/core/compaction -v -count=1 -timeout=10m -run '^TestShowSlot$$'
 
-show-refusals: ## 43 vendors' and 200 generated ways to refuse a long prompt, 100 other refusals, end to end
+show-refusals: ## each vendor's and 200 generated ways to refuse a long prompt, 100 other refusals, end to end
 	BOBBIN_TEST_LONG=1 $(measure) '^TestShowRefusals$$' -timeout=30m
 
 show-extract: ## what an extract tells of three long conversations (../shared/data), and of a user's standing wishes

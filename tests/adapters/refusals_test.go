@@ -14,15 +14,15 @@ func refuse(t *testing.T, r refusal.Refusal, n refusal.Numbers) *llm.Error {
 	return (&providerhttp.Peer{Provider: "p"}).Refusal(r.Status, nil, []byte(r.Text(n)))
 }
 
-// Each of the 43 ways in which real servers refuse a prompt that is too long is
-// understood, with the numbers that it tells; one of them says nothing at all.
+// Each way in which real servers refuse a prompt that is too long is understood, with
+// the numbers that it tells; some of them say nothing at all.
 //
 // Finding: context-F3
 func TestVendorsRefusals(t *testing.T) {
 	t.Parallel()
 	list := refusal.Vendors()
-	if len(list) != 43 {
-		t.Errorf("got %d vendors, want 43", len(list))
+	if len(list) < 43 {
+		t.Errorf("got %d refusals, want the 43 of the review", len(list))
 	}
 	n := refusal.Numbers{Limit: 8192, Prompt: 15_321, Output: 1024}
 	for _, r := range list {
@@ -52,7 +52,7 @@ func TestOtherWordsForTooLong(t *testing.T) {
 	n := refusal.Numbers{Limit: 8192, Prompt: 15_321, Output: 1024}
 	for _, r := range refusal.Variants(600) {
 		e := refuse(t, r, n)
-		if got := e.Kind == llm.KindContextLength; got != r.Clear && !e.Unclear {
+		if !e.Unclear && (!r.Clear || e.Kind != llm.KindContextLength) {
 			t.Errorf("%s: got %s, unclear %v (%s): %s", r.Name, e.Kind, e.Unclear, e.Message, r.Text(n))
 		}
 		if r.Clear && e.Unclear {

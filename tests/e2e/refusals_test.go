@@ -142,7 +142,7 @@ func (o recovery) fault() string {
 	}
 }
 
-// Each of the 43 ways in which real servers refuse a prompt that is too long, and
+// Each way in which real servers refuse a prompt that is too long, and
 // generated ones, end to end: the first message is answered, and the window is learned
 // for the model. Refusals for other reasons, with a prompt that is as long, end the run
 // with the provider's own words after one request, and nothing is learned.

@@ -79,6 +79,9 @@ func parameters() []string {
 		"This model does not support system messages: unsupported role",
 		"The parameter `seed` specified in the request is not valid: expected an integer",
 		"reasoning_effort is not supported",
+		"Missing required parameter: 'messages[0].content'.",
+		"messages.0.content: Field required",
+		"Unknown parameters: foo, bar",
 	}
 }
 

@@ -70,6 +70,7 @@ func wordings() []wording {
 		"This request would need {total} tokens of context, the limit is {limit}",
 		"Error: the model's context (limit {limit} tokens) is too small for the prompt ({prompt} tokens)",
 		"Requested tokens ({total}) exceed context window of {limit}",
+		"Invalid request: too many tokens in the prompt",
 	} {
 		out = append(out, wording{text})
 	}
@@ -127,5 +128,10 @@ func silences() []string {
 		"", "{}", "null", `{"error":null}`, `{"error":{"message":""}}`, "Bad Request", `{"message":"invalid request"}`, `{"error":{"message":"Provider returned error","code":400}}`,
 		"<html><head><title>413 Request Entity Too Large</title></head></html>", `{"error":true}`, `{"status":"failure"}`, `{"error":{"code":"bad_request","message":"The request was malformed."}}`,
 		`{"base_resp":{"status_code":2013,"status_msg":"invalid params"}}`,
+		`{"error":{"message":"Bad Request (request id: 2026112610304012345)","type":"new_api_error"}}`,
+		`{"error":{"message":"The request is invalid: Invalid request parameters. Please check your input and try again. Please check the request body, required fields, and request format."}}`,
+		`{"error":{"message":"Unknown error","code":"unknown_error"}}`, `{"detail":"An unknown error occurred"}`, `{"error":"invalid_request_error: unexpected error"}`,
+		`{"error":{"message":"Upstream failed: invalid JSON response from backend"}}`, `{"message":"Expected maxLength: 32000, actual: 51234"}`,
+		`{"error":{"message":"This request is not allowed by a policy","request_id":"8d"}}`,
 	}
 }

@@ -23,7 +23,7 @@ func TestO11ErrorsAreTyped(t *testing.T) {
 		t.Fatalf("got %v, want an *llm.Error", err)
 	}
 	want := llm.Error{
-		Kind: llm.KindInvalid, Message: "order 4290 is not valid", Provider: "openai", Status: 400, Code: "bad_order",
+		Kind: llm.KindInvalid, Unclear: true, Message: "order 4290 is not valid", Provider: "openai", Status: 400, Code: "bad_order",
 		RequestID: "req_1", RetryAfter: 7 * time.Second,
 	}
 	if *e != want {

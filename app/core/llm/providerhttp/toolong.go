@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -43,12 +44,21 @@ var (
 	// answerSize is a limit of the answer alone.
 	answerSize   = regexp.MustCompile(`max_?(?:completion_?|output_?|new_?)?tokens|\b(?:output|completion) tokens\b`)
 	notOfPrompts = regexp.MustCompile(`\b(?:prompts?|inputs?|messages|contexts?|total|conversation|(?:input|prompt|total)_(?:tokens|length))\b`)
-	// elsewhere is what a request may be refused for besides its length.
-	elsewhere = regexp.MustCompile(`\b(?:images?|pictures?|pixels?|audio|videos?|pdf|files?|attachments?|documents?|media|tools?|functions?|schema|response_format|json|` +
-		`temperature|top_[pk]|penalty|logprobs?|logit_bias|stop|seed|cache_control|thinking|reasoning|strings?|arrays?|lists?|items?|metadata|names?|identifier|ids?|roles?|` +
-		`unsupported|unknown|unexpected|unrecognized|required|missing|expected|deprecated|(?:not|cannot be|only) (?:an? )?(?:be )?(?:support(?:ed)?|permitted|allowed|valid)|does not exist|not found|no such|` +
-		`policy|policies|safety|moderation|filter\w*|blocked|flagged|harmful|prohibited|violat\w*|region|country|dimensions?|embeddings?)\b|` +
-		`\b(?:must|should) be (?:an?|one of|set|string|boolean|integer|greater|between|less)\b|\binvalid (?:value|type|role|format|model)\b`)
+	// noRoom is a prompt that leaves no token for the answer (vLLM).
+	noRoom = regexp.MustCompile(`\bmax_\w*tokens\b[^.]*\bgot -\d`)
+	// otherCause is what a request may be refused for besides its length.
+	otherCause = regexp.MustCompile(`\b(?:images?|pictures?|pixels?|audio|videos?|pdf|files?|attachments?|documents?|media|tools?|functions?|schema|response_format|` +
+		`temperature|top_[pk]|penalty|logprobs?|logit_bias|stop|seed|cache_control|thinking|reasoning|metadata|roles?|deprecated|does not exist|not found|no such|` +
+		`(?:content|usage|management) polic(?:y|ies)|safety|moderation|filter\w*|flagged|harmful|prohibited|violat\w*|region|country|dimensions?|embeddings?|` +
+		`invalid (?:value|type|role|model)|extra inputs|model(?: \S+)? is (?:not (?:supported|allowed|valid)|required|missing|unknown))\b`)
+	// otherHint is a word that means another cause only if the sentence names a member.
+	otherHint = regexp.MustCompile(`\b(?:json|strings?|arrays?|lists?|items?|names?|identifier|ids?|unsupported|unknown|unexpected|unrecognized|required|missing|expected|` +
+		`(?:not|cannot be|only) (?:an? )?(?:be )?(?:support(?:ed)?|permitted|allowed|valid)|polic(?:y|ies)|blocked|` +
+		`(?:must|should) be (?:an?|one of|set|string|boolean|integer|greater|between|less)|invalid format)\b`)
+	// namedMember is a member of the request: quoted, before or after a colon, or a name
+	// with an underscore that is no errorCode.
+	namedMember = regexp.MustCompile("[\"'`“‘][a-z_][\\w.\\[\\]-]+[\"'`”’]|" + `^\w+(?:\.\w+)+: |\b(?:field|parameter|argument|property)s?(?: supplied)?: ?[\w.\[\]]+(?:[,.]|$)|\b[a-z]+_[a-z_]+\b`)
+	errorCode   = regexp.MustCompile(`\b\w+_(?:error|exception)\b`)
 )
 
 // readMeaning returns what the report's words say, and reads the numbers of a prompt
@@ -59,10 +69,9 @@ func (r *report) readMeaning() meaning {
 	}
 	out := unclear
 	for _, sentence := range slices.Concat(r.sentences, r.words) {
-		sentence = ownWords(sentence)
 		said := r.meaningOf(sentence)
 		if said == tooLong {
-			r.takeSizes(readSizes(sentence))
+			r.takeSizes(readSizes(ownWords(sentence)))
 			return tooLong
 		}
 		out = max(out, said)
@@ -83,24 +92,25 @@ func mayRefuseLength(status int) bool {
 }
 
 // meaningOf returns the meaning of a sentence or a code.
-func (r *report) meaningOf(sentence string) meaning {
+func (r *report) meaningOf(text string) meaning {
+	sentence := ownWords(text)
 	switch {
 	case ofMinute.MatchString(sentence):
 		return tooLong
 	case r.status == http.StatusTooManyRequests:
 		return otherwise
-	case sentence == "1261", anySentence(sentence, saysContextOver): // 1261 is Zhipu's code
+	case sentence == "1261", noRoom.MatchString(sentence), anySentence(sentence, saysContextOver): // 1261 is Zhipu's code
 		return tooLong
 	case r.status >= 500:
 		return otherwise
 	case account.MatchString(sentence), checked.MatchString(sentence), answerSize.MatchString(sentence) && !notOfPrompts.MatchString(sentence), !r.ofMessages(sentence):
 		return otherwise
 	}
-	sized := anySentence(sentence, saysTooLong)
-	switch other := elsewhere.MatchString(sentence); {
-	case sized && !other:
+	sized, caused, hinted := anySentence(sentence, saysTooLong), otherCause.MatchString(sentence), otherHint.MatchString(sentence)
+	switch {
+	case sized && !caused && !hinted:
 		return tooLong
-	case other && !sized:
+	case !sized && (caused || hinted && namesMember(text)):
 		return otherwise
 	default:
 		return unclear
@@ -120,6 +130,12 @@ func saysTooLong(sentence string) bool {
 	return sizeWord.MatchString(sentence) && (overWord.MatchString(sentence) || reduce.MatchString(sentence)) || tooLongCJK.MatchString(sentence)
 }
 
+// namesMember reports whether a sentence says which member of the request is wrong.
+func namesMember(text string) bool {
+	text = errorCode.ReplaceAllString(idOfRequest.ReplaceAllString(strings.ToLower(text), ""), "")
+	return !isWord(text) && namedMember.MatchString(text)
+}
+
 // ofMessages reports whether the member that the report, or else the sentence, is about
 // may be the messages.
 func (r *report) ofMessages(sentence string) bool {
@@ -129,7 +145,10 @@ func (r *report) ofMessages(sentence string) bool {
 	}
 	name, _, _ := strings.Cut(strings.TrimPrefix(param, "body."), ".")
 	name, _, _ = strings.Cut(name, "[")
-	return slices.Contains([]string{"", "messages", "message", "input", "inputs", "prompt", "contents", "body", "model",
+	if _, err := strconv.Atoi(name); err == nil { // New API gives the status
+		return true
+	}
+	return slices.Contains([]string{"", "messages", "message", "input", "inputs", "prompt", "contents", "body", "request", "model",
 		"max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens"}, name)
 }
 
@@ -138,17 +157,19 @@ var (
 	// user's words, from the first mark to the last.
 	quotedName    = regexp.MustCompile("[\"'`“‘]([\\w.\\[\\]-]{1,60})[\"'`”’]")
 	quotedText    = regexp.MustCompile("(?s)\".*\"|\".*$|`.*`|“.*”|(^|[\\s(:=,])'.*'")
+	idOfRequest   = regexp.MustCompile(`(?i)\(?\b(?:request|trace)[ _-]?id\b[:=]? ?\S*`)
 	quotedValue   = regexp.MustCompile(`\binput_value=\S*`) // Pydantic
 	memberPath    = regexp.MustCompile(`^\w+(?:\.\w+)+: `)  // Anthropic: "messages.3.content.0: "
 	invalidMember = regexp.MustCompile(`^invalid (?:value for )?([\w.\[\]]+): (?:string|array|object|list|expected|too many)\b`)
 )
 
-// ownWords returns a provider's words in lower case without what they quote. Of a
-// code it returns its words.
+// ownWords returns a provider's words in lower case without what they quote and without
+// the id of the request. Of a code it returns its words.
 func ownWords(text string) string {
 	if isWord(text) {
 		return strings.ToLower(strings.NewReplacer("_", " ", "-", " ").Replace(text))
 	}
+	text = idOfRequest.ReplaceAllString(text, "")
 	text = quotedName.ReplaceAllString(text, "$1")
 	text = quotedText.ReplaceAllString(text, "$1 ")
 	text = memberPath.ReplaceAllString(text, "")
