@@ -153,7 +153,7 @@ func (r *report) readObject(object map[string]any, depth int) {
 	for name, v := range object {
 		members[strings.ToLower(name)] = v
 	}
-	if isRequest(func(name string) bool { return members[name] != nil }) {
+	if isRequest(members) {
 		return
 	}
 	r.readUpstream(members, depth-1)
@@ -249,9 +249,13 @@ func isWord(text string) bool {
 }
 
 // isRequest reports whether an object with these members is a request or a message
-// of one: what is in it is the user's.
-func isRequest(has func(name string) bool) bool {
-	return slices.ContainsFunc([]string{"role", "messages", "contents"}, has)
+// of one: what is in it is the user's. Cloudflare's errors have empty messages.
+func isRequest(members map[string]any) bool {
+	hasObjects := func(name string) bool {
+		list, ok := members[name].([]any)
+		return ok && slices.ContainsFunc(list, isObject)
+	}
+	return members["role"] != nil || hasObjects("messages") || hasObjects("contents")
 }
 
 var (
@@ -271,10 +275,8 @@ func (r *report) readMembers(text string, depth int) (end int, ok bool) {
 	if len(found) == 0 {
 		return 0, false
 	}
-	if isRequest(func(name string) bool {
-		return slices.ContainsFunc(found, func(m []string) bool { return strings.EqualFold(m[1], name) })
-	}) {
-		return len(text), true
+	if slices.ContainsFunc(found, func(m []string) bool { return strings.EqualFold(m[1], "role") }) {
+		return len(text), true // a message of a request
 	}
 	for _, m := range found {
 		name, value := strings.ToLower(m[1]), m[2]+m[3]

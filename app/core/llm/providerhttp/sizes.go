@@ -39,7 +39,8 @@ var (
 	isPrompt = regexp.MustCompile(`^(?: tokens)?,? ?(?:(?:in|for|from|of) )?(?:the )?(?:text )?(?:inputs?|messages|prompt)\b`)
 	isLimit  = regexp.MustCompile(`^(?: tokens)? (?:maximum|max|limit|context)\b`)
 
-	ofNothing = regexp.MustCompile(`\b(?:by|(?:ref|id|code|status):?) $`) // an excess, a name
+	ofNothing = regexp.MustCompile(`\b(?:by|(?:ref|id|code|status):?) $`)        // an excess, a name
+	ofBoth    = regexp.MustCompile(`\binput and (?:maximum )?output tokens \($`) // Cloudflare
 	ofLimit   = regexp.MustCompile(`\b(?:max(?:imum|length)?|limit(?:ed)?|at most|allowed|only|less than|up to|window|context (?:length|size)|range|exceeds?|exceed(?:ed|ing)|(?:longer|larger|greater|more) than)\b|<=|>`)
 	ofSum     = regexp.MustCompile(`\b(?:requested|total)\b`)
 	ofAnswer  = regexp.MustCompile(`\b(?:output|completion|max_\w*tokens)\b`)
@@ -103,6 +104,8 @@ func partOf(sentence string, begin, end int) part {
 		return partAnswer
 	case isPrompt.MatchString(behind):
 		return partPrompt
+	case ofBoth.MatchString(sentence[:begin]):
+		return partSum
 	case isLimit.MatchString(behind), ofLimit.MatchString(before):
 		return partLimit
 	case ofSum.MatchString(before):
