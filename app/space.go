@@ -2,8 +2,6 @@ package app
 
 import (
 	"cmp"
-	"fmt"
-	"os"
 	"path/filepath"
 	"runtime/debug"
 
@@ -12,6 +10,7 @@ import (
 	"bobbin/app/api/handlers"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
+	"bobbin/app/core/datadir"
 	"bobbin/app/core/quota"
 )
 
@@ -19,14 +18,10 @@ import (
 const maxRequestMemory = 256 << 20
 
 // openSpace makes what bounds the memory and the disk space that requests take.
-func openSpace(cfg config.Config) (handlers.Space, error) {
-	// The data folder is this process's own: what is there is of one that died.
-	folder := filepath.Join(cfg.DataDir, "requests")
-	if err := os.RemoveAll(folder); err != nil {
-		return handlers.Space{}, fmt.Errorf("data folder: %w", err)
-	}
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return handlers.Space{}, fmt.Errorf("data folder: %w", err)
+func openSpace(cfg config.Config, data *datadir.Folder) (handlers.Space, error) {
+	const folder = "requests"
+	if err := data.OpenTemp(folder, handlers.SpoolPrefix); err != nil {
+		return handlers.Space{}, err
 	}
 	l := cfg.Limits
 	body, file := int64(l.BodyBytes), int64(cfg.Files.Bytes)
@@ -36,7 +31,7 @@ func openSpace(cfg config.Config) (handlers.Space, error) {
 	return handlers.Space{
 		Memory: quota.New(quota.Shared("memory", memory, max(body+file, page))),
 		Disk:   quota.New(quota.Shared("disk space", int64(l.RequestDiskBytes), max(form, int64(l.ImportBytes)))),
-		Folder: folder,
+		Folder: filepath.Join(cfg.DataDir, folder),
 	}, nil
 }
 

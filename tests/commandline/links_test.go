@@ -47,3 +47,35 @@ func TestPreparedDataFolder(t *testing.T) {
 		}
 	}
 }
+
+// A data folder that has other things in it keeps them: Bobbin removes only what requests
+// left there, and follows no link out of the folder.
+func TestDataFolderWithOtherFiles(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, "BOBBIN_DEFAULT_LLM=demo")
+	kept := []string{"requests/list.http", "requests/deep/request-1", "requests/bobbin-request-mine", "elsewhere/bobbin-request-7"}
+	for _, name := range append(kept, "requests/bobbin-request-123") {
+		s.write(t, name, "important\n")
+	}
+	s.run(t, "", "sessions", "list", "--data-dir", ".")
+	for _, name := range kept {
+		if got := s.read(t, name); got != "important\n" {
+			t.Errorf("%s is now %q", name, got)
+		}
+	}
+	if _, err := os.Lstat(filepath.Join(s.dir, "requests/bobbin-request-123")); err == nil {
+		t.Error("the file of a request of a dead process is still there")
+	}
+	if err := os.Mkdir(filepath.Join(s.dir, "data"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../elsewhere", filepath.Join(s.dir, "data", "requests")); err != nil {
+		t.Skipf("no symbolic links here: %v", err)
+	}
+	if got := s.run(t, "", "sessions", "list", "--data-dir", "data"); got.code == 0 || !strings.Contains(got.errs, "requests") {
+		t.Errorf("a link to another folder: got %+v, want it refused", got)
+	}
+	if got := s.read(t, "elsewhere/bobbin-request-7"); got != "important\n" {
+		t.Errorf("the file of the other folder is now %q", got)
+	}
+}

@@ -24,6 +24,9 @@ type Space struct {
 // AnswerBytes is the memory that a GET request reserves in advance.
 const AnswerBytes = 1 << 20
 
+// SpoolPrefix begins the names of the files in Space.Folder.
+const SpoolPrefix = "bobbin-request-"
+
 const holdKey = "memory"
 
 // Charge charges what the request reads and answers to the hold.
@@ -90,7 +93,7 @@ type spoolFile struct {
 
 // createFile returns an empty file whose content is charged to the caller.
 func (s Space) createFile(c *gin.Context) (*spoolFile, error) {
-	file, err := os.CreateTemp(s.Folder, "request-*")
+	file, err := os.CreateTemp(s.Folder, SpoolPrefix)
 	if err != nil {
 		return nil, diskError(err)
 	}

@@ -12,8 +12,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"bobbin/app/core"
@@ -109,6 +111,34 @@ func WorkerOf(path string) string {
 		return ""
 	}
 	return strings.TrimSpace(string(raw))
+}
+
+// OpenTemp creates a subfolder for the files that os.CreateTemp makes with the prefix, and
+// removes those that a process which died left there. Everything else in it stays. A link
+// out of the folder is an error.
+func (f *Folder) OpenTemp(name, prefix string) error {
+	if err := f.root.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	temp, err := f.root.OpenRoot(name)
+	if err != nil {
+		return fmt.Errorf("data folder: %s: %w", name, err)
+	}
+	defer func() { _ = temp.Close() }() // nothing was written
+	entries, err := fs.ReadDir(temp.FS(), ".")
+	if err != nil {
+		return fmt.Errorf("data folder: %s: %w", name, err)
+	}
+	for _, e := range entries {
+		number, ok := strings.CutPrefix(e.Name(), prefix)
+		if _, err := strconv.ParseUint(number, 10, 64); !ok || err != nil || !e.Type().IsRegular() {
+			continue
+		}
+		if err := temp.Remove(e.Name()); err != nil {
+			return fmt.Errorf("data folder: %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // Announce writes how to reach this process, readable by this user only.
