@@ -78,12 +78,13 @@ A ` + "`bobbin.yaml`" + ` in the working directory may have come with the folder
 ` + "`BOBBIN_CONFIG`" + ` names it, it may set only these keys: ` + openKeys() + `, with these restrictions:
 
 * ` + "`addr`" + ` must be a loopback address,
-* ` + "`data_dir` and `agents_dir`" + ` must be in the folder,
+* ` + "`data_dir` and `agents_dir`" + ` must be in the folder, also where symbolic links lead,
 * ` + "`models`" + ` must have no ` + "`base_url` and no `api_key_env`" + `: these decide where conversations and environment variables are sent.
 
 Everything else in it is an error at startup, which shows the command that trusts the file: ` + "`bobbin chat --config bobbin.yaml`" + `. So such a file cannot leak environment
 variables, redirect conversations to its own address, open access or remove anything. It can still choose among the
-providers whose keys you have (` + "`default_llm`" + `). A foreign folder can also bring agents (` + "`agents/`" + `), which have their own instructions and read web pages if you
+providers whose keys you have (` + "`default_llm`" + `). The default folders ` + "`bobbin-data` and `agents`" + ` must not be links out of the working
+directory either; ` + "`--data-dir` and `--agents-dir`" + ` name such folders. A foreign folder can also bring agents (` + "`agents/`" + `), which have their own instructions and read web pages if you
 enabled ` + "`tools.fetch_url.enabled`" + ` for all folders, tools (` + "`tools/`" + `), which start programs and read environment variables if you set ` + "`tools.allow`" + ` for all folders, and a database (` + "`bobbin-data/`" + `): in such a folder name your own with ` + "`--data-dir`" + `. ` + "`bobbin serve` and `bobbin chat`" + ` say
 at startup which file they use.
 

@@ -120,6 +120,7 @@ func Load(opts Options) (Config, Origins, error) {
 		}
 	}
 	found = append(found, l.checkUnnamed(&config)...)
+	found = append(found, l.checkDefaultFolders(&config)...)
 	return config, l.keyOrigins(&config), errors.Join(found...)
 }
 

@@ -3,6 +3,8 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 )
@@ -10,8 +12,9 @@ import (
 // A bobbin.yaml in the working directory may be somebody else's: it came with a
 // repository or an archive. Unless --config or BOBBIN_CONFIG names it, it may only set
 // what sends nothing to an address that it chooses, reads no environment variable that
-// it chooses, lets nobody in, and touches no files outside of its folder. Every other
-// key is refused, so that a new one is until somebody thought about it.
+// it chooses, lets nobody in, and touches no files outside of its folder, nor through
+// symbolic links. Every other key is refused, so that a new one is until somebody thought
+// about it.
 
 // openKeys are the keys that such a file may set, "limits." for a whole section.
 func openKeys() []string {
@@ -46,7 +49,7 @@ func (l *layers) checkUnnamed(c *Config) []error {
 			found.addFault(s.name, "must not be set here")
 			continue
 		}
-		checkUnnamedValue(s.name, c, &found)
+		checkUnnamedValue(l.opts.Dir, s.name, c, &found)
 	}
 	for _, f := range faultsOf("", errors.Join(found...)) {
 		f.Where = l.keyLocation(f.Key)
@@ -56,21 +59,49 @@ func (l *layers) checkUnnamed(c *Config) []error {
 }
 
 // checkUnnamedValue notes what is wrong with the value of a key that a file which
-// nobody named may set.
-func checkUnnamedValue(key string, c *Config, found *faults) {
+// nobody named may set. The file is in dir.
+func checkUnnamedValue(dir, key string, c *Config, found *faults) {
 	switch key {
 	case "addr":
 		found.checkKey(c.Loopback(), key, "must not open other addresses than 127.0.0.1 here")
 	case "data_dir":
-		found.checkKey(filepath.IsLocal(c.DataDir), key, "must not leave the folder of this file")
+		found.checkKey(isInside(dir, c.DataDir), key, "must not leave the folder of this file")
 	case "agents_dir":
-		found.checkKey(filepath.IsLocal(c.AgentsDir), key, "must not leave the folder of this file")
+		found.checkKey(isInside(dir, c.AgentsDir), key, "must not leave the folder of this file")
 	case "models":
 		for i, m := range c.Models {
 			found.checkKey(m.BaseURL == "", fmt.Sprintf("models[%d].base_url", i), "must not be set here: conversations and keys would go there")
 			found.checkKey(m.APIKeyEnv == "", fmt.Sprintf("models[%d].api_key_env", i), "must not be set here: it sends an environment variable away")
 		}
 	}
+}
+
+// checkDefaultFolders returns what is wrong with the folders that nobody set. They may have
+// come with the working directory, as links to others.
+func (l *layers) checkDefaultFolders(c *Config) []error {
+	var found faults
+	check := func(key, path string) {
+		found.checkKey(l.from[key] != "" || isInside(l.opts.Dir, path), key,
+			"%s is outside of the working directory, behind a symbolic link; if that is intended, name it: --%s %s", path, Key{Name: key}.Flag(), path)
+	}
+	check("data_dir", c.DataDir)
+	check("agents_dir", c.AgentsDir)
+	return found
+}
+
+// isInside reports whether the path, which need not exist, is inside of the directory when
+// symbolic links are followed. An absolute link counts as outside.
+func isInside(dir, path string) bool {
+	if !filepath.IsLocal(path) {
+		return false
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	defer func() { _ = root.Close() }() // read-only
+	_, err = root.Stat(path)
+	return err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
 }
 
 // UnnamedFile returns the path of the file in the working directory whose settings the

@@ -1,6 +1,8 @@
 package config_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -62,6 +64,48 @@ func TestUnnamedFileIsHeldBack(t *testing.T) {
 	// Who names the file trusts it.
 	if _, _, err := (source{file: strings.Replace(hostile, "../other", "other", 1)}).load(t); err != nil {
 		t.Errorf("the same file, named: %v", err)
+	}
+}
+
+// Neither such a file nor a default leaves the working directory by a symbolic link.
+//
+// Finding: security-6
+func TestFolderLinksLeadNowhere(t *testing.T) {
+	t.Parallel()
+	outside := t.TempDir()
+	for name, c := range map[string]struct {
+		link, target string
+		file         string // bobbin.yaml in the working directory
+		named        bool
+		flags        map[string]string
+		want         string // part of the error; empty = none
+	}{
+		"default data folder":          {link: "bobbin-data", target: outside, want: "data_dir: ./bobbin-data is outside of the working directory, behind a symbolic link; if that is intended, name it: --data-dir ./bobbin-data"},
+		"default data folder, missing": {link: "bobbin-data", target: "../not-there", want: "data_dir: ./bobbin-data is outside"},
+		"default agents":               {link: "agents", target: outside, want: "agents_dir: agents is outside of the working directory, behind a symbolic link; if that is intended, name it: --agents-dir agents"},
+		"data folder of the file":      {link: "d", target: outside, file: "data_dir: d\n", want: "bobbin.yaml:1: data_dir: must not leave the folder of this file"},
+		"a folder in the link":         {link: "d", target: outside, file: "data_dir: d/new\n", want: "data_dir: must not leave the folder of this file"},
+		"agents of the file":           {link: "d", target: outside, file: "agents_dir: d\n", want: "agents_dir: must not leave the folder of this file"},
+		"a link inside":                {link: "bobbin-data", target: "data"},
+		"a file that is named":         {link: "d", target: outside, file: "data_dir: d\n", named: true},
+		"a flag":                       {link: "bobbin-data", target: outside, flags: map[string]string{"data_dir": "bobbin-data"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if err := os.Symlink(c.target, filepath.Join(dir, c.link)); err != nil {
+				t.Skipf("no symbolic links here: %v", err)
+			}
+			o := config.Options{Dir: dir, UserDir: t.TempDir(), Flags: c.flags, Env: func(string) string { return "" }}
+			write(t, filepath.Join(dir, "bobbin.yaml"), c.file)
+			if c.named {
+				o.File = filepath.Join(dir, "bobbin.yaml")
+			}
+			_, _, err := config.Load(o)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("got the error %v, want %q", err, c.want)
+			}
+		})
 	}
 }
 
