@@ -41,7 +41,7 @@ type SlackItem struct {
 	Gesture  string // the same of messages that one gesture may have become; empty = unknown
 	Payload  []byte // JSON
 
-	SessionID SessionID // set by Finish: what it went to; empty = nothing
+	SessionID SessionID // what it goes to, or went to; empty = nothing, or not known yet
 	Attempts  int
 	Error     string // of the last attempt
 	Lease     string // of the process at work
@@ -57,7 +57,8 @@ type SlackInboxStore interface {
 	Claim(ctx context.Context, worker string) (SlackItem, error)
 	// Repeats reports whether another message of the same gesture is handled in its place.
 	Repeats(ctx context.Context, item SlackItem) (bool, error)
-	// Retry MUST return ErrStale when the lease was lost; so must Finish.
+	// Retry MUST store the session and the user, by which purges find the item, and return ErrStale
+	// when the lease was lost; so must Finish.
 	Retry(ctx context.Context, item SlackItem, wait time.Duration) error
 	// Finish MUST leave nothing of the payload.
 	Finish(ctx context.Context, item SlackItem) error

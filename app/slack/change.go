@@ -25,31 +25,43 @@ func (s *workspace) handleChange(ctx context.Context, item core.SlackItem, m inc
 		thread = ts
 	}
 	team := m.thread.Team
-	bound, err := s.findThread(ctx, team, m.Channel, thread)
-	if err != nil {
+	var err error
+	if m.bound, err = s.findThread(ctx, team, m.Channel, thread); err != nil {
 		return item, err
 	}
-	q := core.SlackMessageQuery{App: item.App, Key: messageKey(m.Channel, ts), SessionID: bound.SessionID, ClientMessageID: clientMessageID(team, m.Channel, ts)}
+	q := core.SlackMessageQuery{App: item.App, Key: messageKey(m.Channel, ts), SessionID: m.bound.SessionID, ClientMessageID: clientMessageID(team, m.Channel, ts)}
 	found, err := s.Inbox.FindMessage(ctx, q)
 	switch {
 	case err != nil:
 		return item, err
 	case found.Pending:
-		return item, waitError{runWait}
+		return s.holdChange(ctx, item, m)
 	case found.MessageID == "":
 		return item, nil // it never came here
 	}
-	item.SessionID = bound.SessionID
+	item.SessionID = m.bound.SessionID
 	if m.Subtype == subtypeChanged && m.Message.Subtype != subtypeTombstone {
-		m.bound = bound
 		err = s.reviseMessage(ctx, found.MessageID, m)
 	} else {
-		err = s.Chat.DeleteMessage(ctx, s.tenant(), bound.SessionID, found.MessageID)
+		err = s.Chat.DeleteMessage(ctx, s.tenant(), m.bound.SessionID, found.MessageID)
 	}
 	if errors.Is(err, core.ErrConflict) {
-		return item, waitError{runWait}
+		return s.holdChange(ctx, item, m)
 	}
 	return item, err
+}
+
+// holdChange lets a change wait. Its item gets the session and the author's id in Bobbin, by which
+// purges find it; if Slack does not say who that is, it keeps the id in Slack.
+func (s *workspace) holdChange(ctx context.Context, item core.SlackItem, m incoming) (core.SlackItem, error) {
+	item.SessionID = m.bound.SessionID
+	author := m.changed()
+	if author.User != "" && s.Settings.LinkByEmail {
+		if who, err := s.findPerson(ctx, userTeam(*author, m.thread.Team), author.User); err == nil {
+			item.User = who.ID
+		}
+	}
+	return item, waitError{runWait}
 }
 
 // reviseMessage brings an edit into the session. Its author is told if it is not accepted.

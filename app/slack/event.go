@@ -165,6 +165,10 @@ func (e *event) isEdit() bool {
 	return now.Edited != nil && (before == nil || before.Edited == nil || before.Edited.TS != now.Edited.TS || before.Text != now.Text)
 }
 
+// changed returns the message that an edit or a deletion changes, as it was before if Slack says
+// that: a tombstone names no author.
+func (e *event) changed() *event { return cmp.Or(e.Previous, e.Message, &event{}) }
+
 // author returns the id of the bot, else of the user, that wrote the message.
 func (e *event) author() string { return cmp.Or(e.Bot, e.User) }
 

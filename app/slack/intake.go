@@ -97,7 +97,10 @@ func (in *Intake) eventItem(e envelope, body []byte) (item core.SlackItem, ok bo
 	switch {
 	case e.ID == "":
 		return item, false
-	case ev.Type == eventUninstalled, ev.Type == eventRevoked, ev.Type == eventStopped:
+	case ev.Type == eventUninstalled, ev.Type == eventRevoked:
+		return item, true
+	case ev.Type == eventStopped:
+		item.User = userID(userTeam(ev, install.Team), ev.User)
 		return item, true
 	case ev.Type != eventMessage && ev.Type != eventMention:
 		return item, false
@@ -120,6 +123,7 @@ func (in *Intake) eventItem(e envelope, body []byte) (item core.SlackItem, ok bo
 // changeItem completes the item of an edit or a deletion: those of one message are handled in order.
 func (in *Intake) changeItem(item core.SlackItem, team string, ev event, of *event) core.SlackItem {
 	item.Lane, item.Position = "change/"+clientMessageID(team, ev.Channel, of.TS), ev.EventTS
+	item.User = userID(userTeam(*ev.changed(), team), ev.changed().author())
 	return item
 }
 

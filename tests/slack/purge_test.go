@@ -3,13 +3,16 @@ package slack_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
+	"bobbin/app/core/config"
 	"bobbin/app/slack/fakeslack"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/provider"
 )
 
 // Posts in Slack are deleted with their session, or with a user, if that is requested: by the API
@@ -50,6 +53,58 @@ func TestSlackPurge(t *testing.T) {
 		w.ask(t, "", 1)
 		if w.lookUps() != 2 {
 			t.Errorf("Slack was asked %d times for Alice's name, want a second time after the purge", w.lookUps())
+		}
+	})
+}
+
+// An edit and a deletion that wait for the end of a run are removed with their author, also one who
+// is linked by e-mail, and with their session.
+func TestSlackPurgeOfWaitingChanges(t *testing.T) {
+	t.Parallel()
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
+		g := &barriers{held: map[string]barrier{}}
+		model := apptest.NewProvider(t, provider.Options{Hold: g.hold})
+		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) }, apptest.WithModel("slow", 8192, 1024, model),
+			func(c *config.Config) { c.Slack.LinkByEmail = true })
+		p := apptest.NewDisk(t, w.house, url)
+		carol := w.ws.AddUser("Carol", "")
+		root := w.post(t, w.alice, "", w.mention("hello"))
+		w.conversation(t, 2)
+		bobs := w.post(t, w.bob, root, "the pump is red")
+		w.conversation(t, 4)
+		carols := w.post(t, carol, root, "the pump is tall")
+		session, _ := w.conversation(t, 6)
+		held := g.add("wait")
+		w.post(t, w.alice, root, "wait")
+		<-held.asked
+		defer close(held.open)
+		if err := w.bob.Edit(w.channel, bobs, "the pump is blue"); err != nil {
+			t.Fatal(err)
+		}
+		if err := carol.Delete(w.channel, carols); err != nil {
+			t.Fatal(err)
+		}
+		const waiting = " FROM slack_inbox WHERE lane LIKE 'change/%' AND finished_at IS NULL AND attempts > 0 AND lease_owner = ''"
+		for limit, n := time.Now().Add(time.Minute), 0; n < 2; apptest.PauseBriefly(t) {
+			if p.ReadRow(&n, "SELECT COUNT(*)"+waiting); time.Now().After(limit) {
+				t.Fatalf("%d changes wait after a minute, want 2", n)
+			}
+		}
+		for _, user := range []string{"bob@example.org", "slack:" + w.ws.ID + "/" + carol.ID} {
+			var n int
+			if p.ReadRow(&n, "SELECT COUNT(*)"+waiting+" AND user_id = ? AND session_id = ?", user, session.ID); n != 1 {
+				t.Errorf("%s: %d changes wait with the user and the session, want 1", user, n)
+			}
+		}
+		purge := w.house.NewClient(w.house.App.Token())
+		report := apptest.Must(purge.PurgeUser(t.Context(), core.PurgeUser{Owner: core.LocalOwner, User: "bob@example.org", PurgeOptions: core.PurgeOptions{Force: true}}))(t)
+		var left int
+		if p.ReadRow(&left, "SELECT COUNT(*) FROM slack_inbox WHERE payload LIKE '%the pump is blue%'"); left != 0 || report.Left() != 0 {
+			t.Errorf("after the purge of Bob %d edits and %d rows are left", left, report.Left())
+		}
+		report = apptest.Must(purge.PurgeSessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{session.ID}, PurgeOptions: core.PurgeOptions{Force: true}}))(t)
+		if p.ReadRow(&left, "SELECT COUNT(*) FROM slack_inbox WHERE payload LIKE '%message_deleted%'"); left != 0 || report.Left() != 0 {
+			t.Errorf("after the purge of the session %d deletions and %d rows are left", left, report.Left())
 		}
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"bobbin/app/core"
 	"bobbin/app/core/config"
@@ -101,7 +100,8 @@ func TestShowPurgeOfSlackUser(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		// The answer to Alice does not quote: nobody can know what is a quotation.
-		model := apptest.NewProvider(t, provider.Options{Fault: func(w http.ResponseWriter, a provider.Asked) bool {
+		g := &barriers{held: map[string]barrier{}}
+		model := apptest.NewProvider(t, provider.Options{Hold: g.hold, Fault: func(w http.ResponseWriter, a provider.Asked) bool {
 			if a.Summary || !strings.Contains(a.Question, "what did he say?") {
 				return false
 			}
@@ -122,7 +122,7 @@ func TestShowPurgeOfSlackUser(t *testing.T) {
 		root := w.post(t, carl, "", "before the bot came: "+m.Of("history"))
 		w.post(t, w.alice, root, w.mention("what did he say?"))
 		w.conversation(t, 3)
-		w.post(t, carl, root, "I add "+m.Of("reply"))
+		reply := w.post(t, carl, root, "I add "+m.Of("reply"))
 		w.conversation(t, 5)
 		if _, err := carl.Upload(w.channel, root, "see "+m.Of("text with a file"), m.Of("file name")+".txt", []byte("file of "+m.Of("file"))); err != nil {
 			t.Fatal(err)
@@ -139,8 +139,16 @@ func TestShowPurgeOfSlackUser(t *testing.T) {
 		if err := w.WaitDelivered(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		p.Exec("INSERT INTO slack_inbox (id, owner, app, item_key, kind, lane, position, user_id, payload, due_at, created_at) VALUES (?, 'local', 'A', 'k', 'event', 'l', 'p', ?, ?, ?, ?)",
-			core.NewID[string](), user, `{"text": "`+m.Of("inbox")+`"}`, core.Now().Add(time.Hour), core.Now())
+		held := g.add("wait")
+		w.post(t, w.alice, root, "wait")
+		<-held.asked
+		defer close(held.open)
+		if err := carl.Edit(w.channel, reply, "I wait with "+m.Of("inbox")); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.WaitDelivered(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		if p.Database.Dialect() == "postgres" {
 			p.Exec("ANALYZE")
 			p.Exec("CHECKPOINT")
@@ -151,7 +159,7 @@ func TestShowPurgeOfSlackUser(t *testing.T) {
 				t.Errorf("the mark of %q is in no file before the purge: the search cannot find it", place)
 			}
 		}
-		report := apptest.Must(w.house.NewClient(w.house.App.Token()).PurgeUser(t.Context(), core.PurgeUser{Owner: core.LocalOwner, User: user, PurgeOptions: core.PurgeOptions{Compact: true}}))(t)
+		report := apptest.Must(w.house.NewClient(w.house.App.Token()).PurgeUser(t.Context(), core.PurgeUser{Owner: core.LocalOwner, User: user, PurgeOptions: core.PurgeOptions{Compact: true, Force: true}}))(t)
 		after := m.Find(t, p.Folders)
 		table := apptest.NewTable("%s, a user of Slack is purged", p.Database.Dialect())
 		table.AddRow("table", "rows removed", "rows emptied", "rows left")
@@ -168,8 +176,8 @@ func TestShowPurgeOfSlackUser(t *testing.T) {
 		}
 		page := apptest.Must(w.house.Messages(t.Context(), session.ID, core.MessageQuery{}))(t)
 		kept := slices.DeleteFunc(page.Items, func(m core.Message) bool { return m.DeletedAt != nil })
-		if left := contents(kept, core.RoleUser); len(kept) != 2 || !slices.Equal(left, []string{"what did he say?"}) {
-			t.Errorf("left are %q, want Alice's message", left)
+		if left := contents(kept, core.RoleUser); !slices.Equal(left, []string{"what did he say?", "wait"}) {
+			t.Errorf("left are %q, want Alice's messages", left)
 		}
 	})
 }

@@ -84,10 +84,12 @@ func (r *SlackInbox) Repeats(ctx context.Context, item core.SlackItem) (bool, er
 	return n > 0, wrapError(err, "slack item", item.ID)
 }
 
-// Retry ends the lease after an attempt, and stores its error; the item is due after wait.
-// ErrStale when the lease was lost.
+// Retry ends the lease after an attempt, and stores its error, its session and its user, by which
+// purges find it; the item is due after wait. ErrStale when the lease was lost.
 func (r *SlackInbox) Retry(ctx context.Context, item core.SlackItem, wait time.Duration) error {
-	return r.updateLeased(ctx, item, map[string]any{"error": item.Error, "lease_owner": "", "due_at": gorm.Expr(clockSQL(r.db, wait))})
+	return r.updateLeased(ctx, item, map[string]any{
+		"error": item.Error, "session_id": models.Ref(item.SessionID), "user_id": item.User, "lease_owner": "", "due_at": gorm.Expr(clockSQL(r.db, wait)),
+	})
 }
 
 // Finish removes the payload of an item that is done. ErrStale when the lease was lost.
