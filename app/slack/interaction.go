@@ -65,6 +65,10 @@ func (c interaction) known() bool {
 func (c interaction) channel() string  { return cmp.Or(c.Channel.ID, c.Container.Channel) }
 func (c interaction) userTeam() string { return cmp.Or(c.User.Team, c.Team.ID) }
 
+// team returns the workspace. With an installation for an organization Slack names that of the
+// user alone.
+func (c interaction) team() string { return cmp.Or(c.Team.ID, c.User.Team) }
+
 // handleInteraction handles a click or a shortcut.
 func (s *workspace) handleInteraction(ctx context.Context, c interaction) error {
 	who, err := s.findPerson(ctx, c.userTeam(), c.User.ID)

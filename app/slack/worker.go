@@ -140,7 +140,7 @@ func (s *Service) handleItem(ctx context.Context, item core.SlackItem) (_ core.S
 		if err := json.Unmarshal(item.Payload, &c); err != nil {
 			return item, finalError(err)
 		}
-		w, err := s.openWorkspace(ctx, c.Enterprise.ID, c.Team.ID)
+		w, err := s.openWorkspace(ctx, c.Enterprise.ID, c.team())
 		if err != nil {
 			return item, err
 		}

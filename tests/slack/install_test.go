@@ -38,16 +38,17 @@ func installedIn(t *testing.T, url string, o fakeslack.Options) (acme, other *wo
 }
 
 // oauthHouses starts a Bobbin that people install in Slack by OAuth: on PostgreSQL two processes.
-func oauthHouses(t *testing.T, url string, s *fakeslack.Server) []*apptest.Bobbin {
+func oauthHouses(t *testing.T, url string, s *fakeslack.Server, settings ...apptest.Setting) []*apptest.Bobbin {
 	t.Helper()
 	oauth := func(c *config.Config) {
 		c.Slack.ClientID, c.Slack.ClientSecret, c.Slack.SigningSecret = "1.1", config.NewSecret("client-secret"), config.NewSecret("signing-secret")
 		c.Slack.TokenKey, c.Slack.APIURL = config.NewSecret(strings.Repeat("a", 43)+"="), s.APIURL()
 	}
-	h := apptest.New(t, url, oauth)
+	settings = append(settings, oauth)
+	h := apptest.NewAsking(t, url, settings...)
 	houses := []*apptest.Bobbin{h}
 	if strings.HasPrefix(url, "postgres") {
-		houses = append(houses, apptest.New(t, url, oauth, func(c *config.Config) { c.Replica.Name = "other" }))
+		houses = append(houses, apptest.NewAsking(t, url, append(settings, func(c *config.Config) { c.Replica.Name = "other" })...))
 	}
 	s.SetURLs(fakeslack.URLsBelow(h.URL))
 	return houses
@@ -160,10 +161,9 @@ func TestSlackOrganization(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = s.Close() })
-		houses := oauthHouses(t, url, s)
 		var all []*workspace
 		for _, name := range []string{"north", "south", "foreign"} {
-			w := &workspace{Server: s, ws: s.AddWorkspace(name), house: houses[0]}
+			w := &workspace{Server: s, ws: s.AddWorkspace(name)}
 			if name != "foreign" {
 				w.ws.EnterpriseID = "E1"
 			}
@@ -172,6 +172,9 @@ func TestSlackOrganization(t *testing.T) {
 			all = append(all, w)
 		}
 		north, south, foreign := all[0], all[1], all[2]
+		south.bob = south.ws.AddUser("Bob", "")
+		houses := oauthHouses(t, url, s, func(c *config.Config) { c.Slack.Agent, c.Slack.Approvers = "careful", []string{south.bob.ID} })
+		north.house, south.house = houses[0], houses[0]
 		north.installApp(t, north.alice.ApproveForOrganization)
 		foreign.ws.Install() // not by Bobbin, which has no token for it
 		foreign.post(t, foreign.alice, "", foreign.mention("hello?"))
@@ -195,6 +198,10 @@ func TestSlackOrganization(t *testing.T) {
 			t.Fatalf("got %+v, %v", got, err)
 		}
 		south.awaitPrivate(t, south.alice, 2)
+		south.approve(t, south.bob, south.post(t, south.alice, "", south.mention("use the calculator")))
+		south.sessions(t, "the decision", func(list []core.Session) bool {
+			return len(list) == 3 && !slices.ContainsFunc(list, func(s core.Session) bool { return s.Status != core.SessionIdle })
+		})
 		if failed := north.failedCalls(); len(failed) > 0 {
 			t.Errorf("Slack refused %+v", failed)
 		}
@@ -208,6 +215,25 @@ func TestSlackOrganization(t *testing.T) {
 			}
 		}
 	})
+}
+
+// approve clicks the button that allows a tool call, once the thread has it, and returns its post.
+func (w *workspace) approve(t *testing.T, by *fakeslack.User, root string) (button string) {
+	t.Helper()
+	if err := w.Wait(t.Context(), func() bool {
+		for _, m := range w.ws.Thread(w.channel, root) {
+			if strings.Contains(string(m.Blocks), core.SlackActionApprove) {
+				button = m.TS
+			}
+		}
+		return button != ""
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := by.Click(w.channel, button, core.SlackActionApprove, ""); err != nil || got.Status != 200 {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	return button
 }
 
 // noticedRemoval reports whether the log says that the app was removed.

@@ -140,6 +140,9 @@ func (u *User) newInteraction(payload reply, h *hook) *delivery {
 	s := u.ws.server
 	payload["user"] = reply{"id": u.ID, "username": u.Name, "name": u.Name, "team_id": u.ws.ID}
 	payload["team"] = reply{"id": u.ws.ID, "domain": u.ws.Name}
+	if u.ws.orgWide {
+		payload["team"] = nil
+	}
 	payload["channel"] = reply{"id": h.channel.ID, "name": h.channel.Name}
 	payload["api_app_id"], payload["token"], payload["enterprise"], payload["is_enterprise_install"] = s.opts.AppID, "verification", nil, u.ws.orgWide
 	if u.ws.EnterpriseID != "" {
