@@ -131,8 +131,8 @@ type SlackPost struct {
 
 // SlackThreadStore stores which threads show which sessions, and how much of them.
 type SlackThreadStore interface {
-	// Bind binds the thread to its session, together with the alias. It may be repeated, and
-	// moves a thread whose alias was moved to another session. ErrConflict if the alias or the
+	// Bind binds the thread to its session, together with the alias. It may be repeated, moves a
+	// thread whose alias was moved to another session, and changes its organization. ErrConflict if the alias or the
 	// session belongs to another one.
 	Bind(ctx context.Context, t SlackThread) error
 	// Find returns ErrNotFound if the thread is not bound.

@@ -57,6 +57,9 @@ func (s *workspace) handleMessage(ctx context.Context, item core.SlackItem, m in
 	if m.bound, err = s.findThread(ctx, m.thread.Team, m.Channel, m.thread.Thread); err != nil {
 		return item, err
 	}
+	if err := s.updateEnterprise(ctx, &m); err != nil {
+		return item, err
+	}
 	switch isBound := m.bound.SessionID != ""; {
 	case isBound && !m.bound.Mode.Reads():
 		return item, nil
@@ -91,6 +94,20 @@ func (s *workspace) handleMessage(ctx context.Context, item core.SlackItem, m in
 		err = s.sendReplies(ctx, m)
 	}
 	return item, err
+}
+
+// updateEnterprise stores the organization of a bound thread if the event names another one: the
+// workspace has joined it, or the thread was attached without. An event without one says nothing.
+func (s *Service) updateEnterprise(ctx context.Context, m *incoming) error {
+	if m.bound.SessionID == "" || m.bound.Enterprise == m.thread.Enterprise {
+		return nil
+	}
+	if m.thread.Enterprise == "" {
+		m.thread.Enterprise = m.bound.Enterprise
+		return nil
+	}
+	m.bound.Enterprise = m.thread.Enterprise
+	return s.Threads.Bind(ctx, m.bound)
 }
 
 // findAuthor returns who wrote the message: a person, or a bot.

@@ -217,6 +217,42 @@ func TestSlackOrganization(t *testing.T) {
 	})
 }
 
+// A thread keeps its session when its workspace joins an organization, also one that was attached
+// without naming it; a reply and what is posted go on, with a token of the organization, too.
+func TestSlackThreadJoinsOrganization(t *testing.T) {
+	t.Parallel()
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
+		s, err := fakeslack.New(fakeslack.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		w := &workspace{Server: s, ws: s.AddWorkspace("acme"), house: oauthHouses(t, url, s)[0]}
+		w.channel, w.alice = w.ws.AddChannel("", "pumps").ID, w.ws.AddUser("Alice", "")
+		w.installApp(t, w.alice.Approve)
+		begun, attached := w.ask(t, "", 1), w.post(t, w.alice, "", "a thread")
+		session := apptest.Must(w.house.CreateSession(t.Context(), core.Session{Title: "web"}))(t)
+		apptest.Must(w.house.AttachSlack(t.Context(), core.SlackThread{SessionID: session.ID, Team: w.ws.ID, Channel: w.channel, Thread: attached, Mode: core.SlackTwoWay}))(t)
+		p := apptest.NewDisk(t, w.house, url)
+		for limit, busy := time.Now().Add(time.Minute), 1; busy > 0; apptest.PauseBriefly(t) { // one that finds a dead token waits for minutes
+			if p.ReadRow(&busy, "SELECT COUNT(*) FROM slack_threads WHERE lease_owner <> '' OR sent_seq < last_seq"); time.Now().After(limit) {
+				t.Fatal("a thread is behind after a minute")
+			}
+		}
+		w.ws.Uninstall()
+		w.ws.JoinOrganization("E1")
+		w.installApp(t, w.alice.ApproveForOrganization)
+		for _, root := range []string{begun, attached} {
+			w.post(t, w.alice, root, "and its size?")
+		}
+		w.awaitAnswers(t, begun, 2)
+		w.awaitAnswers(t, attached, 1)
+		if all := w.sessions(t, "the sessions", func([]core.Session) bool { return true }); len(all) != 2 {
+			t.Errorf("got the sessions %+v, want the two of before", all)
+		}
+	})
+}
+
 // approve clicks the button that allows a tool call, once the thread has it, and returns its post.
 func (w *workspace) approve(t *testing.T, by *fakeslack.User, root string) (button string) {
 	t.Helper()

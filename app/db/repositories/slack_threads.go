@@ -20,8 +20,8 @@ type SlackThreads struct {
 // NewSlackThreads returns the threads in db.
 func NewSlackThreads(db *gorm.DB) *SlackThreads { return &SlackThreads{db: db} }
 
-// Bind binds the thread to its session, together with the alias. It may be repeated, and
-// moves a thread whose alias was moved to another session. What happened until then is not
+// Bind binds the thread to its session, together with the alias. It may be repeated, moves a
+// thread whose alias was moved to another session, and changes its organization. What happened until then is not
 // posted. ErrConflict if the alias or the session belongs to another one; ErrNotFound for a
 // session that the owner does not have.
 func (r *SlackThreads) Bind(ctx context.Context, t core.SlackThread) error {
@@ -41,9 +41,9 @@ func (r *SlackThreads) Bind(ctx context.Context, t core.SlackThread) error {
 				return core.Errorf(core.ErrConflict, "session %s belongs to another thread of Slack; detach it first", t.SessionID)
 			}
 			if row.SessionID == string(t.SessionID) {
-				return nil
+				return stx.renameThread(row, t)
 			}
-			if row.Owner != t.Owner {
+			if row.Owner != t.Owner || row.Enterprise != t.Enterprise {
 				return core.Errorf(core.ErrConflict, "this thread of Slack belongs to another session")
 			}
 		}
@@ -62,6 +62,23 @@ func (r *SlackThreads) Bind(ctx context.Context, t core.SlackThread) error {
 		return stx.saveChanges()
 	}, visibleTo(core.Tenant{Owner: t.Owner}))
 	return wrapError(err, "session", t.SessionID)
+}
+
+// renameThread stores the organization of a thread that is bound: the alias has another name then.
+func (stx *sessionTx) renameThread(row models.SlackThread, t core.SlackThread) error {
+	if row.Enterprise == t.Enterprise {
+		return nil
+	}
+	if err := stx.deleteAlias(row.Core()); err != nil {
+		return err
+	}
+	return stx.tx.Model(&models.SlackThread{}).Where("session_id = ?", t.SessionID).UpdateColumn("enterprise", t.Enterprise).Error
+}
+
+// deleteAlias deletes the thread's name as an alias.
+func (stx *sessionTx) deleteAlias(t core.SlackThread) error {
+	a := t.Alias()
+	return stx.tx.Where("owner = ? AND surface = ? AND alias = ?", t.Owner, a.Surface, a.Name).Delete(&models.SessionAlias{}).Error
 }
 
 // bindAlias makes the thread's name an alias of the session. ErrConflict if it is that of
@@ -162,9 +179,7 @@ func (r *SlackThreads) Unbind(ctx context.Context, tenant core.Tenant, session c
 		if err := stx.tx.Where("session_id = ?", session).Find(&rows).Error; err != nil || len(rows) == 0 {
 			return err
 		}
-		t := rows[0].Core()
-		a := t.Alias()
-		if err := stx.tx.Where("owner = ? AND surface = ? AND alias = ?", t.Owner, a.Surface, a.Name).Delete(&models.SessionAlias{}).Error; err != nil {
+		if err := stx.deleteAlias(rows[0].Core()); err != nil {
 			return err
 		}
 		if err := stx.tx.Where("session_id = ?", session).Delete(&models.SlackThread{}).Error; err != nil {

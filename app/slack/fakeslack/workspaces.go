@@ -55,6 +55,13 @@ func (w *Workspace) AddUser(name, email string) *User {
 	return w.addUser(User{Name: strings.ToLower(name), RealName: name, Email: email})
 }
 
+// JoinOrganization makes the workspace one of an Enterprise organization.
+func (w *Workspace) JoinOrganization(id string) {
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	w.EnterpriseID = id
+}
+
 // AddBot adds the bot user of another app.
 func (w *Workspace) AddBot(name string) *User {
 	return w.addUser(User{Name: name, RealName: name, BotID: "B" + strings.ToUpper(name), AppID: "A-" + name})
