@@ -18,7 +18,10 @@ import (
 const (
 	// MaxBody is how large the body of a request may be.
 	MaxBody = 4 << 20
-	// maxBodies is how many bodies are read or stored at the same time.
+	// smallBody is how much of a body is read without a slot: more than nearly all have. A sender
+	// without a signature could hold all slots by being slow.
+	smallBody = 64 << 10
+	// maxBodies is how many larger bodies are read or stored at the same time.
 	maxBodies = 32
 	// storeTime is less than the 3 s in which Slack wants the acknowledgment.
 	storeTime = 2500 * time.Millisecond
@@ -37,7 +40,7 @@ const (
 type Handler struct {
 	intake   *Intake
 	verifier verifier
-	slots    chan struct{} // one for each body
+	slots    chan struct{} // one for each body that is not small
 	observer core.Observer
 	log      *slog.Logger
 }
@@ -53,19 +56,25 @@ func newHandler(intake *Intake, secret string, observer core.Observer, log *slog
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), storeTime)
 	defer cancel()
-	select {
-	case h.slots <- struct{}{}:
-		defer func() { <-h.slots }()
-	case <-ctx.Done():
-		h.refuse(w, r, http.StatusServiceUnavailable, ctx.Err())
-		return
-	}
 	unsigned := h.verifier.checkHeader(r.Header)
 	limit := int64(MaxBody)
 	if unsigned != nil {
 		limit = maxUnsigned
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	reader := http.MaxBytesReader(w, r.Body, limit)
+	body, err := io.ReadAll(io.LimitReader(reader, smallBody))
+	if err == nil && len(body) == smallBody {
+		select {
+		case h.slots <- struct{}{}:
+			defer func() { <-h.slots }()
+		case <-ctx.Done():
+			h.refuse(w, r, http.StatusServiceUnavailable, ctx.Err())
+			return
+		}
+		var rest []byte
+		rest, err = io.ReadAll(reader)
+		body = append(body, rest...)
+	}
 	switch tooLarge := (*http.MaxBytesError)(nil); {
 	case unsigned != nil && (err != nil || !isSSLCheck(r, body)):
 		h.refuse(w, r, http.StatusUnauthorized, unsigned)

@@ -1,6 +1,7 @@
 package slack_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -140,6 +141,45 @@ func TestRefusals(t *testing.T) {
 		if seen.of("other ignored") != 2 || seen.of("app_rate_limited ignored") != 1 || seen.of("request refused") == 0 {
 			t.Errorf("counted %v", seen.seen)
 		}
+	})
+}
+
+// slowBody is a body of which nothing arrives until its context ends.
+type slowBody struct {
+	ctx  context.Context
+	read func() // called by the first read
+}
+
+func (b slowBody) Read([]byte) (int, error) {
+	b.read()
+	<-b.ctx.Done()
+	return 0, b.ctx.Err()
+}
+
+// Requests whose bodies do not arrive, which anybody can send, do not keep Slack's own from being
+// stored.
+func TestSlowBodies(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHandler(d, &counted{})
+		ctx, cancel := context.WithCancel(t.Context())
+		var begun, ended sync.WaitGroup
+		for range 32 { // as many larger ones as are read at the same time
+			begun.Add(1)
+			in := httptest.NewRequestWithContext(ctx, http.MethodPost, slack.EventsPath, slowBody{ctx, sync.OnceFunc(begun.Done)})
+			in.Header.Set("X-Slack-Request-Timestamp", strconv.FormatInt(time.Now().Unix(), 10))
+			in.Header.Set("X-Slack-Signature", "v0=00")
+			ended.Go(func() { h.ServeHTTP(httptest.NewRecorder(), in) })
+		}
+		begun.Wait()
+		text := strings.Repeat("x", 100<<10) // larger bodies still find a place
+		for _, event := range []string{eventBody("Ev1", `{"type":"app_mention","channel":"C1","user":"U1","ts":"1.0","text":"hi"}`), eventBody("Ev2", `{"type":"app_mention","channel":"C1","user":"U1","ts":"2.0","text":"`+text+`"}`)} {
+			if w := send(t, h, request{body: event}); w.Code != http.StatusOK {
+				t.Errorf("beside slow bodies: got %d, want 200", w.Code)
+			}
+		}
+		cancel()
+		ended.Wait()
 	})
 }
 
