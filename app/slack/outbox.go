@@ -43,6 +43,7 @@ type Outbox struct {
 
 	pace      *pace
 	noStreams sync.Map // teams in which Slack has no streams for this app
+	noStatus  sync.Map // teams in which Slack shows no status of this app
 	wake      chan core.SessionID
 	done      chan core.SlackThread // no longer in progress
 

@@ -37,6 +37,7 @@ type follower struct {
 	lastEvent   time.Time
 	active      bool              // a run is at work
 	user        string            // of Slack, who asked; empty = nobody there did
+	status      string            // of the agent, as it was shown last; empty = unknown
 	draft       *draft            // of the message that is being written; nil = none
 	toolMessage core.MessageID    // the last one that has only tool calls
 	tools       map[string]string // names by the ids of their calls
@@ -128,6 +129,7 @@ func (f *follower) handle(ctx context.Context, e core.Event) error {
 	if err := f.handleType(ctx, e); err != nil {
 		return err
 	}
+	f.showStatus(ctx, e.Type)
 	f.seq = max(f.seq, e.Seq)
 	return nil
 }

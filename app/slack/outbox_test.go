@@ -50,6 +50,23 @@ func TestPostsMessages(t *testing.T) {
 	})
 }
 
+// A Slack without a status of the agent is asked for one once.
+func TestNoAgentStatus(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		stop := w.start(t, "a/1")
+		for n := range 3 {
+			w.turn(t, n)
+		}
+		w.slack.awaitTexts(t, turnTexts(3)...)
+		stop()
+		if n := w.slack.calls["agents.sessions.setStatus"]; n != 1 {
+			t.Errorf("got %d calls, want one", n)
+		}
+	})
+}
+
 // A storm of 429 holds posts up, and changes neither their order nor their number.
 func TestRateLimitStorm(t *testing.T) {
 	t.Parallel()

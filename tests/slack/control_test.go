@@ -61,6 +61,7 @@ func TestSlackStops(t *testing.T) {
 		stop := map[string]func(root string){
 			"by the command": func(root string) { w.post(t, w.alice, root, w.mention("/stop")) },
 			"by the button": func(root string) {
+				w.awaitAgent(t, root, "processing")
 				if err := w.bob.StopAgent(w.channel, root); err != nil {
 					t.Fatal(err)
 				}
@@ -77,6 +78,7 @@ func TestSlackStops(t *testing.T) {
 			stop[how](root)
 			session, all := w.conversation(t, 2*i+2)
 			close(held.open)
+			w.awaitAgent(t, root, "active")
 			last := all[len(all)-1]
 			if last.Status != core.MessagePartial || !strings.HasPrefix(last.Content, "answer to") {
 				t.Errorf("%s: got the answer %+v, want the partial one", how, last)
@@ -92,6 +94,15 @@ func TestSlackStops(t *testing.T) {
 	})
 }
 
+// awaitAgent waits until Slack shows the status of the agent in the thread. While it is "processing"
+// there is a button to stop it.
+func (w *workspace) awaitAgent(t *testing.T, root, status string) {
+	t.Helper()
+	if err := w.Wait(t.Context(), func() bool { return w.ws.ThreadState(w.channel, root).Session == status }); err != nil {
+		t.Fatalf("the agent is not %s: %v", status, err)
+	}
+}
+
 // An approver of the settings decides about the call of another person; who is none does not.
 func TestSlackApprovers(t *testing.T) {
 	t.Parallel()
@@ -103,6 +114,7 @@ func TestSlackApprovers(t *testing.T) {
 		w.house.Start()
 		w.SetURLs(fakeslack.URLsBelow(w.house.URL))
 		root := w.post(t, w.alice, "", w.mention("use the calculator"))
+		w.awaitAgent(t, root, "suspended")
 		w.approve(t, carol, root)
 		if got := w.awaitPrivate(t, carol, 1); !strings.Contains(got, "Only the person who asked") {
 			t.Errorf("Carol was told %q", got)

@@ -87,13 +87,16 @@ func (u *User) Delete(channel, ts string) error {
 	return nil
 }
 
-// StopAgent presses the button Stop of an agent session.
+// StopAgent presses the button Stop of an agent session. It is there while the session is processing.
 func (u *User) StopAgent(channel, thread string) error {
 	u.ws.server.mu.Lock()
 	defer u.ws.server.mu.Unlock()
 	c, _, err := u.findMessage(channel, thread)
 	if err != nil {
 		return err
+	}
+	if u.ws.threadState(c.ID, thread).Session != "processing" {
+		return failure{code: "no_stop_button"}
 	}
 	streaming := []string{}
 	for _, m := range c.messages {

@@ -209,6 +209,12 @@ func TestThreadStates(t *testing.T) {
 	if err := w.alice.StopAgent("C1", ts); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := w.client.SetAgentSessionStatus(slack.AgentSessionSetStatusParameters{ChannelID: "C1", ThreadTS: ts, Status: slack.AgentSessionStatusActive}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.alice.StopAgent("C1", ts); err == nil {
+		t.Error("an agent that is not processing has a button to stop it")
+	}
 	w.alice.RenameAgent("C1", ts, "Other")
 	w.alice.OpenMessages()
 	w.ws.EmitRateLimited()
