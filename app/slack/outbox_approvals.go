@@ -80,8 +80,8 @@ var slackUserID = regexp.MustCompile(`^[UW][A-Z0-9]+$`)
 // mentioned: the post is an edit, which notifies nobody.
 func approvalOutcome(a core.Approval) string {
 	outcome := string(a.Status)
-	if id := slackUser(a.DecidedBy); slackUserID.MatchString(id) {
-		outcome += " by <@" + id + ">"
+	if by := slackPersonOf(a.DecidedBy); by.user != "" {
+		outcome += " by <@" + by.user + ">"
 	} else if a.DecidedBy != "" {
 		outcome += " by " + plainText(cleanName(a.DecidedBy))
 	}
@@ -91,19 +91,22 @@ func approvalOutcome(a core.Approval) string {
 	return outcome
 }
 
-// slackUser returns the id in Slack of a user "slack:<team>/<user>"; empty for others.
-func slackUser(user string) string {
+// slackPerson is a person of Slack and the workspace that the person belongs to; zero = nobody.
+type slackPerson struct{ team, user string }
+
+// slackPersonOf returns who the user "slack:<team>/<user>" is; zero for others, also bots.
+func slackPersonOf(user string) slackPerson {
 	rest, ok := strings.CutPrefix(user, "slack:")
-	if !ok {
-		return ""
+	team, id, _ := strings.Cut(rest, "/")
+	if !ok || !slackUserID.MatchString(id) {
+		return slackPerson{}
 	}
-	_, id, _ := strings.Cut(rest, "/")
-	return id
+	return slackPerson{team, id}
 }
 
 // reportFailure tells the person in Slack who asked why the run failed.
 func (f *follower) reportFailure(ctx context.Context, run core.Run) error {
-	user := cmp.Or(slackUser(run.User), f.user)
+	user := cmp.Or(slackPersonOf(run.User), f.asker).user
 	if user == "" || run.Input.Source != core.SourceSlack || run.Error == nil {
 		return nil
 	}

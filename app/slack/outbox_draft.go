@@ -133,7 +133,7 @@ func (f *follower) draftContent(text string, end int) content {
 // canStream reports whether Slack shows the thread streams.
 func (f *follower) canStream() bool {
 	_, noStreams := f.noStreams.Load(f.Team)
-	return !noStreams && (f.user != "" || strings.HasPrefix(f.Channel, "D"))
+	return !noStreams && !f.plain && (f.asker.user != "" || strings.HasPrefix(f.Channel, "D"))
 }
 
 // startPart begins a part of the draft: a stream, or a post where there are none.
@@ -151,10 +151,12 @@ func (f *follower) startPart(ctx context.Context, text string, end int, last boo
 	chunks, shown, plain := d.chunks(text, end), f.draftContent(text, end), false
 	p, err = f.postWith(ctx, p, streamHash, func(ctx context.Context, api *client) (string, error) {
 		_, ts, err := api.StartStreamContext(ctx, f.Channel, slack.MsgOptionTS(f.Thread), slack.MsgOptionChunks(chunks...),
-			slack.MsgOptionRecipientTeamID(f.Team), slack.MsgOptionRecipientUserID(f.user), slack.MsgOptionTaskDisplayMode(slack.TaskDisplayModeTimeline))
-		if isNoStream(err) {
+			slack.MsgOptionRecipientTeamID(cmp.Or(f.asker.team, f.Team)), slack.MsgOptionRecipientUserID(f.asker.user), slack.MsgOptionTaskDisplayMode(slack.TaskDisplayModeTimeline))
+		if isUnsupported(err) {
 			f.noStreams.Store(f.Team, true)
-			plain = true
+		}
+		if isUnsupported(err) || isNoStream(err) {
+			f.plain, plain = true, true
 			return f.postMessageCall(ctx, api, p, shown)
 		}
 		return ts, err
@@ -181,12 +183,10 @@ func (f *follower) startPart(ctx context.Context, text string, end int, last boo
 // streamHash stands for the content of a stream.
 const streamHash = "stream"
 
-// isNoStream reports whether the error says that there are no streams here.
+// isNoStream reports whether the error says that there is no stream in the thread, or for the person.
 func isNoStream(err error) bool {
 	var answer slack.SlackErrorResponse
-	return errors.As(err, &answer) && slices.Contains([]string{
-		"feature_not_enabled", "method_deprecated", "unknown_method", "missing_scope", "not_allowed_token_type", "missing_recipient_user_id", "user_not_found", "channel_type_not_supported",
-	}, answer.Err)
+	return errors.As(err, &answer) && slices.Contains([]string{"missing_recipient_team_id", "missing_recipient_user_id", "user_not_found", "channel_type_not_supported"}, answer.Err)
 }
 
 // chunks returns the new text up to end and the new tasks for a stream.

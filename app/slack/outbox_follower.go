@@ -36,7 +36,8 @@ type follower struct {
 	renewed     time.Time
 	lastEvent   time.Time
 	active      bool              // a run is at work
-	user        string            // of Slack, who asked; empty = nobody there did
+	asker       slackPerson       // who asked; zero = nobody in Slack did
+	plain       bool              // Slack refused a stream for the thread
 	status      string            // of the agent, as it was shown last; empty = unknown
 	draft       *draft            // of the message that is being written; nil = none
 	toolMessage core.MessageID    // the last one that has only tool calls
@@ -79,7 +80,7 @@ func (f *follower) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.active, f.user = session.Status == core.SessionRunning, slackUser(session.UserID)
+	f.active, f.asker = session.Status == core.SessionRunning, slackPersonOf(session.UserID)
 	if err := f.finishEarlier(ctx); err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func (f *follower) handleType(ctx context.Context, e core.Event) error {
 	case core.EventRunStarted:
 		f.active = true
 		return withData(e, func(d core.RunData) error {
-			f.user = cmp.Or(slackUser(d.Run.User), f.user)
+			f.asker = cmp.Or(slackPersonOf(d.Run.User), f.asker)
 			return nil
 		})
 	case core.EventRunSucceeded, core.EventRunFailed, core.EventRunCanceled, core.EventRunWaiting:

@@ -103,6 +103,48 @@ func TestStreamedAnswer(t *testing.T) {
 	}
 }
 
+// A stream is for the person who asked, as one of that person's workspace. If Slack refuses it, the
+// answer is a post, and other threads have streams all the same.
+func TestStreamRefusedForAPerson(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.slack.setFault(func(method string, call int, _ func()) (int, string) {
+			if method == "chat.startStream" && call == 1 {
+				return 0, `{"ok":false,"error":"user_not_found"}`
+			}
+			return 0, ""
+		})
+		other, err := repositories.NewSessions(d.Gorm).Create(t.Context(), core.Session{Owner: "ann", Agent: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.bind(t, other.ID, "C2", thread)
+		w.start(t, "a/1")
+		for i, asked := range []struct {
+			session  core.SessionID
+			user     string
+			streamed bool
+		}{{w.session.ID, "slack:T2/U2", false}, {other.ID, "slack:T1/U1", true}} {
+			a, err := w.runs.Accept(t.Context(), ann(), core.AcceptRun{SessionID: asked.session, User: asked.user, Agent: "a", Worker: "w", Input: fromSlack("Hello?")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.feed.Publish(t.Context(), a.Events)
+			w.say(t, a.Run, 0, "First line.\n")
+			w.slack.await(t, "the first line", func() bool {
+				return strings.Contains(w.slack.last().Markdown, "First line.") && len(w.slack.list()) == i+1
+			})
+			if got := w.slack.last(); got.Streamed != asked.streamed {
+				t.Errorf("%s: got the post %+v, want a stream: %v", asked.user, got, asked.streamed)
+			}
+		}
+		if want := []string{"T2/U2", "T1/U1"}; !slices.Equal(w.slack.started, want) {
+			t.Errorf("streams were started for %q, want %q", w.slack.started, want)
+		}
+	})
+}
+
 // A long answer is streamed into several posts, none of which is too long.
 func TestStreamedLongAnswer(t *testing.T) {
 	t.Parallel()

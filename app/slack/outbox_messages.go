@@ -15,7 +15,9 @@ import (
 
 // postMessage posts a message that is new in the log.
 func (f *follower) postMessage(ctx context.Context, m core.Message) error {
-	f.user = cmp.Or(slackOrigin(m).User, f.user)
+	if user := slackOrigin(m).User; user != "" {
+		f.asker = cmp.Or(slackPersonOf(m.AuthorID), slackPerson{f.Team, user}) // one that is linked by e-mail is of this workspace
+	}
 	if m.Role != core.RoleTool {
 		if err := f.completeDraft(ctx, m); err != nil {
 			return err

@@ -120,7 +120,7 @@ func newStreaming(s *streamSlack) (*follower, *memoryPosts) {
 	clients := &Clients{known: map[string]*clientEntry{"": {client: me, until: time.Now().Add(24 * time.Hour)}}}
 	o := NewOutbox(OutboxOptions{Posts: posts, Worker: "a/1", Logger: slog.New(slog.DiscardHandler), Threads: advancing{}, Clients: clients})
 	f := newFollower(o, core.SlackBacklog{SlackThread: core.SlackThread{SessionID: "s1", Team: "T1", Channel: "C1", Thread: "1000.0"}})
-	f.active, f.user = true, "U1"
+	f.active, f.asker = true, slackPerson{"T1", "U1"}
 	return f, posts
 }
 

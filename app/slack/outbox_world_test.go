@@ -34,6 +34,7 @@ type slackServer struct {
 	posts   []*slackPost
 	private []string                                                             // shown to one user: user and text
 	calls   map[string]int                                                       // by method
+	started []string                                                             // for whom streams were to be started: team and user
 	fault   func(method string, call int, work func()) (status int, body string) // nil = none; status 0 = none, -1 = the connection breaks
 }
 
@@ -63,6 +64,9 @@ func (s *slackServer) serve(w http.ResponseWriter, r *http.Request) {
 	method := strings.TrimPrefix(r.URL.Path, "/api/")
 	s.mu.Lock()
 	s.calls[method]++
+	if method == "chat.startStream" {
+		s.started = append(s.started, r.Form.Get("recipient_team_id")+"/"+r.Form.Get("recipient_user_id"))
+	}
 	call, fault := s.calls[method], s.fault
 	s.mu.Unlock()
 	work := func() map[string]any {
