@@ -21,8 +21,7 @@ const (
 	handleTime = 100 * time.Second
 	minRetry   = time.Second
 	maxRetry   = time.Minute
-	maxAge     = time.Hour      // an item that fails is given up then
-	maxWait    = 24 * time.Hour // one that waits for runs
+	maxAge     = time.Hour // an item that fails is given up then; one that waits for runs never
 	sweepTime  = time.Hour
 )
 
@@ -181,8 +180,10 @@ func retryAfter(err error, item core.SlackItem) (wait time.Duration, giveUp bool
 	var waits waitError
 	var limited *slackapi.RateLimitedError
 	switch {
+	case errors.As(err, &waits) && age > maxAge:
+		return maxRetry, false
 	case errors.As(err, &waits):
-		return waits.after, age > maxWait
+		return waits.after, false
 	case errors.As(err, &limited):
 		return max(limited.RetryAfter, minRetry), age > maxAge
 	case isFinal(err):
