@@ -183,7 +183,7 @@ show-files: ## a PDF of 300 pages, a Word document and a workbook asked about: t
 	BOBBIN_TEST_LONG=1 $(measure) '^TestShowFiles$$'
 	BOBBIN_TEST_LONG=1 go test ./app/extract -v -count=1 -timeout=30m -run '^TestHostileDocuments$$'
 
-show-garbage: ## 368 bad and 100 good answers in four languages: which become the summary of a conversation
+show-garbage: ## 408 bad and 100 good answers in four languages: which become the summary of a conversation, or extend one
 	BOBBIN_TEST_LONG=1 go test ./tests/garbage -v -count=1 -timeout=20m -run '^TestShowGarbage$$'
 
 show-reviews: ## every finding of the reviews and the tests that hold it

@@ -16,6 +16,17 @@ func everyBad(f, other fixture) []answer {
 	return all
 }
 
+// everyExtending returns the bad answers to the request to extend the earlier summary of
+// the fixture. All keep of it what a good answer would, and tell nothing of what followed.
+func everyExtending(f, other fixture) []answer {
+	words := []rune(f.earlier)
+	return append([]answer{
+		{"earlier summary", f.earlier},
+		{"earlier summary, continued", f.earlier + " " + f.continued},
+		{"a third of it and inventions", string(words[:len(words)/3]) + " " + other.good[0].text},
+	}, f.extending...)
+}
+
 // fixedAnswers are what broken parts between a model and its client answer.
 func fixedAnswers() []answer {
 	return []answer{

@@ -4,5 +4,6 @@
 //
 // testdata has two conversations a language. <language>.txt is the one by which the
 // gate's numbers were chosen; <language>.heldout.txt was written afterwards and is only
-// measured. Its good summaries paraphrase.
+// measured. Its good summaries paraphrase. Each has a summary of its first half, which the
+// answers are asked to extend, and bad answers that keep it and add nothing.
 package garbage

@@ -16,10 +16,13 @@ var files embed.FS
 
 // fixture is a conversation, and answers to the request to summarize it.
 type fixture struct {
-	name     string // of the language
-	messages []core.Message
-	good     []answer
-	bad      []answer
+	name      string // of the language
+	messages  []core.Message
+	earlier   string // a summary of the first half of the messages
+	continued string // a sentence that says that there was more, and not what
+	good      []answer
+	bad       []answer
+	extending []answer // bad ones to the request to extend the earlier summary
 }
 
 // answer is what a model answers.
@@ -39,6 +42,7 @@ func load(t *testing.T, suffix string) []fixture {
 		for _, section := range strings.Split("\n"+string(content), "\n=== ")[1:] {
 			title, body, _ := strings.Cut(section, "\n")
 			kind, isBad := strings.CutPrefix(title, "bad ")
+			extending, isExtending := strings.CutPrefix(title, "extending ")
 			switch {
 			case title == "conversation":
 				f.messages = conversation(count, body)
@@ -47,6 +51,12 @@ func load(t *testing.T, suffix string) []fixture {
 					style, text, _ := strings.Cut(text, "\n")
 					f.good = append(f.good, answer{style, strings.TrimSpace(text)})
 				}
+			case title == "earlier":
+				f.earlier = strings.TrimSpace(body)
+			case title == "continued":
+				f.continued = strings.TrimSpace(body)
+			case isExtending:
+				f.extending = append(f.extending, answer{extending, strings.TrimSpace(body)})
 			case isBad:
 				f.bad = append(f.bad, answer{kind, strings.TrimSpace(body)})
 			default:

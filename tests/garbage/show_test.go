@@ -10,7 +10,6 @@ import (
 	"testing"
 	"text/tabwriter"
 
-	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
 	"bobbin/app/core/tokens"
@@ -33,7 +32,7 @@ func policies() []policy {
 type gate struct {
 	t     *testing.T
 	count *tokens.Counter
-	all   bool // answers are given, not a sample
+	all   bool // bad answers are given, not one of each kind
 }
 
 // ask has the fixture summarized under the policy by a model that gives the answer to every
@@ -62,8 +61,8 @@ func (f figure) share() float64 { return 100 * float64(f.stored) / float64(max(f
 
 // Nearly no bad answer becomes the memory of a conversation, and nearly no good one is
 // refused: as the first summary and as an extension of one. With BOBBIN_TEST_LONG=1 all
-// answers are given under all policies, else a bad one of each kind and every fifth good
-// one under one policy.
+// answers are given under all policies, else a bad one of each kind and all good ones
+// under one policy.
 //
 // Finding: context-F4
 func TestShowGarbage(t *testing.T) {
@@ -84,8 +83,8 @@ func TestShowGarbage(t *testing.T) {
 		fmt.Fprintf(table, "%s\t%d\t%.1f %%\t%d\t%.1f %%\t%d\t%.1f %%\t%d\t%.1f %%\t\n", p.name, first.asked, first.share(), extending.asked, extending.share(),
 			good.asked, 100-good.share(), unseen.asked, 100-unseen.share())
 		both := figure{good.asked + unseen.asked, good.stored + unseen.stored}
-		if first.share() > 2 || extending.share() > 2 || both.share() < 98 && both.asked-both.stored > 1 {
-			t.Errorf("%s: %.1f %% and %.1f %% of the bad answers are stored, want at most 2; %.1f %% of the good ones, want at least 98, or all but one",
+		if first.share() > 2 || extending.share() > 2 || both.share() < 98 {
+			t.Errorf("%s: %.1f %% and %.1f %% of the bad answers are stored, want at most 2; %.1f %% of the good ones, want at least 98",
 				p.name, first.share(), extending.share(), both.share())
 		}
 	}
@@ -101,80 +100,82 @@ type question struct {
 	answer
 }
 
-// badAnswers returns the bad answers by kind.
-func badAnswers(fixtures []fixture) map[string][]question {
+// badAnswers returns bad answers by kind: those that list returns for each fixture and
+// another one in the same language.
+func badAnswers(fixtures []fixture, list func(f, other fixture) []answer) map[string][]question {
 	half := len(fixtures) / 2
 	kinds := map[string][]question{}
 	for i, f := range fixtures {
-		if len(f.bad) == 0 { // the words are those of the conversation before
-			continue
-		}
-		for _, a := range everyBad(f, fixtures[(i+half)%len(fixtures)]) {
+		for _, a := range list(f, fixtures[(i+half)%len(fixtures)]) {
 			kinds[a.kind] = append(kinds[a.kind], question{f, a})
 		}
 	}
 	return kinds
 }
 
-// bad counts the bad answers that are stored as they are.
-func (g gate) bad(p policy, fixtures []fixture, passed map[string]int) (first, extending figure) {
-	for kind, list := range badAnswers(fixtures) {
+// sample returns all of the questions, or one of each kind.
+func (g gate) sample(kinds map[string][]question) []question {
+	var all []question
+	for kind, list := range kinds {
 		if !g.all {
 			n := len(kind) % len(list) // another language for each kind
 			list = list[n : n+1]
 		}
-		for _, q := range list {
-			first.asked++
-			if res := g.ask(q.fixture, p, q.answer, ""); res.Note == "" {
-				first.stored++
-				passed[q.fixture.name+" "+kind]++
-			}
-			extending.asked++
-			if res := g.extend(q.fixture, p, q.answer); res.Note == "" {
-				extending.stored++
-				passed[q.fixture.name+" extending: "+kind]++
-			}
-		}
+		all = append(all, list...)
+	}
+	return all
+}
+
+// bad counts the bad answers that are stored as they are.
+func (g gate) bad(p policy, fixtures []fixture, passed map[string]int) (first, extending figure) {
+	for _, q := range g.sample(badAnswers(fixtures, everyBad)) {
+		first.addBad(g.ask(q.fixture, p, q.answer, ""), q.fixture.name+" "+q.kind, passed)
+		extending.addBad(g.extend(q.fixture, p, q.answer), q.fixture.name+" extending: "+q.kind, passed)
+	}
+	for _, q := range g.sample(badAnswers(fixtures, everyExtending)) {
+		extending.addBad(g.extend(q.fixture, p, q.answer), q.fixture.name+" extending: "+q.kind, passed)
 	}
 	return first, extending
 }
 
-// extend asks for a summary of the second half of the fixture, beside one of the first.
+// addBad counts the result of a bad answer. Passed gets the name of one that was stored.
+func (f *figure) addBad(res summarize.Result, name string, passed map[string]int) {
+	f.asked++
+	if res.Note == "" {
+		f.stored++
+		passed[name]++
+	}
+}
+
+// extend asks for a summary of the second half of the fixture that extends the one of the
+// first half.
 func (g gate) extend(f fixture, p policy, a answer) summarize.Result {
 	half := f
 	half.messages = f.messages[len(f.messages)/2:]
-	early := f
-	early.messages = f.messages[:len(f.messages)/2]
-	previous := firstSentence(early.messages[0].Content) + " " + strings.Join(texts(early.messages), " ")
-	return g.ask(half, p, a, previous[:len(previous)/2])
+	return g.ask(half, p, a, f.earlier)
 }
 
-func texts(list []core.Message) []string {
-	var out []string
-	for _, m := range list {
-		out = append(out, m.Content)
-	}
-	return out
-}
-
-// good counts the good answers that are stored.
+// good counts the good answers that are stored, as the first summary and as an extension.
 func (g gate) good(p policy, fixtures []fixture, refused map[string]int) figure {
 	var f figure
 	for _, fixture := range fixtures {
-		for i, a := range fixture.good {
-			if !g.all && i%5 != 0 {
-				continue
-			}
-			f.asked++
-			res := g.ask(fixture, p, a, "")
-			if res.Note == "" {
-				f.stored++
-				continue
-			}
-			refused[fixture.name+" "+a.kind+" ("+res.Cause+")"]++
+		for _, a := range fixture.good {
+			f.addGood(g.ask(fixture, p, a, ""), fixture.name+" "+a.kind, refused)
+			f.addGood(g.extend(fixture, p, a), fixture.name+" extending: "+a.kind, refused)
 		}
 	}
 	return f
+}
+
+// addGood counts the result of a good answer. Refused gets the name of one that was not
+// stored.
+func (f *figure) addGood(res summarize.Result, name string, refused map[string]int) {
+	f.asked++
+	if res.Note == "" {
+		f.stored++
+		return
+	}
+	refused[name+" ("+res.Cause+")"]++
 }
 
 // list returns the counted names, the most frequent first.

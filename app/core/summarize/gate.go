@@ -32,8 +32,10 @@ const (
 	grounding        = 15  // percent: the share of its units that are in the material, times the share of the material that they cover
 	maxVocabulary    = 256 // a text shares units by chance with a transcript of so many different ones
 	minVocabulary    = 16  // different words of a transcript that are enough to recognize its subject
-	keptShare        = 10  // it keeps at least one in so many units of the previous summary
+	keptShare        = 14  // it keeps at least one in so many units of the previous summary
 	minKeptWords     = 16  // a shorter previous summary need not be kept
+	minNewUnits      = 3   // units of the transcript in a summary that extends the previous one, which has none of them
+	newShare         = 16  // fewer are enough if it has not one in so many of the transcript's new ones
 )
 
 // minSummaryTokens returns how many tokens a summary must have: few for a short
@@ -123,6 +125,8 @@ func (e evidence) checkGrounding(text string) error {
 		return errPromptEcho
 	case extends && kept*keptShare < len(before):
 		return errForgotten
+	case extends && grounded.units < min(minNewUnits, e.countNewUnits(before)/newShare):
+		return errUngrounded
 	case e.previous == "" && grounded.units < min(minGroundedUnits, 2*parts, all/4, len(units)/2):
 		return errUngrounded
 	case all >= minVocabulary && !e.focused && 100*(grounded.weight+float64(kept))*spread < grounding*float64(len(units)-asked):
@@ -130,6 +134,18 @@ func (e evidence) checkGrounding(text string) error {
 	default:
 		return nil
 	}
+}
+
+// countNewUnits returns how many units of the transcript are not in the previous summary,
+// at most maxVocabulary; numbers do not count.
+func (e evidence) countNewUnits(before map[string]bool) int {
+	fresh := map[string]bool{}
+	eachUnit(e.transcript, func(unit string, _ int) {
+		if len(fresh) < maxVocabulary && !before[unit] {
+			fresh[unit] = true
+		}
+	})
+	return countWords(fresh)
 }
 
 // groundedUnits sums up the units of a text that a transcript contains.
