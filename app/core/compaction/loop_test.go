@@ -90,6 +90,7 @@ func TestLoopIsCompacted(t *testing.T) {
 		ID: got.ID, SessionID: w.Session.ID, Owner: w.Session.Owner, Version: 1, Kind: core.SummaryRun, State: core.SummaryActive, Content: loopNotes,
 		FromID: w.Messages[3].ID, ThroughID: w.Messages[12].ID, FromSeq: 4, ThroughSeq: 13, MessagesCovered: 10, MessagesAdded: 10,
 		TokensBefore: got.TokensBefore, TokensAfter: w.count.Text(loopNotes), TokenCount: w.count.Text(loopNotes), Model: "writer", Strategy: "llm", Trigger: "iterations",
+		MadeFor:  93_090, // the trigger, 0.8 · 128,000, by an estimate that is not measured
 		Duration: got.Duration, CreatedAt: got.CreatedAt, ActivatedAt: got.ActivatedAt,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

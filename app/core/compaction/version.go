@@ -59,7 +59,7 @@ func (k *Compactor) withEarlierVersion(ctx context.Context, t Turn, to core.Summ
 	}
 	state := contextwindow.PromptState{}
 	for _, n := range loops {
-		state.Loops = append(state.Loops, contextwindow.LoopRange{ID: n.ID, From: n.FromSeq, Through: n.ThroughSeq, Tokens: n.TokenCount})
+		state.Loops = append(state.Loops, contextwindow.LoopRangeOf(n))
 	}
 	t = t.withSummary(to, state).withNotes(loops...)
 	t.History = BeforeRun(messages, t.Run)

@@ -26,18 +26,29 @@ func newSizes(t *testing.T, policy string, windows ...int) sizes {
 	t.Helper()
 	w := sizes{newWorld(t, core.ContextSettings{Policy: policy}, windows[0]), map[int]*llm.Script{}}
 	w.writer.Add(always(notes))
+	loop, err := contextwindow.ResolveLoop(policy, core.CompactionSettings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.profile.Loop = loop
+	w.options.CompactLoop = compaction.NewRuleCompactor(w.count).Compact
+	w.keeper = compaction.New(w.options)
 	for _, window := range windows {
 		w.models[window] = llm.Scripted().WithInfo(llm.Info{Name: fmt.Sprintf("of %d", window), Provider: "scripted", Window: window, MaxOutput: 512})
 	}
 	return w
 }
 
-// prompt says something, has the model of the window answer it, and returns the turn and
-// the messages of before that its prompt has verbatim.
-func (w sizes) prompt(window, size int) (compaction.Turn, []core.MessageID) {
+// prompt says something, has the model of the window answer it after tool rounds with
+// results of these sizes, and returns the turn and the messages of before that its last
+// prompt has verbatim.
+func (w sizes) prompt(window, size int, rounds ...int) (compaction.Turn, []core.MessageID) {
 	w.t.Helper()
 	w.profile.Model = w.models[window]
 	w.ask(strings.Repeat("word ", size))
+	for _, size := range rounds {
+		w.use(size)
+	}
 	turn, d := w.fit()
 	w.request(turn, d)
 	var verbatim []core.MessageID
@@ -86,6 +97,39 @@ func TestSwitchBackForgetsNothing(t *testing.T) {
 	}
 }
 
+// Notes that a smaller model's prompt needed on a tool loop are not in the prompts of the
+// larger model, which has the rounds verbatim, and they are back in those of the smaller.
+func TestNotesOfASmallerModelAreItsOwn(t *testing.T) {
+	t.Parallel()
+	w := newSizes(t, "window", 128_000, 8_192)
+	w.turns(2, 20)
+	w.prompt(128_000, 20, 1_500, 1_500, 1_500, 1_500, 1_500, 1_500)
+	w.ask("And now?")
+	for range 6 {
+		w.use(1_500)
+	}
+	for _, tt := range []struct {
+		window int
+		want   bool
+	}{{128_000, false}, {8_192, true}, {128_000, false}, {8_192, true}} {
+		w.profile.Model = w.models[tt.window]
+		turn, d := w.fit()
+		w.request(turn, d)
+		if got := len(d.Loops) > 0; got != tt.want {
+			t.Errorf("window %d: got notes %+v in the prompt, want %v", tt.window, d.Loops, tt.want)
+		}
+	}
+	made := 0
+	for _, s := range w.Summaries {
+		if s.Kind == core.SummaryRun {
+			made++
+		}
+	}
+	if made != 1 {
+		t.Errorf("got notes made %d times, want once", made)
+	}
+}
+
 // tokensFrom returns the tokens of the messages from the first of the given ones on.
 func (w sizes) tokensFrom(ids []core.MessageID) int {
 	sum, found := 0, false
@@ -113,9 +157,11 @@ func TestRandomSwitchesForgetNothing(t *testing.T) {
 		w.turns(rapid.IntRange(1, 20).Draw(rt, "turns"), rapid.SampledFrom([]int{40, 150}).Draw(rt, "size"))
 		for range rapid.IntRange(2, 8).Draw(rt, "prompts") {
 			window := rapid.SampledFrom([]int{65_536, 16_384, 4_096}).Draw(rt, "window")
-			turn, verbatim := w.prompt(window, rapid.SampledFrom([]int{10, 150, 450}).Draw(rt, "words"))
+			rounds := rapid.SliceOfN(rapid.SampledFrom([]int{10, 300, 900}), 0, 6).Draw(rt, "rounds")
+			turn, verbatim := w.prompt(window, rapid.SampledFrom([]int{10, 150, 450}).Draw(rt, "words"), rounds...)
 			trigger := turn.Session.SummaryMadeFor
-			own := trigger > window/2 || w.tokensFrom(last[window]) > window*7/10 // a trigger is at three quarters
+			noted := slices.ContainsFunc(w.Summaries, func(s core.Summary) bool { return s.Kind == core.SummaryRun && s.MadeFor > window/2 })
+			own := noted || trigger > window/2 || w.tokensFrom(last[window]) > window*6/10 // a trigger is at three quarters, of the summary, too
 			if !own && !contains(verbatim, last[window]) {
 				rt.Fatalf("the model of %d had %d messages word for word, then %d, with version %d made for %d",
 					window, len(last[window]), len(verbatim), turn.Session.SummaryVersion, trigger)

@@ -246,7 +246,7 @@ func (e *FloorError) Unwrap() error { return core.ErrContextFloor }
 // cl100k_base tokens that covers that many messages.
 func (in Input) After(o Order, tokens, covered int) Input {
 	if o.Kind == core.SummaryRun {
-		in.State = in.State.withLoop(LoopRange{ID: o.SummaryID, From: o.FromSeq, Through: o.ThroughSeq, Tokens: tokens})
+		in.State = in.State.withLoop(LoopRange{ID: o.SummaryID, From: o.FromSeq, Through: o.ThroughSeq, Tokens: tokens, MadeFor: o.MadeFor})
 		return in
 	}
 	return in.withActiveSummary(ActiveSummary{

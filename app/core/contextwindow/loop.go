@@ -1,6 +1,7 @@
 package contextwindow
 
 import (
+	"cmp"
 	"slices"
 
 	"bobbin/app/core"
@@ -90,7 +91,13 @@ type LoopRange struct {
 	ID      core.SummaryID `json:"id"`
 	From    int64          `json:"from"`
 	Through int64          `json:"through"`
-	Tokens  int            `json:"tokens"` // cl100k_base, of the notes
+	Tokens  int            `json:"tokens"`             // cl100k_base, of the notes
+	MadeFor int            `json:"made_for,omitempty"` // see core.Summary: larger models do not use it
+}
+
+// LoopRangeOf returns where the notes are used.
+func LoopRangeOf(notes core.Summary) LoopRange {
+	return LoopRange{ID: notes.ID, From: notes.FromSeq, Through: notes.ThroughSeq, Tokens: notes.TokenCount, MadeFor: notes.MadeFor}
 }
 
 // The triggers of a loop's compaction.
@@ -107,16 +114,16 @@ const loopLandingShare = 0.2
 // the notes for their replacement to gain anything.
 const loopWorth = worthSummarizing
 
-// loopRange returns the range that contains the message; nil = none.
-func (s PromptState) loopRange(it Item) *LoopRange {
+// findLoop returns the longest of the ranges that contain the message; nil = none.
+func findLoop(loops []LoopRange, it Item) *LoopRange {
 	if it.Role != core.RoleAssistant && it.Role != core.RoleTool {
 		return nil
 	}
-	i := slices.IndexFunc(s.Loops, func(r LoopRange) bool { return r.From <= it.Seq && it.Seq <= r.Through })
+	i := slices.IndexFunc(loops, func(r LoopRange) bool { return r.From <= it.Seq && it.Seq <= r.Through })
 	if i < 0 {
 		return nil
 	}
-	return &s.Loops[i]
+	return &loops[i]
 }
 
 // withLoop returns the state with one more range, in place of those inside it. Messages that
@@ -124,7 +131,9 @@ func (s PromptState) loopRange(it Item) *LoopRange {
 func (s PromptState) withLoop(r LoopRange) PromptState {
 	loops := slices.DeleteFunc(slices.Clone(s.Loops), func(old LoopRange) bool { return r.From <= old.From && old.Through <= r.Through })
 	s.Loops = append(loops, r)
-	slices.SortFunc(s.Loops, func(a, b LoopRange) int { return int(a.From - b.From) })
+	slices.SortFunc(s.Loops, func(a, b LoopRange) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(b.Through, a.Through))
+	})
 	var ranges []SeqRange
 	for _, out := range s.LeftOut {
 		if before := (SeqRange{out.From, min(out.Through, r.From-1)}); before.From <= before.Through {
@@ -155,7 +164,7 @@ func (p *planner) loopSlots(slots []Slot) {
 	var last core.SummaryID
 	for i := range slots {
 		s := &slots[i]
-		r := p.state.loopRange(s.Item)
+		r := findLoop(p.loops, s.Item)
 		if r == nil {
 			continue
 		}
@@ -190,7 +199,7 @@ func (p *planner) loopsInUse() (used []LoopRange, messages int) {
 		}
 		messages++
 		if len(used) == 0 || used[len(used)-1].ID != s.Loop {
-			used = append(used, *p.state.loopRange(s.Item))
+			used = append(used, *findLoop(p.loops, s.Item))
 		}
 	}
 	return used, messages
@@ -291,7 +300,7 @@ func (p *planner) loopThrough(cut, replaced int, trigger string) *Order {
 	first, last := p.run[1], p.run[cut-1]
 	return &Order{
 		Kind: core.SummaryRun, FromID: first.ID, FromSeq: first.Seq, ThroughID: last.ID, ThroughSeq: last.Seq,
-		Messages: cut - 1, Tokens: replaced - loopWrap, Limit: limit, AskFor: limit, Trigger: trigger, Rung: 2,
+		Messages: cut - 1, Tokens: replaced - loopWrap, Limit: limit, AskFor: limit, Trigger: trigger, Rung: 2, MadeFor: p.triggerSize(),
 	}
 }
 

@@ -13,6 +13,7 @@ type planner struct {
 	scale    tokenScale
 	budget   Budget
 	state    PromptState
+	loops    []LoopRange // of the state, without those made for a smaller model
 	decision Decision
 	limit    int       // max size of the prompt: usable, or the cap
 	limits   []trigger // of the policy
@@ -64,6 +65,7 @@ func newPlanner(in Input) *planner {
 		p.limit = min(p.limit, in.Cap)
 		p.budget.Landing = min(p.budget.Landing, shareOf(in.Policy.LandAt, p.limit))
 	}
+	p.loops = slices.DeleteFunc(slices.Clone(p.state.Loops), func(r LoopRange) bool { return p.madeForSmaller(r.MadeFor) })
 	p.decision.Budget, p.decision.Factor = p.budget, in.Factor
 	return p
 }

@@ -107,9 +107,9 @@ func (s PromptState) withoutShortening(id core.MessageID) PromptState {
 	return s
 }
 
-// afterCursor returns the state without what the cursor has passed or what is left out;
-// items are the messages behind the cursor.
-func (s PromptState) afterCursor(cursor int64, items []Item) PromptState {
+// afterCursor returns the state without what the cursor has passed, what is left out, or
+// what the loops in use replace; items are the messages behind the cursor.
+func (s PromptState) afterCursor(cursor int64, items []Item, loops []LoopRange) PromptState {
 	if s.MaskedThrough <= cursor {
 		s.MaskedThrough = 0
 	}
@@ -122,7 +122,7 @@ func (s PromptState) afterCursor(cursor int64, items []Item) PromptState {
 	s.LeftOut, s.Loops = ranges, s.loopsBehind(cursor)
 	var short map[core.MessageID]int
 	for _, it := range items {
-		if n, ok := s.Shortened[it.ID]; ok && !s.isLeftOut(it.Seq) && s.loopRange(it) == nil {
+		if n, ok := s.Shortened[it.ID]; ok && !s.isLeftOut(it.Seq) && findLoop(loops, it) == nil {
 			if short == nil {
 				short = map[core.MessageID]int{}
 			}

@@ -202,7 +202,7 @@ func (p *planner) landing() *Landing {
 
 // cleanState removes what the cursor has passed from the state.
 func (p *planner) cleanState() {
-	p.state = p.state.afterCursor(p.in.Summary.ThroughSeq, slices.Concat(p.in.History, p.in.Run))
+	p.state = p.state.afterCursor(p.in.Summary.ThroughSeq, slices.Concat(p.in.History, p.in.Run), p.loops)
 }
 
 // estimateTurnsLeft estimates how many more average turns of the tail fit.

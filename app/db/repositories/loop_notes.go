@@ -117,9 +117,7 @@ func (stx *sessionTx) useLoops(rows []models.Summary) error {
 	}
 	state.Loops = nil
 	for _, s := range rows {
-		state.Loops = append(state.Loops, contextwindow.LoopRange{
-			ID: core.SummaryID(s.ID), From: s.FromSeq, Through: s.ThroughSeq, Tokens: s.TokenCount,
-		})
+		state.Loops = append(state.Loops, contextwindow.LoopRangeOf(s.Core()))
 	}
 	stx.session.PromptState = models.JSON(state.Encode())
 	stx.changes["prompt_state"] = stx.session.PromptState
