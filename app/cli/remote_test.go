@@ -130,6 +130,36 @@ func TestRemoteMistakes(t *testing.T) {
 	}
 }
 
+// With a server in the environment no command works on a second database without a word.
+//
+// Finding: users-A24
+func TestServerOfTheEnvironment(t *testing.T) {
+	t.Setenv("BOBBIN_URL", "http://127.0.0.1:1")
+	t.Chdir(t.TempDir())
+	for _, args := range []string{
+		"keys list", "keys create web", "keys revoke web", "keys check bob_x", "audit", "deliveries list", "users purge ada --yes", "sessions purge --archived-before 2026-01-31 --yes",
+		"migrate", "search reindex", "doctor", "config show", "config show --agent assistant", "backup copy.db", "agents reload",
+	} {
+		code, out, errs := run(t, "", strings.Fields(args)...)
+		if want := "not on the server of BOBBIN_URL; unset BOBBIN_URL or give --data-dir"; code != 1 || !strings.Contains(out+errs, want) {
+			t.Errorf("%q: got %d, %q, %q; want 1 and %q", args, code, out, errs, want)
+		}
+	}
+	if made, err := os.ReadDir("."); err != nil || len(made) > 0 {
+		t.Errorf("got %v, %v; want nothing in the folder", made, err)
+	}
+	flags := folder(t)
+	for _, args := range []string{"keys list", "migrate", "sessions list"} {
+		if code, _, errs := run(t, "", append(strings.Fields(args), flags...)...); code != 0 {
+			t.Errorf("%q with --data-dir: got %d, %q; want the folder that it names", args, code, errs)
+		}
+	}
+	if code, _, errs := run(t, "", "sessions", "list"); code != 1 || !strings.Contains(errs, "connection refused") {
+		t.Errorf("sessions list: got %d, %q; want the server of the environment", code, errs)
+	}
+	serve(t, flags)()
+}
+
 // A pipe is one message, and what is no answer does not come to the standard output.
 //
 // Finding: users-A27

@@ -121,14 +121,35 @@ func stripBackticks(markdown string) string { return strings.ReplaceAll(markdown
 // loadFolderSettings reads the settings for a command that works in the data folder, which
 // must belong to this user.
 func (p *program) loadFolderSettings(cmd *cobra.Command) (config.Config, config.Origins, error) {
-	if cmd.Flags().Changed("url") {
-		return config.Config{}, nil, core.Errorf(core.ErrInvalid, "%s works on the data folder of this machine and does not accept --url", cmd.CommandPath())
+	if err := p.rejectServerAddress(cmd); err != nil {
+		return config.Config{}, nil, err
 	}
 	cfg, origins, err := p.loadSettings(cmd)
 	if err == nil {
 		err = core.CheckOwner(cfg.DataDir)
 	}
 	return cfg, origins, err
+}
+
+// rejectServerAddress returns an error if a server is named to a command that works on this
+// machine.
+func (p *program) rejectServerAddress(cmd *cobra.Command) error {
+	switch {
+	case p.url != "":
+		return core.Errorf(core.ErrInvalid, "%s works on this machine and does not accept --url", cmd.CommandPath())
+	case p.serverAddress(cmd) != "" && cmd.Name() != "serve": // serve is the server that other commands name
+		return core.Errorf(core.ErrInvalid, "%s works on this machine, not on the server of %s; unset %[2]s or give --data-dir", cmd.CommandPath(), config.URLVariable)
+	}
+	return nil
+}
+
+// serverAddress returns the address of the server to use instead of the data folder: that of
+// --url, else that of the environment unless --data-dir names the folder. Empty = none.
+func (p *program) serverAddress(cmd *cobra.Command) string {
+	if p.url != "" || cmd.Flags().Changed("data-dir") {
+		return p.url
+	}
+	return os.Getenv(config.URLVariable)
 }
 
 // loadWithLogger reads the settings like loadFolderSettings, for a command that logs errors only.

@@ -1,14 +1,12 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"sync"
 	"time"
 
@@ -29,10 +27,10 @@ type connection struct {
 	settingsFile string // the configuration file of this process; empty = none, or a separate server
 }
 
-// withServer calls do with a connection to the server of --url, or else the server that runs
+// withServer calls do with a connection to the server of serverAddress, or else the server that runs
 // on the data folder, or else one that it starts in this process for as long as do runs.
 func (p *program) withServer(cmd *cobra.Command, do func(context.Context, connection) error) error {
-	if address := cmp.Or(p.url, os.Getenv(config.URLVariable)); address != "" {
+	if address := p.serverAddress(cmd); address != "" {
 		s, err := p.connectRemote(address)
 		if err != nil {
 			return err
