@@ -49,11 +49,20 @@ func (d *document) checkFallbacks(agent core.Agent, check func(string) (llm.Info
 			d.faultAt(at, "fallback model %q is the model itself; name another, or none", name)
 		case slices.Contains(agent.FallbackModels[:i], name):
 			d.faultAt(at, "fallback model %q is there twice", name)
-		case check != nil:
-			if _, err := check(name); err != nil {
-				d.faultAt(at, "fallback %s", err)
-			}
+		default:
+			d.checkModel(at, "fallback ", name, check)
 		}
+	}
+}
+
+// checkModel checks a model that the agent names beside its own. A model that is known and
+// cannot be used here, for example without its key, is no fault: the agent works without it.
+func (d *document) checkModel(at, prefix, name string, check func(string) (llm.Info, error)) {
+	if name == "" || check == nil {
+		return
+	}
+	if info, err := check(name); err != nil && info.Name == "" {
+		d.faultAt(at, "%s%s", prefix, err)
 	}
 }
 
@@ -84,10 +93,8 @@ func (d *document) checkCompaction(agent core.Agent, model func(string) (llm.Inf
 		name, _, _ := strings.Cut(fault.Error(), " ")
 		d.faultAt("compaction."+name, "compaction.%s", fault)
 	}
-	if name := agent.Compaction.SummaryModel; name != nil && *name != "" && model != nil {
-		if _, err := model(*name); err != nil {
-			d.faultAt("compaction.summary_model", "compaction.summary_model: %s", err)
-		}
+	if name := agent.Compaction.SummaryModel; name != nil {
+		d.checkModel("compaction.summary_model", "compaction.summary_model: ", *name, model)
 	}
 }
 

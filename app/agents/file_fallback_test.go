@@ -13,13 +13,18 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// Fallback models, and models that compact tool loops, that cannot be used are refused
-// when the agents are loaded, with file, line and column.
+// Fallback models, and models that compact tool loops, that are not known are refused when the
+// agents are loaded, with file, line and column. One that only lacks its key here is not.
+//
+// Finding: users-A4
 func TestFallbackModelsAreChecked(t *testing.T) {
 	t.Parallel()
 	known := agents.KnownParts{Model: func(name string) (llm.Info, error) {
 		if strings.HasPrefix(name, "gpt-") {
 			return llm.Info{Name: name}, nil
+		}
+		if name == "keyless" {
+			return llm.Info{Name: name}, core.Errorf(core.ErrInvalid, "model keyless needs an API key: set KEY")
 		}
 		return llm.Info{}, core.Errorf(core.ErrNotFound, "model %q is not known: use gpt-4o", name)
 	}}
@@ -32,6 +37,7 @@ func TestFallbackModelsAreChecked(t *testing.T) {
 		"empty":      {"fallback_models: ['']", `a.yaml:3:19: fallback_models[0] is empty; remove it`},
 		"of loops":   {"compaction: {summary_model: gpt-5}", ""}, // L1
 		"no loops":   {"compaction: {summary_model: clod}", `a.yaml:3:14: compaction.summary_model: model "clod" is not known: use gpt-4o`},
+		"keyless":    {"fallback_models: [keyless]\ncompaction: {summary_model: keyless}", ""},
 		"as others":  {"compaction: {summary_model: ''}", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -31,7 +31,7 @@ func agentKeys() []FileKey {
 		{Path: "name", Default: "required", Meaning: "the agent's name in sessions and in the API; a file with the name of a built-in agent replaces it", Bounds: "1 to 64 lower-case letters, digits, `-` and `_`, with a letter or digit first"},
 		{Path: "description", Meaning: "a sentence about the agent, shown to callers of the API"},
 		{Path: "model", Default: "`default_llm`", Meaning: "a name from `models` in the settings, a model known by its name (`gpt-4o`), or `provider/model`. A session or a message may choose another one"},
-		{Path: "fallback_models", Meaning: "answer in this order, one call each, while the model is overloaded, rate-limited, unreachable, or rejects its key", Bounds: "usable models, each once, not the model itself"},
+		{Path: "fallback_models", Meaning: "answer in this order, one call each, while the model is overloaded, rate-limited, unreachable, or rejects its key", Bounds: "known models, each once, not the model itself; one without its API key is skipped"},
 		{Path: "system_prompt", Meaning: "the instructions before the conversation"},
 		{Path: "tools", Meaning: "the tools that the agent may call: `calculator`, `current_time`, `read_result`, `search_history`, `search_memories`, `fetch_url` if the settings enable it, the names of files in `tools/`, and definitions ([TOOLS.md](TOOLS.md))", Bounds: "available tools, each once"},
 		{Path: "max_iterations", Default: fmt.Sprint(core.DefaultMaxIterations), Meaning: "model calls of one run; the last one answers without tools", within: numberBounds(1, maxIterations), zero: true, Bounds: fmt.Sprintf("1 to %d, or 0 for the default (%d)", maxIterations, core.DefaultMaxIterations)},
@@ -90,7 +90,7 @@ func compactionKeys() []FileKey {
 		{Path: "compaction.keep_recent_iterations", Meaning: "the newest rounds, which stay in full", Bounds: "1 or more, below `threshold_iterations`"},
 		{Path: "compaction.min_tokens", Meaning: "count rounds only above this size of the prompt; 0: always", Bounds: "0 or more"},
 		{Path: "compaction.max_context_tokens", Meaning: "compact above this size of the prompt", Bounds: "0 or more; 0 = off"},
-		{Path: "compaction.summary_model", Default: "the model of summaries", Meaning: "the model that writes the notes", Bounds: "a usable model"},
+		{Path: "compaction.summary_model", Default: "the model of summaries", Meaning: "the model that writes the notes", Bounds: "a known model; without its API key the notes are made without a model"},
 	}
 	fields, err := contextwindow.ExplainLoop("", core.CompactionSettings{})
 	if err != nil { // the defaults are valid

@@ -93,8 +93,8 @@ func (p *Profiles) Preset(name string) (contextwindow.Policy, error) {
 	return contextwindow.Resolve(p.global, core.ContextSettings{Policy: name})
 }
 
-// fallbackModels returns the agent's fallback models besides the model itself. Those
-// that cannot be used were refused when the agents were loaded.
+// fallbackModels returns the agent's fallback models besides the model itself, without those
+// that cannot be used: wire.AgentWarnings reports them.
 func (p *Profiles) fallbackModels(agent core.Agent, model llm.Model) []llm.Model {
 	var out []llm.Model
 	for _, name := range agent.FallbackModels {

@@ -53,13 +53,20 @@ func (p *program) listAgentsCommand() *cobra.Command {
 	return cmd
 }
 
-// describeUsability returns whether an agent can be used, and if not, why.
+// describeUsability returns whether an agent can be used, and if not, or not with all of its
+// models, why.
 func describeUsability(a ops.AgentState) string {
-	if a.Usable {
+	switch {
+	case !a.Usable:
+		return "no: " + term.Line(a.Reason, 0)
+	case len(a.Warnings) > 0:
+		return "yes, but " + describeWarnings(a)
+	default:
 		return "yes"
 	}
-	return "no: " + term.Line(a.Reason, 0)
 }
+
+func describeWarnings(a ops.AgentState) string { return term.Line(strings.Join(a.Warnings, "; "), 0) }
 
 // maxSettingWidth is the maximum width of a value in `agents show`; --json prints all of it.
 const maxSettingWidth = 60
@@ -153,6 +160,8 @@ func (p *program) showCheck(list []ops.AgentState) error {
 			result = "broken"
 		case !f.Usable:
 			result = "ok, but it cannot be used: " + term.Line(f.Reason, 0)
+		case len(f.Warnings) > 0:
+			result = "ok, but " + describeWarnings(f)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", term.Clean(f.File), cmp.Or(f.Agent, f.Tool), result)
 	}

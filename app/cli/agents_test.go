@@ -128,6 +128,31 @@ func TestAgentsCheck(t *testing.T) {
 	}
 }
 
+// An agent whose other models lack their key is used without them, and each command says so.
+//
+// Finding: users-A4
+func TestAgentsWithoutKeys(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "")
+	t.Setenv("ANTHROPIC_API_KEY", "")
+	flags := append(folder(t), "--addr", "127.0.0.1:0")
+	agentsOf(t, flags, map[string]string{"mine.yaml": "name: mine\nmodel: demo\nfallback_models: [gpt-4o-mini]\ncompaction: {summary_model: claude-sonnet-4-5}\n"})
+	skipped, notes := "a fallback is skipped: model gpt-4o-mini needs an API key: set OPENAI_API_KEY", "notes on tool loops are made without a model: model claude-sonnet-4-5 needs an API key: set ANTHROPIC_API_KEY"
+	for args, says := range map[string][]string{
+		"agents list":         {"mine        demo   yes, but " + skipped + "; " + notes},
+		"agents list --json":  {`"warnings": [`, skipped, notes},
+		"agents check":        {"ok, but " + skipped},
+		"doctor":              {"ok    agent mine: model demo", "warn  agent mine: " + skipped, "warn  agent mine: " + notes},
+		"ask --agent mine hi": {"demonstration model"},
+	} {
+		code, out, errs := run(t, "", append(strings.Fields(args), flags...)...)
+		for _, part := range says {
+			if code != 0 || !strings.Contains(out, part) {
+				t.Errorf("%s: got %d, %q, %q; want %q", args, code, out, errs, part)
+			}
+		}
+	}
+}
+
 // Doctor has a line for each agent. It fails if the default agent, or none at all, can be used.
 //
 // Finding: users-A4

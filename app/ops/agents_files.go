@@ -25,6 +25,7 @@ type AgentState struct {
 	Model    string   `json:"model,omitempty"`    // that answers
 	Usable   bool     `json:"usable"`             // with the settings and the keys that are here
 	Reason   string   `json:"reason,omitempty"`   // why it is not
+	Warnings []string `json:"warnings,omitempty"` // models that it works without, and why
 	Problems []string `json:"problems,omitempty"` // of a broken file, each with file, line and column
 }
 
@@ -147,7 +148,7 @@ func explainAgent(global contextwindow.Global, agent core.Agent) ([]contextwindo
 // agentState returns the agent with its model, and whether that can be used.
 func agentState(m wire.Models, agent core.Agent, file string) AgentState {
 	model, err := wire.CheckAgent(m, agent)
-	state := AgentState{File: file, Agent: agent.Name, Model: model, Usable: err == nil}
+	state := AgentState{File: file, Agent: agent.Name, Model: model, Usable: err == nil, Warnings: wire.AgentWarnings(m, agent)}
 	if err != nil {
 		state.Reason = err.Error()
 	}

@@ -346,6 +346,9 @@ func (d *doctor) checkAgent(m wire.Models, agent core.Agent) bool {
 	default:
 		d.addWarning("agent "+s.Agent, "messages to it are refused: "+s.Reason, "")
 	}
+	for _, warning := range s.Warnings {
+		d.addWarning("agent "+s.Agent, warning, "")
+	}
 	return s.Usable
 }
 

@@ -138,9 +138,32 @@ func CheckAgent(m Models, agent core.Agent) (model string, err error) {
 	return model, err
 }
 
-// WarnUnusable warns of each agent whose model cannot be used.
+// AgentWarnings returns why the agent has to work without models that it names beside its own.
+func AgentWarnings(m Models, agent core.Agent) []string {
+	var warnings []string
+	check := func(consequence, name string) {
+		if name == "" {
+			return
+		}
+		if _, err := m.Get(name); err != nil {
+			warnings = append(warnings, consequence+": "+err.Error())
+		}
+	}
+	for _, name := range agent.FallbackModels {
+		check("a fallback is skipped", name)
+	}
+	if name := agent.Compaction.SummaryModel; name != nil {
+		check("notes on tool loops are made without a model", *name)
+	}
+	return warnings
+}
+
+// WarnUnusable warns of each agent whose model, or another one that it names, cannot be used.
 func WarnUnusable(ctx context.Context, m Models, list []core.Agent, log *slog.Logger) {
 	for _, agent := range list {
+		for _, warning := range AgentWarnings(m, agent) {
+			log.WarnContext(ctx, "agent works without one of its models", "agent", agent.Name, "reason", warning)
+		}
 		if model, err := CheckAgent(m, agent); err != nil {
 			log.WarnContext(ctx, "agent cannot be used, messages to it are refused", "agent", agent.Name, "model", model, "reason", err.Error())
 		}

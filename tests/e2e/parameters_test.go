@@ -120,16 +120,20 @@ func TestAgentParametersOfAnotherModel(t *testing.T) {
 }
 
 // The start and a reload warn of each agent whose model cannot be used, with the reason; the
-// server runs, and messages to the agent are refused.
+// server runs, and messages to the agent are refused. An agent works without a fallback that lacks
+// its key, of which they warn, too.
 //
 // Finding: users-A4
 func TestUnusableAgentsAreReported(t *testing.T) {
 	t.Parallel()
 	p := apptest.NewProvider(t, provider.Options{})
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 8_000, 1_024, p), withAgentFile(t, "lost", "model: nosuch\n"), withAgentFile(t, "fine", "model: house\n"))
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 8_000, 1_024, p), withAgentFile(t, "lost", "model: nosuch\n"), withAgentFile(t, "fine", "model: house\nfallback_models: [mistral/mistral-small-latest]\n"))
 	warnings := func() int { return strings.Count(h.Log.String(), "agent cannot be used") }
 	if got := h.Log.String(); warnings() != 1 || !strings.Contains(got, "agent=lost") || !strings.Contains(got, `model \"nosuch\" is not known`) {
 		t.Errorf("start: got the log %s, want one warning of lost", got)
+	}
+	if got := h.Log.String(); !strings.Contains(got, "works without one of its models") || !strings.Contains(got, "agent=fine") || !strings.Contains(got, "MISTRAL_API_KEY") {
+		t.Errorf("start: got the log %s, want a warning of the fallback of fine", got)
 	}
 	if _, err := h.Agents(t.Context()); err != nil { // it is up, and its folder says where
 		t.Fatal(err)
