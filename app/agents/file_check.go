@@ -28,7 +28,9 @@ func (d *document) checkAgent(agent core.Agent, known KnownParts) {
 	d.checkFallbacks(agent, known.Model)
 	d.checkTools(agent.Tools, known)
 	d.checkToolSettings(agent, known)
-	d.checkCompaction(agent, known.Model)
+	d.checkSummaryModel("context.summary_model", agent.Context.SummaryModel, known.Model)
+	d.checkSummaryModel("compaction.summary_model", agent.Compaction.SummaryModel, known.Model)
+	d.checkCompaction(agent)
 	d.checkContext(agent, known.Validate)
 	d.checkModels(agent, known)
 }
@@ -85,16 +87,21 @@ func (d *document) checkTools(tools []string, known KnownParts) {
 	}
 }
 
+// checkSummaryModel checks the model of a field that names one for summaries; nil = the field is
+// not in the file.
+func (d *document) checkSummaryModel(path string, name *string, check func(string) (llm.Info, error)) {
+	if name != nil {
+		d.checkModel(path, path+": ", *name, check)
+	}
+}
+
 // checkCompaction checks what the loop of one run is kept small by, as it will be
 // used: defaults with what the file says.
-func (d *document) checkCompaction(agent core.Agent, model func(string) (llm.Info, error)) {
+func (d *document) checkCompaction(agent core.Agent) {
 	_, err := contextwindow.ResolveLoop(agent.Context.Policy, agent.Compaction)
 	for _, fault := range splitErrors(err) {
 		name, _, _ := strings.Cut(fault.Error(), " ")
 		d.faultAt("compaction."+name, "compaction.%s", fault)
-	}
-	if name := agent.Compaction.SummaryModel; name != nil {
-		d.checkModel("compaction.summary_model", "compaction.summary_model: ", *name, model)
 	}
 }
 

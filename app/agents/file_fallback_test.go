@@ -13,7 +13,7 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// Fallback models, and models that compact tool loops, that are not known are refused when the
+// Fallback models, and models of summaries and notes, that are not known are refused when the
 // agents are loaded, with file, line and column. One that only lacks its key here is not.
 //
 // Finding: users-A4
@@ -37,7 +37,9 @@ func TestFallbackModelsAreChecked(t *testing.T) {
 		"empty":      {"fallback_models: ['']", `a.yaml:3:19: fallback_models[0] is empty; remove it`},
 		"of loops":   {"compaction: {summary_model: gpt-5}", ""}, // L1
 		"no loops":   {"compaction: {summary_model: clod}", `a.yaml:3:14: compaction.summary_model: model "clod" is not known: use gpt-4o`},
-		"keyless":    {"fallback_models: [keyless]\ncompaction: {summary_model: keyless}", ""},
+		"summaries":  {"context: {summary_model: gpt-5}", ""},
+		"no such":    {"context: {policy: budget, summary_model: clod}", `a.yaml:3:27: context.summary_model: model "clod" is not known: use gpt-4o`},
+		"keyless":    {"fallback_models: [keyless]\ncontext: {summary_model: keyless}\ncompaction: {summary_model: keyless}", ""},
 		"as others":  {"compaction: {summary_model: ''}", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

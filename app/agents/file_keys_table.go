@@ -71,7 +71,7 @@ func contextKeys() []FileKey {
 		{Path: "context.max_context_tokens", Default: ofPolicy, Meaning: "plan as if the window had this many tokens", Bounds: count},
 		{Path: "context.target_context_tokens", Default: ofPolicy, Meaning: "a summary brings the prompt down to at most this many tokens", Bounds: count + ", else below `max_context_tokens`"},
 		{Path: "context.response_reserve", Default: ofPolicy, Meaning: "tokens kept free for the answer; at most a quarter of the window", Bounds: "1 or more"},
-		{Path: "context.summary_model", Default: "`context_summary_model`, else as the policy prefers", Meaning: "the model that writes summaries"},
+		{Path: "context.summary_model", Default: "`context_summary_model`, else as the policy prefers", Meaning: "the model that writes summaries", Bounds: "a known model; without its API key summaries are made without a model"},
 		{Path: "context.strategy", Default: ofPolicy, Meaning: "how summaries are written ([STRATEGIES.md](STRATEGIES.md))", words: summarize.Names()},
 		{Path: "context.max_summary_tokens", Default: ofPolicy, Meaning: "maximum tokens of a summary; 0: by the share or the window", Bounds: "0 or more, below where a summary lands"},
 		{Path: "context.max_summary_share", Default: ofPolicy, Meaning: "maximum share of the available tokens for a summary", Bounds: "0 to 0.5; 0 = off"},

@@ -134,14 +134,16 @@ func TestAgentsCheck(t *testing.T) {
 func TestAgentsWithoutKeys(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "")
 	t.Setenv("ANTHROPIC_API_KEY", "")
+	t.Setenv("GEMINI_API_KEY", "")
 	flags := append(folder(t), "--addr", "127.0.0.1:0")
-	agentsOf(t, flags, map[string]string{"mine.yaml": "name: mine\nmodel: demo\nfallback_models: [gpt-4o-mini]\ncompaction: {summary_model: claude-sonnet-4-5}\n"})
+	agentsOf(t, flags, map[string]string{"mine.yaml": "name: mine\nmodel: demo\nfallback_models: [gpt-4o-mini]\ncontext: {summary_model: gemini-flash-latest}\ncompaction: {summary_model: claude-sonnet-4-5}\n"})
 	skipped, notes := "a fallback is skipped: model gpt-4o-mini needs an API key: set OPENAI_API_KEY", "notes on tool loops are made without a model: model claude-sonnet-4-5 needs an API key: set ANTHROPIC_API_KEY"
+	summaries := "summaries are made without a model: model gemini-flash-latest needs an API key: set GEMINI_API_KEY"
 	for args, says := range map[string][]string{
-		"agents list":         {"mine        demo   yes, but " + skipped + "; " + notes},
+		"agents list":         {"mine        demo   yes, but " + skipped + "; " + summaries + "; " + notes},
 		"agents list --json":  {`"warnings": [`, skipped, notes},
 		"agents check":        {"ok, but " + skipped},
-		"doctor":              {"ok    agent mine: model demo", "warn  agent mine: " + skipped, "warn  agent mine: " + notes},
+		"doctor":              {"ok    agent mine: model demo", "warn  agent mine: " + skipped, "warn  agent mine: " + summaries, "warn  agent mine: " + notes},
 		"ask --agent mine hi": {"demonstration model"},
 	} {
 		code, out, errs := run(t, "", append(strings.Fields(args), flags...)...)
@@ -150,6 +152,19 @@ func TestAgentsWithoutKeys(t *testing.T) {
 				t.Errorf("%s: got %d, %q, %q; want %q", args, code, out, errs, part)
 			}
 		}
+	}
+}
+
+// Doctor checks a model that only an agent names, for its summaries.
+//
+// Finding: users-A4
+func TestDoctorOfSummaryModels(t *testing.T) {
+	t.Setenv("OLLAMA_HOST", "http://127.0.0.1:1")
+	flags := append(folder(t), "--addr", "127.0.0.1:0")
+	agentsOf(t, flags, map[string]string{"mine.yaml": "name: mine\nmodel: demo\ncontext: {summary_model: ollama/llama3.2}\n"})
+	code, out, errs := run(t, "", append([]string{"doctor"}, flags...)...)
+	if code != 1 || !strings.Contains(out, "fail  model ollama/llama3.2: ollama/llama3.2: no server answers at 127.0.0.1:1") {
+		t.Errorf("got %d, %q, %q; want that its server does not answer", code, out, errs)
 	}
 }
 

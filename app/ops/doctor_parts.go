@@ -352,11 +352,11 @@ func (d *doctor) checkAgent(m wire.Models, agent core.Agent) bool {
 	return s.Usable
 }
 
-// agentModels checks the models that only agents name, and that each has a price where
-// dollars are limited.
+// agentModels checks the models that only agents name, for answers or summaries, and that each
+// has a price where dollars are limited.
 func (d *doctor) agentModels(ctx context.Context, m wire.Models, list []core.Agent) {
-	checked := append(m.Names(), m.Choice.Model)
-	for _, name := range wire.AgentModels(list) {
+	checked := append(m.Names(), m.Choice.Model, d.Config.ContextSummaryModel)
+	for _, name := range m.ConfiguredNames(d.Config, list) {
 		if _, err := m.Resolve(name); err != nil {
 			continue // the line of the agent says so
 		}

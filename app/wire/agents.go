@@ -152,6 +152,9 @@ func AgentWarnings(m Models, agent core.Agent) []string {
 	for _, name := range agent.FallbackModels {
 		check("a fallback is skipped", name)
 	}
+	if name := agent.Context.SummaryModel; name != nil {
+		check("summaries are made without a model", *name)
+	}
 	if name := agent.Compaction.SummaryModel; name != nil {
 		check("notes on tool loops are made without a model", *name)
 	}

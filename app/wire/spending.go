@@ -49,7 +49,7 @@ func DollarLimited(cfg config.Config) []string {
 // summaries, sorted.
 func (m Models) Unpriced(cfg config.Config, list []core.Agent) []string {
 	var names []string
-	for _, name := range m.configuredNames(cfg, list) {
+	for _, name := range m.ConfiguredNames(cfg, list) {
 		entry, err := m.Resolve(name)
 		if err == nil && !entry.Info().Priced() {
 			names = append(names, name)
@@ -59,9 +59,9 @@ func (m Models) Unpriced(cfg config.Config, list []core.Agent) []string {
 	return slices.Compact(names)
 }
 
-// configuredNames returns the models that agents answer with and that summaries are made
+// ConfiguredNames returns the models that agents answer with and that summaries are made
 // with, and the default.
-func (m Models) configuredNames(cfg config.Config, list []core.Agent) []string {
+func (m Models) ConfiguredNames(cfg config.Config, list []core.Agent) []string {
 	return slices.Concat(AgentModels(list), summaryModels(cfg, list), []string{m.Choice.Model})
 }
 
