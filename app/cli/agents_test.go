@@ -135,16 +135,16 @@ func TestAgentsWithoutKeys(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "")
 	t.Setenv("ANTHROPIC_API_KEY", "")
 	t.Setenv("GEMINI_API_KEY", "")
-	flags := append(folder(t), "--addr", "127.0.0.1:0")
+	flags := folder(t)
 	agentsOf(t, flags, map[string]string{"mine.yaml": "name: mine\nmodel: demo\nfallback_models: [gpt-4o-mini]\ncontext: {summary_model: gemini-flash-latest}\ncompaction: {summary_model: claude-sonnet-4-5}\n"})
 	skipped, notes := "a fallback is skipped: model gpt-4o-mini needs an API key: set OPENAI_API_KEY", "notes on tool loops are made without a model: model claude-sonnet-4-5 needs an API key: set ANTHROPIC_API_KEY"
 	summaries := "summaries are made without a model: model gemini-flash-latest needs an API key: set GEMINI_API_KEY"
 	for args, says := range map[string][]string{
-		"agents list":         {"mine        demo   yes, but " + skipped + "; " + summaries + "; " + notes},
-		"agents list --json":  {`"warnings": [`, skipped, notes},
-		"agents check":        {"ok, but " + skipped},
-		"doctor":              {"ok    agent mine: model demo", "warn  agent mine: " + skipped, "warn  agent mine: " + summaries, "warn  agent mine: " + notes},
-		"ask --agent mine hi": {"demonstration model"},
+		"agents list":               {"mine        demo   yes, but " + skipped + "; " + summaries + "; " + notes},
+		"agents list --json":        {`"warnings": [`, skipped, notes},
+		"agents check":              {"ok, but " + skipped},
+		"doctor --addr 127.0.0.1:0": {"ok    agent mine: model demo", "warn  agent mine: " + skipped, "warn  agent mine: " + summaries, "warn  agent mine: " + notes},
+		"ask --agent mine hi":       {"demonstration model"},
 	} {
 		code, out, errs := run(t, "", append(strings.Fields(args), flags...)...)
 		for _, part := range says {

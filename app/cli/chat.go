@@ -66,8 +66,7 @@ func (p *program) runChat(ctx context.Context, s connection, c sessionChoice, li
 	if err != nil {
 		return err
 	}
-	width, _ := p.terminalSize()
-	attended := width > 0 && term.IsTerminal(int(p.In.Fd()))
+	attended := p.isAttended()
 	input, err := p.openInput(attended, lines)
 	if err != nil {
 		return err
@@ -106,7 +105,7 @@ func (p *program) printGreeting(s connection, session core.Session) {
 	}
 	fmt.Fprintln(p.Out, draw.Wrap(who, width, "  "))
 	if s.ownFolder != "" {
-		fmt.Fprintln(p.Out, draw.Wrap("no server is running on the folder "+s.ownFolder+": this chat works on it directly", width, "  "))
+		fmt.Fprintln(p.Out, draw.Wrap(noServerOn(s.ownFolder)+": this chat works on it directly", width, "  "))
 	}
 	fmt.Fprintln(p.Out, draw.Wrap("/help lists the commands, Ctrl-D quits", width, "  "))
 }
@@ -134,6 +133,12 @@ func openSession(ctx context.Context, c *client.Client, which sessionChoice) (co
 		return session, core.Errorf(core.ErrInvalid, "session %s belongs to agent %s, not to %s", id, session.Agent, which.agent)
 	}
 	return session, err
+}
+
+// isAttended reports whether a person reads the output and types the input.
+func (p *program) isAttended() bool {
+	width, _ := p.terminalSize()
+	return width > 0 && term.IsTerminal(int(p.In.Fd()))
 }
 
 // terminalSize returns the size of the terminal; zeros if the output is not a terminal.

@@ -12,7 +12,7 @@ import (
 // talked is a folder with a session of several turns; do calls the program on it.
 func talked(t *testing.T) (id string, do func(wantCode int, input string, args ...string) (out, errs string)) {
 	t.Helper()
-	flags := append(folder(t), "--addr", "127.0.0.1:0")
+	flags := folder(t)
 	do = func(wantCode int, input string, args ...string) (out, errs string) {
 		t.Helper()
 		code, out, errs := run(t, input, append(args, flags...)...)

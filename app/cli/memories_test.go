@@ -66,6 +66,7 @@ func TestMemoryMistakes(t *testing.T) {
 		"memories list --embedding-model nonsense": "embedding_model: ", "memories list --embedding-model demo": "has no embeddings",
 	} {
 		code, out, errs := run(t, "", append(strings.Fields(args), flags...)...)
+		errs = withoutFolder(errs)
 		if code != 1 || out != "" || !strings.Contains(errs, says) || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%s: got %d, %q, %q; want one line that says %q", args, code, out, errs, says)
 		}

@@ -22,8 +22,9 @@ func fields(t *testing.T, text string) map[string]any {
 // Every check says what to do, and a failed one ends with 1.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
-	flags := append(folder(t), "--addr", "127.0.0.1:0")
-	code, out, errs := run(t, "", append([]string{"doctor"}, flags...)...)
+	flags := folder(t)
+	doctor := append([]string{"doctor", "--addr", "127.0.0.1:0"}, flags...)
+	code, out, errs := run(t, "", doctor...)
 	if code != 0 || errs != "" || !strings.Contains(out, "warn  model: demo") || !strings.Contains(out, "→ set OPENAI_API_KEY") || !strings.Contains(out, "api keys: none") || !strings.Contains(out, "everything works") {
 		t.Errorf("before the first start: %d, %q, %q", code, out, errs)
 	}
@@ -43,7 +44,7 @@ func TestDoctor(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(flags[5], "bad.yaml"), []byte("nme: x\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, out, errs = run(t, "", append([]string{"doctor"}, flags...)...)
+	code, out, errs = run(t, "", doctor...)
 	for _, says := range []string{"ok    database", "sound", "ok    migrations: version", "ok    api keys: 1 in the database", "chmod 700 " + data, "fail  agents: ", "bad.yaml:1", "something does not work"} {
 		if !strings.Contains(out, says) {
 			t.Errorf("doctor does not say %q: %s", says, out)
@@ -56,7 +57,7 @@ func TestDoctor(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(data, "bobbin.db"), []byte(strings.Repeat("this is no database ", 1000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, out, _ = run(t, "", append([]string{"doctor", "--json"}, flags...)...)
+	code, out, _ = run(t, "", append(doctor, "--json")...)
 	if code != 1 || fields(t, out)["status"] != "fail" || !strings.Contains(out, `"check": "database"`) {
 		t.Errorf("a damaged database: %d, %s", code, out)
 	}
@@ -73,7 +74,7 @@ func TestDoctorOfWrongSettings(t *testing.T) {
 // With --json everything that lists or reports is one document, errors too.
 func TestJSON(t *testing.T) {
 	t.Parallel()
-	flags := append(folder(t), "--addr", "127.0.0.1:0")
+	flags := folder(t)
 	if code, _, errs := run(t, "my name is Ada", append([]string{"chat"}, flags...)...); code != 0 {
 		t.Fatal(errs)
 	}
@@ -113,7 +114,7 @@ func TestJSON(t *testing.T) {
 		{"keys create web --scopes read --expires 90d", "secret"},
 		{"keys revoke web", "revoked_at"},
 		{"audit", "items"},
-		{"doctor", "checks"},
+		{"doctor --addr 127.0.0.1:0", "checks"},
 	} {
 		if got := do(strings.Fields(tt.args)...); got[tt.field] == nil {
 			t.Errorf("%s --json has no field %s: %v", tt.args, tt.field, got)

@@ -160,6 +160,43 @@ func TestServerOfTheEnvironment(t *testing.T) {
 	serve(t, flags)()
 }
 
+// A command that works without a server says on which folder, if that is new or if it talks to an
+// agent; an address that it would not use is refused.
+//
+// Finding: users-A24
+func TestCommandsSayWhereTheyWork(t *testing.T) {
+	t.Parallel()
+	const created, directly = ": created it; for a server elsewhere use --url\n", ": working on it directly\n"
+	for _, args := range []string{"sessions list", "search tea", "usage", "ask hello", "chat"} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			flags := folder(t)
+			dir := "no server is running on the folder " + flags[3]
+			talks := ""
+			if args == "ask hello" || args == "chat" {
+				talks = dir + directly
+			}
+			for _, want := range []string{dir + created, talks} {
+				if code, _, errs := run(t, "hello", append(strings.Fields(args), flags...)...); code != 0 || errs != want {
+					t.Errorf("got %d, %q; want %q", code, errs, want)
+				}
+			}
+			flags = folder(t)
+			code, _, errs := run(t, "hello", append(append(strings.Fields(args), "--addr", "127.0.0.1:1"), flags...)...)
+			if code != 1 || !strings.Contains(errs, "for a server elsewhere use --url http://127.0.0.1:1") {
+				t.Errorf("--addr: got %d, %q; want that --url names a server", code, errs)
+			}
+			if _, err := os.Stat(flags[3]); err == nil {
+				t.Error("--addr: got a data folder, want none")
+			}
+			defer serve(t, flags)()
+			if code, _, errs := run(t, "hello", append(append(strings.Fields(args), "--addr", "127.0.0.1:1"), flags...)...); code != 0 || errs != "" {
+				t.Errorf("with a server on the folder: got %d, %q; want nothing on the standard error", code, errs)
+			}
+		})
+	}
+}
+
 // A pipe is one message, and what is no answer does not come to the standard output.
 //
 // Finding: users-A27

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"sync"
 	"time"
 
@@ -48,9 +50,13 @@ func (p *program) withServer(cmd *cobra.Command, do func(context.Context, connec
 		}
 		return do(cmd.Context(), s)
 	}
-	begun := false
+	if cmd.Flags().Changed("addr") {
+		return core.Errorf(core.ErrInvalid, "%s, and --addr is the address of serve; for a server elsewhere use --url http://%s", noServerOn(cfg.DataDir), cfg.Addr)
+	}
+	begun, isNew := false, isEmptyFolder(cfg.DataDir)
 	err = p.inProcess(cmd.Context(), cfg, origins, func(ctx context.Context, s connection) error {
 		begun = true
+		p.reportOwnFolder(cmd, s, isNew)
 		return do(ctx, s)
 	})
 	if begun || !errors.Is(err, core.ErrConflict) {
@@ -66,6 +72,27 @@ func (p *program) withServer(cmd *cobra.Command, do func(context.Context, connec
 		return err
 	}
 	return do(cmd.Context(), s)
+}
+
+// reportOwnFolder says on which folder the command works without a server, if the folder is new
+// or if the command talks to an agent. A chat on a terminal says so in its greeting.
+func (p *program) reportOwnFolder(cmd *cobra.Command, s connection, isNew bool) {
+	talks := cmd.Name() == "chat" || cmd.Name() == "ask"
+	switch {
+	case cmd.Name() == "chat" && p.isAttended():
+	case isNew:
+		fmt.Fprintf(p.Err, "%s: created it; for a server elsewhere use --url\n", noServerOn(s.ownFolder))
+	case talks:
+		fmt.Fprintf(p.Err, "%s: working on it directly\n", noServerOn(s.ownFolder))
+	}
+}
+
+func noServerOn(folder string) string { return "no server is running on the folder " + folder }
+
+// isEmptyFolder reports whether the folder does not exist or has nothing in it.
+func isEmptyFolder(path string) bool {
+	entries, err := os.ReadDir(path)
+	return len(entries) == 0 && (err == nil || errors.Is(err, fs.ErrNotExist))
 }
 
 // connectTimeout bounds how long a remote server may take to accept a connection.
