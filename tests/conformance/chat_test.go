@@ -26,6 +26,7 @@ func chatScenarios() []scenario {
 		{name: "long conversation", run: longConversation},
 		{name: "edit and new answer", run: branches},
 		{name: "side call", run: sideCall},
+		{name: "side calls of chat pages", run: pageSideCalls},
 		{name: "session by header", run: sessionByHeader},
 		{name: "no session: in no list", run: noSession},
 		{name: "two owners", run: twoOwners},
@@ -279,6 +280,44 @@ func sideCall(t *testing.T, c *conversation) {
 	c.ask(t, c.question("go on"))
 	wantEqual(t, "history", c.front.header(c.mark, "X-Bobbin-History"), "append")
 	wantEqual(t, "messages", len(c.log(t, id)), before+2)
+}
+
+// pageSideCalls is about the requests of Open WebUI and LibreChat that quote the chat, whose first
+// message is long.
+func pageSideCalls(t *testing.T, c *conversation) {
+	paste := c.question(differentWords(600))
+	said := "answer to: " + paste
+	queries := "### Task:\nAnalyze the chat history to determine the necessity of generating search queries, in the given language.\n### Output:\nJSON format: { \"queries\": [] }\n### Chat History:\n<chat_history>\nUSER: " + paste + "\n</chat_history>"
+	title := "### Task:\nGenerate a concise title summarizing the chat history.\n### Guidelines:\n- Keep it short: 2-4 words is best.\n### Output:\nJSON format: { \"title\": \"your concise title here\" }\n### Chat History:\n<chat_history>\nUSER: " + paste + "\nASSISTANT: " + said + "\n</chat_history>"
+	concise := "Provide a concise, 5-word-or-less title for the conversation, using title case conventions. Only return the title itself.\n\nConversation:\nUser: " + paste + "\nAI: "
+	detected := "Analyze this conversation and provide:\n1. The detected language of the conversation\n2. A concise title in the detected language (5 words or less, no punctuation or quotation)\n\nUser: " + paste + "\nAI: " + said
+	for _, page := range []struct {
+		header        string
+		before, after []string
+	}{
+		{"X-OpenWebUI-Chat-Id", []string{queries}, []string{title, queries}},
+		{"X-Conversation-Id", nil, []string{concise, concise + said, detected}},
+	} {
+		send := func(text, want string) {
+			made := c.newChat("create", append(c.history, user(text)), nil)
+			made.Headers[page.header] = c.mark + " by " + page.header
+			c.do(t, made)
+			wantEqual(t, page.header+": history", c.front.header(c.mark, "X-Bobbin-History"), want)
+		}
+		for _, text := range page.before {
+			send(text, "side")
+		}
+		send(paste, "append")
+		id := c.session()
+		for _, text := range page.after {
+			send(text, "side")
+		}
+		c.history = []any{user(paste), assistant(said)}
+		send(c.question("go on"), "append")
+		wantEqual(t, page.header+": session", c.session(), id)
+		wantEqual(t, page.header+": messages", len(c.log(t, id)), 4)
+		c.history = nil
+	}
 }
 
 func sessionByHeader(t *testing.T, c *conversation) {

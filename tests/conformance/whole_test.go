@@ -51,9 +51,21 @@ func TestShowOpenAIWhole(t *testing.T) {
 	logTable(t, rows)
 }
 
-// question returns the text of a turn.
+// questionOf returns the text of a turn. The first one is a long text that was pasted.
 func questionOf(turn int) string {
+	if turn == 0 {
+		return "Turn 0: " + differentWords(600)
+	}
 	return fmt.Sprintf("Turn %d: %s?", turn, strings.Repeat("what does the loom do with the red thread, and where is the shuttle now ", 5))
+}
+
+// differentWords returns a text of so many words.
+func differentWords(n int) string {
+	var words []string
+	for i := range n {
+		words = append(words, fmt.Sprintf("word%d", i))
+	}
+	return strings.Join(words, " ")
 }
 
 // nativeCPU returns the CPU that Bobbin takes for so many turns of the native API.
@@ -119,9 +131,9 @@ func (w *wholeClient) converse(t *testing.T, turns int) {
 			w.send(t, "branch", w.history[:len(w.history)-1:len(w.history)-1])
 			w.sent++
 			w.branches++
-		case i%10 == 5:
+		case i == 0, i%10 == 5:
 			kept := w.history
-			w.send(t, "side", []object{user(asideMark + " Write a title of at most five words for the conversation that follows, and nothing else. Use the language of the conversation. <chat_history>" + questionOf(i) + "</chat_history>")})
+			w.send(t, "side", []object{user(asideMark + " of at most five words for the conversation that follows, and nothing else. Use the language of the conversation. <chat_history>" + questionOf(i) + " ASSISTANT: </chat_history>")})
 			w.history = kept
 			w.asides++
 		}
@@ -129,7 +141,7 @@ func (w *wholeClient) converse(t *testing.T, turns int) {
 }
 
 // asideMark is in requests for titles.
-const asideMark = "### Task:"
+const asideMark = "Write a title"
 
 func countAsides(messages []core.Message) int {
 	n := 0

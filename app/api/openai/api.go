@@ -169,20 +169,20 @@ func (a *API) startRun(c *gin.Context, r request) (activeRun, error) {
 	if err != nil {
 		return activeRun{}, err
 	}
-	c.Header(headerHistory, string(at.kind))
 	if at.kind == placeSide {
-		aside := r.caller
-		aside.session, aside.ours = "", false
-		if session, err = a.openSession(ctx, aside, r.agent.Name, ""); err != nil {
-			return activeRun{}, err
-		}
-		at = logTree{}.placeConversation(r.conversation)
+		r.session, r.ours = "", false
+		defer c.Header(headerHistory, string(placeSide))
+		return a.startRun(c, r)
 	}
+	c.Header(headerHistory, string(at.kind))
 	return a.sendMessage(ctx, r, session, at)
 }
 
 // locateHistory compares the history of the request with the session's log.
 func (a *API) locateHistory(c *gin.Context, r request, session core.Session) (placement, error) {
+	if r.session != "" && r.conversation.isTaskPrompt() {
+		return placement{kind: placeSide}, nil
+	}
 	if known, ok := a.leaves.findLeaf(session, r.conversation.hash); ok {
 		leaf, err := a.findLeaf(c.Request.Context(), r.caller, session.ID)
 		if err != nil || leaf == known { // else another branch was selected

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -50,6 +51,34 @@ func longLog() stored {
 	return s
 }
 
+// paste is a long message, titlePrompt the beginning of Open WebUI's request for a title.
+var (
+	paste       = numberedWords(150)
+	titlePrompt = "### Task: Generate a concise, 3-5 word title with an emoji summarizing the chat history. ### Output: JSON format: { \"title\": \"your concise title here\" } ### Chat History: <chat_history> USER: "
+)
+
+// numberedWords returns a text of different words.
+func numberedWords(n int) string {
+	var words []string
+	for i := range n {
+		words = append(words, fmt.Sprintf("word%d", i))
+	}
+	return strings.Join(words, " ")
+}
+
+func pasteLog() stored {
+	var s stored
+	s.add("u1", "", core.RoleUser, paste)
+	s.add("a1", "u1", core.RoleAssistant, "A poem about looms, and threads.")
+	return s
+}
+
+func editedPasteLog() stored {
+	s := pasteLog()
+	s.add("u1b", "", core.RoleUser, "An edit: "+paste)
+	return s
+}
+
 // A client's history is the same as the log up to where both differ; what is new there becomes a
 // branch, and what has nothing to do with the log never enters it.
 func TestPlace(t *testing.T) {
@@ -79,6 +108,12 @@ func TestPlace(t *testing.T) {
 		{"less of a canceled answer", canceled, talk("What is a bobbin?", "A spool for thread.", "And what is a loom?", "Let me look.\n\nA mach", "Thanks"), placement{kind: placeAppend, after: "a2"}},
 		{"less of a whole answer", longLog(), talk("What is a bobbin?", "A spool for thread.", "And what is a loom?", "Let me look.\n\nA mach", "Thanks"), placement{kind: placeBranch, after: "a1", missing: make([]turn, 1)}},
 		{"a title", longLog(), talk("Write a title of at most five words for this conversation: What is a bobbin? A spool for thread. And what is a loom? A machine to weave. Answer with the title alone."), placement{kind: placeSide}},
+		{"a title of a long first message", pasteLog(), talk(titlePrompt + paste + " ASSISTANT: A poem. </chat_history>"), placement{kind: placeSide}},
+		{"a title of a cut first message", pasteLog(), talk(titlePrompt + paste[:len(paste)-20] + "... ASSISTANT: A poem about looms, and threads. </chat_history>"), placement{kind: placeSide}},
+		{"a title of an edited first message", editedPasteLog(), talk(titlePrompt + "An edit: " + paste + " ASSISTANT: </chat_history>"), placement{kind: placeSide}},
+		{"more behind a long first message", pasteLog(), talk(paste + strings.Repeat(" and more", 30)), placement{kind: placeBranch}},
+		{"more before a long first message", pasteLog(), talk(strings.Repeat("and more ", 30) + paste), placement{kind: placeBranch}},
+		{"more around a long first message, with its answer", pasteLog(), talk(titlePrompt+paste+" and more", "Aha.", "Thanks"), placement{kind: placeBranch, missing: make([]turn, 1)}},
 		{"another conversation", longLog(), talk("Good morning", "Good morning!", "How are you?"), placement{kind: placeSide}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
