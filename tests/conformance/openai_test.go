@@ -299,13 +299,25 @@ func responseFiles(t *testing.T, c *conversation) {
 }
 
 func fileContent(t *testing.T, c *conversation) {
+	c.inSession()
 	q := c.question("what is in this file?")
-	content := []any{
-		object{"type": "text", "text": q},
-		object{"type": "file", "file": object{"filename": "notes.txt", "file_data": "data:text/plain;base64,dGhlIGxvb20gaXMgYmx1ZQ=="}},
+	for _, tt := range []struct {
+		text, data, history string
+		messages            int
+	}{
+		{"the loom is blue", "dGhlIGxvb20gaXMgYmx1ZQ==", "append", 2},
+		{"the loom is red", "dGhlIGxvb20gaXMgcmVk", "branch", 4}, // another question: its file is another one
+		{"the loom is blue", "dGhlIGxvb20gaXMgYmx1ZQ==", "branch", 5},
+	} {
+		content := []any{
+			object{"type": "text", "text": q},
+			object{"type": "file", "file": object{"filename": "notes.txt", "file_data": "data:text/plain;base64," + tt.data}},
+		}
+		c.do(t, c.newChat("create", []any{object{"role": "user", "content": content}}, nil))
+		wantEqual(t, "history", c.front.header(c.mark, "X-Bobbin-History"), tt.history)
+		wantEqual(t, "messages", len(c.log(t, c.session())), tt.messages)
+		c.wantSeen(t, q, tt.text)
 	}
-	c.do(t, c.newChat("create", []any{object{"role": "user", "content": content}}, nil))
-	c.wantSeen(t, q, "the loom is blue")
 }
 
 // wantSeen checks that the model got the text together with the question.

@@ -208,9 +208,13 @@ func (a *API) sendMessage(ctx context.Context, r request, session core.Session, 
 	}
 	user := normalize(r.conversation.next.Content.text)
 	out := activeRun{history: r.conversation.hash, user: &user}
-	if at.regenerate != "" {
+	parts, err := a.uploadFiles(ctx, r.caller, session.ID, r.conversation.next.Content.files)
+	if err != nil {
+		return activeRun{}, err
+	}
+	if repeated := at.findRepeated(parts); repeated != "" {
 		accepted, err := a.Chat.Regenerate(ctx, r.tenant, core.Regenerate{
-			SessionID: session.ID, MessageID: at.regenerate, User: r.user, ClientMessageID: r.key, Model: r.model,
+			SessionID: session.ID, MessageID: repeated, User: r.user, ClientMessageID: r.key, Model: r.model,
 			Multitask: multitaskOf(session, true), Source: core.SourceAPI, Options: r.options,
 		})
 		out.run = accepted.Run
@@ -226,10 +230,6 @@ func (a *API) sendMessage(ctx context.Context, r request, session core.Session, 
 	case at.after == "":
 		at.after = core.AfterStart
 	}
-	parts, err := a.uploadFiles(ctx, r.caller, session.ID, r.conversation.next.Content.files)
-	if err != nil {
-		return activeRun{}, err
-	}
 	accepted, err := a.Chat.Send(ctx, r.tenant, core.SendMessage{
 		SessionID: session.ID, User: r.user, Content: r.conversation.next.Content.text, ClientMessageID: r.key, Model: r.model,
 		Multitask: multitaskOf(session, at.after != ""), Source: core.SourceAPI, Author: r.conversation.next.Name, Parts: parts, Options: r.options,
@@ -237,6 +237,18 @@ func (a *API) sendMessage(ctx context.Context, r request, session core.Session, 
 	})
 	out.run = accepted.Run
 	return out, err
+}
+
+// findRepeated returns the newest stored message that is the new one, whose parts are given; empty =
+// it is another one.
+func (p placement) findRepeated(parts []core.Part) core.MessageID {
+	sameBlob := func(a, b core.Part) bool { return a.BlobID == b.BlobID }
+	for _, m := range slices.Backward(p.repeats) {
+		if slices.EqualFunc(m.Parts, parts, sameBlob) {
+			return m.ID
+		}
+	}
+	return ""
 }
 
 // multitaskOf returns what the new message does to the session's active run: one that waits for a

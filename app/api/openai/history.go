@@ -214,10 +214,10 @@ func cutWords(text, words string) (rest string, ok bool) {
 
 // placement says where a new message belongs in a session.
 type placement struct {
-	kind       placementKind
-	after      core.MessageID // the last message that both sides have; empty = none
-	missing    []turn         // turns of the client that the log does not have, to be stored after it
-	regenerate core.MessageID // the stored message that is to be answered again; empty = a new message
+	kind    placementKind
+	after   core.MessageID // the last message that both sides have; empty = none
+	missing []turn         // turns of the client that the log does not have, to be stored after it
+	repeats []core.Message // stored messages with the text of the new one, the newest last: with the same files, too, it is one of them
 }
 
 // placementKind is a kind of placement; clients see it in a header.
@@ -258,7 +258,7 @@ func (t logTree) placeConversation(c conversation) placement {
 	next := normalize(c.next.Content.text)
 	for _, m := range t.children[at] {
 		if m.Role == core.RoleUser && normalize(m.Content) == next {
-			p.regenerate, p.kind = m.ID, placeBranch
+			p.repeats, p.kind = append(p.repeats, m), placeBranch
 		}
 	}
 	return p

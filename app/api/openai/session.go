@@ -89,6 +89,7 @@ func (a *API) awaitCanceled(ctx context.Context, who caller, session core.Sessio
 const (
 	maxLogMessages = 20_000
 	maxLogBytes    = 64 << 20
+	partBytes      = 256 // memory of a file's description
 )
 
 // loadLog returns the session's log, of a longer one the newest messages. What it has in memory
@@ -104,8 +105,12 @@ func (a *API) loadLog(c *gin.Context, who caller, id core.SessionID) (logTree, e
 		}
 		read := 0
 		for _, m := range page.Items {
-			read += len(m.Content)
-			log = append(log, core.Message{ID: m.ID, ParentID: m.ParentID, Role: m.Role, Content: m.Content, Status: m.Status, OnPath: m.OnPath})
+			kept := core.Message{ID: m.ID, ParentID: m.ParentID, Role: m.Role, Content: m.Content, Status: m.Status, OnPath: m.OnPath}
+			if m.Role == core.RoleUser {
+				kept.Parts = m.Parts
+			}
+			read += len(m.Content) + partBytes*len(kept.Parts)
+			log = append(log, kept)
 		}
 		if err := handlers.ReserveMore(c, int64(read)); err != nil {
 			return logTree{}, err
