@@ -39,6 +39,22 @@ func (s *Service) Decide(ctx context.Context, tenant core.Tenant, run core.RunID
 // result or needs none any more; ErrTooLarge; ErrInvalid for no results, a call twice, and
 // calls of several runs.
 func (s *Service) AnswerCalls(ctx context.Context, tenant core.Tenant, session core.SessionID, results []core.CallResult) (core.Run, error) {
+	in, err := s.checkResults(tenant, session, results)
+	if err != nil {
+		return core.Run{}, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptTime)
+	defer cancel()
+	decided, err := s.runs.AnswerCalls(ctx, tenant, in)
+	if err != nil {
+		return core.Run{}, err
+	}
+	s.resumeDecided(ctx, decided)
+	return decided.Run, nil
+}
+
+// checkResults returns the results as they are stored.
+func (s *Service) checkResults(tenant core.Tenant, session core.SessionID, results []core.CallResult) (core.AnswerCalls, error) {
 	in := core.AnswerCalls{SessionID: session, By: cmp.Or(tenant.User, tenant.Owner)}
 	var f faults
 	if len(results) == 0 || len(results) > maxResults {
@@ -52,22 +68,12 @@ func (s *Service) AnswerCalls(ctx context.Context, tenant core.Tenant, session c
 		known[r.ToolCallID] = true
 		var err error
 		if r.Result, err = s.limitResult(r.Result); err != nil {
-			return core.Run{}, err
+			return in, err
 		}
 		r.ToolCallID = core.CleanText(r.ToolCallID)
 		in.Results = append(in.Results, r)
 	}
-	if err := f.Err(); err != nil {
-		return core.Run{}, err
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptTime)
-	defer cancel()
-	decided, err := s.runs.AnswerCalls(ctx, tenant, in)
-	if err != nil {
-		return core.Run{}, err
-	}
-	s.resumeDecided(ctx, decided)
-	return decided.Run, nil
+	return in, f.Err()
 }
 
 // maxResults bounds the results that are given at once.

@@ -36,6 +36,10 @@ const acceptTime = 15 * time.Second
 // the path, and with core.AfterStart at the beginning of one; the rest is as for an edit.
 // ErrNotFound also for a message that was deleted.
 //
+// Results of calls that the session's run waits for are recorded before the message, all of them or
+// none: that run ends with them, and the model reads them with the message. The errors of
+// AnswerCalls apply.
+//
 // The content is stored as it is, but that invalid UTF-8 and U+0000 become
 // U+FFFD, which metadata.replaced_characters counts.
 //
@@ -51,6 +55,11 @@ func (s *Service) Send(ctx context.Context, tenant core.Tenant, m core.SendMessa
 	}
 	if in.Input.Parts, err = s.resolveParts(ctx, tenant, m); err != nil {
 		return core.Accepted{}, err
+	}
+	if len(m.Results) > 0 {
+		if in.Results, err = s.checkResults(tenant, m.SessionID, m.Results); err != nil {
+			return core.Accepted{}, err
+		}
 	}
 	in.Input.TokenCount = s.counter.Message(core.Message{Role: core.RoleUser, Content: in.Input.Content, Parts: in.Input.Parts})
 	return s.startRun(ctx, tenant, in)
@@ -185,6 +194,9 @@ func (s *Service) checkMessage(tenant core.Tenant, m core.SendMessage) (core.Acc
 	f.checkID("after", string(m.After), s.limits.Name)
 	if m.Edits != "" && m.After != "" {
 		f.Add("after", "cannot be given for an edit: the new version stands beside the old one")
+	}
+	if len(m.Results) > 0 && (m.Multitask != "" || m.Edits != "" || m.After != "") {
+		f.Add("results", "end the run that waits for them: the message comes at the end of the path, without multitask")
 	}
 	f.checkID("client_message_id", m.ClientMessageID, s.limits.Name)
 	f.checkID("user_id", user, s.limits.Name)

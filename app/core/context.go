@@ -145,4 +145,7 @@ type SendMessage struct {
 	Parts           []Part      // images and files, by their BlobID; Name replaces that of the blob
 	Webhook         *Webhook    // where the run's end is told; nil = where the session says
 	Options         *RunOptions // what the run does otherwise than its agent; nil = nothing
+	// Results are those of calls that the session's run waits for: they are recorded before the message,
+	// which ends that run. Multitask, Edits and After must be empty then.
+	Results []CallResult
 }

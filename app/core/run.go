@@ -234,6 +234,7 @@ type AcceptRun struct {
 	MaxQueued       int         // most queued runs of the session; 0 = no limit
 	MaxOwned        int         // most runs of the owner that are queued or at work, this one included; 0 = no limit
 	MaxOfUser       int         // the same of User; 0 = no limit
+	Results         AnswerCalls // of calls that the session's run waits for, which ends with them; without results = none
 }
 
 // SessionAgent is the agent of a session, and its model if it has one of its own.

@@ -18,6 +18,7 @@ func toolScenarios() []scenario {
 		{name: "client tools in a session", run: clientToolsInSession},
 		{name: "client tool beside a server tool", run: clientToolBesideServerTool},
 		{name: "client tool left alone", run: clientToolLeftAlone},
+		{name: "result of a client tool with a message", run: resultWithMessage},
 		{name: "results of client tools that nobody waits for", run: unknownResults},
 		{name: "tool choice", run: toolChoice},
 	}
@@ -136,6 +137,20 @@ func clientToolBesideServerTool(t *testing.T, c *conversation) {
 	c.wantSeen(t, q, "42")
 }
 
+func resultWithMessage(t *testing.T, c *conversation) {
+	c.inSession()
+	c.history = []any{user(c.question("the weather"))}
+	c.execute(t, c.askWith(t, "create"), 1)
+	next := c.question("and in French?")
+	c.history = append(c.history, user(next))
+	wantEqual(t, "text", c.askWith(t, "create").text(), "answer to: "+next)
+	c.wantSeen(t, next, "sunny in Bonn")
+	wantEqual(t, "messages", len(c.log(t, c.session())), 5) // a question, a call, its result; a question, an answer
+	c.history = append(c.history, user(c.question("thanks")))
+	c.askWith(t, "create")
+	wantEqual(t, "history", c.front.header(c.mark, "X-Bobbin-History"), "append")
+}
+
 func clientToolLeftAlone(t *testing.T, c *conversation) {
 	c.inSession()
 	q := c.question("the weather")
@@ -218,6 +233,7 @@ func responseToolScenarios() []scenario {
 	return []scenario{
 		{name: "responses: client tool", run: responseClientTool},
 		{name: "responses: client tools in a conversation", run: responseToolsInConversation},
+		{name: "responses: result of a client tool with a message", run: responseResultWithMessage},
 		{name: "responses: approval", run: responseApproval},
 	}
 }
@@ -259,6 +275,25 @@ func responseClientTool(t *testing.T, c *conversation) {
 		wantEqual(t, "text later", again.text(), r.text())
 		next := c.question("thanks")
 		wantEqual(t, "next text", c.respond(t, next, object{"previous_response_id": r.ID}).text(), "answer to: "+next)
+	}
+}
+
+func responseResultWithMessage(t *testing.T, c *conversation) {
+	for _, place := range []string{"previous_response_id", "conversation"} {
+		first := c.respond(t, c.question("the weather, "+place), object{"tools": responseWeather()})
+		next := c.question("and in French, " + place + "?")
+		input := append(outputs(t, first, 1), user(next))
+		in := object{place: first.ID}
+		if place == "conversation" {
+			in[place] = first.Conversation.ID
+		}
+		wantEqual(t, "text", c.respond(t, input, in).text(), "answer to: "+next)
+		c.wantSeen(t, next, "sunny in Bonn")
+		in = object{"conversation": first.Conversation.ID}
+		wantEqual(t, "text after the same results", c.respond(t, input, in).text(), "answer to: "+next)
+		wantEqual(t, "messages", len(c.log(t, c.session())), 7)
+		input[0].(object)["output"] = "rain"
+		wantEqual(t, "another result", c.fail(t, c.newResponse("create", input, in)).Status, http.StatusConflict)
 	}
 }
 

@@ -70,28 +70,38 @@ func (c *Conversation) decide(a *core.Approval, d core.ApprovalDecision) error {
 // AnswerCalls gives calls of a client's tools their results, all of them or none.
 func (r Runs) AnswerCalls(ctx context.Context, tenant core.Tenant, in core.AnswerCalls) (out core.Decided, err error) {
 	err = r.s.inSession(ctx, "AnswerCalls", tenant, in.SessionID, func(c *Conversation) error {
-		var asked []*core.Approval
-		for _, result := range in.Results {
-			a := r.s.clientCall(in.SessionID, result.ToolCallID)
-			if a == nil {
-				return &core.Error{Kind: core.ErrNotFound, Code: core.CodeNoToolCall, Message: "there is no such call"}
-			}
-			if a.Status != core.ApprovalOpen && !a.Repeats(decisionOf(result, in.By)) {
-				return &core.Error{Kind: core.ErrConflict, Code: core.CodeCallDecided, Message: "the call is decided"}
-			}
-			asked = append(asked, a)
+		id, err := r.s.answerCalls(c, in)
+		if err != nil {
+			return err
 		}
-		for i, result := range in.Results {
-			if err := c.decide(asked[i], decisionOf(result, in.By)); err != nil {
-				return err
-			}
-		}
-		run := r.s.runs[asked[0].RunID]
+		run := r.s.runs[id]
 		r.s.requeue(run)
 		out = core.Decided{Run: *run, Events: c.fresh}
 		return nil
 	})
 	return out, err
+}
+
+// answerCalls gives the calls their results, and returns their run.
+func (s *Store) answerCalls(c *Conversation, in core.AnswerCalls) (run core.RunID, err error) {
+	var asked []*core.Approval
+	for _, result := range in.Results {
+		a := s.clientCall(in.SessionID, result.ToolCallID)
+		if a == nil {
+			return "", &core.Error{Kind: core.ErrNotFound, Code: core.CodeNoToolCall, Message: "there is no such call"}
+		}
+		if a.Status != core.ApprovalOpen && !a.Repeats(decisionOf(result, in.By)) {
+			return "", &core.Error{Kind: core.ErrConflict, Code: core.CodeCallDecided, Message: "the call is decided"}
+		}
+		asked = append(asked, a)
+	}
+	for i, result := range in.Results {
+		run = asked[i].RunID
+		if err := c.decide(asked[i], decisionOf(result, in.By)); err != nil {
+			return run, err
+		}
+	}
+	return run, nil
 }
 
 func decisionOf(r core.CallResult, by string) core.ApprovalDecision {

@@ -109,6 +109,9 @@ func (r Runs) Accept(ctx context.Context, tenant core.Tenant, in core.AcceptRun)
 		if err := r.s.checkAdmission(c, in, busy); err != nil {
 			return err
 		}
+		if _, err := r.s.answerCalls(c, in.Results); err != nil {
+			return err
+		}
 		for _, run := range known {
 			if run.Status == core.RunWaiting && in.Multitask == "" {
 				r.s.closeApprovals(c, run, core.ApprovalInstead)

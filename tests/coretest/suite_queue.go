@@ -206,6 +206,26 @@ func testApprovals(s *suite) {
 	s.equal("run without an open question", s.run(run.ID).Status, core.RunQueued)
 }
 
+// Results of a client's calls that come with a message are recorded, and the run that waits for
+// them ends.
+func testResultsWithMessage(s *suite) {
+	run := s.accept(s.ask("hello")).Run
+	w := waitFor(run, 0, "a", "b")
+	w.Wait.Approvals[0].Kind = core.KindClientTool
+	s.write(w)
+	in := s.ask("and now?")
+	in.Results = core.AnswerCalls{SessionID: s.session.ID, Results: []core.CallResult{{ToolCallID: "a", Result: "one"}, {ToolCallID: "x"}}}
+	_, err := s.Runs.Accept(s.Context(), tenant(), in)
+	s.fails("no such call", err, core.ErrNotFound)
+	s.equal("status after a failure", s.approvals(run.ID)[0].Status, core.ApprovalOpen)
+	in.Results.Results = in.Results.Results[:1]
+	s.equal("instead", s.accept(in).Instead, true)
+	asked, got := s.approvals(run.ID), s.run(run.ID)
+	s.equal("answered", []any{asked[0].Status, asked[0].Result}, []any{core.ApprovalAnswered, "one"})
+	s.equal("not answered", []any{asked[1].Status, asked[1].Comment}, []any{core.ApprovalClosed, core.ApprovalInstead})
+	s.equal("run", []any{got.Status, got.CancelRequested}, []any{core.RunQueued, true})
+}
+
 // Questions end with a cancel, with another message, and with their time.
 func testApprovalsEnd(s *suite) {
 	wait := func(expiry time.Duration) core.Run {

@@ -149,7 +149,7 @@ type activeRun struct {
 // startRun has the new message of the request answered.
 func (a *API) startRun(c *gin.Context, r request) (activeRun, error) {
 	ctx := c.Request.Context()
-	if len(r.conversation.results) > 0 {
+	if r.conversation.next.Role == "" {
 		return a.resumeRun(ctx, r)
 	}
 	session, err := a.openSession(ctx, r.caller, r.agent.Name, r.key)
@@ -233,7 +233,7 @@ func (a *API) sendMessage(ctx context.Context, r request, session core.Session, 
 	accepted, err := a.Chat.Send(ctx, r.tenant, core.SendMessage{
 		SessionID: session.ID, User: r.user, Content: r.conversation.next.Content.text, ClientMessageID: r.key, Model: r.model,
 		Multitask: multitaskOf(session, at.after != ""), Source: core.SourceAPI, Author: r.conversation.next.Name, Parts: parts, Options: r.options,
-		After: at.after,
+		After: at.after, Results: r.openResults(session, at),
 	})
 	out.run = accepted.Run
 	return out, err
@@ -286,69 +286,4 @@ func (a *API) uploadFiles(ctx context.Context, who caller, session core.SessionI
 		parts = append(parts, core.Part{BlobID: f.id})
 	}
 	return parts, nil
-}
-
-// resumeRun gives the results of the client's tools to the run that waits for them.
-func (a *API) resumeRun(ctx context.Context, r request) (activeRun, error) {
-	var run core.RunID
-	results := make([]core.CallResult, 0, len(r.conversation.results))
-	for i, m := range r.conversation.results {
-		of, id, ok := parseCallID(m.ToolCallID)
-		if !ok || run != "" && of != run {
-			return activeRun{}, unknownCall(i, m.ToolCallID)
-		}
-		run = of
-		results = append(results, core.CallResult{ToolCallID: id, Result: m.Content.text})
-	}
-	before, err := a.Runs.Get(ctx, r.tenant, run)
-	if errors.Is(err, core.ErrNotFound) {
-		return activeRun{}, unknownCall(0, r.conversation.results[0].ToolCallID)
-	}
-	if err != nil {
-		return activeRun{}, err
-	}
-	session, err := a.Sessions.Get(ctx, r.tenant, before.SessionID)
-	if err != nil {
-		return activeRun{}, err
-	}
-	answered, err := a.Chat.AnswerCalls(ctx, r.tenant, before.SessionID, results)
-	if err != nil {
-		return activeRun{}, err
-	}
-	if !waitsFor(before, results) { // a client that has not got the answer sends its results again
-		return a.findAnswer(ctx, r.tenant, answered, results)
-	}
-	if answered.Status == core.RunWaiting {
-		err = oneFault("messages", "the answer before has calls whose results are missing: send the results of all of them")
-	}
-	return activeRun{run: answered, from: core.Cursor{After: session.LastEventSeq}}, err
-}
-
-// waitsFor reports whether the run waits for one of the results.
-func waitsFor(run core.Run, results []core.CallResult) bool {
-	for _, open := range run.Approvals {
-		if slices.ContainsFunc(results, func(r core.CallResult) bool { return r.ToolCallID == open.ToolCallID }) {
-			return true
-		}
-	}
-	return false
-}
-
-// findAnswer returns the answer that followed results.
-func (a *API) findAnswer(ctx context.Context, tenant core.Tenant, run core.Run, results []core.CallResult) (activeRun, error) {
-	for e, err := range a.Chat.WatchRun(ctx, tenant, run.ID, core.Cursor{}) {
-		if err != nil {
-			return activeRun{}, err
-		}
-		data, ok := e.Data.(core.ApprovalData)
-		if ok && e.Type == core.EventApprovalDecided && data.Approval.ToolCallID == results[0].ToolCallID {
-			return activeRun{run: run, from: core.Cursor{After: e.Seq - 1}}, nil
-		}
-	}
-	return activeRun{}, unknownCall(0, results[0].ToolCallID)
-}
-
-// unknownCall returns the error for a result of a call that nobody waits for.
-func unknownCall(i int, id string) error {
-	return oneFault("messages", "no call waits for the result of tool_call_id %s (result %d)", quoteShort(id), i+1)
 }

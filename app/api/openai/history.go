@@ -23,12 +23,21 @@ func (t turn) isSame(sent turn) bool {
 	return t.user == sent.user && (t.answer == sent.answer || t.partial && strings.HasPrefix(t.answer, sent.answer))
 }
 
+// results returns the results of tools that end the turn.
+func (t turn) results() []message {
+	n := len(t.messages)
+	for n > 0 && t.messages[n-1].Role == "tool" {
+		n--
+	}
+	return t.messages[n:]
+}
+
 // conversation is what the client sent, without the instructions.
 type conversation struct {
 	history []turn // before the new message
 	hash    historyHash
-	next    message // the user's new message; without a role = the client sends results of its tools
-	results []message
+	next    message   // the user's new message; without a role = the client sends results of its tools
+	results []message // of the client's tools, at the end of the history
 }
 
 // readConversation returns the turns of the client's messages.
@@ -80,13 +89,12 @@ func (c conversation) splitNext() (conversation, error) {
 	case "user":
 		c.next, c.history = newest, c.history[:len(c.history)-1]
 		c.hash = hashHistory(c.history)
+		if len(c.history) > 0 {
+			c.results = c.history[len(c.history)-1].results()
+		}
 		return c, nil
 	case "tool":
-		n := len(last.messages)
-		for n > 0 && last.messages[n-1].Role == "tool" {
-			n--
-		}
-		c.results = last.messages[n:]
+		c.results = last.results()
 		return c, nil
 	default:
 		return c, oneFault("messages", "must end with a message of the user, or with results of tools")

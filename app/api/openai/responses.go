@@ -140,7 +140,7 @@ func (a *API) startResponse(c *gin.Context, r request, body *responseRequest) (a
 	switch {
 	case body.Conversation != "" && body.PreviousResponseID != "":
 		return activeRun{}, oneFault("previous_response_id", "cannot be given together with conversation")
-	case len(r.conversation.results) > 0:
+	case r.conversation.next.Role == "":
 		return a.resumeRun(ctx, r)
 	case body.Conversation != "":
 		id, err := parseID[core.SessionID](conversationPrefix, string(body.Conversation), "conversation")
@@ -152,6 +152,9 @@ func (a *API) startResponse(c *gin.Context, r request, body *responseRequest) (a
 		run, _, err := a.findResponse(ctx, r.tenant, body.PreviousResponseID)
 		if err != nil {
 			return activeRun{}, err
+		}
+		if r.hasResultsFor(run) {
+			return a.sendNew(ctx, r, run.SessionID, "")
 		}
 		if !run.Status.Ended() {
 			return activeRun{}, core.Errorf(core.ErrConflict, "the response %s has not ended: wait for it, or give the results of its tools", quoteShort(body.PreviousResponseID))
@@ -174,7 +177,10 @@ func (a *API) sendNew(ctx context.Context, r request, id core.SessionID, after c
 	if err != nil {
 		return activeRun{}, err
 	}
-	at := placement{kind: placeAppend, missing: r.conversation.history}
+	at := placement{kind: placeAppend}
+	if at.missing, err = a.recordResults(ctx, r, session); err != nil {
+		return activeRun{}, err
+	}
 	if after != "" {
 		leaf, err := a.findLeaf(ctx, r.caller, id)
 		if err != nil {

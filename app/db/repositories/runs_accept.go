@@ -21,7 +21,8 @@ import (
 // when it starts.
 //
 // A run of the session that waits for a decision stops waiting, unless in.Multitask is set,
-// and will end (core.Accepted.Instead).
+// and will end (core.Accepted.Instead), with in.Results as the results of its calls: for these
+// the errors of AnswerCalls apply.
 //
 // If the session already knows the client_message_id, Accept returns its first run and
 // changes nothing. Errors besides ErrNotFound: ErrConflict for an archived session, for
@@ -191,6 +192,11 @@ func (stx *sessionTx) storeAccepted(f sessionFacts, in core.AcceptRun) (core.Acc
 		run.Status, run.Attempt = core.RunRunning, 1
 		run.LeaseOwner, run.LeaseUntil = in.Worker, f.leaseUntil()
 		run.StartedAt = &run.CreatedAt
+	}
+	if len(in.Results.Results) > 0 {
+		if _, err := stx.answerCalls(in.Results); err != nil {
+			return core.Accepted{}, err
+		}
 	}
 	instead := f.WaitID != "" && in.Multitask == ""
 	if instead {

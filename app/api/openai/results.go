@@ -1,0 +1,112 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"bobbin/app/core"
+)
+
+// resumeRun gives the results of the client's tools to the run that waits for them.
+func (a *API) resumeRun(ctx context.Context, r request) (activeRun, error) {
+	run, results, err := r.conversation.callResults()
+	if err != nil {
+		return activeRun{}, err
+	}
+	before, err := a.Runs.Get(ctx, r.tenant, run)
+	if errors.Is(err, core.ErrNotFound) {
+		return activeRun{}, unknownCall(0, r.conversation.results[0].ToolCallID)
+	}
+	if err != nil {
+		return activeRun{}, err
+	}
+	session, err := a.Sessions.Get(ctx, r.tenant, before.SessionID)
+	if err != nil {
+		return activeRun{}, err
+	}
+	answered, err := a.Chat.AnswerCalls(ctx, r.tenant, before.SessionID, results)
+	if err != nil {
+		return activeRun{}, err
+	}
+	if !waitsFor(before, results) { // a client that has not got the answer sends its results again
+		return a.findAnswer(ctx, r.tenant, answered, results)
+	}
+	if answered.Status == core.RunWaiting {
+		err = oneFault("messages", "the answer before has calls whose results are missing: send the results of all of them")
+	}
+	return activeRun{run: answered, from: core.Cursor{After: session.LastEventSeq}}, err
+}
+
+// callResults returns the results at the end of the history, and the run whose calls they are of.
+func (c conversation) callResults() (run core.RunID, results []core.CallResult, err error) {
+	for i, m := range c.results {
+		of, id, ok := parseCallID(m.ToolCallID)
+		if !ok || run != "" && of != run {
+			return "", nil, unknownCall(i, m.ToolCallID)
+		}
+		run = of
+		results = append(results, core.CallResult{ToolCallID: id, Result: m.Content.text})
+	}
+	return run, results, nil
+}
+
+// openResults returns the results before the new message that the session's run waits for. What
+// else there is of results is in the log.
+func (r request) openResults(session core.Session, at placement) []core.CallResult {
+	run, results, err := r.conversation.callResults()
+	if err != nil || session.Status != core.SessionWaiting || run != session.ActiveRunID || at.after != "" {
+		return nil
+	}
+	return results
+}
+
+// hasResultsFor reports whether the request has results, and a message behind them, for the run that
+// waits for them.
+func (r request) hasResultsFor(run core.Run) bool {
+	of, results, err := r.conversation.callResults()
+	return err == nil && len(results) > 0 && of == run.ID && run.Status == core.RunWaiting
+}
+
+// recordResults returns the given history without the results at its end if nothing else of their
+// turn is given: they are of calls of the session, which has them, or gets them with the new message.
+func (a *API) recordResults(ctx context.Context, r request, session core.Session) ([]turn, error) {
+	given, n := r.conversation.history, len(r.conversation.history)
+	if n == 0 || len(given[n-1].messages) != len(r.conversation.results) {
+		return given, nil
+	}
+	run, results, err := r.conversation.callResults()
+	if err == nil && (session.Status != core.SessionWaiting || run != session.ActiveRunID) {
+		_, err = a.Chat.AnswerCalls(ctx, r.tenant, session.ID, results)
+	}
+	return given[:n-1], err
+}
+
+// waitsFor reports whether the run waits for one of the results.
+func waitsFor(run core.Run, results []core.CallResult) bool {
+	for _, open := range run.Approvals {
+		if slices.ContainsFunc(results, func(r core.CallResult) bool { return r.ToolCallID == open.ToolCallID }) {
+			return true
+		}
+	}
+	return false
+}
+
+// findAnswer returns the answer that followed results.
+func (a *API) findAnswer(ctx context.Context, tenant core.Tenant, run core.Run, results []core.CallResult) (activeRun, error) {
+	for e, err := range a.Chat.WatchRun(ctx, tenant, run.ID, core.Cursor{}) {
+		if err != nil {
+			return activeRun{}, err
+		}
+		data, ok := e.Data.(core.ApprovalData)
+		if ok && e.Type == core.EventApprovalDecided && data.Approval.ToolCallID == results[0].ToolCallID {
+			return activeRun{run: run, from: core.Cursor{After: e.Seq - 1}}, nil
+		}
+	}
+	return activeRun{}, unknownCall(0, results[0].ToolCallID)
+}
+
+// unknownCall returns the error for a result of a call that nobody waits for.
+func unknownCall(i int, id string) error {
+	return oneFault("messages", "no call waits for the result of tool_call_id %s (result %d)", quoteShort(id), i+1)
+}
