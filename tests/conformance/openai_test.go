@@ -27,6 +27,7 @@ func openAIScenarios() []scenario {
 		{name: "responses: image and file", run: responseFiles},
 		{name: "conversations", run: conversations},
 		{name: "conversations: items", run: conversationItems},
+		{name: "conversations: pages of items", run: conversationPages},
 		{name: "responses and conversations of two owners", run: responseOwners},
 		{name: "embeddings", run: embeddings},
 		{name: "models", run: models},
@@ -329,52 +330,6 @@ func (c *conversation) wantSeen(t *testing.T, q, text string) {
 		}
 	}
 	t.Errorf("the model did not get %q", text)
-}
-
-func conversations(t *testing.T, c *conversation) {
-	type conversationObject struct {
-		ID       string
-		Metadata map[string]string
-		Deleted  bool
-	}
-	made := decode[conversationObject](t, c.do(t, c.newCall("conversations.create", object{"metadata": object{"topic": "looms"}})).result)
-	wantEqual(t, "metadata", made.Metadata["topic"], "looms")
-	q := c.question("hello")
-	wantEqual(t, "text", c.respond(t, q, object{"conversation": made.ID}).text(), "answer to: "+q)
-	wantEqual(t, "conversation as an object", c.respond(t, q, object{"conversation": object{"id": made.ID}}).Conversation.ID, made.ID)
-	changed := decode[conversationObject](t, c.do(t, c.newCall("conversations.update", object{"metadata": object{"topic": "threads"}}, made.ID)).result)
-	wantEqual(t, "metadata", changed.Metadata["topic"], "threads")
-	got := decode[conversationObject](t, c.do(t, c.newCall("conversations.retrieve", nil, made.ID)).result)
-	wantEqual(t, "metadata", got.Metadata["topic"], "threads")
-	if gone := decode[conversationObject](t, c.do(t, c.newCall("conversations.delete", nil, made.ID)).result); !gone.Deleted {
-		t.Errorf("got %+v, want a deleted conversation", gone)
-	}
-}
-
-func conversationItems(t *testing.T, c *conversation) {
-	one, two := c.question("one"), c.question("two")
-	made := decode[struct{ ID string }](t, c.do(t, c.newCall("conversations.create", object{"items": []any{user(one), assistant("uno")}})).result)
-	c.do(t, c.newCall("conversations.items.create", object{"items": []any{user(two), assistant("due")}}, made.ID))
-	for range 5 {
-		c.respond(t, c.question("three"), object{"conversation": made.ID})
-	}
-	list := c.newCall("conversations.items.list", object{"limit": 3, "order": "asc"}, made.ID)
-	list.All = true
-	items := decode[[]item](t, c.do(t, list).result)
-	if len(items) != 14 || items[0].text() != one || items[1].text() != "uno" || items[2].text() != two || items[13].Role != "assistant" {
-		t.Fatalf("got the items %+v, want 14, the oldest first", items)
-	}
-	list.Params["order"] = "desc"
-	if back := decode[[]item](t, c.do(t, list).result); len(back) != 14 || back[0].ID != items[13].ID || back[13].ID != items[0].ID {
-		t.Errorf("got %d items, want the same the other way round", len(back))
-	}
-	byID := object{"conversation_id": made.ID}
-	got := decode[item](t, c.do(t, c.newCall("conversations.items.retrieve", byID, items[2].ID)).result)
-	wantEqual(t, "text of one item", got.text(), two)
-	c.do(t, c.newCall("conversations.items.delete", byID, items[2].ID))
-	if after := decode[[]item](t, c.do(t, list).result); len(after) > 0 && strings.Contains(after[11].text(), two) {
-		t.Errorf("got %+v, want the text gone", after[11])
-	}
 }
 
 func responseOwners(t *testing.T, c *conversation) {

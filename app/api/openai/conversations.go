@@ -189,16 +189,17 @@ func (a *API) ListItems(c *gin.Context) error {
 		return oneFault("order", "must be asc or desc")
 	}
 	q := core.MessageQuery{PageQuery: core.PageQuery{Limit: limit + 1}, Descending: order == "desc"}
+	var items []outputItem // of the message of after that come behind it
 	if after := c.Query("after"); after != "" {
-		id, err := parseID[core.MessageID](messagePrefix, after, "item")
+		m, of, err := a.loadItems(c, who, session.ID, after, q.Descending)
 		if err != nil {
 			return err
 		}
-		m, err := a.Messages.Get(c.Request.Context(), who.tenant, session.ID, id)
+		i, err := findItem(of, after)
 		if err != nil {
 			return err
 		}
-		if q.Descending {
+		if items = of[i+1:]; q.Descending {
 			q.Before = m.Seq
 		} else {
 			q.After = m.Seq
@@ -208,16 +209,30 @@ func (a *API) ListItems(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	more := len(page.Items) > limit || page.NextCursor != nil
-	var items []outputItem
-	for _, m := range page.Items[:min(limit, len(page.Items))] {
-		of := itemsOf(m)
-		if q.Descending {
-			slices.Reverse(of)
-		}
-		items = append(items, of...)
+	for _, m := range page.Items {
+		items = append(items, orderedItems(m, q.Descending)...)
 	}
-	return writeJSON(c, newItemList(items, more))
+	more := len(items) > limit || page.NextCursor != nil
+	return writeJSON(c, newItemList(items[:min(limit, len(items))], more))
+}
+
+// loadItems returns the message that an item is of, and its items.
+func (a *API) loadItems(c *gin.Context, who caller, session core.SessionID, item string, descending bool) (core.Message, []outputItem, error) {
+	id, err := parseItemID(item)
+	if err != nil {
+		return core.Message{}, nil, err
+	}
+	m, err := a.Messages.Get(c.Request.Context(), who.tenant, session, id)
+	return m, orderedItems(m, descending), err
+}
+
+// orderedItems returns the items of a message.
+func orderedItems(m core.Message, descending bool) []outputItem {
+	items := itemsOf(m)
+	if descending {
+		slices.Reverse(items)
+	}
+	return items
 }
 
 // listMessages returns a page of messages and reserves the memory for it and for its JSON.
@@ -261,25 +276,25 @@ func (a *API) GetItem(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	id, err := parseID[core.MessageID](messagePrefix, c.Param("item"), "item")
+	_, items, err := a.loadItems(c, who, session.ID, c.Param("item"), false)
 	if err != nil {
 		return err
 	}
-	m, err := a.Messages.Get(c.Request.Context(), who.tenant, session.ID, id)
+	i, err := findItem(items, c.Param("item"))
 	if err != nil {
 		return err
 	}
-	return writeJSON(c, itemsOf(m)[0])
+	return writeJSON(c, items[i])
 }
 
-// DeleteItem answers DELETE /v1/conversations/{id}/items/{item}: nothing of the message's content
-// is left.
+// DeleteItem answers DELETE /v1/conversations/{id}/items/{item}: nothing of the content of the
+// message that it is of is left.
 func (a *API) DeleteItem(c *gin.Context) error {
 	session, who, err := a.conversationOf(c)
 	if err != nil {
 		return err
 	}
-	id, err := parseID[core.MessageID](messagePrefix, c.Param("item"), "item")
+	id, err := parseItemID(c.Param("item"))
 	if err == nil {
 		err = a.Chat.DeleteMessage(c.Request.Context(), who.tenant, session.ID, id)
 	}

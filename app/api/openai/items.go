@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"bobbin/app/core"
@@ -190,10 +191,12 @@ func messageItem(id core.MessageID, text, status string) outputItem {
 	return item
 }
 
-// callItem returns a call of a tool of the client as an item.
-func callItem(run core.RunID, call core.Approval) outputItem {
-	id := callID(run, call.ToolCallID)
-	return outputItem{ID: functionPrefix + id, Type: "function_call", Status: "completed", CallID: id, Name: call.Tool, Arguments: &call.Arguments}
+// callItem returns a call of a tool as an item. Its id names the message that has the call.
+func callItem(run core.RunID, of core.MessageID, call core.ToolCall) outputItem {
+	return outputItem{
+		ID: functionPrefix + string(of) + "_" + call.ID, Type: "function_call", Status: "completed",
+		CallID: callID(run, call.ID), Name: call.Name, Arguments: &call.Arguments,
+	}
 }
 
 // itemsOf returns a stored message as items of a conversation. Calls and results of the server's
@@ -215,10 +218,27 @@ func itemsOf(m core.Message) []outputItem {
 		items = append(items, outputItem{ID: messagePrefix + string(m.ID), Type: "message", Status: status, Role: string(m.Role), Content: []outputPart{{Type: part, Text: m.Content}}})
 	}
 	for _, call := range m.ToolCalls {
-		id := callID(m.RunID, call.ID)
-		items = append(items, outputItem{ID: functionPrefix + id, Type: "function_call", Status: "completed", CallID: id, Name: call.Name, Arguments: &call.Arguments})
+		items = append(items, callItem(m.RunID, m.ID, call))
 	}
 	return items
+}
+
+// parseItemID returns the message that an item is of.
+func parseItemID(item string) (core.MessageID, error) {
+	if of, isCall := strings.CutPrefix(item, functionPrefix); isCall {
+		of, _, _ = strings.Cut(of, "_")
+		item = messagePrefix + of
+	}
+	return parseID[core.MessageID](messagePrefix, item, "item")
+}
+
+// findItem returns the place of an item among those of its message.
+func findItem(items []outputItem, id string) (int, error) {
+	i := slices.IndexFunc(items, func(item outputItem) bool { return item.ID == id })
+	if i < 0 {
+		return i, core.Errorf(core.ErrNotFound, "the item %s does not exist", quoteShort(id))
+	}
+	return i, nil
 }
 
 // parseID returns the id of Bobbin in an id of this API.

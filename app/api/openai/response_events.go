@@ -122,7 +122,7 @@ func (e *responseEncoder) emitDelta(number int64, text string) {
 }
 
 func (e *responseEncoder) finishMessage(m core.Message) {
-	e.state.finish = m.FinishReason
+	e.state.finish, e.state.leaf = m.FinishReason, m.ID
 	e.extendText(m.ID, 0, m.Content)
 	if m.Content == "" {
 		e.beginItem(m.ID)
@@ -188,7 +188,8 @@ func (e *responseEncoder) followRun(kind core.EventType, run core.Run) {
 
 // emitCall writes a call of a tool of the client.
 func (e *responseEncoder) emitCall(call core.Approval) {
-	item, index := callItem(e.run, call), len(e.shape.Output)
+	item := callItem(e.run, e.state.leaf, core.ToolCall{ID: call.ToolCallID, Name: call.Tool, Arguments: call.Arguments})
+	index := len(e.shape.Output)
 	begun, empty := item, ""
 	begun.Status, begun.Arguments = "in_progress", &empty
 	e.emitEvent("response.output_item.added", e.base()+itemAdded, itemEvent{OutputIndex: index, Item: begun})
