@@ -302,6 +302,7 @@ func responseToolsInConversation(t *testing.T, c *conversation) {
 	q := c.question("the weather of both")
 	first := decode[response](t, c.do(t, c.newResponse("stream", q, object{"tools": responseWeather(), "conversation": made.ID})).result)
 	wantEqual(t, "status", first.Status, "completed")
+	wantEqual(t, "items of a response with two calls alone", len(first.Output), 2)
 	r := decode[response](t, c.do(t, c.newResponse("stream", outputs(t, first, 2), object{"tools": responseWeather(), "conversation": made.ID})).result)
 	wantEqual(t, "text", strings.TrimSpace(r.text()), "answer to: "+q)
 	list := c.newCall("conversations.items.list", object{"order": "asc"}, made.ID)

@@ -121,8 +121,12 @@ func (e *responseEncoder) emitDelta(number int64, text string) {
 	e.buf = append(buf, ",\"logprobs\":[]}\n\n"...)
 }
 
+// finishMessage ends a message that is in the log. One that only calls tools is no item.
 func (e *responseEncoder) finishMessage(m core.Message) {
 	e.state.finish, e.state.leaf = m.FinishReason, m.ID
+	if m.Content == "" && len(m.ToolCalls) > 0 {
+		return
+	}
 	e.extendText(m.ID, 0, m.Content)
 	if m.Content == "" {
 		e.beginItem(m.ID)
