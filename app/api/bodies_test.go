@@ -92,9 +92,10 @@ func (s *slowRequest) end() *httptest.ResponseRecorder {
 	return <-s.answer
 }
 
-// Bodies that do not end take the memory of their caller, and of nobody else.
+// Bodies that do not end take the memory of their end user and of all end users together, and
+// leave a quarter to the owner's keys.
 //
-// Finding: security-2
+// Finding: security-2, security-5
 func TestBodiesInHand(t *testing.T) {
 	t.Parallel()
 	backend := apitest.New()
@@ -117,9 +118,12 @@ func TestBodiesInHand(t *testing.T) {
 		t.Errorf("got %d %s for another user, want 201", w.Code, w.Body)
 	}
 	second := beginRequest(t, server, path, asKim)
-	second.write(strings.Repeat(" ", 1950))
+	second.write(strings.Repeat(" ", 1000))
 	second.write(" ")
-	wantProblem(t, do(server, request("POST", path, title)), 429, quota.CodeExceeded) // the owner's share is taken
+	wantProblem(t, do(server, request("POST", path, title, asKim)), 429, quota.CodeExceeded) // that of all end users is taken
+	if w := do(server, request("POST", path, title)); w.Code != 201 {
+		t.Errorf("got %d %s for the owner's key, want 201", w.Code, w.Body)
+	}
 
 	first.write("{}")
 	if w := first.end(); w.Code != 201 {
@@ -128,11 +132,49 @@ func TestBodiesInHand(t *testing.T) {
 	if w := do(server, request("POST", path, title, asEve)); w.Code != 201 {
 		t.Errorf("got %d %s after it ended, want 201", w.Code, w.Body)
 	}
-	second.write(strings.Repeat(" ", 40)) // 1,991
-	second.write(strings.Repeat(" ", 40)) // beyond its share
+	second.write(strings.Repeat(" ", 990)) // 1,991
+	second.write(strings.Repeat(" ", 40))  // beyond its share
 	wantProblem(t, second.end(), 429, quota.CodeExceeded)
 	if got := memory.Used(); got != 0 {
 		t.Errorf("got %d bytes held in the end, want 0", got)
+	}
+}
+
+// A large body that does not end is on the disk: it holds little memory, and the rest when all
+// of it is there. Others read and write meanwhile.
+//
+// Finding: security-5
+func TestSlowLargeBodies(t *testing.T) {
+	t.Parallel()
+	opts := userOptions(apitest.New())
+	memory := quota.New(quota.Limits{Total: 4 << 20, Owner: 4 << 20, User: 2 << 20, What: "memory"})
+	disk := quota.New(quota.Limits{Total: 8 << 20, Owner: 8 << 20, User: 4 << 20, What: "disk space"})
+	opts.Space.Memory, opts.Space.Disk, opts.Space.Folder = memory, disk, t.TempDir()
+	server := api.New(opts)
+	const path, asOwner = "/api/v1/sessions", "Accept: */*" // no token
+	var held []*slowRequest
+	for _, who := range []string{asEve, asEve, asEve, asKim, asKim, asKim} {
+		s := beginRequest(t, server, path, who)
+		s.write(`{"title":"x"}`)
+		s.write(strings.Repeat(" ", 1<<20))
+		s.write(" ")
+		held = append(held, s)
+	}
+	if got, most := memory.Used(), int64(6*256<<10); got > most {
+		t.Errorf("got %d bytes of memory held by 6 slow bodies, want at most %d", got, most)
+	}
+	for _, who := range []string{asEve, asKim, asOwner} {
+		if w := do(server, request("GET", sessionPath, "", who)); w.Code != 200 {
+			t.Errorf("%s: got %d %s beside slow bodies, want 200", who, w.Code, w.Body)
+		}
+	}
+	for _, s := range held {
+		if w := s.end(); w.Code != 201 {
+			t.Errorf("got %d %s for a slow body, want 201", w.Code, w.Body)
+		}
+	}
+	if memory.Used() != 0 || disk.Used() != 0 {
+		t.Errorf("got %d bytes of memory and %d on the disk in the end, want none", memory.Used(), disk.Used())
 	}
 }
 

@@ -15,9 +15,9 @@ import (
 
 // How fast a body must arrive.
 const (
-	minUploadRate  = 256 << 10        // bytes per second on average, for bodies that may be large
-	minBodyRate    = 32 << 10         // bytes per second at any moment
-	slowStartGrace = 10 * time.Second // for connections that start slowly
+	minUploadRate = 256 << 10        // bytes per second on average, for bodies that may be large
+	minBodyRate   = 32 << 10         // bytes per second at any moment
+	maxBodyLag    = 10 * time.Second // how far a body may fall behind minBodyRate
 )
 
 // formBytes is the size of a form besides its files and its message.
@@ -89,25 +89,25 @@ func serverWriter(w gin.ResponseWriter) http.ResponseWriter {
 	return w
 }
 
-// body is the body of a request. It must arrive within a time limit and, after the first
-// seconds, at a minimum rate.
+// body is the body of a request. It must arrive within a time limit, and it may never fall
+// behind the minimum rate by more than maxBodyLag, however fast it came before.
 type body struct {
 	io.ReadCloser
 	control   *http.ResponseController
 	timeLimit time.Duration
-	firstRead time.Time
-	read      int64
+	deadline  time.Time     // timeLimit after the first read
+	lag       time.Duration // how far the body is behind minBodyRate
 }
 
 // Read is part of io.Reader. At the end of the body it removes the deadline.
 func (b *body) Read(p []byte) (int, error) {
-	if b.firstRead.IsZero() {
-		b.firstRead = time.Now()
+	begin := time.Now()
+	if b.deadline.IsZero() {
+		b.deadline = begin.Add(b.timeLimit)
 	}
-	allowed := slowStartGrace + time.Duration(b.read/minBodyRate)*time.Second
-	_ = b.control.SetReadDeadline(b.firstRead.Add(min(allowed, b.timeLimit)))
+	_ = b.control.SetReadDeadline(begin.Add(min(maxBodyLag-b.lag, b.deadline.Sub(begin))))
 	n, err := b.ReadCloser.Read(p)
-	b.read += int64(n)
+	b.lag = max(0, b.lag+time.Since(begin)-time.Duration(n)*time.Second/minBodyRate)
 	if errors.Is(err, io.EOF) {
 		_ = b.control.SetReadDeadline(time.Time{})
 	}
@@ -126,7 +126,7 @@ func (s *Server) reserveMemory(c *gin.Context) error {
 			return err
 		}
 	}
-	handlers.Charge(c, hold)
+	handlers.Charge(c, s.space, hold)
 	c.Next()
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"mime"
 	"net/http"
@@ -72,13 +73,17 @@ func ReleaseBody(c *gin.Context) { holdOf(c).Release() }
 func rawBody(c *gin.Context) ([]byte, error) {
 	r := c.Request
 	// Content-Length is only a claim: allocate little before data arrives.
-	const initialBytes = 64 << 10
-	data, err := readAll(&chargedReader{r: r.Body, grow: holdOf(c).Grow}, min(max(r.ContentLength, 0), initialBytes))
-	switch {
-	case err != nil:
+	const initialBytes, maxArriving = 64 << 10, 256 << 10
+	arriving := &chargedReader{r: io.LimitReader(r.Body, maxArriving), grow: holdOf(c).Grow}
+	data, err := readAll(arriving, min(max(r.ContentLength, 0), initialBytes))
+	if err != nil {
 		return nil, BodyError(err)
-	case len(data) == 0:
-		return nil, nil
+	}
+	if len(data) == maxArriving {
+		data, err = chargeOf(c).space.readRest(c, data)
+	}
+	if err != nil || len(data) == 0 {
+		return nil, err
 	}
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || media != "application/json" {

@@ -27,10 +27,16 @@ const AnswerBytes = 1 << 20
 // SpoolPrefix begins the names of the files in Space.Folder.
 const SpoolPrefix = "bobbin-request-"
 
-const holdKey = "memory"
+const chargeKey = "space"
 
-// Charge charges what the request reads and answers to the hold.
-func Charge(c *gin.Context, hold *quota.Hold) { c.Set(holdKey, hold) }
+// charge is where a request's body is kept, and what is charged for it.
+type charge struct {
+	space Space
+	hold  *quota.Hold // on memory; nil = no limit
+}
+
+// Charge charges what the request reads and answers to the hold on the space's memory.
+func Charge(c *gin.Context, space Space, hold *quota.Hold) { c.Set(chargeKey, charge{space, hold}) }
 
 // ReserveMemory replaces what is reserved for the request by n bytes, as soon as there is room.
 func ReserveMemory(c *gin.Context, n int64) error {
@@ -43,8 +49,13 @@ func ReserveMore(c *gin.Context, n int64) error { return holdOf(c).Grow(n) }
 
 // holdOf returns the request's hold on memory; nil = no limit.
 func holdOf(c *gin.Context) *quota.Hold {
-	hold, _ := c.Value(holdKey).(*quota.Hold)
-	return hold
+	return chargeOf(c).hold
+}
+
+// chargeOf returns what Charge set; the zero charge has no limits.
+func chargeOf(c *gin.Context) charge {
+	found, _ := c.Value(chargeKey).(charge)
+	return found
 }
 
 // readAll reads all of r into memory, into a buffer with the initial capacity room.
@@ -81,6 +92,23 @@ func (s Space) spoolBody(c *gin.Context) (*spoolFile, error) {
 	}
 	c.Request.Body = file
 	return file, nil
+}
+
+// readRest returns the whole of a body of which begin was read. What is still to come waits in
+// a temporary file until the body is complete, so that a slow one holds no more memory.
+func (s Space) readRest(c *gin.Context, begin []byte) ([]byte, error) {
+	rest, err := s.spoolBody(c)
+	if err != nil {
+		return nil, err
+	}
+	defer rest.Close()
+	size := int64(len(begin)) + rest.size
+	if err := ReserveMemory(c, size); err != nil {
+		return nil, err
+	}
+	data := append(make([]byte, 0, size), begin...)
+	_, err = io.ReadFull(rest, data[len(begin):size])
+	return data[:size], err
 }
 
 // spoolFile is a temporary file that is removed on Close.

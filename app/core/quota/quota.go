@@ -1,9 +1,11 @@
 // Package quota limits what the current requests hold together, such as bytes of memory: for all
 // callers, for one owner, and for one end user.
 //
-// One owner has a quarter of the total and one end user a sixteenth, so that no caller locks out
-// the others. What is held at the caller's pace, such as a body being received, is granted
-// immediately or refused. What the server does at its own pace waits in a queue.
+// One owner has a quarter of the total and one end user a sixteenth. All end users of an owner
+// leave a quarter of the owner's share to its keys, and owners leave the last quarter of the total
+// to those who hold little, so that no caller locks out the others. What is held at the caller's
+// pace, such as a body being received, is granted immediately or refused. What the server does at
+// its own pace waits in a queue.
 //
 // Buckets limit how often callers do something.
 package quota
@@ -66,10 +68,17 @@ func (q *Quota) Used() int64 {
 	return q.used[""]
 }
 
+// allUsers is the name of the level of all end users of an owner, after the owner's; no user has it.
+const allUsers = "\x00"
+
+// allUsers returns how much all end users of one owner may hold together.
+func (l Limits) allUsers() int64 { return max(l.Owner/4*3, l.User) }
+
 // Hold is what one request holds. A nil Hold has no quota and allows everything. Safe for
 // concurrent use.
 type Hold struct {
 	quota  *Quota
+	owner  string  // the name of the owner's level
 	levels []level // the caller's own first, that of all callers last
 	n      int64   // guarded by quota.mu
 }
@@ -85,11 +94,12 @@ func (q *Quota) Hold(tenant core.Tenant) *Hold {
 	if q == nil {
 		return nil
 	}
-	levels := []level{{tenant.Owner + "\x00", q.limits.Owner}, {"", q.limits.Total}}
+	owner := tenant.Owner + "\x00"
+	levels := []level{{owner, q.limits.Owner}, {"", q.limits.Total}}
 	if tenant.User != "" {
-		levels = append([]level{{tenant.Owner + "\x00" + tenant.User, q.limits.User}}, levels...)
+		levels = append([]level{{owner + tenant.User, q.limits.User}, {owner + allUsers, q.limits.allUsers()}}, levels...)
 	}
-	return &Hold{quota: q, levels: levels}
+	return &Hold{quota: q, owner: owner, levels: levels}
 }
 
 // Grow takes more, immediately. ErrRateLimited says that the caller has reached its share,
@@ -199,7 +209,18 @@ func (h *Hold) fullLevel(more int64) *level {
 			return &h.levels[i]
 		}
 	}
+	if h.isCrowded(more) {
+		return &level{name: h.owner}
+	}
 	return nil
+}
+
+// isCrowded reports whether the rest of the total is reserved for owners who hold no more than a
+// quarter of their share. One owner alone may always hold all of its share. The caller holds
+// quota.mu.
+func (h *Hold) isCrowded(more int64) bool {
+	l, used := h.quota.limits, h.quota.used
+	return used[h.owner] > l.Owner/4 && used[""]+more > max(l.Total/4*3, l.Owner)
 }
 
 // addHeld adds to what is held; more may be negative. The caller holds quota.mu.
@@ -216,7 +237,11 @@ func (h *Hold) addHeld(more int64) {
 // fullError returns the error for a level without room.
 func (h *Hold) fullError(full level) error {
 	what := h.quota.limits.What
-	if full.name == "" {
+	switch full.name {
+	case h.owner + allUsers:
+		return &core.Error{Kind: core.ErrRateLimited, Code: CodeExceeded, RetryAfter: time.Second,
+			Message: "the requests of all end users use up their " + what + " quota; try again in a moment"}
+	case "":
 		return &core.Error{Kind: core.ErrUnavailable, Code: CodeExceeded, RetryAfter: time.Second,
 			Message: "the requests of all callers use up the server's " + what + " quota; try again in a moment"}
 	}

@@ -49,9 +49,10 @@ func TestGrow(t *testing.T) {
 	}
 	first := hold(eve, 30)
 	refused(eve, 1, core.ErrRateLimited) // the end user's share
-	hold(kim, 20)
-	refused(ann, 11, core.ErrRateLimited) // the owner's
-	hold(ann, 10)
+	hold(kim, 15)
+	refused(kim, 1, core.ErrRateLimited)  // that of all end users
+	refused(ann, 16, core.ErrRateLimited) // the owner's
+	hold(ann, 15)
 	hold(bob, 40)
 	refused(carl, 1, core.ErrUnavailable) // all
 	first.Keep(25)
@@ -61,6 +62,29 @@ func TestGrow(t *testing.T) {
 	first.Release()
 	if got := q.Used(); got != 75 {
 		t.Errorf("got %d held after the release, want 75", got)
+	}
+}
+
+// The last quarter of the total is for owners who hold no more than a quarter of their share.
+//
+// Finding: security-5
+func TestLastQuarter(t *testing.T) {
+	t.Parallel()
+	q := quota.New(quota.Limits{Total: 400, Owner: 100, User: 30})
+	for _, owner := range []string{"ann", "bob", "carl"} {
+		if err := q.Hold(core.Tenant{Owner: owner}).Grow(100); err != nil {
+			t.Errorf("%s: got %v for all of its share, want none", owner, err)
+		}
+	}
+	dora := q.Hold(core.Tenant{Owner: "dora"})
+	if err := dora.Grow(26); err != nil {
+		t.Errorf("got %v for an owner with nothing, want none", err)
+	}
+	if err := dora.Grow(1); !errors.Is(err, core.ErrRateLimited) {
+		t.Errorf("got %v for more than a quarter of its share, want %v", err, core.ErrRateLimited)
+	}
+	if err := q.Hold(core.Tenant{Owner: "emil"}).Grow(25); err != nil {
+		t.Errorf("got %v for the next owner, want none", err)
 	}
 }
 
@@ -108,7 +132,7 @@ func TestResizeWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := small()
 		first, others := q.Hold(ann), q.Hold(bob)
-		if err := errors.Join(first.Grow(60), others.Resize(t.Context(), 20)); err != nil {
+		if err := errors.Join(first.Grow(60), others.Resize(t.Context(), 5)); err != nil {
 			t.Fatal(err)
 		}
 		got := make(chan string, 3)
@@ -121,8 +145,8 @@ func TestResizeWaits(t *testing.T) {
 			synctest.Wait()
 		}
 		wait("eve", eve, 30)
-		wait("kim", kim, 30)
-		wait("bob", bob, 20)
+		wait("kim", kim, 15)
+		wait("bob", bob, 10)
 		if name := <-got; name != "bob" {
 			t.Errorf("got %s first, want bob, whose share has room", name)
 		}
@@ -196,7 +220,7 @@ func TestSharesHold(t *testing.T) {
 					sums[h.scope] += h.n
 				}
 			}
-			if sums[core.Tenant{}] > 100 || sums[ann] > 60 || sums[eve] > 30 || sums[core.Tenant{}] != q.Used() {
+			if sums[eve]+sums[kim] > 45 || sums[core.Tenant{}] > 100 || sums[ann] > 60 || sums[eve] > 30 || sums[core.Tenant{}] != q.Used() {
 				t.Fatalf("got %v held and %d counted, want no more than the shares", sums, q.Used())
 			}
 		}
