@@ -7,6 +7,7 @@ import (
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
+	"bobbin/app/api"
 	"bobbin/app/api/handlers"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
@@ -29,7 +30,7 @@ func openSpace(cfg config.Config, data *datadir.Folder) (handlers.Space, error) 
 	page := int64(core.MaxMessagePageBytes + core.MaxPageBytes)
 	form := body + int64(cfg.Files.PerMessage)*file + 1<<20
 	return handlers.Space{
-		Memory: quota.New(quota.Shared("memory", memory, max(body+file, page))),
+		Memory: quota.New(quota.Shared("memory", memory, max(body+file, page, api.OpenAIFactor*body))),
 		Disk:   quota.New(quota.Shared("disk space", int64(l.RequestDiskBytes), max(form, int64(l.ImportBytes)))),
 		Folder: filepath.Join(cfg.DataDir, folder),
 	}, nil

@@ -31,8 +31,8 @@ const slackBytes = 8 << 20
 // until its signature is verified anybody may have sent it.
 const slackTime = 3 * time.Second
 
-// openAIFactor is how many times larger than others a body with a whole conversation may be.
-const openAIFactor = 4
+// OpenAIFactor is how many times larger than others a body with a whole conversation may be.
+const OpenAIFactor = 4
 
 // bodyLimits returns how large the body of a request to the route may be, and how long it
 // may take. A form may have files.
@@ -44,7 +44,7 @@ func (l Limits) bodyLimits(route string, form bool) (maxBytes int64, timeLimit t
 	case strings.HasPrefix(route, slackRoute):
 		return slackBytes, slackTime
 	case strings.HasPrefix(route, openAIPrefix): // whole conversations
-		maxBytes = openAIFactor * l.BodyBytes
+		maxBytes = OpenAIFactor * l.BodyBytes
 	case route == blobsRoute:
 		maxBytes = l.FileBytes + formBytes
 	case form && (route == messagesRoute || route == messageRoute):

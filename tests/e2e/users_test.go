@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"bobbin/app"
+	"bobbin/app/api"
 	"bobbin/app/api/handlers"
 	"bobbin/app/client"
 	"bobbin/app/core"
@@ -94,6 +96,28 @@ func readiness(h *apptest.Bobbin) int {
 		h.T.Error(err)
 	}
 	return answer.StatusCode
+}
+
+// The largest body that the dialect of OpenAI takes is in the share of one end user.
+func TestUsersLargestBody(t *testing.T) {
+	t.Parallel()
+	s := jwttest.NewSigner(t, "k", "EdDSA")
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), withTokens(jwttest.Serve(t, s)))
+	body := `{"model":"assistant","messages":[{"role":"user","content":"hello"}]}`
+	body += strings.Repeat(" ", api.OpenAIFactor*int(config.Default().Limits.BodyBytes)-len(body))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL+"/v1/chat/completions", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = http.Header{"Authorization": {"Bearer " + s.User(t, "kim")}, "Content-Type": {"application/json"}}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(answer.Body)
+	if err = errors.Join(err, answer.Body.Close()); err != nil || answer.StatusCode != http.StatusOK {
+		t.Errorf("got %d %s (%v) for %d bytes, want 200", answer.StatusCode, text, err, len(body))
+	}
 }
 
 // A feed ends with the token of its reader, who comes back with a new one and misses
