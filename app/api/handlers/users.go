@@ -78,7 +78,7 @@ func userView(body any) (any, error) {
 		return b, nil
 	case core.PromptView, core.Delivery, core.Webhook, core.SlackThread, core.SlackThreadStatus, core.Reindexed, core.PurgeReport, core.AgentFile:
 		return nil, nil
-	case core.Message, messageAnswer, core.MessageLocation, core.Imported, core.SearchHit, core.Blob, core.BlobLink, core.Approval,
+	case core.Message, messageAnswer, core.MessageLocation, core.Imported, core.SearchHit, core.Meaning, core.Blob, core.BlobLink, core.Approval,
 		core.ContextReport, core.ContextPlan, core.Summary, core.SummaryDiff, core.GraphView, core.UsageReport,
 		core.Memory, core.SavedMemory, core.MemoryMatches, core.Deletion,
 		Build, readiness, map[string]string, *string, int64, bool:
