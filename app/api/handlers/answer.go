@@ -54,6 +54,14 @@ type field struct {
 	value any
 }
 
+// The fields of pages have types of their own: userView lists no general ones.
+type (
+	nextCursor     string
+	lastEventID    int64
+	searchTotal    int
+	searchIndexing bool
+)
+
 // writePage writes a page as JSON, followed by more fields. Items are encoded one by one,
 // so only one of them is in memory twice.
 func writePage[T any](c *gin.Context, page core.Page[T], more ...field) error {
@@ -61,7 +69,7 @@ func writePage[T any](c *gin.Context, page core.Page[T], more ...field) error {
 	w.writeRaw(`{"items":[`)
 	writeItems(w, page.Items)
 	w.writeRaw(`],"next_cursor":`)
-	w.writeValue(page.NextCursor)
+	w.writeValue((*nextCursor)(page.NextCursor))
 	for _, f := range more {
 		w.writeRaw(`,"` + f.name + `":`)
 		w.writeValue(f.value)

@@ -46,6 +46,11 @@ func NewHealth(checks []Check, build Build, drain <-chan struct{}) *Health {
 	return &Health{checks: checks, build: build, drain: drain}
 }
 
+// liveness is the answer of Live.
+type liveness struct {
+	Status string `json:"status"`
+}
+
 // readiness is the answer of Ready.
 type readiness struct {
 	Status string            `json:"status"`
@@ -54,7 +59,7 @@ type readiness struct {
 
 // Live answers 200.
 func (h *Health) Live(c *gin.Context) error {
-	return writeJSON(c, http.StatusOK, map[string]string{"status": "ok"})
+	return writeJSON(c, http.StatusOK, liveness{Status: "ok"})
 }
 
 // Ready answers 200 if all checks pass that are not optional, else 503 with the failed ones.

@@ -62,7 +62,7 @@ func (h *Messages) List(c *gin.Context) error {
 	}
 	pending := pendingOf(queued, page.Items)
 	hold.Keep(core.MaxPageBytes + sizeOf(page.Items))
-	return writePage(c, page, field{"pending", pending}, field{"last_event_id", session.LastEventSeq})
+	return writePage(c, page, field{"pending", pending}, field{"last_event_id", lastEventID(session.LastEventSeq)})
 }
 
 // sizeOf returns the bytes of text in the messages.

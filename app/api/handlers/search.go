@@ -66,12 +66,12 @@ func (h *Search) Messages(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	fields := []field{{"indexing", page.Indexing}}
+	fields := []field{{"indexing", searchIndexing(page.Indexing)}}
 	if page.Meaning != "" {
 		fields = append(fields, field{"meaning", page.Meaning})
 	}
 	if query.Sort != core.SortNewest {
-		fields = append(fields, field{"total", int64(page.Total)})
+		fields = append(fields, field{"total", searchTotal(page.Total)})
 	}
 	return writePage(c, page.Page, fields...)
 }

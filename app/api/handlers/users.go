@@ -81,7 +81,7 @@ func userView(body any) (any, error) {
 	case core.Message, messageAnswer, core.MessageLocation, core.Imported, core.SearchHit, core.Meaning, core.Blob, core.BlobLink, core.Approval,
 		core.ContextReport, core.ContextPlan, core.Summary, core.SummaryDiff, core.GraphView, core.UsageReport,
 		core.Memory, core.SavedMemory, core.MemoryMatches, core.Deletion,
-		Build, readiness, map[string]string, *string, int64, bool:
+		Build, liveness, readiness, *nextCursor, searchTotal, searchIndexing, lastEventID:
 		return b, nil // all of it
 	default:
 		return nil, fmt.Errorf("userView does not list the type %T", body)

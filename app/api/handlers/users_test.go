@@ -22,6 +22,7 @@ func TestUserView(t *testing.T) {
 	for _, body := range []any{
 		struct{ Secret string }{"s"}, []core.Session{{Webhook: hook}}, &core.Session{Webhook: hook}, map[string]any{"webhook": hook},
 		core.Page[core.Session]{}, core.Accepted{}, core.APIKey{}, json.RawMessage("{}"), nil,
+		map[string]string{"secret": "s"}, "s", new(string), 1, int64(1), true,
 	} {
 		if got, err := handlers.UserView(body); err == nil || got != nil {
 			t.Errorf("%T: got %v, %v, want an error", body, got, err)
