@@ -99,12 +99,16 @@ func openApp(ctx context.Context, r *resources, cfg config.Config, build Build, 
 	if err != nil {
 		return nil, err
 	}
-	embedder, err := wire.OpenEmbedder(cfg, d.Models, log)
+	uncharged, err := wire.OpenEmbedder(cfg, d.Models, log)
+	if err != nil {
+		return nil, err
+	}
+	embedder, err := wire.ChargeEmbedder(d, uncharged)
 	if err != nil {
 		return nil, err
 	}
 	var meanings *meaning.Embedder
-	if d.Search, meanings, err = wire.NewMeaning(d, embedder); err != nil {
+	if d.Search, meanings, err = wire.NewMeaning(d, embedder, uncharged); err != nil {
 		return nil, err
 	}
 	d.AgentSearch = core.NewAgentSearch(d.Search)
@@ -217,7 +221,7 @@ func (a *App) newServer(service *chat.Service, build Build, space handlers.Space
 			Summaries: s.Summaries, Agents: wire.NewDirectory(a.agents, a.engine), Memories: a.memories,
 			Search: a.Search, Transfer: wire.NewTransfer(a.Deps, a.engine), Usage: s.ModelCalls, Deliveries: a.outbox, Deletions: a.deletions,
 		},
-		OpenAI: openai.Options{Models: a.Models.Names, Embedder: a.embedder, CheckEmbeddings: wire.CheckEmbeddings(a.Deps, a.embedder), CountTokens: a.Counter.Text},
+		OpenAI: openai.Options{Models: a.Models.Names, Embedder: a.embedder, CountTokens: a.Counter.Text},
 		Keys:   s.Keys, Auth: wire.NewAuth(a.Config, a.apiKeys, a.tokenKeys, a.token), Checks: a.readyChecks(), ReloadAgents: a.ReloadAgents,
 		Purge:   &handlers.Purge{PurgeSessions: a.purges.Sessions, PurgeUser: a.purges.User},
 		Metrics: handlers.MetricsOptions{Expose: a.Telemetry.Expose, Open: a.Config.Metrics.Open}, Observer: a.Telemetry,

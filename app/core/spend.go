@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -87,6 +88,12 @@ func ErrModelUnpriced(model string) *Error {
 		Kind: ErrUnprocessable, Code: CodeModelUnpriced,
 		Message: fmt.Sprintf("the model %q has no price, and a limit in US dollars holds for you: choose another model, or the operator sets its prices (models)", model),
 	}
+}
+
+// IsSpendRefusal reports whether a call was not made because of a spend limit.
+func IsSpendRefusal(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && (e.Code == CodeSpendLimit || e.Code == CodeModelUnpriced)
 }
 
 // Codes of ErrSpendLimit and ErrModelUnpriced.

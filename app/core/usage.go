@@ -52,7 +52,7 @@ const (
 	PurposeAnswer    ModelPurpose = "answer"
 	PurposeSummary   ModelPurpose = "summary"
 	PurposeTitle     ModelPurpose = "title"
-	PurposeEmbedding ModelPurpose = "embedding" // of messages, for searches by meaning
+	PurposeEmbedding ModelPurpose = "embedding" // of messages, memories and queries, for searches by meaning
 )
 
 // ModelCall records one call of a language model, for cost and calibration.

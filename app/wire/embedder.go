@@ -2,6 +2,8 @@ package wire
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"slices"
@@ -40,38 +42,77 @@ func OpenEmbedder(cfg config.Config, m Models, log *slog.Logger) (llm.Embedder, 
 }
 
 // NewMeaning returns the search of messages by meaning beside words, and what embeds them in the
-// background. Without an embedding model it is the search by words, and nil.
-func NewMeaning(d Deps, e llm.Embedder) (core.SearchStore, *meaning.Embedder, error) {
-	if e.Model() == llm.HashingModel {
+// background, which charges the owners of the messages. Without an embedding model it is the
+// search by words, and nil.
+func NewMeaning(d Deps, charged, uncharged llm.Embedder) (core.SearchStore, *meaning.Embedder, error) {
+	if uncharged.Model() == llm.HashingModel {
 		return d.Stores.Search, nil, nil
 	}
 	entry, err := d.Models.Locate(d.Models.embeddingName(d.Config.EmbeddingModel))
 	if err != nil {
 		return nil, nil, err
 	}
-	check := CheckEmbeddings(d, e)
+	info := entry.Info()
 	search := meaning.NewSearch(meaning.SearchOptions{
-		Words: d.Stores.Search, Vectors: d.Stores.MessageVectors, Log: d.Stores.Messages, Embedder: e, CheckBudget: check, Logger: d.Logger,
+		Words: d.Stores.Search, Vectors: d.Stores.MessageVectors, Log: d.Stores.Messages, Embedder: charged, Logger: d.Logger,
 	})
 	return search, meaning.NewEmbedder(meaning.EmbedderOptions{
-		Vectors: d.Stores.MessageVectors, Embedder: e, Model: entry.Info(), CheckBudget: check, Count: d.Counter.Text, Worker: d.Worker, Logger: d.Logger,
+		Vectors: d.Stores.MessageVectors, Embedder: uncharged, Model: info,
+		CheckBudget: func(ctx context.Context, owner string) error { return d.Budget.Check(ctx, owner, info) },
+		Count:       d.Counter.Text, Worker: d.Worker, Logger: d.Logger,
 	}), nil
 }
 
-// CheckEmbeddings returns a function that returns an error if the owner may not spend anything on
-// embeddings: while a limit in US dollars holds, all that may cost something, because their
-// prices are not known.
-func CheckEmbeddings(d Deps, e llm.Embedder) func(ctx context.Context, owner string) error {
-	return func(ctx context.Context, owner string) error {
-		if e.Model() == llm.HashingModel { // it works offline
-			return nil
-		}
-		entry, err := d.Models.Locate(d.Models.embeddingName(d.Config.EmbeddingModel))
-		if err != nil {
-			return err
-		}
-		return d.Budget.Check(ctx, owner, llm.Info{Name: entry.Name, Provider: entry.Provider})
+// ChargeEmbedder returns an embedder that charges its calls to the caller in the context: it
+// refuses those that the caller's spend limits do not allow, and records the others. What works
+// offline costs nothing.
+func ChargeEmbedder(d Deps, e llm.Embedder) (llm.Embedder, error) {
+	if e.Model() == llm.HashingModel {
+		return e, nil
 	}
+	entry, err := d.Models.Locate(d.Models.embeddingName(d.Config.EmbeddingModel))
+	return chargedEmbedder{Embedder: e, deps: d, model: entry.Info()}, err
+}
+
+// chargedEmbedder is an embedder whose calls count in the usage of who makes them.
+type chargedEmbedder struct {
+	llm.Embedder
+	deps  Deps
+	model llm.Info
+}
+
+// Embed returns core.ErrSpendLimit and core.ErrModelUnpriced, too. A call that its caller cancels
+// counts: the provider may have done the work.
+func (e chargedEmbedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	caller, known := core.IdentityFrom(ctx)
+	if !known { // the command line
+		caller.Owner = core.LocalOwner
+	}
+	if err := e.deps.Budget.Check(ctx, caller.Owner, e.model); err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	vectors, err := e.Embedder.Embed(ctx, texts)
+	if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
+		return nil, err
+	}
+	call := core.ModelCall{
+		ID: core.NewID[string](), Owner: caller.Owner, User: caller.User, Purpose: core.PurposeEmbedding,
+		Model: e.model.Name, Provider: e.model.Provider, Duration: time.Since(start), CreatedAt: core.Now(),
+	}
+	for _, text := range texts {
+		call.Usage.InputTokens += e.deps.Counter.Text(text) // embedding servers rarely report it
+	}
+	call.Estimated, call.Cost = call.Usage.InputTokens, e.model.Cost(&call.Usage)
+	if err != nil {
+		call.Error = string(llm.KindCanceled)
+	}
+	recording, cancel := context.WithTimeout(context.WithoutCancel(ctx), embedTimeout)
+	defer cancel()
+	if recordErr := e.deps.Stores.ModelCalls.RecordCall(recording, call); recordErr != nil {
+		return nil, errors.Join(err, fmt.Errorf("record embedding: %w", recordErr))
+	}
+	return vectors, err
 }
 
 // embeddingName returns the name as the registry of models knows it: a configured

@@ -9,6 +9,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/config"
+	"bobbin/app/core/llm"
 	"bobbin/app/runs"
 )
 
@@ -46,10 +47,10 @@ func DollarLimited(cfg config.Config) []string {
 }
 
 // Unpriced returns the models without a price that the agents use, for answers and for
-// summaries, sorted.
+// summaries, and the embedding model, sorted.
 func (m Models) Unpriced(cfg config.Config, list []core.Agent) []string {
 	var names []string
-	for _, name := range m.ConfiguredNames(cfg, list) {
+	for _, name := range m.calledNames(cfg, list) {
 		entry, err := m.Resolve(name)
 		if err == nil && !entry.Info().Priced() {
 			names = append(names, name)
@@ -63,6 +64,15 @@ func (m Models) Unpriced(cfg config.Config, list []core.Agent) []string {
 // with, and the default.
 func (m Models) ConfiguredNames(cfg config.Config, list []core.Agent) []string {
 	return slices.Concat(AgentModels(list), summaryModels(cfg, list), []string{m.Choice.Model})
+}
+
+// calledNames returns the configured models and the embedding model.
+func (m Models) calledNames(cfg config.Config, list []core.Agent) []string {
+	names := m.ConfiguredNames(cfg, list)
+	if cfg.EmbeddingModel != "" && cfg.EmbeddingModel != llm.HashingModel {
+		names = append(names, m.embeddingName(cfg.EmbeddingModel))
+	}
+	return names
 }
 
 // AgentModels returns the models that the agents answer with, fallbacks included.

@@ -87,7 +87,7 @@ func (l *Labels) Set(cfg config.Config, m Models, a Agents) {
 			c.definitions[definition.Name] = true
 		}
 	}
-	for _, name := range append(m.Names(), m.ConfiguredNames(cfg, a.Catalog.List())...) {
+	for _, name := range append(m.Names(), m.calledNames(cfg, a.Catalog.List())...) {
 		c.models[name] = true
 	}
 	delete(c.models, "")

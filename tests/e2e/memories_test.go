@@ -193,6 +193,76 @@ func TestMemoriesByAProvider(t *testing.T) {
 	})
 }
 
+// Embeddings count in the usage and the limits of whoever asks for them: those of memories, of
+// queries, and by the OpenAI API. Over a limit a memory is stored, and found after a reindex.
+//
+// Finding: security-3
+func TestEmbeddingsObeySpendLimits(t *testing.T) {
+	t.Parallel()
+	wire := newWire(t, "")
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), twoOwners, func(c *config.Config) {
+		c.Models = []config.Model{{Name: "house", Provider: "openai", Model: "toy", BaseURL: wire.url}}
+		c.EmbeddingModel = "house"
+		c.Auth.Limits = []config.SpendLimit{{Key: "alice", TokensPerDay: 10}, {Key: "bob", USDPerDay: 1}}
+	})
+	embed := func(key, input string) (int, string) {
+		r, err := http.NewRequestWithContext(t.Context(), "POST", h.URL+"/v1/embeddings", strings.NewReader(`{"model":"openai:toy","input":"`+input+`"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Authorization", "Bearer "+key)
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response.StatusCode, string(body)
+	}
+	alice, bob := h.NewClient("alice's secret"), h.NewClient("bob's secret")
+	if m := remember(t, alice, "", "green tea"); m.Notice != "" {
+		t.Errorf("got the notice %q within the limit, want none", m.Notice)
+	}
+	if _, err := alice.SearchMemories(t.Context(), "", core.MemorySearch{Query: "tea"}); err != nil {
+		t.Errorf("got %v within the limit, want none", err)
+	}
+	if code, body := embed("alice's secret", "one two three four five six seven"); code != 200 {
+		t.Errorf("got %d %s within the limit, want 200", code, body)
+	}
+	sent := len(wire.sent())
+	for who, want := range map[*client.Client]struct {
+		kind   error
+		status int
+		words  string
+	}{
+		alice: {core.ErrRateLimited, 429, "the limit of 10 tokens a day is reached"},
+		bob:   {core.ErrInvalid, 422, `the model "house" has no price`},
+	} {
+		if m := remember(t, who, "", "black tea"); !m.Stale || !strings.Contains(m.Notice, want.words) {
+			t.Errorf("got the notice %q, want %q", m.Notice, want.words)
+		}
+		_, err := who.SearchMemories(t.Context(), "", core.MemorySearch{Query: "tea"})
+		wantProblem(t, err, want.kind, want.status, want.words)
+		_, err = who.ReindexMemories(t.Context(), core.Reindex{})
+		wantProblem(t, err, want.kind, want.status, want.words)
+	}
+	for key, want := range map[string]string{"alice's secret": core.CodeSpendLimit, "bob's secret": core.CodeModelUnpriced} {
+		if code, body := embed(key, "more"); code/100 != 4 || !strings.Contains(body, want) {
+			t.Errorf("got %d %s, want %s", code, body, want)
+		}
+	}
+	if n := len(wire.sent()) - sent; n != 0 {
+		t.Errorf("got %d requests to the provider over the limits, want none", n)
+	}
+	if log := h.Log.String(); !strings.Contains(log, "refused to keys with usd_per_day") || !strings.Contains(log, "model=house keys=[bob]") {
+		t.Error("got no warning of the embedding model without a price")
+	}
+}
+
 // wire stands before a provider and keeps what is sent to it. It makes embeddings
 // itself: of cars, of tea, of everything else.
 type wire struct {

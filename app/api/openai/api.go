@@ -20,8 +20,6 @@ type Options struct {
 	Streams  *handlers.StreamLimiter
 	Models   func() []string // names of the configured models
 	Embedder llm.Embedder    // nil = no embeddings
-	// CheckEmbeddings returns an error if a limit of the owner's spending does not allow embeddings.
-	CheckEmbeddings func(ctx context.Context, owner string) error
 	// CountTokens counts the tokens of a text.
 	CountTokens func(text string) int
 }

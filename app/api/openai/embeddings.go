@@ -71,10 +71,6 @@ func (a *API) Embed(c *gin.Context) error {
 	if err := a.checkEmbedding(body); err != nil {
 		return err
 	}
-	id, _ := core.IdentityFrom(c.Request.Context())
-	if err := a.CheckEmbeddings(c.Request.Context(), id.Owner); err != nil {
-		return err
-	}
 	vectors, err := a.Embedder.Embed(c.Request.Context(), body.Input)
 	if err != nil {
 		return err

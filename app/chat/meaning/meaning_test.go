@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"bobbin/app/chat/meaning"
 	"bobbin/app/core"
@@ -115,8 +116,21 @@ func (w *world) restart() {
 		Count: func(text string) int { return len(text) / 4 }, Worker: "w", Logger: log,
 	})
 	w.search = meaning.NewSearch(meaning.SearchOptions{
-		Words: w.stores.Search, Vectors: w.stores.MessageVectors, Log: w.stores.Messages, Embedder: w.embedder, CheckBudget: check, Logger: log,
+		Words: w.stores.Search, Vectors: w.stores.MessageVectors, Log: w.stores.Messages, Embedder: limited{w.embedder, w.spent}, Logger: log,
 	})
+}
+
+// limited is an embedder that keeps the limits of ann.
+type limited struct {
+	llm.Embedder
+	spent map[string]bool
+}
+
+func (e limited) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	if e.spent["ann"] {
+		return nil, core.ErrSpendLimit("1 token", time.Now(), time.Now().Add(time.Hour))
+	}
+	return e.Embedder.Embed(ctx, texts)
 }
 
 func (w *world) newSession(owner string) core.SessionID {

@@ -28,12 +28,11 @@ const (
 
 // SearchOptions configure a Search. All are required.
 type SearchOptions struct {
-	Words       core.SearchStore
-	Vectors     core.MessageVectorStore
-	Log         core.MessageStore
-	Embedder    llm.Embedder
-	CheckBudget func(ctx context.Context, owner string) error // of embeddings
-	Logger      *slog.Logger
+	Words    core.SearchStore
+	Vectors  core.MessageVectorStore
+	Log      core.MessageStore
+	Embedder llm.Embedder // keeps the caller's spend limits
+	Logger   *slog.Logger
 }
 
 // Search is a SearchStore that joins the ranking by words with one by meaning.
@@ -55,7 +54,7 @@ func (s *Search) Messages(ctx context.Context, tenant core.Tenant, q core.Search
 	if !joined && (q.Cursor != "" || !isJoinable(q)) {
 		return s.Words.Messages(ctx, tenant, q)
 	}
-	vector, err := s.queryVector(ctx, tenant.Owner, q.Text)
+	vector, err := s.queryVector(ctx, q.Text)
 	if err != nil && !joined {
 		page, wordsErr := s.Words.Messages(ctx, tenant, q)
 		page.Meaning = core.MeaningUnavailable
@@ -132,15 +131,12 @@ func cutPage(page core.SearchPage, from position, limit int) core.SearchPage {
 
 // queryVector returns the vector of the query. After a failure the model is not asked for a
 // while.
-func (s *Search) queryVector(ctx context.Context, owner, text string) ([]float32, error) {
+func (s *Search) queryVector(ctx context.Context, text string) ([]float32, error) {
 	s.mu.Lock()
 	resting := time.Now().Before(s.until)
 	s.mu.Unlock()
 	if resting {
 		return nil, core.Errorf(core.ErrUnavailable, "the embedding model failed a moment ago")
-	}
-	if err := s.CheckBudget(ctx, owner); err != nil {
-		return nil, err
 	}
 	asking, cancel := context.WithTimeout(ctx, queryTime)
 	defer cancel()
@@ -151,7 +147,7 @@ func (s *Search) queryVector(ctx context.Context, owner, text string) ([]float32
 	if err == nil {
 		err = core.Errorf(core.ErrUnavailable, "the embedding model returned %d vectors for one text", len(vectors))
 	}
-	if ctx.Err() == nil {
+	if ctx.Err() == nil && !core.IsSpendRefusal(err) {
 		s.Logger.WarnContext(ctx, "search by words alone: the embedding model failed", "model", s.Embedder.Model(), "err", err)
 		s.mu.Lock()
 		s.until = time.Now().Add(restTime)

@@ -34,6 +34,9 @@ func (s *Service) embedError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	if core.IsSpendRefusal(err) {
+		return err
+	}
 	e := &core.Error{Kind: core.ErrModel, Code: "embedding", Message: "the embedding model " + s.embedder.Model() + " failed: " + reasonOf(err), Err: err}
 	if m := llm.AsError(err); m != nil {
 		e.RetryAfter = m.RetryAfter
@@ -45,6 +48,10 @@ func (s *Service) embedError(ctx context.Context, err error) error {
 func reasonOf(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "it did not answer in time"
+	}
+	var refused *core.Error
+	if core.IsSpendRefusal(err) && errors.As(err, &refused) {
+		return refused.Message
 	}
 	m := llm.AsError(err)
 	if m == nil {

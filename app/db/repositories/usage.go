@@ -10,8 +10,8 @@ import (
 	"bobbin/app/db/models"
 )
 
-// ModelCalls reads the usage records; Runs.Write and Sessions.ApplyContext write them. Safe
-// for concurrent use.
+// ModelCalls reads the usage records, and writes those without a session; Runs.Write and
+// Sessions.ApplyContext write the others. Safe for concurrent use.
 type ModelCalls struct {
 	db *gorm.DB
 }
@@ -62,6 +62,19 @@ func (r *ModelCalls) SessionTotal(ctx context.Context, tenant core.Tenant, sessi
 	var row models.Session
 	err := r.db.WithContext(ctx).Scopes(visibleTo(tenant)).Where("id = ?", session).Take(&row).Error
 	return row.Usage.Core(), wrapError(err, "session", session)
+}
+
+// RecordCall stores a call that belongs to no session.
+func (r *ModelCalls) RecordCall(ctx context.Context, call core.ModelCall) error {
+	row := models.ModelCallFrom(call)
+	return wrapError(retryCollisions(func() error {
+		return inTx(ctx, r.db, func(tx *gorm.DB) error {
+			if err := tx.Create(&row).Error; err != nil {
+				return err
+			}
+			return addUsageDays(tx, usageDays(row, "", usageShard(row.ID)))
+		})
+	}), "usage of", call.Owner)
 }
 
 // Usage returns a page of the scope's usage in a time range, by groups, and the total of

@@ -59,24 +59,28 @@ func callUsage(c models.ModelCall) models.UsageTotal {
 // addUsage adds calls to the usage of the session and of their days; saveChanges writes it.
 func (stx *sessionTx) addUsage(calls []models.ModelCall) {
 	for _, c := range calls {
-		used := callUsage(c)
-		stx.session.Usage = sumUsage(stx.session.Usage, used, 1)
-		stx.days = append(stx.days, stx.usageDays(models.UsageDay{
-			Owner: c.Owner, UserID: c.UserID, Day: usageDay(c.CreatedAt), Agent: c.Agent, Model: c.Model, UsageTotal: used, SpentTokens: spentTokens(c),
-		})...)
+		stx.session.Usage = sumUsage(stx.session.Usage, callUsage(c), 1)
+		stx.days = append(stx.days, usageDays(c, stx.session.ID, usageShard(stx.session.ID))...)
 	}
 	if len(calls) > 0 {
 		stx.changeUsage()
 	}
 }
 
-// usageDays returns the rows of all levels for the session's calls of one user, agent and
-// model.
-func (stx *sessionTx) usageDays(d models.UsageDay) []models.UsageDay {
+// usageDays returns the rows of all levels for a call of the session; empty = of none. The days
+// of a user have a single shard.
+func usageDays(c models.ModelCall, session string, shard int) []models.UsageDay {
+	d := models.UsageDay{
+		Owner: c.Owner, UserID: c.UserID, Day: usageDay(c.CreatedAt), Agent: c.Agent, Model: c.Model,
+		UsageTotal: callUsage(c), SpentTokens: spentTokens(c),
+	}
 	all, ofUser, ofSession := d, d, d
-	all.Level, all.UserID, all.Shard = models.UsageOfAll, "", stx.usageShard("")
-	ofUser.Level, ofUser.Shard = models.UsageOfUser, stx.usageShard(d.UserID)
-	ofSession.Level, ofSession.SessionID, ofSession.UserID, ofSession.Agent, ofSession.Model = models.UsageOfSession, stx.session.ID, "", "", ""
+	all.Level, all.UserID, all.Shard = models.UsageOfAll, "", shard
+	ofUser.Level = models.UsageOfUser
+	if d.UserID == "" {
+		ofUser.Shard = shard
+	}
+	ofSession.Level, ofSession.SessionID, ofSession.UserID, ofSession.Agent, ofSession.Model = models.UsageOfSession, session, "", "", ""
 	days := []models.UsageDay{all, ofUser, ofSession}
 	if d.UserID != "" {
 		ofUserSession := ofSession
@@ -86,14 +90,10 @@ func (stx *sessionTx) usageDays(d models.UsageDay) []models.UsageDay {
 	return days
 }
 
-// usageShard returns the shard that the session adds to. The days of a user have a single
-// shard.
-func (stx *sessionTx) usageShard(user string) int {
-	if user != "" {
-		return 0
-	}
+// usageShard returns the shard that the session or call with the id adds to.
+func usageShard(id string) int {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(stx.session.ID)) // never fails
+	_, _ = h.Write([]byte(id)) // never fails
 	return int(h.Sum32() % usageShards)
 }
 
@@ -237,7 +237,7 @@ func (stx *sessionTx) forgetUsers(calls []string) error {
 		users[d.UserID] = true
 		d.Level = models.UsageOfUser
 		anonymous, less := d, d
-		anonymous.UserID, anonymous.Shard = "", stx.usageShard("")
+		anonymous.UserID, anonymous.Shard = "", usageShard(stx.session.ID)
 		less.UsageTotal, less.SpentTokens = sumUsage(models.UsageTotal{}, d.UsageTotal, -1), -d.SpentTokens
 		moved = append(moved, anonymous, less)
 	}
@@ -265,7 +265,7 @@ func (stx *sessionTx) forgetDays(limit int) (int64, error) {
 	days := make([]string, 0, len(rows))
 	for i, row := range rows {
 		days = append(days, row.Day)
-		rows[i].SessionID, rows[i].Shard = "", stx.usageShard("")
+		rows[i].SessionID, rows[i].Shard = "", usageShard(stx.session.ID)
 	}
 	if err := addUsageDays(stx.tx, rows); err != nil {
 		return 0, err

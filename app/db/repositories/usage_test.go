@@ -44,6 +44,14 @@ func (s *store) bookUsage(t *testing.T) (first, second core.SessionID) {
 	return first, second
 }
 
+// usageLines returns a line for each group of the report.
+func usageLines(report core.UsageReport) (lines []string) {
+	for _, r := range report.Items {
+		lines = append(lines, fmt.Sprintf("%s %d %d+%d $%d %d", r.Key, r.Calls, r.InputTokens, r.OutputTokens, r.CostMicroUSD, r.UnpricedCalls))
+	}
+	return lines
+}
+
 func january() core.UsageQuery { return core.UsageQuery{From: day(1, 0), To: day(31, 0)} }
 
 // Usage and cost per session, user, agent, model and day, the same on both databases.
@@ -72,9 +80,7 @@ func TestUsage(t *testing.T) {
 					if report.Total != wantTotal || report.GroupBy != by {
 						t.Errorf("by %s: got total %+v, want %+v", by, report.Total, wantTotal)
 					}
-					for _, r := range report.Items {
-						got = append(got, fmt.Sprintf("%s %d %d+%d $%d %d", r.Key, r.Calls, r.InputTokens, r.OutputTokens, r.CostMicroUSD, r.UnpricedCalls))
-					}
+					got = append(got, usageLines(report)...)
 					if report.NextCursor == nil {
 						break
 					}
@@ -121,6 +127,40 @@ func TestUsageOfOthers(t *testing.T) {
 		q.Cursor, q.Limit = "", 1000
 		_, err = s.modelCalls.Usage(t.Context(), ann(), q)
 		wantError(t, "limit", err, core.ErrInvalid)
+	})
+}
+
+// A call without a session counts in the usage and the spending of its owner and user.
+//
+// Finding: security-3
+func TestCallsWithoutASession(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		for _, user := range []string{"", "carol", "carol"} {
+			err := s.modelCalls.RecordCall(t.Context(), core.ModelCall{
+				ID: core.NewID[string](), Owner: "ann", User: user, Purpose: core.PurposeEmbedding, Model: "embed",
+				Usage: core.Usage{InputTokens: 5}, Cost: new(int64(2)), CreatedAt: day(2, 3),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for by, want := range map[core.UsageGroup][]string{
+			core.UsageBySession: {" 3 15+0 $6 0"},
+			core.UsageByUser:    {" 1 5+0 $2 0", "carol 2 10+0 $4 0"},
+			core.UsageByModel:   {"embed 3 15+0 $6 0"},
+		} {
+			q := january()
+			q.GroupBy = by
+			report, err := s.modelCalls.Usage(t.Context(), core.Tenant{Owner: "ann"}, q)
+			if diff := cmp.Diff(want, usageLines(report)); err != nil || diff != "" {
+				t.Errorf("by %s (-want +got), error %v:\n%s", by, err, diff)
+			}
+		}
+		if got, err := s.modelCalls.Spent(t.Context(), "ann", day(2, 0)); err != nil || got != (core.Spent{Tokens: 15, MicroUSD: 6}) {
+			t.Errorf("got %+v spent, error %v, want 15 tokens", got, err)
+		}
 	})
 }
 
