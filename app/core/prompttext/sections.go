@@ -102,7 +102,7 @@ func Sentences(line string) []string {
 			out = append(out, line[start:end])
 			start, ended = end, false
 		case r == '.' || r == '!' || r == '?':
-			ended, blank = true, false
+			ended, blank = r != '.' || !endsWithTitle(line[start:i]), false
 		case unicode.IsSpace(r):
 			blank = true
 		default:
@@ -117,6 +117,13 @@ func Sentences(line string) []string {
 		out = append(out, line[start:])
 	}
 	return out
+}
+
+// endsWithTitle reports whether the text ends with the abbreviation of a title, whose full
+// stop ends no sentence: a name follows.
+func endsWithTitle(text string) bool {
+	word := text[strings.LastIndexByte(text, ' ')+1:]
+	return slices.Contains([]string{"Dr", "Mr", "Mrs", "Ms", "Prof", "Hr", "Fr", "Sr", "Sra"}, word)
 }
 
 // shrinkSections drops the oldest units of the longest sections until all sections together

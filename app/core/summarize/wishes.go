@@ -16,7 +16,9 @@ const (
 	// standing are phrases that alone make a sentence a standing wish.
 	standing = "from now on|going forward|in the future please|call me|i prefer|i'd prefer|i would prefer|i want you to|i'd like you to|i would like you to|i need you to" +
 		"|you should always|you must always|you must never|you must not|every time you|whenever you|as a rule|at all times|my name is|remember that i|remember that my|answer in|reply in|respond in|answer me in" +
-		"|ab jetzt|von nun an|ab sofort|in zukunft|nenn mich|nenne mich|nennen sie mich|ich bevorzuge|ich möchte dass du|ich möchte dass sie|ist mir lieber|merk dir|merke dir|bitte immer|bitte nie|antworte auf" +
+		"|i always want you|i never want you|i'd rather have|i would rather have|i'd rather you|i would rather you|keep your answers|keep your replies|keep your responses|keep every answer|keep all answers" +
+		"|in all your answers|in all your replies|in all your responses|in all answers|in every answer|in every reply|in every response" +
+		"|ab jetzt|von nun an|ab sofort|in zukunft|nenn mich|nenne mich|nennen sie mich|ich bevorzuge|ich möchte dass du|ich möchte dass sie|ist mir lieber|merk dir|merke dir|bitte immer|bitte nie|antworte auf|ich mag keine|ich mag keinen|ich mag kein|in allen antworten|in jeder antwort" +
 		"|désormais|dorénavant|à partir de maintenant|appelle-moi|appelez-moi|je préfère|je préférerais|je veux que tu|je voudrais que|réponds en|répondez en" +
 		"|a partir de ahora|de ahora en adelante|llámame|prefiero|quiero que|recuerda que|responde en" +
 		"|d'ora in poi|da ora in poi|chiamami|preferisco|voglio che tu|rispondi in" +
@@ -27,11 +29,13 @@ const (
 		"|bundan sonra|tercih ederim|tercih ediyorum|från och med nu|hädanefter|kalla mig|jag föredrar|fra nu af|kald mig|jeg foretrækker|fra nå av|kall meg|jeg foretrekker" +
 		"|من الآن فصاعدا|نادني|अब से|हमेशा|मुझे बुलाओ|từ bây giờ|gọi tôi là|đừng bao giờ|mulai sekarang|panggil saya|jangan pernah"
 	// joined are the same in scripts without blanks between words, or with endings.
-	joined = "从现在开始|从现在起|從現在開始|從現在起|今后请|以后请|以後請|请叫我|請叫我|叫我|我更喜欢|我更喜歡|我希望你|请总是|請總是|始终|始終|务必|務必|永远不要|永遠不要|请不要|請不要|请勿|不要再|总是用|一律用" +
+	joined = "从现在开始|从现在起|從現在開始|從現在起|今后请|以后请|以後請|请叫我|請叫我|叫我|我更喜欢|我更喜歡|我希望你|请总是|請總是|请一直|請一直|始终|始終|务必|務必|永远不要|永遠不要|请不要|請不要|请勿|不要再|总是用|一律用" +
 		"|今後は|これからは|必ず|常に|絶対に|決して|ないでください|と呼んで|にしてください|方が好き|ほうが好き|앞으로|항상|절대|라고 불러|선호합니다|선호해|지금부터|반드시|دائما|دائمًا|أبدا|أبدًا"
 	// adverbs make a wish of a sentence without a person before them.
-	adverbs = "always|never|don't|do not|avoid|no more|immer|nie|niemals|stets|keine|keinen|kein|toujours|jamais|siempre|nunca|evita|sempre|mai|evite|altijd|nooit|geen|zawsze|nigdy|unikaj" +
+	adverbs = "always|never|don't|do not|avoid|no more|only use|use only|immer|nie|niemals|stets|keine|keinen|kein|toujours|jamais|siempre|nunca|evita|sempre|mai|evite|altijd|nooit|geen|zawsze|nigdy|unikaj" +
 		"|всегда|никогда|избегай|завжди|ніколи|her zaman|daima|asla|alltid|aldrig|altid|aldri|luôn|selalu"
+	// requests begin a question that asks for what the rest of it says.
+	requests = "can you|could you|would you|will you|kannst du|könntest du|würdest du|können sie|könnten sie|würden sie|peux-tu|pourrais-tu|pouvez-vous|pourriez-vous|puedes|podrías|puoi|potresti|você pode|você poderia|kun je|kunt u|можешь|можете"
 	// persons are the subjects of a story: "she always does it" is no wish.
 	persons = "i|we|he|she|they|it|that|this|there|you|who|was|were|is|are|has|have|my|our|your|his|her|their" +
 		"|ich|wir|er|es|du|ihr|man|das|ist|war|hat|habe|mein|meine|je|j|tu|il|elle|on|nous|vous|ils|elles|c|ça|yo|él|ella|nosotros|he|ha|hemos|había|es|está|io|lui|lei|noi|ho|è|era|eu|ele|ela|nós|é" +
@@ -79,7 +83,19 @@ func isWish(sentence string) bool {
 	if strings.Count(bare, " ") <= wishTerms && utf8.RuneCountInString(sentence) == len(sentence) {
 		return false
 	}
-	return hasWord(bare, standing) || hasPart(sentence, joined) || !isQuestion(sentence) && isDirected(bare)
+	request, isRequest := cutRequest(bare)
+	return hasWord(bare, standing) || hasPart(sentence, joined) || (isRequest || !isQuestion(sentence)) && isDirected(request)
+}
+
+// cutRequest returns the plain sentence without the beginning of a request, and whether it
+// has one: "can you always do it" asks to always do it.
+func cutRequest(bare string) (rest string, isRequest bool) {
+	for request := range strings.SplitSeq(requests, "|") {
+		if rest, ok := strings.CutPrefix(bare, " "+request+" "); ok {
+			return " " + rest, true
+		}
+	}
+	return bare, false
 }
 
 // isDirected reports whether a part of the sentence has an adverb of a rule, and no person
@@ -87,6 +103,9 @@ func isWish(sentence string) bool {
 func isDirected(bare string) bool {
 	if hasWord(bare, idioms) {
 		return false
+	}
+	if strings.HasPrefix(bare, " use ") && strings.HasSuffix(bare, " only ") {
+		return true
 	}
 	for part := range strings.SplitSeq(bare, ",") {
 		part = " " + strings.TrimSpace(part) + " "
