@@ -88,7 +88,7 @@ func (p *program) runChat(ctx context.Context, s connection, c sessionChoice, li
 	})
 	err = talked.Run(ctx)
 	if attended && talked.Session.ID != "" {
-		fmt.Fprintf(p.Out, "to continue: %s chat --session %s\n", programName(), talked.Session.ID)
+		fmt.Fprintf(p.Out, "to continue: %s\n", p.suggestCommand("chat", "--session", string(talked.Session.ID)))
 	}
 	return err
 }

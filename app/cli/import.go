@@ -161,7 +161,7 @@ func (p *program) printImported(id core.SessionID, done core.Imported) {
 	if done.LeftOut > 0 {
 		fmt.Fprintf(p.Out, "%s images or files were left out; their messages mention them\n", core.Number(done.LeftOut))
 	}
-	fmt.Fprintf(p.Out, "to continue: %s chat --session %s\n", programName(), id)
+	fmt.Fprintf(p.Out, "to continue: %s\n", p.suggestCommand("chat", "--session", string(id)))
 }
 
 // progressPrinter returns a function that shows progress on a terminal; without a terminal

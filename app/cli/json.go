@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -43,7 +44,7 @@ func (p *program) printOrDraw(v any, err error, draw func(width, height int)) er
 // printMore prints how to continue a list; next is nil at its end.
 func (p *program) printMore(next *string, command string) {
 	if next != nil {
-		fmt.Fprintf(p.Out, "more: %s %s --cursor %s\n", programName(), command, *next)
+		fmt.Fprintf(p.Out, "more: %s\n", p.suggestCommand(append(strings.Fields(command), "--cursor", *next)...))
 	}
 }
 

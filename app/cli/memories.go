@@ -46,7 +46,7 @@ func (p *program) listMemoriesCommand() *cobra.Command {
 				return p.printJSON(page)
 			}
 			if len(page.Items) == 0 {
-				fmt.Fprintf(p.Out, "no memories yet; add one with: %s memories add \"the inspection is on Friday\"\n", programName())
+				fmt.Fprintf(p.Out, "no memories yet; add one with: %s\n", p.suggestCommand("memories", "add", "the inspection is on Friday"))
 				return nil
 			}
 			w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
@@ -139,7 +139,7 @@ func (p *program) showMatches(found core.MemoryMatches) error {
 	}
 	fmt.Fprintf(p.Out, "searched %d with %s, which matches %s\n", found.Searched, found.EmbeddingModel, found.Matches)
 	if found.Stale > 0 {
-		fmt.Fprintf(p.Out, "%d stale memories were not searched; make them searchable with: %s memories reindex\n", found.Stale, programName())
+		fmt.Fprintf(p.Out, "%d stale memories were not searched; make them searchable with: %s\n", found.Stale, p.suggestCommand("memories", "reindex"))
 	}
 	return nil
 }

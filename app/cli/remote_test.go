@@ -66,7 +66,7 @@ func TestRemoteServer(t *testing.T) {
 			t.Fatalf("%q: got %d, %q, %q; want %d", args, code, out, errs, want)
 		}
 		said := strings.NewReplacer(session, "ID", session[:prefix], "ID").Replace(strings.Join(args, " ")) + "\n" + out + errs
-		record.WriteString("$ bobbin " + columns.ReplaceAllString(changing.ReplaceAllString(said, "…"), "  ") + "\n")
+		record.WriteString("$ bobbin " + columns.ReplaceAllString(changing.ReplaceAllString(strings.ReplaceAll(said, r.file, "KEYFILE"), "…"), "  ") + "\n")
 		return out
 	}
 	call(0, "", "sessions", "list")
@@ -194,6 +194,29 @@ func TestCommandsSayWhereTheyWork(t *testing.T) {
 				t.Errorf("with a server on the folder: got %d, %q; want nothing on the standard error", code, errs)
 			}
 		})
+	}
+}
+
+// What a command suggests works on the same folder or server; it never has a key.
+func TestSuggestedCommands(t *testing.T) {
+	t.Setenv("SOME_KEY", "bob_secret")
+	t.Chdir(t.TempDir())
+	flags := folder(t)
+	flags[3] = filepath.Join(filepath.Dir(flags[3]), "Ada's data")
+	suffix := " --config " + flags[1] + " --data-dir '" + strings.ReplaceAll(flags[3], "'", `'\''`) + "'\n"
+	history := `{"role":"user","content":"hello"}`
+	code, out, errs := run(t, history, append([]string{"import", "-"}, flags...)...)
+	if code != 0 || !strings.Contains(out, " chat --session ") || !strings.HasSuffix(out, suffix) {
+		t.Errorf("import: got %d, %q, %q; want the end %q", code, out, errs, suffix)
+	}
+	r := startRemote(t)
+	code, out, errs = run(t, history, "import", "-", "--url", r.url, "--key", "@"+r.file)
+	if want := " --url " + r.url + " --key @" + r.file + "\n"; code != 0 || !strings.HasSuffix(out, want) {
+		t.Errorf("import to a server: got %d, %q, %q; want the end %q", code, out, errs, want)
+	}
+	code, out, errs = run(t, "", "sessions", "list", "--url", r.url, "--key", "env:SOME_KEY")
+	if strings.Contains(out+errs, "bob_secret") || code != 1 {
+		t.Errorf("another key: got %d, %q, %q; want a refusal without the key", code, out, errs)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -225,6 +226,33 @@ func (p *program) newLogger(cfg config.Config, origins config.Origins, quiet boo
 		level = "error"
 	}
 	return logging.New(p.Err, logging.Options{Level: level, Format: cfg.Log.Format})
+}
+
+// suggestCommand returns a command line for the server or the folder that this command uses: it
+// repeats the flags that name it. Of the key it has the place where it is, never the key.
+func (p *program) suggestCommand(args ...string) string {
+	words := []string{}
+	for _, arg := range args {
+		words = append(words, shellWord(arg))
+	}
+	for _, flag := range [][2]string{{"config", p.file}, {"data-dir", *p.flags["data_dir"]}, {"url", p.url}, {"key", p.key}} {
+		isSecret := flag[0] == "key" && !strings.HasPrefix(p.key, "env:") && !strings.HasPrefix(p.key, "@")
+		if flag[1] != "" && !isSecret {
+			words = append(words, "--"+flag[0], shellWord(flag[1]))
+		}
+	}
+	return programName() + " " + strings.Join(words, " ")
+}
+
+// plainWord matches a word that means itself in every shell.
+var plainWord = regexp.MustCompile(`^[\w@%+,./:-]+$`)
+
+// shellWord returns the word as a shell takes it.
+func shellWord(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // programName returns how this program was started, so that the commands that it

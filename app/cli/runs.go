@@ -119,7 +119,7 @@ func (p *program) printRun(r core.Run) error {
 		return err
 	}
 	if toDecide {
-		fmt.Fprintf(p.Out, "to decide: %s runs approve %s, or deny\n", programName(), r.ID)
+		fmt.Fprintf(p.Out, "to decide: %s, or deny\n", p.suggestCommand("runs", "approve", string(r.ID)))
 	}
 	return nil
 }

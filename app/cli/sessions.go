@@ -56,7 +56,7 @@ func (p *program) listSessions(ctx context.Context, s connection, q core.PageQue
 		return p.printJSON(page)
 	}
 	if len(page.Items) == 0 {
-		fmt.Fprintln(p.Out, "no sessions yet; start one with: "+programName()+" chat")
+		fmt.Fprintln(p.Out, "no sessions yet; start one with: "+p.suggestCommand("chat"))
 		return nil
 	}
 	width, _ := p.terminalSize()

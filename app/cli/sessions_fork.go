@@ -29,7 +29,7 @@ func (p *program) forkSessionCommand() *cobra.Command {
 				if p.json {
 					return p.printJSON(fork)
 				}
-				fmt.Fprintf(p.Out, "%s has %s\nto continue: %s chat --session %s\n", fork.ID, term.Pluralize(fork.MessageCount, "message"), programName(), fork.ID)
+				fmt.Fprintf(p.Out, "%s has %s\nto continue: %s\n", fork.ID, term.Pluralize(fork.MessageCount, "message"), p.suggestCommand("chat", "--session", string(fork.ID)))
 				return nil
 			})
 		},

@@ -73,7 +73,7 @@ func (p *program) withVersion(cmd *cobra.Command, args []string, do func(context
 		}
 		session, err := s.client.Session(ctx, id)
 		if err == nil && session.SummaryVersion == 0 {
-			err = core.Errorf(core.ErrUnprocessable, "this session has no active summary; %s summary list %s shows earlier versions", programName(), id)
+			err = core.Errorf(core.ErrUnprocessable, "this session has no active summary; %s shows earlier versions", p.suggestCommand("summary", "list", string(id)))
 		}
 		if err != nil {
 			return err

@@ -60,7 +60,7 @@ func (p *program) replaceSummary(ctx context.Context, s connection, id core.Sess
 	case edited.Version == current.Version:
 		fmt.Fprintf(p.Out, "version %d already has this text\n", edited.Version)
 	default:
-		fmt.Fprintf(p.Out, "version %d: %d tokens, previously %d\nto undo: %s summary undo %s\n", edited.Version, edited.TokenCount, current.TokenCount, programName(), id)
+		fmt.Fprintf(p.Out, "version %d: %d tokens, previously %d\nto undo: %s\n", edited.Version, edited.TokenCount, current.TokenCount, p.suggestCommand("summary", "undo", string(id)))
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -47,7 +48,7 @@ func (p *program) undoSummaryCommand() *cobra.Command {
 				}
 				err = p.printRestored(ctx, s, done.To, done.Session)
 				if !p.json {
-					fmt.Fprintf(p.Out, "to undo: %s summary restore %s %d\n", programName(), args[0], done.From)
+					fmt.Fprintf(p.Out, "to undo: %s\n", p.suggestCommand("summary", "restore", args[0], strconv.Itoa(done.From)))
 				}
 				return err
 			})
