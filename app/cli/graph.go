@@ -14,7 +14,10 @@ func (p *program) graphCommand() *cobra.Command {
 		Short: "Print the agent graph",
 		Long:  "Prints the agent graph as a Mermaid diagram, or its nodes and edges as JSON.", Example: "  bobbin graph > graph.mmd",
 		Args: noArguments,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := p.rejectServerAddress(cmd); err != nil {
+				return err
+			}
 			engine, err := ops.Graph()
 			if err != nil {
 				return err

@@ -139,10 +139,15 @@ func TestServerOfTheEnvironment(t *testing.T) {
 	for _, args := range []string{
 		"keys list", "keys create web", "keys revoke web", "keys check bob_x", "audit", "deliveries list", "users purge ada --yes", "sessions purge --archived-before 2026-01-31 --yes",
 		"migrate", "search reindex", "doctor", "config show", "config show --agent assistant", "backup copy.db", "agents reload",
+		"agents list", "agents show assistant", "agents check", "mcp list", "mcp call files read", "graph", "eval context --sample coding", "eval recall --sample",
 	} {
 		code, out, errs := run(t, "", strings.Fields(args)...)
 		if want := "not on the server of BOBBIN_URL; unset BOBBIN_URL or give --data-dir"; code != 1 || !strings.Contains(out+errs, want) {
 			t.Errorf("%q: got %d, %q, %q; want 1 and %q", args, code, out, errs, want)
+		}
+		code, out, errs = run(t, "", append(strings.Fields(args), "--url", "http://127.0.0.1:1")...)
+		if want := "works on this machine and does not accept --url"; code != 1 || !strings.Contains(out+errs, want) {
+			t.Errorf("%q with --url: got %d, %q, %q; want 1 and %q", args, code, out, errs, want)
 		}
 	}
 	if made, err := os.ReadDir("."); err != nil || len(made) > 0 {

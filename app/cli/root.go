@@ -122,9 +122,6 @@ func stripBackticks(markdown string) string { return strings.ReplaceAll(markdown
 // loadFolderSettings reads the settings for a command that works in the data folder, which
 // must belong to this user.
 func (p *program) loadFolderSettings(cmd *cobra.Command) (config.Config, config.Origins, error) {
-	if err := p.rejectServerAddress(cmd); err != nil {
-		return config.Config{}, nil, err
-	}
 	cfg, origins, err := p.loadSettings(cmd)
 	if err == nil {
 		err = core.CheckOwner(cfg.DataDir)
@@ -163,8 +160,11 @@ func (p *program) loadWithLogger(cmd *cobra.Command) (config.Config, *slog.Logge
 	return cfg, logger, err
 }
 
-// loadSettings reads the settings.
+// loadSettings reads the settings for a command that works on this machine.
 func (p *program) loadSettings(cmd *cobra.Command) (config.Config, config.Origins, error) {
+	if err := p.rejectServerAddress(cmd); err != nil {
+		return config.Config{}, nil, err
+	}
 	if !p.environmentChecked {
 		p.environmentChecked = true
 		for _, warning := range config.CheckEnvironment(os.Environ()) {
