@@ -340,3 +340,44 @@ func TestMessageBehindAnother(t *testing.T) {
 	_, err = h.SendAsync(t.Context(), core.SendMessage{SessionID: id, After: log[1].ID, Content: "queued", Multitask: core.MultitaskEnqueue})
 	wantProblem(t, err, core.ErrInvalid, http.StatusUnprocessableEntity, "a branch cannot wait behind other messages")
 }
+
+// Verbs that a reader could take for something else do what docs/API.md promises (docs/adr/0025).
+//
+// Finding: users-C9
+func TestVerbs(t *testing.T) {
+	t.Parallel()
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t))
+	id := apptest.NewSession(t, h.Client, core.Session{})
+	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "one"})
+	before := apptest.ListMessages(t, h.Client, id)
+	question := before[0]
+	path := "/sessions/" + string(id) + "/messages/" + string(question.ID)
+	for i, c := range []struct {
+		method, path, body string
+		status             int
+		pinned             bool
+	}{
+		{"PUT", "/pin", `{"pinned":true}`, 200, true},
+		{"PUT", "/pin", `{"pinned":false}`, 200, false},
+		{"PUT", "/pin", `{"pinned":true}`, 200, true},
+		{"DELETE", "/pin", "", 204, false},
+		{"POST", "/select", "", 200, false},
+		{"PATCH", "", `{"content":"uno","run":false}`, 200, false},
+	} {
+		if got := sendKeyed(t, h, keyedRequest{method: c.method, path: path + c.path, body: c.body}, fmt.Sprint("verb ", i)); got.status != c.status {
+			t.Errorf("%s %s: got %d, %s; want %d", c.method, c.path, got.status, got.body, c.status)
+		}
+		if m := apptest.ListMessages(t, h.Client, id)[0]; m.ID != question.ID || m.Pinned != c.pinned {
+			t.Errorf("%s %s: got the message %s, pinned %t; want %s, %t", c.method, c.path, m.ID, m.Pinned, question.ID, c.pinned)
+		}
+	}
+	runs, err := h.Runs(t.Context(), id, core.PageQuery{})
+	after := apptest.ListMessages(t, h.Client, id)
+	if err != nil || len(runs.Items) != 1 || len(after) != len(before) || after[0].Content != "uno" {
+		t.Errorf("got %d runs and %+v, %v; want one run, and the question edited in place", len(runs.Items), after, err)
+	}
+	edited := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Edits: question.ID, Content: "eins"})
+	if edited.Question.ID == question.ID || edited.Answer.ParentID != edited.Question.ID {
+		t.Errorf("got the question %s and an answer after %s; want a branch with an answer", edited.Question.ID, edited.Answer.ParentID)
+	}
+}
