@@ -29,6 +29,7 @@ func chatScenarios() []scenario {
 		{name: "side calls of chat pages", run: pageSideCalls},
 		{name: "session by header", run: sessionByHeader},
 		{name: "no session: in no list", run: noSession},
+		{name: "Idempotency-Key", run: idempotencyKey},
 		{name: "two owners", run: twoOwners},
 		{name: "image", run: image},
 		{name: "structured output", run: structured},
@@ -346,6 +347,24 @@ func noSession(t *testing.T, c *conversation) {
 		if s.ID == id {
 			t.Errorf("the session %s of a stateless call is in the list", id)
 		}
+	}
+}
+
+func idempotencyKey(t *testing.T, c *conversation) {
+	for _, session := range []string{"", c.mark} {
+		c.metadata = nil
+		if session != "" {
+			c.inSession()
+		}
+		made := c.newChat("create", []any{user(c.question("hello"))}, nil)
+		made.Headers["Idempotency-Key"] = "key of " + c.mark
+		first := decode[completion](t, c.do(t, made).result)
+		id := c.session()
+		wantEqual(t, "completion of the same request", decode[completion](t, c.do(t, made).result).ID, first.ID)
+		made.Params["messages"] = []any{user(c.question("another"))}
+		got := c.fail(t, made)
+		wantEqual(t, "another request", fmt.Sprint(got.Status, " ", got.Code), "400 idempotency_key_reused")
+		wantEqual(t, "messages", len(c.log(t, id)), 2)
 	}
 }
 

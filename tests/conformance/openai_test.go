@@ -20,6 +20,7 @@ func openAIScenarios() []scenario {
 		{name: "responses", run: responses},
 		{name: "responses: stream", run: responseStream},
 		{name: "responses: resumed stream", run: responseResumed},
+		{name: "responses: Idempotency-Key", run: responseKey},
 		{name: "responses: background and poll", run: responseBackground},
 		{name: "responses: cancel", run: responseCancel},
 		{name: "responses: server tool", run: responseTool},
@@ -201,6 +202,27 @@ func cutAfter(headers map[string]string, bytes int) map[string]string {
 	with := maps.Clone(headers)
 	with[headerCut] = strconv.Itoa(bytes)
 	return with
+}
+
+func responseKey(t *testing.T, c *conversation) {
+	first := c.respond(t, c.question("hello"), nil)
+	for name, in := range map[string]object{
+		"alone": nil, "in a conversation": {"conversation": first.Conversation.ID}, "behind another": {"previous_response_id": first.ID},
+	} {
+		made := c.newResponse("create", []any{user(c.question("before")), assistant("yes"), user(c.question(name))}, in)
+		made.Headers["Idempotency-Key"] = "key of " + c.mark + name
+		one := decode[response](t, c.do(t, made).result)
+		id := c.session()
+		before := len(c.log(t, id))
+		again := decode[response](t, c.do(t, made).result)
+		wantEqual(t, name+": the same response", again.ID+again.text(), one.ID+"answer to: "+c.question(name))
+		wantEqual(t, name+": messages", len(c.log(t, id)), before)
+		made.Params["input"] = c.question("another")
+		wantEqual(t, name+": another request", c.fail(t, made).Code, "idempotency_key_reused")
+		if name == "alone" {
+			wantEqual(t, "conversation", c.respond(t, c.question("next"), object{"previous_response_id": one.ID}).Conversation.ID, one.Conversation.ID)
+		}
+	}
 }
 
 func responseBackground(t *testing.T, c *conversation) {

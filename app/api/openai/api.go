@@ -81,6 +81,7 @@ type request struct {
 	agent        core.Agent
 	model        string // in place of the agent's; empty = the agent's
 	key          string // Idempotency-Key; empty = none
+	stored       bool   // without a session the request begins one that is kept
 }
 
 // newRequest checks a chat completion.
@@ -150,15 +151,12 @@ func (a *API) startRun(c *gin.Context, r request) (activeRun, error) {
 	if r.conversation.next.Role == "" {
 		return a.resumeRun(ctx, r)
 	}
-	session, err := a.openSession(ctx, r.caller, r.agent.Name, r.key)
+	session, err := a.openSession(ctx, r)
 	if err != nil {
 		return activeRun{}, err
 	}
-	if r.key != "" {
-		run, err := a.Runs.Repeated(ctx, r.tenant, session.ID, r.key)
-		if !errors.Is(err, core.ErrNotFound) {
-			return activeRun{run: run}, err
-		}
+	if run, err := a.findFirstRun(ctx, r, session.ID); !errors.Is(err, core.ErrNotFound) {
+		return activeRun{run: run}, err
 	}
 	if err := a.awaitCanceled(ctx, r.caller, session); err != nil {
 		return activeRun{}, err
@@ -174,6 +172,30 @@ func (a *API) startRun(c *gin.Context, r request) (activeRun, error) {
 	}
 	c.Header(headerHistory, string(at.kind))
 	return a.sendMessage(ctx, r, session, at)
+}
+
+// findFirstRun returns the run that the request's Idempotency-Key began. ErrNotFound if there is
+// none, core.KeyReused if it answers another message.
+func (a *API) findFirstRun(ctx context.Context, r request, session core.SessionID) (core.Run, error) {
+	if r.key == "" {
+		return core.Run{}, core.ErrNotFound
+	}
+	run, err := a.Runs.Repeated(ctx, r.tenant, session, r.key)
+	if err != nil {
+		return run, err
+	}
+	question := run.Input.Content // of a run that has not begun
+	m, err := a.Messages.Get(ctx, r.tenant, session, run.UserMessageID)
+	switch {
+	case err == nil:
+		question = m.Content
+	case !errors.Is(err, core.ErrNotFound):
+		return run, err
+	}
+	if question != core.CleanText(r.conversation.next.Content.text) || run.Agent != r.agent.Name {
+		return run, core.KeyReused("the run " + string(run.ID))
+	}
+	return run, nil
 }
 
 // locateHistory compares the history of the request with the session's log.

@@ -77,6 +77,9 @@ type reasoningSettings struct {
 	Effort string `json:"effort"`
 }
 
+// stored reports whether the response begins a conversation that is kept.
+func (r *responseRequest) stored() bool { return r.Store == nil || *r.Store }
+
 // toCompletion returns the request as a chat completion with its messages.
 func (r *responseRequest) toCompletion(messages []message) completionRequest {
 	body := completionRequest{
@@ -160,13 +163,8 @@ func (a *API) startResponse(c *gin.Context, r request, body *responseRequest) (a
 			return activeRun{}, core.Errorf(core.ErrConflict, "the response %s has not ended: wait for it, or give the results of its tools", quoteShort(body.PreviousResponseID))
 		}
 		return a.sendNew(ctx, r, run.SessionID, cmp.Or(run.AnswerID, run.UserMessageID))
-	case r.session == "" && (body.Store == nil || *body.Store):
-		session, err := a.Chat.CreateSession(ctx, r.tenant, core.Session{Agent: r.agent.Name, UserID: r.user, Source: core.SourceAPI})
-		if err != nil {
-			return activeRun{}, err
-		}
-		return a.sendMessage(ctx, r, session, logTree{}.placeConversation(r.conversation))
 	default:
+		r.stored = r.session == "" && body.stored()
 		return a.startRun(c, r)
 	}
 }
@@ -176,6 +174,9 @@ func (a *API) sendNew(ctx context.Context, r request, id core.SessionID, after c
 	session, err := a.Sessions.Get(ctx, r.tenant, id)
 	if err != nil {
 		return activeRun{}, err
+	}
+	if run, err := a.findFirstRun(ctx, r, session.ID); !errors.Is(err, core.ErrNotFound) {
+		return activeRun{run: run}, err
 	}
 	at := placement{kind: placeAppend}
 	if at.missing, err = a.recordResults(ctx, r, session); err != nil {

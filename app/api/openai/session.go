@@ -49,21 +49,26 @@ func isSessionID(name string) bool {
 	return core.ValidID(name) && name[14] == '7'
 }
 
-// openSession returns the session that the caller names, created if it does not exist, or a
-// temporary one if it names none.
-func (a *API) openSession(ctx context.Context, who caller, agent, key string) (core.Session, error) {
-	fresh := core.Session{Agent: agent, UserID: who.user, Source: core.SourceAPI}
+// openSession returns the session that the caller names, created if it does not exist. If it names
+// none, it is a new one, temporary unless it is to be stored.
+func (a *API) openSession(ctx context.Context, r request) (core.Session, error) {
+	fresh := core.Session{Agent: r.agent.Name, UserID: r.user, Source: core.SourceAPI}
+	alias := core.Alias{Surface: core.SourceAPI, Name: r.session}
 	switch {
-	case who.ours:
-		return a.Sessions.Get(ctx, who.tenant, core.SessionID(who.session))
-	case who.session != "":
-		return a.Chat.OpenSession(ctx, who.tenant, core.Alias{Surface: core.SourceAPI, Name: who.session}, fresh)
+	case r.ours:
+		return a.Sessions.Get(ctx, r.tenant, core.SessionID(r.session))
+	case r.session != "":
+		return a.Chat.OpenSession(ctx, r.tenant, alias, fresh)
 	}
-	fresh.Temporary = true
-	if key != "" { // a repetition finds the run of the first time
-		return a.Chat.OpenSession(ctx, who.tenant, core.Alias{Surface: core.SourceAPI, Name: "idempotency-key:" + key}, fresh)
+	fresh.Temporary = !r.stored
+	if r.key == "" {
+		return a.Chat.CreateSession(ctx, r.tenant, fresh)
 	}
-	return a.Chat.CreateSession(ctx, who.tenant, fresh)
+	alias.Name = "idempotency-key:" + r.key // a repetition finds the run of the first time
+	if r.stored {
+		alias.Name = "response-" + alias.Name
+	}
+	return a.Chat.OpenSession(ctx, r.tenant, alias, fresh)
 }
 
 // maxCancelWait bounds the wait for a run whose client has closed its connection.
