@@ -171,6 +171,7 @@ func errorShapes(t *testing.T, c *conversation) {
 		{"bad key", nil, "bbn-nobody-0123456789-0123456789", http.StatusUnauthorized, "", ""},
 		{"two answers", object{"n": 2}, "", http.StatusBadRequest, "invalid", "n"},
 		{"too hot", object{"temperature": 7}, "", http.StatusBadRequest, "invalid", "temperature"},
+		{"too long for the window", object{"model": "reader", "messages": []any{object{"role": "system", "content": differentWords(10_000)}, user("hello")}}, "", http.StatusBadRequest, "context_length_exceeded", ""},
 		{"too large", object{"messages": []any{user(strings.Repeat("x", 9<<20))}}, "", http.StatusRequestEntityTooLarge, "too_large", ""},
 	}
 	for _, tt := range tests {

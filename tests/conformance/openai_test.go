@@ -316,6 +316,10 @@ func responseErrors(t *testing.T, c *conversation) {
 			t.Errorf("%s: got %s, want %d %s, param %q", tt.name, got, tt.status, tt.code, tt.param)
 		}
 	}
+	long := c.respond(t, c.question("hello"), object{"model": "reader", "instructions": differentWords(10_000)})
+	if long.Status != "failed" || long.Error == nil || long.Error.Code != "context_length_exceeded" {
+		t.Errorf("too long for the window: got %s, %+v, want a failed response with context_length_exceeded", long.Status, long.Error)
+	}
 	out := c.do(t, c.newResponse("create", c.question(breakAlways), object{"stream": true}))
 	if _, last := readEvents(t, out.events, -1); last.Type != "response.failed" || last.Response.Error == nil || last.Response.Error.Message == "" {
 		t.Errorf("got the last event %+v, want response.failed with its error", last)

@@ -166,7 +166,15 @@ func failureOf(run core.Run) error {
 	if run.Error == nil {
 		return core.Errorf(core.ErrModel, "the run failed")
 	}
+	if isTooLong(run.Error) {
+		return &core.Error{Kind: core.ErrContextFloor, Message: run.Error.Message}
+	}
 	return &core.Error{Kind: core.ErrModel, Code: run.Error.Code, Message: run.Error.Message}
+}
+
+// isTooLong reports whether a run failed because its prompt does not fit the model's window.
+func isTooLong(e *core.RunError) bool {
+	return e.Code == "context_floor" || e.Code == "model_context_length"
 }
 
 // finishReason returns the reason as this API names it.

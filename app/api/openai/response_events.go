@@ -185,6 +185,9 @@ func (e *responseEncoder) followRun(kind core.EventType, run core.Run) {
 		e.shape.Error = &responseError{Code: "server_error", Message: "the run failed"}
 		if run.Error != nil {
 			e.shape.Error = &responseError{Code: run.Error.Code, Message: run.Error.Message}
+			if isTooLong(run.Error) {
+				e.shape.Error.Code = "context_length_exceeded" // which clients know
+			}
 		}
 		e.endResponse("response.failed", "failed", run)
 	}
