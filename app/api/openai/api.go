@@ -119,14 +119,15 @@ func (a *API) Complete(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+	fields := chatFields(body)
 	r, err := a.newRequest(c, body)
 	if err != nil {
-		return err
+		return fields.rename(err)
 	}
 	return a.Streams.WithSlot(c, func(stream handlers.RunStream) error {
 		run, err := a.startRun(c, r)
 		if err != nil {
-			return err
+			return fields.rename(err)
 		}
 		// A stream may last for minutes: it does not keep the conversation in memory.
 		r.conversation, r.options, r.body.Messages, r.body.Tools = conversation{}, nil, nil, nil

@@ -44,6 +44,8 @@ type completionRequest struct {
 	Functions           json.RawMessage   `json:"functions"`
 	Modalities          []string          `json:"modalities"`
 	Audio               json.RawMessage   `json:"audio"`
+
+	instructions string // of a response, before those of its messages
 }
 
 type streamOptions struct {
@@ -270,7 +272,7 @@ func (r *completionRequest) options() (*core.RunOptions, error) {
 			Temperature: r.Temperature, TopP: r.TopP, MaxOutputTokens: cmp.Or(r.MaxCompletionTokens, r.MaxTokens),
 			Stop: r.Stop, Seed: r.Seed, ReasoningEffort: r.ReasoningEffort, ResponseFormat: r.ResponseFormat.toCore(),
 		},
-		ToolChoice: core.ToolChoice(r.ToolChoice), ParallelToolCalls: r.ParallelToolCalls, Instructions: instructionsOf(r.Messages),
+		ToolChoice: core.ToolChoice(r.ToolChoice), ParallelToolCalls: r.ParallelToolCalls, Instructions: instructionsOf(r.instructions, r.Messages),
 	}
 	for i, t := range r.Tools {
 		if t.Type != "function" {
@@ -294,9 +296,12 @@ func (f *responseFormat) toCore() *core.ResponseFormat {
 	return &core.ResponseFormat{Type: core.FormatType(f.Type), Name: f.JSONSchema.Name, Schema: f.JSONSchema.Schema, Strict: f.JSONSchema.Strict}
 }
 
-// instructionsOf returns the system messages of a conversation as one text.
-func instructionsOf(messages []message) string {
+// instructionsOf returns instructions and the system messages of a conversation as one text.
+func instructionsOf(first string, messages []message) string {
 	var texts []string
+	if first != "" {
+		texts = append(texts, first)
+	}
 	for _, m := range messages {
 		if m.isInstruction() && m.Content.text != "" {
 			texts = append(texts, m.Content.text)

@@ -85,10 +85,7 @@ func (r *responseRequest) toCompletion(messages []message) completionRequest {
 	body := completionRequest{
 		Model: r.Model, Messages: messages, Stream: r.Stream, ToolChoice: r.ToolChoice, ParallelToolCalls: r.ParallelToolCalls,
 		MaxCompletionTokens: r.MaxOutputTokens, Temperature: r.Temperature, TopP: r.TopP, ReasoningEffort: r.Reasoning.Effort,
-		Metadata: r.Metadata, User: r.User, SafetyIdentifier: r.SafetyIdentifier,
-	}
-	if r.Instructions != "" {
-		body.Messages = append([]message{{Role: "developer", Content: content{text: r.Instructions}}}, messages...)
+		Metadata: r.Metadata, User: r.User, SafetyIdentifier: r.SafetyIdentifier, instructions: r.Instructions,
 	}
 	for _, t := range r.Tools {
 		tool := toolDefinition{Type: t.Type}
@@ -112,14 +109,15 @@ func (a *API) Respond(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+	fields := responseFields()
 	r, err := a.newRequest(c, body.toCompletion(messages))
 	if err != nil {
-		return err
+		return fields.rename(err)
 	}
 	return a.Streams.WithSlot(c, func(stream handlers.RunStream) error {
 		b, err := a.startResponse(c, r, &body)
 		if err != nil {
-			return err
+			return fields.rename(err)
 		}
 		r.conversation, r.options, r.body, body.Input, body.Tools = conversation{}, nil, completionRequest{}, nil, nil
 		handlers.ReleaseBody(c)
