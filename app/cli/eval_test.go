@@ -108,7 +108,7 @@ func TestEvalContextFaults(t *testing.T) {
 		{"missing file", "", "no such file", []string{filepath.Join(dir, "none.jsonl")}},
 		{"no sample", "", "there are chat, coding, cjk, incident", []string{"--sample", "novel"}},
 		{"bad lines", talk + "\n{\n" + `{"role":"tool","content":"x"}`, "line 3 is not a JSON object; line 4 tool_call_id", []string{"-"}},
-		{"bad list", `[{"role":"user","content":""}]`, "message 1 content is empty", []string{"-"}},
+		{"bad list", `[{"role":"tool","content":"x"}]`, "message 1 tool_call_id is missing", []string{"-"}},
 		{"nobody asks", `{"role":"assistant","content":"hello"}`, "no message of a user", []string{"-"}},
 		{"empty", "", "no message of a user", []string{"-"}},
 		{"policy", talk, `"greedy" does not exist; use one of window, budget`, []string{"-", "--policy", "greedy"}},

@@ -156,7 +156,7 @@ func withFieldErrors(err error) error {
 func (p *program) printImported(id core.SessionID, done core.Imported) {
 	fmt.Fprintf(p.Out, "imported %s messages (%s tokens) into session %s\n", core.Number(done.Imported), core.Number(done.Tokens), id)
 	if done.Skipped > 0 {
-		fmt.Fprintf(p.Out, "%s messages were skipped: they belong to other branches, are deleted, or are empty answers\n", core.Number(done.Skipped))
+		fmt.Fprintf(p.Out, "%s messages were skipped: they belong to other branches, are deleted, or are empty\n", core.Number(done.Skipped))
 	}
 	if done.LeftOut > 0 {
 		fmt.Fprintf(p.Out, "%s images or files were left out; their messages mention them\n", core.Number(done.LeftOut))

@@ -68,7 +68,7 @@ func TestImportAndExport(t *testing.T) {
 		{"which file? bobbin import <file|->", "", "import"},
 		{"no such file", "", "import /no/such/file"},
 		{"no session id begins with 123", foreign, "import - --session 123"},
-		{"nothing was imported\n  line 1: is not a JSON object\n  line 2: content is empty", "x\n{\"role\":\"user\"}", "import -"},
+		{"nothing was imported\n  line 1: is not a JSON object\n  line 2: tool_call_id is missing", "x\n{\"role\":\"tool\",\"content\":\"x\"}", "import -"},
 		{"none of the others can be", foreign, "import - --session x --title y"},
 		{"which session?", "", "sessions export"},
 		{"no session id begins with 123", "", "sessions export 123"},

@@ -46,7 +46,8 @@ type Imported struct {
 	LastSeq  int64 `json:"last_seq"`
 	Tokens   int   `json:"tokens"` // cl100k_base tokens of the messages
 	// Skipped are messages of an export that no conversation goes through any more, those
-	// of other branches and deleted ones, and answers without any content.
+	// of other branches and deleted ones, and messages of users and assistants without any
+	// content.
 	Skipped int `json:"skipped"`
 	// LeftOut are images and files that were not taken along; the messages say so.
 	LeftOut int `json:"left_out"`

@@ -86,10 +86,10 @@ func (c *checker) checkContent() {
 	}
 }
 
-// saysNothing reports whether a message is an answer without any content, as one that was
-// stopped before its first word: no prompt can hold it.
+// saysNothing reports whether a message of the user or the assistant has no content, such as
+// an answer that was stopped before its first word: no prompt can hold it.
 func saysNothing(m core.Message) bool {
-	return m.Role == core.RoleAssistant && strings.TrimSpace(m.Content) == "" && len(m.ToolCalls) == 0 && len(m.Parts) == 0
+	return (m.Role == core.RoleUser || m.Role == core.RoleAssistant) && strings.TrimSpace(m.Content) == "" && len(m.ToolCalls) == 0 && len(m.Parts) == 0
 }
 
 // checkCalls checks the tool calls. Their arguments are kept byte for byte.

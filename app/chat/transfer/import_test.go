@@ -87,20 +87,20 @@ func TestImportOfBrokenJSON(t *testing.T) {
 	}
 }
 
-// Answers without any content, as one that was stopped before its first word, are passed
-// over and counted; the rest of the history comes in.
+// Questions and answers without any content, as one that was stopped before its first word,
+// are passed over and counted; the rest of the history comes in.
 //
 // Finding: context-F13
-func TestImportSkipsEmptyAnswers(t *testing.T) {
+func TestImportSkipsEmptyMessages(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	got, err := w.take(t, core.ImportLines, strings.Join([]string{
 		`{"role":"user","content":"q"}`, `{"role":"assistant","content":null}`,
 		`{"role":"assistant","content":"","tool_calls":[{"id":"c1","name":"clock"}]}`, `{"role":"assistant","content":" \n"}`,
-		`{"role":"tool","content":"","tool_call_id":"c1"}`, `{"role":"assistant","content":"a"}`,
+		`{"role":"tool","content":"","tool_call_id":"c1"}`, `{"role":"user","content":" "}`, `{"role":"user"}`, `{"role":"assistant","content":"a"}`,
 	}, "\n"))
-	if err != nil || got.Imported != 4 || got.Skipped != 2 || len(w.log) != 4 {
-		t.Errorf("got %+v, %d messages in the log, %v; want 4 imported and 2 skipped", got, len(w.log), err)
+	if err != nil || got.Imported != 4 || got.Skipped != 4 || len(w.log) != 4 {
+		t.Errorf("got %+v, %d messages in the log, %v; want 4 imported and 4 skipped", got, len(w.log), err)
 	}
 }
 
@@ -109,9 +109,9 @@ func TestImportNamesTheFaults(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	_, err := w.take(t, core.ImportLines, strings.Join([]string{
-		`{"role":"user","content":"q"}`, `{broken`, `{"role":"tool","content":"x","tool_call_id":"c1"}`, `{"role":"user","content":""}`,
+		`{"role":"user","content":"q"}`, `{broken`, `{"role":"tool","content":"x","tool_call_id":"c1"}`, `{"role":"robot","content":"x"}`,
 	}, "\n"))
-	wantFault(t, w, err, "nothing was imported: line 2 is not a JSON object; line 4 content is empty")
+	wantFault(t, w, err, "nothing was imported: line 2 is not a JSON object; line 4 role")
 	var shown *core.Error
 	if asError(err, &shown) && len(shown.Fields) != 2 {
 		t.Errorf("got faults %+v, want two", shown.Fields)

@@ -103,7 +103,6 @@ func TestFaults(t *testing.T) {
 		{"not UTF-8", "{\"role\":\"user\",\"content\":\"\xff\"}", "is not UTF-8"},
 		{"no role", `{"content":"x"}`, "has no role"},
 		{"a role that there is not", `{"role":"robot","content":"x"}`, `role "robot" must be user, assistant, tool or system`},
-		{"empty", `{"role":"user","content":"  "}`, "content is empty"},
 		{"content of a wrong type", `{"role":"user","content":7}`, "content must be a text"},
 		{"a piece of a wrong type", `{"role":"user","content":[7]}`, "content[0] is neither"},
 		{"a piece without a type", `{"role":"user","content":[{}]}`, "content[0] has no type"},
