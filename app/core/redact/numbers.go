@@ -32,21 +32,41 @@ func (f *finder) numberEnd(i int) int {
 	return i
 }
 
-// socialEnd returns the end of a number like 123-45-6789 that begins at i; i = none. Its
-// parts are never zero, and the first is neither 666 nor over 899.
+// socialEnd returns the end of a number like 123-45-6789, or 123456789 behind a label, that
+// begins at i; i = none.
 func socialEnd(text string, i int) int {
-	const size = len("123-45-6789")
+	const size, bare = len("123-45-6789"), len("123456789")
+	if classEnd(text, i, isDigit) == i+bare {
+		if end := i + bare; end == len(text) || !isWord(text[end]) {
+			if n := text[i:end]; isSocial(n[:3], n[3:5], n[5:]) && hasSocialLabel(text[:i]) {
+				return end
+			}
+		}
+		return i
+	}
 	if i+size > len(text) || i+size < len(text) && (isWord(text[i+size]) || text[i+size] == '-') {
 		return i
 	}
 	n := text[i : i+size]
-	if n[3] != n[6] || n[3] != '-' && n[3] != ' ' || !areAll(n[:3]+n[4:6]+n[7:], isDigit) {
-		return i
-	}
-	if n[0] == '9' || n[:3] == "000" || n[:3] == "666" || n[4:6] == "00" || n[7:] == "0000" {
+	if n[3] != n[6] || n[3] != '-' && n[3] != ' ' || !isSocial(n[:3], n[4:6], n[7:]) {
 		return i
 	}
 	return i + size
+}
+
+// isSocial reports whether these may be the parts of a social security number: they are
+// never zero, and the first is neither 666 nor over 899.
+func isSocial(area, group, serial string) bool {
+	return areAll(area+group+serial, isDigit) && area[0] != '9' && area != "000" && area != "666" && group != "00" && serial != "0000"
+}
+
+// hasSocialLabel reports whether the text ends with the label of a social security number,
+// in the same sentence.
+func hasSocialLabel(text string) bool {
+	text = strings.ToLower(text[max(0, len(text)-labelDistance):])
+	text = text[strings.LastIndexAny(text, "\n.;[")+1:]
+	at := strings.LastIndex(text, "ssn")
+	return at == 0 || at > 0 && !isWord(text[at-1]) || strings.Contains(text, "social security n")
 }
 
 // cardEnd returns the end of a card number that begins at i; i = none. It has an issuer's
@@ -113,6 +133,10 @@ const (
 	maxPIN      = 8
 	pinDistance = 24
 )
+
+// labelDistance is the max length of the label of a social security number and the text
+// between them.
+const labelDistance = 40
 
 // isPINLabel reports whether a word says that a PIN may follow.
 func isPINLabel(word string) bool {

@@ -158,6 +158,8 @@ func TestNumbers(t *testing.T) {
 		`{"card":"6011111111111117"}`:                  `{"card":"[redacted: card number]"}`,
 		"SSN 123-45-6789":                              "SSN [redacted: social security number]",
 		"social security number: 078 05 1120!":         "social security number: [redacted: social security number]!",
+		"SSN: 123456789, my ssn is 219099999":          "SSN: [redacted: social security number], my ssn is [redacted: social security number]",
+		"Social Security number 078051120.":            "Social Security number [redacted: social security number].",
 		"My PIN is 4711. The pin: 123456":              "My PIN is [redacted: PIN]. The pin: [redacted: PIN]",
 		"Meine Geheimzahl ist 0815, PIN-Code 99887766": "Meine Geheimzahl ist [redacted: PIN], PIN-Code [redacted: PIN]",
 	} {
@@ -167,7 +169,7 @@ func TestNumbers(t *testing.T) {
 	}
 	for _, text := range []string{
 		"4111 1111 1111 1112", "order 1234567890123456", "1732266245123", "1732266245123456789", "call 555-12-34567 or 000-12-3456", "v4111111111111111",
-		"pin 4000 of the connector", "PIN the version. 1234 users", "pinned 1234", "id 4111-1111", "2026-11-22 09:44:00", "phone 030-12345678", "PIN x12345",
+		"order 123456789", "SSN 000456789", "SSN 1234567890", "the lessn 123456789", "SSN unknown. Order 123456789", "pin 4000 of the connector", "PIN the version. 1234 users", "pinned 1234", "id 4111-1111", "2026-11-22 09:44:00", "phone 030-12345678", "PIN x12345",
 	} {
 		if got := redact.Text(text); got != text {
 			t.Errorf("%q became %q", text, got)
