@@ -206,13 +206,13 @@ func TestUserIdempotency(t *testing.T) {
 	}
 }
 
-// An end user sees no webhook in events, not that one was told, and all the rest as it
+// An end user sees no webhook and no thread of Slack in events, not that one was told, and all the rest as it
 // is.
 func TestUserEvents(t *testing.T) {
 	t.Parallel()
 	backend := apitest.New()
 	hook := &core.Webhook{URL: "https://hush"}
-	renamed := core.SessionData{Session: core.Session{Title: "T", Metadata: json.RawMessage(`{"webhook":1}`), Webhook: hook}}
+	renamed := core.SessionData{Session: core.Session{Title: "T", Metadata: json.RawMessage(`{"webhook":1}`), Webhook: hook}, Slack: core.SlackChange{Changed: true, Thread: &core.SlackThread{Team: "hush"}}}
 	backend.Streaming = func(context.Context, core.Cursor) iter.Seq2[core.Event, error] {
 		return func(yield func(core.Event, error) bool) {
 			for i, e := range []core.Event{
@@ -242,7 +242,7 @@ func TestUserEvents(t *testing.T) {
 	if renamed.Session.Webhook == nil {
 		t.Error("the event that others share was changed")
 	}
-	if w := do(server, request("GET", runPath+"/events", "")); strings.Count(w.Body.String(), "hush") != 3 {
+	if w := do(server, request("GET", runPath+"/events", "")); strings.Count(w.Body.String(), "hush") != 4 {
 		t.Errorf("got %s for the owner, want all of it", w.Body)
 	}
 }

@@ -59,10 +59,25 @@ func (s *Service) AttachSlack(ctx context.Context, tenant core.Tenant, t core.Sl
 	if err != nil && !errors.Is(err, core.ErrNotFound) {
 		return core.SlackThread{}, err
 	}
-	if err := s.slack.Bind(ctx, t); err != nil {
+	if err := s.BindSlack(ctx, t); err != nil {
 		return core.SlackThread{}, err
 	}
-	return s.slack.SetMode(ctx, tenant, t.SessionID, t.Mode)
+	thread, events, err := s.slack.SetMode(ctx, tenant, t.SessionID, t.Mode)
+	if err != nil {
+		return core.SlackThread{}, err
+	}
+	s.feed.Publish(context.WithoutCancel(ctx), events)
+	return thread, nil
+}
+
+// BindSlack binds a thread of Slack to its session, as a core.SlackThreadStore does.
+func (s *Service) BindSlack(ctx context.Context, t core.SlackThread) error {
+	events, err := s.slack.Bind(ctx, t)
+	if err != nil {
+		return err
+	}
+	s.feed.Publish(context.WithoutCancel(ctx), events)
+	return nil
 }
 
 // slackModes lists the modes of threads.
@@ -77,5 +92,10 @@ func slackModes() string {
 // DetachSlack separates a session from its thread of Slack. What was posted stays there. It
 // may be repeated.
 func (s *Service) DetachSlack(ctx context.Context, tenant core.Tenant, session core.SessionID) error {
-	return s.slack.Unbind(ctx, tenant, session)
+	events, err := s.slack.Unbind(ctx, tenant, session)
+	if err != nil {
+		return err
+	}
+	s.feed.Publish(context.WithoutCancel(ctx), events)
+	return nil
 }

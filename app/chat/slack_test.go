@@ -1,13 +1,17 @@
 package chat_test
 
 import (
+	"encoding/json"
 	"errors"
+	"log/slog"
+	"slices"
 	"testing"
 
 	"bobbin/app/chat"
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
+	"bobbin/app/events"
 	"bobbin/tests/dbtest"
 )
 
@@ -17,7 +21,9 @@ func TestAttachSlack(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		sessions := repositories.NewSessions(d.Gorm)
-		h := chat.New(chat.Options{Sessions: sessions, Slack: repositories.NewSlackThreads(d.Gorm), Counter: counter{}})
+		stored := repositories.NewEvents(d.Gorm)
+		feed := events.New(events.NewLocal(0), stored, slog.New(slog.DiscardHandler))
+		h := chat.New(chat.Options{Sessions: sessions, Slack: repositories.NewSlackThreads(d.Gorm), Counter: counter{}, Feed: feed})
 		session, err := sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "assistant"})
 		if err != nil {
 			t.Fatal(err)
@@ -48,6 +54,19 @@ func TestAttachSlack(t *testing.T) {
 		}
 		if _, err := h.SlackThread(t.Context(), tenant, session.ID); !errors.Is(err, core.ErrNotFound) {
 			t.Errorf("detached: got error %v, want ErrNotFound", err)
+		}
+		page, _, err := stored.Page(t.Context(), session.ID, 0, 10)
+		var told []string
+		for _, e := range page {
+			data, err := json.Marshal(e.Data.(core.SessionData).Slack)
+			if err != nil {
+				t.Fatal(err)
+			}
+			told = append(told, string(data))
+		}
+		place := `{"session_id":"` + string(session.ID) + `","team":"T1A","channel":"C1A","thread":"1700000000.000100","mode":`
+		if wantTold := []string{place + `"to_slack"}`, place + `"two_way"}`, "null"}; err != nil || !slices.Equal(told, wantTold) {
+			t.Errorf("got the events %q (%v), want %q", told, err, wantTold)
 		}
 	})
 }

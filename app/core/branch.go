@@ -20,6 +20,7 @@ type PathChange struct {
 type SessionData struct {
 	Session Session     `json:"session"`
 	Path    *PathChange `json:"path,omitempty"` // nil = the current path is as before
+	Slack   SlackChange `json:"slack,omitzero"` // zero = the thread of Slack is as before
 }
 
 // Regenerate asks for a new answer to a message that the log has already.

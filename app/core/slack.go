@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"time"
 )
@@ -36,6 +37,22 @@ type SlackThread struct {
 	Channel    string    `json:"channel"`
 	Thread     string    `json:"thread"` // ts of its first message
 	Mode       SlackMode `json:"mode"`
+}
+
+// SlackChange says that a session was attached to a thread of Slack, that the mode changed, or that
+// it was detached: JSON null. Zero = no change.
+type SlackChange struct {
+	Changed bool
+	Thread  *SlackThread // nil = detached
+}
+
+// MarshalJSON returns the thread, or null.
+func (c SlackChange) MarshalJSON() ([]byte, error) { return json.Marshal(c.Thread) }
+
+// UnmarshalJSON reads the thread, or null.
+func (c *SlackChange) UnmarshalJSON(data []byte) error {
+	c.Changed = true
+	return json.Unmarshal(data, &c.Thread)
 }
 
 // SlackThreadStatus is a thread and what is wrong with its posts.
@@ -131,10 +148,10 @@ type SlackPost struct {
 
 // SlackThreadStore stores which threads show which sessions, and how much of them.
 type SlackThreadStore interface {
-	// Bind binds the thread to its session, together with the alias. It may be repeated, moves a
+	// Bind binds the thread to its session, together with the alias, and returns the event. It may be repeated, moves a
 	// thread whose alias was moved to another session, and changes its organization. ErrConflict if the alias or the
 	// session belongs to another one.
-	Bind(ctx context.Context, t SlackThread) error
+	Bind(ctx context.Context, t SlackThread) ([]Event, error)
 	// Find returns ErrNotFound if the thread is not bound.
 	Find(ctx context.Context, team, channel, thread string) (SlackThread, error)
 	// OfSession returns ErrNotFound if the session has no thread.
@@ -142,10 +159,10 @@ type SlackThreadStore interface {
 	// Faults returns what is wrong with the posts of the session, the newest first.
 	Faults(ctx context.Context, session SessionID) ([]SlackFault, error)
 	// SetMode changes the mode. A thread that shows nothing until then begins with what happens
-	// afterwards.
-	SetMode(ctx context.Context, tenant Tenant, session SessionID, mode SlackMode) (SlackThread, error)
+	// afterwards. The same mode is no change, and no event.
+	SetMode(ctx context.Context, tenant Tenant, session SessionID, mode SlackMode) (SlackThread, []Event, error)
 	// Unbind separates the session from its thread. It may be repeated.
-	Unbind(ctx context.Context, tenant Tenant, session SessionID) error
+	Unbind(ctx context.Context, tenant Tenant, session SessionID) ([]Event, error)
 
 	// Claim MUST give concurrent callers different threads.
 	Claim(ctx context.Context, c SlackClaim) ([]SlackBacklog, error)

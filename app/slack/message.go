@@ -107,7 +107,7 @@ func (s *Service) updateEnterprise(ctx context.Context, m *incoming) error {
 		return nil
 	}
 	m.bound.Enterprise = m.thread.Enterprise
-	return s.Threads.Bind(ctx, m.bound)
+	return s.Chat.BindSlack(ctx, m.bound)
 }
 
 // findAuthor returns who wrote the message: a person, or a bot.
@@ -172,7 +172,7 @@ func (s *workspace) converse(ctx context.Context, m incoming, content string) (c
 	}
 	if m.bound.SessionID != session.ID {
 		m.thread.SessionID = session.ID
-		if err := s.Threads.Bind(ctx, m.thread); err != nil {
+		if err := s.Chat.BindSlack(ctx, m.thread); err != nil {
 			return session.ID, err
 		}
 	}

@@ -309,7 +309,7 @@ func newWorld(t *testing.T, d *db.DB) *world {
 
 func (w *world) bind(t *testing.T, session core.SessionID, channel, ts string) {
 	t.Helper()
-	err := w.threads.Bind(t.Context(), core.SlackThread{SessionID: session, Owner: "ann", Team: "T1", Channel: channel, Thread: ts, Mode: core.SlackTwoWay})
+	_, err := w.threads.Bind(t.Context(), core.SlackThread{SessionID: session, Owner: "ann", Team: "T1", Channel: channel, Thread: ts, Mode: core.SlackTwoWay})
 	if err != nil {
 		t.Fatal(err)
 	}

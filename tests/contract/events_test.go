@@ -61,6 +61,8 @@ func TestEvents(t *testing.T) {
 		{core.EventDeliveryUpdated, core.DeliveryData{DeliveryID: apitest.DeliveryID, Kind: core.DeliveryWebhook, Event: core.EventRunSucceeded, State: core.DeliveryFailed, Attempt: 8, Error: "the receiver did not answer in time"}},
 		{core.EventResync, nil},
 		{core.EventSessionUpdated, core.SessionData{Session: b.Session, Path: &core.PathChange{AfterID: apitest.UserID, AfterSeq: 1, LeafID: apitest.AnswerID}}},
+		{core.EventSessionUpdated, core.SessionData{Session: b.Session, Slack: core.SlackChange{Changed: true, Thread: &core.SlackThread{SessionID: apitest.SessionID, Team: "T1", Channel: "C1", Thread: "1.000001", Mode: core.SlackTwoWay}}}},
+		{core.EventSessionUpdated, core.SessionData{Session: b.Session, Slack: core.SlackChange{Changed: true}}},
 	}
 	var out strings.Builder
 	for i, tt := range tests {

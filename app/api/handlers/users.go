@@ -126,7 +126,7 @@ func userEvent(e core.Event) (core.Event, bool, error) {
 		return e, false, nil
 	case core.EventSessionUpdated:
 		if d, ok := e.Data.(core.SessionData); ok {
-			d.Session = userSession(d.Session)
+			d.Session, d.Slack = userSession(d.Session), core.SlackChange{}
 			return e.WithData(d), true, nil
 		}
 	case core.EventRunStarted, core.EventRunWaiting, core.EventRunSucceeded, core.EventRunFailed, core.EventRunCanceled:

@@ -26,6 +26,7 @@ type messageReference struct {
 // sessionReference is stored as the data of session.updated.
 type sessionReference struct {
 	Path  *core.PathChange `json:"path,omitempty"`
+	Slack core.SlackChange `json:"slack,omitzero"`
 	Bytes int              `json:"bytes"` // as of a messageReference
 }
 
@@ -54,13 +55,22 @@ func (stx *sessionTx) emitRunData(kind core.EventType, data core.RunData) {
 // emitSession emits an event about the session as it will be; saveChanges stores a
 // reference. Run is the run that caused the change; empty = none.
 func (stx *sessionTx) emitSession(run core.RunID, path *core.PathChange) error {
-	session, err := stx.sessionWithRuns()
-	if err != nil {
+	return stx.emitSessionData(run, core.SessionData{Path: path})
+}
+
+// emitSlack emits that the session was attached to the thread of Slack; nil = detached.
+func (stx *sessionTx) emitSlack(thread *core.SlackThread) error {
+	return stx.emitSessionData("", core.SessionData{Slack: core.SlackChange{Changed: true, Thread: thread}})
+}
+
+// emitSessionData is emitSession with what changed beside the session.
+func (stx *sessionTx) emitSessionData(run core.RunID, d core.SessionData) (err error) {
+	if d.Session, err = stx.sessionWithRuns(); err != nil {
 		return err
 	}
-	session.ConversationSummary = nil
-	e := core.NewEvent("", run, core.EventSessionUpdated, core.SessionData{Session: session, Path: path})
-	stx.emitReference(e, func(size int) any { return sessionReference{path, size} })
+	d.Session.ConversationSummary = nil
+	e := core.NewEvent("", run, core.EventSessionUpdated, d)
+	stx.emitReference(e, func(size int) any { return sessionReference{d.Path, d.Slack, size} })
 	return nil
 }
 
@@ -101,7 +111,7 @@ func renderEvents(db *gorm.DB, session core.SessionID, rows []models.Event) ([]c
 			if err := json.Unmarshal(row.Data, &stored); err != nil {
 				return nil, err
 			}
-			e.Data, e.Size = core.SessionData{Session: *current, Path: stored.Path}, stored.Bytes
+			e.Data, e.Size = core.SessionData{Session: *current, Path: stored.Path, Slack: stored.Slack}, stored.Bytes
 		}
 		events = append(events, e)
 	}

@@ -24,8 +24,8 @@ func NewSlackThreads(db *gorm.DB) *SlackThreads { return &SlackThreads{db: db} }
 // thread whose alias was moved to another session, and changes its organization. What happened until then is not
 // posted. ErrConflict if the alias or the session belongs to another one; ErrNotFound for a
 // session that the owner does not have.
-func (r *SlackThreads) Bind(ctx context.Context, t core.SlackThread) error {
-	err := changeSession(ctx, r.db, t.SessionID, func(stx *sessionTx) error {
+func (r *SlackThreads) Bind(ctx context.Context, t core.SlackThread) (events []core.Event, err error) {
+	err = changeSession(ctx, r.db, t.SessionID, func(stx *sessionTx) error {
 		if stx.session.Temporary {
 			return core.Errorf(core.ErrUnprocessable, "session %s is temporary and cannot be attached to Slack", t.SessionID)
 		}
@@ -47,6 +47,9 @@ func (r *SlackThreads) Bind(ctx context.Context, t core.SlackThread) error {
 				return core.Errorf(core.ErrConflict, "this thread of Slack belongs to another session")
 			}
 		}
+		if err := stx.emitSlack(&t); err != nil {
+			return err
+		}
 		now, seq := core.Now(), stx.session.LastEventSeq
 		row := models.SlackThread{
 			Team: t.Team, Channel: t.Channel, Thread: t.Thread, Enterprise: t.Enterprise, SessionID: string(t.SessionID), Owner: t.Owner, Mode: string(t.Mode),
@@ -59,9 +62,10 @@ func (r *SlackThreads) Bind(ctx context.Context, t core.SlackThread) error {
 		if many := t.Speakers(); many != "" {
 			stx.setSpeakers(many)
 		}
+		events = stx.events
 		return stx.saveChanges()
 	}, visibleTo(core.Tenant{Owner: t.Owner}))
-	return wrapError(err, "session", t.SessionID)
+	return events, wrapError(err, "session", t.SessionID)
 }
 
 // renameThread stores the organization of a thread that is bound: the alias has another name then.
@@ -129,27 +133,38 @@ func (r *SlackThreads) Faults(ctx context.Context, session core.SessionID) ([]co
 
 // SetMode changes the mode of the session's thread. A thread that showed nothing until then
 // begins with what happens afterwards; in a mode that shows nothing, posting ends.
-func (r *SlackThreads) SetMode(ctx context.Context, tenant core.Tenant, session core.SessionID, mode core.SlackMode) (core.SlackThread, error) {
+func (r *SlackThreads) SetMode(ctx context.Context, tenant core.Tenant, session core.SessionID, mode core.SlackMode) (_ core.SlackThread, events []core.Event, err error) {
 	if err := requireID("session", session); err != nil {
-		return core.SlackThread{}, err
+		return core.SlackThread{}, nil, err
 	}
 	var row models.SlackThread
-	err := changeSession(ctx, r.db, session, func(stx *sessionTx) error {
+	err = changeSession(ctx, r.db, session, func(stx *sessionTx) error {
 		if err := stx.tx.Where("session_id = ?", session).Take(&row).Error; err != nil {
 			return wrapError(err, "Slack thread of session", session)
+		}
+		before := core.SlackMode(row.Mode)
+		if before == mode {
+			return nil
+		}
+		row.Mode = string(mode)
+		if err := stx.emitSlack(new(row.Core())); err != nil {
+			return err
 		}
 		changes := map[string]any{}
 		if !mode.Posts() {
 			changes = unleased(stx.tx, 0) // the process that has it stops
 		}
 		changes["mode"] = string(mode)
-		if mode.Posts() && !core.SlackMode(row.Mode).Posts() {
+		if mode.Posts() && !before.Posts() {
 			changes["first_seq"], changes["sent_seq"] = stx.session.LastSeq, stx.session.LastEventSeq
 		}
-		row.Mode = string(mode)
-		return stx.tx.Model(&models.SlackThread{}).Where("session_id = ?", session).UpdateColumns(changes).Error
+		if err := stx.tx.Model(&models.SlackThread{}).Where("session_id = ?", session).UpdateColumns(changes).Error; err != nil {
+			return err
+		}
+		events = stx.events
+		return stx.saveChanges()
 	}, visibleTo(tenant))
-	return row.Core(), wrapError(err, "session", session)
+	return row.Core(), events, wrapError(err, "session", session)
 }
 
 // Stop ends posting to the session's thread, whose mode becomes "off", and returns it; ErrNotFound
@@ -170,11 +185,11 @@ func (r *SlackThreads) Stop(ctx context.Context, session core.SessionID) (core.S
 
 // Unbind separates the session from its thread, whose name is no longer its alias. It may be
 // repeated. What was posted stays in Slack.
-func (r *SlackThreads) Unbind(ctx context.Context, tenant core.Tenant, session core.SessionID) error {
+func (r *SlackThreads) Unbind(ctx context.Context, tenant core.Tenant, session core.SessionID) (events []core.Event, err error) {
 	if err := requireID("session", session); err != nil {
-		return err
+		return nil, err
 	}
-	err := changeSession(ctx, r.db, session, func(stx *sessionTx) error {
+	err = changeSession(ctx, r.db, session, func(stx *sessionTx) error {
 		var rows []models.SlackThread
 		if err := stx.tx.Where("session_id = ?", session).Find(&rows).Error; err != nil || len(rows) == 0 {
 			return err
@@ -186,9 +201,13 @@ func (r *SlackThreads) Unbind(ctx context.Context, tenant core.Tenant, session c
 			return err
 		}
 		stx.changes["slack"] = false
+		if err := stx.emitSlack(nil); err != nil {
+			return err
+		}
+		events = stx.events
 		return stx.saveChanges()
 	}, visibleTo(tenant))
-	return wrapError(err, "session", session)
+	return events, wrapError(err, "session", session)
 }
 
 // behindSQL is the condition of the index slack_threads_behind.

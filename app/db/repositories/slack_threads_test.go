@@ -21,10 +21,17 @@ func slackThread(session core.SessionID, ts string) core.SlackThread {
 func (s *store) bindThread(t *testing.T, ts string) core.SlackThread {
 	t.Helper()
 	thread := slackThread(s.session(t).ID, ts)
-	if err := repositories.NewSlackThreads(s.Gorm).Bind(t.Context(), thread); err != nil {
+	if err := bindThread(t, repositories.NewSlackThreads(s.Gorm), thread); err != nil {
 		t.Fatal(err)
 	}
 	return thread
+}
+
+// bindThread binds the thread and returns the error.
+func bindThread(t *testing.T, threads *repositories.SlackThreads, thread core.SlackThread) error {
+	t.Helper()
+	_, err := threads.Bind(t.Context(), thread)
+	return err
 }
 
 func claimOf(worker string) core.SlackClaim {
@@ -43,7 +50,7 @@ func TestSlackBindNamesSpeakers(t *testing.T) {
 			in := ask(thread.SessionID, "before")
 			in.User = "u1"
 			s.finish(t, s.accept(t, in).Run, "done")
-			if err := repositories.NewSlackThreads(s.Gorm).Bind(t.Context(), thread); err != nil {
+			if err := bindThread(t, repositories.NewSlackThreads(s.Gorm), thread); err != nil {
 				t.Fatal(err)
 			}
 			in = ask(thread.SessionID, "after")
@@ -64,7 +71,7 @@ func TestSlackBindChangesTheOrganization(t *testing.T) {
 		before := thread.Alias()
 		thread.Enterprise = "E1"
 		for range 2 {
-			if err := threads.Bind(t.Context(), thread); err != nil {
+			if err := bindThread(t, threads, thread); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -85,7 +92,7 @@ func TestSlackBind(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s, threads := open(d), repositories.NewSlackThreads(d.Gorm)
 		first, other := s.bindThread(t, "1.1"), s.session(t)
-		if err := threads.Bind(t.Context(), first); err != nil {
+		if err := bindThread(t, threads, first); err != nil {
 			t.Errorf("the second time: %v", err)
 		}
 		if got, err := threads.Find(t.Context(), "T1", "C1", "1.1"); err != nil || got != first {
@@ -98,40 +105,40 @@ func TestSlackBind(t *testing.T) {
 		wantNotFound(t, "of another owner", err)
 		_, err = threads.Find(t.Context(), "T2", "C1", "1.1")
 		wantNotFound(t, "the same channel of another team", err)
-		wantError(t, "another session", threads.Bind(t.Context(), slackThread(other.ID, "1.1")), core.ErrConflict)
+		wantError(t, "another session", bindThread(t, threads, slackThread(other.ID, "1.1")), core.ErrConflict)
 		inOrganization := slackThread(other.ID, "1.1")
 		inOrganization.Enterprise = "E1"
-		wantError(t, "another session, with an organization", threads.Bind(t.Context(), inOrganization), core.ErrConflict)
-		wantError(t, "another thread", threads.Bind(t.Context(), slackThread(first.SessionID, "2.2")), core.ErrConflict)
+		wantError(t, "another session, with an organization", bindThread(t, threads, inOrganization), core.ErrConflict)
+		wantError(t, "another thread", bindThread(t, threads, slackThread(first.SessionID, "2.2")), core.ErrConflict)
 		foreign := slackThread(other.ID, "3.3")
 		foreign.Owner = "bob"
-		wantNotFound(t, "a session of another owner", threads.Bind(t.Context(), foreign))
+		wantNotFound(t, "a session of another owner", bindThread(t, threads, foreign))
 		bobs, err := s.sessions.Create(t.Context(), core.Session{Owner: "bob", Agent: "assistant"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		stolen := slackThread(bobs.ID, "1.1")
 		stolen.Owner = "bob"
-		wantError(t, "a thread of another owner", threads.Bind(t.Context(), stolen), core.ErrConflict)
+		wantError(t, "a thread of another owner", bindThread(t, threads, stolen), core.ErrConflict)
 
 		// The alias of an archived session moves to its fork; the thread follows.
 		if err := repositories.NewAliases(d.Gorm).Rebind(t.Context(), "ann", first.Alias(), first.SessionID, other.ID); err != nil {
 			t.Fatal(err)
 		}
-		if err := threads.Bind(t.Context(), slackThread(other.ID, "1.1")); err != nil {
+		if err := bindThread(t, threads, slackThread(other.ID, "1.1")); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := threads.Find(t.Context(), "T1", "C1", "1.1"); err != nil || got.SessionID != other.ID {
 			t.Errorf("moved: got session %s (%v), want %s", got.SessionID, err, other.ID)
 		}
 		for range 2 {
-			if err := threads.Unbind(t.Context(), ann(), other.ID); err != nil {
+			if _, err := threads.Unbind(t.Context(), ann(), other.ID); err != nil {
 				t.Fatal(err)
 			}
 		}
 		_, err = threads.Find(t.Context(), "T1", "C1", "1.1")
 		wantNotFound(t, "detached", err)
-		if err := threads.Bind(t.Context(), slackThread(first.SessionID, "1.1")); err != nil {
+		if err := bindThread(t, threads, slackThread(first.SessionID, "1.1")); err != nil {
 			t.Errorf("a detached thread: %v", err)
 		}
 	})
@@ -166,7 +173,7 @@ func TestSlackClaim(t *testing.T) {
 		holder := ""
 		for i, list := range got {
 			for _, b := range list {
-				if holder != "" || b.SlackThread != thread || b.SentSeq != 0 {
+				if holder != "" || b.SlackThread != thread || b.SentSeq != 1 { // that it was bound
 					t.Fatalf("got the claims %+v, want one", got)
 				}
 				holder = fmt.Sprintf("%d/1", i)
@@ -216,14 +223,14 @@ func TestSlackSetMode(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s, threads := open(d), repositories.NewSlackThreads(d.Gorm)
 		thread := s.bindThread(t, "1.1")
-		if got, err := threads.SetMode(t.Context(), ann(), thread.SessionID, core.SlackToWeb); err != nil || got.Mode != core.SlackToWeb {
+		if got, _, err := threads.SetMode(t.Context(), ann(), thread.SessionID, core.SlackToWeb); err != nil || got.Mode != core.SlackToWeb {
 			t.Fatalf("got thread %+v (%v), want mode to_web", got, err)
 		}
 		s.turns(t, thread.SessionID, 2)
 		if list, err := threads.Claim(t.Context(), claimOf("a/1")); err != nil || len(list) != 0 {
 			t.Errorf("to_web: got %+v (%v), want nothing", list, err)
 		}
-		if _, err := threads.SetMode(t.Context(), ann(), thread.SessionID, core.SlackToSlack); err != nil {
+		if _, _, err := threads.SetMode(t.Context(), ann(), thread.SessionID, core.SlackToSlack); err != nil {
 			t.Fatal(err)
 		}
 		if list, err := threads.Claim(t.Context(), claimOf("a/1")); err != nil || len(list) != 0 {
@@ -234,13 +241,13 @@ func TestSlackSetMode(t *testing.T) {
 		if err != nil || len(list) != 1 || list[0].FirstSeq != 4 {
 			t.Errorf("got %+v (%v), want the thread after message 4", list, err)
 		}
-		if _, err := threads.SetMode(t.Context(), ann(), thread.SessionID, core.SlackOff); err != nil {
+		if _, _, err := threads.SetMode(t.Context(), ann(), thread.SessionID, core.SlackOff); err != nil {
 			t.Fatal(err)
 		}
 		wantError(t, "off", threads.Advance(t.Context(), "a/1", thread.SessionID, 1, time.Minute), core.ErrStale)
-		_, err = threads.SetMode(t.Context(), bob(), thread.SessionID, core.SlackOff)
+		_, _, err = threads.SetMode(t.Context(), bob(), thread.SessionID, core.SlackOff)
 		wantNotFound(t, "another owner", err)
-		_, err = threads.SetMode(t.Context(), ann(), s.session(t).ID, core.SlackOff)
+		_, _, err = threads.SetMode(t.Context(), ann(), s.session(t).ID, core.SlackOff)
 		wantNotFound(t, "a session without a thread", err)
 	})
 }

@@ -58,7 +58,7 @@ func TestTemporarySessionsAreHidden(t *testing.T) {
 		if n := s.count(t, "SELECT COUNT(*) FROM search_entries WHERE session_id <> ?", kept.ID); n != 0 {
 			t.Errorf("the index has %d entries of temporary sessions", n)
 		}
-		err = repositories.NewSlackThreads(d.Gorm).Bind(t.Context(), core.SlackThread{Owner: "ann", SessionID: brief.ID, Team: "T1", Channel: "C1", Thread: "1.1", Mode: core.SlackTwoWay})
+		_, err = repositories.NewSlackThreads(d.Gorm).Bind(t.Context(), core.SlackThread{Owner: "ann", SessionID: brief.ID, Team: "T1", Channel: "C1", Thread: "1.1", Mode: core.SlackTwoWay})
 		wantError(t, "Slack", err, core.ErrUnprocessable)
 	})
 }
