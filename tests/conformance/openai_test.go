@@ -18,6 +18,7 @@ func openAIScenarios() []scenario {
 	return []scenario{
 		{name: "file", run: fileContent},
 		{name: "responses", run: responses},
+		{name: "responses: settings", run: responseSettings},
 		{name: "responses: stream", run: responseStream},
 		{name: "responses: resumed stream", run: responseResumed},
 		{name: "responses: Idempotency-Key", run: responseKey},
@@ -44,6 +45,14 @@ type response struct {
 	Conversation struct{ ID string }
 	Error        *struct{ Code, Message string }
 	Previous     string `json:"previous_response_id"`
+	Store        bool
+	Model        string
+	Instructions string
+	Temperature  float64
+	MaxTokens    int `json:"max_output_tokens"`
+	Metadata     map[string]string
+	Tools        []struct{ Name string }
+	ToolChoice   any `json:"tool_choice"`
 	Usage        *struct {
 		Total int `json:"total_tokens"`
 	}
@@ -123,6 +132,27 @@ func responses(t *testing.T, c *conversation) {
 	wantEqual(t, "text of the first response later", again.text(), first.text())
 	stateless := c.respond(t, c.question("stateless"), object{"store": false})
 	wantEqual(t, "status of a response that is not stored", stateless.Status, "completed")
+	wantEqual(t, "store", stateless.Store, false)
+	wantEqual(t, "store later", decode[response](t, c.do(t, c.newCall("responses.retrieve", nil, stateless.ID)).result).Store, false)
+}
+
+// responseSettings is about what a response says of its request: later, what its run keeps.
+func responseSettings(t *testing.T, c *conversation) {
+	c.model = "plain/small"
+	before := c.respond(t, c.question("before"), nil)
+	got := c.respond(t, c.question("hello"), object{
+		"instructions": "Answer briefly.", "temperature": 0.5, "max_output_tokens": 100, "metadata": object{"topic": "looms"},
+		"previous_response_id": before.ID, "tools": responseWeather(), "tool_choice": object{"type": "function", "name": "get_weather"},
+	})
+	wantEqual(t, "previous response", got.Previous, before.ID)
+	wantEqual(t, "metadata", got.Metadata["topic"], "looms")
+	for when, r := range map[string]response{"now": got, "later": decode[response](t, c.do(t, c.newCall("responses.retrieve", nil, got.ID)).result)} {
+		said := fmt.Sprintf("%s, %s, %v, %d, %v, %d tools, stored %v", r.Model, r.Instructions, r.Temperature, r.MaxTokens, r.ToolChoice, len(r.Tools), r.Store)
+		wantEqual(t, "settings "+when, said, "plain/small, Answer briefly., 0.5, 100, map[name:get_weather type:function], 1 tools, stored true")
+		if len(r.Tools) > 0 {
+			wantEqual(t, "tool "+when, r.Tools[0].Name, "get_weather")
+		}
+	}
 }
 
 func responseStream(t *testing.T, c *conversation) {

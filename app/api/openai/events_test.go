@@ -111,7 +111,7 @@ func (r *received) read(t *rapid.T, frames []byte, most int) {
 
 // frames returns what the encoder writes.
 func frames(t *rapid.T, events []core.Event, after int64) []byte {
-	enc := newResponseEncoder(newResponseShape(activeRun{}, &responseRequest{}), "0192f0c4-0000-7000-8000-000000000001", after)
+	enc := newResponseEncoder(newResponseShape(activeRun{}), "0192f0c4-0000-7000-8000-000000000001", after)
 	var all []byte
 	for _, e := range events {
 		var err error
@@ -208,7 +208,7 @@ func encoders() map[string]func([]byte, core.Event) ([]byte, error) {
 	return map[string]func([]byte, core.Event) ([]byte, error){
 		"native":    handlers.AppendEvent,
 		"chunks":    newChunkEncoder(core.Run{ID: "r"}, completionRequest{Model: "assistant"}, 1).encode,
-		"responses": newResponseEncoder(newResponseShape(activeRun{}, &responseRequest{}), "r", -1).encode,
+		"responses": newResponseEncoder(newResponseShape(activeRun{}), "r", -1).encode,
 	}
 }
 
@@ -253,5 +253,15 @@ func BenchmarkDelta(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// The usage of a completion has what the run's has.
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	got, err := json.Marshal(usageOf(core.Usage{InputTokens: 5, OutputTokens: 3, ReasoningTokens: 2, CacheReadTokens: 1}))
+	const want = `{"prompt_tokens":5,"completion_tokens":3,"total_tokens":8,"prompt_tokens_details":{"cached_tokens":1},"completion_tokens_details":{"reasoning_tokens":2}}`
+	if err != nil || string(got) != want {
+		t.Errorf("got %s, %v, want %s", got, err, want)
 	}
 }

@@ -7,11 +7,7 @@ import (
 )
 
 // readResponse returns the response as it is now. It does not wait for anything.
-func (a *API) readResponse(ctx context.Context, tenant core.Tenant, b activeRun, shape *responseShape) (responseShape, error) {
-	session, err := a.Sessions.Get(ctx, tenant, b.run.SessionID)
-	if err != nil {
-		return responseShape{}, err
-	}
+func (a *API) readResponse(ctx context.Context, tenant core.Tenant, b activeRun, shape *responseShape, session core.Session) (responseShape, error) {
 	enc := newResponseEncoder(shape, b.run.ID, -1)
 	from := max(b.from.After, b.run.FirstEvent-1)
 	if from >= session.LastEventSeq { // nothing has happened yet

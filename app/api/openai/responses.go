@@ -59,9 +59,9 @@ func (id *conversationID) UnmarshalJSON(data []byte) error {
 type responseTool struct {
 	Type        string          `json:"type"`
 	Name        string          `json:"name"`
-	Description string          `json:"description"`
-	Parameters  json.RawMessage `json:"parameters"`
-	Strict      *bool           `json:"strict"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
+	Strict      *bool           `json:"strict,omitempty"`
 }
 
 type textSettings struct {
@@ -123,7 +123,9 @@ func (a *API) Respond(c *gin.Context) error {
 		handlers.ReleaseBody(c)
 		c.Header(headerSession, string(b.run.SessionID))
 		c.Header(headerRetry, "false")
-		shape := newResponseShape(b, &body)
+		shape := newResponseShape(b)
+		shape.addRequest(&body)
+		shape.Store = body.stored() || body.Conversation != "" || body.PreviousResponseID != "" || r.session != ""
 		switch {
 		case body.Stream:
 			return a.streamResponse(stream, r.tenant, b, shape, -1)
@@ -235,7 +237,12 @@ func (a *API) GetResponse(c *gin.Context) error {
 		return err
 	}
 	b := activeRun{run: run, from: from}
-	shape := newResponseShape(b, &responseRequest{Model: run.Agent})
+	session, err := a.Sessions.Get(c.Request.Context(), id.Tenant(), run.SessionID)
+	if err != nil {
+		return err
+	}
+	shape := newResponseShape(b)
+	shape.Store = !session.Temporary
 	if c.Query("stream") == "true" {
 		after := int64(-1)
 		if text := c.Query("starting_after"); text != "" {
@@ -247,7 +254,7 @@ func (a *API) GetResponse(c *gin.Context) error {
 			return a.streamResponse(stream, id.Tenant(), b, shape, after)
 		})
 	}
-	current, err := a.readResponse(c.Request.Context(), id.Tenant(), b, shape)
+	current, err := a.readResponse(c.Request.Context(), id.Tenant(), b, shape, session)
 	if err != nil {
 		return err
 	}
@@ -265,7 +272,7 @@ func (a *API) CancelResponse(c *gin.Context) error {
 		return err
 	}
 	b := activeRun{run: run, from: from}
-	return a.writeResponse(c, id.Tenant(), b, newResponseShape(b, &responseRequest{Model: run.Agent}))
+	return a.writeResponse(c, id.Tenant(), b, newResponseShape(b))
 }
 
 // watchEvents returns the events of a response.
@@ -305,86 +312,4 @@ func (a *API) streamResponse(stream handlers.RunStream, tenant core.Tenant, b ac
 	return stream(func(ctx context.Context) iter.Seq2[core.Event, error] {
 		return untilAnswered(a.watchEvents(ctx, tenant, b), func() bool { return enc.ended })
 	}, enc.encode)
-}
-
-// responseShape is what all versions of a response have in common.
-type responseShape struct {
-	ID                 string            `json:"id"`
-	Object             string            `json:"object"`
-	CreatedAt          int64             `json:"created_at"`
-	Status             string            `json:"status"`
-	Background         bool              `json:"background"`
-	Error              *responseError    `json:"error"`
-	IncompleteDetails  *incomplete       `json:"incomplete_details"`
-	Instructions       *string           `json:"instructions"`
-	MaxOutputTokens    *int              `json:"max_output_tokens"`
-	Model              string            `json:"model"`
-	Output             []outputItem      `json:"output"`
-	ParallelToolCalls  bool              `json:"parallel_tool_calls"`
-	PreviousResponseID *string           `json:"previous_response_id"`
-	Conversation       responseOwner     `json:"conversation"`
-	Store              bool              `json:"store"`
-	Temperature        *float64          `json:"temperature"`
-	TopP               *float64          `json:"top_p"`
-	ToolChoice         string            `json:"tool_choice"`
-	Tools              []any             `json:"tools"`
-	Truncation         string            `json:"truncation"`
-	Usage              *responseUsage    `json:"usage"`
-	Metadata           map[string]string `json:"metadata"`
-}
-
-type responseOwner struct {
-	ID string `json:"id"`
-}
-
-type responseError struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-}
-
-type incomplete struct {
-	Reason string `json:"reason"`
-}
-
-type responseUsage struct {
-	InputTokens   int             `json:"input_tokens"`
-	InputDetails  cachedTokens    `json:"input_tokens_details"`
-	OutputTokens  int             `json:"output_tokens"`
-	OutputDetails reasoningTokens `json:"output_tokens_details"`
-	TotalTokens   int             `json:"total_tokens"`
-}
-
-type reasoningTokens struct {
-	ReasoningTokens int `json:"reasoning_tokens"`
-}
-
-func newResponseShape(b activeRun, body *responseRequest) *responseShape {
-	s := &responseShape{
-		ID: responseID(b), Object: "response", CreatedAt: b.run.CreatedAt.Unix(), Status: "in_progress", Background: body.Background,
-		Model: body.Model, Output: []outputItem{}, ParallelToolCalls: body.ParallelToolCalls == nil || *body.ParallelToolCalls,
-		Conversation: responseOwner{conversationPrefix + string(b.run.SessionID)}, Store: true, Temperature: body.Temperature, TopP: body.TopP,
-		ToolChoice: cmp.Or(string(body.ToolChoice), "auto"), Tools: []any{}, Truncation: "disabled", Metadata: body.Metadata,
-	}
-	if body.Instructions != "" {
-		s.Instructions = &body.Instructions
-	}
-	if body.MaxOutputTokens != 0 {
-		s.MaxOutputTokens = &body.MaxOutputTokens
-	}
-	if body.PreviousResponseID != "" {
-		s.PreviousResponseID = &body.PreviousResponseID
-	}
-	if s.Metadata == nil {
-		s.Metadata = map[string]string{}
-	}
-	return s
-}
-
-// unfinished returns the response of a run that has not ended.
-func (s *responseShape) unfinished(run core.Run) responseShape {
-	out := *s
-	if run.Status == core.RunQueued {
-		out.Status = "queued"
-	}
-	return out
 }

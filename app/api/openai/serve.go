@@ -72,10 +72,11 @@ type answerMessage struct {
 }
 
 type usage struct {
-	PromptTokens     int          `json:"prompt_tokens"`
-	CompletionTokens int          `json:"completion_tokens"`
-	TotalTokens      int          `json:"total_tokens"`
-	PromptDetails    cachedTokens `json:"prompt_tokens_details"`
+	PromptTokens      int             `json:"prompt_tokens"`
+	CompletionTokens  int             `json:"completion_tokens"`
+	TotalTokens       int             `json:"total_tokens"`
+	PromptDetails     cachedTokens    `json:"prompt_tokens_details"`
+	CompletionDetails reasoningTokens `json:"completion_tokens_details"`
 }
 
 type cachedTokens struct {
@@ -86,7 +87,7 @@ type cachedTokens struct {
 func usageOf(u core.Usage) *usage {
 	return &usage{
 		PromptTokens: u.InputTokens, CompletionTokens: u.OutputTokens, TotalTokens: u.InputTokens + u.OutputTokens,
-		PromptDetails: cachedTokens{u.CacheReadTokens},
+		PromptDetails: cachedTokens{u.CacheReadTokens}, CompletionDetails: reasoningTokens{u.ReasoningTokens},
 	}
 }
 

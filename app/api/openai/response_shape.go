@@ -1,0 +1,113 @@
+package openai
+
+import (
+	"cmp"
+
+	"bobbin/app/core"
+)
+
+// responseShape is what all versions of a response have in common.
+type responseShape struct {
+	ID                 string            `json:"id"`
+	Object             string            `json:"object"`
+	CreatedAt          int64             `json:"created_at"`
+	Status             string            `json:"status"`
+	Background         bool              `json:"background"`
+	Error              *responseError    `json:"error"`
+	IncompleteDetails  *incomplete       `json:"incomplete_details"`
+	Instructions       *string           `json:"instructions"`
+	MaxOutputTokens    *int              `json:"max_output_tokens"`
+	Model              string            `json:"model"`
+	Output             []outputItem      `json:"output"`
+	ParallelToolCalls  bool              `json:"parallel_tool_calls"`
+	PreviousResponseID *string           `json:"previous_response_id"`
+	Conversation       responseOwner     `json:"conversation"`
+	Store              bool              `json:"store"`
+	Temperature        *float64          `json:"temperature"`
+	TopP               *float64          `json:"top_p"`
+	ToolChoice         any               `json:"tool_choice"` // a word, or the function that must be called
+	Tools              []responseTool    `json:"tools"`
+	Truncation         string            `json:"truncation"`
+	Usage              *responseUsage    `json:"usage"`
+	Metadata           map[string]string `json:"metadata"`
+}
+
+type responseOwner struct {
+	ID string `json:"id"`
+}
+
+type responseError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+type incomplete struct {
+	Reason string `json:"reason"`
+}
+
+type responseUsage struct {
+	InputTokens   int             `json:"input_tokens"`
+	InputDetails  cachedTokens    `json:"input_tokens_details"`
+	OutputTokens  int             `json:"output_tokens"`
+	OutputDetails reasoningTokens `json:"output_tokens_details"`
+	TotalTokens   int             `json:"total_tokens"`
+}
+
+type reasoningTokens struct {
+	ReasoningTokens int `json:"reasoning_tokens"`
+}
+
+// newResponseShape returns the response of a run as far as the run says it.
+func newResponseShape(b activeRun) *responseShape {
+	var options core.RunOptions
+	if b.run.Options != nil {
+		options = *b.run.Options
+	}
+	s := &responseShape{
+		ID: responseID(b), Object: "response", CreatedAt: b.run.CreatedAt.Unix(), Status: "in_progress", Model: b.run.Agent, Output: []outputItem{},
+		ParallelToolCalls: options.ParallelToolCalls == nil || *options.ParallelToolCalls, Conversation: responseOwner{conversationPrefix + string(b.run.SessionID)},
+		Store: true, Temperature: options.Temperature, TopP: options.TopP, ToolChoice: shownToolChoice(options.ToolChoice), Tools: []responseTool{},
+		Truncation: "disabled", Metadata: map[string]string{},
+	}
+	if b.run.Model != "" {
+		s.Model += "/" + b.run.Model
+	}
+	if options.Instructions != "" {
+		s.Instructions = &options.Instructions
+	}
+	if options.MaxOutputTokens != 0 {
+		s.MaxOutputTokens = &options.MaxOutputTokens
+	}
+	for _, t := range options.Tools {
+		s.Tools = append(s.Tools, responseTool{Type: "function", Name: t.Name, Description: t.Description, Parameters: t.Parameters, Strict: t.Strict})
+	}
+	return s
+}
+
+// addRequest adds what only the request says: it is not kept.
+func (s *responseShape) addRequest(body *responseRequest) {
+	s.Background = body.Background
+	if body.PreviousResponseID != "" {
+		s.PreviousResponseID = &body.PreviousResponseID
+	}
+	if body.Metadata != nil {
+		s.Metadata = body.Metadata
+	}
+}
+
+// shownToolChoice returns a tool choice as this API writes it.
+func shownToolChoice(c core.ToolChoice) any {
+	if name := c.Tool(); name != "" {
+		return responseTool{Type: "function", Name: name}
+	}
+	return cmp.Or(c, core.ToolChoiceWordAuto)
+}
+
+// unfinished returns the response of a run that has not ended.
+func (s *responseShape) unfinished(run core.Run) responseShape {
+	out := *s
+	if run.Status == core.RunQueued {
+		out.Status = "queued"
+	}
+	return out
+}
