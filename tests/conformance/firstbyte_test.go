@@ -17,6 +17,10 @@ import (
 	"bobbin/tests/dbtest"
 )
 
+// maxOverNative is how much later than natively the first word of a stream may come in another
+// protocol: of the fastest tenth, in the long form alone.
+const maxOverNative = time.Millisecond
+
 // How long the first word of an answer takes in each protocol, the native one beside them. MCP has
 // the answer when the run has ended, so a native turn that is waited for is beside it.
 func TestShowFirstByte(t *testing.T) {
@@ -81,6 +85,10 @@ func TestShowFirstByte(t *testing.T) {
 			row = append(row, took.Round(10*time.Microsecond).String(), (took - native).Round(10*time.Microsecond).String())
 		}
 		rows = append(rows, row)
+		fastest := turns / 10
+		if over := times[i][fastest] - times[p.native][fastest]; turns == long && p.native == 0 && over > maxOverNative {
+			t.Errorf("%s: the fastest tenth takes %s more than native, want at most %s", p.name, over, maxOverNative)
+		}
 	}
 	logTable(t, rows)
 }
