@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-counting show-concurrent show-background show-memories show-search show-growth show-crash show-takeover show-durability bench show-bench fault show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-feeds show-eval show-recall show-reviews show-refusals show-extract show-injection show-backlog show-slot show-privacy show-fallback show-garbage show-files show-files show-rights show-slack-edits show-slack-long show-slack-clients show-slack-sync show-slack-ack show-tools show-mcp show-dialects show-openai-whole show-dialects-cuts show-dialects-cost house pictures samples graph clean
+.PHONY: help build run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-counting show-concurrent show-background show-memories show-search show-growth show-crash show-takeover show-durability bench show-bench fault show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-feeds show-eval show-recall show-reviews show-attacks show-refusals show-extract show-injection show-backlog show-slot show-privacy show-fallback show-garbage show-files show-files show-rights show-slack-edits show-slack-long show-slack-clients show-slack-sync show-slack-ack show-tools show-mcp show-dialects show-openai-whole show-dialects-cuts show-dialects-cost house pictures samples graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -188,6 +188,9 @@ show-garbage: ## 408 bad and 100 good answers in four languages: which become th
 
 show-reviews: ## every finding of the reviews and the tests that hold it
 	go test ./tests/arch -v -count=1 -run '^TestShowReviews$$'
+
+show-attacks: ## the attacks of the security review on a server of 1 GiB: what each gets, memory, CPU
+	go test ./tests/commandline -v -count=1 -timeout=10m -run '^TestShowAttacks$$'
 
 show-tools: ## tools of one's own: MCP over both transports, HTTP, OpenAPI, a command, a client's tool with approvals; kill -9 of a server and of Bobbin in mid-call, 100 calls at once, servers that lie
 	BOBBIN_TEST_LONG=1 $(measure) '^TestShowTools$$'

@@ -1,0 +1,184 @@
+package commandline_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"bobbin/tests/apptest"
+	"bobbin/tests/jwttest"
+)
+
+// The keys of the server that is attacked. Nobody uses carl's before it matters.
+const (
+	aliceKey = "alice-5f1c0a9e7b3d2846f0a1b2c3"
+	bobKey   = "bob-8e2d4c6a1f3b5079e0d1c2b3a4"
+	carlKey  = "carl-9b7a5c3e1d2f4068a0b1c2d3"
+)
+
+// target is the server that is attacked, in a memory limit of 1 GiB.
+type target struct {
+	shell
+	url     string
+	pid     int
+	model   *stranger         // that the server's only model is at
+	users   []string          // tokens of three end users of alice
+	session map[string]string // by key
+	table   *apptest.Table
+	held    []net.Conn
+}
+
+func newTarget(t *testing.T) *target {
+	t.Helper()
+	signer, model := jwttest.NewSigner(t, "k", "ES256"), newStranger(t)
+	v := &target{model: model, session: map[string]string{}, table: apptest.NewTable("attacks of ../shared/reviews/security.md on a server of 1 GiB")}
+	v.shell = newShell(t, "BOBBIN_CONFIG=bobbin.yaml", "GOMEMLIMIT=921MiB", "OPENAI_API_KEY=sk-x", "OPENAI_BASE_URL="+model.URL+"/v1")
+	v.write(t, "bobbin.yaml", fmt.Sprintf(`default_llm: cheap
+titles: false
+models: [{name: cheap, provider: openai, model: gpt-4o-mini, input_price: 1, output_price: 1}]
+server: {trusted_proxies: [127.0.0.1/32]}
+auth:
+  required: true
+  keys: ["alice:%s", "bob:%s", "carl:%s"]
+  limits: [{key: alice, usd_per_day: 1}]
+  jwt: {jwks_url: %q, issuer: %q, audience: %q, owner: alice}
+`, aliceKey, bobKey, carlKey, jwttest.Serve(t, signer).URL, jwttest.Issuer, jwttest.Audience))
+	said := v.serve(t, "--addr", "127.0.0.1:0")
+	v.url, v.pid = said.URL, said.PID
+	if err := unix.Prlimit(v.pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: 1 << 30, Max: 1 << 30}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range []string{"eve", "kim", "max"} {
+		v.users = append(v.users, signer.User(t, user))
+	}
+	for _, key := range append([]string{aliceKey, bobKey}, v.users...) {
+		_, answer := v.send(t, key, "POST", "/sessions", "application/json", "{}")
+		v.session[key] = regexp.MustCompile(`"id":"([0-9a-f-]{36})"`).FindStringSubmatch(answer)[1]
+	}
+	return v
+}
+
+// messages returns the path of the messages in the session of who has the key.
+func (v *target) messages(key string) string { return "/sessions/" + v.session[key] + "/messages" }
+
+// send sends a request to the API, as a proxy for one address does, and returns the answer.
+func (v *target) send(t *testing.T, key, method, path, kind, body string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, v.url+"/api/v1"+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = http.Header{"Authorization": {"Bearer " + key}, "Content-Type": {kind}, "X-Forwarded-For": {"203.0.113.7"}}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Errorf("%s %s: %v", method, path, err)
+		return 0, err.Error()
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Errorf("%s %s: %v", method, path, err)
+	}
+	return response.StatusCode, string(answer)
+}
+
+// want sends a request and wants one of the statuses.
+func (v *target) want(t *testing.T, statuses, key, method, path, kind, body string) (status string) {
+	t.Helper()
+	code, answer := v.send(t, key, method, path, kind, body)
+	if status = strconv.Itoa(code); !strings.Contains(statuses, status) {
+		t.Errorf("%s %s: got %s %.200s, want %s", method, path, status, answer, statuses)
+	}
+	return status
+}
+
+// hold begins n requests of which all but the end comes, and returns how many were accepted.
+func (v *target) hold(t *testing.T, n int, key, path, kind, body string) int {
+	t.Helper()
+	accepted := 0
+	for range n {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(v.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.held = append(v.held, conn)
+		_, err = fmt.Fprintf(conn, "POST /api/v1%s HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", path, key, kind, len(body)+1, body)
+		if err != nil { // the server refused it and closed the connection
+			continue
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Millisecond)) // of a connection that is open
+		if _, err := conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+			accepted++
+		}
+	}
+	return accepted
+}
+
+// release ends what hold began.
+func (v *target) release() {
+	for _, conn := range v.held {
+		_ = conn.Close()
+	}
+	v.held = nil
+}
+
+// attack carries out one attack and adds its line to the table.
+func (v *target) attack(t *testing.T, name string, do func(t *testing.T) string) {
+	t.Helper()
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", v.pid), []byte("5"), 0) // without it the peak is that since the start
+	before, answer := v.cpu(t), ""
+	if !t.Run(name, func(t *testing.T) { defer v.release(); answer = do(t) }) {
+		answer = "REPRODUCED: " + answer
+	}
+	peak, _ := strconv.Atoi(v.status(t, "status", `VmHWM:\s+(\d+) kB`)[0])
+	if peak >= 512<<10 {
+		t.Errorf("%s: the server took %d MiB, want less than half of what it may", name, peak>>10)
+		answer = "REPRODUCED: " + answer
+	}
+	v.table.AddRow(name, answer, fmt.Sprintf("%d MiB", peak>>10), fmt.Sprintf("%.1f s", (v.cpu(t)-before).Seconds()))
+}
+
+// command carries out the attack of tests on the command line, which have controls of their own.
+func (v *target) command(t *testing.T, name string, tests ...func(*testing.T)) {
+	t.Helper()
+	answer := "nothing gets through"
+	if !t.Run(name, func(t *testing.T) {
+		for _, test := range tests {
+			t.Run("", test)
+		}
+	}) {
+		answer = "REPRODUCED"
+	}
+	v.table.AddRow(name, answer, "-", "-")
+}
+
+// status returns what the pattern captures in a file about the server's process.
+func (v *target) status(t *testing.T, file, pattern string) []string {
+	t.Helper()
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", v.pid, file))
+	found := regexp.MustCompile(pattern).FindStringSubmatch(string(raw))
+	if err != nil || found == nil {
+		t.Fatalf("the server is gone (%v):\n%s", err, v.read(t, "serve.log"))
+	}
+	return found[1:]
+}
+
+// cpu returns the processor time that the server has taken.
+func (v *target) cpu(t *testing.T) (sum time.Duration) {
+	t.Helper()
+	for _, ticks := range v.status(t, "stat", `\) \S(?: \S+){10} (\d+) (\d+) `) {
+		n, _ := strconv.Atoi(ticks)
+		sum += time.Duration(n) * 10 * time.Millisecond // Linux has 100 a second
+	}
+	return sum
+}
