@@ -195,10 +195,11 @@ func (a *App) buildServices(build Build, space handlers.Space) error {
 	}
 	a.files = wire.NewFiles(d, build.Program)
 	a.runs = wire.NewRuns(d, a.engine)
-	service := wire.NewChat(d, a.agents, a.engine, a.runs, a.files)
-	if a.slack, a.posts, err = wire.NewSlack(d, service, a.files, wire.NewTransfer(d, a.engine)); err != nil {
+	if d.Slack, err = wire.NewSlackClients(d.Config.Slack, d.Stores, d.Logger); err != nil {
 		return err
 	}
+	service := wire.NewChat(d, a.agents, a.engine, a.runs, a.files)
+	a.slack, a.posts = wire.NewSlack(d, service, a.files, wire.NewTransfer(d, a.engine))
 	a.purges = wire.NewPurge(d, service, a.slack, a.posts)
 	a.deletions = wire.NewDeletions(d, a.purges)
 	a.retention = wire.NewRetention(d, a.purges)

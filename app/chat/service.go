@@ -89,6 +89,9 @@ type Options struct {
 	DefaultAgent string        // of sessions that name none
 	Budget       llm.Budget    // nil = no limits
 	Observer     core.Observer // nil = none
+	// FindOrganization returns the organization of a workspace of Slack in which the app is installed,
+	// by itself or for the organization that is named; empty = none. nil = Slack is off.
+	FindOrganization func(ctx context.Context, organization, team string) (string, error)
 	// PrivateWebhooks allows webhooks whose address is not of the public internet.
 	PrivateWebhooks bool
 	Limits          Limits
@@ -118,7 +121,8 @@ type Service struct {
 	log          *slog.Logger
 	budget       llm.Budget
 	observer     core.Observer
-	private      bool // webhooks may go to private addresses
+	private      bool                                                                 // webhooks may go to private addresses
+	organization func(ctx context.Context, organization, team string) (string, error) // Options.FindOrganization
 	agentCache   *agentCache
 }
 
@@ -128,7 +132,7 @@ func New(o Options) *Service {
 		sessions: o.Sessions, messages: o.Messages, branches: o.Branches, aliases: o.Aliases, slack: o.Slack, webhooks: o.Webhooks, runs: o.Runs, events: o.Events, feed: o.Feed, work: o.Work,
 		agents: o.Agents, findModel: o.FindModel, counter: o.Counter, files: o.Files, keeper: o.Context, control: o.Control,
 		defaultAgent: o.DefaultAgent, limits: o.Limits.withDefaults(), log: o.Logger,
-		budget: o.Budget, observer: core.ObserverOrNone(o.Observer), private: o.PrivateWebhooks,
+		budget: o.Budget, observer: core.ObserverOrNone(o.Observer), private: o.PrivateWebhooks, organization: o.FindOrganization,
 		agentCache: newAgentCache(),
 	}
 }

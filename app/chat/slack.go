@@ -30,8 +30,9 @@ func (s *Service) SlackThread(ctx context.Context, tenant core.Tenant, session c
 }
 
 // AttachSlack attaches a session to a thread of Slack, or changes the mode of its thread. The
-// thread shows what happens from then on. Without a mode the thread follows the session.
-// ErrConflict if the thread or the session is attached to another one.
+// thread shows what happens from then on. Without a mode the thread follows the session. ErrInvalid
+// if Slack is off, or the app not installed in the workspace; ErrConflict if the thread or the
+// session is attached to another one.
 func (s *Service) AttachSlack(ctx context.Context, tenant core.Tenant, t core.SlackThread) (core.SlackThread, error) {
 	t.Owner, t.Mode = tenant.Owner, cmp.Or(t.Mode, core.SlackToSlack)
 	var f faults
@@ -53,11 +54,16 @@ func (s *Service) AttachSlack(ctx context.Context, tenant core.Tenant, t core.Sl
 		return core.SlackThread{}, err
 	}
 	known, err := s.slack.OfSession(ctx, tenant, t.SessionID)
-	if err == nil && known == t {
-		return t, nil
-	}
 	if err != nil && !errors.Is(err, core.ErrNotFound) {
 		return core.SlackThread{}, err
+	}
+	if known.Team == t.Team { // only the mode may be new
+		t.Enterprise = known.Enterprise
+	} else if t.Enterprise, err = s.findOrganization(ctx, tenant, t); err != nil {
+		return core.SlackThread{}, err
+	}
+	if known == t {
+		return t, nil
 	}
 	if err := s.BindSlack(ctx, t); err != nil {
 		return core.SlackThread{}, err
@@ -68,6 +74,17 @@ func (s *Service) AttachSlack(ctx context.Context, tenant core.Tenant, t core.Sl
 	}
 	s.feed.Publish(context.WithoutCancel(ctx), events)
 	return thread, nil
+}
+
+// findOrganization returns the organization of the thread's workspace, in which the app must be installed.
+func (s *Service) findOrganization(ctx context.Context, tenant core.Tenant, t core.SlackThread) (string, error) {
+	if _, err := s.sessions.Get(ctx, tenant, t.SessionID); err != nil {
+		return "", err
+	}
+	if s.organization == nil {
+		return "", core.Errorf(core.ErrInvalid, "Slack is off: set slack.bot_token or slack.client_id, then attach sessions to threads")
+	}
+	return s.organization(ctx, t.Enterprise, t.Team)
 }
 
 // BindSlack binds a thread of Slack to its session, as a core.SlackThreadStore does.

@@ -1,6 +1,7 @@
 package chat_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -15,7 +16,8 @@ import (
 	"bobbin/tests/dbtest"
 )
 
-// A session is attached to a thread, its mode changed, and detached. Ids that Slack does not
+// A session is attached to a thread, with the organization of its workspace, its mode changed, and
+// detached; not while Slack is off. Ids that Slack does not
 // have are refused.
 func TestAttachSlack(t *testing.T) {
 	t.Parallel()
@@ -23,14 +25,20 @@ func TestAttachSlack(t *testing.T) {
 		sessions := repositories.NewSessions(d.Gorm)
 		stored := repositories.NewEvents(d.Gorm)
 		feed := events.New(events.NewLocal(0), stored, slog.New(slog.DiscardHandler))
-		h := chat.New(chat.Options{Sessions: sessions, Slack: repositories.NewSlackThreads(d.Gorm), Counter: counter{}, Feed: feed})
+		o := chat.Options{Sessions: sessions, Slack: repositories.NewSlackThreads(d.Gorm), Counter: counter{}, Feed: feed}
+		off := chat.New(o)
+		o.FindOrganization = func(context.Context, string, string) (string, error) { return "E1A", nil }
+		h := chat.New(o)
 		session, err := sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "assistant"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		tenant, thread := core.Tenant{Owner: "ann"}, core.SlackThread{SessionID: session.ID, Team: "T1A", Channel: "C1A", Thread: "1700000000.000100"}
+		if _, err := off.AttachSlack(t.Context(), tenant, thread); !errors.Is(err, core.ErrInvalid) {
+			t.Errorf("Slack is off: got error %v, want ErrInvalid", err)
+		}
 		want := thread
-		want.Owner, want.Mode = "ann", core.SlackToSlack
+		want.Owner, want.Mode, want.Enterprise = "ann", core.SlackToSlack, "E1A"
 		for range 2 {
 			if got, err := h.AttachSlack(t.Context(), tenant, thread); err != nil || got != want {
 				t.Fatalf("got %+v (%v), want %+v", got, err, want)
@@ -64,7 +72,7 @@ func TestAttachSlack(t *testing.T) {
 			}
 			told = append(told, string(data))
 		}
-		place := `{"session_id":"` + string(session.ID) + `","team":"T1A","channel":"C1A","thread":"1700000000.000100","mode":`
+		place := `{"session_id":"` + string(session.ID) + `","enterprise":"E1A","team":"T1A","channel":"C1A","thread":"1700000000.000100","mode":`
 		if wantTold := []string{place + `"to_slack"}`, place + `"two_way"}`, "null"}; err != nil || !slices.Equal(told, wantTold) {
 			t.Errorf("got the events %q (%v), want %q", told, err, wantTold)
 		}

@@ -122,6 +122,20 @@ func (c *Clients) of(ctx context.Context, enterprise, team string) (*client, err
 	return e.client, nil
 }
 
+// FindOrganization returns the organization of a workspace in which the app is installed, by itself
+// or for the organization that is named; empty = it belongs to none. ErrInvalid if the app is not
+// installed there, ErrUnavailable if Slack does not say.
+func (c *Clients) FindOrganization(ctx context.Context, organization, team string) (string, error) {
+	api, err := c.of(ctx, organization, team)
+	switch {
+	case errors.Is(err, errNotInstalled):
+		return "", core.Errorf(core.ErrInvalid, "the app is not installed in the workspace %s of Slack; if it is installed for an organization, name that, too (enterprise)", team)
+	case err != nil:
+		return "", &core.Error{Kind: core.ErrUnavailable, Err: err, Message: "Slack does not say whether the app is installed in the workspace; try again later"}
+	}
+	return api.me.EnterpriseID, nil
+}
+
 // forget lets the next call find out whether the token is still good.
 func (c *Clients) forget(enterprise, team string) {
 	e := c.entry(enterprise, team)

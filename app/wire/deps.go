@@ -13,6 +13,7 @@ import (
 	"bobbin/app/db/repositories"
 	"bobbin/app/events"
 	"bobbin/app/runs"
+	"bobbin/app/slack"
 	"bobbin/app/telemetry"
 )
 
@@ -31,8 +32,9 @@ type Deps struct {
 	Models      Models
 	Budget      *runs.Budget
 	Telemetry   *telemetry.Telemetry
-	Labels      *Labels // of metrics; nil where nobody reads them
-	Worker      string  // names this process in leases
+	Labels      *Labels        // of metrics; nil where nobody reads them
+	Slack       *slack.Clients // nil = Slack is off
+	Worker      string         // names this process in leases
 }
 
 // Stores are the repositories over one database.

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"log/slog"
 
 	"bobbin/app/blobs"
@@ -11,27 +12,38 @@ import (
 	"bobbin/app/slack"
 )
 
+// NewSlackClients builds the clients of workspaces of Slack; nil if Slack is off.
+func NewSlackClients(settings config.Slack, stores Stores, log *slog.Logger) (*slack.Clients, error) {
+	if !settings.Enabled() {
+		return nil, nil
+	}
+	return slack.NewClients(settings, stores.SlackInstallations, log)
+}
+
+// findOrganization returns chat.Options.FindOrganization; nil if Slack is off.
+func findOrganization(clients *slack.Clients) func(context.Context, string, string) (string, error) {
+	if clients == nil {
+		return nil
+	}
+	return clients.FindOrganization
+}
+
 // NewSlack builds what takes in messages of Slack, and what posts to its threads; nil if Slack
 // is off. The feed names the sessions in which something happens.
-func NewSlack(d Deps, service *chat.Service, files *blobs.Service, history *transfer.Service) (*slack.Service, *slack.Outbox, error) {
-	settings := d.Config.Slack
-	if !settings.Enabled() {
-		return nil, nil, nil
-	}
-	clients, err := slack.NewClients(settings, d.Stores.SlackInstallations, d.Logger)
-	if err != nil {
-		return nil, nil, err
+func NewSlack(d Deps, service *chat.Service, files *blobs.Service, history *transfer.Service) (*slack.Service, *slack.Outbox) {
+	if d.Slack == nil {
+		return nil, nil
 	}
 	in := slack.New(slack.Options{
-		Settings: settings, Clients: clients, Chat: service, Transfer: history, Files: files, Inbox: d.Stores.SlackInbox, Threads: d.Stores.SlackThreads,
+		Settings: d.Config.Slack, Clients: d.Slack, Chat: service, Transfer: history, Files: files, Inbox: d.Stores.SlackInbox, Threads: d.Stores.SlackThreads,
 		Posts: d.Stores.SlackPosts, Sessions: d.Stores.Sessions, Runs: d.Stores.Runs, Worker: d.Worker, Observer: d.Telemetry, Logger: d.Logger,
 	})
 	out := slack.NewOutbox(slack.OutboxOptions{
 		Threads: d.Stores.SlackThreads, Posts: d.Stores.SlackPosts, Sessions: d.Stores.Sessions, Messages: d.Stores.Messages, Feed: d.Feed,
-		Clients: clients, Worker: d.Worker, Logger: d.Logger,
+		Clients: d.Slack, Worker: d.Worker, Logger: d.Logger,
 	})
 	d.Feed.NotifySessions(out.Wakeups())
-	return in, out, nil
+	return in, out
 }
 
 // addSlack lets a purge also remove posts from Slack, and names from memory. In and out are nil if
@@ -49,11 +61,8 @@ func addSlack(o purge.Options, in *slack.Service, out *slack.Outbox) purge.Optio
 // newOfflineOutbox builds what removes posts from Slack in a process that does not serve; nil if
 // Slack is off.
 func newOfflineOutbox(settings config.Slack, stores Stores, log *slog.Logger) (*slack.Outbox, error) {
-	if !settings.Enabled() {
-		return nil, nil
-	}
-	clients, err := slack.NewClients(settings, stores.SlackInstallations, log)
-	if err != nil {
+	clients, err := NewSlackClients(settings, stores, log)
+	if clients == nil || err != nil {
 		return nil, err
 	}
 	return slack.NewOutbox(slack.OutboxOptions{Threads: stores.SlackThreads, Posts: stores.SlackPosts, Clients: clients, Logger: log}), nil

@@ -19,6 +19,7 @@ import (
 	"bobbin/app"
 	"bobbin/app/api/handlers"
 	"bobbin/app/core/config"
+	"bobbin/app/slack/fakeslack"
 	"bobbin/tests/document"
 	"bobbin/tests/jwttest"
 	"bobbin/tests/provider"
@@ -33,7 +34,21 @@ type world struct {
 	dir  string // its data folder
 	log  *warnings
 
-	signer *jwttest.Signer // of the tokens of ada's end users
+	signer    *jwttest.Signer // of the tokens of ada's end users
+	slackTeam string          // the workspace of Slack in which the app is installed
+}
+
+// startSlack starts a Slack in which the app is installed.
+func (w *world) startSlack(cfg *config.Config) {
+	w.t.Helper()
+	s, err := fakeslack.New(fakeslack.Options{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = s.Close() })
+	workspace := s.AddWorkspace("acme")
+	w.slackTeam = workspace.ID
+	cfg.Slack.Owner, cfg.Slack.BotToken, cfg.Slack.SigningSecret, cfg.Slack.APIURL = "ada", config.NewSecret(workspace.Install()), config.NewSecret("signing-secret"), s.APIURL()
 }
 
 // owner is who has a key, and what is theirs.
@@ -66,6 +81,7 @@ func newWorld(t testing.TB, url string) *world {
 	cfg.Limits.RequestsPerSecond, cfg.Limits.UserRequests, cfg.Limits.GuessesPerMinute = 0, 0, 0 // there are many
 	cfg.Limits.WaitTime, cfg.Limits.ShutdownGrace = 5*time.Second, time.Second
 	w := &world{t: t, doc: load(t), dir: cfg.DataDir, log: &warnings{}, signer: signer}
+	w.startSlack(&cfg)
 	ctx, cancel := context.WithCancel(context.Background())
 	built, err := app.New(ctx, cfg, handlers.Build{Version: "test"}, slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelError})))
 	if err != nil {
@@ -225,7 +241,7 @@ func (w *world) furnish(o *owner) *owner {
 	w.must(o, "POST", at+"/summarize", nil)
 	o.ids.add("memory", w.must(o, "POST", "/api/v1/memories", map[string]any{"content": o.marker + " remembers"})["id"].(string))
 	if o.isKey() {
-		w.must(o, "PUT", at+"/slack", map[string]any{"team": "T" + strings.ToUpper(o.name), "channel": "C1A", "thread": "1700000000.000100"})
+		w.must(o, "PUT", at+"/slack", map[string]any{"team": w.slackTeam, "channel": "C" + strings.ToUpper(o.name), "thread": "1700000000.000100"})
 		w.must(o, "PUT", "/api/v1/webhook", map[string]any{"url": "https://hooks.example.com/" + o.marker})
 	}
 	o.ids.add("blob", w.must(o, "POST", "/api/v1/blobs", fileForm(w.t, "note.txt", o.marker+" wrote this down"))["id"].(string))

@@ -2,6 +2,7 @@ package slack_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -241,6 +242,9 @@ func TestSlackThreadJoinsOrganization(t *testing.T) {
 		}
 		w.ws.Uninstall()
 		w.ws.JoinOrganization("E1")
+		if _, err := w.house.AttachSlack(t.Context(), core.SlackThread{SessionID: w.sessionOf(t, begun), Team: "T0OTHER", Channel: "C1", Thread: begun}); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), "not installed") {
+			t.Errorf("a workspace without the app: got error %v, want one that says so", err)
+		}
 		w.installApp(t, w.alice.ApproveForOrganization)
 		for _, root := range []string{begun, attached} {
 			w.post(t, w.alice, root, "and its size?")
