@@ -20,7 +20,7 @@ func (p *program) slackCommand() *cobra.Command {
 }
 
 func (p *program) slackManifestCommand() *cobra.Command {
-	email := false
+	var o slack.ManifestOptions
 	cmd := &cobra.Command{
 		Use: "manifest [address]", Short: "Print the manifest of a Slack app for this Bobbin",
 		Long: "Prints the manifest to paste at https://api.slack.com/apps under \"From a manifest\". With the public\n" +
@@ -29,14 +29,17 @@ func (p *program) slackManifestCommand() *cobra.Command {
 		Example: "  bobbin slack manifest\n  bobbin slack manifest https://bobbin.example.org",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			manifest, err := slack.Manifest(firstOf(args), email)
+			o.Address = firstOf(args)
+			manifest, err := slack.Manifest(o)
 			if err == nil {
 				_, err = fmt.Fprintf(p.Out, "%s\n", manifest)
 			}
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&email, "email", false, "with the scope for slack.link_by_email")
+	cmd.Flags().BoolVar(&o.Email, "email", false, "with the scope for slack.link_by_email")
+	cmd.Flags().BoolVar(&o.Organization, "organization", false, "for an app that is installed for a whole organization (Enterprise Grid); needs slack.client_id")
+	cmd.Flags().BoolVar(&o.Rotation, "rotation", false, "with tokens that expire; needs slack.client_id")
 	return cmd
 }
 

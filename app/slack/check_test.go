@@ -61,7 +61,7 @@ func TestCheck(t *testing.T) {
 func TestManifest(t *testing.T) {
 	t.Parallel()
 	for address, urls := range map[string]int{"": 0, "https://bobbin.example.org/": 6} {
-		data, err := slack.Manifest(address, true)
+		data, err := slack.Manifest(slack.ManifestOptions{Address: address, Email: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,6 +75,26 @@ func TestManifest(t *testing.T) {
 		}
 		if got := strings.Count(string(data), `"https://bobbin.example.org/slack/`); got != urls || read.Settings.SocketMode != (urls == 0) || !strings.Contains(string(data), "users:read.email") {
 			t.Errorf("%q: got %d request URLs, want %d:\n%s", address, got, urls, data)
+		}
+	}
+}
+
+// The manifest allows an installation for an organization, and tokens that expire, if that is wanted.
+func TestManifestOptions(t *testing.T) {
+	t.Parallel()
+	for _, want := range []slack.ManifestOptions{{}, {Organization: true}, {Rotation: true}} {
+		var got struct {
+			Settings struct {
+				Organization bool `json:"org_deploy_enabled"`
+				Rotation     bool `json:"token_rotation_enabled"`
+			} `json:"settings"`
+		}
+		data, err := slack.Manifest(want)
+		if err == nil {
+			err = json.Unmarshal(data, &got)
+		}
+		if err != nil || got.Settings.Organization != want.Organization || got.Settings.Rotation != want.Rotation {
+			t.Errorf("%+v: got %+v, %v", want, got, err)
 		}
 	}
 }

@@ -33,11 +33,18 @@ func subscribedEvents() []string {
 	}
 }
 
-// Manifest returns the manifest of a Slack app for a Bobbin at the address, as JSON; without an
-// address for Socket Mode. With email it may read e-mail addresses.
-func Manifest(address string, email bool) ([]byte, error) {
-	address = strings.TrimSuffix(address, "/")
-	oauth := map[string]any{"scopes": map[string]any{"bot": neededScopes(email)}}
+// ManifestOptions are what a Slack app is made for.
+type ManifestOptions struct {
+	Address      string // of Bobbin; empty = Socket Mode
+	Email        bool   // it may read e-mail addresses
+	Organization bool   // it can be installed for a whole organization
+	Rotation     bool   // its tokens expire
+}
+
+// Manifest returns the manifest of a Slack app as JSON.
+func Manifest(o ManifestOptions) ([]byte, error) {
+	address := strings.TrimSuffix(o.Address, "/")
+	oauth := map[string]any{"scopes": map[string]any{"bot": neededScopes(o.Email)}}
 	if address != "" {
 		oauth["redirect_urls"] = []string{address + CallbackPath}
 	}
@@ -65,7 +72,7 @@ func Manifest(address string, email bool) ([]byte, error) {
 		"oauth_config": oauth,
 		"settings": map[string]any{
 			"event_subscriptions": events, "interactivity": interactivity, "socket_mode_enabled": address == "",
-			"org_deploy_enabled": false, "token_rotation_enabled": false,
+			"org_deploy_enabled": o.Organization, "token_rotation_enabled": o.Rotation,
 		},
 	}, "", "  ")
 }
