@@ -10,7 +10,7 @@ import (
 // RequiredScopes returns the scopes that the bot token needs.
 func RequiredScopes() []string {
 	return []string{
-		"app_mentions:read", "assistant:write", "channels:history", "channels:read", "chat:write", "chat:write.customize", "commands", "files:read", "groups:history",
+		"app_mentions:read", "assistant:write", "channels:history", "channels:read", "chat:write", "commands", "files:read", "groups:history",
 		"groups:read", "im:history", "im:read", "im:write", "mpim:history", "mpim:read", "users:read",
 	}
 }
