@@ -73,7 +73,7 @@ func TestAttachSlack(t *testing.T) {
 			told = append(told, string(data))
 		}
 		place := `{"session_id":"` + string(session.ID) + `","enterprise":"E1A","team":"T1A","channel":"C1A","thread":"1700000000.000100","mode":`
-		if wantTold := []string{place + `"to_slack"}`, place + `"two_way"}`, "null"}; err != nil || !slices.Equal(told, wantTold) {
+		if wantTold := []string{place + `"to_slack"}`, place + `"two_way"}`, "{}"}; err != nil || !slices.Equal(told, wantTold) {
 			t.Errorf("got the events %q (%v), want %q", told, err, wantTold)
 		}
 	})

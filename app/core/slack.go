@@ -40,19 +40,30 @@ type SlackThread struct {
 }
 
 // SlackChange says that a session was attached to a thread of Slack, that the mode changed, or that
-// it was detached: JSON null. Zero = no change.
+// it was detached: an empty JSON object. Zero = no change.
 type SlackChange struct {
 	Changed bool
 	Thread  *SlackThread // nil = detached
 }
 
-// MarshalJSON returns the thread, or null.
-func (c SlackChange) MarshalJSON() ([]byte, error) { return json.Marshal(c.Thread) }
+// MarshalJSON returns the thread, or an empty object.
+func (c SlackChange) MarshalJSON() ([]byte, error) {
+	if c.Thread == nil {
+		return []byte("{}"), nil
+	}
+	return json.Marshal(c.Thread)
+}
 
-// UnmarshalJSON reads the thread, or null.
+// UnmarshalJSON reads the thread, or an empty object.
 func (c *SlackChange) UnmarshalJSON(data []byte) error {
-	c.Changed = true
-	return json.Unmarshal(data, &c.Thread)
+	var t SlackThread
+	if err := json.Unmarshal(data, &t); err != nil {
+		return err
+	}
+	if c.Changed = true; t != (SlackThread{}) {
+		c.Thread = &t
+	}
+	return nil
 }
 
 // SlackThreadStatus is a thread and what is wrong with its posts.

@@ -79,6 +79,9 @@ func TestPage(t *testing.T) {
 	if got := <-next; !strings.Contains(got, "an answer") {
 		t.Errorf("got %.300s, want the answer", got)
 	}
+	if _, err := w.client.SetAgentSessionStatus(slack.AgentSessionSetStatusParameters{ChannelID: "C1", ThreadTS: root.TS, Status: slack.AgentSessionStatusProcessing}); err != nil {
+		t.Fatal(err)
+	}
 	for _, body := range []map[string]string{
 		{"act": "edit", "ts": root.TS, "text": "changed"}, {"act": "stop", "ts": root.TS}, {"act": "dm"}, {"act": "command", "text": "/context now"}, {"act": "delete", "ts": root.TS},
 	} {
