@@ -2,9 +2,11 @@ package cli_test
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,7 +26,8 @@ type remote struct {
 func startRemote(t *testing.T) remote {
 	t.Helper()
 	flags := folder(t)
-	code, out, errs := run(t, "", append([]string{"keys", "create", "web", "--owner", "ada"}, flags...)...)
+	agentsOf(t, flags, map[string]string{"careful.yaml": "name: careful\nsystem_prompt: You ask.\ntools: [calculator]\ntool_settings: {calculator: {approval: always}}\n"})
+	code, out, errs := run(t, "", append([]string{"keys", "create", "web", "--owner", "ada", "--scopes", "read,write,export"}, flags...)...)
 	key := strings.TrimSpace(strings.Split(out+"\n\n", "\n")[1])
 	if code != 0 || key == "" {
 		t.Fatalf("keys create: %d, %q, %q", code, out, errs)
@@ -43,10 +46,117 @@ func startRemote(t *testing.T) remote {
 }
 
 // changing is what differs from run to run.
-var changing = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?)?|\d+(\.\d+)? ?(ms|µs|s)\b|127\.0\.0\.1:\d+`)
+var changing = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?)?|\d+(\.\d+)? ?(ms|µs|s)\b|127\.0\.0\.1:\d+|[\d,]+ bytes`)
 
 // columns are as far apart as what changes is wide.
 var columns = regexp.MustCompile(` {2,}`)
+
+// recorder calls the program on a remote server, and records what it says.
+type recorder struct {
+	remote
+	t       *testing.T
+	session string // its id is ID in the record
+	text    strings.Builder
+}
+
+// prefix is how much of the session's id some commands name, in bytes.
+const prefix = 24
+
+// call records a command and returns its standard output.
+func (r *recorder) call(want int, input string, args ...string) string {
+	r.t.Helper()
+	out, errs := r.silently(want, input, args...)
+	said := strings.NewReplacer(r.session, "ID", r.session[:prefix], "ID").Replace(strings.Join(args, " ")) + "\n" + out + errs
+	said = strings.NewReplacer(r.file, "KEYFILE", filepath.Dir(r.file), "FOLDER").Replace(said)
+	r.text.WriteString("$ bobbin " + columns.ReplaceAllString(changing.ReplaceAllString(said, "…"), "  ") + "\n")
+	return out
+}
+
+// silently calls the program without recording it.
+func (r *recorder) silently(want int, input string, args ...string) (out, errs string) {
+	r.t.Helper()
+	code, out, errs := run(r.t, input, append(args, "--url", r.url, "--key", "@"+r.file)...)
+	if code != want {
+		r.t.Fatalf("%q: got %d, %q, %q; want %d", args, code, out, errs, want)
+	}
+	return out, errs
+}
+
+// firstID matches the id at the beginning of a list.
+var firstID = regexp.MustCompile(`(?m)^[0-9a-f-]{36}`)
+
+// newestSession makes the session that was used last the one of the record.
+func (r *recorder) newestSession() {
+	r.t.Helper()
+	out, _ := r.silently(0, "", "sessions", "list")
+	r.session = firstID.FindString(out)
+}
+
+// talks records conversations and what they leave behind.
+func (r *recorder) talks() {
+	r.call(0, "", "sessions", "list")
+	if out := r.call(0, "", "ask", "my", "name", "is", "Ada"); !strings.Contains(out, "in our conversation now") || strings.Contains(out, "messages in history") {
+		r.t.Errorf("ask: got %q, want the answer only", out)
+	}
+	r.call(0, "What is my name?\n", "ask", "--last")
+	r.session = firstID.FindString(r.call(0, "", "sessions", "list"))
+	r.call(0, "What is 19 * 23?\n/model\n/context\n", "chat", "--session", r.session[:prefix], "-")
+	for _, args := range [][]string{
+		{"sessions", "show", r.session}, {"context", r.session}, {"context", "plan", r.session, "--policy", "sliding"}, {"context", "prompt", r.session}, {"context", "message", r.session, "1"},
+		{"summary", "list", r.session}, {"runs", "list", r.session}, {"search", "name"}, {"usage"}, {"sessions", "fork", r.session}, {"sessions", "export", r.session, "--format", "markdown"},
+	} {
+		r.call(0, "", args...)
+	}
+	r.call(0, `{"role":"user","content":"hello"}`, "import", "-", "--title", "imported")
+	r.call(0, "hello\n/retry\n/search 19\n/new\nWhat is 2 + 2?\n", "chat", "-")
+	const link = "https://acme.slack.com/archives/C012345/p1700000000000100"
+	r.call(0, "", "sessions", "attach", r.session, link, "--team", "T012345")
+	r.call(0, "", "sessions", "detach", r.session)
+}
+
+// decides records what becomes of runs that wait for a person.
+func (r *recorder) decides() {
+	for _, verb := range []string{"approve", "deny", "cancel"} {
+		r.silently(1, "What is 17 * 23?", "chat", "careful")
+		r.newestSession()
+		out, _ := r.silently(0, "", "runs", "list", r.session)
+		id := firstID.FindString(out)
+		if verb == "approve" {
+			r.call(0, "", "runs", "show", id)
+		}
+		args := []string{"runs", verb, id}
+		if verb == "cancel" {
+			args = append(args, "--wait")
+		}
+		r.call(0, "", args...)
+	}
+}
+
+// summarizes records what can be done with a summary.
+func (r *recorder) summarizes() {
+	input := "my dog is called Rex\n"
+	for i := range 6 {
+		input += fmt.Sprintf("note %d: the pump in hall three reported a deviation of %d microns again\n", i, 40+i)
+	}
+	r.silently(0, input+"/summarize\n", "chat", "-")
+	r.newestSession()
+	r.call(0, "", "summary", "show", r.session)
+	r.call(0, "Rex is a dog.", "summary", "edit", r.session)
+	for _, args := range []string{"diff", "undo", "list"} {
+		r.call(0, "", "summary", args, r.session)
+	}
+	r.call(0, "", "summary", "restore", r.session, "0")
+}
+
+// remembers records memories, and the export of their user.
+func (r *recorder) remembers() {
+	r.call(0, "", "memories", "add", "Ada likes tea", "--user", "u")
+	r.call(0, "", "memories", "search", "tea", "--user", "u")
+	id := firstID.FindString(r.call(0, "", "memories", "list", "--user", "u"))
+	r.call(1, "", "memories", "reindex") // of all owners: on the server
+	r.call(0, "", "users", "export", "u", "-o", filepath.Join(filepath.Dir(r.file), "u.zip"))
+	r.call(0, "", "memories", "delete", id)
+}
 
 // All commands that talk to a server do so from another machine, with a key that no
 // command line shows; what they said is recorded.
@@ -55,40 +165,19 @@ var columns = regexp.MustCompile(` {2,}`)
 // Finding: users-A38
 func TestRemoteServer(t *testing.T) {
 	t.Parallel()
-	r := startRemote(t)
-	var record strings.Builder
-	const prefix = 24
-	session := strings.Repeat("-", 36)
-	call := func(want int, input string, args ...string) string {
-		t.Helper()
-		code, out, errs := run(t, input, append(args, "--url", r.url, "--key", "@"+r.file)...)
-		if code != want {
-			t.Fatalf("%q: got %d, %q, %q; want %d", args, code, out, errs, want)
-		}
-		said := strings.NewReplacer(session, "ID", session[:prefix], "ID").Replace(strings.Join(args, " ")) + "\n" + out + errs
-		record.WriteString("$ bobbin " + columns.ReplaceAllString(changing.ReplaceAllString(strings.ReplaceAll(said, r.file, "KEYFILE"), "…"), "  ") + "\n")
-		return out
+	r := recorder{remote: startRemote(t), t: t, session: strings.Repeat("-", 36)}
+	r.talks()
+	r.decides()
+	r.summarizes()
+	r.remembers()
+	r.call(1, "", "sessions", "show", "nothing")
+	for _, local := range []string{"keys list", "agents list", "agents show assistant"} {
+		r.call(1, "", strings.Fields(local)...)
 	}
-	call(0, "", "sessions", "list")
-	if out := call(0, "", "ask", "my", "name", "is", "Ada"); !strings.Contains(out, "in our conversation now") || strings.Contains(out, "messages in history") {
-		t.Errorf("ask: got %q, want the answer only", out)
-	}
-	call(0, "What is my name?\n", "ask", "--last")
-	session = regexp.MustCompile(`(?m)^[0-9a-f-]{36}`).FindString(call(0, "", "sessions", "list"))
-	call(0, "What is 19 * 23?\n/model\n/context\n", "chat", "--session", session[:prefix], "-")
-	for _, args := range [][]string{
-		{"sessions", "show", session}, {"context", session}, {"context", "plan", session, "--policy", "sliding"}, {"context", "prompt", session}, {"context", "message", session, "1"},
-		{"summary", "list", session}, {"runs", "list", session}, {"search", "name"}, {"memories", "add", "Ada likes tea", "--user", "u"}, {"memories", "search", "tea", "--user", "u"},
-		{"usage"}, {"sessions", "fork", session}, {"sessions", "export", session, "--format", "markdown"},
-	} {
-		call(0, "", args...)
-	}
-	call(1, "", "sessions", "show", "nothing")
-	call(1, "", "keys", "list")
 	golden := filepath.Join("testdata", "remote.txt")
 	// Messages of one speaker have one heading, unless a minute has passed between them.
 	again := regexp.MustCompile(`(?m)(^## Assistant · …\n\n(?:[^#\n].*\n|\n)+?)## Assistant · …\n\n`)
-	text := again.ReplaceAllString(record.String(), "$1")
+	text := again.ReplaceAllString(r.text.String(), "$1")
 	if *refresh {
 		if err := os.WriteFile(golden, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -100,6 +189,47 @@ func TestRemoteServer(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(want), text); diff != "" {
 		t.Errorf("recorded (-want +got):\n%s", diff)
+	}
+}
+
+// listedCommand matches a command in the help of its parent.
+var listedCommand = regexp.MustCompile(`(?m)^  ([a-z]+) `)
+
+// leafCommands returns the commands below a command that do something themselves.
+func leafCommands(t *testing.T, parent ...string) []string {
+	t.Helper()
+	code, out, _ := run(t, "", append(parent, "--help")...)
+	if code != 0 {
+		t.Fatalf("%q --help: got %d", parent, code)
+	}
+	_, rest, isGroup := strings.Cut(out, "Available Commands:\n")
+	list, _, _ := strings.Cut(rest, "\n\n")
+	leaves := []string{}
+	for _, m := range listedCommand.FindAllStringSubmatch(list, -1) {
+		leaves = append(leaves, leafCommands(t, append(slices.Clone(parent), m[1])...)...)
+	}
+	if !isGroup || strings.Contains(out, "bobbin "+strings.Join(parent, " ")+" <") {
+		leaves = append(leaves, strings.Join(parent, " "))
+	}
+	return leaves
+}
+
+// Every command is in the record of the remote server, or refuses --url, or needs neither a server
+// nor a folder.
+func TestEveryCommandIsRecorded(t *testing.T) {
+	t.Parallel()
+	recorded, err := os.ReadFile(filepath.Join("testdata", "remote.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	needless := []string{"serve", "completion", "help", "version", "dev", "keys new", "slack manifest"}
+	for _, leaf := range leafCommands(t) {
+		begins := func(command string) bool { return strings.HasPrefix(leaf+" ", command+" ") }
+		refuses := func(command string) bool { return strings.HasPrefix(command+" ", leaf+" ") }
+		isRecorded := strings.Contains(string(recorded), "\n$ bobbin "+leaf+" ") || strings.Contains(string(recorded), "$ bobbin "+leaf+"\n")
+		if !isRecorded && !slices.ContainsFunc(needless, begins) && !slices.ContainsFunc(localCommands, refuses) {
+			t.Errorf("%s is neither recorded nor in localCommands", leaf)
+		}
 	}
 }
 
@@ -130,17 +260,21 @@ func TestRemoteMistakes(t *testing.T) {
 	}
 }
 
+// localCommands are commands that work on this machine.
+var localCommands = []string{
+	"keys list", "keys create web", "keys revoke web", "keys check bob_x", "audit", "deliveries list", "users purge ada --yes", "sessions purge --archived-before 2026-01-31 --yes",
+	"migrate", "search reindex", "doctor", "config show", "config show --agent assistant", "backup copy.db", "agents reload",
+	"agents list", "agents show assistant", "agents check", "mcp list", "mcp call files read", "graph", "eval context --sample coding", "eval recall --sample",
+	"deliveries retry x", "slack check", "tokens hello",
+}
+
 // With a server in the environment no command works on a second database without a word.
 //
 // Finding: users-A24
 func TestServerOfTheEnvironment(t *testing.T) {
 	t.Setenv("BOBBIN_URL", "http://127.0.0.1:1")
 	t.Chdir(t.TempDir())
-	for _, args := range []string{
-		"keys list", "keys create web", "keys revoke web", "keys check bob_x", "audit", "deliveries list", "users purge ada --yes", "sessions purge --archived-before 2026-01-31 --yes",
-		"migrate", "search reindex", "doctor", "config show", "config show --agent assistant", "backup copy.db", "agents reload",
-		"agents list", "agents show assistant", "agents check", "mcp list", "mcp call files read", "graph", "eval context --sample coding", "eval recall --sample",
-	} {
+	for _, args := range localCommands {
 		code, out, errs := run(t, "", strings.Fields(args)...)
 		if want := "not on the server of BOBBIN_URL; unset BOBBIN_URL or give --data-dir"; code != 1 || !strings.Contains(out+errs, want) {
 			t.Errorf("%q: got %d, %q, %q; want 1 and %q", args, code, out, errs, want)
