@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 )
@@ -54,6 +55,11 @@ func (k FileKey) wordProblem(word string) string {
 func (d *document) checkParameters(p core.ModelParameters) {
 	for _, fault := range parameterFaults(p, d.hasField) {
 		d.faultAt(fault.Field, "%s %s", fault.Field, fault.Detail)
+	}
+	if f := p.ResponseFormat; f != nil && len(f.Schema) > 0 && len(d.faults) == 0 {
+		if err := tools.CheckSchema(f.Schema); err != nil {
+			d.faultAt("response_format.schema", "response_format.schema: %s", err)
+		}
 	}
 }
 

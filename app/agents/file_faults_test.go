@@ -84,6 +84,8 @@ func TestLoadFaults(t *testing.T) {
 		{"schema that is a text", "name: a\nresponse_format: {type: json_schema, schema: x}\n", "2:46: response_format.schema is a section: write the JSON Schema below it, indented"},
 		{"schema with a key twice", "name: a\nresponse_format: {type: json_schema, schema: {a: 1, a: 2}}\n", `2:53: response_format.schema: "a" is there already`},
 		{"schema in itself", "name: a\nresponse_format: {type: json_schema, schema: &s {a: *s}}\n", "2:46: response_format.schema: it has more than 32 levels; make it flatter"},
+		{"schema with wrong words", "name: a\nresponse_format: {type: json_schema, schema: {type: 3, properties: [1]}}\n", "2:38: response_format.schema: it is not a JSON Schema: at '/type': got number, want array"},
+		{"schema elsewhere", "name: a\nresponse_format: {type: json_schema, schema: {$ref: 'https://example.com/x'}}\n", `2:38: response_format.schema: it is not a JSON Schema: failing loading "https://example.com/x": a schema must not refer to other documents`},
 		{"schema without numbers", "name: a\nresponse_format: {type: json_schema, schema: {a: .inf}}\n", `2:50: response_format.schema: ".inf" is not a value of JSON`},
 		{"two documents", "name: a\n---\nname: b\n", " the file holds more than one document; write one agent a file"},
 		{"no YAML", "name: [\n", "1:1: it is not YAML from about here on: did not find expected node content"},

@@ -97,7 +97,6 @@ func (refusingLoader) Load(string) (any, error) {
 
 // CompileSchema checks a JSON Schema of arguments.
 func CompileSchema(schema json.RawMessage) (*jsonschema.Schema, error) {
-	const address = "arguments"
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
 	if err != nil {
 		return nil, errors.New("it is not JSON")
@@ -105,6 +104,28 @@ func CompileSchema(schema json.RawMessage) (*jsonschema.Schema, error) {
 	if object, ok := document.(map[string]any); !ok || object["type"] != "object" {
 		return nil, errors.New(`it must have "type: object", as arguments are an object`)
 	}
+	return compileDocument(document)
+}
+
+// CheckSchema returns what is wrong with a JSON Schema of anything; nil = nothing.
+func CheckSchema(schema json.RawMessage) error {
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
+	if err != nil {
+		return errors.New("it is not JSON")
+	}
+	_, err = compileDocument(document)
+	return err
+}
+
+// lastLine returns the last line of an error, which for one of a schema is the innermost cause.
+func lastLine(err error) string {
+	text := err.Error()
+	return strings.TrimLeft(text[strings.LastIndexByte(text, '\n')+1:], " -")
+}
+
+// compileDocument compiles a decoded JSON Schema, which must not refer to others.
+func compileDocument(document any) (*jsonschema.Schema, error) {
+	const address = "urn:bobbin:schema" // else its errors name a folder
 	compiler := jsonschema.NewCompiler()
 	compiler.UseLoader(refusingLoader{})
 	if err := compiler.AddResource(address, document); err != nil {
@@ -112,7 +133,7 @@ func CompileSchema(schema json.RawMessage) (*jsonschema.Schema, error) {
 	}
 	compiled, err := compiler.Compile(address)
 	if err != nil {
-		return nil, fmt.Errorf("it is not a JSON Schema: %s", core.Clip(firstLine(err), 300))
+		return nil, fmt.Errorf("it is not a JSON Schema: %s", core.Clip(lastLine(err), 300))
 	}
 	return compiled, nil
 }
