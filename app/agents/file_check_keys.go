@@ -66,7 +66,7 @@ func (d *document) checkParameters(p core.ModelParameters) {
 // checkModels checks that the agent's models take its parameters, also models that cannot be
 // used here, which is reported elsewhere.
 func (d *document) checkModels(agent core.Agent, known KnownParts) {
-	if known.Model == nil || len(d.faults) > 0 {
+	if known.Model == nil {
 		return
 	}
 	for i, name := range append([]string{agent.Model}, agent.FallbackModels...) {
