@@ -26,7 +26,7 @@ type Blob struct {
 	SHA256    string    `json:"sha256"`               // of the content, in hex
 	Width     int       `json:"width,omitempty"`      // of an image, in pixels
 	Height    int       `json:"height,omitempty"`
-	Pages     int       `json:"pages,omitempty"`              // of a document: its pages or slides; 0 = it has none, or they are not known
+	Pages     int       `json:"pages,omitempty"`              // of a document: its pages or slides, at most 10,000; 0 = it has none, or they are not known
 	Blank     int       `json:"pages_without_text,omitempty"` // of these: scanned or drawn
 	Tokens    int       `json:"token_count,omitempty"`        // cl100k_base tokens of the text that models are sent of the file; of an image 0
 	Extracted bool      `json:"extracted,omitempty"`          // models are sent the text that was read out of it (DocumentText)
