@@ -115,6 +115,7 @@ func TestEveryKeyIsChecked(t *testing.T) {
 		"context.timing": "late", "context.summary_role": "tool", "context.recall": "always", "context.recall_share": "0.6",
 		"compaction.threshold_iterations": "0", "compaction.keep_recent_iterations": "0", "compaction.min_tokens": "-1", "compaction.max_context_tokens": "-1",
 		"compaction.summary_model":      "nosuch",
+		"context.summary_model":         "nosuch",
 		"tool_settings.<tool>.approval": "maybe", "tool_settings.<tool>.timeout": "1ms", "tool_settings.<tool>.max_output_bytes": "1",
 		"tool_settings.<tool>.allow_hosts": "['*']", "tool_settings.<tool>.max_bytes": "1",
 	}

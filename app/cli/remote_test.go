@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/cli"
+	"bobbin/app/slack/fakeslack"
 )
 
 var refresh = flag.Bool("update", false, "write the golden files anew")
@@ -21,6 +22,7 @@ var refresh = flag.Bool("update", false, "write the golden files anew")
 type remote struct {
 	url  string
 	file string // with the key
+	team string // the workspace of Slack in which its app is installed
 }
 
 func startRemote(t *testing.T) remote {
@@ -32,7 +34,7 @@ func startRemote(t *testing.T) remote {
 	if code != 0 || key == "" {
 		t.Fatalf("keys create: %d, %q, %q", code, out, errs)
 	}
-	r := remote{file: filepath.Join(t.TempDir(), "key")}
+	r := remote{file: filepath.Join(t.TempDir(), "key"), team: installSlack(t, flags[1])}
 	if err := os.WriteFile(r.file, []byte(key+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -43,6 +45,22 @@ func startRemote(t *testing.T) remote {
 	t.Cleanup(func() { <-ended })
 	r.url = <-out2.found
 	return r
+}
+
+// installSlack installs the app in a workspace of a fake Slack, and returns the workspace's id.
+func installSlack(t *testing.T, settings string) (team string) {
+	t.Helper()
+	s, err := fakeslack.New(fakeslack.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	workspace := s.AddWorkspace("acme")
+	text := fmt.Sprintf("slack: {owner: ada, bot_token: %s, signing_secret: signing-secret, api_url: %q}\n", workspace.Install(), s.APIURL())
+	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return workspace.ID
 }
 
 // changing is what differs from run to run.
@@ -110,7 +128,7 @@ func (r *recorder) talks() {
 	r.call(0, `{"role":"user","content":"hello"}`, "import", "-", "--title", "imported")
 	r.call(0, "hello\n/retry\n/search 19\n/new\nWhat is 2 + 2?\n", "chat", "-")
 	const link = "https://acme.slack.com/archives/C012345/p1700000000000100"
-	r.call(0, "", "sessions", "attach", r.session, link, "--team", "T012345")
+	r.call(0, "", "sessions", "attach", r.session, link, "--team", r.team)
 	r.call(0, "", "sessions", "detach", r.session)
 }
 

@@ -92,9 +92,6 @@ func TestCommandsCanBeTyped(t *testing.T) {
 	}
 	for _, name := range append(names, root+"README.md") {
 		name = strings.TrimPrefix(name, root)
-		if name == "docs/SLACK.md" { // its steps have comments beside them
-			continue
-		}
 		for _, block := range blocks(t, name, "sh") {
 			for line := range strings.Lines(block) {
 				if unsafe.MatchString(line) {
