@@ -8,11 +8,12 @@ import (
 	"bobbin/app/core"
 )
 
-// Bounds of the tail cache, in bytes of texts. A longer tail comes from storage with some of its
-// texts left out.
+// Bounds of the tail cache, in bytes. A tail with more texts comes from storage, which leaves out
+// those of old messages; without them it is kept, so that a long log is not loaded for each run.
 const (
-	maxTail  = 1 << 20
-	maxTails = 32 << 20
+	maxTailTexts = 2 << 20 // storage returns less, and the messages of the next runs are added
+	maxTail      = 8 << 20
+	maxTails     = 32 << 20
 )
 
 // messageOverhead is about what a message takes in memory besides its texts, in bytes.
@@ -70,13 +71,14 @@ func (c *TailCache) storeTail(s AgentState, event int64) {
 		return
 	}
 	t := tail{session: s.Run.SessionID, event: event, cursor: summaryCursor(s.Session), messages: slices.Concat(s.ContextMessages, []core.Message{s.UserMessage}, s.RunMessages)}
+	texts := 0
 	for _, m := range t.messages {
-		if m.Seq == 0 || m.Unloaded > 0 {
+		if m.Seq == 0 {
 			return
 		}
-		t.bytes += messageOverhead + m.TextBytes()
+		texts += m.TextBytes() - m.Unloaded
 	}
-	if t.bytes > maxTail {
+	if t.bytes = texts + messageOverhead*len(t.messages); texts > maxTailTexts || t.bytes > maxTail {
 		return
 	}
 	c.mu.Lock()

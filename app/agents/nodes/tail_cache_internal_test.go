@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,23 +64,39 @@ func TestTailCache(t *testing.T) {
 	}
 }
 
-// The cache is bounded, and has no messages whose texts are not loaded.
+// The cache is bounded, and has no tails that storage returns with fewer texts.
 func TestTailCacheIsBounded(t *testing.T) {
 	t.Parallel()
 	c := NewTailCache()
-	c.storeTail(endedRun("s", strings.Repeat("x", maxTail)), 7)
-	without := endedRun("s", "answer")
-	without.RunMessages[0] = without.RunMessages[0].WithoutTexts()
-	c.storeTail(without, 7)
+	c.storeTail(endedRun("s", strings.Repeat("x", maxTailTexts)), 7)
+	long := endedRun("s", "answer")
+	long.ContextMessages = slices.Repeat(long.RunMessages, maxTail/messageOverhead)
+	c.storeTail(long, 7)
 	if len(c.tails) > 0 {
-		t.Error("a tail that is too long, or without texts, is kept")
+		t.Error("a tail that is too long is kept")
 	}
-	const size = maxTail / 2
+	const size = maxTailTexts / 2
 	for i := range 3 * maxTails / size {
 		c.storeTail(endedRun(core.SessionID(fmt.Sprint(i)), strings.Repeat("x", size)), 7)
 		c.storeTail(endedRun(core.SessionID(fmt.Sprint(i)), strings.Repeat("x", size)), 8) // replaces it
 	}
 	if n := len(c.tails); c.bytes > maxTails || c.bytes < maxTails/2 || n != c.order.Len() || n*size > c.bytes {
 		t.Errorf("got %d tails, %d in order, of %d bytes, want at most %d bytes", n, c.order.Len(), c.bytes, maxTails)
+	}
+}
+
+// A long log, of whose old messages the texts are in storage, is not loaded for each run.
+//
+// Finding: context-F13
+func TestTailCacheKeepsALongLog(t *testing.T) {
+	t.Parallel()
+	c := NewTailCache()
+	long := endedRun("s", "answer")
+	old := core.Message{ID: "o", Seq: 1, Role: core.RoleAssistant, Content: strings.Repeat("x", 1000)}.WithoutTexts()
+	long.ContextMessages = slices.Repeat([]core.Message{old}, 5000)
+	c.storeTail(long, 7)
+	got, ok := c.findTail(nextRun(), "")
+	if !ok || len(got) != 5003 || got[0].Unloaded != 1000 {
+		t.Errorf("got %d messages, %v, want all", len(got), ok)
 	}
 }
