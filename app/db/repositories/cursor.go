@@ -17,7 +17,7 @@ type position struct {
 	N    int64  `json:"n"`           // a number, or microseconds since 1970
 	ID   string `json:"i,omitempty"` // if N alone is not unique
 	M    int64  `json:"m,omitempty"` // likewise, a number
-	Key  string `json:"k,omitempty"` // a name, in lists ordered by name
+	Key  string `json:"k,omitempty"` // a name, in lists ordered by name; the last item, in ranked lists
 }
 
 func (p position) encodeCursor() *string {
@@ -69,6 +69,15 @@ func parseCursor(cursor string, lists ...string) (position, error) {
 	return position{}, &core.Error{Kind: core.ErrInvalid, Err: err,
 		Message: "the cursor does not belong to this list; omit it to get the first page",
 		Fields:  []core.FieldError{{Field: "cursor", Detail: "not a cursor of this list"}}}
+}
+
+// indexAfter returns where in a ranked list the page after the position begins: after the
+// position's last item, whatever is ranked before it meanwhile, or at N if that item is gone.
+func indexAfter[T any](p position, list []T, key func(T) string) int {
+	if i := slices.IndexFunc(list, func(item T) bool { return key(item) == p.Key }); i >= 0 {
+		return i + 1
+	}
+	return int(min(max(0, p.N), int64(len(list))))
 }
 
 // pageLimit returns how many items a page may have.

@@ -178,6 +178,56 @@ func TestSearchPages(t *testing.T) {
 	})
 }
 
+// Pages neither repeat nor omit anything while an import ends that began before the first page,
+// though its messages fit better. This holds for messages and for sessions.
+func TestSearchPagesDuringAnImport(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		imported := core.AppendMessages{SessionID: s.session(t).ID}
+		for i := range 5 {
+			imported.Messages = append(imported.Messages, core.Message{Role: core.RoleUser, Content: fmt.Sprintf("pump pump pump %d", i)})
+		}
+		finish, err := repositories.BeginImport(t.Context(), s.messages, ann(), imported)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 12 {
+			message := core.Message{Role: core.RoleUser, Content: fmt.Sprintf("the pump of hall %d is dry", i)}
+			if err := repositories.Fillup(t.Context(), s.Gorm, s.session(t).ID, []core.Message{message}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.index(t)
+		messages, sessions := map[core.MessageID]int{}, map[core.SessionID]int{}
+		q, list := core.SearchQuery{Text: "pump", Sort: core.SortRelevance, PageQuery: core.PageQuery{Limit: 6}}, core.SessionQuery{Text: "pump", Order: core.OrderByRelevance, PageQuery: core.PageQuery{Limit: 6}}
+		for range 2 {
+			page := s.search(t, ann(), q)
+			found, err := s.sessions.List(t.Context(), ann(), list)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, h := range page.Items {
+				messages[h.MessageID]++
+			}
+			for _, item := range found.Items {
+				sessions[item.ID]++
+			}
+			if finish != nil {
+				q.Cursor, list.Cursor = *page.NextCursor, *found.NextCursor
+				if err := finish(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				finish = nil
+				s.index(t)
+			}
+		}
+		if len(messages) != 12 || len(sessions) != 12 {
+			t.Errorf("got %d messages and %d sessions on two pages, want the 12 of the first page's time: %v, %v", len(messages), len(sessions), messages, sessions)
+		}
+	})
+}
+
 // No text is a syntax error of a database, and each is found or not as searchtext
 // says, whatever is in the messages: also where a tsvector cannot hold all.
 func TestSearchWhateverIsWritten(t *testing.T) {

@@ -85,7 +85,7 @@ func (s *rankedSearch) readRanked(limit int) (core.SearchPage, error) {
 		return p, err
 	}
 	p.Total = len(list)
-	at := int(min(max(0, s.from.N), int64(len(list))))
+	at := indexAfter(s.from, list, s.messageOf)
 	if !s.from.isSet() {
 		at = min(max(0, s.q.Skip), len(list))
 	}
@@ -119,7 +119,7 @@ func (s *rankedSearch) readRanked(limit int) (core.SearchPage, error) {
 		}
 	}
 	if at < len(list) {
-		p.NextCursor = position{List: "relevance", N: int64(at), ID: cmp.Or(s.newest, s.last), M: s.total}.encodeCursor()
+		p.NextCursor = position{List: "relevance", N: int64(at), ID: cmp.Or(s.newest, s.last), M: s.total, Key: s.messageOf(list[at-1])}.encodeCursor()
 	}
 	return p, nil
 }

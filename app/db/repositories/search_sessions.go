@@ -146,7 +146,7 @@ func (r *Sessions) listRanked(ctx context.Context, tenant core.Tenant, q core.Se
 	if err != nil {
 		return none, wrapError(err, "sessions of", tenant.Owner)
 	}
-	ids, next, err := pageInOrder(list, ids, int(from.N), limit)
+	ids, next, err := pageInOrder(list, ids, indexAfter(from, ids, func(id string) string { return id }), limit)
 	if err != nil {
 		return none, wrapError(err, "sessions of", tenant.Owner)
 	}
@@ -160,7 +160,7 @@ func (r *Sessions) listRanked(ctx context.Context, tenant core.Tenant, q core.Se
 		page.Items = append(page.Items, row.toCore())
 	}
 	if next > 0 {
-		page.NextCursor = position{List: "sessions-relevance", N: int64(next), ID: s.newest, M: s.total}.encodeCursor()
+		page.NextCursor = position{List: "sessions-relevance", N: int64(next), ID: s.newest, M: s.total, Key: ids[len(ids)-1]}.encodeCursor()
 	}
 	return page, nil
 }
@@ -213,7 +213,7 @@ func (s *rankedSearch) rankSessions(list *gorm.DB, q core.SessionQuery) (ids []s
 // pageInOrder returns the ids of the list's sessions among the given ones, in their order, from one of
 // them on, and where the next page begins; 0 = there is none.
 func pageInOrder(list *gorm.DB, ids []string, from, limit int) (page []string, next int, err error) {
-	for from = min(max(from, 0), len(ids)); from < len(ids); {
+	for from < len(ids) {
 		part := ids[from:min(from+maxIDs, len(ids))]
 		var found []string
 		if err := list.Where("id IN ?", part).Pluck("id", &found).Error; err != nil {
