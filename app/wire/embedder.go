@@ -54,7 +54,7 @@ func NewMeaning(d Deps, charged, uncharged llm.Embedder) (core.SearchStore, *mea
 	}
 	info := entry.Info()
 	search := meaning.NewSearch(meaning.SearchOptions{
-		Words: d.Stores.Search, Vectors: d.Stores.MessageVectors, Log: d.Stores.Messages, Embedder: charged, Logger: d.Logger,
+		Words: d.Stores.Search, Vectors: d.Stores.MessageVectors, Embedder: charged, Logger: d.Logger,
 	})
 	return search, meaning.NewEmbedder(meaning.EmbedderOptions{
 		Vectors: d.Stores.MessageVectors, Embedder: uncharged, Model: info,

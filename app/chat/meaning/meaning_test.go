@@ -116,7 +116,7 @@ func (w *world) restart() {
 		Count: func(text string) int { return len(text) / 4 }, Worker: "w", Logger: log,
 	})
 	w.search = meaning.NewSearch(meaning.SearchOptions{
-		Words: w.stores.Search, Vectors: w.stores.MessageVectors, Log: w.stores.Messages, Embedder: limited{w.embedder, w.spent}, Logger: log,
+		Words: w.stores.Search, Vectors: w.stores.MessageVectors, Embedder: limited{w.embedder, w.spent}, Logger: log,
 	})
 }
 
@@ -135,7 +135,7 @@ func (e limited) Embed(ctx context.Context, texts []string) ([][]float32, error)
 
 func (w *world) newSession(owner string) core.SessionID {
 	w.t.Helper()
-	s := core.Session{ID: core.NewID[core.SessionID](), Owner: owner, Agent: "a", CreatedAt: core.Now(), UpdatedAt: core.Now()}
+	s := core.Session{ID: core.NewID[core.SessionID](), Owner: owner, Title: "Boats", Agent: "a", CreatedAt: core.Now(), UpdatedAt: core.Now()}
 	if _, err := w.stores.Sessions.Create(w.t.Context(), s); err != nil {
 		w.t.Fatal(err)
 	}
@@ -224,6 +224,10 @@ func TestMeaningBesideWords(t *testing.T) {
 		}
 		if got, _ := w.find(core.SearchQuery{Text: "my boat", Role: core.RoleAssistant}); len(got) != 1 {
 			t.Errorf("got %q, want the assistant's message alone", got)
+		}
+		_, page = w.find(core.SearchQuery{Text: "sailing", PageQuery: core.PageQuery{Limit: 1}, Around: 2})
+		if h := page.Items[0]; h.SessionTitle != "Boats" || len(h.Before) != 2 || !strings.Contains(h.Before[1].Excerpt, "Item 69") && !strings.Contains(h.Before[1].Excerpt, "canoe") {
+			t.Errorf("got %+v, want what only meaning finds with the session's title and two messages before it", h)
 		}
 		total, err := w.stores.ModelCalls.SessionTotal(t.Context(), ann, w.session)
 		if err != nil || total.Calls < 2 || total.InputTokens == 0 {

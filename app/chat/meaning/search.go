@@ -26,11 +26,19 @@ const (
 	fusionOffset = 60                      // of reciprocal rank fusion, as in its paper
 )
 
+// WordSearch is the search by words, and how it quotes messages that others found.
+type WordSearch interface {
+	core.SearchStore
+	// Hits returns those of the messages that the query's filters allow, in no order.
+	Hits(ctx context.Context, tenant core.Tenant, q core.SearchQuery, ids []core.MessageID) ([]core.SearchHit, error)
+	// AddNeighbors sets the neighbors that the query asks for.
+	AddNeighbors(ctx context.Context, tenant core.Tenant, q core.SearchQuery, hits []core.SearchHit) error
+}
+
 // SearchOptions configure a Search. All are required.
 type SearchOptions struct {
-	Words    core.SearchStore
+	Words    WordSearch
 	Vectors  core.MessageVectorStore
-	Log      core.MessageStore
 	Embedder llm.Embedder // keeps the caller's spend limits
 	Logger   *slog.Logger
 }
@@ -64,7 +72,7 @@ func (s *Search) Messages(ctx context.Context, tenant core.Tenant, q core.Search
 		from = position{Skip: q.Skip, Before: cmp.Or(q.Before, core.Now())}
 	}
 	words := q
-	words.Cursor, words.Skip, words.Limit, words.Before = "", 0, fromWords, from.Before
+	words.Cursor, words.Skip, words.Limit, words.Before, words.Around = "", 0, fromWords, from.Before, 0
 	page, err := s.Words.Messages(ctx, tenant, words)
 	if err != nil {
 		return page, err
@@ -77,7 +85,8 @@ func (s *Search) Messages(ctx context.Context, tenant core.Tenant, q core.Search
 	} else {
 		page.Meaning = core.MeaningUnavailable
 	}
-	return cutPage(page, from, cmp.Or(q.Limit, core.DefaultPageLimit)), nil
+	page = cutPage(page, from, cmp.Or(q.Limit, core.DefaultPageLimit))
+	return page, s.Words.AddNeighbors(ctx, tenant, q, page.Items)
 }
 
 // isJoinable reports whether meaning has a part in the search.
@@ -196,12 +205,17 @@ func (s *Search) joinVectors(ctx context.Context, tenant core.Tenant, q core.Sea
 	if err != nil {
 		return nil, err
 	}
-	hits := map[core.MessageID]core.SearchHit{}
-	for _, h := range byWords {
-		hits[h.MessageID] = h
+	var ids []core.MessageID
+	for _, n := range found {
+		ids = append(ids, n.id)
 	}
-	if err := s.loadHits(ctx, tenant, q, found, hits); err != nil {
+	byMeaning, err := s.Words.Hits(ctx, tenant, q, ids)
+	if err != nil {
 		return nil, err
+	}
+	hits := map[core.MessageID]core.SearchHit{}
+	for _, h := range slices.Concat(byMeaning, byWords) {
+		hits[h.MessageID] = h
 	}
 	scores := map[core.MessageID]float64{}
 	var order []core.MessageID
@@ -229,42 +243,4 @@ func (s *Search) joinVectors(ctx context.Context, tenant core.Tenant, q core.Sea
 		out = append(out, h)
 	}
 	return out, nil
-}
-
-// loadHits adds the messages that only their vectors have found, as far as the query allows.
-func (s *Search) loadHits(ctx context.Context, tenant core.Tenant, q core.SearchQuery, found []near, hits map[core.MessageID]core.SearchHit) error {
-	var ids []core.MessageID
-	for _, n := range found {
-		if _, known := hits[n.id]; !known {
-			ids = append(ids, n.id)
-		}
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	messages, err := s.Log.GetMessages(ctx, tenant, q.SessionID, ids)
-	if err != nil {
-		return err
-	}
-	size, title := cmp.Or(q.Excerpt, core.DefaultExcerpt), ""
-	for _, h := range hits {
-		title = h.SessionTitle // all are of the same session
-	}
-	for _, m := range messages {
-		if !isWanted(q, m) {
-			continue
-		}
-		excerpt, _ := searchtext.Excerpt(m.Content, nil, size)
-		hits[m.ID] = core.SearchHit{
-			SessionID: q.SessionID, SessionTitle: title, MessageID: m.ID, Seq: m.Seq, Role: m.Role, Author: m.Author, Excerpt: excerpt,
-			Pieces: core.Pieces(excerpt, nil), Highlights: []core.Highlight{}, CreatedAt: m.CreatedAt,
-		}
-	}
-	return nil
-}
-
-// isWanted reports whether the message passes the filters of the query.
-func isWanted(q core.SearchQuery, m core.Message) bool {
-	return (q.Role == "" || m.Role == q.Role) && (q.Author == "" || m.Author == q.Author || m.AuthorID == q.Author) &&
-		(q.After.IsZero() || !m.CreatedAt.Before(q.After)) && (q.Before.IsZero() || m.CreatedAt.Before(q.Before)) && !q.Except[m.Seq]
 }

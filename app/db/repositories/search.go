@@ -54,7 +54,7 @@ func (r *Search) Messages(ctx context.Context, tenant core.Tenant, q core.Search
 	var page core.SearchPage
 	err = withoutJIT(r.db.WithContext(ctx), func(db *gorm.DB) (err error) {
 		s := messageSearch{db: db, scope: tenant, q: q, from: from}
-		if page, err = read(s, limit); err == nil && q.Around > 0 {
+		if page, err = read(s, limit); err == nil {
 			err = s.addAround(page.Items)
 		}
 		return err
@@ -64,6 +64,40 @@ func (r *Search) Messages(ctx context.Context, tenant core.Tenant, q core.Search
 	}
 	page.Indexing = page.Indexing || indexing && q.Sort == core.SortNewest
 	return page, nil
+}
+
+// Hits returns those of the messages that the query's filters allow, in no order and without a
+// score. Words of the query are highlighted; none needs to be there. ErrInvalid for a text
+// that cannot be searched for.
+func (r *Search) Hits(ctx context.Context, tenant core.Tenant, q core.SearchQuery, ids []core.MessageID) ([]core.SearchHit, error) {
+	question, err := searchtext.ParseQuestion(q.Text)
+	if err != nil {
+		return nil, err
+	}
+	s := messageSearch{db: r.db.WithContext(ctx), scope: tenant, q: q}
+	rows, err := s.allowedMessages(idsOf(ids, func(id core.MessageID) string { return string(id) }))
+	hits := make([]core.SearchHit, 0, len(rows))
+	for _, row := range rows {
+		isWanted := (q.SessionID == "" || row.SessionID == string(q.SessionID)) && (q.Role == "" || row.Role == string(q.Role)) && !q.Except[row.Seq]
+		if !isWanted {
+			continue
+		}
+		hit, _, err := s.newHit(row, func(text string) ([]searchtext.Span, bool) {
+			spans, _ := question.FindWords(text)
+			return spans, true
+		})
+		if err != nil {
+			return nil, wrapError(err, "search of", tenant.Owner)
+		}
+		hits = append(hits, hit)
+	}
+	return hits, wrapError(err, "search of", tenant.Owner)
+}
+
+// AddNeighbors sets the neighbors of the hits that the query asks for.
+func (r *Search) AddNeighbors(ctx context.Context, tenant core.Tenant, q core.SearchQuery, hits []core.SearchHit) error {
+	s := messageSearch{db: r.db.WithContext(ctx), scope: tenant, q: q}
+	return wrapError(s.addAround(hits), "search of", tenant.Owner)
 }
 
 // parseSearch parses the query, and returns how to read a page, and the name of the list
@@ -237,6 +271,14 @@ func (s *messageSearch) newHit(f foundMessage, find func(string) ([]searchtext.S
 	}
 	hit.Pieces = core.Pieces(hit.Excerpt, hit.Highlights)
 	return hit, true, nil
+}
+
+// allowedMessages returns those of the messages that the search may show.
+func (s *messageSearch) allowedMessages(ids []string) (rows []foundMessage, err error) {
+	allowed, args := s.allowedSQL()
+	err = s.db.Raw("SELECT true AS allowed, "+foundColumns+" FROM messages m JOIN sessions s ON s.id = m.session_id WHERE m.id IN ? AND "+allowed,
+		append([]any{ids}, args...)...).Scan(&rows).Error
+	return rows, err
 }
 
 // ownerWords are the words that narrow a search to a scope.

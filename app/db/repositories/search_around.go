@@ -12,9 +12,9 @@ import (
 // between.
 const aroundReach = 8
 
-// addAround sets the neighbors of the hits.
+// addAround sets the neighbors of the hits that the query asks for.
 func (s *messageSearch) addAround(hits []core.SearchHit) error {
-	if len(hits) == 0 {
+	if len(hits) == 0 || s.q.Around <= 0 {
 		return nil
 	}
 	n := min(s.q.Around, core.MaxAround)

@@ -152,10 +152,7 @@ func (s *rankedSearch) rankedHit(f *foundMessage) (core.SearchHit, bool, error) 
 
 // findMessages returns the messages of results that may be shown, by their ids.
 func (s *rankedSearch) findMessages(part []relevance.Result) (map[string]*foundMessage, error) {
-	allowed, args := s.allowedSQL()
-	var rows []foundMessage
-	err := s.db.Raw("SELECT true AS allowed, "+foundColumns+" FROM messages m JOIN sessions s ON s.id = m.session_id WHERE m.id IN ? AND "+allowed,
-		append([]any{idsOf(part, s.messageOf)}, args...)...).Scan(&rows).Error
+	rows, err := s.allowedMessages(idsOf(part, s.messageOf))
 	found := make(map[string]*foundMessage, len(rows))
 	for i := range rows {
 		found[rows[i].ID] = &rows[i]
