@@ -48,8 +48,8 @@ func allClientKinds() []clientKind {
 	}
 }
 
-// clientKinds returns the clients that run. Those of Python are for the long form: their
-// installation takes longer than all tests.
+// clientKinds returns the clients that run. Those of Python are for the long form: with them the
+// scenarios take four times as long.
 func clientKinds() []clientKind {
 	kinds := allClientKinds()
 	if os.Getenv("BOBBIN_TEST_LONG") == "" {
