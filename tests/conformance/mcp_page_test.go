@@ -27,7 +27,7 @@ func block(t *testing.T, text, language, words string) string {
 			return code
 		}
 	}
-	t.Fatalf("docs/MCP.md has no %s with %q", language, words)
+	t.Fatalf("the page has no %s with %q", language, words)
 	return ""
 }
 

@@ -134,6 +134,36 @@ func TestPlace(t *testing.T) {
 	}
 }
 
+// What chat pages ask before the first message of a chat is told apart from a message by the whole
+// form of their prompts.
+func TestTaskPrompt(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		sent []message
+		want bool
+	}{
+		{"search queries of Open WebUI", talk("### Task:\nWrite queries.\n<chat_history>\nUSER: hello\n</chat_history>"), true},
+		{"a document in Open WebUI", talk("### Task:\nAnswer the query.\n<context>a loom</context>\nhello"), false},
+		{"a title of LibreChat", talk("Provide a concise, 5-word-or-less title for the conversation, in its language.\n\nConversation:\nUser: hello\nAI: "), true},
+		{"a title of LibreChat with the language", talk("Analyze this conversation and provide:\n1. The detected language of the conversation\n2. A title\n\nUser: hello\nAI: "), true},
+		{"a title without a conversation", talk("Provide a concise, 5-word-or-less title for the conversation, please."), false},
+		{"a pasted conversation", talk("Analyze this conversation and provide:\n1. Its tone\n\nUser: hello\nAI: hi"), false},
+		{"a title of LibreChat behind an answer", talk("hello", "hi", "Provide a concise, 5-word-or-less title for the conversation, now.\n\nUser: hello"), false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c, err := readConversation(tt.sent)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := c.isTaskPrompt(); got != tt.want {
+				t.Errorf("got %t, want %t", got, tt.want)
+			}
+		})
+	}
+}
+
 // Of a log that is too long to be read whole, only its end is compared.
 func TestPlaceInTruncatedLog(t *testing.T) {
 	t.Parallel()

@@ -68,11 +68,27 @@ func quotesConversation(text string, roots []core.Message, answer string) bool {
 	return false
 }
 
-// isTaskPrompt reports whether the conversation is a request of Open WebUI for a title, tags or
-// search queries, which may come before the first message of the chat.
+// The beginnings of LibreChat's requests for a title. It sends them beside the first message of a
+// chat, unless titleTiming is final.
+const (
+	titlePromptCompletion = "Provide a concise, 5-word-or-less title for the conversation,"
+	titlePromptStructured = "Analyze this conversation and provide:\n1. The detected language of the conversation"
+)
+
+// isTaskPrompt reports whether the conversation is a request of Open WebUI or LibreChat for a title,
+// tags or search queries, which may come before the first message of the chat.
 func (c conversation) isTaskPrompt() bool {
 	text := strings.TrimSpace(c.next.Content.text)
-	return len(c.history) == 0 && strings.HasPrefix(text, "### Task:") && strings.Contains(text, "<chat_history>")
+	switch {
+	case len(c.history) > 0:
+		return false
+	case strings.HasPrefix(text, "### Task:"):
+		return strings.Contains(text, "<chat_history>")
+	case strings.HasPrefix(text, titlePromptCompletion), strings.HasPrefix(text, titlePromptStructured):
+		return strings.Contains(text, "\nUser: ")
+	default:
+		return false
+	}
 }
 
 // commonShare returns the share of the words of both texts that both have.
