@@ -186,6 +186,25 @@ func TestOpenWebUI(t *testing.T) {
 	p.wantLog(t, id, 6, "user: What holds thread?", "assistant: "+answer, "user: Why?", "assistant: "+next)
 }
 
+// wantNoSessions checks that the list of sessions is empty.
+func (p *chatPage) wantNoSessions(t *testing.T) {
+	t.Helper()
+	page, err := p.Sessions(t.Context(), core.SessionQuery{})
+	must(t, err)
+	wantEqual(t, "sessions in the list", len(page.Items), 0)
+}
+
+// Temporary chats in Open WebUI are no sessions. Those of a browser tab have one name.
+func TestOpenWebUITemporaryChat(t *testing.T) {
+	t.Parallel()
+	p, _ := newOpenWebUI(t, newBobbin(t, dbtest.MigratedSQLiteURL(t)))
+	p.headers["X-OpenWebUI-Chat-Id"] = "local:qG0zYxkq5vN3sHlAAAAB"
+	for _, text := range []string{"What does a loom do?", "Is it raining?"} {
+		p.complete(t, text, "append", object{"model": "assistant", "messages": []any{user(text)}, "stream": true, "stream_options": object{"include_usage": true}})
+		p.wantNoSessions(t)
+	}
+}
+
 // libreChatEndpoint is an endpoint in librechat.yaml.
 type libreChatEndpoint struct {
 	Name    string `yaml:"name"`
@@ -303,4 +322,16 @@ func TestLibreChat(t *testing.T) {
 	session, err := l.Session(t.Context(), id)
 	must(t, err)
 	wantEqual(t, "user of the session", session.UserID, libreChatUser)
+}
+
+// A version of LibreChat that does not know the placeholder sends it as it is: chats of all users
+// would be one session.
+func TestLibreChatWithoutPlaceholders(t *testing.T) {
+	t.Parallel()
+	l := newLibreChat(t, newBobbin(t, dbtest.MigratedSQLiteURL(t)))
+	l.headers = l.Headers
+	for _, text := range []string{"What does a loom do?", "Is it raining?"} {
+		l.complete(t, text, "append", l.chat(user(text)))
+		l.wantNoSessions(t)
+	}
 }

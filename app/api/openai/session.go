@@ -34,13 +34,27 @@ func readCaller(c *gin.Context, metadata map[string]string, user string) (caller
 	}
 	who.session = cmp.Or(metadata["session_id"], c.GetHeader("X-Session-Id"))
 	who.ours = isSessionID(who.session)
-	who.session = cmp.Or(who.session, c.GetHeader("X-Conversation-Id"), c.GetHeader("X-OpenWebUI-Chat-Id"))
+	who.session = cmp.Or(who.session, chatName(c))
 	for field, value := range map[string]string{"session_id": who.session, "user": who.user} {
 		if len(value) > maxName || core.CleanText(value) != value || strings.ContainsFunc(value, unicode.IsControl) {
 			return who, oneFault(field, "must be at most %d bytes, without control characters", maxName)
 		}
 	}
 	return who, nil
+}
+
+// chatName returns the name of the chat of a chat page; empty = none. Open WebUI names temporary
+// chats by the browser's connection, and a LibreChat that does not know its placeholder sends it as it is:
+// different chats have such a name in common.
+func chatName(c *gin.Context) string {
+	libreChat, openWebUI := c.GetHeader("X-Conversation-Id"), c.GetHeader("X-OpenWebUI-Chat-Id")
+	if strings.HasPrefix(libreChat, "{{") {
+		libreChat = ""
+	}
+	if strings.HasPrefix(openWebUI, "local:") {
+		openWebUI = ""
+	}
+	return cmp.Or(libreChat, openWebUI)
 }
 
 // isSessionID reports whether the name is an id as Bobbin makes them: a UUID of version 7.
