@@ -28,19 +28,19 @@ func HTTPMethods() []string {
 // isReading reports whether requests of the method change nothing.
 func isReading(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
-// endpoint is what requests of a tool are made of.
+// endpoint is where a tool sends its requests, and how it builds them.
 type endpoint struct {
+	method     string
+	newRequest func(arguments map[string]any) (webRequest, error)
+}
+
+// requestTemplate is what the requests of an HTTP tool are made of.
+type requestTemplate struct {
 	method  string
 	address string            // with {argument} in its path and its query
 	query   map[string]string // with {argument}
-	headers map[string]string // header by argument
-	body    string            // the argument that is the body; allArguments = those that are nowhere else
-	known   map[string]bool   // arguments that are part of the query by their own names; nil = all
-	result  string            // a JSON Pointer; empty = the whole answer
+	hasBody bool              // the other arguments are the body, and not part of the query
 }
-
-// allArguments stands for the arguments that are not in the address, the query or a header.
-const allArguments = "*"
 
 // NewHTTP returns the tool of a definition of the kind http.
 func NewHTTP(d core.ToolDefinition, web Web) (*Custom, error) {
@@ -51,15 +51,13 @@ func NewHTTP(d core.ToolDefinition, web Web) (*Custom, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: parameters: %w", d.Name, err)
 	}
-	e := endpoint{method: d.Method, address: d.URL, query: d.Query, result: d.Result}
-	if e.method == "" {
-		e.method = http.MethodGet
+	r := requestTemplate{method: d.Method, address: d.URL, query: d.Query}
+	if r.method == "" {
+		r.method = http.MethodGet
 	}
-	if e.method == http.MethodPost || e.method == http.MethodPut || e.method == http.MethodPatch {
-		e.body = allArguments
-	}
+	r.hasBody = r.method == http.MethodPost || r.method == http.MethodPut || r.method == http.MethodPatch
 	spec := llm.ToolSpec{Name: d.Name, Description: d.Description, Parameters: d.Parameters}
-	return newRequestTool(d, spec, e, schema, web), nil
+	return newRequestTool(d, spec, endpoint{r.method, r.newRequest}, schema, web), nil
 }
 
 // newRequestTool returns the tool of an endpoint.
@@ -96,7 +94,7 @@ func newRequestTool(d core.ToolDefinition, spec llm.ToolSpec, e endpoint, schema
 		if err != nil {
 			return "", err
 		}
-		text, err := answer.text(e.result)
+		text, err := answer.text(d.Result)
 		if err != nil {
 			return "", fmt.Errorf("%s", hideSecrets(err.Error(), secrets))
 		}
@@ -112,45 +110,34 @@ func callKey(call Call) string {
 }
 
 // newRequest returns the request with the arguments.
-func (e endpoint) newRequest(arguments map[string]any) (webRequest, error) {
+func (t requestTemplate) newRequest(arguments map[string]any) (webRequest, error) {
 	rest := maps.Clone(arguments)
-	for _, text := range append(slices.Collect(maps.Values(e.query)), e.address) {
+	for _, text := range append(slices.Collect(maps.Values(t.query)), t.address) {
 		names, _ := placeholders(text)
 		for _, name := range names {
 			delete(rest, name)
 		}
 	}
-	r := webRequest{method: e.method, headers: map[string]string{}}
-	for name, header := range e.headers {
-		if text, ok := textOf(rest[name]); ok && !strings.ContainsAny(text, "\r\n\x00") {
-			r.headers[header] = text
-		}
-		delete(rest, name)
-	}
+	r := webRequest{method: t.method, headers: map[string]string{}}
 	var err error
-	switch e.body {
-	case "":
-	case allArguments:
-		r.body, err = json.Marshal(rest)
-		rest = nil
-	default:
-		if value, ok := rest[e.body]; ok {
-			r.body, err = json.Marshal(value)
-			delete(rest, e.body)
+	if t.hasBody {
+		if r.body, err = json.Marshal(rest); err != nil {
+			return r, fmt.Errorf("the arguments are not JSON: %w", err)
 		}
+		rest = nil
 	}
-	if err != nil {
-		return r, fmt.Errorf("the arguments are not JSON: %w", err)
-	}
-	r.url, err = e.expand(arguments, rest)
+	r.url, err = t.expand(arguments, rest)
 	return r, err
 }
 
 // expand returns the address with the arguments; rest are those that are parameters of the query by
 // their own names.
-func (e endpoint) expand(arguments, rest map[string]any) (string, error) {
-	address, fixed, _ := strings.Cut(e.address, "?")
-	address, err := expandPath(address, arguments)
+func (t requestTemplate) expand(arguments, rest map[string]any) (string, error) {
+	address, fixed, _ := strings.Cut(t.address, "?")
+	address, err := expandPath(address, func(name string) (string, bool) {
+		text, ok := textOf(arguments[name])
+		return url.PathEscape(text), ok
+	})
 	if err != nil {
 		return "", err
 	}
@@ -161,15 +148,12 @@ func (e endpoint) expand(arguments, rest map[string]any) (string, error) {
 		}
 	}
 	query := url.Values{}
-	for name, value := range e.query {
+	for name, value := range t.query {
 		if text, ok := expandText(value, arguments, func(text string) string { return text }); ok {
 			query.Set(name, text)
 		}
 	}
 	for name, value := range rest {
-		if e.known != nil && !e.known[name] {
-			continue
-		}
 		list, several := value.([]any)
 		if !several {
 			list = []any{value}
@@ -183,6 +167,12 @@ func (e endpoint) expand(arguments, rest map[string]any) (string, error) {
 	if encoded := query.Encode(); encoded != "" {
 		pairs = append(pairs, encoded)
 	}
+	return withQuery(address, pairs)
+}
+
+// withQuery returns the address with the pairs of a query, or an error for the model if it is too
+// long.
+func withQuery(address string, pairs []string) (string, error) {
 	if len(pairs) > 0 {
 		address += "?" + strings.Join(pairs, "&")
 	}

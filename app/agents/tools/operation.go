@@ -29,35 +29,31 @@ func (o operation) tool(d core.ToolDefinition, document *openapi3.T, base, name 
 	if !slices.Contains(HTTPMethods(), o.method) {
 		return nil, fmt.Errorf("the method %s is not supported", o.method)
 	}
-	e := endpoint{method: o.method, address: base + o.path, headers: map[string]string{}, known: map[string]bool{}}
+	r := operationRequest{method: o.method, address: base + o.path}
 	properties, required, in := map[string]any{}, []string{}, &inliner{document: document}
 	for _, ref := range append(slices.Clone(o.item.Parameters), o.Parameters...) { // the operation's own hold
 		p := ref.Value
-		if p == nil {
+		switch {
+		case p == nil:
 			return nil, errors.New("it has a parameter that cannot be resolved")
+		case p.In == openapi3.ParameterInCookie, p.In == openapi3.ParameterInHeader && d.Headers[p.Name] != "":
+			continue // cookies are not sent, and the definition sets the header
 		}
-		switch p.In {
-		case openapi3.ParameterInPath:
-		case openapi3.ParameterInQuery:
-			e.known[p.Name] = true
-		case openapi3.ParameterInHeader:
-			if d.Headers[p.Name] != "" {
-				continue // the definition sets it
-			}
-			e.headers[p.Name] = p.Name
-		default:
-			continue // cookies are not sent
+		parameter, schemaRef, err := newParameter(p)
+		if err != nil {
+			return nil, fmt.Errorf("parameter %s: %w", core.Clip(p.Name, 100), err)
 		}
-		schema, err := in.parameterSchema(p)
+		schema, err := in.describedSchema(schemaRef, p.Description)
 		if err != nil {
 			return nil, err
 		}
+		r.setParameter(parameter)
 		properties[p.Name] = schema
 		if p.Required || p.In == openapi3.ParameterInPath {
 			required = append(required, p.Name)
 		}
 	}
-	if err := o.addBody(&e, in, properties, &required); err != nil {
+	if err := o.addBody(&r, in, properties, &required); err != nil {
 		return nil, err
 	}
 	names, ok := placeholders(o.path)
@@ -65,8 +61,8 @@ func (o operation) tool(d core.ToolDefinition, document *openapi3.T, base, name 
 		return nil, errors.New("its path is not valid")
 	}
 	for _, name := range names {
-		if properties[name] == nil {
-			return nil, fmt.Errorf("its path has {%s}, which is no parameter", core.Clip(name, 100))
+		if !r.hasPathParameter(name) {
+			return nil, fmt.Errorf("its path has {%s}, which is no parameter in path", core.Clip(name, 100))
 		}
 	}
 	slices.Sort(required)
@@ -79,11 +75,11 @@ func (o operation) tool(d core.ToolDefinition, document *openapi3.T, base, name 
 		schema = nil // a schema of another draft: the server checks the arguments
 	}
 	spec := llm.ToolSpec{Name: name, Description: FitDescription(o.text()), Parameters: parameters}
-	return newRequestTool(d, spec, e, schema, web), nil
+	return newRequestTool(d, spec, endpoint{r.method, r.newRequest}, schema, web), nil
 }
 
 // addBody makes the body of the request an argument.
-func (o operation) addBody(e *endpoint, in *inliner, properties map[string]any, required *[]string) error {
+func (o operation) addBody(r *operationRequest, in *inliner, properties map[string]any, required *[]string) error {
 	if o.RequestBody == nil || o.RequestBody.Value == nil {
 		return nil
 	}
@@ -102,7 +98,7 @@ func (o operation) addBody(e *endpoint, in *inliner, properties map[string]any, 
 	if err != nil {
 		return err
 	}
-	properties[bodyArgument], e.body = schema, bodyArgument
+	properties[bodyArgument], r.body = schema, bodyArgument
 	if body.Required {
 		*required = append(*required, bodyArgument)
 	}
@@ -130,11 +126,11 @@ type inliner struct {
 	stack    []string // the references on the way
 }
 
-// parameterSchema returns the schema of a parameter.
-func (x *inliner) parameterSchema(p *openapi3.Parameter) (map[string]any, error) {
+// describedSchema returns the schema of a parameter, which may be nil, with its description.
+func (x *inliner) describedSchema(ref *openapi3.SchemaRef, description string) (map[string]any, error) {
 	schema := map[string]any{}
-	if p.Schema != nil {
-		inlined, err := x.inline(p.Schema)
+	if ref != nil {
+		inlined, err := x.inline(ref)
 		if err != nil {
 			return nil, err
 		}
@@ -142,8 +138,8 @@ func (x *inliner) parameterSchema(p *openapi3.Parameter) (map[string]any, error)
 			schema = object
 		}
 	}
-	if p.Description != "" {
-		schema["description"] = FitDescription(p.Description)
+	if description != "" {
+		schema["description"] = FitDescription(description)
 	}
 	return schema, nil
 }

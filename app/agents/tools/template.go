@@ -48,24 +48,20 @@ func textOf(value any) (string, bool) {
 	}
 }
 
-// expandPath puts the arguments into a path, each within its segment.
-func expandPath(path string, arguments map[string]any) (string, error) {
+// expandPath puts texts, which are escaped, into a path, each within its segment. Lookup returns that
+// of a name; false if there is none.
+func expandPath(path string, lookup func(name string) (string, bool)) (string, error) {
 	segments := strings.Split(path, "/")
 	for i, segment := range segments {
 		names, _ := placeholders(segment)
-		if len(names) == 0 {
-			continue
-		}
-		plain := segment
 		for _, name := range names {
-			text, ok := textOf(arguments[name])
+			text, ok := lookup(name)
 			if !ok || text == "" {
 				return "", fmt.Errorf("the argument %q is missing: it is part of the address", name)
 			}
-			plain = strings.ReplaceAll(plain, "{"+name+"}", text)
-			segment = strings.ReplaceAll(segment, "{"+name+"}", url.PathEscape(text))
+			segment = strings.ReplaceAll(segment, "{"+name+"}", text)
 		}
-		if plain == "." || plain == ".." {
+		if len(names) > 0 && (segment == "." || segment == "..") {
 			return "", errors.New("an argument must not name the current or the parent folder")
 		}
 		segments[i] = segment

@@ -1,0 +1,64 @@
+package tools
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// operationRequest is what the requests of an operation are made of.
+type operationRequest struct {
+	method, address string // with {parameter}
+	parameters      []parameter
+	body            string // the argument that is the body; empty = there is none
+}
+
+// setParameter adds a parameter in place of one of the same name and place.
+func (r *operationRequest) setParameter(p parameter) {
+	r.parameters = append(slices.DeleteFunc(r.parameters, func(other parameter) bool { return other.name == p.name && other.in == p.in }), p)
+}
+
+// newRequest returns the request with the arguments. Errors are for the model.
+func (r operationRequest) newRequest(arguments map[string]any) (webRequest, error) {
+	request := webRequest{method: r.method, headers: map[string]string{}}
+	inPath, pairs := map[string]string{}, []string{}
+	for _, p := range r.parameters {
+		value := arguments[p.name]
+		switch p.in {
+		case openapi3.ParameterInPath:
+			inPath[p.name], _ = p.text(value, escapeReserved)
+		case openapi3.ParameterInQuery:
+			pairs = append(pairs, p.pairs(value)...)
+		case openapi3.ParameterInHeader:
+			text, ok := p.text(value, func(text string) string { return text })
+			if strings.ContainsFunc(text, unicode.IsControl) {
+				return request, fmt.Errorf("the argument %q must be one line: it is a header", p.name)
+			}
+			if ok {
+				request.headers[p.name] = text
+			}
+		}
+	}
+	if value, ok := arguments[r.body]; ok && r.body != "" {
+		request.body, _ = json.Marshal(value) // it was decoded from JSON
+	}
+	address, err := expandPath(r.address, func(name string) (string, bool) { return inPath[name], inPath[name] != "" })
+	if err != nil {
+		return request, err
+	}
+	address, fixed, _ := strings.Cut(address, "?")
+	if fixed != "" {
+		pairs = append([]string{fixed}, pairs...)
+	}
+	request.url, err = withQuery(address, pairs)
+	return request, err
+}
+
+// hasPathParameter reports whether a parameter of the name is part of the path.
+func (r operationRequest) hasPathParameter(name string) bool {
+	return slices.ContainsFunc(r.parameters, func(p parameter) bool { return p.name == name && p.in == openapi3.ParameterInPath })
+}
