@@ -103,7 +103,7 @@ func groupKeys() []ToolKey {
 	return []ToolKey{
 		{FileKey: FileKey{Path: "document", Meaning: "the OpenAPI document (3.0 or 3.1), JSON or YAML: a file, relative to this one's folder, or a URL", Bounds: fmt.Sprintf("at most %d MiB, without external references", tools.MaxDocument>>20)}, Kinds: openapi, Required: openapi},
 		{FileKey: FileKey{Path: "operations", Meaning: "the `operationId` of each operation that becomes a tool", Bounds: fmt.Sprintf("1 to %d", maxOperations)}, Kinds: openapi, Required: openapi},
-		{FileKey: FileKey{Path: "server", Default: "the first of the document's `servers`", Meaning: "the address that the paths are appended to"}, Kinds: openapi},
+		{FileKey: FileKey{Path: "server", Default: "the first of the operation's, the path's or the document's `servers`", Meaning: "the address that the paths are appended to"}, Kinds: openapi},
 		{FileKey: FileKey{Path: "only", Default: "all", Meaning: "the server's tools that agents get, by the server's names"}, Kinds: server},
 		{FileKey: FileKey{Path: "resources", Default: "false", Meaning: "adds the tool `name__read_resource`"}, Kinds: server},
 		{FileKey: FileKey{Path: "prompts", Default: "false", Meaning: "adds the tool `name__get_prompt`"}, Kinds: server},

@@ -159,10 +159,6 @@ func newOperations(d core.ToolDefinition, data []byte, web Web) ([]*Custom, *Fau
 	if err != nil {
 		return nil, &Fault{"document", "it is not an OpenAPI document that can be read: " + core.CleanText(core.Clip(firstLine(err), 300))}
 	}
-	base, fault := serverAddress(d, document)
-	if fault != nil {
-		return nil, fault
-	}
 	found := map[string]operation{}
 	for path, item := range document.Paths.Map() {
 		for method, o := range item.Operations() {
@@ -178,6 +174,10 @@ func newOperations(d core.ToolDefinition, data []byte, web Web) ([]*Custom, *Fau
 		o, ok := found[id]
 		if !ok {
 			return nil, &Fault{key, missingOperation(id, found)}
+		}
+		base, err := serverAddress(d, o.servers(document))
+		if err != nil {
+			return nil, &Fault{"document", fmt.Sprintf("operation %s: %s", core.Clip(id, 100), err)}
 		}
 		tool, err := o.tool(d, document, base, names.Name(id), web)
 		if err != nil {
@@ -219,36 +219,44 @@ func missingOperation(id string, found map[string]operation) string {
 	return problem + "; it has " + core.CleanText(core.Clip(strings.Join(ids[:min(len(ids), shown)], ", "), 500))
 }
 
-// serverAddress returns the address that paths are appended to. What the definition sends its secrets
-// to must not be chosen by a document from elsewhere.
-func serverAddress(d core.ToolDefinition, document *openapi3.T) (string, *Fault) {
+// serverAddress returns the address that paths are appended to: the definition's server, or the first
+// of the servers. What the definition sends its secrets to must not be chosen by a document from
+// elsewhere.
+func serverAddress(d core.ToolDefinition, servers openapi3.Servers) (string, error) {
 	if d.Server != "" {
 		return strings.TrimSuffix(d.Server, "/"), nil
 	}
-	if len(document.Servers) == 0 {
-		return "", &Fault{"document", "it names no server; set server"}
+	address := "/" // the default of the specification
+	if len(servers) > 0 {
+		address = expandServer(servers[0])
+	} else if !isRemote(d.Document) {
+		return "", errors.New("it has no server; set server")
 	}
-	server := document.Servers[0]
+	if isRemote(d.Document) {
+		from, err := url.Parse(d.Document)
+		to, err2 := url.Parse(address)
+		if err != nil || err2 != nil {
+			return "", errors.New("its server is not an address; set server")
+		}
+		to = from.ResolveReference(to)
+		if (to.Host != from.Host || to.Scheme != from.Scheme) && (len(d.Headers) > 0 || d.Bearer != "") {
+			return "", fmt.Errorf("its server is not that of the document, but %s://%s, which would get the headers; set server", core.CleanText(core.Clip(to.Scheme, 10)), core.CleanText(core.Clip(to.Host, 100)))
+		}
+		address = to.String()
+	}
+	if CheckAddress(address) != nil || strings.ContainsAny(address, "{}?") {
+		return "", fmt.Errorf("its server %s is not an address; set server", core.CleanText(core.Clip(address, 100)))
+	}
+	return strings.TrimSuffix(address, "/"), nil
+}
+
+// expandServer returns the address of a server, with the defaults of its variables.
+func expandServer(server *openapi3.Server) string {
 	address := server.URL
 	for name, v := range server.Variables {
 		if v != nil {
 			address = strings.ReplaceAll(address, "{"+name+"}", v.Default)
 		}
 	}
-	if isRemote(d.Document) {
-		from, err := url.Parse(d.Document)
-		to, err2 := url.Parse(address)
-		if err != nil || err2 != nil {
-			return "", &Fault{"document", "its server is not an address; set server"}
-		}
-		to = from.ResolveReference(to)
-		if to.Host != from.Host && (len(d.Headers) > 0 || d.Bearer != "") {
-			return "", &Fault{"document", fmt.Sprintf("it names a server on another host, %s, which would get the headers; set server", core.Clip(to.Host, 100))}
-		}
-		address = to.String()
-	}
-	if CheckAddress(address) != nil || strings.ContainsAny(address, "{}?") {
-		return "", &Fault{"document", fmt.Sprintf("its server %s is not an address; set server", core.CleanText(core.Clip(address, 100)))}
-	}
-	return strings.TrimSuffix(address, "/"), nil
+	return address
 }

@@ -126,8 +126,8 @@ func TestOpenAPIFaults(t *testing.T) {
 		"no operation":  {good, "operations[0]", `the document has no operation with the operationId "getItems"; did you mean getItem?`},
 		"no document":   {"hello", "document", "it is not an OpenAPI document that can be read: "},
 		"version 2":     {"swagger: '2.0'\npaths: {}\n", "document", "it is not an OpenAPI document that can be read: "},
-		"no server":     {strings.Replace(good, "servers:", "x-servers:", 1), "document", "it names no server; set server"},
-		"a path":        {strings.Replace(good, "https://shop.example", "", 1), "document", "its server /v1 is not an address; set server"},
+		"no server":     {strings.Replace(good, "servers:", "x-servers:", 1), "document", "operation putItem: it has no server; set server"},
+		"a path":        {strings.Replace(good, "https://shop.example", "", 1), "document", "operation putItem: its server /v1 is not an address; set server"},
 		"a file":        {strings.Replace(good, "#/components/schemas/Item\"}}}", "/etc/passwd\"}}}", 1), "document", "it is not an OpenAPI document that can be read: "},
 		"another host":  {strings.Replace(good, "#/components/schemas/Item\"}}}", "http://127.0.0.1/x\"}}}", 1), "document", "it is not an OpenAPI document that can be read: "},
 		"deep":          {deep, "document", "it is not an OpenAPI document that can be read: "},
@@ -146,6 +146,48 @@ func TestOpenAPIFaults(t *testing.T) {
 			}
 			if fault == nil || fault.Key != c.key || !strings.HasPrefix(fault.Problem, c.want) || len(fault.Problem) > 500 {
 				t.Errorf("got %+v, want %s %s", fault, c.key, c.want)
+			}
+		})
+	}
+}
+
+// The servers of an operation hold before those of its path, and those before the document's; that of
+// the definition holds for all.
+func TestOpenAPIServers(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.RequestURI) }))
+	t.Cleanup(server.Close)
+	document := fmt.Sprintf(`openapi: 3.0.3
+info: {title: Servers, version: "1"}
+servers: [{url: "%[1]s/document"}]
+paths:
+  /a:
+    servers: [{url: "%[1]s/path"}]
+    get: {operationId: ofOperation, servers: [{url: "%[1]s/{v}", variables: {v: {default: operation}}}], responses: {"200": {description: ok}}}
+    delete: {operationId: ofPath, responses: {"200": {description: ok}}}
+  /b:
+    get: {operationId: ofDocument, responses: {"200": {description: ok}}}
+`, server.URL)
+	for name, c := range map[string]struct{ server, want string }{
+		"of the document":   {"", "/document/b /operation/a /path/a "},
+		"of the definition": {server.URL + "/own/", "/own/b /own/a /own/a "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, fault := openAPI(t, document, core.ToolDefinition{Operations: []string{"ofOperation", "ofPath", "ofDocument"}, Server: c.server})
+			if fault != nil {
+				t.Fatalf("got %+v", fault)
+			}
+			var paths strings.Builder
+			for _, tool := range got.Tools {
+				text, err := callTool(t, tool, "{}")
+				if err != nil {
+					t.Fatal(err)
+				}
+				paths.WriteString(text + " ")
+			}
+			if paths.String() != c.want {
+				t.Errorf("got %s, want %s", paths.String(), c.want)
 			}
 		})
 	}
@@ -178,8 +220,16 @@ func TestOpenAPIByURL(t *testing.T) {
 	if got := load(); got.Problem != "document: the server answered with status 503" {
 		t.Errorf("got %+v", got)
 	}
-	if got := load(); got.Problem != "document: it names a server on another host, evil.example, which would get the headers; set server" {
+	if got := load(); got.Problem != "document: operation getItem: its server is not that of the document, but https://evil.example, which would get the headers; set server" {
 		t.Errorf("got %+v", got)
+	}
+	document.Store(fmt.Sprintf(shop, strings.Replace(server.URL, "http:", "https:", 1)))
+	if got := load(); !strings.HasPrefix(got.Problem, "document: operation getItem: its server is not that of the document, but https://127.0.0.1:") {
+		t.Errorf("another scheme: got %+v", got)
+	}
+	document.Store(strings.Replace(fmt.Sprintf(shop, ""), "servers:", "x-servers:", 1))
+	if got := load(); got.Problem != "" || len(got.Tools) != 1 {
+		t.Errorf("no server: got %+v", got)
 	}
 	document.Store(strings.Replace(fmt.Sprintf(shop, ""), "/{base}", "/{base}/", 1))
 	if got := load(); got.Problem != "" || len(got.Tools) != 1 {

@@ -21,6 +21,18 @@ type operation struct {
 	*openapi3.Operation
 }
 
+// servers returns the servers of the operation: its own before those of its path and the document's.
+func (o operation) servers(document *openapi3.T) openapi3.Servers {
+	switch {
+	case o.Servers != nil && len(*o.Servers) > 0:
+		return *o.Servers
+	case len(o.item.Servers) > 0:
+		return o.item.Servers
+	default:
+		return document.Servers
+	}
+}
+
 // bodyArgument is the argument that is the body of the request.
 const bodyArgument = "body"
 
