@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -151,30 +152,37 @@ func CheckOpenAPI(d core.ToolDefinition) (hash string, fault *Fault) {
 	return hex.EncodeToString(sum[:8]), fault
 }
 
-// newOperations returns the tools of the operations of the definition, or what is wrong.
-func newOperations(d core.ToolDefinition, data []byte, web Web) ([]*Custom, *Fault) {
-	loader := openapi3.NewLoader()
-	loader.IsExternalRefsAllowed = false
-	document, err := loadDocument(loader, data)
+// newOperations returns the tools of the operations of the definition, or what is wrong. A panic is a
+// fault: the library keeps nulls of a document as nil, anywhere in it.
+func newOperations(d core.ToolDefinition, data []byte, web Web) (list []*Custom, fault *Fault) {
+	defer func() {
+		if p := recover(); p != nil {
+			list, fault = nil, &Fault{"document", "it is not an OpenAPI document that can be read"}
+		}
+	}()
+	document, err := loadDocument(data)
 	if err != nil {
 		return nil, &Fault{"document", "it is not an OpenAPI document that can be read: " + core.CleanText(core.Clip(firstLine(err), 300))}
 	}
-	found := map[string]operation{}
+	found := map[string][]operation{}
 	for path, item := range document.Paths.Map() {
 		for method, o := range item.Operations() {
 			if o.OperationID != "" {
-				found[o.OperationID] = operation{method, path, item, o}
+				found[o.OperationID] = append(found[o.OperationID], operation{method, path, item, o})
 			}
 		}
 	}
 	names := NewNamer(d.Name)
-	var list []*Custom
 	for i, id := range d.Operations {
 		key := fmt.Sprintf("operations[%d]", i)
-		o, ok := found[id]
-		if !ok {
+		switch len(found[id]) {
+		case 0:
 			return nil, &Fault{key, missingOperation(id, found)}
+		case 1:
+		default:
+			return nil, &Fault{key, fmt.Sprintf("the document has %d operations with the operationId %q", len(found[id]), core.Clip(id, 100))}
 		}
+		o := found[id][0]
 		base, err := serverAddress(d, o.servers(document))
 		if err != nil {
 			return nil, &Fault{"document", fmt.Sprintf("operation %s: %s", core.Clip(id, 100), err)}
@@ -188,14 +196,12 @@ func newOperations(d core.ToolDefinition, data []byte, web Web) ([]*Custom, *Fau
 	return list, nil
 }
 
-// loadDocument parses a document; a panic of the library is an error.
-func loadDocument(loader *openapi3.Loader, data []byte) (document *openapi3.T, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = errors.New("it cannot be parsed")
-		}
-	}()
-	if document, err = loader.LoadFromData(data); err != nil {
+// loadDocument parses a document.
+func loadDocument(data []byte) (*openapi3.T, error) {
+	loader := openapi3.NewLoader()
+	loader.IsExternalRefsAllowed = false
+	document, err := loader.LoadFromData(data)
+	if err != nil {
 		return nil, err
 	}
 	if !strings.HasPrefix(document.OpenAPI, "3.") || document.Paths == nil {
@@ -205,12 +211,8 @@ func loadDocument(loader *openapi3.Loader, data []byte) (document *openapi3.T, e
 }
 
 // missingOperation says that there is no operation of the id.
-func missingOperation(id string, found map[string]operation) string {
-	ids := make([]string, 0, len(found))
-	for known := range found {
-		ids = append(ids, known)
-	}
-	slices.Sort(ids)
+func missingOperation(id string, found map[string][]operation) string {
+	ids := slices.Sorted(maps.Keys(found))
 	problem := fmt.Sprintf("the document has no operation with the operationId %q", core.Clip(id, 100))
 	if meant := core.Nearest(id, ids); meant != "" {
 		return problem + "; did you mean " + core.CleanText(core.Clip(meant, 100)) + "?"

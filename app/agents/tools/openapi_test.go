@@ -123,16 +123,25 @@ func TestOpenAPIFaults(t *testing.T) {
 	}
 	wide.WriteString("    S20: {type: string}\n")
 	for name, c := range map[string]struct{ document, key, want string }{
-		"no operation":  {good, "operations[0]", `the document has no operation with the operationId "getItems"; did you mean getItem?`},
-		"no document":   {"hello", "document", "it is not an OpenAPI document that can be read: "},
-		"version 2":     {"swagger: '2.0'\npaths: {}\n", "document", "it is not an OpenAPI document that can be read: "},
-		"no server":     {strings.Replace(good, "servers:", "x-servers:", 1), "document", "operation putItem: it has no server; set server"},
-		"a path":        {strings.Replace(good, "https://shop.example", "", 1), "document", "operation putItem: its server /v1 is not an address; set server"},
-		"a file":        {strings.Replace(good, "#/components/schemas/Item\"}}}", "/etc/passwd\"}}}", 1), "document", "it is not an OpenAPI document that can be read: "},
-		"another host":  {strings.Replace(good, "#/components/schemas/Item\"}}}", "http://127.0.0.1/x\"}}}", 1), "document", "it is not an OpenAPI document that can be read: "},
-		"deep":          {deep, "document", "it is not an OpenAPI document that can be read: "},
-		"many schemas":  {strings.Replace(strings.Replace(good, "#/components/schemas/Item\"}}}", "#/components/schemas/S0\"}}}", 1), "  schemas:\n", "  schemas:\n"+wide.String(), 1), "operations[0]", "operation putItem: its schema has more than 5000 parts"},
-		"a foreign tag": {strings.Replace(good, "{type: number", "{type: number, default: !!binary 'x'", 1), "", ""},
+		"no operation":          {good, "operations[0]", `the document has no operation with the operationId "getItems"; did you mean getItem?`},
+		"no document":           {"hello", "document", "it is not an OpenAPI document that can be read: "},
+		"version 2":             {"swagger: '2.0'\npaths: {}\n", "document", "it is not an OpenAPI document that can be read: "},
+		"no server":             {strings.Replace(good, "servers:", "x-servers:", 1), "document", "operation putItem: it has no server; set server"},
+		"a path":                {strings.Replace(good, "https://shop.example", "", 1), "document", "operation putItem: its server /v1 is not an address; set server"},
+		"a file":                {strings.Replace(good, "#/components/schemas/Item\"}}}", "/etc/passwd\"}}}", 1), "document", "it is not an OpenAPI document that can be read: "},
+		"another host":          {strings.Replace(good, "#/components/schemas/Item\"}}}", "http://127.0.0.1/x\"}}}", 1), "document", "it is not an OpenAPI document that can be read: "},
+		"deep":                  {deep, "document", "it is not an OpenAPI document that can be read: "},
+		"many schemas":          {strings.Replace(strings.Replace(good, "#/components/schemas/Item\"}}}", "#/components/schemas/S0\"}}}", 1), "  schemas:\n", "  schemas:\n"+wide.String(), 1), "operations[0]", "operation putItem: its schema has more than 5000 parts"},
+		"same ids":              {strings.Replace(good, "operationId: getItem", "operationId: putItem", 1), "operations[0]", `the document has 2 operations with the operationId "putItem"`},
+		"relative path":         {strings.Replace(good, "/items/{id}:", "'@evil.example/items/{id}':", 1), "operations[0]", "operation putItem: its path does not begin with /"},
+		"no servers":            {strings.Replace(good, "servers: [", "servers: [null] #", 1), "", ""},
+		"no parameters":         {strings.Replace(good, "    parameters:\n      - {name: id,", "    parameters:\n      - null\n      - {name: id,", 1), "", ""},
+		"no media type":         {strings.Replace(good, "application/json: {schema: {$ref: \"#/components/schemas/Item\"}}", "application/json: null", 1), "", ""},
+		"no property":           {strings.Replace(good, "        id: {type: string, readOnly: true}", "        id: null", 1), "", ""},
+		"no schema":             {strings.Replace(good, "    Item:", "    None: null\n    Item:", 1), "", ""},
+		"no variable":           {strings.Replace(good, "base: {default: v1}", "base: null", 1), "", ""},
+		"no operation's server": {strings.Replace(good, "    put:\n", "    put:\n      servers: [null]\n", 1), "", ""},
+		"a foreign tag":         {strings.Replace(good, "{type: number", "{type: number, default: !!binary 'x'", 1), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

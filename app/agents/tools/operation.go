@@ -38,8 +38,11 @@ const bodyArgument = "body"
 
 // tool returns the tool of the operation: its parameters and its body are the arguments.
 func (o operation) tool(d core.ToolDefinition, document *openapi3.T, base, name string, web Web) (*Custom, error) {
-	if !slices.Contains(HTTPMethods(), o.method) {
+	switch {
+	case !slices.Contains(HTTPMethods(), o.method):
 		return nil, fmt.Errorf("the method %s is not supported", o.method)
+	case !strings.HasPrefix(o.path, "/"): // it would be part of the host
+		return nil, errors.New("its path does not begin with /")
 	}
 	r := operationRequest{method: o.method, address: base + o.path}
 	properties, required, in := map[string]any{}, []string{}, &inliner{document: document}
