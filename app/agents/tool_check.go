@@ -142,7 +142,7 @@ func (d *document) checkHeaders(def core.ToolDefinition, prefix string) {
 	for _, name := range slices.Sorted(maps.Keys(def.Headers)) {
 		at, value := prefix+"headers."+name, def.Headers[name]
 		switch {
-		case !isHeaderName(name):
+		case !tools.IsHeaderName(name):
 			d.faultAt(at, "%s is not the name of a header", at)
 		case isReservedHeader(name):
 			d.faultAt(at, "%s is a header that the request has by itself; remove it", at)
@@ -155,7 +155,7 @@ func (d *document) checkHeaders(def core.ToolDefinition, prefix string) {
 	if at := prefix + "bearer"; def.Bearer != "" && !regexp.MustCompile(variablePattern).MatchString(def.Bearer) {
 		d.faultAt(at, "%s must be the name of a variable of the environment, not the token itself", at)
 	}
-	if at := prefix + "idempotency_key"; def.IdempotencyKey != "" && (!isHeaderName(def.IdempotencyKey) || isReservedHeader(def.IdempotencyKey)) {
+	if at := prefix + "idempotency_key"; def.IdempotencyKey != "" && (!tools.IsHeaderName(def.IdempotencyKey) || isReservedHeader(def.IdempotencyKey)) {
 		d.faultAt(at, "%s is not the name of a header", at)
 	}
 }

@@ -110,13 +110,6 @@ func groupKeys() []ToolKey {
 	}
 }
 
-// isHeaderName reports whether a text can be the name of a header.
-func isHeaderName(name string) bool {
-	return name != "" && len(name) <= 100 && strings.IndexFunc(name, func(r rune) bool {
-		return !strings.ContainsRune("!#$%&'*+-.^_`|~", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
-	}) < 0
-}
-
 // reservedHeaders are those that a request has by itself.
 func reservedHeaders() []string {
 	return []string{"Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection", "Mcp-Session-Id", "Mcp-Protocol-Version"}

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -82,14 +83,10 @@ func newRequestTool(d core.ToolDefinition, spec llm.ToolSpec, e endpoint, schema
 		if err != nil {
 			return "", err
 		}
-		maps.Copy(request.headers, headers)
 		if !isReading(e.method) {
-			name := d.IdempotencyKey
-			if name == "" {
-				name = "Idempotency-Key"
-			}
-			request.headers[name] = callKey(call)
+			request.headers[keyHeader(d)] = callKey(call)
 		}
+		maps.Copy(request.headers, headers)
 		answer, err := web.send(ctx, d, request)
 		if err != nil {
 			return "", err
@@ -101,6 +98,11 @@ func newRequestTool(d core.ToolDefinition, spec llm.ToolSpec, e endpoint, schema
 		return hideSecrets(text, secrets), nil
 	}
 	return tool
+}
+
+// keyHeader returns the header with the key of a call.
+func keyHeader(d core.ToolDefinition) string {
+	return http.CanonicalHeaderKey(cmp.Or(d.IdempotencyKey, "Idempotency-Key"))
 }
 
 // callKey is the same for each attempt of a call.

@@ -46,14 +46,11 @@ func (o operation) tool(d core.ToolDefinition, document *openapi3.T, base, name 
 	}
 	r := operationRequest{method: o.method, address: base + o.path}
 	properties, required, in := map[string]any{}, []string{}, &inliner{document: document}
-	for _, ref := range append(slices.Clone(o.item.Parameters), o.Parameters...) { // the operation's own hold
-		p := ref.Value
-		switch {
-		case p == nil:
-			return nil, errors.New("it has a parameter that cannot be resolved")
-		case p.In == openapi3.ParameterInCookie, p.In == openapi3.ParameterInHeader && d.Headers[p.Name] != "":
-			continue // cookies are not sent, and the definition sets the header
-		}
+	own, err := o.parameters(d)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range own {
 		parameter, schemaRef, err := newParameter(p)
 		if err != nil {
 			return nil, fmt.Errorf("parameter %s: %w", core.Clip(p.Name, 100), err)
@@ -62,7 +59,7 @@ func (o operation) tool(d core.ToolDefinition, document *openapi3.T, base, name 
 		if err != nil {
 			return nil, err
 		}
-		r.setParameter(parameter)
+		r.parameters = append(r.parameters, parameter)
 		properties[p.Name] = schema
 		if p.Required || p.In == openapi3.ParameterInPath {
 			required = append(required, p.Name)
@@ -81,7 +78,7 @@ func (o operation) tool(d core.ToolDefinition, document *openapi3.T, base, name 
 		}
 	}
 	slices.Sort(required)
-	parameters, err := FitSchema(map[string]any{"type": "object", "properties": properties, "required": slices.Compact(required)})
+	parameters, err := FitSchema(map[string]any{"type": "object", "properties": properties, "required": required})
 	if err != nil {
 		return nil, err
 	}
@@ -91,6 +88,47 @@ func (o operation) tool(d core.ToolDefinition, document *openapi3.T, base, name 
 	}
 	spec := llm.ToolSpec{Name: name, Description: FitDescription(o.text()), Parameters: parameters}
 	return newRequestTool(d, spec, endpoint{r.method, r.newRequest}, schema, web), nil
+}
+
+// parameters returns the parameters that the model sets: those of the operation, and those of its path
+// that the operation does not have. Cookies are not sent.
+func (o operation) parameters(d core.ToolDefinition) ([]*openapi3.Parameter, error) {
+	var list []*openapi3.Parameter
+	for _, ref := range append(slices.Clone(o.item.Parameters), o.Parameters...) {
+		if ref.Value == nil {
+			return nil, errors.New("it has a parameter that cannot be resolved")
+		}
+		list = append(slices.DeleteFunc(list, func(p *openapi3.Parameter) bool { return isSameParameter(p, ref.Value) }), ref.Value)
+	}
+	fixed := fixedHeaders(d, o.method)
+	for _, p := range list {
+		if p.In == openapi3.ParameterInCookie && p.Required && !containsHeader(fixed, "Cookie") {
+			return nil, fmt.Errorf("parameter %s: it is a cookie that is required; set Cookie in headers", core.Clip(p.Name, 100))
+		}
+	}
+	return slices.DeleteFunc(list, func(p *openapi3.Parameter) bool {
+		return p.In == openapi3.ParameterInCookie || p.In == openapi3.ParameterInHeader && containsHeader(fixed, p.Name)
+	}), nil
+}
+
+// isSameParameter reports whether a parameter has the name and the place of another.
+func isSameParameter(p, other *openapi3.Parameter) bool {
+	return p.In == other.In && (p.Name == other.Name || p.In == openapi3.ParameterInHeader && strings.EqualFold(p.Name, other.Name))
+}
+
+// fixedHeaders returns the headers of a request that no argument sets: those that OpenAPI ignores as
+// parameters, those of HTTP itself, and those of the definition.
+func fixedHeaders(d core.ToolDefinition, method string) []string {
+	names := []string{"Accept", "Content-Type", "Authorization", "Host", "Content-Length", "Transfer-Encoding", "Connection"}
+	if !isReading(method) {
+		names = append(names, keyHeader(d))
+	}
+	return slices.AppendSeq(names, maps.Keys(d.Headers))
+}
+
+// containsHeader reports whether the name of a header, in any case, is in the list.
+func containsHeader(list []string, name string) bool {
+	return slices.ContainsFunc(list, func(other string) bool { return strings.EqualFold(other, name) })
 }
 
 // addBody makes the body of the request an argument.

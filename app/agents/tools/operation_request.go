@@ -17,11 +17,6 @@ type operationRequest struct {
 	body            string // the argument that is the body; empty = there is none
 }
 
-// setParameter adds a parameter in place of one of the same name and place.
-func (r *operationRequest) setParameter(p parameter) {
-	r.parameters = append(slices.DeleteFunc(r.parameters, func(other parameter) bool { return other.name == p.name && other.in == p.in }), p)
-}
-
 // newRequest returns the request with the arguments. Errors are for the model.
 func (r operationRequest) newRequest(arguments map[string]any) (webRequest, error) {
 	request := webRequest{method: r.method, headers: map[string]string{}}

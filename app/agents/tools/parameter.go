@@ -37,8 +37,11 @@ func parameterStyles() map[string][]string {
 // newParameter returns a parameter with its schema, or says why it is not supported.
 func newParameter(p *openapi3.Parameter) (parameter, *openapi3.SchemaRef, error) {
 	styles, known := parameterStyles()[p.In]
-	if !known {
+	switch {
+	case !known:
 		return parameter{}, nil, fmt.Errorf("it is in %q, which is not supported", core.Clip(p.In, 100))
+	case p.In == openapi3.ParameterInHeader && !IsHeaderName(p.Name):
+		return parameter{}, nil, errors.New("it is not the name of a header")
 	}
 	if len(p.Content) > 0 {
 		media := p.Content.Get(styleJSON)

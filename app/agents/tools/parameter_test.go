@@ -100,7 +100,7 @@ const acceptHeader = " Accept=application/json, text/*;q=0.9, */*;q=0.1"
 // Headers are lists of texts, which are not escaped, and stay one line.
 func TestHeaderParameters(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ parameter, arguments, want string }{
+	for name, c := range map[string]struct{ parameters, arguments, want string }{
 		"list":         {"{name: X-Ids, in: header}", `{"X-Ids":["a b","c"]}`, "/a X-Ids=a b,c"},
 		"object":       {"{name: X-Ids, in: header}", `{"X-Ids":{"b":2,"a":"x"}}`, "/a X-Ids=a,x,b,2"},
 		"object, each": {"{name: X-Ids, in: header, explode: true}", `{"X-Ids":{"b":2,"a":"x"}}`, "/a X-Ids=a=x,b=2"},
@@ -108,7 +108,7 @@ func TestHeaderParameters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tool, fault := items(t, "/a", "parameters: ["+c.parameter+"]", core.ToolDefinition{})
+			tool, fault := items(t, "/a", "parameters: ["+c.parameters+"]", core.ToolDefinition{})
 			if fault != nil {
 				t.Fatalf("got %+v", fault)
 			}
@@ -118,6 +118,59 @@ func TestHeaderParameters(t *testing.T) {
 			}
 			if got = strings.TrimSuffix(got, acceptHeader); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+// What the request has by itself, and what the definition sets, is no argument, however the document
+// writes it.
+func TestFixedHeaders(t *testing.T) {
+	t.Parallel()
+	const parameters = `parameters: [{name: authorization, in: header, required: true}, {name: ACCEPT, in: header}, {name: content-type, in: header},
+        {name: x-ids, in: header, required: true}, {name: session, in: cookie, required: true}, {name: theme, in: cookie}]`
+	d := core.ToolDefinition{Bearer: "TOKEN", Headers: map[string]string{"X-IDS": "7", "cookie": "session=1"}}
+	tool, fault := items(t, "/a", parameters, d)
+	if fault != nil {
+		t.Fatalf("got %+v", fault)
+	}
+	if got, want := string(tool.Definition.Parameters), `{"properties":{},"required":[],"type":"object"}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	got, err := callTool(t, tool, `{"authorization":"Bearer of the model","x-ids":"8","X-Ids":"9","Cookie":"session=2","ACCEPT":"text/html"}`)
+	if want := "/a X-Ids=7 Authorization=Bearer ***" + acceptHeader + " Cookie=session=1"; err != nil || got != want {
+		t.Errorf("got %s, %v, want %s", got, err, want)
+	}
+}
+
+// The key of a call is no argument of an operation that writes, and a header of the definition holds.
+func TestIdempotencyKeyParameter(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, r.Header.Values("Idempotency-Key"), r.Header.Values("X-Key"))
+	}))
+	t.Cleanup(server.Close)
+	document := fmt.Sprintf(listItems, "/a", "parameters: [{name: idempotency-key, in: header}, {name: x-key, in: header}]")
+	document = strings.Replace(document, "get:", "post:", 1)
+	const key = "bf2353790f0593455f40ba9ef1b5da16" // of the call of callTool
+	for name, c := range map[string]struct {
+		d    core.ToolDefinition
+		want string
+	}{
+		"default":    {core.ToolDefinition{}, "[" + key + "] [x]"},
+		"named":      {core.ToolDefinition{IdempotencyKey: "X-KEY"}, "[i] [" + key + "]"},
+		"configured": {core.ToolDefinition{Headers: map[string]string{"idempotency-key": "fixed"}}, "[fixed] [x]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.d.Operations, c.d.Server = []string{"listItems"}, server.URL
+			got, fault := openAPI(t, document, c.d)
+			if fault != nil {
+				t.Fatalf("got %+v", fault)
+			}
+			text, err := callTool(t, got.Tools[0], `{"idempotency-key":"i","x-key":"x"}`)
+			if err != nil || text != c.want {
+				t.Errorf("got %s, %v, want %s", text, err, c.want)
 			}
 		})
 	}
@@ -133,6 +186,8 @@ func TestUnsupportedParameters(t *testing.T) {
 		"another style": {"/a", "{name: p, in: query, style: simple}", `parameter p: its style "simple" is not supported`},
 		"another place": {"/a", "{name: p, in: body}", `parameter p: it is in "body", which is not supported`},
 		"XML":           {"/a", "{name: p, in: query, content: {text/xml: {schema: {type: string}}}}", "parameter p: its content is not JSON, which is not supported"},
+		"cookie":        {"/a", "{name: p, in: cookie, required: true}", "parameter p: it is a cookie that is required; set Cookie in headers"},
+		"a header":      {"/a", "{name: p q, in: header}", "parameter p q: it is not the name of a header"},
 		"of the query":  {"/a/{p}", "{name: p, in: query}", "its path has {p}, which is no parameter in path"},
 	} {
 		t.Run(name, func(t *testing.T) {

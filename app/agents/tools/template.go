@@ -110,6 +110,13 @@ func CheckAddress(address string) error {
 	return nil
 }
 
+// IsHeaderName reports whether a text can be the name of a header.
+func IsHeaderName(name string) bool {
+	return name != "" && len(name) <= 100 && strings.IndexFunc(name, func(r rune) bool {
+		return !strings.ContainsRune("!#$%&'*+-.^_`|~", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}) < 0
+}
+
 // CheckRequest checks what stands for arguments in the request of a definition.
 func CheckRequest(d core.ToolDefinition) []Fault {
 	var schema struct {

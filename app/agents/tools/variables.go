@@ -3,6 +3,7 @@ package tools
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 
@@ -33,8 +34,8 @@ func missingError(name string) error {
 	return fmt.Errorf("the tool is not set up: the environment variable %s is not set", name)
 }
 
-// Headers returns the headers of a definition with their secrets, and the secrets themselves. An
-// error names the variable that is not set.
+// Headers returns the headers of a definition by their canonical names, with their secrets, and the
+// secrets themselves. An error names the variable that is not set.
 func (e Environment) Headers(d core.ToolDefinition) (headers map[string]string, secrets []string, err error) {
 	headers = map[string]string{}
 	read := func(name string) string {
@@ -46,7 +47,7 @@ func (e Environment) Headers(d core.ToolDefinition) (headers map[string]string, 
 		return value
 	}
 	for name, value := range d.Headers {
-		headers[name] = variable.ReplaceAllStringFunc(value, func(found string) string {
+		headers[http.CanonicalHeaderKey(name)] = variable.ReplaceAllStringFunc(value, func(found string) string {
 			return read(strings.TrimSuffix(strings.TrimPrefix(found, "${"), "}"))
 		})
 	}
