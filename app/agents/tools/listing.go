@@ -33,13 +33,13 @@ func (l Listing) find(name string) (*Custom, bool) {
 	return l.Tools[i], true
 }
 
-// maxName is the longest name of a function that providers take.
+// maxName is the longest name of a function, or of an argument, that providers take.
 const maxName = 64
 
 // unfit matches what they do not take in it.
 var unfit = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 
-// Namer gives the tools of one definition the names that models call them by.
+// Namer gives the tools of one definition, or the arguments of one tool, the names that models use.
 type Namer struct {
 	prefix string
 	taken  map[string]bool

@@ -45,40 +45,24 @@ func (o operation) tool(d core.ToolDefinition, document *openapi3.T, base, name 
 		return nil, errors.New("its path does not begin with /")
 	}
 	r := operationRequest{method: o.method, address: base + o.path}
-	properties, required, in := map[string]any{}, []string{}, &inliner{document: document}
-	own, err := o.parameters(d)
-	if err != nil {
+	a := argumentSchemas{inliner{document: document}, map[string]any{}, []string{}}
+	if err := o.addParameters(d, &r, &a); err != nil {
 		return nil, err
 	}
-	for _, p := range own {
-		parameter, schemaRef, err := newParameter(p)
-		if err != nil {
-			return nil, fmt.Errorf("parameter %s: %w", core.Clip(p.Name, 100), err)
-		}
-		schema, err := in.describedSchema(schemaRef, p.Description)
-		if err != nil {
-			return nil, err
-		}
-		r.parameters = append(r.parameters, parameter)
-		properties[p.Name] = schema
-		if p.Required || p.In == openapi3.ParameterInPath {
-			required = append(required, p.Name)
-		}
-	}
-	if err := o.addBody(&r, in, properties, &required); err != nil {
+	if err := o.addBody(&r, &a); err != nil {
 		return nil, err
 	}
-	names, ok := placeholders(o.path)
+	inPath, ok := placeholders(o.path)
 	if !ok {
 		return nil, errors.New("its path is not valid")
 	}
-	for _, name := range names {
+	for _, name := range inPath {
 		if !r.hasPathParameter(name) {
 			return nil, fmt.Errorf("its path has {%s}, which is no parameter in path", core.Clip(name, 100))
 		}
 	}
-	slices.Sort(required)
-	parameters, err := FitSchema(map[string]any{"type": "object", "properties": properties, "required": required})
+	slices.Sort(a.required)
+	parameters, err := FitSchema(map[string]any{"type": "object", "properties": a.properties, "required": a.required})
 	if err != nil {
 		return nil, err
 	}
@@ -88,6 +72,48 @@ func (o operation) tool(d core.ToolDefinition, document *openapi3.T, base, name 
 	}
 	spec := llm.ToolSpec{Name: name, Description: FitDescription(o.text()), Parameters: parameters}
 	return newRequestTool(d, spec, endpoint{r.method, r.newRequest}, schema, web), nil
+}
+
+// argumentSchemas is the schemas of the arguments of an operation.
+type argumentSchemas struct {
+	inliner
+	properties map[string]any
+	required   []string
+}
+
+// add adds the schema of an argument.
+func (a *argumentSchemas) add(name string, schema any, required bool) {
+	a.properties[name] = schema
+	if required {
+		a.required = append(a.required, name)
+	}
+}
+
+// addParameters makes the parameters arguments, by names that providers take.
+func (o operation) addParameters(d core.ToolDefinition, r *operationRequest, a *argumentSchemas) error {
+	list, err := o.parameters(d)
+	if err != nil {
+		return err
+	}
+	names := &Namer{taken: map[string]bool{bodyArgument: o.RequestBody != nil}}
+	for _, p := range list {
+		parameter, schemaRef, err := newParameter(p)
+		if err != nil {
+			return fmt.Errorf("parameter %s: %w", core.Clip(p.Name, 100), err)
+		}
+		parameter.argument = names.Name(p.Name)
+		description := p.Description
+		if parameter.argument != p.Name {
+			description = fmt.Sprintf("%s in %s. %s", p.Name, p.In, description)
+		}
+		schema, err := a.describedSchema(schemaRef, description)
+		if err != nil {
+			return err
+		}
+		r.parameters = append(r.parameters, parameter)
+		a.add(parameter.argument, schema, p.Required || p.In == openapi3.ParameterInPath)
+	}
+	return nil
 }
 
 // parameters returns the parameters that the model sets: those of the operation, and those of its path
@@ -132,7 +158,7 @@ func containsHeader(list []string, name string) bool {
 }
 
 // addBody makes the body of the request an argument.
-func (o operation) addBody(r *operationRequest, in *inliner, properties map[string]any, required *[]string) error {
+func (o operation) addBody(r *operationRequest, a *argumentSchemas) error {
 	if o.RequestBody == nil || o.RequestBody.Value == nil {
 		return nil
 	}
@@ -144,17 +170,12 @@ func (o operation) addBody(r *operationRequest, in *inliner, properties map[stri
 		}
 		return nil
 	}
-	if properties[bodyArgument] != nil {
-		return errors.New("it has a parameter body and a body, which is not supported")
-	}
-	schema, err := in.inline(media.Schema)
+	schema, err := a.inline(media.Schema)
 	if err != nil {
 		return err
 	}
-	properties[bodyArgument], r.body = schema, bodyArgument
-	if body.Required {
-		*required = append(*required, bodyArgument)
-	}
+	r.body = bodyArgument
+	a.add(bodyArgument, schema, body.Required)
 	return nil
 }
 

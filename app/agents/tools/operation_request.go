@@ -22,7 +22,7 @@ func (r operationRequest) newRequest(arguments map[string]any) (webRequest, erro
 	request := webRequest{method: r.method, headers: map[string]string{}}
 	inPath, pairs := map[string]string{}, []string{}
 	for _, p := range r.parameters {
-		value := arguments[p.name]
+		value := arguments[p.argument]
 		switch p.in {
 		case openapi3.ParameterInPath:
 			inPath[p.name], _ = p.text(value, escapeReserved)
@@ -31,7 +31,7 @@ func (r operationRequest) newRequest(arguments map[string]any) (webRequest, erro
 		case openapi3.ParameterInHeader:
 			text, ok := p.text(value, func(text string) string { return text })
 			if strings.ContainsFunc(text, unicode.IsControl) {
-				return request, fmt.Errorf("the argument %q must be one line: it is a header", p.name)
+				return request, fmt.Errorf("the argument %q must be one line: it is a header", p.argument)
 			}
 			if ok {
 				request.headers[p.name] = text

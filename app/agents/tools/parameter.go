@@ -17,6 +17,7 @@ import (
 // parameter is a parameter of an operation. How values become text:
 // https://spec.openapis.org/oas/v3.0.4.html#style-values
 type parameter struct {
+	argument string // its name for the model
 	name, in string
 	style    string
 	explode  bool
@@ -54,7 +55,7 @@ func newParameter(p *openapi3.Parameter) (parameter, *openapi3.SchemaRef, error)
 	if err != nil || !slices.Contains(styles, method.Style) {
 		return parameter{}, nil, fmt.Errorf("its style %q is not supported", core.Clip(p.Style, 100))
 	}
-	return parameter{p.Name, p.In, method.Style, method.Explode}, p.Schema, nil
+	return parameter{name: p.Name, in: p.In, style: method.Style, explode: method.Explode}, p.Schema, nil
 }
 
 // pairs returns a value as pairs of the query, each name=value; none = the parameter is left out.

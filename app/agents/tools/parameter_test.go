@@ -176,6 +176,26 @@ func TestIdempotencyKeyParameter(t *testing.T) {
 	}
 }
 
+// Arguments have names that providers take, one for each parameter, and keep the document's where they
+// can.
+func TestArgumentNames(t *testing.T) {
+	t.Parallel()
+	const rest = `parameters: [{name: id, in: path, required: true}, {name: id, in: query, description: Another.}, {name: 'page[size]', in: query}, {name: body, in: query}]
+      requestBody: {content: {application/json: {schema: {type: object}}}}`
+	tool, fault := items(t, "/a/{id}", rest, core.ToolDefinition{})
+	if fault != nil {
+		t.Fatalf("got %+v", fault)
+	}
+	want := `{"properties":{"body":{"type":"object"},"body_230d8358":{"description":"body in query."},"id":{},"id_a5614527":{"description":"id in query. Another."},"page_size_":{"description":"page[size] in query."}},"required":["id"],"type":"object"}`
+	if got := string(tool.Definition.Parameters); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	got, err := callTool(t, tool, `{"id":1,"id_a5614527":2,"page_size_":3,"body_230d8358":4,"body":{}}`)
+	if want := "/a/1?id=2&page%5Bsize%5D=3&body=4"; err != nil || strings.TrimSuffix(got, acceptHeader) != want {
+		t.Errorf("got %s, %v, want %s", got, err, want)
+	}
+}
+
 // What cannot be sent is refused when the document is read, with the names of the operation and the
 // parameter.
 func TestUnsupportedParameters(t *testing.T) {
