@@ -45,7 +45,7 @@ components:
   schemas:
     Item:
       type: object
-      required: [name]
+      required: [id, name]
       properties:
         id: {type: string, readOnly: true}
         name: {type: string, nullable: true, example: Bolt, x-order: 1}
@@ -89,7 +89,7 @@ func TestOpenAPI(t *testing.T) {
 	}
 	for tool, want := range map[*tools.Custom]string{
 		get: `{"properties":{"X-Trace":{"type":"string"},"expand":{"items":{"enum":["parts","price"],"type":"string"},"type":"array"},"id":{"description":"The item.","type":"string"}},"required":["id"],"type":"object"}`,
-		put: `{"properties":{"body":{"properties":{"name":{"type":"string"},"parts":{"items":{"description":"as above: Item"},"type":"array"},"price":{"minimum":0,"type":"number"}},"required":["name"],"type":"object"},"id":{"description":"The item.","type":"string"}},"required":["body","id"],"type":"object"}`,
+		put: `{"properties":{"body":{"properties":{"name":{"type":["string","null"]},"parts":{"items":{"description":"as above: Item"},"type":"array"},"price":{"minimum":0,"type":"number"}},"required":["name"],"type":"object"},"id":{"description":"The item.","type":"string"}},"required":["body","id"],"type":"object"}`,
 	} {
 		if string(tool.Definition.Parameters) != want {
 			t.Errorf("%s: got\n%s\nwant\n%s", tool.Definition.Name, tool.Definition.Parameters, want)
@@ -109,6 +109,33 @@ func TestOpenAPI(t *testing.T) {
 	}
 	if text, err := callTool(t, put, `{"id":"1","body":{"name":"Bolt"}}`); err != nil || text != `PUT /v1/items/1 trace= auth=Bearer *** {"name":"Bolt"}` {
 		t.Errorf("got %s, %v", text, err)
+	}
+}
+
+// What OpenAPI 3.0 calls nullable may be null for the model, too.
+func TestNullable(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ schema, want string }{
+		"a type":         {"type: string, nullable: true", `{"type":["string","null"]}`},
+		"an enumeration": {"type: string, nullable: true, enum: [a, b]", `{"enum":["a","b",null],"type":["string","null"]}`},
+		"with null":      {"type: string, nullable: true, enum: [a, null]", `{"enum":["a",null],"type":["string","null"]}`},
+		"no type":        {"nullable: true, enum: [a]", `{"anyOf":[{"enum":["a"]},{"type":"null"}]}`},
+		"a reference":    {"nullable: true, allOf: [{type: object}]", `{"anyOf":[{"allOf":[{"type":"object"}]},{"type":"null"}]}`},
+		"anything":       {"nullable: true", `{}`},
+		"several types":  {"type: [string, 'null'], nullable: true", `{"type":["string","null"]}`},
+		"not":            {"type: string, nullable: false", `{"type":"string"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tool, fault := items(t, "/a", "parameters: [{name: p, in: query, schema: {"+c.schema+"}}]", core.ToolDefinition{})
+			if fault != nil {
+				t.Fatalf("got %+v", fault)
+			}
+			want := `{"properties":{"p":` + c.want + `},"required":[],"type":"object"}`
+			if got := string(tool.Definition.Parameters); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+		})
 	}
 }
 

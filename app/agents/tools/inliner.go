@@ -1,0 +1,172 @@
+package tools
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"bobbin/app/core"
+)
+
+// Bounds of the schema of one operation, with what it refers to.
+const (
+	maxSchemaNodes = 5000
+	maxRefDepth    = 12
+)
+
+// inliner puts what schemas refer to in the place of the references.
+type inliner struct {
+	document *openapi3.T
+	nodes    int
+	stack    []string // the references on the way
+}
+
+// describedSchema returns the schema of a parameter, which may be nil, with its description.
+func (x *inliner) describedSchema(ref *openapi3.SchemaRef, description string) (map[string]any, error) {
+	schema := map[string]any{}
+	if ref != nil {
+		inlined, err := x.inline(ref)
+		if err != nil {
+			return nil, err
+		}
+		if object, ok := inlined.(map[string]any); ok {
+			schema = object
+		}
+	}
+	if description != "" {
+		schema["description"] = FitDescription(description)
+	}
+	return schema, nil
+}
+
+// inline returns a schema as JSON without references.
+func (x *inliner) inline(ref *openapi3.SchemaRef) (any, error) {
+	text, err := json.Marshal(ref)
+	if err != nil {
+		return nil, errors.New("its schema is not JSON")
+	}
+	var value any
+	if err := json.Unmarshal(text, &value); err != nil {
+		return nil, errors.New("its schema is not JSON")
+	}
+	return x.value(value, true)
+}
+
+// dropped are the keywords of schemas that no provider needs.
+func dropped() []string {
+	return []string{"example", "examples", "xml", "externalDocs", "discriminator", "nullable", "deprecated", "readOnly", "writeOnly"}
+}
+
+// value returns a value of a schema without references. Named is false for a mapping from names to
+// schemas.
+func (x *inliner) value(value any, isSchema bool) (any, error) {
+	if x.nodes++; x.nodes > maxSchemaNodes {
+		return nil, fmt.Errorf("its schema has more than %d parts", maxSchemaNodes)
+	}
+	switch v := value.(type) {
+	case []any:
+		out := make([]any, 0, len(v))
+		for _, item := range v {
+			part, err := x.value(item, true)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, part)
+		}
+		return out, nil
+	case map[string]any:
+		if ref, ok := v["$ref"].(string); ok && isSchema {
+			return x.reference(ref)
+		}
+		return x.object(v, isSchema)
+	default:
+		return value, nil
+	}
+}
+
+func (x *inliner) object(v map[string]any, isSchema bool) (any, error) {
+	out := map[string]any{}
+	for _, key := range slices.Sorted(maps.Keys(v)) {
+		item := v[key]
+		if isSchema && (slices.Contains(dropped(), key) || strings.HasPrefix(key, "x-") || isOldBound(key, item)) {
+			continue
+		}
+		if !isSchema && isReadOnly(item) {
+			continue
+		}
+		part, err := x.value(item, !isSchema || key != "properties" && key != "patternProperties")
+		if err != nil {
+			return nil, err
+		}
+		out[key] = part
+	}
+	if isSchema {
+		dropReadOnly(v, out)
+	}
+	if isSchema && v["nullable"] == true {
+		return nullable(out), nil
+	}
+	return out, nil
+}
+
+// dropReadOnly removes the properties that only answers have from the required ones of a schema.
+func dropReadOnly(schema, out map[string]any) {
+	required, _ := schema["required"].([]any)
+	properties, _ := schema["properties"].(map[string]any)
+	if required == nil {
+		return
+	}
+	out["required"] = slices.DeleteFunc(slices.Clone(required), func(name any) bool {
+		key, _ := name.(string)
+		return isReadOnly(properties[key])
+	})
+}
+
+// isReadOnly reports whether a property is of answers only.
+func isReadOnly(property any) bool {
+	schema, _ := property.(map[string]any)
+	return schema["readOnly"] == true
+}
+
+// nullable returns a schema, of OpenAPI 3.0, that allows null as well.
+func nullable(schema map[string]any) map[string]any {
+	if kind, ok := schema["type"].(string); ok {
+		schema["type"] = []any{kind, "null"}
+		if values, ok := schema["enum"].([]any); ok && !slices.Contains(values, nil) {
+			schema["enum"] = append(values, nil)
+		}
+		return schema
+	}
+	for _, key := range []string{"enum", "allOf", "anyOf", "oneOf"} {
+		if schema[key] != nil {
+			return map[string]any{"anyOf": []any{schema, map[string]any{"type": "null"}}}
+		}
+	}
+	return schema // of anything
+}
+
+// isOldBound reports whether a keyword is one of OpenAPI 3.0 that JSON Schema has with another type.
+func isOldBound(key string, value any) bool {
+	_, truth := value.(bool)
+	return truth && (key == "exclusiveMinimum" || key == "exclusiveMaximum")
+}
+
+// reference returns what a reference stands for. One that contains itself is cut.
+func (x *inliner) reference(ref string) (any, error) {
+	name, local := strings.CutPrefix(ref, "#/components/schemas/")
+	name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
+	if !local || x.document.Components == nil || x.document.Components.Schemas[name] == nil {
+		return map[string]any{}, nil
+	}
+	if slices.Contains(x.stack, name) || len(x.stack) >= maxRefDepth {
+		return map[string]any{"description": "as above: " + core.Clip(name, 100)}, nil
+	}
+	x.stack = append(x.stack, name)
+	defer func() { x.stack = x.stack[:len(x.stack)-1] }()
+	return x.inline(x.document.Components.Schemas[name])
+}
