@@ -161,20 +161,22 @@ func (o operation) addBody(r *operationRequest, a *argumentSchemas) error {
 	if o.RequestBody == nil || o.RequestBody.Value == nil {
 		return nil
 	}
-	body := o.RequestBody.Value
-	media := body.Content.Get("application/json")
-	if media == nil || media.Schema == nil {
-		if body.Required {
-			return errors.New("its body is not JSON, which is not supported")
-		}
+	required := o.RequestBody.Value.Required
+	body, schemaRef, err := newRequestBody(o.RequestBody.Value.Content)
+	switch {
+	case err != nil:
+		return err
+	case schemaRef == nil && required:
+		return errors.New("its body is neither JSON nor a form, which is not supported")
+	case schemaRef == nil:
 		return nil
 	}
-	schema, err := a.inline(media.Schema)
+	schema, err := a.inline(schemaRef)
 	if err != nil {
 		return err
 	}
-	r.body = bodyArgument
-	a.add(bodyArgument, schema, body.Required)
+	r.body = body
+	a.add(bodyArgument, schema, required)
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +13,7 @@ import (
 type operationRequest struct {
 	method, address string // with {parameter}
 	parameters      []parameter
-	body            string // the argument that is the body; empty = there is none
+	body            requestBody
 }
 
 // newRequest returns the request with the arguments. Errors are for the model.
@@ -38,8 +37,12 @@ func (r operationRequest) newRequest(arguments map[string]any) (webRequest, erro
 			}
 		}
 	}
-	if value, ok := arguments[r.body]; ok && r.body != "" {
-		request.body, _ = json.Marshal(value) // it was decoded from JSON
+	if value, ok := arguments[bodyArgument]; ok && r.body.contentType != "" {
+		body, err := r.body.encode(value)
+		if err != nil {
+			return request, err
+		}
+		request.body, request.headers["Content-Type"] = body, r.body.contentType
 	}
 	address, err := expandPath(r.address, func(name string) (string, bool) { return inPath[name], inPath[name] != "" })
 	if err != nil {

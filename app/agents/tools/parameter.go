@@ -24,7 +24,7 @@ type parameter struct {
 }
 
 // styleJSON is the style of a parameter whose value is a JSON text.
-const styleJSON = "application/json"
+const styleJSON = "json"
 
 // parameterStyles returns the styles that are supported, by the place of the parameter.
 func parameterStyles() map[string][]string {
@@ -45,7 +45,7 @@ func newParameter(p *openapi3.Parameter) (parameter, *openapi3.SchemaRef, error)
 		return parameter{}, nil, errors.New("it is not the name of a header")
 	}
 	if len(p.Content) > 0 {
-		media := p.Content.Get(styleJSON)
+		media := p.Content.Get(jsonType)
 		if media == nil {
 			return parameter{}, nil, errors.New("its content is not JSON, which is not supported")
 		}
