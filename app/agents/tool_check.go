@@ -193,6 +193,8 @@ func (d *document) checkRequest(def core.ToolDefinition, prefix string) {
 		}
 		if err := tools.CheckAddress(address); err != nil {
 			d.faultAt(prefix+key, "%s%s %s", prefix, key, err)
+		} else if key == "server" && strings.ContainsAny(address, "{}?#") {
+			d.faultAt(prefix+key, "%s%s must end with its path, without a query and without {argument}", prefix, key)
 		}
 	}
 	if def.Kind == core.ToolHTTP {

@@ -178,6 +178,7 @@ func TestToolDefinitionFaults(t *testing.T) {
 		"variable":         {word + "env: [A, 'B C']\n", "5:10: env[1] is not a variable; write NAME, or NAME=value"},
 		"memory":           {word + "max_memory_mib: 1\n", "5:1: max_memory_mib is 1; use 16 to 65536"},
 		"limits":           {word + "approval: maybe\ntimeout: 1ms\nmax_output_bytes: 1\n", "5:1: approval is \"maybe\"; use always (a person must agree to every call), first (until one was approved in the session) or never\n6:1: timeout is out of range; use 100ms to 10m0s\n7:1: max_output_bytes is 1; use 256 to 8388608"},
+		"server":           {"name: x\nkind: openapi\ndocument: https://a.example/a.yaml\noperations: [a]\nserver: https://a.example/v1?key=1\n", "5:1: server must end with its path, without a query and without {argument}"},
 		"document":         {"name: x\nkind: openapi\ndocument: gone.yaml\noperations: [a]\n", "3:1: document: there is no file "},
 		"an OpenAPI file":  {"openapi: 3.1.0\ninfo: {}\n", "1:1: this is an OpenAPI document, and not the description of a tool; move it to another folder and name it under document"},
 		"private hosts":    {http + "url: https://a.example/\nprivate_hosts: ['http://b']\n", "5:1: private_hosts: \"http://b\" is not the name of a host; write example.com, or *.example.com for all below it"},

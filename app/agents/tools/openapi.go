@@ -246,7 +246,7 @@ func serverAddress(d core.ToolDefinition, servers openapi3.Servers) (string, err
 		}
 		address = to.String()
 	}
-	if CheckAddress(address) != nil || strings.ContainsAny(address, "{}?") {
+	if CheckAddress(address) != nil || strings.ContainsAny(address, "{}?#") {
 		return "", fmt.Errorf("its server %s is not an address; set server", core.CleanText(core.Clip(address, 100)))
 	}
 	return strings.TrimSuffix(address, "/"), nil

@@ -43,7 +43,8 @@ func (o operation) tool(d core.ToolDefinition, document *openapi3.T, base, name 
 	case !strings.HasPrefix(o.path, "/"): // it would be part of the host
 		return nil, errors.New("its path does not begin with /")
 	}
-	r := operationRequest{method: o.method, address: base + o.path}
+	path, _, _ := strings.Cut(o.path, "#") // documents have fragments to tell operations apart
+	r := operationRequest{method: o.method, address: base + path}
 	a := argumentSchemas{inliner{document: document}, map[string]any{}, []string{}}
 	if err := o.addParameters(d, &r, &a); err != nil {
 		return nil, err
@@ -51,7 +52,7 @@ func (o operation) tool(d core.ToolDefinition, document *openapi3.T, base, name 
 	if err := o.addBody(&r, &a); err != nil {
 		return nil, err
 	}
-	inPath, ok := placeholders(o.path)
+	inPath, ok := placeholders(path)
 	if !ok {
 		return nil, errors.New("its path is not valid")
 	}
@@ -158,8 +159,11 @@ func containsHeader(list []string, name string) bool {
 
 // addBody makes the body of the request an argument.
 func (o operation) addBody(r *operationRequest, a *argumentSchemas) error {
-	if o.RequestBody == nil || o.RequestBody.Value == nil {
+	switch {
+	case o.RequestBody == nil:
 		return nil
+	case o.RequestBody.Value == nil:
+		return errors.New("its body cannot be resolved")
 	}
 	required := o.RequestBody.Value.Required
 	body, schemaRef, err := newRequestBody(o.RequestBody.Value.Content)

@@ -61,6 +61,7 @@ func TestParameterStyles(t *testing.T) {
 		"form, empty list":            {"/a", "in: query, explode: false", `{"p":[]}`, "/a"},
 		"form, null":                  {"/a", "in: query", `{"p":null}`, "/a"},
 		"form, fixed query":           {"/a?b=1", "in: query", `{"p":true}`, "/a?b=1&p=true"},
+		"form, fragment":              {"/a#b", "in: query", `{"p":true}`, "/a?p=true"},
 		"spaces":                      {"/a", "in: query, style: spaceDelimited", list, "/a?p=blue%20b%2Cl%26a%7Cc%20k"},
 		"spaces, object":              {"/a", "in: query, style: spaceDelimited", object, "/a?p=G%20x%3Dy%20R%20100"},
 		"pipes":                       {"/a", "in: query, style: pipeDelimited, explode: false", list, "/a?p=blue%7Cb%2Cl%26a%7Cc%20k"},
