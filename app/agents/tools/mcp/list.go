@@ -17,7 +17,6 @@ import (
 const (
 	maxTools     = 128
 	maxSpecBytes = 256 << 10 // of all definitions together
-	maxPages     = 64
 	maxNotes     = 20
 )
 
@@ -59,24 +58,30 @@ func (s *Server) listTools(ctx context.Context, session *sdk.ClientSession) (fou
 	if c := session.InitializeResult().Capabilities; c == nil || c.Tools == nil {
 		return nil, []string{"it says that it has no tools"}, nil
 	}
-	seen, cursor := map[string]bool{}, ""
-	for range maxPages {
+	seen, full := map[string]bool{}, false
+	ended, err := readPages(func(cursor string) (string, error) {
 		page, err := session.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
 		if err != nil {
-			return nil, nil, fmt.Errorf("its tools cannot be listed: %w", err)
+			return "", fmt.Errorf("its tools cannot be listed: %w", err)
 		}
 		for _, t := range page.Tools {
 			if t == nil || seen[t.Name] || len(s.definition.Only) > 0 && !slices.Contains(s.definition.Only, t.Name) {
 				continue
 			}
-			if len(found) == maxTools {
-				return found, append(notes, fmt.Sprintf("it has more than %d tools: the others were left out; name those that are needed under only", maxTools)), nil
+			if full = len(found) == maxTools; full {
+				return "", nil
 			}
 			seen[t.Name], found = true, append(found, t)
 		}
-		if cursor = page.NextCursor; cursor == "" {
-			break
-		}
+		return page.NextCursor, nil
+	})
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case full:
+		return found, append(notes, fmt.Sprintf("it has more than %d tools: the others were left out; name those that are needed under only", maxTools)), nil
+	case !ended:
+		notes = append(notes, fmt.Sprintf("its list of tools has no end: it was read for %d pages", maxPages))
 	}
 	for _, name := range s.definition.Only {
 		if !seen[name] {

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -12,7 +14,7 @@ import (
 )
 
 // rawServer serves the protocol by hand: answer returns the result of a method, in JSON, or writes to w
-// itself and returns "".
+// itself and returns "". If it does neither, the server does not have the method.
 func rawServer(t *testing.T, answer func(w http.ResponseWriter, method string) string) core.ToolDefinition {
 	t.Helper()
 	return overHTTP(t, nil, func(http.Handler) http.Handler {
@@ -29,14 +31,16 @@ func rawServer(t *testing.T, answer func(w http.ResponseWriter, method string) s
 				w.WriteHeader(http.StatusAccepted)
 				return
 			}
-			result := `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"raw","version":"1"}}`
+			result := `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{},"prompts":{}},"serverInfo":{"name":"raw","version":"1"}}`
 			member := "result"
 			switch request.Method {
 			case "initialize":
 			case "server/discover":
 				member, result = "error", `{"code":-32601,"message":"no"}`
 			default:
-				result = answer(w, request.Method)
+				if result = answer(w, request.Method); result == "" && w.Header().Get("Content-Type") == "" {
+					member, result = "error", `{"code":-32601,"message":"no"}`
+				}
 			}
 			if result != "" {
 				w.Header().Set("Content-Type", "application/json")
@@ -57,8 +61,88 @@ func TestEndlessList(t *testing.T) {
 		n := pages.Add(1)
 		return fmt.Sprintf(`{"tools":[{"name":"t%d","inputSchema":{"type":"object"}}],"nextCursor":"%d"}`, n, n)
 	}))
-	if got := s.Listing(); len(got.Tools) != 64 || pages.Load() != 64 {
-		t.Errorf("got %d tools of %d pages, want 64", len(got.Tools), pages.Load())
+	if got := s.Listing(); len(got.Tools) != 64 || pages.Load() != 64 || len(got.Notes) != 1 {
+		t.Errorf("got %d tools of %d pages, want 64; notes %q", len(got.Tools), pages.Load(), got.Notes)
+	}
+}
+
+// A model reads a hundred entries of a long list, how many others there are, and how to read them.
+func TestLongLists(t *testing.T) {
+	t.Parallel()
+	lists := map[string]struct{ list, entry string }{
+		"resources/list":           {"resources", `{"uri":"file:///%d","name":"r"}`},
+		"resources/templates/list": {"resourceTemplates", `{"uriTemplate":"db:///%d/{row}","name":"rows","description":"of a table"}`},
+		"prompts/list":             {"prompts", `{"name":"p%d"}`},
+	}
+	for name, c := range map[string]struct {
+		pages             int // with 10 entries
+		next              func(page int) string
+		resources, prompt []string
+	}{
+		"few":     {1, nil, []string{"file:///9\n\nResource templates (", "db:///9/{row} (rows): of a table"}, []string{"p9"}},
+		"many":    {15, strconv.Itoa, []string{"file:///99\n[50 more resources were left out; read one by its uri, listed or not]\n", "[50 more resource templates were left out; read one by the uri that results, listed or not]"}, []string{"p99\n[50 more prompts were left out; read one by its name, listed or not]"}},
+		"endless": {1 << 30, strconv.Itoa, []string{"[540 more resources were left out, the list has no end and was not read further; "}, []string{"[540 more prompts were left out, the list has no end and was not read further; "}},
+		"a cycle": {1 << 30, func(int) string { return "1" }, []string{"file:///19\n[the list has no end and was not read further; "}, []string{"p19\n[the list has no end and was not read further; "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			read := map[string]int{} // pages, by method
+			d := rawServer(t, func(_ http.ResponseWriter, method string) string {
+				list, ok := lists[method]
+				if !ok {
+					return oneTool
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				page, cursor, entries := read[method], "", []string{"null"}
+				if read[method]++; page+1 < c.pages {
+					cursor = c.next(page + 1)
+				}
+				for i := range 10 {
+					entries = append(entries, fmt.Sprintf(list.entry, 10*page+i))
+				}
+				return fmt.Sprintf(`{%q:[%s],"nextCursor":%q}`, list.list, strings.Join(entries, ","), cursor)
+			})
+			d.Resources, d.Prompts = true, true
+			s, _ := start(t, d)
+			for tool, want := range map[string][]string{"test__read_resource": c.resources, "test__get_prompt": c.prompt} {
+				got := call(t, s, tool, "{}")
+				for _, part := range want {
+					if !strings.Contains(got, part) {
+						t.Errorf("%s: got %s\nwant %s", tool, got, part)
+					}
+				}
+			}
+			for method, n := range read {
+				if n > 64 {
+					t.Errorf("%s: got %d pages, want at most 64", method, n)
+				}
+			}
+		})
+	}
+}
+
+// Entries, contents and messages that are null are left out.
+func TestNullEntries(t *testing.T) {
+	t.Parallel()
+	d := rawServer(t, func(_ http.ResponseWriter, method string) string {
+		return map[string]string{
+			"tools/list": oneTool, "resources/list": `{"resources":[null]}`, "prompts/list": `{"prompts":[{"name":"p","arguments":[null]}]}`,
+			"resources/read": `{"contents":[null,{"uri":"a","text":"x"}]}`, "prompts/get": `{"messages":[null,{"role":"user","content":{"type":"text","text":"x"}}]}`,
+		}[method]
+	})
+	d.Resources, d.Prompts = true, true
+	s, _ := start(t, d)
+	for _, c := range []struct{ tool, arguments, want string }{
+		{"test__read_resource", "{}", "there are no resources"},
+		{"test__read_resource", `{"uri":"a"}`, "x"},
+		{"test__get_prompt", "{}", "p"},
+		{"test__get_prompt", `{"name":"p"}`, "user: x"},
+	} {
+		if got := call(t, s, c.tool, c.arguments); got != c.want {
+			t.Errorf("%s %s: got %q, want %q", c.tool, c.arguments, got, c.want)
+		}
 	}
 }
 

@@ -3,9 +3,11 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"bobbin/app/agents/tools"
@@ -13,7 +15,7 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// maxEntries bounds a list of resources or prompts that a model reads.
+// maxEntries bounds a list of resources, resource templates or prompts that a model reads.
 const maxEntries = 100
 
 // extraTools returns the tools that read resources and prompts, if the definition asks for them.
@@ -22,8 +24,8 @@ func (s *Server) extraTools(names *tools.Namer, session *sdk.ClientSession) []*t
 	has := session.InitializeResult().Capabilities
 	if s.definition.Resources && has != nil && has.Resources != nil {
 		list = append(list, s.readingTool(names.Name("read_resource"),
-			"Reads a resource of the server "+s.definition.Name+". Without a uri it lists the resources.",
-			`{"type":"object","properties":{"uri":{"type":"string","description":"of the resource, as listed; empty = list them"}},"additionalProperties":false}`,
+			"Reads a resource of the server "+s.definition.Name+". Without a uri it lists the resources and resource templates.",
+			`{"type":"object","properties":{"uri":{"type":"string","description":"of the resource, as listed or made from a template; empty = list them"}},"additionalProperties":false}`,
 			s.readResource))
 	}
 	if s.definition.Prompts && has != nil && has.Prompts != nil {
@@ -70,15 +72,7 @@ func (s *Server) readingTool(name, description, schema string, read func(context
 
 func (s *Server) readResource(ctx context.Context, session *sdk.ClientSession, r readRequest) (string, error) {
 	if r.URI == "" {
-		page, err := session.ListResources(ctx, nil)
-		if err != nil {
-			return "", err
-		}
-		lines := make([]string, 0, maxEntries)
-		for _, resource := range page.Resources[:min(len(page.Resources), maxEntries)] {
-			lines = append(lines, describeEntry(resource.URI, resource.MIMEType, resource.Description))
-		}
-		return joinEntries(lines, "resources"), nil
+		return listResources(ctx, session)
 	}
 	result, err := session.ReadResource(ctx, &sdk.ReadResourceParams{URI: r.URI})
 	if err != nil {
@@ -86,26 +80,57 @@ func (s *Server) readResource(ctx context.Context, session *sdk.ClientSession, r
 	}
 	var parts []string
 	for _, content := range result.Contents {
-		parts = append(parts, resourceText(content))
+		if content != nil {
+			parts = append(parts, resourceText(content))
+		}
 	}
 	return strings.Join(parts, "\n"), nil
 }
 
-func (s *Server) readPrompt(ctx context.Context, session *sdk.ClientSession, r readRequest) (string, error) {
-	if r.Name == "" {
-		page, err := session.ListPrompts(ctx, nil)
+// listResources returns the resources and the resource templates, and says how to read them.
+func listResources(ctx context.Context, session *sdk.ClientSession) (string, error) {
+	resources, templates := entryList{what: "resources"}, entryList{what: "resource templates"}
+	err := resources.collect(func(cursor string) (string, error) {
+		page, err := session.ListResources(ctx, &sdk.ListResourcesParams{Cursor: cursor})
 		if err != nil {
 			return "", err
 		}
-		lines := make([]string, 0, maxEntries)
-		for _, prompt := range page.Prompts[:min(len(page.Prompts), maxEntries)] {
-			var arguments []string
-			for _, a := range prompt.Arguments {
-				arguments = append(arguments, core.Clip(a.Name, 100))
+		for _, resource := range page.Resources {
+			if resource != nil {
+				resources.add(resource.URI, resource.MIMEType, resource.Description)
 			}
-			lines = append(lines, describeEntry(prompt.Name, strings.Join(arguments, " "), prompt.Description))
 		}
-		return joinEntries(lines, "prompts"), nil
+		return page.NextCursor, nil
+	})
+	if err != nil {
+		return "", err
+	}
+	err = templates.collect(func(cursor string) (string, error) {
+		page, err := session.ListResourceTemplates(ctx, &sdk.ListResourceTemplatesParams{Cursor: cursor})
+		if err != nil {
+			return "", err
+		}
+		for _, template := range page.ResourceTemplates {
+			if template != nil {
+				templates.add(template.URITemplate, template.Name, template.Description)
+			}
+		}
+		return page.NextCursor, nil
+	})
+	if answer, ok := errors.AsType[*jsonrpc.Error](err); ok && answer.Code == jsonrpc.CodeMethodNotFound {
+		err = nil // templates are optional
+	}
+	text := resources.text("read one by its uri, listed or not")
+	if err != nil || templates.total == 0 {
+		return text, err
+	}
+	return text + "\n\nResource templates (put values in place of {...} and read the uri that results):\n" +
+		templates.text("read one by the uri that results, listed or not"), nil
+}
+
+func (s *Server) readPrompt(ctx context.Context, session *sdk.ClientSession, r readRequest) (string, error) {
+	if r.Name == "" {
+		return listPrompts(ctx, session)
 	}
 	result, err := session.GetPrompt(ctx, &sdk.GetPromptParams{Name: r.Name, Arguments: r.Arguments})
 	if err != nil {
@@ -113,26 +138,38 @@ func (s *Server) readPrompt(ctx context.Context, session *sdk.ClientSession, r r
 	}
 	var parts []string
 	for _, message := range result.Messages {
-		parts = append(parts, fmt.Sprintf("%s: %s", message.Role, contentText(message.Content)))
+		if message != nil {
+			parts = append(parts, fmt.Sprintf("%s: %s", message.Role, contentText(message.Content)))
+		}
 	}
 	return strings.Join(parts, "\n\n"), nil
 }
 
-// describeEntry returns one line of a list.
-func describeEntry(name, detail, description string) string {
-	line := core.Clip(name, 500)
-	if detail != "" {
-		line += " (" + core.Clip(detail, 200) + ")"
-	}
-	if description != "" {
-		line += ": " + core.Clip(strings.Join(strings.Fields(description), " "), 300)
-	}
-	return line
+// listPrompts returns the prompts with the names of their arguments.
+func listPrompts(ctx context.Context, session *sdk.ClientSession) (string, error) {
+	prompts := entryList{what: "prompts"}
+	err := prompts.collect(func(cursor string) (string, error) {
+		page, err := session.ListPrompts(ctx, &sdk.ListPromptsParams{Cursor: cursor})
+		if err != nil {
+			return "", err
+		}
+		for _, prompt := range page.Prompts {
+			if prompt != nil {
+				prompts.add(prompt.Name, argumentNames(prompt), prompt.Description)
+			}
+		}
+		return page.NextCursor, nil
+	})
+	return prompts.text("read one by its name, listed or not"), err
 }
 
-func joinEntries(lines []string, what string) string {
-	if len(lines) == 0 {
-		return "there are no " + what
+// argumentNames returns the names of a prompt's arguments.
+func argumentNames(prompt *sdk.Prompt) string {
+	var names []string
+	for _, argument := range prompt.Arguments {
+		if argument != nil {
+			names = append(names, core.Clip(argument.Name, 100))
+		}
 	}
-	return strings.Join(lines, "\n")
+	return strings.Join(names, " ")
 }
