@@ -44,6 +44,8 @@ func serve(mode string) error {
 	switch mode {
 	case "refuse":
 		return errors.New("cannot open the database")
+	case "refuse-with-token":
+		return fmt.Errorf("wrong token %s", os.Getenv("TOKEN"))
 	case "hang":
 		select {}
 	case "long":
@@ -58,6 +60,9 @@ func serve(mode string) error {
 		fmt.Println("Starting server ...")
 		fmt.Println(`{"level":"info"}`)
 		fmt.Fprintln(os.Stderr, "listening\x1b[31m")
+	case "leak":
+		fmt.Println("debug: token", os.Getenv("TOKEN"))
+		fmt.Fprintln(os.Stderr, strings.Repeat("e", 1015), os.Getenv("TOKEN"), os.Getenv("MODE"))
 	case "complain":
 		go func() {
 			for {
@@ -80,7 +85,8 @@ func writeForever(text string) error {
 	}
 }
 
-// New returns a server. Modes are: "" has tools of each kind, "many" has too many and too large ones.
+// New returns a server. Modes are: "" has tools of each kind, "many" has too many and too large ones, "leak"
+// shows the variables of its environment.
 func New(mode string) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	readOnly := &mcp.ToolAnnotations{ReadOnlyHint: true}
@@ -88,6 +94,11 @@ func New(mode string) *mcp.Server {
 	if mode == "many" {
 		addMany(s)
 		return s
+	}
+	if mode == "leak" {
+		add(s, "env", readOnly, func(args map[string]any) (*mcp.CallToolResult, error) {
+			return text(os.Getenv(fmt.Sprint(args["name"]))), nil
+		})
 	}
 	add(s, "write", nil, func(args map[string]any) (*mcp.CallToolResult, error) {
 		return text(fmt.Sprint("wrote ", args["text"])), nil

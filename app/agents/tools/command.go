@@ -86,9 +86,9 @@ func (c Command) run(ctx context.Context, d core.ToolDefinition, schema *jsonsch
 	case errors.Is(err, exec.ErrWaitDelay): // the result is complete; what it left running is not waited for
 		_ = KillGroup(cmd)
 	case err != nil:
-		return "", fmt.Errorf("the program failed: %w%s", err, quoteOutput(out, failed))
+		return "", fmt.Errorf("the program failed: %w%s", err, HideSecrets(quoteOutput(out, failed), c.Env.Secrets(d)))
 	}
-	return out.String(), nil
+	return HideSecrets(out.String(), c.Env.Secrets(d)), nil
 }
 
 // quoteOutput returns what a program that failed wrote, in bounds.

@@ -33,7 +33,7 @@ func command(t *testing.T, script string, d core.ToolDefinition) *tools.Custom {
 // definition does not list.
 func TestCommand(t *testing.T) {
 	t.Setenv("BOBBIN_SECRET", "do not tell")
-	tool := command(t, `cat; echo "$1|$2"; env | sort; pwd`, core.ToolDefinition{
+	tool := command(t, `cat; echo "$1|$2"; env | sort; pwd; test "$TOKEN" = s3cret-token-4711 || exit 1`, core.ToolDefinition{
 		Args: []string{"a b", "$HOME;*"}, Env: []string{"TOKEN", "MODE=x y"}, Parameters: schemaOf("q"),
 	})
 	got, err := callTool(t, tool, `{"q":"it's; $(x)"}`)
@@ -41,7 +41,7 @@ func TestCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(got), "\n")
-	want := []string{`{"q":"it's; $(x)"}`, "a b|$HOME;*", "MODE=x y", "PWD=", "TOKEN=s3cret-token-4711"}
+	want := []string{`{"q":"it's; $(x)"}`, "a b|$HOME;*", "MODE=x y", "PWD=", "TOKEN=***"} // it had the secret
 	if len(lines) < 5 || lines[0] != want[0] || lines[1] != want[1] || strings.Contains(got, "BOBBIN_SECRET") || strings.Contains(got, "HOME=") {
 		t.Fatalf("got\n%s", got)
 	}

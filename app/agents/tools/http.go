@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -75,7 +76,7 @@ func newRequestTool(d core.ToolDefinition, spec llm.ToolSpec, e endpoint, schema
 		if err != nil {
 			return "", err
 		}
-		headers, secrets, err := web.Env.Headers(d)
+		headers, err := web.Env.Headers(d)
 		if err != nil {
 			return "", err
 		}
@@ -91,11 +92,12 @@ func newRequestTool(d core.ToolDefinition, spec llm.ToolSpec, e endpoint, schema
 		if err != nil {
 			return "", err
 		}
+		secrets := web.Env.Secrets(d)
 		text, err := answer.text(d.Result)
 		if err != nil {
-			return "", fmt.Errorf("%s", hideSecrets(err.Error(), secrets))
+			return "", errors.New(HideSecrets(err.Error(), secrets))
 		}
-		return hideSecrets(text, secrets), nil
+		return HideSecrets(text, secrets), nil
 	}
 	return tool
 }

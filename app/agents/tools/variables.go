@@ -1,10 +1,12 @@
 package tools
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"bobbin/app/core"
@@ -34,16 +36,15 @@ func missingError(name string) error {
 	return fmt.Errorf("the tool is not set up: the environment variable %s is not set", name)
 }
 
-// Headers returns the headers of a definition by their canonical names, with their secrets, and the
-// secrets themselves. An error names the variable that is not set.
-func (e Environment) Headers(d core.ToolDefinition) (headers map[string]string, secrets []string, err error) {
+// Headers returns the headers of a definition by their canonical names, with their secrets. An error
+// names the variable that is not set.
+func (e Environment) Headers(d core.ToolDefinition) (headers map[string]string, err error) {
 	headers = map[string]string{}
 	read := func(name string) string {
 		value := e(name)
 		if value == "" {
 			err = missingError(name)
 		}
-		secrets = append(secrets, value)
 		return value
 	}
 	for name, value := range d.Headers {
@@ -56,10 +57,10 @@ func (e Environment) Headers(d core.ToolDefinition) (headers map[string]string, 
 	}
 	for _, value := range headers {
 		if strings.ContainsAny(value, "\r\n\x00") {
-			return nil, nil, errors.New("the tool is not set up: a variable for a header has more than one line")
+			return nil, errors.New("the tool is not set up: a variable for a header has more than one line")
 		}
 	}
-	return headers, secrets, err
+	return headers, err
 }
 
 // Secret returns the secret of a definition's OAuth client; empty = the definition has none.
@@ -99,7 +100,7 @@ func (e Environment) List(list []string) ([]string, error) {
 
 // Check returns an error if a variable of a definition is not set.
 func (e Environment) Check(d core.ToolDefinition) error {
-	_, _, err := e.Headers(d)
+	_, err := e.Headers(d)
 	if err == nil {
 		_, err = e.Secret(d)
 	}
@@ -112,8 +113,33 @@ func (e Environment) Check(d core.ToolDefinition) error {
 // minSecret is the shortest text that is taken for a secret, in bytes: a shorter one may be a word.
 const minSecret = 8
 
-// hideSecrets returns the text without the secrets: a server may repeat what it was sent.
-func hideSecrets(text string, secrets []string) string {
+// Secrets returns the values of the variables that a definition names, the longest first. PATH and
+// HOME in the environment of a program are no secrets: results have the paths.
+func (e Environment) Secrets(d core.ToolDefinition) []string {
+	names := []string{d.Bearer, d.OAuth.ClientSecret}
+	for _, header := range d.Headers {
+		for _, found := range variable.FindAllStringSubmatch(header, -1) {
+			names = append(names, found[1])
+		}
+	}
+	for _, entry := range d.Env {
+		if entry != "PATH" && entry != "HOME" && !strings.Contains(entry, "=") {
+			names = append(names, entry)
+		}
+	}
+	var secrets []string
+	for _, name := range names {
+		if name != "" {
+			secrets = append(secrets, e(name))
+		}
+	}
+	slices.SortFunc(secrets, func(a, b string) int { return cmp.Compare(len(b), len(a)) }) // one may contain another
+	return secrets
+}
+
+// HideSecrets returns the text without the secrets: a server or a program may repeat what it was
+// given.
+func HideSecrets(text string, secrets []string) string {
 	for _, secret := range secrets {
 		if len(secret) >= minSecret {
 			text = strings.ReplaceAll(text, secret, "***")

@@ -30,7 +30,7 @@ func (s *Server) callTool(ctx context.Context, name, raw string, repeatable bool
 	if err != nil {
 		return "", s.explainCall(ctx, err, repeatable)
 	}
-	text := resultText(result)
+	text := s.hide(resultText(result))
 	if result.IsError {
 		if text == "" {
 			text = "the tool failed and does not say why"
@@ -63,7 +63,7 @@ func (s *Server) notConnectedError() error {
 // it is seen whether it still answers.
 func (s *Server) explainCall(ctx context.Context, err error, repeatable bool) error {
 	if answer, ok := errors.AsType[*jsonrpc.Error](err); ok && !isLocal(answer) {
-		return fmt.Errorf("the server %s refused the call: %s", s.definition.Name, core.CleanText(core.Clip(answer.Message, maxErrorText)))
+		return fmt.Errorf("the server %s refused the call: %s", s.definition.Name, core.CleanText(core.Clip(s.hide(answer.Message), maxErrorText)))
 	}
 	s.markStale()
 	switch {

@@ -72,7 +72,7 @@ func (s *Server) connect(ctx context.Context) (*link, error) {
 
 // connectHTTP connects to the server at a URL.
 func (s *Server) connectHTTP(ctx context.Context, client *sdk.Client) (*link, error) {
-	headers, _, err := s.o.Env.Headers(s.definition)
+	headers, err := s.o.Env.Headers(s.definition)
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +81,7 @@ func (s *Server) connectHTTP(ctx context.Context, client *sdk.Client) (*link, er
 		return nil, err
 	}
 	web := newWeb(s.definition, headers, secret)
+	s.tokens.Store(web.tokens)
 	transport := &sdk.StreamableClientTransport{
 		Endpoint: s.definition.URL, MaxEventSize: maxMessage,
 		HTTPClient: &http.Client{Transport: web, CheckRedirect: tools.CheckRedirect},
@@ -111,13 +112,13 @@ func (s *Server) connectProgram(ctx context.Context, client *sdk.Client) (*link,
 		cancel()
 		return nil, err
 	}
-	said := newLineLog(ctx, s.o.Logger, "standard error")
+	said := newLineLog(ctx, s.o.Logger, s.hide, "standard error")
 	cmd.Stderr = newSlowWriter(said)
 	in, err := cmd.StdinPipe()
 	if err == nil {
 		out, pipeErr := cmd.StdoutPipe()
 		if err = pipeErr; err == nil {
-			garbage := newLineLog(ctx, s.o.Logger, "standard output, beside the protocol")
+			garbage := newLineLog(ctx, s.o.Logger, s.hide, "standard output, beside the protocol")
 			transport := &sdk.IOTransport{Reader: newFilter(ctx, out, garbage), Writer: in, MaxLineLength: maxMessage}
 			if err = cmd.Start(); err == nil {
 				return startProgram(first, client, transport, &program{cmd: cmd, cancel: cancel, said: said})

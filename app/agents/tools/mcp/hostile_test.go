@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -41,6 +42,27 @@ func TestNoise(t *testing.T) {
 				t.Errorf("the log has %d bytes", len(text))
 			}
 		})
+	}
+}
+
+// A program that shows its environment shows no secret to the model or the log.
+func TestSecretsOfTheEnvironment(t *testing.T) {
+	t.Parallel()
+	d := program("leak")
+	d.Env = []string{"PATH", "TOKEN", "MODE=verbose-4711"}
+	s, log := start(t, d)
+	for name, want := range map[string]string{"TOKEN": "***", "MODE": "verbose-4711", "PATH": os.Getenv("PATH")} {
+		if got := call(t, s, "test__env", fmt.Sprintf(`{"name":%q}`, name)); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+	await(t, s, "the lines in the log", func(tools.Listing) bool { return strings.Count(log.String(), "mcp server wrote") == 2 })
+	if text := log.String(); strings.Contains(text, "hush") || !strings.Contains(text, `text="debug: token ***"`) {
+		t.Errorf("got the log %s", text)
+	}
+	d.Args = append(d.Args[:len(d.Args)-1:len(d.Args)-1], "refuse-with-token")
+	if s, log := start(t, d); !strings.HasSuffix(s.Listing().Problem, "it said: wrong token ***") || strings.Contains(log.String(), "hush") {
+		t.Errorf("got the problem %q, the log %s", s.Listing().Problem, log)
 	}
 }
 

@@ -102,7 +102,7 @@ func (s *Server) newTool(t *sdk.Tool) (*tools.Custom, error) {
 		return nil, err
 	}
 	custom := &tools.Custom{
-		Definition: llm.ToolSpec{Description: tools.FitDescription(cmp.Or(t.Description, t.Title)), Parameters: schema},
+		Definition: llm.ToolSpec{Description: tools.FitDescription(s.hide(cmp.Or(t.Description, t.Title))), Parameters: schema},
 		Approval:   core.ApprovalAlways,
 	}
 	if a := t.Annotations; a != nil {

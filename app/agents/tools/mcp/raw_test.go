@@ -39,7 +39,7 @@ func rawServer(t *testing.T, answer func(w http.ResponseWriter, method string) s
 				member, result = "error", `{"code":-32601,"message":"no"}`
 			default:
 				if result = answer(w, request.Method); result == "" && w.Header().Get("Content-Type") == "" {
-					member, result = "error", `{"code":-32601,"message":"no"}`
+					member, result = "error", `{"code":-32601,"message":"no such method; you sent `+r.Header.Get("Authorization")+`"}`
 				}
 			}
 			if result != "" {
@@ -142,6 +142,35 @@ func TestNullEntries(t *testing.T) {
 	} {
 		if got := call(t, s, c.tool, c.arguments); got != c.want {
 			t.Errorf("%s %s: got %q, want %q", c.tool, c.arguments, got, c.want)
+		}
+	}
+}
+
+// What a server repeats of its headers is hidden from the model in whatever it sends.
+func TestSecretsInAnswers(t *testing.T) {
+	t.Parallel()
+	const secret = "you sent hush-4711"
+	d := rawServer(t, func(_ http.ResponseWriter, method string) string {
+		return map[string]string{
+			"tools/list":     `{"tools":[{"name":"x","description":"` + secret + `","inputSchema":{"type":"object"}}]}`,
+			"tools/call":     `{"isError":true,"content":[{"type":"text","text":"` + strings.Repeat("e", 4<<10-12) + secret + `"}]}`,
+			"resources/list": `{"resources":[{"uri":"a","name":"a","description":"` + secret + `"}]}`,
+			"resources/read": `{"contents":[{"uri":"a","text":"` + secret + `"}]}`,
+			"prompts/list":   `{"prompts":[{"name":"p","description":"` + secret + `"}]}`,
+		}[method]
+	})
+	d.Resources, d.Prompts, d.Bearer, d.Headers = true, true, "TOKEN", map[string]string{"X-Key": "k ${TOKEN}"}
+	s, _ := start(t, d)
+	for _, c := range []struct{ tool, arguments string }{
+		{"test__x", "{}"}, {"test__read_resource", "{}"}, {"test__read_resource", `{"uri":"a"}`}, {"test__get_prompt", "{}"}, {"test__get_prompt", `{"name":"p"}`}, // refused
+	} {
+		if got := call(t, s, c.tool, c.arguments); !strings.Contains(got, "***") || strings.Contains(got, "hush") {
+			t.Errorf("%s %s: got %s", c.tool, c.arguments, got)
+		}
+	}
+	for _, tool := range s.Listing().Tools {
+		if tool.Definition.Name == "test__x" && tool.Definition.Description != "you sent ***" {
+			t.Errorf("got the description %s", tool.Definition.Description)
 		}
 	}
 }

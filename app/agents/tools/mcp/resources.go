@@ -65,7 +65,7 @@ func (s *Server) readingTool(name, description, schema string, read func(context
 			if err != nil {
 				return "", s.explainCall(ctx, err, true)
 			}
-			return text, nil
+			return s.hide(text), nil
 		},
 	}
 }

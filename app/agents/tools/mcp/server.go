@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +32,8 @@ type Server struct {
 	tried      chan struct{}
 	once       sync.Once     // closes tried
 	stale      chan struct{} // has room for one: the tools are to be listed again
+	secrets    []string
+	tokens     atomic.Pointer[tokens] // of the latest connection; nil = it needs none
 
 	mu      sync.Mutex
 	session *sdk.ClientSession // guarded by mu; nil = not connected
@@ -43,7 +46,7 @@ func NewServer(d core.ToolDefinition, o Options) *Server {
 	}
 	o.Logger = o.Logger.With("server", d.Name)
 	o.Pause = cmp.Or(o.Pause, time.Second)
-	s := &Server{definition: d, o: o, tried: make(chan struct{}), stale: make(chan struct{}, 1)}
+	s := &Server{definition: d, o: o, tried: make(chan struct{}), stale: make(chan struct{}, 1), secrets: o.Env.Secrets(d)}
 	s.listing.Store(&tools.Listing{Problem: "it is not connected yet"})
 	return s
 }
@@ -76,11 +79,10 @@ func (s *Server) Run(ctx context.Context) {
 		if time.Since(begin) > healthyTime {
 			pause = s.o.Pause
 		}
-		level := slog.LevelWarn
-		if err.Error() == reason { // it was said
+		level, last := slog.LevelWarn, reason
+		if reason = s.hide(err.Error()); reason == last { // it was said
 			level = slog.LevelDebug
 		}
-		reason = err.Error()
 		s.o.Logger.Log(ctx, level, "mcp server is not connected", "reason", reason, "pause", pause)
 		s.setProblem(reason)
 		s.once.Do(func() { close(s.tried) })
@@ -169,4 +171,13 @@ func (s *Server) connected() *sdk.ClientSession {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.session
+}
+
+// hide returns a text of the server without the secrets that it was given.
+func (s *Server) hide(text string) string {
+	secrets := s.secrets
+	if t := s.tokens.Load(); t != nil {
+		secrets = append(slices.Clip(secrets), t.latest())
+	}
+	return tools.HideSecrets(text, secrets)
 }

@@ -31,17 +31,18 @@ const (
 type lineLog struct {
 	ctx    context.Context // an io.Writer has no other way to get it
 	log    *slog.Logger
-	stream string // what is written to
+	hide   func(text string) string // removes secrets
+	stream string                   // what is written to
 	limit  *rate.Limiter
 
 	mu      sync.Mutex
-	line    []byte // guarded by mu; the beginning of the line that is being written
+	line    []byte // guarded by mu; the beginning of the line that is being written: 2*maxLine, so that secrets are found whole
 	latest  string // guarded by mu
 	dropped int    // guarded by mu; lines that are not in the log
 }
 
-func newLineLog(ctx context.Context, log *slog.Logger, stream string) *lineLog {
-	return &lineLog{ctx: ctx, log: log, stream: stream, limit: rate.NewLimiter(linesPerSecond, linesAtOnce)}
+func newLineLog(ctx context.Context, log *slog.Logger, hide func(string) string, stream string) *lineLog {
+	return &lineLog{ctx: ctx, log: log, hide: hide, stream: stream, limit: rate.NewLimiter(linesPerSecond, linesAtOnce)}
 }
 
 // Write never fails.
@@ -54,7 +55,7 @@ func (l *lineLog) Write(p []byte) (int, error) {
 		if end >= 0 {
 			part = rest[:end]
 		}
-		l.line = append(l.line, part[:min(len(part), max(maxLine-len(l.line), 0))]...)
+		l.line = append(l.line, part[:min(len(part), max(2*maxLine-len(l.line), 0))]...)
 		if end < 0 {
 			break
 		}
@@ -66,7 +67,7 @@ func (l *lineLog) Write(p []byte) (int, error) {
 
 // endLine logs the line that was written.
 func (l *lineLog) endLine() {
-	text := strings.TrimSpace(core.CleanText(core.StripControls(strings.ToValidUTF8(string(l.line), "?"))))
+	text := core.Clip(strings.TrimSpace(core.CleanText(core.StripControls(l.hide(strings.ToValidUTF8(string(l.line), "?"))))), maxLine)
 	l.line = l.line[:0]
 	if text == "" {
 		return

@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +14,7 @@ func TestStandardErrorIsReadSlowly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		w := newSlowWriter(newLineLog(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), "standard error"))
+		w := newSlowWriter(newLineLog(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), strings.Clone, "standard error"))
 		line := append(bytes.Repeat([]byte("e"), 1<<10-1), '\n')
 		begin := time.Now()
 		for range messagesAtOnce / 2 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -27,7 +28,8 @@ type tokens struct {
 	client   *http.Client
 	lock     chan struct{} // holds a value while somebody uses the fields below
 	token    *oauth2.Token
-	replaced time.Time // when a token was last replaced because it was refused
+	current  atomic.Pointer[string] // the access token, readable without the lock; nil = there was none
+	replaced time.Time              // when a token was last replaced because it was refused
 }
 
 // newTokens returns the tokens of a definition. Requests for them have the same bounds as those to the
@@ -74,7 +76,16 @@ func (k *tokens) get(ctx context.Context, refused string) (string, error) {
 		return "", fmt.Errorf("no access token: the token server %w", explainToken(limited, err))
 	}
 	k.token = token
+	k.current.Store(&token.AccessToken)
 	return token.AccessToken, nil
+}
+
+// latest returns the access token that was issued last; empty = there was none.
+func (k *tokens) latest() string {
+	if token := k.current.Load(); token != nil {
+		return *token
+	}
+	return ""
 }
 
 // explainToken returns why there is no token. It has nothing of an answer but its error code.

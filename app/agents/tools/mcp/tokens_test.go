@@ -14,7 +14,7 @@ import (
 	"bobbin/tests/mcptest"
 )
 
-// tokenServer issues tokens that count up: token-1, token-2 …
+// tokenServer issues tokens that count up: access-token-1, access-token-2 …
 type tokenServer struct {
 	*httptest.Server
 
@@ -37,7 +37,7 @@ func newTokenServer(t *testing.T, expires int) (*tokenServer, core.ToolDefinitio
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 			s.mu.Lock()
-			accepted := ok && strings.HasPrefix(token, "token-") && !s.revoked[token]
+			accepted := ok && strings.HasPrefix(token, "access-token-") && !s.revoked[token]
 			s.mu.Unlock()
 			if !accepted {
 				w.WriteHeader(http.StatusUnauthorized)
@@ -68,7 +68,7 @@ func (s *tokenServer) issue(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.issued++
-	_ = json.NewEncoder(w).Encode(map[string]any{"access_token": fmt.Sprintf("token-%d", s.issued), "token_type": "Bearer", "expires_in": s.expires})
+	_ = json.NewEncoder(w).Encode(map[string]any{"access_token": fmt.Sprintf("access-token-%d", s.issued), "token_type": "Bearer", "expires_in": s.expires})
 }
 
 // set changes the server and returns how many tokens it has issued.
@@ -93,7 +93,10 @@ func TestTokens(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := tokens.set(func() { tokens.revoked["token-1"] = true }); n != 1 {
+	if got := call(t, s, "test__echo", `{"text":"access-token-1"}`); got != "***" {
+		t.Errorf("the server repeats the token: got %s", got)
+	}
+	if n := tokens.set(func() { tokens.revoked["access-token-1"] = true }); n != 1 {
 		t.Errorf("got %d tokens of one hour, want 1", n)
 	}
 	for range 20 {
@@ -107,7 +110,7 @@ func TestTokens(t *testing.T) {
 	if n := tokens.set(func() {}); n != 2 {
 		t.Errorf("got %d tokens after one was refused, want 2", n)
 	}
-	tokens.set(func() { tokens.revoked["token-2"], tokens.revoked["token-3"] = true, true })
+	tokens.set(func() { tokens.revoked["access-token-2"], tokens.revoked["access-token-3"] = true, true })
 	for range 3 {
 		if got := call(t, s, "test__echo", `{"text":"z"}`); got == "z" {
 			t.Error("a server that refuses all tokens was called")
@@ -116,7 +119,7 @@ func TestTokens(t *testing.T) {
 	if n := tokens.set(func() {}); n != 2 {
 		t.Errorf("got %d tokens for a server that refuses all of them, want no more than 2", n)
 	}
-	if tokens.wrong != "" || strings.Contains(log.String(), "hush") || strings.Contains(log.String(), "token-") {
+	if tokens.wrong != "" || strings.Contains(log.String(), "hush") || strings.Contains(log.String(), "access-token-") {
 		t.Errorf("a request was %q; the log: %s", tokens.wrong, log)
 	}
 }
