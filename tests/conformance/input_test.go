@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/core"
 	"bobbin/tests/dbtest"
 )
 
@@ -57,6 +58,9 @@ func TestBadInput(t *testing.T) {
 		if bad := regexp.MustCompile(`goroutine|\.go:|bobbin/app|sqlite|SQLSTATE|127\.0\.0\.1|panic`).Find(body); bad != nil || len(body) > 4096 {
 			t.Errorf("%s: got %d bytes with %q: %.300s", in.name, len(body), bad, body)
 		}
+	}
+	if sessions, err := b.Sessions(t.Context(), core.SessionQuery{}); err != nil || len(sessions.Items) > 0 {
+		t.Errorf("got %d sessions of what was refused, %v; want none", len(sessions.Items), err)
 	}
 	// Text that is no Unicode becomes text that is.
 	half := badInput{method: "POST", path: "chat/completions", body: `{"model":"plain","messages":[{"role":"user","content":"half \ud83d of a pair, \u0000 and \u202e"}]}`}
@@ -217,7 +221,9 @@ func badResponses() []badInput {
 		{name: "unknown conversation deleted", method: "DELETE", path: conversation, status: http.StatusNotFound},
 		{name: "metadata of a wrong type", path: "conversations", body: `{"metadata":7}`, param: "metadata"},
 		{name: "items of a wrong type", path: "conversations", body: `{"items":{}}`, param: "items"},
-		{name: "an unknown role", path: "conversations", body: `{"items":[{"role":"king","content":"x"}]}`},
+		{name: "an unknown role", path: "conversations", body: `{"items":[{"role":"king","content":"x"}]}`, param: "items[0].role"},
+		{name: "an unknown item of a conversation", path: "conversations", body: `{"items":[{"role":"user","content":"x"},{"type":"computer_call"}]}`, param: "items[1].type"},
+		{name: "a result without an output", path: "conversations", body: `{"items":[{"type":"function_call_output","call_id":"x"}]}`, param: "items[0].output"},
 		{name: "100,000 items of a conversation", path: "conversations", body: `{"items":` + repeat(`{"role":"user","content":"x"}`, 100_000) + `}`},
 	}, "POST", "responses")
 }

@@ -49,15 +49,19 @@ func (a *API) CreateConversation(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+	var messages []message
+	if len(body.Items) > 0 {
+		if messages, err = body.Items.messages("items"); err != nil {
+			return err
+		}
+	}
 	ctx := c.Request.Context()
 	session, err := a.Chat.CreateSession(ctx, who.tenant, core.Session{UserID: who.user, Source: core.SourceAPI, Metadata: metadata})
 	if err != nil {
 		return err
 	}
-	if len(body.Items) > 0 {
-		if err := a.addItems(ctx, who, session.ID, body.Items); err != nil {
-			return err
-		}
+	if err := a.addItems(ctx, who, session.ID, messages); err != nil {
+		return err
 	}
 	return writeJSON(c, newConversationObject(session))
 }
@@ -71,16 +75,12 @@ func encodeMetadata(m map[string]string) (json.RawMessage, error) {
 }
 
 // addItems adds items to the end of a conversation without an answer.
-func (a *API) addItems(ctx context.Context, who caller, id core.SessionID, items input) error {
-	messages, err := items.messages()
-	if err != nil {
-		return err
-	}
+func (a *API) addItems(ctx context.Context, who caller, id core.SessionID, messages []message) error {
 	in := core.AppendMessages{SessionID: id}
 	for _, m := range messages {
 		in.Messages = append(in.Messages, m.toCore(who.user))
 	}
-	return a.Transfer.AppendHistory(ctx, who.tenant, in)
+	return itemFields().rename(a.Transfer.AppendHistory(ctx, who.tenant, in))
 }
 
 // conversationOf returns the session of the path's conversation.
@@ -255,7 +255,11 @@ func (a *API) CreateItems(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.addItems(c.Request.Context(), who, session.ID, body.Items); err != nil {
+	messages, err := body.Items.messages("items")
+	if err != nil {
+		return err
+	}
+	if err := a.addItems(c.Request.Context(), who, session.ID, messages); err != nil {
 		return err
 	}
 	q := core.MessageQuery{PageQuery: core.PageQuery{Limit: mostItems}, After: session.LastSeq}

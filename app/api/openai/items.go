@@ -79,14 +79,18 @@ func (in *input) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]inputItem)(in))
 }
 
-// messages returns the items as messages of a chat completion.
-func (in input) messages() ([]message, error) {
+// messages returns the items as messages of a chat completion. Errors name the field of the request
+// that has the items.
+func (in input) messages(field string) ([]message, error) {
 	var list []message
 	var faults core.Faults
 	for i, item := range in {
-		field := fmt.Sprintf("input[%d]", i)
+		at := fmt.Sprintf("%s[%d]", field, i)
 		switch item.Type {
 		case "", "message":
+			if !item.hasRole() {
+				faults.Add(at+".role", "must be user, assistant, system or developer")
+			}
 			list = append(list, message{Role: item.Role, Content: item.Content.content})
 		case "function_call":
 			call := toolCall{ID: item.CallID, Type: "function", Function: functionCall{Name: item.Name, Arguments: item.Arguments}}
@@ -98,21 +102,26 @@ func (in input) messages() ([]message, error) {
 		case "function_call_output":
 			text, err := item.outputText()
 			if err != nil {
-				faults.Add(field+".output", "%s", err)
+				faults.Add(at+".output", "%s", err)
 			}
 			list = append(list, message{Role: "tool", ToolCallID: item.CallID, Content: content{text: text}})
 		case "reasoning": // of another response; the log has it
 		default:
-			faults.Add(field+".type", "the type %s is not supported; use message, function_call or function_call_output", quoteShort(item.Type))
+			faults.Add(at+".type", "the type %s is not supported; use message, function_call or function_call_output", quoteShort(item.Type))
 		}
 	}
 	if len(in) == 0 {
-		faults.Add("input", "is empty")
+		faults.Add(field, "is empty")
 	}
 	if len(in) > maxMessages {
-		faults.Add("input", "has %d items, at most %d are allowed", len(in), maxMessages)
+		faults.Add(field, "has %d items, at most %d are allowed", len(in), maxMessages)
 	}
 	return list, faults.Err()
+}
+
+// hasRole reports whether the role is one that a message may have.
+func (item inputItem) hasRole() bool {
+	return slices.Contains([]string{"user", "assistant", "system", "developer"}, item.Role)
 }
 
 // outputText returns the result of a function: a text, or a list of texts.

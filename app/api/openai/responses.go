@@ -105,7 +105,7 @@ func (a *API) Respond(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	messages, err := body.Input.messages()
+	messages, err := body.Input.messages("input")
 	if err != nil {
 		return err
 	}
