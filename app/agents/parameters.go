@@ -84,11 +84,8 @@ func parameterFaults(p core.ModelParameters, has func(path string) bool) (out co
 
 // CheckClientTool notes what is wrong with a tool that the client of a run executes.
 func CheckClientTool(f *core.Faults, field string, t core.ClientTool) {
-	switch {
-	case !regexp.MustCompile(schemaName).MatchString(t.Name):
+	if !regexp.MustCompile(schemaName).MatchString(t.Name) {
 		f.Add(field+".name", "%q is not allowed; use 1 to 64 letters, digits, - and _", core.Clip(t.Name, 100))
-	case core.ToolChoice(t.Name).Tool() == "":
-		f.Add(field+".name", "%q is a word of tool_choice; choose another name", t.Name)
 	}
 	if len(t.Parameters) > 0 {
 		CheckSchema(f, field+".parameters", t.Parameters)

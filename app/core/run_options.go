@@ -1,6 +1,9 @@
 package core
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // Limits of the options of a run.
 const (
@@ -29,7 +32,7 @@ type ClientTool struct {
 }
 
 // ToolChoice says whether a model may or must call tools. A value besides the constants is
-// the name of the tool that it must call.
+// the name of the tool that it must call, or function: and the name.
 type ToolChoice string
 
 // Tool choices. Required, and the name of a tool, hold for the first model call of a run: if
@@ -43,11 +46,26 @@ const (
 // ToolChoiceWordAuto is ToolChoiceAuto as callers may write it.
 const ToolChoiceWordAuto ToolChoice = "auto"
 
+// toolChoicePrefix begins the choice of a tool whose name is a word of ToolChoice. No name of a tool
+// has a colon.
+const toolChoicePrefix = "function:"
+
+// ChooseTool returns the choice of the tool that the model must call.
+func ChooseTool(name string) ToolChoice {
+	if ToolChoice(name).Tool() == "" {
+		return toolChoicePrefix + ToolChoice(name)
+	}
+	return ToolChoice(name)
+}
+
 // Tool returns the name of the tool that the model must call; empty if none is named.
 func (c ToolChoice) Tool() string {
 	switch c {
 	case ToolChoiceAuto, ToolChoiceWordAuto, ToolChoiceNone, ToolChoiceRequired:
 		return ""
+	}
+	if name, found := strings.CutPrefix(string(c), toolChoicePrefix); found && name != "" {
+		return name
 	}
 	return string(c)
 }

@@ -207,8 +207,10 @@ func unknownResults(t *testing.T, c *conversation) {
 func toolChoice(t *testing.T, c *conversation) {
 	q := c.question("hello")
 	named := object{"type": "function", "function": object{"name": "get_weather"}}
-	for _, choice := range []any{"none", "auto", "required", named} {
-		c.do(t, c.newChat("create", []any{user(q)}, object{"tools": []any{weatherTool()}, "tool_choice": choice}))
+	word := weatherTool()
+	word["function"].(object)["name"] = "auto" //nolint:forcetypeassert // a function
+	for _, choice := range []any{"none", "auto", "required", named, object{"type": "function", "function": object{"name": "auto"}}} {
+		c.do(t, c.newChat("create", []any{user(q)}, object{"tools": []any{weatherTool(), word}, "tool_choice": choice}))
 	}
 	var got []string
 	for _, r := range c.provider.Received() {
@@ -221,7 +223,7 @@ func toolChoice(t *testing.T, c *conversation) {
 		}
 	}
 	all := strings.Join(got, " ")
-	if len(got) != 4 || !strings.Contains(all, `"none"`) || !strings.Contains(all, `"required"`) || !strings.Contains(all, `"get_weather"`) {
+	if len(got) != 5 || !strings.Contains(all, `{"name":"auto"}`) || !strings.Contains(all, `"none"`) || !strings.Contains(all, `"required"`) || !strings.Contains(all, `"get_weather"`) {
 		t.Errorf("the model got the choices %s", all)
 	}
 	bad := c.fail(t, c.newChat("create", []any{user(q)}, object{"tools": []any{weatherTool()}, "tool_choice": object{"type": "function", "function": object{"name": "other"}}}))

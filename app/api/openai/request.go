@@ -231,8 +231,9 @@ func (t *toolChoice) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &named); err != nil {
 		return err
 	}
-	*t = toolChoice(cmp.Or(named.Function.Name, named.Name))
-	if named.Type != "function" || *t == "" {
+	name := cmp.Or(named.Function.Name, named.Name)
+	*t = toolChoice(core.ChooseTool(name))
+	if named.Type != "function" || name == "" {
 		return errors.New(`must be auto, none, required, or {"type": "function", "function": {"name": …}}`)
 	}
 	return nil
