@@ -138,6 +138,7 @@ func clientToolBesideServerTool(t *testing.T, c *conversation) {
 }
 
 func resultWithMessage(t *testing.T, c *conversation) {
+	c.replaceStatelessRun(t)
 	c.inSession()
 	c.history = []any{user(c.question("the weather"))}
 	c.execute(t, c.askWith(t, "create"), 1)
@@ -149,6 +150,26 @@ func resultWithMessage(t *testing.T, c *conversation) {
 	c.history = append(c.history, user(c.question("thanks")))
 	c.askWith(t, "create")
 	wantEqual(t, "history", c.front.header(c.mark, "X-Bobbin-History"), "append")
+}
+
+// replaceStatelessRun sends a result with a message without a session: another run answers, and the
+// one that made the call ends, as nobody will give it the result.
+func (c *conversation) replaceStatelessRun(t *testing.T) {
+	t.Helper()
+	c.history = []any{user(c.question("the weather of a stateless call"))}
+	c.execute(t, c.askWith(t, "create"), 1)
+	before, err := c.Runs(t.Context(), c.session(), core.PageQuery{})
+	must(t, err)
+	wantEqual(t, "run before", string(before.Items[0].Status), "waiting")
+	next := c.question("stateless, and in French?")
+	c.history = append(c.history, user(next))
+	wantEqual(t, "text", c.askWith(t, "create").text(), "answer to: "+next)
+	c.wantSeen(t, next, "sunny in Bonn")
+	poll(t, "the end of the run that made the call", func() bool {
+		run, err := c.Run(t.Context(), before.Items[0].ID)
+		must(t, err)
+		return run.Status == core.RunCanceled
+	})
 }
 
 func clientToolLeftAlone(t *testing.T, c *conversation) {

@@ -172,7 +172,11 @@ func (a *API) startRun(c *gin.Context, r request) (activeRun, error) {
 		return a.startRun(c, r)
 	}
 	c.Header(headerHistory, string(at.kind))
-	return a.sendMessage(ctx, r, session, at)
+	b, err := a.sendMessage(ctx, r, session, at)
+	if err == nil && r.session == "" {
+		a.cancelReplaced(ctx, r)
+	}
+	return b, err
 }
 
 // findFirstRun returns the run that the request's Idempotency-Key began. ErrNotFound if there is

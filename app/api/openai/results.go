@@ -82,6 +82,22 @@ func (a *API) recordResults(ctx context.Context, r request, session core.Session
 	return given[:n-1], err
 }
 
+// cancelReplaced cancels the run that waits for the results of a stateless request: with a message
+// behind them a new run answers. If that fails, it waits until its calls expire.
+func (a *API) cancelReplaced(ctx context.Context, r request) {
+	id, _, err := r.conversation.callResults()
+	if err != nil || id == "" {
+		return
+	}
+	run, err := a.Runs.Get(ctx, r.tenant, id)
+	if err != nil || run.Status != core.RunWaiting {
+		return
+	}
+	if session, err := a.Sessions.Get(ctx, r.tenant, run.SessionID); err == nil && session.Temporary {
+		_, _ = a.Chat.Cancel(ctx, r.tenant, id, false)
+	}
+}
+
 // waitsFor reports whether the run waits for one of the results.
 func waitsFor(run core.Run, results []core.CallResult) bool {
 	for _, open := range run.Approvals {
