@@ -74,6 +74,7 @@ func TestEndpoints(t *testing.T) {
 				User: "u", ClientMessageID: "c", Model: "m", Multitask: core.MultitaskReject, Source: core.SourceWeb}}}}},
 		{"regenerate as a stream", "POST", messagePath + "/regenerate", "", []string{"Accept: text/event-stream"}, 200, "event: run.succeeded", nil},
 		{"regenerate, wrong source", "POST", messagePath + "/regenerate", `{"source":"slack"}`, nil, 422, `"source"`, nil},
+		{"regenerate, option of a dialect", "POST", messagePath + "/regenerate", `{"options":{"response":{"background":true}}}`, nil, 422, `unknown field \"response\"`, nil},
 		{"regenerate, wrong field", "POST", messagePath + "/regenerate", `{"content":"x"}`, nil, 422, "is not a known field", nil},
 		{"select", "POST", messagePath + "/select", "", nil, 200, `"summary_version":1`,
 			[]apitest.Call{{Method: "Select", Scope: local, Args: []any{apitest.SessionID, apitest.UserID}}}},

@@ -20,6 +20,16 @@ type RunOptions struct {
 	// Instructions are a system block of this run alone, after the agent's.
 	Instructions string       `json:"instructions,omitempty"`
 	Tools        []ClientTool `json:"tools,omitempty"`
+	// Response is what a request of the Responses API says of its response; nil = nothing.
+	Response *ResponseDetails `json:"response,omitempty"`
+}
+
+// ResponseDetails are what clients of the Responses API read again of their request. They change
+// nothing in the run.
+type ResponseDetails struct {
+	Metadata   map[string]string `json:"metadata,omitempty"`
+	PreviousID string            `json:"previous_response_id,omitempty"`
+	Background bool              `json:"background,omitempty"`
 }
 
 // ClientTool is a tool that the client of a run executes itself: a call of it waits for the

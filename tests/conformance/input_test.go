@@ -119,6 +119,15 @@ func repeat(value string, n int) string {
 // deep returns JSON of so many lists in each other.
 func deep(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 
+// manyKeys returns an object with n keys.
+func manyKeys(n int) string {
+	var keys []string
+	for i := range n {
+		keys = append(keys, fmt.Sprintf(`"k%d":"v"`, i))
+	}
+	return "{" + strings.Join(keys, ",") + "}"
+}
+
 func badChats() []badInput {
 	const hello = `{"role":"user","content":"hello"}`
 	tool := `{"type":"function","function":{"name":"t","parameters":{"type":"object"}}}`
@@ -211,6 +220,9 @@ func badResponses() []badInput {
 		{name: "deep output", body: input(`[{"type":"function_call_output","call_id":"x","output":` + deep(9_000) + `}]`)},
 		{name: "both contexts", body: respond(`"conversation":"conv_x","previous_response_id":"resp_x"`), param: "previous_response_id"},
 		{name: "conversation of a wrong type", body: respond(`"conversation":7`), param: "conversation"},
+		{name: "metadata with 17 keys", body: respond(`"metadata":` + manyKeys(17)), param: "metadata"},
+		{name: "metadata with a long value", body: respond(`"metadata":{"k":"` + strings.Repeat("x", 513) + `"}`), param: "metadata"},
+		{name: "metadata with U+0000", body: respond(`"metadata":{"k":"a\u0000b"}`), param: "metadata"},
 		{name: "unknown conversation", body: respond(`"conversation":"conv_01a206b9-a4c4-7ed6-aea7-ec47974f15b1"`), status: http.StatusNotFound},
 		{name: "unknown previous response", body: respond(`"previous_response_id":"resp_../../x"`), status: http.StatusNotFound},
 		{name: "no id of a response", method: "GET", path: "responses/..%2f..%2fetc", status: http.StatusNotFound},

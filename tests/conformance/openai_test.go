@@ -45,6 +45,7 @@ type response struct {
 	Conversation struct{ ID string }
 	Error        *struct{ Code, Message string }
 	Previous     string `json:"previous_response_id"`
+	Background   bool
 	Store        bool
 	Model        string
 	Instructions string
@@ -136,17 +137,18 @@ func responses(t *testing.T, c *conversation) {
 	wantEqual(t, "store later", decode[response](t, c.do(t, c.newCall("responses.retrieve", nil, stateless.ID)).result).Store, false)
 }
 
-// responseSettings is about what a response says of its request: later, what its run keeps.
+// responseSettings is about what a response says of its request, now and later.
 func responseSettings(t *testing.T, c *conversation) {
 	c.model = "plain/small"
 	before := c.respond(t, c.question("before"), nil)
 	got := c.respond(t, c.question("hello"), object{
-		"instructions": "Answer briefly.", "temperature": 0.5, "max_output_tokens": 100, "metadata": object{"topic": "looms"},
+		"instructions": "Answer briefly.", "temperature": 0.5, "max_output_tokens": 100, "metadata": object{"topic": "looms"}, "background": true,
 		"previous_response_id": before.ID, "tools": responseWeather(), "tool_choice": object{"type": "function", "name": "get_weather"},
 	})
-	wantEqual(t, "previous response", got.Previous, before.ID)
-	wantEqual(t, "metadata", got.Metadata["topic"], "looms")
 	for when, r := range map[string]response{"now": got, "later": decode[response](t, c.do(t, c.newCall("responses.retrieve", nil, got.ID)).result)} {
+		wantEqual(t, "previous response "+when, r.Previous, before.ID)
+		wantEqual(t, "background "+when, r.Background, true)
+		wantEqual(t, "metadata "+when, fmt.Sprint(r.Metadata), "map[topic:looms]")
 		said := fmt.Sprintf("%s, %s, %v, %d, %v, %d tools, stored %v", r.Model, r.Instructions, r.Temperature, r.MaxTokens, r.ToolChoice, len(r.Tools), r.Store)
 		wantEqual(t, "settings "+when, said, "plain/small, Answer briefly., 0.5, 100, map[name:get_weather type:function], 1 tools, stored true")
 		if len(r.Tools) > 0 {

@@ -28,5 +28,8 @@ func (o *runOptions) UnmarshalJSON(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("are wrong: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
+	if o.Response != nil { // of the Responses API alone
+		return errors.New(`are wrong: unknown field "response"`)
+	}
 	return nil
 }

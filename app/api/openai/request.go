@@ -45,7 +45,8 @@ type completionRequest struct {
 	Modalities          []string          `json:"modalities"`
 	Audio               json.RawMessage   `json:"audio"`
 
-	instructions string // of a response, before those of its messages
+	instructions string                // of a response, before those of its messages
+	response     *core.ResponseDetails // of a response; nil = none
 }
 
 type streamOptions struct {
@@ -273,7 +274,7 @@ func (r *completionRequest) options() (*core.RunOptions, error) {
 			Temperature: r.Temperature, TopP: r.TopP, MaxOutputTokens: cmp.Or(r.MaxCompletionTokens, r.MaxTokens),
 			Stop: r.Stop, Seed: r.Seed, ReasoningEffort: r.ReasoningEffort, ResponseFormat: r.ResponseFormat.toCore(),
 		},
-		ToolChoice: core.ToolChoice(r.ToolChoice), ParallelToolCalls: r.ParallelToolCalls, Instructions: instructionsOf(r.instructions, r.Messages),
+		ToolChoice: core.ToolChoice(r.ToolChoice), ParallelToolCalls: r.ParallelToolCalls, Instructions: instructionsOf(r.instructions, r.Messages), Response: r.response,
 	}
 	for i, t := range r.Tools {
 		if t.Type != "function" {

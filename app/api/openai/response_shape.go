@@ -81,17 +81,20 @@ func newResponseShape(b activeRun) *responseShape {
 	for _, t := range options.Tools {
 		s.Tools = append(s.Tools, responseTool{Type: "function", Name: t.Name, Description: t.Description, Parameters: t.Parameters, Strict: t.Strict})
 	}
+	if options.Response != nil && b.from.After == 0 { // those of a response that goes on are not kept
+		s.addDetails(*options.Response)
+	}
 	return s
 }
 
-// addRequest adds what only the request says: it is not kept.
-func (s *responseShape) addRequest(body *responseRequest) {
-	s.Background = body.Background
-	if body.PreviousResponseID != "" {
-		s.PreviousResponseID = &body.PreviousResponseID
+// addDetails adds what only the request says.
+func (s *responseShape) addDetails(d core.ResponseDetails) {
+	s.Background = d.Background
+	if d.PreviousID != "" {
+		s.PreviousResponseID = &d.PreviousID
 	}
-	if body.Metadata != nil {
-		s.Metadata = body.Metadata
+	if d.Metadata != nil {
+		s.Metadata = d.Metadata
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
 
@@ -80,12 +81,20 @@ type reasoningSettings struct {
 // stored reports whether the response begins a conversation that is kept.
 func (r *responseRequest) stored() bool { return r.Store == nil || *r.Store }
 
+// details returns what the request says of its response.
+func (r *responseRequest) details() core.ResponseDetails {
+	return core.ResponseDetails{Metadata: r.Metadata, PreviousID: r.PreviousResponseID, Background: r.Background}
+}
+
 // toCompletion returns the request as a chat completion with its messages.
 func (r *responseRequest) toCompletion(messages []message) completionRequest {
 	body := completionRequest{
 		Model: r.Model, Messages: messages, Stream: r.Stream, ToolChoice: r.ToolChoice, ParallelToolCalls: r.ParallelToolCalls,
 		MaxCompletionTokens: r.MaxOutputTokens, Temperature: r.Temperature, TopP: r.TopP, ReasoningEffort: r.Reasoning.Effort,
 		Metadata: r.Metadata, User: r.User, SafetyIdentifier: r.SafetyIdentifier, instructions: r.Instructions,
+	}
+	if d := r.details(); len(d.Metadata) > 0 || d.PreviousID != "" || d.Background {
+		body.response = &d
 	}
 	for _, t := range r.Tools {
 		tool := toolDefinition{Type: t.Type}
@@ -109,6 +118,9 @@ func (a *API) Respond(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := checkMetadata(body.Metadata); err != nil {
+		return err
+	}
 	fields := responseFields()
 	r, err := a.newRequest(c, body.toCompletion(messages))
 	if err != nil {
@@ -124,7 +136,7 @@ func (a *API) Respond(c *gin.Context) error {
 		c.Header(headerSession, string(b.run.SessionID))
 		c.Header(headerRetry, "false")
 		shape := newResponseShape(b)
-		shape.addRequest(&body)
+		shape.addDetails(body.details())
 		shape.Store = body.stored() || body.Conversation != "" || body.PreviousResponseID != "" || r.session != ""
 		switch {
 		case body.Stream:
@@ -135,6 +147,28 @@ func (a *API) Respond(c *gin.Context) error {
 			return a.writeResponse(c, r.tenant, b, shape)
 		}
 	})
+}
+
+// Limits of the metadata of a response, as OpenAI has them: pairs, and characters.
+const (
+	maxMetadata      = 16
+	maxMetadataKey   = 64
+	maxMetadataValue = 512
+)
+
+// checkMetadata complains about metadata that is not kept with a run.
+func checkMetadata(metadata map[string]string) error {
+	var f core.Faults
+	if len(metadata) > maxMetadata {
+		f.Add("metadata", "has %d keys, at most %d are allowed", len(metadata), maxMetadata)
+	}
+	for key, value := range metadata {
+		if utf8.RuneCountInString(key) > maxMetadataKey || utf8.RuneCountInString(value) > maxMetadataValue || core.CleanText(key+value) != key+value {
+			f.Add("metadata", "%s: a key has at most %d characters, its value %d, both without U+0000", quoteShort(key), maxMetadataKey, maxMetadataValue)
+			break
+		}
+	}
+	return f.Err()
 }
 
 // startResponse has the input of a response answered.
