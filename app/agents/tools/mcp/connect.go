@@ -62,12 +62,37 @@ func (s *Server) connect(ctx context.Context) (*link, error) {
 		MultiRoundTrip:         &sdk.MultiRoundTripOptions{Disabled: true},
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { s.markStale() },
 	})
+	client.AddSendingMiddleware(withoutCaching)
 	first, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
 	if s.definition.URL != "" {
 		return s.connectHTTP(first, client)
 	}
 	return s.connectProgram(first, client)
+}
+
+// withoutCaching has the SDK serve no result a second time, whatever the server allows: a list shows
+// whether the server still answers.
+func withoutCaching(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		result, err := next(ctx, method, req)
+		if err != nil {
+			return result, err
+		}
+		switch r := result.(type) {
+		case *sdk.ListToolsResult:
+			r.TTLMs = 0
+		case *sdk.ListResourcesResult:
+			r.TTLMs = 0
+		case *sdk.ListResourceTemplatesResult:
+			r.TTLMs = 0
+		case *sdk.ListPromptsResult:
+			r.TTLMs = 0
+		case *sdk.ReadResourceResult:
+			r.TTLMs = 0
+		}
+		return result, nil
+	}
 }
 
 // connectHTTP connects to the server at a URL.

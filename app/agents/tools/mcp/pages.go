@@ -7,14 +7,18 @@ import (
 	"bobbin/app/core"
 )
 
-// maxPages bounds the pages that are read of one list of a server.
-const maxPages = 64
+// Bounds of one list of a server.
+const (
+	maxPages  = 64
+	maxCursor = 4 << 10 // bytes
+)
 
 // readPages calls page with each cursor of a list, the first of which is empty. It reports whether
-// the list ended: it did not after maxPages, or when the server repeats a cursor.
+// the list ended: it did not after maxPages, or when the server repeats a cursor or sends one that is
+// too long.
 func readPages(page func(cursor string) (next string, err error)) (ended bool, err error) {
 	read, cursor := map[string]bool{}, ""
-	for len(read) < maxPages && !read[cursor] {
+	for len(read) < maxPages && len(cursor) <= maxCursor && !read[cursor] {
 		read[cursor] = true
 		if cursor, err = page(cursor); err != nil || cursor == "" {
 			return err == nil, err

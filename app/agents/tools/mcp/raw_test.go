@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 )
 
@@ -35,8 +37,6 @@ func rawServer(t *testing.T, answer func(w http.ResponseWriter, method string) s
 			member := "result"
 			switch request.Method {
 			case "initialize":
-			case "server/discover":
-				member, result = "error", `{"code":-32601,"message":"no"}`
 			default:
 				if result = answer(w, request.Method); result == "" && w.Header().Get("Content-Type") == "" {
 					member, result = "error", `{"code":-32601,"message":"no such method; you sent `+r.Header.Get("Authorization")+`"}`
@@ -57,7 +57,10 @@ const oneTool = `{"tools":[{"name":"x","inputSchema":{"type":"object"}}]}`
 func TestEndlessList(t *testing.T) {
 	t.Parallel()
 	var pages atomic.Int64
-	s, _ := start(t, rawServer(t, func(http.ResponseWriter, string) string {
+	s, _ := start(t, rawServer(t, func(_ http.ResponseWriter, method string) string {
+		if method != "tools/list" {
+			return ""
+		}
 		n := pages.Add(1)
 		return fmt.Sprintf(`{"tools":[{"name":"t%d","inputSchema":{"type":"object"}}],"nextCursor":"%d"}`, n, n)
 	}))
@@ -175,6 +178,73 @@ func TestSecretsInAnswers(t *testing.T) {
 	}
 }
 
+// What a server says may be cached is not: nothing is kept of what was read, and a list of tools after a
+// call that failed shows whether the server still answers.
+func TestCachingHints(t *testing.T) {
+	t.Parallel()
+	var reads, lists atomic.Int64
+	const cached = `"resultType":"complete","ttlMs":3600000,"cacheScope":"public"`
+	d := rawServer(t, func(w http.ResponseWriter, method string) string {
+		switch method {
+		case "server/discover":
+			return `{` + cached + `,"supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"resources":{}}}`
+		case "tools/list":
+			lists.Add(1)
+			return `{` + cached + `,` + oneTool[1:]
+		case "resources/read":
+			return fmt.Sprintf(`{%s,"contents":[{"uri":"a","text":"%d"}]}`, cached, reads.Add(1))
+		default:
+			w.WriteHeader(http.StatusInternalServerError)
+			w.Header().Set("Content-Type", "text/plain")
+			return ""
+		}
+	})
+	d.Resources = true
+	s, _ := start(t, d)
+	for _, want := range []string{"1", "2"} {
+		if got := call(t, s, "test__read_resource", `{"uri":"a"}`); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	before := lists.Load()
+	if got := call(t, s, "test__x", "{}"); !strings.Contains(got, "was lost during the call") {
+		t.Errorf("got %s", got)
+	}
+	await(t, s, "the list after the call", func(tools.Listing) bool { return lists.Load() > before })
+}
+
+// The memory of what was read is free again.
+func TestReadsAreNotKept(t *testing.T) { //nolint:paralleltest // it measures the memory of the process
+	const reads, size = 40, 1 << 20
+	text := strings.Repeat("x", size)
+	d := rawServer(t, func(_ http.ResponseWriter, method string) string {
+		return map[string]string{
+			"server/discover": `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"resources":{}}}`,
+			"tools/list":      oneTool,
+			"resources/read":  `{"resultType":"complete","contents":[{"uri":"a","text":"` + text + `"}]}`,
+		}[method]
+	})
+	d.Resources = true
+	s, _ := start(t, d)
+	before := heapBytes()
+	for i := range reads {
+		if got := call(t, s, "test__read_resource", fmt.Sprintf(`{"uri":"%d"}`, i)); got != text {
+			t.Fatalf("got %.100s", got)
+		}
+	}
+	if grown := heapBytes() - before; grown > reads*size/4 {
+		t.Errorf("the heap has %d bytes more after %d reads of %d", grown, reads, size)
+	}
+}
+
+// heapBytes returns what is in use after a collection.
+func heapBytes() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
 // What is no list and no result is an error in bounds.
 func TestWrongAnswers(t *testing.T) {
 	t.Parallel()
@@ -212,7 +282,10 @@ func TestWrongAnswers(t *testing.T) {
 func TestFloodingStream(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, rawServer(t, func(w http.ResponseWriter, method string) string {
-		if method == "tools/list" {
+		switch method {
+		case "server/discover":
+			return ""
+		case "tools/list":
 			return oneTool
 		}
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -84,6 +84,7 @@ func (s *Server) readResource(ctx context.Context, session *sdk.ClientSession, r
 			parts = append(parts, resourceText(content))
 		}
 	}
+	result.Contents = nil // the SDK keeps the result of each uri
 	return strings.Join(parts, "\n"), nil
 }
 
@@ -100,6 +101,7 @@ func listResources(ctx context.Context, session *sdk.ClientSession) (string, err
 				resources.add(resource.URI, resource.MIMEType, resource.Description)
 			}
 		}
+		page.Resources = nil // the SDK keeps the page of each cursor
 		return page.NextCursor, nil
 	})
 	if err != nil {
@@ -115,6 +117,7 @@ func listResources(ctx context.Context, session *sdk.ClientSession) (string, err
 				templates.add(template.URITemplate, template.Name, template.Description)
 			}
 		}
+		page.ResourceTemplates = nil
 		return page.NextCursor, nil
 	})
 	if answer, ok := errors.AsType[*jsonrpc.Error](err); ok && answer.Code == jsonrpc.CodeMethodNotFound {
@@ -158,6 +161,7 @@ func listPrompts(ctx context.Context, session *sdk.ClientSession) (string, error
 				prompts.add(prompt.Name, argumentNames(prompt), prompt.Description)
 			}
 		}
+		page.Prompts = nil
 		return page.NextCursor, nil
 	})
 	return prompts.text("read one by its name, listed or not"), err
