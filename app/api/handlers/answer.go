@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -149,9 +150,14 @@ func (w *pageWriter) close() error {
 
 // Write writes a whole answer. It returns no error: the only one is that the client is gone.
 func Write(c *gin.Context, status int, mediaType string, body []byte) {
+	_, _ = Begin(c, status, mediaType).Write(body)
+}
+
+// Begin begins an answer and returns what writes its body, piece by piece.
+func Begin(c *gin.Context, status int, mediaType string) io.Writer {
 	c.Status(status)
 	c.Header("Content-Type", mediaType)
-	_, _ = newPacedWriter(c).Write(body)
+	return newPacedWriter(c)
 }
 
 // pacedWriter writes an answer to a reader who must read at minReadRate.

@@ -2,10 +2,14 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -50,11 +54,10 @@ type embedding struct {
 	Embedding any    `json:"embedding"` // a list of numbers, or a text in base64
 }
 
-type embeddingList struct {
-	Object string         `json:"object"`
-	Data   []embedding    `json:"data"`
-	Model  string         `json:"model"`
-	Usage  embeddingUsage `json:"usage"`
+// embeddingEnd is what a list has after its vectors.
+type embeddingEnd struct {
+	Model string         `json:"model"`
+	Usage embeddingUsage `json:"usage"`
 }
 
 type embeddingUsage struct {
@@ -71,20 +74,56 @@ func (a *API) Embed(c *gin.Context) error {
 	if err := a.checkEmbedding(body); err != nil {
 		return err
 	}
+	const bytesPerNumber = 4
+	if err := handlers.ReserveMore(c, int64(len(body.Input)*cmp.Or(a.Embedder.Dimension(), usualDimension)*bytesPerNumber)); err != nil {
+		return err
+	}
 	vectors, err := a.Embedder.Embed(c.Request.Context(), body.Input)
 	if err != nil {
 		return err
 	}
-	list := embeddingList{Object: "list", Model: a.Embedder.Model(), Data: make([]embedding, len(vectors))}
-	for i, v := range vectors {
-		list.Data[i] = embedding{Object: "embedding", Index: i, Embedding: v}
-		if body.Format == "base64" {
-			list.Data[i].Embedding = encodeVector(v)
-		}
-		list.Usage.PromptTokens += a.CountTokens(body.Input[i])
+	return writeEmbeddings(handlers.Begin(c, http.StatusOK, "application/json"), body.Format, vectors, embeddingEnd{
+		Model: a.Embedder.Model(), Usage: a.countUsage(body.Input),
+	})
+}
+
+// usualDimension is taken for that of vectors before the first one came.
+const usualDimension = 3072
+
+func (a *API) countUsage(texts []string) (u embeddingUsage) {
+	for _, text := range texts {
+		u.PromptTokens += a.CountTokens(text)
 	}
-	list.Usage.TotalTokens = list.Usage.PromptTokens
-	return writeJSON(c, list)
+	u.TotalTokens = u.PromptTokens
+	return u
+}
+
+// writeEmbeddings writes the list vector by vector: as JSON all have several times the memory of the
+// numbers. An error means that the client is gone.
+func writeEmbeddings(w io.Writer, format string, vectors [][]float32, end embeddingEnd) error {
+	begin := `{"object":"list","data":[`
+	for i, v := range vectors {
+		e := embedding{Object: "embedding", Index: i, Embedding: v}
+		if format == "base64" {
+			e.Embedding = encodeVector(v)
+		}
+		raw, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(append([]byte(begin), raw...)); err != nil {
+			return fmt.Errorf("%w: %w", handlers.ErrGone, err)
+		}
+		begin = ","
+	}
+	raw, err := json.Marshal(end)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(append([]byte("],"), raw[1:]...)); err != nil {
+		return fmt.Errorf("%w: %w", handlers.ErrGone, err)
+	}
+	return nil
 }
 
 // encodeVector returns the numbers as clients decode them: float32, little endian, in base64.
