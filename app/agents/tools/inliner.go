@@ -16,6 +16,7 @@ import (
 // Bounds of the schema of one operation, with what it refers to.
 const (
 	maxSchemaNodes = 5000
+	maxInlineBytes = 4 << 20 // as the document has them, each time that something refers to them
 	maxRefDepth    = 12
 )
 
@@ -23,6 +24,7 @@ const (
 type inliner struct {
 	document *openapi3.T
 	nodes    int
+	bytes    int
 	stack    []string // the references on the way
 }
 
@@ -49,6 +51,9 @@ func (x *inliner) inline(ref *openapi3.SchemaRef) (any, error) {
 	text, err := json.Marshal(ref)
 	if err != nil {
 		return nil, errors.New("its schema is not JSON")
+	}
+	if x.bytes += len(text); x.bytes > maxInlineBytes {
+		return nil, fmt.Errorf("its schema has more than %d MiB", maxInlineBytes>>20)
 	}
 	var value any
 	if err := json.Unmarshal(text, &value); err != nil {

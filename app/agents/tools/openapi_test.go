@@ -149,6 +149,8 @@ func TestOpenAPIFaults(t *testing.T) {
 		fmt.Fprintf(&wide, "    S%d: {type: object, properties: {a: {$ref: '#/components/schemas/S%d'}, b: {$ref: '#/components/schemas/S%d'}}}\n", i, i+1, i+1)
 	}
 	wide.WriteString("    S20: {type: string}\n")
+	item := "{$ref: '#/components/schemas/Text'}, " // each has the whole text
+	large := "    Large: {type: object, allOf: [" + strings.Repeat(item, 1000) + "]}\n    Text: {description: " + strings.Repeat("x", 100_000) + "}\n"
 	for name, c := range map[string]struct{ document, key, want string }{
 		"no operation":          {good, "operations[0]", `the document has no operation with the operationId "getItems"; did you mean getItem?`},
 		"no document":           {"hello", "document", "it is not an OpenAPI document that can be read: "},
@@ -172,6 +174,7 @@ func TestOpenAPIFaults(t *testing.T) {
 		"no variable":           {strings.Replace(good, "base: {default: v1}", "base: null", 1), "", ""},
 		"no operation's server": {strings.Replace(good, "    put:\n", "    put:\n      servers: [null]\n", 1), "", ""},
 		"a foreign tag":         {strings.Replace(good, "{type: number", "{type: number, default: !!binary 'x'", 1), "", ""},
+		"large schemas":         {strings.Replace(strings.Replace(good, "#/components/schemas/Item\"}}}", "#/components/schemas/Large\"}}}", 1), "  schemas:\n", "  schemas:\n"+large, 1), "operations[0]", "operation putItem: its schema has more than 4 MiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
