@@ -127,6 +127,10 @@ func (s *rankedSearch) newestPostgres(limit int) ([]searchEntry, error) {
 	return s.readEntries("SELECT "+exactColumns+" FROM search_entries e WHERE "+where+" ORDER BY e.created_at DESC, e.n DESC LIMIT ?", append(args, limit))
 }
 
+// walkedPerEntry is how many of the newest entries are read at most for each with a phrase. For rarer
+// phrases the index is faster, up to about a million entries.
+const walkedPerEntry = 30
+
 // indexedPostgres returns the newest entries with what they must have and the groups. For
 // phrases and prefixes it reads the newest entries of all first: for frequent ones the index
 // would return very many, to be checked and sorted. A word alone is known to be rare.
@@ -143,7 +147,8 @@ func (s *rankedSearch) indexedPostgres(groups []searchtext.Group, limit int) ([]
 		last    = " ORDER BY e.created_at DESC, e.n DESC LIMIT "
 		inexact = ", e.words @@ CAST('''" + wordInexact + "''' AS tsquery) AS inexact"
 	)
-	for _, newest := range []int{newestFirst, newestMore} {
+	most := max(newestMore, walkedPerEntry*limit)
+	for _, newest := range []int{newestFirst, most} {
 		if !probe {
 			break
 		}
@@ -152,7 +157,7 @@ func (s *rankedSearch) indexedPostgres(groups []searchtext.Group, limit int) ([]
 		if err != nil || len(rows) == limit || s.isCut {
 			return rows, err
 		}
-		probe = len(rows)*promising >= limit
+		probe = len(rows)*(most/newestFirst) >= limit // most promise to be enough
 	}
 	// OFFSET 0 keeps the planner from walking all entries in order.
 	return s.readEntries("SELECT * FROM (SELECT "+entryColumns+inexact+" FROM search_entries e WHERE "+match+" AND "+where+" OFFSET 0) e"+last+"?",
