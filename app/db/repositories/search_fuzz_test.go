@@ -15,7 +15,7 @@ import (
 )
 
 // Random queries of whatever people and programs write: no error but ErrInvalid, and never a
-// text of another owner. BOBBIN_TEST_LONG asks 20,000.
+// text of another owner. BOBBIN_TEST_LONG asks 20,000: make show-search-fuzz.
 func TestSearchFuzz(t *testing.T) {
 	t.Parallel()
 	asked := 100
@@ -50,6 +50,7 @@ func TestSearchFuzz(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		refused, found, failed, foreign := 0, 0, 0, 0
 		searches := []*repositories.Search{repositories.NewSearch(s.Gorm), repositories.NewSmallSearch(s.Gorm)}
 		for i := range asked {
 			if i == asked/2 {
@@ -62,15 +63,26 @@ func TestSearchFuzz(t *testing.T) {
 			if i%9 == 1 && i > asked/2 {
 				q.Sort = core.SortNewest
 			}
-			page, err := searches[i%2].Messages(t.Context(), ann(), q)
-			if err != nil && !errors.Is(err, core.ErrInvalid) {
+			owner, other := ann(), bob()
+			if i/2%2 == 1 {
+				owner, other = other, owner
+			}
+			page, err := searches[i%2].Messages(t.Context(), owner, q)
+			switch {
+			case errors.Is(err, core.ErrInvalid):
+				refused++
+			case err != nil:
+				failed++
 				t.Errorf("%q: %v", q.Text, err)
 			}
 			for _, h := range page.Items {
-				if text := fmt.Sprint(h); h.SessionTitle != "ann" || strings.Contains(text, "bob ") {
-					t.Errorf("%q: got %s", q.Text, text)
+				if text := fmt.Sprint(h); h.SessionTitle != owner.Owner || strings.Contains(text, other.Owner+" ") {
+					foreign++
+					t.Errorf("%q of %s: got %s", q.Text, owner.Owner, text)
 				}
 			}
+			found += len(page.Items)
 		}
+		t.Logf("%d queries, %d of them refused as invalid, %d results: %d errors, %d texts of other owners", asked, refused, found, failed, foreign)
 	})
 }
