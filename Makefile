@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-counting show-concurrent show-background show-memories show-search show-search-fuzz show-index-kills show-growth show-crash show-takeover show-durability bench show-bench fault show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-feeds show-eval show-recall show-reviews show-attacks show-refusals show-extract show-injection show-backlog show-slot show-privacy show-fallback show-garbage show-files show-files show-rights show-slack-edits show-slack-long show-slack-clients show-slack-sync show-slack-ack show-tools show-mcp show-dialects show-openai-whole show-dialects-cuts show-dialects-cost house pictures samples graph clean
+.PHONY: help build run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-counting show-concurrent show-background show-memories show-search show-search-fuzz show-index show-index-kills show-growth show-crash show-takeover show-durability bench show-bench fault show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-feeds show-eval show-recall show-reviews show-attacks show-refusals show-extract show-injection show-backlog show-slot show-privacy show-fallback show-garbage show-files show-files show-rights show-slack-edits show-slack-long show-slack-clients show-slack-sync show-slack-ack show-tools show-mcp show-dialects show-openai-whole show-dialects-cuts show-dialects-cost house pictures samples graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -120,6 +120,9 @@ show-search: ## 100,000 messages, 57 searches, the same results: SQLite and Post
 
 show-search-fuzz: ## 20,000 random queries of two owners: errors, texts of the other owner: SQLite and PostgreSQL
 	BOBBIN_TEST_LONG=1 go test ./app/db/repositories -v -count=1 -timeout=60m -run '^TestSearchFuzz$$'
+
+show-index: ## bytes of the index of the search a message; what a turn writes and what the loop that indexes it writes: SQLite and PostgreSQL
+	BOBBIN_RECALL_DATA=$${BOBBIN_RECALL_DATA:-$(abspath ../shared/data/recall-dev.json)} BOBBIN_TEST_LONG=1 go test ./app/db/repositories -v -count=1 -timeout=10m -run '^TestShowIndexCost$$'
 
 show-index-kills: ## 100 kills with SIGKILL while messages come in and are indexed: each is found once: SQLite and PostgreSQL
 	BOBBIN_TEST_LONG=1 go test ./tests/crash -v -count=1 -timeout=30m -run '^TestShowIndexKills$$'
