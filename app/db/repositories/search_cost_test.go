@@ -17,6 +17,9 @@ import (
 	"bobbin/tests/dbtest"
 )
 
+// maxIndexed is how many bytes the loop may write to index the messages of a turn.
+const maxIndexed = 64 << 10
+
 // A turn writes nothing to the index of the search, which is written afterwards. The test prints
 // how large the index is, and what a turn and the indexing of its two messages write and compute,
 // beside turns whose messages are indexed as soon as they are written. `make show-index` measures
@@ -116,7 +119,7 @@ func (s *store) measureTurns(t *testing.T, w *tabwriter.Writer, turns int) {
 			size += len(question) + len(answer)
 		}
 	}
-	row := func(name string, step func(), wantRows float64) {
+	row := func(name string, step func(), wantRows float64) (written float64) {
 		before := s.readCost(t)
 		step()
 		c, n := s.readCost(t).since(before), float64(turns)
@@ -124,9 +127,12 @@ func (s *store) measureTurns(t *testing.T, w *tabwriter.Writer, turns int) {
 		if c.rows != wantRows*n {
 			t.Errorf("%s: got %.0f rows in the index after %d turns, want %.0f", name, c.rows, turns, wantRows*n)
 		}
+		return c.written / n
 	}
 	row("the turn", func() { have(func() {}) }, 0)
-	row("the loop, afterwards", func() { s.index(t) }, 2)
+	if got := row("the loop, afterwards", func() { s.index(t) }, 2); got > maxIndexed {
+		t.Errorf("the loop: got %.0f bytes written for a turn, want at most %d", got, maxIndexed)
+	}
 	row("the turn, each message indexed at once", func() { have(func() { s.index(t) }) }, 2)
 }
 
