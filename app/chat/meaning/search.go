@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -17,13 +16,12 @@ import (
 
 // The bounds of a search.
 const (
-	fromWords    = 100    // results by words that are joined
-	fromVectors  = 100    // results by vectors
-	maxCompared  = 20_000 // vectors of a session: the newest
-	vectorBatch  = 1_000
-	queryTime    = 1500 * time.Millisecond // for the vector of a query
-	restTime     = 30 * time.Second        // after a failure of the model
-	fusionOffset = 60                      // of reciprocal rank fusion, as in its paper
+	fromWords   = 100    // results by words that are joined
+	fromVectors = 100    // results by vectors
+	maxCompared = 20_000 // vectors of a session: the newest
+	vectorBatch = 1_000
+	queryTime   = 1500 * time.Millisecond // for the vector of a query
+	restTime    = 30 * time.Second        // after a failure of the model
 )
 
 // WordSearch is the search by words, and how it quotes messages that others found.
@@ -165,15 +163,22 @@ func (s *Search) queryVector(ctx context.Context, text string) ([]float32, error
 	return nil, err
 }
 
-// near is a message with its likeness to the query.
-type near struct {
-	id    core.MessageID
-	score float32
+// joinVectors returns the results by words joined with those by vectors.
+func (s *Search) joinVectors(ctx context.Context, tenant core.Tenant, q core.SearchQuery, byWords []core.SearchHit, vector []float32) ([]core.SearchHit, error) {
+	list, err := s.compareVectors(ctx, tenant, q, vector)
+	if err != nil {
+		return nil, err
+	}
+	byMeaning, err := s.Words.Hits(ctx, tenant, q, list.nearest(fromVectors))
+	if err != nil {
+		return nil, err
+	}
+	return list.join(byWords, byMeaning), nil
 }
 
-// nearest returns the messages of the session whose vectors are the nearest.
-func (s *Search) nearest(ctx context.Context, tenant core.Tenant, q core.SearchQuery, vector []float32) ([]near, error) {
-	var best []near
+// compareVectors returns how near the messages of the session are to the vector.
+func (s *Search) compareVectors(ctx context.Context, tenant core.Tenant, q core.SearchQuery, vector []float32) (likeness, error) {
+	var list likeness
 	next := core.MessageVectorQuery{
 		Space: core.VectorSpace{Model: s.Embedder.Model(), Dimension: len(vector)}, AllBranches: q.AllBranches, Limit: vectorBatch,
 	}
@@ -185,62 +190,12 @@ func (s *Search) nearest(ctx context.Context, tenant core.Tenant, q core.SearchQ
 		for _, v := range batch {
 			next.Before = v.MessageID
 			if llm.IsUnitVector(v.Vector, len(vector)) {
-				best = append(best, near{v.MessageID, llm.DotProduct(vector, v.Vector)})
+				list = append(list, near{v.MessageID, float64(llm.DotProduct(vector, v.Vector))})
 			}
 		}
-		slices.SortFunc(best, func(a, b near) int {
-			return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.id, a.id))
-		})
-		best = best[:min(len(best), fromVectors)]
 		if len(batch) < vectorBatch {
 			break
 		}
 	}
-	return best, nil
-}
-
-// joinVectors returns the results by words joined with those by vectors.
-func (s *Search) joinVectors(ctx context.Context, tenant core.Tenant, q core.SearchQuery, byWords []core.SearchHit, vector []float32) ([]core.SearchHit, error) {
-	found, err := s.nearest(ctx, tenant, q, vector)
-	if err != nil {
-		return nil, err
-	}
-	var ids []core.MessageID
-	for _, n := range found {
-		ids = append(ids, n.id)
-	}
-	byMeaning, err := s.Words.Hits(ctx, tenant, q, ids)
-	if err != nil {
-		return nil, err
-	}
-	hits := map[core.MessageID]core.SearchHit{}
-	for _, h := range slices.Concat(byMeaning, byWords) {
-		hits[h.MessageID] = h
-	}
-	scores := map[core.MessageID]float64{}
-	var order []core.MessageID
-	add := func(id core.MessageID, rank int) {
-		if _, known := scores[id]; !known {
-			order = append(order, id)
-		}
-		scores[id] += 1 / float64(fusionOffset+rank)
-	}
-	for i, h := range byWords {
-		add(h.MessageID, i+1)
-	}
-	rank := 0
-	for _, n := range found {
-		if _, ok := hits[n.id]; ok {
-			rank++
-			add(n.id, rank)
-		}
-	}
-	slices.SortStableFunc(order, func(a, b core.MessageID) int { return cmp.Compare(scores[b], scores[a]) })
-	out := make([]core.SearchHit, 0, len(order))
-	for _, id := range order {
-		h := hits[id]
-		h.Score = scores[id]
-		out = append(out, h)
-	}
-	return out, nil
+	return list.withNeighbors().scaled(), nil
 }
