@@ -67,6 +67,7 @@ func chooseWindow(text string, spans []Span, size int) (start, end int) {
 	if len(spans) > 0 {
 		used := utf8.RuneCountInString(text[spans[first].Start:spans[last].End])
 		start = skipBack(text, spans[first].Start, max(0, size-used)/3)
+		start = min(start, skipBack(text, len(text), size)) // never less than fits, at the end of the text
 		start = wordStart(text, start, spans[first].Start)
 	}
 	end = skipForward(text, start, size)

@@ -204,6 +204,8 @@ func TestExcerpt(t *testing.T) {
 	}{
 		{"whole", "pump", "The\n\npump \t works", 100, "The [pump] works"},
 		{"middle", "needle", strings.Repeat("hay ", 50) + "needle " + strings.Repeat("straw ", 50), 30, "…hay hay [needle] straw straw…"},
+		{"at the end of what fits", "needle", "The hay comes before the needle", 40, "The hay comes before the [needle]"},
+		{"at the end", "needle", strings.Repeat("hay ", 50) + "needle", 20, "…hay hay hay [needle]"},
 		{"where most is", "a b", "a " + strings.Repeat("x ", 100) + "b a " + strings.Repeat("y ", 100), 20, "…x x [b] [a] y y y y y y…"},
 		{"unspaced", "压力", strings.Repeat("水", 60) + "压力" + strings.Repeat("泵", 60), 12, "…水水水[压力]泵泵泵泵泵泵泵…"},
 		{"longer than the excerpt", `"a b c d e f"`, "x a b c d e f", 5, "…[a b c]…"},
