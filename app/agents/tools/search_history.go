@@ -22,7 +22,7 @@ func NewSearchHistory(search core.SearchStore) *SearchHistory { return &SearchHi
 // The result of a call: how many messages are quoted with their neighbors, how many
 // characters of each, and its size in tokens, about.
 const (
-	maxQuotes    = 10
+	maxQuotes    = 20
 	quoteSize    = 600
 	besideSize   = 300
 	quotesBeside = 2

@@ -122,7 +122,7 @@ func TestSearchHistory(t *testing.T) {
 					t.Errorf("got %q, want %q in it", got, want)
 				}
 			}
-			want := core.SearchQuery{PageQuery: core.PageQuery{Limit: 10}, Text: "pump", SessionID: "s", Role: core.RoleUser, Excerpt: 600, Before: asked, Around: 2}
+			want := core.SearchQuery{PageQuery: core.PageQuery{Limit: 20}, Text: "pump", SessionID: "s", Role: core.RoleUser, Excerpt: 600, Before: asked, Around: 2}
 			if diff := cmp.Diff(want, h.got); diff != "" || h.who != (core.Tenant{Owner: "ann"}) {
 				t.Errorf("asked by %+v (-want +got):\n%s", h.who, diff)
 			}
