@@ -169,8 +169,9 @@ show-feeds: ## 5,000 open feeds on one process: memory, how late events are, slo
 show-eval: ## every policy over the four sample conversations: prompts, summaries, caches, facts
 	BOBBIN_TEST_LONG=1 go test ./tests/eval -v -count=1 -timeout=20m -run '^TestShowEval$$'
 
-show-recall: ## where the evidence of questions about long conversations is, by policy and window, on both databases, beside plain FTS5 (DATA=path)
-	BOBBIN_RECALL_DATA=$(or $(DATA),$(BOBBIN_RECALL_DATA),$(abspath ../shared/data/recall-dev.json)) go test ./tests/eval -v -count=1 -timeout=60m -run '^TestShowRecall$$'
+show-recall: ## where the evidence of questions about long conversations is, by policy and window, on both databases, beside plain FTS5, and what a served Bobbin quotes to its model, with and without an embedding model (DATA=path)
+	-scripts/clients embeddings # without them, words alone
+	BOBBIN_RECALL_DATA=$(or $(DATA),$(BOBBIN_RECALL_DATA),$(abspath ../shared/data/recall-dev.json)) go test ./tests/eval -v -count=1 -timeout=60m -run '^TestShowRecall'
 	BOBBIN_RECALL_DATA=$${BOBBIN_RECALL_DATA:-$(abspath ../shared/data/recall-dev.json)} go test ./app/db/repositories -v -count=1 -timeout=10m -run '^TestShowRankedRecall$$'
 
 show-backlog: ## 125K, 500K and 2M imported tokens on windows of 8K and 128K: what the summarizer saw, calls, waits

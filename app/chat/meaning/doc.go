@@ -13,10 +13,10 @@
 // # Search
 //
 // Search asks for the ranking by words, and looks through all vectors of the session. Both
-// rankings are joined by reciprocal rank fusion (Cormack, Clarke, Büttcher, SIGIR 2009). If the
-// embedding model fails, the ranking by words is the result, and says so; for a while the model
-// is not asked again. What names phrases or excludes words, what is sorted by time, and what
-// searches several sessions is searched by words alone.
+// rankings are joined by their scores, with those of the messages before and after (ADR 0026).
+// If the embedding model fails, the ranking by words is the result, and says so; for a while the
+// model is not asked again. What names phrases or excludes words, what is sorted by time, and
+// what searches several sessions is searched by words alone.
 //
 // All types are safe for concurrent use. Embedder.Run owns its goroutine.
 package meaning
