@@ -1,6 +1,9 @@
 package core
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // MessageVector is the vector of a message's text.
 type MessageVector struct {
@@ -32,6 +35,7 @@ type MessageVectorQuery struct {
 	Space       VectorSpace
 	AllBranches bool
 	Before      MessageID
+	SaidBefore  time.Time // only of messages before this time; zero = no bound
 	Limit       int
 }
 

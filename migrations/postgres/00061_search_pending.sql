@@ -1,10 +1,11 @@
--- Words enter the index for the search in groups, each word once for many messages: it is
--- written by a loop that indexes many messages at once, not by turns.
+-- Adds words to the index of the search in batches (the pending list of GIN): the loop indexes many
+-- messages at once, and each word is written once for all of them.
 
 -- +goose Up
--- Searches read up to 64 kB of words that are not in the tree yet; whoever adds more moves them.
+-- Searches scan up to 64 kB of pending words; the insert that exceeds that moves them into the tree.
 ALTER INDEX search_entries_words SET (fastupdate = on, gin_pending_list_limit = 64);
 
 -- +goose Down
 ALTER INDEX search_entries_words RESET (gin_pending_list_limit);
 ALTER INDEX search_entries_words SET (fastupdate = off);
+SELECT gin_clean_pending_list('search_entries_words');

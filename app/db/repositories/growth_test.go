@@ -86,6 +86,9 @@ func (h *bigHistory) wantBounded(t *testing.T, name string, q statement) {
 			if bigTables.MatchString(line) && !walks && !smallIndexes.MatchString(line) {
 				t.Errorf("%s looks through a table:\n%s\n%s", name, q.text, plan)
 			}
+			if strings.Contains(line, " v ") && !strings.Contains(line, "(session_id=? AND message_id<?)") {
+				t.Errorf("%s looks through all vectors, or sorts them:\n%s\n%s", name, q.text, plan)
+			}
 			if strings.HasPrefix(name, fewSessions) && strings.Contains(line, " sessions ") && !narrowIndexes.MatchString(line) {
 				t.Errorf("%s looks through all sessions of an owner:\n%s\n%s", name, q.text, plan)
 			}

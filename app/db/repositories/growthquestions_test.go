@@ -119,7 +119,11 @@ func (h *bigHistory) details() map[string]question {
 		"tail": asks(func(ctx context.Context) ([]core.Message, error) {
 			return h.messages.GetMessagesAfter(ctx, ann(), h.long(), last)
 		}),
-		"pinned":       asks(func(ctx context.Context) ([]core.Message, error) { return h.messages.Pinned(ctx, ann(), h.long()) }),
+		"pinned": asks(func(ctx context.Context) ([]core.Message, error) { return h.messages.Pinned(ctx, ann(), h.long()) }),
+		"vectors of a session, the second page": asks(func(ctx context.Context) ([]core.MessageVector, error) {
+			q := core.MessageVectorQuery{Space: core.VectorSpace{Model: "embed", Dimension: 1}, Limit: 1000, Before: core.MessageID(numbered("M", 10*h.n+100))}
+			return repositories.NewMessageVectors(h.Gorm).SessionVectors(ctx, ann(), h.long(), q)
+		}),
 		"oldest event": asks(func(ctx context.Context) (int64, error) { return h.events.Oldest(ctx, h.long()) }),
 		"newest event": asks(func(ctx context.Context) (int64, error) { return h.events.Last(ctx, ann(), h.long()) }),
 		"pin": func(ctx context.Context) error {

@@ -177,12 +177,17 @@ func (r *MessageVectors) StoreVectors(ctx context.Context, of core.Unembedded, s
 // SessionVectors returns vectors of a session's messages, the newest first, before the given
 // message; empty = from the newest on.
 func (r *MessageVectors) SessionVectors(ctx context.Context, tenant core.Tenant, session core.SessionID, q core.MessageVectorQuery) ([]core.MessageVector, error) {
-	db := r.db.WithContext(ctx).Table("message_vectors v").Select("v.message_id, v.session_id, v.embedding").
-		Joins("JOIN messages m ON m.id = v.message_id").
-		Where("v.session_id = ? AND v.model = ? AND v.dimension = ? AND v.owner = ? AND m.deleted_at IS NULL", session, q.Space.Model, q.Space.Dimension, tenant.Owner)
+	allowed, args := "m.deleted_at IS NULL", []any{}
 	if !q.AllBranches {
-		db = db.Where("m.on_path")
+		allowed += " AND m.on_path"
 	}
+	if !q.SaidBefore.IsZero() {
+		allowed, args = allowed+" AND m.created_at < ?", append(args, q.SaidBefore.UTC())
+	}
+	// No join, which PostgreSQL may do in the order of all messages.
+	db := r.db.WithContext(ctx).Table("message_vectors v").Select("v.message_id, v.session_id, v.embedding").
+		Where("v.session_id = ? AND v.model = ? AND v.dimension = ? AND v.owner = ?", session, q.Space.Model, q.Space.Dimension, tenant.Owner).
+		Where("(SELECT "+allowed+" FROM messages m WHERE m.id = v.message_id)", args...)
 	if q.Before != "" {
 		db = db.Where("v.message_id < ?", q.Before)
 	}

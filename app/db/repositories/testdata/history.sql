@@ -18,6 +18,9 @@ ROWS[2 * N] INSERT INTO messages (id, session_id, owner, seq, parent_id, role, c
 SELECT M[10 * N + k], S[N + 1], 'ann', k, CASE WHEN k > 1 THEN M[10 * N + k - 1] END, CASE WHEN k % 2 = 1 THEN 'user' ELSE 'assistant' END,
     'lorem ipsum dolor sit amet ' || k, 'complete', 'api', R[5 * N + (k + 1) / 2], 9, T[60] FROM k;
 
+INSERT INTO message_vectors (message_id, session_id, owner, model, dimension, embedding)
+SELECT id, session_id, owner, 'embed', 1, NULL FROM messages;
+
 ROWS[5 * N] INSERT INTO runs (id, session_id, owner, user_id, queue_seq, status, agent, input, user_message_id, attempt, first_event_seq, created_at, started_at, finished_at)
 SELECT R[k], S[(k - 1) / 5 + 1], 'ann', 'user ' || (((k - 1) / 5 + 1) % 97), (k - 1) % 5 + 1, 'succeeded', 'assistant', J['{"content":"","source":"api","token_count":0}'],
     M[2 * k - 1], 1, 3 * ((k - 1) % 5) + 1, T[86400], T[86400], T[86400] FROM k;
