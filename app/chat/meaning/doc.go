@@ -12,7 +12,8 @@
 //
 // # Search
 //
-// Search asks for the ranking by words, and looks through all vectors of the session. Both
+// Search asks for the ranking by words, and compares the query with the newest
+// 20,000 vectors of the session. Both
 // rankings are joined by their scores, with those of the messages before and after (ADR 0026).
 // If the embedding model fails, the ranking by words is the result, and says so; for a while the
 // model is not asked again. What names phrases or excludes words, what is sorted by time, and

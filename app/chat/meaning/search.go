@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -98,8 +99,9 @@ func isJoinable(q core.SearchQuery) bool {
 
 // position is where a page of joined results begins.
 type position struct {
-	Skip   int       `json:"skip"`
-	Before time.Time `json:"before"` // only messages before the first page's time
+	Skip   int            `json:"skip"`
+	Last   core.MessageID `json:"last,omitempty"` // of the page before; it may have another place now
+	Before time.Time      `json:"before"`         // only messages before the first page's time
 }
 
 // cursorMark begins the cursors of joined results.
@@ -127,10 +129,13 @@ func cutPage(page core.SearchPage, from position, limit int) core.SearchPage {
 	all := page.Items
 	page.Total, page.NextCursor = max(page.Total, len(all)), nil
 	start := min(from.Skip, len(all))
+	if i := slices.IndexFunc(all, func(h core.SearchHit) bool { return h.MessageID == from.Last }); i >= 0 {
+		start = i + 1
+	}
 	end := min(start+limit, len(all))
 	page.Items = all[start:end]
 	if end < len(all) {
-		next := position{Skip: end, Before: from.Before}.encodeCursor()
+		next := position{Skip: end, Last: all[end-1].MessageID, Before: from.Before}.encodeCursor()
 		page.NextCursor = &next
 	}
 	return page
@@ -169,18 +174,22 @@ func (s *Search) joinVectors(ctx context.Context, tenant core.Tenant, q core.Sea
 	if err != nil {
 		return nil, err
 	}
-	byMeaning, err := s.Words.Hits(ctx, tenant, q, list.nearest(fromVectors))
+	others := slices.DeleteFunc(list.nearest(fromVectors), func(id core.MessageID) bool {
+		return slices.ContainsFunc(byWords, func(h core.SearchHit) bool { return h.MessageID == id })
+	})
+	byMeaning, err := s.Words.Hits(ctx, tenant, q, others)
 	if err != nil {
 		return nil, err
 	}
-	return list.join(byWords, byMeaning), nil
+	return list.join(slices.Concat(byWords, byMeaning)), nil
 }
 
-// compareVectors returns how near the messages of the session are to the vector.
-func (s *Search) compareVectors(ctx context.Context, tenant core.Tenant, q core.SearchQuery, vector []float32) (likeness, error) {
-	var list likeness
+// compareVectors returns how similar the messages of the session are to the vector.
+func (s *Search) compareVectors(ctx context.Context, tenant core.Tenant, q core.SearchQuery, vector []float32) (similarities, error) {
+	var list similarities
 	next := core.MessageVectorQuery{
 		Space: core.VectorSpace{Model: s.Embedder.Model(), Dimension: len(vector)}, AllBranches: q.AllBranches, Limit: vectorBatch,
+		SaidBefore: q.Before, // the question itself would be the nearest, and set the scale
 	}
 	for compared := 0; compared < maxCompared; compared += vectorBatch {
 		batch, err := s.Vectors.SessionVectors(ctx, tenant, q.SessionID, next)
@@ -190,12 +199,12 @@ func (s *Search) compareVectors(ctx context.Context, tenant core.Tenant, q core.
 		for _, v := range batch {
 			next.Before = v.MessageID
 			if llm.IsUnitVector(v.Vector, len(vector)) {
-				list = append(list, near{v.MessageID, float64(llm.DotProduct(vector, v.Vector))})
+				list = append(list, similarity{v.MessageID, float64(llm.DotProduct(vector, v.Vector))})
 			}
 		}
 		if len(batch) < vectorBatch {
 			break
 		}
 	}
-	return list.withNeighbors().scaled(), nil
+	return list.withNeighbors().normalized(), nil
 }

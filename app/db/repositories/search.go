@@ -74,8 +74,14 @@ func (r *Search) Hits(ctx context.Context, tenant core.Tenant, q core.SearchQuer
 	if err != nil {
 		return nil, err
 	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
 	s := messageSearch{db: r.db.WithContext(ctx), scope: tenant, q: q}
 	rows, err := s.allowedMessages(idsOf(ids, func(id core.MessageID) string { return string(id) }))
+	if err != nil {
+		return nil, wrapError(err, "search of", tenant.Owner)
+	}
 	hits := make([]core.SearchHit, 0, len(rows))
 	for _, row := range rows {
 		isWanted := (q.SessionID == "" || row.SessionID == string(q.SessionID)) && (q.Role == "" || row.Role == string(q.Role)) && !q.Except[row.Seq]
@@ -91,7 +97,7 @@ func (r *Search) Hits(ctx context.Context, tenant core.Tenant, q core.SearchQuer
 		}
 		hits = append(hits, hit)
 	}
-	return hits, wrapError(err, "search of", tenant.Owner)
+	return hits, nil
 }
 
 // AddNeighbors sets the neighbors of the hits that the query asks for.

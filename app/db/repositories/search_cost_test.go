@@ -103,7 +103,7 @@ func (s *store) measureIndex(t *testing.T, w *tabwriter.Writer, name string, tex
 func (s *store) measureTurns(t *testing.T, w *tabwriter.Writer, turns int) {
 	t.Helper()
 	size := 0
-	have := func(then func()) {
+	runTurns := func(then func()) {
 		size = 0
 		var id core.SessionID
 		c := newCorpus()
@@ -129,11 +129,12 @@ func (s *store) measureTurns(t *testing.T, w *tabwriter.Writer, turns int) {
 		}
 		return c.written / n
 	}
-	row("the turn", func() { have(func() {}) }, 0)
-	if got := row("the loop, afterwards", func() { s.index(t) }, 2); got > maxIndexed {
+	row("the turn", func() { runTurns(func() {}) }, 0)
+	got := row("the loop, afterwards", func() { s.index(t) }, 2)
+	if isAlone := os.Getenv("BOBBIN_TEST_LONG") != ""; got > maxIndexed && (isAlone || s.Dialect() == "sqlite") { // PostgreSQL's WAL is that of all tests in progress
 		t.Errorf("the loop: got %.0f bytes written for a turn, want at most %d", got, maxIndexed)
 	}
-	row("the turn, each message indexed at once", func() { have(func() { s.index(t) }) }, 2)
+	row("the turn, each message indexed at once", func() { runTurns(func() { s.index(t) }) }, 2)
 }
 
 // indexBytes returns the size of the index, or of its part for words.

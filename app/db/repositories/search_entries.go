@@ -127,8 +127,8 @@ func (s *rankedSearch) newestPostgres(limit int) ([]searchEntry, error) {
 	return s.readEntries("SELECT "+exactColumns+" FROM search_entries e WHERE "+where+" ORDER BY e.created_at DESC, e.n DESC LIMIT ?", append(args, limit))
 }
 
-// walkedPerEntry is how many of the newest entries are read at most for each with a phrase. For rarer
-// phrases the index is faster, up to about a million entries.
+// walkedPerEntry bounds how many of the newest entries are read, for each entry that is wanted, before
+// the index is used. For rarer phrases the index is faster, up to about a million entries.
 const walkedPerEntry = 30
 
 // indexedPostgres returns the newest entries with what they must have and the groups. For
@@ -147,8 +147,8 @@ func (s *rankedSearch) indexedPostgres(groups []searchtext.Group, limit int) ([]
 		last    = " ORDER BY e.created_at DESC, e.n DESC LIMIT "
 		inexact = ", e.words @@ CAST('''" + wordInexact + "''' AS tsquery) AS inexact"
 	)
-	most := max(newestMore, walkedPerEntry*limit)
-	for _, newest := range []int{newestFirst, most} {
+	bound := max(newestMore, walkedPerEntry*limit)
+	for _, newest := range []int{newestFirst, bound} {
 		if !probe {
 			break
 		}
@@ -157,7 +157,7 @@ func (s *rankedSearch) indexedPostgres(groups []searchtext.Group, limit int) ([]
 		if err != nil || len(rows) == limit || s.isCut {
 			return rows, err
 		}
-		probe = len(rows)*(most/newestFirst) >= limit // most promise to be enough
+		probe = len(rows)*(bound/newestFirst) >= limit // at this rate that many have enough
 	}
 	// OFFSET 0 keeps the planner from walking all entries in order.
 	return s.readEntries("SELECT * FROM (SELECT "+entryColumns+inexact+" FROM search_entries e WHERE "+match+" AND "+where+" OFFSET 0) e"+last+"?",

@@ -178,8 +178,8 @@ func TestSearchPages(t *testing.T) {
 	})
 }
 
-// Pages neither repeat nor omit anything while an import ends that began before the first page,
-// though its messages fit better. This holds for messages and for sessions.
+// A page begins after the last result of the page before, although an import that ended in between
+// put better results in front; of sessions likewise.
 func TestSearchPagesDuringAnImport(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -177,11 +177,11 @@ func (s *rankedSearch) rankSessions(list *gorm.DB, q core.SessionQuery) (ids []s
 	}
 	addExact := func(titlesOnly bool) error {
 		exact := q
-		exact.TitlesOnly, exact.Limit = titlesOnly, maxExactSessions
+		exact.TitlesOnly, exact.Limit, exact.Order = titlesOnly, maxExactSessions, core.OrderByCreation // activity would move them between pages
 		if _, err := searchtext.Parse(q.Text); err != nil {
 			return nil //nolint:nilerr // a question that is no exact query
 		}
-		rows, err := sessionListOf(q).sessionsWith(list.Where("id <= ?", s.newest), s.scope, exact)
+		rows, err := sessionListOf(exact).sessionsWith(list.Where("id <= ?", s.newest), s.scope, exact)
 		for _, row := range rows {
 			add(row.ID)
 		}
