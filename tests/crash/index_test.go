@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,8 +29,8 @@ const (
 )
 
 // A process that is killed while it indexes messages for the search leaves each message in the
-// index once or still to be indexed, never one that was deleted. CI kills it some times in the
-// middle of a backlog, make show-index-kills 100 times at random moments of each database's.
+// index once or still to be indexed, never one that was deleted. CI kills it several times in the
+// middle of a backlog, make show-index-kills 100 times at random moments on each database.
 func TestShowIndexKills(t *testing.T) {
 	t.Parallel()
 	eachPlace(t, func(t *testing.T, p place) {
@@ -72,6 +73,7 @@ type indexKills struct {
 	waiting []int64         // messages to be indexed at each kill
 	midway  int             // kills between two transactions of a backlog
 	checked int             // searches
+	gone    int             // words without a message
 }
 
 // indexRow is a message that can be found.
@@ -127,12 +129,13 @@ func (x *indexKills) round() {
 		x.kills["while it starts"]++
 	} else {
 		x.bobbin.ready(x.t)
+		wait := time.Duration(x.dice.Int64N(int64(indexLongest))) // write throws the dice, too
 		go func() {
 			defer close(written)
 			x.write(ctx)
 		}()
 		if moment < 3 && len(x.waiting) > 2 {
-			pause(x.t.Context(), time.Duration(x.dice.Int64N(int64(indexLongest))))
+			pause(x.t.Context(), wait)
 			x.kills["at any time"]++
 		} else {
 			<-written
@@ -194,8 +197,8 @@ func (x *indexKills) write(ctx context.Context) {
 	}
 	steps := []func() error{
 		func() error { return x.searchSome(ctx) },
-		func() error { return x.history(ctx) },
-		func() error { return x.turn(ctx, asked) },
+		func() error { return x.importHistory(ctx) },
+		func() error { return x.sendMessage(ctx, asked) },
 	}
 	x.dice.Shuffle(len(imported)/2, func(i, k int) { imported[i], imported[k] = imported[k], imported[i] })
 	for i := range min(indexRevised+indexDeleted, len(imported)/2) {
@@ -211,15 +214,19 @@ func (x *indexKills) write(ctx context.Context) {
 	}
 	x.dice.Shuffle(len(steps), func(i, k int) { steps[i], steps[k] = steps[k], steps[i] })
 	for _, step := range steps {
+		err := step()
 		var problem *client.ProblemError
-		if err := step(); err != nil && !errors.As(err, &problem) {
+		switch {
+		case errors.As(err, &problem) && problem.Status == http.StatusInternalServerError:
+			x.recordFault("failed", "%v", err)
+		case err != nil && problem == nil:
 			return
 		}
 	}
 }
 
-// history imports a history into a new session.
-func (x *indexKills) history(ctx context.Context) error {
+// importHistory imports a history into a new session.
+func (x *indexKills) importHistory(ctx context.Context) error {
 	session, err := x.api.CreateSession(ctx, core.Session{Title: "history"})
 	if err != nil {
 		return err
@@ -231,12 +238,12 @@ func (x *indexKills) history(ctx context.Context) error {
 		fmt.Fprintf(&lines, "{\"role\": %q, \"content\": %q}\n", []core.Role{core.RoleUser, core.RoleAssistant}[i%2], x.text(words[i]))
 	}
 	_, err = x.api.ImportMessages(ctx, core.ImportMessages{SessionID: session.ID, Body: strings.NewReader(lines.String()), Format: core.ImportLines})
-	x.accepted(err, words...)
+	x.recordAccepted(err, words...)
 	return err
 }
 
-// accepted notes that messages with the words were accepted.
-func (x *indexKills) accepted(err error, words ...string) {
+// recordAccepted notes that messages with the words were accepted.
+func (x *indexKills) recordAccepted(err error, words ...string) {
 	for _, word := range words {
 		if err == nil {
 			x.there[word] = true
@@ -244,8 +251,8 @@ func (x *indexKills) accepted(err error, words ...string) {
 	}
 }
 
-// turn asks something, in a new session or a new version of what was asked before.
-func (x *indexKills) turn(ctx context.Context, asked []indexRow) error {
+// sendMessage asks something, in a new session or a new version of what was asked before.
+func (x *indexKills) sendMessage(ctx context.Context, asked []indexRow) error {
 	word := x.word()
 	m := core.SendMessage{Content: x.text(word), ClientMessageID: word}
 	if len(asked) > 0 && x.dice.IntN(3) == 0 {
@@ -259,7 +266,7 @@ func (x *indexKills) turn(ctx context.Context, asked []indexRow) error {
 		m.SessionID = session.ID
 	}
 	_, err := x.api.SendAsync(ctx, m)
-	x.accepted(err, word)
+	x.recordAccepted(err, word)
 	return err
 }
 
@@ -268,7 +275,7 @@ func (x *indexKills) revise(ctx context.Context, row indexRow) error {
 	word, old := x.word(), anyWord.FindString(row.Content)
 	delete(x.there, old) // until the answer
 	_, err := x.api.ReviseMessage(ctx, row.SessionID, row.ID, x.text(word))
-	x.accepted(err, word)
+	x.recordAccepted(err, word)
 	if err == nil {
 		x.there[old] = false
 	}
@@ -314,16 +321,16 @@ func (x *indexKills) find(ctx context.Context, q core.SearchQuery, want ...core.
 	}
 	switch {
 	case len(got) < len(want):
-		x.wrong("missing", "%s: found nothing, want %s", q.Text, want)
+		x.recordFault("missing", "%s: found nothing, want %s", q.Text, want)
 	case len(want) == 0 && len(got) > 0:
-		x.wrong("deleted", "%s: found %s, want nothing", q.Text, got)
+		x.recordFault("deleted", "%s: found %s, want nothing", q.Text, got)
 	case !slices.Equal(got, want):
-		x.wrong("twice", "%s: found %s, want %s", q.Text, got, want)
+		x.recordFault("twice", "%s: found %s, want %s", q.Text, got, want)
 	}
 	return nil
 }
 
-func (x *indexKills) wrong(what, format string, args ...any) {
+func (x *indexKills) recordFault(what, format string, args ...any) {
 	x.t.Helper()
 	x.missed[what]++
 	x.t.Errorf("after %d kills: "+format, append([]any{len(x.waiting)}, args...)...)
@@ -343,7 +350,7 @@ func (x *indexKills) verifyIndex() {
 		"missing": "SELECT COUNT(*) FROM messages m, sessions s WHERE " + visibleSQL + " AND m.seq <= s.indexed_seq AND NOT EXISTS (SELECT 1 FROM search_entries e WHERE e.message_id = m.id)",
 	} {
 		if n := x.count(sql); n != 0 {
-			x.wrong(what, "%d entries or messages are %s", n, what)
+			x.recordFault(what, "%d entries or messages are %s", n, what)
 		}
 	}
 }
@@ -386,7 +393,7 @@ func (x *indexKills) verifySearch() {
 	for _, row := range x.rows {
 		word := anyWord.FindString(row.Content)
 		if word == "" || found[word] {
-			x.wrong("twice", "%s has the text %q", row.ID, row.Content)
+			x.recordFault("twice", "%s has the text %q", row.ID, row.Content)
 			continue
 		}
 		found[word] = true
@@ -399,9 +406,10 @@ func (x *indexKills) verifySearch() {
 		x.words = n
 		word := x.word()
 		if want, known := x.there[word]; known && want != found[word] {
-			x.wrong("lost", "%s: the message is there: %t, want %t", word, found[word], want)
+			x.recordFault("lost", "%s: the message is there: %t, want %t", word, found[word], want)
 		}
 		if !found[word] {
+			x.gone++
 			find(core.SearchQuery{Text: word, AllBranches: true})
 		}
 	}
@@ -419,9 +427,12 @@ func (x *indexKills) report() {
 	fmt.Fprintf(w, "kills\t%d\t%v\n", len(x.waiting), x.kills)
 	fmt.Fprintf(w, "  with messages to be indexed\t%d\t%d at the median\n", len(x.waiting)-behind, x.waiting[len(x.waiting)/2])
 	fmt.Fprintf(w, "  of these after others were indexed\t%d\n", x.midway)
-	fmt.Fprintf(w, "messages, each searched for\t%d\t%d others were deleted, revised or not accepted\n", len(x.rows), x.words+1-len(x.rows))
+	fmt.Fprintf(w, "messages, each searched for\t%d\t%d others were deleted, revised or not accepted\n", len(x.rows), x.gone)
+	if len(x.rows) == 0 || x.checked == 0 {
+		x.t.Error("nothing was indexed or searched for")
+	}
 	fmt.Fprintf(w, "searches\t%d\n", x.checked)
-	for _, what := range []string{"missing", "twice", "early", "deleted", "lost"} {
+	for _, what := range []string{"missing", "twice", "early", "deleted", "lost", "failed"} {
 		fmt.Fprintf(w, "%s\t%d\n", what, x.missed[what])
 	}
 	_ = w.Flush() // into memory

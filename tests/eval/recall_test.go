@@ -80,11 +80,14 @@ func recallTable(t *testing.T, r eval.RecallReport) string {
 
 // talk is a conversation with questions, as its file has it.
 type talk struct {
-	Messages  []struct{ ID, Text string }
-	Questions []struct {
-		Question string
-		Evidence []string
-	}
+	Speakers  []string
+	Messages  []struct{ ID, Speaker, Text string }
+	Questions []askedQuestion
+}
+
+type askedQuestion struct {
+	Question string
+	Evidence []string // ids of messages
 }
 
 // plainFTS5 says how many questions have evidence among the first 1, 5 and 20 messages that
