@@ -110,12 +110,7 @@ func groupKeys() []ToolKey {
 	}
 }
 
-// reservedHeaders are those that a request has by itself.
-func reservedHeaders() []string {
-	return []string{"Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection", "Mcp-Session-Id", "Mcp-Protocol-Version"}
-}
-
 // isReservedHeader reports whether a request has the header by itself.
 func isReservedHeader(name string) bool {
-	return slices.Contains(reservedHeaders(), http.CanonicalHeaderKey(name))
+	return slices.Contains(tools.ReservedHeaders(), http.CanonicalHeaderKey(name))
 }

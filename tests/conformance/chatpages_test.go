@@ -194,12 +194,13 @@ func (p *chatPage) wantNoSessions(t *testing.T) {
 	wantEqual(t, "sessions in the list", len(page.Items), 0)
 }
 
-// Temporary chats in Open WebUI are no sessions. Those of a browser tab have one name.
+// Temporary chats in Open WebUI are no sessions. Those of a browser tab have one name; in older
+// versions, all have the same.
 func TestOpenWebUITemporaryChat(t *testing.T) {
 	t.Parallel()
 	p, _ := newOpenWebUI(t, newBobbin(t, dbtest.MigratedSQLiteURL(t)))
-	p.headers["X-OpenWebUI-Chat-Id"] = "local:qG0zYxkq5vN3sHlAAAAB"
-	for _, text := range []string{"What does a loom do?", "Is it raining?"} {
+	for i, text := range []string{"What does a loom do?", "Is it raining?", "And a shuttle?", "And tomorrow?"} {
+		p.headers["X-OpenWebUI-Chat-Id"] = []string{"local:qG0zYxkq5vN3sHlAAAAB", "local"}[i/2]
 		p.complete(t, text, "append", object{"model": "assistant", "messages": []any{user(text)}, "stream": true, "stream_options": object{"include_usage": true}})
 		p.wantNoSessions(t)
 	}

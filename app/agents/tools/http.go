@@ -93,6 +93,7 @@ func newRequestTool(d core.ToolDefinition, spec llm.ToolSpec, e endpoint, schema
 			return "", err
 		}
 		secrets := web.Env.Secrets(d)
+		answer.body = []byte(HideSecrets(string(answer.body), secrets)) // before anything is clipped
 		text, err := answer.text(d.Result)
 		if err != nil {
 			return "", errors.New(HideSecrets(err.Error(), secrets))

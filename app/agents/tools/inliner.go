@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -62,12 +63,12 @@ func (x *inliner) inline(ref *openapi3.SchemaRef) (any, error) {
 	return x.value(value, true)
 }
 
-// dropped are the keywords of schemas that no provider needs.
-func dropped() []string {
+// droppedKeywords are the keywords of schemas that no provider needs.
+func droppedKeywords() []string {
 	return []string{"example", "examples", "xml", "externalDocs", "discriminator", "nullable", "deprecated", "readOnly", "writeOnly"}
 }
 
-// value returns a value of a schema without references. Named is false for a mapping from names to
+// value returns a value of a schema without references. isSchema is false for a mapping from names to
 // schemas.
 func (x *inliner) value(value any, isSchema bool) (any, error) {
 	if x.nodes++; x.nodes > maxSchemaNodes {
@@ -86,7 +87,7 @@ func (x *inliner) value(value any, isSchema bool) (any, error) {
 		return out, nil
 	case map[string]any:
 		if ref, ok := v["$ref"].(string); ok && isSchema {
-			return x.reference(ref)
+			return x.referenceWith(ref, v)
 		}
 		return x.object(v, isSchema)
 	default:
@@ -98,7 +99,7 @@ func (x *inliner) object(v map[string]any, isSchema bool) (any, error) {
 	out := map[string]any{}
 	for _, key := range slices.Sorted(maps.Keys(v)) {
 		item := v[key]
-		if isSchema && (slices.Contains(dropped(), key) || strings.HasPrefix(key, "x-") || isOldBound(key, item)) {
+		if isSchema && (slices.Contains(droppedKeywords(), key) || strings.HasPrefix(key, "x-") || isBooleanBound(key, item)) {
 			continue
 		}
 		if !isSchema && isReadOnly(item) {
@@ -114,7 +115,7 @@ func (x *inliner) object(v map[string]any, isSchema bool) (any, error) {
 		dropReadOnly(v, out)
 	}
 	if isSchema && v["nullable"] == true {
-		return nullable(out), nil
+		return allowNull(out), nil
 	}
 	return out, nil
 }
@@ -138,8 +139,8 @@ func isReadOnly(property any) bool {
 	return schema["readOnly"] == true
 }
 
-// nullable returns a schema, of OpenAPI 3.0, that allows null as well.
-func nullable(schema map[string]any) map[string]any {
+// allowNull returns a schema, of OpenAPI 3.0, that allows null as well.
+func allowNull(schema map[string]any) map[string]any {
 	if kind, ok := schema["type"].(string); ok {
 		schema["type"] = []any{kind, "null"}
 		if values, ok := schema["enum"].([]any); ok && !slices.Contains(values, nil) {
@@ -155,15 +156,38 @@ func nullable(schema map[string]any) map[string]any {
 	return schema // of anything
 }
 
-// isOldBound reports whether a keyword is one of OpenAPI 3.0 that JSON Schema has with another type.
-func isOldBound(key string, value any) bool {
+// isBooleanBound reports whether a keyword is one of OpenAPI 3.0 that JSON Schema has with another type.
+func isBooleanBound(key string, value any) bool {
 	_, truth := value.(bool)
 	return truth && (key == "exclusiveMinimum" || key == "exclusiveMaximum")
+}
+
+// referenceWith returns what a reference stands for, with what stands beside it: OpenAPI 3.1 allows a
+// description or a default there.
+func (x *inliner) referenceWith(ref string, schema map[string]any) (any, error) {
+	target, err := x.reference(ref)
+	object, isObject := target.(map[string]any)
+	if err != nil || !isObject || len(schema) == 1 {
+		return target, err
+	}
+	siblings := maps.Clone(schema)
+	delete(siblings, "$ref")
+	own, err := x.object(siblings, true)
+	if err != nil {
+		return nil, err
+	}
+	if own, ok := own.(map[string]any); ok {
+		maps.Copy(object, own)
+	}
+	return object, nil
 }
 
 // reference returns what a reference stands for. One that contains itself is cut.
 func (x *inliner) reference(ref string) (any, error) {
 	name, local := strings.CutPrefix(ref, "#/components/schemas/")
+	if decoded, err := url.PathUnescape(name); err == nil {
+		name = decoded
+	}
 	name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
 	if !local || x.document.Components == nil || x.document.Components.Schemas[name] == nil {
 		return map[string]any{}, nil

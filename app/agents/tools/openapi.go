@@ -234,6 +234,9 @@ func serverAddress(d core.ToolDefinition, servers openapi3.Servers) (string, err
 	} else if !isRemote(d.Document) {
 		return "", errors.New("it has no server; set server")
 	}
+	if strings.ContainsAny(address, "{}") {
+		return "", fmt.Errorf("its server %s has a variable without a default; set server", core.CleanText(core.Clip(address, 100)))
+	}
 	if isRemote(d.Document) {
 		from, err := url.Parse(d.Document)
 		to, err2 := url.Parse(address)

@@ -133,7 +133,8 @@ func (o operation) parameters(d core.ToolDefinition) ([]*openapi3.Parameter, err
 		}
 	}
 	return slices.DeleteFunc(list, func(p *openapi3.Parameter) bool {
-		return p.In == openapi3.ParameterInCookie || p.In == openapi3.ParameterInHeader && containsHeader(fixed, p.Name)
+		isCookie := p.In == openapi3.ParameterInCookie || p.In == openapi3.ParameterInHeader && strings.EqualFold(p.Name, "Cookie")
+		return isCookie || p.In == openapi3.ParameterInHeader && containsHeader(fixed, p.Name)
 	}), nil
 }
 
@@ -142,10 +143,19 @@ func isSameParameter(p, other *openapi3.Parameter) bool {
 	return p.In == other.In && (p.Name == other.Name || p.In == openapi3.ParameterInHeader && strings.EqualFold(p.Name, other.Name))
 }
 
+// ReservedHeaders are those that a request has by itself, and no definition and no argument sets.
+func ReservedHeaders() []string {
+	return []string{
+		"Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection", "Accept-Encoding", "Te", "Trailer", "Upgrade", "Expect", "Proxy-Authorization",
+		"Mcp-Session-Id", "Mcp-Protocol-Version",
+	}
+}
+
 // fixedHeaders returns the headers of a request that no argument sets: those that OpenAPI ignores as
 // parameters, those of HTTP itself, and those of the definition.
 func fixedHeaders(d core.ToolDefinition, method string) []string {
-	names := []string{"Accept", "Content-Type", "Authorization", "Host", "Content-Length", "Transfer-Encoding", "Connection"}
+	names := []string{"Accept", "Content-Type", "Authorization"}
+	names = append(names, ReservedHeaders()...)
 	if !isReading(method) {
 		names = append(names, keyHeader(d))
 	}
@@ -170,14 +180,16 @@ func (o operation) addBody(r *operationRequest, a *argumentSchemas) error {
 	switch {
 	case err != nil:
 		return err
-	case schemaRef == nil && required:
+	case body.contentType == "" && required:
 		return errors.New("its body is neither JSON nor a form, which is not supported")
-	case schemaRef == nil:
+	case body.contentType == "":
 		return nil
 	}
-	schema, err := a.inline(schemaRef)
-	if err != nil {
-		return err
+	var schema any = map[string]any{} // anything
+	if schemaRef != nil {
+		if schema, err = a.inline(schemaRef); err != nil {
+			return err
+		}
 	}
 	r.body = body
 	a.add(bodyArgument, schema, required)

@@ -20,12 +20,12 @@ const (
 
 // requestBody is how the body of an operation is sent.
 type requestBody struct {
-	contentType string               // empty = there is no body
-	encoded     map[string]parameter // the properties of a form that have a style
+	contentType    string               // empty = there is no body
+	propertyStyles map[string]parameter // the properties of a form that have a style
 }
 
 // newRequestBody returns how a body is sent and its schema, or what is not supported. JSON is preferred
-// to a form. A body of another type has no schema.
+// to a form. A body of another type has no content type.
 func newRequestBody(content openapi3.Content) (requestBody, *openapi3.SchemaRef, error) {
 	if media := content.Get(jsonType); media != nil {
 		return requestBody{contentType: jsonType}, media.Schema, nil
@@ -35,15 +35,15 @@ func newRequestBody(content openapi3.Content) (requestBody, *openapi3.SchemaRef,
 		case kind == jsonType, strings.HasSuffix(kind, "+json"):
 			return requestBody{contentType: contentType}, content[contentType].Schema, nil
 		case kind == formType:
-			encoded, err := newEncoded(content[contentType].Encoding)
+			encoded, err := newPropertyStyles(content[contentType].Encoding)
 			return requestBody{contentType, encoded}, content[contentType].Schema, err
 		}
 	}
 	return requestBody{}, nil, nil
 }
 
-// newEncoded returns the properties of a form that have a style.
-func newEncoded(encodings openapi3.Encodings) (map[string]parameter, error) {
+// newPropertyStyles returns the properties of a form that have a style.
+func newPropertyStyles(encodings openapi3.Encodings) (map[string]parameter, error) {
 	encoded := map[string]parameter{}
 	for name, encoding := range encodings {
 		if encoding.Style == "" && encoding.Explode == nil {
@@ -69,7 +69,7 @@ func (b requestBody) encode(value any) ([]byte, error) {
 	}
 	var pairs []string
 	for _, name := range slices.Sorted(maps.Keys(form)) {
-		p, ok := b.encoded[name]
+		p, ok := b.propertyStyles[name]
 		if _, isObject := form[name].(map[string]any); !ok && isObject {
 			p = parameter{name: name, style: styleJSON}
 		} else if !ok {

@@ -24,7 +24,11 @@ func (r operationRequest) newRequest(arguments map[string]any) (webRequest, erro
 		value := arguments[p.argument]
 		switch p.in {
 		case openapi3.ParameterInPath:
-			inPath[p.name], _ = p.text(value, escapeReserved)
+			text, _ := p.text(value, escapeReserved)
+			if text == "" {
+				return request, fmt.Errorf("the argument %q is missing or empty: it is part of the address", p.argument)
+			}
+			inPath[p.name] = text
 		case openapi3.ParameterInQuery:
 			pairs = append(pairs, p.pairs(value)...)
 		case openapi3.ParameterInHeader:

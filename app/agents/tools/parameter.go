@@ -39,6 +39,8 @@ func parameterStyles() map[string][]string {
 func newParameter(p *openapi3.Parameter) (parameter, *openapi3.SchemaRef, error) {
 	styles, known := parameterStyles()[p.In]
 	switch {
+	case p.Name == "":
+		return parameter{}, nil, errors.New("it has no name")
 	case !known:
 		return parameter{}, nil, fmt.Errorf("it is in %q, which is not supported", core.Clip(p.In, 100))
 	case p.In == openapi3.ParameterInHeader && !IsHeaderName(p.Name):

@@ -74,7 +74,7 @@ func TestParameterStyles(t *testing.T) {
 		"path, object":                {"/a/{p}", "in: path, required: true", object, "/a/G,x%3Dy,R,100"},
 		"path, object, each":          {"/a/{p}", "in: path, required: true, explode: true", object, "/a/G=x%3Dy,R=100"},
 		"path, dots":                  {"/a/{p}", "in: path, required: true", `{"p":[".."]}`, "error: an argument must not name the current or the parent folder"},
-		"path, empty":                 {"/a/{p}", "in: path, required: true", `{"p":[]}`, `error: the argument "p" is missing: it is part of the address`},
+		"path, empty":                 {"/a/{p}", "in: path, required: true", `{"p":[]}`, `error: the argument "p" is missing or empty: it is part of the address`},
 		"unknown argument":            {"/a", "in: query", `{"q":"1"}`, "/a"},
 		"an argument of another case": {"/a", "in: query", `{"P":"1"}`, "/a"},
 	} {

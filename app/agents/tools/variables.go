@@ -2,6 +2,7 @@ package tools
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -130,11 +131,21 @@ func (e Environment) Secrets(d core.ToolDefinition) []string {
 	var secrets []string
 	for _, name := range names {
 		if name != "" {
-			secrets = append(secrets, e(name))
+			secrets = append(secrets, formsOf(e(name))...)
 		}
 	}
 	slices.SortFunc(secrets, func(a, b string) int { return cmp.Compare(len(b), len(a)) }) // one may contain another
 	return secrets
+}
+
+// formsOf returns a secret as texts may repeat it: as it is, in JSON, whose writers escape some
+// characters, and each of its lines.
+func formsOf(secret string) []string {
+	forms := []string{secret, strings.ReplaceAll(secret, "/", `\/`)}
+	if quoted, err := json.Marshal(secret); err == nil {
+		forms = append(forms, string(quoted[1:len(quoted)-1]))
+	}
+	return slices.Compact(append(forms, strings.Split(secret, "\n")...))
 }
 
 // HideSecrets returns the text without the secrets: a server or a program may repeat what it was

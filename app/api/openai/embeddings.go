@@ -75,7 +75,7 @@ func (a *API) Embed(c *gin.Context) error {
 		return err
 	}
 	const bytesPerNumber = 4
-	if err := handlers.ReserveMore(c, int64(len(body.Input)*cmp.Or(a.Embedder.Dimension(), usualDimension)*bytesPerNumber)); err != nil {
+	if err := handlers.ReserveMore(c, int64(len(body.Input)*cmp.Or(a.Embedder.Dimension(), defaultDimension)*bytesPerNumber)); err != nil {
 		return err
 	}
 	vectors, err := a.Embedder.Embed(c.Request.Context(), body.Input)
@@ -87,8 +87,8 @@ func (a *API) Embed(c *gin.Context) error {
 	})
 }
 
-// usualDimension is taken for that of vectors before the first one came.
-const usualDimension = 3072
+// defaultDimension is assumed until the model has returned its first vector.
+const defaultDimension = 3072
 
 func (a *API) countUsage(texts []string) (u embeddingUsage) {
 	for _, text := range texts {

@@ -87,7 +87,7 @@ func newResponseShape(b activeRun) *responseShape {
 	return s
 }
 
-// addDetails adds what only the request says.
+// addDetails adds what the request said of its response.
 func (s *responseShape) addDetails(d core.ResponseDetails) {
 	s.Background = d.Background
 	if d.PreviousID != "" {

@@ -156,7 +156,7 @@ const (
 	maxMetadataValue = 512
 )
 
-// checkMetadata complains about metadata that is not kept with a run.
+// checkMetadata returns an error for metadata beyond the limits above.
 func checkMetadata(metadata map[string]string) error {
 	var f core.Faults
 	if len(metadata) > maxMetadata {

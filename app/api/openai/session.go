@@ -51,7 +51,7 @@ func chatName(c *gin.Context) string {
 	if strings.HasPrefix(libreChat, "{{") {
 		libreChat = ""
 	}
-	if strings.HasPrefix(openWebUI, "local:") {
+	if openWebUI == "local" || strings.HasPrefix(openWebUI, "local:") {
 		openWebUI = ""
 	}
 	return cmp.Or(libreChat, openWebUI)

@@ -3,6 +3,7 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -102,7 +103,7 @@ func (s *Server) newTool(t *sdk.Tool) (*tools.Custom, error) {
 		return nil, err
 	}
 	custom := &tools.Custom{
-		Definition: llm.ToolSpec{Description: tools.FitDescription(s.hide(cmp.Or(t.Description, t.Title))), Parameters: schema},
+		Definition: llm.ToolSpec{Description: tools.FitDescription(s.hide(cmp.Or(t.Description, t.Title))), Parameters: json.RawMessage(s.hide(string(schema)))},
 		Approval:   core.ApprovalAlways,
 	}
 	if a := t.Annotations; a != nil {

@@ -58,7 +58,7 @@ func (l *entryList) add(name, detail, description string) {
 
 // text returns the list. If it is not whole it says what is missing, and the hint.
 func (l *entryList) text(hint string) string {
-	if l.total == 0 {
+	if l.total == 0 && l.ended {
 		return "there are no " + l.what
 	}
 	text := strings.Join(l.lines, "\n")
@@ -72,5 +72,5 @@ func (l *entryList) text(hint string) string {
 	if len(missing) > 0 {
 		text += "\n[" + strings.Join(missing, ", ") + "; " + hint + "]"
 	}
-	return text
+	return strings.TrimPrefix(text, "\n")
 }

@@ -120,8 +120,8 @@ func listResources(ctx context.Context, session *sdk.ClientSession) (string, err
 		page.ResourceTemplates = nil
 		return page.NextCursor, nil
 	})
-	if answer, ok := errors.AsType[*jsonrpc.Error](err); ok && answer.Code == jsonrpc.CodeMethodNotFound {
-		err = nil // templates are optional
+	if _, answered := errors.AsType[*jsonrpc.Error](err); answered {
+		err = nil // templates are optional, and servers refuse unknown methods by different codes
 	}
 	text := resources.text("read one by its uri, listed or not")
 	if err != nil || templates.total == 0 {
