@@ -53,9 +53,26 @@ type ContextReport struct {
 	Reasons     []string        `json:"reasons"`             // what was decided and why, in words
 	Summaries   []Summary       `json:"summaries"`
 
+	Thoughts *ThoughtsReport `json:"thoughts,omitempty"` // nil = the prompt's messages have none
+
 	SummaryVersion int              `json:"summary_version"`          // that the prompt uses; 0 = none
 	SummaryReason  string           `json:"summary_reason,omitempty"` // why that one, and what it stands for
 	Versions       []SummaryVersion `json:"versions,omitempty"`       // that can stand in a prompt, the newest ones, by what they cover
+}
+
+// ThoughtsReport says what becomes of the model's earlier thoughts in a prompt: reasoning that its
+// provider signed.
+type ThoughtsReport struct {
+	Contract string          `json:"contract"` // free, drops or refuses: what the model does with a thought behind a changed prompt
+	Kept     int             `json:"kept"`
+	Dropped  []ThoughtsGroup `json:"dropped"` // not sent, by reason
+}
+
+// ThoughtsGroup is how many thoughts a prompt leaves out for one reason.
+type ThoughtsGroup struct {
+	Reason string `json:"reason"` // compacted, changed, other_model or unbound
+	Count  int    `json:"count"`
+	Detail string `json:"detail"` // the reason in words
 }
 
 // ContextPart is one section of the prompt.

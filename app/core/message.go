@@ -161,10 +161,11 @@ type Part struct {
 	Pages     int    `json:"pages,omitempty"`
 	Blank     int    `json:"pages_without_text,omitempty"` // of its pages: scanned or drawn
 	Extracted bool   `json:"extracted,omitempty"`          // of a file: its text was read, and models get it in place of the file
-	Tokens    int    `json:"token_count,omitempty"`        // of an image, or of a file's text, whatever the model; part of the message's
+	Tokens    int    `json:"token_count,omitempty"`        // of an image, or of a file's text, whatever the model; part of the message's. Of a thought: as it is sent back, part of the message's only with tool calls
 	Signature string `json:"signature,omitempty"`          // of a provider's reasoning, sent back as it came
 	Origin    string `json:"origin,omitempty"`             // of reasoning with a signature: provider/model, which alone gets it back
 	Offset    int    `json:"offset,omitempty"`             // of reasoning: how many bytes of the content come before it
+	Prefix    string `json:"prefix,omitempty"`             // of reasoning with a signature: hash of the prompt that it was produced behind (llm.Prefix)
 }
 
 // ToolCall is a model's wish to use a tool.

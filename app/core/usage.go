@@ -79,11 +79,12 @@ type ModelCall struct {
 // counts divided by what cl100k_base counts. It also keeps the window
 // that the provider told when it refused a prompt.
 type Calibration struct {
-	Model     string     `json:"model"`
-	Factor    float64    `json:"factor"`
-	Deviation float64    `json:"deviation"` // mean relative error of the corrected estimate, 0.02 = 2 %
-	Samples   int        `json:"samples"`
-	Window    int        `json:"window,omitempty"`    // in the model's tokens; 0 = none was told
-	WindowAt  *time.Time `json:"window_at,omitempty"` // when it was told
-	UpdatedAt time.Time  `json:"updated_at"`
+	Model          string     `json:"model"`
+	Factor         float64    `json:"factor"`
+	Deviation      float64    `json:"deviation"` // mean relative error of the corrected estimate, 0.02 = 2 %
+	Samples        int        `json:"samples"`
+	Window         int        `json:"window,omitempty"`          // in the model's tokens; 0 = none was told
+	WindowAt       *time.Time `json:"window_at,omitempty"`       // when it was told
+	PrefixContract string     `json:"prefix_contract,omitempty"` // llm.PrefixContract that the provider's answers showed; empty = they showed none
+	UpdatedAt      time.Time  `json:"updated_at"`
 }

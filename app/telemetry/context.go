@@ -9,6 +9,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
 )
 
 // contextMetrics are the metrics of prompts.
@@ -23,6 +24,8 @@ type contextMetrics struct {
 	warnings *prometheus.CounterVec
 	checks   prometheus.Counter
 	lost     prometheus.Counter
+	thoughts *prometheus.CounterVec
+	dropped  *prometheus.CounterVec
 }
 
 func newContextMetrics() contextMetrics {
@@ -37,11 +40,13 @@ func newContextMetrics() contextMetrics {
 		warnings: newCounter("context_warnings_total", "Prompts near the limit while no summary will be ready in time, at most once per compaction cycle.", "model"),
 		checks:   newCounter("context_coverage_checks_total", "Checks that each message of a conversation is summarized or within reach of the next prompt.").WithLabelValues(),
 		lost:     newCounter("context_lost_messages_total", "Messages that failed these checks. It must stay 0.").WithLabelValues(),
+		thoughts: newCounter("context_thoughts_total", "Thoughts (reasoning with a signature) of messages in prompts, by what became of them: kept; compacted, changed, other_model, unbound: not sent, for that reason.", "model", "outcome"),
+		dropped:  newCounter("context_thoughts_dropped_total", "Thoughts that were sent and that the provider left out, by its reason.", "model", "reason"),
 	}
 }
 
 func (m contextMetrics) allCollectors() []prometheus.Collector {
-	return []prometheus.Collector{m.prompt, m.share, m.summary, m.messages, m.window, m.usable, m.rungs, m.warnings, m.checks, m.lost}
+	return []prometheus.Collector{m.prompt, m.share, m.summary, m.messages, m.window, m.usable, m.rungs, m.warnings, m.checks, m.lost, m.thoughts, m.dropped}
 }
 
 // Rungs of the ladder that have a label of their own here.
@@ -79,8 +84,24 @@ func (t *Telemetry) Sending(_ context.Context, turn compaction.Turn, d contextwi
 	if d.Budget.Usable > 0 {
 		t.context.share.WithLabelValues(model).Observe(used / float64(d.Budget.Usable))
 	}
+	for outcome, n := range map[string]int{
+		"kept": sent.Thoughts.Kept, "compacted": sent.Thoughts.Compacted, "changed": sent.Thoughts.Changed,
+		"other_model": sent.Thoughts.OtherModel, "unbound": sent.Thoughts.Unbound,
+	} {
+		if n > 0 {
+			t.context.thoughts.WithLabelValues(model, outcome).Add(float64(n))
+		}
+	}
 	if sent.Summary > 0 {
 		t.context.summary.WithLabelValues(model).Observe(float64(d.Shown(sent.Summary)))
+	}
+}
+
+// ThoughtsDropped counts the thoughts that a provider left out.
+func (t *Telemetry) ThoughtsDropped(_ context.Context, turn compaction.Turn, dropped llm.DroppedThoughts) {
+	model := t.labels.modelLabel(turn.Profile.Model.Info().Name)
+	for reason, n := range dropped.Reasons {
+		t.context.dropped.WithLabelValues(model, string(reason)).Add(float64(n))
 	}
 }
 

@@ -3,6 +3,7 @@ package nodes
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/app/core/tokens"
 )
 
 // LLM is the node llm_node: it makes the prompt, calls the model, streams the
@@ -33,6 +35,7 @@ func (n *LLM) Run(ctx context.Context, s AgentState) (AgentState, error) {
 	own := s.Profile.Model
 	call, err := n.callUntilAnswered(ctx, &s)
 	if err == nil {
+		s, call = n.dropThoughts(ctx, s, call)
 		s, err = n.storeAnswer(ctx, s, call)
 	}
 	s.Profile.Model = own // a fallback is for one call
@@ -58,6 +61,7 @@ type call struct {
 	turn     compaction.Turn
 	decision contextwindow.Decision
 	sent     contextwindow.PromptSize
+	prefix   string // see llm.Request
 }
 
 // How often a call is tried again for reasons that llm.WithRetry cannot know.
@@ -181,7 +185,7 @@ func (n *LLM) callModel(ctx context.Context, s AgentState, t compaction.Turn, d 
 	if req.ToolChoice == core.ToolChoiceNone && s.Profile.Model.Info().NoToolChoice {
 		sent = sent.AsText()
 	}
-	c := call{id: id, sent: sent}
+	c := call{id: id, sent: sent, prefix: req.Prefix}
 	start := time.Now()
 	stream := newStreamer(n.Journal, s, c.id)
 	c.response, err = llm.Collect(cleanStream(s.Profile.Model.Stream(ctx, req)), func(delta llm.Delta) { stream.passDelta(ctx, delta) })
@@ -262,6 +266,37 @@ func (n *LLM) discardDraft(ctx context.Context, s AgentState, c call, e *llm.Err
 	return nil
 }
 
+// dropThoughts records that the provider did not take all thoughts of the prompt. A failure is
+// only logged: the next prompt meets it again.
+func (n *LLM) dropThoughts(ctx context.Context, s AgentState, c call) (AgentState, call) {
+	if c.response.Dropped == nil {
+		return s, c
+	}
+	turn, err := n.Compactor.DropThoughts(ctx, c.turn, *c.response.Dropped)
+	if err != nil {
+		n.Logger.WarnContext(ctx, "thoughts that were left out not recorded", "run_id", s.Run.ID, "err", err)
+		return s, c
+	}
+	c.turn = turn
+	return s.Fitted(turn, c.decision), c
+}
+
+// boundParts returns the parts of the answer with what their thoughts are bound to. Where the
+// provider left out thoughts of the prompt, it is not known behind which prompt the answer was
+// produced: its thoughts do not go back.
+func (n *LLM) boundParts(c call) []core.Part {
+	parts := slices.Clone(c.response.Parts)
+	for i := range parts {
+		if p := &parts[i]; p.Signature != "" {
+			p.Tokens = tokens.Thought(n.Counter.Text, *p)
+			if c.response.Dropped == nil {
+				p.Prefix = c.prefix
+			}
+		}
+	}
+	return parts
+}
+
 // storeAnswer writes the answer; one without tool calls ends the run with it.
 func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentState, err error) {
 	m := core.Message{
@@ -270,7 +305,7 @@ func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentSta
 		Model: s.Profile.Model.Info().Name, FinishReason: c.response.Finish, Source: s.Run.Input.Source,
 		RunID: s.Run.ID, CreatedAt: core.Now(),
 	}
-	m.Parts = c.response.Parts
+	m.Parts = n.boundParts(c)
 	if len(m.Parts) == 0 && c.response.Reasoning != "" {
 		m.Parts = []core.Part{{Type: "reasoning", Text: c.response.Reasoning}}
 	}

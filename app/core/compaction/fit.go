@@ -112,7 +112,7 @@ func (k *Compactor) promptParts(t Turn, pinned []core.Message) contextwindow.Par
 	parts := contextwindow.Parts{
 		SummaryRole:  t.Profile.Policy.SummaryRole,
 		SystemPrompt: t.Profile.SystemPrompt, Instructions: t.Profile.Instructions, ToolUsage: t.Profile.ToolUsage, Messages: t.allMessages(pinned),
-		Rendered: t.Rendered, Tools: k.Counter.Tools(t.Profile.Tools), Model: t.Profile.Model.Info(),
+		Rendered: t.Rendered, Tools: k.Counter.Tools(t.Profile.Tools), ToolSpecs: t.Profile.Tools, Model: k.modelOf(t),
 		ReadsResults: slices.Contains(t.Profile.Agent.Tools, core.ToolReadResult),
 		Summarized:   t.Session.SummarizedCount, Searches: slices.Contains(t.Profile.Agent.Tools, core.ToolSearchHistory),
 	}
@@ -134,7 +134,7 @@ func (k *Compactor) Request(ctx context.Context, t Turn, d contextwindow.Decisio
 	k.Observer.Sending(ctx, t, d, prompt.Sent)
 	req := llm.Request{
 		System: prompt.System, Messages: prompt.LLM(), Tools: t.Profile.Tools, MaxOutputTokens: d.MaxOutput,
-		ParallelToolCalls: t.Profile.ParallelToolCalls,
+		ParallelToolCalls: t.Profile.ParallelToolCalls, Prefix: prompt.Prefix, ChecksPrefix: k.modelOf(t).Prefix.Binds(),
 	}
 	return req.WithParameters(t.Profile.Agent.ModelParameters, t.Profile.Model.Info()), prompt.Sent, nil
 }

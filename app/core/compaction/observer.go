@@ -7,6 +7,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
 )
 
@@ -17,6 +18,8 @@ type Observer interface {
 	Fitted(ctx context.Context, t Turn, d contextwindow.Decision, err error)
 	// Sending receives every prompt that is about to be sent.
 	Sending(ctx context.Context, t Turn, d contextwindow.Decision, sent contextwindow.PromptSize)
+	// ThoughtsDropped receives the thoughts of a prompt that its provider left out.
+	ThoughtsDropped(ctx context.Context, t Turn, dropped llm.DroppedThoughts)
 	// Warned receives a prompt near its limit, once per compaction cycle.
 	Warned(ctx context.Context, t Turn, d contextwindow.Decision)
 	// Summarizing receives the start of a summary. The summary is made with the context
@@ -64,9 +67,10 @@ type noopObserver struct{ core.NoObserver }
 func (noopObserver) Fitted(context.Context, Turn, contextwindow.Decision, error) {}
 func (noopObserver) Sending(context.Context, Turn, contextwindow.Decision, contextwindow.PromptSize) {
 }
-func (noopObserver) Warned(context.Context, Turn, contextwindow.Decision) {}
-func (noopObserver) Committed(context.Context, Commit)                    {}
-func (noopObserver) CoverageChecked(int)                                  {}
+func (noopObserver) ThoughtsDropped(context.Context, Turn, llm.DroppedThoughts) {}
+func (noopObserver) Warned(context.Context, Turn, contextwindow.Decision)       {}
+func (noopObserver) Committed(context.Context, Commit)                          {}
+func (noopObserver) CoverageChecked(int)                                        {}
 
 func (noopObserver) Summarizing(ctx context.Context, _ Turn, _ contextwindow.Order) (context.Context, func(Made)) {
 	return ctx, func(Made) {}

@@ -40,6 +40,10 @@ func (w *watcher) Sending(_ context.Context, _ compaction.Turn, d contextwindow.
 	w.note("sending: not empty %t, fits %t", sent.Total() > 0, sent.Used(d) <= d.Total)
 }
 
+func (w *watcher) ThoughtsDropped(_ context.Context, _ compaction.Turn, dropped llm.DroppedThoughts) {
+	w.note("thoughts dropped: %v", dropped.Reasons)
+}
+
 func (w *watcher) CoverageChecked(lost int) { w.note("coverage checked: %d lost", lost) }
 
 func (w *watcher) Warned(context.Context, compaction.Turn, contextwindow.Decision) { w.note("warned") }

@@ -222,6 +222,7 @@ func (k *Compactor) Describe(t Turn, d contextwindow.Decision, sent contextwindo
 		Calibration: core.CalibrationView{Measured: e.Measured, Factor: e.Factor, Deviation: e.Deviation, Samples: e.Samples},
 		Rungs:       []string{}, Reasons: append([]string{}, d.Reasons...), Summaries: []core.Summary{},
 	}
+	r.Thoughts = k.describeThoughts(t, sent.Thoughts)
 	if d.Budget.HasShare {
 		r.Trigger = d.Budget.Trigger
 	}

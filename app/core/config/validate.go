@@ -103,6 +103,9 @@ func (m Model) validate(at string, found *faults) {
 	if m.Encoding != "" {
 		oneOf(found, at+"encoding", m.Encoding, Encodings())
 	}
+	if m.PrefixContract != "" {
+		oneOf(found, at+"prefix_contract", m.PrefixContract, PrefixContracts())
+	}
 	if m.MaxTokensField != "" {
 		oneOf(found, at+"max_tokens_field", m.MaxTokensField, MaxTokensFields())
 		found.checkKey(m.Provider == "openai" || m.Provider == "", at+"max_tokens_field", "only models of provider openai have one; remove it")

@@ -41,7 +41,10 @@ type Item struct {
 	Calls  []string // ids of an assistant message's tool calls, in order
 	CallID string   // of a tool message: the call it answers
 	Pinned bool
-	Unsaid int // cl100k_base tokens of a speaker's name that only a summarizer sees
+	// Thoughts are the cl100k_base tokens of the model's own thoughts in the message, as part of
+	// Tokens; 0 if the model does not bind them to their prefix.
+	Thoughts int
+	Unsaid   int // cl100k_base tokens of a speaker's name that only a summarizer sees
 }
 
 // ItemOf returns the item of a message of the log in a prompt for the model.
@@ -54,10 +57,27 @@ func ItemOf(m core.Message, model llm.Info, count core.TextCounter) Item {
 		}
 	}
 	it.Tokens += it.Native
+	it.addThoughts(m, model)
 	for _, c := range m.ToolCalls {
 		it.Calls = append(it.Calls, c.ID)
 	}
 	return it
+}
+
+// addThoughts counts the thoughts that go back to the model with the message. The stored count
+// of a message has them only beside tool calls.
+func (it *Item) addThoughts(m core.Message, model llm.Info) {
+	if !model.Prefix.Binds() {
+		return
+	}
+	for _, p := range m.Parts {
+		if isOwnThought(p, model) {
+			it.Thoughts += p.Tokens
+		}
+	}
+	if len(m.ToolCalls) == 0 {
+		it.Tokens += it.Thoughts
+	}
 }
 
 // speakerTokens returns the cl100k_base tokens of the line that names the speaker of a message.
@@ -115,6 +135,7 @@ const (
 type Input struct {
 	Policy Policy
 	Loop   Loop
+	Binds  bool // the model takes a thought only behind the prompt that it was produced behind
 	Model  Limits
 	Factor float64 // the model's tokens per cl100k_base token
 	Margin float64 // error margin of the numbers, as a share; lowers the output limit only
@@ -182,6 +203,7 @@ type Slot struct {
 	Note    bool           // sent among the pinned notes, because its own place is left out or covered
 	Loop    core.SummaryID // not empty: these notes replace it, unless it is left out
 	Orphan  bool           // a tool result without its call: sent as text
+	Bare    bool           // sent without its thoughts: a compaction changed the prompt before them
 	Missing int            // tool calls without a result: Assemble adds placeholders
 }
 
@@ -246,7 +268,7 @@ func (e *FloorError) Unwrap() error { return core.ErrContextFloor }
 // cl100k_base tokens that covers that many messages.
 func (in Input) After(o Order, tokens, covered int) Input {
 	if o.Kind == core.SummaryRun {
-		in.State = in.State.withLoop(LoopRange{ID: o.SummaryID, From: o.FromSeq, Through: o.ThroughSeq, Tokens: tokens, MadeFor: o.MadeFor})
+		in.State = in.withoutThoughts(o.FromSeq).State.withLoop(LoopRange{ID: o.SummaryID, From: o.FromSeq, Through: o.ThroughSeq, Tokens: tokens, MadeFor: o.MadeFor})
 		return in
 	}
 	return in.withActiveSummary(ActiveSummary{
@@ -290,5 +312,5 @@ func (in Input) withActiveSummary(s ActiveSummary) Input {
 	}
 	in.Pinned = append(slices.Clone(in.Pinned), pinned...)
 	in.History = rest
-	return in
+	return in.withoutThoughts(0)
 }

@@ -14,14 +14,13 @@ const minMaskGain = 0.2
 // climbLadder climbs the ladder until the prompt is small enough.
 func (p *planner) climbLadder(f firedTriggers) {
 	over := f.byTokens() || p.in.Summarized && p.total > p.shareThreshold()
-	if over {
-		p.maskHistory()
-		if p.total <= p.budget.Landing && !f.bySince() && !p.in.Force {
-			p.landIfSent()
-			return
-		}
+	if over && !p.maskingCostsThoughts() && p.maskEnough(f) {
+		return
 	}
 	if p.maySummarize(f) && p.arrangeSummary(f) {
+		return
+	}
+	if over && p.maskEnough(f) {
 		return
 	}
 	if !p.isForSending() {
@@ -51,6 +50,16 @@ func (p *planner) climbLadder(f firedTriggers) {
 		return
 	}
 	p.recordLanding()
+}
+
+// maskEnough climbs rung 1 and reports whether that ends the plan.
+func (p *planner) maskEnough(f firedTriggers) bool {
+	p.maskHistory()
+	if p.total > p.budget.Landing || f.bySince() || p.in.Force {
+		return false
+	}
+	p.landIfSent()
+	return true
 }
 
 // orderNow ends the plan with an order.

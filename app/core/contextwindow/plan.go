@@ -125,6 +125,11 @@ func (p *planner) placeItem(it Item, orphan bool) Slot {
 		it.Tokens += orphanWrap
 	}
 	s := Slot{Item: it, Place: core.PlaceVerbatim, Size: p.scale.toModel(it.Tokens), Orphan: orphan}
+	if it.Thoughts > 0 && inRanges(p.state.ThoughtsDropped, it.Seq) {
+		s.Bare = true
+		it.Tokens -= it.Thoughts
+		s.Item, s.Size = it, p.scale.toModel(it.Tokens)
+	}
 	n, short := p.state.Shortened[it.ID]
 	short = short && !it.Pinned
 	if !short && p.scale.toModel(it.Native) > shareOf(maxNativeShare, p.limit) {

@@ -26,6 +26,7 @@ type Parts struct {
 	Loops        map[core.SummaryID]string // the notes that a decision names
 	ReadsResults bool                      // the agent can read on in tool results of which the prompt has an excerpt
 	Tools        int                       // cl100k_base tokens of the tool definitions
+	ToolSpecs    []llm.ToolSpec            // part of what thoughts are bound to
 	Model        llm.Info                  // says which images and files it accepts
 	Blobs        map[core.BlobID][]byte    // contents that Attached names; a missing one is described
 	Documents    map[core.BlobID][]byte    // texts that Attached names; a missing one is described
@@ -36,15 +37,17 @@ type Prompt struct {
 	System   []string
 	Messages []PromptMessage
 	Sent     PromptSize // its size
+	Prefix   string     // core.Part.Prefix of the thoughts in its answer; empty = they do not go back
 }
 
 // assembly is a Prompt that is being assembled.
 type assembly struct {
 	Prompt
-	count core.TextCounter
-	parts Parts
-	notes loopNotes
-	files attachments
+	count   core.TextCounter
+	parts   Parts
+	notes   loopNotes
+	files   attachments
+	runFrom int // index of the first message of the run
 }
 
 // PromptMessage is a message of a prompt and its origin.
@@ -53,7 +56,8 @@ type PromptMessage struct {
 	ID     core.MessageID // empty = written by Assemble
 	Loop   core.SummaryID // of notes: their summary
 	Place  core.Placement
-	Tokens int // cl100k_base, as sent
+	Tokens int  // cl100k_base, as sent
+	Bare   bool // see Slot
 }
 
 // LLM returns the messages as a model takes them.
@@ -105,6 +109,7 @@ func Assemble(parts Parts, d Decision, count core.TextCounter) Prompt {
 	p.addBlock(&sent.System, parts.Instructions)
 	p.addAll(d.History, parts.Messages, &sent.Tail)
 	p.addRecalled(d.Recalled)
+	p.runFrom = len(p.Messages)
 	p.addAll(d.Run, parts.Messages, &sent.Run)
 	switch {
 	case parts.SummaryRole == core.RoleUser && summary != "":
@@ -114,6 +119,7 @@ func Assemble(parts Parts, d Decision, count core.TextCounter) Prompt {
 		p.insertOpening(&sent.Tail, openingText)
 	}
 	separateCalls(p.Messages)
+	p.bindThoughts()
 	return p.Prompt
 }
 
@@ -122,6 +128,7 @@ func (p *assembly) insertOpening(section *int, text string) {
 	m := p.newMessage(llm.Message{Role: core.RoleUser, Content: text})
 	*section += m.Tokens
 	p.Messages = slices.Insert(p.Messages, 0, m)
+	p.runFrom++
 }
 
 // addAll appends the messages of a section, atom by atom: a run begins with a user's
@@ -157,6 +164,7 @@ func (p *assembly) addMessage(s Slot, m core.Message) {
 	if !ok {
 		out = p.renderMessage(s, m)
 	}
+	out.Bare = s.Bare
 	p.Messages = append(p.Messages, out)
 }
 

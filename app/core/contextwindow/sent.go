@@ -24,6 +24,7 @@ type PromptSize struct {
 	Run      int
 	Media    int  // of Tail and Run: images, and files that are sent as they are
 	Rough    bool // see AsText
+	Thoughts ThoughtCount
 }
 
 // Total returns the size of the whole prompt.
@@ -136,11 +137,24 @@ func (p *assembly) sentTokens(s Slot, m core.Message, out llm.Message) int {
 	if s.Place == core.PlaceVerbatim && !s.Orphan {
 		stored := !slices.ContainsFunc(m.Parts, variesByModel) && (p.parts.ReadsResults || out.Content == m.Content)
 		if stored || len(out.Content) > largeText {
-			return s.asText() + mediaTokens(out.Media, tokens.Pages)
+			return s.storedTokens() + mediaTokens(out.Media, tokens.Pages)
 		}
 	}
 	out.Parts = p.ownParts(out.Parts)
 	return tokens.Prompted(p.count.Text, out)
+}
+
+// storedTokens returns the tokens of the message as text, with its thoughts if the stored count
+// has them.
+func (s Slot) storedTokens() int {
+	n := s.asText()
+	switch hasCalls := len(s.Calls) > 0; {
+	case s.Bare && hasCalls:
+		n += s.Thoughts
+	case !s.Bare && !hasCalls:
+		n -= s.Thoughts
+	}
+	return n
 }
 
 // variesByModel reports whether the part's tokens differ between models.

@@ -22,7 +22,10 @@ type PromptState struct {
 	Warned        bool                   `json:"warned,omitempty"`         // a warning near the limit was sent since then
 	ReportedID    core.MessageID         `json:"told,omitempty"`           // the message whose shortening was reported
 	Loops         []LoopRange            `json:"loops,omitempty"`          // where notes replace the older part of a run's tool loop
-	Chosen        int                    `json:"chosen,omitempty"`         // the largest trigger, in cl100k_base tokens, for which the version in use was chosen; 0 = not chosen
+	// ThoughtsDropped are messages whose thoughts are not sent: the prompt before them has changed
+	// since, or the provider left them out.
+	ThoughtsDropped []SeqRange `json:"thoughts_dropped,omitempty"`
+	Chosen          int        `json:"chosen,omitempty"` // the largest trigger, in cl100k_base tokens, for which the version in use was chosen; 0 = not chosen
 }
 
 // SeqRange is a range of seq, both ends included.
@@ -71,12 +74,18 @@ func (s PromptState) forWindow(window int) PromptState {
 
 // isLeftOut reports whether the message is left out.
 func (s PromptState) isLeftOut(seq int64) bool {
-	return slices.ContainsFunc(s.LeftOut, func(r SeqRange) bool { return r.From <= seq && seq <= r.Through })
+	return inRanges(s.LeftOut, seq)
 }
 
-// withLeftOut returns the state with one more range; touching ranges become one.
+// withLeftOut returns the state with one more range that is left out.
 func (s PromptState) withLeftOut(from, through int64) PromptState {
-	ranges := append(slices.Clone(s.LeftOut), SeqRange{from, through})
+	s.LeftOut = withRange(s.LeftOut, SeqRange{from, through})
+	return s
+}
+
+// withRange returns the ranges with one more; touching ranges become one.
+func withRange(ranges []SeqRange, more SeqRange) []SeqRange {
+	ranges = append(slices.Clone(ranges), more)
 	slices.SortFunc(ranges, func(a, b SeqRange) int { return int(a.From - b.From) })
 	merged := ranges[:1]
 	for _, r := range ranges[1:] {
@@ -87,8 +96,22 @@ func (s PromptState) withLeftOut(from, through int64) PromptState {
 		}
 		merged = append(merged, r)
 	}
-	s.LeftOut = merged
-	return s
+	return merged
+}
+
+// rangesAfter returns what of the ranges is behind the cursor.
+func rangesAfter(ranges []SeqRange, cursor int64) (out []SeqRange) {
+	for _, r := range ranges {
+		if r.Through > cursor {
+			out = append(out, SeqRange{max(r.From, cursor+1), r.Through})
+		}
+	}
+	return out
+}
+
+// inRanges reports whether one of the ranges contains the seq.
+func inRanges(ranges []SeqRange, seq int64) bool {
+	return slices.ContainsFunc(ranges, func(r SeqRange) bool { return r.From <= seq && seq <= r.Through })
 }
 
 // withShortened returns the state with these messages shortened to the given tokens.
@@ -113,13 +136,8 @@ func (s PromptState) afterCursor(cursor int64, items []Item, loops []LoopRange) 
 	if s.MaskedThrough <= cursor {
 		s.MaskedThrough = 0
 	}
-	var ranges []SeqRange
-	for _, r := range s.LeftOut {
-		if r.Through > cursor {
-			ranges = append(ranges, SeqRange{max(r.From, cursor+1), r.Through})
-		}
-	}
-	s.LeftOut, s.Loops = ranges, s.loopsBehind(cursor)
+	s.LeftOut, s.Loops = rangesAfter(s.LeftOut, cursor), s.loopsBehind(cursor)
+	s.ThoughtsDropped = rangesAfter(s.ThoughtsDropped, cursor)
 	var short map[core.MessageID]int
 	for _, it := range items {
 		if n, ok := s.Shortened[it.ID]; ok && !s.isLeftOut(it.Seq) && findLoop(loops, it) == nil {

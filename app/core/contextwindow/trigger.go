@@ -185,6 +185,7 @@ func (p *planner) addStatus(name string, value, threshold int, fires bool) {
 func (p *planner) recordLanding() {
 	p.decision.Compacted, p.state.Warned = true, false
 	p.cleanState()
+	p.dropThoughts()
 	p.state.Landed = p.landing()
 	if p.total > p.budget.Landing {
 		p.addReason("landed at %d tokens, above the landing point of %d: what is left cannot be summarized", p.total, p.budget.Landing)

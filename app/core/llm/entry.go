@@ -37,10 +37,11 @@ type Entry struct {
 	OutputPrice     float64
 	CacheReadPrice  float64 // see Info
 	CacheWritePrice float64
-	Images          *bool     // it sees images; nil = by the model's name
-	Documents       Documents // the PDFs that it gets as files; empty = by the provider and the model's name
-	Slots           int       // requests that its server handles at once; 0 = see Servers
-	Thinking        int       // budget for thinking in tokens, for anthropic; 0 = off
+	Images          *bool          // it sees images; nil = by the model's name
+	Documents       Documents      // the PDFs that it gets as files; empty = by the provider and the model's name
+	Slots           int            // requests that its server handles at once; 0 = see Servers
+	Thinking        int            // budget for thinking in tokens, for anthropic; 0 = off
+	Prefix          PrefixContract // empty = by the model's name
 	// MaxTokensField is the member of a request that holds the output limit, for openai;
 	// empty = by the server.
 	MaxTokensField string
@@ -64,7 +65,7 @@ func (e Entry) Info() Info {
 		Name: e.Name, Provider: e.Provider, Window: e.Window, WindowFrom: e.WindowFrom, MaxOutput: e.MaxOutput,
 		PriorFactor: e.PriorFactor, InputPrice: e.InputPrice, OutputPrice: e.OutputPrice,
 		CacheReadPrice: e.CacheReadPrice, CacheWritePrice: e.CacheWritePrice,
-		Images: e.Images != nil && *e.Images, Documents: e.Documents,
+		Images: e.Images != nil && *e.Images, Documents: e.Documents, Prefix: e.Prefix,
 	}
 }
 

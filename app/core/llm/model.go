@@ -43,6 +43,12 @@ type Info struct {
 	CacheWritePrice float64
 	// Lacks are the parameters that the model does not take; the adapter fills it in.
 	Lacks []Parameter
+
+	Prefix PrefixContract // what it does with thoughts behind a changed prompt, as far as its name or the configuration says
+	// ThoughtOrigin is core.Part.Origin of the thoughts that the model takes back; empty = it takes
+	// none. The adapter fills it in, and Account.
+	ThoughtOrigin string
+	Account       string // tells accounts at the provider apart, without telling which: a short hash of address and key
 }
 
 // WindowSource is where a window comes from.
@@ -75,6 +81,10 @@ type Request struct {
 	// ParallelToolCalls says whether an answer may have several tool calls; nil = the
 	// provider's default.
 	ParallelToolCalls *bool
+	// ChecksPrefix says that the model compares the prompt before each thought with that of its
+	// making: the provider is to leave out the thoughts that do not match, and to report them.
+	ChecksPrefix bool
+	Prefix       string // core.Part.Prefix of the thoughts in the answer; empty = they do not go back
 	// Background marks a call whose answer no user waits for: on a server with few slots it
 	// yields to other calls and fails with ErrYielded.
 	Background bool
@@ -118,12 +128,32 @@ type Delta struct {
 	Reasoning string
 	// Part is a block of reasoning that is complete and goes back to the provider
 	// unchanged; its text was yielded before, piece by piece, as Reasoning.
-	Part     *core.Part
+	Part *core.Part
+	// Dropped are thoughts of the prompt that the provider left out.
+	Dropped  *DroppedThoughts
 	ToolCall *ToolCallDelta
 	Usage    *core.Usage
 	Finish   core.FinishReason
 	Model    string // with Finish: the model that answered; empty = the provider does not report it
 }
+
+// DroppedThoughts are thoughts of a prompt that the model did not see.
+type DroppedThoughts struct {
+	Contract PrefixContract     // what the provider did with the prompt
+	Reasons  map[DropReason]int // how many for each reason
+}
+
+// DropReason is why a provider left out a thought.
+type DropReason string
+
+// The reasons.
+const (
+	DropPrefix       DropReason = "prefix"       // the prompt before it differs from that of its making
+	DropModel        DropReason = "model"        // another model made it
+	DropOrganization DropReason = "organization" // another account made it
+	DropEndUser      DropReason = "end_user"
+	DropOther        DropReason = "other"
+)
 
 // ToolCallDelta is a piece of a tool call. Pieces with the same Index belong to
 // one call: ID, Name and Signature come once, Arguments are appended.
@@ -139,7 +169,8 @@ type ToolCallDelta struct {
 type Response struct {
 	Text      string
 	Reasoning string
-	Parts     []core.Part // blocks of reasoning that go back unchanged; most providers send none
+	Parts     []core.Part      // blocks of reasoning that go back unchanged; most providers send none
+	Dropped   *DroppedThoughts // nil = the model saw all thoughts of the prompt, or the provider does not report it
 	ToolCalls []core.ToolCall
 	Usage     *core.Usage // nil = the provider did not report it
 	Finish    core.FinishReason
@@ -171,6 +202,9 @@ func Collect(stream iter.Seq2[Delta, error], onDelta func(Delta)) (Response, err
 		}
 		if d.Usage != nil {
 			res.Usage = d.Usage
+		}
+		if d.Dropped != nil {
+			res.Dropped = d.Dropped
 		}
 		if d.Finish != "" {
 			res.Finish = d.Finish

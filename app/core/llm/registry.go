@@ -200,6 +200,9 @@ func (r *Registry) withSizes(e Entry) Entry {
 	if e.PriorFactor == 0 {
 		e.PriorFactor = factor
 	}
+	if e.Prefix == "" {
+		e.Prefix = PrefixContractOf(e.Model)
+	}
 	if e.Images == nil && r.defaults.Images != nil {
 		sees := r.defaults.Images(e.Model)
 		e.Images = &sees

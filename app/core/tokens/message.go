@@ -129,6 +129,14 @@ func (r textCounter) fileTokens(p core.Part) int {
 // of it, or empty.
 const signatureBytes = 16.0 / 3
 
+// Thought returns the tokens of a signed thought in a prompt; text counts a text.
+func Thought(text func(string) int, p core.Part) int {
+	if p.Tokens > 0 {
+		return p.Tokens
+	}
+	return textCounter(text).reasoningTokens(p)
+}
+
 // reasoningTokens counts reasoning that is sent back, which only signed reasoning is.
 func (r textCounter) reasoningTokens(p core.Part) int {
 	if p.Signature == "" {

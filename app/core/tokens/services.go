@@ -22,6 +22,10 @@ type Calibration interface {
 	// LearnWindow records a window for which a prompt was planned and accepted after one of so
 	// many tokens, with its answer, was refused.
 	LearnWindow(model string, window, refused int)
+	// PrefixContract returns the model's contract for thoughts (llm.PrefixContract), as far as its
+	// provider's answers showed it; empty = not at all. LearnPrefixContract records it.
+	PrefixContract(model string) string
+	LearnPrefixContract(model, contract string)
 }
 
 var _ Calibration = (*Calibrator)(nil)

@@ -73,3 +73,23 @@ func (c *Calibrator) LearnWindow(model string, window, refused int) {
 	}
 	c.Told(model, max(window, fitted))
 }
+
+// PrefixContract returns what the answers of the model's provider have shown of its contract for
+// thoughts (llm.PrefixContract); empty = nothing.
+func (c *Calibrator) PrefixContract(model string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m := c.models[model]; m != nil {
+		return m.PrefixContract
+	}
+	return ""
+}
+
+// LearnPrefixContract stores the contract for thoughts that an answer of the model's provider showed.
+func (c *Calibrator) LearnPrefixContract(model, contract string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.entryOf(model)
+	m.PrefixContract = contract
+	m.markChanged()
+}

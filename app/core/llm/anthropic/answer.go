@@ -90,6 +90,9 @@ func (a *answer) handleEvent(data []byte) error {
 	case "error":
 		return a.refusal(data)
 	case "message_start":
+		if err := a.emitDelta(llm.Delta{Dropped: readDropped([]byte(e.Message.RawJSON()))}); err != nil {
+			return err
+		}
 		a.model = string(e.Message.Model)
 		a.usage.addUsage(sdk.MessageDeltaUsage{
 			InputTokens: e.Message.Usage.InputTokens, OutputTokens: e.Message.Usage.OutputTokens,
@@ -102,6 +105,9 @@ func (a *answer) handleEvent(data []byte) error {
 	case "content_block_stop":
 		return a.closeBlock(e.Index)
 	case "message_delta":
+		if err := a.emitDelta(llm.Delta{Dropped: readDropped(data)}); err != nil {
+			return err
+		}
 		a.usage.addUsage(e.Usage)
 		if e.Delta.StopReason != "" {
 			a.stop = e.Delta.StopReason
@@ -221,6 +227,9 @@ func (a *answer) readWhole(text []byte) error {
 	}
 	if err := json.Unmarshal(text, &message); err != nil || message.Type != "message" {
 		return a.refusal(text)
+	}
+	if err := a.emitDelta(llm.Delta{Dropped: readDropped(text)}); err != nil {
+		return err
 	}
 	a.stop, a.model = message.Stop, message.Model
 	if len(message.Usage) > 0 {

@@ -57,7 +57,11 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 		err := m.run(ctx, x, req)
 		if m.refusedThoughts(req, err) {
 			x = &conversation{model: m, yield: yield}
-			err = m.run(ctx, x, withoutThoughts(req))
+			if yield(llm.Delta{Dropped: m.refusedAll(req)}, nil) {
+				err = m.run(ctx, x, withoutThoughts(req))
+			} else {
+				x.left = true
+			}
 		}
 		if err != nil && !x.left {
 			yield(llm.Delta{}, err)
@@ -78,7 +82,11 @@ func (m *Model) run(ctx context.Context, x *conversation, req llm.Request) error
 	x.raw = raw
 	var response *http.Response
 	// Post, not Messages.NewStreaming: that writes warnings to the terminal.
-	err = m.client.Post(ctx, "v1/messages", params, &response, option.WithJSONSet("stream", true), option.WithHTTPClient(x))
+	settings := []option.RequestOption{option.WithJSONSet("stream", true), option.WithHTTPClient(x)}
+	if req.ChecksPrefix {
+		settings = append(settings, bindingControls(params)...)
+	}
+	err = m.client.Post(ctx, "v1/messages", params, &response, settings...)
 	if !x.sent {
 		return m.peer.Invalid(err)
 	}

@@ -69,6 +69,8 @@ func (o Options) withDefaults() (Options, error) {
 		o.Info.Provider = Provider
 	}
 	o.Info.Lacks = o.lackedParameters()
+	o.Info.ThoughtOrigin = Provider + "/" + o.Model
+	o.Info.Account = providerhttp.Account(o.BaseURL, o.APIKey)
 	o.Timeouts = o.Timeouts.WithDefaults()
 	return o, nil
 }

@@ -56,7 +56,11 @@ func (m *Model) maxTokens(req llm.Request) int {
 // which up to Claude 4.5 is not at all.
 func (m *Model) thinkingConfig(req llm.Request, turns []llm.Message, maxTokens int) sdk.ThinkingConfigParamUnion {
 	var out sdk.ThinkingConfigParamUnion
-	if m.options.Thinking == 0 || req.Temperature != nil || req.ToolChoice.Forced() { // the API refuses both together
+	if req.Temperature != nil || req.ToolChoice.Forced() { // the API refuses both together
+		return out
+	}
+	always := req.ChecksPrefix && m.claude.decidesThinking() && m.hasThoughts(req) // it thinks without being asked
+	if m.options.Thinking == 0 && !always {
 		return out
 	}
 	if m.claude.decidesThinking() {
@@ -82,20 +86,22 @@ func (m *Model) endsWithUnthinkingCalls(turns []llm.Message) bool {
 }
 
 // signatureOrigin is whose signatures this model takes back.
-func (m *Model) signatureOrigin() string { return Provider + "/" + m.options.Model }
+func (m *Model) signatureOrigin() string { return m.options.Info.ThoughtOrigin }
 
 // thinkingBlocks returns the blocks of thinking that go back with a message.
 func (m *Model) thinkingBlocks(turn llm.Message) []core.Part {
-	if len(turn.ToolCalls) == 0 {
-		return nil
-	}
 	var out []core.Part
 	for _, p := range turn.Parts {
-		if p.Type == "reasoning" && p.Signature != "" && p.Origin == m.signatureOrigin() {
+		if p.Type == core.PartReasoning && p.Signature != "" && p.Origin == m.signatureOrigin() {
 			out = append(out, p)
 		}
 	}
 	return out
+}
+
+// hasThoughts reports whether any goes back with the request.
+func (m *Model) hasThoughts(req llm.Request) bool {
+	return slices.ContainsFunc(req.Messages, func(turn llm.Message) bool { return len(m.thinkingBlocks(turn)) > 0 })
 }
 
 // refusedThoughts reports whether the request was refused for the thoughts in it.
@@ -105,14 +111,14 @@ func (m *Model) refusedThoughts(req llm.Request, err error) bool {
 	if e == nil || e.Kind != llm.KindInvalid || e.Status != http.StatusBadRequest || !strings.Contains(e.Message, "thinking") {
 		return false
 	}
-	return slices.ContainsFunc(req.Messages, func(turn llm.Message) bool { return len(m.thinkingBlocks(turn)) > 0 })
+	return m.hasThoughts(req)
 }
 
 // withoutThoughts returns the request without any.
 func withoutThoughts(req llm.Request) llm.Request {
 	req.Messages = slices.Clone(req.Messages)
 	for i, turn := range req.Messages {
-		req.Messages[i].Parts = slices.DeleteFunc(slices.Clone(turn.Parts), func(p core.Part) bool { return p.Type == "reasoning" })
+		req.Messages[i].Parts = slices.DeleteFunc(slices.Clone(turn.Parts), func(p core.Part) bool { return p.Type == core.PartReasoning })
 	}
 	return req
 }

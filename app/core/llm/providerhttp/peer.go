@@ -2,6 +2,8 @@ package providerhttp
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -76,6 +78,13 @@ func newTransport() http.RoundTripper {
 	transport := standard.Clone()
 	transport.MaxIdleConnsPerHost = 32
 	return transport
+}
+
+// Account returns a short hash that differs between accounts of a provider, as far as address and
+// key tell; nobody can find the key from it.
+func Account(baseURL, key string) string {
+	sum := sha256.Sum256([]byte("account\x00" + baseURL + "\x00" + key))
+	return hex.EncodeToString(sum[:4])
 }
 
 // ErrLeft is returned by the reader of an answer when its caller has left the loop.

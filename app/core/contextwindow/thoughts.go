@@ -1,0 +1,194 @@
+package contextwindow
+
+import (
+	"slices"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/tokens"
+)
+
+// Some models take a thought back only behind exactly the prompt that it was produced behind
+// (llm.PrefixContract). Such a thought stays in the prompt with its message until something
+// before it changes. A compaction changes the prompt on purpose: it drops the thoughts from the
+// first change on, in the state, so that the plan knows the size of what is sent. Everything
+// else that changes a prompt (a model, an agent, an edit, another branch, an import) shows in
+// the hash that is stored with each thought: Assemble sends only thoughts whose hash is that of
+// the prompt before them (invariant 7).
+
+// isOwnThought reports whether the part is a thought that the model takes back behind its prefix.
+func isOwnThought(p core.Part, model llm.Info) bool {
+	return p.Type == core.PartReasoning && p.Origin != "" && p.Origin == model.ThoughtOrigin && p.Prefix != ""
+}
+
+// withoutThoughts returns the input without the thoughts of the messages from a seq on: what
+// precedes them changes.
+func (in Input) withoutThoughts(from int64) Input {
+	if r := (SeqRange{max(from, in.Summary.ThroughSeq+1), in.lastSeq()}); in.Binds && r.From <= r.Through {
+		in.State.ThoughtsDropped = withRange(in.State.ThoughtsDropped, r)
+	}
+	return in
+}
+
+// lastSeq returns the seq of the newest message; 0 = none.
+func (in Input) lastSeq() int64 {
+	if n := len(in.Run); n > 0 {
+		return in.Run[n-1].Seq
+	}
+	if n := len(in.History); n > 0 {
+		return in.History[n-1].Seq
+	}
+	return 0
+}
+
+// WithoutThoughts returns the state after the provider left out thoughts of a prompt whose
+// newest message was last: none of those so far is sent again.
+func (s PromptState) WithoutThoughts(last int64) PromptState {
+	s.ThoughtsDropped = withRange(s.ThoughtsDropped, SeqRange{1, last})
+	return s
+}
+
+// dropThoughts drops the thoughts behind the first message that the compaction changed.
+func (p *planner) dropThoughts() {
+	from, changed := p.firstChange()
+	if !changed || !p.in.Binds || len(p.slots) == 0 {
+		return
+	}
+	last := p.slots[len(p.slots)-1].Seq
+	p.state.ThoughtsDropped = withRange(p.state.ThoughtsDropped, SeqRange{max(from, p.slots[0].Seq), last})
+	if lost := p.thoughtsFrom(from); lost > 0 {
+		p.addReason("%d messages are sent without their thoughts: the prompt before them has changed", lost)
+	}
+	p.placeMessages()
+}
+
+// firstChange returns the seq from which on the prompt of the new state differs from that of
+// the input's.
+func (p *planner) firstChange() (seq int64, changed bool) {
+	before, after := p.in.initialState(), p.state
+	if before.SummaryCut != after.SummaryCut || !slices.Equal(before.LeftOut, after.LeftOut) { // both are before the messages
+		return 0, true
+	}
+	for _, s := range p.slots {
+		masked := s.Place == core.PlaceMasked && s.Seq > before.MaskedThrough
+		if masked || before.Shortened[s.ID] != after.Shortened[s.ID] {
+			return s.Seq, true
+		}
+	}
+	return 0, false
+}
+
+// thoughtsFrom returns how many messages from a seq on are sent with thoughts.
+func (p *planner) thoughtsFrom(seq int64) int {
+	n := 0
+	for _, s := range p.slots {
+		if s.Seq >= seq && s.Thoughts > 0 && !s.Bare && s.Place == core.PlaceVerbatim {
+			n++
+		}
+	}
+	return n
+}
+
+// maskingCostsThoughts reports whether masking tool results would take thoughts from the prompt
+// that a summary, which is due as well, takes from it anyway: then masking waits for it.
+func (p *planner) maskingCostsThoughts() bool {
+	through := p.maskableThrough()
+	for _, s := range p.slots {
+		if s.Seq <= through && s.Role == core.RoleTool && p.maskGain(s) > 0 {
+			return p.thoughtsFrom(s.Seq) > 0
+		}
+	}
+	return false
+}
+
+// bindThoughts leaves only the thoughts in the prompt that its model takes, counts them, and
+// takes the prompt's own prefix. It is the last step: the prefix is that of what is sent.
+func (p *assembly) bindThoughts() {
+	model := p.parts.Model
+	if model.ThoughtOrigin == "" {
+		return
+	}
+	prefix := llm.NewPrefix(model, p.System, p.parts.ToolSpecs)
+	for i := range p.Messages {
+		m := &p.Messages[i]
+		if slices.ContainsFunc(m.Parts, isSigned) {
+			p.replaceParts(i, p.keptThoughts(*m, prefix.String()))
+		}
+		prefix = prefix.With(m.Message)
+	}
+	p.Prefix = prefix.String()
+}
+
+// isSigned reports whether the part is a thought that some provider takes back.
+func isSigned(p core.Part) bool { return p.Type == core.PartReasoning && p.Origin != "" }
+
+// keptThoughts returns the parts of the message without the thoughts that are not sent behind
+// the prefix.
+func (p *assembly) keptThoughts(m PromptMessage, prefix string) (kept []core.Part) {
+	for _, part := range m.Parts {
+		if !isSigned(part) || p.countThought(m, part, prefix) {
+			kept = append(kept, part)
+		}
+	}
+	return kept
+}
+
+// countThought reports whether the thought is sent, and counts it.
+func (p *assembly) countThought(m PromptMessage, part core.Part, prefix string) bool {
+	thoughts, model := &p.Sent.Thoughts, p.parts.Model
+	switch {
+	case part.Origin != model.ThoughtOrigin:
+		thoughts.OtherModel++
+		return false
+	case !model.Prefix.Binds(): // as the provider wants them: with tool calls, whatever precedes them
+		if len(m.ToolCalls) > 0 {
+			thoughts.Kept++
+		}
+		return len(m.ToolCalls) > 0
+	case m.Bare:
+		thoughts.Compacted++
+		return false
+	case part.Prefix == "" || part.Signature == "":
+		thoughts.Unbound++
+		return false
+	case part.Prefix != prefix:
+		thoughts.Changed++
+		return false
+	}
+	thoughts.Kept++
+	return true
+}
+
+// replaceParts replaces the parts of a message and corrects its size.
+func (p *assembly) replaceParts(i int, kept []core.Part) {
+	m := &p.Messages[i]
+	size := -p.countedThoughts(m.Parts, len(m.ToolCalls) > 0)
+	m.Parts = kept
+	size += p.countedThoughts(kept, len(m.ToolCalls) > 0 || p.parts.Model.Prefix.Binds())
+	m.Tokens += size
+	if i < p.runFrom {
+		p.Sent.Tail += size
+	} else {
+		p.Sent.Run += size
+	}
+}
+
+// countedThoughts returns the tokens of the thoughts among the parts that are counted.
+func (p *assembly) countedThoughts(parts []core.Part, counted bool) int {
+	n := 0
+	for _, part := range p.ownParts(parts) {
+		if counted && isSigned(part) {
+			n += tokens.Thought(p.count.Text, part)
+		}
+	}
+	return n
+}
+
+// ThoughtCount says what became of the thoughts in the messages of a prompt.
+type ThoughtCount struct {
+	Kept       int // sent
+	Compacted  int // not sent: a compaction changed the prompt before them, or the provider left them out earlier
+	Changed    int // the prompt before them has changed otherwise: the agent, its tools, an edit, another branch
+	OtherModel int // of another model
+	Unbound    int // what preceded them is not known: imported, or of an earlier version
+}

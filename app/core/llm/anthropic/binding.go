@@ -1,0 +1,70 @@
+package anthropic
+
+import (
+	"encoding/json"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"bobbin/app/core/llm"
+)
+
+// bindingControls ask the API to leave out thoughts behind another prompt than that of their
+// making, instead of refusing the request, and to report them. They need a thinking
+// configuration; without one the API refuses, and Stream sends the request without thoughts.
+func bindingControls(params sdk.MessageNewParams) []option.RequestOption {
+	settings := []option.RequestOption{option.WithHeaderAdd("anthropic-beta", sdk.AnthropicBetaThinkingBindingControls2026_08_01)}
+	if thinking := params.Thinking; thinking.OfAdaptive != nil || thinking.OfEnabled != nil {
+		settings = append(settings, option.WithJSONSet("thinking.block_binding", sdk.BetaThinkingBlockBindingParam{
+			PrefixMismatchBehavior: sdk.BetaThinkingPrefixMismatchBehaviorDropBlock,
+		}))
+	}
+	return settings
+}
+
+// refusedAll tells that a prompt was refused for its thoughts, so that all of them are left out.
+func (m *Model) refusedAll(req llm.Request) *llm.DroppedThoughts {
+	n := 0
+	for _, turn := range req.Messages {
+		n += len(m.thinkingBlocks(turn))
+	}
+	return &llm.DroppedThoughts{Contract: llm.PrefixRefuses, Reasons: map[llm.DropReason]int{llm.DropPrefix: n}}
+}
+
+// dropReasons are the API's words for why it left out a thought.
+var dropReasons = map[sdk.BetaThinkingDroppedInputTransformationReason]llm.DropReason{
+	sdk.BetaThinkingDroppedInputTransformationReasonPrefixBindingMismatch:       llm.DropPrefix,
+	sdk.BetaThinkingDroppedInputTransformationReasonModelBindingMismatch:        llm.DropModel,
+	sdk.BetaThinkingDroppedInputTransformationReasonOrganizationBindingMismatch: llm.DropOrganization,
+	sdk.BetaThinkingDroppedInputTransformationReasonEndUserBindingMismatch:      llm.DropEndUser,
+}
+
+// transformations are the changes that the API made to the prompt, of a message_start or a
+// message_delta; nil = none are reported.
+type transformations struct {
+	List []sdk.BetaInputTransformationUnion `json:"input_transformations"`
+}
+
+// readDropped returns the thoughts that an event reports as left out; nil = none. Raw is a
+// message, or an event with the same member.
+func readDropped(raw []byte) *llm.DroppedThoughts {
+	var t transformations
+	if json.Unmarshal(raw, &t) != nil { // it is a report only
+		return nil
+	}
+	reasons := map[llm.DropReason]int{}
+	for _, change := range t.List {
+		if change.Type != "thinking_dropped" {
+			continue
+		}
+		reason, known := dropReasons[sdk.BetaThinkingDroppedInputTransformationReason(change.Reason)]
+		if !known {
+			reason = llm.DropOther
+		}
+		reasons[reason]++
+	}
+	if len(reasons) == 0 {
+		return nil
+	}
+	return &llm.DroppedThoughts{Contract: llm.PrefixDrops, Reasons: reasons}
+}

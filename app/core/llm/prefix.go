@@ -1,0 +1,141 @@
+package llm
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"bobbin/app/core"
+)
+
+// PrefixContract says what a model does with a thought that comes back behind another prompt
+// than the one that it was produced behind ("preserved thinking" of Anthropic, "keep the prefix
+// unchanged" of OpenAI). The prompt before a thought is its prefix: system blocks, tools and all
+// messages, as they were sent.
+type PrefixContract string
+
+// The contracts. An empty one is free until the provider's answers show otherwise.
+const (
+	PrefixFree    PrefixContract = "free"    // it takes the thought
+	PrefixDrops   PrefixContract = "drops"   // it leaves the thought out
+	PrefixRefuses PrefixContract = "refuses" // it refuses the prompt, unless it is told to leave the thought out
+)
+
+// Binds reports whether thoughts are bound to their prefix.
+func (c PrefixContract) Binds() bool { return c == PrefixDrops || c == PrefixRefuses }
+
+// Since which version models check prefixes: "prefix-checks" of Anthropic, and "keep the prefix
+// unchanged" of OpenAI, which names GPT-6.2.
+var (
+	anthropicChecks = map[string][2]int{"fable": {5, 1}, "mythos": {5, 1}, "opus": {5, 5}, "sonnet": {5, 5}, "haiku": {5, 5}}
+	openAIChecks    = [2]int{6, 2}
+)
+
+// PrefixContractOf returns the contract of a model by its name; empty if the name does not say.
+func PrefixContractOf(model string) PrefixContract {
+	model = strings.ToLower(model)
+	if _, name, found := strings.Cut(model, "claude-"); found {
+		family, version, _ := strings.Cut(name, "-")
+		since, known := anthropicChecks[family]
+		if known && !isBefore(versionOf(version), since) {
+			return PrefixRefuses
+		}
+		return ""
+	}
+	if version, found := strings.CutPrefix(model, "gpt-"); found && !strings.HasPrefix(version, "oss") && !isBefore(versionOf(version), openAIChecks) {
+		return PrefixDrops
+	}
+	return ""
+}
+
+// versionOf reads a version at the beginning of a text: "5-5-20260901" and "5.5" are 5, 5. A
+// number of more than two digits is a date.
+func versionOf(text string) (version [2]int) {
+	for i := range version {
+		digits := 0
+		for digits < len(text) && text[digits] >= '0' && text[digits] <= '9' {
+			version[i] = version[i]*10 + int(text[digits]-'0')
+			digits++
+		}
+		if digits == 0 || digits > 2 {
+			version[i] = 0
+			return version
+		}
+		if text = text[digits:]; text == "" || text[0] != '-' && text[0] != '.' {
+			return version
+		}
+		text = text[1:]
+	}
+	return version
+}
+
+func isBefore(version, since [2]int) bool { return slices.Compare(version[:], since[:]) < 0 }
+
+// Prefix is a hash of the beginning of a prompt as one model gets it. Prompts with equal system
+// blocks, tools and messages have equal prefixes; those of two accounts or models differ.
+type Prefix struct{ sum [sha256.Size]byte }
+
+// NewPrefix returns the prefix of a prompt without messages.
+func NewPrefix(info Info, system []string, tools []ToolSpec) Prefix {
+	h := fieldHash{}
+	h.addText(info.ThoughtOrigin)
+	h.addText(info.Account)
+	for _, block := range system {
+		if block != "" { // no adapter sends it
+			h.addText(block)
+		}
+	}
+	raw, err := json.Marshal(tools)
+	if err != nil { // parameters that are not JSON: no provider takes them
+		raw = []byte(err.Error())
+	}
+	h.addText(string(raw))
+	return Prefix{sha256.Sum256(h)}
+}
+
+// With returns the prefix that ends with one more message.
+func (p Prefix) With(m Message) Prefix {
+	h := fieldHash(p.sum[:])
+	for _, text := range []string{string(m.Role), PlainText(m), m.ToolCallID} {
+		h.addText(text)
+	}
+	for _, part := range m.Parts {
+		if part.Type == core.PartReasoning && part.Signature != "" {
+			h.addText("thought")
+			h.addText(part.Name)
+			h.addText(part.Text)
+			h.addText(part.Signature)
+			h = binary.AppendUvarint(h, uint64(part.Offset)) //nolint:gosec // G115: never negative
+		}
+	}
+	for _, media := range m.Media {
+		h.addText("media")
+		h.addText(media.Name)
+		h.addText(media.MediaType)
+		sum := sha256.Sum256(media.Data)
+		h = append(h, sum[:]...)
+	}
+	for _, call := range m.ToolCalls {
+		for _, text := range []string{"call", call.ID, call.Name, call.Arguments, call.Signature} {
+			h.addText(text)
+		}
+	}
+	return Prefix{sha256.Sum256(h)}
+}
+
+// prefixBytes is how much of the hash is stored with a thought: enough that two prompts of a
+// session never share one.
+const prefixBytes = 12
+
+// String returns the prefix as it is stored with a thought: 16 characters.
+func (p Prefix) String() string { return base64.RawURLEncoding.EncodeToString(p.sum[:prefixBytes]) }
+
+// fieldHash is what a hash is made of: fields with their lengths, so that none runs into the next.
+type fieldHash []byte
+
+func (h *fieldHash) addText(text string) {
+	*h = append(binary.AppendUvarint(*h, uint64(len(text))), text...)
+}
