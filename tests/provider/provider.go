@@ -5,7 +5,8 @@
 // What it answers follows from the request alone: "answer to: " and the latest
 // user message, or only that if the request has a response format. A user message with
 // the word "tool" in it makes it call the calculator first, if that is offered. A request
-// whose system text asks for a summary gets one.
+// whose system text asks for a summary gets one. With Options.Strict its answers to Anthropic's
+// clients have signed thoughts, and the history that comes back is checked.
 package provider
 
 import (
@@ -51,6 +52,9 @@ type Options struct {
 	// At is asked at each point of a request, which goes on when it returns. nil =
 	// not asked.
 	At func(p Point, a Asked)
+	// Strict checks the thoughts and compactions that come back to /v1/messages, and answers with
+	// new ones. nil = there are none.
+	Strict *Strict
 }
 
 // Point is how far a request has come.
@@ -79,6 +83,8 @@ type Server struct {
 	http  *httptest.Server
 	o200k func(string) int
 
+	strict *verifier // nil = not strict
+
 	requests  atomic.Int64
 	rejected  atomic.Int64
 	summaries atomic.Int64
@@ -102,7 +108,11 @@ func New(opts Options) (*Server, error) {
 	s := &Server{opts: opts, o200k: o200k}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, openAI{}) })
-	mux.HandleFunc("POST /v1/messages", func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, anthropic{}) })
+	messages := func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, anthropic{}) }
+	if opts.Strict != nil {
+		s.strict, messages = &verifier{Strict: *opts.Strict}, s.serveMessages
+	}
+	mux.HandleFunc("POST /v1/messages", messages)
 	s.http = httptest.NewServer(mux)
 	s.URL = s.http.URL + "/v1"
 	return s, nil
@@ -135,6 +145,9 @@ func (s *Server) Received() []Received {
 	defer s.mu.Unlock()
 	return append([]Received(nil), s.received...)
 }
+
+// Thoughts returns what became of the thoughts that came back so far, if Options.Strict is set.
+func (s *Server) Thoughts() Thoughts { return s.strict.counts() }
 
 // Prompts returns the user messages of every request for an answer that was given, in
 // order, if Options.Record says so.
@@ -249,8 +262,8 @@ func (s *Server) keep(r *Received, a Asked, d dialect) cached {
 	if s.opts.Cache {
 		c = d.cached(&s.cache, *r)
 	}
-	r.CacheRead, r.CacheWrite, r.Answered = c.read, c.write, len(r.calls) == 0
-	if s.opts.Record && !a.Summary {
+	r.CacheRead, r.CacheWrite, r.Answered = c.read, c.write, len(r.calls) == 0 && !r.Compaction
+	if s.opts.Record && (!a.Summary || r.Compaction) {
 		s.received = append(s.received, *r)
 	}
 	return c

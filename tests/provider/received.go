@@ -25,6 +25,11 @@ type Received struct {
 	CacheWrite int  // and what it took
 	Answered   bool // by a text; otherwise by a tool call
 	calls      []Call
+
+	// Of a strict provider.
+	Thoughts        Thoughts         // what became of those in it
+	Transformations []Transformation // which ones failed a check
+	Compaction      bool             // it asks for a compaction
 }
 
 // Message is a message of a request.
@@ -61,6 +66,9 @@ func (r Received) asked() Asked {
 	a := Asked{Summary: strings.Contains(strings.Join(r.System, ""), "You summarize conversations")}
 	if users := r.users(); len(users) > 0 {
 		a.Question = users[len(users)-1]
+	}
+	if r.Compaction {
+		a = Asked{Question: r.transcript(), Summary: true}
 	}
 	return a
 }
