@@ -1,0 +1,191 @@
+package provider
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// ResponsesHandler serves POST /v1/responses and /v1/responses/compact as a strict OpenAI does: its
+// answers begin with reasoning and say "answer to: " and the latest text of the input; an input with
+// the word "tool" whose last item is a message is answered by a call of the first tool. Safe for
+// concurrent use.
+type ResponsesHandler struct {
+	http.ServeMux
+
+	v *verifier
+}
+
+// NewResponsesHandler returns a handler that checks as strict says.
+func NewResponsesHandler(strict Strict) *ResponsesHandler {
+	h := &ResponsesHandler{v: &verifier{Strict: strict}}
+	h.HandleFunc("POST /v1/responses", h.create)
+	h.HandleFunc("POST /v1/responses/compact", h.compact)
+	return h
+}
+
+// Thoughts returns what became of the reasoning that came back so far.
+func (h *ResponsesHandler) Thoughts() Thoughts { return h.v.counts() }
+
+// check checks the request; it writes the refusal and returns nil if there is one.
+func (h *ResponsesHandler) check(w http.ResponseWriter, r *http.Request) (*Responses, []byte) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, nil // the caller went away
+	}
+	checked, err := h.v.checkResponses(body)
+	if err == nil {
+		h.v.add(Thoughts{Verified: checked.Verified, Dropped: len(checked.Removed)})
+		return checked, body
+	}
+	h.v.add(Thoughts{Refused: 1})
+	e := &ResponsesError{Message: err.Error()}
+	errors.As(err, &e)
+	writeJSON(w, http.StatusBadRequest, map[string]any{"error": map[string]any{
+		"message": e.Message, "type": "invalid_request_error", "param": e.Param, "code": e.Code,
+	}})
+	return nil, nil
+}
+
+// checkResponses checks a request and counts the compactions in it.
+func (v *verifier) checkResponses(body []byte) (*Responses, error) {
+	r, err := v.CheckResponses(body)
+	if err != nil {
+		return nil, err
+	}
+	for i, raw := range r.Items {
+		var it item
+		if json.Unmarshal(raw, &it) == nil && it.Type == "compaction" && v.refusesBlob() {
+			return nil, invalidEncrypted(i, it)
+		}
+	}
+	return r, nil
+}
+
+// compact answers with the user's messages and one compaction.
+func (h *ResponsesHandler) compact(w http.ResponseWriter, r *http.Request) {
+	checked, _ := h.check(w, r)
+	if checked == nil {
+		return
+	}
+	output := []any{}
+	for _, raw := range checked.Items {
+		var m responsesMessage
+		if json.Unmarshal(raw, &m) == nil && m.Role == "user" {
+			output = append(output, map[string]any{
+				"id": "msg_" + digest(string(raw))[:24], "type": "message", "role": "user", "status": "completed", "content": m.parts(),
+			})
+		}
+	}
+	compaction := checked.NewCompaction()
+	writeJSON(w, http.StatusOK, map[string]any{
+		"id": fmt.Sprint("resp_", compaction["id"]), "object": "response.compaction", "created_at": 1_800_000_000,
+		"output": append(output, compaction), "usage": responsesUsage(len(checked.Items)),
+	})
+}
+
+// responsesMessage is a message of an input.
+type responsesMessage struct {
+	Type    string          `json:"type"`
+	Role    string          `json:"role"`
+	Content json.RawMessage `json:"content"`
+	Output  json.RawMessage `json:"output"`
+}
+
+// parts returns the content as a list.
+func (m responsesMessage) parts() any {
+	var text string
+	if json.Unmarshal(m.Content, &text) == nil {
+		return []any{map[string]any{"type": "input_text", "text": text}}
+	}
+	return m.Content
+}
+
+// text returns the message's text.
+func (m responsesMessage) text() string { return textOf(m.Content) }
+
+// create answers a request.
+func (h *ResponsesHandler) create(w http.ResponseWriter, r *http.Request) {
+	checked, body := h.check(w, r)
+	if checked == nil {
+		return
+	}
+	var req struct {
+		Stream bool              `json:"stream"`
+		Tools  []json.RawMessage `json:"tools"`
+	}
+	_ = json.Unmarshal(body, &req) // it was decoded before
+	response := map[string]any{
+		"id": "resp_" + digest(string(body))[:24], "object": "response", "created_at": 1_800_000_000, "status": "completed",
+		"model": checked.model, "output": checked.output(req.Tools), "parallel_tool_calls": true, "tool_choice": "auto",
+		"tools": append([]json.RawMessage{}, req.Tools...), "error": nil, "incomplete_details": nil, "instructions": nil,
+		"metadata": map[string]any{}, "temperature": 1, "top_p": 1, "usage": responsesUsage(len(checked.Items)),
+		"input_transformations": append([]RemovedReasoning{}, checked.Removed...),
+	}
+	if !req.Stream {
+		writeJSON(w, http.StatusOK, response)
+		return
+	}
+	streamResponse(w, response)
+}
+
+// output returns the items that the request is answered by.
+func (r *Responses) output(tools []json.RawMessage) []any {
+	if r.Compacts {
+		return []any{r.NewCompaction()}
+	}
+	var last responsesMessage
+	if n := len(r.Items); n > 0 {
+		_ = json.Unmarshal(r.Items[n-1], &last) // other items are no messages
+	}
+	out := []any{r.NewReasoning()}
+	id := digest(r.prefix.last()...)[:24]
+	if asked := (Received{Messages: []Message{{Role: last.Role}}}).callsTool(Asked{Question: last.text()}); asked && len(tools) > 0 {
+		var tool struct{ Name string }
+		_ = json.Unmarshal(tools[0], &tool) // a tool of another form has no name
+		return append(out, map[string]any{
+			"id": "fc_" + id, "type": "function_call", "call_id": "call_" + id, "name": tool.Name, "arguments": `{"expression": "6 * 7"}`, "status": "completed",
+		})
+	}
+	text := "answer to: " + last.text() + textOf(last.Output)
+	return append(out, map[string]any{
+		"id": "msg_" + id, "type": "message", "role": "assistant", "status": "completed",
+		"content": []any{map[string]any{"type": "output_text", "text": text, "annotations": []any{}, "logprobs": []any{}}},
+	})
+}
+
+func responsesUsage(tokens int) map[string]any {
+	return map[string]any{
+		"input_tokens": tokens, "input_tokens_details": map[string]any{"cached_tokens": 0, "cache_write_tokens": 0},
+		"output_tokens": 1, "output_tokens_details": map[string]any{"reasoning_tokens": 0}, "total_tokens": tokens + 1,
+	}
+}
+
+// streamResponse sends a response as events: each item begins and ends, without deltas.
+func streamResponse(w http.ResponseWriter, response map[string]any) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	n := 0
+	send := func(name string, event map[string]any) {
+		event["type"], event["sequence_number"] = name, n
+		n++
+		raw, err := json.Marshal(event)
+		if err != nil { // nothing in it can fail
+			return
+		}
+		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", name, raw)
+		flush(w)
+	}
+	begun := map[string]any{}
+	for name, value := range response {
+		begun[name] = value
+	}
+	begun["status"], begun["output"], begun["usage"] = "in_progress", []any{}, nil
+	send("response.created", map[string]any{"response": begun})
+	for i, it := range response["output"].([]any) { //nolint:forcetypeassert // create writes it
+		send("response.output_item.added", map[string]any{"output_index": i, "item": it})
+		send("response.output_item.done", map[string]any{"output_index": i, "item": it})
+	}
+	send("response.completed", map[string]any{"response": response})
+}
