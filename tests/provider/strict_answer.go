@@ -24,6 +24,9 @@ func (s *Server) serveMessages(w http.ResponseWriter, r *http.Request) {
 	}
 	s.strict.add(c.thoughts())
 	r.Body = io.NopCloser(bytes.NewReader(body))
+	if !c.req.Stream {
+		w = struct{ http.ResponseWriter }{w} // cannot be flushed: the header follows from the whole
+	}
 	s.serve(w, r, strictAnthropic{conversation: c})
 }
 

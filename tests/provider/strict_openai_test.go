@@ -144,19 +144,21 @@ func TestStrictResponsesCompaction(t *testing.T) {
 	t.Parallel()
 	for name, path := range map[string]string{"trigger": "/v1/responses", "compact": "/v1/responses/compact"} {
 		for change, tt := range map[string]struct {
-			change func(r *responses)
-			code   string
+			change  func(r *responses)
+			code    string
+			removed int
 		}{
-			"none":            {func(*responses) {}, ""},
-			"another account": {func(r *responses) { r.handler = provider.NewResponsesHandler(account("b")) }, "invalid_encrypted_content"},
-			"another model":   {func(r *responses) { r.req["model"] = "gpt-6.3" }, "invalid_encrypted_content"},
+			"none":            {func(*responses) {}, "", 0},
+			"tools":           {func(r *responses) { r.req["tools"] = list{} }, "", 1},
+			"another account": {func(r *responses) { r.handler = provider.NewResponsesHandler(account("b")) }, "invalid_encrypted_content", 0},
+			"another model":   {func(r *responses) { r.req["model"] = "gpt-6.3" }, "invalid_encrypted_content", 0},
 			"cut": {func(r *responses) {
 				for i := range r.input() {
 					if it := r.item(i); it["type"] == "compaction" {
 						it["encrypted_content"] = it["encrypted_content"].(string)[:30]
 					}
 				}
-			}, "invalid_encrypted_content"},
+			}, "invalid_encrypted_content", 0},
 		} {
 			t.Run(name+", "+change, func(t *testing.T) {
 				t.Parallel()
@@ -181,7 +183,7 @@ func TestStrictResponsesCompaction(t *testing.T) {
 				got := r.send("/v1/responses", nil)
 				if tt.code == "" {
 					wantEqual(t, "status", got.Status, http.StatusOK)
-					wantEqual(t, "removed", got.Removed, []provider.RemovedReasoning{})
+					wantEqual(t, "removed", len(got.Removed), tt.removed)
 					return
 				}
 				if got.Status != http.StatusBadRequest || got.Error.Code != tt.code {

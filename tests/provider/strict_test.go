@@ -310,7 +310,15 @@ func TestStrictDropsThoughts(t *testing.T) {
 	received := c.server.Received()
 	wantEqual(t, "recorded", received[len(received)-1].Transformations, want)
 
-	c.betas = nil
+	withDropped := append(list{}, c.messages()...)
+	for _, i := range []int{3, 5, 7} { // without them the later ones are valid, too
+		m, content := c.message(i)
+		c.messages()[i] = object{"role": m["role"], "content": content[1:]}
+	}
+	c.add(user("without them"))
+	wantEqual(t, "status without the dropped thoughts", c.send(nil).Status, http.StatusOK)
+
+	c.req["messages"], c.betas = withDropped, nil
 	if got := c.send(drop); !strings.Contains(got.Error.Message, "thinking.adaptive.block_binding: Extra inputs are not permitted") {
 		t.Errorf("without the beta header: got %d %q", got.Status, got.Error.Message)
 	}
