@@ -52,10 +52,11 @@ class Conversation:
 
 def thinking(client):
     """A tool call, then a streamed answer: all thoughts come back as they were."""
-    c = Conversation(client, thinking={"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "error"}})
+    c = Conversation(client, thinking={"type": "adaptive", "display": "summarized", "block_binding": {"prefix_mismatch_behavior": "error"}})
     answer = c.ask("use a tool")
     want("stop reason", answer.stop_reason, "tool_use")
     want_type("thought", answer.content[0], beta.BetaThinkingBlock)
+    want("thought", answer.content[0].thinking, "There are 1 messages.")
     want_type("call", answer.content[1], beta.BetaToolUseBlock)
     want("input", answer.content[1].input, {"expression": "6 * 7"})
     want_type("iteration", answer.usage.iterations[0], beta.BetaMessageIterationUsage)

@@ -142,9 +142,9 @@ func (a *strictAnswer) think() {
 	if !c.thinks() {
 		return
 	}
-	text := fmt.Sprintf("There are %d messages.", len(c.req.Messages))
-	if c.req.Thinking.Display == "omitted" {
-		text = ""
+	text := "" // the default of models that decide how much they think
+	if c.req.Thinking.Display == "summarized" || c.req.Thinking.Type == "enabled" && c.req.Thinking.Display == "" {
+		text = fmt.Sprintf("There are %d messages.", len(c.req.Messages))
 	}
 	id := digest(c.prefix.last()[0], c.before)
 	a.block(map[string]any{"type": "thinking", "thinking": text, "signature": c.v.sign(c.newThought(id, c.before, text))})
@@ -187,7 +187,9 @@ func (a *strictAnswer) block(b map[string]any) {
 	}
 	a.send("content_block_start", map[string]any{"index": a.blocks, "content_block": first})
 	if b["type"] == "thinking" {
-		a.send("content_block_delta", map[string]any{"index": a.blocks, "delta": map[string]any{"type": "thinking_delta", "thinking": b["thinking"]}})
+		if b["thinking"] != "" {
+			a.send("content_block_delta", map[string]any{"index": a.blocks, "delta": map[string]any{"type": "thinking_delta", "thinking": b["thinking"]}})
+		}
 		a.send("content_block_delta", map[string]any{"index": a.blocks, "delta": map[string]any{"type": "signature_delta", "signature": b["signature"]}})
 	}
 	a.send("content_block_stop", map[string]any{"index": a.blocks})

@@ -60,6 +60,7 @@ func account(name string) provider.Strict {
 	return provider.Strict{Account: name, Secret: "secret", AlwaysThinks: true}
 }
 
+// newClient returns a client of a model that decides how much it thinks.
 func newClient(t *testing.T, strict provider.Strict) *client {
 	t.Helper()
 	return &client{t: t, server: newServer(t, strict), betas: []string{binding, compact}, req: object{
