@@ -1,6 +1,7 @@
 package adapters_test
 
 import (
+	"reflect"
 	"testing"
 
 	"bobbin/app/core"
@@ -16,7 +17,8 @@ type thinker struct {
 	model    string
 	thinking int
 	req      llm.Request
-	thoughts int // in the answers so far
+	thoughts int                  // in the answers so far
+	dropped  *llm.DroppedThoughts // of the last answer
 }
 
 func newThinker(t *testing.T, strict provider.Strict, model string, thinking int) *thinker {
@@ -53,6 +55,7 @@ func (k *thinker) answer() bool {
 	if err != nil {
 		k.t.Fatalf("message %d: %v", len(k.req.Messages), err)
 	}
+	k.dropped = res.Dropped
 	k.add(llm.Message{Role: core.RoleAssistant, Content: res.Text, Parts: res.Parts, ToolCalls: res.ToolCalls})
 	for _, p := range res.Parts {
 		if p.Type == "reasoning" {
@@ -123,6 +126,43 @@ func TestStrictChangedPrefix(t *testing.T) {
 	k.req.System = []string{"Be brief."}
 	k.ask("bye")
 	if got, want := k.server.Thoughts(), (provider.Thoughts{Verified: 1, Refused: 1}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// Where the model is known to check, the provider leaves the thoughts out and says so: no request is
+// refused, also to a model that thinks without being asked.
+func TestStrictDropsAndReports(t *testing.T) {
+	t.Parallel()
+	for model, thinking := range map[string]int{"claude-opus-5-5": 2_048, "claude-fable-5-1": 0} {
+		k := newThinker(t, provider.Strict{AlwaysThinks: true}, model, thinking)
+		k.req.ChecksPrefix = true
+		k.ask("use a tool")
+		k.req.System = []string{"Be brief."}
+		k.add(llm.Message{Role: core.RoleUser, Content: "bye"})
+		k.answer()
+		if got := k.server.Thoughts(); got.Refused > 0 || got.Dropped != 2 {
+			t.Errorf("%s: got %+v, want two thoughts dropped", model, got)
+		}
+		if want := (&llm.DroppedThoughts{Contract: llm.PrefixDrops, Reasons: map[llm.DropReason]int{llm.DropPrefix: 2}}); !reflect.DeepEqual(k.dropped, want) {
+			t.Errorf("%s: reported %+v, want %+v", model, k.dropped, want)
+		}
+	}
+}
+
+// Every thought goes back at every request, also those without tool calls.
+func TestStrictAllThoughtsGoBack(t *testing.T) {
+	t.Parallel()
+	k := newThinker(t, provider.Strict{}, "claude-opus-5-5", 2_048)
+	sent := 0
+	for _, question := range []string{"hello", "use a tool", "thanks", "use the tool again", "bye"} {
+		k.add(llm.Message{Role: core.RoleUser, Content: question})
+		for again := true; again; {
+			sent += k.thoughts
+			again = k.answer()
+		}
+	}
+	if got, want := k.server.Thoughts(), (provider.Thoughts{Verified: sent}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -43,6 +43,9 @@ type sim struct {
 	job      *job // a summary in progress beside the conversation
 	resting  bool
 
+	thinks   llm.Info                  // of a model that binds thoughts to their prefix; zero = none
+	producer map[core.MessageID]string // the prompt that a message was produced behind, in full
+
 	check func(shot)
 	prev  *shot
 }
@@ -67,8 +70,18 @@ type shot struct {
 }
 
 // simulate runs a random conversation and checks each prompt of it.
-func simulate(rt *rapid.T, check func(shot)) {
+func simulate(rt *rapid.T, check func(shot)) { newSim(rt).play(check) }
+
+// simulateThoughts is simulate with a model that binds its thoughts to their prefix.
+func simulateThoughts(rt *rapid.T, check func(shot)) {
 	s := newSim(rt)
+	s.thinks = llm.Info{Name: "m", Provider: "anthropic", Prefix: llm.PrefixRefuses, ThoughtOrigin: "anthropic/m"}
+	s.producer = map[core.MessageID]string{}
+	s.play(check)
+}
+
+func (s *sim) play(check func(shot)) {
+	rt := s.rt
 	s.check = check
 	for range rapid.IntRange(3, 25).Draw(rt, "turns") {
 		switch rapid.IntRange(0, 11).Draw(rt, "action") {
@@ -89,6 +102,12 @@ func simulate(rt *rapid.T, check func(shot)) {
 			s.beside()
 		}
 	}
+}
+
+// serialize returns a prompt byte for byte.
+func serialize(system []string, messages []llm.Message) string {
+	raw, _ := json.Marshal([]any{system, messages})
+	return string(raw)
 }
 
 func newSim(rt *rapid.T) *sim {
@@ -165,7 +184,18 @@ func (s *sim) add(m core.Message) core.Message {
 		m.Author = rapid.SampledFrom(s.authors).Draw(s.rt, "author")
 		s.speakers, m.Named = core.AfterSpeaker(s.speakers, m)
 	}
+	if m.Role == core.RoleAssistant && s.thinks.ThoughtOrigin != "" && s.prev != nil {
+		size := int(20 + m.Seq%7*30)
+		m.Parts = []core.Part{{
+			Type: core.PartReasoning, Text: words("thought", size), Signature: "signed", Tokens: size,
+			Origin: s.thinks.ThoughtOrigin, Prefix: s.prev.prompt.Prefix,
+		}}
+		s.producer[m.ID] = serialize(s.prev.prompt.System, s.prev.prompt.LLM())
+	}
 	m.TokenCount = 4 + quarter{}.Text(m.Content)
+	if len(m.ToolCalls) > 0 && len(m.Parts) > 0 {
+		m.TokenCount += m.Parts[0].Tokens
+	}
 	for _, c := range m.ToolCalls {
 		m.TokenCount += 8 + quarter{}.Text(c.Name) + quarter{}.Text(c.Arguments)
 	}
@@ -258,19 +288,19 @@ func (s *sim) input() cw.Input {
 	in := cw.Input{
 		Policy: s.policy, Loop: s.loop, Model: s.model, Factor: s.factor, System: quarter{}.Text(s.system) + 4, Tools: 50,
 		Summary: s.summary, State: s.state, Versions: s.prepared.versions(), Busy: s.job != nil, Resting: s.resting,
-		Recalled: s.recalled,
+		Recalled: s.recalled, Binds: s.thinks.Prefix.Binds(),
 	}
 	for i, m := range s.log {
 		switch {
 		case m.Role == core.RoleSystem:
 		case m.Seq <= s.summary.ThroughSeq:
 			if m.Pinned {
-				in.Pinned = append(in.Pinned, cw.ItemOf(m, llm.Info{}, quarter{}))
+				in.Pinned = append(in.Pinned, cw.ItemOf(m, s.thinks, quarter{}))
 			}
 		case s.runStart >= 0 && i >= s.runStart:
-			in.Run = append(in.Run, cw.ItemOf(m, llm.Info{}, quarter{}))
+			in.Run = append(in.Run, cw.ItemOf(m, s.thinks, quarter{}))
 		default:
-			in.History = append(in.History, cw.ItemOf(m, llm.Info{}, quarter{}))
+			in.History = append(in.History, cw.ItemOf(m, s.thinks, quarter{}))
 		}
 	}
 	return in
@@ -332,7 +362,7 @@ func (s *sim) prompt() bool {
 }
 
 func (s *sim) parts() cw.Parts {
-	parts := cw.Parts{SystemPrompt: s.system, Summary: s.text, Loops: s.notes, Passages: s.lines, Messages: map[core.MessageID]core.Message{}}
+	parts := cw.Parts{SystemPrompt: s.system, Summary: s.text, Loops: s.notes, Passages: s.lines, Messages: map[core.MessageID]core.Message{}, Model: s.thinks}
 	for _, m := range s.log {
 		parts.Messages[m.ID] = m
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"bobbin/app/core"
@@ -27,25 +26,26 @@ const (
 // Binds reports whether thoughts are bound to their prefix.
 func (c PrefixContract) Binds() bool { return c == PrefixDrops || c == PrefixRefuses }
 
-// Since which version models check prefixes: "prefix-checks" of Anthropic, and "keep the prefix
-// unchanged" of OpenAI, which names GPT-6.2.
-var (
-	anthropicChecks = map[string][2]int{"fable": {5, 1}, "mythos": {5, 1}, "opus": {5, 5}, "sonnet": {5, 5}, "haiku": {5, 5}}
-	openAIChecks    = [2]int{6, 2}
-)
-
 // PrefixContractOf returns the contract of a model by its name; empty if the name does not say.
+// Anthropic's page "prefix-checks" lists families and versions; OpenAI's "keep the prefix
+// unchanged" names GPT-6.2.
 func PrefixContractOf(model string) PrefixContract {
 	model = strings.ToLower(model)
 	if _, name, found := strings.Cut(model, "claude-"); found {
 		family, version, _ := strings.Cut(name, "-")
-		since, known := anthropicChecks[family]
-		if known && !isBefore(versionOf(version), since) {
-			return PrefixRefuses
+		switch family {
+		case "fable", "mythos":
+			if isSince(version, 5, 1) {
+				return PrefixRefuses
+			}
+		case "opus", "sonnet", "haiku":
+			if isSince(version, 5, 5) {
+				return PrefixRefuses
+			}
 		}
 		return ""
 	}
-	if version, found := strings.CutPrefix(model, "gpt-"); found && !strings.HasPrefix(version, "oss") && !isBefore(versionOf(version), openAIChecks) {
+	if version, found := strings.CutPrefix(model, "gpt-"); found && isSince(version, 6, 2) {
 		return PrefixDrops
 	}
 	return ""
@@ -72,7 +72,11 @@ func versionOf(text string) (version [2]int) {
 	return version
 }
 
-func isBefore(version, since [2]int) bool { return slices.Compare(version[:], since[:]) < 0 }
+// isSince reports whether the version at the beginning of the text is this one or later.
+func isSince(text string, major, minor int) bool {
+	version := versionOf(text)
+	return version[0] > major || version[0] == major && version[1] >= minor
+}
 
 // Prefix is a hash of the beginning of a prompt as one model gets it. Prompts with equal system
 // blocks, tools and messages have equal prefixes; those of two accounts or models differ.

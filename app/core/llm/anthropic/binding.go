@@ -31,12 +31,20 @@ func (m *Model) refusedAll(req llm.Request) *llm.DroppedThoughts {
 	return &llm.DroppedThoughts{Contract: llm.PrefixRefuses, Reasons: map[llm.DropReason]int{llm.DropPrefix: n}}
 }
 
-// dropReasons are the API's words for why it left out a thought.
-var dropReasons = map[sdk.BetaThinkingDroppedInputTransformationReason]llm.DropReason{
-	sdk.BetaThinkingDroppedInputTransformationReasonPrefixBindingMismatch:       llm.DropPrefix,
-	sdk.BetaThinkingDroppedInputTransformationReasonModelBindingMismatch:        llm.DropModel,
-	sdk.BetaThinkingDroppedInputTransformationReasonOrganizationBindingMismatch: llm.DropOrganization,
-	sdk.BetaThinkingDroppedInputTransformationReasonEndUserBindingMismatch:      llm.DropEndUser,
+// toDropReason returns the API's word for why it left out a thought in ours.
+func toDropReason(word string) llm.DropReason {
+	switch sdk.BetaThinkingDroppedInputTransformationReason(word) {
+	case sdk.BetaThinkingDroppedInputTransformationReasonPrefixBindingMismatch:
+		return llm.DropPrefix
+	case sdk.BetaThinkingDroppedInputTransformationReasonModelBindingMismatch:
+		return llm.DropModel
+	case sdk.BetaThinkingDroppedInputTransformationReasonOrganizationBindingMismatch:
+		return llm.DropOrganization
+	case sdk.BetaThinkingDroppedInputTransformationReasonEndUserBindingMismatch:
+		return llm.DropEndUser
+	default:
+		return llm.DropOther
+	}
 }
 
 // transformations are the changes that the API made to the prompt, of a message_start or a
@@ -57,11 +65,7 @@ func readDropped(raw []byte) *llm.DroppedThoughts {
 		if change.Type != "thinking_dropped" {
 			continue
 		}
-		reason, known := dropReasons[sdk.BetaThinkingDroppedInputTransformationReason(change.Reason)]
-		if !known {
-			reason = llm.DropOther
-		}
-		reasons[reason]++
+		reasons[toDropReason(change.Reason)]++
 	}
 	if len(reasons) == 0 {
 		return nil

@@ -1,0 +1,190 @@
+package e2e_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
+	"bobbin/tests/provider"
+)
+
+// prefixTalk is a conversation with providers that bind thoughts to their prefix.
+type prefixTalk struct {
+	t      *testing.T
+	h      *apptest.Bobbin
+	id     core.SessionID
+	writer *apptest.Writer
+	turn   int
+}
+
+// say sends so many messages, every second of which asks for a tool.
+func (k *prefixTalk) say(n int) {
+	k.t.Helper()
+	for range n {
+		k.turn++
+		apptest.SendMessage(k.t, k.h.Client, core.SendMessage{SessionID: k.id, Content: k.writer.Question(k.turn)})
+	}
+}
+
+// sayTo sends so many messages to another model.
+func (k *prefixTalk) sayTo(model string, n int) {
+	k.t.Helper()
+	for range n {
+		k.turn++
+		apptest.SendMessage(k.t, k.h.Client, core.SendMessage{SessionID: k.id, Model: model, Content: k.writer.Question(k.turn)})
+	}
+}
+
+// log returns the messages of the path.
+func (k *prefixTalk) log() []core.Message {
+	k.t.Helper()
+	_, log := path(k.t, k.h.Client, k.id)
+	return log
+}
+
+// question returns the nth last message of the user.
+func (k *prefixTalk) question(n int) core.Message {
+	k.t.Helper()
+	log := k.log()
+	for i := len(log) - 1; i >= 0; i-- {
+		if log[i].Role != core.RoleUser {
+			continue
+		}
+		if n--; n == 0 {
+			return log[i]
+		}
+	}
+	k.t.Fatal("no such question")
+	return core.Message{}
+}
+
+// prefixScenes are the conversations: what a person may do that changes prompts.
+var prefixScenes = map[string]func(k *prefixTalk){
+	"plain chat": func(k *prefixTalk) { k.say(2 * prefixTurns()) },
+	"edits and branches": func(k *prefixTalk) {
+		for range prefixTurns() / 4 {
+			k.say(5)
+			edited := k.question(2)
+			apptest.SendMessage(k.t, k.h.Client, core.SendMessage{SessionID: k.id, Edits: edited.ID, Content: "Another question."})
+			k.say(2)
+			revised := k.question(2)
+			if _, err := k.h.ReviseMessage(k.t.Context(), k.id, revised.ID, "A question in other words."); err != nil {
+				k.t.Fatal(err)
+			}
+			k.say(2)
+			if _, err := k.h.RegenerateAndWait(k.t.Context(), core.Regenerate{SessionID: k.id, MessageID: k.log()[len(k.log())-1].ID}); err != nil {
+				k.t.Fatal(err)
+			}
+			if _, err := k.h.SelectMessage(k.t.Context(), k.id, edited.ID); err != nil {
+				k.t.Fatal(err)
+			}
+		}
+	},
+	"tool loops": func(k *prefixTalk) {
+		for range prefixTurns() / 4 {
+			apptest.SendMessage(k.t, k.h.Client, core.SendMessage{SessionID: k.id, Content: "Go through the list with a loop of calls."})
+			k.say(1)
+		}
+	},
+	"another model and back": func(k *prefixTalk) {
+		for range prefixTurns() / 4 {
+			k.say(4)
+			k.sayTo("second", 2)
+			k.say(4)
+		}
+	},
+}
+
+// prefixTurns is how long the conversations are, a half or a quarter of it.
+func prefixTurns() int { return apptest.ChooseSize(8, 80) }
+
+// Issue 24: on models that take a thought only behind the prompt of its making, no prompt is refused
+// and no thought is left out that Bobbin sent, whatever changes the prompt: each policy, tools, notes
+// on tool loops, edits, branches, another model, recalled passages.
+func TestShowPrefix(t *testing.T) {
+	t.Parallel()
+	fig := apptest.NewTable("providers that refuse or drop thoughts, window 8,192, %d turns", 2*prefixTurns())
+	fig.AddRow("", "", "requests", "summaries", "refused", "dropped", "thoughts kept", "tokens cached")
+	policies := []string{"window", "budget", "sliding", "ratio", "off"}
+	for scene, play := range prefixScenes {
+		for i, policy := range policies {
+			mismatch := []provider.Mismatch{provider.Refuse, provider.Drop}[i%2]
+			p, got := playPrefix(t, policy, mismatch, play)
+			verified, answers := 0, 0
+			for _, r := range p.Received() {
+				verified += r.Thoughts.Verified
+				for _, m := range r.Messages {
+					if m.Role == "assistant" {
+						answers++
+					}
+				}
+			}
+			read, _, tokens := cacheOf(p.Received())
+			fig.AddRow(scene, policy, p.Requests(), p.Summaries(), got.Refused, got.Dropped, percentOf(verified, answers), percentOf(read, tokens))
+			if got.Refused > 0 || got.Dropped > 0 || got.Verified == 0 {
+				t.Errorf("%s, %s: got %+v, want no thought refused or dropped", scene, policy, got)
+			}
+		}
+	}
+	fig.Log(t)
+}
+
+// callsInLoops calls the calculator once for a tool, and eight times one after the other for a loop.
+func callsInLoops(r provider.Received) []provider.Call {
+	results, question := 0, ""
+	for i := len(r.Messages) - 1; i >= 0 && question == ""; i-- {
+		switch m := r.Messages[i]; {
+		case m.Role == "tool":
+			results++
+		case m.Role == "user" && !strings.HasPrefix(m.Text, "Notes on the work so far"):
+			question = m.Text
+		}
+	}
+	limit := strings.Count(question, " tool ")
+	if strings.Contains(question, "loop") {
+		limit = 8
+	}
+	if len(r.Messages) > 0 && strings.Contains(question, "Notes on the work") {
+		limit = 2
+	}
+	if results >= limit {
+		return nil
+	}
+	return []provider.Call{{ID: fmt.Sprintf("call_%d_%d", len(r.Messages), results), Name: "calculator", Arguments: `{"expression": "6 * 7"}`}}
+}
+
+// playPrefix plays a conversation with the policy.
+func playPrefix(t *testing.T, policy string, mismatch provider.Mismatch, play func(k *prefixTalk)) (*provider.Server, provider.Thoughts) {
+	t.Helper()
+	p := apptest.NewProvider(t, provider.Options{
+		Record: true, Cache: true, Calls: callsInLoops, Strict: &provider.Strict{Account: "account", Secret: "secret", OnMismatch: mismatch},
+	})
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), func(c *config.Config) {
+		for _, name := range []string{"house", "second"} {
+			model := map[string]string{"house": "claude-opus-5-5", "second": "claude-sonnet-5-5"}[name]
+			c.Models = append(c.Models, config.Model{
+				Name: name, Provider: "anthropic", Model: model, BaseURL: p.URL, ThinkingBudget: 2_048,
+				ContextWindow: 8_192, MaxOutputTokens: 2_048, Slots: apptest.ManySlots,
+			})
+		}
+		c.DefaultLLM = "house"
+	}, apptest.WithAgent("thinker", fmt.Sprintf(`name: thinker
+system_prompt: You think.
+tools: [calculator, search_history]
+context:
+  policy: %s
+  recall: auto
+compaction: {threshold_iterations: 2, keep_recent_iterations: 1, min_tokens: 0}
+`, policy)))
+	k := &prefixTalk{t: t, h: h, writer: apptest.NewWriter(5)}
+	k.id = apptest.NewSession(t, h.Client, core.Session{Agent: "thinker", Timezone: "Europe/Vienna"})
+	play(k)
+	if report, err := h.Context(t.Context(), k.id); err != nil || report.Thoughts == nil || report.Thoughts.Contract != "refuses" {
+		t.Errorf("got the thoughts %+v in /context, %v", report.Thoughts, err)
+	}
+	return p, p.Thoughts()
+}
