@@ -166,6 +166,7 @@ type Part struct {
 	Origin    string `json:"origin,omitempty"`             // of reasoning with a signature: provider/model, which alone gets it back
 	Offset    int    `json:"offset,omitempty"`             // of reasoning: how many bytes of the content come before it
 	Prefix    string `json:"prefix,omitempty"`             // of reasoning with a signature: hash of the prompt that it was produced behind (llm.Prefix)
+	Calls     int    `json:"calls,omitempty"`              // of reasoning: how many of the tool calls come before it
 }
 
 // ToolCall is a model's wish to use a tool.

@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core/llm/demo"
 	"bobbin/app/core/llm/langchain"
 	"bobbin/app/core/llm/openai"
+	"bobbin/app/core/llm/responses"
 	"bobbin/app/core/tokens"
 )
 
@@ -61,7 +62,7 @@ func modelEntries(cfg config.Config) []llm.Entry {
 	entries := make([]llm.Entry, 0, len(cfg.Models))
 	for _, m := range cfg.Models {
 		entries = append(entries, llm.Entry{
-			Name: m.Name, Provider: m.Provider, Model: m.Model, BaseURL: m.BaseURL, APIKeyEnv: m.APIKeyEnv,
+			Name: m.Name, Provider: m.Provider, Model: m.Model, Responses: m.API == config.APIResponses, BaseURL: m.BaseURL, APIKeyEnv: m.APIKeyEnv,
 			Window: m.ContextWindow, MaxOutput: m.MaxOutputTokens, PriorFactor: m.PriorFactor(),
 			InputPrice: m.InputPrice, OutputPrice: m.OutputPrice, CacheReadPrice: m.CacheReadPrice, CacheWritePrice: m.CacheWritePrice,
 			Thinking: m.ThinkingBudget, Images: m.Images, Documents: nativeDocuments(cfg, m.Documents), Slots: m.Slots, MaxTokensField: m.MaxTokensField,
@@ -123,6 +124,9 @@ func openProvider(e llm.Entry, key string) (llm.Model, error) {
 		return langchain.New(langchain.Options{
 			Name: e.Name, Model: e.Model, Provider: e.Provider, BaseURL: e.BaseURL, APIKey: key, Info: e.Info(),
 		})
+	}
+	if e.Responses {
+		return responses.New(responses.Options{Name: e.Name, Model: e.Model, BaseURL: e.BaseURL, APIKey: key, Info: e.Info()})
 	}
 	return openai.New(openai.Options{
 		Name: e.Name, Model: e.Model, Provider: e.Provider, BaseURL: e.BaseURL, APIKey: key, Info: e.Info(),

@@ -139,15 +139,18 @@ func roundTrip(ctx context.Context, t *testing.T, c *caller) outcome {
 		llm.Message{Role: core.RoleTool, ToolCallID: "a", ToolName: "f", Content: "result"})
 	o := c.call(ctx, nil)
 	got := c.server.received()[1].body
-	if c.server.dialect.name != "anthropic" {
-		if strings.Contains(string(got), "I need f") {
-			o.Note = "reasoning was sent back: " + string(got)
-		}
-		return o
-	}
-	const want = `{"content":[{"signature":"sig-1","thinking":"I need f","type":"thinking"},{"data":"hidden","type":"redacted_thinking"},` +
-		`{"text":"Wait.","type":"text"},{"id":"a","input":{},"name":"f","type":"tool_use"}],"role":"assistant"}`
-	if !strings.Contains(string(got), want) {
+	want := map[string]string{
+		"anthropic": `{"content":[{"signature":"sig-1","thinking":"I need f","type":"thinking"},{"data":"hidden","type":"redacted_thinking"},` +
+			`{"text":"Wait.","type":"text"},{"id":"a","input":{},"name":"f","type":"tool_use"}],"role":"assistant"}`,
+		"responses": `{"id":"item_0","summary":[{"text":"I need f","type":"summary_text"}],"encrypted_content":"sig-1","type":"reasoning"},` +
+			`{"id":"item_1","summary":[],"encrypted_content":"hidden","type":"reasoning"},` +
+			`{"content":[{"annotations":[],"text":"Wait.","type":"output_text"}],"role":"assistant","type":"message"},` +
+			`{"arguments":"{}","call_id":"a","name":"f","type":"function_call"},{"output":"result","call_id":"a","type":"function_call_output"}`,
+	}[c.server.dialect.name]
+	switch {
+	case want == "" && strings.Contains(string(got), "I need f"):
+		o.Note = "reasoning was sent back: " + string(got)
+	case !strings.Contains(string(got), want):
 		o.Note = "the thoughts did not go back as they came: " + string(got)
 	}
 	return o

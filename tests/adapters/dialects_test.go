@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core/llm/anthropic"
 	"bobbin/app/core/llm/openai"
 	"bobbin/app/core/llm/providerhttp"
+	"bobbin/app/core/llm/responses"
 )
 
 // settings are how a model is opened.
@@ -22,13 +23,14 @@ type settings struct {
 
 // dialect is an adapter and what its provider says on the wire.
 type dialect struct {
-	name    string
-	model   string
-	open    func(http.RoundTripper, settings) (llm.Model, error)
-	writer  func() writer
-	failure func(word, sentence string) string // the body of an error
-	whole   func(text string) string           // an answer that is not streamed
-	tooLong string                             // how 9,000 tokens are refused where 8,192 fit
+	name     string
+	model    string
+	messages string // the member of a request that holds the messages
+	open     func(http.RoundTripper, settings) (llm.Model, error)
+	writer   func() writer
+	failure  func(word, sentence string) string // the body of an error
+	whole    func(text string) string           // an answer that is not streamed
+	tooLong  string                             // how 9,000 tokens are refused where 8,192 fit
 }
 
 // writer writes an answer, piece by piece.
@@ -68,26 +70,24 @@ func counted(r core.FinishReason, u core.Usage) piece { return piece{end: r, usa
 func dialects() []dialect {
 	return []dialect{
 		{
-			name: "langchain", model: "test-model",
+			name: "langchain", model: "test-model", messages: "messages",
 			open: func(transport http.RoundTripper, with settings) (llm.Model, error) {
 				return openai.New(openai.Options{
 					Model: "test-model", BaseURL: or(with.baseURL, baseURL+"/v1"), APIKey: key, Transport: transport, Timeouts: with.timeouts,
 					Info: llm.Info{MaxOutput: 8_192},
 				})
 			},
-			writer: func() writer { return openAI{} },
-			failure: func(word, sentence string) string {
-				return toJSON(map[string]any{"error": map[string]any{"message": sentence, "type": word}})
-			},
+			writer:  func() writer { return openAI{} },
+			failure: openAIFailure,
 			whole: func(text string) string {
 				return toJSON(map[string]any{"choices": []any{map[string]any{
 					"message": map[string]any{"role": "assistant", "content": text}, "finish_reason": "stop",
 				}}, "usage": map[string]any{"prompt_tokens": 10, "completion_tokens": 2}})
 			},
-			tooLong: "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
+			tooLong: openAITooLong,
 		},
 		{
-			name: "anthropic", model: "claude-sonnet-4-5",
+			name: "anthropic", model: "claude-sonnet-4-5", messages: "messages",
 			open: func(transport http.RoundTripper, with settings) (llm.Model, error) {
 				return anthropic.New(anthropic.Options{
 					Model: "claude-sonnet-4-5", BaseURL: or(with.baseURL, baseURL), APIKey: key, Transport: transport, Timeouts: with.timeouts,
@@ -106,7 +106,31 @@ func dialects() []dialect {
 			},
 			tooLong: "prompt is too long: 9000 tokens > 8192 maximum",
 		},
+		{
+			name: "responses", model: "test-model", messages: "input",
+			open: func(transport http.RoundTripper, with settings) (llm.Model, error) {
+				return responses.New(responses.Options{
+					Model: "test-model", BaseURL: or(with.baseURL, baseURL+"/v1"), APIKey: key, Transport: transport, Timeouts: with.timeouts,
+					Info: llm.Info{MaxOutput: 8_192},
+				})
+			},
+			writer:  func() writer { return &responsesWriter{open: map[string]*responsesItem{}} },
+			failure: openAIFailure,
+			whole: func(text string) string {
+				return toJSON(map[string]any{
+					"object": "response", "status": "completed", "usage": map[string]any{"input_tokens": 10, "output_tokens": 2},
+					"output": []any{map[string]any{"type": "message", "role": "assistant", "content": []any{map[string]any{"type": "output_text", "text": text}}}},
+				})
+			},
+			tooLong: openAITooLong,
+		},
 	}
+}
+
+const openAITooLong = "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."
+
+func openAIFailure(word, sentence string) string {
+	return toJSON(map[string]any{"error": map[string]any{"message": sentence, "type": word}})
 }
 
 // openAI writes the OpenAI dialect.

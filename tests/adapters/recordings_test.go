@@ -114,13 +114,13 @@ func TestPrefixGrowsAtItsEnd(t *testing.T) {
 			}
 			got := server.received()
 			mark := []byte(`"cache_control":{"type":"ephemeral"},`)
-			for _, part := range []string{"system", "tools"} {
+			for _, part := range []string{"system", "instructions", "tools"} {
 				if before, after := member(t, got[0].body, part), member(t, got[1].body, part); !bytes.Equal(before, after) {
 					t.Errorf("%s: got %s, want %s as before", part, after, before)
 				}
 			}
-			before := bytes.ReplaceAll(member(t, got[0].body, "messages"), mark, nil)
-			after := bytes.ReplaceAll(member(t, got[1].body, "messages"), mark, nil)
+			before := bytes.ReplaceAll(member(t, got[0].body, d.messages), mark, nil)
+			after := bytes.ReplaceAll(member(t, got[1].body, d.messages), mark, nil)
 			if !bytes.HasPrefix(after, bytes.TrimSuffix(before, []byte("]"))) {
 				t.Errorf("got\n%s\nwant it to begin with\n%s", after, before)
 			}

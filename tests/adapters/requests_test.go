@@ -35,7 +35,7 @@ func requests() []scenario {
 	return []scenario{
 		{name: "tool_choice none", req: llm.Request{Tools: tools, ToolChoice: core.ToolChoiceNone, Messages: []llm.Message{user("hi")}}, scene: ok,
 			drive: sent(func(d dialect, body map[string]any) string {
-				want := map[string]string{"langchain": `"none"`, "anthropic": `{"type":"none"}`}[d.name]
+				want := map[string]string{"langchain": `"none"`, "anthropic": `{"type":"none"}`, "responses": `"none"`}[d.name]
 				if got := toJSON(body["tool_choice"]); got != want || len(body["tools"].([]any)) != 1 {
 					return "got " + got + " with tools " + toJSON(body["tools"]) + ", want " + want + " and the tools as ever"
 				}
@@ -46,6 +46,7 @@ func requests() []scenario {
 			want := map[string]string{
 				"langchain": `"required" false [{"function":{"name":"f","parameters":{"properties":{},"type":"object"},"strict":true},"type":"function"}]`,
 				"anthropic": `{"disable_parallel_tool_use":true,"type":"any"} null [{"cache_control":{"type":"ephemeral"},"input_schema":{"properties":{},"type":"object"},"name":"f","strict":true}]`,
+				"responses": `"required" false [{"name":"f","parameters":{"properties":{},"type":"object"},"strict":true,"type":"function"}]`,
 			}[d.name]
 			if got := toJSON(body["tool_choice"]) + " " + toJSON(body["parallel_tool_calls"]) + " " + toJSON(body["tools"]); got != want {
 				return "got " + got + ", want " + want
@@ -54,7 +55,8 @@ func requests() []scenario {
 		}), want: answered},
 		{name: "tool_choice of one tool", req: llm.Request{Tools: tools, ToolChoice: "f", ParallelToolCalls: new(true), Messages: []llm.Message{user("hi")}}, scene: ok,
 			drive: sent(func(d dialect, body map[string]any) string {
-				want := map[string]string{"langchain": `{"function":{"name":"f"},"type":"function"} true`, "anthropic": `{"name":"f","type":"tool"} null`}[d.name]
+				want := map[string]string{"langchain": `{"function":{"name":"f"},"type":"function"} true`, "anthropic": `{"name":"f","type":"tool"} null`,
+					"responses": `{"name":"f","type":"function"} true`}[d.name]
 				if got := toJSON(body["tool_choice"]) + " " + toJSON(body["parallel_tool_calls"]); got != want {
 					return "got " + got + ", want " + want
 				}
@@ -63,12 +65,18 @@ func requests() []scenario {
 		{name: "the system prompt in its place only", req: llm.Request{System: []string{"Be kind.", "", "Summary."}, Messages: []llm.Message{
 			{Role: core.RoleSystem, Content: "of the log"}, user("hi"),
 		}}, scene: ok, drive: sent(func(d dialect, body map[string]any) string {
-			messages := toJSON(body["messages"])
+			messages := toJSON(body[d.messages])
 			want := `[{"content":"Be kind.\n\nSummary.","role":"system"},{"content":"hi","role":"user"}]`
 			if d.name == "anthropic" {
 				want = `[{"content":[{"text":"hi","type":"text"}],"role":"user"}]`
 				if got := texts(body["system"]); got != "Be kind.|Summary." {
 					return "got the system blocks " + got
+				}
+			}
+			if d.name == "responses" {
+				want = `[{"content":[{"text":"hi","type":"input_text"}],"role":"user"}]`
+				if got := body["instructions"]; got != "Be kind.\n\nSummary." {
+					return fmt.Sprintf("got the instructions %q", got)
 				}
 			}
 			if messages != want {
@@ -83,12 +91,13 @@ func requests() []scenario {
 			{Role: core.RoleTool, ToolCallID: "b", ToolName: "f", Content: "second"},
 			user("and?"),
 		}}, scene: ok, drive: sent(func(d dialect, body map[string]any) string {
-			raw := toJSON(body["messages"])
+			raw := toJSON(body[d.messages])
 			if first, second := strings.Index(raw, "first"), strings.Index(raw, "second"); first < 0 || second < first {
 				return "got " + raw
 			}
-			want := map[string]string{"anthropic": "user assistant user", "langchain": "user assistant tool tool user"}[d.name]
-			if roles := roles(body["messages"]); roles != want || !strings.Contains(raw, "one") || !strings.Contains(raw, "two") { // L5
+			want := map[string]string{"anthropic": "user assistant user", "langchain": "user assistant tool tool user",
+				"responses": "user user function_call function_call function_call_output function_call_output user"}[d.name]
+			if roles := roles(body[d.messages]); roles != want || !strings.Contains(raw, "one") || !strings.Contains(raw, "two") { // L5
 				return "got the roles " + roles + " in " + raw
 			}
 			return ""
@@ -97,7 +106,7 @@ func requests() []scenario {
 			user("hi"), {Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "a", Name: "f", Arguments: "{}"}}},
 			{Role: core.RoleTool, ToolCallID: "a", ToolName: "f", Content: "result of f"}, user("and?"),
 		}}, scene: ok, drive: sent(func(d dialect, body map[string]any) string {
-			if raw := toJSON(body["messages"]); !strings.Contains(raw, "result of f") || d.name == "anthropic" && strings.Contains(raw, "tool_use") {
+			if raw := toJSON(body[d.messages]); !strings.Contains(raw, "result of f") || d.name == "anthropic" && strings.Contains(raw, "tool_use") {
 				return "got " + raw
 			}
 			return ""
@@ -106,9 +115,9 @@ func requests() []scenario {
 			drive: func(ctx context.Context, _ *testing.T, c *caller) outcome {
 				o := c.call(ctx, nil)
 				r := c.server.received()[0]
-				header := map[string]string{"langchain": r.header.Get("Authorization"), "anthropic": r.header.Get("X-Api-Key")}[c.server.dialect.name]
-				path := map[string]string{"langchain": "/v1/chat/completions", "anthropic": "/v1/messages"}[c.server.dialect.name]
-				if strings.TrimPrefix(header, "Bearer ") != key || strings.Contains(string(r.body), key) || r.path != path {
+				header := map[string]string{"langchain": "Authorization", "anthropic": "X-Api-Key", "responses": "Authorization"}[c.server.dialect.name]
+				path := map[string]string{"langchain": "/v1/chat/completions", "anthropic": "/v1/messages", "responses": "/v1/responses"}[c.server.dialect.name]
+				if strings.TrimPrefix(r.header.Get(header), "Bearer ") != key || strings.Contains(string(r.body), key) || r.path != path {
 					o.Note = fmt.Sprintf("got the key in %q, path %s, body %s", header, r.path, r.body)
 				}
 				return o
@@ -164,11 +173,16 @@ func texts(blocks any) string {
 	return strings.Join(out, "|")
 }
 
-// roles joins the roles of messages.
+// roles joins the roles of messages, and the types of items that have none.
 func roles(messages any) string {
 	var out []string
 	for _, m := range messages.([]any) {
-		out = append(out, fmt.Sprint(m.(map[string]any)["role"]))
+		message := m.(map[string]any)
+		role, ok := message["role"].(string)
+		if !ok {
+			role = fmt.Sprint(message["type"])
+		}
+		out = append(out, role)
 	}
 	return strings.Join(out, " ")
 }

@@ -97,6 +97,8 @@ func TestCheckImports(t *testing.T) {
 			"app/agents imports github.com/tmc/langchaingo/llms: only app/core/llm/langchain may" + standAlone},
 		{"anthropic elsewhere", "app/agents/engine.go", "github.com/anthropics/anthropic-sdk-go",
 			"app/agents imports github.com/anthropics/anthropic-sdk-go: only app/core/llm/anthropic may" + standAlone},
+		{"openai elsewhere", "app/core/llm/openai/model.go", "github.com/openai/openai-go/v3/responses",
+			"app/core/llm/openai imports github.com/openai/openai-go/v3/responses: only app/core/llm/responses may" + standAlone},
 		{"tiktoken elsewhere", "app/core/contextwindow/plan.go", "github.com/pkoukk/tiktoken-go",
 			"app/core/contextwindow imports github.com/pkoukk/tiktoken-go: only app/core/tokens may" + standAlone},
 		{"gorm at home", "app/db/repositories/runs.go", "gorm.io/gorm", ""},

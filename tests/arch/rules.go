@@ -65,6 +65,7 @@ func inners() []inner {
 		{dir: "app/core/contextwindow", may: []string{"app/core", "app/core/attach", "app/core/llm", "app/core/prompttext", "app/core/tokens"}},
 		{dir: "app/core/llm/demo", may: []string{"app/core", "app/core/llm", "app/core/prompttext", "app/core/tokens"}},
 		{dir: "app/core/llm/providerhttp", may: []string{"app/core", "app/core/llm", "app/core/redact"}},
+		{dir: "app/core/llm/responses", may: []string{"app/core", "app/core/llm", "app/core/llm/openai", "app/core/llm/providerhttp"}}, // openai knows the models
 		{dir: "app/core/llm/*", may: []string{"app/core", "app/core/llm", "app/core/llm/providerhttp", "app/core/tokens"}},
 		{dir: "app/core/logging", may: []string{"app/core", "app/core/config"}},
 		{dir: "app/core/relevance", may: []string{"app/core/searchtext"}},
@@ -105,6 +106,7 @@ func libraries() []library {
 		{prefix: "github.com/ledongthuc/pdf", owner: "app/extract"},
 		{prefix: "github.com/modelcontextprotocol/go-sdk", owner: "app/agents/tools", also: "app/api/mcp"}, // the client and the server
 		{prefix: "github.com/nats-io", owner: "app/events"},
+		{prefix: "github.com/openai/openai-go", owner: "app/core/llm/responses"},
 		{prefix: "github.com/pkoukk/tiktoken-go", owner: "app/core/tokens"},
 		{prefix: "github.com/pkoukk/tiktoken-go-loader", owner: "app/core/tokens"},
 		{prefix: "github.com/pressly/goose", owner: "app/db"},

@@ -147,6 +147,14 @@ slack.token_key: it is missing, and encrypts the stored tokens: make one with: o
   - {name: c, provider: openai, thinking_budget: 4096}
 `}, `./bobbin.yaml:3: models[1].thinking_budget: 1025 leaves too little of max_output_tokens (2048) for the answer; use 1024 less than that, at most
 ./bobbin.yaml:4: models[2].thinking_budget: only models of provider anthropic have one; remove it`},
+		{"apis of models", source{file: `models:
+  - {name: a, provider: openai, api: responses}
+  - {name: b, provider: openai, api: completions}
+  - {name: c, provider: mistral, api: responses}
+  - {name: d, provider: openai, api: responses, max_tokens_field: max_tokens}
+`}, `./bobbin.yaml:3: models[1].api: "completions" does not exist; use one of chat, responses
+./bobbin.yaml:4: models[2].api: only models of provider openai have one; remove it
+./bobbin.yaml:5: models[3].max_tokens_field: only models of provider openai with api chat have one; remove it`},
 		{"langchaingo", source{file: `models:
   - {name: a, provider: langchain/cohere}
   - {name: b, provider: langchain/mistral, images: true}

@@ -6,6 +6,7 @@ type Model struct {
 	Provider        string  // one of Providers
 	Model           string  // what the provider calls it; empty = Name
 	BaseURL         string  // empty = the provider's own
+	API             string  // one of ModelAPIs, for provider openai; empty = chat
 	APIKeyEnv       string  // name of the environment variable that holds the key; empty = the provider's usual one
 	ContextWindow   int     // tokens; 0 = by the model's name
 	MaxOutputTokens int     // 0 = by the model's name
@@ -47,6 +48,12 @@ func MaxTokensFields() []string { return []string{"max_tokens", "max_completion_
 // PrefixContracts returns the words that a model's prefix_contract takes.
 func PrefixContracts() []string { return []string{"free", "drops", "refuses"} }
 
+// APIResponses is the API of OpenAI's models that gives their reasoning back.
+const APIResponses = "responses"
+
+// ModelAPIs returns the words that a model's api takes.
+func ModelAPIs() []string { return []string{"chat", APIResponses} }
+
 // ModelKeys returns the keys of an entry of models, in the order in which they are
 // documented.
 func ModelKeys() []Key {
@@ -69,6 +76,7 @@ func modelFields() []modelField {
 		{"name", "the name that agents use", func(m *Model) any { return &m.Name }},
 		{"provider", "`openai` (and every OpenAI-compatible server, with `base_url`), `anthropic`, `gemini`, `ollama`, `mistral`, `openrouter`, `demo`; or a client of langchaingo: `langchain/huggingface`, `langchain/mistral`, `langchain/ollama`, which take no tools", func(m *Model) any { return &m.Provider }},
 		{"model", "the provider's name of the model; empty: `name`", func(m *Model) any { return &m.Model }},
+		{"api", "`openai` only: `chat` (Chat Completions, which every compatible server has) or `responses` (OpenAI's Responses API: nothing is stored there, and a reasoning model gets its earlier reasoning back, encrypted, instead of thinking again; neither `stop` nor `seed`). Empty: `chat`", func(m *Model) any { return &m.API }},
 		{"base_url", "the address of the provider; empty: its own", func(m *Model) any { return &m.BaseURL }},
 		{"api_key_env", "the **name** of the environment variable that holds the key; empty: the provider's usual one", func(m *Model) any { return &m.APIKeyEnv }},
 		{"context_window", "tokens, prompt and answer together; takes precedence over what the provider says when it rejects a prompt; empty: by the model's name", func(m *Model) any { return &m.ContextWindow }},

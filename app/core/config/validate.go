@@ -106,9 +106,14 @@ func (m Model) validate(at string, found *faults) {
 	if m.PrefixContract != "" {
 		oneOf(found, at+"prefix_contract", m.PrefixContract, PrefixContracts())
 	}
+	isOpenAI := m.Provider == "openai" || m.Provider == ""
+	if m.API != "" {
+		oneOf(found, at+"api", m.API, ModelAPIs())
+		found.checkKey(isOpenAI, at+"api", "only models of provider openai have one; remove it")
+	}
 	if m.MaxTokensField != "" {
 		oneOf(found, at+"max_tokens_field", m.MaxTokensField, MaxTokensFields())
-		found.checkKey(m.Provider == "openai" || m.Provider == "", at+"max_tokens_field", "only models of provider openai have one; remove it")
+		found.checkKey(isOpenAI && m.API != APIResponses, at+"max_tokens_field", "only models of provider openai with api chat have one; remove it")
 	}
 	found.checkKey(m.ContextWindow == 0 || m.ContextWindow >= 1024, at+"context_window", "%d tokens hold no conversation; use 1024 or more, or leave it out", m.ContextWindow)
 	found.checkKey(m.MaxOutputTokens >= 0 && (m.ContextWindow <= 0 || m.MaxOutputTokens <= m.ContextWindow), at+"max_output_tokens",

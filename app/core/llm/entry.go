@@ -27,6 +27,7 @@ type Entry struct {
 	Name            string // what agents call it
 	Provider        string // openai, anthropic, gemini, ollama, mistral, openrouter, demo, langchain/…, or any server of the OpenAI dialect
 	Model           string // what the provider calls it; empty = Name
+	Responses       bool   // for openai: it is called over the Responses API, not Chat Completions
 	BaseURL         string // empty = the provider's own
 	APIKeyEnv       string // the environment variable that holds the key; empty = the provider's usual one, if it has any
 	Window          int    // context window in tokens; 0 = by the model's name

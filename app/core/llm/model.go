@@ -197,7 +197,7 @@ func Collect(stream iter.Seq2[Delta, error], onDelta func(Delta)) (Response, err
 		reasoning.WriteString(d.Reasoning)
 		if d.Part != nil {
 			part := *d.Part
-			part.Offset = text.Len()
+			part.Offset, part.Calls = text.Len(), len(order)
 			res.Parts = append(res.Parts, part)
 		}
 		if d.Usage != nil {

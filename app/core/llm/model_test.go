@@ -35,7 +35,7 @@ func TestCollectPutsInterleavedPiecesTogether(t *testing.T) {
 		t.Errorf("got %v after %d deltas, want boom after %d", err, seen, len(pieces))
 	}
 	want := llm.Response{
-		Text: "ab", Reasoning: "r", Parts: []core.Part{{Type: "reasoning", Text: "r", Signature: "s", Offset: 1}}, Usage: &core.Usage{InputTokens: 1}, Finish: core.FinishToolCalls,
+		Text: "ab", Reasoning: "r", Parts: []core.Part{{Type: "reasoning", Text: "r", Signature: "s", Offset: 1, Calls: 2}}, Usage: &core.Usage{InputTokens: 1}, Finish: core.FinishToolCalls,
 		ToolCalls: []core.ToolCall{
 			{ID: "b", Name: "two", Arguments: `{"y":2}`, Signature: "s"},
 			{ID: "a", Name: "one", Arguments: "{}"},

@@ -114,7 +114,7 @@ func (o Options) withDefaults() (Options, dialect, error) {
 	if o.Info.Provider == "" {
 		o.Info.Provider = o.Provider
 	}
-	o.Info.Lacks = lackedParameters(o.Provider, o.Model)
+	o.Info.Lacks = LackedParameters(o.Provider, o.Model)
 	o.Info.NoToolChoice = o.Info.NoToolChoice || d.noToolChoice
 	o.Timeouts = o.Timeouts.WithDefaults()
 	d.legacyMaxTokens = d.legacyMaxTokens || o.LegacyMaxTokens

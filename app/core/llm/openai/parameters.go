@@ -41,24 +41,24 @@ func ownName(model string) string {
 	return strings.TrimPrefix(model, "ft:")
 }
 
-// hasFixedSampling reports whether the model is one of OpenAI's that refuse any temperature.
-func hasFixedSampling(model string) bool {
+// HasFixedSampling reports whether the model is one of OpenAI's that refuse any temperature.
+func HasFixedSampling(model string) bool {
 	model = ownName(model)
 	return reasoningModel.MatchString(model) && !strings.Contains(model, "-chat")
 }
 
-// lackedParameters returns the parameters that the provider or the model does not take, as far as its
+// LackedParameters returns the parameters that the provider or the model does not take, as far as its
 // name shows.
-func lackedParameters(provider, model string) []llm.Parameter {
+func LackedParameters(provider, model string) []llm.Parameter {
 	name := ownName(model)
 	var out []llm.Parameter
-	if hasFixedSampling(model) {
+	if HasFixedSampling(model) {
 		out = append(out, llm.Temperature, llm.TopP)
 	}
-	if hasFixedSampling(model) && withoutStop.MatchString(name) {
+	if HasFixedSampling(model) && withoutStop.MatchString(name) {
 		out = append(out, llm.Stop)
 	}
-	chat := reasoningModel.MatchString(name) && !hasFixedSampling(model) // gpt-5-chat-latest does not reason
+	chat := reasoningModel.MatchString(name) && !HasFixedSampling(model) // gpt-5-chat-latest does not reason
 	if chat || withoutEffort.MatchString(name) || oldGemini.MatchString(name) || provider == ProviderMistral {
 		out = append(out, llm.ReasoningEffort)
 	}

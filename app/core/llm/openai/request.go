@@ -136,7 +136,7 @@ func (m *Model) requestBody(req llm.Request) ([]byte, error) {
 		body.StreamOptions = &streamOptions{IncludeUsage: true}
 	}
 	// Summaries and titles ask every model for a temperature; some models refuse one.
-	if !hasFixedSampling(m.options.Model) {
+	if !HasFixedSampling(m.options.Model) {
 		body.Temperature = req.Temperature
 	}
 	if m.dialect.randomSeed {

@@ -53,7 +53,8 @@ func kindOfWord(word string) (llm.ErrorKind, bool) {
 		return llm.KindAuth, true
 	case "model_not_found", "NOT_FOUND":
 		return llm.KindNotFound, true
-	case "content_filter", "content_policy_violation", "moderation", "ResponsibleAIPolicyViolation":
+	case "content_filter", "content_policy_violation", "moderation", "ResponsibleAIPolicyViolation",
+		"bio_policy", "cyber_policy", "misalignment_policy_violation", "image_content_policy_violation":
 		return llm.KindContentFilter, true
 	case "overloaded_error", "engine_overloaded", "server_overloaded", "slow_down", "UNAVAILABLE", "INTERNAL":
 		return llm.KindOverloaded, true
@@ -63,12 +64,13 @@ func kindOfWord(word string) (llm.ErrorKind, bool) {
 	return "", false
 }
 
-// kindOfSentence classifies messages of Anthropic whose status and type are misleading. The sentences are compared from their beginning.
+// kindOfSentence classifies messages of Anthropic and OpenAI whose status and type are misleading. The sentences are compared from their beginning.
 func kindOfSentence(sentence string) (llm.ErrorKind, bool) {
 	switch {
 	case strings.HasPrefix(sentence, "Your credit balance is too low to access the Anthropic API"):
 		return llm.KindAuth, true
-	case strings.HasPrefix(sentence, "Output blocked by content filtering policy"):
+	case strings.HasPrefix(sentence, "Output blocked by content filtering policy"),
+		strings.HasPrefix(sentence, "Invalid prompt: your prompt was flagged as potentially violating"):
 		return llm.KindContentFilter, true
 	}
 	return "", false
@@ -101,7 +103,9 @@ func kindOfType(word string) (llm.ErrorKind, bool) {
 	switch strings.ToLower(word) {
 	case "server_error", "internal_error", "internal_server_error", "internalservererror", "service_unavailable", "api_error":
 		return llm.KindOverloaded, true
-	case "invalid_request_error", "badrequesterror", "invalid_argument", "request_too_large":
+	case "invalid_request_error", "badrequesterror", "invalid_argument", "request_too_large",
+		"invalid_prompt", "invalid_image", "invalid_image_format", "invalid_base64_image", "invalid_image_url", "image_too_large", "image_too_small",
+		"image_parse_error", "image_file_too_large", "unsupported_image_media_type", "empty_image_file":
 		return llm.KindInvalid, true
 	case "timeout", "timeout_error", "request_timeout":
 		return llm.KindTimeout, true

@@ -1,0 +1,303 @@
+package responses
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	sdk "github.com/openai/openai-go/v3/responses"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/providerhttp"
+)
+
+// answer reads one answer and emits it piece by piece.
+type answer struct {
+	origin  string                           // of the reasoning in it
+	emit    func(llm.Delta) bool             // false = no more
+	refusal func(reported []byte) *llm.Error // makes the error that the answer reports
+
+	items map[int64]*item // by their places in the output
+	calls int             // so far
+	ids   map[string]bool // of the calls
+	last  *llm.Delta      // what is known only at the end; nil = the answer goes on
+}
+
+// item is an item of the output on its way.
+type item struct {
+	call     *int // the number of a tool call; nil = it is none, or has not begun
+	streamed bool // its content came in pieces
+	done     bool
+}
+
+// read reads the answer to its end, streamed or not.
+func (a *answer) read(body io.Reader) error {
+	a.items, a.ids = map[int64]*item{}, map[string]bool{}
+	err := providerhttp.Reader{Whole: a.readWhole, Stream: a.readStream, Page: func() error {
+		return a.refusal([]byte(providerhttp.WebPage))
+	}}.Read(body)
+	if err != nil {
+		return err
+	}
+	return a.emitDelta(*a.last)
+}
+
+// readStream reads server-sent events up to the one that ends the answer, without which it
+// was cut off.
+func (a *answer) readStream(events *providerhttp.Events) error {
+	for a.last == nil {
+		e, err := events.Next()
+		if errors.Is(err, io.EOF) {
+			return providerhttp.ErrTruncated
+		}
+		if err != nil {
+			return err
+		}
+		if e.Name == "error" {
+			return a.refusal(e.Data)
+		}
+		if err := a.handleEvent(e.Data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// handleEvent handles one event. Other data is a keep-alive.
+func (a *answer) handleEvent(data []byte) error {
+	data = bytes.TrimSpace(data)
+	if len(data) == 0 || data[0] != '{' {
+		return nil
+	}
+	var e sdk.ResponseStreamEventUnion
+	if !json.Valid(data) || json.Unmarshal(data, &e) != nil {
+		return fmt.Errorf("%w in the middle of an event", providerhttp.ErrTruncated)
+	}
+	switch e.Type {
+	case "error":
+		return a.refusal(data)
+	case "response.output_item.added":
+		return a.beginItem(e.OutputIndex, e.Item)
+	case "response.output_text.delta", "response.refusal.delta":
+		a.itemAt(e.OutputIndex).streamed = true
+		return a.emitDelta(llm.Delta{Text: e.Delta})
+	case "response.reasoning_summary_part.added":
+		if e.SummaryIndex > 0 {
+			return a.emitDelta(llm.Delta{Reasoning: summarySeparator})
+		}
+	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
+		a.itemAt(e.OutputIndex).streamed = true
+		return a.emitDelta(llm.Delta{Reasoning: e.Delta})
+	case "response.function_call_arguments.delta":
+		return a.addArguments(e.OutputIndex, e.Delta)
+	case "response.output_item.done":
+		return a.endItem(e.OutputIndex, e.Item)
+	case "response.completed", "response.incomplete", "response.failed":
+		return a.end(e.Response)
+	}
+	return a.otherEvent(e.Type, data)
+}
+
+// otherEvent handles an event without a type, with which some servers report an error.
+func (a *answer) otherEvent(kind string, data []byte) error {
+	var reported struct {
+		Error json.RawMessage `json:"error"`
+	}
+	if kind == "" && json.Unmarshal(data, &reported) == nil && providerhttp.Present(reported.Error) {
+		return a.refusal(data)
+	}
+	return nil
+}
+
+// itemAt returns the item at the place in the output.
+func (a *answer) itemAt(index int64) *item {
+	i := a.items[index]
+	if i == nil {
+		i = &item{}
+		a.items[index] = i
+	}
+	return i
+}
+
+// beginItem begins an item. Only tool calls say anything then.
+func (a *answer) beginItem(index int64, came sdk.ResponseOutputItemUnion) error {
+	i := a.itemAt(index)
+	if came.Type != "function_call" || i.call != nil {
+		return nil
+	}
+	number := a.calls
+	a.calls++
+	i.call = &number
+	return a.emitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: number, ID: a.uniqueCallID(came.CallID), Name: came.Name}})
+}
+
+// uniqueCallID returns the id of a call: the provider's, or one of ours where that is missing
+// or another call's, so that its result can name it.
+func (a *answer) uniqueCallID(given string) string {
+	if given == "" || a.ids[given] {
+		given = llm.NewCallID()
+	}
+	a.ids[given] = true
+	return given
+}
+
+// addArguments adds a piece to the arguments of a call; one whose beginning did not come is
+// read when it is done.
+func (a *answer) addArguments(index int64, piece string) error {
+	i := a.itemAt(index)
+	if i.call == nil || i.done || piece == "" {
+		return nil
+	}
+	i.streamed = true
+	return a.emitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: *i.call, Arguments: piece}})
+}
+
+// endItem emits what of an item did not come in pieces.
+func (a *answer) endItem(index int64, came sdk.ResponseOutputItemUnion) error {
+	i := a.itemAt(index)
+	if i.done {
+		return nil
+	}
+	i.done = true
+	switch came.Type {
+	case "message":
+		if !i.streamed {
+			return a.emitDelta(llm.Delta{Text: contentText(came)})
+		}
+	case "function_call":
+		if err := a.beginItem(index, came); err != nil {
+			return err
+		}
+		if arguments := came.Arguments.OfString; !i.streamed && arguments != "" {
+			return a.emitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: *i.call, Arguments: arguments}})
+		}
+	case "reasoning":
+		return a.endReasoning(i, came)
+	}
+	return nil
+}
+
+// contentText returns the text of a message, or of reasoning that is not encrypted.
+func contentText(came sdk.ResponseOutputItemUnion) string {
+	var b strings.Builder
+	for _, c := range came.Content {
+		b.WriteString(c.Text + c.Refusal)
+	}
+	return b.String()
+}
+
+// summarySeparator is between the texts of a summary where they are shown as one.
+const summarySeparator = "\n\n"
+
+// endReasoning emits an item of reasoning. One that was cut off, or is not encrypted, cannot
+// go back and is only shown.
+func (a *answer) endReasoning(i *item, came sdk.ResponseOutputItemUnion) error {
+	texts := make([]string, 0, len(came.Summary))
+	for _, s := range came.Summary {
+		texts = append(texts, s.Text)
+	}
+	text := strings.Join(texts, summarySeparator)
+	if text == "" {
+		text = contentText(came)
+	}
+	if !i.streamed {
+		if err := a.emitDelta(llm.Delta{Reasoning: text}); err != nil {
+			return err
+		}
+	}
+	parts := []core.Part{{Type: "reasoning", Text: text}}
+	switch {
+	case came.EncryptedContent != "" && came.Status != "incomplete":
+		parts = reasoningParts(came, a.origin)
+	case text == "":
+		return nil
+	}
+	for _, p := range parts {
+		if err := a.emitDelta(llm.Delta{Part: &p}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// emitDelta yields a delta that is not empty.
+func (a *answer) emitDelta(d llm.Delta) error {
+	if d == (llm.Delta{}) || a.emit(d) {
+		return nil
+	}
+	return providerhttp.ErrLeft
+}
+
+// readWhole reads the answer of a server that did not stream.
+func (a *answer) readWhole(text []byte) error {
+	var r sdk.Response
+	if !json.Valid(text) || json.Unmarshal(text, &r) != nil || r.Object != "response" {
+		return a.refusal(text)
+	}
+	if err := a.end(r); err != nil {
+		return err
+	}
+	if a.last == nil {
+		return providerhttp.ErrTruncated
+	}
+	return nil
+}
+
+// end ends the answer, with the items that did not come before.
+func (a *answer) end(r sdk.Response) error {
+	if r.Status == sdk.ResponseStatusFailed || providerhttp.Present(json.RawMessage(r.Error.RawJSON())) {
+		return a.refusal([]byte(`{"error":` + errorOf(r) + `}`))
+	}
+	for i, came := range r.Output {
+		if err := a.endItem(int64(i), came); err != nil {
+			return err
+		}
+	}
+	if r.Status != sdk.ResponseStatusCompleted && r.Status != sdk.ResponseStatusIncomplete {
+		return nil
+	}
+	a.last = &llm.Delta{Usage: toUsage(r.Usage), Finish: finishReason(r, a.calls > 0), Model: r.Model}
+	return nil
+}
+
+// errorOf returns the error of a response as JSON.
+func errorOf(r sdk.Response) string {
+	if raw := r.Error.RawJSON(); providerhttp.Present(json.RawMessage(raw)) {
+		return raw
+	}
+	return `{"message":"the provider stopped with an error","type":"server_error"}`
+}
+
+// toUsage returns the usage; nil if it is empty.
+func toUsage(u sdk.ResponseUsage) *core.Usage {
+	if u.InputTokens <= 0 && u.OutputTokens <= 0 {
+		return nil
+	}
+	return &core.Usage{
+		InputTokens:      int(max(u.InputTokens, 0)),
+		OutputTokens:     int(max(u.OutputTokens, 0)),
+		ReasoningTokens:  int(max(u.OutputTokensDetails.ReasoningTokens, 0)),
+		CacheReadTokens:  int(max(u.InputTokensDetails.CachedTokens, 0)),
+		CacheWriteTokens: int(max(u.InputTokensDetails.CacheWriteTokens, 0)),
+	}
+}
+
+// finishReason returns why the answer ended, in the words of core.
+func finishReason(r sdk.Response, called bool) core.FinishReason {
+	switch reason := r.IncompleteDetails.Reason; {
+	case reason == "max_output_tokens":
+		return core.FinishLength
+	case reason != "": // content_filter, too
+		return core.FinishReason(reason)
+	case r.Status == sdk.ResponseStatusIncomplete:
+		return core.FinishLength
+	case called:
+		return core.FinishToolCalls
+	default:
+		return core.FinishStop
+	}
+}

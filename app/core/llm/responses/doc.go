@@ -1,0 +1,33 @@
+// Package responses calls models over OpenAI's Responses API. It is the only importer of
+// OpenAI's SDK, of which it uses the types alone: the SDK's client would read keys, addresses
+// and headers of the environment and repeat calls.
+//
+// A Model builds the body, sends it through providerhttp, reads the stream and yields each
+// delta. It starts no goroutine; a loop over Stream that ends has ended its request.
+//
+// # What a request becomes
+//
+//   - Nothing is stored at the provider (store is false): every request has the whole
+//     conversation, as items in their order. The system blocks are the instructions, joined by
+//     an empty line.
+//   - An item depends on its message alone, so that a conversation that grows at its end keeps
+//     its prefix, byte for byte. Messages are never joined.
+//   - A tool says whether it is strict: where it does not, the API makes optional arguments
+//     required ones.
+//   - Info.Lacks has the parameters that the API does not have (stop, seed) and those that the
+//     model does not take. The output limit is 16 tokens at least.
+//
+// # Reasoning
+//
+// Items of reasoning come encrypted and go back unchanged, in their place between texts and
+// tool calls. Each is one core.Part for each text of its summary, and at least one; all have
+// the item's id as Name, and the last has the encrypted content as Signature. Items go back
+// only to the model that made them. Those without encrypted content cannot go back: the API
+// has not stored them. Reasoning that the API cannot decrypt, such as that of another account, is left out
+// in a second request.
+//
+// # Known limits
+//
+// Summaries of reasoning are not requested: the API refuses that to organizations that are not
+// verified. The ids and phases of messages, and those of calls, are not kept.
+package responses

@@ -1,0 +1,142 @@
+package responses_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/responses"
+)
+
+const (
+	thought1 = `{"id":"rs_1","summary":[],"encrypted_content":"blob-1","type":"reasoning"}`
+	said1    = `{"content":[{"annotations":[],"text":"Grüße. ","type":"output_text"}],"role":"assistant","type":"message"}`
+	thought2 = `{"id":"rs_2","summary":[{"text":"one","type":"summary_text"},{"text":"two","type":"summary_text"}],"encrypted_content":"blob-2","type":"reasoning"}`
+	call1    = `{"arguments":"{\"x\": 1.0}","call_id":"a","name":"f","type":"function_call"}`
+	thought3 = `{"id":"rs_3","summary":[],"encrypted_content":"blob-3","type":"reasoning"}`
+	call2    = `{"arguments":"{}","call_id":"b","name":"g","type":"function_call"}`
+	said2    = `{"content":[{"annotations":[],"text":"Done.","type":"output_text"}],"role":"assistant","type":"message"}`
+)
+
+// asMessage returns the answer as the message that it becomes.
+func asMessage(res llm.Response) llm.Message {
+	return llm.Message{Role: core.RoleAssistant, Content: res.Text, Parts: res.Parts, ToolCalls: res.ToolCalls}
+}
+
+// Items of reasoning go back as they came, in their places.
+func TestReasoningGoesBackInItsPlace(t *testing.T) {
+	t.Parallel()
+	for name, items := range map[string][]string{
+		"before a text":              {thought1, said1},
+		"before a call":              {thought2, call1},
+		"between texts and calls":    {thought1, said1, thought2, call1, thought3, call2},
+		"between texts":              {said1, thought1, said2},
+		"two beside each other":      {thought1, thought2, said1},
+		"after the calls":            {call1, call2, thought3, said1},
+		"with nothing but a summary": {thought2, said2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var events []string
+			for i, item := range items {
+				events = append(events, done(i, item))
+			}
+			s := serve(t, stream(append(events, completed)...), fine)
+			m := open(t, s, responses.Options{})
+			res, err := collect(t, m, ask("hi"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req := ask("hi")
+			req.Messages = append(req.Messages, asMessage(res))
+			if _, err := collect(t, m, req); err != nil {
+				t.Fatal(err)
+			}
+			if got := s.requests[1].raw; !strings.Contains(got, `"role":"user"},`+strings.Join(items, ",")+"]") {
+				t.Errorf("got %s\nwant the items %s", got, strings.Join(items, ","))
+			}
+		})
+	}
+}
+
+// Summaries are shown as they arrive, and kept text by text.
+func TestReasoningIsShown(t *testing.T) {
+	t.Parallel()
+	const part, delta = `{"type":"response.reasoning_summary_part.added","output_index":0,"summary_index":%d}`,
+		`{"type":"response.reasoning_summary_text.delta","output_index":0,"delta":%q}`
+	s := serve(t, stream(fmt.Sprintf(part, 0), fmt.Sprintf(delta, "on"), fmt.Sprintf(delta, "e"), fmt.Sprintf(part, 1), fmt.Sprintf(delta, "two"),
+		done(0, thought2), completed))
+	res, err := collect(t, open(t, s, responses.Options{}), ask("hi"))
+	if err != nil || res.Reasoning != "one\n\ntwo" {
+		t.Errorf("got %q, %v", res.Reasoning, err)
+	}
+	want := []core.Part{
+		{Type: "reasoning", Name: "rs_2", Text: "one", Origin: "openai/gpt-6"},
+		{Type: "reasoning", Name: "rs_2", Text: "two", Origin: "openai/gpt-6", Signature: "blob-2"},
+	}
+	if diff := cmp.Diff(want, res.Parts); diff != "" {
+		t.Errorf("parts (-want +got):\n%s", diff)
+	}
+}
+
+// Reasoning that cannot go back is only shown.
+func TestReasoningThatStays(t *testing.T) {
+	t.Parallel()
+	for name, item := range map[string]string{
+		"not encrypted": `{"id":"rs_1","type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"hm"}]}`,
+		"cut off":       `{"id":"rs_1","type":"reasoning","status":"incomplete","encrypted_content":"half","summary":[{"type":"summary_text","text":"hm"}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, stream(done(0, item), done(1, said1), completed), fine)
+			m := open(t, s, responses.Options{})
+			res, err := collect(t, m, ask("hi"))
+			if err != nil || res.Reasoning != "hm" || len(res.Parts) != 1 || res.Parts[0].Text != "hm" {
+				t.Errorf("got %+v, %v", res, err)
+			}
+			if _, err := collect(t, m, llm.Request{Messages: []llm.Message{asMessage(res)}}); err != nil || strings.Contains(s.requests[1].raw, "rs_1") {
+				t.Errorf("got %v, %s, want no reasoning", err, s.requests[1].raw)
+			}
+		})
+	}
+}
+
+// Reasoning goes back to the model that made it, and to no other.
+func TestReasoningOfAnotherModel(t *testing.T) {
+	t.Parallel()
+	req := ask("hi")
+	for _, origin := range []string{"openai/gpt-5", "anthropic/claude-opus-5-5", ""} {
+		req.Messages = append(req.Messages, llm.Message{Role: core.RoleAssistant, Content: "x", Parts: []core.Part{
+			{Type: "reasoning", Text: "foreign", Name: "rs_foreign", Signature: "foreign", Origin: origin},
+		}})
+	}
+	if got := sent(t, responses.Options{}, req).raw; strings.Contains(got, "foreign") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// A conversation whose reasoning the provider cannot decrypt any more goes on without it.
+func TestReasoningThatCannotBeDecrypted(t *testing.T) {
+	t.Parallel()
+	const refusal = `{"error":{"message":"The encrypted content for item rs_1 could not be verified.","type":"invalid_request_error","param":null,"code":"invalid_encrypted_content"}}`
+	req := ask("hi")
+	req.Messages = append(req.Messages, llm.Message{Role: core.RoleAssistant, Content: "x", Parts: []core.Part{
+		{Type: "reasoning", Name: "rs_1", Signature: "blob-1", Origin: "openai/gpt-6"},
+	}})
+	s := serve(t, refuse(400, refusal), fine)
+	res, err := collect(t, open(t, s, responses.Options{}), req)
+	if err != nil || res.Text != "ok" || len(s.requests) != 2 {
+		t.Fatalf("got %q, %v after %d requests", res.Text, err, len(s.requests))
+	}
+	if !strings.Contains(s.requests[0].raw, "blob-1") || strings.Contains(s.requests[1].raw, "rs_1") {
+		t.Errorf("got %s\nthen %s, want the reasoning once", s.requests[0].raw, s.requests[1].raw)
+	}
+	s = serve(t, refuse(400, refusal))
+	if _, err := collect(t, open(t, s, responses.Options{}), ask("hi")); !llm.IsKind(err, llm.KindInvalid) || len(s.requests) != 1 {
+		t.Errorf("without reasoning: got %v after %d requests, want one", err, len(s.requests))
+	}
+}

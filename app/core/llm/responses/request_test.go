@@ -1,0 +1,145 @@
+package responses_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/responses"
+)
+
+func TestParameters(t *testing.T) {
+	t.Parallel()
+	schema := json.RawMessage(`{"type":"object","properties":{"b":{},"a":{}}}`)
+	full := llm.Request{
+		MaxOutputTokens: 5, Temperature: new(0.5), ReasoningEffort: "low", Stop: []string{"x"}, Seed: new(1),
+		ResponseFormat: &core.ResponseFormat{Type: core.FormatJSONSchema, Schema: schema, Strict: new(true)},
+	}
+	for name, c := range map[string]struct {
+		model string
+		req   llm.Request
+		want  string
+	}{
+		"none":            {"gpt-6", llm.Request{}, `{"include":["reasoning.encrypted_content"],"model":"gpt-6","store":false,"stream":true}`},
+		"without thought": {"gpt-4o", llm.Request{TopP: new(0.1)}, `{"model":"gpt-4o","store":false,"stream":true,"top_p":0.1}`},
+		"all": {"o4-mini", full, `{"include":["reasoning.encrypted_content"],"max_output_tokens":16,"model":"o4-mini","reasoning":{"effort":"low"},"store":false,"stream":true,` +
+			`"text":{"format":{"name":"answer","schema":{"properties":{"a":{},"b":{}},"type":"object"},"strict":true,"type":"json_schema"}}}`},
+		"JSON": {"gpt-4o", llm.Request{ResponseFormat: &core.ResponseFormat{Type: core.FormatJSONObject}, Temperature: new(0.0)},
+			`{"model":"gpt-4o","store":false,"stream":true,"temperature":0,"text":{"format":{"type":"json_object"}}}`},
+		"choices need tools": {"gpt-4o", llm.Request{ToolChoice: core.ToolChoiceRequired, ParallelToolCalls: new(false)}, `{"model":"gpt-4o","store":false,"stream":true}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.req.Messages = ask("hi").Messages
+			got := sent(t, responses.Options{Model: c.model}, c.req)
+			if name == "all" && !strings.Contains(got.raw, string(schema)) {
+				t.Errorf("got %s, want the schema's keys in their order", got.raw)
+			}
+			delete(got.body, "input")
+			if diff := cmp.Diff(c.want, toJSON(t, got.body)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLackedParameters(t *testing.T) {
+	t.Parallel()
+	for model, want := range map[string][]llm.Parameter{
+		"gpt-4o":  {llm.ReasoningEffort, llm.Stop, llm.Seed},
+		"gpt-5.4": {llm.Temperature, llm.TopP, llm.Stop, llm.Seed},
+		"local":   {llm.Stop, llm.Seed},
+	} {
+		m, err := responses.New(responses.Options{Model: model})
+		if err != nil || !slices.Equal(m.Info().Lacks, want) {
+			t.Errorf("%s: got %v, %v, want %v", model, m.Info().Lacks, err, want)
+		}
+	}
+}
+
+// Images and PDFs go with the user's message as data.
+func TestMedia(t *testing.T) {
+	t.Parallel()
+	req := llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "Look.", Media: []llm.Media{
+		{Part: core.Part{Type: core.PartImage, MediaType: "image/png"}, Data: []byte("image")},
+		{Part: core.Part{Type: core.PartFile, Name: "a.pdf"}, Data: []byte("pages")},
+	}}}}
+	want := `[{"content":[{"text":"Look.","type":"input_text"},{"detail":"auto","image_url":"data:image/png;base64,aW1hZ2U=","type":"input_image"},` +
+		`{"file_data":"data:application/pdf;base64,cGFnZXM=","filename":"a.pdf","type":"input_file"}],"role":"user"}]`
+	if got := toJSON(t, sent(t, responses.Options{}, req).body["input"]); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// Ids that are too long are replaced, the same in a call and its result.
+func TestLongCallIDs(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 65)
+	got := sent(t, responses.Options{}, llm.Request{Messages: []llm.Message{
+		{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: long, Name: "f"}, {ID: long[1:], Name: "f"}}},
+		{Role: core.RoleTool, ToolCallID: long, Content: "1"}, {Role: core.RoleTool, ToolCallID: long[1:], Content: "2"},
+	}})
+	if id := llm.HashID(long, 40); strings.Count(got.raw, id) != 2 || strings.Count(got.raw, `"`+long[1:]+`"`) != 2 || strings.Contains(got.raw, long) {
+		t.Errorf("got %s", got.raw)
+	}
+}
+
+func TestUnknownRole(t *testing.T) {
+	t.Parallel()
+	s := serve(t, fine)
+	_, err := collect(t, open(t, s, responses.Options{}), llm.Request{Messages: []llm.Message{{Role: "robot"}}})
+	if !llm.IsKind(err, llm.KindInvalid) || len(s.requests) != 0 {
+		t.Errorf("got %v after %d requests", err, len(s.requests))
+	}
+}
+
+func TestOptionsThatCannotWork(t *testing.T) {
+	t.Parallel()
+	for says, options := range map[string]responses.Options{
+		"no model name":                {},
+		"not an http or https address": {Model: "m", BaseURL: "localhost:8000/v1"},
+	} {
+		if _, err := responses.New(options); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("got %v, want %q", err, says)
+		}
+	}
+}
+
+func TestInfo(t *testing.T) {
+	t.Parallel()
+	options := responses.Options{Model: "m", APIKey: key, BaseURL: "http://u:" + key + "@provider.test/v1/"}
+	m, err := responses.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Info(); got.Name != "m" || got.Provider != "openai" {
+		t.Errorf("got %+v", got)
+	}
+	if got, want := fmt.Sprintf("%+v", options), "{openai model m at http://provider.test/v1/}"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Nothing of the environment is sent but what the options say.
+func TestEnvironmentIsIgnored(t *testing.T) {
+	for name, value := range map[string]string{
+		"OPENAI_API_KEY": key, "OPENAI_ORG_ID": "org", "OPENAI_PROJECT_ID": "project", "OPENAI_BASE_URL": "http://elsewhere.test", "OPENAI_CUSTOM_HEADERS": "X-Other: 1",
+	} {
+		t.Setenv(name, value)
+	}
+	got := sent(t, responses.Options{}, ask("hi"))
+	var names []string
+	for name := range got.header {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if want := "Accept Accept-Encoding Content-Length Content-Type User-Agent"; strings.Join(names, " ") != want || got.path != "/v1/responses" {
+		t.Errorf("got %s with %v, want %s", got.path, names, want)
+	}
+}
