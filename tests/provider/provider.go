@@ -1,6 +1,7 @@
 // Package provider is a language model for tests behind real HTTP: it speaks the
-// dialects of OpenAI and of Anthropic, counts with a tokenizer that is not Bobbin's,
-// refuses what does not fit its window, and caches prompts, as real providers do.
+// dialects of OpenAI (chat completions, responses) and of Anthropic, counts with a
+// tokenizer that is not Bobbin's, refuses what does not fit its window, and caches
+// prompts, as real providers do.
 //
 // What it answers follows from the request alone: "answer to: " and the latest
 // user message, or only that if the request has a response format. A user message with
@@ -47,6 +48,9 @@ type Options struct {
 	Calls func(r Received) []Call
 	// Say returns what an answer says. nil = the question.
 	Say func(question string) string
+	// Reasoning is how many bytes the encrypted reasoning before each answer has, over the
+	// Responses API. As there, it is not counted when it comes back. 0 = none.
+	Reasoning int
 	// Record keeps the prompts for Prompts, Images and Received.
 	Record bool
 	// At is asked at each point of a request, which goes on when it returns. nil =
@@ -113,6 +117,9 @@ func New(opts Options) (*Server, error) {
 		s.strict, messages = &verifier{Strict: *opts.Strict}, s.serveMessages
 	}
 	mux.HandleFunc("POST /v1/messages", messages)
+	mux.HandleFunc("POST /v1/responses", func(w http.ResponseWriter, r *http.Request) {
+		s.serve(w, r, responsesAPI{reasoning: opts.Reasoning})
+	})
 	s.http = httptest.NewServer(mux)
 	s.URL = s.http.URL + "/v1"
 	return s, nil

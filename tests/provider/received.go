@@ -12,7 +12,8 @@ type Received struct {
 	Messages   []Message
 	Tools      []Tool
 	RawTools   json.RawMessage
-	ToolChoice string // "none", "auto" …; empty = not said
+	Reasoning  []string // that came back, encrypted (responses)
+	ToolChoice string   // "none", "auto" …; empty = not said
 	MaxOutput  int
 	Format     json.RawMessage // of the answer, as OpenAI's clients ask for it; empty = a text
 

@@ -42,7 +42,7 @@ type ResponsesError struct{ Message, Param, Code string }
 
 func (e *ResponsesError) Error() string { return e.Message }
 
-type responsesRequest struct {
+type strictResponsesRequest struct {
 	Model        string          `json:"model"`
 	Input        items           `json:"input"`
 	Instructions json.RawMessage `json:"instructions"`
@@ -78,7 +78,7 @@ type item struct {
 // CheckResponses checks the history of a request of the Responses API. The error is a
 // *ResponsesError for what OpenAI refuses.
 func (s Strict) CheckResponses(body []byte) (*Responses, error) {
-	var req responsesRequest
+	var req strictResponsesRequest
 	if err := json.Unmarshal(body, &req); err != nil {
 		return nil, &ResponsesError{Message: err.Error(), Code: "invalid_json"}
 	}
@@ -93,7 +93,7 @@ func (s Strict) CheckResponses(body []byte) (*Responses, error) {
 }
 
 // responsesConfig returns a digest of what precedes the items.
-func (s Strict) responsesConfig(req responsesRequest) string {
+func (s Strict) responsesConfig(req strictResponsesRequest) string {
 	parts := []string{string(req.Tools), string(req.Text.Format), string(req.Reasoning.Effort)}
 	if !appendsInstructions(req.Model) {
 		parts = append(parts, string(req.Instructions))
