@@ -223,8 +223,8 @@ func TestFallbackStopsWhenItCannotBeBooked(t *testing.T) {
 func TestReasoningGoesBackWithToolResults(t *testing.T) {
 	t.Parallel()
 	parts := []core.Part{
-		{Type: "reasoning", Text: "I must look.", Signature: strings.Repeat("s", 1_600), Origin: "anthropic/claude-x"},
-		{Type: "reasoning", Name: "redacted", Signature: "hidden", Origin: "anthropic/claude-x"},
+		{Type: "reasoning", Text: "I must look.", Signature: strings.Repeat("s", 1_600), Origin: "anthropic/claude-x", Tokens: 300},
+		{Type: "reasoning", Name: "redacted", Signature: "hidden", Origin: "anthropic/claude-x", Tokens: 1},
 	}
 	look := []core.ToolCall{{ID: "a", Name: "look", Arguments: `{ "x": 1.0 }`}}
 	w := newWorld(t, 8192, llm.Step{Reasoning: "I must look.", Parts: parts, Text: []string{"Wait."}, ToolCalls: look}, "done").with(says("look", "seen"))

@@ -246,7 +246,7 @@ func (n *LLM) recordCall(s AgentState, sent contextwindow.PromptSize, res llm.Re
 		m.Usage = *res.Usage
 		n.Calibrator.Fitted(info.Name, res.Usage.InputTokens+res.Usage.OutputTokens)
 		if sent.Comparable() {
-			n.Calibrator.Observe(info.Name, s.Session.ID, sent.Total(), res.Usage.InputTokens)
+			n.Calibrator.Observe(info.Name, s.Session.ID, sent.Counted(), res.Usage.InputTokens)
 		}
 	}
 	return m
@@ -287,7 +287,7 @@ func (n *LLM) dropThoughts(ctx context.Context, s AgentState, c call) (AgentStat
 func (n *LLM) boundParts(c call) []core.Part {
 	parts := slices.Clone(c.response.Parts)
 	for i := range parts {
-		if p := &parts[i]; p.Signature != "" {
+		if p := &parts[i]; p.Origin != "" {
 			p.Tokens = tokens.Thought(n.Counter.Text, *p)
 			if c.response.Dropped == nil {
 				p.Prefix = c.prefix

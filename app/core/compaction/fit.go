@@ -112,7 +112,8 @@ func (k *Compactor) promptParts(t Turn, pinned []core.Message) contextwindow.Par
 	parts := contextwindow.Parts{
 		SummaryRole:  t.Profile.Policy.SummaryRole,
 		SystemPrompt: t.Profile.SystemPrompt, Instructions: t.Profile.Instructions, ToolUsage: t.Profile.ToolUsage, Messages: t.allMessages(pinned),
-		Rendered: t.Rendered, Tools: k.Counter.Tools(t.Profile.Tools), ToolSpecs: t.Profile.Tools, Model: k.modelOf(t),
+		Rendered: t.Rendered, Tools: k.Counter.Tools(t.Profile.Tools), ToolSpecs: t.Profile.Tools,
+		Format: t.Profile.Agent.ResponseFormat, Effort: t.Profile.Agent.ReasoningEffort, Model: k.modelOf(t),
 		ReadsResults: slices.Contains(t.Profile.Agent.Tools, core.ToolReadResult),
 		Summarized:   t.Session.SummarizedCount, Searches: slices.Contains(t.Profile.Agent.Tools, core.ToolSearchHistory),
 	}

@@ -26,10 +26,12 @@ type Parts struct {
 	Loops        map[core.SummaryID]string // the notes that a decision names
 	ReadsResults bool                      // the agent can read on in tool results of which the prompt has an excerpt
 	Tools        int                       // cl100k_base tokens of the tool definitions
-	ToolSpecs    []llm.ToolSpec            // part of what thoughts are bound to
-	Model        llm.Info                  // says which images and files it accepts
-	Blobs        map[core.BlobID][]byte    // contents that Attached names; a missing one is described
-	Documents    map[core.BlobID][]byte    // texts that Attached names; a missing one is described
+	ToolSpecs    []llm.ToolSpec            // thoughts are bound to them, to the format of the answer and to the effort
+	Format       *core.ResponseFormat
+	Effort       string
+	Model        llm.Info               // says which images and files it accepts
+	Blobs        map[core.BlobID][]byte // contents that Attached names; a missing one is described
+	Documents    map[core.BlobID][]byte // texts that Attached names; a missing one is described
 }
 
 // Prompt is what is sent, message by message with its origin.

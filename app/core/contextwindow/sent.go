@@ -23,6 +23,7 @@ type PromptSize struct {
 	Recalled int
 	Run      int
 	Media    int  // of Tail and Run: images, and files that are sent as they are
+	Hidden   int  // of Tail and Run: reasoning that the provider's usage leaves out
 	Rough    bool // see AsText
 	Thoughts ThoughtCount
 }
@@ -31,6 +32,9 @@ type PromptSize struct {
 func (s PromptSize) Total() int {
 	return s.System + s.Tools + s.Summary + s.Pinned + s.Tail + s.Recalled + s.Run
 }
+
+// Counted returns the size of what the provider counts in its usage.
+func (s PromptSize) Counted() int { return s.Total() - s.Hidden }
 
 // maxMediaShare is the max part of images and files in a prompt whose count calibrates ours:
 // providers price them differently, and an estimate that is off by half then stays within the

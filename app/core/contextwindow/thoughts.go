@@ -108,7 +108,7 @@ func (p *assembly) bindThoughts() {
 	if model.ThoughtOrigin == "" {
 		return
 	}
-	prefix := llm.NewPrefix(model, p.System, p.parts.ToolSpecs)
+	prefix := llm.NewPrefix(model, p.System, p.parts.ToolSpecs, p.parts.Format, p.parts.Effort)
 	for i := range p.Messages {
 		m := &p.Messages[i]
 		if slices.ContainsFunc(m.Parts, isSigned) {
@@ -119,7 +119,7 @@ func (p *assembly) bindThoughts() {
 	p.Prefix = prefix.String()
 }
 
-// isSigned reports whether the part is a thought that some provider takes back.
+// isSigned reports whether the part is a thought that some provider takes back, or a piece of one.
 func isSigned(p core.Part) bool { return p.Type == core.PartReasoning && p.Origin != "" }
 
 // keptThoughts returns the parts of the message without the thoughts that are not sent behind
@@ -136,27 +136,27 @@ func (p *assembly) keptThoughts(m PromptMessage, prefix string) (kept []core.Par
 // countThought reports whether the thought is sent, and counts it.
 func (p *assembly) countThought(m PromptMessage, part core.Part, prefix string) bool {
 	thoughts, model := &p.Sent.Thoughts, p.parts.Model
+	outcome, isSent := &thoughts.Kept, false
 	switch {
 	case part.Origin != model.ThoughtOrigin:
-		thoughts.OtherModel++
-		return false
+		outcome = &thoughts.OtherModel
 	case !model.Prefix.Binds(): // as the provider wants them: with tool calls, whatever precedes them
-		if len(m.ToolCalls) > 0 {
-			thoughts.Kept++
+		if isSent = len(m.ToolCalls) > 0; !isSent {
+			return false
 		}
-		return len(m.ToolCalls) > 0
 	case m.Bare:
-		thoughts.Compacted++
-		return false
-	case part.Prefix == "" || part.Signature == "":
-		thoughts.Unbound++
-		return false
+		outcome = &thoughts.Compacted
+	case part.Prefix == "":
+		outcome = &thoughts.Unbound
 	case part.Prefix != prefix:
-		thoughts.Changed++
-		return false
+		outcome = &thoughts.Changed
+	default:
+		isSent = true
 	}
-	thoughts.Kept++
-	return true
+	if part.Signature != "" { // else it is a piece of the thought behind it
+		*outcome++
+	}
+	return isSent
 }
 
 // replaceParts replaces the parts of a message and corrects its size.
@@ -164,7 +164,11 @@ func (p *assembly) replaceParts(i int, kept []core.Part) {
 	m := &p.Messages[i]
 	size := -p.countedThoughts(m.Parts, len(m.ToolCalls) > 0)
 	m.Parts = kept
-	size += p.countedThoughts(kept, len(m.ToolCalls) > 0 || p.parts.Model.Prefix.Binds())
+	sent := p.countedThoughts(kept, true)
+	if p.parts.Model.ReasoningUncounted {
+		p.Sent.Hidden += sent
+	}
+	size += sent
 	m.Tokens += size
 	if i < p.runFrom {
 		p.Sent.Tail += size

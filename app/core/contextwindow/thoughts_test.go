@@ -120,7 +120,6 @@ func TestThoughtsUntilACompaction(t *testing.T) {
 		"another model":    {model: func(i *llm.Info) { i.ThoughtOrigin = "anthropic/n" }, want: cw.ThoughtCount{OtherModel: 2}},
 		"another account":  {model: func(i *llm.Info) { i.Account = "other" }, want: cw.ThoughtCount{Changed: 2}},
 		"imported":         {edit: func(l []core.Message) { l[1].Parts[0].Prefix = "" }, want: cw.ThoughtCount{Unbound: 1, Changed: 1}},
-		"no signature":     {edit: func(l []core.Message) { l[3].Parts[0].Signature = "" }, want: cw.ThoughtCount{Kept: 1, Unbound: 1}},
 		"a free model":     {model: func(i *llm.Info) { i.Prefix = llm.PrefixFree }, want: cw.ThoughtCount{}},
 		"an unknown model": {model: func(i *llm.Info) { i.Prefix = "" }, want: cw.ThoughtCount{}},
 	} {

@@ -49,6 +49,9 @@ type Info struct {
 	// none. The adapter fills it in, and Account.
 	ThoughtOrigin string
 	Account       string // tells accounts at the provider apart, without telling which: a short hash of address and key
+	// ReasoningUncounted: the reasoning that goes back to the provider is not in the usage
+	// that it reports.
+	ReasoningUncounted bool
 }
 
 // WindowSource is where a window comes from.

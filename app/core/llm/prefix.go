@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"bobbin/app/core"
@@ -78,12 +79,22 @@ func isSince(text string, major, minor int) bool {
 	return version[0] > major || version[0] == major && version[1] >= minor
 }
 
+// WithoutThoughts returns the request without the reasoning in its messages.
+func (r Request) WithoutThoughts() Request {
+	r.Messages = slices.Clone(r.Messages)
+	for i, m := range r.Messages {
+		r.Messages[i].Parts = slices.DeleteFunc(slices.Clone(m.Parts), func(p core.Part) bool { return p.Type == core.PartReasoning })
+	}
+	return r
+}
+
 // Prefix is a hash of the beginning of a prompt as one model gets it. Prompts with equal system
 // blocks, tools and messages have equal prefixes; those of two accounts or models differ.
 type Prefix struct{ sum [sha256.Size]byte }
 
-// NewPrefix returns the prefix of a prompt without messages.
-func NewPrefix(info Info, system []string, tools []ToolSpec) Prefix {
+// NewPrefix returns the prefix of a prompt without messages. OpenAI's rules name the answer's
+// format and the effort as parts of it, which both may be empty.
+func NewPrefix(info Info, system []string, tools []ToolSpec, format *core.ResponseFormat, effort string) Prefix {
 	h := fieldHash{}
 	h.addText(info.ThoughtOrigin)
 	h.addText(info.Account)
@@ -92,7 +103,7 @@ func NewPrefix(info Info, system []string, tools []ToolSpec) Prefix {
 			h.addText(block)
 		}
 	}
-	raw, err := json.Marshal(tools)
+	raw, err := json.Marshal([]any{tools, format, effort})
 	if err != nil { // parameters that are not JSON: no provider takes them
 		raw = []byte(err.Error())
 	}
@@ -107,12 +118,13 @@ func (p Prefix) With(m Message) Prefix {
 		h.addText(text)
 	}
 	for _, part := range m.Parts {
-		if part.Type == core.PartReasoning && part.Signature != "" {
+		if part.Type == core.PartReasoning && part.Origin != "" {
 			h.addText("thought")
 			h.addText(part.Name)
 			h.addText(part.Text)
 			h.addText(part.Signature)
 			h = binary.AppendUvarint(h, uint64(part.Offset)) //nolint:gosec // G115: never negative
+			h = binary.AppendUvarint(h, uint64(part.Calls))  //nolint:gosec // G115: never negative
 		}
 	}
 	for _, media := range m.Media {

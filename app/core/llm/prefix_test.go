@@ -43,13 +43,13 @@ func TestPrefixContractByName(t *testing.T) {
 func TestPrefixOfPrompt(t *testing.T) {
 	info := llm.Info{ThoughtOrigin: "anthropic/claude-opus-5-5", Account: "a"}
 	system, tools := []string{"You help."}, []llm.ToolSpec{{Name: "search"}}
-	thought := core.Part{Type: core.PartReasoning, Text: "hm", Signature: "s", Offset: 1}
+	thought := core.Part{Type: core.PartReasoning, Text: "hm", Signature: "s", Origin: "anthropic/claude-opus-5-5", Offset: 1}
 	message := llm.Message{
 		Role: core.RoleAssistant, Content: "text", Parts: []core.Part{thought},
 		ToolCalls: []core.ToolCall{{ID: "1", Name: "search", Arguments: "{}"}},
 	}
 	of := func(info llm.Info, system []string, tools []llm.ToolSpec, messages ...llm.Message) string {
-		p := llm.NewPrefix(info, system, tools)
+		p := llm.NewPrefix(info, system, tools, nil, "")
 		for _, m := range messages {
 			p = p.With(m)
 		}
@@ -80,6 +80,7 @@ func TestPrefixOfPrompt(t *testing.T) {
 		"thought":        of(info, system, tools, changed(func(m *llm.Message) { m.Parts[0].Text = "" })),
 		"signature":      of(info, system, tools, changed(func(m *llm.Message) { m.Parts[0].Signature = "t" })),
 		"place":          of(info, system, tools, changed(func(m *llm.Message) { m.Parts[0].Offset = 0 })),
+		"behind a call":  of(info, system, tools, changed(func(m *llm.Message) { m.Parts[0].Calls = 1 })),
 		"no thought":     of(info, system, tools, changed(func(m *llm.Message) { m.Parts = nil })),
 		"call":           of(info, system, tools, changed(func(m *llm.Message) { m.ToolCalls[0].ID = "2" })),
 		"arguments":      of(info, system, tools, changed(func(m *llm.Message) { m.ToolCalls[0].Arguments = "{ }" })),
@@ -87,6 +88,14 @@ func TestPrefixOfPrompt(t *testing.T) {
 		"text into call": of(info, system, tools, changed(func(m *llm.Message) { m.ToolCallID = "1" })),
 	} {
 		if got == want {
+			t.Errorf("%s: the prefix is the same", name)
+		}
+	}
+	for name, got := range map[string]llm.Prefix{
+		"format": llm.NewPrefix(info, system, tools, &core.ResponseFormat{Type: core.FormatJSONObject}, ""),
+		"effort": llm.NewPrefix(info, system, tools, nil, "high"),
+	} {
+		if got == llm.NewPrefix(info, system, tools, nil, "") {
 			t.Errorf("%s: the prefix is the same", name)
 		}
 	}

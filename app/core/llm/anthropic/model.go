@@ -58,7 +58,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 		if m.refusedThoughts(req, err) {
 			x = &conversation{model: m, yield: yield}
 			if yield(llm.Delta{Dropped: m.refusedAll(req)}, nil) {
-				err = m.run(ctx, x, withoutThoughts(req))
+				err = m.run(ctx, x, req.WithoutThoughts())
 			} else {
 				x.left = true
 			}

@@ -114,15 +114,6 @@ func (m *Model) refusedThoughts(req llm.Request, err error) bool {
 	return m.hasThoughts(req)
 }
 
-// withoutThoughts returns the request without any.
-func withoutThoughts(req llm.Request) llm.Request {
-	req.Messages = slices.Clone(req.Messages)
-	for i, turn := range req.Messages {
-		req.Messages[i].Parts = slices.DeleteFunc(slices.Clone(turn.Parts), func(p core.Part) bool { return p.Type == core.PartReasoning })
-	}
-	return req
-}
-
 func systemBlocks(texts []string) []sdk.TextBlockParam {
 	var out []sdk.TextBlockParam
 	for _, text := range texts {

@@ -260,8 +260,47 @@ func (a *answer) end(r sdk.Response) error {
 	if r.Status != sdk.ResponseStatusCompleted && r.Status != sdk.ResponseStatusIncomplete {
 		return nil
 	}
-	a.last = &llm.Delta{Usage: toUsage(r.Usage), Finish: finishReason(r, a.calls > 0), Model: r.Model}
+	a.last = &llm.Delta{Usage: toUsage(r.Usage), Finish: finishReason(r, a.calls > 0), Model: r.Model, Dropped: readDropped([]byte(r.RawJSON()))}
 	return nil
+}
+
+// readDropped returns the reasoning that a response reports as withheld from the model; nil =
+// none. The SDK does not have the member (3.98).
+func readDropped(response []byte) *llm.DroppedThoughts {
+	var t struct {
+		List []struct {
+			Type   string `json:"type"`
+			Action string `json:"action"`
+			Reason string `json:"reason"`
+		} `json:"input_transformations"`
+	}
+	if json.Unmarshal(response, &t) != nil { // it is a report only
+		return nil
+	}
+	reasons := map[llm.DropReason]int{}
+	for _, change := range t.List {
+		if change.Type == "reasoning" && change.Action == "removed" {
+			reasons[toDropReason(change.Reason)]++
+		}
+	}
+	if len(reasons) == 0 {
+		return nil
+	}
+	return &llm.DroppedThoughts{Contract: llm.PrefixDrops, Reasons: reasons}
+}
+
+// toDropReason returns the API's word for why it withheld reasoning in ours.
+func toDropReason(word string) llm.DropReason {
+	switch word {
+	case "prefix_mismatch":
+		return llm.DropPrefix
+	case "model_mismatch":
+		return llm.DropModel
+	case "organization_mismatch":
+		return llm.DropOrganization
+	default:
+		return llm.DropOther
+	}
 }
 
 // errorOf returns the error of a response as JSON.

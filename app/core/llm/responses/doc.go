@@ -26,6 +26,9 @@
 // has not stored them. Reasoning that the API cannot decrypt, such as that of another account, is left out
 // in a second request.
 //
+// The usage of a call does not have the reasoning that went back
+// (llm.Info.ReasoningUncounted).
+//
 // # Known limits
 //
 // Summaries of reasoning are not requested: the API refuses that to organizations that are not

@@ -47,7 +47,12 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 		}
 		err := m.callProvider(ctx, req, emit)
 		if m.refusedReasoning(req, err) {
-			err = m.callProvider(ctx, withoutReasoning(req), emit)
+			// Blobs are readable for one account and model only: it is not the prompt before them.
+			dropped := &llm.DroppedThoughts{Contract: llm.PrefixDrops, Reasons: map[llm.DropReason]int{llm.DropOther: m.reasoningCount(req)}}
+			if !emit(llm.Delta{Dropped: dropped}) {
+				return
+			}
+			err = m.callProvider(ctx, req.WithoutThoughts(), emit)
 		}
 		if err != nil && !hasLeft {
 			yield(llm.Delta{}, err)

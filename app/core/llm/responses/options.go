@@ -60,6 +60,9 @@ func (o Options) withDefaults() (Options, error) {
 		o.Info.Provider = openai.ProviderOpenAI
 	}
 	o.Info.Lacks = lackedParameters(o.Model)
+	o.Info.ReasoningUncounted = true
+	o.Info.ThoughtOrigin = openai.ProviderOpenAI + "/" + o.Model
+	o.Info.Account = providerhttp.Account(o.BaseURL, o.APIKey)
 	o.Timeouts = o.Timeouts.WithDefaults()
 	return o, nil
 }

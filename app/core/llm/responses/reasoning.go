@@ -2,7 +2,6 @@ package responses
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/openai/openai-go/v3/packages/param"
@@ -10,7 +9,6 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
-	"bobbin/app/core/llm/openai"
 )
 
 // reasoningItem is an item of reasoning and its place in its message.
@@ -22,7 +20,7 @@ type reasoningItem struct {
 }
 
 // reasoningOrigin is whose reasoning this model takes back.
-func (m *Model) reasoningOrigin() string { return openai.ProviderOpenAI + "/" + m.options.Model }
+func (m *Model) reasoningOrigin() string { return m.options.Info.ThoughtOrigin }
 
 // reasoningParts returns an item of reasoning as it is kept: one part for each text of its
 // summary, and at least one.
@@ -69,14 +67,14 @@ func (m *Model) refusedReasoning(req llm.Request, e *llm.Error) bool {
 	if e.Code != "invalid_encrypted_content" && !strings.Contains(e.Message, "encrypted content") {
 		return false
 	}
-	return slices.ContainsFunc(req.Messages, func(turn llm.Message) bool { return len(m.reasoningItems(turn)) > 0 })
+	return m.reasoningCount(req) > 0
 }
 
-// withoutReasoning returns the request without any.
-func withoutReasoning(req llm.Request) llm.Request {
-	req.Messages = slices.Clone(req.Messages)
-	for i, turn := range req.Messages {
-		req.Messages[i].Parts = slices.DeleteFunc(slices.Clone(turn.Parts), func(p core.Part) bool { return p.Type == "reasoning" })
+// reasoningCount returns how many items of reasoning go back with the request.
+func (m *Model) reasoningCount(req llm.Request) int {
+	n := 0
+	for _, turn := range req.Messages {
+		n += len(m.reasoningItems(turn))
 	}
-	return req
+	return n
 }
