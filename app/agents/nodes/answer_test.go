@@ -65,7 +65,7 @@ func TestUnstorableText(t *testing.T) {
 	bad := "a\x00b\xffc"
 	w := newWorld(t, 8192,
 		llm.Step{Text: []string{bad}, Reasoning: bad, ToolCalls: []core.ToolCall{{ID: bad, Name: bad, Arguments: bad, Signature: bad}}},
-		llm.Step{Text: []string{bad, bad}, Finish: core.FinishReason(bad)}).with(breaks("grumble", bad))
+		llm.Step{Text: []string{bad, bad}, Parts: []core.Part{{Type: "reasoning", Text: bad, Name: bad, Signature: bad}}, Finish: core.FinishReason(bad)}).with(breaks("grumble", bad))
 	s := w.mustCall(w.begin("hello"))
 	s = w.mustUse(s)
 	w.mustCall(s)
@@ -87,7 +87,7 @@ func all(m core.Message) []string {
 		out = append(out, c.ID, c.Name, c.Arguments, c.Signature)
 	}
 	for _, p := range m.Parts {
-		out = append(out, p.Text)
+		out = append(out, p.Text, p.Name, p.Signature)
 	}
 	return out
 }

@@ -26,7 +26,7 @@ func cleanDelta(d llm.Delta) llm.Delta {
 	d.Finish = core.FinishReason(core.CleanText(string(d.Finish)))
 	if d.Part != nil {
 		p := *d.Part
-		p.Text, p.Signature = core.CleanText(p.Text), core.CleanText(p.Signature)
+		p.Text, p.Name, p.Signature = core.CleanText(p.Text), core.CleanText(p.Name), core.CleanText(p.Signature)
 		d.Part = &p
 	}
 	if d.ToolCall != nil {
