@@ -97,6 +97,9 @@ func (a *answer) handleEvent(data []byte) error {
 	case "response.output_item.done":
 		return a.endItem(e.OutputIndex, e.Item)
 	case "response.completed", "response.incomplete", "response.failed":
+		if e.Response.Status == "" {
+			e.Response.Status = sdk.ResponseStatus(strings.TrimPrefix(e.Type, "response."))
+		}
 		return a.end(e.Response)
 	}
 	return a.otherEvent(e.Type, data)
