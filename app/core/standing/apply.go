@@ -1,0 +1,137 @@
+package standing
+
+import (
+	"slices"
+	"strings"
+)
+
+// How alike the words of two instructions must be.
+const (
+	sameSubject = 0.75 // share of the words of both: the newer one replaces the older
+	nearSubject = 0.5  // share of the words of one, if the newer one says that it changes or withdraws something
+)
+
+// Apply returns what the instruction does to those that stand before it, oldest first.
+func Apply(standing []Instruction, found Found) Effect {
+	matches := related(standing, found)
+	if found.Withdraws {
+		return Effect{Ends: ids(matches)}
+	}
+	if !found.Amends {
+		return Effect{Ends: ids(matches), Stands: true, Topic: found.Topic}
+	}
+	if len(matches) == 0 {
+		return Effect{}
+	}
+	return Effect{Ends: ids(matches), Stands: true, Topic: matches[len(matches)-1].Topic}
+}
+
+func ids(instructions []Instruction) []string {
+	var out []string
+	for _, i := range instructions {
+		out = append(out, i.ID)
+	}
+	return out
+}
+
+// related returns the instructions that are about the same as the one that was found.
+func related(standing []Instruction, found Found) []Instruction {
+	if found.Topic == TopicAll && found.Withdraws {
+		return standing
+	}
+	terms := termsOf(found.Text)
+	if found.Topic != "" {
+		if same := sameTopic(standing, found.Topic, subjectTerms(found.Topic, terms)); len(same) > 0 {
+			return same
+		}
+	}
+	return sameWords(standing, terms, found.Withdraws || found.Amends)
+}
+
+// sameTopic returns the instructions of the topic about the same thing: all that name a
+// thing of the terms, else all that name none, else the newest one if there are no terms.
+func sameTopic(standing []Instruction, topic string, terms []string) []Instruction {
+	var named, general, all []Instruction
+	for _, i := range standing {
+		if i.Topic != topic {
+			continue
+		}
+		all = append(all, i)
+		own := subjectTerms(topic, termsOf(i.Text))
+		switch {
+		case common(terms, own) > 0:
+			named = append(named, i)
+		case len(own) == 0:
+			general = append(general, i)
+		}
+	}
+	switch {
+	case len(named) > 0:
+		return named
+	case len(general) > 0:
+		return general
+	case len(terms) == 0 && len(all) > 0:
+		return all[len(all)-1:]
+	}
+	return nil
+}
+
+// sameWords returns the instructions with the same words; the most alike ones, if the newer
+// one changes or withdraws something.
+func sameWords(standing []Instruction, terms []string, near bool) []Instruction {
+	var out []Instruction
+	best := 0.0
+	for _, i := range standing {
+		own := termsOf(i.Text + " " + i.Topic)
+		n := float64(common(terms, own))
+		if n == 0 {
+			continue
+		}
+		all := float64(len(terms)+len(own)) - n
+		switch share := n / float64(min(len(terms), len(own))); {
+		case !near && n/all >= sameSubject:
+			out = append(out, i)
+		case near && share >= nearSubject && share > best:
+			best, out = share, []Instruction{i}
+		case near && share >= nearSubject && share == best:
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// common returns how many of the terms are among the others.
+func common(terms, others []string) int {
+	n := 0
+	for _, t := range terms {
+		if slices.ContainsFunc(others, func(o string) bool { return sameWord(t, o) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// topicWords belong to a topic itself, and do not name a thing.
+//
+//nolint:misspell // other languages
+func topicWords(topic string) string {
+	switch topic {
+	case TopicBudget:
+		return "budget presupuesto spend ausgeben depenser gastar total limit maximum max euro euros eur dollar dollars pounds franken quiero changed mind raise increase lower set erhoehe senke most can veux sube baja passe pass say disons mach daraus liegt betraegt"
+	case TopicLanguage:
+		return "write speak talk schreib schreibe schreibst sprich rede ecris ecrivez parle parlez escribe habla hable contesta respondas prefiero switch back obliged"
+	case TopicLength:
+		return "short brief concise long detailed words word sentences under most three up kurz kurze knapp lange halte dich allen courtes breves longues fais cortas largas da dame"
+	}
+	return ""
+}
+
+// subjectTerms returns the terms that name a thing within the topic. A name, a form of
+// address and units have no things.
+func subjectTerms(topic string, terms []string) []string {
+	if topic == TopicName || topic == TopicAddress || topic == TopicUnits || topic == TopicLength {
+		return nil
+	}
+	own := strings.Fields(topicWords(topic))
+	return slices.DeleteFunc(slices.Clone(terms), func(t string) bool { return slices.Contains(own, t) || isLanguage().MatchString(t) })
+}

@@ -1,0 +1,168 @@
+package standing_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"bobbin/app/core/standing"
+)
+
+// A filler is what users write around an instruction.
+type filler struct{ name, before, after string }
+
+func fillers() []filler {
+	return []filler{
+		{"talk", "I walked along the harbor this morning. The boats were lovely.", "What would you do on a rainy afternoon?"},
+		{"code", "Why does this fail?\n```go\n// always return nil here\nreturn nil\n```", "```sh\nmake test # never run this as root\n```\nAny idea?"},
+		{"log", "2026-01-02 10:11:12 INFO never mind the cache\nError: from now on retries are off", "[10:12:13] WARN always retry"},
+		{"German", "Heute war ich am Hafen. Die Boote waren schön.", "> Ruf mich nie wieder an.\nWas meinst du dazu?"},
+	}
+}
+
+// places puts the instruction at the beginning, in the middle and at the end of a message.
+func (f filler) places(text string) []string {
+	return []string{text + "\n" + f.before + "\n" + f.after, f.before + "\n\n" + text + "\n\n" + f.after, f.before + "\n" + f.after + "\n" + text}
+}
+
+// score counts cases and those that are right.
+type score struct{ right, all int }
+
+func (s *score) add(right bool) {
+	s.all++
+	if right {
+		s.right++
+	}
+}
+
+func (s score) percent() float64 { return 100 * float64(s.right) / float64(max(s.all, 1)) }
+
+func (s score) String() string { return fmt.Sprintf("%d of %d (%.1f %%)", s.right, s.all, s.percent()) }
+
+// isRecognized reports whether the text is what the message sets, word for word and in its language, and
+// nothing else is.
+func isRecognized(message string, want sample) bool {
+	found := standing.Find(message)
+	return len(found) == 1 && found[0].Text == want.text && found[0].Language == want.language && !found[0].Withdraws && !found[0].Amends
+}
+
+// measureInstructions puts each instruction alone, and at three places among the fillers.
+func measureInstructions(t *testing.T, samples []sample) score {
+	t.Helper()
+	var s score
+	for _, want := range samples {
+		messages := []string{want.text}
+		for _, f := range fillers() {
+			messages = append(messages, f.places(want.text)...)
+		}
+		for i, m := range messages {
+			right := isRecognized(m, want)
+			s.add(right)
+			if !right && i == 0 {
+				t.Logf("not recognized: %s: %+v", want.text, standing.Find(m))
+			}
+			if !right && i > 0 && isRecognized(messages[0], want) {
+				t.Logf("not recognized in %q: %+v", m, standing.Find(m))
+			}
+		}
+	}
+	return s
+}
+
+// log holds the instructions of a conversation as a caller of the package does.
+type log struct{ standing []standing.Instruction }
+
+func (l *log) say(message string) {
+	for _, f := range standing.Find(message) {
+		effect := standing.Apply(l.standing, f)
+		var left []standing.Instruction
+		for _, i := range l.standing {
+			if !strings.Contains(" "+strings.Join(effect.Ends, " ")+" ", " "+i.ID+" ") {
+				left = append(left, i)
+			}
+		}
+		l.standing = left
+		if effect.Stands {
+			l.standing = append(l.standing, standing.Instruction{ID: fmt.Sprint("#", len(message), len(l.standing)), Text: f.Text, Topic: effect.Topic})
+		}
+	}
+}
+
+func (l *log) texts() string {
+	var texts []string
+	for _, i := range l.standing {
+		texts = append(texts, i.Text)
+	}
+	return strings.Join(texts, "\n")
+}
+
+// others stand beside what a test changes, and must stay.
+func others() []string {
+	return []string{"Never book a window seat.", "Remember that my son is called Tim."}
+}
+
+// measureChanges has the newer instruction stand in the place of the older one; for a
+// withdrawal, none.
+func measureChanges(t *testing.T, changes []change, withdrawn bool) score {
+	t.Helper()
+	var s score
+	for _, c := range changes {
+		l := &log{}
+		for _, m := range append(others(), c.before, "How are you today?", c.after) {
+			l.say(m)
+		}
+		want := others()
+		if !withdrawn {
+			want = append(want, c.after)
+		}
+		right := l.texts() == strings.Join(want, "\n")
+		s.add(right)
+		if !right {
+			t.Logf("%q, then %q: got %q; found %+v and %+v", c.before, c.after, l.texts(), standing.Find(c.before), standing.Find(c.after))
+		}
+	}
+	return s
+}
+
+func measureNegatives(t *testing.T, texts []string) score {
+	t.Helper()
+	var s score
+	for _, text := range texts {
+		found := standing.Find(text)
+		s.add(len(found) == 0)
+		if len(found) > 0 {
+			t.Logf("taken as an instruction: %+v", found)
+		}
+	}
+	return s
+}
+
+// Instructions are recognized word for word wherever they stand in a message, whatever
+// stands around them; later ones change and withdraw them.
+func TestInstructions(t *testing.T) {
+	t.Parallel()
+	wantShare(t, "recognized", measureInstructions(t, instructions()))
+	wantShare(t, "changed", measureChanges(t, changes(), false))
+	wantShare(t, "withdrawn", measureChanges(t, withdrawals(), true))
+	wantShare(t, "negatives", measureNegatives(t, negatives()))
+}
+
+// The same for cases that were written before the rules, and to which none was fitted.
+func TestHeldOutInstructions(t *testing.T) {
+	t.Parallel()
+	wantShare(t, "recognized", measureInstructions(t, heldOutInstructions()))
+	measureChanges(t, heldOutChanges(), false)
+	wantShare(t, "withdrawn", measureChanges(t, heldOutWithdrawals(), true))
+	wantShare(t, "negatives", measureNegatives(t, heldOutNegatives()))
+}
+
+// goal is the share in percent that must be right.
+const goal = 95.0
+
+func wantShare(t *testing.T, what string, got score) {
+	t.Helper()
+	t.Logf("%s: %s", what, got)
+	if got.percent() < goal {
+		t.Errorf("%s: got %s, want %.0f %%", what, got, goal)
+	}
+}

@@ -1,0 +1,100 @@
+package standing
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+// languageNames are names of languages, folded.
+//
+//nolint:misspell // other languages
+const languageNames = `english|german|french|spanish|dutch|italian|portuguese|polish|russian|chinese|mandarin|japanese|korean|arabic|turkish|swedish|danish|norwegian|finnish|greek|hebrew|hindi|ukrainian|czech|hungarian|romanian|latin|catalan` +
+	`|englische?n?|deutsche?n?|franzoesische?n?|spanische?n?|niederlaendische?n?|italienische?n?|portugiesische?n?|polnische?n?|russische?n?|chinesische?n?|japanische?n?|koreanische?n?|arabische?n?|tuerkische?n?|schwedische?n?|daenische?n?|norwegische?n?|finnische?n?|griechische?n?|ukrainische?n?|tschechische?n?|ungarische?n?` +
+	`|anglais|allemand|francais|espagnol|neerlandais|italien|portugais|polonais|russe|chinois|japonais|coreen|arabe|turc|suedois|danois|norvegien|finnois|grec|ukrainien` +
+	`|ingles|aleman|frances|espanol|castellano|neerlandes|holandes|italiano|portugues|polaco|ruso|chino|japones|coreano|turco|sueco|danes|noruego|griego|ucraniano|catalan`
+
+//nolint:gochecknoglobals // immutable
+var isLanguage = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^(?:" + languageNames + ")$") })
+
+// topicRule recognizes a topic in folded text.
+type topicRule struct {
+	topic   string
+	pattern *regexp.Regexp
+}
+
+//nolint:gochecknoglobals,misspell // immutable; other languages
+var topicRules = sync.OnceValue(func() []topicRule {
+	const money = `(?:[€$£] ?\d|\d[\d.,]* ?(?:€|\$|£|euros?|eur|dollars?|usd|pounds?|gbp|franken|chf|francs?|pesos|dolares|libras))`
+	const answers = `(?:answers?|repl(?:y|ies)|responses?|antwort(?:en)?|reponses?|respuestas?)`
+	const size = `(?:short|shorter|brief|briefer|concise|long|longer|detailed|terse|words?|sentences?|paragraphs?|kurz\w*|kuerzer\w*|knapp\w*|lang\w*|laenger\w*|ausfuehrlich\w*|woerter\w*|saetze\w*|courte?s?|breve?s?|concise?s?|longue?s?|detaillee?s?|mots|phrases|cort[oa]s?|larg[oa]s?|concis[oa]s?|detallad[oa]s?|palabras|frases)`
+	return []topicRule{
+		{TopicAll, regexp.MustCompile(`\b(?:all|everything|alle|alles|toutes?|tout|todas?|todo) (?:of )?(?:my|i|meine|was ich|mes|ce que|mis|lo que)\b`)},
+		{TopicBudget, regexp.MustCompile(`\b(?:budgets?|presupuesto|spend|ausgeben|depenser|gastar)\b|\bspending limit\b|` + money)},
+		{TopicName, regexp.MustCompile(`\b(?:call me|address me as|refer to me as|my (?:first |full )?name is|nenne?n? (?:sie )?mich|sprich mich mit|sprechen sie mich .*mit .*an|mein name ist|ich heisse|(?:appelle|appelez|nomme)-moi|m'appeler|je m'appelle|mon (?:pre)?nom est|llamame|llameme|llamarme|me llamo|mi nombre es)\b`)},
+		{TopicAddress, regexp.MustCompile(`\b(?:duze?n?|siezen?|sieze|duzt|siezt|tutoie|tutoyer|tutoyez|tutoiement|vouvoie|vouvoyer|vouvoyez|vouvoiement|tuteame|tuteeme|tutearme|de (?:tu|usted|vos))\b`)},
+		{TopicUnits, regexp.MustCompile(`\b(?:metric|imperial|metrisch\w*|imperiale?n?|metrique|metrico|metricas|imperiales)\b`)},
+		{TopicLength, regexp.MustCompile(answers + `.*\b` + size + `\b|\b` + size + `\b.*` + answers + `|\b(?:be|dich|sich|sois|soyez|se) (?:\w+ ){0,4}` + size + `\b`)},
+		{TopicLanguage, regexp.MustCompile(`\b(?:in|into|to|auf|en|a|al|ins|zu) (?:\w+ )?(?:` + languageNames + `)\b|^(?:` + languageNames + `)\b`)},
+	}
+})
+
+// topicOf returns the topic of the folded text; empty = only its own words tell.
+func topicOf(folded string) string {
+	for _, rule := range topicRules() {
+		if rule.pattern.MatchString(folded) {
+			return rule.topic
+		}
+	}
+	return ""
+}
+
+// stopWords tell nothing about the subject of an instruction.
+//
+//nolint:misspell // other languages
+const stopWords = `a an the i i'm i'd i've my me we our us you your yours it its is are be been to of for in on at and or but so if that this these those with from as by not no never always ever don't do does dont can could may might must should shall will would please again anymore more
+	any longer now on out going forward rest conversation chat session whole every each all only just want need have has like prefer make sure keep use using used give get let let's actually instead rather forget about what said stop fine ok free feel also then when whenever thanks thank
+	remember mind bear note there than up until unless under circumstances one time times future future answers answer reply replies response responses respond said rule thing matter apply applies required necessary needed
+	ich du er sie es wir ihr mein meine meinen deine deinen dein dich mich mir dir uns der die das den dem des ein eine einen und oder aber mit von nun an ab jetzt sofort zukunft immer nie niemals stets bitte nur noch nicht mehr kein keine keinen auf in im ist sind bei zu zum zur fuer dass wieder doch lieber
+	darf darfst musst brauchst kannst koennen sollst sollen gilt gelten rest gespraechs unterhaltung vergiss sache verwende verwenden benutze benutzen nutze nutzen antworte antworten antwort grundsaetzlich jedes mal uhr statt stattdessen ohne
+	je tu il elle on nous vous le la les l un une des du de d et ou mais ne n pas plus jamais toujours mon ma mes ton ta tes votre vos ce c'est cette que qui en a au aux dans pour par sur est es as suis avec s'il plait te desormais dorenavant partir maintenant merci peux pouvez dois devez besoin peine nouveau
+	utilise utiliser utilisez reponds repondre repondez reponses reponse finalement plutot oublie reste avoir etre fait
+	el los las lo una y o pero no si nunca siempre jamas mi mis tu tus su sus me te se de del al con por para que en es son ya hace falta favor ahora adelante partir usa usar uses use utiliza responde responder respuestas respuesta puedes puede volver tienes mejor olvida vale resto conversacion mas sea sean
+	qqqq`
+
+// wordSet returns the words of the text.
+func wordSet(text string) map[string]bool {
+	set := map[string]bool{}
+	for w := range strings.FieldsSeq(text) {
+		set[w] = true
+	}
+	return set
+}
+
+//nolint:gochecknoglobals // immutable
+var stopSet = sync.OnceValue(func() map[string]bool { return wordSet(stopWords) })
+
+// termsOf returns the words that tell what the text is about, without numbers.
+func termsOf(text string) []string {
+	var out []string
+	seen := map[string]bool{}
+	for w := range strings.FieldsFuncSeq(fold(text), func(r rune) bool { return !isWordRune(r) }) {
+		if len(w) > 1 && !unicode.IsDigit(rune(w[0])) && !stopSet()[w] && !seen[w] {
+			seen[w] = true
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// sameWord reports whether two words differ only in their endings, as far as a few letters
+// tell in all languages.
+func sameWord(a, b string) bool {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	shorter := min(len(a), len(b))
+	return n == shorter && n >= 3 || n >= 4 && n*3 >= shorter*2 || n == 3 && shorter == 4
+}

@@ -1,0 +1,144 @@
+package standing
+
+import (
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+)
+
+// endsWithAbbreviation reports whether the text ends with a full stop that ends no sentence.
+func endsWithAbbreviation(text string) bool {
+	text = strings.TrimRight(text, " \t")
+	word := strings.ToLower(strings.TrimLeft(text[strings.LastIndexAny(text, " (")+1:], "("))
+	return hasEntry("e.g.|i.e.|etc.|vs.|approx.|no.|a.m.|p.m.|dr.|mr.|mrs.|ms.|prof.|st.|z.b.|d.h.|bzw.|ca.|usw.|evtl.|inkl.|max.|min.|nr.|hr.|fr.|mme.|m.|p.ex.|env.|sr.|sra.|ud.|uds.|p.ej.|aprox.|z.|p.", word)
+}
+
+// hasEntry reports whether the list, separated by "|", has the word.
+func hasEntry(list, word string) bool {
+	for entry := range strings.SplitSeq(list, "|") {
+		if entry == word {
+			return true
+		}
+	}
+	return false
+}
+
+// foldRune returns the letters without accents of a lower-case letter; empty = the same.
+func foldRune(r rune) string {
+	switch r {
+	case 'ä':
+		return "ae"
+	case 'ö':
+		return "oe"
+	case 'ü':
+		return "ue"
+	case 'ß':
+		return "ss"
+	case 'œ':
+		return "oe"
+	case 'æ':
+		return "ae"
+	case 'à', 'á', 'â', 'ã':
+		return "a"
+	case 'ç':
+		return "c"
+	case 'è', 'é', 'ê', 'ë':
+		return "e"
+	case 'ì', 'í', 'î', 'ï':
+		return "i"
+	case 'ñ':
+		return "n"
+	case 'ò', 'ó', 'ô', 'õ':
+		return "o"
+	case 'ù', 'ú', 'û':
+		return "u"
+	}
+	return ""
+}
+
+// fold returns the text in lower case without accents: words separated by one blank, commas
+// between its parts as words of their own, no other punctuation.
+func fold(text string) string {
+	var b strings.Builder
+	b.Grow(len(text) + 8)
+	last, before := ' ', ' ' // written, and read
+	put := func(r rune) {
+		if r != ' ' || last != ' ' {
+			b.WriteRune(r)
+			last = r
+		}
+	}
+	for i, r := range text {
+		r = unicode.ToLower(r)
+		switch {
+		case r == '’' || r == '\'':
+			put('\'')
+		case r == '-' && isWordRune(before), strings.ContainsRune("€$£%", r), r > 127 && foldRune(r) == "" && isWordRune(r), r <= 127 && isWordRune(r):
+			put(r)
+		case foldRune(r) != "":
+			for _, f := range foldRune(r) {
+				put(f)
+			}
+		case strings.ContainsRune(".,:", r) && unicode.IsDigit(before) && nextIsDigit(text[i+1:]):
+			put(r)
+		case strings.ContainsRune(",;:(—–", r):
+			if last != ' ' || b.Len() > 0 {
+				put(' ')
+				if !strings.HasSuffix(b.String(), ", ") && b.Len() > 0 {
+					put(',')
+					put(' ')
+				}
+			}
+		case !unicode.IsMark(r):
+			put(' ')
+		}
+		before = r
+	}
+	return strings.Trim(b.String(), " ,")
+}
+
+func nextIsDigit(text string) bool {
+	r, _ := utf8.DecodeRuneInString(text)
+	return unicode.IsDigit(r)
+}
+
+// triggers are words of which every sentence that a rule recognizes has one.
+//
+//nolint:gochecknoglobals // immutable
+var triggers = sync.OnceValue(func() map[string]bool {
+	set := map[string]bool{}
+	for _, l := range languages() {
+		for w := range strings.FieldsSeq(l.triggers) {
+			set[w] = true
+		}
+	}
+	return set
+})
+
+// hasTrigger reports whether the text has a word of a rule. It is fast, as it reads all
+// that a message has.
+func hasTrigger(text string) bool {
+	set := triggers()
+	word := make([]byte, 0, maxWord)
+	for _, r := range text {
+		if r = unicode.ToLower(r); isWordRune(r) {
+			if folded := foldRune(r); len(word)+utf8.UTFMax > maxWord {
+				continue
+			} else if folded != "" {
+				word = append(word, folded...)
+			} else {
+				word = utf8.AppendRune(word, r)
+			}
+			continue
+		}
+		if set[string(word)] {
+			return true
+		}
+		word = word[:0]
+	}
+	return set[string(word)]
+}
+
+// maxWord is the length of a word that can be a trigger, in bytes.
+const maxWord = 64
