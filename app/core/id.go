@@ -31,6 +31,8 @@ type (
 	ApprovalID string
 	// DeletionID names a deletion of a session or a user.
 	DeletionID string
+	// InstructionID names a standing instruction.
+	InstructionID string
 	// SlackItemID names something that Slack sent.
 	SlackItemID string
 )

@@ -49,6 +49,7 @@ type Session struct {
 	LastSummarizedAt    *time.Time
 	PromptState         JSON
 	PromptRevision      int
+	StandingCount       int // rows of standing_instructions
 
 	Usage   UsageTotal `gorm:"embedded;embeddedPrefix:usage_"`
 	Webhook Webhook    `gorm:"embedded;embeddedPrefix:webhook_"`
@@ -79,7 +80,7 @@ func SessionFrom(s core.Session) Session {
 		ConversationSummary: s.ConversationSummary, SummaryThroughSeq: s.SummaryThroughSeq,
 		SummaryVersion: s.SummaryVersion, SummaryTokens: s.SummaryTokens, SummaryCovered: s.SummaryCovered, SummaryMadeFor: s.SummaryMadeFor,
 		SummarizedCount: s.SummarizedCount, SummaryCount: s.SummaryCount,
-		LastSummarizedAt: s.LastSummarizedAt, PromptState: jsonFrom(s.PromptState), PromptRevision: s.PromptRevision,
+		LastSummarizedAt: s.LastSummarizedAt, PromptState: jsonFrom(s.PromptState), PromptRevision: s.PromptRevision, StandingCount: s.StandingCount,
 		Webhook: WebhookFrom(s.Webhook),
 	}
 	if s.SummaryThroughID != nil {
@@ -99,7 +100,7 @@ func (r Session) Core() core.Session {
 		ConversationSummary: r.ConversationSummary, SummaryThroughSeq: r.SummaryThroughSeq,
 		SummaryVersion: r.SummaryVersion, SummaryTokens: r.SummaryTokens, SummaryCovered: r.SummaryCovered, SummaryMadeFor: r.SummaryMadeFor,
 		SummarizedCount: r.SummarizedCount, SummaryCount: r.SummaryCount,
-		LastSummarizedAt: toUTCPtr(r.LastSummarizedAt), PromptState: r.PromptState.rawMessage(), PromptRevision: r.PromptRevision,
+		LastSummarizedAt: toUTCPtr(r.LastSummarizedAt), PromptState: r.PromptState.rawMessage(), PromptRevision: r.PromptRevision, StandingCount: r.StandingCount,
 		Webhook: r.Webhook.Core(), Importing: r.Busy != "", Status: core.SessionIdle,
 	}
 	if r.SummaryThroughID != "" {

@@ -179,6 +179,9 @@ func (stx *sessionTx) eraseMessages(ids []models.Ref) ([]core.Message, error) {
 			return nil, err
 		}
 	}
+	if err := stx.removeInstructions(ids); err != nil {
+		return nil, err
+	}
 	rows, err := findIn[models.Message](stx.tx, "id", ids)
 	if err != nil {
 		return nil, err

@@ -76,6 +76,9 @@ func (i *importJob) finishImport(ctx context.Context, in core.AppendMessages, no
 		stx.clearBusy()
 		stx.extendLog(len(in.Messages))
 		stx.setSpeakers(i.speakers)
+		if err := stx.recountInstructions(); err != nil {
+			return err
+		}
 		if out, err = stx.finishAppend(in, i.first, nil, nil); err != nil {
 			return err
 		}

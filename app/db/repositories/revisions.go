@@ -95,6 +95,9 @@ func (stx *sessionTx) replaceText(m core.Message, in core.ReviseMessage) (core.M
 		err = indexEntries(stx.tx, []entry{messageEntry(m, stx.session.UserID)})
 	}
 	if err == nil {
+		err = stx.replaceInstructions(m)
+	}
+	if err == nil {
 		err = stx.eraseDerived(erasure{messages: []core.Message{m}}, "revise")
 	}
 	return m, err

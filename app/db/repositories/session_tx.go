@@ -68,6 +68,9 @@ func (stx *sessionTx) insertMessages(messages []core.Message, parent core.Messag
 	if err := stx.insertRevisions(stored); err != nil {
 		return nil, wrapError(err, "message", stored[0].ID)
 	}
+	if err := stx.insertInstructions(stored); err != nil {
+		return nil, wrapError(err, "message", stored[0].ID)
+	}
 	for i := range stored {
 		stored[i].Revisions = nil // events have none
 	}

@@ -1,0 +1,55 @@
+package core
+
+import "time"
+
+// StandingInstruction is what a user set for the whole conversation: recognized in a message
+// of the user, or added by hand.
+type StandingInstruction struct {
+	ID        InstructionID `json:"id"`
+	SessionID SessionID     `json:"session_id"`
+	MessageID MessageID     `json:"message_id,omitempty"` // in which it was recognized; empty = added by hand
+	Seq       int64         `json:"seq"`                  // of that message; by hand: of the last message at that time, 0 = there was none
+	Text      string        `json:"text"`                 // as the user wrote it, in one line
+	Author    string        `json:"author,omitempty"`     // of the message, where several people write
+	Language  string        `json:"language,omitempty"`   // of the text: en, de, fr or es; empty = not known
+	State     StandingState `json:"state"`
+	EndSeq    int64         `json:"ended_by,omitempty"`  // seq of the message that replaced or withdrew it; 0 = none did
+	Placement Placement     `json:"placement,omitempty"` // in context reports: where the next prompt has it
+	CreatedAt time.Time     `json:"created_at"`
+	EditedAt  *time.Time    `json:"edited_at,omitempty"` // when its text was edited by hand; nil = never
+
+	Topic     string     `json:"-"` // what it is about; of two of the same topic the newer one stands
+	Withdraws bool       `json:"-"` // it takes an earlier one back, and does not stand itself
+	Amends    bool       `json:"-"` // it changes an earlier one, and stands only if there is one
+	RemovedAt *time.Time `json:"-"` // when a user removed it; nil = not removed
+}
+
+// StandingState says whether an instruction stands.
+type StandingState string
+
+// The states of standing instructions.
+const (
+	InstructionStands    StandingState = "standing"
+	InstructionReplaced  StandingState = "replaced"  // a newer one says otherwise
+	InstructionWithdrawn StandingState = "withdrawn" // a later message takes it back
+	InstructionRemoved   StandingState = "removed"   // by hand
+)
+
+// Limits of standing instructions.
+const (
+	MaxInstructionText   = 500    // characters of one
+	MaxInstructions      = 10_000 // that a session stores: of more the newest
+	MaxAddedInstructions = 200    // of these by hand
+	MaxPromptedStanding  = 100    // that stand and that prompts consider: the newest
+)
+
+// ByHand reports whether the text is not that of a message.
+func (i StandingInstruction) ByHand() bool { return i.MessageID == "" || i.EditedAt != nil }
+
+// NewInstruction adds a standing instruction by hand.
+type NewInstruction struct {
+	SessionID SessionID
+	Text      string
+	Language  string
+	Topic     string
+}
