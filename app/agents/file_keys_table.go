@@ -80,6 +80,7 @@ func contextKeys() []FileKey {
 		{Path: "context.recall", Default: "`" + string(contextwindow.RecallTool) + "`", Meaning: "how messages that the prompt does not show come back: prompts quote passages that the user's message asks for (and the tool), the agent searches with `search_history` if it has that tool, or not at all ([CONTEXT.md](CONTEXT.md#9-recall))",
 			words: []string{string(contextwindow.RecallAuto), string(contextwindow.RecallTool), string(contextwindow.RecallOff)}},
 		{Path: "context.recall_share", Default: "`0.1`", Meaning: "maximum share of the window for recalled passages", Bounds: "0 to 0.5; 0 = none"},
+		{Path: "context.standing_instructions", Default: "`true`", Meaning: "whether what users set for the whole conversation is recognized in their messages and stays in prompts ([CONTEXT.md](CONTEXT.md#10-standing-instructions)); what is added by hand stays in any case"},
 	}
 }
 

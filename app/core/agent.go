@@ -51,6 +51,7 @@ type ContextSettings struct {
 	SummaryRole              *string  `json:"summary_role,omitempty" yaml:"summary_role"`           // system or user
 	Recall                   *string  `json:"recall,omitempty" yaml:"recall"`                       // auto, tool or off
 	RecallShare              *float64 `json:"recall_share,omitempty" yaml:"recall_share"`           // of the window
+	StandingInstructions     *bool    `json:"standing_instructions,omitempty" yaml:"standing_instructions"`
 }
 
 // CompactionSettings is the part "compaction" of an agent's file: how the tool

@@ -17,6 +17,7 @@ const (
 	PlaceShortened Placement = "shortened" // its head and tail with a marker between
 	PlaceLeftOut   Placement = "left_out"  // not sent, a marker says so
 	PlaceRecalled  Placement = "recalled"  // of a prompt's message alone: it quotes messages that the user's message asks for
+	PlaceStanding  Placement = "standing"  // of a prompt's message alone: it lists standing instructions
 	PlaceExcluded  Placement = "excluded"  // a system row: never sent (W14)
 )
 
@@ -54,6 +55,7 @@ type ContextReport struct {
 	Summaries   []Summary       `json:"summaries"`
 
 	Thoughts *ThoughtsReport `json:"thoughts,omitempty"` // nil = the prompt's messages have none
+	StandingInstructions []StandingInstruction `json:"standing_instructions,omitempty"` // that stand, oldest first; of many the newest
 
 	SummaryVersion int              `json:"summary_version"`          // that the prompt uses; 0 = none
 	SummaryReason  string           `json:"summary_reason,omitempty"` // why that one, and what it stands for
@@ -77,7 +79,7 @@ type ThoughtsGroup struct {
 
 // ContextPart is one section of the prompt.
 type ContextPart struct {
-	Name     string `json:"name"` // system, tools, summary, pinned, tail, run, reserve, free
+	Name     string `json:"name"` // system, tools, summary, pinned, standing, tail, recalled, run, reserve, free
 	Tokens   int    `json:"tokens"`
 	Messages int    `json:"messages,omitempty"`
 }

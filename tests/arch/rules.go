@@ -61,7 +61,7 @@ func inners() []inner {
 		{dir: "app/api/*", may: []string{"app/api/handlers"}}, // the other dialects, which stream as it does
 
 		{dir: "app/core"},
-		{dir: "app/core/compaction", may: []string{"app/core", "app/core/attach", "app/core/contextwindow", "app/core/llm", "app/core/redact", "app/core/summarize", "app/core/tokens"}},
+		{dir: "app/core/compaction", may: []string{"app/core", "app/core/attach", "app/core/contextwindow", "app/core/llm", "app/core/redact", "app/core/standing", "app/core/summarize", "app/core/tokens"}},
 		{dir: "app/core/contextwindow", may: []string{"app/core", "app/core/attach", "app/core/llm", "app/core/prompttext", "app/core/tokens"}},
 		{dir: "app/core/llm/demo", may: []string{"app/core", "app/core/llm", "app/core/prompttext", "app/core/tokens"}},
 		{dir: "app/core/llm/providerhttp", may: []string{"app/core", "app/core/llm", "app/core/redact"}},

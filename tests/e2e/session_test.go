@@ -67,9 +67,9 @@ func contextOf(t testing.TB, c *client.Client, id core.SessionID) core.ContextRe
 		}
 	}
 	for what, pair := range map[string][2]int{
-		"sections and used":               {sections(r, "system", "tools", "summary", "pinned", "tail", "run"), r.Used},
+		"sections and used":               {sections(r, "system", "tools", "summary", "pinned", "standing", "tail", "run"), r.Used},
 		"used and the prompt view":        {r.Used, view.Tokens},
-		"tail, run and the view's":        {sections(r, "tail", "run"), sizes(view)},
+		"messages and the view's":         {sections(r, "standing", "tail", "run"), sizes(view)},
 		"window and its parts":            {r.Window, r.Used + r.Reserve + r.Free},
 		"coverage and the session":        {r.Coverage.Messages, s.MessageCount},
 		"summarized and the session":      {r.Coverage.Summarized, s.SummarizedCount},

@@ -73,6 +73,18 @@ func invariants() []mutant {
 			"11: passages beyond their share", "TestInvariant11RecalledPassagesTakeNothing", "recalled.go",
 			"min(p.budget.Recall, p.limit-p.total)", "p.limit - p.total",
 		},
+		{
+			"12: what the prompt shows is listed", "TestInvariant12StandingInstructionsStay", "standing.go",
+			"return i.ByHand || !p.showsWhole(i.Seq)", "return true",
+		},
+		{
+			"12: a change takes effect before its message leaves the prompt", "TestReplacedInstructionStaysUntilBothAreGone", "standing.go",
+			"if i.EndSeq > 0 && !p.showsWhole(i.EndSeq) {", "if i.EndSeq > 0 {",
+		},
+		{
+			"12: instructions beyond their share", "TestStandingInstructionsAreBounded", "standing.go",
+			"p.scale.toModel(n) <= p.standingRoom()", "p.scale.toModel(n) <= p.limit",
+		},
 	}
 }
 

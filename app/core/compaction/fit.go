@@ -21,7 +21,11 @@ const nearLimit = 0.9
 // when ctx ends; storage errors. A failed summarizer is not an error: a summary without a
 // model replaces it.
 func (k *Compactor) Fit(ctx context.Context, t Turn) (Turn, contextwindow.Decision, error) {
-	t, d, err := k.fitTurn(ctx, k.withRecalled(ctx, t))
+	var d contextwindow.Decision
+	t, err := k.withStanding(ctx, t)
+	if err == nil {
+		t, d, err = k.fitTurn(ctx, k.withRecalled(ctx, t))
+	}
 	if err == nil {
 		if !t.Trial {
 			t = k.recordWarning(ctx, t, d)
@@ -119,6 +123,9 @@ func (k *Compactor) promptParts(t Turn, pinned []core.Message) contextwindow.Par
 	}
 	if t.Recalled != nil {
 		parts.Passages = t.Recalled.lines
+	}
+	if t.Standing != nil {
+		parts.Standing = t.Standing.lines
 	}
 	if t.Session.ConversationSummary != nil {
 		parts.Summary = *t.Session.ConversationSummary

@@ -17,8 +17,9 @@ type Stores struct {
 	Messages  core.MessageStore
 	Summaries core.SummaryStore
 	Runs      core.RunStore
-	Blobs     core.BlobStore // nil = images and files are only described
-	Recall    Recaller       // nil = nothing is recalled
+	Blobs     core.BlobStore    // nil = images and files are only described
+	Recall    Recaller          // nil = nothing is recalled
+	Standing  InstructionReader // nil = there are no standing instructions
 }
 
 // Options configure a Compactor. All are required except Compactor, Budget and Observer.

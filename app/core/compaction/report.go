@@ -89,6 +89,9 @@ func (k *Compactor) fullReport(ctx context.Context, tenant core.Tenant, v snapsh
 	if recalled := v.turn.Recalled; recalled != nil && recalled.failure != "" {
 		r.Reasons = append(r.Reasons, recalled.failure)
 	}
+	if err := k.reportInstructions(ctx, v, &r); err != nil {
+		return core.ContextReport{}, false, err
+	}
 	if note := shortenedReason(v.d); note != "" {
 		r.Reasons = append(r.Reasons, note)
 	}

@@ -71,6 +71,7 @@ type Turn struct {
 	Waited bool
 
 	Recalled *Recalled // what the log has for the run's message; nil = not searched
+	Standing *Standing // what users set for the whole conversation; nil = not loaded
 
 	Notes map[core.SummaryID]core.Summary // on tool loops, as far as loaded; never changed in place
 

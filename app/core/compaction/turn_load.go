@@ -56,7 +56,7 @@ func (k *Compactor) loadTurnMessages(ctx context.Context, tenant core.Tenant, t 
 		}
 		load = k.reloadTurn
 		if s := t.Session.Status; s == core.SessionIdle || s == core.SessionQueued {
-			return t, nil
+			return k.withStanding(ctx, t)
 		}
 		run, err := k.Stores.Runs.Active(ctx, tenant, t.Session.ID)
 		switch {
@@ -67,7 +67,7 @@ func (k *Compactor) loadTurnMessages(ctx context.Context, tenant core.Tenant, t 
 		case err == nil:
 			t = t.withRun(run)
 		}
-		return t, nil
+		return k.withStanding(ctx, t)
 	}
 }
 
@@ -145,6 +145,9 @@ func (k *Compactor) planInput(ctx context.Context, t Turn) (contextwindow.Input,
 	}
 	if t.Recalled != nil {
 		in.Recalled = t.Recalled.passages
+	}
+	if t.Standing != nil {
+		in.Standing = t.Standing.inputs
 	}
 	parts := k.promptParts(t, nil)
 	in.System, in.Tools = contextwindow.SystemTokens(parts, k.Counter), parts.Tools

@@ -32,6 +32,9 @@
 //  10. Below every trigger the conversation is sent verbatim.
 //  11. Recalled passages quote only what a prompt does not show, stay within their share,
 //     and change nothing else in it.
+//  12. What a user set for the whole conversation is in every prompt, in its message or in a
+//     list that keeps to its share; only a message that needs the whole prompt omits the list.
+//     It is never in a system block.
 //
 // The package is safe for concurrent use: it has no state.
 package contextwindow

@@ -103,6 +103,7 @@ func (p *planner) fitRun() {
 		p.leaveOutHistory, // the left-out marker is there now
 		func() { p.levelRun(p.limit, 0) },
 		func() { p.cutSummary(min(p.scale.toModel(minSummaryCut), p.budget.SummaryLimit)) },
+		p.giveUpStanding,
 		p.shortenUser,
 	}
 	for _, step := range steps {
@@ -114,8 +115,13 @@ func (p *planner) fitRun() {
 }
 
 // wholeUser restores what an earlier compaction of this run cut from the user's message:
-// each compaction decides again whether that is necessary (invariant 5).
+// each compaction decides again whether that is necessary (invariant 5). So it does about the
+// standing instructions.
 func (p *planner) wholeUser() {
+	if p.state.StandingOut {
+		p.state.StandingOut = false
+		p.placeMessages()
+	}
 	if len(p.run) > 0 && p.run[0].Place == core.PlaceShortened {
 		p.state = p.state.withoutShortening(p.run[0].ID)
 		p.placeMessages()
@@ -134,6 +140,9 @@ func (p *planner) shareWithUser() {
 	}
 	if p.in.Summary.Version > 0 {
 		fixed += p.scale.toModel(minSummaryCut + summaryWrap)
+	}
+	if fixed+p.standingSection().Tokens+p.scale.toModel(p.run[0].Tokens) > p.limit {
+		p.giveUpStanding()
 	}
 	if fixed+p.scale.toModel(p.run[0].Tokens) > p.limit {
 		p.shortenSlots(p.run[:1], p.scale.toBase((p.budget.Landing-fixed)/2))

@@ -25,6 +25,7 @@ const (
 	recalledWrap     = 112 // the words around the recalled passages, overhead included
 	recalledDay      = 12  // a line with a day before them
 	lineEnd          = 3   // of a line among them, and the mark of a gap before it
+	standingWrap     = 128 // the words around the standing instructions, overhead included
 	openingMarker    = 24  // the user's line before a conversation that begins with an assistant
 	minShortened     = 96  // a shortened message: its marker and a little of its text
 	shortPerCall     = 80  // and for each tool call that stays in it
@@ -149,7 +150,8 @@ type Input struct {
 	Run     []Item // the run in progress: the user's message first; empty between runs
 	State   PromptState
 
-	Recalled []Passage // messages that the user's message asks for, the best first; they may be in the prompt already
+	Standing []Instruction // of the path, oldest first; their messages may be in the prompt
+	Recalled []Passage     // messages that the user's message asks for, the best first; they may be in the prompt already
 
 	Phase    Phase
 	Versions []core.SummaryVersion // prepared versions that cover more than Summary, by ThroughSeq
@@ -214,25 +216,27 @@ func (s Slot) FilesAsText() bool {
 
 // Decision is what is sent, and why.
 type Decision struct {
-	Budget     Budget
-	Total      int // the prompt, in the model's tokens
-	Sections   []core.ContextPart
-	Triggers   []core.TriggerStatus
-	Pinned     []Slot // covered or left out, sent as notes
-	History    []Slot
-	Run        []Slot
-	Recalled   []Passage   // quoted, in the order of their seqs
-	Loops      []LoopRange // of History and Run, in order
-	SummaryCut int         // max cl100k_base tokens of the summary in the prompt; 0 = whole
-	Summarize  *Order      // not nil: make this summary, then plan again
-	Activate   *Activation // not nil: activate this version, then plan again
-	Prepare    *Order      // not nil: make this summary ahead; it changes no prompt
-	Compacted  bool        // the PromptState changed and must be stored
-	MaxOutput  int         // the request's output limit
-	Rungs      []int       // rungs of the ladder, in the order in which they were climbed
-	Reasons    []string
-	Floor      *FloorError // not nil: nothing can be sent
-	Factor     float64     // that converted cl100k_base tokens to the model's
+	Budget          Budget
+	Total           int // the prompt, in the model's tokens
+	Sections        []core.ContextPart
+	Triggers        []core.TriggerStatus
+	Pinned          []Slot // covered or left out, sent as notes
+	History         []Slot
+	Run             []Slot
+	Standing        []Instruction // listed, oldest first
+	Recalled        []Passage     // quoted, in the order of their seqs
+	Loops           []LoopRange   // of History and Run, in order
+	SummaryCut      int           // max cl100k_base tokens of the summary in the prompt; 0 = whole
+	Summarize       *Order        // not nil: make this summary, then plan again
+	Activate        *Activation   // not nil: activate this version, then plan again
+	Prepare         *Order        // not nil: make this summary ahead; it changes no prompt
+	Compacted       bool          // the PromptState changed and must be stored
+	MaxOutput       int           // the request's output limit
+	Rungs           []int         // rungs of the ladder, in the order in which they were climbed
+	Reasons         []string
+	Floor           *FloorError // not nil: nothing can be sent
+	StandingOmitted int         // instructions that should be listed and have no room
+	Factor          float64     // that converted cl100k_base tokens to the model's
 
 	WillTrigger bool // one more user message and answer of the tail's average size start a summarization
 	TurnsLeft   *int // how many average turns of the tail fit before a trigger fires or, without triggers, before the prompt is full; nil without a tail

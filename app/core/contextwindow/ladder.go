@@ -13,6 +13,8 @@ const minMaskGain = 0.2
 
 // climbLadder climbs the ladder until the prompt is small enough.
 func (p *planner) climbLadder(f firedTriggers) {
+	p.isReduced = true
+	p.sumSections()
 	over := f.byTokens() || p.in.Summarized && p.total > p.shareThreshold()
 	if over && !p.maskingCostsThoughts() && p.maskEnough(f) {
 		return

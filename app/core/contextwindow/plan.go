@@ -9,20 +9,23 @@ import (
 
 // planner is the state of one Plan call.
 type planner struct {
-	in       Input
-	scale    tokenScale
-	budget   Budget
-	state    PromptState
-	loops    []LoopRange // of the state, without those made for a smaller model
-	decision Decision
-	limit    int       // max size of the prompt: usable, or the cap
-	limits   []trigger // of the policy
-	slots    []Slot    // of history and run
-	history  []Slot
-	run      []Slot
-	pinned   []Slot
-	total    int
-	ahead    growth // until the trigger, when planning ahead; zero = none
+	in        Input
+	scale     tokenScale
+	budget    Budget
+	state     PromptState
+	loops     []LoopRange // of the state, without those made for a smaller model
+	decision  Decision
+	limit     int       // max size of the prompt: usable, or the cap
+	limits    []trigger // of the policy
+	slots     []Slot    // of history and run
+	history   []Slot
+	run       []Slot
+	pinned    []Slot
+	standing  []Instruction // that the prompt lists, oldest first
+	omitted   int           // that have no room among them
+	isReduced bool          // the ladder is climbed
+	total     int
+	ahead     growth // until the trigger, when planning ahead; zero = none
 }
 
 // Plan decides what is sent. It returns the decision and the PromptState that belongs to it:
@@ -75,6 +78,7 @@ func (in Input) initialState() PromptState {
 	s := in.State.forWindow(in.Model.Window)
 	if in.Summarized {
 		s.SummaryCut = 0 // it was for the previous summary
+		s.StandingOut = false
 	}
 	return s
 }
@@ -104,6 +108,7 @@ func (p *planner) placeMessages() {
 		}
 	}
 	p.slots, p.history, p.run = slots, slots[:len(p.in.History)], slots[len(p.in.History):]
+	p.chooseStanding()
 	p.sumSections()
 }
 
@@ -151,8 +156,6 @@ const (
 	sectionSystem = 0
 	sectionTools  = 1
 	sectionPinned = 3
-	// sectionRecalled is there only where passages are recalled; the run comes after it.
-	sectionRecalled = 5
 )
 
 // sumSections adds up the prompt by section.
@@ -171,7 +174,7 @@ func (p *planner) sumSections() {
 	if len(p.pinned) > 0 {
 		out[0].Tokens += p.scale.toModel(pinnedWrap)
 	}
-	if p.opensWithAssistant() {
+	if p.opensWithAssistant() && len(p.standing) == 0 {
 		out[1].Tokens += p.scale.toModel(openingMarker)
 	}
 	system := p.scale.toModel(p.in.System + ListOverhead)
@@ -184,6 +187,9 @@ func (p *planner) sumSections() {
 		{Name: "pinned", Tokens: out[0].Tokens, Messages: out[0].Messages},
 		{Name: "tail", Tokens: out[1].Tokens, Messages: out[1].Messages},
 		{Name: "run", Tokens: out[2].Tokens, Messages: out[2].Messages},
+	}
+	if len(p.in.Standing) > 0 {
+		p.decision.Sections = slices.Insert(p.decision.Sections, sectionPinned+1, p.standingSection())
 	}
 	p.total = p.ahead.prompt
 	for _, s := range p.decision.Sections {
@@ -219,6 +225,7 @@ func (p *planner) finishDecision() Decision {
 	p.addRecalled()
 	d := p.decision
 	d.Total, d.Pinned, d.History, d.Run = p.total, p.pinned, p.history, p.run
+	d.Standing, d.StandingOmitted = p.standing, p.omitted
 	d.SummaryCut = p.state.SummaryCut
 	var covered int
 	if d.Loops, covered = p.loopsInUse(); covered > 0 {

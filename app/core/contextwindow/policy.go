@@ -58,6 +58,8 @@ type Policy struct {
 	PreferredModel   llm.Preference // of the agent's provider, where no summary model is set
 	Recall           Recall         `key:"recall"`
 	RecallShare      float64        `key:"recall_share"` // of the window: max of the recalled passages in a prompt
+
+	StandingInstructions bool `key:"standing_instructions"` // what users set for the whole conversation is recognized in their messages
 }
 
 // Defaults that several presets share.
@@ -128,7 +130,7 @@ func Preset(name string) (Policy, error) {
 	if i < 0 {
 		return Policy{}, core.Errorf(core.ErrInvalid, "context.policy %q does not exist; use one of %s", name, strings.Join(PresetNames(), ", "))
 	}
-	rows[i].Recall, rows[i].RecallShare = RecallTool, defaultRecallShare
+	rows[i].Recall, rows[i].RecallShare, rows[i].StandingInstructions = RecallTool, defaultRecallShare, true
 	return rows[i], nil
 }
 
@@ -174,6 +176,7 @@ func Resolve(global Global, agent core.ContextSettings) (Policy, error) {
 func ResolveTemporary(global Global, agent core.ContextSettings) (Policy, error) {
 	return Resolve(global, core.ContextSettings{
 		Policy: presetOff, MaxContextTokens: agent.MaxContextTokens, ResponseReserve: agent.ResponseReserve,
+		StandingInstructions: agent.StandingInstructions,
 	})
 }
 

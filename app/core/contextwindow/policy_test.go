@@ -43,7 +43,7 @@ func TestPresetsAreTheTable(t *testing.T) {
 		t.Fatalf("got presets %v, want %d", names, len(want))
 	}
 	for i, w := range want {
-		w.Recall, w.RecallShare = cw.RecallTool, 0.1
+		w.Recall, w.RecallShare, w.StandingInstructions = cw.RecallTool, 0.1, true
 		if diff := cmp.Diff(w, preset(t, names[i])); diff != "" {
 			t.Errorf("preset %s (-want +got):\n%s", names[i], diff)
 		}
@@ -110,7 +110,7 @@ func TestResolveOverridesEveryField(t *testing.T) {
 		WindowMessages: new(25), MinRecentMessages: new(8), MaxContextTokens: new(100_000), TargetContextTokens: new(40_000),
 		ResponseReserve: new(1000), SummaryModel: new("s"), Strategy: new("extractive"), MaxSummaryTokens: new(900),
 		MaxSummaryShare: new(0.2), Timing: new("inline"), SummaryRole: new("user"),
-		Recall: new("auto"), RecallShare: new(0.2),
+		Recall: new("auto"), RecallShare: new(0.2), StandingInstructions: new(false),
 	})
 	if err != nil {
 		t.Fatal(err)

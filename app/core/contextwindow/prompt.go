@@ -21,12 +21,13 @@ type Parts struct {
 	Summarized   int       // messages that it covers
 	Searches     bool      // the agent can search in them
 	Messages     map[core.MessageID]core.Message
-	Passages     map[core.MessageID]string // lines of the passages that a decision quotes (PassageLine)
-	Rendered     Rendered                  // messages whose texts are not loaded
-	Loops        map[core.SummaryID]string // the notes that a decision names
-	ReadsResults bool                      // the agent can read on in tool results of which the prompt has an excerpt
-	Tools        int                       // cl100k_base tokens of the tool definitions
-	ToolSpecs    []llm.ToolSpec            // thoughts are bound to them, to the format of the answer and to the effort
+	Passages     map[core.MessageID]string     // lines of the passages that a decision quotes (PassageLine)
+	Standing     map[core.InstructionID]string // lines of the instructions that a decision lists (InstructionLine)
+	Rendered     Rendered                      // messages whose texts are not loaded
+	Loops        map[core.SummaryID]string     // the notes that a decision names
+	ReadsResults bool                          // the agent can read on in tool results of which the prompt has an excerpt
+	Tools        int                           // cl100k_base tokens of the tool definitions
+	ToolSpecs    []llm.ToolSpec                // thoughts are bound to them, to the format of the answer and to the effort
 	Format       *core.ResponseFormat
 	Effort       string
 	Model        llm.Info               // says which images and files it accepts
@@ -86,8 +87,8 @@ func SystemTokens(parts Parts, count core.TextCounter) int {
 const blockOverhead = 4
 
 // Assemble builds the prompt of a decision. The order is fixed: system prompt, summary,
-// pinned notes, what is left out, tool usage, the run's own instructions; then the messages, with the
-// recalled passages before those of the run. With Parts.SummaryRole user
+// pinned notes, what is left out, tool usage, the run's own instructions; then the messages: the standing
+// instructions, the conversation, the recalled passages, and the run's. With Parts.SummaryRole user
 // the summary is the first of the messages. The same decision and parts give the same bytes.
 // Parts.Messages must hold every message that the decision sends. Unloaded says which texts
 // the parts lack; a message without its text counts with its stored size, and a placeholder
@@ -109,6 +110,7 @@ func Assemble(parts Parts, d Decision, count core.TextCounter) Prompt {
 	p.addBlock(&sent.System, leftOutBlock(d))
 	p.addBlock(&sent.System, parts.ToolUsage)
 	p.addBlock(&sent.System, parts.Instructions)
+	p.addStanding(d)
 	p.addAll(d.History, parts.Messages, &sent.Tail)
 	p.addRecalled(d.Recalled)
 	p.runFrom = len(p.Messages)

@@ -49,7 +49,7 @@ func (p *planner) addRecalled() {
 	}
 	slices.SortFunc(chosen, func(a, b Passage) int { return int(a.Seq - b.Seq) })
 	p.decision.Recalled = chosen
-	p.decision.Sections = slices.Insert(p.decision.Sections, sectionRecalled, part)
+	p.decision.Sections = slices.Insert(p.decision.Sections, len(p.decision.Sections)-1, part) // before the run
 	p.total += part.Tokens
 }
 

@@ -19,6 +19,7 @@ type PromptSize struct {
 	Tools    int
 	Summary  int
 	Pinned   int
+	Standing int
 	Tail     int
 	Recalled int
 	Run      int
@@ -30,7 +31,7 @@ type PromptSize struct {
 
 // Total returns the size of the whole prompt.
 func (s PromptSize) Total() int {
-	return s.System + s.Tools + s.Summary + s.Pinned + s.Tail + s.Recalled + s.Run
+	return s.System + s.Tools + s.Summary + s.Pinned + s.Standing + s.Tail + s.Recalled + s.Run
 }
 
 // Counted returns the size of what the provider counts in its usage.
@@ -57,16 +58,20 @@ func (s PromptSize) AsText() PromptSize {
 // Sections returns the sections of the window as the prompt of the decision fills
 // them, in the model's tokens; reserve and free come last.
 func (s PromptSize) Sections(d Decision) []core.ContextPart {
-	sizes := []int{s.System, s.Tools, s.Summary, s.Pinned, s.Tail, s.Run}
-	if d.Budget.Recall > 0 {
-		sizes = slices.Insert(sizes, sectionRecalled, s.Recalled)
+	sizes := map[string]int{
+		"system": s.System, "tools": s.Tools, "summary": s.Summary, "pinned": s.Pinned, "standing": s.Standing,
+		"tail": s.Tail, "recalled": s.Recalled, "run": s.Run,
 	}
-	out := make([]core.ContextPart, len(sizes), len(sizes)+2)
+	var out []core.ContextPart
 	used := 0
-	for i, n := range sizes {
-		out[i] = d.Sections[i] // in the same order
-		out[i].Tokens = d.Shown(n)
-		used += out[i].Tokens
+	for _, part := range d.Sections {
+		n, isSent := sizes[part.Name]
+		if !isSent { // reserve and free
+			continue
+		}
+		part.Tokens = d.Shown(n)
+		used += part.Tokens
+		out = append(out, part)
 	}
 	return append(out, core.ContextPart{Name: "reserve", Tokens: d.Budget.Reserve},
 		core.ContextPart{Name: "free", Tokens: max(d.Budget.Usable-used, 0)})
@@ -75,7 +80,7 @@ func (s PromptSize) Sections(d Decision) []core.ContextPart {
 // Used returns the size of the prompt in the model's tokens: the sum of its sections.
 func (s PromptSize) Used(d Decision) int {
 	used := 0
-	for _, n := range []int{s.System, s.Tools, s.Summary, s.Pinned, s.Tail, s.Recalled, s.Run} {
+	for _, n := range []int{s.System, s.Tools, s.Summary, s.Pinned, s.Standing, s.Tail, s.Recalled, s.Run} {
 		used += d.Shown(n)
 	}
 	return used
@@ -101,6 +106,10 @@ func (p Prompt) Shown(d Decision) []int {
 		}
 		if m.Place == core.PlaceRecalled {
 			out[i] = d.Shown(p.Sent.Recalled)
+			continue
+		}
+		if m.Place == core.PlaceStanding {
+			out[i] = d.Shown(p.Sent.Standing)
 			continue
 		}
 		if raw == tail { // the run begins

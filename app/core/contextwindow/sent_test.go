@@ -44,8 +44,8 @@ func TestSentIsWithinThePlan(t *testing.T) {
 		if together != ofMessages {
 			rt.Fatalf("the messages have %d tokens together, their sections %+v", together, shown[4:parts])
 		}
-		if used != sent.Used(d) || used > d.Total || messages != sent.Tail+sent.Recalled+sent.Run {
-			rt.Fatalf("the sections have %d tokens, used are %d, planned %d; the messages have %d of %d", used, sent.Used(d), d.Total, messages, sent.Tail+sent.Recalled+sent.Run)
+		if used != sent.Used(d) || used > d.Total || messages != sent.Standing+sent.Tail+sent.Recalled+sent.Run {
+			rt.Fatalf("the sections have %d tokens, used are %d, planned %d; the messages have %d of %d", used, sent.Used(d), d.Total, messages, sent.Standing+sent.Tail+sent.Recalled+sent.Run)
 		}
 		if reserve, free := shown[parts].Tokens, shown[parts+1].Tokens; reserve+free+used != d.Budget.Window {
 			rt.Fatalf("used %d, reserve %d and free %d are not the window, %d", used, reserve, free, d.Budget.Window)

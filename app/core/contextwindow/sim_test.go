@@ -36,7 +36,8 @@ type sim struct {
 	state    cw.PromptState
 	system   string
 	calls    int
-	recalled []cw.Passage // for the run in progress
+	recalled []cw.Passage               // for the run in progress
+	standing []core.StandingInstruction // EndSeq says which one ended them
 	lines    map[core.MessageID]string
 
 	prepared made // is ready; version 0 = none
@@ -208,6 +209,7 @@ func (s *sim) add(m core.Message) core.Message {
 func (s *sim) turn() {
 	s.runStart = len(s.log)
 	s.add(core.Message{Role: core.RoleUser, Content: s.draw("user")})
+	s.instruct()
 	s.recall()
 	for range rapid.SampledFrom([]int{0, 0, 0, 1, 2, 6, 14}).Draw(s.rt, "rounds") {
 		if !s.prompt() {
@@ -219,6 +221,40 @@ func (s *sim) turn() {
 		s.add(core.Message{Role: core.RoleAssistant, Content: s.draw("answer")})
 	}
 	s.runStart, s.recalled = -1, nil
+}
+
+// instruct lets some users' messages set something for the whole conversation, or change what
+// an earlier one set. It follows from the message, so that stored failures stay as they are.
+func (s *sim) instruct() {
+	last := s.log[len(s.log)-1]
+	n := int(last.Seq)*7 + len(last.Content)
+	i := core.StandingInstruction{
+		ID: core.InstructionID(fmt.Sprintf("i%d", last.Seq)), MessageID: last.ID, Seq: last.Seq, Author: last.Author,
+		Text: words("rule", n%97) + fmt.Sprintf("#%d", last.Seq),
+	}
+	switch n % 10 {
+	case 0, 1, 2:
+	case 3:
+		i.MessageID, s.prev = "", nil
+	case 4:
+		if len(s.standing) > 0 {
+			if old := &s.standing[n%len(s.standing)]; old.EndSeq == 0 {
+				old.EndSeq = i.Seq
+			}
+		}
+	default:
+		return
+	}
+	s.standing = append(s.standing, i)
+}
+
+// instructions returns the input of the plan for the standing instructions.
+func (s *sim) instructions() []cw.Instruction {
+	var out []cw.Instruction
+	for _, i := range s.standing {
+		out = append(out, cw.Instruction{ID: i.ID, Seq: i.Seq, EndSeq: i.EndSeq, ByHand: i.ByHand(), Tokens: quarter{}.Text(cw.InstructionLine(i))})
+	}
+	return out
 }
 
 // recall finds messages for the user's, some of them in the prompt.
@@ -288,7 +324,7 @@ func (s *sim) input() cw.Input {
 	in := cw.Input{
 		Policy: s.policy, Loop: s.loop, Model: s.model, Factor: s.factor, System: quarter{}.Text(s.system) + 4, Tools: 50,
 		Summary: s.summary, State: s.state, Versions: s.prepared.versions(), Busy: s.job != nil, Resting: s.resting,
-		Recalled: s.recalled, Binds: s.thinks.Prefix.Binds(),
+		Recalled: s.recalled, Standing: s.instructions(), Binds: s.thinks.Prefix.Binds(),
 	}
 	for i, m := range s.log {
 		switch {
@@ -362,7 +398,10 @@ func (s *sim) prompt() bool {
 }
 
 func (s *sim) parts() cw.Parts {
-	parts := cw.Parts{SystemPrompt: s.system, Summary: s.text, Loops: s.notes, Passages: s.lines, Messages: map[core.MessageID]core.Message{}, Model: s.thinks}
+	parts := cw.Parts{SystemPrompt: s.system, Summary: s.text, Loops: s.notes, Passages: s.lines, Standing: map[core.InstructionID]string{}, Messages: map[core.MessageID]core.Message{}, Model: s.thinks}
+	for _, i := range s.standing {
+		parts.Standing[i.ID] = cw.InstructionLine(i)
+	}
 	for _, m := range s.log {
 		parts.Messages[m.ID] = m
 	}

@@ -18,6 +18,7 @@ type PromptState struct {
 	LeftOut       []SeqRange             `json:"left_out,omitempty"`       // messages that are not sent
 	Shortened     map[core.MessageID]int `json:"shortened,omitempty"`      // to how many cl100k_base tokens
 	SummaryCut    int                    `json:"summary_cut,omitempty"`    // max cl100k_base tokens of the summary in the prompt; 0 = whole
+	StandingOut   bool                   `json:"standing_out,omitempty"`   // the standing instructions have no room
 	Landed        *Landing               `json:"landed,omitempty"`         // where the last compaction landed
 	Warned        bool                   `json:"warned,omitempty"`         // a warning near the limit was sent since then
 	ReportedID    core.MessageID         `json:"told,omitempty"`           // the message whose shortening was reported

@@ -106,7 +106,7 @@ func (p *planner) deferSummary(order *Order) {
 
 // resetPlan discards what the plan has decided.
 func (p *planner) resetPlan() {
-	p.state, p.decision.Rungs, p.decision.Reasons = p.in.initialState(), nil, nil
+	p.state, p.decision.Rungs, p.decision.Reasons, p.isReduced = p.in.initialState(), nil, nil, false
 	p.placeMessages()
 }
 
@@ -121,7 +121,7 @@ func (p *planner) prepareAhead() {
 		return
 	}
 	q := newPlanner(p.in)
-	q.ahead = growth{early: true}
+	q.ahead, q.isReduced = growth{early: true}, true
 	if near.share {
 		q.ahead.prompt = max(p.shareThreshold()-p.total, 0)
 	}

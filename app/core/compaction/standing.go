@@ -1,0 +1,130 @@
+package compaction
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
+)
+
+// InstructionReader reads the newest standing instructions of a session's current path, at most
+// as many as the limit, oldest first, without their states (repositories.StandingInstructions).
+type InstructionReader interface {
+	OnPath(ctx context.Context, tenant core.Tenant, session core.SessionID, limit int) ([]core.StandingInstruction, error)
+}
+
+// Standing is what users set for the whole conversation, as the prompts of a turn may list it.
+// It is never changed.
+type Standing struct {
+	inputs []contextwindow.Instruction
+	lines  map[core.InstructionID]string
+}
+
+// withStanding returns the turn with the standing instructions of its session. The prompts of
+// a run have them as they were before the first one.
+func (k *Compactor) withStanding(ctx context.Context, t Turn) (Turn, error) {
+	if t.Standing != nil {
+		return t, nil
+	}
+	all, err := k.loadInstructions(ctx, t, resolvedInstructions)
+	t.Standing = &Standing{lines: map[core.InstructionID]string{}}
+	for _, i := range promptInstructions(all) {
+		line := contextwindow.InstructionLine(i)
+		t.Standing.lines[i.ID] = line
+		t.Standing.inputs = append(t.Standing.inputs, contextwindow.Instruction{
+			ID: i.ID, Seq: i.Seq, Tokens: k.Counter.Text(line), ByHand: i.ByHand(), EndSeq: i.EndSeq,
+		})
+	}
+	return t, err
+}
+
+// loadInstructions returns the standing instructions of the turn's session with their states,
+// oldest first: at most as many as the limit, the newest.
+func (k *Compactor) loadInstructions(ctx context.Context, t Turn, limit int) ([]core.StandingInstruction, error) {
+	if k.Stores.Standing == nil || t.Session.StandingCount == 0 {
+		return nil, nil
+	}
+	rows, err := k.Stores.Standing.OnPath(ctx, scopeOf(t), t.Session.ID, limit)
+	if err != nil {
+		return nil, fmt.Errorf("load standing instructions: %w", err)
+	}
+	if !t.Profile.Policy.StandingInstructions {
+		rows = slices.DeleteFunc(rows, func(i core.StandingInstruction) bool { return !i.ByHand() })
+	}
+	return ResolveInstructions(rows), nil
+}
+
+// promptInstructions returns those that a prompt may have to list: the newest that stand, and
+// the newest that a message replaced or withdrew, which stand until that message has left the
+// prompt.
+func promptInstructions(all []core.StandingInstruction) []core.StandingInstruction {
+	stand, ended, from := 0, 0, len(all)
+	listed := map[core.InstructionID]bool{}
+	for from > 0 && stand < core.MaxPromptedStanding {
+		from--
+		switch i := all[from]; {
+		case i.State == core.InstructionStands:
+			stand++
+			listed[i.ID] = true
+		case i.EndSeq > 0 && ended < core.MaxPromptedStanding:
+			ended++
+			listed[i.ID] = true
+		}
+	}
+	var out []core.StandingInstruction
+	for _, i := range all[from:] {
+		if listed[i.ID] {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// reportedInstructions bounds the instructions of a report.
+const reportedInstructions = 200
+
+// reportInstructions adds the instructions that stand to the report, with the place of each in
+// the prompt: the newest where there are many.
+func (k *Compactor) reportInstructions(ctx context.Context, v snapshot, r *core.ContextReport) error {
+	all, err := k.loadInstructions(ctx, v.turn, core.MaxInstructions)
+	if err != nil {
+		return err
+	}
+	listed := map[core.InstructionID]bool{}
+	for _, i := range v.d.Standing {
+		listed[i.ID] = true
+	}
+	omitted := 0
+	for _, i := range all {
+		if i.State != core.InstructionStands {
+			continue
+		}
+		switch {
+		case listed[i.ID]:
+			i.Placement = core.PlaceStanding
+		case !i.ByHand() && v.d.ShowsWhole(i.Seq):
+			i.Placement = core.PlaceVerbatim
+		default:
+			i.Placement = core.PlaceLeftOut
+			omitted++
+		}
+		r.StandingInstructions = append(r.StandingInstructions, i)
+	}
+	if omitted > 0 {
+		r.Reasons = append(r.Reasons, fmt.Sprintf("%d standing instructions are left out: they do not fit", omitted))
+	}
+	r.StandingInstructions = r.StandingInstructions[max(len(r.StandingInstructions)-reportedInstructions, 0):]
+	return nil
+}
+
+// StandingInstructions returns the standing instructions of a session with their states,
+// oldest first: those of its current path, and those that were added by hand.
+func (k *Compactor) StandingInstructions(ctx context.Context, tenant core.Tenant, id core.SessionID) ([]core.StandingInstruction, error) {
+	t, err := k.loadProfile(ctx, tenant, id, "")
+	if err != nil {
+		return nil, err
+	}
+	return k.loadInstructions(ctx, t, core.MaxInstructions)
+}

@@ -1,0 +1,151 @@
+package contextwindow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/prompttext"
+)
+
+// Instruction is what a user set for the whole conversation. Like an Item it has no text;
+// Parts.Standing has it.
+type Instruction struct {
+	ID     core.InstructionID
+	Seq    int64 // of its message
+	Tokens int   // cl100k_base, of its line (InstructionLine)
+	ByHand bool  // its text is not that of its message
+	EndSeq int64 // of the message that replaced or withdrew it; 0 = it stands
+}
+
+// Bounds of the list of standing instructions: a share of the window, and the model's tokens.
+const (
+	standingShare = 0.05
+	maxStanding   = 2_000
+)
+
+// chooseStanding chooses the instructions that the prompt lists: those whose own text it does
+// not show, as long as it does not show either what replaced or withdrew them. Both change
+// only with a compaction or by hand, so that between two of them the list keeps its bytes
+// (invariant 7): what a message of the tail changes is said by that message, and the list says
+// that later messages win. Where not all fit, the newest are listed.
+func (p *planner) chooseStanding() {
+	p.standing, p.omitted = nil, 0
+	size := standingWrap
+	for _, i := range slices.Backward(p.in.Standing) {
+		if !p.mustList(i) {
+			continue
+		}
+		if n := size + i.Tokens + lineEnd; !p.state.StandingOut && p.scale.toModel(n) <= p.standingRoom() {
+			p.standing, size = append(p.standing, i), n
+		} else {
+			p.omitted++
+		}
+	}
+	slices.Reverse(p.standing)
+}
+
+// mustList reports whether the prompt is without the instruction unless it lists it.
+func (p *planner) mustList(i Instruction) bool {
+	if i.EndSeq > 0 && !p.showsWhole(i.EndSeq) {
+		return false
+	}
+	return i.ByHand || !p.showsWhole(i.Seq)
+}
+
+// showsWhole reports whether the prompt has the text of the message in its place.
+func (p *planner) showsWhole(seq int64) bool {
+	return showsWhole(p.history, seq) || showsWhole(p.run, seq)
+}
+
+// ShowsWhole reports whether the prompt of the decision has the text of the message in its
+// place.
+func (d Decision) ShowsWhole(seq int64) bool {
+	return showsWhole(d.History, seq) || showsWhole(d.Run, seq)
+}
+
+func showsWhole(slots []Slot, seq int64) bool {
+	i, found := slices.BinarySearchFunc(slots, seq, func(s Slot, seq int64) int { return int(s.Seq - seq) })
+	return found && (slots[i].Place == core.PlaceVerbatim || slots[i].FilesAsText())
+}
+
+// standingSection returns the section of the standing instructions. As soon as messages leave
+// the prompt it is as large as it can become when more of them do.
+func (p *planner) standingSection() core.ContextPart {
+	part := core.ContextPart{Name: "standing", Messages: len(p.standing)}
+	if !p.isReduced && len(p.standing) == 0 && p.in.Summary.Version == 0 && len(p.state.LeftOut)+len(p.state.Shortened) == 0 {
+		return part
+	}
+	size := 0
+	for _, i := range p.in.Standing {
+		size += i.Tokens + lineEnd
+	}
+	if room := p.standingRoom(); size > 0 && !p.state.StandingOut && room > p.scale.toModel(standingWrap) {
+		part.Tokens = min(p.scale.toModel(standingWrap+size), room)
+	}
+	return part
+}
+
+// standingRoom returns the max size of the section.
+func (p *planner) standingRoom() int {
+	return min(shareOf(standingShare, p.budget.Window), maxStanding)
+}
+
+// giveUpStanding omits the standing instructions: otherwise the user's message would be
+// shortened.
+func (p *planner) giveUpStanding() {
+	if p.state.StandingOut || p.standingSection().Tokens == 0 {
+		return
+	}
+	p.state.StandingOut = true
+	p.addReason("the standing instructions are left out: the latest message needs the room")
+	p.placeMessages()
+}
+
+// The fence around standing instructions. They are texts of users, and have the authority of
+// users' messages: they never enter the role of the system.
+const (
+	standingTitle = "Standing instructions of the user, word for word (newest last; a later message of the user wins):"
+	standingOpen  = "<standing_instructions>"
+	standingClose = "</standing_instructions>"
+	standingNote  = "(Quoted by a program from the user's messages in this conversation, or added by the user. They are the user's wishes and have no more authority than the user's messages.)"
+	standingMore  = "[%d older ones are not listed here: they do not fit]\n"
+)
+
+// InstructionLine returns the line that lists an instruction.
+func InstructionLine(i core.StandingInstruction) string {
+	from := fmt.Sprintf("added by the user after #%d", i.Seq)
+	if i.MessageID != "" {
+		from = fmt.Sprintf("#%d", i.Seq)
+		if i.Author != "" {
+			from += " " + i.Author
+		}
+		if i.EditedAt != nil {
+			from += ", changed by the user"
+		}
+	}
+	return fmt.Sprintf("- %s: %s", from, prompttext.Harmless(i.Text))
+}
+
+// addStanding appends the message with the standing instructions: a user's, before the
+// conversation.
+func (p *assembly) addStanding(d Decision) {
+	if len(d.Standing) == 0 {
+		return
+	}
+	var b strings.Builder
+	b.WriteString(standingTitle + "\n" + standingOpen + "\n")
+	if d.StandingOmitted > 0 {
+		fmt.Fprintf(&b, standingMore, d.StandingOmitted)
+	}
+	for _, i := range d.Standing {
+		b.WriteString(p.parts.Standing[i.ID] + "\n")
+	}
+	b.WriteString(standingClose + "\n" + standingNote)
+	m := p.newMessage(llm.Message{Role: core.RoleUser, Content: b.String()})
+	m.Place = core.PlaceStanding
+	p.Sent.Standing += m.Tokens
+	p.Messages = append(p.Messages, m)
+}

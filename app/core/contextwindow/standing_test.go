@@ -1,0 +1,145 @@
+package contextwindow_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"bobbin/app/core"
+	cw "bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
+)
+
+// Invariant 12.
+func TestInvariant12StandingInstructionsStay(t *testing.T) {
+	every(t, func(rt *rapid.T, sh shot) {
+		list := ""
+		for i, m := range sh.prompt.Messages {
+			if m.Place == core.PlaceStanding {
+				list = m.Content
+				if m.Role != core.RoleUser || i > 1 || i == 1 && sh.prompt.Messages[0].Place != core.PlaceCovered {
+					rt.Fatalf("message %d from %s lists the instructions; want a user's at the beginning", i, m.Role)
+				}
+			}
+		}
+		size, room := standingTokens(sh.d), min(sh.d.Budget.Window/20, 2000)
+		if size > room {
+			rt.Fatalf("the section has %d tokens of %d", size, room)
+		}
+		omitted, lastListed := 0, int64(0)
+		for _, i := range sh.s.standing {
+			isListed := strings.Contains(list, cw.InstructionLine(i)+"\n")
+			ended := i.EndSeq > 0 && !sh.d.ShowsWhole(i.EndSeq)
+			isShown := i.MessageID != "" && sh.d.ShowsWhole(i.Seq)
+			switch {
+			case isListed && (ended || isShown):
+				rt.Fatalf("#%d is listed: ended %v, in the prompt %v", i.Seq, ended, isShown)
+			case isListed && i.Seq < lastListed:
+				rt.Fatalf("#%d is listed after #%d", i.Seq, lastListed)
+			case isListed:
+				lastListed = i.Seq
+			case !ended && !isShown:
+				omitted++
+			}
+		}
+		if omitted != sh.d.StandingOmitted {
+			rt.Fatalf("%d instructions are missing, the plan says %d", omitted, sh.d.StandingOmitted)
+		}
+		if system := strings.Join(sh.prompt.System, "\n"); strings.Contains(system, "standing_instructions") {
+			rt.Fatalf("the list is in a system block: %s", system)
+		}
+	})
+}
+
+// standingTokens returns the size of the list of standing instructions.
+func standingTokens(d cw.Decision) int {
+	for _, s := range d.Sections {
+		if s.Name == "standing" {
+			return s.Tokens
+		}
+	}
+	return 0
+}
+
+// withoutStanding returns the prompt as it is without a list of standing instructions.
+func withoutStanding(p cw.Prompt) cw.Prompt {
+	if len(p.Messages) == 0 || p.Messages[0].Place != core.PlaceStanding {
+		return p
+	}
+	p.Messages = p.Messages[1:]
+	if len(p.Messages) > 0 && p.Messages[0].Role != core.RoleUser {
+		p.Messages = slices.Insert(slices.Clone(p.Messages), 0, cw.PromptMessage{Message: llm.Message{Role: core.RoleUser, Content: "[The conversation begins with the assistant.]"}})
+	}
+	return p
+}
+
+// Of more instructions than have room the newest are listed, and the prompt says how many are
+// not. A message that needs the whole prompt gets it.
+func TestStandingInstructionsAreBounded(t *testing.T) {
+	t.Parallel()
+	plan := func(instructions, message int) cw.Decision {
+		c := new(talk).turns(10, 50).user(message)
+		in := c.during(preset(t, "off"), 8192, 21)
+		in.Summary = cw.ActiveSummary{Version: 1, ThroughSeq: 18, Tokens: 100, Messages: 18}
+		in.History = in.History[18:]
+		for n := range instructions {
+			in.Standing = append(in.Standing, cw.Instruction{ID: core.InstructionID(fmt.Sprint(n)), Seq: 1, Tokens: 20})
+		}
+		d, _ := cw.Plan(in)
+		return d
+	}
+	usable := plan(0, 100).Budget.Usable
+	base := plan(0, 100).Total - 100
+	for _, tt := range []struct {
+		name          string
+		instructions  int
+		message       int
+		listed, first int
+	}{
+		{"few", 3, 100, 3, 0},
+		{"more than have room", 10_000, 100, 12, 9_988},
+		{"beside a message that leaves room", 10_000, usable - base - 409, 12, 9_988},
+		{"beside a message that fits alone", 10_000, usable - base, 0, 0},
+	} {
+		d := plan(tt.instructions, tt.message)
+		first := core.InstructionID("0")
+		if len(d.Standing) > 0 {
+			first = d.Standing[0].ID
+		}
+		user := d.Run[len(d.Run)-1]
+		if len(d.Standing) != tt.listed || string(first) != fmt.Sprint(tt.first) || d.StandingOmitted != tt.instructions-tt.listed || user.Place != core.PlaceVerbatim || d.Floor != nil {
+			t.Errorf("%s: got %d listed from %s on, %d omitted, message %s, floor %v; want %d from %d on", tt.name, len(d.Standing), first, d.StandingOmitted, user.Place, d.Floor, tt.listed, tt.first)
+		}
+	}
+}
+
+// What replaces an instruction stands beside it until its own message leaves the prompt.
+func TestReplacedInstructionStaysUntilBothAreGone(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		through int64
+		want    string
+	}{
+		{"both in the prompt", 0, ""},
+		{"the earlier is summarized", 6, "1"},
+		{"both are summarized", 10, ""},
+	} {
+		c := new(talk).turns(10, 50).user(50)
+		in := c.during(preset(t, "off"), 8192, 21)
+		in.Summary = cw.ActiveSummary{Version: int(min(tt.through, 1)), ThroughSeq: tt.through, Tokens: 100}
+		in.History = in.History[tt.through:]
+		in.Standing = []cw.Instruction{{ID: "1", Seq: 1, Tokens: 10, EndSeq: 9}}
+		d, _ := cw.Plan(in)
+		got := ""
+		for _, i := range d.Standing {
+			got += string(i.ID)
+		}
+		if got != tt.want || d.StandingOmitted != 0 {
+			t.Errorf("%s: lists %q, %d omitted; want %q", tt.name, got, d.StandingOmitted, tt.want)
+		}
+	}
+}
