@@ -16,6 +16,8 @@ import (
 // messagePath is where a message of the backend is.
 const messagePath = sessionPath + "/messages/" + string(apitest.UserID)
 
+const instructionPath = sessionPath + "/standing-instructions/" + string(apitest.InstructionID)
+
 // TestEndpoints asks every route what it is for. The shapes of the answers are in
 // tests/contract.
 func TestEndpoints(t *testing.T) {
@@ -94,6 +96,16 @@ func TestEndpoints(t *testing.T) {
 			[]apitest.Call{{Method: "Summarize", Scope: local, Args: []any{apitest.SessionID, ""}}}},
 		{"summaries", "GET", sessionPath + "/summaries?limit=200", "", nil, 200, `"next_cursor":null`, nil},
 		{"summary", "GET", sessionPath + "/summaries/1", "", nil, 200, `"state":"active"`, nil},
+		{"standing instructions", "GET", sessionPath + "/standing-instructions?limit=7&cursor=abc", "", nil, 200, `"items":[{"id":"`,
+			[]apitest.Call{{Method: "StandingInstructions", Scope: local, Args: []any{apitest.SessionID, core.PageQuery{Limit: 7, Cursor: "abc"}}}}},
+		{"add an instruction", "POST", sessionPath + "/standing-instructions", `{"text":"Be brief."}`, nil, 201, `"text":"Be brief."`,
+			[]apitest.Call{{Method: "AddInstruction", Scope: local, Args: []any{apitest.SessionID, "Be brief."}}}},
+		{"add an instruction, wrong field", "POST", sessionPath + "/standing-instructions", `{"content":"x"}`, nil, 422, "is not a known field", nil},
+		{"edit an instruction", "PATCH", instructionPath, `{"text":"Be brief."}`, nil, 200, `"edited_at":`,
+			[]apitest.Call{{Method: "EditInstruction", Scope: local, Args: []any{apitest.SessionID, apitest.InstructionID, "Be brief."}}}},
+		{"remove an instruction", "DELETE", instructionPath, "", nil, 204, "",
+			[]apitest.Call{{Method: "RemoveInstruction", Scope: local, Args: []any{apitest.SessionID, apitest.InstructionID}}}},
+		{"no such instruction", "DELETE", sessionPath + "/standing-instructions/x", "", nil, 404, "standing instruction x does not exist", nil},
 		{"runs", "GET", sessionPath + "/runs", "", nil, 200, `"status":"queued"`, nil},
 		{"run", "GET", runPath, "", nil, 200, `"status":"running"`, nil},
 		{"cancel", "POST", runPath + "/cancel", "", nil, 202, `"cancel_requested":true`,

@@ -124,8 +124,6 @@ func (s *Server) registerConversations(read, write *gin.RouterGroup, services ha
 	sessions := handlers.NewSessions(services)
 	messages := handlers.NewMessages(services, files, streams)
 	runs := handlers.NewRuns(services, streams)
-	context := handlers.NewContext(services, streams)
-	summaries := handlers.NewSummaries(services)
 	transfer := handlers.NewTransfer(services, s.space)
 	deliveries := handlers.NewDeliveries(services)
 	owners := s.withErrors(handlers.OwnersOnly)
@@ -153,16 +151,7 @@ func (s *Server) registerConversations(read, write *gin.RouterGroup, services ha
 	write.PUT("/sessions/:id/messages/:mid/feedback", s.withoutQuery(messages.PutFeedback))
 	write.DELETE("/sessions/:id/messages/:mid/feedback", s.withoutQuery(messages.DeleteFeedback))
 
-	read.GET("/sessions/:id/context", s.withoutQuery(context.Report))
-	read.GET("/sessions/:id/context/prompt", owners, s.withoutQuery(context.Prompt))
-	read.GET("/sessions/:id/context/messages/:mid", s.withoutQuery(context.Where))
-	read.POST("/sessions/:id/context/plan", s.withoutQuery(context.Plan))
-	write.POST("/sessions/:id/summarize", s.withoutQuery(context.Summarize))
-	read.GET("/sessions/:id/summaries", s.withErrors(summaries.List))
-	read.GET("/sessions/:id/summaries/:version", s.withoutQuery(summaries.Get))
-	read.GET("/sessions/:id/summaries/:version/diff", s.withErrors(summaries.Diff))
-	write.POST("/sessions/:id/summaries/:version/restore", s.withoutQuery(summaries.Restore))
-	write.PUT("/sessions/:id/summary", s.withoutQuery(summaries.Edit))
+	s.registerContext(read, write, services)
 
 	read.GET("/sessions/:id/runs", s.withErrors(runs.List))
 	read.GET("/runs/:id", s.withoutQuery(runs.Get))
@@ -178,6 +167,29 @@ func (s *Server) registerConversations(read, write *gin.RouterGroup, services ha
 	read.GET("/blobs/:id/info", s.withoutQuery(files.Describe))
 	read.POST("/blobs/:id/link", s.withoutQuery(files.Link))
 	write.DELETE("/blobs/:id", s.withoutQuery(files.Delete))
+}
+
+// registerContext registers the routes of what prompts are made of.
+func (s *Server) registerContext(read, write *gin.RouterGroup, services handlers.Services) {
+	context := handlers.NewContext(services, s.streams)
+	summaries := handlers.NewSummaries(services)
+	instructions := handlers.NewStandingInstructions(services)
+	owners := s.withErrors(handlers.OwnersOnly)
+
+	read.GET("/sessions/:id/context", s.withoutQuery(context.Report))
+	read.GET("/sessions/:id/context/prompt", owners, s.withoutQuery(context.Prompt))
+	read.GET("/sessions/:id/context/messages/:mid", s.withoutQuery(context.Where))
+	read.POST("/sessions/:id/context/plan", s.withoutQuery(context.Plan))
+	write.POST("/sessions/:id/summarize", s.withoutQuery(context.Summarize))
+	read.GET("/sessions/:id/summaries", s.withErrors(summaries.List))
+	read.GET("/sessions/:id/summaries/:version", s.withoutQuery(summaries.Get))
+	read.GET("/sessions/:id/summaries/:version/diff", s.withErrors(summaries.Diff))
+	write.POST("/sessions/:id/summaries/:version/restore", s.withoutQuery(summaries.Restore))
+	write.PUT("/sessions/:id/summary", s.withoutQuery(summaries.Edit))
+	read.GET("/sessions/:id/standing-instructions", s.withErrors(instructions.List))
+	write.POST("/sessions/:id/standing-instructions", s.withoutQuery(instructions.Create))
+	write.PATCH("/sessions/:id/standing-instructions/:iid", s.withoutQuery(instructions.Update))
+	write.DELETE("/sessions/:id/standing-instructions/:iid", s.withoutQuery(instructions.Delete))
 }
 
 // registerResources registers the routes of everything outside sessions.

@@ -27,6 +27,15 @@ type contextPlanner interface {
 	Summarize(ctx context.Context, tenant core.Tenant, id core.SessionID, focus string) (core.Summary, error)
 	// CheckPin returns ErrContextFloor if prompts had no room left with the message pinned.
 	CheckPin(ctx context.Context, tenant core.Tenant, id core.SessionID, m core.Message) error
+	// StandingInstructions returns those of the session with their states, the oldest first.
+	StandingInstructions(ctx context.Context, tenant core.Tenant, id core.SessionID) ([]core.StandingInstruction, error)
+}
+
+// instructionStore stores standing instructions that people add and change by hand.
+type instructionStore interface {
+	Add(ctx context.Context, tenant core.Tenant, in core.NewInstruction) (core.StandingInstruction, error)
+	Edit(ctx context.Context, tenant core.Tenant, id core.InstructionID, in core.NewInstruction) (core.StandingInstruction, error)
+	Remove(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.InstructionID) error
 }
 
 // contextControl answers what people ask of a session's context and changes its
@@ -73,6 +82,7 @@ type Options struct {
 	Sessions     core.SessionStore
 	Messages     core.MessageStore
 	Branches     core.BranchStore
+	Instructions instructionStore
 	Aliases      core.AliasStore
 	Slack        core.SlackThreadStore
 	Webhooks     core.WebhookStore
@@ -103,6 +113,7 @@ type Service struct {
 	sessions     core.SessionStore
 	messages     core.MessageStore
 	branches     core.BranchStore
+	instructions instructionStore
 	aliases      core.AliasStore
 	slack        core.SlackThreadStore
 	webhooks     core.WebhookStore
@@ -129,7 +140,7 @@ type Service struct {
 // New returns a Service.
 func New(o Options) *Service {
 	return &Service{
-		sessions: o.Sessions, messages: o.Messages, branches: o.Branches, aliases: o.Aliases, slack: o.Slack, webhooks: o.Webhooks, runs: o.Runs, events: o.Events, feed: o.Feed, work: o.Work,
+		sessions: o.Sessions, messages: o.Messages, branches: o.Branches, instructions: o.Instructions, aliases: o.Aliases, slack: o.Slack, webhooks: o.Webhooks, runs: o.Runs, events: o.Events, feed: o.Feed, work: o.Work,
 		agents: o.Agents, findModel: o.FindModel, counter: o.Counter, files: o.Files, keeper: o.Context, control: o.Control,
 		defaultAgent: o.DefaultAgent, limits: o.Limits.withDefaults(), log: o.Logger,
 		budget: o.Budget, observer: core.ObserverOrNone(o.Observer), private: o.PrivateWebhooks, organization: o.FindOrganization,

@@ -72,6 +72,10 @@ func (keeper) CheckPin(_ context.Context, _ core.Tenant, _ core.SessionID, m cor
 	return nil
 }
 
+func (keeper) StandingInstructions(_ context.Context, s core.Tenant, id core.SessionID) ([]core.StandingInstruction, error) {
+	return instructionsOf(s.Owner, id), nil
+}
+
 // control is a contextControl that says what it was asked.
 type control struct{}
 
@@ -133,7 +137,7 @@ func newHouse(t *testing.T, buffer int, do execute) *house {
 		Counter: counter{}, Worker: "w", Logger: logger,
 	})
 	h.Service = chat.New(chat.Options{
-		Sessions: db.Sessions, Messages: log{branches: h.branches}, Branches: h.branches, Runs: db.Runs, Events: db.Events, Feed: h.feed, Work: h.work,
+		Sessions: db.Sessions, Messages: log{branches: h.branches}, Branches: h.branches, Instructions: byHand{}, Runs: db.Runs, Events: db.Events, Feed: h.feed, Work: h.work,
 		Agents: catalog{}, FindModel: registry{}.Get, Counter: counter{}, Context: keeper{}, Control: control{},
 		DefaultAgent: "assistant", Limits: chat.Limits{Queued: 20}, Logger: logger,
 	})

@@ -61,6 +61,33 @@ func TestBranchRoundTrips(t *testing.T) {
 			},
 			func(*apitest.Backend) any { return true }, apitest.Call{Method: "Pin", Args: []any{id, mid, true}},
 		},
+		"standing instructions": {
+			func(c *client.Client) (any, error) {
+				page, err := c.StandingInstructions(t.Context(), id, core.PageQuery{Limit: 3})
+				return page.Items[0], err
+			},
+			func(*apitest.Backend) any { return apitest.Instruction() }, apitest.Call{Method: "StandingInstructions", Args: []any{id, core.PageQuery{Limit: 3}}},
+		},
+		"add an instruction": {
+			func(c *client.Client) (any, error) {
+				i, err := c.AddInstruction(t.Context(), id, "Be brief.")
+				return i.Text, err
+			},
+			func(*apitest.Backend) any { return "Be brief." }, apitest.Call{Method: "AddInstruction", Args: []any{id, "Be brief."}},
+		},
+		"edit an instruction": {
+			func(c *client.Client) (any, error) {
+				i, err := c.EditInstruction(t.Context(), id, apitest.InstructionID, "Be brief.")
+				return i.Text, err
+			},
+			func(*apitest.Backend) any { return "Be brief." }, apitest.Call{Method: "EditInstruction", Args: []any{id, apitest.InstructionID, "Be brief."}},
+		},
+		"remove an instruction": {
+			func(c *client.Client) (any, error) {
+				return nil, c.RemoveInstruction(t.Context(), id, apitest.InstructionID)
+			},
+			func(*apitest.Backend) any { return nil }, apitest.Call{Method: "RemoveInstruction", Args: []any{id, apitest.InstructionID}},
+		},
 		"delete": {
 			func(c *client.Client) (any, error) { return nil, c.DeleteMessage(t.Context(), id, mid) },
 			func(*apitest.Backend) any { return nil }, apitest.Call{Method: "DeleteMessage", Args: []any{id, mid}},

@@ -43,3 +43,35 @@ func (c Chat) DiffSummary(ctx context.Context, tenant core.Tenant, id core.Sessi
 		{Op: core.DiffEqual, Pieces: []string{"They greeted each other. "}}, {Op: core.DiffRemoved, Pieces: []string{"It rained."}}, {Op: core.DiffAdded, Pieces: []string{"It snowed."}},
 	}}, c.recordCall(ctx, "DiffSummary", tenant, id, version, against)
 }
+
+// Instruction answers for every method of standing instructions.
+func Instruction() core.StandingInstruction {
+	return core.StandingInstruction{
+		ID: InstructionID, SessionID: SessionID, MessageID: UserID, Seq: 1, Text: "Always answer in Dutch.", Language: "en",
+		State: core.InstructionStands, CreatedAt: Time(),
+	}
+}
+
+// StandingInstructions answers one instruction.
+func (c Chat) StandingInstructions(ctx context.Context, tenant core.Tenant, id core.SessionID, q core.PageQuery) (core.Page[core.StandingInstruction], error) {
+	return core.Page[core.StandingInstruction]{Items: []core.StandingInstruction{Instruction()}}, c.recordCall(ctx, "StandingInstructions", tenant, id, q)
+}
+
+// AddInstruction answers an instruction with the text.
+func (c Chat) AddInstruction(ctx context.Context, tenant core.Tenant, session core.SessionID, text string) (core.StandingInstruction, error) {
+	i := Instruction()
+	i.MessageID, i.Text = "", text
+	return i, c.recordCall(ctx, "AddInstruction", tenant, session, text)
+}
+
+// EditInstruction answers the instruction with the text.
+func (c Chat) EditInstruction(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.InstructionID, text string) (core.StandingInstruction, error) {
+	i, at := Instruction(), Time()
+	i.ID, i.Text, i.EditedAt = id, text, &at
+	return i, c.recordCall(ctx, "EditInstruction", tenant, session, id, text)
+}
+
+// RemoveInstruction answers nothing.
+func (c Chat) RemoveInstruction(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.InstructionID) error {
+	return c.recordCall(ctx, "RemoveInstruction", tenant, session, id)
+}

@@ -84,6 +84,13 @@ type chatService interface {
 	// DiffSummary compares with the previous version if against is negative.
 	DiffSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, version, against int) (core.SummaryDiff, error)
 
+	// What users set for whole conversations.
+
+	StandingInstructions(ctx context.Context, tenant core.Tenant, id core.SessionID, q core.PageQuery) (core.Page[core.StandingInstruction], error)
+	AddInstruction(ctx context.Context, tenant core.Tenant, session core.SessionID, text string) (core.StandingInstruction, error)
+	EditInstruction(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.InstructionID, text string) (core.StandingInstruction, error)
+	RemoveInstruction(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.InstructionID) error
+
 	// Default webhooks of owners.
 
 	DefaultWebhook(ctx context.Context, tenant core.Tenant) (core.Webhook, error)

@@ -80,7 +80,7 @@ func userView(body any) (any, error) {
 		return nil, nil
 	case core.Message, messageAnswer, core.MessageLocation, core.Imported, core.SearchHit, core.Meaning, core.Blob, core.BlobLink, core.Approval,
 		core.ContextReport, core.ContextPlan, core.Summary, core.SummaryDiff, core.GraphView, core.UsageReport,
-		core.Memory, core.SavedMemory, core.MemoryMatches, core.Deletion,
+		core.StandingInstruction, core.Memory, core.SavedMemory, core.MemoryMatches, core.Deletion,
 		Build, liveness, readiness, *nextCursor, searchTotal, searchIndexing, lastEventID:
 		return b, nil // all of it
 	default:
