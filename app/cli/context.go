@@ -27,6 +27,6 @@ func (p *program) contextCommand() *cobra.Command {
 		},
 	}
 	p.withJSON(cmd)
-	cmd.AddCommand(p.contextPromptCommand(), p.contextPlanCommand(), p.contextMessageCommand())
+	cmd.AddCommand(p.contextPromptCommand(), p.contextPlanCommand(), p.contextMessageCommand(), p.contextInstructionsCommand())
 	return cmd
 }

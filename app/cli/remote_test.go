@@ -125,6 +125,10 @@ func (r *recorder) talks() {
 	} {
 		r.call(0, "", args...)
 	}
+	added := firstID.FindString(r.call(0, "", "context", "instructions", "add", r.session, "always", "answer", "in", "Dutch"))
+	r.call(0, "", "context", "instructions", "edit", r.session, added, "always answer in French")
+	r.call(0, "", "context", "instructions", r.session)
+	r.call(0, "", "context", "instructions", "remove", r.session, added)
 	r.call(0, `{"role":"user","content":"hello"}`, "import", "-", "--title", "imported")
 	r.call(0, "hello\n/retry\n/search 19\n/new\nWhat is 2 + 2?\n", "chat", "-")
 	const link = "https://acme.slack.com/archives/C012345/p1700000000000100"

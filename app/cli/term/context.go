@@ -16,7 +16,7 @@ const barWidth = 60
 // readable everywhere.
 func sectionMark(name string) string {
 	marks := map[string]string{
-		"system": "S", "tools": "T", "summary": "▒", "pinned": "P", "tail": "█", "recalled": "Q", "run": "R", "reserve": "·", "free": " ",
+		"system": "S", "tools": "T", "summary": "▒", "pinned": "P", "standing": "I", "tail": "█", "recalled": "Q", "run": "R", "reserve": "·", "free": " ",
 	}
 	if m, ok := marks[name]; ok {
 		return m
@@ -45,6 +45,7 @@ func DrawContext(w io.Writer, r core.ContextReport, now time.Time, width int) {
 		d.writeLine("  ! %s", reason)
 	}
 	d.writeLine("  %s", describeCoverage(r.Coverage))
+	d.drawInstructions(r.StandingInstructions)
 	d.drawBreaker(r, now)
 	switch {
 	case r.Summarizing && r.Since != nil:
@@ -81,7 +82,11 @@ func (d drawing) drawSections(parts []core.ContextPart) {
 		}
 		messages := ""
 		if s.Messages > 0 {
-			messages = "  " + Pluralize(s.Messages, "message")
+			noun := "message"
+			if s.Name == "standing" {
+				noun = "instruction"
+			}
+			messages = "  " + Pluralize(s.Messages, noun)
 		}
 		form := "  %s %-8s %9s tokens%s"
 		if d.narrow {
