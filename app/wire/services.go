@@ -113,7 +113,7 @@ func NewRetention(d Deps, purges *purge.Service) *purge.RetentionWorker {
 func NewTransfer(d Deps, e Engine) *transfer.Service {
 	s := d.Stores
 	return transfer.New(transfer.Options{
-		Sessions: s.Sessions, Messages: s.Messages, Summaries: s.Summaries, Feed: d.Feed, Counter: d.Counter, Added: e.Compactor.Enqueue, Worker: d.Worker,
+		Sessions: s.Sessions, Messages: s.Messages, Summaries: s.Summaries, Instructions: s.Standing, Feed: d.Feed, Counter: d.Counter, Added: e.Compactor.Enqueue, Worker: d.Worker,
 		Users: transfer.UserStores{
 			Sessions: s.Sessions, Runs: s.Runs, Memories: s.Memories, Blobs: s.Blobs, Usage: s.ModelCalls, More: repositories.NewUserExports(d.Database.Gorm),
 		},

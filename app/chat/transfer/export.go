@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"bobbin/app/core"
+	"bobbin/app/core/compaction"
 )
 
 // Export writes the session out as it is now, page by page: with JSON and JSON
@@ -86,8 +87,36 @@ func (s *Service) exportJSON(ctx context.Context, tenant core.Tenant, session co
 	if n.Summaries, err = s.exportSummaries(ctx, tenant, session, out); err != nil {
 		return n, err
 	}
-	_, err = out.WriteString("\n]}\n")
+	if _, err = out.WriteString("\n]"); err == nil {
+		err = s.exportInstructions(ctx, tenant, session, out)
+	}
+	if err == nil {
+		_, err = out.WriteString("}\n")
+	}
 	return n, err
+}
+
+// exportInstructions writes the standing instructions of the current path, if there are any,
+// the oldest first.
+func (s *Service) exportInstructions(ctx context.Context, tenant core.Tenant, session core.Session, out *bufio.Writer) error {
+	if s.instructions == nil || session.StandingCount == 0 {
+		return nil
+	}
+	given, err := s.instructions.OnPath(ctx, tenant, session.ID, core.MaxInstructions)
+	if err != nil {
+		return fmt.Errorf("export standing instructions: %w", err)
+	}
+	before := `,"standing_instructions":[` + "\n"
+	for _, i := range compaction.ResolveInstructions(given) {
+		if err := writeJSON(out, before, i, ""); err != nil {
+			return err
+		}
+		before = ",\n"
+	}
+	if before == ",\n" {
+		_, err = out.WriteString("\n]")
+	}
+	return err
 }
 
 // exportSummaries writes all versions and returns how many there are.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"bobbin/app/core"
+	"bobbin/app/core/compaction"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/quota"
 )
@@ -38,15 +39,16 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Options are what a Service is made of. All but Added and Limits are required, and Users
-// where users are exported.
+// Options are what a Service is made of. All but Instructions, Added and Limits are required,
+// and Users where users are exported.
 type Options struct {
-	Sessions  core.SessionStore
-	Messages  core.MessageStore
-	Summaries core.SummaryStore
-	Feed      core.Publisher
-	Counter   llm.TokenCounter
-	Users     UserStores
+	Sessions     core.SessionStore
+	Messages     core.MessageStore
+	Summaries    core.SummaryStore
+	Instructions compaction.InstructionReader // nil = exports have none
+	Feed         core.Publisher
+	Counter      llm.TokenCounter
+	Users        UserStores
 	// Added is told of sessions that have new messages; it must not wait for anything.
 	// Nil = nobody is.
 	Added  func(tenant core.Tenant, session core.SessionID)
@@ -56,25 +58,26 @@ type Options struct {
 
 // Service is the use cases. Safe for concurrent use.
 type Service struct {
-	sessions  core.SessionStore
-	messages  core.MessageStore
-	summaries core.SummaryStore
-	feed      core.Publisher
-	counter   llm.TokenCounter
-	added     func(tenant core.Tenant, session core.SessionID)
-	worker    string
-	limits    Limits
-	places    *quota.Quota // for imports at once
-	memory    *quota.Quota // for their histories, in bytes
-	users     UserStores
-	exports   *quota.Quota // places for exports of users at once
+	sessions     core.SessionStore
+	messages     core.MessageStore
+	summaries    core.SummaryStore
+	instructions compaction.InstructionReader
+	feed         core.Publisher
+	counter      llm.TokenCounter
+	added        func(tenant core.Tenant, session core.SessionID)
+	worker       string
+	limits       Limits
+	places       *quota.Quota // for imports at once
+	memory       *quota.Quota // for their histories, in bytes
+	users        UserStores
+	exports      *quota.Quota // places for exports of users at once
 }
 
 // New returns a Service.
 func New(o Options) *Service {
 	limits := o.Limits.withDefaults()
 	return &Service{
-		sessions: o.Sessions, messages: o.Messages, summaries: o.Summaries, feed: o.Feed, counter: o.Counter,
+		sessions: o.Sessions, messages: o.Messages, summaries: o.Summaries, instructions: o.Instructions, feed: o.Feed, counter: o.Counter,
 		added: o.Added, worker: o.Worker, limits: limits,
 		places:  quota.New(quota.Limits{Total: int64(limits.Imports), Owner: 1, User: 1, What: "places for imports"}),
 		memory:  quota.New(quota.Limits{Total: 2 * limits.Import, Owner: limits.Import, User: limits.Import, What: "memory for imports"}),
