@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-prefix show-counting show-concurrent show-background show-memories show-search show-search-fuzz show-index show-index-kills show-growth show-crash show-takeover show-durability bench show-bench fault show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-feeds show-eval show-recall show-reviews show-attacks show-refusals show-extract show-injection show-backlog show-slot show-privacy show-fallback show-garbage show-files show-files show-rights show-slack-edits show-slack-long show-slack-clients show-slack-sync show-slack-ack show-tools show-mcp show-dialects show-openai-whole show-dialects-cuts show-dialects-cost house pictures samples graph clean
+.PHONY: help build run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-prefix show-counting show-concurrent show-background show-memories show-search show-search-fuzz show-index show-index-kills show-growth show-crash show-takeover show-durability bench show-bench fault show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-feeds show-eval show-recall show-standing show-reviews show-attacks show-refusals show-extract show-injection show-backlog show-slot show-privacy show-fallback show-garbage show-files show-files show-rights show-slack-edits show-slack-long show-slack-clients show-slack-sync show-slack-ack show-tools show-mcp show-dialects show-openai-whole show-dialects-cuts show-dialects-cost house pictures samples graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -176,6 +176,9 @@ show-recall: ## where the evidence of questions about long conversations is, by 
 	-scripts/clients embeddings # without them, words alone
 	BOBBIN_RECALL_DATA=$(or $(DATA),$(BOBBIN_RECALL_DATA),$(abspath ../shared/data/recall-dev.json)) go test ./tests/eval -v -count=1 -timeout=60m -run '^TestShowRecall'
 	BOBBIN_RECALL_DATA=$${BOBBIN_RECALL_DATA:-$(abspath ../shared/data/recall-dev.json)} go test ./app/db/repositories -v -count=1 -timeout=10m -run '^TestShowRankedRecall$$'
+
+show-standing: ## what users set for the whole conversation: recognized, changed, withdrawn, by language; false ones in 100 messages (../shared/data)
+	BOBBIN_RECALL_DATA=$${BOBBIN_RECALL_DATA:-$(abspath ../shared/data/recall-dev.json)} go test ./app/core/standing -v -count=1 -run '^TestShowStanding'
 
 show-backlog: ## 125K, 500K and 2M imported tokens on windows of 8K and 128K: what the summarizer saw, calls, waits
 	BOBBIN_TEST_LONG=1 go test ./app/core/compaction -v -count=1 -timeout=30m -run '^TestShowBacklog$$'

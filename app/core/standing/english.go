@@ -58,7 +58,7 @@ func english() definition {
 		},
 		notVerbs: `a an the been had has was were is are am in on at for of with from to up down out off i we he she it they there this that these those my our his her their its your some people everyone everybody
 			nobody everything nothing things something life what how who when where why so if because and but or great good nice happy fun glad proud here love loves knew thought saw gave got did made felt heard forgot
-			mind again too once better really quite worth wonderful grateful thankful amazing awesome seen ready able one more less enough give stop dream dreams expected looks feels seems makes keeps gets comes goes says works feeling
+			mind again too once better really quite worth wonderful grateful thankful amazing awesome seen ready able one more less enough dream dreams expected looks feels seems makes keeps gets comes goes says works feeling
 			not as than just like very both only will would can could should did does do you you're you've you'll i'm i'll i've we're we'll it's he's she's they're that's there's always never ever even knew sure easy hard
 			back when whenever later tomorrow tonight today asap maybe crazy old soon before after anytime any if by around first`,
 		notVerb: `\w+[^eaio]ed|\w{3,}(?:lov|lik|us|hop|wish|car|smil)ed|\w{3,}ing|\w+ful|\w+ly`,

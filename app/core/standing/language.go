@@ -29,28 +29,62 @@ type definition struct {
 
 // language is a definition that is ready for use.
 type language struct {
-	name, triggers                                string
-	set, withdraw, amend, never, notVerb, request *regexp.Regexp
-	notVerbs                                      map[string]bool
+	name             string
+	triggers         map[string]bool
+	set              []rules // those with verbs one by one
+	withdraw, amend  []rules
+	never            *regexp.Regexp
+	notVerb, request *regexp.Regexp
+	notVerbs         map[string]bool
+}
+
+// rules are patterns of the same kind. Those that begin a clause are tried only there, as a
+// search through a text takes much longer.
+type rules struct {
+	pattern  *regexp.Regexp
+	isClause bool
 }
 
 //nolint:gochecknoglobals // immutable
 var languages = sync.OnceValue(func() []*language {
 	var out []*language
 	for _, d := range []definition{english(), german(), french(), spanish()} {
-		l := &language{
-			name: d.name, triggers: d.triggers,
-			set: d.compile(d.sets), withdraw: d.compile(d.withdraws), amend: d.compile(d.amends), never: d.compile(d.never),
+		out = append(out, &language{
+			name: d.name, triggers: wordSet(d.triggers),
+			set: d.rules(d.sets), withdraw: d.rules(d.withdraws), amend: d.rules(d.amends), never: d.compile(d.never),
 			notVerb: d.compile([]string{"^(?:" + d.notVerb + ")$"}), request: d.compile([]string{"^(?:" + d.request + ") "}),
-			notVerbs: map[string]bool{",": true},
-		}
-		for w := range strings.FieldsSeq(d.notVerbs) {
-			l.notVerbs[w] = true
-		}
-		out = append(out, l)
+			notVerbs: wordSet(d.notVerbs + " ,"),
+		})
 	}
 	return out
 })
+
+// rules returns the patterns, joined where that makes no difference.
+func (d definition) rules(patterns []string) []rules {
+	const lead, group = "{lead}", "(?P<"
+	var clauses, others []string
+	var out []rules
+	for _, p := range patterns {
+		rest, isClause := strings.CutPrefix(p, lead)
+		switch {
+		case strings.Contains(p, group) && isClause:
+			out = append(out, rules{d.compile([]string{"^" + p}), true})
+		case strings.Contains(p, group):
+			out = append(out, rules{d.compile([]string{p}), false})
+		case isClause:
+			clauses = append(clauses, strings.ReplaceAll(rest, "|"+lead, "|"))
+		default:
+			others = append(others, p)
+		}
+	}
+	if clauses != nil {
+		out = append(out, rules{d.compile([]string{"^" + lead + "(?:" + strings.Join(clauses, "|") + ")"}), true})
+	}
+	if others != nil {
+		out = append(out, rules{d.compile(others), false})
+	}
+	return out
+}
 
 // compile returns a pattern that matches what any of the patterns matches.
 func (d definition) compile(patterns []string) *regexp.Regexp {
@@ -64,8 +98,41 @@ func (d definition) compile(patterns []string) *regexp.Regexp {
 }
 
 // sets reports whether the folded sentence sets something for the whole conversation.
-func (l *language) sets(folded string) bool {
-	for _, match := range l.set.FindAllStringSubmatchIndex(folded, maxMatches) {
+func (l *language) sets(folded string) bool { return l.matches(l.set, folded) }
+
+// matches reports whether a pattern matches a part of the folded sentence, and the words
+// that must be verbs can be some.
+func (l *language) matches(all []rules, folded string) bool {
+	for _, r := range all {
+		if !r.isClause {
+			if l.accepts(r.pattern, folded) {
+				return true
+			}
+			continue
+		}
+		rest := folded
+		for range maxClauses {
+			if l.accepts(r.pattern, rest) {
+				return true
+			}
+			_, after, more := strings.Cut(rest, ", ")
+			if !more {
+				break
+			}
+			rest = after
+		}
+	}
+	return false
+}
+
+// maxClauses is how many beginnings of an instruction a sentence may have.
+const maxClauses = 12
+
+func (l *language) accepts(pattern *regexp.Regexp, folded string) bool {
+	if pattern.NumSubexp() == 0 {
+		return pattern.MatchString(folded)
+	}
+	for _, match := range pattern.FindAllStringSubmatchIndex(folded, maxClauses) {
 		accepted := true
 		for i := 2; i < len(match); i += 2 {
 			if match[i] >= 0 {
@@ -79,9 +146,6 @@ func (l *language) sets(folded string) bool {
 	}
 	return false
 }
-
-// maxMatches is how many beginnings of an instruction a sentence may have.
-const maxMatches = 10
 
 // examine returns what the sentence says for the whole conversation, if it does.
 func (s sentence) examine() (Found, bool) {
@@ -97,26 +161,32 @@ func (s sentence) examine() (Found, bool) {
 }
 
 func (l *language) examine(folded string, question bool) (Found, bool) {
-	if l.never.MatchString(folded) {
+	if !hasWordOf(folded, l.triggers) {
 		return Found{}, false
 	}
+	request := folded
 	if question {
 		at := l.request.FindStringIndex(folded)
 		if at == nil {
 			return Found{}, false
 		}
-		folded = folded[at[1]:]
+		request = folded[at[1]:]
 	}
-	topic := topicOf(folded)
+	var f Found
 	switch {
-	case l.withdraw.MatchString(folded):
-		return Found{Topic: topic, Withdraws: true}, true
-	case l.sets(folded):
-		return Found{Topic: topic}, true
-	case l.amend.MatchString(folded):
-		return Found{Topic: topic, Amends: true}, true
+	case l.matches(l.withdraw, request):
+		f.Withdraws = true
+	case l.matches(l.set, request):
+	case l.matches(l.amend, request):
+		f.Amends = true
+	default:
+		return Found{}, false
 	}
-	return Found{}, false
+	if l.never.MatchString(folded) {
+		return Found{}, false
+	}
+	f.Topic = topicOf(request)
+	return f, true
 }
 
 // parts returns the sentence, or its two halves if each is an instruction by itself.

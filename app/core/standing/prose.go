@@ -2,6 +2,7 @@ package standing
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -20,58 +21,115 @@ type sentence struct {
 // candidates returns the sentences that have a word of a rule, in their order.
 func candidates(text string) []sentence {
 	text = core.Clip(text, MaxText)
-	masked := maskQuotes(text)
 	var out []sentence
-	p := prose{}
-	for start := 0; start < len(text); {
-		end := len(text)
-		if i := strings.IndexByte(text[start:], '\n'); i >= 0 {
-			end = start + i
-		}
-		line, maskedLine := text[start:end], masked[start:end]
-		start = end + 1
-		if !p.isOwn(line) {
+	for _, line := range bothEnds(proseLines(sentence{text: text, masked: maskQuotes(text)}), maxLines) {
+		if isCode(line.text) {
 			continue
 		}
-		for _, s := range splitSentences(line, maskedLine) {
-			if utf8.RuneCountInString(s.text) <= MaxInstruction && hasTrigger(s.masked) {
+		for _, s := range splitSentences(line.text, line.masked) {
+			if utf8.RuneCountInString(s.text) <= MaxInstruction && hasWordOf(s.masked, triggers()) {
 				out = append(out, s)
 			}
 		}
 	}
-	if len(out) > maxExamined {
-		out = append(out[:maxExamined/2:maxExamined/2], out[len(out)-maxExamined/2:]...)
+	return bothEnds(out, maxExamined)
+}
+
+// bothEnds returns at most limit of the sentences, half of them the last ones.
+func bothEnds(all []sentence, limit int) []sentence {
+	if len(all) <= limit {
+		return all
+	}
+	return append(all[:limit/2:limit/2], all[len(all)-limit/2:]...)
+}
+
+// proseLines returns the lines of the user's own words that have a word of a rule.
+func proseLines(s sentence) []sentence {
+	var out []sentence
+	p := prose{}
+	for start := 0; start < len(s.text); {
+		end := len(s.text)
+		if i := strings.IndexByte(s.text[start:], '\n'); i >= 0 {
+			end = start + i
+		}
+		if line := (sentence{text: s.text[start:end], masked: s.masked[start:end]}); p.isProse(line.text) && hasWordOf(line.masked, triggers()) {
+			out = append(out, line)
+		}
+		start = end + 1
 	}
 	return out
 }
 
 // prose tells the lines that a user wrote from those that a user pasted.
 type prose struct {
-	fence  string // that ends the block of code; empty = none is open
-	pasted bool   // all that follows is a document
-	last   string // the end of the last line that is not blank
+	fence     string // that ends the block of code; empty = none is open
+	announced bool   // the next line begins a document
+	pasted    bool   // all that follows is a document
 }
 
-var (
-	//nolint:gochecknoglobals // immutable
-	announcement = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)\b(?:text|article|e-?mails?|mail|letter|document|doc|transcript|story|page|paragraph|passage|section|contract|policy|report|readme|file|message|post|ticket|comment|review|poem|chapter|prompt|quote|wrote|said|says|writes|sentences?|following|below` +
-			`|artikel|brief|dokument|abschnitt|vertrag|bericht|datei|nachricht|beitrag|kommentar|gedicht|kapitel|schrieb|schreibt|sagte|sagt|folgenden?|satz|sätze|unten` +
-			`|texte|lettre|courriel|rapport|contrat|fichier|paragraphe|extrait|poème|chapitre|écrit|disait|suivante?|phrases?|ci-dessous` +
-			`|texto|artículo|carta|correo|documento|informe|contrato|archivo|párrafo|fragmento|poema|capítulo|escribió|dijo|mensaje|siguiente|frases?|abajo)\b[^.!?]*:\s*$`)
-	})
-	//nolint:gochecknoglobals // immutable
-	logLine = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^\s*(?:\[?\d{4}-\d\d-\d\d[T ]|\[?\d\d:\d\d:\d\d|[A-Z][a-z]{2} +\d+ \d\d:\d\d|\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|PANIC|CRITICAL)\b|(?i:error|warning|fatal|panic|exception|traceback|caused by|system|assistant|tool|user)\b ?:|at [\w.$]+\(|(?:File|goroutine) |\$ |# |<\/?[a-zA-Z!?]|\+\+\+ |--- |@@ )|https?://\S+$|[{};]\s*$`)
-	})
-	//nolint:gochecknoglobals // immutable
-	mailHeader = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)^\s*(?:-{2,} ?(?:original message|forwarded message|ursprüngliche nachricht|message d'origine|mensaje original)|(?:from|subject|von|betreff|de|objet|asunto|date|sent|gesendet|to|an|à|para): .*(?:@|re:|aw:|fwd?:|wg:|\d{4})|(?:subject|betreff|objet|asunto):|(?:on|am|le|el) .{4,80}(?:wrote|schrieb.*|a écrit|escribió) ?:)`)
-	})
-)
+// announcements are words of the last sentence of a line with a colon at its end, if the next
+// line begins a document that the user pasted.
+//
+//nolint:gochecknoglobals,misspell // immutable; other languages
+var announcements = sync.OnceValue(func() map[string]bool {
+	return wordSet(`text article email mail letter document doc transcript story page paragraph passage section contract policy report readme file message post ticket comment review poem chapter prompt quote wrote said says writes sentence sentences below logs log output trace
+		artikel brief dokument abschnitt vertrag bericht datei nachricht beitrag kommentar gedicht kapitel schrieb schreibt sagte sagt satz saetze unten ausgabe protokoll
+		texte lettre courriel rapport contrat fichier paragraphe extrait poeme chapitre ecrit disait phrase phrases dessous sortie
+		texto articulo carta correo documento informe contrato archivo parrafo fragmento poema capitulo escribio dijo mensaje frase frases abajo salida`)
+})
 
-// isOwn reports whether the line is the user's own: not pasted, quoted or in code.
-func (p *prose) isOwn(line string) bool {
+// announces reports whether the line says that a pasted document follows. A word for all
+// later answers says that they follow themselves: "From now on, in every message:".
+func announces(line string) bool {
+	line = strings.TrimRight(line, " *_")
+	if !strings.HasSuffix(line, ":") {
+		return false
+	}
+	line = prompttext.Tail(line, maxHead)
+	return hasWordOf(line[strings.LastIndexAny(line[:len(line)-1], ".!?")+1:], announcements())
+}
+
+// maxHead is how much of a line tells what it is, in bytes.
+const maxHead = 200
+
+// isMailHeader reports whether the line begins a forwarded or quoted mail.
+func isMailHeader(line string) bool {
+	line = strings.ToLower(core.Clip(line, maxHead))
+	if strings.HasPrefix(line, "--") {
+		line = strings.Trim(line, "- ")
+		return slices.Contains([]string{"original message", "forwarded message", "ursprüngliche nachricht", "weitergeleitete nachricht", "message d'origine", "message transféré", "mensaje original", "mensaje reenviado"}, line)
+	}
+	name, value, ok := strings.Cut(line, ":")
+	if !ok {
+		return false
+	}
+	switch strings.TrimSpace(name) {
+	case "subject", "betreff", "objet", "asunto":
+		return true
+	case "from", "von", "de", "to", "an", "à", "para", "cc":
+		return strings.Contains(value, "@")
+	}
+	return false
+}
+
+// logLine is the beginning of a line of a log, a stack trace, a diff, markup or a shell.
+//
+//nolint:gochecknoglobals // immutable
+var logLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:\[?\d{4}-\d\d-\d\d[T ]|\[?\d\d:\d\d:\d\d|[A-Z][a-z]{2} +\d+ \d\d:\d\d|\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|PANIC|CRITICAL)\b|(?i:error|warning|fatal|panic|exception|traceback|caused by|system|assistant|tool|user)\b ?:|at [\w.$]+\(|(?:File|goroutine) |\$ |# |</?[a-zA-Z!?]|\+\+\+ |@@ |[|>]|//|/\*)`)
+})
+
+// isCode reports whether a line outside of a block looks like a log or code.
+func isCode(line string) bool {
+	trimmed := strings.TrimSpace(line)
+	indented := strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "\t")
+	isItem := strings.HasPrefix(trimmed, "- ") || strings.HasPrefix(trimmed, "* ") || strings.HasPrefix(trimmed, "• ")
+	return indented && !isItem || strings.HasSuffix(trimmed, "{") || strings.HasSuffix(trimmed, "}") || strings.HasSuffix(trimmed, ";") || logLine().MatchString(core.Clip(trimmed, maxHead))
+}
+
+// isProse reports whether the line is the user's own, as far as the lines before it tell:
+// not in code, nor of a pasted document.
+func (p *prose) isProse(line string) bool {
 	trimmed := strings.TrimSpace(line)
 	if p.fence != "" {
 		if strings.HasPrefix(trimmed, p.fence) {
@@ -79,23 +137,16 @@ func (p *prose) isOwn(line string) bool {
 		}
 		return false
 	}
-	for _, fence := range []string{"```", "~~~"} {
-		if strings.HasPrefix(trimmed, fence) {
-			p.fence = fence
-			return false
-		}
+	if strings.HasPrefix(trimmed, "```") || strings.HasPrefix(trimmed, "~~~") {
+		p.fence = trimmed[:3]
+		return false
 	}
 	if trimmed == "" || p.pasted {
 		return false
 	}
-	if announcement().MatchString(p.last) || mailHeader().MatchString(core.Clip(trimmed, 200)) {
-		p.pasted = true
-		return false
-	}
-	p.last = prompttext.Tail(trimmed, 200)
-	indented := strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "\t")
-	isItem := strings.HasPrefix(trimmed, "- ") || strings.HasPrefix(trimmed, "* ") || strings.HasPrefix(trimmed, "• ")
-	return (!indented || isItem) && !strings.HasPrefix(trimmed, ">") && !strings.HasPrefix(trimmed, "|") && !logLine().MatchString(core.Clip(trimmed, 200))
+	p.pasted = p.announced || isMailHeader(trimmed)
+	p.announced = announces(trimmed)
+	return !p.pasted
 }
 
 // quoteEnds returns the marks that end a quote which the mark begins; empty = it begins none.

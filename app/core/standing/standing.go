@@ -7,6 +7,7 @@ const (
 	MaxText        = 1 << 20 // bytes of a message that are read
 	MaxFound       = 20      // instructions of one message; the last ones count
 	MaxInstruction = 500     // characters of an instruction; a longer sentence is none
+	maxLines       = 500     // lines that are split into sentences, half of them the last ones
 	maxExamined    = 100     // sentences that are examined in full, half of them the last ones
 )
 

@@ -1,6 +1,7 @@
 package standing
 
 import (
+	"maps"
 	"strings"
 	"sync"
 	"unicode"
@@ -103,23 +104,20 @@ func nextIsDigit(text string) bool {
 	return unicode.IsDigit(r)
 }
 
-// triggers are words of which every sentence that a rule recognizes has one.
+// triggers are words of which every sentence that a rule of any language recognizes has one.
 //
 //nolint:gochecknoglobals // immutable
 var triggers = sync.OnceValue(func() map[string]bool {
 	set := map[string]bool{}
 	for _, l := range languages() {
-		for w := range strings.FieldsSeq(l.triggers) {
-			set[w] = true
-		}
+		maps.Copy(set, l.triggers)
 	}
 	return set
 })
 
-// hasTrigger reports whether the text has a word of a rule. It is fast, as it reads all
-// that a message has.
-func hasTrigger(text string) bool {
-	set := triggers()
+// hasWordOf reports whether the text has a word of the set, whose words are folded. It is
+// fast, as it reads all that a message has.
+func hasWordOf(text string, set map[string]bool) bool {
 	word := make([]byte, 0, maxWord)
 	for _, r := range text {
 		if r = unicode.ToLower(r); isWordRune(r) {
