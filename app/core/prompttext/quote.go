@@ -11,7 +11,7 @@ import (
 // roles of messages, and the marks of chat templates (ChatML, Llama, Mistral, Gemma) and
 // of tool calls in text.
 const (
-	tags = " transcript summary conversation_summary pinned recalled_passages work_notes instructions system_prompt start_of_turn end_of_turn im_start im_end" +
+	tags = " transcript summary conversation_summary pinned recalled_passages standing_instructions work_notes instructions system_prompt start_of_turn end_of_turn im_start im_end" +
 		" tool_call tool_calls tool_response tool_result function_call function_calls function_results invoke "
 	roles  = " system user assistant human developer tool question answer " // List<User> is a type
 	tokens = " s sys bos eos "                                              // a<s is a comparison
