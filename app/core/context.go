@@ -54,7 +54,7 @@ type ContextReport struct {
 	Reasons     []string        `json:"reasons"`             // what was decided and why, in words
 	Summaries   []Summary       `json:"summaries"`
 
-	Thoughts *ThoughtsReport `json:"thoughts,omitempty"` // nil = the prompt's messages have none
+	Thoughts             *ThoughtsReport       `json:"thoughts,omitempty"`              // nil = the prompt's messages have none
 	StandingInstructions []StandingInstruction `json:"standing_instructions,omitempty"` // that stand, oldest first; of many the newest
 
 	SummaryVersion int              `json:"summary_version"`          // that the prompt uses; 0 = none
