@@ -45,6 +45,9 @@ func DrawContext(w io.Writer, r core.ContextReport, now time.Time, width int) {
 		d.writeLine("  ! %s", reason)
 	}
 	d.writeLine("  %s", describeCoverage(r.Coverage))
+	if r.Thoughts != nil {
+		d.writeLine("  %s", describeThoughts(*r.Thoughts))
+	}
 	d.drawInstructions(r.StandingInstructions)
 	d.drawBreaker(r, now)
 	switch {
@@ -61,6 +64,16 @@ func DrawContext(w io.Writer, r core.ContextReport, now time.Time, width int) {
 		d.writeLine("  %s", describeVersion(*r.Prepared, now))
 	}
 	d.drawSummaries(r.Summaries, now)
+}
+
+// describeThoughts says how many of the model's earlier thoughts the prompt has, and why not the
+// others.
+func describeThoughts(t core.ThoughtsReport) string {
+	text := fmt.Sprintf("%s of the model's reasoning sent", Pluralize(t.Kept, "earlier block"))
+	for _, group := range t.Dropped {
+		text += fmt.Sprintf("; %d not: %s", group.Count, group.Detail)
+	}
+	return text
 }
 
 // drawing writes a report.
