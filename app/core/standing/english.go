@@ -9,7 +9,8 @@ func english() definition {
 		triggers: `always never ever from going moving henceforth future until unless rest remainder throughout whole entire all every each whenever times default rule
 			circumstances account exception don dont not stop avoid refrain answer reply respond speak talk write keep answers replies responses brief concise use using only call address refer name
 			pronouns budget spend allergic allergy intolerant intolerance vegan vegetarian celiac coeliac diabetic eat drink remember mind note forget prefer want like need expect must no
-			longer again anymore drop scratch ignore actually instead make change switch raise increase lower rather fine may stick limit further`,
+			longer again anymore drop scratch ignore actually instead make change switch raise increase lower rather fine may stick limit further go timezone have live ask before all every limit treat address you me
+			budget without`,
 		names: map[string]string{
 			"lead": `(?:^|, )(?:(?:ok|okay|so|and|but|also|then|well|oh|now|btw|by the way|one more thing|hey|actually|first|no|yes|thanks|thank you|great|alright|just|simply|pls|please|kindly|in general|generally) )*`,
 			"mark": `from (?:now|here|today|this point|this moment|then) on(?:wards?| out)?|as of (?:now|today)|(?:going|moving) forward|henceforth|(?:^|, |please )in (?:the )?future|until (?:further notice|(?:i|we) (?:say|tell you) otherwise)|unless i (?:say|tell you|ask) otherwise` +
@@ -34,6 +35,15 @@ func english() definition {
 			`{lead}(?:cite|use|include|add|answer|reply|respond|write|ask|give|show|check|tell|format|put|start|begin|end|keep|say|quote|name|state|mention|explain|convert|sign|treat|round|list|provide) .*(?:always|every time|at all times)$`,
 			`{lead}(?:don't|dont|do not|stop|avoid|refrain from|no longer) (?:please )?{prohibit}`,
 			`{lead}(?:stop|avoid|refrain from) (?:using|mentioning|adding|including|writing|suggesting|recommending|asking|apologi[sz]ing|repeating|talking|speaking|sending|calling|answering|offering)`,
+			`{lead}(?:don't|dont|do not) .*without (?:my|asking|telling|checking)|{lead}(?:always )?(?:ask|check with|tell) me (?:first )?before (?:you|\w+ing)|{lead}before you .* , (?:always )?(?:ask|check|tell)`,
+			`(?:^|, )(?:all|every|each)(?: of)?(?: the| your| my)? \w+(?: \w+){0,2} (?:must|should|has to|have to|needs to|need to) (?:be|have|include|use|contain|end|start|stay)`,
+			`{lead}(?:use|write|give|show|add) .*(?:in|for|with|to) (?:all|every|each|any) (?:of )?(?:the |your |my )?(?:\w+ )?(?:code|examples?|answers?|replies|responses?|calculations?|prices?|dates?|times?|emails?|messages?|samples?|files?|functions?|recipes?|units)`,
+			`{lead}(?:limit|restrict|cap) (?:all |each of )?(?:your |the )?{answers}|{lead}(?:answer|reply|respond) (?:with|in) .* only$|{lead}write code only in|{lead}treat (?:everything|all|anything)`,
+			`{mark} ,? ?you (?:are|will|only|should|must|always|never|don't|can only)\b|{lead}under (?:no|any) circumstances should you`,
+			`{lead}address me \w+ly|{lead}i go by (?P<notCall2>\S+)|(?:^|, )my (?:time ?zone|preferred language|dietary \w+) (?:is|are)`,
+			`{lead}keep (?:it|this|that|everything|the total|costs?|the price) (?:all )?(?:under|below|within) [€$£]?\d.*(?:total|€|\$|£|euros?|dollars?|pounds?|overall)|^(?:my |our |the |total )?budget , (?:max |about )?[€$£]?\d`,
+			`(?:^|, )(?:i|we) have (?:celiac|coeliac|diabetes)|(?:^|, )(?:i|we) only (?:eat|drink) |{lead}(?:remember|keep in mind|bear in mind|note) i(?:'m|'ve| am| have| can't| don't| only) `,
+			`{lead}(?:can |could |shall )?we (?:switch|speak|talk|write|continue) .*{lang}`,
 			`{lead}avoid (?P<verb4>\S+)(?: \S+){0,6} (?:in|with|for) (?:your|all|every)`,
 			`{lead}no (?:more )?(?:emojis?|emoticons|jargon|abbreviations|acronyms|markdown|tables|bullet points|lists|slang|small ?talk|preamble|disclaimers|exclamation marks|swear words)`,
 			`{lead}(?:always )?{tell}(?: to| with)?(?: me| back| only| everything| strictly)* (?:only |exclusively )?in (?:\w+ )?(?:{lang}|{style} \w+|bullet points|full sentences|complete sentences|plain text|markdown)(?: (?:only|please|from|at|when|and|until|unless|no|i|because|since)|,|$)`,
@@ -54,7 +64,7 @@ func english() definition {
 			`{lead}(?:remember|keep in mind|bear in mind) (?:this|the following) `,
 			`(?:keep (?:that|this|it) in mind|bear (?:that|this|it) in mind|remember (?:that|this|it)) (?:for|in|from|when|always|at|throughout)`,
 			`{lead}(?:i'd|i would|i)(?: always| generally| really| much)? (?:prefer|rather have) (?:you|it if you|it when you|to be called|to be addressed|{style}|answers|replies|responses|metric|imperial|{lang}|window|aisle)`,
-			`{lead}i (?:don't|do not|never) want (?:you|any more|to see|to hear|to spend|to pay)`,
+			`{lead}i (?:don't|do not|never) want (?:you to|any more|to spend|to pay)`,
 		},
 		notVerbs: `a an the been had has was were is are am in on at for of with from to up down out off i we he she it they there this that these those my our his her their its your some people everyone everybody
 			nobody everything nothing things something life what how who when where why so if because and but or great good nice happy fun glad proud here love loves knew thought saw gave got did made felt heard forgot
@@ -81,8 +91,8 @@ func english() definition {
 		never: []string{
 			`(?:^|, |\b)(?:he|she|they|everyone|people|who|boss|mom|mum|dad|mother|father|brother|sister|doctor|teacher|friend|manager|manual|book|article|sign|guide|policy|wife|husband|docs|\w+'s|motto|saying) (?:always |once |just |also )?(?:says?|said|told|tells|wrote|writes|asked|asks|insists?|insisted|recommends?|recommended|advised)\b`,
 			`^(?:error|warning|system|assistant|tool|notice) ,`,
-			`never mind$|never (?:say never|give up|too late|gets old|ending)|remember (?:when|the time|how|, you)|don't (?:worry|mention it|be shy|hesitate|give up|you|know|think|sweat)|long time no`,
+			`never mind$|never (?:say never|give up|too late|gets old|ending)|always look on the bright side|(?:^|, )(?:please )?(?:don't|do not|dont) \w+ (?:it|that|this|them|me|anything) (?:yet|now|right now|today)$|remember (?:when|the time|how|, you)|don't (?:worry|mention it|be shy|hesitate|give up|you|know|think|sweat)|long time no`,
 		},
-		request: `(?:(?:please|hey|hi|so|and|but|ok|also|thanks) (?:, )?)*(?:can|could|would|will|may i ask you to|might)(?: you| i ask you to)?(?: please| just| also| kindly| perhaps| mind)*|(?:i'd|i would) appreciate it if you could`,
+		request: `(?:(?:please|hey|hi|so|and|but|ok|also|thanks) (?:, )?)*(?:can|could|would|will|shall|may i ask you to|might)(?: you| i ask you to)?(?: please| just| also| kindly| perhaps| mind)*|(?:i'd|i would) appreciate it if you could`,
 	}
 }

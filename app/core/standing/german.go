@@ -8,7 +8,7 @@ func german() definition {
 		name: "de",
 		triggers: `immer nie niemals stets jetzt sofort heute nun zukunft zukuenftig kuenftig fortan rest weiteren weiteres allen alle jeder jedes jede grundsaetzlich generell keinen auf weiterhin kein keine keinerlei nicht bitte
 			nenn nenne nennen duz duze duzen siez sieze siezen sprich sprechen budget euro ausgeben merk merke merken denk denke denken beachte vergiss vergessen allergisch allergie vegan vegetarier vegetarierin vegetarisch veganer
-			unvertraeglichkeit intolerant esse trinke vertrage halt halte halten antworte antworten antwort schreib schreibe rede nur ausschliesslich moechte will name heisse doch lieber stattdessen mehr wieder bevorzuge darf mach wechsle zoeliakie diabetiker diabetikerin`,
+			unvertraeglichkeit intolerant esse trinke vertrage halt halte halten antworte antworten antwort schreib schreibe rede nur ausschliesslich moechte will name heisse doch lieber stattdessen mehr wieder bevorzuge darf mach wechsle zoeliakie diabetiker diabetikerin veganerin fass fasse sind vermeide vermeiden ignoriere nussallergie laktoseintoleranz glutenunvertraeglichkeit preise maximal`,
 		names: map[string]string{
 			"lead": `(?:^|, )(?:(?:ok|okay|also|und|aber|ach|dann|gut|danke|bitte|noch was|uebrigens|nein|ja|einfach|doch|hallo|hi|aber bitte|{mark}) (?:, )?)*`,
 			"mark": `ab (?:jetzt|sofort|heute|nun)|von (?:nun|jetzt|heute|hier) (?:an|ab)|in zukunft|zukuenftig|kuenftig|fortan|(?:fuer|waehrend) (?:den |des )?(?:(?:ganzen )?rest(?:s|es)? )?(?:des|der|dieses|dieser|unseres|unserer|die|den|das|diese|dieses)(?: ganzen?| gesamten?)? {talk}|im weiteren (?:gespraech|verlauf)|bis auf weiteres` +
@@ -16,7 +16,7 @@ func german() definition {
 			"talk":    `gespraechs?|unterhaltung|chats?|sitzung|konversation|dialogs?`,
 			"answers": `antworten|antwort|nachrichten|nachricht`,
 			"adverb":  `immer|nie|niemals|nie mehr|stets|grundsaetzlich|auf keinen fall|unter keinen umstaenden|nur noch|ausschliesslich|systematisch|nur|nicht mehr|keine?[nrms]?|keinerlei`,
-			"imp": `antworte?|schreibe?|verwende?|benutze?|benuetze?|nutze?|nenne?|rufe?|sprich|rede?|gib|mache?|mach|zeige?|schlage?|empfiehl|erwaehne?|erwaehn|halte?|halt|lass|lasse|frage?|sage?|sag|fuege?|formatiere?|schicke?|sende?|buche?|kaufe?|loesche?|loesch|beginne?|beende?|erklaere?|uebersetze?|fasse?|zitiere?|achte?|beachte?|vermeide?|pruefe?|rechne?|runde?|nimm|lies|setze?|stelle?|behandle|veroeffentliche?|ergaenze?|bestelle?|plane?|kommentiere?|beruecksichtige?|verzichte?|unterlasse?|biete?|ueberschreibe?|aendere?|entferne?|speichere?|starte?|fuehre?|teile?|verrate?|liste?|liefere?|orientiere?|bleibe?|bleib|sei|geh|gehe|wiederhole?|entschuldige?|bevorzuge?|konzentriere?` +
+			"imp": `antworte?|schreibe?|verwende?|benutze?|benuetze?|nutze?|nenne?|rufe?|sprich|rede?|gib|mache?|mach|zeige?|schlage?|empfiehl|erwaehne?|erwaehn|halte?|halt|lass|lasse|frage?|sage?|sag|fuege?|formatiere?|schicke?|sende?|buche?|kaufe?|loesche?|loesch|beginne?|beende?|erklaere?|uebersetze?|fasse?|zitiere?|achte?|beachte?|vermeide?|ignoriere?|fass|pruefe?|rechne?|runde?|nimm|lies|setze?|stelle?|behandle|veroeffentliche?|ergaenze?|bestelle?|plane?|kommentiere?|beruecksichtige?|verzichte?|unterlasse?|biete?|ueberschreibe?|aendere?|entferne?|speichere?|starte?|fuehre?|teile?|verrate?|liste?|liefere?|orientiere?|bleibe?|bleib|sei|geh|gehe|wiederhole?|entschuldige?|bevorzuge?|konzentriere?` +
 				`|\w+(?:en|rn|ln) sie`,
 			"lang": languageNames,
 			"diet": `allergisch|vegan|vegetarisch|vegetarier(?:in)?|veganer(?:in)?|diabetiker(?:in)?|(?:laktose|gluten|fruktose)intolerant|farbenblind`,
@@ -32,6 +32,8 @@ func german() definition {
 			`{lead}(?:erwaehne?n?|sprich|rede?|schreibe?|sage?|sag|nenne?n?|verwende?n?|benutze?n?|nutze?n?|buche?n?|loesche?n?|sende?n?|schicke?n?|schlage?n?|ruf|rufe?n?|aendere?|ueberschreibe?n?|veroeffentliche?n?|frage?n?|sprechen|reden)(?: sie)?(?: \S+)*? nicht\b`,
 			`{lead}(?:antworte|schreibe?|sprich|rede|antworten sie|schreiben sie|sprechen sie|kommuniziere)(?: mir| mit mir| bitte| nur| jetzt| lieber| wieder)* (?:auf|in) (?:{lang}|\w+en saetzen|stichpunkten|stichworten|einfacher sprache)`,
 			`{lead}(?:halte?|halten sie) (?:dich|sich|deine|ihre|die|alle|alle deine) (?:\S+ )*(?:kurz|knapp|kuerzer|einfach)`,
+			`{lead}(?:fasse?|fassen sie) (?:dich|sich) |{lead}(?:vermeide|vermeiden sie) |^(?:budget|mein budget|unser budget|das budget) ?(?:,|sind|ist|von) (?:\S+ )?[€$]?\d`,
+			`(?:{mark}) ,? ?(?:bitte )?(?:keine?[nrms]?|nur|nicht mehr|immer|nie|niemals|maximal|hoechstens) |^(?:alle|jede[rs]?|saemtliche) \S+ bitte |(?:^|, )(?:es|das|der preis|die kosten) (?:darf|duerfen|soll|sollen|muss) (?:nie|niemals|immer|hoechstens|maximal)\b`,
 			`(?:deine|ihre|alle|alle deine) antworten (?:sollen|muessen|sollten|duerfen)|^(?:bitte )?(?:nur )?(?:kurze|knappe|ausfuehrliche|lange) antworten`,
 			`(?:^|, )(?:bitte |und |aber |{mark} |du kannst |du darfst |sie koennen |sie duerfen |gerne? |kannst du |darfst du )*(?:nenne? mich|nennen sie mich|duz(?:e|en sie)? mich|siez(?:e|en sie)? mich|sprich mich|sprechen sie mich) ?(?:\S+ ){0,6}\S*`,
 			`(?:du kannst|du darfst|sie koennen|sie duerfen|lass uns|wir koennen)(?: \S+){0,4} (?:duzen|siezen|nennen)`,
@@ -65,7 +67,7 @@ func german() definition {
 		},
 		never: []string{
 			`(?:er|sie|man|chef|chefin|mutter|vater|bruder|schwester|arzt|aerztin|lehrer|lehrerin|freund|freundin|oma|opa|mann|frau|kollege|kollegin|anleitung|handbuch|artikel|motto) (?:hat |haben )?(?:mir )?(?:immer )?(?:gesagt|sagte|sagt|meint|meinte|schrieb|schreibt|verlangt|steht|empfiehlt)\b`,
-			`(?:hat|haben) (?:mir |mich )?(?:\S+ ){0,3}(?:gesagt|geschrieben|genannt)|^(?:nie|immer) wieder|^keine (?:ahnung|sorge|angst|zeit)|^kein (?:problem|wunder)|^ich (?:\S+ )?(?:immer|nie)\b|{mark} \w+ (?:ich|er|wir|es|man)\b`,
+			`(?:hat|haben) (?:mir |mich )?(?:\S+ ){0,3}(?:gesagt|geschrieben|genannt)|^(?:nie|immer) (?:wieder|im leben|mit der ruhe)|^(?:schreib|schreibe|erzaehle?|erfinde?) (?:mir )?(?:bitte )?(?:eine?n?) (?:geschichte|gedicht|text|lied|roman|maerchen|brief|witz)\b|^keine (?:ahnung|sorge|angst|zeit)|^kein (?:problem|wunder)|^ich (?:\S+ )?(?:immer|nie)\b|{mark} \w+ (?:ich|er|wir|es|man)\b`,
 		},
 		request: `(?:(?:bitte|hey|hallo|und|aber|ok) (?:, )?)*(?:kannst du|koenntest du|wuerdest du|koennen sie|koennten sie|wuerden sie|magst du|kannst du|koenntet ihr)`,
 	}

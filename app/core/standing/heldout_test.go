@@ -1,6 +1,6 @@
 package standing_test
 
-// Written before the rules of the package, which were never fitted to it.
+// Written before the rules of the package, by the same author. None of these cases changed a rule.
 
 func heldOutInstructions() []sample {
 	return []sample{
@@ -109,5 +109,38 @@ func heldOutNegatives() []string {
 		"Can you translate this sentence into Dutch?",
 		"Schreib mir bitte eine kurze Mail an den Vermieter.",
 		"Traduce este texto al inglés, por favor.",
+	}
+}
+
+// unusualInstructions were written after the rules, in wordings that none was made for, and
+// changed no rule: what a user who chooses words freely may expect.
+func unusualInstructions() []sample {
+	return []sample{
+		{"en", "Every recipe you suggest needs to be nut-free."},
+		{"en", "I'd appreciate it if you never brought up politics."},
+		{"en", "Our spending cap is 3,000 dollars."},
+		{"en", "Stick with Python 3.8 syntax throughout."},
+		{"en", "You're only allowed to touch files under src."},
+		{"en", "Please write to me in Portuguese from today on."},
+		{"en", "I'm on a strict keto diet."},
+		{"en", "No phone calls before ten, ever."},
+		{"de", "Meine Obergrenze sind 900 Euro."},
+		{"de", "Formuliere ab sofort alles in Leichter Sprache."},
+		{"de", "Bitte geh nie davon aus, dass ich ein Auto habe."},
+		{"de", "Ich möchte gesiezt werden."},
+		{"de", "Zitate übersetzt du mir bitte immer."},
+		{"de", "Für dich bin ich einfach Jo."},
+		{"fr", "Ne me tutoie plus."},
+		{"fr", "Tiens toujours compte de mon fauteuil roulant."},
+		{"fr", "Mon plafond est fixé à 900 euros."},
+		{"fr", "Dans ce fil, on parle uniquement anglais."},
+		{"fr", "Interdiction de contacter mon patron."},
+		{"fr", "Je souhaite que vous m'appeliez Maître."},
+		{"es", "Mi tope son 900 euros."},
+		{"es", "Que ninguna respuesta pase de cien palabras."},
+		{"es", "Ten siempre en cuenta que voy en silla de ruedas."},
+		{"es", "Prohibido contactar con mi jefe."},
+		{"es", "Desde hoy escríbeme solo en portugués."},
+		{"es", "Quiero que me trates de usted."},
 	}
 }

@@ -14,7 +14,7 @@ import (
 const maxFalse = 3.0
 
 // TestShowStanding prints what is recognized, changed and withdrawn, by language, of the
-// cases that the rules were fitted to and of those that were held out. With
+// cases that the rules were fitted to, of those that were held out, and of unusual wordings. With
 // BOBBIN_RECALL_DATA it prints what is found in conversations that set nothing.
 func TestShowStanding(t *testing.T) {
 	t.Parallel()
@@ -22,6 +22,7 @@ func TestShowStanding(t *testing.T) {
 	for _, language := range []string{"en", "de", "fr", "es"} {
 		table += showRow(t, "tuned", language, cases{instructions(), changes(), withdrawals()})
 		table += showRow(t, "held out", language, cases{heldOutInstructions(), heldOutChanges(), heldOutWithdrawals()})
+		table += showRow(t, "unusual", language, cases{instructions: unusualInstructions()})
 	}
 	t.Log(table)
 }

@@ -8,7 +8,7 @@ func spanish() definition {
 		name: "es",
 		triggers: `ahora adelante siempre nunca jamas futuro resto durante todas todos cada no ningun ninguna nada presupuesto gastar euros alergico alergica vegetariano vegetariana vegano vegana diabetico diabetica celiaco celiaca intolerante
 			llamame llame llameme tratame trateme tuteame tuteeme hablame hableme responde responda respondeme contesta contestame escribe escriba recuerda recuerde olvides olvida olvide evita evite usa use utiliza utilice solo solamente unicamente prefiero quiero
-			mejor pongamos digamos sube baja cambia pasa vuelve volver ya hace falta tienes cuenta deja dejes deje llamo nombre habla hable manten tenga ten como bebo presente sistematicamente defecto`,
+			mejor pongamos digamos sube baja cambia pasa vuelve volver ya hace falta tienes cuenta deja dejes deje llamo nombre habla hable manten tenga ten como bebo presente sistematicamente defecto sin alergia llamarme todos conciso breve puedo citar`,
 		names: map[string]string{
 			"lead":    `(?:^|, )(?:(?:ok|vale|y|pero|tambien|entonces|bueno|bien|gracias|no|si|por favor|porfa|ah|oye|ademas|mejor|{mark}) (?:, )?)*`,
 			"mark":    `(?:a partir|desde) de (?:ahora|hoy|este momento)|a partir de (?:ahora|hoy|este momento)|desde (?:ahora|hoy|este momento)|(?:de ahora |de aqui |de hoy )?en adelante|en (?:el|lo) (?:futuro|sucesivo)|(?:durante|por|para|en)(?: todo)? (?:el resto de )?(?:la|esta|nuestra|el|este|toda la) {talk}|hasta nuevo aviso|en (?:todas|cada una de) (?:tus|sus|las) {answers}|en cada {answers}|cada vez que|cada vez|siempre que|sistematicamente|por defecto|sin excepcion|bajo ningun concepto|en ningun caso|bajo ninguna circunstancia`,
@@ -28,6 +28,8 @@ func spanish() definition {
 			`(?:^|, )(?:tu |usted )?(?:debes?|tienes que|tiene que|has de) (?:siempre|\S+ siempre)|(?:siempre|nunca|jamas) (?:debes?|tienes que|tiene que)|(?:no debes?|no puedes?|no deberas) (?:\S+ )*?(?:nunca|jamas|nada|sin)`,
 			`(?:asegurate|asegurese|procura|trata|intenta)(?: de)? (?:siempre|nunca|no)|(?:quiero|me gustaria|prefiero|necesito|espero) que (?:siempre|nunca|no|me|\S+ siempre|respondas|escribas|hables|uses)`,
 			`{lead}evit[ae]n? .*(?:en|para|con) (?:tus|sus|todas|todos|cada)|{lead}(?:deja|deje) de \w+`,
+			`(?:^|, )(?:todos los|todas las|cada) \S+(?: \S+){0,2} (?:deben|debe|tienen que|han de) |{lead}evit[ae]n? (?:los|las|el|la|todo|toda|usar)|{lead}se (?:mas |siempre |muy )?(?:breve|concis[oa]|directo|directa|amable|formal)`,
+			`{lead}\w+(?:ar|er|ir) siempre |{lead}(?:llamarme|tutearme|tratarme) `,
 			`{lead}(?:nada de|sin) (?:emojis?|jerga|tecnicismos|abreviaturas|tablas|listas)`,
 			`{lead}(?:respond[ea]|respondeme|contesta|contestame|conteste|escrib[ea]|escribeme|habl[ae]|hablame|hableme)(?: me| solo| siempre| unicamente| ahora| mejor)* (?:en|con) (?:{lang}|frases|lenguaje|castellano|puntos)`,
 			`(?:tus|sus|todas tus|las) respuestas (?:deben|deberan|tienen|no deben|han de)|{lead}(?:da|dame|manten|haz|mantenga|de) (?:las |tus |sus )?respuestas|{lead}se (?:mas )?(?:breve|conciso|concisa)`,
@@ -35,7 +37,7 @@ func spanish() definition {
 			`^(?:hola , )?(?:me llamo|mi nombre es) `,
 			`(?:mi|nuestro|el) (?:presupuesto|limite|tope)(?: (?:total|maximo))?(?: para .{1,40})? (?:es|sera|sigue siendo|queda|asciende|pasa|sube|baja|ahora es)(?: ahora)?(?: de| a| en| unos)*(?: \S+){0,2}? ?[€$]?\d`,
 			`(?:tengo|tenemos) un presupuesto(?: \S+)? de|(?:no )?(?:quiero|queremos|puedo|podemos)(?: solo)? gastar (?:mas|como maximo|hasta|un maximo|solo)`,
-			`{lead}(?:recuerda|recuerde|no olvides|no olvide|nunca olvides|ten en cuenta|tenga en cuenta|ten presente|tenga presente|acuerdate de|toma nota de)(?: siempre)? ?(?:que|,)? ?(?:soy|somos|solo|tengo|tenemos|mi|mis|no|nunca|siempre|estoy|yo|nuestro|nuestra|viajo|vivo|trabajo|como)\b`,
+			`{lead}(?:recuerda|recuerde|no olvides|no olvide|nunca olvides|ten en cuenta|tenga en cuenta|ten presente|tenga presente|acuerdate de|toma nota de)(?: siempre)? ?(?:que|,)? ?(?:soy|somos|solo|los \S+ no|las \S+ no|no puedo|tengo|tenemos|mi|mis|no|nunca|siempre|estoy|yo|nuestro|nuestra|viajo|vivo|trabajo|como)\b`,
 			`(?:^|, )(?:y |pero |porque )?(?:soy|somos)(?: \S+)? {diet}|tengo (?:una )?(?:alergia|intolerancia)|(?:^|, )(?:y )?(?:yo )?no (?:como|bebo|tolero|comemos|bebemos) `,
 			`{lead}(?:usa|use|utiliza|utilice|emplea)(?: solo| siempre)? (?:el sistema metrico|unidades|el sistema|grados|el formato)`,
 			`prefiero (?:respuestas|las respuestas|que me|que respondas|unidades)`,
@@ -56,7 +58,7 @@ func spanish() definition {
 		},
 		never: []string{
 			`(?:^|, |\b)(?:el|ella|jefe|jefa|madre|padre|hermano|hermana|medico|profesor|profesora|amigo|amiga|marido|mujer|manual|articulo|lema) (?:me |nos )?(?:ha |siempre )?(?:dicho|dijo|dice|decia|pidio|pide|escribio|recomienda|aconseja)\b`,
-			`^nunca (?:mas|se sabe)$|^para siempre$|como siempre|por siempre`,
+			`^nunca (?:mas|se sabe|digas nunca)$|(?:{mark}) (?:todo|nada|hace|la gente|el mundo) |^para siempre$|como siempre|por siempre`,
 		},
 		request: `(?:(?:por favor|y|pero|oye|hola) (?:, )?)*(?:puedes|podrias|puede|podria|me puedes|podeis)`,
 	}

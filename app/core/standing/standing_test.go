@@ -37,7 +37,12 @@ func (s *score) add(right bool) {
 
 func (s score) percent() float64 { return 100 * float64(s.right) / float64(max(s.all, 1)) }
 
-func (s score) String() string { return fmt.Sprintf("%d of %d (%.1f %%)", s.right, s.all, s.percent()) }
+func (s score) String() string {
+	if s.all == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d of %d (%.1f %%)", s.right, s.all, s.percent())
+}
 
 // isRecognized reports whether the text is what the message sets, word for word and in its language, and
 // nothing else is.
@@ -147,17 +152,23 @@ func TestInstructions(t *testing.T) {
 	wantShare(t, "negatives", measureNegatives(t, negatives()))
 }
 
-// The same for cases that were written before the rules, and to which none was fitted.
+// The same for cases that were written before the rules, and to which none was fitted. One
+// change in thirteen is missed.
 func TestHeldOutInstructions(t *testing.T) {
 	t.Parallel()
 	wantShare(t, "recognized", measureInstructions(t, heldOutInstructions()))
-	measureChanges(t, heldOutChanges(), false)
+	if got := measureChanges(t, heldOutChanges(), false); got.percent() < heldOutChangesGoal {
+		t.Errorf("changed: got %s, want %.0f %%", got, heldOutChangesGoal)
+	}
 	wantShare(t, "withdrawn", measureChanges(t, heldOutWithdrawals(), true))
 	wantShare(t, "negatives", measureNegatives(t, heldOutNegatives()))
 }
 
-// goal is the share in percent that must be right.
-const goal = 95.0
+// The shares in percent that must be right.
+const (
+	goal               = 95.0
+	heldOutChangesGoal = 92.0
+)
 
 func wantShare(t *testing.T, what string, got score) {
 	t.Helper()
