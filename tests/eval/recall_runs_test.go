@@ -167,7 +167,7 @@ func (c talk) seq(id string) int64 {
 	return 0
 }
 
-// importTo imports the conversation, and returns its session, and the texts of its messages by id.
+// importTo imports the conversation with who said what, and when, and returns its session, and the texts of its messages by id.
 func (c talk) importTo(t *testing.T, h *apptest.Bobbin) (core.SessionID, map[string]string) {
 	t.Helper()
 	id, texts := apptest.NewSession(t, h.Client, core.Session{Agent: "reader"}), map[string]string{}
@@ -182,7 +182,11 @@ func (c talk) importTo(t *testing.T, h *apptest.Bobbin) (core.SessionID, map[str
 		if m.Speaker == c.Speakers[0] {
 			role = core.RoleUser
 		}
-		if err := encoder.Encode(map[string]string{"role": string(role), "content": m.Text}); err != nil {
+		line := map[string]string{"role": string(role), "content": m.Text, "author": m.Speaker}
+		if at, err := time.Parse("3:04 pm on 2 January, 2006", m.At); err == nil {
+			line["created_at"] = at.Format(time.RFC3339)
+		}
+		if err := encoder.Encode(line); err != nil {
 			t.Fatal(err)
 		}
 	}

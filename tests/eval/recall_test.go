@@ -81,7 +81,7 @@ func recallTable(t *testing.T, r eval.RecallReport) string {
 // talk is a conversation with questions, as its file has it.
 type talk struct {
 	Speakers  []string
-	Messages  []struct{ ID, Speaker, Text string }
+	Messages  []struct{ ID, Speaker, At, Text string }
 	Questions []askedQuestion
 }
 

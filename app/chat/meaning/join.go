@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"bobbin/app/core"
+	"bobbin/app/core/relevance"
 )
 
 // The weight of meaning beside words, whose weight is 1, and that of each of the two messages
@@ -82,8 +83,8 @@ func (l similarities) nearest(n int) []core.MessageID {
 
 // join returns the hits, each once, with their scores, the best first: the score by words as a
 // share of the best one, plus the weighted similarity. A message that is not embedded counts as
-// the mean.
-func (l similarities) join(hits []core.SearchHit) []core.SearchHit {
+// the mean. The scores by words have the boosts of what the question mentions already.
+func (l similarities) join(hits []core.SearchHit, mentions relevance.Mentions) []core.SearchHit {
 	scores, mean, best := map[core.MessageID]float64{}, l.mean(), 0.0
 	for _, s := range l {
 		scores[s.id] = s.score
@@ -96,7 +97,7 @@ func (l similarities) join(hits []core.SearchHit) []core.SearchHit {
 		if !embedded {
 			score = mean
 		}
-		score *= meaningWeight
+		score *= meaningWeight * mentions.Boost(hits[i].Author, hits[i].CreatedAt)
 		if best > 0 {
 			score += hits[i].Score / best
 		}

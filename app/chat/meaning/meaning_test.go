@@ -240,6 +240,24 @@ func TestMeaningBesideWords(t *testing.T) {
 	})
 }
 
+// Of messages that only meaning finds, those by a person whom the question names come first.
+func TestMeaningOfAuthors(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		for _, author := range []string{"Liv", "Kai", ""} {
+			said := []core.Message{{Role: core.RoleUser, Content: "The canoe leaks.", Author: author}, {Role: core.RoleUser, Content: "Good."}, {Role: core.RoleUser, Content: "Good."}}
+			if _, err := w.stores.Messages.Append(t.Context(), ann, core.AppendMessages{SessionID: w.session, Messages: said}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.embedAll()
+		if got, page := w.find(core.SearchQuery{Text: "sailing with Liv", PageQuery: core.PageQuery{Limit: 1}}); page.Items[0].Author != "Liv" {
+			t.Errorf("got %q, want what Liv said", got)
+		}
+	})
+}
+
 // An edited message is embedded anew, a deleted one is found no more.
 func TestMeaningOfChanges(t *testing.T) {
 	t.Parallel()

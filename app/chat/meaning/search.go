@@ -12,6 +12,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/app/core/relevance"
 	"bobbin/app/core/searchtext"
 )
 
@@ -181,7 +182,8 @@ func (s *Search) joinVectors(ctx context.Context, tenant core.Tenant, q core.Sea
 	if err != nil {
 		return nil, err
 	}
-	return list.join(slices.Concat(byWords, byMeaning)), nil
+	question, err := searchtext.ParseQuestion(q.Text)
+	return list.join(slices.Concat(byWords, byMeaning), relevance.FindMentions(question, q.Text)), err
 }
 
 // compareVectors returns how similar the messages of the session are to the vector.

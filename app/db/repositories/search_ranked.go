@@ -84,6 +84,9 @@ func (s *rankedSearch) readRanked(limit int) (core.SearchPage, error) {
 	if list, err = s.allowedResults(list); err != nil {
 		return p, err
 	}
+	if err := s.boostMentioned(list[:min(len(list), maxBoosted)]); err != nil {
+		return p, err
+	}
 	p.Total = len(list)
 	at := indexAfter(s.from, list, s.messageOf)
 	if !s.from.isSet() {
