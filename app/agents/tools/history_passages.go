@@ -50,12 +50,12 @@ func (h history) format(page core.SearchPage, skipped int) string {
 	case len(quoted) == 0:
 		b.WriteString("No message that you do not see already fits this search. Try other words: synonyms, names, the beginning of a word such as invoic*.")
 	case rest > 0:
-		fmt.Fprintf(&b, "The %d most relevant messages, with those before and after. %d more fit less well: to read on, search again with \"skip\": %d, or use more specific words.",
+		fmt.Fprintf(&b, "The %d most relevant messages, the first of them with those before and after. %d more fit less well: to read on, search again with \"skip\": %d, or use more specific words.",
 			len(quoted), rest, skipped+len(quoted))
 	case len(quoted) == 1:
 		b.WriteString("One message fits, with those before and after.")
 	default:
-		fmt.Fprintf(&b, "%d messages fit, with those before and after.", len(quoted))
+		fmt.Fprintf(&b, "%d messages fit, the first of them with those before and after.", len(quoted))
 	}
 	if page.Indexing {
 		b.WriteString(" Older messages are still being indexed: some may be missing.")
@@ -73,11 +73,11 @@ func tokensAbout(text string) int {
 	return (runes-min(runes, others))/4 + others
 }
 
-// joinPassages returns the results with their neighbors as passages, none twice, in the
-// order of the results.
+// joinPassages returns the results, the first of them with their neighbors, as passages, none
+// twice, in the order of the results: further messages find more than their neighbors do.
 func joinPassages(hits []core.SearchHit, shown map[int64]bool) []passage {
 	quotes := map[int64]quote{}
-	for _, h := range hits {
+	for _, h := range hits[:min(len(hits), withBeside)] {
 		for _, n := range slices.Concat(h.Before, h.After) {
 			if _, known := quotes[n.Seq]; !known && !shown[n.Seq] {
 				n.Excerpt = prompttext.Characters(n.Excerpt, besideSize)

@@ -19,10 +19,11 @@ type SearchHistory struct {
 // NewSearchHistory returns the tool search_history, which searches as core.AgentSearch does.
 func NewSearchHistory(search core.SearchStore) *SearchHistory { return &SearchHistory{search: search} }
 
-// The result of a call: how many messages are quoted with their neighbors, how many
-// characters of each, and its size in tokens, about.
+// The result of a call: how many messages are quoted, the first of them with their neighbors,
+// how many characters of each, and its size in tokens, about.
 const (
-	maxQuotes    = 20
+	maxQuotes    = 50
+	withBeside   = 8
 	quoteSize    = 600
 	besideSize   = 300
 	quotesBeside = 2

@@ -122,7 +122,7 @@ func TestSearchHistory(t *testing.T) {
 					t.Errorf("got %q, want %q in it", got, want)
 				}
 			}
-			want := core.SearchQuery{PageQuery: core.PageQuery{Limit: 20}, Text: "pump", SessionID: "s", Role: core.RoleUser, Excerpt: 600, Before: asked, Around: 2}
+			want := core.SearchQuery{PageQuery: core.PageQuery{Limit: 50}, Text: "pump", SessionID: "s", Role: core.RoleUser, Excerpt: 600, Before: asked, Around: 2}
 			if diff := cmp.Diff(want, h.got); diff != "" || h.who != (core.Tenant{Owner: "ann"}) {
 				t.Errorf("asked by %+v (-want +got):\n%s", h.who, diff)
 			}
@@ -200,5 +200,25 @@ func TestSearchHistoryPassages(t *testing.T) {
 	got, err = tools.NewSearchHistory(&history{page: page}).Call(t.Context(), call)
 	if err != nil || len(got) > 13_000 || !strings.Contains(got, `35 more fit less well: to read on, search again with "skip": 5`) {
 		t.Errorf("got %d bytes, %.300q, %v", len(got), got, err)
+	}
+}
+
+// The first eight messages are quoted with their neighbors, further ones alone.
+func TestSearchHistoryQuotesMoreMessagesAlone(t *testing.T) {
+	t.Parallel()
+	var page core.SearchPage
+	for i := range 9 {
+		seq := int64(10 * (i + 1))
+		page.Items = append(page.Items, core.SearchHit{
+			MessageID: "m", Seq: seq, Role: core.RoleUser, Excerpt: fmt.Sprint("found ", seq),
+			Before: []core.Neighbor{{MessageID: "n", Seq: seq - 1, Role: core.RoleUser, Excerpt: fmt.Sprint("beside ", seq)}},
+		})
+	}
+	got, err := tools.NewSearchHistory(&history{page: page}).Call(t.Context(), tools.Call{Arguments: `{"query":"pump"}`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(got, "beside 80") || !strings.Contains(got, "found 90") || strings.Contains(got, "beside 90") {
+		t.Errorf("got %q, want 9 messages, the last one without what stands beside it", got)
 	}
 }
