@@ -12,7 +12,7 @@ import (
 // The weight of meaning beside words, whose weight is 1, and that of each of the two messages
 // beside a message (ADR 0026).
 const (
-	meaningWeight  = 0.5
+	meaningWeight  = 0.7
 	neighborWeight = 0.4
 )
 
