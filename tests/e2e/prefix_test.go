@@ -102,7 +102,7 @@ var prefixScenes = map[string]func(k *prefixTalk){
 // prefixTurns is how long the conversations are, a half or a quarter of it.
 func prefixTurns() int { return apptest.ChooseSize(8, 80) }
 
-// Issue 24: on models that take a thought only behind the prompt of its making, no prompt is refused
+// On models that take a thought only behind the prompt of its making, no prompt is refused
 // and no thought is left out that Bobbin sent, whatever changes the prompt: each policy, tools, notes
 // on tool loops, edits, branches, another model, recalled passages.
 func TestShowPrefix(t *testing.T) {

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
 
-// Over the Responses API every answer's reasoning goes back, in order. The provider does not
+// Over the Responses API, with a model that binds its reasoning to the prompt, every answer's reasoning goes back, in order. The provider does not
 // count it in its usage, and the calibration does not take that for a difference in counting.
 func TestReasoningGoesBackUncounted(t *testing.T) {
 	t.Parallel()
@@ -22,7 +23,7 @@ func TestReasoningGoesBackUncounted(t *testing.T) {
 	p := apptest.NewProvider(t, provider.Options{
 		Count: func(r provider.Received) int { return provider.ByTheBook(r, ours) }, Record: true, Reasoning: 3_000,
 	})
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 64_000, 2048, p), apptest.WithResponses())
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 64_000, 2048, p), apptest.WithResponses(), func(c *config.Config) { c.Models[0].PrefixContract = "drops" })
 	id := apptest.NewSession(t, h.Client, core.Session{})
 	var last core.CalibrationView
 	for range 8 {

@@ -142,7 +142,7 @@ func (w *world) bodyOf(op *document.Operation, c place, ada *owner) any {
 	if _, ok := properties["content"]; ok {
 		body["content"] = "mine now"
 	}
-	for name, value := range map[string]any{"team": "T1A", "channel": "C1A", "thread": "1700000000.000100", "pinned": true, "rating": "up", "metadata": map[string]any{"mine": "now"}} {
+	for name, value := range map[string]any{"text": "mine now", "team": "T1A", "channel": "C1A", "thread": "1700000000.000100", "pinned": true, "rating": "up", "metadata": map[string]any{"mine": "now"}} {
 		if _, ok := properties[name]; ok {
 			body[name] = value
 		}

@@ -95,6 +95,7 @@ func (w *world) fill(o *owner) {
 		w.must(o, "POST", "/api/v1/sessions/"+other+"/messages", map[string]any{"content": "one word"})
 		w.must(o, "POST", "/api/v1/memories", map[string]any{"content": fmt.Sprintf("memory %d", i)})
 		w.must(o, "POST", "/api/v1/blobs", fileForm(w.t, fmt.Sprintf("%d.txt", i), fmt.Sprintf("file %d", i)))
+		w.must(o, "POST", session+"/standing-instructions", map[string]any{"text": fmt.Sprintf("Remember the code%d.", i)})
 		w.must(o, "POST", session+"/messages", map[string]any{"content": fmt.Sprintf("word %d %s", i, strings.Repeat("and more ", 30))})
 		if i < 4 {
 			w.must(o, "POST", session+"/summarize", nil)
