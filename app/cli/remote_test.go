@@ -151,6 +151,10 @@ func (r *recorder) decides() {
 			args = append(args, "--wait")
 		}
 		r.call(0, "", args...)
+		for ended := verb == "cancel"; !ended; { // else this session changes last, and is taken for the next one
+			out, _ = r.silently(0, "", "runs", "show", id)
+			ended = strings.Contains(out, "succeeded")
+		}
 	}
 }
 
