@@ -43,8 +43,8 @@ func (s *Runner) renewLeases(ctx context.Context) bool {
 	lost, err := s.store.Renew(call, s.worker, ids)
 	s.recordContact(err)
 	s.observer.Renewed(core.WorkRun, len(ids)-len(lost), len(lost), err)
+	s.recordLeaseWrite(err)
 	if err != nil {
-		s.waitForRenewals()
 		s.log.ErrorContext(ctx, "leases not renewed", "runs", len(ids), "err", err)
 		return false
 	}
@@ -97,6 +97,7 @@ const startWait = 2 * heartbeatEvery
 type databaseContact struct {
 	lastAnswer time.Time // wall clock, which keeps running while the machine sleeps
 	waitUntil  time.Time // until then others may renew leases that have lapsed
+	refused    bool      // the last write of a lease failed: nobody knows since when others can renew theirs
 }
 
 // recordContact records whether the database responded. During a pause longer than a heartbeat
@@ -117,12 +118,27 @@ func (s *Runner) recordContact(err error) {
 	s.contact.lastAnswer = now.Round(0)
 }
 
-// waitForRenewals gives others the time of one lease, because a lease could not be written: if
-// the table is locked, theirs cannot be either, though the database responds to reads.
-func (s *Runner) waitForRenewals() {
+// recordLeaseWrite records whether a lease could be written. If one could not, others get the time
+// of one lease, and two heartbeats from the first write that succeeds: while the table is locked,
+// theirs cannot be renewed either, though the database responds to reads.
+func (s *Runner) recordLeaseWrite(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.contact.waitUntil = time.Now().Add(core.RunLease)
+	now := time.Now()
+	switch {
+	case err != nil:
+		s.contact.waitUntil = now.Add(core.RunLease)
+	case s.contact.refused && s.contact.waitUntil.Before(now.Add(startWait)):
+		s.contact.waitUntil = now.Add(startWait)
+	}
+	s.contact.refused = err != nil
+}
+
+// wasRefused reports whether the last write of a lease failed.
+func (s *Runner) wasRefused() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.contact.refused
 }
 
 // isPaused reports whether the last response is longer ago than a heartbeat.

@@ -62,7 +62,7 @@ func TestOutageLongerThanALease(t *testing.T) {
 // Finding: runs-4
 func TestLockedLongerThanALease(t *testing.T) {
 	t.Parallel()
-	for _, locked := range []time.Duration{36 * time.Second, 2 * time.Minute} {
+	for _, locked := range []time.Duration{36 * time.Second, 2 * time.Minute, 2*time.Minute + 3*time.Second, 2*time.Minute + 7*time.Second} {
 		t.Run(locked.String(), func(t *testing.T) {
 			simulate(t, func(t *testing.T) {
 				db := coretest.New()

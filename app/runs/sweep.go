@@ -192,11 +192,11 @@ func (s *Runner) takeOverLone(ctx context.Context) (int, error) {
 func (s *Runner) leaseRuns(ctx context.Context, t core.TakeOver) ([]core.Run, error) {
 	call, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	t.Worker, t.Lapsed = s.worker, s.canTakeLapsed()
+	t.Worker, t.Lapsed = s.worker, s.canTakeLapsed() && !s.wasRefused()
 	runs, err := s.store.TakeOver(call, t)
 	s.recordContact(err)
+	s.recordLeaseWrite(err)
 	if err != nil {
-		s.waitForRenewals()
 		return nil, err
 	}
 	s.observer.TookOver(core.WorkRun, len(runs))
