@@ -8,10 +8,11 @@ import (
 
 // The types of parts.
 const (
-	PartText      = "text"
-	PartImage     = "image"
-	PartFile      = "file"
-	PartReasoning = "reasoning"
+	PartText       = "text"
+	PartImage      = "image"
+	PartFile       = "file"
+	PartReasoning  = "reasoning"
+	PartCompaction = "compaction" // a provider's own summary, of a prompt only: no message of a log has one
 )
 
 // Blob is an image or a file that was uploaded. Its content never changes.

@@ -150,7 +150,7 @@ type ReviseMessage struct {
 
 // Part is a piece of a message that is not its plain text.
 type Part struct {
-	Type      string `json:"type"` // text, image, file or reasoning
+	Type      string `json:"type"` // text, image, file or reasoning; in prompts compaction, too
 	Text      string `json:"text,omitempty"`
 	BlobID    BlobID `json:"blob_id,omitempty"` // of an image or a file: where its content is
 	MediaType string `json:"media_type,omitempty"`
@@ -162,8 +162,8 @@ type Part struct {
 	Blank     int    `json:"pages_without_text,omitempty"` // of its pages: scanned or drawn
 	Extracted bool   `json:"extracted,omitempty"`          // of a file: its text was read, and models get it in place of the file
 	Tokens    int    `json:"token_count,omitempty"`        // of an image, or of a file's text, whatever the model; part of the message's. Of a thought: as it is sent back, part of the message's only with tool calls
-	Signature string `json:"signature,omitempty"`          // of a provider's reasoning, sent back as it came
-	Origin    string `json:"origin,omitempty"`             // of reasoning with a signature: provider/model, which alone gets it back
+	Signature string `json:"signature,omitempty"`          // of a provider's reasoning or compaction, sent back as it came
+	Origin    string `json:"origin,omitempty"`             // of reasoning with a signature, or of a compaction: provider/model, which alone gets it back
 	Offset    int    `json:"offset,omitempty"`             // of reasoning: how many bytes of the content come before it
 	Prefix    string `json:"prefix,omitempty"`             // of reasoning with a signature: hash of the prompt that it was produced behind (llm.Prefix)
 	Calls     int    `json:"calls,omitempty"`              // of reasoning: how many of the tool calls come before it

@@ -102,6 +102,8 @@ func modelError(kind llm.ErrorKind) core.RunError {
 		message = "The provider's content filter stopped the answer. Rephrase the message."
 	case llm.KindEmpty:
 		message = "The model ended its answer without saying anything. Send the message again, or choose another model."
+	case llm.KindCompactionRefused:
+		message = "The provider did not take back its own summary of the conversation. Send the message again."
 	case llm.KindUnknown, llm.KindCanceled, "":
 		kind = "error"
 	}

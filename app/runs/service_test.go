@@ -153,6 +153,7 @@ func TestErrorsOfRuns(t *testing.T) {
 		{"truncated", model(llm.KindTruncated), "model_truncated", "again"},
 		{"filter", model(llm.KindContentFilter), "model_content_filter", "Rephrase"},
 		{"empty", model(llm.KindEmpty), "model_empty", "without saying anything"},
+		{"compaction", model(llm.KindCompactionRefused), "model_compaction_refused", "summary"},
 		{"unknown", model(llm.KindUnknown), "model_error", "another model"},
 		{"a new kind", model("empty"), "model_empty", "another model"},
 		{"model without more", core.ErrModel, "model_error", "another model"},

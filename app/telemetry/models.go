@@ -93,7 +93,7 @@ type modelCall struct {
 	usage     *core.Usage
 	finish    core.FinishReason
 	model     string // that answered, as the provider says
-	answered  bool   // there was text or a tool call
+	answered  bool   // there was text, a tool call or a compaction
 	abandoned bool   // the reader stopped before the end
 	err       error
 }
@@ -123,10 +123,10 @@ func (c *modelCall) recordDelta(d llm.Delta, err error) {
 		c.err = err
 		return
 	}
-	if c.first == 0 && (d.Text != "" || d.Reasoning != "" || d.Part != nil || d.ToolCall != nil) {
+	if c.first == 0 && (d.Text != "" || d.Reasoning != "" || d.Part != nil || d.Compaction != nil || d.ToolCall != nil) {
 		c.first = max(time.Since(c.start), 1)
 	}
-	c.answered = c.answered || d.ToolCall != nil || strings.TrimSpace(d.Text) != ""
+	c.answered = c.answered || d.ToolCall != nil || d.Compaction != nil || strings.TrimSpace(d.Text) != ""
 	if d.Usage != nil {
 		c.usage = d.Usage
 	}

@@ -42,6 +42,7 @@ func TestModelErrors(t *testing.T) {
 		{"broke off", llm.Step{Text: []string{"hal"}, Err: &llm.Error{Kind: llm.KindTruncated}}, "truncated", true},
 		{"untyped", llm.Fail(errors.New("odd")), "unknown", false},
 		{"empty", llm.Say(" \n"), "empty", true},
+		{"compaction", llm.Step{Compaction: &core.Part{Type: core.PartCompaction, Signature: "s"}}, "", true},
 		{"only thoughts", llm.Step{Reasoning: "hm"}, "empty", true},
 		{"filtered", llm.Step{Finish: core.FinishContentFilter}, "content_filter", false},
 		{"tool call", llm.Call(core.ToolCall{ID: "1", Name: "x"}), "", true},

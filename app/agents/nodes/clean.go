@@ -24,11 +24,7 @@ func cleanStream(stream iter.Seq2[llm.Delta, error]) iter.Seq2[llm.Delta, error]
 func cleanDelta(d llm.Delta) llm.Delta {
 	d.Text, d.Reasoning = core.CleanText(d.Text), core.CleanText(d.Reasoning)
 	d.Finish = core.FinishReason(core.CleanText(string(d.Finish)))
-	if d.Part != nil {
-		p := *d.Part
-		p.Text, p.Name, p.Signature = core.CleanText(p.Text), core.CleanText(p.Name), core.CleanText(p.Signature)
-		d.Part = &p
-	}
+	d.Part, d.Compaction = cleanPart(d.Part), cleanPart(d.Compaction)
 	if d.ToolCall != nil {
 		c := *d.ToolCall
 		c.ID, c.Name = core.CleanText(c.ID), core.CleanText(c.Name)
@@ -36,6 +32,15 @@ func cleanDelta(d llm.Delta) llm.Delta {
 		d.ToolCall = &c
 	}
 	return d
+}
+
+func cleanPart(part *core.Part) *core.Part {
+	if part == nil {
+		return nil
+	}
+	p := *part
+	p.Text, p.Name, p.Signature = core.CleanText(p.Text), core.CleanText(p.Name), core.CleanText(p.Signature)
+	return &p
 }
 
 // sendableCalls returns the calls as every later prompt can hold them: with names that

@@ -28,7 +28,9 @@ const (
 	KindTruncated     ErrorKind = "truncated"  // the stream broke off
 	KindContentFilter ErrorKind = "content_filter"
 	KindEmpty         ErrorKind = "empty" // the answer ended in order and there was nothing in it
-	KindUnknown       ErrorKind = "unknown"
+	// KindCompactionRefused: the provider does not take back the compaction with which the prompt begins.
+	KindCompactionRefused ErrorKind = "compaction_refused"
+	KindUnknown           ErrorKind = "unknown"
 )
 
 // Error is a failed model call. Message is safe to log; it may hold what the

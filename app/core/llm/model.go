@@ -52,6 +52,11 @@ type Info struct {
 	// ReasoningUncounted: the reasoning that goes back to the provider is not in the usage
 	// that it reports.
 	ReasoningUncounted bool
+
+	// Compacts: the provider can write compactions (Request.Compact). The adapter fills it in, and
+	// CompactionKeepsThoughts: thoughts of the messages directly behind a compaction stay valid.
+	Compacts                bool
+	CompactionKeepsThoughts bool
 }
 
 // WindowSource is where a window comes from.
@@ -69,7 +74,10 @@ const (
 type Request struct {
 	// System are the system blocks in order; adapters without blocks join them
 	// by an empty line.
-	System          []string
+	System []string
+	// Messages may begin with a compaction, on a model that Compacts: a message of the user without
+	// Content whose only part is a core.PartCompaction. It takes the place of the messages that it
+	// summarizes, and those that followed them are next.
 	Messages        []Message
 	Tools           []ToolSpec
 	ToolChoice      core.ToolChoice
@@ -88,6 +96,12 @@ type Request struct {
 	// making: the provider is to leave out the thoughts that do not match, and to report them.
 	ChecksPrefix bool
 	Prefix       string // core.Part.Prefix of the thoughts in the answer; empty = they do not go back
+	// Compact asks the provider to summarize the messages instead of answering; the model must be
+	// one that Compacts. The answer is Delta.Compaction, with the finish reason stop. An empty one,
+	// several and one of more than MaxCompaction bytes are an *Error of KindInvalid.
+	Compact bool
+	// CompactInstructions replace those of the provider where it takes any; empty = the provider's own.
+	CompactInstructions string
 	// Background marks a call whose answer no user waits for: on a server with few slots it
 	// yields to other calls and fails with ErrYielded.
 	Background bool
@@ -133,11 +147,14 @@ type Delta struct {
 	// unchanged; its text was yielded before, piece by piece, as Reasoning.
 	Part *core.Part
 	// Dropped are thoughts of the prompt that the provider left out.
-	Dropped  *DroppedThoughts
-	ToolCall *ToolCallDelta
-	Usage    *core.Usage
-	Finish   core.FinishReason
-	Model    string // with Finish: the model that answered; empty = the provider does not report it
+	Dropped *DroppedThoughts
+	// Compaction is the whole answer to a request with Compact: a core.PartCompaction. Its Text may
+	// be read and is empty for an opaque one; Text, Signature and Name go back as they came.
+	Compaction *core.Part
+	ToolCall   *ToolCallDelta
+	Usage      *core.Usage
+	Finish     core.FinishReason
+	Model      string // with Finish: the model that answered; empty = the provider does not report it
 }
 
 // DroppedThoughts are thoughts of a prompt that the model did not see.
@@ -170,13 +187,14 @@ type ToolCallDelta struct {
 
 // Response is a whole answer.
 type Response struct {
-	Text      string
-	Reasoning string
-	Parts     []core.Part      // blocks of reasoning that go back unchanged; most providers send none
-	Dropped   *DroppedThoughts // nil = the model saw all thoughts of the prompt, or the provider does not report it
-	ToolCalls []core.ToolCall
-	Usage     *core.Usage // nil = the provider did not report it
-	Finish    core.FinishReason
+	Text       string
+	Reasoning  string
+	Parts      []core.Part      // blocks of reasoning that go back unchanged; most providers send none
+	Dropped    *DroppedThoughts // nil = the model saw all thoughts of the prompt, or the provider does not report it
+	Compaction *core.Part       // nil = none was asked for
+	ToolCalls  []core.ToolCall
+	Usage      *core.Usage // nil = the provider did not report it
+	Finish     core.FinishReason
 }
 
 // Collect reads a stream to its end and returns the answer. It calls onDelta,
@@ -208,6 +226,9 @@ func Collect(stream iter.Seq2[Delta, error], onDelta func(Delta)) (Response, err
 		}
 		if d.Dropped != nil {
 			res.Dropped = d.Dropped
+		}
+		if d.Compaction != nil {
+			res.Compaction = d.Compaction
 		}
 		if d.Finish != "" {
 			res.Finish = d.Finish

@@ -118,6 +118,11 @@ func (p Prefix) With(m Message) Prefix {
 		h.addText(text)
 	}
 	for _, part := range m.Parts {
+		if part.Type == core.PartCompaction {
+			for _, text := range []string{"compaction", part.Text, part.Signature} {
+				h.addText(text)
+			}
+		}
 		if part.Type == core.PartReasoning && part.Origin != "" {
 			h.addText("thought")
 			h.addText(part.Name)

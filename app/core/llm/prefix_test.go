@@ -99,6 +99,13 @@ func TestPrefixOfPrompt(t *testing.T) {
 			t.Errorf("%s: the prefix is the same", name)
 		}
 	}
+	compaction := func(part core.Part) string {
+		part.Type = core.PartCompaction
+		return of(info, system, tools, llm.Message{Role: core.RoleUser, Parts: []core.Part{part}})
+	}
+	if a, b, c := compaction(core.Part{Text: "a"}), compaction(core.Part{Text: "b"}), compaction(core.Part{Text: "a", Signature: "s"}); a == b || a == c {
+		t.Errorf("compactions with other texts or signatures have the prefixes %s, %s, %s", a, b, c)
+	}
 	unsigned := core.Part{Type: core.PartReasoning, Text: "is not sent"}
 	same := changed(func(m *llm.Message) { m.Parts = append(m.Parts, unsigned); m.Passing = true; m.ToolName = "search" })
 	if got := of(info, append(system, ""), tools, same); got != want {

@@ -13,13 +13,14 @@ import (
 // Step is one scripted answer. It yields Reasoning, its Parts, then each string
 // of Text, then the tool calls, then Usage and the finish reason; or it ends with Err.
 type Step struct {
-	Text      []string // one delta each
-	Reasoning string
-	Parts     []core.Part     // blocks of reasoning that go back, after Reasoning
-	ToolCalls []core.ToolCall // several = parallel calls
-	Usage     *core.Usage     // nil = the provider does not report it
-	Finish    core.FinishReason
-	Model     string // that answers; empty = the provider does not report it
+	Text       []string // one delta each
+	Reasoning  string
+	Parts      []core.Part     // blocks of reasoning that go back, after Reasoning
+	Compaction *core.Part      // after Parts
+	ToolCalls  []core.ToolCall // several = parallel calls
+	Usage      *core.Usage     // nil = the provider does not report it
+	Finish     core.FinishReason
+	Model      string // that answers; empty = the provider does not report it
 	// Err ends the answer after its deltas. An *Error is yielded unchanged, anything
 	// else as an *Error of KindUnknown.
 	Err error
@@ -216,6 +217,9 @@ func (s Step) leadingDeltas() []Delta {
 	}
 	for _, p := range s.Parts {
 		out = append(out, Delta{Part: &p})
+	}
+	if s.Compaction != nil {
+		out = append(out, Delta{Compaction: s.Compaction})
 	}
 	for _, text := range s.Text {
 		out = append(out, Delta{Text: text})

@@ -81,7 +81,7 @@ func spokenText(m core.Message) string {
 	said := strings.TrimSpace(m.Content)
 	for _, p := range m.Parts {
 		switch p.Type {
-		case "reasoning":
+		case core.PartReasoning, core.PartCompaction:
 		case "text":
 			if m.Content == "" {
 				said += "\n" + p.Text

@@ -28,7 +28,7 @@ func TestTranscript(t *testing.T) {
 	failed := toolResult(6, "b", "no such file")
 	failed.Status = core.MessageFailed
 	picture := user(7, "Look")
-	picture.Parts = []core.Part{{Type: "image", Name: "cat.png"}, {Type: "reasoning", Text: "secret thoughts"}}
+	picture.Parts = []core.Part{{Type: "image", Name: "cat.png"}, {Type: "reasoning", Text: "secret thoughts"}, {Type: core.PartCompaction, Text: "secret summary"}}
 	parts := user(8, "")
 	parts.Parts = []core.Part{{Type: "text", Text: "in parts"}}
 	unnumbered := user(0, "no seq")

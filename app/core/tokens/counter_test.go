@@ -168,6 +168,8 @@ func TestMessage(t *testing.T) {
 		{"reasoning that is hidden in its signature", core.Message{
 			Parts: []core.Part{{Type: "reasoning", Signature: strings.Repeat("s", 1600)}}, ToolCalls: []core.ToolCall{call},
 		}, 4 + 300 + oneCall},
+		{"compaction", core.Message{Parts: []core.Part{{Type: core.PartCompaction, Text: "hello world", Signature: strings.Repeat("s", 1600), Name: "cmp_1"}}}, 4 + 2},
+		{"compaction that nobody can read", core.Message{Parts: []core.Part{{Type: core.PartCompaction, Signature: strings.Repeat("s", 1600), Name: "cmp_1"}}}, 4 + 400},
 		{"image", core.Message{Parts: []core.Part{{Type: "image", BlobID: "b"}}}, 4 + tokens.ImageTokens},
 		{"file", core.Message{Parts: []core.Part{{Type: "file", Name: "hello world"}}}, 4 + 2},
 	}

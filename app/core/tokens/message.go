@@ -87,6 +87,8 @@ func (r textCounter) partTokens(p core.Part) int {
 		return r.fileTokens(p)
 	case "reasoning":
 		return r.reasoningTokens(p)
+	case core.PartCompaction:
+		return r.compactionTokens(p)
 	default:
 		return r(p.Text) + r(p.Name)
 	}
@@ -143,4 +145,15 @@ func (r textCounter) reasoningTokens(p core.Part) int {
 		return 0
 	}
 	return max(r(p.Text), int(float64(len(p.Signature))/signatureBytes))
+}
+
+// blobBytes is how many bytes of a compaction that nobody can read hold one token.
+const blobBytes = 4
+
+// compactionTokens counts a provider's own summary.
+func (r textCounter) compactionTokens(p core.Part) int {
+	if p.Text != "" {
+		return r(p.Text)
+	}
+	return len(p.Signature) / blobBytes
 }
