@@ -21,7 +21,7 @@
 //	O10  long lines                           8 MiB a line, 64 MiB an answer
 //	O11  errors                               status, code, request id, Retry-After, kind
 //	O12  network and context errors           kept and wrapped
-//	O13  temperature                          only if requested; never to o1…, gpt-5
+//	O13  temperature                          only if requested; never to o1…, gpt-5…
 //	O15  images and PDFs                      data URLs; PDFs as file parts
 //	O16  text of messages                     all of it is sent
 //	O17  several choices                      n is never sent; only the first choice is read

@@ -25,10 +25,11 @@ func toResponseFormat(f *core.ResponseFormat) *responseFormat {
 
 // The models of OpenAI by what they take. Its documentation: reasoning models refuse
 // sampling parameters, the older ones know no schema, and only reasoning models have an
-// effort. Models of others that are called alike, such as gpt-oss, are not among them.
+// effort. Reasoning models are o1 and later and GPT-5 and later, numbers to come included.
+// Models of others that are called alike, such as gpt-oss, are not among them.
 var (
-	reasoningModel  = regexp.MustCompile(`^(?:o\d|gpt-5)`)
-	withoutStop     = regexp.MustCompile(`^(?:o3|o4|gpt-5)`)
+	reasoningModel  = regexp.MustCompile(`^(?:o\d|gpt-(?:[5-9]|[12]\d)(?:\D|$))`) // gpt-35 is Azure's name of GPT-3.5
+	takesStop       = regexp.MustCompile(`^o1(?:\D|$)`)                           // of the reasoning models
 	withoutEffort   = regexp.MustCompile(`^(?:gpt-3|gpt-4|chatgpt-|o1-mini|o1-preview)`)
 	withoutSchema   = regexp.MustCompile(`^(?:gpt-3|gpt-4-|gpt-4$|o1-mini|o1-preview)`)
 	withoutParallel = regexp.MustCompile(`^o\d`)
@@ -55,7 +56,7 @@ func LackedParameters(provider, model string) []llm.Parameter {
 	if HasFixedSampling(model) {
 		out = append(out, llm.Temperature, llm.TopP)
 	}
-	if HasFixedSampling(model) && withoutStop.MatchString(name) {
+	if HasFixedSampling(model) && !takesStop.MatchString(name) {
 		out = append(out, llm.Stop)
 	}
 	chat := reasoningModel.MatchString(name) && !HasFixedSampling(model) // gpt-5-chat-latest does not reason
