@@ -154,7 +154,7 @@ type Part struct {
 	Text      string `json:"text,omitempty"`
 	BlobID    BlobID `json:"blob_id,omitempty"` // of an image or a file: where its content is
 	MediaType string `json:"media_type,omitempty"`
-	Name      string `json:"name,omitempty"`
+	Name      string `json:"name,omitempty"`  // of a text: the phase of the content before it, as the provider labels it
 	Size      int64  `json:"size,omitempty"`  // bytes of the content
 	Width     int    `json:"width,omitempty"` // of an image, in pixels
 	Height    int    `json:"height,omitempty"`
@@ -163,10 +163,10 @@ type Part struct {
 	Extracted bool   `json:"extracted,omitempty"`          // of a file: its text was read, and models get it in place of the file
 	Tokens    int    `json:"token_count,omitempty"`        // of an image, or of a file's text, whatever the model; part of the message's. Of a thought: as it is sent back, part of the message's only with tool calls
 	Signature string `json:"signature,omitempty"`          // of a provider's reasoning or compaction, sent back as it came
-	Origin    string `json:"origin,omitempty"`             // of reasoning with a signature, or of a compaction: provider/model, which alone gets it back
-	Offset    int    `json:"offset,omitempty"`             // of reasoning: how many bytes of the content come before it
+	Origin    string `json:"origin,omitempty"`             // of reasoning with a signature, of a phase or a compaction: provider/model, which alone gets it back
+	Offset    int    `json:"offset,omitempty"`             // of reasoning, or of a phase: how many bytes of the content come before it
 	Prefix    string `json:"prefix,omitempty"`             // of reasoning with a signature: hash of the prompt that it was produced behind (llm.Prefix)
-	Calls     int    `json:"calls,omitempty"`              // of reasoning: how many of the tool calls come before it
+	Calls     int    `json:"calls,omitempty"`              // of reasoning, or of a phase: how many of the tool calls come before it
 }
 
 // ToolCall is a model's wish to use a tool.

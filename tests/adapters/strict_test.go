@@ -13,14 +13,16 @@ import (
 // thinker is a model of a strict provider, which checks every thought that comes back.
 type thinker struct {
 	t        *testing.T
-	server   *provider.Server
+	open     func(model string) (llm.Model, error)
+	counts   func() provider.Thoughts
 	model    string
-	thinking int
 	req      llm.Request
-	thoughts int                  // in the answers so far
-	dropped  *llm.DroppedThoughts // of the last answer
+	answer   llm.Response // the last one
+	thoughts int          // in the answers so far
+	sent     int          // thoughts in the requests so far
 }
 
+// newThinker returns a model of Anthropic.
 func newThinker(t *testing.T, strict provider.Strict, model string, thinking int) *thinker {
 	t.Helper()
 	strict.Account, strict.Secret = "account", "secret"
@@ -29,7 +31,18 @@ func newThinker(t *testing.T, strict provider.Strict, model string, thinking int
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	return &thinker{t: t, server: server, model: model, thinking: thinking, req: llm.Request{
+	k := newTalk(t, model)
+	k.counts = server.Thoughts
+	k.open = func(model string) (llm.Model, error) {
+		return anthropic.New(anthropic.Options{Model: model, BaseURL: server.URL, APIKey: key, Thinking: thinking, Info: llm.Info{MaxOutput: 8_192}})
+	}
+	return k
+}
+
+// newTalk returns a conversation with a system prompt and a tool.
+func newTalk(t *testing.T, model string) *thinker {
+	t.Helper()
+	return &thinker{t: t, model: model, req: llm.Request{
 		System: []string{"Be kind."}, Tools: []llm.ToolSpec{{Name: "calculator", Description: "Calculates."}},
 	}}
 }
@@ -39,33 +52,50 @@ func newThinker(t *testing.T, strict provider.Strict, model string, thinking int
 func (k *thinker) ask(question string) {
 	k.t.Helper()
 	k.add(llm.Message{Role: core.RoleUser, Content: question})
-	for k.answer() {
+	for k.next() {
 	}
 }
 
-// answer adds the answer to the messages so far, and the results of its tool calls; it reports
+// next adds the answer to the messages so far, and the results of its tool calls; it reports
 // whether there are any.
-func (k *thinker) answer() bool {
+func (k *thinker) next() bool {
 	k.t.Helper()
-	m, err := anthropic.New(anthropic.Options{Model: k.model, BaseURL: k.server.URL, APIKey: key, Thinking: k.thinking, Info: llm.Info{MaxOutput: 8_192}})
+	m, err := k.open(k.model)
 	if err != nil {
 		k.t.Fatal(err)
+	}
+	for _, message := range k.req.Messages {
+		k.sent += thoughtsOf(message.Parts, m.Info().ThoughtOrigin)
 	}
 	res, err := llm.Collect(m.Stream(k.t.Context(), k.req), nil)
 	if err != nil {
 		k.t.Fatalf("message %d: %v", len(k.req.Messages), err)
 	}
-	k.dropped = res.Dropped
+	k.answer = res
 	k.add(llm.Message{Role: core.RoleAssistant, Content: res.Text, Parts: res.Parts, ToolCalls: res.ToolCalls})
-	for _, p := range res.Parts {
-		if p.Type == "reasoning" {
-			k.thoughts++
-		}
-	}
+	k.thoughts += thoughtsOf(res.Parts, m.Info().ThoughtOrigin)
 	for _, call := range res.ToolCalls {
 		k.add(llm.Message{Role: core.RoleTool, ToolCallID: call.ID, ToolName: call.Name, Content: "42"})
 	}
 	return len(res.ToolCalls) > 0
+}
+
+// thoughtsOf returns how many of the parts are thoughts that go back to a model.
+func thoughtsOf(parts []core.Part, origin string) (n int) {
+	for _, p := range parts {
+		if p.Type == core.PartReasoning && p.Signature != "" && p.Origin == origin {
+			n++
+		}
+	}
+	return n
+}
+
+// wantAllValid checks that the model got every thought that was sent, without a second request.
+func (k *thinker) wantAllValid() {
+	k.t.Helper()
+	if got, want := k.counts(), (provider.Thoughts{Verified: k.sent}); got != want || k.sent == 0 {
+		k.t.Errorf("got %+v of %d thoughts, want %+v", got, k.thoughts, want)
+	}
 }
 
 func (k *thinker) add(m llm.Message) { k.req.Messages = append(k.req.Messages, m) }
@@ -92,10 +122,7 @@ func TestStrictConversations(t *testing.T) {
 			t.Parallel()
 			k := newThinker(t, tt.strict, tt.model, tt.thinking)
 			tt.talk(k)
-			got := k.server.Thoughts()
-			if k.thoughts == 0 || got.Verified == 0 || got.Dropped > 0 || got.Refused > 0 {
-				t.Errorf("got %+v of %d thoughts, want all that go back verified", got, k.thoughts)
-			}
+			k.wantAllValid()
 		})
 	}
 }
@@ -125,7 +152,7 @@ func TestStrictChangedPrefix(t *testing.T) {
 	k.ask("use a tool")
 	k.req.System = []string{"Be brief."}
 	k.ask("bye")
-	if got, want := k.server.Thoughts(), (provider.Thoughts{Verified: 1, Refused: 1}); got != want {
+	if got, want := k.counts(), (provider.Thoughts{Verified: 1, Refused: 1}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -140,29 +167,12 @@ func TestStrictDropsAndReports(t *testing.T) {
 		k.ask("use a tool")
 		k.req.System = []string{"Be brief."}
 		k.add(llm.Message{Role: core.RoleUser, Content: "bye"})
-		k.answer()
-		if got := k.server.Thoughts(); got.Refused > 0 || got.Dropped != 2 {
+		k.next()
+		if got := k.counts(); got.Refused > 0 || got.Dropped != 2 {
 			t.Errorf("%s: got %+v, want two thoughts dropped", model, got)
 		}
-		if want := (&llm.DroppedThoughts{Contract: llm.PrefixDrops, Reasons: map[llm.DropReason]int{llm.DropPrefix: 2}}); !reflect.DeepEqual(k.dropped, want) {
-			t.Errorf("%s: reported %+v, want %+v", model, k.dropped, want)
+		if want := (&llm.DroppedThoughts{Contract: llm.PrefixDrops, Reasons: map[llm.DropReason]int{llm.DropPrefix: 2}}); !reflect.DeepEqual(k.answer.Dropped, want) {
+			t.Errorf("%s: reported %+v, want %+v", model, k.answer.Dropped, want)
 		}
-	}
-}
-
-// Every thought goes back at every request, also those without tool calls.
-func TestStrictAllThoughtsGoBack(t *testing.T) {
-	t.Parallel()
-	k := newThinker(t, provider.Strict{}, "claude-opus-5-5", 2_048)
-	sent := 0
-	for _, question := range []string{"hello", "use a tool", "thanks", "use the tool again", "bye"} {
-		k.add(llm.Message{Role: core.RoleUser, Content: question})
-		for again := true; again; {
-			sent += k.thoughts
-			again = k.answer()
-		}
-	}
-	if got, want := k.server.Thoughts(), (provider.Thoughts{Verified: sent}); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -23,8 +24,9 @@ type RemovedReasoning struct {
 // The rules are those of developers.openai.com/api/docs/guides/keep-prefix-unchanged (read 2026-11):
 // tools, text.format, reasoning.effort, instructions before GPT-6.2, and all items before a
 // reasoning item count. Reasoning that follows a change is withheld; a compaction by OpenAI is no
-// change. Assumed, because the page does not say: the IDs and statuses of items do not count, and
-// reasoning before an item counts as far as the model saw it.
+// change. Assumed, because the page does not say: the IDs and statuses of items and
+// the empty log probabilities of texts do not count, phases of messages do, and reasoning before an
+// item counts as far as the model saw it.
 type Responses struct {
 	Verified int
 	Removed  []RemovedReasoning
@@ -202,7 +204,7 @@ func withoutID(raw json.RawMessage) json.RawMessage {
 	if err != nil {
 		return raw
 	}
-	return out
+	return bytes.ReplaceAll(out, []byte(`"logprobs":[],`), nil)
 }
 
 // NewReasoning returns a reasoning item with which the answer to the request begins, and adds it

@@ -10,8 +10,9 @@ import (
 
 // ResponsesHandler serves POST /v1/responses and /v1/responses/compact as a strict OpenAI does: its
 // answers begin with reasoning and say "answer to: " and the latest text of the input; an input with
-// the word "tool" whose last item is a message is answered by a call of the first tool. Safe for
-// concurrent use.
+// the word "tool" whose last item is a message is answered by a call of the first tool, and one with
+// the word "steps", too, by a comment before the call and reasoning before both. Safe for concurrent
+// use.
 type ResponsesHandler struct {
 	http.ServeMux
 
@@ -112,14 +113,18 @@ func (h *ResponsesHandler) create(w http.ResponseWriter, r *http.Request) {
 	if checked == nil {
 		return
 	}
-	var req struct {
-		Stream bool              `json:"stream"`
-		Tools  []json.RawMessage `json:"tools"`
-	}
+	var req responsesOutput
 	_ = json.Unmarshal(body, &req) // it was decoded before
+	if req.Reasoning.Summary != "" && h.v.Unverified {
+		writeJSON(w, http.StatusBadRequest, map[string]any{"error": map[string]any{
+			"message": "Your organization must be verified to generate reasoning summaries. Please go to: https://platform.openai.com/settings/organization/general and click on Verify Organization.",
+			"type":    "invalid_request_error", "param": "reasoning.summary", "code": "unsupported_value",
+		}})
+		return
+	}
 	response := map[string]any{
 		"id": "resp_" + digest(string(body))[:24], "object": "response", "created_at": 1_800_000_000, "status": "completed",
-		"model": checked.model, "output": checked.output(req.Tools), "parallel_tool_calls": true, "tool_choice": "auto",
+		"model": checked.model, "output": checked.output(req), "parallel_tool_calls": true, "tool_choice": "auto",
 		"tools": append([]json.RawMessage{}, req.Tools...), "error": nil, "incomplete_details": nil, "instructions": nil,
 		"metadata": map[string]any{}, "temperature": 1, "top_p": 1, "usage": responsesUsage(len(checked.Items)),
 		"input_transformations": append([]RemovedReasoning{}, checked.Removed...),
@@ -131,61 +136,9 @@ func (h *ResponsesHandler) create(w http.ResponseWriter, r *http.Request) {
 	streamResponse(w, response)
 }
 
-// output returns the items that the request is answered by.
-func (r *Responses) output(tools []json.RawMessage) []any {
-	if r.Compacts {
-		return []any{r.NewCompaction()}
-	}
-	var last responsesMessage
-	if n := len(r.Items); n > 0 {
-		_ = json.Unmarshal(r.Items[n-1], &last) // other items are no messages
-	}
-	out := []any{r.NewReasoning()}
-	id := digest(r.prefix.last()...)[:24]
-	if asked := (Received{Messages: []Message{{Role: last.Role}}}).callsTool(Asked{Question: last.text()}); asked && len(tools) > 0 {
-		var tool struct{ Name string }
-		_ = json.Unmarshal(tools[0], &tool) // a tool of another form has no name
-		return append(out, map[string]any{
-			"id": "fc_" + id, "type": "function_call", "call_id": "call_" + id, "name": tool.Name, "arguments": `{"expression": "6 * 7"}`, "status": "completed",
-		})
-	}
-	text := "answer to: " + last.text() + textOf(last.Output)
-	return append(out, map[string]any{
-		"id": "msg_" + id, "type": "message", "role": "assistant", "status": "completed",
-		"content": []any{map[string]any{"type": "output_text", "text": text, "annotations": []any{}, "logprobs": []any{}}},
-	})
-}
-
 func responsesUsage(tokens int) map[string]any {
 	return map[string]any{
 		"input_tokens": tokens, "input_tokens_details": map[string]any{"cached_tokens": 0, "cache_write_tokens": 0},
 		"output_tokens": 1, "output_tokens_details": map[string]any{"reasoning_tokens": 0}, "total_tokens": tokens + 1,
 	}
-}
-
-// streamResponse sends a response as events: each item begins and ends, without deltas.
-func streamResponse(w http.ResponseWriter, response map[string]any) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	n := 0
-	send := func(name string, event map[string]any) {
-		event["type"], event["sequence_number"] = name, n
-		n++
-		raw, err := json.Marshal(event)
-		if err != nil { // nothing in it can fail
-			return
-		}
-		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", name, raw)
-		flush(w)
-	}
-	begun := map[string]any{}
-	for name, value := range response {
-		begun[name] = value
-	}
-	begun["status"], begun["output"], begun["usage"] = "in_progress", []any{}, nil
-	send("response.created", map[string]any{"response": begun})
-	for i, it := range response["output"].([]any) { //nolint:forcetypeassert // create writes it
-		send("response.output_item.added", map[string]any{"output_index": i, "item": it})
-		send("response.output_item.done", map[string]any{"output_index": i, "item": it})
-	}
-	send("response.completed", map[string]any{"response": response})
 }

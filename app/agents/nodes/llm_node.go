@@ -287,7 +287,7 @@ func (n *LLM) dropThoughts(ctx context.Context, s AgentState, c call) (AgentStat
 func (n *LLM) boundParts(c call) []core.Part {
 	parts := slices.Clone(c.response.Parts)
 	for i := range parts {
-		if p := &parts[i]; p.Origin != "" {
+		if p := &parts[i]; p.Type == core.PartReasoning && p.Origin != "" {
 			p.Tokens = tokens.Thought(n.Counter.Text, *p)
 			if c.response.Dropped == nil {
 				p.Prefix = c.prefix

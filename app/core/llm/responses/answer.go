@@ -169,8 +169,11 @@ func (a *answer) endItem(index int64, came sdk.ResponseOutputItemUnion) error {
 	switch came.Type {
 	case "message":
 		if !i.streamed {
-			return a.emitDelta(llm.Delta{Text: contentText(came)})
+			if err := a.emitDelta(llm.Delta{Text: contentText(came)}); err != nil {
+				return err
+			}
 		}
+		return a.emitParts(phaseParts(came, a.origin))
 	case "function_call":
 		if err := a.beginItem(index, came); err != nil {
 			return err
@@ -219,6 +222,11 @@ func (a *answer) endReasoning(i *item, came sdk.ResponseOutputItemUnion) error {
 	case text == "":
 		return nil
 	}
+	return a.emitParts(parts)
+}
+
+// emitParts yields what is kept of an item.
+func (a *answer) emitParts(parts []core.Part) error {
 	for _, p := range parts {
 		if err := a.emitDelta(llm.Delta{Part: &p}); err != nil {
 			return err

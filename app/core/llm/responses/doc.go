@@ -26,11 +26,14 @@
 // has not stored them. Reasoning that the API cannot decrypt, such as that of another account, is left out
 // in a second request.
 //
+// The phase of a message (commentary, final_answer) is an empty core.Part of type text at the end of
+// the message's text, with the phase as Name. It goes back to the same model.
+//
 // The usage of a call does not have the reasoning that went back
 // (llm.Info.ReasoningUncounted).
 //
 // # Known limits
 //
 // Summaries of reasoning are not requested: the API refuses that to organizations that are not
-// verified. The ids and phases of messages, and those of calls, are not kept.
+// verified. The ids of messages and calls are not kept.
 package responses

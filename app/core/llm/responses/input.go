@@ -54,17 +54,17 @@ func userItem(turn llm.Message) sdk.ResponseInputItemUnionParam {
 	return sdk.ResponseInputItemParamOfMessage(content, sdk.EasyInputMessageRoleUser)
 }
 
-// assistantItems returns an assistant's message: its reasoning, each item in its place among
-// the pieces of the text and the tool calls.
+// assistantItems returns an assistant's message: its texts with their phases and its reasoning,
+// each item in its place among the tool calls.
 func (m *Model) assistantItems(turn llm.Message) []sdk.ResponseInputItemUnionParam {
 	var out []sdk.ResponseInputItemUnionParam
 	text, textEnd, calls := llm.PlainText(turn), 0, 0
 	if text == llm.EmptyText {
 		text = ""
 	}
-	addText := func(end int) {
+	addText := func(end int, phase sdk.ResponseOutputMessagePhase) {
 		if end > textEnd && end <= len(text) && (end == len(text) || utf8.RuneStart(text[end])) {
-			out = append(out, outputMessage(text[textEnd:end]))
+			out = append(out, outputMessage(text[textEnd:end], phase))
 			textEnd = end
 		}
 	}
@@ -74,26 +74,31 @@ func (m *Model) assistantItems(turn llm.Message) []sdk.ResponseInputItemUnionPar
 			out = append(out, sdk.ResponseInputItemParamOfFunctionCall(llm.Arguments(c), callID(c.ID), c.Name))
 		}
 	}
-	for _, item := range m.reasoningItems(turn) {
-		addText(item.offset)
+	for _, item := range m.keptItems(turn) {
+		if item.reasoning == nil {
+			addCalls(item.calls)
+			addText(item.offset, item.phase)
+			continue
+		}
+		addText(item.offset, "")
 		addCalls(item.calls)
-		out = append(out, sdk.ResponseInputItemUnionParam{OfReasoning: &item.ResponseReasoningItemParam})
+		out = append(out, sdk.ResponseInputItemUnionParam{OfReasoning: item.reasoning})
 	}
-	addText(len(text))
+	addText(len(text), "")
 	addCalls(len(turn.ToolCalls))
 	if textEnd == 0 && calls == 0 { // the API refuses reasoning that nothing follows
-		out = append(out, outputMessage(llm.EmptyText))
+		out = append(out, outputMessage(llm.EmptyText, ""))
 	}
 	return out
 }
 
 // outputMessage returns a text of the model. The API takes it without the id that it had.
-func outputMessage(text string) sdk.ResponseInputItemUnionParam {
+func outputMessage(text string, phase sdk.ResponseOutputMessagePhase) sdk.ResponseInputItemUnionParam {
 	content := sdk.ResponseOutputMessageContentUnionParam{OfOutputText: &sdk.ResponseOutputTextParam{
 		Text: text, Annotations: []sdk.ResponseOutputTextAnnotationUnionParam{},
 	}}
 	return sdk.ResponseInputItemUnionParam{OfOutputMessage: &sdk.ResponseOutputMessageParam{
-		Content: []sdk.ResponseOutputMessageContentUnionParam{content},
+		Content: []sdk.ResponseOutputMessageContentUnionParam{content}, Phase: phase,
 	}}
 }
 

@@ -11,12 +11,12 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// reasoningItem is an item of reasoning and its place in its message.
-type reasoningItem struct {
-	sdk.ResponseReasoningItemParam
-
-	offset int // bytes of the text before it
-	calls  int // tool calls before it
+// keptItem is what is kept of an item beside the text and the tool calls of its message.
+type keptItem struct {
+	reasoning *sdk.ResponseReasoningItemParam // nil = it is the end of a text
+	phase     sdk.ResponseOutputMessagePhase  // of the text that ends there
+	offset    int                             // bytes of the text before it
+	calls     int                             // tool calls before it
 }
 
 // reasoningOrigin is whose reasoning this model takes back.
@@ -36,12 +36,29 @@ func reasoningParts(item sdk.ResponseOutputItemUnion, origin string) []core.Part
 	return parts
 }
 
-// reasoningItems returns the items of reasoning that go back with a message.
-func (m *Model) reasoningItems(turn llm.Message) []reasoningItem {
-	var out []reasoningItem
+// phaseParts returns what is kept of a message that has a phase: an empty part at the end of its
+// text. Models that label their messages work worse without the labels.
+func phaseParts(item sdk.ResponseOutputItemUnion, origin string) []core.Part {
+	if item.Phase == "" {
+		return nil
+	}
+	return []core.Part{{Type: core.PartText, Name: string(item.Phase), Origin: origin}}
+}
+
+// keptItems returns what goes back with a message beside its text and its tool calls.
+func (m *Model) keptItems(turn llm.Message) []keptItem {
+	var out []keptItem
 	summary := []sdk.ResponseReasoningItemSummaryParam{} // the API wants a list, even if it is empty
 	for _, p := range turn.Parts {
-		if p.Type != "reasoning" || p.Origin != m.reasoningOrigin() {
+		kept := keptItem{offset: p.Offset, calls: p.Calls}
+		switch {
+		case p.Origin != m.reasoningOrigin():
+			continue
+		case p.Type == core.PartText:
+			kept.phase = sdk.ResponseOutputMessagePhase(p.Name)
+			out = append(out, kept)
+			continue
+		case p.Type != core.PartReasoning:
 			continue
 		}
 		if p.Text != "" {
@@ -50,9 +67,8 @@ func (m *Model) reasoningItems(turn llm.Message) []reasoningItem {
 		if p.Signature == "" {
 			continue
 		}
-		out = append(out, reasoningItem{offset: p.Offset, calls: p.Calls, ResponseReasoningItemParam: sdk.ResponseReasoningItemParam{
-			ID: p.Name, Summary: summary, EncryptedContent: param.NewOpt(p.Signature),
-		}})
+		kept.reasoning = &sdk.ResponseReasoningItemParam{ID: p.Name, Summary: summary, EncryptedContent: param.NewOpt(p.Signature)}
+		out = append(out, kept)
 		summary = []sdk.ResponseReasoningItemSummaryParam{}
 	}
 	return out
@@ -74,7 +90,11 @@ func (m *Model) refusedReasoning(req llm.Request, e *llm.Error) bool {
 func (m *Model) reasoningCount(req llm.Request) int {
 	n := 0
 	for _, turn := range req.Messages {
-		n += len(m.reasoningItems(turn))
+		for _, kept := range m.keptItems(turn) {
+			if kept.reasoning != nil {
+				n++
+			}
+		}
 	}
 	return n
 }

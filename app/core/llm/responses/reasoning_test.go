@@ -22,12 +22,18 @@ const (
 	said2    = `{"content":[{"annotations":[],"text":"Done.","type":"output_text"}],"role":"assistant","type":"message"}`
 )
 
+// Messages with a phase.
+const (
+	comment = `{"content":[{"annotations":[],"text":"I look. ","type":"output_text"}],"phase":"commentary","role":"assistant","type":"message"}`
+	final   = `{"content":[{"annotations":[],"text":"Done.","type":"output_text"}],"phase":"final_answer","role":"assistant","type":"message"}`
+)
+
 // asMessage returns the answer as the message that it becomes.
 func asMessage(res llm.Response) llm.Message {
 	return llm.Message{Role: core.RoleAssistant, Content: res.Text, Parts: res.Parts, ToolCalls: res.ToolCalls}
 }
 
-// Items of reasoning go back as they came, in their places.
+// Items of reasoning and the phases of messages go back as they came, in their places.
 func TestReasoningGoesBackInItsPlace(t *testing.T) {
 	t.Parallel()
 	for name, items := range map[string][]string{
@@ -38,6 +44,12 @@ func TestReasoningGoesBackInItsPlace(t *testing.T) {
 		"two beside each other":      {thought1, thought2, said1},
 		"after the calls":            {call1, call2, thought3, said1},
 		"with nothing but a summary": {thought2, said2},
+		"a phase":                    {final},
+		"two phases":                 {comment, final},
+		"a phase and a call":         {comment, call1},
+		"a call and a phase":         {call1, final},
+		"phases and reasoning":       {thought1, comment, thought2, call1, thought3, final},
+		"a phase, then none":         {comment, said2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -112,6 +124,7 @@ func TestReasoningOfAnotherModel(t *testing.T) {
 	for _, origin := range []string{"openai/gpt-5", "anthropic/claude-opus-5-5", ""} {
 		req.Messages = append(req.Messages, llm.Message{Role: core.RoleAssistant, Content: "x", Parts: []core.Part{
 			{Type: "reasoning", Text: "foreign", Name: "rs_foreign", Signature: "foreign", Origin: origin},
+			{Type: "text", Name: "foreign phase", Origin: origin, Offset: 1},
 		}})
 	}
 	if got := sent(t, responses.Options{}, req).raw; strings.Contains(got, "foreign") {

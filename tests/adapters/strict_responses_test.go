@@ -1,0 +1,210 @@
+package adapters_test
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/responses"
+	"bobbin/tests/provider"
+)
+
+const gpt = "gpt-6.2-sol"
+
+// newResponsesThinker returns a model of OpenAI's Responses API.
+func newResponsesThinker(t *testing.T, strict provider.Strict, model string) *thinker {
+	t.Helper()
+	k := newTalk(t, model)
+	k.serveResponses(strict)
+	return k
+}
+
+// serveResponses makes another server answer from now on.
+func (k *thinker) serveResponses(strict provider.Strict) {
+	k.t.Helper()
+	if strict.Account == "" {
+		strict.Account = "account"
+	}
+	strict.Secret = "secret"
+	handler := provider.NewResponsesHandler(strict)
+	server := httptest.NewServer(handler)
+	k.t.Cleanup(server.Close)
+	k.counts = handler.Thoughts
+	opened := map[string]llm.Model{}
+	k.open = func(model string) (m llm.Model, err error) {
+		if opened[model] == nil {
+			opened[model], err = responses.New(responses.Options{Model: model, BaseURL: server.URL + "/v1", APIKey: key, Info: llm.Info{MaxOutput: 8_192, Images: true}})
+		}
+		return opened[model], err
+	}
+}
+
+// Conversations of many turns over the Responses API lose no reasoning that goes back, and cause no
+// second request.
+func TestStrictResponsesConversations(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		strict provider.Strict
+		model  string
+		talk   func(k *thinker)
+	}{
+		"instructions after the items":        {provider.Strict{}, gpt, talk},
+		"instructions before the items":       {provider.Strict{}, "gpt-5.6", talk},
+		"an older model":                      {provider.Strict{}, "o4-mini", talk},
+		"the order of keys":                   {provider.Strict{KeyOrder: true}, gpt, talk},
+		"comments and reasoning before calls": {provider.Strict{}, gpt, talkInSteps},
+		"images":                              {provider.Strict{}, gpt, talkAboutImages},
+		"structured output":                   {provider.Strict{}, gpt, talkInJSON},
+		"another model for a turn, and back":  {provider.Strict{}, gpt, talkToAnotherGPT},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newResponsesThinker(t, tt.strict, tt.model)
+			tt.talk(k)
+			k.wantAllValid()
+		})
+	}
+}
+
+// talkInSteps has answers with a comment and reasoning between its pieces.
+func talkInSteps(k *thinker) {
+	for _, question := range []string{"use a tool in steps", "thanks", "steps with the tool again", "bye"} {
+		k.ask(question)
+	}
+	if got := len(k.req.Messages[1].Parts); got < 3 || k.req.Messages[1].Content != "I use calculator." {
+		k.t.Errorf("got the answer %+v, want reasoning before and after the comment", k.req.Messages[1])
+	}
+}
+
+// talkAboutImages has questions with an image and with a PDF.
+func talkAboutImages(k *thinker) {
+	for _, part := range []core.Part{{Type: core.PartImage, MediaType: "image/png"}, {Type: core.PartFile, Name: "a.pdf"}} {
+		k.add(llm.Message{Role: core.RoleUser, Content: "Look.", Media: []llm.Media{{Part: part, Data: []byte("data")}}})
+		k.next()
+		k.ask("use a tool")
+	}
+}
+
+// talkInJSON has answers that follow a schema.
+func talkInJSON(k *thinker) {
+	k.req.ResponseFormat = &core.ResponseFormat{Type: core.FormatJSONSchema, Schema: json.RawMessage(`{"type":"object","properties":{"b":{},"answer":{"type":"string"}}}`)}
+	talk(k)
+	if want := `{"answer":"answer to: bye"}`; k.answer.Text != want {
+		k.t.Errorf("got %q, want %q", k.answer.Text, want)
+	}
+}
+
+// talkToAnotherGPT has a turn with another model in the middle.
+func talkToAnotherGPT(k *thinker) {
+	k.ask("use a tool in steps")
+	k.model = "gpt-6.3"
+	k.ask("use a tool of yours in steps")
+	k.model = gpt
+	k.ask("use a tool again")
+	k.ask("bye")
+}
+
+// Reasoning behind a changed prompt, and that of another account or model, is dropped by the API and
+// reported; the reasoning of the answer to it stays valid as long as the prompt is the same.
+func TestStrictResponsesDropsAndReports(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(k *thinker)
+		want   map[llm.DropReason]int
+	}{
+		"none":                       {func(*thinker) {}, nil},
+		"instructions":               {func(k *thinker) { k.req.System = []string{"Be brief."} }, nil},
+		"tools":                      {func(k *thinker) { k.req.Tools = k.req.Tools[:0] }, map[llm.DropReason]int{llm.DropPrefix: 4}},
+		"effort":                     {func(k *thinker) { k.req.ReasoningEffort = "high" }, map[llm.DropReason]int{llm.DropPrefix: 4}},
+		"format":                     {func(k *thinker) { k.req.ResponseFormat = &core.ResponseFormat{Type: core.FormatJSONObject} }, map[llm.DropReason]int{llm.DropPrefix: 4}},
+		"first question":             {func(k *thinker) { k.req.Messages[0].Content = "hello!" }, map[llm.DropReason]int{llm.DropPrefix: 4}},
+		"result of a tool":           {func(k *thinker) { k.req.Messages[4].Content = "[masked]" }, map[llm.DropReason]int{llm.DropPrefix: 1}},
+		"comment":                    {func(k *thinker) { k.req.Messages[3].Content = "I used calculator" }, map[llm.DropReason]int{llm.DropPrefix: 2}},
+		"first reasoning left out":   {func(k *thinker) { k.req.Messages[1].Parts = nil }, map[llm.DropReason]int{llm.DropPrefix: 3}},
+		"last reasoning left out":    {func(k *thinker) { k.req.Messages[5].Parts = nil }, nil},
+		"reasoning swapped":          {swapReasoning, map[llm.DropReason]int{llm.DropPrefix: 4}},
+		"another account":            {func(k *thinker) { k.serveResponses(provider.Strict{Account: "another"}) }, map[llm.DropReason]int{llm.DropOrganization: 4}},
+		"another model of that name": {func(k *thinker) { k.rename("gpt-6.3") }, map[llm.DropReason]int{llm.DropModel: 4}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newResponsesThinker(t, provider.Strict{}, gpt)
+			k.ask("hello")
+			k.ask("use a tool in steps")
+			tt.change(k)
+			before := k.counts()
+			var want *llm.DroppedThoughts
+			dropped := 0
+			if tt.want != nil {
+				want = &llm.DroppedThoughts{Contract: llm.PrefixDrops, Reasons: tt.want}
+				for _, n := range tt.want {
+					dropped += n
+				}
+			}
+			for _, question := range []string{"bye", "good bye"} {
+				k.ask(question)
+				if !reflect.DeepEqual(k.answer.Dropped, want) {
+					t.Errorf("%s: reported %+v, want %+v", question, k.answer.Dropped, want)
+				}
+			}
+			if got := k.counts(); got.Refused > 0 || got.Dropped-before.Dropped != 2*dropped {
+				t.Errorf("got %+v after %+v, want %d dropped at each request", got, before, dropped)
+			}
+		})
+	}
+}
+
+// swapReasoning exchanges the encrypted reasoning of two answers.
+func swapReasoning(k *thinker) {
+	a, b := k.firstSignature(1), k.firstSignature(3)
+	*a, *b = *b, *a
+}
+
+// firstSignature returns the encrypted content of the first reasoning of a message.
+func (k *thinker) firstSignature(message int) *string {
+	parts := k.req.Messages[message].Parts
+	return &parts[slices.IndexFunc(parts, func(p core.Part) bool { return p.Signature != "" })].Signature
+}
+
+// rename makes another model the one that the thoughts are said to be of, as behind an alias.
+func (k *thinker) rename(model string) {
+	k.model = model
+	for i, m := range k.req.Messages {
+		m.Parts = append([]core.Part(nil), m.Parts...)
+		for j := range m.Parts {
+			m.Parts[j].Origin = strings.Replace(m.Parts[j].Origin, gpt, model, 1)
+		}
+		k.req.Messages[i].Parts = m.Parts
+	}
+}
+
+// Reasoning that is cut or forged costs one more request and all reasoning, which is reported, but
+// not the answer.
+func TestStrictResponsesRefused(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(string) string{
+		"cut":        func(s string) string { return s[:len(s)/2] },
+		"forged":     func(s string) string { return strings.Repeat("A", len(s)) },
+		"very large": func(s string) string { return s + strings.Repeat("A", 4<<20) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newResponsesThinker(t, provider.Strict{}, gpt)
+			k.ask("use a tool in steps")
+			signature := k.firstSignature(1)
+			*signature = change(*signature)
+			k.ask("bye")
+			if want := (&llm.DroppedThoughts{Contract: llm.PrefixDrops, Reasons: map[llm.DropReason]int{llm.DropOther: 3}}); !reflect.DeepEqual(k.answer.Dropped, want) {
+				t.Errorf("reported %+v, want %+v", k.answer.Dropped, want)
+			}
+			if got, want := k.counts(), (provider.Thoughts{Verified: 2, Refused: 1}); got != want || k.answer.Text != "answer to: bye" {
+				t.Errorf("got %q, %+v, want the answer and %+v", k.answer.Text, got, want)
+			}
+		})
+	}
+}
