@@ -71,6 +71,24 @@ func TestStrictResponsesConversations(t *testing.T) {
 	}
 }
 
+// Users see summaries of the reasoning, text by text, unless the organization may not have them: it
+// is asked once, and misses nothing else.
+func TestStrictResponsesSummaries(t *testing.T) {
+	t.Parallel()
+	for _, unverified := range []bool{false, true} {
+		k := newResponsesThinker(t, provider.Strict{Unverified: unverified}, gpt)
+		talk(k)
+		k.wantAllValid()
+		want := "There are 22 items.\n\nThe last one counts."
+		if unverified {
+			want = ""
+		}
+		if k.answer.Reasoning != want {
+			t.Errorf("unverified %v: got the reasoning %q, want %q", unverified, k.answer.Reasoning, want)
+		}
+	}
+}
+
 // talkInSteps has answers with a comment and reasoning between its pieces.
 func talkInSteps(k *thinker) {
 	for _, question := range []string{"use a tool in steps", "thanks", "steps with the tool again", "bye"} {

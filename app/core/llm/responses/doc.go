@@ -26,6 +26,10 @@
 // has not stored them. Reasoning that the API cannot decrypt, such as that of another account, is left out
 // in a second request.
 //
+// Summaries of the reasoning are requested of reasoning models, for answers that a user waits for.
+// The API refuses that to organizations that are not verified: the request is repeated without, and
+// so are all later ones.
+//
 // The phase of a message (commentary, final_answer) is an empty core.Part of type text at the end of
 // the message's text, with the phase as Name. It goes back to the same model.
 //
@@ -34,6 +38,5 @@
 //
 // # Known limits
 //
-// Summaries of reasoning are not requested: the API refuses that to organizations that are not
-// verified. The ids of messages and calls are not kept.
+// The ids of messages and calls are not kept.
 package responses

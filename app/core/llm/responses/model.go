@@ -6,6 +6,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"sync/atomic"
 
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/openai"
@@ -14,8 +15,9 @@ import (
 
 // Model is one model behind the Responses API.
 type Model struct {
-	options Options
-	peer    *providerhttp.Peer
+	options          Options
+	peer             *providerhttp.Peer
+	withoutSummaries atomic.Bool // the API has refused to summarize reasoning
 }
 
 // New returns the model that the options describe. Nothing is sent before the
@@ -46,6 +48,9 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 			return !hasLeft
 		}
 		err := m.callProvider(ctx, req, emit)
+		if m.refusedSummaries(req, err) {
+			err = m.callProvider(ctx, req, emit)
+		}
 		if m.refusedReasoning(req, err) {
 			// Blobs are readable for one account and model only: it is not the prompt before them.
 			dropped := &llm.DroppedThoughts{Contract: llm.PrefixDrops, Reasons: map[llm.DropReason]int{llm.DropOther: m.reasoningCount(req)}}

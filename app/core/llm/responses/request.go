@@ -16,8 +16,9 @@ import (
 // leastOutput is the smallest output limit that the API takes, in tokens.
 const leastOutput = 16
 
-// requestBody returns the body of the request. It depends on the request alone, message by
-// message, so that the same messages give the same bytes.
+// requestBody returns the body of the request. What the API compares with the prompt before a
+// thought depends on the request alone, message by message, so that the same messages give the
+// same bytes.
 func (m *Model) requestBody(req llm.Request) ([]byte, error) {
 	items, err := m.inputItems(req.Messages)
 	if err != nil {
@@ -54,6 +55,9 @@ func (m *Model) setParameters(p *sdk.ResponseNewParams, req llm.Request) {
 	}
 	p.TopP = optional(req.TopP)
 	p.Reasoning.Effort = shared.ReasoningEffort(req.ReasoningEffort)
+	if m.summarizes(req) {
+		p.Reasoning.Summary = shared.ReasoningSummaryAuto
+	}
 }
 
 // reasons reports whether the model may reason; others refuse to include what they do not have.

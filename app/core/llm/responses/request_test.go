@@ -26,9 +26,11 @@ func TestParameters(t *testing.T) {
 		req   llm.Request
 		want  string
 	}{
-		"none":            {"gpt-6", llm.Request{}, `{"include":["reasoning.encrypted_content"],"model":"gpt-6","store":false,"stream":true}`},
-		"without thought": {"gpt-4o", llm.Request{TopP: new(0.1)}, `{"model":"gpt-4o","store":false,"stream":true,"top_p":0.1}`},
-		"all": {"o4-mini", full, `{"include":["reasoning.encrypted_content"],"max_output_tokens":16,"model":"o4-mini","reasoning":{"effort":"low"},"store":false,"stream":true,` +
+		"none":              {"gpt-6", llm.Request{}, `{"include":["reasoning.encrypted_content"],"model":"gpt-6","reasoning":{"summary":"auto"},"store":false,"stream":true}`},
+		"in the background": {"gpt-6", llm.Request{Background: true}, `{"include":["reasoning.encrypted_content"],"model":"gpt-6","store":false,"stream":true}`},
+		"another's model":   {"qwen3-32b", llm.Request{}, `{"include":["reasoning.encrypted_content"],"model":"qwen3-32b","store":false,"stream":true}`},
+		"without thought":   {"gpt-4o", llm.Request{TopP: new(0.1)}, `{"model":"gpt-4o","store":false,"stream":true,"top_p":0.1}`},
+		"all": {"o4-mini", full, `{"include":["reasoning.encrypted_content"],"max_output_tokens":16,"model":"o4-mini","reasoning":{"effort":"low","summary":"auto"},"store":false,"stream":true,` +
 			`"text":{"format":{"name":"answer","schema":{"properties":{"a":{},"b":{}},"type":"object"},"strict":true,"type":"json_schema"}}}`},
 		"JSON": {"gpt-4o", llm.Request{ResponseFormat: &core.ResponseFormat{Type: core.FormatJSONObject}, Temperature: new(0.0)},
 			`{"model":"gpt-4o","store":false,"stream":true,"temperature":0,"text":{"format":{"type":"json_object"}}}`},
