@@ -44,7 +44,7 @@ type ContextSettings struct {
 	TargetContextTokens      *int     `json:"target_context_tokens,omitempty" yaml:"target_context_tokens"`
 	ResponseReserve          *int     `json:"response_reserve,omitempty" yaml:"response_reserve"` // tokens
 	SummaryModel             *string  `json:"summary_model,omitempty" yaml:"summary_model"`
-	Strategy                 *string  `json:"strategy,omitempty" yaml:"strategy"` // llm, hybrid or extractive
+	Strategy                 *string  `json:"strategy,omitempty" yaml:"strategy"` // llm, hybrid, native or extractive
 	MaxSummaryTokens         *int     `json:"max_summary_tokens,omitempty" yaml:"max_summary_tokens"`
 	MaxSummaryShare          *float64 `json:"max_summary_share,omitempty" yaml:"max_summary_share"` // of the available tokens
 	Timing                   *string  `json:"timing,omitempty" yaml:"timing"`                       // inline, after_run or background

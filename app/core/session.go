@@ -46,6 +46,7 @@ type Session struct {
 	SummaryTokens     int             `json:"-"` // cl100k_base tokens of ConversationSummary
 	SummaryCovered    int             `json:"-"` // TokensCovered of the active summary
 	SummaryMadeFor    int             `json:"-"` // MadeFor of the active summary
+	NativeSummary     *NativeSummary  `json:"-"` // Native of the active summary
 	PromptState       json.RawMessage `json:"-"` // contextwindow.PromptState; nil = nothing was decided yet
 	PromptRevision    int             `json:"-"` // compare-and-set: raised by every compaction
 	LastSeq           int64           `json:"-"` // seq of the newest message

@@ -56,16 +56,44 @@ type Summary struct {
 	Note          string `json:"note,omitempty"`  // why it is not what was asked for, such as "fallback: …"
 	// Unsupported are the facts of Content that occur nowhere in what it covers; nil = none,
 	// or no model wrote it. The examples are words of the Content: they go where it goes.
-	Unsupported *Unsupported  `json:"unsupported,omitempty"`
-	Duration    time.Duration `json:"duration_ns"`
-	CreatedAt   time.Time     `json:"created_at"`
-	ActivatedAt *time.Time    `json:"activated_at,omitempty"` // when it came into use; nil = it never was
+	Unsupported *Unsupported `json:"unsupported,omitempty"`
+	// Native is the provider's own summary of the same messages; nil = there is none.
+	Native      *NativeSummary `json:"native,omitempty"`
+	Duration    time.Duration  `json:"duration_ns"`
+	CreatedAt   time.Time      `json:"created_at"`
+	ActivatedAt *time.Time     `json:"activated_at,omitempty"` // when it came into use; nil = it never was
 }
 
 // Unsupported counts names, numbers and paths that a model wrote and nobody said.
 type Unsupported struct {
 	Count    int      `json:"count"`
 	Examples []string `json:"examples"` // the first of them, at most five
+}
+
+// NativeSummary is a summary that the provider of the conversation's model wrote with its own
+// compaction. Prompts of that model have it in place of the words of its version, which stay
+// beside it: a provider takes its compactions back from one account only, and may refuse them
+// at any time.
+type NativeSummary struct {
+	Part   Part   `json:"-"`                        // type PartCompaction: what is sent back
+	Model  string `json:"model"`                    // that wrote it
+	Tokens int    `json:"token_count"`              // in prompts, cl100k_base; of one that cannot be read, the provider's own count
+	Text   string `json:"text,omitempty"`           // its words; empty = only the provider can read it
+	Usage  Usage  `json:"usage"`                    // of the call
+	Cost   *int64 `json:"cost_micro_usd,omitempty"` // of the call, as in ModelCall; nil = not known
+	// Refused is why the provider did not take it back: it is not sent again. Empty = it did, so far.
+	Refused string `json:"refused,omitempty"`
+
+	// The prompts that it is for; hashes.
+
+	Account string `json:"-"` // llm.Info.Account
+	Origin  string `json:"-"` // llm.Info.ThoughtOrigin
+	Setup   string `json:"-"` // system prompt and tools
+	Start   string `json:"-"` // what preceded the messages in the call (llm.Prefix.Encode)
+	// Prefix is that of the messages that it replaces (llm.Prefix.Encode): thoughts that were
+	// produced behind them stay valid behind it, where KeepsThoughts.
+	Prefix        string `json:"-"`
+	KeepsThoughts bool   `json:"-"`
 }
 
 // ContextChange is what a compaction wants to store, all in one compare-and-set:
@@ -75,6 +103,7 @@ type ContextChange struct {
 	Expect      int      // PromptRevision the plan was made from
 	PromptState []byte   // the new contextwindow.PromptState as JSON
 	Summary     *Summary // the new version, active or, if its State says so, prepared; nil = none
+	Refused     string   // why the provider did not take back the native summary of the version in use; empty = it did
 	Activate    *int     // version that comes into use, for the first time or again; 0 = no summary; nil = none does
 	Events      []Event  // context.*, written with it
 	ModelCalls  []ModelCall
@@ -103,6 +132,8 @@ type SummaryVersion struct {
 	Messages   int          `json:"messages"` // covered, from the beginning of the session
 	Covered    int          `json:"-"`        // their tokens, cl100k_base; compared with other versions only
 	MadeFor    int          `json:"made_for"` // see Summary
+	// KeepsThoughts: it is native, and the thoughts behind it stay valid.
+	KeepsThoughts bool `json:"-"`
 }
 
 // AsVersion returns the summary without its words.

@@ -46,7 +46,7 @@ func (c *Conversation) replaceText(m *core.Message, in core.ReviseMessage) {
 	m.Content, m.TokenCount, m.RevisedAt = in.Content, in.TokenCount, &now
 	for i, v := range c.Summaries {
 		if v.ThroughSeq >= m.Seq && (v.Kind == core.SummaryRolling || m.Seq >= v.FromSeq-1) {
-			c.Summaries[i].Content, c.Summaries[i].State = "", core.SummaryErased
+			c.Summaries[i].Content, c.Summaries[i].Native, c.Summaries[i].State = "", nil, core.SummaryErased
 		}
 	}
 	c.fallBack()

@@ -36,6 +36,7 @@ func TestStores(t *testing.T, open func(t *testing.T) Stores) {
 		"results and a message": testResultsWithMessage,
 		"context":               testContext,
 		"prepared":              testPrepared,
+		"native":                testNative,
 		"loops":                 testLoops,
 		"restore":               testRestore,
 		"revise":                testRevise,

@@ -126,6 +126,55 @@ func testPrepared(s *suite) {
 	s.equal("states after another summary", s.states()[3:], []core.SummaryState{core.SummaryDropped, core.SummaryActive})
 }
 
+// A native summary goes with its version: it comes into use, is refused, is repeated and is erased
+// with it.
+func testNative(s *suite) {
+	log := s.turns(3)
+	cost := int64(7)
+	native := core.NativeSummary{
+		Part: core.Part{Type: core.PartCompaction, Text: "the provider's words", Signature: "signed", Name: "cmp_1", Origin: "maker/model"},
+		Text: "the provider's words", Model: "model", Tokens: 12, Usage: core.Usage{InputTokens: 100, OutputTokens: 12}, Cost: &cost,
+		Account: "account", Origin: "maker/model", Setup: "setup", Start: "start", Prefix: "prefix", KeepsThoughts: true,
+	}
+	stored := func(n *core.NativeSummary) core.NativeSummary {
+		s.Helper()
+		if n == nil || n.Cost == nil || *n.Cost != cost {
+			s.Fatalf("got %+v, want a native summary with its cost", n)
+		}
+		out := *n
+		out.Cost = &cost
+		return out
+	}
+	with := func(v *core.Summary) *core.Summary {
+		own := native
+		v.Native = &own
+		return v
+	}
+	got, _ := s.apply(core.ContextChange{Summary: with(summaryOf(log[:2], core.SummaryPrepared))})
+	s.equal("prepared", got.NativeSummary, (*core.NativeSummary)(nil))
+	one, none := 1, 0
+	got, _ = s.apply(core.ContextChange{Activate: &one})
+	s.equal("activated", stored(got.NativeSummary), native)
+	s.equal("stored", stored(s.get().NativeSummary), native)
+	got, _ = s.apply(core.ContextChange{Refused: "forged"})
+	native.Refused = "forged"
+	s.equal("refused", []any{stored(got.NativeSummary), got.SummaryVersion, got.PromptRevision}, []any{native, 1, 2})
+	s.equal("refused version", stored(must[core.Summary](s, "get")(s.Summaries.Get(s.Context(), tenant(), s.session.ID, 1)).Native), native)
+	got, _ = s.apply(core.ContextChange{Summary: summaryOf(log[:4], core.SummaryActive)})
+	s.equal("version without one", got.NativeSummary, (*core.NativeSummary)(nil))
+	got, _ = s.apply(core.ContextChange{Refused: "nothing to refuse"})
+	s.equal("nothing refused", []any{got.NativeSummary, got.PromptRevision}, []any{(*core.NativeSummary)(nil), 4})
+	got, _ = s.apply(core.ContextChange{Activate: &one})
+	s.equal("activated again", stored(got.NativeSummary), native)
+	got, _ = s.apply(core.ContextChange{Activate: &none})
+	s.equal("no summary", got.NativeSummary, (*core.NativeSummary)(nil))
+	s.apply(core.ContextChange{Activate: &one})
+	_, _, err := s.revise(log[0].ID, "other words")
+	s.succeeds("revise", err)
+	s.equal("erased", []any{s.get().NativeSummary, must[core.Summary](s, "get")(s.Summaries.Get(s.Context(), tenant(), s.session.ID, 1)).Native},
+		[]any{(*core.NativeSummary)(nil), (*core.NativeSummary)(nil)})
+}
+
 // Notes on a tool loop leave the session's summary alone; longer ones and a summary replace them.
 func testLoops(s *suite) {
 	log := s.turns(4)

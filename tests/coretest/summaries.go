@@ -62,6 +62,10 @@ func (c *Conversation) changeSummary(change core.ContextChange) int {
 		return c.activate(c.Summaries[*change.Activate-1])
 	case change.Summary != nil:
 		return c.activate(c.addVersion(*change.Summary))
+	case change.Refused != "" && c.Session.NativeSummary != nil:
+		n := *c.Session.NativeSummary
+		n.Refused = change.Refused
+		c.Session.NativeSummary, c.Summaries[c.Session.SummaryVersion-1].Native = &n, &n
 	}
 	return 0
 }
@@ -102,7 +106,7 @@ func (c *Conversation) activate(v core.Summary) int {
 	}
 	s.ConversationSummary, s.SummaryThroughID, s.SummaryThroughSeq = &v.Content, &v.ThroughID, v.ThroughSeq
 	s.SummaryVersion, s.SummaryTokens, s.SummarizedCount = v.Version, v.TokenCount, v.MessagesCovered
-	s.SummaryCovered, s.SummaryMadeFor, s.LastSummarizedAt = v.TokensCovered, v.MadeFor, v.ActivatedAt
+	s.SummaryCovered, s.SummaryMadeFor, s.LastSummarizedAt, s.NativeSummary = v.TokensCovered, v.MadeFor, v.ActivatedAt, v.Native
 	if v.ThroughSeq < before {
 		c.resumeLoops()
 	}
@@ -119,7 +123,7 @@ func (c *Conversation) clearSummary() {
 	s := &c.Session
 	s.ConversationSummary, s.SummaryThroughID, s.SummaryThroughSeq = nil, nil, 0
 	s.SummaryVersion, s.SummaryTokens, s.SummarizedCount, s.LastSummarizedAt = 0, 0, 0, nil
-	s.SummaryCovered, s.SummaryMadeFor = 0, 0
+	s.SummaryCovered, s.SummaryMadeFor, s.NativeSummary = 0, 0, nil
 	c.resumeLoops()
 }
 

@@ -22,6 +22,7 @@ type attempts struct {
 	refusedSize         int            // tokens of its first refused prompt and the answer to it; 0 = not needed
 	supposed            bool           // turn.Window is a supposition
 	suspected           *suspicion     // was refused first, for an unclear reason; nil = none was
+	refusedNative       bool           // the provider did not take back its compaction: the summary's words are sent instead
 	next                core.MessageID // takes the place of a message that was taken back; empty = none was
 }
 

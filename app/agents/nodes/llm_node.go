@@ -122,6 +122,13 @@ func (n *LLM) tryOnce(ctx context.Context, s *AgentState, t *attempts) (call, er
 // call: there is no other try.
 func (n *LLM) prepareRetry(ctx context.Context, s *AgentState, t *attempts, c call, e *llm.Error) error {
 	switch {
+	case e.Kind == llm.KindCompactionRefused && !t.refusedNative:
+		t.refusedNative = true
+		turn, err := n.Compactor.RefuseNative(ctx, t.turn)
+		if err != nil {
+			return err
+		}
+		t.turn = turn
 	case e.Kind == llm.KindContextLength && t.overflows < maxOverflows:
 		if err := n.handleRefusal(ctx, s, t, c, e); err != nil {
 			return err

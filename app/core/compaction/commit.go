@@ -99,6 +99,9 @@ func (k *Compactor) activateVersion(ctx context.Context, t Turn, p plan) (Turn, 
 		return t, p, err
 	}
 	in.State = p.state
+	if n := k.nativeOf(t.withNative(s.Native)); n != nil {
+		a.Tokens, a.KeepsThoughts = n.Tokens, n.KeepsThoughts
+	}
 	next := newPlan(in.Activated(a))
 	before, shown, err := k.promptSizes(ctx, t, p, s, next)
 	if err != nil {

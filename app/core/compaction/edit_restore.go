@@ -175,7 +175,7 @@ func (c *Inspector) snapshotRestored(ctx context.Context, t Turn, to core.Summar
 func (t Turn) withSummary(s core.Summary, state contextwindow.PromptState) Turn {
 	session := &t.Session
 	t.Work.Prepared = core.SummaryVersion{} // it extends the version that was in use
-	session.ConversationSummary, session.SummaryThroughID, session.SummaryThroughSeq = nil, nil, s.ThroughSeq
+	session.ConversationSummary, session.NativeSummary, session.SummaryThroughID, session.SummaryThroughSeq = nil, s.Native, nil, s.ThroughSeq
 	session.SummaryVersion, session.SummaryTokens, session.SummarizedCount = s.Version, s.TokenCount, s.MessagesCovered
 	session.SummaryCovered, session.SummaryMadeFor = s.TokensCovered, s.MadeFor
 	if s.ThroughSeq > 0 {

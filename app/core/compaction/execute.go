@@ -304,7 +304,11 @@ func (k *Compactor) commitActive(ctx context.Context, t Turn, p plan, m draftSum
 	m.toChange = func(t Turn, p plan) (plan, core.ContextChange, error) {
 		in := p.in
 		in.State = p.state
-		in = in.After(m.order, m.summary.TokenCount, m.summary.MessagesCovered)
+		order, tokens := m.order, m.summary.TokenCount
+		if n := k.nativeOf(t.withNative(m.summary.Native)); n != nil {
+			order.KeepsThoughts, tokens = n.KeepsThoughts, n.Tokens
+		}
+		in = in.After(order, tokens, m.summary.MessagesCovered)
 		next := newPlan(in)
 		before, after, err := k.promptSizes(ctx, t, p, m.summary, next)
 		return next, m.contextChange(t, next.state, core.ContextData{TokensBefore: before, TokensAfter: after}), err

@@ -129,6 +129,7 @@ func (k *Compactor) promptParts(t Turn, pinned []core.Message) contextwindow.Par
 	}
 	if t.Session.ConversationSummary != nil {
 		parts.Summary = *t.Session.ConversationSummary
+		parts.Native = k.nativeOf(t)
 	}
 	return parts
 }

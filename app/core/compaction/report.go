@@ -221,7 +221,7 @@ func (k *Compactor) Describe(t Turn, d contextwindow.Decision, sent contextwindo
 		Used: sent.Used(d), Planned: d.Total, Free: max(d.Budget.Usable-sent.Used(d), 0), MaxOutput: d.MaxOutput,
 		Sections: sent.Sections(d), Triggers: d.Triggers, Coverage: countCoverage(t, d), Breaker: "closed",
 		OpenUntil: t.Work.Breaker.Until, Failure: t.Work.Breaker.Reason, Summarizing: t.Work.Busy, Since: t.Work.Since,
-		SummaryVersion: t.Session.SummaryVersion, SummaryReason: summaryReason(t),
+		SummaryVersion: t.Session.SummaryVersion, SummaryReason: k.summaryReason(t),
 		Calibration: core.CalibrationView{Measured: e.Measured, Factor: e.Factor, Deviation: e.Deviation, Samples: e.Samples},
 		Rungs:       []string{}, Reasons: append([]string{}, d.Reasons...), Summaries: []core.Summary{},
 	}
@@ -300,7 +300,7 @@ func (v snapshot) promptView() core.PromptView {
 	sizes := v.prompt.Shown(v.d)
 	for i, m := range v.prompt.Messages {
 		view.Messages = append(view.Messages, core.PromptMessage{
-			MessageID: m.ID, SummaryVersion: v.turn.Notes[m.Loop].Version, Placement: m.Place, Role: m.Role, Content: m.Content,
+			MessageID: m.ID, SummaryVersion: v.turn.Notes[m.Loop].Version, Placement: m.Place, Role: m.Role, Content: m.Shown(),
 			ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, Tokens: sizes[i], Media: mediaOf(m),
 		})
 	}

@@ -91,14 +91,16 @@ func (k *Compactor) writeSummary(ctx context.Context, t Turn, o contextwindow.Or
 	}
 	defer release()
 	start := time.Now()
+	native := k.startNative(ctx, t, o, how, req)
 	res, err := summarize.New(strategy, k.Counter).Summarize(ctx, req)
-	m.calls, m.cause = append(m.calls, k.recordCalls(t, res.Calls)...), cmp.Or(res.Cause, how.failed.cause)
+	own, calls := native(err)
+	m.calls, m.cause = append(m.calls, append(k.recordCalls(t, res.Calls), withOwner(t, calls)...)...), cmp.Or(res.Cause, how.failed.cause)
 	m.failure = cmp.Or(m.failure, strings.TrimPrefix(res.Note, fallback))
 	if err != nil {
 		return m, err
 	}
 	s := newSummary(t, o, res, start)
-	s.ID, s.Note = core.NewID[core.SummaryID](), cmp.Or(res.Note, how.note)
+	s.ID, s.Note, s.Native = core.NewID[core.SummaryID](), cmp.Or(res.Note, how.note), own
 	s.MessagesAdded, s.MessagesCovered, s.MessagesShortened = len(req.Messages), t.Session.SummarizedCount+len(req.Messages), res.Shortened
 	s.TokensCovered = t.Session.SummaryCovered
 	for _, it := range k.planItems(t, req.Messages, llm.Info{}) {
@@ -141,11 +143,18 @@ func messagesThrough(history []core.Message, through int64) []core.Message {
 // recordCalls completes the records of the summarizer's model calls and calibrates with
 // them.
 func (k *Compactor) recordCalls(t Turn, calls []core.ModelCall) []core.ModelCall {
+	for i := range withOwner(t, calls) {
+		k.Calibrator.Observe(calls[i].Model, t.Session.ID, calls[i].Estimated, calls[i].Usage.InputTokens)
+	}
+	return calls
+}
+
+// withOwner completes the records of model calls for the turn.
+func withOwner(t Turn, calls []core.ModelCall) []core.ModelCall {
 	for i := range calls {
 		calls[i].ID = core.NewID[string]()
 		calls[i].Owner, calls[i].User = t.Session.Owner, t.Session.UserID
 		calls[i].SessionID, calls[i].RunID, calls[i].Agent = t.Session.ID, t.RunID, t.Profile.Agent.Name
-		k.Calibrator.Observe(calls[i].Model, t.Session.ID, calls[i].Estimated, calls[i].Usage.InputTokens)
 	}
 	return calls
 }
@@ -165,7 +174,7 @@ func (k *Compactor) promptSizes(ctx context.Context, t Turn, p plan, s core.Summ
 		return 0, 0, err
 	}
 	t.Session.ConversationSummary, t.Session.SummaryThroughSeq, t.Session.SummarizedCount = &s.Content, s.ThroughSeq, s.MessagesCovered
-	t.History = messagesAfter(t.History, s.ThroughSeq)
+	t.Session.NativeSummary, t.History = s.Native, messagesAfter(t.History, s.ThroughSeq)
 	with, err = size(t, next.d)
 	return before, with, err
 }

@@ -156,6 +156,9 @@ func (k *Compactor) planInput(ctx context.Context, t Turn) (contextwindow.Input,
 			Version: s.SummaryVersion, ThroughSeq: s.SummaryThroughSeq, Tokens: s.SummaryTokens, Messages: s.SummarizedCount,
 			Covered: s.SummaryCovered, MadeFor: s.SummaryMadeFor,
 		}
+		if n := k.nativeOf(t); n != nil {
+			in.Summary.Tokens = n.Tokens
+		}
 	}
 	pinned, err := k.loadPinned(ctx, t)
 	in.Pinned = k.planItems(t, pinned, llm.Info{}) // they are quoted

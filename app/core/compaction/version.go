@@ -111,7 +111,7 @@ func olderReason(from, to int) string {
 
 // summaryReason says what the version in the turn covers and which models use it; empty =
 // there is none.
-func summaryReason(t Turn) string {
+func (k *Compactor) summaryReason(t Turn) string {
 	s := t.Session
 	if s.SummaryVersion == 0 {
 		return ""
@@ -119,6 +119,13 @@ func summaryReason(t Turn) string {
 	reason := fmt.Sprintf("Version %d covers the first %s messages", s.SummaryVersion, core.Number(s.SummarizedCount))
 	if slices.Contains(t.Profile.Agent.Tools, core.ToolSearchHistory) {
 		reason += ", which the agent can search"
+	}
+	if isNative(t) {
+		if why := k.whyPlain(t, s.NativeSummary); why != "" {
+			reason += ". Prompts have its words and no native summary: " + why
+		} else {
+			reason += ". Prompts have the provider's own summary of them in place of its words"
+		}
 	}
 	if s.SummaryMadeFor == 0 {
 		return reason + ". It is valid for every model."

@@ -185,8 +185,11 @@ type Order struct {
 	Trigger    string // what started it
 	Focus      string // what the user wants kept above all; Plan leaves it empty
 	Rung       int    // 2, or 3 when the tail is below keep-at-least
-	Strict     bool   // only a model's summary is useful: the prompt fits without one, or no user waits
-	MadeFor    int    // see core.Summary
+	// KeepsThoughts: the summary that was made is native, and thoughts behind it stay valid. Plan
+	// leaves it false.
+	KeepsThoughts bool
+	Strict        bool // only a model's summary is useful: the prompt fits without one, or no user waits
+	MadeFor       int  // see core.Summary
 }
 
 // Activation asks to activate a version of the summary. It calls no model.
@@ -277,6 +280,7 @@ func (in Input) After(o Order, tokens, covered int) Input {
 	}
 	return in.withActiveSummary(ActiveSummary{
 		Version: in.Summary.Version + 1, ThroughSeq: o.ThroughSeq, Tokens: tokens, Messages: covered, MadeFor: o.MadeFor,
+		KeepsThoughts: o.KeepsThoughts,
 	})
 }
 
@@ -316,5 +320,8 @@ func (in Input) withActiveSummary(s ActiveSummary) Input {
 	}
 	in.Pinned = append(slices.Clone(in.Pinned), pinned...)
 	in.History = rest
+	if s.KeepsThoughts {
+		return in
+	}
 	return in.withoutThoughts(0)
 }

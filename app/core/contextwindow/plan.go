@@ -54,6 +54,14 @@ func Plan(in Input) (Decision, PromptState) {
 	return p.finishDecision(), p.state
 }
 
+// PlanAsIs returns the decision that sends everything as the state says, whatever triggers it
+// crosses and even if it does not fit.
+func PlanAsIs(in Input) Decision {
+	p := newPlanner(in)
+	p.placeMessages()
+	return p.finishDecision()
+}
+
 func newPlanner(in Input) *planner {
 	if !(in.Factor > 0) { // NaN too
 		in.Factor = 1

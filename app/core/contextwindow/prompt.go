@@ -14,12 +14,13 @@ import (
 // Parts are the texts of a prompt.
 type Parts struct {
 	SystemPrompt string
-	ToolUsage    string    // instructions for the use of tools, after the summary; empty = none
-	Instructions string    // of the run alone, after all others; empty = none
-	Summary      string    // the active one; empty = none
-	SummaryRole  core.Role // role of its message; RoleUser = before the other messages
-	Summarized   int       // messages that it covers
-	Searches     bool      // the agent can search in them
+	ToolUsage    string              // instructions for the use of tools, after the summary; empty = none
+	Instructions string              // of the run alone, after all others; empty = none
+	Summary      string              // the active one; empty = none
+	Native       *core.NativeSummary // stands in the prompt in place of Summary; nil = none does
+	SummaryRole  core.Role           // role of its message; RoleUser = before the other messages
+	Summarized   int                 // messages that it covers
+	Searches     bool                // the agent can search in them
 	Messages     map[core.MessageID]core.Message
 	Passages     map[core.MessageID]string     // lines of the passages that a decision quotes (PassageLine)
 	Standing     map[core.InstructionID]string // lines of the instructions that a decision lists (InstructionLine)
@@ -41,6 +42,8 @@ type Prompt struct {
 	Messages []PromptMessage
 	Sent     PromptSize // its size
 	Prefix   string     // core.Part.Prefix of the thoughts in its answer; empty = they do not go back
+	// Start is the prefix before the messages, and End the one behind them (llm.Prefix.Encode).
+	Start, End string
 }
 
 // assembly is a Prompt that is being assembled.
@@ -61,6 +64,17 @@ type PromptMessage struct {
 	Place  core.Placement
 	Tokens int  // cl100k_base, as sent
 	Bare   bool // see Slot
+}
+
+// Shown returns the text of the message as people see it.
+func (m PromptMessage) Shown() string {
+	if len(m.Parts) == 0 || m.Parts[0].Type != core.PartCompaction {
+		return m.Content
+	}
+	if m.Parts[0].Text == "" {
+		return "[The provider's own summary of the earlier conversation, which it alone can read. What Bobbin wrote of the same messages is kept beside it.]"
+	}
+	return m.Parts[0].Text
 }
 
 // LLM returns the messages as a model takes them.
@@ -89,7 +103,7 @@ const blockOverhead = 4
 // Assemble builds the prompt of a decision. The order is fixed: system prompt, summary,
 // pinned notes, what is left out, tool usage, the run's own instructions; then the messages: the standing
 // instructions, the conversation, the recalled passages, and the run's. With Parts.SummaryRole user
-// the summary is the first of the messages. The same decision and parts give the same bytes.
+// the summary is the first of the messages; so is a native one, unless it is to be cut. The same decision and parts give the same bytes.
 // Parts.Messages must hold every message that the decision sends. Unloaded says which texts
 // the parts lack; a message without its text counts with its stored size, and a placeholder
 // says that it is not shown.
@@ -102,6 +116,12 @@ func Assemble(parts Parts, d Decision, count core.TextCounter) Prompt {
 	sent.System, sent.Tools = ListOverhead, parts.Tools
 	p.addBlock(&sent.System, parts.SystemPrompt)
 	summary := summaryBlock(parts, d, count)
+	if d.SummaryCut > 0 {
+		p.parts.Native = nil
+	}
+	if p.parts.Native != nil {
+		summary = ""
+	}
 	if parts.SummaryRole != core.RoleUser {
 		p.addBlock(&sent.Summary, summary)
 	}
@@ -116,6 +136,8 @@ func Assemble(parts Parts, d Decision, count core.TextCounter) Prompt {
 	p.runFrom = len(p.Messages)
 	p.addAll(d.Run, parts.Messages, &sent.Run)
 	switch {
+	case p.parts.Native != nil:
+		p.insertNative()
 	case parts.SummaryRole == core.RoleUser && summary != "":
 		p.insertOpening(&sent.Summary, summary)
 		p.Messages[0].Place = core.PlaceCovered
@@ -131,6 +153,15 @@ func Assemble(parts Parts, d Decision, count core.TextCounter) Prompt {
 func (p *assembly) insertOpening(section *int, text string) {
 	m := p.newMessage(llm.Message{Role: core.RoleUser, Content: text})
 	*section += m.Tokens
+	p.Messages = slices.Insert(p.Messages, 0, m)
+	p.runFrom++
+}
+
+// insertNative inserts the native summary before the other messages.
+func (p *assembly) insertNative() {
+	n := p.parts.Native
+	m := PromptMessage{Message: llm.Message{Role: core.RoleUser, Parts: []core.Part{n.Part}}, Place: core.PlaceCovered, Tokens: n.Tokens}
+	p.Sent.Summary += m.Tokens
 	p.Messages = slices.Insert(p.Messages, 0, m)
 	p.runFrom++
 }

@@ -109,24 +109,44 @@ func (p *assembly) bindThoughts() {
 		return
 	}
 	prefix := llm.NewPrefix(model, p.System, p.parts.ToolSpecs, p.parts.Format, p.parts.Effort)
+	p.Start = prefix.Encode()
+	replaced, behindNative := p.prefixReplaced()
 	for i := range p.Messages {
 		m := &p.Messages[i]
 		if slices.ContainsFunc(m.Parts, isSigned) {
-			p.replaceParts(i, p.keptThoughts(*m, prefix.String()))
+			valid := []string{prefix.String()}
+			if behindNative {
+				valid = append(valid, replaced.String())
+			}
+			p.replaceParts(i, p.keptThoughts(*m, valid))
 		}
 		prefix = prefix.With(m.Message)
+		if behindNative && i > 0 {
+			replaced = replaced.With(m.Message)
+		}
 	}
+	p.End = prefix.Encode()
 	p.Prefix = prefix.String()
+}
+
+// prefixReplaced returns the prefix of the messages that the native summary of the prompt
+// replaces; false if thoughts behind it are valid only if they were produced behind it.
+func (p *assembly) prefixReplaced() (llm.Prefix, bool) {
+	n := p.parts.Native
+	if n == nil || !n.KeepsThoughts || n.Start != p.Start {
+		return llm.Prefix{}, false
+	}
+	return llm.ParsePrefix(n.Prefix)
 }
 
 // isSigned reports whether the part is a thought that some provider takes back, or a piece of one.
 func isSigned(p core.Part) bool { return p.Type == core.PartReasoning && p.Origin != "" }
 
-// keptThoughts returns the parts of the message without the thoughts that are not sent behind
-// the prefix.
-func (p *assembly) keptThoughts(m PromptMessage, prefix string) (kept []core.Part) {
+// keptThoughts returns the parts of the message without the thoughts that are not sent. Valid
+// are the prefixes of those that are.
+func (p *assembly) keptThoughts(m PromptMessage, valid []string) (kept []core.Part) {
 	for _, part := range m.Parts {
-		if !isSigned(part) || p.countThought(m, part, prefix) {
+		if !isSigned(part) || p.countThought(m, part, valid) {
 			kept = append(kept, part)
 		}
 	}
@@ -134,7 +154,7 @@ func (p *assembly) keptThoughts(m PromptMessage, prefix string) (kept []core.Par
 }
 
 // countThought reports whether the thought is sent, and counts it.
-func (p *assembly) countThought(m PromptMessage, part core.Part, prefix string) bool {
+func (p *assembly) countThought(m PromptMessage, part core.Part, valid []string) bool {
 	thoughts, model := &p.Sent.Thoughts, p.parts.Model
 	outcome, isSent := &thoughts.Kept, false
 	switch {
@@ -148,7 +168,7 @@ func (p *assembly) countThought(m PromptMessage, part core.Part, prefix string) 
 		outcome = &thoughts.Compacted
 	case part.Prefix == "":
 		outcome = &thoughts.Unbound
-	case part.Prefix != prefix:
+	case !slices.Contains(valid, part.Prefix):
 		outcome = &thoughts.Changed
 	default:
 		isSent = true

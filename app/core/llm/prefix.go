@@ -154,6 +154,15 @@ const prefixBytes = 12
 // String returns the prefix as it is stored with a thought: 16 characters.
 func (p Prefix) String() string { return base64.RawURLEncoding.EncodeToString(p.sum[:prefixBytes]) }
 
+// Encode returns the prefix as a text from which more messages can follow (ParsePrefix).
+func (p Prefix) Encode() string { return base64.RawURLEncoding.EncodeToString(p.sum[:]) }
+
+// ParsePrefix returns the prefix that was encoded; false = the text is none.
+func ParsePrefix(encoded string) (p Prefix, ok bool) {
+	raw, err := base64.RawURLEncoding.DecodeString(encoded)
+	return p, err == nil && copy(p.sum[:], raw) == len(p.sum) && len(raw) == len(p.sum)
+}
+
 // fieldHash is what a hash is made of: fields with their lengths, so that none runs into the next.
 type fieldHash []byte
 

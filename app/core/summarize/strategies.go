@@ -10,6 +10,9 @@ type Kind struct {
 	Name  string
 	Model bool // it calls a model: without one Extractive replaces it
 	New   func(Material) Strategy
+	// Native: beside the summary of New, the provider of the conversation's model writes its own
+	// (core.NativeSummary).
+	Native bool
 }
 
 // Material is what a strategy is built from.
@@ -26,6 +29,7 @@ func Kinds() []Kind {
 	return []Kind{
 		{Name: StrategyLLM, Model: true, New: func(m Material) Strategy { return m.newLLM() }},
 		{Name: StrategyHybrid, Model: true, New: func(m Material) Strategy { return NewHybrid(m.newLLM()) }},
+		{Name: StrategyNative, Model: true, Native: true, New: func(m Material) Strategy { return NewHybrid(m.newLLM()) }},
 		{Name: StrategyExtractive, New: func(m Material) Strategy { return NewExtractive(m.Count) }},
 	}
 }

@@ -16,7 +16,8 @@ const (
 	StrategyLLM        = "llm"
 	StrategyHybrid     = "hybrid"
 	StrategyExtractive = "extractive"
-	StrategySteps      = "steps" // of a tool loop, without a model
+	StrategyNative     = "native" // the provider's own compaction, beside a summary of StrategyHybrid
+	StrategySteps      = "steps"  // of a tool loop, without a model
 )
 
 // The presets that have a prompt. Compaction is for the older part of a run's tool loop.

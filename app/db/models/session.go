@@ -44,6 +44,7 @@ type Session struct {
 	SummaryTokens       int
 	SummaryCovered      int `gorm:"column:summary_tokens_covered"`
 	SummaryMadeFor      int
+	NativeSummary       JSON // nativeSummary
 	SummarizedCount     int
 	SummaryCount        int
 	LastSummarizedAt    *time.Time
@@ -80,7 +81,7 @@ func SessionFrom(s core.Session) Session {
 		ConversationSummary: s.ConversationSummary, SummaryThroughSeq: s.SummaryThroughSeq,
 		SummaryVersion: s.SummaryVersion, SummaryTokens: s.SummaryTokens, SummaryCovered: s.SummaryCovered, SummaryMadeFor: s.SummaryMadeFor,
 		SummarizedCount: s.SummarizedCount, SummaryCount: s.SummaryCount,
-		LastSummarizedAt: s.LastSummarizedAt, PromptState: jsonFrom(s.PromptState), PromptRevision: s.PromptRevision, StandingCount: s.StandingCount,
+		LastSummarizedAt: s.LastSummarizedAt, NativeSummary: NativeFrom(s.NativeSummary), PromptState: jsonFrom(s.PromptState), PromptRevision: s.PromptRevision, StandingCount: s.StandingCount,
 		Webhook: WebhookFrom(s.Webhook),
 	}
 	if s.SummaryThroughID != nil {
@@ -100,7 +101,7 @@ func (r Session) Core() core.Session {
 		ConversationSummary: r.ConversationSummary, SummaryThroughSeq: r.SummaryThroughSeq,
 		SummaryVersion: r.SummaryVersion, SummaryTokens: r.SummaryTokens, SummaryCovered: r.SummaryCovered, SummaryMadeFor: r.SummaryMadeFor,
 		SummarizedCount: r.SummarizedCount, SummaryCount: r.SummaryCount,
-		LastSummarizedAt: toUTCPtr(r.LastSummarizedAt), PromptState: r.PromptState.rawMessage(), PromptRevision: r.PromptRevision, StandingCount: r.StandingCount,
+		LastSummarizedAt: toUTCPtr(r.LastSummarizedAt), NativeSummary: nativeOf(r.NativeSummary), PromptState: r.PromptState.rawMessage(), PromptRevision: r.PromptRevision, StandingCount: r.StandingCount,
 		Webhook: r.Webhook.Core(), Importing: r.Busy != "", Status: core.SessionIdle,
 	}
 	if r.SummaryThroughID != "" {

@@ -34,6 +34,7 @@ type Summary struct {
 	Focus             string
 	Note              string
 	Unsupported       JSON // core.Unsupported
+	Native            JSON // nativeSummary
 	DurationNs        int64
 	CreatedAt         time.Time `gorm:"autoCreateTime:false"`
 	ActivatedAt       *time.Time
@@ -55,7 +56,7 @@ func SummaryFrom(s core.Summary) Summary {
 		MessagesCovered: s.MessagesCovered, MessagesAdded: s.MessagesAdded, MessagesShortened: s.MessagesShortened, OrderedSeq: s.OrderedSeq,
 		TokensBefore: s.TokensBefore, TokensAfter: s.TokensAfter, TokenCount: s.TokenCount, TokensCovered: s.TokensCovered, MadeFor: s.MadeFor,
 		Model: s.Model, Strategy: s.Strategy, Trigger: s.Trigger, Focus: s.Focus, Note: s.Note, Unsupported: unsupported,
-		DurationNs: int64(s.Duration), CreatedAt: s.CreatedAt, ActivatedAt: s.ActivatedAt,
+		Native: NativeFrom(s.Native), DurationNs: int64(s.Duration), CreatedAt: s.CreatedAt, ActivatedAt: s.ActivatedAt,
 	}
 }
 
@@ -72,6 +73,6 @@ func (r Summary) Core() core.Summary {
 		MessagesCovered: r.MessagesCovered, MessagesAdded: r.MessagesAdded, MessagesShortened: r.MessagesShortened, OrderedSeq: r.OrderedSeq,
 		TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, TokenCount: r.TokenCount, TokensCovered: r.TokensCovered, MadeFor: r.MadeFor,
 		Model: r.Model, Strategy: r.Strategy, Trigger: r.Trigger, Focus: r.Focus, Note: r.Note, Unsupported: unsupported,
-		Duration: time.Duration(r.DurationNs), CreatedAt: toUTC(r.CreatedAt), ActivatedAt: toUTCPtr(r.ActivatedAt),
+		Native: nativeOf(r.Native), Duration: time.Duration(r.DurationNs), CreatedAt: toUTC(r.CreatedAt), ActivatedAt: toUTCPtr(r.ActivatedAt),
 	}
 }

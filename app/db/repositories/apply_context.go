@@ -73,8 +73,23 @@ func (stx *sessionTx) changeSummary(change core.ContextChange) (int, error) {
 		return *change.Activate, stx.useVersion(*change.Activate)
 	case change.Summary != nil:
 		return stx.activateSummary(*change.Summary)
+	case change.Refused != "":
+		return 0, stx.refuseNative(change.Refused)
 	}
 	return 0, nil
+}
+
+// refuseNative records why the provider did not take back the native summary of the active
+// version.
+func (stx *sessionTx) refuseNative(why string) error {
+	n := stx.session.Core().NativeSummary
+	if n == nil {
+		return nil
+	}
+	n.Refused = why
+	stx.session.NativeSummary = models.NativeFrom(n)
+	stx.changes["native_summary"] = stx.session.NativeSummary
+	return stx.tx.Model(&models.Summary{}).Scopes(activeOf(stx.session.ID)).UpdateColumn("native", stx.session.NativeSummary).Error
 }
 
 // raiseRevision increments the prompt revision and sets the prompt state unless it is
@@ -153,6 +168,8 @@ func (stx *sessionTx) setSummary(s core.Summary) {
 	row.ConversationSummary, row.SummaryThroughID, row.SummaryThroughSeq = &s.Content, models.Ref(s.ThroughID), s.ThroughSeq
 	row.SummaryVersion, row.SummaryTokens, row.SummarizedCount = s.Version, s.TokenCount, s.MessagesCovered
 	row.SummaryCovered, row.SummaryMadeFor, row.LastSummarizedAt = s.TokensCovered, s.MadeFor, s.ActivatedAt
+	row.NativeSummary = models.NativeFrom(s.Native)
+	stx.changes["native_summary"] = row.NativeSummary
 	stx.changes["conversation_summary"] = s.Content
 	stx.changes["summary_through_id"] = row.SummaryThroughID
 	stx.changes["summary_through_seq"] = s.ThroughSeq

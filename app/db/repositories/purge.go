@@ -161,7 +161,7 @@ func (stx *sessionTx) admitPurge(force bool) error {
 // beginPurge hides the session.
 func (stx *sessionTx) beginPurge(db *gorm.DB) (*sessionLease, error) {
 	err := stx.tx.Model(&models.Session{}).Where("id = ?", stx.session.ID).UpdateColumns(map[string]any{
-		"last_seq": 0, "message_count": 0, "conversation_summary": nil, "summary_through_id": nil,
+		"last_seq": 0, "message_count": 0, "conversation_summary": nil, "native_summary": nil, "summary_through_id": nil,
 	}).Error
 	if err != nil {
 		return nil, err

@@ -107,7 +107,7 @@ func longSessionColumns() longColumns {
 // withSummary adds the columns of the summary that may be long.
 func (w longColumns) withSummary() longColumns {
 	w.texts = append(slices.Clone(w.texts), "conversation_summary")
-	w.jsons = append(slices.Clone(w.jsons), "prompt_state")
+	w.jsons = append(slices.Clone(w.jsons), "prompt_state", "native_summary")
 	return w
 }
 

@@ -32,7 +32,7 @@ func selectWithRuns(db *gorm.DB) *gorm.DB { return selectSessions(db) }
 
 // selectWithoutTexts is selectWithRuns without summary texts and prompt states.
 func selectWithoutTexts(db *gorm.DB) *gorm.DB {
-	return selectSessions(db, "conversation_summary", "prompt_state")
+	return selectSessions(db, "conversation_summary", "native_summary", "prompt_state")
 }
 
 // selectSessions names the columns, except those left out: a migration may add columns

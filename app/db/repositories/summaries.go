@@ -38,7 +38,7 @@ func (r *Summaries) List(ctx context.Context, tenant core.Tenant, id core.Sessio
 	}
 	var rows []models.Summary
 	list = list.Model(&models.Summary{}).Order("version DESC").Session(&gorm.Session{})
-	limit, err = fitRows(list, longColumns{texts: []string{"content"}}, limit, cmp.Or(q.Bytes, core.MaxPageBytes))
+	limit, err = fitRows(list, longColumns{texts: []string{"content"}, jsons: []string{"native"}}, limit, cmp.Or(q.Bytes, core.MaxPageBytes))
 	if err == nil {
 		err = list.Limit(limit + 1).Find(&rows).Error
 	}

@@ -1,0 +1,211 @@
+package compaction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/summarize"
+	"bobbin/app/core/tokens"
+)
+
+// With the strategy native, the provider of the conversation's model writes a compaction of its own
+// beside each version of the summary (core.NativeSummary, ADR 0029). Both are made at the same time
+// and stored in one transaction: no version is without its plain words. Which of them stands in a
+// prompt is decided when the prompt is made: the native one where the model, its account, the system
+// prompt and the tools are those that it was made with, and the provider has not refused it.
+
+// maxNativeBytes bounds what is stored of a provider's compaction: it is sent with every prompt.
+const maxNativeBytes = 256 << 10
+
+// isNative reports whether the turn's policy asks for native summaries.
+func isNative(t Turn) bool {
+	kind, _ := summarize.KindOf(t.Profile.Policy.Strategy)
+	return kind.Native
+}
+
+// nativeOf returns the native summary that stands in the turn's prompts; nil = the words of the
+// version in use do.
+func (k *Compactor) nativeOf(t Turn) *core.NativeSummary {
+	if n := t.Session.NativeSummary; k.whyPlain(t, n) == "" {
+		return n
+	}
+	return nil
+}
+
+// whyPlain returns why prompts of the turn do not have the native summary; empty = they do.
+func (k *Compactor) whyPlain(t Turn, n *core.NativeSummary) string {
+	info := t.Profile.Model.Info()
+	switch {
+	case !isNative(t):
+		return "the agent's strategy is another"
+	case !info.Compacts:
+		return "the provider of this model writes no compactions"
+	case n == nil:
+		return "the provider wrote none for this version"
+	case n.Refused != "":
+		return n.Refused
+	case n.Origin != info.ThoughtOrigin || n.Account != info.Account:
+		return "another model or another account wrote it"
+	case n.Setup != k.setupOf(t):
+		return "it was written with another system prompt or other tools"
+	}
+	return ""
+}
+
+// setupOf returns a hash of the turn's model, system prompt and tools.
+func (k *Compactor) setupOf(t Turn) string {
+	p := t.Profile
+	return llm.NewPrefix(p.Model.Info(), []string{p.SystemPrompt, p.ToolUsage}, p.Tools, nil, "").String()
+}
+
+// withNative returns the turn with another native summary.
+func (t Turn) withNative(n *core.NativeSummary) Turn {
+	t.Session.NativeSummary = n
+	return t
+}
+
+// startNative starts the provider's compaction of what the order covers. The function that it
+// returns waits for it, unless the plain summary failed: then there is nothing to put it beside.
+func (k *Compactor) startNative(ctx context.Context, t Turn, o contextwindow.Order, how mode, req summarize.Request) func(failed error) (*core.NativeSummary, []core.ModelCall) {
+	if !isNative(t) || how.note != "" || !t.Profile.Model.Info().Compacts || k.checkBudget(ctx, t, t.Profile.Model) != nil {
+		return func(error) (*core.NativeSummary, []core.ModelCall) { return nil, nil }
+	}
+	ctx, cancel := context.WithTimeout(ctx, k.BackgroundTime)
+	done := make(chan struct{})
+	var n *core.NativeSummary
+	var calls []core.ModelCall
+	go func() {
+		defer close(done)
+		var err error
+		if n, calls, err = k.writeNative(ctx, t, o, how, req); err != nil && !errors.Is(err, context.Canceled) {
+			n = nil
+			k.Logger.WarnContext(ctx, "no native summary", "session_id", t.Session.ID, "model", t.Profile.Model.Info().Name,
+				"reason", summarize.PublicReason(err), "err", err)
+		}
+	}()
+	return func(failed error) (*core.NativeSummary, []core.ModelCall) {
+		if failed != nil {
+			cancel()
+		}
+		<-done
+		cancel()
+		return n, calls
+	}
+}
+
+// errNativeTooLarge says why a provider's compaction is not used.
+var errNativeTooLarge = errors.New("the provider's compaction is too large")
+
+// writeNative asks the provider for a compaction of the messages that the order covers, behind
+// exactly the prompt that they were sent in.
+func (k *Compactor) writeNative(ctx context.Context, t Turn, o contextwindow.Order, how mode, material summarize.Request) (*core.NativeSummary, []core.ModelCall, error) {
+	whole, err := k.planInput(ctx, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	t.History, t.Run, t.Recalled = messagesThrough(t.History, o.ThroughSeq), nil, nil
+	t.Profile.Policy.SummaryRole = core.RoleUser // the system prompt stays the same when the compaction takes the summary's place
+	in, err := k.planInput(ctx, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	d := contextwindow.PlanAsIs(in)
+	if d.Total > d.Budget.Usable {
+		return nil, nil, fmt.Errorf("%d tokens do not fit one call of the model, which takes %d", d.Total, d.Budget.Usable)
+	}
+	prompt, err := k.assemble(ctx, t, d)
+	if err != nil {
+		return nil, nil, err
+	}
+	res, call, err := k.requestCompaction(ctx, t, d, prompt, how.background)
+	calls := []core.ModelCall{call}
+	if err != nil {
+		return nil, calls, err
+	}
+	n := k.newNative(t, prompt, res, d.Factor)
+	if len(n.Part.Text)+len(n.Part.Signature) > maxNativeBytes {
+		return nil, calls, errNativeTooLarge
+	}
+	earlier := ""
+	if before := k.nativeOf(t); before != nil {
+		earlier = before.Text
+	}
+	if n.Text != "" {
+		if err := summarize.CheckNative(ctx, k.Counter, material, earlier, n.Text); err != nil {
+			return nil, calls, err
+		}
+	}
+	o.KeepsThoughts = n.KeepsThoughts
+	if after := newPlan(whole.After(o, n.Tokens, 0)); n.Tokens >= o.Tokens || after.d.Summarize != nil || after.d.Floor != nil {
+		return nil, calls, errNativeTooLarge
+	}
+	return n, calls, nil
+}
+
+// requestCompaction makes the call, and its record.
+func (k *Compactor) requestCompaction(ctx context.Context, t Turn, d contextwindow.Decision, prompt contextwindow.Prompt, background bool) (llm.Response, core.ModelCall, error) {
+	info := t.Profile.Model.Info()
+	parameters := t.Profile.Agent.ModelParameters
+	parameters.ResponseFormat, parameters.Stop = nil, nil
+	req := llm.Request{
+		System: prompt.System, Messages: prompt.LLM(), Tools: t.Profile.Tools, MaxOutputTokens: d.MaxOutput,
+		ChecksPrefix: k.modelOf(t).Prefix.Binds(), Compact: true, Background: background,
+	}.WithParameters(parameters, info)
+	start := time.Now()
+	res, err := llm.Collect(t.Profile.Model.Stream(ctx, req), nil)
+	call := core.ModelCall{
+		Purpose: core.PurposeSummary, Model: info.Name, Provider: info.Provider, Estimated: prompt.Sent.Total(),
+		Cost: info.Cost(res.Usage), FinishReason: res.Finish, Duration: time.Since(start), CreatedAt: core.Now(),
+	}
+	if res.Usage != nil {
+		call.Usage = *res.Usage
+	}
+	if err == nil && (res.Compaction == nil || res.Compaction.Text == "" && res.Compaction.Signature == "") {
+		err = &llm.Error{Kind: llm.KindEmpty, Provider: info.Provider, Message: "the provider returned no compaction"}
+	}
+	if e := llm.AsError(err); e != nil {
+		call.Error = string(e.Kind)
+	}
+	return res, call, err
+}
+
+// newNative returns the compaction of an answer as it is stored.
+func (k *Compactor) newNative(t Turn, prompt contextwindow.Prompt, res llm.Response, factor float64) *core.NativeSummary {
+	info := t.Profile.Model.Info()
+	part := *res.Compaction
+	n := &core.NativeSummary{
+		Part: part, Model: info.Name, Text: part.Text, Account: info.Account, Origin: info.ThoughtOrigin, Setup: k.setupOf(t),
+		Start: prompt.Start, Prefix: prompt.End, KeepsThoughts: info.CompactionKeepsThoughts,
+	}
+	if res.Usage != nil {
+		n.Usage, n.Cost = *res.Usage, info.Cost(res.Usage)
+	}
+	n.Tokens = tokens.Prompted(k.Counter.Text, llm.Message{Role: core.RoleUser, Parts: []core.Part{part}})
+	if n.Text == "" { // the provider counted what nobody else can read
+		n.Tokens = max(n.Tokens, int(math.Ceil(float64(n.Usage.OutputTokens)/factor)))
+	}
+	return n
+}
+
+// RefuseNative records that the provider did not take back the native summary in the turn's prompt:
+// the words of its version stand in the next ones.
+func (k *Compactor) RefuseNative(ctx context.Context, t Turn) (Turn, error) {
+	for attempt := 0; k.nativeOf(t) != nil; attempt++ {
+		k.Logger.WarnContext(ctx, "native summary refused", "session_id", t.Session.ID, "version", t.Session.SummaryVersion,
+			"model", t.Profile.Model.Info().Name)
+		err := k.applyChange(ctx, &t, core.ContextChange{Refused: "the provider did not take it back"})
+		if errors.Is(err, core.ErrStale) && attempt < maxReloads {
+			t, err = k.reloadTurn(ctx, t)
+		}
+		if err != nil {
+			return t, fmt.Errorf("record a native summary that was refused: %w", err)
+		}
+	}
+	return t, nil
+}

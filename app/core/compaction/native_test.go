@@ -1,0 +1,242 @@
+package compaction_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/core/compaction"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/summarize"
+)
+
+// newNativeWorld is a world whose agent has the strategy native, and a model that writes compactions.
+func newNativeWorld(t *testing.T) *world {
+	t.Helper()
+	native := summarize.StrategyNative
+	w := newWorld(t, core.ContextSettings{Strategy: &native}, 8192)
+	w.answerFor(w.model, "account")
+	w.turns(30, 110)
+	w.ask("what next?")
+	return w
+}
+
+// answerFor makes the model answer for an account, as one that writes compactions.
+func (w *world) answerFor(model *llm.Script, account string) {
+	info := model.Info()
+	info.ThoughtOrigin, info.Account, info.Compacts, info.CompactionKeepsThoughts = "maker/"+info.Name, account, true, true
+	w.profile.Model = model.WithInfo(info)
+}
+
+// compacted is an answer that is a compaction.
+func compacted(part core.Part) llm.Step {
+	part.Type = core.PartCompaction
+	return llm.Step{Compaction: &part, Usage: &core.Usage{InputTokens: 5000, OutputTokens: 100}}
+}
+
+// native returns the native summary with which the next prompt begins; nil = it has the words.
+func (w *world) native(turn compaction.Turn) *core.Part {
+	w.t.Helper()
+	turn, d, err := w.keeper.Fit(w.t.Context(), turn)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req := w.request(turn, d)
+	words := strings.Contains(req.SystemText(), "<conversation_summary>")
+	if first := req.Messages[0]; len(first.Parts) == 1 && first.Parts[0].Type == core.PartCompaction {
+		if words {
+			w.t.Error("the prompt has the native summary and the words")
+		}
+		return &first.Parts[0]
+	}
+	if !words {
+		w.t.Error("the prompt has neither a native summary nor words")
+	}
+	return nil
+}
+
+// The provider's own summary is stored beside the plain one, in the same commit, and stands in prompts
+// in place of its words: readable ones and those that only the provider can read.
+func TestNativeSummaryStandsInPrompts(t *testing.T) {
+	t.Parallel()
+	for name, part := range map[string]core.Part{
+		"readable": {Text: notes, Signature: "signed"},
+		"opaque":   {Signature: strings.Repeat("blob", 200), Name: "cmp_1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newNativeWorld(t)
+			w.writer.Add(always(notes))
+			w.model.Add(compacted(part))
+			turn, _ := w.fit()
+			_, summaries, _ := w.now()
+			if len(summaries) != 1 || summaries[0].Native == nil || !strings.Contains(summaries[0].Content, "Test the tester.") {
+				t.Fatalf("got the summaries %+v, want one with plain words and a native summary", summaries)
+			}
+			if got := w.native(turn); got == nil || got.Signature != part.Signature || got.Text != part.Text || got.Name != part.Name {
+				t.Errorf("got %+v at the beginning of the prompt, want the native summary", got)
+			}
+			asked := w.model.Requests()[0]
+			if last := asked.Messages[len(asked.Messages)-1]; !asked.Compact || last.Role != core.RoleAssistant || len(asked.Messages) != summaries[0].MessagesCovered {
+				t.Errorf("got a request of %d messages, want a compaction of the %d that are covered", len(asked.Messages), summaries[0].MessagesCovered)
+			}
+			w.checkShownNative(part)
+			w.checkBookedNative()
+		})
+	}
+}
+
+// checkShownNative checks what people see of the native summary in use.
+func (w *world) checkShownNative(part core.Part) {
+	w.t.Helper()
+	report := w.report()
+	if !strings.Contains(report.SummaryReason, "Prompts have the provider's own summary") || report.Summaries[0].Native == nil {
+		w.t.Errorf("got the reason %q, want that prompts have the native summary", report.SummaryReason)
+	}
+	shown := w.view().Messages[0]
+	if want := part.Text; want != "" && shown.Content != want || want == "" && !strings.Contains(shown.Content, "which it alone can read") {
+		w.t.Errorf("got %q in the prompt's view, want the native summary", shown.Content)
+	}
+}
+
+// checkBookedNative checks that both calls are in the books.
+func (w *world) checkBookedNative() {
+	w.t.Helper()
+	var calls []core.ModelCall
+	w.db.Edit(func() { calls = slices.Clone(w.Calls) })
+	models := map[string]int{}
+	for _, c := range calls {
+		models[c.Model]++
+	}
+	if models["answerer"] != 1 || models["writer"] != 1 {
+		w.t.Errorf("got calls by model %v, want one of each", models)
+	}
+}
+
+// Prompts of another model, another account, other tools, another system prompt and another strategy
+// have the plain words; those of the one that wrote the native summary have it again.
+func TestNativeSummaryIsForOneIdentity(t *testing.T) {
+	t.Parallel()
+	w := newNativeWorld(t)
+	w.writer.Add(always(notes))
+	w.model.Add(compacted(core.Part{Text: notes, Signature: "signed"}))
+	w.fit()
+	own := w.profile
+	for name, change := range map[string]func(){
+		"another account": func() { w.answerFor(llm.Scripted().WithInfo(own.Model.Info()), "other") },
+		"another model": func() {
+			info := own.Model.Info()
+			info.Name = "another"
+			w.answerFor(llm.Scripted().WithInfo(info), "account")
+		},
+		"another system prompt": func() { w.profile.SystemPrompt = "You are another." },
+		"other tools":           func() { w.profile.Tools = nil },
+		"another strategy":      func() { w.profile.Policy.Strategy = summarize.StrategyLLM },
+	} {
+		change()
+		if got := w.native(w.turn()); got != nil {
+			t.Errorf("%s: got a native summary, want the words", name)
+		}
+		if reason := w.report().SummaryReason; name != "another strategy" && !strings.Contains(reason, "and no native summary: ") {
+			t.Errorf("%s: got the reason %q, want why there is no native summary", name, reason)
+		}
+		if w.profile = own; w.native(w.turn()) == nil {
+			t.Errorf("after %s: got the words, want the native summary again", name)
+		}
+	}
+}
+
+// What the provider does not take back is not sent again: the words take its place.
+func TestNativeSummaryIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newNativeWorld(t)
+	w.writer.Add(always(notes))
+	w.model.Add(compacted(core.Part{Signature: "blob"}))
+	turn, _ := w.fit()
+	refused, err := w.keeper.RefuseNative(t.Context(), turn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.native(refused) != nil || w.native(w.turn()) != nil {
+		t.Error("got the native summary again, want the words")
+	}
+	if _, summaries, _ := w.now(); summaries[0].Native == nil || summaries[0].Native.Refused == "" || summaries[0].State != core.SummaryActive {
+		t.Errorf("got %+v, want the version in use, with its native summary refused", summaries[0])
+	}
+	if again, err := w.keeper.RefuseNative(t.Context(), turn); err != nil || w.native(again) != nil {
+		t.Errorf("refused by a turn that is older: got %v, want the words", err)
+	}
+}
+
+// A compaction that fails, is empty, too large or no summary of the messages is not used: the version
+// has its words, as without the strategy.
+func TestNativeSummaryFails(t *testing.T) {
+	t.Parallel()
+	for name, step := range map[string]any{
+		"provider away":       llm.Fail(&llm.Error{Kind: llm.KindOverloaded}),
+		"blob refused":        llm.Fail(&llm.Error{Kind: llm.KindCompactionRefused}),
+		"nothing":             llm.Say(),
+		"an answer":           "I cannot do that.",
+		"empty":               compacted(core.Part{}),
+		"not about it":        compacted(core.Part{Text: "The weather in Vienna was fine all day long. People went to the river, ate ice cream and came home late in the evening, tired and happy.", Signature: "signed"}),
+		"as long as before":   compacted(core.Part{Text: strings.Repeat(notes, 40), Signature: "signed"}),
+		"blob of 4 MiB":       compacted(core.Part{Signature: strings.Repeat("blob", 1<<20)}),
+		"with a NUL":          compacted(core.Part{Text: notes + "\x00", Signature: "signed"}),
+		"with a secret":       compacted(core.Part{Text: notes + " The key is sk-abcdefghij0123456789", Signature: "signed"}),
+		"counted as too much": llm.Step{Compaction: &core.Part{Type: core.PartCompaction, Signature: "blob"}, Usage: &core.Usage{OutputTokens: 100_000}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newNativeWorld(t)
+			w.writer.Add(always(notes))
+			w.model.Add(step)
+			turn, _ := w.fit()
+			if w.native(turn) != nil {
+				t.Error("got a native summary, want the words")
+			}
+			if _, summaries, _ := w.now(); len(summaries) != 1 || summaries[0].Native != nil || summaries[0].Note != "" {
+				t.Errorf("got %+v, want one version without a native summary", summaries)
+			}
+		})
+	}
+}
+
+// A compaction extends the one before it, behind the same system prompt; where that is not valid, it
+// extends the words, which are a message then.
+func TestNativeSummaryExtendsTheOneBefore(t *testing.T) {
+	t.Parallel()
+	for name, refuse := range map[string]bool{"native": false, "words": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newNativeWorld(t)
+			w.writer.Add(always(notes))
+			w.model.Add(compacted(core.Part{Text: notes, Signature: "first"}), compacted(core.Part{Text: notes, Signature: "second"}))
+			turn, _ := w.fit()
+			if refuse {
+				if _, err := w.keeper.RefuseNative(t.Context(), turn); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.turns(16, 110)
+			w.ask("and then?")
+			if got := w.native(w.turn()); got == nil || got.Signature != "second" {
+				t.Errorf("got %+v, want the second compaction", got)
+			}
+			asked := w.model.Requests()
+			first, extended := asked[1].Messages[0], "first"
+			if refuse {
+				extended = ""
+			}
+			if got := first.Parts; len(got) > 0 != (extended != "") || extended != "" && got[0].Signature != extended {
+				t.Errorf("got %+v at the beginning of the second request, want the first compaction: %v", got, !refuse)
+			}
+			if refuse && !strings.Contains(first.Content, "<conversation_summary>") {
+				t.Errorf("got %q at the beginning of the second request, want the words", first.Content)
+			}
+			if !slices.Equal(asked[0].System, asked[1].System) {
+				t.Errorf("got the system prompts %q and %q, want the same", asked[0].System, asked[1].System)
+			}
+		})
+	}
+}
