@@ -20,6 +20,8 @@ type answer struct {
 	origin  string                           // of the signatures in it
 	emit    func(llm.Delta) bool             // false = no more
 	refusal func(reported []byte) *llm.Error // makes the error that the answer reports
+	// compaction reads the answer if it is to be one; nil = it is not.
+	compaction *providerhttp.Compaction
 
 	blocks map[int64]*block
 	calls  int // so far
@@ -32,12 +34,13 @@ type answer struct {
 
 // block is a content block on its way.
 type block struct {
-	kind      string
-	call      int    // of a tool call: its place among the calls
-	input     []byte // of a tool call: what came with its start
-	streamed  bool   // of a tool call: arguments came after its start
-	thinking  []byte
-	signature string
+	kind       string
+	call       int    // of a tool call: its place among the calls
+	input      []byte // of a tool call: what came with its start
+	streamed   bool   // of a tool call: arguments came after its start
+	thinking   []byte
+	signature  string
+	compaction compactionBlock
 }
 
 // read reads the answer to its end, streamed or not.
@@ -47,9 +50,13 @@ func (a *answer) read(body io.Reader) error {
 		return a.refusal([]byte(providerhttp.WebPage))
 	}}.Read(body)
 	if err != nil {
-		return err
+		return a.compaction.TooLarge(err)
 	}
-	return a.emitDelta(llm.Delta{Usage: a.usage.toUsage(), Finish: finishReason(a.stop, a.calls > 0), Model: a.model})
+	last := llm.Delta{Usage: a.usage.toUsage(), Finish: finishReason(a.stop, a.calls > 0), Model: a.model}
+	if a.compaction != nil {
+		return a.endCompaction(last)
+	}
+	return a.emitDelta(last)
 }
 
 // readStream reads server-sent events up to message_stop, without which the answer was
@@ -79,7 +86,7 @@ func (a *answer) readStream(events *providerhttp.Events) error {
 // handleEvent handles one event. Other data is a keep-alive.
 func (a *answer) handleEvent(data []byte) error {
 	data = bytes.TrimSpace(data)
-	if len(data) == 0 || data[0] != '{' {
+	if len(data) == 0 || data[0] != '{' || a.compaction.Skips(data) {
 		return nil
 	}
 	var e sdk.MessageStreamEventUnion
@@ -98,6 +105,7 @@ func (a *answer) handleEvent(data []byte) error {
 			InputTokens: e.Message.Usage.InputTokens, OutputTokens: e.Message.Usage.OutputTokens,
 			CacheReadInputTokens: e.Message.Usage.CacheReadInputTokens, CacheCreationInputTokens: e.Message.Usage.CacheCreationInputTokens,
 		})
+		a.usage.addIterations(e.Message.Usage.RawJSON())
 	case "content_block_start":
 		return a.openBlock(e)
 	case "content_block_delta":
@@ -109,6 +117,7 @@ func (a *answer) handleEvent(data []byte) error {
 			return err
 		}
 		a.usage.addUsage(e.Usage)
+		a.usage.addIterations(e.Usage.RawJSON())
 		if e.Delta.StopReason != "" {
 			a.stop = e.Delta.StopReason
 		}
@@ -130,6 +139,9 @@ func (a *answer) openBlock(e sdk.MessageStreamEventUnion) error {
 		return a.emitDelta(llm.Delta{Reasoning: start.Thinking})
 	case "redacted_thinking":
 		b.signature = start.Data
+	case core.PartCompaction:
+		b.signature = ""
+		b.readCompaction(start.RawJSON())
 	case "tool_use":
 		b.call, b.input = a.calls, []byte(start.JSON.Input.Raw())
 		a.calls++
@@ -163,7 +175,11 @@ func (a *answer) continueBlock(e sdk.MessageStreamEventUnion) error {
 		b.thinking = append(b.thinking, d.Thinking...)
 		return a.emitDelta(llm.Delta{Reasoning: d.Thinking})
 	case "signature_delta":
-		b.signature += d.Signature
+		if b.kind != core.PartCompaction || len(b.signature) <= llm.MaxCompaction { // else it is too large already
+			b.signature += d.Signature
+		}
+	case "compaction_delta":
+		b.readCompactionDelta(e.RawJSON())
 	case "input_json_delta":
 		if b.kind != "tool_use" || d.PartialJSON == "" {
 			return nil
@@ -191,6 +207,11 @@ func (a *answer) closeBlock(index int64) error {
 		return a.emitThinking(core.Part{Text: string(b.thinking), Signature: b.signature})
 	case "redacted_thinking":
 		return a.emitThinking(core.Part{Name: redacted, Signature: b.signature})
+	case core.PartCompaction:
+		if b.signature != "" {
+			b.compaction.Signature = b.signature
+		}
+		a.compaction.Add(b.compaction.toPart(a.origin))
 	}
 	return nil
 }
@@ -209,6 +230,7 @@ func (a *answer) emitThinking(p core.Part) error {
 
 // emitDelta yields a delta that is not empty.
 func (a *answer) emitDelta(d llm.Delta) error {
+	d = a.compaction.Only(d)
 	if d == (llm.Delta{}) || a.emit(d) {
 		return nil
 	}
@@ -219,11 +241,10 @@ func (a *answer) emitDelta(d llm.Delta) error {
 // would have been.
 func (a *answer) readWhole(text []byte) error {
 	var message struct {
-		Type    string            `json:"type"`
-		Model   string            `json:"model"`
-		Content []json.RawMessage `json:"content"`
-		Stop    sdk.StopReason    `json:"stop_reason"`
-		Usage   json.RawMessage   `json:"usage"`
+		Type  string          `json:"type"`
+		Model string          `json:"model"`
+		Stop  sdk.StopReason  `json:"stop_reason"`
+		Usage json.RawMessage `json:"usage"`
 	}
 	if err := json.Unmarshal(text, &message); err != nil || message.Type != "message" {
 		return a.refusal(text)
@@ -237,6 +258,26 @@ func (a *answer) readWhole(text []byte) error {
 			return err
 		}
 	}
+	if err := a.readBlocks(text); err != nil {
+		return err
+	}
+	if a.stop == "" {
+		return providerhttp.ErrTruncated
+	}
+	return nil
+}
+
+// readBlocks reads the blocks of a whole answer.
+func (a *answer) readBlocks(text []byte) error {
+	var message struct {
+		Content []json.RawMessage `json:"content"`
+	}
+	if a.compaction.Skips(text) {
+		return nil
+	}
+	if err := json.Unmarshal(text, &message); err != nil {
+		return a.refusal(text)
+	}
 	for i, raw := range message.Content {
 		start := fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":%s}`, i, raw)
 		if err := a.handleEvent([]byte(start)); err != nil {
@@ -246,15 +287,16 @@ func (a *answer) readWhole(text []byte) error {
 			return err
 		}
 	}
-	if a.stop == "" {
-		return providerhttp.ErrTruncated
-	}
 	return nil
 }
 
 // tally is the usage so far: what comes later counts for what came before, and
 // what is left out leaves it.
-type tally struct{ input, read, write, output, reasoning int64 }
+type tally struct {
+	input, read, write, output, reasoning int64
+
+	passes *tally // all of them together, where the answer lists them; nil = it does not
+}
 
 func (t *tally) addUsage(u sdk.MessageDeltaUsage) {
 	t.input, t.output = max(t.input, u.InputTokens), max(t.output, u.OutputTokens)
@@ -262,9 +304,30 @@ func (t *tally) addUsage(u sdk.MessageDeltaUsage) {
 	t.reasoning = max(t.reasoning, u.OutputTokensDetails.ThinkingTokens)
 }
 
+// addIterations adds up the passes that an answer took. All of them are billed, but the usage
+// beside the list has the last one only, and nothing of a compaction.
+func (t *tally) addIterations(usage string) {
+	var list struct {
+		Iterations []sdk.BetaIterationsUsageItemUnion `json:"iterations"`
+	}
+	if json.Unmarshal([]byte(usage), &list) != nil || len(list.Iterations) == 0 { // the usage has no more to say
+		return
+	}
+	t.passes = &tally{}
+	for _, u := range list.Iterations {
+		t.passes.input += max(u.InputTokens, 0)
+		t.passes.output += max(u.OutputTokens, 0)
+		t.passes.read += max(u.CacheReadInputTokens, 0)
+		t.passes.write += max(u.CacheCreationInputTokens, 0)
+	}
+}
+
 // toUsage returns the usage; nil if it is empty. The API counts
 // what came from the cache, and what went into it, beside the input.
 func (t tally) toUsage() *core.Usage {
+	if p := t.passes; p != nil {
+		t.input, t.output, t.read, t.write = max(t.input, p.input), max(t.output, p.output), max(t.read, p.read), max(t.write, p.write)
+	}
 	input := t.input + t.read + t.write
 	if input <= 0 && t.output <= 0 {
 		return nil

@@ -27,6 +27,8 @@ type provider struct {
 	path   string
 	body   map[string]any
 	raw    string
+
+	requests int
 }
 
 func serve(t *testing.T, status int, answer string) *provider {
@@ -38,6 +40,7 @@ func serve(t *testing.T, status int, answer string) *provider {
 			t.Errorf("read the request: %v", err)
 		}
 		p.raw, p.header, p.path, p.body = string(raw), r.Header.Clone(), r.URL.Path, nil
+		p.requests++
 		if err := json.Unmarshal(raw, &p.body); err != nil {
 			t.Errorf("the request is no JSON: %v", err)
 		}

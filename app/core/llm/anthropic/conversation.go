@@ -8,18 +8,20 @@ import (
 	"net/http"
 
 	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/providerhttp"
 )
 
 // conversation is one call. It is the SDK's HTTP client for that call: it sends
 // the request, hands the answer to the caller while it arrives, and keeps the
 // outcome. It is used by one goroutine.
 type conversation struct {
-	model *Model
-	raw   rawArguments
-	yield func(llm.Delta, error) bool
-	sent  bool       // Do was called
-	left  bool       // the caller left its loop
-	err   *llm.Error // how it failed
+	model      *Model
+	raw        rawArguments
+	yield      func(llm.Delta, error) bool
+	compaction *providerhttp.Compaction // reads the answer; nil = it is to be no compaction
+	sent       bool                     // Do was called
+	left       bool                     // the caller left its loop
+	err        *llm.Error               // how it failed
 }
 
 // errSettled makes the SDK stop; the outcome is in conversation.err.
@@ -60,7 +62,8 @@ func (x *conversation) read(response *http.Response, body io.Reader) error {
 			x.left = !x.yield(d, nil)
 			return !x.left
 		},
-		refusal: func(text []byte) *llm.Error { return x.model.peer.Refusal(0, response.Header, text) },
+		compaction: x.compaction,
+		refusal:    func(text []byte) *llm.Error { return x.model.peer.Refusal(0, response.Header, text) },
 	}
 	return a.read(body)
 }

@@ -39,6 +39,20 @@
 // thinking, as the API wants it. Thoughts that the API refuses, such as those of a
 // name that stands for another model since, are left out in a second request.
 //
+// # Compactions
+//
+// A request with Compact goes out with the beta compact-2026-09-04, the thinking and the tools of
+// other requests, and without stop sequences, a format and a forced tool. Its answer is one block
+// with a text and a signature. Opaque members beside the signature are kept with it, as JSON in
+// core.Part.Signature.
+//
+// A prompt that begins with a compaction has the block in an assistant's message of its own, as it
+// came, with the same beta. Thoughts of the messages behind it stay valid where these follow the
+// summarized ones directly, begin with another role, and system and tools are unchanged. A block that the API
+// does not take back is KindCompactionRefused; the request is not repeated.
+//
+// The usage is the sum of all passes that the API bills (usage.iterations).
+//
 // # Parameters
 //
 // Info.Lacks has those that the model does not take: a seed, a reasoning effort (its levels

@@ -50,6 +50,19 @@ func (b *builder) addAll(turns []llm.Message) error {
 	return nil
 }
 
+// putFirst puts a compaction before the messages.
+func (b *builder) putFirst(compaction core.Part) error {
+	first, err := compactionMessage(compaction)
+	if err != nil {
+		return err
+	}
+	b.messages = slices.Insert(b.messages, 0, first)
+	if b.lasting[0] > 0 {
+		b.lasting[0]++
+	}
+	return nil
+}
+
 // userMessage returns a user's message: its images and documents, which Claude wants first, and
 // its text.
 func userMessage(turn llm.Message) []sdk.ContentBlockParamUnion {

@@ -52,11 +52,14 @@ func (m *Model) Info() llm.Info { return m.options.Info }
 // has too. Errors are *llm.Error: KindCanceled when ctx ended it (also by its
 // deadline), KindTimeout when one of our own limits passed.
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+	if req.Compact {
+		req = compactionRequest(req)
+	}
 	return func(yield func(llm.Delta, error) bool) {
-		x := &conversation{model: m, yield: yield}
+		x := m.newConversation(req, yield)
 		err := m.run(ctx, x, req)
 		if m.refusedThoughts(req, err) {
-			x = &conversation{model: m, yield: yield}
+			x = m.newConversation(req, yield)
 			if yield(llm.Delta{Dropped: m.refusedAll(req)}, nil) {
 				err = m.run(ctx, x, req.WithoutThoughts())
 			} else {
@@ -67,6 +70,11 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 			yield(llm.Delta{}, err)
 		}
 	}
+}
+
+// newConversation returns a call with the request.
+func (m *Model) newConversation(req llm.Request, yield func(llm.Delta, error) bool) *conversation {
+	return &conversation{model: m, yield: yield, compaction: providerhttp.NewCompaction(Provider, req)}
 }
 
 // run lets the SDK build the request; the conversation, as its HTTP client, does
@@ -86,12 +94,13 @@ func (m *Model) run(ctx context.Context, x *conversation, req llm.Request) error
 	if req.ChecksPrefix {
 		settings = append(settings, bindingControls(params)...)
 	}
+	settings = append(settings, compactionSettings(req)...)
 	err = m.client.Post(ctx, "v1/messages", params, &response, settings...)
 	if !x.sent {
 		return m.peer.Invalid(err)
 	}
 	if x.err != nil { // not err: the SDK flattens those of the context
-		return x.err
+		return asCompactionRefusal(req, x.err)
 	}
 	return nil
 }

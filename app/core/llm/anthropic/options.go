@@ -70,6 +70,8 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	o.Info.Lacks = o.lackedParameters()
 	o.Info.ThoughtOrigin = Provider + "/" + o.Model
+	o.Info.Compacts = generationOf(o.Model).compacts()
+	o.Info.CompactionKeepsThoughts = o.Info.Compacts
 	o.Info.Account = providerhttp.Account(o.BaseURL, o.APIKey)
 	o.Timeouts = o.Timeouts.WithDefaults()
 	return o, nil

@@ -21,13 +21,18 @@ const minThinking = 1_024
 // its body. It is a function of the request alone, message by message, so that the
 // same messages give the same bytes.
 func (m *Model) toParams(req llm.Request) (sdk.MessageNewParams, rawArguments, error) {
-	turns := req.Messages
+	given, turns := req.SplitCompaction()
 	if len(req.Tools) == 0 {
 		turns = llm.ToolTurnsAsText(turns)
 	}
 	b := &builder{model: m}
 	if err := b.addAll(turns); err != nil {
 		return sdk.MessageNewParams{}, nil, err
+	}
+	if given != nil {
+		if err := b.putFirst(*given); err != nil {
+			return sdk.MessageNewParams{}, nil, err
+		}
 	}
 	p := sdk.MessageNewParams{
 		Model: m.options.Model, MaxTokens: int64(m.maxTokens(req)), Messages: b.messages,
