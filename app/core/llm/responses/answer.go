@@ -20,6 +20,8 @@ type answer struct {
 	origin  string                           // of the reasoning in it
 	emit    func(llm.Delta) bool             // false = no more
 	refusal func(reported []byte) *llm.Error // makes the error that the answer reports
+	// compaction reads the answer if it is to be one; nil = it is not.
+	compaction *providerhttp.Compaction
 
 	items map[int64]*item // by their places in the output
 	calls int             // so far
@@ -41,7 +43,10 @@ func (a *answer) read(body io.Reader) error {
 		return a.refusal([]byte(providerhttp.WebPage))
 	}}.Read(body)
 	if err != nil {
-		return err
+		return a.compaction.TooLarge(err)
+	}
+	if a.compaction != nil {
+		return a.endCompaction()
 	}
 	return a.emitDelta(*a.last)
 }
@@ -71,6 +76,10 @@ func (a *answer) readStream(events *providerhttp.Events) error {
 func (a *answer) handleEvent(data []byte) error {
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 || data[0] != '{' {
+		return nil
+	}
+	if a.compaction.Skips(data) {
+		a.skipLarge(data)
 		return nil
 	}
 	var e sdk.ResponseStreamEventUnion
@@ -183,6 +192,8 @@ func (a *answer) endItem(index int64, came sdk.ResponseOutputItemUnion) error {
 		}
 	case "reasoning":
 		return a.endReasoning(i, came)
+	case core.PartCompaction:
+		a.addCompaction(came)
 	}
 	return nil
 }
@@ -237,6 +248,7 @@ func (a *answer) emitParts(parts []core.Part) error {
 
 // emitDelta yields a delta that is not empty.
 func (a *answer) emitDelta(d llm.Delta) error {
+	d = a.compaction.Only(d)
 	if d == (llm.Delta{}) || a.emit(d) {
 		return nil
 	}
@@ -245,6 +257,12 @@ func (a *answer) emitDelta(d llm.Delta) error {
 
 // readWhole reads the answer of a server that did not stream.
 func (a *answer) readWhole(text []byte) error {
+	if a.compaction.Skips(text) {
+		if a.skipLarge(text); a.last == nil {
+			return providerhttp.ErrTruncated
+		}
+		return nil
+	}
 	var r sdk.Response
 	if !json.Valid(text) || json.Unmarshal(text, &r) != nil || r.Object != "response" {
 		return a.refusal(text)

@@ -36,6 +36,13 @@
 // The usage of a call does not have the reasoning that went back
 // (llm.Info.ReasoningUncounted).
 //
+// # Compactions
+//
+// A request with Compact ends with a compaction_trigger, which is never stored. The API takes no
+// instructions for it. Its answer is one opaque item, which goes back first, as it came. It can be
+// read for one account and model only; one that the API refuses is KindCompactionRefused. Where a refusal
+// does not name an item of reasoning, it is that of the compaction.
+//
 // # Known limits
 //
 // The ids of messages and calls are not kept.

@@ -41,6 +41,9 @@ func (m *Model) Info() llm.Info { return m.options.Info }
 // has too. Errors are *llm.Error: KindCanceled when ctx ended it (also by its
 // deadline), KindTimeout when one of our own limits passed.
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+	if req.Compact {
+		req = compactionRequest(req)
+	}
 	return func(yield func(llm.Delta, error) bool) {
 		hasLeft := false // the caller left its loop
 		emit := func(d llm.Delta) bool {
@@ -75,14 +78,15 @@ func (m *Model) callProvider(ctx context.Context, req llm.Request, emit func(llm
 	if err != nil {
 		return m.peer.Invalid(err)
 	}
-	return m.peer.Do(ctx, func(ctx context.Context) (*http.Request, error) {
+	failure := m.peer.Do(ctx, func(ctx context.Context) (*http.Request, error) {
 		return m.newRequest(ctx, body)
 	}, func(response *http.Response, body io.Reader) error {
-		a := &answer{origin: m.reasoningOrigin(), emit: emit, refusal: func(text []byte) *llm.Error {
+		a := &answer{origin: m.reasoningOrigin(), emit: emit, compaction: providerhttp.NewCompaction(openai.ProviderOpenAI, req), refusal: func(text []byte) *llm.Error {
 			return m.peer.Refusal(0, response.Header, text)
 		}}
 		return a.read(body)
 	})
+	return m.asCompactionRefusal(req, failure)
 }
 
 // newRequest returns the HTTP request with the body.

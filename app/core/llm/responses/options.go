@@ -62,6 +62,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.Info.Lacks = lackedParameters(o.Model)
 	o.Info.ReasoningUncounted = true
 	o.Info.ThoughtOrigin = openai.ProviderOpenAI + "/" + o.Model
+	o.Info.Compacts = true
 	o.Info.Account = providerhttp.Account(o.BaseURL, o.APIKey)
 	o.Timeouts = o.Timeouts.WithDefaults()
 	return o, nil

@@ -77,13 +77,17 @@ func (m *Model) keptItems(turn llm.Message) []keptItem {
 // refusedReasoning reports whether the request was refused for the reasoning in it, which the
 // API cannot decrypt. Such a conversation could never go on.
 func (m *Model) refusedReasoning(req llm.Request, e *llm.Error) bool {
-	if e == nil || e.Kind != llm.KindInvalid || e.Status != http.StatusBadRequest {
-		return false
-	}
-	if e.Code != "invalid_encrypted_content" && !strings.Contains(e.Message, "encrypted content") {
-		return false
-	}
-	return m.reasoningCount(req) > 0
+	return isRequestRefused(e) && isEncryptionRefused(e) && m.reasoningCount(req) > 0
+}
+
+// isRequestRefused reports whether the API refused what is in the request.
+func isRequestRefused(e *llm.Error) bool {
+	return e != nil && e.Kind == llm.KindInvalid && e.Status == http.StatusBadRequest
+}
+
+// isEncryptionRefused reports whether the API could not decrypt an item of the request.
+func isEncryptionRefused(e *llm.Error) bool {
+	return e.Code == "invalid_encrypted_content" || strings.Contains(e.Message, "encrypted content")
 }
 
 // reasoningCount returns how many items of reasoning go back with the request.
