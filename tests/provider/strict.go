@@ -33,7 +33,7 @@ type Strict struct {
 	// is none for the thoughts; it is one for the prompt cache.
 	KeyOrder bool
 	// CompactionStop is the stop reason of compactions that come back empty: max_tokens, refusal,
-	// end_turn … (Anthropic). "" = they succeed.
+	// end_turn … (Anthropic; OpenAI's have none then). "" = they succeed.
 	CompactionStop string
 	// RefuseBlob is the number of the compaction, of those that are sent back, that is refused as
 	// unreadable: 1 = the first one. 0 = none.
