@@ -93,6 +93,9 @@ func thoughts() []scenario {
 			want: outcome{Reasoning: "hm …", Text: "42", Finish: core.FinishStop}},
 		{name: "thinking that is not shown", with: settings{thinking: 2_048}, scene: play(piece{redacted: "data"}, text("42"), stop),
 			want: outcome{Text: "42", Finish: core.FinishStop}},
+		{name: "thinking between texts", with: settings{thinking: 2_048}, req: llm.Request{Tools: []llm.ToolSpec{{Name: "f"}}, Messages: []llm.Message{{Role: core.RoleUser, Content: "hi"}}},
+			scene: play(think("hm"), piece{signature: "sig-1"}, text("Wait. "), think("so"), piece{signature: "sig-2"}, text("Now."), begin(0, "a", "f"), args(0, "{}"), end(core.FinishToolCalls)),
+			want:  outcome{Reasoning: "hmso", Text: "Wait. Now.", Calls: "a f {}", Finish: core.FinishToolCalls}},
 		{name: "thinking with tools, signatures there and back", with: settings{thinking: 2_048},
 			req: llm.Request{Tools: []llm.ToolSpec{{Name: "f"}}, Messages: []llm.Message{{Role: core.RoleUser, Content: "hi"}}},
 			scene: func(s *stage) {

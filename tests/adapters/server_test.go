@@ -4,6 +4,7 @@
 package adapters_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,11 +12,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"bobbin/app/core/llm"
+	"bobbin/tests/provider"
 )
 
 // baseURL is where the scripted provider is.
@@ -31,7 +34,9 @@ type server struct {
 	dialect   dialect
 	transport *http.Transport
 	mu        sync.Mutex
-	requests  []received // guarded by mu
+	requests  []received        // guarded by mu
+	signed    map[string]string // signatures, by what the scene has in their place; guarded by mu
+	thoughts  provider.Thoughts // that came back, if the dialect is strict; guarded by mu
 }
 
 // received is a request as the provider got it.
@@ -44,7 +49,7 @@ type received struct {
 // start starts a provider that plays the scene on every request; stop ends it.
 func start(t *testing.T, d dialect, scene func(*stage)) (s *server, stop func()) {
 	t.Helper()
-	s = &server{dialect: d}
+	s = &server{dialect: d, signed: map[string]string{}}
 	listener := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 	web := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) {
@@ -56,7 +61,10 @@ func start(t *testing.T, d dialect, scene func(*stage)) (s *server, stop func())
 			s.requests = append(s.requests, received{r.URL.Path, r.Header.Clone(), body})
 			n := len(s.requests)
 			s.mu.Unlock()
-			scene(&stage{dialect: d, w: w, r: r, body: body, n: n})
+			at := &stage{server: s, dialect: d, w: w, r: r, body: body, n: n}
+			if d.check == nil || s.check(at) {
+				scene(at)
+			}
 		})}}
 	web.Start()
 	s.transport = &http.Transport{DialContext: listener.dial}
@@ -76,14 +84,25 @@ func (s *server) model(t *testing.T, with settings) llm.Model {
 	return m
 }
 
+// received returns the requests, with the signatures that the scene has.
 func (s *server) received() []received {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]received(nil), s.requests...)
+	out := slices.Clone(s.requests)
+	for i := range out {
+		for literal, signature := range s.signed {
+			out[i].body = bytes.ReplaceAll(out[i].body, []byte(signature), []byte(literal))
+		}
+	}
+	return out
 }
 
 // stage is where one request is answered.
 type stage struct {
+	server  *server
+	signer  *provider.Signer // nil = the dialect is not strict
+	text    string           // since the last signature
+	thought string           // since the last signature
 	dialect dialect
 	w       http.ResponseWriter
 	r       *http.Request
@@ -100,6 +119,9 @@ func (s *stage) say(pieces ...piece) {
 		s.writer = s.dialect.writer()
 	}
 	for _, p := range pieces {
+		if s.signer != nil {
+			p = s.sign(p)
+		}
 		for _, event := range s.writer.events(p) {
 			s.raw(event)
 		}
