@@ -54,6 +54,7 @@ type ContextReport struct {
 	Reasons     []string        `json:"reasons"`             // what was decided and why, in words
 	Summaries   []Summary       `json:"summaries"`
 
+	Compaction           *CompactionPrice      `json:"compaction,omitempty"`            // of one now; nil = a run's report
 	Thoughts             *ThoughtsReport       `json:"thoughts,omitempty"`              // nil = the prompt's messages have none
 	StandingInstructions []StandingInstruction `json:"standing_instructions,omitempty"` // that stand, oldest first; of many the newest
 

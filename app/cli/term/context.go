@@ -45,6 +45,9 @@ func DrawContext(w io.Writer, r core.ContextReport, now time.Time, width int) {
 		d.writeLine("  ! %s", reason)
 	}
 	d.writeLine("  %s", describeCoverage(r.Coverage))
+	if r.Compaction != nil {
+		d.writeLine("  %s", describePrice(*r.Compaction))
+	}
 	if r.Thoughts != nil {
 		d.writeLine("  %s", describeThoughts(*r.Thoughts))
 	}

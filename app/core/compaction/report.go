@@ -82,7 +82,7 @@ func (k *Compactor) reportCoverage(ctx context.Context, id core.SessionID, lost 
 // since the turn was loaded.
 func (k *Compactor) fullReport(ctx context.Context, tenant core.Tenant, v snapshot, more int) (r core.ContextReport, whole bool, err error) {
 	r = k.Describe(v.turn, v.d, v.prompt.Sent)
-	r.TurnsLeft, r.WillTrigger = v.d.TurnsLeft, v.d.WillTrigger
+	r.TurnsLeft, r.WillTrigger, r.Compaction = v.d.TurnsLeft, v.d.WillTrigger, k.priceCompaction(v)
 	if v.older != "" {
 		r.SummaryReason = strings.TrimSpace(v.older + ". " + r.SummaryReason)
 	}
@@ -137,6 +137,7 @@ type snapshot struct {
 	in     contextwindow.Input
 	d      contextwindow.Decision
 	prompt contextwindow.Prompt
+	writer writer // of the next summary
 }
 
 // loadSnapshot plans the session's next prompt without carrying anything out.
@@ -169,7 +170,8 @@ func (k *Compactor) snapshotNext(ctx context.Context, t Turn) (snapshot, error) 
 // snapshotTurn is loadSnapshot for a turn as it is.
 func (k *Compactor) snapshotTurn(ctx context.Context, t Turn) (snapshot, error) {
 	t = k.withRecalled(ctx, t)
-	p, err := k.planTurn(ctx, t, &progress{})
+	e := &progress{}
+	p, err := k.planTurn(ctx, t, e)
 	if err != nil {
 		return snapshot{}, err
 	}
@@ -177,7 +179,7 @@ func (k *Compactor) snapshotTurn(ctx context.Context, t Turn) (snapshot, error) 
 		return snapshot{}, err
 	}
 	prompt, err := k.assemble(ctx, t, p.d)
-	return snapshot{turn: t, in: p.in, d: p.d, prompt: prompt}, err
+	return snapshot{turn: t, in: p.in, d: p.d, prompt: prompt, writer: e.writer}, err
 }
 
 // loadStoredSnapshot is loadSnapshot with the version of the summary that is in use now.
