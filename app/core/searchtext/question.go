@@ -18,7 +18,8 @@ const (
 // texts with more of the rare ones come first.
 type Question struct {
 	// Must is what every text must have or must not have: phrases in quotes, and -words. It
-	// may have no terms.
+	// may have no terms. Quotes in a sentence with a question mark at its end name something,
+	// such as a book: the phrase only counts.
 	Must Query
 	// Groups are what counts, at least one.
 	Groups []Group
@@ -50,6 +51,7 @@ func ParseQuestion(text string) (Question, error) {
 		return Question{}, invalidQuery(fmt.Sprintf("a query may have at most %d bytes, this one has %d; use fewer words", MaxQuestion, len(text)))
 	}
 	var q Question
+	unquoted := false // has words that are not in quotes
 	b := questionBuilder{lang: languageOf(Text(text).Words)}
 	p := parser{rest: text}
 	for p.rest != "" {
@@ -66,8 +68,12 @@ func ParseQuestion(text string) (Question, error) {
 			}
 			if !t.Not {
 				b.addTerm(t, !quoted && isJoined(chunk, t))
+				unquoted = unquoted || !quoted
 			}
 		}
+	}
+	if unquoted && endsAsQuestion(text) {
+		q.Must.Terms = b.takeNames(q.Must.Terms)
 	}
 	q.Groups = b.groups()
 	switch {
@@ -77,6 +83,12 @@ func ParseQuestion(text string) (Question, error) {
 		return q, invalidQuery("the query only excludes words; add a word to search for")
 	}
 	return q, q.Must.checkLimits()
+}
+
+// endsAsQuestion reports whether a text ends with a question mark.
+func endsAsQuestion(text string) bool {
+	last, _ := utf8.DecodeLastRuneInString(strings.TrimSpace(text))
+	return strings.ContainsRune("?？؟", last)
 }
 
 // isQuotedChunk reports whether the piece of a query is a phrase in quotes.
@@ -119,9 +131,26 @@ func (b *questionBuilder) addTerm(t Term, isPhrase bool) {
 	for _, w := range words {
 		b.addWord(w)
 	}
-	if key := strings.Join(t.Words, " ") + fmt.Sprint(t.Prefix); isPhrase && len(b.phrases) < MaxPhrases && !b.isKnown(key) {
+	if isPhrase {
+		b.addPhrase(t)
+	}
+}
+
+// addPhrase adds the term itself, not its words.
+func (b *questionBuilder) addPhrase(t Term) {
+	if key := strings.Join(t.Words, " ") + fmt.Sprint(t.Prefix); len(b.phrases) < MaxPhrases && !b.isKnown(key) {
 		b.phrases = append(b.phrases, Group{Term: &t})
 	}
+}
+
+// takeNames adds the phrases among the terms, unless they are too long, and returns the -words.
+func (b *questionBuilder) takeNames(terms []Term) []Term {
+	return slices.DeleteFunc(terms, func(t Term) bool {
+		if !t.Not && len(t.Words) > 1 && len(t.Words) <= maxIdentifier {
+			b.addPhrase(t)
+		}
+		return !t.Not
+	})
 }
 
 // addWord adds a word, or its forms to the first word with one of them.

@@ -90,6 +90,10 @@ func TestParseQuestion(t *testing.T) {
 		{"a1.b2.c3.d4.e5.f6*", "", "a1 b2 c3 d4 e5 [a1 b2 c3 d4 e5 f6*]"},
 		{"a1.b2.c3.d4.e5.f6.g7*", "", "a1 b2 c3 d4 e5 f6 [g7*]"},
 		{`pump "pump"`, "pump", "pump"},
+		{`When did Ann read "the book"? `, "", "ann read book [the book]"},
+		{`Did Ann read “Pumps”, not -"the book"？`, "-the book", "ann read pumps"},
+		{`What is in "a1 b2 c3 d4 e5 f6 g7"?`, "", "a1 b2 c3 d4 e5 f6 g7"},
+		{`"the book"?`, "the book", "book"},
 		{"NEAR(x) ^y %_*:^()", "", "near x y [near x]"},
 	}
 	for _, tt := range tests {
