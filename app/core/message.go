@@ -167,6 +167,9 @@ type Part struct {
 	Offset    int    `json:"offset,omitempty"`             // of reasoning, or of a phase: how many bytes of the content come before it
 	Prefix    string `json:"prefix,omitempty"`             // of reasoning with a signature: hash of the prompt that it was produced behind (llm.Prefix)
 	Calls     int    `json:"calls,omitempty"`              // of reasoning, or of a phase: how many of the tool calls come before it
+	// Recalled are the passages that the prompt of reasoning with a prefix quoted; nil = none, or
+	// those of the run's previous reasoning.
+	Recalled *RecalledPassages `json:"recalled,omitempty"`
 }
 
 // ToolCall is a model's wish to use a tool.

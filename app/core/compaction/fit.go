@@ -32,6 +32,9 @@ func (k *Compactor) Fit(ctx context.Context, t Turn) (Turn, contextwindow.Decisi
 		}
 		t.Notes, err = k.loadNotes(ctx, t, d.Loops)
 	}
+	if err == nil {
+		t.Quotes, err = k.loadQuotes(ctx, t, d)
+	}
 	if err == nil && t.lacksTexts() {
 		t.Rendered, err = k.renderUnloaded(ctx, t, k.promptParts(t, nil), d)
 	}

@@ -55,6 +55,9 @@ func (k *Compactor) withRecalled(ctx context.Context, t Turn) Turn {
 		return t
 	}
 	t.Recalled = k.quotePassages(t, found)
+	if k.modelOf(t).Prefix.Binds() {
+		k.findPassages(searching, t, found)
+	}
 	return t
 }
 
@@ -117,17 +120,22 @@ func (k *Compactor) mayHide(t Turn) bool {
 
 // quotePassages returns the messages as the prompt quotes them.
 func (k *Compactor) quotePassages(t Turn, found []core.Message) *Recalled {
-	zone, err := time.LoadLocation(t.Session.Timezone)
-	if err != nil {
-		zone = time.UTC
-	}
 	r := &Recalled{lines: map[core.MessageID]string{}}
 	for _, m := range found {
 		line := contextwindow.PassageLine(m, m.Content)
 		r.lines[m.ID] = line
 		r.passages = append(r.passages, contextwindow.Passage{
-			ID: m.ID, Seq: m.Seq, Day: m.CreatedAt.In(zone).Format("2 January 2006"), Tokens: k.Counter.Text(line),
+			ID: m.ID, Seq: m.Seq, Day: t.dayOf(m), Tokens: k.Counter.Text(line),
 		})
 	}
 	return r
+}
+
+// dayOf returns the day on which the message was written, as prompts show it.
+func (t Turn) dayOf(m core.Message) string {
+	zone, err := time.LoadLocation(t.Session.Timezone)
+	if err != nil {
+		zone = time.UTC
+	}
+	return m.CreatedAt.In(zone).Format("2 January 2006")
 }

@@ -29,7 +29,7 @@ func (k *Compactor) describeThoughts(t Turn, n contextwindow.ThoughtCount) *core
 	r := &core.ThoughtsReport{Contract: string(k.modelOf(t).Prefix), Kept: n.Kept, Dropped: []core.ThoughtsGroup{}}
 	for _, group := range []core.ThoughtsGroup{
 		{Reason: "compacted", Count: n.Compacted, Detail: "a compaction changed the prompt before them, or the provider left them out earlier"},
-		{Reason: "changed", Count: n.Changed, Detail: "the prompt before them has changed: the agent, its tools, an edited message, another branch, or recalled passages"},
+		{Reason: "changed", Count: n.Changed, Detail: "the prompt before them has changed: the agent, its tools, an edited message, another branch, or a recalled passage"},
 		{Reason: "other_model", Count: n.OtherModel, Detail: "another model produced them"},
 		{Reason: "unbound", Count: n.Unbound, Detail: "what preceded them is not known: they were imported, or are older than the check"},
 	} {

@@ -73,6 +73,10 @@ type Turn struct {
 	Recalled *Recalled // what the log has for the run's message; nil = not searched
 	Standing *Standing // what users set for the whole conversation; nil = not loaded
 
+	// Quotes are passages that earlier prompts quoted and this one quotes again, as far as
+	// loaded; never changed in place.
+	Quotes contextwindow.Quotes
+
 	Notes map[core.SummaryID]core.Summary // on tool loops, as far as loaded; never changed in place
 
 	// Rendered are the messages of the last prompt whose texts History and Run do not

@@ -25,8 +25,9 @@
 //  5. The latest user message is sent whole, unless it alone exceeds the room.
 //  6. A compaction lands below its trigger; if it cannot, new material is needed
 //     before the next one.
-//  7. Between two compactions a prompt only grows at its end, recalled passages aside. No
-//     thought is sent behind another prompt than the one that it was produced behind.
+//  7. Between two compactions a prompt only grows at its end, recalled passages aside, which stay
+//     as long as a thought behind them does. No thought is sent behind another prompt than the
+//     one that it was produced behind.
 //  8. A policy without triggers never summarizes.
 //  9. The first message of a prompt is a user's.
 //  10. Below every trigger the conversation is sent verbatim.

@@ -1,6 +1,7 @@
 package contextwindow
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -45,7 +46,8 @@ type Item struct {
 	// Thoughts are the cl100k_base tokens of the model's own thoughts in the message, as part of
 	// Tokens; 0 if the model does not bind them to their prefix.
 	Thoughts int
-	Unsaid   int // cl100k_base tokens of a speaker's name that only a summarizer sees
+	Recalled *core.RecalledPassages // that the prompt of these thoughts quoted
+	Unsaid   int                    // cl100k_base tokens of a speaker's name that only a summarizer sees
 }
 
 // ItemOf returns the item of a message of the log in a prompt for the model.
@@ -74,6 +76,7 @@ func (it *Item) addThoughts(m core.Message, model llm.Info) {
 	for _, p := range m.Parts {
 		if isOwnThought(p, model) {
 			it.Thoughts += p.Tokens
+			it.Recalled = cmp.Or(it.Recalled, p.Recalled)
 		}
 	}
 	if len(m.ToolCalls) == 0 {
@@ -210,6 +213,8 @@ type Slot struct {
 	Orphan  bool           // a tool result without its call: sent as text
 	Bare    bool           // sent without its thoughts: a compaction changed the prompt before them
 	Missing int            // tool calls without a result: Assemble adds placeholders
+
+	Quotes *core.RecalledPassages // quoted again before the message, for the thoughts of its answers; nil = none
 }
 
 // FilesAsText reports whether the message is whole but for its files, which are sent as text.

@@ -16,6 +16,9 @@ func (p *planner) climbLadder(f firedTriggers) {
 	p.isReduced = true
 	p.sumSections()
 	over := f.byTokens() || p.in.Summarized && p.total > p.shareThreshold()
+	if over && p.withoutQuotesEnough(f) {
+		return
+	}
 	if over && !p.maskingCostsThoughts() && p.maskEnough(f) {
 		return
 	}
@@ -39,6 +42,7 @@ func (p *planner) climbLadder(f firedTriggers) {
 		p.landIfChanged()
 		return
 	}
+	p.dropQuotes()
 	p.wholeUser()
 	p.cutSummary(p.budget.SummaryLimit)
 	if p.total > p.limit {

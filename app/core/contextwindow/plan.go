@@ -110,6 +110,7 @@ func (p *planner) placeMessages() {
 		slots[i] = s
 	}
 	p.loopSlots(slots)
+	p.placeQuotes(slots[:len(p.in.History)])
 	for _, s := range slots {
 		if s.Note {
 			p.addPinnedNote(s)

@@ -22,6 +22,7 @@ type Parts struct {
 	Summarized   int                 // messages that it covers
 	Searches     bool                // the agent can search in them
 	Messages     map[core.MessageID]core.Message
+	Quotes       Quotes                        // as far as their texts are there
 	Passages     map[core.MessageID]string     // lines of the passages that a decision quotes (PassageLine)
 	Standing     map[core.InstructionID]string // lines of the instructions that a decision lists (InstructionLine)
 	Rendered     Rendered                      // messages whose texts are not loaded
@@ -64,6 +65,7 @@ type PromptMessage struct {
 	Place  core.Placement
 	Tokens int  // cl100k_base, as sent
 	Bare   bool // see Slot
+	Quotes bool // it has Slot.Quotes
 }
 
 // Shown returns the text of the message as people see it.
@@ -200,6 +202,7 @@ func (p *assembly) addMessage(s Slot, m core.Message) {
 		out = p.renderMessage(s, m)
 	}
 	out.Bare = s.Bare
+	p.addQuotes(s)
 	p.Messages = append(p.Messages, out)
 }
 

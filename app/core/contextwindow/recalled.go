@@ -15,8 +15,9 @@ import (
 type Passage struct {
 	ID     core.MessageID
 	Seq    int64
-	Day    string // when it was written, as the prompt shows it
-	Tokens int    // cl100k_base, of its line (PassageLine)
+	Day    string               // when it was written, as the prompt shows it
+	Tokens int                  // cl100k_base, of its line (PassageLine)
+	Part   core.RecalledPassage // what it quotes; zero = not known
 }
 
 // addRecalled adds the best passages to the plan that the prompt does not have and that fit
@@ -35,7 +36,7 @@ func (p *planner) addRecalled() {
 			cost += recalledDay
 		}
 		switch {
-		case quoted[c.Seq] || !p.isHidden(c.Seq):
+		case quoted[c.Seq] || !p.isHidden(c.Seq) || p.isQuoted(c.ID):
 		case p.scale.toModel(size+cost) <= room:
 			chosen, size = append(chosen, c), size+cost
 			days[c.Day], quoted[c.Seq] = true, true
@@ -108,19 +109,30 @@ func (p *assembly) addRecalled(passages []Passage) {
 	if len(passages) == 0 {
 		return
 	}
-	var b strings.Builder
-	b.WriteString(recalledTitle + "\n" + recalledOpen + "\n")
+	quotes := make([]Quote, len(passages))
 	for i, c := range passages {
-		if i == 0 || c.Day != passages[i-1].Day {
-			b.WriteString("[" + c.Day + "]\n")
-		} else if c.Seq != passages[i-1].Seq+1 {
-			b.WriteString(recalledGap + "\n")
-		}
-		b.WriteString(p.parts.Passages[c.ID] + "\n")
+		quotes[i] = Quote{c.Seq, c.Day, p.parts.Passages[c.ID]}
 	}
-	b.WriteString(recalledClose + "\n" + recalledNote)
-	m := p.newMessage(llm.Message{Role: core.RoleUser, Content: b.String(), Passing: true})
-	m.Place = core.PlaceRecalled
+	m := p.newQuotes(quotes)
+	m.Passing = true // the next prompt has it only if a thought of the answer needs it
 	p.Sent.Recalled += m.Tokens
 	p.Messages = append(p.Messages, m)
+}
+
+// newQuotes returns the message that quotes the passages.
+func (p *assembly) newQuotes(quotes []Quote) PromptMessage {
+	var b strings.Builder
+	b.WriteString(recalledTitle + "\n" + recalledOpen + "\n")
+	for i, q := range quotes {
+		if i == 0 || q.Day != quotes[i-1].Day {
+			b.WriteString("[" + q.Day + "]\n")
+		} else if q.Seq != quotes[i-1].Seq+1 {
+			b.WriteString(recalledGap + "\n")
+		}
+		b.WriteString(q.Line + "\n")
+	}
+	b.WriteString(recalledClose + "\n" + recalledNote)
+	m := p.newMessage(llm.Message{Role: core.RoleUser, Content: b.String()})
+	m.Place = core.PlaceRecalled
+	return m
 }

@@ -104,7 +104,7 @@ func (p Prompt) Shown(d Decision) []int {
 			out[i] = d.Shown(p.Sent.Summary)
 			continue
 		}
-		if m.Place == core.PlaceRecalled {
+		if m.Place == core.PlaceRecalled && !m.Quotes {
 			out[i] = d.Shown(p.Sent.Recalled)
 			continue
 		}

@@ -121,7 +121,7 @@ type Message struct {
 	ToolCalls  []core.ToolCall
 	ToolCallID string
 	ToolName   string
-	Passing    bool // the next prompt does not have it: what precedes it is what a cache can read then
+	Passing    bool // the next prompt may not have it: what precedes it is what a cache can read then
 }
 
 // Media is an image or a file that a model gets unchanged.

@@ -100,8 +100,8 @@ func (m *Model) asCompactionRefusal(req llm.Request, e *llm.Error) *llm.Error {
 func (m *Model) namesReasoning(req llm.Request, message string) bool {
 	words := strings.FieldsFunc(message, func(r rune) bool { return strings.ContainsRune(" '\"`.,:;()[]", r) })
 	return slices.ContainsFunc(req.Messages, func(turn llm.Message) bool {
-		return slices.ContainsFunc(m.reasoningItems(turn), func(item reasoningItem) bool {
-			return item.ID != "" && slices.Contains(words, item.ID)
+		return slices.ContainsFunc(m.keptItems(turn), func(kept keptItem) bool {
+			return kept.reasoning != nil && kept.reasoning.ID != "" && slices.Contains(words, kept.reasoning.ID)
 		})
 	})
 }

@@ -1,0 +1,125 @@
+package contextwindow
+
+import (
+	"slices"
+
+	"bobbin/app/core"
+)
+
+// Thoughts are bound to a prompt with the passages that it quoted. So these stay in the prompt,
+// before the message that they were for, as long as a thought of its answers does: until the
+// next compaction drops the thoughts, or the ladder gives up both (rung 0). The first thought
+// of the answers says which passages they are (core.Part.Recalled); their texts are quoted anew
+// from the log. Where one has changed since, the thoughts behind it are not sent, as after any
+// other change.
+
+// Quote is a passage with its text.
+type Quote struct {
+	Seq  int64
+	Day  string
+	Line string // PassageLine
+}
+
+// Quotes are passages that prompts quote again (Slot.Quotes).
+type Quotes map[core.RecalledPassage]Quote
+
+// RecalledPassages returns what the prompt of the decision quotes, in a message of so many
+// cl100k_base tokens; nil if nothing, or if it cannot be quoted again.
+func (d Decision) RecalledPassages(tokens int) *core.RecalledPassages {
+	r := &core.RecalledPassages{Tokens: tokens}
+	for _, c := range d.Recalled {
+		if c.Part.MessageID == "" {
+			return nil
+		}
+		r.Passages = append(r.Passages, c.Part)
+	}
+	if len(r.Passages) == 0 {
+		return nil
+	}
+	return r
+}
+
+// placeQuotes adds the passages to the history's user messages whose answers are sent with
+// thoughts.
+func (p *planner) placeQuotes(history []Slot) {
+	var quotes *core.RecalledPassages
+	hasThoughts := false
+	for i := len(history) - 1; i >= 0; i-- {
+		s := &history[i]
+		if s.Role != core.RoleUser {
+			hasThoughts = hasThoughts || s.Thoughts > 0 && !s.Bare && s.Place == core.PlaceVerbatim
+			if quotes == nil {
+				quotes = s.Recalled
+			}
+			continue
+		}
+		if hasThoughts && quotes != nil && s.Place == core.PlaceVerbatim {
+			s.Quotes = quotes
+			s.Size += p.scale.toModel(quotes.Tokens)
+		}
+		quotes, hasThoughts = nil, false
+	}
+}
+
+// isQuoted reports whether the prompt quotes the message before an earlier one.
+func (p *planner) isQuoted(id core.MessageID) bool {
+	return slices.ContainsFunc(p.history, func(s Slot) bool {
+		return s.Quotes != nil && slices.ContainsFunc(s.Quotes.Passages, func(q core.RecalledPassage) bool { return q.MessageID == id })
+	})
+}
+
+// withoutQuotesEnough is rung 0 for the passages of earlier messages. It reports whether that
+// ends the plan: otherwise they stay, since what follows may keep them.
+func (p *planner) withoutQuotesEnough(f firedTriggers) bool {
+	if f.bySince() || p.in.Force {
+		return false
+	}
+	before, decision := p.state, p.decision
+	if !p.dropQuotes() {
+		return false
+	}
+	if p.total > p.budget.Landing {
+		p.state, p.decision = before, decision
+		p.placeMessages()
+		return false
+	}
+	p.landIfSent()
+	return true
+}
+
+// dropQuotes drops the passages of earlier messages, and with them the thoughts behind the
+// first. It reports false if there are none.
+func (p *planner) dropQuotes() bool {
+	i := slices.IndexFunc(p.history, func(s Slot) bool { return s.Quotes != nil })
+	if i < 0 {
+		return false
+	}
+	from := p.history[i].Seq
+	p.addRung(0)
+	p.addReason("%d messages are sent without their thoughts: the conversation needs the room of the recalled passages before them", p.thoughtsFrom(from))
+	p.state.ThoughtsDropped = withRange(p.state.ThoughtsDropped, SeqRange{from, p.slots[len(p.slots)-1].Seq})
+	p.placeMessages()
+	return true
+}
+
+// addQuotes appends the passages that are quoted before the message. If the text of one is
+// missing, the thoughts behind them are lost in any case, and none is quoted.
+func (p *assembly) addQuotes(s Slot) {
+	if s.Quotes == nil {
+		return
+	}
+	quotes := make([]Quote, len(s.Quotes.Passages))
+	for i, passage := range s.Quotes.Passages {
+		q, ok := p.parts.Quotes[passage]
+		if !ok {
+			return
+		}
+		quotes[i] = q
+	}
+	m := p.newQuotes(quotes)
+	if m.Tokens > s.Quotes.Tokens { // the texts have changed, or another session's numbers came in
+		return
+	}
+	m.Quotes = true
+	p.Messages = append(p.Messages, m)
+}

@@ -1,0 +1,85 @@
+package contextwindow_test
+
+import (
+	"fmt"
+	"testing"
+
+	"bobbin/app/core"
+	cw "bobbin/app/core/contextwindow"
+)
+
+// quoted returns the input of a talk whose answers have thoughts, each behind passages of so
+// many tokens that were quoted before its question.
+func quoted(c *talk, in cw.Input, tokens int) cw.Input {
+	in.Binds = true
+	for i := range in.History {
+		it := &in.History[i]
+		if it.Role != core.RoleAssistant {
+			continue
+		}
+		it.Thoughts, it.Tokens = 10, it.Tokens+10
+		it.Recalled = &core.RecalledPassages{Tokens: tokens, Passages: []core.RecalledPassage{{MessageID: core.MessageID(fmt.Sprint("p", i)), To: 1}}}
+	}
+	return in
+}
+
+// countQuotes returns how many messages have passages before them.
+func countQuotes(d cw.Decision) (n int) {
+	for _, s := range d.History {
+		if s.Quotes != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Passages of earlier messages count in the prompt, and are the first thing that goes: with the
+// thoughts that they were for, before anything is summarized.
+func TestQuotesGiveWay(t *testing.T) {
+	t.Parallel()
+	plan := func(tokens int) (cw.Decision, cw.PromptState) {
+		c := new(talk).turns(10, 50).user(50)
+		return cw.Plan(quoted(c, c.during(preset(t, "window"), 8192, 21), tokens))
+	}
+	d, _ := plan(100)
+	more, _ := plan(101)
+	if n := countQuotes(d); n != 10 || more.Total-d.Total != 10 || len(d.Rungs) > 0 {
+		t.Errorf("got %d of 10 messages with passages, rungs %v; ten tokens more cost %d", n, d.Rungs, more.Total-d.Total)
+	}
+	d, state := plan(1_000)
+	if n := countQuotes(d); n != 0 || d.Summarize != nil || fmt.Sprint(d.Rungs) != "[0]" || d.Total > d.Budget.Landing {
+		t.Errorf("got %d messages with passages, order %+v, rungs %v, %d tokens; want none, and no summary", n, d.Summarize, d.Rungs, d.Total)
+	}
+	if got := fmt.Sprint(state.ThoughtsDropped); got != "[{1 21}]" {
+		t.Errorf("got the thoughts of %s dropped, want of all", got)
+	}
+}
+
+// Where giving them up is not enough they stay until the summary, which drops them as well.
+func TestQuotesWaitForTheSummary(t *testing.T) {
+	t.Parallel()
+	c := new(talk).turns(10, 350).user(50)
+	d, _ := cw.Plan(quoted(c, c.during(preset(t, "window"), 8192, 21), 100))
+	if d.Summarize == nil || countQuotes(d) != 10 {
+		t.Fatalf("got the order %+v, %d messages with passages; want a summary, and all until then", d.Summarize, countQuotes(d))
+	}
+	c = new(talk).turns(10, 350).user(50)
+	in := quoted(c, c.during(preset(t, "window"), 8192, 21), 100)
+	d, _ = cw.Plan(in.After(*d.Summarize, 100, d.Summarize.Messages))
+	if n := countQuotes(d); n != 0 || d.Summarize != nil {
+		t.Errorf("got %d messages with passages after the summary, want none", n)
+	}
+}
+
+// The passages go with the thought: a message whose answers are sent without has none.
+func TestQuotesNeedThoughts(t *testing.T) {
+	t.Parallel()
+	c := new(talk).turns(3, 50).user(50)
+	in := quoted(c, c.during(preset(t, "off"), 8192, 7), 100)
+	in.History[3].Recalled = nil
+	in.History[5].Thoughts = 0
+	in.State.ThoughtsDropped = []cw.SeqRange{{From: 1, Through: 2}}
+	if d, _ := cw.Plan(in); countQuotes(d) != 0 {
+		t.Errorf("got %d messages with passages, want none", countQuotes(d))
+	}
+}
