@@ -164,7 +164,7 @@ func TestCompactionRefused(t *testing.T) {
 	forged := account("a")
 	forged.Secret = "another secret"
 	once := account("a")
-	once.RefuseBlob = 1
+	once.RefusesBlob = func(n int) bool { return n == 1 }
 	asItIs := func(*core.Part) {}
 	for name, tt := range map[string]struct {
 		strict provider.Strict

@@ -35,9 +35,9 @@ type Strict struct {
 	// CompactionStop is the stop reason of compactions that come back empty: max_tokens, refusal,
 	// end_turn … (Anthropic; OpenAI's have none then). "" = they succeed.
 	CompactionStop string
-	// RefuseBlob is the number of the compaction, of those that are sent back, that is refused as
-	// unreadable: 1 = the first one. 0 = none.
-	RefuseBlob int
+	// RefusesBlob reports whether the nth compaction of those that are sent back, from 1 on, is
+	// refused as unreadable. nil = none is.
+	RefusesBlob func(n int) bool
 }
 
 // Mismatch is what Anthropic does with a thought whose prefix has changed, unless the request says.
@@ -96,7 +96,7 @@ func (v *verifier) refusesBlob() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.blobs++
-	return v.blobs == v.RefuseBlob
+	return v.RefusesBlob != nil && v.RefusesBlob(v.blobs)
 }
 
 // reads reports whether the model may read the thoughts of the producer.

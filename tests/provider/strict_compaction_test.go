@@ -173,7 +173,7 @@ func TestStrictCompactionRefused(t *testing.T) {
 		t.Errorf("a compaction that fails: got %+v, want no content", got)
 	}
 	second := account("a")
-	second.RefuseBlob = 2
+	second.RefusesBlob = func(n int) bool { return n == 2 }
 	c = newClient(t, second)
 	c.ask("hello")
 	c.req["messages"] = list{c.compact(), user("go on")}

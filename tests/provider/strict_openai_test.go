@@ -199,7 +199,7 @@ func TestStrictResponsesCompaction(t *testing.T) {
 func TestStrictResponsesRefused(t *testing.T) {
 	t.Parallel()
 	strict := account("a")
-	strict.RefuseBlob = 2
+	strict.RefusesBlob = func(n int) bool { return n == 2 }
 	r := newResponses(t, strict)
 	r.ask("hello")
 	r.add(object{"type": "compaction_trigger"})
