@@ -83,6 +83,9 @@ func (k *Compactor) reportCoverage(ctx context.Context, id core.SessionID, lost 
 func (k *Compactor) fullReport(ctx context.Context, tenant core.Tenant, v snapshot, more int) (r core.ContextReport, whole bool, err error) {
 	r = k.Describe(v.turn, v.d, v.prompt.Sent)
 	r.TurnsLeft, r.WillTrigger, r.Compaction = v.d.TurnsLeft, v.d.WillTrigger, k.priceCompaction(v)
+	if r.Thoughts != nil {
+		r.Thoughts.Next = contextwindow.ThoughtsAfter(v.in, v.d, v.prompt)
+	}
 	if v.older != "" {
 		r.SummaryReason = strings.TrimSpace(v.older + ". " + r.SummaryReason)
 	}

@@ -92,13 +92,8 @@ func (p *planner) thoughtsFrom(seq int64) int {
 // maskingCostsThoughts reports whether masking tool results would take thoughts from the prompt
 // that a summary, which is due as well, takes from it anyway: then masking waits for it.
 func (p *planner) maskingCostsThoughts() bool {
-	through := p.maskableThrough()
-	for _, s := range p.slots {
-		if s.Seq <= through && s.Role == core.RoleTool && p.maskGain(s) > 0 {
-			return p.thoughtsFrom(s.Seq) > 0
-		}
-	}
-	return false
+	seq, ok := p.firstMaskable()
+	return ok && p.thoughtsFrom(seq) > 0
 }
 
 // bindThoughts leaves only the thoughts in the prompt that its model takes, counts them, and
