@@ -134,7 +134,6 @@ func (c *checker) checkParts() {
 		}
 		c.m.Parts[i].Text = c.cleanText("parts", p.Text, c.limits.Output)
 		c.m.Parts[i].Signature = c.cleanText("parts", p.Signature, c.limits.Output)
-		c.m.Parts[i].Recalled = nil // they are messages of another session
 	}
 }
 

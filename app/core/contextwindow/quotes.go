@@ -61,11 +61,18 @@ func (p *planner) placeQuotes(history []Slot) {
 	}
 }
 
-// isQuoted reports whether the prompt quotes the message before an earlier one.
-func (p *planner) isQuoted(id core.MessageID) bool {
-	return slices.ContainsFunc(p.history, func(s Slot) bool {
-		return s.Quotes != nil && slices.ContainsFunc(s.Quotes.Passages, func(q core.RecalledPassage) bool { return q.MessageID == id })
-	})
+// quotedMessages returns the messages that the prompt quotes before earlier ones.
+func (p *planner) quotedMessages() map[core.MessageID]bool {
+	ids := map[core.MessageID]bool{}
+	for _, s := range p.history {
+		if s.Quotes == nil {
+			continue
+		}
+		for _, q := range s.Quotes.Passages {
+			ids[q.MessageID] = true
+		}
+	}
+	return ids
 }
 
 // withoutQuotesEnough is rung 0 for the passages of earlier messages. It reports whether that

@@ -27,7 +27,7 @@ func (p *planner) addRecalled() {
 		return
 	}
 	var chosen []Passage
-	size, quoted := recalledWrap, p.quotedSeqs()
+	size, quoted, again := recalledWrap, p.quotedSeqs(), p.quotedMessages()
 	days := map[string]bool{}
 	room := min(p.budget.Recall, p.limit-p.total)
 	for _, c := range p.in.Recalled {
@@ -36,7 +36,7 @@ func (p *planner) addRecalled() {
 			cost += recalledDay
 		}
 		switch {
-		case quoted[c.Seq] || !p.isHidden(c.Seq) || p.isQuoted(c.ID):
+		case quoted[c.Seq] || !p.isHidden(c.Seq) || again[c.ID]:
 		case p.scale.toModel(size+cost) <= room:
 			chosen, size = append(chosen, c), size+cost
 			days[c.Day], quoted[c.Seq] = true, true
