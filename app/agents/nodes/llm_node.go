@@ -62,6 +62,8 @@ type call struct {
 	decision contextwindow.Decision
 	sent     contextwindow.PromptSize
 	prefix   string // see llm.Request
+	marks    llm.PromptMarks
+	miss     *core.CacheMiss // nil = none
 }
 
 // How often a call is tried again for reasons that llm.WithRetry cannot know.
@@ -203,6 +205,9 @@ func (n *LLM) callModel(ctx context.Context, s AgentState, t compaction.Turn, d 
 		err = silenceError(c.response, s.Profile.Model.Info().Provider)
 	}
 	c.records = []core.ModelCall{n.recordCall(s, sent, c.response, err, start)}
+	if err == nil {
+		c.marks, c.miss = n.Compactor.ComparePrompt(ctx, t, d, req, c.response.Usage)
+	}
 	return c, err
 }
 
@@ -327,6 +332,7 @@ func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentSta
 			w.Events = append(w.Events, toolStarted(s, tc))
 		}
 	}
+	s.Measures, w.PromptMarks = s.Measures.withMiss(c.miss, s.Iteration()+1), c.marks.Encode()
 	if w.Context, err = n.contextReport(s, c); err != nil {
 		return s, err
 	}
@@ -335,7 +341,7 @@ func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentSta
 		return s, fmt.Errorf("store answer: %w", err)
 	}
 	s = s.WithRunMessages(written.Messages)
-	s.Usage = s.Usage.Add(w.Usage)
+	s.Usage, s.Session.PromptMarks = s.Usage.Add(w.Usage), w.PromptMarks
 	if w.End != nil && written.OnlyWriter {
 		n.Tails.storeTail(s, written.Events[len(written.Events)-1].Seq)
 	}

@@ -17,6 +17,7 @@ type Measures struct {
 	Overflows int      // prompts that the provider refused as too long
 	Rungs     []string // of the ladder, in the order in which they were climbed
 	Reasons   []string
+	Misses    []core.CacheMiss
 }
 
 // maxReasons bounds what a run says of itself.
@@ -28,7 +29,7 @@ func Measured(run core.Run) Measures {
 	if len(run.Context) == 0 || json.Unmarshal(run.Context, &r) != nil {
 		return Measures{}
 	}
-	return Measures{Overflows: r.Overflows, Rungs: r.Rungs, Reasons: r.Reasons}
+	return Measures{Overflows: r.Overflows, Rungs: r.Rungs, Reasons: r.Reasons, Misses: r.CacheMisses}
 }
 
 // withMeasure returns the measures with those of one more.
@@ -56,7 +57,7 @@ func (m Measures) In(r core.ContextReport) core.ContextReport {
 	for _, reason := range r.Reasons {
 		m = m.withMeasure("", reason)
 	}
-	r.Overflows = m.Overflows
+	r.Overflows, r.CacheMisses = m.Overflows, m.Misses
 	r.Rungs, r.Reasons = append([]string{}, m.Rungs...), append([]string{}, m.Reasons...)
 	return r
 }

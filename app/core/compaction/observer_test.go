@@ -44,6 +44,10 @@ func (w *watcher) ThoughtsDropped(_ context.Context, _ compaction.Turn, dropped 
 	w.note("thoughts dropped: %v", dropped.Reasons)
 }
 
+func (w *watcher) CacheMissed(_ context.Context, _ compaction.Turn, miss core.CacheMiss) {
+	w.note("cache missed: %s, %s", miss.Part, miss.Reason)
+}
+
 func (w *watcher) CoverageChecked(lost int) { w.note("coverage checked: %d lost", lost) }
 
 func (w *watcher) Warned(context.Context, compaction.Turn, contextwindow.Decision) { w.note("warned") }

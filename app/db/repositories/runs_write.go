@@ -103,6 +103,10 @@ func (stx *sessionTx) storeWrite(w core.RunWrite, fence fencedRun) (core.Written
 		}
 		stx.emitEvents(e)
 	}
+	if w.PromptMarks != nil {
+		stx.session.PromptMarks = models.JSON(w.PromptMarks)
+		stx.changes["prompt_marks"] = stx.session.PromptMarks
+	}
 	if w.Wait != nil {
 		if err := stx.requestApprovals(run, *w.Wait); err != nil {
 			return core.Written{}, err
