@@ -50,7 +50,7 @@ func TestLoadFaults(t *testing.T) {
 		{"iterations", "name: a\nmax_iterations: -1\n", "2:1: max_iterations is -1; use 1 to 1000, or 0 for the default (10)"},
 		{"words", "name: a\ncontext:\n  policy: slidding\n  strategy: best\n  timing: ''\n",
 			`3:3: context.policy "slidding" does not exist; did you mean sliding?
-4:3: context.strategy "best" does not exist; there are extractive, hybrid, llm
+4:3: context.strategy "best" does not exist; there are extractive, hybrid, llm, native
 5:3: context.timing is empty; use one of inline, after_run, background`},
 		{"context contradicts itself", "name: a\ncontext:\n  policy: budget\n  land_at: 1.5\n  max_messages_before_summary: 3\n",
 			`4:3: context.land_at is 1.5: the landing must be below the trigger, use a share above 0 and below 1
