@@ -85,8 +85,7 @@ func (k *Compactor) startNative(ctx context.Context, t Turn, o contextwindow.Ord
 		var err error
 		if n, calls, err = k.writeNative(ctx, t, o, how, req); err != nil && !errors.Is(err, context.Canceled) {
 			n = nil
-			k.Logger.WarnContext(ctx, "no native summary", "session_id", t.Session.ID, "model", t.Profile.Model.Info().Name,
-				"reason", summarize.PublicReason(err), "err", err)
+			k.Logger.WarnContext(ctx, "no native summary", "session_id", t.Session.ID, "model", t.Profile.Model.Info().Name, "err", err)
 		}
 	}()
 	return func(failed error) (*core.NativeSummary, []core.ModelCall) {
@@ -131,6 +130,9 @@ func (k *Compactor) writeNative(ctx context.Context, t Turn, o contextwindow.Ord
 	n := k.newNative(t, prompt, res, d.Factor)
 	if len(n.Part.Text)+len(n.Part.Signature) > maxNativeBytes {
 		return nil, calls, errNativeTooLarge
+	}
+	if core.CleanText(n.Part.Signature+n.Part.Name) != n.Part.Signature+n.Part.Name { // it must go back as it came
+		return nil, calls, errors.New("the provider's compaction has characters that cannot be stored")
 	}
 	earlier := ""
 	if before := k.nativeOf(t); before != nil {

@@ -183,6 +183,7 @@ func TestNativeSummaryFails(t *testing.T) {
 		"as long as before":   compacted(core.Part{Text: strings.Repeat(notes, 40), Signature: "signed"}),
 		"blob of 4 MiB":       compacted(core.Part{Signature: strings.Repeat("blob", 1<<20)}),
 		"with a NUL":          compacted(core.Part{Text: notes + "\x00", Signature: "signed"}),
+		"a blob with a NUL":   compacted(core.Part{Signature: "blob\x00"}),
 		"with a secret":       compacted(core.Part{Text: notes + " The key is sk-abcdefghij0123456789", Signature: "signed"}),
 		"counted as too much": llm.Step{Compaction: &core.Part{Type: core.PartCompaction, Signature: "blob"}, Usage: &core.Usage{OutputTokens: 100_000}},
 	} {

@@ -2,7 +2,6 @@ package summarize
 
 import (
 	"context"
-	"errors"
 	"math"
 
 	"bobbin/app/core"
@@ -33,15 +32,4 @@ func CheckNative(ctx context.Context, count core.TextCounter, req Request, earli
 		languages: languagesOf(req.Messages, req.Previous).all, minTokens: minSummaryTokens(req.Replaces, req.Limit),
 	}
 	return held.checkText(clean, count.Text(clean))
-}
-
-// PublicReason returns why a summary was refused, without words of the answer or of a provider.
-func PublicReason(err error) string {
-	if err == nil {
-		return ""
-	}
-	if ctxErr := context.DeadlineExceeded; errors.Is(err, ctxErr) {
-		return errTimeLimit.Error()
-	}
-	return publicReason(err)
 }
