@@ -4,7 +4,8 @@
 // The score of a message is BM25 over its own words and those of its neighbors, two on each
 // side, which count less: what belongs to a question often stands beside the words of the
 // question. A message without a word of the question is a result if two or more of them
-// stand beside it.
+// stand beside it. Very short messages count less, as they rarely answer
+// anything, unless they have all words of the question.
 //
 // All functions are pure and safe for concurrent use.
 package relevance
@@ -26,6 +27,9 @@ const (
 	neighborWeight = 0.4
 	Neighbors      = 2 // on each side
 	leastBeside    = 2 // words of the question beside a message without any
+	// shortLength is the length, in words without stop words, at which a message counts about
+	// half of a long one with the same words: "Sounds good!" beside an answer is seldom the answer.
+	shortLength = 3
 )
 
 // Document is a message to be ordered.
@@ -216,7 +220,7 @@ func (r Ranking) score(places []counted, i int) float64 {
 	if !own.any && !hasAny {
 		return 0
 	}
-	found, score := 0, 0.0
+	found, has, score := 0, 0, 0.0
 	norm := saturation * (1 - lengthShare + lengthShare*(float64(own.Length)+length)/(r.Mean*(1+2*Neighbors)))
 	for g, weight := range r.Weights {
 		near := 0
@@ -227,13 +231,20 @@ func (r Ranking) score(places []counted, i int) float64 {
 			continue
 		}
 		found++
+		if own.counts[g] > 0 {
+			has++
+		}
 		f := float64(own.counts[g]) + neighborWeight*float64(near)
 		score += weight * f * (saturation + 1) / (f + norm)
 	}
 	if !own.any && found < leastBeside {
 		return 0
 	}
-	return score
+	if has == len(r.Groups) || r.Groups[0].Stop {
+		return score
+	}
+	length = float64(own.Length) + 1 // a message may have stop words only
+	return score * length / (length + shortLength)
 }
 
 // neighbors returns the neighbors of the document at i, their length, and whether one has

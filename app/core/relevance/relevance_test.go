@@ -66,3 +66,25 @@ func TestKeepRarest(t *testing.T) {
 		}
 	}
 }
+
+// A short message comes behind a longer one with the same words, unless it has all words of the
+// question, or the question has stop words only.
+func TestShortMessagesCountLess(t *testing.T) {
+	t.Parallel()
+	for question, texts := range map[string][]string{
+		"valve and pump": {"The valve of hall three works", "Valve!"},
+		"sounds good":    {"Sounds good!", "The new pump of hall three sounds like the valve of hall four"},
+		"is it":          {"It!", "It works well in hall three"},
+	} {
+		var documents []relevance.Document
+		for i, text := range texts {
+			d := searchtext.Text(text)
+			documents = append(documents, relevance.Document{ID: int64(i), Session: "a", Seq: int64(10 * i), Length: d.Length, Terms: d.Terms})
+		}
+		r := relevance.Ranking{Question: parse(t, question), Mean: relevance.MeanLength(documents)}
+		r.Weights = relevance.Weights(r.Frequencies(documents), int64(len(documents)))
+		if got := r.Order(documents); len(got) != 2 || got[0].ID != 0 {
+			t.Errorf("%s: got %v, want %q first", question, got, texts[0])
+		}
+	}
+}

@@ -31,7 +31,9 @@ type Group struct {
 	Words []string
 	// Term, if set, is what the text must have instead: several words, or a prefix. Terms of
 	// texts do not tell whether they have it.
-	Term   *Term
+	Term *Term
+	// Stop says that it is a stop word, and so are all words of the question.
+	Stop   bool
 	hashes []uint32
 }
 
@@ -161,6 +163,7 @@ func (b *questionBuilder) addWord(word string) {
 	}
 	g := newGroup(word)
 	if isStop {
+		g.Stop = true
 		b.stops = append(b.stops, g)
 		return
 	}
