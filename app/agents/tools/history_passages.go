@@ -136,18 +136,35 @@ func (h history) writePassages(list []passage) string {
 			if k > 0 {
 				b.WriteString("\n\n")
 			}
-			who := string(q.Role)
-			if q.Author != "" {
-				who += " " + prompttext.Harmless(prompttext.Line(q.Author, maxAuthor))
-			}
-			mark := ""
-			if q.found && len(p) > 1 {
-				mark = ", found"
-			}
-			fmt.Fprintf(&b, "[message %s, #%d, %s, %s%s]\n%s", q.MessageID, q.Seq, who, q.CreatedAt.In(h.zone).Format("2 January 2006, 15:04 MST"), mark, prompttext.Harmless(q.Excerpt))
+			b.WriteString(h.heading(p, k) + "\n" + prompttext.Harmless(q.Excerpt))
 		}
 	}
 	return b.String()
+}
+
+// heading returns the line above the k-th message of a passage: who wrote it and when, if not
+// in the same minute as the one before. Messages that were found have their id.
+func (h history) heading(p passage, k int) string {
+	q, line := p[k], "["
+	if q.found {
+		line += fmt.Sprintf("message %s, ", q.MessageID)
+	}
+	line += fmt.Sprintf("#%d, %s", q.Seq, q.Role)
+	if q.Author != "" {
+		line += " " + prompttext.Harmless(prompttext.Line(q.Author, maxAuthor))
+	}
+	if at := h.minute(q); k == 0 || at != h.minute(p[k-1]) {
+		line += ", " + at
+	}
+	if q.found && len(p) > 1 {
+		line += ", found"
+	}
+	return line + "]"
+}
+
+// minute returns when the message was written.
+func (h history) minute(q quote) string {
+	return q.CreatedAt.In(h.zone).Format("2 January 2006, 15:04 MST")
 }
 
 // maxAuthor is how many characters of an author's name are quoted.

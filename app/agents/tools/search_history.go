@@ -27,7 +27,7 @@ const (
 	quoteSize    = 600
 	besideSize   = 300
 	quotesBeside = 2
-	maxQuoted    = 3_000
+	maxQuoted    = 3_500
 )
 
 // Spec returns the definition for the model.

@@ -187,6 +187,9 @@ func TestSearchHistoryPassages(t *testing.T) {
 	if diff := cmp.Diff(want, order); diff != "" {
 		t.Errorf("(-want +got):\n%s\n%s", diff, got)
 	}
+	if !strings.Contains(got, "[#18, assistant, 1 January 0001, 00:00 UTC]\ntext 18\n\n[#19, assistant]\ntext 19\n\n[message m20, #20, user ") {
+		t.Errorf("got %q, want ids of what was found only, and the time once", got)
+	}
 	if strings.Contains(got, "<system>") || !strings.Contains(got, ", found]") {
 		t.Errorf("got %q, want the author harmless and what was found marked", got)
 	}
@@ -198,7 +201,7 @@ func TestSearchHistoryPassages(t *testing.T) {
 		page.Items[i].Excerpt = strings.Repeat("long words ", 800)
 	}
 	got, err = tools.NewSearchHistory(&history{page: page}).Call(t.Context(), call)
-	if err != nil || len(got) > 13_000 || !strings.Contains(got, `35 more fit less well: to read on, search again with "skip": 5`) {
+	if err != nil || len(got) > 15_000 || !strings.Contains(got, `35 more fit less well: to read on, search again with "skip": 5`) {
 		t.Errorf("got %d bytes, %.300q, %v", len(got), got, err)
 	}
 }
