@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,8 +24,8 @@ import (
 // TestShowRecallOfRuns asks each question of BOBBIN_RECALL_DATA of a served Bobbin twice: as the
 // query of GET /api/v1/search, and as a message to an agent whose model passes it to search_history
 // unchanged. It prints how many have their evidence among the first results, and in what the model
-// reads; with the embedding model of scripts/clients embeddings beside words alone. make show-recall
-// runs it.
+// reads; with the embedding models of scripts/clients embeddings beside words alone. make
+// show-recall runs it.
 func TestShowRecallOfRuns(t *testing.T) {
 	path := os.Getenv("BOBBIN_RECALL_DATA")
 	if path == "" {
@@ -39,13 +40,13 @@ func TestShowRecallOfRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, open := range map[string]func(testing.TB) string{"SQLite": dbtest.MigratedSQLiteURL, "PostgreSQL": dbtest.MigratedPostgresURL} {
-		for _, embeddings := range []bool{false, true} {
+		for _, model := range []string{"", "all-MiniLM-L6-v2", "all-mpnet-base-v2"} {
 			with := "words"
-			if embeddings {
-				with = "words and all-MiniLM-L6-v2"
+			if model != "" {
+				with += " and " + model
 			}
 			t.Run(name+", "+with, func(t *testing.T) {
-				asked := askTalks(t, open(t), embeddings, talks)
+				asked := askTalks(t, open(t), model, talks)
 				t.Logf("%s, %s: %s", name, with, asked)
 				for _, goal := range []struct {
 					name  string
@@ -72,8 +73,9 @@ func (r recallOfRuns) String() string {
 		r.questions, share(r.first5), share(r.first20), share(r.quoted), share(r.read), r.tokens/r.questions)
 }
 
-// askTalks imports the conversations into a new Bobbin and asks their questions.
-func askTalks(t *testing.T, url string, embeddings bool, talks []talk) recallOfRuns {
+// askTalks imports the conversations into a new Bobbin with the embedding model, unless it is empty,
+// and asks their questions.
+func askTalks(t *testing.T, url, embeddingModel string, talks []talk) recallOfRuns {
 	t.Helper()
 	question := ""
 	var prompt provider.Received // of the last request; runs come one at a time
@@ -90,15 +92,15 @@ func askTalks(t *testing.T, url string, embeddings bool, talks []talk) recallOfR
 		return []provider.Call{{ID: "call_search", Name: core.ToolSearchHistory, Arguments: string(arguments)}}
 	}})
 	h := apptest.New(t, url, apptest.WithModel("house", 8_192, 1024, p), apptest.WithAgent("reader", "name: reader\ntools: [search_history]\n"), func(c *config.Config) {
-		if embeddings {
-			c.Models = append(c.Models, config.Model{Name: "all-MiniLM-L6-v2", Provider: "openai", BaseURL: startEmbeddings(t)})
-			c.EmbeddingModel = "all-MiniLM-L6-v2"
+		if embeddingModel != "" {
+			c.Models = append(c.Models, config.Model{Name: embeddingModel, Provider: "openai", BaseURL: startEmbeddings(t, embeddingModel)})
+			c.EmbeddingModel = embeddingModel
 		}
 	})
 	var asked recallOfRuns
 	for _, c := range talks {
 		id, texts := c.importTo(t, h)
-		if embeddings {
+		if embeddingModel != "" {
 			waitForVectors(t, url, id)
 		}
 		last := apptest.Must(h.MessageNumber(t.Context(), id, int64(len(texts))))(t)
@@ -213,15 +215,16 @@ func waitForVectors(t *testing.T, url string, id core.SessionID) {
 	}
 }
 
-// startEmbeddings starts the server of embeddings and returns its address. Without its packages the
-// test is skipped.
-func startEmbeddings(t *testing.T) string {
+// startEmbeddings starts the server of embeddings with the model and returns its address. Without
+// its packages the test is skipped.
+func startEmbeddings(t *testing.T, model string) string {
 	t.Helper()
 	folder := "embeddings"
 	if _, err := os.Stat(filepath.Join(folder, "venv", "installed")); err != nil {
 		t.Skip("no embedding model: run scripts/clients embeddings")
 	}
-	server := exec.CommandContext(t.Context(), filepath.Join(folder, "venv", "bin", "python"), filepath.Join(folder, "server.py"))
+	server := exec.CommandContext(t.Context(), filepath.Join(folder, "venv", "bin", "python"), filepath.Join(folder, "server.py"), model)
+	server.Cancel = func() error { return server.Process.Signal(syscall.SIGTERM) } // it prints what it took
 	server.Stderr = os.Stderr
 	output, err := server.StdoutPipe()
 	if err == nil {
