@@ -8,7 +8,7 @@ const ManySpeakers = "*"
 // its speaker's name in prompts: each user message does from the second speaker's first one
 // on. A message without author is nobody's.
 func AfterSpeaker(speakers string, m Message) (after string, named bool) {
-	key := speakerKey(m)
+	key := SpeakerOf(m)
 	switch {
 	case m.Role != RoleUser:
 		return speakers, false
@@ -22,9 +22,9 @@ func AfterSpeaker(speakers string, m Message) (after string, named bool) {
 	return ManySpeakers, true
 }
 
-// speakerKey distinguishes the author of the message from others; empty = unknown. It does not
+// SpeakerOf distinguishes the author of the message from others; empty = unknown. It does not
 // reveal who it is.
-func speakerKey(m Message) string {
+func SpeakerOf(m Message) string {
 	switch {
 	case m.AuthorID != "":
 		return UserSpeaker(m.AuthorID)

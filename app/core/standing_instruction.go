@@ -18,7 +18,8 @@ type StandingInstruction struct {
 	CreatedAt time.Time     `json:"created_at"`
 	EditedAt  *time.Time    `json:"edited_at,omitempty"` // when its text was edited by hand; nil = never
 
-	Topic     string     `json:"-"` // what it is about; of two of the same topic the newer one stands
+	Speaker   string     `json:"-"` // who set it (SpeakerOf); empty = unknown, or added by hand
+	Topic     string     `json:"-"` // what it is about; of two of the same topic of a speaker the newer one stands
 	Withdraws bool       `json:"-"` // it takes an earlier one back, and does not stand itself
 	Amends    bool       `json:"-"` // it changes an earlier one, and stands only if there is one
 	RemovedAt *time.Time `json:"-"` // when a user removed it; nil = not removed

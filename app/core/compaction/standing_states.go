@@ -26,7 +26,9 @@ func resolveInstructions(given []core.StandingInstruction) []core.StandingInstru
 	at := map[string]int{}
 	var stand []standing.Instruction // the newest
 	for _, i := range given {
-		effect := standing.Apply(stand, standing.Found{Text: i.Text, Language: i.Language, Topic: i.Topic, Withdraws: i.Withdraws, Amends: i.Amends})
+		effect := standing.Apply(stand, standing.Found{
+			Text: i.Text, Language: i.Language, Speaker: i.Speaker, Topic: i.Topic, Withdraws: i.Withdraws, Amends: i.Amends,
+		})
 		for _, id := range effect.Ends {
 			out[at[id]] = endedBy(out[at[id]], i)
 		}
@@ -38,7 +40,7 @@ func resolveInstructions(given []core.StandingInstruction) []core.StandingInstru
 		if i.State = core.InstructionStands; i.RemovedAt != nil {
 			i.State = core.InstructionRemoved
 		} else {
-			stand = append(stand, standing.Instruction{ID: string(i.ID), Text: i.Text, Topic: effect.Topic})
+			stand = append(stand, standing.Instruction{ID: string(i.ID), Text: i.Text, Speaker: i.Speaker, Topic: effect.Topic})
 			stand = stand[max(len(stand)-core.MaxPromptedStanding, 0):]
 		}
 		out = append(out, i)

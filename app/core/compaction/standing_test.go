@@ -177,3 +177,26 @@ func TestResolveInstructions(t *testing.T) {
 		t.Errorf("got %s, want %s", strings.Join(got, ", "), want)
 	}
 }
+
+// In a session of several people an instruction replaces and withdraws only those of its speaker,
+// and those of nobody in particular.
+func TestResolveInstructionsOfSeveralPeople(t *testing.T) {
+	t.Parallel()
+	given := []core.StandingInstruction{
+		{ID: "1", MessageID: "a", Seq: 1, Text: "Call me Ann.", Topic: "name", Speaker: "ann"},
+		{ID: "2", MessageID: "b", Seq: 3, Text: "Call me Bob.", Topic: "name", Speaker: "bob"},
+		{ID: "3", Seq: 4, Text: "My budget is 400 €.", Topic: "budget"},
+		{ID: "4", MessageID: "c", Seq: 5, Text: "Call me Robert.", Topic: "name", Speaker: "bob"},
+		{ID: "5", MessageID: "d", Seq: 7, Text: "My budget is 500 €.", Topic: "budget", Speaker: "ann"},
+		{ID: "6", MessageID: "e", Seq: 9, Text: "Make it 600 €.", Topic: "budget", Amends: true, Speaker: "bob"},
+		{ID: "7", MessageID: "f", Seq: 11, Text: "Forget all my rules.", Topic: "all", Withdraws: true, Speaker: "bob"},
+	}
+	var got []string
+	for _, i := range compaction.ResolveInstructions(given) {
+		got = append(got, fmt.Sprint(i.ID, " ", i.State, " ", i.EndSeq))
+	}
+	want := "1 standing 0, 2 replaced 5, 3 replaced 7, 4 withdrawn 11, 5 standing 0"
+	if strings.Join(got, ", ") != want {
+		t.Errorf("got %s, want %s", strings.Join(got, ", "), want)
+	}
+}

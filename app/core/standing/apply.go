@@ -11,9 +11,10 @@ const (
 	nearSubject = 0.5  // share of the words of one, if the newer one says that it changes or withdraws something
 )
 
-// Apply returns what the instruction does to those that stand before it, oldest first.
+// Apply returns what the instruction does to those that stand before it, oldest first. It
+// leaves those of other people as they are.
 func Apply(standing []Instruction, found Found) Effect {
-	matches := related(standing, found)
+	matches := related(ofSpeaker(standing, found.Speaker), found)
 	if found.Withdraws {
 		return Effect{Ends: ids(matches)}
 	}
@@ -24,6 +25,20 @@ func Apply(standing []Instruction, found Found) Effect {
 		return Effect{}
 	}
 	return Effect{Ends: ids(matches), Stands: true, Topic: matches[len(matches)-1].Topic}
+}
+
+// ofSpeaker returns the instructions that are not known to be other people's.
+func ofSpeaker(standing []Instruction, speaker string) []Instruction {
+	if speaker == "" {
+		return standing
+	}
+	var out []Instruction
+	for _, i := range standing {
+		if i.Speaker == "" || i.Speaker == speaker {
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 func ids(instructions []Instruction) []string {

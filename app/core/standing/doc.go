@@ -8,7 +8,8 @@
 // questions, requests for one answer, reported speech, quoted text, block quotes, code,
 // logs and pasted documents are none. What tools or pages say is not for Find.
 //
-// Apply decides what an instruction does to those that stand before it: the newest wins.
+// Apply decides what an instruction does to those of the same speaker that stand before it: the
+// newest wins.
 // It compares topics, which are the same in all languages ("budget", "language"), and else
 // the words of both texts. A caller applies the instructions of a message one by one:
 //

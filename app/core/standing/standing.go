@@ -15,6 +15,7 @@ const (
 type Found struct {
 	Text     string // word for word: a sentence, clause or list item, without blanks around it
 	Language string // of the rule that recognized it: en, de, fr or es; empty = not recognized
+	Speaker  string // who says it: for the caller to set, if several people speak; empty = unknown
 	// Topic says what the instruction is about in all languages, such as TopicBudget. Empty
 	// means that only its own words tell.
 	Topic string
@@ -25,7 +26,7 @@ type Found struct {
 	Amends bool
 }
 
-// The topics. A conversation has one instruction of each, or one for each thing that its
+// The topics. A speaker has one instruction of each, or one for each thing that its
 // words name: a budget for the hotel, another for flights.
 const (
 	TopicBudget   = "budget"
@@ -40,9 +41,10 @@ const (
 
 // Instruction is one that stands.
 type Instruction struct {
-	ID    string // of the caller's
-	Text  string
-	Topic string // as Apply returned it
+	ID      string // of the caller's
+	Text    string
+	Speaker string // who set it; empty = unknown
+	Topic   string // as Apply returned it
 }
 
 // Effect is what an instruction does to those that stand before it.

@@ -25,7 +25,7 @@ func NewStandingInstructions(db *gorm.DB) *StandingInstructions { return &Standi
 // onPathSQL selects the instructions of messages on the current path, and those added by hand,
 // the newest first. Those that were added by hand while a message was the last one come after
 // those of the message.
-const onPathSQL = `SELECT i.*, m.author, COALESCE(m.named, false) AS named FROM standing_instructions i
+const onPathSQL = `SELECT i.*, m.author, m.author_id, COALESCE(m.named, false) AS named FROM standing_instructions i
 JOIN sessions s ON s.id = i.session_id LEFT JOIN messages m ON m.id = i.message_id
 WHERE i.session_id = @session AND (i.message_id IS NULL OR m.on_path AND m.seq <= s.last_seq)
 ORDER BY i.seq DESC, CASE WHEN i.message_id IS NULL THEN 0 ELSE 1 END, i.number DESC, i.id DESC LIMIT @limit`
@@ -38,8 +38,9 @@ func (r *StandingInstructions) OnPath(ctx context.Context, tenant core.Tenant, s
 	}
 	var rows []struct {
 		models.StandingInstruction
-		Author string
-		Named  bool
+		Author   string
+		AuthorID string
+		Named    bool
 	}
 	db := r.db.WithContext(ctx)
 	if err := db.Raw(onPathSQL, map[string]any{"session": session, "limit": limit}).Scan(&rows).Error; err != nil {
@@ -53,7 +54,8 @@ func (r *StandingInstructions) OnPath(ctx context.Context, tenant core.Tenant, s
 	out := make([]core.StandingInstruction, 0, len(rows))
 	for _, row := range slices.Backward(rows) {
 		i := row.Core()
-		i.Author = prompttext.SpeakerName(core.Message{Role: core.RoleUser, Author: row.Author, Named: row.Named})
+		m := core.Message{Role: core.RoleUser, Author: row.Author, AuthorID: row.AuthorID, Named: row.Named}
+		i.Author, i.Speaker = prompttext.SpeakerName(m), core.SpeakerOf(m)
 		out = append(out, i)
 	}
 	return out, nil

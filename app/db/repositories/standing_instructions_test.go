@@ -87,6 +87,27 @@ func TestStandingInstructionsFollowTheirMessages(t *testing.T) {
 	})
 }
 
+// Instructions tell the people apart who set them, also where a name is all that is known.
+func TestStandingInstructionsHaveSpeakers(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		s.append(t, id, false,
+			core.Message{Role: core.RoleUser, Content: "Call me Ann.", AuthorID: "u1", Author: "Ann"},
+			core.Message{Role: core.RoleUser, Content: "Call me Annie.", AuthorID: "u1"},
+			core.Message{Role: core.RoleUser, Content: "Call me Bob.", Author: "Bob"},
+			core.Message{Role: core.RoleUser, Content: "Call me Max."})
+		all, err := repositories.NewStandingInstructions(d.Gorm).OnPath(t.Context(), ann(), id, 10)
+		if err != nil || len(all) != 4 {
+			t.Fatalf("got %d instructions and %v, want 4", len(all), err)
+		}
+		if all[0].Speaker == "" || all[1].Speaker != all[0].Speaker || all[2].Speaker == "" || all[2].Speaker == all[0].Speaker || all[3].Speaker != "" {
+			t.Errorf("got the speakers %q, %q, %q and %q, want one person's twice, another's, and nobody's", all[0].Speaker, all[1].Speaker, all[2].Speaker, all[3].Speaker)
+		}
+	})
+}
+
 // An import of any size brings instructions; of too many the newest are kept.
 func TestStandingInstructionsOfImports(t *testing.T) {
 	t.Parallel()
