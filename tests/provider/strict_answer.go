@@ -199,8 +199,9 @@ func (a *strictAnswer) block(b map[string]any) {
 // message returns the answer as one object.
 func (a *strictAnswer) message() map[string]any {
 	c := a.conversation
+	id := "msg_" + digest(c.prefix...)[:12]
 	m := map[string]any{
-		"id": "msg_" + digest(c.prefix...)[:12], "type": "message", "role": "assistant", "model": c.req.Model, "content": a.content,
+		"id": id, "diagnostics": c.diagnostics(id), "type": "message", "role": "assistant", "model": c.req.Model, "content": a.content,
 		"stop_reason": a.stop, "stop_sequence": nil, "usage": a.usage(),
 	}
 	if c.has(betaBinding) { // only then the changes are reported, also if there are none

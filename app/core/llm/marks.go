@@ -22,6 +22,7 @@ type PromptMarks struct {
 	Passing  int    `json:"passing,omitempty"` // the message that the next prompt does not have, from 1; 0 = none
 	Summary  int    `json:"summary,omitempty"` // version of the summary in the prompt
 	Cached   int    `json:"cached,omitempty"`  // tokens that the provider read from its cache or wrote to it
+	Answer   string `json:"answer,omitempty"`  // the provider's id of the answer, where it diagnoses its cache
 	all      []byte // a mark after each message; not stored
 }
 
@@ -37,7 +38,7 @@ const (
 func MarkPrompt(info Info, req Request) PromptMarks {
 	system := slices.DeleteFunc(slices.Clone(req.System), func(s string) bool { return s == "" })
 	marks := PromptMarks{
-		Model:    hashOf(Info{ThoughtOrigin: info.Name, Account: info.Account}, nil, nil),
+		Model:    hashOfModel(info),
 		Tools:    NewPrefix(Info{}, nil, req.Tools, req.ResponseFormat, req.ReasoningEffort).String()[:partBytes],
 		Messages: len(req.Messages), Every: 1,
 	}
@@ -53,6 +54,11 @@ func MarkPrompt(info Info, req Request) PromptMarks {
 	}
 	marks.Passing = 1 + slices.IndexFunc(req.Messages, func(m Message) bool { return m.Passing })
 	return marks
+}
+
+// hashOfModel returns a short hash of the model and its account.
+func hashOfModel(info Info) string {
+	return hashOf(Info{ThoughtOrigin: info.Name, Account: info.Account}, nil, nil)
 }
 
 // hashOf returns a short hash of system blocks and tools for a model.

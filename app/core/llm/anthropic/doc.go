@@ -53,6 +53,12 @@
 //
 // The usage is the sum of all passes that the API bills (usage.iterations).
 //
+// # Cache diagnostics
+//
+// A request with DiagnoseCache has diagnostics.previous_message_id, null where there is no previous
+// answer: the API keeps a fingerprint only of requests that have the member. Its answer comes with
+// message_start; a comparison that is not finished then is left out.
+//
 // # Parameters
 //
 // Info.Lacks has those that the model does not take: a seed, a reasoning effort (its levels

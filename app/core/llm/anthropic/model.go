@@ -74,7 +74,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 
 // newConversation returns a call with the request.
 func (m *Model) newConversation(req llm.Request, yield func(llm.Delta, error) bool) *conversation {
-	return &conversation{model: m, yield: yield, compaction: providerhttp.NewCompaction(Provider, req)}
+	return &conversation{model: m, yield: yield, compaction: providerhttp.NewCompaction(Provider, req), diagnoses: req.DiagnoseCache}
 }
 
 // run lets the SDK build the request; the conversation, as its HTTP client, does

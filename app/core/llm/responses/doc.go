@@ -43,6 +43,11 @@
 // read for one account and model only; one that the API refuses is KindCompactionRefused. Where a refusal
 // does not name an item of reasoning, it is that of the compaction.
 //
+// # Cache diagnostics
+//
+// A request with DiagnoseCache and a previous answer has prompt_cache_options.comparison_response_id.
+// The result comes with the end of the answer (prompt_cache_diagnostics).
+//
 // # Known limits
 //
 // The ids of messages and calls are not kept.
