@@ -19,6 +19,9 @@ const (
 	PlaceRecalled  Placement = "recalled"  // of a prompt's message alone: it quotes messages that the user's message asks for
 	PlaceStanding  Placement = "standing"  // of a prompt's message alone: it lists standing instructions
 	PlaceExcluded  Placement = "excluded"  // a system row: never sent (W14)
+
+	// PlaceInstructions: of a prompt's message alone: it has the instructions of a run.
+	PlaceInstructions Placement = "instructions"
 )
 
 // ContextReport says what the next prompt of a session will be made of. All

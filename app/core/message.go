@@ -170,6 +170,9 @@ type Part struct {
 	// Recalled are the passages that the prompt of reasoning with a prefix quoted; nil = none, or
 	// those of the run's previous reasoning.
 	Recalled *RecalledPassages `json:"recalled,omitempty"`
+	// Instructions are the cl100k_base tokens of the run's instructions, as far as the prompt of
+	// reasoning with a prefix had them as a message of its own; 0 = it had none.
+	Instructions int `json:"instructions,omitempty"`
 }
 
 // ToolCall is a model's wish to use a tool.

@@ -132,7 +132,7 @@ func (v *verifier) checkMessages(body []byte, betas []string) (*conversation, *r
 	c.config = digest(c.configParts()...)
 	c.prefix = prefix{c.config}
 	for i, m := range c.req.Messages {
-		if r := c.checkMessage(i, m); r != nil {
+		if r := cmp.Or(c.checkSystem(i), c.checkMessage(i, m)); r != nil {
 			return c, r
 		}
 	}

@@ -317,7 +317,7 @@ func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentSta
 		Model: s.Profile.Model.Info().Name, FinishReason: c.response.Finish, Source: s.Run.Input.Source,
 		RunID: s.Run.ID, CreatedAt: core.Now(),
 	}
-	m.Parts = withRecalled(n.boundParts(c), c, s.RunMessages)
+	m.Parts = withInstructions(withRecalled(n.boundParts(c), c, s.RunMessages), c)
 	if len(m.Parts) == 0 && c.response.Reasoning != "" {
 		m.Parts = []core.Part{{Type: "reasoning", Text: c.response.Reasoning}}
 	}

@@ -27,3 +27,12 @@ func withRecalled(parts []core.Part, c call, run []core.Message) []core.Part {
 	parts[i].Recalled = recalled
 	return parts
 }
+
+// withInstructions returns the parts of an answer whose first bound thought says that its prompt
+// had the instructions of the run as a message of its own.
+func withInstructions(parts []core.Part, c call) []core.Part {
+	if i := slices.IndexFunc(parts, func(p core.Part) bool { return p.Prefix != "" }); i >= 0 {
+		parts[i].Instructions = c.sent.Instructions
+	}
+	return parts
+}

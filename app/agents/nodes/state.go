@@ -21,6 +21,7 @@ type AgentState struct {
 	Waited              bool                            // a prompt of the run has waited for a summary: the others do not
 	Rendered            contextwindow.Rendered          // of the messages that came without their texts: as the last prompt showed them
 	Quotes              contextwindow.Quotes            // of earlier prompts, as far as they were loaded
+	RunInstructions     map[core.RunID]string           // of earlier runs, as far as they were loaded
 	Recalled            *compaction.Recalled            // what the log has for the user message; nil = not searched
 	Standing            *compaction.Standing            // what users set for the whole conversation; nil = not loaded
 	RunMessages         []core.Message                  // what the run has added to the log after the user message
@@ -97,7 +98,7 @@ func (s AgentState) Turn() compaction.Turn {
 		Session: s.Session, Profile: s.Profile, RunID: s.Run.ID,
 		History: s.ContextMessages, Run: append([]core.Message{s.UserMessage}, s.RunMessages...),
 		Window: s.Window, Notes: s.LoopNotes, Rendered: s.Rendered, Waited: s.Waited, Recalled: s.Recalled, Standing: s.Standing,
-		Quotes: s.Quotes,
+		Quotes: s.Quotes, RunInstructions: s.RunInstructions,
 	}
 }
 
@@ -105,7 +106,7 @@ func (s AgentState) Turn() compaction.Turn {
 // messages from the context into the summary.
 func (s AgentState) With(t compaction.Turn) AgentState {
 	s.Session, s.ContextMessages, s.Window, s.LoopNotes, s.Rendered, s.Waited = t.Session, t.History, t.Window, t.Notes, t.Rendered, t.Waited
-	s.Recalled, s.Standing, s.Quotes, s.ConversationSummary = t.Recalled, t.Standing, t.Quotes, ""
+	s.Recalled, s.Standing, s.Quotes, s.RunInstructions, s.ConversationSummary = t.Recalled, t.Standing, t.Quotes, t.RunInstructions, ""
 	if t.Session.ConversationSummary != nil {
 		s.ConversationSummary = *t.Session.ConversationSummary
 	}

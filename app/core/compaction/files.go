@@ -27,6 +27,9 @@ func (k *Compactor) assemble(ctx context.Context, t Turn, d contextwindow.Decisi
 	if parts.Quotes, err = k.loadQuotes(ctx, t, d); err != nil {
 		return contextwindow.Prompt{}, err
 	}
+	if parts.Repeated, err = k.loadRunInstructions(ctx, t, d); err != nil {
+		return contextwindow.Prompt{}, err
+	}
 	if d.Total <= d.Budget.Usable { // else people look at it, and it is not sent
 		if parts.Rendered, err = k.renderUnloaded(ctx, t, parts, d); err == nil {
 			err = k.loadWhole(ctx, t, parts, d)

@@ -35,6 +35,9 @@ func (k *Compactor) Fit(ctx context.Context, t Turn) (Turn, contextwindow.Decisi
 	if err == nil {
 		t.Quotes, err = k.loadQuotes(ctx, t, d)
 	}
+	if err == nil {
+		t.RunInstructions, err = k.loadRunInstructions(ctx, t, d)
+	}
 	if err == nil && t.lacksTexts() {
 		t.Rendered, err = k.renderUnloaded(ctx, t, k.promptParts(t, nil), d)
 	}

@@ -76,6 +76,9 @@ type Turn struct {
 	// Quotes are passages that earlier prompts quoted and this one quotes again, as far as
 	// loaded; never changed in place.
 	Quotes contextwindow.Quotes
+	// RunInstructions are those of earlier runs that prompts repeat, as far as loaded; never changed
+	// in place.
+	RunInstructions map[core.RunID]string
 
 	Notes map[core.SummaryID]core.Summary // on tool loops, as far as loaded; never changed in place
 

@@ -30,6 +30,7 @@ const (
 	openingMarker    = 24  // the user's line before a conversation that begins with an assistant
 	minShortened     = 96  // a shortened message: its marker and a little of its text
 	shortPerCall     = 80  // and for each tool call that stays in it
+	withdrawnTokens  = 32  // the message that withdraws a run's instructions, overhead included
 	worthSummarizing = 64  // less than this is not worth a summary
 )
 
@@ -47,6 +48,7 @@ type Item struct {
 	// Tokens; 0 if the model does not bind them to their prefix.
 	Thoughts int
 	Recalled *core.RecalledPassages // that the prompt of these thoughts quoted
+	Appended RunInstructions        // that it had
 	Unsaid   int                    // cl100k_base tokens of a speaker's name that only a summarizer sees
 }
 
@@ -77,6 +79,7 @@ func (it *Item) addThoughts(m core.Message, model llm.Info) {
 		if isOwnThought(p, model) {
 			it.Thoughts += p.Tokens
 			it.Recalled = cmp.Or(it.Recalled, p.Recalled)
+			it.addInstructions(m, p, model)
 		}
 	}
 	if len(m.ToolCalls) == 0 {
@@ -214,7 +217,8 @@ type Slot struct {
 	Bare    bool           // sent without its thoughts: a compaction changed the prompt before them
 	Missing int            // tool calls without a result: Assemble adds placeholders
 
-	Quotes *core.RecalledPassages // quoted again before the message, for the thoughts of its answers; nil = none
+	Quotes   *core.RecalledPassages // quoted again before the message, for the thoughts of its answers; nil = none
+	Repeated RunInstructions        // sent again behind the message, for the same thoughts
 }
 
 // FilesAsText reports whether the message is whole but for its files, which are sent as text.

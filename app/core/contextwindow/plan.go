@@ -190,6 +190,9 @@ func (p *planner) sumSections() {
 	if p.anyLeftOut() {
 		system += p.scale.toModel(leftOutMarker)
 	}
+	if p.repeatsInstructions() {
+		system += p.scale.toModel(withdrawnTokens)
+	}
 	summary := core.ContextPart{Name: "summary", Tokens: p.summarySize(), Messages: p.in.Summary.Messages}
 	p.decision.Sections = []core.ContextPart{
 		{Name: "system", Tokens: system}, {Name: "tools", Tokens: p.scale.toModel(p.in.Tools)}, summary,

@@ -23,6 +23,7 @@ type Parts struct {
 	Searches     bool                // the agent can search in them
 	Messages     map[core.MessageID]core.Message
 	Quotes       Quotes                        // as far as their texts are there
+	Repeated     map[core.RunID]string         // instructions of earlier runs that a decision repeats, as far as they are there
 	Passages     map[core.MessageID]string     // lines of the passages that a decision quotes (PassageLine)
 	Standing     map[core.InstructionID]string // lines of the instructions that a decision lists (InstructionLine)
 	Rendered     Rendered                      // messages whose texts are not loaded
@@ -65,7 +66,7 @@ type PromptMessage struct {
 	Place  core.Placement
 	Tokens int  // cl100k_base, as sent
 	Bare   bool // see Slot
-	Quotes bool // it has Slot.Quotes
+	Quotes bool // it has Slot.Quotes or Slot.Repeated
 }
 
 // Shown returns the text of the message as people see it.
@@ -91,7 +92,7 @@ func (p Prompt) LLM() []llm.Message {
 // SystemTokens returns the value of Input.System for these parts.
 func SystemTokens(parts Parts, count core.TextCounter) int {
 	n := count.Text(parts.SystemPrompt) + blockOverhead
-	for _, block := range []string{parts.ToolUsage, parts.Instructions} {
+	for _, block := range []string{parts.ToolUsage, parts.instructionsBlock()} {
 		if block != "" {
 			n += count.Text(block) + blockOverhead
 		}
@@ -103,7 +104,7 @@ func SystemTokens(parts Parts, count core.TextCounter) int {
 const blockOverhead = 4
 
 // Assemble builds the prompt of a decision. The order is fixed: system prompt, summary,
-// pinned notes, what is left out, tool usage, the run's own instructions; then the messages: the standing
+// pinned notes, what is left out, tool usage, the run's own instructions (see addInstructions); then the messages: the standing
 // instructions, the conversation, the recalled passages, and the run's. With Parts.SummaryRole user
 // the summary is the first of the messages; so is a native one, unless it is to be cut. The same decision and parts give the same bytes.
 // Parts.Messages must hold every message that the decision sends. Unloaded says which texts
@@ -131,12 +132,15 @@ func Assemble(parts Parts, d Decision, count core.TextCounter) Prompt {
 	sent.Pinned += unloadedTokens(parts.Messages, d.Pinned)
 	p.addBlock(&sent.System, leftOutBlock(d))
 	p.addBlock(&sent.System, parts.ToolUsage)
-	p.addBlock(&sent.System, parts.Instructions)
+	if !parts.Model.AppendsInstructions() {
+		p.addBlock(&sent.System, parts.Instructions)
+	}
 	p.addStanding(d)
 	p.addAll(d.History, parts.Messages, &sent.Tail)
 	p.addRecalled(d.Recalled)
 	p.runFrom = len(p.Messages)
 	p.addAll(d.Run, parts.Messages, &sent.Run)
+	p.addInstructions(d)
 	switch {
 	case p.parts.Native != nil:
 		p.insertNative()

@@ -1,6 +1,7 @@
 package contextwindow
 
 import (
+	"cmp"
 	"slices"
 
 	"bobbin/app/core"
@@ -39,25 +40,27 @@ func (d Decision) RecalledPassages(tokens int) *core.RecalledPassages {
 	return r
 }
 
-// placeQuotes adds the passages to the history's user messages whose answers are sent with
-// thoughts.
+// placeQuotes adds the passages and the instructions to the history's user messages whose answers
+// are sent with thoughts.
 func (p *planner) placeQuotes(history []Slot) {
 	var quotes *core.RecalledPassages
+	var instructions RunInstructions
 	hasThoughts := false
 	for i := len(history) - 1; i >= 0; i-- {
 		s := &history[i]
 		if s.Role != core.RoleUser {
 			hasThoughts = hasThoughts || s.Thoughts > 0 && !s.Bare && s.Place == core.PlaceVerbatim
-			if quotes == nil {
-				quotes = s.Recalled
-			}
+			quotes, instructions = cmp.Or(quotes, s.Recalled), cmp.Or(instructions, s.Appended)
 			continue
 		}
-		if hasThoughts && quotes != nil && s.Place == core.PlaceVerbatim {
-			s.Quotes = quotes
-			s.Size += p.scale.toModel(quotes.Tokens)
+		if hasThoughts && s.Place == core.PlaceVerbatim {
+			s.Quotes, s.Repeated = quotes, instructions
+			s.Size += p.scale.toModel(instructions.Tokens)
+			if quotes != nil {
+				s.Size += p.scale.toModel(quotes.Tokens)
+			}
 		}
-		quotes, hasThoughts = nil, false
+		quotes, instructions, hasThoughts = nil, RunInstructions{}, false
 	}
 }
 
@@ -75,8 +78,8 @@ func (p *planner) quotedMessages() map[core.MessageID]bool {
 	return ids
 }
 
-// withoutQuotesEnough is rung 0 for the passages of earlier messages. It reports whether that
-// ends the plan: otherwise they stay, since what follows may keep them.
+// withoutQuotesEnough is rung 0 for the passages and the instructions of earlier messages. It
+// reports whether that ends the plan: otherwise they stay, since what follows may keep them.
 func (p *planner) withoutQuotesEnough(f firedTriggers) bool {
 	if f.bySince() || p.in.Force {
 		return false
@@ -94,16 +97,16 @@ func (p *planner) withoutQuotesEnough(f firedTriggers) bool {
 	return true
 }
 
-// dropQuotes drops the passages of earlier messages, and with them the thoughts behind the
-// first. It reports false if there are none.
+// dropQuotes drops the passages and the instructions of earlier messages, and with them the
+// thoughts behind the first. It reports false if there are none.
 func (p *planner) dropQuotes() bool {
-	i := slices.IndexFunc(p.history, func(s Slot) bool { return s.Quotes != nil })
+	i := slices.IndexFunc(p.history, func(s Slot) bool { return s.Quotes != nil || s.Repeated.Tokens > 0 })
 	if i < 0 {
 		return false
 	}
 	from := p.history[i].Seq
 	p.addRung(0)
-	p.addReason("%d messages are sent without their thoughts: the conversation needs the room of the recalled passages before them", p.thoughtsFrom(from))
+	p.addReason("%d messages are sent without their thoughts: the conversation needs the room of the recalled passages and instructions before them", p.thoughtsFrom(from))
 	p.state.ThoughtsDropped = withRange(p.state.ThoughtsDropped, SeqRange{from, p.slots[len(p.slots)-1].Seq})
 	p.placeMessages()
 	return true

@@ -27,6 +27,9 @@ type PromptSize struct {
 	Hidden   int  // of Tail and Run: reasoning that the provider's usage leaves out
 	Rough    bool // see AsText
 	Thoughts ThoughtCount
+	// Instructions are those of the run, as part of System, where they are a message; 0 = they are
+	// not.
+	Instructions int
 }
 
 // Total returns the size of the whole prompt.
@@ -106,6 +109,10 @@ func (p Prompt) Shown(d Decision) []int {
 		}
 		if m.Place == core.PlaceRecalled && !m.Quotes {
 			out[i] = d.Shown(p.Sent.Recalled)
+			continue
+		}
+		if m.Place == core.PlaceInstructions && !m.Quotes {
+			out[i] = d.Shown(m.Tokens)
 			continue
 		}
 		if m.Place == core.PlaceStanding {

@@ -47,6 +47,8 @@ type sim struct {
 	resting  bool
 
 	thinks   llm.Info                  // of a model that binds thoughts to their prefix; zero = none
+	options  map[core.RunID]string     // instructions of the runs so far, if the model appends them
+	run      core.RunID                // the last one
 	producer map[core.MessageID]string // the prompt that a message was produced behind, in full
 
 	check func(shot)
@@ -78,7 +80,8 @@ func simulate(rt *rapid.T, check func(shot)) { newSim(rt).play(check) }
 // simulateThoughts is simulate with a model that binds its thoughts to their prefix.
 func simulateThoughts(rt *rapid.T, check func(shot)) {
 	s := newSim(rt)
-	s.thinks = llm.Info{Name: "m", Provider: "anthropic", Prefix: llm.PrefixRefuses, ThoughtOrigin: "anthropic/m"}
+	s.thinks = llm.Info{Name: "m", Provider: "anthropic", Prefix: llm.PrefixRefuses, ThoughtOrigin: "anthropic/m", SystemMessages: true}
+	s.options = map[core.RunID]string{}
 	s.producer = map[core.MessageID]string{}
 	s.play(check)
 }
@@ -187,7 +190,7 @@ func (s *sim) draw(label string) string {
 func (s *sim) add(m core.Message) core.Message {
 	m.Seq = int64(len(s.log) + 1)
 	m.ID = core.MessageID(fmt.Sprintf("0192f0c4-0000-7000-8000-%012d", m.Seq))
-	m.OnPath = true
+	m.OnPath, m.RunID = true, s.run
 	if m.Role == core.RoleUser {
 		m.Author = rapid.SampledFrom(s.authors).Draw(s.rt, "author")
 		s.speakers, m.Named = core.AfterSpeaker(s.speakers, m)
@@ -197,6 +200,7 @@ func (s *sim) add(m core.Message) core.Message {
 		m.Parts = []core.Part{{
 			Type: core.PartReasoning, Text: words("thought", size), Signature: "signed", Tokens: size,
 			Origin: s.thinks.ThoughtOrigin, Prefix: s.prev.prompt.Prefix, Recalled: s.prev.d.RecalledPassages(s.prev.prompt.Sent.Recalled),
+			Instructions: s.prev.prompt.Sent.Instructions,
 		}}
 		s.producer[m.ID] = serialize(s.prev.prompt.System, s.prev.prompt.LLM())
 	}
@@ -215,6 +219,10 @@ func (s *sim) add(m core.Message) core.Message {
 // every model call.
 func (s *sim) turn() {
 	s.runStart = len(s.log)
+	if s.thinks.SystemMessages {
+		s.run = core.RunID(fmt.Sprintf("run-%d", len(s.log)))
+		s.options[s.run] = rapid.SampledFrom([]string{"", "", words("options", 5), words("options", 200)}).Draw(s.rt, "instructions")
+	}
 	s.add(core.Message{Role: core.RoleUser, Content: s.draw("user")})
 	s.instruct()
 	s.recall()
@@ -331,7 +339,7 @@ func (s *sim) force() {
 // input is what the plan of the present moment depends on.
 func (s *sim) input() cw.Input {
 	in := cw.Input{
-		Policy: s.policy, Loop: s.loop, Model: s.model, Factor: s.factor, System: quarter{}.Text(s.system) + 4, Tools: 50,
+		Policy: s.policy, Loop: s.loop, Model: s.model, Factor: s.factor, System: cw.SystemTokens(cw.Parts{SystemPrompt: s.system, Instructions: s.options[s.run], Model: s.thinks}, quarter{}), Tools: 50,
 		Summary: s.summary, State: s.state, Versions: s.prepared.versions(), Busy: s.job != nil, Resting: s.resting,
 		Recalled: s.recalled, Standing: s.instructions(), Binds: s.thinks.Prefix.Binds(),
 	}
@@ -407,7 +415,7 @@ func (s *sim) prompt() bool {
 }
 
 func (s *sim) parts() cw.Parts {
-	parts := cw.Parts{SystemPrompt: s.system, Summary: s.text, Loops: s.notes, Passages: s.lines, Quotes: s.quotes, Standing: map[core.InstructionID]string{}, Messages: map[core.MessageID]core.Message{}, Model: s.thinks}
+	parts := cw.Parts{SystemPrompt: s.system, Summary: s.text, Loops: s.notes, Passages: s.lines, Quotes: s.quotes, Standing: map[core.InstructionID]string{}, Messages: map[core.MessageID]core.Message{}, Model: s.thinks, Instructions: s.options[s.run], Repeated: s.options}
 	for _, i := range s.standing {
 		parts.Standing[i.ID] = cw.InstructionLine(i)
 	}

@@ -49,6 +49,10 @@ type Info struct {
 	// none. The adapter fills it in, and Account.
 	ThoughtOrigin string
 	Account       string // tells accounts at the provider apart, without telling which: a short hash of address and key
+	// SystemMessages: a prompt may have messages of the role system among the others, each between a
+	// message of the user and one of the assistant, or last. The adapter fills it in; the others leave
+	// such messages out.
+	SystemMessages bool
 	// ReasoningUncounted: the reasoning that goes back to the provider is not in the usage
 	// that it reports.
 	ReasoningUncounted bool
@@ -121,7 +125,7 @@ func (r Request) SystemText() string {
 
 // Message is a message as a model sees it.
 type Message struct {
-	Role       core.Role // user, assistant or tool
+	Role       core.Role // user, assistant or tool; system only for a model of Info.SystemMessages
 	Content    string
 	Parts      []core.Part // reasoning, and text that is not the Content; Media has the images and files
 	Media      []Media     // of a user's message; only what the model takes (Info.Takes)

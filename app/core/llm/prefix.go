@@ -27,6 +27,10 @@ const (
 // Binds reports whether thoughts are bound to their prefix.
 func (c PrefixContract) Binds() bool { return c == PrefixDrops || c == PrefixRefuses }
 
+// AppendsInstructions reports whether what is new in a model's instructions is appended to the
+// messages, so that the thoughts so far stay valid.
+func (i Info) AppendsInstructions() bool { return i.SystemMessages && i.Prefix.Binds() }
+
 // PrefixContractOf returns the contract of a model by its name; empty if the name does not say.
 // Anthropic's page "prefix-checks" lists families and versions; OpenAI's "keep the prefix
 // unchanged" names GPT-6.2.

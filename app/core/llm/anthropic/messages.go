@@ -42,7 +42,10 @@ func (b *builder) addAll(turns []llm.Message) error {
 			i = end - 1
 		case core.RoleTool:
 			b.addResults(turns[i:i+1], nil)
-		case core.RoleSystem: // kept in the log, never sent
+		case core.RoleSystem:
+			if b.model.options.Info.SystemMessages {
+				b.addBlocks(sdk.MessageParamRoleSystem, textBlock(turn.Content))
+			}
 		default:
 			return fmt.Errorf("message %d has the role %q", i, turn.Role)
 		}

@@ -56,3 +56,16 @@ func TestDocuments(t *testing.T) {
 		}
 	}
 }
+
+// A system message among the others goes to models that bind thoughts, and to no others.
+func TestSystemMessages(t *testing.T) {
+	t.Parallel()
+	for model, want := range map[string]bool{"claude-opus-5-5": true, "claude-opus-4-6": false, "claude-latest": false} {
+		req := ask("hi")
+		req.Messages = append(req.Messages, llm.Message{Role: core.RoleSystem, Content: "Be brief."})
+		got := sent(t, anthropic.Options{Model: model}, req).raw
+		if strings.Contains(got, `"text":"Be brief."`) != want || strings.Contains(got, `"role":"system"`) != want {
+			t.Errorf("%s: got %s, want the message sent: %v", model, got, want)
+		}
+	}
+}

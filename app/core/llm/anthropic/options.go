@@ -70,6 +70,7 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	o.Info.Lacks = o.lackedParameters()
 	o.Info.ThoughtOrigin = Provider + "/" + o.Model
+	o.Info.SystemMessages = llm.PrefixContractOf(o.Model).Binds() // Opus 4.8 takes them, too, and binds no thoughts
 	o.Info.Compacts = generationOf(o.Model).compacts()
 	o.Info.CompactionKeepsThoughts = o.Info.Compacts
 	o.Info.Account = providerhttp.Account(o.BaseURL, o.APIKey)

@@ -25,7 +25,10 @@ func (m *Model) inputItems(turns []llm.Message) (sdk.ResponseInputParam, error) 
 			result := sdk.ResponseInputItemParamOfFunctionCallOutput(turn.Content)
 			result.OfFunctionCallOutput.CallID = param.NewOpt(callID(turn.ToolCallID))
 			out = append(out, result)
-		case core.RoleSystem: // kept in the log, never sent
+		case core.RoleSystem:
+			if m.options.Info.SystemMessages {
+				out = append(out, sdk.ResponseInputItemParamOfMessage(turn.Content, sdk.EasyInputMessageRoleDeveloper))
+			}
 		default:
 			return nil, fmt.Errorf("message %d has the role %q", i, turn.Role)
 		}

@@ -62,6 +62,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.Info.Lacks = lackedParameters(o.Model)
 	o.Info.ReasoningUncounted = true
 	o.Info.ThoughtOrigin = openai.ProviderOpenAI + "/" + o.Model
+	o.Info.SystemMessages = llm.PrefixContractOf(o.Model).Binds()
 	o.Info.Compacts = true
 	o.Info.Account = providerhttp.Account(o.BaseURL, o.APIKey)
 	o.Timeouts = o.Timeouts.WithDefaults()

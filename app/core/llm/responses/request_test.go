@@ -145,3 +145,18 @@ func TestEnvironmentIsIgnored(t *testing.T) {
 		t.Errorf("got %s with %v, want %s", got.path, names, want)
 	}
 }
+
+// A system message among the others goes to models that bind thoughts, as a developer's.
+func TestSystemMessages(t *testing.T) {
+	t.Parallel()
+	for model, want := range map[string]string{
+		"gpt-6.2": `[{"content":[{"text":"hi","type":"input_text"}],"role":"user"},{"content":"Be brief.","role":"developer"}]`,
+		"gpt-6":   `[{"content":[{"text":"hi","type":"input_text"}],"role":"user"}]`,
+	} {
+		req := ask("hi")
+		req.Messages = append(req.Messages, llm.Message{Role: core.RoleSystem, Content: "Be brief."})
+		if got := toJSON(t, sent(t, responses.Options{Model: model}, req).body["input"]); got != want {
+			t.Errorf("%s: got %s, want %s", model, got, want)
+		}
+	}
+}
