@@ -8,8 +8,8 @@ import (
 
 // checkSystem refuses a system message among the others where Anthropic does.
 //
-// The rules are those of platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages
-// (read 2026-11): it directly follows a message of the user, and is the last one or precedes one of
+// The rules are those of platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages,
+// as excerpts and other clients report them (2026-11): it directly follows a message of the user, and is the last one or precedes one of
 // the assistant; it has nothing but text. Assumed: all models with preserved thinking take it, and of
 // the others, which the page lists, none here.
 func (c *conversation) checkSystem(i int) *refusal {
