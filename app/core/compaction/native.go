@@ -50,6 +50,8 @@ func (k *Compactor) whyPlain(t Turn, n *core.NativeSummary) string {
 		return "the provider wrote none for this version"
 	case n.Refused != "":
 		return n.Refused
+	case t.RefusedNative:
+		return "the provider has just refused another"
 	case n.Origin != info.ThoughtOrigin || n.Account != info.Account:
 		return "another model or another account wrote it"
 	case n.Setup != k.setupOf(t):
@@ -73,7 +75,7 @@ func (t Turn) withNative(n *core.NativeSummary) Turn {
 // startNative starts the provider's compaction of what the order covers. The function that it
 // returns waits for it, unless the plain summary failed: then there is nothing to put it beside.
 func (k *Compactor) startNative(ctx context.Context, t Turn, o contextwindow.Order, how mode, req summarize.Request) func(failed error) (*core.NativeSummary, []core.ModelCall) {
-	if !isNative(t) || how.note != "" || !t.Profile.Model.Info().Compacts || k.checkBudget(ctx, t, t.Profile.Model) != nil {
+	if !isNative(t) || t.RefusedNative || how.note != "" || !t.Profile.Model.Info().Compacts || k.checkBudget(ctx, t, t.Profile.Model) != nil {
 		return func(error) (*core.NativeSummary, []core.ModelCall) { return nil, nil }
 	}
 	ctx, cancel := context.WithTimeout(ctx, k.BackgroundTime)
@@ -209,5 +211,6 @@ func (k *Compactor) RefuseNative(ctx context.Context, t Turn) (Turn, error) {
 			return t, fmt.Errorf("record a native summary that was refused: %w", err)
 		}
 	}
+	t.RefusedNative = true
 	return t, nil
 }

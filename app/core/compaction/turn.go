@@ -70,6 +70,10 @@ type Turn struct {
 	// Waited says that a prompt of the run has waited for a summary: later prompts do not.
 	Waited bool
 
+	// RefusedNative says that the provider did not take back a native summary in this model call: its
+	// next tries have none, not even a new one.
+	RefusedNative bool
+
 	Recalled *Recalled // what the log has for the run's message; nil = not searched
 	Standing *Standing // what users set for the whole conversation; nil = not loaded
 
