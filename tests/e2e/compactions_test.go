@@ -148,7 +148,8 @@ func TestShowNative(t *testing.T) {
 				func() { k.say("other_model", 2); k.say("house", 2) },
 				func() { k.say("other_account", 2); k.say("house", 2) },
 				k.sayUntilNative,
-				func() { r.all.Store(true); k.say("house", 1); r.all.Store(false); k.say("house", 2) },
+				func() { r.all.Store(true); k.say("house", 1); r.all.Store(false) },
+				func() { k.say("house", 2) },
 			} {
 				before := c.thoughts().Refused
 				phase()
