@@ -10,6 +10,7 @@ type CacheMiss struct {
 	MessageID MessageID   `json:"message_id,omitempty"` // at Index; empty = not of the log
 	Seq       int64       `json:"seq,omitempty"`
 	Reason    CacheReason `json:"reason"`
+	Provider  string      `json:"provider,omitempty"` // what the provider says itself, at most 200 bytes; empty = it was not asked, or says nothing
 }
 
 // PromptPart is a part of a prompt, in the order of a cache.
@@ -36,4 +37,5 @@ const (
 	CacheStanding      CacheReason = "standing" // the list of standing instructions
 	CacheMessages      CacheReason = "messages" // another message is there: an edited or deleted one, or another branch
 	CacheExpired       CacheReason = "expired"  // nothing differs: the provider read less than 90 % from its cache of what it had
+	CacheReported      CacheReason = "reported" // nothing differs that Bobbin compares: only the provider reports a difference
 )

@@ -206,7 +206,7 @@ func (n *LLM) callModel(ctx context.Context, s AgentState, t compaction.Turn, d 
 	}
 	c.records = []core.ModelCall{n.recordCall(s, sent, c.response, err, start)}
 	if err == nil {
-		c.marks, c.miss = n.Compactor.ComparePrompt(ctx, t, d, req, c.response.Usage)
+		c.marks, c.miss = n.Compactor.ComparePrompt(ctx, t, d, req, c.response)
 	}
 	return c, err
 }

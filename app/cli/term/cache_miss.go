@@ -7,6 +7,9 @@ import (
 	"bobbin/app/core"
 )
 
+// maxProviderWords bounds what a provider says, in characters.
+const maxProviderWords = 200
+
 // DescribeMisses says for each cache miss in the report of a run what differed first, and why.
 func DescribeMisses(report json.RawMessage) []string {
 	var r core.ContextReport
@@ -15,7 +18,11 @@ func DescribeMisses(report json.RawMessage) []string {
 	}
 	var lines []string
 	for _, m := range r.CacheMisses {
-		lines = append(lines, fmt.Sprintf("model call %d: %s (%s)", m.Call, describePart(m), Clean(string(m.Reason))))
+		line := fmt.Sprintf("model call %d: %s (%s)", m.Call, describePart(m), Clean(string(m.Reason)))
+		if m.Provider != "" {
+			line += ", the provider says " + Line(m.Provider, maxProviderWords)
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }
@@ -24,6 +31,9 @@ func DescribeMisses(report json.RawMessage) []string {
 func describePart(m core.CacheMiss) string {
 	switch m.Part {
 	case core.PromptSame:
+		if m.Reason == core.CacheReported {
+			return "the prompt is the same so far, as far as Bobbin compares it"
+		}
 		return "the prompt is the same so far, the provider no longer had all of it"
 	case core.PromptOfMessage:
 		text := fmt.Sprintf("message %d of the prompt differs", m.Index)

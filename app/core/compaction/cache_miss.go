@@ -15,22 +15,21 @@ const heldShare = 0.9
 
 // ComparePrompt compares the request of a decision, which was answered, with the session's previous
 // one. It returns the marks of the request for the next comparison; miss is nil if a cache could
-// have all of the previous one, and had it as far as the usage says.
-func (k *Compactor) ComparePrompt(ctx context.Context, t Turn, d contextwindow.Decision, req llm.Request, usage *core.Usage) (marks llm.PromptMarks, miss *core.CacheMiss) {
+// have all of the previous one, and had it as far as the answer says.
+func (k *Compactor) ComparePrompt(ctx context.Context, t Turn, d contextwindow.Decision, req llm.Request, res llm.Response) (marks llm.PromptMarks, miss *core.CacheMiss) {
 	before := llm.DecodeMarks(t.Session.PromptMarks)
-	marks = llm.MarkPrompt(t.Profile.Model.Info(), req)
+	marks = llm.MarkPrompt(t.Profile.Model.Info(), req).WithAnswer(res.ID)
 	marks.Summary = t.Session.SummaryVersion
-	if usage != nil {
-		marks.Cached = usage.CacheReadTokens + usage.CacheWriteTokens
+	if res.Usage != nil {
+		marks.Cached = res.Usage.CacheReadTokens + res.Usage.CacheWriteTokens
 	}
 	m := core.CacheMiss{}
 	m.Part, m.Index, m.Within = before.Difference(marks)
 	switch m.Part {
 	case core.PromptSame:
-		if usage == nil || float64(usage.CacheReadTokens) >= heldShare*float64(before.Cached) {
+		if m.Reason = unseenReason(before, res); m.Reason == "" {
 			return marks, nil
 		}
-		m.Reason = core.CacheExpired
 	case core.PromptModel:
 		m.Reason = core.CacheOtherModel
 	case core.PromptOfMessage:
@@ -41,8 +40,24 @@ func (k *Compactor) ComparePrompt(ctx context.Context, t Turn, d contextwindow.D
 			m.Reason = core.CacheCompaction
 		}
 	}
+	if res.Diagnosis != nil {
+		m.Provider = res.Diagnosis.Words
+	}
 	k.Observer.CacheMissed(ctx, t, m)
 	return marks, &m
+}
+
+// unseenReason returns why a cache missed although the prompts are the same so far; empty = it did
+// not.
+func unseenReason(before llm.PromptMarks, res llm.Response) core.CacheReason {
+	switch {
+	case res.Diagnosis != nil && res.Diagnosis.Missed:
+		return core.CacheReported
+	case res.Usage != nil && float64(res.Usage.CacheReadTokens) < heldShare*float64(before.Cached):
+		return core.CacheExpired
+	default:
+		return ""
+	}
 }
 
 // leavesOut reports whether the decision leaves out messages.

@@ -10,12 +10,12 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// answered sends the turn's prompt with the usage of its answer, and returns the cache miss.
-func (w *world) answered(usage *core.Usage) *core.CacheMiss {
+// answered sends the turn's prompt, which gets the answer, and returns the cache miss.
+func (w *world) answered(res llm.Response) *core.CacheMiss {
 	w.t.Helper()
 	turn, d := w.fit()
 	req := w.request(turn, d)
-	marks, miss := w.keeper.ComparePrompt(w.t.Context(), turn, d, req, usage)
+	marks, miss := w.keeper.ComparePrompt(w.t.Context(), turn, d, req, res)
 	w.db.Edit(func() { w.Session.PromptMarks = marks.Encode() })
 	return miss
 }
@@ -55,21 +55,21 @@ func TestCacheMisses(t *testing.T) {
 			w.writer.Add(notes)
 			w.turns(4, 100)
 			w.ask("first")
-			if miss := w.answered(&core.Usage{CacheWriteTokens: 400}); miss != nil {
+			if miss := w.answered(llm.Response{Usage: &core.Usage{CacheWriteTokens: 400}}); miss != nil {
 				t.Fatalf("got the miss %+v of a first prompt", miss)
 			}
 			w.endRun()
 			w.add(w.said(core.RoleAssistant, "answer"))
 			tt.change(w)
 			w.ask("second")
-			got := w.answered(tt.usage)
+			got := w.answered(llm.Response{Usage: tt.usage})
 			if tt.want != nil && tt.want.MessageID != "" {
 				tt.want.MessageID = w.Messages[tt.want.Seq-1].ID
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("got another miss (-want +got):\n%s", diff)
 			}
-			if miss := w.answered(tt.usage); miss != nil && miss.Reason != core.CacheExpired {
+			if miss := w.answered(llm.Response{Usage: tt.usage}); miss != nil && miss.Reason != core.CacheExpired {
 				t.Errorf("got the miss %+v of the same prompt", miss)
 			}
 		})
@@ -94,11 +94,11 @@ func TestCacheMissOfRecalledPassages(t *testing.T) {
 	turn, d := w.fit()
 	req := w.request(turn, d)
 	req.Messages = append(req.Messages[:4:4], llm.Message{Role: core.RoleUser, Content: "recalled", Passing: true}, req.Messages[4])
-	marks, _ := w.keeper.ComparePrompt(t.Context(), turn, d, req, nil)
+	marks, _ := w.keeper.ComparePrompt(t.Context(), turn, d, req, llm.Response{})
 	w.db.Edit(func() { w.Session.PromptMarks = marks.Encode() })
 	w.endRun()
 	w.ask("second")
-	if miss := w.answered(nil); miss == nil || miss.Index != 5 || miss.Seq != 5 || miss.Reason != core.CacheRecalled {
+	if miss := w.answered(llm.Response{}); miss == nil || miss.Index != 5 || miss.Seq != 5 || miss.Reason != core.CacheRecalled {
 		t.Errorf("got the miss %+v, want message 5, recalled", miss)
 	}
 }
