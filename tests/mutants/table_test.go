@@ -92,7 +92,7 @@ func invariants() []mutant {
 func rungs() []mutant {
 	return []mutant{
 		{"rung 0: passages of earlier messages cost nothing", "TestQuotesGiveWay", "quotes.go", "s.Size += p.scale.toModel(quotes.Tokens)", "s.Size += 0"},
-		{"rung 0: they stay without their thoughts", "TestQuotesNeedThoughts", "quotes.go", "if hasThoughts && quotes != nil", "if quotes != nil"},
+		{"rung 0: they stay without their thoughts", "TestQuotesNeedThoughts", "quotes.go", "if hasThoughts && s.Place == core.PlaceVerbatim {", "if s.Place == core.PlaceVerbatim {"},
 		{"rung 1: masked for any gain", "TestRung1MasksOldToolResults", "ladder.go", "const minMaskGain = 0.2", "const minMaskGain = 0.1"},
 		{"rung 1: the newest result is masked", "TestRung1IsEnough", "ladder.go", "return p.history[i].Seq - 1", "return p.history[len(p.history)-1].Seq"},
 		{"rung 2: a turn is split", "TestSlidingNeverSplitsATurn", "ladder.go", "if i > 0 && it.Role == core.RoleUser {", "if i > 0 && it.Role != core.RoleTool {"},
