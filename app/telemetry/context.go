@@ -27,6 +27,7 @@ type contextMetrics struct {
 	thoughts *prometheus.CounterVec
 	dropped  *prometheus.CounterVec
 	misses   *prometheus.CounterVec
+	natives  *prometheus.CounterVec
 }
 
 func newContextMetrics() contextMetrics {
@@ -43,12 +44,13 @@ func newContextMetrics() contextMetrics {
 		checks:   newCounter("context_coverage_checks_total", "Checks that each message of a conversation is summarized or within reach of the next prompt.").WithLabelValues(),
 		lost:     newCounter("context_lost_messages_total", "Messages that failed these checks. It must stay 0.").WithLabelValues(),
 		thoughts: newCounter("context_thoughts_total", "Thoughts (reasoning with a signature) of messages in prompts, by what became of them: kept; compacted, changed, other_model, unbound: not sent, for that reason.", "model", "outcome"),
+		natives:  newCounter("context_native_summaries_total", "Summaries that providers wrote themselves (strategy native), by what became of them.", "model", "outcome"),
 		dropped:  newCounter("context_thoughts_dropped_total", "Thoughts that were sent and that the provider left out, by its reason.", "model", "reason"),
 	}
 }
 
 func (m contextMetrics) allCollectors() []prometheus.Collector {
-	return []prometheus.Collector{m.prompt, m.share, m.summary, m.messages, m.window, m.usable, m.rungs, m.warnings, m.checks, m.lost, m.thoughts, m.dropped, m.misses}
+	return []prometheus.Collector{m.prompt, m.share, m.summary, m.messages, m.window, m.usable, m.rungs, m.warnings, m.checks, m.lost, m.thoughts, m.dropped, m.misses, m.natives}
 }
 
 // Rungs of the ladder that have a label of their own here.
@@ -110,6 +112,11 @@ func (t *Telemetry) ThoughtsDropped(_ context.Context, turn compaction.Turn, dro
 // CacheMissed counts a prompt that did not begin with the session's previous one.
 func (t *Telemetry) CacheMissed(_ context.Context, turn compaction.Turn, miss core.CacheMiss) {
 	t.context.misses.WithLabelValues(t.labels.modelLabel(turn.Profile.Model.Info().Name), string(miss.Part), string(miss.Reason)).Inc()
+}
+
+// NativeSummary counts a provider's own summary.
+func (t *Telemetry) NativeSummary(_ context.Context, turn compaction.Turn, outcome compaction.NativeOutcome) {
+	t.context.natives.WithLabelValues(t.labels.modelLabel(turn.Profile.Model.Info().Name), string(outcome)).Inc()
 }
 
 // countMessages returns the number of messages in a prompt.

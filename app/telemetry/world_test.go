@@ -116,6 +116,7 @@ func everything(t testing.TB, tel *telemetry.Telemetry) {
 	tel.Sending(ctx, turn("m"), prompt(3000), contextwindow.PromptSize{System: 2300, Summary: 700, Thoughts: contextwindow.ThoughtCount{Kept: 1}})
 	tel.CacheMissed(ctx, turn("m"), core.CacheMiss{Part: core.PromptTools, Reason: core.CacheConfiguration})
 	tel.ThoughtsDropped(ctx, turn("m"), llm.DroppedThoughts{Reasons: map[llm.DropReason]int{llm.DropPrefix: 1}})
+	tel.NativeSummary(ctx, turn("m"), compaction.NativeRefused)
 	tel.Warned(ctx, turn("m"), prompt(6000))
 	_, made := tel.Summarizing(ctx, turn("m"), contextwindow.Order{Trigger: "share", Rung: 2})
 	made(compaction.Made{Outcome: compaction.OutcomeFallback, Cause: "empty", Summary: core.Summary{TokenCount: 300}})

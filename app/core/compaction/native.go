@@ -85,10 +85,18 @@ func (k *Compactor) startNative(ctx context.Context, t Turn, o contextwindow.Ord
 	go func() {
 		defer close(done)
 		var err error
-		if n, calls, err = k.writeNative(ctx, t, o, how, req); err != nil && !errors.Is(err, context.Canceled) {
-			n = nil
+		if n, calls, err = k.writeNative(ctx, t, o, how, req); errors.Is(err, context.Canceled) {
+			return
+		}
+		outcome := NativeMade
+		if err != nil {
+			outcome = NativeFailed
+			if len(calls) > 0 && calls[0].Error == "" {
+				outcome = NativeRejected
+			}
 			k.Logger.WarnContext(ctx, "no native summary", "session_id", t.Session.ID, "model", t.Profile.Model.Info().Name, "err", err)
 		}
+		k.Observer.NativeSummary(ctx, t, outcome)
 	}()
 	return func(failed error) (*core.NativeSummary, []core.ModelCall) {
 		if failed != nil {
@@ -203,6 +211,9 @@ func (k *Compactor) RefuseNative(ctx context.Context, t Turn) (Turn, error) {
 	for attempt := 0; k.nativeOf(t) != nil; attempt++ {
 		k.Logger.WarnContext(ctx, "native summary refused", "session_id", t.Session.ID, "version", t.Session.SummaryVersion,
 			"model", t.Profile.Model.Info().Name)
+		if attempt == 0 {
+			k.Observer.NativeSummary(ctx, t, NativeRefused)
+		}
 		err := k.applyChange(ctx, &t, core.ContextChange{Refused: "the provider did not take it back"})
 		if errors.Is(err, core.ErrStale) && attempt < maxReloads {
 			t, err = k.reloadTurn(ctx, t)

@@ -254,3 +254,32 @@ func TestNativeSummaryIsNotMadeAfterARefusal(t *testing.T) {
 		t.Errorf("got %+v after %d requests, want the words and no compaction", got, len(w.model.Requests()))
 	}
 }
+
+// The observer hears what became of each of the provider's summaries.
+func TestNativeSummaryIsReported(t *testing.T) {
+	t.Parallel()
+	for outcome, step := range map[compaction.NativeOutcome]any{
+		compaction.NativeMade:     compacted(core.Part{Signature: "blob"}),
+		compaction.NativeFailed:   llm.Fail(&llm.Error{Kind: llm.KindOverloaded}),
+		compaction.NativeRejected: compacted(core.Part{Signature: strings.Repeat("blob", 1<<20)}),
+		compaction.NativeRefused:  compacted(core.Part{Signature: "blob"}),
+	} {
+		t.Run(string(outcome), func(t *testing.T) {
+			t.Parallel()
+			w := newNativeWorld(t)
+			watch := w.watched()
+			w.writer.Add(always(notes))
+			w.model.Add(step)
+			turn, _ := w.fit()
+			if outcome == compaction.NativeRefused {
+				watch.told()
+				if _, err := w.keeper.RefuseNative(t.Context(), turn); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got, want := watch.told(), "native summary: "+string(outcome); strings.Count(got, "native summary: ") != 1 || !strings.Contains(got, want) {
+				t.Errorf("got the reports %q, want %q once", got, want)
+			}
+		})
+	}
+}

@@ -23,6 +23,8 @@ type Observer interface {
 	// CacheMissed receives a prompt for which a provider's cache could not have all of the
 	// session's previous one.
 	CacheMissed(ctx context.Context, t Turn, miss core.CacheMiss)
+	// NativeSummary receives what became of a provider's own summary.
+	NativeSummary(ctx context.Context, t Turn, outcome NativeOutcome)
 	// Warned receives a prompt near its limit, once per compaction cycle.
 	Warned(ctx context.Context, t Turn, d contextwindow.Decision)
 	// Summarizing receives the start of a summary. The summary is made with the context
@@ -45,6 +47,17 @@ const (
 	OutcomeSkipped  Outcome = "skipped"  // it would not have been smaller than what it replaces
 	OutcomeCanceled Outcome = "canceled" // by the context
 	OutcomeFailed   Outcome = "failed"
+)
+
+// NativeOutcome is what became of a provider's own summary, in a word.
+type NativeOutcome string
+
+// The outcomes.
+const (
+	NativeMade     NativeOutcome = "made"
+	NativeFailed   NativeOutcome = "failed"   // the model call, or nothing was asked since it would not fit
+	NativeRejected NativeOutcome = "rejected" // by Bobbin: by the checks of summaries, or as too large
+	NativeRefused  NativeOutcome = "refused"  // by the provider, when it was sent back
 )
 
 // Made is the result of making a summary.
@@ -72,6 +85,7 @@ func (noopObserver) Sending(context.Context, Turn, contextwindow.Decision, conte
 }
 func (noopObserver) ThoughtsDropped(context.Context, Turn, llm.DroppedThoughts) {}
 func (noopObserver) CacheMissed(context.Context, Turn, core.CacheMiss)          {}
+func (noopObserver) NativeSummary(context.Context, Turn, NativeOutcome)         {}
 func (noopObserver) Warned(context.Context, Turn, contextwindow.Decision)       {}
 func (noopObserver) Committed(context.Context, Commit)                          {}
 func (noopObserver) CoverageChecked(int)                                        {}

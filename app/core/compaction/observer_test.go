@@ -48,6 +48,10 @@ func (w *watcher) CacheMissed(_ context.Context, _ compaction.Turn, miss core.Ca
 	w.note("cache missed: %s, %s", miss.Part, miss.Reason)
 }
 
+func (w *watcher) NativeSummary(_ context.Context, _ compaction.Turn, outcome compaction.NativeOutcome) {
+	w.note("native summary: %s", outcome)
+}
+
 func (w *watcher) CoverageChecked(lost int) { w.note("coverage checked: %d lost", lost) }
 
 func (w *watcher) Warned(context.Context, compaction.Turn, contextwindow.Decision) { w.note("warned") }
