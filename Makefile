@@ -98,8 +98,8 @@ show-calibration: ## how far our number is from the provider's, for providers th
 show-cache: ## 200 turns with providers that cache as OpenAI and Anthropic do: what of the prompts was in it
 	BOBBIN_TEST_LONG=1 $(measure) '^TestShowCache$$'
 
-show-prefix: ## providers that bind thoughts to their prompt: refused, dropped and kept thoughts by policy, with tools, edits, branches, other models
-	BOBBIN_TEST_LONG=1 $(measure) '^TestShowPrefix$$'
+show-prefix: ## providers that bind thoughts to their prompt: refused, dropped and kept thoughts by policy, with tools, edits, branches, other models; by where summaries are
+	BOBBIN_TEST_LONG=1 $(measure) '^TestShowPrefix'
 
 show-native: ## 200 sessions with the providers' own compactions, of which many are refused: stuck sessions, uncovered messages, extra calls
 	BOBBIN_TEST_LONG=1 $(measure) '^TestShowNative$$'

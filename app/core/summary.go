@@ -90,10 +90,11 @@ type NativeSummary struct {
 	Origin  string `json:"-"` // llm.Info.ThoughtOrigin
 	Setup   string `json:"-"` // system prompt and tools
 	Start   string `json:"-"` // what preceded the messages in the call (llm.Prefix.Encode)
-	// Prefix is that of the messages that it replaces (llm.Prefix.Encode): thoughts that were
-	// produced behind them stay valid behind it, where KeepsThoughts.
-	Prefix        string `json:"-"`
-	KeepsThoughts bool   `json:"-"`
+	// Prefixes are those of the messages that it replaces (llm.Prefix.Encode), one for each form
+	// that they had in prompts, the newest first: thoughts that were produced behind one of them
+	// stay valid behind it, where KeepsThoughts.
+	Prefixes      []string `json:"-"`
+	KeepsThoughts bool     `json:"-"`
 }
 
 // ContextChange is what a compaction wants to store, all in one compare-and-set:

@@ -99,6 +99,78 @@ var prefixScenes = map[string]func(k *prefixTalk){
 	},
 }
 
+// prefixPolicies are the settings of the agent's context.
+var prefixPolicies = []struct{ name, settings string }{
+	{"window", "policy: window"},
+	{"budget", "policy: budget"},
+	{"sliding", "policy: sliding"},
+	{"ratio", "policy: ratio"},
+	{"off", "policy: off"},
+	{"window, native", "policy: window, strategy: native"},
+}
+
+// prefixAgent is the agent of the conversations, as far as everything that changes prompts is due often.
+const prefixAgent = `name: thinker
+system_prompt: You think.
+tools: [calculator, search_history]
+context: {recall: auto, %s}
+compaction: {threshold_iterations: 2, keep_recent_iterations: 1, min_tokens: 0}
+`
+
+// prefixColumns are the names of prefixFigures.
+var prefixColumns = []any{"requests", "summaries", "refused", "dropped", "thoughts kept", "thoughts in a prompt", "tokens cached"}
+
+// prefixFigures checks that the provider got no thought behind another prompt, and returns the figures of
+// a conversation.
+func prefixFigures(t *testing.T, p *provider.Server) []any {
+	t.Helper()
+	got := p.Thoughts()
+	if got.Refused > 0 || got.Dropped > 0 || got.Verified == 0 {
+		t.Errorf("got %+v, want no thought refused or dropped", got)
+	}
+	verified, answers := 0, 0
+	for _, r := range p.Received() {
+		verified += r.Thoughts.Verified
+		for _, m := range r.Messages {
+			if m.Role == "assistant" {
+				answers++
+			}
+		}
+	}
+	read, _, tokens := cacheOf(p.Received())
+	each := fmt.Sprintf("%.1f", float64(verified)/float64(max(1, len(p.Received()))))
+	return []any{p.Requests(), p.Summaries(), got.Refused, got.Dropped, percentOf(verified, answers), each, percentOf(read, tokens)}
+}
+
+// What a summary costs in thoughts, by where it is: before the messages that stay, at the end (with the
+// user's message alone behind it), and the provider's own, behind which all thoughts stay, over
+// several summaries.
+func TestShowPrefixSummaries(t *testing.T) {
+	t.Parallel()
+	window, turns := apptest.ChooseSize(8_192, 32_768), apptest.ChooseSize(80, 600)
+	fig := apptest.NewTable("thoughts over several summaries, window %d, %d turns", window, turns)
+	fig.AddRow(append([]any{""}, prefixColumns...)...)
+	for _, summary := range []struct{ name, settings string }{
+		{"before the messages that stay", "policy: window"},
+		{"at the end", "policy: window, min_recent_messages: 1, land_at: 0.05"},
+		{"the provider's own", "policy: window, strategy: native"},
+	} {
+		agent := fmt.Sprintf("name: thinker\nsystem_prompt: You think.\ntools: [calculator]\ncontext: {%s}\n", summary.settings)
+		p := playPrefix(t, window, agent, provider.Drop, func(k *prefixTalk) {
+			k.say(turns)
+			report, err := k.h.Context(t.Context(), k.id)
+			if err != nil || report.SummaryVersion < 3 {
+				t.Errorf("%s: got the version %d, %v, want 3 summaries", summary.name, report.SummaryVersion, err)
+			}
+			if len(report.Thoughts.Dropped) > 0 && summary.name == "the provider's own" {
+				t.Errorf("%s: got %+v, want all thoughts kept", summary.name, report.Thoughts)
+			}
+		})
+		fig.AddRow(append([]any{summary.name}, prefixFigures(t, p)...)...)
+	}
+	fig.Log(t)
+}
+
 // prefixTurns is how long the conversations are, a half or a quarter of it.
 func prefixTurns() int { return apptest.ChooseSize(8, 80) }
 
@@ -108,26 +180,12 @@ func prefixTurns() int { return apptest.ChooseSize(8, 80) }
 func TestShowPrefix(t *testing.T) {
 	t.Parallel()
 	fig := apptest.NewTable("providers that refuse or drop thoughts, window 8,192, %d turns", 2*prefixTurns())
-	fig.AddRow("", "", "requests", "summaries", "refused", "dropped", "thoughts kept", "tokens cached")
-	policies := []string{"window", "budget", "sliding", "ratio", "off"}
+	fig.AddRow(append([]any{"", ""}, prefixColumns...)...)
 	for scene, play := range prefixScenes {
-		for i, policy := range policies {
+		for i, policy := range prefixPolicies {
 			mismatch := []provider.Mismatch{provider.Refuse, provider.Drop}[i%2]
-			p, got := playPrefix(t, policy, mismatch, play)
-			verified, answers := 0, 0
-			for _, r := range p.Received() {
-				verified += r.Thoughts.Verified
-				for _, m := range r.Messages {
-					if m.Role == "assistant" {
-						answers++
-					}
-				}
-			}
-			read, _, tokens := cacheOf(p.Received())
-			fig.AddRow(scene, policy, p.Requests(), p.Summaries(), got.Refused, got.Dropped, percentOf(verified, answers), percentOf(read, tokens))
-			if got.Refused > 0 || got.Dropped > 0 || got.Verified == 0 {
-				t.Errorf("%s, %s: got %+v, want no thought refused or dropped", scene, policy, got)
-			}
+			p := playPrefix(t, 8_192, fmt.Sprintf(prefixAgent, policy.settings), mismatch, play)
+			fig.AddRow(append([]any{scene, policy.name}, prefixFigures(t, p)...)...)
 		}
 	}
 	fig.Log(t)
@@ -157,8 +215,8 @@ func callsInLoops(r provider.Received) []provider.Call {
 	return []provider.Call{{ID: fmt.Sprintf("call_%d_%d", len(r.Messages), results), Name: "calculator", Arguments: `{"expression": "6 * 7"}`}}
 }
 
-// playPrefix plays a conversation with the policy.
-func playPrefix(t *testing.T, policy string, mismatch provider.Mismatch, play func(k *prefixTalk)) (*provider.Server, provider.Thoughts) {
+// playPrefix plays a conversation with the agent thinker.
+func playPrefix(t *testing.T, window int, agent string, mismatch provider.Mismatch, play func(k *prefixTalk)) *provider.Server {
 	t.Helper()
 	p := apptest.NewProvider(t, provider.Options{
 		Record: true, Cache: true, Calls: callsInLoops, Strict: &provider.Strict{Account: "account", Secret: "secret", OnMismatch: mismatch},
@@ -168,23 +226,16 @@ func playPrefix(t *testing.T, policy string, mismatch provider.Mismatch, play fu
 			model := map[string]string{"house": "claude-opus-5-5", "second": "claude-sonnet-5-5"}[name]
 			c.Models = append(c.Models, config.Model{
 				Name: name, Provider: "anthropic", Model: model, BaseURL: p.URL, ThinkingBudget: 2_048,
-				ContextWindow: 8_192, MaxOutputTokens: 2_048, Slots: apptest.ManySlots,
+				ContextWindow: window, MaxOutputTokens: 2_048, Slots: apptest.ManySlots,
 			})
 		}
 		c.DefaultLLM = "house"
-	}, apptest.WithAgent("thinker", fmt.Sprintf(`name: thinker
-system_prompt: You think.
-tools: [calculator, search_history]
-context:
-  policy: %s
-  recall: auto
-compaction: {threshold_iterations: 2, keep_recent_iterations: 1, min_tokens: 0}
-`, policy)))
+	}, apptest.WithAgent("thinker", agent))
 	k := &prefixTalk{t: t, h: h, writer: apptest.NewWriter(5)}
 	k.id = apptest.NewSession(t, h.Client, core.Session{Agent: "thinker", Timezone: "Europe/Vienna"})
 	play(k)
 	if report, err := h.Context(t.Context(), k.id); err != nil || report.Thoughts == nil || report.Thoughts.Contract != "refuses" {
 		t.Errorf("got the thoughts %+v in /context, %v", report.Thoughts, err)
 	}
-	return p, p.Thoughts()
+	return p
 }

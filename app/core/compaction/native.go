@@ -23,6 +23,10 @@ import (
 // maxNativeBytes bounds what is stored of a provider's compaction: it is sent with every prompt.
 const maxNativeBytes = 256 << 10
 
+// maxNativePrefixes bounds how many summaries a thought outlives: each of them has one more form of
+// what precedes it.
+const maxNativePrefixes = 8
+
 // isNative reports whether the turn's policy asks for native summaries.
 func isNative(t Turn) bool {
 	kind, _ := summarize.KindOf(t.Profile.Policy.Strategy)
@@ -193,7 +197,7 @@ func (k *Compactor) newNative(t Turn, prompt contextwindow.Prompt, res llm.Respo
 	part := *res.Compaction
 	n := &core.NativeSummary{
 		Part: part, Model: info.Name, Text: part.Text, Account: info.Account, Origin: info.ThoughtOrigin, Setup: k.setupOf(t),
-		Start: prompt.Start, Prefix: prompt.End, KeepsThoughts: info.CompactionKeepsThoughts,
+		Start: prompt.Start, Prefixes: prompt.Ends[:min(len(prompt.Ends), maxNativePrefixes)], KeepsThoughts: info.CompactionKeepsThoughts,
 	}
 	if res.Usage != nil {
 		n.Usage, n.Cost = *res.Usage, info.Cost(res.Usage)

@@ -44,8 +44,11 @@ type Prompt struct {
 	Messages []PromptMessage
 	Sent     PromptSize // its size
 	Prefix   string     // core.Part.Prefix of the thoughts in its answer; empty = they do not go back
-	// Start is the prefix before the messages, and End the one behind them (llm.Prefix.Encode).
-	Start, End string
+	// Start is the prefix before the messages (llm.Prefix.Encode).
+	Start string
+	// Ends are the prefixes behind the messages, encoded: the prompt's own, then those with what
+	// its native summary replaces in its place.
+	Ends []string
 }
 
 // assembly is a Prompt that is being assembled.

@@ -105,33 +105,43 @@ func (p *assembly) bindThoughts() {
 	}
 	prefix := llm.NewPrefix(model, p.System, p.parts.ToolSpecs, p.parts.Format, p.parts.Effort)
 	p.Start = prefix.Encode()
-	replaced, behindNative := p.prefixReplaced()
+	replaced := p.replacedPrefixes()
 	for i := range p.Messages {
 		m := &p.Messages[i]
 		if slices.ContainsFunc(m.Parts, isSigned) {
 			valid := []string{prefix.String()}
-			if behindNative {
-				valid = append(valid, replaced.String())
+			for _, r := range replaced {
+				valid = append(valid, r.String())
 			}
 			p.replaceParts(i, p.keptThoughts(*m, valid))
 		}
 		prefix = prefix.With(m.Message)
-		if behindNative && i > 0 {
-			replaced = replaced.With(m.Message)
+		for j := range replaced {
+			if i > 0 { // the first is the native summary
+				replaced[j] = replaced[j].With(m.Message)
+			}
 		}
 	}
-	p.End = prefix.Encode()
+	p.Ends = []string{prefix.Encode()}
+	for _, r := range replaced {
+		p.Ends = append(p.Ends, r.Encode())
+	}
 	p.Prefix = prefix.String()
 }
 
-// prefixReplaced returns the prefix of the messages that the native summary of the prompt
-// replaces; false if thoughts behind it are valid only if they were produced behind it.
-func (p *assembly) prefixReplaced() (llm.Prefix, bool) {
+// replacedPrefixes returns the prefixes of the messages that the native summary of the prompt
+// replaces; none if thoughts behind it are valid only if they were produced behind it.
+func (p *assembly) replacedPrefixes() (replaced []llm.Prefix) {
 	n := p.parts.Native
 	if n == nil || !n.KeepsThoughts || n.Start != p.Start {
-		return llm.Prefix{}, false
+		return nil
 	}
-	return llm.ParsePrefix(n.Prefix)
+	for _, encoded := range n.Prefixes {
+		if prefix, ok := llm.ParsePrefix(encoded); ok {
+			replaced = append(replaced, prefix)
+		}
+	}
+	return replaced
 }
 
 // isSigned reports whether the part is a thought that some provider takes back, or a piece of one.

@@ -14,7 +14,7 @@ type nativeSummary struct {
 	Origin        string     `json:"origin"`
 	Setup         string     `json:"setup"`
 	Start         string     `json:"start"`
-	Prefix        string     `json:"prefix"`
+	Prefixes      []string   `json:"prefixes,omitempty"`
 	KeepsThoughts bool       `json:"keeps_thoughts,omitempty"`
 }
 
@@ -25,7 +25,7 @@ func NativeFrom(n *core.NativeSummary) JSON {
 	}
 	return encodeJSON(nativeSummary{
 		Part: n.Part, Model: n.Model, Tokens: n.Tokens, Usage: n.Usage, Cost: n.Cost, Refused: n.Refused,
-		Account: n.Account, Origin: n.Origin, Setup: n.Setup, Start: n.Start, Prefix: n.Prefix, KeepsThoughts: n.KeepsThoughts,
+		Account: n.Account, Origin: n.Origin, Setup: n.Setup, Start: n.Start, Prefixes: n.Prefixes, KeepsThoughts: n.KeepsThoughts,
 	})
 }
 
@@ -37,6 +37,6 @@ func nativeOf(column JSON) *core.NativeSummary {
 	}
 	return &core.NativeSummary{
 		Part: n.Part, Model: n.Model, Tokens: n.Tokens, Text: n.Part.Text, Usage: n.Usage, Cost: n.Cost, Refused: n.Refused,
-		Account: n.Account, Origin: n.Origin, Setup: n.Setup, Start: n.Start, Prefix: n.Prefix, KeepsThoughts: n.KeepsThoughts,
+		Account: n.Account, Origin: n.Origin, Setup: n.Setup, Start: n.Start, Prefixes: n.Prefixes, KeepsThoughts: n.KeepsThoughts,
 	}
 }
