@@ -146,7 +146,7 @@ They apply to answers, not to summaries and titles. A parameter that the agent's
 
 | | does not accept |
 |---|---|
-| Anthropic | ` + "`seed`, `reasoning_effort`, `json_object`" + `; ` + "`temperature`" + ` over 1, or together with ` + "`top_p`" + `; both from Claude 4.7 on and with ` + "`thinking_budget`; `json_schema` before Claude 4.5" + `; stop texts of white space only |
+| Anthropic, Bedrock, Vertex | ` + "`seed`, `reasoning_effort`, `json_object`" + `; ` + "`temperature`" + ` over 1, or together with ` + "`top_p`" + `; both from Claude 4.7 on and with ` + "`thinking_budget`; `json_schema` before Claude 4.5" + `; stop texts of white space only |
 | OpenAI, reasoning models | ` + "`temperature`, `top_p`; `stop` from o3 on" + ` |
 | OpenAI, other models | ` + "`reasoning_effort`; `json_schema` before GPT-4o" + ` |
 | OpenAI, models with ` + "`api: responses`" + ` | also ` + "`stop`, `seed`" + ` |

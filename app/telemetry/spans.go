@@ -47,6 +47,10 @@ func providerName(provider string) attribute.KeyValue {
 		return semconv.GenAIProviderNameOpenAI
 	case "anthropic":
 		return semconv.GenAIProviderNameAnthropic
+	case "bedrock":
+		return semconv.GenAIProviderNameAWSBedrock
+	case "vertex":
+		return semconv.GenAIProviderNameGCPVertexAI
 	case "gemini":
 		return semconv.GenAIProviderNameGCPGemini
 	case "mistral":

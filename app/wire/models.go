@@ -8,10 +8,12 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/anthropic"
+	"bobbin/app/core/llm/bedrock"
 	"bobbin/app/core/llm/demo"
 	"bobbin/app/core/llm/langchain"
 	"bobbin/app/core/llm/openai"
 	"bobbin/app/core/llm/responses"
+	"bobbin/app/core/llm/vertex"
 	"bobbin/app/core/tokens"
 )
 
@@ -63,6 +65,7 @@ func modelEntries(cfg config.Config) []llm.Entry {
 	for _, m := range cfg.Models {
 		entries = append(entries, llm.Entry{
 			Name: m.Name, Provider: m.Provider, Model: m.Model, Responses: m.API == config.APIResponses, BaseURL: m.BaseURL, APIKeyEnv: m.APIKeyEnv,
+			Region: m.Region, Project: m.Project,
 			Window: m.ContextWindow, MaxOutput: m.MaxOutputTokens, PriorFactor: m.PriorFactor(),
 			InputPrice: m.InputPrice, OutputPrice: m.OutputPrice, CacheReadPrice: m.CacheReadPrice, CacheWritePrice: m.CacheWritePrice,
 			Thinking: m.ThinkingBudget, Images: m.Images, Documents: nativeDocuments(cfg, m.Documents), Slots: m.Slots, MaxTokensField: m.MaxTokensField,
@@ -115,10 +118,14 @@ func newOpener(o ModelOptions) func(llm.Entry) (llm.Model, error) {
 
 // openProvider opens a model behind HTTP.
 func openProvider(e llm.Entry, key string) (llm.Model, error) {
-	if e.Provider == anthropic.Provider {
-		return anthropic.New(anthropic.Options{
-			Name: e.Name, Model: e.Model, BaseURL: e.BaseURL, APIKey: key, Info: e.Info(), Thinking: e.Thinking,
-		})
+	claude := anthropic.Options{Name: e.Name, Model: e.Model, BaseURL: e.BaseURL, APIKey: key, Info: e.Info(), Thinking: e.Thinking}
+	switch e.Provider {
+	case anthropic.Provider:
+		return anthropic.New(claude)
+	case bedrock.Provider:
+		return bedrock.New(bedrock.Options{Options: claude, Region: e.Region})
+	case vertex.Provider:
+		return vertex.New(vertex.Options{Options: claude})
 	}
 	if strings.HasPrefix(e.Provider, langchain.Prefix) {
 		return langchain.New(langchain.Options{

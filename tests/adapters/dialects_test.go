@@ -25,6 +25,7 @@ type settings struct {
 // dialect is an adapter and what its provider says on the wire.
 type dialect struct {
 	name     string
+	cloud    cloud // zero = the provider itself
 	model    string
 	messages string // the member of a request that holds the messages
 	open     func(http.RoundTripper, settings) (llm.Model, error)
@@ -70,7 +71,10 @@ func args(index int, s string) piece                  { return piece{call: &call
 func end(reason core.FinishReason) piece              { return piece{end: reason} }
 func counted(r core.FinishReason, u core.Usage) piece { return piece{end: r, usage: &u} }
 
-func dialects() []dialect {
+func dialects() []dialect { return append(ownDialects(), cloudDialects()...) }
+
+// ownDialects are those of providers that serve their own models.
+func ownDialects() []dialect {
 	return []dialect{
 		{
 			name: "langchain", model: "test-model", messages: "messages",

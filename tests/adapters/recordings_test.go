@@ -2,10 +2,12 @@ package adapters_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"bobbin/app/core"
@@ -55,11 +57,14 @@ func TestRecordings(t *testing.T) {
 	t.Parallel()
 	for _, d := range dialects() {
 		for name, req := range recorded() {
-			t.Run(d.name+"/"+name, func(t *testing.T) {
+			t.Run(d.label()+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				server, stop := start(t, d, play(text("ok"), end(core.FinishStop)))
 				defer stop()
 				model := server.model(t, settings{thinking: 4_096})
+				if d.cloud.name != "" {
+					req = thoughtBy(req, model.Info().ThoughtOrigin)
+				}
 				for range 2 {
 					if _, err := llm.Collect(model.Stream(t.Context(), req), nil); err != nil {
 						t.Fatalf("call: %v", err)
@@ -69,10 +74,25 @@ func TestRecordings(t *testing.T) {
 				if !bytes.Equal(got[0].body, got[1].body) {
 					t.Errorf("got two bodies of one request:\n%s\n%s", got[0].body, got[1].body)
 				}
-				compare(t, filepath.Join("testdata", "requests", name+"."+d.name+".json"), append(got[0].body, '\n'))
+				compare(t, filepath.Join("testdata", "requests", name+"."+cmp.Or(d.cloud.recording, d.name)+".json"), append(got[0].body, '\n'))
 			})
 		}
 	}
+}
+
+// thoughtBy returns the request with its thoughts as those of another provider.
+func thoughtBy(req llm.Request, origin string) llm.Request {
+	req.Messages = slices.Clone(req.Messages)
+	for i, m := range req.Messages {
+		parts := slices.Clone(m.Parts)
+		for j := range parts {
+			if parts[j].Origin == "anthropic/claude-sonnet-4-5" {
+				parts[j].Origin = origin
+			}
+		}
+		req.Messages[i].Parts = parts
+	}
+	return req
 }
 
 func compare(t *testing.T, file string, got []byte) {
@@ -100,7 +120,7 @@ func compare(t *testing.T, file string, got []byte) {
 func TestPrefixGrowsAtItsEnd(t *testing.T) {
 	t.Parallel()
 	for _, d := range dialects() {
-		t.Run(d.name, func(t *testing.T) {
+		t.Run(d.label(), func(t *testing.T) {
 			t.Parallel()
 			server, stop := start(t, d, play(text("ok"), end(core.FinishStop)))
 			defer stop()

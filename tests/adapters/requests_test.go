@@ -117,7 +117,12 @@ func requests() []scenario {
 				r := c.server.received()[0]
 				header := map[string]string{"langchain": "Authorization", "anthropic": "X-Api-Key", "responses": "Authorization"}[c.server.dialect.name]
 				path := map[string]string{"langchain": "/v1/chat/completions", "anthropic": "/v1/messages", "responses": "/v1/responses"}[c.server.dialect.name]
-				if strings.TrimPrefix(r.header.Get(header), "Bearer ") != key || strings.Contains(string(r.body), key) || r.path != path {
+				if want := c.server.dialect.cloud; want.name != "" {
+					header, path = "Authorization", want.path
+				}
+				if c.server.dialect.cloud.signs && strings.Contains(r.header.Get(header), awsSecret) {
+					o.Note = "the secret is in the header"
+				} else if !c.server.dialect.cloud.signs && strings.TrimPrefix(r.header.Get(header), "Bearer ") != key || strings.Contains(string(r.body), key) || r.path != path {
 					o.Note = fmt.Sprintf("got the key in %q, path %s, body %s", header, r.path, r.body)
 				}
 				return o

@@ -62,9 +62,20 @@ func start(t *testing.T, d dialect, scene func(*stage)) (s *server, stop func())
 			n := len(s.requests)
 			s.mu.Unlock()
 			at := &stage{server: s, dialect: d, w: w, r: r, body: body, n: n}
-			if d.check == nil || s.check(at) {
-				scene(at)
+			play := func(w http.ResponseWriter, r *http.Request) {
+				at.w, at.r = w, r
+				if d.check == nil || s.check(at) {
+					scene(at)
+				}
 			}
+			if d.cloud.rules == nil {
+				play(w, r)
+				return
+			}
+			d.cloud.rules.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				at.body, _ = io.ReadAll(r.Body) // it is in memory
+				play(w, r)
+			})).ServeHTTP(w, withBody(r, body))
 		})}}
 	web.Start()
 	s.transport = &http.Transport{DialContext: listener.dial}
@@ -72,6 +83,13 @@ func start(t *testing.T, d dialect, scene func(*stage)) (s *server, stop func())
 		s.transport.CloseIdleConnections()
 		web.Close()
 	}
+}
+
+// withBody returns the request with the body to be read again.
+func withBody(r *http.Request, body []byte) *http.Request {
+	r = r.Clone(r.Context())
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return r
 }
 
 // model returns a model of the server's dialect that talks to it.

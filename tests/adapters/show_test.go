@@ -19,7 +19,7 @@ func TestShowAdapters(t *testing.T) {
 	}
 	var names []string
 	for _, d := range all {
-		names = append(names, d.name)
+		names = append(names, d.label())
 	}
 	lines := []string{row("scenario", append(names, "wanted")...)}
 	same := 0
@@ -28,7 +28,7 @@ func TestShowAdapters(t *testing.T) {
 		for _, d := range all {
 			diff := sc.play(t, d)
 			if diff != "" {
-				t.Errorf("%s, %s (-want +got):\n%s", sc.name, d.name, diff)
+				t.Errorf("%s, %s (-want +got):\n%s", sc.name, d.label(), diff)
 				cells = append(cells, "DIFFERS")
 				continue
 			}

@@ -75,7 +75,7 @@ func TestStrictScenarios(t *testing.T) {
 	t.Parallel()
 	for _, sc := range scenarios() {
 		for _, d := range strictDialects() {
-			t.Run(sc.name+"/"+d.name, func(t *testing.T) {
+			t.Run(sc.name+"/"+d.label(), func(t *testing.T) {
 				t.Parallel()
 				if diff := sc.play(t, d); diff != "" {
 					t.Errorf("outcome (-want +got):\n%s", diff)
@@ -90,7 +90,7 @@ func TestStrictThoughtsGoBack(t *testing.T) {
 	t.Parallel()
 	for _, sc := range thoughts() {
 		for _, d := range strictDialects() {
-			t.Run(sc.name+"/"+d.name, func(t *testing.T) {
+			t.Run(sc.name+"/"+d.label(), func(t *testing.T) {
 				t.Parallel()
 				sc.drive, sc.want = sendBack, outcome{}
 				if diff := sc.play(t, d); diff != "" {

@@ -59,6 +59,8 @@ type Options struct {
 	// Strict checks the thoughts and compactions that come back to /v1/messages, and answers with
 	// new ones. nil = there are none.
 	Strict *Strict
+	// Cloud makes it a cloud that serves Claude; its address has no /v1 then. nil = Anthropic itself.
+	Cloud Cloud
 }
 
 // Point is how far a request has come.
@@ -81,7 +83,7 @@ type Asked struct {
 
 // Server is a running provider. Safe for concurrent use.
 type Server struct {
-	URL string // base URL with /v1
+	URL string // base URL with /v1, unless it is a cloud
 
 	opts  Options
 	http  *httptest.Server
@@ -120,6 +122,11 @@ func New(opts Options) (*Server, error) {
 	mux.HandleFunc("POST /v1/responses", func(w http.ResponseWriter, r *http.Request) {
 		s.serve(w, r, responsesAPI{reasoning: opts.Reasoning})
 	})
+	if opts.Cloud != nil {
+		s.http = httptest.NewServer(opts.Cloud.Wrap(mux))
+		s.URL = s.http.URL
+		return s, nil
+	}
 	s.http = httptest.NewServer(mux)
 	s.URL = s.http.URL + "/v1"
 	return s, nil

@@ -138,6 +138,17 @@ progress finish, so usage may exceed the limit by the calls in progress at that 
 These are settings of the providers, not of Bobbin, and are read from the variables that the providers' own tools use:
 ` + "`OPENAI_API_KEY`, `OPENAI_BASE_URL`, `ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL`, `GEMINI_API_KEY`, `OLLAMA_HOST`" + `. Without any
 of them and without a local Ollama the offline demonstration model answers.
+
+Claude on the clouds, without an entry: ` + "`bedrock/anthropic.claude-opus-5`, `vertex/claude-opus-5`" + `.
+
+| | region and project | authorization |
+|---|---|---|
+| ` + "`bedrock`" + ` | ` + "`AWS_REGION`, `AWS_DEFAULT_REGION`" + ` | an API key in ` + "`AWS_BEARER_TOKEN_BEDROCK`" + `; else requests are signed with the credentials that AWS's tools find (` + "`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`" + `, single sign-on, roles of machines and containers) |
+| ` + "`vertex`" + ` | ` + "`CLOUD_ML_REGION`, `GOOGLE_CLOUD_LOCATION`; `ANTHROPIC_VERTEX_PROJECT_ID`, `GOOGLE_CLOUD_PROJECT`" + ` | Google's application default credentials (` + "`GOOGLE_APPLICATION_CREDENTIALS`" + `, gcloud, the machine's); or a token in the variable of ` + "`api_key_env`" + ` |
+
+Bedrock is the endpoint ` + "`bedrock-mantle`" + `, whose names of models have no region (` + "`anthropic.claude-opus-5`, not `us.anthropic.…`" + `). On both clouds
+` + "`strategy: native`" + ` writes plain summaries only, and ` + "`cache_diagnostics`" + ` does not exist. Thoughts belong to the cloud that made them: a session that
+moves to another one goes on without those so far.
 `)
 	return b.String()
 }

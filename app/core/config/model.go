@@ -6,6 +6,8 @@ type Model struct {
 	Provider        string  // one of Providers
 	Model           string  // what the provider calls it; empty = Name
 	BaseURL         string  // empty = the provider's own
+	Region          string  // for providers bedrock and vertex; empty = of the environment
+	Project         string  // of Google Cloud, for provider vertex; empty = of the environment
 	API             string  // one of ModelAPIs, for provider openai; empty = chat
 	APIKeyEnv       string  // name of the environment variable that holds the key; empty = the provider's usual one
 	ContextWindow   int     // tokens; 0 = by the model's name
@@ -15,7 +17,7 @@ type Model struct {
 	OutputPrice     float64
 	CacheReadPrice  float64 // of the part of a prompt that the provider had cached; 0 = InputPrice
 	CacheWritePrice float64 // of the part that it put into its cache; 0 = InputPrice
-	ThinkingBudget  int     // tokens, for provider anthropic; 0 = no thinking
+	ThinkingBudget  int     // tokens, for models of Claude; 0 = no thinking
 	Images          *bool   // whether it sees images; nil = by the model's name
 	Documents       *bool   // whether it gets PDFs as files; nil = by the provider and the model's name
 	Slots           int     // requests that its server works on at once; 0 = found out
@@ -37,7 +39,7 @@ func (m Model) PriorFactor() float64 {
 // Providers returns the words that a model's provider takes. Any other server of
 // OpenAI's dialect is "openai" with a base_url.
 func Providers() []string {
-	return []string{"openai", "anthropic", "gemini", "ollama", "mistral", "openrouter", "demo",
+	return []string{"openai", "anthropic", "gemini", "ollama", "mistral", "openrouter", "bedrock", "vertex", "demo",
 		"langchain/huggingface", "langchain/mistral", "langchain/ollama"}
 }
 
@@ -76,10 +78,12 @@ type modelField struct {
 func modelFields() []modelField {
 	return []modelField{
 		{"name", "the name that agents use", func(m *Model) any { return &m.Name }},
-		{"provider", "`openai` (and every OpenAI-compatible server, with `base_url`), `anthropic`, `gemini`, `ollama`, `mistral`, `openrouter`, `demo`; or a client of langchaingo: `langchain/huggingface`, `langchain/mistral`, `langchain/ollama`, which take no tools", func(m *Model) any { return &m.Provider }},
+		{"provider", "`openai` (and every OpenAI-compatible server, with `base_url`), `anthropic`, `gemini`, `ollama`, `mistral`, `openrouter`, `bedrock` (Claude on Amazon Bedrock), `vertex` (Claude on Google Vertex AI), `demo`; or a client of langchaingo: `langchain/huggingface`, `langchain/mistral`, `langchain/ollama`, which take no tools", func(m *Model) any { return &m.Provider }},
 		{"model", "the provider's name of the model; empty: `name`", func(m *Model) any { return &m.Model }},
 		{"api", "`openai` only: `chat` (Chat Completions, which every compatible server has) or `responses` (OpenAI's Responses API: nothing is stored there, and a reasoning model gets its earlier reasoning back, encrypted, instead of thinking again; neither `stop` nor `seed`). Empty: `chat`", func(m *Model) any { return &m.API }},
 		{"base_url", "the address of the provider; empty: its own", func(m *Model) any { return &m.BaseURL }},
+		{"region", "`bedrock`: the region of AWS; empty: `AWS_REGION`, `AWS_DEFAULT_REGION`. `vertex`: the location, such as `eu` or `us-east5`; empty: `CLOUD_ML_REGION`, `GOOGLE_CLOUD_LOCATION`, then `global`", func(m *Model) any { return &m.Region }},
+		{"project", "`vertex` only: the project of Google Cloud; empty: `ANTHROPIC_VERTEX_PROJECT_ID`, `GOOGLE_CLOUD_PROJECT`", func(m *Model) any { return &m.Project }},
 		{"api_key_env", "the **name** of the environment variable that holds the key; empty: the provider's usual one", func(m *Model) any { return &m.APIKeyEnv }},
 		{"context_window", "tokens, prompt and answer together; takes precedence over what the provider says when it rejects a prompt; empty: by the model's name", func(m *Model) any { return &m.ContextWindow }},
 		{"max_output_tokens", "maximum tokens of an answer; empty: by the model's name", func(m *Model) any { return &m.MaxOutputTokens }},
@@ -88,7 +92,7 @@ func modelFields() []modelField {
 		{"output_price", "US dollars per million tokens", func(m *Model) any { return &m.OutputPrice }},
 		{"cache_read_price", "US dollars per million tokens read from the provider's cache; empty: `input_price`", func(m *Model) any { return &m.CacheReadPrice }},
 		{"cache_write_price", "US dollars per million tokens written to its cache; empty: `input_price`", func(m *Model) any { return &m.CacheWritePrice }},
-		{"thinking_budget", "`anthropic` only: tokens that the model may think before it answers, 1024 or more, included in those of the answer; from Claude 4.6 on the model decides how many, and any number turns thinking on; empty: no thinking", func(m *Model) any { return &m.ThinkingBudget }},
+		{"thinking_budget", "`anthropic`, `bedrock` and `vertex` only: tokens that the model may think before it answers, 1024 or more, included in those of the answer; from Claude 4.6 on the model decides how many, and any number turns thinking on; empty: no thinking", func(m *Model) any { return &m.ThinkingBudget }},
 		{"max_tokens_field", "`openai` only: `max_tokens` or `max_completion_tokens`, the server's name of the output limit; a server that does not know the name ignores the limit. Empty: `max_completion_tokens` for models of OpenAI, `max_tokens` for others with a `base_url`", func(m *Model) any { return &m.MaxTokensField }},
 		{"prefix_contract", "what it does with an earlier thought of its own (reasoning with a signature) when the prompt before it has changed: `free`, it takes the thought; `drops`, it leaves it out; `refuses`, it rejects the prompt. With the last two, thoughts stay in the prompt with every message, and only as long as it does not change before them. Empty: by the model's name, corrected by what the provider answers", func(m *Model) any { return &m.PrefixContract }},
 		{"cache_diagnostics", "`anthropic`, and `openai` with `api: responses`: `true` has the provider compare each prompt with the session's previous one: requests name its last answer, and what differs is in `cache_misses` of a run's report, in the provider's words. The provider keeps hashes of the prompts for it; servers that do not know the parameter may reject requests (OpenAI: GPT-5.6 and later). Empty: `false`, nothing is sent", func(m *Model) any { return &m.CacheDiagnostics }},

@@ -121,8 +121,19 @@ func (m Model) validate(at string, found *faults) {
 	found.checkKey(m.MaxOutputTokens >= 0 && (m.ContextWindow <= 0 || m.MaxOutputTokens <= m.ContextWindow), at+"max_output_tokens",
 		"%d must be between 0 and context_window", m.MaxOutputTokens)
 	found.checkKey(m.Slots >= 0, at+"slots", "%d must be 1 or more; or leave it out", m.Slots)
+	m.validatePlace(at, found)
 	m.validateThinking(at, found)
 	m.validatePrices(at, found)
+}
+
+// isClaude reports whether the provider serves Claude over Anthropic's own API.
+func (m Model) isClaude() bool {
+	return slices.Contains([]string{"anthropic", "bedrock", "vertex"}, m.Provider)
+}
+
+func (m Model) validatePlace(at string, found *faults) {
+	found.checkKey(m.Region == "" || m.Provider == "bedrock" || m.Provider == "vertex", at+"region", "only models of providers bedrock and vertex have one; remove it")
+	found.checkKey(m.Project == "" || m.Provider == "vertex", at+"project", "only models of provider vertex have one; remove it")
 }
 
 // leastThinking is the smallest budget for thinking that Anthropic takes, in
@@ -133,7 +144,7 @@ func (m Model) validateThinking(at string, found *faults) {
 	if m.ThinkingBudget == 0 {
 		return
 	}
-	found.checkKey(m.Provider == "anthropic" || m.Provider == "", at+"thinking_budget", "only models of provider anthropic have one; remove it")
+	found.checkKey(m.isClaude() || m.Provider == "", at+"thinking_budget", "only models of providers anthropic, bedrock and vertex have one; remove it")
 	found.checkKey(m.ThinkingBudget >= leastThinking, at+"thinking_budget", "%d tokens are too few; use %d or more, or leave it out", m.ThinkingBudget, leastThinking)
 	found.checkKey(m.MaxOutputTokens == 0 || m.ThinkingBudget <= m.MaxOutputTokens-leastThinking, at+"thinking_budget",
 		"%d leaves too little of max_output_tokens (%d) for the answer; use %d less than that, at most", m.ThinkingBudget, m.MaxOutputTokens, leastThinking)

@@ -14,6 +14,8 @@ const (
 	providerOllama     = "ollama"
 	providerMistral    = "mistral"
 	providerOpenRouter = "openrouter"
+	providerBedrock    = "bedrock"
+	providerVertex     = "vertex"
 	providerDemo       = "demo"
 
 	providerLangchainHuggingFace = "langchain/huggingface"
@@ -25,10 +27,12 @@ const (
 // that was inferred from a name.
 type Entry struct {
 	Name            string // what agents call it
-	Provider        string // openai, anthropic, gemini, ollama, mistral, openrouter, demo, langchain/…, or any server of the OpenAI dialect
+	Provider        string // openai, anthropic, gemini, ollama, mistral, openrouter, bedrock, vertex, demo, langchain/…, or any server of the OpenAI dialect
 	Model           string // what the provider calls it; empty = Name
 	Responses       bool   // for openai: it is called over the Responses API, not Chat Completions
 	BaseURL         string // empty = the provider's own
+	Region          string // for bedrock and vertex; empty = of the environment
+	Project         string // for vertex; empty = of the environment
 	APIKeyEnv       string // the environment variable that holds the key; empty = the provider's usual one, if it has any
 	Window          int    // context window in tokens; 0 = by the model's name
 	WindowFrom      WindowSource
@@ -89,6 +93,8 @@ func keyVariable(provider string) string {
 		return "HF_TOKEN"
 	case providerOpenRouter:
 		return "OPENROUTER_API_KEY"
+	case providerBedrock:
+		return bedrockKey
 	default:
 		return ""
 	}
@@ -102,7 +108,7 @@ func inferEntry(name string) (Entry, bool) {
 	}
 	if provider, model, ok := strings.Cut(name, "/"); ok && model != "" {
 		switch provider {
-		case providerOpenAI, providerAnthropic, providerGemini, providerOllama, providerMistral, providerOpenRouter:
+		case providerOpenAI, providerAnthropic, providerGemini, providerOllama, providerMistral, providerOpenRouter, providerBedrock, providerVertex:
 			return Entry{Name: name, Provider: provider, Model: model}, true
 		case "langchain":
 			if client, model, ok := strings.Cut(model, "/"); ok && model != "" {
@@ -157,9 +163,15 @@ func (e Entry) withEnvironment(env func(string) string) (Entry, error) {
 	if !isNamed {
 		e.APIKeyEnv = keyVariable(e.Provider)
 	}
-	needed := e.APIKeyEnv != "" && (isNamed || e.BaseURL == "")
+	needed := e.APIKeyEnv != "" && (isNamed || e.BaseURL == "" && e.Provider != providerBedrock)
 	if needed && env(e.APIKeyEnv) == "" {
 		return e, core.Errorf(core.ErrInvalid, "model %s needs an API key: set %s", e.Name, e.APIKeyEnv)
+	}
+	switch e.Provider {
+	case providerBedrock:
+		return e.onBedrock(env)
+	case providerVertex:
+		return e.onVertex(env)
 	}
 	if e.BaseURL == "" {
 		switch e.Provider {

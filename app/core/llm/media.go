@@ -42,7 +42,7 @@ func (i Info) Takes(p core.Part) bool {
 		return i.takesFile(p)
 	case !i.Images || p.Type != core.PartImage:
 		return false
-	case i.Provider == providerAnthropic || strings.Contains(i.Name, "claude"):
+	case i.Provider == providerAnthropic || i.Provider == providerBedrock || i.Provider == providerVertex || strings.Contains(i.Name, "claude"):
 		return p.Size <= anthropicBytes && p.Width <= anthropicSide && p.Height <= anthropicSide
 	case i.Provider == providerGemini:
 		return p.MediaType != "image/gif"

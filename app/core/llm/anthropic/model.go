@@ -28,16 +28,17 @@ func New(options Options) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{options: options, claude: generationOf(options.Model), peer: &providerhttp.Peer{
-		Provider: Provider, BaseURL: options.BaseURL, Key: options.APIKey, Timeouts: options.Timeouts,
+		Provider: options.provider(), BaseURL: options.BaseURL, Key: options.APIKey, Timeouts: options.Timeouts,
 		Client: providerhttp.NewClient(options.Transport),
 	}}
+	m.peer.Client.Transport = options.Cloud.transport(m.peer.Client.Transport)
 	settings := []option.RequestOption{
 		// Else keys, tokens, headers and files of this machine would be sent anywhere.
 		option.WithoutEnvironmentDefaults(),
 		option.WithBaseURL(options.BaseURL),
 		option.WithMaxRetries(0), // llm.WithRetry does it
 	}
-	if options.APIKey != "" {
+	if options.APIKey != "" && !options.isCloud() {
 		settings = append(settings, option.WithAPIKey(options.APIKey))
 	}
 	m.client = sdk.NewClient(settings...)
@@ -74,14 +75,14 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 
 // newConversation returns a call with the request.
 func (m *Model) newConversation(req llm.Request, yield func(llm.Delta, error) bool) *conversation {
-	return &conversation{model: m, yield: yield, compaction: providerhttp.NewCompaction(Provider, req), diagnoses: req.DiagnoseCache}
+	return &conversation{model: m, yield: yield, compaction: providerhttp.NewCompaction(m.options.provider(), req), diagnoses: req.DiagnoseCache}
 }
 
 // run lets the SDK build the request; the conversation, as its HTTP client, does
 // everything from there on and keeps the outcome.
 func (m *Model) run(ctx context.Context, x *conversation, req llm.Request) error {
 	if ctx.Err() != nil {
-		return llm.CanceledError(ctx, Provider)
+		return llm.CanceledError(ctx, m.options.provider())
 	}
 	params, raw, err := m.toParams(req)
 	if err != nil {
@@ -91,11 +92,12 @@ func (m *Model) run(ctx context.Context, x *conversation, req llm.Request) error
 	var response *http.Response
 	// Post, not Messages.NewStreaming: that writes warnings to the terminal.
 	settings := []option.RequestOption{option.WithJSONSet("stream", true), option.WithHTTPClient(x)}
-	if req.ChecksPrefix {
+	if req.ChecksPrefix && (!m.options.isCloud() || m.options.Cloud.BindingControls) {
 		settings = append(settings, bindingControls(params)...)
 	}
 	settings = append(settings, compactionSettings(req)...)
-	err = m.client.Post(ctx, "v1/messages", params, &response, settings...)
+	settings = append(settings, m.options.Cloud.settings()...)
+	err = m.client.Post(ctx, m.options.Cloud.path(), params, &response, settings...)
 	if !x.sent {
 		return m.peer.Invalid(err)
 	}

@@ -34,11 +34,12 @@ type Options struct {
 	Transport http.RoundTripper
 	Timeouts  providerhttp.Timeouts
 	Thinking  int // budget for thinking in tokens, see the package; 0 = off
+	Cloud     Cloud
 }
 
 // Format keeps the key out of whatever prints Options.
 func (o Options) Format(f fmt.State, _ rune) {
-	fmt.Fprintf(f, "{%s model %s at %s}", Provider, o.Model, providerhttp.Redacted(o.BaseURL))
+	fmt.Fprintf(f, "{%s model %s at %s}", o.provider(), o.Model, providerhttp.Redacted(o.BaseURL))
 }
 
 // LogValue keeps the key out of logs.
@@ -47,7 +48,7 @@ func (o Options) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(o)) 
 // withDefaults returns the options filled up and checked.
 func (o Options) withDefaults() (Options, error) {
 	if o.Model == "" {
-		return o, core.Errorf(core.ErrInvalid, "a model of provider %s has no model name", Provider)
+		return o, core.Errorf(core.ErrInvalid, "a model of provider %s has no model name", o.provider())
 	}
 	if o.Name == "" {
 		o.Name = o.Model
@@ -66,12 +67,12 @@ func (o Options) withDefaults() (Options, error) {
 		o.Info.Name = o.Name
 	}
 	if o.Info.Provider == "" {
-		o.Info.Provider = Provider
+		o.Info.Provider = o.provider()
 	}
 	o.Info.Lacks = o.lackedParameters()
-	o.Info.ThoughtOrigin = Provider + "/" + o.Model
-	o.Info.SystemMessages = llm.PrefixContractOf(o.Model).Binds() // Opus 4.8 takes them, too, and binds no thoughts
-	o.Info.Compacts = generationOf(o.Model).compacts()
+	o.Info.ThoughtOrigin = o.provider() + "/" + o.Model
+	o.Info.SystemMessages = llm.PrefixContractOf(o.Model).Binds() && !o.isCloud() // Opus 4.8 takes them, too, and binds no thoughts
+	o.Info.Compacts = generationOf(o.Model).compacts() && !o.isCloud()
 	o.Info.CompactionKeepsThoughts = o.Info.Compacts
 	o.Info.Account = providerhttp.Account(o.BaseURL, o.APIKey)
 	o.Timeouts = o.Timeouts.WithDefaults()

@@ -114,6 +114,9 @@ func (p *Peer) sendRequest(request *http.Request, watch *watchdog, read func(*ht
 	watch.arm(p.Timeouts.Headers, "no answer")
 	response, err := p.Client.Do(request)
 	watch.disarm()
+	if e := llm.AsError(err); e != nil { // of a transport that could not authorize the request
+		return e
+	}
 	if err != nil {
 		return &unreachedError{err: unwrapURLError(err)}
 	}

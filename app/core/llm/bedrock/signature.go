@@ -1,0 +1,94 @@
+package bedrock
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/config"
+
+	"bobbin/app/core/llm"
+)
+
+// service is the name of the endpoint in signatures.
+const service = "bedrock-mantle"
+
+// signer signs requests. Safe for concurrent use.
+type signer struct {
+	v4          *v4.Signer
+	region      string
+	credentials aws.CredentialsProvider
+}
+
+func newSigner(region string, credentials aws.CredentialsProvider) *signer {
+	return &signer{v4: v4.NewSigner(), region: region, credentials: credentials}
+}
+
+// sign adds a signature of the request with its body.
+func (s *signer) sign(r *http.Request) error {
+	ctx := r.Context()
+	credentials, err := s.credentials.Retrieve(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return &llm.Error{Kind: llm.KindAuth, Provider: Provider, Message: fmt.Sprintf("no credentials of AWS: %v", err), Err: err}
+	}
+	sum, err := bodySum(r)
+	if err != nil {
+		return err
+	}
+	return s.v4.SignHTTP(ctx, credentials, r, sum, service, s.region, time.Now())
+}
+
+// bodySum returns the SHA-256 of the request's body.
+func bodySum(r *http.Request) (string, error) {
+	body, err := r.GetBody()
+	if err != nil {
+		return "", err
+	}
+	defer body.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, body); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// defaultChain is the credentials that AWS's tools find. They are looked for when the first request
+// is sent, and kept until they expire.
+type defaultChain struct {
+	region string
+
+	mu    sync.Mutex
+	found aws.CredentialsProvider // guarded by mu; nil = not yet
+}
+
+// Retrieve returns valid credentials.
+func (c *defaultChain) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	found, err := c.find(ctx)
+	if err != nil {
+		return aws.Credentials{}, err
+	}
+	return found.Retrieve(ctx)
+}
+
+func (c *defaultChain) find(ctx context.Context) (aws.CredentialsProvider, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.found == nil {
+		cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(c.region))
+		if err != nil {
+			return nil, err
+		}
+		c.found = cfg.Credentials
+	}
+	return c.found, nil
+}
