@@ -3,11 +3,16 @@ package adapters_test
 import (
 	"cmp"
 	"context"
+	"io"
 	"net/http"
+	"reflect"
+	"strings"
+	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"golang.org/x/oauth2"
 
+	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/anthropic"
 	"bobbin/app/core/llm/bedrock"
@@ -83,4 +88,106 @@ func cloudDialects() []dialect {
 		}
 	}
 	return out
+}
+
+// newCloudThinker returns a model of a strict provider on a cloud.
+func newCloudThinker(t *testing.T, c cloud, strict provider.Strict, model string, transport http.RoundTripper) *thinker {
+	t.Helper()
+	strict.Account, strict.Secret = "account", "secret"
+	server, err := provider.New(provider.Options{Strict: &strict, Cloud: c.rules})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	k := newTalk(t, model)
+	k.counts = server.Thoughts
+	k.open = func(model string) (llm.Model, error) {
+		return c.open(anthropic.Options{
+			Model: model, BaseURL: server.URL + c.base, APIKey: key, Thinking: 2_048, Transport: transport, Info: llm.Info{MaxOutput: 8_192},
+		})
+	}
+	return k
+}
+
+// Conversations of many turns lose no thought on a cloud, and cause no second request, also where
+// the model is known to check them.
+func TestCloudConversations(t *testing.T) {
+	t.Parallel()
+	for _, c := range clouds() {
+		for _, model := range []string{"claude-sonnet-4-5", "claude-opus-5-5"} {
+			t.Run(c.name+"/"+model, func(t *testing.T) {
+				t.Parallel()
+				k := newCloudThinker(t, c, provider.Strict{}, model, nil)
+				k.req.ChecksPrefix = model == "claude-opus-5-5"
+				talk(k)
+				k.wantAllValid()
+			})
+		}
+	}
+}
+
+// Where the prompt has changed, Bedrock leaves the thoughts out and says so. Vertex, which is not
+// told to, refuses the request; the second one has none.
+func TestCloudChangedPrefix(t *testing.T) {
+	t.Parallel()
+	for _, c := range clouds() {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			k := newCloudThinker(t, c, provider.Strict{}, "claude-opus-5-5", nil)
+			k.req.ChecksPrefix = true
+			k.ask("use a tool")
+			k.req.System = []string{"Be brief."}
+			k.add(llm.Message{Role: core.RoleUser, Content: "bye"})
+			k.next()
+			want := llm.DroppedThoughts{Contract: llm.PrefixDrops, Reasons: map[llm.DropReason]int{llm.DropPrefix: 2}}
+			counts := provider.Thoughts{Verified: 1, Dropped: 2}
+			if c.name == "vertex" {
+				want.Contract, counts = llm.PrefixRefuses, provider.Thoughts{Verified: 1, Refused: 1}
+			}
+			if got := k.counts(); got != counts || !reflect.DeepEqual(k.answer.Dropped, &want) {
+				t.Errorf("got %+v, reported %+v, want %+v, %+v", got, k.answer.Dropped, counts, want)
+			}
+		})
+	}
+}
+
+// Thoughts of another provider's are not sent to a cloud, nor those of a cloud elsewhere.
+func TestCloudThoughtsStayThere(t *testing.T) {
+	t.Parallel()
+	amazon, google := clouds()[1], clouds()[2]
+	there := newCloudThinker(t, amazon, provider.Strict{}, "claude-opus-5-5", nil)
+	there.ask("use a tool")
+	here := newCloudThinker(t, google, provider.Strict{}, "claude-opus-5-5", nil)
+	here.req = there.req
+	here.ask("bye")
+	if got := here.counts(); got != (provider.Thoughts{}) {
+		t.Errorf("got %+v, want none of Bedrock's thoughts", got)
+	}
+}
+
+// A body that changes behind the signature is refused, so the signature is the last step.
+func TestCloudSignatureCoversTheBody(t *testing.T) {
+	t.Parallel()
+	k := newCloudThinker(t, clouds()[1], provider.Strict{}, "claude-opus-5-5", changingTransport{})
+	m, err := k.open(k.model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = llm.Collect(m.Stream(t.Context(), llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "hi"}}}), nil)
+	if !llm.IsKind(err, llm.KindAuth) || !strings.Contains(err.Error(), "does not match") {
+		t.Errorf("got %v, want %s", err, llm.KindAuth)
+	}
+}
+
+// changingTransport adds a blank to bodies.
+type changingTransport struct{}
+
+func (changingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := r.GetBody()
+	if err != nil {
+		return nil, err
+	}
+	r = r.Clone(r.Context())
+	r.Body, r.ContentLength = io.NopCloser(io.MultiReader(body, strings.NewReader(" "))), r.ContentLength+1
+	return http.DefaultTransport.RoundTrip(r)
 }

@@ -79,7 +79,7 @@ A ` + "`bobbin.yaml`" + ` in the working directory may have come with the folder
 
 * ` + "`addr`" + ` must be a loopback address,
 * ` + "`data_dir` and `agents_dir`" + ` must be in the folder, also where symbolic links lead,
-* ` + "`models`" + ` must have no ` + "`base_url` and no `api_key_env`" + `: these decide where conversations and environment variables are sent.
+* ` + "`models`" + ` must have no ` + "`base_url`, no `project` and no `api_key_env`" + `: these decide where conversations and environment variables are sent.
 
 Everything else in it is an error at startup, which shows the command that trusts the file: ` + "`bobbin chat --config bobbin.yaml`" + `. So such a file cannot leak environment
 variables, redirect conversations to its own address, open access or remove anything. It can still choose among the

@@ -71,6 +71,7 @@ func checkUnnamedValue(dir, key string, c *Config, found *faults) {
 	case "models":
 		for i, m := range c.Models {
 			found.checkKey(m.BaseURL == "", fmt.Sprintf("models[%d].base_url", i), "must not be set here: conversations and keys would go there")
+			found.checkKey(m.Project == "", fmt.Sprintf("models[%d].project", i), "must not be set here: conversations would go there")
 			found.checkKey(m.APIKeyEnv == "", fmt.Sprintf("models[%d].api_key_env", i), "must not be set here: it sends an environment variable away")
 		}
 	}
