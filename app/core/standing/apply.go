@@ -60,7 +60,10 @@ func related(standing []Instruction, found Found) []Instruction {
 			return same
 		}
 	}
-	return sameWords(standing, terms, found.Withdraws || found.Amends)
+	if same := sameWords(standing, terms, found.Withdraws || found.Amends); len(same) > 0 || found.Withdraws {
+		return same
+	}
+	return sameValue(standing, found.Text, found.Amends)
 }
 
 // sameTopic returns the instructions of the topic about the same thing: all that name a
@@ -144,7 +147,7 @@ func topicWords(topic string) string {
 // subjectTerms returns the terms that name a thing within the topic. A name, a form of
 // address and units have no things.
 func subjectTerms(topic string, terms []string) []string {
-	if topic == TopicName || topic == TopicAddress || topic == TopicUnits || topic == TopicLength {
+	if topic == TopicName || topic == TopicAddress || topic == TopicUnits || topic == TopicLength || topic == TopicDiet {
 		return nil
 	}
 	own := strings.Fields(topicWords(topic))

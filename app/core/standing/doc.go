@@ -11,7 +11,8 @@
 // Apply decides what an instruction does to those of the same speaker that stand before it: the
 // newest wins.
 // It compares topics, which are the same in all languages ("budget", "language"), and else
-// the words of both texts. A caller applies the instructions of a message one by one:
+// the words of both texts, and the kinds of values in them ("prices in dollars", "prices in
+// euros"). A caller applies the instructions of a message one by one:
 //
 //	for _, found := range standing.Find(message) {
 //		effect := standing.Apply(instructions, found)

@@ -10,22 +10,29 @@ func english() definition {
 			circumstances account exception don dont not stop avoid refrain answer reply respond speak talk write keep answers replies responses brief concise use using only call address refer name
 			pronouns budget spend allergic allergy intolerant intolerance vegan vegetarian celiac coeliac diabetic eat drink remember mind note forget prefer want like need expect must no
 			longer again anymore drop scratch ignore actually instead make change switch raise increase lower rather fine may stick limit further go timezone have live ask before all every limit treat address you me
-			budget without`,
+			budget without appreciate prefer glad grateful cap ceiling allowed permitted supposed forbidden limits available disposal afford stretch diet keto kosher halal pescatarian period`,
 		names: map[string]string{
 			"lead": `(?:^|, )(?:(?:ok|okay|so|and|but|also|then|well|oh|now|btw|by the way|one more thing|hey|actually|first|no|yes|thanks|thank you|great|alright|just|simply|pls|please|kindly|in general|generally) )*`,
 			"mark": `from (?:now|here|today|this point|this moment|then) on(?:wards?| out)?|as of (?:now|today)|(?:going|moving) forward|henceforth|(?:^|, |please )in (?:the )?future|until (?:further notice|(?:i|we) (?:say|tell you) otherwise)|unless i (?:say|tell you|ask) otherwise` +
 				`|(?:for|during|throughout) (?:the )?(?:rest|remainder|whole|entirety|duration) of (?:this|the|our) {talk}|(?:for|during|throughout|in) (?:this|our) (?:(?:whole|entire) )?{talk}|for the (?:whole|entire) {talk}` +
-				`|(?:in|for|of|to|at) (?:all|every|each)(?: one)?(?: of)?(?: your| future| my| the)* {answers}|at all times|by default|as a (?:general )?rule|every time|each time|whenever|under (?:no|any) circumstances|on no account|without exception`,
+				`|(?:in|for|of|to|at) (?:all|every|each)(?: one)?(?: of)?(?: your| future| my| the)* {answers}|at all times|by default|as a (?:general )?rule|every time|each time|whenever|under (?:no|any) circumstances|on no account|without exception|throughout$|(?:all|the whole) the way through|the (?:whole|entire) time`,
 			"talk":     `conversation|chat|session|discussion|thread|dialog(?:ue)?`,
 			"answers":  `answers?|repl(?:y|ies)|responses?|messages?|outputs?|explanations?`,
 			"tell":     `answer|reply|respond|speak|talk|write|communicate|converse|continue`,
-			"lang":     languageNames,
 			"adverb":   `always|never(?: ever)?|(?:don't|dont|do not) ever`,
 			"prohibit": `mention|use|include|add|write|suggest|recommend|ask me|apologi[sz]e|repeat|propose|bring up|talk|speak|discuss|share|send|book|buy|order|schedule|delete|touch|change|modify|edit|translate|summari[sz]e|reveal|call|contact|address|refer|answer|reply|respond|offer|explain|spend|exceed|start|end|format|store|log|publish|post|commit|push|deploy|run|execute|install|assume|guess|invent|make up|quote|cite|disclose|overwrite|remove`,
 			"style":    `short|brief|concise|long|detailed|formal|informal|casual|polite|simple|terse|succinct|crisp|direct|friendly|professional|plain`,
+			"budget":   `budget|to spend|available|at my disposal`,
+			"have":     `(?:i|we)(?:'ve| have)(?: got)?`,
 			"diet":     `(?:\w+ )?(?:allergic to|vegan|(?:a |an )?vegetarian|(?:lactose|gluten|fructose)[ -]intolerant|(?:a )?c(?:o)?eliac|(?:a )?diabetic|colou?r[ -]?blind|intolerant to)`,
 		},
 		sets: []string{
+			`{lead}(?:i'd|i would|we'd|it would be|it'd be) (?:\w+ )?(?:appreciate|love|like|prefer|glad|happy|grateful|great|nice|good|better|best) (?:it )?(?:if|when) you (?:\w+ )?(?:always|never|only|did ?n[o']t|do ?n[o']t|would ?n[o']t|stopped|avoided|kept|stuck)`,
+			`{lead}(?:you're|you are|your|you) (?:only|not) (?:allowed|permitted|supposed) to|{lead}you may only |{lead}it(?:'s| is) (?:strictly )?forbidden to |(?:are|is) (?:strictly |completely )?off[ -]limits(?: for you| to you|$)`,
+			`(?:^|, )(?:and |also |but |so |because |since |as )*(?:i'm|i am|we're|we are) on an? (?:\S+ ){1,3}diet|(?:^|, )(?:i|we) (?:eat|keep|follow|stick to)(?: only| strictly| an?)* (?:keto|kosher|halal|vegan|vegetarian|low-\w+|gluten-free|\w+ diet)`,
+			`^(?:please , |please )?no \S+(?: \S+){0,6} , (?:ever|please|period|thank you|thanks)$|^no \S+(?: \S+)? (?:before|after|without) \S+(?: \S+){0,2}$`,
+			`^(?:every|each|all) \w+(?: \w+)? (?:that )?you (?:\w+ )?(?:needs?|has|have|must|should|ought)(?: to)? `,
+			`{lead}stick (?:with|to) .*{mark}`,
 			`{lead}{adverb} (?:again )?(?P<verb>\S+)`,
 			`{mark} ?,?(?: (?:please|just|also|only|then))* (?P<verb2>\S+)`,
 			`^(?:, |please |also |just |so |and )*(?P<verb3>\S+) .*{mark}$`,
@@ -54,7 +61,7 @@ func english() definition {
 			`{lead}(?:use|switch to|stick to|work in) (?:the )?(?:metric|imperial|us|american|british|si|celsius|fahrenheit|kilomet(?:er|re)s|miles|24-hour|12-hour|iso)\b`,
 			`{lead}(?:only|exclusively) (?:use|recommend|suggest|answer|reply|respond|write|show|give|cite|book|buy|send|call|propose|speak|offer|mention|include)|{lead}(?:use|recommend|suggest|show|cite) only|{lead}use .* only$`,
 			`{lead}(?:you can |you may )?call me (?P<notCall>\S+)`, `{lead}(?:address me|refer to me) (?:as|by|with)`, `^(?:hi |hello |hey |, |oh |btw )*my (?:first |full )?name is`, `^my (?:preferred )?pronouns are`,
-			`(?:^|, )(?:(?:and|so|but|i've changed my mind|ok|remember|note|keep in mind|that|also) )*(?:my|our|the)(?: \w+){0,2} (?:budget|spending limit|price limit|limit|maximum)(?: for .{1,40}| of)?(?: is| stays| remains| was set)?(?: now| only| still| at)?(?: at most| a maximum of| about| around| max| up to| limited to| capped at| set to)? [€$£]?\d`,
+			`(?:^|, )(?:(?:and|so|but|i've changed my mind|ok|remember|note|keep in mind|that|also) )*(?:my|our|the)(?: \w+){0,2} (?:budget|spending limit|price limit|limit|maximum|cap|ceiling|upper limit)(?: for .{1,40}| of)?(?: is| stays| remains| was set)?(?: now| only| still| at)?(?: at most| a maximum of| about| around| max| up to| limited to| capped at| set to)? [€$£]?\d`,
 			`(?:i|we)(?: only|'ve| have|'ve got)? (?:have|got|a)?(?: got)?(?: only)? ?(?:a|the|my|our) (?:total |maximum |strict )?budget of`,
 			`(?:i|we) (?:can|can't|cannot|could|want to|don't want to|do not want to|won't|will not|will|must not|may)(?: only| not)? (?:spend|pay|afford) (?:at most|no more|not more|more|up to|only|a maximum|max)`,
 			`(?:^|, )(?:and |also |but |so |because |since |as |note that |keep in mind that |remember that |that )*(?:i'm|i am|im|we're|we are) {diet}`,
@@ -86,6 +93,8 @@ func english() definition {
 			`{lead}(?:make (?:it|that)|let's (?:make it|say|go with|use)|say|raise it to|increase it to|lower it to|change (?:it|that) to|set it to|rather|better|sorry ,) .*(?:\d|{lang})`,
 			`{lead}(?:raise|increase|lower|reduce|change|set|extend|cut|up|bump) (?:the|my|our) .* to `,
 			`{lead}(?:{tell}|use|give|write|call|switch|go|change)(?: back)? .*(?:instead|again|after all|rather)(?: please)?$|{lead}(?:switch|change|go)(?: back)? to `,
+			`{lead}(?:you|we) (?:can|may|could)(?: now)? .*(?:{mark}|up to \d)|{mark} ,? ?(?:you|we) (?:can|may|could) `,
+			`(?:^|, )(?:\S+ ){0,2}(?:i|we) (?:can|could|may)(?: \w+)? (?:go|spend|pay|afford|stretch)(?: \S+){0,3} {money}`,
 			`instead of|rather than|change of plans?`,
 		},
 		never: []string{

@@ -8,18 +8,27 @@ func french() definition {
 		name: "fr",
 		triggers: `desormais dorenavant partir avenir toujours jamais systematiquement reste restant toutes chaque ne n aucun aucune plus budget depenser euros allergique vegetarien vegetarienne vegan vegane diabetique coeliaque intolerant intolerante
 			appelle appelez tutoie tutoyer tutoyez vouvoie vouvoyer vouvoyez parle parlez reponds repondez ecris ecrivez souviens rappelle retiens note notez oublie oubliez evite evitez utilise utilisez uniquement seulement prefere veux voudrais aimerais
-			plutot finalement disons passe passons mets changement nouveau besoin peine necessaire utile oblige laisse merci gardez garde sois soyez adresse regle memoire nomme mange mangeons bois attention pas il tous tu allergie concis`,
+			plutot finalement disons passe passons mets changement nouveau besoin peine necessaire utile oblige laisse merci gardez garde sois soyez adresse regle memoire nomme mange mangeons bois attention pas il tous tu allergie concis fil interdiction interdit defense question souhaite apprecierais serais serait plafond maximum regime droit`,
 		names: map[string]string{
 			"lead":       `(?:^|, )(?:(?:ok|alors|et|mais|aussi|donc|bon|bien|merci|non|oui|stp|svp|s'il te plait|s'il vous plait|veuillez|au fait|finalement|en fait|tu peux|vous pouvez|{mark}) (?:, )?)*`,
-			"mark":       `desormais|dorenavant|a partir (?:de maintenant|d'aujourd'hui|de la)|a l'avenir|pour (?:tout )?le reste d(?:e la|u|e cette|e notre) {talk}|(?:durant|pendant) (?:tout(?:e)? )?(?:le reste de )?(?:la|cette|notre) {talk}|jusqu'a nouvel ordre|dans (?:toutes|chacune de) (?:tes|vos|les) {answers}|dans chaque {answers}|(?:a )?chaque fois que|chaque fois|toutes les fois que|systematiquement|en toutes circonstances|par defaut|sans exception|en aucun cas|sous aucun pretexte`,
+			"mark":       `desormais|dorenavant|a partir (?:de maintenant|d'aujourd'hui|de la)|a l'avenir|pour (?:tout )?le reste d(?:e la|u|e cette|e notre) {talk}|(?:durant|pendant) (?:tout(?:e)? )?(?:le reste de )?(?:la|cette|notre) {talk}|jusqu'a nouvel ordre|dans (?:toutes|chacune de) (?:tes|vos|les) {answers}|dans chaque {answers}|(?:a )?chaque fois que|chaque fois|toutes les fois que|systematiquement|en toutes circonstances|par defaut|sans exception|dans (?:ce fil|cet echange|cette {talk})|tout du long|tout le temps|en aucun cas|sous aucun pretexte`,
 			"talk":       `conversation|discussion|session|chat|echange|dialogue`,
 			"answers":    `reponses?|messages?`,
-			"lang":       languageNames,
+			"budget":     `(?:de|comme) budget|a depenser|a disposition`,
+			"have":       `(?:j'ai|nous avons|on a|je dispose de|nous disposons de)`,
 			"notSubject": `je|j'\w+|tu|il|elle|on|nous|vous|ils|elles|c'est|c'etait|ca|ce|qui|que|le|la|les|l'\w+|mon|ma|mes|ton|ta|son|sa|ses|notre|nos|leur|un|une|des|pas|presque|quasi|comme|et|ou|est|a|ai|etait`,
 			"diet":       `allergique|vegetarien(?:ne)?s?|vegane?s?|diabetique|coeliaque|(?:intolerante?)|daltonien`,
 			"imp":        `\w+(?:e|es|s|ez|ts|ds)(?:-(?:moi|nous|le|la|les))?(?:-(?:le|la|les|moi|en))?`,
 		},
 		sets: []string{
+			`{lead}(?:ne |n')(?:me |m'|nous )\w+(?:e|es|s|ez|ds|ts)(?: \S+)? (?:plus|pas|jamais)\b`,
+			`{lead}(?:interdiction|interdit|defense|il est interdit)(?: \w+)? (?:de |d')|(?:^|, )(?:il n'est )?pas question (?:de |d'|que )(?:\S+ )?`,
+			`(?:je veux|je voudrais|j'aimerais|je souhaite|je prefere|je desire|je tiens a ce) que (?:tu|vous) (?:m'app\w+|me \w+|nous \w+)`,
+			`(?:j'apprecierais|je serais \w+|ce serait \w+|j'aimerais bien) (?:que|si) (?:tu|vous)(?: \S+){0,8}? (?:toujours|jamais|uniquement|seulement|plus|pas)\b`,
+			`(?:{mark}) ,? ?(?:on|nous) (?:ne )?\w+(?:e|ons|t)(?: \S+){0,2} (?:toujours|jamais|uniquement|seulement|que|qu'en)\b`,
+			`(?:^|, )(?:je|nous) (?:suis|suivons) (?:un|au) (?:\S+ )?regime|(?:tu|vous) (?:n'as|n'avez) (?:le |pas le )droit (?:de|d'|que)`,
+			`^(?:pas|aucun|aucune|jamais) (?:de |d')?\S+(?: \S+)? (?:avant|apres|sans) \S+(?: \S+){0,2}$`,
+			`(?:mon|notre|le) (?:maximum|plafond de depenses|montant maximal)(?: pour .{1,40})? (?:est|reste|s'eleve|sera)(?: \S+){0,3} ?[€$]?\d`,
 			`{lead}(?P<verb>{imp}) (?:\S+ ){0,3}?(?:toujours|systematiquement|uniquement|seulement)(?: |$)`,
 			`{lead}(?P<verb2>{imp}) .*(?:{mark})`,
 			`(?:{mark}) ,? ?(?:\S+ ){0,0}(?P<verb3>[\w-]+(?:e|es|s|ez|er|ir|re|moi|nous|les|la|le))(?: |$)`,
@@ -58,7 +67,9 @@ func french() definition {
 			`je ne suis plus {diet}|(?:je|nous) n(?:'|e )(?:ai|avons|veux|tiens) plus (?:de |d'|besoin)(?:budget|limite|regle|que)`,
 		},
 		amends: []string{
-			`{lead}(?:disons|mets|mettons|passe|passons|change|changeons|prends|prenons|augmente|baisse|reduis|plutot|mieux)(?: \S+){0,8}? (?:\d|{lang})`,
+			`{lead}(?:disons|mets|mettons|passe|passons|change|changeons|prends|prenons|augmente|baisse|reduis|plutot|mieux)(?: \S+){0,8}? (?:\d|(?:l')?{lang})`,
+			`(?:^|, )(?:tu peux|vous pouvez|on peut) .*(?:{mark}|jusqu'a \d)`,
+			`(?:je peux|nous pouvons|on peut)(?: \w+)? (?:aller|monter|depenser|payer|mettre)(?: \S+){0,3} {money}`,
 			`{lead}(?:plutot |mais |maintenant )*en {lang}`, `\bplutot\b`, `au lieu de|a la place`,
 		},
 		never: []string{

@@ -8,20 +8,28 @@ func german() definition {
 		name: "de",
 		triggers: `immer nie niemals stets jetzt sofort heute nun zukunft zukuenftig kuenftig fortan rest weiteren weiteres allen alle jeder jedes jede grundsaetzlich generell keinen auf weiterhin kein keine keinerlei nicht bitte
 			nenn nenne nennen duz duze duzen siez sieze siezen sprich sprechen budget euro ausgeben merk merke merken denk denke denken beachte vergiss vergessen allergisch allergie vegan vegetarier vegetarierin vegetarisch veganer
-			unvertraeglichkeit intolerant esse trinke vertrage halt halte halten antworte antworten antwort schreib schreibe rede nur ausschliesslich moechte will name heisse doch lieber stattdessen mehr wieder bevorzuge darf mach wechsle zoeliakie diabetiker diabetikerin veganerin fass fasse sind vermeide vermeiden ignoriere nussallergie laktoseintoleranz glutenunvertraeglichkeit preise maximal`,
+			unvertraeglichkeit intolerant esse trinke vertrage halt halte halten antworte antworten antwort schreib schreibe rede nur ausschliesslich moechte will name heisse doch lieber stattdessen mehr wieder bevorzuge darf mach wechsle zoeliakie diabetiker diabetikerin veganerin fass fasse sind vermeide vermeiden ignoriere nussallergie laktoseintoleranz glutenunvertraeglichkeit preise maximal durchweg wenn obergrenze hoechstgrenze ausgabengrenze tabu verboten untersagt ernaehre diaet dich formuliere werden sag sage sagen verfuegung`,
 		names: map[string]string{
 			"lead": `(?:^|, )(?:(?:ok|okay|also|und|aber|ach|dann|gut|danke|bitte|noch was|uebrigens|nein|ja|einfach|doch|hallo|hi|aber bitte|{mark}) (?:, )?)*`,
 			"mark": `ab (?:jetzt|sofort|heute|nun)|von (?:nun|jetzt|heute|hier) (?:an|ab)|in zukunft|zukuenftig|kuenftig|fortan|(?:fuer|waehrend) (?:den |des )?(?:(?:ganzen )?rest(?:s|es)? )?(?:des|der|dieses|dieser|unseres|unserer|die|den|das|diese|dieses)(?: ganzen?| gesamten?)? {talk}|im weiteren (?:gespraech|verlauf)|bis auf weiteres` +
-				`|(?:in|bei) (?:allen|all|jeder)(?: deinen| ihren| deiner| ihrer| weiteren)? {answers}|jedes mal wenn|jedes mal|immer wenn|wann immer|grundsaetzlich|generell|standardmaessig|unter keinen umstaenden|auf keinen fall|ohne ausnahme`,
+				`|(?:in|bei) (?:allen|all|jeder)(?: deinen| ihren| deiner| ihrer| weiteren)? {answers}|jedes mal wenn|jedes mal|immer wenn|wann immer|grundsaetzlich|generell|standardmaessig|unter keinen umstaenden|auf keinen fall|ohne ausnahme|durchweg|die ganze zeit(?: ueber)?`,
 			"talk":    `gespraechs?|unterhaltung|chats?|sitzung|konversation|dialogs?`,
 			"answers": `antworten|antwort|nachrichten|nachricht`,
 			"adverb":  `immer|nie|niemals|nie mehr|stets|grundsaetzlich|auf keinen fall|unter keinen umstaenden|nur noch|ausschliesslich|systematisch|nur|nicht mehr|keine?[nrms]?|keinerlei`,
-			"imp": `antworte?|schreibe?|verwende?|benutze?|benuetze?|nutze?|nenne?|rufe?|sprich|rede?|gib|mache?|mach|zeige?|schlage?|empfiehl|erwaehne?|erwaehn|halte?|halt|lass|lasse|frage?|sage?|sag|fuege?|formatiere?|schicke?|sende?|buche?|kaufe?|loesche?|loesch|beginne?|beende?|erklaere?|uebersetze?|fasse?|zitiere?|achte?|beachte?|vermeide?|ignoriere?|fass|pruefe?|rechne?|runde?|nimm|lies|setze?|stelle?|behandle|veroeffentliche?|ergaenze?|bestelle?|plane?|kommentiere?|beruecksichtige?|verzichte?|unterlasse?|biete?|ueberschreibe?|aendere?|entferne?|speichere?|starte?|fuehre?|teile?|verrate?|liste?|liefere?|orientiere?|bleibe?|bleib|sei|geh|gehe|wiederhole?|entschuldige?|bevorzuge?|konzentriere?` +
+			"imp": `antworte?|schreibe?|verwende?|benutze?|benuetze?|nutze?|nenne?|rufe?|sprich|rede?|gib|mache?|mach|zeige?|schlage?|empfiehl|erwaehne?|erwaehn|halte?|halt|lass|lasse|frage?|sage?|sag|fuege?|formatiere?|schicke?|sende?|buche?|kaufe?|loesche?|loesch|beginne?|beende?|erklaere?|uebersetze?|fasse?|zitiere?|achte?|beachte?|vermeide?|ignoriere?|fass|pruefe?|rechne?|runde?|nimm|lies|setze?|stelle?|behandle|veroeffentliche?|ergaenze?|bestelle?|plane?|kommentiere?|beruecksichtige?|verzichte?|unterlasse?|biete?|ueberschreibe?|aendere?|entferne?|speichere?|starte?|fuehre?|teile?|verrate?|liste?|liefere?|orientiere?|bleibe?|bleib|sei|geh|gehe|wiederhole?|entschuldige?|bevorzuge?|konzentriere?|\w+iere|gestalte?|verfasse?|sortiere?|trage?|melde?|merke?|zaehle?|warte?|richte?` +
 				`|\w+(?:en|rn|ln) sie`,
-			"lang": languageNames,
-			"diet": `allergisch|vegan|vegetarisch|vegetarier(?:in)?|veganer(?:in)?|diabetiker(?:in)?|(?:laktose|gluten|fruktose)intolerant|farbenblind`,
+			"budget": `zur verfuegung|budget|zum ausgeben`,
+			"have":   `(?:ich habe?|wir haben|habe ich|haben wir)`,
+			"diet":   `allergisch|vegan|vegetarisch|vegetarier(?:in)?|veganer(?:in)?|diabetiker(?:in)?|(?:laktose|gluten|fruktose)intolerant|farbenblind`,
 		},
 		sets: []string{
+			`(?:^|, )(?:ich (?:waere|faende|haette)|mir waere|es waere|das waere|mich wuerde)(?: \S+){1,4} (?:, )?wenn (?:du|sie)(?: \S+)*? (?:{adverb}|nicht)(?: |$)`,
+			`(?:^|, )(?:ich|wir) (?:moechten?|will|wollen|wuensche|wuenschen)(?: \S+){0,5} (?:gesiezt|geduzt|genannt|angesprochen|angeredet) werden|(?:^|, )fuer (?:dich|sie|euch) (?:heisse ich|bin ich (?:einfach|nur|weiterhin|immer noch)) `,
+			`^(?:\S+ ){1,4}(?:ist|sind|bleibt|bleiben) (?:(?:fuer dich |dir )(?:streng )?(?:untersagt|verboten)|(?:fuer dich |dir |hier |absolut )*tabu)$|^(?:\S+ ){1,3}(?:\w+st du|\w+en sie) (?:mir |uns |mich |dich )?(?:bitte )?(?:immer|nie|niemals|stets|grundsaetzlich|nur)(?: |$)`,
+			`^keine?n? \S+(?: \S+)? (?:vor|nach|ohne) \S+(?: \S+){0,2}$|^keine?n? \S+(?: \S+){0,6} , (?:niemals|nie|bitte|punkt|grundsaetzlich|danke)$`,
+			`(?:^|, )(?:und |aber |auch )*(?:ich|wir) (?:ernaehre|ernaehren|lebe|leben) (?:mich |uns )?(?:\S+ )?(?:vegan|vegetarisch|koscher|halal|ketogen|glutenfrei|laktosefrei|rohkoestlich)|(?:ich|wir) (?:mache|halte|machen|halten) (?:\S+ )*diaet`,
+			`(?:meine|unsere|die) (?:\w+ )?(?:obergrenze|hoechstgrenze|ausgabengrenze|preisgrenze|schmerzgrenze)(?: fuer .{1,40})? (?:ist|liegt|betraegt|bleibt|sind)(?: \S+){0,4} [€$]?\d`,
+			`{lead}(?:geh|gehe|gehen sie) (?:bitte )?(?:nie|niemals|immer|nicht) davon aus`,
 			`{lead}{imp}(?: \S+| ,)*? {adverb}(?: |$)`,
 			`{lead}{imp} .*(?:{mark})`,
 			`{mark} ,? ?(?:gilt|bitte|{imp}|\w+st du|duzen|siezen)`,
@@ -63,6 +71,9 @@ func german() definition {
 		amends: []string{
 			`{lead}(?:mach|mache|machen wir|sagen wir|nimm|erhoehe?|senke?|setze?|aendere?|stell|wechsle|wechseln sie|dann|lieber|besser)(?: \S+){0,8}? (?:\d|{lang})`,
 			`{lead}(?:doch |lieber |jetzt |wieder |dann |bitte )*(?:auf|in) {lang}`,
+			`{lead}(?:du kannst|du darfst|sie koennen|sie duerfen) .*(?:{mark}|bis zu \d)|{mark} (?:kannst|darfst|koennen|duerfen) (?:du|sie) `,
+			`{lead}(?:sag|sage|sagen sie) (?:\S+ ){1,4}zu mir`,
+			`(?:kann|koennen|darf|duerfen)(?: \S+){0,4} {money}(?: \S+){0,2} (?:ausgeben|zahlen|bezahlen|gehen)`,
 			`(?:doch lieber|stattdessen|anstatt|statt dessen|lieber doch)`,
 		},
 		never: []string{

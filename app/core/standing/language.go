@@ -1,6 +1,7 @@
 package standing
 
 import (
+	"maps"
 	"regexp"
 	"strings"
 	"sync"
@@ -27,6 +28,16 @@ type definition struct {
 	request string
 }
 
+// sharedNames stand for the same in all languages.
+func sharedNames() map[string]string {
+	return map[string]string{"lang": languageNames, "money": money}
+}
+
+// sharedAmends are those of all languages, in the words that their names stand for.
+func sharedAmends() []string {
+	return []string{`{have}(?: \S+){0,4} {money}(?: \S+){0,2} (?:{budget})`}
+}
+
 // language is a definition that is ready for use.
 type language struct {
 	name             string
@@ -49,9 +60,10 @@ type rules struct {
 var languages = sync.OnceValue(func() []*language {
 	var out []*language
 	for _, d := range []definition{english(), german(), french(), spanish()} {
+		maps.Copy(d.names, sharedNames())
 		out = append(out, &language{
 			name: d.name, triggers: wordSet(d.triggers),
-			set: d.rules(d.sets), withdraw: d.rules(d.withdraws), amend: d.rules(d.amends), never: d.compile(d.never),
+			set: d.rules(d.sets), withdraw: d.rules(d.withdraws), amend: d.rules(append(d.amends, sharedAmends()...)), never: d.compile(d.never),
 			notVerb: d.compile([]string{"^(?:" + d.notVerb + ")$"}), request: d.compile([]string{"^(?:" + d.request + ") "}),
 			notVerbs: wordSet(d.notVerbs + " ,"),
 		})

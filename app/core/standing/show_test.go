@@ -14,15 +14,18 @@ import (
 const maxFalse = 3.0
 
 // TestShowStanding prints what is recognized, changed and withdrawn, by language, of the
-// cases that the rules were fitted to, of those that were held out, and of unusual wordings. With
+// cases that the rules were fitted to first, and of those that were written later, each set
+// before rules were made for what it showed. With
 // BOBBIN_RECALL_DATA it prints what is found in conversations that set nothing.
 func TestShowStanding(t *testing.T) {
 	t.Parallel()
 	table := fmt.Sprintf("\n%-9s %-3s %20s %20s %20s\n", "cases", "", "recognized", "changed", "withdrawn")
 	for _, language := range []string{"en", "de", "fr", "es"} {
 		table += showRow(t, "tuned", language, cases{instructions(), changes(), withdrawals()})
-		table += showRow(t, "held out", language, cases{heldOutInstructions(), heldOutChanges(), heldOutWithdrawals()})
+		table += showRow(t, "early", language, cases{earlyInstructions(), earlyChanges(), earlyWithdrawals()})
 		table += showRow(t, "unusual", language, cases{instructions: unusualInstructions()})
+		table += showRow(t, "later", language, cases{laterWordings(), laterChanges(), nil})
+		table += showRow(t, "informal", language, cases{informalWordings(), informalChanges(), informalWithdrawals()})
 	}
 	t.Log(table)
 }

@@ -35,6 +35,7 @@ const (
 	TopicName     = "name"     // of the user
 	TopicAddress  = "address"  // formal or informal: du or Sie
 	TopicUnits    = "units"
+	TopicDiet     = "diet"
 	// TopicAll is of a withdrawal of all instructions.
 	TopicAll = "all"
 )

@@ -15,6 +15,9 @@ const languageNames = `english|german|french|spanish|dutch|italian|portuguese|po
 	`|anglais|allemand|francais|espagnol|neerlandais|italien|portugais|polonais|russe|chinois|japonais|coreen|arabe|turc|suedois|danois|norvegien|finnois|grec|ukrainien` +
 	`|ingles|aleman|frances|espanol|castellano|neerlandes|holandes|italiano|portugues|polaco|ruso|chino|japones|coreano|turco|sueco|danes|noruego|griego|ucraniano|catalan`
 
+// money is an amount in a currency, folded.
+const money = `(?:[€$£] ?\d|\d[\d.,]* ?(?:€|\$|£|euros?|eur|dollars?|usd|pounds?|gbp|franken|chf|francs?|pesos|dolares|libras))`
+
 //nolint:gochecknoglobals // immutable
 var isLanguage = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^(?:" + languageNames + ")$") })
 
@@ -26,17 +29,18 @@ type topicRule struct {
 
 //nolint:gochecknoglobals,misspell // immutable; other languages
 var topicRules = sync.OnceValue(func() []topicRule {
-	const money = `(?:[€$£] ?\d|\d[\d.,]* ?(?:€|\$|£|euros?|eur|dollars?|usd|pounds?|gbp|franken|chf|francs?|pesos|dolares|libras))`
 	const answers = `(?:answers?|repl(?:y|ies)|responses?|antwort(?:en)?|reponses?|respuestas?)`
 	const size = `(?:short|shorter|brief|briefer|concise|long|longer|detailed|terse|words?|sentences?|paragraphs?|kurz\w*|kuerzer\w*|knapp\w*|lang\w*|laenger\w*|ausfuehrlich\w*|woerter\w*|saetze\w*|courte?s?|breve?s?|concise?s?|longue?s?|detaillee?s?|mots|phrases|cort[oa]s?|larg[oa]s?|concis[oa]s?|detallad[oa]s?|palabras|frases)`
+	const diet = `(?:(?:lacto-|ovo-)*vegan\w*|vegetari\w+|veganer\w*|vegane?s?|pescatarian|pescetari\w+|pescetarien\w*|pescetarian\w*|flexitari\w+|omnivor\w+)`
 	return []topicRule{
 		{TopicAll, regexp.MustCompile(`\b(?:all|everything|alle|alles|toutes?|tout|todas?|todo) (?:of )?(?:my|i|meine|was ich|mes|ce que|mis|lo que)\b`)},
-		{TopicBudget, regexp.MustCompile(`\b(?:budgets?|presupuesto|spend|ausgeben|depenser|gastar)\b|\bspending limit\b|` + money)},
-		{TopicName, regexp.MustCompile(`\b(?:call me|address me as|refer to me as|my (?:first |full )?name is|nenne?n? (?:sie )?mich|sprich mich mit|sprechen sie mich .*mit .*an|mein name ist|ich heisse|(?:appelle|appelez|nomme)-moi|m'appeler|je m'appelle|mon (?:pre)?nom est|llamame|llameme|llamarme|me llamo|mi nombre es)\b`)},
-		{TopicAddress, regexp.MustCompile(`\b(?:duze?n?|siezen?|sieze|duzt|siezt|tutoie|tutoyer|tutoyez|tutoiement|vouvoie|vouvoyer|vouvoyez|vouvoiement|tuteame|tuteeme|tutearme|de (?:tu|usted|vos))\b`)},
+		{TopicBudget, regexp.MustCompile(`\b(?:budgets?|presupuesto|spend|ausgeben|depenser|gastar)\b|\bspending (?:limit|cap)\b|` + money)},
+		{TopicName, regexp.MustCompile(`\b(?:call me|address me as|refer to me as|my (?:first |full )?name is|nenne?n? (?:sie )?mich|sage?n? (?:sie )?(?:\S+ ){1,3}zu mir|sprich mich mit|sprechen sie mich .*mit .*an|mein name ist|ich heisse|(?:appelle|appelez|nomme)-moi|m'app\w+|je m'appelle|mon (?:pre)?nom est|llamame|llameme|llamarme|me llamo|mi nombre es)\b`)},
+		{TopicAddress, regexp.MustCompile(`\b(?:duze?n?|siezen?|sieze|duzt|siezt|tutoie|tutoyer|tutoyez|tutoiement|vouvoie|vouvoyer|vouvoyez|vouvoiement|geduzt|gesiezt|tuteame|tuteeme|tutearme|de (?:tu|usted|vos))\b`)},
+		{TopicDiet, regexp.MustCompile(`\b(?:i'm|i am|im|i eat|i've|we're|we are|we eat|ich|wir|ich bin|wir sind|je|j'ai|nous|on|soy|somos|como|comemos|me he|ahora)\b(?: \S+){0,4} ` + diet + `\b`)},
 		{TopicUnits, regexp.MustCompile(`\b(?:metric|imperial|metrisch\w*|imperiale?n?|metrique|metrico|metricas|imperiales)\b`)},
 		{TopicLength, regexp.MustCompile(answers + `.*\b` + size + `\b|\b` + size + `\b.*` + answers + `|\b(?:be|dich|sich|sois|soyez|se) (?:\w+ ){0,4}` + size + `\b`)},
-		{TopicLanguage, regexp.MustCompile(`\b(?:in|into|to|auf|en|a|al|ins|zu) (?:\w+ )?(?:` + languageNames + `)\b|^(?:` + languageNames + `)\b`)},
+		{TopicLanguage, regexp.MustCompile(`\b(?:in|into|to|auf|en|a|au|al|ins|zu) (?:\w+ )?(?:l')?(?:` + languageNames + `)\b|^(?:` + languageNames + `)\b`)},
 	}
 })
 

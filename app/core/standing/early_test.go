@@ -1,8 +1,9 @@
 package standing_test
 
-// Written before the rules of the package, by the same author. None of these cases changed a rule.
+// Written before the rules of the package, by the same author. Rules were made for what they
+// missed since: they are no longer held out.
 
-func heldOutInstructions() []sample {
+func earlyInstructions() []sample {
 	return []sample{
 		{"en", "From here on out, only recommend restaurants with vegetarian options."},
 		{"en", "Never suggest flights with more than one stop."},
@@ -48,7 +49,7 @@ func heldOutInstructions() []sample {
 }
 
 //nolint:misspell // other languages
-func heldOutChanges() []change {
+func earlyChanges() []change {
 	return []change{
 		{"en", "Please keep your answers under 100 words.", "You can make your answers up to 300 words from now on."},
 		{"en", "My budget is 900 dollars.", "I've changed my mind: my budget is 1,100 dollars."},
@@ -66,7 +67,7 @@ func heldOutChanges() []change {
 	}
 }
 
-func heldOutWithdrawals() []change {
+func earlyWithdrawals() []change {
 	return []change{
 		{"en", "Never suggest seafood restaurants.", "It's fine to suggest seafood restaurants again."},
 		{"en", "My budget is 400 pounds.", "The budget doesn't matter anymore."},
@@ -83,7 +84,7 @@ func heldOutWithdrawals() []change {
 	}
 }
 
-func heldOutNegatives() []string {
+func earlyNegatives() []string {
 	return []string{
 		"My neighbor never mows his lawn.",
 		"Did you ever visit Lisbon?",
@@ -112,8 +113,9 @@ func heldOutNegatives() []string {
 	}
 }
 
-// unusualInstructions were written after the rules, in wordings that none was made for, and
-// changed no rule: what a user who chooses words freely may expect.
+// unusualInstructions were written after the first rules, in wordings that none was made for.
+// 9 of 26 were recognized then. Rules were made for the others since: they are no longer held
+// out.
 func unusualInstructions() []sample {
 	return []sample{
 		{"en", "Every recipe you suggest needs to be nut-free."},
