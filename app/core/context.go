@@ -22,6 +22,8 @@ const (
 
 	// PlaceInstructions: of a prompt's message alone: it has the instructions of a run.
 	PlaceInstructions Placement = "instructions"
+	// PlaceSystem: of a prompt's message alone: it has the system prompt from there on.
+	PlaceSystem Placement = "system"
 )
 
 // ContextReport says what the next prompt of a session will be made of. All
@@ -95,7 +97,7 @@ const (
 	AfterSummary ThoughtsAction = "summarize"    // the conversation is summarized
 	AfterSwitch  ThoughtsAction = "switch_model" // another model answers: not lost, for the same model gets them again
 	AfterEdit    ThoughtsAction = "edit_last"    // the user's last message is edited
-	AfterSystem  ThoughtsAction = "change_agent" // the agent's system prompt or its tools change
+	AfterSystem  ThoughtsAction = "change_agent" // the agent's system prompt changes, or it loses a tool
 )
 
 // ThoughtsGroup is how many thoughts a prompt leaves out for one reason.

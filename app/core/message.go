@@ -173,6 +173,11 @@ type Part struct {
 	// Instructions are the cl100k_base tokens of the run's instructions, as far as the prompt of
 	// reasoning with a prefix had them as a message of its own; 0 = it had none.
 	Instructions int `json:"instructions,omitempty"`
+	// Setup is the hash of the system prompt and the tools with which reasoning with a prefix was
+	// produced (PromptSetup), and Frozen that of those at the beginning of its prompt, if they were
+	// others. Empty = they are not stored.
+	Setup  string `json:"setup,omitempty"`
+	Frozen string `json:"frozen_setup,omitempty"`
 }
 
 // ToolCall is a model's wish to use a tool.

@@ -165,6 +165,7 @@ type RunWrite struct {
 	State       json.RawMessage // replaces Run.State; nil = leave
 	Context     json.RawMessage // replaces Run.Context; nil = leave
 	PromptMarks json.RawMessage // replaces Session.PromptMarks; nil = leave
+	Setup       *PromptSetup    // to which thoughts of Messages are bound; stored with the session, unless it is there already; nil = leave
 	Next        MessageID       // that the attempt writes next, where Run.DraftID does not tell; replaces Run.Partial
 	Wait        *RunWait        // lets the run wait with this write, not together with End
 	End         *RunEnd         // ends the run with this write

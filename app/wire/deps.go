@@ -50,6 +50,7 @@ type Stores struct {
 	Webhooks           *repositories.OwnerWebhooks
 	Summaries          *repositories.Summaries
 	Standing           *repositories.StandingInstructions
+	Setups             *repositories.PromptSetups
 	Runs               *repositories.Runs
 	Events             *repositories.Events
 	Calibrations       *repositories.Calibrations
@@ -70,8 +71,8 @@ func NewStores(database *db.DB) Stores {
 	return Stores{
 		Sessions: repositories.NewSessions(g), Messages: repositories.NewMessages(g), Branches: repositories.NewBranches(g),
 		Aliases: repositories.NewAliases(g), SlackInbox: repositories.NewSlackInbox(g), SlackThreads: repositories.NewSlackThreads(g), SlackPosts: repositories.NewSlackPosts(g), SlackInstallations: repositories.NewSlackInstallations(g), Webhooks: repositories.NewOwnerWebhooks(g), Summaries: repositories.NewSummaries(g),
-		Standing: repositories.NewStandingInstructions(g),
-		Runs:     repositories.NewRuns(g).WithReserve(database.Reserve), Events: repositories.NewEvents(g),
+		Standing: repositories.NewStandingInstructions(g), Setups: repositories.NewPromptSetups(g),
+		Runs: repositories.NewRuns(g).WithReserve(database.Reserve), Events: repositories.NewEvents(g),
 		Calibrations: repositories.NewCalibrations(g), ModelCalls: repositories.NewModelCalls(g),
 		Keys: repositories.NewIdempotencyKeys(g), Memories: repositories.NewMemories(g), Search: repositories.NewSearch(g), MessageVectors: repositories.NewMessageVectors(g),
 		Blobs: repositories.NewBlobs(g), Deliveries: repositories.NewDeliveries(g),

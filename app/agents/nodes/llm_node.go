@@ -317,13 +317,16 @@ func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentSta
 		Model: s.Profile.Model.Info().Name, FinishReason: c.response.Finish, Source: s.Run.Input.Source,
 		RunID: s.Run.ID, CreatedAt: core.Now(),
 	}
-	m.Parts = withInstructions(withRecalled(n.boundParts(c), c, s.RunMessages), c)
+	m.Parts = withSetup(withInstructions(withRecalled(n.boundParts(c), c, s.RunMessages), c), c)
 	if len(m.Parts) == 0 && c.response.Reasoning != "" {
 		m.Parts = []core.Part{{Type: "reasoning", Text: c.response.Reasoning}}
 	}
 	m.TokenCount = n.Counter.Message(m)
 	w := newWrite(s)
 	w.Messages, w.ModelCalls, w.Usage = []core.Message{m}, c.records, sumUsage(c.records)
+	if slices.ContainsFunc(m.Parts, func(p core.Part) bool { return p.Setup != "" }) {
+		w.Setup = n.Compactor.NewSetup(c.turn)
+	}
 	if len(m.ToolCalls) == 0 {
 		w.End = &core.RunEnd{Status: core.RunSucceeded, AnswerID: m.ID}
 	}

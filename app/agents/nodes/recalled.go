@@ -36,3 +36,12 @@ func withInstructions(parts []core.Part, c call) []core.Part {
 	}
 	return parts
 }
+
+// withSetup returns the parts of an answer whose first bound thought says with which system prompt
+// and tools it was produced.
+func withSetup(parts []core.Part, c call) []core.Part {
+	if i := slices.IndexFunc(parts, func(p core.Part) bool { return p.Prefix != "" }); i >= 0 {
+		parts[i].Setup, parts[i].Frozen = c.decision.Setup, c.decision.Frozen
+	}
+	return parts
+}

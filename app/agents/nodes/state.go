@@ -22,6 +22,7 @@ type AgentState struct {
 	Rendered            contextwindow.Rendered          // of the messages that came without their texts: as the last prompt showed them
 	Quotes              contextwindow.Quotes            // of earlier prompts, as far as they were loaded
 	RunInstructions     map[core.RunID]string           // of earlier runs, as far as they were loaded
+	Setups              contextwindow.Setups            // the system prompts of earlier thoughts, as far as they were loaded
 	Recalled            *compaction.Recalled            // what the log has for the user message; nil = not searched
 	Standing            *compaction.Standing            // what users set for the whole conversation; nil = not loaded
 	RunMessages         []core.Message                  // what the run has added to the log after the user message
@@ -98,7 +99,7 @@ func (s AgentState) Turn() compaction.Turn {
 		Session: s.Session, Profile: s.Profile, RunID: s.Run.ID,
 		History: s.ContextMessages, Run: append([]core.Message{s.UserMessage}, s.RunMessages...),
 		Window: s.Window, Notes: s.LoopNotes, Rendered: s.Rendered, Waited: s.Waited, Recalled: s.Recalled, Standing: s.Standing,
-		Quotes: s.Quotes, RunInstructions: s.RunInstructions,
+		Quotes: s.Quotes, RunInstructions: s.RunInstructions, Setups: s.Setups,
 	}
 }
 
@@ -107,6 +108,7 @@ func (s AgentState) Turn() compaction.Turn {
 func (s AgentState) With(t compaction.Turn) AgentState {
 	s.Session, s.ContextMessages, s.Window, s.LoopNotes, s.Rendered, s.Waited = t.Session, t.History, t.Window, t.Notes, t.Rendered, t.Waited
 	s.Recalled, s.Standing, s.Quotes, s.RunInstructions, s.ConversationSummary = t.Recalled, t.Standing, t.Quotes, t.RunInstructions, ""
+	s.Setups = t.Setups
 	if t.Session.ConversationSummary != nil {
 		s.ConversationSummary = *t.Session.ConversationSummary
 	}

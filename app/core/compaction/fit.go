@@ -22,7 +22,7 @@ const nearLimit = 0.9
 // model replaces it.
 func (k *Compactor) Fit(ctx context.Context, t Turn) (Turn, contextwindow.Decision, error) {
 	var d contextwindow.Decision
-	t, err := k.withStanding(ctx, t)
+	t, err := k.withTexts(ctx, t)
 	if err == nil {
 		t, d, err = k.fitTurn(ctx, k.withRecalled(ctx, t))
 	}
@@ -125,6 +125,7 @@ func (k *Compactor) promptParts(t Turn, pinned []core.Message) contextwindow.Par
 		Rendered: t.Rendered, Tools: k.Counter.Tools(t.Profile.Tools), ToolSpecs: t.Profile.Tools,
 		Format: t.Profile.Agent.ResponseFormat, Effort: t.Profile.Agent.ReasoningEffort, Model: k.modelOf(t),
 		ReadsResults: slices.Contains(t.Profile.Agent.Tools, core.ToolReadResult),
+		Setups:       t.Setups,
 		Summarized:   t.Session.SummarizedCount, Searches: slices.Contains(t.Profile.Agent.Tools, core.ToolSearchHistory),
 	}
 	if t.Recalled != nil {
@@ -148,7 +149,7 @@ func (k *Compactor) Request(ctx context.Context, t Turn, d contextwindow.Decisio
 	}
 	k.Observer.Sending(ctx, t, d, prompt.Sent)
 	req := llm.Request{
-		System: prompt.System, Messages: prompt.LLM(), Tools: t.Profile.Tools, MaxOutputTokens: d.MaxOutput,
+		System: prompt.System, Messages: prompt.LLM(), Tools: prompt.Tools, MaxOutputTokens: d.MaxOutput,
 		ParallelToolCalls: t.Profile.ParallelToolCalls, Prefix: prompt.Prefix, ChecksPrefix: k.modelOf(t).Prefix.Binds(),
 	}
 	info := t.Profile.Model.Info()

@@ -20,6 +20,7 @@ type Stores struct {
 	Blobs     core.BlobStore    // nil = images and files are only described
 	Recall    Recaller          // nil = nothing is recalled
 	Standing  InstructionReader // nil = there are no standing instructions
+	Setups    SetupReader       // nil = another system prompt makes thoughts invalid
 }
 
 // Options configure a Compactor. All are required except Compactor, Budget and Observer.

@@ -132,6 +132,9 @@ func (k *Compactor) writeNative(ctx context.Context, t Turn, o contextwindow.Ord
 	if d.Total > d.Budget.Usable {
 		return nil, nil, fmt.Errorf("%d tokens do not fit one call of the model, which takes %d", d.Total, d.Budget.Usable)
 	}
+	if d.Frozen != "" || d.AppendsSetup {
+		return nil, nil, errors.New("the system prompt has changed: the next summary can be native")
+	}
 	prompt, err := k.assemble(ctx, t, d)
 	if err != nil {
 		return nil, nil, err

@@ -54,6 +54,9 @@ func (v snapshot) heldTokens() int {
 // keptTokens returns how much of the prompt's beginning a compaction leaves as it is: the tools,
 // and the system blocks before the summary.
 func (v snapshot) keptTokens(count core.TextCounter) int {
+	if v.d.Frozen != "" {
+		return 0 // it brings the current system prompt
+	}
 	system := v.prompt.Sent.System
 	if v.turn.Profile.Policy.SummaryRole != core.RoleUser {
 		system = contextwindow.ListOverhead + count.Text(v.turn.Profile.SystemPrompt)

@@ -300,7 +300,7 @@ func (k *Compactor) Prompt(ctx context.Context, tenant core.Tenant, id core.Sess
 func (v snapshot) promptView() core.PromptView {
 	view := core.PromptView{
 		Model: v.turn.Profile.Model.Info().Name, Tokens: v.prompt.Sent.Used(v.d), Note: firstStep(v.d), MaxOutputTokens: v.d.MaxOutput,
-		System: v.prompt.System, Messages: []core.PromptMessage{}, Tools: promptTools(v.turn.Profile.Tools),
+		System: v.prompt.System, Messages: []core.PromptMessage{}, Tools: promptTools(v.prompt.Tools),
 	}
 	sizes := v.prompt.Shown(v.d)
 	for i, m := range v.prompt.Messages {

@@ -83,6 +83,9 @@ type Turn struct {
 	// RunInstructions are those of earlier runs that prompts repeat, as far as loaded; never changed
 	// in place.
 	RunInstructions map[core.RunID]string
+	// Setups are the current one and those of earlier thoughts, as far as loaded; never changed in
+	// place. Nil = the current one is the only one.
+	Setups contextwindow.Setups
 
 	Notes map[core.SummaryID]core.Summary // on tool loops, as far as loaded; never changed in place
 

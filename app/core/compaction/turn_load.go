@@ -56,7 +56,7 @@ func (k *Compactor) loadTurnMessages(ctx context.Context, tenant core.Tenant, t 
 		}
 		load = k.reloadTurn
 		if s := t.Session.Status; s == core.SessionIdle || s == core.SessionQueued {
-			return k.withStanding(ctx, t)
+			return k.withTexts(ctx, t)
 		}
 		run, err := k.Stores.Runs.Active(ctx, tenant, t.Session.ID)
 		switch {
@@ -67,8 +67,18 @@ func (k *Compactor) loadTurnMessages(ctx context.Context, tenant core.Tenant, t 
 		case err == nil:
 			t = t.withRun(run)
 		}
-		return k.withStanding(ctx, t)
+		return k.withTexts(ctx, t)
 	}
+}
+
+// withTexts returns the turn with the standing instructions of its session and the setups of its
+// thoughts.
+func (k *Compactor) withTexts(ctx context.Context, t Turn) (Turn, error) {
+	t, err := k.withStanding(ctx, t)
+	if err != nil {
+		return t, err
+	}
+	return k.withSetups(ctx, t)
 }
 
 // withRun returns the turn with the options of the run in progress, and its messages kept apart.
@@ -150,7 +160,10 @@ func (k *Compactor) planInput(ctx context.Context, t Turn) (contextwindow.Input,
 		in.Standing = t.Standing.inputs
 	}
 	parts := k.promptParts(t, nil)
-	in.System, in.Tools = contextwindow.SystemTokens(parts, k.Counter), parts.Tools
+	in.System, in.Tools, in.Setups = contextwindow.SystemTokens(parts, k.Counter), parts.Tools, parts.Setups
+	if setup, ok := k.promptSetup(t); ok {
+		in.Setup = setup.Hash
+	}
 	if s := t.Session; s.SummaryVersion > 0 && s.ConversationSummary != nil {
 		in.Summary = contextwindow.ActiveSummary{
 			Version: s.SummaryVersion, ThroughSeq: s.SummaryThroughSeq, Tokens: s.SummaryTokens, Messages: s.SummarizedCount,

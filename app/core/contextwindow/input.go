@@ -49,6 +49,8 @@ type Item struct {
 	Thoughts int
 	Recalled *core.RecalledPassages // that the prompt of these thoughts quoted
 	Appended RunInstructions        // that it had
+	Setup    string                 // with which they were produced (core.Part.Setup); empty = not known
+	Frozen   string                 // with which their prompt began; empty = with Setup
 	Unsaid   int                    // cl100k_base tokens of a speaker's name that only a summarizer sees
 }
 
@@ -80,6 +82,7 @@ func (it *Item) addThoughts(m core.Message, model llm.Info) {
 			it.Thoughts += p.Tokens
 			it.Recalled = cmp.Or(it.Recalled, p.Recalled)
 			it.addInstructions(m, p, model)
+			it.addSetup(p, model)
 		}
 	}
 	if len(m.ToolCalls) == 0 {
@@ -148,8 +151,10 @@ type Input struct {
 	Margin float64 // error margin of the numbers, as a share; lowers the output limit only
 	Cap    int     // after the provider refused a prompt: max size of the next; 0 = usable
 
-	System  int // cl100k_base tokens of the system blocks without the summary
-	Tools   int // of the tool definitions
+	System  int    // cl100k_base tokens of the system blocks without the summary
+	Tools   int    // of the tool definitions
+	Setup   string // hash of both; empty = they do not stay when they change
+	Setups  Setups // those of the thoughts and the current one, as far as known; nil = the current one is the only one
 	Summary ActiveSummary
 	Pinned  []Item // pinned messages that the summary covers
 	History []Item // on the path, after the cursor, before the run in progress; no system rows
@@ -219,6 +224,7 @@ type Slot struct {
 
 	Quotes   *core.RecalledPassages // quoted again before the message, for the thoughts of its answers; nil = none
 	Repeated RunInstructions        // sent again behind the message, for the same thoughts
+	NewSetup string                 // appended before the message, for its thoughts; empty = none
 }
 
 // FilesAsText reports whether the message is whole but for its files, which are sent as text.
@@ -239,6 +245,9 @@ type Decision struct {
 	Recalled        []Passage     // quoted, in the order of their seqs
 	Loops           []LoopRange   // of History and Run, in order
 	SummaryCut      int           // max cl100k_base tokens of the summary in the prompt; 0 = whole
+	Setup           string        // Input.Setup
+	Frozen          string        // setup with which the prompt begins in place of Setup; empty = with Setup
+	AppendsSetup    bool          // Setup is appended at the end
 	Summarize       *Order        // not nil: make this summary, then plan again
 	Activate        *Activation   // not nil: activate this version, then plan again
 	Prepare         *Order        // not nil: make this summary ahead; it changes no prompt

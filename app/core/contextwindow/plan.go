@@ -25,6 +25,7 @@ type planner struct {
 	omitted   int           // that have no room among them
 	isReduced bool          // the ladder is climbed
 	total     int
+	setup     placedSetup
 	ahead     growth // until the trigger, when planning ahead; zero = none
 }
 
@@ -111,6 +112,7 @@ func (p *planner) placeMessages() {
 	}
 	p.loopSlots(slots)
 	p.placeQuotes(slots[:len(p.in.History)])
+	p.placeSetups(slots)
 	for _, s := range slots {
 		if s.Note {
 			p.addPinnedNote(s)
@@ -186,7 +188,7 @@ func (p *planner) sumSections() {
 	if p.opensWithAssistant() && len(p.standing) == 0 {
 		out[1].Tokens += p.scale.toModel(openingMarker)
 	}
-	system := p.scale.toModel(p.in.System + ListOverhead)
+	system := p.scale.toModel(p.in.System+p.setup.system+ListOverhead) + p.scale.toModel(p.setup.appended)
 	if p.anyLeftOut() {
 		system += p.scale.toModel(leftOutMarker)
 	}
@@ -195,7 +197,7 @@ func (p *planner) sumSections() {
 	}
 	summary := core.ContextPart{Name: "summary", Tokens: p.summarySize(), Messages: p.in.Summary.Messages}
 	p.decision.Sections = []core.ContextPart{
-		{Name: "system", Tokens: system}, {Name: "tools", Tokens: p.scale.toModel(p.in.Tools)}, summary,
+		{Name: "system", Tokens: system}, {Name: "tools", Tokens: p.scale.toModel(p.in.Tools + p.setup.tools)}, summary,
 		{Name: "pinned", Tokens: out[0].Tokens, Messages: out[0].Messages},
 		{Name: "tail", Tokens: out[1].Tokens, Messages: out[1].Messages},
 		{Name: "run", Tokens: out[2].Tokens, Messages: out[2].Messages},
@@ -239,6 +241,7 @@ func (p *planner) finishDecision() Decision {
 	d.Total, d.Pinned, d.History, d.Run = p.total, p.pinned, p.history, p.run
 	d.Standing, d.StandingOmitted = p.standing, p.omitted
 	d.SummaryCut = p.state.SummaryCut
+	d.Setup, d.Frozen, d.AppendsSetup = p.in.Setup, p.setup.frozen, p.setup.appended > 0
 	var covered int
 	if d.Loops, covered = p.loopsInUse(); covered > 0 {
 		p.addReason("%d messages of tool loops are replaced by notes", covered)

@@ -24,6 +24,7 @@ type Parts struct {
 	Messages     map[core.MessageID]core.Message
 	Quotes       Quotes                        // as far as their texts are there
 	Repeated     map[core.RunID]string         // instructions of earlier runs that a decision repeats, as far as they are there
+	Setups       Setups                        // texts of the setups that a decision names, but for the current one
 	Passages     map[core.MessageID]string     // lines of the passages that a decision quotes (PassageLine)
 	Standing     map[core.InstructionID]string // lines of the instructions that a decision lists (InstructionLine)
 	Rendered     Rendered                      // messages whose texts are not loaded
@@ -48,7 +49,8 @@ type Prompt struct {
 	Start string
 	// Ends are the prefixes behind the messages, encoded: the prompt's own, then those with what
 	// its native summary replaces in its place.
-	Ends []string
+	Ends  []string
+	Tools []llm.ToolSpec
 }
 
 // assembly is a Prompt that is being assembled.
@@ -69,7 +71,7 @@ type PromptMessage struct {
 	Place  core.Placement
 	Tokens int  // cl100k_base, as sent
 	Bare   bool // see Slot
-	Quotes bool // it has Slot.Quotes or Slot.Repeated
+	Quotes bool // it has Slot.Quotes, Slot.Repeated or Slot.NewSetup
 }
 
 // Shown returns the text of the message as people see it.
@@ -114,12 +116,13 @@ const blockOverhead = 4
 // the parts lack; a message without its text counts with its stored size, and a placeholder
 // says that it is not shown.
 func Assemble(parts Parts, d Decision, count core.TextCounter) Prompt {
+	parts = parts.withFrozen(d)
 	p := assembly{
 		count: count, parts: parts, notes: loopNotes{ranges: d.Loops, texts: parts.Loops},
 		files: attachments{parts.Model, parts.Blobs, parts.Documents, shownMedia(parts, d)},
 	}
 	sent := &p.Sent
-	sent.System, sent.Tools = ListOverhead, parts.Tools
+	sent.System, sent.Tools, p.Tools = ListOverhead, parts.Tools, parts.ToolSpecs
 	p.addBlock(&sent.System, parts.SystemPrompt)
 	summary := summaryBlock(parts, d, count)
 	if d.SummaryCut > 0 {
@@ -143,6 +146,7 @@ func Assemble(parts Parts, d Decision, count core.TextCounter) Prompt {
 	p.addRecalled(d.Recalled)
 	p.runFrom = len(p.Messages)
 	p.addAll(d.Run, parts.Messages, &sent.Run)
+	p.addSetups(d)
 	p.addInstructions(d)
 	switch {
 	case p.parts.Native != nil:

@@ -49,7 +49,7 @@ func (p *planner) placeQuotes(history []Slot) {
 	for i := len(history) - 1; i >= 0; i-- {
 		s := &history[i]
 		if s.Role != core.RoleUser {
-			hasThoughts = hasThoughts || s.Thoughts > 0 && !s.Bare && s.Place == core.PlaceVerbatim
+			hasThoughts = hasThoughts || s.sendsThoughts()
 			quotes, instructions = cmp.Or(quotes, s.Recalled), cmp.Or(instructions, s.Appended)
 			continue
 		}
@@ -97,9 +97,12 @@ func (p *planner) withoutQuotesEnough(f firedTriggers) bool {
 	return true
 }
 
-// dropQuotes drops the passages and the instructions of earlier messages, and with them the
-// thoughts behind the first. It reports false if there are none.
+// dropQuotes drops the passages, the instructions and the system prompts of earlier messages, and
+// with them the thoughts behind the first. It reports false if there are none.
 func (p *planner) dropQuotes() bool {
+	if p.dropSetups() {
+		return true
+	}
 	i := slices.IndexFunc(p.history, func(s Slot) bool { return s.Quotes != nil || s.Repeated.Tokens > 0 })
 	if i < 0 {
 		return false

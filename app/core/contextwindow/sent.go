@@ -111,7 +111,7 @@ func (p Prompt) Shown(d Decision) []int {
 			out[i] = d.Shown(p.Sent.Recalled)
 			continue
 		}
-		if m.Place == core.PlaceInstructions && !m.Quotes {
+		if (m.Place == core.PlaceInstructions || m.Place == core.PlaceSystem) && !m.Quotes {
 			out[i] = d.Shown(m.Tokens)
 			continue
 		}

@@ -48,6 +48,8 @@ type sim struct {
 
 	thinks   llm.Info                  // of a model that binds thoughts to their prefix; zero = none
 	options  map[core.RunID]string     // instructions of the runs so far, if the model appends them
+	setups   cw.Setups                 // so far, if the model appends them
+	setup    string                    // the current one
 	run      core.RunID                // the last one
 	producer map[core.MessageID]string // the prompt that a message was produced behind, in full
 
@@ -81,7 +83,7 @@ func simulate(rt *rapid.T, check func(shot)) { newSim(rt).play(check) }
 func simulateThoughts(rt *rapid.T, check func(shot)) {
 	s := newSim(rt)
 	s.thinks = llm.Info{Name: "m", Provider: "anthropic", Prefix: llm.PrefixRefuses, ThoughtOrigin: "anthropic/m", SystemMessages: true}
-	s.options = map[core.RunID]string{}
+	s.options, s.setups = map[core.RunID]string{}, cw.Setups{}
 	s.producer = map[core.MessageID]string{}
 	s.play(check)
 }
@@ -110,13 +112,13 @@ func (s *sim) play(check func(shot)) {
 	}
 }
 
-// serialize returns a prompt as it is sent, byte for byte.
-func serialize(system []string, messages []llm.Message) string {
-	messages = slices.Clone(messages)
+// serialize returns the beginning of a prompt as it is sent, byte for byte.
+func serialize(p cw.Prompt, through int) string {
+	messages := slices.Clone(p.LLM()[:through])
 	for i := range messages {
 		messages[i].Passing = false // it is not sent
 	}
-	raw, _ := json.Marshal([]any{system, messages})
+	raw, _ := json.Marshal([]any{p.System, p.Tools, messages})
 	return string(raw)
 }
 
@@ -200,9 +202,9 @@ func (s *sim) add(m core.Message) core.Message {
 		m.Parts = []core.Part{{
 			Type: core.PartReasoning, Text: words("thought", size), Signature: "signed", Tokens: size,
 			Origin: s.thinks.ThoughtOrigin, Prefix: s.prev.prompt.Prefix, Recalled: s.prev.d.RecalledPassages(s.prev.prompt.Sent.Recalled),
-			Instructions: s.prev.prompt.Sent.Instructions,
+			Instructions: s.prev.prompt.Sent.Instructions, Setup: s.prev.d.Setup, Frozen: s.prev.d.Frozen,
 		}}
-		s.producer[m.ID] = serialize(s.prev.prompt.System, s.prev.prompt.LLM())
+		s.producer[m.ID] = serialize(s.prev.prompt, len(s.prev.prompt.Messages))
 	}
 	m.TokenCount = 4 + quarter{}.Text(m.Content)
 	if len(m.ToolCalls) > 0 && len(m.Parts) > 0 {
@@ -227,11 +229,13 @@ func (s *sim) turn() {
 	s.instruct()
 	s.recall()
 	for range rapid.SampledFrom([]int{0, 0, 0, 1, 2, 6, 14}).Draw(s.rt, "rounds") {
+		s.change()
 		if !s.prompt() {
 			break
 		}
 		s.toolRound()
 	}
+	s.change()
 	if s.prompt() {
 		s.add(core.Message{Role: core.RoleAssistant, Content: s.draw("answer")})
 	}
@@ -339,7 +343,8 @@ func (s *sim) force() {
 // input is what the plan of the present moment depends on.
 func (s *sim) input() cw.Input {
 	in := cw.Input{
-		Policy: s.policy, Loop: s.loop, Model: s.model, Factor: s.factor, System: cw.SystemTokens(cw.Parts{SystemPrompt: s.system, Instructions: s.options[s.run], Model: s.thinks}, quarter{}), Tools: 50,
+		Policy: s.policy, Loop: s.loop, Model: s.model, Factor: s.factor, System: cw.SystemTokens(cw.Parts{SystemPrompt: s.system, Instructions: s.options[s.run], Model: s.thinks}, quarter{}), Tools: s.tools(),
+		Setup: s.setup, Setups: s.setups,
 		Summary: s.summary, State: s.state, Versions: s.prepared.versions(), Busy: s.job != nil, Resting: s.resting,
 		Recalled: s.recalled, Standing: s.instructions(), Binds: s.thinks.Prefix.Binds(),
 	}
@@ -415,7 +420,7 @@ func (s *sim) prompt() bool {
 }
 
 func (s *sim) parts() cw.Parts {
-	parts := cw.Parts{SystemPrompt: s.system, Summary: s.text, Loops: s.notes, Passages: s.lines, Quotes: s.quotes, Standing: map[core.InstructionID]string{}, Messages: map[core.MessageID]core.Message{}, Model: s.thinks, Instructions: s.options[s.run], Repeated: s.options}
+	parts := cw.Parts{SystemPrompt: s.system, Setups: s.setups, ToolSpecs: s.setups[s.setup].Specs, Tools: s.tools(), Summary: s.text, Loops: s.notes, Passages: s.lines, Quotes: s.quotes, Standing: map[core.InstructionID]string{}, Messages: map[core.MessageID]core.Message{}, Model: s.thinks, Instructions: s.options[s.run], Repeated: s.options}
 	for _, i := range s.standing {
 		parts.Standing[i.ID] = cw.InstructionLine(i)
 	}

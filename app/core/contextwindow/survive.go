@@ -18,6 +18,10 @@ func ThoughtsAfter(in Input, d Decision, prompt Prompt) []core.ThoughtsAfter {
 	p.total = d.Total
 	kept := p.keptThoughts(prompt)
 	const none = 0
+	system := none
+	if in.staysValid(p.slots) {
+		system = len(kept)
+	}
 	list := []core.ThoughtsAfter{{Action: core.AfterAnswer, Kept: kept.before(d.firstDropped())}}
 	if seq, ok := p.firstMaskable(); ok {
 		list = append(list, core.ThoughtsAfter{Action: core.AfterMasking, Kept: kept.before(seq)})
@@ -26,7 +30,7 @@ func ThoughtsAfter(in Input, d Decision, prompt Prompt) []core.ThoughtsAfter {
 		core.ThoughtsAfter{Action: core.AfterSummary, Kept: none},
 		core.ThoughtsAfter{Action: core.AfterSwitch, Kept: none},
 		core.ThoughtsAfter{Action: core.AfterEdit, Kept: kept.before(p.lastQuestion())},
-		core.ThoughtsAfter{Action: core.AfterSystem, Kept: none},
+		core.ThoughtsAfter{Action: core.AfterSystem, Kept: system},
 	)
 }
 

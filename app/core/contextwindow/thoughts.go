@@ -82,7 +82,7 @@ func (p *planner) firstChange() (seq int64, changed bool) {
 func (p *planner) thoughtsFrom(seq int64) int {
 	n := 0
 	for _, s := range p.slots {
-		if s.Seq >= seq && s.Thoughts > 0 && !s.Bare && s.Place == core.PlaceVerbatim {
+		if s.Seq >= seq && s.sendsThoughts() {
 			n++
 		}
 	}

@@ -115,6 +115,9 @@ func (f *forkJob) finishFork(ctx context.Context, note resultRecorder) (out core
 		if err := fork.copyInstructions(source, copies); err != nil {
 			return err
 		}
+		if err := fork.copySetups(source); err != nil {
+			return err
+		}
 		fork.copyTitleMark(source, copies)
 		if err := fork.indexTitle(); err != nil {
 			return err

@@ -107,6 +107,11 @@ func (stx *sessionTx) storeWrite(w core.RunWrite, fence fencedRun) (core.Written
 		stx.session.PromptMarks = models.JSON(w.PromptMarks)
 		stx.changes["prompt_marks"] = stx.session.PromptMarks
 	}
+	if w.Setup != nil {
+		if err := stx.storeSetup(*w.Setup); err != nil {
+			return core.Written{}, err
+		}
+	}
 	if w.Wait != nil {
 		if err := stx.requestApprovals(run, *w.Wait); err != nil {
 			return core.Written{}, err

@@ -1,0 +1,70 @@
+package repositories
+
+import (
+	"context"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"bobbin/app/core"
+	"bobbin/app/db/models"
+)
+
+// maxSetups bounds the setups of a session: it keeps the newest.
+const maxSetups = 16
+
+// PromptSetups reads the system prompts and tools to which thoughts of sessions are bound; Runs.Write
+// stores them. Safe for concurrent use.
+type PromptSetups struct {
+	db *gorm.DB
+}
+
+// NewPromptSetups returns the setups in db.
+func NewPromptSetups(db *gorm.DB) *PromptSetups { return &PromptSetups{db: db} }
+
+// Find returns those of the setups that are stored with the session, in no order.
+func (r *PromptSetups) Find(ctx context.Context, tenant core.Tenant, session core.SessionID, hashes []string) ([]core.PromptSetup, error) {
+	if err := requireID("session", session); err != nil {
+		return nil, err
+	}
+	db := r.db.WithContext(ctx)
+	rows, err := findIn[models.PromptSetup](db.Where("session_id = ?", session), "hash", hashes)
+	if err != nil {
+		return nil, wrapError(err, "system prompts of session", session)
+	}
+	if len(rows) == 0 || rows[0].Owner != tenant.Owner || tenant.User != "" {
+		if err := requireVisible(db, tenant, session); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]core.PromptSetup, len(rows))
+	for i, row := range rows {
+		out[i] = row.Core()
+	}
+	return out, nil
+}
+
+// storeSetup stores a setup, unless the session has it.
+func (stx *sessionTx) storeSetup(s core.PromptSetup) error {
+	row := models.PromptSetup{
+		SessionID: stx.session.ID, Hash: s.Hash, Owner: stx.session.Owner, SystemPrompt: s.SystemPrompt, ToolUsage: s.ToolUsage,
+		Tools: string(s.Tools), CreatedAt: core.Now(),
+	}
+	if err := insertRows(stx.tx.Clauses(clause.OnConflict{DoNothing: true}), &row); err != nil {
+		return err
+	}
+	newest := stx.tx.Model(&models.PromptSetup{}).Select("hash").Where("session_id = ?", stx.session.ID).Order("created_at DESC, hash").Limit(maxSetups)
+	return stx.tx.Where("session_id = ? AND hash NOT IN (?)", stx.session.ID, newest).Delete(&models.PromptSetup{}).Error
+}
+
+// copySetups copies the setups of the source.
+func (stx *sessionTx) copySetups(source *sessionTx) error {
+	var rows []models.PromptSetup
+	if err := stx.tx.Where("session_id = ?", source.session.ID).Find(&rows).Error; err != nil {
+		return err
+	}
+	for i := range rows {
+		rows[i].SessionID = stx.session.ID
+	}
+	return insertRows(stx.tx, &rows)
+}

@@ -1,0 +1,73 @@
+package repositories_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
+)
+
+// A setup is stored with the answer whose thoughts are bound to it, byte for byte and once. Forks get
+// copies, others see none, a session keeps the newest, and a purge removes all.
+func TestPromptSetups(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, setups := open(d), repositories.NewPromptSetups(d.Gorm)
+		id := s.session(t).ID
+		write := func(text string) core.PromptSetup {
+			setup, ok := core.NewPromptSetup(text, "Use the tools.", json.RawMessage(`[{"b":1,  "a":2}]`))
+			run := s.accept(t, ask(id, "hi")).Run
+			m := answer("hello")
+			s.write(t, core.RunWrite{
+				RunID: run.ID, SessionID: run.SessionID, Attempt: run.Attempt, Messages: []core.Message{m}, Setup: &setup,
+				End: &core.RunEnd{Status: core.RunSucceeded, AnswerID: m.ID},
+			})
+			if !ok {
+				t.Errorf("%q cannot be stored", text)
+			}
+			return setup
+		}
+		find := func(tenant core.Tenant, session core.SessionID, hashes ...string) []core.PromptSetup {
+			found, err := setups.Find(t.Context(), tenant, session, hashes)
+			if err != nil && !errors.Is(err, core.ErrNotFound) {
+				t.Fatal(err)
+			}
+			return found
+		}
+		first := write("Help.")
+		write("Help.")
+		second := write("Help them.")
+		if diff := cmp.Diff([]core.PromptSetup{first}, find(ann(), id, first.Hash, "unknown")); diff != "" {
+			t.Errorf("the first one (-want +got):\n%s", diff)
+		}
+		fork, err := repositories.NewBranches(d.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := find(ann(), fork.ID, first.Hash, second.Hash); len(got) != 2 {
+			t.Errorf("got %+v in a fork, want both", got)
+		}
+		if got := find(core.Tenant{Owner: "bob"}, id, first.Hash); len(got) > 0 {
+			t.Errorf("another owner got %+v", got)
+		}
+		for n := range 16 {
+			write(fmt.Sprint("Help ", n))
+		}
+		if got := find(ann(), id, first.Hash, second.Hash); len(got) > 0 {
+			t.Errorf("got %+v behind 16 others, want none", got)
+		}
+		if _, err := repositories.NewPurges(d.Gorm).Session(t.Context(), id, false); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.count(t, "SELECT COUNT(*) FROM prompt_setups WHERE session_id = ?", id); n != 0 {
+			t.Errorf("%d system prompts are left of a purged session", n)
+		}
+	})
+}
