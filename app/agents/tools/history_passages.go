@@ -77,8 +77,8 @@ func tokensAbout(text string) int {
 // twice, in the order of the results: further messages find more than their neighbors do.
 func joinPassages(hits []core.SearchHit, shown map[int64]bool) []passage {
 	quotes := map[int64]quote{}
-	for _, h := range hits[:min(len(hits), withBeside)] {
-		for _, n := range slices.Concat(h.Before, h.After) {
+	for i, h := range hits[:min(len(hits), withBeside)] {
+		for _, n := range quotedNeighbors(h, i) {
 			if _, known := quotes[n.Seq]; !known && !shown[n.Seq] {
 				n.Excerpt = prompttext.Characters(n.Excerpt, besideSize)
 				quotes[n.Seq] = quote{Neighbor: n}
@@ -108,6 +108,15 @@ func joinPassages(hits []core.SearchHit, shown map[int64]bool) []passage {
 	}
 	slices.SortStableFunc(out, func(a, b passage) int { return cmp.Compare(best(a), best(b)) })
 	return out
+}
+
+// quotedNeighbors returns the neighbors to quote with a result, by its place among the results.
+func quotedNeighbors(h core.SearchHit, place int) []core.Neighbor {
+	n := quotesBeside
+	if place < withMostBeside {
+		n = mostBeside
+	}
+	return slices.Concat(h.Before[max(0, len(h.Before)-n):], h.After[:min(n, len(h.After))])
 }
 
 // nextSeqs returns which message follows which, as far as the results tell.

@@ -19,16 +19,21 @@ type SearchHistory struct {
 // NewSearchHistory returns the tool search_history, which searches as core.AgentSearch does.
 func NewSearchHistory(search core.SearchStore) *SearchHistory { return &SearchHistory{search: search} }
 
-// The result of a call: how many messages are quoted, the first of them with their neighbors,
-// how many characters of each, and its size in tokens, about.
+// The bounds of the result of a call.
 const (
-	maxQuotes    = 50
-	withBeside   = 8
-	quoteSize    = 600
-	besideSize   = 300
-	quotesBeside = 2
-	maxQuoted    = 3_500
+	maxQuotes      = 50    // messages that were found
+	withMostBeside = 5     // of these, the first have mostBeside neighbors …
+	mostBeside     = 4     // … on each side (measured in docs/EVALUATION.md)
+	withBeside     = 8     // the others up to this one have quotesBeside
+	quotesBeside   = 2     // on each side
+	quoteSize      = 600   // characters of a message that was found
+	besideSize     = 300   // characters of a neighbor
+	maxQuoted      = 3_500 // tokens, about
 )
+
+// aroundHits is how many neighbors on each side are read: one more than is quoted shows which
+// passages follow each other.
+const aroundHits = mostBeside + 1
 
 // Spec returns the definition for the model.
 func (*SearchHistory) Spec() llm.ToolSpec {
@@ -78,7 +83,7 @@ func (a historyArguments) searchQuery(zone *time.Location) (core.SearchQuery, er
 	}
 	before, err := parseDay("before", a.Before, zone)
 	return core.SearchQuery{
-		PageQuery: core.PageQuery{Limit: maxQuotes}, Text: a.Query, Role: a.Role, Author: a.Author, After: after, Before: before, Skip: a.Skip, Around: quotesBeside,
+		PageQuery: core.PageQuery{Limit: maxQuotes}, Text: a.Query, Role: a.Role, Author: a.Author, After: after, Before: before, Skip: a.Skip, Around: aroundHits,
 	}, err
 }
 

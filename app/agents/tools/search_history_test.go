@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -122,7 +123,7 @@ func TestSearchHistory(t *testing.T) {
 					t.Errorf("got %q, want %q in it", got, want)
 				}
 			}
-			want := core.SearchQuery{PageQuery: core.PageQuery{Limit: 50}, Text: "pump", SessionID: "s", Role: core.RoleUser, Excerpt: 600, Before: asked, Around: 2}
+			want := core.SearchQuery{PageQuery: core.PageQuery{Limit: 50}, Text: "pump", SessionID: "s", Role: core.RoleUser, Excerpt: 600, Before: asked, Around: 5}
 			if diff := cmp.Diff(want, h.got); diff != "" || h.who != (core.Tenant{Owner: "ann"}) {
 				t.Errorf("asked by %+v (-want +got):\n%s", h.who, diff)
 			}
@@ -206,22 +207,33 @@ func TestSearchHistoryPassages(t *testing.T) {
 	}
 }
 
-// The first eight messages are quoted with their neighbors, further ones alone.
-func TestSearchHistoryQuotesMoreMessagesAlone(t *testing.T) {
+// The first five messages are quoted with four messages on each side, the next three with two,
+// further ones alone. Passages without a gap between them are one.
+func TestSearchHistoryQuotesNeighbors(t *testing.T) {
 	t.Parallel()
+	neighbors := func(first, last int64) (list []core.Neighbor) {
+		for seq := first; seq <= last; seq++ {
+			list = append(list, core.Neighbor{MessageID: "n", Seq: seq, Role: core.RoleUser, Excerpt: fmt.Sprint("text ", seq)})
+		}
+		return list
+	}
 	var page core.SearchPage
-	for i := range 9 {
-		seq := int64(10 * (i + 1))
+	for _, seq := range []int64{29, 20, 100, 200, 300, 400, 500, 600, 700} {
 		page.Items = append(page.Items, core.SearchHit{
-			MessageID: "m", Seq: seq, Role: core.RoleUser, Excerpt: fmt.Sprint("found ", seq),
-			Before: []core.Neighbor{{MessageID: "n", Seq: seq - 1, Role: core.RoleUser, Excerpt: fmt.Sprint("beside ", seq)}},
+			MessageID: "m", Seq: seq, Role: core.RoleUser, Excerpt: fmt.Sprint("text ", seq), Before: neighbors(seq-5, seq-1), After: neighbors(seq+1, seq+5),
 		})
 	}
 	got, err := tools.NewSearchHistory(&history{page: page}).Call(t.Context(), tools.Call{Arguments: `{"query":"pump"}`})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(got, "beside 80") || !strings.Contains(got, "found 90") || strings.Contains(got, "beside 90") {
-		t.Errorf("got %q, want 9 messages, the last one without what stands beside it", got)
+	var passages []string
+	for part := range strings.SplitSeq(got, "---\n") {
+		seqs := regexp.MustCompile(`(?m)^text (\d+)$`).FindAllStringSubmatch(part, -1)
+		passages = append(passages, fmt.Sprintf("%s-%s: %d", seqs[0][1], seqs[len(seqs)-1][1], len(seqs)))
+	}
+	want := []string{"16-33: 18", "96-104: 9", "196-204: 9", "296-304: 9", "398-402: 5", "498-502: 5", "598-602: 5", "700-700: 1"}
+	if diff := cmp.Diff(want, passages); diff != "" {
+		t.Errorf("passages (-want +got):\n%s\n%s", diff, got)
 	}
 }
