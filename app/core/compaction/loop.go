@@ -122,8 +122,8 @@ func (k *Compactor) writeNotes(ctx context.Context, t Turn, p plan, o contextwin
 	start := time.Now()
 	res, err := k.CompactLoop(ctx, t, summarize.Request{
 		Preset: summarize.PresetCompaction, Previous: earlier.Content, Messages: t.nameSpeakers(messages), Load: k.textLoader(t),
-		Speakers: t.Session.Speakers == core.ManySpeakers,
-		Limit:    o.Limit, TargetTokens: o.AskFor, Replaces: o.Tokens, TimeLimit: k.SummaryTime,
+		Speakers: t.Session.Speakers == core.ManySpeakers, Instructions: t.listedInstructions(),
+		Limit: o.Limit, TargetTokens: o.AskFor, Replaces: o.Tokens, TimeLimit: k.SummaryTime,
 	})
 	m.calls, m.cause = k.recordCalls(t, res.Calls), res.Cause
 	if err != nil {

@@ -18,6 +18,7 @@ type InstructionReader interface {
 // Standing is what users set for the whole conversation, as the prompts of a turn may list it.
 // It is never changed.
 type Standing struct {
+	given  []core.StandingInstruction // what was recognized, or added or edited by hand, in any state
 	inputs []contextwindow.Instruction
 	lines  map[core.InstructionID]string
 }
@@ -29,7 +30,7 @@ func (k *Compactor) withStanding(ctx context.Context, t Turn) (Turn, error) {
 		return t, nil
 	}
 	all, err := k.loadInstructions(ctx, t, resolvedInstructions)
-	t.Standing = &Standing{lines: map[core.InstructionID]string{}}
+	t.Standing = &Standing{given: all, lines: map[core.InstructionID]string{}}
 	for _, i := range promptInstructions(all) {
 		line := contextwindow.InstructionLine(i)
 		t.Standing.lines[i.ID] = line
@@ -38,6 +39,15 @@ func (k *Compactor) withStanding(ctx context.Context, t Turn) (Turn, error) {
 		})
 	}
 	return t, err
+}
+
+// listedInstructions returns what summaries of the turn need not quote, because prompts list
+// it: nothing, unless it is recognized.
+func (t Turn) listedInstructions() []core.StandingInstruction {
+	if t.Standing == nil || !t.Profile.Policy.StandingInstructions {
+		return nil
+	}
+	return t.Standing.given
 }
 
 // loadInstructions returns the standing instructions of the turn's session with their states,

@@ -100,6 +100,32 @@ func TestStandingInstructionsInPrompts(t *testing.T) {
 	}
 }
 
+// What code writes of a summary does not repeat what stands: the prompt has it once, from a
+// user. Where nothing is recognized, the summary has it.
+func TestSummariesDoNotRepeatInstructions(t *testing.T) {
+	t.Parallel()
+	for _, strategy := range []string{"extractive", "hybrid"} {
+		for _, recognized := range []bool{true, false} {
+			w, _ := newStandingWorld(t, core.ContextSettings{Timing: new("inline"), Strategy: &strategy, StandingInstructions: &recognized})
+			w.turns(30, 110)
+			w.ask("go on")
+			turn, d := w.fit() // summarizes
+			req := w.request(turn, d)
+			ofSystem, ofUsers := strings.Count(strings.Join(req.System, "\n"), "Never call me Bob."), 0
+			for _, m := range req.Messages {
+				if n := strings.Count(m.Content, "Never call me Bob."); m.Role == core.RoleUser {
+					ofUsers += n
+				} else {
+					ofSystem += n
+				}
+			}
+			if recognized && (ofSystem != 0 || ofUsers != 1) || !recognized && ofSystem == 0 {
+				t.Errorf("%s, recognized %t: got the instruction %d times from the system and %d times from users", strategy, recognized, ofSystem, ofUsers)
+			}
+		}
+	}
+}
+
 // An agent that does not want recognition has only what people add.
 func TestStandingInstructionsNotRecognized(t *testing.T) {
 	t.Parallel()

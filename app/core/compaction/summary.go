@@ -124,7 +124,7 @@ func newSummary(t Turn, o contextwindow.Order, res summarize.Result, start time.
 
 // summaryRequest returns the request for a summary of the turn, without the messages.
 func (k *Compactor) summaryRequest(t Turn, limit, askFor int) summarize.Request {
-	req := summarize.Request{Preset: t.Profile.Policy.Name, Limit: limit, TargetTokens: askFor, Speakers: t.Session.Speakers == core.ManySpeakers}
+	req := summarize.Request{Preset: t.Profile.Policy.Name, Limit: limit, TargetTokens: askFor, Speakers: t.Session.Speakers == core.ManySpeakers, Instructions: t.listedInstructions()}
 	if t.Session.ConversationSummary != nil {
 		req.Previous = *t.Session.ConversationSummary
 	}

@@ -36,7 +36,8 @@ const joinTokens = 8 // of the heading and the lines between the parts
 // previous ledger, so that a small summary does not shrink it. Errors are those of LLM.
 func (h *Hybrid) Summarize(ctx context.Context, req Request) (Result, error) {
 	previous, l := splitLedger(req.Previous)
-	l.extractFacts(req.Messages)
+	l.extractFacts(req.withoutInstructions())
+	l.dropInstructions(req.Instructions)
 	budget := ledgerRoom(req.Limit)
 	if req.Replaces > 0 {
 		budget = min(budget, req.Replaces/2)

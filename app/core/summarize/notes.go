@@ -34,8 +34,10 @@ func (e *Extract) Summarize(_ context.Context, req Request) (Result, error) {
 	}
 	n := &notes{sections: e.sections()}
 	n.parsePrevious(req.Previous)
-	n.ledger.extractFacts(req.Messages)
-	e.read(n, req.Messages)
+	messages := req.withoutInstructions()
+	n.ledger.extractFacts(messages)
+	n.ledger.dropInstructions(req.Instructions)
+	e.read(n, messages)
 	content := n.renderWithin(e.count, max(limit, 0))
 	return Result{Content: content, Tokens: e.count.Text(content), Strategy: e.name}, nil
 }

@@ -54,6 +54,10 @@ type Request struct {
 	Replaces     int    // tokens of Previous and Messages as counted in the prompt; 0 = counted here
 	Focus        string // what the user asked to keep above all; empty = nothing
 	Speakers     bool   // several users speak: messages begin with their names (core.Message.Named)
+	// Instructions are what users set for the whole conversation, also what was changed or
+	// withdrawn since. Prompts list what stands of it beside the summary, so code quotes none of it.
+	// A model may. Nil = quote all.
+	Instructions []core.StandingInstruction
 	// TimeLimit bounds all model calls together; after it the summary is written
 	// without a model. 0 = only ctx bounds them.
 	TimeLimit time.Duration
