@@ -16,6 +16,11 @@ var (
 	specific = regexp.MustCompile(`\d|\S \p{Lu}|[a-z][/._][a-z]`)
 )
 
+const (
+	mostValue = 3
+	newLines  = 2 // of a transcript that count as the most informative ones: a summary that is extended says something new
+)
+
 // summarize extends the summary in the request by sentences of the transcript. When it gets
 // too long it drops the least informative lines first, of these the oldest.
 func (m *Model) summarize(request string) string {
@@ -23,15 +28,17 @@ func (m *Model) summarize(request string) string {
 	if asked := askedSize.FindAllStringSubmatch(request, -1); asked != nil {
 		limit, _ = strconv.Atoi(asked[len(asked)-1][1]) // at most nine digits
 	}
+	summary, transcript := between(request, "summary"), transcriptSentences(between(request, "transcript"))
+	news := mostNew(transcript, summary)
 	var lines []string
-	for _, line := range append(sentencesOf(between(request, "summary")), transcriptSentences(between(request, "transcript"))...) {
+	for _, line := range append(sentencesOf(summary), transcript...) {
 		if !slices.Contains(lines, line) {
 			lines, size = append(lines, line), size+m.count.Text(line)+2
 		}
 	}
-	for value := range 4 {
+	for value := range mostValue + 1 {
 		lines = slices.DeleteFunc(lines, func(line string) bool {
-			if size <= limit*3/4 || valueOf(line) != value {
+			if size <= limit*3/4 || valueOf(line) > value || value < mostValue && slices.Contains(news, line) {
 				return false
 			}
 			size -= m.count.Text(line) + 2
@@ -59,7 +66,31 @@ func transcriptSentences(transcript string) (out []string) {
 	return out
 }
 
-// valueOf returns how informative a line is, from 0 to 3.
+// mostNew returns the lines with the most words that are not in the summary, newLines of
+// them; none, if there is no summary.
+func mostNew(lines []string, summary string) []string {
+	if summary == "" {
+		return nil
+	}
+	known := map[string]bool{}
+	for word := range strings.FieldsSeq(summary) {
+		known[word] = true
+	}
+	words := map[string]int{}
+	for _, line := range lines {
+		words[line] = 0
+		for word := range strings.FieldsSeq(line) {
+			if !known[word] {
+				words[line]++
+			}
+		}
+	}
+	lines = slices.Clone(lines)
+	slices.SortStableFunc(lines, func(a, b string) int { return words[b] - words[a] })
+	return lines[:min(newLines, len(lines))]
+}
+
+// valueOf returns how informative a line is, from 0 to mostValue.
 func valueOf(line string) int {
 	value := 0
 	if personal.MatchString(line) || outcome.MatchString(line) {

@@ -100,9 +100,19 @@ func TestSummaryKeepsItsLimitForManyRounds(t *testing.T) {
 // The least informative lines go first.
 func TestSummaryIsShortened(t *testing.T) {
 	t.Parallel()
-	got := summarize(t, "- My name is Ada.\n- The weather is fine.\n- So it is.", "[4] user: The sun shines again today.", 14)
+	got := summarize(t, "- My name is Ada.\n- The weather is fine.\n- So it is.", "[4] user: The sun shines again today.", 30)
 	if !strings.Contains(got, "My name is Ada.") || strings.Contains(got, "The weather is fine.") {
 		t.Errorf("got %q, want the name and not the weather", got)
+	}
+}
+
+// A summary that is extended says something new, even if all that it had is worth more.
+func TestSummarySaysSomethingNew(t *testing.T) {
+	t.Parallel()
+	previous := "- My name is Ada Byron.\n- I live in Graz with my 3 cats.\n- Our house has 5 rooms in Linz Street."
+	got := summarize(t, previous, "[4] user: My name is Ada Byron. The weather was terrible yesterday. So be it.", 40)
+	if !strings.Contains(got, "The weather was terrible yesterday.") {
+		t.Errorf("got %q, want the weather in it", got)
 	}
 }
 
