@@ -104,6 +104,9 @@ func shortenedReason(d contextwindow.Decision) string {
 // near it is then normal, because a summary follows.
 func nearLimitReason(state contextwindow.PromptState, d contextwindow.Decision) string {
 	limit := int(nearLimit * float64(d.Budget.Usable))
+	if !d.Budget.HasShare {
+		limit = int(nearLimit * float64(d.Budget.Trigger)) // above which messages are left out
+	}
 	if d.Total <= limit {
 		return ""
 	}

@@ -17,7 +17,7 @@ type Budget struct {
 	Window       int
 	Reserve      int // kept for the answer
 	Usable       int // window − reserve: no prompt is ever larger
-	Trigger      int // a larger prompt is compacted: the share trigger, or usable where there is none
+	Trigger      int // a larger prompt is compacted: the share trigger, or usable without room for recalled passages where there is none
 	HasShare     bool
 	Landing      int // size to which a compaction brings the prompt
 	SummaryLimit int // max of a summary
@@ -53,10 +53,10 @@ func (p Policy) Budget(m Limits, fixed int) Budget {
 	if p.Recall == RecallAuto {
 		b.Recall = shareOf(p.RecallShare, m.Window)
 	}
-	b.Trigger = b.Usable
+	b.Trigger = b.Usable - b.Recall // or a prompt that is nearly full would have no room for the passages
 	if p.AutoSummarize && p.UsageThreshold > 0 {
 		b.HasShare = true
-		b.Trigger = min(shareOf(p.UsageThreshold, base), b.Usable-b.Recall) // or the passages would rarely have room in a small window
+		b.Trigger = min(shareOf(p.UsageThreshold, base), b.Trigger)
 	}
 	b.Landing = shareOf(p.LandAt, b.Trigger)
 	if p.TargetContextTokens > 0 {

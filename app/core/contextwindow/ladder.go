@@ -45,7 +45,7 @@ func (p *planner) climbLadder(f firedTriggers) {
 	p.dropQuotes()
 	p.wholeUser()
 	p.cutSummary(p.budget.SummaryLimit)
-	if p.total > p.limit {
+	if p.total > p.fitLimit() {
 		p.fitHistory()
 	}
 	if p.total > p.limit {

@@ -143,7 +143,7 @@ func (p *planner) checkTriggers() firedTriggers {
 		p.addStatus(t.Name, t.Value, t.Threshold, t.Fires)
 	}
 	f := selectTriggers(p.limits, func(t trigger) bool { return t.Fires })
-	f.hard = p.total > p.limit
+	f.hard = p.total > p.fitLimit()
 	f.loop = p.loopTrigger()
 	return f
 }
@@ -169,6 +169,15 @@ func (p *planner) shareThreshold() int {
 		t = max(t, l.Tokens+shareOf(resetShare, p.budget.Trigger))
 	}
 	return min(t, p.limit)
+}
+
+// fitLimit returns the size above which the oldest messages give way: the maximum of a prompt,
+// or less where no share trigger keeps room for recalled passages.
+func (p *planner) fitLimit() int {
+	if p.budget.Recall > 0 && !p.budget.HasShare {
+		return p.shareThreshold()
+	}
+	return p.limit
 }
 
 func (p *planner) addStatus(name string, value, threshold int, fires bool) {
@@ -211,7 +220,7 @@ func (p *planner) estimateTurnsLeft() {
 	tokens, messages, ok := p.perTurn()
 	const exchange = 2 // messages of a turn without tools
 	p.decision.WillTrigger = p.decision.Summarize != nil || p.decision.Activate != nil
-	left := max(p.budget.Usable-p.total, 0) / tokens
+	left := max(p.fitLimit()-p.total, 0) / tokens
 	for _, t := range p.limits {
 		p.decision.WillTrigger = p.decision.WillTrigger || t.firesAfter(exchange, tokens)
 		left = min(left, t.turnsBefore(messages, tokens))
