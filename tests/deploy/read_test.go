@@ -54,7 +54,12 @@ func decode[T any](t *testing.T, name, text string) []T {
 }
 
 // providers are the variables that are not Bobbin's own.
-func providers() []string { return []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"} }
+func providers() []string {
+	return []string{
+		"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY",
+		"AWS_REGION", "AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "GOOGLE_CLOUD_PROJECT",
+	}
+}
 
 // interpolation is what compose puts in the place of ${NAME}, ${NAME:?…} and ${NAME:-…}.
 var interpolation = regexp.MustCompile(`\$\{([A-Z_]+)(:[?-][^}]*)?\}`)
