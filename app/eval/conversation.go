@@ -173,11 +173,16 @@ func toolName(name string) string { return core.Clip(unfit.ReplaceAllString(name
 func (c Conversation) Messages() []core.Message {
 	all := append([]core.Message(nil), c.Opening...)
 	for _, t := range c.Turns {
-		all = append(all, t.Question)
-		for _, s := range t.Steps {
-			all = append(append(all, s.Answer), s.Results...)
-		}
-		all = append(all, t.Rest...)
+		all = append(append(all, t.answered()...), t.Rest...)
+	}
+	return all
+}
+
+// answered returns the question and what answered it.
+func (t Turn) answered() []core.Message {
+	all := []core.Message{t.Question}
+	for _, s := range t.Steps {
+		all = append(append(all, s.Answer), s.Results...)
 	}
 	return all
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"bobbin/app/core"
 )
@@ -25,6 +26,7 @@ type recallDocument struct {
 	Messages []struct {
 		ID      string `json:"id"`
 		Speaker string `json:"speaker"`
+		At      any    `json:"at"` // in a form that parseTime reads; anything else = not known
 		Text    string `json:"text"`
 	} `json:"messages"`
 	Questions []struct {
@@ -32,6 +34,25 @@ type recallDocument struct {
 		Answer   any      `json:"answer"`
 		Evidence []string `json:"evidence"` // ids of messages
 	} `json:"questions"`
+}
+
+// importLine is a message as an import takes it.
+type importLine struct {
+	Role      core.Role `json:"role"`
+	Content   string    `json:"content"`
+	Author    string    `json:"author,omitempty"`
+	CreatedAt time.Time `json:"created_at,omitzero"`
+}
+
+// parseTime reads a time in the form of RFC 3339, or as LoCoMo writes it; zero = neither.
+func parseTime(value any) time.Time {
+	text, _ := value.(string)
+	for _, layout := range []string{time.RFC3339, "3:04 pm on 2 January, 2006"} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at
+		}
+	}
+	return time.Time{}
 }
 
 // ReadRecalls reads a list of conversations with questions, or one alone; none of a
@@ -90,7 +111,8 @@ func (r recallDocument) readDocument() (Recall, error) {
 		if len(r.Speakers) > 0 && m.Speaker == r.Speakers[0] || len(r.Speakers) == 0 && m.Speaker == r.Messages[0].Speaker {
 			role = core.RoleUser
 		}
-		if err := encoder.Encode(map[string]string{"role": string(role), "content": m.Text}); err != nil {
+		line := importLine{Role: role, Content: m.Text, Author: m.Speaker, CreatedAt: parseTime(m.At)}
+		if err := encoder.Encode(line); err != nil {
 			return out, fmt.Errorf("message %d: %w", i+1, err)
 		}
 	}

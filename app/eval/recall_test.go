@@ -16,13 +16,13 @@ import (
 const twoTalks = `[
  {"id": "t1", "speakers": ["Ann", "Ben"], "messages": [
   {"id": "1", "speaker": "Ben", "at": "noon", "text": "Hello Ann"},
-  {"id": "2", "speaker": "Ann", "text": "I bought a canoe in Turku"},
+  {"id": "2", "speaker": "Ann", "at": "1:56 pm on 8 May, 2023", "text": "I bought a canoe in Turku"},
   {"id": "3", "speaker": "Ann", "text": " "}],
   "questions": [
    {"question": "Where is the boat from?", "answer": "Turku", "category": 4, "evidence": ["2"]},
    {"question": "When?", "answer": 2022, "evidence": ["9", "1"]},
    {"question": "Why?", "answer": "x", "evidence": ["9"]}]},
- {"id": "t2", "messages": [{"id": "1", "speaker": "Cid", "text": "Hi"}, {"id": "2", "speaker": "Dan", "text": "Ho"}], "questions": []}
+ {"id": "t2", "messages": [{"id": "1", "speaker": "Cid", "at": 7, "text": "Hi"}, {"id": "2", "speaker": "Dan", "at": "2026-01-31T12:00:00+02:00", "text": "Ho"}], "questions": []}
 ]`
 
 // A file of conversations with questions is read by its shape.
@@ -33,7 +33,7 @@ func TestReadRecalls(t *testing.T) {
 	want := []eval.Recall{
 		{
 			ID: "t1", Skipped: 1,
-			Data: []byte(`{"content":"Hello Ann","role":"assistant"}` + "\n" + `{"content":"I bought a canoe in Turku","role":"user"}` + "\n"),
+			Data: []byte(`{"role":"assistant","content":"Hello Ann","author":"Ben"}` + "\n" + `{"role":"user","content":"I bought a canoe in Turku","author":"Ann","created_at":"2023-05-08T13:56:00Z"}` + "\n"),
 			Facts: []eval.Fact{
 				{Kind: "fact", Text: "Turku", Ask: "Where is the boat from?", Evidence: []eval.Evidence{
 					{Text: "I bought a canoe in Turku", Telling: []string{"a", "bought", "canoe", "i", "in", "turku"}, Answer: []string{"turku"}},
@@ -41,7 +41,7 @@ func TestReadRecalls(t *testing.T) {
 				{Kind: "fact", Text: "2022", Ask: "When?", Evidence: []eval.Evidence{{Text: "Hello Ann", Telling: []string{"ann", "hello"}}}},
 			},
 		},
-		{ID: "t2", Data: []byte(`{"content":"Hi","role":"user"}` + "\n" + `{"content":"Ho","role":"assistant"}` + "\n")},
+		{ID: "t2", Data: []byte(`{"role":"user","content":"Hi","author":"Cid"}` + "\n" + `{"role":"assistant","content":"Ho","author":"Dan","created_at":"2026-01-31T12:00:00+02:00"}` + "\n")},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v; conversations (-want +got):\n%s", err, diff)

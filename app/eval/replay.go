@@ -15,6 +15,9 @@ type Bobbin interface {
 	// Send says the user's message and returns the run that answered it when it has
 	// ended, in whatever way.
 	Send(ctx context.Context, message core.Message) (core.Run, error)
+	// SetRecorded gives the newest messages, those of a run, the authors and times of the
+	// recorded ones.
+	SetRecorded(ctx context.Context, messages []core.Message) error
 	// Append stores messages that nobody answers.
 	Append(ctx context.Context, messages []core.Message) error
 	// Settle does what is to be done between two messages, such as summaries that
@@ -116,6 +119,9 @@ func (r Replayed) playTurn(ctx context.Context, t Turn) (turned Turned, failed *
 		return turned, nil, fmt.Errorf("context report of the run: %w", err)
 	}
 	turned.Rungs = report.Rungs
+	if err := r.Bobbin.SetRecorded(ctx, t.answered()); err != nil {
+		return turned, nil, fmt.Errorf("authors and times: %w", err)
+	}
 	if err := r.appendMessages(ctx, t.Rest); err != nil {
 		return turned, nil, err
 	}

@@ -16,17 +16,19 @@ import (
 
 // stub is a Bobbin that sends everything and remembers everything.
 type stub struct {
-	player    *eval.Player
-	log       []core.Message
-	events    []core.Event
-	fail      map[string]*core.RunError // by what is said
-	broken    error                     // of Append and Events
-	unsettled error                     // of Settle
-	report    string                    // of a run; empty = an empty one
-	unable    bool                      // there is no search
-	lazy      bool                      // it asks the model once only
-	quotes    map[string][]string       // what search finds
-	queries   []string
+	player     *eval.Player
+	log        []core.Message
+	events     []core.Event
+	fail       map[string]*core.RunError // by what is said
+	broken     error                     // of Append and Events
+	unsettled  error                     // of Settle
+	recorded   [][]core.Message          // of SetRecorded
+	unrecorded error                     // of SetRecorded
+	report     string                    // of a run; empty = an empty one
+	unable     bool                      // there is no search
+	lazy       bool                      // it asks the model once only
+	quotes     map[string][]string       // what search finds
+	queries    []string
 }
 
 func (s *stub) Send(ctx context.Context, m core.Message) (core.Run, error) {
@@ -60,6 +62,11 @@ func (s *stub) Send(ctx context.Context, m core.Message) (core.Run, error) {
 		report = `{"rungs":["summarize"]}`
 	}
 	return core.Run{Status: core.RunSucceeded, Context: json.RawMessage(report)}, nil
+}
+
+func (s *stub) SetRecorded(_ context.Context, messages []core.Message) error {
+	s.recorded = append(s.recorded, messages)
+	return s.unrecorded
 }
 
 func (s *stub) Append(_ context.Context, messages []core.Message) error {
@@ -126,6 +133,9 @@ func TestReplay(t *testing.T) {
 	if first := got.Turns[0].Prompts[0]; first.Everything != first.Tokens {
 		t.Errorf("got %+v, want that the first prompt is everything", first)
 	}
+	if len(s.recorded) != 2 || len(s.recorded[0]) != 4 || s.recorded[0][3].Content != "one" || len(s.recorded[1]) != 2 {
+		t.Errorf("got %+v, want the authors and times of what each run said", s.recorded)
+	}
 	compactions := []eval.Compaction{{Event: "context.completed", ContextData: core.ContextData{Trigger: "share", TokensBefore: 9, TokensAfter: 4}}}
 	if diff := cmp.Diff(compactions, got.Turns[2].Compactions); diff != "" {
 		t.Errorf("compactions (-want +got):\n%s", diff)
@@ -175,6 +185,7 @@ func TestReplayErrors(t *testing.T) {
 		{"between questions", &stub{unsettled: broken}, []core.Message{user("1"), user("2")}, "turn 1: between two turns: disk full"},
 		{"rest", &stub{broken: broken}, []core.Message{user("1"), says("one"), says("rest")}, "turn 1: disk full"},
 		{"report of the run", &stub{report: "{"}, []core.Message{user("1"), says("one")}, "turn 1: context report of the run"},
+		{"authors and times", &stub{unrecorded: broken}, []core.Message{user("1"), says("one")}, "turn 1: authors and times: disk full"},
 		{"answers left", &stub{lazy: true}, []core.Message{user("1"), says("", call("a", "f")), says("one")}, "turn 1: 1 recorded answers were not asked for"},
 	}
 	for _, tt := range tests {

@@ -168,6 +168,24 @@ func (st *stage) Send(ctx context.Context, m core.Message) (core.Run, error) {
 	return st.chat.Wait(ctx, st.tenant(), accepted.Run.ID)
 }
 
+// SetRecorded gives the newest messages the authors and times of the recorded ones, which search
+// counts: runs store the clock's. What was read of them before is not read again; the prompts of
+// a conversation of two show neither.
+func (st *stage) SetRecorded(ctx context.Context, recorded []core.Message) error {
+	if !slices.ContainsFunc(recorded, func(m core.Message) bool { return m.Author != "" || !m.CreatedAt.IsZero() }) {
+		return nil
+	}
+	session, err := st.Stores.Sessions.Get(ctx, st.tenant(), st.session.ID)
+	if err != nil {
+		return err
+	}
+	recorded = slices.Clone(recorded) // other replays have them, too
+	for i := range recorded {
+		recorded[i].Seq = session.LastSeq - int64(len(recorded)-1-i)
+	}
+	return st.Stores.Messages.SetRecorded(ctx, st.tenant(), st.session.ID, recorded)
+}
+
 // Append stores messages that nobody answers.
 func (st *stage) Append(ctx context.Context, messages []core.Message) error {
 	messages = slices.Clone(messages) // other replays have them, too
