@@ -90,6 +90,8 @@ func (r *Received) addBlocks(role string, content []json.RawMessage) error {
 		m := &r.Messages[len(r.Messages)-1]
 		m.Text += b.Text
 		switch b.Type {
+		case "tool_addition", "tool_removal": // counted as they are
+			m.RawCalls = append(m.RawCalls, raw...)
 		case "tool_use":
 			m.Calls = append(m.Calls, Call{ID: b.ID, Name: b.Name, Arguments: string(b.Input)})
 			m.RawCalls = append(m.RawCalls, raw...)

@@ -262,7 +262,7 @@ func (s *Server) calls(r Received, a Asked) []Call {
 	case s.opts.Calls != nil:
 		return s.opts.Calls(r)
 	case r.callsTool(a):
-		return []Call{{ID: fmt.Sprintf("call_%d", s.requests.Load()), Name: "calculator", Arguments: `{"expression": "6 * 7"}`}}
+		return []Call{{ID: fmt.Sprintf("call_%d", s.requests.Load()), Name: namedTool(r.Offered, a.Question, "calculator"), Arguments: `{"expression": "6 * 7"}`}}
 	default:
 		return nil
 	}

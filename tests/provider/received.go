@@ -31,6 +31,7 @@ type Received struct {
 	Thoughts        Thoughts         // what became of those in it
 	Transformations []Transformation // which ones failed a check
 	Compaction      bool             // it asks for a compaction
+	Offered         []Tool           // the tools that the model may call, those that messages added included
 }
 
 // Message is a message of a request.

@@ -12,6 +12,7 @@ from openai.types import responses
 
 MODEL = "claude-fable-5-1"
 BINDING, COMPACT = "thinking-binding-controls-2026-08-01", "compact-2026-09-04"
+INLINE_TOOLS = "inline-tools-2026-09-15"
 CALCULATOR = {"name": "calculator", "description": "Calculates.", "input_schema": {"type": "object", "properties": {"expression": {"type": "string"}}}}
 
 
@@ -113,6 +114,21 @@ def compaction(client):
         want("transformations after the compaction", answer.input_transformations, [])
 
 
+def tool_changes(client):
+    """A tool is added and removed in the conversation: the thoughts stay valid."""
+    scales = CALCULATOR | {"name": "scales"}
+    added = {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": scales}}
+    removed = {"type": "tool_removal", "tool": {"type": "tool_reference", "name": "scales"}}
+    c = Conversation(client, betas=[BINDING, INLINE_TOOLS], thinking={"type": "adaptive"})
+    for change, called in ((added, "scales"), (removed, "calculator")):
+        c.messages.append({"role": "user", "content": "use the tool scales"})
+        c.messages.append({"role": "system", "content": [change]})
+        answer = c.add(client.beta.messages.create(messages=c.messages, **c.params))
+        want("called", answer.content[-1].name, called)
+        want("transformations", answer.input_transformations, [])
+        c.ask([{"type": "tool_result", "tool_use_id": answer.content[-1].id, "content": "42"}])
+
+
 def reasoning(client):
     """The Responses API: reasoning goes back encrypted, a change is reported, a compaction is taken."""
     tool = {"type": "function", "name": "calculator", "parameters": CALCULATOR["input_schema"], "strict": False}
@@ -144,6 +160,11 @@ def reasoning(client):
     want("removed items", [x.id for x in removed], [x.id for x in items if getattr(x, "type", "") == "reasoning"])
     items[0] = {"role": "user", "content": "use a tool"}
 
+    added = {"type": "additional_tools", "role": "developer", "tools": [tool | {"name": "scales"}]}
+    named = client.responses.create(input=[*items, added, {"role": "user", "content": "use the tool scales"}], **params)
+    want("call of an added tool", named.output[-1].name, "scales")
+    want("transformations behind added tools", named.input_transformations, [])
+
     triggered = client.responses.create(input=[*items, {"type": "compaction_trigger"}], **params).output
     want("items for a trigger", [x.type for x in triggered], ["compaction"])
     want_type("compaction", triggered[0], responses.ResponseCompactionItem)
@@ -164,6 +185,7 @@ def main(claude, gpt):
         thinking(client)
         changed_prefix(client)
         compaction(client)
+        tool_changes(client)
     with openai.OpenAI(base_url=gpt, api_key="none", max_retries=0, _strict_response_validation=True) as client:
         reasoning(client)
 

@@ -23,6 +23,6 @@ func TestStrictSDKs(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	wantEqual(t, "thoughts of Claude", claude.Thoughts(), provider.Thoughts{Verified: 22, Dropped: 6, Refused: 1})
-	wantEqual(t, "reasoning of GPT", gpt.Thoughts(), provider.Thoughts{Verified: 11, Dropped: 3})
+	wantEqual(t, "thoughts of Claude", claude.Thoughts(), provider.Thoughts{Verified: 28, Dropped: 6, Refused: 1})
+	wantEqual(t, "reasoning of GPT", gpt.Thoughts(), provider.Thoughts{Verified: 14, Dropped: 3})
 }

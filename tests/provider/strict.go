@@ -25,6 +25,8 @@ type Strict struct {
 	AlwaysThinks bool
 	// Redacted adds a redacted_thinking block to each thought (Anthropic).
 	Redacted bool
+	// RefusesToolChanges does not know what adds and removes tools in a conversation.
+	RefusesToolChanges bool
 	// Unverified refuses to summarize reasoning, which is for verified organizations only (OpenAI).
 	Unverified bool
 	// Reads reports whether a model may read another one's thoughts. nil = none may.

@@ -54,6 +54,7 @@ func (d strictAnthropic) take(body []byte) (Received, error) {
 	r, err := d.anthropic.take(plain)
 	r.Thoughts, r.Transformations = d.conversation.thoughts(), d.conversation.transformations
 	r.Compaction = d.conversation.req.Compaction != nil
+	r.Offered = d.conversation.offered
 	return r, err
 }
 

@@ -36,6 +36,8 @@ type conversation struct {
 	before    string // the last thought in the prompt
 	role      string // of the last message
 	compacted string // the summary in front
+	known     []Tool // that are defined so far
+	offered   []Tool // of these, what the model may call
 
 	transformations []Transformation
 	verified        int
@@ -131,6 +133,7 @@ func (v *verifier) checkMessages(body []byte, betas []string) (*conversation, *r
 	}
 	c.config = digest(c.configParts()...)
 	c.prefix = prefix{c.config}
+	c.setTools()
 	for i, m := range c.req.Messages {
 		if r := cmp.Or(c.checkSystem(i), c.checkMessage(i, m)); r != nil {
 			return c, r
@@ -227,6 +230,8 @@ func (c *conversation) checkMessage(i int, m messageRequest) *refusal {
 		case b.Type == "compaction" && i+j > 0:
 			return c.refuseMisplaced(path)
 		case b.Type == "compaction":
+		case isToolChange(b.Type) && m.Role != "system":
+			return refusef("%s: a block of type %s is for a message with role 'system'", path, b.Type)
 		case b.Type == "thinking" || b.Type == "redacted_thinking":
 			if r := c.checkThought(path, b); r != nil {
 				return r

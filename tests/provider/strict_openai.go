@@ -37,6 +37,8 @@ type Responses struct {
 	model  string
 	config string
 	prefix prefix
+
+	offered []Tool // that the model may call
 }
 
 // ResponsesError is a refusal of the Responses API, with status 400.
@@ -86,6 +88,7 @@ func (s Strict) CheckResponses(body []byte) (*Responses, error) {
 	}
 	r := &Responses{strict: s, model: req.Model, config: s.responsesConfig(req)}
 	r.prefix = prefix{r.config}
+	_ = json.Unmarshal(req.Tools, &r.offered) // tools of another form have no name
 	for i, raw := range req.Input {
 		if err := r.addItem(i, len(req.Input), raw); err != nil {
 			return nil, err
@@ -135,6 +138,11 @@ func (r *Responses) addItem(i, n int, raw json.RawMessage) error {
 		if err != nil || !kept {
 			return err
 		}
+	case "additional_tools":
+		if err := r.checkAdditionalTools(i, raw); err != nil {
+			return err
+		}
+		r.prefix = r.prefix.add(r.strict.canonical(withoutID(raw)))
 	default:
 		r.prefix = r.prefix.add(r.strict.canonical(withoutID(raw)))
 	}

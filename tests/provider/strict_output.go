@@ -36,16 +36,15 @@ func (r *Responses) output(req responsesOutput) []any {
 	}
 	id := digest(r.prefix.last()...)[:24]
 	out := []any{r.reasoning(req)}
-	if asked := (Received{Messages: []Message{{Role: last.Role}}}).callsTool(Asked{Question: last.text()}); asked && len(req.Tools) > 0 {
-		var tool struct{ Name string }
-		_ = json.Unmarshal(req.Tools[0], &tool) // a tool of another form has no name
+	if asked := (Received{Messages: []Message{{Role: last.Role}}}).callsTool(Asked{Question: last.text()}); asked && len(r.offered) > 0 {
+		name := namedTool(r.offered, last.text(), r.offered[0].Name)
 		if strings.Contains(last.text(), "steps") {
-			comment := message("msg_"+id, "commentary", "I use "+tool.Name+".")
+			comment := message("msg_"+id, "commentary", "I use "+name+".")
 			r.addOutput(comment)
 			out = append(out, comment, r.reasoning(req))
 		}
 		return append(out, map[string]any{
-			"id": "fc_" + id, "type": "function_call", "call_id": "call_" + id, "name": tool.Name, "arguments": `{"expression": "6 * 7"}`, "status": "completed",
+			"id": "fc_" + id, "type": "function_call", "call_id": "call_" + id, "name": name, "arguments": `{"expression": "6 * 7"}`, "status": "completed",
 		})
 	}
 	text := "answer to: " + last.text() + textOf(last.Output)

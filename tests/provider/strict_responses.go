@@ -10,7 +10,7 @@ import (
 
 // ResponsesHandler serves POST /v1/responses and /v1/responses/compact as a strict OpenAI does: its
 // answers begin with reasoning and say "answer to: " and the latest text of the input; an input with
-// the word "tool" whose last item is a message is answered by a call of the first tool, and one with
+// the word "tool" whose last item is a message is answered by a call of the tool that it names, or of the first, and one with
 // the word "steps", too, by a comment before the call and reasoning before both. Safe for concurrent
 // use.
 type ResponsesHandler struct {

@@ -10,7 +10,7 @@ import (
 //
 // The rules are those of platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages,
 // as excerpts and other clients report them (2026-11): it directly follows a message of the user, and is the last one or precedes one of
-// the assistant; it has nothing but text. Assumed: all models with preserved thinking take it, and of
+// the assistant; it has nothing but text and changes of the tools. Assumed: all models with preserved thinking take it, and of
 // the others, which the page lists, none here.
 func (c *conversation) checkSystem(i int) *refusal {
 	messages := c.req.Messages
@@ -27,8 +27,14 @@ func (c *conversation) checkSystem(i int) *refusal {
 		return refusef("%s: a message with role 'system' must be the last or precede one with role 'assistant'", path)
 	}
 	for j, raw := range messages[i].Content {
-		if kind := decoded(raw).Type; kind != "text" {
-			return refusef("%s.content.%d: a message with role 'system' cannot have a block of type %s", path, j, kind)
+		at := fmt.Sprintf("%s.content.%d", path, j)
+		switch kind := decoded(raw).Type; {
+		case isToolChange(kind):
+			if r := c.checkToolChange(at, raw); r != nil {
+				return r
+			}
+		case kind != "text":
+			return refusef("%s: a message with role 'system' cannot have a block of type %s", at, kind)
 		}
 	}
 	return nil

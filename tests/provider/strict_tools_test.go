@@ -1,0 +1,168 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"bobbin/tests/provider"
+)
+
+const (
+	byReference  = "mid-conversation-tool-changes-2026-07-01"
+	byDefinition = "inline-tools-2026-09-15"
+)
+
+// adds and removes return messages that change the tools.
+func adds(tools ...object) object {
+	content := list{}
+	for _, tool := range tools {
+		content = append(content, object{"type": "tool_addition", "tool": object{"type": "tool_definition", "definition": tool}})
+	}
+	return object{"role": "system", "content": content}
+}
+
+func removes(name string) object {
+	return object{"role": "system", "content": list{object{"type": "tool_removal", "tool": object{"type": "tool_reference", "name": name}}}}
+}
+
+// calledTool returns the tool that an answer calls; empty = none.
+func calledTool(content list) string {
+	last, _ := content[len(content)-1].(object)
+	name, _ := last["name"].(string)
+	return name
+}
+
+// The model may call a tool that a message adds, until another one removes it; and both count in the prefix.
+func TestStrictToolChanges(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, account("a"))
+	c.betas = append(c.betas, byDefinition)
+	steps := []struct {
+		change object
+		called string
+	}{
+		{nil, "calculator"},
+		{adds(tool("scales"), tool("ruler")), "scales"},
+		{removes("scales"), "calculator"},
+		{adds(tool("scales")), "scales"},
+	}
+	for i, step := range steps {
+		c.add(user("use the tool scales"))
+		if step.change != nil {
+			c.add(step.change)
+		}
+		got := c.answer(nil)
+		if len(got.Transformations) > 0 || calledTool(got.Content) != step.called {
+			t.Errorf("step %d: got a call of %q, %+v, want one of %s", i, calledTool(got.Content), got.Transformations, step.called)
+		}
+		call, _ := got.Content[len(got.Content)-1].(object)
+		c.add(object{"role": "user", "content": list{object{"type": "tool_result", "tool_use_id": call["id"], "content": "42"}}})
+		c.answer(nil)
+	}
+	m, _ := c.message(5)
+	m["content"] = adds(tool("scales"))["content"]
+	if got := c.send(nil); got.Status != 400 || !strings.Contains(got.Error.Message, "bound to a different conversation") {
+		t.Errorf("got %d %q with another tool added, want a refusal", got.Status, got.Error.Message)
+	}
+}
+
+// What is not defined cannot be added by its name, nor what is not offered be removed; and an account
+// without the betas knows no such blocks.
+func TestStrictToolChangesAreRefused(t *testing.T) {
+	t.Parallel()
+	reference := object{"role": "system", "content": list{object{"type": "tool_addition", "tool": object{"type": "tool_reference", "name": "scales"}}}}
+	said := object{"role": "assistant", "content": list{object{"type": "text", "text": "said"}}}
+	both := []string{byReference, byDefinition}
+	for name, tt := range map[string]struct {
+		strict   provider.Strict
+		betas    []string
+		messages list
+		want     string
+	}{
+		"a definition without its beta": {provider.Strict{}, both[:1], list{user("one"), adds(tool("scales"))}, "Input tag 'tool_addition'"},
+		"a removal without a beta":      {provider.Strict{}, nil, list{user("one"), removes("clock")}, "Input tag 'tool_removal'"},
+		"an account that knows none":    {provider.Strict{RefusesToolChanges: true}, both, list{user("one"), adds(tool("scales"))}, "Input tag 'tool_addition'"},
+		"an unknown name":               {provider.Strict{}, both, list{user("one"), reference}, "'scales' is not defined"},
+		"a known name":                  {provider.Strict{}, both, list{user("one"), adds(tool("scales")), said, user("two"), reference}, ""},
+		"nothing to remove":             {provider.Strict{}, both, list{user("one"), removes("scales")}, "no tool 'scales'"},
+		"removed twice":                 {provider.Strict{}, both, list{user("one"), removes("clock"), said, user("two"), removes("clock")}, "no tool 'clock'"},
+		"without a schema":              {provider.Strict{}, both, list{user("one"), adds(object{"name": "scales"})}, "Field required"},
+		"in a message of the user":      {provider.Strict{}, both, list{object{"role": "user", "content": adds(tool("scales"))["content"]}}, "is for a message with role 'system'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tt.strict.Account, tt.strict.Secret = "a", "secret"
+			c := newClient(t, tt.strict)
+			c.betas = append(c.betas, tt.betas...)
+			c.add(tt.messages...)
+			if got := c.send(nil); (got.Status == 400) != (tt.want != "") || !strings.Contains(got.Error.Message, tt.want) {
+				t.Errorf("got %d %q, want %q", got.Status, got.Error.Message, tt.want)
+			}
+		})
+	}
+}
+
+// additional returns an item that adds tools.
+func additional(role string, names ...string) object {
+	tools := list{}
+	for _, name := range names {
+		tools = append(tools, object{"type": "function", "name": name, "parameters": object{"type": "object"}})
+	}
+	return object{"type": "additional_tools", "role": role, "tools": tools}
+}
+
+// The same for OpenAI: the model may call an added tool, and the item counts in the prefix.
+func TestStrictAdditionalTools(t *testing.T) {
+	t.Parallel()
+	r := newResponses(t, account("a"))
+	r.ask("hello")
+	r.add(asks("use the tool scales"))
+	called := func() any {
+		got := r.send("/v1/responses", nil)
+		if got.Status != http.StatusOK || len(got.Removed) > 0 {
+			t.Fatalf("got %d %+v, removed %+v", got.Status, got.Error, got.Removed)
+		}
+		return got.Output[len(got.Output)-1]["name"]
+	}
+	if got := called(); got != "calculator" {
+		t.Errorf("got a call of %v, want the calculator", got)
+	}
+	r.req["input"] = r.input()[:len(r.input())-1]
+	r.add(additional("developer", "ruler", "scales"), asks("use the tool scales"))
+	if got := called(); got != "scales" {
+		t.Errorf("got a call of %v, want the added tool", got)
+	}
+	r.ask("hello again")
+	r.item(3)["tools"] = additional("", "scales")["tools"]
+	r.add(asks("now"))
+	if got := r.send("/v1/responses", nil); len(got.Removed) != 1 {
+		t.Errorf("removed are %+v with other tools added, want the reasoning behind them", got.Removed)
+	}
+}
+
+func TestStrictAdditionalToolsAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		strict provider.Strict
+		item   object
+		want   string
+	}{
+		"for a user":                 {provider.Strict{}, additional("user", "scales"), "only 'developer' is supported"},
+		"without tools":              {provider.Strict{}, additional("developer"), "Missing required parameter"},
+		"a tool of that name":        {provider.Strict{}, additional("developer", "calculator"), "Duplicate tool name"},
+		"twice":                      {provider.Strict{}, additional("developer", "scales", "scales"), "Duplicate tool name"},
+		"an account that knows none": {provider.Strict{RefusesToolChanges: true}, additional("developer", "scales"), "additional_tools"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newResponses(t, tt.strict)
+			r.add(asks("hello"), tt.item)
+			if got := r.send("/v1/responses", nil); got.Error == nil || !strings.Contains(got.Error.Message, tt.want) {
+				raw, _ := json.Marshal(got)
+				t.Errorf("got %s, want a refusal that says %q", raw, tt.want)
+			}
+		})
+	}
+}
