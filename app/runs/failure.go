@@ -104,6 +104,8 @@ func modelError(kind llm.ErrorKind) core.RunError {
 		message = "The model ended its answer without saying anything. Send the message again, or choose another model."
 	case llm.KindCompactionRefused:
 		message = "The provider did not take back its own summary of the conversation. Send the message again."
+	case llm.KindToolChangesRefused:
+		message = "The provider did not take the changes of the agent's tools. Send the message again."
 	case llm.KindUnknown, llm.KindCanceled, "":
 		kind = "error"
 	}

@@ -154,6 +154,7 @@ func TestErrorsOfRuns(t *testing.T) {
 		{"filter", model(llm.KindContentFilter), "model_content_filter", "Rephrase"},
 		{"empty", model(llm.KindEmpty), "model_empty", "without saying anything"},
 		{"compaction", model(llm.KindCompactionRefused), "model_compaction_refused", "summary"},
+		{"tool changes", model(llm.KindToolChangesRefused), "model_tool_changes_refused", "tools"},
 		{"unknown", model(llm.KindUnknown), "model_error", "another model"},
 		{"a new kind", model("empty"), "model_empty", "another model"},
 		{"model without more", core.ErrModel, "model_error", "another model"},

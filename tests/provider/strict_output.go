@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -30,10 +31,7 @@ func (r *Responses) output(req responsesOutput) []any {
 	if r.Compacts {
 		return []any{r.NewCompaction()}
 	}
-	var last responsesMessage
-	if n := len(r.Items); n > 0 {
-		_ = json.Unmarshal(r.Items[n-1], &last) // other items are no messages
-	}
+	last := r.lastMessage()
 	id := digest(r.prefix.last()...)[:24]
 	out := []any{r.reasoning(req)}
 	if asked := (Received{Messages: []Message{{Role: last.Role}}}).callsTool(Asked{Question: last.text()}); asked && len(r.offered) > 0 {
@@ -52,6 +50,18 @@ func (r *Responses) output(req responsesOutput) []any {
 		text = `{"answer":` + quoted(text) + `}`
 	}
 	return append(out, message("msg_"+id, "final_answer", text))
+}
+
+// lastMessage returns the last item that is not of the developer.
+func (r *Responses) lastMessage() (last responsesMessage) {
+	for _, raw := range slices.Backward(r.Items) {
+		last = responsesMessage{}
+		_ = json.Unmarshal(raw, &last) // other items are no messages
+		if last.Role != "developer" {
+			break
+		}
+	}
+	return last
 }
 
 // reasoning returns a new reasoning item, with a summary if the request asks for one.

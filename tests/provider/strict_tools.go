@@ -53,7 +53,7 @@ func (c *conversation) checkToolChange(path string, raw json.RawMessage) *refusa
 	isKnown := slices.ContainsFunc(c.known, func(t Tool) bool { return t.Name == name })
 	switch {
 	case c.v.RefusesToolChanges || !c.has(betaInlineTools) && (isDefinition || !c.has(betaToolChanges)):
-		return refusef("%s: Input tag '%s' found using 'type' does not match any of the expected tags: 'text'", path, change.Type)
+		return refusef("%s: Input tag '%s' found using 'type' does not match any of the expected tags: 'redacted_thinking', 'text', 'thinking', 'tool_result', 'tool_use'", path, change.Type)
 	case name == "" || isDefinition && len(defined.InputSchema) == 0:
 		return refusef("%s.tool: Field required", path)
 	case change.Type == "tool_removal" && (isDefinition || !c.isOffered(name)):

@@ -83,7 +83,7 @@ func TestNoFallbackForWhatIsTheRequestsFault(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []llm.ErrorKind{
 		llm.KindInvalid, llm.KindContentFilter, llm.KindContextLength, llm.KindCanceled, llm.KindEmpty, llm.KindUnknown,
-		llm.KindCompactionRefused,
+		llm.KindCompactionRefused, llm.KindToolChangesRefused,
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()

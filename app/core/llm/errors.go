@@ -30,7 +30,9 @@ const (
 	KindEmpty         ErrorKind = "empty" // the answer ended in order and there was nothing in it
 	// KindCompactionRefused: the provider does not take back the compaction with which the prompt begins.
 	KindCompactionRefused ErrorKind = "compaction_refused"
-	KindUnknown           ErrorKind = "unknown"
+	// KindToolChangesRefused: the provider does not take messages that add or remove tools.
+	KindToolChangesRefused ErrorKind = "tool_changes_refused"
+	KindUnknown            ErrorKind = "unknown"
 )
 
 // Error is a failed model call. Message is safe to log; it may hold what the

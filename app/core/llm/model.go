@@ -53,6 +53,7 @@ type Info struct {
 	// message of the user and one of the assistant, or last. The adapter fills it in; the others leave
 	// such messages out.
 	SystemMessages bool
+	ToolChanges    ToolChanges // how system messages may change the tools; the adapter fills it in
 	// ReasoningUncounted: the reasoning that goes back to the provider is not in the usage
 	// that it reports.
 	ReasoningUncounted bool
@@ -132,7 +133,11 @@ type Message struct {
 	ToolCalls  []core.ToolCall
 	ToolCallID string
 	ToolName   string
-	Passing    bool // the next prompt may not have it: what precedes it is what a cache can read then
+	// Of a system message, as Info.ToolChanges allows: tools that may be called from here on, each in
+	// place of an earlier one of its name, and names of tools that may no longer.
+	AddedTools   []ToolSpec
+	RemovedTools []string
+	Passing      bool // the next prompt may not have it: what precedes it is what a cache can read then
 }
 
 // Media is an image or a file that a model gets unchanged.

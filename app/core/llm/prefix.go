@@ -143,6 +143,18 @@ func (p Prefix) With(m Message) Prefix {
 		sum := sha256.Sum256(media.Data)
 		h = append(h, sum[:]...)
 	}
+	for _, tool := range m.AddedTools {
+		raw, err := json.Marshal(tool)
+		if err != nil { // as in NewPrefix
+			raw = []byte(err.Error())
+		}
+		h.addText("added")
+		h.addText(string(raw))
+	}
+	for _, name := range m.RemovedTools {
+		h.addText("removed")
+		h.addText(name)
+	}
 	for _, call := range m.ToolCalls {
 		for _, text := range []string{"call", call.ID, call.Name, call.Arguments, call.Signature} {
 			h.addText(text)

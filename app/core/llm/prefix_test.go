@@ -85,6 +85,8 @@ func TestPrefixOfPrompt(t *testing.T) {
 		"call":           of(info, system, tools, changed(func(m *llm.Message) { m.ToolCalls[0].ID = "2" })),
 		"arguments":      of(info, system, tools, changed(func(m *llm.Message) { m.ToolCalls[0].Arguments = "{ }" })),
 		"image":          of(info, system, tools, changed(func(m *llm.Message) { m.Media = []llm.Media{{Data: []byte("x")}} })),
+		"added tool":     of(info, system, tools, changed(func(m *llm.Message) { m.AddedTools = tools })),
+		"removed tool":   of(info, system, tools, changed(func(m *llm.Message) { m.RemovedTools = []string{"search"} })),
 		"text into call": of(info, system, tools, changed(func(m *llm.Message) { m.ToolCallID = "1" })),
 	} {
 		if got == want {

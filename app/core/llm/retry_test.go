@@ -21,7 +21,7 @@ func TestRetryRepeatsWhatMayPass(t *testing.T) {
 	kinds := map[llm.ErrorKind]bool{
 		llm.KindRateLimit: true, llm.KindOverloaded: true, llm.KindNetwork: true, llm.KindTimeout: true, llm.KindTruncated: true,
 		llm.KindContextLength: false, llm.KindAuth: false, llm.KindCanceled: false, llm.KindInvalid: false,
-		llm.KindNotFound: false, llm.KindContentFilter: false, llm.KindUnknown: false, llm.KindCompactionRefused: false,
+		llm.KindNotFound: false, llm.KindContentFilter: false, llm.KindUnknown: false, llm.KindCompactionRefused: false, llm.KindToolChangesRefused: false,
 	}
 	for kind, want := range kinds {
 		t.Run(string(kind), func(t *testing.T) {

@@ -53,6 +53,13 @@
 //
 // The usage is the sum of all passes that the API bills (usage.iterations).
 //
+// # Changed tools
+//
+// A system message among the others that changes the tools has blocks tool_removal, by name, and
+// tool_addition, with the definition, before its text. They need the betas
+// mid-conversation-tool-changes-2026-07-01 and inline-tools-2026-09-15; the tools of the request stay as
+// they are. A refusal that names a block or a beta is KindToolChangesRefused; the request is not repeated.
+//
 // # Cache diagnostics
 //
 // A request with DiagnoseCache has diagnostics.previous_message_id, null where there is no previous

@@ -43,14 +43,24 @@ func (b *builder) addAll(turns []llm.Message) error {
 		case core.RoleTool:
 			b.addResults(turns[i:i+1], nil)
 		case core.RoleSystem:
-			if b.model.options.Info.SystemMessages {
-				b.addBlocks(sdk.MessageParamRoleSystem, textBlock(turn.Content))
+			if err := b.addSystem(turn); err != nil {
+				return err
 			}
 		default:
 			return fmt.Errorf("message %d has the role %q", i, turn.Role)
 		}
 	}
 	return nil
+}
+
+// addSystem appends a system message if the model takes any.
+func (b *builder) addSystem(turn llm.Message) error {
+	if !b.model.options.Info.SystemMessages {
+		return nil
+	}
+	blocks, err := systemMessage(turn)
+	b.addBlocks(sdk.MessageParamRoleSystem, blocks...)
+	return err
 }
 
 // putFirst puts a compaction before the messages.

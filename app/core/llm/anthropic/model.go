@@ -96,10 +96,14 @@ func (m *Model) run(ctx context.Context, x *conversation, req llm.Request) error
 		settings = append(settings, bindingControls(params)...)
 	}
 	settings = append(settings, compactionSettings(req)...)
+	settings = append(settings, toolChangeSettings(req)...)
 	settings = append(settings, m.options.Cloud.settings()...)
 	err = m.client.Post(ctx, m.options.Cloud.path(), params, &response, settings...)
 	if !x.sent {
 		return m.peer.Invalid(err)
+	}
+	if refused := req.RefusedToolChanges(x.err); refused != nil {
+		return refused
 	}
 	if x.err != nil { // not err: the SDK flattens those of the context
 		return asCompactionRefusal(req, x.err)

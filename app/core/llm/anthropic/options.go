@@ -72,6 +72,9 @@ func (o Options) withDefaults() (Options, error) {
 	o.Info.Lacks = o.lackedParameters()
 	o.Info.ThoughtOrigin = o.provider() + "/" + o.Model
 	o.Info.SystemMessages = llm.PrefixContractOf(o.Model).Binds() && !o.isCloud() // Opus 4.8 takes them, too, and binds no thoughts
+	if o.Info.SystemMessages {
+		o.Info.ToolChanges = llm.ToolsChangeable
+	}
 	o.Info.Compacts = generationOf(o.Model).compacts() && !o.isCloud()
 	o.Info.CompactionKeepsThoughts = o.Info.Compacts
 	o.Info.Account = providerhttp.Account(o.BaseURL, o.APIKey)

@@ -186,8 +186,7 @@ func setCacheBreakpoints(p *sdk.MessageNewParams, lasting [2]int) {
 	if len(p.Messages) < 2 {
 		return
 	}
-	last := p.Messages[len(p.Messages)-1].Content
-	ends := []*sdk.ContentBlockParamUnion{&last[len(last)-1]}
+	ends := []*sdk.ContentBlockParamUnion{lastMarkable(p.Messages)}
 	if lasting[0] > 0 {
 		ends = append(ends, &p.Messages[lasting[0]-1].Content[lasting[1]-1])
 	}
@@ -196,4 +195,20 @@ func setCacheBreakpoints(p *sdk.MessageNewParams, lasting [2]int) {
 			*control = mark
 		}
 	}
+}
+
+// lastMarkable returns the last block that the SDK can mark: none that changes the tools.
+func lastMarkable(messages []sdk.MessageParam) *sdk.ContentBlockParamUnion {
+	for _, m := range slices.Backward(messages) {
+		for i := range slices.Backward(m.Content) {
+			block := &m.Content[i]
+			if block.OfText == nil {
+				return block
+			}
+			if _, isRaw := block.OfText.Overrides(); !isRaw {
+				return block
+			}
+		}
+	}
+	return &sdk.ContentBlockParamUnion{}
 }

@@ -43,6 +43,12 @@
 // read for one account and model only; one that the API refuses is KindCompactionRefused. Where a refusal
 // does not name an item of reasoning, it is that of the compaction.
 //
+// # Added tools
+//
+// The tools that a system message adds are an item additional_tools before its text, which is a
+// developer message. No item removes tools. A refusal that names the item is KindToolChangesRefused;
+// the request is not repeated.
+//
 // # Cache diagnostics
 //
 // A request with DiagnoseCache and a previous answer has prompt_cache_options.comparison_response_id.

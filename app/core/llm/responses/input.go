@@ -27,13 +27,24 @@ func (m *Model) inputItems(turns []llm.Message) (sdk.ResponseInputParam, error) 
 			out = append(out, result)
 		case core.RoleSystem:
 			if m.options.Info.SystemMessages {
-				out = append(out, sdk.ResponseInputItemParamOfMessage(turn.Content, sdk.EasyInputMessageRoleDeveloper))
+				out = append(out, developerItems(turn)...)
 			}
 		default:
 			return nil, fmt.Errorf("message %d has the role %q", i, turn.Role)
 		}
 	}
 	return out, nil
+}
+
+// developerItems returns a system message: the tools that it adds, and its text.
+func developerItems(turn llm.Message) (out []sdk.ResponseInputItemUnionParam) {
+	if len(turn.AddedTools) > 0 {
+		out = append(out, sdk.ResponseInputItemParamOfAdditionalTools(toolParams(turn.AddedTools)))
+	}
+	if turn.Content != "" || len(out) == 0 {
+		out = append(out, sdk.ResponseInputItemParamOfMessage(turn.Content, sdk.EasyInputMessageRoleDeveloper))
+	}
+	return out
 }
 
 // userItem returns a user's message: its text, then its images and PDFs as data URLs.

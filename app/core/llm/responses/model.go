@@ -86,6 +86,9 @@ func (m *Model) callProvider(ctx context.Context, req llm.Request, emit func(llm
 		}}
 		return a.read(body)
 	})
+	if refused := req.RefusedToolChanges(failure); refused != nil {
+		return refused
+	}
 	return m.asCompactionRefusal(req, failure)
 }
 

@@ -63,6 +63,9 @@ func (o Options) withDefaults() (Options, error) {
 	o.Info.ReasoningUncounted = true
 	o.Info.ThoughtOrigin = openai.ProviderOpenAI + "/" + o.Model
 	o.Info.SystemMessages = llm.PrefixContractOf(o.Model).Binds()
+	if o.Info.SystemMessages {
+		o.Info.ToolChanges = llm.ToolsAdded
+	}
 	o.Info.Compacts = true
 	o.Info.Account = providerhttp.Account(o.BaseURL, o.APIKey)
 	o.Timeouts = o.Timeouts.WithDefaults()
