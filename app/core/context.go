@@ -97,7 +97,7 @@ const (
 	AfterSummary ThoughtsAction = "summarize"    // the conversation is summarized
 	AfterSwitch  ThoughtsAction = "switch_model" // another model answers: not lost, for the same model gets them again
 	AfterEdit    ThoughtsAction = "edit_last"    // the user's last message is edited
-	AfterSystem  ThoughtsAction = "change_agent" // the agent's system prompt changes, or it loses a tool
+	AfterSystem  ThoughtsAction = "change_agent" // the agent's system prompt changes, or its tools as far as the model takes that in messages
 )
 
 // ThoughtsGroup is how many thoughts a prompt leaves out for one reason.
@@ -168,7 +168,10 @@ type PromptMessage struct {
 	ToolCalls      []ToolCall `json:"tool_calls,omitempty"`
 	ToolCallID     string     `json:"tool_call_id,omitempty"`
 	Tokens         int        `json:"tokens"`
-	Media          []Part     `json:"media,omitempty"` // images and files sent with it as they are; of the others the content has the text or a description
+	// AddedTools and RemovedTools are changes of the tools from the message on.
+	AddedTools   []PromptTool `json:"added_tools,omitempty"`
+	RemovedTools []string     `json:"removed_tools,omitempty"`
+	Media        []Part       `json:"media,omitempty"` // images and files sent with it as they are; of the others the content has the text or a description
 }
 
 // PromptTool is one tool definition of a PromptView.

@@ -86,5 +86,7 @@ type Calibration struct {
 	Window         int        `json:"window,omitempty"`          // in the model's tokens; 0 = none was told
 	WindowAt       *time.Time `json:"window_at,omitempty"`       // when it was told
 	PrefixContract string     `json:"prefix_contract,omitempty"` // llm.PrefixContract that the provider's answers showed; empty = they showed none
-	UpdatedAt      time.Time  `json:"updated_at"`
+	// RefusesToolChanges: the provider refused messages that add or remove tools (llm.KindToolChangesRefused).
+	RefusesToolChanges bool      `json:"refuses_tool_changes,omitempty"`
+	UpdatedAt          time.Time `json:"updated_at"`
 }

@@ -189,6 +189,7 @@ func (fixed) Observe(string, core.SessionID, int, int) {}
 func (fixed) Window(string) int                        { return 0 }
 func (fixed) Told(string, int)                         {}
 func (fixed) PrefixContract(string) string             { return "" }
+func (fixed) RefusesToolChanges(string) bool           { return false }
 
 // registry is the models: "writer" makes the summaries, all others answer. The one
 // called "large" has twice the window.

@@ -109,10 +109,13 @@ func sections(r core.ContextReport, names ...string) int {
 	return n
 }
 
+// sizes returns the tokens of the messages, but for a system prompt at the end, which counts as such.
 func sizes(view core.PromptView) int {
 	n := 0
-	for _, m := range view.Messages {
-		n += m.Tokens
+	for i, m := range view.Messages {
+		if m.Placement != core.PlaceSystem || i < len(view.Messages)-1 {
+			n += m.Tokens
+		}
 	}
 	return n
 }

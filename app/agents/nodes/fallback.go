@@ -19,6 +19,7 @@ type attempts struct {
 	last   call             // that was made; its decision is empty before the first
 
 	overflows, restarts int            // of the present model
+	refusedTools        bool           // its provider did not take changes of the tools
 	refusedSize         int            // tokens of its first refused prompt and the answer to it; 0 = not needed
 	supposed            bool           // turn.Window is a supposition
 	suspected           *suspicion     // was refused first, for an unclear reason; nil = none was
@@ -70,6 +71,6 @@ func (n *LLM) fallBack(ctx context.Context, s *AgentState, t *attempts, e *llm.E
 	t.turn.Cap, t.turn.Window, t.turn.Trial = 0, 0, false // were the other model's
 	t.refusedSize, t.supposed, t.suspected = 0, false, nil
 	t.spare, t.books, t.failed = t.spare[1:], nil, e
-	t.overflows, t.restarts = 0, 0
+	t.overflows, t.restarts, t.refusedTools = 0, 0, false
 	return nil
 }

@@ -131,6 +131,9 @@ func (n *LLM) prepareRetry(ctx context.Context, s *AgentState, t *attempts, c ca
 			return err
 		}
 		t.turn = turn
+	case e.Kind == llm.KindToolChangesRefused && !t.refusedTools:
+		t.refusedTools = true
+		n.Compactor.RefuseToolChanges(ctx, t.turn)
 	case e.Kind == llm.KindContextLength && t.overflows < maxOverflows:
 		if err := n.handleRefusal(ctx, s, t, c, e); err != nil {
 			return err

@@ -118,11 +118,12 @@ func TestDrawPrompt(t *testing.T) {
 		Messages: []core.PromptMessage{
 			{Role: core.RoleUser, Content: "What is this? " + strings.Repeat("many words ", 30), Tokens: 80, Placement: core.PlaceShortened, Media: []core.Part{{MediaType: "image/png", Name: "cat.png"}}},
 			{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{Name: "look", Arguments: `{"at":"it"}`}}, Placement: core.PlaceVerbatim},
+			{Role: core.RoleSystem, Placement: core.PlaceSystem, AddedTools: []core.PromptTool{{Name: "smell"}}, RemovedTools: []string{"taste"}},
 		},
 		Tools: []core.PromptTool{{Name: "look"}, {Name: "listen"}},
 	}
 	drawn(t, func(w io.Writer, width int) { term.DrawPrompt(w, p, width) }, "gpt-4o · 1,234 tokens · answers up to 4,096 tokens", "! the next message first",
-		"── system You are helpful.", "── user · 80 tokens · shortened What is this?", "[image/png cat.png]", `→ look {"at":"it"}`, "── tools look, listen")
+		"── system You are helpful.", "── user · 80 tokens · shortened What is this?", "[image/png cat.png]", `→ look {"at":"it"}`, "+ tool smell", "− tool taste", "── tools look, listen")
 }
 
 // Where a message is, for each place that there is.

@@ -63,6 +63,12 @@ func DrawPrompt(w io.Writer, p core.PromptView, width int) {
 		for _, call := range m.ToolCalls {
 			text = strings.TrimLeft(text+"\n→ "+call.Name+" "+call.Arguments, "\n")
 		}
+		for _, tool := range m.AddedTools {
+			text = strings.TrimLeft(text+"\n+ tool "+tool.Name, "\n")
+		}
+		for _, name := range m.RemovedTools {
+			text = strings.TrimLeft(text+"\n− tool "+name, "\n")
+		}
 		for _, media := range m.Media {
 			text += fmt.Sprintf("\n[%s %s]", media.MediaType, media.Name)
 		}

@@ -307,6 +307,7 @@ func (v snapshot) promptView() core.PromptView {
 		view.Messages = append(view.Messages, core.PromptMessage{
 			MessageID: m.ID, SummaryVersion: v.turn.Notes[m.Loop].Version, Placement: m.Place, Role: m.Role, Content: m.Shown(),
 			ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, Tokens: sizes[i], Media: mediaOf(m),
+			AddedTools: promptTools(m.AddedTools), RemovedTools: m.RemovedTools,
 		})
 	}
 	return view

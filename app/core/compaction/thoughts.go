@@ -12,11 +12,14 @@ import (
 )
 
 // modelOf returns the turn's model, with what its provider's answers say of the contract for
-// thoughts.
+// thoughts and of changes to the tools.
 func (k *Compactor) modelOf(t Turn) llm.Info {
 	info := t.Profile.Model.Info()
 	if info.Prefix == "" {
 		info.Prefix = llm.PrefixContract(cmp.Or(k.Calibrator.PrefixContract(info.Name), string(llm.PrefixFree)))
+	}
+	if info.ToolChanges != llm.ToolsFixed && k.Calibrator.RefusesToolChanges(info.Name) {
+		info.ToolChanges = llm.ToolsFixed
 	}
 	return info
 }
@@ -69,4 +72,12 @@ func (k *Compactor) DropThoughts(ctx context.Context, t Turn, dropped llm.Droppe
 		}
 		t.Session = session
 	}
+}
+
+// RefuseToolChanges records that the provider of the turn's model did not take messages that change the
+// tools: no prompt for the model has any from now on, in all sessions.
+func (k *Compactor) RefuseToolChanges(ctx context.Context, t Turn) {
+	name := t.Profile.Model.Info().Name
+	k.Logger.WarnContext(ctx, "provider refused changes of the tools", "session_id", t.Session.ID, "model", name)
+	k.Calibrator.LearnToolChangesRefused(name)
 }

@@ -145,7 +145,7 @@ func (k *Compactor) planInput(ctx context.Context, t Turn) (contextwindow.Input,
 	window, _ := k.turnWindow(t)
 	estimate := k.Calibrator.Estimate(info.Name, t.Session.ID)
 	in := contextwindow.Input{
-		Binds:  info.Prefix.Binds(),
+		Binds: info.Prefix.Binds(), ToolChanges: info.ToolChanges,
 		Policy: t.Profile.Policy, Factor: estimate.Factor, Margin: estimateMargin(estimate), Cap: estimate.Apply(t.Cap),
 		Model:   contextwindow.Limits{Window: window, MaxOutput: t.Profile.maxOutput()},
 		History: k.planItems(t, t.History, info), Run: k.planItems(t, t.Run, info), State: state,

@@ -151,10 +151,12 @@ type Input struct {
 	Margin float64 // error margin of the numbers, as a share; lowers the output limit only
 	Cap    int     // after the provider refused a prompt: max size of the next; 0 = usable
 
-	System  int    // cl100k_base tokens of the system blocks without the summary
-	Tools   int    // of the tool definitions
-	Setup   string // hash of both; empty = they do not stay when they change
-	Setups  Setups // those of the thoughts and the current one, as far as known; nil = the current one is the only one
+	System      int             // cl100k_base tokens of the system blocks without the summary
+	Tools       int             // of the tool definitions
+	Setup       string          // hash of both; empty = they do not stay when they change
+	Setups      Setups          // those of the thoughts and the current one, as far as known; nil = the current one is the only one
+	ToolChanges llm.ToolChanges // how messages of the prompt may change the tools
+
 	Summary ActiveSummary
 	Pinned  []Item // pinned messages that the summary covers
 	History []Item // on the path, after the cursor, before the run in progress; no system rows
@@ -241,19 +243,20 @@ type Decision struct {
 	Pinned          []Slot // covered or left out, sent as notes
 	History         []Slot
 	Run             []Slot
-	Standing        []Instruction // listed, oldest first
-	Recalled        []Passage     // quoted, in the order of their seqs
-	Loops           []LoopRange   // of History and Run, in order
-	SummaryCut      int           // max cl100k_base tokens of the summary in the prompt; 0 = whole
-	Setup           string        // Input.Setup
-	Frozen          string        // setup with which the prompt begins in place of Setup; empty = with Setup
-	AppendsSetup    bool          // Setup is appended at the end
-	Summarize       *Order        // not nil: make this summary, then plan again
-	Activate        *Activation   // not nil: activate this version, then plan again
-	Prepare         *Order        // not nil: make this summary ahead; it changes no prompt
-	Compacted       bool          // the PromptState changed and must be stored
-	MaxOutput       int           // the request's output limit
-	Rungs           []int         // rungs of the ladder, in the order in which they were climbed
+	Standing        []Instruction   // listed, oldest first
+	Recalled        []Passage       // quoted, in the order of their seqs
+	Loops           []LoopRange     // of History and Run, in order
+	SummaryCut      int             // max cl100k_base tokens of the summary in the prompt; 0 = whole
+	Setup           string          // Input.Setup
+	Frozen          string          // setup with which the prompt begins in place of Setup; empty = with Setup
+	AppendsSetup    bool            // Setup is appended at the end
+	ToolChanges     llm.ToolChanges // Input.ToolChanges
+	Summarize       *Order          // not nil: make this summary, then plan again
+	Activate        *Activation     // not nil: activate this version, then plan again
+	Prepare         *Order          // not nil: make this summary ahead; it changes no prompt
+	Compacted       bool            // the PromptState changed and must be stored
+	MaxOutput       int             // the request's output limit
+	Rungs           []int           // rungs of the ladder, in the order in which they were climbed
 	Reasons         []string
 	Floor           *FloorError // not nil: nothing can be sent
 	StandingOmitted int         // instructions that should be listed and have no room

@@ -38,6 +38,9 @@ func every(t *testing.T, check func(rt *rapid.T, sh shot)) {
 // rendered counts a prompt as the provider would.
 func rendered(sh shot) int {
 	n := cw.ListOverhead + sh.in.Tools
+	if sh.d.Frozen != "" {
+		n = cw.ListOverhead + ruler{}.Tools(sh.prompt.Tools)
+	}
 	for _, b := range sh.prompt.System {
 		n += quarter{}.Text(b) + 1
 	}
@@ -45,6 +48,10 @@ func rendered(sh shot) int {
 		n += 4 + quarter{}.Text(m.Content)
 		for _, c := range m.ToolCalls {
 			n += 8 + quarter{}.Text(c.Name) + quarter{}.Text(c.Arguments)
+		}
+		n += ruler{}.Tools(m.AddedTools)
+		for _, name := range m.RemovedTools {
+			n += quarter{}.Text(name)
 		}
 	}
 	return int(math.Ceil(float64(n) * sh.in.Factor))

@@ -242,6 +242,7 @@ func (p *planner) finishDecision() Decision {
 	d.Standing, d.StandingOmitted = p.standing, p.omitted
 	d.SummaryCut = p.state.SummaryCut
 	d.Setup, d.Frozen, d.AppendsSetup = p.in.Setup, p.setup.frozen, p.setup.appended > 0
+	d.ToolChanges = p.in.ToolChanges
 	var covered int
 	if d.Loops, covered = p.loopsInUse(); covered > 0 {
 		p.addReason("%d messages of tool loops are replaced by notes", covered)

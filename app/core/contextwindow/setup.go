@@ -1,6 +1,7 @@
 package contextwindow
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
@@ -15,9 +16,8 @@ import (
 // that binds thoughts to their prompt (llm.Info.AppendsInstructions) a prompt therefore keeps the
 // ones with which its thoughts were produced: it is frozen. A new system prompt is a system message
 // directly before the first answer that was produced with it, and later prompts repeat the message
-// there, as long as a thought behind it is sent. A tool that was removed stays in the list, and the
-// message says so; a tool that was added ends the freeze, since no message can add it. So does
-// whatever drops the thoughts.
+// there, as long as a thought behind it is sent. The same message changes the tools (offer); tools
+// that no message can add end the freeze. So does whatever drops the thoughts.
 
 // Setup is a system prompt with its tools, and their sizes in cl100k_base tokens.
 type Setup struct {
@@ -25,9 +25,11 @@ type Setup struct {
 	Specs      []llm.ToolSpec
 	System     int // of the system blocks
 	ToolTokens int // of the tool definitions
-	appended   int // of the message that appends the system prompt
+	overhead   int // of a message without a text
+	appended   int // of the text that appends the system prompt
 	names      int // of a line with the names of all tools
 	keys       []string
+	tools      map[string]setupTool
 }
 
 // Setups are setups by their hashes.
@@ -35,7 +37,7 @@ type Setups map[string]Setup
 
 // NewSetup returns the setup with its sizes.
 func NewSetup(s core.PromptSetup, count llm.TokenCounter) (Setup, error) {
-	out := Setup{PromptSetup: s}
+	out := Setup{PromptSetup: s, tools: map[string]setupTool{}}
 	if err := json.Unmarshal(s.Tools, &out.Specs); err != nil {
 		return Setup{}, err
 	}
@@ -47,11 +49,15 @@ func NewSetup(s core.PromptSetup, count llm.TokenCounter) (Setup, error) {
 	for i, spec := range out.Specs {
 		names[i] = spec.Name
 		out.keys = append(out.keys, string(definitions[i]))
+		out.tools[spec.Name] = setupTool{
+			key: string(definitions[i]), tokens: count.Tools([]llm.ToolSpec{spec}) + blockOverhead, nameTokens: count.Text(spec.Name) + blockOverhead,
+		}
 	}
 	slices.Sort(out.keys)
 	out.System = SystemTokens(Parts{SystemPrompt: s.SystemPrompt, ToolUsage: s.ToolUsage}, count)
 	out.ToolTokens = count.Tools(out.Specs)
-	out.appended = tokens.Prompted(count.Text, llm.Message{Content: setupTitle + out.text()})
+	out.overhead = tokens.Prompted(count.Text, llm.Message{})
+	out.appended = count.Text(setupTitle+out.text()) + blockOverhead
 	out.names = count.Text(toolsLine(names)) + blockOverhead
 	return out, nil
 }
@@ -60,24 +66,6 @@ func NewSetup(s core.PromptSetup, count llm.TokenCounter) (Setup, error) {
 func (s Setup) text() string {
 	return strings.TrimSpace(s.SystemPrompt + "\n\n" + s.ToolUsage)
 }
-
-// covers reports whether a prompt that begins with the setup can go on with another: all tools of
-// the other are in its list.
-func (s Setup) covers(other Setup) bool {
-	if len(other.keys) == 0 {
-		return len(s.keys) == 0
-	}
-	for _, key := range other.keys {
-		if _, found := slices.BinarySearch(s.keys, key); !found {
-			return false
-		}
-	}
-	return true
-}
-
-// appendedTokens returns the max tokens of the message that appends another setup to a prompt that
-// begins with this one.
-func (s Setup) appendedTokens(other Setup) int { return other.appended + s.names }
 
 // The texts of the message.
 const (
@@ -93,29 +81,6 @@ func toolsLine(names []string) string {
 		return toolsRestored
 	}
 	return toolsRemoved + strings.Join(names, ", ") + "]"
-}
-
-// changeText returns the text of the message with which a prompt that begins with frozen goes on
-// from one setup to the next; empty if the model sees no difference.
-func changeText(frozen, from, to Setup) string {
-	var lines []string
-	switch text := to.text(); {
-	case text == from.text():
-	case text == "":
-		lines = append(lines, setupWithdrawn)
-	default:
-		lines = append(lines, setupTitle+text)
-	}
-	if !slices.Equal(from.keys, to.keys) {
-		var removed []string
-		for _, spec := range frozen.Specs {
-			if !slices.ContainsFunc(to.Specs, func(s llm.ToolSpec) bool { return s.Name == spec.Name }) {
-				removed = append(removed, spec.Name)
-			}
-		}
-		lines = append(lines, toolsLine(removed))
-	}
-	return strings.Join(lines, "\n\n")
 }
 
 // addSetup adds the setup with which the message's thought was produced.
@@ -160,21 +125,29 @@ func (p *planner) placeSetups(slots []Slot) {
 	hash := firstSetup(slots)
 	first, known := p.in.Setups[hash]
 	current, ok := p.in.Setups[p.in.Setup]
-	if !known || !ok || !first.covers(current) {
+	if !known || !ok {
 		return
 	}
-	last := hash
-	for i := range slots {
-		s := &slots[i]
+	offer, last, sizes := newOffer(first, p.in.ToolChanges), hash, map[int]int{}
+	for i, s := range slots {
 		next, known := p.in.Setups[s.Setup]
-		if s.Setup == last || s.first() != hash || !s.sendsThoughts() || !known || !first.covers(next) {
+		if s.Setup == last || s.first() != hash || !s.sendsThoughts() || !known {
 			continue
 		}
-		s.NewSetup, last = s.Setup, s.Setup
-		s.Size += p.scale.toModel(first.appendedTokens(next))
+		if change, ok := offer.next(next); ok {
+			last, sizes[i] = s.Setup, p.scale.toModel(change.tokens)
+		}
 	}
 	if last != p.in.Setup {
-		p.setup.appended = first.appendedTokens(current)
+		change, ok := offer.next(current)
+		if !ok {
+			return
+		}
+		p.setup.appended = change.tokens
+	}
+	for i, size := range sizes {
+		slots[i].NewSetup = slots[i].Setup
+		slots[i].Size += size
 	}
 	if hash != p.in.Setup {
 		p.setup.frozen, p.setup.system, p.setup.tools = hash, first.System-current.System, first.ToolTokens-current.ToolTokens
@@ -209,7 +182,7 @@ func (p Parts) withFrozen(d Decision) Parts {
 		return p
 	}
 	p.SystemPrompt, p.ToolUsage = first.SystemPrompt, first.ToolUsage
-	if !slices.Equal(first.keys, p.Setups[d.Setup].keys) {
+	if !bytes.Equal(first.PromptSetup.Tools, p.Setups[d.Setup].PromptSetup.Tools) {
 		p.ToolSpecs, p.Tools = first.Specs, first.ToolTokens
 	}
 	return p
@@ -217,14 +190,14 @@ func (p Parts) withFrozen(d Decision) Parts {
 
 // addSetups inserts the later setups, each before the first answer that was produced with it.
 func (p *assembly) addSetups(d Decision) {
-	last, from := cmp.Or(d.Frozen, d.Setup), 0
+	setups, from := p.parts.Setups, 0
+	offer := newOffer(setups[cmp.Or(d.Frozen, d.Setup)], d.ToolChanges)
 	for n, s := range slices.Concat(d.History, d.Run) {
 		if s.NewSetup == "" {
 			continue
 		}
 		i := slices.IndexFunc(p.Messages[from:], func(m PromptMessage) bool { return m.ID == s.ID })
-		m, differs := p.newSetup(d, last, s.NewSetup)
-		last = s.NewSetup
+		m, differs := p.newSetup(offer, setups[s.NewSetup])
 		if i < 0 || !differs {
 			continue
 		}
@@ -241,18 +214,23 @@ func (p *assembly) addSetups(d Decision) {
 	if !d.AppendsSetup {
 		return
 	}
-	if m, differs := p.newSetup(d, last, d.Setup); differs {
+	if m, differs := p.newSetup(offer, setups[d.Setup]); differs {
 		p.Messages = append(p.Messages, m)
 		p.Sent.System += m.Tokens
 	}
 }
 
-// newSetup returns the message that goes on from one setup to the next; false if there is nothing
-// to say.
-func (p *assembly) newSetup(d Decision, from, to string) (PromptMessage, bool) {
-	setups := p.parts.Setups
-	text := changeText(setups[cmp.Or(d.Frozen, d.Setup)], setups[from], setups[to])
-	m := p.newMessage(llm.Message{Role: core.RoleSystem, Content: text})
+// newSetup returns the message that goes on to a setup; false if there is nothing to say.
+func (p *assembly) newSetup(o *offer, to Setup) (PromptMessage, bool) {
+	from := o.current
+	c, ok := o.next(to)
+	m := p.newMessage(llm.Message{Role: core.RoleSystem, Content: c.text, AddedTools: c.added, RemovedTools: c.removed})
 	m.Place = core.PlaceSystem
-	return m, text != ""
+	for _, tool := range c.added {
+		m.Tokens += to.tools[tool.Name].tokens
+	}
+	for _, name := range c.removed {
+		m.Tokens += from.tools[name].nameTokens
+	}
+	return m, ok && (c.text != "" || len(c.added)+len(c.removed) > 0)
 }

@@ -24,6 +24,9 @@ func (s *sim) change() {
 	}
 	s.system = words(fmt.Sprintf("system %d", n%4), 10+n*20)
 	specs := []llm.ToolSpec{{Name: "read_file"}, {Name: "write_file"}, {Name: "search"}}[:1+n%3]
+	if last.Seq%4 == 0 {
+		specs[0].Description = "Reads, too."
+	}
 	raw, _ := json.Marshal(specs)
 	setup, _ := core.NewPromptSetup(s.system, "", raw)
 	s.setup = setup.Hash
@@ -63,14 +66,15 @@ func newAgentTalk(t *testing.T) *agentTalk {
 	}
 }
 
-// setup returns the hash of an agent, such as "Help. a,b": its system prompt and its tools.
+// setup returns the hash of an agent, such as "Help. a,b'new": its system prompt and its tools, each with
+// its description.
 func (a *agentTalk) setup(agent string) string {
 	a.t.Helper()
 	system, tools, _ := strings.Cut(agent, " ")
 	var specs []llm.ToolSpec
-	for _, name := range strings.Split(tools, ",") {
-		if name != "" {
-			specs = append(specs, llm.ToolSpec{Name: name})
+	for _, tool := range strings.Split(tools, ",") {
+		if name, changed, _ := strings.Cut(tool, "'"); name != "" {
+			specs = append(specs, llm.ToolSpec{Name: name, Description: changed})
 		}
 	}
 	raw, err := json.Marshal(specs)
@@ -99,7 +103,7 @@ func (a *agentTalk) ask(agent string) (cw.Input, cw.Decision, cw.Prompt) {
 	parts := cw.Parts{SystemPrompt: setup.SystemPrompt, ToolSpecs: setup.Specs, Tools: setup.ToolTokens, Model: a.model, Messages: map[core.MessageID]core.Message{}, Setups: known}
 	in := cw.Input{
 		Policy: preset(a.t, "off"), Model: cw.Limits{Window: a.window}, Binds: a.model.Prefix.Binds(), State: a.state,
-		System: cw.SystemTokens(parts, quarter{}), Tools: setup.ToolTokens, Setup: hash, Setups: known,
+		System: cw.SystemTokens(parts, quarter{}), Tools: setup.ToolTokens, Setup: hash, Setups: known, ToolChanges: a.model.ToolChanges,
 	}
 	for i, m := range a.log {
 		parts.Messages[m.ID] = m
@@ -145,6 +149,15 @@ func outline(p cw.Prompt) string {
 		case core.RoleAssistant:
 			out += " !"
 		default:
+			for _, tool := range m.AddedTools {
+				out += " +" + tool.Name + tool.Description
+			}
+			for _, name := range m.RemovedTools {
+				out += " -" + name
+			}
+			if m.Content == "" {
+				continue
+			}
 			text := strings.ReplaceAll(m.Content, "[The system prompt from here on, in place of the one at the beginning:]\n", "")
 			text = strings.ReplaceAll(text, "[From here on these tools no longer exist, do not call them: ", "[-")
 			out += " (" + strings.ReplaceAll(text, "\n\n", " ") + ")"
@@ -176,6 +189,7 @@ func TestSetupsAreFrozen(t *testing.T) {
 		"no tool left":       {agents: []string{"A a", "A"}, want: "A : ? ! ?", changed: 1},
 		"a tool more":        {agents: []string{"A a", "A a,b"}, want: "A a,b: ? ! ?", changed: 1},
 		"and one less":       {agents: []string{"A a", "B a,b", "B a"}, want: "B a,b: ? ! ? ! ? ([-b])", kept: 1, changed: 1},
+		"another order":      {agents: []string{"A a,b", "A b,a"}, want: "A a,b: ? ! ?", kept: 1},
 		"not stored":         {agents: []string{"A a", "B a"}, change: func(a *agentTalk) { a.unknown[a.setup("A a")] = true }, want: "B a: ? ! ?", changed: 1},
 		"no system messages": {agents: []string{"A a", "B a"}, change: func(a *agentTalk) { a.model.SystemMessages = false }, want: "B a: ? ! ?", changed: 1},
 	} {
@@ -190,6 +204,47 @@ func TestSetupsAreFrozen(t *testing.T) {
 				t.Errorf("got %q with %+v, want %q with %d thoughts", got, p.Sent.Thoughts, c.want, c.kept)
 			}
 		})
+	}
+}
+
+// Where messages can, they add tools, remove them and put others in their place: no thought is lost. Where they
+// can only add tools, the removed ones stay in the list, and a changed one drops the thoughts.
+func TestToolsChangeInMessages(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		agents      []string
+		adds, whole string // the prompt, for models that add tools, and for those that also remove them; empty = the same
+		changed     int    // thoughts that are lost where tools are only added
+	}{
+		"a tool more":          {agents: []string{"A a", "A a,b", "A a,b"}, adds: "A a: ? ! ? +b ! ?"},
+		"with another prompt":  {agents: []string{"A a", "B a,b"}, adds: "A a: ? ! ? +b (B)"},
+		"in another run":       {agents: []string{"A a", "A a,b", "A a,b,c"}, adds: "A a: ? ! ? +b ! ? +c"},
+		"and none again":       {agents: []string{"A a", "A a,b", "A a"}, adds: "A a: ? ! ? +b ! ? ([-b])", whole: "A a: ? ! ? +b ! ? -b"},
+		"and it again":         {agents: []string{"A a", "A a,b", "A a", "A a,b"}, adds: "A a: ? ! ? +b ! ? ([-b]) ! ? ([From here on all tools exist again.])", whole: "A a: ? ! ? +b ! ? -b ! ? +b"},
+		"another instead":      {agents: []string{"A a,b", "A a,c"}, adds: "A a,b: ? ! ? +c ([-b])", whole: "A a,b: ? ! ? +c -b"},
+		"a tool less":          {agents: []string{"A a,b", "A a", "A a"}, adds: "A a,b: ? ! ? ([-b]) ! ?", whole: "A a,b: ? ! ? -b ! ?"},
+		"still one less":       {agents: []string{"A a,b", "A a", "A a,c"}, adds: "A a,b: ? ! ? ([-b]) ! ? +c", whole: "A a,b: ? ! ? -b ! ? +c"},
+		"a changed tool":       {agents: []string{"A a,b", "A a'new,b"}, adds: "A a,b: ? ! ?", whole: "A a,b: ? ! ? +anew", changed: 1},
+		"one changed and back": {agents: []string{"A a", "A a'new", "A a"}, adds: "A a: ? ! ? ! ?", whole: "A a: ? ! ? +anew ! ? +a", changed: 1},
+		"a changed added tool": {agents: []string{"A a", "A a,b", "A a,b'new"}, adds: "A a,b: ? ! ? ! ?", whole: "A a: ? ! ? +b ! ? +bnew", changed: 2},
+		"the first tool":       {agents: []string{"A ", "A a"}, adds: "A a: ? ! ?", changed: 1},
+		"the last tool":        {agents: []string{"A a", "A "}, adds: "A : ? ! ?", changed: 1},
+	} {
+		for _, changes := range []llm.ToolChanges{llm.ToolsAdded, llm.ToolsChangeable} {
+			t.Run(fmt.Sprint(name, "/", changes), func(t *testing.T) {
+				t.Parallel()
+				a := newAgentTalk(t)
+				a.model.ToolChanges = changes
+				want, lost := c.adds, c.changed
+				if changes == llm.ToolsChangeable && c.whole != "" {
+					want, lost = c.whole, 0
+				}
+				_, _, p := a.talk(c.agents...)
+				if got := outline(p); got != want || p.Sent.Thoughts.Changed != lost {
+					t.Errorf("got %q with %+v, want %q with %d thoughts lost", got, p.Sent.Thoughts, want, lost)
+				}
+			})
+		}
 	}
 }
 

@@ -83,6 +83,7 @@ func simulate(rt *rapid.T, check func(shot)) { newSim(rt).play(check) }
 func simulateThoughts(rt *rapid.T, check func(shot)) {
 	s := newSim(rt)
 	s.thinks = llm.Info{Name: "m", Provider: "anthropic", Prefix: llm.PrefixRefuses, ThoughtOrigin: "anthropic/m", SystemMessages: true}
+	s.thinks.ToolChanges = []llm.ToolChanges{llm.ToolsFixed, llm.ToolsAdded, llm.ToolsChangeable}[len(s.system)%3]
 	s.options, s.setups = map[core.RunID]string{}, cw.Setups{}
 	s.producer = map[core.MessageID]string{}
 	s.play(check)
@@ -346,7 +347,7 @@ func (s *sim) input() cw.Input {
 		Policy: s.policy, Loop: s.loop, Model: s.model, Factor: s.factor, System: cw.SystemTokens(cw.Parts{SystemPrompt: s.system, Instructions: s.options[s.run], Model: s.thinks}, quarter{}), Tools: s.tools(),
 		Setup: s.setup, Setups: s.setups,
 		Summary: s.summary, State: s.state, Versions: s.prepared.versions(), Busy: s.job != nil, Resting: s.resting,
-		Recalled: s.recalled, Standing: s.instructions(), Binds: s.thinks.Prefix.Binds(),
+		Recalled: s.recalled, Standing: s.instructions(), Binds: s.thinks.Prefix.Binds(), ToolChanges: s.thinks.ToolChanges,
 	}
 	for i, m := range s.log {
 		switch {

@@ -22,18 +22,23 @@ func thoughtsOf(m cw.PromptMessage) []core.Part {
 // and every thought is sent until a compaction, a pin or another model changes the prompt.
 func TestInvariant7ThoughtsBehindTheirPrompt(t *testing.T) {
 	t.Parallel()
-	kept, frozen := 0, 0
+	kept, frozen, behind := 0, 0, map[llm.ToolChanges]int{}
 	seed.Check(t, func(rt *rapid.T) {
 		simulateThoughts(rt, func(sh shot) {
 			if sh.d.Floor != nil {
 				return
 			}
 			n := 0
+			added := false
 			for i, m := range sh.prompt.Messages {
+				added = added || len(m.AddedTools) > 0
 				if len(thoughtsOf(m)) == 0 {
 					continue
 				}
 				n++
+				if added {
+					behind[sh.d.ToolChanges]++
+				}
 				if got := serialize(sh.prompt, i); got != sh.s.producer[m.ID] {
 					rt.Fatalf("the thought of message %s is behind another prompt:\n%s\nwant\n%s", m.ID, got, sh.s.producer[m.ID])
 				}
@@ -47,8 +52,8 @@ func TestInvariant7ThoughtsBehindTheirPrompt(t *testing.T) {
 			}
 		})
 	})
-	if kept == 0 || frozen == 0 {
-		t.Errorf("%d thoughts were sent, %d of them behind an earlier system prompt, want some", kept, frozen)
+	if kept == 0 || frozen == 0 || behind[llm.ToolsAdded] == 0 || behind[llm.ToolsChangeable] == 0 {
+		t.Errorf("%d thoughts were sent, %d of them behind an earlier system prompt, %v behind added tools, want some", kept, frozen, behind)
 	}
 }
 

@@ -26,6 +26,10 @@ type Calibration interface {
 	// provider's answers showed it; empty = not at all. LearnPrefixContract records it.
 	PrefixContract(model string) string
 	LearnPrefixContract(model, contract string)
+	// RefusesToolChanges reports whether the model's provider refused messages that add or remove
+	// tools. LearnToolChangesRefused records it.
+	RefusesToolChanges(model string) bool
+	LearnToolChangesRefused(model string)
 }
 
 var _ Calibration = (*Calibrator)(nil)

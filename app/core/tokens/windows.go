@@ -93,3 +93,20 @@ func (c *Calibrator) LearnPrefixContract(model, contract string) {
 	m.PrefixContract = contract
 	m.markChanged()
 }
+
+// RefusesToolChanges reports whether the model's provider refused messages that add or remove tools.
+func (c *Calibrator) RefusesToolChanges(model string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.models[model]
+	return m != nil && m.RefusesToolChanges
+}
+
+// LearnToolChangesRefused stores that the model's provider refused messages that add or remove tools.
+func (c *Calibrator) LearnToolChangesRefused(model string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.entryOf(model)
+	m.RefusesToolChanges = true
+	m.markChanged()
+}

@@ -8,14 +8,15 @@ import (
 
 // Calibration is a row of model_calibrations.
 type Calibration struct {
-	Model          string `gorm:"primaryKey"`
-	Factor         float64
-	Deviation      float64
-	Samples        int
-	Window         int        `gorm:"column:told_window"`
-	WindowAt       *time.Time `gorm:"column:told_at"`
-	PrefixContract string     `gorm:"column:contract"`
-	UpdatedAt      time.Time  `gorm:"autoUpdateTime:false"`
+	Model              string `gorm:"primaryKey"`
+	Factor             float64
+	Deviation          float64
+	Samples            int
+	Window             int        `gorm:"column:told_window"`
+	WindowAt           *time.Time `gorm:"column:told_at"`
+	PrefixContract     string     `gorm:"column:contract"`
+	RefusesToolChanges bool
+	UpdatedAt          time.Time `gorm:"autoUpdateTime:false"`
 }
 
 // TableName is the table's name.

@@ -1,0 +1,169 @@
+package e2e_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
+	"bobbin/tests/provider"
+)
+
+// toolTalk is a session whose agent's tools change, with a strict provider.
+type toolTalk struct {
+	*apptest.Bobbin
+
+	t     *testing.T
+	model compactor
+	id    core.SessionID
+}
+
+// newToolTalk starts a Bobbin whose agent "helper" has a calculator and the tools of an MCP server.
+func newToolTalk(t *testing.T, start func(*testing.T, *provider.Strict) compactor, strict provider.Strict) *toolTalk {
+	t.Helper()
+	strict.Account, strict.Secret, strict.AlwaysThinks = "account", "secret", true
+	k := &toolTalk{t: t, model: start(t, &strict)}
+	m := k.model.model
+	m.Name, m.ContextWindow, m.MaxOutputTokens, m.Slots = "house", 200_000, 8_192, apptest.ManySlots
+	k.Bobbin = apptest.New(t, dbtest.MigratedSQLiteURL(t), mcpTool(t, "local", ""), func(cfg *config.Config) {
+		cfg.Models = append(cfg.Models, m)
+		cfg.DefaultLLM = "house"
+	}, apptest.WithAgent("helper", toolAgent("calculator")))
+	k.id = apptest.NewSession(t, k.Client, core.Session{Agent: "helper"})
+	return k
+}
+
+// toolAgent returns the file of an agent with the tools and those of the MCP server.
+func toolAgent(tools string) string {
+	return "name: helper\nsystem_prompt: You help.\ntools: [local, " + tools + "]\ntool_settings: {local__new1: {approval: never}}\n"
+}
+
+// changeAgent changes the tools of the agent's file.
+func (k *toolTalk) changeAgent(tools string) {
+	k.t.Helper()
+	if err := os.WriteFile(filepath.Join(k.Config.AgentsDir, "helper.yaml"), []byte(toolAgent(tools)), 0o600); err != nil {
+		k.t.Fatal(err)
+	}
+	if code, out, errs := reload(k.t, k.Config); code != 0 {
+		k.t.Fatalf("reload: %d, %s%s", code, out, errs)
+	}
+}
+
+// callTool sends a message that names a tool, and checks that the model calls it.
+func (k *toolTalk) callTool(name string) {
+	k.t.Helper()
+	got := apptest.SendMessage(k.t, k.Client, core.SendMessage{SessionID: k.id, Content: "use the tool " + name})
+	if len(got.Messages) != 4 || got.Messages[1].ToolCalls[0].Name != name || strings.Contains(got.Messages[2].Content, "there is no tool") {
+		k.t.Errorf("got the messages %+v, want a call of %s", got.Messages, name)
+	}
+}
+
+// wantKept checks that the provider verified all thoughts that came back, and that the next prompt has all.
+func (k *toolTalk) wantKept() {
+	k.t.Helper()
+	answers := 0
+	for _, m := range apptest.ListMessages(k.t, k.Client, k.id) {
+		if m.Role == core.RoleAssistant {
+			answers++
+		}
+	}
+	if got := k.model.thoughts(); got.Dropped > 0 || got.Refused > 0 || got.Verified == 0 {
+		k.t.Errorf("got %+v, want no thought refused or dropped", got)
+	}
+	if got := contextOf(k.t, k.Client, k.id).Thoughts; got == nil || got.Kept != answers || len(got.Dropped) > 0 {
+		k.t.Errorf("got %+v, want all of %d thoughts kept", got, answers)
+	}
+}
+
+// wantAdded checks that the prompt shown begins with the tools that it had, and has another tool in a message.
+func (k *toolTalk) wantAdded(name string) {
+	k.t.Helper()
+	prompt, err := k.Prompt(k.t.Context(), k.id)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	isNamed := func(tool core.PromptTool) bool { return tool.Name == name }
+	inMessage := slices.ContainsFunc(prompt.Messages, func(m core.PromptMessage) bool { return slices.ContainsFunc(m.AddedTools, isNamed) })
+	if slices.ContainsFunc(prompt.Tools, isNamed) || !inMessage {
+		k.t.Errorf("the prompt has the tool %s in a message: %v, want it there alone", name, inMessage)
+	}
+}
+
+// awaitTool waits until the agent has a tool, or no longer.
+func (k *toolTalk) awaitTool(name string, want bool) {
+	k.t.Helper()
+	for deadline := time.Now().Add(apptest.Patience); slices.Contains(agentNamed(k.t, k.Bobbin, "helper").Tools, name) != want; {
+		if time.Now().After(deadline) {
+			k.t.Fatalf("the tools have %s: still not %v", name, want)
+		}
+	}
+}
+
+// The agent's file gets a tool, its MCP server another, a run brings one of its client; a restart takes
+// some of them, and the file loses and gets its tool again. No thought is refused or left out, and the model
+// may call each tool while it is there.
+func TestThoughtsStayValidBehindToolChanges(t *testing.T) {
+	t.Parallel()
+	for name, start := range compactors {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newToolTalk(t, start, provider.Strict{})
+			say := func() {
+				apptest.SendMessage(t, k.Client, core.SendMessage{SessionID: k.id, Content: "go on"})
+			}
+			say()
+			k.changeAgent("calculator, current_time")
+			k.callTool("current_time")
+			k.wantAdded("current_time")
+			k.callTool("local__change")
+			k.awaitTool("local__new1", true)
+			k.callTool("local__new1")
+			run := waitsForTools(t, k.Bobbin, k.id, "use the tool lookup", lookup)
+			decideOne(t, k.Bobbin, run, "lookup", core.ApprovalDecision{Result: new("in London")})
+			wantEnd(t, k.Bobbin, run.ID, core.RunSucceeded, "lookup: in London")
+			k.wantKept()
+			say()
+			k.Restart()
+			k.awaitTool("local__write", true)
+			say()
+			k.changeAgent("calculator")
+			say()
+			k.changeAgent("current_time, calculator")
+			k.callTool("current_time")
+			k.wantKept()
+		})
+	}
+}
+
+// A provider that knows no such messages refuses one once: the same run goes on without, the thoughts so far are
+// lost and announced, and neither another session nor the next process sends any.
+func TestToolChangesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, start := range compactors {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newToolTalk(t, start, provider.Strict{RefusesToolChanges: true})
+			for range 2 {
+				apptest.SendMessage(t, k.Client, core.SendMessage{SessionID: k.id, Content: "go on"})
+				k.changeAgent("calculator, current_time")
+				k.callTool("current_time")
+				report := contextOf(t, k.Client, k.id).Thoughts
+				if report == nil || report.Kept != 2 || len(report.Dropped) != 1 || report.Dropped[0].Reason != "changed" || report.Dropped[0].Count != 1 {
+					t.Errorf("got %+v, want the first thought lost and announced", report)
+				}
+				k.changeAgent("calculator")
+				k.Restart()
+				k.id = apptest.NewSession(t, k.Client, core.Session{Agent: "helper"})
+			}
+			if got := k.model.thoughts(); got.Refused != 1 || got.Dropped != 0 {
+				t.Errorf("got %+v, want one refusal and no thought dropped", got)
+			}
+		})
+	}
+}
