@@ -21,12 +21,13 @@ func newDiagnosed(t *testing.T, m config.Model) (*apptest.Bobbin, core.SessionID
 		m.Name, m.ContextWindow, m.MaxOutputTokens, m.Slots = "house", 128_000, 4_096, apptest.ManySlots
 		c.Models, c.DefaultLLM = append(c.Models, m), m.Name
 	}, apptest.WithAgent("clerk", "name: clerk\nsystem_prompt: You are a clerk.\ntools: [calculator]\n"),
-		apptest.WithAgent("poet", "name: poet\nsystem_prompt: You are a poet.\ntools: [search_history]\n"))
+		apptest.WithAgent("poet", "name: poet\nsystem_prompt: You are a poet.\ntools: [search_history]\n"),
+		apptest.WithAgent("mute", "name: mute\nsystem_prompt: You are a mime.\ntools: []\n"))
 	return h, apptest.NewSession(t, h.Client, core.Session{Agent: "clerk", Timezone: "Europe/Vienna"})
 }
 
 // What the provider says about its cache is in the run's report, beside what Bobbin found: after an
-// edit, a restart and a change of the agent, and not while the conversation grows.
+// edit, a restart and an agent without tools, and not while the conversation grows.
 func TestCacheDiagnosticsOverHTTP(t *testing.T) {
 	t.Parallel()
 	for api, says := range map[string]struct{ edited, agent string }{
@@ -54,11 +55,19 @@ func TestCacheDiagnosticsOverHTTP(t *testing.T) {
 			if got := misses("Once more?"); len(got) != 1 || got[0].Part != core.PromptOfMessage || got[0].Seq != 1 || !strings.HasPrefix(got[0].Provider, says.edited) {
 				t.Errorf("got the misses %+v after an edit, want the first message, and %q", got, says.edited)
 			}
-			if _, err := h.UpdateSession(t.Context(), id, core.SessionPatch{Agent: new("poet")}); err != nil {
-				t.Fatal(err)
+			change := func(agent string) {
+				t.Helper()
+				if _, err := h.UpdateSession(t.Context(), id, core.SessionPatch{Agent: &agent}); err != nil {
+					t.Fatal(err)
+				}
 			}
+			change("poet")
+			if got := misses("And a poem?"); len(got) > 0 {
+				t.Errorf("got the misses %+v of an agent with another tool, want its changes appended", got)
+			}
+			change("mute")
 			if got := misses("And now?"); len(got) != 1 || got[0].Part != core.PromptSystem || !strings.HasPrefix(got[0].Provider, says.agent) {
-				t.Errorf("got the misses %+v of another agent, want the system prompt, and %q", got, says.agent)
+				t.Errorf("got the misses %+v of an agent without tools, want the system prompt, and %q", got, says.agent)
 			}
 			if got := misses("And then?"); len(got) > 0 {
 				t.Errorf("got the misses %+v of a conversation that grows again", got)
