@@ -2,6 +2,7 @@ package repositories_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -248,4 +249,36 @@ func TestSearchAfterAnUpgrade(t *testing.T) {
 			t.Errorf("got %+v (%v), want one message, while it is indexed", page, err)
 		}
 	})
+}
+
+// A search reads the newest messages of an owner without the titles of sessions, which are newer than
+// all of them after an import.
+func TestSearchSkipsTitles(t *testing.T) {
+	t.Parallel()
+	s := open(dbtest.Postgres(t))
+	s.fill(t, 1_200)
+	for range 300 {
+		if _, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", Title: "the pump"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.exec(t, "ANALYZE")
+	checked := 0
+	for _, q := range s.recorded(t, func() { s.ranked(t, core.SearchQuery{Text: "pump"}) }) {
+		if !strings.Contains(q.text, "FROM search_entries e WHERE e.message_id IS NOT NULL") {
+			continue
+		}
+		checked++
+		var plans []struct{ Plan planNode }
+		text := s.explain(t, "EXPLAIN (ANALYZE, FORMAT JSON) ", q, statement{text: "SET LOCAL enable_seqscan = off"}, statement{text: "SET LOCAL enable_sort = off"})
+		if err := json.Unmarshal([]byte(text), &plans); err != nil {
+			t.Fatal(err)
+		}
+		if read := plans[0].Plan.read(); read != 1_000 {
+			t.Errorf("got %.0f entries read for the newest 1,000:\n%s", read, text)
+		}
+	}
+	if checked != 1 {
+		t.Errorf("got %d statements for the newest messages, want 1", checked)
+	}
 }

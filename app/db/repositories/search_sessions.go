@@ -42,12 +42,15 @@ func (l sessionList) sessionsWith(list *gorm.DB, tenant core.Tenant, q core.Sess
 		return nil, err
 	}
 	list = list.Model(&models.Session{}).Session(&gorm.Session{})
-	h := sessionSearch{sessionList: l, owner: tenant.Owner, match: "search_words MATCH ?", args: []any{sqliteMatch(query, ownerWords(tenant))}, entrySQL: visibleEntrySQL}
+	h := sessionSearch{sessionList: l, owner: tenant.Owner, match: "search_words MATCH ?", entrySQL: visibleEntrySQL}
+	scope := ownerWords(tenant)
 	if q.TitlesOnly {
-		h.entrySQL = " AND e.message_id IS NULL"
+		scope, h.entrySQL = append(scope, wordTitle), " AND e.message_id IS NULL"
 	}
 	if isPostgres(list) {
-		h.match, h.args = matchPostgres(query, ownerWords(tenant))
+		h.match, h.args = matchPostgres(query, scope)
+	} else {
+		h.args = []any{sqliteMatch(query, scope)}
 	}
 	var rows []sessionRow
 	err = withoutJIT(list.Session(&gorm.Session{NewDB: true}), func(db *gorm.DB) (err error) {
@@ -77,13 +80,13 @@ func (h sessionSearch) findFirst(n int, list *gorm.DB) ([]sessionRow, error) {
 	return rows, err
 }
 
-// isCommon reports whether a good part of the newest entries match.
+// isCommon reports whether a good part of the newest messages match.
 func (h sessionSearch) isCommon() (bool, error) {
 	if !isPostgres(h.db) {
 		return false, nil
 	}
 	var found int
-	err := h.db.Raw(`SELECT COUNT(*) FROM (SELECT words FROM search_entries WHERE owner = ? ORDER BY created_at DESC, n DESC LIMIT `+
+	err := h.db.Raw(`SELECT COUNT(*) FROM (SELECT words FROM search_entries WHERE owner = ? AND message_id IS NOT NULL ORDER BY created_at DESC, n DESC LIMIT `+
 		strconv.Itoa(newestFirst)+`) e WHERE `+h.match, append([]any{h.owner}, h.args...)...).Scan(&found).Error
 	return found >= commonNewest, err
 }
