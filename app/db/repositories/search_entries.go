@@ -132,12 +132,12 @@ func (s *rankedSearch) newestPostgres(limit int) ([]searchEntry, error) {
 const walkedPerEntry = 30
 
 // indexedPostgres returns the newest entries with what they must have and the groups. For
-// phrases and prefixes it reads the newest entries of all first: for frequent ones the index
-// would return very many, to be checked and sorted. A word alone is known to be rare.
+// phrases, prefixes, roles and users it reads the newest entries of all first: for frequent ones
+// the index would return very many, to be checked and sorted. A word alone is known to be rare.
 func (s *rankedSearch) indexedPostgres(groups []searchtext.Group, limit int) ([]searchEntry, error) {
 	where, args := s.entrySQL()
 	match, matched := matchPostgres(s.question.Must, s.scopeWords())
-	probe := s.q.SessionID == "" && len(s.question.Must.Terms) > 0
+	probe := s.q.SessionID == "" && (len(groups) == 0 || len(s.question.Must.Terms) > 0)
 	for _, g := range groups {
 		sql, more := postgresGroup(g)
 		match, matched = match+" AND "+sql, append(matched, more...)

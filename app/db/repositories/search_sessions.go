@@ -17,7 +17,7 @@ import (
 // asking the index for all sessions that have them.
 const (
 	newestSessions = 300
-	commonNewest   = 20  // of the newestFirst entries, on PostgreSQL
+	commonNewest   = 5   // of the newestFirst entries, on PostgreSQL
 	commonAtAll    = 500 // entries, on SQLite, whose index counts fast
 )
 
@@ -98,11 +98,12 @@ const visibleEntrySQL = " AND (m.id IS NULL OR m.on_path AND m.deleted_at IS NUL
 
 // withIndexedEntry narrows a list to the sessions of all matching entries.
 func (h sessionSearch) withIndexedEntry(list *gorm.DB) *gorm.DB {
-	from := "search_words CROSS JOIN search_entries e LEFT JOIN messages m ON m.id = e.message_id WHERE e.n = search_words.rowid AND "
+	from := "search_words CROSS JOIN search_entries e LEFT JOIN messages m ON m.id = e.message_id WHERE e.n = search_words.rowid AND " + h.match + " AND e.owner = ?"
 	if isPostgres(list) {
-		from = "search_entries e LEFT JOIN messages m ON m.id = e.message_id WHERE "
+		// OFFSET 0 keeps the planner from reading all entries of one session after the other.
+		from = "(SELECT e.session_id, e.message_id FROM search_entries e WHERE " + h.match + " AND e.owner = ? OFFSET 0) e LEFT JOIN messages m ON m.id = e.message_id WHERE true"
 	}
-	return list.Where("id IN (SELECT e.session_id FROM "+from+h.match+" AND e.owner = ?"+h.entrySQL+")", append(h.args[:len(h.args):len(h.args)], h.owner)...)
+	return list.Where("id IN (SELECT e.session_id FROM "+from+h.entrySQL+")", append(h.args[:len(h.args):len(h.args)], h.owner)...)
 }
 
 // withOwnEntry narrows a list on PostgreSQL to the sessions with a matching entry, checked
